@@ -1,0 +1,301 @@
+// Package agent joins the probes, the decider and the Node: it runs the loop
+// that takes observations and versions of the Node in and hands changes out.
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/agent/decide"
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/taints"
+)
+
+// NodeClient is where the agent's Node lives: behind an API server
+// (*taints.Client) or, with --dry-run=client, in memory (*Offline).
+type NodeClient interface {
+	// Watch sends every version of the Node, nil while there is none, until
+	// the context ends.
+	Watch(ctx context.Context, nodes chan<- *corev1.Node) error
+	// Apply makes the Node carry the change and returns the newest version
+	// seen, also with an error.
+	Apply(ctx context.Context, base *corev1.Node, change taints.Change) (*corev1.Node, error)
+	// KeepPolicyPresent reports whether the admission policy that keeps our
+	// pairs is in force.
+	KeepPolicyPresent(ctx context.Context) (bool, error)
+}
+
+// Agent is one agent for one Node. All fields are needed.
+type Agent struct {
+	Config *config.Config
+	Host   probes.Host
+	Client NodeClient
+	// Recorder takes the Events about the Node.
+	Recorder record.EventRecorder
+	Log      *slog.Logger
+	// Boot is the host's boot, Now the clock that it is measured on.
+	Boot decide.Boot
+	Now  func() time.Time
+	// LifecycleController: the cluster has a node-lifecycle-controller.
+	LifecycleController bool
+	// Version is shown in metrics.
+	Version string
+}
+
+// NewProbes returns the probes of a host, one for each condition.
+func NewProbes(host probes.Host, cfg *config.Config) []probes.Probe {
+	return []probes.Probe{
+		probes.NewMemory(host, cfg.Memory.Thresholds()),
+		probes.NewDisk(host, cfg.Disk.Paths, cfg.Disk.Thresholds()),
+		probes.NewPID(host, cfg.PID.Thresholds()),
+		probes.NewNetwork(host),
+	}
+}
+
+// Run runs the agent until the context ends, and serves HTTP on the listener
+// (nil: none) meanwhile. Taints stay on the Node when it returns. The error is
+// that of the HTTP server; the end of the context is none.
+func (a *Agent) Run(ctx context.Context, listener net.Listener) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var group sync.WaitGroup
+	defer group.Wait()
+	defer cancel()
+
+	l := newLoop(a)
+	runners := make(map[probes.Condition]*runner)
+	for _, probe := range NewProbes(a.Host, a.Config) {
+		r := newRunner(probe, a.Config.Period(probe.Condition()), l.metrics)
+		runners[probe.Condition()] = r
+		group.Go(func() { r.run(ctx, l.observations) })
+	}
+	l.runners = runners
+	group.Go(func() { l.watch(ctx) })
+	group.Go(func() { (&writer{client: a.Client, log: a.Log, metrics: l.metrics}).run(ctx, l.jobs, l.results) })
+	group.Go(func() { l.lookForPolicy(ctx) })
+
+	server := &http.Server{Handler: l.handler(), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second}
+	serverErr := make(chan error, 1)
+	if listener != nil {
+		group.Go(func() { serverErr <- server.Serve(listener) })
+		defer server.Close() //nolint:errcheck // nothing is left to be told
+	}
+	return l.run(ctx, serverErr)
+}
+
+// loop is the one goroutine that decides. It never waits for the API server.
+type loop struct {
+	*Agent
+	metrics *metrics
+	health  *health
+	runners map[probes.Condition]*runner
+
+	observations chan probes.Observation
+	nodes        chan *corev1.Node
+	jobs         chan job
+	results      chan result
+	askPolicy    chan struct{}
+	policy       chan bool
+
+	state       decide.State
+	node        *decide.Node
+	facts       taints.Facts
+	policyKnown bool
+	sequence    uint64         // of the newest job
+	handedOut   *taints.Change // its change; nil: none that may still land
+}
+
+func newLoop(a *Agent) *loop {
+	l := &loop{
+		Agent:        a,
+		observations: make(chan probes.Observation),
+		nodes:        make(chan *corev1.Node),
+		jobs:         make(chan job, 1),
+		results:      make(chan result),
+		askPolicy:    make(chan struct{}, 1),
+		policy:       make(chan bool),
+		state:        decide.New(a.Boot),
+		facts:        taints.Facts{LifecycleController: a.LifecycleController, StandInPrefix: a.Config.StandInPrefix},
+	}
+	l.metrics = newMetrics(a.Version)
+	l.health = newHealth(a.Config, a.Now())
+	l.askPolicy <- struct{}{}
+	return l
+}
+
+func (l *loop) run(ctx context.Context, serverErr <-chan error) error {
+	heartbeat := newHeartbeat(l.Config.Heartbeat.Duration)
+	defer heartbeat.Stop()
+	for {
+		var in decide.Inputs
+		select {
+		case <-ctx.Done():
+			l.Log.Info("stopping; taints stay on the node")
+			return nil
+		case err := <-serverErr:
+			return fmt.Errorf("http server: %w", err)
+		case o := <-l.observations:
+			l.health.round(o.Condition, l.Now())
+			l.metrics.observe(o)
+			in.Observations = []probes.Observation{o}
+		case node := <-l.nodes:
+			l.meet(node)
+		case present := <-l.policy:
+			l.learnPolicy(present)
+		case r := <-l.results:
+			in.Written = l.written(r)
+		case <-heartbeat.C:
+			heartbeat.Reset(jittered(l.Config.Heartbeat.Duration))
+			in.Refresh = true
+		}
+		l.step(in)
+	}
+}
+
+// step asks the decider and passes its answer on.
+func (l *loop) step(in decide.Inputs) {
+	in.Facts = l.facts
+	if l.policyKnown { // before that, a wrong via would be written
+		in.Node = l.node
+	}
+	var d decide.Decision
+	l.state, d = decide.Step(l.Config, l.state, in, l.Now())
+	for _, notice := range d.Notices {
+		l.tell(notice)
+	}
+	if d.Change != nil && (l.handedOut == nil || !sameChange(*l.handedOut, *d.Change)) {
+		l.handOut(*d.Change)
+	}
+	for condition, r := range l.runners {
+		r.decided.Store(int32(l.state.Level(condition)))
+	}
+	l.metrics.state(&l.state)
+	l.health.setReady(in.Node != nil, l.whyNotReady())
+}
+
+func (l *loop) whyNotReady() string {
+	if l.node == nil {
+		return "node not seen yet, or it does not exist"
+	}
+	return "it is not known yet whether the admission policy " + taints.KeepPolicyName + " is there"
+}
+
+// meet takes in a version of the Node unless a newer one is known already: a
+// write's answer may overtake the watch.
+func (l *loop) meet(node *corev1.Node) {
+	if node == nil {
+		l.Log.Warn("node not found; nothing is written until it exists. Is --node-name right?")
+		l.node = nil
+		return
+	}
+	if l.node == nil || node.UID != l.node.UID || newer(node, l.node.Node) {
+		l.node = decide.Read(node)
+	}
+}
+
+func (l *loop) learnPolicy(present bool) {
+	if !l.policyKnown || present != l.facts.KeepPolicy {
+		l.Log.Info("admission policy looked up", "name", taints.KeepPolicyName, "present", present)
+	}
+	l.policyKnown, l.facts.KeepPolicy = true, present
+}
+
+// handOut gives the writer the newest change; one that it has not begun with
+// is replaced.
+func (l *loop) handOut(change taints.Change) {
+	select {
+	case <-l.jobs:
+	default:
+	}
+	l.sequence++
+	l.handedOut = &change
+	l.jobs <- job{l.sequence, l.node.Node, change}
+}
+
+// written takes in the writer's answer and reports whether the newest change
+// is on the Node.
+func (l *loop) written(r result) bool {
+	if r.node != nil && l.node != nil {
+		l.meet(r.node)
+	}
+	if r.sequence != l.sequence {
+		return false
+	}
+	if errors.Is(r.err, taints.ErrOvertaken) {
+		l.handedOut = nil // decided anew on the newer Node
+	}
+	return r.err == nil
+}
+
+// watch passes the Node on until the context ends.
+func (l *loop) watch(ctx context.Context) {
+	if err := l.Client.Watch(ctx, l.nodes); err != nil && ctx.Err() == nil {
+		l.Log.Error("the watch of the node ended", "error", err)
+	}
+}
+
+// lookForPolicy looks whether the admission policy is there, once at the start
+// and once after each contest.
+func (l *loop) lookForPolicy(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-l.askPolicy:
+		}
+		present, ok := l.policyPresent(ctx)
+		if !ok {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case l.policy <- present:
+		}
+	}
+}
+
+// policyPresent asks until there is an answer. Being forbidden to ask is one:
+// without knowing, the stand-in is the pair that stays.
+func (l *loop) policyPresent(ctx context.Context) (present, ok bool) {
+	backoff := newBackoff()
+	for {
+		present, err := l.Client.KeepPolicyPresent(ctx)
+		if err == nil {
+			return present, true
+		}
+		if isForbidden(err) {
+			l.Log.Warn("cannot look for the admission policy; assuming that it is absent", "error", err)
+			return false, true
+		}
+		l.Log.Warn("cannot look for the admission policy; trying again", "error", err)
+		if !sleep(ctx, backoff.Step()) {
+			return false, false
+		}
+	}
+}
+
+func newHeartbeat(period time.Duration) *time.Timer {
+	if period == 0 {
+		timer := time.NewTimer(time.Hour)
+		timer.Stop()
+		return timer
+	}
+	return time.NewTimer(jittered(period))
+}
+
+// jittered spreads a period by ±10 %, so that the agents of a cluster that
+// started together do not stay together.
+func jittered(period time.Duration) time.Duration {
+	return time.Duration(float64(period) * (0.9 + 0.2*rand.Float64())) //nolint:gosec // not a secret
+}

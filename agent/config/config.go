@@ -1,0 +1,200 @@
+// Package config is the TaintletConfiguration file: its schema, defaults,
+// strict decoding and validation.
+package config
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/taints"
+)
+
+// The schema's name. A file that says another one is refused.
+const (
+	APIVersion = "taintlet.dev/v1alpha1"
+	Kind       = "TaintletConfiguration"
+)
+
+// Config is the whole configuration file. The zero value is not useful; start
+// from Default.
+type Config struct {
+	metav1.TypeMeta `json:",inline"`
+
+	Memory  Memory  `json:"memory"`
+	Disk    Disk    `json:"disk"`
+	PID     PID     `json:"pid"`
+	Network Network `json:"network"`
+
+	// Rules say which taint each level of a condition asks for. A file that
+	// has the list replaces all of it; an empty list asks for no taint.
+	Rules       []Rule      `json:"rules"`
+	WriteBudget WriteBudget `json:"writeBudget"`
+	// StandInPrefix is the DNS prefix of the keys that stand in for pairs that
+	// the control plane would delete.
+	StandInPrefix string `json:"standInPrefix"`
+	// Heartbeat is how often the Node's conditions are refreshed while nothing
+	// changes, ±10 %. 0: never.
+	Heartbeat metav1.Duration `json:"heartbeat"`
+}
+
+// Memory configures the MemoryPressure probe.
+type Memory struct {
+	// Period is the time between two looks, ±10 %.
+	Period metav1.Duration `json:"period"`
+	// AvailablePercent and AvailableBytes: Degraded when available memory is
+	// below the larger of the two.
+	AvailablePercent float64           `json:"availablePercent"`
+	AvailableBytes   resource.Quantity `json:"availableBytes"`
+	// ClearFactor: good again only above ClearFactor times the threshold.
+	ClearFactor float64  `json:"clearFactor"`
+	Debounce    Debounce `json:"debounce"`
+}
+
+// Thresholds returns what the probe judges by.
+func (m Memory) Thresholds() probes.MemoryThresholds {
+	return probes.MemoryThresholds{
+		AvailablePercent: m.AvailablePercent,
+		AvailableBytes:   uint64(max(0, m.AvailableBytes.Value())),
+		ClearFactor:      m.ClearFactor,
+	}
+}
+
+// Disk configures the DiskPressure probe.
+type Disk struct {
+	Period metav1.Duration `json:"period"`
+	// Paths name the file systems to watch, by any path on them. Paths that do
+	// not exist are passed over; several paths on one device count once.
+	Paths            []string `json:"paths"`
+	AvailablePercent float64  `json:"availablePercent"`
+	InodesPercent    float64  `json:"inodesPercent"`
+	ClearFactor      float64  `json:"clearFactor"`
+	Debounce         Debounce `json:"debounce"`
+}
+
+// Thresholds returns what the probe judges by.
+func (d Disk) Thresholds() probes.DiskThresholds {
+	return probes.DiskThresholds{
+		AvailablePercent: d.AvailablePercent,
+		InodesPercent:    d.InodesPercent,
+		ClearFactor:      d.ClearFactor,
+	}
+}
+
+// PID configures the PIDPressure probe.
+type PID struct {
+	Period metav1.Duration `json:"period"`
+	// UsedPercent and FreeTasks: Degraded when so much of the host's task
+	// limit is used, or when fewer tasks than FreeTasks are left.
+	UsedPercent float64  `json:"usedPercent"`
+	FreeTasks   uint64   `json:"freeTasks"`
+	ClearFactor float64  `json:"clearFactor"`
+	Debounce    Debounce `json:"debounce"`
+}
+
+// Thresholds returns what the probe judges by.
+func (p PID) Thresholds() probes.PIDThresholds {
+	return probes.PIDThresholds{UsedPercent: p.UsedPercent, FreeTasks: p.FreeTasks, ClearFactor: p.ClearFactor}
+}
+
+// Network configures the NetworkUnavailable probe.
+type Network struct {
+	Period   metav1.Duration `json:"period"`
+	Debounce Debounce        `json:"debounce"`
+}
+
+// Debounce configures when observations become a change of level.
+type Debounce struct {
+	// BadSamples of the last Samples looks must be bad before the condition is
+	// Degraded, unless a look is certain.
+	BadSamples int `json:"badSamples"`
+	Samples    int `json:"samples"`
+	// ClearAfter is how long every look must be good before the condition is
+	// OK again. It doubles with each re-set that came too soon, up to
+	// MaxClearAfter; what was added halves every PenaltyHalfLife.
+	ClearAfter      metav1.Duration `json:"clearAfter"`
+	MaxClearAfter   metav1.Duration `json:"maxClearAfter"`
+	PenaltyHalfLife metav1.Duration `json:"penaltyHalfLife"`
+	// CriticalAfter is how long a Degraded condition must look critical, in
+	// every look, before it is Critical.
+	CriticalAfter metav1.Duration `json:"criticalAfter"`
+}
+
+// WriteBudget is a token bucket that meters clears, steps up to Critical and
+// repairs of what others undid. Setting Degraded and stepping down from
+// Critical never wait.
+type WriteBudget struct {
+	// Burst is how many metered steps may follow one another at once.
+	Burst int `json:"burst"`
+	// Interval is the time in which one more is allowed.
+	Interval metav1.Duration `json:"interval"`
+}
+
+// Rule says which taint a level of a condition asks for.
+type Rule struct {
+	Condition probes.Condition `json:"condition"`
+	Level     probes.Level     `json:"level"`
+	Taint     Taint            `json:"taint"`
+}
+
+// Taint is what a rule puts on the Node.
+type Taint struct {
+	Key    string             `json:"key"`
+	Value  string             `json:"value,omitempty"`
+	Effect corev1.TaintEffect `json:"effect"`
+}
+
+// Pair is the taint's identity.
+func (t Taint) Pair() taints.Pair { return taints.Pair{Key: t.Key, Effect: t.Effect} }
+
+// Debounce returns the debounce of one condition.
+func (c *Config) Debounce(condition probes.Condition) Debounce {
+	switch condition {
+	case probes.MemoryPressure:
+		return c.Memory.Debounce
+	case probes.DiskPressure:
+		return c.Disk.Debounce
+	case probes.PIDPressure:
+		return c.PID.Debounce
+	default:
+		return c.Network.Debounce
+	}
+}
+
+// Asks reports whether a rule asks for a taint at this level of the condition.
+func (c *Config) Asks(condition probes.Condition, level probes.Level) bool {
+	return slices.ContainsFunc(c.Rules, func(r Rule) bool { return r.Condition == condition && r.Level == level })
+}
+
+// Period returns the time between two looks at one condition.
+func (c *Config) Period(condition probes.Condition) time.Duration {
+	switch condition {
+	case probes.MemoryPressure:
+		return c.Memory.Period.Duration
+	case probes.DiskPressure:
+		return c.Disk.Period.Duration
+	case probes.PIDPressure:
+		return c.PID.Period.Duration
+	default:
+		return c.Network.Period.Duration
+	}
+}
+
+// Produces reports whether this configuration or a built-in rule can ask for
+// the pair, itself or by a stand-in. No other pair is ever removed from a
+// Node, whatever the record on it says: a kubelet may forge that annotation.
+func (c *Config) Produces(p taints.Pair) bool {
+	for _, rules := range [][]Rule{c.Rules, BuiltInRules()} {
+		for _, rule := range rules {
+			pair := rule.Taint.Pair()
+			if p == pair || p == taints.StandInFor(pair, c.StandInPrefix) || p == taints.StandInFor(pair, taints.DefaultStandInPrefix) {
+				return true
+			}
+		}
+	}
+	return false
+}

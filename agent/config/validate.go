@@ -1,0 +1,201 @@
+package config
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/taints"
+)
+
+// Bounds of what makes sense. They keep a slip of the pen from turning the
+// agent into a busy loop or into one that never looks.
+const (
+	minPeriod     = 100 * time.Millisecond
+	maxPeriod     = 10 * time.Minute
+	maxClearAfter = 24 * time.Hour
+	minHeartbeat  = time.Minute
+	maxSamples    = 32
+	maxFactor     = 10
+	// maxKeys is the total length of all keys of the rules. It keeps the
+	// record, which names each owned pair, within its 4 KiB.
+	maxKeys = 1500
+)
+
+// Validate returns every impossible value with the path of its field.
+func (c *Config) Validate() field.ErrorList {
+	var errs field.ErrorList
+	if c.APIVersion != APIVersion {
+		errs = append(errs, field.NotSupported(field.NewPath("apiVersion"), c.APIVersion, []string{APIVersion}))
+	}
+	if c.Kind != Kind {
+		errs = append(errs, field.NotSupported(field.NewPath("kind"), c.Kind, []string{Kind}))
+	}
+	errs = append(errs, c.Memory.validate(field.NewPath("memory"))...)
+	errs = append(errs, c.Disk.validate(field.NewPath("disk"))...)
+	errs = append(errs, c.PID.validate(field.NewPath("pid"))...)
+	errs = append(errs, c.Network.validate(field.NewPath("network"))...)
+	errs = append(errs, validateRules(c.Rules, field.NewPath("rules"))...)
+	errs = append(errs, c.WriteBudget.validate(field.NewPath("writeBudget"))...)
+	for _, msg := range validation.IsDNS1123Subdomain(c.StandInPrefix) {
+		errs = append(errs, field.Invalid(field.NewPath("standInPrefix"), c.StandInPrefix, msg))
+	}
+	if d := c.Heartbeat.Duration; d != 0 && d < minHeartbeat {
+		errs = append(errs, field.Invalid(field.NewPath("heartbeat"), d.String(), "must be 0 (never) or at least "+minHeartbeat.String()))
+	}
+	return errs
+}
+
+func (m Memory) validate(at *field.Path) field.ErrorList {
+	errs := period(m.Period, at.Child("period"))
+	errs = append(errs, percent(m.AvailablePercent, at.Child("availablePercent"))...)
+	if m.AvailableBytes.Sign() < 0 {
+		errs = append(errs, field.Invalid(at.Child("availableBytes"), m.AvailableBytes.String(), "must not be negative"))
+	}
+	errs = append(errs, clearFactor(m.ClearFactor, at.Child("clearFactor"), m.AvailablePercent)...)
+	return append(errs, m.Debounce.validate(at.Child("debounce"))...)
+}
+
+func (d Disk) validate(at *field.Path) field.ErrorList {
+	errs := period(d.Period, at.Child("period"))
+	if len(d.Paths) == 0 {
+		errs = append(errs, field.Required(at.Child("paths"), "at least one absolute path"))
+	}
+	for i, p := range d.Paths {
+		if !path.IsAbs(p) || path.Clean(p) != p {
+			errs = append(errs, field.Invalid(at.Child("paths").Index(i), p, "must be an absolute path without . and .. and trailing /"))
+		}
+		if slices.Contains(d.Paths[:i], p) {
+			errs = append(errs, field.Duplicate(at.Child("paths").Index(i), p))
+		}
+	}
+	errs = append(errs, percent(d.AvailablePercent, at.Child("availablePercent"))...)
+	errs = append(errs, percent(d.InodesPercent, at.Child("inodesPercent"))...)
+	errs = append(errs, clearFactor(d.ClearFactor, at.Child("clearFactor"), max(d.AvailablePercent, d.InodesPercent))...)
+	return append(errs, d.Debounce.validate(at.Child("debounce"))...)
+}
+
+func (p PID) validate(at *field.Path) field.ErrorList {
+	errs := period(p.Period, at.Child("period"))
+	errs = append(errs, percent(p.UsedPercent, at.Child("usedPercent"))...)
+	errs = append(errs, clearFactor(p.ClearFactor, at.Child("clearFactor"), 100-p.UsedPercent)...)
+	return append(errs, p.Debounce.validate(at.Child("debounce"))...)
+}
+
+func (n Network) validate(at *field.Path) field.ErrorList {
+	return append(period(n.Period, at.Child("period")), n.Debounce.validate(at.Child("debounce"))...)
+}
+
+func (d Debounce) validate(at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if d.Samples < 1 || d.Samples > maxSamples {
+		errs = append(errs, field.Invalid(at.Child("samples"), d.Samples, "must be 1 to 32"))
+	}
+	if d.BadSamples < 1 || d.BadSamples > d.Samples {
+		errs = append(errs, field.Invalid(at.Child("badSamples"), d.BadSamples, "must be 1 to the number of samples"))
+	}
+	errs = append(errs, between(d.ClearAfter, 0, maxClearAfter, at.Child("clearAfter"))...)
+	errs = append(errs, between(d.MaxClearAfter, d.ClearAfter.Duration, maxClearAfter, at.Child("maxClearAfter"))...)
+	errs = append(errs, between(d.PenaltyHalfLife, time.Minute, 7*24*time.Hour, at.Child("penaltyHalfLife"))...)
+	return append(errs, between(d.CriticalAfter, 0, time.Hour, at.Child("criticalAfter"))...)
+}
+
+func (w WriteBudget) validate(at *field.Path) field.ErrorList {
+	errs := between(w.Interval, time.Second, 24*time.Hour, at.Child("interval"))
+	if w.Burst < 1 || w.Burst > 100 {
+		errs = append(errs, field.Invalid(at.Child("burst"), w.Burst, "must be 1 to 100"))
+	}
+	return errs
+}
+
+func period(d metav1.Duration, at *field.Path) field.ErrorList {
+	return between(d, minPeriod, maxPeriod, at)
+}
+
+func between(d metav1.Duration, low, high time.Duration, at *field.Path) field.ErrorList {
+	if d.Duration < low || d.Duration > high {
+		return field.ErrorList{field.Invalid(at, d.Duration.String(), "must be "+low.String()+" to "+high.String())}
+	}
+	return nil
+}
+
+func percent(value float64, at *field.Path) field.ErrorList {
+	if !(value >= 0 && value <= 100) {
+		return field.ErrorList{field.Invalid(at, value, "must be 0 to 100 percent")}
+	}
+	return nil
+}
+
+// clearFactor checks the factor by itself and that the threshold it makes of
+// setPercent, the share that must be free, can be reached at all.
+func clearFactor(value float64, at *field.Path, setPercent float64) field.ErrorList {
+	if !(value >= 1 && value <= maxFactor) {
+		return field.ErrorList{field.Invalid(at, value, "must be 1 to 10")}
+	}
+	if value*setPercent > 100 {
+		return field.ErrorList{field.Invalid(at, value, fmt.Sprintf("the condition could never clear: %g times a threshold of %g %% free is over 100 %%", value, setPercent))}
+	}
+	return nil
+}
+
+func validateRules(rules []Rule, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	length := 0
+	for i, rule := range rules {
+		here := at.Index(i)
+		errs = append(errs, rule.validate(here)...)
+		length += len(rule.Taint.Key)
+		for _, earlier := range rules[:i] {
+			if earlier.Taint.Pair() == rule.Taint.Pair() {
+				errs = append(errs, field.Duplicate(here.Child("taint"), rule.Taint.Pair().String()))
+			}
+			if earlier.Condition == rule.Condition && earlier.Level == rule.Level {
+				errs = append(errs, field.Duplicate(here, string(rule.Condition)+" "+rule.Level.String()))
+			}
+		}
+	}
+	if length > maxKeys {
+		errs = append(errs, field.TooLong(at, "", maxKeys))
+	}
+	return errs
+}
+
+func (r Rule) validate(at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if !slices.Contains(probes.Conditions(), r.Condition) {
+		errs = append(errs, field.NotSupported(at.Child("condition"), r.Condition, probes.Conditions()))
+	}
+	switch r.Level {
+	case probes.Degraded:
+	case probes.Critical:
+		errs = append(errs, field.Forbidden(at.Child("level"), "Critical cannot be enabled in this release: evictions are not bounded across the fleet yet"))
+	default:
+		errs = append(errs, field.NotSupported(at.Child("level"), r.Level.String(), []string{probes.Degraded.String()}))
+	}
+	return append(errs, r.Taint.validate(at.Child("taint"))...)
+}
+
+func (t Taint) validate(at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, msg := range validation.IsQualifiedName(t.Key) {
+		errs = append(errs, field.Invalid(at.Child("key"), t.Key, msg))
+	}
+	if owner := taints.Reserved(t.Key); owner != "" {
+		errs = append(errs, field.Forbidden(at.Child("key"), t.Key+" belongs to "+owner))
+	}
+	for _, msg := range validation.IsValidLabelValue(t.Value) {
+		errs = append(errs, field.Invalid(at.Child("value"), t.Value, msg))
+	}
+	effects := []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute}
+	if !slices.Contains(effects, t.Effect) {
+		errs = append(errs, field.NotSupported(at.Child("effect"), t.Effect, effects))
+	}
+	return errs
+}

@@ -1,0 +1,30 @@
+package decide
+
+import (
+	"time"
+
+	"github.com/taintlet/taintlet/agent/config"
+)
+
+// bucket is the token bucket that bounds the writes, kept as the one time at
+// which it will be full again (the virtual scheduling algorithm of ITU-T
+// I.371). It needs no arithmetic on fractions and survives a restart exactly.
+type bucket struct {
+	fullAt time.Time
+}
+
+// take takes a token if there is one.
+func (b bucket) take(c config.WriteBudget, now time.Time) (bucket, bool) {
+	if now.Before(b.nextAt(c)) {
+		return b, false
+	}
+	if b.fullAt.Before(now) {
+		b.fullAt = now
+	}
+	return bucket{b.fullAt.Add(c.Interval.Duration)}, true
+}
+
+// nextAt is the earliest time at which a token is there.
+func (b bucket) nextAt(c config.WriteBudget) time.Time {
+	return b.fullAt.Add(-time.Duration(c.Burst-1) * c.Interval.Duration)
+}

@@ -1,0 +1,166 @@
+package decide
+
+import (
+	"math"
+	"math/bits"
+	"time"
+
+	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/probes"
+)
+
+// maxGap is the longest time between two looks that still belong together.
+// After a longer one (the host slept, the agent was stopped) the window starts
+// anew, and the gap counts neither as good nor as bad. It is longer than any
+// period that the configuration allows.
+const maxGap = 11 * time.Minute
+
+// class is what one valid look says about the condition.
+type class uint8
+
+const (
+	none     class = iota
+	clear          // OK, past the threshold that clears
+	between        // OK, but not past the threshold that clears
+	bad            // Degraded
+	critical       // Critical
+)
+
+func classOf(o probes.Observation) class {
+	switch {
+	case o.Level == probes.Critical:
+		return critical
+	case o.Level == probes.Degraded:
+		return bad
+	case o.Level == probes.OK && o.Hysteresis:
+		return between
+	case o.Level == probes.OK:
+		return clear
+	}
+	return none
+}
+
+// Debounce is the state machine of one condition: how often it was bad of
+// late, for how long it has been good, and what follows from that. Level,
+// Penalty and SetAt survive a restart; the rest is evidence that is collected
+// anew, so that a restart never decides earlier.
+type Debounce struct {
+	// Level is what was decided: OK, Degraded or Critical.
+	Level probes.Level
+	// Penalty counts the sets of late: one for each, halved every
+	// PenaltyHalfLife. It is the value just after the last set.
+	Penalty float64
+	// SetAt is when the condition last went from OK to Degraded.
+	SetAt time.Time
+
+	window       uint32        // the last looks, newest in bit 0: 1 is bad
+	certain      bool          // the newest look needs no second one
+	class        class         // of the newest valid look
+	held         time.Duration // how long every look was of that class
+	seenAt       time.Time     // the newest valid look
+	unknownSince time.Time     // zero: the newest look was valid
+}
+
+// Next adds one look to the evidence. It decides nothing.
+func (d Debounce) Next(o probes.Observation, now time.Time) Debounce {
+	seen := classOf(o)
+	if seen == none {
+		if d.unknownSince.IsZero() {
+			d.unknownSince = now
+		}
+		d.certain = false
+		return d
+	}
+	gap := max(0, now.Sub(d.seenAt))
+	if gap > maxGap {
+		d.window = 0
+	}
+	switch {
+	case seen != d.class:
+		d.held = 0
+	case d.unknownSince.IsZero() && gap <= maxGap:
+		d.held += gap
+	}
+	d.window <<= 1
+	if seen >= bad {
+		d.window |= 1
+	}
+	d.certain = o.Certain && seen >= bad
+	d.class, d.seenAt, d.unknownSince = seen, now, time.Time{}
+	return d
+}
+
+// Target is the level that the evidence asks for, at most one step away from
+// the present one. mayBeCritical says whether Critical is to be had at all.
+func (d Debounce) Target(c config.Debounce, mayBeCritical bool, now time.Time) probes.Level {
+	switch d.Level {
+	case probes.Critical:
+		calmer := d.unknownFor(now) == 0 && d.class != critical
+		if calmer || d.unknownFor(now) >= unknownAfter || !mayBeCritical {
+			return probes.Degraded
+		}
+	case probes.Degraded:
+		if d.unknownFor(now) > 0 {
+			return probes.Degraded
+		}
+		if d.class == clear && d.held >= d.ClearAfter(c) {
+			return probes.OK
+		}
+		if d.class == critical && d.held >= c.CriticalAfter.Duration && mayBeCritical {
+			return probes.Critical
+		}
+	default:
+		recent := d.window & (1<<c.Samples - 1)
+		if d.unknownSince.IsZero() && (d.certain || bits.OnesCount32(recent) >= c.BadSamples) {
+			return probes.Degraded
+		}
+	}
+	return d.Level
+}
+
+// unknownAfter is how long a condition may be Unknown before a Critical one
+// steps down and a person is told.
+const unknownAfter = 5 * time.Minute
+
+// unknownFor is how long the probe has not been able to tell; 0 when it can.
+func (d Debounce) unknownFor(now time.Time) time.Duration {
+	if d.unknownSince.IsZero() {
+		return 0
+	}
+	return max(1, now.Sub(d.unknownSince))
+}
+
+// Enter moves to a level. A set after OK is what damping counts.
+func (d Debounce) Enter(level probes.Level, c config.Debounce, now time.Time) Debounce {
+	if d.Level == probes.OK && level == probes.Degraded {
+		d.Penalty = d.decayed(c, now) + 1
+		d.SetAt = now
+	}
+	if level == probes.OK {
+		d.window = 0
+	}
+	d.Level = level
+	return d
+}
+
+// decayed is the penalty that is left now: it halves every PenaltyHalfLife.
+func (d Debounce) decayed(c config.Debounce, now time.Time) float64 {
+	if d.Penalty == 0 {
+		return 0
+	}
+	elapsed := max(0, now.Sub(d.SetAt))
+	return d.Penalty * math.Exp2(-elapsed.Seconds()/c.PenaltyHalfLife.Seconds())
+}
+
+// ClearAfter is how long every look must be good before the condition is OK:
+// min(MaxClearAfter, ClearAfter·2^P), P being the penalty as it was before the
+// last set added to it. A first set, or one after a long quiet time, therefore
+// clears after ClearAfter; one that follows closely upon others waits longer.
+func (d Debounce) ClearAfter(c config.Debounce) time.Duration {
+	p := max(0, d.Penalty-1)
+	// Compared as floats: the product may be beyond any Duration.
+	if h := c.ClearAfter.Seconds() * math.Exp2(p); h < c.MaxClearAfter.Seconds() {
+		return time.Duration(h * float64(time.Second))
+	}
+	return c.MaxClearAfter.Duration
+}

@@ -1,0 +1,88 @@
+package decide
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/taints"
+)
+
+const (
+	// contestWithin: a pair that others remove twice within this time is
+	// contested.
+	contestWithin = time.Minute
+	// contestFor is how long a contest is remembered.
+	contestFor = 24 * time.Hour
+)
+
+// stage says how far a rule has given way to others who remove its taint.
+type stage uint8
+
+const (
+	asRuled   stage = iota // the pair of the rule, by the via of the cluster
+	standIn                // contested: the stand-in
+	withdrawn              // the stand-in was contested too, or a NoExecute pair was removed: nothing
+)
+
+// dispute is what a rule remembers of others who removed its taint.
+type dispute struct {
+	stage  stage
+	until  time.Time // a contest ends then
+	lostAt time.Time // the last loss, when it was not the second one
+}
+
+// lose notes that somebody removed the pair of a rule. One removal of a
+// NoExecute pair is a veto. For any other pair the second removal within a
+// minute is a contest: first the stand-in takes its place, then nothing does.
+func (d dispute) lose(pair, standInPair taints.Pair, now time.Time) dispute {
+	if pair.Effect == corev1.TaintEffectNoExecute {
+		return dispute{stage: withdrawn}
+	}
+	if d.lostAt.IsZero() || now.Sub(d.lostAt) > contestWithin {
+		d.lostAt = now
+		return d
+	}
+	next := dispute{stage: standIn, until: now.Add(contestFor)}
+	if pair == standInPair {
+		next.stage = withdrawn
+	}
+	return next
+}
+
+// settle ends what time or recovery ends: a veto when the condition is OK, a
+// contest after a day. What was withdrawn comes back only with the condition's
+// next set, so that a person who removed it by hand is not overruled.
+func (d dispute) settle(level probes.Level, now time.Time) dispute {
+	over := !now.Before(d.until)
+	if d.stage == withdrawn && level != probes.OK {
+		over = false
+	}
+	if d.stage != asRuled && over {
+		return dispute{}
+	}
+	return d
+}
+
+// wanted is one taint that a rule asks for, as it is to stand on the Node.
+type wanted struct {
+	rule  int // index into the configuration's rules
+	taint config.Taint
+	via   taints.Via
+}
+
+// place returns how and as which pair the rule's taint is to stand on the
+// Node; false when others do not let it stand at all.
+func place(rule config.Rule, d dispute, facts taints.Facts) (taints.Via, taints.Pair, bool) {
+	via, pair := taints.Resolve(rule.Taint.Pair(), facts)
+	switch d.stage {
+	case withdrawn:
+		return "", taints.Pair{}, false
+	case standIn:
+		return taints.StandIn, taints.StandInFor(rule.Taint.Pair(), facts.StandInPrefix), true
+	default:
+		return via, pair, true
+	}
+}

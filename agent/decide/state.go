@@ -1,0 +1,170 @@
+// Package decide turns what the probes saw into what the Node should carry. It
+// has no clock, does no I/O and logs nothing: the same Step runs in production,
+// in tests and in a simulator.
+package decide
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/taints"
+)
+
+// conditionCount is the number of conditions; arrays keep a State a value that
+// a copy does not share.
+const conditionCount = 4
+
+// index is the place of a condition in the State's arrays.
+func index(c probes.Condition) int {
+	switch c {
+	case probes.MemoryPressure:
+		return 0
+	case probes.DiskPressure:
+		return 1
+	case probes.PIDPressure:
+		return 2
+	default:
+		return 3
+	}
+}
+
+// perCondition is all that a State knows of one condition.
+type perCondition struct {
+	debounce Debounce
+	// disputes of the rules for Degraded and Critical.
+	disputes [2]dispute
+	// last is the newest observation, because the one that decided the level.
+	last, because probes.Observation
+	// toldUnknown is when a person was last told that the probe cannot tell.
+	toldUnknown time.Time
+}
+
+// disputeOf returns where the dispute of a level's rule is kept.
+func (c *perCondition) disputeOf(level probes.Level) *dispute {
+	return &c.disputes[level-probes.Degraded]
+}
+
+// State is everything that Step remembers. It is a value: Step returns a new
+// one and leaves the old one as it was.
+type State struct {
+	boot       Boot
+	conditions [conditionCount]perCondition
+	bucket     bucket
+
+	// restored: a Node, and so the record, has been seen. Before that evidence
+	// is collected, but nothing is decided.
+	restored bool
+	// readOnly: the record is a newer release's, hands off.
+	readOnly bool
+	// dirty: a decision was taken that the record does not hold yet.
+	dirty bool
+	// compared: want is what this process decided; false just after a start.
+	compared bool
+	// revision is that of the last decision, landed the newest one that was
+	// seen on the Node, lossSeen the one whose losses have been counted.
+	revision, landed, lossSeen uint64
+	decidedAt                  time.Time
+	decidedTime                string // decidedAt by the wall clock, for people
+	uid                        types.UID
+	// owned are the pairs of ours on the Node when it was last seen with our
+	// record.
+	owned []taints.Pair
+	want  []wanted
+
+	// conditionsDue: our Node conditions are to be reported anew; report is
+	// what is being written. It does not change until it is written: a message
+	// that moves with every look must not make a write of every look.
+	conditionsDue bool
+	report        []corev1.NodeCondition
+	// settled is the Node on which nothing was left to do, with the facts and
+	// the configuration that went into that; reviewAt is when time alone may
+	// change the answer.
+	settled  *Node
+	facts    taints.Facts
+	cfg      *config.Config
+	reviewAt time.Time
+}
+
+// New returns the State of an agent that has just started and seen nothing.
+func New(boot Boot) State {
+	s := State{boot: boot, conditionsDue: true}
+	for i := range s.conditions {
+		s.conditions[i].debounce.Level = probes.OK
+	}
+	return s
+}
+
+// Level is the level that was decided for a condition.
+func (s *State) Level(c probes.Condition) probes.Level {
+	return s.conditions[index(c)].debounce.Level
+}
+
+// Placed is a taint that the State wants on the Node and how it stays there.
+type Placed struct {
+	Condition probes.Condition
+	Pair      taints.Pair
+	Via       taints.Via
+}
+
+// Placed returns the taints that are wanted now, by the rules of the
+// configuration of the last Step.
+func (s *State) Placed() []Placed {
+	placed := make([]Placed, 0, len(s.want))
+	for _, w := range s.want {
+		placed = append(placed, Placed{s.cfg.Rules[w.rule].Condition, w.taint.Pair(), w.via})
+	}
+	return placed
+}
+
+// Node is a Node as Step needs it: the object and its record, read once.
+type Node struct {
+	*corev1.Node
+	record    record
+	recordErr error
+}
+
+// Read prepares a Node for Step.
+func Read(node *corev1.Node) *Node {
+	r, err := parseRecord(node.Annotations[taints.RecordAnnotation])
+	return &Node{node, r, err}
+}
+
+// Inputs are what is new since the last Step.
+type Inputs struct {
+	Observations []probes.Observation
+	// Node is the newest version seen, not changed between Steps by anybody;
+	// nil while there is none.
+	Node *Node
+	// Facts of the cluster.
+	Facts taints.Facts
+	// Written: the last Change was written to Node.
+	Written bool
+	// Refresh: the heartbeat of our conditions is due.
+	Refresh bool
+}
+
+// Kind of a Notice; also the reason of the Event that tells of it.
+type Kind string
+
+// The kinds of Notices.
+const (
+	LevelChanged   Kind = "LevelChanged"
+	TaintContested Kind = "TaintContested"
+	TaintVetoed    Kind = "TaintVetoed"
+	TaintWithdrawn Kind = "TaintWithdrawn"
+	StillUnknown   Kind = "ConditionStillUnknown"
+	RecordRefused  Kind = "RecordRefused"
+)
+
+// Notice is something that people and metrics are told.
+type Notice struct {
+	Kind      Kind
+	Condition probes.Condition
+	From, To  probes.Level // of a LevelChanged
+	Reason    string
+	Message   string
+}

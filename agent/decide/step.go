@@ -1,0 +1,260 @@
+package decide
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/taints"
+)
+
+// Decision is what one Step came to.
+type Decision struct {
+	// Change is what the Node lacks; nil when it lacks nothing.
+	Change *taints.Change
+	// Notices tell what happened, in order.
+	Notices []Notice
+}
+
+// Step takes in what is new and returns what to write, if anything. The same
+// inputs give the same answer; asking again before the write has landed gives
+// the same Change.
+func Step(cfg *config.Config, s State, in Inputs, now time.Time) (State, Decision) {
+	var d Decision
+	if in.Node != nil && !s.restored {
+		s = s.restore(cfg, in.Node, now, &d)
+	}
+	for _, o := range in.Observations {
+		s = s.observe(cfg, o, now, &d)
+	}
+	if in.Written {
+		s.report = nil
+	}
+	if in.Refresh {
+		s.conditionsDue, s.settled = true, nil
+	}
+	if in.Node != nil && !s.readOnly && !s.isSettled(cfg, in, now) {
+		s = s.reconcile(cfg, in, now, &d)
+	}
+	return s, d
+}
+
+// observe adds an observation and moves the condition's level as far as the
+// evidence and the write budget allow.
+func (s State) observe(cfg *config.Config, o probes.Observation, now time.Time, d *Decision) State {
+	c := &s.conditions[index(o.Condition)]
+	first := c.last.Condition == ""
+	c.last = o
+	before := c.debounce
+	c.debounce = before.Next(o, now)
+	if first {
+		c.because, s.settled = o, nil
+	}
+	if !s.restored {
+		return s
+	}
+	if c.debounce.unknownFor(now) >= unknownAfter && now.Sub(c.toldUnknown) >= time.Hour {
+		c.toldUnknown = now
+		d.Notices = append(d.Notices, Notice{Kind: StillUnknown, Condition: o.Condition, Reason: o.Reason, Message: o.Message})
+	}
+	debounce := cfg.Debounce(o.Condition)
+	target := c.debounce.Target(debounce, o.Level == probes.Critical && cfg.Asks(o.Condition, probes.Critical), now)
+	if target == before.Level || !s.allow(cfg, before.Level, target, now) {
+		return s
+	}
+	c.debounce = c.debounce.Enter(target, debounce, now)
+	c.because = o
+	s.dirty, s.conditionsDue, s.settled = true, true, nil
+	d.Notices = append(d.Notices, Notice{LevelChanged, o.Condition, before.Level, target, o.Reason, o.Message})
+	return s
+}
+
+// allow takes a token for the steps that the write budget meters: clears and
+// steps up to Critical.
+func (s *State) allow(cfg *config.Config, from, to probes.Level, now time.Time) bool {
+	metered := to == probes.OK || to == probes.Critical
+	if !metered {
+		return true
+	}
+	var ok bool
+	s.bucket, ok = s.bucket.take(cfg.WriteBudget, now)
+	return ok
+}
+
+// isSettled reports whether the last reconcile found nothing to do and nothing
+// that it looked at has changed since.
+func (s *State) isSettled(cfg *config.Config, in Inputs, now time.Time) bool {
+	return s.settled == in.Node && s.facts == in.Facts && s.cfg == cfg &&
+		(s.reviewAt.IsZero() || now.Before(s.reviewAt))
+}
+
+// reconcile compares what is wanted with what the Node carries.
+func (s State) reconcile(cfg *config.Config, in Inputs, now time.Time, d *Decision) State {
+	s.settled, s.facts, s.cfg, s.reviewAt = nil, in.Facts, cfg, time.Time{}
+	if !s.meet(in.Node, d) {
+		return s
+	}
+	s.countLosses(cfg, in, now, d)
+	s.settleDisputes(cfg, now)
+	if want := s.wants(cfg, in.Facts); !slices.Equal(want, s.want) {
+		// Just after a start there is nothing to compare with but the Node.
+		s.dirty = s.dirty || s.compared
+		s.want = want
+	}
+	s.compared = true
+	if s.dirty {
+		s.decide(now)
+	}
+	if s.conditionsDue && s.allSeen() {
+		s.conditionsDue, s.report = false, s.nodeConditions(now)
+	}
+	change := s.change(cfg, in.Node)
+	_, differs := change.Differs(in.Node.Node)
+	if differs && s.landed >= s.revision {
+		if !s.repair(cfg, now) {
+			s.settled = in.Node
+			return s
+		}
+		change = s.change(cfg, in.Node)
+	}
+	if differs || len(change.Conditions) > 0 {
+		d.Change = &change
+	} else {
+		s.settled = in.Node
+	}
+	return s
+}
+
+// decide gives what was decided a new revision, to be told from all before.
+func (s *State) decide(now time.Time) {
+	s.dirty = false
+	s.revision++
+	s.decidedAt, s.decidedTime = now, now.UTC().Format(time.RFC3339)
+}
+
+// repair decides the same once more, because somebody undid a part of it after
+// it had landed. Without a token it waits, so that no fight over a Node can
+// make more writes than the budget has.
+func (s *State) repair(cfg *config.Config, now time.Time) bool {
+	var ok bool
+	if s.bucket, ok = s.bucket.take(cfg.WriteBudget, now); !ok {
+		s.reviewBy(s.bucket.nextAt(cfg.WriteBudget))
+		return false
+	}
+	s.decide(now)
+	return true
+}
+
+// reviewBy makes sure that reconcile looks again by then.
+func (s *State) reviewBy(t time.Time) {
+	if s.reviewAt.IsZero() || t.Before(s.reviewAt) {
+		s.reviewAt = t
+	}
+}
+
+// meet takes in a version of the Node: whether it is a new object, how much of
+// ours has landed on it. It reports whether the Node may be written.
+func (s *State) meet(node *Node, d *Decision) bool {
+	if node.UID != s.uid {
+		s.uid, s.owned, s.landed, s.lossSeen = node.UID, nil, 0, 0
+		s.conditionsDue = true
+		s.dirty = s.dirty || s.revision > 0
+	}
+	if errors.Is(node.recordErr, errNewer) {
+		s.readOnly = true
+		d.Notices = append(d.Notices, Notice{Kind: RecordRefused, Reason: "NewerRecord", Message: "the record on the Node was written by a newer release of taintlet; this one leaves the Node as it is"})
+		return false
+	}
+	if node.recordErr == nil && node.record.Revision >= s.landed && node.record.Revision > 0 {
+		s.landed = node.record.Revision
+		s.owned = node.record.Owned
+	}
+	// A revision that is not ours is another instance's. What differs then is
+	// repaired within the budget, so that two agents cannot outbid each other.
+	s.revision = max(s.revision, s.landed)
+	return true
+}
+
+// countLosses notes, once for each written decision, which of our pairs
+// somebody took off the Node after it had landed.
+func (s *State) countLosses(cfg *config.Config, in Inputs, now time.Time, d *Decision) {
+	if s.landed < s.revision || s.lossSeen == s.revision || s.dirty {
+		return
+	}
+	for _, w := range s.want {
+		pair := w.taint.Pair()
+		if w.rule >= len(cfg.Rules) || !slices.Contains(s.owned, pair) || taints.Has(in.Node.Spec.Taints, pair) {
+			continue
+		}
+		s.lossSeen = s.revision
+		rule := cfg.Rules[w.rule]
+		dispute := s.conditions[index(rule.Condition)].disputeOf(rule.Level)
+		before := dispute.stage
+		*dispute = dispute.lose(pair, taints.StandInFor(rule.Taint.Pair(), in.Facts.StandInPrefix), now)
+		if dispute.stage != before {
+			d.Notices = append(d.Notices, disputeNotice(rule.Condition, pair, dispute.stage))
+		}
+	}
+}
+
+func disputeNotice(c probes.Condition, pair taints.Pair, now stage) Notice {
+	n := Notice{Condition: c, Reason: string(TaintContested)}
+	switch {
+	case now == standIn:
+		n.Kind = TaintContested
+		n.Message = fmt.Sprintf("somebody removed %s twice within a minute; its stand-in takes its place for 24 h", pair)
+	case pair.Effect == "NoExecute":
+		n.Kind = TaintVetoed
+		n.Message = fmt.Sprintf("somebody removed %s; it will not be set again until the condition has been OK", pair)
+	default:
+		n.Kind = TaintWithdrawn
+		n.Message = fmt.Sprintf("somebody removed %s twice within a minute; taintlet gives way for 24 h. To stop it for good, annotate the Node with taintlet.dev/paused=true", pair)
+	}
+	n.Reason = string(n.Kind)
+	return n
+}
+
+// settleDisputes ends the disputes that are over and plans the next review.
+func (s *State) settleDisputes(cfg *config.Config, now time.Time) {
+	for _, rule := range cfg.Rules {
+		c := &s.conditions[index(rule.Condition)]
+		dispute := c.disputeOf(rule.Level)
+		if next := dispute.settle(c.debounce.Level, now); next != *dispute {
+			*dispute = next
+			s.dirty = true
+		}
+		if dispute.until.After(now) {
+			s.reviewBy(dispute.until)
+		}
+	}
+}
+
+// wants returns the taints that the rules ask for at the decided levels. Levels
+// add up: at Critical the taint of Degraded stays.
+func (s *State) wants(cfg *config.Config, facts taints.Facts) []wanted {
+	var want []wanted
+	for i, rule := range cfg.Rules {
+		c := &s.conditions[index(rule.Condition)]
+		if c.debounce.Level < rule.Level {
+			continue
+		}
+		via, pair, ok := place(rule, *c.disputeOf(rule.Level), facts)
+		taken := slices.ContainsFunc(want, func(w wanted) bool { return w.taint.Pair() == pair })
+		if ok && !taken {
+			want = append(want, wanted{i, config.Taint{Key: pair.Key, Value: rule.Taint.Value, Effect: pair.Effect}, via})
+		}
+	}
+	return want
+}
+
+func (s *State) allSeen() bool {
+	for i := range s.conditions {
+		if s.conditions[i].last.Condition == "" {
+			return false
+		}
+	}
+	return true
+}

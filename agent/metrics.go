@@ -1,0 +1,103 @@
+package agent
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/taintlet/taintlet/agent/decide"
+	"github.com/taintlet/taintlet/probes"
+)
+
+// metrics are the agent's own. Each agent has a registry of its own.
+type metrics struct {
+	registry *prometheus.Registry
+	level    *prometheus.GaugeVec
+	severity *prometheus.GaugeVec
+	duration *prometheus.HistogramVec
+	looks    *prometheus.CounterVec
+	changes  *prometheus.CounterVec
+	notices  *prometheus.CounterVec
+	writes   *prometheus.CounterVec
+	taint    *prometheus.GaugeVec
+	placed   []decide.Placed
+}
+
+func newMetrics(version string) *metrics {
+	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
+		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "taintlet_" + name, Help: help}, labels)
+	}
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "taintlet_" + name, Help: help}, labels)
+	}
+	m := &metrics{
+		registry: prometheus.NewRegistry(),
+		level:    gauge("condition_level", "1 for the level that was decided for the condition, 0 for the others.", "condition", "level"),
+		severity: gauge("condition_severity", "Severity of the newest look at the condition, 0 to 100; 50 is the threshold.", "condition"),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "taintlet_probe_duration_seconds", Help: "Time that one look took.",
+			Buckets: []float64{.0001, .0003, .001, .003, .01, .03, .1, .3, 1, 3, 10},
+		}, []string{"condition"}),
+		looks:   counter("probe_looks_total", "Looks at the condition by what they found.", "condition", "level"),
+		changes: counter("condition_changes_total", "Changes of the decided level.", "condition", "to"),
+		notices: counter("notices_total", "Things that a person should know, by kind; each is an Event too.", "kind"),
+		writes:  counter("node_writes_total", "Writes of the Node by result.", "result"),
+		taint:   gauge("taint_wanted", "1 for each taint that taintlet wants on the Node now.", "condition", "key", "effect", "via"),
+	}
+	build := gauge("build_info", "1, labelled with the version.", "version")
+	build.WithLabelValues(version).Set(1)
+	m.registry.MustRegister(m.level, m.severity, m.duration, m.looks, m.changes, m.notices, m.writes, m.taint, build,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+// timed counts and times one look.
+func (m *metrics) timed(o probes.Observation, took time.Duration) {
+	m.duration.WithLabelValues(string(o.Condition)).Observe(took.Seconds())
+	m.looks.WithLabelValues(string(o.Condition), o.Level.String()).Inc()
+}
+
+func (m *metrics) observe(o probes.Observation) {
+	if o.Level != probes.Unknown {
+		m.severity.WithLabelValues(string(o.Condition)).Set(float64(o.Severity))
+	}
+}
+
+func (m *metrics) notice(n decide.Notice) {
+	if n.Kind == decide.LevelChanged {
+		m.changes.WithLabelValues(string(n.Condition), n.To.String()).Inc()
+		return
+	}
+	m.notices.WithLabelValues(string(n.Kind)).Inc()
+}
+
+func (m *metrics) wrote(err error) {
+	outcome := "ok"
+	if err != nil {
+		outcome = "error"
+	}
+	m.writes.WithLabelValues(outcome).Inc()
+}
+
+// state shows what was decided.
+func (m *metrics) state(s *decide.State) {
+	for _, c := range probes.Conditions() {
+		for _, level := range []probes.Level{probes.OK, probes.Degraded, probes.Critical} {
+			value := 0.0
+			if s.Level(c) == level {
+				value = 1
+			}
+			m.level.WithLabelValues(string(c), level.String()).Set(value)
+		}
+	}
+	placed := s.Placed()
+	if len(placed) == 0 && len(m.placed) == 0 {
+		return
+	}
+	m.placed = placed
+	m.taint.Reset()
+	for _, p := range placed {
+		m.taint.WithLabelValues(string(p.Condition), p.Pair.Key, string(p.Pair.Effect), string(p.Via)).Set(1)
+	}
+}

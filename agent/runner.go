@@ -1,0 +1,83 @@
+package agent
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/taintlet/taintlet/probes"
+)
+
+const (
+	// observeTimeout is how long one look may take. A probe returns by then.
+	observeTimeout = 5 * time.Second
+	// minPause is the shortest time between two looks, whatever wakes the
+	// probe: at most four rounds a second.
+	minPause = 250 * time.Millisecond
+	// minNetworkPause is the same for the network, where the sender of a burst
+	// of looks would be a part of the trouble.
+	minNetworkPause = time.Second
+)
+
+// runner asks one probe, in its period or when the kernel wakes it. After a
+// bad look it asks again soon, until the decider has seen enough.
+type runner struct {
+	probe   probes.Probe
+	period  time.Duration
+	pause   time.Duration
+	metrics *metrics
+	// decided is the level that the loop decided last.
+	decided atomic.Int32
+}
+
+func newRunner(probe probes.Probe, period time.Duration, m *metrics) *runner {
+	r := &runner{probe: probe, period: period, pause: minPause, metrics: m}
+	if probe.Condition() == probes.NetworkUnavailable {
+		r.pause = minNetworkPause
+	}
+	r.decided.Store(int32(probes.OK))
+	return r
+}
+
+// run looks until the context ends.
+func (r *runner) run(ctx context.Context, out chan<- probes.Observation) {
+	for {
+		o := r.observe(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case out <- o:
+		}
+		if !r.wait(ctx, o) {
+			return
+		}
+	}
+}
+
+func (r *runner) observe(ctx context.Context) probes.Observation {
+	ctx, cancel := context.WithTimeout(ctx, observeTimeout)
+	defer cancel()
+	begin := time.Now()
+	o := r.probe.Observe(ctx)
+	r.metrics.timed(o, time.Since(begin))
+	return o
+}
+
+// wait waits until the next look is due; false when the context ended.
+func (r *runner) wait(ctx context.Context, last probes.Observation) bool {
+	if !sleep(ctx, min(r.pause, r.period)) {
+		return false
+	}
+	if last.Level > probes.OK && r.decided.Load() == int32(probes.OK) {
+		return true
+	}
+	timer := time.NewTimer(jittered(r.period) - r.pause)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+	case <-r.probe.Wake():
+	}
+	return true
+}

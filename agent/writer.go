@@ -1,0 +1,151 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"reflect"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/taintlet/taintlet/taints"
+)
+
+// joinWithin is the time between two writes: the first change goes at once,
+// those that follow within this time go together.
+const joinWithin = 250 * time.Millisecond
+
+// job is a change to write, and the Node on which it was decided.
+type job struct {
+	sequence uint64
+	base     *corev1.Node
+	change   taints.Change
+}
+
+// result is what became of a job. node is the newest version seen, or nil.
+type result struct {
+	sequence uint64
+	node     *corev1.Node
+	err      error
+}
+
+// writer is the one goroutine that waits for the API server.
+type writer struct {
+	client  NodeClient
+	log     *slog.Logger
+	metrics *metrics
+}
+
+// run writes the newest job until the context ends. After a failure it tries
+// the same job again with growing pauses, unless a newer one came.
+func (w *writer) run(ctx context.Context, jobs <-chan job, results chan<- result) {
+	backoff := newBackoff()
+	var current *job
+	for {
+		if current == nil {
+			select {
+			case <-ctx.Done():
+				return
+			case j := <-jobs:
+				current = &j
+			}
+		}
+		node, err := w.client.Apply(ctx, current.base, current.change)
+		if ctx.Err() != nil {
+			return
+		}
+		w.metrics.wrote(err)
+		w.report(*current, node, err)
+		select {
+		case <-ctx.Done():
+			return
+		case results <- result{current.sequence, node, err}:
+		}
+		pause := joinWithin
+		if err != nil {
+			pause = max(joinWithin, backoff.Step())
+		} else {
+			backoff = newBackoff()
+		}
+		if current = w.next(*current, node, err); !sleep(ctx, pause) {
+			return
+		}
+		select {
+		case j := <-jobs: // newer than what is to be tried again
+			current = &j
+		default:
+		}
+	}
+}
+
+// next returns what is to be tried again: nothing after success, and nothing
+// when the loop has to decide again.
+func (w *writer) next(failed job, newest *corev1.Node, err error) *job {
+	if err == nil || errors.Is(err, taints.ErrOvertaken) {
+		return nil
+	}
+	if newest != nil {
+		failed.base = newest
+	}
+	return &failed
+}
+
+func (w *writer) report(j job, node *corev1.Node, err error) {
+	switch {
+	case errors.Is(err, taints.ErrOvertaken):
+		w.log.Debug("node changed while writing", "error", err)
+	case apierrors.IsNotFound(err):
+		w.log.Warn("node does not exist; trying again", "error", err)
+	case err != nil:
+		w.log.Warn("cannot write the node; trying again", "error", err)
+	default:
+		if !taints.Equal(j.base.Spec.Taints, node.Spec.Taints) {
+			w.log.Info("taints of the node changed", "from", describe(j.base.Spec.Taints), "to", describe(node.Spec.Taints))
+		}
+		if _, differs := j.change.Differs(node); differs {
+			w.log.Warn("the API server took the patch but the node lacks a part of it; a webhook may have removed it")
+		}
+	}
+}
+
+// newBackoff grows from a second to a minute with jitter, so that a fleet does
+// not come back all at once.
+func newBackoff() *wait.Backoff {
+	return &wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.5, Steps: 7, Cap: time.Minute}
+}
+
+// sleep waits; false when the context ended first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// newer reports whether version a of a Node is newer than b. What cannot be
+// compared counts as newer: the watch is then trusted.
+func newer(a, b *corev1.Node) bool {
+	order, err := resourceversion.CompareResourceVersion(a.ResourceVersion, b.ResourceVersion)
+	return err != nil || order > 0
+}
+
+// describe lists taints as kubectl shows them.
+func describe(list []corev1.Taint) []string {
+	described := make([]string, 0, len(list))
+	for _, taint := range list {
+		described = append(described, taints.PairOf(taint).String())
+	}
+	return described
+}
+
+func isForbidden(err error) bool { return apierrors.IsForbidden(err) }
+
+func sameChange(a, b taints.Change) bool { return reflect.DeepEqual(a, b) }

@@ -1,0 +1,23 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// logRecorder logs the Events of a dry run.
+type logRecorder struct{ log *slog.Logger }
+
+func (r logRecorder) Event(_ runtime.Object, kind, reason, message string) {
+	r.log.Info("dry run: would write an event", "type", kind, "reason", reason, "message", message)
+}
+
+func (r logRecorder) Eventf(object runtime.Object, kind, reason, format string, args ...any) {
+	r.Event(object, kind, reason, fmt.Sprintf(format, args...))
+}
+
+func (r logRecorder) AnnotatedEventf(object runtime.Object, _ map[string]string, kind, reason, format string, args ...any) {
+	r.Eventf(object, kind, reason, format, args...)
+}

@@ -1,0 +1,84 @@
+package taints
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Change is what ought to stand on the Node: all of ours, never a difference,
+// so that a Change that is lost or overtaken by a newer one costs nothing.
+type Change struct {
+	// Taints are ours, in order; nothing is said of anybody else's.
+	Taints []corev1.Taint
+	// Owned are the pairs that may be replaced or removed.
+	Owned []Pair
+	// Annotations are ours; an empty value means that the annotation is not to
+	// be there.
+	Annotations map[string]string
+	// Conditions are ours, without times; none means that nodes/status is not
+	// written.
+	Conditions []corev1.NodeCondition
+}
+
+// Differs reports whether the node lacks any of the taints or annotations of
+// the change, and returns the taints that it should carry.
+func (c Change) Differs(node *corev1.Node) (next []corev1.Taint, differs bool) {
+	next, _, _ = Plan(node.Spec.Taints, c.Owned, c.Taints)
+	if !Equal(next, node.Spec.Taints) {
+		return next, true
+	}
+	for key, value := range c.Annotations {
+		current, found := node.Annotations[key]
+		if current != value || found != (value != "") {
+			return next, true
+		}
+	}
+	return next, false
+}
+
+// stillFits reports whether a change that was decided on base can be written
+// to fresh as it is: nobody touched our record, and the same pairs would be
+// ours. Otherwise what the record says would be wrong.
+func (c Change) stillFits(base, fresh *corev1.Node) bool {
+	_, before, _ := Plan(base.Spec.Taints, c.Owned, c.Taints)
+	_, after, _ := Plan(fresh.Spec.Taints, c.Owned, c.Taints)
+	return base.UID == fresh.UID &&
+		base.Annotations[RecordAnnotation] == fresh.Annotations[RecordAnnotation] &&
+		slices.Equal(before, after)
+}
+
+// ApplyTo returns the node as it would be with the change, without any API
+// server; the conditions come without times. It serves --dry-run=client.
+func (c Change) ApplyTo(node *corev1.Node) *corev1.Node {
+	after := node.DeepCopy()
+	after.Spec.Taints, _ = c.Differs(node)
+	if after.Annotations == nil {
+		after.Annotations = map[string]string{}
+	}
+	for key, value := range c.Annotations {
+		if value == "" {
+			delete(after.Annotations, key)
+		} else {
+			after.Annotations[key] = value
+		}
+	}
+	for _, condition := range c.Conditions {
+		if current := Condition(after, condition.Type); current != nil {
+			*current = condition
+		} else {
+			after.Status.Conditions = append(after.Status.Conditions, condition)
+		}
+	}
+	return after
+}
+
+// Condition returns the node's condition of a type, nil when it has none.
+func Condition(node *corev1.Node, kind corev1.NodeConditionType) *corev1.NodeCondition {
+	for i := range node.Status.Conditions {
+		if node.Status.Conditions[i].Type == kind {
+			return &node.Status.Conditions[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,178 @@
+package taints
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+)
+
+// ErrOvertaken is returned by Apply when the Node changed in a way that the
+// Change was not decided on: our record, or which pairs are ours. Nothing was
+// written; the caller decides again on the newer Node.
+var ErrOvertaken = errors.New("the node changed meanwhile; deciding again")
+
+// conflictTries bounds how often one Apply starts over because somebody else
+// wrote the Node at the same time. A busy Node sees a few writes per minute.
+const conflictTries = 10
+
+// Client reads and writes one Node. It is built on the REST client with a
+// scheme of only what is used: the typed clientset would add 10 MB to the
+// binary and 6 MB to every node's memory.
+type Client struct {
+	rest  rest.Interface
+	codec runtime.ParameterCodec
+	name  string
+}
+
+// NewClient returns a client for the Node of that name.
+func NewClient(config *rest.Config, nodeName string) (*Client, error) {
+	scheme := runtime.NewScheme()
+	if err := corev1.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	metav1.AddToGroupVersion(scheme, corev1.SchemeGroupVersion)
+	config = rest.CopyConfig(config)
+	config.APIPath = "/api"
+	config.GroupVersion = &corev1.SchemeGroupVersion
+	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	client, err := rest.RESTClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("API client: %w", err)
+	}
+	return &Client{rest: client, codec: runtime.NewParameterCodec(scheme), name: nodeName}, nil
+}
+
+// Apply makes the Node carry the change, in at most two requests that matter:
+// one to nodes (taints and annotations, guarded by the resourceVersion that it
+// was computed on), one to nodes/status (conditions). What is there already is
+// not written. On a conflict it reads the Node and plans again, so that nobody
+// else's taint is lost, reordered or brought back. It returns the newest Node
+// that it has seen, also with an error.
+func (c *Client) Apply(ctx context.Context, base *corev1.Node, change Change) (*corev1.Node, error) {
+	node, err := c.applySpec(ctx, base, change)
+	if err != nil || len(change.Conditions) == 0 {
+		return node, err
+	}
+	patched, err := c.patch(ctx, types.StrategicMergePatchType, statusPatch(node, change.Conditions, time.Now()), "status")
+	if err != nil {
+		return node, err
+	}
+	return patched, nil
+}
+
+func (c *Client) applySpec(ctx context.Context, base *corev1.Node, change Change) (*corev1.Node, error) {
+	node := base
+	for range conflictTries {
+		next, differs := change.Differs(node)
+		if !differs {
+			return node, nil
+		}
+		patched, err := c.patch(ctx, types.MergePatchType, specPatch(node, next, change.Annotations))
+		if err == nil {
+			return patched, nil
+		}
+		if !apierrors.IsConflict(err) {
+			return node, err
+		}
+		if node, err = c.get(ctx); err != nil {
+			return base, err
+		}
+		if !change.stillFits(base, node) {
+			return node, ErrOvertaken
+		}
+	}
+	return node, fmt.Errorf("node %s was changed by others during each of %d tries", c.name, conflictTries)
+}
+
+func (c *Client) get(ctx context.Context) (*corev1.Node, error) {
+	node := &corev1.Node{}
+	if err := c.rest.Get().Resource("nodes").Name(c.name).Do(ctx).Into(node); err != nil {
+		return nil, explain("get", "nodes", c.name, err)
+	}
+	return node, nil
+}
+
+func (c *Client) patch(ctx context.Context, kind types.PatchType, body any, subresources ...string) (*corev1.Node, error) {
+	data, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	node := &corev1.Node{}
+	err = c.rest.Patch(kind).Resource("nodes").Name(c.name).SubResource(subresources...).
+		VersionedParams(&metav1.PatchOptions{FieldManager: "taintlet"}, c.codec).
+		Body(data).Do(ctx).Into(node)
+	if err != nil {
+		resource := "nodes"
+		if len(subresources) > 0 {
+			resource += "/" + subresources[0]
+		}
+		return nil, explain("patch", resource, c.name, err)
+	}
+	return node, nil
+}
+
+// specPatch is a JSON merge patch. spec.taints is an atomic list: the patch
+// replaces all of it, so it carries the resourceVersion it was computed on and
+// the API server answers 409 when the Node has moved on.
+func specPatch(node *corev1.Node, next []corev1.Taint, annotations map[string]string) any {
+	values := make(map[string]any, len(annotations))
+	for key, value := range annotations {
+		values[key] = value
+		if value == "" {
+			values[key] = nil
+		}
+	}
+	return map[string]any{
+		"metadata": map[string]any{"resourceVersion": node.ResourceVersion, "annotations": values},
+		"spec":     map[string]any{"taints": next},
+	}
+}
+
+// statusPatch is a strategic merge patch: conditions merge by type, so that it
+// touches no type but ours and needs no resourceVersion. lastTransitionTime
+// moves only with the status.
+func statusPatch(node *corev1.Node, conditions []corev1.NodeCondition, now time.Time) any {
+	stamped := make([]corev1.NodeCondition, len(conditions))
+	for i, condition := range conditions {
+		condition.LastHeartbeatTime = metav1.NewTime(now)
+		condition.LastTransitionTime = condition.LastHeartbeatTime
+		if current := Condition(node, condition.Type); current != nil && current.Status == condition.Status {
+			condition.LastTransitionTime = current.LastTransitionTime
+		}
+		stamped[i] = condition
+	}
+	return map[string]any{"status": map[string]any{"conditions": stamped}}
+}
+
+// KeepPolicyPresent reports whether the binding of deploy/keep.yaml is in the
+// cluster.
+func (c *Client) KeepPolicyPresent(ctx context.Context) (bool, error) {
+	const resource = "mutatingadmissionpolicybindings"
+	err := c.rest.Get().AbsPath("/apis/admissionregistration.k8s.io/v1", resource, KeepPolicyName).Do(ctx).Error()
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, explain("get", resource+".admissionregistration.k8s.io", KeepPolicyName, err)
+	}
+	return true, nil
+}
+
+// explain says what was tried, and for a refusal which permission is missing.
+func explain(verb, resource, name string, err error) error {
+	if apierrors.IsForbidden(err) {
+		return fmt.Errorf("%s %s %s: the permission to %s %s is missing (RBAC or an admission policy): %w", verb, resource, name, verb, resource, err)
+	}
+	return fmt.Errorf("%s %s %s: %w", verb, resource, name, err)
+}
