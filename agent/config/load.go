@@ -39,9 +39,13 @@ func Decode(data []byte) (*Config, error) {
 	}
 	cfg := Default()
 	cfg.APIVersion, cfg.Kind = "", ""
+	cfg.Rules = nil // decoding into the defaults would mix the elements' fields
 	strictErrs, err := kjson.UnmarshalStrict(asJSON, cfg)
 	if err != nil {
 		return nil, err
+	}
+	if cfg.Rules == nil {
+		cfg.Rules = defaultRules()
 	}
 	return cfg, errors.Join(errors.Join(strictErrs...), cfg.Validate().ToAggregate())
 }

@@ -1,0 +1,145 @@
+package config_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/taints"
+)
+
+const header = "apiVersion: taintlet.dev/v1alpha1\nkind: TaintletConfiguration\n"
+
+func TestDefaultIsValid(t *testing.T) {
+	if errs := config.Default().Validate(); len(errs) > 0 {
+		t.Fatal(errs)
+	}
+}
+
+func TestDecodeKeepsDefaultsOfFieldsThatAreNotGiven(t *testing.T) {
+	cfg, err := config.Decode([]byte(header + "memory:\n  availablePercent: 7\n  debounce:\n    clearAfter: 30s\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := config.Default()
+	if cfg.Memory.AvailablePercent != 7 || cfg.Memory.Debounce.ClearAfter.Duration != 30*time.Second {
+		t.Errorf("memory = %+v", cfg.Memory)
+	}
+	if cfg.Memory.ClearFactor != want.Memory.ClearFactor || cfg.Memory.Debounce.Samples != want.Memory.Debounce.Samples ||
+		len(cfg.Rules) != len(want.Rules) || cfg.Disk.AvailablePercent != want.Disk.AvailablePercent {
+		t.Errorf("a default was lost: %+v", cfg)
+	}
+}
+
+func TestDecodeRefuses(t *testing.T) {
+	rule := func(condition, level, key, effect string) string {
+		return "- {condition: " + condition + ", level: " + level + ", taint: {key: \"" + key + "\", effect: " + effect + "}}\n"
+	}
+	for name, c := range map[string]struct {
+		text string
+		want []string // all of them must be in the message
+	}{
+		"empty file":           {"", []string{"empty", "apiVersion"}},
+		"binary file":          {"\x00\x01\xfe\xff", []string{"not YAML"}},
+		"a list":               {"- 1\n", []string{"cannot unmarshal array"}},
+		"no header":            {"memory: {}\n", []string{"apiVersion", "kind", config.APIVersion}},
+		"newer version":        {"apiVersion: taintlet.dev/v2\nkind: TaintletConfiguration\n", []string{"apiVersion", "taintlet.dev/v2", "v1alpha1"}},
+		"unknown field":        {header + "memory:\n  availablePercnt: 5\n", []string{`unknown field "memory.availablePercnt"`}},
+		"wrong case":           {header + "Memory: {}\n", []string{`unknown field "Memory"`}},
+		"doubled field":        {header + "memory: {}\nmemory: {}\n", []string{`"memory" already set`}},
+		"wrong type":           {header + "memory:\n  availablePercent: lots\n", []string{"availablePercent", "string"}},
+		"negative threshold":   {header + "memory:\n  availablePercent: -1\n", []string{"memory.availablePercent", "-1", "0 to 100"}},
+		"negative bytes":       {header + "memory:\n  availableBytes: -1Mi\n", []string{"memory.availableBytes", "-1Mi"}},
+		"threshold over 100":   {header + "disk:\n  inodesPercent: 101\n", []string{"disk.inodesPercent", "101"}},
+		"not a number":         {header + "pid:\n  usedPercent: .nan\n", []string{"NaN"}},
+		"never clears":         {header + "memory:\n  availablePercent: 80\n", []string{"memory.clearFactor", "never clear", "80"}},
+		"factor below one":     {header + "disk:\n  clearFactor: 0.5\n", []string{"disk.clearFactor", "1 to 10"}},
+		"period too short":     {header + "memory:\n  period: 1ms\n", []string{"memory.period", "1ms", "100ms"}},
+		"negative clearAfter":  {header + "pid:\n  debounce:\n    clearAfter: -1s\n", []string{"pid.debounce.clearAfter", "-1s"}},
+		"max below clearAfter": {header + "pid:\n  debounce:\n    maxClearAfter: 1s\n", []string{"pid.debounce.maxClearAfter", "2m0s"}},
+		"more bad than looked": {header + "network:\n  debounce:\n    badSamples: 6\n", []string{"network.debounce.badSamples", "6"}},
+		"no burst":             {header + "writeBudget:\n  burst: 0\n", []string{"writeBudget.burst"}},
+		"relative path":        {header + "disk:\n  paths: [var]\n", []string{"disk.paths[0]", "absolute"}},
+		"doubled path":         {header + "disk:\n  paths: [/, /]\n", []string{"disk.paths[1]", "Duplicate"}},
+		"no path":              {header + "disk:\n  paths: []\n", []string{"disk.paths"}},
+		"heartbeat too often":  {header + "heartbeat: 1s\n", []string{"heartbeat", "1m0s"}},
+		"stand-in prefix":      {header + "standInPrefix: Not_DNS\n", []string{"standInPrefix"}},
+		"unknown condition":    {header + "rules:\n" + rule("CPUPressure", "Degraded", "a", "NoSchedule"), []string{"rules[0].condition", "CPUPressure", "MemoryPressure"}},
+		"level OK":             {header + "rules:\n" + rule("MemoryPressure", "OK", "a", "NoSchedule"), []string{"rules[0].level", "Degraded"}},
+		"unknown level":        {header + "rules:\n" + rule("MemoryPressure", "Bad", "a", "NoSchedule"), []string{`"Bad"`, "Degraded"}},
+		"Critical":             {header + "rules:\n" + rule("MemoryPressure", "Critical", "a", "NoExecute"), []string{"rules[0].level", "Critical cannot be enabled"}},
+		"unknown effect":       {header + "rules:\n" + rule("MemoryPressure", "Degraded", "a", "Never"), []string{"rules[0].taint.effect", "Never", "NoSchedule"}},
+		"no effect":            {header + "rules:\n- {condition: MemoryPressure, level: Degraded, taint: {key: a}}\n", []string{"rules[0].taint.effect"}},
+		"doubled pair": {
+			header + "rules:\n" + rule("MemoryPressure", "Degraded", "a", "NoSchedule") + rule("DiskPressure", "Degraded", "a", "NoSchedule"),
+			[]string{"rules[1].taint", "Duplicate", "a:NoSchedule"},
+		},
+		"doubled level": {
+			header + "rules:\n" + rule("MemoryPressure", "Degraded", "a", "NoSchedule") + rule("MemoryPressure", "Degraded", "b", "NoSchedule"),
+			[]string{"rules[1]", "Duplicate", "MemoryPressure Degraded"},
+		},
+		"empty key":    {header + "rules:\n" + rule("MemoryPressure", "Degraded", "", "NoSchedule"), []string{"rules[0].taint.key"}},
+		"name over 63": {header + "rules:\n" + rule("MemoryPressure", "Degraded", strings.Repeat("a", 64), "NoSchedule"), []string{"rules[0].taint.key", "63"}},
+		"prefix over 253": {
+			header + "rules:\n" + rule("MemoryPressure", "Degraded", strings.Repeat("a", 254)+"/b", "NoSchedule"),
+			[]string{"rules[0].taint.key", "253"},
+		},
+		"control plane's pair": {header + "rules:\n" + rule("MemoryPressure", "Degraded", "node.kubernetes.io/not-ready", "NoExecute"), []string{"rules[0].taint.key", "belongs to the control plane"}},
+		"cordon":               {header + "rules:\n" + rule("MemoryPressure", "Degraded", "node.kubernetes.io/unschedulable", "NoSchedule"), []string{"rules[0].taint.key", "belongs to administrators"}},
+		"all at once":          {header + "memory:\n  availablePercent: -1\n  nonsense: 1\ndisk:\n  inodesPercent: 200\n", []string{"memory.availablePercent", "memory.nonsense", "disk.inodesPercent"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := config.Decode([]byte(c.text))
+			if err == nil {
+				t.Fatal("accepted")
+			}
+			for _, want := range c.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("message lacks %q: %v", want, err)
+				}
+			}
+		})
+	}
+}
+
+func TestLoadNamesTheFile(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "absent.yaml")
+	if _, err := config.Load(missing); err == nil || !strings.Contains(err.Error(), missing) {
+		t.Errorf("missing file: %v", err)
+	}
+	broken := filepath.Join(t.TempDir(), "broken.yaml")
+	if err := os.WriteFile(broken, []byte("kind: ["), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := config.Load(broken); err == nil || !strings.Contains(err.Error(), broken) {
+		t.Errorf("broken file: %v", err)
+	}
+}
+
+func TestOnlyPairsOfRulesAreProduced(t *testing.T) {
+	cfg, err := config.Decode([]byte(header + "standInPrefix: example.com\nrules:\n- {condition: MemoryPressure, level: Degraded, taint: {key: example.org/tight, effect: PreferNoSchedule}}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for pair, want := range map[string]bool{
+		"example.org/tight:PreferNoSchedule":            true,
+		"example.com/tight:PreferNoSchedule":            true, // its stand-in
+		"node.kubernetes.io/memory-pressure:NoSchedule": true, // built in
+		"node.kubernetes.io/memory-pressure:NoExecute":  true,
+		"taintlet.dev/disk-pressure:NoSchedule":         true,
+		"example.org/tight:NoExecute":                   false,
+		"dedicated:NoSchedule":                          false,
+		"node.kubernetes.io/not-ready:NoExecute":        false,
+	} {
+		var p taints.Pair
+		if err := p.UnmarshalText([]byte(pair)); err != nil {
+			t.Fatal(err)
+		}
+		if got := cfg.Produces(p); got != want {
+			t.Errorf("Produces(%s) = %t", pair, got)
+		}
+	}
+}

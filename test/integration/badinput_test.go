@@ -1,0 +1,239 @@
+package integration
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/taintlet/taintlet/test/cluster"
+)
+
+// exitCode runs the agent to its end.
+func exitCode(t *testing.T, args ...string) (int, string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, agentBinary(t), args...).CombinedOutput() //nolint:gosec // our own binary
+	if exit, ok := err.(*exec.ExitError); ok {                                     //nolint:errorlint // exec returns it bare
+		return exit.ExitCode(), string(out)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return 0, string(out)
+}
+
+func TestUsageErrorsExitWithTwoAndNameTheTrouble(t *testing.T) {
+	t.Parallel()
+	binaryFile := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(binaryFile, []byte{0, 1, 0xfe}, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		args []string
+		want []string
+	}{
+		"unknown flag":         {[]string{"--nonsense"}, []string{"--nonsense"}},
+		"argument":             {[]string{"start"}, []string{`unexpected argument "start"`}},
+		"two values at once":   {[]string{"--output=xml", "--dry-run=maybe"}, []string{"xml", "table, json, yaml", "maybe", "none, client"}},
+		"node name":            {[]string{"--node-name=Not_A_Node"}, []string{"--node-name", "Not_A_Node"}},
+		"missing config":       {[]string{"--config=/nonexistent.yaml"}, []string{"/nonexistent.yaml", "no such file"}},
+		"binary configuration": {[]string{"--config=" + binaryFile, "--check-config"}, []string{binaryFile, "not YAML"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, out := exitCode(t, c.args...)
+			if code != 2 {
+				t.Errorf("exit code %d", code)
+			}
+			for _, want := range c.want {
+				if !strings.Contains(out, want) {
+					t.Errorf("output lacks %q:\n%s", want, out)
+				}
+			}
+		})
+	}
+}
+
+func TestFailuresToStartExitWithOne(t *testing.T) {
+	t.Parallel()
+	taken, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // closed below
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close() //nolint:errcheck // nothing went through it
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"not in a cluster":   {[]string{"--listen="}, "no --kubeconfig given and not in a cluster"},
+		"missing kubeconfig": {[]string{"--kubeconfig=/nonexistent"}, "/nonexistent"},
+		"port taken":         {[]string{"--dry-run=client", "--listen=" + taken.Addr().String()}, "address already in use"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, out := exitCode(t, c.args...)
+			if code != 1 || !strings.Contains(out, c.want) {
+				t.Errorf("exit code %d, output:\n%s", code, out)
+			}
+		})
+	}
+}
+
+// Whatever is missing, empty, cut off or garbled in the host's trees: that
+// condition is Unknown with a reason, the others are not, and --once exits 3.
+func TestGarbledHostIsUnknown(t *testing.T) {
+	t.Parallel()
+	garble := map[string]func(h *fakeHost, file string){
+		"missing":   func(h *fakeHost, file string) { h.remove(file) },
+		"empty":     func(h *fakeHost, file string) { h.write(file, "") },
+		"truncated": func(h *fakeHost, file string) { h.write(file, "Mem") },
+		"garbled":   func(h *fakeHost, file string) { h.write(file, "\x00\xff:: 12 x\n-1 kB\n") },
+	}
+	for file, condition := range map[string]string{
+		"proc/meminfo": "MemoryPressure", "proc/loadavg": "PIDPressure",
+		"proc/sys/kernel/pid_max": "PIDPressure", "proc/net/route": "NetworkUnavailable",
+	} {
+		for how, do := range garble {
+			t.Run(how+" "+filepath.Base(file), func(t *testing.T) {
+				h := newFakeHost(t)
+				do(h, file)
+				code, out := exitCode(t, append(h.flags(), "--once")...)
+				if code != 3 {
+					t.Errorf("exit code %d", code)
+				}
+				for line := range strings.Lines(out) {
+					fields := strings.Fields(line)
+					if len(fields) < 2 || !strings.HasSuffix(fields[0], "Pressure") && fields[0] != "NetworkUnavailable" {
+						continue
+					}
+					want := "OK"
+					if fields[0] == condition {
+						want = "Unknown"
+					}
+					if fields[1] != want {
+						t.Errorf("want %s:\n%s", want, line)
+					}
+				}
+			})
+		}
+	}
+}
+
+// A probe that goes blind while its condition is tainted takes nothing off the
+// Node, and one that goes blind while all is well puts nothing on it.
+func TestBlindProbesChangeNoTaint(t *testing.T) {
+	t.Parallel()
+	c := keeping.require(t)
+	node, host := register(t, c, "blind"), newFakeHost(t)
+	a := startAgent(t, c, node.Name, host, quick)
+	host.memory(2)
+	waitNode(t, c, node.Name, cluster.HasTaint(corev1.TaintNodeMemoryPressure, corev1.TaintEffectNoSchedule))
+	host.write("proc/meminfo", "garbage\n")
+	host.write("proc/loadavg", "")
+	host.remove("proc/net/route")
+	looks := unknownLooks(a, "MemoryPressure")
+	for unknownLooks(a, "MemoryPressure") < looks+5 || unknownLooks(a, "PIDPressure") < 5 || unknownLooks(a, "NetworkUnavailable") < 5 {
+		staysThroughUpdates(t, c, node, corev1.TaintNodeMemoryPressure, time.Second)
+	}
+	now := waitNode(t, c, node.Name, func(*corev1.Node) bool { return true })
+	if len(now.Spec.Taints) != 1 {
+		t.Errorf("taints = %v", now.Spec.Taints)
+	}
+	host.memory(50)
+	waitNode(t, c, node.Name, cluster.Not(cluster.HasTaint(corev1.TaintNodeMemoryPressure, corev1.TaintEffectNoSchedule)))
+}
+
+// unknownLooks is how often the agent could not tell.
+func unknownLooks(a *agent, condition string) int {
+	a.t.Helper()
+	_, body := a.get("/metrics")
+	for line := range strings.Lines(body) {
+		rest, found := strings.CutPrefix(line, `taintlet_probe_looks_total{condition="`+condition+`",level="Unknown"} `)
+		if found {
+			return atoi(a.t, strings.TrimSpace(rest))
+		}
+	}
+	return 0
+}
+
+func TestMissingNodeIsNotReadyUntilItExists(t *testing.T) {
+	t.Parallel()
+	c := plain.require(t)
+	host := newFakeHost(t)
+	host.memory(2)
+	a := startAgent(t, c, "late", host, quick)
+	a.waitLog("node not found")
+	if code, body := a.get("/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(body, "node not seen") {
+		t.Errorf("/readyz = %d %s", code, body)
+	}
+	if code, _ := a.get("/healthz"); code != http.StatusOK {
+		t.Errorf("/healthz = %d", code)
+	}
+	register(t, c, "late")
+	waitNode(t, c, "late", cluster.HasTaint("taintlet.dev/memory-pressure", corev1.TaintEffectNoSchedule))
+	if code, body := a.get("/readyz"); code != http.StatusOK {
+		t.Errorf("/readyz = %d %s", code, body)
+	}
+}
+
+// An API server that cannot be reached at the start: not ready, tries again,
+// and works when it is there.
+func TestUnreachableAPIServerAtStart(t *testing.T) {
+	t.Parallel()
+	c := plain.require(t)
+	node, host := register(t, c, "unreachable"), newFakeHost(t)
+	host.memory(2)
+	gate := newGate(t, strings.TrimPrefix(c.URL(), "https://"))
+	identity, err := c.Config(agentUser)
+	if err != nil {
+		t.Fatal(err)
+	}
+	identity = rest.CopyConfig(identity)
+	identity.Host = "https://" + gate.address
+	a := startAgentAs(t, identity, node.Name, host, quick)
+	a.waitLog("cannot look for the admission policy; trying again.*connection refused")
+	if code, body := a.get("/readyz"); code != http.StatusServiceUnavailable {
+		t.Errorf("/readyz = %d %s", code, body)
+	}
+	gate.open()
+	waitNode(t, c, node.Name, cluster.HasTaint("taintlet.dev/memory-pressure", corev1.TaintEffectNoSchedule))
+}
+
+// An agent that may not patch says which permission it lacks, and changes
+// nothing.
+func TestForbiddenPatchNamesThePermission(t *testing.T) {
+	t.Parallel()
+	c := plain.require(t)
+	const user = "system:serviceaccount:taintlet-system:reader"
+	if err := plain.grantTo(t.Context(), "reader", user, []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "list", "watch"}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	node, host := register(t, c, "forbidden"), newFakeHost(t)
+	host.memory(2)
+	identity, err := c.Config(user)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := startAgentAs(t, identity, node.Name, host, quick)
+	a.waitLog("cannot look for the admission policy; assuming that it is absent.*permission to get mutatingadmissionpolicybindings")
+	a.waitLog("cannot write the node; trying again.*the permission to patch nodes is missing")
+	now, err := c.Client().CoreV1().Nodes().Get(t.Context(), node.Name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(now.Spec.Taints) != 0 {
+		t.Errorf("taints = %v", now.Spec.Taints)
+	}
+}

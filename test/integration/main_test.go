@@ -1,0 +1,122 @@
+// Package integration runs the agent as users run it, as a process, against a
+// real API server, controller manager and scheduler.
+package integration
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/taintlet/taintlet/test/cluster"
+)
+
+// keeping has the admission policy of deploy/keep.yaml, plain has not.
+var keeping, plain controlPlane //nolint:gochecknoglobals // shared by the package's tests
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	for _, p := range []*controlPlane{&keeping, &plain} {
+		code = max(code, p.stop())
+	}
+	os.RemoveAll(binary.dir) //nolint:errcheck // a temporary folder
+	os.Exit(code)
+}
+
+// controlPlane is started by the first test that needs it.
+type controlPlane struct {
+	once    sync.Once
+	cluster *cluster.Cluster
+	err     error
+}
+
+func (p *controlPlane) require(t *testing.T) *cluster.Cluster {
+	t.Helper()
+	cluster.SkipUnlessRequired(t)
+	p.once.Do(func() {
+		ctx := context.WithoutCancel(t.Context())
+		if p.cluster, p.err = cluster.Start(ctx, cluster.Options{Progress: os.Stderr}); p.err != nil {
+			return
+		}
+		if p.err = p.grant(ctx); p.err == nil && p == &keeping {
+			p.err = p.cluster.InstallKeep(ctx)
+		}
+	})
+	if p.err != nil {
+		t.Fatal(p.err)
+	}
+	return p.cluster
+}
+
+func (p *controlPlane) stop() int {
+	if p.cluster == nil {
+		return 0
+	}
+	if err := p.cluster.Stop(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// agentUser is who the agent is. It may do what it needs and no more.
+const agentUser = "system:serviceaccount:taintlet-system:taintlet"
+
+func (p *controlPlane) grant(ctx context.Context) error {
+	rules := []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "list", "watch", "patch"}},
+		{APIGroups: []string{""}, Resources: []string{"nodes/status"}, Verbs: []string{"patch"}},
+		{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
+		{APIGroups: []string{"admissionregistration.k8s.io"}, Resources: []string{"mutatingadmissionpolicybindings"}, Verbs: []string{"get"}},
+	}
+	return p.grantTo(ctx, "taintlet", agentUser, rules)
+}
+
+func (p *controlPlane) grantTo(ctx context.Context, name, user string, rules []rbacv1.PolicyRule) error {
+	roles := p.cluster.Client().RbacV1()
+	meta := metav1.ObjectMeta{Name: name}
+	if _, err := roles.ClusterRoles().Create(ctx, &rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules}, metav1.CreateOptions{}); err != nil {
+		return err
+	}
+	_, err := roles.ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: meta,
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+	}, metav1.CreateOptions{})
+	return err
+}
+
+// binary is the agent, built once.
+var binary struct { //nolint:gochecknoglobals // shared by the package's tests
+	once sync.Once
+	dir  string
+	err  error
+}
+
+// agentBinary builds the agent, with the race detector when the tests have it.
+func agentBinary(t *testing.T) string {
+	t.Helper()
+	binary.once.Do(func() {
+		if binary.dir, binary.err = os.MkdirTemp("", "taintlet-integration-"); binary.err != nil {
+			return
+		}
+		args := []string{"build", "-o", binary.dir}
+		if raceEnabled {
+			args = append(args, "-race")
+		}
+		out, err := exec.Command("go", append(args, "github.com/taintlet/taintlet/cmd/taintlet")...).CombinedOutput()
+		if err != nil {
+			binary.err = fmt.Errorf("build the agent: %w\n%s", err, out)
+		}
+	})
+	if binary.err != nil {
+		t.Fatal(binary.err)
+	}
+	return filepath.Join(binary.dir, "taintlet")
+}
