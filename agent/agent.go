@@ -39,7 +39,8 @@ type NodeClient interface {
 // Agent is one agent for one Node. All fields are needed.
 type Agent struct {
 	Config *config.Config
-	Host   probes.Host
+	// Probes has one for each condition; NewProbes makes those of a host.
+	Probes []probes.Probe
 	Client NodeClient
 	// Recorder takes the Events about the Node.
 	Recorder record.EventRecorder
@@ -74,7 +75,7 @@ func (a *Agent) Run(ctx context.Context, listener net.Listener) error {
 
 	l := newLoop(a)
 	runners := make(map[probes.Condition]*runner)
-	for _, probe := range NewProbes(a.Host, a.Config) {
+	for _, probe := range a.Probes {
 		r := newRunner(probe, a.Config.Period(probe.Condition()), l.metrics)
 		runners[probe.Condition()] = r
 		group.Go(func() { r.run(ctx, l.observations) })
@@ -157,6 +158,7 @@ func (l *loop) run(ctx context.Context, serverErr <-chan error) error {
 		case <-heartbeat.C:
 			heartbeat.Reset(jittered(l.Config.Heartbeat.Duration))
 			in.Refresh = true
+			l.handedOut = nil // a heartbeat may say the same again
 		}
 		l.step(in)
 	}

@@ -213,6 +213,6 @@ func statUnder(root, path string) (os.FileInfo, error) {
 		// Not wrapped: a missing root is trouble, unlike a missing path in it.
 		return nil, fmt.Errorf("opening the host's root: %v", err) //nolint:errorlint // on purpose
 	}
-	defer inside.Close()
+	defer inside.Close() //nolint:errcheck // nothing was written
 	return inside.Stat(filepath.Join(".", path))
 }

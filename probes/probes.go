@@ -30,11 +30,11 @@ func Conditions() []Condition {
 type Level int8
 
 const (
-	// Unknown: the probe could not tell. It is neither good nor bad news: it
-	// neither sets nor clears anything. It is the zero Level, so that a
-	// forgotten assignment can do no harm.
+	// Unknown says that the probe could not tell. It is neither good nor bad
+	// news: it neither sets nor clears anything. It is the zero Level, so that
+	// a forgotten assignment can do no harm.
 	Unknown Level = iota
-	// OK: nothing is asked for.
+	// OK asks for nothing.
 	OK
 	// Degraded asks that no new pods come to the host (NoSchedule).
 	Degraded

@@ -29,7 +29,7 @@ func readRoutes(path, table string, parse func(io.Reader) ([]string, error)) ([]
 	if err != nil {
 		return nil, because(table+"Unreadable", "reading routes: %w", err)
 	}
-	defer file.Close()
+	defer file.Close() //nolint:errcheck // nothing was written
 	names, err := parse(file)
 	if pathErr, ok := errors.AsType[*os.PathError](err); ok {
 		return nil, because(table+"Unreadable", "reading routes: %w", pathErr)

@@ -93,16 +93,18 @@ func (d Debounce) Next(o probes.Observation, now time.Time) Debounce {
 // Target is the level that the evidence asks for, at most one step away from
 // the present one. mayBeCritical says whether Critical is to be had at all.
 func (d Debounce) Target(c config.Debounce, mayBeCritical bool, now time.Time) probes.Level {
+	if unknown := d.unknownFor(now); unknown > 0 {
+		if d.Level == probes.Critical && unknown >= unknownAfter {
+			return probes.Degraded
+		}
+		return d.Level
+	}
 	switch d.Level {
 	case probes.Critical:
-		calmer := d.unknownFor(now) == 0 && d.class != critical
-		if calmer || d.unknownFor(now) >= unknownAfter || !mayBeCritical {
+		if d.class != critical || !mayBeCritical {
 			return probes.Degraded
 		}
 	case probes.Degraded:
-		if d.unknownFor(now) > 0 {
-			return probes.Degraded
-		}
 		if d.class == clear && d.held >= d.ClearAfter(c) {
 			return probes.OK
 		}
@@ -111,7 +113,7 @@ func (d Debounce) Target(c config.Debounce, mayBeCritical bool, now time.Time) p
 		}
 	default:
 		recent := d.window & (1<<c.Samples - 1)
-		if d.unknownSince.IsZero() && (d.certain || bits.OnesCount32(recent) >= c.BadSamples) {
+		if d.certain || bits.OnesCount32(recent) >= c.BadSamples {
 			return probes.Degraded
 		}
 	}

@@ -134,7 +134,9 @@ func (w *world) start(bootID string) {
 // clock is the boot clock of the running process.
 func (w *world) clock() time.Time { return w.boot.At.Add(w.now - w.started) }
 
-func (w *world) look(o probes.Observation) { w.step(decide.Inputs{Observations: []probes.Observation{o}}) }
+func (w *world) look(o probes.Observation) {
+	w.step(decide.Inputs{Observations: []probes.Observation{o}})
+}
 
 // step takes one step; the answer is written at once when the API is up.
 func (w *world) step(in decide.Inputs) {
@@ -164,7 +166,9 @@ func (w *world) step(in decide.Inputs) {
 	w.step(decide.Inputs{Written: true})
 }
 
-func (w *world) happen(what string) { w.happened = append(w.happened, fmt.Sprintf("%s %s", w.now, what)) }
+func (w *world) happen(what string) {
+	w.happened = append(w.happened, fmt.Sprintf("%s %s", w.now, what))
+}
 
 func (w *world) told() string {
 	told := strings.Join(w.happened, ", ")

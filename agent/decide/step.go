@@ -62,7 +62,7 @@ func (s State) observe(cfg *config.Config, o probes.Observation, now time.Time, 
 	}
 	debounce := cfg.Debounce(o.Condition)
 	target := c.debounce.Target(debounce, o.Level == probes.Critical && cfg.Asks(o.Condition, probes.Critical), now)
-	if target == before.Level || !s.allow(cfg, before.Level, target, now) {
+	if target == before.Level || !s.allow(cfg, target, now) {
 		return s
 	}
 	c.debounce = c.debounce.Enter(target, debounce, now)
@@ -74,7 +74,7 @@ func (s State) observe(cfg *config.Config, o probes.Observation, now time.Time, 
 
 // allow takes a token for the steps that the write budget meters: clears and
 // steps up to Critical.
-func (s *State) allow(cfg *config.Config, from, to probes.Level, now time.Time) bool {
+func (s *State) allow(cfg *config.Config, to probes.Level, now time.Time) bool {
 	metered := to == probes.OK || to == probes.Critical
 	if !metered {
 		return true

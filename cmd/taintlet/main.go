@@ -89,15 +89,23 @@ func serve(ctx context.Context, o *options, cfg *config.Config, stderr io.Writer
 	defer stop()
 	var listener net.Listener
 	if o.listen != "" {
-		if listener, err = net.Listen("tcp", o.listen); err != nil {
+		if listener, err = new(net.ListenConfig).Listen(ctx, "tcp", o.listen); err != nil {
 			return fmt.Errorf("--listen: %w", err)
 		}
 	}
-	log.Info("taintlet starts", "version", version(), "node", o.nodeName, "dryRun", o.dryRun, "listen", o.listen)
+	log.Info("taintlet starts", "version", version(), "node", o.nodeName, "dryRun", o.dryRun, "listen", address(listener))
 	return (&agent.Agent{
-		Config: cfg, Host: o.host, Client: client, Recorder: recorder, Log: log, Boot: boot, Now: now,
+		Config: cfg, Probes: agent.NewProbes(o.host, cfg), Client: client, Recorder: recorder, Log: log, Boot: boot, Now: now,
 		LifecycleController: o.lifecycleController, Version: version(),
 	}).Run(ctx, listener)
+}
+
+// address is where the listener listens, for the log.
+func address(listener net.Listener) string {
+	if listener == nil {
+		return ""
+	}
+	return listener.Addr().String()
 }
 
 // connect returns the Node's client and where its Events go.

@@ -157,7 +157,7 @@ func (a *agent) waitLog(pattern string) []string {
 func (a *agent) get(path string) (int, string) {
 	a.t.Helper()
 	address := a.waitLog(`msg="taintlet starts".* listen=(\S+)`)[1]
-	response, err := http.Get(fmt.Sprintf("http://%s%s", address, path)) //nolint:noctx // bounded by the test's time
+	response, err := http.Get(fmt.Sprintf("http://%s%s", address, path))
 	if err != nil {
 		a.t.Fatal(err)
 	}

@@ -67,7 +67,7 @@ func TestUsageErrorsExitWithTwoAndNameTheTrouble(t *testing.T) {
 
 func TestFailuresToStartExitWithOne(t *testing.T) {
 	t.Parallel()
-	taken, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // closed below
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ type gate struct {
 // newGate reserves an address by listening on it for a moment.
 func newGate(t *testing.T, target string) *gate {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // closed below
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +30,7 @@ func newGate(t *testing.T, target string) *gate {
 
 func (g *gate) open() {
 	g.t.Helper()
-	listener, err := net.Listen("tcp", g.address) //nolint:noctx // closed by the test's cleanup
+	listener, err := net.Listen("tcp", g.address)
 	if err != nil {
 		g.t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func (g *gate) open() {
 			if err != nil {
 				return
 			}
-			out, err := net.Dial("tcp", g.target) //nolint:noctx // on this host
+			out, err := net.Dial("tcp", g.target)
 			if err != nil {
 				in.Close() //nolint:errcheck // the agent tries again
 				continue

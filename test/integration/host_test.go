@@ -19,7 +19,7 @@ func newFakeHost(t *testing.T) *fakeHost {
 	t.Helper()
 	h := &fakeHost{t: t, dir: t.TempDir()}
 	var err error
-	if h.root, err = os.MkdirTemp("/dev/shm", "taintlet-root-"); err != nil {
+	if h.root, err = os.MkdirTemp("/dev/shm", "taintlet-root-"); err != nil { //nolint:usetesting // t.TempDir is not on a tmpfs
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

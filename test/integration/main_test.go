@@ -18,7 +18,7 @@ import (
 )
 
 // keeping has the admission policy of deploy/keep.yaml, plain has not.
-var keeping, plain controlPlane //nolint:gochecknoglobals // shared by the package's tests
+var keeping, plain controlPlane
 
 func TestMain(m *testing.M) {
 	code := m.Run()
@@ -93,7 +93,7 @@ func (p *controlPlane) grantTo(ctx context.Context, name, user string, rules []r
 }
 
 // binary is the agent, built once.
-var binary struct { //nolint:gochecknoglobals // shared by the package's tests
+var binary struct {
 	once sync.Once
 	dir  string
 	err  error
@@ -103,7 +103,7 @@ var binary struct { //nolint:gochecknoglobals // shared by the package's tests
 func agentBinary(t *testing.T) string {
 	t.Helper()
 	binary.once.Do(func() {
-		if binary.dir, binary.err = os.MkdirTemp("", "taintlet-integration-"); binary.err != nil {
+		if binary.dir, binary.err = os.MkdirTemp("", "taintlet-integration-"); binary.err != nil { //nolint:usetesting // it outlives the test
 			return
 		}
 		args := []string{"build", "-o", binary.dir}

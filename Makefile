@@ -1,0 +1,54 @@
+# Everything that is run more than once. Needs Go, git and make; no root.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+# The race detector needs cgo, and cgo a C compiler.
+RACE := $(if $(shell command -v gcc || command -v clang),-race)
+TOOL := go tool -modfile=$(CURDIR)/test/tools/go.mod
+
+.PHONY: help
+help: ## show this
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+.PHONY: build
+build: ## bin/taintlet, static
+	@CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o bin/taintlet ./cmd/taintlet
+
+.PHONY: try
+try: build ## what taintlet sees on this host; no cluster, no root
+	@bin/taintlet --once || [ $$? -eq 3 ] # 3: some condition is not OK
+
+.PHONY: demo
+demo: ## the whole story on a real control plane, in a minute; KEEP=1 leaves it running
+	@go run ./test/demo
+
+.PHONY: test
+test: controlplane ## everything, on the real control plane; no such test may skip
+	TAINTLET_REQUIRE=controlplane go test $(RACE) -timeout 20m ./...
+
+.PHONY: quick
+quick: ## the fast tests, and which tests were skipped and why
+	@set -o pipefail; go test -v ./... 2>&1 | grep -E '^(ok|FAIL|panic)|--- (FAIL|SKIP)|_test.go:[0-9]+: ' || \
+		{ go test ./...; exit 1; }
+
+.PHONY: controlplane
+controlplane: ## build the Kubernetes components into the user's cache (some minutes when cold)
+	@go run ./test/cluster/build
+
+.PHONY: bench
+bench: ## benchmarks
+	go test -run '^$$' -bench . -benchmem ./...
+
+.PHONY: lint
+lint: ## linters; .golangci.yml has the reasons
+	$(TOOL) golangci-lint run ./...
+	go mod tidy -diff
+
+.PHONY: vuln
+vuln: ## known vulnerabilities in what is called; needs the network
+	$(TOOL) govulncheck ./...
+
+.PHONY: scenarios
+scenarios: ## write what happened into the decider's scenarios; read the diff
+	go test ./agent/decide -run TestScenarios -update

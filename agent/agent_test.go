@@ -1,0 +1,250 @@
+package agent_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/taintlet/taintlet/agent"
+	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/agent/decide"
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/taints"
+)
+
+// probe is a probe that sees what it is told to see.
+type probe struct {
+	condition probes.Condition
+	wake      chan struct{}
+
+	mu    sync.Mutex
+	level probes.Level
+	looks []time.Time
+	hang  bool
+}
+
+func (p *probe) Condition() probes.Condition { return p.condition }
+func (p *probe) Wake() <-chan struct{}       { return p.wake }
+
+func (p *probe) Observe(ctx context.Context) probes.Observation {
+	p.mu.Lock()
+	hang, level := p.hang, p.level
+	p.looks = append(p.looks, time.Now())
+	p.mu.Unlock()
+	if hang {
+		<-ctx.Done()
+		return probes.Observation{Condition: p.condition, Level: probes.Unknown, Reason: "Hung", Message: "hung"}
+	}
+	return probes.Observation{Condition: p.condition, Level: level, Reason: "Seen", Message: level.String()}
+}
+
+func (p *probe) set(level probes.Level) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.level = level
+}
+
+// since returns when the probe looked after a time.
+func (p *probe) since(t time.Time) []time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(p.looks), func(look time.Time) bool { return !look.After(t) })
+}
+
+// client is a Node in memory that counts the writes and can refuse them.
+type client struct {
+	*agent.Offline
+
+	mu      sync.Mutex
+	refuse  error
+	applied []time.Time
+	node    *corev1.Node
+}
+
+func (c *client) Apply(ctx context.Context, base *corev1.Node, change taints.Change) (*corev1.Node, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.applied = append(c.applied, time.Now())
+	if c.refuse != nil {
+		return base, c.refuse
+	}
+	node, err := c.Offline.Apply(ctx, base, change)
+	c.node = node
+	return node, err
+}
+
+func (c *client) setRefuse(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.refuse = err
+}
+
+func (c *client) count() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.applied)
+}
+
+func (c *client) has(key string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.node != nil && taints.Has(c.node.Spec.Taints, taints.Pair{Key: key, Effect: corev1.TaintEffectNoSchedule})
+}
+
+// run runs an agent in a bubble of synthetic time.
+func run(t *testing.T, cfg *config.Config, test func(t *testing.T, byCondition map[probes.Condition]*probe, c *client)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		log := slog.New(slog.DiscardHandler)
+		c := &client{Offline: agent.NewOffline("host", log)}
+		byCondition := map[probes.Condition]*probe{}
+		var list []probes.Probe
+		for _, condition := range probes.Conditions() {
+			p := &probe{condition: condition, level: probes.OK, wake: make(chan struct{}, 1)}
+			byCondition[condition] = p
+			list = append(list, p)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		a := &agent.Agent{
+			Config: cfg, Probes: list, Client: c, Recorder: record.NewFakeRecorder(1000), Log: log,
+			Boot: decide.Boot{ID: "boot", At: time.Now()}, Now: time.Now, LifecycleController: true,
+		}
+		go func() { done <- a.Run(ctx, nil) }()
+		time.Sleep(10 * time.Second)
+		test(t, byCondition, c)
+		cancel()
+		if err := <-done; err != nil { // every goroutine has ended, or synctest says so
+			t.Error(err)
+		}
+	})
+}
+
+// A healthy host is quiet: the first report of the conditions, then heartbeats.
+func TestAHealthyNodeIsWrittenByHeartbeatOnly(t *testing.T) {
+	run(t, config.Default(), func(t *testing.T, _ map[probes.Condition]*probe, c *client) {
+		if got := c.count(); got != 1 {
+			t.Errorf("%d writes at the start", got)
+		}
+		time.Sleep(2 * time.Hour)
+		// Every 5 min ± 10 %: 22 to 26 in two hours.
+		if got := c.count() - 1; got < 21 || got > 27 {
+			t.Errorf("%d heartbeats in 2 h", got)
+		}
+	})
+}
+
+func TestHeartbeatZeroIsNever(t *testing.T) {
+	cfg := config.Default()
+	cfg.Heartbeat.Duration = 0
+	run(t, cfg, func(t *testing.T, _ map[probes.Condition]*probe, c *client) {
+		time.Sleep(24 * time.Hour)
+		if got := c.count(); got != 1 {
+			t.Errorf("%d writes", got)
+		}
+	})
+}
+
+// After a bad look the probe is asked every 250 ms, so that two of three are
+// seen in half a second, and goes back to its period once it is decided.
+func TestABadLookHurriesUntilDecided(t *testing.T) {
+	run(t, config.Default(), func(t *testing.T, by map[probes.Condition]*probe, c *client) {
+		disk := by[probes.DiskPressure]
+		disk.set(probes.Degraded)
+		time.Sleep(11*time.Second + 300*time.Millisecond) // one period, one hurried look
+		if !c.has(corev1.TaintNodeDiskPressure) {
+			t.Error("no taint after two bad looks")
+		}
+		begin := time.Now()
+		time.Sleep(time.Minute)
+		if got := len(disk.since(begin)); got > 8 {
+			t.Errorf("%d looks in the minute after the decision, at a period of 10 s", got)
+		}
+	})
+}
+
+// However often the kernel wakes a probe: at most four rounds a second.
+func TestWakesAreBounded(t *testing.T) {
+	run(t, config.Default(), func(t *testing.T, by map[probes.Condition]*probe, _ *client) {
+		memory := by[probes.MemoryPressure]
+		begin := time.Now()
+		for range 10_000 {
+			select {
+			case memory.wake <- struct{}{}:
+			default:
+			}
+			time.Sleep(time.Millisecond)
+		}
+		if got := len(memory.since(begin)); got < 30 || got > 41 {
+			t.Errorf("%d looks in 10 s of constant wakes", got)
+		}
+	})
+}
+
+// A probe that hangs until its deadline delays no other.
+func TestAHungProbeDelaysNoOther(t *testing.T) {
+	run(t, config.Default(), func(t *testing.T, by map[probes.Condition]*probe, c *client) {
+		by[probes.DiskPressure].mu.Lock()
+		by[probes.DiskPressure].hang = true
+		by[probes.DiskPressure].mu.Unlock()
+		time.Sleep(12 * time.Second)
+		by[probes.MemoryPressure].set(probes.Degraded)
+		time.Sleep(2 * time.Second)
+		if !c.has(corev1.TaintNodeMemoryPressure) {
+			t.Error("memory is not tainted within 2 s beside a hung disk")
+		}
+		if c.has(corev1.TaintNodeDiskPressure) {
+			t.Error("a hung probe tainted")
+		}
+	})
+}
+
+// An API server that refuses for an hour is asked with growing pauses, and
+// gets the newest state when it answers again.
+func TestRefusedWritesBackOff(t *testing.T) {
+	run(t, config.Default(), func(t *testing.T, by map[probes.Condition]*probe, c *client) {
+		c.setRefuse(errors.New("503 Service Unavailable"))
+		before := c.count()
+		by[probes.MemoryPressure].set(probes.Degraded)
+		time.Sleep(time.Hour)
+		if got := c.count() - before; got < 20 || got > 100 {
+			t.Errorf("%d tries in an hour of refusals", got)
+		}
+		by[probes.MemoryPressure].set(probes.OK)
+		by[probes.PIDPressure].set(probes.Degraded)
+		time.Sleep(5 * time.Minute)
+		c.setRefuse(nil)
+		time.Sleep(2 * time.Minute)
+		if c.has(corev1.TaintNodeMemoryPressure) || !c.has(corev1.TaintNodePIDPressure) {
+			t.Error("the Node does not have the newest state")
+		}
+	})
+}
+
+// Several changes at the same time are one write.
+func TestChangesCloseTogetherAreJoined(t *testing.T) {
+	run(t, config.Default(), func(t *testing.T, by map[probes.Condition]*probe, c *client) {
+		before := c.count()
+		for _, p := range by {
+			p.set(probes.Degraded)
+		}
+		time.Sleep(time.Minute)
+		if got := c.count() - before; got > 4 {
+			t.Errorf("%d writes for four conditions", got)
+		}
+		for _, condition := range probes.Conditions() {
+			rule := config.Default().Rules[slices.Index(probes.Conditions(), condition)]
+			if !c.has(rule.Taint.Key) {
+				t.Errorf("%s is missing", rule.Taint.Key)
+			}
+		}
+	})
+}

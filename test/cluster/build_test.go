@@ -1,0 +1,111 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+)
+
+func TestOnlyWhatIsMissingOrOldIsBuilt(t *testing.T) {
+	dir := t.TempDir()
+	src := &source{dir: dir, stamp: "now"}
+	for name, content := range map[string]string{
+		Etcd: "program", Etcd + ".stamp": "now",
+		APIServer: "program", APIServer + ".stamp": "before", // other go.mod
+		Scheduler:                    "program", // died before the stamp
+		ControllerManager + ".stamp": "now",     // removed by hand
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := src.missing([]string{Etcd, APIServer, Scheduler, ControllerManager, Kubelet})
+	want := []string{APIServer, Scheduler, ControllerManager, Kubelet}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("missing %v, %v; want %v", got, err, want)
+	}
+	if _, err := src.missing([]string{"server"}); err == nil {
+		t.Error("a name that is no program: no error")
+	}
+}
+
+func TestSourceChangesWithItsModule(t *testing.T) {
+	root := t.TempDir()
+	module := filepath.Join(root, "test", "controlplane")
+	inside := filepath.Join(root, "some", "package")
+	for _, dir := range []string{module, inside} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Chdir(inside)
+	stamps := map[string]bool{}
+	for _, content := range [][2]string{{"a", "b"}, {"ab", ""}, {"a", "c"}} {
+		mod := "require (\n\tk8s.io/kubernetes v1.36.3\n)\n// " + content[0]
+		if err := os.WriteFile(filepath.Join(module, "go.mod"), []byte(mod), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(module, "go.sum"), []byte(content[1]), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		src, err := findSource()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if src.version != "v1.36.3" || filepath.Base(src.dir) != "v1.36.3" {
+			t.Errorf("version %s in %s", src.version, src.dir)
+		}
+		stamps[src.stamp] = true
+	}
+	if len(stamps) != 3 {
+		t.Errorf("three modules have %d stamps", len(stamps))
+	}
+}
+
+func TestOutputOfTheBuildIsCountedOrKept(t *testing.T) {
+	output := "k8s.io/api/core/v1\n# k8s.io/kubernetes/cmd/kubelet\nmain.go:3:1: syntax error\nmath\n"
+	var compiled atomic.Int64
+	got := readBuild(strings.NewReader(output), &compiled)
+	if want := "# k8s.io/kubernetes/cmd/kubelet\nmain.go:3:1: syntax error"; got != want || compiled.Load() != 2 {
+		t.Errorf("complaints %q and %d packages, want %q and 2", got, compiled.Load(), want)
+	}
+}
+
+func TestKubectlIsTheOneOnThePath(t *testing.T) {
+	want, err := exec.LookPath(KubectlProgram)
+	if err != nil {
+		t.Skip("needs a kubectl on the PATH; without one it would be built, which takes a minute")
+	}
+	if got, err := Kubectl(t.Context(), io.Discard); err != nil || got != want {
+		t.Errorf("Kubectl: %q, %v; want %q", got, err, want)
+	}
+}
+
+func TestALockHasOneHolder(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	unlock, err := lock(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tryLock(path); !errors.Is(err, errLocked) {
+		t.Errorf("a second holder: %v, want %v", err, errLocked)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := lock(ended, path); !errors.Is(err, context.Canceled) {
+		t.Errorf("wait with an ended context: %v", err)
+	}
+	unlock()
+	again, err := lock(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again()
+}
