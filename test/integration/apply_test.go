@@ -2,6 +2,7 @@ package integration
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -102,6 +103,9 @@ func rewriteForeign(t *testing.T, c *cluster.Cluster, name string, stop <-chan s
 			}
 			list := node.Spec.Taints
 			first := slices.IndexFunc(list, isForeign)
+			if first < 0 && i > 0 {
+				return errors.New("all foreign taints are lost")
+			}
 			switch i % 4 {
 			case 0, 1:
 				if len(list) > 40 {
