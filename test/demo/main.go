@@ -1,0 +1,60 @@
+// Command demo tells the whole story of taintlet on this host, with a real
+// Kubernetes control plane: memory gets scarce, the agent taints the Node, the
+// taint stays although a controller wants it away, memory comes back and the
+// taint goes.
+//
+//	go run ./test/demo          # or: make demo
+//	KEEP=1 go run ./test/demo   # leaves it running until Ctrl-C
+//
+// It needs Go and git, no root and no cluster. The exit status is 0 when all of
+// it happened, 1 when a part is missing, 130 after Ctrl-C.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime"
+	"syscall"
+)
+
+// Exit codes.
+const (
+	exitOK          = 0
+	exitMissing     = 1
+	exitInterrupted = 130
+)
+
+func main() {
+	// Every child is started by this goroutine. The kernel kills a child when
+	// the thread that forked it ends (PR_SET_PDEATHSIG in prctl(2)); a locked
+	// thread ends with its goroutine, and this one with the process.
+	runtime.LockOSThread()
+	if len(os.Args) == 3 && os.Args[1] == takeMemory {
+		os.Exit(runBallast(os.Args[2]))
+	}
+	os.Exit(run())
+}
+
+func run() int {
+	if len(os.Args) > 1 {
+		fmt.Fprintln(os.Stderr, "demo takes no arguments; KEEP=1 in the environment leaves it running")
+		return exitMissing
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second Ctrl-C ends it at once; the children end with it
+	keep := os.Getenv("KEEP") != "" && os.Getenv("KEEP") != "0"
+
+	switch err := tell(ctx, newConsole(os.Stdout), keep); {
+	case err == nil:
+		return exitOK
+	case ctx.Err() != nil:
+		fmt.Fprintf(os.Stderr, "\ndemo: %v\n", err)
+		return exitInterrupted
+	default:
+		fmt.Fprintf(os.Stderr, "\ndemo: FAILED: %v\n", err)
+		return exitMissing
+	}
+}

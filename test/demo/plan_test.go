@@ -1,0 +1,31 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/taintlet/taintlet/agent/config"
+)
+
+func TestPlanLeavesMarginsAndMemory(t *testing.T) {
+	for _, available := range []uint64{gibibyte, 3<<30 + 12345, 8 * gibibyte, 2000 * gibibyte} {
+		p, err := planFor(memory{available: available})
+		if err != nil {
+			t.Fatal(err)
+		}
+		clear := uint64(float64(p.threshold) * p.clear)
+		if p.target < available/4*3-2*mebibyte || p.target+p.margin > p.threshold ||
+			clear <= p.threshold || clear+p.margin/2 > available {
+			t.Errorf("of %d: %+v, clear at %d", available, p, clear)
+		}
+		cfg, err := config.Decode([]byte(p.config()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := cfg.Memory.Thresholds(); got.AvailableBytes != p.threshold || got.ClearFactor <= 1 {
+			t.Errorf("of %d: configured as %+v", available, got)
+		}
+	}
+	if _, err := planFor(memory{available: gibibyte - 1}); err == nil {
+		t.Error("less than a GiB is enough")
+	}
+}

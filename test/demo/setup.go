@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	_ "embed" // access.yaml
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/taintlet/taintlet/test/cluster"
+)
+
+// access.yaml is what the agent may do.
+//
+//go:embed access.yaml
+var accessManifest []byte
+
+// agentUser is who the agent is in the cluster.
+const agentUser = "system:serviceaccount:taintlet-system:taintlet"
+
+// lookOnce builds the agent and shows what it sees here.
+func (d *demo) lookOnce(ctx context.Context) error {
+	d.binary = d.file("taintlet")
+	err := d.out.during("build the agent", func() error {
+		// The version control's stamp may fail where somebody else owns the files.
+		build := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", d.binary, "github.com/taintlet/taintlet/cmd/taintlet")
+		build.Env = append(os.Environ(), "GOTMPDIR="+d.dir) // it may leave files when interrupted
+		build.SysProcAttr = childAttributes()
+		build.Cancel = func() error { return build.Process.Signal(os.Interrupt) }
+		build.WaitDelay = graceful
+		if out, err := build.CombinedOutput(); err != nil {
+			return fmt.Errorf("build the agent: %w\n%s", err, out)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	out, err := exec.CommandContext(ctx, d.binary, "--once").Output()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.ExitCode() == 3 {
+		err = nil // some condition is not OK, which is news and no failure
+	}
+	if err != nil {
+		return fmt.Errorf("taintlet --once: %w", err)
+	}
+	d.out.command("taintlet --once")
+	d.out.quote(string(out))
+	return nil
+}
+
+// startControlPlane builds it when it is not built yet, and kubectl with it
+// when there is none.
+func (d *demo) startControlPlane(ctx context.Context) error {
+	names := []string{cluster.Etcd, cluster.APIServer, cluster.ControllerManager, cluster.Scheduler}
+	path, err := exec.LookPath(cluster.KubectlProgram)
+	if err != nil {
+		names = append(names, cluster.KubectlProgram)
+	}
+	dir, err := cluster.Build(ctx, d.out, names...)
+	if err != nil {
+		return err
+	}
+	if path == "" {
+		path = filepath.Join(dir, cluster.KubectlProgram)
+	}
+	version, err := cluster.KubernetesVersion()
+	if err != nil {
+		return err
+	}
+	what := fmt.Sprintf("start %s, Kubernetes %s", strings.Join(names[:4], ", "), version)
+	err = d.out.during(what, func() error {
+		d.cluster, err = cluster.Start(ctx, cluster.Options{AuditLog: true, Progress: d.out})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	d.kubectl = kubectl{path: path, kubeconfig: d.file("kubeconfig"), cache: d.file("kubectl-cache")}
+	return cluster.WriteKubeconfig(d.kubectl.kubeconfig, d.cluster.Admin())
+}
+
+// prepareCluster registers this host and installs what an installation of
+// taintlet has beside the agent.
+func (d *demo) prepareCluster(ctx context.Context) error {
+	err := d.out.await(ctx, "install deploy/keep.yaml and the agent's access rights", func(ctx context.Context) error {
+		if err := os.WriteFile(d.file("access.yaml"), accessManifest, 0o600); err != nil {
+			return fmt.Errorf("write the agent's access rights: %w", err)
+		}
+		if err := d.cluster.Apply(ctx, d.file("access.yaml")); err != nil {
+			return err
+		}
+		return d.cluster.InstallKeep(ctx)
+	})
+	if err != nil {
+		return err
+	}
+	err = d.out.await(ctx, "register Node "+d.nodeName, func(ctx context.Context) error {
+		d.node, err = d.cluster.RegisterNode(ctx, d.nodeName)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	d.out.tell("There is no kubelet: the demo keeps status and lease of the Node fresh in its place, and says that memory is fine.")
+	return d.show(ctx, "get", "nodes")
+}

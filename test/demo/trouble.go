@@ -1,0 +1,144 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/taintlet/taintlet/test/cluster"
+)
+
+const (
+	memoryTaint = corev1.TaintNodeMemoryPressure
+	// standInTaint is what the agent sets where the policy of deploy/keep.yaml
+	// is absent.
+	standInTaint   = "taintlet.dev/memory-pressure"
+	heldAnnotation = "taintlet.dev/held"
+	podName        = "waiting"
+)
+
+// exhaust takes the host's memory, and expects taint, condition and Event.
+func (d *demo) exhaust(ctx context.Context) error {
+	reached, err := d.takeMemory()
+	if err != nil {
+		return err
+	}
+	if err := d.awaitTaint(ctx); err != nil {
+		return err
+	}
+	err = d.out.await(ctx, memoryCondition+" is True, and an Event says so", func(ctx context.Context) error {
+		if _, err := d.cluster.WaitNode(ctx, d.nodeName, hasCondition(memoryCondition, corev1.ConditionTrue)); err != nil {
+			return err
+		}
+		return d.waitEvent(ctx, d.nodeName, memoryCondition+"Degraded")
+	})
+	if err != nil {
+		return err
+	}
+	err = d.out.await(ctx, "all memory is taken that was to be taken", func(ctx context.Context) error {
+		select {
+		case <-reached:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return d.describe(ctx, "node", d.nodeName, "Taints", "Conditions", "Events")
+}
+
+// takeMemory starts this program once more, as the ballast. The channel is
+// closed when it has what it wants.
+func (d *demo) takeMemory() (reached <-chan struct{}, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find this program: %w", err)
+	}
+	d.out.tell("A child process takes memory until %s are left, %s below the threshold.", bytesText(d.plan.target), bytesText(d.plan.margin))
+	lines := &ballastLines{out: d.out, reached: make(chan struct{})}
+	d.ballast, err = start("the process that takes memory (is there a memory limit for this session?)", d.fail,
+		lines, os.Stderr, self, takeMemory, strconv.FormatUint(d.plan.target/mebibyte, 10))
+	return lines.reached, err
+}
+
+// awaitTaint waits for the taint of the name that everybody knows.
+func (d *demo) awaitTaint(ctx context.Context) error {
+	var node *corev1.Node
+	err := d.out.await(ctx, "taint "+memoryTaint+":NoSchedule comes", func(ctx context.Context) (err error) {
+		node, err = d.cluster.WaitNode(ctx, d.nodeName, func(node *corev1.Node) bool {
+			return tainted(node, memoryTaint) || tainted(node, standInTaint)
+		})
+		return err
+	})
+	if err == nil && !tainted(node, memoryTaint) {
+		err = fmt.Errorf("the agent set its stand-in %s:NoSchedule, as it does where the policy of deploy/keep.yaml is absent", standInTaint)
+	}
+	return err
+}
+
+// ballastLines shows what the ballast says.
+type ballastLines struct {
+	out     *console
+	reached chan struct{} // closed when it has what it wants
+}
+
+func (b *ballastLines) Write(lines []byte) (int, error) {
+	b.out.quote(string(lines))
+	if bytes.Contains(lines, []byte(targetReached)) {
+		close(b.reached) // it says so once
+	}
+	return len(lines), nil
+}
+
+func tainted(node *corev1.Node, key string) bool {
+	return cluster.HasTaint(key, corev1.TaintEffectNoSchedule)(node)
+}
+
+// recover gives the memory back and expects everything to be as before.
+func (d *demo) recover(ctx context.Context) error {
+	d.ballast.stop()
+	d.out.tell("The child process has ended; the agent waits for memory to stay plentiful for 3 s.")
+	err := d.out.await(ctx, "taint and annotation "+heldAnnotation+" go", func(ctx context.Context) error {
+		_, err := d.cluster.WaitNode(ctx, d.nodeName, func(node *corev1.Node) bool {
+			_, held := node.Annotations[heldAnnotation]
+			return !held && !tainted(node, memoryTaint)
+		})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	err = d.out.await(ctx, "pod "+podName+" is bound to the Node", func(ctx context.Context) error {
+		return d.waitPod(ctx, cluster.Scheduled)
+	})
+	if err != nil {
+		return err
+	}
+	err = d.out.await(ctx, memoryCondition+" is False, and Events say so", func(ctx context.Context) error {
+		_, err := d.cluster.WaitNode(ctx, d.nodeName, hasCondition(memoryCondition, corev1.ConditionFalse))
+		return errors.Join(err, d.waitEvent(ctx, d.nodeName, memoryCondition+"OK"), d.waitEvent(ctx, podName, "Scheduled"))
+	})
+	if err != nil {
+		return err
+	}
+	if err := d.show(ctx, "get", "pod", podName, "-o", "wide"); err != nil {
+		return err
+	}
+	d.out.tell("(It has its NODE. Its status stays Pending: there is no kubelet to start it.)")
+	if err := d.describe(ctx, "node", d.nodeName, "Taints", "Events"); err != nil {
+		return err
+	}
+	return d.logLines("changed")
+}
+
+func (d *demo) waitPod(ctx context.Context, holds func(*corev1.Pod) bool) error {
+	_, err := d.cluster.WaitPod(ctx, corev1.NamespaceDefault, podName, holds)
+	return err
+}
