@@ -5,19 +5,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/probes"
 )
 
-const (
-	// observeTimeout is how long one look may take. A probe returns by then.
-	observeTimeout = 5 * time.Second
-	// minPause is the shortest time between two looks, whatever wakes the
-	// probe: at most four rounds a second.
-	minPause = 250 * time.Millisecond
-	// minNetworkPause is the same for the network, where the sender of a burst
-	// of looks would be a part of the trouble.
-	minNetworkPause = time.Second
-)
+// observeTimeout is how long one look may take. A probe returns by then.
+const observeTimeout = 5 * time.Second
 
 // runner asks one probe, in its period or when the kernel wakes it. After a
 // bad look it asks again soon, until the decider has seen enough.
@@ -31,10 +24,7 @@ type runner struct {
 }
 
 func newRunner(probe probes.Probe, period time.Duration, m *metrics) *runner {
-	r := &runner{probe: probe, period: period, pause: minPause, metrics: m}
-	if probe.Condition() == probes.NetworkUnavailable {
-		r.pause = minNetworkPause
-	}
+	r := &runner{probe: probe, period: period, pause: config.FollowUp(probe.Condition()), metrics: m}
 	r.decided.Store(int32(probes.OK))
 	return r
 }

@@ -184,6 +184,17 @@ func (c *Config) Period(condition probes.Condition) time.Duration {
 	}
 }
 
+// FollowUp returns how soon a probe is asked again after a bad look, until the
+// condition is decided. It is also the shortest time between two looks,
+// whatever wakes the probe: at most four a second, and one at the network,
+// where the sender of a burst of looks would be a part of the trouble.
+func FollowUp(condition probes.Condition) time.Duration {
+	if condition == probes.NetworkUnavailable {
+		return time.Second
+	}
+	return 250 * time.Millisecond
+}
+
 // Produces reports whether this configuration or a built-in rule can ask for
 // the pair, itself or by a stand-in. No other pair is ever removed from a
 // Node, whatever the record on it says: a kubelet may forge that annotation.

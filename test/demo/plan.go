@@ -12,8 +12,8 @@ const (
 	// leastAvailable is what the demo needs: with less, what other programs do
 	// to the host's memory would be more than what the demo does.
 	leastAvailable = gibibyte
-	// maxMargin is as much as is ever asked of a host that has plenty.
-	maxMargin = gibibyte
+	// maxMargin is enough on a host that has plenty and is busy.
+	maxMargin = 2 * gibibyte
 )
 
 // memory is what /proc/meminfo says, in bytes.
@@ -37,33 +37,33 @@ func readMemory() (memory, error) {
 	return memory{*info.MemAvailableBytes, *info.AnonPagesBytes}, nil
 }
 
-// plan says which amounts of available memory mean what. Three margins lie
-// between them, so that other programs may take and give some meanwhile:
+// plan says which amounts of available memory mean what. What lies between
+// them is what other programs may take or give back meanwhile:
 //
-//	now ── margin ── threshold ── margin ── target
-//
-// In between now and threshold, a quarter of the margin above the threshold,
-// memory counts as plentiful again.
+//	now ── 7/8 margin ── clear ── 1/8 margin ── threshold ── 1/2 margin ── target
 type plan struct {
-	margin    uint64
-	threshold uint64 // the agent's
-	clear     float64
-	target    uint64 // what the ballast leaves available
+	margin      uint64
+	clear       uint64 // plentiful again from here on
+	threshold   uint64 // scarce below
+	target      uint64 // what the ballast leaves available
+	clearFactor float64
 }
 
-// planFor takes an eighth of what is available for a margin, up to maxMargin:
-// three quarters or more are left alone.
+// planFor takes an eighth of what is available for a margin, up to maxMargin.
+// At least 13/16 are left alone.
 func planFor(now memory) (plan, error) {
 	if now.available < leastAvailable {
 		return plan{}, fmt.Errorf("this host has %s of memory available; the demo needs %s", bytesText(now.available), bytesText(leastAvailable))
 	}
 	margin := min(now.available/8, maxMargin) / mebibyte * mebibyte
 	threshold := (now.available - margin) / mebibyte * mebibyte
+	clear := threshold + margin/8
 	return plan{
-		margin:    margin,
-		threshold: threshold,
-		clear:     1 + float64(margin)/4/float64(threshold),
-		target:    threshold - margin,
+		margin:      margin,
+		clear:       clear,
+		threshold:   threshold,
+		target:      threshold - margin/2,
+		clearFactor: float64(clear) / float64(threshold),
 	}, nil
 }
 
@@ -75,11 +75,21 @@ kind: TaintletConfiguration
 memory:
   availablePercent: 0
   availableBytes: %dMi   # %s less than is available now
-  clearFactor: %.4f
+  clearFactor: %.5f
   debounce: {clearAfter: 3s}
 rules:
 - {condition: MemoryPressure, level: Degraded, taint: {key: node.kubernetes.io/memory-pressure, effect: NoSchedule}}
-`, p.threshold/mebibyte, bytesText(p.margin), p.clear)
+`, p.threshold/mebibyte, bytesText(p.margin), p.clearFactor)
+}
+
+// othersTook is what to add when the host does not recover: that other
+// programs have taken the memory that the ballast gave back, if they have.
+func (p plan) othersTook() string {
+	now, err := readMemory()
+	if err != nil || now.available >= p.clear {
+		return ""
+	}
+	return fmt.Sprintf("; other programs have taken the memory: %s are available, it takes %s to recover", bytesText(now.available), bytesText(p.clear))
 }
 
 func bytesText(bytes uint64) string {

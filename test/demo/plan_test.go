@@ -12,10 +12,9 @@ func TestPlanLeavesMarginsAndMemory(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		clear := uint64(float64(p.threshold) * p.clear)
-		if p.target < available/4*3-2*mebibyte || p.target+p.margin > p.threshold ||
-			clear <= p.threshold || clear+p.margin/2 > available {
-			t.Errorf("of %d: %+v, clear at %d", available, p, clear)
+		if p.target < available/16*13-2*mebibyte || p.target >= p.threshold ||
+			p.clear <= p.threshold || p.clear+p.margin*7/8 > available {
+			t.Errorf("of %d: %+v", available, p)
 		}
 		cfg, err := config.Decode([]byte(p.config()))
 		if err != nil {

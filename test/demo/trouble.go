@@ -61,7 +61,7 @@ func (d *demo) takeMemory() (reached <-chan struct{}, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("find this program: %w", err)
 	}
-	d.out.tell("A child process takes memory until %s are left, %s below the threshold.", bytesText(d.plan.target), bytesText(d.plan.margin))
+	d.out.tell("A child process takes memory until %s are left, %s below the threshold.", bytesText(d.plan.target), bytesText(d.plan.threshold-d.plan.target))
 	lines := &ballastLines{out: d.out, reached: make(chan struct{})}
 	d.ballast, err = start("the process that takes memory (is there a memory limit for this session?)", d.fail,
 		lines, os.Stderr, self, takeMemory, strconv.FormatUint(d.plan.target/mebibyte, 10))
@@ -113,7 +113,7 @@ func (d *demo) recover(ctx context.Context) error {
 		return err
 	})
 	if err != nil {
-		return err
+		return fmt.Errorf("%w%s", err, d.plan.othersTook())
 	}
 	err = d.out.await(ctx, "pod "+podName+" is bound to the Node", func(ctx context.Context) error {
 		return d.waitPod(ctx, cluster.Scheduled)

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/taintlet/taintlet/probes"
+)
+
+// forever is later than any end.
+const forever = time.Duration(math.MaxInt64)
+
+// input is what a simulated host goes through.
+type input struct {
+	name     string
+	duration time.Duration
+	// sources has the conditions that the input is about. The others are OK.
+	sources map[probes.Condition]source
+}
+
+// source is the input of one condition.
+type source interface {
+	// at returns the sample at a time, and until when it holds unless one of
+	// the answers changes before. Times never go back.
+	at(now time.Duration, held answers) (sample, time.Duration)
+}
+
+// answers say which of the rules have tainted the Node.
+type answers struct{ taintlet, kubelet bool }
+
+// sample is what a look finds.
+type sample struct {
+	level               probes.Level
+	certain, hysteresis bool
+}
+
+func (s sample) bad() bool { return isBad(int(s.level)) }
+
+func isBad(level int) bool { return level > int(probes.OK) }
+
+// constant is always the same.
+type constant struct{ sample sample }
+
+func (c constant) at(time.Duration, answers) (sample, time.Duration) { return c.sample, forever }
+
+func fine() sample { return sample{level: probes.OK} }
+
+func parseCondition(name string) (probes.Condition, error) {
+	c := probes.Condition(name)
+	if slices.Contains(probes.Conditions(), c) {
+		return c, nil
+	}
+	names := make([]string, 0, len(probes.Conditions()))
+	for _, known := range probes.Conditions() {
+		names = append(names, string(known))
+	}
+	return "", fmt.Errorf("%q: must be one of %s", name, strings.Join(names, ", "))
+}

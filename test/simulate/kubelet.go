@@ -1,0 +1,31 @@
+package main
+
+import "time"
+
+const (
+	// kubeletPeriod is how often the kubelet's eviction manager looks
+	// (monitoringInterval in pkg/kubelet/kubelet.go).
+	kubeletPeriod = 10 * time.Second
+	// kubeletTransition is the default of the kubelet's
+	// --eviction-pressure-transition-period.
+	kubeletTransition = 5 * time.Minute
+)
+
+// kubeletRule is how the kubelet decides on its own conditions, from which the
+// control plane derives the taints.
+type kubeletRule struct {
+	tainted bool
+	badAt   time.Duration // the last bad look
+}
+
+// look takes one look and sets at once, or clears once no look has been bad
+// for kubeletTransition. A look that could not tell is not a bad one.
+func (k kubeletRule) look(s sample, now time.Duration) kubeletRule {
+	if s.bad() {
+		return kubeletRule{true, now}
+	}
+	if now-k.badAt >= kubeletTransition {
+		k.tainted = false
+	}
+	return k
+}

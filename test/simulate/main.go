@@ -1,0 +1,71 @@
+// Command simulate shows what a configuration of taintlet would do: it drives
+// the decider of the agent through days of recorded or made-up input within
+// seconds, beside the kubelet's rule on the same input.
+//
+//	go run ./test/simulate --synthetic adversary
+//	go run ./test/simulate --input recorded.csv --config taintlet.yaml --plot day.svg
+//
+// The exit status is 0, 1 when an output could not be written, 2 when the
+// flags, the configuration or the input are wrong.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/pflag"
+
+	"github.com/taintlet/taintlet/agent/config"
+)
+
+// Exit codes.
+const (
+	exitOK      = 0
+	exitFailure = 1
+	exitUsage   = 2 // flags, configuration or input
+)
+
+func main() {
+	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
+}
+
+func run(args []string, stdout, stderr io.Writer) int {
+	o, err := parse(args, stdout)
+	if errors.Is(err, pflag.ErrHelp) {
+		return exitOK
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "simulate: %v\nSee --help.\n", err)
+		return exitUsage
+	}
+	cfg, err := config.Load(o.config)
+	if err != nil {
+		fmt.Fprintf(stderr, "simulate: %v\n", err)
+		return exitUsage
+	}
+	in, err := o.open()
+	if err != nil {
+		fmt.Fprintf(stderr, "simulate: %v\n", err)
+		return exitUsage
+	}
+	if err := show(o, newReport(cfg, in, o.followUp), stdout); err != nil {
+		fmt.Fprintf(stderr, "simulate: %v\n", err)
+		return exitFailure
+	}
+	return exitOK
+}
+
+// show writes the figures and, when asked for, the picture.
+func show(o *options, r *report, stdout io.Writer) error {
+	if o.plot != "" {
+		if err := os.WriteFile(o.plot, plot(r), 0o644); err != nil { //nolint:gosec // a picture to be shown around
+			return fmt.Errorf("--plot: %w", err)
+		}
+	}
+	if o.output == "json" {
+		return r.writeJSON(stdout)
+	}
+	return r.writeTable(stdout)
+}

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func write(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestUsageErrors(t *testing.T) {
+	bad := write(t, "bad.csv", "time,condition,level\n0,MemoryPressure,Bad\n")
+	unknownField := write(t, "bad.yaml", "apiVersion: taintlet.dev/v1alpha1\nkind: TaintletConfiguration\nmemroy: {}\n")
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"nothing":         {nil, "one of --input and --synthetic is needed"},
+		"both":            {[]string{"--input", bad, "--synthetic", "quiet"}, "and not both"},
+		"flag":            {[]string{"--nope"}, "unknown flag: --nope"},
+		"argument":        {[]string{"--synthetic=quiet", "more"}, `unexpected argument "more"`},
+		"generator":       {[]string{"--synthetic=calm"}, `--synthetic "calm": must be one of quiet, spike`},
+		"condition":       {[]string{"--synthetic=quiet", "--condition=Memory"}, `--condition "Memory": must be one of MemoryPressure`},
+		"no condition":    {[]string{"--synthetic=quiet", "--condition="}, "--condition: needs at least one"},
+		"condition mixed": {[]string{"--synthetic=mixed", "--condition=PIDPressure"}, "--condition: goes with --synthetic only"},
+		"duration":        {[]string{"--synthetic=quiet", "--duration=0s"}, "--duration 0s: must be 1s to"},
+		"duty":            {[]string{"--synthetic=flap", "--flap-duty=1"}, "--flap-duty 1: must be more than 0"},
+		"period":          {[]string{"--synthetic=flap", "--flap-period=1ms"}, "--flap-period 1ms: must be 1s to"},
+		"output":          {[]string{"--synthetic=quiet", "-o=xml"}, `--output "xml": must be table or json`},
+		"no such file":    {[]string{"--input=/no/such.csv"}, "--input: open /no/such.csv"},
+		"recording":       {[]string{"--input", bad}, "bad.csv: line 2, column level: \"Bad\": must be one of OK, Degraded, Critical, Unknown"},
+		"configuration":   {[]string{"--synthetic=quiet", "--config", unknownField}, "memroy"},
+		"several at once": {[]string{"--synthetic=quiet", "-o=xml", "--duration=0s"}, "--duration 0s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out, err strings.Builder
+			if code := run(c.args, &out, &err); code != exitUsage {
+				t.Errorf("exit %d, want %d", code, exitUsage)
+			}
+			if !strings.Contains(err.String(), c.want) || out.String() != "" {
+				t.Errorf("said %q and %q, want %q", err.String(), out.String(), c.want)
+			}
+		})
+	}
+}
+
+func TestHelpDefinesEveryColumn(t *testing.T) {
+	var help, table, err strings.Builder
+	if code := run([]string{"--help"}, &help, &err); code != exitOK {
+		t.Fatalf("exit %d: %s", code, err.String())
+	}
+	if code := run([]string{"--synthetic=quiet", "--duration=1h"}, &table, &err); code != exitOK {
+		t.Fatalf("exit %d: %s", code, err.String())
+	}
+	header := strings.Split(table.String(), "\n")[2]
+	for _, column := range strings.Fields(header)[2:] {
+		if column != "max" && !strings.Contains(help.String(), "\n  "+column+" ") {
+			t.Errorf("--help does not tell what %q is", column)
+		}
+	}
+	for _, name := range generatorNames() {
+		if !strings.Contains(help.String(), "\n  "+name+" ") {
+			t.Errorf("--help does not tell what %q is", name)
+		}
+	}
+}
+
+func TestTableAndPicture(t *testing.T) {
+	recording := write(t, "day.csv", "time,condition,level\n605,MemoryPressure,Degraded\n1205,MemoryPressure,OK\n")
+	picture := filepath.Join(t.TempDir(), "day.svg")
+	var out, errs strings.Builder
+	if code := run([]string{"--input", recording, "--plot", picture, "--follow-up=false"}, &out, &errs); code != exitOK {
+		t.Fatalf("exit %d: %s", code, errs.String())
+	}
+	for _, want := range []string{
+		"day.csv, 1h20m5s\n",
+		"MemoryPressure  taintlet        2  1.5       2   11m59s  15.0 %   1/1     1s   1s      1s     2m\n",
+		"MemoryPressure  kubelet         2  1.5       2   14m50s  18.5 %   1/1     5s   5s      5s  4m55s\n",
+		"All: taintlet 2 changes, at most 2 within an hour.\n",
+		"Node writes of taintlet: 2 (taints and record)",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%s\nis without %q", out.String(), want)
+		}
+	}
+	if hint := "Looks: once a period only"; !strings.Contains(out.String(), hint) {
+		t.Errorf("%s\nis without %q", out.String(), hint)
+	}
+	out.Reset()
+	if code := run([]string{"--input", recording}, &out, &errs); code != exitOK {
+		t.Fatalf("exit %d: %s", code, errs.String())
+	}
+	if want := " 250ms  250ms   250ms  2m0.3s\n"; !strings.Contains(out.String(), want) || strings.Contains(out.String(), "Looks:") {
+		t.Errorf("%s\nis no table with follow-ups", out.String())
+	}
+	svg, err := os.ReadFile(picture)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := bands(t, svg); got != 1 {
+		t.Errorf("%d bands, want 1", got)
+	}
+	if code := run([]string{"--input", recording, "--plot", "/no/such/place.svg"}, &out, &errs); code != exitFailure {
+		t.Errorf("exit %d for a picture that cannot be written, want %d", code, exitFailure)
+	}
+}
+
+func TestJSON(t *testing.T) {
+	cfg := write(t, "taintlet.yaml", "apiVersion: taintlet.dev/v1alpha1\nkind: TaintletConfiguration\nmemory: {debounce: {clearAfter: 5m, maxClearAfter: 5m}}\n")
+	var out, errs strings.Builder
+	if code := run([]string{"--synthetic=adversary", "--duration=1h", "--follow-up=false", "--config", cfg, "-o=json"}, &out, &errs); code != exitOK {
+		t.Fatalf("exit %d: %s", code, errs.String())
+	}
+	var got struct {
+		DurationSeconds float64
+		Conditions      []struct {
+			Condition, Rule    string
+			Changes            int
+			DelayMedianSeconds *float64
+		}
+	}
+	if err := json.Unmarshal([]byte(out.String()), &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.DurationSeconds != 3600 || len(got.Conditions) != 2 {
+		t.Fatalf("%+v", got)
+	}
+	ours := got.Conditions[0]
+	if ours.Rule != ruleTaintlet || ours.Changes < 22 || ours.Changes > 24 || ours.DelayMedianSeconds == nil || *ours.DelayMedianSeconds != 1 {
+		t.Errorf("%+v, want about 24 changes by taintlet, each seen within 1 s", ours)
+	}
+}

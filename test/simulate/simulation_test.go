@@ -1,0 +1,264 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/probes"
+)
+
+// known is what must come out of an input for one rule, worked out by hand.
+type known struct {
+	changes, seen, of                      int
+	tainted, delay, missed, falselyTainted float64 // seconds
+}
+
+// none stands for the delay of a rule that has not seen anything.
+const none = -1
+
+// TestKnownInputs plays two hours of one condition. Memory is looked at every
+// second, disk every ten; two bad looks of three set, 120 s of good ones clear.
+func TestKnownInputs(t *testing.T) {
+	for name, c := range map[string]struct {
+		rows              string
+		followUp          bool
+		configure         func(*config.Config)
+		taintlet, kubelet known
+	}{
+		"ten minutes bad": {
+			rows: "605,MemoryPressure,Degraded\n1205,MemoryPressure,OK",
+			// Looks at 605 and 606 set; every look from 1205 to 1325 is good.
+			taintlet: known{changes: 2, seen: 1, of: 1, tainted: 719, delay: 1, missed: 1, falselyTainted: 120},
+			// The look at 610 sets; the last bad one is at 1200, 1500 clears.
+			kubelet: known{changes: 2, seen: 1, of: 1, tainted: 890, delay: 5, missed: 5, falselyTainted: 295},
+		},
+		"half a second is seen by nobody": {
+			rows:     "605,MemoryPressure,Degraded\n605.5,MemoryPressure,OK",
+			taintlet: known{of: 1, delay: none, missed: 0.5},
+			kubelet:  known{of: 1, delay: none, missed: 0.5},
+		},
+		"a burst between two looks of the kubelet": {
+			rows:     "601,MemoryPressure,Degraded\n604,MemoryPressure,OK",
+			taintlet: known{changes: 2, seen: 1, of: 1, tainted: 122, delay: 1, missed: 1, falselyTainted: 120},
+			kubelet:  known{of: 1, delay: none, missed: 3},
+		},
+		"proof needs no second look": {
+			rows:     "605,MemoryPressure,Critical,true\n700,MemoryPressure,OK,",
+			taintlet: known{changes: 2, seen: 1, of: 1, tainted: 215, delay: 0, missed: 0, falselyTainted: 120},
+			kubelet:  known{changes: 2, seen: 1, of: 1, tainted: 380, delay: 5, missed: 5, falselyTainted: 290},
+		},
+		"the second of two bursts clears later": {
+			rows: "605,MemoryPressure,Degraded\n615,MemoryPressure,OK\n800,MemoryPressure,Degraded\n810,MemoryPressure,OK",
+			// 606 to 735; then 801 until 120 s · 2^(2^(-195/3600)) = 233.95 s
+			// after 810, seen at 1044.
+			taintlet: known{changes: 4, seen: 2, of: 2, tainted: 129 + 243, delay: 1, missed: 2, falselyTainted: 120 + 234},
+			// 610 until 5 min after the look at 800, through both bursts.
+			kubelet: known{changes: 2, seen: 2, of: 2, tainted: 490, delay: 5, missed: 5, falselyTainted: 475},
+		},
+		"unknown neither sets nor clears": {
+			rows: "605,MemoryPressure,Degraded\n620,MemoryPressure,Unknown\n1220,MemoryPressure,OK",
+			// Good looks count from 1220 on.
+			taintlet: known{changes: 2, seen: 1, of: 1, tainted: 734, delay: 1, missed: 1, falselyTainted: 120},
+			kubelet:  known{changes: 2, seen: 1, of: 1, tainted: 300, delay: 5, missed: 5},
+		},
+		"not past the threshold that clears": {
+			rows:     "605,MemoryPressure,Degraded,false\n615,MemoryPressure,OK,true\n1000,MemoryPressure,OK,false",
+			taintlet: known{changes: 2, seen: 1, of: 1, tainted: 514, delay: 1, missed: 1, falselyTainted: 505},
+			kubelet:  known{changes: 2, seen: 1, of: 1, tainted: 300, delay: 5, missed: 5, falselyTainted: 295},
+		},
+		"disk, looked at every 10 s": {
+			rows: "605,DiskPressure,Degraded\n700,DiskPressure,OK",
+			// Looks at 610 and 620 set.
+			taintlet: known{changes: 2, seen: 1, of: 1, tainted: 200, delay: 15, missed: 15, falselyTainted: 120},
+			kubelet:  known{changes: 2, seen: 1, of: 1, tainted: 380, delay: 5, missed: 5, falselyTainted: 290},
+		},
+		"disk, with follow-ups": {
+			rows:     "605,DiskPressure,Degraded\n700,DiskPressure,OK",
+			followUp: true,
+			// Looks at 610 and 610.25 set; from there on every 10 s.
+			taintlet: known{changes: 2, seen: 1, of: 1, tainted: 210, delay: 5.25, missed: 5.25, falselyTainted: 120.25},
+			kubelet:  known{changes: 2, seen: 1, of: 1, tainted: 380, delay: 5, missed: 5, falselyTainted: 290},
+		},
+		"no rule, no taint": {
+			rows:      "605,MemoryPressure,Degraded\n1205,MemoryPressure,OK",
+			configure: func(cfg *config.Config) { cfg.Rules = nil },
+			taintlet:  known{of: 1, delay: none, missed: 600},
+			kubelet:   known{changes: 2, seen: 1, of: 1, tainted: 890, delay: 5, missed: 5, falselyTainted: 295},
+		},
+		"a clear that must wait for its token": {
+			rows: "605,MemoryPressure,Degraded\n615,MemoryPressure,OK\n800,MemoryPressure,Degraded\n810,MemoryPressure,OK",
+			configure: func(cfg *config.Config) {
+				hold(cfg, 2*time.Minute)
+				cfg.WriteBudget = config.WriteBudget{Burst: 1, Interval: metav1.Duration{Duration: time.Hour}}
+			},
+			// 606 to 735 spends the token; the next comes an hour later.
+			taintlet: known{changes: 4, seen: 2, of: 2, tainted: 129 + 3534, delay: 1, missed: 2, falselyTainted: 120 + 3525},
+			kubelet:  known{changes: 2, seen: 2, of: 2, tainted: 490, delay: 5, missed: 5, falselyTainted: 475},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			columns := []string{"time,condition,level", ",certain", ",hysteresis"}
+			header := columns[0]
+			if strings.HasSuffix(c.rows, ",") {
+				header += columns[1]
+			} else if strings.HasSuffix(c.rows, "false") {
+				header += columns[2]
+			}
+			in, err := readRecording(strings.NewReader(header + "\n" + c.rows))
+			if err != nil {
+				t.Fatal(err)
+			}
+			in.duration = 2 * time.Hour
+			cfg := config.Default()
+			if c.configure != nil {
+				c.configure(cfg)
+			}
+			r := newReport(cfg, in, c.followUp)
+			if len(r.Conditions) != 2 {
+				t.Fatalf("figures of %d rules and conditions, want 2", len(r.Conditions))
+			}
+			for i, want := range []known{c.taintlet, c.kubelet} {
+				if got := knownOf(r.Conditions[i]); got != want {
+					t.Errorf("%s\n got %+v\nwant %+v", r.Conditions[i].Rule, got, want)
+				}
+			}
+		})
+	}
+}
+
+func knownOf(f figures) known {
+	k := known{
+		changes: f.Changes, seen: f.Seen, of: f.BadStretches, delay: none,
+		tainted: time.Duration(f.Tainted).Seconds(), missed: time.Duration(f.Missed).Seconds(), falselyTainted: time.Duration(f.False).Seconds(),
+	}
+	if f.DelayMedian != nil {
+		k.delay = time.Duration(*f.DelayMedian).Seconds()
+	}
+	return k
+}
+
+// hold takes damping away: every clear comes after the same time.
+func hold(cfg *config.Config, d time.Duration) {
+	for _, debounce := range []*config.Debounce{&cfg.Memory.Debounce, &cfg.Disk.Debounce, &cfg.PID.Debounce, &cfg.Network.Debounce} {
+		debounce.ClearAfter.Duration, debounce.MaxClearAfter.Duration = d, d
+	}
+}
+
+// made simulates made-up input.
+func made(t *testing.T, cfg *config.Config, name string, duration time.Duration, conditions ...probes.Condition) *report {
+	t.Helper()
+	names := make([]string, 0, len(conditions))
+	for _, c := range conditions {
+		names = append(names, string(c))
+	}
+	in := synthesize(name, names, parameters{seed: 1, flapPeriod: 10 * time.Minute, flapDuty: 0.3})
+	in.duration = duration
+	return newReport(cfg, in, false)
+}
+
+// TestAdversaryIsDamped lets the input fail 2 s after every clear, for an hour.
+func TestAdversaryIsDamped(t *testing.T) {
+	damped := made(t, config.Default(), adversary, time.Hour, probes.MemoryPressure).All[0].Changes
+	fixed := config.Default()
+	hold(fixed, 5*time.Minute)
+	undamped := made(t, fixed, adversary, time.Hour, probes.MemoryPressure).All[0].Changes
+	kubelet := made(t, config.Default(), kubeletAdversary, time.Hour, probes.MemoryPressure).All[1].Changes
+	t.Logf("changes in the first hour: %d by default, %d with a fixed hold of 5 min, %d of the kubelet's rule against its own adversary", damped, undamped, kubelet)
+	if damped > 11 {
+		t.Errorf("%d changes by default, want at most 11", damped)
+	}
+	if damped < 8 {
+		t.Errorf("%d changes by default: the adversary does not do its worst", damped)
+	}
+	if undamped < 22 || undamped > 24 {
+		t.Errorf("%d changes with a fixed hold of 5 min, want about 24", undamped)
+	}
+	if kubelet < 22 || kubelet > 24 {
+		t.Errorf("%d changes of the kubelet's rule, want about 24", kubelet)
+	}
+}
+
+// TestWriteBoundHolds does its worst to all four conditions for a day, with
+// damping and without any hold at all.
+func TestWriteBoundHolds(t *testing.T) {
+	restless := config.Default()
+	hold(restless, 0)
+	for name, cfg := range map[string]*config.Config{"default": config.Default(), "no hold": restless} {
+		for _, input := range []string{mixed, adversary, flap, random, spike, kubeletAdversary} {
+			t.Run(name+" "+input, func(t *testing.T) {
+				r := made(t, cfg, input, 24*time.Hour, probes.Conditions()...)
+				ours := r.All[0]
+				t.Logf("%d changes of at most %d, %d within an hour", ours.Changes, r.Bound, ours.MostInAnHour)
+				if r.Bound != 2*(6+6*24)+4 {
+					t.Errorf("the bound is %d, want 304", r.Bound)
+				}
+				if ours.Changes > r.Bound {
+					t.Errorf("%d changes, want at most %d", ours.Changes, r.Bound)
+				}
+				if most := bound(cfg.WriteBudget, time.Hour); ours.MostInAnHour > most {
+					t.Errorf("%d changes within an hour, want at most %d", ours.MostInAnHour, most)
+				}
+				if r.Writes.Node > ours.Changes {
+					t.Errorf("%d writes of the Node for %d changes", r.Writes.Node, ours.Changes)
+				}
+			})
+		}
+	}
+}
+
+// TestQuietHostIsLeftAlone: a healthy host costs its heartbeats.
+func TestQuietHostIsLeftAlone(t *testing.T) {
+	cfg := config.Default()
+	r := made(t, cfg, quiet, time.Hour, probes.Conditions()...)
+	// One report at the start, then every 5 min: at 5, 10, ... 55.
+	if want := (writes{Node: 0, Status: 12}); r.Writes != want {
+		t.Errorf("writes %+v, want %+v", r.Writes, want)
+	}
+	cfg.Heartbeat.Duration = 0
+	if r := made(t, cfg, quiet, time.Hour, probes.Conditions()...); r.Writes.Status != 1 {
+		t.Errorf("%d writes of the status without a heartbeat, want 1", r.Writes.Status)
+	}
+}
+
+// TestKubeletRule takes one look after the other.
+func TestKubeletRule(t *testing.T) {
+	var k kubeletRule
+	for _, look := range []struct {
+		at    time.Duration
+		level probes.Level
+		want  bool
+	}{
+		{0, probes.OK, false},
+		{10 * time.Second, probes.Degraded, true},
+		{20 * time.Second, probes.OK, true},
+		{30 * time.Second, probes.Critical, true},
+		{40 * time.Second, probes.Unknown, true},
+		{320 * time.Second, probes.OK, true},
+		{330 * time.Second, probes.OK, false},
+		{340 * time.Second, probes.Unknown, false},
+	} {
+		if k = k.look(sample{level: look.level}, look.at); k.tainted != look.want {
+			t.Errorf("%s %s: tainted %t, want %t", look.at, look.level, k.tainted, look.want)
+		}
+	}
+}
+
+// TestRandomIsRepeatable: the same seed, the same input; another, another.
+func TestRandomIsRepeatable(t *testing.T) {
+	run := func(seed uint64) track {
+		in := synthesize(random, []string{"PIDPressure"}, parameters{seed: seed})
+		in.duration = time.Hour
+		return simulate(config.Default(), in, false).courses[0].input
+	}
+	if !slices.Equal(run(1), run(1)) {
+		t.Error("seed 1 gave two different inputs")
+	}
+	if slices.Equal(run(1), run(2)) {
+		t.Error("seeds 1 and 2 gave the same input")
+	}
+}
