@@ -72,6 +72,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"unknown level":        {header + "rules:\n" + rule("MemoryPressure", "Bad", "a", "NoSchedule"), []string{`"Bad"`, "Degraded"}},
 		"Critical":             {header + "rules:\n" + rule("MemoryPressure", "Critical", "a", "NoExecute"), []string{"rules[0].level", "Critical cannot be enabled"}},
 		"unknown effect":       {header + "rules:\n" + rule("MemoryPressure", "Degraded", "a", "Never"), []string{"rules[0].taint.effect", "Never", "NoSchedule"}},
+		"Degraded evicts":      {header + "rules:\n" + rule("MemoryPressure", "Degraded", "a", "NoExecute"), []string{"rules[0].taint.effect", "Critical only"}},
 		"no effect":            {header + "rules:\n- {condition: MemoryPressure, level: Degraded, taint: {key: a}}\n", []string{"rules[0].taint.effect"}},
 		"doubled pair": {
 			header + "rules:\n" + rule("MemoryPressure", "Degraded", "a", "NoSchedule") + rule("DiskPressure", "Degraded", "a", "NoSchedule"),

@@ -179,6 +179,9 @@ func (r Rule) validate(at *field.Path) field.ErrorList {
 	default:
 		errs = append(errs, field.NotSupported(at.Child("level"), r.Level.String(), []string{probes.Degraded.String()}))
 	}
+	if r.Level == probes.Degraded && r.Taint.Effect == corev1.TaintEffectNoExecute {
+		errs = append(errs, field.Forbidden(at.Child("taint", "effect"), "NoExecute evicts pods and goes with level Critical only"))
+	}
 	return append(errs, r.Taint.validate(at.Child("taint"))...)
 }
 

@@ -44,7 +44,7 @@ func (s *State) change(cfg *config.Config, node *Node) taints.Change {
 func (s *State) mayRemove(cfg *config.Config, node *Node) []taints.Pair {
 	var owned []taints.Pair
 	for _, pair := range s.owned {
-		if cfg.Produces(pair) && (s.wantsPair(pair) || !controllerWants(node.Node, pair)) {
+		if cfg.Produces(pair) && (s.wantsPair(pair) || !s.facts.LifecycleController || !controllerWants(node.Node, pair)) {
 			owned = append(owned, pair)
 		}
 	}
@@ -144,7 +144,7 @@ func (s State) restore(cfg *config.Config, node *Node, now time.Time, d *Decisio
 			continue
 		}
 		c := &s.conditions[index(condition)]
-		c.debounce.Level, c.debounce.Penalty, c.debounce.SetAt = entry.Level, entry.Penalty, past(entry.SetAt)
+		c.debounce.Level, c.debounce.Penalty, c.debounce.SetAt = entry.Level, min(entry.Penalty, maxPenalty), past(entry.SetAt)
 		for _, level := range []probes.Level{probes.Degraded, probes.Critical} {
 			saved := entry.Dispute[level.String()]
 			*c.disputeOf(level) = dispute{stage: min(saved.Stage, withdrawn), lostAt: past(saved.LostAt)}

@@ -1,10 +1,12 @@
 package decide_test
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -61,6 +63,9 @@ func compare(t *testing.T, want, got string) {
 // play runs a scenario and returns it with what followed each event.
 func play(t *testing.T, text string) string {
 	t.Helper()
+	if !strings.HasPrefix(text, "# ") {
+		t.Error("the first line has to be a comment that says the rule")
+	}
 	w := newWorld()
 	var out strings.Builder
 	for line := range strings.Lines(text) {
@@ -83,34 +88,37 @@ type world struct {
 	cfg   *config.Config
 	state decide.State
 	facts taints.Facts
-	node  *corev1.Node // nil: deleted
+	node  *corev1.Node
 	read  *decide.Node
+	// known is the Node as the agent knows it: behind while the API is down,
+	// nil while the Node is deleted.
+	known *decide.Node
 	apiUp bool
 	// now counts from the start of the scenario, boot from the host's boot,
 	// wall is how far the wall clock has been stepped.
 	now, wall time.Duration
 	boot      decide.Boot
 	started   time.Duration // of the present boot
-	looking   map[probes.Condition]probes.Observation
+	begun     time.Duration // of the present line
 	happened  []string
-	writes    int
+	at        []time.Duration // when each of them happened
+	nested    int             // writes that followed from one another
 }
 
 func epoch() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) }
 
 func newWorld() *world {
 	w := &world{
-		cfg:     config.Default(),
-		facts:   taints.Facts{LifecycleController: true, KeepPolicy: true, StandInPrefix: taints.DefaultStandInPrefix},
-		apiUp:   true,
-		looking: map[probes.Condition]probes.Observation{},
+		cfg:   config.Default(),
+		facts: taints.Facts{LifecycleController: true, KeepPolicy: true, StandInPrefix: taints.DefaultStandInPrefix},
+		apiUp: true,
 	}
 	w.create("1")
 	w.start("boot-1")
 	for _, c := range probes.Conditions()[1:] { // so that conditions can be reported
 		w.look(probes.Observation{Condition: c, Level: probes.OK, Reason: "Fine", Message: "fine"})
 	}
-	w.happened, w.writes = nil, 0
+	w.happened, w.at = nil, nil
 	return w
 }
 
@@ -120,6 +128,9 @@ func (w *world) create(uid string) {
 
 func (w *world) setNode(node *corev1.Node) {
 	w.node, w.read = node, decide.Read(node)
+	if w.apiUp {
+		w.known = w.read
+	}
 }
 
 // start starts the agent, in this boot or in a new one.
@@ -129,6 +140,9 @@ func (w *world) start(bootID string) {
 	}
 	w.boot = decide.Boot{ID: bootID, At: epoch().Add(w.started + w.wall)}
 	w.state = decide.New(w.boot)
+	if !w.apiUp {
+		w.known = nil
+	}
 }
 
 // clock is the boot clock of the running process.
@@ -138,12 +152,11 @@ func (w *world) look(o probes.Observation) {
 	w.step(decide.Inputs{Observations: []probes.Observation{o}})
 }
 
-// step takes one step; the answer is written at once when the API is up.
+// step takes one step. While the API is up the answer is written at once;
+// otherwise it is lost, and the agent goes on with the Node that it knows.
 func (w *world) step(in decide.Inputs) {
 	in.Facts = w.facts
-	if w.node != nil && w.apiUp {
-		in.Node = w.read
-	}
+	in.Node = w.known
 	var d decide.Decision
 	w.state, d = decide.Step(w.cfg, w.state, in, w.clock())
 	for _, n := range d.Notices {
@@ -153,30 +166,58 @@ func (w *world) step(in decide.Inputs) {
 			w.happen(string(n.Kind))
 		}
 	}
-	if d.Change == nil {
+	if d.Change == nil || !w.apiUp {
 		return
 	}
 	before := w.node
 	after := d.Change.ApplyTo(before)
 	if _, differs := d.Change.Differs(before); differs {
-		w.writes++
 		w.happen("write" + difference(before.Spec.Taints, after.Spec.Taints))
 	}
 	w.setNode(after)
+	if w.nested++; w.nested > 10 {
+		panic("the decider does not come to rest")
+	}
 	w.step(decide.Inputs{Written: true})
+	w.nested--
 }
 
 func (w *world) happen(what string) {
-	w.happened = append(w.happened, fmt.Sprintf("%s %s", w.now, what))
+	w.happened, w.at = append(w.happened, what), append(w.at, w.now)
 }
 
+// told lists what happened, each with its time unless that is the time at
+// which the line begins or of what was told just before.
 func (w *world) told() string {
-	told := strings.Join(w.happened, ", ")
-	w.happened = nil
-	if told == "" {
+	if len(w.happened) == 0 {
 		return "nothing"
 	}
-	return told
+	var b strings.Builder
+	last := w.begun
+	for i, what := range w.happened {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		if w.at[i] != last {
+			last = w.at[i]
+			b.WriteString(clockTime(last) + " ")
+		}
+		b.WriteString(what)
+	}
+	w.happened, w.at = nil, nil
+	return b.String()
+}
+
+// clockTime writes 2m0s as 2m and 24h0m0s as 24h.
+func clockTime(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
 }
 
 func difference(before, after []corev1.Taint) string {
@@ -188,8 +229,11 @@ func difference(before, after []corev1.Taint) string {
 	}
 	for _, t := range after {
 		if !taints.Has(before, taints.PairOf(t)) {
-			fmt.Fprintf(&b, " +%s", taints.PairOf(t))
+			fmt.Fprintf(&b, " +%s", t.ToString())
 		}
+	}
+	if b.Len() == 0 {
+		return " record"
 	}
 	return b.String()
 }
@@ -201,29 +245,49 @@ func short(c probes.Condition) string {
 	}[c]
 }
 
-// line plays one line. "TIME EVENT" happens once, "FROM..TO EVERY EVENT" again
-// and again.
+// line plays one line. "TIME EVENTS" happens once, "FROM..TO every INTERVAL
+// EVENTS" again and again.
 func (w *world) line(text string) error {
-	fields := strings.Fields(text)
-	from, to, repeated := strings.Cut(fields[0], "..")
+	first, rest, _ := strings.Cut(text, " ")
+	from, to, repeated := strings.Cut(first, "..")
 	begin, err := time.ParseDuration(from)
 	if err != nil {
 		return err
 	}
+	if begin < w.now {
+		return fmt.Errorf("%s is before %s, when the line above ended", clockTime(begin), clockTime(w.now))
+	}
+	w.begun, w.now = begin, begin
 	if !repeated {
-		w.now = begin
-		return w.event(fields[1:])
+		return w.events(rest)
 	}
 	end, err := time.ParseDuration(to)
 	if err != nil {
 		return err
 	}
-	every, err := time.ParseDuration(fields[1])
-	if err != nil || every <= 0 {
-		return fmt.Errorf("interval %q: %w", fields[1], err)
+	rest, found := strings.CutPrefix(rest, "every ")
+	interval, rest, _ := strings.Cut(rest, " ")
+	every, err := time.ParseDuration(interval)
+	if !found || err != nil || every <= 0 {
+		return fmt.Errorf("FROM..TO needs \"every INTERVAL\"")
 	}
-	for w.now = begin; w.now <= end; w.now += every {
-		if err := w.event(fields[2:]); err != nil {
+	for at := begin; at <= end; at += every {
+		w.now = at
+		if err := w.events(rest); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// events plays events that happen at the same time, separated by semicolons.
+func (w *world) events(text string) error {
+	for one := range strings.SplitSeq(text, "; ") {
+		words := strings.Fields(one)
+		if len(words) == 0 {
+			return fmt.Errorf("nothing happens")
+		}
+		if err := w.event(words); err != nil {
 			return err
 		}
 	}
@@ -234,7 +298,7 @@ func (w *world) line(text string) error {
 func (w *world) event(words []string) error {
 	for _, c := range probes.Conditions() {
 		if words[0] == short(c) {
-			o, err := observation(c, words[1])
+			o, err := observation(c, strings.Join(words[1:], " "))
 			if err != nil {
 				return err
 			}
@@ -244,9 +308,9 @@ func (w *world) event(words []string) error {
 	}
 	act, ok := verbs()[words[0]]
 	if !ok {
-		return fmt.Errorf("no such event")
+		return fmt.Errorf("no such event; testdata/README.md lists them")
 	}
-	if err := act(w, words[1:]); err != nil {
+	if err := act(w, append(words[1:], "", "", "")); err != nil {
 		return err
 	}
 	w.step(decide.Inputs{})
@@ -266,31 +330,59 @@ func observation(c probes.Condition, look string) (probes.Observation, error) {
 		o.Level, o.Certain = probes.Degraded, true
 	case "critical":
 		o.Level = probes.Critical
+	case "certain critical":
+		o.Level, o.Certain = probes.Critical, true
 	case "unknown":
 		o.Level = probes.Unknown
 	default:
-		return o, fmt.Errorf("look %q is not ok, near, bad, certain, critical or unknown", look)
+		return o, fmt.Errorf("look %q is not ok, near, bad, certain, critical, certain critical or unknown", look)
 	}
 	return o, nil
 }
 
 func verbs() map[string]func(w *world, args []string) error {
 	return map[string]func(w *world, args []string) error{
-		"restart":  func(w *world, _ []string) error { w.start(w.boot.ID); return nil },
-		"reboot":   func(w *world, _ []string) error { w.start(w.boot.ID + "'"); return nil },
-		"wall":     func(w *world, args []string) error { d, err := time.ParseDuration(args[0]); w.wall += d; return err },
-		"api":      func(w *world, args []string) error { w.apiUp = args[0] == "up"; return nil },
-		"policy":   func(w *world, args []string) error { w.facts.KeepPolicy = args[0] == "present"; return nil },
+		"restart": func(w *world, _ []string) error { w.start(w.boot.ID); return nil },
+		"reboot":  func(w *world, _ []string) error { w.start(w.boot.ID + "'"); return nil },
+		"wall": func(w *world, args []string) error {
+			d, err := time.ParseDuration(args[0])
+			w.wall += d
+			return err
+		},
+		"api": func(w *world, args []string) error {
+			return choose(args[0], "up", "down", func(up bool) {
+				if w.apiUp = up; up {
+					w.known = w.read
+				}
+			})
+		},
+		"policy": func(w *world, args []string) error {
+			return choose(args[0], "present", "absent", func(present bool) { w.facts.KeepPolicy = present })
+		},
+		"lifecycle-controller": func(w *world, args []string) error {
+			return choose(args[0], "present", "absent", func(present bool) { w.facts.LifecycleController = present })
+		},
 		"others":   (*world).others,
+		"record":   (*world).editRecord,
 		"kubelet":  (*world).kubelet,
+		"delete":   func(w *world, _ []string) error { w.known = nil; return nil },
 		"recreate": func(w *world, _ []string) error { w.create(string(w.node.UID) + "1"); return nil },
 		"config":   (*world).configure,
 		"node":     func(w *world, _ []string) error { w.showNode(); return nil },
 	}
 }
 
+// choose passes on which of two words was given.
+func choose(word, yes, no string, use func(bool)) error {
+	if word != yes && word != no {
+		return fmt.Errorf("%q is neither %s nor %s", word, yes, no)
+	}
+	use(word == yes)
+	return nil
+}
+
 // others changes the Node as anybody else might: remove PAIR, add PAIR,
-// annotate KEY=VALUE.
+// annotate KEY=VALUE, annotate KEY- (removes it).
 func (w *world) others(args []string) error {
 	node := w.node.DeepCopy()
 	if node.Annotations == nil {
@@ -298,23 +390,68 @@ func (w *world) others(args []string) error {
 	}
 	switch args[0] {
 	case "remove", "add":
-		var pair taints.Pair
-		if err := pair.UnmarshalText([]byte(args[1])); err != nil {
+		taint, err := parseTaint(args[1])
+		if err != nil {
 			return err
 		}
+		pair := taints.PairOf(taint)
+		if taints.Has(node.Spec.Taints, pair) != (args[0] == "remove") {
+			return fmt.Errorf("cannot %s %s: the node has %v", args[0], pair, node.Spec.Taints)
+		}
 		if args[0] == "add" {
-			node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: pair.Key, Effect: pair.Effect})
+			node.Spec.Taints = append(node.Spec.Taints, taint)
 			break
 		}
 		node.Spec.Taints, _, _ = taints.Plan(node.Spec.Taints, []taints.Pair{pair}, nil)
 	case "annotate":
-		key, value, _ := strings.Cut(strings.Join(args[1:], " "), "=")
-		node.Annotations[key] = value
+		key, value, found := strings.Cut(strings.TrimSpace(strings.Join(args[1:], " ")), "=")
+		if found {
+			node.Annotations[key] = value
+		} else {
+			delete(node.Annotations, strings.TrimSuffix(key, "-"))
+		}
 	default:
 		return fmt.Errorf("others %q", args[0])
 	}
 	w.setNode(node)
 	return nil
+}
+
+// parseTaint reads KEY[=VALUE]:EFFECT.
+func parseTaint(text string) (corev1.Taint, error) {
+	var pair taints.Pair
+	if err := pair.UnmarshalText([]byte(text)); err != nil {
+		return corev1.Taint{}, err
+	}
+	key, value, _ := strings.Cut(pair.Key, "=")
+	return corev1.Taint{Key: key, Value: value, Effect: pair.Effect}, nil
+}
+
+// editRecord forges a part of the record: PATH=JSON, the path with dots.
+func (w *world) editRecord(args []string) error {
+	path, value, _ := strings.Cut(strings.TrimSpace(strings.Join(args, " ")), "=")
+	var whole map[string]any
+	decoder := json.NewDecoder(strings.NewReader(w.node.Annotations[taints.RecordAnnotation]))
+	decoder.UseNumber()
+	if err := decoder.Decode(&whole); err != nil {
+		return err
+	}
+	steps := strings.Split(path, ".")
+	part := whole
+	for _, step := range steps[:len(steps)-1] {
+		next, ok := part[step].(map[string]any)
+		if !ok {
+			next = map[string]any{}
+			part[step] = next
+		}
+		part = next
+	}
+	part[steps[len(steps)-1]] = json.RawMessage(value)
+	text, err := json.Marshal(whole)
+	if err != nil {
+		return err
+	}
+	return w.others([]string{"annotate", taints.RecordAnnotation + "=" + string(text)})
 }
 
 // kubelet sets a condition of the kubelet's: TYPE STATUS.
@@ -326,37 +463,57 @@ func (w *world) kubelet(args []string) error {
 	return nil
 }
 
-// configure changes the configuration: "critical CONDITION" enables Critical,
-// "drop CONDITION" drops the condition's rules, "key PAIR" replaces the memory
-// rule's taint.
+// configure changes the configuration.
 func (w *world) configure(args []string) error {
 	cfg := *w.cfg
+	cfg.Rules = slices.Clone(cfg.Rules)
 	switch args[0] {
-	case "critical":
+	case "critical": // CONDITION: its built-in rule for Critical too
 		for _, rule := range config.BuiltInRules() {
 			if rule.Level == probes.Critical && short(rule.Condition) == args[1] {
-				cfg.Rules = append(cfg.Rules[:len(cfg.Rules):len(cfg.Rules)], rule)
-			}
-		}
-	case "drop":
-		cfg.Rules = nil
-		for _, rule := range w.cfg.Rules {
-			if short(rule.Condition) != args[1] {
 				cfg.Rules = append(cfg.Rules, rule)
 			}
 		}
-	case "key":
-		var pair taints.Pair
-		if err := pair.UnmarshalText([]byte(args[1])); err != nil {
+	case "drop": // CONDITION: none of its rules
+		cfg.Rules = slices.DeleteFunc(cfg.Rules, func(r config.Rule) bool { return short(r.Condition) == args[1] })
+	case "rule": // CONDITION TAINT: for Degraded, in place of the one it has
+		taint, err := parseTaint(args[2])
+		if err != nil {
 			return err
 		}
-		cfg.Rules = []config.Rule{{Condition: probes.MemoryPressure, Level: probes.Degraded, Taint: config.Taint{Key: pair.Key, Effect: pair.Effect}}}
-	case "damping":
+		for i, rule := range cfg.Rules {
+			if short(rule.Condition) == args[1] && rule.Level == probes.Degraded {
+				cfg.Rules[i].Taint = config.Taint{Key: taint.Key, Value: taint.Value, Effect: taint.Effect}
+			}
+		}
+	case "clear-after": // LEAST MOST
+		least, err := time.ParseDuration(args[1])
+		if err != nil {
+			return err
+		}
+		most, err := time.ParseDuration(args[2])
+		if err != nil {
+			return err
+		}
 		for _, d := range []*config.Debounce{&cfg.Memory.Debounce, &cfg.Disk.Debounce, &cfg.PID.Debounce, &cfg.Network.Debounce} {
-			d.MaxClearAfter = d.ClearAfter
+			d.ClearAfter.Duration, d.MaxClearAfter.Duration = least, most
+		}
+	case "budget": // BURST INTERVAL
+		burst, err := strconv.Atoi(args[1])
+		if err != nil {
+			return err
+		}
+		cfg.WriteBudget.Burst = burst
+		if cfg.WriteBudget.Interval.Duration, err = time.ParseDuration(args[2]); err != nil {
+			return err
 		}
 	default:
 		return fmt.Errorf("config %q", args[0])
+	}
+	for _, err := range cfg.Validate() {
+		if !strings.Contains(err.Detail, "Critical cannot be enabled in this release") {
+			return err
+		}
 	}
 	w.cfg = &cfg
 	return nil
@@ -366,7 +523,7 @@ func (w *world) configure(args []string) error {
 func (w *world) showNode() {
 	var pairs []string
 	for _, t := range w.node.Spec.Taints {
-		pairs = append(pairs, taints.PairOf(t).String())
+		pairs = append(pairs, t.ToString())
 	}
 	w.happen("taints [" + strings.Join(pairs, " ") + "] held " + strconv.Quote(w.node.Annotations[taints.HeldAnnotation]))
 }

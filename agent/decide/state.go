@@ -39,6 +39,8 @@ type perCondition struct {
 	disputes [2]dispute
 	// last is the newest observation, because the one that decided the level.
 	last, because probes.Observation
+	// waitingSince is since when a metered step is due that found no token.
+	waitingSince time.Time
 	// toldUnknown is when a person was last told that the probe cannot tell.
 	toldUnknown time.Time
 }
@@ -62,18 +64,20 @@ type State struct {
 	readOnly bool
 	// dirty: a decision was taken that the record does not hold yet.
 	dirty bool
-	// compared: want is what this process decided; false just after a start.
+	// compared: want is what was wanted last; false just after a start.
 	compared bool
 	// revision is that of the last decision, landed the newest one that was
-	// seen on the Node, lossSeen the one whose losses have been counted.
-	revision, landed, lossSeen uint64
-	decidedAt                  time.Time
-	decidedTime                string // decidedAt by the wall clock, for people
-	uid                        types.UID
+	// seen on the Node.
+	revision, landed uint64
+	decidedAt        time.Time
+	decidedTime      string // decidedAt by the wall clock, for people
+	uid              types.UID
 	// owned are the pairs of ours on the Node when it was last seen with our
 	// record.
 	owned []taints.Pair
-	want  []wanted
+	// lost are those of them that others took off since; they count once.
+	lost []taints.Pair
+	want []wanted
 
 	// conditionsDue: our Node conditions are to be reported anew; report is
 	// what is being written. It does not change until it is written: a message

@@ -62,9 +62,14 @@ func (s State) observe(cfg *config.Config, o probes.Observation, now time.Time, 
 	}
 	debounce := cfg.Debounce(o.Condition)
 	target := c.debounce.Target(debounce, o.Level == probes.Critical && cfg.Asks(o.Condition, probes.Critical), now)
-	if target == before.Level || !s.allow(cfg, target, now) {
+	if target == before.Level {
+		c.waitingSince = time.Time{}
 		return s
 	}
+	if !s.allow(cfg, c, target, now) {
+		return s
+	}
+	c.waitingSince = time.Time{}
 	c.debounce = c.debounce.Enter(target, debounce, now)
 	c.because = o
 	s.dirty, s.conditionsDue, s.settled = true, true, nil
@@ -74,14 +79,33 @@ func (s State) observe(cfg *config.Config, o probes.Observation, now time.Time, 
 
 // allow takes a token for the steps that the write budget meters: clears and
 // steps up to Critical.
-func (s *State) allow(cfg *config.Config, to probes.Level, now time.Time) bool {
-	metered := to == probes.OK || to == probes.Critical
-	if !metered {
+func (s *State) allow(cfg *config.Config, c *perCondition, to probes.Level, now time.Time) bool {
+	if to == probes.Degraded {
 		return true
+	}
+	if c.waitingSince.IsZero() {
+		c.waitingSince = now
+	}
+	if s.outwaited(c, now) {
+		return false
 	}
 	var ok bool
 	s.bucket, ok = s.bucket.take(cfg.WriteBudget, now)
 	return ok
+}
+
+// outwaited reports whether another condition has waited longer for a token:
+// first come, first served. Otherwise a condition that is looked at every
+// second could keep one that is looked at every ten from clearing for ever.
+// One that is not looked at any more holds up nobody.
+func (s *State) outwaited(c *perCondition, now time.Time) bool {
+	for i := range s.conditions {
+		other := &s.conditions[i]
+		if !other.waitingSince.IsZero() && other.waitingSince.Before(c.waitingSince) && now.Sub(other.debounce.seenAt) <= maxGap {
+			return true
+		}
+	}
+	return false
 }
 
 // isSettled reports whether the last reconcile found nothing to do and nothing
@@ -97,14 +121,14 @@ func (s State) reconcile(cfg *config.Config, in Inputs, now time.Time, d *Decisi
 	if !s.meet(in.Node, d) {
 		return s
 	}
+	if !s.compared { // just after a start: what the record asks for
+		s.want, s.compared = s.wants(cfg, in.Facts), true
+	}
 	s.countLosses(cfg, in, now, d)
 	s.settleDisputes(cfg, now)
 	if want := s.wants(cfg, in.Facts); !slices.Equal(want, s.want) {
-		// Just after a start there is nothing to compare with but the Node.
-		s.dirty = s.dirty || s.compared
-		s.want = want
+		s.want, s.dirty = want, true
 	}
-	s.compared = true
 	if s.dirty {
 		s.decide(now)
 	}
@@ -113,7 +137,7 @@ func (s State) reconcile(cfg *config.Config, in Inputs, now time.Time, d *Decisi
 	}
 	change := s.change(cfg, in.Node)
 	_, differs := change.Differs(in.Node.Node)
-	if differs && s.landed >= s.revision {
+	if differs && reached(s.landed, s.revision) {
 		if !s.repair(cfg, now) {
 			s.settled = in.Node
 			return s
@@ -131,7 +155,7 @@ func (s State) reconcile(cfg *config.Config, in Inputs, now time.Time, d *Decisi
 // decide gives what was decided a new revision, to be told from all before.
 func (s *State) decide(now time.Time) {
 	s.dirty = false
-	s.revision++
+	s.revision = max(1, s.revision+1) // 0 is none
 	s.decidedAt, s.decidedTime = now, now.UTC().Format(time.RFC3339)
 }
 
@@ -159,7 +183,7 @@ func (s *State) reviewBy(t time.Time) {
 // ours has landed on it. It reports whether the Node may be written.
 func (s *State) meet(node *Node, d *Decision) bool {
 	if node.UID != s.uid {
-		s.uid, s.owned, s.landed, s.lossSeen = node.UID, nil, 0, 0
+		s.uid, s.owned, s.lost, s.landed = node.UID, nil, nil, 0
 		s.conditionsDue = true
 		s.dirty = s.dirty || s.revision > 0
 	}
@@ -168,28 +192,35 @@ func (s *State) meet(node *Node, d *Decision) bool {
 		d.Notices = append(d.Notices, Notice{Kind: RecordRefused, Reason: "NewerRecord", Message: "the record on the Node was written by a newer release of taintlet; this one leaves the Node as it is"})
 		return false
 	}
-	if node.recordErr == nil && node.record.Revision >= s.landed && node.record.Revision > 0 {
-		s.landed = node.record.Revision
-		s.owned = node.record.Owned
+	if seen := node.record.Revision; node.recordErr == nil && seen > 0 && reached(seen, s.landed) {
+		if seen != s.landed {
+			s.lost = nil
+		}
+		s.landed, s.owned = seen, node.record.Owned
 	}
 	// A revision that is not ours is another instance's. What differs then is
 	// repaired within the budget, so that two agents cannot outbid each other.
-	s.revision = max(s.revision, s.landed)
+	if reached(s.landed, s.revision) {
+		s.revision = s.landed
+	}
 	return true
 }
 
-// countLosses notes, once for each written decision, which of our pairs
-// somebody took off the Node after it had landed.
+// reached reports whether revision a is b or a later one. Counting goes round
+// (RFC 1982), so that no forged revision can bring it to an end. 0 is none.
+func reached(a, b uint64) bool {
+	return b == 0 || a != 0 && int64(a-b) >= 0 //nolint:gosec // the wrap is meant
+}
+
+// countLosses notes, once for each time that it was written, which of our
+// pairs somebody took off the Node, whatever else is being decided meanwhile.
 func (s *State) countLosses(cfg *config.Config, in Inputs, now time.Time, d *Decision) {
-	if s.landed < s.revision || s.lossSeen == s.revision || s.dirty {
-		return
-	}
 	for _, w := range s.want {
 		pair := w.taint.Pair()
-		if w.rule >= len(cfg.Rules) || !slices.Contains(s.owned, pair) || taints.Has(in.Node.Spec.Taints, pair) {
+		if w.rule >= len(cfg.Rules) || !slices.Contains(s.owned, pair) || slices.Contains(s.lost, pair) || taints.Has(in.Node.Spec.Taints, pair) {
 			continue
 		}
-		s.lossSeen = s.revision
+		s.lost = append(slices.Clip(s.lost), pair)
 		rule := cfg.Rules[w.rule]
 		dispute := s.conditions[index(rule.Condition)].disputeOf(rule.Level)
 		before := dispute.stage
@@ -211,7 +242,7 @@ func disputeNotice(c probes.Condition, pair taints.Pair, now stage) Notice {
 		n.Message = fmt.Sprintf("somebody removed %s; it will not be set again until the condition has been OK", pair)
 	default:
 		n.Kind = TaintWithdrawn
-		n.Message = fmt.Sprintf("somebody removed %s twice within a minute; taintlet gives way for 24 h. To stop it for good, annotate the Node with taintlet.dev/paused=true", pair)
+		n.Message = fmt.Sprintf("somebody removed %s twice within a minute; taintlet gives way for 24 h and until the condition has been OK", pair)
 	}
 	n.Reason = string(n.Kind)
 	return n

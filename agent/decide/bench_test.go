@@ -1,0 +1,40 @@
+package decide_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/agent/decide"
+	"github.com/taintlet/taintlet/probes"
+)
+
+// BenchmarkStep takes one observation per step, of a healthy host and of one
+// that changes its mind all the time.
+func BenchmarkStep(b *testing.B) {
+	for name, levels := range map[string][]probes.Level{
+		"steady":   {probes.OK},
+		"flapping": {probes.OK, probes.Degraded, probes.Degraded, probes.OK, probes.OK},
+	} {
+		b.Run(name, func(b *testing.B) {
+			cfg := config.Default()
+			w := newWorld()
+			in := decide.Inputs{Node: w.read, Facts: w.facts, Observations: make([]probes.Observation, 1)}
+			state := w.state
+			now := w.clock()
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				now = now.Add(time.Second)
+				in.Observations[0] = probes.Observation{Condition: probes.MemoryPressure, Level: levels[i%len(levels)]}
+				var d decide.Decision
+				if state, d = decide.Step(cfg, state, in, now); d.Change != nil {
+					in.Node = decide.Read(d.Change.ApplyTo(in.Node.Node))
+					in.Written = true
+					continue
+				}
+				in.Written = false
+			}
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "steps/s")
+		})
+	}
+}

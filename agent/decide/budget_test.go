@@ -1,0 +1,258 @@
+package decide_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/agent/decide"
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/taints"
+)
+
+// The write bound. In t hours the bucket gives out at most M = burst + t/interval
+// tokens (6 + 6t). Clears, steps up to Critical and repairs take one each.
+//
+//   - Level changes. A set follows a clear or is the first of its condition, a
+//     step down from Critical follows a step up. So at most 2·M + 4 of them.
+//   - Node writes. Each write carries a change of level (2·(tokens) + 4), or a
+//     repair (one token, one write), or a step of a dispute. A veto needs a
+//     step up to Critical before it in the same episode: at most one more for
+//     each token. A contest goes through at most 3 stages a day for each rule,
+//     and one may be under way at the start. So at most 3·M + 4 + 3·R·(1 + t/24)
+//     with R rules, whatever others do to the Node.
+//
+// Not bounded by us: new Node objects, reboots, and changes of configuration
+// or policy. Each is one write.
+
+func tokensIn(b config.WriteBudget, t time.Duration) int {
+	return b.Burst + int(t/b.Interval.Duration)
+}
+
+func levelBound(b config.WriteBudget, t time.Duration, conditions int) int {
+	return 2*tokensIn(b, t) + conditions
+}
+
+func writeBound(cfg *config.Config, t time.Duration) int {
+	return 3*tokensIn(cfg.WriteBudget, t) + 4 + 3*len(cfg.Rules)*(1+int(t/(24*time.Hour)))
+}
+
+// restless makes everything fast that the bucket has to bound alone.
+func restless(cfg *config.Config) *config.Config {
+	return eachDebounce(cfg, func(d *config.Debounce) {
+		d.ClearAfter.Duration, d.MaxClearAfter.Duration, d.CriticalAfter.Duration = 0, 0, 0
+	})
+}
+
+// hostile is the look that makes most trouble now.
+func hostile(level probes.Level, critical bool, r *rand.Rand) string {
+	switch {
+	case level == probes.OK && critical:
+		return "certain critical"
+	case level == probes.OK:
+		return "certain"
+	case level == probes.Degraded && critical && r.IntN(2) == 0:
+		return "critical"
+	}
+	return "ok"
+}
+
+func anyLook(r *rand.Rand) string {
+	return []string{"ok", "ok", "near", "bad", "certain", "critical", "certain critical", "unknown"}[r.IntN(8)]
+}
+
+func TestLevelChangesAreBounded(t *testing.T) {
+	worst := map[string]int{}
+	for seed := range uint64(quick(20)) {
+		for _, critical := range []bool{false, true} {
+			for _, fast := range []bool{false, true} {
+				for _, wicked := range []bool{false, true} {
+					cfg := config.Default()
+					if critical {
+						withCritical(cfg)
+					}
+					if fast {
+						restless(cfg)
+					}
+					name := fmt.Sprintf("critical=%t fast=%t adversary=%t", critical, fast, wicked)
+					worst[name] = max(worst[name], hostileRun(t, name, cfg, wicked, critical, random(seed)))
+				}
+			}
+		}
+	}
+	t.Logf("most level changes in 8 h, bound %d: %v", levelBound(config.Default().WriteBudget, 8*time.Hour, 4), worst)
+}
+
+// hostileRun checks the bound at every change of 8 hours.
+func hostileRun(t *testing.T, name string, cfg *config.Config, wicked, critical bool, r *rand.Rand) int {
+	t.Helper()
+	s := newSim(cfg)
+	begin := s.now
+	step := time.Duration(1+r.IntN(20)) * time.Second
+	s.step(decide.Inputs{})
+	for s.now.Sub(begin) < 8*time.Hour {
+		s.now = s.now.Add(step)
+		for _, c := range probes.Conditions() {
+			symbol := anyLook(r)
+			if wicked {
+				symbol = hostile(s.state.Level(c), critical, r)
+			}
+			s.observeOnly(look(c, symbol))
+		}
+		if bound := levelBound(cfg.WriteBudget, s.now.Sub(begin), 4); len(s.events) > bound {
+			t.Fatalf("%s: %d level changes in %s, more than %d", name, len(s.events), s.now.Sub(begin), bound)
+		}
+	}
+	return len(s.events)
+}
+
+// observeOnly takes a step without a Node: levels move, nothing is written.
+func (s *sim) observeOnly(o probes.Observation) {
+	var d decide.Decision
+	s.state, d = decide.Step(s.cfg, s.state, decide.Inputs{Observations: []probes.Observation{o}}, s.now)
+	for _, n := range d.Notices {
+		if n.Kind == decide.LevelChanged {
+			s.events = append(s.events, event{s.now, n.Condition, n.From, n.To})
+		}
+	}
+}
+
+// TestLevelChangesAreBoundedInEverySequence walks all sequences of ten looks
+// of four kinds, a minute apart, with a small bucket; then again with two
+// conditions that are looked at in turn.
+func TestLevelChangesAreBoundedInEverySequence(t *testing.T) {
+	depth := 10
+	if testing.Short() {
+		depth = 7
+	}
+	cfg := withCritical(restless(config.Default()))
+	eachDebounce(cfg, func(d *config.Debounce) {
+		d.BadSamples, d.Samples = 1, 1
+		d.ClearAfter.Duration, d.MaxClearAfter.Duration, d.CriticalAfter.Duration = time.Minute, 2*time.Minute, time.Minute
+	})
+	cfg.WriteBudget.Burst, cfg.WriteBudget.Interval.Duration = 1, 4*time.Minute
+	for conditions := 1; conditions <= 2; conditions++ {
+		looks := [2][4]decide.Inputs{}
+		for c := range 2 {
+			for i, symbol := range []string{"ok", "bad", "critical", "unknown"} {
+				looks[c][i].Observations = []probes.Observation{look(probes.Conditions()[c], symbol)}
+			}
+		}
+		w := walk{cfg: cfg, looks: looks, conditions: conditions, depth: depth}
+		w.from(newSim(cfg).state, 0, 0, 0)
+		t.Logf("%d condition(s): %d sequences of %d looks, most level changes %d (bound %d)", conditions, w.ends, depth, w.worst, w.bound(depth))
+		if w.exceeded != "" {
+			t.Error(w.exceeded)
+		}
+	}
+}
+
+type walk struct {
+	cfg         *config.Config
+	looks       [2][4]decide.Inputs
+	conditions  int
+	depth       int
+	ends, worst int
+	exceeded    string
+}
+
+func (w *walk) bound(depth int) int {
+	return levelBound(w.cfg.WriteBudget, time.Duration(depth)*time.Minute, w.conditions)
+}
+
+func (w *walk) from(s decide.State, depth, changes int, path int) {
+	if bound := w.bound(depth); changes > bound && w.exceeded == "" {
+		w.exceeded = fmt.Sprintf("sequence %s (base 4): %d changes in %d min, more than %d", strconv.FormatInt(int64(path), 4), changes, depth, bound)
+	}
+	w.worst = max(w.worst, changes)
+	if depth == w.depth {
+		w.ends++
+		return
+	}
+	now := epoch().Add(time.Duration(depth+1) * time.Minute)
+	for i := range w.looks[0] {
+		in := w.looks[depth%w.conditions][i]
+		next, d := decide.Step(w.cfg, s, in, now)
+		n := changes
+		for _, notice := range d.Notices {
+			if notice.Kind == decide.LevelChanged {
+				n++
+			}
+		}
+		w.from(next, depth+1, n, path*4+i)
+	}
+}
+
+// TestWritesAreBoundedAgainstAHostileCoWriter: others take off our taints,
+// strip, forge and age the record every second or so, for hours.
+func TestWritesAreBoundedAgainstAHostileCoWriter(t *testing.T) {
+	const hours = 2
+	for name, attack := range attacks() {
+		for _, critical := range []bool{false, true} {
+			cfg := config.Default()
+			if critical {
+				withCritical(cfg)
+			}
+			r := random(7)
+			s := newSim(cfg)
+			looks := make([]probes.Observation, 4)
+			for range quick(hours * 3600) {
+				for i, c := range probes.Conditions() {
+					looks[i] = look(c, hostile(s.state.Level(c), critical, r))
+				}
+				s.after(time.Second, looks...)
+				s.edit(func(n *corev1.Node) { attack(n, r) })
+				s.step(decide.Inputs{})
+			}
+			bound := writeBound(cfg, hours*time.Hour)
+			t.Logf("%s, critical=%t: %d writes in %d h, bound %d", name, critical, s.writes, hours, bound)
+			if s.writes > bound {
+				t.Errorf("%s, critical=%t: %d writes, more than %d", name, critical, s.writes, bound)
+			}
+		}
+	}
+}
+
+func attacks() map[string]func(*corev1.Node, *rand.Rand) {
+	strip := func(n *corev1.Node, _ *rand.Rand) { n.Spec.Taints = nil }
+	old := ""
+	all := map[string]func(*corev1.Node, *rand.Rand){
+		"takes the taints off":     strip,
+		"takes one taint off":      func(n *corev1.Node, r *rand.Rand) { n.Spec.Taints = without(n.Spec.Taints, r) },
+		"strips the record":        func(n *corev1.Node, _ *rand.Rand) { delete(n.Annotations, taints.RecordAnnotation) },
+		"writes nonsense":          func(n *corev1.Node, _ *rand.Rand) { n.Annotations[taints.RecordAnnotation] = "nonsense" },
+		"empties what is held":     func(n *corev1.Node, _ *rand.Rand) { n.Annotations[taints.HeldAnnotation] = "" },
+		"forges a higher revision": func(n *corev1.Node, _ *rand.Rand) { forge(n, "revision", strconv.Itoa(1<<40)) },
+		"forges any revision":      func(n *corev1.Node, r *rand.Rand) { forge(n, "revision", strconv.FormatUint(r.Uint64(), 10)) },
+		"forges the highest revision": func(n *corev1.Node, _ *rand.Rand) {
+			forge(n, "revision", strconv.FormatUint(1<<63-1, 10))
+		},
+		"forges nothing owned": func(n *corev1.Node, _ *rand.Rand) { forge(n, "owned", "[]") },
+		"puts an old record back": func(n *corev1.Node, r *rand.Rand) {
+			if old == "" || r.IntN(100) == 0 {
+				old = n.Annotations[taints.RecordAnnotation]
+			}
+			n.Annotations[taints.RecordAnnotation] = old
+		},
+	}
+	names := []string{"takes one taint off", "strips the record", "forges any revision", "empties what is held", "forges nothing owned"}
+	mixed := make([]func(*corev1.Node, *rand.Rand), 0, len(names))
+	for _, name := range names {
+		mixed = append(mixed, all[name])
+	}
+	all["does all of it at random"] = func(n *corev1.Node, r *rand.Rand) { mixed[r.IntN(len(mixed))](n, r) }
+	return all
+}
+
+func without(list []corev1.Taint, r *rand.Rand) []corev1.Taint {
+	if len(list) == 0 {
+		return list
+	}
+	i := r.IntN(len(list))
+	return append(append([]corev1.Taint(nil), list[:i]...), list[i+1:]...)
+}

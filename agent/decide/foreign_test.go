@@ -1,0 +1,169 @@
+package decide_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/agent/decide"
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/taints"
+)
+
+// meddle changes foreign taints as others do all day: add, remove, change
+// value, turn around.
+func meddle(n *corev1.Node, r *rand.Rand, own func(taints.Pair) bool) {
+	switch r.IntN(4) {
+	case 0:
+		taint := corev1.Taint{
+			Key:    fmt.Sprintf("example.com/f%d", r.IntN(6)),
+			Value:  fmt.Sprint(r.IntN(3)),
+			Effect: []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute, corev1.TaintEffectPreferNoSchedule}[r.IntN(3)],
+		}
+		if taint.Effect == corev1.TaintEffectNoExecute {
+			added := metav1.NewTime(epoch().Add(time.Duration(r.IntN(1000)) * time.Second))
+			taint.TimeAdded = &added
+		}
+		if !taints.Has(n.Spec.Taints, taints.PairOf(taint)) {
+			n.Spec.Taints = append(n.Spec.Taints, taint)
+		}
+	case 1:
+		if i := anyOf(n.Spec.Taints, r); i >= 0 && !own(taints.PairOf(n.Spec.Taints[i])) {
+			n.Spec.Taints = append(n.Spec.Taints[:i], n.Spec.Taints[i+1:]...)
+		}
+	case 2:
+		if i := anyOf(n.Spec.Taints, r); i >= 0 && !own(taints.PairOf(n.Spec.Taints[i])) {
+			n.Spec.Taints[i].Value = fmt.Sprint(r.IntN(3))
+		}
+	case 3:
+		r.Shuffle(len(n.Spec.Taints), func(i, j int) { n.Spec.Taints[i], n.Spec.Taints[j] = n.Spec.Taints[j], n.Spec.Taints[i] })
+	}
+}
+
+func anyOf(list []corev1.Taint, r *rand.Rand) int {
+	if len(list) == 0 {
+		return -1
+	}
+	return r.IntN(len(list))
+}
+
+// TestForeignTaintsStayAsTheyAre at every write, in order, value and time,
+// whatever others and the levels do meanwhile.
+func TestForeignTaintsStayAsTheyAre(t *testing.T) {
+	writes, foreign := 0, 0
+	for seed := range uint64(quick(60)) {
+		r := random(seed)
+		s := newSim(restless(settings(r)))
+		s.onChange = func(s *sim, c taints.Change) {
+			next, _ := c.Differs(s.read.Node)
+			before, after := notOurs(s.cfg, s.read.Spec.Taints), notOurs(s.cfg, next)
+			if !taints.Equal(before, after) {
+				t.Fatalf("seed %d: foreign taints were %v, would be %v", seed, before, after)
+			}
+			foreign += len(before)
+		}
+		for range 600 {
+			s.edit(func(n *corev1.Node) { meddle(n, r, s.cfg.Produces) })
+			if r.IntN(50) == 0 {
+				s.facts.KeepPolicy = !s.facts.KeepPolicy
+			}
+			s.after(20*time.Second, look(probes.Conditions()[r.IntN(4)], anyLook(r)))
+		}
+		writes += s.writes
+	}
+	t.Logf("%d writes beside %d foreign taints", writes, foreign)
+}
+
+// TestOnlyOwnPairsAreRemoved: others put pairs that a rule could make on the
+// Node before taintlet wants them. Those of them that are not kept stay.
+func TestOnlyOwnPairsAreRemoved(t *testing.T) {
+	for seed := range uint64(quick(60)) {
+		r := random(seed)
+		cfg := restless(config.Default())
+		for i, effect := range []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoSchedule} {
+			cfg.Rules[i].Taint = config.Taint{Key: fmt.Sprintf("example.com/r%d", i), Effect: effect}
+		}
+		s := newSim(cfg)
+		theirs := map[taints.Pair]bool{}
+		s.onChange = func(s *sim, c taints.Change) {
+			next, _ := c.Differs(s.read.Node)
+			for pair := range theirs {
+				if taints.Has(s.read.Spec.Taints, pair) && !taints.Has(next, pair) {
+					t.Fatalf("seed %d: removed %s, which others put there", seed, pair)
+				}
+			}
+		}
+		for range 400 {
+			pair := cfg.Rules[r.IntN(3)].Taint.Pair()
+			s.edit(func(n *corev1.Node) {
+				switch has := taints.Has(n.Spec.Taints, pair); {
+				case !has && r.IntN(3) == 0 && !wants(s, pair):
+					n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: pair.Key, Value: "theirs", Effect: pair.Effect})
+					theirs[pair] = true
+				case has && theirs[pair] && r.IntN(3) == 0 && !wants(s, pair):
+					n.Spec.Taints, _, _ = taints.Plan(n.Spec.Taints, []taints.Pair{pair}, nil)
+					delete(theirs, pair)
+				}
+			})
+			s.after(20*time.Second, look(probes.Conditions()[r.IntN(4)], anyLook(r)))
+			if r.IntN(40) == 0 {
+				s.restart(false, 0)
+			}
+		}
+	}
+}
+
+func wants(s *sim, p taints.Pair) bool {
+	for _, placed := range s.state.Placed() {
+		if placed.Pair == p {
+			return true
+		}
+	}
+	return false
+}
+
+// TestAskedAgainTheAnswerIsTheSame: until the Change has landed, Step gives
+// the same Change, and asking moves no level and takes no token.
+func TestAskedAgainTheAnswerIsTheSame(t *testing.T) {
+	asked := 0
+	for seed := range uint64(quick(40)) {
+		r := random(seed)
+		s := newSim(settings(r))
+		s.onChange = func(s *sim, c taints.Change) {
+			state := s.state
+			tokens := state.NextToken(s.cfg.WriteBudget, s.now)
+			for _, wait := range []time.Duration{0, 0, time.Second, time.Minute} {
+				var d decide.Decision
+				state, d = decide.Step(s.cfg, state, decide.Inputs{Node: s.read, Facts: s.facts}, s.now.Add(wait))
+				asked++
+				if d.Change == nil || !reflect.DeepEqual(*d.Change, c) {
+					t.Fatalf("seed %d: asked again after %s:\n%+v\nfirst:\n%+v", seed, wait, d.Change, c)
+				}
+				if len(d.Notices) > 0 {
+					t.Fatalf("seed %d: asked again, told again: %v", seed, d.Notices)
+				}
+			}
+			if again := state.NextToken(s.cfg.WriteBudget, s.now); !again.Equal(tokens) {
+				t.Fatalf("seed %d: asking again took a token", seed)
+			}
+		}
+		for range 600 {
+			s.edit(func(n *corev1.Node) {
+				if r.IntN(20) == 0 {
+					n.Spec.Taints = nil
+				}
+				if r.IntN(20) == 0 {
+					n.Annotations[taints.HeldAnnotation] = "others"
+				}
+			})
+			s.after(20*time.Second, look(probes.Conditions()[r.IntN(4)], anyLook(r)))
+		}
+	}
+	t.Logf("asked %d times", asked)
+}

@@ -1,0 +1,229 @@
+package decide_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/agent/decide"
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/taints"
+)
+
+// longestKeys returns a valid configuration whose rules have the longest keys
+// and values, and a stand-in prefix of the longest kind.
+func longestKeys(t *testing.T) *config.Config {
+	t.Helper()
+	cfg := config.Default()
+	label := strings.Repeat("x", 62)
+	prefix := strings.Join([]string{label, label, label, strings.Repeat("y", 63)}, ".")
+	for i := range cfg.Rules {
+		cfg.Rules[i].Taint = config.Taint{
+			Key:    prefix + "/" + string(rune('a'+i)) + strings.Repeat("z", 62),
+			Value:  strings.Repeat("v", 63),
+			Effect: corev1.TaintEffectPreferNoSchedule,
+		}
+	}
+	cfg.StandInPrefix = prefix
+	if errs := cfg.Validate(); len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	return cfg
+}
+
+// disputed makes everything happen that a record remembers: all conditions
+// set, damped, all pairs contested, and again.
+func disputed(s *sim) {
+	s.facts.StandInPrefix = s.cfg.StandInPrefix
+	s.now = s.now.Add(200 * 24 * time.Hour) // long numbers: up since half a year
+	for range 5 {
+		for _, c := range probes.Conditions() {
+			for s.state.Level(c) == probes.OK {
+				s.after(time.Second, look(c, "certain critical"))
+			}
+		}
+		for range 100 {
+			for _, c := range probes.Conditions() {
+				s.after(237*time.Millisecond, look(c, "critical"))
+			}
+		}
+		for range 3 {
+			s.edit(func(n *corev1.Node) { n.Spec.Taints = nil })
+			s.after(20*time.Second, look(probes.MemoryPressure, "critical"))
+			largest(s)
+		}
+		for n := 0; n < 3000 && s.state.Level(probes.MemoryPressure) != probes.OK; n++ {
+			for _, c := range probes.Conditions() {
+				s.after(937*time.Millisecond, look(c, "ok"))
+			}
+		}
+		s.now = s.now.Add(61*time.Minute + 123456789)
+	}
+}
+
+// largest remembers the longest record.
+func largest(s *sim) {
+	if text := s.read.Annotations[taints.RecordAnnotation]; len(text) > len(s.longest) {
+		s.longest = text
+	}
+}
+
+func TestRecordFitsItsFourKilobytes(t *testing.T) {
+	all := withCritical(config.Default())
+	for name, cfg := range map[string]*config.Config{"defaults": config.Default(), "longest keys": longestKeys(t), "built-in rules for Critical": all} {
+		for _, policy := range []bool{true, false} {
+			cfg.WriteBudget.Burst = 100 // so that every dispute is written
+			s := newSim(cfg)
+			s.boot.ID = "0f8fad5b-d9cb-469f-a165-70867728950e"
+			s.state = decide.New(s.boot)
+			s.facts.KeepPolicy = policy
+			s.onChange = func(s *sim, c taints.Change) {
+				if text := c.Annotations[taints.RecordAnnotation]; len(text) > len(s.longest) {
+					s.longest = text
+				}
+			}
+			disputed(s)
+			t.Logf("%s, policy %t: the longest record has %d bytes", name, policy, len(s.longest))
+			if len(s.longest) > 4096 {
+				t.Errorf("%s: %d bytes: %s", name, len(s.longest), s.longest)
+			}
+			if !strings.Contains(s.longest, "dispute") || !strings.Contains(s.longest, "owned") {
+				t.Errorf("%s: not the worst record: %s", name, s.longest)
+			}
+		}
+	}
+}
+
+// TestRecordRoundTrip: what a restarted agent would write is, byte for byte,
+// what is there; so is what the next decision makes of it.
+func TestRecordRoundTrip(t *testing.T) {
+	for seed := range uint64(quick(150)) {
+		r := random(seed)
+		s := past(settings(r), r)
+		if seed%3 == 0 && len(s.read.Spec.Taints) > 0 { // a dispute as well
+			for range 2 {
+				s.edit(func(n *corev1.Node) { n.Spec.Taints = nil })
+				s.after(time.Second, look(probes.MemoryPressure, "bad"))
+			}
+			for range 600 {
+				s.after(time.Second, look(probes.DiskPressure, "ok"))
+			}
+		}
+		twin := s.fork()
+		twin.restart(false, 0)
+		twin.step(decide.Inputs{})
+		a, b := s.read.Annotations[taints.RecordAnnotation], twin.read.Annotations[taints.RecordAnnotation]
+		if a != b || twin.writes != s.writes {
+			t.Fatalf("seed %d: the restarted agent wrote\n%s\nover\n%s", seed, b, a)
+		}
+		for _, x := range []*sim{s, twin} {
+			x.after(time.Second, look(probes.PIDPressure, "certain"))
+		}
+		a, b = s.read.Annotations[taints.RecordAnnotation], twin.read.Annotations[taints.RecordAnnotation]
+		if a != b {
+			t.Fatalf("seed %d: the next record differs:\n%s\nrestarted:\n%s", seed, a, b)
+		}
+	}
+}
+
+// TestRecordToleratesUnknownFields: a later release of the same version may
+// have added some; they are passed over and written away with the next write.
+func TestRecordToleratesUnknownFields(t *testing.T) {
+	s := newSim(config.Default())
+	s.after(time.Second, look(probes.MemoryPressure, "certain"))
+	s.edit(func(n *corev1.Node) {
+		forge(n, "novelty", `{"a":[1,2,{"b":null}]}`)
+		forge(n, "conditions", `{"MemoryPressure":{"level":"Degraded","penalty":1,"setAt":3601000000000,"mood":"bad"},"LunarPhase":{"level":"OK"}}`)
+	})
+	s.restart(false, 0)
+	s.after(time.Second, look(probes.MemoryPressure, "bad"))
+	if s.state.Level(probes.MemoryPressure) != probes.Degraded || len(s.read.Spec.Taints) != 1 {
+		t.Fatalf("level %s, taints %v", s.state.Level(probes.MemoryPressure), s.read.Spec.Taints)
+	}
+	for range 200 {
+		s.after(time.Second, look(probes.MemoryPressure, "ok"))
+	}
+	if len(s.read.Spec.Taints) != 0 {
+		t.Errorf("not cleared: %v", s.read.Spec.Taints)
+	}
+}
+
+// FuzzRecord: whatever somebody writes into the annotation, the agent neither
+// panics nor removes what cannot be its own, it sets a taint, and its next
+// start reads what it has written.
+func FuzzRecord(f *testing.F) {
+	s := newSim(withCritical(config.Default()))
+	for _, c := range probes.Conditions() {
+		s.after(time.Second, look(c, "certain critical"))
+	}
+	f.Add(s.read.Annotations[taints.RecordAnnotation])
+	s.facts.KeepPolicy = false
+	s.edit(func(n *corev1.Node) { n.Spec.Taints = nil })
+	s.after(time.Second, look(probes.MemoryPressure, "critical"))
+	s.edit(func(n *corev1.Node) { n.Spec.Taints = nil })
+	s.after(time.Second, look(probes.MemoryPressure, "critical"))
+	f.Add(s.read.Annotations[taints.RecordAnnotation])
+	for _, text := range []string{
+		"", "{}", "null", "[]", `{"version":1}`, `{"version":2,"owned":7}`, `{"version":1,"revision":18446744073709551615}`,
+		`{"version":1,"revision":9223372036854775808,"boot":"boot","at":9223372036854775807,"tokensAt":-9223372036854775808,"owned":["dedicated:NoSchedule","gpu:NoExecute"]}`,
+		`{"version":1,"revision":1,"conditions":{"MemoryPressure":{"level":"Critical","penalty":1e308,"setAt":-9223372036854775808,"dispute":{"Critical":{"stage":255,"until":1,"lostAt":9223372036854775807}}}}}`,
+	} {
+		f.Add(text)
+	}
+	f.Fuzz(surviveRecord)
+}
+
+func surviveRecord(t *testing.T, text string) {
+	s := newSim(withCritical(config.Default()))
+	foreign := []corev1.Taint{
+		{Key: "dedicated", Value: "db", Effect: corev1.TaintEffectNoSchedule},
+		{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoExecute},
+		{Key: corev1.TaintNodeMemoryPressure, Effect: corev1.TaintEffectPreferNoSchedule},
+		{Key: "gpu", Effect: corev1.TaintEffectNoExecute},
+	}
+	s.edit(func(n *corev1.Node) {
+		n.Spec.Taints = append([]corev1.Taint(nil), foreign...)
+		n.Annotations[taints.RecordAnnotation] = text
+	})
+	s.restart(false, 0)
+	s.onChange = func(s *sim, c taints.Change) {
+		next, _ := c.Differs(s.read.Node)
+		if kept := notOurs(s.cfg, next); !taints.Equal(kept, foreign) {
+			t.Fatalf("foreign taints became %v", kept)
+		}
+	}
+	symbols := []string{"unknown", "critical", "ok", "near", "bad", "certain"}
+	for i := range 60 {
+		s.after(5*time.Second, look(probes.Conditions()[i%4], symbols[i%len(symbols)]))
+	}
+	for range 5 {
+		s.after(5*time.Second, look(probes.MemoryPressure, "bad"))
+	}
+	var newer struct{ Version int }
+	if err := json.Unmarshal([]byte(text), &newer); err == nil && newer.Version > 1 {
+		return // read-only: nothing may be expected
+	}
+	if s.state.Level(probes.MemoryPressure) < probes.Degraded {
+		t.Fatal("bad looks set nothing any more")
+	}
+	s.restart(false, 0)
+	s.step(decide.Inputs{})
+	if s.state.Level(probes.MemoryPressure) < probes.Degraded {
+		t.Fatalf("a restart forgot the level; the record is %s", s.read.Annotations[taints.RecordAnnotation])
+	}
+}
+
+// notOurs returns the taints that this configuration cannot have made.
+func notOurs(cfg *config.Config, list []corev1.Taint) []corev1.Taint {
+	var foreign []corev1.Taint
+	for _, taint := range list {
+		if !cfg.Produces(taints.PairOf(taint)) {
+			foreign = append(foreign, taint)
+		}
+	}
+	return foreign
+}

@@ -1,0 +1,166 @@
+package decide_test
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/agent/decide"
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/taints"
+)
+
+// sim is a decider and its Node without the scenarios' text: for millions of
+// steps. A copy goes its own way.
+type sim struct {
+	cfg   *config.Config
+	facts taints.Facts
+	state decide.State
+	boot  decide.Boot
+	now   time.Time
+	read  *decide.Node
+
+	events  []event
+	writes  int
+	longest string // the longest record, for tests that look for it
+	// onChange, when set, sees every Change before it is written.
+	onChange func(s *sim, c taints.Change)
+}
+
+// event is a change of level.
+type event struct {
+	at        time.Time
+	condition probes.Condition
+	from, to  probes.Level
+}
+
+// rises reports whether more is asked for than before.
+func (e event) rises() bool { return e.to > e.from }
+
+// clears reports whether the condition is OK now.
+func (e event) clears() bool { return e.to == probes.OK }
+
+func newSim(cfg *config.Config) *sim {
+	s := &sim{
+		cfg:   cfg,
+		facts: taints.Facts{LifecycleController: true, KeepPolicy: true, StandInPrefix: taints.DefaultStandInPrefix},
+		now:   epoch(),
+		boot:  decide.Boot{ID: "boot", At: epoch().Add(-time.Hour)},
+		read:  decide.Read(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "host", UID: "1"}}),
+	}
+	s.state = decide.New(s.boot)
+	s.step(decide.Inputs{})
+	return s
+}
+
+// fork returns a copy that shares nothing that changes.
+func (s *sim) fork() *sim {
+	twin := *s
+	twin.events = append([]event(nil), s.events...)
+	return &twin
+}
+
+// after moves on in time and looks.
+func (s *sim) after(d time.Duration, looks ...probes.Observation) {
+	s.now = s.now.Add(d)
+	s.step(decide.Inputs{Observations: looks})
+}
+
+// step takes one step and writes its Change at once.
+func (s *sim) step(in decide.Inputs) {
+	for range 10 {
+		in.Node, in.Facts = s.read, s.facts
+		var d decide.Decision
+		s.state, d = decide.Step(s.cfg, s.state, in, s.now)
+		for _, n := range d.Notices {
+			if n.Kind == decide.LevelChanged {
+				s.events = append(s.events, event{s.now, n.Condition, n.From, n.To})
+			}
+		}
+		if d.Change == nil {
+			return
+		}
+		if s.onChange != nil {
+			s.onChange(s, *d.Change)
+		}
+		if _, differs := d.Change.Differs(s.read.Node); differs {
+			s.writes++
+		}
+		s.read = decide.Read(d.Change.ApplyTo(s.read.Node))
+		in = decide.Inputs{Written: true}
+	}
+	panic("the decider does not come to rest")
+}
+
+// edit changes the Node as others might.
+func (s *sim) edit(change func(*corev1.Node)) {
+	node := s.read.DeepCopy()
+	if node.Annotations == nil {
+		node.Annotations = map[string]string{}
+	}
+	change(node)
+	s.read = decide.Read(node)
+}
+
+// restart makes a new process out of what is on the Node. In a new boot the
+// clock of the process has been stepped by wall.
+func (s *sim) restart(newBoot bool, wall time.Duration) {
+	if newBoot {
+		s.now = s.now.Add(wall)
+		s.boot = decide.Boot{ID: s.boot.ID + "'", At: s.now.Add(-30 * time.Second)}
+	} else { // the same boot, seen by a stepped clock
+		s.now, s.boot.At = s.now.Add(wall), s.boot.At.Add(wall)
+	}
+	s.state = decide.New(s.boot)
+}
+
+func look(c probes.Condition, symbol string) probes.Observation {
+	o, err := observation(c, symbol)
+	if err != nil {
+		panic(err)
+	}
+	return o
+}
+
+// withCritical adds the built-in rules for Critical, which a file may not.
+func withCritical(cfg *config.Config) *config.Config {
+	cfg.Rules = config.BuiltInRules()
+	return cfg
+}
+
+// eachDebounce changes the debounce of all conditions.
+func eachDebounce(cfg *config.Config, change func(*config.Debounce)) *config.Config {
+	for _, d := range []*config.Debounce{&cfg.Memory.Debounce, &cfg.Disk.Debounce, &cfg.PID.Debounce, &cfg.Network.Debounce} {
+		change(d)
+	}
+	return cfg
+}
+
+func random(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 1)) }
+
+// quick scales the work of a search down under -short.
+func quick(n int) int {
+	if testing.Short() {
+		return max(1, n/10)
+	}
+	return n
+}
+
+// forge replaces one field of the record on a Node.
+func forge(n *corev1.Node, field, value string) {
+	var whole map[string]json.RawMessage
+	if json.Unmarshal([]byte(n.Annotations[taints.RecordAnnotation]), &whole) != nil {
+		return
+	}
+	whole[field] = json.RawMessage(value)
+	text, err := json.Marshal(whole)
+	if err != nil {
+		panic(err)
+	}
+	n.Annotations[taints.RecordAnnotation] = string(text)
+}
