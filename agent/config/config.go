@@ -110,27 +110,31 @@ type Network struct {
 // Debounce configures when observations become a change of level.
 type Debounce struct {
 	// BadSamples of the last Samples looks must be bad before the condition is
-	// Degraded, unless a look is certain.
+	// Degraded, unless a look is certain. 1 <= BadSamples <= Samples <= 32.
 	BadSamples int `json:"badSamples"`
 	Samples    int `json:"samples"`
-	// ClearAfter is how long every look must be good before the condition is
-	// OK again. It doubles with each re-set that came too soon, up to
-	// MaxClearAfter; what was added halves every PenaltyHalfLife.
+	// ClearAfter (0 to 24h) is how long every look must be good before the
+	// condition is OK again. It doubles with each re-set that came too soon, up
+	// to MaxClearAfter (ClearAfter to 24h); what was added halves every
+	// PenaltyHalfLife (1m to 168h).
 	ClearAfter      metav1.Duration `json:"clearAfter"`
 	MaxClearAfter   metav1.Duration `json:"maxClearAfter"`
 	PenaltyHalfLife metav1.Duration `json:"penaltyHalfLife"`
-	// CriticalAfter is how long a Degraded condition must look critical, in
-	// every look, before it is Critical.
+	// CriticalAfter (0 to 1h) is how long a Degraded condition must look
+	// critical, in every look, before it is Critical.
 	CriticalAfter metav1.Duration `json:"criticalAfter"`
+	// UnknownAfter (1m to 24h) is how long the probe may be unable to tell
+	// before a Critical condition steps down to Degraded and people are told.
+	UnknownAfter metav1.Duration `json:"unknownAfter"`
 }
 
 // WriteBudget is a token bucket that meters clears, steps up to Critical and
 // repairs of what others undid. Setting Degraded and stepping down from
 // Critical never wait.
 type WriteBudget struct {
-	// Burst is how many metered steps may follow one another at once.
+	// Burst (1 to 100) is how many metered steps may follow one another at once.
 	Burst int `json:"burst"`
-	// Interval is the time in which one more is allowed.
+	// Interval (1s to 24h) is the time in which one more is allowed.
 	Interval metav1.Duration `json:"interval"`
 }
 

@@ -62,6 +62,7 @@ func debounce(bad, of int) Debounce {
 		MaxClearAfter:   seconds(3600),
 		PenaltyHalfLife: seconds(3600),
 		CriticalAfter:   seconds(60),
+		UnknownAfter:    seconds(300),
 	}
 }
 

@@ -104,7 +104,8 @@ func (d Debounce) validate(at *field.Path) field.ErrorList {
 	errs = append(errs, between(d.ClearAfter, 0, maxClearAfter, at.Child("clearAfter"))...)
 	errs = append(errs, between(d.MaxClearAfter, d.ClearAfter.Duration, maxClearAfter, at.Child("maxClearAfter"))...)
 	errs = append(errs, between(d.PenaltyHalfLife, time.Minute, 7*24*time.Hour, at.Child("penaltyHalfLife"))...)
-	return append(errs, between(d.CriticalAfter, 0, time.Hour, at.Child("criticalAfter"))...)
+	errs = append(errs, between(d.CriticalAfter, 0, time.Hour, at.Child("criticalAfter"))...)
+	return append(errs, between(d.UnknownAfter, time.Minute, maxClearAfter, at.Child("unknownAfter"))...)
 }
 
 func (w WriteBudget) validate(at *field.Path) field.ErrorList {

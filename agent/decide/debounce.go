@@ -94,7 +94,7 @@ func (d Debounce) Next(o probes.Observation, now time.Time) Debounce {
 // the present one. mayBeCritical says whether Critical is to be had at all.
 func (d Debounce) Target(c config.Debounce, mayBeCritical bool, now time.Time) probes.Level {
 	if unknown := d.unknownFor(now); unknown > 0 {
-		if d.Level == probes.Critical && unknown >= unknownAfter {
+		if d.Level == probes.Critical && unknown >= c.UnknownAfter.Duration {
 			return probes.Degraded
 		}
 		return d.Level
@@ -119,10 +119,6 @@ func (d Debounce) Target(c config.Debounce, mayBeCritical bool, now time.Time) p
 	}
 	return d.Level
 }
-
-// unknownAfter is how long a condition may be Unknown before a Critical one
-// steps down and a person is told.
-const unknownAfter = 5 * time.Minute
 
 // unknownFor is how long the probe has not been able to tell; 0 when it can.
 func (d Debounce) unknownFor(now time.Time) time.Duration {

@@ -164,22 +164,23 @@ func earlier(a, b time.Time) time.Time {
 }
 
 // nodeConditions renders our condition types.
-func (s *State) nodeConditions(now time.Time) []corev1.NodeCondition {
+func (s *State) nodeConditions(cfg *config.Config, now time.Time) []corev1.NodeCondition {
 	conditions := make([]corev1.NodeCondition, 0, conditionCount)
 	for _, condition := range probes.Conditions() {
-		conditions = append(conditions, s.conditions[index(condition)].nodeCondition(condition, now))
+		c := &s.conditions[index(condition)]
+		blind := c.debounce.seenAt.IsZero() || c.debounce.unknownFor(now) >= cfg.Debounce(condition).UnknownAfter.Duration
+		conditions = append(conditions, c.nodeCondition(condition, blind))
 	}
 	return conditions
 }
 
-func (c *perCondition) nodeCondition(condition probes.Condition, now time.Time) corev1.NodeCondition {
+func (c *perCondition) nodeCondition(condition probes.Condition, blind bool) corev1.NodeCondition {
 	shown := corev1.NodeCondition{
 		Type:    corev1.NodeConditionType("Host" + string(condition)),
 		Status:  corev1.ConditionFalse,
 		Reason:  c.last.Reason,
 		Message: c.last.Message,
 	}
-	never := c.debounce.seenAt.IsZero()
 	switch {
 	case c.debounce.Level > probes.OK:
 		shown.Status = corev1.ConditionTrue
@@ -187,7 +188,7 @@ func (c *perCondition) nodeCondition(condition probes.Condition, now time.Time) 
 			shown.Reason = c.because.Reason
 			shown.Message = c.because.Message + "; now " + c.last.Message
 		}
-	case never || c.debounce.unknownFor(now) >= unknownAfter:
+	case blind:
 		shown.Status = corev1.ConditionUnknown
 	}
 	return shown

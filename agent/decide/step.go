@@ -56,11 +56,11 @@ func (s State) observe(cfg *config.Config, o probes.Observation, now time.Time, 
 	if !s.restored {
 		return s
 	}
-	if c.debounce.unknownFor(now) >= unknownAfter && now.Sub(c.toldUnknown) >= time.Hour {
+	debounce := cfg.Debounce(o.Condition)
+	if c.debounce.unknownFor(now) >= debounce.UnknownAfter.Duration && now.Sub(c.toldUnknown) >= time.Hour {
 		c.toldUnknown = now
 		d.Notices = append(d.Notices, Notice{Kind: StillUnknown, Condition: o.Condition, Reason: o.Reason, Message: o.Message})
 	}
-	debounce := cfg.Debounce(o.Condition)
 	target := c.debounce.Target(debounce, o.Level == probes.Critical && cfg.Asks(o.Condition, probes.Critical), now)
 	if target == before.Level {
 		c.waitingSince = time.Time{}
@@ -133,7 +133,7 @@ func (s State) reconcile(cfg *config.Config, in Inputs, now time.Time, d *Decisi
 		s.decide(now)
 	}
 	if s.conditionsDue && s.allSeen() {
-		s.conditionsDue, s.report = false, s.nodeConditions(now)
+		s.conditionsDue, s.report = false, s.nodeConditions(cfg, now)
 	}
 	change := s.change(cfg, in.Node)
 	_, differs := change.Differs(in.Node.Node)
