@@ -58,7 +58,7 @@ type Agent struct {
 func NewProbes(host probes.Host, cfg *config.Config) []probes.Probe {
 	return []probes.Probe{
 		probes.NewMemory(host, cfg.Memory.Thresholds()),
-		probes.NewDisk(host, cfg.Disk.Paths, cfg.Disk.Thresholds()),
+		probes.NewDisk(host, cfg.Disk.Paths, cfg.Disk.Thresholds(), cfg.Disk.Write()),
 		probes.NewPID(host, cfg.PID.Thresholds()),
 		probes.NewNetwork(host),
 	}
@@ -76,8 +76,9 @@ func (a *Agent) Run(ctx context.Context, listener net.Listener) error {
 	l := newLoop(a)
 	runners := make(map[probes.Condition]*runner)
 	for _, probe := range a.Probes {
-		r := newRunner(probe, a.Config.Period(probe.Condition()), l.metrics)
+		r := newRunner(probe, a.Config.Period(probe.Condition()), l.metrics, a.Log)
 		runners[probe.Condition()] = r
+		group.Go(func() { probe.Run(ctx) })
 		group.Go(func() { r.run(ctx, l.observations) })
 	}
 	l.runners = runners
@@ -171,9 +172,10 @@ func (l *loop) step(in decide.Inputs) {
 		in.Node = l.node
 	}
 	var d decide.Decision
+	before := l.state
 	l.state, d = decide.Step(l.Config, l.state, in, l.Now())
 	for _, notice := range d.Notices {
-		l.tell(notice)
+		l.tell(notice, before.Placed())
 	}
 	if d.Change != nil && (l.handedOut == nil || !sameChange(*l.handedOut, *d.Change)) {
 		l.handOut(*d.Change)

@@ -21,6 +21,7 @@ type metrics struct {
 	notices  *prometheus.CounterVec
 	writes   *prometheus.CounterVec
 	taint    *prometheus.GaugeVec
+	wakeMode *prometheus.GaugeVec
 	placed   []decide.Placed
 }
 
@@ -45,9 +46,10 @@ func newMetrics(version string) *metrics {
 		writes:  counter("node_writes_total", "Writes of the Node by result.", "result"),
 		taint:   gauge("taint_wanted", "1 for each taint that taintlet wants on the Node now.", "condition", "key", "effect", "via"),
 	}
+	m.wakeMode = gauge("probe_wake_mode", "1, labelled with what wakes the probe besides its period.", "condition", "mode")
 	build := gauge("build_info", "1, labelled with the version.", "version")
 	build.WithLabelValues(version).Set(1)
-	m.registry.MustRegister(m.level, m.severity, m.duration, m.looks, m.changes, m.notices, m.writes, m.taint, build,
+	m.registry.MustRegister(m.level, m.severity, m.duration, m.looks, m.changes, m.notices, m.writes, m.taint, m.wakeMode, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -56,6 +58,11 @@ func newMetrics(version string) *metrics {
 func (m *metrics) timed(o probes.Observation, took time.Duration) {
 	m.duration.WithLabelValues(string(o.Condition)).Observe(took.Seconds())
 	m.looks.WithLabelValues(string(o.Condition), o.Level.String()).Inc()
+}
+
+func (m *metrics) wakeModeIs(c probes.Condition, mode string) {
+	m.wakeMode.DeletePartialMatch(prometheus.Labels{"condition": string(c)})
+	m.wakeMode.WithLabelValues(string(c), mode).Set(1)
 }
 
 func (m *metrics) observe(o probes.Observation) {

@@ -2,6 +2,8 @@ package agent
 
 import (
 	"context"
+	"log/slog"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -19,12 +21,15 @@ type runner struct {
 	period  time.Duration
 	pause   time.Duration
 	metrics *metrics
+	log     *slog.Logger
+	// wakeMode is the one that was told last.
+	wakeMode string
 	// decided is the level that the loop decided last.
 	decided atomic.Int32
 }
 
-func newRunner(probe probes.Probe, period time.Duration, m *metrics) *runner {
-	r := &runner{probe: probe, period: period, pause: config.FollowUp(probe.Condition()), metrics: m}
+func newRunner(probe probes.Probe, period time.Duration, m *metrics, log *slog.Logger) *runner {
+	r := &runner{probe: probe, period: period, pause: config.FollowUp(probe.Condition()), metrics: m, log: log}
 	r.decided.Store(int32(probes.OK))
 	return r
 }
@@ -33,6 +38,7 @@ func newRunner(probe probes.Probe, period time.Duration, m *metrics) *runner {
 func (r *runner) run(ctx context.Context, out chan<- probes.Observation) {
 	for {
 		o := r.observe(ctx)
+		r.tellWakeMode()
 		select {
 		case <-ctx.Done():
 			return
@@ -51,6 +57,18 @@ func (r *runner) observe(ctx context.Context) probes.Observation {
 	o := r.probe.Observe(ctx)
 	r.metrics.timed(o, time.Since(begin))
 	return o
+}
+
+// tellWakeMode logs and shows what wakes the probe, when that is new.
+func (r *runner) tellWakeMode() {
+	mode := r.probe.WakeMode()
+	if mode == r.wakeMode {
+		return
+	}
+	r.wakeMode = mode
+	r.log.Info("probe runs", "condition", string(r.probe.Condition()), "period", r.period, "woken", mode)
+	short, _, _ := strings.Cut(mode, ":") // without the reason
+	r.metrics.wakeModeIs(r.probe.Condition(), short)
 }
 
 // wait waits until the next look is due; false when the context ended.

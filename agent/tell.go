@@ -10,8 +10,9 @@ import (
 	"github.com/taintlet/taintlet/probes"
 )
 
-// tell logs a notice, counts it, and makes it an Event of the Node.
-func (l *loop) tell(n decide.Notice) {
+// tell logs a notice, counts it, and makes it an Event of the Node. before are
+// the taints that were wanted until then.
+func (l *loop) tell(n decide.Notice, before []decide.Placed) {
 	l.metrics.notice(n)
 	if n.Kind != decide.LevelChanged {
 		l.Log.Warn(n.Message, "kind", string(n.Kind), "condition", string(n.Condition))
@@ -26,17 +27,18 @@ func (l *loop) tell(n decide.Notice) {
 	}
 	l.Log.Info("condition changed", "condition", string(n.Condition),
 		"from", n.From.String(), "to", n.To.String(), "reason", n.Reason, "message", n.Message)
-	kind := corev1.EventTypeWarning
+	reason := "Host" + string(n.Condition) + n.To.String()
 	if n.To == probes.OK {
-		kind = corev1.EventTypeNormal
+		l.event(corev1.EventTypeNormal, reason, n.Message+taintsOf(n.Condition, "; no more taint ", before))
+		return
 	}
-	l.event(kind, "Host"+string(n.Condition)+n.To.String(), n.Message+l.taintsOf(n.Condition))
+	l.event(corev1.EventTypeWarning, reason, n.Message+taintsOf(n.Condition, "; taint ", l.state.Placed()))
 }
 
-// taintsOf says which taints a condition has on the Node now.
-func (l *loop) taintsOf(c probes.Condition) string {
+// taintsOf says which taints a condition has, behind the prefix.
+func taintsOf(c probes.Condition, prefix string, all []decide.Placed) string {
 	var parts []string
-	for _, placed := range l.state.Placed() {
+	for _, placed := range all {
 		if placed.Condition == c {
 			parts = append(parts, fmt.Sprintf("%s (%s)", placed.Pair, placed.Via))
 		}
@@ -44,7 +46,7 @@ func (l *loop) taintsOf(c probes.Condition) string {
 	if len(parts) == 0 {
 		return ""
 	}
-	return "; taint " + strings.Join(parts, ", ")
+	return prefix + strings.Join(parts, ", ")
 }
 
 // event writes an Event about the Node; without one there is nothing to write

@@ -3,16 +3,14 @@ package probes
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
-	"syscall"
+	"time"
 
-	"github.com/shirou/gopsutil/v3/disk"
+	"golang.org/x/sys/unix"
 )
 
-// DiskThresholds say when a file system is full.
+// DiskThresholds say when a file system is full, and when it is given up.
 type DiskThresholds struct {
 	// AvailablePercent is the share of space that an unprivileged writer can
 	// still get, in percent (0 to 100), below which the host is Degraded. It is
@@ -23,64 +21,84 @@ type DiskThresholds struct {
 	// which the host is Degraded. 0: no such threshold. File systems that do not
 	// count inodes have none to run out of.
 	InodesPercent float64
+	// BlockedAfter is how long a path may give no answer before the host is
+	// Degraded; until then it is Unknown. 0: it stays Unknown.
+	BlockedAfter time.Duration
 	// ClearFactor times the threshold must be free before there is enough
-	// again. 1 or more; less counts as 1.
+	// again, and a write must be as many times faster than its own threshold. 1
+	// or more; less counts as 1.
 	ClearFactor float64
 }
 
-// Disk watches the space and the inodes of the host's file systems. It knows
-// OK and Degraded; the worst file system decides.
+// Disk watches the host's file systems: space, inodes, whether they can be
+// written, and whether they answer at all. It knows OK and Degraded; the worst
+// finding decides.
+//
+// The severity of space and inodes is that of any scarcity: 0 at ease, 50 at
+// the threshold, 100 when nothing is left. Of times (a slow write, no answer)
+// it is 50 at the threshold and nears 100 as they grow. A file system that
+// cannot be written is 100; one failed write is 75, two in a row are 100.
 type Disk struct {
+	*trigger
+
+	host       Host
 	thresholds DiskThresholds
 	paths      []*diskPath
-	// usage is asked about one path; it may hang.
-	usage func(root, path string) (fileSystem, error)
+	writers    []*diskWriter
+	// look is asked about one path; it may hang.
+	look func(root, path string) (pathLook, error)
+
+	// readMounts finds the mounts under the paths; it may hang.
+	readMounts func([]wantedMount) []pathMounts
+	mountCall  sureCall[[]pathMounts]
+	mountsAt   time.Time // when the mounts were read last
+	// mountsMatter: what the mounts said last was worth reading them again soon.
+	mountsMatter bool
+
+	stalls   pressure // of I/O at the last look
+	stallsAt time.Time
 }
 
-// diskPath is one path to look at, and the call about it that may be out.
+const (
+	// wakeIOStalledPercent of a short time that some task waited for I/O wake
+	// the probe.
+	wakeIOStalledPercent = 50
+	// busyPercent of the time since the last look that some task waited for I/O
+	// make a write due early. A look that the trigger asked for has it.
+	busyPercent = 10
+)
+
+// mountsEvery is how often the mounts are read while nothing seems to have
+// changed. The flags that statfs(2) gives for nothing in every look cover all
+// of them but those of ext4's emergencies and of what lies beneath an overlay.
+const mountsEvery = 30 * time.Second
+
+// diskPath is one path to look at, what is remembered of it, and the call
+// about it that may be out.
 type diskPath struct {
 	root, path string
-	call       soleCall[diskAnswer]
+	call       sureCall[pathAnswer]
+
+	last     pathLook // of the last answer
+	failures int      // looks in a row that the file system failed
+	mounts   pathMounts
+	// What could be written when it was first seen: the path by statfs(2), the
+	// file system beneath an overlay by its mount.
+	itself, beneath firstSight
 }
 
-type diskAnswer struct {
-	fileSystem fileSystem
-	err        error
+type pathAnswer struct {
+	look pathLook
+	err  error
 }
 
-var _ Probe = (*Disk)(nil)
-
-// NewDisk returns the probe of the file systems on which the paths lie. The
-// paths are looked for under h.Root; those that do not exist are passed over,
-// and several on one device count once. Where h.Root is not "/", a path through
-// an absolute symbolic link is an error, for it would lead to a file system of
-// the reader's own.
-func NewDisk(h Host, paths []string, t DiskThresholds) *Disk {
-	d := &Disk{thresholds: t, usage: fileSystemUsage}
-	for _, path := range paths {
-		d.paths = append(d.paths, &diskPath{root: h.Root, path: path})
-	}
-	return d
-}
-
-// Condition is DiskPressure.
-func (*Disk) Condition() Condition { return DiskPressure }
-
-// Wake is nil: file systems are looked at by period only.
-func (*Disk) Wake() <-chan struct{} { return nil }
-
-// Observe asks about all paths at once and returns by the context's deadline.
-// A path whose call hangs is not asked about again before that call has come
-// back. A path that gives no answer makes the Observation Unknown, unless
-// another one is Degraded already.
-func (d *Disk) Observe(ctx context.Context) Observation {
-	return d.thresholds.judge(d.read(ctx))
-}
-
-// diskSample is what one look at the paths found.
-type diskSample struct {
-	fileSystems []fileSystem // one for each device
-	troubles    []error      // of the paths that gave no answer
+// pathLook is what the kernel says about one path.
+type pathLook struct {
+	fileSystem
+	// readOnly is ST_RDONLY: the mount or the super block is read-only.
+	readOnly bool
+	// mountID is the first field of mountinfo; 0: not known (before Linux 5.8).
+	mountID uint64
 }
 
 // fileSystem is what statfs(2) says of one file system.
@@ -91,128 +109,220 @@ type fileSystem struct {
 	inodesFree, inodesTotal uint64 // total 0: not counted
 }
 
-// judge says what a sample means.
-func (t DiskThresholds) judge(s diskSample) Observation {
-	worst, found := t.worst(s.fileSystems)
-	if found && worst.Level == Degraded {
-		return worst
+// firstSight remembers whether a thing could be written when it was first
+// seen. What was read-only from the start (the root of an immutable system, a
+// container's) is meant to be.
+type firstSight struct{ seen, writable bool }
+
+// fell says whether the thing could be written once and cannot now.
+func (f *firstSight) fell(readOnly bool) bool {
+	if !f.seen {
+		f.seen, f.writable = true, !readOnly
 	}
-	if len(s.troubles) > 0 {
-		o := unknownBecause(DiskPressure, s.troubles[0])
-		for _, another := range s.troubles[1:] {
-			o.Message += "; " + another.Error()
-		}
-		return o
-	}
-	if !found {
-		return unknownBecause(DiskPressure, because("NoFileSystem", "none of the paths leads to a file system with a size"))
-	}
-	return worst
+	return f.writable && readOnly
 }
 
-// worst is the Observation of the file system, and of its space or inodes,
-// that is closest to its threshold; false when there is nothing to compare.
-func (t DiskThresholds) worst(all []fileSystem) (worst Observation, found bool) {
-	var worstYet scarcity
-	consider := func(s scarcity, thing, message string) {
-		if !found || s.tightness() < worstYet.tightness() {
-			worst, worstYet, found = s.observe(DiskPressure, thing, message), s, true
+var _ Probe = (*Disk)(nil)
+
+// NewDisk returns the probe of the file systems on which the paths lie, which
+// also writes where writes says. Paths and directories are looked for under
+// h.Root; paths that do not exist are passed over, and the space of several on
+// one device counts once. Where h.Root is not "/", a path through an absolute
+// symbolic link is an error, for it would lead to a file system of the
+// reader's own.
+func NewDisk(h Host, paths []string, t DiskThresholds, writes ...DiskWrite) *Disk {
+	d := &Disk{
+		trigger: newTrigger(h, "io", wakeIOStalledPercent), host: h, thresholds: t, look: lookAt,
+		readMounts: func(wanted []wantedMount) []pathMounts { return mountsOf(h.Proc, wanted) },
+	}
+	for _, path := range paths {
+		d.paths = append(d.paths, &diskPath{root: h.Root, path: path})
+	}
+	for _, w := range writes {
+		if w.Directory != "" {
+			d.writers = append(d.writers, newDiskWriter(h, w))
 		}
 	}
-	for _, f := range all {
-		if f.size > 0 {
-			available, size := float64(f.available), float64(f.size)
-			consider(scarce(available, size*t.AvailablePercent/100, t.ClearFactor), "Space",
-				fmt.Sprintf("available %s of %s (%s) on %s, threshold %s", bytesText(available), bytesText(size),
-					shareText(available, size), f.path, percentText(t.AvailablePercent)))
-		}
-		if f.inodesTotal > 0 {
-			free, total := float64(f.inodesFree), float64(f.inodesTotal)
-			consider(scarce(free, total*t.InodesPercent/100, t.ClearFactor), "Inodes",
-				fmt.Sprintf("free %d of %d inodes (%s) on %s, threshold %s", f.inodesFree, f.inodesTotal,
-					shareText(free, total), f.path, percentText(t.InodesPercent)))
-		}
-	}
-	return worst, found
+	return d
 }
 
-// read asks about all paths and waits until the last has answered or the
+// Condition is DiskPressure.
+func (*Disk) Condition() Condition { return DiskPressure }
+
+// Observe asks about all paths at once, writes where it is time to, and
+// returns by the context's deadline. What hangs is not asked again before that
+// call has come back, nor waited for a second time: what does answer is heard
+// at once. A path that gives no answer makes the Observation Unknown until
+// BlockedAfter, unless there is a worse finding.
+func (d *Disk) Observe(ctx context.Context) Observation {
+	return d.thresholds.judge(d.read(ctx))
+}
+
+// read asks about everything and waits until the last has answered or the
 // context ends.
 func (d *Disk) read(ctx context.Context) (s diskSample) {
 	for _, p := range d.paths {
-		p.call.start(func() diskAnswer {
-			f, err := d.usage(p.root, p.path)
-			return diskAnswer{f, err}
+		p.call.start(func() pathAnswer {
+			look, err := d.look(p.root, p.path)
+			return pathAnswer{look, err}
 		})
+	}
+	if len(d.writers) > 0 {
+		busy := d.isBusy()
+		for _, w := range d.writers {
+			w.start(busy)
+		}
 	}
 	seen := map[uint64]bool{}
 	for _, p := range d.paths {
-		answer, answered := p.call.wait(ctx)
-		switch {
-		case !answered:
-			s.troubles = append(s.troubles, because("StatfsBlocked",
-				"looking at the file system of %s: no answer for %s", p.path, p.call.outFor()))
-		case errors.Is(answer.err, fs.ErrNotExist):
-		case answer.err != nil:
-			s.troubles = append(s.troubles, because("StatfsFailed",
-				"looking at the file system of %s: %w", p.path, answer.err))
-		case !seen[answer.fileSystem.device]:
-			seen[answer.fileSystem.device] = true
-			answer.fileSystem.path = p.path
-			s.fileSystems = append(s.fileSystems, answer.fileSystem)
+		changed, answered := p.collect(ctx, &s)
+		d.mountsMatter = d.mountsMatter || changed
+		if answered && !seen[p.last.device] {
+			seen[p.last.device] = true
+			s.fileSystems = append(s.fileSystems, p.last.fileSystem)
 		}
 	}
+	d.renewMounts(ctx)
+	for _, p := range d.paths {
+		s.mounts = p.appendMounts(s.mounts)
+	}
+	for _, w := range d.writers {
+		s.writes = append(s.writes, w.collect(ctx))
+	}
+	d.mountsMatter = s.suspicious()
 	return s
 }
 
-// fileSystemUsage asks the kernel about the file system on which path, under
-// root, lies. It hangs as long as the file system does.
-func fileSystemUsage(root, path string) (fileSystem, error) {
-	info, err := statUnder(root, path)
-	if err != nil {
-		return fileSystem{}, err
+// isBusy says whether tasks have waited long for I/O since the last look. No,
+// where the kernel does not tell.
+func (d *Disk) isBusy() bool {
+	now, found, _ := readPressure(d.host, "io")
+	at := time.Now()
+	apart := at.Sub(d.stallsAt)
+	waited, ok := now.since(d.stalls, apart)
+	if apart >= shortestStall {
+		d.stalls, d.stallsAt = now, at
 	}
-	// gopsutil ignores contexts here, so none is handed on.
-	usage, err := disk.Usage(filepath.Join(root, path))
-	if err != nil {
-		return fileSystem{}, fmt.Errorf("statfs: %w", err)
-	}
-	f, err := fromUsage(usage)
-	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
-		f.device = stat.Dev
-	}
-	return f, err
+	return found && ok && waited.some >= busyPercent
 }
 
-// fromUsage picks what we judge. gopsutil's Free is f_bavail, what an
-// unprivileged writer gets, and its Used is f_blocks - f_bfree
-// (disk/disk_unix.go of v3.24.5); their sum is what df(1) takes for the whole.
-// It multiplies blocks by f_bsize where the kernel counts in f_frsize: on the
-// few file systems where the two differ (some in user space) the bytes are off,
-// the share is right.
-func fromUsage(u *disk.UsageStat) (fileSystem, error) {
-	if u.Used > u.Total || u.Free > u.Total {
-		return fileSystem{}, fmt.Errorf("statfs says impossible numbers: %d bytes used and %d available of %d", u.Used, u.Free, u.Total)
+// collect takes the answer about the path. changed says that its mounts
+// should be read again.
+func (p *diskPath) collect(ctx context.Context, s *diskSample) (changed, answered bool) {
+	answer, ok := p.call.wait(ctx)
+	switch {
+	case !ok:
+		s.silent = append(s.silent, silence{p.path, p.call.silence()})
+		return false, false
+	case errors.Is(answer.err, fs.ErrNotExist):
+		p.forget()
+		return false, false
+	case isBroken(answer.err):
+		p.failures++
+		s.failed = append(s.failed, failure{p.path, p.failures, answer.err})
+		return false, false
+	case answer.err != nil:
+		s.troubles = append(s.troubles, because("StatfsFailed", "looking at the file system of %s: %w", p.path, answer.err))
+		return false, false
 	}
-	f := fileSystem{available: u.Free, size: u.Used + u.Free, inodesFree: u.InodesFree, inodesTotal: u.InodesTotal}
-	// Free inodes beyond all inodes mean that nothing is counted: CephFS says
-	// -1 free (fs/ceph/super.c). btrfs says 0 of 0.
-	if f.inodesFree > f.inodesTotal {
-		f.inodesFree, f.inodesTotal = 0, 0
+	p.failures = 0
+	old := p.last
+	if answer.look.device != old.device {
+		p.forget() // another file system is mounted there now
 	}
-	return f, nil
+	p.last = answer.look
+	p.last.path = p.path
+	return answer.look.readOnly != old.readOnly || answer.look.mountID != old.mountID, true
 }
 
-// statUnder is os.Stat of a path under root that never leaves root.
-func statUnder(root, path string) (os.FileInfo, error) {
-	if filepath.Clean(root) == "/" {
-		return os.Stat(filepath.Join(root, path))
-	}
-	inside, err := os.OpenRoot(root)
-	if err != nil {
-		// Not wrapped: a missing root is trouble, unlike a missing path in it.
-		return nil, fmt.Errorf("opening the host's root: %v", err) //nolint:errorlint // on purpose
-	}
-	defer inside.Close() //nolint:errcheck // nothing was written
-	return inside.Stat(filepath.Join(".", path))
+// forget starts the path's history afresh.
+func (p *diskPath) forget() {
+	p.last, p.failures, p.mounts, p.itself, p.beneath = pathLook{}, 0, pathMounts{}, firstSight{}, firstSight{}
 }
+
+// renewMounts reads the mounts when it is time to. They make a finding more
+// exact and add some; what cannot be read adds nothing, and is no trouble of
+// the disk's.
+func (d *Disk) renewMounts(ctx context.Context) {
+	if !d.mountsMatter && !d.mountsAt.IsZero() && time.Since(d.mountsAt) < mountsEvery {
+		return
+	}
+	wanted := make([]wantedMount, len(d.paths))
+	for i, p := range d.paths {
+		wanted[i] = wantedMount{filepath.Join(p.root, p.path), p.last.mountID, p.last.device}
+	}
+	d.mountCall.start(func() []pathMounts { return d.readMounts(wanted) })
+	found, ok := d.mountCall.wait(ctx)
+	if !ok {
+		return
+	}
+	d.mountsAt = time.Now()
+	for i, p := range d.paths {
+		p.mounts = found[i]
+	}
+}
+
+// appendMounts adds what is known about the mounts under the path.
+func (p *diskPath) appendMounts(all []mountSample) []mountSample {
+	if p.last.path == "" {
+		return all
+	}
+	all = append(all, mountSample{path: p.path, mount: p.mounts.own, fell: p.itself.fell(p.last.readOnly)})
+	if beneath := p.mounts.beneath; beneath.point != "" {
+		all = append(all, mountSample{path: beneath.point, mount: beneath, fell: p.beneath.fell(beneath.readOnly || beneath.superReadOnly)})
+	}
+	return all
+}
+
+// isBroken says whether err is a file system's word that it or its device is
+// broken: EIO, and what XFS and ext4 say of damage (EFSCORRUPTED is EUCLEAN,
+// EFSBADCRC is EBADMSG). XFS gives EIO even to stat(2) once it has shut down
+// (xfs_vn_getattr in fs/xfs/xfs_iops.c).
+func isBroken(err error) bool {
+	return errors.Is(err, unix.EIO) || errors.Is(err, unix.EUCLEAN) || errors.Is(err, unix.EBADMSG)
+}
+
+// sureCall is a soleCall that is waited for once: while the same call is still
+// out in later looks, they only see whether it has come back. It also knows
+// for how long there was no answer in time.
+type sureCall[T any] struct {
+	soleCall[T]
+	old         bool      // the call was out in an earlier look
+	silentSince time.Time // start of the first call without an answer in time
+}
+
+// start calls f, unless an earlier call is still out.
+func (c *sureCall[T]) start(f func() T) {
+	out := c.answer
+	c.soleCall.start(f)
+	c.old = out != nil && out == c.answer
+	if c.silentSince.IsZero() {
+		c.silentSince = c.since
+	}
+}
+
+// wait waits for the answer until the context ends; not at all when the call
+// is an old one.
+func (c *sureCall[T]) wait(ctx context.Context) (answer T, ok bool) {
+	if c.old {
+		return c.poll()
+	}
+	if answer, ok = c.soleCall.wait(ctx); ok {
+		c.silentSince = time.Time{}
+	}
+	return answer, ok
+}
+
+// poll takes the answer if there is one.
+func (c *sureCall[T]) poll() (answer T, ok bool) {
+	select {
+	case answer = <-c.answer:
+		c.answer, c.silentSince = nil, time.Time{}
+		return answer, true
+	default:
+		return answer, false
+	}
+}
+
+// silence is for how long there has been no answer in time.
+func (c *sureCall[T]) silence() time.Duration { return time.Since(c.silentSince) }

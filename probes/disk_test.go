@@ -17,7 +17,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/shirou/gopsutil/v3/disk"
+	"golang.org/x/sys/unix"
 )
 
 // half is a file system of which a half is free.
@@ -36,8 +36,8 @@ func fewInodes(path string) fileSystem {
 
 func TestDiskJudge(t *testing.T) {
 	t.Parallel()
-	stuck := because("StatfsBlocked", "looking at the file system of /mnt: no answer for 3s")
-	broken := because("StatfsFailed", "looking at the file system of /srv: input/output error")
+	stuck := []silence{{"/mnt", 3 * time.Second}}
+	broken := because("StatfsFailed", "looking at the file system of /srv: stale file handle")
 	withoutInodes := fileSystem{"/", 4, 50 * gib, 100 * gib, 0, 0}
 	for _, test := range []struct {
 		name            string
@@ -46,24 +46,24 @@ func TestDiskJudge(t *testing.T) {
 		reason, message string
 		severity        int
 	}{
-		{"plenty", diskSample{[]fileSystem{half("/")}, nil}, OK, "SpaceSufficient",
+		{"plenty", diskSample{fileSystems: []fileSystem{half("/")}}, OK, "SpaceSufficient",
 			"available 50 GiB of 100 GiB (50.0 %) on /, threshold 10 %", 0},
-		{"the worst decides", diskSample{[]fileSystem{half("/"), nearlyFull("/var/lib/kubelet"), fewInodes("/x")}, nil}, Degraded, "InodesLow",
+		{"the worst decides", diskSample{fileSystems: []fileSystem{half("/"), nearlyFull("/var/lib/kubelet"), fewInodes("/x")}}, Degraded, "InodesLow",
 			"free 21500 of 1000000 inodes (2.1 %) on /x, threshold 5 %", 78},
-		{"space", diskSample{[]fileSystem{nearlyFull("/var/lib/kubelet"), half("/")}, nil}, Degraded, "SpaceLow",
+		{"space", diskSample{fileSystems: []fileSystem{nearlyFull("/var/lib/kubelet"), half("/")}}, Degraded, "SpaceLow",
 			"available 4.1 GiB of 78.2 GiB (5.2 %) on /var/lib/kubelet, threshold 10 %", 73},
-		{"at the threshold", diskSample{[]fileSystem{{"/", 1, 10 * gib, 100 * gib, 0, 0}}, nil}, OK, "SpaceNearThreshold", "(10.0 %)", 50},
-		{"a byte less", diskSample{[]fileSystem{{"/", 1, 10*gib - 1, 100 * gib, 0, 0}}, nil}, Degraded, "SpaceLow", "(9.9 %)", 50},
-		{"at the clear threshold", diskSample{[]fileSystem{{"/", 1, 15 * gib, 100 * gib, 0, 0}}, nil}, OK, "SpaceSufficient", "(15.0 %)", 0},
-		{"inodes near", diskSample{[]fileSystem{{"/", 1, 90 * gib, 100 * gib, 60, 1000}}, nil}, OK, "InodesNearThreshold", "60 of 1000 inodes", 30},
-		{"no inodes counted", diskSample{[]fileSystem{withoutInodes}, nil}, OK, "SpaceSufficient", "50.0 %", 0},
-		{"full", diskSample{[]fileSystem{{"/", 1, 0, gib, 0, 0}}, nil}, Degraded, "SpaceLow", "available 0 B of 1 GiB (0.0 %)", 100},
-		{"no inodes left", diskSample{[]fileSystem{{"/", 1, gib, gib, 0, 9}}, nil}, Degraded, "InodesLow", "free 0 of 9", 100},
-		{"without size", diskSample{[]fileSystem{{"/proc", 1, 0, 0, 0, 0}}, nil}, Unknown, "NoFileSystem", "", 0},
+		{"at the threshold", diskSample{fileSystems: []fileSystem{{"/", 1, 10 * gib, 100 * gib, 0, 0}}}, OK, "SpaceNearThreshold", "(10.0 %)", 50},
+		{"a byte less", diskSample{fileSystems: []fileSystem{{"/", 1, 10*gib - 1, 100 * gib, 0, 0}}}, Degraded, "SpaceLow", "(9.9 %)", 50},
+		{"at the clear threshold", diskSample{fileSystems: []fileSystem{{"/", 1, 15 * gib, 100 * gib, 0, 0}}}, OK, "SpaceSufficient", "(15.0 %)", 0},
+		{"inodes near", diskSample{fileSystems: []fileSystem{{"/", 1, 90 * gib, 100 * gib, 60, 1000}}}, OK, "InodesNearThreshold", "60 of 1000 inodes", 30},
+		{"no inodes counted", diskSample{fileSystems: []fileSystem{withoutInodes}}, OK, "SpaceSufficient", "50.0 %", 0},
+		{"full", diskSample{fileSystems: []fileSystem{{"/", 1, 0, gib, 0, 0}}}, Degraded, "SpaceLow", "available 0 B of 1 GiB (0.0 %)", 100},
+		{"no inodes left", diskSample{fileSystems: []fileSystem{{"/", 1, gib, gib, 0, 9}}}, Degraded, "InodesLow", "free 0 of 9", 100},
+		{"without size", diskSample{fileSystems: []fileSystem{{"/proc", 1, 0, 0, 0, 0}}}, Unknown, "NoFileSystem", "", 0},
 		{"nothing there", diskSample{}, Unknown, "NoFileSystem", "none of the paths", 0},
-		{"no answer hides behind no OK", diskSample{[]fileSystem{half("/")}, []error{stuck}}, Unknown, "StatfsBlocked", "/mnt: no answer for 3s", 0},
-		{"no answer hides no trouble", diskSample{[]fileSystem{nearlyFull("/")}, []error{stuck}}, Degraded, "SpaceLow", "5.2 %", 73},
-		{"all troubles are named", diskSample{nil, []error{broken, stuck}}, Unknown, "StatfsFailed", "/srv: input/output error; looking at the file system of /mnt", 0},
+		{"no answer hides behind no OK", diskSample{fileSystems: []fileSystem{half("/")}, silent: stuck}, Unknown, "StatfsBlocked", "no answer from /mnt for 3 s", 0},
+		{"no answer hides no trouble", diskSample{fileSystems: []fileSystem{nearlyFull("/")}, silent: stuck}, Degraded, "SpaceLow", "5.2 %", 73},
+		{"all troubles are named", diskSample{troubles: []error{broken}, silent: stuck}, Unknown, "StatfsFailed", "/srv: stale file handle; no answer from /mnt for 3 s", 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -80,21 +80,27 @@ func TestDiskIsMonotone(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(7, 8))
 	for range 5 {
-		thresholds := DiskThresholds{1 + 30*random.Float64(), 1 + 30*random.Float64(), 1 + random.Float64()}
+		thresholds := DiskThresholds{AvailablePercent: 1 + 30*random.Float64(), InodesPercent: 1 + 30*random.Float64(), ClearFactor: 1 + random.Float64()}
 		size := gib + random.Uint64N(1<<44)
 		monotone(t, func(available uint64) Observation {
-			return thresholds.judge(diskSample{[]fileSystem{half("/"), {"/a", 2, available, size, 1, 1}}, nil})
+			return thresholds.judge(diskSample{fileSystems: []fileSystem{half("/"), {"/a", 2, available, size, 1, 1}}})
 		}, size)
 		monotone(t, func(free uint64) Observation {
-			return thresholds.judge(diskSample{[]fileSystem{{"/a", 2, 1, 1, free, size}}, nil})
+			return thresholds.judge(diskSample{fileSystems: []fileSystem{{"/a", 2, 1, 1, free, size}}})
 		}, size)
 	}
 }
 
+// nowhere is a host without procfs.
+var nowhere = Host{Root: "/", Proc: "testdata/none"}
+
 // fakeDisk is a probe whose paths answer as usage says.
 func fakeDisk(paths []string, usage func(path string) (fileSystem, error)) *Disk {
-	d := NewDisk(Host{Root: "/"}, paths, someDisk)
-	d.usage = func(_, path string) (fileSystem, error) { return usage(path) }
+	d := NewDisk(nowhere, paths, someDisk)
+	d.look = func(_, path string) (pathLook, error) {
+		f, err := usage(path)
+		return pathLook{fileSystem: f}, err
+	}
 	return d
 }
 
@@ -110,14 +116,14 @@ func TestDiskReadsEachDeviceOnce(t *testing.T) {
 		return half(""), nil
 	})
 	s := d.read(t.Context())
-	if want := []fileSystem{half("/"), nearlyFull("/other")}; !slices.Equal(s.fileSystems, want) || s.troubles != nil {
+	if want := []fileSystem{half("/"), nearlyFull("/other")}; !slices.Equal(s.fileSystems, want) || s.troubles != nil || s.silent != nil {
 		t.Errorf("got %+v, want %+v", s, want)
 	}
 }
 
 func TestDiskTroubleIsUnknown(t *testing.T) {
 	t.Parallel()
-	for _, trouble := range []error{syscall.EIO, syscall.EACCES, syscall.ESTALE, syscall.ENOTCONN, errors.New("odd")} {
+	for _, trouble := range []error{syscall.EACCES, syscall.ESTALE, syscall.ENOTCONN, errors.New("odd")} {
 		d := fakeDisk([]string{"/", "/mnt"}, func(path string) (fileSystem, error) {
 			if path == "/mnt" {
 				return fileSystem{}, trouble
@@ -155,13 +161,18 @@ func TestDiskThatHangs(t *testing.T) {
 			}
 			return o
 		}
-		check(t, look(), Unknown, "StatfsBlocked", "/mnt: no answer for 1s")
+		check(t, look(), Unknown, "StatfsBlocked", "no answer from /mnt for 1 s")
 		synctest.Wait()
 		before := runtime.NumGoroutine()
 		for range 100 {
-			check(t, look(), Unknown, "StatfsBlocked", "/mnt: no answer for")
+			start := time.Now()
+			check(t, look(), Unknown, "StatfsBlocked", "no answer from /mnt for")
+			if took := time.Since(start); took > 0 {
+				t.Fatalf("waited %v for a call that had its time", took)
+			}
+			time.Sleep(time.Second)
 		}
-		check(t, look(), Unknown, "StatfsBlocked", "/mnt: no answer for 1m42s")
+		check(t, look(), Unknown, "StatfsBlocked", "no answer from /mnt for 101 s")
 		synctest.Wait()
 		// Other tests may end meanwhile; a goroutine for each look would show.
 		if after := runtime.NumGoroutine(); calls.Load() != 1 || after > before+50 {
@@ -227,11 +238,11 @@ func TestDiskAgreesWithStatfs(t *testing.T) {
 	if err := syscall.Statfs(dir, &want); err != nil {
 		t.Fatal(err)
 	}
-	got, err := fileSystemUsage("/", dir)
+	got, err := lookAt("/", dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	block := float64(want.Bsize)
+	block := float64(want.Frsize)
 	available := float64(want.Bavail) * block
 	size := float64(want.Blocks-want.Bfree+want.Bavail) * block
 	const slack = 256 * mib // of others that write meanwhile
@@ -239,38 +250,314 @@ func TestDiskAgreesWithStatfs(t *testing.T) {
 		max(size, float64(got.size))-min(size, float64(got.size)) > slack {
 		t.Errorf("%d available of %d, want %.0f of %.0f", got.available, got.size, available, size)
 	}
-	if got.inodesTotal != want.Files && got.inodesTotal != 0 || got.device == 0 {
-		t.Errorf("%d inodes instead of %d on device %d", got.inodesTotal, want.Files, got.device)
+	info, err := os.Stat(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if device := info.Sys().(*syscall.Stat_t).Dev; got.device != device {
+		t.Errorf("device %d instead of %d", got.device, device)
+	}
+	if got.inodesTotal != want.Files && got.inodesTotal != 0 || got.readOnly || got.mountID == 0 {
+		t.Errorf("%d inodes instead of %d, read-only %t, mount %d", got.inodesTotal, want.Files, got.readOnly, got.mountID)
 	}
 }
 
-func TestFromUsage(t *testing.T) {
+func TestFromStatfs(t *testing.T) {
 	t.Parallel()
+	const most = 1<<64 - 1
 	for _, test := range []struct {
 		name string
-		u    disk.UsageStat
+		u    unix.Statfs_t
 		want fileSystem
 		err  string
 	}{
-		{"the superuser's reserve is not counted", disk.UsageStat{Total: 100, Used: 60, Free: 20, InodesTotal: 9, InodesFree: 4},
+		{"the superuser's reserve is not counted", unix.Statfs_t{Frsize: 10, Blocks: 10, Bfree: 4, Bavail: 2, Files: 9, Ffree: 4},
 			fileSystem{available: 20, size: 80, inodesFree: 4, inodesTotal: 9}, ""},
-		{"btrfs", disk.UsageStat{Total: 100, Used: 60, Free: 40}, fileSystem{available: 40, size: 100}, ""},
-		{"ceph", disk.UsageStat{Total: 100, Used: 60, Free: 40, InodesTotal: 7, InodesFree: 1<<64 - 1}, fileSystem{available: 40, size: 100}, ""},
-		{"used wrapped", disk.UsageStat{Total: 100, Used: 1<<64 - 5, Free: 20}, fileSystem{}, "impossible"},
-		{"free beyond the size", disk.UsageStat{Total: 100, Used: 60, Free: 101}, fileSystem{}, "impossible"},
-		{"proc", disk.UsageStat{}, fileSystem{}, ""},
+		{"blocks are counted in f_frsize", unix.Statfs_t{Bsize: 1 << 20, Frsize: 10, Blocks: 10, Bfree: 4, Bavail: 4},
+			fileSystem{available: 40, size: 100}, ""},
+		{"no f_frsize", unix.Statfs_t{Bsize: 10, Blocks: 10, Bfree: 4, Bavail: 4}, fileSystem{available: 40, size: 100}, ""},
+		{"btrfs", unix.Statfs_t{Frsize: 10, Blocks: 10, Bfree: 4, Bavail: 4}, fileSystem{available: 40, size: 100}, ""},
+		{"available beyond free", unix.Statfs_t{Frsize: 10, Blocks: 10, Bfree: 4, Bavail: 9}, fileSystem{available: 90, size: 100}, ""},
+		{"ceph", unix.Statfs_t{Frsize: 10, Blocks: 10, Bfree: 4, Bavail: 4, Files: 7, Ffree: most}, fileSystem{available: 40, size: 100}, ""},
+		{"more free than there is", unix.Statfs_t{Frsize: 10, Blocks: 10, Bfree: 15, Bavail: 2}, fileSystem{}, "impossible"},
+		{"available beyond the size", unix.Statfs_t{Frsize: 10, Blocks: 10, Bfree: 4, Bavail: 11}, fileSystem{}, "impossible"},
+		{"beyond all bytes", unix.Statfs_t{Frsize: 4096, Blocks: most, Bfree: most, Bavail: most}, fileSystem{}, "impossible"},
+		{"proc", unix.Statfs_t{}, fileSystem{}, ""},
 	} {
-		got, err := fromUsage(&test.u)
+		got, err := fromStatfs(&test.u)
 		if got != test.want || (err == nil) != (test.err == "") || !strings.Contains(fmt.Sprint(err), test.err) {
 			t.Errorf("%s: %+v, %v", test.name, got, err)
 		}
 	}
 }
 
-func BenchmarkDiskObserve(b *testing.B) {
-	d := NewDisk(Host{Root: "/"}, []string{"/", "/var/lib", "/usr"}, someDisk)
-	b.ReportAllocs()
-	for b.Loop() {
-		d.Observe(b.Context())
+// checkCertain is check for an Observation that is proof of trouble.
+func checkCertain(t testing.TB, o Observation, reason, inMessage string) {
+	t.Helper()
+	if !o.Certain {
+		t.Errorf("not certain: %+v", o)
 	}
+	o.Certain = false
+	check(t, o, Degraded, reason, inMessage)
+}
+
+// kubeletOn is the mount of the kubelet's directory, with these flags.
+func kubeletOn(fsType string, readOnly, superReadOnly bool) mount {
+	return mount{point: "/var/lib/kubelet", fsType: fsType, source: "/dev/sda1", readOnly: readOnly, superReadOnly: superReadOnly}
+}
+
+func TestDiskJudgesMounts(t *testing.T) {
+	t.Parallel()
+	const path = "/var/lib/kubelet"
+	emergency, shutdown := kubeletOn("ext4", false, false), kubeletOn("ext4", false, false)
+	emergency.emergency, shutdown.shutdown = true, true
+	odd := kubeletOn("ext4", false, true)
+	odd.source = "/dev/a\nb\x1b[1m"
+	for _, test := range []struct {
+		name            string
+		m               mountSample
+		level           Level
+		certain         bool
+		reason, message string
+	}{
+		{"writable", mountSample{path, kubeletOn("ext4", false, false), false}, OK, false, "SpaceSufficient", ""},
+		{"not known", mountSample{path: path}, OK, false, "SpaceSufficient", ""},
+		{"read-only root of an immutable system", mountSample{"/", mount{point: "/", fsType: "squashfs", readOnly: true, superReadOnly: true}, false}, OK, false, "SpaceSufficient", ""},
+		{"squashfs mounted without ro", mountSample{"/", mount{point: "/", fsType: "squashfs", superReadOnly: true}, false}, OK, false, "SpaceSufficient", ""},
+		{"read-only root of a container", mountSample{"/", mount{point: "/", fsType: "overlay", source: "overlay", readOnly: true}, false}, OK, false, "SpaceSufficient", ""},
+		{"error remount", mountSample{path, kubeletOn("ext4", false, true), true}, Degraded, true, "FileSystemReadOnly",
+			"ext4 of /var/lib/kubelet (/dev/sda1) turned read-only"},
+		{"somebody's remount", mountSample{path, kubeletOn("ext4", true, true), true}, Degraded, false, "FileSystemReadOnly",
+			"ext4 of /var/lib/kubelet (/dev/sda1) turned read-only"},
+		{"somebody's remount of the mount", mountSample{path, kubeletOn("xfs", true, false), true}, Degraded, false, "MountReadOnly",
+			"the mount of /var/lib/kubelet (/dev/sda1) turned read-only"},
+		{"turned, and the mounts cannot be read", mountSample{path, mount{}, true}, Degraded, false, "FileSystemReadOnly",
+			"the file system of /var/lib/kubelet turned read-only"},
+		{"as after an error, from the start", mountSample{path, kubeletOn("btrfs", false, true), false}, OK, false, "FileSystemReadOnlyFromStart",
+			"btrfs of /var/lib/kubelet (/dev/sda1) has been read-only since the start, and its mount is not"},
+		{"emergency, even from the start", mountSample{path, emergency, false}, Degraded, true, "FileSystemReadOnly", "emergency_ro"},
+		{"shut down", mountSample{path, shutdown, false}, Degraded, true, "FileSystemShutDown", "ext4 of /var/lib/kubelet (/dev/sda1) was shut down"},
+		{"odd name", mountSample{path, odd, true}, Degraded, true, "FileSystemReadOnly", "(/dev/a?b?[1m)"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			o := someDisk.judge(diskSample{fileSystems: []fileSystem{half("/")}, mounts: []mountSample{test.m}})
+			if o.Certain != test.certain || o.Hysteresis != (test.reason == "FileSystemReadOnlyFromStart") {
+				t.Errorf("%+v", o)
+			}
+			o.Certain = false
+			check(t, o, test.level, test.reason, test.message)
+		})
+	}
+}
+
+func TestDiskJudgesSilenceAndFailures(t *testing.T) {
+	t.Parallel()
+	thresholds := someDisk
+	thresholds.BlockedAfter = 30 * time.Second
+	silent := func(long time.Duration) diskSample {
+		return diskSample{fileSystems: []fileSystem{half("/")}, silent: []silence{{"/var/lib/kubelet", long}}}
+	}
+	check(t, thresholds.judge(silent(5*time.Second)), Unknown, "StatfsBlocked", "no answer from /var/lib/kubelet for 5 s")
+	check(t, thresholds.judge(silent(30*time.Second-1)), Unknown, "StatfsBlocked", "")
+	o := thresholds.judge(silent(42 * time.Second))
+	check(t, o, Degraded, "FileSystemBlocked", "no answer from /var/lib/kubelet for 42 s, threshold 30 s")
+	check(t, someDisk.judge(silent(time.Hour)), Unknown, "StatfsBlocked", "no answer from /var/lib/kubelet for 60 min")
+
+	broken := func(inRow int) Observation {
+		return thresholds.judge(diskSample{failed: []failure{{"/srv", inRow, fmt.Errorf("statx: %w", syscall.EIO)}}})
+	}
+	check(t, broken(1), Degraded, "FileSystemFailed", "looking at the file system of /srv: input/output error")
+	checkCertain(t, broken(3), "FileSystemFailed", "input/output error, 3 times in a row")
+}
+
+// TestDiskIsMonotoneInTime: the longer a thing takes, the worse.
+func TestDiskIsMonotoneInTime(t *testing.T) {
+	t.Parallel()
+	thresholds := someDisk
+	thresholds.BlockedAfter = 30 * time.Second
+	for name, judge := range map[string]func(time.Duration) Observation{
+		"silence": func(d time.Duration) Observation { return thresholds.judge(diskSample{silent: []silence{{"/", d}}}) },
+		"write": func(d time.Duration) Observation {
+			return thresholds.judge(diskSample{writes: []writeSample{{DiskWrite: someWrite, writeAnswer: writeAnswer{took: d}}}})
+		},
+		"write without an answer": func(d time.Duration) Observation {
+			return thresholds.judge(diskSample{writes: []writeSample{{DiskWrite: someWrite, silence: d}}})
+		},
+	} {
+		last := Observation{}
+		for d := time.Millisecond; d < 20*time.Hour; d += d / 7 {
+			o := judge(d)
+			wellFormed(t, o)
+			if o.Severity < last.Severity || (o.Level == Degraded) != (o.Severity >= 50) || last.Level == Degraded && o.Level != Degraded {
+				t.Fatalf("%s of %v: %+v after %+v", name, d, o, last)
+			}
+			last = o
+		}
+		if last.Severity < 98 {
+			t.Errorf("%s of 20 h: %+v", name, last)
+		}
+	}
+}
+
+func TestTimeText(t *testing.T) {
+	t.Parallel()
+	for d, want := range map[time.Duration]string{
+		0: "0 ms", 400 * time.Microsecond: "1 ms", 412 * time.Millisecond: "412 ms", time.Second: "1 s", 1001 * time.Millisecond: "1.1 s",
+		3200 * time.Millisecond: "3.2 s", 9950 * time.Millisecond: "10 s", 41500 * time.Millisecond: "42 s", 119 * time.Second: "119 s",
+		2 * time.Minute: "2 min", 61 * time.Minute: "61 min", 125 * time.Minute: "2 h 5 min",
+	} {
+		if got := timeText(d); got != want {
+			t.Errorf("%v is %q, want %q", d, got, want)
+		}
+	}
+}
+
+// TestDiskGivesABlockedPathUp: first Unknown, then a finding; a file system
+// that answers too late every time is no better than one that never does.
+func TestDiskGivesABlockedPathUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var slow atomic.Int64
+		slow.Store(int64(7 * time.Second))
+		d := fakeDisk([]string{"/mnt"}, func(path string) (fileSystem, error) {
+			time.Sleep(time.Duration(slow.Load()))
+			return half(path), nil
+		})
+		d.thresholds.BlockedAfter = 30 * time.Second
+		look := func() Observation {
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			defer cancel()
+			return d.Observe(ctx)
+		}
+		for range 3 {
+			check(t, look(), Unknown, "StatfsBlocked", "no answer from /mnt")
+			time.Sleep(5 * time.Second)
+		}
+		check(t, look(), Degraded, "FileSystemBlocked", "no answer from /mnt for 35 s, threshold 30 s")
+		slow.Store(int64(time.Second))
+		time.Sleep(10 * time.Second)
+		check(t, look(), OK, "SpaceSufficient", "")
+	})
+}
+
+// TestDiskFailuresInARow: two are proof, and one good look between them begins
+// anew.
+func TestDiskFailuresInARow(t *testing.T) {
+	t.Parallel()
+	var err error
+	d := fakeDisk([]string{"/"}, func(path string) (fileSystem, error) { return half(path), err })
+	for _, broken := range []error{syscall.EIO, syscall.EUCLEAN, syscall.EBADMSG} {
+		err = broken
+		check(t, d.Observe(t.Context()), Degraded, "FileSystemFailed", broken.Error())
+		checkCertain(t, d.Observe(t.Context()), "FileSystemFailed", "2 times in a row")
+		err = nil
+		check(t, d.Observe(t.Context()), OK, "SpaceSufficient", "")
+	}
+}
+
+// TestDiskRemembersWhatWasWritable follows one path through flags, devices and
+// its absence.
+func TestDiskRemembersWhatWasWritable(t *testing.T) {
+	t.Parallel()
+	look, err := pathLook{fileSystem: half("")}, error(nil)
+	d := NewDisk(nowhere, []string{"/x"}, someDisk)
+	d.look = func(string, string) (pathLook, error) { return look, err }
+	d.readMounts = func([]wantedMount) []pathMounts {
+		return []pathMounts{{own: mount{point: "/x", fsType: "ext4", source: "/dev/sdb", superReadOnly: look.readOnly, readOnly: look.readOnly}}}
+	}
+	turned := func(readOnly, bad bool) {
+		t.Helper()
+		look.readOnly = readOnly
+		want, reason, message := OK, "SpaceSufficient", ""
+		if bad {
+			want, reason, message = Degraded, "FileSystemReadOnly", "ext4 of /x (/dev/sdb) turned read-only"
+		}
+		check(t, d.Observe(t.Context()), want, reason, message)
+	}
+	turned(true, false) // from the start
+	turned(false, false)
+	turned(true, false) // it was meant so when first seen
+	look.device = 7     // another file system
+	turned(false, false)
+	turned(true, true)
+	turned(true, true)
+	turned(false, false)
+	turned(true, true)
+	err = fs.ErrNotExist // unmounted, with its directory
+	check(t, d.Observe(t.Context()), Unknown, "NoFileSystem", "")
+	err = nil
+	turned(true, false)
+}
+
+// TestDiskReadsMountsSeldom: mountinfo can be long.
+func TestDiskReadsMountsSeldom(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		reads, readOnly := 0, false
+		d := NewDisk(nowhere, []string{"/"}, someDisk)
+		d.look = func(string, string) (pathLook, error) {
+			return pathLook{fileSystem: half(""), readOnly: readOnly}, nil
+		}
+		d.readMounts = func([]wantedMount) []pathMounts {
+			reads++
+			return make([]pathMounts, 1)
+		}
+		for range 60 { // ten minutes
+			d.Observe(t.Context())
+			time.Sleep(10 * time.Second)
+		}
+		if reads != 20 {
+			t.Errorf("%d reads in 60 looks and 10 min, want one every 30 s", reads)
+		}
+		reads, readOnly = 0, true
+		d.Observe(t.Context())
+		d.Observe(t.Context())
+		if reads != 2 {
+			t.Errorf("%d reads in two looks at what turned read-only", reads)
+		}
+	})
+}
+
+// TestDiskMountsThatHang: a mountinfo that gives no answer costs nothing but
+// what it would have told.
+func TestDiskMountsThatHang(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		release, reads := make(chan struct{}), atomic.Int64{}
+		d := fakeDisk([]string{"/"}, func(path string) (fileSystem, error) { return half(path), nil })
+		d.readMounts = func([]wantedMount) []pathMounts {
+			reads.Add(1)
+			<-release
+			return make([]pathMounts, 1)
+		}
+		for range 100 {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			check(t, d.Observe(ctx), OK, "SpaceSufficient", "")
+			cancel()
+			time.Sleep(time.Second)
+		}
+		if reads.Load() != 1 {
+			t.Errorf("%d reads at once", reads.Load())
+		}
+		close(release)
+	})
+}
+
+func BenchmarkDiskObserve(b *testing.B) {
+	look := func(b *testing.B, h Host, everyLook bool) {
+		d := NewDisk(h, []string{"/", "/dev/shm", "/sys/fs/cgroup"}, someDisk)
+		b.ReportAllocs()
+		for b.Loop() {
+			if everyLook {
+				d.mountsAt = time.Time{}
+			}
+			if o := d.Observe(b.Context()); o.Level == Unknown {
+				b.Fatal(o)
+			}
+		}
+	}
+	b.Run("mounts every 30 s", func(b *testing.B) { look(b, thisHost, false) })
+	b.Run("mounts every look", func(b *testing.B) { look(b, thisHost, true) })
+	b.Run("5000 mounts every look", func(b *testing.B) { look(b, Host{Root: "/", Proc: procOfManyPods(b)}, true) })
 }

@@ -20,6 +20,8 @@ import (
 // the host's. Of an IPv4 route with several next hops the kernel's file shows
 // the first only (fib_route_seq_show in net/ipv4/fib_trie.c).
 type Network struct {
+	periodOnly
+
 	host Host
 	seen bool // there was a default route since the start
 	// look is guarded because reading carrier takes the kernel's rtnl lock,
@@ -40,9 +42,6 @@ func NewNetwork(h Host) *Network { return &Network{host: h} }
 
 // Condition is NetworkUnavailable.
 func (*Network) Condition() Condition { return NetworkUnavailable }
-
-// Wake is nil: the network is looked at by period only.
-func (*Network) Wake() <-chan struct{} { return nil }
 
 // Observe reads routes and carriers and judges them.
 func (n *Network) Observe(ctx context.Context) Observation {

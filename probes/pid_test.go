@@ -2,9 +2,20 @@ package probes
 
 import (
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
+
+// tasks is a sample of a host without a limit of the pods.
+func tasks(used, pidMax, threadsMax uint64) taskSample {
+	if threadsMax < pidMax {
+		return taskSample{host: taskBudget{used, threadsMax, "kernel.threads-max"}}
+	}
+	return taskSample{host: taskBudget{used, pidMax, "kernel.pid_max"}}
+}
 
 func TestPIDJudge(t *testing.T) {
 	t.Parallel()
@@ -16,27 +27,27 @@ func TestPIDJudge(t *testing.T) {
 		reason, message string
 		severity        int
 	}{
-		{"plenty", somePIDs, taskSample{1234, 32768, 127000}, OK, "PIDsSufficient",
+		{"plenty", somePIDs, tasks(1234, 32768, 127000), OK, "PIDsSufficient",
 			"used 1234 of 32768 tasks (3.7 %, 31534 free), limit kernel.pid_max, threshold 85 %", 0},
-		{"threads-max is lower", somePIDs, taskSample{28000, 4194304, 32000}, Degraded, "PIDsLow",
+		{"threads-max is lower", somePIDs, tasks(28000, 4194304, 32000), Degraded, "PIDsLow",
 			"used 28000 of 32000 tasks (87.5 %, 4000 free), limit kernel.threads-max, threshold 85 %", 58},
-		{"a task below the threshold", somePIDs, taskSample{84_999, 100_000, 100_000}, OK, "PIDsNearThreshold", "(84.9 %", 50},
-		{"at the threshold", somePIDs, taskSample{85_000, 100_000, 100_000}, Degraded, "PIDsLow", "(85.0 %", 50},
-		{"above the clear threshold", somePIDs, taskSample{77_499, 100_000, 100_000}, OK, "PIDsNearThreshold", "", 0},
-		{"at the clear threshold", somePIDs, taskSample{77_498, 100_000, 100_000}, OK, "PIDsSufficient", "", 0},
-		{"free tasks decide", somePIDs, taskSample{4001, 5000, 5000}, Degraded, "PIDsLow", "threshold 1000 free", 50},
-		{"free tasks at the threshold", somePIDs, taskSample{4000, 5000, 5000}, OK, "PIDsNearThreshold", "", 50},
-		{"free tasks above it", somePIDs, taskSample{3000, 5000, 5000}, OK, "PIDsSufficient", "", 0},
-		{"a tiny limit, little used", somePIDs, taskSample{100, 400, 400}, OK, "PIDsSufficient", "threshold 100 free", 0},
-		{"a tiny limit, used up", somePIDs, taskSample{301, 400, 400}, Degraded, "PIDsLow", "threshold 100 free", 50},
-		{"all used", somePIDs, taskSample{400, 400, 400}, Degraded, "PIDsLow", "0 free", 100},
-		{"more used than there are", somePIDs, taskSample{500, 400, 400}, Degraded, "PIDsLow", "(125.0 %, 0 free)", 100},
-		{"100 percent", PIDThresholds{UsedPercent: 100}, taskSample{999, 1000, 1000}, OK, "PIDsSufficient", "", 50},
-		{"100 percent reached", PIDThresholds{UsedPercent: 100}, taskSample{1000, 1000, 1000}, Degraded, "PIDsLow", "", 100},
+		{"a task below the threshold", somePIDs, tasks(84_999, 100_000, 100_000), OK, "PIDsNearThreshold", "(84.9 %", 50},
+		{"at the threshold", somePIDs, tasks(85_000, 100_000, 100_000), Degraded, "PIDsLow", "(85.0 %", 50},
+		{"above the clear threshold", somePIDs, tasks(77_499, 100_000, 100_000), OK, "PIDsNearThreshold", "", 0},
+		{"at the clear threshold", somePIDs, tasks(77_498, 100_000, 100_000), OK, "PIDsSufficient", "", 0},
+		{"free tasks decide", somePIDs, tasks(4001, 5000, 5000), Degraded, "PIDsLow", "threshold 1000 free", 50},
+		{"free tasks at the threshold", somePIDs, tasks(4000, 5000, 5000), OK, "PIDsNearThreshold", "", 50},
+		{"free tasks above it", somePIDs, tasks(3000, 5000, 5000), OK, "PIDsSufficient", "", 0},
+		{"a tiny limit, little used", somePIDs, tasks(100, 400, 400), OK, "PIDsSufficient", "threshold 100 free", 0},
+		{"a tiny limit, used up", somePIDs, tasks(301, 400, 400), Degraded, "PIDsLow", "threshold 100 free", 50},
+		{"all used", somePIDs, tasks(400, 400, 400), Degraded, "PIDsLow", "0 free", 100},
+		{"more used than there are", somePIDs, tasks(500, 400, 400), Degraded, "PIDsLow", "(125.0 %, 0 free)", 100},
+		{"100 percent", PIDThresholds{UsedPercent: 100}, tasks(999, 1000, 1000), OK, "PIDsSufficient", "", 50},
+		{"100 percent reached", PIDThresholds{UsedPercent: 100}, tasks(1000, 1000, 1000), Degraded, "PIDsLow", "", 100},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			o := test.t.judge(test.s)
+			o := test.t.judge(test.s, slope{})
 			check(t, o, test.level, test.reason, test.message)
 			if o.Severity != test.severity {
 				t.Errorf("severity %d, want %d", o.Severity, test.severity)
@@ -50,17 +61,19 @@ func TestPIDIsMonotone(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	for range 10 {
 		limit := 301 + random.Uint64N(1<<22)
-		thresholds := PIDThresholds{60 + 40*random.Float64(), random.Uint64N(5000), 1 + random.Float64()}
+		thresholds := PIDThresholds{
+			UsedPercent: 60 + 40*random.Float64(), FreeTasks: random.Uint64N(5000), ClearFactor: 1 + random.Float64(),
+		}
 		monotone(t, func(free uint64) Observation {
-			return thresholds.judge(taskSample{limit - free, limit, limit + 1})
+			return thresholds.judge(tasks(limit-free, limit, limit+1), slope{})
 		}, limit)
 	}
 }
 
 func TestPIDReadsTheNumbers(t *testing.T) {
 	t.Parallel()
-	got, err := readTasks(healthyHost.Proc)
-	if want := (taskSample{1234, 32768, 127000}); err != nil || got != want {
+	got, err := readTasks(healthyHost)
+	if want := tasks(1234, 32768, 127000); err != nil || got != want {
 		t.Errorf("got %+v, %v, want %+v", got, err, want)
 	}
 }
@@ -97,6 +110,108 @@ func TestPIDDamage(t *testing.T) {
 			{"2^31", "2147483648\n", false, thing + "Garbled"},
 			{"2^63", "9223372036854775808\n", false, thing + "Garbled"},
 		})
+	}
+}
+
+// Tasks that go fast taint while there is still time, but only when many are
+// gone already: a host that starts a hundred pods is no fork bomb.
+func TestPIDRunningOut(t *testing.T) {
+	t.Parallel()
+	thresholds := somePIDs
+	thresholds.RunningOutWithin, thresholds.RunningOutUsedPercent = 30*time.Second, 50
+	for _, test := range []struct {
+		name             string
+		from, perSecond  uint64
+		level            Level
+		hysteresis       bool
+		reason, contains string
+	}{
+		{"fork bomb", 16000, 500, Degraded, false, "PIDsRunningOut", "; none left in 24 s, threshold 30 s"},
+		{"slower, easier threshold", 16000, 350, OK, true, "PIDsNearThreshold", ""},
+		{"slow", 16000, 10, OK, false, "PIDsSufficient", ""},
+		{"fast, few used", 1000, 1400, OK, true, "PIDsNearThreshold", ""},
+		{"getting better", 20000, 0, OK, false, "PIDsSufficient", ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			p := NewPID(Host{}, thresholds)
+			start, last := time.Unix(1e9, 0), Observation{}
+			for second := range uint64(10) {
+				last = p.follow(tasks(test.from+second*test.perSecond, 32768, 127000), start.Add(time.Duration(second)*time.Second))
+			}
+			check(t, last, test.level, test.reason, test.contains)
+			if last.Hysteresis != test.hysteresis {
+				t.Errorf("hysteresis %t", last.Hysteresis)
+			}
+		})
+	}
+}
+
+func TestPIDCritical(t *testing.T) {
+	t.Parallel()
+	thresholds := somePIDs
+	thresholds.CriticalUsedPercent = 95
+	for used, level := range map[uint64]Level{94_999: Degraded, 95_000: Critical, 100_000: Critical} {
+		if o := thresholds.judge(tasks(used, 100_000, 100_000), slope{}); o.Level != level {
+			t.Errorf("%d used: %s", used, o.Level)
+		}
+	}
+}
+
+// The tighter of the host's limit and the pods' counts, wherever the control
+// groups are mounted; no limit is none.
+func TestPIDLimitOfThePods(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		files  map[string]string
+		level  Level
+		reason string
+		text   string
+	}{
+		"v2, systemd":  {map[string]string{"kubepods.slice/pids.max": "2000\n", "kubepods.slice/pids.current": "1900\n"}, Degraded, "PIDsLow", "used 1900 of 2000 tasks (95.0 %, 100 free), limit pids.max of all pods"},
+		"v1, cgroupfs": {map[string]string{"pids/kubepods/pids.max": "2000\n", "pids/kubepods/pids.current": "1900\n"}, Degraded, "PIDsLow", "limit pids.max of all pods"},
+		"no pods":      {map[string]string{"kubepods/pids.max": "2000\n", "kubepods/pids.current": "0\n"}, OK, "PIDsSufficient", "limit kernel.pid_max"},
+		"no limit":     {map[string]string{"kubepods/pids.max": "max\n", "kubepods/pids.current": "1900\n"}, OK, "PIDsSufficient", "limit kernel.pid_max"},
+		"garbled":      {map[string]string{"kubepods/pids.max": "lots\n"}, Unknown, "PodsPIDsMaxGarbled", "lots"},
+		"half gone":    {map[string]string{"kubepods/pids.max": "2000\n"}, Unknown, "PodsPIDsCurrentUnreadable", "pids.current"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := Host{Proc: healthyHost.Proc, Sys: t.TempDir()}
+			for file, text := range test.files {
+				path := filepath.Join(h.Sys, "fs", "cgroup", file)
+				if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			check(t, NewPID(h, somePIDs).Observe(t.Context()), test.level, test.reason, test.text)
+		})
+	}
+}
+
+// A pid_max that belongs to another PID namespace than the host's is not
+// believed.
+func TestPIDMaxOfAPrivateNamespaceIsNotBelieved(t *testing.T) {
+	t.Parallel()
+	for link, want := range map[string]string{
+		"pid:[4026531836]": "limit kernel.pid_max, threshold 85 %",
+		"pid:[4026532841]": "limit kernel.threads-max, threshold 85 %; kernel.pid_max is not believed",
+	} {
+		proc := t.TempDir()
+		if err := os.CopyFS(proc, os.DirFS(healthyHost.Proc)); err != nil {
+			t.Fatal(err)
+		}
+		ns := filepath.Join(proc, "self", "ns")
+		if err := os.MkdirAll(ns, 0o750); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(link, filepath.Join(ns, "pid")); err != nil {
+			t.Fatal(err)
+		}
+		check(t, NewPID(Host{Proc: proc}, somePIDs).Observe(t.Context()), OK, "PIDsSufficient", want)
 	}
 }
 

@@ -96,7 +96,24 @@ type Probe interface {
 	// Wake yields a value when the kernel says that looking now is worth it;
 	// nil when the probe is to be asked by period only.
 	Wake() <-chan struct{}
+	// WakeMode says in a few words what wakes the probe besides its period.
+	WakeMode() string
+	// Run runs what feeds Wake until the context ends; it returns at once where
+	// there is nothing to run. It is called once at most.
+	Run(ctx context.Context)
 }
+
+// periodOnly is embedded by probes that nothing wakes.
+type periodOnly struct{}
+
+// Wake is nil: the probe is asked by period only.
+func (periodOnly) Wake() <-chan struct{} { return nil }
+
+// WakeMode is "period".
+func (periodOnly) WakeMode() string { return "period" }
+
+// Run returns at once: there is nothing to run.
+func (periodOnly) Run(context.Context) {}
 
 // Host says where the host's file trees are mounted. Another place than the
 // usual one serves containers and tests.

@@ -73,6 +73,14 @@ func readCount(path, thing string) (uint64, error) {
 	return count, nil
 }
 
+// readCountOrZero is readCount for a number that may be 0.
+func readCountOrZero(path, thing string) (uint64, error) {
+	if text, err := os.ReadFile(path); err == nil && string(text) == "0\n" {
+		return 0, nil
+	}
+	return readCount(path, thing)
+}
+
 // parseCount reads one decimal number and its newline.
 func parseCount(text string) (uint64, error) {
 	digits, ok := strings.CutSuffix(text, "\n")

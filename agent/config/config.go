@@ -46,10 +46,27 @@ type Config struct {
 type Memory struct {
 	// Period is the time between two looks, ±10 %.
 	Period metav1.Duration `json:"period"`
-	// AvailablePercent and AvailableBytes: Degraded when available memory is
-	// below the larger of the two.
+	// AvailablePercent (0 to 100, of available + anonymous memory) and
+	// AvailableBytes: Degraded when available memory is below the larger of the
+	// two. 0 in these and the fields below: no such threshold.
 	AvailablePercent float64           `json:"availablePercent"`
 	AvailableBytes   resource.Quantity `json:"availableBytes"`
+	// PercentOfAtMost is the most memory that the percentages of available
+	// memory are taken of.
+	PercentOfAtMost resource.Quantity `json:"percentOfAtMost"`
+	// RunningOutWithin (0 to 10m): Degraded when nothing is left in less than
+	// this time, as it goes, and less than RunningOutAvailablePercent is
+	// available.
+	RunningOutWithin           metav1.Duration `json:"runningOutWithin"`
+	RunningOutAvailablePercent float64         `json:"runningOutAvailablePercent"`
+	// StalledPercent: Degraded when tasks waited for memory for so much of the
+	// time since the last look, and less than StalledAvailablePercent is
+	// available.
+	StalledPercent          float64 `json:"stalledPercent"`
+	StalledAvailablePercent float64 `json:"stalledAvailablePercent"`
+	// CriticalStalledPercent: a look is critical when all tasks waited for so
+	// much of the time and available memory is below the first threshold.
+	CriticalStalledPercent float64 `json:"criticalStalledPercent"`
 	// ClearFactor: good again only above ClearFactor times the threshold.
 	ClearFactor float64  `json:"clearFactor"`
 	Debounce    Debounce `json:"debounce"`
@@ -58,11 +75,19 @@ type Memory struct {
 // Thresholds returns what the probe judges by.
 func (m Memory) Thresholds() probes.MemoryThresholds {
 	return probes.MemoryThresholds{
-		AvailablePercent: m.AvailablePercent,
-		AvailableBytes:   uint64(max(0, m.AvailableBytes.Value())),
-		ClearFactor:      m.ClearFactor,
+		AvailablePercent:           m.AvailablePercent,
+		AvailableBytes:             byteCount(m.AvailableBytes),
+		PercentOfAtMost:            byteCount(m.PercentOfAtMost),
+		RunningOutWithin:           m.RunningOutWithin.Duration,
+		RunningOutAvailablePercent: m.RunningOutAvailablePercent,
+		StalledPercent:             m.StalledPercent,
+		StalledAvailablePercent:    m.StalledAvailablePercent,
+		CriticalStalledPercent:     m.CriticalStalledPercent,
+		ClearFactor:                m.ClearFactor,
 	}
 }
+
+func byteCount(q resource.Quantity) uint64 { return uint64(max(0, q.Value())) }
 
 // Disk configures the DiskPressure probe.
 type Disk struct {
@@ -72,8 +97,33 @@ type Disk struct {
 	Paths            []string `json:"paths"`
 	AvailablePercent float64  `json:"availablePercent"`
 	InodesPercent    float64  `json:"inodesPercent"`
-	ClearFactor      float64  `json:"clearFactor"`
-	Debounce         Debounce `json:"debounce"`
+	// BlockedAfter (0 to 1h): Degraded when a path gives no answer for so long;
+	// until then it is Unknown. 0: it stays Unknown.
+	BlockedAfter metav1.Duration `json:"blockedAfter"`
+	WriteProbe   WriteProbe      `json:"writeProbe"`
+	ClearFactor  float64         `json:"clearFactor"`
+	Debounce     Debounce        `json:"debounce"`
+}
+
+// WriteProbe configures the small write that tells whether a file system can
+// be written at all.
+type WriteProbe struct {
+	// Directory takes a file of 4 KiB for a moment. Empty: no writes.
+	Directory string `json:"directory"`
+	// Interval (1s to 1h) is the time between two writes that go well.
+	Interval metav1.Duration `json:"interval"`
+	// Slow (0 to 4s) is how long a write may take; a look ends after 5 s. 0: as
+	// long as a look.
+	Slow metav1.Duration `json:"slow"`
+}
+
+// Write returns where the probe writes.
+func (d Disk) Write() probes.DiskWrite {
+	return probes.DiskWrite{
+		Directory: d.WriteProbe.Directory,
+		Interval:  d.WriteProbe.Interval.Duration,
+		Slow:      d.WriteProbe.Slow.Duration,
+	}
 }
 
 // Thresholds returns what the probe judges by.
@@ -81,6 +131,7 @@ func (d Disk) Thresholds() probes.DiskThresholds {
 	return probes.DiskThresholds{
 		AvailablePercent: d.AvailablePercent,
 		InodesPercent:    d.InodesPercent,
+		BlockedAfter:     d.BlockedAfter.Duration,
 		ClearFactor:      d.ClearFactor,
 	}
 }
@@ -90,15 +141,28 @@ type PID struct {
 	Period metav1.Duration `json:"period"`
 	// UsedPercent and FreeTasks: Degraded when so much of the host's task
 	// limit is used, or when fewer tasks than FreeTasks are left.
-	UsedPercent float64  `json:"usedPercent"`
-	FreeTasks   uint64   `json:"freeTasks"`
-	ClearFactor float64  `json:"clearFactor"`
-	Debounce    Debounce `json:"debounce"`
+	UsedPercent float64 `json:"usedPercent"`
+	FreeTasks   uint64  `json:"freeTasks"`
+	// CriticalUsedPercent: a look is critical when so much is used. 0: never.
+	CriticalUsedPercent float64 `json:"criticalUsedPercent"`
+	// RunningOutWithin (0 to 10m, 0: never): Degraded when no task is left in
+	// less than this time, as it goes, and RunningOutUsedPercent is used.
+	RunningOutWithin      metav1.Duration `json:"runningOutWithin"`
+	RunningOutUsedPercent float64         `json:"runningOutUsedPercent"`
+	ClearFactor           float64         `json:"clearFactor"`
+	Debounce              Debounce        `json:"debounce"`
 }
 
 // Thresholds returns what the probe judges by.
 func (p PID) Thresholds() probes.PIDThresholds {
-	return probes.PIDThresholds{UsedPercent: p.UsedPercent, FreeTasks: p.FreeTasks, ClearFactor: p.ClearFactor}
+	return probes.PIDThresholds{
+		UsedPercent:           p.UsedPercent,
+		FreeTasks:             p.FreeTasks,
+		CriticalUsedPercent:   p.CriticalUsedPercent,
+		RunningOutWithin:      p.RunningOutWithin.Duration,
+		RunningOutUsedPercent: p.RunningOutUsedPercent,
+		ClearFactor:           p.ClearFactor,
+	}
 }
 
 // Network configures the NetworkUnavailable probe.

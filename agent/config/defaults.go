@@ -21,14 +21,24 @@ func Default() *Config {
 			Period:           seconds(1),
 			AvailablePercent: 5,
 			AvailableBytes:   resource.MustParse("100Mi"),
-			ClearFactor:      1.5,
-			Debounce:         debounce(2, 3),
+			PercentOfAtMost:  resource.MustParse("256Gi"),
+
+			RunningOutWithin:           seconds(10),
+			RunningOutAvailablePercent: 20,
+			StalledPercent:             15,
+			StalledAvailablePercent:    15,
+			CriticalStalledPercent:     40,
+
+			ClearFactor: 1.5,
+			Debounce:    debounce(2, 3),
 		},
 		Disk: Disk{
 			Period:           seconds(10),
 			Paths:            []string{"/", "/var/lib/kubelet", "/var/lib/containerd"},
 			AvailablePercent: 10,
 			InodesPercent:    5,
+			BlockedAfter:     seconds(30),
+			WriteProbe:       WriteProbe{Interval: seconds(30), Slow: seconds(2)},
 			ClearFactor:      1.5,
 			Debounce:         debounce(2, 3),
 		},
@@ -36,6 +46,11 @@ func Default() *Config {
 			Period:      seconds(1),
 			UsedPercent: 85,
 			FreeTasks:   1000,
+
+			CriticalUsedPercent:   95,
+			RunningOutWithin:      seconds(30),
+			RunningOutUsedPercent: 50,
+
 			ClearFactor: 1.5,
 			Debounce:    debounce(2, 3),
 		},

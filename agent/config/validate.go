@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -22,6 +23,8 @@ const (
 	maxPeriod     = 10 * time.Minute
 	maxClearAfter = 24 * time.Hour
 	minHeartbeat  = time.Minute
+	maxForecast   = 10 * time.Minute // further ahead a trend says nothing
+	maxSlowWrite  = 4 * time.Second  // a look, and so the wait for a write, ends after 5 s
 	maxSamples    = 32
 	maxFactor     = 10
 	// maxKeys is the total length of all keys of the rules. It keeps the
@@ -56,9 +59,13 @@ func (c *Config) Validate() field.ErrorList {
 func (m Memory) validate(at *field.Path) field.ErrorList {
 	errs := period(m.Period, at.Child("period"))
 	errs = append(errs, percent(m.AvailablePercent, at.Child("availablePercent"))...)
-	if m.AvailableBytes.Sign() < 0 {
-		errs = append(errs, field.Invalid(at.Child("availableBytes"), m.AvailableBytes.String(), "must not be negative"))
-	}
+	errs = append(errs, notNegative(m.AvailableBytes, at.Child("availableBytes"))...)
+	errs = append(errs, notNegative(m.PercentOfAtMost, at.Child("percentOfAtMost"))...)
+	errs = append(errs, between(m.RunningOutWithin, 0, maxForecast, at.Child("runningOutWithin"))...)
+	errs = append(errs, percent(m.RunningOutAvailablePercent, at.Child("runningOutAvailablePercent"))...)
+	errs = append(errs, percent(m.StalledPercent, at.Child("stalledPercent"))...)
+	errs = append(errs, percent(m.StalledAvailablePercent, at.Child("stalledAvailablePercent"))...)
+	errs = append(errs, percent(m.CriticalStalledPercent, at.Child("criticalStalledPercent"))...)
 	errs = append(errs, clearFactor(m.ClearFactor, at.Child("clearFactor"), m.AvailablePercent)...)
 	return append(errs, m.Debounce.validate(at.Child("debounce"))...)
 }
@@ -69,22 +76,34 @@ func (d Disk) validate(at *field.Path) field.ErrorList {
 		errs = append(errs, field.Required(at.Child("paths"), "at least one absolute path"))
 	}
 	for i, p := range d.Paths {
-		if !path.IsAbs(p) || path.Clean(p) != p {
-			errs = append(errs, field.Invalid(at.Child("paths").Index(i), p, "must be an absolute path without . and .. and trailing /"))
-		}
+		errs = append(errs, absolute(p, at.Child("paths").Index(i))...)
 		if slices.Contains(d.Paths[:i], p) {
 			errs = append(errs, field.Duplicate(at.Child("paths").Index(i), p))
 		}
 	}
 	errs = append(errs, percent(d.AvailablePercent, at.Child("availablePercent"))...)
 	errs = append(errs, percent(d.InodesPercent, at.Child("inodesPercent"))...)
+	errs = append(errs, between(d.BlockedAfter, 0, time.Hour, at.Child("blockedAfter"))...)
+	errs = append(errs, d.WriteProbe.validate(at.Child("writeProbe"))...)
 	errs = append(errs, clearFactor(d.ClearFactor, at.Child("clearFactor"), max(d.AvailablePercent, d.InodesPercent))...)
 	return append(errs, d.Debounce.validate(at.Child("debounce"))...)
+}
+
+func (w WriteProbe) validate(at *field.Path) field.ErrorList {
+	errs := between(w.Interval, time.Second, time.Hour, at.Child("interval"))
+	errs = append(errs, between(w.Slow, 0, maxSlowWrite, at.Child("slow"))...)
+	if w.Directory != "" {
+		errs = append(errs, absolute(w.Directory, at.Child("directory"))...)
+	}
+	return errs
 }
 
 func (p PID) validate(at *field.Path) field.ErrorList {
 	errs := period(p.Period, at.Child("period"))
 	errs = append(errs, percent(p.UsedPercent, at.Child("usedPercent"))...)
+	errs = append(errs, percent(p.CriticalUsedPercent, at.Child("criticalUsedPercent"))...)
+	errs = append(errs, between(p.RunningOutWithin, 0, maxForecast, at.Child("runningOutWithin"))...)
+	errs = append(errs, percent(p.RunningOutUsedPercent, at.Child("runningOutUsedPercent"))...)
 	errs = append(errs, clearFactor(p.ClearFactor, at.Child("clearFactor"), 100-p.UsedPercent)...)
 	return append(errs, p.Debounce.validate(at.Child("debounce"))...)
 }
@@ -123,6 +142,20 @@ func period(d metav1.Duration, at *field.Path) field.ErrorList {
 func between(d metav1.Duration, low, high time.Duration, at *field.Path) field.ErrorList {
 	if d.Duration < low || d.Duration > high {
 		return field.ErrorList{field.Invalid(at, d.Duration.String(), "must be "+low.String()+" to "+high.String())}
+	}
+	return nil
+}
+
+func absolute(p string, at *field.Path) field.ErrorList {
+	if !path.IsAbs(p) || path.Clean(p) != p {
+		return field.ErrorList{field.Invalid(at, p, "must be an absolute path without . and .. and trailing /")}
+	}
+	return nil
+}
+
+func notNegative(q resource.Quantity, at *field.Path) field.ErrorList {
+	if q.Sign() < 0 {
+		return field.ErrorList{field.Invalid(at, q.String(), "must not be negative")}
 	}
 	return nil
 }

@@ -29,6 +29,8 @@ type report struct {
 
 type condition struct {
 	probes.Observation
+	// Wake is what wakes the running probe besides its period.
+	Wake string `json:"wake"`
 	// Taint is asked for at this level; empty: none.
 	Taint string `json:"taint,omitempty"`
 	// Via is how the taint stays on the Node; StandIn is the pair in its place
@@ -46,8 +48,9 @@ func once(ctx context.Context, o *options, cfg *config.Config, stdout, stderr io
 	defer cancel()
 	r := report{APIVersion: config.APIVersion, Kind: "HostReport", Node: o.nodeName}
 	code := exitOK
-	for _, observation := range lookOnce(ctx, agent.NewProbes(o.host, cfg)) {
-		r.Conditions = append(r.Conditions, o.ask(cfg, observation))
+	list := agent.NewProbes(o.host, cfg)
+	for i, observation := range lookOnce(ctx, list) {
+		r.Conditions = append(r.Conditions, o.ask(cfg, observation, list[i].WakeMode()))
 		if observation.Level != probes.OK {
 			code = exitNotOK
 		}
@@ -74,8 +77,8 @@ func lookOnce(ctx context.Context, list []probes.Probe) []probes.Observation {
 // ask adds what the rules ask for at the level that was seen. Whether the
 // admission policy is there is not known without an API server: via is that of
 // a complete installation.
-func (o *options) ask(cfg *config.Config, observation probes.Observation) condition {
-	c := condition{Observation: observation}
+func (o *options) ask(cfg *config.Config, observation probes.Observation, wake string) condition {
+	c := condition{Observation: observation, Wake: wake}
 	facts := taints.Facts{LifecycleController: o.lifecycleController, KeepPolicy: true, StandInPrefix: cfg.StandInPrefix}
 	for _, rule := range cfg.Rules {
 		if rule.Condition != observation.Condition || rule.Level != observation.Level {
@@ -114,6 +117,11 @@ func (r report) table(w io.Writer) error {
 	var notes []string
 	for _, c := range r.Conditions {
 		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\t%s\n", c.Condition, c.Level, c.Severity, orDash(c.Taint), orDash(string(c.Via)), c.Message)
+		if why, periodOnly := strings.CutPrefix(c.Wake, "period: "); periodOnly {
+			notes = append(notes, fmt.Sprintf("%s is looked at by period only: %s.", c.Condition, why))
+		} else if c.Wake != "period" {
+			notes = append(notes, fmt.Sprintf("%s is looked at early when a stall wakes it: %s.", c.Condition, c.Wake))
+		}
 		if c.StandIn != "" {
 			notes = append(notes, fmt.Sprintf("Without deploy/keep.yaml, %s stands in for %s.", c.StandIn, c.Taint))
 		}

@@ -2,6 +2,7 @@ package integration
 
 import (
 	"context"
+	"encoding/json"
 	"net"
 	"net/http"
 	"os"
@@ -107,21 +108,23 @@ func TestGarbledHostIsUnknown(t *testing.T) {
 			t.Run(how+" "+filepath.Base(file), func(t *testing.T) {
 				h := newFakeHost(t)
 				do(h, file)
-				code, out := exitCode(t, append(h.flags(), "--once")...)
+				code, out := exitCode(t, append(h.flags(), "--once", "-o=json")...)
 				if code != 3 {
 					t.Errorf("exit code %d", code)
 				}
-				for line := range strings.Lines(out) {
-					fields := strings.Fields(line)
-					if len(fields) < 2 || !strings.HasSuffix(fields[0], "Pressure") && fields[0] != "NetworkUnavailable" {
-						continue
-					}
+				var report struct {
+					Conditions []struct{ Condition, Level, Reason, Message string }
+				}
+				if err := json.Unmarshal([]byte(out), &report); err != nil || len(report.Conditions) != 4 {
+					t.Fatalf("%v:\n%s", err, out)
+				}
+				for _, c := range report.Conditions {
 					want := "OK"
-					if fields[0] == condition {
+					if c.Condition == condition {
 						want = "Unknown"
 					}
-					if fields[1] != want {
-						t.Errorf("want %s:\n%s", want, line)
+					if c.Level != want || c.Reason == "" || c.Message == "" {
+						t.Errorf("%+v, want %s", c, want)
 					}
 				}
 			})

@@ -122,7 +122,7 @@ func TestKeptTaintFromTroubleToRecovery(t *testing.T) {
 			}
 			waitPod(t, c, waiting, cluster.Scheduled)
 			waitNode(t, c, node.Name, hasCondition(trouble.condition, corev1.ConditionFalse))
-			waitEvent(t, c, node.Name, trouble.condition+"OK", "")
+			waitEvent(t, c, node.Name, trouble.condition+"OK", "no more taint "+trouble.key+":NoSchedule")
 		})
 	}
 }

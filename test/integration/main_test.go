@@ -21,6 +21,9 @@ import (
 var keeping, plain controlPlane
 
 func TestMain(m *testing.M) {
+	if count := os.Getenv(threadsEnv); count != "" {
+		os.Exit(holdThreads(count))
+	}
 	code := m.Run()
 	for _, p := range []*controlPlane{&keeping, &plain} {
 		code = max(code, p.stop())

@@ -1,0 +1,97 @@
+package integration
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/taintlet/taintlet/test/cluster"
+)
+
+// threadsEnv makes the test binary a process with that many threads.
+const threadsEnv = "TAINTLET_TEST_THREADS"
+
+// holdThreads starts threads, says so, and ends when its standard input does.
+func holdThreads(count string) int {
+	n, err := strconv.Atoi(count)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	started := make(chan struct{})
+	for range n {
+		go func() {
+			runtime.LockOSThread()
+			started <- struct{}{}
+			select {}
+		}()
+	}
+	for range n {
+		<-started
+	}
+	fmt.Println("ready")
+	io.Copy(io.Discard, os.Stdin) //nolint:errcheck // its end is all that counts
+	return 0
+}
+
+// Real threads, counted by the real kernel, against a limit that the fake
+// procfs has lowered.
+func TestRealThreadsAgainstALoweredLimit(t *testing.T) {
+	t.Parallel()
+	c := keeping.require(t)
+	const threads = 2000
+	node, host := register(t, c, "threads"), newFakeHost(t)
+	host.remove("proc/loadavg")
+	if err := os.Symlink("/proc/loadavg", filepath.Join(host.dir, "proc", "loadavg")); err != nil {
+		t.Fatal(err)
+	}
+	host.write("proc/sys/kernel/pid_max", strconv.Itoa(tasksNow(t)+threads+300)+"\n")
+	startAgent(t, c, node.Name, host, strings.Replace(quick, "pid: {", "pid: {usedPercent: 85, ", 1))
+	waitNode(t, c, node.Name, hasCondition("HostPIDPressure", corev1.ConditionFalse))
+
+	child := exec.Command(os.Args[0]) //nolint:gosec // this binary
+	child.Env = append(os.Environ(), threadsEnv+"="+strconv.Itoa(threads))
+	child.Stderr = os.Stderr
+	stdin, err := child.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := child.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(stdout).ReadString('\n'); err != nil || line != "ready\n" {
+		t.Fatalf("child said %q, %v", line, err)
+	}
+	waitNode(t, c, node.Name, cluster.HasTaint(corev1.TaintNodePIDPressure, corev1.TaintEffectNoSchedule))
+	if err := stdin.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	waitNode(t, c, node.Name, cluster.Not(cluster.HasTaint(corev1.TaintNodePIDPressure, corev1.TaintEffectNoSchedule)))
+}
+
+// tasksNow is the kernel's count of tasks.
+func tasksNow(t *testing.T) int {
+	t.Helper()
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, total, _ := strings.Cut(strings.Fields(string(text))[3], "/")
+	return atoi(t, total)
+}
