@@ -73,7 +73,7 @@ func (r *runner) tellWakeMode() {
 
 // wait waits until the next look is due; false when the context ended.
 func (r *runner) wait(ctx context.Context, last probes.Observation) bool {
-	if !sleep(ctx, min(r.pause, r.period)) {
+	if !sleep(ctx, r.pause) {
 		return false
 	}
 	if last.Level > probes.OK && r.decided.Load() == int32(probes.OK) {

@@ -57,7 +57,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"not a number":         {header + "pid:\n  usedPercent: .nan\n", []string{"NaN"}},
 		"never clears":         {header + "memory:\n  availablePercent: 80\n", []string{"memory.clearFactor", "never clear", "80"}},
 		"factor below one":     {header + "disk:\n  clearFactor: 0.5\n", []string{"disk.clearFactor", "1 to 10"}},
-		"period too short":     {header + "memory:\n  period: 1ms\n", []string{"memory.period", "1ms", "100ms"}},
+		"period too short":     {header + "memory:\n  period: 1ms\n", []string{"memory.period", "1ms", "250ms"}},
 		"negative clearAfter":  {header + "pid:\n  debounce:\n    clearAfter: -1s\n", []string{"pid.debounce.clearAfter", "-1s"}},
 		"max below clearAfter": {header + "pid:\n  debounce:\n    maxClearAfter: 1s\n", []string{"pid.debounce.maxClearAfter", "2m0s"}},
 		"more bad than looked": {header + "network:\n  debounce:\n    badSamples: 6\n", []string{"network.debounce.badSamples", "6"}},

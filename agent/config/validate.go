@@ -19,7 +19,6 @@ import (
 // Bounds of what makes sense. They keep a slip of the pen from turning the
 // agent into a busy loop or into one that never looks.
 const (
-	minPeriod     = 100 * time.Millisecond
 	maxPeriod     = 10 * time.Minute
 	maxClearAfter = 24 * time.Hour
 	minHeartbeat  = time.Minute
@@ -57,7 +56,7 @@ func (c *Config) Validate() field.ErrorList {
 }
 
 func (m Memory) validate(at *field.Path) field.ErrorList {
-	errs := period(m.Period, at.Child("period"))
+	errs := period(m.Period, probes.MemoryPressure, at)
 	errs = append(errs, percent(m.AvailablePercent, at.Child("availablePercent"))...)
 	errs = append(errs, notNegative(m.AvailableBytes, at.Child("availableBytes"))...)
 	errs = append(errs, notNegative(m.PercentOfAtMost, at.Child("percentOfAtMost"))...)
@@ -71,7 +70,7 @@ func (m Memory) validate(at *field.Path) field.ErrorList {
 }
 
 func (d Disk) validate(at *field.Path) field.ErrorList {
-	errs := period(d.Period, at.Child("period"))
+	errs := period(d.Period, probes.DiskPressure, at)
 	if len(d.Paths) == 0 {
 		errs = append(errs, field.Required(at.Child("paths"), "at least one absolute path"))
 	}
@@ -99,7 +98,7 @@ func (w WriteProbe) validate(at *field.Path) field.ErrorList {
 }
 
 func (p PID) validate(at *field.Path) field.ErrorList {
-	errs := period(p.Period, at.Child("period"))
+	errs := period(p.Period, probes.PIDPressure, at)
 	errs = append(errs, percent(p.UsedPercent, at.Child("usedPercent"))...)
 	errs = append(errs, percent(p.CriticalUsedPercent, at.Child("criticalUsedPercent"))...)
 	errs = append(errs, between(p.RunningOutWithin, 0, maxForecast, at.Child("runningOutWithin"))...)
@@ -109,7 +108,7 @@ func (p PID) validate(at *field.Path) field.ErrorList {
 }
 
 func (n Network) validate(at *field.Path) field.ErrorList {
-	return append(period(n.Period, at.Child("period")), n.Debounce.validate(at.Child("debounce"))...)
+	return append(period(n.Period, probes.NetworkUnavailable, at), n.Debounce.validate(at.Child("debounce"))...)
 }
 
 func (d Debounce) validate(at *field.Path) field.ErrorList {
@@ -135,8 +134,8 @@ func (w WriteBudget) validate(at *field.Path) field.ErrorList {
 	return errs
 }
 
-func period(d metav1.Duration, at *field.Path) field.ErrorList {
-	return between(d, minPeriod, maxPeriod, at)
+func period(d metav1.Duration, condition probes.Condition, at *field.Path) field.ErrorList {
+	return between(d, FollowUp(condition), maxPeriod, at.Child("period"))
 }
 
 func between(d metav1.Duration, low, high time.Duration, at *field.Path) field.ErrorList {

@@ -81,7 +81,11 @@ func defaultNodeName() string {
 	return strings.ToLower(name) // as the kubelet does
 }
 
+// validNodeName checks the name where a Node is looked for by it.
 func (o *options) validNodeName() error {
+	if o.once || o.checkConfig || o.version {
+		return nil
+	}
 	if problems := validation.IsDNS1123Subdomain(o.nodeName); len(problems) > 0 {
 		return fmt.Errorf("--node-name %q: %s", o.nodeName, strings.Join(problems, "; "))
 	}

@@ -66,6 +66,16 @@ func TestUsageErrorsExitWithTwoAndNameTheTrouble(t *testing.T) {
 	}
 }
 
+// A host name that no Node can have keeps nobody from looking at the host.
+func TestOnceNeedsNoNodeName(t *testing.T) {
+	t.Parallel()
+	host := newFakeHost(t)
+	code, out := exitCode(t, append(host.flags(), "--once", "--node-name=My_Laptop")...)
+	if code != 0 || !strings.Contains(out, "MemoryPressure") {
+		t.Errorf("exit code %d, output:\n%s", code, out)
+	}
+}
+
 func TestFailuresToStartExitWithOne(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
