@@ -5,6 +5,8 @@ SHELL := /bin/bash
 
 # The race detector needs cgo, and cgo a C compiler.
 RACE := $(if $(shell command -v gcc || command -v clang),-race)
+# What no test may skip for want of. With root and containerd: controlplane,kubelet
+REQUIRE ?= controlplane
 TOOL := go tool -modfile=$(CURDIR)/test/tools/go.mod
 
 .PHONY: help
@@ -25,7 +27,7 @@ demo: ## the whole story on a real control plane, in a minute; KEEP=1 leaves it 
 
 .PHONY: test
 test: controlplane ## everything, on the real control plane; no such test may skip
-	TAINTLET_REQUIRE=controlplane go test $(RACE) -timeout 20m ./...
+	TAINTLET_REQUIRE=$(REQUIRE) go test $(RACE) -timeout 20m ./...
 
 .PHONY: quick
 quick: ## the fast tests, and which tests were skipped and why
@@ -37,8 +39,9 @@ controlplane: ## build the Kubernetes components into the user's cache (some min
 	@go run ./test/cluster/build
 
 .PHONY: bench
-bench: ## benchmarks
+bench: ## benchmarks, then taintlet beside a real kubelet (20 minutes; needs root, test/bench/README.md)
 	go test -run '^$$' -bench . -benchmem ./...
+	go run ./test/bench
 
 .PHONY: lint
 lint: ## linters; .golangci.yml has the reasons

@@ -75,8 +75,10 @@ func (a *Agent) Run(ctx context.Context, listener net.Listener) error {
 
 	l := newLoop(a)
 	runners := make(map[probes.Condition]*runner)
+	start, tempo := time.Now(), tempo()
 	for _, probe := range a.Probes {
-		r := newRunner(probe, a.Config.Period(probe.Condition()), l.metrics, a.Log)
+		period := time.Duration(float64(a.Config.Period(probe.Condition())) * tempo)
+		r := newRunner(probe, start, period, l.metrics, a.Log)
 		runners[probe.Condition()] = r
 		group.Go(func() { probe.Run(ctx) })
 		group.Go(func() { r.run(ctx, l.observations) })
@@ -298,8 +300,10 @@ func newHeartbeat(period time.Duration) *time.Timer {
 	return time.NewTimer(jittered(period))
 }
 
-// jittered spreads a period by ±10 %, so that the agents of a cluster that
-// started together do not stay together.
+// tempo is a factor of 0.9 to 1.1 for periods, so that the agents of a cluster
+// that started together do not stay together.
+func tempo() float64 { return 0.9 + 0.2*rand.Float64() } //nolint:gosec // not a secret
+
 func jittered(period time.Duration) time.Duration {
-	return time.Duration(float64(period) * (0.9 + 0.2*rand.Float64())) //nolint:gosec // not a secret
+	return time.Duration(float64(period) * tempo())
 }

@@ -158,10 +158,12 @@ func TestHeartbeatZeroIsNever(t *testing.T) {
 // After a bad look the probe is asked every 250 ms, so that two of three are
 // seen in half a second, and goes back to its period once it is decided.
 func TestABadLookHurriesUntilDecided(t *testing.T) {
-	run(t, config.Default(), func(t *testing.T, by map[probes.Condition]*probe, c *client) {
+	cfg := config.Default()
+	cfg.Disk.Period.Duration = 10 * time.Second
+	run(t, cfg, func(t *testing.T, by map[probes.Condition]*probe, c *client) {
 		disk := by[probes.DiskPressure]
 		disk.set(probes.Degraded)
-		time.Sleep(11*time.Second + 300*time.Millisecond) // one period, one hurried look
+		time.Sleep(22*time.Second + 300*time.Millisecond) // two periods at most, one hurried look
 		if !c.has(corev1.TaintNodeDiskPressure) {
 			t.Error("no taint after two bad looks")
 		}

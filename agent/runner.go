@@ -18,6 +18,7 @@ const observeTimeout = 5 * time.Second
 // bad look it asks again soon, until the decider has seen enough.
 type runner struct {
 	probe   probes.Probe
+	start   time.Time // of the agent
 	period  time.Duration
 	pause   time.Duration
 	metrics *metrics
@@ -28,8 +29,8 @@ type runner struct {
 	decided atomic.Int32
 }
 
-func newRunner(probe probes.Probe, period time.Duration, m *metrics, log *slog.Logger) *runner {
-	r := &runner{probe: probe, period: period, pause: config.FollowUp(probe.Condition()), metrics: m, log: log}
+func newRunner(probe probes.Probe, start time.Time, period time.Duration, m *metrics, log *slog.Logger) *runner {
+	r := &runner{probe: probe, start: start, period: period, pause: config.FollowUp(probe.Condition()), metrics: m, log: log}
 	r.decided.Store(int32(probes.OK))
 	return r
 }
@@ -71,21 +72,35 @@ func (r *runner) tellWakeMode() {
 	r.metrics.wakeModeIs(r.probe.Condition(), short)
 }
 
-// wait waits until the next look is due; false when the context ended.
+// wait waits until the next look is due; false when the context ended. A
+// wake-up brings it forward, but not so far that looks follow one another
+// faster than the pause between them.
 func (r *runner) wait(ctx context.Context, last probes.Observation) bool {
-	if !sleep(ctx, r.pause) {
-		return false
-	}
+	begin := time.Now()
+	due := r.untilDue(begin)
 	if last.Level > probes.OK && r.decided.Load() == int32(probes.OK) {
-		return true
+		due = r.pause
 	}
-	timer := time.NewTimer(jittered(r.period) - r.pause)
+	timer := time.NewTimer(due)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 		return false
 	case <-timer.C:
+		return true
 	case <-r.probe.Wake():
+		return sleep(ctx, r.pause-time.Since(begin))
 	}
-	return true
+}
+
+// untilDue is the time until the next whole period since the agent's start, so
+// that the probes of one agent look at the same moments: on an idle host most
+// of what the agent costs is being woken. The first such moment is skipped when
+// it comes too soon after a look.
+func (r *runner) untilDue(now time.Time) time.Duration {
+	due := r.period - now.Sub(r.start)%r.period
+	if due < r.pause {
+		due += r.period
+	}
+	return due
 }

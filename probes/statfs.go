@@ -46,6 +46,9 @@ func lookAt(root, path string) (pathLook, error) {
 // fromStatfs picks what we judge. f_bavail is what an unprivileged writer
 // gets; that and what is used are what df(1) takes for the whole.
 func fromStatfs(u *unix.Statfs_t) (fileSystem, error) {
+	if isImage(u.Type) {
+		return fileSystem{}, nil
+	}
 	unit := uint64(max(u.Frsize, 0))
 	if unit == 0 {
 		unit = uint64(max(u.Bsize, 0))
@@ -65,6 +68,18 @@ func fromStatfs(u *unix.Statfs_t) (fileSystem, error) {
 		f.inodesFree, f.inodesTotal = 0, 0
 	}
 	return f, nil
+}
+
+// isImage says whether a file system of that type is made once and never
+// written: the root of an immutable system, a snap, a CD. Such a one is always
+// full (squashfs_statfs in fs/squashfs/super.c says 0 free of all), and it does
+// not matter.
+func isImage(kind int64) bool {
+	switch kind {
+	case unix.SQUASHFS_MAGIC, unix.EROFS_SUPER_MAGIC_V1, unix.ISOFS_SUPER_MAGIC, unix.CRAMFS_MAGIC:
+		return true
+	}
+	return false
 }
 
 // staysUnder is an error when path, under root, cannot be looked at without

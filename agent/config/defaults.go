@@ -33,7 +33,7 @@ func Default() *Config {
 			Debounce:    debounce(2, 3),
 		},
 		Disk: Disk{
-			Period:           seconds(10),
+			Period:           seconds(1),
 			Paths:            []string{"/", "/var/lib/kubelet", "/var/lib/containerd"},
 			AvailablePercent: 10,
 			InodesPercent:    5,

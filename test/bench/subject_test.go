@@ -1,0 +1,19 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/taintlet/taintlet/agent/config"
+)
+
+func TestTheAgentAcceptsItsConfiguration(t *testing.T) {
+	s := &stage{
+		memory: memoryPlan{agent: 20 << 30},
+		tasks:  tasksPlan{limit: 32768, leastFit: 31639},
+	}
+	for _, u := range subjects() {
+		if _, err := config.Decode([]byte(s.configuration(u))); err != nil {
+			t.Errorf("%s: %v", u.name, err)
+		}
+	}
+}

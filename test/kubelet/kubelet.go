@@ -1,0 +1,233 @@
+// Package kubelet starts a real kubelet, with a real containerd, as a Node of a
+// control plane of test/cluster. Both live in a mount namespace of their own:
+// their /var/lib, /var/log and /run are not the host's, so that they keep apart
+// from a kubelet or containerd of the host, and vanish with the last process.
+//
+// Network, PIDs and memory are the host's, as for any kubelet.
+package kubelet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/taintlet/taintlet/test/cluster"
+)
+
+const (
+	startTimeout = 2 * time.Minute
+	// defaultDiskSize is of a file with holes: it takes what is written to it.
+	defaultDiskSize = 2 << 30
+)
+
+// Options says what a Kubelet differs in from the usual one.
+type Options struct {
+	NodeName string // empty: kubelet
+	// EvictionHard are the thresholds of the eviction manager by signal, such
+	// as memory.available. They are all that there is: those that are not given
+	// do not get the kubelet's defaults. nil: the kubelet's defaults.
+	EvictionHard map[string]string
+	// EvictionPressureTransitionPeriod is how long a pressure condition outlives
+	// its cause. 0: the kubelet's default, 5 minutes.
+	EvictionPressureTransitionPeriod time.Duration
+	// KernelMemcgNotification lets the kernel tell the eviction manager that
+	// memory.available crosses a threshold. Off in a kubelet by default.
+	KernelMemcgNotification bool
+	// DiskSize is the size, in bytes, of the file system at /var/lib. 0: 2 GiB.
+	DiskSize int64
+	Progress io.Writer // where to say that the kubelet is being built; nil: nowhere
+}
+
+// Kubelet is a running kubelet. Stop ends it; if this process ends in any other
+// way, kubelet and containerd end with it, and so do their file systems; empty
+// cgroups are left then, and files that the next Cluster removes.
+//
+// Nothing ends the containers of pods that still run then: it is made for
+// Nodes on which no pod is.
+type Kubelet struct {
+	NodeName string
+
+	cluster  *cluster.Cluster
+	options  Options
+	binary   string
+	dir      string // of all files on the host
+	room     *room
+	port     string // of the kubelet's API
+	health   string // port of /healthz
+	cgroups  []string
+	kubelet  *process
+	runtime  *process
+	stopOnce sync.Once
+	stopErr  error
+}
+
+// Start builds the kubelet when it is not built yet (a minute or more), starts
+// it, and returns when its Node is ready. It needs root and, on the PATH,
+// containerd, runc and the tools that make and mount a file system. The context
+// bounds the start alone.
+func Start(ctx context.Context, c *cluster.Cluster, options Options) (*Kubelet, error) {
+	if err := checkHost(); err != nil {
+		return nil, fmt.Errorf("start a kubelet: %w", err)
+	}
+	bin, err := cluster.Build(ctx, options.Progress, cluster.Kubelet)
+	if err != nil {
+		return nil, err
+	}
+	if options.NodeName == "" {
+		options.NodeName = "kubelet"
+	}
+	if options.DiskSize == 0 {
+		options.DiskSize = defaultDiskSize
+	}
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	k := &Kubelet{NodeName: options.NodeName, cluster: c, options: options, binary: filepath.Join(bin, cluster.Kubelet)}
+	if err := k.start(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("start a kubelet: %w", err), k.Stop())
+	}
+	return k, nil
+}
+
+func (k *Kubelet) start(ctx context.Context) (err error) {
+	// In the cluster's folder, which is removed even if this process is killed.
+	if k.dir, err = os.MkdirTemp(k.cluster.LogDir(), "kubelet-"); err != nil {
+		return fmt.Errorf("make a folder: %w", err)
+	}
+	if k.cgroups, err = absentPodCgroups(); err != nil {
+		return err
+	}
+	if err := k.freePorts(ctx); err != nil {
+		return err
+	}
+	if err := k.writeFiles(); err != nil {
+		return err
+	}
+	if k.room, err = newRoom(); err != nil {
+		return err
+	}
+	if err := k.room.do(func() error { return furnish(k.dir, k.options.DiskSize) }); err != nil {
+		return err
+	}
+	if err := k.startRuntime(ctx); err != nil {
+		return err
+	}
+	if err := k.startKubelet(ctx); err != nil {
+		return err
+	}
+	_, err = k.cluster.WaitNode(ctx, k.NodeName, ready)
+	if err != nil {
+		return fmt.Errorf("%w\n%s", err, k.kubelet.tail(20))
+	}
+	return nil
+}
+
+// ready says whether pods can be scheduled to the Node.
+func ready(node *corev1.Node) bool {
+	if cluster.HasTaint(corev1.TaintNodeNotReady, corev1.TaintEffectNoSchedule)(node) {
+		return false
+	}
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == corev1.NodeReady {
+			return condition.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+func (k *Kubelet) startRuntime(ctx context.Context) (err error) {
+	k.runtime, err = k.room.start(k.logPath("containerd"), "containerd", "--config="+k.file(containerdFile))
+	if err != nil {
+		return err
+	}
+	// It listens when all its plugins are loaded.
+	return k.runtime.waitUntil(ctx, func(ctx context.Context) error {
+		connection, err := new(net.Dialer).DialContext(ctx, "unix", k.HostPath(containerdSocket))
+		if err != nil {
+			return err
+		}
+		return connection.Close()
+	})
+}
+
+func (k *Kubelet) startKubelet(ctx context.Context) (err error) {
+	k.kubelet, err = k.room.start(k.logPath("kubelet"), k.binary,
+		"--config="+k.file(configFile),
+		"--kubeconfig="+k.file(kubeconfigFile),
+		"--hostname-override="+k.NodeName,
+		"--root-dir="+rootDir,
+		"--cert-dir="+filepath.Join(rootDir, "pki"),
+		"-v=2",
+	)
+	if err != nil {
+		return err
+	}
+	return k.kubelet.waitUntil(ctx, func(ctx context.Context) error {
+		return get(ctx, http.DefaultClient, "http://"+net.JoinHostPort(loopback, k.health)+"/healthz", "", nil)
+	})
+}
+
+// Run starts a command where the kubelet lives: it sees the kubelet's
+// /var/lib, /var/log and /run in place of the host's. If this process or the
+// kubelet ends, the command is killed. The caller waits for it.
+func (k *Kubelet) Run(command *exec.Cmd) error {
+	return k.room.do(func() error { return startDependent(command) })
+}
+
+// HostPath returns where a path of the kubelet's, such as /var/lib/kubelet, is
+// found by processes that do not live where it lives, as long as it runs.
+func (k *Kubelet) HostPath(path string) string {
+	return filepath.Join("/proc", strconv.Itoa(k.runtime.cmd.Process.Pid), "root", path)
+}
+
+// Processes returns the process IDs of kubelet and containerd by name.
+func (k *Kubelet) Processes() map[string]int {
+	return map[string]int{
+		"kubelet":    k.kubelet.cmd.Process.Pid,
+		"containerd": k.runtime.cmd.Process.Pid,
+	}
+}
+
+// Tail returns the last lines of both logs.
+func (k *Kubelet) Tail(lines int) string {
+	return k.runtime.tail(lines) + "\n" + k.kubelet.tail(lines)
+}
+
+// Stop ends kubelet and containerd and removes their files and cgroups. The
+// Node stays, as after a crash. The error tells of what had ended before.
+func (k *Kubelet) Stop() error {
+	k.stopOnce.Do(func() {
+		var errs []error
+		for _, p := range []*process{k.kubelet, k.runtime} {
+			if p != nil {
+				errs = append(errs, p.stop())
+			}
+		}
+		if k.room != nil {
+			errs = append(errs, k.room.do(clear))
+			k.room.close()
+		}
+		errs = append(errs, removePodCgroups(k.cgroups))
+		if k.dir != "" {
+			errs = append(errs, os.RemoveAll(k.dir))
+		}
+		k.stopErr = errors.Join(errs...)
+	})
+	return k.stopErr
+}
+
+func (k *Kubelet) file(name string) string { return filepath.Join(k.dir, name) }
+
+func (k *Kubelet) logPath(name string) string {
+	return filepath.Join(k.cluster.LogDir(), name+"-"+k.NodeName+".log")
+}

@@ -1,0 +1,38 @@
+package kubelet
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+)
+
+// Memory is what the kubelet knows of the host's memory.
+type Memory struct {
+	Time time.Time `json:"time"` // when it looked
+	// AvailableBytes is the capacity less the working set of the root cgroup,
+	// and what the signal memory.available of the eviction manager means.
+	AvailableBytes uint64 `json:"availableBytes"`
+}
+
+// Memory asks the kubelet's summary API. The answer may be some seconds old.
+func (k *Kubelet) Memory(ctx context.Context) (Memory, error) {
+	// The kubelet's certificate is signed by itself, and it is our own child.
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // see above
+	defer transport.CloseIdleConnections()
+	var summary struct {
+		Node struct {
+			Memory Memory `json:"memory"`
+		} `json:"node"`
+	}
+	url := "https://" + net.JoinHostPort(loopback, k.port) + "/stats/summary?only_cpu_and_memory=true"
+	if err := get(ctx, &http.Client{Transport: transport}, url, k.cluster.Admin().BearerToken, &summary); err != nil {
+		return Memory{}, fmt.Errorf("ask the kubelet about memory: %w", err)
+	}
+	if summary.Node.Memory.AvailableBytes == 0 {
+		return Memory{}, fmt.Errorf("ask the kubelet about memory: its answer has no available bytes")
+	}
+	return summary.Node.Memory, nil
+}
