@@ -21,6 +21,10 @@ import (
 // written; the caller decides again on the newer Node.
 var ErrOvertaken = errors.New("the node changed meanwhile; deciding again")
 
+// ErrContended is returned by Apply when somebody else wrote the Node during
+// each of its tries. Nothing was written; it may be called again.
+var ErrContended = errors.New("changed by others during each try")
+
 // conflictTries bounds how often one Apply starts over because somebody else
 // wrote the Node at the same time. A busy Node sees a few writes per minute.
 const conflictTries = 10
@@ -92,7 +96,7 @@ func (c *Client) applySpec(ctx context.Context, base *corev1.Node, change Change
 			return node, ErrOvertaken
 		}
 	}
-	return node, fmt.Errorf("node %s was changed by others during each of %d tries", c.name, conflictTries)
+	return node, fmt.Errorf("patch nodes %s: %w", c.name, ErrContended)
 }
 
 func (c *Client) get(ctx context.Context) (*corev1.Node, error) {

@@ -245,6 +245,9 @@ func register(t *testing.T, c *cluster.Cluster, name string) *cluster.Node {
 		if err := node.Stop(); err != nil {
 			t.Error(err)
 		}
+		if err := c.Client().CoreV1().Nodes().Delete(context.Background(), name, metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
 	})
 	return node
 }
@@ -282,6 +285,12 @@ func createPod(t *testing.T, c *cluster.Cluster, name, node, key string) string 
 	if _, err := c.Client().CoreV1().Pods("default").Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		now := int64(0) // there is no kubelet to wait for
+		if err := c.Client().CoreV1().Pods("default").Delete(context.Background(), name, metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
+			t.Error(err)
+		}
+	})
 	return name
 }
 

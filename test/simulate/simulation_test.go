@@ -21,6 +21,9 @@ type known struct {
 // none stands for the delay of a rule that has not seen anything.
 const none = -1
 
+// everyTenSeconds is how often disks are looked at.
+func everyTenSeconds(cfg *config.Config) { cfg.Disk.Period.Duration = 10 * time.Second }
+
 // TestKnownInputs plays two hours of one condition. Memory is looked at every
 // second, disk every ten; two bad looks of three set, 120 s of good ones clear.
 func TestKnownInputs(t *testing.T) {
@@ -72,14 +75,16 @@ func TestKnownInputs(t *testing.T) {
 			kubelet:  known{changes: 2, seen: 1, of: 1, tainted: 300, delay: 5, missed: 5, falselyTainted: 295},
 		},
 		"disk, looked at every 10 s": {
-			rows: "605,DiskPressure,Degraded\n700,DiskPressure,OK",
+			rows:      "605,DiskPressure,Degraded\n700,DiskPressure,OK",
+			configure: everyTenSeconds,
 			// Looks at 610 and 620 set.
 			taintlet: known{changes: 2, seen: 1, of: 1, tainted: 200, delay: 15, missed: 15, falselyTainted: 120},
 			kubelet:  known{changes: 2, seen: 1, of: 1, tainted: 380, delay: 5, missed: 5, falselyTainted: 290},
 		},
 		"disk, with follow-ups": {
-			rows:     "605,DiskPressure,Degraded\n700,DiskPressure,OK",
-			followUp: true,
+			rows:      "605,DiskPressure,Degraded\n700,DiskPressure,OK",
+			configure: everyTenSeconds,
+			followUp:  true,
 			// Looks at 610 and 610.25 set; from there on every 10 s.
 			taintlet: known{changes: 2, seen: 1, of: 1, tainted: 210, delay: 5.25, missed: 5.25, falselyTainted: 120.25},
 			kubelet:  known{changes: 2, seen: 1, of: 1, tainted: 380, delay: 5, missed: 5, falselyTainted: 290},
