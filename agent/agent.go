@@ -10,10 +10,12 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"reflect"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/record"
 
 	"github.com/taintlet/taintlet/agent/config"
@@ -179,7 +181,7 @@ func (l *loop) step(in decide.Inputs) {
 	for _, notice := range d.Notices {
 		l.tell(notice, before.Placed())
 	}
-	if d.Change != nil && (l.handedOut == nil || !sameChange(*l.handedOut, *d.Change)) {
+	if d.Change != nil && (l.handedOut == nil || !reflect.DeepEqual(*l.handedOut, *d.Change)) {
 		l.handOut(*d.Change)
 	}
 	for condition, r := range l.runners {
@@ -280,7 +282,7 @@ func (l *loop) policyPresent(ctx context.Context) (present, ok bool) {
 		if err == nil {
 			return present, true
 		}
-		if isForbidden(err) {
+		if apierrors.IsForbidden(err) {
 			l.Log.Warn("cannot look for the admission policy; assuming that it is absent", "error", err)
 			return false, true
 		}

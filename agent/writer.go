@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"reflect"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -145,7 +144,3 @@ func describe(list []corev1.Taint) []string {
 	}
 	return described
 }
-
-func isForbidden(err error) bool { return apierrors.IsForbidden(err) }
-
-func sameChange(a, b taints.Change) bool { return reflect.DeepEqual(a, b) }

@@ -122,8 +122,3 @@ type Host struct {
 	Proc string // procfs, usually "/proc"
 	Sys  string // sysfs, usually "/sys"
 }
-
-// unknown is the Observation of a probe that could not tell, and why.
-func unknown(c Condition, reason string, err error) Observation {
-	return Observation{Condition: c, Level: Unknown, Reason: reason, Message: err.Error()}
-}

@@ -32,7 +32,7 @@ func unknownBecause(c Condition, err error) Observation {
 	if known, ok := errors.AsType[*readError](err); ok {
 		reason = known.reason
 	}
-	return unknown(c, reason, err)
+	return Observation{Condition: c, Level: Unknown, Reason: reason, Message: err.Error()}
 }
 
 // cutOff says that a file's last line has no newline. The kernel ends every

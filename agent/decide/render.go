@@ -44,7 +44,7 @@ func (s *State) change(cfg *config.Config, node *Node) taints.Change {
 func (s *State) mayRemove(cfg *config.Config, node *Node) []taints.Pair {
 	var owned []taints.Pair
 	for _, pair := range s.owned {
-		if cfg.Produces(pair) && (s.wantsPair(pair) || !s.facts.LifecycleController || !controllerWants(node.Node, pair)) {
+		if cfg.Produces(pair) && (wantsPair(s.want, pair) || !s.facts.LifecycleController || !controllerWants(node.Node, pair)) {
 			owned = append(owned, pair)
 		}
 	}
@@ -57,8 +57,8 @@ func (s *State) mayRemove(cfg *config.Config, node *Node) []taints.Pair {
 	return owned
 }
 
-func (s *State) wantsPair(p taints.Pair) bool {
-	return slices.ContainsFunc(s.want, func(w wanted) bool { return w.taint.Pair() == p })
+func wantsPair(want []wanted, p taints.Pair) bool {
+	return slices.ContainsFunc(want, func(w wanted) bool { return w.taint.Pair() == p })
 }
 
 // controllerWants reports whether the lifecycle controller derives the pair

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
@@ -232,12 +234,12 @@ func (s *State) countLosses(cfg *config.Config, in Inputs, now time.Time, d *Dec
 }
 
 func disputeNotice(c probes.Condition, pair taints.Pair, now stage) Notice {
-	n := Notice{Condition: c, Reason: string(TaintContested)}
+	n := Notice{Condition: c}
 	switch {
 	case now == standIn:
 		n.Kind = TaintContested
 		n.Message = fmt.Sprintf("somebody removed %s twice within a minute; its stand-in takes its place for 24 h", pair)
-	case pair.Effect == "NoExecute":
+	case pair.Effect == corev1.TaintEffectNoExecute:
 		n.Kind = TaintVetoed
 		n.Message = fmt.Sprintf("somebody removed %s; it will not be set again until the condition has been OK", pair)
 	default:
@@ -273,8 +275,7 @@ func (s *State) wants(cfg *config.Config, facts taints.Facts) []wanted {
 			continue
 		}
 		via, pair, ok := place(rule, *c.disputeOf(rule.Level), facts)
-		taken := slices.ContainsFunc(want, func(w wanted) bool { return w.taint.Pair() == pair })
-		if ok && !taken {
+		if ok && !wantsPair(want, pair) {
 			want = append(want, wanted{i, config.Taint{Key: pair.Key, Value: rule.Taint.Value, Effect: pair.Effect}, via})
 		}
 	}
