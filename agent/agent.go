@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 
@@ -36,17 +37,26 @@ type NodeClient interface {
 	// KeepPolicyPresent reports whether the admission policy that keeps our
 	// pairs is in force.
 	KeepPolicyPresent(ctx context.Context) (bool, error)
+	// Announce writes a warning Event about the Node before it returns.
+	Announce(ctx context.Context, node *corev1.Node, reason, message string) error
 }
 
 // Agent is one agent for one Node. All fields are needed.
 type Agent struct {
 	Config *config.Config
-	// Probes has one for each condition; NewProbes makes those of a host.
-	Probes []probes.Probe
-	Client NodeClient
+	// ConfigFile is read again all the time; empty: never.
+	ConfigFile string
+	// NewProbe makes the probe of a condition, also anew when the configuration
+	// changes; HostProbes makes those of a host.
+	NewProbe func(*config.Config, probes.Condition) probes.Probe
+	Client   NodeClient
+	// Slots bound evictions across the fleet.
+	Slots SlotClient
 	// Recorder takes the Events about the Node.
 	Recorder record.EventRecorder
 	Log      *slog.Logger
+	// Instance is the name of this process; no other may have it.
+	Instance string
 	// Boot is the host's boot, Now the clock that it is measured on.
 	Boot decide.Boot
 	Now  func() time.Time
@@ -56,13 +66,19 @@ type Agent struct {
 	Version string
 }
 
-// NewProbes returns the probes of a host, one for each condition.
-func NewProbes(host probes.Host, cfg *config.Config) []probes.Probe {
-	return []probes.Probe{
-		probes.NewMemory(host, cfg.Memory.Thresholds()),
-		probes.NewDisk(host, cfg.Disk.Paths, cfg.Disk.Thresholds(), cfg.Disk.Write()),
-		probes.NewPID(host, cfg.PID.Thresholds()),
-		probes.NewNetwork(host),
+// HostProbes returns what makes the probes of a host.
+func HostProbes(host probes.Host) func(*config.Config, probes.Condition) probes.Probe {
+	return func(cfg *config.Config, condition probes.Condition) probes.Probe {
+		switch condition {
+		case probes.MemoryPressure:
+			return probes.NewMemory(host, cfg.Memory.Thresholds())
+		case probes.DiskPressure:
+			return probes.NewDisk(host, cfg.Disk.Paths, cfg.Disk.Thresholds(), cfg.Disk.Write())
+		case probes.PIDPressure:
+			return probes.NewPID(host, cfg.PID.Thresholds())
+		default:
+			return probes.NewNetwork(host)
+		}
 	}
 }
 
@@ -75,19 +91,21 @@ func (a *Agent) Run(ctx context.Context, listener net.Listener) error {
 	defer group.Wait()
 	defer cancel()
 
-	l := newLoop(a)
-	runners := make(map[probes.Condition]*runner)
-	start, tempo := time.Now(), tempo()
-	for _, probe := range a.Probes {
-		period := time.Duration(float64(a.Config.Period(probe.Condition())) * tempo)
-		r := newRunner(probe, start, period, l.metrics, a.Log)
-		runners[probe.Condition()] = r
-		group.Go(func() { probe.Run(ctx) })
-		group.Go(func() { r.run(ctx, l.observations) })
+	l := newLoop(a, &group)
+	for _, condition := range probes.Conditions() {
+		l.startProbe(ctx, condition)
 	}
-	l.runners = runners
 	group.Go(func() { l.watch(ctx) })
-	group.Go(func() { (&writer{client: a.Client, log: a.Log, metrics: l.metrics}).run(ctx, l.jobs, l.results) })
+	if a.ConfigFile != "" {
+		group.Go(func() { (&reloader{path: a.ConfigFile, current: a.Config.Hash}).run(ctx, l.reloads) })
+	}
+	keeper := &slotKeeper{client: a.Slots, log: a.Log, metrics: l.metrics, now: a.Now}
+	group.Go(func() { keeper.run(ctx, l.wishes, l.slots) })
+	w := &writer{
+		client: a.Client, log: a.Log, metrics: l.metrics,
+		mayEvictUntil: keeper.mayEvictUntil, now: a.Now, announced: map[announcement]bool{},
+	}
+	group.Go(func() { w.run(ctx, l.jobs, l.results) })
 	group.Go(func() { l.lookForPolicy(ctx) })
 
 	server := &http.Server{Handler: l.handler(), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second}
@@ -104,44 +122,66 @@ type loop struct {
 	*Agent
 	metrics *metrics
 	health  *health
+	// cfg is the configuration in force.
+	cfg     *config.Config
+	group   *sync.WaitGroup // of all goroutines
 	runners map[probes.Condition]*runner
+	// start and tempo of the probes: those of one agent look at the same moments.
+	start time.Time
+	tempo float64
 
-	observations chan probes.Observation
+	observations chan look
+	reloads      chan reload
 	nodes        chan *corev1.Node
 	jobs         chan job
 	results      chan result
 	askPolicy    chan struct{}
 	policy       chan bool
+	wishes       chan slotWish
+	slots        chan decide.Slot
 
 	state       decide.State
 	node        *decide.Node
 	facts       taints.Facts
 	policyKnown bool
-	sequence    uint64         // of the newest job
-	handedOut   *taints.Change // its change; nil: none that may still land
+	slot        decide.Slot
+	wish        slotWish // the newest one that the keeper was given
+	// announcements of evictions that the writer makes before the taints.
+	announcements []announcement
+	sequence      uint64         // of the newest job
+	handedOut     *taints.Change // its change; nil: none that may still land
 }
 
-func newLoop(a *Agent) *loop {
+func newLoop(a *Agent, group *sync.WaitGroup) *loop {
 	l := &loop{
 		Agent:        a,
-		observations: make(chan probes.Observation),
+		cfg:          a.Config,
+		group:        group,
+		runners:      make(map[probes.Condition]*runner),
+		start:        time.Now(),
+		tempo:        tempo(),
+		observations: make(chan look),
+		reloads:      make(chan reload),
 		nodes:        make(chan *corev1.Node),
 		jobs:         make(chan job, 1),
 		results:      make(chan result),
 		askPolicy:    make(chan struct{}, 1),
 		policy:       make(chan bool),
-		state:        decide.New(a.Boot),
+		wishes:       make(chan slotWish, 1),
+		slots:        make(chan decide.Slot),
+		state:        decide.New(a.Boot, a.Instance, a.Now()),
 		facts:        taints.Facts{LifecycleController: a.LifecycleController, StandInPrefix: a.Config.StandInPrefix},
 	}
 	l.metrics = newMetrics(a.Version)
+	l.metrics.configured(a.Config.Hash)
 	l.health = newHealth(a.Config, a.Now())
 	l.askPolicy <- struct{}{}
 	return l
 }
 
 func (l *loop) run(ctx context.Context, serverErr <-chan error) error {
-	heartbeat := newHeartbeat(l.Config.Heartbeat.Duration)
-	defer heartbeat.Stop()
+	heartbeat := newHeartbeat(l.cfg.Heartbeat.Duration)
+	defer func() { heartbeat.Stop() }()
 	for {
 		var in decide.Inputs
 		select {
@@ -151,19 +191,32 @@ func (l *loop) run(ctx context.Context, serverErr <-chan error) error {
 		case err := <-serverErr:
 			return fmt.Errorf("http server: %w", err)
 		case o := <-l.observations:
+			if o.by != l.runners[o.Condition] {
+				continue // by a probe of the configuration before
+			}
 			l.health.round(o.Condition, l.Now())
-			l.metrics.observe(o)
-			in.Observations = []probes.Observation{o}
+			l.metrics.observe(o.Observation)
+			in.Observations = []probes.Observation{o.Observation}
 		case node := <-l.nodes:
 			l.meet(node)
 		case present := <-l.policy:
 			l.learnPolicy(present)
+		case l.slot = <-l.slots:
 		case r := <-l.results:
 			in.Written = l.written(r)
 		case <-heartbeat.C:
-			heartbeat.Reset(jittered(l.Config.Heartbeat.Duration))
+			heartbeat.Reset(jittered(l.cfg.Heartbeat.Duration))
 			in.Refresh = true
 			l.handedOut = nil // a heartbeat may say the same again
+			l.lookForPolicyAgain()
+		case r := <-l.reloads:
+			if r.err != nil {
+				l.refuse(r.err)
+				continue
+			}
+			l.reconfigure(ctx, r.cfg)
+			heartbeat.Stop()
+			heartbeat = newHeartbeat(l.cfg.Heartbeat.Duration)
 		}
 		l.step(in)
 	}
@@ -171,31 +224,66 @@ func (l *loop) run(ctx context.Context, serverErr <-chan error) error {
 
 // step asks the decider and passes its answer on.
 func (l *loop) step(in decide.Inputs) {
-	in.Facts = l.facts
+	in.Facts, in.Slot = l.facts, l.slot
 	if l.policyKnown { // before that, a wrong via would be written
 		in.Node = l.node
 	}
 	var d decide.Decision
 	before := l.state
-	l.state, d = decide.Step(l.Config, l.state, in, l.Now())
+	l.state, d = decide.Step(l.cfg, l.state, in, l.Now())
 	for _, notice := range d.Notices {
 		l.tell(notice, before.Placed())
+		l.heed(notice)
 	}
-	if d.Change != nil && (l.handedOut == nil || !reflect.DeepEqual(*l.handedOut, *d.Change)) {
+	l.wishSlot(slotWish{d.Slot, l.cfg})
+	if d.Change != nil && l.policyKnown && (l.handedOut == nil || !reflect.DeepEqual(*l.handedOut, *d.Change)) {
 		l.handOut(*d.Change)
 	}
 	for condition, r := range l.runners {
 		r.decided.Store(int32(l.state.Level(condition)))
 	}
 	l.metrics.state(&l.state)
-	l.health.setReady(in.Node != nil, l.whyNotReady())
+	l.health.setReady(l.whyNotReady())
 }
 
-func (l *loop) whyNotReady() string {
-	if l.node == nil {
-		return "node not seen yet, or it does not exist"
+// wishSlot gives the keeper the newest wish, if there is a new one.
+func (l *loop) wishSlot(wish slotWish) {
+	if wish.wish == decide.SlotAsItIs || wish == l.wish {
+		return
 	}
-	return "it is not known yet whether the admission policy " + taints.KeepPolicyName + " is there"
+	select {
+	case <-l.wishes:
+	default:
+	}
+	l.wish = wish
+	l.wishes <- wish
+}
+
+// heed does what a notice asks of the loop.
+func (l *loop) heed(n decide.Notice) {
+	switch {
+	case n.Kind == decide.TaintLost && n.Via == taints.Kept:
+		// The policy may be gone. Until that is known nothing is written, so
+		// that at most one write is lost to the controller.
+		l.policyKnown = false
+		l.lookForPolicyAgain()
+	case n.Kind == decide.Overtaken:
+		select {
+		case <-l.jobs: // what was to be written is the other agent's to write
+		default:
+		}
+	}
+}
+
+// whyNotReady is empty when the Node is looked after.
+func (l *loop) whyNotReady() string {
+	switch {
+	case l.node == nil:
+		return "node not seen yet, or it does not exist"
+	case !l.policyKnown:
+		return "it is not known yet whether the admission policy " + taints.KeepPolicyName + " is there"
+	}
+	return l.state.WhyNotWriting()
 }
 
 // meet takes in a version of the Node unless a newer one is known already: a
@@ -227,7 +315,7 @@ func (l *loop) handOut(change taints.Change) {
 	}
 	l.sequence++
 	l.handedOut = &change
-	l.jobs <- job{l.sequence, l.node.Node, change}
+	l.jobs <- job{l.sequence, l.node.Node, change, slices.Clone(l.announcements)}
 }
 
 // written takes in the writer's answer and reports whether the newest change
@@ -238,6 +326,9 @@ func (l *loop) written(r result) bool {
 	}
 	if r.sequence != l.sequence {
 		return false
+	}
+	if r.err == nil {
+		l.announcements = nil
 	}
 	if errors.Is(r.err, taints.ErrOvertaken) {
 		l.handedOut = nil // decided anew on the newer Node
@@ -252,8 +343,17 @@ func (l *loop) watch(ctx context.Context) {
 	}
 }
 
-// lookForPolicy looks whether the admission policy is there, once at the start
-// and once after each contest.
+// lookForPolicyAgain does not wait for the answer.
+func (l *loop) lookForPolicyAgain() {
+	select {
+	case l.askPolicy <- struct{}{}:
+	default: // asked already
+	}
+}
+
+// lookForPolicy looks whether the admission policy is there: at the start, with
+// each heartbeat, so that one that was installed meanwhile is made use of, and
+// when a kept pair was lost.
 func (l *loop) lookForPolicy(ctx context.Context) {
 	for {
 		select {
@@ -278,7 +378,7 @@ func (l *loop) lookForPolicy(ctx context.Context) {
 func (l *loop) policyPresent(ctx context.Context) (present, ok bool) {
 	backoff := newBackoff()
 	for {
-		present, err := l.Client.KeepPolicyPresent(ctx)
+		present, err := l.keepPolicyPresent(ctx)
 		if err == nil {
 			return present, true
 		}
@@ -291,6 +391,12 @@ func (l *loop) policyPresent(ctx context.Context) (present, ok bool) {
 			return false, false
 		}
 	}
+}
+
+func (l *loop) keepPolicyPresent(ctx context.Context) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	return l.Client.KeepPolicyPresent(ctx)
 }
 
 func newHeartbeat(period time.Duration) *time.Timer {

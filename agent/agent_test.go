@@ -67,14 +67,39 @@ type client struct {
 
 	mu      sync.Mutex
 	refuse  error
+	hang    bool
 	applied []time.Time
 	node    *corev1.Node
+
+	announced, evicted, announcedFirst bool
+	reasons                            []string
+}
+
+func (c *client) Announce(_ context.Context, _ *corev1.Node, reason, _ string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.refuse != nil {
+		return c.refuse
+	}
+	c.announced, c.reasons = true, append(c.reasons, reason)
+	return nil
 }
 
 func (c *client) Apply(ctx context.Context, base *corev1.Node, change taints.Change) (*corev1.Node, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.applied = append(c.applied, time.Now())
+	for _, taint := range change.Taints {
+		if taint.Effect == corev1.TaintEffectNoExecute && !c.evicted {
+			c.evicted, c.announcedFirst = true, c.announced
+		}
+	}
+	if c.hang {
+		c.mu.Unlock()
+		<-ctx.Done()
+		c.mu.Lock()
+		return base, ctx.Err()
+	}
 	if c.refuse != nil {
 		return base, c.refuse
 	}
@@ -104,22 +129,28 @@ func (c *client) has(key string) bool {
 // run runs an agent in a bubble of synthetic time.
 func run(t *testing.T, cfg *config.Config, test func(t *testing.T, byCondition map[probes.Condition]*probe, c *client)) {
 	t.Helper()
+	byCondition := map[probes.Condition]*probe{}
+	newProbe := func(_ *config.Config, condition probes.Condition) probes.Probe { return byCondition[condition] }
+	runAgent(t, &agent.Agent{Config: cfg, NewProbe: newProbe, Recorder: record.NewFakeRecorder(1000)}, byCondition, test)
+}
+
+// runAgent fills in the probes and what the agent lacks.
+func runAgent(t *testing.T, a *agent.Agent, byCondition map[probes.Condition]*probe, test func(t *testing.T, byCondition map[probes.Condition]*probe, c *client)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		log := slog.New(slog.DiscardHandler)
 		c := &client{Offline: agent.NewOffline("host", log)}
-		byCondition := map[probes.Condition]*probe{}
-		var list []probes.Probe
 		for _, condition := range probes.Conditions() {
 			p := &probe{condition: condition, level: probes.OK, wake: make(chan struct{}, 1)}
 			byCondition[condition] = p
-			list = append(list, p)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
-		a := &agent.Agent{
-			Config: cfg, Probes: list, Client: c, Recorder: record.NewFakeRecorder(1000), Log: log,
-			Boot: decide.Boot{ID: "boot", At: time.Now()}, Now: time.Now, LifecycleController: true,
+		a.Client, a.Log, a.Instance, a.LifecycleController = c, log, "test", true
+		if a.Slots == nil {
+			a.Slots = agent.OfflineSlots{Log: log}
 		}
+		a.Boot, a.Now = decide.Boot{ID: "boot", At: time.Now()}, time.Now
 		go func() { done <- a.Run(ctx, nil) }()
 		time.Sleep(10 * time.Second)
 		test(t, byCondition, c)
@@ -229,6 +260,25 @@ func TestRefusedWritesBackOff(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		if c.has(corev1.TaintNodeMemoryPressure) || !c.has(corev1.TaintNodePIDPressure) {
 			t.Error("the Node does not have the newest state")
+		}
+	})
+}
+
+// A request that hangs is given up after a while, and the newest state is
+// written when the API server answers again.
+func TestAHungWriteIsGivenUp(t *testing.T) {
+	run(t, config.Default(), func(t *testing.T, by map[probes.Condition]*probe, c *client) {
+		c.mu.Lock()
+		c.hang = true
+		c.mu.Unlock()
+		by[probes.MemoryPressure].set(probes.Degraded)
+		time.Sleep(20 * time.Second)
+		c.mu.Lock()
+		c.hang = false
+		c.mu.Unlock()
+		time.Sleep(20 * time.Second)
+		if !c.has(corev1.TaintNodeMemoryPressure) {
+			t.Error("nothing is written after a request that hung")
 		}
 	})
 }

@@ -49,10 +49,17 @@ const minHealthLimit = 2 * time.Minute
 func newHealth(cfg *config.Config, now time.Time) *health {
 	h := &health{limits: map[probes.Condition]time.Duration{}, rounds: map[probes.Condition]time.Time{}, notReady: "starting"}
 	for _, c := range probes.Conditions() {
-		h.limits[c] = max(minHealthLimit, 10*cfg.Period(c))
-		h.rounds[c] = now
+		h.expect(c, cfg, now)
 	}
 	return h
+}
+
+// expect rounds of a probe from now on, in its period.
+func (h *health) expect(c probes.Condition, cfg *config.Config, now time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.limits[c] = max(minHealthLimit, 10*cfg.Period(c))
+	h.rounds[c] = now
 }
 
 func (h *health) round(c probes.Condition, now time.Time) {
@@ -61,13 +68,11 @@ func (h *health) round(c probes.Condition, now time.Time) {
 	h.rounds[c] = now
 }
 
-func (h *health) setReady(ready bool, whyNot string) {
+// setReady takes why the agent is not ready; empty: it is.
+func (h *health) setReady(whyNot string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.notReady = whyNot
-	if ready {
-		h.notReady = ""
-	}
 }
 
 // healthy is an error when a probe has had no round for too long.

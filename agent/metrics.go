@@ -22,6 +22,13 @@ type metrics struct {
 	writes   *prometheus.CounterVec
 	taint    *prometheus.GaugeVec
 	wakeMode *prometheus.GaugeVec
+	lost     *prometheus.CounterVec
+	config   *prometheus.GaugeVec
+	refused  prometheus.Gauge
+	reloads  *prometheus.CounterVec
+	inCharge prometheus.Gauge
+	slotHeld prometheus.Gauge
+	managers map[string]bool // that lost has seen
 	placed   []decide.Placed
 }
 
@@ -47,9 +54,17 @@ func newMetrics(version string) *metrics {
 		taint:   gauge("taint_wanted", "1 for each taint that taintlet wants on the Node now.", "condition", "key", "effect", "via"),
 	}
 	m.wakeMode = gauge("probe_wake_mode", "1, labelled with what wakes the probe besides its period.", "condition", "mode")
+	m.lost = counter("taints_lost_total", "Taints of ours that somebody else removed, by the field manager that did; empty: not known.", "condition", "field_manager")
+	m.managers = map[string]bool{}
+	m.config = gauge("config_info", "1, labelled with the hash of the configuration in force.", "hash")
+	m.refused = prometheus.NewGauge(prometheus.GaugeOpts{Name: "taintlet_config_refused", Help: "1 while the configuration file is not in force because it is invalid."})
+	m.reloads = counter("config_reloads_total", "Configuration files read anew, by result: applied or refused.", "result")
+	m.inCharge = prometheus.NewGauge(prometheus.GaugeOpts{Name: "taintlet_in_charge", Help: "1 while this agent looks after the Node, 0 while it leaves it to another one."})
+	m.slotHeld = prometheus.NewGauge(prometheus.GaugeOpts{Name: "taintlet_eviction_slot_held", Help: "1 while this Node holds an eviction slot."})
 	build := gauge("build_info", "1, labelled with the version.", "version")
 	build.WithLabelValues(version).Set(1)
-	m.registry.MustRegister(m.level, m.severity, m.duration, m.looks, m.changes, m.notices, m.writes, m.taint, m.wakeMode, build,
+	m.registry.MustRegister(m.level, m.severity, m.duration, m.looks, m.changes, m.notices, m.writes, m.taint, m.wakeMode,
+		m.lost, m.config, m.refused, m.reloads, m.inCharge, m.slotHeld, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -77,6 +92,34 @@ func (m *metrics) notice(n decide.Notice) {
 		return
 	}
 	m.notices.WithLabelValues(string(n.Kind)).Inc()
+	if n.Kind == decide.TaintLost {
+		m.lost.WithLabelValues(string(n.Condition), m.managerLabel(n.By)).Inc()
+	}
+}
+
+func (m *metrics) slot(now decide.Slot) {
+	m.slotHeld.Set(0)
+	if now == decide.SlotHeld {
+		m.slotHeld.Set(1)
+	}
+}
+
+// maxManagers bounds the time series that others can make by their names.
+const maxManagers = 16
+
+func (m *metrics) managerLabel(name string) string {
+	if !m.managers[name] && len(m.managers) == maxManagers {
+		return "other"
+	}
+	m.managers[name] = true
+	return name
+}
+
+// configured shows which configuration is in force.
+func (m *metrics) configured(hash string) {
+	m.config.Reset()
+	m.config.WithLabelValues(hash).Set(1)
+	m.refused.Set(0)
 }
 
 func (m *metrics) wrote(err error) {
@@ -97,6 +140,10 @@ func (m *metrics) state(s *decide.State) {
 			}
 			m.level.WithLabelValues(string(c), level.String()).Set(value)
 		}
+	}
+	m.inCharge.Set(1)
+	if s.WhyNotWriting() != "" {
+		m.inCharge.Set(0)
 	}
 	placed := s.Placed()
 	if len(placed) == 0 && len(m.placed) == 0 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"strconv"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -48,6 +49,27 @@ func (o *Offline) Apply(_ context.Context, base *corev1.Node, change taints.Chan
 	}
 	return after, nil
 }
+
+// Announce logs what the Event would say.
+func (o *Offline) Announce(_ context.Context, _ *corev1.Node, reason, message string) error {
+	o.log.Info("dry run: would write an event", "type", corev1.EventTypeWarning, "reason", reason, "message", message)
+	return nil
+}
+
+// OfflineSlots is a fleet of one Node, for --dry-run=client.
+type OfflineSlots struct{ Log *slog.Logger }
+
+// Acquire logs, and gets a slot.
+func (s OfflineSlots) Acquire(context.Context, int, time.Duration, func(taints.Pair) bool) (bool, error) {
+	s.Log.Info("dry run: would take an eviction slot")
+	return true, nil
+}
+
+// Renew keeps the slot.
+func (OfflineSlots) Renew(context.Context) (bool, error) { return true, nil }
+
+// Release lets go of the slot.
+func (OfflineSlots) Release(context.Context) error { return nil }
 
 // KeepPolicyPresent is true: the run shows what a complete installation does.
 func (o *Offline) KeepPolicyPresent(context.Context) (bool, error) {

@@ -18,6 +18,7 @@ const observeTimeout = 5 * time.Second
 // bad look it asks again soon, until the decider has seen enough.
 type runner struct {
 	probe   probes.Probe
+	stop    context.CancelFunc
 	start   time.Time // of the agent
 	period  time.Duration
 	pause   time.Duration
@@ -29,6 +30,12 @@ type runner struct {
 	decided atomic.Int32
 }
 
+// look is what a runner's probe saw.
+type look struct {
+	probes.Observation
+	by *runner
+}
+
 func newRunner(probe probes.Probe, start time.Time, period time.Duration, m *metrics, log *slog.Logger) *runner {
 	r := &runner{probe: probe, start: start, period: period, pause: config.FollowUp(probe.Condition()), metrics: m, log: log}
 	r.decided.Store(int32(probes.OK))
@@ -36,14 +43,14 @@ func newRunner(probe probes.Probe, start time.Time, period time.Duration, m *met
 }
 
 // run looks until the context ends.
-func (r *runner) run(ctx context.Context, out chan<- probes.Observation) {
+func (r *runner) run(ctx context.Context, out chan<- look) {
 	for {
 		o := r.observe(ctx)
 		r.tellWakeMode()
 		select {
 		case <-ctx.Done():
 			return
-		case out <- o:
+		case out <- look{o, r}:
 		}
 		if !r.wait(ctx, o) {
 			return

@@ -8,21 +8,25 @@ import (
 
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/taints"
 )
 
 // tell logs a notice, counts it, and makes it an Event of the Node. before are
 // the taints that were wanted until then.
 func (l *loop) tell(n decide.Notice, before []decide.Placed) {
 	l.metrics.notice(n)
-	if n.Kind != decide.LevelChanged {
+	switch n.Kind {
+	case decide.LevelChanged:
+	case decide.TaintLost: // what follows from it is worth an Event, not each loss
+		l.Log.Warn(n.Message, "condition", string(n.Condition), "via", string(n.Via))
+		return
+	case decide.TookOver, decide.Paused, decide.Resumed:
+		l.Log.Info(n.Message, "kind", string(n.Kind))
+		l.event(corev1.EventTypeNormal, n.Reason, n.Message)
+		return
+	default:
 		l.Log.Warn(n.Message, "kind", string(n.Kind), "condition", string(n.Condition))
 		l.event(corev1.EventTypeWarning, n.Reason, n.Message)
-		if n.Kind == decide.TaintContested || n.Kind == decide.TaintWithdrawn {
-			select {
-			case l.askPolicy <- struct{}{}:
-			default: // asked already
-			}
-		}
 		return
 	}
 	l.Log.Info("condition changed", "condition", string(n.Condition),
@@ -32,7 +36,15 @@ func (l *loop) tell(n decide.Notice, before []decide.Placed) {
 		l.event(corev1.EventTypeNormal, reason, n.Message+taintsOf(n.Condition, "; no more taint ", before))
 		return
 	}
-	l.event(corev1.EventTypeWarning, reason, n.Message+taintsOf(n.Condition, "; taint ", l.state.Placed()))
+	message := n.Message + taintsOf(n.Condition, "; taint ", l.state.Placed())
+	if l.state.IsPaused(n.Condition) {
+		message += "; no new taint while the annotation " + taints.PausedAnnotation + " is there"
+	}
+	if n.To == probes.Critical { // told before the taint is set
+		l.announcements = append(l.announcements, announcement{reason, message + "; pods that do not tolerate it are deleted now", l.Now()})
+		return
+	}
+	l.event(corev1.EventTypeWarning, reason, message)
 }
 
 // taintsOf says which taints a condition has, behind the prefix.
@@ -55,7 +67,6 @@ func (l *loop) event(kind, reason, message string) {
 	if l.node == nil {
 		return
 	}
-	l.Recorder.Event(&corev1.ObjectReference{
-		Kind: "Node", APIVersion: "v1", Name: l.node.Name, UID: l.node.UID,
-	}, kind, reason, message)
+	about := taints.Reference(l.node.Node)
+	l.Recorder.Event(&about, kind, reason, message)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,11 +19,23 @@ import (
 // those that follow within this time go together.
 const joinWithin = 250 * time.Millisecond
 
+// requestTimeout is how long the API server may take: a connection that hangs
+// must not stop the writing for ever.
+const requestTimeout = 30 * time.Second
+
 // job is a change to write, and the Node on which it was decided.
 type job struct {
 	sequence uint64
 	base     *corev1.Node
 	change   taints.Change
+	// announce is told before the change is made, if that evicts.
+	announce []announcement
+}
+
+// announcement of an eviction. The time tells it from one that says the same.
+type announcement struct {
+	reason, message string
+	at              time.Time
 }
 
 // result is what became of a job. node is the newest version seen, or nil.
@@ -37,6 +50,10 @@ type writer struct {
 	client  NodeClient
 	log     *slog.Logger
 	metrics *metrics
+	// mayEvictUntil is until when a NoExecute taint may be added.
+	mayEvictUntil func() time.Time
+	now           func() time.Time
+	announced     map[announcement]bool
 }
 
 // run writes the newest job until the context ends. After a failure it tries
@@ -53,7 +70,7 @@ func (w *writer) run(ctx context.Context, jobs <-chan job, results chan<- result
 				current = &j
 			}
 		}
-		node, err := w.client.Apply(ctx, current.base, current.change)
+		node, err := w.apply(ctx, *current)
 		if ctx.Err() != nil {
 			return
 		}
@@ -79,6 +96,53 @@ func (w *writer) run(ctx context.Context, jobs <-chan job, results chan<- result
 		default:
 		}
 	}
+}
+
+// errSlotStale: the slot was not renewed for so long that another Node may
+// take it.
+var errSlotStale = errors.New("the eviction slot could not be renewed of late")
+
+// announceTimeout is how long the Event before an eviction may take.
+const announceTimeout = 5 * time.Second
+
+// apply makes the change. One that evicts is announced first, and made only
+// while the slot is certainly ours: the request ends by then.
+func (w *writer) apply(ctx context.Context, j job) (*corev1.Node, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	if !evicts(j) {
+		return w.client.Apply(ctx, j.base, j.change)
+	}
+	left := w.mayEvictUntil().Sub(w.now())
+	if left <= 0 {
+		return nil, errSlotStale
+	}
+	ctx, cancelEviction := context.WithTimeout(ctx, left)
+	defer cancelEviction()
+	for _, a := range j.announce {
+		if w.announced[a] {
+			continue
+		}
+		if err := w.announce(ctx, j.base, a); err != nil {
+			w.log.Warn("cannot announce an eviction by an Event", "error", err)
+			continue
+		}
+		w.announced[a] = true
+	}
+	return w.client.Apply(ctx, j.base, j.change)
+}
+
+func (w *writer) announce(ctx context.Context, node *corev1.Node, a announcement) error {
+	ctx, cancel := context.WithTimeout(ctx, announceTimeout)
+	defer cancel()
+	return w.client.Announce(ctx, node, a.reason, a.message)
+}
+
+// evicts reports whether a job adds a NoExecute taint to its Node.
+func evicts(j job) bool {
+	return slices.ContainsFunc(j.change.Taints, func(t corev1.Taint) bool {
+		return t.Effect == corev1.TaintEffectNoExecute && !taints.Has(j.base.Spec.Taints, taints.PairOf(t))
+	})
 }
 
 // next returns what is to be tried again: nothing after success, and nothing

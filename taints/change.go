@@ -19,6 +19,8 @@ type Change struct {
 	// Conditions are ours, without times; none means that nodes/status is not
 	// written.
 	Conditions []corev1.NodeCondition
+	// Gone are types of ours that are not to be there.
+	Gone []corev1.NodeConditionType
 }
 
 // Differs reports whether the node lacks any of the taints or annotations of
@@ -38,14 +40,16 @@ func (c Change) Differs(node *corev1.Node) (next []corev1.Taint, differs bool) {
 }
 
 // stillFits reports whether a change that was decided on base can be written
-// to fresh as it is: nobody touched our record, and the same pairs would be
-// ours. Otherwise what the record says would be wrong.
+// to fresh as it is: nobody touched our record, the same pairs would be ours,
+// and the lifecycle controller wants no other ones of them. Otherwise what the
+// record says would be wrong, or a pair would go that is to stay.
 func (c Change) stillFits(base, fresh *corev1.Node) bool {
 	_, before, _ := Plan(base.Spec.Taints, c.Owned, c.Taints)
 	_, after, _ := Plan(fresh.Spec.Taints, c.Owned, c.Taints)
 	return base.UID == fresh.UID &&
 		base.Annotations[RecordAnnotation] == fresh.Annotations[RecordAnnotation] &&
-		slices.Equal(before, after)
+		slices.Equal(before, after) &&
+		!slices.ContainsFunc(c.Owned, func(p Pair) bool { return ControllerWants(base, p) != ControllerWants(fresh, p) })
 }
 
 // ApplyTo returns the node as it would be with the change, without any API
@@ -70,7 +74,21 @@ func (c Change) ApplyTo(node *corev1.Node) *corev1.Node {
 			after.Status.Conditions = append(after.Status.Conditions, condition)
 		}
 	}
+	after.Status.Conditions = slices.DeleteFunc(after.Status.Conditions, func(condition corev1.NodeCondition) bool {
+		return slices.Contains(c.Gone, condition.Type)
+	})
 	return after
+}
+
+// ControllerWants reports whether the lifecycle controller derives the pair
+// from a condition that is True now.
+func ControllerWants(node *corev1.Node, p Pair) bool {
+	kind, reconciled := LifecycleCondition(p)
+	if !reconciled {
+		return false
+	}
+	condition := Condition(node, kind)
+	return condition != nil && condition.Status == corev1.ConditionTrue
 }
 
 // Condition returns the node's condition of a type, nil when it has none.

@@ -57,6 +57,9 @@ func NewClient(config *rest.Config, nodeName string) (*Client, error) {
 	return &Client{rest: client, codec: runtime.NewParameterCodec(scheme), name: nodeName}, nil
 }
 
+// Node returns a client for another Node of the same cluster.
+func (c *Client) Node(name string) *Client { return &Client{c.rest, c.codec, name} }
+
 // Apply makes the Node carry the change, in at most two requests that matter:
 // one to nodes (taints and annotations, guarded by the resourceVersion that it
 // was computed on), one to nodes/status (conditions). What is there already is
@@ -65,10 +68,15 @@ func NewClient(config *rest.Config, nodeName string) (*Client, error) {
 // that it has seen, also with an error.
 func (c *Client) Apply(ctx context.Context, base *corev1.Node, change Change) (*corev1.Node, error) {
 	node, err := c.applySpec(ctx, base, change)
-	if err != nil || len(change.Conditions) == 0 {
+	if err != nil {
 		return node, err
 	}
-	patched, err := c.patch(ctx, types.StrategicMergePatchType, statusPatch(node, change.Conditions, time.Now()), "status")
+	conditions := statusPatch(node, change, time.Now())
+	if len(conditions) == 0 {
+		return node, nil
+	}
+	body := map[string]any{"status": map[string]any{"conditions": conditions}}
+	patched, err := c.patch(ctx, types.StrategicMergePatchType, body, "status")
 	if err != nil {
 		return node, err
 	}
@@ -89,7 +97,7 @@ func (c *Client) applySpec(ctx context.Context, base *corev1.Node, change Change
 		if !apierrors.IsConflict(err) {
 			return node, err
 		}
-		if node, err = c.get(ctx); err != nil {
+		if node, err = c.Get(ctx); err != nil {
 			return base, err
 		}
 		if !change.stillFits(base, node) {
@@ -99,12 +107,35 @@ func (c *Client) applySpec(ctx context.Context, base *corev1.Node, change Change
 	return node, fmt.Errorf("patch nodes %s: %w", c.name, ErrContended)
 }
 
-func (c *Client) get(ctx context.Context) (*corev1.Node, error) {
+// Get reads the Node.
+func (c *Client) Get(ctx context.Context) (*corev1.Node, error) {
 	node := &corev1.Node{}
 	if err := c.rest.Get().Resource("nodes").Name(c.name).Do(ctx).Into(node); err != nil {
 		return nil, explain("get", "nodes", c.name, err)
 	}
 	return node, nil
+}
+
+// listPage is how many Nodes one request returns.
+const listPage = 500
+
+// Each calls do with every Node of the cluster, until it returns an error.
+func (c *Client) Each(ctx context.Context, do func(*corev1.Node) error) error {
+	options := metav1.ListOptions{Limit: listPage}
+	for {
+		list := &corev1.NodeList{}
+		if err := c.rest.Get().Resource("nodes").VersionedParams(&options, c.codec).Do(ctx).Into(list); err != nil {
+			return explain("list", "nodes", "", err)
+		}
+		for i := range list.Items {
+			if err := do(&list.Items[i]); err != nil {
+				return err
+			}
+		}
+		if options.Continue = list.Continue; options.Continue == "" {
+			return nil
+		}
+	}
 }
 
 func (c *Client) patch(ctx context.Context, kind types.PatchType, body any, subresources ...string) (*corev1.Node, error) {
@@ -114,7 +145,7 @@ func (c *Client) patch(ctx context.Context, kind types.PatchType, body any, subr
 	}
 	node := &corev1.Node{}
 	err = c.rest.Patch(kind).Resource("nodes").Name(c.name).SubResource(subresources...).
-		VersionedParams(&metav1.PatchOptions{FieldManager: "taintlet"}, c.codec).
+		VersionedParams(&metav1.PatchOptions{FieldManager: fieldManager}, c.codec).
 		Body(data).Do(ctx).Into(node)
 	if err != nil {
 		resource := "nodes"
@@ -143,20 +174,25 @@ func specPatch(node *corev1.Node, next []corev1.Taint, annotations map[string]st
 	}
 }
 
-// statusPatch is a strategic merge patch: conditions merge by type, so that it
-// touches no type but ours and needs no resourceVersion. lastTransitionTime
-// moves only with the status.
-func statusPatch(node *corev1.Node, conditions []corev1.NodeCondition, now time.Time) any {
-	stamped := make([]corev1.NodeCondition, len(conditions))
-	for i, condition := range conditions {
+// statusPatch returns the conditions of a strategic merge patch: they merge by
+// type, so that it touches no type but ours and needs no resourceVersion.
+// lastTransitionTime moves only with the status.
+func statusPatch(node *corev1.Node, change Change, now time.Time) []any {
+	patch := make([]any, 0, len(change.Conditions))
+	for _, condition := range change.Conditions {
 		condition.LastHeartbeatTime = metav1.NewTime(now)
 		condition.LastTransitionTime = condition.LastHeartbeatTime
 		if current := Condition(node, condition.Type); current != nil && current.Status == condition.Status {
 			condition.LastTransitionTime = current.LastTransitionTime
 		}
-		stamped[i] = condition
+		patch = append(patch, condition)
 	}
-	return map[string]any{"status": map[string]any{"conditions": stamped}}
+	for _, kind := range change.Gone {
+		if Condition(node, kind) != nil {
+			patch = append(patch, map[string]any{"type": kind, "$patch": "delete"})
+		}
+	}
+	return patch
 }
 
 // KeepPolicyPresent reports whether the binding of deploy/keep.yaml is in the

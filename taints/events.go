@@ -38,3 +38,29 @@ func (s eventSink) Patch(event *corev1.Event, data []byte) (*corev1.Event, error
 		Resource("events").Name(event.Name).Body(data).Do(s.ctx).Into(patched)
 	return patched, err
 }
+
+// Announce writes a warning Event about the Node before it returns; the
+// recorder writes its own later.
+func (c *Client) Announce(ctx context.Context, node *corev1.Node, reason, message string) error {
+	now := metav1.Now()
+	event := &corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{GenerateName: c.name + ".", Namespace: corev1.NamespaceDefault},
+		InvolvedObject: Reference(node),
+		Reason:         reason,
+		Message:        message,
+		Type:           corev1.EventTypeWarning,
+		Source:         corev1.EventSource{Component: fieldManager, Host: c.name},
+		FirstTimestamp: now,
+		LastTimestamp:  now,
+		Count:          1,
+	}
+	if _, err := (eventSink{ctx, c}).Create(event); err != nil {
+		return explain("create", "events", corev1.NamespaceDefault, err)
+	}
+	return nil
+}
+
+// Reference is how Events name a Node.
+func Reference(node *corev1.Node) corev1.ObjectReference {
+	return corev1.ObjectReference{Kind: "Node", APIVersion: "v1", Name: node.Name, UID: node.UID}
+}

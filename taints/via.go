@@ -58,6 +58,9 @@ const (
 	// HeldAnnotation lists the keys of the kept pairs, separated by commas. It
 	// is what deploy/keep.yaml reads.
 	HeldAnnotation = "taintlet.dev/held"
+	// PausedAnnotation is for people: "true" or a list of conditions stops
+	// additions. taintlet reads it and never writes it.
+	PausedAnnotation = "taintlet.dev/paused"
 )
 
 // DefaultStandInPrefix is the DNS prefix of stand-in keys.

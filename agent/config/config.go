@@ -3,6 +3,7 @@
 package config
 
 import (
+	"reflect"
 	"slices"
 	"time"
 
@@ -34,12 +35,18 @@ type Config struct {
 	// has the list replaces all of it; an empty list asks for no taint.
 	Rules       []Rule      `json:"rules"`
 	WriteBudget WriteBudget `json:"writeBudget"`
+	// Eviction bounds what rules for Critical may do.
+	Eviction Eviction `json:"eviction"`
 	// StandInPrefix is the DNS prefix of the keys that stand in for pairs that
 	// the control plane would delete.
 	StandInPrefix string `json:"standInPrefix"`
 	// Heartbeat is how often the Node's conditions are refreshed while nothing
 	// changes, ±10 %. 0: never.
 	Heartbeat metav1.Duration `json:"heartbeat"`
+
+	// Hash tells configurations apart: the first digits of the SHA-256 of the
+	// file, or "built-in".
+	Hash string `json:"-"`
 }
 
 // Memory configures the MemoryPressure probe.
@@ -202,6 +209,23 @@ type WriteBudget struct {
 	Interval metav1.Duration `json:"interval"`
 }
 
+// Eviction bounds what rules for Critical may do: NoExecute deletes every pod
+// that does not tolerate it, whatever its PodDisruptionBudget says.
+type Eviction struct {
+	// Slots (0 to 100) is how many Nodes of the cluster may evict at the same
+	// time: the number of Leases taintlet-evict-0 and so on that the installer
+	// made. 0: no Node ever does.
+	Slots int `json:"slots"`
+	// Rest (1s to 24h) is how long a slot rests after a Node has let go of its
+	// NoExecute taints, and how long the Lease of a Node that fell silent must
+	// not have moved before another one may take it.
+	Rest metav1.Duration `json:"rest"`
+	// Interval (0 to 168h) is the least time between two evictions of one Node.
+	Interval metav1.Duration `json:"interval"`
+	// ControlPlane: Nodes of the control plane may evict too.
+	ControlPlane bool `json:"controlPlane"`
+}
+
 // Rule says which taint a level of a condition asks for.
 type Rule struct {
 	Condition probes.Condition `json:"condition"`
@@ -252,6 +276,33 @@ func (c *Config) Period(condition probes.Condition) time.Duration {
 	}
 }
 
+// SameProbe reports whether two configurations make the same probe of a
+// condition. Debounce is none of the probe's business.
+func SameProbe(a, b *Config, condition probes.Condition) bool {
+	return reflect.DeepEqual(a.probe(condition), b.probe(condition))
+}
+
+func (c *Config) probe(condition probes.Condition) any {
+	switch condition {
+	case probes.MemoryPressure:
+		section := c.Memory
+		section.Debounce = Debounce{}
+		return section
+	case probes.DiskPressure:
+		section := c.Disk
+		section.Debounce = Debounce{}
+		return section
+	case probes.PIDPressure:
+		section := c.PID
+		section.Debounce = Debounce{}
+		return section
+	default:
+		section := c.Network
+		section.Debounce = Debounce{}
+		return section
+	}
+}
+
 // FollowUp returns how soon a probe is asked again after a bad look, until the
 // condition is decided. It is also the shortest time between two looks,
 // whatever wakes the probe: at most four a second, and one at the network,
@@ -261,6 +312,12 @@ func FollowUp(condition probes.Condition) time.Duration {
 		return time.Second
 	}
 	return 250 * time.Millisecond
+}
+
+// Evicts reports whether a pair is one that taintlet evicts by, here or on any
+// other Node of the cluster.
+func (c *Config) Evicts(p taints.Pair) bool {
+	return p.Effect == corev1.TaintEffectNoExecute && c.Produces(p)
 }
 
 // Produces reports whether this configuration or a built-in rule can ask for

@@ -60,6 +60,7 @@ func Default() *Config {
 		},
 		Rules:         defaultRules(),
 		WriteBudget:   WriteBudget{Burst: 6, Interval: seconds(600)},
+		Eviction:      Eviction{Rest: seconds(600), Interval: seconds(3600)},
 		StandInPrefix: taints.DefaultStandInPrefix,
 		Heartbeat:     seconds(300),
 	}

@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
@@ -13,7 +14,9 @@ import (
 // Load reads and decodes a file; an empty path gives the defaults.
 func Load(path string) (*Config, error) {
 	if path == "" {
-		return Default(), nil
+		cfg := Default()
+		cfg.Hash = "built-in"
+		return cfg, nil
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -23,6 +26,7 @@ func Load(path string) (*Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("configuration %s: %w", path, err)
 	}
+	cfg.Hash = fmt.Sprintf("%x", sha256.Sum256(data))[:12]
 	return cfg, nil
 }
 

@@ -46,6 +46,8 @@ func (c *Config) Validate() field.ErrorList {
 	errs = append(errs, c.Network.validate(field.NewPath("network"))...)
 	errs = append(errs, validateRules(c.Rules, field.NewPath("rules"))...)
 	errs = append(errs, c.WriteBudget.validate(field.NewPath("writeBudget"))...)
+	errs = append(errs, c.Eviction.validate(field.NewPath("eviction"))...)
+	errs = append(errs, c.validateCritical(field.NewPath("rules"))...)
 	for _, msg := range validation.IsDNS1123Subdomain(c.StandInPrefix) {
 		errs = append(errs, field.Invalid(field.NewPath("standInPrefix"), c.StandInPrefix, msg))
 	}
@@ -134,6 +136,33 @@ func (w WriteBudget) validate(at *field.Path) field.ErrorList {
 	return errs
 }
 
+func (e Eviction) validate(at *field.Path) field.ErrorList {
+	errs := between(e.Rest, time.Second, 24*time.Hour, at.Child("rest"))
+	errs = append(errs, between(e.Interval, 0, 7*24*time.Hour, at.Child("interval"))...)
+	if e.Slots < 0 || e.Slots > 100 {
+		errs = append(errs, field.Invalid(at.Child("slots"), e.Slots, "must be 0 (never evict) to 100"))
+	}
+	return errs
+}
+
+// validateCritical refuses rules that would evict without a bound, and those
+// that would leave the Node without a taint on the way down.
+func (c *Config) validateCritical(at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, rule := range c.Rules {
+		if rule.Level != probes.Critical {
+			continue
+		}
+		if c.Eviction.Slots == 0 {
+			errs = append(errs, field.Forbidden(at.Index(i).Child("level"), "Critical evicts pods and needs a bound: eviction.slots is 0"))
+		}
+		if !c.Asks(rule.Condition, probes.Degraded) {
+			errs = append(errs, field.Required(at.Index(i).Child("level"), "Critical comes after Degraded: a rule for "+string(rule.Condition)+" Degraded is needed too"))
+		}
+	}
+	return errs
+}
+
 func period(d metav1.Duration, condition probes.Condition, at *field.Path) field.ErrorList {
 	return between(d, FollowUp(condition), maxPeriod, at.Child("period"))
 }
@@ -207,13 +236,15 @@ func (r Rule) validate(at *field.Path) field.ErrorList {
 	}
 	switch r.Level {
 	case probes.Degraded:
+		if r.Taint.Effect == corev1.TaintEffectNoExecute {
+			errs = append(errs, field.Forbidden(at.Child("taint", "effect"), "NoExecute evicts pods and goes with level Critical only"))
+		}
 	case probes.Critical:
-		errs = append(errs, field.Forbidden(at.Child("level"), "Critical cannot be enabled in this release: evictions are not bounded across the fleet yet"))
+		if r.Taint.Effect != corev1.TaintEffectNoExecute {
+			errs = append(errs, field.NotSupported(at.Child("taint", "effect"), r.Taint.Effect, []corev1.TaintEffect{corev1.TaintEffectNoExecute}))
+		}
 	default:
-		errs = append(errs, field.NotSupported(at.Child("level"), r.Level.String(), []string{probes.Degraded.String()}))
-	}
-	if r.Level == probes.Degraded && r.Taint.Effect == corev1.TaintEffectNoExecute {
-		errs = append(errs, field.Forbidden(at.Child("taint", "effect"), "NoExecute evicts pods and goes with level Critical only"))
+		errs = append(errs, field.NotSupported(at.Child("level"), r.Level.String(), []string{probes.Degraded.String(), probes.Critical.String()}))
 	}
 	return append(errs, r.Taint.validate(at.Child("taint"))...)
 }

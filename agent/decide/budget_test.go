@@ -24,11 +24,14 @@ import (
 //     repair (one token, one write), or a step of a dispute. A veto needs a
 //     step up to Critical before it in the same episode: at most one more for
 //     each token. A contest goes through at most 3 stages a day for each rule,
-//     and one may be under way at the start. So at most 3·M + 4 + 3·R·(1 + t/24)
-//     with R rules, whatever others do to the Node.
+//     and one may be under way at the start. The end of a person's pause takes
+//     a token; a taint removed during the pause is noted, and set again at its
+//     end: two writes. Taking over from an agent that fell silent is one write
+//     in three heartbeats at most, and so below the rest. So at most
+//     3·M + 4 + 3·R·(1 + t/24) with R rules, whatever others do to the Node.
 //
-// Not bounded by us: new Node objects, reboots, and changes of configuration
-// or policy. Each is one write.
+// Not bounded by us: new Node objects, starts of the agent, and changes of
+// configuration or policy. Each is one write.
 
 func tokensIn(b config.WriteBudget, t time.Duration) int {
 	return b.Burst + int(t/b.Interval.Duration)
@@ -114,7 +117,7 @@ func hostileRun(t *testing.T, name string, cfg *config.Config, wicked, critical 
 // observeOnly takes a step without a Node: levels move, nothing is written.
 func (s *sim) observeOnly(o probes.Observation) {
 	var d decide.Decision
-	s.state, d = decide.Step(s.cfg, s.state, decide.Inputs{Observations: []probes.Observation{o}}, s.now)
+	s.state, d = decide.Step(s.cfg, s.state, decide.Inputs{Observations: []probes.Observation{o}, Slot: decide.SlotHeld}, s.now)
 	for _, n := range d.Notices {
 		if n.Kind == decide.LevelChanged {
 			s.events = append(s.events, event{s.now, n.Condition, n.From, n.To})
@@ -140,7 +143,7 @@ func TestLevelChangesAreBoundedInEverySequence(t *testing.T) {
 		looks := [2][4]decide.Inputs{}
 		for c := range 2 {
 			for i, symbol := range []string{"ok", "bad", "critical", "unknown"} {
-				looks[c][i].Observations = []probes.Observation{look(probes.Conditions()[c], symbol)}
+				looks[c][i] = decide.Inputs{Observations: []probes.Observation{look(probes.Conditions()[c], symbol)}, Slot: decide.SlotHeld}
 			}
 		}
 		w := walk{cfg: cfg, looks: looks, conditions: conditions, depth: depth}
@@ -232,6 +235,16 @@ func attacks() map[string]func(*corev1.Node, *rand.Rand) {
 		"forges the highest revision": func(n *corev1.Node, _ *rand.Rand) {
 			forge(n, "revision", strconv.FormatUint(1<<63-1, 10))
 		},
+		"claims to be another agent": func(n *corev1.Node, r *rand.Rand) {
+			forge(n, "instance", fmt.Sprintf(`{"name":"other","term":%d}`, r.Uint64()))
+		},
+		"pauses, takes the taints off and resumes": func(n *corev1.Node, r *rand.Rand) {
+			delete(n.Annotations, taints.PausedAnnotation)
+			if r.IntN(2) == 0 {
+				n.Annotations[taints.PausedAnnotation] = "true"
+				n.Spec.Taints = nil
+			}
+		},
 		"forges nothing owned": func(n *corev1.Node, _ *rand.Rand) { forge(n, "owned", "[]") },
 		"puts an old record back": func(n *corev1.Node, r *rand.Rand) {
 			if old == "" || r.IntN(100) == 0 {
@@ -240,7 +253,7 @@ func attacks() map[string]func(*corev1.Node, *rand.Rand) {
 			n.Annotations[taints.RecordAnnotation] = old
 		},
 	}
-	names := []string{"takes one taint off", "strips the record", "forges any revision", "empties what is held", "forges nothing owned"}
+	names := []string{"pauses, takes the taints off and resumes", "takes one taint off", "strips the record", "forges any revision", "empties what is held", "forges nothing owned"}
 	mixed := make([]func(*corev1.Node, *rand.Rand), 0, len(names))
 	for _, name := range names {
 		mixed = append(mixed, all[name])

@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -68,21 +69,49 @@ func (d dispute) settle(level probes.Level, now time.Time) dispute {
 
 // wanted is one taint that a rule asks for, as it is to stand on the Node.
 type wanted struct {
-	rule  int // index into the configuration's rules
-	taint config.Taint
-	via   taints.Via
+	condition probes.Condition
+	level     probes.Level // of the rule
+	taint     config.Taint
+	via       taints.Via
+	ruled     taints.Pair // the pair of the rule
+	standIn   taints.Pair // what takes its place when it cannot stay
 }
 
 // place returns how and as which pair the rule's taint is to stand on the
 // Node; false when others do not let it stand at all.
-func place(rule config.Rule, d dispute, facts taints.Facts) (taints.Via, taints.Pair, bool) {
+func place(rule config.Rule, d dispute, facts taints.Facts) (wanted, bool) {
+	w := wanted{condition: rule.Condition, level: rule.Level, taint: rule.Taint, ruled: rule.Taint.Pair()}
+	w.standIn = taints.StandInFor(rule.Taint.Pair(), facts.StandInPrefix)
 	via, pair := taints.Resolve(rule.Taint.Pair(), facts)
-	switch d.stage {
-	case withdrawn:
-		return "", taints.Pair{}, false
-	case standIn:
-		return taints.StandIn, taints.StandInFor(rule.Taint.Pair(), facts.StandInPrefix), true
-	default:
-		return via, pair, true
+	if d.stage == standIn {
+		via, pair = taints.StandIn, w.standIn
 	}
+	w.via, w.taint.Key, w.taint.Effect = via, pair.Key, pair.Effect
+	return w, d.stage != withdrawn
+}
+
+// disputeNotice tells people what became of the taint that somebody removed.
+func disputeNotice(w wanted, by string, now stage) Notice {
+	n := Notice{Condition: w.condition}
+	who, pair := somebody(by), w.taint.Pair()
+	switch {
+	case now == standIn:
+		n.Kind = TaintContested
+		n.Message = fmt.Sprintf("%s removed %s twice within a minute; %s takes its place for 24 h", who, pair, w.standIn)
+	case pair.Effect == corev1.TaintEffectNoExecute:
+		n.Kind = TaintVetoed
+		n.Message = fmt.Sprintf("%s removed %s; it will not be set again until the condition has been OK", who, pair)
+	default:
+		n.Kind = TaintWithdrawn
+		n.Message = fmt.Sprintf("%s removed %s twice within a minute; taintlet gives way for 24 h and until the condition has been OK. To keep taints off for good, set the annotation %s on the Node", who, pair, taints.PausedAnnotation)
+	}
+	n.Reason = string(n.Kind)
+	return n
+}
+
+func somebody(fieldManager string) string {
+	if fieldManager == "" {
+		return "somebody"
+	}
+	return "field manager " + fieldManager
 }

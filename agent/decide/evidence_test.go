@@ -168,7 +168,7 @@ func TestSteadyStepAllocatesNothing(t *testing.T) {
 		for _, c := range probes.Conditions() {
 			s.after(time.Second, look(c, "ok"))
 		}
-		in := decide.Inputs{Observations: []probes.Observation{look(probes.MemoryPressure, symbol)}, Facts: s.facts}
+		in := decide.Inputs{Observations: []probes.Observation{look(probes.MemoryPressure, symbol)}, Facts: s.facts, Slot: decide.SlotHeld}
 		for range 200 {
 			s.after(time.Second, in.Observations...)
 		}

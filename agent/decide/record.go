@@ -42,10 +42,14 @@ type record struct {
 	Boot string        `json:"boot"`
 	At   time.Duration `json:"at"`
 	Time string        `json:"time,omitempty"`
+	// Instance is the agent that wrote the record.
+	Instance instance `json:"instance"`
 	// Owned are the pairs on the Node that are ours.
 	Owned []taints.Pair `json:"owned,omitempty"`
 	// TokensAt is when the write budget is full again.
-	TokensAt   time.Duration                        `json:"tokensAt,omitempty"`
+	TokensAt time.Duration `json:"tokensAt,omitempty"`
+	// EvictedAt is when the Node last stepped up to Critical.
+	EvictedAt  *time.Duration                       `json:"evictedAt,omitempty"`
 	Conditions map[probes.Condition]recordCondition `json:"conditions"`
 }
 

@@ -37,14 +37,15 @@ func (s *State) change(cfg *config.Config, node *Node) taints.Change {
 }
 
 // mayRemove returns the pairs that the Change may replace or remove: those of
-// the record that this configuration or a built-in rule can produce. A kept
+// the record that this configuration or a built-in rule can produce, or that
+// this process itself produced by a configuration it had before. A kept
 // pair that is there already is taken over: the lifecycle controller put it
 // there and would take it away. One that is to go while the kubelet's own
 // condition asks for it is left to that controller.
 func (s *State) mayRemove(cfg *config.Config, node *Node) []taints.Pair {
 	var owned []taints.Pair
 	for _, pair := range s.owned {
-		if cfg.Produces(pair) && (wantsPair(s.want, pair) || !s.facts.LifecycleController || !controllerWants(node.Node, pair)) {
+		if (cfg.Produces(pair) || slices.Contains(s.dropped, pair)) && (wantsPair(s.want, pair) || !s.facts.LifecycleController || !taints.ControllerWants(node.Node, pair)) {
 			owned = append(owned, pair)
 		}
 	}
@@ -61,17 +62,6 @@ func wantsPair(want []wanted, p taints.Pair) bool {
 	return slices.ContainsFunc(want, func(w wanted) bool { return w.taint.Pair() == p })
 }
 
-// controllerWants reports whether the lifecycle controller derives the pair
-// from a condition that is True now.
-func controllerWants(node *corev1.Node, p taints.Pair) bool {
-	kind, reconciled := taints.LifecycleCondition(p)
-	if !reconciled {
-		return false
-	}
-	condition := taints.Condition(node, kind)
-	return condition != nil && condition.Status == corev1.ConditionTrue
-}
-
 // render writes the record.
 func (s *State) render(owned []taints.Pair) string {
 	r := record{
@@ -80,6 +70,8 @@ func (s *State) render(owned []taints.Pair) string {
 		Boot:       s.boot.ID,
 		At:         s.decidedAt.Sub(s.boot.At),
 		Time:       s.decidedTime,
+		Instance:   s.instance,
+		EvictedAt:  s.sinceBoot(s.evictedAt),
 		Owned:      owned,
 		Conditions: make(map[probes.Condition]recordCondition, conditionCount),
 	}
@@ -120,7 +112,7 @@ func (s *State) sinceBoot(t time.Time) *time.Duration {
 func (s State) restore(cfg *config.Config, node *Node, now time.Time, d *Decision) State {
 	s.restored, s.uid = true, node.UID
 	if node.recordErr != nil {
-		if s.meet(node, d) {
+		if s.meet(node, now, d) {
 			d.Notices = append(d.Notices, Notice{Kind: RecordRefused, Reason: "UnreadableRecord", Message: node.recordErr.Error() + "; nothing is removed that cannot be proven to be taintlet's own"})
 		}
 		return s
@@ -135,9 +127,13 @@ func (s State) restore(cfg *config.Config, node *Node, now time.Time, d *Decisio
 	}
 	s.revision = r.Revision
 	s.decidedAt, s.decidedTime = at(r.At), r.Time
-	// After a reboot the record is written anew, in the new boot's time.
-	s.dirty = r.Revision > 0 && r.Boot != s.boot.ID
+	if r.Revision > 0 {
+		// The record is written anew, with this instance's name and in the time
+		// of this boot: whoever wrote it before has to learn that it is over.
+		s.instance.Term, s.dirty = r.Instance.Term+1, true
+	}
 	s.bucket.fullAt = earlier(at(r.TokensAt), now.Add(time.Duration(cfg.WriteBudget.Burst)*cfg.WriteBudget.Interval.Duration))
+	s.evictedAt = past(r.EvictedAt)
 	for _, condition := range probes.Conditions() {
 		entry, found := r.Conditions[condition]
 		if !found {
@@ -163,6 +159,9 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
+// conditionPrefix makes our condition types of the conditions' names.
+const conditionPrefix = "Host"
+
 // nodeConditions renders our condition types.
 func (s *State) nodeConditions(cfg *config.Config, now time.Time) []corev1.NodeCondition {
 	conditions := make([]corev1.NodeCondition, 0, conditionCount)
@@ -176,7 +175,7 @@ func (s *State) nodeConditions(cfg *config.Config, now time.Time) []corev1.NodeC
 
 func (c *perCondition) nodeCondition(condition probes.Condition, blind bool) corev1.NodeCondition {
 	shown := corev1.NodeCondition{
-		Type:    corev1.NodeConditionType("Host" + string(condition)),
+		Type:    corev1.NodeConditionType(conditionPrefix + string(condition)),
 		Status:  corev1.ConditionFalse,
 		Reason:  c.last.Reason,
 		Message: c.last.Message,

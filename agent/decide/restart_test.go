@@ -86,8 +86,8 @@ func TestRestartTakesNothingOffAndForgetsNothing(t *testing.T) {
 			}
 			continue
 		}
-		if s.writes != writes {
-			t.Fatalf("seed %d: a restart in the same boot wrote", seed)
+		if s.writes > writes+1 {
+			t.Fatalf("seed %d: a restart in the same boot made %d writes; one takes the record over", seed, s.writes-writes)
 		}
 		if a, b := s.state.Tokens(budget, s.now), twin.state.Tokens(budget, twin.now); a != b {
 			t.Fatalf("seed %d: %d tokens became %d", seed, b, a)

@@ -88,6 +88,7 @@ type world struct {
 	cfg   *config.Config
 	state decide.State
 	facts taints.Facts
+	slot  decide.Slot
 	node  *corev1.Node
 	read  *decide.Node
 	// known is the Node as the agent knows it: behind while the API is down,
@@ -103,15 +104,22 @@ type world struct {
 	happened  []string
 	at        []time.Duration // when each of them happened
 	nested    int             // writes that followed from one another
+	starts    int             // of agents
+	// agents are those that stand by while another one sees the events.
+	agents map[string]decide.State
+	name   string // of the one that sees them
 }
 
 func epoch() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) }
 
 func newWorld() *world {
 	w := &world{
-		cfg:   config.Default(),
-		facts: taints.Facts{LifecycleController: true, KeepPolicy: true, StandInPrefix: taints.DefaultStandInPrefix},
-		apiUp: true,
+		cfg:    config.Default(),
+		facts:  taints.Facts{LifecycleController: true, KeepPolicy: true, StandInPrefix: taints.DefaultStandInPrefix},
+		slot:   decide.SlotHeld,
+		apiUp:  true,
+		agents: map[string]decide.State{},
+		name:   "first",
 	}
 	w.create("1")
 	w.start("boot-1")
@@ -139,10 +147,24 @@ func (w *world) start(bootID string) {
 		w.started = w.now
 	}
 	w.boot = decide.Boot{ID: bootID, At: epoch().Add(w.started + w.wall)}
-	w.state = decide.New(w.boot)
+	w.starts++
+	w.state = decide.New(w.boot, fmt.Sprintf("agent-%d", w.starts), w.clock())
 	if !w.apiUp {
 		w.known = nil
 	}
+}
+
+// turnTo lets another agent of the same Node see the events from now on. One
+// that is new starts.
+func (w *world) turnTo(name string) {
+	w.agents[w.name] = w.state
+	w.name = name
+	state, found := w.agents[name]
+	if !found {
+		w.start(w.boot.ID)
+		return
+	}
+	w.state, w.known = state, w.read
 }
 
 // clock is the boot clock of the running process.
@@ -155,7 +177,7 @@ func (w *world) look(o probes.Observation) {
 // step takes one step. While the API is up the answer is written at once;
 // otherwise it is lost, and the agent goes on with the Node that it knows.
 func (w *world) step(in decide.Inputs) {
-	in.Facts = w.facts
+	in.Facts, in.Slot = w.facts, w.slot
 	in.Node = w.known
 	var d decide.Decision
 	w.state, d = decide.Step(w.cfg, w.state, in, w.clock())
@@ -171,6 +193,9 @@ func (w *world) step(in decide.Inputs) {
 	}
 	before := w.node
 	after := d.Change.ApplyTo(before)
+	for _, c := range d.Change.Conditions {
+		taints.Condition(after, c.Type).LastHeartbeatTime = metav1.NewTime(epoch().Add(w.now))
+	}
 	if _, differs := d.Change.Differs(before); differs {
 		w.happen("write" + difference(before.Spec.Taints, after.Spec.Taints))
 	}
@@ -344,6 +369,11 @@ func verbs() map[string]func(w *world, args []string) error {
 	return map[string]func(w *world, args []string) error{
 		"restart": func(w *world, _ []string) error { w.start(w.boot.ID); return nil },
 		"reboot":  func(w *world, _ []string) error { w.start(w.boot.ID + "'"); return nil },
+		"agent":   func(w *world, args []string) error { w.turnTo(args[0]); return nil },
+		"heartbeat": func(w *world, _ []string) error {
+			w.step(decide.Inputs{Refresh: true})
+			return nil
+		},
 		"wall": func(w *world, args []string) error {
 			d, err := time.ParseDuration(args[0])
 			w.wall += d
@@ -358,6 +388,14 @@ func verbs() map[string]func(w *world, args []string) error {
 		},
 		"policy": func(w *world, args []string) error {
 			return choose(args[0], "present", "absent", func(present bool) { w.facts.KeepPolicy = present })
+		},
+		"slot": func(w *world, args []string) error {
+			slot, known := map[string]decide.Slot{"held": decide.SlotHeld, "none": decide.SlotNone, "unknown": decide.SlotUnknown}[args[0]]
+			if !known {
+				return fmt.Errorf("%q is not held, none or unknown", args[0])
+			}
+			w.slot = slot
+			return nil
 		},
 		"lifecycle-controller": func(w *world, args []string) error {
 			return choose(args[0], "present", "absent", func(present bool) { w.facts.LifecycleController = present })
@@ -410,6 +448,8 @@ func (w *world) others(args []string) error {
 		} else {
 			delete(node.Annotations, strings.TrimSuffix(key, "-"))
 		}
+	case "label":
+		node.Labels = map[string]string{args[1]: ""}
 	default:
 		return fmt.Errorf("others %q", args[0])
 	}
@@ -469,6 +509,7 @@ func (w *world) configure(args []string) error {
 	cfg.Rules = slices.Clone(cfg.Rules)
 	switch args[0] {
 	case "critical": // CONDITION: its built-in rule for Critical too
+		cfg.Eviction.Slots = 1
 		for _, rule := range config.BuiltInRules() {
 			if rule.Level == probes.Critical && short(rule.Condition) == args[1] {
 				cfg.Rules = append(cfg.Rules, rule)
@@ -498,6 +539,14 @@ func (w *world) configure(args []string) error {
 		for _, d := range []*config.Debounce{&cfg.Memory.Debounce, &cfg.Disk.Debounce, &cfg.PID.Debounce, &cfg.Network.Debounce} {
 			d.ClearAfter.Duration, d.MaxClearAfter.Duration = least, most
 		}
+	case "eviction-interval": // LEAST
+		least, err := time.ParseDuration(args[1])
+		if err != nil {
+			return err
+		}
+		cfg.Eviction.Interval.Duration = least
+	case "control-plane-evicts":
+		cfg.Eviction.ControlPlane = true
 	case "budget": // BURST INTERVAL
 		burst, err := strconv.Atoi(args[1])
 		if err != nil {
@@ -510,13 +559,8 @@ func (w *world) configure(args []string) error {
 	default:
 		return fmt.Errorf("config %q", args[0])
 	}
-	for _, err := range cfg.Validate() {
-		if !strings.Contains(err.Detail, "Critical cannot be enabled in this release") {
-			return err
-		}
-	}
 	w.cfg = &cfg
-	return nil
+	return cfg.Validate().ToAggregate()
 }
 
 // showNode tells the Node's taints and the held annotation.

@@ -53,7 +53,7 @@ func newSim(cfg *config.Config) *sim {
 		boot:  decide.Boot{ID: "boot", At: epoch().Add(-time.Hour)},
 		read:  decide.Read(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "host", UID: "1"}}),
 	}
-	s.state = decide.New(s.boot)
+	s.state = decide.New(s.boot, "test", s.boot.At)
 	s.step(decide.Inputs{})
 	return s
 }
@@ -74,7 +74,7 @@ func (s *sim) after(d time.Duration, looks ...probes.Observation) {
 // step takes one step and writes its Change at once.
 func (s *sim) step(in decide.Inputs) {
 	for range 10 {
-		in.Node, in.Facts = s.read, s.facts
+		in.Node, in.Facts, in.Slot = s.read, s.facts, decide.SlotHeld
 		var d decide.Decision
 		s.state, d = decide.Step(s.cfg, s.state, in, s.now)
 		for _, n := range d.Notices {
@@ -116,7 +116,7 @@ func (s *sim) restart(newBoot bool, wall time.Duration) {
 	} else { // the same boot, seen by a stepped clock
 		s.now, s.boot.At = s.now.Add(wall), s.boot.At.Add(wall)
 	}
-	s.state = decide.New(s.boot)
+	s.state = decide.New(s.boot, "test", s.boot.At)
 }
 
 func look(c probes.Condition, symbol string) probes.Observation {
@@ -130,6 +130,7 @@ func look(c probes.Condition, symbol string) probes.Observation {
 // withCritical adds the built-in rules for Critical, which a file may not.
 func withCritical(cfg *config.Config) *config.Config {
 	cfg.Rules = config.BuiltInRules()
+	cfg.Eviction.Slots, cfg.Eviction.Interval.Duration = 1, 0
 	return cfg
 }
 

@@ -54,6 +54,7 @@ func (c *perCondition) disputeOf(level probes.Level) *dispute {
 // one and leaves the old one as it was.
 type State struct {
 	boot       Boot
+	instance   instance
 	conditions [conditionCount]perCondition
 	bucket     bucket
 
@@ -62,6 +63,8 @@ type State struct {
 	restored bool
 	// readOnly: the record is a newer release's, hands off.
 	readOnly bool
+	// standBack is set while a newer instance looks after the Node.
+	standBack standBack
 	// dirty: a decision was taken that the record does not hold yet.
 	dirty bool
 	// compared: want is what was wanted last; false just after a start.
@@ -78,6 +81,17 @@ type State struct {
 	// lost are those of them that others took off since; they count once.
 	lost []taints.Pair
 	want []wanted
+	// dropped are pairs that were wanted by this process until a new
+	// configuration stopped asking for them. They may be removed: this process
+	// knows by itself, not from the record alone, that they are its own.
+	dropped []taints.Pair
+	paused  paused
+	// evictedAt is when this Node last stepped up to Critical.
+	evictedAt time.Time
+	// controlPlane: the Node is labelled as one of the control plane.
+	controlPlane bool
+	// waitsForSlot: people know that an eviction waits for a slot.
+	waitsForSlot bool
 
 	// conditionsDue: our Node conditions are to be reported anew; report is
 	// what is being written. It does not change until it is written: a message
@@ -94,13 +108,38 @@ type State struct {
 }
 
 // New returns the State of an agent that has just started and seen nothing.
-func New(boot Boot) State {
+// The name tells this process from all others.
+func New(boot Boot, name string, started time.Time) State {
 	s := State{boot: boot, conditionsDue: true}
+	s.instance = instance{Name: name, Term: 1, StartedAt: started.Sub(boot.At)}
 	for i := range s.conditions {
 		s.conditions[i].debounce.Level = probes.OK
 	}
 	return s
 }
+
+// Forget drops the evidence that was collected of a condition, because it will
+// be judged by other thresholds from now on. What was decided stays, as after
+// a restart.
+func (s State) Forget(c probes.Condition) State {
+	d := &s.conditions[index(c)].debounce
+	d.window, d.certain, d.class, d.held, d.unknownSince = 0, false, none, 0, time.Time{}
+	return s
+}
+
+// WhyNotWriting says why the Node is left to others; empty when it is not.
+func (s *State) WhyNotWriting() string {
+	switch {
+	case s.readOnly:
+		return "the record on the Node was written by a newer release"
+	case s.standBack.by.Name != "":
+		return "another agent, " + s.standBack.by.Name + ", looks after this Node"
+	}
+	return ""
+}
+
+// IsPaused reports whether a person has stopped new taints for a condition.
+func (s *State) IsPaused(c probes.Condition) bool { return s.paused.has(c) }
 
 // Level is the level that was decided for a condition.
 func (s *State) Level(c probes.Condition) probes.Level {
@@ -114,12 +153,11 @@ type Placed struct {
 	Via       taints.Via
 }
 
-// Placed returns the taints that are wanted now, by the rules of the
-// configuration of the last Step.
+// Placed returns the taints that are wanted now.
 func (s *State) Placed() []Placed {
 	placed := make([]Placed, 0, len(s.want))
 	for _, w := range s.want {
-		placed = append(placed, Placed{s.cfg.Rules[w.rule].Condition, w.taint.Pair(), w.via})
+		placed = append(placed, Placed{w.condition, w.taint.Pair(), w.via})
 	}
 	return placed
 }
@@ -129,12 +167,13 @@ type Node struct {
 	*corev1.Node
 	record    record
 	recordErr error
+	paused    paused
 }
 
 // Read prepares a Node for Step.
 func Read(node *corev1.Node) *Node {
 	r, err := parseRecord(node.Annotations[taints.RecordAnnotation])
-	return &Node{node, r, err}
+	return &Node{node, r, err, parsePaused(node.Annotations[taints.PausedAnnotation])}
 }
 
 // Inputs are what is new since the last Step.
@@ -149,6 +188,8 @@ type Inputs struct {
 	Written bool
 	// Refresh: the heartbeat of our conditions is due.
 	Refresh bool
+	// Slot is what is known of this Node's eviction slot.
+	Slot Slot
 }
 
 // Kind of a Notice; also the reason of the Event that tells of it.
@@ -157,11 +198,17 @@ type Kind string
 // The kinds of Notices.
 const (
 	LevelChanged   Kind = "LevelChanged"
+	TaintLost      Kind = "TaintLost"
 	TaintContested Kind = "TaintContested"
 	TaintVetoed    Kind = "TaintVetoed"
 	TaintWithdrawn Kind = "TaintWithdrawn"
 	StillUnknown   Kind = "ConditionStillUnknown"
 	RecordRefused  Kind = "RecordRefused"
+	Overtaken      Kind = "AgentOvertaken"
+	TookOver       Kind = "AgentTookOver"
+	Paused         Kind = "TaintsPaused"
+	Resumed        Kind = "TaintsResumed"
+	EvictionWaits  Kind = "EvictionWaitsForSlot"
 )
 
 // Notice is something that people and metrics are told.
@@ -169,6 +216,8 @@ type Notice struct {
 	Kind      Kind
 	Condition probes.Condition
 	From, To  probes.Level // of a LevelChanged
+	Via       taints.Via   // of a TaintLost: how the pair was to stay
+	By        string       // of a TaintLost: the field manager that removed it, if known
 	Reason    string
 	Message   string
 }

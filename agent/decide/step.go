@@ -2,11 +2,8 @@ package decide
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/probes"
@@ -19,6 +16,8 @@ type Decision struct {
 	Change *taints.Change
 	// Notices tell what happened, in order.
 	Notices []Notice
+	// Slot is what is wished of the eviction slot.
+	Slot SlotWish
 }
 
 // Step takes in what is new and returns what to write, if anything. The same
@@ -26,11 +25,11 @@ type Decision struct {
 // the same Change.
 func Step(cfg *config.Config, s State, in Inputs, now time.Time) (State, Decision) {
 	var d Decision
-	if in.Node != nil && !s.restored {
+	if in.Node != nil && s.mayTakeOver(cfg, in.Node, now, &d) {
 		s = s.restore(cfg, in.Node, now, &d)
 	}
 	for _, o := range in.Observations {
-		s = s.observe(cfg, o, now, &d)
+		s = s.observe(cfg, o, in.Slot, now, &d)
 	}
 	if in.Written {
 		s.report = nil
@@ -38,15 +37,19 @@ func Step(cfg *config.Config, s State, in Inputs, now time.Time) (State, Decisio
 	if in.Refresh {
 		s.conditionsDue, s.settled = true, nil
 	}
-	if in.Node != nil && !s.readOnly && !s.isSettled(cfg, in, now) {
+	if in.Node != nil && s.restored && !s.readOnly && !s.isSettled(cfg, in, now) {
 		s = s.reconcile(cfg, in, now, &d)
+	}
+	if in.Node != nil && s.restored && !s.readOnly {
+		d.Slot = s.slotWish(cfg, in, now)
+		s.tellWaiting(in.Slot, &d)
 	}
 	return s, d
 }
 
 // observe adds an observation and moves the condition's level as far as the
 // evidence and the write budget allow.
-func (s State) observe(cfg *config.Config, o probes.Observation, now time.Time, d *Decision) State {
+func (s State) observe(cfg *config.Config, o probes.Observation, slot Slot, now time.Time, d *Decision) State {
 	c := &s.conditions[index(o.Condition)]
 	first := c.last.Condition == ""
 	c.last = o
@@ -63,7 +66,7 @@ func (s State) observe(cfg *config.Config, o probes.Observation, now time.Time, 
 		c.toldUnknown = now
 		d.Notices = append(d.Notices, Notice{Kind: StillUnknown, Condition: o.Condition, Reason: o.Reason, Message: o.Message})
 	}
-	target := c.debounce.Target(debounce, o.Level == probes.Critical && cfg.Asks(o.Condition, probes.Critical), now)
+	target := c.debounce.Target(debounce, s.mayBeCritical(cfg, o.Condition, slot, now), now)
 	if target == before.Level {
 		c.waitingSince = time.Time{}
 		return s
@@ -73,9 +76,12 @@ func (s State) observe(cfg *config.Config, o probes.Observation, now time.Time, 
 	}
 	c.waitingSince = time.Time{}
 	c.debounce = c.debounce.Enter(target, debounce, now)
+	if target == probes.Critical {
+		s.evictedAt = now
+	}
 	c.because = o
 	s.dirty, s.conditionsDue, s.settled = true, true, nil
-	d.Notices = append(d.Notices, Notice{LevelChanged, o.Condition, before.Level, target, o.Reason, o.Message})
+	d.Notices = append(d.Notices, Notice{Kind: LevelChanged, Condition: o.Condition, From: before.Level, To: target, Reason: o.Reason, Message: o.Message})
 	return s
 }
 
@@ -120,15 +126,17 @@ func (s *State) isSettled(cfg *config.Config, in Inputs, now time.Time) bool {
 // reconcile compares what is wanted with what the Node carries.
 func (s State) reconcile(cfg *config.Config, in Inputs, now time.Time, d *Decision) State {
 	s.settled, s.facts, s.cfg, s.reviewAt = nil, in.Facts, cfg, time.Time{}
-	if !s.meet(in.Node, d) {
+	if !s.meet(in.Node, now, d) {
 		return s
 	}
+	s.heedPause(cfg, in.Node.paused, now, d)
 	if !s.compared { // just after a start: what the record asks for
 		s.want, s.compared = s.wants(cfg, in.Facts), true
 	}
-	s.countLosses(cfg, in, now, d)
+	s.countLosses(in.Node, now, d)
 	s.settleDisputes(cfg, now)
-	if want := s.wants(cfg, in.Facts); !slices.Equal(want, s.want) {
+	if want := s.underPause(s.wants(cfg, in.Facts), in.Node); !slices.Equal(want, s.want) {
+		s.drop(cfg)
 		s.want, s.dirty = want, true
 	}
 	if s.dirty {
@@ -149,9 +157,18 @@ func (s State) reconcile(cfg *config.Config, in Inputs, now time.Time, d *Decisi
 	if differs || len(change.Conditions) > 0 {
 		d.Change = &change
 	} else {
-		s.settled = in.Node
+		s.settled, s.dropped = in.Node, nil
 	}
 	return s
+}
+
+// drop remembers the pairs that the configuration asks for no more.
+func (s *State) drop(cfg *config.Config) {
+	for _, w := range s.want {
+		if pair := w.taint.Pair(); !cfg.Produces(pair) && !slices.Contains(s.dropped, pair) {
+			s.dropped = append(slices.Clip(s.dropped), pair)
+		}
+	}
 }
 
 // decide gives what was decided a new revision, to be told from all before.
@@ -182,8 +199,9 @@ func (s *State) reviewBy(t time.Time) {
 }
 
 // meet takes in a version of the Node: whether it is a new object, how much of
-// ours has landed on it. It reports whether the Node may be written.
-func (s *State) meet(node *Node, d *Decision) bool {
+// ours has landed on it, whether another instance has taken it over. It
+// reports whether the Node may be written.
+func (s *State) meet(node *Node, now time.Time, d *Decision) bool {
 	if node.UID != s.uid {
 		s.uid, s.owned, s.lost, s.landed = node.UID, nil, nil, 0
 		s.conditionsDue = true
@@ -194,13 +212,17 @@ func (s *State) meet(node *Node, d *Decision) bool {
 		d.Notices = append(d.Notices, Notice{Kind: RecordRefused, Reason: "NewerRecord", Message: "the record on the Node was written by a newer release of taintlet; this one leaves the Node as it is"})
 		return false
 	}
-	if seen := node.record.Revision; node.recordErr == nil && seen > 0 && reached(seen, s.landed) {
-		if seen != s.landed {
-			s.lost = nil
-		}
-		s.landed, s.owned = seen, node.record.Owned
+	s.controlPlane = isControlPlane(node.Node)
+	if s.instance.isOvertakenBy(node.record, s.boot) {
+		s.leaveTo(node, now, d)
+		return false
 	}
-	// A revision that is not ours is another instance's. What differs then is
+	if seen := node.record.Revision; node.recordErr == nil && seen > 0 && reached(seen, s.landed) {
+		if seen != s.landed { // what is ours is read once: a forged list costs nothing
+			s.landed, s.owned, s.lost = seen, node.record.Owned, nil
+		}
+	}
+	// A revision that is not ours is an older instance's. What differs then is
 	// repaired within the budget, so that two agents cannot outbid each other.
 	if reached(s.landed, s.revision) {
 		s.revision = s.landed
@@ -216,38 +238,24 @@ func reached(a, b uint64) bool {
 
 // countLosses notes, once for each time that it was written, which of our
 // pairs somebody took off the Node, whatever else is being decided meanwhile.
-func (s *State) countLosses(cfg *config.Config, in Inputs, now time.Time, d *Decision) {
+// What a person removes while the condition is paused is not disputed: they
+// have already said that they decide.
+func (s *State) countLosses(node *Node, now time.Time, d *Decision) {
 	for _, w := range s.want {
 		pair := w.taint.Pair()
-		if w.rule >= len(cfg.Rules) || !slices.Contains(s.owned, pair) || slices.Contains(s.lost, pair) || taints.Has(in.Node.Spec.Taints, pair) {
+		if !slices.Contains(s.owned, pair) || slices.Contains(s.lost, pair) || taints.Has(node.Spec.Taints, pair) || s.paused.has(w.condition) {
 			continue
 		}
 		s.lost = append(slices.Clip(s.lost), pair)
-		rule := cfg.Rules[w.rule]
-		dispute := s.conditions[index(rule.Condition)].disputeOf(rule.Level)
+		by := taints.LastWriter(node.Node)
+		d.Notices = append(d.Notices, Notice{Kind: TaintLost, Condition: w.condition, Via: w.via, By: by, Reason: string(TaintLost), Message: somebody(by) + " removed " + pair.String()})
+		dispute := s.conditions[index(w.condition)].disputeOf(w.level)
 		before := dispute.stage
-		*dispute = dispute.lose(pair, taints.StandInFor(rule.Taint.Pair(), in.Facts.StandInPrefix), now)
+		*dispute = dispute.lose(pair, w.standIn, now)
 		if dispute.stage != before {
-			d.Notices = append(d.Notices, disputeNotice(rule.Condition, pair, dispute.stage))
+			d.Notices = append(d.Notices, disputeNotice(w, by, dispute.stage))
 		}
 	}
-}
-
-func disputeNotice(c probes.Condition, pair taints.Pair, now stage) Notice {
-	n := Notice{Condition: c}
-	switch {
-	case now == standIn:
-		n.Kind = TaintContested
-		n.Message = fmt.Sprintf("somebody removed %s twice within a minute; its stand-in takes its place for 24 h", pair)
-	case pair.Effect == corev1.TaintEffectNoExecute:
-		n.Kind = TaintVetoed
-		n.Message = fmt.Sprintf("somebody removed %s; it will not be set again until the condition has been OK", pair)
-	default:
-		n.Kind = TaintWithdrawn
-		n.Message = fmt.Sprintf("somebody removed %s twice within a minute; taintlet gives way for 24 h and until the condition has been OK", pair)
-	}
-	n.Reason = string(n.Kind)
-	return n
 }
 
 // settleDisputes ends the disputes that are over and plans the next review.
@@ -269,14 +277,13 @@ func (s *State) settleDisputes(cfg *config.Config, now time.Time) {
 // add up: at Critical the taint of Degraded stays.
 func (s *State) wants(cfg *config.Config, facts taints.Facts) []wanted {
 	var want []wanted
-	for i, rule := range cfg.Rules {
+	for _, rule := range cfg.Rules {
 		c := &s.conditions[index(rule.Condition)]
 		if c.debounce.Level < rule.Level {
 			continue
 		}
-		via, pair, ok := place(rule, *c.disputeOf(rule.Level), facts)
-		if ok && !wantsPair(want, pair) {
-			want = append(want, wanted{i, config.Taint{Key: pair.Key, Value: rule.Taint.Value, Effect: pair.Effect}, via})
+		if w, ok := place(rule, *c.disputeOf(rule.Level), facts); ok && !wantsPair(want, w.taint.Pair()) {
+			want = append(want, w)
 		}
 	}
 	return want

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/pflag"
@@ -26,6 +28,12 @@ import (
 	"github.com/taintlet/taintlet/agent"
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/taints"
+)
+
+// Requests a second to the API server, and at once.
+const (
+	clientRate  = 10
+	clientBurst = 120
 )
 
 // Exit codes.
@@ -50,7 +58,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return exitUsage
 	}
 	if o.version {
-		fmt.Fprintln(stdout, "taintlet", version())
+		fmt.Fprintln(stdout, "taintlet", buildVersion())
 		return exitOK
 	}
 	cfg, err := config.Load(o.config)
@@ -67,7 +75,12 @@ func run(args []string, stdout, stderr io.Writer) int {
 	case o.once:
 		return once(ctx, o, cfg, stdout, stderr)
 	}
-	if err := serve(ctx, o, cfg, stderr); err != nil {
+	if o.cleanup != "" {
+		err = cleanup(ctx, o, cfg, stdout)
+	} else {
+		err = serve(ctx, o, cfg, stderr)
+	}
+	if err != nil {
 		fmt.Fprintf(stderr, "taintlet: %v\n", err)
 		return exitFailure
 	}
@@ -82,7 +95,7 @@ func serve(ctx context.Context, o *options, cfg *config.Config, stderr io.Writer
 	if err != nil {
 		return err
 	}
-	client, recorder, stop, err := connect(ctx, o, log)
+	cluster, stop, err := connect(ctx, o, log)
 	if err != nil {
 		return err
 	}
@@ -93,11 +106,22 @@ func serve(ctx context.Context, o *options, cfg *config.Config, stderr io.Writer
 			return fmt.Errorf("--listen: %w", err)
 		}
 	}
-	log.Info("taintlet starts", "version", version(), "node", o.nodeName, "dryRun", o.dryRun, "listen", address(listener))
+	instance := instanceName()
+	log.Info("taintlet starts", "version", buildVersion(), "node", o.nodeName, "instance", instance, "config", cfg.Hash, "dryRun", o.dryRun, "listen", address(listener))
 	return (&agent.Agent{
-		Config: cfg, Probes: agent.NewProbes(o.host, cfg), Client: client, Recorder: recorder, Log: log, Boot: boot, Now: now,
-		LifecycleController: o.lifecycleController, Version: version(),
+		Config: cfg, ConfigFile: o.config, NewProbe: agent.HostProbes(o.host), Client: cluster.node, Slots: cluster.slots, Recorder: cluster.events, Log: log,
+		Instance: instance, Boot: boot, Now: now, LifecycleController: o.lifecycleController, Version: buildVersion(),
 	}).Run(ctx, listener)
+}
+
+// instanceName is a name that no other process has, made of one that people
+// know: the pod's, where the manifest passes it on, or the host's.
+func instanceName() string {
+	name := os.Getenv("POD_NAME")
+	if name == "" {
+		name = defaultNodeName()
+	}
+	return fmt.Sprintf("%.60s-%s", name, strings.ToLower(rand.Text()[:6]))
 }
 
 // address is where the listener listens, for the log.
@@ -108,23 +132,32 @@ func address(listener net.Listener) string {
 	return listener.Addr().String()
 }
 
-// connect returns the Node's client and where its Events go.
-func connect(ctx context.Context, o *options, log *slog.Logger) (agent.NodeClient, record.EventRecorder, func(), error) {
+// cluster is what the agent needs of one.
+type cluster struct {
+	node   agent.NodeClient
+	slots  agent.SlotClient
+	events record.EventRecorder
+}
+
+// connect returns the cluster, and what ends the connection.
+func connect(ctx context.Context, o *options, log *slog.Logger) (cluster, func(), error) {
 	if o.dryRun == dryRunClient {
-		return agent.NewOffline(o.nodeName, log), logRecorder{log}, func() {}, nil
+		return cluster{agent.NewOffline(o.nodeName, log), agent.OfflineSlots{Log: log}, logRecorder{log}}, func() {}, nil
 	}
 	restConfig, err := apiConfig(o.kubeconfig)
 	if err != nil {
-		return nil, nil, nil, err
+		return cluster{}, nil, err
 	}
+	// The Node needs few requests; a look at all slots needs up to a hundred.
+	restConfig.QPS, restConfig.Burst = clientRate, clientBurst
 	client, err := taints.NewClient(restConfig, o.nodeName)
 	if err != nil {
-		return nil, nil, nil, err
+		return cluster{}, nil, err
 	}
 	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
 	broadcaster.StartRecordingToSink(client.EventSink(ctx))
 	recorder := broadcaster.NewRecorder(runtime.NewScheme(), corev1.EventSource{Component: "taintlet", Host: o.nodeName})
-	return client, recorder, broadcaster.Shutdown, nil
+	return cluster{client, client.Slots(o.namespace), recorder}, broadcaster.Shutdown, nil
 }
 
 func apiConfig(kubeconfig string) (*rest.Config, error) {
@@ -153,17 +186,17 @@ func newLogger(o *options, w io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, handlerOptions))
 }
 
-func version() string {
+// version is set by the linker, with -X main.version=v0.1.0, where the build
+// sees no repository: in the image.
+var version string
+
+func buildVersion() string {
+	if version != "" {
+		return version
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Version == "" {
 		return "(devel)"
 	}
 	return info.Main.Version
-}
-
-func printRules(w io.Writer, cfg *config.Config) {
-	fmt.Fprintln(w, "The configuration is valid.")
-	for _, rule := range cfg.Rules {
-		fmt.Fprintf(w, "%s %s asks for %s\n", rule.Condition, rule.Level, rule.Taint.Pair())
-	}
 }

@@ -25,6 +25,8 @@ type report struct {
 	Kind       string      `json:"kind"`
 	Node       string      `json:"node"`
 	Conditions []condition `json:"conditions"`
+	// Eviction says in words what level Critical would do.
+	Eviction []string `json:"eviction"`
 }
 
 type condition struct {
@@ -48,13 +50,18 @@ func once(ctx context.Context, o *options, cfg *config.Config, stdout, stderr io
 	defer cancel()
 	r := report{APIVersion: config.APIVersion, Kind: "HostReport", Node: o.nodeName}
 	code := exitOK
-	list := agent.NewProbes(o.host, cfg)
+	var list []probes.Probe
+	newProbe := agent.HostProbes(o.host)
+	for _, condition := range probes.Conditions() {
+		list = append(list, newProbe(cfg, condition))
+	}
 	for i, observation := range lookOnce(ctx, list) {
 		r.Conditions = append(r.Conditions, o.ask(cfg, observation, list[i].WakeMode()))
 		if observation.Level != probes.OK {
 			code = exitNotOK
 		}
 	}
+	r.Eviction = evictionInWords(cfg)
 	if err := r.print(o.output, stdout); err != nil {
 		fmt.Fprintf(stderr, "taintlet: %v\n", err)
 		return exitFailure
@@ -129,11 +136,8 @@ func (r report) table(w io.Writer) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	if len(notes) > 0 {
-		_, err := fmt.Fprintf(w, "\n%s\n", strings.Join(notes, "\n"))
-		return err
-	}
-	return nil
+	_, err := fmt.Fprintf(w, "\n%s\n", strings.Join(append(notes, r.Eviction...), "\n"))
+	return err
 }
 
 func orDash(s string) string {

@@ -24,12 +24,14 @@ const (
 type options struct {
 	nodeName            string
 	kubeconfig          string
+	namespace           string
 	config              string
 	host                probes.Host
 	once                bool
 	output              string
 	dryRun              string
 	checkConfig         bool
+	cleanup             string
 	lifecycleController bool
 	listen              string
 	logFormat           string
@@ -45,6 +47,7 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	flags.SortFlags = false
 	flags.StringVar(&o.nodeName, "node-name", defaultNodeName(), "name of the Node that this host is (default: $NODE_NAME, then the host name)")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file (default: the pod's service account)")
+	flags.StringVar(&o.namespace, "namespace", defaultNamespace(), "namespace of the eviction slots (default: $POD_NAMESPACE, then taintlet-system)")
 	flags.StringVar(&o.config, "config", "", "TaintletConfiguration file (default: the built-in configuration)")
 	flags.StringVar(&o.host.Root, "host-root", "/", "where the host's root file system is mounted")
 	flags.StringVar(&o.host.Proc, "procfs", "/proc", "where the host's procfs is mounted")
@@ -53,6 +56,7 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	flags.StringVarP(&o.output, "output", "o", "table", "format of --once: table, json or yaml")
 	flags.StringVar(&o.dryRun, "dry-run", dryRunNone, "none, or client: run without any API server and log each change that would be made")
 	flags.BoolVar(&o.checkConfig, "check-config", false, "check the configuration, say what it asks for and exit")
+	flags.StringVar(&o.cleanup, "cleanup", "", "take everything of taintlet's off and exit; node: off this Node; all: off every Node; stale: off Nodes without an agent for a day. Stop the agents first")
 	flags.BoolVar(&o.lifecycleController, "lifecycle-controller", true, "the cluster runs a node-lifecycle-controller that owns the well-known NoSchedule taints")
 	flags.StringVar(&o.listen, "listen", ":9808", "address of /metrics, /healthz and /readyz; empty: none")
 	flags.StringVar(&o.logFormat, "log-format", "text", "text or json")
@@ -67,6 +71,8 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 		oneOf("output", o.output, "table", "json", "yaml"),
 		oneOf("dry-run", o.dryRun, dryRunNone, dryRunClient),
 		oneOf("log-format", o.logFormat, "text", "json"),
+		o.validCleanup(flags.Changed("cleanup")),
+		o.onlyOneTask(),
 	)
 }
 
@@ -81,6 +87,13 @@ func defaultNodeName() string {
 	return strings.ToLower(name) // as the kubelet does
 }
 
+func defaultNamespace() string {
+	if namespace := os.Getenv("POD_NAMESPACE"); namespace != "" {
+		return namespace
+	}
+	return "taintlet-system"
+}
+
 // validNodeName checks the name where a Node is looked for by it.
 func (o *options) validNodeName() error {
 	if o.once || o.checkConfig || o.version {
@@ -88,6 +101,28 @@ func (o *options) validNodeName() error {
 	}
 	if problems := validation.IsDNS1123Subdomain(o.nodeName); len(problems) > 0 {
 		return fmt.Errorf("--node-name %q: %s", o.nodeName, strings.Join(problems, "; "))
+	}
+	return nil
+}
+
+func (o *options) validCleanup(given bool) error {
+	if !given {
+		return nil
+	}
+	return oneOf("cleanup", o.cleanup, cleanupOfNode, cleanupOfAll, cleanupOfStale)
+}
+
+// onlyOneTask refuses flags of which one would silently win.
+func (o *options) onlyOneTask() error {
+	var tasks []string
+	for flag, given := range map[string]bool{"--once": o.once, "--check-config": o.checkConfig, "--cleanup": o.cleanup != "", "--dry-run=client": o.dryRun == dryRunClient} {
+		if given {
+			tasks = append(tasks, flag)
+		}
+	}
+	if len(tasks) > 1 {
+		slices.Sort(tasks)
+		return fmt.Errorf("%s: only one of them at a time", strings.Join(tasks, ", "))
 	}
 	return nil
 }

@@ -92,7 +92,7 @@ func newSimulation(cfg *config.Config, in *input, followUp bool) *simulation {
 	s := &simulation{
 		cfg:   cfg,
 		boot:  boot,
-		state: decide.New(boot),
+		state: decide.New(boot, "simulation", boot.At),
 		node:  decide.Read(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "simulated", UID: "1", ResourceVersion: "1"}}),
 		facts: taints.Facts{LifecycleController: true, KeepPolicy: true, StandInPrefix: cfg.StandInPrefix},
 	}

@@ -1,0 +1,202 @@
+package agent_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/taintlet/taintlet/agent"
+	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/probes"
+)
+
+const header = "apiVersion: taintlet.dev/v1alpha1\nkind: TaintletConfiguration\n"
+
+// soon is when a new configuration is in force at the latest: read within 10 s,
+// then up to 10 s of jitter.
+const soon = 21 * time.Second
+
+// reloading is an agent whose configuration file the test changes.
+type reloading struct {
+	t      *testing.T
+	file   string
+	events *record.FakeRecorder
+	mu     sync.Mutex
+	made   map[probes.Condition]int // probes
+}
+
+func (r *reloading) write(text string) {
+	r.t.Helper()
+	if err := os.WriteFile(r.file+".new", []byte(header+text), 0o600); err != nil {
+		r.t.Fatal(err)
+	}
+	if err := os.Rename(r.file+".new", r.file); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// told returns the Events of a reason since it was asked last.
+func (r *reloading) told(reason string) []string {
+	var told []string
+	for {
+		select {
+		case event := <-r.events.Events:
+			if strings.Contains(event, reason) {
+				told = append(told, event)
+			}
+		default:
+			return told
+		}
+	}
+}
+
+func (r *reloading) probesMade(c probes.Condition) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.made[c]
+}
+
+func runReloading(t *testing.T, test func(t *testing.T, r *reloading, by map[probes.Condition]*probe, c *client)) {
+	t.Helper()
+	r := &reloading{t: t, file: filepath.Join(t.TempDir(), "config.yaml"), events: record.NewFakeRecorder(1000), made: map[probes.Condition]int{}}
+	r.write("")
+	cfg, err := config.Load(r.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &agent.Agent{Config: cfg, ConfigFile: r.file, Recorder: r.events}
+	by := map[probes.Condition]*probe{}
+	a.NewProbe = func(_ *config.Config, condition probes.Condition) probes.Probe {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.made[condition]++
+		return by[condition]
+	}
+	runAgent(t, a, by, func(t *testing.T, _ map[probes.Condition]*probe, c *client) {
+		r.t = t
+		test(t, r, by, c)
+	})
+}
+
+// Only the probe whose section has changed starts anew; a change of debounce
+// or of rules starts none.
+func TestReloadStartsOnlyChangedProbesAnew(t *testing.T) {
+	runReloading(t, func(t *testing.T, r *reloading, by map[probes.Condition]*probe, _ *client) {
+		r.write("memory: {availablePercent: 10}\ndisk: {debounce: {clearAfter: 5s}}\n")
+		time.Sleep(soon)
+		if told := r.told("ConfigurationReloaded"); len(told) != 1 {
+			t.Errorf("Events of the reload: %v", told)
+		}
+		for _, c := range probes.Conditions() {
+			want := 1
+			if c == probes.MemoryPressure {
+				want = 2
+			}
+			if got := r.probesMade(c); got != want {
+				t.Errorf("%s: %d probes made, want %d", c, got, want)
+			}
+		}
+		begin := time.Now()
+		time.Sleep(10 * time.Second)
+		if got := len(by[probes.MemoryPressure].since(begin)); got < 8 || got > 12 {
+			t.Errorf("%d looks at memory in 10 s: the old probe looks on, or none does", got)
+		}
+	})
+}
+
+// A rule that the file drops loses its taint, one that it changes moves, and
+// the agent goes on as it was.
+func TestReloadMovesAndDropsTaints(t *testing.T) {
+	runReloading(t, func(t *testing.T, r *reloading, by map[probes.Condition]*probe, c *client) {
+		by[probes.MemoryPressure].set(probes.Degraded)
+		time.Sleep(5 * time.Second)
+		if !c.has(corev1.TaintNodeMemoryPressure) {
+			t.Fatal("no taint to begin with")
+		}
+		before := c.count()
+		r.write("rules:\n- {condition: MemoryPressure, level: Degraded, taint: {key: example.com/tired, effect: NoSchedule}}\n")
+		time.Sleep(soon)
+		if c.has(corev1.TaintNodeMemoryPressure) || !c.has("example.com/tired") {
+			t.Error("the taint did not move to the new rule's key")
+		}
+		if got := c.count() - before; got != 1 {
+			t.Errorf("%d writes for one reload", got)
+		}
+		r.write("rules: []\n")
+		time.Sleep(soon)
+		if c.has("example.com/tired") {
+			t.Error("the taint of a dropped rule of one's own stays")
+		}
+	})
+}
+
+// An invalid file changes nothing and is told once; so is a file that is gone.
+// Going back to what is in force ends the complaint.
+func TestReloadRefusesWhatIsInvalid(t *testing.T) {
+	runReloading(t, func(t *testing.T, r *reloading, by map[probes.Condition]*probe, c *client) {
+		for _, c := range []struct {
+			spoil func()
+			want  string
+		}{
+			{func() { r.write("memory: {availablePercent: 500, perriod: 1s}\n") }, "memory.availablePercent: Invalid value"},
+			{func() { r.write("memory: [\n") }, "not YAML"},
+			{func() { os.Remove(r.file) }, "no such file"}, //nolint:errcheck // seen below
+		} {
+			c.spoil()
+			time.Sleep(2 * time.Minute)
+			told := r.told("ConfigurationRefused")
+			if len(told) != 1 || !strings.Contains(told[0], c.want) {
+				t.Errorf("Events %v, want one with %q", told, c.want)
+			}
+		}
+		by[probes.MemoryPressure].set(probes.Degraded)
+		time.Sleep(5 * time.Second)
+		if !c.has(corev1.TaintNodeMemoryPressure) {
+			t.Error("the last good configuration is not in force")
+		}
+		if got := r.probesMade(probes.MemoryPressure); got != 1 {
+			t.Errorf("%d probes made", got)
+		}
+		r.write("pid: {usedPercent: 80}\n")
+		time.Sleep(soon)
+		if told := r.told("ConfigurationReloaded"); len(told) != 1 {
+			t.Errorf("Events %v after the file was mended", told)
+		}
+	})
+}
+
+// What was seen by the old thresholds does not count by the new ones: two bad
+// looks before and one after are not three.
+func TestReloadForgetsWhatTheOldThresholdsMadeBad(t *testing.T) {
+	runReloading(t, func(t *testing.T, r *reloading, by map[probes.Condition]*probe, c *client) {
+		disk := by[probes.DiskPressure]
+		slow := "disk: {period: 10m, debounce: {badSamples: 3, samples: 32}, availablePercent: "
+		r.write(slow + "10}\n")
+		time.Sleep(soon)
+		disk.set(probes.Degraded)
+		disk.wake <- struct{}{}
+		time.Sleep(400 * time.Millisecond) // two bad looks
+		disk.set(probes.OK)
+		time.Sleep(soon)
+		if c.has(corev1.TaintNodeDiskPressure) {
+			t.Fatal("two bad looks set a taint, three are needed")
+		}
+		looksBefore := len(disk.since(time.Time{}))
+		r.write(slow + "11}\n")
+		disk.set(probes.Degraded)
+		for len(disk.since(time.Time{})) == looksBefore {
+			time.Sleep(100 * time.Millisecond)
+		}
+		disk.set(probes.OK)
+		time.Sleep(time.Minute)
+		if c.has(corev1.TaintNodeDiskPressure) {
+			t.Error("bad looks by the old thresholds counted by the new ones")
+		}
+	})
+}

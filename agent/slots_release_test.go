@@ -1,0 +1,140 @@
+package agent_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/tools/record"
+
+	"github.com/taintlet/taintlet/agent"
+	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/probes"
+)
+
+// slowSlots answers a release late: the API server has done it, the answer is
+// on its way.
+type slowSlots struct {
+	*slots
+	late time.Duration
+	gone time.Time // when the API server let go
+}
+
+func (s *slowSlots) Release(ctx context.Context) error {
+	s.set(func(*slots) { s.gone = time.Now() })
+	err := s.slots.Release(ctx)
+	select {
+	case <-time.After(s.late):
+	case <-ctx.Done():
+	}
+	return err
+}
+
+func (s *slowSlots) goneAt() (at time.Time) {
+	s.set(func(*slots) { at = s.gone })
+	return at
+}
+
+func runEvictingBy(t *testing.T, s agent.SlotClient, change func(*config.Config), test func(t *testing.T, memory *probe, c *client)) {
+	t.Helper()
+	cfg := config.Default()
+	cfg.Rules = config.BuiltInRules()
+	cfg.Eviction.Slots = 1
+	cfg.Eviction.Interval.Duration = 0
+	cfg.Memory.Debounce.CriticalAfter.Duration = 0
+	change(cfg)
+	by := map[probes.Condition]*probe{}
+	a := &agent.Agent{
+		Config: cfg, Slots: s, Recorder: record.NewFakeRecorder(1000), Log: slog.New(slog.DiscardHandler),
+		NewProbe: func(_ *config.Config, c probes.Condition) probes.Probe { return by[c] },
+	}
+	runAgent(t, a, by, func(t *testing.T, by map[probes.Condition]*probe, c *client) { test(t, by[probes.MemoryPressure], c) })
+}
+
+// No NoExecute taint is added while the slot is being let go of.
+func TestNoEvictionWhileTheSlotIsLetGoOf(t *testing.T) {
+	s := &slowSlots{slots: &slots{free: true}, late: 8 * time.Second}
+	runEvictingBy(t, s, func(*config.Config) {}, func(t *testing.T, memory *probe, c *client) {
+		memory.set(probes.Critical)
+		time.Sleep(10 * time.Second)
+		if !c.carries(evict()) {
+			t.Error("no eviction")
+		}
+		memory.set(probes.Degraded)
+		for s.goneAt().IsZero() {
+			time.Sleep(100 * time.Millisecond)
+		}
+		memory.set(probes.Critical)
+		for range 80 { // 8 s: as long as the answer takes
+			time.Sleep(100 * time.Millisecond)
+			if c.carries(evict()) && !s.seen().holding {
+				t.Errorf("NoExecute was added %s after the slot was let go of", time.Since(s.goneAt()))
+				break
+			}
+		}
+	})
+}
+
+// The slot rests after the taint is gone, also when another eviction was wanted
+// meanwhile and not to be had.
+func TestSlotRestsAlsoAfterAWishThatCameToNothing(t *testing.T) {
+	s := &slots{free: true}
+	runEvictingBy(t, s, func(cfg *config.Config) {
+		cfg.WriteBudget.Burst, cfg.WriteBudget.Interval.Duration = 1, 24*time.Hour
+	}, func(t *testing.T, memory *probe, c *client) {
+		memory.set(probes.Critical)
+		time.Sleep(10 * time.Second)
+		if !c.carries(evict()) {
+			t.Error("no eviction")
+		}
+		c.setRefuse(errors.New("503 Service Unavailable")) // the step down takes a while
+		memory.set(probes.Degraded)
+		time.Sleep(1100 * time.Millisecond)
+		memory.set(probes.Critical) // no token is left
+		time.Sleep(2 * time.Second)
+		c.setRefuse(nil)
+		for c.carries(evict()) {
+			time.Sleep(100 * time.Millisecond)
+		}
+		gone := time.Now()
+		time.Sleep(3 * time.Second)
+		memory.set(probes.Degraded)
+		time.Sleep(9 * time.Minute)
+		if len(s.seen().released) > 0 {
+			t.Errorf("let go of %s after the taint, not after the rest", s.seen().released[0].Sub(gone))
+		}
+	})
+}
+
+// Each eviction has an Event of its own, also of two conditions that become
+// critical while the API server is slow.
+func TestEachEvictionIsAnnounced(t *testing.T) {
+	s := &slots{free: true}
+	cfg := config.Default()
+	cfg.Rules = config.BuiltInRules()
+	cfg.Eviction.Slots = 1
+	cfg.Eviction.Interval.Duration = 0
+	by := map[probes.Condition]*probe{}
+	a := &agent.Agent{
+		Config: cfg, Slots: s, Recorder: record.NewFakeRecorder(1000), Log: slog.New(slog.DiscardHandler),
+		NewProbe: func(_ *config.Config, c probes.Condition) probes.Probe { return by[c] },
+	}
+	runAgent(t, a, by, func(t *testing.T, by map[probes.Condition]*probe, c *client) {
+		by[probes.MemoryPressure].set(probes.Critical)
+		by[probes.PIDPressure].set(probes.Critical)
+		time.Sleep(55 * time.Second)
+		by[probes.DiskPressure].set(probes.Degraded)
+		c.setRefuse(errors.New("503 Service Unavailable"))
+		time.Sleep(30 * time.Second)
+		c.setRefuse(nil)
+		time.Sleep(2 * time.Minute)
+		evicting := c.carries(evict())
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if !evicting || len(c.reasons) != 2 {
+			t.Errorf("2 evictions, Events %v", c.reasons)
+		}
+	})
+}

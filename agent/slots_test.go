@@ -1,0 +1,209 @@
+package agent_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/taintlet/taintlet/agent"
+	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/taints"
+)
+
+// slots is a fleet's slots as one Node sees them.
+type slots struct {
+	mu       sync.Mutex
+	free     bool
+	err      error
+	holding  bool
+	acquired []time.Time
+	renewed  []time.Time
+	released []time.Time
+}
+
+func (s *slots) Acquire(context.Context, int, time.Duration, func(taints.Pair) bool) (bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.acquired = append(s.acquired, time.Now())
+	s.holding = s.err == nil && s.free
+	return s.holding, s.err
+}
+
+func (s *slots) Renew(context.Context) (bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err == nil {
+		s.renewed = append(s.renewed, time.Now())
+	}
+	return s.holding, s.err
+}
+
+func (s *slots) Release(context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.released, s.holding = append(s.released, time.Now()), false
+	return s.err
+}
+
+// seen is a copy of what has happened so far.
+func (s *slots) seen() (seen struct {
+	holding                     bool
+	acquired, renewed, released []time.Time
+},
+) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	seen.holding = s.holding
+	seen.acquired, seen.renewed, seen.released = slices.Clone(s.acquired), slices.Clone(s.renewed), slices.Clone(s.released)
+	return seen
+}
+
+func (s *slots) set(change func(*slots)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change(s)
+}
+
+func evict() taints.Pair {
+	return taints.Pair{Key: corev1.TaintNodeMemoryPressure, Effect: corev1.TaintEffectNoExecute}
+}
+
+func (c *client) carries(p taints.Pair) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.node != nil && taints.Has(c.node.Spec.Taints, p)
+}
+
+func runEvicting(t *testing.T, s *slots, test func(t *testing.T, memory *probe, c *client)) {
+	t.Helper()
+	cfg := config.Default()
+	cfg.Rules = config.BuiltInRules()
+	cfg.Eviction.Slots = 1
+	by := map[probes.Condition]*probe{}
+	a := &agent.Agent{
+		Config: cfg, Slots: s, Recorder: record.NewFakeRecorder(1000), Log: slog.New(slog.DiscardHandler),
+		NewProbe: func(_ *config.Config, c probes.Condition) probes.Probe { return by[c] },
+	}
+	runAgent(t, a, by, func(t *testing.T, by map[probes.Condition]*probe, c *client) { test(t, by[probes.MemoryPressure], c) })
+}
+
+// A slot is asked for only when nothing else is missing, renewed while it is
+// used, and let go of when the taint has been gone for the rest.
+func TestSlotIsHeldFromBeforeTheTaintUntilAfterTheRest(t *testing.T) {
+	s := &slots{free: true}
+	runEvicting(t, s, func(t *testing.T, memory *probe, c *client) {
+		memory.set(probes.Critical)
+		time.Sleep(50 * time.Second)
+		if len(s.seen().acquired) > 0 || c.carries(evict()) {
+			t.Fatal("a slot was asked for before the minute was over")
+		}
+		time.Sleep(15 * time.Second)
+		if len(s.seen().acquired) != 1 || !c.carries(evict()) {
+			t.Fatalf("slot asked for %d times, evicting %t", len(s.seen().acquired), c.carries(evict()))
+		}
+		time.Sleep(time.Hour)
+		if len(s.seen().renewed) < 25 || len(s.seen().released) > 0 {
+			t.Errorf("renewed %d times in an hour, released %d times", len(s.seen().renewed), len(s.seen().released))
+		}
+		memory.set(probes.OK)
+		time.Sleep(5 * time.Second)
+		if c.carries(evict()) {
+			t.Fatal("still evicting after recovery")
+		}
+		gone := time.Now()
+		time.Sleep(15 * time.Minute)
+		if len(s.seen().released) != 1 || s.seen().released[0].Sub(gone) < 9*time.Minute {
+			t.Errorf("let go of at %v, the taint was gone at %v", s.seen().released, gone)
+		}
+	})
+}
+
+// Without a slot nothing is evicted, and one that comes free is noticed.
+func TestNoSlotNoEviction(t *testing.T) {
+	s := &slots{}
+	runEvicting(t, s, func(t *testing.T, memory *probe, c *client) {
+		memory.set(probes.Critical)
+		time.Sleep(10 * time.Minute)
+		if c.carries(evict()) {
+			t.Error("evicting without a slot")
+		}
+		if n := len(s.seen().acquired); n < 30 || n > 80 {
+			t.Errorf("asked %d times in 9 minutes", n)
+		}
+		s.set(func(s *slots) { s.free = true })
+		time.Sleep(15 * time.Second)
+		if !c.carries(evict()) {
+			t.Error("a free slot is not taken")
+		}
+	})
+}
+
+// Whoever lost the slot steps down; the NoSchedule taint stays.
+func TestLostSlotStepsDown(t *testing.T) {
+	s := &slots{free: true}
+	runEvicting(t, s, func(t *testing.T, memory *probe, c *client) {
+		memory.set(probes.Critical)
+		time.Sleep(70 * time.Second)
+		s.set(func(s *slots) { s.holding, s.free = false, false })
+		time.Sleep(3 * time.Minute)
+		if c.carries(evict()) || !c.has(corev1.TaintNodeMemoryPressure) {
+			t.Error("the eviction goes on without a slot, or the lesser taint is gone too")
+		}
+	})
+}
+
+// While the API server is away the taint stays; a slot that could not be
+// renewed for half of its rest evicts nothing new.
+func TestSlotThatCannotBeRenewed(t *testing.T) {
+	s := &slots{free: true}
+	runEvicting(t, s, func(t *testing.T, memory *probe, c *client) {
+		memory.set(probes.Critical)
+		time.Sleep(70 * time.Second)
+		s.set(func(s *slots) { s.err = errors.New("503 Service Unavailable") })
+		time.Sleep(time.Hour)
+		if !c.carries(evict()) {
+			t.Error("the taint went because the API server was away")
+		}
+	})
+	s = &slots{free: true}
+	runEvicting(t, s, func(t *testing.T, memory *probe, c *client) {
+		memory.set(probes.Critical)
+		time.Sleep(50 * time.Second)
+		c.setRefuse(errors.New("503 Service Unavailable"))
+		time.Sleep(20 * time.Second) // the slot is there, the taint is not
+		s.set(func(s *slots) { s.err = errors.New("503 Service Unavailable") })
+		time.Sleep(6 * time.Minute)
+		c.setRefuse(nil)
+		time.Sleep(2 * time.Minute)
+		if c.carries(evict()) {
+			t.Error("a taint was added by a slot that others may have taken")
+		}
+		s.set(func(s *slots) { s.err = nil })
+		time.Sleep(4 * time.Minute)
+		if !c.carries(evict()) {
+			t.Error("no eviction after the slot was renewed")
+		}
+	})
+}
+
+// The Event comes before the taint.
+func TestEvictionIsAnnouncedFirst(t *testing.T) {
+	s := &slots{free: true}
+	runEvicting(t, s, func(t *testing.T, memory *probe, c *client) {
+		memory.set(probes.Critical)
+		time.Sleep(70 * time.Second)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if !c.announcedFirst {
+			t.Error("the taint was added without an announcement before it")
+		}
+	})
+}

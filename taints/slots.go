@@ -1,0 +1,217 @@
+package taints
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// SlotPrefix and a number make the name of a Lease that is an eviction slot.
+const SlotPrefix = "taintlet-evict-"
+
+// Slots are the Leases that bound how many Nodes of a cluster evict at the same
+// time. Whoever installs taintlet creates them; a Node may hold one. A slot is
+// free when nobody holds it, or when its Lease has not moved for the rest, on
+// this host's own clock, and its holder's Node is gone or carries none of our
+// NoExecute pairs. So neither clocks of other hosts nor the death of an agent
+// ever free a slot whose Node still evicts.
+//
+// The holder keeps the slot for the rest after its taints are gone (see
+// agent/slots.go), so that an eviction cannot walk through the fleet.
+//
+// A Slots is used by one goroutine.
+type Slots struct {
+	client    *Client
+	namespace string
+	// seen is when, on this host's clock, each Lease was last seen to move.
+	seen map[string]sighting
+	held string
+	next int
+	// looked: all slots have been looked at once.
+	looked bool
+}
+
+// sighting is a state of a Lease and since when it has been seen.
+type sighting struct {
+	holder string
+	renew  time.Time
+	since  time.Time
+}
+
+// Slots returns the slots of a namespace, to be held in the name of the
+// client's Node.
+func (c *Client) Slots(namespace string) *Slots {
+	h := fnv.New32a()
+	h.Write([]byte(c.name))
+	return &Slots{client: c, namespace: namespace, seen: map[string]sighting{}, next: int(h.Sum32() % 1000)}
+}
+
+// looksAtATime is how many slots are looked at while one is waited for: many
+// Nodes may be waiting.
+const looksAtATime = 3
+
+// Acquire tries to get one of count slots, or finds the one that this Node
+// holds already. It looks at all of them the first time, later at some in turn,
+// beginning at a place of this Node's own, so that many Nodes do not all ask
+// for the first. evicts reports whether
+// a pair on another Node may be one of ours that evicts. The error is that of
+// the API server; then it is not known whether there is a slot.
+func (s *Slots) Acquire(ctx context.Context, count int, rest time.Duration, evicts func(Pair) bool) (held bool, err error) {
+	looks := count
+	if s.looked {
+		looks = min(count, looksAtATime)
+	}
+	for range looks {
+		lease, err := s.get(ctx, fmt.Sprint(SlotPrefix, s.next%count))
+		if apierrors.IsNotFound(err) {
+			s.next++
+			continue // removed by hand, or never made: no slot
+		}
+		if err != nil {
+			return false, err
+		}
+		free, err := s.isFree(ctx, lease, rest, evicts)
+		if err != nil {
+			return false, err
+		}
+		if free {
+			err := s.take(ctx, lease)
+			if err == nil || !isOvertaken(err) {
+				return err == nil, err
+			}
+		}
+		s.next++
+	}
+	s.looked = true
+	return false, nil
+}
+
+// isOvertaken reports whether somebody else was quicker.
+func isOvertaken(err error) bool { return apierrors.IsConflict(err) || apierrors.IsNotFound(err) }
+
+// isFree reports whether nobody else holds the slot, or its holder is known not
+// to evict any more.
+func (s *Slots) isFree(ctx context.Context, lease *coordinationv1.Lease, rest time.Duration, evicts func(Pair) bool) (bool, error) {
+	holder := holderOf(lease)
+	if holder == "" || holder == s.client.name {
+		return true, nil
+	}
+	now := sighting{holder: holder, renew: renewedAt(lease), since: time.Now()}
+	before, known := s.seen[lease.Name]
+	if !known || before.holder != now.holder || !before.renew.Equal(now.renew) {
+		s.seen[lease.Name] = now
+		return false, nil
+	}
+	if now.since.Sub(before.since) < rest {
+		return false, nil
+	}
+	if len(validation.IsDNS1123Subdomain(holder)) > 0 {
+		return true, nil // written by hand: no Node can have that name
+	}
+	node, err := s.client.Node(holder).Get(ctx)
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	for _, taint := range node.Spec.Taints {
+		if evicts(PairOf(taint)) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// Renew moves the Lease, so that others see that its holder is alive. Not held
+// means lost: another Node has it, or it was removed.
+func (s *Slots) Renew(ctx context.Context) (held bool, err error) {
+	for range conflictTries {
+		var lease *coordinationv1.Lease
+		lease, err = s.get(ctx, s.held)
+		if apierrors.IsNotFound(err) || err == nil && holderOf(lease) != s.client.name {
+			return false, nil
+		}
+		if err == nil {
+			err = s.take(ctx, lease)
+		}
+		if !apierrors.IsConflict(err) { // somebody wrote the Lease, which need not be the holder
+			break
+		}
+	}
+	return true, err
+}
+
+// Release lets go of the slot.
+func (s *Slots) Release(ctx context.Context) error {
+	lease, err := s.get(ctx, s.held)
+	if apierrors.IsNotFound(err) || err == nil && holderOf(lease) != s.client.name {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	lease.Spec.HolderIdentity, lease.Spec.RenewTime = nil, nil
+	return s.update(ctx, lease)
+}
+
+// take writes this Node's name into the Lease. The resourceVersion decides
+// between two that do so at the same time.
+func (s *Slots) take(ctx context.Context, lease *coordinationv1.Lease) error {
+	now := metav1.NowMicro()
+	lease.Spec.HolderIdentity, lease.Spec.RenewTime = &s.client.name, &now
+	if err := s.update(ctx, lease); err != nil {
+		return err
+	}
+	s.held = lease.Name
+	return nil
+}
+
+func holderOf(lease *coordinationv1.Lease) string {
+	if lease.Spec.HolderIdentity == nil {
+		return ""
+	}
+	return *lease.Spec.HolderIdentity
+}
+
+func renewedAt(lease *coordinationv1.Lease) time.Time {
+	if lease.Spec.RenewTime == nil {
+		return time.Time{}
+	}
+	return lease.Spec.RenewTime.Time
+}
+
+func (s *Slots) path(name string) []string {
+	return []string{"/apis/coordination.k8s.io/v1/namespaces", s.namespace, "leases", name}
+}
+
+func (s *Slots) get(ctx context.Context, name string) (*coordinationv1.Lease, error) {
+	data, err := s.client.rest.Get().AbsPath(s.path(name)...).SetHeader("Accept", "application/json").Do(ctx).Raw()
+	if err != nil {
+		return nil, explain("get", "leases.coordination.k8s.io", s.namespace+"/"+name, err)
+	}
+	lease := &coordinationv1.Lease{}
+	if err := json.Unmarshal(data, lease); err != nil {
+		return nil, fmt.Errorf("lease %s/%s: %w", s.namespace, name, err)
+	}
+	return lease, nil
+}
+
+func (s *Slots) update(ctx context.Context, lease *coordinationv1.Lease) error {
+	data, err := json.Marshal(lease)
+	if err != nil {
+		return err
+	}
+	err = s.client.rest.Put().AbsPath(s.path(lease.Name)...).SetHeader("Content-Type", "application/json").Body(data).Do(ctx).Error()
+	if err != nil {
+		return explain("update", "leases.coordination.k8s.io", s.namespace+"/"+lease.Name, err)
+	}
+	return nil
+}

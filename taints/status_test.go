@@ -1,0 +1,43 @@
+package taints
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Whoever measures how long a condition has lasted (Karpenter does) must not
+// begin anew with each message: aws/eks-node-monitoring-agent#39.
+func TestLastTransitionTimeMovesWithTheStatusOnly(t *testing.T) {
+	const kind = "HostMemoryPressure"
+	since := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	now := since.Add(time.Hour)
+	node := &corev1.Node{Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{
+		Type: kind, Status: corev1.ConditionTrue, Reason: "MemoryLow", Message: "available 4 %",
+		LastHeartbeatTime: metav1.NewTime(since), LastTransitionTime: metav1.NewTime(since),
+	}}}}
+	for _, test := range []struct {
+		name string
+		next corev1.NodeCondition
+		want time.Time
+	}{
+		{"heartbeat", node.Status.Conditions[0], since},
+		{"other message", corev1.NodeCondition{Type: kind, Status: corev1.ConditionTrue, Reason: "MemoryLow", Message: "available 3 %"}, since},
+		{"other reason", corev1.NodeCondition{Type: kind, Status: corev1.ConditionTrue, Reason: "MemoryStalled", Message: "stalled"}, since},
+		{"other status", corev1.NodeCondition{Type: kind, Status: corev1.ConditionFalse, Reason: "MemorySufficient", Message: "enough"}, now},
+		{"other type", corev1.NodeCondition{Type: "HostDiskPressure", Status: corev1.ConditionTrue, Reason: "SpaceLow", Message: "full"}, now},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			patch := statusPatch(node, Change{Conditions: []corev1.NodeCondition{test.next}}, now)
+			if len(patch) != 1 {
+				t.Fatalf("%d conditions in the patch", len(patch))
+			}
+			got, ok := patch[0].(corev1.NodeCondition)
+			if !ok || !got.LastTransitionTime.Time.Equal(test.want) || !got.LastHeartbeatTime.Time.Equal(now) {
+				t.Errorf("transition %v, want %v; heartbeat %v, want %v", got.LastTransitionTime, test.want, got.LastHeartbeatTime, now)
+			}
+		})
+	}
+}
