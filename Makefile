@@ -5,8 +5,13 @@ SHELL := /bin/bash
 
 # The race detector needs cgo, and cgo a C compiler.
 RACE := $(if $(shell command -v gcc || command -v clang),-race)
-# What no test may skip for want of. With root and containerd: controlplane,kubelet
+# What no test may skip for want of. With root, containerd and buildah: controlplane,kubelet,image
 REQUIRE ?= controlplane
+# The Kubernetes release to run on, such as 1.35.4, of those in test/controlplane;
+# not set: that of its go.mod.
+ifdef K8S
+export TAINTLET_K8S := $(K8S)
+endif
 TOOL := go tool -modfile=$(CURDIR)/test/tools/go.mod
 
 .PHONY: help
@@ -26,7 +31,7 @@ demo: ## the whole story on a real control plane, in a minute; KEEP=1 leaves it 
 	@go run ./test/demo
 
 .PHONY: test
-test: controlplane ## everything, on the real control plane; no such test may skip
+test: controlplane ## everything, on the real control plane; no such test may skip; K8S=1.35.4: on that release
 	TAINTLET_REQUIRE=$(REQUIRE) go test $(RACE) -timeout 20m ./...
 
 .PHONY: quick
@@ -55,3 +60,18 @@ vuln: ## known vulnerabilities in what is called; needs the network
 .PHONY: scenarios
 scenarios: ## write what happened into the decider's scenarios; read the diff
 	go test ./agent/decide -run TestScenarios -update
+
+.PHONY: manifests
+manifests: ## deploy/taintlet.yaml and deploy/keep.yaml from the Helm chart
+	deploy/generate
+
+IMAGE ?= taintlet/taintlet
+VERSION ?= $(shell git describe --tags --always --dirty)
+BUILDER ?= docker
+
+.PHONY: image
+image: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)
+image: ## container image, by docker or BUILDER=buildah; BUILDFLAGS='--platform linux/arm64' for another platform
+	$(BUILDER) build --tag $(IMAGE):$(VERSION) --build-arg VERSION=$(VERSION) --build-arg REVISION=$$(git rev-parse HEAD) \
+		--build-arg SOURCE_DATE_EPOCH=$$SOURCE_DATE_EPOCH --build-arg CREATED=$$(date -u -d @$$SOURCE_DATE_EPOCH +%FT%TZ) \
+		$(BUILDFLAGS) .

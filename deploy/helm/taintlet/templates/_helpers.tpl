@@ -1,0 +1,138 @@
+{{- define "taintlet.labels" -}}
+app.kubernetes.io/name: taintlet
+{{- end -}}
+
+{{- define "taintlet.image" -}}
+{{- if .digest -}}
+{{ .repository }}@{{ .digest }}
+{{- else -}}
+{{ .repository }}:{{ .tag }}
+{{- end -}}
+{{- end -}}
+
+{{/* The configuration file. Slots are said once, in evict. */}}
+{{- define "taintlet.config" -}}
+apiVersion: taintlet.dev/v1alpha1
+kind: TaintletConfiguration
+{{- $config := deepCopy .Values.config }}
+{{- range $config.rules }}
+{{- if and (eq .level "Critical") (not $.Values.evict.slots) }}
+{{- fail "config.rules: a rule for Critical evicts pods and needs a bound: set evict.slots" }}
+{{- end }}
+{{- end }}
+{{- if .Values.evict.slots }}
+{{- $_ := set $config "eviction" (merge (dict "slots" .Values.evict.slots) ($config.eviction | default dict)) }}
+{{- end }}
+{{- with $config }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{/* Who the agent is to the API server. */}}
+{{- define "taintlet.user" -}}
+system:serviceaccount:{{ .Release.Namespace }}:taintlet
+{{- end -}}
+
+{{/*
+The Node whose pod asks. The API server puts it into the token of a pod; a token
+that is not bound to a pod on a Node has none.
+*/}}
+{{- define "taintlet.ownNode" -}}
+has(request.userInfo.extra) && 'authentication.kubernetes.io/node-name' in request.userInfo.extra ?
+request.userInfo.extra['authentication.kubernetes.io/node-name'][0] : ''
+{{- end -}}
+
+{{/* The agent's built-in rules for an effect (agent/config/defaults.go), as JSON. */}}
+{{- define "taintlet.builtIn" -}}
+{{- $rules := list -}}
+{{- range list "memory-pressure" "disk-pressure" "pid-pressure" "network-unavailable" -}}
+{{- $rules = append $rules (dict "taint" (dict "key" (print "node.kubernetes.io/" .) "effect" $)) -}}
+{{- end -}}
+{{- toJson $rules -}}
+{{- end -}}
+
+{{/* Refuses keys that no rule may use (taints.Reserved in taints/via.go). */}}
+{{- define "taintlet.refuseReserved" -}}
+{{- $reserved := list "node.kubernetes.io/not-ready" "node.kubernetes.io/unreachable" "node.kubernetes.io/unschedulable" "node.kubernetes.io/out-of-service" "node.cloudprovider.kubernetes.io/uninitialized" -}}
+{{- if has .key $reserved -}}
+{{- fail (printf "%s: the key %s belongs to the control plane or to administrators" .where .key) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The rules in force, as JSON. An empty list is one: no taints. */}}
+{{- define "taintlet.rules" -}}
+{{- if hasKey .Values.config "rules" -}}
+{{- range .Values.config.rules -}}
+{{- include "taintlet.refuseReserved" (dict "where" "config.rules" "key" .taint.key) -}}
+{{- end -}}
+{{- toJson .Values.config.rules -}}
+{{- else -}}
+{{- include "taintlet.builtIn" "NoSchedule" -}}
+{{- end -}}
+{{- end -}}
+
+{{/*
+The pairs of the rules and of their stand-ins (taints.StandInFor in
+taints/via.go), one key:effect a line. A stand-in has the key's name under
+another prefix and never evicts.
+*/}}
+{{- define "taintlet.pairs" -}}
+{{- $pairs := list -}}
+{{- range .rules -}}
+{{- $pairs = append $pairs (print .taint.key ":" .taint.effect) -}}
+{{- $effect := ternary "NoSchedule" .taint.effect (eq .taint.effect "NoExecute") -}}
+{{- $name := regexReplaceAll "^.*/" .taint.key "" -}}
+{{- range $.prefixes -}}
+{{- $pairs = append $pairs (print . "/" $name ":" $effect) -}}
+{{- end -}}
+{{- end -}}
+{{- $pairs | uniq | join "\n" -}}
+{{- end -}}
+
+{{- define "taintlet.standInPrefixes" -}}
+{{- list (.Values.config.standInPrefix | default "taintlet.dev") "taintlet.dev" | uniq | toJson -}}
+{{- end -}}
+
+{{/* Pairs that agents may set and take off, one a line. */}}
+{{- define "taintlet.wanted" -}}
+{{- $prefixes := include "taintlet.standInPrefixes" . | fromJsonArray -}}
+{{- include "taintlet.pairs" (dict "rules" (include "taintlet.rules" . | fromJsonArray) "prefixes" $prefixes) -}}
+{{- end -}}
+
+{{/* Pairs that agents may only take off: config.Produces in agent/config/config.go, and retired ones. */}}
+{{- define "taintlet.former" -}}
+{{- $prefixes := include "taintlet.standInPrefixes" . | fromJsonArray -}}
+{{- $builtIn := concat (include "taintlet.builtIn" "NoSchedule" | fromJsonArray) (include "taintlet.builtIn" "NoExecute" | fromJsonArray) -}}
+{{- $former := include "taintlet.pairs" (dict "rules" $builtIn "prefixes" $prefixes) | splitList "\n" -}}
+{{- range .Values.retired -}}
+{{- include "taintlet.refuseReserved" (dict "where" "retired" "key" .key) -}}
+{{- $former = append $former (print .key ":" .effect) -}}
+{{- end -}}
+{{- $wanted := include "taintlet.wanted" . | splitList "\n" -}}
+{{- $only := list -}}
+{{- range $former | uniq -}}
+{{- if not (has . $wanted) -}}
+{{- $only = append $only . -}}
+{{- end -}}
+{{- end -}}
+{{- $only | join "\n" -}}
+{{- end -}}
+
+{{/* Lines as a CEL list. They are keys, prefixes and effects, which hold no quotes. */}}
+{{- define "taintlet.celList" -}}
+[
+{{- if . -}}
+{{- range $i, $line := splitList "\n" . }}{{ if $i }},{{ end }}
+'{{ $line }}'
+{{- end -}}
+{{- end -}}
+]
+{{- end -}}
+
+{{- define "taintlet.keep" -}}
+{{- if kindIs "bool" .Values.keep -}}
+{{- .Values.keep -}}
+{{- else -}}
+{{- .Capabilities.APIVersions.Has "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy" -}}
+{{- end -}}
+{{- end -}}

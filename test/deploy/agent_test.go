@@ -1,0 +1,336 @@
+package deploy
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
+
+	"github.com/taintlet/taintlet/taints"
+	"github.com/taintlet/taintlet/test/cluster"
+)
+
+const (
+	wellKnown = corev1.TaintNodePIDPressure
+	standIn   = "taintlet.dev/pid-pressure"
+)
+
+// settings make the agent find PIDs scarce, or not, on any host, and be quick
+// about it. It looks at no other condition's taints: what else happens to this
+// host does not matter here.
+func settings(sick bool) map[string]any {
+	used := 100.0
+	if sick {
+		used = 0.001 // of the host's limit
+	}
+	return map[string]any{"config": map[string]any{
+		"heartbeat": "1m",
+		"disk":      map[string]any{"paths": []string{"/"}, "writeProbe": map[string]any{"directory": ""}},
+		"pid": map[string]any{
+			"freeTasks": 0, "usedPercent": used, "clearFactor": 1, "runningOutWithin": "0",
+			"debounce": map[string]any{"clearAfter": "1s", "maxClearAfter": "1s"},
+		},
+		"rules": []any{map[string]any{
+			"condition": "PIDPressure", "level": "Degraded", "taint": map[string]any{"key": wellKnown, "effect": "NoSchedule"},
+		}},
+	}}
+}
+
+// process is the agent's binary and what it is told.
+type process struct {
+	t    *testing.T
+	dir  string
+	args []string
+}
+
+func newProcess(t *testing.T, c *cluster.Cluster, node string) *process {
+	t.Helper()
+	p := &process{t: t, dir: t.TempDir()}
+	t.Cleanup(func() {
+		if text, err := os.ReadFile(p.file("log")); t.Failed() {
+			t.Logf("log of the agent: %v\n%s", err, text)
+		}
+	})
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", p.dir, "github.com/taintlet/taintlet/cmd/taintlet")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build the agent: %v\n%s", err, out)
+	}
+	if err := cluster.WriteKubeconfig(p.file("kubeconfig"), agentOf(t, c, node)); err != nil {
+		t.Fatal(err)
+	}
+	p.args = []string{"--kubeconfig=" + p.file("kubeconfig"), "--config=" + p.file("config.yaml"), "--node-name=" + node, "--listen="}
+	return p
+}
+
+func (p *process) file(name string) string { return filepath.Join(p.dir, name) }
+
+// configure writes the file that the ConfigMap of the chart would bring.
+func (p *process) configure(values any) {
+	p.t.Helper()
+	manifest := render(p.t, "-f", valuesFile(p.t, values), "--show-only", "templates/configmap.yaml")
+	config := &corev1.ConfigMap{}
+	if err := yaml.UnmarshalStrict([]byte(manifest), config); err != nil {
+		p.t.Fatal(err)
+	}
+	if err := os.WriteFile(p.file("config.yaml"), []byte(config.Data["config.yaml"]), 0o600); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// start runs the agent until the function it returns is called.
+func (p *process) start() (stop func()) {
+	p.t.Helper()
+	log, err := os.OpenFile(p.file("log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	agent := exec.Command(p.file("taintlet"), p.args...) //nolint:gosec // our own binary
+	agent.Stderr = log
+	if err := agent.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+	stopped := false
+	stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		agent.Process.Signal(syscall.SIGTERM) //nolint:errcheck // Wait tells
+		if err := agent.Wait(); err != nil {
+			p.t.Errorf("the agent ended with %v", err)
+		}
+		log.Close() //nolint:errcheck // the agent wrote it
+	}
+	p.t.Cleanup(stop)
+	return stop
+}
+
+// cleanup runs --cleanup=node.
+func (p *process) cleanup() {
+	p.t.Helper()
+	out, err := exec.CommandContext(p.t.Context(), p.file("taintlet"), append(p.args, "--cleanup=node")...).CombinedOutput()
+	if err != nil {
+		p.t.Errorf("--cleanup=node: %v\n%s", err, out)
+	}
+}
+
+// An agent with the shipped permissions, under the shipped policies and with
+// the token of its pod goes through all that it does, and not one of its
+// requests is refused. What it asked for is what it is granted.
+func TestTheAgentIsNeverRefused(t *testing.T) {
+	cluster.SkipUnlessRequired(t)
+	cluster.SkipWithoutMutatingAdmissionPolicy(t)
+	c := shared.require(t)
+	const name = "agent"
+	node := register(t, c, name)
+	p := newProcess(t, c, name)
+	wait := func(what string, holds func(*corev1.Node) bool) {
+		t.Helper()
+		if _, err := c.WaitNode(t.Context(), name, holds); err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+	}
+	has := func(key string) func(*corev1.Node) bool { return cluster.HasTaint(key, corev1.TaintEffectNoSchedule) }
+	status := func(status corev1.ConditionStatus) func(*corev1.Node) bool {
+		return func(node *corev1.Node) bool {
+			condition := taints.Condition(node, "HostPIDPressure")
+			return condition != nil && condition.Status == status
+		}
+	}
+
+	p.configure(settings(false))
+	stop := p.start()
+	wait("fine", status(corev1.ConditionFalse))
+	stop()
+
+	p.configure(settings(true))
+	stop = p.start()
+	wait("the stand-in", has(standIn))
+	wait("the condition", status(corev1.ConditionTrue))
+	installKeep(t, c)
+	wait("kept, once the policy is seen with a heartbeat", func(node *corev1.Node) bool { return has(wellKnown)(node) && !has(standIn)(node) })
+	if err := node.Heartbeat(t.Context()); err != nil { // makes the controller look
+		t.Fatal(err)
+	}
+	for times := range 2 {
+		annotate(t, c, name, `"true"`)
+		waitEvent(t, c, name, "TaintsPaused", times+1)
+		annotate(t, c, name, "null")
+		waitEvent(t, c, name, "TaintsResumed", times+1)
+	}
+	for range 2 {
+		wait("set again", has(wellKnown))
+		if err := patchNode(t.Context(), c.Client(), name, types.MergePatchType, `{"spec": {"taints": []}}`); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wait("contested", func(node *corev1.Node) bool { return has(standIn)(node) && !has(wellKnown)(node) })
+	stop()
+
+	p.configure(settings(false))
+	stop = p.start()
+	wait("recovery", func(node *corev1.Node) bool { return len(node.Spec.Taints) == 0 && status(corev1.ConditionFalse)(node) })
+	stop()
+	p.cleanup()
+	after := getNode(t, c, name)
+	if taints.Condition(after, "HostPIDPressure") != nil || after.Annotations[taints.RecordAnnotation] != "" {
+		t.Errorf("left after the cleanup: %v %v", after.Annotations, after.Status.Conditions)
+	}
+	compareWithRBAC(t, c, requestsOf(t, c, name))
+}
+
+// installKeep installs deploy/keep.yaml until the test ends.
+func installKeep(t *testing.T, c *cluster.Cluster) {
+	t.Helper()
+	if err := c.InstallKeep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		policies, ctx := c.Client().AdmissionregistrationV1(), context.Background()
+		if err := policies.MutatingAdmissionPolicyBindings().Delete(ctx, taints.KeepPolicyName, metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+		if err := policies.MutatingAdmissionPolicies().Delete(ctx, taints.KeepPolicyName, metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// annotate pauses or resumes the agent as a person does.
+func annotate(t *testing.T, c *cluster.Cluster, node, value string) {
+	t.Helper()
+	patch := `{"metadata": {"annotations": {"` + taints.PausedAnnotation + `": ` + value + `}}}`
+	if err := patchNode(t.Context(), c.Client(), node, types.MergePatchType, patch); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// waitEvent waits until the Node has an Event that happened so many times.
+func waitEvent(t *testing.T, c *cluster.Cluster, node, reason string, times int) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("the %d. Event %s", times, reason), func() bool {
+		events, err := c.Client().CoreV1().Events("default").List(t.Context(), metav1.ListOptions{
+			FieldSelector: "involvedObject.kind=Node,involvedObject.name=" + node + ",reason=" + reason,
+		})
+		return err == nil && slices.ContainsFunc(events.Items, func(e corev1.Event) bool { return int(e.Count) >= times })
+	})
+}
+
+// permission is a verb on a resource, in a namespace or in none.
+type permission struct{ verb, resource, namespace string }
+
+// auditEvent is what is of interest of a line of the audit log
+// (audit.k8s.io/v1).
+type auditEvent struct {
+	Verb, RequestURI string
+	User             struct {
+		Username string
+		Extra    map[string][]string
+	}
+	ObjectRef      *struct{ Resource, Subresource, Namespace string }
+	ResponseStatus struct {
+		Code    int
+		Message string
+	}
+}
+
+// requestsOf reads from the audit log what the agent of a node asked for, and
+// fails for each request that was refused.
+func requestsOf(t *testing.T, c *cluster.Cluster, node string) map[permission]int {
+	t.Helper()
+	log, err := os.Open(c.AuditLogPath())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close() //nolint:errcheck // nothing was written
+	asked := map[permission]int{}
+	lines := bufio.NewScanner(log)
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		var event auditEvent
+		if err := json.Unmarshal(lines.Bytes(), &event); err != nil {
+			t.Fatal(err)
+		}
+		from := event.User.Extra[nodeNameExtra]
+		if event.User.Username != user || len(from) != 1 || from[0] != node || event.ObjectRef == nil {
+			continue
+		}
+		resource := event.ObjectRef.Resource
+		if event.ObjectRef.Subresource != "" {
+			resource += "/" + event.ObjectRef.Subresource
+		}
+		asked[permission{event.Verb, resource, event.ObjectRef.Namespace}]++
+		if isRefusal(event.ResponseStatus.Code, resource) {
+			t.Errorf("refused: %s %s: %d %s", event.Verb, event.RequestURI, event.ResponseStatus.Code, event.ResponseStatus.Message)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return asked
+}
+
+// isRefusal tells what an agent should not have asked for from what may befall
+// any request: a conflict, and a timeout, as the API server calls it (504) when
+// the agent ends while a request is out.
+func isRefusal(code int, resource string) bool {
+	switch {
+	case code == http.StatusConflict, code == http.StatusTooManyRequests, code >= 500:
+		return false
+	case code == http.StatusNotFound && resource == "mutatingadmissionpolicybindings":
+		return false // that is the answer that was asked for
+	}
+	return code >= 400
+}
+
+// compareWithRBAC fails for what was granted and never asked for.
+func compareWithRBAC(t *testing.T, c *cluster.Cluster, asked map[permission]int) {
+	t.Helper()
+	roles := c.Client().RbacV1()
+	cluster, err := roles.ClusterRoles().Get(t.Context(), account, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	events, err := roles.Roles("default").Get(t.Context(), account, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	granted := map[permission]int{}
+	for namespace, rules := range map[string][]rbacv1.PolicyRule{"": cluster.Rules, "default": events.Rules} {
+		for _, rule := range rules {
+			for _, resource := range rule.Resources {
+				for _, verb := range rule.Verbs {
+					granted[permission{verb, resource, namespace}] = 1
+				}
+			}
+		}
+	}
+	// A watch that begins with what is there needs no list, from Kubernetes
+	// 1.34 on; client-go lists where the API server does not know that.
+	asked[permission{"list", "nodes", ""}]++
+	order := func(a, b permission) int {
+		return strings.Compare(a.resource+a.verb+a.namespace, b.resource+b.verb+b.namespace)
+	}
+	want, got := slices.SortedFunc(maps.Keys(granted), order), slices.SortedFunc(maps.Keys(asked), order)
+	if !slices.Equal(want, got) {
+		t.Errorf("granted %v\nasked   %v", want, got)
+	}
+	for _, p := range got {
+		t.Logf("%d × %s %s %s", asked[p], p.verb, p.resource, p.namespace)
+	}
+}

@@ -1,0 +1,183 @@
+package deploy
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/taintlet/taintlet/taints"
+	"github.com/taintlet/taintlet/test/cluster"
+)
+
+// The largest Nodes that kubelets and their neighbours make, and then some.
+const (
+	manyTaints      = 100
+	manyConditions  = 60
+	manyImages      = 50 // the kubelet's nodeStatusMaxImages
+	manyLabels      = 100
+	manyAnnotations = 100
+)
+
+// bigObject and bigStatus together fill a Node.
+func bigObject() map[string]any {
+	list := make([]corev1.Taint, manyTaints)
+	for i := range list {
+		list[i] = corev1.Taint{Key: fmt.Sprintf("%s.example.com/taint-%d", strings.Repeat("a", 60), i), Value: strings.Repeat("v", 63), Effect: corev1.TaintEffectPreferNoSchedule}
+	}
+	labels, annotations := map[string]string{}, map[string]string{}
+	for i := range manyLabels {
+		labels[fmt.Sprintf("example.com/label-%d", i)] = strings.Repeat("v", 63)
+	}
+	for i := range manyAnnotations {
+		annotations[fmt.Sprintf("example.com/annotation-%d", i)] = strings.Repeat("v", 2000) // 256 KiB is the most
+	}
+	return map[string]any{
+		"metadata": map[string]any{"labels": labels, "annotations": annotations},
+		"spec":     map[string]any{"taints": list},
+	}
+}
+
+func bigStatus() map[string]any {
+	conditions := make([]corev1.NodeCondition, manyConditions)
+	for i := range conditions {
+		conditions[i] = corev1.NodeCondition{
+			Type: corev1.NodeConditionType(fmt.Sprintf("Condition%d", i)), Status: corev1.ConditionFalse, Reason: "AsItIs",
+			Message: strings.Repeat("m", 1000), LastHeartbeatTime: metav1.Now(), LastTransitionTime: metav1.Now(),
+		}
+	}
+	images := make([]corev1.ContainerImage, manyImages)
+	for i := range images {
+		name := fmt.Sprintf("images.example.com/%s/image-%d", strings.Repeat("a", 150), i)
+		images[i] = corev1.ContainerImage{Names: []string{name + "@sha256:" + strings.Repeat("0", 64), name + ":v1"}, SizeBytes: 1 << 30}
+	}
+	return map[string]any{"status": map[string]any{"conditions": conditions, "images": images}}
+}
+
+func makeBig(t *testing.T, c *cluster.Cluster, name string) {
+	t.Helper()
+	for subresource, object := range map[string]any{"": bigObject(), "status": bigStatus()} {
+		patch, err := json.Marshal(object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := patchNode(t.Context(), c.Client(), name, types.StrategicMergePatchType, string(patch), subresource); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// ours is what the agent writes at most: all conditions, taints and stand-ins.
+func ours() taints.Change {
+	change := taints.Change{Annotations: map[string]string{
+		taints.RecordAnnotation: strings.Repeat("r", 4096), taints.HeldAnnotation: "node.kubernetes.io/memory-pressure",
+	}}
+	for _, name := range []string{"memory-pressure", "disk-pressure", "pid-pressure", "network-unavailable"} {
+		for _, prefix := range []string{"node.kubernetes.io/", "taintlet.dev/"} {
+			taint := corev1.Taint{Key: prefix + name, Effect: corev1.TaintEffectNoSchedule}
+			change.Taints, change.Owned = append(change.Taints, taint), append(change.Owned, taints.PairOf(taint))
+		}
+	}
+	for _, kind := range []corev1.NodeConditionType{"HostMemoryPressure", "HostDiskPressure", "HostPIDPressure", "HostNetworkUnavailable"} {
+		change.Conditions = append(change.Conditions, corev1.NodeCondition{Type: kind, Status: corev1.ConditionTrue, Reason: "Try", Message: strings.Repeat("m", 1000)})
+	}
+	return change
+}
+
+// The cost of an expression is bounded. On a Node larger than any, the agent's
+// writes are allowed, and a denial still says what it is about.
+func TestBigNode(t *testing.T) {
+	c := shared.require(t)
+	const name = "big"
+	register(t, c, name)
+	makeBig(t, c, name)
+	identity := agentOf(t, c, name)
+	agent, err := taints.NewClient(identity, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin := time.Now()
+	node, err := agent.Apply(t.Context(), getNode(t, c, name), ours())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("two patches in %s", time.Since(begin))
+	t.Logf("a Node of %d bytes", node.Size())
+
+	// What a message may hold is bounded too.
+	for patch, says := range map[string]string{
+		`[{"op": "remove", "path": "/spec/taints/99"}]`:            "/taint-99:PreferNoSchedule",
+		`[{"op": "replace", "path": "/spec/taints", "value": []}]`: "taints of others stay",
+	} {
+		err = patchNode(t.Context(), client(t, identity), name, types.JSONPatchType, patch)
+		if !deniedBy(err, "taintlet-nodes") || !strings.Contains(err.Error(), says) {
+			t.Errorf("not denied, or without saying %s: %v", says, err)
+		}
+	}
+	clear := ours()
+	clear.Taints, clear.Conditions = nil, nil
+	clear.Gone = []corev1.NodeConditionType{"HostMemoryPressure"}
+	if _, err := agent.Apply(t.Context(), node, clear); err != nil {
+		t.Error(err)
+	}
+}
+
+// An agent takes a slot, renews it, gives it up, and takes over one that another
+// let lapse, with the permissions that evict.slots gives it.
+func TestSlotsAreTaken(t *testing.T) {
+	c := shared.require(t)
+	holder, another, now := "evicting", "evicting-before", metav1.NowMicro()
+	register(t, c, holder)
+	const slot = "taintlet-evict-0"
+	change := func(as kubernetes.Interface, what string, change func(*coordinationv1.LeaseSpec)) {
+		t.Helper()
+		lease, err := as.CoordinationV1().Leases(namespace).Get(t.Context(), slot, metav1.GetOptions{})
+		if err == nil {
+			change(&lease.Spec)
+			_, err = as.CoordinationV1().Leases(namespace).Update(t.Context(), lease, metav1.UpdateOptions{})
+		}
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	agent, transitions := client(t, agentOf(t, c, holder)), int32(1)
+	take := func(l *coordinationv1.LeaseSpec) {
+		l.HolderIdentity, l.AcquireTime, l.RenewTime, l.LeaseTransitions = &holder, &now, &now, &transitions
+	}
+	release := func(l *coordinationv1.LeaseSpec) { l.HolderIdentity = nil }
+	change(agent, "take", take)
+	change(agent, "renew", func(l *coordinationv1.LeaseSpec) { l.RenewTime = &metav1.MicroTime{Time: now.Add(time.Minute)} })
+	change(agent, "release", release)
+	change(c.Client(), "another takes it", func(l *coordinationv1.LeaseSpec) { l.HolderIdentity = &another })
+	change(agent, "take over", take)
+	change(agent, "release again", release)
+}
+
+// The controller manager's type check finds nothing to warn of in any
+// expression.
+func TestPoliciesAreWellTyped(t *testing.T) {
+	c := shared.require(t)
+	for _, name := range []string{"taintlet-nodes", "taintlet-events", "taintlet-leases"} {
+		policies := c.Client().AdmissionregistrationV1().ValidatingAdmissionPolicies()
+		eventually(t, "type check of "+name, func() bool {
+			policy, err := policies.Get(t.Context(), name, metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if policy.Status.ObservedGeneration != policy.Generation || policy.Status.TypeChecking == nil {
+				return false
+			}
+			for _, warning := range policy.Status.TypeChecking.ExpressionWarnings {
+				t.Errorf("%s: %s: %s", name, warning.FieldRef, warning.Warning)
+			}
+			return true
+		})
+	}
+}

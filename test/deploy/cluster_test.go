@@ -1,0 +1,236 @@
+package deploy
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"github.com/taintlet/taintlet/test/cluster"
+)
+
+// monitoringCRDs stand in for those of the Prometheus operator: their kinds,
+// not their schemas.
+const monitoringCRDs = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: podmonitors.monitoring.coreos.com}
+spec:
+  group: monitoring.coreos.com
+  scope: Namespaced
+  names: {kind: PodMonitor, plural: podmonitors, singular: podmonitor}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: prometheusrules.monitoring.coreos.com}
+spec:
+  group: monitoring.coreos.com
+  scope: Namespaced
+  names: {kind: PrometheusRule, plural: prometheusrules, singular: prometheusrule}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+`
+
+// The real API server accepts what the chart renders, with every combination of
+// the values that change objects.
+func TestEveryCombinationIsAccepted(t *testing.T) {
+	c := shared.require(t)
+	apply(t.Context(), t, c, monitoringCRDs)
+	kubectl := newConsole(t, c)
+	eventually(t, "the kinds of the Prometheus operator", func() bool {
+		_, err := c.Client().Discovery().ServerResourcesForGroupVersion("monitoring.coreos.com/v1")
+		return err == nil
+	})
+	for _, keep := range []any{true, false, nil} {
+		if keep == true && !cluster.HasMutatingAdmissionPolicy(t) {
+			continue
+		}
+		for _, slots := range []int{0, 2} {
+			for _, monitoring := range []bool{false, true} {
+				for _, lifecycle := range []bool{false, true} {
+					values := map[string]any{
+						"keep": keep, "evict": map[string]any{"slots": slots}, "lifecycleController": lifecycle,
+						"monitoring": map[string]any{"podMonitor": monitoring, "prometheusRules": monitoring},
+						"cleanup":    map[string]any{"afterUninstall": lifecycle, "stale": monitoring},
+					}
+					manifest := render(t, "-f", valuesFile(t, values))
+					wantObjects(t, manifest, values)
+					kubectl.run("kubectl apply --dry-run=server --validate=strict -f " + writeManifest(t, manifest))
+				}
+			}
+		}
+	}
+}
+
+// wantObjects checks that the values change what they are there for.
+func wantObjects(t *testing.T, manifest string, values map[string]any) {
+	t.Helper()
+	monitoring := values["monitoring"].(map[string]any)["podMonitor"] == true
+	slots := values["evict"].(map[string]any)["slots"].(int)
+	for text, wanted := range map[string]bool{
+		"kind: MutatingAdmissionPolicy\n": values["keep"] == true, // null: helm template knows no cluster
+		"kind: Lease\n":                   slots > 0,
+		"name: taintlet-leases\n":         slots > 0,
+		"kind: PodMonitor\n":              monitoring,
+		"kind: PrometheusRule\n":          monitoring,
+		"- --lifecycle-controller=false":  values["lifecycleController"] == false,
+		"kind: CronJob\n":                 monitoring,
+		"helm.sh/hook: post-delete\n":     values["lifecycleController"] == true,
+		"kind: Namespace\n":               false,
+	} {
+		if strings.Contains(manifest, text) != wanted {
+			data, _ := json.Marshal(values)
+			t.Errorf("%s: %q: want %v", data, text, wanted)
+		}
+	}
+}
+
+// keep: null follows what the cluster can do.
+func TestKeepFollowsTheCluster(t *testing.T) {
+	const kind = "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy"
+	for args, wanted := range map[string]bool{
+		"--api-versions=" + kind:                true,
+		"--api-versions=another.example.com/v1": false,
+	} {
+		if got := strings.Contains(render(t, args), "kind: MutatingAdmissionPolicy\n"); got != wanted {
+			t.Errorf("%s: keep.yaml is there: %v", args, got)
+		}
+	}
+}
+
+// The DaemonSet goes onto each Node that has a host, whatever its taints, and
+// asks Pod Security for the host's namespaces and nothing else.
+func TestDaemonSet(t *testing.T) {
+	c := shared.require(t)
+	register(t, c, "virtual")
+	register(t, c, "evacuated")
+	for name, patch := range map[string]string{
+		"virtual":   `{"metadata": {"labels": {"type": "virtual-kubelet"}}}`,
+		"evacuated": `{"spec": {"taints": [{"key": "node.kubernetes.io/memory-pressure", "effect": "NoExecute"}, {"key": "example.com/none", "effect": "NoSchedule"}]}}`,
+	} {
+		if err := patchNode(t.Context(), c.Client(), name, types.MergePatchType, patch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	podOn(t, c, "evacuated")
+	nodes, err := c.Client().CoreV1().Nodes().List(t.Context(), metav1.ListOptions{LabelSelector: "type!=virtual-kubelet"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "as many pods as Nodes with hosts", func() bool {
+		set, err := c.Client().AppsV1().DaemonSets(namespace).Get(t.Context(), account, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return set.Status.ObservedGeneration == set.Generation && int(set.Status.DesiredNumberScheduled) == len(nodes.Items)
+	})
+
+	var warnings warningList
+	admin := c.Admin()
+	admin.WarningHandler = &warnings
+	_, err = client(t, admin).CoreV1().Namespaces().Patch(t.Context(), namespace, types.MergePatchType,
+		[]byte(`{"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}}`), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := strings.Join(warnings, "\n")
+	if !strings.Contains(said, "taintlet-") || !strings.HasSuffix(said, ": host namespaces, hostPort, probe or lifecycle host") {
+		t.Errorf("Pod Security says:\n%s", said)
+	}
+}
+
+type warningList []string
+
+func (w *warningList) HandleWarningHeader(_ int, _, text string) {
+	if strings.HasPrefix(text, account) {
+		*w = append(*w, text)
+	}
+}
+
+// The API server puts the agents' requests where the FlowSchema says.
+func TestFlowSchema(t *testing.T) {
+	c := shared.require(t)
+	register(t, c, "flow")
+	schema, err := c.Client().FlowcontrolV1().FlowSchemas().Get(t.Context(), account, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	agent, err := rest.HTTPClientFor(agentOf(t, c, "flow"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "requests in the flow schema", func() bool {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.URL()+"/api/v1/nodes/flow", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := agent.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close() //nolint:errcheck // only the header matters
+		return response.Header.Get("X-Kubernetes-PF-FlowSchema-UID") == string(schema.UID)
+	})
+}
+
+// console runs commands as an administrator would: in a folder with deploy/,
+// with kubectl, helm and taintlet on the PATH.
+type console struct {
+	t    *testing.T
+	dir  string
+	envs []string
+}
+
+func newConsole(t *testing.T, c *cluster.Cluster) *console {
+	t.Helper()
+	k := &console{t: t, dir: t.TempDir()}
+	kubectl, err := cluster.Kubectl(t.Context(), os.Stderr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	deploy, err := filepath.Abs("../../deploy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(k.dir, "bin"), 0o750); err != nil {
+		t.Fatal(err)
+	}
+	for name, target := range map[string]string{"bin/kubectl": kubectl, "bin/helm": helm(t), "deploy": deploy} {
+		if err := os.Symlink(target, filepath.Join(k.dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	config := filepath.Join(k.dir, "kubeconfig")
+	if err := cluster.WriteKubeconfig(config, c.Admin()); err != nil {
+		t.Fatal(err)
+	}
+	k.envs = append(os.Environ(), "KUBECONFIG="+config, "HOME="+k.dir, "PATH="+filepath.Join(k.dir, "bin")+":"+os.Getenv("PATH"))
+	return k
+}
+
+// run runs a script that must not fail and returns what it says.
+func (k *console) run(script string) string {
+	k.t.Helper()
+	command := exec.CommandContext(k.t.Context(), "bash", "-euo", "pipefail", "-c", script)
+	command.Dir, command.Env = k.dir, k.envs
+	out, err := command.CombinedOutput()
+	if err != nil {
+		k.t.Fatalf("%s\n%v\n%s", script, err, out)
+	}
+	return string(out)
+}

@@ -1,0 +1,183 @@
+package deploy
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
+
+	"github.com/taintlet/taintlet/test/cluster"
+)
+
+func readme(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("../../deploy/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// commands returns the scripts of the README, in its order, each found by its
+// first line.
+func commands(t *testing.T) map[string]string {
+	t.Helper()
+	scripts := map[string]string{}
+	for _, match := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(readme(t), -1) {
+		first, _, _ := strings.Cut(match[1], "\n")
+		if scripts[first] += match[1]; scripts[first] != match[1] && !strings.HasPrefix(first, "cat >values.yaml") {
+			t.Fatalf("two scripts begin with %q", first)
+		}
+	}
+	return scripts
+}
+
+// The commands of the README install, verify, tune and uninstall, in each of
+// the three ways.
+func TestCommandsOfTheREADME(t *testing.T) {
+	cluster.SkipUnlessRequired(t)
+	cluster.SkipWithoutMutatingAdmissionPolicy(t) // the commands are for a cluster that has it
+	c := cluster.New(t, cluster.Options{})
+	if _, err := c.RegisterNode(t.Context(), "worker"); err != nil {
+		t.Fatal(err)
+	}
+	runPods(t, c)
+	k := newConsole(t, c)
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(k.dir, "bin"), "github.com/taintlet/taintlet/cmd/taintlet")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build the agent: %v\n%s", err, out)
+	}
+	scripts := commands(t)
+	ran := map[string]bool{}
+	run := func(first string) {
+		t.Helper()
+		for line, script := range scripts {
+			if strings.HasPrefix(line, first) {
+				ran[line] = true
+				if strings.HasPrefix(first, "node=$(") {
+					waitInForce(t.Context(), t, c, "taintlet-nodes") // an administrator is slower
+				}
+				t.Logf("$ %s%s", script, k.run(script))
+				return
+			}
+		}
+		t.Fatalf("no script of the README begins with %q", first)
+	}
+	removals := []string{"kubectl --namespace taintlet-system delete daemonset", "kubectl delete --ignore-not-found"}
+	for _, way := range [][]string{
+		append([]string{"kubectl apply -f deploy/taintlet.yaml", "kubectl --namespace taintlet-system rollout", "node=$(", "key="}, removals...),
+		append([]string{"mkdir -p mine", "kubectl --namespace taintlet-system rollout"}, removals...),
+		{"kubectl create namespace", "kubectl --namespace taintlet-system rollout", "cat >values.yaml", removals[0], "helm uninstall"},
+	} {
+		leaveTraces(t, c)
+		for i, first := range way {
+			run(first)
+			if i == 0 {
+				k.run("kubectl get mutatingadmissionpolicybinding taintlet-keep") // Helm finds out by itself
+			}
+		}
+		nothingIsLeft(t, k)
+	}
+	for first := range scripts {
+		if !ran[first] {
+			t.Errorf("nobody ran the script that begins with %q", first)
+		}
+	}
+}
+
+// runPods stands in for a kubelet: it calls pods ready, and lets them go.
+func runPods(t *testing.T, c *cluster.Cluster) {
+	t.Helper()
+	watcher, err := c.Client().CoreV1().Pods("").Watch(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(watcher.Stop)
+	go func() {
+		for event := range watcher.ResultChan() {
+			pod, ok := event.Object.(*corev1.Pod)
+			if !ok || pod.Spec.NodeName == "" {
+				continue
+			}
+			pods, ctx := c.Client().CoreV1().Pods(pod.Namespace), context.Background()
+			if pod.DeletionTimestamp != nil {
+				pods.Delete(ctx, pod.Name, *metav1.NewDeleteOptions(0)) //nolint:errcheck // gone already, or the test waits in vain
+			} else if len(pod.Status.Conditions) < 2 {
+				pods.Patch(ctx, pod.Name, types.StrategicMergePatchType, //nolint:errcheck // the same
+					[]byte(`{"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}`), metav1.PatchOptions{}, "status")
+			}
+		}
+	}()
+}
+
+// leaveTraces puts onto the Node what an agent leaves.
+func leaveTraces(t *testing.T, c *cluster.Cluster) {
+	t.Helper()
+	for subresource, patch := range map[string]string{
+		"":       `{"metadata": {"annotations": {"taintlet.dev/held": "node.kubernetes.io/pid-pressure"}}}`,
+		"status": `{"status": {"conditions": [{"type": "HostPIDPressure", "status": "True"}]}}`,
+	} {
+		if err := patchNode(t.Context(), c.Client(), "worker", types.StrategicMergePatchType, patch, subresource); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// nothingIsLeft checks that uninstalling removed all that was installed, and
+// the traces.
+func nothingIsLeft(t *testing.T, k *console) {
+	t.Helper()
+	for _, look := range []string{
+		"kubectl get --ignore-not-found -o name namespaces,clusterroles,clusterrolebindings,flowschemas," +
+			"validatingadmissionpolicies,validatingadmissionpolicybindings,mutatingadmissionpolicies,mutatingadmissionpolicybindings",
+		"kubectl --namespace default get --ignore-not-found -o name roles,rolebindings",
+		"kubectl get nodes -o jsonpath='{.items[*].metadata.annotations}'",
+		"kubectl get nodes -o jsonpath='{.items[*].status.conditions[*].type}' | tr ' ' '\n'",
+	} {
+		for line := range strings.Lines(k.run(look)) {
+			if strings.Contains(line, "taintlet") || strings.HasPrefix(line, "Host") {
+				t.Errorf("left after uninstalling: %s", line)
+			}
+		}
+	}
+}
+
+// The README's table of permissions is what the chart grants.
+func TestREADMEHasThePermissions(t *testing.T) {
+	var documented []string
+	for _, row := range regexp.MustCompile(`(?m)^\| (get|list|watch|patch|create|update|delete) \| (\S+) \| (\S*) ?\|`).FindAllStringSubmatch(readme(t), -1) {
+		documented = append(documented, row[1]+" "+row[2]+" "+row[3])
+	}
+	var granted []string
+	for document := range strings.SplitSeq(render(t, "--set", "evict.slots=1,cleanup.afterUninstall=false"), "\n---\n") {
+		var role rbacv1.ClusterRole // a Role has the same rules
+		if err := yaml.Unmarshal([]byte(document), &role); err != nil {
+			t.Fatal(err)
+		}
+		if role.Kind != "ClusterRole" && role.Kind != "Role" {
+			continue
+		}
+		for _, rule := range role.Rules {
+			for _, resource := range rule.Resources {
+				for _, verb := range rule.Verbs {
+					granted = append(granted, verb+" "+resource+" "+role.Namespace)
+				}
+			}
+		}
+	}
+	slices.Sort(documented)
+	slices.Sort(granted)
+	if !slices.Equal(documented, granted) {
+		t.Errorf("documented %q\ngranted    %q", documented, granted)
+	}
+}

@@ -1,0 +1,299 @@
+package deploy
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/taints"
+)
+
+// deploy/taintlet.yaml and deploy/keep.yaml are what the chart renders.
+func TestManifestsAreGenerated(t *testing.T) {
+	helm(t)
+	dir := t.TempDir()
+	if out, err := exec.CommandContext(t.Context(), "../../deploy/generate", dir).CombinedOutput(); err != nil {
+		t.Fatalf("deploy/generate: %v\n%s", err, out)
+	}
+	for _, name := range []string{"taintlet.yaml", "keep.yaml"} {
+		want, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := os.ReadFile(filepath.Join("../../deploy", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(got, want) {
+			t.Errorf("deploy/%s is not what the chart renders: run `make manifests`", name)
+		}
+	}
+}
+
+func TestLint(t *testing.T) {
+	values := valuesFile(t, map[string]any{
+		"namespace": map[string]any{"create": true}, "keep": true, "evict": map[string]any{"slots": 2},
+		"monitoring": map[string]any{"podMonitor": true, "prometheusRules": true},
+	})
+	for _, args := range [][]string{nil, {"-f", values}} {
+		args = append([]string{"lint", chart, "--strict", "--kube-version", "1.36"}, args...)
+		if out, err := exec.CommandContext(t.Context(), helm(t), args...).CombinedOutput(); err != nil {
+			t.Errorf("helm %s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+	}
+}
+
+// Values that cannot be meant are refused before anything is installed, with a
+// message that says where they are.
+func TestBadValuesAreRefused(t *testing.T) {
+	rule := func(key, effect, level string) string {
+		return `config.rules=[{"condition": "DiskPressure", "level": "` + level + `", "taint": {"key": "` + key + `", "effect": "` + effect + `"}}]`
+	}
+	for values, says := range map[string]string{
+		`replicas=3`:                                                   "additional properties 'replicas' not allowed",
+		`image.digest="sha256:12"`:                                     "/image/digest",
+		`image.tag="a tag"`:                                            "/image/tag",
+		`image.repository=""`:                                          "/image/repository",
+		`image.pullPolicy="Sometimes"`:                                 "/image/pullPolicy",
+		`keep="maybe"`:                                                 "/keep",
+		`evict.slots=-1`:                                               "/evict/slots",
+		`evict.slots=1.5`:                                              "/evict/slots",
+		`port=70000`:                                                   "/port",
+		`lifecycleController="no"`:                                     "/lifecycleController",
+		`monitoring.serviceMonitor=true`:                               "'serviceMonitor' not allowed",
+		`tolerations={}`:                                               "/tolerations",
+		`config=null`:                                                  "missing property 'config'",
+		`config.memory.availabelPercent=5`:                             "'availabelPercent' not allowed",
+		`config.memory.availablePercent=101`:                           "/config/memory/availablePercent",
+		`config.disk.paths=[]`:                                         "/config/disk/paths",
+		`config.disk.paths=["scratch"]`:                                "/config/disk/paths/0",
+		`config.heartbeat=300`:                                         "/config/heartbeat",
+		`config.heartbeat="5 minutes"`:                                 "/config/heartbeat",
+		`config.standInPrefix="example.com/"`:                          "/config/standInPrefix",
+		`config.network.debounce.samples=33`:                           "/config/network/debounce/samples",
+		`config.kind="TaintletConfiguration"`:                          "'kind' not allowed",
+		rule("it's", "NoSchedule", "Degraded"):                         "/config/rules/0/taint/key",
+		rule("example.com/disk", "NoExecute", "Degraded"):              "/config/rules/0/taint/effect",
+		rule("example.com/disk", "NoSchedule", "Critical"):             "/config/rules/0/taint/effect",
+		rule("example.com/disk", "NoExecute", "Critical"):              "set evict.slots",
+		rule("example.com/disk", "NoSchedule", "Fatal"):                "/config/rules/0/level",
+		`cleanup.all=true`:                                             "'all' not allowed",
+		rule("node.kubernetes.io/not-ready", "NoSchedule", "Degraded"): "node.kubernetes.io/not-ready belongs to the control plane",
+		`retired=[{"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}]`: "belongs to the control plane or to administrators",
+		`retired=[{"key": "example.com/disk"}]`:                                         "missing property 'effect'",
+	} {
+		if out, err := template(t, "--set-json", values); err == nil || !strings.Contains(out, says) {
+			t.Errorf("%s: %v, without %q:\n%s", values, err, says, out)
+		}
+	}
+}
+
+// The schema knows the fields of the configuration that the agent knows.
+func TestSchemaHasTheConfiguration(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(chart, "values.schema.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var schema struct{ Definitions map[string]*schemaObject }
+	if err := json.Unmarshal(text, &schema); err != nil {
+		t.Fatal(err)
+	}
+	compareFields(t, schema.Definitions, "config", schema.Definitions["config"], reflect.TypeFor[config.Config]())
+}
+
+type schemaObject struct {
+	Properties map[string]*schemaObject
+	Items      *schemaObject
+	Ref        string `json:"$ref"`
+}
+
+func compareFields(t *testing.T, definitions map[string]*schemaObject, path string, schema *schemaObject, of reflect.Type) {
+	t.Helper()
+	if name, ok := strings.CutPrefix(schema.Ref, "#/definitions/"); ok {
+		schema = definitions[name]
+	}
+	if schema.Items != nil && of.Kind() == reflect.Slice {
+		compareFields(t, definitions, path+"[]", schema.Items, of.Elem())
+		return
+	}
+	if of.Kind() != reflect.Struct || !strings.HasSuffix(of.PkgPath(), "agent/config") {
+		return
+	}
+	var known []string
+	for field := range of.Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if name == "" || name == "-" { // apiVersion and kind, which the chart writes
+			continue
+		}
+		known = append(known, name)
+		if path == "config.eviction" && name == "slots" { // said by evict.slots, which makes the Leases too
+			continue
+		}
+		if of := schema.Properties[name]; of == nil {
+			t.Errorf("%s.%s is not in the schema", path, name)
+		} else {
+			compareFields(t, definitions, path+"."+name, of, field.Type)
+		}
+	}
+	for name := range schema.Properties {
+		if !slices.Contains(known, name) {
+			t.Errorf("%s.%s is not in the configuration", path, name)
+		}
+	}
+}
+
+// With whatever rules, the policy lets the agent set the pairs that it may want
+// and take off those that it may find, and no other.
+func TestPairsOfThePolicy(t *testing.T) {
+	type settings map[string]any
+	taint := func(key, effect string) settings { return settings{"key": key, "effect": effect} }
+	rules := []any{
+		settings{"condition": "MemoryPressure", "level": "Degraded", "taint": taint("node.kubernetes.io/memory-pressure", "NoSchedule")},
+		settings{"condition": "DiskPressure", "level": "Degraded", "taint": taint("example.com/slow-disk", "PreferNoSchedule")},
+		settings{"condition": "PIDPressure", "level": "Degraded", "taint": taint("no-prefix", "NoSchedule")},
+	}
+	critical := settings{"condition": "MemoryPressure", "level": "Critical", "taint": taint("node.kubernetes.io/memory-pressure", "NoExecute")}
+	for name, values := range map[string]settings{
+		"defaults":   {},
+		"own rules":  {"config": settings{"rules": rules}},
+		"own prefix": {"config": settings{"standInPrefix": "status-taint.example.com"}},
+		"both":       {"config": settings{"rules": rules, "standInPrefix": "status-taint.example.com"}},
+		"no rules":   {"config": settings{"rules": []any{}}},
+		"evicting":   {"config": settings{"rules": append(rules[:1:1], critical)}, "evict": settings{"slots": 3}},
+		"retired":    {"retired": []any{taint("example.com/old", "NoSchedule"), taint("node.kubernetes.io/disk-pressure", "NoSchedule")}},
+	} {
+		file := valuesFile(t, values)
+		wanted, former := pairsOfPolicy(t, render(t, "-f", file, "--show-only", "templates/admission.yaml"))
+		cfg := configOf(t, render(t, "-f", file, "--show-only", "templates/configmap.yaml"))
+
+		mayWant, mayFind := pairsOf(cfg, cfg.Rules), pairsOf(cfg, config.BuiltInRules())
+		if name == "retired" {
+			mayFind = append(mayFind, "example.com/old:NoSchedule")
+		}
+		mayFind = slices.DeleteFunc(mayFind, func(pair string) bool { return slices.Contains(mayWant, pair) })
+		for what, lists := range map[string][2][]string{"wanted": {wanted, mayWant}, "former": {former, mayFind}} {
+			got, want := slices.Sorted(slices.Values(lists[0])), slices.Compact(slices.Sorted(slices.Values(lists[1])))
+			if !slices.Equal(got, want) {
+				t.Errorf("%s: %s pairs\n got %v\nwant %v", name, what, got, want)
+			}
+		}
+	}
+}
+
+// pairsOf are the pairs that rules can lead to in any cluster.
+func pairsOf(cfg *config.Config, rules []config.Rule) []string {
+	var pairs []string
+	for _, rule := range rules {
+		pair := rule.Taint.Pair()
+		pairs = append(pairs, pair.String())
+		for _, prefix := range []string{cfg.StandInPrefix, taints.DefaultStandInPrefix} {
+			pairs = append(pairs, taints.StandInFor(pair, prefix).String())
+		}
+	}
+	for _, text := range pairs {
+		var pair taints.Pair
+		if err := pair.UnmarshalText([]byte(text)); err != nil || !cfg.Produces(pair) {
+			panic("the test has another idea of what is ours than the configuration: " + text)
+		}
+	}
+	return pairs
+}
+
+// pairsOfPolicy reads the two lists of the first policy.
+func pairsOfPolicy(t *testing.T, manifest string) (wanted, former []string) {
+	t.Helper()
+	policy := &admissionv1.ValidatingAdmissionPolicy{}
+	for _, document := range strings.Split(manifest, "\n---\n") {
+		if strings.Contains(document, "kind: ValidatingAdmissionPolicy\n") && strings.Contains(document, "name: taintlet-nodes\n") {
+			if err := yaml.UnmarshalStrict([]byte(document), policy); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	list := func(name string) (pairs []string) {
+		i := slices.IndexFunc(policy.Spec.Variables, func(v admissionv1.Variable) bool { return v.Name == name })
+		if i < 0 {
+			t.Fatalf("no variable %s:\n%s", name, manifest)
+		}
+		for pair := range strings.SplitSeq(strings.Trim(policy.Spec.Variables[i].Expression, "[ ]"), ",") {
+			if pair = strings.Trim(pair, " '"); pair != "" {
+				pairs = append(pairs, pair)
+			}
+		}
+		return pairs
+	}
+	return list("wantedPairs"), list("formerPairs")
+}
+
+// configOf reads the configuration that the ConfigMap holds as the agent does.
+func configOf(t *testing.T, manifest string) *config.Config {
+	t.Helper()
+	object := &corev1.ConfigMap{}
+	if err := yaml.UnmarshalStrict([]byte(manifest), object); err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := config.Decode([]byte(object.Data["config.yaml"]))
+	if err != nil {
+		t.Fatalf("%v in\n%s", err, object.Data["config.yaml"])
+	}
+	return cfg
+}
+
+// What the chart is told reaches the agent, large numbers and empty values
+// included.
+func TestConfiguration(t *testing.T) {
+	cfg := configOf(t, render(t, "--show-only", "templates/configmap.yaml"))
+	if !slices.Equal(cfg.Disk.Paths, []string{"/", "/scratch"}) || cfg.Disk.WriteProbe.Directory != "/scratch" {
+		t.Errorf("disk = %+v", cfg.Disk)
+	}
+	cfg = configOf(t, render(t, "--show-only", "templates/configmap.yaml", "--set-json",
+		`config={"pid": {"freeTasks": 123456789}, "disk": {"paths": ["/"], "writeProbe": {"directory": ""}}, "heartbeat": "0"}`))
+	if cfg.PID.FreeTasks != 123456789 || len(cfg.Disk.Paths) != 1 || cfg.Disk.WriteProbe.Directory != "" || cfg.Heartbeat.Duration != 0 {
+		t.Errorf("config = %+v", cfg)
+	}
+}
+
+// The alerts ask for metrics that the agent has.
+func TestRulesAskForMetricsThatExist(t *testing.T) {
+	source, err := os.ReadFile("../../agent/metrics.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules := render(t, "--set", "monitoring.prometheusRules=true", "--show-only", "templates/monitoring.yaml")
+	names := regexp.MustCompile(`taintlet_(\w+)`).FindAllStringSubmatch(rules, -1)
+	if len(names) == 0 {
+		t.Fatalf("no metrics in\n%s", rules)
+	}
+	for _, name := range names {
+		if !strings.Contains(string(source), `"`+name[1]+`"`) && !strings.Contains(string(source), `"`+name[0]+`"`) {
+			t.Errorf("no metric %s", name[0])
+		}
+	}
+}
+
+// A digest goes before a tag, and a tag before the chart's version.
+func TestImage(t *testing.T) {
+	digest := "sha256:" + strings.Repeat("0", 64)
+	for values, want := range map[string]string{
+		"port=9808":                             "image: taintlet/taintlet:0.1.0\n",
+		"image.tag=v2":                          "image: taintlet/taintlet:v2\n",
+		"image.tag=v2,image.digest=" + digest:   "image: taintlet/taintlet@" + digest + "\n",
+		"image.repository=images.example.com/a": "image: images.example.com/a:0.1.0\n",
+	} {
+		if manifest := render(t, "--set", values, "--show-only", "templates/daemonset.yaml"); !strings.Contains(manifest, want) {
+			t.Errorf("%s: no %s in\n%s", values, want, manifest)
+		}
+	}
+}

@@ -1,0 +1,65 @@
+package deploy
+
+import (
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/taintlet/taintlet/test/cluster"
+)
+
+// setScene makes the objects that the attempts are made on and those who try.
+func setScene(t *testing.T, c *cluster.Cluster) *scene {
+	t.Helper()
+	s := &scene{own: "denied", other: "denied-other"}
+	register(t, c, s.own)
+	register(t, c, s.other)
+	s.agent = client(t, agentOf(t, c, s.own))
+	s.withoutRBAC = client(t, allowedAll(c, s.own))
+	s.withoutPod = client(t, allowedAll(c, ""))
+	s.unbound = client(t, c.WithToken(token(t, c, nil)))
+	s.pending = client(t, c.WithToken(token(t, c, pendingPod(t, c))))
+
+	admin, ctx := c.Client(), t.Context()
+	if err := patchNode(ctx, admin, s.own, types.StrategicMergePatchType, scenery); err != nil {
+		t.Fatal(err)
+	}
+	event := &corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{Name: "of-kubelet"},
+		InvolvedObject: corev1.ObjectReference{Kind: "Node", Name: s.own},
+		Source:         corev1.EventSource{Component: "kubelet"},
+	}
+	if _, err := admin.CoreV1().Events("default").Create(ctx, event, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	leases := admin.CoordinationV1().Leases(namespace)
+	if _, err := leases.Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "another"}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	patch := []byte(`{"spec": {"holderIdentity": "` + s.other + `"}}`)
+	if _, err := leases.Patch(ctx, "taintlet-evict-1", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// pendingPod makes a pod with the agent's account that no Node takes.
+func pendingPod(t *testing.T, c *cluster.Cluster) *authenticationv1.BoundObjectReference {
+	t.Helper()
+	pod, err := c.Client().CoreV1().Pods(namespace).Create(t.Context(), &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "pending"},
+		Spec: corev1.PodSpec{
+			ServiceAccountName: account,
+			NodeSelector:       map[string]string{"no-node": "has-this"},
+			Containers:         []corev1.Container{{Name: "main", Image: "none"}},
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID}
+}
