@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -32,9 +31,10 @@ const (
 const progressEvery = 15 * time.Second
 
 // Build makes sure that the named programs (none named: those of the control
-// plane) are built from test/controlplane, and returns the folder they are in.
-// It is a no-op when they are up to date. Processes that build at the same time
-// wait for one another. What is being done is written to progress, line by line.
+// plane) are built from test/controlplane, of the release that TAINTLET_K8S
+// chooses, and returns the folder they are in. It is a no-op when they are up
+// to date. Processes that build at the same time wait for one another. What is
+// being done is written to progress, line by line.
 func Build(ctx context.Context, progress io.Writer, names ...string) (string, error) {
 	if progress == nil {
 		progress = io.Discard
@@ -82,7 +82,7 @@ func Kubectl(ctx context.Context, progress io.Writer) (string, error) {
 }
 
 // KubernetesVersion returns the version of Kubernetes that is built, such as
-// v1.36.3, as test/controlplane/go.mod has it.
+// v1.36.3: that of TAINTLET_K8S, or else of test/controlplane/go.mod.
 func KubernetesVersion() (string, error) {
 	src, err := findSource()
 	if err != nil {
@@ -94,6 +94,7 @@ func KubernetesVersion() (string, error) {
 // source is the nested module that the programs are built from.
 type source struct {
 	module  string // folder of the nested module
+	modfile string // its go.mod, or that of another release
 	version string // of Kubernetes
 	dir     string // where the programs go
 	stamp   string // changes when the programs have to be built again
@@ -104,31 +105,28 @@ func findSource() (*source, error) {
 	if err != nil {
 		return nil, err
 	}
-	mod, err := os.ReadFile(filepath.Join(module, "go.mod"))
+	chosen, err := chooseRelease(module, os.Getenv(releaseEnv))
+	if err != nil {
+		return nil, err
+	}
+	// `go build -modfile` takes the sums from this file too.
+	sum, err := os.ReadFile(strings.TrimSuffix(chosen.modfile, ".mod") + ".sum")
 	if err != nil {
 		return nil, fmt.Errorf("read the control plane's module: %w", err)
-	}
-	sum, err := os.ReadFile(filepath.Join(module, "go.sum"))
-	if err != nil {
-		return nil, fmt.Errorf("read the control plane's module: %w", err)
-	}
-	match := regexp.MustCompile(`(?m)^\s+k8s\.io/kubernetes (v\d+\.\d+\.\S+)`).FindSubmatch(mod)
-	if match == nil {
-		return nil, errors.New("test/controlplane/go.mod does not require k8s.io/kubernetes")
 	}
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		return nil, fmt.Errorf("find a folder for the control plane's programs: %w", err)
 	}
-	version := string(match[1])
 	hash := sha256.New()
-	for _, part := range [][]byte{mod, sum, []byte(ldflags(version))} {
+	for _, part := range [][]byte{chosen.mod, sum, []byte(ldflags(chosen.version))} {
 		fmt.Fprintf(hash, "%d\n%s", len(part), part)
 	}
 	return &source{
 		module:  module,
-		version: version,
-		dir:     filepath.Join(cache, "taintlet", version),
+		modfile: chosen.modfile,
+		version: chosen.version,
+		dir:     filepath.Join(cache, "taintlet", chosen.version),
 		stamp:   hex.EncodeToString(hash.Sum(nil)),
 	}, nil
 }
@@ -183,7 +181,7 @@ func (s *source) path(name string) string      { return filepath.Join(s.dir, nam
 func (s *source) stampPath(name string) string { return filepath.Join(s.dir, name+".stamp") }
 
 // missing returns those of the names that are not built, or built from other
-// go.mod or go.sum files than the present ones.
+// module and sum files than the present ones.
 func (s *source) missing(names []string) ([]string, error) {
 	var missing []string
 	for _, name := range names {
@@ -239,7 +237,7 @@ func (s *source) build(ctx context.Context, progress io.Writer, names []string) 
 }
 
 func (s *source) goBuild(ctx context.Context, progress io.Writer, out string, names []string) error {
-	args := []string{"build", "-v", "-buildvcs=false", "-ldflags", ldflags(s.version), "-o", out + string(filepath.Separator)}
+	args := []string{"build", "-v", "-buildvcs=false", "-modfile", s.modfile, "-ldflags", ldflags(s.version), "-o", out + string(filepath.Separator)}
 	for _, name := range names {
 		pkg, err := packageOf(name)
 		if err != nil {

@@ -36,7 +36,10 @@ func TestOnlyWhatIsMissingOrOldIsBuilt(t *testing.T) {
 	}
 }
 
-func TestSourceChangesWithItsModule(t *testing.T) {
+// inModule makes a folder with a test/controlplane of these files, and works in
+// a package beside it.
+func inModule(t *testing.T, files map[string]string) {
+	t.Helper()
 	root := t.TempDir()
 	module := filepath.Join(root, "test", "controlplane")
 	inside := filepath.Join(root, "some", "package")
@@ -45,16 +48,21 @@ func TestSourceChangesWithItsModule(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	for name, content := range files {
+		if err := os.WriteFile(filepath.Join(module, name), []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
 	t.Chdir(inside)
+}
+
+func requiring(version string) string { return "require (\n\tk8s.io/kubernetes " + version + "\n)\n" }
+
+func TestSourceChangesWithItsModule(t *testing.T) {
+	t.Setenv(releaseEnv, "")
 	stamps := map[string]bool{}
-	for _, content := range [][2]string{{"a", "b"}, {"ab", ""}, {"a", "c"}} {
-		mod := "require (\n\tk8s.io/kubernetes v1.36.3\n)\n// " + content[0]
-		if err := os.WriteFile(filepath.Join(module, "go.mod"), []byte(mod), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(module, "go.sum"), []byte(content[1]), 0o644); err != nil {
-			t.Fatal(err)
-		}
+	for _, content := range [][2]string{{"a", "b"}, {"c", "b"}, {"cb", ""}, {"a", "c"}} {
+		inModule(t, map[string]string{"go.mod": requiring("v1.36.3") + "// " + content[0], "go.sum": content[1]})
 		src, err := findSource()
 		if err != nil {
 			t.Fatal(err)
@@ -64,8 +72,8 @@ func TestSourceChangesWithItsModule(t *testing.T) {
 		}
 		stamps[src.stamp] = true
 	}
-	if len(stamps) != 3 {
-		t.Errorf("three modules have %d stamps", len(stamps))
+	if len(stamps) != 4 {
+		t.Errorf("four modules have %d stamps", len(stamps))
 	}
 }
 

@@ -2,16 +2,15 @@ package cluster
 
 import (
 	"context"
-	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/retry"
 )
 
@@ -23,12 +22,19 @@ const (
 	disk             = corev1.TaintNodeDiskPressure
 	pid              = corev1.TaintNodePIDPressure
 	network          = corev1.TaintNodeNetworkUnavailable
+	notReady         = corev1.TaintNodeNotReady
+	unreachable      = corev1.TaintNodeUnreachable
+	unschedulable    = corev1.TaintNodeUnschedulable
+
+	// without, in place of what the annotation holds, is a Node without it.
+	without = "without"
 )
 
 // applyKeep applies the shipped policy for the length of the test and returns
 // when the API server obeys it.
 func applyKeep(t *testing.T, c *Cluster) {
 	t.Helper()
+	SkipWithoutMutatingAdmissionPolicy(t)
 	if err := c.InstallKeep(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -43,36 +49,16 @@ func applyKeep(t *testing.T, c *Cluster) {
 	})
 }
 
-// createNode makes a Node without a kubelet for the length of the test.
-func createNode(t *testing.T, c *Cluster, node *corev1.Node) {
-	t.Helper()
-	if _, err := c.Client().CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
+// heldAndTaints is the merge patch that sets the annotation and the taints.
+func heldAndTaints(value string, taints ...corev1.Taint) map[string]any {
+	annotations := map[string]any{held: value}
+	if value == without {
+		annotations[held] = nil
 	}
-	t.Cleanup(func() {
-		if err := c.Client().CoreV1().Nodes().Delete(context.Background(), node.Name, metav1.DeleteOptions{}); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
-// dryRun returns the Node as it would be if the user set the taints.
-func dryRun(t *testing.T, c *Cluster, user, name string, taints []corev1.Taint) *corev1.Node {
-	t.Helper()
-	config := c.Admin()
-	// The system:masters may write Nodes, which not all of the users may. The
-	// policy looks at the name.
-	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:masters"}}
-	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"taints": taints}})
-	if err != nil {
-		t.Fatal(err)
+	return map[string]any{
+		"metadata": map[string]any{"annotations": annotations},
+		"spec":     map[string]any{"taints": taints},
 	}
-	node, err := kubernetes.NewForConfigOrDie(config).CoreV1().Nodes().
-		Patch(t.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return node
 }
 
 // The controller sees the Node at every write, and removes what it may.
@@ -106,16 +92,17 @@ func TestKeepHoldsTaintsAgainstTheController(t *testing.T) {
 			[]corev1.Taint{first, full(disk), second},
 			corev1.NodePIDPressure, // which adds a taint, and takes it off again
 		},
-		{"without annotation", "", []corev1.Taint{full(memory), first}, []corev1.Taint{first}, corev1.NodeMemoryPressure},
-		{"annotation names a foreign key", "dedicated", []corev1.Taint{taint("dedicated"), full(memory)}, []corev1.Taint{taint("dedicated")}, corev1.NodeMemoryPressure},
+		{"without annotation", without, []corev1.Taint{full(memory), first}, []corev1.Taint{first}, corev1.NodeMemoryPressure},
+		{
+			"annotation names foreign keys", "dedicated," + notReady + "," + unreachable + "," + unschedulable,
+			[]corev1.Taint{taint("dedicated"), taint(notReady), taint(unreachable), full(memory)},
+			[]corev1.Taint{taint("dedicated")}, // unschedulable: see canary
+			corev1.NodeMemoryPressure,
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			node := register(t, c, "keep-"+shortName(test.name))
-			change := map[string]any{"spec": map[string]any{"taints": test.taints}}
-			if test.held != "" {
-				change["metadata"] = map[string]any{"annotations": map[string]string{held: test.held}}
-			}
-			patchNode(t, c, node.Name, change)
+			patchNode(t, c, node.Name, heldAndTaints(test.held, test.taints...))
 			heartbeats(t, c, node, 20)
 			cycle(t, c, node, test.kubelet)
 			waitTaints(t, c, node.Name, test.want)
@@ -124,6 +111,34 @@ func TestKeepHoldsTaintsAgainstTheController(t *testing.T) {
 				t.Errorf("taints %v, want %v", got, test.want)
 			}
 		})
+	}
+	t.Run("kubectl takes it off for good", func(t *testing.T) { kubectlTakesOff(t, c) })
+}
+
+// kubectlTakesOff removes a kept taint as an administrator does. The annotation
+// goes on naming it, the controller goes on writing, and it stays away.
+func kubectlTakesOff(t *testing.T, c *Cluster) {
+	node := register(t, c, "keep-kubectl")
+	patchNode(t, c, node.Name, heldAndTaints(memory, taint(memory)))
+	canary(t, c, node.Name)
+	waitTaints(t, c, node.Name, []corev1.Taint{taint(memory)})
+	kubectl, err := Kubectl(t.Context(), os.Stderr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := WriteKubeconfig(kubeconfig, c.Admin()); err != nil {
+		t.Fatal(err)
+	}
+	command := exec.CommandContext(t.Context(), kubectl, "--kubeconfig="+kubeconfig, "--cache-dir="+t.TempDir(),
+		"taint", "node", node.Name, memory+":NoSchedule-")
+	if output, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, output)
+	}
+	heartbeats(t, c, node, 5)
+	canary(t, c, node.Name)
+	if got := taintsOf(t, c, node.Name); len(got) > 0 {
+		t.Errorf("taints %v, want none", got)
 	}
 }
 
@@ -169,7 +184,7 @@ func cycle(t *testing.T, c *Cluster, node *Node, kind corev1.NodeConditionType) 
 // for its end: what survives that write is kept.
 func canary(t *testing.T, c *Cluster, name string) {
 	t.Helper()
-	out := taint(corev1.TaintNodeUnschedulable)
+	out := taint(unschedulable)
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		nodes := c.Client().CoreV1().Nodes()
 		node, err := nodes.Get(t.Context(), name, metav1.GetOptions{})
@@ -209,41 +224,4 @@ func sameTaints(got, want []corev1.Taint) bool {
 	return slices.EqualFunc(got, want, func(a, b corev1.Taint) bool {
 		return a.Key == b.Key && a.Value == b.Value && a.Effect == b.Effect && a.TimeAdded.Equal(b.TimeAdded)
 	})
-}
-
-// What the policy does to single writes, by whom it is written.
-func TestKeepChangesOnlyTheControllersWrites(t *testing.T) {
-	// No controller manager, which would write to the Nodes in the meantime.
-	c := New(t, Options{WithoutControllerManager: true, WithoutScheduler: true})
-	applyKeep(t, c)
-	first, second, added := taint("example.com/first"), taint("example.com/second"), taint("example.com/added")
-	revalued := corev1.Taint{Key: "example.com/first", Value: "new", Effect: corev1.TaintEffectNoSchedule}
-	noExecute := corev1.Taint{Key: memory, Effect: corev1.TaintEffectNoExecute}
-	for _, test := range []struct {
-		name, user, held    string
-		before, write, want []corev1.Taint
-	}{
-		{"the controller removes a held taint", controllerUser, memory, []corev1.Taint{first, taint(memory), second}, []corev1.Taint{first, second}, []corev1.Taint{first, taint(memory), second}},
-		{"under its other name", controllerUserKM, memory, []corev1.Taint{taint(memory)}, nil, []corev1.Taint{taint(memory)}},
-		{"it adds, revalues and removes", controllerUser, memory, []corev1.Taint{first, taint(memory), second}, []corev1.Taint{added, revalued}, []corev1.Taint{revalued, taint(memory), added}},
-		{"it reorders, and nothing held is missing", controllerUser, memory, []corev1.Taint{taint(memory), first, second}, []corev1.Taint{second, taint(memory), first}, []corev1.Taint{second, taint(memory), first}},
-		{"another effect of a held key", controllerUser, memory, []corev1.Taint{noExecute, first}, []corev1.Taint{first}, []corev1.Taint{first}},
-		{"a key that is no pressure", controllerUser, "dedicated," + corev1.TaintNodeUnschedulable, []corev1.Taint{taint("dedicated"), taint(corev1.TaintNodeUnschedulable)}, nil, nil},
-		{"a key that was not there", controllerUser, disk, []corev1.Taint{first}, nil, nil},
-		{"an empty annotation", controllerUser, "", []corev1.Taint{taint(memory)}, nil, nil},
-		{"an annotation with nonsense", controllerUser, ",, ,no key at all!," + memory + ",", []corev1.Taint{taint(memory)}, nil, []corev1.Taint{taint(memory)}},
-		{"an administrator removes a held taint", "alice", memory, []corev1.Taint{first, taint(memory)}, []corev1.Taint{first}, []corev1.Taint{first}},
-		{"another controller removes a held taint", "system:serviceaccount:kube-system:daemon-set-controller", memory, []corev1.Taint{taint(memory)}, nil, nil},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			name := "writes-of-keep"
-			createNode(t, c, &corev1.Node{
-				ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{held: test.held}},
-				Spec:       corev1.NodeSpec{Taints: test.before},
-			})
-			if got := dryRun(t, c, test.user, name, test.write).Spec.Taints; !sameTaints(got, test.want) {
-				t.Errorf("taints %v, want %v", got, test.want)
-			}
-		})
-	}
 }

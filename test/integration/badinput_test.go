@@ -146,24 +146,24 @@ func TestGarbledHostIsUnknown(t *testing.T) {
 // Node, and one that goes blind while all is well puts nothing on it.
 func TestBlindProbesChangeNoTaint(t *testing.T) {
 	t.Parallel()
-	c := keeping.require(t)
+	c, key := pressured(t, corev1.TaintNodeMemoryPressure)
 	node, host := register(t, c, "blind"), newFakeHost(t)
 	a := startAgent(t, c, node.Name, host, quick)
 	host.memory(2)
-	waitNode(t, c, node.Name, cluster.HasTaint(corev1.TaintNodeMemoryPressure, corev1.TaintEffectNoSchedule))
+	waitNode(t, c, node.Name, cluster.HasTaint(key, corev1.TaintEffectNoSchedule))
 	host.write("proc/meminfo", "garbage\n")
 	host.write("proc/loadavg", "")
 	host.remove("proc/net/route")
 	looks := unknownLooks(a, "MemoryPressure")
 	for unknownLooks(a, "MemoryPressure") < looks+5 || unknownLooks(a, "PIDPressure") < 5 || unknownLooks(a, "NetworkUnavailable") < 5 {
-		staysThroughUpdates(t, c, node, corev1.TaintNodeMemoryPressure, time.Second)
+		staysThroughUpdates(t, c, node, key, time.Second)
 	}
 	now := waitNode(t, c, node.Name, func(*corev1.Node) bool { return true })
 	if len(now.Spec.Taints) != 1 {
 		t.Errorf("taints = %v", now.Spec.Taints)
 	}
 	host.memory(50)
-	waitNode(t, c, node.Name, cluster.Not(cluster.HasTaint(corev1.TaintNodeMemoryPressure, corev1.TaintEffectNoSchedule)))
+	waitNode(t, c, node.Name, cluster.Not(cluster.HasTaint(key, corev1.TaintEffectNoSchedule)))
 }
 
 // unknownLooks is how often the agent could not tell.

@@ -2,9 +2,11 @@ package integration
 
 import (
 	"context"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -22,38 +24,46 @@ import (
 type trouble struct {
 	condition string // our condition type
 	key       string // of the well-known pair
-	config    string
+	config    func(*testing.T) string
 	begin     func(*fakeHost)
 	end       func(*fakeHost)
 	// watched is for how long the kept taint is watched through Node updates.
 	watched time.Duration
 }
 
-func troubles(t *testing.T) map[string]trouble {
+func troubles() map[string]trouble {
+	asQuick := func(*testing.T) string { return quick }
 	return map[string]trouble{
 		"memory": {
-			condition: "HostMemoryPressure", key: corev1.TaintNodeMemoryPressure, config: quick,
+			condition: "HostMemoryPressure", key: corev1.TaintNodeMemoryPressure, config: asQuick,
 			begin: func(h *fakeHost) { h.memory(2) }, end: func(h *fakeHost) { h.memory(50) }, watched: 30 * time.Second,
 		},
 		"disk": {
-			condition: "HostDiskPressure", key: corev1.TaintNodeDiskPressure, config: diskAlmostFull(t),
+			condition: "HostDiskPressure", key: corev1.TaintNodeDiskPressure, config: diskAlmostFull,
 			begin: fill, end: func(h *fakeHost) { h.empty() }, watched: 5 * time.Second,
 		},
 		"pid": {
-			condition: "HostPIDPressure", key: corev1.TaintNodePIDPressure, config: quick,
+			condition: "HostPIDPressure", key: corev1.TaintNodePIDPressure, config: asQuick,
 			begin: func(h *fakeHost) { h.tasks(30000) }, end: func(h *fakeHost) { h.tasks(100) }, watched: 5 * time.Second,
 		},
 		"network": {
-			condition: "HostNetworkUnavailable", key: corev1.TaintNodeNetworkUnavailable, config: quick,
+			condition: "HostNetworkUnavailable", key: corev1.TaintNodeNetworkUnavailable, config: asQuick,
 			begin: func(h *fakeHost) { h.route(false) }, end: func(h *fakeHost) { h.route(true) }, watched: 5 * time.Second,
 		},
 	}
 }
 
-// The sizes that cross the disk's threshold: ballast is a quarter of what is
-// free, the threshold lies halfway.
+// The tmpfs of the hosts' root file systems is one for all of them: one test at
+// a time may fill it.
+var tmpfs sync.Mutex
+
+// The sizes that cross the disk's threshold: ballast is a twentieth of what is
+// free, the threshold lies a bit more than halfway down. Until the test ends, no
+// other gets past here.
 func diskAlmostFull(t *testing.T) string {
 	t.Helper()
+	tmpfs.Lock()
+	t.Cleanup(tmpfs.Unlock)
 	var fs syscall.Statfs_t
 	if err := syscall.Statfs("/dev/shm", &fs); err != nil {
 		t.Fatal(err)
@@ -93,13 +103,14 @@ func (h *fakeHost) empty() {
 func TestKeptTaintFromTroubleToRecovery(t *testing.T) {
 	t.Parallel()
 	c := keeping.require(t)
-	for name, trouble := range troubles(t) {
+	for name, trouble := range troubles() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			node, host := register(t, c, "kept-"+name), newFakeHost(t)
+			config, host := trouble.config(t), newFakeHost(t)
+			node := register(t, c, "kept-"+name)
 			foreign := corev1.Taint{Key: "dedicated", Value: "group", Effect: corev1.TaintEffectPreferNoSchedule}
 			setTaints(t, c, node.Name, foreign)
-			startAgent(t, c, node.Name, host, trouble.config)
+			startAgent(t, c, node.Name, host, config)
 			waitNode(t, c, node.Name, hasCondition(trouble.condition, corev1.ConditionFalse))
 
 			trouble.begin(host)
@@ -199,40 +210,53 @@ func TestStandInWithoutThePolicy(t *testing.T) {
 // and recovery still clears it.
 func TestKilledWhileTainted(t *testing.T) {
 	t.Parallel()
-	c := keeping.require(t)
+	c, key := pressured(t, corev1.TaintNodeMemoryPressure)
 	node, host := register(t, c, "killed"), newFakeHost(t)
 	first := startAgent(t, c, node.Name, host, quick)
 	host.memory(2)
-	tainted := waitNode(t, c, node.Name, cluster.HasTaint(corev1.TaintNodeMemoryPressure, corev1.TaintEffectNoSchedule))
+	tainted := waitNode(t, c, node.Name, cluster.HasTaint(key, corev1.TaintEffectNoSchedule))
 	first.kill()
-	staysThroughUpdates(t, c, node, corev1.TaintNodeMemoryPressure, 5*time.Second)
+	staysThroughUpdates(t, c, node, key, 5*time.Second)
 
 	second := startAgent(t, c, node.Name, host, quick)
 	second.waitLog("admission policy looked up")
-	staysThroughUpdates(t, c, node, corev1.TaintNodeMemoryPressure, 5*time.Second)
+	staysThroughUpdates(t, c, node, key, 5*time.Second)
 	now := waitNode(t, c, node.Name, func(*corev1.Node) bool { return true })
-	if before, after := tainted.Annotations["taintlet.dev/record"], now.Annotations["taintlet.dev/record"]; before != after {
-		t.Errorf("the restart rewrote the record\nbefore %s\nafter  %s", before, after)
+	if before, after := remembered(t, tainted), remembered(t, now); before != after {
+		t.Errorf("the restart changed what is remembered\nbefore %s\nafter  %s", before, after)
 	}
 	host.memory(50)
-	waitNode(t, c, node.Name, cluster.Not(cluster.HasTaint(corev1.TaintNodeMemoryPressure, corev1.TaintEffectNoSchedule)))
+	waitNode(t, c, node.Name, cluster.Not(cluster.HasTaint(key, corev1.TaintEffectNoSchedule)))
 	if code := second.terminate(); code != 0 {
 		t.Errorf("exit code after SIGTERM: %d", code)
 	}
 }
 
+// remembered is the record without who wrote it and when.
+func remembered(t *testing.T, node *corev1.Node) string {
+	t.Helper()
+	var record map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(node.Annotations["taintlet.dev/record"]), &record); err != nil {
+		t.Fatal(err)
+	}
+	for _, field := range []string{"revision", "at", "time", "instance"} {
+		delete(record, field)
+	}
+	return string(marshal(t, record))
+}
+
 // SIGTERM leaves the taint: whoever stops the agent has not healed the host.
 func TestTerminatedWhileTainted(t *testing.T) {
 	t.Parallel()
-	c := keeping.require(t)
+	c, key := pressured(t, corev1.TaintNodeMemoryPressure)
 	node, host := register(t, c, "terminated"), newFakeHost(t)
 	a := startAgent(t, c, node.Name, host, quick)
 	host.memory(2)
-	waitNode(t, c, node.Name, cluster.HasTaint(corev1.TaintNodeMemoryPressure, corev1.TaintEffectNoSchedule))
+	waitNode(t, c, node.Name, cluster.HasTaint(key, corev1.TaintEffectNoSchedule))
 	if code := a.terminate(); code != 0 {
 		t.Errorf("exit code: %d", code)
 	}
-	staysThroughUpdates(t, c, node, corev1.TaintNodeMemoryPressure, 3*time.Second)
+	staysThroughUpdates(t, c, node, key, 3*time.Second)
 }
 
 func register(t *testing.T, c *cluster.Cluster, name string) *cluster.Node {
@@ -272,26 +296,38 @@ func waitPod(t *testing.T, c *cluster.Cluster, name string, holds func(*corev1.P
 // the key, if any.
 func createPod(t *testing.T, c *cluster.Cluster, name, node, key string) string {
 	t.Helper()
-	pod := &corev1.Pod{
+	var tolerations []corev1.Toleration
+	if key != "" {
+		tolerations = append(tolerations, corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists})
+	}
+	return submitPod(t, c, newPod(name, node, tolerations...))
+}
+
+// newPod is a BestEffort pod that only the node can take.
+func newPod(name, node string, tolerations ...corev1.Toleration) *corev1.Pod {
+	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: corev1.PodSpec{
 			NodeSelector: map[string]string{corev1.LabelHostname: node},
 			Containers:   []corev1.Container{{Name: "main", Image: "none"}},
+			Tolerations:  tolerations,
 		},
 	}
-	if key != "" {
-		pod.Spec.Tolerations = []corev1.Toleration{{Key: key, Operator: corev1.TolerationOpExists}}
-	}
+}
+
+// submitPod creates a pod for the length of the test and returns its name.
+func submitPod(t *testing.T, c *cluster.Cluster, pod *corev1.Pod) string {
+	t.Helper()
 	if _, err := c.Client().CoreV1().Pods("default").Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		now := int64(0) // there is no kubelet to wait for
-		if err := c.Client().CoreV1().Pods("default").Delete(context.Background(), name, metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
+		if err := c.Client().CoreV1().Pods("default").Delete(context.Background(), pod.Name, metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
 			t.Error(err)
 		}
 	})
-	return name
+	return pod.Name
 }
 
 func setTaints(t *testing.T, c *cluster.Cluster, name string, list ...corev1.Taint) {

@@ -4,10 +4,12 @@ package integration
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
@@ -17,15 +19,30 @@ import (
 	"github.com/taintlet/taintlet/test/cluster"
 )
 
-// keeping has the admission policy of deploy/keep.yaml, plain has not.
-var keeping, plain controlPlane
+// keeping has the admission policy of deploy/keep.yaml, plain has not. unusual
+// has no controller manager, and an admission plugin that is off by default.
+var (
+	keeping, plain controlPlane
+
+	unusual = controlPlane{options: cluster.Options{WithoutControllerManager: true, Args: map[string][]string{
+		cluster.APIServer: {"--enable-admission-plugins=PodTolerationRestriction"},
+	}}}
+)
+
+// inParallel is how many tests run at a time unless -parallel says otherwise.
+// They wait far more than they compute, so the number of CPUs is no measure.
+const inParallel = "16"
 
 func TestMain(m *testing.M) {
 	if count := os.Getenv(threadsEnv); count != "" {
 		os.Exit(holdThreads(count))
 	}
+	if err := flag.Set("test.parallel", inParallel); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	code := m.Run()
-	for _, p := range []*controlPlane{&keeping, &plain} {
+	for _, p := range []*controlPlane{&keeping, &plain, &unusual} {
 		code = max(code, p.stop())
 	}
 	os.RemoveAll(binary.dir) //nolint:errcheck // a temporary folder
@@ -34,6 +51,8 @@ func TestMain(m *testing.M) {
 
 // controlPlane is started by the first test that needs it.
 type controlPlane struct {
+	options cluster.Options
+
 	once    sync.Once
 	cluster *cluster.Cluster
 	err     error
@@ -42,9 +61,13 @@ type controlPlane struct {
 func (p *controlPlane) require(t *testing.T) *cluster.Cluster {
 	t.Helper()
 	cluster.SkipUnlessRequired(t)
+	if p == &keeping {
+		cluster.SkipWithoutMutatingAdmissionPolicy(t)
+	}
 	p.once.Do(func() {
 		ctx := context.WithoutCancel(t.Context())
-		if p.cluster, p.err = cluster.Start(ctx, cluster.Options{Progress: os.Stderr}); p.err != nil {
+		p.options.AuditLog, p.options.Progress = true, os.Stderr
+		if p.cluster, p.err = cluster.Start(ctx, p.options); p.err != nil {
 			return
 		}
 		if p.err = p.grant(ctx); p.err == nil && p == &keeping {
@@ -55,6 +78,18 @@ func (p *controlPlane) require(t *testing.T) *cluster.Cluster {
 		t.Fatal(p.err)
 	}
 	return p.cluster
+}
+
+// pressured returns a control plane on which the agent's taint of a well-known
+// key stays, and the key it has there: the policy keeps it, or, on a release
+// that cannot have the policy, it is the stand-in.
+func pressured(t *testing.T, key string) (*cluster.Cluster, string) {
+	t.Helper()
+	if cluster.HasMutatingAdmissionPolicy(t) {
+		return keeping.require(t), key
+	}
+	_, word, _ := strings.Cut(key, "/")
+	return plain.require(t), "taintlet.dev/" + word
 }
 
 func (p *controlPlane) stop() int {
@@ -72,13 +107,16 @@ func (p *controlPlane) stop() int {
 const agentUser = "system:serviceaccount:taintlet-system:taintlet"
 
 func (p *controlPlane) grant(ctx context.Context) error {
-	rules := []rbacv1.PolicyRule{
+	return p.grantTo(ctx, "taintlet", agentUser, agentRules())
+}
+
+func agentRules() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "list", "watch", "patch"}},
 		{APIGroups: []string{""}, Resources: []string{"nodes/status"}, Verbs: []string{"patch"}},
 		{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
 		{APIGroups: []string{"admissionregistration.k8s.io"}, Resources: []string{"mutatingadmissionpolicybindings"}, Verbs: []string{"get"}},
 	}
-	return p.grantTo(ctx, "taintlet", agentUser, rules)
 }
 
 func (p *controlPlane) grantTo(ctx context.Context, name, user string, rules []rbacv1.PolicyRule) error {

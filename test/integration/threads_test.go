@@ -47,7 +47,7 @@ func holdThreads(count string) int {
 // procfs has lowered.
 func TestRealThreadsAgainstALoweredLimit(t *testing.T) {
 	t.Parallel()
-	c := keeping.require(t)
+	c, key := pressured(t, corev1.TaintNodePIDPressure)
 	const threads = 2000
 	node, host := register(t, c, "threads"), newFakeHost(t)
 	host.remove("proc/loadavg")
@@ -75,14 +75,14 @@ func TestRealThreadsAgainstALoweredLimit(t *testing.T) {
 	if line, err := bufio.NewReader(stdout).ReadString('\n'); err != nil || line != "ready\n" {
 		t.Fatalf("child said %q, %v", line, err)
 	}
-	waitNode(t, c, node.Name, cluster.HasTaint(corev1.TaintNodePIDPressure, corev1.TaintEffectNoSchedule))
+	waitNode(t, c, node.Name, cluster.HasTaint(key, corev1.TaintEffectNoSchedule))
 	if err := stdin.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if err := child.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	waitNode(t, c, node.Name, cluster.Not(cluster.HasTaint(corev1.TaintNodePIDPressure, corev1.TaintEffectNoSchedule)))
+	waitNode(t, c, node.Name, cluster.Not(cluster.HasTaint(key, corev1.TaintEffectNoSchedule)))
 }
 
 // tasksNow is the kernel's count of tasks.

@@ -1,0 +1,20 @@
+package cluster
+
+import (
+	"context"
+
+	appsv1 "k8s.io/api/apps/v1"
+)
+
+// WaitDaemonSet watches a DaemonSet until the condition holds, and returns it
+// as it then is. It waits for two minutes at most; the error shows the
+// DaemonSet as last seen.
+func (c *Cluster) WaitDaemonSet(ctx context.Context, namespace, name string, holds func(*appsv1.DaemonSet) bool) (*appsv1.DaemonSet, error) {
+	sets := c.admin.AppsV1().DaemonSets(namespace)
+	found, err := until(ctx, "daemonset "+namespace+"/"+name, byName(name, sets.List, sets.Watch),
+		func(found object) bool { return holds(found.(*appsv1.DaemonSet)) })
+	if err != nil {
+		return nil, err
+	}
+	return found.(*appsv1.DaemonSet), nil
+}

@@ -1,0 +1,276 @@
+package integration
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/retry"
+
+	"github.com/taintlet/taintlet/test/cluster"
+)
+
+// For a minute somebody takes our taint off every second. Two of our writes are
+// lost to it, then the stand-in takes its place, a person is told once, and a
+// restart changes nothing.
+func TestKeptTaintIsRemovedEverySecond(t *testing.T) {
+	t.Parallel()
+	c := keeping.require(t)
+	node, host := register(t, c, "contested"), newFakeHost(t)
+	setTaints(t, c, node.Name, dedicated) // as long as one taint is left, the API server knows who wrote the list
+	first := startAgent(t, c, node.Name, host, quick)
+	host.memory(2)
+	versions := follow(t, c, node.Name)
+	versions.wait(0, tainted(memoryKey))
+	others := removeForAMinute(t, c, node.Name, memoryKey)
+	moved := versions.wait(0, tainted(memoryStandIn))
+	waitEvent(t, c, node.Name, "TaintContested", "field manager hostile removed "+memoryKey+":NoSchedule twice within a minute; "+memoryStandIn+":NoSchedule takes its place")
+	first.waitMetric(`taintlet_taints_lost_total{condition="MemoryPressure",field_manager="hostile"} 2`)
+	first.waitMetric(`taintlet_notices_total{kind="TaintContested"} 1`)
+
+	first.kill()
+	second := startAgent(t, c, node.Name, host, quick)
+	versions.wait(moved, writtenBy(second.instance()))
+	removed := others.wait()
+	all := versions.since(0)
+	lost := gone(all, memoryKey)
+	if removed != 2 || len(lost) != 2 {
+		t.Fatalf("others removed %d taints, the watch saw %d gone; taints were\n%s", removed, len(lost), show(all))
+	}
+	took := all[moved].at.Sub(lost[1].at)
+	t.Logf("the stand-in was seen %s after the version without the taint", took)
+	if took > 5*time.Second {
+		t.Errorf("the stand-in came %s after the second removal", took)
+	}
+	for _, v := range all[moved:] {
+		if !tainted(memoryStandIn)(v.Node) || tainted(memoryKey)(v.Node) {
+			t.Fatalf("the stand-in did not stay alone; taints were\n%s", show(all))
+		}
+	}
+	if count := events(t, c, node.Name, "TaintContested"); count != 1 {
+		t.Errorf("%d Events TaintContested", count)
+	}
+	if lost := second.metric(`taintlet_notices_total{kind="TaintLost"}`); lost != 0 {
+		t.Errorf("the agent that started after the contest lost %d taints", lost)
+	}
+	host.memory(50)
+	versions.wait(moved, untainted(memoryStandIn))
+}
+
+// Without the policy it is the stand-in that others remove. It is the last
+// taint of the Node, so that nobody knows who they are.
+func TestStandInIsRemovedEverySecond(t *testing.T) {
+	t.Parallel()
+	c := plain.require(t)
+	node, host := register(t, c, "withdrawn"), newFakeHost(t)
+	first := startAgent(t, c, node.Name, host, quick)
+	host.memory(2)
+	versions := follow(t, c, node.Name)
+	versions.wait(0, tainted(memoryStandIn))
+	others := removeForAMinute(t, c, node.Name, memoryStandIn)
+	waitEvent(t, c, node.Name, "TaintWithdrawn", "somebody removed "+memoryStandIn+":NoSchedule twice within a minute; taintlet gives way")
+	waitEvent(t, c, node.Name, "TaintWithdrawn", "set the annotation taintlet.dev/paused on the Node")
+	first.waitMetric(`taintlet_taints_lost_total{condition="MemoryPressure",field_manager=""} 2`)
+	first.waitMetric(`taintlet_notices_total{kind="TaintWithdrawn"} 1`)
+
+	first.kill()
+	second := startAgent(t, c, node.Name, host, quick)
+	versions.wait(0, writtenBy(second.instance()))
+	removed := others.wait()
+	all := versions.since(0)
+	if lost := gone(all, memoryStandIn); removed != 2 || len(lost) != 2 {
+		t.Fatalf("others removed %d taints, the watch saw %d gone; taints were\n%s", removed, len(lost), show(all))
+	}
+	if now := all[len(all)-1]; len(now.Spec.Taints) != 0 {
+		t.Errorf("taints = %v", now.Spec.Taints)
+	}
+	if count := events(t, c, node.Name, "TaintWithdrawn") + events(t, c, node.Name, "TaintContested"); count != 1 {
+		t.Errorf("%d Events", count)
+	}
+}
+
+// Somebody who removes the pair of the rule and its stand-in too costs two
+// writes for each, and then has their way.
+func TestBothAreRemovedEverySecond(t *testing.T) {
+	t.Parallel()
+	c := keeping.require(t)
+	node, host := register(t, c, "relentless"), newFakeHost(t)
+	a := startAgent(t, c, node.Name, host, quick)
+	host.memory(2)
+	versions := follow(t, c, node.Name)
+	versions.wait(0, tainted(memoryKey))
+	others := removeForAMinute(t, c, node.Name, memoryKey, memoryStandIn)
+	waitEvent(t, c, node.Name, "TaintContested", "somebody removed "+memoryKey)
+	waitEvent(t, c, node.Name, "TaintWithdrawn", "somebody removed "+memoryStandIn)
+	removed := others.wait()
+	all := versions.since(0)
+	if removed != 4 || len(gone(all, memoryKey)) != 2 || len(gone(all, memoryStandIn)) != 2 {
+		t.Errorf("others removed %d taints; taints were\n%s", removed, show(all))
+	}
+	if now := all[len(all)-1]; len(now.Spec.Taints) != 0 {
+		t.Errorf("taints = %v", now.Spec.Taints)
+	}
+	a.waitMetric(`taintlet_notices_total{kind="TaintContested"} 1`)
+	a.waitMetric(`taintlet_notices_total{kind="TaintWithdrawn"} 1`)
+}
+
+// An administrator removes the taint by hand. Once, it is set again, at the
+// price of one write. Twice within a minute is a contest, even when the agent
+// was started anew in between, or was not running at all.
+func TestTaintRemovedByHand(t *testing.T) {
+	t.Parallel()
+	for name, down := range map[string]bool{"by-hand": false, "by-hand-while-down": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			removedByHand(t, name, down)
+		})
+	}
+}
+
+func removedByHand(t *testing.T, name string, down bool) {
+	t.Helper()
+	c := keeping.require(t)
+	node, host := register(t, c, name), newFakeHost(t)
+	setTaints(t, c, node.Name, dedicated)
+	first := startAgent(t, c, node.Name, host, quick)
+	host.memory(2)
+	versions := follow(t, c, node.Name)
+	set := versions.wait(0, tainted(memoryKey))
+	remove := func() { kubectl(t, c, "taint", "node", node.Name, memoryKey+":NoSchedule-") }
+
+	remove()
+	without := versions.wait(set, untainted(memoryKey))
+	again := versions.wait(without, tainted(memoryKey))
+	first.waitMetric(`taintlet_taints_lost_total{condition="MemoryPressure",field_manager="kubectl-taint"} 1`)
+	staysThroughUpdates(t, c, node, memoryKey, 3*time.Second)
+	all := versions.since(set)
+	if repairs := recordOf(all[len(all)-1].Node).Revision - recordOf(all[0].Node).Revision; repairs != 1 {
+		t.Errorf("%d repairs of one removal", repairs)
+	}
+	if count := first.metric(`taintlet_notices_total{kind="TaintContested"}`); count != 0 {
+		t.Error("one removal is a contest")
+	}
+
+	first.kill()
+	if down {
+		remove()
+	}
+	second := startAgent(t, c, node.Name, host, quick)
+	if !down {
+		versions.wait(again, writtenBy(second.instance()))
+		remove()
+	}
+	versions.wait(again, tainted(memoryStandIn))
+	waitEvent(t, c, node.Name, "TaintContested", "field manager kubectl-taint removed "+memoryKey+":NoSchedule twice within a minute")
+	if lost := gone(versions.since(0), memoryKey); len(lost) != 2 {
+		t.Errorf("%d taints lost; taints were\n%s", len(lost), show(versions.since(0)))
+	}
+}
+
+// The Node object is deleted and made anew, three times within a minute. The
+// taint comes back each time and nobody is blamed.
+func TestRecreatedNodeGetsItsTaintBack(t *testing.T) {
+	t.Parallel()
+	c := keeping.require(t)
+	node, host := register(t, c, "recreated"), newFakeHost(t)
+	a := startAgent(t, c, node.Name, host, quick)
+	host.memory(2)
+	waitNode(t, c, node.Name, tainted(memoryKey))
+	for range 3 {
+		if err := node.Stop(); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Client().CoreV1().Nodes().Delete(t.Context(), node.Name, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		if node, err = c.RegisterNode(t.Context(), node.Name); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { node.Stop() }) //nolint:errcheck // as for the one that register made
+		waitNode(t, c, node.Name, tainted(memoryKey))
+		waitNode(t, c, node.Name, hasCondition("HostMemoryPressure", corev1.ConditionTrue))
+	}
+	staysThroughUpdates(t, c, node, memoryKey, 3*time.Second)
+	for _, kind := range []string{"TaintLost", "TaintContested", "TaintWithdrawn"} {
+		if count := a.metric(`taintlet_notices_total{kind="` + kind + `"}`); count != 0 {
+			t.Errorf("%d times %s", count, kind)
+		}
+		if count := events(t, c, node.Name, kind); count != 0 {
+			t.Errorf("%d Events %s", count, kind)
+		}
+	}
+	host.memory(50)
+	waitNode(t, c, node.Name, untainted(memoryKey))
+}
+
+// hostile is somebody who takes taints off a Node again and again.
+type hostile struct {
+	done    chan struct{}
+	removed int // once done
+}
+
+func (h *hostile) wait() int {
+	<-h.done
+	return h.removed
+}
+
+// removeForAMinute looks every second for taints with the keys and removes
+// them, as a user and field manager of its own.
+func removeForAMinute(t *testing.T, c *cluster.Cluster, name string, keys ...string) *hostile {
+	t.Helper()
+	identity, err := c.Config("hostile", "system:masters")
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := kubernetes.NewForConfig(identity)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &hostile{done: make(chan struct{})}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	go func() {
+		defer close(h.done)
+		defer cancel()
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			err := retry.RetryOnConflict(retry.DefaultRetry, func() error { return h.remove(ctx, t, client, name, keys) })
+			if err != nil && ctx.Err() == nil {
+				t.Error(err)
+				return
+			}
+		}
+	}()
+	return h
+}
+
+func (h *hostile) remove(ctx context.Context, t *testing.T, client kubernetes.Interface, name string, keys []string) error {
+	node, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	left := slices.DeleteFunc(slices.Clone(node.Spec.Taints), func(taint corev1.Taint) bool { return slices.Contains(keys, taint.Key) })
+	if len(left) == len(node.Spec.Taints) {
+		return nil
+	}
+	patch := marshal(t, map[string]any{
+		"metadata": map[string]any{"resourceVersion": node.ResourceVersion},
+		"spec":     map[string]any{"taints": left},
+	})
+	_, err = client.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "hostile"})
+	if err == nil {
+		h.removed++
+	}
+	return err
+}

@@ -1,0 +1,202 @@
+package integration
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// A second agent is started by hand while the first one runs: the first says
+// who has taken its place, once, and writes nothing more. The second is killed
+// and a third one takes its place at once.
+func TestNewestAgentIsInCharge(t *testing.T) {
+	t.Parallel()
+	c := keeping.require(t)
+	node, host := register(t, c, "overtaken"), newFakeHost(t)
+	first := startAgent(t, c, node.Name, host, quick)
+	host.memory(2)
+	versions := follow(t, c, node.Name)
+	versions.wait(0, tainted(memoryKey))
+	waitNode(t, c, node.Name, hasCondition("HostMemoryPressure", corev1.ConditionTrue))
+
+	second := startAgent(t, c, node.Name, host, quick)
+	since := versions.wait(0, writtenBy(second.instance()))
+	first.standsBackFor(second)
+	waitEvent(t, c, node.Name, "AgentOvertaken", "another agent, "+second.instance()+", started later than this one ("+first.instance()+")")
+	writes := first.writes()
+	host.memory(50)
+	since = versions.wait(since, untainted(memoryKey))
+	host.memory(2)
+	since = versions.wait(since, tainted(memoryKey))
+	second.kill()
+
+	third := startAgent(t, c, node.Name, host, quick)
+	since = versions.wait(since, writtenBy(third.instance()))
+	third.waitMetric("taintlet_in_charge 1")
+	if code, body := third.get("/readyz"); code != http.StatusOK {
+		t.Errorf("/readyz = %d %s", code, body)
+	}
+	host.memory(50)
+	versions.wait(since, untainted(memoryKey))
+	waitNode(t, c, node.Name, hasCondition("HostMemoryPressure", corev1.ConditionFalse))
+
+	if now := first.writes(); now != writes {
+		t.Errorf("the first agent wrote %d times after it had stood back", now-writes)
+	}
+	first.waitMetric("taintlet_in_charge 0")
+	writers := writersOf(versions.since(0))
+	if got, want := strings.Join(writers, " "), strings.Join([]string{first.instance(), second.instance(), third.instance()}, " "); got != want {
+		t.Errorf("the record was written by %s, want %s", got, want)
+	}
+	if lost := gone(versions.since(0), memoryKey); len(lost) != 2 {
+		t.Errorf("the taint went %d times for two recoveries; taints were\n%s", len(lost), show(versions.since(0)))
+	}
+	if count := events(t, c, node.Name, "AgentOvertaken"); count != 1 {
+		t.Errorf("%d Events AgentOvertaken", count)
+	}
+	first.standsBackFor(third) // whoever asks is sent to an agent that is alive
+}
+
+// Two agents on a healthy Node find no record. Whichever of them sees trouble
+// first, and writes, the one that started last is in charge in the end, and the
+// taint never leaves.
+func TestTwoAgentsWithoutARecord(t *testing.T) {
+	t.Parallel()
+	for name, sees := range map[string]struct{ older, newer bool }{
+		"two-agents-both": {older: true, newer: true}, "two-agents-older": {older: true}, "two-agents-newer": {newer: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			withoutARecord(t, name, sees.older, sees.newer)
+		})
+	}
+}
+
+// withoutARecord gives each agent a host of its own, so that one of them can
+// see trouble before the other does.
+func withoutARecord(t *testing.T, name string, olderSees, newerSees bool) {
+	t.Helper()
+	c := keeping.require(t)
+	node := register(t, c, name)
+	start := func() (*agent, *fakeHost) {
+		host := newFakeHost(t)
+		a := startAgent(t, c, node.Name, host, patient)
+		a.waitLog("admission policy looked up")
+		return a, host
+	}
+	older, olderHost := start()
+	newer, newerHost := start()
+	for _, a := range []*agent{older, newer} {
+		a.waitMetric(`taintlet_node_writes_total{result="ok"} 1`) // the conditions
+		a.waitMetric("taintlet_in_charge 1")
+	}
+	versions := follow(t, c, node.Name)
+	versions.wait(0, func(node *corev1.Node) bool { return node.Annotations["taintlet.dev/record"] == "" })
+
+	if olderSees {
+		olderHost.memory(2)
+	}
+	if newerSees {
+		newerHost.memory(2)
+	}
+	set := versions.wait(0, tainted(memoryKey))
+	olderHost.memory(2)
+	newerHost.memory(2)
+	older.standsBackFor(newer)
+	newer.waitMetric("taintlet_in_charge 1")
+	staysThroughUpdates(t, c, node, memoryKey, 3*time.Second)
+	if flaps := gone(versions.since(0), memoryKey); len(flaps) != 0 {
+		t.Errorf("the taint went %d times; taints were\n%s", len(flaps), show(versions.since(0)))
+	}
+	if writers := writersOf(versions.since(0)); len(writers) > 2 || writers[len(writers)-1] != newer.instance() {
+		t.Errorf("the record was written by %v, want %s to be the last", writers, newer.instance())
+	}
+	olderHost.memory(50)
+	newerHost.memory(50)
+	versions.wait(set, untainted(memoryKey))
+	waitNode(t, c, node.Name, hasCondition("HostMemoryPressure", corev1.ConditionFalse))
+	if all := versions.since(set); len(gone(all, memoryKey)) != 1 {
+		t.Errorf("the taint came back; taints were\n%s", show(all))
+	}
+}
+
+// patient leaves time for a host to become sick before another agent, which
+// does not see that yet, could clear the taint.
+const patient = `memory: {debounce: {clearAfter: 5s}}
+network: {period: 1s}
+`
+
+// An agent that stood back looks after the Node again when the newer one has
+// been silent for three heartbeats, and not before.
+func TestSilentAgentIsReplaced(t *testing.T) {
+	t.Parallel()
+	c := keeping.require(t)
+	node, host := register(t, c, "silent"), newFakeHost(t)
+	const config = quick + "heartbeat: 1m\n" // the shortest there is
+	first := startAgent(t, c, node.Name, host, config)
+	host.memory(2)
+	versions := follow(t, c, node.Name)
+	versions.wait(0, tainted(memoryKey))
+	second := startAgent(t, c, node.Name, host, config)
+	since := versions.wait(0, writtenBy(second.instance()))
+	first.standsBackFor(second)
+
+	second.kill()
+	silent := time.Now()
+	host.memory(50)
+	versions.patience = 5 * time.Minute
+	since = versions.wait(since, untainted(memoryKey))
+	took := versions.since(since)[0].at.Sub(silent)
+	t.Logf("the taint went %s after the newer agent was killed", took)
+	if took < 150*time.Second {
+		t.Errorf("the older agent did not wait for three heartbeats, only for %s", took)
+	}
+	waitEvent(t, c, node.Name, "AgentTookOver", "the agent "+second.instance()+" has been silent for 3m0s; this one, "+first.instance()+", looks after this Node again")
+	first.waitMetric("taintlet_in_charge 1")
+	if code, body := first.get("/readyz"); code != http.StatusOK {
+		t.Errorf("/readyz = %d %s", code, body)
+	}
+}
+
+// standsBackFor waits until the agent leaves the Node to another one, and
+// checks that whoever asks it for its health is told why.
+func (a *agent) standsBackFor(other *agent) {
+	a.t.Helper()
+	a.waitMetric("taintlet_in_charge 0")
+	a.waitMetric(`taintlet_notices_total{kind="AgentOvertaken"} 1`)
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(patience); ; <-tick.C {
+		code, body := a.get("/readyz")
+		if code == http.StatusServiceUnavailable && strings.Contains(body, "another agent, "+other.instance()+", looks after this Node") {
+			break
+		}
+		if time.Now().After(deadline) {
+			a.t.Fatalf("/readyz = %d %s", code, body)
+		}
+	}
+	if code, body := a.get("/healthz"); code != http.StatusOK {
+		a.t.Errorf("/healthz = %d %s", code, body)
+	}
+}
+
+// writes is how often the agent wrote its Node, or tried to.
+func (a *agent) writes() int {
+	a.t.Helper()
+	return a.metric(`taintlet_node_writes_total{result="ok"}`) + a.metric(`taintlet_node_writes_total{result="error"}`)
+}
+
+// writersOf lists the agents that wrote the record, in order.
+func writersOf(versions []version) []string {
+	var writers []string
+	for _, v := range versions {
+		name := recordOf(v.Node).Instance.Name
+		if name != "" && (len(writers) == 0 || writers[len(writers)-1] != name) {
+			writers = append(writers, name)
+		}
+	}
+	return writers
+}

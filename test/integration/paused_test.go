@@ -1,0 +1,104 @@
+package integration
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/taintlet/taintlet/test/cluster"
+)
+
+// A person stops taintlet with kubectl annotate, for everything, for a list of
+// conditions, or by a slip of the pen: nothing new is set, what recovers goes,
+// and at the end of the pause what was decided meanwhile is set.
+func TestPausedByAnnotation(t *testing.T) {
+	t.Parallel()
+	c := keeping.require(t)
+	node, host := register(t, c, "paused"), newFakeHost(t)
+	a := startAgent(t, c, node.Name, host, quick)
+	a.waitLog("admission policy looked up")
+	annotate := func(value string) {
+		t.Helper()
+		kubectl(t, c, "annotate", "node", node.Name, "--overwrite", "taintlet.dev/paused"+value)
+	}
+
+	annotate("=true")
+	waitEvent(t, c, node.Name, "TaintsPaused", "stops new taints for MemoryPressure, DiskPressure, PIDPressure, NetworkUnavailable; taints that stand go")
+	host.memory(2)
+	waitNode(t, c, node.Name, hasCondition("HostMemoryPressure", corev1.ConditionTrue))
+	waitEvent(t, c, node.Name, "HostMemoryPressureDegraded", "no new taint while the annotation taintlet.dev/paused is there")
+	hasTaints(t, a, c, node)
+	annotate("-")
+	waitNode(t, c, node.Name, tainted(memoryKey))
+	waitEvent(t, c, node.Name, "TaintsResumed", "the annotation taintlet.dev/paused is gone; taints are set again")
+
+	annotate("=true")
+	a.waitMetric(`taintlet_notices_total{kind="TaintsPaused"} 2`)
+	host.memory(50) // a step down goes on
+	waitNode(t, c, node.Name, untainted(memoryKey))
+
+	annotate("=DiskPressure, PIDPressure")
+	waitEvent(t, c, node.Name, "TaintsPaused", "stops new taints for DiskPressure, PIDPressure;")
+	host.tasks(30000)
+	waitNode(t, c, node.Name, hasCondition("HostPIDPressure", corev1.ConditionTrue))
+	host.memory(2)
+	waitNode(t, c, node.Name, tainted(memoryKey))
+	hasTaints(t, a, c, node, memoryKey)
+}
+
+func TestPausedByASlipOfThePen(t *testing.T) {
+	t.Parallel()
+	c := keeping.require(t)
+	node, host := register(t, c, "paused-slip"), newFakeHost(t)
+	a := startAgent(t, c, node.Name, host, quick)
+	host.memory(2)
+	waitNode(t, c, node.Name, tainted(memoryKey))
+	kubectl(t, c, "annotate", "node", node.Name, "taintlet.dev/paused=PIDPresure")
+	waitEvent(t, c, node.Name, "TaintsPaused", `neither "true" nor a list of conditions: PIDPresure`)
+	host.route(false)
+	waitNode(t, c, node.Name, hasCondition("HostNetworkUnavailable", corev1.ConditionTrue))
+	hasTaints(t, a, c, node, memoryKey)
+
+	// What a person removes during a pause stays away, and is no loss, also
+	// for an agent that starts after it.
+	kubectl(t, c, "taint", "node", node.Name, memoryKey+":NoSchedule-")
+	hasTaints(t, a, c, node)
+	if lost := a.metric(`taintlet_notices_total{kind="TaintLost"}`); lost != 0 {
+		t.Errorf("%d taints lost", lost)
+	}
+	a.kill()
+	a = startAgent(t, c, node.Name, host, quick)
+	a.waitMetric(`taintlet_notices_total{kind="TaintsPaused"} 1`)
+	hasTaints(t, a, c, node)
+
+	kubectl(t, c, "annotate", "node", node.Name, "taintlet.dev/paused-")
+	waitNode(t, c, node.Name, tainted(memoryKey))
+	waitNode(t, c, node.Name, tainted(corev1.TaintNodeNetworkUnavailable))
+	for _, kind := range []string{"TaintLost", "TaintContested"} {
+		if count := a.metric(`taintlet_notices_total{kind="` + kind + `"}`); count != 0 {
+			t.Errorf("%d times %s", count, kind)
+		}
+	}
+}
+
+// hasTaints checks that the Node has these taints and no others while the agent
+// looks at the memory three times and the Node is updated between the looks.
+func hasTaints(t *testing.T, a *agent, c *cluster.Cluster, node *cluster.Node, keys ...string) {
+	t.Helper()
+	looks := func() int {
+		return a.metric(`taintlet_probe_looks_total{condition="MemoryPressure",level="Degraded"}`) +
+			a.metric(`taintlet_probe_looks_total{condition="MemoryPressure",level="OK"}`)
+	}
+	tick := time.NewTicker(500 * time.Millisecond)
+	defer tick.Stop()
+	for until := looks() + 3; looks() < until; <-tick.C {
+		if err := node.Heartbeat(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		now := getNode(t, c, node.Name)
+		if list := taintsOf(now, keys...); len(list) != 0 || len(now.Spec.Taints) != len(keys) {
+			t.Fatalf("taints = %v, want %v", now.Spec.Taints, keys)
+		}
+	}
+}

@@ -1,0 +1,244 @@
+package integration
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/taintlet/taintlet/test/cluster"
+)
+
+// PreferNoSchedule of a well-known key: no controller reconciles that, so it is
+// written as asked. The scheduler avoids the Node while there is another one.
+func TestPreferNoScheduleIsAvoidedNotForbidden(t *testing.T) {
+	t.Parallel()
+	c, host := plain.require(t), newFakeHost(t)
+	sick, well := register(t, c, "prefer-sick"), register(t, c, "prefer-well")
+	startAgent(t, c, sick.Name, host, quick+`
+rules:
+- {condition: MemoryPressure, level: Degraded, taint: {key: node.kubernetes.io/memory-pressure, value: low, effect: PreferNoSchedule}}
+`)
+	waitNode(t, c, sick.Name, hasCondition("HostMemoryPressure", corev1.ConditionFalse))
+	host.memory(2)
+	tainted := waitNode(t, c, sick.Name, cluster.HasTaint(corev1.TaintNodeMemoryPressure, corev1.TaintEffectPreferNoSchedule))
+	ours := corev1.Taint{Key: corev1.TaintNodeMemoryPressure, Value: "low", Effect: corev1.TaintEffectPreferNoSchedule}
+	wantTaints(t, tainted, ours)
+	waitEvent(t, c, sick.Name, "HostMemoryPressureDegraded", corev1.TaintNodeMemoryPressure+":PreferNoSchedule (direct)")
+
+	// A taint that can be refused tells when the scheduler knows of both.
+	addTaint(t, c, sick.Name, dedicated)
+	schedulerKnows(t, c, sick.Name)
+	tolerated := toleration("dedicated", "")
+	for i := range 5 {
+		either := newPod(fmt.Sprintf("prefer-either-%d", i), "", tolerated)
+		either.Spec.NodeSelector = nil
+		either.Spec.Affinity = onlyOn(sick.Name, well.Name)
+		waitPod(t, c, submitPod(t, c, either), func(pod *corev1.Pod) bool {
+			if cluster.Scheduled(pod) && pod.Spec.NodeName != well.Name {
+				t.Errorf("pod %s is on %s although %s has no taint", pod.Name, pod.Spec.NodeName, well.Name)
+			}
+			return cluster.Scheduled(pod)
+		})
+	}
+	waitPod(t, c, submitPod(t, c, newPod("prefer-sick-only", sick.Name, tolerated)), cluster.Scheduled)
+
+	host.memory(50)
+	wantTaints(t, waitNode(t, c, sick.Name, cluster.Not(cluster.HasTaint(ours.Key, ours.Effect))), dedicated)
+}
+
+// A key and a value of the operator's own, beside foreign taints that differ
+// from it in one part each. A list of rules replaces the built-in ones.
+func TestCustomKeyAndValue(t *testing.T) {
+	t.Parallel()
+	c, host := plain.require(t), newFakeHost(t)
+	node := register(t, c, "custom")
+	foreign := []corev1.Taint{
+		{Key: "example.com/pids", Value: "theirs", Effect: corev1.TaintEffectPreferNoSchedule},
+		{Key: "example.com/pids-2", Value: "short", Effect: corev1.TaintEffectNoSchedule},
+		{Key: "gpu", Effect: corev1.TaintEffectPreferNoSchedule},
+	}
+	setTaints(t, c, node.Name, foreign...)
+	startAgent(t, c, node.Name, host, quick+`
+rules:
+- {condition: PIDPressure, level: Degraded, taint: {key: example.com/pids, value: short, effect: NoSchedule}}
+`)
+	waitNode(t, c, node.Name, hasCondition("HostPIDPressure", corev1.ConditionFalse))
+	host.memory(2)
+	waitNode(t, c, node.Name, hasCondition("HostMemoryPressure", corev1.ConditionTrue))
+	host.tasks(30000)
+	ours := corev1.Taint{Key: "example.com/pids", Value: "short", Effect: corev1.TaintEffectNoSchedule}
+	tainted := waitNode(t, c, node.Name, cluster.HasTaint(ours.Key, ours.Effect))
+	wantTaints(t, tainted, append(slices.Clone(foreign), ours)...)
+	waitEvent(t, c, node.Name, "HostPIDPressureDegraded", "example.com/pids:NoSchedule (direct)")
+
+	second := corev1.Toleration{Key: "example.com/pids-2", Operator: corev1.TolerationOpExists}
+	schedulerKnows(t, c, node.Name, second)
+	equal := func(value string) corev1.Toleration {
+		return corev1.Toleration{Key: ours.Key, Operator: corev1.TolerationOpEqual, Value: value, Effect: ours.Effect}
+	}
+	waitPod(t, c, submitPod(t, c, newPod("custom-same-value", node.Name, second, equal("short"))), cluster.Scheduled)
+	other := submitPod(t, c, newPod("custom-other-value", node.Name, second, equal("theirs")))
+	waitPod(t, c, other, refusedForTaint)
+
+	host.tasks(100)
+	wantTaints(t, waitNode(t, c, node.Name, cluster.Not(cluster.HasTaint(ours.Key, ours.Effect))), foreign...)
+	waitPod(t, c, other, cluster.Scheduled)
+}
+
+// Where no node-lifecycle-controller runs and the agent is told so, the
+// well-known pair needs neither the policy nor a stand-in.
+func TestWithoutALifecycleController(t *testing.T) {
+	t.Parallel()
+	c, host := unusual.require(t), newFakeHost(t)
+	node := register(t, c, "no-controller")
+	// Admission gives it to every new Node, and here nobody takes it away.
+	foreign := corev1.Taint{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule}
+	startWithoutController(t, c, node.Name, host)
+	wantTaints(t, waitNode(t, c, node.Name, hasCondition("HostMemoryPressure", corev1.ConditionFalse)), foreign)
+	host.memory(2)
+	tainted := waitNode(t, c, node.Name, cluster.HasTaint(corev1.TaintNodeMemoryPressure, corev1.TaintEffectNoSchedule))
+	ours := corev1.Taint{Key: corev1.TaintNodeMemoryPressure, Effect: corev1.TaintEffectNoSchedule}
+	wantTaints(t, tainted, foreign, ours)
+	if held, found := tainted.Annotations["taintlet.dev/held"]; found {
+		t.Errorf("annotation held = %q, want none", held)
+	}
+	waitEvent(t, c, node.Name, "HostMemoryPressureDegraded", corev1.TaintNodeMemoryPressure+":NoSchedule (direct)")
+	host.memory(50)
+	wantTaints(t, waitNode(t, c, node.Name, cluster.Not(cluster.HasTaint(ours.Key, ours.Effect))), foreign)
+}
+
+// The admission plugin gives all pods but BestEffort ones a toleration for
+// memory-pressure: that taint is then for BestEffort pods alone, ours too.
+func TestQoSClassesUnderPodTolerationRestriction(t *testing.T) {
+	t.Parallel()
+	c, host := unusual.require(t), newFakeHost(t)
+	node := readyForPods(t, c, "classes")
+	startWithoutController(t, c, node, host)
+	host.memory(2)
+	waitNode(t, c, node, cluster.HasTaint(corev1.TaintNodeMemoryPressure, corev1.TaintEffectNoSchedule))
+	schedulerKnows(t, c, node)
+	for class, outcome := range map[string]func(*corev1.Pod) bool{
+		"BestEffort": refusedForTaint, "Burstable": cluster.Scheduled, "Guaranteed": cluster.Scheduled,
+	} {
+		pod := newPod("class-"+strings.ToLower(class), node)
+		pod.Spec.Containers[0].Resources = resourcesOf(class)
+		waitPod(t, c, submitPod(t, c, pod), outcome)
+	}
+}
+
+// A value that is a number can be compared with (alpha since Kubernetes 1.35).
+func TestValueIsComparedAsANumber(t *testing.T) {
+	t.Parallel()
+	const gate = "TaintTolerationComparisonOperators"
+	cluster.SkipUnlessRequired(t)
+	cluster.SkipBefore(t, "1.35", "feature gate "+gate)
+	numbers := controlPlane{cluster: cluster.New(t, cluster.Options{WithoutControllerManager: true, Args: map[string][]string{
+		cluster.APIServer: {"--feature-gates=" + gate + "=true"},
+		cluster.Scheduler: {"--feature-gates=" + gate + "=true"},
+	}})}
+	if err := numbers.grant(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c, host := numbers.cluster, newFakeHost(t)
+	node := readyForPods(t, c, "number")
+	startAgent(t, c, node, host, quick+`
+rules:
+- {condition: MemoryPressure, level: Degraded, taint: {key: example.com/trouble, value: "7", effect: NoSchedule}}
+`)
+	host.memory(2)
+	waitNode(t, c, node, cluster.HasTaint("example.com/trouble", corev1.TaintEffectNoSchedule))
+	schedulerKnows(t, c, node)
+	for _, r := range []struct {
+		operator corev1.TolerationOperator
+		value    string
+		outcome  func(*corev1.Pod) bool
+	}{
+		{corev1.TolerationOpGt, "5", cluster.Scheduled}, // the taint's value is greater
+		{corev1.TolerationOpGt, "7", refusedForTaint},
+		{corev1.TolerationOpGt, "10", refusedForTaint}, // as text it would be
+		{corev1.TolerationOpLt, "10", cluster.Scheduled},
+	} {
+		pod := newPod("number-"+strings.ToLower(string(r.operator))+"-"+r.value, node,
+			corev1.Toleration{Key: "example.com/trouble", Operator: r.operator, Value: r.value})
+		waitPod(t, c, submitPod(t, c, pod), r.outcome)
+	}
+}
+
+// readyForPods registers a node and does what else a controller manager would
+// do before pods can come to it.
+func readyForPods(t *testing.T, c *cluster.Cluster, name string) string {
+	t.Helper()
+	register(t, c, name)
+	setTaints(t, c, name) // a new Node has one until it is ready
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
+	_, err := c.Client().CoreV1().ServiceAccounts("default").Create(t.Context(), account, metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// startWithoutController is startAgent with --lifecycle-controller=false.
+func startWithoutController(t *testing.T, c *cluster.Cluster, node string, host *fakeHost) {
+	t.Helper()
+	identity, err := c.Config(agentUser)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	kubeconfig, config := filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "config.yaml")
+	if err := cluster.WriteKubeconfig(kubeconfig, identity); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(config, []byte(configHeader+quick), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run(t, append(host.flags(), "--lifecycle-controller=false",
+		"--kubeconfig="+kubeconfig, "--config="+config, "--node-name="+node, "--listen=127.0.0.1:0")...)
+}
+
+// The stand-in's prefix is the operator's choice: an autoscaler may know one
+// that it passes over.
+func TestStandInPrefix(t *testing.T) {
+	t.Parallel()
+	c, host := plain.require(t), newFakeHost(t)
+	node := register(t, c, "prefix")
+	startAgent(t, c, node.Name, host, quick+"standInPrefix: status-taint.cluster-autoscaler.kubernetes.io\n")
+	waitNode(t, c, node.Name, hasCondition("HostMemoryPressure", corev1.ConditionFalse))
+	host.memory(2)
+	ours := corev1.Taint{Key: "status-taint.cluster-autoscaler.kubernetes.io/memory-pressure", Effect: corev1.TaintEffectNoSchedule}
+	wantTaints(t, waitNode(t, c, node.Name, cluster.HasTaint(ours.Key, ours.Effect)), ours)
+	waitEvent(t, c, node.Name, "HostMemoryPressureDegraded", ours.Key+":NoSchedule (stand-in)")
+	host.memory(50)
+	wantTaints(t, waitNode(t, c, node.Name, cluster.Not(cluster.HasTaint(ours.Key, ours.Effect))))
+}
+
+// wantTaints compares all taints of the node, in order.
+func wantTaints(t *testing.T, node *corev1.Node, want ...corev1.Taint) {
+	t.Helper()
+	if !slices.EqualFunc(node.Spec.Taints, want, sameTaint) {
+		t.Errorf("taints of %s = %v, want %v", node.Name, node.Spec.Taints, want)
+	}
+}
+
+// sameTaint compares what people write of a taint.
+func sameTaint(a, b corev1.Taint) bool {
+	return a.Key == b.Key && a.Value == b.Value && a.Effect == b.Effect
+}
+
+func onlyOn(nodes ...string) *corev1.Affinity {
+	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
+				{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: nodes},
+			}}},
+		},
+	}}
+}
