@@ -10,19 +10,20 @@ import (
 	"syscall"
 )
 
+const cgroupRoot = "/sys/fs/cgroup"
+
 // absentPodCgroups returns the cgroups of pods that are not there yet, in every
 // hierarchy: a kubelet makes them and leaves them. Those that are there may be
 // another kubelet's.
 func absentPodCgroups() ([]string, error) {
-	const root = "/sys/fs/cgroup"
-	entries, err := os.ReadDir(root)
+	entries, err := os.ReadDir(cgroupRoot)
 	if err != nil {
 		return nil, fmt.Errorf("look for cgroups: %w", err)
 	}
-	places := []string{root} // of the one hierarchy of cgroup v2
+	places := []string{cgroupRoot} // of the one hierarchy of cgroup v2
 	for _, entry := range entries {
 		if entry.IsDir() {
-			places = append(places, filepath.Join(root, entry.Name()))
+			places = append(places, filepath.Join(cgroupRoot, entry.Name()))
 		}
 	}
 	var absent []string

@@ -73,6 +73,7 @@ func (k *Kubelet) config() map[string]any {
 		"failSwapOn":               false,
 		"enforceNodeAllocatable":   []string{},
 		"makeIPTablesUtilChains":   false, // they would be the host's
+		"resolvConf":               "",    // the host's may be in its /run, which the room has not
 	}
 	if k.options.KernelMemcgNotification {
 		config["kernelMemcgNotification"] = true
@@ -82,6 +83,12 @@ func (k *Kubelet) config() map[string]any {
 	}
 	if period := k.options.EvictionPressureTransitionPeriod; period > 0 {
 		config["evictionPressureTransitionPeriod"] = period.String()
+	}
+	if period := k.options.NodeStatusUpdateFrequency; period > 0 {
+		config["nodeStatusUpdateFrequency"] = period.String()
+	}
+	if period := k.options.SyncFrequency; period > 0 {
+		config["syncFrequency"] = period.String()
 	}
 	return config
 }
@@ -98,10 +105,11 @@ state = %q
   path = "/var/lib/containerd/opt"
 [plugins."io.containerd.grpc.v1.cri"]
   restrict_oom_score_adj = true
+  sandbox_image = %q
 [plugins."io.containerd.grpc.v1.cri".cni]
   bin_dir = %q
   conf_dir = %q
-`, containerdDir, containerdState, containerdSocket, networkPlugins, k.file(networkDir))
+`, containerdDir, containerdState, containerdSocket, sandboxImage, networkPlugins, k.file(networkDir))
 }
 
 // network gives each pod a pair of interfaces that vanishes with it, and the

@@ -44,17 +44,25 @@ type Options struct {
 	// KernelMemcgNotification lets the kernel tell the eviction manager that
 	// memory.available crosses a threshold. Off in a kubelet by default.
 	KernelMemcgNotification bool
+	// NodeStatusUpdateFrequency is how often the kubelet looks at its conditions
+	// and writes its Node's status. 0: the kubelet's defaults, a look every 10
+	// seconds and a write every 5 minutes if nothing has changed.
+	NodeStatusUpdateFrequency time.Duration
+	// SyncFrequency is how often the kubelet compares pods with what they are to
+	// be; their volumes follow a changed ConfigMap then. 0: the kubelet's default,
+	// a minute.
+	SyncFrequency time.Duration
+	// Pods lets pods run. It needs Go at start, and ctr beside containerd.
+	Pods bool
 	// DiskSize is the size, in bytes, of the file system at /var/lib. 0: 2 GiB.
 	DiskSize int64
 	Progress io.Writer // where to say that the kubelet is being built; nil: nowhere
 }
 
-// Kubelet is a running kubelet. Stop ends it; if this process ends in any other
-// way, kubelet and containerd end with it, and so do their file systems; empty
-// cgroups are left then, and files that the next Cluster removes.
-//
-// Nothing ends the containers of pods that still run then: it is made for
-// Nodes on which no pod is.
+// Kubelet is a running kubelet. Stop ends it, and the containers of its pods; if
+// this process ends in any other way, kubelet and containerd end with it, and so
+// do their file systems unless a container still runs, which nothing ends then;
+// empty cgroups are left, and files that the next Cluster removes.
 type Kubelet struct {
 	NodeName string
 
@@ -63,8 +71,9 @@ type Kubelet struct {
 	binary   string
 	dir      string // of all files on the host
 	room     *room
-	port     string // of the kubelet's API
-	health   string // port of /healthz
+	port     string   // of the kubelet's API
+	health   string   // port of /healthz
+	turn     *os.File // locked
 	cgroups  []string
 	kubelet  *process
 	runtime  *process
@@ -74,8 +83,9 @@ type Kubelet struct {
 
 // Start builds the kubelet when it is not built yet (a minute or more), starts
 // it, and returns when its Node is ready. It needs root and, on the PATH,
-// containerd, runc and the tools that make and mount a file system. The context
-// bounds the start alone.
+// containerd, runc and the tools that make and mount a file system. A host has
+// one Kubelet at a time: Start waits for another one's Stop, of whatever process.
+// The context bounds the start alone.
 func Start(ctx context.Context, c *cluster.Cluster, options Options) (*Kubelet, error) {
 	if err := checkHost(); err != nil {
 		return nil, fmt.Errorf("start a kubelet: %w", err)
@@ -90,9 +100,13 @@ func Start(ctx context.Context, c *cluster.Cluster, options Options) (*Kubelet, 
 	if options.DiskSize == 0 {
 		options.DiskSize = defaultDiskSize
 	}
+	turn, err := takeTurn(ctx, options.Progress)
+	if err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	k := &Kubelet{NodeName: options.NodeName, cluster: c, options: options, binary: filepath.Join(bin, cluster.Kubelet)}
+	k := &Kubelet{NodeName: options.NodeName, cluster: c, options: options, binary: filepath.Join(bin, cluster.Kubelet), turn: turn}
 	if err := k.start(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("start a kubelet: %w", err), k.Stop())
 	}
@@ -121,6 +135,11 @@ func (k *Kubelet) start(ctx context.Context) (err error) {
 	}
 	if err := k.startRuntime(ctx); err != nil {
 		return err
+	}
+	if k.options.Pods {
+		if err := k.importSandboxImage(ctx); err != nil {
+			return err
+		}
 	}
 	if err := k.startKubelet(ctx); err != nil {
 		return err
@@ -160,8 +179,8 @@ func (k *Kubelet) startRuntime(ctx context.Context) (err error) {
 	})
 }
 
-func (k *Kubelet) startKubelet(ctx context.Context) (err error) {
-	k.kubelet, err = k.room.start(k.logPath("kubelet"), k.binary,
+func (k *Kubelet) startKubelet(ctx context.Context) error {
+	started, err := k.room.start(k.logPath("kubelet"), k.binary,
 		"--config="+k.file(configFile),
 		"--kubeconfig="+k.file(kubeconfigFile),
 		"--hostname-override="+k.NodeName,
@@ -172,14 +191,23 @@ func (k *Kubelet) startKubelet(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	k.kubelet = started
 	return k.kubelet.waitUntil(ctx, func(ctx context.Context) error {
 		return get(ctx, http.DefaultClient, "http://"+net.JoinHostPort(loopback, k.health)+"/healthz", "", nil)
 	})
 }
 
+// Kill kills the kubelet alone, as a crash would: containerd, the files and the
+// Node stay. It returns when the kubelet has ended.
+func (k *Kubelet) Kill() error { return k.kubelet.stop() }
+
+// Restart starts the kubelet again after Kill, and returns when it says that it
+// is healthy. Its Node may become ready later.
+func (k *Kubelet) Restart(ctx context.Context) error { return k.startKubelet(ctx) }
+
 // Run starts a command where the kubelet lives: it sees the kubelet's
-// /var/lib, /var/log and /run in place of the host's. If this process or the
-// kubelet ends, the command is killed. The caller waits for it.
+// /var/lib, /var/log and /run in place of the host's. If this process ends
+// or Stop is called, the command is killed. The caller waits for it.
 func (k *Kubelet) Run(command *exec.Cmd) error {
 	return k.room.do(func() error { return startDependent(command) })
 }
@@ -203,8 +231,9 @@ func (k *Kubelet) Tail(lines int) string {
 	return k.runtime.tail(lines) + "\n" + k.kubelet.tail(lines)
 }
 
-// Stop ends kubelet and containerd and removes their files and cgroups. The
-// Node stays, as after a crash. The error tells of what had ended before.
+// Stop ends kubelet, containerd and the containers of pods, and removes their
+// files and cgroups. The Node stays, as after a crash. The error tells of what
+// had ended before, other than by Kill.
 func (k *Kubelet) Stop() error {
 	k.stopOnce.Do(func() {
 		var errs []error
@@ -214,14 +243,14 @@ func (k *Kubelet) Stop() error {
 			}
 		}
 		if k.room != nil {
-			errs = append(errs, k.room.do(clear))
+			errs = append(errs, k.room.do(endLodgers), k.room.do(clear))
 			k.room.close()
 		}
 		errs = append(errs, removePodCgroups(k.cgroups))
 		if k.dir != "" {
 			errs = append(errs, os.RemoveAll(k.dir))
 		}
-		k.stopErr = errors.Join(errs...)
+		k.stopErr = errors.Join(append(errs, k.turn.Close())...)
 	})
 	return k.stopErr
 }

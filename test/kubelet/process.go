@@ -21,6 +21,7 @@ type process struct {
 	cmd    *exec.Cmd
 	exited chan struct{} // closed when it has ended, after err is set
 	err    error
+	killed bool // by stop
 }
 
 func watchProcess(cmd *exec.Cmd, log string) *process {
@@ -32,13 +33,18 @@ func watchProcess(cmd *exec.Cmd, log string) *process {
 	return p
 }
 
-// stop kills the process: all that it knows is about to be removed.
+// stop kills the process: what it knows is not to outlive it. The error tells
+// that it had ended before, unless stop had ended it.
 func (p *process) stop() error {
+	if p.killed {
+		return nil
+	}
 	select {
 	case <-p.exited:
 		return p.died()
 	default:
 	}
+	p.killed = true
 	_ = p.cmd.Process.Kill() // it may have ended
 	<-p.exited
 	return nil

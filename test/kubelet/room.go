@@ -5,8 +5,12 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
+	"strconv"
+	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -82,11 +86,11 @@ func (r *room) close() {
 	<-r.ended
 }
 
-// start runs a program in the room, with its output in the log.
+// start runs a program in the room, with its output at the end of the log.
 func (r *room) start(log string, program string, args ...string) (*process, error) {
-	output, err := os.Create(log)
+	output, err := os.OpenFile(log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("create the log of %s: %w", program, err)
+		return nil, fmt.Errorf("open the log of %s: %w", program, err)
 	}
 	defer func() { _ = output.Close() }() // the program has its own
 	cmd := exec.Command(program, args...) //nolint:noctx // it lives until Stop, not as long as a call
@@ -95,6 +99,100 @@ func (r *room) start(log string, program string, args ...string) (*process, erro
 		return nil, err
 	}
 	return watchProcess(cmd, log), nil
+}
+
+// endTimeout is how long the kernel is given to end a process: it takes that
+// long only where a disk does not answer.
+const endTimeout = 10 * time.Second
+
+// endLodgers kills what lives in the room and below, and returns when it has
+// ended. What outlives its parent, such as containerd's shims, would keep the
+// room's mounts, and no signal of the room's thread reaches it. It runs in that
+// thread.
+func endLodgers() error {
+	for {
+		pids, err := lodgers()
+		if err != nil || len(pids) == 0 {
+			return err
+		}
+		for _, pid := range pids {
+			if err := end(pid); err != nil {
+				return fmt.Errorf("end process %d of the room: %w", pid, err)
+			}
+		}
+	}
+}
+
+// lodgers returns the processes in the mount namespace of this thread, and their
+// descendants. A container has a mount namespace of its own, but it stays a
+// descendant of its shim, which adopts orphans (PR_SET_CHILD_SUBREAPER).
+func lodgers() ([]int, error) {
+	room, errRoom := os.Readlink("/proc/thread-self/ns/mnt")
+	host, errHost := os.Readlink("/proc/self/ns/mnt")
+	if err := errors.Join(errRoom, errHost); err != nil {
+		return nil, fmt.Errorf("look for processes of the room: %w", err)
+	}
+	if room == host {
+		return nil, errors.New("look for processes of the room: this thread is not in it")
+	}
+	statuses, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		return nil, fmt.Errorf("look for processes: %w", err)
+	}
+	parents, inside := map[int]int{}, map[int]bool{}
+	for _, status := range statuses {
+		text, _ := os.ReadFile(status) // without text: it has ended
+		// What is in parentheses is chosen by the process (proc_pid_stat(5)).
+		fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
+		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(status)))
+		if len(fields) < 2 || fields[0] == "Z" {
+			continue
+		}
+		parents[pid], _ = strconv.Atoi(fields[1])
+		namespace, _ := os.Readlink(filepath.Join(filepath.Dir(status), "ns", "mnt"))
+		inside[pid] = namespace == room
+	}
+	var found []int
+	for pid := range parents {
+		for ancestor := pid; ancestor > 0; ancestor = parents[ancestor] {
+			if inside[ancestor] {
+				found = append(found, pid)
+				break
+			}
+		}
+	}
+	return found, nil
+}
+
+// end kills a process and returns when it has ended.
+func end(pid int) error {
+	handle, err := unix.PidfdOpen(pid, 0)
+	if errors.Is(err, unix.ESRCH) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(handle) }()
+	if err := unix.PidfdSendSignal(handle, unix.SIGKILL, nil, 0); err != nil {
+		if errors.Is(err, unix.ESRCH) {
+			return nil
+		}
+		return err
+	}
+	ended := []unix.PollFd{{Fd: int32(handle), Events: unix.POLLIN}}
+	for {
+		count, err := unix.Poll(ended, int(endTimeout.Milliseconds()))
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil:
+			return err
+		case count == 0:
+			return fmt.Errorf("it lives %s after SIGKILL", endTimeout)
+		default:
+			return nil
+		}
+	}
 }
 
 // startDependent starts a command that ends when the calling thread does. A

@@ -1,0 +1,349 @@
+package kubelet_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/procfs"
+	"golang.org/x/sys/unix"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/taintlet/taintlet/test/cluster"
+	"github.com/taintlet/taintlet/test/image"
+	"github.com/taintlet/taintlet/test/kubelet"
+)
+
+const (
+	manifest     = "../../deploy/taintlet.yaml"
+	keepManifest = "../../deploy/keep.yaml"
+	namespace    = "taintlet-system"
+	daemonSet    = "taintlet" // and ServiceAccount, ConfigMap and container
+	agentPort    = "9808"
+)
+
+// deployed is taintlet in a pod of a real kubelet, by the manifests as they are.
+type deployed struct {
+	cluster *cluster.Cluster
+	kubelet *kubelet.Kubelet
+	config  string // of the manifest's ConfigMap
+
+	answered, ready time.Duration // since boot, when /readyz first said ok and when the DaemonSet was ready
+
+	nodeBefore    *corev1.Node
+	objectsBefore map[object]bool
+}
+
+// requireDeployment skips the test where it is not said that nothing is missing.
+func requireDeployment(t *testing.T) {
+	t.Helper()
+	requireKubelet(t)
+	if !cluster.Required("image") {
+		t.Skip("needs a kubelet and buildah, both with root: set TAINTLET_REQUIRE=controlplane,kubelet,image")
+	}
+	cluster.SkipWithoutMutatingAdmissionPolicy(t)
+}
+
+// deploy installs what deploy/ has, on a kubelet that has the image.
+func deploy(t *testing.T) *deployed {
+	t.Helper()
+	requireDeployment(t)
+	d := &deployed{}
+	ip, connect := listenAsService(t)
+	d.cluster = cluster.New(t, cluster.Options{
+		AuditLog: true,
+		Address:  ip, // so that the API server's certificate has it
+		Args: map[string][]string{
+			cluster.APIServer:         {"--service-cluster-ip-range=" + ip + "/24"},
+			cluster.ControllerManager: {"--controllers=*"},
+		},
+	})
+	connect(d.cluster.URL())
+	d.startKubelet(t)
+	requireFreePort(t) // now that no other kubelet of these tests runs
+	setForeignTaints(t, d.cluster)
+	d.nodeBefore, d.objectsBefore = d.node(t), objects(t, d.cluster)
+	if err := d.cluster.InstallKeep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.cluster.Apply(t.Context(), manifest); err != nil {
+		t.Fatal(err)
+	}
+	client := &http.Client{Timeout: 5 * time.Second}
+	eventually(t, "ok of /readyz", func() error { return ask(t, client, "/readyz") })
+	d.answered = sinceBoot(t)
+	if _, err := d.cluster.WaitDaemonSet(t.Context(), namespace, daemonSet, func(set *appsv1.DaemonSet) bool {
+		return set.Status.DesiredNumberScheduled == 1 && set.Status.NumberReady == 1
+	}); err != nil {
+		t.Fatal(err)
+	}
+	d.ready = sinceBoot(t)
+	settings, err := d.cluster.Client().CoreV1().ConfigMaps(namespace).Get(t.Context(), daemonSet, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.config = settings.Data["config.yaml"]
+	return d
+}
+
+// startKubelet starts a kubelet that never finds its own disk full, and gives it
+// the image under the name that the manifest asks for.
+func (d *deployed) startKubelet(t *testing.T) {
+	t.Helper()
+	var err error
+	d.kubelet, err = kubelet.Start(t.Context(), d.cluster, kubelet.Options{
+		NodeName:                  nodeName,
+		EvictionHard:              map[string]string{"memory.available": "100Mi"},
+		NodeStatusUpdateFrequency: time.Second,
+		SyncFrequency:             2 * time.Second,
+		Pods:                      true,
+		Progress:                  os.Stderr,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			d.showLogs(t)
+		}
+		if err := d.kubelet.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	archive, err := image.Archive(t.Context(), t.TempDir(), imageVersion(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.kubelet.ImportImage(t.Context(), archive); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// requireFreePort fails the test where somebody has the port of the pod, which is
+// the host's.
+func requireFreePort(t *testing.T) {
+	t.Helper()
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", ":"+agentPort)
+	if err != nil {
+		t.Fatalf("does an agent run on this host? %v", err)
+	}
+	listener.Close() //nolint:errcheck // nothing was done with it
+}
+
+// imageVersion is the tag of the image in the manifest.
+func imageVersion(t *testing.T) string {
+	t.Helper()
+	for _, object := range readManifest(t, manifest) {
+		if object.GetKind() == "DaemonSet" {
+			set := &appsv1.DaemonSet{}
+			convert(t, object, set)
+			repository, version, _ := strings.Cut(set.Spec.Template.Spec.Containers[0].Image, ":")
+			if "docker.io/"+repository != image.Name || version == "" {
+				t.Fatalf("the manifest asks for image %s, and %s is what is built", set.Spec.Template.Spec.Containers[0].Image, image.Name)
+			}
+			return version
+		}
+	}
+	t.Fatalf("%s has no DaemonSet", manifest)
+	return ""
+}
+
+// listenAsService takes the place of kube-proxy for the Service kubernetes: it
+// passes connections at the Service's address on to the API server. The address
+// is one of 127.0.0.0/8, all of which is this host's own already, so that nothing
+// has to be set up, and nothing is left. A pod with hostNetwork reaches it.
+func listenAsService(t *testing.T) (ip string, connect func(to string)) {
+	t.Helper()
+	var listener net.Listener
+	var err error
+	for third := range 100 { // in 127.96.0.0/16; others may run this test too
+		// The API server gives the Service the first address of its range.
+		ip = fmt.Sprintf("127.96.%d.1", third)
+		if listener, err = new(net.ListenConfig).Listen(t.Context(), "tcp", net.JoinHostPort(ip, "443")); err == nil {
+			break
+		}
+	}
+	if err != nil {
+		t.Fatalf("no address for the Service kubernetes: %v", err)
+	}
+	var group sync.WaitGroup
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	t.Cleanup(func() { // after the kubelet's and the cluster's end
+		stop()
+		listener.Close() //nolint:errcheck // nothing depends on it any more
+		group.Wait()
+	})
+	return ip, func(to string) {
+		target, err := url.Parse(to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		group.Go(func() {
+			for {
+				client, err := listener.Accept()
+				if err != nil {
+					return
+				}
+				group.Go(func() { forward(ctx, client, target.Host) })
+			}
+		})
+	}
+}
+
+// forward copies in both directions until both have ended.
+func forward(ctx context.Context, client net.Conn, to string) {
+	defer client.Close() //nolint:errcheck // both sides have seen the end
+	server, err := new(net.Dialer).DialContext(ctx, "tcp", to)
+	if err != nil {
+		return
+	}
+	defer server.Close() //nolint:errcheck // both sides have seen the end
+	defer context.AfterFunc(ctx, func() {
+		client.Close() //nolint:errcheck // ends the copying
+		server.Close() //nolint:errcheck // ends the copying
+	})()
+	var group sync.WaitGroup
+	for _, pair := range [][2]net.Conn{{client, server}, {server, client}} {
+		group.Go(func() {
+			io.Copy(pair[0], pair[1])           //nolint:errcheck // the other end sees it
+			pair[0].(*net.TCPConn).CloseWrite() //nolint:errcheck // it may have ended
+		})
+	}
+	group.Wait()
+}
+
+// sinceBoot is now, as the kernel counts the start of a process.
+func sinceBoot(t *testing.T) time.Duration {
+	t.Helper()
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(now.Nano())
+}
+
+func ask(t *testing.T, client *http.Client, path string) error {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1:"+agentPort+path, nil)
+	if err != nil {
+		return err
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close() //nolint:errcheck // nothing was written
+	if response.StatusCode != http.StatusOK {
+		return errors.New(response.Status)
+	}
+	return nil
+}
+
+// eventually asks again and again, for what no watch tells.
+func eventually(t *testing.T, what string, holds func() error) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		err := holds()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain for %s: %v", what, err)
+		}
+	}
+}
+
+func (d *deployed) node(t *testing.T) *corev1.Node {
+	t.Helper()
+	node, err := d.cluster.Client().CoreV1().Nodes().Get(t.Context(), nodeName, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return node
+}
+
+// pod returns the DaemonSet's pod, of which there is one beside those that end.
+func (d *deployed) pod(t *testing.T) *corev1.Pod {
+	t.Helper()
+	pods, err := d.cluster.Client().CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=" + daemonSet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	live := slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool { return pod.DeletionTimestamp != nil })
+	if len(live) != 1 || len(live[0].Status.ContainerStatuses) != 1 {
+		t.Fatalf("the DaemonSet has %d pods that do not end, want one with one container: %v", len(live), live)
+	}
+	return &live[0]
+}
+
+// process returns the agent's process.
+func (d *deployed) process(t *testing.T) procfs.Proc {
+	t.Helper()
+	id := strings.TrimPrefix(d.pod(t).Status.ContainerStatuses[0].ContainerID, "containerd://")
+	for line := range strings.Lines(inside(t, d.kubelet, "ctr", "--namespace=k8s.io", "tasks", "list")) {
+		fields := strings.Fields(line)
+		if len(fields) != 3 || fields[0] != id {
+			continue
+		}
+		pid, err := strconv.Atoi(fields[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		process, err := procfs.NewProc(pid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return process
+	}
+	t.Fatalf("containerd has no task %s", id)
+	return procfs.Proc{}
+}
+
+// waitEvent waits for an Event about the Node, and returns its message.
+func (d *deployed) waitEvent(t *testing.T, reason, part string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	watcher, err := d.cluster.Client().CoreV1().Events("default").Watch(ctx, metav1.ListOptions{
+		FieldSelector: "involvedObject.kind=Node,involvedObject.name=" + nodeName + ",reason=" + reason,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watcher.Stop()
+	for change := range watcher.ResultChan() {
+		if event, ok := change.Object.(*corev1.Event); ok && strings.Contains(event.Message, part) {
+			return event.Message
+		}
+	}
+	t.Fatalf("there is no Event %s with %q", reason, part)
+	return ""
+}
+
+// showLogs shows what the containers and the kubelet have said.
+func (d *deployed) showLogs(t *testing.T) {
+	t.Helper()
+	logs, err := filepath.Glob(d.kubelet.HostPath("/var/log/pods/*/*/*.log"))
+	if err != nil {
+		t.Error(err)
+	}
+	for _, log := range logs {
+		text, err := os.ReadFile(log)
+		t.Logf("%s: %v\n%s", strings.TrimPrefix(log, d.kubelet.HostPath("/")), err, text)
+	}
+	t.Log(d.kubelet.Tail(40))
+}

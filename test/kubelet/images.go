@@ -1,0 +1,97 @@
+package kubelet
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+)
+
+// sandboxImage is what containerd starts in the sandbox of each pod. No registry
+// is asked for it: Options.Pods makes it.
+const sandboxImage = "localhost/taintlet-test/pause:1"
+
+// ImportImage gives containerd the images of an archive, as `docker save` and
+// image.Archive of test/image write it, under the names that are in there.
+func (k *Kubelet) ImportImage(ctx context.Context, archive string) error {
+	var complaints bytes.Buffer
+	command := exec.CommandContext(ctx, "ctr", "--namespace=k8s.io", "images", "import", archive)
+	command.Stdout, command.Stderr = &complaints, &complaints
+	err := k.Run(command)
+	if err == nil {
+		err = command.Wait()
+	}
+	if err != nil {
+		return fmt.Errorf("import %s: %w\n%s", archive, err, complaints.String())
+	}
+	return nil
+}
+
+// importSandboxImage builds the program in pause/ and an image of nothing else.
+func (k *Kubelet) importSandboxImage(ctx context.Context) error {
+	program := k.file("pause")
+	build := exec.CommandContext(ctx, "go", "build", "-o", program, "github.com/taintlet/taintlet/test/kubelet/pause")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("build the pods' sandbox: %w\n%s", err, out)
+	}
+	content, err := os.ReadFile(program)
+	if err != nil {
+		return err
+	}
+	archive, err := sandboxArchive(filepath.Base(program), content)
+	if err != nil {
+		return fmt.Errorf("make the image of the pods' sandbox: %w", err)
+	}
+	if err := os.WriteFile(program+".tar", archive, 0o600); err != nil {
+		return err
+	}
+	return k.ImportImage(ctx, program+".tar")
+}
+
+// sandboxArchive is an image with one program, as `docker save` would write it.
+func sandboxArchive(name string, program []byte) ([]byte, error) {
+	layer, err := tarOf(map[string][]byte{name: program})
+	if err != nil {
+		return nil, err
+	}
+	config, err := json.Marshal(map[string]any{
+		"architecture": runtime.GOARCH,
+		"os":           "linux",
+		"config":       map[string]any{"Entrypoint": []string{"/" + name}},
+		"rootfs":       map[string]any{"type": "layers", "diff_ids": []string{fmt.Sprintf("sha256:%x", sha256.Sum256(layer))}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	manifest, err := json.Marshal([]any{map[string]any{
+		"Config": "config.json", "RepoTags": []string{sandboxImage}, "Layers": []string{"layer.tar"},
+	}})
+	if err != nil {
+		return nil, err
+	}
+	return tarOf(map[string][]byte{"manifest.json": manifest, "config.json": config, "layer.tar": layer})
+}
+
+func tarOf(files map[string][]byte) ([]byte, error) {
+	var archive bytes.Buffer
+	writer := tar.NewWriter(&archive)
+	for name, content := range files {
+		header := &tar.Header{Name: name, Mode: 0o755, Size: int64(len(content))}
+		if err := writer.WriteHeader(header); err != nil {
+			return nil, err
+		}
+		if _, err := writer.Write(content); err != nil {
+			return nil, err
+		}
+	}
+	err := writer.Close()
+	return archive.Bytes(), errors.Join(err)
+}
