@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/taintlet/taintlet/taints"
+	"github.com/taintlet/taintlet/test/chart"
 	"github.com/taintlet/taintlet/test/cluster"
 )
 
@@ -82,7 +83,7 @@ func (p *process) file(name string) string { return filepath.Join(p.dir, name) }
 // configure writes the file that the ConfigMap of the chart would bring.
 func (p *process) configure(values any) {
 	p.t.Helper()
-	manifest := render(p.t, "-f", valuesFile(p.t, values), "--show-only", "templates/configmap.yaml")
+	manifest := chart.Render(p.t, "-f", chart.ValuesFile(p.t, values), "--show-only", "templates/configmap.yaml")
 	config := &corev1.ConfigMap{}
 	if err := yaml.UnmarshalStrict([]byte(manifest), config); err != nil {
 		p.t.Fatal(err)
@@ -266,7 +267,7 @@ func requestsOf(t *testing.T, c *cluster.Cluster, node string) map[permission]in
 		if err := json.Unmarshal(lines.Bytes(), &event); err != nil {
 			t.Fatal(err)
 		}
-		from := event.User.Extra[nodeNameExtra]
+		from := event.User.Extra[chart.NodeNameExtra]
 		if event.User.Username != user || len(from) != 1 || from[0] != node || event.ObjectRef == nil {
 			continue
 		}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/taintlet/taintlet/taints"
+	"github.com/taintlet/taintlet/test/chart"
 	"github.com/taintlet/taintlet/test/cluster"
 )
 
@@ -117,7 +118,7 @@ func TestBigNode(t *testing.T) {
 		`[{"op": "replace", "path": "/spec/taints", "value": []}]`: "taints of others stay",
 	} {
 		err = patchNode(t.Context(), client(t, identity), name, types.JSONPatchType, patch)
-		if !deniedBy(err, "taintlet-nodes") || !strings.Contains(err.Error(), says) {
+		if !chart.DeniedBy(err, "taintlet-nodes") || !strings.Contains(err.Error(), says) {
 			t.Errorf("not denied, or without saying %s: %v", says, err)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
+	"github.com/taintlet/taintlet/test/chart"
 	"github.com/taintlet/taintlet/test/cluster"
 )
 
@@ -50,7 +51,7 @@ spec:
 // the values that change objects.
 func TestEveryCombinationIsAccepted(t *testing.T) {
 	c := shared.require(t)
-	apply(t.Context(), t, c, monitoringCRDs)
+	chart.Apply(t.Context(), t, c, monitoringCRDs)
 	kubectl := newConsole(t, c)
 	eventually(t, "the kinds of the Prometheus operator", func() bool {
 		_, err := c.Client().Discovery().ServerResourcesForGroupVersion("monitoring.coreos.com/v1")
@@ -68,9 +69,9 @@ func TestEveryCombinationIsAccepted(t *testing.T) {
 						"monitoring": map[string]any{"podMonitor": monitoring, "prometheusRules": monitoring},
 						"cleanup":    map[string]any{"afterUninstall": lifecycle, "stale": monitoring},
 					}
-					manifest := render(t, "-f", valuesFile(t, values))
+					manifest := chart.Render(t, "-f", chart.ValuesFile(t, values))
 					wantObjects(t, manifest, values)
-					kubectl.run("kubectl apply --dry-run=server --validate=strict -f " + writeManifest(t, manifest))
+					kubectl.run("kubectl apply --dry-run=server --validate=strict -f " + chart.ManifestFile(t, manifest))
 				}
 			}
 		}
@@ -107,7 +108,7 @@ func TestKeepFollowsTheCluster(t *testing.T) {
 		"--api-versions=" + kind:                true,
 		"--api-versions=another.example.com/v1": false,
 	} {
-		if got := strings.Contains(render(t, args), "kind: MutatingAdmissionPolicy\n"); got != wanted {
+		if got := strings.Contains(chart.Render(t, args), "kind: MutatingAdmissionPolicy\n"); got != wanted {
 			t.Errorf("%s: keep.yaml is there: %v", args, got)
 		}
 	}
@@ -210,7 +211,7 @@ func newConsole(t *testing.T, c *cluster.Cluster) *console {
 	if err := os.Mkdir(filepath.Join(k.dir, "bin"), 0o750); err != nil {
 		t.Fatal(err)
 	}
-	for name, target := range map[string]string{"bin/kubectl": kubectl, "bin/helm": helm(t), "deploy": deploy} {
+	for name, target := range map[string]string{"bin/kubectl": kubectl, "bin/helm": chart.Helm(t), "deploy": deploy} {
 		if err := os.Symlink(target, filepath.Join(k.dir, name)); err != nil {
 			t.Fatal(err)
 		}

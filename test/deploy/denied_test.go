@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/taintlet/taintlet/test/chart"
 	"github.com/taintlet/taintlet/test/cluster"
 )
 
@@ -306,7 +307,7 @@ func TestWhatIsDenied(t *testing.T) {
 			if a.as != nil {
 				as = a.as(s)
 			}
-			if err := a.try(t.Context(), s, as); !deniedBy(err, a.policy) || !strings.Contains(err.Error(), a.says) {
+			if err := a.try(t.Context(), s, as); !chart.DeniedBy(err, a.policy) || !strings.Contains(err.Error(), a.says) {
 				t.Errorf("%s: not denied by %s with %q: %v", a.what, a.policy, a.says, err)
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/taintlet/taintlet/test/chart"
 	"github.com/taintlet/taintlet/test/cluster"
 )
 
@@ -104,7 +105,7 @@ func TestNoOtherFieldChanges(t *testing.T) {
 					}
 					continue
 				}
-				if err := patchNode(t.Context(), agent, name, types.MergePatchType, patch, subresource); !deniedBy(err, "taintlet-nodes") {
+				if err := patchNode(t.Context(), agent, name, types.MergePatchType, patch, subresource); !chart.DeniedBy(err, "taintlet-nodes") {
 					t.Errorf("%s: not denied: %v", what, err)
 				}
 			}

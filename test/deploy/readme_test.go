@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
+	"github.com/taintlet/taintlet/test/chart"
 	"github.com/taintlet/taintlet/test/cluster"
 )
 
@@ -65,7 +66,7 @@ func TestCommandsOfTheREADME(t *testing.T) {
 			if strings.HasPrefix(line, first) {
 				ran[line] = true
 				if strings.HasPrefix(first, "node=$(") {
-					waitInForce(t.Context(), t, c, "taintlet-nodes") // an administrator is slower
+					chart.WaitInForce(t.Context(), t, c, namespace, "taintlet-nodes") // an administrator is slower
 				}
 				t.Logf("$ %s%s", script, k.run(script))
 				return
@@ -159,7 +160,7 @@ func TestREADMEHasThePermissions(t *testing.T) {
 		documented = append(documented, row[1]+" "+row[2]+" "+row[3])
 	}
 	var granted []string
-	for document := range strings.SplitSeq(render(t, "--set", "evict.slots=1,cleanup.afterUninstall=false"), "\n---\n") {
+	for document := range strings.SplitSeq(chart.Render(t, "--set", "evict.slots=1,cleanup.afterUninstall=false"), "\n---\n") {
 		var role rbacv1.ClusterRole // a Role has the same rules
 		if err := yaml.Unmarshal([]byte(document), &role); err != nil {
 			t.Fatal(err)

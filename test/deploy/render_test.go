@@ -18,11 +18,12 @@ import (
 
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/taints"
+	"github.com/taintlet/taintlet/test/chart"
 )
 
 // deploy/taintlet.yaml and deploy/keep.yaml are what the chart renders.
 func TestManifestsAreGenerated(t *testing.T) {
-	helm(t)
+	chart.Helm(t)
 	dir := t.TempDir()
 	if out, err := exec.CommandContext(t.Context(), "../../deploy/generate", dir).CombinedOutput(); err != nil {
 		t.Fatalf("deploy/generate: %v\n%s", err, out)
@@ -43,13 +44,13 @@ func TestManifestsAreGenerated(t *testing.T) {
 }
 
 func TestLint(t *testing.T) {
-	values := valuesFile(t, map[string]any{
+	values := chart.ValuesFile(t, map[string]any{
 		"namespace": map[string]any{"create": true}, "keep": true, "evict": map[string]any{"slots": 2},
 		"monitoring": map[string]any{"podMonitor": true, "prometheusRules": true},
 	})
 	for _, args := range [][]string{nil, {"-f", values}} {
-		args = append([]string{"lint", chart, "--strict", "--kube-version", "1.36"}, args...)
-		if out, err := exec.CommandContext(t.Context(), helm(t), args...).CombinedOutput(); err != nil {
+		args = append([]string{"lint", chart.Folder, "--strict", "--kube-version", "1.36"}, args...)
+		if out, err := exec.CommandContext(t.Context(), chart.Helm(t), args...).CombinedOutput(); err != nil {
 			t.Errorf("helm %s: %v\n%s", strings.Join(args, " "), err, out)
 		}
 	}
@@ -94,7 +95,7 @@ func TestBadValuesAreRefused(t *testing.T) {
 		`retired=[{"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}]`: "belongs to the control plane or to administrators",
 		`retired=[{"key": "example.com/disk"}]`:                                         "missing property 'effect'",
 	} {
-		if out, err := template(t, "--set-json", values); err == nil || !strings.Contains(out, says) {
+		if out, err := chart.Template(t, "--set-json", values); err == nil || !strings.Contains(out, says) {
 			t.Errorf("%s: %v, without %q:\n%s", values, err, says, out)
 		}
 	}
@@ -102,7 +103,7 @@ func TestBadValuesAreRefused(t *testing.T) {
 
 // The schema knows the fields of the configuration that the agent knows.
 func TestSchemaHasTheConfiguration(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(chart, "values.schema.json"))
+	text, err := os.ReadFile(filepath.Join(chart.Folder, "values.schema.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,9 +175,9 @@ func TestPairsOfThePolicy(t *testing.T) {
 		"evicting":   {"config": settings{"rules": append(rules[:1:1], critical)}, "evict": settings{"slots": 3}},
 		"retired":    {"retired": []any{taint("example.com/old", "NoSchedule"), taint("node.kubernetes.io/disk-pressure", "NoSchedule")}},
 	} {
-		file := valuesFile(t, values)
-		wanted, former := pairsOfPolicy(t, render(t, "-f", file, "--show-only", "templates/admission.yaml"))
-		cfg := configOf(t, render(t, "-f", file, "--show-only", "templates/configmap.yaml"))
+		file := chart.ValuesFile(t, values)
+		wanted, former := pairsOfPolicy(t, chart.Render(t, "-f", file, "--show-only", "templates/admission.yaml"))
+		cfg := configOf(t, chart.Render(t, "-f", file, "--show-only", "templates/configmap.yaml"))
 
 		mayWant, mayFind := pairsOf(cfg, cfg.Rules), pairsOf(cfg, config.BuiltInRules())
 		if name == "retired" {
@@ -254,11 +255,11 @@ func configOf(t *testing.T, manifest string) *config.Config {
 // What the chart is told reaches the agent, large numbers and empty values
 // included.
 func TestConfiguration(t *testing.T) {
-	cfg := configOf(t, render(t, "--show-only", "templates/configmap.yaml"))
+	cfg := configOf(t, chart.Render(t, "--show-only", "templates/configmap.yaml"))
 	if !slices.Equal(cfg.Disk.Paths, []string{"/", "/scratch"}) || cfg.Disk.WriteProbe.Directory != "/scratch" {
 		t.Errorf("disk = %+v", cfg.Disk)
 	}
-	cfg = configOf(t, render(t, "--show-only", "templates/configmap.yaml", "--set-json",
+	cfg = configOf(t, chart.Render(t, "--show-only", "templates/configmap.yaml", "--set-json",
 		`config={"pid": {"freeTasks": 123456789}, "disk": {"paths": ["/"], "writeProbe": {"directory": ""}}, "heartbeat": "0"}`))
 	if cfg.PID.FreeTasks != 123456789 || len(cfg.Disk.Paths) != 1 || cfg.Disk.WriteProbe.Directory != "" || cfg.Heartbeat.Duration != 0 {
 		t.Errorf("config = %+v", cfg)
@@ -271,7 +272,7 @@ func TestRulesAskForMetricsThatExist(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rules := render(t, "--set", "monitoring.prometheusRules=true", "--show-only", "templates/monitoring.yaml")
+	rules := chart.Render(t, "--set", "monitoring.prometheusRules=true", "--show-only", "templates/monitoring.yaml")
 	names := regexp.MustCompile(`taintlet_(\w+)`).FindAllStringSubmatch(rules, -1)
 	if len(names) == 0 {
 		t.Fatalf("no metrics in\n%s", rules)
@@ -292,7 +293,7 @@ func TestImage(t *testing.T) {
 		"image.tag=v2,image.digest=" + digest:   "image: taintlet/taintlet@" + digest + "\n",
 		"image.repository=images.example.com/a": "image: images.example.com/a:0.1.0\n",
 	} {
-		if manifest := render(t, "--set", values, "--show-only", "templates/daemonset.yaml"); !strings.Contains(manifest, want) {
+		if manifest := chart.Render(t, "--set", values, "--show-only", "templates/daemonset.yaml"); !strings.Contains(manifest, want) {
 			t.Errorf("%s: no %s in\n%s", values, want, manifest)
 		}
 	}

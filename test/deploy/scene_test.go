@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/taintlet/taintlet/test/chart"
 	"github.com/taintlet/taintlet/test/cluster"
 )
 
@@ -19,10 +20,10 @@ func setScene(t *testing.T, c *cluster.Cluster) *scene {
 	register(t, c, s.own)
 	register(t, c, s.other)
 	s.agent = client(t, agentOf(t, c, s.own))
-	s.withoutRBAC = client(t, allowedAll(c, s.own))
-	s.withoutPod = client(t, allowedAll(c, ""))
-	s.unbound = client(t, c.WithToken(token(t, c, nil)))
-	s.pending = client(t, c.WithToken(token(t, c, pendingPod(t, c))))
+	s.withoutRBAC = client(t, chart.AllowedAll(c, namespace, s.own))
+	s.withoutPod = client(t, chart.AllowedAll(c, namespace, ""))
+	s.unbound = client(t, c.WithToken(chart.Token(t, c, namespace, nil)))
+	s.pending = client(t, c.WithToken(chart.Token(t, c, namespace, pendingPod(t, c))))
 
 	admin, ctx := c.Client(), t.Context()
 	if err := patchNode(ctx, admin, s.own, types.StrategicMergePatchType, scenery); err != nil {

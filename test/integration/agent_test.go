@@ -38,18 +38,14 @@ type agent struct {
 // startAgent starts an agent for the node with the permissions that it needs.
 func startAgent(t *testing.T, c *cluster.Cluster, node string, host *fakeHost, config string) *agent {
 	t.Helper()
-	identity, err := c.Config(agentUser)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return startAgentAs(t, identity, node, host, config)
+	return startAgentAs(t, identity(t, c, node), node, host, config)
 }
 
-func startAgentAs(t *testing.T, identity *rest.Config, node string, host *fakeHost, config string) *agent {
+func startAgentAs(t *testing.T, as *rest.Config, node string, host *fakeHost, config string) *agent {
 	t.Helper()
 	dir := t.TempDir()
 	kubeconfig, configFile := filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "config.yaml")
-	if err := cluster.WriteKubeconfig(kubeconfig, identity); err != nil {
+	if err := cluster.WriteKubeconfig(kubeconfig, as); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(configFile, []byte(configHeader+config), 0o600); err != nil {

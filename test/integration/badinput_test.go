@@ -15,7 +15,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 
 	"github.com/taintlet/taintlet/test/cluster"
 )
@@ -207,13 +206,9 @@ func TestUnreachableAPIServerAtStart(t *testing.T) {
 	node, host := register(t, c, "unreachable"), newFakeHost(t)
 	host.memory(2)
 	gate := newGate(t, strings.TrimPrefix(c.URL(), "https://"))
-	identity, err := c.Config(agentUser)
-	if err != nil {
-		t.Fatal(err)
-	}
-	identity = rest.CopyConfig(identity)
-	identity.Host = "https://" + gate.address
-	a := startAgentAs(t, identity, node.Name, host, quick)
+	as := identity(t, c, node.Name)
+	as.Host = "https://" + gate.address
+	a := startAgentAs(t, as, node.Name, host, quick)
 	a.waitLog("cannot look for the admission policy; trying again.*connection refused")
 	if code, body := a.get("/readyz"); code != http.StatusServiceUnavailable {
 		t.Errorf("/readyz = %d %s", code, body)
@@ -235,11 +230,11 @@ func TestForbiddenPatchNamesThePermission(t *testing.T) {
 	}
 	node, host := register(t, c, "forbidden"), newFakeHost(t)
 	host.memory(2)
-	identity, err := c.Config(user)
+	as, err := c.Config(user)
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := startAgentAs(t, identity, node.Name, host, quick)
+	a := startAgentAs(t, as, node.Name, host, quick)
 	a.waitLog("cannot look for the admission policy; assuming that it is absent.*permission to get mutatingadmissionpolicybindings")
 	a.waitLog("cannot write the node; trying again.*the permission to patch nodes is missing")
 	now, err := c.Client().CoreV1().Nodes().Get(t.Context(), node.Name, metav1.GetOptions{})

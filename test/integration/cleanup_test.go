@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 
 	"github.com/taintlet/taintlet/test/cluster"
 )
@@ -193,7 +194,11 @@ func TestCleanupNamesTheMissingPermission(t *testing.T) {
 		for _, rule := range rules[:i] {
 			waitAllowed(t, c, user, rule.Verbs[0], rule.Resources[0])
 		}
-		if code, out := cleanupAs(t, c, user, node.Name); code != 1 || !strings.Contains(out, want) {
+		as, err := c.Config(user)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if code, out := cleanupAs(t, as, node.Name); code != 1 || !strings.Contains(out, want) {
 			t.Errorf("%s: exit code %d, output:\n%s", user, code, out)
 		}
 		now := getNode(t, c, node.Name)
@@ -232,17 +237,13 @@ func TestCleanupFlags(t *testing.T) {
 // agent.
 func cleanup(t *testing.T, c *cluster.Cluster, node string, more ...string) (int, string) {
 	t.Helper()
-	return cleanupAs(t, c, agentUser, node, more...)
+	return cleanupAs(t, identity(t, c, node), node, more...)
 }
 
-func cleanupAs(t *testing.T, c *cluster.Cluster, user, node string, more ...string) (int, string) {
+func cleanupAs(t *testing.T, as *rest.Config, node string, more ...string) (int, string) {
 	t.Helper()
-	identity, err := c.Config(user)
-	if err != nil {
-		t.Fatal(err)
-	}
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := cluster.WriteKubeconfig(kubeconfig, identity); err != nil {
+	if err := cluster.WriteKubeconfig(kubeconfig, as); err != nil {
 		t.Fatal(err)
 	}
 	return exitCode(t, append(more, "--cleanup=node", "--kubeconfig="+kubeconfig, "--node-name="+node)...)

@@ -17,7 +17,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -26,7 +25,9 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
+	"github.com/taintlet/taintlet/test/chart"
 	"github.com/taintlet/taintlet/test/cluster"
 )
 
@@ -69,8 +70,8 @@ type fleet struct {
 	lesser string
 }
 
-// newFleet does what whoever installs taintlet does: it makes the namespace and
-// the Leases, and lets the agent get and update these Leases and no others.
+// newFleet does what whoever installs the chart with slots does, in a namespace
+// of the fleet's own.
 func newFleet(t *testing.T, namespace string, slots int) *fleet {
 	t.Helper()
 	c, key := pressured(t, corev1.TaintNodePIDPressure)
@@ -79,35 +80,19 @@ func newFleet(t *testing.T, namespace string, slots int) *fleet {
 
 func newFleetOn(t *testing.T, c *cluster.Cluster, lesser, namespace string, slots int) *fleet {
 	t.Helper()
-	f := &fleet{t, c, namespace, lesser}
-	ctx, client := t.Context(), c.Client()
-	if _, err := client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	createNamespace(t, c, namespace)
 	t.Cleanup(func() {
-		if err := client.CoreV1().Namespaces().Delete(context.Background(), namespace, metav1.DeleteOptions{}); err != nil {
+		if err := c.Client().CoreV1().Namespaces().Delete(context.Background(), namespace, metav1.DeleteOptions{}); err != nil {
 			t.Error(err)
 		}
 	})
-	var names []string
-	for i := range slots {
-		names = append(names, fmt.Sprint(taints.SlotPrefix, i))
-		f.createSlot(i)
-	}
-	meta := metav1.ObjectMeta{Name: "taintlet"}
-	if _, err := client.RbacV1().Roles(namespace).Create(ctx, &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"}, ResourceNames: names, Verbs: []string{"get", "update"}},
-	}}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := client.RbacV1().RoleBindings(namespace).Create(ctx, &rbacv1.RoleBinding{
-		ObjectMeta: meta,
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "taintlet"},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: agentUser}},
-	}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	return f
+	values := allRules()
+	values["rules"] = append(values["rules"].([]config.Rule), config.Rule{
+		Condition: probes.PIDPressure, Level: probes.Critical,
+		Taint: config.Taint{Key: corev1.TaintNodePIDPressure, Effect: corev1.TaintEffectNoExecute},
+	})
+	chart.InstallRules(t.Context(), t, c, namespace, map[string]any{"config": values, "evict": map[string]any{"slots": slots}})
+	return &fleet{t, c, namespace, lesser}
 }
 
 func (f *fleet) createSlot(i int) {
@@ -122,25 +107,16 @@ func (f *fleet) createSlot(i int) {
 // seen that all is well.
 func (f *fleet) start(node string, host *fakeHost, config string) *agent {
 	f.t.Helper()
-	a := f.startAs(f.identity(), node, host, config)
+	a := f.startAs(identityIn(f.t, f.c, f.namespace, node), node, host, config)
 	waitNode(f.t, f.c, node, hasCondition("HostPIDPressure", corev1.ConditionFalse))
 	return a
 }
 
-func (f *fleet) identity() *rest.Config {
-	f.t.Helper()
-	identity, err := f.c.Config(agentUser)
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	return identity
-}
-
-func (f *fleet) startAs(identity *rest.Config, node string, host *fakeHost, config string) *agent {
+func (f *fleet) startAs(as *rest.Config, node string, host *fakeHost, config string) *agent {
 	f.t.Helper()
 	dir := f.t.TempDir()
 	kubeconfig, configFile := filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "config.yaml")
-	if err := cluster.WriteKubeconfig(kubeconfig, identity); err != nil {
+	if err := cluster.WriteKubeconfig(kubeconfig, as); err != nil {
 		f.t.Fatal(err)
 	}
 	if err := os.WriteFile(configFile, []byte(configHeader+config), 0o600); err != nil {
@@ -480,10 +456,7 @@ var decidedCritical = regexp.MustCompile(`^time=(\S+) .*msg="condition changed" 
 // the host is well. (Up to Kubernetes 1.32 it could be left on the Node.)
 func TestStatefulSetIsNotStranded(t *testing.T) {
 	t.Parallel()
-	c := cluster.New(t, cluster.Options{Args: map[string][]string{cluster.ControllerManager: {"--controllers=statefulset-controller"}}})
-	if err := (&controlPlane{cluster: c}).grant(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	c := newCluster(t, cluster.Options{Args: map[string][]string{cluster.ControllerManager: {"--controllers=statefulset-controller"}}})
 	// Without the policy, as on every release.
 	f := newFleetOn(t, c, "taintlet.dev/pid-pressure", "taintlet-system", 1)
 	m := f.member("stateful", evicting+oneSlot)
@@ -593,7 +566,7 @@ func TestRemovedNoExecuteIsAVeto(t *testing.T) {
 	waitEvent(t, f.c, m.Name, "TaintVetoed", "field manager kubectl-taint removed "+corev1.TaintNodePIDPressure+":NoExecute")
 	m.looksCriticalOften()
 	m.agent.kill()
-	m.agent = f.startAs(f.identity(), m.Name, m.host, evicting+oneSlot)
+	m.agent = f.startAs(identityIn(t, f.c, f.namespace, m.Name), m.Name, m.host, evicting+oneSlot)
 	m.agent.waitLog("admission policy looked up")
 	m.looksCriticalOften()
 	versions := m.upToNow(f.c)
@@ -705,8 +678,8 @@ func TestSlotIsKeptThroughAnOutage(t *testing.T) {
 	m := &member{Node: register(t, f.c, "outage"), host: newFakeHost(t)}
 	m.versions = follow(t, f.c, m.Name)
 	reserved := newGate(t, strings.TrimPrefix(f.c.URL(), "https://"))
-	identity := f.identity()
-	identity.Host = "https://" + reserved.address
+	as := identityIn(t, f.c, f.namespace, m.Name)
+	as.Host = "https://" + reserved.address
 	// A gate is shut at the end of the test that opened it.
 	reachable := func(name string, do func(t *testing.T)) {
 		t.Run(name, func(t *testing.T) {
@@ -716,7 +689,7 @@ func TestSlotIsKeptThroughAnOutage(t *testing.T) {
 	}
 	reachable("before", func(t *testing.T) {
 		// One eviction an hour: a taint that goes does not come back.
-		m.agent = f.startAs(identity, m.Name, m.host, evicting+strings.Replace(oneSlot, "0s", "1h", 1))
+		m.agent = f.startAs(as, m.Name, m.host, evicting+strings.Replace(oneSlot, "0s", "1h", 1))
 		waitNode(t, f.c, m.Name, hasCondition("HostPIDPressure", corev1.ConditionFalse))
 		m.host.tasks(criticalTasks)
 		m.versions.wait(0, evicts)

@@ -4,6 +4,7 @@ package integration
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -70,7 +71,8 @@ func (p *controlPlane) require(t *testing.T) *cluster.Cluster {
 		if p.cluster, p.err = cluster.Start(ctx, p.options); p.err != nil {
 			return
 		}
-		if p.err = p.grant(ctx); p.err == nil && p == &keeping {
+		grantAgents(ctx, t, p.cluster)
+		if p == &keeping {
 			p.err = p.cluster.InstallKeep(ctx)
 		}
 	})
@@ -92,31 +94,17 @@ func pressured(t *testing.T, key string) (*cluster.Cluster, string) {
 	return plain.require(t), "taintlet.dev/" + word
 }
 
+// stop fails when a request of an agent was refused by the permissions and the
+// policies as shipped.
 func (p *controlPlane) stop() int {
 	if p.cluster == nil {
 		return 0
 	}
-	if err := p.cluster.Stop(); err != nil {
+	if err := errors.Join(noneRefused(p.cluster), p.cluster.Stop()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return 0
-}
-
-// agentUser is who the agent is. It may do what it needs and no more.
-const agentUser = "system:serviceaccount:taintlet-system:taintlet"
-
-func (p *controlPlane) grant(ctx context.Context) error {
-	return p.grantTo(ctx, "taintlet", agentUser, agentRules())
-}
-
-func agentRules() []rbacv1.PolicyRule {
-	return []rbacv1.PolicyRule{
-		{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "list", "watch", "patch"}},
-		{APIGroups: []string{""}, Resources: []string{"nodes/status"}, Verbs: []string{"patch"}},
-		{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
-		{APIGroups: []string{"admissionregistration.k8s.io"}, Resources: []string{"mutatingadmissionpolicybindings"}, Verbs: []string{"get"}},
-	}
 }
 
 func (p *controlPlane) grantTo(ctx context.Context, name, user string, rules []rbacv1.PolicyRule) error {

@@ -17,11 +17,8 @@ import (
 func TestPolicyComesAndGoesWhileTainted(t *testing.T) {
 	t.Parallel()
 	cluster.SkipWithoutMutatingAdmissionPolicy(t)
-	own := &controlPlane{cluster: cluster.New(t, cluster.Options{WithoutScheduler: true})}
-	if err := own.grant(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	c, host := own.cluster, newFakeHost(t)
+	c, host := newCluster(t, cluster.Options{WithoutScheduler: true}), newFakeHost(t)
+	grantAgents(t.Context(), t, c)
 	host.memory(2)
 	names := []string{"running-1", "running-2", "restarted"}
 	agents, versions, nodes := map[string]*agent{}, map[string]*history{}, map[string]*cluster.Node{}

@@ -139,14 +139,12 @@ func TestValueIsComparedAsANumber(t *testing.T) {
 	const gate = "TaintTolerationComparisonOperators"
 	cluster.SkipUnlessRequired(t)
 	cluster.SkipBefore(t, "1.35", "feature gate "+gate)
-	numbers := controlPlane{cluster: cluster.New(t, cluster.Options{WithoutControllerManager: true, Args: map[string][]string{
+	c := newCluster(t, cluster.Options{WithoutControllerManager: true, Args: map[string][]string{
 		cluster.APIServer: {"--feature-gates=" + gate + "=true"},
 		cluster.Scheduler: {"--feature-gates=" + gate + "=true"},
-	}})}
-	if err := numbers.grant(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	c, host := numbers.cluster, newFakeHost(t)
+	}})
+	grantAgents(t.Context(), t, c)
+	host := newFakeHost(t)
 	node := readyForPods(t, c, "number")
 	startAgent(t, c, node, host, quick+`
 rules:
@@ -188,13 +186,9 @@ func readyForPods(t *testing.T, c *cluster.Cluster, name string) string {
 // startWithoutController is startAgent with --lifecycle-controller=false.
 func startWithoutController(t *testing.T, c *cluster.Cluster, node string, host *fakeHost) {
 	t.Helper()
-	identity, err := c.Config(agentUser)
-	if err != nil {
-		t.Fatal(err)
-	}
 	dir := t.TempDir()
 	kubeconfig, config := filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "config.yaml")
-	if err := cluster.WriteKubeconfig(kubeconfig, identity); err != nil {
+	if err := cluster.WriteKubeconfig(kubeconfig, identity(t, c, node)); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(config, []byte(configHeader+quick), 0o600); err != nil {

@@ -1,0 +1,106 @@
+package chart
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/taintlet/taintlet/test/cluster"
+)
+
+// patience is how long an effect is waited for: far above what a busy machine
+// needs.
+const patience = 2 * time.Minute
+
+// NodeNameExtra is what the API server adds to whoever has a pod's token: the
+// Node of the pod.
+const NodeNameExtra = "authentication.kubernetes.io/node-name"
+
+// Apply applies a rendered manifest to the cluster.
+func Apply(ctx context.Context, t *testing.T, c *cluster.Cluster, text string) {
+	t.Helper()
+	if err := c.Apply(ctx, ManifestFile(t, text)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// WaitInForce waits until the API server obeys the policies of the release in
+// that namespace. It hears of them by a watch of its own, so this asks until
+// each refuses a dry run that it has to refuse.
+func WaitInForce(ctx context.Context, t *testing.T, c *cluster.Cluster, namespace string, policies ...string) {
+	t.Helper()
+	agent, err := kubernetes.NewForConfig(AllowedAll(c, namespace, "nowhere"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dryRun := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
+	meta := metav1.ObjectMeta{Name: "in-force"}
+	tries := map[string]func() error{
+		"nodes": func() error {
+			_, err := agent.CoreV1().Nodes().Create(ctx, &corev1.Node{ObjectMeta: meta}, dryRun)
+			return err
+		},
+		"events": func() error {
+			event := &corev1.Event{ObjectMeta: meta, InvolvedObject: corev1.ObjectReference{Kind: "Node", Name: "elsewhere"}}
+			_, err := agent.CoreV1().Events("default").Create(ctx, event, dryRun)
+			return err
+		},
+		"leases": func() error {
+			_, err := agent.CoordinationV1().Leases(namespace).Create(ctx, &coordinationv1.Lease{ObjectMeta: meta}, dryRun)
+			return err
+		},
+	}
+	for _, policy := range policies {
+		try := tries[strings.Split(policy, "-")[1]]
+		for deadline := time.Now().Add(patience); !DeniedBy(try(), policy); time.Sleep(50 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("%s is not obeyed: %v", policy, try())
+			}
+		}
+	}
+}
+
+// DeniedBy says whether the error is a denial by that policy.
+func DeniedBy(err error, policy string) bool {
+	return err != nil && strings.Contains(err.Error(), "ValidatingAdmissionPolicy '"+policy+"' with binding '"+policy+"' denied request")
+}
+
+// AllowedAll is the agent of a node whom RBAC allows everything, as it would be
+// where somebody bound more to its account than the chart does. Without a node
+// it is one without a pod.
+func AllowedAll(c *cluster.Cluster, namespace, node string) *rest.Config {
+	config := c.Admin()
+	config.Impersonate = rest.ImpersonationConfig{
+		UserName: User(namespace),
+		Groups:   []string{"system:masters"},
+	}
+	if node != "" {
+		config.Impersonate.Extra = map[string][]string{NodeNameExtra: {node}}
+	}
+	return config
+}
+
+// Token asks for a token of the agent's account, as the kubelet does.
+func Token(t *testing.T, c *cluster.Cluster, namespace string, boundTo *authenticationv1.BoundObjectReference) string {
+	t.Helper()
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{BoundObjectRef: boundTo}}
+	answer, err := c.Client().CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), Account, request, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.Status.Token
+}
+
+// TokenOfPod is Token bound to a pod.
+func TokenOfPod(t *testing.T, c *cluster.Cluster, pod *corev1.Pod) string {
+	t.Helper()
+	return Token(t, c, pod.Namespace, &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID})
+}

@@ -1,0 +1,170 @@
+package integration
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/test/chart"
+	"github.com/taintlet/taintlet/test/cluster"
+)
+
+// The agents of these tests have the permissions that the chart gives, under
+// the policies that it installs, and the token of a pod on their Node. When all
+// tests are done, the audit log tells whether any request of theirs was refused.
+
+// grantAgents lets agents of the namespace taintlet-system do what they need.
+func grantAgents(ctx context.Context, t *testing.T, c *cluster.Cluster) {
+	t.Helper()
+	createNamespace(t, c, chart.Namespace)
+	chart.InstallRules(ctx, t, c, chart.Namespace, map[string]any{"config": allRules()})
+}
+
+// newCluster starts a control plane for one test.
+func newCluster(t *testing.T, options cluster.Options) *cluster.Cluster {
+	t.Helper()
+	options.AuditLog = true
+	c := cluster.New(t, options)
+	t.Cleanup(func() {
+		if err := noneRefused(c); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+func createNamespace(t *testing.T, c *cluster.Cluster, name string) {
+	t.Helper()
+	meta := metav1.ObjectMeta{Name: name}
+	if _, err := c.Client().CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: meta}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// allRules are the built-in rules and those of all tests: the agents of a
+// control plane configure what they like, under the same policies.
+func allRules() map[string]any {
+	rules := config.Default().Rules
+	for _, taint := range []config.Taint{
+		{Key: corev1.TaintNodeMemoryPressure, Effect: corev1.TaintEffectPreferNoSchedule},
+		{Key: "example.com/pids", Effect: corev1.TaintEffectNoSchedule},
+		{Key: "example.com/trouble", Effect: corev1.TaintEffectNoSchedule},
+		{Key: "example.com/tired", Effect: corev1.TaintEffectNoSchedule},
+		{Key: "example.com/tired", Effect: corev1.TaintEffectPreferNoSchedule},
+	} {
+		rules = append(rules, config.Rule{Condition: probes.MemoryPressure, Level: probes.Degraded, Taint: taint})
+	}
+	return map[string]any{"rules": rules, "standInPrefix": "status-taint.cluster-autoscaler.kubernetes.io"}
+}
+
+// identity is who the agent of the node is to the API server: the bearer of the
+// token of a pod there.
+func identity(t *testing.T, c *cluster.Cluster, node string) *rest.Config {
+	t.Helper()
+	return identityIn(t, c, chart.Namespace, node)
+}
+
+func identityIn(t *testing.T, c *cluster.Cluster, namespace, node string) *rest.Config {
+	t.Helper()
+	var now int64
+	pod, err := c.Client().CoreV1().Pods(namespace).Create(t.Context(), &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "taintlet-"},
+		Spec: corev1.PodSpec{
+			NodeName:                      node,
+			ServiceAccountName:            chart.Account,
+			Tolerations:                   []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+			Containers:                    []corev1.Container{{Name: "taintlet", Image: "none"}},
+			TerminationGracePeriodSeconds: &now, // no kubelet confirms its end
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.WithToken(chart.TokenOfPod(t, c, pod))
+}
+
+// request is what matters here of an audit.k8s.io/v1 Event.
+type request struct {
+	AuditID string
+	Verb    string
+	User    struct {
+		Username string
+		Extra    map[string][]string
+	}
+	ObjectRef      struct{ Resource, Subresource, Name string }
+	ResponseStatus struct {
+		Code    int
+		Message string
+	}
+
+	RequestReceivedTimestamp time.Time
+}
+
+// String is verb and resource, such as "patch nodes/status".
+func (r request) String() string {
+	return strings.TrimSuffix(r.Verb+" "+r.ObjectRef.Resource+"/"+r.ObjectRef.Subresource, "/")
+}
+
+// isAgent matches the user of agents, whatever their namespace.
+var isAgent = regexp.MustCompile("^" + chart.User("[a-z0-9-]+") + "$")
+
+// requestsOfAgents returns the requests of agents by the API server's audit
+// log, which has an entry for the start of a watch and one for its end.
+func requestsOfAgents(c *cluster.Cluster) ([]request, error) {
+	// The API server begins a new file after 100 MB and renames the old one.
+	files, err := filepath.Glob(strings.TrimSuffix(c.AuditLogPath(), ".log") + "*.log")
+	if err != nil {
+		return nil, err
+	}
+	var requests []request
+	for _, file := range files {
+		log, err := os.ReadFile(file) //nolint:gosec // our own file
+		if err != nil {
+			return nil, err
+		}
+		for line := range bytes.Lines(log) {
+			if !bytes.Contains(line, []byte(":"+chart.Account+`"`)) || !bytes.HasSuffix(line, []byte("\n")) {
+				continue // somebody else's, or not yet written to its end
+			}
+			var r request
+			if err := json.Unmarshal(line, &r); err != nil {
+				return nil, fmt.Errorf("audit log: %w: %s", err, line)
+			}
+			if isAgent.MatchString(r.User.Username) {
+				requests = append(requests, r)
+			}
+		}
+	}
+	return requests, nil
+}
+
+// noneRefused is an error when RBAC or a policy refused a request of an agent.
+// That requests are found at all is for TestSteadyStateMakesNoRequests to say.
+func noneRefused(c *cluster.Cluster) error {
+	requests, err := requestsOfAgents(c)
+	if err != nil {
+		return err
+	}
+	var refused []error
+	for _, r := range requests {
+		if r.ResponseStatus.Code == http.StatusForbidden || r.ResponseStatus.Code == http.StatusUnprocessableEntity {
+			refused = append(refused, fmt.Errorf("refused: %s %s of the agent of %s: %s", r, r.ObjectRef.Name, r.User.Extra[chart.NodeNameExtra], r.ResponseStatus.Message))
+		}
+	}
+	return errors.Join(refused...)
+}
