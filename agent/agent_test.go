@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/record"
 
 	"github.com/taintlet/taintlet/agent"
@@ -68,8 +69,10 @@ type client struct {
 	mu      sync.Mutex
 	refuse  error
 	hang    bool
+	slow    time.Duration
 	applied []time.Time
 	node    *corev1.Node
+	changes []taints.Change
 
 	announced, evicted, announcedFirst bool
 	reasons                            []string
@@ -103,7 +106,18 @@ func (c *client) Apply(ctx context.Context, base *corev1.Node, change taints.Cha
 	if c.refuse != nil {
 		return base, c.refuse
 	}
+	if slow := c.slow; slow > 0 {
+		c.mu.Unlock()
+		time.Sleep(slow)
+		c.mu.Lock()
+	}
+	c.changes = append(c.changes, change)
 	node, err := c.Offline.Apply(ctx, base, change)
+	for i, condition := range node.Status.Conditions {
+		if condition.LastTransitionTime.IsZero() {
+			node.Status.Conditions[i].LastTransitionTime = metav1.Now()
+		}
+	}
 	c.node = node
 	return node, err
 }
@@ -279,6 +293,36 @@ func TestAHungWriteIsGivenUp(t *testing.T) {
 		time.Sleep(20 * time.Second)
 		if !c.has(corev1.TaintNodeMemoryPressure) {
 			t.Error("nothing is written after a request that hung")
+		}
+	})
+}
+
+// A change that was decided before the answer to the last write came does not
+// move the time of a transition that this write made.
+func TestTransitionTimesOutliveASlowWrite(t *testing.T) {
+	cfg := config.Default()
+	cfg.Rules = nil // with taints the second change would be another after the answer
+	run(t, cfg, func(t *testing.T, by map[probes.Condition]*probe, c *client) {
+		c.mu.Lock()
+		c.slow = 20 * time.Second
+		before := len(c.changes)
+		c.mu.Unlock()
+		by[probes.MemoryPressure].set(probes.Degraded)
+		time.Sleep(10 * time.Second) // it is being written
+		by[probes.DiskPressure].set(probes.Degraded)
+		time.Sleep(time.Minute)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		var times []time.Time
+		for _, change := range c.changes[before:] {
+			for _, condition := range change.Conditions {
+				if condition.Type == "HostMemoryPressure" {
+					times = append(times, condition.LastTransitionTime.Time)
+				}
+			}
+		}
+		if len(times) != 2 || !times[0].IsZero() || times[1].IsZero() {
+			t.Errorf("the transition times that were asked for are %v, want none and then that of the first write", times)
 		}
 	})
 }

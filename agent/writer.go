@@ -54,6 +54,8 @@ type writer struct {
 	mayEvictUntil func() time.Time
 	now           func() time.Time
 	announced     map[announcement]bool
+	// written is the Node as the last successful write left it.
+	written *corev1.Node
 }
 
 // run writes the newest job until the context ends. After a failure it tries
@@ -70,9 +72,13 @@ func (w *writer) run(ctx context.Context, jobs <-chan job, results chan<- result
 				current = &j
 			}
 		}
+		current.change.Conditions = w.sameTransitions(*current)
 		node, err := w.apply(ctx, *current)
 		if ctx.Err() != nil {
 			return
+		}
+		if err == nil {
+			w.written = node
 		}
 		w.metrics.wrote(err)
 		w.report(*current, node, err)
@@ -130,6 +136,23 @@ func (w *writer) apply(ctx context.Context, j job) (*corev1.Node, error) {
 		w.announced[a] = true
 	}
 	return w.client.Apply(ctx, j.base, j.change)
+}
+
+// sameTransitions gives conditions whose status the last write set already the
+// time of that: lastTransitionTime moves with the status only, and the loop may
+// have decided before it saw that write.
+func (w *writer) sameTransitions(j job) []corev1.NodeCondition {
+	if w.written == nil || !newer(w.written, j.base) {
+		return j.change.Conditions
+	}
+	conditions := slices.Clone(j.change.Conditions)
+	for i := range conditions {
+		before := taints.Condition(w.written, conditions[i].Type)
+		if before != nil && before.Status == conditions[i].Status {
+			conditions[i].LastTransitionTime = before.LastTransitionTime
+		}
+	}
+	return conditions
 }
 
 func (w *writer) announce(ctx context.Context, node *corev1.Node, a announcement) error {

@@ -16,8 +16,8 @@ type Change struct {
 	// Annotations are ours; an empty value means that the annotation is not to
 	// be there.
 	Annotations map[string]string
-	// Conditions are ours, without times; none means that nodes/status is not
-	// written.
+	// Conditions are ours; none means that nodes/status is not written. Times
+	// are added as they are written, but for a lastTransitionTime that is given.
 	Conditions []corev1.NodeCondition
 	// Gone are types of ours that are not to be there.
 	Gone []corev1.NodeConditionType

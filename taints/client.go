@@ -181,9 +181,11 @@ func statusPatch(node *corev1.Node, change Change, now time.Time) []any {
 	patch := make([]any, 0, len(change.Conditions))
 	for _, condition := range change.Conditions {
 		condition.LastHeartbeatTime = metav1.NewTime(now)
-		condition.LastTransitionTime = condition.LastHeartbeatTime
 		if current := Condition(node, condition.Type); current != nil && current.Status == condition.Status {
 			condition.LastTransitionTime = current.LastTransitionTime
+		}
+		if condition.LastTransitionTime.IsZero() {
+			condition.LastTransitionTime = condition.LastHeartbeatTime
 		}
 		patch = append(patch, condition)
 	}

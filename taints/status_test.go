@@ -27,6 +27,7 @@ func TestLastTransitionTimeMovesWithTheStatusOnly(t *testing.T) {
 		{"other message", corev1.NodeCondition{Type: kind, Status: corev1.ConditionTrue, Reason: "MemoryLow", Message: "available 3 %"}, since},
 		{"other reason", corev1.NodeCondition{Type: kind, Status: corev1.ConditionTrue, Reason: "MemoryStalled", Message: "stalled"}, since},
 		{"other status", corev1.NodeCondition{Type: kind, Status: corev1.ConditionFalse, Reason: "MemorySufficient", Message: "enough"}, now},
+		{"other status, written a moment ago", corev1.NodeCondition{Type: kind, Status: corev1.ConditionFalse, Reason: "MemorySufficient", LastTransitionTime: metav1.NewTime(now.Add(-time.Second))}, now.Add(-time.Second)},
 		{"other type", corev1.NodeCondition{Type: "HostDiskPressure", Status: corev1.ConditionTrue, Reason: "SpaceLow", Message: "full"}, now},
 	} {
 		t.Run(test.name, func(t *testing.T) {
