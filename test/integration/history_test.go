@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/test/cluster"
 )
 
@@ -52,6 +53,7 @@ func follow(t *testing.T, c *cluster.Cluster, name string) *history {
 	t.Helper()
 	h := &history{t: t, patience: patience, more: make(chan struct{})}
 	versions := watchNode(t.Context(), t, c, name)
+	t.Cleanup(func() { sameTransitions(t, h.since(0)) })
 	go func() {
 		for node := range versions {
 			h.mu.Lock()
@@ -62,6 +64,23 @@ func follow(t *testing.T, c *cluster.Cluster, name string) *history {
 		}
 	}()
 	return h
+}
+
+// sameTransitions checks that lastTransitionTime of our conditions moved with
+// the status only, which the API conventions ask for.
+func sameTransitions(t *testing.T, versions []version) {
+	t.Helper()
+	for i := 1; i < len(versions); i++ {
+		if versions[i].UID != versions[i-1].UID {
+			continue
+		}
+		for _, condition := range versions[i].Status.Conditions {
+			before := taints.Condition(versions[i-1].Node, condition.Type)
+			if before != nil && strings.HasPrefix(string(condition.Type), "Host") && before.Status == condition.Status && !before.LastTransitionTime.Equal(&condition.LastTransitionTime) {
+				t.Errorf("%s of %s was %s since %s, and is since %s", condition.Type, versions[i].Name, condition.Status, before.LastTransitionTime, condition.LastTransitionTime)
+			}
+		}
+	}
 }
 
 // since returns the versions from that number on.
