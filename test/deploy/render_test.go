@@ -13,7 +13,9 @@ import (
 	"testing"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
 	"sigs.k8s.io/yaml"
 
 	"github.com/taintlet/taintlet/agent/config"
@@ -297,4 +299,34 @@ func TestImage(t *testing.T) {
 			t.Errorf("%s: no %s in\n%s", values, want, manifest)
 		}
 	}
+}
+
+// Where every Node carries our taints, a cleanup can be scheduled all the same.
+func TestCleanupToleratesWhatItTakesOff(t *testing.T) {
+	manifest := chart.Render(t, "--show-only", "templates/cleanup.yaml", "--set-json", `retired=[{"key": "example.com/former", "effect": "NoSchedule"}]`,
+		"--set-json", `config={"standInPrefix": "example.org", "rules": [{"condition": "PIDPressure", "level": "Degraded", "taint": {"key": "example.com/own", "effect": "NoSchedule"}}]}`)
+	for document := range strings.SplitSeq(manifest, "\n---\n") {
+		job := &batchv1.Job{}
+		if !strings.Contains(document, "\nkind: Job\n") {
+			continue
+		}
+		if err := yaml.UnmarshalStrict([]byte(document), job); err != nil {
+			t.Fatal(err)
+		}
+		for key, wanted := range map[string]bool{
+			"example.com/own": true, "example.org/own": true, "taintlet.dev/own": true, "example.com/former": true, "dedicated": false,
+			corev1.TaintNodeMemoryPressure: true, "taintlet.dev/memory-pressure": true, corev1.TaintNodeNotReady: false,
+		} {
+			for _, effect := range []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute} {
+				taint := &corev1.Taint{Key: key, Value: "any", Effect: effect}
+				if slices.ContainsFunc(job.Spec.Template.Spec.Tolerations, func(toleration corev1.Toleration) bool {
+					return toleration.ToleratesTaint(klog.Background(), taint, false)
+				}) != wanted {
+					t.Errorf("%s:%s tolerated: %t, want %t", key, effect, !wanted, wanted)
+				}
+			}
+		}
+		return
+	}
+	t.Fatalf("no Job in:\n%s", manifest)
 }

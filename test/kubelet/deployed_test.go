@@ -50,6 +50,7 @@ func TestDeployed(t *testing.T) {
 		{"little memory, and a broken ConfigMap", d.memoryRunsLow},
 		{"the process is small", d.isSmall},
 		{"a deleted pod is replaced", d.podIsReplaced},
+		{"no node is stale", d.findsNoStaleNode},
 		{"uninstalled", d.isUninstalled},
 		{"nothing was refused", d.nothingWasRefused},
 	} {

@@ -9,8 +9,6 @@ import (
 	"maps"
 	"net/http"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -30,16 +28,11 @@ import (
 	"github.com/taintlet/taintlet/test/cluster"
 )
 
-// isUninstalled does what deploy/README.md says, while the Node is tainted.
+// isUninstalled does what `helm uninstall` does, while the Node is tainted.
 func (d *deployed) isUninstalled(t *testing.T) {
 	s, disk := follow(t, d.cluster), newDisk(t, d.kubelet)
 	disk.takeSpace(fullPercent)
 	s.until("taintlet holds the pair", held)
-	program := filepath.Join(t.TempDir(), "taintlet")
-	image, err := os.ReadFile(fmt.Sprintf("/proc/%d/exe", d.process(t).PID))
-	if err := errors.Join(err, os.WriteFile(program, image, 0o700)); err != nil { //nolint:gosec // it is to be run
-		t.Fatal(err)
-	}
 
 	foreground := metav1.DeletePropagationForeground
 	sets := d.cluster.Client().AppsV1().DaemonSets(namespace)
@@ -53,16 +46,7 @@ func (d *deployed) isUninstalled(t *testing.T) {
 	if node := d.node(t); !tainted(node) || !held(node) {
 		t.Errorf("the taint went with the agent: %s", brief(node))
 	}
-	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := cluster.WriteKubeconfig(kubeconfig, d.cluster.Admin()); err != nil {
-		t.Fatal(err)
-	}
-	cleanup := exec.CommandContext(t.Context(), program, "--cleanup=node", "--kubeconfig="+kubeconfig, "--node-name="+nodeName)
-	out, err := cleanup.CombinedOutput()
-	if err != nil {
-		t.Errorf("--cleanup=node: %v", err)
-	}
-	t.Logf("--cleanup=node:\n%s", out)
+	d.cleansUp(t) // on the only Node there is, whose taint is to be taken off
 	d.compareNode(t)
 	d.remove(t, keepManifest, manifest)
 	var left []object
@@ -120,7 +104,8 @@ func (d *deployed) remove(t *testing.T, manifests ...string) {
 				if found.kind != wanted.GroupVersionKind().GroupKind() || found.namespace != wanted.GetNamespace() || found.name != wanted.GetName() {
 					continue
 				}
-				err := client.Resource(found.resource).Namespace(found.namespace).Delete(t.Context(), found.name, metav1.DeleteOptions{})
+				background := metav1.DeletePropagationBackground
+				err := client.Resource(found.resource).Namespace(found.namespace).Delete(t.Context(), found.name, metav1.DeleteOptions{PropagationPolicy: &background})
 				if err != nil {
 					t.Errorf("delete %v: %v", found, err)
 				}

@@ -118,12 +118,13 @@ func (s *story) untilControllerLooked() {
 	s.until("the controller has looked", cluster.Not(outOfPlace))
 }
 
-// setForeignTaints gives the Node taints that are nobody's here.
+// setForeignTaints gives the Node taints that are nobody's here. Pods come all the
+// same.
 func setForeignTaints(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
 	then := metav1.NewTime(time.Now().Add(-time.Hour).Truncate(time.Second))
 	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"taints": []corev1.Taint{
-		{Key: foreignPrefix + "first", Value: "one", Effect: corev1.TaintEffectNoSchedule, TimeAdded: &then},
+		{Key: foreignPrefix + "first", Value: "one", Effect: corev1.TaintEffectPreferNoSchedule, TimeAdded: &then},
 		{Key: foreignPrefix + "second", Effect: corev1.TaintEffectPreferNoSchedule},
 	}}})
 	if err != nil {
