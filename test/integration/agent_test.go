@@ -36,12 +36,12 @@ type agent struct {
 }
 
 // startAgent starts an agent for the node with the permissions that it needs.
-func startAgent(t *testing.T, c *cluster.Cluster, node string, host *fakeHost, config string) *agent {
+func startAgent(t *testing.T, c *cluster.Cluster, node string, host *fakeHost, config string, flags ...string) *agent {
 	t.Helper()
-	return startAgentAs(t, identity(t, c, node), node, host, config)
+	return startAgentAs(t, identity(t, c, node), node, host, config, flags...)
 }
 
-func startAgentAs(t *testing.T, as *rest.Config, node string, host *fakeHost, config string) *agent {
+func startAgentAs(t *testing.T, as *rest.Config, node string, host *fakeHost, config string, flags ...string) *agent {
 	t.Helper()
 	dir := t.TempDir()
 	kubeconfig, configFile := filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "config.yaml")
@@ -51,7 +51,8 @@ func startAgentAs(t *testing.T, as *rest.Config, node string, host *fakeHost, co
 	if err := os.WriteFile(configFile, []byte(configHeader+config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return run(t, append(host.flags(), "--kubeconfig="+kubeconfig, "--config="+configFile, "--node-name="+node, "--listen=127.0.0.1:0")...)
+	flags = append(flags, "--kubeconfig="+kubeconfig, "--config="+configFile, "--node-name="+node, "--listen=127.0.0.1:0")
+	return run(t, append(host.flags(), flags...)...)
 }
 
 const configHeader = "apiVersion: taintlet.dev/v1alpha1\nkind: TaintletConfiguration\n"

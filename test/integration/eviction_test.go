@@ -5,8 +5,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -114,15 +112,7 @@ func (f *fleet) start(node string, host *fakeHost, config string) *agent {
 
 func (f *fleet) startAs(as *rest.Config, node string, host *fakeHost, config string) *agent {
 	f.t.Helper()
-	dir := f.t.TempDir()
-	kubeconfig, configFile := filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "config.yaml")
-	if err := cluster.WriteKubeconfig(kubeconfig, as); err != nil {
-		f.t.Fatal(err)
-	}
-	if err := os.WriteFile(configFile, []byte(configHeader+config), 0o600); err != nil {
-		f.t.Fatal(err)
-	}
-	return run(f.t, append(host.flags(), "--kubeconfig="+kubeconfig, "--config="+configFile, "--node-name="+node, "--namespace="+f.namespace, "--listen=127.0.0.1:0")...)
+	return startAgentAs(f.t, as, node, host, config, "--namespace="+f.namespace)
 }
 
 // slot is the first of the Leases.

@@ -2,8 +2,6 @@ package integration
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -100,7 +98,7 @@ func TestWithoutALifecycleController(t *testing.T) {
 	node := register(t, c, "no-controller")
 	// Admission gives it to every new Node, and here nobody takes it away.
 	foreign := corev1.Taint{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule}
-	startWithoutController(t, c, node.Name, host)
+	startAgent(t, c, node.Name, host, quick, "--lifecycle-controller=false")
 	wantTaints(t, waitNode(t, c, node.Name, hasCondition("HostMemoryPressure", corev1.ConditionFalse)), foreign)
 	host.memory(2)
 	tainted := waitNode(t, c, node.Name, cluster.HasTaint(corev1.TaintNodeMemoryPressure, corev1.TaintEffectNoSchedule))
@@ -120,7 +118,7 @@ func TestQoSClassesUnderPodTolerationRestriction(t *testing.T) {
 	t.Parallel()
 	c, host := unusual.require(t), newFakeHost(t)
 	node := readyForPods(t, c, "classes")
-	startWithoutController(t, c, node, host)
+	startAgent(t, c, node, host, quick, "--lifecycle-controller=false")
 	host.memory(2)
 	waitNode(t, c, node, cluster.HasTaint(corev1.TaintNodeMemoryPressure, corev1.TaintEffectNoSchedule))
 	schedulerKnows(t, c, node)
@@ -181,21 +179,6 @@ func readyForPods(t *testing.T, c *cluster.Cluster, name string) string {
 		t.Fatal(err)
 	}
 	return name
-}
-
-// startWithoutController is startAgent with --lifecycle-controller=false.
-func startWithoutController(t *testing.T, c *cluster.Cluster, node string, host *fakeHost) {
-	t.Helper()
-	dir := t.TempDir()
-	kubeconfig, config := filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "config.yaml")
-	if err := cluster.WriteKubeconfig(kubeconfig, identity(t, c, node)); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(config, []byte(configHeader+quick), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	run(t, append(host.flags(), "--lifecycle-controller=false",
-		"--kubeconfig="+kubeconfig, "--config="+config, "--node-name="+node, "--listen=127.0.0.1:0")...)
 }
 
 // The stand-in's prefix is the operator's choice: an autoscaler may know one
