@@ -71,6 +71,9 @@ func (OfflineSlots) Renew(context.Context) (bool, error) { return true, nil }
 // Release lets go of the slot.
 func (OfflineSlots) Release(context.Context) error { return nil }
 
+// IsBeyond is false: the fleet of one Node always has a slot.
+func (OfflineSlots) IsBeyond(int) bool { return false }
+
 // KeepPolicyPresent is true: the run shows what a complete installation does.
 func (o *Offline) KeepPolicyPresent(context.Context) (bool, error) {
 	o.log.Info("dry run: assuming that the admission policy " + taints.KeepPolicyName + " is installed")

@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -64,13 +65,18 @@ func (r *reloading) probesMade(c probes.Condition) int {
 
 func runReloading(t *testing.T, test func(t *testing.T, r *reloading, by map[probes.Condition]*probe, c *client)) {
 	t.Helper()
+	runReloadingFrom(t, "", nil, test)
+}
+
+func runReloadingFrom(t *testing.T, text string, s agent.SlotClient, test func(t *testing.T, r *reloading, by map[probes.Condition]*probe, c *client)) {
+	t.Helper()
 	r := &reloading{t: t, file: filepath.Join(t.TempDir(), "config.yaml"), events: record.NewFakeRecorder(1000), made: map[probes.Condition]int{}}
-	r.write("")
+	r.write(text)
 	cfg, err := config.Load(r.file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &agent.Agent{Config: cfg, ConfigFile: r.file, Recorder: r.events}
+	a := &agent.Agent{Config: cfg, ConfigFile: r.file, Recorder: r.events, Slots: s}
 	by := map[probes.Condition]*probe{}
 	a.NewProbe = func(_ *config.Config, condition probes.Condition) probes.Probe {
 		r.mu.Lock()
@@ -197,6 +203,43 @@ func TestReloadForgetsWhatTheOldThresholdsMadeBad(t *testing.T) {
 		time.Sleep(time.Minute)
 		if c.has(corev1.TaintNodeDiskPressure) {
 			t.Error("bad looks by the old thresholds counted by the new ones")
+		}
+	})
+}
+
+// Fewer slots: a Node whose slot is none any more steps down, and does not ask
+// for a Lease that is gone. With another slot it goes on.
+func TestReloadOfFewerSlotsStepsDown(t *testing.T) {
+	evicting := func(slots int) string {
+		return fmt.Sprintf(`
+eviction: {slots: %d, interval: 0s}
+rules:
+- {condition: MemoryPressure, level: Degraded, taint: {key: node.kubernetes.io/memory-pressure, effect: NoSchedule}}
+- {condition: MemoryPressure, level: Critical, taint: {key: node.kubernetes.io/memory-pressure, effect: NoExecute}}
+`, slots)
+	}
+	s := &slots{free: true, number: 2}
+	runReloadingFrom(t, evicting(3), s, func(t *testing.T, r *reloading, by map[probes.Condition]*probe, c *client) {
+		by[probes.MemoryPressure].set(probes.Critical)
+		time.Sleep(90 * time.Second)
+		if !c.carries(evict()) {
+			t.Fatal("no eviction")
+		}
+		s.set(func(s *slots) { s.free = false })
+		r.write(evicting(1))
+		time.Sleep(soon + time.Minute)
+		if c.carries(evict()) || !c.has(corev1.TaintNodeMemoryPressure) {
+			t.Error("the eviction goes on by a slot that is none, or the lesser taint is gone too")
+		}
+		before := s.seen()
+		time.Sleep(time.Hour)
+		if after := s.seen(); len(after.released) > 0 || len(after.renewed) > len(before.renewed) || len(after.acquired) == len(before.acquired) {
+			t.Errorf("%d times released and %d times renewed what is no slot, %d times asked for another", len(after.released), len(after.renewed)-len(before.renewed), len(after.acquired)-len(before.acquired))
+		}
+		s.set(func(s *slots) { s.free, s.number = true, 0 })
+		time.Sleep(2 * time.Minute)
+		if !c.carries(evict()) {
+			t.Error("no eviction with a slot that is one")
 		}
 	})
 }

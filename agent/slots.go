@@ -21,6 +21,8 @@ type SlotClient interface {
 	Renew(ctx context.Context) (held bool, err error)
 	// Release lets go of the slot.
 	Release(ctx context.Context) error
+	// IsBeyond reports whether the slot that is held is none of the first count.
+	IsBeyond(count int) bool
 }
 
 const (
@@ -111,6 +113,11 @@ func (k *slotKeeper) look(ctx context.Context) time.Duration {
 	rest := k.wish.cfg.Eviction.Rest.Duration
 	ctx, cancel := context.WithTimeout(ctx, slotEvery)
 	defer cancel()
+	if k.held && k.client.IsBeyond(k.wish.cfg.Eviction.Slots) {
+		// Its Lease and the permission for it may be gone with the old number.
+		k.log.Warn("eviction slot given up: the configuration has fewer slots now", "slots", k.wish.cfg.Eviction.Slots)
+		k.settle(false, time.Time{}, 0)
+	}
 	switch {
 	case k.wish.wish == decide.SlotNotNeeded && k.held:
 		if wait := rest - k.now().Sub(k.idleSince); k.used && wait > 0 {
@@ -164,7 +171,7 @@ func (k *slotKeeper) renew(ctx context.Context, rest time.Duration) {
 func (k *slotKeeper) settle(held bool, begin time.Time, rest time.Duration) {
 	k.held, k.known = held, true
 	if !held {
-		k.used = false
+		k.used = k.wish.wish == decide.SlotInUse // until it has stepped down
 		k.confirmed.Store(0)
 		return
 	}

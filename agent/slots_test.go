@@ -21,6 +21,7 @@ import (
 // slots is a fleet's slots as one Node sees them.
 type slots struct {
 	mu       sync.Mutex
+	number   int // of the slot that is got
 	free     bool
 	err      error
 	holding  bool
@@ -51,6 +52,12 @@ func (s *slots) Release(context.Context) error {
 	defer s.mu.Unlock()
 	s.released, s.holding = append(s.released, time.Now()), false
 	return s.err
+}
+
+func (s *slots) IsBeyond(count int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.holding && s.number >= count
 }
 
 // seen is a copy of what has happened so far.

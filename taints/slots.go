@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
+	"strconv"
+	"strings"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -160,6 +162,12 @@ func (s *Slots) Release(ctx context.Context) error {
 	}
 	lease.Spec.HolderIdentity, lease.Spec.RenewTime = nil, nil
 	return s.update(ctx, lease)
+}
+
+// IsBeyond reports whether the slot that is held is none of the first count.
+func (s *Slots) IsBeyond(count int) bool {
+	number, err := strconv.Atoi(strings.TrimPrefix(s.held, SlotPrefix))
+	return err == nil && number >= count
 }
 
 // take writes this Node's name into the Lease. The resourceVersion decides
