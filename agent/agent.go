@@ -3,6 +3,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -150,6 +151,7 @@ type loop struct {
 	announcements []announcement
 	sequence      uint64         // of the newest job
 	handedOut     *taints.Change // its change; nil: none that may still land
+	refused       string         // what the API server said to the newest write, if it refused it
 }
 
 func newLoop(a *Agent, group *sync.WaitGroup) *loop {
@@ -283,7 +285,7 @@ func (l *loop) whyNotReady() string {
 	case !l.policyKnown:
 		return "it is not known yet whether the admission policy " + taints.KeepPolicyName + " is there"
 	}
-	return l.state.WhyNotWriting()
+	return cmp.Or(l.state.WhyNotWriting(), l.refused)
 }
 
 // meet takes in a version of the Node unless a newer one is known already: a
@@ -323,6 +325,12 @@ func (l *loop) handOut(change taints.Change) {
 func (l *loop) written(r result) bool {
 	if r.node != nil && l.node != nil {
 		l.meet(r.node)
+	}
+	switch {
+	case r.err == nil:
+		l.refused = ""
+	case apierrors.IsForbidden(r.err), apierrors.IsInvalid(r.err):
+		l.refused = r.err.Error() // what it would write is not on the Node, and trying again does not help
 	}
 	if r.sequence != l.sequence {
 		return false

@@ -72,6 +72,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"no path":                    {header + "disk:\n  paths: []\n", []string{"disk.paths"}},
 		"heartbeat too often":        {header + "heartbeat: 1s\n", []string{"heartbeat", "1m0s"}},
 		"stand-in prefix":            {header + "standInPrefix: Not_DNS\n", []string{"standInPrefix"}},
+		"the control plane's prefix": {header + "standInPrefix: node.kubernetes.io\n", []string{"standInPrefix", "belong to the control plane"}},
 		"unknown condition":          {header + "rules:\n" + rule("CPUPressure", "Degraded", "a", "NoSchedule"), []string{"rules[0].condition", "CPUPressure", "MemoryPressure"}},
 		"level OK":                   {header + "rules:\n" + rule("MemoryPressure", "OK", "a", "NoSchedule"), []string{"rules[0].level", "Degraded"}},
 		"unknown level":              {header + "rules:\n" + rule("MemoryPressure", "Bad", "a", "NoSchedule"), []string{`"Bad"`, "Degraded"}},

@@ -51,10 +51,19 @@ func (c *Config) Validate() field.ErrorList {
 	for _, msg := range validation.IsDNS1123Subdomain(c.StandInPrefix) {
 		errs = append(errs, field.Invalid(field.NewPath("standInPrefix"), c.StandInPrefix, msg))
 	}
+	if slices.Contains(controlPlanePrefixes(), c.StandInPrefix) {
+		errs = append(errs, field.Invalid(field.NewPath("standInPrefix"), c.StandInPrefix, "keys with this prefix belong to the control plane"))
+	}
 	if d := c.Heartbeat.Duration; d != 0 && d < minHeartbeat {
 		errs = append(errs, field.Invalid(field.NewPath("heartbeat"), d.String(), "must be 0 (never) or at least "+minHeartbeat.String()))
 	}
 	return errs
+}
+
+// controlPlanePrefixes are those of all reserved and all reconciled keys: a
+// stand-in must not be one of them.
+func controlPlanePrefixes() []string {
+	return []string{"node.kubernetes.io", "node.cloudprovider.kubernetes.io"}
 }
 
 func (m Memory) validate(at *field.Path) field.ErrorList {

@@ -91,8 +91,14 @@ func AllowedAll(c *cluster.Cluster, namespace, node string) *rest.Config {
 // Token asks for a token of the agent's account, as the kubelet does.
 func Token(t *testing.T, c *cluster.Cluster, namespace string, boundTo *authenticationv1.BoundObjectReference) string {
 	t.Helper()
+	return TokenOf(t, c, namespace, Account, boundTo)
+}
+
+// TokenOf is Token for any account.
+func TokenOf(t *testing.T, c *cluster.Cluster, namespace, account string, boundTo *authenticationv1.BoundObjectReference) string {
+	t.Helper()
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{BoundObjectRef: boundTo}}
-	answer, err := c.Client().CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), Account, request, metav1.CreateOptions{})
+	answer, err := c.Client().CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), account, request, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -121,10 +121,11 @@ func (p *process) start() (stop func()) {
 	return stop
 }
 
-// cleanup runs --cleanup=node.
-func (p *process) cleanup() {
+// cleanup runs --cleanup=node, with more flags.
+func (p *process) cleanup(more ...string) {
 	p.t.Helper()
-	out, err := exec.CommandContext(p.t.Context(), p.file("taintlet"), append(p.args, "--cleanup=node")...).CombinedOutput()
+	args := slices.Concat(p.args, []string{"--cleanup=node"}, more)
+	out, err := exec.CommandContext(p.t.Context(), p.file("taintlet"), args...).CombinedOutput() //nolint:gosec // our own binary
 	if err != nil {
 		p.t.Errorf("--cleanup=node: %v\n%s", err, out)
 	}
@@ -193,6 +194,33 @@ func TestTheAgentIsNeverRefused(t *testing.T) {
 		t.Errorf("left after the cleanup: %v %v", after.Annotations, after.Status.Conditions)
 	}
 	compareWithRBAC(t, c, requestsOf(t, c, name))
+}
+
+// The account that cleans up every hour takes everything off a Node that is not
+// its own, under the policy that bounds it.
+func TestHourlyCleanupIsNotRefused(t *testing.T) {
+	cluster.SkipUnlessRequired(t)
+	c := shared.require(t)
+	const name = "abandoned"
+	register(t, c, name)
+	p := newProcess(t, c, name)
+	p.configure(settings(true))
+	stop := p.start()
+	if _, err := c.WaitNode(t.Context(), name, func(node *corev1.Node) bool {
+		return cluster.HasTaint(standIn, corev1.TaintEffectNoSchedule)(node) && taints.Condition(node, "HostPIDPressure") != nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	token := chart.TokenOf(t, c, namespace, account+"-cleanup-stale", nil)
+	if err := cluster.WriteKubeconfig(p.file("cleaner"), c.WithToken(token)); err != nil {
+		t.Fatal(err)
+	}
+	p.cleanup("--kubeconfig=" + p.file("cleaner"))
+	after := getNode(t, c, name)
+	if len(after.Spec.Taints) > 0 || taints.Condition(after, "HostPIDPressure") != nil || after.Annotations[taints.RecordAnnotation] != "" {
+		t.Errorf("left after the cleanup: %v %v %v", after.Spec.Taints, after.Annotations, after.Status.Conditions)
+	}
 }
 
 // installKeep installs deploy/keep.yaml until the test ends.

@@ -3,6 +3,7 @@ package deploy
 import (
 	"context"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -35,6 +36,7 @@ type scene struct {
 	withoutPod  kubernetes.Interface // the same without a Node in its token
 	unbound     kubernetes.Interface // a token for no pod
 	pending     kubernetes.Interface // a token of a pod that is on no Node
+	cleaner     kubernetes.Interface // who cleans up every hour, if RBAC let it do everything
 }
 
 func withoutRBAC(s *scene) kubernetes.Interface { return s.withoutRBAC }
@@ -299,7 +301,7 @@ func TestWhatIsDenied(t *testing.T) {
 	before := getNode(t, c, s.own)
 	count := 0
 	for _, list := range [][]attempt{
-		identityAttempts(), taintAttempts(), metadataAttempts(), conditionAttempts(), verbAttempts(), eventAttempts(), leaseAttempts(),
+		identityAttempts(), taintAttempts(), metadataAttempts(), conditionAttempts(), verbAttempts(), eventAttempts(), leaseAttempts(), cleanerAttempts(),
 	} {
 		for _, a := range list {
 			count++
@@ -319,6 +321,26 @@ func TestWhatIsDenied(t *testing.T) {
 	if !reflect.DeepEqual(before, after) {
 		t.Errorf("the Node is not as it was\nbefore %+v\nafter  %+v", before, after)
 	}
+}
+
+// cleanerAttempts are those of the account that cleans up every hour: it sets
+// nothing, and takes off nothing of others.
+func cleanerAttempts() []attempt {
+	all := []attempt{
+		{what: "nodes: a taint of a rule is set", policy: "taintlet-nodes", says: "no rule asks for node.kubernetes.io/memory-pressure:NoSchedule", try: func(ctx context.Context, s *scene, as kubernetes.Interface) error {
+			return patchNode(ctx, as, s.own, types.JSONPatchType, `[{"op": "add", "path": "/spec/taints/-", "value": {"key": "node.kubernetes.io/memory-pressure", "effect": "NoSchedule"}}]`)
+		}},
+	}
+	for _, a := range slices.Concat(taintAttempts(), metadataAttempts(), conditionAttempts(), verbAttempts()) {
+		if a.as == nil || a.policy == "taintlet-nodes" {
+			all = append(all, a)
+		}
+	}
+	for i := range all {
+		all[i].what = "cleanup: " + all[i].what
+		all[i].as = func(s *scene) kubernetes.Interface { return s.cleaner }
+	}
+	return all
 }
 
 func getNode(t *testing.T, c *cluster.Cluster, name string) *corev1.Node {

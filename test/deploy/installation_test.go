@@ -28,7 +28,7 @@ type installation struct {
 // require returns the control plane, with the policies in force.
 func (i *installation) require(t *testing.T) *cluster.Cluster {
 	t.Helper()
-	manifest := chart.Render(t, "--set", "namespace.create=true,keep=false,evict.slots=2,cleanup.afterUninstall=false")
+	manifest := chart.Render(t, "--set", "namespace.create=true,keep=false,evict.slots=2,cleanup.afterUninstall=false,cleanup.stale=true")
 	i.cluster.Options.AuditLog = true
 	c := i.cluster.Require(t)
 	i.once.Do(func() {

@@ -65,35 +65,38 @@ func TestBadValuesAreRefused(t *testing.T) {
 		return `config.rules=[{"condition": "DiskPressure", "level": "` + level + `", "taint": {"key": "` + key + `", "effect": "` + effect + `"}}]`
 	}
 	for values, says := range map[string]string{
-		`replicas=3`:                                                   "additional properties 'replicas' not allowed",
-		`image.digest="sha256:12"`:                                     "/image/digest",
-		`image.tag="a tag"`:                                            "/image/tag",
-		`image.repository=""`:                                          "/image/repository",
-		`image.pullPolicy="Sometimes"`:                                 "/image/pullPolicy",
-		`keep="maybe"`:                                                 "/keep",
-		`evict.slots=-1`:                                               "/evict/slots",
-		`evict.slots=1.5`:                                              "/evict/slots",
-		`port=70000`:                                                   "/port",
-		`lifecycleController="no"`:                                     "/lifecycleController",
-		`monitoring.serviceMonitor=true`:                               "'serviceMonitor' not allowed",
-		`tolerations={}`:                                               "/tolerations",
-		`config=null`:                                                  "missing property 'config'",
-		`config.memory.availabelPercent=5`:                             "'availabelPercent' not allowed",
-		`config.memory.availablePercent=101`:                           "/config/memory/availablePercent",
-		`config.disk.paths=[]`:                                         "/config/disk/paths",
-		`config.disk.paths=["scratch"]`:                                "/config/disk/paths/0",
-		`config.heartbeat=300`:                                         "/config/heartbeat",
-		`config.heartbeat="5 minutes"`:                                 "/config/heartbeat",
-		`config.standInPrefix="example.com/"`:                          "/config/standInPrefix",
-		`config.network.debounce.samples=33`:                           "/config/network/debounce/samples",
-		`config.kind="TaintletConfiguration"`:                          "'kind' not allowed",
-		rule("it's", "NoSchedule", "Degraded"):                         "/config/rules/0/taint/key",
-		rule("example.com/disk", "NoExecute", "Degraded"):              "/config/rules/0/taint/effect",
-		rule("example.com/disk", "NoSchedule", "Critical"):             "/config/rules/0/taint/effect",
-		rule("example.com/disk", "NoExecute", "Critical"):              "set evict.slots",
-		rule("example.com/disk", "NoSchedule", "Fatal"):                "/config/rules/0/level",
-		`cleanup.all=true`:                                             "'all' not allowed",
-		rule("node.kubernetes.io/not-ready", "NoSchedule", "Degraded"): "node.kubernetes.io/not-ready belongs to the control plane",
+		`replicas=3`:                                       "additional properties 'replicas' not allowed",
+		`image.digest="sha256:12"`:                         "/image/digest",
+		`image.tag="a tag"`:                                "/image/tag",
+		`image.repository=""`:                              "/image/repository",
+		`image.pullPolicy="Sometimes"`:                     "/image/pullPolicy",
+		`keep="maybe"`:                                     "/keep",
+		`evict.slots=-1`:                                   "/evict/slots",
+		`evict.slots=1.5`:                                  "/evict/slots",
+		`port=70000`:                                       "/port",
+		`lifecycleController="no"`:                         "/lifecycleController",
+		`monitoring.serviceMonitor=true`:                   "'serviceMonitor' not allowed",
+		`tolerations={}`:                                   "/tolerations",
+		`config=null`:                                      "missing property 'config'",
+		`config.memory.availabelPercent=5`:                 "'availabelPercent' not allowed",
+		`config.memory.availablePercent=101`:               "/config/memory/availablePercent",
+		`config.disk.paths=[]`:                             "/config/disk/paths",
+		`config.disk.paths=["scratch"]`:                    "/config/disk/paths/0",
+		`config.heartbeat=300`:                             "/config/heartbeat",
+		`config.heartbeat="5 minutes"`:                     "/config/heartbeat",
+		`config.standInPrefix="example.com/"`:              "/config/standInPrefix",
+		`config.network.debounce.samples=33`:               "/config/network/debounce/samples",
+		`config.kind="TaintletConfiguration"`:              "'kind' not allowed",
+		rule("it's", "NoSchedule", "Degraded"):             "/config/rules/0/taint/key",
+		rule("example.com/disk", "NoExecute", "Degraded"):  "/config/rules/0/taint/effect",
+		rule("example.com/disk", "NoSchedule", "Critical"): "/config/rules/0/taint/effect",
+		rule("example.com/disk", "NoExecute", "Critical"):  "set evict.slots",
+		"evict.slots=1," + rule("example.com/disk", "NoExecute", "Critical"):            "DiskPressure Critical needs one for DiskPressure Degraded",
+		`config.standInPrefix="node.kubernetes.io"`:                                     "/config/standInPrefix",
+		`image.pullSecrets="one"`:                                                       "/image/pullSecrets",
+		rule("example.com/disk", "NoSchedule", "Fatal"):                                 "/config/rules/0/level",
+		`cleanup.all=true`:                                                              "'all' not allowed",
+		rule("node.kubernetes.io/not-ready", "NoSchedule", "Degraded"):                  "node.kubernetes.io/not-ready belongs to the control plane",
 		`retired=[{"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}]`: "belongs to the control plane or to administrators",
 		`retired=[{"key": "example.com/disk"}]`:                                         "missing property 'effect'",
 	} {
@@ -183,7 +186,7 @@ func TestPairsOfThePolicy(t *testing.T) {
 
 		mayWant, mayFind := pairsOf(cfg, cfg.Rules), pairsOf(cfg, config.BuiltInRules())
 		if name == "retired" {
-			mayFind = append(mayFind, "example.com/old:NoSchedule")
+			mayFind = append(mayFind, "example.com/old:NoSchedule", "taintlet.dev/old:NoSchedule")
 		}
 		mayFind = slices.DeleteFunc(mayFind, func(pair string) bool { return slices.Contains(mayWant, pair) })
 		for what, lists := range map[string][2][]string{"wanted": {wanted, mayWant}, "former": {former, mayFind}} {
@@ -301,9 +304,22 @@ func TestImage(t *testing.T) {
 	}
 }
 
+// What a pod needs to start at all is the same for the agents and for cleanups.
+func TestPodsOfCleanupsStartWhereAgentsDo(t *testing.T) {
+	values := `image.pullSecrets=["mine"],nodeSelector={"kubernetes.io/arch": "amd64"},cleanup.stale=true`
+	for template, want := range map[string]int{"daemonset": 1, "cleanup": 2} {
+		manifest := chart.Render(t, "--show-only", "templates/"+template+".yaml", "--set-json", values)
+		for _, part := range []string{"imagePullSecrets:\n", "- name: mine\n", "kubernetes.io/arch: amd64\n"} {
+			if got := strings.Count(manifest, part); got != want {
+				t.Errorf("%s.yaml: %d pods have %q, want %d", template, got, part, want)
+			}
+		}
+	}
+}
+
 // Where every Node carries our taints, a cleanup can be scheduled all the same.
 func TestCleanupToleratesWhatItTakesOff(t *testing.T) {
-	manifest := chart.Render(t, "--show-only", "templates/cleanup.yaml", "--set-json", `retired=[{"key": "example.com/former", "effect": "NoSchedule"}]`,
+	manifest := chart.Render(t, "--show-only", "templates/cleanup.yaml", "--set-json", `retired=[{"key": "example.com/former", "effect": "NoSchedule"}, {"key": "on", "effect": "NoSchedule"}]`,
 		"--set-json", `config={"standInPrefix": "example.org", "rules": [{"condition": "PIDPressure", "level": "Degraded", "taint": {"key": "example.com/own", "effect": "NoSchedule"}}]}`)
 	for document := range strings.SplitSeq(manifest, "\n---\n") {
 		job := &batchv1.Job{}
@@ -314,7 +330,7 @@ func TestCleanupToleratesWhatItTakesOff(t *testing.T) {
 			t.Fatal(err)
 		}
 		for key, wanted := range map[string]bool{
-			"example.com/own": true, "example.org/own": true, "taintlet.dev/own": true, "example.com/former": true, "dedicated": false,
+			"example.com/own": true, "example.org/own": true, "taintlet.dev/own": true, "example.com/former": true, "on": true, "dedicated": false,
 			corev1.TaintNodeMemoryPressure: true, "taintlet.dev/memory-pressure": true, corev1.TaintNodeNotReady: false,
 		} {
 			for _, effect := range []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute} {

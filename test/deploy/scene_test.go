@@ -22,6 +22,9 @@ func setScene(t *testing.T, c *cluster.Cluster) *scene {
 	s.agent = client(t, agentOf(t, c, s.own))
 	s.withoutRBAC = client(t, chart.AllowedAll(c, namespace, s.own))
 	s.withoutPod = client(t, chart.AllowedAll(c, namespace, ""))
+	cleaner := chart.AllowedAll(c, namespace, s.other) // its pod may run anywhere
+	cleaner.Impersonate.UserName += "-cleanup-stale"
+	s.cleaner = client(t, cleaner)
 	s.unbound = client(t, c.WithToken(chart.Token(t, c, namespace, nil)))
 	s.pending = client(t, c.WithToken(chart.Token(t, c, namespace, pendingPod(t, c))))
 

@@ -237,6 +237,9 @@ func TestForbiddenPatchNamesThePermission(t *testing.T) {
 	a := startAgentAs(t, as, node.Name, host, quick)
 	a.waitLog("cannot look for the admission policy; assuming that it is absent.*permission to get mutatingadmissionpolicybindings")
 	a.waitLog("cannot write the node; trying again.*the permission to patch nodes is missing")
+	if code, body := a.get("/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(body, "the permission to patch nodes is missing") {
+		t.Errorf("/readyz = %d %s", code, body)
+	}
 	now, err := c.Client().CoreV1().Nodes().Get(t.Context(), node.Name, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)

@@ -15,9 +15,20 @@ app.kubernetes.io/name: taintlet
 apiVersion: taintlet.dev/v1alpha1
 kind: TaintletConfiguration
 {{- $config := deepCopy .Values.config }}
+{{- $degraded := list }}
 {{- range $config.rules }}
-{{- if and (eq .level "Critical") (not $.Values.evict.slots) }}
+{{- if eq .level "Degraded" }}
+{{- $degraded = append $degraded .condition }}
+{{- end }}
+{{- end }}
+{{- range $config.rules }}
+{{- if eq .level "Critical" }}
+{{- if not $.Values.evict.slots }}
 {{- fail "config.rules: a rule for Critical evicts pods and needs a bound: set evict.slots" }}
+{{- end }}
+{{- if not (has .condition $degraded) }}
+{{- fail (printf "config.rules: the rule for %s Critical needs one for %s Degraded, which comes first" .condition .condition) }}
+{{- end }}
 {{- end }}
 {{- end }}
 {{- if .Values.evict.slots }}
@@ -103,11 +114,11 @@ another prefix and never evicts.
 {{- define "taintlet.former" -}}
 {{- $prefixes := include "taintlet.standInPrefixes" . | fromJsonArray -}}
 {{- $builtIn := concat (include "taintlet.builtIn" "NoSchedule" | fromJsonArray) (include "taintlet.builtIn" "NoExecute" | fromJsonArray) -}}
-{{- $former := include "taintlet.pairs" (dict "rules" $builtIn "prefixes" $prefixes) | splitList "\n" -}}
 {{- range .Values.retired -}}
 {{- include "taintlet.refuseReserved" (dict "where" "retired" "key" .key) -}}
-{{- $former = append $former (print .key ":" .effect) -}}
+{{- $builtIn = append $builtIn (dict "taint" .) -}}
 {{- end -}}
+{{- $former := include "taintlet.pairs" (dict "rules" $builtIn "prefixes" $prefixes) | splitList "\n" -}}
 {{- $wanted := include "taintlet.wanted" . | splitList "\n" -}}
 {{- $only := list -}}
 {{- range $former | uniq -}}
