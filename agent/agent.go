@@ -237,7 +237,7 @@ func (l *loop) step(in decide.Inputs) {
 		l.tell(notice, before.Placed())
 		l.heed(notice)
 	}
-	l.wishSlot(slotWish{d.Slot, l.cfg})
+	l.wishSlot(slotWish{wish: d.Slot, cfg: l.cfg})
 	if d.Change != nil && l.policyKnown && (l.handedOut == nil || !reflect.DeepEqual(*l.handedOut, *d.Change)) {
 		l.handOut(*d.Change)
 	}
@@ -253,11 +253,12 @@ func (l *loop) wishSlot(wish slotWish) {
 	if wish.wish == decide.SlotAsItIs || wish == l.wish {
 		return
 	}
+	l.wish = wish
 	select {
-	case <-l.wishes:
+	case unread := <-l.wishes:
+		wish.wasUsed = unread.wasUsed || unread.wish == decide.SlotInUse
 	default:
 	}
-	l.wish = wish
 	l.wishes <- wish
 }
 
@@ -335,13 +336,21 @@ func (l *loop) written(r result) bool {
 	if r.sequence != l.sequence {
 		return false
 	}
-	if r.err == nil {
+	if r.err == nil && !l.evictionIsDue(r.node) {
 		l.announcements = nil
 	}
 	if errors.Is(r.err, taints.ErrOvertaken) {
 		l.handedOut = nil // decided anew on the newer Node
 	}
 	return r.err == nil
+}
+
+// evictionIsDue reports whether an eviction was decided whose taint is not on
+// the Node: its slot was not certain when the rest was written.
+func (l *loop) evictionIsDue(node *corev1.Node) bool {
+	return slices.ContainsFunc(l.cfg.Rules, func(r config.Rule) bool {
+		return r.Level == probes.Critical && l.state.Level(r.Condition) == probes.Critical && !taints.Has(node.Spec.Taints, r.Taint.Pair())
+	})
 }
 
 // watch passes the Node on until the context ends.

@@ -160,7 +160,12 @@ func runAgent(t *testing.T, a *agent.Agent, byCondition map[probes.Condition]*pr
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
-		a.Client, a.Log, a.Instance, a.LifecycleController = c, log, "test", true
+		if b, ok := a.Client.(*beside); ok {
+			b.client, b.versions = c, make(chan *corev1.Node)
+		} else {
+			a.Client = c
+		}
+		a.Log, a.Instance, a.LifecycleController = log, "test", true
 		if a.Slots == nil {
 			a.Slots = agent.OfflineSlots{Log: log}
 		}

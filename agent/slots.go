@@ -37,6 +37,8 @@ const (
 type slotWish struct {
 	wish decide.SlotWish
 	cfg  *config.Config
+	// wasUsed: an earlier wish that was not taken in had the slot in use.
+	wasUsed bool
 }
 
 // slotKeeper is the one goroutine that deals with slots.
@@ -96,12 +98,16 @@ func (k *slotKeeper) take(wish slotWish) bool {
 	if wish == k.wish {
 		return false
 	}
-	if k.wish.wish == decide.SlotInUse && wish.wish != decide.SlotInUse {
+	if (k.wish.wish == decide.SlotInUse || wish.wasUsed) && wish.wish != decide.SlotInUse {
 		k.idleSince = k.now()
 	}
-	k.used = k.used || wish.wish == decide.SlotInUse
+	k.used = k.used || wish.wasUsed || wish.wish == decide.SlotInUse
 	k.known = k.known && k.wish.wish >= decide.SlotWanted || k.held
-	k.wish = wish
+	k.wish = slotWish{wish: wish.wish, cfg: wish.cfg}
+	if wish.wish == decide.SlotLeft { // the other agent holds it in the same Node's name
+		k.held, k.known, k.used = false, false, false
+		k.confirmed.Store(0)
+	}
 	return true
 }
 

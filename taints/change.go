@@ -44,11 +44,11 @@ func (c Change) Differs(node *corev1.Node) (next []corev1.Taint, differs bool) {
 // and the lifecycle controller wants no other ones of them. Otherwise what the
 // record says would be wrong, or a pair would go that is to stay.
 func (c Change) stillFits(base, fresh *corev1.Node) bool {
-	_, before, _ := Plan(base.Spec.Taints, c.Owned, c.Taints)
-	_, after, _ := Plan(fresh.Spec.Taints, c.Owned, c.Taints)
+	_, before, lostBefore := Plan(base.Spec.Taints, c.Owned, c.Taints)
+	_, after, lostAfter := Plan(fresh.Spec.Taints, c.Owned, c.Taints)
 	return base.UID == fresh.UID &&
 		base.Annotations[RecordAnnotation] == fresh.Annotations[RecordAnnotation] &&
-		slices.Equal(before, after) &&
+		slices.Equal(before, after) && slices.Equal(lostBefore, lostAfter) &&
 		!slices.ContainsFunc(c.Owned, func(p Pair) bool { return ControllerWants(base, p) != ControllerWants(fresh, p) })
 }
 

@@ -35,3 +35,18 @@ func TestChangeFitsOnlyWhileNobodyElseWantsThePair(t *testing.T) {
 		})
 	}
 }
+
+// A taint that somebody took off while it was being written is not put back by
+// that write: whether it is a loss or a veto is decided first.
+func TestTaintRemovedMeanwhileIsDecidedAnew(t *testing.T) {
+	ours := corev1.Taint{Key: corev1.TaintNodeMemoryPressure, Effect: corev1.TaintEffectNoExecute}
+	more := corev1.Taint{Key: corev1.TaintNodeDiskPressure, Effect: corev1.TaintEffectNoSchedule}
+	base := &corev1.Node{Spec: corev1.NodeSpec{Taints: []corev1.Taint{ours}}}
+	change := Change{Taints: []corev1.Taint{ours, more}, Owned: []Pair{PairOf(ours)}}
+	if !change.stillFits(base, base.DeepCopy()) {
+		t.Error("does not fit an unchanged Node")
+	}
+	if change.stillFits(base, &corev1.Node{}) {
+		t.Error("fits a Node from which somebody took our taint")
+	}
+}

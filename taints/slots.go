@@ -35,9 +35,11 @@ type Slots struct {
 	// seen is when, on this host's clock, each Lease was last seen to move.
 	seen map[string]sighting
 	held string
-	next int
-	// looked: all slots have been looked at once.
-	looked bool
+	// place is where this Node begins; so many slots from there on have been
+	// looked at once, and one of them may have been free.
+	place, looked int
+	foundFree     bool
+	next          int
 }
 
 // sighting is a state of a Lease and since when it has been seen.
@@ -52,7 +54,8 @@ type sighting struct {
 func (c *Client) Slots(namespace string) *Slots {
 	h := fnv.New32a()
 	h.Write([]byte(c.name))
-	return &Slots{client: c, namespace: namespace, seen: map[string]sighting{}, next: int(h.Sum32() % 1000)}
+	place := int(h.Sum32() % 1000)
+	return &Slots{client: c, namespace: namespace, seen: map[string]sighting{}, place: place, next: place}
 }
 
 // looksAtATime is how many slots are looked at while one is waited for: many
@@ -60,17 +63,16 @@ func (c *Client) Slots(namespace string) *Slots {
 const looksAtATime = 3
 
 // Acquire tries to get one of count slots, or finds the one that this Node
-// holds already. It looks at all of them the first time, later at some in turn,
-// beginning at a place of this Node's own, so that many Nodes do not all ask
-// for the first. evicts reports whether
-// a pair on another Node may be one of ours that evicts. The error is that of
-// the API server; then it is not known whether there is a slot.
+// holds already. It looks at all of them once, however many calls the client's
+// rate makes of that, and later at some in turn, beginning at a place of this
+// Node's own, so that many Nodes do not all ask for the first. evicts reports
+// whether a pair on another Node may be one of ours that evicts. The error is
+// that of the API server; then it is not known whether there is a slot.
 func (s *Slots) Acquire(ctx context.Context, count int, rest time.Duration, evicts func(Pair) bool) (held bool, err error) {
-	looks := count
-	if s.looked {
-		looks = min(count, looksAtATime)
+	if held, err := s.findOwn(ctx, count); held || err != nil {
+		return held, err
 	}
-	for range looks {
+	for range min(count, looksAtATime) {
 		lease, err := s.get(ctx, fmt.Sprint(SlotPrefix, s.next%count))
 		if apierrors.IsNotFound(err) {
 			s.next++
@@ -91,7 +93,28 @@ func (s *Slots) Acquire(ctx context.Context, count int, rest time.Duration, evic
 		}
 		s.next++
 	}
-	s.looked = true
+	return false, nil
+}
+
+// findOwn looks at all slots once for the one that this Node held before its
+// agent's start: with a second one, the first would stay taken while the Node
+// evicts. It has the search begin at one that nobody holds, if there is one.
+func (s *Slots) findOwn(ctx context.Context, count int) (held bool, err error) {
+	for ; s.looked < count; s.looked++ {
+		at := (s.place + s.looked) % count
+		lease, err := s.get(ctx, fmt.Sprint(SlotPrefix, at))
+		switch {
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return false, err
+		case holderOf(lease) == s.client.name:
+			if err := s.take(ctx, lease); !isOvertaken(err) {
+				return err == nil, err
+			}
+		case holderOf(lease) == "" && !s.foundFree:
+			s.next, s.foundFree = at, true
+		}
+	}
 	return false, nil
 }
 

@@ -22,10 +22,12 @@ const (
 	maxPeriod     = 10 * time.Minute
 	maxClearAfter = 24 * time.Hour
 	minHeartbeat  = time.Minute
-	maxForecast   = 10 * time.Minute // further ahead a trend says nothing
-	maxSlowWrite  = 4 * time.Second  // a look, and so the wait for a write, ends after 5 s
-	maxSamples    = 32
-	maxFactor     = 10
+	// maxHeartbeat leaves --cleanup=stale, which waits for a day, two to miss.
+	maxHeartbeat = 8 * time.Hour
+	maxForecast  = 10 * time.Minute // further ahead a trend says nothing
+	maxSlowWrite = 4 * time.Second  // a look, and so the wait for a write, ends after 5 s
+	maxSamples   = 32
+	maxFactor    = 10
 	// maxKeys is the total length of all keys of the rules. It keeps the
 	// record, which names each owned pair, within its 4 KiB.
 	maxKeys = 1500
@@ -54,8 +56,8 @@ func (c *Config) Validate() field.ErrorList {
 	if slices.Contains(controlPlanePrefixes(), c.StandInPrefix) {
 		errs = append(errs, field.Invalid(field.NewPath("standInPrefix"), c.StandInPrefix, "keys with this prefix belong to the control plane"))
 	}
-	if d := c.Heartbeat.Duration; d != 0 && d < minHeartbeat {
-		errs = append(errs, field.Invalid(field.NewPath("heartbeat"), d.String(), "must be 0 (never) or at least "+minHeartbeat.String()))
+	if d := c.Heartbeat.Duration; d != 0 && (d < minHeartbeat || d > maxHeartbeat) {
+		errs = append(errs, field.Invalid(field.NewPath("heartbeat"), d.String(), fmt.Sprintf("must be 0 (never), or %s to %s", minHeartbeat, maxHeartbeat)))
 	}
 	return errs
 }

@@ -28,3 +28,9 @@ func (b bucket) take(c config.WriteBudget, now time.Time) (bucket, bool) {
 func (b bucket) nextAt(c config.WriteBudget) time.Time {
 	return b.fullAt.Add(-time.Duration(c.Burst-1) * c.Interval.Duration)
 }
+
+// within is the bucket with no more tokens missing than the budget has: a clock
+// may have been stepped, or the budget been made larger.
+func (b bucket) within(c config.WriteBudget, now time.Time) bucket {
+	return bucket{earlier(b.fullAt, now.Add(time.Duration(c.Burst)*c.Interval.Duration))}
+}

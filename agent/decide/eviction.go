@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,8 +28,10 @@ const (
 type SlotWish uint8
 
 const (
-	// SlotAsItIs means that nothing is known of the Node, or another agent looks after it.
+	// SlotAsItIs means that nothing is known of the Node.
 	SlotAsItIs SlotWish = iota
+	// SlotLeft means that another agent looks after this Node, and after its slot.
+	SlotLeft
 	// SlotNotNeeded means that no NoExecute pair of ours is on the Node or wanted there.
 	SlotNotNeeded
 	// SlotWanted means that only a slot is missing before this Node evicts.
@@ -107,4 +110,15 @@ func (s *State) tellWaiting(slot Slot, d *Decision) {
 		d.Notices = append(d.Notices, Notice{Kind: EvictionWaits, Reason: string(EvictionWaits), Message: "a condition is critical, but all eviction slots are taken or missing; no pod is evicted"})
 	}
 	s.waitsForSlot = waits
+}
+
+// underSlot leaves out NoExecute taints that are yet to be set while the slot is
+// not certain: everything else is to be written all the same.
+func underSlot(want []wanted, in Inputs) []wanted {
+	if in.Slot == SlotHeld {
+		return want
+	}
+	return slices.DeleteFunc(want, func(w wanted) bool {
+		return w.taint.Effect == corev1.TaintEffectNoExecute && !taints.Has(in.Node.Spec.Taints, w.taint.Pair())
+	})
 }

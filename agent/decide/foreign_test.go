@@ -140,7 +140,7 @@ func TestAskedAgainTheAnswerIsTheSame(t *testing.T) {
 			tokens := state.NextToken(s.cfg.WriteBudget, s.now)
 			for _, wait := range []time.Duration{0, 0, time.Second, time.Minute} {
 				var d decide.Decision
-				state, d = decide.Step(s.cfg, state, decide.Inputs{Node: s.read, Facts: s.facts}, s.now.Add(wait))
+				state, d = decide.Step(s.cfg, state, decide.Inputs{Node: s.read, Facts: s.facts, Slot: decide.SlotHeld}, s.now.Add(wait))
 				asked++
 				if d.Change == nil || !reflect.DeepEqual(*d.Change, c) {
 					t.Fatalf("seed %d: asked again after %s:\n%+v\nfirst:\n%+v", seed, wait, d.Change, c)

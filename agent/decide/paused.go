@@ -75,6 +75,9 @@ func (s *State) heedPause(cfg *config.Config, next paused, now time.Time, d *Dec
 		var ok bool
 		if s.bucket, ok = s.bucket.take(cfg.WriteBudget, now); !ok {
 			s.reviewBy(s.bucket.nextAt(cfg.WriteBudget))
+			for i, begins := range next.conditions { // a pause begins at once
+				s.paused.conditions[i] = s.paused.conditions[i] || begins
+			}
 			return
 		}
 		s.dirty = true // the token is to be remembered

@@ -29,11 +29,31 @@ func (s *State) change(cfg *config.Config, node *Node) taints.Change {
 		return change // nothing was ever decided: nothing to remember
 	}
 	_, owned, _ := taints.Plan(node.Spec.Taints, change.Owned, change.Taints)
+	owned = append(owned, s.unasked(cfg, node)...)
 	change.Annotations = map[string]string{
 		taints.RecordAnnotation: s.render(owned),
 		taints.HeldAnnotation:   strings.Join(held, ","),
 	}
 	return change
+}
+
+// maxUnasked bounds the length of the pairs that the record names although no
+// rule asks for them, so that a forged list cannot make it too long to be read.
+const maxUnasked = 1000
+
+// unasked returns the pairs of ours that stand on the Node and that no rule asks
+// for. They are not removed, since the list may be forged, and not forgotten: a
+// configuration with their rule removes them, and so does a cleanup.
+func (s *State) unasked(cfg *config.Config, node *Node) []taints.Pair {
+	var pairs []taints.Pair
+	length := 0
+	for _, pair := range s.owned {
+		length += len(pair.String())
+		if length <= maxUnasked && !cfg.Produces(pair) && !slices.Contains(s.dropped, pair) && taints.Has(node.Spec.Taints, pair) {
+			pairs = append(pairs, pair)
+		}
+	}
+	return pairs
 }
 
 // mayRemove returns the pairs that the Change may replace or remove: those of
@@ -132,7 +152,7 @@ func (s State) restore(cfg *config.Config, node *Node, now time.Time, d *Decisio
 		// of this boot: whoever wrote it before has to learn that it is over.
 		s.instance.Term, s.dirty = r.Instance.Term+1, true
 	}
-	s.bucket.fullAt = earlier(at(r.TokensAt), now.Add(time.Duration(cfg.WriteBudget.Burst)*cfg.WriteBudget.Interval.Duration))
+	s.bucket = bucket{at(r.TokensAt)}.within(cfg.WriteBudget, now)
 	s.evictedAt = past(r.EvictedAt)
 	for _, condition := range probes.Conditions() {
 		entry, found := r.Conditions[condition]
@@ -141,6 +161,9 @@ func (s State) restore(cfg *config.Config, node *Node, now time.Time, d *Decisio
 		}
 		c := &s.conditions[index(condition)]
 		c.debounce.Level, c.debounce.Penalty, c.debounce.SetAt = entry.Level, min(entry.Penalty, maxPenalty), past(entry.SetAt)
+		if entry.Level == probes.Critical && !ownsCritical(cfg, condition, r.Owned) {
+			c.debounce.Level = probes.Degraded // an eviction begins with a look, an Event and a slot
+		}
 		for _, level := range []probes.Level{probes.Degraded, probes.Critical} {
 			saved := entry.Dispute[level.String()]
 			*c.disputeOf(level) = dispute{stage: min(saved.Stage, withdrawn), lostAt: past(saved.LostAt)}
@@ -191,4 +214,12 @@ func (c *perCondition) nodeCondition(condition probes.Condition, blind bool) cor
 		shown.Status = corev1.ConditionUnknown
 	}
 	return shown
+}
+
+// ownsCritical reports whether the taint of the condition's rule for Critical is
+// among the pairs.
+func ownsCritical(cfg *config.Config, c probes.Condition, owned []taints.Pair) bool {
+	return slices.ContainsFunc(cfg.Rules, func(r config.Rule) bool {
+		return r.Condition == c && r.Level == probes.Critical && slices.Contains(owned, r.Taint.Pair())
+	})
 }

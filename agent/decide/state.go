@@ -103,6 +103,7 @@ type State struct {
 	// change the answer.
 	settled  *Node
 	facts    taints.Facts
+	slot     Slot
 	cfg      *config.Config
 	reviewAt time.Time
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
@@ -25,6 +27,7 @@ type Decision struct {
 // the same Change.
 func Step(cfg *config.Config, s State, in Inputs, now time.Time) (State, Decision) {
 	var d Decision
+	s.bucket = s.bucket.within(cfg.WriteBudget, now)
 	if in.Node != nil && s.mayTakeOver(cfg, in.Node, now, &d) {
 		s = s.restore(cfg, in.Node, now, &d)
 	}
@@ -43,6 +46,9 @@ func Step(cfg *config.Config, s State, in Inputs, now time.Time) (State, Decisio
 	if in.Node != nil && s.restored && !s.readOnly {
 		d.Slot = s.slotWish(cfg, in, now)
 		s.tellWaiting(in.Slot, &d)
+	}
+	if s.standBack.by.Name != "" {
+		d.Slot = SlotLeft
 	}
 	return s, d
 }
@@ -67,6 +73,9 @@ func (s State) observe(cfg *config.Config, o probes.Observation, slot Slot, now 
 		d.Notices = append(d.Notices, Notice{Kind: StillUnknown, Condition: o.Condition, Reason: o.Reason, Message: o.Message})
 	}
 	target := c.debounce.Target(debounce, s.mayBeCritical(cfg, o.Condition, slot, now), now)
+	if before.Level == probes.Critical && slot == SlotNone { // also when the look could not tell
+		target = min(target, probes.Degraded)
+	}
 	if target == before.Level {
 		c.waitingSince = time.Time{}
 		return s
@@ -119,13 +128,16 @@ func (s *State) outwaited(c *perCondition, now time.Time) bool {
 // isSettled reports whether the last reconcile found nothing to do and nothing
 // that it looked at has changed since.
 func (s *State) isSettled(cfg *config.Config, in Inputs, now time.Time) bool {
-	return s.settled == in.Node && s.facts == in.Facts && s.cfg == cfg &&
+	return s.settled == in.Node && s.slot == in.Slot && s.facts == in.Facts && s.cfg == cfg &&
 		(s.reviewAt.IsZero() || now.Before(s.reviewAt))
 }
 
 // reconcile compares what is wanted with what the Node carries.
 func (s State) reconcile(cfg *config.Config, in Inputs, now time.Time, d *Decision) State {
-	s.settled, s.facts, s.cfg, s.reviewAt = nil, in.Facts, cfg, time.Time{}
+	if s.cfg != nil && s.cfg != cfg {
+		s.drop(cfg)
+	}
+	s.settled, s.facts, s.slot, s.cfg, s.reviewAt = nil, in.Facts, in.Slot, cfg, time.Time{}
 	if !s.meet(in.Node, now, d) {
 		return s
 	}
@@ -135,8 +147,7 @@ func (s State) reconcile(cfg *config.Config, in Inputs, now time.Time, d *Decisi
 	}
 	s.countLosses(in.Node, now, d)
 	s.settleDisputes(cfg, now)
-	if want := s.underPause(s.wants(cfg, in.Facts), in.Node); !slices.Equal(want, s.want) {
-		s.drop(cfg)
+	if want := underSlot(s.underPause(s.wants(cfg, in.Facts), in.Node), in); !slices.Equal(want, s.want) {
 		s.want, s.dirty = want, true
 	}
 	if s.dirty {
@@ -162,10 +173,15 @@ func (s State) reconcile(cfg *config.Config, in Inputs, now time.Time, d *Decisi
 	return s
 }
 
-// drop remembers the pairs that the configuration asks for no more.
+// drop remembers the pairs of ours, on the Node or on their way to it, that the
+// new configuration does not know.
 func (s *State) drop(cfg *config.Config) {
+	ours := slices.Clone(s.owned)
 	for _, w := range s.want {
-		if pair := w.taint.Pair(); !cfg.Produces(pair) && !slices.Contains(s.dropped, pair) {
+		ours = append(ours, w.taint.Pair())
+	}
+	for _, pair := range ours {
+		if s.cfg.Produces(pair) && !cfg.Produces(pair) && !slices.Contains(s.dropped, pair) {
 			s.dropped = append(slices.Clip(s.dropped), pair)
 		}
 	}
@@ -219,7 +235,11 @@ func (s *State) meet(node *Node, now time.Time, d *Decision) bool {
 	}
 	if seen := node.record.Revision; node.recordErr == nil && seen > 0 && reached(seen, s.landed) {
 		if seen != s.landed { // what is ours is read once: a forged list costs nothing
-			s.landed, s.owned, s.lost = seen, node.record.Owned, nil
+			owned := node.record.Owned
+			if seen != s.revision { // nor does one with another revision
+				owned = s.stillOwned(node, owned)
+			}
+			s.landed, s.owned, s.lost = seen, owned, nil
 		}
 	}
 	// A revision that is not ours is an older instance's. What differs then is
@@ -228,6 +248,16 @@ func (s *State) meet(node *Node, now time.Time, d *Decision) bool {
 		s.revision = s.landed
 	}
 	return true
+}
+
+// stillOwned adds to the pairs those that were ours before and are on the Node.
+func (s *State) stillOwned(node *Node, pairs []taints.Pair) []taints.Pair {
+	for _, pair := range s.owned {
+		if !slices.Contains(pairs, pair) && taints.Has(node.Spec.Taints, pair) {
+			pairs = append(slices.Clip(pairs), pair)
+		}
+	}
+	return pairs
 }
 
 // reached reports whether revision a is b or a later one. Counting goes round
@@ -239,11 +269,13 @@ func reached(a, b uint64) bool {
 // countLosses notes, once for each time that it was written, which of our
 // pairs somebody took off the Node, whatever else is being decided meanwhile.
 // What a person removes while the condition is paused is not disputed: they
-// have already said that they decide.
+// have already said that they decide. A NoExecute taint is vetoed even so: it
+// must not return when the pause ends.
 func (s *State) countLosses(node *Node, now time.Time, d *Decision) {
 	for _, w := range s.want {
 		pair := w.taint.Pair()
-		if !slices.Contains(s.owned, pair) || slices.Contains(s.lost, pair) || taints.Has(node.Spec.Taints, pair) || s.paused.has(w.condition) {
+		isPaused := s.paused.has(w.condition) && pair.Effect != corev1.TaintEffectNoExecute
+		if !slices.Contains(s.owned, pair) || slices.Contains(s.lost, pair) || taints.Has(node.Spec.Taints, pair) || isPaused {
 			continue
 		}
 		s.lost = append(slices.Clip(s.lost), pair)

@@ -31,6 +31,8 @@ const (
 	cleanupPause = 5 * time.Second
 	// staleAfter is how long ago the last sign of an agent must be.
 	staleAfter = 24 * time.Hour
+	// wrongClock is how far in the future a sign of an agent tells nothing.
+	wrongClock = 2 * time.Hour
 	// stalePercent of the Nodes, but at least one, may be cleaned up at a time:
 	// more than that is no dead host but a mistake.
 	stalePercent = 5
@@ -141,7 +143,7 @@ func (c *cleaner) stale(ctx context.Context, now time.Time) error {
 	var stale []*corev1.Node
 	for _, node := range touched {
 		switch last := decide.LastSign(node); {
-		case last.IsZero():
+		case last.IsZero(), last.After(now.Add(wrongClock)):
 			fmt.Fprintf(c.out, "node %s: cannot tell when an agent last wrote it; left alone\n", node.Name)
 		case now.Sub(last) > staleAfter:
 			stale = append(stale, node)

@@ -724,6 +724,42 @@ func acquire(t *testing.T, slots *taints.Slots) bool {
 	return held
 }
 
+// An agent that starts anew goes on with the slot that its Node holds, also when
+// one that it would have come to first has become free.
+func TestRestartFindsItsOwnSlot(t *testing.T) {
+	t.Parallel()
+	const slots = 3
+	f := newFleet(t, "restarted-slots", slots)
+	get := func(node string) bool {
+		held, err := slotsOf(t, f.c, node, f.namespace).Acquire(t.Context(), slots, slotRest, config.Default().Evicts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return held
+	}
+	for i := range slots { // whoever comes to a slot first, the others are free
+		name := fmt.Sprint("holder-", i)
+		if err := f.edit(i, map[string]any{"holderIdentity": name}); err != nil {
+			t.Fatal(err)
+		}
+		if !get(name) {
+			t.Errorf("%s does not get a slot", name)
+		}
+		for other := range slots {
+			lease, err := f.c.Client().CoordinationV1().Leases(f.namespace).Get(t.Context(), fmt.Sprint(taints.SlotPrefix, other), metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if held := lease.Spec.HolderIdentity != nil && *lease.Spec.HolderIdentity == name; held != (other == i) {
+				t.Errorf("%s holds slot %d: %t", name, other, held)
+			}
+		}
+		if err := f.edit(i, map[string]any{"holderIdentity": nil}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // The clock of the host that wrote a Lease does not matter. A slot whose Lease
 // moves is kept, and so is one whose holder's Node evicts; any other is free
 // when the asking host has seen it unmoved for the rest.

@@ -304,10 +304,10 @@ func TestCleanupOfStaleNodes(t *testing.T) {
 	}
 	createNodes(t, c, more)
 	refused(t, c, clean)
-	createNodes(t, c, []*corev1.Node{undated(said("undated", 0))})
+	createNodes(t, c, []*corev1.Node{undated(said("undated", 0)), said("wrong-clock", -1000*time.Hour)})
 	before = othersNow(t, c)
-	says(t, clean.run("stale", 0), "2 of 40 nodes had no agent for 24h0m0s", "node undated: cannot tell when an agent last wrote it; left alone")
-	isLeft(t, c, "alive", "new-1", "new-2", "undated")
+	says(t, clean.run("stale", 0), "2 of 41 nodes had no agent for 24h0m0s", "node undated: cannot tell when an agent last wrote it; left alone", "node wrong-clock: cannot tell")
+	isLeft(t, c, "alive", "new-1", "new-2", "undated", "wrong-clock")
 	sameOthers(t, before, othersNow(t, c))
 	alive.kill()
 }

@@ -1,0 +1,116 @@
+package agent_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/taintlet/taintlet/agent"
+	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/taints"
+)
+
+// beside is a client whose Node others write too.
+type beside struct {
+	*client
+	versions chan *corev1.Node
+}
+
+func (b *beside) Watch(ctx context.Context, nodes chan<- *corev1.Node) error {
+	go func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case node := <-b.versions:
+				nodes <- node
+			}
+		}
+	}()
+	return b.client.Watch(ctx, nodes)
+}
+
+// write is another writer's version of the Node.
+func (b *beside) write(change func(*corev1.Node)) {
+	b.mu.Lock()
+	node := b.node.DeepCopy()
+	b.mu.Unlock()
+	node.ResourceVersion = "1000"
+	change(node)
+	b.versions <- node
+}
+
+// runBeside is runEvicting with a client that others write beside.
+func runBeside(t *testing.T, s *slots, test func(t *testing.T, by map[probes.Condition]*probe, b *beside)) {
+	t.Helper()
+	cfg := config.Default()
+	cfg.Rules = config.BuiltInRules()
+	cfg.Eviction.Slots = 1
+	by, b := map[probes.Condition]*probe{}, &beside{}
+	a := &agent.Agent{
+		Config: cfg, Slots: s, Recorder: record.NewFakeRecorder(1000), Log: slog.New(slog.DiscardHandler),
+		NewProbe: func(_ *config.Config, c probes.Condition) probes.Probe { return by[c] },
+	}
+	a.Client = b
+	runAgent(t, a, by, func(t *testing.T, by map[probes.Condition]*probe, c *client) { test(t, by, b) })
+}
+
+// An agent that stood back leaves the slot, which both hold in the Node's name,
+// to the other one: it neither renews it nor takes it anew.
+func TestWhoStoodBackLeavesTheSlotAlone(t *testing.T) {
+	s := &slots{free: true}
+	runBeside(t, s, func(t *testing.T, by map[probes.Condition]*probe, b *beside) {
+		by[probes.MemoryPressure].set(probes.Critical)
+		time.Sleep(70 * time.Second)
+		if !b.carries(evict()) {
+			t.Fatal("no eviction")
+		}
+		b.write(func(node *corev1.Node) {
+			node.Annotations[taints.RecordAnnotation] = `{"version":1,"revision":100,"boot":"boot","at":0,"instance":{"name":"newer","term":7,"startedAt":1},"conditions":{}}`
+		})
+		time.Sleep(time.Second)
+		before := s.seen()
+		s.set(func(s *slots) { s.holding = false }) // the other one has let go of it
+		time.Sleep(10 * time.Minute)
+		if after := s.seen(); after.holding || len(after.acquired)+len(after.renewed)+len(after.released) > len(before.acquired)+len(before.renewed)+len(before.released) {
+			t.Errorf("the slot: before %+v, after %+v", before, after)
+		}
+	})
+}
+
+// While the slot is not certain everything but NoExecute is written, and the
+// Event that announces it comes when it is.
+func TestUncertainSlotHoldsUpNothingElse(t *testing.T) {
+	s := &slots{free: true}
+	runEvicting(t, s, func(t *testing.T, memory *probe, c *client) {
+		memory.set(probes.Critical)
+		time.Sleep(50 * time.Second)
+		c.setRefuse(errors.New("503 Service Unavailable"))
+		time.Sleep(20 * time.Second) // decided, and not written
+		s.set(func(s *slots) { s.err = errors.New("503 Service Unavailable") })
+		time.Sleep(6 * time.Minute)
+		c.setRefuse(nil)
+		before := c.count()
+		time.Sleep(time.Hour)
+		if c.count() == before || c.carries(evict()) {
+			t.Errorf("%d writes, NoExecute %t, while the slot was uncertain", c.count()-before, c.carries(evict()))
+		}
+		c.mu.Lock()
+		c.evicted = false // only tried so far
+		c.mu.Unlock()
+		s.set(func(s *slots) { s.err = nil })
+		time.Sleep(4 * time.Minute)
+		c.mu.Lock()
+		first := c.announcedFirst
+		c.mu.Unlock()
+		if !c.carries(evict()) || !first {
+			t.Errorf("NoExecute %t, announced before it %t", c.carries(evict()), first)
+		}
+	})
+}
