@@ -36,7 +36,7 @@ func commands(t *testing.T) map[string]string {
 	scripts := map[string]string{}
 	for _, match := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(readme(t), -1) {
 		first, _, _ := strings.Cut(match[1], "\n")
-		if scripts[first] += match[1]; scripts[first] != match[1] && !strings.HasPrefix(first, "cat >values.yaml") {
+		if scripts[first] += match[1]; scripts[first] != match[1] && !strings.HasPrefix(first, "cat >tuning.yaml") {
 			t.Fatalf("two scripts begin with %q", first)
 		}
 	}
@@ -78,7 +78,7 @@ func TestCommandsOfTheREADME(t *testing.T) {
 	for _, way := range [][]string{
 		append([]string{"kubectl apply -f deploy/taintlet.yaml", "kubectl --namespace taintlet-system rollout", "node=$(", "key="}, removals...),
 		append([]string{"mkdir -p mine", "kubectl --namespace taintlet-system rollout"}, removals...),
-		{"kubectl create namespace", "kubectl --namespace taintlet-system rollout", "cat >values.yaml", removals[0], "helm uninstall"},
+		{"kubectl create namespace", "kubectl --namespace taintlet-system rollout", "cat >tuning.yaml", "cat >evicting.yaml", removals[0], "helm uninstall"},
 	} {
 		leaveTraces(t, c)
 		for i, first := range way {
