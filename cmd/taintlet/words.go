@@ -32,7 +32,7 @@ func evictionInWords(cfg *config.Config) []string {
 	if len(words) == 0 {
 		return []string{"Eviction is off: no rule for level Critical."}
 	}
-	bound := fmt.Sprintf("At most %d Nodes evict at the same time, each at most once in %s; a slot rests for %s.", cfg.Eviction.Slots, cfg.Eviction.Interval.Duration, cfg.Eviction.Rest.Duration)
+	bound := fmt.Sprintf("Nodes that evict at the same time: at most %d, each at most once in %s; a slot rests for %s.", cfg.Eviction.Slots, cfg.Eviction.Interval.Duration, cfg.Eviction.Rest.Duration)
 	if cfg.Eviction.ControlPlane {
 		return append(words, bound+" Nodes of the control plane evict too.")
 	}
