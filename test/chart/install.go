@@ -2,6 +2,7 @@ package chart
 
 import (
 	"context"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -109,4 +110,17 @@ func TokenOf(t *testing.T, c *cluster.Cluster, namespace, account string, boundT
 func TokenOfPod(t *testing.T, c *cluster.Cluster, pod *corev1.Pod) string {
 	t.Helper()
 	return Token(t, c, pod.Namespace, &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID})
+}
+
+// IsRefusal tells what an agent should not have asked for from what may befall
+// any request: a conflict, and a timeout, as the API server calls it (504) when
+// the agent ends while a request is out.
+func IsRefusal(code int, resource string) bool {
+	switch {
+	case code == http.StatusConflict, code == http.StatusTooManyRequests, code >= 500:
+		return false
+	case code == http.StatusNotFound && resource == "mutatingadmissionpolicybindings":
+		return false // that is the answer that was asked for
+	}
+	return code >= 400
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -304,7 +303,7 @@ func requestsOf(t *testing.T, c *cluster.Cluster, node string) map[permission]in
 			resource += "/" + event.ObjectRef.Subresource
 		}
 		asked[permission{event.Verb, resource, event.ObjectRef.Namespace}]++
-		if isRefusal(event.ResponseStatus.Code, resource) {
+		if chart.IsRefusal(event.ResponseStatus.Code, resource) {
 			t.Errorf("refused: %s %s: %d %s", event.Verb, event.RequestURI, event.ResponseStatus.Code, event.ResponseStatus.Message)
 		}
 	}
@@ -312,19 +311,6 @@ func requestsOf(t *testing.T, c *cluster.Cluster, node string) map[permission]in
 		t.Fatal(err)
 	}
 	return asked
-}
-
-// isRefusal tells what an agent should not have asked for from what may befall
-// any request: a conflict, and a timeout, as the API server calls it (504) when
-// the agent ends while a request is out.
-func isRefusal(code int, resource string) bool {
-	switch {
-	case code == http.StatusConflict, code == http.StatusTooManyRequests, code >= 500:
-		return false
-	case code == http.StatusNotFound && resource == "mutatingadmissionpolicybindings":
-		return false // that is the answer that was asked for
-	}
-	return code >= 400
 }
 
 // compareWithRBAC fails for what was granted and never asked for.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -25,6 +24,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/taintlet/taintlet/taints"
+	"github.com/taintlet/taintlet/test/chart"
 	"github.com/taintlet/taintlet/test/cluster"
 )
 
@@ -141,7 +141,7 @@ func (d *deployed) nothingWasRefused(t *testing.T) {
 			continue // dry runs are tokenIsNarrow's
 		}
 		asked[fmt.Sprintf("%d %s %s/%s", event.ResponseStatus.Code, event.Verb, event.ObjectRef.Resource, event.ObjectRef.Subresource)]++
-		if code := event.ResponseStatus.Code; code >= http.StatusBadRequest && code != http.StatusConflict {
+		if code := event.ResponseStatus.Code; chart.IsRefusal(code, event.ObjectRef.Resource) {
 			t.Errorf("refused: %s %s: %d %s", event.Verb, event.RequestURI, code, event.ResponseStatus.Message)
 		}
 	}
