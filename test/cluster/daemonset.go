@@ -11,10 +11,5 @@ import (
 // DaemonSet as last seen.
 func (c *Cluster) WaitDaemonSet(ctx context.Context, namespace, name string, holds func(*appsv1.DaemonSet) bool) (*appsv1.DaemonSet, error) {
 	sets := c.admin.AppsV1().DaemonSets(namespace)
-	found, err := until(ctx, "daemonset "+namespace+"/"+name, byName(name, sets.List, sets.Watch),
-		func(found object) bool { return holds(found.(*appsv1.DaemonSet)) })
-	if err != nil {
-		return nil, err
-	}
-	return found.(*appsv1.DaemonSet), nil
+	return wait(ctx, "daemonset "+namespace+"/"+name, byName(name, sets.List, sets.Watch), holds)
 }

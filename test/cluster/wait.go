@@ -23,24 +23,23 @@ const waitTimeout = 2 * time.Minute
 // is. It waits for two minutes at most; the error shows the Node as last seen.
 func (c *Cluster) WaitNode(ctx context.Context, name string, holds func(*corev1.Node) bool) (*corev1.Node, error) {
 	nodes := c.admin.CoreV1().Nodes()
-	found, err := until(ctx, "node "+name, byName(name, nodes.List, nodes.Watch),
-		func(found object) bool { return holds(found.(*corev1.Node)) })
-	if err != nil {
-		return nil, err
-	}
-	return found.(*corev1.Node), nil
+	return wait(ctx, "node "+name, byName(name, nodes.List, nodes.Watch), holds)
 }
 
 // WaitPod watches a pod until the condition holds, and returns it as it then
 // is. It waits for two minutes at most; the error shows the pod as last seen.
 func (c *Cluster) WaitPod(ctx context.Context, namespace, name string, holds func(*corev1.Pod) bool) (*corev1.Pod, error) {
 	pods := c.admin.CoreV1().Pods(namespace)
-	found, err := until(ctx, "pod "+namespace+"/"+name, byName(name, pods.List, pods.Watch),
-		func(found object) bool { return holds(found.(*corev1.Pod)) })
+	return wait(ctx, "pod "+namespace+"/"+name, byName(name, pods.List, pods.Watch), holds)
+}
+
+// wait is until for one type of object.
+func wait[T any](ctx context.Context, what string, source *cache.ListWatch, holds func(*T) bool) (*T, error) {
+	found, err := until(ctx, what, source, func(found object) bool { return holds(any(found).(*T)) })
 	if err != nil {
 		return nil, err
 	}
-	return found.(*corev1.Pod), nil
+	return any(found).(*T), nil
 }
 
 // Scheduled says whether the scheduler has bound the pod to a Node: as far as

@@ -1,9 +1,7 @@
 package deploy
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
@@ -262,53 +260,23 @@ func waitEvent(t *testing.T, c *cluster.Cluster, node, reason string, times int)
 // permission is a verb on a resource, in a namespace or in none.
 type permission struct{ verb, resource, namespace string }
 
-// auditEvent is what is of interest of a line of the audit log
-// (audit.k8s.io/v1).
-type auditEvent struct {
-	Verb, RequestURI string
-	User             struct {
-		Username string
-		Extra    map[string][]string
-	}
-	ObjectRef      *struct{ Resource, Subresource, Namespace string }
-	ResponseStatus struct {
-		Code    int
-		Message string
-	}
-}
-
 // requestsOf reads from the audit log what the agent of a node asked for, and
 // fails for each request that was refused.
 func requestsOf(t *testing.T, c *cluster.Cluster, node string) map[permission]int {
 	t.Helper()
-	log, err := os.Open(c.AuditLogPath())
+	requests, err := c.Requests(user)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer log.Close() //nolint:errcheck // nothing was written
 	asked := map[permission]int{}
-	lines := bufio.NewScanner(log)
-	lines.Buffer(nil, 16<<20)
-	for lines.Scan() {
-		var event auditEvent
-		if err := json.Unmarshal(lines.Bytes(), &event); err != nil {
-			t.Fatal(err)
-		}
-		from := event.User.Extra[chart.NodeNameExtra]
-		if event.User.Username != user || len(from) != 1 || from[0] != node || event.ObjectRef == nil {
+	for _, r := range requests {
+		if !slices.Equal(r.User.Extra[chart.NodeNameExtra], []string{node}) || r.ObjectRef.Resource == "" {
 			continue
 		}
-		resource := event.ObjectRef.Resource
-		if event.ObjectRef.Subresource != "" {
-			resource += "/" + event.ObjectRef.Subresource
+		asked[permission{r.Verb, r.Resource(), r.ObjectRef.Namespace}]++
+		if chart.IsRefusal(r.ResponseStatus.Code, r.Resource()) {
+			t.Errorf("refused: %s %s: %d %s", r.Verb, r.RequestURI, r.ResponseStatus.Code, r.ResponseStatus.Message)
 		}
-		asked[permission{event.Verb, resource, event.ObjectRef.Namespace}]++
-		if chart.IsRefusal(event.ResponseStatus.Code, resource) {
-			t.Errorf("refused: %s %s: %d %s", event.Verb, event.RequestURI, event.ResponseStatus.Code, event.ResponseStatus.Message)
-		}
-	}
-	if err := lines.Err(); err != nil {
-		t.Fatal(err)
 	}
 	return asked
 }

@@ -1,18 +1,11 @@
 package integration
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
-	"regexp"
-	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -98,72 +91,20 @@ func identityIn(t *testing.T, c *cluster.Cluster, namespace, node string) *rest.
 	return c.WithToken(chart.TokenOfPod(t, c, pod))
 }
 
-// request is what matters here of an audit.k8s.io/v1 Event.
-type request struct {
-	AuditID string
-	Verb    string
-	User    struct {
-		Username string
-		Extra    map[string][]string
-	}
-	ObjectRef      struct{ Resource, Subresource, Name string }
-	ResponseStatus struct {
-		Code    int
-		Message string
-	}
-
-	RequestReceivedTimestamp time.Time
-}
-
-// String is verb and resource, such as "patch nodes/status".
-func (r request) String() string {
-	return strings.TrimSuffix(r.Verb+" "+r.ObjectRef.Resource+"/"+r.ObjectRef.Subresource, "/")
-}
-
-// isAgent matches the user of agents, whatever their namespace.
-var isAgent = regexp.MustCompile("^" + chart.User("[a-z0-9-]+") + "$")
-
-// requestsOfAgents returns the requests of agents by the API server's audit
-// log, which has an entry for the start of a watch and one for its end.
-func requestsOfAgents(c *cluster.Cluster) ([]request, error) {
-	// The API server begins a new file after 100 MB and renames the old one.
-	files, err := filepath.Glob(strings.TrimSuffix(c.AuditLogPath(), ".log") + "*.log")
-	if err != nil {
-		return nil, err
-	}
-	var requests []request
-	for _, file := range files {
-		log, err := os.ReadFile(file) //nolint:gosec // our own file
-		if err != nil {
-			return nil, err
-		}
-		for line := range bytes.Lines(log) {
-			if !bytes.Contains(line, []byte(":"+chart.Account+`"`)) || !bytes.HasSuffix(line, []byte("\n")) {
-				continue // somebody else's, or not yet written to its end
-			}
-			var r request
-			if err := json.Unmarshal(line, &r); err != nil {
-				return nil, fmt.Errorf("audit log: %w: %s", err, line)
-			}
-			if isAgent.MatchString(r.User.Username) {
-				requests = append(requests, r)
-			}
-		}
-	}
-	return requests, nil
-}
+// ofAgents is how the users of agents end, whatever their namespace.
+const ofAgents = ":" + chart.Account
 
 // noneRefused is an error when RBAC or a policy refused a request of an agent.
 // That requests are found at all is for TestSteadyStateMakesNoRequests to say.
 func noneRefused(c *cluster.Cluster) error {
-	requests, err := requestsOfAgents(c)
+	requests, err := c.Requests(ofAgents)
 	if err != nil {
 		return err
 	}
 	var refused []error
 	for _, r := range requests {
 		if r.ResponseStatus.Code == http.StatusForbidden || r.ResponseStatus.Code == http.StatusUnprocessableEntity {
-			refused = append(refused, fmt.Errorf("refused: %s %s of the agent of %s: %s", r, r.ObjectRef.Name, r.User.Extra[chart.NodeNameExtra], r.ResponseStatus.Message))
+			refused = append(refused, fmt.Errorf("refused: %s %s %s of the agent of %s: %s", r.Verb, r.Resource(), r.ObjectRef.Name, r.User.Extra[chart.NodeNameExtra], r.ResponseStatus.Message))
 		}
 	}
 	return errors.Join(refused...)

@@ -51,7 +51,7 @@ func TestSteadyStateMakesNoRequests(t *testing.T) {
 	}
 
 	before, after := map[string]int{}, map[string]int{}
-	requests, err := requestsOfAgents(c)
+	requests, err := c.Requests(ofAgents)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,9 +62,9 @@ func TestSteadyStateMakesNoRequests(t *testing.T) {
 		}
 		seen[request.AuditID] = true
 		if request.RequestReceivedTimestamp.Before(settled) {
-			before[request.String()]++
+			before[request.Verb+" "+request.Resource()]++
 		} else {
-			after[request.String()]++
+			after[request.Verb+" "+request.Resource()]++
 		}
 	}
 	t.Logf("requests until it had settled: %v; in the %s after that: %v", before, steadyFor, after)
