@@ -3,14 +3,11 @@ package agent_test
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/tools/record"
 
-	"github.com/taintlet/taintlet/agent"
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
@@ -49,16 +46,8 @@ func (b *beside) write(change func(*corev1.Node)) {
 // runBeside is runEvicting with a client that others write beside.
 func runBeside(t *testing.T, s *slots, test func(t *testing.T, by map[probes.Condition]*probe, b *beside)) {
 	t.Helper()
-	cfg := config.Default()
-	cfg.Rules = config.BuiltInRules()
-	cfg.Eviction.Slots = 1
-	by, b := map[probes.Condition]*probe{}, &beside{}
-	a := &agent.Agent{
-		Config: cfg, Slots: s, Recorder: record.NewFakeRecorder(1000), Log: slog.New(slog.DiscardHandler),
-		NewProbe: func(_ *config.Config, c probes.Condition) probes.Probe { return by[c] },
-	}
-	a.Client = b
-	runAgent(t, a, by, func(t *testing.T, by map[probes.Condition]*probe, c *client) { test(t, by, b) })
+	b := &beside{}
+	runEvictingOn(t, b, s, func(*config.Config) {}, func(t *testing.T, by map[probes.Condition]*probe, _ *client) { test(t, by, b) })
 }
 
 // An agent that stood back leaves the slot, which both hold in the Node's name,

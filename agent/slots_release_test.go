@@ -37,26 +37,16 @@ func (s *slowSlots) goneAt() (at time.Time) {
 	return at
 }
 
-func runEvictingBy(t *testing.T, s agent.SlotClient, change func(*config.Config), test func(t *testing.T, memory *probe, c *client)) {
-	t.Helper()
-	cfg := config.Default()
-	cfg.Rules = config.BuiltInRules()
-	cfg.Eviction.Slots = 1
+// atOnce makes evictions follow one another quickly.
+func atOnce(cfg *config.Config) {
 	cfg.Eviction.Interval.Duration = 0
 	cfg.Memory.Debounce.CriticalAfter.Duration = 0
-	change(cfg)
-	by := map[probes.Condition]*probe{}
-	a := &agent.Agent{
-		Config: cfg, Slots: s, Recorder: record.NewFakeRecorder(1000), Log: slog.New(slog.DiscardHandler),
-		NewProbe: func(_ *config.Config, c probes.Condition) probes.Probe { return by[c] },
-	}
-	runAgent(t, a, by, func(t *testing.T, by map[probes.Condition]*probe, c *client) { test(t, by[probes.MemoryPressure], c) })
 }
 
 // No NoExecute taint is added while the slot is being let go of.
 func TestNoEvictionWhileTheSlotIsLetGoOf(t *testing.T) {
 	s := &slowSlots{slots: &slots{free: true}, late: 8 * time.Second}
-	runEvictingBy(t, s, func(*config.Config) {}, func(t *testing.T, memory *probe, c *client) {
+	runEvictingBy(t, s, atOnce, func(t *testing.T, memory *probe, c *client) {
 		memory.set(probes.Critical)
 		time.Sleep(10 * time.Second)
 		if !c.carries(evict()) {
@@ -82,6 +72,7 @@ func TestNoEvictionWhileTheSlotIsLetGoOf(t *testing.T) {
 func TestSlotRestsAlsoAfterAWishThatCameToNothing(t *testing.T) {
 	s := &slots{free: true}
 	runEvictingBy(t, s, func(cfg *config.Config) {
+		atOnce(cfg)
 		cfg.WriteBudget.Burst, cfg.WriteBudget.Interval.Duration = 1, 24*time.Hour
 	}, func(t *testing.T, memory *probe, c *client) {
 		memory.set(probes.Critical)

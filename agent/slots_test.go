@@ -3,7 +3,6 @@ package agent_test
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"slices"
 	"sync"
 	"testing"
@@ -91,15 +90,29 @@ func (c *client) carries(p taints.Pair) bool {
 
 func runEvicting(t *testing.T, s *slots, test func(t *testing.T, memory *probe, c *client)) {
 	t.Helper()
+	runEvictingBy(t, s, func(*config.Config) {}, test)
+}
+
+// runEvictingBy is runEvicting by another configuration.
+func runEvictingBy(t *testing.T, s agent.SlotClient, change func(*config.Config), test func(t *testing.T, memory *probe, c *client)) {
+	t.Helper()
+	runEvictingOn(t, nil, s, change, func(t *testing.T, by map[probes.Condition]*probe, c *client) { test(t, by[probes.MemoryPressure], c) })
+}
+
+// runEvictingOn runs an agent that evicts, on a Node of its own or on that of
+// the client.
+func runEvictingOn(t *testing.T, node agent.NodeClient, s agent.SlotClient, change func(*config.Config), test func(t *testing.T, by map[probes.Condition]*probe, c *client)) {
+	t.Helper()
 	cfg := config.Default()
 	cfg.Rules = config.BuiltInRules()
 	cfg.Eviction.Slots = 1
+	change(cfg)
 	by := map[probes.Condition]*probe{}
 	a := &agent.Agent{
-		Config: cfg, Slots: s, Recorder: record.NewFakeRecorder(1000), Log: slog.New(slog.DiscardHandler),
+		Config: cfg, Client: node, Slots: s, Recorder: record.NewFakeRecorder(1000),
 		NewProbe: func(_ *config.Config, c probes.Condition) probes.Probe { return by[c] },
 	}
-	runAgent(t, a, by, func(t *testing.T, by map[probes.Condition]*probe, c *client) { test(t, by[probes.MemoryPressure], c) })
+	runAgent(t, a, by, test)
 }
 
 // A slot is asked for only when nothing else is missing, renewed while it is

@@ -28,11 +28,7 @@ func Cleanup(cfg *config.Config, facts taints.Facts, node *corev1.Node) (change 
 	s := New(Boot{}, "", time.Time{})
 	s.facts, s.owned = facts, read.record.Owned
 	change.Owned = s.mayRemove(cfg, read)
-	for _, pair := range s.owned {
-		if !cfg.Produces(pair) && taints.Has(node.Spec.Taints, pair) && !slices.Contains(stays, pair) {
-			stays = append(stays, pair)
-		}
-	}
+	stays = s.unasked(cfg, read, s.owned)
 	change.Annotations = map[string]string{taints.HeldAnnotation: ""}
 	if len(stays) == 0 {
 		change.Annotations[taints.RecordAnnotation] = ""

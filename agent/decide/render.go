@@ -29,7 +29,7 @@ func (s *State) change(cfg *config.Config, node *Node) taints.Change {
 		return change // nothing was ever decided: nothing to remember
 	}
 	_, owned, _ := taints.Plan(node.Spec.Taints, change.Owned, change.Taints)
-	owned = append(owned, s.unasked(cfg, node)...)
+	owned = append(owned, s.unasked(cfg, node, upTo(maxUnasked, s.owned))...)
 	change.Annotations = map[string]string{
 		taints.RecordAnnotation: s.render(owned),
 		taints.HeldAnnotation:   strings.Join(held, ","),
@@ -41,15 +41,24 @@ func (s *State) change(cfg *config.Config, node *Node) taints.Change {
 // rule asks for them, so that a forged list cannot make it too long to be read.
 const maxUnasked = 1000
 
-// unasked returns the pairs of ours that stand on the Node and that no rule asks
-// for. They are not removed, since the list may be forged, and not forgotten: a
-// configuration with their rule removes them, and so does a cleanup.
-func (s *State) unasked(cfg *config.Config, node *Node) []taints.Pair {
+// upTo returns the first of the pairs, those that are no longer than so many
+// bytes together.
+func upTo(length int, pairs []taints.Pair) []taints.Pair {
+	for i, pair := range pairs {
+		if length -= len(pair.String()); length < 0 {
+			return pairs[:i]
+		}
+	}
+	return pairs
+}
+
+// unasked returns those of our pairs that stand on the Node and that no rule
+// asks for. They are not removed, since the list may be forged, and not
+// forgotten: a configuration with their rule removes them.
+func (s *State) unasked(cfg *config.Config, node *Node, ours []taints.Pair) []taints.Pair {
 	var pairs []taints.Pair
-	length := 0
-	for _, pair := range s.owned {
-		length += len(pair.String())
-		if length <= maxUnasked && !cfg.Produces(pair) && !slices.Contains(s.dropped, pair) && taints.Has(node.Spec.Taints, pair) {
+	for _, pair := range ours {
+		if !cfg.Produces(pair) && !slices.Contains(s.dropped, pair) && !slices.Contains(pairs, pair) && taints.Has(node.Spec.Taints, pair) {
 			pairs = append(pairs, pair)
 		}
 	}
