@@ -26,10 +26,10 @@ type probe struct {
 	condition probes.Condition
 	wake      chan struct{}
 
-	mu    sync.Mutex
-	level probes.Level
-	looks []time.Time
-	hang  bool
+	mu      sync.Mutex
+	level   probes.Level
+	samples []time.Time
+	hang    bool
 }
 
 func (p *probe) Condition() probes.Condition { return p.condition }
@@ -40,7 +40,7 @@ func (p *probe) Run(context.Context)         {}
 func (p *probe) Observe(ctx context.Context) probes.Observation {
 	p.mu.Lock()
 	hang, level := p.hang, p.level
-	p.looks = append(p.looks, time.Now())
+	p.samples = append(p.samples, time.Now())
 	p.mu.Unlock()
 	if hang {
 		<-ctx.Done()
@@ -59,7 +59,7 @@ func (p *probe) set(level probes.Level) {
 func (p *probe) since(t time.Time) []time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(p.looks), func(look time.Time) bool { return !look.After(t) })
+	return slices.DeleteFunc(slices.Clone(p.samples), func(sample time.Time) bool { return !sample.After(t) })
 }
 
 // client is a Node in memory that counts the writes and can refuse them.
@@ -144,7 +144,7 @@ func (c *client) has(key string) bool {
 func run(t *testing.T, cfg *config.Config, test func(t *testing.T, byCondition map[probes.Condition]*probe, c *client)) {
 	t.Helper()
 	byCondition := map[probes.Condition]*probe{}
-	newProbe := func(_ *config.Config, condition probes.Condition) probes.Probe { return byCondition[condition] }
+	newProbe := func(c config.Condition) probes.Probe { return byCondition[c.Name] }
 	runAgent(t, &agent.Agent{Config: cfg, NewProbe: newProbe, Recorder: record.NewFakeRecorder(1000)}, byCondition, test)
 }
 
@@ -154,7 +154,7 @@ func runAgent(t *testing.T, a *agent.Agent, byCondition map[probes.Condition]*pr
 	synctest.Test(t, func(t *testing.T) {
 		log := slog.New(slog.DiscardHandler)
 		c := &client{Offline: agent.NewOffline("host", log)}
-		for _, condition := range probes.Conditions() {
+		for _, condition := range config.Default().Names() {
 			p := &probe{condition: condition, level: probes.OK, wake: make(chan struct{}, 1)}
 			byCondition[condition] = p
 		}
@@ -205,22 +205,22 @@ func TestHeartbeatZeroIsNever(t *testing.T) {
 	})
 }
 
-// After a bad look the probe is asked every 250 ms, so that two of three are
+// After a bad sample the probe is asked every 250 ms, so that two of three are
 // seen in half a second, and goes back to its period once it is decided.
-func TestABadLookHurriesUntilDecided(t *testing.T) {
+func TestABadSampleHurriesUntilDecided(t *testing.T) {
 	cfg := config.Default()
-	cfg.Disk.Period.Duration = 10 * time.Second
+	config.Get[*config.Disk](cfg).Period.Duration = 10 * time.Second
 	run(t, cfg, func(t *testing.T, by map[probes.Condition]*probe, c *client) {
 		disk := by[probes.DiskPressure]
 		disk.set(probes.Degraded)
-		time.Sleep(22*time.Second + 300*time.Millisecond) // two periods at most, one hurried look
+		time.Sleep(22*time.Second + 300*time.Millisecond) // two periods at most, one hurried sample
 		if !c.has(corev1.TaintNodeDiskPressure) {
-			t.Error("no taint after two bad looks")
+			t.Error("no taint after two bad samples")
 		}
 		begin := time.Now()
 		time.Sleep(time.Minute)
 		if got := len(disk.since(begin)); got > 8 {
-			t.Errorf("%d looks in the minute after the decision, at a period of 10 s", got)
+			t.Errorf("%d samples in the minute after the decision, at a period of 10 s", got)
 		}
 	})
 }
@@ -238,7 +238,7 @@ func TestWakesAreBounded(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		if got := len(memory.since(begin)); got < 30 || got > 41 {
-			t.Errorf("%d looks in 10 s of constant wakes", got)
+			t.Errorf("%d samples in 10 s of constant wakes", got)
 		}
 	})
 }
@@ -343,8 +343,8 @@ func TestChangesCloseTogetherAreJoined(t *testing.T) {
 		if got := c.count() - before; got > 4 {
 			t.Errorf("%d writes for four conditions", got)
 		}
-		for _, condition := range probes.Conditions() {
-			rule := config.Default().Rules[slices.Index(probes.Conditions(), condition)]
+		for _, condition := range config.Default().Names() {
+			rule := config.Default().Rules[slices.Index(config.Default().Names(), condition)]
 			if !c.has(rule.Taint.Key) {
 				t.Errorf("%s is missing", rule.Taint.Key)
 			}

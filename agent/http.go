@@ -1,8 +1,12 @@
 package agent
 
 import (
+	"context"
 	"fmt"
+	"maps"
+	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -33,39 +37,60 @@ func answer(w http.ResponseWriter, err error) {
 	fmt.Fprintln(w, "ok")
 }
 
-// health knows when the loop last took in a look of each probe, and whether
+// server serves HTTP on a listener.
+type server struct {
+	listener net.Listener
+	handler  http.Handler
+}
+
+// run serves until the context ends.
+func (s server) run(ctx context.Context) error {
+	server := &http.Server{Handler: s.handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second}
+	stop := context.AfterFunc(ctx, func() {
+		server.Close() //nolint:errcheck // nobody is left to be told
+	})
+	defer stop()
+	return server.Serve(s.listener)
+}
+
+// health knows when the loop last took in a sample of each probe, and whether
 // the Node can be written.
 type health struct {
 	mu     sync.Mutex
-	limits map[probes.Condition]time.Duration
-	rounds map[probes.Condition]time.Time
+	rounds map[probes.Condition]round
 	// notReady says why not; empty when ready.
 	notReady string
+}
+
+// round is when a probe last gave a sample, and how long it may take to the
+// next one.
+type round struct {
+	at    time.Time
+	limit time.Duration
 }
 
 // minHealthLimit is the least time without a round before /healthz fails.
 const minHealthLimit = 2 * time.Minute
 
 func newHealth(cfg *config.Config, now time.Time) *health {
-	h := &health{limits: map[probes.Condition]time.Duration{}, rounds: map[probes.Condition]time.Time{}, notReady: "starting"}
-	for _, c := range probes.Conditions() {
-		h.expect(c, cfg, now)
+	h := &health{rounds: map[probes.Condition]round{}, notReady: "starting"}
+	for _, c := range cfg.Conditions {
+		h.expect(c, now)
 	}
 	return h
 }
 
-// expect rounds of a probe from now on, in its period.
-func (h *health) expect(c probes.Condition, cfg *config.Config, now time.Time) {
+// expect samples of a probe from now on, in its period.
+func (h *health) expect(c config.Condition, now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.limits[c] = max(minHealthLimit, 10*cfg.Period(c))
-	h.rounds[c] = now
+	h.rounds[c.Name] = round{now, max(minHealthLimit, 10*c.Common().Period.Duration)}
 }
 
-func (h *health) round(c probes.Condition, now time.Time) {
+func (h *health) round(name probes.Condition, now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.rounds[c] = now
+	h.rounds[name] = round{now, h.rounds[name].limit}
 }
 
 // setReady takes why the agent is not ready; empty: it is.
@@ -75,13 +100,13 @@ func (h *health) setReady(whyNot string) {
 	h.notReady = whyNot
 }
 
-// healthy is an error when a probe has had no round for too long.
+// healthy is an error when a probe has given no sample for too long.
 func (h *health) healthy(now time.Time) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, c := range probes.Conditions() {
-		if since := now.Sub(h.rounds[c]); since > h.limits[c] {
-			return fmt.Errorf("no look at %s for %s (limit %s)", c, since.Round(time.Second), h.limits[c])
+	for _, name := range slices.Sorted(maps.Keys(h.rounds)) {
+		if since := now.Sub(h.rounds[name].at); since > h.rounds[name].limit {
+			return fmt.Errorf("no sample of %s for %s (limit %s)", name, since.Round(time.Second), h.rounds[name].limit)
 		}
 	}
 	return nil

@@ -13,11 +13,11 @@ import (
 // least, whatever the other probes do.
 func TestUnhealthyWithoutRounds(t *testing.T) {
 	cfg := config.Default()
-	cfg.Disk.Period.Duration = time.Minute
+	config.Get[*config.Disk](cfg).Period.Duration = time.Minute
 	start := time.Unix(1e9, 0)
 	h := newHealth(cfg, start)
 	rounds := func(now time.Time, but probes.Condition) {
-		for _, c := range probes.Conditions() {
+		for _, c := range config.Default().Names() {
 			if c != but {
 				h.round(c, now)
 			}
@@ -29,9 +29,9 @@ func TestUnhealthyWithoutRounds(t *testing.T) {
 		want  string // empty: healthy
 	}{
 		{119 * time.Second, probes.MemoryPressure, ""},
-		{121 * time.Second, probes.MemoryPressure, "no look at MemoryPressure for 2m1s"},
+		{121 * time.Second, probes.MemoryPressure, "no sample of MemoryPressure for 2m1s"},
 		{9 * time.Minute, probes.DiskPressure, ""},
-		{11 * time.Minute, probes.DiskPressure, "no look at DiskPressure for 11m0s (limit 10m0s)"},
+		{11 * time.Minute, probes.DiskPressure, "no sample of DiskPressure for 11m0s (limit 10m0s)"},
 	} {
 		h = newHealth(cfg, start)
 		now := start.Add(c.after)

@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/probes"
 )
@@ -16,7 +17,7 @@ type metrics struct {
 	level    *prometheus.GaugeVec
 	severity *prometheus.GaugeVec
 	duration *prometheus.HistogramVec
-	looks    *prometheus.CounterVec
+	samples  *prometheus.CounterVec
 	changes  *prometheus.CounterVec
 	notices  *prometheus.CounterVec
 	writes   *prometheus.CounterVec
@@ -26,7 +27,7 @@ type metrics struct {
 	config   *prometheus.GaugeVec
 	refused  prometheus.Gauge
 	reloads  *prometheus.CounterVec
-	inCharge prometheus.Gauge
+	active   prometheus.Gauge
 	slotHeld prometheus.Gauge
 	managers map[string]bool // that lost has seen
 	placed   []decide.Placed
@@ -42,37 +43,37 @@ func newMetrics(version string) *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
 		level:    gauge("condition_level", "1 for the level that was decided for the condition, 0 for the others.", "condition", "level"),
-		severity: gauge("condition_severity", "Severity of the newest look at the condition, 0 to 100; 50 is the threshold.", "condition"),
+		severity: gauge("condition_severity", "Severity of the newest sample of the condition, 0 to 100; 50 is the threshold.", "condition"),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "taintlet_probe_duration_seconds", Help: "Time that one look took.",
+			Name: "taintlet_probe_duration_seconds", Help: "Time that one sample took.",
 			Buckets: []float64{.0001, .0003, .001, .003, .01, .03, .1, .3, 1, 3, 10},
 		}, []string{"condition"}),
-		looks:   counter("probe_looks_total", "Looks at the condition by what they found.", "condition", "level"),
+		samples: counter("probe_samples_total", "Samples of the condition by the level that they found.", "condition", "level"),
 		changes: counter("condition_changes_total", "Changes of the decided level.", "condition", "to"),
 		notices: counter("notices_total", "Things that a person should know, by kind; each is an Event too.", "kind"),
 		writes:  counter("node_writes_total", "Writes of the Node by result.", "result"),
-		taint:   gauge("taint_wanted", "1 for each taint that taintlet wants on the Node now.", "condition", "key", "effect", "via"),
+		taint:   gauge("taint_desired", "1 for each taint that taintlet desires on the Node now.", "condition", "key", "effect", "via"),
 	}
 	m.wakeMode = gauge("probe_wake_mode", "1, labelled with what wakes the probe besides its period.", "condition", "mode")
 	m.lost = counter("taints_lost_total", "Taints of ours that somebody else removed, by the field manager that did; empty: not known.", "condition", "field_manager")
 	m.managers = map[string]bool{}
 	m.config = gauge("config_info", "1, labelled with the hash of the configuration in force.", "hash")
 	m.refused = prometheus.NewGauge(prometheus.GaugeOpts{Name: "taintlet_config_refused", Help: "1 while the configuration file is not in force because it is invalid."})
-	m.reloads = counter("config_reloads_total", "Configuration files read anew, by result: applied or refused.", "result")
-	m.inCharge = prometheus.NewGauge(prometheus.GaugeOpts{Name: "taintlet_in_charge", Help: "1 while this agent looks after the Node, 0 while it leaves it to another one."})
+	m.reloads = counter("config_reloads_total", "Changes of the configuration file, by result: applied or refused.", "result")
+	m.active = prometheus.NewGauge(prometheus.GaugeOpts{Name: "taintlet_active", Help: "1 while this agent writes the Node, 0 while it is on standby for another one or must not write."})
 	m.slotHeld = prometheus.NewGauge(prometheus.GaugeOpts{Name: "taintlet_eviction_slot_held", Help: "1 while this Node holds an eviction slot."})
 	build := gauge("build_info", "1, labelled with the version.", "version")
 	build.WithLabelValues(version).Set(1)
-	m.registry.MustRegister(m.level, m.severity, m.duration, m.looks, m.changes, m.notices, m.writes, m.taint, m.wakeMode,
-		m.lost, m.config, m.refused, m.reloads, m.inCharge, m.slotHeld, build,
+	m.registry.MustRegister(m.level, m.severity, m.duration, m.samples, m.changes, m.notices, m.writes, m.taint, m.wakeMode,
+		m.lost, m.config, m.refused, m.reloads, m.active, m.slotHeld, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
 
-// timed counts and times one look.
+// timed counts and times one sample.
 func (m *metrics) timed(o probes.Observation, took time.Duration) {
 	m.duration.WithLabelValues(string(o.Condition)).Observe(took.Seconds())
-	m.looks.WithLabelValues(string(o.Condition), o.Level.String()).Inc()
+	m.samples.WithLabelValues(string(o.Condition), o.Level.String()).Inc()
 }
 
 func (m *metrics) wakeModeIs(c probes.Condition, mode string) {
@@ -131,8 +132,8 @@ func (m *metrics) wrote(err error) {
 }
 
 // state shows what was decided.
-func (m *metrics) state(s *decide.State) {
-	for _, c := range probes.Conditions() {
+func (m *metrics) state(cfg *config.Config, s *decide.State) {
+	for _, c := range cfg.Names() {
 		for _, level := range []probes.Level{probes.OK, probes.Degraded, probes.Critical} {
 			value := 0.0
 			if s.Level(c) == level {
@@ -141,9 +142,9 @@ func (m *metrics) state(s *decide.State) {
 			m.level.WithLabelValues(string(c), level.String()).Set(value)
 		}
 	}
-	m.inCharge.Set(1)
+	m.active.Set(1)
 	if s.WhyNotWriting() != "" {
-		m.inCharge.Set(0)
+		m.active.Set(0)
 	}
 	placed := s.Placed()
 	if len(placed) == 0 && len(m.placed) == 0 {

@@ -21,24 +21,24 @@ func TestGaugesGoBackWithRecovery(t *testing.T) {
 	const (
 		degraded = `taintlet_condition_level{condition="DiskPressure",level="Degraded"}`
 		severity = `taintlet_condition_severity{condition="DiskPressure"}`
-		wanted   = `taintlet_taint_wanted{condition="DiskPressure",effect="NoSchedule",key="node.kubernetes.io/disk-pressure",via="direct"}`
+		wanted   = `taintlet_taint_desired{condition="DiskPressure",effect="NoSchedule",key="node.kubernetes.io/disk-pressure",via="direct"}`
 	)
 	cfg, m, now := config.Default(), newMetrics("test"), time.Unix(1e9, 0)
 	state := decide.New(decide.Boot{ID: "boot", At: now}, "test", now)
 	node := decide.Read(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "host", UID: "uid", ResourceVersion: "1"}})
-	look := func(level probes.Level, severity int) {
+	sample := func(level probes.Level, severity int) {
 		o := probes.Observation{Condition: probes.DiskPressure, Level: level, Severity: severity, Certain: level > probes.OK, Reason: "Seen", Message: "seen"}
 		now = now.Add(time.Second)
 		state, _ = decide.Step(cfg, state, decide.Inputs{Node: node, Facts: taints.Facts{StandInPrefix: cfg.StandInPrefix}, Observations: []probes.Observation{o}}, now)
 		m.observe(o)
-		m.state(&state)
+		m.state(cfg, &state)
 	}
-	look(probes.Degraded, 80)
+	sample(probes.Degraded, 80)
 	if sick := gauges(t, m); sick[degraded] != 1 || sick[severity] != 80 || sick[wanted] != 1 {
 		t.Fatalf("read-only: %v", sick)
 	}
-	for range int(cfg.Debounce(probes.DiskPressure).ClearAfter.Duration/time.Second) + 1 {
-		look(probes.OK, 0)
+	for range int(config.Get[*config.Disk](cfg).Debounce.ClearAfter.Duration/time.Second) + 1 {
+		sample(probes.OK, 0)
 	}
 	well := gauges(t, m)
 	if _, there := well[wanted]; there || well[degraded] != 0 || well[severity] != 0 {

@@ -68,7 +68,7 @@ func (s OfflineSlots) Acquire(context.Context, int, time.Duration, func(taints.P
 // Renew keeps the slot.
 func (OfflineSlots) Renew(context.Context) (bool, error) { return true, nil }
 
-// Release lets go of the slot.
+// Release gives the slot back.
 func (OfflineSlots) Release(context.Context) error { return nil }
 
 // IsBeyond is false: the fleet of one Node always has a slot.

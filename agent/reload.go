@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/taintlet/taintlet/agent/config"
-	"github.com/taintlet/taintlet/probes"
 )
 
 const (
@@ -26,9 +25,10 @@ type reload struct {
 	err error
 }
 
-// reloader reads the configuration file again and again.
+// reloader reads the configuration again and again.
 type reloader struct {
-	path string
+	load func() (*config.Config, error)
+	news chan<- reload
 	// current is the hash of the configuration that was passed on last.
 	current string
 	// refused is the last error that was passed on.
@@ -37,21 +37,21 @@ type reloader struct {
 
 // run passes on what is new until the context ends: a valid configuration after
 // a random wait, an error once.
-func (r *reloader) run(ctx context.Context, out chan<- reload) {
+func (r *reloader) run(ctx context.Context) error {
 	for sleep(ctx, rereadEvery) {
-		cfg, err := config.Load(r.path)
+		cfg, err := r.load()
 		if !r.isNews(cfg, err) {
 			continue
 		}
 		if err == nil && !sleep(ctx, time.Duration(rand.Int64N(int64(maxJitter)))) { //nolint:gosec // not a secret
-			return
+			break
 		}
 		select {
 		case <-ctx.Done():
-			return
-		case out <- reload{cfg, err}:
+		case r.news <- reload{cfg, err}:
 		}
 	}
+	return ctx.Err()
 }
 
 func (r *reloader) isNews(cfg *config.Config, err error) bool {
@@ -79,10 +79,10 @@ func (l *loop) reconfigure(ctx context.Context, cfg *config.Config) {
 	before := l.cfg
 	l.cfg = cfg
 	l.facts.StandInPrefix = cfg.StandInPrefix
-	for _, condition := range probes.Conditions() {
-		if !config.SameProbe(before, cfg, condition) {
-			l.state = l.state.Forget(condition)
-			l.startProbe(ctx, condition)
+	for _, next := range cfg.Conditions {
+		if old, known := before.Condition(next.Name); !known || !config.SameProbe(old, next) {
+			l.state = l.state.Forget(next.Name)
+			l.startProbe(ctx, next)
 		}
 	}
 	l.metrics.configured(cfg.Hash)
@@ -93,20 +93,8 @@ func (l *loop) reconfigure(ctx context.Context, cfg *config.Config) {
 	}
 }
 
-// startProbe starts the probe of a condition by the configuration in force, in
-// place of the one that runs.
-func (l *loop) startProbe(ctx context.Context, condition probes.Condition) {
-	if old := l.runners[condition]; old != nil {
-		old.stop()
-	}
-	ctx, stop := context.WithCancel(ctx)
-	probe := l.NewProbe(l.cfg, condition)
-	period := time.Duration(float64(l.cfg.Period(condition)) * l.tempo)
-	r := newRunner(probe, l.start, period, l.metrics, l.Log)
-	r.stop = stop
-	r.decided.Store(int32(l.state.Level(condition))) //nolint:gosec // a handful of levels
-	l.runners[condition] = r
-	l.health.expect(condition, l.cfg, l.Now())
-	l.group.Go(func() { probe.Run(ctx) })
-	l.group.Go(func() { r.run(ctx, l.observations) })
+// startProbe starts the probe of a condition, in place of the one that runs.
+func (l *loop) startProbe(ctx context.Context, c config.Condition) {
+	l.health.expect(c, l.Now())
+	l.probes.startProbe(ctx, c, l.state.Level(c.Name))
 }

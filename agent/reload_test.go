@@ -72,17 +72,17 @@ func runReloadingFrom(t *testing.T, text string, s agent.SlotClient, test func(t
 	t.Helper()
 	r := &reloading{t: t, file: filepath.Join(t.TempDir(), "config.yaml"), events: record.NewFakeRecorder(1000), made: map[probes.Condition]int{}}
 	r.write(text)
-	cfg, err := config.Load(r.file)
+	cfg, err := config.HostSchema().Load(r.file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &agent.Agent{Config: cfg, ConfigFile: r.file, Recorder: r.events, Slots: s}
+	a := &agent.Agent{Config: cfg, Reload: func() (*config.Config, error) { return config.HostSchema().Load(r.file) }, Recorder: r.events, Slots: s}
 	by := map[probes.Condition]*probe{}
-	a.NewProbe = func(_ *config.Config, condition probes.Condition) probes.Probe {
+	a.NewProbe = func(c config.Condition) probes.Probe {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.made[condition]++
-		return by[condition]
+		r.made[c.Name]++
+		return by[c.Name]
 	}
 	runAgent(t, a, by, func(t *testing.T, _ map[probes.Condition]*probe, c *client) {
 		r.t = t
@@ -99,7 +99,7 @@ func TestReloadStartsOnlyChangedProbesAnew(t *testing.T) {
 		if told := r.told("ConfigurationReloaded"); len(told) != 1 {
 			t.Errorf("Events of the reload: %v", told)
 		}
-		for _, c := range probes.Conditions() {
+		for _, c := range config.Default().Names() {
 			want := 1
 			if c == probes.MemoryPressure {
 				want = 2
@@ -111,7 +111,7 @@ func TestReloadStartsOnlyChangedProbesAnew(t *testing.T) {
 		begin := time.Now()
 		time.Sleep(10 * time.Second)
 		if got := len(by[probes.MemoryPressure].since(begin)); got < 8 || got > 12 {
-			t.Errorf("%d looks at memory in 10 s: the old probe looks on, or none does", got)
+			t.Errorf("%d samples at memory in 10 s: the old probe samples on, or none does", got)
 		}
 	})
 }
@@ -178,7 +178,7 @@ func TestReloadRefusesWhatIsInvalid(t *testing.T) {
 }
 
 // What was seen by the old thresholds does not count by the new ones: two bad
-// looks before and one after are not three.
+// samples before and one after are not three.
 func TestReloadForgetsWhatTheOldThresholdsMadeBad(t *testing.T) {
 	runReloading(t, func(t *testing.T, r *reloading, by map[probes.Condition]*probe, c *client) {
 		disk := by[probes.DiskPressure]
@@ -187,22 +187,22 @@ func TestReloadForgetsWhatTheOldThresholdsMadeBad(t *testing.T) {
 		time.Sleep(soon)
 		disk.set(probes.Degraded)
 		disk.wake <- struct{}{}
-		time.Sleep(400 * time.Millisecond) // two bad looks
+		time.Sleep(400 * time.Millisecond) // two bad samples
 		disk.set(probes.OK)
 		time.Sleep(soon)
 		if c.has(corev1.TaintNodeDiskPressure) {
-			t.Fatal("two bad looks set a taint, three are needed")
+			t.Fatal("two bad samples set a taint, three are needed")
 		}
-		looksBefore := len(disk.since(time.Time{}))
+		samplesBefore := len(disk.since(time.Time{}))
 		r.write(slow + "11}\n")
 		disk.set(probes.Degraded)
-		for len(disk.since(time.Time{})) == looksBefore {
+		for len(disk.since(time.Time{})) == samplesBefore {
 			time.Sleep(100 * time.Millisecond)
 		}
 		disk.set(probes.OK)
 		time.Sleep(time.Minute)
 		if c.has(corev1.TaintNodeDiskPressure) {
-			t.Error("bad looks by the old thresholds counted by the new ones")
+			t.Error("bad samples by the old thresholds counted by the new ones")
 		}
 	})
 }

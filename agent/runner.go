@@ -7,59 +7,53 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/probes"
 )
 
-// observeTimeout is how long one look may take. A probe returns by then.
-const observeTimeout = 5 * time.Second
+// sampleTimeout is how long one sample may take. A probe returns by then.
+const sampleTimeout = 5 * time.Second
 
 // runner asks one probe, in its period or when the kernel wakes it. After a
-// bad look it asks again soon, until the decider has seen enough.
+// bad sample it asks again soon, until the decider has seen enough.
 type runner struct {
-	probe   probes.Probe
-	stop    context.CancelFunc
-	start   time.Time // of the agent
-	period  time.Duration
-	pause   time.Duration
-	metrics *metrics
-	log     *slog.Logger
+	probe       probes.Probe
+	stop        context.CancelFunc
+	start       time.Time // of the agent
+	period      time.Duration
+	minInterval time.Duration
+	metrics     *metrics
+	log         *slog.Logger
+	out         chan<- sample
 	// wakeMode is the one that was told last.
 	wakeMode string
 	// decided is the level that the loop decided last.
 	decided atomic.Int32
 }
 
-// look is what a runner's probe saw.
-type look struct {
+// sample is what a runner's probe found.
+type sample struct {
 	probes.Observation
 	by *runner
 }
 
-func newRunner(probe probes.Probe, start time.Time, period time.Duration, m *metrics, log *slog.Logger) *runner {
-	r := &runner{probe: probe, start: start, period: period, pause: config.FollowUp(probe.Condition()), metrics: m, log: log}
-	r.decided.Store(int32(probes.OK))
-	return r
-}
-
-// run looks until the context ends.
-func (r *runner) run(ctx context.Context, out chan<- look) {
+// run takes samples until the context ends.
+func (r *runner) run(ctx context.Context) error {
 	for {
 		o := r.observe(ctx)
 		r.tellWakeMode()
 		select {
 		case <-ctx.Done():
-			return
-		case out <- look{o, r}:
+			return ctx.Err()
+		case r.out <- sample{o, r}:
 		}
 		if !r.wait(ctx, o) {
-			return
+			return ctx.Err()
 		}
 	}
 }
 
 func (r *runner) observe(ctx context.Context) probes.Observation {
-	ctx, cancel := context.WithTimeout(ctx, observeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, sampleTimeout)
 	defer cancel()
 	begin := time.Now()
 	o := r.probe.Observe(ctx)
@@ -79,14 +73,13 @@ func (r *runner) tellWakeMode() {
 	r.metrics.wakeModeIs(r.probe.Condition(), short)
 }
 
-// wait waits until the next look is due; false when the context ended. A
-// wake-up brings it forward, but not so far that looks follow one another
-// faster than the pause between them.
+// wait waits until the next sample is due; false when the context ended. A
+// wake-up brings it forward, but never below the shortest interval.
 func (r *runner) wait(ctx context.Context, last probes.Observation) bool {
 	begin := time.Now()
 	due := r.untilDue(begin)
 	if last.Level > probes.OK && r.decided.Load() == int32(probes.OK) {
-		due = r.pause
+		due = r.minInterval
 	}
 	timer := time.NewTimer(due)
 	defer timer.Stop()
@@ -96,17 +89,17 @@ func (r *runner) wait(ctx context.Context, last probes.Observation) bool {
 	case <-timer.C:
 		return true
 	case <-r.probe.Wake():
-		return sleep(ctx, r.pause-time.Since(begin))
+		return sleep(ctx, r.minInterval-time.Since(begin))
 	}
 }
 
 // untilDue is the time until the next whole period since the agent's start, so
-// that the probes of one agent look at the same moments: on an idle host most
-// of what the agent costs is being woken. The first such moment is skipped when
-// it comes too soon after a look.
+// that the probes of one agent take their samples at the same moments: on an
+// idle host most of what the agent costs is being woken. The first such moment
+// is skipped when it comes too soon after a sample.
 func (r *runner) untilDue(now time.Time) time.Duration {
 	due := r.period - now.Sub(r.start)%r.period
-	if due < r.pause {
+	if due < r.minInterval {
 		due += r.period
 	}
 	return due

@@ -16,193 +16,236 @@ type SlotClient interface {
 	// Acquire tries to get one of count slots; one that is held already counts.
 	// evicts reports whether a pair on another Node may be one of ours that
 	// evicts. With an error it is not known whether there is a slot.
-	Acquire(ctx context.Context, count int, rest time.Duration, evicts func(taints.Pair) bool) (held bool, err error)
+	Acquire(ctx context.Context, count int, cooldown time.Duration, evicts func(taints.Pair) bool) (held bool, err error)
 	// Renew shows others that the holder is alive. Not held means lost.
 	Renew(ctx context.Context) (held bool, err error)
-	// Release lets go of the slot.
+	// Release gives the slot back.
 	Release(ctx context.Context) error
 	// IsBeyond reports whether the slot that is held is none of the first count.
 	IsBeyond(count int) bool
 }
 
 const (
-	// slotEvery is how often a slot that is wanted is asked for.
+	// slotEvery is how often a slot that is requested is asked for.
 	slotEvery = 10 * time.Second
-	// renewsPerRest is how often a slot is renewed while its Lease need not have
-	// moved.
-	renewsPerRest = 5
+	// renewsPerCooldown is how often a slot is renewed in one cooldown, the time
+	// after which others may take it.
+	renewsPerCooldown = 5
 )
 
-// slotWish is what the decider wishes, and the bounds that are in force.
-type slotWish struct {
-	wish decide.SlotWish
-	cfg  *config.Config
-	// wasUsed: an earlier wish that was not taken in had the slot in use.
-	wasUsed bool
+// slotRequest is what the decider requests, and the bounds that are in force.
+type slotRequest struct {
+	request decide.SlotRequest
+	cfg     *config.Config
+	// wasInUse: a request that this one replaced unread had the slot in use.
+	wasInUse bool
+}
+
+// slotRequests pass the newest request to the keeper. The loop puts, the keeper
+// takes.
+type slotRequests struct {
+	newest chan slotRequest // has room for one
+	last   slotRequest      // that was put
+}
+
+// put hands a request on, if it is a new one.
+func (r *slotRequests) put(next slotRequest) {
+	if next.request == decide.SlotUndecided || next == r.last {
+		return
+	}
+	r.last = next
+	select {
+	case unread := <-r.newest:
+		next.wasInUse = unread.wasInUse || unread.request == decide.SlotInUse
+	default:
+	}
+	r.newest <- next
 }
 
 // slotKeeper is the one goroutine that deals with slots.
 type slotKeeper struct {
-	client  SlotClient
-	log     *slog.Logger
-	metrics *metrics
-	now     func() time.Time // counts suspended time, and is never stepped
+	client   SlotClient
+	log      *slog.Logger
+	metrics  *metrics
+	now      func() time.Time // counts suspended time, and is never stepped
+	requests *slotRequests
+	answers  chan decide.Slot
 
-	wish slotWish
-	// held is the last answer, if one is known.
-	held, known bool
-	// used: the Node carried a NoExecute taint since the slot was got; idleSince
-	// is when it was done with that.
-	used      bool
-	idleSince time.Time
-	told      decide.Slot
+	state   slotState
+	request slotRequest // the newest one taken; no configuration: none so far
+	// coolingSince is when the NoExecute taints were gone.
+	coolingSince time.Time
+	told         decide.Slot
 	// confirmed is until when no other Node can have taken the slot: others wait
-	// for the whole rest since it was last renewed. Nanoseconds since the epoch
-	// by the clock of now, read by the writer.
+	// for the whole cooldown since it was last renewed. Nanoseconds since the
+	// epoch by the clock of now, read by the writer.
 	confirmed atomic.Int64
+}
+
+func newSlotKeeper(client SlotClient, log *slog.Logger, m *metrics, now func() time.Time) *slotKeeper {
+	return &slotKeeper{
+		client: client, log: log, metrics: m, now: now,
+		requests: &slotRequests{newest: make(chan slotRequest, 1)}, answers: make(chan decide.Slot),
+	}
 }
 
 // mayEvictUntil is until when a NoExecute taint may be added to the Node.
 func (k *slotKeeper) mayEvictUntil() time.Time { return time.Unix(0, k.confirmed.Load()) }
 
-// run keeps, asks for and lets go of a slot until the context ends. A slot that
+// run asks for, keeps and releases a slot until the context ends. A slot that
 // is in use stays held then: the taint stays too.
-func (k *slotKeeper) run(ctx context.Context, wishes <-chan slotWish, out chan<- decide.Slot) {
+func (k *slotKeeper) run(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			return
-		case wish := <-wishes:
-			if !k.take(wish) {
-				continue
-			}
+			return ctx.Err()
+		case r := <-k.requests.newest:
+			k.take(r)
 		case <-timer.C:
 		}
-		timer.Reset(k.look(ctx))
+		timer.Reset(k.act(ctx))
 		if now := k.status(); now != k.told {
 			k.told = now
 			k.metrics.slot(now)
 			select {
 			case <-ctx.Done():
-				return
-			case out <- now:
+				return ctx.Err()
+			case k.answers <- now:
 			}
 		}
 	}
 }
 
-// take notes a wish and reports whether it is a new one.
-func (k *slotKeeper) take(wish slotWish) bool {
-	if wish == k.wish {
-		return false
+// take takes in a request.
+func (k *slotKeeper) take(r slotRequest) {
+	if r.wasInUse {
+		k.move(inUse)
 	}
-	if (k.wish.wish == decide.SlotInUse || wish.wasUsed) && wish.wish != decide.SlotInUse {
-		k.idleSince = k.now()
+	k.request = r
+	k.move(eventOf(r.request))
+}
+
+// move goes to the state that an event leads to.
+func (k *slotKeeper) move(e slotEvent) {
+	before := k.state
+	k.state = before.on(e)
+	if before == slotUsed && k.state == slotCooling {
+		k.coolingSince = k.now()
 	}
-	k.used = k.used || wish.wasUsed || wish.wish == decide.SlotInUse
-	k.known = k.known && k.wish.wish >= decide.SlotWanted || k.held
-	k.wish = slotWish{wish: wish.wish, cfg: wish.cfg}
-	if wish.wish == decide.SlotLeft { // the other agent holds it in the same Node's name
-		k.held, k.known, k.used = false, false, false
+	if !k.state.isHeld() {
 		k.confirmed.Store(0)
 	}
-	return true
 }
 
-// look does what the wish asks for and returns when to look again.
-func (k *slotKeeper) look(ctx context.Context) time.Duration {
-	if k.wish.cfg == nil {
-		return time.Hour // until there is a wish
+// act does what the state asks for and returns when to act again.
+func (k *slotKeeper) act(ctx context.Context) time.Duration {
+	if k.request.cfg == nil {
+		return untilRequested
 	}
-	rest := k.wish.cfg.Eviction.Rest.Duration
+	eviction := k.request.cfg.Eviction
+	cooldown := eviction.Cooldown.Duration
 	ctx, cancel := context.WithTimeout(ctx, slotEvery)
 	defer cancel()
-	if k.held && k.client.IsBeyond(k.wish.cfg.Eviction.Slots) {
+	if k.state.isHeld() && k.client.IsBeyond(eviction.Slots) {
 		// Its Lease and the permission for it may be gone with the old number.
-		k.log.Warn("eviction slot given up: the configuration has fewer slots now", "slots", k.wish.cfg.Eviction.Slots)
-		k.settle(false, time.Time{}, 0)
+		k.log.Warn("eviction slot given up: the configuration has fewer slots now", "slots", eviction.Slots)
+		k.settle(denied)
 	}
-	switch {
-	case k.wish.wish == decide.SlotNotNeeded && k.held:
-		if wait := rest - k.now().Sub(k.idleSince); k.used && wait > 0 {
-			k.renew(ctx, rest)
-			return min(wait, rest/renewsPerRest)
+	left := cooldown - k.now().Sub(k.coolingSince)
+	if k.state == slotCooling && k.request.request == decide.SlotNotNeeded && left <= 0 {
+		k.move(cooled)
+	}
+	switch k.state {
+	case slotAwaited, slotRefused:
+		k.acquire(ctx, eviction.Slots, cooldown)
+		if !k.state.isHeld() {
+			return jittered(slotEvery)
 		}
+		return cooldown / renewsPerCooldown
+	case slotReserved, slotUsed:
+		k.renew(ctx, cooldown)
+		return cooldown / renewsPerCooldown
+	case slotCooling:
+		k.renew(ctx, cooldown)
+		if k.request.request == decide.SlotNotNeeded {
+			return min(left, cooldown/renewsPerCooldown)
+		}
+		return cooldown / renewsPerCooldown
+	case slotReleasing:
 		k.release(ctx)
 		return slotEvery
-	case k.wish.wish < decide.SlotWanted:
-		return time.Hour // until there is a wish
-	case k.held:
-		k.renew(ctx, rest)
-		return rest / renewsPerRest
 	default:
-		k.acquire(ctx, rest)
-		if k.held {
-			return rest / renewsPerRest
-		}
-		return jittered(slotEvery)
+		return untilRequested
 	}
 }
 
-func (k *slotKeeper) acquire(ctx context.Context, rest time.Duration) {
+// untilRequested is as good as never: a request wakes the keeper.
+const untilRequested = time.Hour
+
+func (k *slotKeeper) acquire(ctx context.Context, slots int, cooldown time.Duration) {
 	begin := k.now()
-	held, err := k.client.Acquire(ctx, k.wish.cfg.Eviction.Slots, rest, k.wish.cfg.Evicts)
+	held, err := k.client.Acquire(ctx, slots, cooldown, k.request.cfg.Evicts)
 	if err != nil {
-		k.log.Warn("cannot ask for an eviction slot; trying again, nothing new is evicted meanwhile", "error", err)
+		k.log.Warn("cannot ask for an eviction slot; trying again, nothing new is evicted until then", "error", err)
 		return
 	}
-	k.settle(held, begin, rest)
-	if held {
-		k.log.Info("eviction slot taken")
+	if !held {
+		k.settle(denied)
+		return
 	}
+	k.confirm(begin, cooldown)
+	k.log.Info("eviction slot taken")
 }
 
-func (k *slotKeeper) renew(ctx context.Context, rest time.Duration) {
+func (k *slotKeeper) renew(ctx context.Context, cooldown time.Duration) {
 	begin := k.now()
 	held, err := k.client.Renew(ctx)
 	if err != nil {
-		k.log.Warn("cannot renew the eviction slot; trying again, nothing new is evicted meanwhile", "error", err)
+		k.log.Warn("cannot renew the eviction slot; trying again, nothing new is evicted until then", "error", err)
 		return
 	}
-	k.settle(held, begin, rest)
 	if !held {
 		k.log.Warn("eviction slot lost; stepping down")
-	}
-}
-
-// settle notes what became of the slot. Half of the rest is left to others'
-// clocks and to requests that are slow to arrive.
-func (k *slotKeeper) settle(held bool, begin time.Time, rest time.Duration) {
-	k.held, k.known = held, true
-	if !held {
-		k.used = k.wish.wish == decide.SlotInUse // until it has stepped down
-		k.confirmed.Store(0)
+		k.settle(denied)
 		return
 	}
-	k.confirmed.Store(begin.Add(rest / 2).UnixNano())
+	k.confirm(begin, cooldown)
 }
 
 func (k *slotKeeper) release(ctx context.Context) {
 	k.confirmed.Store(0) // from here on another Node may have it
 	if err := k.client.Release(ctx); err != nil {
-		k.log.Warn("cannot let go of the eviction slot; trying again", "error", err)
+		k.log.Warn("cannot release the eviction slot; trying again", "error", err)
 		return
 	}
-	k.log.Info("eviction slot let go of")
-	k.settle(false, time.Time{}, 0)
+	k.log.Info("eviction slot released")
+	k.settle(released)
+}
+
+// confirm notes that the slot was ours at that time. Half of the cooldown is
+// left to others' clocks and to requests that are slow to arrive.
+func (k *slotKeeper) confirm(at time.Time, cooldown time.Duration) {
+	k.settle(granted)
+	k.confirmed.Store(at.Add(cooldown / 2).UnixNano())
+}
+
+// settle takes in an answer, and then what is still requested.
+func (k *slotKeeper) settle(answer slotEvent) {
+	k.move(answer)
+	k.move(eventOf(k.request.request))
 }
 
 // status is what is known of the slot now.
 func (k *slotKeeper) status() decide.Slot {
 	switch {
-	case k.wish.wish < decide.SlotWanted:
-		return decide.SlotUnknown // an answer of the last time is none now
-	case k.held && k.now().Before(k.mayEvictUntil()):
+	case k.request.request < decide.SlotRequested:
+		return decide.SlotUnknown // an answer to an earlier request is none now
+	case k.state.isHeld() && k.now().Before(k.mayEvictUntil()):
 		return decide.SlotHeld
-	case k.held || !k.known:
-		return decide.SlotUnknown
+	case k.state == slotRefused:
+		return decide.SlotNone
 	}
-	return decide.SlotNone
+	return decide.SlotUnknown
 }

@@ -40,7 +40,7 @@ func (s *slowSlots) goneAt() (at time.Time) {
 // atOnce makes evictions follow one another quickly.
 func atOnce(cfg *config.Config) {
 	cfg.Eviction.Interval.Duration = 0
-	cfg.Memory.Debounce.CriticalAfter.Duration = 0
+	config.Get[*config.Memory](cfg).Debounce.CriticalAfter.Duration = 0
 }
 
 // No NoExecute taint is added while the slot is being let go of.
@@ -104,13 +104,13 @@ func TestSlotRestsAlsoAfterAWishThatCameToNothing(t *testing.T) {
 func TestEachEvictionIsAnnounced(t *testing.T) {
 	s := &slots{free: true}
 	cfg := config.Default()
-	cfg.Rules = config.BuiltInRules()
+	cfg.Rules = config.Default().BuiltInRules()
 	cfg.Eviction.Slots = 1
 	cfg.Eviction.Interval.Duration = 0
 	by := map[probes.Condition]*probe{}
 	a := &agent.Agent{
 		Config: cfg, Slots: s, Recorder: record.NewFakeRecorder(1000), Log: slog.New(slog.DiscardHandler),
-		NewProbe: func(_ *config.Config, c probes.Condition) probes.Probe { return by[c] },
+		NewProbe: func(c config.Condition) probes.Probe { return by[c.Name] },
 	}
 	runAgent(t, a, by, func(t *testing.T, by map[probes.Condition]*probe, c *client) {
 		by[probes.MemoryPressure].set(probes.Critical)

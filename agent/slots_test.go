@@ -104,13 +104,13 @@ func runEvictingBy(t *testing.T, s agent.SlotClient, change func(*config.Config)
 func runEvictingOn(t *testing.T, node agent.NodeClient, s agent.SlotClient, change func(*config.Config), test func(t *testing.T, by map[probes.Condition]*probe, c *client)) {
 	t.Helper()
 	cfg := config.Default()
-	cfg.Rules = config.BuiltInRules()
+	cfg.Rules = config.Default().BuiltInRules()
 	cfg.Eviction.Slots = 1
 	change(cfg)
 	by := map[probes.Condition]*probe{}
 	a := &agent.Agent{
 		Config: cfg, Client: node, Slots: s, Recorder: record.NewFakeRecorder(1000),
-		NewProbe: func(_ *config.Config, c probes.Condition) probes.Probe { return by[c] },
+		NewProbe: func(c config.Condition) probes.Probe { return by[c.Name] },
 	}
 	runAgent(t, a, by, test)
 }

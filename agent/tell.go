@@ -12,7 +12,7 @@ import (
 )
 
 // tell logs a notice, counts it, and makes it an Event of the Node. before are
-// the taints that were wanted until then.
+// the taints that were desired until then.
 func (l *loop) tell(n decide.Notice, before []decide.Placed) {
 	l.metrics.notice(n)
 	switch n.Kind {
@@ -20,7 +20,7 @@ func (l *loop) tell(n decide.Notice, before []decide.Placed) {
 	case decide.TaintLost: // what follows from it is worth an Event, not each loss
 		l.Log.Warn(n.Message, "condition", string(n.Condition), "via", string(n.Via))
 		return
-	case decide.TookOver, decide.Paused, decide.Resumed:
+	case decide.Active, decide.Paused, decide.Resumed:
 		l.Log.Info(n.Message, "kind", string(n.Kind))
 		l.event(corev1.EventTypeNormal, n.Reason, n.Message)
 		return
@@ -41,7 +41,7 @@ func (l *loop) tell(n decide.Notice, before []decide.Placed) {
 		message += "; no new taint while the annotation " + taints.PausedAnnotation + " is there"
 	}
 	if n.To == probes.Critical { // told before the taint is set
-		l.announcements = append(l.announcements, announcement{reason, message + "; pods that do not tolerate it are deleted now", l.Now()})
+		l.outbox.announce(announcement{reason, message + "; pods that do not tolerate it are deleted now", l.Now()})
 		return
 	}
 	l.event(corev1.EventTypeWarning, reason, message)

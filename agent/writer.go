@@ -23,33 +23,14 @@ const joinWithin = 250 * time.Millisecond
 // must not stop the writing for ever.
 const requestTimeout = 30 * time.Second
 
-// job is a change to write, and the Node on which it was decided.
-type job struct {
-	sequence uint64
-	base     *corev1.Node
-	change   taints.Change
-	// announce is told before the change is made, if that evicts.
-	announce []announcement
-}
-
-// announcement of an eviction. The time tells it from one that says the same.
-type announcement struct {
-	reason, message string
-	at              time.Time
-}
-
-// result is what became of a job. node is the newest version seen, or nil.
-type result struct {
-	sequence uint64
-	node     *corev1.Node
-	err      error
-}
-
-// writer is the one goroutine that waits for the API server.
+// writer is the one goroutine that writes the Node and waits for the API
+// server.
 type writer struct {
 	client  NodeClient
 	log     *slog.Logger
 	metrics *metrics
+	jobs    <-chan job
+	results chan<- result
 	// mayEvictUntil is until when a NoExecute taint may be added.
 	mayEvictUntil func() time.Time
 	now           func() time.Time
@@ -60,22 +41,22 @@ type writer struct {
 
 // run writes the newest job until the context ends. After a failure it tries
 // the same job again with growing pauses, unless a newer one came.
-func (w *writer) run(ctx context.Context, jobs <-chan job, results chan<- result) {
+func (w *writer) run(ctx context.Context) error {
 	backoff := newBackoff()
 	var current *job
 	for {
 		if current == nil {
 			select {
 			case <-ctx.Done():
-				return
-			case j := <-jobs:
+				return ctx.Err()
+			case j := <-w.jobs:
 				current = &j
 			}
 		}
 		current.change.Conditions = w.sameTransitions(*current)
 		node, err := w.apply(ctx, *current)
 		if ctx.Err() != nil {
-			return
+			return ctx.Err()
 		}
 		if err == nil {
 			w.written = node
@@ -84,8 +65,8 @@ func (w *writer) run(ctx context.Context, jobs <-chan job, results chan<- result
 		w.report(*current, node, err)
 		select {
 		case <-ctx.Done():
-			return
-		case results <- result{current.sequence, node, err}:
+			return ctx.Err()
+		case w.results <- result{current.sequence, node, err}:
 		}
 		pause := joinWithin
 		if err != nil {
@@ -94,10 +75,10 @@ func (w *writer) run(ctx context.Context, jobs <-chan job, results chan<- result
 			backoff = newBackoff()
 		}
 		if current = w.next(*current, node, err); !sleep(ctx, pause) {
-			return
+			return ctx.Err()
 		}
 		select {
-		case j := <-jobs: // newer than what is to be tried again
+		case j := <-w.jobs: // newer than what is to be tried again
 			current = &j
 		default:
 		}
@@ -106,7 +87,7 @@ func (w *writer) run(ctx context.Context, jobs <-chan job, results chan<- result
 
 // errSlotStale: the slot was not renewed for so long that another Node may
 // take it.
-var errSlotStale = errors.New("the eviction slot could not be renewed of late")
+var errSlotStale = errors.New("the eviction slot could not be renewed for too long")
 
 // announceTimeout is how long the Event before an eviction may take.
 const announceTimeout = 5 * time.Second

@@ -20,16 +20,17 @@ func TestDefaultIsValid(t *testing.T) {
 }
 
 func TestDecodeKeepsDefaultsOfFieldsThatAreNotGiven(t *testing.T) {
-	cfg, err := config.Decode([]byte(header + "memory:\n  availablePercent: 7\n  debounce:\n    clearAfter: 30s\n"))
+	cfg, err := config.HostSchema().Decode([]byte(header + "memory:\n  availablePercent: 7\n  debounce:\n    clearAfter: 30s\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := config.Default()
-	if cfg.Memory.AvailablePercent != 7 || cfg.Memory.Debounce.ClearAfter.Duration != 30*time.Second {
-		t.Errorf("memory = %+v", cfg.Memory)
+	memory, wantMemory := config.Get[*config.Memory](cfg), config.Get[*config.Memory](want)
+	if memory.AvailablePercent != 7 || memory.Debounce.ClearAfter.Duration != 30*time.Second {
+		t.Errorf("memory = %+v", memory)
 	}
-	if cfg.Memory.ClearFactor != want.Memory.ClearFactor || cfg.Memory.Debounce.Samples != want.Memory.Debounce.Samples ||
-		len(cfg.Rules) != len(want.Rules) || cfg.Disk.AvailablePercent != want.Disk.AvailablePercent {
+	if memory.ClearFactor != wantMemory.ClearFactor || memory.Debounce.Samples != wantMemory.Debounce.Samples ||
+		len(cfg.Rules) != len(want.Rules) || config.Get[*config.Disk](cfg).AvailablePercent != config.Get[*config.Disk](want).AvailablePercent {
 		t.Errorf("a default was lost: %+v", cfg)
 	}
 }
@@ -64,7 +65,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"no burst":                   {header + "writeBudget:\n  burst: 0\n", []string{"writeBudget.burst"}},
 		"relative path":              {header + "disk:\n  paths: [var]\n", []string{"disk.paths[0]", "absolute"}},
 		"doubled path":               {header + "disk:\n  paths: [/, /]\n", []string{"disk.paths[1]", "Duplicate"}},
-		"negative cap":               {header + "memory:\n  percentOfAtMost: -1\n", []string{"memory.percentOfAtMost"}},
+		"negative cap":               {header + "memory:\n  percentBaseMax: -1\n", []string{"memory.percentBaseMax"}},
 		"forecast too long":          {header + "pid:\n  runningOutWithin: 1h\n", []string{"pid.runningOutWithin", "10m0s"}},
 		"stall over 100":             {header + "memory:\n  stalledPercent: 120\n", []string{"memory.stalledPercent", "120"}},
 		"relative directory":         {header + "disk:\n  writeProbe: {directory: tmp}\n", []string{"disk.writeProbe.directory", "absolute"}},
@@ -79,7 +80,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"Critical":                   {header + "rules:\n" + rule("MemoryPressure", "Critical", "a", "NoExecute"), []string{"rules[0].level", "eviction.slots is 0", "MemoryPressure Degraded is needed too"}},
 		"Critical without NoExecute": {header + "eviction: {slots: 1}\nrules:\n" + rule("MemoryPressure", "Critical", "a", "NoSchedule"), []string{"rules[0].taint.effect", `"NoExecute"`}},
 		"too many slots":             {header + "eviction: {slots: 101}\n", []string{"eviction.slots", "0 (never evict) to 100"}},
-		"no rest":                    {header + "eviction: {rest: 0s}\n", []string{"eviction.rest", "1s"}},
+		"no cooldown":                {header + "eviction: {cooldown: 0s}\n", []string{"eviction.cooldown", "1s"}},
 		"unknown effect":             {header + "rules:\n" + rule("MemoryPressure", "Degraded", "a", "Never"), []string{"rules[0].taint.effect", "Never", "NoSchedule"}},
 		"Degraded evicts":            {header + "rules:\n" + rule("MemoryPressure", "Degraded", "a", "NoExecute"), []string{"rules[0].taint.effect", "Critical only"}},
 		"no effect":                  {header + "rules:\n- {condition: MemoryPressure, level: Degraded, taint: {key: a}}\n", []string{"rules[0].taint.effect"}},
@@ -102,7 +103,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"all at once":          {header + "memory:\n  availablePercent: -1\n  nonsense: 1\ndisk:\n  inodesPercent: 200\n", []string{"memory.availablePercent", "memory.nonsense", "disk.inodesPercent"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := config.Decode([]byte(c.text))
+			_, err := config.HostSchema().Decode([]byte(c.text))
 			if err == nil {
 				t.Fatal("accepted")
 			}
@@ -117,20 +118,20 @@ func TestDecodeRefuses(t *testing.T) {
 
 func TestLoadNamesTheFile(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "absent.yaml")
-	if _, err := config.Load(missing); err == nil || !strings.Contains(err.Error(), missing) {
+	if _, err := config.HostSchema().Load(missing); err == nil || !strings.Contains(err.Error(), missing) {
 		t.Errorf("missing file: %v", err)
 	}
 	broken := filepath.Join(t.TempDir(), "broken.yaml")
 	if err := os.WriteFile(broken, []byte("kind: ["), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := config.Load(broken); err == nil || !strings.Contains(err.Error(), broken) {
+	if _, err := config.HostSchema().Load(broken); err == nil || !strings.Contains(err.Error(), broken) {
 		t.Errorf("broken file: %v", err)
 	}
 }
 
 func TestOnlyPairsOfRulesAreProduced(t *testing.T) {
-	cfg, err := config.Decode([]byte(header + "standInPrefix: example.com\nrules:\n- {condition: MemoryPressure, level: Degraded, taint: {key: example.org/tight, effect: PreferNoSchedule}}\n"))
+	cfg, err := config.HostSchema().Decode([]byte(header + "standInPrefix: example.com\nrules:\n- {condition: MemoryPressure, level: Degraded, taint: {key: example.org/tight, effect: PreferNoSchedule}}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}

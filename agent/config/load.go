@@ -3,6 +3,7 @@ package config
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -12,17 +13,15 @@ import (
 )
 
 // Load reads and decodes a file; an empty path gives the defaults.
-func Load(path string) (*Config, error) {
+func (s Schema) Load(path string) (*Config, error) {
 	if path == "" {
-		cfg := Default()
-		cfg.Hash = "built-in"
-		return cfg, nil
+		return s.Default(), nil
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("configuration: %w", err)
 	}
-	cfg, err := Decode(data)
+	cfg, err := s.Decode(data)
 	if err != nil {
 		return nil, fmt.Errorf("configuration %s: %w", path, err)
 	}
@@ -33,7 +32,7 @@ func Load(path string) (*Config, error) {
 // Decode reads a configuration over the defaults. It is strict: an unknown or
 // doubled field, a value of the wrong type and an impossible value are errors
 // that name the field, and all of them are reported at once.
-func Decode(data []byte) (*Config, error) {
+func (s Schema) Decode(data []byte) (*Config, error) {
 	if len(bytes.TrimSpace(data)) == 0 {
 		return nil, fmt.Errorf("the file is empty; at least apiVersion: %s and kind: %s are needed", APIVersion, Kind)
 	}
@@ -41,15 +40,45 @@ func Decode(data []byte) (*Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("not YAML: %w", err)
 	}
-	cfg := Default()
-	cfg.APIVersion, cfg.Kind = "", ""
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(asJSON, &fields); err != nil {
+		return nil, err
+	}
+	cfg := s.Default()
+	cfg.APIVersion, cfg.Kind, cfg.Hash = "", "", ""
 	cfg.Rules = nil // decoding into the defaults would mix the elements' fields
-	strictErrs, err := kjson.UnmarshalStrict(asJSON, cfg)
+	var errs []error
+	for _, condition := range cfg.Conditions {
+		if section, found := fields[condition.Field]; found {
+			errs = append(errs, decode(section, condition.Section, condition.Field+".")...)
+			delete(fields, condition.Field)
+		}
+	}
+	rest, err := json.Marshal(fields)
 	if err != nil {
 		return nil, err
 	}
+	errs = append(errs, decode(rest, cfg, "")...)
 	if cfg.Rules == nil {
-		cfg.Rules = defaultRules()
+		cfg.Rules = cfg.defaultRules()
 	}
-	return cfg, errors.Join(errors.Join(strictErrs...), cfg.Validate().ToAggregate())
+	return cfg, errors.Join(append(errs, cfg.Validate().ToAggregate())...)
+}
+
+// decode reads one part of the file. Its errors name the fields by their path
+// from the root, which begins with prefix.
+func decode(data []byte, into any, prefix string) []error {
+	strictErrs, err := kjson.UnmarshalStrict(data, into)
+	if err != nil {
+		if wrongType, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+			err = fmt.Errorf("%s%s: a JSON %s does not fit %s", prefix, wrongType.Field, wrongType.Value, wrongType.Type)
+		}
+		return []error{err}
+	}
+	for _, strict := range strictErrs {
+		if named, ok := errors.AsType[kjson.FieldError](strict); ok {
+			named.SetFieldPath(prefix + named.FieldPath())
+		}
+	}
+	return strictErrs
 }

@@ -17,7 +17,7 @@ import (
 )
 
 // Bounds of what makes sense. They keep a slip of the pen from turning the
-// agent into a busy loop or into one that never looks.
+// agent into a busy loop or into one that never takes a sample.
 const (
 	maxPeriod     = 10 * time.Minute
 	maxClearAfter = 24 * time.Hour
@@ -42,11 +42,10 @@ func (c *Config) Validate() field.ErrorList {
 	if c.Kind != Kind {
 		errs = append(errs, field.NotSupported(field.NewPath("kind"), c.Kind, []string{Kind}))
 	}
-	errs = append(errs, c.Memory.validate(field.NewPath("memory"))...)
-	errs = append(errs, c.Disk.validate(field.NewPath("disk"))...)
-	errs = append(errs, c.PID.validate(field.NewPath("pid"))...)
-	errs = append(errs, c.Network.validate(field.NewPath("network"))...)
-	errs = append(errs, validateRules(c.Rules, field.NewPath("rules"))...)
+	for _, condition := range c.Conditions {
+		errs = append(errs, condition.validate()...)
+	}
+	errs = append(errs, c.validateRules(field.NewPath("rules"))...)
 	errs = append(errs, c.WriteBudget.validate(field.NewPath("writeBudget"))...)
 	errs = append(errs, c.Eviction.validate(field.NewPath("eviction"))...)
 	errs = append(errs, c.validateCritical(field.NewPath("rules"))...)
@@ -68,60 +67,11 @@ func controlPlanePrefixes() []string {
 	return []string{"node.kubernetes.io", "node.cloudprovider.kubernetes.io"}
 }
 
-func (m Memory) validate(at *field.Path) field.ErrorList {
-	errs := period(m.Period, probes.MemoryPressure, at)
-	errs = append(errs, percent(m.AvailablePercent, at.Child("availablePercent"))...)
-	errs = append(errs, notNegative(m.AvailableBytes, at.Child("availableBytes"))...)
-	errs = append(errs, notNegative(m.PercentOfAtMost, at.Child("percentOfAtMost"))...)
-	errs = append(errs, between(m.RunningOutWithin, 0, maxForecast, at.Child("runningOutWithin"))...)
-	errs = append(errs, percent(m.RunningOutAvailablePercent, at.Child("runningOutAvailablePercent"))...)
-	errs = append(errs, percent(m.StalledPercent, at.Child("stalledPercent"))...)
-	errs = append(errs, percent(m.StalledAvailablePercent, at.Child("stalledAvailablePercent"))...)
-	errs = append(errs, percent(m.CriticalStalledPercent, at.Child("criticalStalledPercent"))...)
-	errs = append(errs, clearFactor(m.ClearFactor, at.Child("clearFactor"), m.AvailablePercent)...)
-	return append(errs, m.Debounce.validate(at.Child("debounce"))...)
-}
-
-func (d Disk) validate(at *field.Path) field.ErrorList {
-	errs := period(d.Period, probes.DiskPressure, at)
-	if len(d.Paths) == 0 {
-		errs = append(errs, field.Required(at.Child("paths"), "at least one absolute path"))
-	}
-	for i, p := range d.Paths {
-		errs = append(errs, absolute(p, at.Child("paths").Index(i))...)
-		if slices.Contains(d.Paths[:i], p) {
-			errs = append(errs, field.Duplicate(at.Child("paths").Index(i), p))
-		}
-	}
-	errs = append(errs, percent(d.AvailablePercent, at.Child("availablePercent"))...)
-	errs = append(errs, percent(d.InodesPercent, at.Child("inodesPercent"))...)
-	errs = append(errs, between(d.BlockedAfter, 0, time.Hour, at.Child("blockedAfter"))...)
-	errs = append(errs, d.WriteProbe.validate(at.Child("writeProbe"))...)
-	errs = append(errs, clearFactor(d.ClearFactor, at.Child("clearFactor"), max(d.AvailablePercent, d.InodesPercent))...)
-	return append(errs, d.Debounce.validate(at.Child("debounce"))...)
-}
-
-func (w WriteProbe) validate(at *field.Path) field.ErrorList {
-	errs := between(w.Interval, time.Second, time.Hour, at.Child("interval"))
-	errs = append(errs, between(w.Slow, 0, maxSlowWrite, at.Child("slow"))...)
-	if w.Directory != "" {
-		errs = append(errs, absolute(w.Directory, at.Child("directory"))...)
-	}
-	return errs
-}
-
-func (p PID) validate(at *field.Path) field.ErrorList {
-	errs := period(p.Period, probes.PIDPressure, at)
-	errs = append(errs, percent(p.UsedPercent, at.Child("usedPercent"))...)
-	errs = append(errs, percent(p.CriticalUsedPercent, at.Child("criticalUsedPercent"))...)
-	errs = append(errs, between(p.RunningOutWithin, 0, maxForecast, at.Child("runningOutWithin"))...)
-	errs = append(errs, percent(p.RunningOutUsedPercent, at.Child("runningOutUsedPercent"))...)
-	errs = append(errs, clearFactor(p.ClearFactor, at.Child("clearFactor"), 100-p.UsedPercent)...)
-	return append(errs, p.Debounce.validate(at.Child("debounce"))...)
-}
-
-func (n Network) validate(at *field.Path) field.ErrorList {
-	return append(period(n.Period, probes.NetworkUnavailable, at), n.Debounce.validate(at.Child("debounce"))...)
+func (c Condition) validate() field.ErrorList {
+	at, sampling := field.NewPath(c.Field), c.Common()
+	errs := between(sampling.Period, c.MinInterval(), maxPeriod, at.Child("period"))
+	errs = append(errs, c.Section.Validate(at)...)
+	return append(errs, sampling.Debounce.validate(at.Child("debounce"))...)
 }
 
 func (d Debounce) validate(at *field.Path) field.ErrorList {
@@ -148,7 +98,7 @@ func (w WriteBudget) validate(at *field.Path) field.ErrorList {
 }
 
 func (e Eviction) validate(at *field.Path) field.ErrorList {
-	errs := between(e.Rest, time.Second, 24*time.Hour, at.Child("rest"))
+	errs := between(e.Cooldown, time.Second, 24*time.Hour, at.Child("cooldown"))
 	errs = append(errs, between(e.Interval, 0, 7*24*time.Hour, at.Child("interval"))...)
 	if e.Slots < 0 || e.Slots > 100 {
 		errs = append(errs, field.Invalid(at.Child("slots"), e.Slots, "must be 0 (never evict) to 100"))
@@ -172,10 +122,6 @@ func (c *Config) validateCritical(at *field.Path) field.ErrorList {
 		}
 	}
 	return errs
-}
-
-func period(d metav1.Duration, condition probes.Condition, at *field.Path) field.ErrorList {
-	return between(d, FollowUp(condition), maxPeriod, at.Child("period"))
 }
 
 func between(d metav1.Duration, low, high time.Duration, at *field.Path) field.ErrorList {
@@ -218,14 +164,17 @@ func clearFactor(value float64, at *field.Path, setPercent float64) field.ErrorL
 	return nil
 }
 
-func validateRules(rules []Rule, at *field.Path) field.ErrorList {
+func (c *Config) validateRules(at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	length := 0
-	for i, rule := range rules {
+	for i, rule := range c.Rules {
 		here := at.Index(i)
+		if names := c.Names(); !slices.Contains(names, rule.Condition) {
+			errs = append(errs, field.NotSupported(here.Child("condition"), rule.Condition, names))
+		}
 		errs = append(errs, rule.validate(here)...)
 		length += len(rule.Taint.Key)
-		for _, earlier := range rules[:i] {
+		for _, earlier := range c.Rules[:i] {
 			if earlier.Taint.Pair() == rule.Taint.Pair() {
 				errs = append(errs, field.Duplicate(here.Child("taint"), rule.Taint.Pair().String()))
 			}
@@ -242,9 +191,6 @@ func validateRules(rules []Rule, at *field.Path) field.ErrorList {
 
 func (r Rule) validate(at *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	if !slices.Contains(probes.Conditions(), r.Condition) {
-		errs = append(errs, field.NotSupported(at.Child("condition"), r.Condition, probes.Conditions()))
-	}
 	switch r.Level {
 	case probes.Degraded:
 		if r.Taint.Effect == corev1.TaintEffectNoExecute {

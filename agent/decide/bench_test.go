@@ -9,11 +9,12 @@ import (
 	"github.com/taintlet/taintlet/probes"
 )
 
-// BenchmarkStep takes one observation per step, of a healthy host and of one
-// that changes its mind all the time.
+// BenchmarkStep takes one observation per step: of a healthy host, of one that
+// is tainted for long, and of one that changes its mind all the time.
 func BenchmarkStep(b *testing.B) {
 	for name, levels := range map[string][]probes.Level{
 		"steady":   {probes.OK},
+		"tainted":  {probes.Degraded},
 		"flapping": {probes.OK, probes.Degraded, probes.Degraded, probes.OK, probes.OK},
 	} {
 		b.Run(name, func(b *testing.B) {

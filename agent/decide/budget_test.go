@@ -52,7 +52,7 @@ func restless(cfg *config.Config) *config.Config {
 	})
 }
 
-// hostile is the look that makes most trouble now.
+// hostile is the sample that makes most trouble now.
 func hostile(level probes.Level, critical bool, r *rand.Rand) string {
 	switch {
 	case level == probes.OK && critical:
@@ -65,7 +65,7 @@ func hostile(level probes.Level, critical bool, r *rand.Rand) string {
 	return "ok"
 }
 
-func anyLook(r *rand.Rand) string {
+func anySample(r *rand.Rand) string {
 	return []string{"ok", "ok", "near", "bad", "certain", "critical", "certain critical", "unknown"}[r.IntN(8)]
 }
 
@@ -100,12 +100,12 @@ func hostileRun(t *testing.T, name string, cfg *config.Config, wicked, critical 
 	s.step(decide.Inputs{})
 	for s.now.Sub(begin) < 8*time.Hour {
 		s.now = s.now.Add(step)
-		for _, c := range probes.Conditions() {
-			symbol := anyLook(r)
+		for _, c := range names() {
+			symbol := anySample(r)
 			if wicked {
 				symbol = hostile(s.state.Level(c), critical, r)
 			}
-			s.observeOnly(look(c, symbol))
+			s.observeOnly(sample(c, symbol))
 		}
 		if bound := levelBound(cfg.WriteBudget, s.now.Sub(begin), 4); len(s.events) > bound {
 			t.Fatalf("%s: %d level changes in %s, more than %d", name, len(s.events), s.now.Sub(begin), bound)
@@ -125,9 +125,9 @@ func (s *sim) observeOnly(o probes.Observation) {
 	}
 }
 
-// TestLevelChangesAreBoundedInEverySequence walks all sequences of ten looks
+// TestLevelChangesAreBoundedInEverySequence walks all sequences of ten samples
 // of four kinds, a minute apart, with a small bucket; then again with two
-// conditions that are looked at in turn.
+// conditions that are sampled at in turn.
 func TestLevelChangesAreBoundedInEverySequence(t *testing.T) {
 	depth := 10
 	if testing.Short() {
@@ -140,15 +140,15 @@ func TestLevelChangesAreBoundedInEverySequence(t *testing.T) {
 	})
 	cfg.WriteBudget.Burst, cfg.WriteBudget.Interval.Duration = 1, 4*time.Minute
 	for conditions := 1; conditions <= 2; conditions++ {
-		looks := [2][4]decide.Inputs{}
+		samples := [2][4]decide.Inputs{}
 		for c := range 2 {
 			for i, symbol := range []string{"ok", "bad", "critical", "unknown"} {
-				looks[c][i] = decide.Inputs{Observations: []probes.Observation{look(probes.Conditions()[c], symbol)}, Slot: decide.SlotHeld}
+				samples[c][i] = decide.Inputs{Observations: []probes.Observation{sample(names()[c], symbol)}, Slot: decide.SlotHeld}
 			}
 		}
-		w := walk{cfg: cfg, looks: looks, conditions: conditions, depth: depth}
+		w := walk{cfg: cfg, samples: samples, conditions: conditions, depth: depth}
 		w.from(newSim(cfg).state, 0, 0, 0)
-		t.Logf("%d condition(s): %d sequences of %d looks, most level changes %d (bound %d)", conditions, w.ends, depth, w.worst, w.bound(depth))
+		t.Logf("%d condition(s): %d sequences of %d samples, most level changes %d (bound %d)", conditions, w.ends, depth, w.worst, w.bound(depth))
 		if w.exceeded != "" {
 			t.Error(w.exceeded)
 		}
@@ -157,7 +157,7 @@ func TestLevelChangesAreBoundedInEverySequence(t *testing.T) {
 
 type walk struct {
 	cfg         *config.Config
-	looks       [2][4]decide.Inputs
+	samples     [2][4]decide.Inputs
 	conditions  int
 	depth       int
 	ends, worst int
@@ -178,8 +178,8 @@ func (w *walk) from(s decide.State, depth, changes int, path int) {
 		return
 	}
 	now := epoch().Add(time.Duration(depth+1) * time.Minute)
-	for i := range w.looks[0] {
-		in := w.looks[depth%w.conditions][i]
+	for i := range w.samples[0] {
+		in := w.samples[depth%w.conditions][i]
 		next, d := decide.Step(w.cfg, s, in, now)
 		n := changes
 		for _, notice := range d.Notices {
@@ -203,12 +203,12 @@ func TestWritesAreBoundedAgainstAHostileCoWriter(t *testing.T) {
 			}
 			r := random(7)
 			s := newSim(cfg)
-			looks := make([]probes.Observation, 4)
+			samples := make([]probes.Observation, 4)
 			for range quick(hours * 3600) {
-				for i, c := range probes.Conditions() {
-					looks[i] = look(c, hostile(s.state.Level(c), critical, r))
+				for i, c := range names() {
+					samples[i] = sample(c, hostile(s.state.Level(c), critical, r))
 				}
-				s.after(time.Second, looks...)
+				s.after(time.Second, samples...)
 				s.edit(func(n *corev1.Node) { attack(n, r) })
 				s.step(decide.Inputs{})
 			}

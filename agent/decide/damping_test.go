@@ -15,7 +15,7 @@ import (
 // host that fails soon after every clear; 12 in any hour for any host.
 
 // flapper is a host that is good until a while after the agent believed it.
-// It is driven through Debounce itself: 50 million looks in a few seconds.
+// It is driven through Debounce itself: 50 million samples in a few seconds.
 type flapper struct {
 	debounce decide.Debounce
 	cfg      config.Debounce
@@ -27,7 +27,7 @@ func newFlapper(cfg config.Debounce) *flapper {
 	return &flapper{debounce: decide.Debounce{Level: probes.OK}, cfg: cfg, now: epoch()}
 }
 
-func (f *flapper) look(o probes.Observation, period time.Duration) {
+func (f *flapper) sample(o probes.Observation, period time.Duration) {
 	f.now = f.now.Add(period)
 	f.debounce = f.debounce.Next(o, f.now)
 	if to := f.debounce.Target(f.cfg, false, f.now); to != f.debounce.Level {
@@ -39,7 +39,7 @@ func (f *flapper) look(o probes.Observation, period time.Duration) {
 // run fails for as long as bad says, a pause after every clear; both may be
 // different each time.
 func (f *flapper) run(length, period time.Duration, pause, bad func() time.Duration) {
-	good, certain := look(probes.MemoryPressure, "ok"), look(probes.MemoryPressure, "certain")
+	good, certain := sample(probes.MemoryPressure, "ok"), sample(probes.MemoryPressure, "certain")
 	var since, healthy, ill time.Duration
 	healthy = pause()
 	for f.now.Sub(epoch()) < length {
@@ -47,11 +47,11 @@ func (f *flapper) run(length, period time.Duration, pause, bad func() time.Durat
 		was := f.debounce.Level
 		switch {
 		case was == probes.OK && since < healthy:
-			f.look(good, period)
+			f.sample(good, period)
 		case was == probes.OK || since < ill:
-			f.look(certain, period)
+			f.sample(certain, period)
 		default:
-			f.look(good, period)
+			f.sample(good, period)
 		}
 		switch {
 		case f.debounce.Level == was:
@@ -98,7 +98,7 @@ func TestDampingBoundsAHostThatFailsAfterEveryClear(t *testing.T) {
 		"0s": always(0), "1s": always(time.Second), "2s": always(2 * time.Second), "5s": always(5 * time.Second),
 		"random to 10s": upTo(r, 10*time.Second), "random to 1m": upTo(r, time.Minute),
 	} {
-		f := newFlapper(config.Default().Memory.Debounce)
+		f := newFlapper(memoryDebounce(config.Default()))
 		f.run(24*time.Hour, time.Second, pause, always(0))
 		hours := f.inHours(24)
 		t.Logf("fails %s after every clear: changes by hour %v, worst hour %d", name, hours, f.worstHour())
@@ -123,7 +123,7 @@ func TestDampingByStep(t *testing.T) {
 		if since++; s.state.Level(probes.MemoryPressure) == probes.OK && since >= 2 {
 			symbol = "certain"
 		}
-		s.after(time.Second, look(probes.MemoryPressure, symbol))
+		s.after(time.Second, sample(probes.MemoryPressure, symbol))
 		if len(s.events) > before {
 			since = 0
 		}
@@ -149,13 +149,13 @@ func TestDampingFindsNoWorseHour(t *testing.T) {
 	const bound = 12
 	worst, worstSeed := 0, uint64(0)
 	for seed := range uint64(quick(10_000)) {
-		f := newFlapper(config.Default().Memory.Debounce)
+		f := newFlapper(memoryDebounce(config.Default()))
 		strategy(f, random(seed))
 		if n := f.worstHour(); n > worst {
 			worst, worstSeed = n, seed
 		}
 	}
-	fixed := config.Default().Memory.Debounce
+	fixed := memoryDebounce(config.Default())
 	fixed.ClearAfter.Duration, fixed.MaxClearAfter.Duration = 5*time.Minute, 5*time.Minute
 	f := newFlapper(fixed)
 	f.run(24*time.Hour, time.Second, always(0), always(0))
@@ -200,17 +200,17 @@ func strategy(f *flapper, r *rand.Rand) {
 func TestAfterADayTheWaitIsShortAgain(t *testing.T) {
 	for seed := range uint64(quick(200)) {
 		r := random(seed)
-		f := newFlapper(config.Default().Memory.Debounce)
+		f := newFlapper(memoryDebounce(config.Default()))
 		f.run(6*time.Hour, time.Second, upTo(r, 10*time.Second), always(0))
-		good, bad := look(probes.MemoryPressure, "ok"), look(probes.MemoryPressure, "certain")
+		good, bad := sample(probes.MemoryPressure, "ok"), sample(probes.MemoryPressure, "certain")
 		for f.debounce.Level != probes.OK {
-			f.look(good, time.Second)
+			f.sample(good, time.Second)
 		}
-		f.look(good, 24*time.Hour)
-		f.look(bad, time.Second)
+		f.sample(good, 24*time.Hour)
+		f.sample(bad, time.Second)
 		set := f.now
 		for f.debounce.Level != probes.OK {
-			f.look(good, time.Second)
+			f.sample(good, time.Second)
 		}
 		if took := f.now.Sub(set); took > f.cfg.ClearAfter.Duration+2*time.Second {
 			t.Fatalf("seed %d: cleared after %s", seed, took)

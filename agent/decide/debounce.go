@@ -9,13 +9,13 @@ import (
 	"github.com/taintlet/taintlet/probes"
 )
 
-// maxGap is the longest time between two looks that still belong together.
+// maxGap is the longest time between two samples that still belong together.
 // After a longer one (the host slept, the agent was stopped) the window starts
 // anew, and the gap counts neither as good nor as bad. It is longer than any
 // period that the configuration allows.
 const maxGap = 11 * time.Minute
 
-// class is what one valid look says about the condition.
+// class is what one valid sample says about the condition.
 type class uint8
 
 const (
@@ -40,28 +40,28 @@ func classOf(o probes.Observation) class {
 	return none
 }
 
-// Debounce is the state machine of one condition: how often it was bad of
-// late, for how long it has been good, and what follows from that. Level,
-// Penalty and SetAt survive a restart; the rest is evidence that is collected
-// anew, so that a restart never decides earlier.
+// Debounce is the state machine of one condition: how often it was bad
+// most recently, for how long it has been good, and what follows from that.
+// Level, Penalty and SetAt survive a restart. The rest is evidence that is
+// collected anew, so that a restart never decides earlier.
 type Debounce struct {
 	// Level is what was decided: OK, Degraded or Critical.
 	Level probes.Level
-	// Penalty counts the sets of late: one for each, halved every
+	// Penalty counts the recent sets: one for each, halved every
 	// PenaltyHalfLife. It is the value just after the last set.
 	Penalty float64
 	// SetAt is when the condition last went from OK to Degraded.
 	SetAt time.Time
 
-	window       uint32        // the last looks, newest in bit 0: 1 is bad
-	certain      bool          // the newest look needs no second one
-	class        class         // of the newest valid look
-	held         time.Duration // how long every look was of that class
-	seenAt       time.Time     // the newest valid look
-	unknownSince time.Time     // zero: the newest look was valid
+	window       uint32        // the last samples, newest in bit 0: 1 is bad
+	certain      bool          // the newest sample needs no second one
+	class        class         // of the newest valid sample
+	held         time.Duration // how long every sample was of that class
+	seenAt       time.Time     // the newest valid sample
+	unknownSince time.Time     // zero: the newest sample was valid
 }
 
-// Next adds one look to the evidence. It decides nothing.
+// Next adds one sample to the evidence. It decides nothing.
 func (d Debounce) Next(o probes.Observation, now time.Time) Debounce {
 	seen := classOf(o)
 	if seen == none {
@@ -90,8 +90,14 @@ func (d Debounce) Next(o probes.Observation, now time.Time) Debounce {
 	return d
 }
 
+// forget returns the Debounce without its evidence.
+func (d Debounce) forget() Debounce {
+	d.window, d.certain, d.class, d.held, d.unknownSince = 0, false, none, 0, time.Time{}
+	return d
+}
+
 // Target is the level that the evidence asks for, at most one step away from
-// the present one. mayBeCritical says whether Critical is to be had at all.
+// the present one. mayBeCritical says whether Critical is possible at all.
 func (d Debounce) Target(c config.Debounce, mayBeCritical bool, now time.Time) probes.Level {
 	if unknown := d.unknownFor(now); unknown > 0 {
 		if d.Level == probes.Critical && unknown >= c.UnknownAfter.Duration {
@@ -150,10 +156,10 @@ func (d Debounce) decayed(c config.Debounce, now time.Time) float64 {
 	return d.Penalty * math.Exp2(-elapsed.Seconds()/c.PenaltyHalfLife.Seconds())
 }
 
-// ClearAfter is how long every look must be good before the condition is OK:
+// ClearAfter is how long every sample must be good before the condition is OK:
 // min(MaxClearAfter, ClearAfter·2^P), P being the penalty as it was before the
 // last set added to it. A first set, or one after a long quiet time, therefore
-// clears after ClearAfter; one that follows closely upon others waits longer.
+// clears after ClearAfter. One that follows closely upon others waits longer.
 func (d Debounce) ClearAfter(c config.Debounce) time.Duration {
 	p := max(0, d.Penalty-1)
 	// Compared as floats: the product may be beyond any Duration.

@@ -2,11 +2,11 @@ package decide
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 )
@@ -67,37 +67,58 @@ func (d dispute) settle(level probes.Level, now time.Time) dispute {
 	return d
 }
 
-// wanted is one taint that a rule asks for, as it is to stand on the Node.
-type wanted struct {
-	condition probes.Condition
-	level     probes.Level // of the rule
-	taint     config.Taint
-	via       taints.Via
-	ruled     taints.Pair // the pair of the rule
-	standIn   taints.Pair // what takes its place when it cannot stay
+// countLosses notes, once for each time that it was written, which of our
+// pairs somebody removed from the Node, whatever else is being decided. What a
+// person removes while the condition is paused is not disputed: they have
+// already said that they decide. A NoExecute taint is vetoed even so: it must
+// not return when the pause ends.
+func (s *State) countLosses(t *turn) {
+	l, node := &s.ledger, t.in.Node
+	if !l.isKnown { // just after a start: what the record asks for
+		l.desired, l.isKnown = s.asked(t), true
+	}
+	for _, d := range l.desired {
+		pair := d.taint.Pair()
+		isPaused := s.pause.has(d.condition) && pair.Effect != corev1.TaintEffectNoExecute
+		if !slices.Contains(l.owned, pair) || slices.Contains(l.lost, pair) || taints.Has(node.Spec.Taints, pair) || isPaused {
+			continue
+		}
+		l.lost = append(slices.Clip(l.lost), pair)
+		by := taints.LastWriter(node.Node)
+		t.tell(Notice{Kind: TaintLost, Condition: d.condition, Via: d.via, By: by, Reason: string(TaintLost), Message: somebody(by) + " removed " + pair.String()})
+		c := s.conditions.of(d.condition)
+		if c == nil {
+			continue // its section was dropped from the configuration
+		}
+		dispute := c.disputeOf(d.level)
+		before := dispute.stage
+		*dispute = dispute.lose(pair, d.standIn, t.now)
+		if dispute.stage != before {
+			t.tell(disputeNotice(d, by, dispute.stage))
+		}
+	}
 }
 
-// place returns how and as which pair the rule's taint is to stand on the
-// Node; false when others do not let it stand at all.
-func place(rule config.Rule, d dispute, facts taints.Facts) (wanted, bool) {
-	w := wanted{condition: rule.Condition, level: rule.Level, taint: rule.Taint, ruled: rule.Taint.Pair()}
-	w.standIn = taints.StandInFor(rule.Taint.Pair(), facts.StandInPrefix)
-	via, pair := taints.Resolve(rule.Taint.Pair(), facts)
-	if d.stage == standIn {
-		via, pair = taints.StandIn, w.standIn
+// settleDisputes ends the disputes that are over.
+func (s *State) settleDisputes(t *turn) {
+	for _, rule := range t.cfg.Rules {
+		c := s.conditions.of(rule.Condition)
+		dispute := c.disputeOf(rule.Level)
+		if next := dispute.settle(c.debounce.Level, t.now); next != *dispute {
+			*dispute = next
+			s.ledger.undecided = true
+		}
 	}
-	w.via, w.taint.Key, w.taint.Effect = via, pair.Key, pair.Effect
-	return w, d.stage != withdrawn
 }
 
 // disputeNotice tells people what became of the taint that somebody removed.
-func disputeNotice(w wanted, by string, now stage) Notice {
-	n := Notice{Condition: w.condition}
-	who, pair := somebody(by), w.taint.Pair()
+func disputeNotice(d desired, by string, now stage) Notice {
+	n := Notice{Condition: d.condition}
+	who, pair := somebody(by), d.taint.Pair()
 	switch {
 	case now == standIn:
 		n.Kind = TaintContested
-		n.Message = fmt.Sprintf("%s removed %s twice within a minute; %s takes its place for 24 h", who, pair, w.standIn)
+		n.Message = fmt.Sprintf("%s removed %s twice within a minute; %s takes its place for 24 h", who, pair, d.standIn)
 	case pair.Effect == corev1.TaintEffectNoExecute:
 		n.Kind = TaintVetoed
 		n.Message = fmt.Sprintf("%s removed %s; it will not be set again until the condition has been OK", who, pair)

@@ -1,12 +1,10 @@
 package decide
 
 import (
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 )
@@ -15,8 +13,8 @@ import (
 type Slot uint8
 
 const (
-	// SlotUnknown means that nobody has looked yet, or the API server is away. What was
-	// decided stays; nothing new is evicted.
+	// SlotUnknown means that nobody has asked yet, or the API server does not
+	// answer. What was decided stays; nothing new is evicted.
 	SlotUnknown Slot = iota
 	// SlotNone means that there is none for this Node, or it was lost: step down.
 	SlotNone
@@ -24,53 +22,63 @@ const (
 	SlotHeld
 )
 
-// SlotWish is what the decider wishes of the slot.
-type SlotWish uint8
+// SlotRequest is what the decider needs of the slot.
+type SlotRequest uint8
 
 const (
-	// SlotAsItIs means that nothing is known of the Node.
-	SlotAsItIs SlotWish = iota
-	// SlotLeft means that another agent looks after this Node, and after its slot.
-	SlotLeft
-	// SlotNotNeeded means that no NoExecute pair of ours is on the Node or wanted there.
+	// SlotUndecided means that nothing is known of the Node.
+	SlotUndecided SlotRequest = iota
+	// SlotOfAnother means that another agent is active for this Node and keeps
+	// its slot.
+	SlotOfAnother
+	// SlotNotNeeded means that no NoExecute pair of ours is on the Node or desired there.
 	SlotNotNeeded
-	// SlotWanted means that only a slot is missing before this Node evicts.
-	SlotWanted
+	// SlotRequested means that only a slot is missing before this Node evicts.
+	SlotRequested
 	// SlotInUse means that the Node carries a NoExecute pair of ours, or is about to.
 	SlotInUse
 )
 
-// mayBeCritical reports whether Critical is to be had by a condition at all: to
-// stay there, or to step up to. Stepping up needs all that evicts calls for and
-// the slot; staying ends when the slot is lost, but not when it is unknown.
-func (s *State) mayBeCritical(cfg *config.Config, condition probes.Condition, slot Slot, now time.Time) bool {
-	c := &s.conditions[index(condition)]
-	if c.last.Level != probes.Critical || !s.mayEvict(cfg, condition) {
+// eviction is what a State knows of evictions of this Node.
+type eviction struct {
+	// at is when this Node most recently stepped up to Critical.
+	at time.Time
+	// controlPlane: the Node is labelled as one of the control plane.
+	controlPlane bool
+	// waits: people know that an eviction waits for a slot.
+	waits bool
+}
+
+// mayBeCritical reports whether a condition may be Critical at all: to stay
+// there, or to step up. Stepping up needs all that evictionIsDue asks for and the slot.
+// Staying ends when the slot is lost, but not when it is unknown.
+func (s *State) mayBeCritical(t *turn, c *condition) bool {
+	if c.last.Level != probes.Critical || !s.mayEvict(t, c) {
 		return false
 	}
 	if c.debounce.Level == probes.Critical {
-		return slot != SlotNone
+		return t.in.Slot != SlotNone
 	}
-	return slot == SlotHeld && s.evicts(cfg, condition, now)
+	return t.in.Slot == SlotHeld && s.evictionIsDue(t, c)
 }
 
 // mayEvict reports whether the configuration, the Node and its people let this
 // condition evict. A vetoed taint would not be set, so the level is of no use.
-func (s *State) mayEvict(cfg *config.Config, condition probes.Condition) bool {
-	return cfg.Asks(condition, probes.Critical) &&
-		s.conditions[index(condition)].disputeOf(probes.Critical).stage != withdrawn &&
-		(cfg.Eviction.ControlPlane || !s.controlPlane)
+func (s *State) mayEvict(t *turn, c *condition) bool {
+	return t.cfg.Asks(c.name, probes.Critical) &&
+		c.disputeOf(probes.Critical).stage != withdrawn &&
+		(t.cfg.Eviction.ControlPlane || !s.eviction.controlPlane)
 }
 
-// evicts reports whether nothing but a slot is missing for a step up to
-// Critical: it has looked critical for long enough, nobody has paused it, and
-// the last eviction of this Node is long enough ago.
-func (s *State) evicts(cfg *config.Config, condition probes.Condition, now time.Time) bool {
-	d := s.conditions[index(condition)].debounce
+// evictionIsDue reports whether nothing but a slot is missing for a step up to
+// Critical: its samples have been critical for long enough, nobody has paused
+// it, and the last eviction of this Node is long enough ago.
+func (s *State) evictionIsDue(t *turn, c *condition) bool {
+	d := c.debounce
 	return d.Level == probes.Degraded && d.class == critical && d.unknownSince.IsZero() &&
-		d.held >= cfg.Debounce(condition).CriticalAfter.Duration &&
-		s.mayEvict(cfg, condition) && !s.paused.has(condition) &&
-		(s.evictedAt.IsZero() || now.Sub(s.evictedAt) >= cfg.Eviction.Interval.Duration)
+		d.held >= t.debounce(c.name).CriticalAfter.Duration &&
+		s.mayEvict(t, c) && !s.pause.has(c.name) &&
+		(s.eviction.at.IsZero() || t.now.Sub(s.eviction.at) >= t.cfg.Eviction.Interval.Duration)
 }
 
 func isControlPlane(node *corev1.Node) bool {
@@ -82,43 +90,32 @@ func isControlPlane(node *corev1.Node) bool {
 	return false
 }
 
-// slotWish says what the slot is needed for. It is not let go of before the
-// NoExecute pairs are off the Node: the slot bounds what stands, not what is
-// wanted.
-func (s *State) slotWish(cfg *config.Config, in Inputs, now time.Time) SlotWish {
-	wish := SlotNotNeeded
-	for _, condition := range probes.Conditions() {
-		if s.Level(condition) == probes.Critical {
+// requestSlot says what the slot is needed for. It is kept until the NoExecute
+// pairs have left the Node: the slot bounds what stands, not what is desired.
+func (s *State) requestSlot(t *turn) SlotRequest {
+	request := SlotNotNeeded
+	for i := range s.conditions {
+		c := &s.conditions[i]
+		if c.debounce.Level == probes.Critical {
 			return SlotInUse
 		}
-		if s.evicts(cfg, condition, now) {
-			wish = SlotWanted
+		if s.evictionIsDue(t, c) {
+			request = SlotRequested
 		}
 	}
-	for _, pair := range s.owned {
-		if pair.Effect == corev1.TaintEffectNoExecute && taints.Has(in.Node.Spec.Taints, pair) {
+	for _, pair := range s.ledger.owned {
+		if pair.Effect == corev1.TaintEffectNoExecute && taints.Has(t.in.Node.Spec.Taints, pair) {
 			return SlotInUse
 		}
 	}
-	return wish
+	return request
 }
 
 // tellWaiting tells people once when an eviction waits for a slot.
-func (s *State) tellWaiting(slot Slot, d *Decision) {
-	waits := d.Slot == SlotWanted && slot == SlotNone
-	if waits && !s.waitsForSlot {
-		d.Notices = append(d.Notices, Notice{Kind: EvictionWaits, Reason: string(EvictionWaits), Message: "a condition is critical, but all eviction slots are taken or missing; no pod is evicted"})
+func (s *State) tellWaiting(t *turn) {
+	waits := t.Slot == SlotRequested && t.in.Slot == SlotNone
+	if waits && !s.eviction.waits {
+		t.tell(Notice{Kind: EvictionWaits, Reason: string(EvictionWaits), Message: "a condition is critical, but all eviction slots are taken or missing; no pod is evicted"})
 	}
-	s.waitsForSlot = waits
-}
-
-// underSlot leaves out NoExecute taints that are yet to be set while the slot is
-// not certain: everything else is to be written all the same.
-func underSlot(want []wanted, in Inputs) []wanted {
-	if in.Slot == SlotHeld {
-		return want
-	}
-	return slices.DeleteFunc(want, func(w wanted) bool {
-		return w.taint.Effect == corev1.TaintEffectNoExecute && !taints.Has(in.Node.Spec.Taints, w.taint.Pair())
-	})
+	s.eviction.waits = waits
 }

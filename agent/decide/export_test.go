@@ -8,14 +8,14 @@ import (
 )
 
 // Penalty lets tests compare what two agents have learnt of a condition.
-func (s *State) Penalty(c probes.Condition) float64 { return s.conditions[index(c)].debounce.Penalty }
+func (s *State) Penalty(c probes.Condition) float64 { return s.conditions.of(c).debounce.Penalty }
 
 // SetAt is when a condition was last set.
-func (s *State) SetAt(c probes.Condition) time.Time { return s.conditions[index(c)].debounce.SetAt }
+func (s *State) SetAt(c probes.Condition) time.Time { return s.conditions.of(c).debounce.SetAt }
 
 // Tokens is how many metered steps could be made at once.
 func (s *State) Tokens(c config.WriteBudget, now time.Time) int {
-	b, n := s.bucket, 0
+	b, n := s.budget, 0
 	for ok := true; ok && n <= c.Burst; n++ {
 		if b, ok = b.take(c, now); !ok {
 			return n
@@ -26,7 +26,7 @@ func (s *State) Tokens(c config.WriteBudget, now time.Time) int {
 
 // NextToken is when the next metered step could be made.
 func (s *State) NextToken(c config.WriteBudget, now time.Time) time.Time {
-	if at := s.bucket.nextAt(c); at.After(now) {
+	if at := s.budget.nextAt(c); at.After(now) {
 		return at
 	}
 	return now

@@ -12,7 +12,6 @@ import (
 
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
-	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 )
 
@@ -73,7 +72,7 @@ func TestForeignTaintsStayAsTheyAre(t *testing.T) {
 			if r.IntN(50) == 0 {
 				s.facts.KeepPolicy = !s.facts.KeepPolicy
 			}
-			s.after(20*time.Second, look(probes.Conditions()[r.IntN(4)], anyLook(r)))
+			s.after(20*time.Second, sample(names()[r.IntN(4)], anySample(r)))
 		}
 		writes += s.writes
 	}
@@ -111,7 +110,7 @@ func TestOnlyOwnPairsAreRemoved(t *testing.T) {
 					delete(theirs, pair)
 				}
 			})
-			s.after(20*time.Second, look(probes.Conditions()[r.IntN(4)], anyLook(r)))
+			s.after(20*time.Second, sample(names()[r.IntN(4)], anySample(r)))
 			if r.IntN(40) == 0 {
 				s.restart(false, 0)
 			}
@@ -162,7 +161,7 @@ func TestAskedAgainTheAnswerIsTheSame(t *testing.T) {
 					n.Annotations[taints.HeldAnnotation] = "others"
 				}
 			})
-			s.after(20*time.Second, look(probes.Conditions()[r.IntN(4)], anyLook(r)))
+			s.after(20*time.Second, sample(names()[r.IntN(4)], anySample(r)))
 		}
 	}
 	t.Logf("asked %d times", asked)

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
+	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 )
@@ -31,7 +33,7 @@ type Boot struct {
 }
 
 // record is the annotation taintlet.dev/record: all that must survive the
-// process. Fields that this release does not know are passed over.
+// process. Fields that this release does not know are skipped.
 type record struct {
 	Version int `json:"version"`
 	// Revision grows with every decision that is written. It tells a Node that
@@ -104,4 +106,120 @@ func (r record) timeline(boot Boot) func(time.Duration) time.Time {
 		return boot.At.Add
 	}
 	return func(t time.Duration) time.Time { return boot.At.Add(t - r.At) }
+}
+
+// String writes the annotation.
+func (r record) String() string {
+	text, err := json.Marshal(r)
+	if err != nil { // unreachable: no field of the record can fail
+		return ""
+	}
+	return string(text)
+}
+
+// disputed are the levels that a rule, and so a dispute, can be about.
+func disputed() []probes.Level { return []probes.Level{probes.Degraded, probes.Critical} }
+
+// record returns what the next process has to know.
+func (s *State) record(owned []taints.Pair) record {
+	r := record{
+		Version:    recordVersion,
+		Revision:   s.ledger.revision,
+		Boot:       s.boot.ID,
+		At:         s.ledger.decidedAt.Sub(s.boot.At),
+		Time:       s.ledger.decidedTime,
+		Instance:   s.active.instance,
+		EvictedAt:  s.boot.since(s.eviction.at),
+		Owned:      owned,
+		Conditions: make(map[probes.Condition]recordCondition, len(s.conditions)),
+	}
+	if !s.budget.fullAt.IsZero() {
+		r.TokensAt = s.budget.fullAt.Sub(s.boot.At)
+	}
+	for i := range s.conditions {
+		c := &s.conditions[i]
+		entry := recordCondition{Level: c.debounce.Level, Penalty: c.debounce.Penalty, SetAt: s.boot.since(c.debounce.SetAt)}
+		for _, level := range disputed() {
+			if d := *c.disputeOf(level); d != (dispute{}) {
+				if entry.Dispute == nil {
+					entry.Dispute = map[string]recordDispute{}
+				}
+				entry.Dispute[level.String()] = recordDispute{d.stage, s.boot.since(d.until), s.boot.since(d.lostAt)}
+			}
+		}
+		r.Conditions[c.name] = entry
+	}
+	return r
+}
+
+// since is a time as the record keeps it, nil for none.
+func (b Boot) since(t time.Time) *time.Duration {
+	if t.IsZero() {
+		return nil
+	}
+	d := t.Sub(b.At)
+	return &d
+}
+
+// restore takes over what the Node's record remembers. Evidence that was
+// collected before is kept. The taints that stand stay until new evidence
+// clears them.
+func (s *State) restore(t *turn) {
+	node := t.in.Node
+	s.active.restored, s.ledger.uid = true, node.UID
+	if node.recordErr != nil {
+		if s.meet(t) {
+			t.tell(Notice{Kind: RecordRefused, Reason: "UnreadableRecord", Message: node.recordErr.Error() + "; nothing is removed that cannot be proven to be taintlet's own"})
+		}
+		return
+	}
+	r := node.record
+	at := r.timeline(s.boot)
+	past := func(d *time.Duration) time.Time {
+		if d == nil {
+			return time.Time{}
+		}
+		return earlier(at(*d), t.now)
+	}
+	s.ledger.revision, s.ledger.decidedAt, s.ledger.decidedTime = r.Revision, at(r.At), r.Time
+	if r.Revision > 0 {
+		// The record is written anew, with this instance's name and in the time
+		// of this boot: whoever wrote it before has to learn that it is over.
+		s.active.instance.Term, s.ledger.undecided = r.Instance.Term+1, true
+	}
+	s.budget = bucket{at(r.TokensAt)}.within(t.cfg.WriteBudget, t.now)
+	s.eviction.at = past(r.EvictedAt)
+	for i := range s.conditions {
+		c := &s.conditions[i]
+		entry, found := r.Conditions[c.name]
+		if !found {
+			continue
+		}
+		c.debounce.Level, c.debounce.Penalty, c.debounce.SetAt = entry.Level, min(entry.Penalty, maxPenalty), past(entry.SetAt)
+		if entry.Level == probes.Critical && !ownsCritical(t.cfg, c.name, r.Owned) {
+			c.debounce.Level = probes.Degraded // an eviction begins with a sample, an Event and a slot
+		}
+		for _, level := range disputed() {
+			saved := entry.Dispute[level.String()]
+			*c.disputeOf(level) = dispute{stage: min(saved.Stage, withdrawn), lostAt: past(saved.LostAt)}
+			if saved.Until != nil {
+				c.disputeOf(level).until = earlier(at(*saved.Until), t.now.Add(contestFor))
+			}
+		}
+	}
+}
+
+// ownsCritical reports whether the taint of the condition's rule for Critical is
+// among the pairs.
+func ownsCritical(cfg *config.Config, name probes.Condition, owned []taints.Pair) bool {
+	return slices.ContainsFunc(cfg.Rules, func(r config.Rule) bool {
+		return r.Condition == name && r.Level == probes.Critical && slices.Contains(owned, r.Taint.Pair())
+	})
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
 }

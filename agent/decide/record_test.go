@@ -41,24 +41,24 @@ func disputed(s *sim) {
 	s.facts.StandInPrefix = s.cfg.StandInPrefix
 	s.now = s.now.Add(200 * 24 * time.Hour) // long numbers: up since half a year
 	for range 5 {
-		for _, c := range probes.Conditions() {
+		for _, c := range names() {
 			for s.state.Level(c) == probes.OK {
-				s.after(time.Second, look(c, "certain critical"))
+				s.after(time.Second, sample(c, "certain critical"))
 			}
 		}
 		for range 100 {
-			for _, c := range probes.Conditions() {
-				s.after(237*time.Millisecond, look(c, "critical"))
+			for _, c := range names() {
+				s.after(237*time.Millisecond, sample(c, "critical"))
 			}
 		}
 		for range 3 {
 			s.edit(func(n *corev1.Node) { n.Spec.Taints = nil })
-			s.after(20*time.Second, look(probes.MemoryPressure, "critical"))
+			s.after(20*time.Second, sample(probes.MemoryPressure, "critical"))
 			largest(s)
 		}
 		for n := 0; n < 3000 && s.state.Level(probes.MemoryPressure) != probes.OK; n++ {
-			for _, c := range probes.Conditions() {
-				s.after(937*time.Millisecond, look(c, "ok"))
+			for _, c := range names() {
+				s.after(937*time.Millisecond, sample(c, "ok"))
 			}
 		}
 		s.now = s.now.Add(61*time.Minute + 123456789)
@@ -117,10 +117,10 @@ func TestRecordRoundTrip(t *testing.T) {
 		if seed%3 == 0 && len(s.read.Spec.Taints) > 0 { // a dispute as well
 			for range 2 {
 				s.edit(func(n *corev1.Node) { n.Spec.Taints = nil })
-				s.after(time.Second, look(probes.MemoryPressure, "bad"))
+				s.after(time.Second, sample(probes.MemoryPressure, "bad"))
 			}
 			for range 600 {
-				s.after(time.Second, look(probes.DiskPressure, "ok"))
+				s.after(time.Second, sample(probes.DiskPressure, "ok"))
 			}
 		}
 		twin := s.fork()
@@ -131,7 +131,7 @@ func TestRecordRoundTrip(t *testing.T) {
 			t.Fatalf("seed %d: the restarted agent wrote\n%s\nover\n%s", seed, b, a)
 		}
 		for _, x := range []*sim{s, twin} {
-			x.after(time.Second, look(probes.PIDPressure, "certain"))
+			x.after(time.Second, sample(probes.PIDPressure, "certain"))
 		}
 		a, b = unsigned(s), unsigned(twin)
 		if a != b {
@@ -144,18 +144,18 @@ func TestRecordRoundTrip(t *testing.T) {
 // have added some; they are passed over and written away with the next write.
 func TestRecordToleratesUnknownFields(t *testing.T) {
 	s := newSim(config.Default())
-	s.after(time.Second, look(probes.MemoryPressure, "certain"))
+	s.after(time.Second, sample(probes.MemoryPressure, "certain"))
 	s.edit(func(n *corev1.Node) {
 		forge(n, "novelty", `{"a":[1,2,{"b":null}]}`)
 		forge(n, "conditions", `{"MemoryPressure":{"level":"Degraded","penalty":1,"setAt":3601000000000,"mood":"bad"},"LunarPhase":{"level":"OK"}}`)
 	})
 	s.restart(false, 0)
-	s.after(time.Second, look(probes.MemoryPressure, "bad"))
+	s.after(time.Second, sample(probes.MemoryPressure, "bad"))
 	if s.state.Level(probes.MemoryPressure) != probes.Degraded || len(s.read.Spec.Taints) != 1 {
 		t.Fatalf("level %s, taints %v", s.state.Level(probes.MemoryPressure), s.read.Spec.Taints)
 	}
 	for range 200 {
-		s.after(time.Second, look(probes.MemoryPressure, "ok"))
+		s.after(time.Second, sample(probes.MemoryPressure, "ok"))
 	}
 	if len(s.read.Spec.Taints) != 0 {
 		t.Errorf("not cleared: %v", s.read.Spec.Taints)
@@ -167,15 +167,15 @@ func TestRecordToleratesUnknownFields(t *testing.T) {
 // start reads what it has written.
 func FuzzRecord(f *testing.F) {
 	s := newSim(withCritical(config.Default()))
-	for _, c := range probes.Conditions() {
-		s.after(time.Second, look(c, "certain critical"))
+	for _, c := range names() {
+		s.after(time.Second, sample(c, "certain critical"))
 	}
 	f.Add(s.read.Annotations[taints.RecordAnnotation])
 	s.facts.KeepPolicy = false
 	s.edit(func(n *corev1.Node) { n.Spec.Taints = nil })
-	s.after(time.Second, look(probes.MemoryPressure, "critical"))
+	s.after(time.Second, sample(probes.MemoryPressure, "critical"))
 	s.edit(func(n *corev1.Node) { n.Spec.Taints = nil })
-	s.after(time.Second, look(probes.MemoryPressure, "critical"))
+	s.after(time.Second, sample(probes.MemoryPressure, "critical"))
 	f.Add(s.read.Annotations[taints.RecordAnnotation])
 	for _, text := range []string{
 		"", "{}", "null", "[]", `{"version":1}`, `{"version":2,"owned":7}`, `{"version":1,"revision":18446744073709551615}`,
@@ -208,17 +208,17 @@ func surviveRecord(t *testing.T, text string) {
 	}
 	symbols := []string{"unknown", "critical", "ok", "near", "bad", "certain"}
 	for i := range 60 {
-		s.after(5*time.Second, look(probes.Conditions()[i%4], symbols[i%len(symbols)]))
+		s.after(5*time.Second, sample(names()[i%4], symbols[i%len(symbols)]))
 	}
 	for range 5 {
-		s.after(5*time.Second, look(probes.MemoryPressure, "bad"))
+		s.after(5*time.Second, sample(probes.MemoryPressure, "bad"))
 	}
 	var newer struct{ Version int }
 	if err := json.Unmarshal([]byte(text), &newer); err == nil && newer.Version > 1 {
 		return // read-only: nothing may be expected
 	}
 	if s.state.Level(probes.MemoryPressure) < probes.Degraded {
-		t.Fatal("bad looks set nothing any more")
+		t.Fatal("bad samples set nothing any more")
 	}
 	s.restart(false, 0)
 	s.step(decide.Inputs{})

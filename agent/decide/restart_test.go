@@ -25,11 +25,11 @@ func past(cfg *config.Config, r *rand.Rand) *sim {
 			longest = 1000
 		}
 		for range 1 + r.IntN(longest) {
-			s.after(2*time.Second, look(probes.MemoryPressure, symbol), look(probes.DiskPressure, "ok"))
+			s.after(2*time.Second, sample(probes.MemoryPressure, symbol), sample(probes.DiskPressure, "ok"))
 		}
 	}
-	for range r.IntN(4) { // the newest looks may be of any kind
-		s.after(2*time.Second, look(probes.MemoryPressure, anyLook(r)))
+	for range r.IntN(4) { // the newest samples may be of any kind
+		s.after(2*time.Second, sample(probes.MemoryPressure, anySample(r)))
 	}
 	return s
 }
@@ -71,7 +71,7 @@ func TestRestartTakesNothingOffAndForgetsNothing(t *testing.T) {
 		if tokens := twin.state.Tokens(budget, twin.now); tokens < budget.Burst {
 			spent++
 		}
-		for _, c := range probes.Conditions() {
+		for _, c := range names() {
 			if s.state.Level(c) != twin.state.Level(c) || s.state.Penalty(c) != twin.state.Penalty(c) {
 				t.Fatalf("seed %d: %s: level and penalty became %s %g, were %s %g", seed, c,
 					s.state.Level(c), s.state.Penalty(c), twin.state.Level(c), twin.state.Penalty(c))
@@ -103,7 +103,7 @@ func TestRestartTakesNothingOffAndForgetsNothing(t *testing.T) {
 	t.Logf("of %d restarts: %d with taints, %d with damping, %d with tokens spent", quick(150), tainted, damped, spent)
 }
 
-// TestRestartNeverDecidesEarlier plays the same looks to both twins until the
+// TestRestartNeverDecidesEarlier plays the same samples to both twins until the
 // one that was not restarted sets or clears.
 func TestRestartNeverDecidesEarlier(t *testing.T) {
 	later := 0
@@ -115,7 +115,7 @@ func TestRestartNeverDecidesEarlier(t *testing.T) {
 		for n := 0; len(twin.events) == 0 && n < 100; n++ {
 			symbol := symbols[r.IntN(len(symbols))]
 			for range 1 + r.IntN(r.IntN(400)+2) {
-				o := look(probes.MemoryPressure, symbol)
+				o := sample(probes.MemoryPressure, symbol)
 				twin.after(2*time.Second, o)
 				s.after(2*time.Second, o)
 				if early := decided(s); early && !decided(twin) {
@@ -144,7 +144,7 @@ func decided(s *sim) bool {
 	return false
 }
 
-// TestRestartDelaysByAtMostOneWait: with looks of one kind after the restart
+// TestRestartDelaysByAtMostOneWait: with samples of one kind after the restart
 // the decision comes at most a window or a clearAfter later. A reboot may have
 // to wait for a token besides, since nobody knows how long it took.
 func TestRestartDelaysByAtMostOneWait(t *testing.T) {
@@ -156,7 +156,7 @@ func TestRestartDelaysByAtMostOneWait(t *testing.T) {
 		const period = 2 * time.Second
 		symbol := []string{"ok", "bad"}[r.IntN(2)]
 		begin, twinBegin := s.now, twin.now
-		memory := s.cfg.Memory.Debounce
+		memory := memoryDebounce(s.cfg)
 		bound := time.Duration(memory.Samples) * period
 		if symbol == "ok" {
 			d := decide.Debounce{Penalty: twin.state.Penalty(probes.MemoryPressure)}
@@ -166,15 +166,15 @@ func TestRestartDelaysByAtMostOneWait(t *testing.T) {
 			bound += s.cfg.WriteBudget.Interval.Duration
 		}
 		for !decided(twin) && twin.now.Sub(twinBegin) < 5*time.Hour {
-			twin.after(period, look(probes.MemoryPressure, symbol))
-			s.after(period, look(probes.MemoryPressure, symbol))
+			twin.after(period, sample(probes.MemoryPressure, symbol))
+			s.after(period, sample(probes.MemoryPressure, symbol))
 		}
 		if !decided(twin) {
 			continue
 		}
 		reference := twin.now.Sub(twinBegin)
 		for !decided(s) && s.now.Sub(begin) <= reference+bound {
-			s.after(period, look(probes.MemoryPressure, symbol))
+			s.after(period, sample(probes.MemoryPressure, symbol))
 		}
 		if !decided(s) {
 			t.Fatalf("seed %d, new boot %t, %s: more than %s later than %s", seed, newBoot, symbol, bound, reference)

@@ -123,8 +123,8 @@ func newWorld() *world {
 	}
 	w.create("1")
 	w.start("boot-1")
-	for _, c := range probes.Conditions()[1:] { // so that conditions can be reported
-		w.look(probes.Observation{Condition: c, Level: probes.OK, Reason: "Fine", Message: "fine"})
+	for _, c := range names()[1:] { // so that conditions can be reported
+		w.sample(probes.Observation{Condition: c, Level: probes.OK, Reason: "Fine", Message: "fine"})
 	}
 	w.happened, w.at = nil, nil
 	return w
@@ -170,7 +170,7 @@ func (w *world) turnTo(name string) {
 // clock is the boot clock of the running process.
 func (w *world) clock() time.Time { return w.boot.At.Add(w.now - w.started) }
 
-func (w *world) look(o probes.Observation) {
+func (w *world) sample(o probes.Observation) {
 	w.step(decide.Inputs{Observations: []probes.Observation{o}})
 }
 
@@ -321,13 +321,13 @@ func (w *world) events(text string) error {
 
 // event is one of: CONDITION LOOK; one of the verbs below.
 func (w *world) event(words []string) error {
-	for _, c := range probes.Conditions() {
+	for _, c := range names() {
 		if words[0] == short(c) {
 			o, err := observation(c, strings.Join(words[1:], " "))
 			if err != nil {
 				return err
 			}
-			w.look(o)
+			w.sample(o)
 			return nil
 		}
 	}
@@ -342,9 +342,9 @@ func (w *world) event(words []string) error {
 	return nil
 }
 
-func observation(c probes.Condition, look string) (probes.Observation, error) {
-	o := probes.Observation{Condition: c, Reason: "Seen", Message: look}
-	switch look {
+func observation(c probes.Condition, sample string) (probes.Observation, error) {
+	o := probes.Observation{Condition: c, Reason: "Seen", Message: sample}
+	switch sample {
 	case "ok":
 		o.Level = probes.OK
 	case "near":
@@ -360,7 +360,7 @@ func observation(c probes.Condition, look string) (probes.Observation, error) {
 	case "unknown":
 		o.Level = probes.Unknown
 	default:
-		return o, fmt.Errorf("look %q is not ok, near, bad, certain, critical, certain critical or unknown", look)
+		return o, fmt.Errorf("sample %q is not ok, near, bad, certain, critical, certain critical or unknown", sample)
 	}
 	return o, nil
 }
@@ -505,12 +505,11 @@ func (w *world) kubelet(args []string) error {
 
 // configure changes the configuration.
 func (w *world) configure(args []string) error {
-	cfg := *w.cfg
-	cfg.Rules = slices.Clone(cfg.Rules)
+	cfg := w.cfg.Clone()
 	switch args[0] {
 	case "critical": // CONDITION: its built-in rule for Critical too
 		cfg.Eviction.Slots = 1
-		for _, rule := range config.BuiltInRules() {
+		for _, rule := range cfg.BuiltInRules() {
 			if rule.Level == probes.Critical && short(rule.Condition) == args[1] {
 				cfg.Rules = append(cfg.Rules, rule)
 			}
@@ -536,9 +535,7 @@ func (w *world) configure(args []string) error {
 		if err != nil {
 			return err
 		}
-		for _, d := range []*config.Debounce{&cfg.Memory.Debounce, &cfg.Disk.Debounce, &cfg.PID.Debounce, &cfg.Network.Debounce} {
-			d.ClearAfter.Duration, d.MaxClearAfter.Duration = least, most
-		}
+		eachDebounce(cfg, func(d *config.Debounce) { d.ClearAfter.Duration, d.MaxClearAfter.Duration = least, most })
 	case "eviction-interval": // LEAST
 		least, err := time.ParseDuration(args[1])
 		if err != nil {
@@ -559,7 +556,7 @@ func (w *world) configure(args []string) error {
 	default:
 		return fmt.Errorf("config %q", args[0])
 	}
-	w.cfg = &cfg
+	w.cfg = cfg
 	return cfg.Validate().ToAggregate()
 }
 

@@ -27,7 +27,7 @@ type sim struct {
 
 	events  []event
 	writes  int
-	longest string // the longest record, for tests that look for it
+	longest string // the longest record, for tests that sample for it
 	// onChange, when set, sees every Change before it is written.
 	onChange func(s *sim, c taints.Change)
 }
@@ -65,10 +65,10 @@ func (s *sim) fork() *sim {
 	return &twin
 }
 
-// after moves on in time and looks.
-func (s *sim) after(d time.Duration, looks ...probes.Observation) {
+// after moves on in time and samples.
+func (s *sim) after(d time.Duration, samples ...probes.Observation) {
 	s.now = s.now.Add(d)
-	s.step(decide.Inputs{Observations: looks})
+	s.step(decide.Inputs{Observations: samples})
 }
 
 // step takes one step and writes its Change at once.
@@ -119,7 +119,7 @@ func (s *sim) restart(newBoot bool, wall time.Duration) {
 	s.state = decide.New(s.boot, "test", s.boot.At)
 }
 
-func look(c probes.Condition, symbol string) probes.Observation {
+func sample(c probes.Condition, symbol string) probes.Observation {
 	o, err := observation(c, symbol)
 	if err != nil {
 		panic(err)
@@ -129,17 +129,25 @@ func look(c probes.Condition, symbol string) probes.Observation {
 
 // withCritical adds the built-in rules for Critical, which a file may not.
 func withCritical(cfg *config.Config) *config.Config {
-	cfg.Rules = config.BuiltInRules()
+	cfg.Rules = config.Default().BuiltInRules()
 	cfg.Eviction.Slots, cfg.Eviction.Interval.Duration = 1, 0
 	return cfg
 }
 
 // eachDebounce changes the debounce of all conditions.
 func eachDebounce(cfg *config.Config, change func(*config.Debounce)) *config.Config {
-	for _, d := range []*config.Debounce{&cfg.Memory.Debounce, &cfg.Disk.Debounce, &cfg.PID.Debounce, &cfg.Network.Debounce} {
-		change(d)
+	for _, c := range cfg.Conditions {
+		change(&c.Common().Debounce)
 	}
 	return cfg
+}
+
+// names of the conditions of a host.
+func names() []probes.Condition { return config.Default().Names() }
+
+// memoryDebounce is the debounce of MemoryPressure.
+func memoryDebounce(cfg *config.Config) config.Debounce {
+	return config.Get[*config.Memory](cfg).Debounce
 }
 
 func random(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 1)) }

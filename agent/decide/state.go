@@ -7,158 +7,72 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 )
 
-// conditionCount is the number of conditions; arrays keep a State a value that
-// a copy does not share.
-const conditionCount = 4
-
-// index is the place of a condition in the State's arrays.
-func index(c probes.Condition) int {
-	switch c {
-	case probes.MemoryPressure:
-		return 0
-	case probes.DiskPressure:
-		return 1
-	case probes.PIDPressure:
-		return 2
-	default:
-		return 3
-	}
-}
-
-// perCondition is all that a State knows of one condition.
-type perCondition struct {
-	debounce Debounce
-	// disputes of the rules for Degraded and Critical.
-	disputes [2]dispute
-	// last is the newest observation, because the one that decided the level.
-	last, because probes.Observation
-	// waitingSince is since when a metered step is due that found no token.
-	waitingSince time.Time
-	// toldUnknown is when a person was last told that the probe cannot tell.
-	toldUnknown time.Time
-}
-
-// disputeOf returns where the dispute of a level's rule is kept.
-func (c *perCondition) disputeOf(level probes.Level) *dispute {
-	return &c.disputes[level-probes.Degraded]
-}
-
 // State is everything that Step remembers. It is a value: Step returns a new
 // one and leaves the old one as it was.
 type State struct {
 	boot       Boot
-	instance   instance
-	conditions [conditionCount]perCondition
-	bucket     bucket
-
-	// restored: a Node, and so the record, has been seen. Before that evidence
-	// is collected, but nothing is decided.
-	restored bool
-	// readOnly: the record is a newer release's, hands off.
-	readOnly bool
-	// standBack is set while a newer instance looks after the Node.
-	standBack standBack
-	// dirty: a decision was taken that the record does not hold yet.
-	dirty bool
-	// compared: want is what was wanted last; false just after a start.
-	compared bool
-	// revision is that of the last decision, landed the newest one that was
-	// seen on the Node.
-	revision, landed uint64
-	decidedAt        time.Time
-	decidedTime      string // decidedAt by the wall clock, for people
-	uid              types.UID
-	// owned are the pairs of ours on the Node when it was last seen with our
-	// record.
-	owned []taints.Pair
-	// lost are those of them that others took off since; they count once.
-	lost []taints.Pair
-	want []wanted
-	// dropped are pairs that were wanted by this process until a new
-	// configuration stopped asking for them. They may be removed: this process
-	// knows by itself, not from the record alone, that they are its own.
-	dropped []taints.Pair
-	paused  paused
-	// evictedAt is when this Node last stepped up to Critical.
-	evictedAt time.Time
-	// controlPlane: the Node is labelled as one of the control plane.
-	controlPlane bool
-	// waitsForSlot: people know that an eviction waits for a slot.
-	waitsForSlot bool
-
-	// conditionsDue: our Node conditions are to be reported anew; report is
-	// what is being written. It does not change until it is written: a message
-	// that moves with every look must not make a write of every look.
-	conditionsDue bool
-	report        []corev1.NodeCondition
-	// settled is the Node on which nothing was left to do, with the facts and
-	// the configuration that went into that; reviewAt is when time alone may
-	// change the answer.
-	settled  *Node
-	facts    taints.Facts
-	slot     Slot
-	cfg      *config.Config
-	reviewAt time.Time
+	conditions conditions
+	budget     bucket
+	active     active
+	ledger     ledger
+	pause      pause
+	eviction   eviction
+	report     report
 }
 
 // New returns the State of an agent that has just started and seen nothing.
 // The name tells this process from all others.
 func New(boot Boot, name string, started time.Time) State {
-	s := State{boot: boot, conditionsDue: true}
-	s.instance = instance{Name: name, Term: 1, StartedAt: started.Sub(boot.At)}
-	for i := range s.conditions {
-		s.conditions[i].debounce.Level = probes.OK
+	return State{
+		boot:   boot,
+		active: active{instance: instance{Name: name, Term: 1, StartedAt: started.Sub(boot.At)}},
+		report: report{due: true},
 	}
-	return s
 }
 
 // Forget drops the evidence that was collected of a condition, because it will
 // be judged by other thresholds from now on. What was decided stays, as after
 // a restart.
-func (s State) Forget(c probes.Condition) State {
-	d := &s.conditions[index(c)].debounce
-	d.window, d.certain, d.class, d.held, d.unknownSince = 0, false, none, 0, time.Time{}
+func (s State) Forget(name probes.Condition) State {
+	s.conditions = s.conditions.clone()
+	if c := s.conditions.of(name); c != nil {
+		c.debounce = c.debounce.forget()
+	}
 	return s
 }
 
-// WhyNotWriting says why the Node is left to others; empty when it is not.
-func (s *State) WhyNotWriting() string {
-	switch {
-	case s.readOnly:
-		return "the record on the Node was written by a newer release"
-	case s.standBack.by.Name != "":
-		return "another agent, " + s.standBack.by.Name + ", looks after this Node"
-	}
-	return ""
-}
+// WhyNotWriting says why this agent does not write the Node; empty when it does.
+func (s *State) WhyNotWriting() string { return s.active.whyNotWriting() }
 
 // IsPaused reports whether a person has stopped new taints for a condition.
-func (s *State) IsPaused(c probes.Condition) bool { return s.paused.has(c) }
+func (s *State) IsPaused(name probes.Condition) bool { return s.pause.has(name) }
 
 // Level is the level that was decided for a condition.
-func (s *State) Level(c probes.Condition) probes.Level {
-	return s.conditions[index(c)].debounce.Level
+func (s *State) Level(name probes.Condition) probes.Level {
+	if c := s.conditions.of(name); c != nil {
+		return c.debounce.Level
+	}
+	return probes.OK
 }
 
-// Placed is a taint that the State wants on the Node and how it stays there.
+// Placed is a taint that the State desires on the Node and how it stays there.
 type Placed struct {
 	Condition probes.Condition
 	Pair      taints.Pair
 	Via       taints.Via
 }
 
-// Placed returns the taints that are wanted now.
+// Placed returns the taints that are desired now.
 func (s *State) Placed() []Placed {
-	placed := make([]Placed, 0, len(s.want))
-	for _, w := range s.want {
-		placed = append(placed, Placed{w.condition, w.taint.Pair(), w.via})
+	placed := make([]Placed, 0, len(s.ledger.desired))
+	for _, d := range s.ledger.desired {
+		placed = append(placed, Placed{d.condition, d.taint.Pair(), d.via})
 	}
 	return placed
 }
@@ -168,13 +82,12 @@ type Node struct {
 	*corev1.Node
 	record    record
 	recordErr error
-	paused    paused
 }
 
 // Read prepares a Node for Step.
 func Read(node *corev1.Node) *Node {
 	r, err := parseRecord(node.Annotations[taints.RecordAnnotation])
-	return &Node{node, r, err, parsePaused(node.Annotations[taints.PausedAnnotation])}
+	return &Node{node, r, err}
 }
 
 // Inputs are what is new since the last Step.
@@ -193,6 +106,26 @@ type Inputs struct {
 	Slot Slot
 }
 
+// Decision is what one Step came to.
+type Decision struct {
+	// Change is what the Node lacks; nil when it lacks nothing.
+	Change *taints.Change
+	// Notices tell what happened, in order.
+	Notices []Notice
+	// Slot is what is requested of the eviction slot.
+	Slot SlotRequest
+}
+
+// turn is one call of Step: what its parts are given, and what they decide.
+type turn struct {
+	cfg *config.Config
+	in  Inputs
+	now time.Time
+	Decision
+}
+
+func (t *turn) tell(n Notice) { t.Notices = append(t.Notices, n) }
+
 // Kind of a Notice; also the reason of the Event that tells of it.
 type Kind string
 
@@ -205,8 +138,8 @@ const (
 	TaintWithdrawn Kind = "TaintWithdrawn"
 	StillUnknown   Kind = "ConditionStillUnknown"
 	RecordRefused  Kind = "RecordRefused"
-	Overtaken      Kind = "AgentOvertaken"
-	TookOver       Kind = "AgentTookOver"
+	Standby        Kind = "AgentStandby"
+	Active         Kind = "AgentActive"
 	Paused         Kind = "TaintsPaused"
 	Resumed        Kind = "TaintsResumed"
 	EvictionWaits  Kind = "EvictionWaitsForSlot"

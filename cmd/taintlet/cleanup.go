@@ -109,7 +109,7 @@ func (c *cleaner) all(ctx context.Context) error {
 	case <-time.After(cleanupPause):
 	}
 	return c.client.Each(ctx, func(node *corev1.Node) error {
-		if decide.IsTouched(node) {
+		if decide.IsTouched(node, c.cfg) {
 			return fmt.Errorf("node %s: an agent is still at work on it; delete the DaemonSet first, then clean up again", node.Name)
 		}
 		return nil
@@ -122,7 +122,7 @@ func (c *cleaner) all(ctx context.Context) error {
 func (c *cleaner) touched(ctx context.Context) (touched []*corev1.Node, seen int, err error) {
 	err = c.client.Each(ctx, func(node *corev1.Node) error {
 		seen++
-		if decide.IsTouched(node) {
+		if decide.IsTouched(node, c.cfg) {
 			node.ManagedFields, node.Status.Images = nil, nil
 			touched = append(touched, node.DeepCopy())
 		}
@@ -142,7 +142,7 @@ func (c *cleaner) stale(ctx context.Context, now time.Time) error {
 	}
 	var stale []*corev1.Node
 	for _, node := range touched {
-		switch last := decide.LastSign(node); {
+		switch last := decide.LastSign(node, c.cfg); {
 		case last.IsZero(), last.After(now.Add(wrongClock)):
 			fmt.Fprintf(c.out, "node %s: cannot tell when an agent last wrote it; left alone\n", node.Name)
 		case now.Sub(last) > staleAfter:

@@ -61,7 +61,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stdout, "taintlet", buildVersion())
 		return exitOK
 	}
-	cfg, err := config.Load(o.config)
+	cfg, err := config.HostSchema().Load(o.config)
 	if err != nil {
 		fmt.Fprintf(stderr, "taintlet: %v\n", err)
 		return exitUsage
@@ -108,10 +108,14 @@ func serve(ctx context.Context, o *options, cfg *config.Config, stderr io.Writer
 	}
 	instance := instanceName()
 	log.Info("taintlet starts", "version", buildVersion(), "node", o.nodeName, "instance", instance, "config", cfg.Hash, "dryRun", o.dryRun, "listen", address(listener))
-	return (&agent.Agent{
-		Config: cfg, ConfigFile: o.config, NewProbe: agent.HostProbes(o.host), Client: cluster.node, Slots: cluster.slots, Recorder: cluster.events, Log: log,
+	a := &agent.Agent{
+		Config: cfg, NewProbe: agent.HostProbes(o.host), Client: cluster.node, Slots: cluster.slots, Recorder: cluster.events, Log: log,
 		Instance: instance, Boot: boot, Now: now, LifecycleController: o.lifecycleController, Version: buildVersion(),
-	}).Run(ctx, listener)
+	}
+	if o.config != "" {
+		a.Reload = func() (*config.Config, error) { return config.HostSchema().Load(o.config) }
+	}
+	return a.Run(ctx, listener)
 }
 
 // instanceName is a name that no other process has, made of one that people

@@ -12,7 +12,6 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/taintlet/taintlet/agent"
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
@@ -44,18 +43,17 @@ type condition struct {
 // onceTimeout is how long the probes may take together.
 const onceTimeout = 10 * time.Second
 
-// once looks once at everything and prints it.
+// once takes one sample of everything and prints it.
 func once(ctx context.Context, o *options, cfg *config.Config, stdout, stderr io.Writer) int {
 	ctx, cancel := context.WithTimeout(ctx, onceTimeout)
 	defer cancel()
 	r := report{APIVersion: config.APIVersion, Kind: "HostReport", Node: o.nodeName}
 	code := exitOK
 	var list []probes.Probe
-	newProbe := agent.HostProbes(o.host)
-	for _, condition := range probes.Conditions() {
-		list = append(list, newProbe(cfg, condition))
+	for _, condition := range cfg.Conditions {
+		list = append(list, condition.NewProbe(o.host))
 	}
-	for i, observation := range lookOnce(ctx, list) {
+	for i, observation := range sampleOnce(ctx, list) {
 		r.Conditions = append(r.Conditions, o.ask(cfg, observation, list[i].WakeMode()))
 		if observation.Level != probes.OK {
 			code = exitNotOK
@@ -69,9 +67,9 @@ func once(ctx context.Context, o *options, cfg *config.Config, stdout, stderr io
 	return code
 }
 
-// lookOnce asks all probes at the same time, so that one that hangs delays no
+// sampleOnce asks all probes at the same time, so that one that hangs delays no
 // other beyond its own deadline.
-func lookOnce(ctx context.Context, list []probes.Probe) []probes.Observation {
+func sampleOnce(ctx context.Context, list []probes.Probe) []probes.Observation {
 	observations := make([]probes.Observation, len(list))
 	var group sync.WaitGroup
 	for i, probe := range list {
@@ -125,9 +123,9 @@ func (r report) table(w io.Writer) error {
 	for _, c := range r.Conditions {
 		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\t%s\n", c.Condition, c.Level, c.Severity, orDash(c.Taint), orDash(string(c.Via)), c.Message)
 		if why, periodOnly := strings.CutPrefix(c.Wake, "period: "); periodOnly {
-			notes = append(notes, fmt.Sprintf("%s is looked at by period only: %s.", c.Condition, why))
+			notes = append(notes, fmt.Sprintf("%s is sampled by period only: %s.", c.Condition, why))
 		} else if c.Wake != "period" {
-			notes = append(notes, fmt.Sprintf("%s is looked at early when a stall wakes it: %s.", c.Condition, c.Wake))
+			notes = append(notes, fmt.Sprintf("%s is sampled early when a stall wakes it: %s.", c.Condition, c.Wake))
 		}
 		if c.StandIn != "" {
 			notes = append(notes, fmt.Sprintf("Without deploy/keep.yaml, %s stands in for %s.", c.StandIn, c.Taint))

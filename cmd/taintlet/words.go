@@ -25,14 +25,15 @@ func evictionInWords(cfg *config.Config) []string {
 	var words []string
 	for _, rule := range cfg.Rules {
 		if rule.Level == probes.Critical {
-			words = append(words, fmt.Sprintf("Eviction is ON for %s: after %s of critical looks, %s deletes every pod on the Node that does not tolerate it, DaemonSets' and whatever PodDisruptionBudgets say.",
-				rule.Condition, cfg.Debounce(rule.Condition).CriticalAfter.Duration, rule.Taint.Pair()))
+			condition, _ := cfg.Condition(rule.Condition)
+			words = append(words, fmt.Sprintf("Eviction is ON for %s: after %s of critical samples, %s deletes every pod on the Node that does not tolerate it, DaemonSets' and whatever PodDisruptionBudgets say.",
+				rule.Condition, condition.Common().Debounce.CriticalAfter.Duration, rule.Taint.Pair()))
 		}
 	}
 	if len(words) == 0 {
 		return []string{"Eviction is off: no rule for level Critical."}
 	}
-	bound := fmt.Sprintf("Nodes that evict at the same time: at most %d, each at most once in %s; a slot rests for %s.", cfg.Eviction.Slots, cfg.Eviction.Interval.Duration, cfg.Eviction.Rest.Duration)
+	bound := fmt.Sprintf("Nodes that evict at the same time: at most %d, each at most once in %s; the cooldown of a slot is %s.", cfg.Eviction.Slots, cfg.Eviction.Interval.Duration, cfg.Eviction.Cooldown.Duration)
 	if cfg.Eviction.ControlPlane {
 		return append(words, bound+" Nodes of the control plane evict too.")
 	}

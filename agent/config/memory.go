@@ -1,0 +1,95 @@
+package config
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/taintlet/taintlet/probes"
+)
+
+// Memory is the section of MemoryPressure. 0 in a threshold means that there is
+// no such threshold.
+type Memory struct {
+	Sampling
+
+	// AvailablePercent (0 to 100, of available + anonymous memory) and
+	// AvailableBytes: Degraded when available memory is below the larger of the
+	// two.
+	AvailablePercent float64           `json:"availablePercent"`
+	AvailableBytes   resource.Quantity `json:"availableBytes"`
+	// PercentBaseMax caps the amount of memory that the percentages of available
+	// memory are taken of.
+	PercentBaseMax resource.Quantity `json:"percentBaseMax"`
+	// RunningOutWithin (0 to 10m): Degraded if, at the current rate, memory runs
+	// out within this time and less than RunningOutAvailablePercent is
+	// available.
+	RunningOutWithin           metav1.Duration `json:"runningOutWithin"`
+	RunningOutAvailablePercent float64         `json:"runningOutAvailablePercent"`
+	// StalledPercent: Degraded when tasks waited for memory for this share of
+	// the time since the last sample, and less than StalledAvailablePercent is
+	// available.
+	StalledPercent          float64 `json:"stalledPercent"`
+	StalledAvailablePercent float64 `json:"stalledAvailablePercent"`
+	// CriticalStalledPercent: a sample is critical when all tasks waited for this
+	// share of the time and available memory is below the first threshold.
+	CriticalStalledPercent float64 `json:"criticalStalledPercent"`
+	// ClearFactor (1 to 10): a sample is good again only above ClearFactor times
+	// the threshold.
+	ClearFactor float64 `json:"clearFactor"`
+}
+
+// defaultMemory has the kubelet's memory.available as its floor.
+func defaultMemory() Section {
+	return &Memory{
+		Sampling:         sampling(time.Second, 2, 3),
+		AvailablePercent: 5,
+		AvailableBytes:   resource.MustParse("100Mi"),
+		PercentBaseMax:   resource.MustParse("256Gi"),
+
+		RunningOutWithin:           seconds(10),
+		RunningOutAvailablePercent: 20,
+		StalledPercent:             15,
+		StalledAvailablePercent:    15,
+		CriticalStalledPercent:     40,
+
+		ClearFactor: 1.5,
+	}
+}
+
+// NewProbe makes the probe of the host's memory.
+func (m *Memory) NewProbe(host probes.Host) probes.Probe {
+	return probes.NewMemory(host, m.Thresholds())
+}
+
+// Thresholds returns what the probe judges by.
+func (m *Memory) Thresholds() probes.MemoryThresholds {
+	return probes.MemoryThresholds{
+		AvailablePercent:           m.AvailablePercent,
+		AvailableBytes:             byteCount(m.AvailableBytes),
+		PercentOfAtMost:            byteCount(m.PercentBaseMax),
+		RunningOutWithin:           m.RunningOutWithin.Duration,
+		RunningOutAvailablePercent: m.RunningOutAvailablePercent,
+		StalledPercent:             m.StalledPercent,
+		StalledAvailablePercent:    m.StalledAvailablePercent,
+		CriticalStalledPercent:     m.CriticalStalledPercent,
+		ClearFactor:                m.ClearFactor,
+	}
+}
+
+func byteCount(q resource.Quantity) uint64 { return uint64(max(0, q.Value())) }
+
+// Validate returns every impossible value.
+func (m *Memory) Validate(at *field.Path) field.ErrorList {
+	errs := percent(m.AvailablePercent, at.Child("availablePercent"))
+	errs = append(errs, notNegative(m.AvailableBytes, at.Child("availableBytes"))...)
+	errs = append(errs, notNegative(m.PercentBaseMax, at.Child("percentBaseMax"))...)
+	errs = append(errs, between(m.RunningOutWithin, 0, maxForecast, at.Child("runningOutWithin"))...)
+	errs = append(errs, percent(m.RunningOutAvailablePercent, at.Child("runningOutAvailablePercent"))...)
+	errs = append(errs, percent(m.StalledPercent, at.Child("stalledPercent"))...)
+	errs = append(errs, percent(m.StalledAvailablePercent, at.Child("stalledAvailablePercent"))...)
+	errs = append(errs, percent(m.CriticalStalledPercent, at.Child("criticalStalledPercent"))...)
+	return append(errs, clearFactor(m.ClearFactor, at.Child("clearFactor"), m.AvailablePercent)...)
+}

@@ -1,0 +1,139 @@
+package config
+
+import (
+	"reflect"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/taintlet/taintlet/probes"
+)
+
+// Definition says what a condition is. A new condition needs a probe, a Section
+// and a Definition in a Schema, and nothing else.
+type Definition struct {
+	// Name is the condition's name.
+	Name probes.Condition
+	// Field is the name of its section in the configuration file.
+	Field string
+	// TaintKey is the well-known key that the built-in rules ask for; empty:
+	// there is no built-in rule.
+	TaintKey string
+	// NewSection makes its section with all defaults.
+	NewSection func() Section
+}
+
+// Section is what the configuration file says about one condition. It is a
+// pointer to a struct that embeds Sampling.
+type Section interface {
+	// Common returns what every section has.
+	Common() *Sampling
+	// MinInterval is the shortest time between two samples, whatever asks for
+	// them. After a bad sample the probe takes the next one that soon, until the
+	// condition is decided.
+	MinInterval() time.Duration
+	// NewProbe makes the condition's probe of a host.
+	NewProbe(host probes.Host) probes.Probe
+	// Validate returns every impossible value but those of Sampling.
+	Validate(at *field.Path) field.ErrorList
+}
+
+// Sampling says how often a probe takes a sample and which samples change the
+// condition's level.
+type Sampling struct {
+	// Period is the time between two samples, ±10 %: MinInterval to 10m.
+	Period   metav1.Duration `json:"period"`
+	Debounce Debounce        `json:"debounce"`
+}
+
+// Common returns the Sampling itself.
+func (s *Sampling) Common() *Sampling { return s }
+
+// MinInterval is 250 ms: at most four samples a second.
+func (*Sampling) MinInterval() time.Duration { return 250 * time.Millisecond }
+
+// Condition is one condition of a configuration.
+type Condition struct {
+	Definition
+	Section
+}
+
+// Schema is the list of conditions that a configuration has, in the order in
+// which they are shown.
+type Schema []Definition
+
+// HostSchema returns the conditions that taintlet itself probes. It is the one
+// place that says which those are.
+func HostSchema() Schema {
+	return Schema{
+		{probes.MemoryPressure, "memory", corev1.TaintNodeMemoryPressure, defaultMemory},
+		{probes.DiskPressure, "disk", corev1.TaintNodeDiskPressure, defaultDisk},
+		{probes.PIDPressure, "pid", corev1.TaintNodePIDPressure, defaultPID},
+		{probes.NetworkUnavailable, "network", corev1.TaintNodeNetworkUnavailable, defaultNetwork},
+	}
+}
+
+// Names returns the names of the conditions in the order in which they are shown.
+func (c *Config) Names() []probes.Condition {
+	names := make([]probes.Condition, len(c.Conditions))
+	for i := range c.Conditions {
+		names[i] = c.Conditions[i].Name
+	}
+	return names
+}
+
+// Condition returns the condition of that name; false if there is none.
+func (c *Config) Condition(name probes.Condition) (Condition, bool) {
+	for _, condition := range c.Conditions {
+		if condition.Name == name {
+			return condition, true
+		}
+	}
+	return Condition{}, false
+}
+
+// SameProbe reports whether two configurations of a condition make the same
+// probe. Debounce is none of the probe's business.
+func SameProbe(a, b Condition) bool {
+	return reflect.DeepEqual(withoutDebounce(a.Section), withoutDebounce(b.Section))
+}
+
+// withoutDebounce returns a copy of a section without its debounce.
+func withoutDebounce(s Section) Section {
+	copied := clone(s)
+	copied.Common().Debounce = Debounce{}
+	return copied
+}
+
+// clone copies a section. Slices and maps in it stay shared; nothing changes
+// them.
+func clone(s Section) Section {
+	copied := reflect.New(reflect.TypeOf(s).Elem())
+	copied.Elem().Set(reflect.ValueOf(s).Elem())
+	return copied.Interface().(Section) //nolint:errcheck,forcetypeassert // it has the type of s
+}
+
+// Clone returns a copy whose fields and sections may be changed without
+// changing the original.
+func (c *Config) Clone() *Config {
+	copied := *c
+	copied.Conditions = append([]Condition(nil), c.Conditions...)
+	for i := range copied.Conditions {
+		copied.Conditions[i].Section = clone(copied.Conditions[i].Section)
+	}
+	copied.Rules = append([]Rule(nil), c.Rules...)
+	return &copied
+}
+
+// Get returns the section of type S, such as Get[*Memory](c); nil if the
+// configuration has none.
+func Get[S Section](c *Config) (section S) {
+	for _, condition := range c.Conditions {
+		if s, ok := condition.Section.(S); ok {
+			return s
+		}
+	}
+	return section
+}

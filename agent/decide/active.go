@@ -1,0 +1,157 @@
+package decide
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/taints"
+)
+
+// instance is one run of the agent. Of several agents of one Node (a second
+// DaemonSet, a run by hand, a pod that is being replaced) the one that started
+// last is active and writes the Node; the others are on standby.
+type instance struct {
+	Name string `json:"name"`
+	// Term is one more than the term that the instance found in the record when
+	// it started. So it tells who started later without comparing clocks, and
+	// the record of an instance that was killed locks nobody out.
+	Term uint64 `json:"term"`
+	// StartedAt decides between two that found no record: time since boot.
+	StartedAt time.Duration `json:"startedAt"`
+}
+
+// isOlderThanWriter reports whether the record was written by an instance that
+// started after this one. Terms are compared round the clock (RFC 1982), so
+// that a forged one cannot be the last.
+func (i instance) isOlderThanWriter(r record, boot Boot) bool {
+	other := r.Instance
+	if other.Name == "" || other.Name == i.Name {
+		return false
+	}
+	if later := int64(other.Term - i.Term); later != 0 { //nolint:gosec // the wrap is meant
+		return later > 0
+	}
+	if r.Boot == boot.ID && other.StartedAt != i.StartedAt {
+		return other.StartedAt > i.StartedAt
+	}
+	return other.Name > i.Name // on two hosts no clock decides
+}
+
+// active says whether this instance writes the Node.
+type active struct {
+	instance instance
+	// restored: a Node, and so its record, has been read. Before that evidence
+	// is collected, but nothing is decided.
+	restored bool
+	// readOnly: the record is a newer release's. The Node is left as it is.
+	readOnly bool
+	// other is the newer instance that is active; no name: there is none.
+	other instance
+	// heard is the other's newest sign of life, heardAt when it was seen.
+	heard   signOfLife
+	heardAt time.Time
+}
+
+// writes reports whether this instance may write the Node.
+func (a active) writes() bool { return a.restored && !a.readOnly }
+
+func (a active) isStandby() bool { return a.other.Name != "" }
+
+func (a active) whyNotWriting() string {
+	switch {
+	case a.readOnly:
+		return "the record on the Node was written by a newer release"
+	case a.isStandby():
+		return "on standby: another agent, " + a.other.Name + ", is active for this Node"
+	}
+	return ""
+}
+
+// signOfLife changes whenever the active agent writes its Node.
+type signOfLife struct {
+	record    string
+	heartbeat time.Time
+}
+
+func signOfLifeOn(node *corev1.Node, cfg *config.Config) signOfLife {
+	sign := signOfLife{record: node.Annotations[taints.RecordAnnotation]}
+	for _, c := range node.Status.Conditions {
+		if isOurs(c.Type, cfg) && c.LastHeartbeatTime.After(sign.heartbeat) {
+			sign.heartbeat = c.LastHeartbeatTime.Time
+		}
+	}
+	return sign
+}
+
+// heartbeatsMissed is how many heartbeats may be missing before an instance
+// on standby becomes active.
+const heartbeatsMissed = 3
+
+// mayTakeOver reports whether this instance takes the Node over with all that
+// its record remembers: at the start; when it has decided nothing yet and an
+// older instance has; and when the newer one that it is on standby for has
+// missed its heartbeats. Without heartbeats silence says nothing.
+func (s *State) mayTakeOver(t *turn) bool {
+	a, node := &s.active, t.in.Node
+	isOlder := a.instance.isOlderThanWriter(node.record, s.boot)
+	if !a.isStandby() {
+		return !a.restored || s.ledger.revision == 0 && node.record.Revision > 0 && !isOlder
+	}
+	if isOlder { // perhaps than a third one
+		a.other = node.record.Instance
+	}
+	if sign := signOfLifeOn(node.Node, t.cfg); sign != a.heard {
+		a.heard, a.heardAt = sign, t.now
+	}
+	silence := heartbeatsMissed * t.cfg.Heartbeat.Duration
+	if silence == 0 || t.now.Sub(a.heardAt) < silence {
+		return false
+	}
+	t.tell(Notice{Kind: Active, Reason: string(Active), Message: fmt.Sprintf(
+		"the agent %s has been silent for %s; this one, %s, is active for this Node again", a.other.Name, silence, a.instance.Name)})
+	a.other, s.report.due = instance{}, true
+	return true
+}
+
+// standBy leaves the Node to the newer instance that wrote its record. What was
+// decided is of no use from here on: when this instance becomes active again,
+// it reads everything from the record, as after a start.
+func (s *State) standBy(t *turn) {
+	node := t.in.Node
+	s.active = active{
+		instance: s.active.instance,
+		other:    node.record.Instance, heard: signOfLifeOn(node.Node, t.cfg), heardAt: t.now,
+	}
+	s.ledger = ledger{uid: s.ledger.uid, cfg: s.ledger.cfg}
+	s.report.conditions = nil
+	t.tell(Notice{Kind: Standby, Reason: string(Standby), Message: fmt.Sprintf(
+		"another agent, %s, started later than this one, %s, and is active for this Node; this one is on standby and writes nothing until the other has been silent for %d heartbeats",
+		s.active.other.Name, s.active.instance.Name, heartbeatsMissed)})
+}
+
+// meet takes in a version of the Node: whether it is a new object, how much of
+// what was decided has landed on it, whether another instance is active for
+// it. It reports whether the Node may be written.
+func (s *State) meet(t *turn) bool {
+	node := t.in.Node
+	if node.UID != s.ledger.uid {
+		s.ledger.begin(node.UID)
+		s.report.due = true
+	}
+	if errors.Is(node.recordErr, errNewer) {
+		s.active.readOnly = true
+		t.tell(Notice{Kind: RecordRefused, Reason: "NewerRecord", Message: "the record on the Node was written by a newer release of taintlet; this one leaves the Node as it is"})
+		return false
+	}
+	s.eviction.controlPlane = isControlPlane(node.Node)
+	if s.active.instance.isOlderThanWriter(node.record, s.boot) {
+		s.standBy(t)
+		return false
+	}
+	s.ledger.land(node)
+	return true
+}

@@ -1,0 +1,150 @@
+package decide
+
+import (
+	"slices"
+	"time"
+
+	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/probes"
+)
+
+// condition is all that a State knows of one condition.
+type condition struct {
+	name     probes.Condition
+	debounce Debounce
+	// disputes of the rules for Degraded and Critical.
+	disputes [2]dispute
+	// last is the newest observation, because the one that decided the level.
+	last, because probes.Observation
+	// waitingSince is since when a metered step has been due for which there was
+	// no token.
+	waitingSince time.Time
+	// toldUnknown is when a person was last told that the probe cannot tell.
+	toldUnknown time.Time
+}
+
+// disputeOf returns where the dispute of a level's rule is kept.
+func (c *condition) disputeOf(level probes.Level) *dispute {
+	return &c.disputes[level-probes.Degraded]
+}
+
+// isSeen reports whether the condition's probe has taken a sample.
+func (c *condition) isSeen() bool { return c.last.Condition != "" }
+
+// conditions are those of the configuration, in its order.
+type conditions []condition
+
+// of returns the condition of that name, nil if there is none.
+func (all conditions) of(name probes.Condition) *condition {
+	for i := range all {
+		if all[i].name == name {
+			return &all[i]
+		}
+	}
+	return nil
+}
+
+// clone returns a copy that may be changed.
+func (all conditions) clone() conditions { return slices.Clone(all) }
+
+// following returns a copy that has the conditions of the configuration: one
+// that is new is OK, one that is gone is forgotten.
+func (all conditions) following(cfg *config.Config) conditions {
+	followed := make(conditions, len(cfg.Conditions))
+	for i := range cfg.Conditions {
+		name := cfg.Conditions[i].Name
+		if known := all.of(name); known != nil {
+			followed[i] = *known
+			continue
+		}
+		followed[i] = condition{name: name, debounce: Debounce{Level: probes.OK}}
+	}
+	return followed
+}
+
+// allSeen reports whether every probe has taken a sample.
+func (all conditions) allSeen() bool {
+	return !slices.ContainsFunc(all, func(c condition) bool { return !c.isSeen() })
+}
+
+// observe adds a sample and moves the condition's level as far as the evidence
+// and the write budget allow.
+func (s *State) observe(t *turn, o probes.Observation) {
+	c := s.conditions.of(o.Condition)
+	if c == nil {
+		return // its probe was dropped a moment ago
+	}
+	if !c.isSeen() {
+		c.because = o
+	}
+	c.last = o
+	before := c.debounce
+	c.debounce = before.Next(o, t.now)
+	if !s.active.restored {
+		return
+	}
+	debounce := t.debounce(c.name)
+	c.tellUnknown(t, debounce)
+	target := c.debounce.Target(debounce, s.mayBeCritical(t, c), t.now)
+	if before.Level == probes.Critical && t.in.Slot == SlotNone { // also when the probe could not tell
+		target = min(target, probes.Degraded)
+	}
+	if target == before.Level {
+		c.waitingSince = time.Time{}
+		return
+	}
+	if !s.allow(t, c, target) {
+		return
+	}
+	c.waitingSince = time.Time{}
+	c.debounce = c.debounce.Enter(target, debounce, t.now)
+	c.because = o
+	if target == probes.Critical {
+		s.eviction.at = t.now
+	}
+	s.ledger.undecided, s.report.due = true, true
+	t.tell(Notice{Kind: LevelChanged, Condition: c.name, From: before.Level, To: target, Reason: o.Reason, Message: o.Message})
+}
+
+// debounce returns the configured debounce of a condition of the configuration.
+func (t *turn) debounce(name probes.Condition) config.Debounce {
+	c, _ := t.cfg.Condition(name)
+	return c.Common().Debounce
+}
+
+// tellUnknown tells people, once an hour, that the probe has not been able to
+// tell for long.
+func (c *condition) tellUnknown(t *turn, debounce config.Debounce) {
+	if c.debounce.unknownFor(t.now) < debounce.UnknownAfter.Duration || t.now.Sub(c.toldUnknown) < time.Hour {
+		return
+	}
+	c.toldUnknown = t.now
+	t.tell(Notice{Kind: StillUnknown, Condition: c.name, Reason: c.last.Reason, Message: c.last.Message})
+}
+
+// allow takes a token for the steps that the write budget meters: clears and
+// steps up to Critical.
+func (s *State) allow(t *turn, c *condition, to probes.Level) bool {
+	if to == probes.Degraded {
+		return true
+	}
+	if c.waitingSince.IsZero() {
+		c.waitingSince = t.now
+	}
+	if s.conditions.oneWaitsLonger(c, t.now) {
+		return false
+	}
+	var ok bool
+	s.budget, ok = s.budget.take(t.cfg.WriteBudget, t.now)
+	return ok
+}
+
+// oneWaitsLonger reports whether another condition has waited longer for a
+// token: first come, first served. Otherwise a condition that is sampled every
+// second could keep one that is sampled every ten from clearing for ever. One
+// that is not sampled any more holds up nobody.
+func (all conditions) oneWaitsLonger(c *condition, now time.Time) bool {
+	return slices.ContainsFunc(all, func(other condition) bool {
+		return !other.waitingSince.IsZero() && other.waitingSince.Before(c.waitingSince) && now.Sub(other.debounce.seenAt) <= maxGap
+	})
+}

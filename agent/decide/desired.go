@@ -1,0 +1,117 @@
+package decide
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/taints"
+)
+
+// desired is one taint that a rule asks for, as it is to stand on the Node.
+type desired struct {
+	condition probes.Condition
+	level     probes.Level // of the rule
+	taint     config.Taint
+	via       taints.Via
+	ruled     taints.Pair // the pair of the rule
+	standIn   taints.Pair // what takes its place when it cannot stay
+}
+
+// desire decides which taints are to stand on the Node now.
+func (s *State) desire(t *turn) {
+	next := underSlot(t.in, s.underPause(t.in.Node, s.asked(t)))
+	if !slices.Equal(next, s.ledger.desired) {
+		s.ledger.desired, s.ledger.undecided = next, true
+	}
+}
+
+// asked returns the taints that the rules ask for at the decided levels. Levels
+// add up: at Critical the taint of Degraded stays.
+func (s *State) asked(t *turn) []desired {
+	var all []desired
+	for _, rule := range t.cfg.Rules {
+		c := s.conditions.of(rule.Condition)
+		if c.debounce.Level < rule.Level {
+			continue
+		}
+		if d, ok := place(rule, *c.disputeOf(rule.Level), t.in.Facts); ok && !isDesired(all, d.taint.Pair()) {
+			all = append(all, d)
+		}
+	}
+	return all
+}
+
+// place returns how and as which pair the rule's taint is to stand on the
+// Node; false when others do not let it stand at all.
+func place(rule config.Rule, dispute dispute, facts taints.Facts) (desired, bool) {
+	d := desired{condition: rule.Condition, level: rule.Level, taint: rule.Taint, ruled: rule.Taint.Pair()}
+	d.standIn = taints.StandInFor(rule.Taint.Pair(), facts.StandInPrefix)
+	via, pair := taints.Resolve(rule.Taint.Pair(), facts)
+	if dispute.stage == standIn {
+		via, pair = taints.StandIn, d.standIn
+	}
+	return d.as(via, pair), dispute.stage != withdrawn
+}
+
+// as returns the same taint as another pair, and how that one stays.
+func (d desired) as(via taints.Via, pair taints.Pair) desired {
+	d.via, d.taint.Key, d.taint.Effect = via, pair.Key, pair.Effect
+	return d
+}
+
+func isDesired(all []desired, p taints.Pair) bool {
+	return slices.ContainsFunc(all, func(d desired) bool { return d.taint.Pair() == p })
+}
+
+// underSlot leaves out NoExecute taints that are yet to be set while the slot is
+// not certain. Everything else is written all the same.
+func underSlot(in Inputs, all []desired) []desired {
+	if in.Slot == SlotHeld {
+		return all
+	}
+	return slices.DeleteFunc(all, func(d desired) bool {
+		return d.taint.Effect == corev1.TaintEffectNoExecute && !taints.Has(in.Node.Spec.Taints, d.taint.Pair())
+	})
+}
+
+// change renders what the Node should carry: taints, record, held annotation,
+// conditions.
+func (s *State) change(t *turn) taints.Change {
+	change := taints.Change{Owned: s.ledger.mayRemove(t.cfg, t.in.Facts, t.in.Node), Conditions: s.report.conditions}
+	var held []string
+	for _, d := range s.ledger.desired {
+		change.Taints = append(change.Taints, corev1.Taint{Key: d.taint.Key, Value: d.taint.Value, Effect: d.taint.Effect})
+		if d.via == taints.Kept {
+			held = append(held, d.taint.Key)
+		}
+	}
+	if s.ledger.revision == 0 {
+		return change // nothing was ever decided: nothing to remember
+	}
+	_, owned, _ := taints.Plan(t.in.Node.Spec.Taints, change.Owned, change.Taints)
+	owned = append(owned, s.ledger.unasked(t.cfg, t.in.Node, upTo(maxUnasked, s.ledger.owned))...)
+	change.Annotations = map[string]string{
+		taints.RecordAnnotation: s.record(owned).String(),
+		taints.HeldAnnotation:   strings.Join(held, ","),
+	}
+	return change
+}
+
+// maxUnasked bounds the length of the pairs that the record names although no
+// rule asks for them, so that a forged list cannot make it too long to be read.
+const maxUnasked = 1000
+
+// upTo returns the first of the pairs, as many as have this length in bytes
+// together.
+func upTo(length int, pairs []taints.Pair) []taints.Pair {
+	for i, pair := range pairs {
+		if length -= len(pair.String()); length < 0 {
+			return pairs[:i]
+		}
+	}
+	return pairs
+}

@@ -1,0 +1,144 @@
+package decide
+
+import (
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/taints"
+)
+
+// ledger is what was decided for the Node, and how much of it is there.
+type ledger struct {
+	// desired are the taints that were decided. isKnown: they were compared once
+	// since the record was taken over.
+	desired []desired
+	isKnown bool
+	// undecided: something changed that the record has to say, and has no
+	// revision yet.
+	undecided bool
+	// revision is that of the last decision, landed the newest one that was
+	// seen on the Node. 0 is none.
+	revision, landed uint64
+	decidedAt        time.Time
+	decidedTime      string // decidedAt by the wall clock, for people
+	// uid is that of the Node.
+	uid types.UID
+	// owned are our pairs on the Node when it was last seen with our record;
+	// lost are those of them that others removed since. They count once.
+	owned, lost []taints.Pair
+	// dropped are pairs that this process desired until a new configuration
+	// stopped asking for them. They may be removed: this process knows by
+	// itself, not from the record alone, that they are its own.
+	dropped []taints.Pair
+	// cfg is the configuration that was followed last.
+	cfg *config.Config
+}
+
+// follow takes in the configuration. It remembers our pairs, on the Node or on
+// their way to it, that a new configuration does not know.
+func (l *ledger) follow(cfg *config.Config) {
+	before := l.cfg
+	l.cfg = cfg
+	if before == nil || before == cfg {
+		return
+	}
+	ours := slices.Clone(l.owned)
+	for _, d := range l.desired {
+		ours = append(ours, d.taint.Pair())
+	}
+	for _, pair := range ours {
+		if before.Produces(pair) && !cfg.Produces(pair) && !slices.Contains(l.dropped, pair) {
+			l.dropped = append(slices.Clip(l.dropped), pair)
+		}
+	}
+}
+
+// decide gives what was decided a new revision, to be told from all before.
+func (l *ledger) decide(now time.Time) {
+	l.undecided = false
+	l.revision = max(1, l.revision+1) // 0 is none
+	l.decidedAt, l.decidedTime = now, now.UTC().Format(time.RFC3339)
+}
+
+// hasLanded reports whether the last decision was seen on the Node.
+func (l *ledger) hasLanded() bool { return reached(l.landed, l.revision) }
+
+// begin starts afresh on a Node object that is new.
+func (l *ledger) begin(uid types.UID) {
+	l.uid, l.owned, l.lost, l.landed = uid, nil, nil, 0
+	l.undecided = l.undecided || l.revision > 0
+}
+
+// land takes in the record that the Node carries.
+func (l *ledger) land(node *Node) {
+	seen := node.record.Revision
+	// What is ours is read once for each revision: a forged list costs nothing.
+	if node.recordErr == nil && seen > 0 && seen != l.landed && reached(seen, l.landed) {
+		owned := node.record.Owned
+		if seen != l.revision { // nor does one with another revision
+			owned = l.stillOwned(node, owned)
+		}
+		l.landed, l.owned, l.lost = seen, owned, nil
+	}
+	// A revision that is not ours is an older instance's. What differs then is
+	// repaired within the budget, so that two agents cannot outbid each other.
+	if l.hasLanded() {
+		l.revision = l.landed
+	}
+}
+
+// stillOwned adds to the pairs those that were ours before and are on the Node.
+func (l *ledger) stillOwned(node *Node, pairs []taints.Pair) []taints.Pair {
+	for _, pair := range l.owned {
+		if !slices.Contains(pairs, pair) && taints.Has(node.Spec.Taints, pair) {
+			pairs = append(slices.Clip(pairs), pair)
+		}
+	}
+	return pairs
+}
+
+// reached reports whether revision a is b or a later one. Counting goes round
+// (RFC 1982), so that no forged revision can bring it to an end. 0 is none.
+func reached(a, b uint64) bool {
+	return b == 0 || a != 0 && int64(a-b) >= 0 //nolint:gosec // the wrap is meant
+}
+
+// unasked returns those of our pairs that stand on the Node and that no rule
+// asks for. They are not removed, since the list may be forged, and not
+// forgotten: a configuration with their rule removes them.
+func (l *ledger) unasked(cfg *config.Config, node *Node, ours []taints.Pair) []taints.Pair {
+	var pairs []taints.Pair
+	for _, pair := range ours {
+		if !cfg.Produces(pair) && !slices.Contains(l.dropped, pair) && !slices.Contains(pairs, pair) && taints.Has(node.Spec.Taints, pair) {
+			pairs = append(pairs, pair)
+		}
+	}
+	return pairs
+}
+
+// mayRemove returns the pairs that a Change may replace or remove: those of
+// the record that this configuration or a built-in rule can produce, or that
+// this process itself produced by a configuration it had before. A kept
+// pair that is there already is taken over: the lifecycle controller put it
+// there and would take it away. One that is to go while the kubelet's own
+// condition asks for it is left to that controller.
+func (l *ledger) mayRemove(cfg *config.Config, facts taints.Facts, node *Node) []taints.Pair {
+	var pairs []taints.Pair
+	for _, pair := range l.owned {
+		isOurs := cfg.Produces(pair) || slices.Contains(l.dropped, pair)
+		staysAnyway := facts.LifecycleController && taints.ControllerWants(node.Node, pair)
+		if isOurs && (isDesired(l.desired, pair) || !staysAnyway) {
+			pairs = append(pairs, pair)
+		}
+	}
+	for _, d := range l.desired {
+		pair := d.taint.Pair()
+		if d.via == taints.Kept && taints.Has(node.Spec.Taints, pair) && !slices.Contains(pairs, pair) {
+			pairs = append(pairs, pair)
+		}
+	}
+	return pairs
+}

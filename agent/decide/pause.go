@@ -1,0 +1,134 @@
+package decide
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/taints"
+)
+
+// pause says for which conditions a person has stopped additions.
+type pause struct {
+	// conditions are in the configuration's order. The slice is replaced, never
+	// changed.
+	conditions []probes.Condition
+	// unreadable is the annotation's value when it says neither "true", "false"
+	// nor a list of conditions. Whoever wrote it wanted to stop something, so
+	// everything is stopped.
+	unreadable string
+}
+
+func (p pause) has(name probes.Condition) bool { return slices.Contains(p.conditions, name) }
+
+func (p pause) equals(other pause) bool {
+	return p.unreadable == other.unreadable && slices.Equal(p.conditions, other.conditions)
+}
+
+// parsePause reads the annotation taintlet.dev/paused: "true", or conditions
+// separated by commas.
+func parsePause(value string, cfg *config.Config) pause {
+	switch value {
+	case "", "false":
+		return pause{}
+	case "true":
+		return pause{conditions: cfg.Names()}
+	}
+	var listed []probes.Condition
+	for word := range strings.SplitSeq(value, ",") {
+		name := probes.Condition(strings.TrimSpace(word))
+		if _, known := cfg.Condition(name); !known {
+			return pause{cfg.Names(), value}
+		}
+		listed = append(listed, name)
+	}
+	return pause{conditions: listed}.inOrder(cfg)
+}
+
+// inOrder returns the pause with each of its conditions once, in the
+// configuration's order.
+func (p pause) inOrder(cfg *config.Config) pause {
+	listed := p.conditions
+	p.conditions = nil
+	for _, name := range cfg.Names() {
+		if slices.Contains(listed, name) {
+			p.conditions = append(p.conditions, name)
+		}
+	}
+	return p
+}
+
+// String lists the conditions.
+func (p pause) String() string {
+	names := make([]string, len(p.conditions))
+	for i, name := range p.conditions {
+		names[i] = string(name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// endsFor reports whether the pause of some condition is over with the next one.
+func (p pause) endsFor(next pause) bool {
+	return slices.ContainsFunc(p.conditions, func(name probes.Condition) bool { return !next.has(name) })
+}
+
+// heedPause takes over what the Node says of a pause and tells people. A pause
+// begins at once. One ends with a token of the write budget, so that somebody
+// who pauses and resumes all the time cannot make a write of each.
+func (s *State) heedPause(t *turn) {
+	next := parsePause(t.in.Node.Annotations[taints.PausedAnnotation], t.cfg)
+	if next.equals(s.pause) {
+		return
+	}
+	if s.pause.endsFor(next) {
+		var ok bool
+		if s.budget, ok = s.budget.take(t.cfg.WriteBudget, t.now); !ok {
+			// What begins does not wait for what ends.
+			s.pause.conditions = pause{conditions: slices.Concat(s.pause.conditions, next.conditions)}.inOrder(t.cfg).conditions
+			return
+		}
+		s.ledger.undecided = true // the token is to be remembered
+	}
+	s.pause = next
+	n := Notice{Kind: Paused, Message: "the annotation " + taints.PausedAnnotation + " stops new taints for " + next.String() + "; taints that stand go with recovery as always"}
+	switch {
+	case len(next.conditions) == 0:
+		n.Kind, n.Message = Resumed, "the annotation "+taints.PausedAnnotation+" is gone; taints are set again"
+	case next.unreadable != "":
+		n.Message += `. The value is neither "true" nor a list of conditions: ` + next.unreadable
+	}
+	n.Reason = string(n.Kind)
+	t.tell(n)
+}
+
+// underPause leaves out what a pause stops: of a paused condition only those
+// taints stay desired that are on the Node already, as they are.
+func (s *State) underPause(node *Node, all []desired) []desired {
+	if len(s.pause.conditions) == 0 {
+		return all
+	}
+	var allowed []desired
+	for _, d := range all {
+		if s.pause.has(d.condition) && !taints.Has(node.Spec.Taints, d.taint.Pair()) {
+			d = d.otherWay()
+			if pair := d.taint.Pair(); !slices.Contains(s.ledger.owned, pair) || !taints.Has(node.Spec.Taints, pair) {
+				continue
+			}
+		}
+		allowed = append(allowed, d)
+	}
+	return allowed
+}
+
+// otherWay is the same taint as it stands where the policy is there although it
+// has gone, or is not there although it has come.
+func (d desired) otherWay() desired {
+	if d.via != taints.StandIn {
+		return d.as(taints.StandIn, d.standIn)
+	}
+	if _, reconciled := taints.LifecycleCondition(d.ruled); reconciled {
+		return d.as(taints.Kept, d.ruled)
+	}
+	return d.as(taints.Direct, d.ruled)
+}

@@ -1,0 +1,99 @@
+package agent
+
+import (
+	"errors"
+	"reflect"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/taintlet/taintlet/taints"
+)
+
+// outbox holds the newest change until the writer takes it. The loop owns it;
+// the writer has the other end of jobs.
+type outbox struct {
+	jobs     chan job // has room for one
+	sequence uint64   // of the newest job
+	// handedOut is its change; nil: there is none that may still land.
+	handedOut *taints.Change
+	// announcements of evictions that the writer makes before the taints.
+	announcements []announcement
+	// refused is what the API server said to the newest write, if it refused it.
+	refused string
+}
+
+// job is a change to write, and the Node on which it was decided.
+type job struct {
+	sequence uint64
+	base     *corev1.Node
+	change   taints.Change
+	// announce is told before the change is made, if that evicts.
+	announce []announcement
+}
+
+// announcement of an eviction. The time tells it from one that says the same.
+type announcement struct {
+	reason, message string
+	at              time.Time
+}
+
+// result is what became of a job. node is the newest version seen, or nil.
+type result struct {
+	sequence uint64
+	node     *corev1.Node
+	err      error
+}
+
+func newOutbox() *outbox { return &outbox{jobs: make(chan job, 1)} }
+
+// put hands the newest change out, unless that was done already. One that the
+// writer has not begun with is replaced.
+func (o *outbox) put(base *corev1.Node, change taints.Change) {
+	if o.handedOut != nil && reflect.DeepEqual(*o.handedOut, change) {
+		return
+	}
+	o.discard()
+	o.sequence++
+	o.handedOut = &change
+	o.jobs <- job{o.sequence, base, change, slices.Clone(o.announcements)}
+}
+
+// discard takes back what the writer has not begun with.
+func (o *outbox) discard() {
+	select {
+	case <-o.jobs:
+	default:
+	}
+}
+
+// allowRepeat lets the next change say the same as the one before, as a
+// heartbeat does.
+func (o *outbox) allowRepeat() { o.handedOut = nil }
+
+// announce has the writer tell of an eviction before the taint is set.
+func (o *outbox) announce(a announcement) { o.announcements = append(o.announcements, a) }
+
+// settle takes in what became of a job and reports whether the newest change is
+// on the Node. evictionIsDue reports whether a taint that was announced is yet
+// to come.
+func (o *outbox) settle(r result, evictionIsDue func(*corev1.Node) bool) bool {
+	switch {
+	case r.err == nil:
+		o.refused = ""
+	case apierrors.IsForbidden(r.err), apierrors.IsInvalid(r.err):
+		o.refused = r.err.Error() // trying again does not help
+	}
+	if r.sequence != o.sequence {
+		return false
+	}
+	if r.err == nil && !evictionIsDue(r.node) {
+		o.announcements = nil
+	}
+	if errors.Is(r.err, taints.ErrOvertaken) {
+		o.handedOut = nil // decided anew on the newer Node
+	}
+	return r.err == nil
+}

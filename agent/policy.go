@@ -1,0 +1,76 @@
+package agent
+
+import (
+	"context"
+	"log/slog"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// policyLookup finds out whether the admission policy is there: at the start,
+// with each heartbeat, so that one that was installed later is used, and when a
+// kept pair was lost.
+type policyLookup struct {
+	client  NodeClient
+	log     *slog.Logger
+	asked   chan struct{} // has room for one
+	answers chan bool
+}
+
+func newPolicyLookup(client NodeClient, log *slog.Logger) *policyLookup {
+	return &policyLookup{client: client, log: log, asked: make(chan struct{}, 1), answers: make(chan bool)}
+}
+
+// ask asks for an answer and does not wait for it.
+func (p *policyLookup) ask() {
+	select {
+	case p.asked <- struct{}{}:
+	default: // asked already
+	}
+}
+
+func (p *policyLookup) run(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-p.asked:
+		}
+		present, err := p.lookUp(ctx)
+		if err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case p.answers <- present:
+		}
+	}
+}
+
+// lookUp asks until there is an answer. Being forbidden to ask is one: without
+// knowing, the stand-in is the pair that stays. The error is that of the
+// context.
+func (p *policyLookup) lookUp(ctx context.Context) (present bool, err error) {
+	backoff := newBackoff()
+	for {
+		present, err := p.lookUpOnce(ctx)
+		if err == nil {
+			return present, nil
+		}
+		if apierrors.IsForbidden(err) {
+			p.log.Warn("cannot look for the admission policy; assuming that it is absent", "error", err)
+			return false, nil
+		}
+		p.log.Warn("cannot look for the admission policy; trying again", "error", err)
+		if !sleep(ctx, backoff.Step()) {
+			return false, ctx.Err()
+		}
+	}
+}
+
+func (p *policyLookup) lookUpOnce(ctx context.Context) (present bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	return p.client.KeepPolicyPresent(ctx)
+}

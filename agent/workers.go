@@ -1,0 +1,45 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// workers are the goroutines of one agent. Each has one owner, ends with the
+// context, and takes all others with it when it ends by itself.
+type workers struct{ group *errgroup.Group }
+
+// newWorkers returns no workers yet, and the context that they are to be given.
+func newWorkers(ctx context.Context) (workers, context.Context) {
+	group, ctx := errgroup.WithContext(ctx)
+	return workers{group}, ctx
+}
+
+// start runs a worker until the context ends. A worker that ends before that
+// ends the agent, with an error that has its name.
+func (w workers) start(ctx context.Context, name string, run func(context.Context) error) {
+	w.group.Go(func() error {
+		err := run(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err == nil:
+			return fmt.Errorf("%s ended", name)
+		}
+		return fmt.Errorf("%s ended: %w", name, err)
+	})
+}
+
+// startBrief runs a worker that may end earlier than the context.
+func (w workers) startBrief(ctx context.Context, run func(context.Context)) {
+	w.group.Go(func() error {
+		run(ctx)
+		return nil
+	})
+}
+
+// wait waits until all have ended and returns the error of the first that ended
+// by itself.
+func (w workers) wait() error { return w.group.Wait() }

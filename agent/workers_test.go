@@ -1,0 +1,63 @@
+package agent_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/taintlet/taintlet/agent"
+	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/agent/decide"
+	"github.com/taintlet/taintlet/probes"
+)
+
+// deaf is a Node whose watch ends.
+type deaf struct {
+	*agent.Offline
+	with error
+}
+
+func (d deaf) Watch(context.Context, chan<- *corev1.Node) error { return d.with }
+
+// An agent whose watch, HTTP server or other worker has ended is no agent any
+// more: it ends, says which one it was, and is started anew by the kubelet.
+func TestUnexpectedEndOfAWorkerEndsTheAgent(t *testing.T) {
+	log := slog.New(slog.DiscardHandler)
+	for name, c := range map[string]struct {
+		watchEnds bool
+		with      error
+		want      string
+	}{
+		"watch with an error":    {true, errors.New("gone"), "watch of the node ended: gone"},
+		"watch without an error": {true, nil, "watch of the node ended"},
+		"http server":            {false, nil, "http server ended: accept"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a listener of the test
+			if err != nil {
+				t.Fatal(err)
+			}
+			offline := agent.NewOffline("host", log)
+			a := &agent.Agent{
+				Config: config.Default(), Client: offline, Slots: agent.OfflineSlots{Log: log}, Recorder: record.NewFakeRecorder(10), Log: log,
+				NewProbe: func(c config.Condition) probes.Probe { return &probe{condition: c.Name, level: probes.OK} },
+				Boot:     decide.Boot{ID: "boot", At: time.Now()}, Now: time.Now, Instance: "test",
+			}
+			if c.watchEnds {
+				a.Client = deaf{offline, c.with}
+			} else {
+				listener.Close() //nolint:errcheck // it is what makes the server end
+			}
+			if err := a.Run(t.Context(), listener); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("Run returned %v, want %q", err, c.want)
+			}
+		})
+	}
+}
