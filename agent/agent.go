@@ -67,7 +67,7 @@ func HostProbes(host probes.Host) func(config.Condition) probes.Probe {
 
 // Run runs the agent until the context ends, and serves HTTP on the listener
 // (nil: none). Taints stay on the Node when it returns. The end of the context
-// is no error; a worker that ended by itself is one.
+// is no error; a worker that ended before it is one.
 func (a *Agent) Run(ctx context.Context, listener net.Listener) error {
 	workers, ctx := newWorkers(ctx)
 	l := newLoop(a, workers)
@@ -77,7 +77,7 @@ func (a *Agent) Run(ctx context.Context, listener net.Listener) error {
 	}
 
 	workers.start(ctx, "watch of the node", func(ctx context.Context) error { return a.Client.Watch(ctx, l.nodes) })
-	workers.start(ctx, "look-up of the admission policy", l.policy.run)
+	workers.start(ctx, "lookup of the admission policy", l.policy.run)
 	workers.start(ctx, "eviction slot", l.slots.run)
 	workers.start(ctx, "writer", writer.run)
 	if a.Reload != nil {
@@ -256,7 +256,7 @@ func (l *loop) settle(r result) bool {
 }
 
 // evictionIsDue reports whether an eviction was decided whose taint is not on
-// the Node: its slot was not certain when the rest was written.
+// the Node: its slot was not certain when everything else was written.
 func (l *loop) evictionIsDue(node *corev1.Node) bool {
 	for _, r := range l.cfg.Rules {
 		if r.Level == probes.Critical && l.state.Level(r.Condition) == probes.Critical && !taints.Has(node.Spec.Taints, r.Taint.Pair()) {

@@ -55,7 +55,7 @@ func (p *probe) set(level probes.Level) {
 	p.level = level
 }
 
-// since returns when the probe looked after a time.
+// since returns when the probe took samples after a time.
 func (p *probe) since(t time.Time) []time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()

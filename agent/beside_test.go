@@ -50,9 +50,9 @@ func runBeside(t *testing.T, s *slots, test func(t *testing.T, by map[probes.Con
 	runEvictingOn(t, b, s, func(*config.Config) {}, func(t *testing.T, by map[probes.Condition]*probe, _ *client) { test(t, by, b) })
 }
 
-// An agent that stood back leaves the slot, which both hold in the Node's name,
-// to the other one: it neither renews it nor takes it anew.
-func TestWhoStoodBackLeavesTheSlotAlone(t *testing.T) {
+// An agent on standby leaves the slot, which both hold in the Node's name, to
+// the active one: it neither renews it nor takes it anew.
+func TestStandbyLeavesTheSlotAlone(t *testing.T) {
 	s := &slots{free: true}
 	runBeside(t, s, func(t *testing.T, by map[probes.Condition]*probe, b *beside) {
 		by[probes.MemoryPressure].set(probes.Critical)
@@ -65,7 +65,7 @@ func TestWhoStoodBackLeavesTheSlotAlone(t *testing.T) {
 		})
 		time.Sleep(time.Second)
 		before := s.seen()
-		s.set(func(s *slots) { s.holding = false }) // the other one has let go of it
+		s.set(func(s *slots) { s.holding = false }) // the other one has released it
 		time.Sleep(10 * time.Minute)
 		if after := s.seen(); after.holding || len(after.acquired)+len(after.renewed)+len(after.released) > len(before.acquired)+len(before.renewed)+len(before.released) {
 			t.Errorf("the slot: before %+v, after %+v", before, after)

@@ -34,7 +34,8 @@ type job struct {
 	announce []announcement
 }
 
-// announcement of an eviction. The time tells it from one that says the same.
+// announcement of an eviction. The time tells it from another with the same
+// words.
 type announcement struct {
 	reason, message string
 	at              time.Time
@@ -49,8 +50,8 @@ type result struct {
 
 func newOutbox() *outbox { return &outbox{jobs: make(chan job, 1)} }
 
-// put hands the newest change out, unless that was done already. One that the
-// writer has not begun with is replaced.
+// put hands the newest change out, unless that was done already. A change that
+// the writer has not begun with is replaced.
 func (o *outbox) put(base *corev1.Node, change taints.Change) {
 	if o.handedOut != nil && reflect.DeepEqual(*o.handedOut, change) {
 		return

@@ -8,8 +8,8 @@ import (
 )
 
 // policyLookup finds out whether the admission policy is there: at the start,
-// with each heartbeat, so that one that was installed later is used, and when a
-// kept pair was lost.
+// when a kept pair was lost, and with each heartbeat, so that a policy that is
+// installed later is used.
 type policyLookup struct {
 	client  NodeClient
 	log     *slog.Logger

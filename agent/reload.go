@@ -93,7 +93,7 @@ func (l *loop) reconfigure(ctx context.Context, cfg *config.Config) {
 	}
 }
 
-// startProbe starts the probe of a condition, in place of the one that runs.
+// startProbe starts the probe of a condition, in place of that which runs.
 func (l *loop) startProbe(ctx context.Context, c config.Condition) {
 	l.health.expect(c, l.Now())
 	l.probes.startProbe(ctx, c, l.state.Level(c.Name))

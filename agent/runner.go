@@ -24,7 +24,7 @@ type runner struct {
 	metrics     *metrics
 	log         *slog.Logger
 	out         chan<- sample
-	// wakeMode is the one that was told last.
+	// wakeMode is what was told last.
 	wakeMode string
 	// decided is the level that the loop decided last.
 	decided atomic.Int32
@@ -93,10 +93,10 @@ func (r *runner) wait(ctx context.Context, last probes.Observation) bool {
 	}
 }
 
-// untilDue is the time until the next whole period since the agent's start, so
-// that the probes of one agent take their samples at the same moments: on an
-// idle host most of what the agent costs is being woken. The first such moment
-// is skipped when it comes too soon after a sample.
+// untilDue is the time until the next whole period since the agent's start. The
+// probes of one agent so take their samples at the same moments: on an idle
+// host most of what the agent costs is being woken. The first such moment is
+// skipped when it comes too soon after a sample.
 func (r *runner) untilDue(now time.Time) time.Duration {
 	due := r.period - now.Sub(r.start)%r.period
 	if due < r.minInterval {

@@ -31,7 +31,7 @@ func newRunners(newProbe func(config.Condition) probes.Probe, workers workers, m
 	}
 }
 
-// startProbe starts the probe of a condition, in place of the one that runs. level is
+// startProbe starts the probe of a condition, in place of that which runs. level is
 // what was decided so far.
 func (r *runners) startProbe(ctx context.Context, c config.Condition, level probes.Level) {
 	if old := r.running[c.Name]; old != nil {

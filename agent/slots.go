@@ -13,9 +13,9 @@ import (
 
 // SlotClient holds at most one of the fleet's eviction slots (*taints.Slots).
 type SlotClient interface {
-	// Acquire tries to get one of count slots; one that is held already counts.
-	// evicts reports whether a pair on another Node may be one of ours that
-	// evicts. With an error it is not known whether there is a slot.
+	// Acquire tries to get one of count slots; a slot that is held already
+	// counts. evicts reports whether a pair on another Node may be one of ours
+	// that evicts. With an error it is not known whether there is a slot.
 	Acquire(ctx context.Context, count int, cooldown time.Duration, evicts func(taints.Pair) bool) (held bool, err error)
 	// Renew shows others that the holder is alive. Not held means lost.
 	Renew(ctx context.Context) (held bool, err error)

@@ -19,7 +19,7 @@ import (
 type slowSlots struct {
 	*slots
 	late time.Duration
-	gone time.Time // when the API server let go
+	gone time.Time // when the API server released it
 }
 
 func (s *slowSlots) Release(ctx context.Context) error {
@@ -43,8 +43,8 @@ func atOnce(cfg *config.Config) {
 	config.Get[*config.Memory](cfg).Debounce.CriticalAfter.Duration = 0
 }
 
-// No NoExecute taint is added while the slot is being let go of.
-func TestNoEvictionWhileTheSlotIsLetGoOf(t *testing.T) {
+// No NoExecute taint is added while the slot is being released.
+func TestNoEvictionWhileTheSlotIsReleased(t *testing.T) {
 	s := &slowSlots{slots: &slots{free: true}, late: 8 * time.Second}
 	runEvictingBy(t, s, atOnce, func(t *testing.T, memory *probe, c *client) {
 		memory.set(probes.Critical)
@@ -60,16 +60,16 @@ func TestNoEvictionWhileTheSlotIsLetGoOf(t *testing.T) {
 		for range 80 { // 8 s: as long as the answer takes
 			time.Sleep(100 * time.Millisecond)
 			if c.carries(evict()) && !s.seen().holding {
-				t.Errorf("NoExecute was added %s after the slot was let go of", time.Since(s.goneAt()))
+				t.Errorf("NoExecute was added %s after the slot was released", time.Since(s.goneAt()))
 				break
 			}
 		}
 	})
 }
 
-// The slot rests after the taint is gone, also when another eviction was wanted
-// meanwhile and not to be had.
-func TestSlotRestsAlsoAfterAWishThatCameToNothing(t *testing.T) {
+// The cooldown of the slot begins when the taint is gone, also when another
+// eviction was requested in between and came to nothing.
+func TestCooldownAlsoAfterARequestThatCameToNothing(t *testing.T) {
 	s := &slots{free: true}
 	runEvictingBy(t, s, func(cfg *config.Config) {
 		atOnce(cfg)
@@ -94,7 +94,7 @@ func TestSlotRestsAlsoAfterAWishThatCameToNothing(t *testing.T) {
 		memory.set(probes.Degraded)
 		time.Sleep(9 * time.Minute)
 		if len(s.seen().released) > 0 {
-			t.Errorf("let go of %s after the taint, not after the rest", s.seen().released[0].Sub(gone))
+			t.Errorf("released %s after the taint, not after the cooldown", s.seen().released[0].Sub(gone))
 		}
 	})
 }

@@ -116,8 +116,8 @@ func runEvictingOn(t *testing.T, node agent.NodeClient, s agent.SlotClient, chan
 }
 
 // A slot is asked for only when nothing else is missing, renewed while it is
-// used, and let go of when the taint has been gone for the rest.
-func TestSlotIsHeldFromBeforeTheTaintUntilAfterTheRest(t *testing.T) {
+// used, and released when the taint has been gone for the cooldown.
+func TestSlotIsHeldFromBeforeTheTaintUntilAfterTheCooldown(t *testing.T) {
 	s := &slots{free: true}
 	runEvicting(t, s, func(t *testing.T, memory *probe, c *client) {
 		memory.set(probes.Critical)
@@ -141,7 +141,7 @@ func TestSlotIsHeldFromBeforeTheTaintUntilAfterTheRest(t *testing.T) {
 		gone := time.Now()
 		time.Sleep(15 * time.Minute)
 		if len(s.seen().released) != 1 || s.seen().released[0].Sub(gone) < 9*time.Minute {
-			t.Errorf("let go of at %v, the taint was gone at %v", s.seen().released, gone)
+			t.Errorf("released at %v, the taint was gone at %v", s.seen().released, gone)
 		}
 	})
 }
@@ -181,7 +181,7 @@ func TestLostSlotStepsDown(t *testing.T) {
 }
 
 // While the API server is away the taint stays; a slot that could not be
-// renewed for half of its rest evicts nothing new.
+// renewed for half of its cooldown evicts nothing new.
 func TestSlotThatCannotBeRenewed(t *testing.T) {
 	s := &slots{free: true}
 	runEvicting(t, s, func(t *testing.T, memory *probe, c *client) {

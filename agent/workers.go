@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// workers are the goroutines of one agent. Each has one owner, ends with the
-// context, and takes all others with it when it ends by itself.
+// workers are the goroutines of one agent. Each has one owner and ends with the
+// context. When a worker ends before that, all others end too.
 type workers struct{ group *errgroup.Group }
 
 // newWorkers returns no workers yet, and the context that they are to be given.
@@ -41,5 +41,5 @@ func (w workers) startBrief(ctx context.Context, run func(context.Context)) {
 }
 
 // wait waits until all have ended and returns the error of the first that ended
-// by itself.
+// before the context did.
 func (w workers) wait() error { return w.group.Wait() }

@@ -92,8 +92,8 @@ var errSlotStale = errors.New("the eviction slot could not be renewed for too lo
 // announceTimeout is how long the Event before an eviction may take.
 const announceTimeout = 5 * time.Second
 
-// apply makes the change. One that evicts is announced first, and made only
-// while the slot is certainly ours: the request ends by then.
+// apply makes the change. A change that evicts is announced first, and made
+// only while the slot is certainly ours: the request ends by then.
 func (w *writer) apply(ctx context.Context, j job) (*corev1.Node, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

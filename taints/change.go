@@ -9,7 +9,7 @@ import (
 // Change is what ought to stand on the Node: all of ours, never a difference,
 // so that a Change that is lost or overtaken by a newer one costs nothing.
 type Change struct {
-	// Taints are ours, in order; nothing is said of anybody else's.
+	// Taints are ours, in order. Those of others are not part of a Change.
 	Taints []corev1.Taint
 	// Owned are the pairs that may be replaced or removed.
 	Owned []Pair
@@ -40,9 +40,9 @@ func (c Change) Differs(node *corev1.Node) (next []corev1.Taint, differs bool) {
 }
 
 // stillFits reports whether a change that was decided on base can be written
-// to fresh as it is: nobody touched our record, the same pairs would be ours,
-// and the lifecycle controller wants no other ones of them. Otherwise what the
-// record says would be wrong, or a pair would go that is to stay.
+// to fresh as it is. It can if nobody touched our record, the same pairs would
+// be ours, and the lifecycle controller asks for the same ones of them.
+// Otherwise the record would be wrong, or a pair would go that is to stay.
 func (c Change) stillFits(base, fresh *corev1.Node) bool {
 	_, before, lostBefore := Plan(base.Spec.Taints, c.Owned, c.Taints)
 	_, after, lostAfter := Plan(fresh.Spec.Taints, c.Owned, c.Taints)

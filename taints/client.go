@@ -19,7 +19,7 @@ import (
 // ErrOvertaken is returned by Apply when the Node changed in a way that the
 // Change was not decided on: our record, or which pairs are ours. Nothing was
 // written; the caller decides again on the newer Node.
-var ErrOvertaken = errors.New("the node changed meanwhile; deciding again")
+var ErrOvertaken = errors.New("the node changed while it was written; deciding again")
 
 // ErrContended is returned by Apply when somebody else wrote the Node during
 // each of its tries. Nothing was written; it may be called again.
@@ -60,9 +60,9 @@ func NewClient(config *rest.Config, nodeName string) (*Client, error) {
 // Node returns a client for another Node of the same cluster.
 func (c *Client) Node(name string) *Client { return &Client{c.rest, c.codec, name} }
 
-// Apply makes the Node carry the change, in at most two requests that matter:
-// one to nodes (taints and annotations, guarded by the resourceVersion that it
-// was computed on), one to nodes/status (conditions). What is there already is
+// Apply makes the Node carry the change, in at most two requests that matter.
+// The first is to nodes: taints and annotations, guarded by the resourceVersion
+// that it was computed on. The second is to nodes/status: conditions. What is there already is
 // not written. On a conflict it reads the Node and plans again, so that nobody
 // else's taint is lost, reordered or brought back. It returns the newest Node
 // that it has seen, also with an error.
@@ -157,9 +157,9 @@ func (c *Client) patch(ctx context.Context, kind types.PatchType, body any, subr
 	return node, nil
 }
 
-// specPatch is a JSON merge patch. spec.taints is an atomic list: the patch
-// replaces all of it, so it carries the resourceVersion it was computed on and
-// the API server answers 409 when the Node has moved on.
+// specPatch is a JSON merge patch. spec.taints is an atomic list, and the patch
+// replaces all of it. So it carries the resourceVersion that it was computed
+// on, and the API server answers 409 when the Node has changed since.
 func specPatch(node *corev1.Node, next []corev1.Taint, annotations map[string]string) any {
 	values := make(map[string]any, len(annotations))
 	for key, value := range annotations {

@@ -19,13 +19,13 @@ import (
 const SlotPrefix = "taintlet-evict-"
 
 // Slots are the Leases that bound how many Nodes of a cluster evict at the same
-// time. Whoever installs taintlet creates them; a Node may hold one. A slot is
-// free when nobody holds it, or when its Lease has not moved for the rest, on
-// this host's own clock, and its holder's Node is gone or carries none of our
-// NoExecute pairs. So neither clocks of other hosts nor the death of an agent
-// ever free a slot whose Node still evicts.
+// time. Whoever installs taintlet creates them; a Node may hold one. A slot
+// is free when nobody holds it. It is also free when its Lease has not moved for
+// the cooldown, on this host's own clock, and its holder's Node is gone or
+// carries none of our NoExecute pairs. So neither clocks of other hosts nor the
+// death of an agent ever free a slot whose Node still evicts.
 //
-// The holder keeps the slot for the rest after its taints are gone (see
+// The holder keeps the slot for the cooldown after its taints are gone (see
 // agent/slots.go), so that an eviction cannot walk through the fleet.
 //
 // A Slots is used by one goroutine.
@@ -35,11 +35,11 @@ type Slots struct {
 	// seen is when, on this host's clock, each Lease was last seen to move.
 	seen map[string]sighting
 	held string
-	// place is where this Node begins; so many slots from there on have been
-	// looked at once, and one of them may have been free.
-	place, looked int
-	foundFree     bool
-	next          int
+	// place is where this Node begins. seenOnce slots from there on have been
+	// read once, and one of them may have been free.
+	place, seenOnce int
+	foundFree       bool
+	next            int
 }
 
 // sighting is a state of a Lease and since when it has been seen.
@@ -58,21 +58,21 @@ func (c *Client) Slots(namespace string) *Slots {
 	return &Slots{client: c, namespace: namespace, seen: map[string]sighting{}, place: place, next: place}
 }
 
-// looksAtATime is how many slots are looked at while one is waited for: many
-// Nodes may be waiting.
-const looksAtATime = 3
+// readsAtATime is how many slots one call reads while it waits for a free one:
+// many Nodes may be waiting.
+const readsAtATime = 3
 
-// Acquire tries to get one of count slots, or finds the one that this Node
-// holds already. It looks at all of them once, however many calls the client's
-// rate makes of that, and later at some in turn, beginning at a place of this
-// Node's own, so that many Nodes do not all ask for the first. evicts reports
+// Acquire tries to get one of count slots, or finds that which this Node holds
+// already. It reads all of them once, in as many calls as the client's rate
+// makes of that, and later some in turn. It begins at a place of this Node's
+// own, so that many Nodes do not all ask for the first. evicts reports
 // whether a pair on another Node may be one of ours that evicts. The error is
 // that of the API server; then it is not known whether there is a slot.
-func (s *Slots) Acquire(ctx context.Context, count int, rest time.Duration, evicts func(Pair) bool) (held bool, err error) {
+func (s *Slots) Acquire(ctx context.Context, count int, cooldown time.Duration, evicts func(Pair) bool) (held bool, err error) {
 	if held, err := s.findOwn(ctx, count); held || err != nil {
 		return held, err
 	}
-	for range min(count, looksAtATime) {
+	for range min(count, readsAtATime) {
 		lease, err := s.get(ctx, fmt.Sprint(SlotPrefix, s.next%count))
 		if apierrors.IsNotFound(err) {
 			s.next++
@@ -81,7 +81,7 @@ func (s *Slots) Acquire(ctx context.Context, count int, rest time.Duration, evic
 		if err != nil {
 			return false, err
 		}
-		free, err := s.isFree(ctx, lease, rest, evicts)
+		free, err := s.isFree(ctx, lease, cooldown, evicts)
 		if err != nil {
 			return false, err
 		}
@@ -96,12 +96,12 @@ func (s *Slots) Acquire(ctx context.Context, count int, rest time.Duration, evic
 	return false, nil
 }
 
-// findOwn looks at all slots once for the one that this Node held before its
-// agent's start: with a second one, the first would stay taken while the Node
-// evicts. It has the search begin at one that nobody holds, if there is one.
+// findOwn reads all slots once, to find the slot that this Node held before its
+// agent's start: with a second slot, the first would stay taken while the Node
+// evicts. The search for a free slot then begins at a slot that nobody holds.
 func (s *Slots) findOwn(ctx context.Context, count int) (held bool, err error) {
-	for ; s.looked < count; s.looked++ {
-		at := (s.place + s.looked) % count
+	for ; s.seenOnce < count; s.seenOnce++ {
+		at := (s.place + s.seenOnce) % count
 		lease, err := s.get(ctx, fmt.Sprint(SlotPrefix, at))
 		switch {
 		case apierrors.IsNotFound(err):
@@ -123,7 +123,7 @@ func isOvertaken(err error) bool { return apierrors.IsConflict(err) || apierrors
 
 // isFree reports whether nobody else holds the slot, or its holder is known not
 // to evict any more.
-func (s *Slots) isFree(ctx context.Context, lease *coordinationv1.Lease, rest time.Duration, evicts func(Pair) bool) (bool, error) {
+func (s *Slots) isFree(ctx context.Context, lease *coordinationv1.Lease, cooldown time.Duration, evicts func(Pair) bool) (bool, error) {
 	holder := holderOf(lease)
 	if holder == "" || holder == s.client.name {
 		return true, nil
@@ -134,7 +134,7 @@ func (s *Slots) isFree(ctx context.Context, lease *coordinationv1.Lease, rest ti
 		s.seen[lease.Name] = now
 		return false, nil
 	}
-	if now.since.Sub(before.since) < rest {
+	if now.since.Sub(before.since) < cooldown {
 		return false, nil
 	}
 	if len(validation.IsDNS1123Subdomain(holder)) > 0 {
@@ -174,7 +174,7 @@ func (s *Slots) Renew(ctx context.Context) (held bool, err error) {
 	return true, err
 }
 
-// Release lets go of the slot.
+// Release gives the slot back.
 func (s *Slots) Release(ctx context.Context) error {
 	lease, err := s.get(ctx, s.held)
 	if apierrors.IsNotFound(err) || err == nil && holderOf(lease) != s.client.name {

@@ -69,7 +69,7 @@ type Debounce struct {
 // repairs of what others undid. Setting Degraded and stepping down from
 // Critical never wait.
 type WriteBudget struct {
-	// Burst (1 to 100) is how many metered steps may follow one another at once.
+	// Burst (1 to 100) is how many metered steps may come at the same time.
 	Burst int `json:"burst"`
 	// Interval (1s to 24h) is the time in which one more is allowed.
 	Interval metav1.Duration `json:"interval"`
@@ -79,12 +79,12 @@ type WriteBudget struct {
 // that does not tolerate it, whatever its PodDisruptionBudget says.
 type Eviction struct {
 	// Slots (0 to 100) is how many Nodes of the cluster may evict at the same
-	// time: the number of Leases taintlet-evict-0 and so on that the installer
-	// made. 0: no Node ever does.
+	// time. The installer made that many Leases: taintlet-evict-0 and so on. 0:
+	// no Node ever evicts.
 	Slots int `json:"slots"`
 	// Cooldown (1s to 24h) is how long a Node keeps its slot after its NoExecute
-	// taints are gone, and how long the Lease of a silent Node must not have
-	// moved before another Node may take it.
+	// taints are gone. A silent Node's Lease must not have moved for that long
+	// before another Node may take it.
 	Cooldown metav1.Duration `json:"cooldown"`
 	// Interval (0 to 168h) is the least time between two evictions of one Node.
 	Interval metav1.Duration `json:"interval"`
@@ -114,8 +114,8 @@ func (c *Config) Asks(condition probes.Condition, level probes.Level) bool {
 	return slices.ContainsFunc(c.Rules, func(r Rule) bool { return r.Condition == condition && r.Level == level })
 }
 
-// Evicts reports whether a pair is one that taintlet evicts by, here or on any
-// other Node of the cluster.
+// Evicts reports whether taintlet evicts by this pair, here or on any other Node
+// of the cluster.
 func (c *Config) Evicts(p taints.Pair) bool {
 	return p.Effect == corev1.TaintEffectNoExecute && c.Produces(p)
 }

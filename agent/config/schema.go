@@ -31,7 +31,7 @@ type Section interface {
 	// Common returns what every section has.
 	Common() *Sampling
 	// MinInterval is the shortest time between two samples, whatever asks for
-	// them. After a bad sample the probe takes the next one that soon, until the
+	// them. It is also the time from a bad sample to the next, until the
 	// condition is decided.
 	MinInterval() time.Duration
 	// NewProbe makes the condition's probe of a host.

@@ -16,8 +16,8 @@ import (
 	"github.com/taintlet/taintlet/taints"
 )
 
-// Bounds of what makes sense. They keep a slip of the pen from turning the
-// agent into a busy loop or into one that never takes a sample.
+// Bounds of what makes sense. They keep a typing error from turning the
+// agent into a busy loop, or into an agent that never takes a sample.
 const (
 	maxPeriod     = 10 * time.Minute
 	maxClearAfter = 24 * time.Hour
@@ -25,7 +25,7 @@ const (
 	// maxHeartbeat leaves --cleanup=stale, which waits for a day, two to miss.
 	maxHeartbeat = 8 * time.Hour
 	maxForecast  = 10 * time.Minute // further ahead a trend says nothing
-	maxSlowWrite = 4 * time.Second  // a look, and so the wait for a write, ends after 5 s
+	maxSlowWrite = 4 * time.Second  // a sample, and so the wait for a write, ends after 5 s
 	maxSamples   = 32
 	maxFactor    = 10
 	// maxKeys is the total length of all keys of the rules. It keeps the
@@ -152,8 +152,8 @@ func percent(value float64, at *field.Path) field.ErrorList {
 	return nil
 }
 
-// clearFactor checks the factor by itself and that the threshold it makes of
-// setPercent, the share that must be free, can be reached at all.
+// clearFactor checks the factor, and that the threshold it makes can be reached
+// at all. setPercent is the share that must be free.
 func clearFactor(value float64, at *field.Path, setPercent float64) field.ErrorList {
 	if !(value >= 1 && value <= maxFactor) {
 		return field.ErrorList{field.Invalid(at, value, "must be 1 to 10")}

@@ -11,9 +11,9 @@ import (
 	"github.com/taintlet/taintlet/taints"
 )
 
-// instance is one run of the agent. Of several agents of one Node (a second
-// DaemonSet, a run by hand, a pod that is being replaced) the one that started
-// last is active and writes the Node; the others are on standby.
+// instance is one run of the agent. A Node may have several agents: a second
+// DaemonSet, a run by hand, a pod that is being replaced. The instance that
+// started last is active and writes the Node; the others are on standby.
 type instance struct {
 	Name string `json:"name"`
 	// Term is one more than the term that the instance found in the record when
@@ -92,9 +92,10 @@ func signOfLifeOn(node *corev1.Node, cfg *config.Config) signOfLife {
 const heartbeatsMissed = 3
 
 // mayTakeOver reports whether this instance takes the Node over with all that
-// its record remembers: at the start; when it has decided nothing yet and an
-// older instance has; and when the newer one that it is on standby for has
-// missed its heartbeats. Without heartbeats silence says nothing.
+// its record remembers. It does so at the start, and when it has decided
+// nothing yet and an older instance has. From standby it does so when the
+// active instance has missed its heartbeats. Without heartbeats silence says
+// nothing.
 func (s *State) mayTakeOver(t *turn) bool {
 	a, node := &s.active, t.in.Node
 	isOlder := a.instance.isOlderThanWriter(node.record, s.boot)

@@ -27,7 +27,7 @@ import (
 //     and one may be under way at the start. The end of a person's pause takes
 //     a token; a taint removed during the pause is noted, and set again at its
 //     end: two writes. Taking over from an agent that fell silent is one write
-//     in three heartbeats at most, and so below the rest. So at most
+//     in three heartbeats at most, and so below all else. So at most
 //     3·M + 4 + 3·R·(1 + t/24) with R rules, whatever others do to the Node.
 //
 // Not bounded by us: new Node objects, starts of the agent, and changes of
@@ -191,7 +191,7 @@ func (w *walk) from(s decide.State, depth, changes int, path int) {
 	}
 }
 
-// TestWritesAreBoundedAgainstAHostileCoWriter: others take off our taints,
+// TestWritesAreBoundedAgainstAHostileCoWriter: others remove our taints,
 // strip, forge and age the record every second or so, for hours.
 func TestWritesAreBoundedAgainstAHostileCoWriter(t *testing.T) {
 	const hours = 2

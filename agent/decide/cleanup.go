@@ -13,10 +13,10 @@ import (
 // Cleanup returns the change that removes everything of taintlet's from a Node
 // that has no agent any more: taints, record, held annotation, conditions. A
 // taint that the kubelet's own condition asks for is left to the lifecycle
-// controller. stays are pairs that the record names but that may not be
-// removed, because neither this configuration nor a built-in rule can produce
-// them. While there are any, the record stays too. So does the annotation
-// taintlet.dev/paused: a person put it there. A record that cannot be read is
+// controller. stays are pairs that the record names and that
+// neither this configuration nor a built-in rule can produce: they may not be
+// removed. While there are any, the record stays too. The annotation
+// taintlet.dev/paused always stays: a person put it there. A record that cannot be read is
 // an error: what it names would be forgotten.
 func Cleanup(cfg *config.Config, facts taints.Facts, node *corev1.Node) (change taints.Change, stays []taints.Pair, err error) {
 	read := Read(node)

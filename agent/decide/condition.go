@@ -14,7 +14,7 @@ type condition struct {
 	debounce Debounce
 	// disputes of the rules for Degraded and Critical.
 	disputes [2]dispute
-	// last is the newest observation, because the one that decided the level.
+	// last is the newest observation, because that which decided the level.
 	last, because probes.Observation
 	// waitingSince is since when a metered step has been due for which there was
 	// no token.
@@ -47,8 +47,8 @@ func (all conditions) of(name probes.Condition) *condition {
 // clone returns a copy that may be changed.
 func (all conditions) clone() conditions { return slices.Clone(all) }
 
-// following returns a copy that has the conditions of the configuration: one
-// that is new is OK, one that is gone is forgotten.
+// following returns a copy that has the conditions of the configuration. A new
+// condition is OK, a dropped one is forgotten.
 func (all conditions) following(cfg *config.Config) conditions {
 	followed := make(conditions, len(cfg.Conditions))
 	for i := range cfg.Conditions {
@@ -140,9 +140,9 @@ func (s *State) allow(t *turn, c *condition, to probes.Level) bool {
 }
 
 // oneWaitsLonger reports whether another condition has waited longer for a
-// token: first come, first served. Otherwise a condition that is sampled every
-// second could keep one that is sampled every ten from clearing for ever. One
-// that is not sampled any more holds up nobody.
+// token: first come, first served. Otherwise a condition with a period of
+// 1 s could keep a condition with a period of 10 s from clearing for ever. A
+// condition that is not sampled any more holds up nobody.
 func (all conditions) oneWaitsLonger(c *condition, now time.Time) bool {
 	return slices.ContainsFunc(all, func(other condition) bool {
 		return !other.waitingSince.IsZero() && other.waitingSince.Before(c.waitingSince) && now.Sub(other.debounce.seenAt) <= maxGap

@@ -158,8 +158,8 @@ func (d Debounce) decayed(c config.Debounce, now time.Time) float64 {
 
 // ClearAfter is how long every sample must be good before the condition is OK:
 // min(MaxClearAfter, ClearAfter·2^P), P being the penalty as it was before the
-// last set added to it. A first set, or one after a long quiet time, therefore
-// clears after ClearAfter. One that follows closely upon others waits longer.
+// last set added to it. A first set, or a set after a long quiet time, therefore
+// clears after ClearAfter. A set that follows closely upon others clears later.
 func (d Debounce) ClearAfter(c config.Debounce) time.Duration {
 	p := max(0, d.Penalty-1)
 	// Compared as floats: the product may be beyond any Duration.

@@ -71,8 +71,8 @@ func (s *State) mayEvict(t *turn, c *condition) bool {
 }
 
 // evictionIsDue reports whether nothing but a slot is missing for a step up to
-// Critical: its samples have been critical for long enough, nobody has paused
-// it, and the last eviction of this Node is long enough ago.
+// Critical. The condition's samples have been critical for long enough, nobody
+// has paused it, and the last eviction of this Node is long enough ago.
 func (s *State) evictionIsDue(t *turn, c *condition) bool {
 	d := c.debounce
 	return d.Level == probes.Degraded && d.class == critical && d.unknownSince.IsZero() &&

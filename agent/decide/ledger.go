@@ -19,8 +19,8 @@ type ledger struct {
 	// undecided: something changed that the record has to say, and has no
 	// revision yet.
 	undecided bool
-	// revision is that of the last decision, landed the newest one that was
-	// seen on the Node. 0 is none.
+	// revision is that of the last decision, landed the newest that was seen on
+	// the Node. 0 is none.
 	revision, landed uint64
 	decidedAt        time.Time
 	decidedTime      string // decidedAt by the wall clock, for people
@@ -30,8 +30,8 @@ type ledger struct {
 	// lost are those of them that others removed since. They count once.
 	owned, lost []taints.Pair
 	// dropped are pairs that this process desired until a new configuration
-	// stopped asking for them. They may be removed: this process knows by
-	// itself, not from the record alone, that they are its own.
+	// stopped asking for them. They may be removed: this process knows
+	// that they are its own, and does not have to believe the record.
 	dropped []taints.Pair
 	// cfg is the configuration that was followed last.
 	cfg *config.Config
@@ -119,11 +119,11 @@ func (l *ledger) unasked(cfg *config.Config, node *Node, ours []taints.Pair) []t
 	return pairs
 }
 
-// mayRemove returns the pairs that a Change may replace or remove: those of
-// the record that this configuration or a built-in rule can produce, or that
-// this process itself produced by a configuration it had before. A kept
-// pair that is there already is taken over: the lifecycle controller put it
-// there and would take it away. One that is to go while the kubelet's own
+// mayRemove returns the pairs that a Change may replace or remove. They are in
+// the record, and this configuration or a built-in rule can produce them, or
+// this process itself did so by an earlier configuration. A kept pair that is
+// there already is taken over: the lifecycle controller put it there and would
+// remove it. A pair that is not desired any more while the kubelet's own
 // condition asks for it is left to that controller.
 func (l *ledger) mayRemove(cfg *config.Config, facts taints.Facts, node *Node) []taints.Pair {
 	var pairs []taints.Pair

@@ -98,9 +98,9 @@ func parseRecord(text string) (record, error) {
 }
 
 // timeline turns the record's durations into times of the present process.
-// After a reboot it is unknown how long the host was down, but it has been up
-// since: every event counts as older by that much and no more, so that nothing
-// is over too early, whatever the wall clock says.
+// After a reboot it is unknown how long the host was down. Every event counts
+// as older by the time since the boot and no more, so that nothing is over too
+// early, whatever the wall clock says.
 func (r record) timeline(boot Boot) func(time.Duration) time.Time {
 	if r.Boot == boot.ID {
 		return boot.At.Add

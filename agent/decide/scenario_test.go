@@ -201,7 +201,7 @@ func (w *world) step(in decide.Inputs) {
 	}
 	w.setNode(after)
 	if w.nested++; w.nested > 10 {
-		panic("the decider does not come to rest")
+		panic("the decider never settles")
 	}
 	w.step(decide.Inputs{Written: true})
 	w.nested--
@@ -319,7 +319,7 @@ func (w *world) events(text string) error {
 	return nil
 }
 
-// event is one of: CONDITION LOOK; one of the verbs below.
+// event is one of: CONDITION SAMPLE; one of the verbs below.
 func (w *world) event(words []string) error {
 	for _, c := range names() {
 		if words[0] == short(c) {

@@ -94,7 +94,7 @@ func (s *sim) step(in decide.Inputs) {
 		s.read = decide.Read(d.Change.ApplyTo(s.read.Node))
 		in = decide.Inputs{Written: true}
 	}
-	panic("the decider does not come to rest")
+	panic("the decider never settles")
 }
 
 // edit changes the Node as others might.

@@ -27,7 +27,7 @@ const (
 	// still runs wrote it at the same time.
 	cleanupTries = 5
 	// cleanupPause is how long an agent that still runs is given to show itself
-	// before the last look.
+	// before the Nodes are read once more.
 	cleanupPause = 5 * time.Second
 	// staleAfter is how long ago the last sign of an agent must be.
 	staleAfter = 24 * time.Hour
@@ -38,7 +38,7 @@ const (
 	stalePercent = 5
 )
 
-// cleaner takes everything of taintlet's off Nodes and says what it did.
+// cleaner removes everything of taintlet's from Nodes and says what it did.
 type cleaner struct {
 	client *taints.Client
 	cfg    *config.Config
@@ -82,7 +82,7 @@ func (c *cleaner) one(ctx context.Context, name string) error {
 	return c.clean(ctx, node)
 }
 
-// all cleans up every Node that carries something of ours, then looks whether
+// all cleans up every Node that carries something of ours, then checks whether
 // anything came back.
 func (c *cleaner) all(ctx context.Context) error {
 	touched, seen, err := c.touched(ctx)
@@ -116,7 +116,7 @@ func (c *cleaner) all(ctx context.Context) error {
 	})
 }
 
-// touched returns the Nodes that carry something of ours, less what takes most
+// touched returns the Nodes that carry something of ours, without what takes most
 // of their memory, and how many Nodes there are. All are read before the first
 // is written: a list does not wait for a slow reader.
 func (c *cleaner) touched(ctx context.Context) (touched []*corev1.Node, seen int, err error) {
@@ -177,7 +177,7 @@ func (c *cleaner) clean(ctx context.Context, before *corev1.Node) error {
 			}
 			return nil
 		case apierrors.IsNotFound(err):
-			return nil // deleted meanwhile
+			return nil // deleted in between
 		case !errors.Is(err, taints.ErrOvertaken):
 			return err
 		}
@@ -186,7 +186,7 @@ func (c *cleaner) clean(ctx context.Context, before *corev1.Node) error {
 	return fmt.Errorf("node %s: an agent is still at work on it; stop it first", node.Name)
 }
 
-// tell says what was taken off a Node.
+// tell says what was removed from a Node.
 func (c *cleaner) tell(before, after *corev1.Node) {
 	removed := 0
 	gone := func(what, name string) {

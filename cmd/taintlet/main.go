@@ -118,8 +118,8 @@ func serve(ctx context.Context, o *options, cfg *config.Config, stderr io.Writer
 	return a.Run(ctx, listener)
 }
 
-// instanceName is a name that no other process has, made of one that people
-// know: the pod's, where the manifest passes it on, or the host's.
+// instanceName is a name that no other process has. It begins with a name that
+// people know: the pod's, where the manifest passes it on, or the host's.
 func instanceName() string {
 	name := os.Getenv("POD_NAME")
 	if name == "" {
@@ -152,7 +152,7 @@ func connect(ctx context.Context, o *options, log *slog.Logger) (cluster, func()
 	if err != nil {
 		return cluster{}, nil, err
 	}
-	// The Node needs few requests; a look at all slots needs up to a hundred.
+	// The Node needs few requests. Reading all slots needs up to a hundred.
 	restConfig.QPS, restConfig.Burst = clientRate, clientBurst
 	client, err := taints.NewClient(restConfig, o.nodeName)
 	if err != nil {

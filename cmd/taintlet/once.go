@@ -30,7 +30,7 @@ type report struct {
 
 type condition struct {
 	probes.Observation
-	// Wake is what wakes the running probe besides its period.
+	// Wake is what wakes the running probe earlier than its period.
 	Wake string `json:"wake"`
 	// Taint is asked for at this level; empty: none.
 	Taint string `json:"taint,omitempty"`
@@ -67,8 +67,8 @@ func once(ctx context.Context, o *options, cfg *config.Config, stdout, stderr io
 	return code
 }
 
-// sampleOnce asks all probes at the same time, so that one that hangs delays no
-// other beyond its own deadline.
+// sampleOnce asks all probes at the same time, so that a probe that hangs delays
+// no other beyond its own deadline.
 func sampleOnce(ctx context.Context, list []probes.Probe) []probes.Observation {
 	observations := make([]probes.Observation, len(list))
 	var group sync.WaitGroup

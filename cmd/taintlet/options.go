@@ -94,7 +94,7 @@ func defaultNamespace() string {
 	return "taintlet-system"
 }
 
-// validNodeName checks the name where a Node is looked for by it.
+// validNodeName checks the name where it is used to find a Node.
 func (o *options) validNodeName() error {
 	if o.once || o.checkConfig || o.version {
 		return nil
