@@ -53,13 +53,44 @@ has(request.userInfo.extra) && 'authentication.kubernetes.io/node-name' in reque
 request.userInfo.extra['authentication.kubernetes.io/node-name'][0] : ''
 {{- end -}}
 
-{{/* The agent's built-in rules for an effect (agent/config/defaults.go), as JSON. */}}
+{{/*
+The agent's conditions and the keys of their built-in rules, as JSON: HostSchema
+in agent/config/schema.go, with which a test compares it.
+*/}}
+{{- define "taintlet.conditions" -}}
+[
+  {"name": "MemoryPressure", "key": "node.kubernetes.io/memory-pressure"},
+  {"name": "DiskPressure", "key": "node.kubernetes.io/disk-pressure"},
+  {"name": "PIDPressure", "key": "node.kubernetes.io/pid-pressure"},
+  {"name": "NetworkUnavailable", "key": "node.kubernetes.io/network-unavailable"}
+]
+{{- end -}}
+
+{{/* The agent's built-in rules for an effect, as JSON. */}}
 {{- define "taintlet.builtIn" -}}
 {{- $rules := list -}}
-{{- range list "memory-pressure" "disk-pressure" "pid-pressure" "network-unavailable" -}}
-{{- $rules = append $rules (dict "taint" (dict "key" (print "node.kubernetes.io/" .) "effect" $)) -}}
+{{- range include "taintlet.conditions" . | fromJsonArray -}}
+{{- $rules = append $rules (dict "taint" (dict "key" .key "effect" $)) -}}
 {{- end -}}
 {{- toJson $rules -}}
+{{- end -}}
+
+{{/* The types of the agent's Node conditions, one a line. */}}
+{{- define "taintlet.conditionTypes" -}}
+{{- $types := list -}}
+{{- range include "taintlet.conditions" . | fromJsonArray -}}
+{{- $types = append $types (print "Host" .name) -}}
+{{- end -}}
+{{- $types | join "\n" -}}
+{{- end -}}
+
+{{/* The keys of the built-in rules, one a line. */}}
+{{- define "taintlet.conditionKeys" -}}
+{{- $keys := list -}}
+{{- range include "taintlet.conditions" . | fromJsonArray -}}
+{{- $keys = append $keys .key -}}
+{{- end -}}
+{{- $keys | join "\n" -}}
 {{- end -}}
 
 {{/* Refuses keys that no rule may use (taints.Reserved in taints/via.go). */}}
@@ -104,13 +135,13 @@ another prefix and never evicts.
 {{- list (.Values.config.standInPrefix | default "taintlet.dev") "taintlet.dev" | uniq | toJson -}}
 {{- end -}}
 
-{{/* Pairs that agents may set and take off, one a line. */}}
+{{/* Pairs that agents may set and remove, one a line. */}}
 {{- define "taintlet.wanted" -}}
 {{- $prefixes := include "taintlet.standInPrefixes" . | fromJsonArray -}}
 {{- include "taintlet.pairs" (dict "rules" (include "taintlet.rules" . | fromJsonArray) "prefixes" $prefixes) -}}
 {{- end -}}
 
-{{/* Pairs that agents may only take off: config.Produces in agent/config/config.go, and retired ones. */}}
+{{/* Pairs that agents may only remove: config.Produces in agent/config/config.go, and retired ones. */}}
 {{- define "taintlet.former" -}}
 {{- $prefixes := include "taintlet.standInPrefixes" . | fromJsonArray -}}
 {{- $builtIn := concat (include "taintlet.builtIn" "NoSchedule" | fromJsonArray) (include "taintlet.builtIn" "NoExecute" | fromJsonArray) -}}
