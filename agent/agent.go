@@ -23,6 +23,10 @@ import (
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/probes/disk"
+	"github.com/taintlet/taintlet/probes/memory"
+	"github.com/taintlet/taintlet/probes/network"
+	"github.com/taintlet/taintlet/probes/pid"
 	"github.com/taintlet/taintlet/taints"
 )
 
@@ -72,13 +76,13 @@ func HostProbes(host probes.Host) func(*config.Config, probes.Condition) probes.
 	return func(cfg *config.Config, condition probes.Condition) probes.Probe {
 		switch condition {
 		case probes.MemoryPressure:
-			return probes.NewMemory(host, cfg.Memory.Thresholds())
+			return memory.New(host, cfg.Memory.Thresholds())
 		case probes.DiskPressure:
-			return probes.NewDisk(host, cfg.Disk.Paths, cfg.Disk.Thresholds(), cfg.Disk.Write())
+			return disk.New(host, cfg.Disk.Paths, cfg.Disk.Thresholds(), cfg.Disk.Write())
 		case probes.PIDPressure:
-			return probes.NewPID(host, cfg.PID.Thresholds())
+			return pid.New(host, cfg.PID.Thresholds())
 		default:
-			return probes.NewNetwork(host)
+			return network.New(host)
 		}
 	}
 }

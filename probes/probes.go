@@ -1,12 +1,16 @@
-// Package probes reads a host's health and judges it. Each probe is one file:
-// reading (I/O) and judging (pure) stand apart in it. The package knows
-// nothing of Kubernetes objects: what a Level means for a Node is decided in
-// package agent/decide.
+// Package probes has the words in which a host's health is told: conditions,
+// their levels, and Observations. The probe of each condition is a package below
+// this one, in which reading (I/O) and judging (pure) stand apart. What probes
+// share is in the packages pressure, trend and hostfile.
+//
+// No probe knows anything of Kubernetes objects: what a Level means for a Node
+// is decided in package agent/decide.
 package probes
 
 import (
 	"context"
 	"fmt"
+	"time"
 )
 
 // Condition names a part of a host's health. The names are those of the
@@ -103,17 +107,17 @@ type Probe interface {
 	Run(ctx context.Context)
 }
 
-// periodOnly is embedded by probes that nothing wakes.
-type periodOnly struct{}
+// PeriodOnly is embedded by probes that nothing wakes.
+type PeriodOnly struct{}
 
 // Wake is nil: the probe is asked by period only.
-func (periodOnly) Wake() <-chan struct{} { return nil }
+func (PeriodOnly) Wake() <-chan struct{} { return nil }
 
 // WakeMode is "period".
-func (periodOnly) WakeMode() string { return "period" }
+func (PeriodOnly) WakeMode() string { return "period" }
 
 // Run returns at once: there is nothing to run.
-func (periodOnly) Run(context.Context) {}
+func (PeriodOnly) Run(context.Context) {}
 
 // Host says where the host's file trees are mounted. Another place than the
 // usual one serves containers and tests.
@@ -122,3 +126,7 @@ type Host struct {
 	Proc string // procfs, usually "/proc"
 	Sys  string // sysfs, usually "/sys"
 }
+
+// LongestGap is how far apart two looks may be for the time between them to
+// say something. Beyond it the host slept, or the agent stood still.
+const LongestGap = 30 * time.Second

@@ -12,6 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/probes/disk"
+	"github.com/taintlet/taintlet/probes/memory"
+	"github.com/taintlet/taintlet/probes/pid"
 	"github.com/taintlet/taintlet/taints"
 )
 
@@ -80,8 +83,8 @@ type Memory struct {
 }
 
 // Thresholds returns what the probe judges by.
-func (m Memory) Thresholds() probes.MemoryThresholds {
-	return probes.MemoryThresholds{
+func (m Memory) Thresholds() memory.Thresholds {
+	return memory.Thresholds{
 		AvailablePercent:           m.AvailablePercent,
 		AvailableBytes:             byteCount(m.AvailableBytes),
 		PercentOfAtMost:            byteCount(m.PercentOfAtMost),
@@ -125,8 +128,8 @@ type WriteProbe struct {
 }
 
 // Write returns where the probe writes.
-func (d Disk) Write() probes.DiskWrite {
-	return probes.DiskWrite{
+func (d Disk) Write() disk.Write {
+	return disk.Write{
 		Directory: d.WriteProbe.Directory,
 		Interval:  d.WriteProbe.Interval.Duration,
 		Slow:      d.WriteProbe.Slow.Duration,
@@ -134,8 +137,8 @@ func (d Disk) Write() probes.DiskWrite {
 }
 
 // Thresholds returns what the probe judges by.
-func (d Disk) Thresholds() probes.DiskThresholds {
-	return probes.DiskThresholds{
+func (d Disk) Thresholds() disk.Thresholds {
+	return disk.Thresholds{
 		AvailablePercent: d.AvailablePercent,
 		InodesPercent:    d.InodesPercent,
 		BlockedAfter:     d.BlockedAfter.Duration,
@@ -161,8 +164,8 @@ type PID struct {
 }
 
 // Thresholds returns what the probe judges by.
-func (p PID) Thresholds() probes.PIDThresholds {
-	return probes.PIDThresholds{
+func (p PID) Thresholds() pid.Thresholds {
+	return pid.Thresholds{
 		UsedPercent:           p.UsedPercent,
 		FreeTasks:             p.FreeTasks,
 		CriticalUsedPercent:   p.CriticalUsedPercent,

@@ -1,0 +1,109 @@
+package memory
+
+import (
+	"slices"
+	"time"
+
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/probes/pressure"
+	"github.com/taintlet/taintlet/probes/trend"
+)
+
+// sample is what one look at the host's memory found, in bytes.
+type sample struct {
+	available uint64 // MemAvailable, and arc
+	anon      uint64 // AnonPages: what programs hold that has no file behind it
+	arc       uint64 // what the ZFS cache would give back
+	freeSwap  uint64 // free swap outside of memory
+	stalls    pressure.Totals
+	measured  bool // the kernel measures pressure
+}
+
+// left is what can still be taken before somebody has to die. Swap does not
+// make memory plentiful, but a host that swaps is not yet out of it.
+func (s sample) left() float64 { return float64(s.available) + float64(s.freeSwap) }
+
+// judge says what a sample means, given the one before it, the time between
+// them and the trend of what is left. The samples are such as readSample let
+// pass; a time that is no time between two looks makes it judge cur without
+// prev.
+//
+// Severity is that of the worst cause. A combination is as severe as the milder
+// of its two measures, so that 50 takes both.
+func (t Thresholds) judge(prev, cur sample, dt time.Duration, slope trend.Slope) probes.Observation {
+	v := viewOf(prev, cur, dt, slope)
+	causes := t.causes(v)
+	o := probes.Observation{Condition: probes.MemoryPressure, Level: probes.OK, Reason: "MemorySufficient"}
+	told := causes[byLevel]
+	for _, cause := range slices.Backward(causes[:]) { // the gravest has the last word
+		o.Severity = max(o.Severity, cause.Severity)
+		switch {
+		case cause.Set:
+			o.Level, o.Hysteresis, o.Reason, told = cause.level, false, cause.reason, cause
+		case cause.Near && o.Level == probes.OK:
+			o.Hysteresis, o.Reason, told = true, "MemoryNearThreshold", cause
+		}
+	}
+	o.Message = v.text(told.limit) + told.text
+	return o
+}
+
+// cause is a reason to call memory scarce.
+type cause struct {
+	trend.Signal
+
+	level  probes.Level
+	reason string
+	limit  bound  // of available memory
+	text   string // about what else was measured
+}
+
+// byLevel is the place, among the causes, of the one that needs no second
+// measure.
+const byLevel = 1
+
+// causes compares all that was seen, the gravest first.
+func (t Thresholds) causes(v view) [4]cause {
+	whole := v.whole()
+	enough, emptying, stalled := t.enough(whole), t.part(t.RunningOutAvailablePercent, whole), t.part(t.StalledAvailablePercent, whole)
+	below := func(limit bound) trend.Signal {
+		return trend.Scarce(v.available(), limit.bytes, t.ClearFactor).Signal()
+	}
+	soonEmpty := trend.Scarce(v.emptyIn.Seconds(), t.RunningOutWithin.Seconds(), t.ClearFactor).Signal()
+	someWait, allWait := trend.Excess(v.stall.Some, t.StalledPercent, t.ClearFactor), trend.Excess(v.stall.Full, t.CriticalStalledPercent, t.ClearFactor)
+	return [...]cause{
+		{trend.Both(below(enough), allWait), probes.Critical, "MemoryStalledFully", enough,
+			v.fullText() + ", threshold " + trend.PercentText(t.CriticalStalledPercent)},
+		byLevel: {below(enough), probes.Degraded, "MemoryLow", enough,
+			v.stallText()},
+		{trend.Both(below(emptying), soonEmpty), probes.Degraded, "MemoryRunningOut", emptying,
+			v.emptyText() + ", threshold " + trend.SecondsText(t.RunningOutWithin)},
+		{trend.Both(below(stalled), someWait), probes.Degraded, "MemoryStalled", stalled,
+			v.stallText() + ", threshold " + trend.PercentText(t.StalledPercent)},
+	}
+}
+
+// bound is an amount of available memory to compare with, and how to write
+// it.
+type bound struct {
+	bytes float64
+	text  string
+}
+
+// enough is the amount of available memory below which the host is Degraded.
+func (t Thresholds) enough(whole float64) bound {
+	share := t.part(t.AvailablePercent, whole)
+	if atLeast := float64(t.AvailableBytes); atLeast > share.bytes {
+		return bound{atLeast, trend.BytesText(atLeast)}
+	}
+	return share
+}
+
+// part is a percentage of the whole, or of as much of it as counts.
+func (t Thresholds) part(percent, whole float64) bound {
+	if most := float64(t.PercentOfAtMost); most > 0 && whole > most {
+		bytes := most * percent / 100
+		return bound{bytes, trend.BytesText(bytes)}
+	}
+	return bound{whole * percent / 100, trend.PercentText(percent)}
+}
