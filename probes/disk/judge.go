@@ -12,38 +12,38 @@ import (
 	"github.com/taintlet/taintlet/probes/trend"
 )
 
-// sample is what one look at the paths found.
+// sample is what all paths and directories showed at one time.
 type sample struct {
 	fileSystems []fileSystem // one for each device
 	mounts      []mountSample
 	silent      []silence
 	failed      []failure
 	writes      []writeSample
-	troubles    []error // of the paths that gave no answer of use
+	troubles    []error // why a path's state is not known
 }
 
 // mountSample is one mount under a path.
 type mountSample struct {
 	path  string // the path, or the mount point of what lies beneath it
 	mount mount  // zero: not known
-	fell  bool   // it could be written when first seen and cannot now
+	fell  bool   // it could be written when first seen, and cannot now
 }
 
-// silence is a path without an answer, and since when.
+// silence is a path without an answer, and for how long.
 type silence struct {
 	path string
 	long time.Duration
 }
 
-// failure is a path whose file system says that it is broken, in so many looks
-// in a row.
+// failure is a path whose file system says that it is broken, and for how many
+// samples in a row.
 type failure struct {
 	path  string
 	inRow int
 	err   error
 }
 
-// writeSample is how the write to one directory went, or for how long it has
+// writeSample is how the last write to one directory went, or for how long it has
 // not come back.
 type writeSample struct {
 	Write
@@ -52,10 +52,10 @@ type writeSample struct {
 	silence  time.Duration // 0: it came back
 }
 
-// suspicious says that the mounts are worth reading again in the next look.
+// suspicious says that the mounts are to be read again with the next sample.
 func (s sample) suspicious() bool {
 	for _, m := range s.mounts {
-		if m.fell || m.mount.failed() || m.mount.looksFailed() {
+		if m.fell || m.mount.failed() || m.mount.seemsFailed() {
 			return true
 		}
 	}
@@ -67,15 +67,15 @@ func (s sample) suspicious() bool {
 	return false
 }
 
-// failed says that the kernel has given the file system up: nobody wants that,
-// whenever it was first seen.
+// failed says that the kernel has given the file system up. Nobody means that to
+// be, even if it was so when first seen.
 func (m mount) failed() bool { return m.emergency || m.shutdown }
 
-// looksFailed says that the file system is read-only and the mount is not.
-// That is how an error leaves the file systems that become read-only by one;
-// mount(8) and a remount set both. Images that declare themselves read-only
-// (ext4's feature of that name) look the same.
-func (m mount) looksFailed() bool {
+// seemsFailed says that the file system is read-only and the mount is not. An
+// error leaves these file systems so, while mount(8) and a remount make both
+// read-only. Images that declare themselves read-only (ext4's feature of that
+// name) are in the same state.
+func (m mount) seemsFailed() bool {
 	switch m.fsType {
 	case "ext2", "ext3", "ext4", "btrfs", "f2fs":
 		return m.superReadOnly && !m.readOnly
@@ -83,8 +83,8 @@ func (m mount) looksFailed() bool {
 	return false
 }
 
-// judge says what a sample means: the worst finding decides. What could not be
-// looked at is worse than OK.
+// judge says what a sample means. The worst finding decides. A path whose state
+// is not known is worse than OK.
 func (t Thresholds) judge(s sample) probes.Observation {
 	var findings ranking
 	findings.add(t.worst(s.fileSystems))
@@ -125,7 +125,7 @@ func (t Thresholds) judge(s sample) probes.Observation {
 	return findings.worst
 }
 
-// ranking keeps the worst of the findings; of equals the first.
+// ranking keeps the worst of the findings, and of equal ones the first.
 type ranking struct {
 	worst probes.Observation
 	any   bool
@@ -137,7 +137,7 @@ func (r *ranking) add(o probes.Observation, found bool) {
 	}
 }
 
-// isWorse orders Observations of OK and Degraded.
+// isWorse compares Observations of OK and Degraded.
 func isWorse(a, b probes.Observation) bool {
 	switch {
 	case a.Level != b.Level:
@@ -150,8 +150,8 @@ func isWorse(a, b probes.Observation) bool {
 	return a.Severity > b.Severity
 }
 
-// worst is the Observation of the file system, and of its space or inodes,
-// that is closest to its threshold; false when there is nothing to compare.
+// worst returns the Observation of the space or the inodes that are closest to
+// their threshold, of all file systems. found is false when there are none.
 func (t Thresholds) worst(all []fileSystem) (worst probes.Observation, found bool) {
 	var worstYet trend.Scarcity
 	consider := func(s trend.Scarcity, thing, message string) {
@@ -176,8 +176,8 @@ func (t Thresholds) worst(all []fileSystem) (worst probes.Observation, found boo
 	return worst, found
 }
 
-// judge says what the mount's flags mean. A file system that an error took is
-// certain; one that somebody may have remounted is not.
+// judge says what the mount's flags mean. It is certain of a file system that an
+// error made read-only, but not of one that somebody may have remounted.
 func (m mountSample) judge() (o probes.Observation, found bool) {
 	name := m.name()
 	switch {
@@ -188,10 +188,10 @@ func (m mountSample) judge() (o probes.Observation, found bool) {
 	case m.fell && m.readOnlyByMount():
 		return degraded("MountReadOnly", 100, false, name+" turned read-only"), true
 	case m.fell:
-		return degraded("FileSystemReadOnly", 100, m.mount.looksFailed(), name+" turned read-only"), true
-	case m.mount.looksFailed():
-		// An error before we were started, or an image that is meant so. It sets
-		// nothing, and takes nothing back that was set before a restart.
+		return degraded("FileSystemReadOnly", 100, m.mount.seemsFailed(), name+" turned read-only"), true
+	case m.mount.seemsFailed():
+		// An error before we were started, or an image that is meant so. Hysteresis
+		// sets nothing, and clears nothing that was set before a restart.
 		return probes.Observation{
 			Condition: probes.DiskPressure, Level: probes.OK, Hysteresis: true, Severity: 49, Reason: "FileSystemReadOnlyFromStart",
 			Message: name + " has been read-only since the start, and its mount is not",
@@ -200,11 +200,12 @@ func (m mountSample) judge() (o probes.Observation, found bool) {
 	return probes.Observation{}, false
 }
 
-// readOnlyByMount says that the file system could still be written through
-// another mount.
+// readOnlyByMount says that the mount is read-only and the file system is not: it
+// could be written through another mount.
 func (m mountSample) readOnlyByMount() bool { return m.mount.readOnly && !m.mount.superReadOnly }
 
-// name is the mount in a sentence: "ext4 of /var/lib/kubelet (/dev/sda1)".
+// name returns the mount's name for a message: "ext4 of /var/lib/kubelet
+// (/dev/sda1)".
 func (m mountSample) name() string {
 	if m.mount.fsType == "" {
 		return "the file system of " + m.path
@@ -219,20 +220,22 @@ func (m mountSample) name() string {
 	return printable(name)
 }
 
-// judge says what a silence beyond the threshold means.
+// judge says what it means that a path has not answered for longer than the
+// threshold.
 func (s silence) judge(threshold time.Duration) probes.Observation {
 	return degraded("FileSystemBlocked", lateness(s.long, threshold, 1), false,
 		fmt.Sprintf("no answer from %s for %s, threshold %s", s.path, trend.TimeText(s.long), trend.TimeText(threshold)))
 }
 
-// judge says what it means that a file system calls itself broken.
+// judge says what it means that a file system says it is broken.
 func (f failure) judge() probes.Observation {
 	o := degradedByFailures("FileSystemFailed", f.inRow)
 	o.Message = fmt.Sprintf("looking at the file system of %s: %s%s", f.path, errorText(f.err), inRowText(f.inRow))
 	return o
 }
 
-// judge says what a write means; the error is why it means nothing.
+// judge says what a write means. The error says why it tells nothing about the
+// disk.
 func (w writeSample) judge(clearFactor float64) (probes.Observation, error) {
 	const what = "writing 4 KiB to "
 	switch {
@@ -251,7 +254,7 @@ func (w writeSample) judge(clearFactor float64) (probes.Observation, error) {
 		return degraded("WriteNoSpace", 100, false, what+w.Directory+": "+errorText(w.err)), nil
 	case w.err != nil:
 		// What is wrong with the directory says nothing about the disk. It is not
-		// OK either: somebody counts on the writes.
+		// OK either, because somebody relies on the writes.
 		return probes.Observation{}, probes.Because("WriteDirectoryUnusable", "%s%s: %s", what, w.Directory, errorText(w.err)+meantText(w.meant))
 	}
 	o := probes.Observation{
@@ -276,7 +279,8 @@ func degraded(reason string, severity int, certain bool, message string) probes.
 	}
 }
 
-// degradedByFailures is certain from the second failure in a row on.
+// degradedByFailures returns an Observation without a message. It is certain from
+// the second failure in a row on.
 func degradedByFailures(reason string, inRow int) probes.Observation {
 	if inRow > 1 {
 		return degraded(reason, 100, true, "")
@@ -284,9 +288,9 @@ func degradedByFailures(reason string, inRow int) probes.Observation {
 	return degraded(reason, 75, false, "")
 }
 
-// lateness is the severity of a time that has a threshold: 0 up to the
-// clearFactor-th part of it, 50 at the threshold, and nearer to 100 the longer
-// it is (75 at twice the threshold, 90 at five times).
+// lateness returns the severity of a time that has a threshold. It is 0 up to the
+// threshold divided by clearFactor, 50 at the threshold, and nears 100 as the
+// time grows (75 at twice the threshold, 90 at five times).
 func lateness(long, threshold time.Duration, clearFactor float64) int {
 	if threshold <= 0 {
 		return 0

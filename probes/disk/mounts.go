@@ -13,14 +13,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mount is what mountinfo says of one mount. The zero mount is one that is not
-// known.
+// mount is what mountinfo says about one mount. The zero mount is not known.
 type mount struct {
 	point, fsType, source string
 	readOnly              bool   // this mount
 	superReadOnly         bool   // the file system, for everybody
-	emergency             bool   // ext4 gave up writing after an error; newer kernels tell
-	shutdown              bool   // ext4 was shut down; newer kernels tell
+	emergency             bool   // ext4 gave up writing after an error (newer kernels)
+	shutdown              bool   // ext4 was shut down (newer kernels)
 	upper                 string // of an overlay: the directory that takes the writes
 }
 
@@ -37,15 +36,14 @@ type wantedMount struct {
 	device  uint64
 }
 
-// mountsOf finds the mounts under the paths. What cannot be found is the zero
+// mountsOf finds the mounts under the paths. One that cannot be found is the zero
 // mount.
 //
-// The paths are names in our own mount namespace, so the mount ID is looked up
-// in our own mountinfo; it is exact where the device is not (btrfs shows
-// another one in stat(2) than in mountinfo) and where the name is not
-// (symbolic links). In a container the root is an overlay, and what is written
-// there goes to a file system that only the host's mountinfo, that of process
-// 1, has.
+// The paths are names in our own mount namespace, so mountsOf searches our own
+// mountinfo, by the mount ID. That is exact where the device is not (btrfs shows
+// another one in stat(2) than in mountinfo), and where the name is not (symbolic
+// links). In a container the root is an overlay. What is written there goes to a
+// file system that only the host's mountinfo has, which is that of process 1.
 func mountsOf(proc string, wanted []wantedMount) []pathMounts {
 	found := make([]pathMounts, len(wanted))
 	var search mountSearch
@@ -71,12 +69,12 @@ func mountsOf(proc string, wanted []wantedMount) []pathMounts {
 	return found
 }
 
-// mountSearch looks for several mounts in one pass.
+// mountSearch finds several mounts in one pass.
 type mountSearch []*mountFinder
 
-// mountFinder keeps the mount of the best rank. Rank 0 is no match; of several
-// that match without being better the first is kept, and of several on one
-// mount point the last, which hides the others.
+// mountFinder keeps the mount of the best rank. Rank 0 is no match. Of several
+// plain matches it keeps the first. Of several on one mount point, which have the
+// same higher rank, it keeps the last, which hides the others.
 type mountFinder struct {
 	rank func(mountLine) int
 	best int
@@ -87,8 +85,8 @@ func (s *mountSearch) add(rank func(mountLine) int, into *mount) {
 	*s = append(*s, &mountFinder{rank: rank, into: into})
 }
 
-// run reads the mountinfo of a process, if there is anything to look for, and
-// starts the search afresh. What cannot be read holds nothing.
+// run reads the mountinfo of a process, if there is anything to find, and empties
+// the search. A mountinfo that cannot be read has no mounts.
 func (s *mountSearch) run(proc, process string) {
 	finders := *s
 	*s = nil
@@ -103,11 +101,10 @@ func (s *mountSearch) run(proc, process string) {
 	finders.read(file)
 }
 
-// read goes through the lines. A line that is cut off or is not one of
-// mountinfo's is passed over.
+// read searches the lines. It passes over a line that is cut off or malformed.
 func (s mountSearch) read(r io.Reader) {
-	// An overlay's line lists all its layers: a page of them through mount(2),
-	// more through fsconfig(2).
+	// An overlay's line lists all its layers. mount(2) allows a page of them,
+	// fsconfig(2) more.
 	buffered := bufio.NewReaderSize(r, 64<<10)
 	for {
 		text, err := buffered.ReadSlice('\n')
@@ -134,10 +131,10 @@ func (s mountSearch) read(r io.Reader) {
 	}
 }
 
-// plainMatch is the rank of a match that is as good as any other.
+// plainMatch is the rank of a match that is no better than another.
 const plainMatch = 1
 
-// withID ranks the mount with the ID.
+// withID returns the rank of mounts by their ID.
 func withID(id uint64) func(mountLine) int {
 	wanted := strconv.FormatUint(id, 10)
 	return func(l mountLine) int {
@@ -148,8 +145,8 @@ func withID(id uint64) func(mountLine) int {
 	}
 }
 
-// onDevice ranks the mounts of the device, those above path by how close they
-// are. The file system's own options are the same in all of them.
+// onDevice returns the rank of mounts of the device: those above path rank higher
+// the closer they are. The file system's own options are the same in all.
 func onDevice(device uint64, path string) func(mountLine) int {
 	wanted := fmt.Sprintf("%d:%d", unix.Major(device), unix.Minor(device))
 	isAbove := above(path)
@@ -161,7 +158,7 @@ func onDevice(device uint64, path string) func(mountLine) int {
 	}
 }
 
-// above ranks the mounts above path by how close they are.
+// above returns the rank of mounts above path: the closer, the higher.
 func above(path string) func(mountLine) int {
 	return func(l mountLine) int {
 		point := l.point
@@ -176,15 +173,15 @@ func above(path string) func(mountLine) int {
 	}
 }
 
-// mountLine is one line of mountinfo, split but not understood
-// (proc_pid_mountinfo(5)).
+// mountLine is one line of mountinfo (proc_pid_mountinfo(5)), split but not yet
+// parsed.
 type mountLine struct {
 	id, device, point, options, fsType, source, superOptions []byte
 }
 
-// splitMountLine splits a line; ok is false for what is not one. It reads what
-// procfs.ParseMountInfo reads, but one odd line does not spoil the others
-// there, and a line that nobody asked for costs next to nothing.
+// splitMountLine splits a line. ok is false for a malformed one. It reads what
+// procfs.ParseMountInfo reads, which refuses the whole file for one odd line and
+// parses all lines, where we parse only those that match.
 func splitMountLine(line []byte) (l mountLine, ok bool) {
 	before, after, ok := bytes.Cut(line, []byte(" - "))
 	if !ok {
@@ -202,7 +199,7 @@ func splitMountLine(line []byte) (l mountLine, ok bool) {
 	return l, ok && len(l.fsType) > 0 && len(l.superOptions) > 0
 }
 
-// mount understands the line.
+// mount parses the line.
 func (l mountLine) mount() mount {
 	m := mount{
 		point: unescape(l.point), fsType: string(l.fsType), source: unescape(l.source),
@@ -213,7 +210,7 @@ func (l mountLine) mount() mount {
 	}
 	if m.fsType == "overlay" {
 		for option := range bytes.SplitSeq(l.superOptions, []byte(",")) {
-			// A relative name is relative to where the one stood who mounted.
+			// A relative name is relative to the working directory of whoever mounted.
 			if upper, ok := bytes.CutPrefix(option, []byte("upperdir=")); ok && bytes.HasPrefix(upper, []byte("/")) {
 				m.upper = unescape(upper)
 			}
@@ -250,7 +247,7 @@ func unescape(text []byte) string {
 	return string(plain)
 }
 
-// mountOfOpen is the mount on which an open file lies.
+// mountOfOpen returns the mount on which an open file lies.
 func mountOfOpen(proc string, file *os.File) mount {
 	var where unix.Statx_t
 	if err := unix.Statx(int(file.Fd()), "", unix.AT_EMPTY_PATH, unix.STATX_MNT_ID, &where); err != nil {

@@ -25,7 +25,7 @@ func node(t testing.TB) []byte {
 	return text
 }
 
-// find looks for one mount in a text.
+// find returns the mount of the best rank in a text.
 func find(text []byte, rank func(mountLine) int) (m mount) {
 	var search mountSearch
 	search.add(rank, &m)

@@ -11,17 +11,17 @@ import (
 	"github.com/taintlet/taintlet/probes/hostfile"
 )
 
-// watchedPath is one path to look at, what is remembered of it, and the call
-// about it that may be out.
+// watchedPath is one path to sample, what is remembered of it, and the call that
+// may be out about it.
 type watchedPath struct {
-	root, path string
+	root, name string
 	call       hostfile.SureCall[pathAnswer]
 
 	last     pathSample // of the last answer
-	failures int        // looks in a row that the file system failed
+	failures int        // samples in a row in which the file system failed
 	mounts   pathMounts
-	// What could be written when it was first seen: the path by statfs(2), the
-	// file system beneath an overlay by its mount.
+	// Whether they could be written when first seen: the path itself, by
+	// statfs(2), and the file system beneath an overlay, by its mount.
 	itself, beneath firstSight
 }
 
@@ -39,7 +39,7 @@ type pathSample struct {
 	mountID uint64
 }
 
-// fileSystem is what statfs(2) says of one file system.
+// fileSystem is what statfs(2) says about one file system.
 type fileSystem struct {
 	path                    string // the first path that led here
 	device                  uint64 // st_dev
@@ -47,12 +47,12 @@ type fileSystem struct {
 	inodesFree, inodesTotal uint64 // total 0: not counted
 }
 
-// firstSight remembers whether a thing could be written when it was first
-// seen. What was read-only from the start (the root of an immutable system, a
-// container's) is meant to be.
+// firstSight remembers whether a thing could be written when it was first seen.
+// What was read-only then (the root of an immutable system, or a container's) is
+// meant to be.
 type firstSight struct{ seen, writable bool }
 
-// fell says whether the thing could be written once and cannot now.
+// fell says whether the thing could be written when first seen and cannot now.
 func (f *firstSight) fell(readOnly bool) bool {
 	if !f.seen {
 		f.seen, f.writable = true, !readOnly
@@ -60,55 +60,55 @@ func (f *firstSight) fell(readOnly bool) bool {
 	return f.writable && readOnly
 }
 
-// collect takes the answer about the path. changed says that its mounts
-// should be read again.
-func (p *watchedPath) collect(ctx context.Context, s *sample) (changed, answered bool) {
-	answer, ok := p.call.Wait(ctx)
+// collect takes the answer about the path into the sample. changed says that the
+// path's mounts are to be read again.
+func (w *watchedPath) collect(ctx context.Context, s *sample) (changed, answered bool) {
+	answer, ok := w.call.Wait(ctx)
 	switch {
 	case !ok:
-		s.silent = append(s.silent, silence{p.path, p.call.Silence()})
+		s.silent = append(s.silent, silence{w.name, w.call.Silence()})
 		return false, false
 	case errors.Is(answer.err, fs.ErrNotExist):
-		p.forget()
+		w.forget()
 		return false, false
 	case isBroken(answer.err):
-		p.failures++
-		s.failed = append(s.failed, failure{p.path, p.failures, answer.err})
+		w.failures++
+		s.failed = append(s.failed, failure{w.name, w.failures, answer.err})
 		return false, false
 	case answer.err != nil:
-		s.troubles = append(s.troubles, probes.Because("StatfsFailed", "looking at the file system of %s: %w", p.path, answer.err))
+		s.troubles = append(s.troubles, probes.Because("StatfsFailed", "looking at the file system of %s: %w", w.name, answer.err))
 		return false, false
 	}
-	p.failures = 0
-	old := p.last
+	w.failures = 0
+	old := w.last
 	if answer.sample.device != old.device {
-		p.forget() // another file system is mounted there now
+		w.forget() // another file system is mounted there now
 	}
-	p.last = answer.sample
-	p.last.path = p.path
+	w.last = answer.sample
+	w.last.path = w.name
 	return answer.sample.readOnly != old.readOnly || answer.sample.mountID != old.mountID, true
 }
 
 // forget starts the path's history afresh.
-func (p *watchedPath) forget() {
-	p.last, p.failures, p.mounts, p.itself, p.beneath = pathSample{}, 0, pathMounts{}, firstSight{}, firstSight{}
+func (w *watchedPath) forget() {
+	w.last, w.failures, w.mounts, w.itself, w.beneath = pathSample{}, 0, pathMounts{}, firstSight{}, firstSight{}
 }
 
-// appendMounts adds what is known about the mounts under the path.
-func (p *watchedPath) appendMounts(all []mountSample) []mountSample {
-	if p.last.path == "" {
+// appendMounts appends what is known about the mounts under the path.
+func (w *watchedPath) appendMounts(all []mountSample) []mountSample {
+	if w.last.path == "" {
 		return all
 	}
-	all = append(all, mountSample{path: p.path, mount: p.mounts.own, fell: p.itself.fell(p.last.readOnly)})
-	if beneath := p.mounts.beneath; beneath.point != "" {
-		all = append(all, mountSample{path: beneath.point, mount: beneath, fell: p.beneath.fell(beneath.readOnly || beneath.superReadOnly)})
+	all = append(all, mountSample{path: w.name, mount: w.mounts.own, fell: w.itself.fell(w.last.readOnly)})
+	if beneath := w.mounts.beneath; beneath.point != "" {
+		all = append(all, mountSample{path: beneath.point, mount: beneath, fell: w.beneath.fell(beneath.readOnly || beneath.superReadOnly)})
 	}
 	return all
 }
 
-// isBroken says whether err is a file system's word that it or its device is
-// broken: EIO, and what XFS and ext4 say of damage (EFSCORRUPTED is EUCLEAN,
-// EFSBADCRC is EBADMSG). XFS gives EIO even to stat(2) once it has shut down
+// isBroken says whether err means that a file system or its device is broken: EIO,
+// and what XFS and ext4 report of damage (EFSCORRUPTED is EUCLEAN, EFSBADCRC is
+// EBADMSG). XFS returns EIO even from stat(2) once it has shut down
 // (xfs_vn_getattr in fs/xfs/xfs_iops.c).
 func isBroken(err error) bool {
 	return errors.Is(err, unix.EIO) || errors.Is(err, unix.EUCLEAN) || errors.Is(err, unix.EBADMSG)

@@ -1,4 +1,5 @@
-// Package disk is the probe of DiskPressure.
+// Package disk is the probe of DiskPressure. It samples the space and inodes of
+// file systems, whether they can be written, and whether they answer at all.
 package disk
 
 import (
@@ -11,34 +12,34 @@ import (
 	"github.com/taintlet/taintlet/probes/pressure"
 )
 
-// Thresholds say when a file system is full, and when it is given up.
+// Thresholds say when a file system is full, and when one that does not answer
+// makes the host Degraded.
 type Thresholds struct {
-	// AvailablePercent is the share of space that an unprivileged writer can
-	// still get, in percent (0 to 100), below which the host is Degraded. It is
-	// of what such a writer could have at all, as in df(1): the reserve of the
-	// superuser is not part of it. 0: no such threshold.
+	// AvailablePercent is the share of space, in percent (0 to 100), that must be
+	// available to an unprivileged writer; below it the host is Degraded. The
+	// percentage is taken of what such a writer could have at all, as in df(1),
+	// which leaves the superuser's reserve out. 0: no such threshold.
 	AvailablePercent float64
 	// InodesPercent is the share of free inodes, in percent (0 to 100), below
-	// which the host is Degraded. 0: no such threshold. File systems that do not
-	// count inodes have none to run out of.
+	// which the host is Degraded. 0: no such threshold. It has no effect on file
+	// systems that do not count inodes.
 	InodesPercent float64
 	// BlockedAfter is how long a path may give no answer before the host is
 	// Degraded; until then it is Unknown. 0: it stays Unknown.
 	BlockedAfter time.Duration
-	// ClearFactor times the threshold must be free before there is enough
-	// again, and a write must be as many times faster than its own threshold. 1
-	// or more; less counts as 1.
+	// ClearFactor times the threshold must be free before there is enough again.
+	// A write must be faster than its own threshold by this factor. 1 or more;
+	// less counts as 1.
 	ClearFactor float64
 }
 
-// Probe watches the host's file systems: space, inodes, whether they can be
-// written, and whether they answer at all. It knows OK and Degraded; the worst
-// finding decides.
+// Probe watches the host's file systems. It reports OK and Degraded, never
+// Critical. The worst finding decides.
 //
-// The severity of space and inodes is that of any scarcity: 0 at ease, 50 at
-// the threshold, 100 when nothing is left. Of times (a slow write, no answer)
-// it is 50 at the threshold and nears 100 as they grow. A file system that
-// cannot be written is 100; one failed write is 75, two in a row are 100.
+// The severity of space and inodes is that of any scarcity: 0 at ease, 50 at the
+// threshold, 100 when nothing is left. That of times (a slow write, no answer) is
+// 50 at the threshold and nears 100 as they grow. That of a file system that
+// cannot be written is 100. One failed write is 75, two in a row are 100.
 type Probe struct {
 	*pressure.Trigger
 
@@ -46,136 +47,138 @@ type Probe struct {
 	thresholds Thresholds
 	paths      []*watchedPath
 	writers    []*writer
-	// look is asked about one path; it may hang.
+	// samplePath samples one path. It may hang.
 	samplePath func(root, path string) (pathSample, error)
 
-	// readMounts finds the mounts under the paths; it may hang.
+	// readMounts finds the mounts under the paths. It may hang.
 	readMounts func([]wantedMount) []pathMounts
 	mountCall  hostfile.SureCall[[]pathMounts]
-	mountsAt   time.Time // when the mounts were read last
-	// mountsMatter: what the mounts said last was worth reading them again soon.
+	mountsAt   time.Time // when the mounts were read most recently
+	// mountsMatter says that the mounts are to be read again with the next sample.
 	mountsMatter bool
 
-	stalls   pressure.Totals // of I/O at the last look
+	stalls   pressure.Totals // of I/O
 	stallsAt time.Time
 }
 
 const (
-	// wakeIOStalledPercent of a short time that some task waited for I/O wake
-	// the probe.
-	wakeIOStalledPercent = 50
-	// busyPercent of the time since the last look that some task waited for I/O
-	// make a write due early. A look that the trigger asked for has it.
+	// wakeStalledPercent is the percentage of a short time for which some task
+	// must have waited for I/O to wake the probe.
+	wakeStalledPercent = 50
+	// busyPercent is the percentage of the time since the last sample for which
+	// some task must have waited for I/O to make a write due early. Whatever wakes
+	// the probe is more than that.
 	busyPercent = 10
 )
 
 // mountsEvery is how often the mounts are read while nothing seems to have
-// changed. The flags that statfs(2) gives for nothing in every look cover all
-// of them but those of ext4's emergencies and of what lies beneath an overlay.
+// changed. In between, the flags that every statfs(2) returns anyway show most
+// changes. They do not show ext4's emergencies, nor what lies beneath an overlay.
 const mountsEvery = 30 * time.Second
 
 var _ probes.Probe = (*Probe)(nil)
 
-// New returns the probe of the file systems on which the paths lie, which
-// also writes where writes says. Paths and directories are looked for under
-// h.Root; paths that do not exist are passed over, and the space of several on
-// one device counts once. Where h.Root is not "/", a path through an absolute
-// symbolic link is an error, for it would lead to a file system of the
-// reader's own.
+// New returns the probe of the file systems on which the paths lie. It also
+// writes where writes says. Paths and directories are found under h.Root. Paths
+// that do not exist are passed over, and the space of several on one device
+// counts once. Where h.Root is not "/", a path through an absolute symbolic link
+// is an error, because it would lead to a file system of the reader's own.
 func New(h probes.Host, paths []string, t Thresholds, writes ...Write) *Probe {
-	d := &Probe{
-		Trigger: pressure.NewTrigger(h, "io", wakeIOStalledPercent), host: h, thresholds: t, samplePath: samplePath,
+	p := &Probe{
+		Trigger: pressure.NewTrigger(h, "io", wakeStalledPercent), host: h, thresholds: t, samplePath: samplePath,
 		readMounts: func(wanted []wantedMount) []pathMounts { return mountsOf(h.Proc, wanted) },
 	}
-	for _, path := range paths {
-		d.paths = append(d.paths, &watchedPath{root: h.Root, path: path})
+	for _, name := range paths {
+		p.paths = append(p.paths, &watchedPath{root: h.Root, name: name})
 	}
 	for _, w := range writes {
 		if w.Directory != "" {
-			d.writers = append(d.writers, newWriter(h, w))
+			p.writers = append(p.writers, newWriter(h, w))
 		}
 	}
-	return d
+	return p
 }
 
-// Condition is DiskPressure.
+// Condition returns DiskPressure.
 func (*Probe) Condition() probes.Condition { return probes.DiskPressure }
 
-// Observe asks about all paths at once, writes where it is time to, and
-// returns by the context's deadline. What hangs is not asked again before that
-// call has come back, nor waited for a second time: what does answer is heard
-// at once. A path that gives no answer makes the Observation Unknown until
-// BlockedAfter, unless there is a worse finding.
-func (d *Probe) Observe(ctx context.Context) probes.Observation {
-	return d.thresholds.judge(d.read(ctx))
+// Observe takes a sample of all paths at once and judges it. It writes where a
+// write is due, and returns by the context's deadline.
+//
+// A call that hangs is not repeated before it has come back, and Observe waits
+// for it only once, so that it delays no other path later on. A path without an
+// answer makes the Observation Unknown until BlockedAfter, unless there is a
+// worse finding.
+func (p *Probe) Observe(ctx context.Context) probes.Observation {
+	return p.thresholds.judge(p.read(ctx))
 }
 
-// read asks about everything and waits until the last has answered or the
+// read starts all calls and waits until the last has been answered or the
 // context ends.
-func (d *Probe) read(ctx context.Context) (s sample) {
-	for _, p := range d.paths {
-		p.call.Start(func() pathAnswer {
-			look, err := d.samplePath(p.root, p.path)
-			return pathAnswer{look, err}
+func (p *Probe) read(ctx context.Context) (s sample) {
+	for _, path := range p.paths {
+		path.call.Start(func() pathAnswer {
+			found, err := p.samplePath(path.root, path.name)
+			return pathAnswer{found, err}
 		})
 	}
-	if len(d.writers) > 0 {
-		busy := d.isBusy()
-		for _, w := range d.writers {
+	if len(p.writers) > 0 {
+		busy := p.isBusy()
+		for _, w := range p.writers {
 			w.start(busy)
 		}
 	}
 	seen := map[uint64]bool{}
-	for _, p := range d.paths {
-		changed, answered := p.collect(ctx, &s)
-		d.mountsMatter = d.mountsMatter || changed
-		if answered && !seen[p.last.device] {
-			seen[p.last.device] = true
-			s.fileSystems = append(s.fileSystems, p.last.fileSystem)
+	for _, path := range p.paths {
+		changed, answered := path.collect(ctx, &s)
+		p.mountsMatter = p.mountsMatter || changed
+		if answered && !seen[path.last.device] {
+			seen[path.last.device] = true
+			s.fileSystems = append(s.fileSystems, path.last.fileSystem)
 		}
 	}
-	d.renewMounts(ctx)
-	for _, p := range d.paths {
-		s.mounts = p.appendMounts(s.mounts)
+	p.renewMounts(ctx)
+	for _, path := range p.paths {
+		s.mounts = path.appendMounts(s.mounts)
 	}
-	for _, w := range d.writers {
+	for _, w := range p.writers {
 		s.writes = append(s.writes, w.collect(ctx))
 	}
-	d.mountsMatter = s.suspicious()
+	p.mountsMatter = s.suspicious()
 	return s
 }
 
-// isBusy says whether tasks have waited long for I/O since the last look. No,
-// where the kernel does not tell.
-func (d *Probe) isBusy() bool {
-	now, found, _ := pressure.Read(d.host, "io")
+// isBusy says whether tasks have waited long for I/O since the last sample. It
+// returns false where the kernel does not measure that.
+func (p *Probe) isBusy() bool {
+	now, found, _ := pressure.Read(p.host, "io")
 	at := time.Now()
-	apart := at.Sub(d.stallsAt)
-	waited, ok := now.Since(d.stalls, apart)
+	apart := at.Sub(p.stallsAt)
+	waited, ok := now.Since(p.stalls, apart)
 	if apart >= pressure.ShortestStall {
-		d.stalls, d.stallsAt = now, at
+		p.stalls, p.stallsAt = now, at
 	}
 	return found && ok && waited.Some >= busyPercent
 }
 
-// renewMounts reads the mounts when it is time to. They make a finding more
-// exact and add some; what cannot be read adds nothing, and is no trouble of
-// the disk's.
-func (d *Probe) renewMounts(ctx context.Context) {
-	if !d.mountsMatter && !d.mountsAt.IsZero() && time.Since(d.mountsAt) < mountsEvery {
+// renewMounts reads the mounts when that is due. They make some findings more
+// exact and add others. Mounts that cannot be read add nothing: that is no
+// trouble of the disk's.
+func (p *Probe) renewMounts(ctx context.Context) {
+	if !p.mountsMatter && !p.mountsAt.IsZero() && time.Since(p.mountsAt) < mountsEvery {
 		return
 	}
-	wanted := make([]wantedMount, len(d.paths))
-	for i, p := range d.paths {
-		wanted[i] = wantedMount{filepath.Join(p.root, p.path), p.last.mountID, p.last.device}
+	wanted := make([]wantedMount, len(p.paths))
+	for i, path := range p.paths {
+		wanted[i] = wantedMount{filepath.Join(path.root, path.name), path.last.mountID, path.last.device}
 	}
-	d.mountCall.Start(func() []pathMounts { return d.readMounts(wanted) })
-	found, ok := d.mountCall.Wait(ctx)
+	p.mountCall.Start(func() []pathMounts { return p.readMounts(wanted) })
+	found, ok := p.mountCall.Wait(ctx)
 	if !ok {
 		return
 	}
-	d.mountsAt = time.Now()
-	for i, p := range d.paths {
-		p.mounts = found[i]
+	p.mountsAt = time.Now()
+	for i, path := range p.paths {
+		path.mounts = found[i]
 	}
 }

@@ -93,15 +93,15 @@ func loopMount(t *testing.T, mkfs ...string) (point string) {
 
 var thisHost = probes.Host{Root: "/", Proc: "/proc", Sys: "/sys"}
 
-// realDisk watches the paths and writes to the first, at every look.
+// realDisk watches the paths and writes to the first with every sample.
 func realDisk(paths ...string) *Probe {
 	t := someDisk
 	t.BlockedAfter = 2 * time.Second
 	return New(thisHost, paths, t, Write{Directory: paths[0], Slow: 20 * time.Second})
 }
 
-// glance looks with a deadline of one second, and returns by it.
-func glance(t *testing.T, d *Probe) probes.Observation {
+// observe takes a sample with a deadline of one second, and checks that it holds.
+func observe(t *testing.T, d *Probe) probes.Observation {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
@@ -145,7 +145,7 @@ func TestDiskUnderRealPressure(t *testing.T) {
 func realSpace(t *testing.T) {
 	point := loopMount(t)
 	d := realDisk(point)
-	probetest.Check(t, glance(t, d), probes.OK, "SpaceSufficient", "on "+point)
+	probetest.Check(t, observe(t, d), probes.OK, "SpaceSufficient", "on "+point)
 	var usage unix.Statfs_t
 	if err := unix.Statfs(point, &usage); err != nil {
 		t.Fatal(err)
@@ -159,24 +159,24 @@ func realSpace(t *testing.T) {
 	if err := unix.Fallocate(int(file.Fd()), 0, 0, int64(usage.Bavail)*usage.Frsize-total*5/100); err != nil {
 		t.Fatal(err)
 	}
-	probetest.Check(t, glance(t, d), probes.Degraded, "SpaceLow", "%) on "+point+", threshold 10 %")
+	probetest.Check(t, observe(t, d), probes.Degraded, "SpaceLow", "%) on "+point+", threshold 10 %")
 	if err := unix.Fallocate(int(file.Fd()), 0, 0, int64(usage.Bavail)*usage.Frsize); !errors.Is(err, unix.ENOSPC) {
 		t.Fatalf("not full: %v", err)
 	}
-	probetest.Check(t, glance(t, d), probes.Degraded, "SpaceLow", "available 0 B of ")
+	probetest.Check(t, observe(t, d), probes.Degraded, "SpaceLow", "available 0 B of ")
 	writer := New(thisHost, nil, someDisk, Write{Directory: point})
-	probetest.Check(t, glance(t, writer), probes.Degraded, "WriteNoSpace", "writing 4 KiB to "+point+": no space left on device")
+	probetest.Check(t, observe(t, writer), probes.Degraded, "WriteNoSpace", "writing 4 KiB to "+point+": no space left on device")
 	if err := errors.Join(file.Close(), os.Remove(file.Name())); err != nil {
 		t.Fatal(err)
 	}
-	probetest.Check(t, glance(t, d), probes.OK, "SpaceSufficient", "on "+point)
+	probetest.Check(t, observe(t, d), probes.OK, "SpaceSufficient", "on "+point)
 }
 
 func realInodes(t *testing.T) {
 	point := loopMount(t, "-N", "64")
 	d := New(thisHost, []string{point}, someDisk)
 	writer := New(thisHost, nil, someDisk, Write{Directory: point})
-	probetest.Check(t, glance(t, d), probes.OK, "SpaceSufficient", "")
+	probetest.Check(t, observe(t, d), probes.OK, "SpaceSufficient", "")
 	made := 0
 	for ; ; made++ {
 		err := os.WriteFile(filepath.Join(point, fmt.Sprint("f", made)), nil, 0o600)
@@ -187,48 +187,48 @@ func realInodes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	probetest.Check(t, glance(t, d), probes.Degraded, "InodesLow", "free 0 of 64 inodes (0.0 %) on "+point+", threshold 5 %")
-	probetest.Check(t, glance(t, writer), probes.Degraded, "WriteNoSpace", "")
+	probetest.Check(t, observe(t, d), probes.Degraded, "InodesLow", "free 0 of 64 inodes (0.0 %) on "+point+", threshold 5 %")
+	probetest.Check(t, observe(t, writer), probes.Degraded, "WriteNoSpace", "")
 	for i := range made {
 		if err := os.Remove(filepath.Join(point, fmt.Sprint("f", i))); err != nil {
 			t.Fatal(err)
 		}
 	}
-	probetest.Check(t, glance(t, d), probes.OK, "SpaceSufficient", "")
-	probetest.Check(t, glance(t, writer), probes.OK, "WritePrompt", "")
+	probetest.Check(t, observe(t, d), probes.OK, "SpaceSufficient", "")
+	probetest.Check(t, observe(t, writer), probes.OK, "WritePrompt", "")
 }
 
 func realReadOnly(t *testing.T) {
 	point := loopMount(t)
 	d, writer := realDisk(point), New(thisHost, nil, someDisk, Write{Directory: point})
-	probetest.Check(t, glance(t, d), probes.OK, "SpaceSufficient", "")
+	probetest.Check(t, observe(t, d), probes.OK, "SpaceSufficient", "")
 	run(t, "mount", "-o", "remount,ro", point)
-	probetest.Check(t, glance(t, d), probes.Degraded, "FileSystemReadOnly", "ext4 of "+point+" (/dev/loop")
-	checkCertain(t, glance(t, d), "FileSystemReadOnly", "read-only file system, 2 times in a row")
-	probetest.Check(t, glance(t, writer), probes.Degraded, "FileSystemReadOnly", "writing 4 KiB to "+point+": read-only file system")
-	checkCertain(t, glance(t, writer), "FileSystemReadOnly", "2 times in a row")
+	probetest.Check(t, observe(t, d), probes.Degraded, "FileSystemReadOnly", "ext4 of "+point+" (/dev/loop")
+	checkCertain(t, observe(t, d), "FileSystemReadOnly", "read-only file system, 2 times in a row")
+	probetest.Check(t, observe(t, writer), probes.Degraded, "FileSystemReadOnly", "writing 4 KiB to "+point+": read-only file system")
+	checkCertain(t, observe(t, writer), "FileSystemReadOnly", "2 times in a row")
 
 	fromStart := New(thisHost, []string{point}, someDisk)
-	probetest.Check(t, glance(t, fromStart), probes.OK, "SpaceSufficient", "")
+	probetest.Check(t, observe(t, fromStart), probes.OK, "SpaceSufficient", "")
 
 	run(t, "mount", "-o", "remount,rw", point)
-	probetest.Check(t, glance(t, d), probes.OK, "SpaceSufficient", "")
-	probetest.Check(t, glance(t, writer), probes.OK, "WritePrompt", "")
-	probetest.Check(t, glance(t, fromStart), probes.OK, "SpaceSufficient", "")
+	probetest.Check(t, observe(t, d), probes.OK, "SpaceSufficient", "")
+	probetest.Check(t, observe(t, writer), probes.OK, "WritePrompt", "")
+	probetest.Check(t, observe(t, fromStart), probes.OK, "SpaceSufficient", "")
 
 	run(t, "mount", "-o", "remount,bind,ro", point)
-	probetest.Check(t, glance(t, New(thisHost, []string{point}, someDisk)), probes.OK, "SpaceSufficient", "")
-	probetest.Check(t, glance(t, New(thisHost, nil, someDisk, Write{Directory: point})), probes.Unknown, "WriteDirectoryUnusable",
+	probetest.Check(t, observe(t, New(thisHost, []string{point}, someDisk)), probes.OK, "SpaceSufficient", "")
+	probetest.Check(t, observe(t, New(thisHost, nil, someDisk, Write{Directory: point})), probes.Unknown, "WriteDirectoryUnusable",
 		"read-only file system (its mount is, its file system is not)")
-	probetest.Check(t, glance(t, d), probes.Degraded, "MountReadOnly", "the mount of "+point+" (/dev/loop")
+	probetest.Check(t, observe(t, d), probes.Degraded, "MountReadOnly", "the mount of "+point+" (/dev/loop")
 	run(t, "mount", "-o", "remount,bind,rw", point)
-	probetest.Check(t, glance(t, d), probes.OK, "SpaceSufficient", "")
+	probetest.Check(t, observe(t, d), probes.OK, "SpaceSufficient", "")
 }
 
 func realFrozen(t *testing.T) {
 	point, other := loopMount(t), loopMount(t)
 	d := realDisk(point, other)
-	probetest.Check(t, glance(t, d), probes.OK, "SpaceSufficient", "")
+	probetest.Check(t, observe(t, d), probes.OK, "SpaceSufficient", "")
 	directory, err := os.Open(point)
 	if err != nil {
 		t.Fatal(err)
@@ -253,14 +253,14 @@ func realFrozen(t *testing.T) {
 	if len(s.fileSystems) != 2 || len(s.writes) != 1 || s.writes[0].silence <= 0 {
 		t.Errorf("the other paths did not answer: %+v", s)
 	}
-	probetest.Check(t, glance(t, d), probes.Degraded, "WriteBlocked", "writing 4 KiB to "+point+": no answer for ")
+	probetest.Check(t, observe(t, d), probes.Degraded, "WriteBlocked", "writing 4 KiB to "+point+": no answer for ")
 	for range 50 {
 		d.Observe(t.Context()) // waits for nothing
 	}
 	noMoreGoroutines(t, before+1)
 	unfreeze()
 	noMoreGoroutines(t, before)
-	probetest.Check(t, glance(t, d), probes.OK, "SpaceSufficient", "")
+	probetest.Check(t, observe(t, d), probes.OK, "SpaceSufficient", "")
 	if left := names(t, point); len(left) != 1 || left[0] != "lost+found" {
 		t.Errorf("%q is left", left)
 	}
@@ -271,17 +271,17 @@ func realFrozen(t *testing.T) {
 func realError(t *testing.T) {
 	point := loopMount(t)
 	d, fromStart := realDisk(point), New(thisHost, []string{point}, someDisk)
-	probetest.Check(t, glance(t, d), probes.OK, "SpaceSufficient", "")
+	probetest.Check(t, observe(t, d), probes.OK, "SpaceSufficient", "")
 	failFileSystem(t, point)
 	d.mountsAt = time.Time{} // as 30 s later
 	if mountNow(t, point).emergency {
-		checkCertain(t, glance(t, d), "FileSystemReadOnly", " was made read-only by the kernel after an error (emergency_ro)")
-		checkCertain(t, glance(t, fromStart), "FileSystemReadOnly", "emergency_ro")
+		checkCertain(t, observe(t, d), "FileSystemReadOnly", " was made read-only by the kernel after an error (emergency_ro)")
+		checkCertain(t, observe(t, fromStart), "FileSystemReadOnly", "emergency_ro")
 	}
-	checkCertain(t, func() probes.Observation { glance(t, d); return glance(t, d) }(), "FileSystemReadOnly", "")
+	checkCertain(t, func() probes.Observation { observe(t, d); return observe(t, d) }(), "FileSystemReadOnly", "")
 	writer := New(thisHost, nil, someDisk, Write{Directory: point})
-	probetest.Check(t, glance(t, writer), probes.Degraded, "FileSystemReadOnly", "read-only file system")
-	checkCertain(t, glance(t, writer), "FileSystemReadOnly", "2 times in a row")
+	probetest.Check(t, observe(t, writer), probes.Degraded, "FileSystemReadOnly", "read-only file system")
+	checkCertain(t, observe(t, writer), "FileSystemReadOnly", "2 times in a row")
 }
 
 // failFileSystem makes ext4 believe that it found an error.
@@ -301,7 +301,7 @@ func mountNow(t *testing.T, point string) mount {
 func realShutdown(t *testing.T) {
 	point := loopMount(t)
 	d := realDisk(point)
-	probetest.Check(t, glance(t, d), probes.OK, "SpaceSufficient", "")
+	probetest.Check(t, observe(t, d), probes.OK, "SpaceSufficient", "")
 	directory, err := os.Open(point)
 	if err != nil {
 		t.Fatal(err)
@@ -312,8 +312,8 @@ func realShutdown(t *testing.T) {
 	if err := unix.IoctlSetPointerInt(int(directory.Fd()), shutdown, withoutFlushing); err != nil {
 		t.Skipf("this kernel does not shut ext4 down: %v", err)
 	}
-	probetest.Check(t, glance(t, d), probes.Degraded, "WriteFailed", "writing 4 KiB to "+point+": input/output error")
-	o := glance(t, d)
+	probetest.Check(t, observe(t, d), probes.Degraded, "WriteFailed", "writing 4 KiB to "+point+": input/output error")
+	o := observe(t, d)
 	if mountNow(t, point).shutdown {
 		checkCertain(t, o, "FileSystemShutDown", "ext4 of "+point)
 	} else {
@@ -344,10 +344,10 @@ func realContainerRoot(t *testing.T) {
 		}
 	}
 	d := New(h, []string{root}, someDisk)
-	probetest.Check(t, glance(t, d), probes.OK, "SpaceSufficient", "on "+root)
+	probetest.Check(t, observe(t, d), probes.OK, "SpaceSufficient", "on "+root)
 	failFileSystem(t, point)
 	d.mountsAt = time.Time{} // as 30 s later
-	o := glance(t, d)
+	o := observe(t, d)
 	if m := mountNow(t, point); !m.emergency && !m.superReadOnly {
 		t.Skip("this kernel tells only a write that the file system failed")
 	}
@@ -379,18 +379,18 @@ func realSilence(t *testing.T) {
 	before := runtime.NumGoroutine()
 	d := realDisk("/", point)
 	d.writers = nil
-	probetest.Check(t, glance(t, d), probes.Unknown, "StatfsBlocked", "no answer from "+point+" for ")
+	probetest.Check(t, observe(t, d), probes.Unknown, "StatfsBlocked", "no answer from "+point+" for ")
 	for range 50 {
 		d.Observe(t.Context()) // waits for nothing
 	}
 	noMoreGoroutines(t, before+1)
 	time.Sleep(time.Second)
-	probetest.Check(t, glance(t, d), probes.Degraded, "FileSystemBlocked", "no answer from "+point+" for ")
+	probetest.Check(t, observe(t, d), probes.Degraded, "FileSystemBlocked", "no answer from "+point+" for ")
 	hangUp()
 	noMoreGoroutines(t, before)
-	o := glance(t, d)
+	o := observe(t, d)
 	for deadline := time.Now().Add(30 * time.Second); o.Reason != "StatfsFailed" && time.Now().Before(deadline); {
-		o = glance(t, d) // on a busy machine the kernel takes its time to let go
+		o = observe(t, d) // on a busy machine the kernel takes its time to let go
 	}
 	probetest.Check(t, o, probes.Unknown, "StatfsFailed", point)
 }

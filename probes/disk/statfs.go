@@ -13,9 +13,9 @@ import (
 // samplePath asks the kernel about the file system on which path, under root,
 // lies. It hangs as long as the file system does.
 //
-// gopsutil's disk.Usage is not used: it drops f_flags, which say for nothing
-// whether the file system is read-only, and counts blocks in f_bsize where the
-// kernel counts in f_frsize.
+// gopsutil's disk.Usage is not used. It drops f_flags, which tell at no further
+// cost whether the file system is read-only, and it counts blocks in f_bsize
+// where the kernel counts in f_frsize.
 func samplePath(root, path string) (pathSample, error) {
 	if err := staysUnder(root, path); err != nil {
 		return pathSample{}, err
@@ -32,19 +32,20 @@ func samplePath(root, path string) (pathSample, error) {
 	if err := uninterrupted(func() error { return unix.Statfs(full, &usage) }); err != nil {
 		return pathSample{}, fmt.Errorf("statfs: %w", err)
 	}
-	look := pathSample{readOnly: usage.Flags&unix.ST_RDONLY != 0}
-	if look.fileSystem, err = fromStatfs(&usage); err != nil {
+	s := pathSample{readOnly: usage.Flags&unix.ST_RDONLY != 0}
+	if s.fileSystem, err = fromStatfs(&usage); err != nil {
 		return pathSample{}, err
 	}
-	look.device = unix.Mkdev(where.Dev_major, where.Dev_minor)
+	s.device = unix.Mkdev(where.Dev_major, where.Dev_minor)
 	if where.Mask&unix.STATX_MNT_ID != 0 {
-		look.mountID = where.Mnt_id
+		s.mountID = where.Mnt_id
 	}
-	return look, nil
+	return s, nil
 }
 
-// fromStatfs picks what we judge. f_bavail is what an unprivileged writer
-// gets; that and what is used are what df(1) takes for the whole.
+// fromStatfs returns the part of statfs(2) that is judged. f_bavail is what an
+// unprivileged writer can still get. The size is that and what is used, as in
+// df(1).
 func fromStatfs(u *unix.Statfs_t) (fileSystem, error) {
 	if isImage(u.Type) {
 		return fileSystem{}, nil
@@ -62,18 +63,17 @@ func fromStatfs(u *unix.Statfs_t) (fileSystem, error) {
 		available: u.Bavail * unit, size: (min(u.Blocks-u.Bfree+u.Bavail, u.Blocks)) * unit,
 		inodesFree: u.Ffree, inodesTotal: u.Files,
 	}
-	// Free inodes beyond all inodes mean that nothing is counted: CephFS says
-	// -1 free (fs/ceph/super.c). btrfs says 0 of 0.
+	// More free inodes than inodes mean that they are not counted: CephFS says that
+	// -1 are free (fs/ceph/super.c). btrfs says 0 of 0.
 	if f.inodesFree > f.inodesTotal {
 		f.inodesFree, f.inodesTotal = 0, 0
 	}
 	return f, nil
 }
 
-// isImage says whether a file system of that type is made once and never
-// written: the root of an immutable system, a snap, a CD. Such a one is always
-// full (squashfs_statfs in fs/squashfs/super.c says 0 free of all), and it does
-// not matter.
+// isImage says whether a file system of that type is made once and never written:
+// the root of an immutable system, a snap, a CD. It is always full, which does
+// not matter (squashfs_statfs in fs/squashfs/super.c says that nothing is free).
 func isImage(kind int64) bool {
 	switch kind {
 	case unix.SQUASHFS_MAGIC, unix.EROFS_SUPER_MAGIC_V1, unix.ISOFS_SUPER_MAGIC, unix.CRAMFS_MAGIC:
@@ -82,8 +82,7 @@ func isImage(kind int64) bool {
 	return false
 }
 
-// staysUnder is an error when path, under root, cannot be looked at without
-// leaving root.
+// staysUnder returns an error when path, under root, leads out of root.
 func staysUnder(root, path string) error {
 	if filepath.Clean(root) == "/" {
 		return nil
@@ -113,14 +112,14 @@ func openDirectory(root, path string) (*os.Root, error) {
 func openRoot(root string) (*os.Root, error) {
 	inside, err := os.OpenRoot(root)
 	if err != nil {
-		// Not wrapped: a missing root is trouble, unlike a missing path in it.
+		// Not wrapped, because a missing root is trouble, unlike a missing path.
 		return nil, fmt.Errorf("opening the host's root: %v", err) //nolint:errorlint // on purpose
 	}
 	return inside, nil
 }
 
-// uninterrupted repeats a system call that a signal interrupted: file systems
-// in user space and NFS let go then, and Go's scheduler sends signals.
+// uninterrupted repeats a system call that a signal interrupted. Go's scheduler
+// sends signals, and file systems in user space and NFS end the call then.
 func uninterrupted(call func() error) error {
 	for {
 		if err := call(); !errors.Is(err, unix.EINTR) {

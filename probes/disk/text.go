@@ -8,7 +8,7 @@ import (
 	"unicode"
 )
 
-// inRowText goes behind a failure that was not the first.
+// inRowText is appended to a failure that was not the first in a row.
 func inRowText(times int) string {
 	if times < 2 {
 		return ""
@@ -16,7 +16,7 @@ func inRowText(times int) string {
 	return fmt.Sprintf(", %d times in a row", times)
 }
 
-// meantText goes behind an EROFS that is not the disk's.
+// meantText is appended to an EROFS that is not due to the disk.
 func meantText(meant bool) string {
 	if meant {
 		return " (its mount is, its file system is not)"
@@ -24,7 +24,7 @@ func meantText(meant bool) string {
 	return ""
 }
 
-// errorText is what the kernel said, without the names that Go puts before it.
+// errorText returns what the kernel said, without the names that Go puts before.
 func errorText(err error) string {
 	if code, ok := errors.AsType[syscall.Errno](err); ok {
 		return code.Error()
@@ -32,7 +32,7 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-// printable replaces what would break a line: names of devices and mount
+// printable replaces what would break a line, for the names of devices and mount
 // points may hold anything.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {

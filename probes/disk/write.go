@@ -19,35 +19,34 @@ import (
 	"github.com/taintlet/taintlet/probes/hostfile"
 )
 
-// Write is a directory to write to now and then. Only a write tells
-// whether a file system can be written: since an error need not make a file
-// system read-only, its flags may look well (ext4, from Linux 6.12 on and in
-// stable kernels before), and a device that is stuck still answers statfs(2).
+// Write is a directory to write to at intervals. Only a write tells whether a
+// file system can be written. Its flags may say so although it failed, because an
+// error need not make it read-only (ext4, from Linux 6.12 on and in stable
+// kernels before). A device that is stuck still answers statfs(2).
 type Write struct {
-	// Directory takes the file, which is there only during the write. Empty: no
+	// Directory takes the file, which exists only during the write. Empty: no
 	// writes.
 	Directory string
-	// Interval is the time between two writes while they go well; a good result
-	// counts for that long, or for 5 s where tasks wait for I/O. After a bad one
-	// every look writes.
+	// Interval is the time between two writes while they go well, or 5 s where
+	// that is less and tasks wait for I/O. In between the last result counts.
+	// After a bad one every sample writes.
 	Interval time.Duration
 	// Slow is how long creating, writing, syncing and unlinking a file of 4 KiB
-	// may take before the host is Degraded. 0: however long, as long as it is
-	// done by the look's deadline.
+	// may take before the host is Degraded. 0: as long as the deadline of a sample
+	// allows.
 	Slow time.Duration
 }
 
-// writer writes to one directory, remembers how that went, and knows the
-// call that may be out.
+// writer writes to one directory and remembers how that went.
 type writer struct {
 	Write
 	call hostfile.SureCall[writeAnswer]
-	// write writes once; it may hang.
+	// write writes once. It may hang.
 	write func() writeAnswer
 
 	last     writeAnswer
 	wrote    bool      // a write has gone well since the start
-	at       time.Time // when last came; zero: never, or it is not to be reused
+	at       time.Time // when last came; zero: never, or a write has begun since
 	failures int       // writes in a row that the file system failed
 }
 
@@ -55,8 +54,8 @@ type writer struct {
 type writeAnswer struct {
 	took time.Duration
 	err  error
-	// meant: err is EROFS, and the mount says so while the file system does not:
-	// somebody wanted it so.
+	// meant says that err is EROFS and that the mount is read-only while the file
+	// system is not: somebody made it so on purpose.
 	meant bool
 }
 
@@ -68,10 +67,10 @@ func newWriter(h probes.Host, w Write) *writer {
 // busyInterval is the time between two writes while tasks wait for I/O.
 const busyInterval = 5 * time.Second
 
-// start writes if it is time to and no earlier write is out.
+// start begins a write if one is due and no earlier one is out.
 func (w *writer) start(busy bool) {
 	if late, ok := w.call.Poll(); ok {
-		w.count(late) // nobody waits for it any more, but a failure is a failure
+		w.count(late) // nobody waited for it any more, but a failure counts
 	}
 	interval := w.Interval
 	if busy {
@@ -84,13 +83,14 @@ func (w *writer) start(busy bool) {
 	w.call.Start(w.write)
 }
 
-// isFresh says that the last write went well and not long ago.
+// isFresh says that the last write went well, less than the interval ago.
 func (w *writer) isFresh(interval time.Duration) bool {
 	return !w.at.IsZero() && time.Since(w.at) < interval &&
 		w.last.err == nil && (w.Slow <= 0 || w.last.took < w.Slow)
 }
 
-// collect takes the answer, or the last one where it still counts.
+// collect waits for the write that was begun. Where none was, it returns the last
+// result.
 func (w *writer) collect(ctx context.Context) writeSample {
 	s := writeSample{Write: w.Write}
 	if w.at.IsZero() {
@@ -106,7 +106,7 @@ func (w *writer) collect(ctx context.Context) writeSample {
 	return s
 }
 
-// count keeps count of the failures in a row.
+// count counts the failures in a row.
 func (w *writer) count(answer writeAnswer) {
 	w.wrote = w.wrote || answer.err == nil
 	if isBroken(answer.err) || errors.Is(answer.err, unix.EROFS) && (w.wrote || !answer.meant) {
@@ -116,15 +116,15 @@ func (w *writer) count(answer writeAnswer) {
 	}
 }
 
-// testFileName is the name of the file that is written: one for each process,
-// so that a file system that lets nothing be removed is left with one file.
+// testFileName is the name of the file that is written. Each process has one, so
+// that a file system on which nothing can be removed is left with one file.
 const testFileName = ".taintlet-write-%016x"
 
 // testFile is the file that is written. It is used by one goroutine at a time.
 type testFile struct {
 	host            probes.Host
 	directory, name string
-	cleaned         bool // leftovers of other processes were removed
+	cleaned         bool // the files that other processes left were removed
 }
 
 // write creates the file, writes, syncs and removes it.
@@ -149,7 +149,7 @@ func (f *testFile) write() writeAnswer {
 func (f *testFile) writeIn(directory *os.Root) error {
 	file, err := f.create(directory)
 	if errors.Is(err, fs.ErrExist) {
-		// Ours, which could not be removed the last time.
+		// It is ours, and could not be removed the last time.
 		if err := directory.Remove(f.name); err != nil {
 			return err
 		}
@@ -165,20 +165,20 @@ func (f *testFile) writeIn(directory *os.Root) error {
 	closeErr := file.Close()
 	removeErr := directory.Remove(f.name)
 	if errors.Is(removeErr, fs.ErrNotExist) {
-		removeErr = nil // another process took it for a leftover
+		removeErr = nil // another process removed it as a leftover
 	}
 	return cmp.Or(err, closeErr, removeErr)
 }
 
-// create makes the file, which must not be there, nor be a link to anywhere.
+// create creates the file. A file or a link of that name is an error.
 func (f *testFile) create(directory *os.Root) (*os.File, error) {
 	return directory.OpenFile(f.name, os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 }
 
-// removeLeftovers removes what processes left behind that were killed during a
-// write. Removing the file of one that lives does no harm.
+// removeLeftovers removes the files of processes that were killed during a write.
+// Removing the file of a process that still runs does no harm.
 func removeLeftovers(directory *os.Root) error {
-	// A directory with more entries than this is not one for this use.
+	// A directory with more entries than this is not meant for test files.
 	const most = 10_000
 	list, err := directory.Open(".")
 	if err != nil {
@@ -201,8 +201,8 @@ func removeLeftovers(directory *os.Root) error {
 	return nil
 }
 
-// isMeantReadOnly says whether the directory's mount is read-only and its file
-// system is not. An error makes the file system read-only, never the mount.
+// isMeantReadOnly says that the directory's mount is read-only and its file system
+// is not. An error makes the file system read-only, never the mount.
 func isMeantReadOnly(proc string, directory *os.Root) bool {
 	file, err := directory.Open(".")
 	if err != nil {

@@ -75,8 +75,8 @@ func fakeWriter(write func() writeAnswer) *Probe {
 	return d
 }
 
-// lookBriefly looks with a deadline of 5 s.
-func lookBriefly(t *testing.T, d *Probe) probes.Observation {
+// observeBriefly takes a sample with a deadline of 5 s.
+func observeBriefly(t *testing.T, d *Probe) probes.Observation {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
@@ -96,7 +96,7 @@ func TestWriteProbeIsOffWithoutADirectory(t *testing.T) {
 }
 
 // TestWriteProbeHasItsOwnInterval: a good result counts for the interval, a bad
-// one for no second look.
+// one not even for the next sample.
 func TestWriteProbeHasItsOwnInterval(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -106,21 +106,21 @@ func TestWriteProbeHasItsOwnInterval(t *testing.T) {
 			return answer
 		})
 		for range 60 { // ten minutes
-			probetest.Check(t, lookBriefly(t, d), probes.OK, "WritePrompt", "took 1 ms")
+			probetest.Check(t, observeBriefly(t, d), probes.OK, "WritePrompt", "took 1 ms")
 			time.Sleep(10 * time.Second)
 		}
 		if writes != 20 {
-			t.Errorf("%d writes in 60 looks and 10 min, want one every 30 s", writes)
+			t.Errorf("%d writes in 60 samples and 10 min, want one every 30 s", writes)
 		}
 		for _, bad := range []writeAnswer{{took: 2 * time.Second}, {err: syscall.ENOSPC}, {err: syscall.EIO}, {err: syscall.EACCES}} {
 			writes, answer = 0, bad
 			time.Sleep(30 * time.Second)
 			for range 10 {
-				lookBriefly(t, d)
+				observeBriefly(t, d)
 				time.Sleep(250 * time.Millisecond)
 			}
 			if writes != 10 {
-				t.Errorf("%+v: %d writes in 10 looks", bad, writes)
+				t.Errorf("%+v: %d writes in 10 samples", bad, writes)
 			}
 		}
 	})
@@ -158,7 +158,7 @@ func TestWriteProbeWritesSoonerWhenTasksWait(t *testing.T) {
 			time.Sleep(step.after)
 			total += step.waited
 			stalled(total)
-			lookBriefly(t, d)
+			observeBriefly(t, d)
 			if writes != step.writes {
 				t.Errorf("%+v: %d writes", step, writes)
 			}
@@ -173,25 +173,25 @@ func TestWriteProbeCountsFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var answer writeAnswer
 		d := fakeWriter(func() writeAnswer { return answer })
-		look := func(a writeAnswer) probes.Observation {
+		observe := func(a writeAnswer) probes.Observation {
 			answer = a
 			time.Sleep(time.Minute)
-			return lookBriefly(t, d)
+			return observeBriefly(t, d)
 		}
 		mountOnly := writeAnswer{err: syscall.EROFS, meant: true}
-		probetest.Check(t, look(mountOnly), probes.Unknown, "WriteDirectoryUnusable", "")
-		probetest.Check(t, look(writeAnswer{err: syscall.EROFS}), probes.Degraded, "FileSystemReadOnly", "read-only file system")
-		probetest.Check(t, look(writeAnswer{}), probes.OK, "WritePrompt", "")
-		probetest.Check(t, look(mountOnly), probes.Degraded, "FileSystemReadOnly", "") // it was written to before
-		checkCertain(t, look(writeAnswer{err: syscall.EIO}), "WriteFailed", "2 times in a row")
-		checkCertain(t, look(writeAnswer{err: syscall.EROFS}), "FileSystemReadOnly", "3 times in a row")
-		probetest.Check(t, look(writeAnswer{err: syscall.ENOSPC}), probes.Degraded, "WriteNoSpace", "")
-		probetest.Check(t, look(writeAnswer{err: syscall.EIO}), probes.Degraded, "WriteFailed", "")
+		probetest.Check(t, observe(mountOnly), probes.Unknown, "WriteDirectoryUnusable", "")
+		probetest.Check(t, observe(writeAnswer{err: syscall.EROFS}), probes.Degraded, "FileSystemReadOnly", "read-only file system")
+		probetest.Check(t, observe(writeAnswer{}), probes.OK, "WritePrompt", "")
+		probetest.Check(t, observe(mountOnly), probes.Degraded, "FileSystemReadOnly", "") // it was written to before
+		checkCertain(t, observe(writeAnswer{err: syscall.EIO}), "WriteFailed", "2 times in a row")
+		checkCertain(t, observe(writeAnswer{err: syscall.EROFS}), "FileSystemReadOnly", "3 times in a row")
+		probetest.Check(t, observe(writeAnswer{err: syscall.ENOSPC}), probes.Degraded, "WriteNoSpace", "")
+		probetest.Check(t, observe(writeAnswer{err: syscall.EIO}), probes.Degraded, "WriteFailed", "")
 	})
 }
 
 // TestWriteProbeThatHangs follows a write through an hour of hanging: one call,
-// one goroutine, every look in time.
+// one goroutine, every sample in time.
 func TestWriteProbeThatHangs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -206,16 +206,16 @@ func TestWriteProbeThatHangs(t *testing.T) {
 			}
 			return writeAnswer{err: syscall.EIO}
 		}
-		probetest.Check(t, lookBriefly(t, d), probes.Degraded, "WriteBlocked", "writing 4 KiB to /scratch: no answer for 5 s")
+		probetest.Check(t, observeBriefly(t, d), probes.Degraded, "WriteBlocked", "writing 4 KiB to /scratch: no answer for 5 s")
 		synctest.Wait()
 		before := runtime.NumGoroutine()
 		for range 3600 / 10 {
 			time.Sleep(10 * time.Second)
-			probetest.Check(t, lookBriefly(t, d), probes.Degraded, "WriteBlocked", "no answer for")
+			probetest.Check(t, observeBriefly(t, d), probes.Degraded, "WriteBlocked", "no answer for")
 		}
-		probetest.Check(t, lookBriefly(t, d), probes.Degraded, "WriteBlocked", "no answer for 61 min")
+		probetest.Check(t, observeBriefly(t, d), probes.Degraded, "WriteBlocked", "no answer for 61 min")
 		synctest.Wait()
-		// Other tests may end meanwhile; a goroutine for each look would show.
+		// Other tests may end meanwhile; a goroutine for each sample would show.
 		if after := runtime.NumGoroutine(); calls != 1 || after > before+50 {
 			t.Errorf("%d calls, %d goroutines before and %d after", calls, before, after)
 		}
@@ -223,7 +223,7 @@ func TestWriteProbeThatHangs(t *testing.T) {
 		close(release)
 		synctest.Wait()
 		// The late answer was a failure, and so is the next.
-		checkCertain(t, lookBriefly(t, d), "WriteFailed", "input/output error, 2 times in a row")
+		checkCertain(t, observeBriefly(t, d), "WriteFailed", "input/output error, 2 times in a row")
 	})
 }
 

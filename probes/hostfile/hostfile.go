@@ -1,5 +1,6 @@
 // Package hostfile reads the small text files in which the kernel describes the
-// host, whole or not at all, and makes calls that may hang.
+// host, and makes calls to the host that may hang. A file that is cut off is an
+// error.
 package hostfile
 
 import (
@@ -15,29 +16,18 @@ import (
 	"github.com/taintlet/taintlet/probes"
 )
 
-// Excerpt quotes the start of a text that was not understood.
-func Excerpt(text string) string { return fmt.Sprintf("%.40q", text) }
-
-// ReadOptional reads a file that not every kernel has. found is false, without
-// an error, where the file is missing, where the kernel was told not to keep it
-// (EOPNOTSUPP for PSI), or where it is kept from us: what we are not given is
-// not used, but it does not make us blind for the rest. thing is the file's
-// name in a reason.
-func ReadOptional(path, thing string) (text string, found bool, err error) {
-	data, err := os.ReadFile(path)
-	switch {
-	case err == nil:
-		return string(data), true, nil
-	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EOPNOTSUPP):
-		return "", false, nil
-	}
-	return "", false, probes.Because(thing+"Unreadable", "reading: %w", err)
-}
-
 // ErrCutOff says that a file's last line has no newline. The kernel ends every
-// line of its text files with one, so the rest of the line, and who knows how
-// many more, are missing.
+// line of its text files with one. Without it the rest of that line, and any
+// number of further lines, are missing.
 var ErrCutOff = errors.New("cut off: the last line has no newline")
+
+// Lines returns a scanner over the lines of r. A last line without a newline
+// ends it with ErrCutOff.
+func Lines(r io.Reader) *bufio.Scanner {
+	scanner := bufio.NewScanner(r)
+	scanner.Split(wholeLines)
+	return scanner
+}
 
 // wholeLines is a bufio.SplitFunc like bufio.ScanLines that refuses a last
 // line without a newline.
@@ -51,9 +41,21 @@ func wholeLines(data []byte, atEOF bool) (advance int, line []byte, err error) {
 	return 0, nil, nil
 }
 
-// Lines returns a scanner over the whole lines of r.
-func Lines(r io.Reader) *bufio.Scanner {
-	scanner := bufio.NewScanner(r)
-	scanner.Split(wholeLines)
-	return scanner
+// ReadOptional reads a file that not every kernel has. found is false, without
+// an error, where the file is missing, where the kernel was told not to keep it
+// (EOPNOTSUPP for PSI), or where we may not read it: a probe does without such a
+// file. Any other trouble is an error whose reason is the thing, the file's name
+// in CamelCase, with Unreadable behind it.
+func ReadOptional(path, thing string) (text string, found bool, err error) {
+	data, err := os.ReadFile(path)
+	switch {
+	case err == nil:
+		return string(data), true, nil
+	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EOPNOTSUPP):
+		return "", false, nil
+	}
+	return "", false, probes.Because(thing+"Unreadable", "reading: %w", err)
 }
+
+// Excerpt quotes the start of a text that was not understood.
+func Excerpt(text string) string { return fmt.Sprintf("%.40q", text) }

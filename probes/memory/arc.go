@@ -11,11 +11,11 @@ import (
 )
 
 // readEvictableARC returns what ZFS would give back of its cache (ARC), in
-// bytes; 0 where there is no ZFS.
+// bytes. It is 0 where there is no ZFS.
 //
-// The cache is missing from MemAvailable (openzfs/zfs#10255): without this a
-// healthy file server looks full. It shrinks under pressure like the page
-// cache, but not below c_min.
+// MemAvailable leaves this cache out (openzfs/zfs#10255), so that a healthy file
+// server would seem full. Under pressure the cache shrinks like the page cache,
+// but not below c_min.
 func readEvictableARC(h probes.Host) (evictable uint64, err error) {
 	path := filepath.Join(h.Proc, "spl", "kstat", "zfs", "arcstats")
 	text, found, err := hostfile.ReadOptional(path, "ARCStats")
@@ -29,8 +29,8 @@ func readEvictableARC(h probes.Host) (evictable uint64, err error) {
 	return evictable, nil
 }
 
-// parseEvictableARC returns size - c_min, and at least 0, of the text of
-// arcstats: after two lines of header each line has name, type and value.
+// parseEvictableARC returns size - c_min, or 0 if that is negative, from the text
+// of arcstats. After two lines of header each line has name, type and value.
 func parseEvictableARC(text string) (uint64, error) {
 	if text != "" && !strings.HasSuffix(text, "\n") {
 		return 0, hostfile.ErrCutOff
@@ -46,7 +46,7 @@ func parseEvictableARC(text string) (uint64, error) {
 	return size - min(size, least), nil
 }
 
-// kstat returns one value of a table of the Solaris porting layer. Type 4 is
+// kstat returns one value of a table of the Solaris porting layer. Its type is 4,
 // an unsigned number of 64 bits (KSTAT_DATA_UINT64).
 func kstat(text, name string) (uint64, error) {
 	_, rest, found := strings.Cut(text, "\n"+name+" ")

@@ -9,7 +9,7 @@ import (
 	"github.com/taintlet/taintlet/probes/trend"
 )
 
-// sample is what one look at the host's memory found, in bytes.
+// sample is what the host's memory was at one time, in bytes.
 type sample struct {
 	available uint64 // MemAvailable, and arc
 	anon      uint64 // AnonPages: what programs hold that has no file behind it
@@ -19,29 +19,29 @@ type sample struct {
 	measured  bool // the kernel measures pressure
 }
 
-// left is what can still be taken before somebody has to die. Swap does not
-// make memory plentiful, but a host that swaps is not yet out of it.
+// left is what programs can still take before the kernel kills one. Swap does not
+// make memory plentiful, but a host that swaps has not run out of it yet.
 func (s sample) left() float64 { return float64(s.available) + float64(s.freeSwap) }
 
-// judge says what a sample means, given the one before it, the time between
-// them and the trend of what is left. The samples are such as readSample let
-// pass; a time that is no time between two looks makes it judge cur without
-// prev.
+// judge says what the sample cur means, given the sample before it, the time dt
+// between them and the slope of what is left. Where the two samples cannot be
+// compared, because dt is too short or too long, it judges without the stalls.
+// Both samples are such as readSample returns.
 //
-// Severity is that of the worst cause. A combination is as severe as the milder
-// of its two measures, so that 50 takes both.
+// Severity is that of the worst cause. A combination of two measures is as
+// severe as the milder one, so that it reaches 50 only if both do.
 func (t Thresholds) judge(prev, cur sample, dt time.Duration, slope trend.Slope) probes.Observation {
 	v := viewOf(prev, cur, dt, slope)
 	causes := t.causes(v)
 	o := probes.Observation{Condition: probes.MemoryPressure, Level: probes.OK, Reason: "MemorySufficient"}
 	told := causes[byLevel]
-	for _, cause := range slices.Backward(causes[:]) { // the gravest has the last word
-		o.Severity = max(o.Severity, cause.Severity)
+	for _, c := range slices.Backward(causes[:]) { // the gravest last, so that it decides
+		o.Severity = max(o.Severity, c.Severity)
 		switch {
-		case cause.Set:
-			o.Level, o.Hysteresis, o.Reason, told = cause.level, false, cause.reason, cause
-		case cause.Near && o.Level == probes.OK:
-			o.Hysteresis, o.Reason, told = true, "MemoryNearThreshold", cause
+		case c.Set:
+			o.Level, o.Hysteresis, o.Reason, told = c.level, false, c.reason, c
+		case c.Near && o.Level == probes.OK:
+			o.Hysteresis, o.Reason, told = true, "MemoryNearThreshold", c
 		}
 	}
 	o.Message = v.text(told.limit) + told.text
@@ -55,14 +55,13 @@ type cause struct {
 	level  probes.Level
 	reason string
 	limit  bound  // of available memory
-	text   string // about what else was measured
+	text   string // about the other measure
 }
 
-// byLevel is the place, among the causes, of the one that needs no second
-// measure.
+// byLevel is the index of the cause that is available memory alone.
 const byLevel = 1
 
-// causes compares all that was seen, the gravest first.
+// causes returns all causes, the gravest first.
 func (t Thresholds) causes(v view) [4]cause {
 	whole := v.whole()
 	enough, emptying, stalled := t.enough(whole), t.part(t.RunningOutAvailablePercent, whole), t.part(t.StalledAvailablePercent, whole)
@@ -83,14 +82,13 @@ func (t Thresholds) causes(v view) [4]cause {
 	}
 }
 
-// bound is an amount of available memory to compare with, and how to write
-// it.
+// bound is an amount of available memory to compare with, and its text.
 type bound struct {
 	bytes float64
 	text  string
 }
 
-// enough is the amount of available memory below which the host is Degraded.
+// enough returns the available memory below which the host is Degraded.
 func (t Thresholds) enough(whole float64) bound {
 	share := t.part(t.AvailablePercent, whole)
 	if atLeast := float64(t.AvailableBytes); atLeast > share.bytes {
@@ -99,7 +97,8 @@ func (t Thresholds) enough(whole float64) bound {
 	return share
 }
 
-// part is a percentage of the whole, or of as much of it as counts.
+// part returns a percentage of the whole, or of PercentOfAtMost where that is
+// less.
 func (t Thresholds) part(percent, whole float64) bound {
 	if most := float64(t.PercentOfAtMost); most > 0 && whole > most {
 		bytes := most * percent / 100

@@ -14,9 +14,9 @@ import (
 	"github.com/taintlet/taintlet/probes/pressure"
 )
 
-// readSample reads all that judge needs. Where one of the files that are there
-// cannot be read or understood, the rest says nothing either: a guess about a
-// part would be a guess about the whole.
+// readSample reads all that judge needs. Files that a kernel may lack are not
+// used where they are missing. Any other file that cannot be read or understood
+// is an error: a guess about a part would be a guess about the whole.
 func readSample(ctx context.Context, h probes.Host) (sample, error) {
 	s, total, err := readMeminfo(ctx, h.Proc)
 	if err != nil {
@@ -29,24 +29,24 @@ func readSample(ctx context.Context, h probes.Host) (sample, error) {
 	if cache > total {
 		return sample{}, probes.Because("ARCStatsGarbled", "arcstats under %s: the ZFS cache is larger than the memory", h.Proc)
 	}
-	// Some of what the cache needs besides its data is in MemAvailable already.
+	// Some of what the cache takes besides its data is in MemAvailable already.
 	s.arc = min(cache, total-s.available)
 	s.available += s.arc
 	if s.freeSwap, err = readFreeSwap(h); err != nil {
 		return sample{}, err
 	}
-	// Last, because the time of the look is taken next.
+	// Last, because the caller takes the time next, and stalls are a share of it.
 	s.stalls, s.measured, err = pressure.Read(h, "memory")
 	return s, err
 }
 
-// readMeminfo reads <proc>/meminfo (Documentation/filesystems/proc.rst), and
-// MemTotal besides the sample.
+// readMeminfo reads available and anonymous memory and MemTotal from
+// <proc>/meminfo (Documentation/filesystems/proc.rst).
 //
-// The amount comes from gopsutil, which tells no trouble: without a meminfo it
-// gives zeros and no error, and without a MemAvailable line an estimate of its
-// own in its place. Nor does its v3 know AnonPages. So procfs reads the file
-// first, and only a file that it finds whole is believed.
+// Available memory comes from gopsutil, which hides trouble: without a meminfo it
+// returns zeros and no error, and without a line MemAvailable it returns an
+// estimate of its own. Its v3 does not know AnonPages either. So procfs reads the
+// file first, and gopsutil is believed only where procfs found the file whole.
 func readMeminfo(ctx context.Context, proc string) (s sample, total uint64, err error) {
 	total, anon, err := verifyMeminfo(proc)
 	if err != nil {
@@ -63,8 +63,8 @@ func readMeminfo(ctx context.Context, proc string) (s sample, total uint64, err 
 	return s, total, nil
 }
 
-// believe takes what gopsutil read for a sample when it fits the MemTotal and
-// AnonPages, in bytes, that were read just before.
+// believe returns what gopsutil read, if it fits the MemTotal and AnonPages, in
+// bytes, that procfs read just before.
 func believe(vm *mem.VirtualMemoryStat, total, anon uint64) (sample, error) {
 	switch {
 	case vm.Total != total:
@@ -81,8 +81,8 @@ func believe(vm *mem.VirtualMemoryStat, total, anon uint64) (sample, error) {
 	return sample{available: vm.Available, anon: anon}, nil
 }
 
-// verifyMeminfo reads meminfo with procfs, which, unlike gopsutil, tells a
-// missing line from a zero, and returns MemTotal and AnonPages in bytes.
+// verifyMeminfo reads MemTotal and AnonPages, in bytes, with procfs, which unlike
+// gopsutil tells a missing line from a zero.
 func verifyMeminfo(proc string) (total, anon uint64, err error) {
 	fs, err := procfs.NewFS(proc)
 	if err != nil {
@@ -106,8 +106,8 @@ func verifyMeminfo(proc string) (total, anon uint64, err error) {
 		if line.kB == nil {
 			return 0, 0, probes.Because("MeminfoIncomplete", "meminfo under %s has no line %s", proc, line.name)
 		}
-		// A line cut off within its number has lost its unit: procfs then takes
-		// the number for bytes. The bound keeps the multiplication from wrapping.
+		// A line that is cut off within its number has lost its unit, and procfs
+		// takes the number for bytes. The bound keeps the product from wrapping.
 		if *line.kB > math.MaxUint64/1024 || *line.bytes != 1024**line.kB {
 			return 0, 0, probes.Because("MeminfoGarbled", "meminfo under %s: %s is %d without the unit kB, or too large",
 				proc, line.name, *line.kB)

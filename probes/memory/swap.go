@@ -1,7 +1,7 @@
 package memory
 
 import (
-	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -13,11 +13,11 @@ import (
 	"github.com/taintlet/taintlet/probes/hostfile"
 )
 
-// readFreeSwap returns the free swap, in bytes, that lies outside of memory;
+// readFreeSwap returns the free swap, in bytes, that lies outside of memory. It is
 // 0 where the kernel has no swap.
 //
-// gopsutil's figure for swap is sysinfo(2)'s, which is that of the reader's own
-// host, and SwapFree in meminfo holds zram. Both are of no use here.
+// gopsutil takes swap from sysinfo(2), which tells of the reader's own host,
+// whatever h.Proc is. SwapFree in meminfo includes zram.
 func readFreeSwap(h probes.Host) (free uint64, err error) {
 	path := filepath.Join(h.Proc, "swaps")
 	text, found, err := hostfile.ReadOptional(path, "Swaps")
@@ -31,20 +31,20 @@ func readFreeSwap(h probes.Host) (free uint64, err error) {
 	return free, nil
 }
 
-// parseFreeSwap adds up the free swap, in bytes, in the text of /proc/swaps
-// (swap_show in mm/swapfile.c), whose amounts are in KiB:
+// parseFreeSwap adds up the free swap, in bytes, from the text of /proc/swaps
+// (swap_show in mm/swapfile.c), which has amounts in KiB:
 //
 //	Filename    Type        Size     Used  Priority
 //	/dev/sda2   partition   8388604  1024  -2
 //
-// Swap on zram is in memory itself: a page that goes there gives back only what
-// its compression saves, which MemAvailable shows as it happens. Its free space
-// is not memory that anybody could have. What follows zram's number in a name
-// is the kernel's, such as \040(deleted).
+// Swap on zram does not count, because it lies in memory itself. A page that goes
+// there frees only what its compression saves, and MemAvailable shows that as it
+// happens. The kernel may append text to a name, such as \040(deleted) after
+// zram's number.
 func parseFreeSwap(r io.Reader) (free uint64, err error) {
 	scanner := hostfile.Lines(r)
 	if !scanner.Scan() || !strings.HasPrefix(scanner.Text(), "Filename") {
-		return 0, errorOr(scanner, "no header")
+		return 0, cmp.Or(scanner.Err(), errors.New("no header"))
 	}
 	for scanner.Scan() {
 		fields := strings.Fields(scanner.Text())
@@ -68,12 +68,4 @@ func parseFreeSwap(r io.Reader) (free uint64, err error) {
 		}
 	}
 	return free, scanner.Err()
-}
-
-// errorOr is why a scanner stopped; where it knows no reason, the text.
-func errorOr(scanner *bufio.Scanner, text string) error {
-	if err := scanner.Err(); err != nil {
-		return err
-	}
-	return errors.New(text)
 }

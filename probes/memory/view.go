@@ -9,16 +9,16 @@ import (
 	"github.com/taintlet/taintlet/probes/trend"
 )
 
-// view is what a look at memory shows in the light of those before it.
+// view is a sample together with what it shows when compared with those before.
 type view struct {
 	sample   sample
-	stall    pressure.Stall // since the look before
+	stall    pressure.Stall // since the sample before
 	over     time.Duration  // the time since then
 	measured bool           // stall is known
-	emptyIn  time.Duration  // until nothing is left; the longest there is when that is not in sight
+	emptyIn  time.Duration  // until nothing is left; math.MaxInt64 where that is not in sight
 }
 
-// viewOf sees a sample in the light of the one before it and of the trend.
+// viewOf compares a sample with the one before it and with the slope.
 func viewOf(prev, cur sample, dt time.Duration, slope trend.Slope) view {
 	v := view{sample: cur, over: dt, emptyIn: math.MaxInt64}
 	if prev.measured && cur.measured {
@@ -32,11 +32,11 @@ func viewOf(prev, cur sample, dt time.Duration, slope trend.Slope) view {
 
 func (v view) available() float64 { return float64(v.sample.available) }
 
-// whole is what programs have and could have.
+// whole is what programs have and could have, of which percentages are taken.
 func (v view) whole() float64 { return v.available() + float64(v.sample.anon) }
 
-// text is the level and what it is compared with: "available 412 MiB of
-// 15.6 GiB (2.6 %), threshold 5 %".
+// text tells available memory and the limit: "available 412 MiB of 15.6 GiB
+// (2.6 %), threshold 5 %".
 func (v view) text(limit bound) string {
 	text := "available " + trend.BytesText(v.available()) + " of " + trend.BytesText(v.whole()) +
 		" (" + trend.ShareText(v.available(), v.whole()) + ")"
@@ -46,22 +46,22 @@ func (v view) text(limit bound) string {
 	return text + ", threshold " + limit.text
 }
 
-// stallText is "; stalled 31 % of the last second", and nothing where that is
-// not known.
+// stallText tells for how long some task waited: "; stalled 31 % of the last
+// second". It is empty where that is not known.
 func (v view) stallText() string { return v.stalledText("; stalled ", v.stall.Some) }
 
-// fullText is the same for all tasks.
+// fullText tells for how long all tasks waited.
 func (v view) fullText() string { return v.stalledText("; all tasks stalled ", v.stall.Full) }
 
 func (v view) stalledText(what string, percent float64) string {
 	if !v.measured {
 		return ""
 	}
-	// Rounded down, like ShareText.
+	// Rounded down, as in ShareText.
 	return what + strconv.Itoa(int(percent)) + " % of the last " + spanText(v.over)
 }
 
-// emptyText is "; empty in 7 s", rounded down.
+// emptyText tells when nothing will be left, rounded down: "; empty in 7 s".
 func (v view) emptyText() string {
 	if v.emptyIn < time.Second {
 		return "; empty in less than 1 s"
@@ -69,7 +69,7 @@ func (v view) emptyText() string {
 	return "; empty in " + strconv.Itoa(int(v.emptyIn/time.Second)) + " s"
 }
 
-// spanText writes the time between two looks, and "second" for about one.
+// spanText writes the time between two samples, and "second" for about one.
 func spanText(d time.Duration) string {
 	if d >= 750*time.Millisecond && d < 1500*time.Millisecond {
 		return "second"

@@ -6,11 +6,10 @@ import (
 	"github.com/taintlet/taintlet/probes"
 )
 
-// sample is what one look at the network found: the interfaces that
-// carry a default route, by name.
+// sample is the interfaces that had a default route at one time, by name.
 type sample struct{ links []link }
 
-// link is an interface and whether it has carrier; err is why that is not
+// link is an interface and whether it has carrier. err says why that is not
 // known.
 type link struct {
 	name    string
@@ -18,16 +17,16 @@ type link struct {
 	err     error
 }
 
-// judge says what a sample means; seen: this or an earlier look found a
-// default route. One interface with carrier is enough. Severity is 100 without
-// any, else 50 times the share of interfaces without.
+// judge says what a sample means. seen says that this sample or an earlier one had
+// a default route. One interface with carrier is enough. Severity is 100 where
+// there is none, and otherwise 50 times the share of interfaces without carrier.
 func (s sample) judge(seen bool) probes.Observation {
 	o := probes.Observation{Condition: probes.NetworkUnavailable, Level: probes.OK}
 	up, down, troubles := s.sorted()
 	switch {
 	case len(s.links) == 0 && !seen:
-		// Neither good nor bad news: the probe may have been started after the
-		// route was lost. Hysteresis keeps what is.
+		// The probe may have been started after the route was lost. Hysteresis
+		// makes this sample neither set nor clear.
 		o.Hysteresis, o.Reason = true, "NoDefaultRouteSeen"
 		o.Message = "no default route, and none seen since the start: taken for how this host is meant to be"
 	case len(s.links) == 0:
@@ -47,8 +46,8 @@ func (s sample) judge(seen bool) probes.Observation {
 	return o
 }
 
-// sorted sorts the links into those with carrier, those without, and why it is
-// not known of the others.
+// sorted returns the names of the links with carrier and of those without, and
+// why it is not known of the others.
 func (s sample) sorted() (up, down []string, troubles []error) {
 	for _, l := range s.links {
 		switch {

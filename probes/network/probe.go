@@ -1,4 +1,5 @@
-// Package network is the probe of NetworkUnavailable.
+// Package network is the probe of NetworkUnavailable. It samples default routes
+// and the carrier of their interfaces.
 package network
 
 import (
@@ -9,19 +10,19 @@ import (
 )
 
 // Probe watches whether the host has a default route, IPv4 or IPv6, over an
-// interface with carrier. It knows OK and Degraded. A host that never had a
-// default route since the probe started is not accused of having none.
+// interface with carrier. It reports OK and Degraded, never Critical. No default
+// route is Degraded only if there was one since the probe started.
 //
 // It sees the main routing table of its own network namespace, which must be
 // the host's. Of an IPv4 route with several next hops the kernel's file shows
-// the first only (fib_route_seq_show in net/ipv4/fib_trie.c).
+// only the first (fib_route_seq_show in net/ipv4/fib_trie.c).
 type Probe struct {
 	probes.PeriodOnly
 
 	host probes.Host
 	seen bool // there was a default route since the start
-	// call is guarded because reading carrier takes the kernel's rtnl lock,
-	// which a driver in trouble may hold for long.
+	// call reads a sample. It may hang: reading carrier takes the kernel's rtnl
+	// lock, which a driver in trouble may hold for long.
 	call hostfile.SoleCall[answer]
 }
 
@@ -30,27 +31,29 @@ type answer struct {
 	err    error
 }
 
-// New returns the probe of the host's own network. It reads net/route
-// and net/ipv6_route in h.Proc and class/net/<interface>/carrier in h.Sys.
+var _ probes.Probe = (*Probe)(nil)
+
+// New returns the probe of the host's own network. It reads net/route and
+// net/ipv6_route in h.Proc and class/net/<interface>/carrier in h.Sys.
 func New(h probes.Host) *Probe { return &Probe{host: h} }
 
-// Condition is NetworkUnavailable.
+// Condition returns NetworkUnavailable.
 func (*Probe) Condition() probes.Condition { return probes.NetworkUnavailable }
 
-// Observe reads routes and carriers and judges them.
-func (n *Probe) Observe(ctx context.Context) probes.Observation {
-	n.call.Start(func() answer {
-		sample, err := readSample(n.host)
-		return answer{sample, err}
+// Observe takes a sample of routes and carriers and judges it.
+func (p *Probe) Observe(ctx context.Context) probes.Observation {
+	p.call.Start(func() answer {
+		s, err := readSample(p.host)
+		return answer{s, err}
 	})
-	answer, ok := n.call.Wait(ctx)
+	answer, ok := p.call.Wait(ctx)
 	if !ok {
 		return probes.UnknownBecause(probes.NetworkUnavailable, probes.Because("NetworkReadBlocked",
-			"reading routes and carriers: no answer for %s", n.call.OutFor()))
+			"reading routes and carriers: no answer for %s", p.call.OutFor()))
 	}
 	if answer.err != nil {
 		return probes.UnknownBecause(probes.NetworkUnavailable, answer.err)
 	}
-	n.seen = n.seen || len(answer.sample.links) > 0
-	return answer.sample.judge(n.seen)
+	p.seen = p.seen || len(answer.sample.links) > 0
+	return answer.sample.judge(p.seen)
 }

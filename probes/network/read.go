@@ -12,10 +12,8 @@ import (
 	"github.com/taintlet/taintlet/probes/hostfile"
 )
 
-var _ probes.Probe = (*Probe)(nil)
-
-// readSample finds the interfaces that carry a default route, and their
-// carriers.
+// readSample reads which interfaces have a default route, and whether they have
+// carrier.
 func readSample(h probes.Host) (s sample, err error) {
 	names, err := readRoutes(filepath.Join(h.Proc, "net", "route"), "Route", parseRoutes)
 	if err != nil {

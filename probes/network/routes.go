@@ -14,10 +14,10 @@ import (
 	"github.com/taintlet/taintlet/probes/hostfile"
 )
 
-// The parsers of routing tables are ours. procfs has one for IPv4 only, and
-// it takes an empty file for an empty table, drops the first line unread,
-// reads the hexadecimal flags as decimal, refuses metrics that older kernels
-// print as negative, and does not notice a file that ends within a line.
+// The parsers of routing tables are ours. procfs has one for IPv4 only. It takes
+// an empty file for an empty table, drops the first line unread, reads the
+// hexadecimal flags as decimal, refuses metrics that older kernels print as
+// negative, and does not notice a file that ends within a line.
 
 // Flags of a route, both IPv4 and IPv6 (include/uapi/linux/route.h).
 const (
@@ -25,7 +25,7 @@ const (
 	routeReject = 0x0200
 )
 
-// readRoutes returns the interfaces with a default route in the table at path;
+// readRoutes returns the interfaces with a default route in the table at path.
 // table is the table's name in a reason.
 func readRoutes(path, table string, parse func(io.Reader) ([]string, error)) ([]string, error) {
 	file, err := os.Open(path)
@@ -43,10 +43,10 @@ func readRoutes(path, table string, parse func(io.Reader) ([]string, error)) ([]
 	return names, nil
 }
 
-// parseRoutes returns the interfaces with a default route in the text of
-// net/route. A table that has no default route has its heading all the same; a
-// file without one is refused. (The kernel writes no heading in a network
-// namespace that never had a route, which is no host's.)
+// parseRoutes returns the interfaces with a default route from the text of
+// net/route. A text without the heading is an error: an empty table has it too.
+// (Only in a network namespace that never had a route does the kernel leave the
+// heading out, and no host has such a namespace.)
 func parseRoutes(r io.Reader) (names []string, err error) {
 	const heading = "Iface Destination Gateway Flags RefCnt Use Metric Mask MTU Window IRTT"
 	scanner := hostfile.Lines(r)
@@ -70,7 +70,7 @@ func parseRoutes(r io.Reader) (names []string, err error) {
 
 // parseRoute says whether one line of net/route is a default route that leads
 // somewhere, and over which interface. A route to nowhere (blackhole,
-// unreachable) has the interface "*", and only some of them the flag for it.
+// unreachable) has the interface "*", and some have the flag routeReject too.
 func parseRoute(columns []string) (name string, isDefault bool, err error) {
 	if len(columns) != 11 {
 		return "", false, fmt.Errorf("%d columns instead of 11", len(columns))
@@ -97,10 +97,10 @@ func parseRoute(columns []string) (name string, isDefault bool, err error) {
 	return columns[0], leadsSomewhere && columns[1] == "00000000" && columns[7] == "00000000", nil
 }
 
-// parseIPv6Routes returns the interfaces with a default route in the text of
-// net/ipv6_route, which has no heading. Where the kernel has IPv6 there is
-// always a line, the one that rejects what no other route takes; a file without
-// any is refused.
+// parseIPv6Routes returns the interfaces with a default route from the text of
+// net/ipv6_route, which has no heading. An empty text is an error: where the
+// kernel has IPv6, there is always the line that rejects what no other route
+// takes.
 func parseIPv6Routes(r io.Reader) (names []string, err error) {
 	scanner := hostfile.Lines(r)
 	empty := true
@@ -145,7 +145,7 @@ func parseIPv6Route(columns []string) (name string, isDefault bool, err error) {
 	return name, leadsSomewhere && toAnywhere, err
 }
 
-// parseHex reads a hexadecimal number of exactly so many digits; of one that
+// parseHex returns a hexadecimal number of exactly width digits. Of a number that
 // does not fit 64 bits it only checks the digits.
 func parseHex(digits string, width int) (uint64, error) {
 	if len(digits) != width || strings.Trim(digits, "0123456789abcdefABCDEF") != "" {
@@ -157,8 +157,8 @@ func parseHex(digits string, width int) (uint64, error) {
 	return strconv.ParseUint(digits, 16, 64)
 }
 
-// checkInterface refuses what the kernel does not allow as an interface's name
-// (dev_valid_name in net/core/dev.c): the name becomes part of a path.
+// checkInterface refuses a name that the kernel allows no interface
+// (dev_valid_name in net/core/dev.c), because the name becomes part of a path.
 func checkInterface(name string) error {
 	if name == "" || name == "." || name == ".." || len(name) > 15 ||
 		strings.ContainsFunc(name, func(c rune) bool { return c == '/' || c == ':' || unicode.IsSpace(c) }) {

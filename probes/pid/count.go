@@ -11,8 +11,8 @@ import (
 	"github.com/taintlet/taintlet/probes/hostfile"
 )
 
-// readCount reads a file of procfs that holds one number above 0; thing is the
-// file's name in a reason.
+// readCount reads a file that holds one number above 0. thing is the file's name
+// in a reason.
 func readCount(path, thing string) (uint64, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -25,7 +25,7 @@ func readCount(path, thing string) (uint64, error) {
 	return count, nil
 }
 
-// readCountOrZero is readCount for a number that may be 0.
+// readCountOrZero reads a file that holds one number, which may be 0.
 func readCountOrZero(path, thing string) (uint64, error) {
 	if text, err := os.ReadFile(path); err == nil && string(text) == "0\n" {
 		return 0, nil
@@ -33,7 +33,7 @@ func readCountOrZero(path, thing string) (uint64, error) {
 	return readCount(path, thing)
 }
 
-// parseCount reads one decimal number and its newline.
+// parseCount returns the one number, above 0, of a text with its newline.
 func parseCount(text string) (uint64, error) {
 	digits, ok := strings.CutSuffix(text, "\n")
 	if !ok {
@@ -42,8 +42,8 @@ func parseCount(text string) (uint64, error) {
 	return parsePositive(digits)
 }
 
-// parsePositive reads a number from 1 to 2^31-1: the kernel counts tasks, and
-// keeps their limits, in an int.
+// parsePositive returns a number from 1 to 2^31-1, for the kernel keeps the
+// number of tasks and its limits in an int.
 func parsePositive(digits string) (uint64, error) {
 	number, err := strconv.ParseUint(digits, 10, 31)
 	if err != nil {

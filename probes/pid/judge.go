@@ -9,24 +9,24 @@ import (
 	"github.com/taintlet/taintlet/probes/trend"
 )
 
-// sample is what one look at the host's tasks found.
+// sample is how many tasks there were at one time, and how many there might be.
 type sample struct {
 	host budget
-	pods *budget // nil: no limit, or none that is seen
-	note string  // for people: what of it was not believed
+	pods *budget // nil: no limit, or none that is visible
+	note string  // tells a person which limit is not believed
 }
 
 // budget is a limit of tasks and how many there are.
 type budget struct {
 	used, limit uint64
-	setting     string // that sets the limit
+	setting     string // what sets the limit
 }
 
-// free is how many tasks may still be started. A limit that was lowered below
-// what runs leaves none.
+// free returns how many tasks may still be started. It is 0 where the limit was
+// lowered below the number of tasks that run.
 func (b budget) free() float64 { return float64(b.limit - min(b.used, b.limit)) }
 
-// tightest is the budget of which the smaller share is left.
+// tightest returns the budget of which the smaller share is left.
 func (s sample) tightest() budget {
 	if s.pods != nil && s.pods.free()/float64(s.pods.limit) < s.host.free()/float64(s.host.limit) {
 		return *s.pods
@@ -34,8 +34,8 @@ func (s sample) tightest() budget {
 	return s.host
 }
 
-// judge says what a sample means, given the trend of the free tasks. Severity
-// is that of the worst cause.
+// judge says what a sample means, given the slope of the free tasks. Severity is
+// that of the worst cause.
 func (t Thresholds) judge(s sample, slope trend.Slope) probes.Observation {
 	b := s.tightest()
 	limit := float64(b.limit)
@@ -57,8 +57,8 @@ func (t Thresholds) judge(s sample, slope trend.Slope) probes.Observation {
 	return o
 }
 
-// runningOut is how soon no task is left and what that means, together with
-// how many are used. It is as severe as the milder of the two.
+// runningOut returns how soon no task is left, and the signal of that together
+// with how many are used.
 func (t Thresholds) runningOut(b budget, slope trend.Slope) (time.Duration, trend.Signal) {
 	left, ok := slope.TimeToEmpty(b.free())
 	if !ok {
@@ -69,7 +69,8 @@ func (t Thresholds) runningOut(b budget, slope trend.Slope) (time.Duration, tren
 	return left, trend.Both(soon, much)
 }
 
-// freeThreshold is the number of free tasks below which the host is Degraded.
+// freeThreshold returns the number of free tasks below which the host is
+// Degraded.
 func (t Thresholds) freeThreshold(limit float64) (threshold float64, text string) {
 	threshold, text = freeAt(t.UsedPercent, limit), trend.PercentText(t.UsedPercent)
 	if free := min(float64(t.FreeTasks), math.Floor(limit/4)); free > threshold {
@@ -78,9 +79,9 @@ func (t Thresholds) freeThreshold(limit float64) (threshold float64, text string
 	return threshold, text
 }
 
-// freeAt is the number of free tasks below which at least so much of the limit
-// is used. "At least" includes equality; tasks are whole numbers, so that is
-// "free less than the next whole number".
+// freeAt returns the number of free tasks below which at least usedPercent of the
+// limit is used. Tasks are whole numbers: at most n free is the same as fewer
+// than n + 1.
 func freeAt(usedPercent, limit float64) float64 {
 	return math.Floor(limit*max(0, 100-usedPercent)/100) + 1
 }

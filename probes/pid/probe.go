@@ -1,4 +1,5 @@
-// Package pid is the probe of PIDPressure.
+// Package pid is the probe of PIDPressure. It samples how many tasks there are,
+// and how many there may be.
 package pid
 
 import (
@@ -9,23 +10,23 @@ import (
 	"github.com/taintlet/taintlet/probes/trend"
 )
 
-// Thresholds say when the host is short of task identifiers. Every thread
-// takes one. A threshold of 0 asks for nothing.
+// Thresholds say when the host is short of task identifiers, of which every
+// thread takes one. A threshold of 0 is off.
 type Thresholds struct {
 	// UsedPercent is the share of the limit, in percent (above 0, up to 100),
 	// at which the host is Degraded.
 	UsedPercent float64
 	// FreeTasks is the number of free tasks below which the host is Degraded,
-	// where it is met first. More than a quarter of the limit counts as a
-	// quarter: a small limit must not make a host Degraded for good.
+	// where that comes before UsedPercent. It counts as at most a quarter of the
+	// limit, so that a small limit does not make a host Degraded for good.
 	FreeTasks uint64
 	// CriticalUsedPercent is the share of the limit, in percent (0 to 100), at
 	// which the host is Critical.
 	CriticalUsedPercent float64
-	// RunningOutWithin and RunningOutUsedPercent: Degraded when, as it goes, no
-	// task is left in less than this time, and at least this share of the
-	// limit, in percent (0 to 100), is used. It is what a fork bomb looks like
-	// before it has gone off.
+	// RunningOutWithin and RunningOutUsedPercent (0 to 100): Degraded when, at the
+	// current rate, no task is left within this time, and at least this percentage
+	// of the limit is used. This is how a fork bomb shows before it has used up
+	// the limit.
 	RunningOutWithin      time.Duration
 	RunningOutUsedPercent float64
 	// ClearFactor times the free tasks of the threshold must be free before
@@ -33,9 +34,9 @@ type Thresholds struct {
 	ClearFactor float64
 }
 
-// Probe watches how many tasks (processes and their threads) the host has left,
-// and how fast they go. Where pods have a limit of their own and it is tighter,
-// that limit counts.
+// Probe watches how many tasks (processes and their threads) the host may still
+// start, and how fast that number falls. Where all pods together have a limit and
+// it is tighter than the host's, that limit counts.
 type Probe struct {
 	probes.PeriodOnly
 
@@ -44,22 +45,24 @@ type Probe struct {
 	slope      trend.Slope // of the free tasks
 }
 
+var _ probes.Probe = (*Probe)(nil)
+
 // New returns the probe of the host's tasks. It reads loadavg,
 // sys/kernel/pid_max and sys/kernel/threads-max in h.Proc and, where it is
-// seen, the pids limit of the pods' control group in h.Sys. It does not walk
+// visible, the pids limit of the pods' control group in h.Sys. It does not walk
 // the processes.
 func New(h probes.Host, t Thresholds) *Probe { return &Probe{host: h, thresholds: t} }
 
-// Condition is PIDPressure.
+// Condition returns PIDPressure.
 func (*Probe) Condition() probes.Condition { return probes.PIDPressure }
 
-// Observe counts tasks and judges.
+// Observe takes a sample of the host's tasks and judges it.
 func (p *Probe) Observe(context.Context) probes.Observation {
-	sample, err := readSample(p.host)
+	s, err := readSample(p.host)
 	if err != nil {
 		return probes.UnknownBecause(probes.PIDPressure, err)
 	}
-	return p.follow(sample, time.Now())
+	return p.follow(s, time.Now())
 }
 
 // follow judges a sample by those before it.

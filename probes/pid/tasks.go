@@ -12,10 +12,8 @@ import (
 	"github.com/taintlet/taintlet/probes/hostfile"
 )
 
-var _ probes.Probe = (*Probe)(nil)
-
-// readSample reads the count of tasks and its limits. The host's is the lower of
-// kernel.pid_max and kernel.threads-max
+// readSample reads the number of tasks and its limits. The host's limit is the
+// lower of kernel.pid_max and kernel.threads-max
 // (Documentation/admin-guide/sysctl/kernel.rst).
 func readSample(h probes.Host) (s sample, err error) {
 	path := filepath.Join(h.Proc, "loadavg")
@@ -46,12 +44,12 @@ func readSample(h probes.Host) (s sample, err error) {
 	return s, err
 }
 
-// inPrivatePIDNamespace reports whether the reader's PID namespace is not the
+// inPrivatePIDNamespace says whether the reader's PID namespace is not the
 // host's. Newer kernels keep a pid_max for each PID namespace (Linux 6.14, "pid:
-// allow pid_max to be set per pid namespace"), and what a reader in another one
-// sees says nothing of the host's. The host's namespace has a fixed inode
-// (PROC_PID_INIT_INO in include/linux/proc_ns.h). Where there is no such link
-// to read there is nothing to doubt.
+// allow pid_max to be set per pid namespace"), and that of another namespace says
+// nothing of the host's. The host's namespace has a fixed inode
+// (PROC_PID_INIT_INO in include/linux/proc_ns.h). Where the link cannot be read,
+// the namespace counts as the host's.
 func inPrivatePIDNamespace(proc string) bool {
 	const initial = "pid:[4026531836]"
 	link, err := os.Readlink(filepath.Join(proc, "self", "ns", "pid"))
@@ -59,8 +57,9 @@ func inPrivatePIDNamespace(proc string) bool {
 }
 
 // readPodTasks reads the limit that the kubelet has set for all pods together
-// (--system-reserved, --kube-reserved or pid limits), where the control groups
-// of the host can be seen; nil where there is none.
+// (--system-reserved, --kube-reserved or pid limits), and how many tasks they
+// have. It returns nil where there is no limit, or where the control groups of
+// the host are not visible.
 func readPodTasks(sys string) (*budget, error) {
 	// Control groups v2 and v1, with the systemd driver and without.
 	for _, dir := range []string{"kubepods.slice", "kubepods", "pids/kubepods.slice", "pids/kubepods"} {
@@ -85,11 +84,11 @@ func readPodTasks(sys string) (*budget, error) {
 	return nil, nil
 }
 
-// parseLoadavgTasks returns the number of tasks in the text of loadavg:
+// parseLoadavgTasks returns the number of tasks from the text of loadavg:
 // "0.03 0.73 0.57 1/84 14046" has 84 of them
-// (Documentation/filesystems/proc.rst, loadavg). It is ours because gopsutil
-// walks all processes for the number and counts no threads, and procfs stops
-// reading at the third field.
+// (Documentation/filesystems/proc.rst, loadavg). The parser is ours because
+// gopsutil walks all processes and counts no threads, and procfs stops reading at
+// the third field.
 func parseLoadavgTasks(text string) (uint64, error) {
 	line, ok := strings.CutSuffix(text, "\n")
 	if !ok {

@@ -1,5 +1,7 @@
-// Package pressure reads how long tasks wait for a resource, and wakes a probe
-// when they wait for long.
+// Package pressure reads pressure stall information (PSI): the time that tasks
+// lost because they waited for a resource
+// (Documentation/accounting/psi.rst). Its Trigger wakes a probe when tasks wait
+// for long.
 package pressure
 
 import (
@@ -14,55 +16,52 @@ import (
 	"github.com/taintlet/taintlet/probes/hostfile"
 )
 
-// Pressure stall information (PSI) is the time that tasks lost because they
-// waited for a resource (Documentation/accounting/psi.rst). Its parser is ours:
-// that of procfs takes a number that was cut off for the whole number.
-//
-// The averages are not used because they come late: over a recorded run out of
-// memory avg10 still read 1 when nothing was left. The totals are exact at the
-// time of the read.
-
-// Totals is how long tasks have waited for one resource since the host
-// started.
+// Totals are how long tasks have waited for one resource since the host
+// started. They are exact at the time of the read. The averages beside them are
+// not used because they come late: in a recorded run out of memory, avg10 still
+// read 1 when nothing was left.
 type Totals struct {
 	Some time.Duration // at least one task waited
 	Full time.Duration // all tasks that had something to do waited
 }
 
-// ShortestStall is the shortest time over which a share of stalled time says
-// something. It is shorter than the shortest period of a probe.
+// ShortestStall is the shortest time between two reads whose totals may be
+// compared. It is shorter than the shortest period of a probe.
 const ShortestStall = 50 * time.Millisecond
 
-// Stall is the share of the time between two looks, in percent, that tasks
+// Stall is the share of the time between two reads, in percent, in which tasks
 // waited for a resource.
 type Stall struct{ Some, Full float64 }
 
-// Since is the stall since an earlier look. ok is false when the two cannot be
-// compared: they are not apart or too far apart, or a total went backwards.
-func (p Totals) Since(earlier Totals, apart time.Duration) (s Stall, ok bool) {
-	if apart < ShortestStall || apart > probes.LongestGap || p.Some < earlier.Some || p.Full < earlier.Full {
+// Since returns the stall since an earlier read. ok is false when the two cannot
+// be compared: less than ShortestStall or more than probes.LongestGap lies
+// between them, or a total went backwards.
+func (t Totals) Since(earlier Totals, apart time.Duration) (s Stall, ok bool) {
+	if apart < ShortestStall || apart > probes.LongestGap || t.Some < earlier.Some || t.Full < earlier.Full {
 		return Stall{}, false
 	}
 	percent := func(waited time.Duration) float64 { return min(100, 100*waited.Seconds()/apart.Seconds()) }
-	return Stall{percent(p.Some - earlier.Some), percent(p.Full - earlier.Full)}, true
+	return Stall{percent(t.Some - earlier.Some), percent(t.Full - earlier.Full)}, true
 }
 
-// path is the file with the stalls of a resource: cpu, io, memory.
-func path(h probes.Host, resource string) string { return filepath.Join(h.Proc, "pressure", resource) }
+// pathOf returns the file with the totals of a resource: cpu, io or memory.
+func pathOf(h probes.Host, resource string) string {
+	return filepath.Join(h.Proc, "pressure", resource)
+}
 
-// Read reads the stalls of a resource. found is false where the kernel
-// does not measure them.
-func Read(h probes.Host, resource string) (p Totals, found bool, err error) {
-	path := path(h, resource)
+// Read reads the totals of a resource: cpu, io or memory. found is false where
+// the kernel does not measure them.
+func Read(h probes.Host, resource string) (t Totals, found bool, err error) {
+	path := pathOf(h, resource)
 	text, found, err := hostfile.ReadOptional(path, "Pressure")
 	if !found {
 		return Totals{}, false, err
 	}
-	p, err = parse(text, resource)
+	t, err = parse(text, resource)
 	if err != nil {
 		return Totals{}, false, probes.Because("PressureGarbled", "reading stalls from %s: %w", path, err)
 	}
-	return p, true, nil
+	return t, true, nil
 }
 
 // parse reads the text of a pressure file, such as
@@ -70,9 +69,12 @@ func Read(h probes.Host, resource string) (p Totals, found bool, err error) {
 //	some avg10=0.00 avg60=0.13 avg300=0.96 total=8537362
 //	full avg10=0.00 avg60=0.13 avg300=0.96 total=8183134
 //
-// Lines of another kind are passed over: the kernel may get new ones. Only cpu
-// may be without a line full: it got one in Linux 5.13.
-func parse(text, resource string) (p Totals, err error) {
+// Lines of another kind are passed over, for the kernel may get new ones. Only
+// the file of cpu may lack a line full: it got one in Linux 5.13.
+//
+// The parser is ours because that of procfs takes a number that was cut off for
+// the whole number.
+func parse(text, resource string) (t Totals, err error) {
 	var some, full bool
 	for line, rest := "", text; rest != ""; {
 		var whole bool
@@ -82,10 +84,10 @@ func parse(text, resource string) (p Totals, err error) {
 		kind, _, _ := strings.Cut(line, " ")
 		switch {
 		case kind == "some" && !some:
-			p.Some, err = parseStalled(line)
+			t.Some, err = parseStalled(line)
 			some = true
 		case kind == "full" && !full:
-			p.Full, err = parseStalled(line)
+			t.Full, err = parseStalled(line)
 			full = true
 		case kind == "some" || kind == "full":
 			err = fmt.Errorf("two lines %s", kind)
@@ -100,7 +102,7 @@ func parse(text, resource string) (p Totals, err error) {
 	if !full && resource != "cpu" {
 		return Totals{}, errors.New("no line full")
 	}
-	return p, nil
+	return t, nil
 }
 
 // parseStalled returns the total at the end of a line, which is in µs.

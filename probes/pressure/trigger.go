@@ -12,16 +12,17 @@ import (
 	"github.com/taintlet/taintlet/probes"
 )
 
-// totalsEvery is how often a trigger reads the total where the kernel does not
-// watch it for us.
+// totalsEvery is how often a trigger reads the totals where the kernel does not
+// watch them for us.
 const totalsEvery = 500 * time.Millisecond
 
 // Trigger wakes a probe when tasks wait for a resource for long. It decides
-// nothing: a wake-up only brings the next look forward.
+// nothing: a wake-up only brings the next sample forward. A probe embeds a
+// Trigger for its Wake, WakeMode and Run.
 //
-// The kernel watches for us where it may ("Monitoring for pressure thresholds"
-// in Documentation/accounting/psi.rst). Elsewhere the trigger reads the total
-// itself. A probe embeds it for its Wake, WakeMode and Run.
+// Where it may, the kernel watches for us ("Monitoring for pressure thresholds"
+// in Documentation/accounting/psi.rst). Elsewhere the trigger reads the totals
+// itself.
 type Trigger struct {
 	host     probes.Host
 	resource string  // memory, io or cpu
@@ -30,19 +31,19 @@ type Trigger struct {
 	mode     atomic.Pointer[string]
 }
 
-// NewTrigger returns a trigger that wakes once some task has waited for the
+// NewTrigger returns a trigger that wakes when some task has waited for the
 // resource for share percent of a short time.
 func NewTrigger(h probes.Host, resource string, share float64) *Trigger {
 	return &Trigger{host: h, resource: resource, share: share, wake: make(chan struct{}, 1)}
 }
 
-// Wake yields a value when tasks have waited for long. Wake-ups that nobody
-// took are one.
+// Wake returns a channel that yields a value when tasks have waited for long.
+// Several wake-ups that nobody took become one.
 func (t *Trigger) Wake() <-chan struct{} { return t.wake }
 
 // WakeMode says what wakes: "psi trigger, 2 s window", "psi total every 500ms:
-// why", or "period: why" where nothing does. Before Run it tries what Run will
-// do.
+// why", or "period: why" where nothing does. Before Run is called, it finds out
+// what Run will do.
 func (t *Trigger) WakeMode() string {
 	if mode := t.mode.Load(); mode != nil {
 		return *mode
@@ -50,7 +51,7 @@ func (t *Trigger) WakeMode() string {
 	if mode := t.nothingToWatch(); mode != "" {
 		return mode
 	}
-	armed, window, err := arm(path(t.host, t.resource), t.share)
+	armed, window, err := arm(pathOf(t.host, t.resource), t.share)
 	if err != nil {
 		return totalsMode(err)
 	}
@@ -64,20 +65,20 @@ func kernelMode(window time.Duration) string {
 
 func totalsMode(why error) string { return fmt.Sprintf("psi total every %v: %v", totalsEvery, why) }
 
-// nothingToWatch is the mode where there is no pressure to read; empty where
-// there is.
+// nothingToWatch returns the mode where there are no totals to read, and "" where
+// there are.
 func (t *Trigger) nothingToWatch() string {
 	_, found, err := Read(t.host, t.resource)
 	switch {
 	case err != nil:
 		return fmt.Sprintf("period: %v", err)
 	case !found:
-		return fmt.Sprintf("period: no PSI (%s is missing or kept from us)", path(t.host, t.resource))
+		return fmt.Sprintf("period: no PSI (%s is missing or kept from us)", pathOf(t.host, t.resource))
 	}
 	return ""
 }
 
-// signal wakes the probe, unless it has a wake-up to take already.
+// signal wakes the probe, unless an earlier wake-up is still to be taken.
 func (t *Trigger) signal() {
 	select {
 	case t.wake <- struct{}{}:
@@ -85,7 +86,7 @@ func (t *Trigger) signal() {
 	}
 }
 
-// Run watches until the context ends. It returns early where there is nothing
+// Run watches until the context ends. It returns at once where there is nothing
 // to watch.
 func (t *Trigger) Run(ctx context.Context) {
 	if mode := t.nothingToWatch(); mode != "" {
@@ -100,10 +101,10 @@ func (t *Trigger) Run(ctx context.Context) {
 	}
 }
 
-// letKernelWatch arms a trigger in the kernel and waits for it. It returns when
-// the context ends, or why the kernel does not watch.
+// letKernelWatch arms a trigger in the kernel and waits for it until the context
+// ends. Any other return says why the kernel does not watch.
 func (t *Trigger) letKernelWatch(ctx context.Context) error {
-	armed, window, err := arm(path(t.host, t.resource), t.share)
+	armed, window, err := arm(pathOf(t.host, t.resource), t.share)
 	if err != nil {
 		return err
 	}
@@ -113,13 +114,13 @@ func (t *Trigger) letKernelWatch(ctx context.Context) error {
 	return waitFor(ctx, armed, t.signal)
 }
 
-// arm opens the file at path and asks the kernel to watch it. The shorter
-// window needs CAP_SYS_RESOURCE; without, windows are multiples of 2 s, and the
-// kernel looks only when it updates its averages, every 2 s
+// arm opens the file at path and asks the kernel to watch it. A window of 1 s
+// needs CAP_SYS_RESOURCE. Without it windows are multiples of 2 s, and the kernel
+// checks the trigger only when it updates its averages, every 2 s
 // (psi_trigger_create and psi_avgs_work in kernel/sched/psi.c).
 func arm(path string, share float64) (armed int, window time.Duration, err error) {
-	// Not os.OpenFile: it would hand the file to Go's poller, whose question
-	// takes the event that our own poll is to see.
+	// Not os.OpenFile: it would hand the file to Go's poller, which would take the
+	// event that our own poll waits for.
 	fd, err := unix.Open(path, unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return -1, 0, fmt.Errorf("opening %s to write a trigger: %w", path, err)
@@ -158,7 +159,7 @@ func waitFor(ctx context.Context, armed int, signal func()) error {
 	})
 	defer func() {
 		if !forget() {
-			<-stopped // the number is not to go to a file that got the same descriptor
+			<-stopped // else the number could go to a file that got the same descriptor
 		}
 		unix.Close(stop) //nolint:errcheck // nobody reads it any more
 	}()
@@ -179,9 +180,9 @@ func waitFor(ctx context.Context, armed int, signal func()) error {
 	}
 }
 
-// watchTotals does what the kernel does with a trigger: it reads the total
-// again and again, and wakes the probe when it grew by enough. A read that
-// fails is passed over: the probe tells.
+// watchTotals does what the kernel does for a trigger: it reads the totals again
+// and again, and wakes the probe when they grew by enough. It passes over a read
+// that fails, which the probe's next sample will report.
 func (t *Trigger) watchTotals(ctx context.Context) {
 	ticker := time.NewTicker(totalsEvery)
 	defer ticker.Stop()

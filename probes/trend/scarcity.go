@@ -10,19 +10,19 @@ import (
 // have the same unit.
 type Scarcity struct {
 	available float64
-	threshold float64 // Degraded below it; 0 asks for nothing
-	clear     float64 // OK without reserve from here on; below threshold it asks for nothing
+	threshold float64 // Degraded below it; 0: never
+	clear     float64 // OK without hysteresis from here on; has no effect below threshold
 }
 
-// Scarce is the scarcity whose clear threshold is clearFactor times the
-// threshold. A factor below 1 does what 1 does.
+// Scarce returns the Scarcity of what is available. What clears is clearFactor
+// times the threshold. A factor below 1 counts as 1.
 func Scarce(available, threshold, clearFactor float64) Scarcity {
 	return Scarcity{available: available, threshold: threshold, clear: threshold * clearFactor}
 }
 
-// severity is 0 from the clear threshold up, rises linearly to 50 at the
-// threshold, and from there linearly to 100 when nothing is left. It is
-// rounded down, so that 50 is reached at the threshold and not before.
+// severity returns 0 from the clear threshold up, rises linearly to 50 at the
+// threshold, and from there linearly to 100 when nothing is left. It is rounded
+// down, so that it reaches 50 at the threshold and not before.
 func (s Scarcity) severity() int {
 	switch {
 	case s.threshold <= 0 || s.available > s.threshold && s.available >= s.clear:
@@ -34,8 +34,8 @@ func (s Scarcity) severity() int {
 	}
 }
 
-// Tightness orders scarcities of different units: the smaller the closer to
-// the threshold (1) or the further below it.
+// Tightness compares scarcities of different units. It is 1 at the threshold,
+// and the smaller the less is available.
 func (s Scarcity) Tightness() float64 {
 	if s.threshold <= 0 {
 		return math.Inf(1)
@@ -43,8 +43,8 @@ func (s Scarcity) Tightness() float64 {
 	return s.available / s.threshold
 }
 
-// Observe makes an Observation of it. The reason is thing (CamelCase) with
-// Low, NearThreshold or Sufficient behind it.
+// Observe returns the Observation that the scarcity makes. Its reason is the
+// thing, in CamelCase, with Low, NearThreshold or Sufficient behind it.
 func (s Scarcity) Observe(c probes.Condition, thing, message string) probes.Observation {
 	o := probes.Observation{Condition: c, Level: probes.OK, Severity: s.severity(), Reason: thing + "Sufficient", Message: message}
 	switch {

@@ -7,23 +7,23 @@ type Signal struct {
 	Near     bool // not past the easier threshold that clears; true when set
 }
 
-// Both is the signal of two measures that say something only together: each
-// holds the other back.
+// Both returns the signal of two measures that count only together. It is as
+// severe as the milder of them.
 func Both(a, b Signal) Signal {
 	return Signal{min(a.Severity, b.Severity), a.Set && b.Set, a.Near && b.Near}
 }
 
-// Signal compares what is available with its threshold.
+// Signal returns what is available, compared with its threshold.
 func (s Scarcity) Signal() Signal {
 	set := s.available < s.threshold
 	return Signal{s.severity(), set, set || s.available < s.clear}
 }
 
 // Excess compares a percentage of which there can be too much with its
-// threshold, which it is past when it reaches it; a threshold of 0 asks for
-// nothing. Severity rises linearly from 0 at 0 to 50 at the threshold, and from
-// there to 100 at 100. The threshold that clears is the clearFactor-th part of
-// the other; a factor below 1 does what 1 does.
+// threshold. A percentage that has reached the threshold is past it. A threshold
+// of 0 is never reached. Severity rises linearly from 0 at 0 % to 50 at the
+// threshold, and from there to 100 at 100 %. What clears is the threshold
+// divided by clearFactor. A factor below 1 counts as 1.
 func Excess(percent, threshold, clearFactor float64) Signal {
 	switch {
 	case threshold <= 0:

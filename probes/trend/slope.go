@@ -1,5 +1,5 @@
-// Package trend tells how a quantity stands: how it changes, how scarce it is,
-// and how to write it for a person.
+// Package trend measures quantities: how fast one changes, how scarce it is, and
+// how to write it for a person.
 package trend
 
 import (
@@ -10,22 +10,22 @@ import (
 )
 
 const (
-	// maxSamples is how many samples a slope keeps: about 10 s of looks in a
+	// maxSamples is how many samples a slope keeps: about 10 s of them in a
 	// period of one second.
 	maxSamples = 10
-	// fewestSamples is how many samples a slope needs. Of the ten lines through
-	// five samples, six do not touch any single one of them, so that one odd
-	// sample cannot move the median far.
+	// fewestSamples is how many samples a slope needs. Five samples have ten
+	// lines through two of them. Any one sample is on four of the ten, so that one
+	// odd sample cannot move the median far.
 	fewestSamples = 5
-	// spacing keeps the samples apart, so that looks in quick succession
-	// do not narrow the view to a burst.
+	// spacing is how far apart a slope keeps its samples. Without it, samples in
+	// quick succession would narrow the slope to a burst.
 	spacing = 500 * time.Millisecond
 )
 
-// Slope tells how a quantity changes, from its last samples: the median of
-// the slopes of the lines through every two of them (the Theil–Sen
-// estimator), which a few odd samples do not sway. The zero slope is ready for
-// use. It is a value: a copy does not change with the original.
+// Slope tells how fast a quantity changes, from its last samples. It is the
+// median of the slopes of the lines through every two samples (the Theil–Sen
+// estimator), which a few odd samples do not sway. The zero Slope is ready for
+// use. A copy of a Slope does not change with the original.
 type Slope struct {
 	samples [maxSamples]timedValue // oldest first
 	count   int
@@ -36,8 +36,8 @@ type timedValue struct {
 	value float64
 }
 
-// Add takes the next sample. A clock that stands still or runs backwards, and
-// a gap of more than longestGap, start afresh.
+// Add takes the next sample. Where the clock stood still or ran backwards, and
+// after a gap of more than probes.LongestGap, the slope starts afresh.
 func (s *Slope) Add(at time.Time, value float64) {
 	if s.count > 0 {
 		if since := at.Sub(s.samples[s.count-1].at); since <= 0 || since > probes.LongestGap {
@@ -60,8 +60,8 @@ func (s *Slope) Add(at time.Time, value float64) {
 	s.count++
 }
 
-// perSecond is the change of the quantity in one second; ok is false as long
-// as there are too few samples to tell.
+// perSecond returns the change of the quantity in one second. ok is false while
+// there are too few samples.
 func (s *Slope) perSecond() (change float64, ok bool) {
 	if s.count < fewestSamples {
 		return 0, false
@@ -81,9 +81,9 @@ func (s *Slope) perSecond() (change float64, ok bool) {
 	return (slopes[middle-1] + slopes[middle]) / 2, true
 }
 
-// TimeToEmpty is how long it takes until nothing of what is available is left,
-// if the quantity goes on as it did. ok is false when it does not shrink, when
-// there are too few samples to tell, and when there is a year or more to go.
+// TimeToEmpty returns how long what is available lasts if the quantity goes on
+// changing at this rate. ok is false when it does not shrink, when there are too
+// few samples, and when it lasts a year or longer.
 func (s *Slope) TimeToEmpty(available float64) (left time.Duration, ok bool) {
 	const year = 365 * 24 * time.Hour
 	change, ok := s.perSecond()

@@ -6,30 +6,9 @@ import (
 	"time"
 )
 
-// TimeText writes a duration for a person, rounded up, so that what is beyond
-// a threshold never reads as less: "412 ms", "3.2 s", "42 s", "2 h 5 min".
-func TimeText(d time.Duration) string {
-	seconds := math.Ceil(d.Seconds())
-	switch {
-	case d < time.Second:
-		return plain(math.Ceil(float64(d)/float64(time.Millisecond))) + " ms"
-	case d < 10*time.Second:
-		return plain(math.Ceil(float64(d)/float64(time.Second/10))/10) + " s"
-	case seconds < 120:
-		return plain(seconds) + " s"
-	case seconds < 2*3600:
-		return plain(math.Ceil(seconds/60)) + " min"
-	}
-	minutes := math.Ceil(seconds / 60)
-	return plain(math.Floor(minutes/60)) + " h " + plain(math.Mod(minutes, 60)) + " min"
-}
-
-// SecondsText writes a time as it was configured: "10 s", "2.5 s".
-func SecondsText(d time.Duration) string { return plain(d.Seconds()) + " s" }
-
-// BytesText writes a number of bytes for a person, in binary units with at
-// most three significant digits (four from 1000 to 1023): "412 MiB",
-// "15.6 GiB".
+// BytesText writes a number of bytes for a person: "412 MiB", "15.6 GiB". It
+// uses binary units and at most three significant digits, or four from 1000 to
+// 1023.
 func BytesText(bytes float64) string {
 	units := [...]string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
 	unit := 0
@@ -49,8 +28,8 @@ func BytesText(bytes float64) string {
 	return plain(math.Round(bytes*scale)/scale) + " " + units[unit]
 }
 
-// ShareText writes part of whole in percent with one decimal, rounded down: a
-// value that is still below a threshold never reads as the threshold itself.
+// ShareText writes part of whole in percent with one decimal: "2.6 %". It rounds
+// down, so that what is below a threshold never reads as the threshold itself.
 func ShareText(part, whole float64) string {
 	if whole <= 0 {
 		return "0.0 %"
@@ -62,6 +41,28 @@ func ShareText(part, whole float64) string {
 
 // PercentText writes a percentage as it was configured: "5 %", "7.5 %".
 func PercentText(percent float64) string { return plain(percent) + " %" }
+
+// TimeText writes a duration for a person: "412 ms", "3.2 s", "42 s",
+// "2 h 5 min". It rounds up, so that what is beyond a threshold never reads as
+// less.
+func TimeText(d time.Duration) string {
+	seconds := math.Ceil(d.Seconds())
+	switch {
+	case d < time.Second:
+		return plain(math.Ceil(float64(d)/float64(time.Millisecond))) + " ms"
+	case d < 10*time.Second:
+		return plain(math.Ceil(float64(d)/float64(time.Second/10))/10) + " s"
+	case seconds < 120:
+		return plain(seconds) + " s"
+	case seconds < 2*3600:
+		return plain(math.Ceil(seconds/60)) + " min"
+	}
+	minutes := math.Ceil(seconds / 60)
+	return plain(math.Floor(minutes/60)) + " h " + plain(math.Mod(minutes, 60)) + " min"
+}
+
+// SecondsText writes a time as it was configured: "10 s", "2.5 s".
+func SecondsText(d time.Duration) string { return plain(d.Seconds()) + " s" }
 
 // plain writes a number without exponent and without needless zeros.
 func plain(number float64) string { return strconv.FormatFloat(number, 'f', -1, 64) }
