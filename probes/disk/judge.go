@@ -67,8 +67,8 @@ func (s sample) suspicious() bool {
 	return false
 }
 
-// failed says that the kernel has given the file system up. Nobody means that to
-// be, even if it was so when first seen.
+// failed says that the kernel has given the file system up. That is never meant
+// to be, even if it was so when first seen.
 func (m mount) failed() bool { return m.emergency || m.shutdown }
 
 // seemsFailed says that the file system is read-only and the mount is not. An
@@ -150,8 +150,9 @@ func isWorse(a, b probes.Observation) bool {
 	return a.Severity > b.Severity
 }
 
-// worst returns the Observation of the space or the inodes that are closest to
-// their threshold, of all file systems. found is false when there are none.
+// worst returns the Observation of the file system, and of its space or inodes,
+// that is closest to its threshold or furthest below it. found is false when
+// there is none.
 func (t Thresholds) worst(all []fileSystem) (worst probes.Observation, found bool) {
 	var worstYet trend.Scarcity
 	consider := func(s trend.Scarcity, thing, message string) {
@@ -176,8 +177,8 @@ func (t Thresholds) worst(all []fileSystem) (worst probes.Observation, found boo
 	return worst, found
 }
 
-// judge says what the mount's flags mean. It is certain of a file system that an
-// error made read-only, but not of one that somebody may have remounted.
+// judge says what the mount's flags mean. It is certain where an error made the
+// file system read-only, but not where somebody may have remounted it.
 func (m mountSample) judge() (o probes.Observation, found bool) {
 	name := m.name()
 	switch {

@@ -36,8 +36,8 @@ type wantedMount struct {
 	device  uint64
 }
 
-// mountsOf finds the mounts under the paths. One that cannot be found is the zero
-// mount.
+// mountsOf finds the mounts under the paths. A mount that cannot be found is the
+// zero mount.
 //
 // The paths are names in our own mount namespace, so mountsOf searches our own
 // mountinfo, by the mount ID. That is exact where the device is not (btrfs shows

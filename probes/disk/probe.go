@@ -12,8 +12,8 @@ import (
 	"github.com/taintlet/taintlet/probes/pressure"
 )
 
-// Thresholds say when a file system is full, and when one that does not answer
-// makes the host Degraded.
+// Thresholds say when a file system is full, and when a file system that does not
+// answer makes the host Degraded.
 type Thresholds struct {
 	// AvailablePercent is the share of space, in percent (0 to 100), that must be
 	// available to an unprivileged writer; below it the host is Degraded. The

@@ -112,7 +112,8 @@ func openDirectory(root, path string) (*os.Root, error) {
 func openRoot(root string) (*os.Root, error) {
 	inside, err := os.OpenRoot(root)
 	if err != nil {
-		// Not wrapped, because a missing root is trouble, unlike a missing path.
+		// Not wrapped, because a missing root is trouble, unlike a missing path
+		// in it.
 		return nil, fmt.Errorf("opening the host's root: %v", err) //nolint:errorlint // on purpose
 	}
 	return inside, nil

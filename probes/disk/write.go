@@ -20,9 +20,9 @@ import (
 )
 
 // Write is a directory to write to at intervals. Only a write tells whether a
-// file system can be written. Its flags may say so although it failed, because an
-// error need not make it read-only (ext4, from Linux 6.12 on and in stable
-// kernels before). A device that is stuck still answers statfs(2).
+// file system can be written. An error need not make a file system read-only, so
+// that its flags show nothing (ext4, from Linux 6.12 on and in stable kernels
+// before). A device that is stuck still answers statfs(2).
 type Write struct {
 	// Directory takes the file, which exists only during the write. Empty: no
 	// writes.

@@ -41,11 +41,10 @@ func wholeLines(data []byte, atEOF bool) (advance int, line []byte, err error) {
 	return 0, nil, nil
 }
 
-// ReadOptional reads a file that not every kernel has. found is false, without
+// ReadOptional reads a file that a probe can do without. found is false, without
 // an error, where the file is missing, where the kernel was told not to keep it
-// (EOPNOTSUPP for PSI), or where we may not read it: a probe does without such a
-// file. Any other trouble is an error whose reason is the thing, the file's name
-// in CamelCase, with Unreadable behind it.
+// (EOPNOTSUPP for PSI), or where we may not read it. The reason of any other error
+// is the thing, which is the file's name in CamelCase, with Unreadable behind it.
 func ReadOptional(path, thing string) (text string, found bool, err error) {
 	data, err := os.ReadFile(path)
 	switch {

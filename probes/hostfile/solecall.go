@@ -6,7 +6,7 @@ import (
 )
 
 // SoleCall runs a function that may hang, one call at a time. While a call is
-// out, it starts no other: a system call that hangs costs a kernel thread that
+// out, it starts no other. A system call that hangs costs a kernel thread that
 // nobody can take back, so two of them must never hang on one thing. The zero
 // SoleCall is ready for use, by one goroutine.
 type SoleCall[T any] struct {

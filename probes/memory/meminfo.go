@@ -14,8 +14,8 @@ import (
 	"github.com/taintlet/taintlet/probes/pressure"
 )
 
-// readSample reads all that judge needs. Files that a kernel may lack are not
-// used where they are missing. Any other file that cannot be read or understood
+// readSample reads all that judge needs. A file that a kernel may lack is not
+// used where it is missing. A file that is there and cannot be read or understood
 // is an error: a guess about a part would be a guess about the whole.
 func readSample(ctx context.Context, h probes.Host) (sample, error) {
 	s, total, err := readMeminfo(ctx, h.Proc)

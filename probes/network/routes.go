@@ -14,10 +14,10 @@ import (
 	"github.com/taintlet/taintlet/probes/hostfile"
 )
 
-// The parsers of routing tables are ours. procfs has one for IPv4 only. It takes
-// an empty file for an empty table, drops the first line unread, reads the
-// hexadecimal flags as decimal, refuses metrics that older kernels print as
-// negative, and does not notice a file that ends within a line.
+// The parsers of routing tables are ours. procfs has one for IPv4 only. That one
+// takes an empty file for an empty table, and does not notice a file that ends
+// within a line. It drops the first line unread, reads the hexadecimal flags as
+// decimal, and refuses metrics that older kernels print as negative.
 
 // Flags of a route, both IPv4 and IPv6 (include/uapi/linux/route.h).
 const (
@@ -44,9 +44,9 @@ func readRoutes(path, table string, parse func(io.Reader) ([]string, error)) ([]
 }
 
 // parseRoutes returns the interfaces with a default route from the text of
-// net/route. A text without the heading is an error: an empty table has it too.
-// (Only in a network namespace that never had a route does the kernel leave the
-// heading out, and no host has such a namespace.)
+// net/route. A text without the heading is an error, because an empty table has
+// it too. (The kernel leaves it out only in a network namespace that never had a
+// route. No host has such a namespace.)
 func parseRoutes(r io.Reader) (names []string, err error) {
 	const heading = "Iface Destination Gateway Flags RefCnt Use Metric Mask MTU Window IRTT"
 	scanner := hostfile.Lines(r)

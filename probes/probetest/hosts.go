@@ -93,10 +93,12 @@ func Woken(p probes.Probe) string {
 }
 
 // Edges garbles one file at a time of the well host, as the hosts named edges-*
-// have it. A file in reasons makes the Observation Unknown for its reason. Any
-// other file belongs to another condition, or only adds to what the probe
-// knows, and changes nothing. understood has the files, as edges-*/path, that
-// are understood with the edge in them, and the level and reason then.
+// have it, and checks what the probe observes.
+//
+// A file in reasons makes the Observation Unknown for its reason. Any other file
+// changes nothing, because it belongs to another condition or only adds to what
+// the probe knows. understood lists exceptions, as edges-*/path: files that make
+// sense with the edge in them, and the level and reason that they lead to.
 func Edges(t *testing.T, observe func(probes.Host) probes.Observation, reasons map[string]string, understood map[string]probes.Observation) {
 	t.Helper()
 	base := observe(WellHost())

@@ -81,9 +81,9 @@ func (s *Slope) perSecond() (change float64, ok bool) {
 	return (slopes[middle-1] + slopes[middle]) / 2, true
 }
 
-// TimeToEmpty returns how long what is available lasts if the quantity goes on
-// changing at this rate. ok is false when it does not shrink, when there are too
-// few samples, and when it lasts a year or longer.
+// TimeToEmpty returns how long what is available lasts at the current rate. ok is
+// false when the quantity does not shrink, when there are too few samples, and
+// when it lasts a year or longer.
 func (s *Slope) TimeToEmpty(available float64) (left time.Duration, ok bool) {
 	const year = 365 * 24 * time.Hour
 	change, ok := s.perSecond()
