@@ -1,16 +1,20 @@
-// Package probes reads a host's health and judges it. Each probe is one file:
-// reading (I/O) and judging (pure) stand apart in it. The package knows
-// nothing of Kubernetes objects: what a Level means for a Node is decided in
-// package agent/decide.
+// Package probes defines the terms in which a host's health is reported:
+// conditions, their levels, and Observations. Each condition has a package with
+// its probe below this one. A probe keeps reading (I/O) and judging (pure)
+// apart. The packages pressure, trend and hostfile hold what probes share.
+//
+// Probes know nothing of Kubernetes objects. Package agent/decide decides what a
+// Level means for a Node.
 package probes
 
 import (
 	"context"
 	"fmt"
+	"time"
 )
 
-// Condition names a part of a host's health. The names are those of the
-// NodeConditions that Kubernetes itself has for the same trouble.
+// Condition names a part of a host's health. Kubernetes has NodeConditions of
+// the same names for the same trouble.
 type Condition string
 
 // The conditions, in the order in which they are shown.
@@ -30,21 +34,21 @@ func Conditions() []Condition {
 type Level int8
 
 const (
-	// Unknown says that the probe could not tell. It is neither good nor bad
-	// news: it neither sets nor clears anything. It is the zero Level, so that
-	// a forgotten assignment can do no harm.
+	// Unknown says that the probe could not tell. It neither sets nor clears
+	// anything. It is the zero Level, so that a forgotten assignment does no
+	// harm.
 	Unknown Level = iota
-	// OK asks for nothing.
+	// OK says that nothing is wrong.
 	OK
-	// Degraded asks that no new pods come to the host (NoSchedule).
+	// Degraded says that the host should get no new pods (NoSchedule).
 	Degraded
-	// Critical asks that pods leave the host (NoExecute).
+	// Critical says that pods should leave the host (NoExecute).
 	Critical
 )
 
 var levelNames = [...]string{Unknown: "Unknown", OK: "OK", Degraded: "Degraded", Critical: "Critical"} //nolint:gochecknoglobals // a constant table
 
-// String returns the level's name as it stands in configuration and metrics.
+// String returns the level's name as configuration and metrics have it.
 func (l Level) String() string {
 	if l < Unknown || l > Critical {
 		return fmt.Sprintf("Level(%d)", int8(l))
@@ -55,8 +59,8 @@ func (l Level) String() string {
 // MarshalText writes the level's name.
 func (l Level) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
-// UnmarshalText reads a level's name; anything else is an error that lists
-// the names.
+// UnmarshalText reads a level's name. Any other text is an error that lists the
+// names.
 func (l *Level) UnmarshalText(text []byte) error {
 	for level, name := range levelNames {
 		if name == string(text) {
@@ -67,58 +71,63 @@ func (l *Level) UnmarshalText(text []byte) error {
 	return fmt.Errorf("level %q is not one of Unknown, OK, Degraded, Critical", text)
 }
 
-// Observation is what one look of a probe found.
+// Observation is what one sample of a probe showed.
 type Observation struct {
 	Condition Condition `json:"condition"`
 	Level     Level     `json:"level"`
-	// Severity is 0 (nothing wrong) to 100 (as bad as it gets) and never falls
-	// as things get worse. 50 is the threshold of Degraded.
+	// Severity is 0 (nothing wrong) to 100 (as bad as it gets). It never falls
+	// while the host gets worse. 50 is the threshold of Degraded.
 	Severity int `json:"severity"`
-	// Certain means that one look is proof: no second sample is needed.
+	// Certain means that this sample is proof: no second one is needed.
 	Certain bool `json:"certain,omitempty"`
-	// Hysteresis goes with Level OK: better than the threshold that sets, not
-	// yet past the easier one that clears. Such a look keeps what is.
+	// Hysteresis goes with Level OK only. The host is better than the threshold
+	// that sets, and not yet past the easier one that clears. Such a sample
+	// neither sets nor clears.
 	Hysteresis bool `json:"hysteresis,omitempty"`
-	// Reason is CamelCase, for machines and for the first glance.
+	// Reason is one word in CamelCase, for machines and for a first impression.
 	Reason string `json:"reason"`
-	// Message is a sentence for a person: value, unit, threshold.
+	// Message tells a person the value, its unit and the threshold.
 	Message string `json:"message"`
 }
 
-// Probe looks at one condition of one host.
+// Probe samples one condition of one host.
 type Probe interface {
 	// Condition is the condition that every Observation of this probe is about.
 	Condition() Condition
-	// Observe looks once and returns by the context's deadline. What cannot be
-	// read or understood is an Observation of Level Unknown, never an error
-	// and never a guess. It is called from one goroutine at a time.
+	// Observe takes one sample and returns by the context's deadline. What cannot
+	// be read or understood is an Observation of Level Unknown, never an error
+	// and never a guess. Observe is called from one goroutine at a time.
 	Observe(ctx context.Context) Observation
-	// Wake yields a value when the kernel says that looking now is worth it;
-	// nil when the probe is to be asked by period only.
+	// Wake returns a channel that yields a value when a sample is worth taking
+	// before the period is over. It is nil where nothing wakes the probe.
 	Wake() <-chan struct{}
 	// WakeMode says in a few words what wakes the probe besides its period.
 	WakeMode() string
-	// Run runs what feeds Wake until the context ends; it returns at once where
-	// there is nothing to run. It is called once at most.
+	// Run feeds Wake until the context ends. It returns at once where there is
+	// nothing to run. Run is called at most once.
 	Run(ctx context.Context)
 }
 
-// periodOnly is embedded by probes that nothing wakes.
-type periodOnly struct{}
+// PeriodOnly is embedded by probes that nothing wakes.
+type PeriodOnly struct{}
 
-// Wake is nil: the probe is asked by period only.
-func (periodOnly) Wake() <-chan struct{} { return nil }
+// Wake returns nil.
+func (PeriodOnly) Wake() <-chan struct{} { return nil }
 
-// WakeMode is "period".
-func (periodOnly) WakeMode() string { return "period" }
+// WakeMode returns "period".
+func (PeriodOnly) WakeMode() string { return "period" }
 
-// Run returns at once: there is nothing to run.
-func (periodOnly) Run(context.Context) {}
+// Run returns at once.
+func (PeriodOnly) Run(context.Context) {}
 
-// Host says where the host's file trees are mounted. Another place than the
-// usual one serves containers and tests.
+// Host says where the host's file trees are mounted. Containers and tests have
+// them in other places than the usual ones.
 type Host struct {
 	Root string // the root file system, usually "/"
 	Proc string // procfs, usually "/proc"
 	Sys  string // sysfs, usually "/sys"
 }
+
+// LongestGap is the longest time between two samples that may be compared. After
+// a longer one the host slept or the agent stood still.
+const LongestGap = 30 * time.Second

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/probes/disk"
 )
 
 // Disk is the section of DiskPressure.
@@ -58,12 +59,12 @@ func defaultDisk() Section {
 
 // NewProbe makes the probe of the host's file systems.
 func (d *Disk) NewProbe(host probes.Host) probes.Probe {
-	return probes.NewDisk(host, d.Paths, probes.DiskThresholds{
+	return disk.New(host, d.Paths, disk.Thresholds{
 		AvailablePercent: d.AvailablePercent,
 		InodesPercent:    d.InodesPercent,
 		BlockedAfter:     d.BlockedAfter.Duration,
 		ClearFactor:      d.ClearFactor,
-	}, probes.DiskWrite{
+	}, disk.Write{
 		Directory: d.WriteProbe.Directory,
 		Interval:  d.WriteProbe.Interval.Duration,
 		Slow:      d.WriteProbe.SlowAfter.Duration,

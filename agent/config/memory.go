@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/probes/memory"
 )
 
 // Memory is the section of MemoryPressure. 0 in a threshold means that there is
@@ -61,15 +62,15 @@ func defaultMemory() Section {
 
 // NewProbe makes the probe of the host's memory.
 func (m *Memory) NewProbe(host probes.Host) probes.Probe {
-	return probes.NewMemory(host, m.Thresholds())
+	return memory.New(host, m.Thresholds())
 }
 
 // Thresholds returns what the probe judges by.
-func (m *Memory) Thresholds() probes.MemoryThresholds {
-	return probes.MemoryThresholds{
+func (m *Memory) Thresholds() memory.Thresholds {
+	return memory.Thresholds{
 		AvailablePercent:           m.AvailablePercent,
 		AvailableBytes:             byteCount(m.AvailableBytes),
-		PercentOfAtMost:            byteCount(m.PercentBaseMax),
+		PercentBaseMax:            byteCount(m.PercentBaseMax),
 		RunningOutWithin:           m.RunningOutWithin.Duration,
 		RunningOutAvailablePercent: m.RunningOutAvailablePercent,
 		StalledPercent:             m.StalledPercent,

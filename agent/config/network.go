@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/probes/network"
 )
 
 // Network is the section of NetworkUnavailable.
@@ -22,7 +23,7 @@ func defaultNetwork() Section {
 func (*Network) MinInterval() time.Duration { return time.Second }
 
 // NewProbe makes the probe of the host's network.
-func (*Network) NewProbe(host probes.Host) probes.Probe { return probes.NewNetwork(host) }
+func (*Network) NewProbe(host probes.Host) probes.Probe { return network.New(host) }
 
 // Validate returns every impossible value.
 func (*Network) Validate(*field.Path) field.ErrorList { return nil }

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/probes/pid"
 )
 
 // PID is the section of PIDPressure.
@@ -45,7 +46,7 @@ func defaultPID() Section {
 
 // NewProbe makes the probe of the host's tasks.
 func (p *PID) NewProbe(host probes.Host) probes.Probe {
-	return probes.NewPID(host, probes.PIDThresholds{
+	return pid.New(host, pid.Thresholds{
 		UsedPercent:           p.UsedPercent,
 		FreeTasks:             p.FreeTasks,
 		CriticalUsedPercent:   p.CriticalUsedPercent,

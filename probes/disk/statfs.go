@@ -1,0 +1,130 @@
+package disk
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// samplePath asks the kernel about the file system on which path, under root,
+// lies. It hangs as long as the file system does.
+//
+// gopsutil's disk.Usage is not used. It drops f_flags, which tell at no further
+// cost whether the file system is read-only, and it counts blocks in f_bsize
+// where the kernel counts in f_frsize.
+func samplePath(root, path string) (pathSample, error) {
+	if err := staysUnder(root, path); err != nil {
+		return pathSample{}, err
+	}
+	full := filepath.Join(root, path)
+	var where unix.Statx_t
+	err := uninterrupted(func() error {
+		return unix.Statx(unix.AT_FDCWD, full, 0, unix.STATX_TYPE|unix.STATX_MNT_ID, &where)
+	})
+	if err != nil {
+		return pathSample{}, fmt.Errorf("statx: %w", err)
+	}
+	var usage unix.Statfs_t
+	if err := uninterrupted(func() error { return unix.Statfs(full, &usage) }); err != nil {
+		return pathSample{}, fmt.Errorf("statfs: %w", err)
+	}
+	s := pathSample{readOnly: usage.Flags&unix.ST_RDONLY != 0}
+	if s.fileSystem, err = fromStatfs(&usage); err != nil {
+		return pathSample{}, err
+	}
+	s.device = unix.Mkdev(where.Dev_major, where.Dev_minor)
+	if where.Mask&unix.STATX_MNT_ID != 0 {
+		s.mountID = where.Mnt_id
+	}
+	return s, nil
+}
+
+// fromStatfs returns the part of statfs(2) that is judged. f_bavail is what an
+// unprivileged writer can still get. The size is that and what is used, as in
+// df(1).
+func fromStatfs(u *unix.Statfs_t) (fileSystem, error) {
+	if isImage(u.Type) {
+		return fileSystem{}, nil
+	}
+	unit := uint64(max(u.Frsize, 0))
+	if unit == 0 {
+		unit = uint64(max(u.Bsize, 0))
+	}
+	overflow, _ := bits.Mul64(u.Blocks, unit)
+	if u.Bfree > u.Blocks || u.Bavail > u.Blocks || overflow != 0 {
+		return fileSystem{}, fmt.Errorf("statfs says impossible numbers: %d blocks of %d bytes, %d of them free and %d available",
+			u.Blocks, unit, u.Bfree, u.Bavail)
+	}
+	f := fileSystem{
+		available: u.Bavail * unit, size: (min(u.Blocks-u.Bfree+u.Bavail, u.Blocks)) * unit,
+		inodesFree: u.Ffree, inodesTotal: u.Files,
+	}
+	// More free inodes than inodes mean that they are not counted: CephFS says that
+	// -1 are free (fs/ceph/super.c). btrfs says 0 of 0.
+	if f.inodesFree > f.inodesTotal {
+		f.inodesFree, f.inodesTotal = 0, 0
+	}
+	return f, nil
+}
+
+// isImage says whether a file system of that type is made once and never written:
+// the root of an immutable system, a snap, a CD. It is always full, which does
+// not matter (squashfs_statfs in fs/squashfs/super.c says that nothing is free).
+func isImage(kind int64) bool {
+	switch kind {
+	case unix.SQUASHFS_MAGIC, unix.EROFS_SUPER_MAGIC_V1, unix.ISOFS_SUPER_MAGIC, unix.CRAMFS_MAGIC:
+		return true
+	}
+	return false
+}
+
+// staysUnder returns an error when path, under root, leads out of root.
+func staysUnder(root, path string) error {
+	if filepath.Clean(root) == "/" {
+		return nil
+	}
+	inside, err := openRoot(root)
+	if err != nil {
+		return err
+	}
+	defer inside.Close() //nolint:errcheck // nothing was written
+	_, err = inside.Stat(filepath.Join(".", path))
+	return err
+}
+
+// openDirectory opens a directory under root without leaving root.
+func openDirectory(root, path string) (*os.Root, error) {
+	if filepath.Clean(root) == "/" {
+		return os.OpenRoot(filepath.Join(root, path))
+	}
+	inside, err := openRoot(root)
+	if err != nil {
+		return nil, err
+	}
+	defer inside.Close() //nolint:errcheck // nothing was written
+	return inside.OpenRoot(filepath.Join(".", path))
+}
+
+func openRoot(root string) (*os.Root, error) {
+	inside, err := os.OpenRoot(root)
+	if err != nil {
+		// Not wrapped, because a missing root is trouble, unlike a missing path
+		// in it.
+		return nil, fmt.Errorf("opening the host's root: %v", err) //nolint:errorlint // on purpose
+	}
+	return inside, nil
+}
+
+// uninterrupted repeats a system call that a signal interrupted. Go's scheduler
+// sends signals, and file systems in user space and NFS end the call then.
+func uninterrupted(call func() error) error {
+	for {
+		if err := call(); !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
+}

@@ -1,0 +1,101 @@
+package disk
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/probes/probetest"
+)
+
+func TestDiskPathsAreUnderTheRoot(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(root, "var", "lib"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for link, target := range map[string]string{"inside": "var/lib", "absolute": "/proc", "upward": "../../proc"} {
+		if err := os.Symlink(target, filepath.Join(root, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h := probes.Host{Root: root}
+	for path, wrong := range map[string]string{
+		"/": "", "/var/lib": "", "/inside": "", "/proc": "NoFileSystem", "/var/none": "NoFileSystem",
+		"/absolute": "StatfsFailed", "/upward": "StatfsFailed", "/../proc": "StatfsFailed",
+	} {
+		o := probetest.Observe(t, New(h, []string{path}, someDisk))
+		if wrong == "" && o.Level == probes.Unknown || wrong != "" && o.Reason != wrong {
+			t.Errorf("%s: %+v, want reason %q", path, o, wrong)
+		}
+	}
+	o := probetest.Observe(t, New(probes.Host{Root: filepath.Join(root, "none")}, []string{"/"}, someDisk))
+	probetest.Check(t, o, probes.Unknown, "StatfsFailed", "opening the host's root")
+}
+
+// TestDiskAgreesWithStatfs compares with the system call itself.
+func TestDiskAgreesWithStatfs(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var want syscall.Statfs_t
+	if err := syscall.Statfs(dir, &want); err != nil {
+		t.Fatal(err)
+	}
+	got, err := samplePath("/", dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := float64(want.Frsize)
+	available := float64(want.Bavail) * block
+	size := float64(want.Blocks-want.Bfree+want.Bavail) * block
+	const slack = 256 * mib // of others that write meanwhile
+	if max(available, float64(got.available))-min(available, float64(got.available)) > slack ||
+		max(size, float64(got.size))-min(size, float64(got.size)) > slack {
+		t.Errorf("%d available of %d, want %.0f of %.0f", got.available, got.size, available, size)
+	}
+	info, err := os.Stat(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if device := info.Sys().(*syscall.Stat_t).Dev; got.device != device {
+		t.Errorf("device %d instead of %d", got.device, device)
+	}
+	if got.inodesTotal != want.Files && got.inodesTotal != 0 || got.readOnly || got.mountID == 0 {
+		t.Errorf("%d inodes instead of %d, read-only %t, mount %d", got.inodesTotal, want.Files, got.readOnly, got.mountID)
+	}
+}
+
+func TestFromStatfs(t *testing.T) {
+	t.Parallel()
+	const most = 1<<64 - 1
+	for _, test := range []struct {
+		name string
+		u    unix.Statfs_t
+		want fileSystem
+		err  string
+	}{
+		{"the superuser's reserve is not counted", unix.Statfs_t{Frsize: 10, Blocks: 10, Bfree: 4, Bavail: 2, Files: 9, Ffree: 4},
+			fileSystem{available: 20, size: 80, inodesFree: 4, inodesTotal: 9}, ""},
+		{"blocks are counted in f_frsize", unix.Statfs_t{Bsize: 1 << 20, Frsize: 10, Blocks: 10, Bfree: 4, Bavail: 4},
+			fileSystem{available: 40, size: 100}, ""},
+		{"no f_frsize", unix.Statfs_t{Bsize: 10, Blocks: 10, Bfree: 4, Bavail: 4}, fileSystem{available: 40, size: 100}, ""},
+		{"btrfs", unix.Statfs_t{Frsize: 10, Blocks: 10, Bfree: 4, Bavail: 4}, fileSystem{available: 40, size: 100}, ""},
+		{"available beyond free", unix.Statfs_t{Frsize: 10, Blocks: 10, Bfree: 4, Bavail: 9}, fileSystem{available: 90, size: 100}, ""},
+		{"ceph", unix.Statfs_t{Frsize: 10, Blocks: 10, Bfree: 4, Bavail: 4, Files: 7, Ffree: most}, fileSystem{available: 40, size: 100}, ""},
+		{"more free than there is", unix.Statfs_t{Frsize: 10, Blocks: 10, Bfree: 15, Bavail: 2}, fileSystem{}, "impossible"},
+		{"available beyond the size", unix.Statfs_t{Frsize: 10, Blocks: 10, Bfree: 4, Bavail: 11}, fileSystem{}, "impossible"},
+		{"beyond all bytes", unix.Statfs_t{Frsize: 4096, Blocks: most, Bfree: most, Bavail: most}, fileSystem{}, "impossible"},
+		{"proc", unix.Statfs_t{}, fileSystem{}, ""},
+	} {
+		got, err := fromStatfs(&test.u)
+		if got != test.want || (err == nil) != (test.err == "") || !strings.Contains(fmt.Sprint(err), test.err) {
+			t.Errorf("%s: %+v, %v", test.name, got, err)
+		}
+	}
+}

@@ -1,0 +1,44 @@
+package disk
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+	"unicode"
+)
+
+// inRowText is appended to a failure that was not the first in a row.
+func inRowText(times int) string {
+	if times < 2 {
+		return ""
+	}
+	return fmt.Sprintf(", %d times in a row", times)
+}
+
+// meantText is appended to an EROFS that is not due to the disk.
+func meantText(meant bool) string {
+	if meant {
+		return " (its mount is, its file system is not)"
+	}
+	return ""
+}
+
+// errorText returns what the kernel said, without the names that Go puts before.
+func errorText(err error) string {
+	if code, ok := errors.AsType[syscall.Errno](err); ok {
+		return code.Error()
+	}
+	return err.Error()
+}
+
+// printable replaces what would break a line, for the names of devices and mount
+// points may hold anything.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return '?'
+	}, text)
+}

@@ -1,0 +1,214 @@
+package disk
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"regexp"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/probes/hostfile"
+)
+
+// Write is a directory to write to at intervals. Only a write tells whether a
+// file system can be written. An error need not make a file system read-only, so
+// that its flags show nothing (ext4, from Linux 6.12 on and in stable kernels
+// before). A device that is stuck still answers statfs(2).
+type Write struct {
+	// Directory takes the file, which exists only during the write. Empty: no
+	// writes.
+	Directory string
+	// Interval is the time between two writes while they go well, or 5 s where
+	// that is less and tasks wait for I/O. In between the last result counts.
+	// After a bad one every sample writes.
+	Interval time.Duration
+	// Slow is how long creating, writing, syncing and unlinking a file of 4 KiB
+	// may take before the host is Degraded. 0: as long as the deadline of a sample
+	// allows.
+	Slow time.Duration
+}
+
+// writer writes to one directory and remembers how that went.
+type writer struct {
+	Write
+	call hostfile.SureCall[writeAnswer]
+	// write writes once. It may hang.
+	write func() writeAnswer
+
+	last     writeAnswer
+	wrote    bool      // a write has gone well since the start
+	at       time.Time // when last came; zero: never, or a write has begun since
+	failures int       // writes in a row that the file system failed
+}
+
+// writeAnswer is how one write went.
+type writeAnswer struct {
+	took time.Duration
+	err  error
+	// meant says that err is EROFS and that the mount is read-only while the file
+	// system is not: somebody made it so on purpose.
+	meant bool
+}
+
+func newWriter(h probes.Host, w Write) *writer {
+	file := &testFile{host: h, directory: w.Directory, name: fmt.Sprintf(testFileName, rand.Uint64())}
+	return &writer{Write: w, write: file.write}
+}
+
+// busyInterval is the time between two writes while tasks wait for I/O.
+const busyInterval = 5 * time.Second
+
+// start begins a write if one is due and no earlier one is out.
+func (w *writer) start(busy bool) {
+	if late, ok := w.call.Poll(); ok {
+		w.count(late) // nobody waited for it any more, but a failure counts
+	}
+	interval := w.Interval
+	if busy {
+		interval = min(interval, busyInterval)
+	}
+	if w.isFresh(interval) {
+		return
+	}
+	w.at = time.Time{}
+	w.call.Start(w.write)
+}
+
+// isFresh says that the last write went well, less than the interval ago.
+func (w *writer) isFresh(interval time.Duration) bool {
+	return !w.at.IsZero() && time.Since(w.at) < interval &&
+		w.last.err == nil && (w.Slow <= 0 || w.last.took < w.Slow)
+}
+
+// collect waits for the write that was begun. Where none was, it returns the last
+// result.
+func (w *writer) collect(ctx context.Context) writeSample {
+	s := writeSample{Write: w.Write}
+	if w.at.IsZero() {
+		answer, ok := w.call.Wait(ctx)
+		if !ok {
+			s.silence = max(w.call.Silence(), 1)
+			return s
+		}
+		w.last, w.at = answer, time.Now()
+		w.count(answer)
+	}
+	s.writeAnswer, s.failures = w.last, w.failures
+	return s
+}
+
+// count counts the failures in a row.
+func (w *writer) count(answer writeAnswer) {
+	w.wrote = w.wrote || answer.err == nil
+	if isBroken(answer.err) || errors.Is(answer.err, unix.EROFS) && (w.wrote || !answer.meant) {
+		w.failures++
+	} else {
+		w.failures = 0
+	}
+}
+
+// testFileName is the name of the file that is written. Each process has one, so
+// that a file system on which nothing can be removed is left with one file.
+const testFileName = ".taintlet-write-%016x"
+
+// testFile is the file that is written. It is used by one goroutine at a time.
+type testFile struct {
+	host            probes.Host
+	directory, name string
+	cleaned         bool // the files that other processes left were removed
+}
+
+// write creates the file, writes, syncs and removes it.
+func (f *testFile) write() writeAnswer {
+	directory, err := openDirectory(f.host.Root, f.directory)
+	if err != nil {
+		return writeAnswer{err: err}
+	}
+	defer directory.Close() //nolint:errcheck // nothing was written through it
+	if !f.cleaned {
+		f.cleaned = removeLeftovers(directory) == nil
+	}
+	begin := time.Now()
+	err = f.writeIn(directory)
+	answer := writeAnswer{took: time.Since(begin), err: err}
+	if errors.Is(err, unix.EROFS) {
+		answer.meant = isMeantReadOnly(f.host.Proc, directory)
+	}
+	return answer
+}
+
+func (f *testFile) writeIn(directory *os.Root) error {
+	file, err := f.create(directory)
+	if errors.Is(err, fs.ErrExist) {
+		// It is ours, and could not be removed the last time.
+		if err := directory.Remove(f.name); err != nil {
+			return err
+		}
+		file, err = f.create(directory)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(bytes.Repeat([]byte("taintlet"), 4096/len("taintlet")))
+	if err == nil {
+		err = uninterrupted(func() error { return unix.Fdatasync(int(file.Fd())) })
+	}
+	closeErr := file.Close()
+	removeErr := directory.Remove(f.name)
+	if errors.Is(removeErr, fs.ErrNotExist) {
+		removeErr = nil // another process removed it as a leftover
+	}
+	return cmp.Or(err, closeErr, removeErr)
+}
+
+// create creates the file. A file or a link of that name is an error.
+func (f *testFile) create(directory *os.Root) (*os.File, error) {
+	return directory.OpenFile(f.name, os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+}
+
+// removeLeftovers removes the files of processes that were killed during a write.
+// Removing the file of a process that still runs does no harm.
+func removeLeftovers(directory *os.Root) error {
+	// A directory with more entries than this is not meant for test files.
+	const most = 10_000
+	list, err := directory.Open(".")
+	if err != nil {
+		return err
+	}
+	defer list.Close() //nolint:errcheck // nothing was written
+	entries, err := list.ReadDir(most)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	leftover := regexp.MustCompile(`^\.taintlet-write-[0-9a-f]{16}$`)
+	for _, entry := range entries {
+		if !entry.Type().IsRegular() || !leftover.MatchString(entry.Name()) {
+			continue
+		}
+		if err := directory.Remove(entry.Name()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// isMeantReadOnly says that the directory's mount is read-only and its file system
+// is not. An error makes the file system read-only, never the mount.
+func isMeantReadOnly(proc string, directory *os.Root) bool {
+	file, err := directory.Open(".")
+	if err != nil {
+		return false
+	}
+	defer file.Close() //nolint:errcheck // nothing was written
+	m := mountOfOpen(proc, file)
+	return m.readOnly && !m.superReadOnly && !m.emergency && !m.shutdown
+}

@@ -1,0 +1,362 @@
+package disk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/probes/probetest"
+)
+
+// someWrite is what the write tests use.
+var someWrite = Write{Directory: "/scratch", Interval: 30 * time.Second, Slow: time.Second}
+
+func TestDiskJudgesWrites(t *testing.T) {
+	t.Parallel()
+	wrote := func(took time.Duration, err error, failures int) writeSample {
+		return writeSample{Write: someWrite, writeAnswer: writeAnswer{took: took, err: err}, failures: failures}
+	}
+	meant := wrote(0, syscall.EROFS, 0)
+	meant.meant = true
+	for _, test := range []struct {
+		name            string
+		w               writeSample
+		level           probes.Level
+		severity        int
+		certain         bool
+		reason, message string
+	}{
+		{"prompt", wrote(time.Millisecond, nil, 0), probes.OK, 0, false, "SpaceSufficient", ""},
+		{"near", wrote(900*time.Millisecond, nil, 0), probes.OK, 35, false, "WriteNearThreshold", "writing 4 KiB to /scratch took 900 ms, threshold 1 s"},
+		{"slow", wrote(3200*time.Millisecond, nil, 0), probes.Degraded, 84, false, "WriteSlow", "writing 4 KiB to /scratch took 3.2 s, threshold 1 s"},
+		{"at the threshold", wrote(time.Second, nil, 0), probes.Degraded, 50, false, "WriteSlow", "took 1 s, threshold 1 s"},
+		{"no answer", writeSample{Write: someWrite, silence: 5 * time.Second}, probes.Degraded, 90, false, "WriteBlocked", "writing 4 KiB to /scratch: no answer for 5 s"},
+		{"no answer by an early deadline", writeSample{Write: someWrite, silence: time.Millisecond}, probes.Degraded, 50, false, "WriteBlocked", "no answer for 1 ms"},
+		{"EROFS", wrote(0, syscall.EROFS, 1), probes.Degraded, 75, false, "FileSystemReadOnly", "writing 4 KiB to /scratch: read-only file system"},
+		{"EROFS twice", wrote(0, syscall.EROFS, 2), probes.Degraded, 100, true, "FileSystemReadOnly", "read-only file system, 2 times in a row"},
+		{"EIO", wrote(0, syscall.EIO, 1), probes.Degraded, 75, false, "WriteFailed", "writing 4 KiB to /scratch: input/output error"},
+		{"EIO twice", wrote(0, &os.PathError{Op: "write", Path: "x", Err: syscall.EIO}, 2), probes.Degraded, 100, true, "WriteFailed", "/scratch: input/output error, 2 times"},
+		{"full", wrote(0, syscall.ENOSPC, 0), probes.Degraded, 100, false, "WriteNoSpace", "writing 4 KiB to /scratch: no space left on device"},
+		{"over quota", wrote(0, syscall.EDQUOT, 0), probes.Degraded, 100, false, "WriteNoSpace", "disk quota exceeded"},
+		{"no permission", wrote(0, syscall.EACCES, 0), probes.Unknown, 0, false, "WriteDirectoryUnusable", "/scratch: permission denied"},
+		{"not there", wrote(0, syscall.ENOENT, 0), probes.Unknown, 0, false, "WriteDirectoryUnusable", "no such file or directory"},
+		{"no files left", wrote(0, syscall.EMFILE, 0), probes.Unknown, 0, false, "WriteDirectoryUnusable", "too many open files"},
+		{"meant", meant, probes.Unknown, 0, false, "WriteDirectoryUnusable", "read-only file system (its mount is, its file system is not)"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			o := someDisk.judge(sample{fileSystems: []fileSystem{half("/")}, writes: []writeSample{test.w}})
+			if o.Severity != test.severity || o.Certain != test.certain || o.Hysteresis != strings.HasSuffix(test.reason, "NearThreshold") {
+				t.Errorf("%+v", o)
+			}
+			o.Certain = false
+			probetest.Check(t, o, test.level, test.reason, test.message)
+		})
+	}
+	slow := wrote(time.Minute, nil, 0)
+	slow.Slow = 0
+	o := someDisk.judge(sample{writes: []writeSample{slow}})
+	probetest.Check(t, o, probes.OK, "WritePrompt", "writing 4 KiB to /scratch took 60 s")
+}
+
+// fakeWriter is a probe of no path that writes as write says.
+func fakeWriter(write func() writeAnswer) *Probe {
+	d := New(nowhere, nil, someDisk, someWrite)
+	d.writers[0].write = write
+	return d
+}
+
+// observeBriefly takes a sample with a deadline of 5 s.
+func observeBriefly(t *testing.T, d *Probe) probes.Observation {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	start := time.Now()
+	o := d.Observe(ctx)
+	if took := time.Since(start); took > 5*time.Second {
+		t.Fatalf("took %v with a deadline of 5 s", took)
+	}
+	return o
+}
+
+func TestWriteProbeIsOffWithoutADirectory(t *testing.T) {
+	t.Parallel()
+	if d := New(nowhere, nil, someDisk, Write{Interval: time.Second}); len(d.writers) != 0 {
+		t.Error("it writes")
+	}
+}
+
+// TestWriteProbeHasItsOwnInterval: a good result counts for the interval, a bad
+// one not even for the next sample.
+func TestWriteProbeHasItsOwnInterval(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		writes, answer := 0, writeAnswer{took: time.Millisecond}
+		d := fakeWriter(func() writeAnswer {
+			writes++
+			return answer
+		})
+		for range 60 { // ten minutes
+			probetest.Check(t, observeBriefly(t, d), probes.OK, "WritePrompt", "took 1 ms")
+			time.Sleep(10 * time.Second)
+		}
+		if writes != 20 {
+			t.Errorf("%d writes in 60 samples and 10 min, want one every 30 s", writes)
+		}
+		for _, bad := range []writeAnswer{{took: 2 * time.Second}, {err: syscall.ENOSPC}, {err: syscall.EIO}, {err: syscall.EACCES}} {
+			writes, answer = 0, bad
+			time.Sleep(30 * time.Second)
+			for range 10 {
+				observeBriefly(t, d)
+				time.Sleep(250 * time.Millisecond)
+			}
+			if writes != 10 {
+				t.Errorf("%+v: %d writes in 10 samples", bad, writes)
+			}
+		}
+	})
+}
+
+// TestWriteProbeWritesSoonerWhenTasksWait reads stalls that grow.
+func TestWriteProbeWritesSoonerWhenTasksWait(t *testing.T) {
+	t.Parallel()
+	h := probes.Host{Root: "/", Proc: t.TempDir()}
+	if err := os.Mkdir(filepath.Join(h.Proc, "pressure"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	stalled := func(d time.Duration) {
+		text := fmt.Sprintf("some avg10=0.00 avg60=0.00 avg300=0.00 total=%d\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n", d.Microseconds())
+		if err := os.WriteFile(filepath.Join(h.Proc, "pressure", "io"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		writes := 0
+		d := New(h, nil, someDisk, someWrite)
+		d.writers[0].write = func() writeAnswer { writes++; return writeAnswer{} }
+		total := time.Duration(0)
+		for _, step := range []struct {
+			after, waited time.Duration
+			writes        int
+		}{
+			{0, 0, 1},
+			{10 * time.Second, 500 * time.Millisecond, 1}, // 5 %
+			{2 * time.Second, time.Second, 2},             // 50 % of 2 s, and the write was 12 s ago
+			{2 * time.Second, time.Second, 2},             // 2 s ago
+			{3 * time.Second, time.Second, 3},             // 5 s ago
+			{10 * time.Second, 0, 3},
+		} {
+			time.Sleep(step.after)
+			total += step.waited
+			stalled(total)
+			observeBriefly(t, d)
+			if writes != step.writes {
+				t.Errorf("%+v: %d writes", step, writes)
+			}
+		}
+	})
+}
+
+// TestWriteProbeCountsFailures: two in a row are proof, whatever each says; one
+// good write begins anew.
+func TestWriteProbeCountsFailures(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var answer writeAnswer
+		d := fakeWriter(func() writeAnswer { return answer })
+		observe := func(a writeAnswer) probes.Observation {
+			answer = a
+			time.Sleep(time.Minute)
+			return observeBriefly(t, d)
+		}
+		mountOnly := writeAnswer{err: syscall.EROFS, meant: true}
+		probetest.Check(t, observe(mountOnly), probes.Unknown, "WriteDirectoryUnusable", "")
+		probetest.Check(t, observe(writeAnswer{err: syscall.EROFS}), probes.Degraded, "FileSystemReadOnly", "read-only file system")
+		probetest.Check(t, observe(writeAnswer{}), probes.OK, "WritePrompt", "")
+		probetest.Check(t, observe(mountOnly), probes.Degraded, "FileSystemReadOnly", "") // it was written to before
+		checkCertain(t, observe(writeAnswer{err: syscall.EIO}), "WriteFailed", "2 times in a row")
+		checkCertain(t, observe(writeAnswer{err: syscall.EROFS}), "FileSystemReadOnly", "3 times in a row")
+		probetest.Check(t, observe(writeAnswer{err: syscall.ENOSPC}), probes.Degraded, "WriteNoSpace", "")
+		probetest.Check(t, observe(writeAnswer{err: syscall.EIO}), probes.Degraded, "WriteFailed", "")
+	})
+}
+
+// TestWriteProbeThatHangs follows a write through an hour of hanging: one call,
+// one goroutine, every sample in time.
+func TestWriteProbeThatHangs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		calls, hung, release := 0, true, make(chan struct{})
+		d := New(nowhere, []string{"/"}, someDisk, someWrite)
+		d.samplePath = func(string, string) (pathSample, error) { return pathSample{fileSystem: half("")}, nil }
+		d.writers[0].write = func() writeAnswer {
+			calls++
+			if hung {
+				<-release
+				return writeAnswer{took: time.Hour, err: syscall.EIO}
+			}
+			return writeAnswer{err: syscall.EIO}
+		}
+		probetest.Check(t, observeBriefly(t, d), probes.Degraded, "WriteBlocked", "writing 4 KiB to /scratch: no answer for 5 s")
+		synctest.Wait()
+		before := runtime.NumGoroutine()
+		for range 3600 / 10 {
+			time.Sleep(10 * time.Second)
+			probetest.Check(t, observeBriefly(t, d), probes.Degraded, "WriteBlocked", "no answer for")
+		}
+		probetest.Check(t, observeBriefly(t, d), probes.Degraded, "WriteBlocked", "no answer for 61 min")
+		synctest.Wait()
+		// Other tests may end meanwhile; a goroutine for each sample would show.
+		if after := runtime.NumGoroutine(); calls != 1 || after > before+50 {
+			t.Errorf("%d calls, %d goroutines before and %d after", calls, before, after)
+		}
+		hung = false
+		close(release)
+		synctest.Wait()
+		// The late answer was a failure, and so is the next.
+		checkCertain(t, observeBriefly(t, d), "WriteFailed", "input/output error, 2 times in a row")
+	})
+}
+
+// testFileIn is the file that a probe of this directory would write.
+func testFileIn(directory string) *testFile {
+	return &testFile{host: probes.Host{Root: "/", Proc: "/proc"}, directory: directory, name: fmt.Sprintf(testFileName, 0xabc)}
+}
+
+func names(t *testing.T, directory string) (all []string) {
+	t.Helper()
+	entries, err := os.ReadDir(directory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		all = append(all, entry.Name())
+	}
+	return all
+}
+
+func TestWriteLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for range 3 {
+		if answer := testFileIn(dir).write(); answer.err != nil || answer.took <= 0 {
+			t.Errorf("%+v", answer)
+		}
+	}
+	if left := names(t, dir); len(left) != 0 {
+		t.Errorf("%q is left", left)
+	}
+}
+
+// TestWriteCleansUpAfterOthers: what a killed process left goes, and nothing
+// else.
+func TestWriteCleansUpAfterOthers(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	mine := []string{".taintlet-write-0123456789abcdef", ".taintlet-write-0000000000000abc"}
+	others := []string{
+		".taintlet-write-", ".taintlet-write-0123456789abcde", ".taintlet-write-0123456789abcdef0", ".taintlet-write-0123456789abcdeg",
+		"x.taintlet-write-0123456789abcdef", ".taintlet-write-0123456789abcdef.bak", "data",
+	}
+	for _, name := range append(mine, others...) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	outside := filepath.Join(t.TempDir(), "outside")
+	if err := os.WriteFile(outside, []byte("keep"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	link, folder := ".taintlet-write-1111111111111111", ".taintlet-write-2222222222222222"
+	if err := os.Symlink(outside, filepath.Join(dir, link)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, folder), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if answer := testFileIn(dir).write(); answer.err != nil {
+		t.Fatal(answer.err)
+	}
+	if left := names(t, dir); len(left) != len(others)+2 {
+		t.Errorf("%q is left", left)
+	}
+	if text, err := os.ReadFile(outside); err != nil || string(text) != "keep" {
+		t.Errorf("a link led outside: %q, %v", text, err)
+	}
+}
+
+// TestWriteFollowsNoLink: whoever may write to the directory puts a link where
+// the file is to be.
+func TestWriteFollowsNoLink(t *testing.T) {
+	t.Parallel()
+	dir, outside := t.TempDir(), filepath.Join(t.TempDir(), "outside")
+	f := testFileIn(dir)
+	f.cleaned = true
+	for range 2 {
+		if err := os.Symlink(outside, filepath.Join(dir, f.name)); err != nil {
+			t.Fatal(err)
+		}
+		if answer := f.write(); answer.err != nil {
+			t.Errorf("%+v", answer)
+		}
+	}
+	if _, err := os.Lstat(outside); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("something was written through the link: %v", err)
+	}
+}
+
+func TestWriteTakesItsOwnLeftover(t *testing.T) {
+	t.Parallel()
+	f := testFileIn(t.TempDir())
+	f.cleaned = true
+	if err := os.WriteFile(filepath.Join(f.directory, f.name), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if answer := f.write(); answer.err != nil {
+		t.Error(answer.err)
+	}
+	if left := names(t, f.directory); len(left) != 0 {
+		t.Errorf("%q is left", left)
+	}
+}
+
+func TestWriteDirectoryIsUnderTheRoot(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	if err := os.Mkdir(filepath.Join(root, "scratch"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("/tmp", filepath.Join(root, "absolute")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(root, "file"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for directory, reason := range map[string]string{
+		"/scratch": "WritePrompt", "/none": "WriteDirectoryUnusable", "/absolute": "WriteDirectoryUnusable",
+		"/../tmp": "WriteDirectoryUnusable", "/file": "WriteDirectoryUnusable",
+	} {
+		w := Write{Directory: directory}
+		o := probetest.Observe(t, New(probes.Host{Root: root, Proc: "/proc"}, nil, Thresholds{}, w))
+		if o.Reason != reason {
+			t.Errorf("%s: %+v, want %s", directory, o, reason)
+		}
+	}
+}
+
+func BenchmarkWrite(b *testing.B) {
+	f := testFileIn(b.TempDir())
+	b.ReportAllocs()
+	for b.Loop() {
+		f.write()
+	}
+}

@@ -1,0 +1,65 @@
+package hostfile
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/taintlet/taintlet/probes"
+)
+
+func TestLinesAreWhole(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name, text string
+		want       []string
+		err        error
+	}{
+		{"empty", "", nil, nil},
+		{"one", "a b\n", []string{"a b"}, nil},
+		{"an empty one", "\n", []string{""}, nil},
+		{"cut off", "a\nb", []string{"a"}, ErrCutOff},
+		{"cut off within the first", "a", nil, ErrCutOff},
+	} {
+		scanner := Lines(strings.NewReader(test.text))
+		var got []string
+		for scanner.Scan() {
+			got = append(got, scanner.Text())
+		}
+		if !slices.Equal(got, test.want) || !errors.Is(scanner.Err(), test.err) {
+			t.Errorf("%s: %q, %v, want %q, %v", test.name, got, scanner.Err(), test.want, test.err)
+		}
+	}
+}
+
+func TestReadOptional(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, []byte("text\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if text, found, err := ReadOptional(file, "Thing"); text != "text\n" || !found || err != nil {
+		t.Errorf("a file: %q, %t, %v", text, found, err)
+	}
+	if text, found, err := ReadOptional(filepath.Join(dir, "missing"), "Thing"); text != "" || found || err != nil {
+		t.Errorf("a missing file: %q, %t, %v", text, found, err)
+	}
+	_, found, err := ReadOptional(dir, "Thing")
+	if found || err == nil {
+		t.Fatalf("a directory: %t, %v", found, err)
+	}
+	if o := probes.UnknownBecause(probes.MemoryPressure, err); o.Reason != "ThingUnreadable" || !strings.Contains(o.Message, dir) {
+		t.Errorf("a directory: %+v", o)
+	}
+}
+
+func TestExcerptIsShortAndQuoted(t *testing.T) {
+	t.Parallel()
+	if got, want := Excerpt("a\n"+strings.Repeat("x", 100)), `"a\n`+strings.Repeat("x", 38)+`"`; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}

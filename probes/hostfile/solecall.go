@@ -1,0 +1,56 @@
+package hostfile
+
+import (
+	"context"
+	"time"
+)
+
+// SoleCall runs a function that may hang, one call at a time. While a call is
+// out, it starts no other. A system call that hangs costs a kernel thread that
+// nobody can take back, so two of them must never hang on one thing. The zero
+// SoleCall is ready for use, by one goroutine.
+type SoleCall[T any] struct {
+	answer chan T    // nil when no call is out
+	since  time.Time // when the call that is out was started
+}
+
+// Start calls f on a goroutine of its own, unless an earlier call is still out.
+// An earlier call may have been answered after nobody waited for it any more.
+// That answer is out of date, and Start drops it.
+func (c *SoleCall[T]) Start(f func() T) {
+	if c.answer != nil {
+		select {
+		case <-c.answer:
+		default:
+			return
+		}
+	}
+	answer := make(chan T, 1) // room for one, so that f's goroutine ends even if nobody waits
+	c.answer, c.since = answer, time.Now()
+	go func() { answer <- f() }()
+}
+
+// Wait waits for the answer of the call that is out. ok is false when the
+// context ended first. The call stays out then.
+func (c *SoleCall[T]) Wait(ctx context.Context) (answer T, ok bool) {
+	select {
+	case answer = <-c.answer:
+	case <-ctx.Done():
+		select {
+		case answer = <-c.answer: // the call ended at the same time as the context
+		default:
+			return answer, false
+		}
+	}
+	c.answer = nil
+	return answer, true
+}
+
+// OutFor returns how long the call has been out, rounded for a person.
+func (c *SoleCall[T]) OutFor() time.Duration {
+	out := time.Since(c.since)
+	if out < time.Second {
+		return out.Round(time.Millisecond)
+	}
+	return out.Round(time.Second)
+}

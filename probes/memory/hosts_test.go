@@ -1,0 +1,53 @@
+package memory
+
+import (
+	"flag"
+	"fmt"
+	"testing"
+
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/probes/probetest"
+	"github.com/taintlet/taintlet/probes/trend"
+)
+
+var update = flag.Bool("update", false, "write what the probe says of each recorded host into testdata/hosts.txt")
+
+func TestHosts(t *testing.T) {
+	t.Parallel()
+	probetest.Hosts(t, *update, func(_ string, h probes.Host) []string {
+		p := New(h, allMemory)
+		swap := ""
+		if free, err := readFreeSwap(h); err != nil {
+			swap = err.Error()
+		} else {
+			swap = trend.BytesText(float64(free))
+		}
+		return []string{
+			probetest.Text(probetest.Observe(t, p)),
+			fmt.Sprintf("free swap outside of memory: %s", swap),
+			probetest.Woken(p),
+		}
+	})
+}
+
+func TestEdgesTouchTheirConditionAlone(t *testing.T) {
+	t.Parallel()
+	probetest.Edges(t, func(h probes.Host) probes.Observation { return New(h, allMemory).Observe(t.Context()) },
+		map[string]string{
+			"proc/meminfo":                "MeminfoGarbled",
+			"proc/swaps":                  "SwapsGarbled",
+			"proc/pressure/memory":        "PressureGarbled",
+			"proc/spl/kstat/zfs/arcstats": "ARCStatsGarbled",
+		},
+		// The number is one that a kernel may write, or what is wrong does not
+		// matter.
+		map[string]probes.Observation{
+			"edges-zero/proc/swaps":                  {Level: probes.OK, Reason: "MemorySufficient"},
+			"edges-zero/proc/pressure/memory":        {Level: probes.OK, Reason: "MemorySufficient"},
+			"edges-zero/proc/spl/kstat/zfs/arcstats": {Level: probes.OK, Reason: "MemorySufficient"},
+			// The cache is no larger than what it keeps: nothing to give back.
+			"edges-2^63/proc/spl/kstat/zfs/arcstats": {Level: probes.OK, Reason: "MemorySufficient"},
+			// The lines that count are whole; the last one is not among them.
+			"edges-no-newline/proc/meminfo": {Level: probes.OK, Reason: "MemorySufficient"},
+		})
+}

@@ -1,0 +1,108 @@
+package memory
+
+import (
+	"slices"
+	"time"
+
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/probes/pressure"
+	"github.com/taintlet/taintlet/probes/trend"
+)
+
+// sample is what the host's memory was at one time, in bytes.
+type sample struct {
+	available uint64 // MemAvailable, and arc
+	anon      uint64 // AnonPages: what programs hold that has no file behind it
+	arc       uint64 // what the ZFS cache would give back
+	freeSwap  uint64 // free swap outside of memory
+	stalls    pressure.Totals
+	measured  bool // the kernel measures pressure
+}
+
+// left is what programs can still take before the kernel kills one. Swap does not
+// make memory plentiful, but a host that swaps has not run out of it yet.
+func (s sample) left() float64 { return float64(s.available) + float64(s.freeSwap) }
+
+// judge says what the sample cur means, given the sample before it, the time dt
+// between them and the slope of what is left. Where the two samples cannot be
+// compared, because dt is too short or too long, it judges without the stalls.
+// Both samples are such as readSample returns.
+//
+// Severity is that of the worst cause. A combination of two measures is as
+// severe as the milder one, so that it reaches 50 only if both do.
+func (t Thresholds) judge(prev, cur sample, dt time.Duration, slope trend.Slope) probes.Observation {
+	v := viewOf(prev, cur, dt, slope)
+	causes := t.causes(v)
+	o := probes.Observation{Condition: probes.MemoryPressure, Level: probes.OK, Reason: "MemorySufficient"}
+	told := causes[byLevel]
+	for _, c := range slices.Backward(causes[:]) { // the gravest last, so that it decides
+		o.Severity = max(o.Severity, c.Severity)
+		switch {
+		case c.Set:
+			o.Level, o.Hysteresis, o.Reason, told = c.level, false, c.reason, c
+		case c.Near && o.Level == probes.OK:
+			o.Hysteresis, o.Reason, told = true, "MemoryNearThreshold", c
+		}
+	}
+	o.Message = v.text(told.limit) + told.text
+	return o
+}
+
+// cause is a reason to call memory scarce.
+type cause struct {
+	trend.Signal
+
+	level  probes.Level
+	reason string
+	limit  bound  // of available memory
+	text   string // about the other measure
+}
+
+// byLevel is the index of the cause that is available memory alone.
+const byLevel = 1
+
+// causes returns all causes, the gravest first.
+func (t Thresholds) causes(v view) [4]cause {
+	whole := v.whole()
+	enough, emptying, stalled := t.enough(whole), t.part(t.RunningOutAvailablePercent, whole), t.part(t.StalledAvailablePercent, whole)
+	below := func(limit bound) trend.Signal {
+		return trend.Scarce(v.available(), limit.bytes, t.ClearFactor).Signal()
+	}
+	soonEmpty := trend.Scarce(v.emptyIn.Seconds(), t.RunningOutWithin.Seconds(), t.ClearFactor).Signal()
+	someWait, allWait := trend.Excess(v.stall.Some, t.StalledPercent, t.ClearFactor), trend.Excess(v.stall.Full, t.CriticalStalledPercent, t.ClearFactor)
+	return [...]cause{
+		{trend.Both(below(enough), allWait), probes.Critical, "MemoryStalledFully", enough,
+			v.fullText() + ", threshold " + trend.PercentText(t.CriticalStalledPercent)},
+		byLevel: {below(enough), probes.Degraded, "MemoryLow", enough,
+			v.stallText()},
+		{trend.Both(below(emptying), soonEmpty), probes.Degraded, "MemoryRunningOut", emptying,
+			v.emptyText() + ", threshold " + trend.SecondsText(t.RunningOutWithin)},
+		{trend.Both(below(stalled), someWait), probes.Degraded, "MemoryStalled", stalled,
+			v.stallText() + ", threshold " + trend.PercentText(t.StalledPercent)},
+	}
+}
+
+// bound is an amount of available memory to compare with, and its text.
+type bound struct {
+	bytes float64
+	text  string
+}
+
+// enough returns the available memory below which the host is Degraded.
+func (t Thresholds) enough(whole float64) bound {
+	share := t.part(t.AvailablePercent, whole)
+	if atLeast := float64(t.AvailableBytes); atLeast > share.bytes {
+		return bound{atLeast, trend.BytesText(atLeast)}
+	}
+	return share
+}
+
+// part returns a percentage of the whole, or of PercentBaseMax where that is
+// less.
+func (t Thresholds) part(percent, whole float64) bound {
+	if most := float64(t.PercentBaseMax); most > 0 && whole > most {
+		bytes := most * percent / 100
+		return bound{bytes, trend.BytesText(bytes)}
+	}
+	return bound{whole * percent / 100, trend.PercentText(percent)}
+}

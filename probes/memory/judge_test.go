@@ -1,0 +1,252 @@
+package memory
+
+import (
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/probes/pressure"
+	"github.com/taintlet/taintlet/probes/probetest"
+	"github.com/taintlet/taintlet/probes/trend"
+)
+
+var someMemory = Thresholds{AvailablePercent: 5, AvailableBytes: 100 << 20, ClearFactor: 1.5}
+
+const mib, gib = 1 << 20, 1 << 30
+
+// allMemory has every threshold, as they are by default.
+var allMemory = Thresholds{
+	AvailablePercent: 5, AvailableBytes: 100 * mib, PercentBaseMax: 256 * gib,
+	RunningOutWithin: 10 * time.Second, RunningOutAvailablePercent: 20,
+	StalledPercent: 15, StalledAvailablePercent: 15, CriticalStalledPercent: 40,
+	ClearFactor: 1.5,
+}
+
+// amounts is a sample of a host that does not measure pressure.
+func amounts(available, anon uint64) sample { return sample{available: available, anon: anon} }
+
+// ofHost is a sample of a host with 100 GiB, of which that percentage is
+// available.
+func ofHost(percent float64) sample {
+	available := uint64(percent * gib)
+	return amounts(available, 100*gib-available)
+}
+
+// stalledFor gives a sample totals of pressure.
+func (s sample) stalledFor(some, full time.Duration) sample {
+	s.stalls, s.measured = pressure.Totals{Some: some, Full: full}, true
+	return s
+}
+
+// judged judges a sample that comes a second after another one, with the
+// stalls, in percent, that there were between them, and the time to empty.
+func (t Thresholds) judged(s sample, some, full float64, emptyIn time.Duration) probes.Observation {
+	ofSecond := func(percent float64) time.Duration { return time.Duration(percent * float64(10*time.Millisecond)) }
+	return t.judge(s.stalledFor(time.Hour, time.Minute),
+		s.stalledFor(time.Hour+ofSecond(some), time.Minute+ofSecond(full)), time.Second, emptyingIn(s, emptyIn))
+}
+
+// emptyingIn is the trend of a host with nothing left after that time; none
+// when the time is 0.
+func emptyingIn(s sample, left time.Duration) trend.Slope {
+	if left == 0 {
+		return trend.Slope{}
+	}
+	var slope trend.Slope
+	for second := range 5 {
+		before := time.Duration(4-second) * time.Second
+		slope.Add(time.Unix(1000, 0).Add(-before), s.left()*(1+before.Seconds()/left.Seconds()))
+	}
+	return slope
+}
+
+func TestMemoryJudgesTheLevel(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name            string
+		t               Thresholds
+		s               sample
+		level           probes.Level
+		reason, message string
+		severity        int
+	}{
+		{"plenty", someMemory, amounts(8*gib, 8*gib), probes.OK, "MemorySufficient",
+			"available 8 GiB of 16 GiB (50.0 %), threshold 5 %", 0},
+		{"low", someMemory, amounts(412*mib, 15562*mib), probes.Degraded, "MemoryLow",
+			"available 412 MiB of 15.6 GiB (2.5 %), threshold 5 %", 74},
+		{"at the threshold", someMemory, amounts(5*gib, 95*gib), probes.OK, "MemoryNearThreshold",
+			"available 5 GiB of 100 GiB (5.0 %), threshold 5 %", 50},
+		{"a byte below the threshold", someMemory, amounts(5*gib-1, 95*gib+1), probes.Degraded, "MemoryLow", "(4.9 %)", 50},
+		{"a byte below the clear threshold", someMemory, amounts(75*gib/10-1, 925*gib/10+1), probes.OK, "MemoryNearThreshold", "(7.4 %)", 0},
+		{"at the clear threshold", someMemory, amounts(75*gib/10, 925*gib/10), probes.OK, "MemorySufficient", "(7.5 %)", 0},
+		{"the bytes decide on a small host", someMemory, amounts(99*mib, 900*mib), probes.Degraded, "MemoryLow", "threshold 100 MiB", 50},
+		{"nothing", someMemory, amounts(0, gib), probes.Degraded, "MemoryLow", "available 0 B of 1 GiB (0.0 %)", 100},
+		{"no thresholds", Thresholds{}, amounts(0, gib), probes.OK, "MemorySufficient", "threshold 0 %", 0},
+		{"as large as it gets", someMemory, amounts(1<<63, 1<<63), probes.OK, "MemorySufficient", "8 EiB of 16 EiB", 0},
+		{"the percentage is of at most so much", allMemory, amounts(164*gib, 3890*gib), probes.OK, "MemorySufficient",
+			"available 164 GiB of 3.96 TiB (4.0 %), threshold 12.8 GiB", 0},
+		{"low even so", allMemory, amounts(12*gib, 4000*gib), probes.Degraded, "MemoryLow", "(0.2 %), threshold 12.8 GiB", 53},
+		{"as much as counts", allMemory, amounts(128*gib/10-1, 256*gib-128*gib/10+1), probes.Degraded, "MemoryLow", "threshold 5 %", 50},
+		{"with a ZFS cache", allMemory, sample{available: 3 * gib, anon: 13 * gib, arc: 2 * gib}, probes.OK, "MemorySufficient",
+			"available 3 GiB of 16 GiB (18.7 %), 2 GiB of it ZFS cache, threshold 5 %", 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			o := test.t.judge(sample{}, test.s, 0, trend.Slope{})
+			probetest.Check(t, o, test.level, test.reason, test.message)
+			if o.Severity != test.severity {
+				t.Errorf("severity %d, want %d", o.Severity, test.severity)
+			}
+		})
+	}
+}
+
+func TestMemoryJudgesCombinations(t *testing.T) {
+	t.Parallel()
+	const never = 0
+	for _, test := range []struct {
+		name                  string
+		available, some, full float64 // percent
+		emptyIn               time.Duration
+		level                 probes.Level
+		hysteresis            bool
+		severity              int
+		reason, message       string
+	}{
+		{"nothing wrong", 50, 0, 0, never, probes.OK, false, 0, "MemorySufficient",
+			"available 50 GiB of 100 GiB (50.0 %), threshold 5 %; stalled 0 % of the last second"},
+		{"stalled, with plenty", 50, 100, 100, never, probes.OK, false, 0, "MemorySufficient", "threshold 5 %; stalled 100 % of the last second"},
+		{"emptying, with plenty", 50, 0, 0, time.Second, probes.OK, false, 0, "MemorySufficient", "stalled 0 %"},
+
+		{"stalled at the threshold", 14, 15, 0, never, probes.Degraded, false, 50, "MemoryStalled",
+			"available 14 GiB of 100 GiB (14.0 %), threshold 15 %; stalled 15 % of the last second, threshold 15 %"},
+		{"a little less stalled", 14, 14.9, 0, never, probes.OK, true, 49, "MemoryNearThreshold",
+			"available 14 GiB of 100 GiB (14.0 %), threshold 15 %; stalled 14 % of the last second, threshold 15 %"},
+		{"stalled two thirds of it", 14, 10, 0, never, probes.OK, true, 33, "MemoryNearThreshold", ""},
+		{"stalled less than that", 14, 9.9, 0, never, probes.OK, false, 33, "MemorySufficient", "threshold 5 %; stalled 9 %"},
+		{"stalled, at the level", 15, 100, 0, never, probes.OK, true, 50, "MemoryNearThreshold", "(15.0 %)"},
+		{"stalled, at the level that clears", 22.5, 100, 0, never, probes.OK, false, 0, "MemorySufficient", ""},
+		{"stalled, just below it", 22.4, 100, 0, never, probes.OK, true, 0, "MemoryNearThreshold", ""},
+		{"stalled, much", 7.5, 58, 0, never, probes.Degraded, false, 75, "MemoryStalled", ""},
+
+		{"running out", 19, 0, 0, 7500 * time.Millisecond, probes.Degraded, false, 52, "MemoryRunningOut",
+			"available 19 GiB of 100 GiB (19.0 %), threshold 20 %; empty in 7 s, threshold 10 s"},
+		{"at the very end", 8, 0, 0, 400 * time.Millisecond, probes.Degraded, false, 80, "MemoryRunningOut", "; empty in less than 1 s, threshold 10 s"},
+		{"running out, past the time", 19, 0, 0, 10001 * time.Millisecond, probes.OK, true, 49, "MemoryNearThreshold", "empty in 10 s, threshold 10 s"},
+		{"running out, at the level", 20, 0, 0, time.Second, probes.OK, true, 50, "MemoryNearThreshold", "(20.0 %), threshold 20 %"},
+		{"running out later", 19, 0, 0, 15 * time.Second, probes.OK, false, 0, "MemorySufficient", "threshold 5 %"},
+		{"running out not much later", 19, 0, 0, 14500 * time.Millisecond, probes.OK, true, 5, "MemoryNearThreshold", "empty in 14 s"},
+
+		{"low", 4, 0, 0, never, probes.Degraded, false, 60, "MemoryLow", "(4.0 %), threshold 5 %; stalled 0 % of the last second"},
+		{"low and stalled", 4, 31, 5, never, probes.Degraded, false, 60, "MemoryLow", "threshold 5 %; stalled 31 % of the last second"},
+		{"low and running out", 4, 0, 0, time.Second, probes.Degraded, false, 90, "MemoryLow", ""},
+		{"critical", 4, 60, 40, never, probes.Critical, false, 76, "MemoryStalledFully",
+			"available 4 GiB of 100 GiB (4.0 %), threshold 5 %; all tasks stalled 40 % of the last second, threshold 40 %"},
+		{"almost critical", 4, 60, 39.9, never, probes.Degraded, false, 76, "MemoryLow", ""},
+		{"stalled fully, not low", 5, 60, 60, never, probes.Degraded, false, 76, "MemoryStalled", ""},
+		{"as bad as it gets", 0, 100, 100, never, probes.Critical, false, 100, "MemoryStalledFully", ""},
+		{"more than all of the time", 0, 150, 150, never, probes.Critical, false, 100, "MemoryStalledFully", "stalled 100 %"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			o := allMemory.judged(ofHost(test.available), test.some, test.full, test.emptyIn)
+			probetest.Check(t, o, test.level, test.reason, test.message)
+			if o.Severity != test.severity || o.Hysteresis != test.hysteresis {
+				t.Errorf("severity %d, hysteresis %t, want %d, %t", o.Severity, o.Hysteresis, test.severity, test.hysteresis)
+			}
+		})
+	}
+}
+
+func TestMemoryThresholdsCanBeOff(t *testing.T) {
+	t.Parallel()
+	worst := func(t Thresholds) probes.Observation { return t.judged(ofHost(1), 100, 100, time.Second) }
+	for name, test := range map[string]struct {
+		off    func(*Thresholds)
+		level  probes.Level
+		reason string
+	}{
+		"none":           {func(*Thresholds) {}, probes.Critical, "MemoryStalledFully"},
+		"critical":       {func(t *Thresholds) { t.CriticalStalledPercent = 0 }, probes.Degraded, "MemoryLow"},
+		"level":          {func(t *Thresholds) { t.AvailablePercent, t.AvailableBytes = 0, 0 }, probes.Degraded, "MemoryRunningOut"},
+		"level and time": {func(t *Thresholds) { t.AvailablePercent, t.AvailableBytes, t.RunningOutWithin = 0, 0, 0 }, probes.Degraded, "MemoryStalled"},
+		"the time's level": {func(t *Thresholds) {
+			t.AvailablePercent, t.AvailableBytes, t.RunningOutAvailablePercent = 0, 0, 0
+		}, probes.Degraded, "MemoryStalled"},
+		"all but the stall": {func(t *Thresholds) { *t = Thresholds{StalledPercent: 15} }, probes.OK, "MemorySufficient"},
+		"all but its level": {func(t *Thresholds) { *t = Thresholds{StalledAvailablePercent: 15} }, probes.OK, "MemorySufficient"},
+	} {
+		thresholds := allMemory
+		test.off(&thresholds)
+		o := worst(thresholds)
+		if probetest.WellFormed(t, o); o.Level != test.level || o.Reason != test.reason {
+			t.Errorf("%s off: %+v", name, o)
+		}
+	}
+}
+
+// Without two samples that can be compared the level alone counts.
+func TestMemoryJudgesTheLevelAloneAfterAGap(t *testing.T) {
+	t.Parallel()
+	before, now := ofHost(14).stalledFor(time.Hour, time.Hour), ofHost(14).stalledFor(time.Hour+time.Minute, time.Hour+time.Minute)
+	for name, test := range map[string]struct {
+		prev, cur sample
+		dt        time.Duration
+	}{
+		"first sample":            {sample{}, now, math.MaxInt64},
+		"gap":                     {before, now, 31 * time.Second},
+		"no time":                 {before, now, 0},
+		"time runs backwards":     {before, now, -time.Second},
+		"some runs backwards":     {now.stalledFor(2*time.Hour, time.Hour), now, time.Second},
+		"full runs backwards":     {before.stalledFor(time.Hour, 2*time.Hour), now, time.Second},
+		"pressure has come":       {ofHost(14), now, time.Second},
+		"pressure has gone":       {before, ofHost(14), time.Second},
+		"pressure was never here": {ofHost(14), ofHost(14), time.Second},
+	} {
+		o := allMemory.judge(test.prev, test.cur, test.dt, trend.Slope{})
+		if probetest.WellFormed(t, o); o.Level != probes.OK || o.Reason != "MemorySufficient" || strings.Contains(o.Message, "stalled") {
+			t.Errorf("%s: %+v", name, o)
+		}
+	}
+	probetest.Check(t, allMemory.judge(before, now, 30*time.Second, trend.Slope{}), probes.Degraded, "MemoryStalled", "stalled 100 % of the last 30.0 s")
+	probetest.Check(t, allMemory.judge(before, now, 250*time.Millisecond, trend.Slope{}), probes.Degraded, "MemoryStalled", "stalled 100 % of the last 0.2 s")
+}
+
+func TestMemoryLevelIsMonotone(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(3, 4))
+	for range 10 {
+		whole := gib + random.Uint64N(1<<40)
+		thresholds := Thresholds{AvailablePercent: 1 + 30*random.Float64(), AvailableBytes: random.Uint64N(gib / 2), ClearFactor: 1 + random.Float64()}
+		probetest.Monotone(t, func(available uint64) probes.Observation {
+			return thresholds.judge(sample{}, amounts(available, whole-available), 0, trend.Slope{})
+		}, whole)
+	}
+}
+
+// What is worse in every measure is not judged better in any respect, and no
+// second measure makes a host Degraded by itself.
+func TestMemoryIsMonotone(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(9, 10))
+	for range 100_000 {
+		thresholds := allMemory
+		thresholds.AvailablePercent = 10 * random.Float64()
+		thresholds.StalledPercent, thresholds.CriticalStalledPercent = 1+50*random.Float64(), 1+80*random.Float64()
+		thresholds.ClearFactor = 0.5 + 2*random.Float64()
+		less, more := 40*random.Float64(), 40*random.Float64()
+		some, full, soon := 100*random.Float64(), 100*random.Float64(), time.Duration(1+random.Int64N(int64(20*time.Second)))
+		better := func(bad float64) float64 { return bad * (1 - max(0, random.Float64()-0.3)) }
+		bad := thresholds.judged(ofHost(min(less, more)), some, full, soon)
+		good := thresholds.judged(ofHost(max(less, more)), better(some), better(full), soon+time.Duration(random.Int64N(int64(20*time.Second))))
+		if probetest.NoBetter(t, bad, good); t.Failed() {
+			t.Fatalf("by %+v", thresholds)
+		}
+		if o := thresholds.judged(ofHost(20+random.Float64()), some, full, 0); o.Level != probes.OK || o.Severity >= 50 {
+			t.Fatalf("stalls alone: %+v", o)
+		}
+	}
+}

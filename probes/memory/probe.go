@@ -1,0 +1,114 @@
+// Package memory is the probe of MemoryPressure. It samples available memory,
+// how fast that falls, and how long tasks wait for memory.
+package memory
+
+import (
+	"context"
+	"time"
+
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/probes/pressure"
+	"github.com/taintlet/taintlet/probes/trend"
+)
+
+// Thresholds say when memory is scarce. Little available memory is enough. How
+// fast it falls and how long tasks wait for it are noisy, and count only when
+// available memory is below a level as well. A threshold of 0 is off.
+//
+// Available memory is what the kernel says programs can have without swapping
+// (MemAvailable), and what the ZFS cache would give back. Percentages are taken
+// of available + AnonPages, which is what programs have and could have. Unlike
+// MemTotal, this sum leaves out what the kernel and huge pages have taken, so
+// that a percentage means the same on every host.
+type Thresholds struct {
+	// AvailablePercent is the share of available memory, in percent (0 to
+	// 100), below which the host is Degraded.
+	AvailablePercent float64
+	// AvailableBytes is the available memory, in bytes, below which the host is
+	// Degraded, where that is more than AvailablePercent. It is the same on every
+	// host: one with less memory than this is always Degraded.
+	AvailableBytes uint64
+	// PercentBaseMax caps, in bytes, the memory that the three percentages of
+	// available memory are taken of. 0: no cap. A percentage is meant to leave
+	// time before memory runs out, and 5 % of 4 TiB would be 200 GiB.
+	PercentBaseMax uint64
+
+	// RunningOutWithin (above 0) and RunningOutAvailablePercent (0 to 100):
+	// Degraded when, at the current rate, memory runs out within this time, and
+	// the share of available memory is below this percentage. Swap outside of
+	// memory has to run out as well.
+	RunningOutWithin           time.Duration
+	RunningOutAvailablePercent float64
+
+	// StalledPercent and StalledAvailablePercent (0 to 100): Degraded when some
+	// task waited for memory for at least this percentage of the time since the
+	// last sample, and the share of available memory is below the second
+	// percentage. The second is needed because tasks also wait when their own
+	// control group is full and the host is not.
+	StalledPercent          float64
+	StalledAvailablePercent float64
+	// CriticalStalledPercent (0 to 100): Critical when all tasks that had
+	// something to do waited for memory for at least this percentage of the time
+	// since the last sample, and available memory is below AvailablePercent or
+	// AvailableBytes.
+	CriticalStalledPercent float64
+
+	// ClearFactor is how much easier the threshold is that clears. ClearFactor
+	// times the threshold must be available before memory is sufficient again. Of
+	// the two measures of a combination, one must be better than its own
+	// threshold by this factor. 1 or more; less counts as 1.
+	ClearFactor float64
+}
+
+// Probe watches a host's available memory, how fast it falls, and how long tasks
+// wait for it. It is never certain from one sample, because page cache comes and
+// goes.
+type Probe struct {
+	*pressure.Trigger
+
+	host       probes.Host
+	thresholds Thresholds
+	last       timedSample
+	slope      trend.Slope // of available memory and swap together
+}
+
+// timedSample is a sample and the time at which it was taken.
+type timedSample struct {
+	sample sample
+	at     time.Time
+}
+
+var _ probes.Probe = (*Probe)(nil)
+
+// wakeStalledPercent is the percentage of a window for which some task must have
+// waited for memory to wake the probe. It is half of the default StalledPercent,
+// so that the probe takes samples while a stall grows.
+const wakeStalledPercent = 7.5
+
+// New returns the probe of the host's memory. It reads meminfo and, where there
+// are such files, pressure/memory, swaps and spl/kstat/zfs/arcstats in h.Proc.
+func New(h probes.Host, t Thresholds) *Probe {
+	return &Probe{Trigger: pressure.NewTrigger(h, "memory", wakeStalledPercent), host: h, thresholds: t}
+}
+
+// Condition returns MemoryPressure.
+func (*Probe) Condition() probes.Condition { return probes.MemoryPressure }
+
+// Observe takes a sample of the host's memory and judges it. The first sample,
+// and one after a gap of more than 30 s, is judged by the level of available
+// memory alone.
+func (p *Probe) Observe(ctx context.Context) probes.Observation {
+	s, err := readSample(ctx, p.host)
+	if err != nil {
+		return probes.UnknownBecause(probes.MemoryPressure, err)
+	}
+	return p.follow(timedSample{s, time.Now()})
+}
+
+// follow judges a sample by those before it.
+func (p *Probe) follow(now timedSample) probes.Observation {
+	p.slope.Add(now.at, now.sample.left())
+	o := p.thresholds.judge(p.last.sample, now.sample, now.at.Sub(p.last.at), p.slope)
+	p.last = now
+	return o
+}

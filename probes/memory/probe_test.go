@@ -1,0 +1,155 @@
+package memory
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/probes/pressure"
+	"github.com/taintlet/taintlet/probes/probetest"
+)
+
+// followAll judges a sequence of samples that are a second apart, and returns
+// the observations.
+func followAll(samples ...sample) (all []probes.Observation) {
+	m := New(probetest.Healthy(), allMemory)
+	for i, s := range samples {
+		all = append(all, m.follow(timedSample{s, time.Unix(1000+int64(i), 0)}))
+	}
+	return all
+}
+
+func TestMemorySeesALeakBeforeItIsLow(t *testing.T) {
+	t.Parallel()
+	var samples []sample
+	for second := range 50 { // 2 GiB a second from 100 GiB on, with noise
+		samples = append(samples, ofHost(100-2*float64(second)+0.2*float64(second%3)).stalledFor(0, 0))
+	}
+	all := followAll(samples...)
+	for second, o := range all {
+		switch {
+		case second < 40 && o.Level != probes.OK, second > 41 && o.Level != probes.Degraded:
+			t.Errorf("after %d s: %+v", second, o)
+		case second == 42:
+			probetest.Check(t, o, probes.Degraded, "MemoryRunningOut", "available 16 GiB of 100 GiB (16.0 %), threshold 20 %; empty in ")
+		}
+	}
+	probetest.Check(t, all[49], probes.Degraded, "MemoryLow", "")
+}
+
+func TestMemoryCountsSwapAsTimeNotAsPlenty(t *testing.T) {
+	t.Parallel()
+	var without, with []sample
+	for second := range 10 {
+		s := ofHost(28 - float64(second))
+		without = append(without, s)
+		s.freeSwap = 64 * gib
+		with = append(with, s)
+	}
+	for second := 10; second < 20; second++ { // from here on what is used goes to swap
+		s := ofHost(4)
+		s.freeSwap = 64*gib - uint64(second-9)*5*gib
+		with = append(with, s)
+	}
+	if o := followAll(without...)[9]; o.Hysteresis || o.Level != probes.OK {
+		t.Errorf("19 s to go: %+v", o)
+	}
+	for second, o := range followAll(with...) {
+		if second < 10 && (o.Level != probes.OK || o.Hysteresis) || second >= 10 && o.Reason != "MemoryLow" {
+			t.Errorf("after %d s: %+v", second, o)
+		}
+	}
+	// Swap that falls at the same time as memory brings the end near, memory being above its level.
+	var both []sample
+	for second := range 10 {
+		s := ofHost(18)
+		s.freeSwap = uint64(50-5*second) * gib
+		both = append(both, s)
+	}
+	probetest.Check(t, followAll(both...)[9], probes.Degraded, "MemoryRunningOut", "empty in 4 s")
+}
+
+func TestMemoryForgivesABurst(t *testing.T) {
+	t.Parallel()
+	var samples []sample
+	waited := time.Duration(0)
+	for second := range 60 {
+		percent := 60.0
+		if second >= 20 { // 12 % a second for 3 s, and a stall with it
+			percent = max(24, 60-12*float64(second-19))
+		}
+		if second >= 20 && second < 23 {
+			waited += 300 * time.Millisecond
+		}
+		samples = append(samples, ofHost(percent).stalledFor(waited, waited/2))
+	}
+	for second, o := range followAll(samples...) {
+		if o.Level != probes.OK || o.Severity >= 50 || second > 35 && o.Hysteresis {
+			t.Errorf("after %d s: %+v", second, o)
+		}
+	}
+}
+
+// A flood of page cache takes all free memory, and none that programs could
+// not have.
+func TestMemoryForgivesAFloodOfPageCache(t *testing.T) {
+	t.Parallel()
+	h := probetest.CopyOfHealthy(t)
+	whole := probetest.HealthyText(t, "proc/meminfo")
+	m := New(h, allMemory)
+	for second := range 20 {
+		read := min(2_000_000, second*200_000)
+		text := line(t, whole, "MemFree", fmt.Sprintf("MemFree: %d kB\n", 2048000-read))
+		text = line(t, text, "Cached", fmt.Sprintf("Cached: %d kB\n", 6144000+read))
+		text = line(t, text, "MemAvailable", fmt.Sprintf("MemAvailable: %d kB\n", 8192000-read/40))
+		probetest.Write(t, h, "proc/meminfo", text)
+		s, err := readSample(t.Context(), h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if o := m.follow(timedSample{s, time.Unix(int64(second), 0)}); o.Level != probes.OK || o.Hysteresis || o.Severity > 0 {
+			t.Errorf("after %d s: %+v", second, o)
+		}
+	}
+}
+
+// memoryHost is one of the hosts in testdata.
+func memoryHost(name string) probes.Host {
+	return probetest.HostAt(filepath.Join("testdata", name))
+}
+
+func TestMemoryOfOtherHosts(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]struct {
+		sample  sample
+		message string
+	}{
+		"512MiB": {sample{available: 248 * mib, anon: 142 * mib, measured: true, stalls: pressure.Totals{Some: 8423 * time.Microsecond, Full: 5120 * time.Microsecond}},
+			"available 248 MiB of 390 MiB (63.5 %), threshold 100 MiB; stalled 0 %"},
+		"4TiB": {sample{available: 164 * gib, anon: 3890 * gib, measured: true, stalls: pressure.Totals{Some: 98765432109 * time.Microsecond, Full: 1234567890 * time.Microsecond}},
+			"available 164 GiB of 3.96 TiB (4.0 %), threshold 12.8 GiB; stalled 0 %"},
+		"zram": {sample{available: 1200 * mib, anon: 5600 * mib, freeSwap: 4194300 << 10, measured: true, stalls: pressure.Totals{Some: 7654321 * time.Microsecond, Full: 321098 * time.Microsecond}},
+			"available 1.17 GiB of 6.64 GiB (17.6 %), threshold 5 %; stalled 0 %"},
+		"zfs": {sample{available: 2200*mib + 42*gib, anon: 14 * gib, arc: 42 * gib, measured: true, stalls: pressure.Totals{Some: 1234 * time.Microsecond, Full: 567 * time.Microsecond}},
+			"available 44.1 GiB of 58.1 GiB (75.9 %), 42 GiB of it ZFS cache, threshold 5 %; stalled 0 %"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, err := readSample(t.Context(), memoryHost(name))
+			if err != nil || s != want.sample {
+				t.Errorf("read %+v, %v, want %+v", s, err, want.sample)
+			}
+			probetest.Check(t, followAll(s, s)[1], probes.OK, "MemorySufficient", want.message)
+		})
+	}
+}
+
+func BenchmarkMemoryObserve(b *testing.B) {
+	m := New(probes.Host{Proc: "/proc"}, allMemory)
+	b.ReportAllocs()
+	for b.Loop() {
+		m.Observe(b.Context())
+	}
+}

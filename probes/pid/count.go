@@ -1,0 +1,56 @@
+package pid
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/probes/hostfile"
+)
+
+// readCount reads a file that holds one number above 0. thing is the file's name
+// in a reason.
+func readCount(path, thing string) (uint64, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return 0, probes.Because(thing+"Unreadable", "reading a limit: %w", err)
+	}
+	count, err := parseCount(string(text))
+	if err != nil {
+		return 0, probes.Because(thing+"Garbled", "reading a limit from %s: %w", path, err)
+	}
+	return count, nil
+}
+
+// readCountOrZero reads a file that holds one number, which may be 0.
+func readCountOrZero(path, thing string) (uint64, error) {
+	if text, err := os.ReadFile(path); err == nil && string(text) == "0\n" {
+		return 0, nil
+	}
+	return readCount(path, thing)
+}
+
+// parseCount returns the one number, above 0, of a text with its newline.
+func parseCount(text string) (uint64, error) {
+	digits, ok := strings.CutSuffix(text, "\n")
+	if !ok {
+		return 0, hostfile.ErrCutOff
+	}
+	return parsePositive(digits)
+}
+
+// parsePositive returns a number from 1 to 2^31-1, for the kernel keeps the
+// number of tasks and its limits in an int.
+func parsePositive(digits string) (uint64, error) {
+	number, err := strconv.ParseUint(digits, 10, 31)
+	if err != nil {
+		return 0, fmt.Errorf("not a count of tasks: %w", err)
+	}
+	if number == 0 {
+		return 0, errors.New("a count of 0 tasks cannot be")
+	}
+	return number, nil
+}

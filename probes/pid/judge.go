@@ -1,0 +1,87 @@
+package pid
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/probes/trend"
+)
+
+// sample is how many tasks there were at one time, and how many there might be.
+type sample struct {
+	host budget
+	pods *budget // nil: no limit, or none that is visible
+	note string  // tells a person which limit is not believed
+}
+
+// budget is a limit of tasks and how many there are.
+type budget struct {
+	used, limit uint64
+	setting     string // what sets the limit
+}
+
+// free returns how many tasks may still be started. It is 0 where the limit was
+// lowered below the number of tasks that run.
+func (b budget) free() float64 { return float64(b.limit - min(b.used, b.limit)) }
+
+// tightest returns the budget of which the smaller share is left.
+func (s sample) tightest() budget {
+	if s.pods != nil && s.pods.free()/float64(s.pods.limit) < s.host.free()/float64(s.host.limit) {
+		return *s.pods
+	}
+	return s.host
+}
+
+// judge says what a sample means, given the slope of the free tasks. Severity is
+// that of the worst cause.
+func (t Thresholds) judge(s sample, slope trend.Slope) probes.Observation {
+	b := s.tightest()
+	limit := float64(b.limit)
+	threshold, thresholdText := t.freeThreshold(limit)
+	o := trend.Scarce(b.free(), threshold, t.ClearFactor).Observe(probes.PIDPressure, "PIDs", "")
+	left, out := t.runningOut(b, slope)
+	o.Severity = max(o.Severity, out.Severity)
+	switch {
+	case o.Level == probes.Degraded && t.CriticalUsedPercent > 0 && b.free() < freeAt(t.CriticalUsedPercent, limit):
+		o.Level, o.Reason, thresholdText = probes.Critical, "PIDsExhausted", trend.PercentText(t.CriticalUsedPercent)
+	case o.Level == probes.OK && out.Set:
+		o.Level, o.Hysteresis, o.Reason = probes.Degraded, false, "PIDsRunningOut"
+		thresholdText += fmt.Sprintf("; none left in %s, threshold %s", trend.SecondsText(left.Truncate(time.Second)), trend.SecondsText(t.RunningOutWithin))
+	case o.Level == probes.OK && out.Near:
+		o.Hysteresis, o.Reason = true, "PIDsNearThreshold"
+	}
+	o.Message = fmt.Sprintf("used %d of %d tasks (%s, %.0f free), limit %s, threshold %s%s",
+		b.used, b.limit, trend.ShareText(float64(b.used), limit), b.free(), b.setting, thresholdText, s.note)
+	return o
+}
+
+// runningOut returns how soon no task is left, and the signal of that together
+// with how many are used.
+func (t Thresholds) runningOut(b budget, slope trend.Slope) (time.Duration, trend.Signal) {
+	left, ok := slope.TimeToEmpty(b.free())
+	if !ok {
+		return 0, trend.Signal{}
+	}
+	soon := trend.Scarce(left.Seconds(), t.RunningOutWithin.Seconds(), t.ClearFactor).Signal()
+	much := trend.Scarce(b.free(), freeAt(t.RunningOutUsedPercent, float64(b.limit)), t.ClearFactor).Signal()
+	return left, trend.Both(soon, much)
+}
+
+// freeThreshold returns the number of free tasks below which the host is
+// Degraded.
+func (t Thresholds) freeThreshold(limit float64) (threshold float64, text string) {
+	threshold, text = freeAt(t.UsedPercent, limit), trend.PercentText(t.UsedPercent)
+	if free := min(float64(t.FreeTasks), math.Floor(limit/4)); free > threshold {
+		threshold, text = free, fmt.Sprintf("%.0f free", free)
+	}
+	return threshold, text
+}
+
+// freeAt returns the number of free tasks below which at least usedPercent of the
+// limit is used. Tasks are whole numbers: at most n free is the same as fewer
+// than n + 1.
+func freeAt(usedPercent, limit float64) float64 {
+	return math.Floor(limit*max(0, 100-usedPercent)/100) + 1
+}

@@ -1,0 +1,72 @@
+// Package pid is the probe of PIDPressure. It samples how many tasks there are,
+// and how many there may be.
+package pid
+
+import (
+	"context"
+	"time"
+
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/probes/trend"
+)
+
+// Thresholds say when the host is short of task identifiers, of which every
+// thread takes one. A threshold of 0 is off.
+type Thresholds struct {
+	// UsedPercent is the share of the limit, in percent (above 0, up to 100),
+	// at which the host is Degraded.
+	UsedPercent float64
+	// FreeTasks is the number of free tasks below which the host is Degraded,
+	// where that comes before UsedPercent. It counts as at most a quarter of the
+	// limit, so that a small limit does not make a host Degraded for good.
+	FreeTasks uint64
+	// CriticalUsedPercent is the share of the limit, in percent (0 to 100), at
+	// which the host is Critical.
+	CriticalUsedPercent float64
+	// RunningOutWithin and RunningOutUsedPercent (0 to 100): Degraded when, at the
+	// current rate, no task is left within this time, and at least this percentage
+	// of the limit is used. This is how a fork bomb shows before it has used up
+	// the limit.
+	RunningOutWithin      time.Duration
+	RunningOutUsedPercent float64
+	// ClearFactor times the free tasks of the threshold must be free before
+	// there are enough again. 1 or more; less counts as 1.
+	ClearFactor float64
+}
+
+// Probe watches how many tasks (processes and their threads) the host may still
+// start, and how fast that number falls. Where all pods together have a limit and
+// it is tighter than the host's, that limit counts.
+type Probe struct {
+	probes.PeriodOnly
+
+	host       probes.Host
+	thresholds Thresholds
+	slope      trend.Slope // of the free tasks
+}
+
+var _ probes.Probe = (*Probe)(nil)
+
+// New returns the probe of the host's tasks. It reads loadavg,
+// sys/kernel/pid_max and sys/kernel/threads-max in h.Proc and, where it is
+// visible, the pids limit of the pods' control group in h.Sys. It does not walk
+// the processes.
+func New(h probes.Host, t Thresholds) *Probe { return &Probe{host: h, thresholds: t} }
+
+// Condition returns PIDPressure.
+func (*Probe) Condition() probes.Condition { return probes.PIDPressure }
+
+// Observe takes a sample of the host's tasks and judges it.
+func (p *Probe) Observe(context.Context) probes.Observation {
+	s, err := readSample(p.host)
+	if err != nil {
+		return probes.UnknownBecause(probes.PIDPressure, err)
+	}
+	return p.follow(s, time.Now())
+}
+
+// follow judges a sample by those before it.
+func (p *Probe) follow(s sample, now time.Time) probes.Observation {
+	p.slope.Add(now, s.tightest().free())
+	return p.thresholds.judge(s, p.slope)
+}

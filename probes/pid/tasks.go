@@ -1,0 +1,106 @@
+package pid
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/probes/hostfile"
+)
+
+// readSample reads the number of tasks and its limits. The host's limit is the
+// lower of kernel.pid_max and kernel.threads-max
+// (Documentation/admin-guide/sysctl/kernel.rst).
+func readSample(h probes.Host) (s sample, err error) {
+	path := filepath.Join(h.Proc, "loadavg")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return s, probes.Because("LoadavgUnreadable", "counting tasks: %w", err)
+	}
+	if s.host.used, err = parseLoadavgTasks(string(text)); err != nil {
+		return s, probes.Because("LoadavgGarbled", "counting tasks in %s: %w", path, err)
+	}
+	pidMax, err := readCount(filepath.Join(h.Proc, "sys", "kernel", "pid_max"), "PIDMax")
+	if err != nil {
+		return s, err
+	}
+	threadsMax, err := readCount(filepath.Join(h.Proc, "sys", "kernel", "threads-max"), "ThreadsMax")
+	if err != nil {
+		return s, err
+	}
+	s.host.limit, s.host.setting = pidMax, "kernel.pid_max"
+	private := inPrivatePIDNamespace(h.Proc)
+	if private {
+		s.note = "; kernel.pid_max is not believed: this is not the host's PID namespace"
+	}
+	if private || threadsMax < pidMax {
+		s.host.limit, s.host.setting = threadsMax, "kernel.threads-max"
+	}
+	s.pods, err = readPodTasks(h.Sys)
+	return s, err
+}
+
+// inPrivatePIDNamespace says whether the reader's PID namespace is not the
+// host's. Newer kernels keep a pid_max for each PID namespace (Linux 6.14, "pid:
+// allow pid_max to be set per pid namespace"), and that of another namespace says
+// nothing of the host's. The host's namespace has a fixed inode
+// (PROC_PID_INIT_INO in include/linux/proc_ns.h). Where the link cannot be read,
+// the namespace counts as the host's.
+func inPrivatePIDNamespace(proc string) bool {
+	const initial = "pid:[4026531836]"
+	link, err := os.Readlink(filepath.Join(proc, "self", "ns", "pid"))
+	return err == nil && link != initial
+}
+
+// readPodTasks reads the limit that the kubelet has set for all pods together
+// (--system-reserved, --kube-reserved or pid limits), and how many tasks they
+// have. It returns nil where there is no limit, or where the control groups of
+// the host are not visible.
+func readPodTasks(sys string) (*budget, error) {
+	// Control groups v2 and v1, with the systemd driver and without.
+	for _, dir := range []string{"kubepods.slice", "kubepods", "pids/kubepods.slice", "pids/kubepods"} {
+		dir = filepath.Join(sys, "fs", "cgroup", dir)
+		text, err := os.ReadFile(filepath.Join(dir, "pids.max"))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err == nil && string(text) == "max\n" {
+			return nil, nil
+		}
+		limit, err := readCount(filepath.Join(dir, "pids.max"), "PodsPIDsMax")
+		if err != nil {
+			return nil, err
+		}
+		used, err := readCountOrZero(filepath.Join(dir, "pids.current"), "PodsPIDsCurrent")
+		if err != nil {
+			return nil, err
+		}
+		return &budget{used, limit, "pids.max of all pods"}, nil
+	}
+	return nil, nil
+}
+
+// parseLoadavgTasks returns the number of tasks from the text of loadavg:
+// "0.03 0.73 0.57 1/84 14046" has 84 of them
+// (Documentation/filesystems/proc.rst, loadavg). The parser is ours because
+// gopsutil walks all processes and counts no threads, and procfs stops reading at
+// the third field.
+func parseLoadavgTasks(text string) (uint64, error) {
+	line, ok := strings.CutSuffix(text, "\n")
+	if !ok {
+		return 0, hostfile.ErrCutOff
+	}
+	fields := strings.Split(line, " ")
+	if len(fields) != 5 {
+		return 0, fmt.Errorf("%d fields instead of 5", len(fields))
+	}
+	_, total, ok := strings.Cut(fields[3], "/")
+	if !ok {
+		return 0, errors.New("the fourth field has no slash")
+	}
+	return parsePositive(total)
+}

@@ -1,0 +1,103 @@
+package pressure
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/probes/probetest"
+)
+
+const somePressure = "some avg10=4.61 avg60=10.86 avg300=28.05 total=812305182\n" +
+	"full avg10=0.00 avg60=0.00 avg300=0.00 total=1234567\n"
+
+func TestParsePressure(t *testing.T) {
+	t.Parallel()
+	whole := Totals{812305182 * time.Microsecond, 1234567 * time.Microsecond}
+	someLine, fullLine, _ := strings.Cut(somePressure, "\n")
+	someLine += "\n"
+	for _, test := range []struct {
+		name, resource, text string
+		want                 Totals
+		err                  string
+	}{
+		{"whole", "memory", somePressure, whole, ""},
+		{"the other way round", "memory", fullLine + someLine, whole, ""},
+		{"a new kind of line", "memory", somePressure + "most avg10=0.00 total=1\n", whole, ""},
+		{"0", "io", "some total=0\nfull total=0\n", Totals{}, ""},
+		{"2^53-1", "io", "some total=9007199254740991\nfull total=0\n", Totals{9007199254740991 * time.Microsecond, 0}, ""},
+		{"cpu without full", "cpu", someLine, Totals{whole.Some, 0}, ""},
+		{"empty", "memory", "", Totals{}, "no line some"},
+		{"memory without full", "memory", someLine, Totals{}, "no line full"},
+		{"no some", "memory", fullLine, Totals{}, "no line some"},
+		{"no newline", "memory", strings.TrimSuffix(somePressure, "\n"), Totals{}, "cut off"},
+		{"cut off within the first number", "memory", somePressure[:50], Totals{}, "cut off"},
+		{"no total", "memory", "some avg10=0.00\n" + fullLine, Totals{}, "no total"},
+		{"no number", "memory", "some total=\n" + fullLine, Totals{}, "no number"},
+		{"negative", "memory", "some total=-1\n" + fullLine, Totals{}, "no number"},
+		{"exponent", "memory", "some total=1e6\n" + fullLine, Totals{}, "no number"},
+		{"fraction", "memory", "some total=1.5\n" + fullLine, Totals{}, "no number"},
+		{"something behind it", "memory", "some total=1 x=2\n" + fullLine, Totals{}, "no number"},
+		{"2^53", "memory", "some total=9007199254740992\n" + fullLine, Totals{}, "no number"},
+		{"2^63", "memory", "some total=9223372036854775808\n" + fullLine, Totals{}, "no number"},
+		{"2^64", "memory", someLine + "full total=18446744073709551616\n", Totals{}, "no number"},
+		{"some twice", "memory", someLine + someLine + fullLine, Totals{}, "two lines some"},
+		{"full twice", "memory", somePressure + fullLine, Totals{}, "two lines full"},
+		{"binary", "memory", probetest.Binary, Totals{}, "cut off"},
+	} {
+		got, err := parse(test.text, test.resource)
+		if got != test.want && test.err == "" || (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
+			t.Errorf("%s: %+v, %v, want %+v, %q", test.name, got, err, test.want, test.err)
+		}
+	}
+}
+
+func TestPressureSince(t *testing.T) {
+	t.Parallel()
+	earlier := Totals{time.Hour, time.Minute}
+	for _, test := range []struct {
+		name       string
+		some, full time.Duration
+		apart      time.Duration
+		want       Stall
+		ok         bool
+	}{
+		{"a second", 310 * time.Millisecond, 40 * time.Millisecond, time.Second, Stall{31, 4}, true},
+		{"half a second", 310 * time.Millisecond, 40 * time.Millisecond, 500 * time.Millisecond, Stall{62, 8}, true},
+		{"nothing", 0, 0, time.Second, Stall{}, true},
+		{"never more than all", 2 * time.Second, 1100 * time.Millisecond, time.Second, Stall{100, 100}, true},
+		{"the longest gap", 15 * time.Second, 3 * time.Second, 30 * time.Second, Stall{50, 10}, true},
+		{"too long a gap", 15 * time.Second, 3 * time.Second, 30*time.Second + 1, Stall{}, false},
+		{"the shortest time", 50 * time.Millisecond, 0, 50 * time.Millisecond, Stall{100, 0}, true},
+		{"too short a time", 1, 0, 49 * time.Millisecond, Stall{}, false},
+		{"no time", 0, 0, 0, Stall{}, false},
+		{"time goes back", 0, 0, -time.Second, Stall{}, false},
+		{"some goes back", -1, 1, time.Second, Stall{}, false},
+		{"full goes back", 1, -1, time.Second, Stall{}, false},
+	} {
+		got, ok := Totals{earlier.Some + test.some, earlier.Full + test.full}.Since(earlier, test.apart)
+		if got != test.want || ok != test.ok {
+			t.Errorf("%s: %+v, %t, want %+v, %t", test.name, got, ok, test.want, test.ok)
+		}
+	}
+}
+
+func FuzzParsePressure(f *testing.F) {
+	f.Add(somePressure, "memory")
+	f.Add("some total=1\n", "cpu")
+	f.Add(probetest.Binary, "io")
+	f.Fuzz(func(t *testing.T, text, resource string) {
+		p, err := parse(text, resource)
+		if err == nil && (p.Some < 0 || p.Full < 0 || !strings.HasSuffix(text, "\n") || !strings.Contains(text, " total=")) {
+			t.Errorf("%q is %+v", text, p)
+		}
+	})
+}
+
+func BenchmarkReadPressure(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		Read(probes.Host{Proc: "/proc"}, "memory") //nolint:errcheck // measured
+	}
+}

@@ -1,0 +1,206 @@
+package pressure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/taintlet/taintlet/probes"
+)
+
+// totalsEvery is how often a trigger reads the totals where the kernel does not
+// watch them for us.
+const totalsEvery = 500 * time.Millisecond
+
+// Trigger wakes a probe when tasks wait for a resource for long. It decides
+// nothing: a wake-up only brings the next sample forward. A probe embeds a
+// Trigger for its Wake, WakeMode and Run.
+//
+// Where it may, the kernel watches for us ("Monitoring for pressure thresholds"
+// in Documentation/accounting/psi.rst). Elsewhere the trigger reads the totals
+// itself.
+type Trigger struct {
+	host     probes.Host
+	resource string  // memory, io or cpu
+	share    float64 // of the time, in percent
+	wake     chan struct{}
+	mode     atomic.Pointer[string]
+}
+
+// NewTrigger returns a trigger that wakes when some task has waited for the
+// resource for share percent of a short time.
+func NewTrigger(h probes.Host, resource string, share float64) *Trigger {
+	return &Trigger{host: h, resource: resource, share: share, wake: make(chan struct{}, 1)}
+}
+
+// Wake returns a channel that yields a value when tasks have waited for long.
+// Several wake-ups that nobody took become one.
+func (t *Trigger) Wake() <-chan struct{} { return t.wake }
+
+// WakeMode says what wakes: "psi trigger, 2 s window", "psi total every 500ms:
+// why", or "period: why" where nothing does. Before Run is called, it finds out
+// what Run will do.
+func (t *Trigger) WakeMode() string {
+	if mode := t.mode.Load(); mode != nil {
+		return *mode
+	}
+	if mode := t.nothingToWatch(); mode != "" {
+		return mode
+	}
+	armed, window, err := arm(pathOf(t.host, t.resource), t.share)
+	if err != nil {
+		return totalsMode(err)
+	}
+	unix.Close(armed) //nolint:errcheck // disarms; nothing was written
+	return kernelMode(window)
+}
+
+func kernelMode(window time.Duration) string {
+	return fmt.Sprintf("psi trigger, %v s window", window.Seconds())
+}
+
+func totalsMode(why error) string { return fmt.Sprintf("psi total every %v: %v", totalsEvery, why) }
+
+// nothingToWatch returns the mode where there are no totals to read, and "" where
+// there are.
+func (t *Trigger) nothingToWatch() string {
+	_, found, err := Read(t.host, t.resource)
+	switch {
+	case err != nil:
+		return fmt.Sprintf("period: %v", err)
+	case !found:
+		return fmt.Sprintf("period: no PSI (%s is missing or kept from us)", pathOf(t.host, t.resource))
+	}
+	return ""
+}
+
+// signal wakes the probe, unless an earlier wake-up is still to be taken.
+func (t *Trigger) signal() {
+	select {
+	case t.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Run watches until the context ends. It returns at once where there is nothing
+// to watch.
+func (t *Trigger) Run(ctx context.Context) {
+	if mode := t.nothingToWatch(); mode != "" {
+		t.mode.Store(&mode)
+		return
+	}
+	err := t.letKernelWatch(ctx)
+	if ctx.Err() == nil {
+		mode := totalsMode(err)
+		t.mode.Store(&mode)
+		t.watchTotals(ctx)
+	}
+}
+
+// letKernelWatch arms a trigger in the kernel and waits for it until the context
+// ends. Any other return says why the kernel does not watch.
+func (t *Trigger) letKernelWatch(ctx context.Context) error {
+	armed, window, err := arm(pathOf(t.host, t.resource), t.share)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(armed) //nolint:errcheck // disarms; nothing was written
+	mode := kernelMode(window)
+	t.mode.Store(&mode)
+	return waitFor(ctx, armed, t.signal)
+}
+
+// arm opens the file at path and asks the kernel to watch it. A window of 1 s
+// needs CAP_SYS_RESOURCE. Without it windows are multiples of 2 s, and the kernel
+// checks the trigger only when it updates its averages, every 2 s
+// (psi_trigger_create and psi_avgs_work in kernel/sched/psi.c).
+func arm(path string, share float64) (armed int, window time.Duration, err error) {
+	// Not os.OpenFile: it would hand the file to Go's poller, which would take the
+	// event that our own poll waits for.
+	fd, err := unix.Open(path, unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, 0, fmt.Errorf("opening %s to write a trigger: %w", path, err)
+	}
+	var at unix.Statfs_t
+	if err := unix.Fstatfs(fd, &at); err != nil || at.Type != unix.PROC_SUPER_MAGIC {
+		unix.Close(fd) //nolint:errcheck // nothing was written
+		return -1, 0, fmt.Errorf("%s does not lie on procfs", path)
+	}
+	for _, window := range []time.Duration{time.Second, 2 * time.Second} {
+		waited := time.Duration(float64(window) * share / 100)
+		// The kernel wants the zero byte at the end.
+		line := fmt.Sprintf("some %d %d\x00", waited.Microseconds(), window.Microseconds())
+		if _, err = unix.Write(fd, []byte(line)); err == nil {
+			return fd, window, nil
+		}
+		if !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.EPERM) {
+			break
+		}
+	}
+	unix.Close(fd) //nolint:errcheck // nothing was written
+	return -1, 0, fmt.Errorf("writing a trigger to %s: %w", path, err)
+}
+
+// waitFor calls signal each time the armed trigger fires. It returns when the
+// context ends, or with the trouble that ended the trigger.
+func waitFor(ctx context.Context, armed int, signal func()) error {
+	stop, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if err != nil {
+		return fmt.Errorf("making an eventfd: %w", err)
+	}
+	stopped := make(chan struct{})
+	forget := context.AfterFunc(ctx, func() {
+		defer close(stopped)
+		unix.Write(stop, []byte{1, 0, 0, 0, 0, 0, 0, 0}) //nolint:errcheck // it has room for the number
+	})
+	defer func() {
+		if !forget() {
+			<-stopped // else the number could go to a file that got the same descriptor
+		}
+		unix.Close(stop) //nolint:errcheck // nobody reads it any more
+	}()
+	for {
+		files := []unix.PollFd{{Fd: int32(armed), Events: unix.POLLPRI}, {Fd: int32(stop), Events: unix.POLLIN}}
+		_, err := unix.Poll(files, -1)
+		switch fired := files[0].Revents; {
+		case errors.Is(err, unix.EINTR):
+		case err != nil:
+			return fmt.Errorf("waiting for a trigger: %w", err)
+		case files[1].Revents != 0:
+			return ctx.Err()
+		case fired&(unix.POLLERR|unix.POLLNVAL|unix.POLLHUP) != 0:
+			return errors.New("the kernel dropped the trigger")
+		case fired&unix.POLLPRI != 0:
+			signal()
+		}
+	}
+}
+
+// watchTotals does what the kernel does for a trigger: it reads the totals again
+// and again, and wakes the probe when they grew by enough. It passes over a read
+// that fails, which the probe's next sample will report.
+func (t *Trigger) watchTotals(ctx context.Context) {
+	ticker := time.NewTicker(totalsEvery)
+	defer ticker.Stop()
+	last, known, _ := Read(t.host, t.resource)
+	lastAt := time.Now()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		now, found, _ := Read(t.host, t.resource)
+		at := time.Now()
+		if found && known {
+			if waited, ok := now.Since(last, at.Sub(lastAt)); ok && waited.Some >= t.share {
+				t.signal()
+			}
+		}
+		last, known, lastAt = now, found, at
+	}
+}

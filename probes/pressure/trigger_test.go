@@ -1,0 +1,317 @@
+package pressure
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/probes/probetest"
+)
+
+// wakeStalledPercent is what the triggers of most tests wait for.
+const wakeStalledPercent = 7.5
+
+// running runs a trigger until the test ends or stop is called, which waits
+// until Run has come back.
+func running(t testing.TB, trigger *Trigger) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		trigger.Run(ctx)
+	}()
+	stop = func() {
+		cancel()
+		select {
+		case <-done:
+		case <-time.After(5 * time.Second):
+			t.Error("Run does not end with its context")
+		}
+	}
+	t.Cleanup(stop)
+	return stop
+}
+
+// modeOf waits until the running trigger knows its mode.
+func modeOf(t testing.TB, trigger *Trigger) string {
+	t.Helper()
+	for range 500 {
+		if mode := trigger.mode.Load(); mode != nil {
+			return *mode
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatal("the mode does not become known")
+	return ""
+}
+
+func (t *Trigger) woken() bool {
+	select {
+	case <-t.Wake():
+		return true
+	default:
+		return false
+	}
+}
+
+// hasSysResource says whether this process may have short windows.
+func hasSysResource(t testing.TB) bool {
+	t.Helper()
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	if err := unix.Capget(&header, &data[0]); err != nil {
+		t.Fatal(err)
+	}
+	return data[0].Effective&(1<<unix.CAP_SYS_RESOURCE) != 0
+}
+
+func TestTriggerOnThisHost(t *testing.T) {
+	t.Parallel()
+	for _, resource := range []string{"memory", "io", "cpu"} {
+		trigger := NewTrigger(probes.Host{Proc: "/proc"}, resource, wakeStalledPercent)
+		stop := running(t, trigger)
+		mode := modeOf(t, trigger)
+		t.Logf("%s: %s", resource, mode)
+		window := "2"
+		if hasSysResource(t) {
+			window = "1"
+		}
+		known := regexp.MustCompile(`^(psi trigger, ` + window + ` s window` +
+			`|psi total every 500ms: (opening|writing) .*/pressure/.*(read-only|permission|not permitted).*` +
+			`|period: no PSI \(.*\))$`)
+		if !known.MatchString(mode) {
+			t.Errorf("%s: mode %q", resource, mode)
+		}
+		stop()
+	}
+}
+
+// One second of work on more tasks than there are processors makes tasks wait
+// for one, and the kernel says so.
+func TestTriggerIsFiredByTheKernel(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds of all processors")
+	}
+	trigger := NewTrigger(probes.Host{Proc: "/proc"}, "cpu", 0.1)
+	running(t, trigger)
+	if mode := modeOf(t, trigger); !strings.HasPrefix(mode, "psi trigger") {
+		t.Skipf("no trigger in the kernel: %s", mode)
+	}
+	busy, stop := context.WithTimeout(t.Context(), 8*time.Second)
+	defer stop()
+	for range 2 * runtime.NumCPU() {
+		go func() {
+			runtime.LockOSThread()
+			for busy.Err() == nil {
+				unix.Getpid()
+			}
+		}()
+	}
+	begin := time.Now()
+	select {
+	case <-trigger.Wake():
+		t.Logf("woken after %v", time.Since(begin))
+	case <-busy.Done():
+		t.Error("not woken")
+	}
+}
+
+func totals(some, full int) string {
+	return fmt.Sprintf("some avg10=0.00 avg60=0.00 avg300=0.00 total=%d\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=%d\n", some, full)
+}
+
+// withPressure is the healthy host with a pressure file.
+func withPressure(t testing.TB, text string) probes.Host {
+	t.Helper()
+	h := probetest.CopyOfHealthy(t)
+	if err := os.Mkdir(filepath.Join(h.Proc, "pressure"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	probetest.Write(t, h, "proc/pressure/memory", text)
+	return h
+}
+
+func TestTriggerReadsTotalsWhereTheKernelDoesNotWatch(t *testing.T) {
+	t.Parallel()
+	h := withPressure(t, totals(1_000_000, 0))
+	synctest.Test(t, func(t *testing.T) {
+		trigger := NewTrigger(h, "memory", 10)
+		running(t, trigger)
+		next := func(text string) bool {
+			probetest.Write(t, h, "proc/pressure/memory", text)
+			time.Sleep(totalsEvery)
+			synctest.Wait()
+			woken := trigger.woken()
+			if trigger.woken() {
+				t.Error("woken twice at once")
+			}
+			return woken
+		}
+		time.Sleep(totalsEvery / 2) // between two of its reads from here on
+		synctest.Wait()
+		if mode := trigger.WakeMode(); mode != "psi total every 500ms: "+h.Proc+"/pressure/memory does not lie on procfs" {
+			t.Errorf("mode %q", mode)
+		}
+		for i, step := range []struct {
+			text string
+			want bool
+		}{
+			{totals(1_000_000, 0), false},
+			{totals(1_049_999, 0), false}, // a little less than a tenth of 500 ms
+			{totals(1_099_999, 0), true},
+			{totals(1_099_999, 0), false}, // one jump, one wake-up
+			{totals(1_099_999, 400_000), false},
+			{totals(9_000_000, 400_000), true},
+			{totals(100, 100), false}, // a counter that starts again
+			{totals(60_000, 100), true},
+			{"garbled", false},
+			{totals(1_000_000, 100), false}, // nothing to compare with
+			{totals(1_060_000, 100), true},
+		} {
+			if got := next(step.text); got != step.want {
+				t.Errorf("step %d: woken %t", i, got)
+			}
+		}
+		// Ten jumps that nobody takes are one wake-up.
+		for i := range 10 {
+			probetest.Write(t, h, "proc/pressure/memory", totals(2_000_000+i*1_000_000, 100))
+			time.Sleep(totalsEvery)
+		}
+		synctest.Wait()
+		if !trigger.woken() || trigger.woken() {
+			t.Error("not woken just once")
+		}
+	})
+}
+
+// A tree that is not procfs is read only: a trigger written to it would stay
+// there as text.
+func TestTriggerIsNotWrittenToAnOrdinaryFile(t *testing.T) {
+	t.Parallel()
+	h := withPressure(t, somePressure)
+	trigger := NewTrigger(h, "memory", wakeStalledPercent)
+	stop := running(t, trigger)
+	modeOf(t, trigger)
+	stop()
+	if text, err := os.ReadFile(filepath.Join(h.Proc, "pressure/memory")); err != nil || string(text) != somePressure {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
+func TestTriggerWithoutPressure(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		h    probes.Host
+		mode string
+	}{
+		"no PSI":  {probetest.Healthy(), "period: no PSI (../testdata/healthy/proc/pressure/memory is missing or kept from us)"},
+		"garbled": {withPressure(t, "some total=1\n"), "no line full"},
+	} {
+		trigger := NewTrigger(test.h, "memory", wakeStalledPercent)
+		before := trigger.WakeMode()
+		trigger.Run(t.Context()) // comes back though the context does not end
+		if now := trigger.WakeMode(); now != before {
+			t.Errorf("%s: mode %q before Run, %q now", name, before, now)
+		}
+		if mode := trigger.WakeMode(); !strings.HasPrefix(mode, "period: ") || !strings.Contains(mode, test.mode) {
+			t.Errorf("%s: mode %q", name, mode)
+		}
+	}
+}
+
+func TestWaitForAnEvent(t *testing.T) {
+	t.Parallel()
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(pair[0]) //nolint:errcheck // a test
+	defer unix.Close(pair[1]) //nolint:errcheck // a test
+	// Data out of band makes POLLPRI, as a trigger does.
+	urgent := func() {
+		if err := unix.Sendto(pair[1], []byte("!"), unix.MSG_OOB, nil); err != nil {
+			t.Skipf("no data out of band here: %v", err)
+		}
+	}
+	urgent()
+	ctx, cancel := context.WithCancel(t.Context())
+	fired := 0
+	err = waitFor(ctx, pair[0], func() {
+		if _, _, err := unix.Recvfrom(pair[0], make([]byte, 1), unix.MSG_OOB); err != nil {
+			t.Error(err)
+		}
+		if fired++; fired < 3 {
+			urgent()
+		} else {
+			cancel()
+		}
+	})
+	if err != context.Canceled || fired != 3 { //nolint:errorlint // exactly this one
+		t.Errorf("fired %d times, %v", fired, err)
+	}
+}
+
+func TestWaitForATriggerThatIsGone(t *testing.T) {
+	t.Parallel()
+	var ends [2]int
+	if err := unix.Pipe2(ends[:], unix.O_CLOEXEC); err != nil {
+		t.Fatal(err)
+	}
+	unix.Close(ends[0])       //nolint:errcheck // the other end has POLLERR from here on
+	defer unix.Close(ends[1]) //nolint:errcheck // a test
+	for name, armed := range map[string]int{"error": ends[1], "no such file": 1 << 20} {
+		err := waitFor(t.Context(), armed, func() { t.Error("woken by nothing") })
+		if err == nil || err.Error() != "the kernel dropped the trigger" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// openTriggers counts the files that triggers leave open if they leak.
+func openTriggers(t testing.TB) (count int) {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		target, _ := os.Readlink("/proc/self/fd/" + entry.Name())
+		if strings.Contains(target, "/pressure/") || strings.Contains(target, "eventfd") {
+			count++
+		}
+	}
+	return count
+}
+
+func TestTriggerLeavesNothingBehind(t *testing.T) { // alone, because it counts what is open
+	h := probes.Host{Proc: "/proc"}
+	stop := running(t, NewTrigger(h, "memory", wakeStalledPercent)) // what Go itself opens is open from here on
+	stop()
+	files, goroutines := openTriggers(t), runtime.NumGoroutine()
+	for range 50 {
+		trigger := NewTrigger(h, "memory", wakeStalledPercent)
+		stop := running(t, trigger)
+		modeOf(t, trigger)
+		stop()
+		over, cancel := context.WithCancel(t.Context())
+		cancel()
+		trigger.Run(over) // comes back at once
+	}
+	if now := openTriggers(t); now > files {
+		t.Errorf("%d files were open, %d are", files, now)
+	}
+	if now := runtime.NumGoroutine(); now > goroutines+5 {
+		t.Errorf("%d goroutines ran, %d do", goroutines, now)
+	}
+}

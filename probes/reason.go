@@ -1,0 +1,32 @@
+package probes
+
+import (
+	"errors"
+	"fmt"
+)
+
+// reasonError says why a part of the host could not be read or understood. The
+// reason is for machines, the error for people.
+type reasonError struct {
+	reason string
+	err    error
+}
+
+func (e *reasonError) Error() string { return e.err.Error() }
+func (e *reasonError) Unwrap() error { return e.err }
+
+// Because returns an error that says what was tried, formatted as by fmt.Errorf,
+// and carries the reason of the Unknown that it leads to.
+func Because(reason, format string, args ...any) error {
+	return &reasonError{reason: reason, err: fmt.Errorf(format, args...)}
+}
+
+// UnknownBecause returns the Observation of a probe that could not tell because
+// of err. Its reason is that of Because, or ReadFailed for any other error.
+func UnknownBecause(c Condition, err error) Observation {
+	reason := "ReadFailed"
+	if known, ok := errors.AsType[*reasonError](err); ok {
+		reason = known.reason
+	}
+	return Observation{Condition: c, Level: Unknown, Reason: reason, Message: err.Error()}
+}

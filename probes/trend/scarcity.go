@@ -1,0 +1,57 @@
+package trend
+
+import (
+	"math"
+
+	"github.com/taintlet/taintlet/probes"
+)
+
+// Scarcity is a quantity of which there can be too little. All three numbers
+// have the same unit.
+type Scarcity struct {
+	available float64
+	threshold float64 // Degraded below it; 0: never
+	clear     float64 // OK without hysteresis from here on; has no effect below threshold
+}
+
+// Scarce returns the Scarcity of what is available. What clears is clearFactor
+// times the threshold. A factor below 1 counts as 1.
+func Scarce(available, threshold, clearFactor float64) Scarcity {
+	return Scarcity{available: available, threshold: threshold, clear: threshold * clearFactor}
+}
+
+// severity returns 0 from the clear threshold up, rises linearly to 50 at the
+// threshold, and from there linearly to 100 when nothing is left. It is rounded
+// down, so that it reaches 50 at the threshold and not before.
+func (s Scarcity) severity() int {
+	switch {
+	case s.threshold <= 0 || s.available > s.threshold && s.available >= s.clear:
+		return 0
+	case s.available > s.threshold:
+		return int(50 * ((s.clear - s.available) / (s.clear - s.threshold)))
+	default:
+		return 50 + int(50*((s.threshold-max(0, s.available))/s.threshold))
+	}
+}
+
+// Tightness compares scarcities of different units. It is 1 at the threshold,
+// and the smaller the less is available.
+func (s Scarcity) Tightness() float64 {
+	if s.threshold <= 0 {
+		return math.Inf(1)
+	}
+	return s.available / s.threshold
+}
+
+// Observe returns the Observation that the scarcity makes. Its reason is the
+// thing, in CamelCase, with Low, NearThreshold or Sufficient behind it.
+func (s Scarcity) Observe(c probes.Condition, thing, message string) probes.Observation {
+	o := probes.Observation{Condition: c, Level: probes.OK, Severity: s.severity(), Reason: thing + "Sufficient", Message: message}
+	switch {
+	case s.available < s.threshold:
+		o.Level, o.Reason = probes.Degraded, thing+"Low"
+	case s.available < s.clear:
+		o.Hysteresis, o.Reason = true, thing+"NearThreshold"
+	}
+	return o
+}

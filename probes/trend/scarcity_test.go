@@ -1,0 +1,40 @@
+package trend
+
+import (
+	"testing"
+
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/probes/probetest"
+)
+
+func TestScarcity(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name                         string
+		available, threshold, factor float64
+		level                        probes.Level
+		hysteresis                   bool
+		severity                     int
+	}{
+		{"plenty", 1000, 100, 1.5, probes.OK, false, 0},
+		{"at the clear threshold", 150, 100, 1.5, probes.OK, false, 0},
+		{"just below the clear threshold", 149, 100, 1.5, probes.OK, true, 1},
+		{"halfway to the threshold", 125, 100, 1.5, probes.OK, true, 25},
+		{"just above the threshold", 100.01, 100, 1.5, probes.OK, true, 49},
+		{"at the threshold", 100, 100, 1.5, probes.OK, true, 50},
+		{"just below the threshold", 99, 100, 1.5, probes.Degraded, false, 50},
+		{"half of the threshold", 50, 100, 1.5, probes.Degraded, false, 75},
+		{"almost nothing", 1, 100, 1.5, probes.Degraded, false, 99},
+		{"nothing", 0, 100, 1.5, probes.Degraded, false, 100},
+		{"no reserve asked, at the threshold", 100, 100, 1, probes.OK, false, 50},
+		{"no reserve asked, above the threshold", 101, 100, 1, probes.OK, false, 0},
+		{"a factor below 1 counts as 1", 99, 100, 0.5, probes.Degraded, false, 50},
+		{"no threshold", 0, 0, 1.5, probes.OK, false, 0},
+	} {
+		o := Scarce(test.available, test.threshold, test.factor).Observe(probes.MemoryPressure, "Thing", "message")
+		probetest.WellFormed(t, o)
+		if o.Level != test.level || o.Hysteresis != test.hysteresis || o.Severity != test.severity {
+			t.Errorf("%s: %+v, want %v, hysteresis %t, severity %d", test.name, o, test.level, test.hysteresis, test.severity)
+		}
+	}
+}

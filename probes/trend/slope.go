@@ -1,0 +1,98 @@
+// Package trend measures quantities: how fast one changes, how scarce it is, and
+// how to write it for a person.
+package trend
+
+import (
+	"slices"
+	"time"
+
+	"github.com/taintlet/taintlet/probes"
+)
+
+const (
+	// maxSamples is how many samples a slope keeps: about 10 s of them in a
+	// period of one second.
+	maxSamples = 10
+	// fewestSamples is how many samples a slope needs. Five samples have ten
+	// lines through two of them. Any one sample is on four of the ten, so that one
+	// odd sample cannot move the median far.
+	fewestSamples = 5
+	// spacing is how far apart a slope keeps its samples. Without it, samples in
+	// quick succession would narrow the slope to a burst.
+	spacing = 500 * time.Millisecond
+)
+
+// Slope tells how fast a quantity changes, from its last samples. It is the
+// median of the slopes of the lines through every two samples (the Theil–Sen
+// estimator), which a few odd samples do not sway. The zero Slope is ready for
+// use. A copy of a Slope does not change with the original.
+type Slope struct {
+	samples [maxSamples]timedValue // oldest first
+	count   int
+}
+
+type timedValue struct {
+	at    time.Time
+	value float64
+}
+
+// Add takes the next sample. Where the clock stood still or ran backwards, and
+// after a gap of more than probes.LongestGap, the slope starts afresh.
+func (s *Slope) Add(at time.Time, value float64) {
+	if s.count > 0 {
+		if since := at.Sub(s.samples[s.count-1].at); since <= 0 || since > probes.LongestGap {
+			s.count = 0
+		}
+	}
+	expired := 0
+	for expired < s.count && at.Sub(s.samples[expired].at) > probes.LongestGap {
+		expired++
+	}
+	switch newest := s.count - 1; {
+	case newest > 0 && s.samples[newest].at.Sub(s.samples[newest-1].at) < spacing:
+		s.count-- // too close to the one before it: the new sample takes its place
+	case s.count == maxSamples:
+		expired = max(expired, 1)
+	}
+	copy(s.samples[:], s.samples[expired:s.count])
+	s.count -= expired
+	s.samples[s.count] = timedValue{at, value}
+	s.count++
+}
+
+// perSecond returns the change of the quantity in one second. ok is false while
+// there are too few samples.
+func (s *Slope) perSecond() (change float64, ok bool) {
+	if s.count < fewestSamples {
+		return 0, false
+	}
+	var room [maxSamples * (maxSamples - 1) / 2]float64
+	slopes := room[:0]
+	for i, b := range s.samples[:s.count] {
+		for _, a := range s.samples[:i] {
+			slopes = append(slopes, (b.value-a.value)/b.at.Sub(a.at).Seconds())
+		}
+	}
+	slices.Sort(slopes)
+	middle := len(slopes) / 2
+	if len(slopes)%2 == 1 {
+		return slopes[middle], true
+	}
+	return (slopes[middle-1] + slopes[middle]) / 2, true
+}
+
+// TimeToEmpty returns how long what is available lasts at the current rate. ok is
+// false when the quantity does not shrink, when there are too few samples, and
+// when it lasts a year or longer.
+func (s *Slope) TimeToEmpty(available float64) (left time.Duration, ok bool) {
+	const year = 365 * 24 * time.Hour
+	change, ok := s.perSecond()
+	if !ok || change >= 0 {
+		return 0, false
+	}
+	seconds := max(0, available) / -change
+	if seconds >= year.Seconds() {
+		return 0, false
+	}
+	return time.Duration(seconds * float64(time.Second)), true
+}

@@ -1,0 +1,68 @@
+package trend
+
+import (
+	"math"
+	"strconv"
+	"time"
+)
+
+// BytesText writes a number of bytes for a person: "412 MiB", "15.6 GiB". It
+// uses binary units and at most three significant digits, or four from 1000 to
+// 1023.
+func BytesText(bytes float64) string {
+	units := [...]string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
+	unit := 0
+	for math.Round(bytes) >= 1024 && unit < len(units)-1 {
+		bytes /= 1024
+		unit++
+	}
+	digits := 0
+	switch {
+	case unit == 0 || bytes >= 99.95:
+	case bytes >= 9.995:
+		digits = 1
+	default:
+		digits = 2
+	}
+	scale := math.Pow10(digits)
+	return plain(math.Round(bytes*scale)/scale) + " " + units[unit]
+}
+
+// ShareText writes part of whole in percent with one decimal: "2.6 %". It rounds
+// down, so that what is below a threshold never reads as the threshold itself.
+func ShareText(part, whole float64) string {
+	if whole <= 0 {
+		return "0.0 %"
+	}
+	const roundingError = 1e-9
+	percent := math.Floor(1000*part/whole+roundingError) / 10
+	return strconv.FormatFloat(percent, 'f', 1, 64) + " %"
+}
+
+// PercentText writes a percentage as it was configured: "5 %", "7.5 %".
+func PercentText(percent float64) string { return plain(percent) + " %" }
+
+// TimeText writes a duration for a person: "412 ms", "3.2 s", "42 s",
+// "2 h 5 min". It rounds up, so that what is beyond a threshold never reads as
+// less.
+func TimeText(d time.Duration) string {
+	seconds := math.Ceil(d.Seconds())
+	switch {
+	case d < time.Second:
+		return plain(math.Ceil(float64(d)/float64(time.Millisecond))) + " ms"
+	case d < 10*time.Second:
+		return plain(math.Ceil(float64(d)/float64(time.Second/10))/10) + " s"
+	case seconds < 120:
+		return plain(seconds) + " s"
+	case seconds < 2*3600:
+		return plain(math.Ceil(seconds/60)) + " min"
+	}
+	minutes := math.Ceil(seconds / 60)
+	return plain(math.Floor(minutes/60)) + " h " + plain(math.Mod(minutes, 60)) + " min"
+}
+
+// SecondsText writes a time as it was configured: "10 s", "2.5 s".
+func SecondsText(d time.Duration) string { return plain(d.Seconds()) + " s" }
+
+// plain writes a number without exponent and without needless zeros.
+func plain(number float64) string { return strconv.FormatFloat(number, 'f', -1, 64) }
