@@ -29,6 +29,7 @@ type metrics struct {
 	reloads  *prometheus.CounterVec
 	active   prometheus.Gauge
 	slotHeld prometheus.Gauge
+	build    *prometheus.GaugeVec
 	managers map[string]bool // that lost has seen
 	placed   []decide.Placed
 }
@@ -62,12 +63,19 @@ func newMetrics(version string) *metrics {
 	m.reloads = counter("config_reloads_total", "Changes of the configuration file, by result: applied or refused.", "result")
 	m.active = prometheus.NewGauge(prometheus.GaugeOpts{Name: "taintlet_active", Help: "1 while this agent writes the Node, 0 while it is on standby for another one or must not write."})
 	m.slotHeld = prometheus.NewGauge(prometheus.GaugeOpts{Name: "taintlet_eviction_slot_held", Help: "1 while this Node holds an eviction slot."})
-	build := gauge("build_info", "1, labelled with the version.", "version")
-	build.WithLabelValues(version).Set(1)
-	m.registry.MustRegister(m.level, m.severity, m.duration, m.samples, m.changes, m.notices, m.writes, m.taint, m.wakeMode,
-		m.lost, m.config, m.refused, m.reloads, m.active, m.slotHeld, build,
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.build = gauge("build_info", "1, labelled with the version.", "version")
+	m.build.WithLabelValues(version).Set(1)
+	m.registry.MustRegister(m.own()...)
+	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
+}
+
+// own returns the collectors of taintlet itself.
+func (m *metrics) own() []prometheus.Collector {
+	return []prometheus.Collector{
+		m.level, m.severity, m.duration, m.samples, m.changes, m.notices, m.writes, m.taint, m.wakeMode,
+		m.lost, m.config, m.refused, m.reloads, m.active, m.slotHeld, m.build,
+	}
 }
 
 // timed counts and times one sample.

@@ -70,7 +70,7 @@ func (m *Memory) Thresholds() memory.Thresholds {
 	return memory.Thresholds{
 		AvailablePercent:           m.AvailablePercent,
 		AvailableBytes:             byteCount(m.AvailableBytes),
-		PercentBaseMax:            byteCount(m.PercentBaseMax),
+		PercentBaseMax:             byteCount(m.PercentBaseMax),
 		RunningOutWithin:           m.RunningOutWithin.Duration,
 		RunningOutAvailablePercent: m.RunningOutAvailablePercent,
 		StalledPercent:             m.StalledPercent,

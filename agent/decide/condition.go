@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -119,7 +120,8 @@ func (c *condition) tellUnknown(t *turn, debounce config.Debounce) {
 		return
 	}
 	c.toldUnknown = t.now
-	t.tell(Notice{Kind: StillUnknown, Condition: c.name, Reason: c.last.Reason, Message: c.last.Message})
+	t.tell(Notice{Kind: StillUnknown, Condition: c.name, Reason: string(StillUnknown), Message: fmt.Sprintf(
+		"%s has been Unknown for %s; taints stay as they are: %s", c.name, c.debounce.unknownFor(t.now).Round(time.Second), c.last.Message)})
 }
 
 // allow takes a token for the steps that the write budget meters: clears and

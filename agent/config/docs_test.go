@@ -1,0 +1,87 @@
+package config_test
+
+import (
+	"encoding/json"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/taintlet/taintlet/agent/config"
+)
+
+const documentation = "../../docs/configuration.md"
+
+// The file in docs/configuration.md is the default configuration, and names
+// every field.
+func TestDocumentedFileIsTheDefault(t *testing.T) {
+	text := documentedFile(t)
+	cfg, err := config.HostSchema().Decode([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := config.Default()
+	for i, c := range cfg.Conditions {
+		if got, want := inJSON(t, c.Section), inJSON(t, want.Conditions[i].Section); got != want {
+			t.Errorf("%s: the documentation has\n%s\nthe default is\n%s", c.Field, got, want)
+		}
+	}
+	if got, want := inJSON(t, cfg), inJSON(t, want); got != want {
+		t.Errorf("the documentation has\n%s\nthe default is\n%s", got, want)
+	}
+
+	var file map[string]any
+	if err := yaml.Unmarshal([]byte(text), &file); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range want.Conditions {
+		section, _ := file[c.Field].(map[string]any)
+		named(t, c.Field, section, reflect.TypeOf(c.Section).Elem())
+	}
+	named(t, "the file", file, reflect.TypeFor[config.Config]())
+}
+
+// documentedFile is the block of YAML in the documentation.
+func documentedFile(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(documentation)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, block, found := strings.Cut(string(text), "```yaml\n")
+	block, _, closed := strings.Cut(block, "\n```")
+	if !found || !closed {
+		t.Fatalf("%s has no block of YAML", documentation)
+	}
+	return block
+}
+
+func inJSON(t *testing.T, value any) string {
+	t.Helper()
+	text, err := json.MarshalIndent(value, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// named checks that the file has every field of a struct.
+func named(t *testing.T, where string, file map[string]any, of reflect.Type) {
+	t.Helper()
+	for field := range of.Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		switch {
+		case name == "-":
+		case name == "" && field.Anonymous:
+			named(t, where, file, field.Type)
+		case file[name] == nil:
+			t.Errorf("%s lacks %s", where, name)
+		default:
+			if inner, ok := file[name].(map[string]any); ok && field.Type.Kind() == reflect.Struct {
+				named(t, where+"."+name, inner, field.Type)
+			}
+		}
+	}
+}
