@@ -33,7 +33,7 @@ func (d *disk) approach(context.Context) (err error) {
 	return d.fillUntil(diskPercent+diskGapPercent, nil)
 }
 
-func (d *disk) cross() (c crossing, err error) {
+func (d *disk) cross(context.Context) (c crossing, err error) {
 	err = d.fillUntil(diskPercent-diskGapPercent, func(percent float64) {
 		if c.own == 0 && percent < diskPercent {
 			c.own = now()

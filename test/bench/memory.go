@@ -91,7 +91,7 @@ func (m *memory) approach(ctx context.Context) (err error) {
 	return err
 }
 
-func (m *memory) cross() (crossing, error) { return m.child.cross() }
+func (m *memory) cross(ctx context.Context) (crossing, error) { return m.child.cross(ctx) }
 
 func (m *memory) release() error {
 	ended := m.child

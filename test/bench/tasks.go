@@ -66,7 +66,7 @@ func (t *tasks) approach(ctx context.Context) (err error) {
 	return err
 }
 
-func (t *tasks) cross() (crossing, error) { return t.child.cross() }
+func (t *tasks) cross(ctx context.Context) (crossing, error) { return t.child.cross(ctx) }
 
 func (t *tasks) release() error {
 	ended := t.child

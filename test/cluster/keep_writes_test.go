@@ -24,14 +24,15 @@ type keepWrite struct {
 
 // What the policy does to single writes, by who writes what.
 func TestKeepChangesOnlyTheControllersWrites(t *testing.T) {
+	SkipWithoutMutatingAdmissionPolicy(t)
 	// No controller manager, which would write to the Nodes in the meantime.
 	c := New(t, Options{WithoutControllerManager: true, WithoutScheduler: true})
-	applyKeep(t, c)
+	c.Keep(t)
 	const name = "writes-of-keep"
 	createNode(t, c, name)
 	for _, test := range slices.Concat(controllersWrites(), othersWrites(), foreignPairs(), annotations()) {
 		t.Run(test.name, func(t *testing.T) {
-			patchNode(t, c, name, heldAndTaints(test.held, test.before...))
+			c.PatchNode(t, name, heldAndTaints(test.held, test.before...))
 			change := map[string]any{"spec": map[string]any{"taints": test.write}}
 			if got := dryRun(t, c, test.user, name, change).Spec.Taints; !sameTaints(got, test.want) {
 				t.Errorf("taints %s, want %s", show10(got), show10(test.want))
@@ -155,7 +156,7 @@ func annotationInTheWrite(t *testing.T, c *Cluster, name string) {
 		{"taintlet removes it", "system:serviceaccount:taintlet-system:taintlet", memory, without, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			patchNode(t, c, name, heldAndTaints(test.before, taint(memory)))
+			c.PatchNode(t, name, heldAndTaints(test.before, taint(memory)))
 			if got := dryRun(t, c, test.user, name, heldAndTaints(test.write)).Spec.Taints; !sameTaints(got, test.want) {
 				t.Errorf("taints %v, want %v", got, test.want)
 			}
@@ -168,7 +169,7 @@ func annotationInTheWrite(t *testing.T, c *Cluster, name string) {
 func deletedNode(t *testing.T, c *Cluster) {
 	const name = "deleted-under-keep"
 	createNode(t, c, name, "example.com/wait")
-	patchNode(t, c, name, heldAndTaints(memory, taint(memory)))
+	c.PatchNode(t, name, heldAndTaints(memory, taint(memory)))
 	if err := c.Client().CoreV1().Nodes().Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/taintlet/taintlet/test/chart"
-	"github.com/taintlet/taintlet/test/cluster"
 )
 
 // attempt is something that an agent must not be able to do.
@@ -298,7 +297,7 @@ func leaseAttempts() []attempt {
 func TestWhatIsDenied(t *testing.T) {
 	c := shared.require(t)
 	s := setScene(t, c)
-	before := getNode(t, c, s.own)
+	before := c.GetNode(t, s.own)
 	count := 0
 	for _, list := range [][]attempt{
 		identityAttempts(), taintAttempts(), metadataAttempts(), conditionAttempts(), verbAttempts(), eventAttempts(), leaseAttempts(), cleanerAttempts(),
@@ -315,7 +314,7 @@ func TestWhatIsDenied(t *testing.T) {
 		}
 	}
 	t.Logf("%d attempts", count)
-	after := getNode(t, c, s.own)
+	after := c.GetNode(t, s.own)
 	before.ManagedFields, after.ManagedFields = nil, nil
 	before.ResourceVersion, after.ResourceVersion = "", ""
 	if !reflect.DeepEqual(before, after) {
@@ -341,13 +340,4 @@ func cleanerAttempts() []attempt {
 		all[i].as = func(s *scene) kubernetes.Interface { return s.cleaner }
 	}
 	return all
-}
-
-func getNode(t *testing.T, c *cluster.Cluster, name string) *corev1.Node {
-	t.Helper()
-	node, err := c.Client().CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return node
 }

@@ -36,7 +36,7 @@ func format(value float64) string { return strconv.FormatFloat(value, 'f', 3, 64
 func TestApplyLosesNoForeignTaint(t *testing.T) {
 	t.Parallel()
 	c := plain.require(t)
-	node := register(t, c, "busy")
+	node := c.Register(t, "busy")
 	client, err := taints.NewClient(c.Admin(), node.Name)
 	if err != nil {
 		t.Fatal(err)
@@ -49,10 +49,7 @@ func TestApplyLosesNoForeignTaint(t *testing.T) {
 	other.Go(func() { wrote = rewriteForeign(t, c, node.Name, stop) })
 
 	ours := taints.Pair{Key: "example.com/ours", Effect: corev1.TaintEffectNoSchedule}
-	base, err := c.Client().CoreV1().Nodes().Get(ctx, node.Name, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	base := c.GetNode(t, node.Name)
 	conflicts := 0
 	for i := range 200 {
 		change := taints.Change{Owned: []taints.Pair{ours}}

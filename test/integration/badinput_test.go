@@ -14,7 +14,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/taintlet/taintlet/test/cluster"
 )
@@ -146,7 +145,7 @@ func TestGarbledHostIsUnknown(t *testing.T) {
 func TestBlindProbesChangeNoTaint(t *testing.T) {
 	t.Parallel()
 	c, key := pressured(t, corev1.TaintNodeMemoryPressure)
-	node, host := register(t, c, "blind"), newFakeHost(t)
+	node, host := c.Register(t, "blind"), newFakeHost(t)
 	a := startAgent(t, c, node.Name, host, quick)
 	host.memory(2)
 	waitNode(t, c, node.Name, cluster.HasTaint(key, corev1.TaintEffectNoSchedule))
@@ -191,7 +190,7 @@ func TestMissingNodeIsNotReadyUntilItExists(t *testing.T) {
 	if code, _ := a.get("/healthz"); code != http.StatusOK {
 		t.Errorf("/healthz = %d", code)
 	}
-	register(t, c, "late")
+	c.Register(t, "late")
 	waitNode(t, c, "late", cluster.HasTaint("taintlet.dev/memory-pressure", corev1.TaintEffectNoSchedule))
 	if code, body := a.get("/readyz"); code != http.StatusOK {
 		t.Errorf("/readyz = %d %s", code, body)
@@ -203,7 +202,7 @@ func TestMissingNodeIsNotReadyUntilItExists(t *testing.T) {
 func TestUnreachableAPIServerAtStart(t *testing.T) {
 	t.Parallel()
 	c := plain.require(t)
-	node, host := register(t, c, "unreachable"), newFakeHost(t)
+	node, host := c.Register(t, "unreachable"), newFakeHost(t)
 	host.memory(2)
 	gate := newGate(t, strings.TrimPrefix(c.URL(), "https://"))
 	as := identity(t, c, node.Name)
@@ -223,12 +222,11 @@ func TestForbiddenPatchNamesThePermission(t *testing.T) {
 	t.Parallel()
 	c := plain.require(t)
 	const user = "system:serviceaccount:taintlet-system:reader"
-	if err := plain.grantTo(t.Context(), "reader", user, []rbacv1.PolicyRule{
-		{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "list", "watch"}},
-	}); err != nil {
+	if err := c.Grant(t.Context(), "reader", user,
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "list", "watch"}}); err != nil {
 		t.Fatal(err)
 	}
-	node, host := register(t, c, "forbidden"), newFakeHost(t)
+	node, host := c.Register(t, "forbidden"), newFakeHost(t)
 	host.memory(2)
 	as, err := c.Config(user)
 	if err != nil {
@@ -240,11 +238,7 @@ func TestForbiddenPatchNamesThePermission(t *testing.T) {
 	if code, body := a.get("/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(body, "the permission to patch nodes is missing") {
 		t.Errorf("/readyz = %d %s", code, body)
 	}
-	now, err := c.Client().CoreV1().Nodes().Get(t.Context(), node.Name, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(now.Spec.Taints) != 0 {
+	if now := c.GetNode(t, node.Name); len(now.Spec.Taints) != 0 {
 		t.Errorf("taints = %v", now.Spec.Taints)
 	}
 }

@@ -106,7 +106,7 @@ func (f *fleet) createSlot(i int) {
 func (f *fleet) start(node string, host *fakeHost, config string) *agent {
 	f.t.Helper()
 	a := f.startAs(identityIn(f.t, f.c, f.namespace, node), node, host, config)
-	waitNode(f.t, f.c, node, hasCondition("HostPIDPressure", corev1.ConditionFalse))
+	waitNode(f.t, f.c, node, cluster.HasCondition("HostPIDPressure", corev1.ConditionFalse))
 	return a
 }
 
@@ -157,7 +157,7 @@ type member struct {
 
 func (f *fleet) member(name, config string) *member {
 	f.t.Helper()
-	m := &member{Node: register(f.t, f.c, name), host: newFakeHost(f.t)}
+	m := &member{Node: f.c.Register(f.t, name), host: newFakeHost(f.t)}
 	m.versions = follow(f.t, f.c, name)
 	m.agent = f.start(name, m.host, config)
 	return m
@@ -166,7 +166,7 @@ func (f *fleet) member(name, config string) *member {
 // upToNow returns every version that the Node has had so far.
 func (m *member) upToNow(c *cluster.Cluster) []version {
 	m.host.t.Helper()
-	now := getNode(m.host.t, c, m.Name)
+	now := c.GetNode(m.host.t, m.Name)
 	last := m.versions.wait(0, func(node *corev1.Node) bool { return node.ResourceVersion == now.ResourceVersion })
 	return m.versions.since(0)[:last+1]
 }
@@ -413,12 +413,9 @@ func TestFlappingEvictsOnceAnHour(t *testing.T) {
 // criticalAt is when the agent decided to evict for the i-th time, by its log.
 func (a *agent) criticalAt(i int) time.Time {
 	a.t.Helper()
-	deadline := time.After(2 * patience)
-	for {
-		a.mu.Lock()
-		lines, more := a.lines, a.more
-		a.mu.Unlock()
-		var at []time.Time
+	var at []time.Time
+	a.waitLines(fmt.Sprintf("eviction %d", i), func(lines []string) bool {
+		at = nil
 		for _, line := range lines {
 			if match := decidedCritical.FindStringSubmatch(line); match != nil {
 				when, err := time.Parse(time.RFC3339, match[1])
@@ -428,15 +425,9 @@ func (a *agent) criticalAt(i int) time.Time {
 				at = append(at, when)
 			}
 		}
-		if len(at) > i {
-			return at[i]
-		}
-		select {
-		case <-more:
-		case <-deadline:
-			a.t.Fatalf("eviction %d does not come", i)
-		}
-	}
+		return len(at) > i
+	})
+	return at[i]
 }
 
 var decidedCritical = regexp.MustCompile(`^time=(\S+) .*msg="condition changed" .*to=Critical`)
@@ -551,9 +542,9 @@ func TestRemovedNoExecuteIsAVeto(t *testing.T) {
 	m := f.member("veto", evicting+oneSlot)
 	m.host.tasks(criticalTasks)
 	up := m.versions.wait(0, evicts)
-	kubectl(t, f.c, "taint", "nodes", m.Name, corev1.TaintNodePIDPressure+":NoExecute-")
+	f.c.RunKubectl(t, "taint", "nodes", m.Name, corev1.TaintNodePIDPressure+":NoExecute-")
 	vetoed := m.versions.wait(up, cluster.Not(evicts))
-	waitEvent(t, f.c, m.Name, "TaintVetoed", "field manager kubectl-taint removed "+corev1.TaintNodePIDPressure+":NoExecute")
+	f.c.WaitAgentEvent(t, m.Name, "TaintVetoed", "field manager kubectl-taint removed "+corev1.TaintNodePIDPressure+":NoExecute")
 	m.looksCriticalOften()
 	m.agent.kill()
 	m.agent = f.startAs(identityIn(t, f.c, f.namespace, m.Name), m.Name, m.host, evicting+oneSlot)
@@ -581,7 +572,7 @@ func TestLeasesGarbledAndDeletedByHand(t *testing.T) {
 	one.host.tasks(criticalTasks)
 	up := one.versions.wait(0, evicts)
 	two.host.tasks(criticalTasks)
-	waitEvent(t, f.c, two.Name, "EvictionWaitsForSlot", "all eviction slots are taken")
+	f.c.WaitAgentEvent(t, two.Name, "EvictionWaitsForSlot", "all eviction slots are taken")
 
 	// What does not change the holder changes nothing.
 	if err := f.edit(0, map[string]any{"leaseDurationSeconds": -5}); !apierrors.IsInvalid(err) {
@@ -614,7 +605,7 @@ func TestLeasesGarbledAndDeletedByHand(t *testing.T) {
 	one.looksCriticalOften()
 	two.looksCriticalOften()
 	for _, m := range []*member{one, two} {
-		if now := getNode(t, f.c, m.Name); evicts(now) || !tainted(f.lesser)(now) {
+		if now := f.c.GetNode(t, m.Name); evicts(now) || !tainted(f.lesser)(now) {
 			t.Errorf("without any Lease node %s has the taints %v", m.Name, taintsOf(now))
 		}
 	}
@@ -665,7 +656,7 @@ func takeTurns(t *testing.T, histories ...[]version) {
 func TestSlotIsKeptThroughAnOutage(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, "outage", 1)
-	m := &member{Node: register(t, f.c, "outage"), host: newFakeHost(t)}
+	m := &member{Node: f.c.Register(t, "outage"), host: newFakeHost(t)}
 	m.versions = follow(t, f.c, m.Name)
 	reserved := newGate(t, strings.TrimPrefix(f.c.URL(), "https://"))
 	as := identityIn(t, f.c, f.namespace, m.Name)
@@ -680,7 +671,7 @@ func TestSlotIsKeptThroughAnOutage(t *testing.T) {
 	reachable("before", func(t *testing.T) {
 		// One eviction an hour: a taint that goes does not come back.
 		m.agent = f.startAs(as, m.Name, m.host, evicting+strings.Replace(oneSlot, "0s", "1h", 1))
-		waitNode(t, f.c, m.Name, hasCondition("HostPIDPressure", corev1.ConditionFalse))
+		waitNode(t, f.c, m.Name, cluster.HasCondition("HostPIDPressure", corev1.ConditionFalse))
 		m.host.tasks(criticalTasks)
 		m.versions.wait(0, evicts)
 	})
@@ -771,7 +762,7 @@ func TestSlotIsKeptByAnyClock(t *testing.T) {
 			holder := "clock-" + name
 			f := newFleet(t, holder, 1)
 			c, asking := f.c, slotsOf(t, f.c, "asking", f.namespace)
-			register(t, c, holder)
+			c.Register(t, holder)
 			renew := func() {
 				f.mustEdit(0, map[string]any{"holderIdentity": holder, "renewTime": metav1.NewMicroTime(time.Now().Add(off))})
 			}
@@ -782,13 +773,13 @@ func TestSlotIsKeptByAnyClock(t *testing.T) {
 				}
 				renew()
 			}
-			setTaints(t, c, holder, corev1.Taint{Key: corev1.TaintNodePIDPressure, Effect: corev1.TaintEffectNoExecute})
+			c.SetTaints(t, holder, corev1.Taint{Key: corev1.TaintNodePIDPressure, Effect: corev1.TaintEffectNoExecute})
 			for begin := time.Now(); time.Since(begin) < 2*slotRest; time.Sleep(slotRest / 10) {
 				if acquire(t, asking) {
 					t.Fatal("got a slot whose Node evicts")
 				}
 			}
-			setTaints(t, c, holder)
+			c.SetTaints(t, holder)
 			if !acquire(t, asking) {
 				t.Fatal("a slot that is at rest, of a Node that does not evict, is not free")
 			}
@@ -812,7 +803,7 @@ func TestControlPlaneEvictsOnlyIfAsked(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, "control-plane", 1)
 	m := f.member("control-plane", evicting+oneSlot)
-	kubectl(t, f.c, "label", "nodes", m.Name, "node-role.kubernetes.io/control-plane=")
+	f.c.RunKubectl(t, "label", "nodes", m.Name, "node-role.kubernetes.io/control-plane=")
 	m.host.tasks(criticalTasks)
 	m.versions.wait(0, tainted(f.lesser))
 	m.looksCriticalOften()

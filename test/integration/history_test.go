@@ -2,9 +2,6 @@ package integration
 
 import (
 	"encoding/json"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -187,17 +184,6 @@ func (a *agent) metric(series string) int {
 	return 0
 }
 
-// getNode reads the Node as it is now, which a watch or its cache may not know
-// yet.
-func getNode(t *testing.T, c *cluster.Cluster, name string) *corev1.Node {
-	t.Helper()
-	node, err := c.Client().CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return node
-}
-
 // events counts the Events about the Node with that reason.
 func events(t *testing.T, c *cluster.Cluster, node, reason string) int {
 	t.Helper()
@@ -212,25 +198,6 @@ func events(t *testing.T, c *cluster.Cluster, node, reason string) int {
 		}
 	}
 	return count
-}
-
-// kubectl runs the real one as the administrator.
-func kubectl(t *testing.T, c *cluster.Cluster, args ...string) {
-	t.Helper()
-	program, err := cluster.Kubectl(t.Context(), os.Stderr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	kubeconfig := filepath.Join(dir, "kubeconfig")
-	if err := cluster.WriteKubeconfig(kubeconfig, c.Admin()); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(t.Context(), program, args...) //nolint:gosec // the arguments are the test's
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "KUBECACHEDIR="+dir, "KUBERC=off")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
-	}
 }
 
 // annotateAsKubelet writes an annotation with the identity of the Node's own

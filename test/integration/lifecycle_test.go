@@ -14,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/taintlet/taintlet/test/cluster"
@@ -107,16 +106,16 @@ func TestKeptTaintFromTroubleToRecovery(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			config, host := trouble.config(t), newFakeHost(t)
-			node := register(t, c, "kept-"+name)
+			node := c.Register(t, "kept-"+name)
 			foreign := corev1.Taint{Key: "dedicated", Value: "group", Effect: corev1.TaintEffectPreferNoSchedule}
-			setTaints(t, c, node.Name, foreign)
+			c.SetTaints(t, node.Name, foreign)
 			startAgent(t, c, node.Name, host, config)
-			waitNode(t, c, node.Name, hasCondition(trouble.condition, corev1.ConditionFalse))
+			waitNode(t, c, node.Name, cluster.HasCondition(trouble.condition, corev1.ConditionFalse))
 
 			trouble.begin(host)
 			waitNode(t, c, node.Name, cluster.HasTaint(trouble.key, corev1.TaintEffectNoSchedule))
-			waitNode(t, c, node.Name, hasCondition(trouble.condition, corev1.ConditionTrue))
-			waitEvent(t, c, node.Name, trouble.condition+"Degraded", trouble.key+":NoSchedule (kept)")
+			waitNode(t, c, node.Name, cluster.HasCondition(trouble.condition, corev1.ConditionTrue))
+			c.WaitAgentEvent(t, node.Name, trouble.condition+"Degraded", trouble.key+":NoSchedule (kept)")
 			waiting := createPod(t, c, "waiting-"+name, node.Name, "")
 			tolerating := createPod(t, c, "tolerating-"+name, node.Name, trouble.key)
 			waitPod(t, c, waiting, cluster.Unschedulable)
@@ -132,8 +131,8 @@ func TestKeptTaintFromTroubleToRecovery(t *testing.T) {
 				t.Errorf("foreign taint is not as it was: %v", healed.Spec.Taints)
 			}
 			waitPod(t, c, waiting, cluster.Scheduled)
-			waitNode(t, c, node.Name, hasCondition(trouble.condition, corev1.ConditionFalse))
-			waitEvent(t, c, node.Name, trouble.condition+"OK", "no more taint "+trouble.key+":NoSchedule")
+			waitNode(t, c, node.Name, cluster.HasCondition(trouble.condition, corev1.ConditionFalse))
+			c.WaitAgentEvent(t, node.Name, trouble.condition+"OK", "no more taint "+trouble.key+":NoSchedule")
 		})
 	}
 }
@@ -180,7 +179,7 @@ const beatsPerVersion = 2 * time.Second
 func TestStandInWithoutThePolicy(t *testing.T) {
 	t.Parallel()
 	c := plain.require(t)
-	node, host := register(t, c, "stand-in"), newFakeHost(t)
+	node, host := c.Register(t, "stand-in"), newFakeHost(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	versions := watchNode(ctx, t, c, node.Name)
 	a := startAgent(t, c, node.Name, host, quick)
@@ -189,7 +188,7 @@ func TestStandInWithoutThePolicy(t *testing.T) {
 	waitNode(t, c, node.Name, cluster.HasTaint("taintlet.dev/memory-pressure", corev1.TaintEffectNoSchedule))
 	waiting := createPod(t, c, "waiting-stand-in", node.Name, "")
 	waitPod(t, c, waiting, cluster.Unschedulable)
-	waitEvent(t, c, node.Name, "HostMemoryPressureDegraded", "taintlet.dev/memory-pressure:NoSchedule (stand-in)")
+	c.WaitAgentEvent(t, node.Name, "HostMemoryPressureDegraded", "taintlet.dev/memory-pressure:NoSchedule (stand-in)")
 	host.memory(50)
 	waitNode(t, c, node.Name, cluster.Not(cluster.HasTaint("taintlet.dev/memory-pressure", corev1.TaintEffectNoSchedule)))
 	waitPod(t, c, waiting, cluster.Scheduled)
@@ -211,7 +210,7 @@ func TestStandInWithoutThePolicy(t *testing.T) {
 func TestKilledWhileTainted(t *testing.T) {
 	t.Parallel()
 	c, key := pressured(t, corev1.TaintNodeMemoryPressure)
-	node, host := register(t, c, "killed"), newFakeHost(t)
+	node, host := c.Register(t, "killed"), newFakeHost(t)
 	first := startAgent(t, c, node.Name, host, quick)
 	host.memory(2)
 	tainted := waitNode(t, c, node.Name, cluster.HasTaint(key, corev1.TaintEffectNoSchedule))
@@ -249,7 +248,7 @@ func remembered(t *testing.T, node *corev1.Node) string {
 func TestTerminatedWhileTainted(t *testing.T) {
 	t.Parallel()
 	c, key := pressured(t, corev1.TaintNodeMemoryPressure)
-	node, host := register(t, c, "terminated"), newFakeHost(t)
+	node, host := c.Register(t, "terminated"), newFakeHost(t)
 	a := startAgent(t, c, node.Name, host, quick)
 	host.memory(2)
 	waitNode(t, c, node.Name, cluster.HasTaint(key, corev1.TaintEffectNoSchedule))
@@ -257,23 +256,6 @@ func TestTerminatedWhileTainted(t *testing.T) {
 		t.Errorf("exit code: %d", code)
 	}
 	staysThroughUpdates(t, c, node, key, 3*time.Second)
-}
-
-func register(t *testing.T, c *cluster.Cluster, name string) *cluster.Node {
-	t.Helper()
-	node, err := c.RegisterNode(t.Context(), name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := node.Stop(); err != nil {
-			t.Error(err)
-		}
-		if err := c.Client().CoreV1().Nodes().Delete(context.Background(), name, metav1.DeleteOptions{}); err != nil {
-			t.Error(err)
-		}
-	})
-	return node
 }
 
 func waitNode(t *testing.T, c *cluster.Cluster, name string, holds func(*corev1.Node) bool) *corev1.Node {
@@ -300,53 +282,7 @@ func createPod(t *testing.T, c *cluster.Cluster, name, node, key string) string 
 	if key != "" {
 		tolerations = append(tolerations, corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists})
 	}
-	return submitPod(t, c, newPod(name, node, tolerations...))
-}
-
-// newPod is a BestEffort pod that only the node can take.
-func newPod(name, node string, tolerations ...corev1.Toleration) *corev1.Pod {
-	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: corev1.PodSpec{
-			NodeSelector: map[string]string{corev1.LabelHostname: node},
-			Containers:   []corev1.Container{{Name: "main", Image: "none"}},
-			Tolerations:  tolerations,
-		},
-	}
-}
-
-// submitPod creates a pod for the length of the test and returns its name.
-func submitPod(t *testing.T, c *cluster.Cluster, pod *corev1.Pod) string {
-	t.Helper()
-	if _, err := c.Client().CoreV1().Pods("default").Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		now := int64(0) // there is no kubelet to wait for
-		if err := c.Client().CoreV1().Pods("default").Delete(context.Background(), pod.Name, metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
-			t.Error(err)
-		}
-	})
-	return pod.Name
-}
-
-func setTaints(t *testing.T, c *cluster.Cluster, name string, list ...corev1.Taint) {
-	t.Helper()
-	patch := marshal(t, map[string]any{"spec": map[string]any{"taints": list}})
-	if _, err := c.Client().CoreV1().Nodes().Patch(t.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func hasCondition(kind string, status corev1.ConditionStatus) func(*corev1.Node) bool {
-	return func(node *corev1.Node) bool {
-		for _, condition := range node.Status.Conditions {
-			if string(condition.Type) == kind {
-				return condition.Status == status
-			}
-		}
-		return false
-	}
+	return c.CreatePod(t, cluster.NewPod(name, node, tolerations...))
 }
 
 // watchNode returns every version of the node from now on.
@@ -366,37 +302,6 @@ func watchNode(ctx context.Context, t *testing.T, c *cluster.Cluster, name strin
 		}
 	}()
 	return versions
-}
-
-// waitEvent waits for an Event about the node whose message contains the text.
-func waitEvent(t *testing.T, c *cluster.Cluster, node, reason, text string) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	events := c.Client().CoreV1().Events("default")
-	for ctx.Err() == nil {
-		list, err := events.List(ctx, byName("involvedObject.name", node))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, event := range list.Items {
-			if event.Reason == reason && strings.Contains(event.Message, text) && event.Source.Component == "taintlet" {
-				return
-			}
-		}
-		options := byName("involvedObject.name", node)
-		options.ResourceVersion = list.ResourceVersion
-		watcher, err := events.Watch(ctx, options)
-		if err != nil {
-			t.Fatal(err)
-		}
-		select { // anything new: list again
-		case <-watcher.ResultChan():
-		case <-ctx.Done():
-		}
-		watcher.Stop()
-	}
-	t.Fatalf("no event %s about node %s says %q", reason, node, text)
 }
 
 func byName(field, name string) metav1.ListOptions {

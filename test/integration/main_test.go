@@ -8,15 +8,11 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 
-	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
+	"github.com/taintlet/taintlet/test/build"
 	"github.com/taintlet/taintlet/test/cluster"
 )
 
@@ -107,24 +103,11 @@ func (p *controlPlane) stop() int {
 	return 0
 }
 
-func (p *controlPlane) grantTo(ctx context.Context, name, user string, rules []rbacv1.PolicyRule) error {
-	roles := p.cluster.Client().RbacV1()
-	meta := metav1.ObjectMeta{Name: name}
-	if _, err := roles.ClusterRoles().Create(ctx, &rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules}, metav1.CreateOptions{}); err != nil {
-		return err
-	}
-	_, err := roles.ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: meta,
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
-	}, metav1.CreateOptions{})
-	return err
-}
-
 // binary is the agent, built once.
 var binary struct {
 	once sync.Once
 	dir  string
+	path string
 	err  error
 }
 
@@ -132,20 +115,12 @@ var binary struct {
 func agentBinary(t *testing.T) string {
 	t.Helper()
 	binary.once.Do(func() {
-		if binary.dir, binary.err = os.MkdirTemp("", "taintlet-integration-"); binary.err != nil { //nolint:usetesting // it outlives the test
-			return
-		}
-		args := []string{"build", "-o", binary.dir}
-		if raceEnabled {
-			args = append(args, "-race")
-		}
-		out, err := exec.Command("go", append(args, "github.com/taintlet/taintlet/cmd/taintlet")...).CombinedOutput()
-		if err != nil {
-			binary.err = fmt.Errorf("build the agent: %w\n%s", err, out)
+		if binary.dir, binary.err = os.MkdirTemp("", "taintlet-integration-"); binary.err == nil { //nolint:usetesting // it outlives the test
+			binary.path, binary.err = build.Agent(context.WithoutCancel(t.Context()), binary.dir, build.Options{Race: build.RaceEnabled})
 		}
 	})
 	if binary.err != nil {
 		t.Fatal(binary.err)
 	}
-	return filepath.Join(binary.dir, "taintlet")
+	return binary.path
 }

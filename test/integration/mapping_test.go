@@ -171,9 +171,9 @@ func (s *site) try(trouble trouble) {
 // open starts an agent on a Node, and the DaemonSets while the host is well.
 func (s *site) open(host *fakeHost, config, condition string) {
 	s.t.Helper()
-	register(s.t, s.c, s.name)
+	s.c.Register(s.t, s.name)
 	startAgent(s.t, s.c, s.name, host, config)
-	waitNode(s.t, s.c, s.name, hasCondition(condition, corev1.ConditionFalse))
+	waitNode(s.t, s.c, s.name, cluster.HasCondition(condition, corev1.ConditionFalse))
 	endPods(s.t, s.c, s.name)
 	for _, r := range mapping {
 		if r.isDaemonSet() {
@@ -199,7 +199,7 @@ func (s *site) createPods() {
 	}
 	for _, r := range mapping {
 		if !r.isDaemonSet() {
-			submitPod(s.t, s.c, s.pod(r))
+			s.c.CreatePod(s.t, s.pod(r))
 		}
 	}
 }
@@ -221,7 +221,7 @@ func (s *site) checkTwo() {
 	addTaint(s.t, s.c, s.name, dedicated)
 	schedulerKnows(s.t, s.c, s.name, toleration("key", s.key))
 	for _, r := range mappingOfTwo {
-		submitPod(s.t, s.c, s.pod(r))
+		s.c.CreatePod(s.t, s.pod(r))
 	}
 	s.each(mappingOfTwo, func(r row) error { return s.podIs(r, r.want["both"]) })
 	ours := corev1.Taint{Key: s.key, Effect: corev1.TaintEffectNoSchedule}
@@ -232,7 +232,7 @@ func (s *site) checkTwo() {
 func addTaint(t *testing.T, c *cluster.Cluster, node string, taint corev1.Taint) {
 	t.Helper()
 	now := waitNode(t, c, node, func(*corev1.Node) bool { return true })
-	setTaints(t, c, node, append(now.Spec.Taints, taint)...)
+	c.SetTaints(t, node, append(now.Spec.Taints, taint)...)
 }
 
 // heal waits until the agent has taken its taint away, and no other, and
@@ -247,7 +247,7 @@ func (s *site) heal() {
 		}
 		return s.podIs(r, "placed")
 	})
-	setTaints(s.t, s.c, s.name)
+	s.c.SetTaints(s.t, s.name)
 	s.each(slices.Concat(mapping, mappingOfTwo), func(r row) error {
 		if r.isDaemonSet() {
 			return nil
@@ -280,7 +280,7 @@ func (s *site) podName(r row) string {
 }
 
 func (s *site) pod(r row) *corev1.Pod {
-	pod := newPod(s.podName(r), s.name, r.tolerations(s.key)...)
+	pod := cluster.NewPod(s.podName(r), s.name, r.tolerations(s.key)...)
 	pod.Spec.Containers[0].Resources = resourcesOf(r.pod)
 	switch r.pod {
 	case "nodeName-set": // bypasses the scheduler
@@ -346,7 +346,7 @@ func schedulerKnows(t *testing.T, c *cluster.Cluster, node string, tolerations .
 	t.Helper()
 	for range canaries {
 		name := node + "-canary-" + rand.String(5)
-		submitPod(t, c, newPod(name, node, tolerations...))
+		c.CreatePod(t, cluster.NewPod(name, node, tolerations...))
 		pod, err := c.WaitPod(t.Context(), "default", name, func(pod *corev1.Pod) bool {
 			return cluster.Scheduled(pod) || refusedForTaint(pod)
 		})
@@ -403,7 +403,7 @@ func (s *site) daemonSetControllerKnows() {
 	s.t.Helper()
 	for range canaries {
 		name := s.name + "-canary-" + rand.String(5)
-		s.createDaemonSet(name, newPod(name, s.name).Spec)
+		s.createDaemonSet(name, cluster.NewPod(name, s.name).Spec)
 		canary, err := s.c.WaitDaemonSet(s.t.Context(), "default", name, func(set *appsv1.DaemonSet) bool {
 			return set.Status.ObservedGeneration == 1
 		})
@@ -540,9 +540,9 @@ func TestSchedulingResumesSoonAfterRecovery(t *testing.T) {
 		t.Run(key, func(t *testing.T) {
 			t.Parallel()
 			c, host := p.require(t), newFakeHost(t)
-			node := register(t, c, "resume")
+			node := c.Register(t, "resume")
 			startAgent(t, c, node.Name, host, quick)
-			waitNode(t, c, node.Name, hasCondition("HostMemoryPressure", corev1.ConditionFalse))
+			waitNode(t, c, node.Name, cluster.HasCondition("HostMemoryPressure", corev1.ConditionFalse))
 			var took []time.Duration
 			for round := range 3 {
 				host.memory(2)
@@ -550,8 +550,8 @@ func TestSchedulingResumesSoonAfterRecovery(t *testing.T) {
 				schedulerKnows(t, c, node.Name)
 				waiting := map[string]bool{}
 				for i := range 5 {
-					pod := newPod(fmt.Sprintf("resume-%d-%d", round, i), node.Name)
-					waiting[submitPod(t, c, pod)] = true
+					pod := cluster.NewPod(fmt.Sprintf("resume-%d-%d", round, i), node.Name)
+					waiting[c.CreatePod(t, pod)] = true
 					waitPod(t, c, pod.Name, refusedForTaint)
 				}
 				took = append(took, resumption(t, c, node.Name, key, waiting, func() { host.memory(50) }))

@@ -38,18 +38,18 @@ func (d *deployed) isUninstalled(t *testing.T) {
 	if err := sets.Delete(t.Context(), daemonSet, metav1.DeleteOptions{PropagationPolicy: &foreground}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the end of the DaemonSet", func() error {
+	cluster.Eventually(t, "the end of the DaemonSet", func() error {
 		_, err := sets.Get(t.Context(), daemonSet, metav1.GetOptions{})
 		return isGone(err)
 	})
-	if node := d.node(t); !tainted(node) || !held(node) {
+	if node := d.cluster.GetNode(t, nodeName); !tainted(node) || !held(node) {
 		t.Errorf("the taint went with the agent: %s", brief(node))
 	}
 	d.cleansUp(t) // on the only Node there is, whose taint is to be taken off
 	d.compareNode(t)
 	d.remove(t, keepManifest, manifest)
 	var left []object
-	eventually(t, "the end of all objects", func() error {
+	cluster.Eventually(t, "the end of all objects", func() error {
 		left = slices.DeleteFunc(slices.Collect(maps.Keys(objects(t, d.cluster))), func(o object) bool { return d.objectsBefore[o] })
 		if len(left) > 0 {
 			return fmt.Errorf("left are %v", left)
@@ -70,7 +70,7 @@ func isGone(err error) error {
 // compareNode fails unless the Node is as it was before anything was installed.
 func (d *deployed) compareNode(t *testing.T) {
 	t.Helper()
-	before, after := d.nodeBefore, d.node(t)
+	before, after := d.nodeBefore, d.cluster.GetNode(t, nodeName)
 	if !taints.Equal(before.Spec.Taints, after.Spec.Taints) {
 		t.Errorf("taints were %v, and are %v", before.Spec.Taints, after.Spec.Taints)
 	}

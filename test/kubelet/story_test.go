@@ -123,16 +123,9 @@ func (s *story) untilControllerLooked() {
 func setForeignTaints(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
 	then := metav1.NewTime(time.Now().Add(-time.Hour).Truncate(time.Second))
-	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"taints": []corev1.Taint{
-		{Key: foreignPrefix + "first", Value: "one", Effect: corev1.TaintEffectPreferNoSchedule, TimeAdded: &then},
-		{Key: foreignPrefix + "second", Effect: corev1.TaintEffectPreferNoSchedule},
-	}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Client().CoreV1().Nodes().Patch(t.Context(), nodeName, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	c.SetTaints(t, nodeName,
+		corev1.Taint{Key: foreignPrefix + "first", Value: "one", Effect: corev1.TaintEffectPreferNoSchedule, TimeAdded: &then},
+		corev1.Taint{Key: foreignPrefix + "second", Effect: corev1.TaintEffectPreferNoSchedule})
 }
 
 func foreignOf(node *corev1.Node) []corev1.Taint {
@@ -152,10 +145,7 @@ func held(node *corev1.Node) bool {
 
 // diskPressure asks for the kubelet's condition.
 func diskPressure(status corev1.ConditionStatus) func(*corev1.Node) bool {
-	return func(node *corev1.Node) bool {
-		condition := taints.Condition(node, corev1.NodeDiskPressure)
-		return condition != nil && condition.Status == status
-	}
+	return cluster.HasCondition(corev1.NodeDiskPressure, status)
 }
 
 // brief is what this test looks at.

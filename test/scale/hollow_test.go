@@ -132,16 +132,7 @@ func agents(t *testing.T, c *cluster.Cluster) *rest.Config {
 
 func grant(t *testing.T, c *cluster.Cluster, user string, rules ...rbacv1.PolicyRule) {
 	t.Helper()
-	roles := c.Client().RbacV1()
-	meta := metav1.ObjectMeta{Name: user}
-	if _, err := roles.ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := roles.ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
-		ObjectMeta: meta,
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
-	}, metav1.CreateOptions{}); err != nil {
+	if err := c.Grant(t.Context(), user, user, rules...); err != nil {
 		t.Fatal(err)
 	}
 }
