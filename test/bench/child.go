@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/taintlet/taintlet/test/ballast"
 	"github.com/taintlet/taintlet/test/process"
 )
 
@@ -42,12 +43,11 @@ func runChild(name string, args []string, take func(numbers []uint64, stdin <-ch
 		}
 		numbers = append(numbers, number)
 	}
-	// If memory ends after all, no other program should pay.
-	if err := os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0o600); err != nil {
-		fmt.Fprintf(os.Stderr, "%s: offer this process to the OOM killer: %v\n", name, err)
-		return exitFailed
+	err := ballast.OfferToKiller()
+	if err == nil {
+		err = take(numbers, inputLines())
 	}
-	if err := take(numbers, inputLines()); err != nil {
+	if err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
 		return exitFailed
 	}

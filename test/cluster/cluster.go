@@ -135,7 +135,7 @@ func (c *Cluster) startAll(ctx context.Context, options Options) error {
 	if options.Address != "" {
 		address = options.Address
 	}
-	port, err := freePorts(address, 5)
+	port, err := FreePorts(address, 5)
 	if err != nil {
 		return err
 	}
@@ -437,9 +437,9 @@ func sweep() error {
 	return nil
 }
 
-// freePorts returns ports that are free on the address and on loopback. All
+// FreePorts returns ports that are free on the address. All
 // are held until the last is found, so that no two are the same.
-func freePorts(address string, count int) ([]string, error) {
+func FreePorts(address string, count int) ([]string, error) {
 	var ports []string
 	var held []net.Listener
 	defer func() {

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/taintlet/taintlet/test/ballast"
 	"github.com/taintlet/taintlet/test/cluster"
 	"github.com/taintlet/taintlet/test/process"
 )
@@ -21,7 +22,7 @@ const agentLog = "agent.log"
 // runAgent starts the agent with a threshold just below what is available now,
 // and waits until it has said on the Node that memory is fine.
 func (d *demo) runAgent(ctx context.Context) error {
-	now, err := readMemory()
+	now, err := ballast.ReadMemory()
 	if err != nil {
 		return err
 	}
@@ -31,7 +32,7 @@ func (d *demo) runAgent(ctx context.Context) error {
 	if err := d.writeAgentFiles(); err != nil {
 		return err
 	}
-	d.out.tell("%s of memory are available here. The agent's configuration:\n", bytesText(now.available))
+	d.out.tell("%s of memory are available here. The agent's configuration:\n", bytesText(now.Available))
 	d.out.quote(d.plan.config())
 	d.out.say("")
 	command := process.Command(d.binary, "--node-name="+d.nodeName,

@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -441,7 +440,7 @@ func TestStatefulSetIsNotStranded(t *testing.T) {
 	// Without the policy, as on every release.
 	f := newFleetOn(t, c, "taintlet.dev/pid-pressure", "taintlet-system", 1)
 	m := f.member("stateful", evicting+oneSlot)
-	terminateSlowly(t, c, m.Name)
+	endPods(t, c, m.Name, 1500*time.Millisecond)
 	pods := createStatefulSet(t, c, "data", 3)
 	placed := func(pod *corev1.Pod) bool { return cluster.Scheduled(pod) && !isDeleted(pod) }
 	for round := range 4 {
@@ -465,48 +464,6 @@ func TestStatefulSetIsNotStranded(t *testing.T) {
 	for _, name := range pods {
 		waitPod(t, c, name, placed)
 	}
-}
-
-// terminateSlowly stands in for a kubelet whose pods take their time to end.
-func terminateSlowly(t *testing.T, c *cluster.Cluster, node string) {
-	t.Helper()
-	const atMost = 1500 * time.Millisecond
-	ctx, cancel := context.WithCancel(context.Background())
-	pods := c.Client().CoreV1().Pods("default")
-	watcher, err := pods.Watch(ctx, byName("spec.nodeName", node))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var kubelet sync.WaitGroup
-	kubelet.Go(func() {
-		ending := map[types.UID]bool{}
-		for event := range watcher.ResultChan() {
-			pod, ok := event.Object.(*corev1.Pod)
-			if !ok || event.Type == watch.Deleted || !isDeleted(pod) || ending[pod.UID] {
-				continue
-			}
-			ending[pod.UID] = true
-			kubelet.Go(func() {
-				select {
-				case <-ctx.Done():
-					return
-				case <-time.After(rand.N(atMost)): //nolint:gosec // not a secret
-				}
-				now := int64(0)
-				err := pods.Delete(ctx, pod.Name, metav1.DeleteOptions{
-					GracePeriodSeconds: &now, Preconditions: metav1.NewUIDPreconditions(string(pod.UID)),
-				})
-				if err != nil && !apierrors.IsNotFound(err) && ctx.Err() == nil {
-					t.Errorf("end pod %s: %v", pod.Name, err)
-				}
-			})
-		}
-	})
-	t.Cleanup(func() {
-		cancel()
-		watcher.Stop()
-		kubelet.Wait()
-	})
 }
 
 // createStatefulSet returns the names of its pods.

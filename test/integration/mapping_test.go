@@ -12,15 +12,10 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/rand"
-	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/tools/cache"
-	watchtools "k8s.io/client-go/tools/watch"
 
 	"github.com/taintlet/taintlet/test/cluster"
 )
@@ -174,7 +169,7 @@ func (s *site) open(host *fakeHost, config, condition string) {
 	s.c.Register(s.t, s.name)
 	startAgent(s.t, s.c, s.name, host, config)
 	waitNode(s.t, s.c, s.name, cluster.HasCondition(condition, corev1.ConditionFalse))
-	endPods(s.t, s.c, s.name)
+	endPods(s.t, s.c, s.name, 0)
 	for _, r := range mapping {
 		if r.isDaemonSet() {
 			s.createDaemonSet(s.podName(r), s.pod(r).Spec)
@@ -482,48 +477,6 @@ func (s *site) daemonPods(r row) ([]corev1.Pod, error) {
 	return list.Items, nil
 }
 
-// endPods does what others wait for a kubelet to do: it ends the pods of the
-// node that are to be deleted, and says so by deleting them with no grace.
-func endPods(t *testing.T, c *cluster.Cluster, node string) {
-	ctx, cancel := context.WithCancel(context.Background())
-	pods := c.Client().CoreV1().Pods("default")
-	ofNode := byName("spec.nodeName", node).FieldSelector
-	source := &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			options.FieldSelector = ofNode
-			return pods.List(ctx, options)
-		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			options.FieldSelector = ofNode
-			return pods.Watch(ctx, options)
-		},
-	}
-	var kubelet sync.WaitGroup
-	kubelet.Go(func() {
-		_, err := watchtools.UntilWithSync(ctx, source, &corev1.Pod{}, nil, func(event watch.Event) (bool, error) {
-			pod, ok := event.Object.(*corev1.Pod)
-			if !ok || event.Type == watch.Deleted || pod.DeletionTimestamp == nil {
-				return false, nil
-			}
-			now := int64(0)
-			err := pods.Delete(ctx, pod.Name, metav1.DeleteOptions{
-				GracePeriodSeconds: &now, Preconditions: metav1.NewUIDPreconditions(string(pod.UID)),
-			})
-			if apierrors.IsNotFound(err) {
-				err = nil
-			}
-			return false, err
-		})
-		if ctx.Err() == nil {
-			t.Errorf("the stand-in for the kubelet of %s: %v", node, err)
-		}
-	})
-	t.Cleanup(func() {
-		cancel()
-		kubelet.Wait()
-	})
-}
-
 // resumeWithin is how soon after the taint's removal the pods that it kept
 // waiting are scheduled.
 const resumeWithin = 2 * time.Second
@@ -534,8 +487,8 @@ const resumeWithin = 2 * time.Second
 func TestSchedulingResumesSoonAfterRecovery(t *testing.T) {
 	t.Parallel()
 	for key, p := range map[string]*controlPlane{
-		corev1.TaintNodeMemoryPressure: &keeping,
-		"taintlet.dev/memory-pressure": &plain,
+		corev1.TaintNodeMemoryPressure: keeping,
+		"taintlet.dev/memory-pressure": plain,
 	} {
 		t.Run(key, func(t *testing.T) {
 			t.Parallel()

@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -26,6 +25,7 @@ import (
 
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/taints"
+	"github.com/taintlet/taintlet/test/ballast"
 	"github.com/taintlet/taintlet/test/build"
 	"github.com/taintlet/taintlet/test/cluster"
 	"github.com/taintlet/taintlet/test/process"
@@ -204,7 +204,11 @@ func (d *deployed) diskFills(t *testing.T) {
 // memoryRunsLow takes memory of the host's after the ConfigMap was broken: what
 // counts is the one before.
 func (d *deployed) memoryRunsLow(t *testing.T) {
-	threshold := available(t) / 4 * 3 // at most that much is taken, and others take and give some too
+	memory, err := ballast.ReadMemory()
+	if err != nil {
+		t.Fatal(err)
+	}
+	threshold := memory.Available / 4 * 3 // at most that much is taken, and others take and give some too
 	d.cluster.WaitAgentEvent(t, nodeName, "ConfigurationReloaded", d.configure(t, quick, func(settings map[string]any) {
 		settings["memory"] = map[string]any{
 			"availableBytes": threshold, "clearFactor": 1, "runningOutWithin": "0", "stalledPercent": 0,
@@ -348,19 +352,6 @@ func (d *deployed) takeMemory(t *testing.T, leave uint64) (release func()) {
 	})
 	t.Cleanup(release)
 	return release
-}
-
-func available(t *testing.T) uint64 {
-	t.Helper()
-	proc, err := procfs.NewDefaultFS()
-	if err != nil {
-		t.Fatal(err)
-	}
-	info, err := proc.Meminfo()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return *info.MemAvailableBytes
 }
 
 // instance is who wrote the record.

@@ -122,9 +122,11 @@ func (k *Kubelet) startAll(ctx context.Context) (err error) {
 	if k.cgroups, err = absentPodCgroups(); err != nil {
 		return err
 	}
-	if err := k.freePorts(ctx); err != nil {
+	ports, err := cluster.FreePorts(loopback, 2)
+	if err != nil {
 		return err
 	}
+	k.port, k.health = ports[0], ports[1]
 	if err := k.writeFiles(); err != nil {
 		return err
 	}
