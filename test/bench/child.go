@@ -29,7 +29,7 @@ const (
 
 // crossing is when the agent's threshold was crossed, when the kubelet's, and
 // when all was taken that was to be taken. The first two are one moment but for
-// memory, where the two do not look at the same number.
+// memory, where the two do not read the same number.
 type crossing struct{ own, kubelet, done moment }
 
 // runChild is the child's side.

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// kubeletPeriod is how often the eviction manager looks, and how often the
+	// kubeletPeriod is how often the eviction manager samples, and how often the
 	// kubelet writes its Node's status.
 	kubeletPeriod = 10 * time.Second
 	// patience is how long either is waited for: far above what a busy host

@@ -20,8 +20,8 @@ const (
 	// maxMargin, of the thresholds below what is available at first: much more
 	// than what other programs take meanwhile.
 	maxMargin = 3 << 30
-	// lookEvery is how often the child looks whether it has what it wants.
-	lookEvery = 50 * time.Millisecond
+	// sampleEvery is how often the child samples what is available.
+	sampleEvery = 50 * time.Millisecond
 )
 
 // memoryPlan has the thresholds, in bytes. The kubelet's is of what the working
@@ -60,23 +60,23 @@ func (p *memoryPlan) align() error {
 	return nil
 }
 
-// look is how far each is above its threshold; below it is negative.
-func (p memoryPlan) look() (memoryLook, error) {
+// sample is how far each is above its threshold; below it is negative.
+func (p memoryPlan) sample() (memorySample, error) {
 	left, err := workingSetLeaves()
 	if err != nil {
-		return memoryLook{}, err
+		return memorySample{}, err
 	}
 	now, err := ballast.ReadMemory()
 	if err != nil {
-		return memoryLook{}, err
+		return memorySample{}, err
 	}
-	return memoryLook{agent: int64(now.Available) - int64(p.agent), kubelet: int64(left) - int64(p.kubelet)}, nil
+	return memorySample{agent: int64(now.Available) - int64(p.agent), kubelet: int64(left) - int64(p.kubelet)}, nil
 }
 
-type memoryLook struct{ agent, kubelet int64 }
+type memorySample struct{ agent, kubelet int64 }
 
-func (l memoryLook) nearest() int64  { return min(l.agent, l.kubelet) }
-func (l memoryLook) farthest() int64 { return max(l.agent, l.kubelet) }
+func (s memorySample) nearest() int64  { return min(s.agent, s.kubelet) }
+func (s memorySample) farthest() int64 { return max(s.agent, s.kubelet) }
 
 // memory is the load that takes memory.
 type memory struct {
@@ -105,29 +105,29 @@ func memoryChild(numbers []uint64, stdin <-chan struct{}) error {
 	}
 	h := &holder{plan: memoryPlan{kubelet: numbers[0], agent: numbers[1], gap: numbers[2]}}
 	gap := int64(h.plan.gap)
-	if err := h.takeUntil(func(l memoryLook) bool { return l.nearest() < gap }); err != nil {
+	if err := h.takeUntil(func(s memorySample) bool { return s.nearest() < gap }); err != nil {
 		return err
 	}
 	fmt.Println(lineReady)
-	if goOn, err := h.hold(memoryLook.nearest, gap, stdin); err != nil || !goOn {
+	if goOn, err := h.hold(memorySample.nearest, gap, stdin); err != nil || !goOn {
 		return err
 	}
 	var c crossing
-	err := h.takeUntil(func(l memoryLook) bool {
-		if c.own == 0 && l.agent < 0 {
+	err := h.takeUntil(func(s memorySample) bool {
+		if c.own == 0 && s.agent < 0 {
 			c.own = now()
 		}
-		if c.kubelet == 0 && l.kubelet < 0 {
+		if c.kubelet == 0 && s.kubelet < 0 {
 			c.kubelet = now()
 		}
-		return l.farthest() < -gap
+		return s.farthest() < -gap
 	})
 	if err != nil {
 		return err
 	}
 	c.done = now()
 	c.print()
-	_, err = h.hold(memoryLook.farthest, -gap, stdin)
+	_, err = h.hold(memorySample.farthest, -gap, stdin)
 	return err
 }
 
@@ -137,11 +137,11 @@ type holder struct {
 	chunks [][]byte
 }
 
-// takeUntil takes memory until a look says that it is enough.
-func (h *holder) takeUntil(enough func(memoryLook) bool) error {
+// takeUntil takes memory until a sample says that it is enough.
+func (h *holder) takeUntil(enough func(memorySample) bool) error {
 	for {
-		look, err := h.plan.look()
-		if err != nil || enough(look) {
+		now, err := h.plan.sample()
+		if err != nil || enough(now) {
 			return err
 		}
 		if err := h.take(); err != nil {
@@ -153,8 +153,8 @@ func (h *holder) takeUntil(enough func(memoryLook) bool) error {
 // hold keeps the nearest or the farthest to its threshold about so far from it,
 // whatever others take and give back, until a line comes (true) or the input
 // ends.
-func (h *holder) hold(which func(memoryLook) int64, distance int64, stdin <-chan struct{}) (goOn bool, err error) {
-	every := time.NewTicker(lookEvery)
+func (h *holder) hold(which func(memorySample) int64, distance int64, stdin <-chan struct{}) (goOn bool, err error) {
+	every := time.NewTicker(sampleEvery)
 	defer every.Stop()
 	for {
 		select {
@@ -162,13 +162,13 @@ func (h *holder) hold(which func(memoryLook) int64, distance int64, stdin <-chan
 			return goOn, nil
 		case <-every.C:
 		}
-		look, err := h.plan.look()
+		now, err := h.plan.sample()
 		switch {
 		case err != nil:
 			return false, err
-		case which(look) > distance+chunk:
+		case which(now) > distance+chunk:
 			err = h.take()
-		case which(look) < distance-2*chunk:
+		case which(now) < distance-2*chunk:
 			err = h.give()
 		}
 		if err != nil {

@@ -104,7 +104,7 @@ func tasksChild(numbers []uint64, stdin <-chan struct{}) error {
 	return nil
 }
 
-// takeThreads returns when so many more threads are there. They stay as long as
+// takeThreads returns when count more threads are there. They stay as long as
 // the process.
 func takeThreads(count int) {
 	var started sync.WaitGroup

@@ -15,7 +15,7 @@ import (
 
 // workingSetLeaves is what the kubelet's signal memory.available means, in
 // bytes: the host's memory less the root cgroup's working set, which is its use
-// without file pages that have not been used of late (setMemoryStats in
+// without file pages that have not been used recently (setMemoryStats in
 // container/libcontainer/handler.go of cAdvisor).
 func workingSetLeaves() (uint64, error) {
 	memory, err := ballast.ReadMemory()

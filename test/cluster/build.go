@@ -207,7 +207,7 @@ func (s *source) missing(names []string) ([]string, error) {
 		case errors.Is(err, os.ErrNotExist):
 			missing = append(missing, name)
 		case err != nil:
-			return nil, fmt.Errorf("look for a built %s: %w", name, err)
+			return nil, fmt.Errorf("find a built %s: %w", name, err)
 		}
 	}
 	return missing, nil
@@ -302,7 +302,7 @@ func report(progress io.Writer, out string, names []string, compiled *atomic.Int
 	start := time.Now()
 	end, ended := make(chan struct{}), make(chan struct{})
 	waiting := append([]string(nil), names...)
-	look := func() {
+	check := func() {
 		var still []string
 		for _, name := range waiting {
 			if _, err := os.Stat(filepath.Join(out, builtAs(name))); err != nil {
@@ -321,10 +321,10 @@ func report(progress io.Writer, out string, names []string, compiled *atomic.Int
 		for {
 			select {
 			case <-end:
-				look()
+				check()
 				return
 			case <-second.C:
-				look()
+				check()
 			case <-every.C:
 				fmt.Fprintf(progress, "  %.0f s: %d packages compiled, waiting for %s\n",
 					time.Since(start).Seconds(), compiled.Load(), strings.Join(waiting, ", "))

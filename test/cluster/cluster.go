@@ -402,7 +402,7 @@ func (c *Cluster) killComponents() error {
 // makeDir makes the folder of one cluster, locked as long as its process
 // lives, and removes those of processes that were killed.
 func makeDir(ctx context.Context, bin string) (dir string, unlock func(), err error) {
-	// Nobody may look while a folder is there and its lock is not yet taken.
+	// Nobody may sweep while a folder is there and its lock is not yet taken.
 	done, err := lock.Take(ctx, filepath.Join(bin, ".folders.lock"), nil)
 	if err != nil {
 		return "", nil, fmt.Errorf("make a folder for a control plane: %w", err)
@@ -421,7 +421,7 @@ func makeDir(ctx context.Context, bin string) (dir string, unlock func(), err er
 func sweep() error {
 	left, err := filepath.Glob(filepath.Join(os.TempDir(), dirPrefix+"*"))
 	if err != nil {
-		return fmt.Errorf("look for what earlier control planes left: %w", err)
+		return fmt.Errorf("find what earlier control planes left: %w", err)
 	}
 	for _, dir := range left {
 		unlock, err := lock.Try(filepath.Join(dir, "lock"))

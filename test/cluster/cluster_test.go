@@ -181,7 +181,7 @@ func TestConditionOfTheKubeletBecomesATaint(t *testing.T) {
 	}
 }
 
-// The fact that taintlet's ways around it rest on.
+// The fact that the policy and the stand-ins are there for.
 func TestControllerDeletesAForeignWellKnownTaint(t *testing.T) {
 	c := shared.Require(t)
 	node := c.Register(t, "deletes")

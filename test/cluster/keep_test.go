@@ -68,7 +68,7 @@ func TestKeepHoldsTaintsAgainstTheController(t *testing.T) {
 			"one held and one not", disk,
 			[]corev1.Taint{full(memory), first, full(disk), second},
 			[]corev1.Taint{first, full(disk), second},
-			corev1.NodePIDPressure, // which adds a taint, and takes it off again
+			corev1.NodePIDPressure, // which adds a taint, and removes it again
 		},
 		{"without annotation", without, []corev1.Taint{full(memory), first}, []corev1.Taint{first}, corev1.NodeMemoryPressure},
 		{
@@ -90,12 +90,12 @@ func TestKeepHoldsTaintsAgainstTheController(t *testing.T) {
 			}
 		})
 	}
-	t.Run("kubectl takes it off for good", func(t *testing.T) { kubectlTakesOff(t, c) })
+	t.Run("kubectl removes it for good", func(t *testing.T) { kubectlRemoves(t, c) })
 }
 
-// kubectlTakesOff removes a kept taint as an administrator does. The annotation
+// kubectlRemoves removes a kept taint as an administrator does. The annotation
 // goes on naming it, the controller goes on writing, and it stays away.
-func kubectlTakesOff(t *testing.T, c *Cluster) {
+func kubectlRemoves(t *testing.T, c *Cluster) {
 	node := c.Register(t, "keep-kubectl")
 	c.PatchNode(t, node.Name, heldAndTaints(memory, taint(memory)))
 	canary(t, c, node.Name)
@@ -109,7 +109,7 @@ func kubectlTakesOff(t *testing.T, c *Cluster) {
 }
 
 // heartbeats makes the kubelet write its status that many times; the
-// controller looks at the Node after each.
+// controller checks the Node after each.
 func heartbeats(t *testing.T, c *Cluster, node *Node, count int) {
 	t.Helper()
 	versions := map[string]bool{}

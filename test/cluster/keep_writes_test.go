@@ -180,7 +180,7 @@ func deletedNode(t *testing.T, c *Cluster) {
 }
 
 // The policy has no say in, and costs nothing for, anything but updates of
-// nodes: its conditions are not even looked at. When they are and say no, as
+// nodes: its conditions are not even evaluated. When they are and say no, as
 // they do to an administrator, the API server counts it. (It refuses a mutating
 // policy for deletions.)
 func otherOperations(t *testing.T, c *Cluster, name string) {
@@ -189,9 +189,9 @@ func otherOperations(t *testing.T, c *Cluster, name string) {
 	dry := []string{metav1.DryRunAll}
 	status := []byte(`{"status":{"conditions":[{"type":"MemoryPressure","status":"False"}]}}`)
 	for _, test := range []struct {
-		name  string
-		write func() error
-		looks int
+		name        string
+		write       func() error
+		evaluations int
 	}{
 		{"create", func() error {
 			_, err := nodes.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "new"}}, metav1.CreateOptions{DryRun: dry})
@@ -211,8 +211,8 @@ func otherOperations(t *testing.T, c *Cluster, name string) {
 			if err := test.write(); err != nil {
 				t.Fatal(err)
 			}
-			if got := counted(t, c, saidNo) - before; got != test.looks {
-				t.Errorf("the policy's conditions were looked at %d times, want %d", got, test.looks)
+			if got := counted(t, c, saidNo) - before; got != test.evaluations {
+				t.Errorf("the policy's conditions were evaluated %d times, want %d", got, test.evaluations)
 			}
 		})
 	}
@@ -254,7 +254,7 @@ func dryRun(t *testing.T, c *Cluster, user, name string, change map[string]any) 
 	t.Helper()
 	config := c.Admin()
 	// The system:masters may write Nodes, which not all of the users may. The
-	// policy looks at the name.
+	// policy reads the name.
 	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:masters"}}
 	patch, err := json.Marshal(change)
 	if err != nil {

@@ -56,7 +56,7 @@ func wait[T any](ctx context.Context, what string, source *cache.ListWatch, hold
 // a pod gets without a kubelet.
 func Scheduled(pod *corev1.Pod) bool { return pod.Spec.NodeName != "" }
 
-// Unschedulable says whether the scheduler has looked at the pod and found no
+// Unschedulable says whether the scheduler has seen the pod and found no
 // Node for it.
 func Unschedulable(pod *corev1.Pod) bool {
 	for _, condition := range pod.Status.Conditions {

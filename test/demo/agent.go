@@ -60,7 +60,7 @@ func (d *demo) writeAgentFiles() error {
 	return nil
 }
 
-// agentSays is the end of the agent's log, for those who look for what went
+// agentSays is the end of the agent's log, for those who want to know what went
 // wrong.
 func (d *demo) agentSays() string {
 	if d.agent == nil || d.agent.Err() != nil {

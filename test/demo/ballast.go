@@ -14,8 +14,8 @@ const (
 	// MiB to leave available follows it.
 	takeMemory = "take-memory"
 	chunk      = 64 * mebibyte
-	// lookEvery is how often a ballast that has enough looks whether it still has.
-	lookEvery = 200 * time.Millisecond
+	// sampleEvery is how often a ballast that has enough checks that it still has.
+	sampleEvery = 200 * time.Millisecond
 	// tellEvery is how much is taken between two lines that say so.
 	tellEvery = 512 * mebibyte
 	// targetReached is in the last line that is said.
@@ -59,7 +59,7 @@ func holdDown(target uint64) error {
 			told = taken
 		}
 		if enough {
-			time.Sleep(lookEvery) // nothing tells when somebody gives memory back
+			time.Sleep(sampleEvery) // nothing tells when somebody gives memory back
 			continue
 		}
 		size := min(chunk, now.Available-target) / mebibyte * mebibyte

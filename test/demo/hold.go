@@ -77,7 +77,7 @@ func (d *demo) tempt(ctx context.Context) error {
 		return err
 	}
 	versions := 0
-	err = d.out.await(ctx, "look at every version of the Node since the taint came", func(ctx context.Context) (err error) {
+	err = d.out.await(ctx, "check every version of the Node since the taint came", func(ctx context.Context) (err error) {
 		versions, err = d.versionsSinceTaint(ctx)
 		return err
 	})
@@ -142,7 +142,7 @@ func (d *demo) updateStatus(ctx context.Context) error {
 	return nil
 }
 
-// versionsSinceTaint looks at every version of the Node from the one with
+// versionsSinceTaint checks every version of the Node from the one with
 // which the taint came to the newest, and returns how many there are.
 func (d *demo) versionsSinceTaint(ctx context.Context) (int, error) {
 	nodes := d.cluster.Client().CoreV1().Nodes()

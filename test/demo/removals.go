@@ -28,7 +28,7 @@ func (d *demo) countRemovals() (int, error) {
 	return count, nil
 }
 
-// waitRemovals waits until there have been so many. A log file tells nobody that
+// waitRemovals waits until there have been that many. A log file tells nobody that
 // it grew, so it is read again and again.
 func (d *demo) waitRemovals(ctx context.Context, count int) error {
 	for {

@@ -22,8 +22,8 @@ var accessManifest []byte
 // agentUser is who the agent is in the cluster.
 const agentUser = "system:serviceaccount:taintlet-system:taintlet"
 
-// lookOnce builds the agent and shows what it sees here.
-func (d *demo) lookOnce(ctx context.Context) error {
+// showOnce builds the agent and shows what it sees here.
+func (d *demo) showOnce(ctx context.Context) error {
 	err := d.out.during("build the agent", func() (err error) {
 		d.binary, err = build.Agent(ctx, d.dir, build.Options{})
 		return err

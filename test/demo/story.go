@@ -42,7 +42,7 @@ type step struct {
 
 func steps() []step {
 	return []step{
-		{"What taintlet sees on this host, without any cluster", (*demo).lookOnce},
+		{"What taintlet sees on this host, without any cluster", (*demo).showOnce},
 		{"Start a Kubernetes control plane", (*demo).startControlPlane},
 		{"Make this host a Node, and install what keeps the taints", (*demo).prepareCluster},
 		{"Run the agent on this host, for this Node", (*demo).runAgent},
@@ -73,7 +73,7 @@ func tell(ctx context.Context, out *console, keep bool) (err error) {
 		return err
 	}
 	if keep {
-		d.lookAround(ctx)
+		d.leaveRunning(ctx)
 	}
 	return nil
 }

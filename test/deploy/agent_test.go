@@ -29,7 +29,7 @@ const (
 )
 
 // settings make the agent find PIDs scarce, or not, on any host, and be quick
-// about it. It looks at no other condition's taints: what else happens to this
+// about it. No other condition has a rule: what else happens to this
 // host does not matter here.
 func settings(sick bool) map[string]any {
 	used := 100.0
@@ -148,7 +148,7 @@ func TestTheAgentIsNeverRefused(t *testing.T) {
 	wait("the condition", status(corev1.ConditionTrue))
 	c.Keep(t)
 	wait("kept, once the policy is seen with a heartbeat", func(node *corev1.Node) bool { return has(wellKnown)(node) && !has(standIn)(node) })
-	if err := node.Heartbeat(t.Context()); err != nil { // makes the controller look
+	if err := node.Heartbeat(t.Context()); err != nil { // makes the controller check
 		t.Fatal(err)
 	}
 	for times := range 2 {
@@ -178,7 +178,7 @@ func TestTheAgentIsNeverRefused(t *testing.T) {
 	compareWithRBAC(t, c, requestsOf(t, c, name))
 }
 
-// The account that cleans up every hour takes everything off a Node that is not
+// The account that cleans up every hour removes everything from a Node that is not
 // its own, under the policy that bounds it.
 func TestHourlyCleanupIsNotRefused(t *testing.T) {
 	cluster.SkipUnlessRequired(t)

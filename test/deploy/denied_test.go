@@ -323,7 +323,7 @@ func TestWhatIsDenied(t *testing.T) {
 }
 
 // cleanerAttempts are those of the account that cleans up every hour: it sets
-// nothing, and takes off nothing of others.
+// nothing, and removes nothing of others.
 func cleanerAttempts() []attempt {
 	all := []attempt{
 		{what: "nodes: a taint of a rule is set", policy: "taintlet-nodes", says: "no rule asks for node.kubernetes.io/memory-pressure:NoSchedule", try: func(ctx context.Context, s *scene, as kubernetes.Interface) error {

@@ -135,14 +135,14 @@ func leaveTraces(t *testing.T, c *cluster.Cluster) {
 // the traces.
 func nothingIsLeft(t *testing.T, k *console) {
 	t.Helper()
-	for _, look := range []string{
+	for _, command := range []string{
 		"kubectl get --ignore-not-found -o name namespaces,clusterroles,clusterrolebindings,flowschemas," +
 			"validatingadmissionpolicies,validatingadmissionpolicybindings,mutatingadmissionpolicies,mutatingadmissionpolicybindings",
 		"kubectl --namespace default get --ignore-not-found -o name roles,rolebindings",
 		"kubectl get nodes -o jsonpath='{.items[*].metadata.annotations}'",
 		"kubectl get nodes -o jsonpath='{.items[*].status.conditions[*].type}' | tr ' ' '\n'",
 	} {
-		for line := range strings.Lines(k.run(look)) {
+		for line := range strings.Lines(k.run(command)) {
 			if strings.Contains(line, "taintlet") || strings.HasPrefix(line, "Host") {
 				t.Errorf("left after uninstalling: %s", line)
 			}

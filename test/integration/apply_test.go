@@ -57,7 +57,7 @@ func TestApplyLosesNoForeignTaint(t *testing.T) {
 			change.Taints = []corev1.Taint{{Key: ours.Key, Effect: ours.Effect, Value: strconv.Itoa(i)}}
 		}
 		before := base.ResourceVersion
-		// The other client never rests: on a busy machine it may win ten times.
+		// The other client never pauses: on a busy machine it may win ten times.
 		err := taints.ErrContended
 		for errors.Is(err, taints.ErrContended) {
 			base, err = client.Apply(ctx, base, change)

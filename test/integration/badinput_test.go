@@ -64,7 +64,7 @@ func TestUsageErrorsExitWithTwoAndNameTheTrouble(t *testing.T) {
 	}
 }
 
-// A host name that no Node can have keeps nobody from looking at the host.
+// A host name that no Node can have keeps nobody from sampling the host.
 func TestOnceNeedsNoNodeName(t *testing.T) {
 	t.Parallel()
 	host := newFakeHost(t)
@@ -140,7 +140,7 @@ func TestGarbledHostIsUnknown(t *testing.T) {
 	}
 }
 
-// A probe that goes blind while its condition is tainted takes nothing off the
+// A probe that goes blind while its condition is tainted removes nothing from the
 // Node, and one that goes blind while all is well puts nothing on it.
 func TestBlindProbesChangeNoTaint(t *testing.T) {
 	t.Parallel()
@@ -152,8 +152,8 @@ func TestBlindProbesChangeNoTaint(t *testing.T) {
 	host.write("proc/meminfo", "garbage\n")
 	host.write("proc/loadavg", "")
 	host.remove("proc/net/route")
-	looks := unknownLooks(a, "MemoryPressure")
-	for unknownLooks(a, "MemoryPressure") < looks+5 || unknownLooks(a, "PIDPressure") < 5 || unknownLooks(a, "NetworkUnavailable") < 5 {
+	samples := unknownSamples(a, "MemoryPressure")
+	for unknownSamples(a, "MemoryPressure") < samples+5 || unknownSamples(a, "PIDPressure") < 5 || unknownSamples(a, "NetworkUnavailable") < 5 {
 		staysThroughUpdates(t, c, node, key, time.Second)
 	}
 	now := waitNode(t, c, node.Name, func(*corev1.Node) bool { return true })
@@ -164,8 +164,8 @@ func TestBlindProbesChangeNoTaint(t *testing.T) {
 	waitNode(t, c, node.Name, cluster.Not(cluster.HasTaint(key, corev1.TaintEffectNoSchedule)))
 }
 
-// unknownLooks is how often the agent could not tell.
-func unknownLooks(a *agent, condition string) int {
+// unknownSamples is how often the agent could not tell.
+func unknownSamples(a *agent, condition string) int {
 	a.t.Helper()
 	_, body := a.get("/metrics")
 	for line := range strings.Lines(body) {

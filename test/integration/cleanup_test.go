@@ -119,12 +119,12 @@ func TestCleanupLeavesTheKubeletsTaint(t *testing.T) {
 	}
 	nothingIsLeft(t, c, node.Name)
 	// Later versions are no concern of the cleanup's: when a write of the
-	// controller met a conflict, it tries again without another look at the
-	// condition (RemoveTaintOffNode in pkg/controller/controller_utils.go), takes
-	// the taint off and sets it again.
+	// controller met a conflict, it tries again without another check of the
+	// condition (RemoveTaintOffNode in pkg/controller/controller_utils.go), removes
+	// the taint and sets it again.
 	released := versions.wait(0, func(node *corev1.Node) bool { return node.Annotations["taintlet.dev/held"] == "" })
 	if !tainted(memoryKey)(versions.since(released)[0].Node) {
-		t.Errorf("the cleanup took the kubelet's taint off; taints were\n%s", show(versions.since(0)))
+		t.Errorf("the cleanup removed the kubelet's taint; taints were\n%s", show(versions.since(0)))
 	}
 	waitNode(t, c, node.Name, tainted(memoryKey))
 	if err := node.SetCondition(t.Context(), corev1.NodeMemoryPressure, corev1.ConditionFalse); err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/taintlet/taintlet/test/cluster"
 )
 
-// For a minute somebody takes our taint off every second. Two of our writes are
+// For a minute somebody removes our taint every second. Two of our writes are
 // lost to it, then the stand-in takes its place, a person is told once, and a
 // restart changes nothing.
 func TestKeptTaintIsRemovedEverySecond(t *testing.T) {
@@ -209,7 +209,7 @@ func TestRecreatedNodeGetsItsTaintBack(t *testing.T) {
 	waitNode(t, c, node.Name, untainted(memoryKey))
 }
 
-// hostile is somebody who takes taints off a Node again and again.
+// hostile is somebody who removes taints from a Node again and again.
 type hostile struct {
 	done    chan struct{}
 	removed int // once done
@@ -220,7 +220,7 @@ func (h *hostile) wait() int {
 	return h.removed
 }
 
-// removeForAMinute looks every second for taints with the keys and removes
+// removeForAMinute searches every second for taints with the keys and removes
 // them, as a user and field manager of its own.
 func removeForAMinute(t *testing.T, c *cluster.Cluster, name string, keys ...string) *hostile {
 	t.Helper()

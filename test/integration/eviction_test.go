@@ -40,12 +40,12 @@ rules:
 - {condition: PIDPressure, level: Critical, taint: {key: node.kubernetes.io/pid-pressure, effect: NoExecute}}
 `
 
-// oneSlot bounds evictions by one slot and by nothing else. It rests for
-// slotRest: shorter, and the renewals alone would be more requests than the
+// oneSlot bounds evictions by one slot and by nothing else. Its cooldown is
+// slotCooldown: shorter, and the renewals alone would be more requests than the
 // client of an agent makes.
 const (
-	oneSlot  = "eviction: {slots: 1, rest: 5s, interval: 0s}\n"
-	slotRest = 5 * time.Second
+	oneSlot      = "eviction: {slots: 1, rest: 5s, interval: 0s}\n"
+	slotCooldown = 5 * time.Second
 )
 
 // Tasks of a fakeHost that are nothing, and more than pid.criticalUsedPercent.
@@ -170,8 +170,8 @@ func (m *member) upToNow(c *cluster.Cluster) []version {
 	return m.versions.since(0)[:last+1]
 }
 
-// looksCriticalOften waits until the agent has had many more reasons to evict.
-func (m *member) looksCriticalOften() {
+// isCriticalOften waits until the agent has had many more reasons to evict.
+func (m *member) isCriticalOften() {
 	m.host.t.Helper()
 	const often, series = 20, `taintlet_probe_looks_total{condition="PIDPressure",level="Critical"}`
 	tick := time.NewTicker(500 * time.Millisecond)
@@ -181,7 +181,7 @@ func (m *member) looksCriticalOften() {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			m.host.t.Fatal("the agent does not look any more")
+			m.host.t.Fatal("the agent does not sample")
 		}
 	}
 }
@@ -502,11 +502,11 @@ func TestRemovedNoExecuteIsAVeto(t *testing.T) {
 	f.c.RunKubectl(t, "taint", "nodes", m.Name, corev1.TaintNodePIDPressure+":NoExecute-")
 	vetoed := m.versions.wait(up, cluster.Not(evicts))
 	f.c.WaitAgentEvent(t, m.Name, "TaintVetoed", "field manager kubectl-taint removed "+corev1.TaintNodePIDPressure+":NoExecute")
-	m.looksCriticalOften()
+	m.isCriticalOften()
 	m.agent.kill()
 	m.agent = f.startAs(identityIn(t, f.c, f.namespace, m.Name), m.Name, m.host, evicting+oneSlot)
 	m.agent.waitLog("admission policy looked up")
-	m.looksCriticalOften()
+	m.isCriticalOften()
 	versions := m.upToNow(f.c)
 	for _, v := range versions[vetoed:] {
 		if evicts(v.Node) || !tainted(f.lesser)(v.Node) {
@@ -519,7 +519,7 @@ func TestRemovedNoExecuteIsAVeto(t *testing.T) {
 	m.versions.wait(recovered, evicts)
 }
 
-// Whatever people do to the Leases: a holder whose slot is not its own any more
+// Whatever people do to the Leases: a holder that has lost its slot
 // steps down, nobody evicts without a slot, never do two Nodes evict by the one
 // slot, and no agent crashes.
 func TestLeasesGarbledAndDeletedByHand(t *testing.T) {
@@ -542,7 +542,7 @@ func TestLeasesGarbledAndDeletedByHand(t *testing.T) {
 	}
 
 	// Nobody's name: the holder steps down. Then the slot is as one whose holder's
-	// Node is gone: free after the rest.
+	// Node is gone: free after the cooldown.
 	f.mustEdit(0, map[string]any{"holderIdentity": "?? \t nobody"})
 	down := one.versions.wait(up, cluster.Not(evicts))
 	lease := f.waitSlot(func(lease *coordinationv1.Lease) bool {
@@ -559,8 +559,8 @@ func TestLeasesGarbledAndDeletedByHand(t *testing.T) {
 		t.Fatal(err)
 	}
 	holder.versions.wait(up, cluster.Not(evicts))
-	one.looksCriticalOften()
-	two.looksCriticalOften()
+	one.isCriticalOften()
+	two.isCriticalOften()
 	for _, m := range []*member{one, two} {
 		if now := f.c.GetNode(t, m.Name); evicts(now) || !tainted(f.lesser)(now) {
 			t.Errorf("without any Lease node %s has the taints %v", m.Name, taintsOf(now))
@@ -634,7 +634,7 @@ func TestSlotIsKeptThroughAnOutage(t *testing.T) {
 	})
 	m.agent.waitLog("cannot renew the eviction slot; trying again")
 	stranger := slotsOf(t, f.c, "stranger", f.namespace)
-	for begin := time.Now(); time.Since(begin) < 2*slotRest; time.Sleep(slotRest / 10) {
+	for begin := time.Now(); time.Since(begin) < 2*slotCooldown; time.Sleep(slotCooldown / 10) {
 		if acquire(t, stranger) {
 			t.Fatal("somebody else got the slot of a Node that evicts")
 		}
@@ -645,7 +645,7 @@ func TestSlotIsKeptThroughAnOutage(t *testing.T) {
 		if *lease.Spec.HolderIdentity != m.Name {
 			t.Errorf("the slot is held by %q", *lease.Spec.HolderIdentity)
 		}
-		m.looksCriticalOften()
+		m.isCriticalOften()
 	})
 	versions := m.upToNow(f.c)
 	if now := versions[len(versions)-1]; additions(versions) != 1 || !evicts(now.Node) {
@@ -665,7 +665,7 @@ func slotsOf(t *testing.T, c *cluster.Cluster, node, namespace string) *taints.S
 
 func acquire(t *testing.T, slots *taints.Slots) bool {
 	t.Helper()
-	held, err := slots.Acquire(t.Context(), 1, slotRest, config.Default().Evicts)
+	held, err := slots.Acquire(t.Context(), 1, slotCooldown, config.Default().Evicts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -679,7 +679,7 @@ func TestRestartFindsItsOwnSlot(t *testing.T) {
 	const slots = 3
 	f := newFleet(t, "restarted-slots", slots)
 	get := func(node string) bool {
-		held, err := slotsOf(t, f.c, node, f.namespace).Acquire(t.Context(), slots, slotRest, config.Default().Evicts)
+		held, err := slotsOf(t, f.c, node, f.namespace).Acquire(t.Context(), slots, slotCooldown, config.Default().Evicts)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -710,7 +710,7 @@ func TestRestartFindsItsOwnSlot(t *testing.T) {
 
 // The clock of the host that wrote a Lease does not matter. A slot whose Lease
 // moves is kept, and so is one whose holder's Node evicts; any other is free
-// when the asking host has seen it unmoved for the rest.
+// when the asking host has seen it unmoved for the cooldown.
 func TestSlotIsKeptByAnyClock(t *testing.T) {
 	t.Parallel()
 	for name, off := range map[string]time.Duration{"past": -time.Hour, "future": time.Hour} {
@@ -724,21 +724,21 @@ func TestSlotIsKeptByAnyClock(t *testing.T) {
 				f.mustEdit(0, map[string]any{"holderIdentity": holder, "renewTime": metav1.NewMicroTime(time.Now().Add(off))})
 			}
 			renew()
-			for begin := time.Now(); time.Since(begin) < 2*slotRest; time.Sleep(slotRest / 10) {
+			for begin := time.Now(); time.Since(begin) < 2*slotCooldown; time.Sleep(slotCooldown / 10) {
 				if acquire(t, asking) {
 					t.Fatal("got a slot whose Lease moves")
 				}
 				renew()
 			}
 			c.SetTaints(t, holder, corev1.Taint{Key: corev1.TaintNodePIDPressure, Effect: corev1.TaintEffectNoExecute})
-			for begin := time.Now(); time.Since(begin) < 2*slotRest; time.Sleep(slotRest / 10) {
+			for begin := time.Now(); time.Since(begin) < 2*slotCooldown; time.Sleep(slotCooldown / 10) {
 				if acquire(t, asking) {
 					t.Fatal("got a slot whose Node evicts")
 				}
 			}
 			c.SetTaints(t, holder)
 			if !acquire(t, asking) {
-				t.Fatal("a slot that is at rest, of a Node that does not evict, is not free")
+				t.Fatal("a slot that does not move, of a Node that does not evict, is not free")
 			}
 
 			// From now on somebody else asks, who has yet to see that it does not move.
@@ -746,9 +746,9 @@ func TestSlotIsKeptByAnyClock(t *testing.T) {
 			second := slotsOf(t, c, "second", f.namespace)
 			begin := time.Now()
 			for !acquire(t, second) {
-				time.Sleep(slotRest / 10)
+				time.Sleep(slotCooldown / 10)
 			}
-			if took := time.Since(begin); took < slotRest {
+			if took := time.Since(begin); took < slotCooldown {
 				t.Errorf("got the slot after %s", took)
 			}
 		})
@@ -763,7 +763,7 @@ func TestControlPlaneEvictsOnlyIfAsked(t *testing.T) {
 	f.c.RunKubectl(t, "label", "nodes", m.Name, "node-role.kubernetes.io/control-plane=")
 	m.host.tasks(criticalTasks)
 	m.versions.wait(0, tainted(f.lesser))
-	m.looksCriticalOften()
+	m.isCriticalOften()
 	if count := additions(m.upToNow(f.c)); count > 0 || f.holder() != "" {
 		t.Errorf("a Node of the control plane evicted %d times; the slot is held by %q", count, f.holder())
 	}
@@ -771,7 +771,7 @@ func TestControlPlaneEvictsOnlyIfAsked(t *testing.T) {
 	m.versions.wait(0, evicts)
 }
 
-// As many slots as the configuration allows can be looked through.
+// As many slots as the configuration allows can be searched.
 func TestOneOfAHundredSlotsIsGot(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, "hundred", 100)
@@ -788,12 +788,12 @@ func TestSlotOfANameThatIsNoNodesIsFree(t *testing.T) {
 	for i := range 2 {
 		f.mustEdit(i, map[string]any{"holderIdentity": "no/node%"})
 	}
-	for begin := time.Now(); ; time.Sleep(slotRest / 10) {
-		held, err := asking.Acquire(t.Context(), 2, slotRest, config.Default().Evicts)
+	for begin := time.Now(); ; time.Sleep(slotCooldown / 10) {
+		held, err := asking.Acquire(t.Context(), 2, slotCooldown, config.Default().Evicts)
 		if held {
 			return
 		}
-		if time.Since(begin) > 3*slotRest {
+		if time.Since(begin) > 3*slotCooldown {
 			t.Fatalf("slots whose holder is no Node are not to be had: %v", err)
 		}
 	}
@@ -806,10 +806,10 @@ func TestForeignWriteOfALeaseCostsNoSlot(t *testing.T) {
 	m := f.member("annotated", evicting+oneSlot)
 	m.host.tasks(criticalTasks)
 	m.versions.wait(0, evicts)
-	for i, begin := 0, time.Now(); time.Since(begin) < slotRest; i++ {
+	for i, begin := 0, time.Now(); time.Since(begin) < slotCooldown; i++ {
 		f.mustEdit(0, map[string]any{"leaseTransitions": i})
 	}
-	m.looksCriticalOften()
+	m.isCriticalOften()
 	versions := m.upToNow(f.c)
 	if now := versions[len(versions)-1]; additions(versions) != 1 || !evicts(now.Node) {
 		t.Errorf("NoExecute came %d times, the Node has %v", additions(versions), taintsOf(now.Node))

@@ -26,7 +26,7 @@ func TestForgedAnnotationsMoveNoForeignTaint(t *testing.T) {
 	forge := func(node *corev1.Node) {
 		t.Helper()
 		annotateAsKubelet(t, c, node.Name, "taintlet.dev/record", forgedRecord(t, node, owned))
-		// Without our own key the controller would take our taint off, as it should.
+		// Without our own key the controller would remove our taint, as it should.
 		annotateAsKubelet(t, c, node.Name, "taintlet.dev/held", "dedicated,example.com/maintenance,"+corev1.TaintNodeUnschedulable+","+memoryKey)
 	}
 	held := func(node *corev1.Node) bool { return node.Annotations["taintlet.dev/held"] == memoryKey }

@@ -59,7 +59,7 @@ func (h *fakeHost) remove(name string) {
 	}
 }
 
-// memory makes so many percent of 16 GiB available, the rest anonymous.
+// memory makes that percentage of 16 GiB available, the rest anonymous.
 func (h *fakeHost) memory(percent int) {
 	h.t.Helper()
 	const total = 16 << 20 // KiB
@@ -92,7 +92,7 @@ func (h *fakeHost) route(there bool) {
 	h.write("proc/net/route", routes)
 }
 
-// flags are the agent's flags that make it look at this tree.
+// flags are the agent's flags that make it read this tree.
 func (h *fakeHost) flags() []string {
 	return []string{"--procfs=" + filepath.Join(h.dir, "proc"), "--sysfs=" + filepath.Join(h.dir, "sys"), "--host-root=" + h.root}
 }

@@ -15,7 +15,7 @@ import (
 // A second agent is started by hand while the first one runs: the first says
 // who has taken its place, once, and writes nothing more. The second is killed
 // and a third one takes its place at once.
-func TestNewestAgentIsInCharge(t *testing.T) {
+func TestNewestAgentIsActive(t *testing.T) {
 	t.Parallel()
 	c := keeping.require(t)
 	node, host := c.Register(t, "overtaken"), newFakeHost(t)
@@ -27,7 +27,7 @@ func TestNewestAgentIsInCharge(t *testing.T) {
 
 	second := startAgent(t, c, node.Name, host, quick)
 	since := versions.wait(0, writtenBy(second.instance()))
-	first.standsBackFor(second)
+	first.becomesStandbyOf(second)
 	c.WaitAgentEvent(t, node.Name, "AgentOvertaken", "another agent, "+second.instance()+", started later than this one ("+first.instance()+")")
 	writes := first.writes()
 	host.memory(50)
@@ -47,7 +47,7 @@ func TestNewestAgentIsInCharge(t *testing.T) {
 	waitNode(t, c, node.Name, cluster.HasCondition("HostMemoryPressure", corev1.ConditionFalse))
 
 	if now := first.writes(); now != writes {
-		t.Errorf("the first agent wrote %d times after it had stood back", now-writes)
+		t.Errorf("the first agent wrote %d times after it had become standby", now-writes)
 	}
 	first.waitMetric("taintlet_in_charge 0")
 	writers := writersOf(versions.since(0))
@@ -60,11 +60,11 @@ func TestNewestAgentIsInCharge(t *testing.T) {
 	if count := events(t, c, node.Name, "AgentOvertaken"); count != 1 {
 		t.Errorf("%d Events AgentOvertaken", count)
 	}
-	first.standsBackFor(third) // whoever asks is sent to an agent that is alive
+	first.becomesStandbyOf(third) // whoever asks is sent to an agent that is alive
 }
 
 // Two agents on a healthy Node find no record. Whichever of them sees trouble
-// first, and writes, the one that started last is in charge in the end, and the
+// first, and writes, the one that started last is active in the end, and the
 // taint never leaves.
 func TestTwoAgentsWithoutARecord(t *testing.T) {
 	t.Parallel()
@@ -108,7 +108,7 @@ func withoutARecord(t *testing.T, name string, olderSees, newerSees bool) {
 	set := versions.wait(0, tainted(memoryKey))
 	olderHost.memory(2)
 	newerHost.memory(2)
-	older.standsBackFor(newer)
+	older.becomesStandbyOf(newer)
 	newer.waitMetric("taintlet_in_charge 1")
 	staysThroughUpdates(t, c, node, memoryKey, 3*time.Second)
 	if flaps := gone(versions.since(0), memoryKey); len(flaps) != 0 {
@@ -132,7 +132,7 @@ const patient = `memory: {debounce: {clearAfter: 5s}}
 network: {period: 1s}
 `
 
-// An agent that stood back looks after the Node again when the newer one has
+// A standby agent becomes active again when the newer one has
 // been silent for three heartbeats, and not before.
 func TestSilentAgentIsReplaced(t *testing.T) {
 	t.Parallel()
@@ -145,7 +145,7 @@ func TestSilentAgentIsReplaced(t *testing.T) {
 	versions.wait(0, tainted(memoryKey))
 	second := startAgent(t, c, node.Name, host, config)
 	since := versions.wait(0, writtenBy(second.instance()))
-	first.standsBackFor(second)
+	first.becomesStandbyOf(second)
 
 	second.kill()
 	silent := time.Now()
@@ -164,9 +164,9 @@ func TestSilentAgentIsReplaced(t *testing.T) {
 	}
 }
 
-// standsBackFor waits until the agent leaves the Node to another one, and
+// becomesStandbyOf waits until the agent leaves the Node to another one, and
 // checks that whoever asks it for its health is told why.
-func (a *agent) standsBackFor(other *agent) {
+func (a *agent) becomesStandbyOf(other *agent) {
 	a.t.Helper()
 	a.waitMetric("taintlet_in_charge 0")
 	a.waitMetric(`taintlet_notices_total{kind="AgentOvertaken"} 1`)

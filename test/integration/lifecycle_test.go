@@ -138,7 +138,7 @@ func TestKeptTaintFromTroubleToRecovery(t *testing.T) {
 }
 
 // staysThroughUpdates updates the Node's status again and again, each of which
-// makes the controller look at its taints, and fails if any version of the
+// makes the controller check its taints, and fails if any version of the
 // Node lacks the taint.
 func staysThroughUpdates(t *testing.T, c *cluster.Cluster, node *cluster.Node, key string, during time.Duration) {
 	t.Helper()

@@ -83,16 +83,16 @@ func TestPausedByASlipOfThePen(t *testing.T) {
 }
 
 // hasTaints checks that the Node has these taints and no others while the agent
-// looks at the memory three times and the Node is updated between the looks.
+// samples the memory three times and the Node is updated between the samples.
 func hasTaints(t *testing.T, a *agent, c *cluster.Cluster, node *cluster.Node, keys ...string) {
 	t.Helper()
-	looks := func() int {
+	samples := func() int {
 		return a.metric(`taintlet_probe_looks_total{condition="MemoryPressure",level="Degraded"}`) +
 			a.metric(`taintlet_probe_looks_total{condition="MemoryPressure",level="OK"}`)
 	}
 	tick := time.NewTicker(500 * time.Millisecond)
 	defer tick.Stop()
-	for until := looks() + 3; looks() < until; <-tick.C {
+	for until := samples() + 3; samples() < until; <-tick.C {
 		if err := node.Heartbeat(t.Context()); err != nil {
 			t.Fatal(err)
 		}

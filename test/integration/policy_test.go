@@ -84,7 +84,7 @@ func changesPlaces(t *testing.T, all []version, from, to string) {
 }
 
 // updateUntil updates the Node's status, each of which makes the controller
-// look at its taints, until it holds.
+// check its taints, until it holds.
 func updateUntil(t *testing.T, c *cluster.Cluster, node *cluster.Node, holds func(*corev1.Node) bool) {
 	t.Helper()
 	tick := time.NewTicker(200 * time.Millisecond)

@@ -47,7 +47,7 @@ func TestConfigurationIsReloaded(t *testing.T) {
 	a.waitMetric("taintlet_config_refused 0")
 }
 
-// A file that is spoilt and mended again, byte for byte, is refused no more.
+// A file that is spoilt and mended again, byte for byte, is no longer refused.
 func TestMendedConfigurationIsNoLongerRefused(t *testing.T) {
 	t.Parallel()
 	c := plain.require(t)

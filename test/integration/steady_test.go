@@ -16,7 +16,7 @@ const (
 	steadyFor = 2 * time.Minute
 	// firstHeartbeat is when the first heartbeat falls due at the earliest, 5 min
 	// ± 10 % after the start: the conditions are refreshed, and the admission
-	// policy is looked for.
+	// policy is asked for.
 	firstHeartbeat = 270 * time.Second
 	// kubeletWrites is how often a kubelet writes the status of a Node on which
 	// something changes all the time.

@@ -86,7 +86,7 @@ func (d *disk) giveInodes() {
 	}
 }
 
-// takeSpace takes so many percent of all, giveSpace gives it back. Space is
+// takeSpace takes that percentage of all, giveSpace gives it back. Space is
 // allocated and not written.
 func (d *disk) takeSpace(percent uint64) {
 	d.t.Helper()

@@ -184,7 +184,7 @@ func (d *deployed) diskFills(t *testing.T) {
 	disk.takeSpace(fullPercent)
 	s.until("taintlet holds the pair", held)
 	s.stays = true
-	s.untilControllerLooked()
+	s.untilControllerWorked()
 	s.until("the condition is True", cluster.HasCondition("HostDiskPressure", corev1.ConditionTrue))
 	t.Log(d.cluster.WaitAgentEvent(t, nodeName, "HostDiskPressureDegraded", " on /, "))
 
@@ -246,7 +246,7 @@ func (d *deployed) podIsReplaced(t *testing.T) {
 	if err := d.cluster.Client().CoreV1().Pods(namespace).Delete(t.Context(), d.pod(t).Name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	s.until("another instance is in charge", func(node *corev1.Node) bool { return instance(t, node) != before })
+	s.until("another instance is active", func(node *corev1.Node) bool { return instance(t, node) != before })
 	after := instance(t, s.last)
 	t.Logf("%s came after %s", after, before)
 	pod := after[:strings.LastIndexByte(after, '-')] // an instance is called after its pod
@@ -254,7 +254,7 @@ func (d *deployed) podIsReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("from the start of the new process to its pod's being ready: %s", sinceBoot(t)-d.started(t))
-	s.untilControllerLooked()
+	s.untilControllerWorked()
 	s.stays = false
 	disk.giveSpace()
 	s.until("the pair is gone", cluster.Not(tainted))

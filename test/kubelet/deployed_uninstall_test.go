@@ -41,7 +41,7 @@ func (d *deployed) isUninstalled(t *testing.T) {
 	if node := d.cluster.GetNode(t, nodeName); !tainted(node) || !held(node) {
 		t.Errorf("the taint went with the agent: %s", brief(node))
 	}
-	d.cleansUp(t) // on the only Node there is, whose taint is to be taken off
+	d.cleansUp(t) // on the only Node there is, whose taint is to be removed
 	d.compareNode(t)
 	d.remove(t, keepManifest, manifest)
 	var left []object
@@ -52,7 +52,7 @@ func (d *deployed) isUninstalled(t *testing.T) {
 		}
 		return nil
 	})
-	d.compareNode(t) // with no policy in force any more
+	d.compareNode(t) // without any policy in force
 }
 
 // isGone is nil when the error says that what was asked for does not exist.

@@ -45,8 +45,8 @@ type Options struct {
 	// KernelMemcgNotification lets the kernel tell the eviction manager that
 	// memory.available crosses a threshold. Off in a kubelet by default.
 	KernelMemcgNotification bool
-	// NodeStatusUpdateFrequency is how often the kubelet looks at its conditions
-	// and writes its Node's status. 0: the kubelet's defaults, a look every 10
+	// NodeStatusUpdateFrequency is how often the kubelet samples its conditions
+	// and writes its Node's status. 0: the kubelet's defaults, a sample every 10
 	// seconds and a write every 5 minutes if nothing has changed.
 	NodeStatusUpdateFrequency time.Duration
 	// SyncFrequency is how often the kubelet compares pods with what they are to

@@ -16,7 +16,7 @@ import (
 
 // Memory is what the kubelet knows of the host's memory.
 type Memory struct {
-	Time time.Time `json:"time"` // when it looked
+	Time time.Time `json:"time"` // of the sample
 	// AvailableBytes is the capacity less the working set of the root cgroup,
 	// and what the signal memory.available of the eviction manager means.
 	AvailableBytes uint64 `json:"availableBytes"`

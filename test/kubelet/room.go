@@ -60,14 +60,14 @@ func lodgers() ([]int, error) {
 	room, errRoom := os.Readlink("/proc/thread-self/ns/mnt")
 	host, errHost := os.Readlink("/proc/self/ns/mnt")
 	if err := errors.Join(errRoom, errHost); err != nil {
-		return nil, fmt.Errorf("look for processes of the room: %w", err)
+		return nil, fmt.Errorf("find the processes of the room: %w", err)
 	}
 	if room == host {
-		return nil, errors.New("look for processes of the room: this thread is not in it")
+		return nil, errors.New("find the processes of the room: this thread is not in it")
 	}
 	statuses, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {
-		return nil, fmt.Errorf("look for processes: %w", err)
+		return nil, fmt.Errorf("find processes: %w", err)
 	}
 	parents, inside := map[int]int{}, map[int]bool{}
 	for _, status := range statuses {

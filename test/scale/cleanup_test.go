@@ -252,7 +252,7 @@ func byUser(requests []cluster.Request) map[string][]time.Time {
 }
 
 // isNoFasterThan checks a rate that allows a second's requests at once, over
-// every span of ten seconds or more. A busy API server may look at a request
+// every span of ten seconds or more. A busy API server may take up a request
 // up to a second later than it came.
 func isNoFasterThan(t *testing.T, rate int, times []time.Time) {
 	t.Helper()
@@ -307,17 +307,17 @@ func refused(t *testing.T, c *cluster.Cluster, clean *cleaner) {
 	t.Helper()
 	r := clean.start("stale")
 	says(t, r.end(1), fmt.Sprintf("2 of %d nodes have had no agent for 24h0m0s, more than the 1 that may be cleaned up at a time", len(nodesNow(t, c))), "Nothing was changed")
-	looks := 0
+	asked := 0
 	for _, request := range readAudit(t, c) {
 		if request.User.Username != r.user {
 			continue
 		}
-		looks++
+		asked++
 		if request.Verb != "list" && request.Verb != "get" {
 			t.Errorf("a run that was refused asked for %s %s %s", request.Verb, request.ObjectRef.Resource, request.ObjectRef.Name)
 		}
 	}
-	if looks == 0 {
+	if asked == 0 {
 		t.Error("the audit log has no request of the run")
 	}
 }

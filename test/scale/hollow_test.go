@@ -58,7 +58,7 @@ type hollow struct {
 	done   chan struct{}
 }
 
-// says makes the host of the agent look so.
+// says makes the agent's probe of memory find that level.
 func (h *hollow) says(level probes.Level) { h.memory.level.Store(int32(level)) }
 
 // kill ends the agent in the middle of whatever it does: nothing is undone.
@@ -69,10 +69,10 @@ func (h *hollow) kill() {
 
 // evictingConfig has the built-in rules, with eviction in this bound, and no
 // patience.
-func evictingConfig(slots int, rest time.Duration) *config.Config {
+func evictingConfig(slots int, cooldown time.Duration) *config.Config {
 	cfg := config.Default()
 	cfg.Rules = config.BuiltInRules()
-	cfg.Eviction.Slots, cfg.Eviction.Rest.Duration = slots, rest
+	cfg.Eviction.Slots, cfg.Eviction.Rest.Duration = slots, cooldown
 	cfg.Memory.Debounce.ClearAfter.Duration, cfg.Memory.Debounce.CriticalAfter.Duration = time.Second, 0
 	return cfg
 }
