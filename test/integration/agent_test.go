@@ -2,6 +2,7 @@ package integration
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"io"
 	"net/http"
@@ -9,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -129,4 +131,60 @@ func (a *agent) get(path string) (int, string) {
 		a.t.Fatal(err)
 	}
 	return response.StatusCode, string(body)
+}
+
+// instance is the agent's name in the record.
+func (a *agent) instance() string {
+	a.t.Helper()
+	return a.waitLog(`msg="taintlet starts".* instance=(\S+)`)[1]
+}
+
+// metric is the value of a time series; 0 when there is none.
+func (a *agent) metric(series string) int {
+	a.t.Helper()
+	_, body := a.get("/metrics")
+	for line := range strings.Lines(body) {
+		if value, found := strings.CutPrefix(line, series+" "); found {
+			return atoi(a.t, strings.TrimSpace(value))
+		}
+	}
+	return 0
+}
+
+// reconfigure puts another configuration in place of the agent's, as a
+// ConfigMap's volume does, and returns its hash.
+func (a *agent) reconfigure(config string) string {
+	a.t.Helper()
+	path := a.configFile()
+	data := []byte(configHeader + config)
+	if err := os.WriteFile(path+".new", data, 0o600); err != nil {
+		a.t.Fatal(err)
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		a.t.Fatal(err)
+	}
+	return fmt.Sprintf("%x", sha256.Sum256(data))[:12]
+}
+
+func (a *agent) configFile() string {
+	a.t.Helper()
+	for _, arg := range a.process.Args() {
+		if path, found := strings.CutPrefix(arg, "--config="); found {
+			return filepath.Clean(path)
+		}
+	}
+	a.t.Fatal("the agent has no configuration file")
+	return ""
+}
+
+// waitMetric waits for a line of the agent's metrics.
+func (a *agent) waitMetric(line string) {
+	a.t.Helper()
+	cluster.Eventually(a.t, "a line of the metrics", func() error {
+		_, metrics := a.get("/metrics")
+		if strings.Contains("\n"+metrics, "\n"+line+"\n") {
+			return nil
+		}
+		return fmt.Errorf("no %q in\n%s", line, metrics)
+	})
 }

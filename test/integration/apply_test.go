@@ -1,7 +1,6 @@
 package integration
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -18,17 +17,6 @@ import (
 	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/test/cluster"
 )
-
-func marshal(t *testing.T, value any) []byte {
-	t.Helper()
-	data, err := json.Marshal(value)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
-}
-
-func format(value float64) string { return strconv.FormatFloat(value, 'f', 3, 64) }
 
 // Another client adds, changes and removes taints of its own while ours come
 // and go 200 times. At every moment the Node carries exactly the foreign

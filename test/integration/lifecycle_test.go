@@ -3,98 +3,13 @@ package integration
 import (
 	"context"
 	"encoding/json"
-	"os"
-	"path/filepath"
-	"strings"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/taintlet/taintlet/test/cluster"
 )
-
-// trouble is one way to make a fake host sick, and well again.
-type trouble struct {
-	condition string // our condition type
-	key       string // of the well-known pair
-	config    func(*testing.T) string
-	begin     func(*fakeHost)
-	end       func(*fakeHost)
-	// watched is for how long the kept taint is watched through Node updates.
-	watched time.Duration
-}
-
-func troubles() map[string]trouble {
-	asQuick := func(*testing.T) string { return quick }
-	return map[string]trouble{
-		"memory": {
-			condition: "HostMemoryPressure", key: corev1.TaintNodeMemoryPressure, config: asQuick,
-			begin: func(h *fakeHost) { h.memory(2) }, end: func(h *fakeHost) { h.memory(50) }, watched: 30 * time.Second,
-		},
-		"disk": {
-			condition: "HostDiskPressure", key: corev1.TaintNodeDiskPressure, config: diskAlmostFull,
-			begin: fill, end: func(h *fakeHost) { h.empty() }, watched: 5 * time.Second,
-		},
-		"pid": {
-			condition: "HostPIDPressure", key: corev1.TaintNodePIDPressure, config: asQuick,
-			begin: func(h *fakeHost) { h.tasks(30000) }, end: func(h *fakeHost) { h.tasks(100) }, watched: 5 * time.Second,
-		},
-		"network": {
-			condition: "HostNetworkUnavailable", key: corev1.TaintNodeNetworkUnavailable, config: asQuick,
-			begin: func(h *fakeHost) { h.route(false) }, end: func(h *fakeHost) { h.route(true) }, watched: 5 * time.Second,
-		},
-	}
-}
-
-// The tmpfs of the hosts' root file systems is one for all of them: one test at
-// a time may fill it.
-var tmpfs sync.Mutex
-
-// The sizes that cross the disk's threshold: ballast is a twentieth of what is
-// free, the threshold lies a bit more than halfway down. Until the test ends, no
-// other gets past here.
-func diskAlmostFull(t *testing.T) string {
-	t.Helper()
-	tmpfs.Lock()
-	t.Cleanup(tmpfs.Unlock)
-	var fs syscall.Statfs_t
-	if err := syscall.Statfs("/dev/shm", &fs); err != nil {
-		t.Fatal(err)
-	}
-	percent := float64(fs.Bavail) / float64(fs.Blocks) * 100
-	threshold := percent * 0.97
-	return strings.Replace(quick, "disk: {", "disk: {availablePercent: "+format(threshold)+", clearFactor: 1.001, ", 1)
-}
-
-func fill(h *fakeHost) {
-	h.t.Helper()
-	var fs syscall.Statfs_t
-	if err := syscall.Statfs(h.root, &fs); err != nil {
-		h.t.Fatal(err)
-	}
-	ballast, err := os.Create(filepath.Join(h.root, "ballast"))
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	defer ballast.Close() //nolint:errcheck // nothing was written through it
-	size := int64(fs.Bavail) * fs.Bsize / 20
-	if err := syscall.Fallocate(int(ballast.Fd()), 0, 0, size); err != nil {
-		h.t.Fatal(err)
-	}
-}
-
-func (h *fakeHost) empty() {
-	h.t.Helper()
-	if err := os.Remove(filepath.Join(h.root, "ballast")); err != nil {
-		h.t.Fatal(err)
-	}
-}
 
 // With deploy/keep.yaml the well-known taint is set, stays through Node updates
 // that make the controller want it away, keeps pods without a toleration
@@ -256,54 +171,4 @@ func TestTerminatedWhileTainted(t *testing.T) {
 		t.Errorf("exit code: %d", code)
 	}
 	staysThroughUpdates(t, c, node, key, 3*time.Second)
-}
-
-func waitNode(t *testing.T, c *cluster.Cluster, name string, holds func(*corev1.Node) bool) *corev1.Node {
-	t.Helper()
-	node, err := c.WaitNode(t.Context(), name, holds)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return node
-}
-
-func waitPod(t *testing.T, c *cluster.Cluster, name string, holds func(*corev1.Pod) bool) {
-	t.Helper()
-	if _, err := c.WaitPod(t.Context(), "default", name, holds); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// createPod makes a BestEffort pod that only the node can take; it tolerates
-// the key, if any.
-func createPod(t *testing.T, c *cluster.Cluster, name, node, key string) string {
-	t.Helper()
-	var tolerations []corev1.Toleration
-	if key != "" {
-		tolerations = append(tolerations, corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists})
-	}
-	return c.CreatePod(t, cluster.NewPod(name, node, tolerations...))
-}
-
-// watchNode returns every version of the node from now on.
-func watchNode(ctx context.Context, t *testing.T, c *cluster.Cluster, name string) <-chan *corev1.Node {
-	t.Helper()
-	watcher, err := c.Client().CoreV1().Nodes().Watch(ctx, byName("metadata.name", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	versions := make(chan *corev1.Node, 1000)
-	go func() {
-		defer close(versions)
-		for event := range watcher.ResultChan() {
-			if node, ok := event.Object.(*corev1.Node); ok && event.Type != watch.Deleted {
-				versions <- node
-			}
-		}
-	}()
-	return versions
-}
-
-func byName(field, name string) metav1.ListOptions {
-	return metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(field, name).String()}
 }

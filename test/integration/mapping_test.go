@@ -67,9 +67,6 @@ BestEffort             key,dedicated        placed
 BestEffort             everything           placed
 `)
 
-// dedicated is a taint of somebody else's.
-var dedicated = corev1.Taint{Key: "dedicated", Value: "group", Effect: corev1.TaintEffectNoSchedule}
-
 // toleration is what the table's words stand for, for the key of the pair.
 func toleration(word, key string) corev1.Toleration {
 	return map[string]corev1.Toleration{
@@ -223,13 +220,6 @@ func (s *site) checkTwo() {
 	wantTaints(s.t, waitNode(s.t, s.c, s.name, func(*corev1.Node) bool { return true }), ours, dedicated)
 }
 
-// addTaint does as kubectl taint.
-func addTaint(t *testing.T, c *cluster.Cluster, node string, taint corev1.Taint) {
-	t.Helper()
-	now := waitNode(t, c, node, func(*corev1.Node) bool { return true })
-	c.SetTaints(t, node, append(now.Spec.Taints, taint)...)
-}
-
 // heal waits until the agent has taken its taint away, and no other, and
 // then takes the other away: nothing else kept any pod from the Node.
 func (s *site) heal() {
@@ -320,39 +310,6 @@ func (s *site) podIs(r row, want string) error {
 
 func (s *site) placed(pod *corev1.Pod) bool {
 	return pod.Spec.NodeName == s.name && pod.DeletionTimestamp == nil
-}
-
-func refusedForTaint(pod *corev1.Pod) bool {
-	for _, condition := range pod.Status.Conditions {
-		if condition.Type == corev1.PodScheduled {
-			return cluster.Unschedulable(pod) && strings.Contains(condition.Message, "untolerated taint")
-		}
-	}
-	return false
-}
-
-// canaries is how many pods or DaemonSets may come before somebody has heard of
-// a taint. A Node has room for 110 pods.
-const canaries = 50
-
-// schedulerKnows waits until the scheduler refuses pods with these tolerations:
-// it hears of a taint a little later than we do.
-func schedulerKnows(t *testing.T, c *cluster.Cluster, node string, tolerations ...corev1.Toleration) {
-	t.Helper()
-	for range canaries {
-		name := node + "-canary-" + rand.String(5)
-		c.CreatePod(t, cluster.NewPod(name, node, tolerations...))
-		pod, err := c.WaitPod(t.Context(), "default", name, func(pod *corev1.Pod) bool {
-			return cluster.Scheduled(pod) || refusedForTaint(pod)
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !cluster.Scheduled(pod) {
-			return
-		}
-	}
-	t.Fatalf("the scheduler sends one pod after the other to node %s", node)
 }
 
 // The labels of a DaemonSet's pods: its name, and the generation of its spec.

@@ -1,11 +1,6 @@
 package integration
 
 import (
-	"crypto/sha256"
-	"fmt"
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -58,42 +53,4 @@ func TestMendedConfigurationIsNoLongerRefused(t *testing.T) {
 	a.waitMetric("taintlet_config_refused 1")
 	a.reconfigure(quick)
 	a.waitMetric("taintlet_config_refused 0")
-}
-
-// reconfigure puts another configuration in place of the agent's, as a
-// ConfigMap's volume does, and returns its hash.
-func (a *agent) reconfigure(config string) string {
-	a.t.Helper()
-	path := a.configFile()
-	data := []byte(configHeader + config)
-	if err := os.WriteFile(path+".new", data, 0o600); err != nil {
-		a.t.Fatal(err)
-	}
-	if err := os.Rename(path+".new", path); err != nil {
-		a.t.Fatal(err)
-	}
-	return fmt.Sprintf("%x", sha256.Sum256(data))[:12]
-}
-
-func (a *agent) configFile() string {
-	a.t.Helper()
-	for _, arg := range a.process.Args() {
-		if path, found := strings.CutPrefix(arg, "--config="); found {
-			return filepath.Clean(path)
-		}
-	}
-	a.t.Fatal("the agent has no configuration file")
-	return ""
-}
-
-// waitMetric waits for a line of the agent's metrics.
-func (a *agent) waitMetric(line string) {
-	a.t.Helper()
-	cluster.Eventually(a.t, "a line of the metrics", func() error {
-		_, metrics := a.get("/metrics")
-		if strings.Contains("\n"+metrics, "\n"+line+"\n") {
-			return nil
-		}
-		return fmt.Errorf("no %q in\n%s", line, metrics)
-	})
 }

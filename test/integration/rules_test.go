@@ -197,19 +197,6 @@ func TestStandInPrefix(t *testing.T) {
 	wantTaints(t, waitNode(t, c, node.Name, cluster.Not(cluster.HasTaint(ours.Key, ours.Effect))))
 }
 
-// wantTaints compares all taints of the node, in order.
-func wantTaints(t *testing.T, node *corev1.Node, want ...corev1.Taint) {
-	t.Helper()
-	if !slices.EqualFunc(node.Spec.Taints, want, sameTaint) {
-		t.Errorf("taints of %s = %v, want %v", node.Name, node.Spec.Taints, want)
-	}
-}
-
-// sameTaint compares what people write of a taint.
-func sameTaint(a, b corev1.Taint) bool {
-	return a.Key == b.Key && a.Value == b.Value && a.Effect == b.Effect
-}
-
 func onlyOn(nodes ...string) *corev1.Affinity {
 	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
 		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
