@@ -30,6 +30,12 @@ try: build ## what taintlet sees on this host; no cluster, no root
 demo: ## the whole story on a real control plane, in a minute; KEEP=1 leaves it running
 	@go run ./test/demo
 
+ARGS ?= --synthetic flap
+
+.PHONY: simulate
+simulate: ## what taintlet and the kubelet's rule do in a day of flapping input; ARGS='--synthetic spike --config FILE'; ARGS=--help
+	@go run ./test/simulate $(ARGS)
+
 .PHONY: test
 test: controlplane ## everything, on the real control plane; no such test may skip; K8S=1.35.4: on that release
 	TAINTLET_REQUIRE=$(REQUIRE) go test $(RACE) -timeout 20m ./...

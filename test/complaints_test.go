@@ -41,7 +41,7 @@ var complaints = map[string][]int{
 // row is one line of the table.
 type row struct{ complaint, why, test string }
 
-// The table of complaints answers each of them, and no answer rests on a test
+// The table of complaints answers each of them, and no answer names a test
 // that does not exist. "to come: ..." is an answer that does not hold yet.
 func TestComplaintsAreAnswered(t *testing.T) {
 	table := readTable(t)

@@ -8,7 +8,12 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
+	"strings"
+
+	"github.com/taintlet/taintlet/test/ballast"
+	"github.com/taintlet/taintlet/test/process"
 )
 
 // A child is this program once more. It takes a resource of the host as far as
@@ -24,7 +29,7 @@ const (
 
 // crossing is when the agent's threshold was crossed, when the kubelet's, and
 // when all was taken that was to be taken. The first two are one moment but for
-// memory, where the two do not look at the same number.
+// memory, where the two do not read the same number.
 type crossing struct{ own, kubelet, done moment }
 
 // runChild is the child's side.
@@ -38,12 +43,11 @@ func runChild(name string, args []string, take func(numbers []uint64, stdin <-ch
 		}
 		numbers = append(numbers, number)
 	}
-	// If memory ends after all, no other program should pay.
-	if err := os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0o600); err != nil {
-		fmt.Fprintf(os.Stderr, "%s: offer this process to the OOM killer: %v\n", name, err)
-		return exitFailed
+	err := ballast.OfferToKiller()
+	if err == nil {
+		err = take(numbers, inputLines())
 	}
-	if err := take(numbers, inputLines()); err != nil {
+	if err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
 		return exitFailed
 	}
@@ -67,10 +71,9 @@ func (c crossing) print() { fmt.Println(lineCrossed, int64(c.own), int64(c.kubel
 
 // child is the parent's side.
 type child struct {
-	name   string
-	cmd    *exec.Cmd
-	stdin  io.WriteCloser
-	stdout *bufio.Reader
+	*process.Process
+	input  io.WriteCloser
+	output process.Lines
 }
 
 // startChild starts this program once more and waits until it is ready. It is
@@ -84,35 +87,45 @@ func (s *stage) startChild(ctx context.Context, name string, numbers ...uint64) 
 	for _, number := range numbers {
 		args = append(args, strconv.FormatUint(number, 10))
 	}
-	c := &child{name: name, cmd: exec.CommandContext(ctx, self, args...)}
-	c.cmd.Stderr = os.Stderr
-	stdout, err := c.cmd.StdoutPipe()
-	if err != nil {
+	c := &child{}
+	command := exec.CommandContext(ctx, self, args...)
+	command.Stdout, command.Stderr = &c.output, os.Stderr
+	if c.input, err = command.StdinPipe(); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	if c.stdin, err = c.cmd.StdinPipe(); err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	c.stdout = bufio.NewReader(stdout)
-	if err := s.kubelet.Run(c.cmd); err != nil {
+	if c.Process, err = s.kubelet.StartInside(name, command, ""); err != nil {
 		return nil, err
 	}
-	line, err := c.stdout.ReadString('\n')
-	if err != nil || line != lineReady+"\n" {
-		return nil, errors.Join(fmt.Errorf("%s: said %q and not %q: %w", name, line, lineReady, errors.Join(err)), c.end())
+	if _, err := c.says(ctx, lineReady); err != nil {
+		return nil, errors.Join(err, c.end())
 	}
 	return c, nil
 }
 
+// says waits for a line that begins with the word, and returns the line.
+func (c *child) says(ctx context.Context, word string) (line string, err error) {
+	err = c.WaitLines(ctx, &c.output, func(lines []string) bool {
+		at := slices.IndexFunc(lines, func(line string) bool { return strings.HasPrefix(line, word) })
+		if at >= 0 {
+			line = lines[at]
+		}
+		return at >= 0
+	})
+	return line, err
+}
+
 // cross tells the child to take all, and waits until it has it.
-func (c *child) cross() (crossing, error) {
-	if _, err := fmt.Fprintln(c.stdin); err != nil {
-		return crossing{}, fmt.Errorf("%s: tell it to go on: %w", c.name, err)
+func (c *child) cross(ctx context.Context) (crossing, error) {
+	if _, err := fmt.Fprintln(c.input); err != nil {
+		return crossing{}, fmt.Errorf("%s: tell it to go on: %w", c.Name(), err)
 	}
-	var word string
+	line, err := c.says(ctx, lineCrossed)
+	if err != nil {
+		return crossing{}, err
+	}
 	var own, kubelet, done int64
-	if _, err := fmt.Fscan(c.stdout, &word, &own, &kubelet, &done); err != nil || word != lineCrossed {
-		return crossing{}, fmt.Errorf("%s: said %q and not when it crossed the threshold: %w", c.name, word, errors.Join(err))
+	if _, err := fmt.Sscanf(line, lineCrossed+" %d %d %d", &own, &kubelet, &done); err != nil {
+		return crossing{}, fmt.Errorf("%s: said %q and not when it crossed the threshold: %w", c.Name(), line, err)
 	}
 	return crossing{moment(own), moment(kubelet), moment(done)}, nil
 }
@@ -122,9 +135,9 @@ func (c *child) end() error {
 	if c == nil {
 		return nil
 	}
-	_ = c.stdin.Close() // it may have ended
-	if err := c.cmd.Wait(); err != nil {
-		return fmt.Errorf("%s: %w", c.name, err)
+	_ = c.input.Close() // it may have ended
+	if err := c.Wait(); err != nil {
+		return fmt.Errorf("%s: %w", c.Name(), err)
 	}
 	return nil
 }

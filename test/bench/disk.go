@@ -33,7 +33,7 @@ func (d *disk) approach(context.Context) (err error) {
 	return d.fillUntil(diskPercent+diskGapPercent, nil)
 }
 
-func (d *disk) cross() (c crossing, err error) {
+func (d *disk) cross(context.Context) (c crossing, err error) {
 	err = d.fillUntil(diskPercent-diskGapPercent, func(percent float64) {
 		if c.own == 0 && percent < diskPercent {
 			c.own = now()
@@ -44,16 +44,16 @@ func (d *disk) cross() (c crossing, err error) {
 }
 
 // fillUntil takes space until less than the percentage is available, and tells
-// of each look.
-func (d *disk) fillUntil(percent float64, looked func(percent float64)) error {
+// of each sample.
+func (d *disk) fillUntil(percent float64, sampled func(percent float64)) error {
 	for {
 		var usage unix.Statfs_t
 		if err := unix.Fstatfs(int(d.file.Fd()), &usage); err != nil {
-			return fmt.Errorf("look how full the disk is: %w", err)
+			return fmt.Errorf("read how full the disk is: %w", err)
 		}
 		available := 100 * float64(usage.Bavail) / float64(usage.Blocks)
-		if looked != nil {
-			looked(available)
+		if sampled != nil {
+			sampled(available)
 		}
 		if available < percent {
 			return nil

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// kubeletPeriod is how often the eviction manager looks, and how often the
+	// kubeletPeriod is how often the eviction manager samples, and how often the
 	// kubelet writes its Node's status.
 	kubeletPeriod = 10 * time.Second
 	// patience is how long either is waited for: far above what a busy host
@@ -63,7 +63,7 @@ func (s *stage) measure(ctx context.Context, u subject, runs int) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, a.stop()) }()
+	defer func() { err = errors.Join(err, a.Stop(graceful)) }()
 	fmt.Printf("\n## %s\n\n%s\n\n", u.title, s.describe(u))
 	printHead()
 	var outcomes []outcome
@@ -78,7 +78,7 @@ func (s *stage) measure(ctx context.Context, u subject, runs int) (err error) {
 			}
 		}
 		if err != nil {
-			return fmt.Errorf("run %d: %w\n%s\n%s", len(outcomes)+1, err, a.tail(), s.kubelet.Tail(10))
+			return fmt.Errorf("run %d: %w\n%s\n%s", len(outcomes)+1, err, a.Tail(10), s.kubelet.Tail(10))
 		}
 		outcomes = append(outcomes, out)
 		printRun(len(outcomes), out)
@@ -123,7 +123,7 @@ func (s *stage) duel(ctx context.Context, u subject) (out outcome, err error) {
 		return out, err
 	}
 	defer watcher.Stop()
-	if out, err = race(watcher, u, load); err != nil {
+	if out, err = race(ctx, watcher, u, load); err != nil {
 		return out, errors.Join(err, ctx.Err())
 	}
 	if err := load.release(); err != nil {
@@ -134,13 +134,13 @@ func (s *stage) duel(ctx context.Context, u subject) (out outcome, err error) {
 
 // race crosses the threshold and returns when both have seen it. The watch is
 // followed meanwhile, as a taint may be there before all is taken.
-func race(watcher watch.Interface, u subject, load load) (outcome, error) {
+func race(ctx context.Context, watcher watch.Interface, u subject, load load) (outcome, error) {
 	var c crossing
 	var failed error
 	crossed := make(chan struct{})
 	go func() {
 		defer close(crossed)
-		c, failed = load.cross()
+		c, failed = load.cross(ctx)
 		if failed != nil {
 			watcher.Stop() // nothing will come
 		}
@@ -230,12 +230,7 @@ func (u subject) clear(node *corev1.Node) bool {
 
 // underPressure says whether the kubelet's condition is True.
 func (u subject) underPressure(node *corev1.Node) bool {
-	for _, condition := range node.Status.Conditions {
-		if condition.Type == u.condition {
-			return condition.Status == corev1.ConditionTrue
-		}
-	}
-	return false
+	return cluster.HasCondition(u.condition, corev1.ConditionTrue)(node)
 }
 
 func tainted(node *corev1.Node, key string) bool {

@@ -43,14 +43,14 @@ func measureIdle(ctx context.Context, o *options) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, a.stop()) }()
+	defer func() { err = errors.Join(err, a.Stop(graceful)) }()
 	say("all are given %v to settle, then %v are measured", settle, o.idle)
 	if err := sleep(ctx, settle); err != nil {
 		return err
 	}
 	processes := s.kubelet.Processes()
 	contenders := []contender{
-		{"taintlet", a.cmd.Process.Pid, agentUser},
+		{"taintlet", a.PID(), agentUser},
 		{"kubelet", processes["kubelet"], "system:node:" + nodeName},
 		{"containerd", processes["containerd"], ""},
 	}
@@ -67,11 +67,11 @@ func measureIdle(ctx context.Context, o *options) (err error) {
 		return err
 	}
 	end := time.Now()
-	asked, err := requests(s.cluster.AuditLogPath(), begin, end)
+	requests, err := s.cluster.Requests("")
 	if err != nil {
 		return err
 	}
-	printIdle(contenders, before, after, asked, end.Sub(begin))
+	printIdle(contenders, before, after, countRequests(requests, begin, end), end.Sub(begin))
 	return nil
 }
 

@@ -58,7 +58,7 @@ func parse(args []string) (*options, error) {
 	flags.IntVar(&o.runs, "runs", 10, "how often each is measured")
 	flags.StringSliceVar(&o.only, "only", subjectNames(), "what is measured")
 	flags.BoolVar(&o.notified, "memcg-notification", false, "let the kernel tell the kubelet that memory crosses its threshold (off in a kubelet by default)")
-	flags.DurationVar(&o.idle, "idle", 0, "measure instead what both cost in so much time while nothing happens")
+	flags.DurationVar(&o.idle, "idle", 0, "measure instead what both cost in this time while nothing happens")
 	flags.StringVar(&o.agent, "agent", "", "the agent's binary (default: built from here)")
 	flags.StringVar(&o.config, "config", "", "the agent's configuration for --idle (default: the built-in one)")
 	if err := flags.Parse(args); err != nil {

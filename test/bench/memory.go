@@ -6,8 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/prometheus/procfs"
-	"golang.org/x/sys/unix"
+	"github.com/taintlet/taintlet/test/ballast"
 )
 
 const (
@@ -21,8 +20,8 @@ const (
 	// maxMargin, of the thresholds below what is available at first: much more
 	// than what other programs take meanwhile.
 	maxMargin = 3 << 30
-	// lookEvery is how often the child looks whether it has what it wants.
-	lookEvery = 50 * time.Millisecond
+	// sampleEvery is how often the child samples what is available.
+	sampleEvery = 50 * time.Millisecond
 )
 
 // memoryPlan has the thresholds, in bytes. The kubelet's is of what the working
@@ -53,31 +52,31 @@ func (p *memoryPlan) align() error {
 	if err != nil {
 		return err
 	}
-	available, err := memAvailable()
+	now, err := ballast.ReadMemory()
 	if err != nil {
 		return err
 	}
-	p.agent = available + p.kubelet - left
+	p.agent = now.Available + p.kubelet - left
 	return nil
 }
 
-// look is how far each is above its threshold; below it is negative.
-func (p memoryPlan) look() (memoryLook, error) {
+// sample is how far each is above its threshold; below it is negative.
+func (p memoryPlan) sample() (memorySample, error) {
 	left, err := workingSetLeaves()
 	if err != nil {
-		return memoryLook{}, err
+		return memorySample{}, err
 	}
-	available, err := memAvailable()
+	now, err := ballast.ReadMemory()
 	if err != nil {
-		return memoryLook{}, err
+		return memorySample{}, err
 	}
-	return memoryLook{agent: int64(available) - int64(p.agent), kubelet: int64(left) - int64(p.kubelet)}, nil
+	return memorySample{agent: int64(now.Available) - int64(p.agent), kubelet: int64(left) - int64(p.kubelet)}, nil
 }
 
-type memoryLook struct{ agent, kubelet int64 }
+type memorySample struct{ agent, kubelet int64 }
 
-func (l memoryLook) nearest() int64  { return min(l.agent, l.kubelet) }
-func (l memoryLook) farthest() int64 { return max(l.agent, l.kubelet) }
+func (s memorySample) nearest() int64  { return min(s.agent, s.kubelet) }
+func (s memorySample) farthest() int64 { return max(s.agent, s.kubelet) }
 
 // memory is the load that takes memory.
 type memory struct {
@@ -91,7 +90,7 @@ func (m *memory) approach(ctx context.Context) (err error) {
 	return err
 }
 
-func (m *memory) cross() (crossing, error) { return m.child.cross() }
+func (m *memory) cross(ctx context.Context) (crossing, error) { return m.child.cross(ctx) }
 
 func (m *memory) release() error {
 	ended := m.child
@@ -104,48 +103,48 @@ func memoryChild(numbers []uint64, stdin <-chan struct{}) error {
 	if len(numbers) != 3 {
 		return errors.New("the numbers are: the kubelet's threshold, the agent's threshold, gap")
 	}
-	b := &ballast{plan: memoryPlan{kubelet: numbers[0], agent: numbers[1], gap: numbers[2]}}
-	gap := int64(b.plan.gap)
-	if err := b.takeUntil(func(l memoryLook) bool { return l.nearest() < gap }); err != nil {
+	h := &holder{plan: memoryPlan{kubelet: numbers[0], agent: numbers[1], gap: numbers[2]}}
+	gap := int64(h.plan.gap)
+	if err := h.takeUntil(func(s memorySample) bool { return s.nearest() < gap }); err != nil {
 		return err
 	}
 	fmt.Println(lineReady)
-	if goOn, err := b.hold(memoryLook.nearest, gap, stdin); err != nil || !goOn {
+	if goOn, err := h.hold(memorySample.nearest, gap, stdin); err != nil || !goOn {
 		return err
 	}
 	var c crossing
-	err := b.takeUntil(func(l memoryLook) bool {
-		if c.own == 0 && l.agent < 0 {
+	err := h.takeUntil(func(s memorySample) bool {
+		if c.own == 0 && s.agent < 0 {
 			c.own = now()
 		}
-		if c.kubelet == 0 && l.kubelet < 0 {
+		if c.kubelet == 0 && s.kubelet < 0 {
 			c.kubelet = now()
 		}
-		return l.farthest() < -gap
+		return s.farthest() < -gap
 	})
 	if err != nil {
 		return err
 	}
 	c.done = now()
 	c.print()
-	_, err = b.hold(memoryLook.farthest, -gap, stdin)
+	_, err = h.hold(memorySample.farthest, -gap, stdin)
 	return err
 }
 
-// ballast is memory that this process holds.
-type ballast struct {
+// holder holds memory.
+type holder struct {
 	plan   memoryPlan
 	chunks [][]byte
 }
 
-// takeUntil takes memory until a look says that it is enough.
-func (b *ballast) takeUntil(enough func(memoryLook) bool) error {
+// takeUntil takes memory until a sample says that it is enough.
+func (h *holder) takeUntil(enough func(memorySample) bool) error {
 	for {
-		look, err := b.plan.look()
-		if err != nil || enough(look) {
+		now, err := h.plan.sample()
+		if err != nil || enough(now) {
 			return err
 		}
-		if err := b.take(); err != nil {
+		if err := h.take(); err != nil {
 			return err
 		}
 	}
@@ -154,8 +153,8 @@ func (b *ballast) takeUntil(enough func(memoryLook) bool) error {
 // hold keeps the nearest or the farthest to its threshold about so far from it,
 // whatever others take and give back, until a line comes (true) or the input
 // ends.
-func (b *ballast) hold(which func(memoryLook) int64, distance int64, stdin <-chan struct{}) (goOn bool, err error) {
-	every := time.NewTicker(lookEvery)
+func (h *holder) hold(which func(memorySample) int64, distance int64, stdin <-chan struct{}) (goOn bool, err error) {
+	every := time.NewTicker(sampleEvery)
 	defer every.Stop()
 	for {
 		select {
@@ -163,14 +162,14 @@ func (b *ballast) hold(which func(memoryLook) int64, distance int64, stdin <-cha
 			return goOn, nil
 		case <-every.C:
 		}
-		look, err := b.plan.look()
+		now, err := h.plan.sample()
 		switch {
 		case err != nil:
 			return false, err
-		case which(look) > distance+chunk:
-			err = b.take()
-		case which(look) < distance-2*chunk:
-			err = b.give()
+		case which(now) > distance+chunk:
+			err = h.take()
+		case which(now) < distance-2*chunk:
+			err = h.give()
 		}
 		if err != nil {
 			return false, err
@@ -178,54 +177,27 @@ func (b *ballast) hold(which func(memoryLook) int64, distance int64, stdin <-cha
 	}
 }
 
-// take maps anonymous memory and writes to every page of it, before which the
-// kernel gives none. Small pages on purpose: on a virtual machine the first
-// touch of huge ones can take several times as long.
-func (b *ballast) take() error {
-	pages, err := unix.Mmap(-1, 0, chunk, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+// take takes one chunk. Small ones on purpose: on a virtual machine the first
+// touch of huge pages can take several times as long.
+func (h *holder) take() error {
+	pages, err := ballast.Take(chunk)
 	if err != nil {
-		return fmt.Errorf("take %d bytes of memory: %w", chunk, err)
+		return err
 	}
-	for i := 0; i < len(pages); i += unix.Getpagesize() {
-		pages[i] = 1
-	}
-	b.chunks = append(b.chunks, pages)
+	h.chunks = append(h.chunks, pages)
 	return nil
 }
 
-func (b *ballast) give() error {
-	if len(b.chunks) == 0 {
+func (h *holder) give() error {
+	if len(h.chunks) == 0 {
 		return nil
 	}
-	last := len(b.chunks) - 1
-	if err := unix.Munmap(b.chunks[last]); err != nil {
-		return fmt.Errorf("give memory back: %w", err)
+	last := len(h.chunks) - 1
+	if err := ballast.Give(h.chunks[last]); err != nil {
+		return err
 	}
-	b.chunks = b.chunks[:last]
+	h.chunks = h.chunks[:last]
 	return nil
-}
-
-func memAvailable() (uint64, error) {
-	info, err := meminfo()
-	if err != nil {
-		return 0, err
-	}
-	return *info.MemAvailableBytes, nil
-}
-
-func meminfo() (procfs.Meminfo, error) {
-	proc, err := procfs.NewDefaultFS()
-	if err != nil {
-		return procfs.Meminfo{}, fmt.Errorf("read this host's memory: %w", err)
-	}
-	info, err := proc.Meminfo()
-	if err != nil {
-		return procfs.Meminfo{}, fmt.Errorf("read this host's memory: %w", err)
-	}
-	if info.MemAvailableBytes == nil || info.MemTotalBytes == nil {
-		return procfs.Meminfo{}, errors.New("/proc/meminfo of this host lacks MemAvailable or MemTotal")
-	}
-	return info, nil
 }
 
 func mebibytes(bytes uint64) string { return fmt.Sprintf("%d MiB", bytes/mebibyte) }

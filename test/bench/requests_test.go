@@ -2,28 +2,28 @@ package main
 
 import (
 	"maps"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/taintlet/taintlet/test/cluster"
 )
 
 func TestRequestsAreCountedOnceAndInTheirTime(t *testing.T) {
-	log := filepath.Join(t.TempDir(), "audit.log")
-	err := os.WriteFile(log, []byte(`{"auditID":"1","user":{"username":"a"},"requestReceivedTimestamp":"2026-01-01T00:00:00.5Z"}
-{"auditID":"2","stage":"ResponseStarted","user":{"username":"a"},"requestReceivedTimestamp":"2026-01-01T00:00:01.5Z"}
-{"auditID":"2","stage":"ResponseComplete","user":{"username":"a"},"requestReceivedTimestamp":"2026-01-01T00:00:01.5Z"}
-{"auditID":"3","user":{"username":"b"},"requestReceivedTimestamp":"2026-01-01T00:00:01.7Z"}
-{"auditID":"4","user":{"username":"b"},"requestReceivedTimestamp":"2026-01-01T00:00:02.5Z"}
-{"auditID":"5","us`), 0o600)
-	if err != nil {
-		t.Fatal(err)
+	second := func(n float64) time.Time {
+		return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(n * float64(time.Second)))
 	}
-	second := func(n int) time.Time { return time.Date(2026, 1, 1, 0, 0, n, 0, time.UTC) }
-	got, err := requests(log, second(1), second(2))
-	if err != nil {
-		t.Fatal(err)
+	request := func(id, user string, at float64) cluster.Request {
+		r := cluster.Request{AuditID: id, RequestReceivedTimestamp: second(at)}
+		r.User.Username = user
+		return r
 	}
+	got := countRequests([]cluster.Request{
+		request("1", "a", 0.5),
+		request("2", "a", 1.5), // a watch begins
+		request("2", "a", 1.5), // and ends
+		request("3", "b", 1.7),
+		request("4", "b", 2.5),
+	}, second(1), second(2))
 	if want := map[string]int{"a": 1, "b": 1}; !maps.Equal(got, want) {
 		t.Errorf("counted %v, want %v", got, want)
 	}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/taintlet/taintlet/test/build"
 	"github.com/taintlet/taintlet/test/cluster"
 	"github.com/taintlet/taintlet/test/kubelet"
 )
@@ -40,7 +41,7 @@ func (s *stage) setUp(ctx context.Context, o *options) (err error) {
 	}
 	if s.agent = o.agent; s.agent == "" {
 		say("building the agent")
-		if s.agent, err = buildAgent(ctx, s.dir); err != nil {
+		if s.agent, err = build.Agent(ctx, s.dir, build.Options{Release: true}); err != nil {
 			return err
 		}
 	}

@@ -12,8 +12,8 @@ import (
 type load interface {
 	// approach takes what can be taken without crossing a threshold.
 	approach(ctx context.Context) error
-	// cross takes the rest, far beyond both thresholds, in a moment.
-	cross() (crossing, error)
+	// cross takes more, far beyond both thresholds, in a moment.
+	cross(ctx context.Context) (crossing, error)
 	// release gives all back, if there is any.
 	release() error
 }

@@ -66,7 +66,7 @@ func (t *tasks) approach(ctx context.Context) (err error) {
 	return err
 }
 
-func (t *tasks) cross() (crossing, error) { return t.child.cross() }
+func (t *tasks) cross(ctx context.Context) (crossing, error) { return t.child.cross(ctx) }
 
 func (t *tasks) release() error {
 	ended := t.child
@@ -104,7 +104,7 @@ func tasksChild(numbers []uint64, stdin <-chan struct{}) error {
 	return nil
 }
 
-// takeThreads returns when so many more threads are there. They stay as long as
+// takeThreads returns when count more threads are there. They stay as long as
 // the process.
 func takeThreads(count int) {
 	var started sync.WaitGroup

@@ -9,14 +9,16 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/taintlet/taintlet/test/ballast"
 )
 
 // workingSetLeaves is what the kubelet's signal memory.available means, in
 // bytes: the host's memory less the root cgroup's working set, which is its use
-// without file pages that have not been used of late (setMemoryStats in
+// without file pages that have not been used recently (setMemoryStats in
 // container/libcontainer/handler.go of cAdvisor).
 func workingSetLeaves() (uint64, error) {
-	info, err := meminfo()
+	memory, err := ballast.ReadMemory()
 	if err != nil {
 		return 0, err
 	}
@@ -24,7 +26,7 @@ func workingSetLeaves() (uint64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("read the root cgroup's memory: %w", err)
 	}
-	return *info.MemTotalBytes - used + idle, nil
+	return memory.Total - used + idle, nil
 }
 
 // rootCgroup reads what is used, and how much of it are idle file pages. The

@@ -2,10 +2,10 @@ package chart
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -16,10 +16,6 @@ import (
 
 	"github.com/taintlet/taintlet/test/cluster"
 )
-
-// patience is how long an effect is waited for: far above what a busy machine
-// needs.
-const patience = 2 * time.Minute
 
 // NodeNameExtra is what the API server adds to whoever has a pod's token: the
 // Node of the pod.
@@ -61,11 +57,12 @@ func WaitInForce(ctx context.Context, t *testing.T, c *cluster.Cluster, namespac
 	}
 	for _, policy := range policies {
 		try := tries[strings.Split(policy, "-")[1]]
-		for deadline := time.Now().Add(patience); !DeniedBy(try(), policy); time.Sleep(50 * time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatalf("%s is not obeyed: %v", policy, try())
+		cluster.Eventually(t, "the effect of "+policy, func() error {
+			if err := try(); !DeniedBy(err, policy) {
+				return errors.Join(errors.New("it does not deny"), err)
 			}
-		}
+			return nil
+		})
 	}
 }
 

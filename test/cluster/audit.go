@@ -23,6 +23,9 @@ type Request struct {
 		Code    int
 		Message string
 	}
+	// RequestObject and ResponseObject are the bodies, as far as the audit policy
+	// keeps them.
+	RequestObject, ResponseObject json.RawMessage
 
 	RequestReceivedTimestamp time.Time
 }
@@ -32,9 +35,10 @@ func (r Request) Resource() string {
 	return strings.TrimSuffix(r.ObjectRef.Resource+"/"+r.ObjectRef.Subresource, "/")
 }
 
-// Requests returns the requests of users whose names end so, by the API server's
-// audit log (Options.AuditLog). That has an entry for the start of a watch and
-// one for its end, and a line that is not yet written to its end is left out.
+// Requests returns the requests of users whose names end so, all if user is empty,
+// by the API server's audit log (Options.AuditLog). The log has an entry for the
+// start of a watch and one for its end. A line that is not yet written to its end
+// is left out.
 func (c *Cluster) Requests(user string) ([]Request, error) {
 	// The API server begins a new file after 100 MB and renames the old one.
 	files, err := filepath.Glob(strings.TrimSuffix(c.AuditLogPath(), ".log") + "*.log")

@@ -15,6 +15,9 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/taintlet/taintlet/test/lock"
+	"github.com/taintlet/taintlet/test/process"
 )
 
 // The programs that Build can build. The first four are what a Cluster runs.
@@ -53,7 +56,7 @@ func Build(ctx context.Context, progress io.Writer, names ...string) (string, er
 	if err := os.MkdirAll(src.dir, 0o755); err != nil {
 		return "", fmt.Errorf("create the folder of the control plane's programs: %w", err)
 	}
-	unlock, err := lock(ctx, filepath.Join(src.dir, ".lock"))
+	unlock, err := lock.Take(ctx, filepath.Join(src.dir, ".lock"), nil)
 	if err != nil {
 		return "", fmt.Errorf("wait for another build of the control plane: %w", err)
 	}
@@ -79,6 +82,12 @@ func Kubectl(ctx context.Context, progress io.Writer) (string, error) {
 		return "", err
 	}
 	return filepath.Join(dir, KubectlProgram), nil
+}
+
+// KubectlEnv is the environment of a kubectl that uses the kubeconfig, and leaves
+// no files but in the folder for its cache.
+func KubectlEnv(kubeconfig, cache string) []string {
+	return append(os.Environ(), "KUBECONFIG="+kubeconfig, "KUBECACHEDIR="+cache, "KUBERC=off")
 }
 
 // KubernetesVersion returns the version of Kubernetes that is built, such as
@@ -198,7 +207,7 @@ func (s *source) missing(names []string) ([]string, error) {
 		case errors.Is(err, os.ErrNotExist):
 			missing = append(missing, name)
 		case err != nil:
-			return nil, fmt.Errorf("look for a built %s: %w", name, err)
+			return nil, fmt.Errorf("find a built %s: %w", name, err)
 		}
 	}
 	return missing, nil
@@ -245,24 +254,24 @@ func (s *source) goBuild(ctx context.Context, progress io.Writer, out string, na
 		}
 		args = append(args, pkg)
 	}
-	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd := process.CommandContext(ctx, "go", args...)
 	cmd.Dir = s.module
 	// What the caller's flags and workspace say is meant for another module.
 	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=readonly", "GOWORK=off", "PWD="+s.module)
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.WaitDelay = 10 * time.Second
-	stderr, err := cmd.StderrPipe()
-	if err != nil {
-		return fmt.Errorf("go build: %w", err)
-	}
-	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("go build: %w", err)
-	}
+	output, write := io.Pipe()
+	cmd.Stderr = write
+	built := make(chan error)
+	go func() {
+		err := process.Run(cmd)
+		_ = write.Close() // it never fails
+		built <- err
+	}()
 
 	var compiled atomic.Int64
 	stop := report(progress, out, names, &compiled)
-	complaints := readBuild(stderr, &compiled)
-	err = cmd.Wait()
+	complaints := readBuild(output, &compiled)
+	_ = output.Close() // nobody reads what may follow a line that is too long
+	err := <-built
 	stop()
 	if err != nil {
 		return fmt.Errorf("go build %s in test/controlplane: %w\n%s", strings.Join(names, " "), errors.Join(err, ctx.Err()), complaints)
@@ -293,7 +302,7 @@ func report(progress io.Writer, out string, names []string, compiled *atomic.Int
 	start := time.Now()
 	end, ended := make(chan struct{}), make(chan struct{})
 	waiting := append([]string(nil), names...)
-	look := func() {
+	check := func() {
 		var still []string
 		for _, name := range waiting {
 			if _, err := os.Stat(filepath.Join(out, builtAs(name))); err != nil {
@@ -312,10 +321,10 @@ func report(progress io.Writer, out string, names []string, compiled *atomic.Int
 		for {
 			select {
 			case <-end:
-				look()
+				check()
 				return
 			case <-second.C:
-				look()
+				check()
 			case <-every.C:
 				fmt.Fprintf(progress, "  %.0f s: %d packages compiled, waiting for %s\n",
 					time.Since(start).Seconds(), compiled.Load(), strings.Join(waiting, ", "))

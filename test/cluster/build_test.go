@@ -1,8 +1,6 @@
 package cluster
 
 import (
-	"context"
-	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -94,26 +92,4 @@ func TestKubectlIsTheOneOnThePath(t *testing.T) {
 	if got, err := Kubectl(t.Context(), io.Discard); err != nil || got != want {
 		t.Errorf("Kubectl: %q, %v; want %q", got, err, want)
 	}
-}
-
-func TestALockHasOneHolder(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "lock")
-	unlock, err := lock(t.Context(), path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := tryLock(path); !errors.Is(err, errLocked) {
-		t.Errorf("a second holder: %v, want %v", err, errLocked)
-	}
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := lock(ended, path); !errors.Is(err, context.Canceled) {
-		t.Errorf("wait with an ended context: %v", err)
-	}
-	unlock()
-	again, err := lock(t.Context(), path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	again()
 }

@@ -22,6 +22,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/taintlet/taintlet/test/lock"
+	"github.com/taintlet/taintlet/test/process"
 )
 
 const (
@@ -41,7 +44,6 @@ type Options struct {
 	WithoutScheduler         bool
 	AuditLog                 bool                // write every request to AuditLogPath
 	Address                  string              // that the API server listens on; empty: 127.0.0.1
-	LogDir                   string              // for the components' logs; empty: one that Stop removes
 	Args                     map[string][]string // further arguments by component's name, after the others
 	Progress                 io.Writer           // where to say that programs are being built; nil: nowhere
 }
@@ -52,15 +54,15 @@ type Cluster struct {
 	version  string
 	bin      string // folder of the programs
 	dir      string // all files of this cluster
-	logDir   string
 	unlock   func() // gives back the folder's lock
 	url      string // of the API server
 	token    string // of the administrator
 	ca       *authority
 	admin    *kubernetes.Clientset
-	children *children
 	stopOnce sync.Once
 	stopErr  error
+
+	components []*process.Process // in the order of their starts
 
 	hasControllerManager bool
 
@@ -88,7 +90,7 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 }
 
 func startOnce(ctx context.Context, bin string, options Options) (*Cluster, error) {
-	c, err := prepare(ctx, bin, options)
+	c, err := prepare(ctx, bin, !options.WithoutControllerManager)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +102,7 @@ func startOnce(ctx context.Context, bin string, options Options) (*Cluster, erro
 }
 
 // prepare makes a Cluster with its folder and credentials, and no process.
-func prepare(ctx context.Context, bin string, options Options) (*Cluster, error) {
+func prepare(ctx context.Context, bin string, hasControllerManager bool) (*Cluster, error) {
 	version, err := KubernetesVersion()
 	if err != nil {
 		return nil, err
@@ -117,18 +119,13 @@ func prepare(ctx context.Context, bin string, options Options) (*Cluster, error)
 		version: version,
 		bin:     bin,
 		dir:     dir,
-		logDir:  options.LogDir,
 		unlock:  unlock,
 		token:   rand.Text(),
 		ca:      ca,
 
-		hasControllerManager: !options.WithoutControllerManager,
-	}
-	if c.logDir == "" {
-		c.logDir = dir
+		hasControllerManager: hasControllerManager,
 	}
 	c.nodesCtx, c.stopNodes = context.WithCancel(context.Background())
-	c.children = newChildren(c.logDir)
 	return c, nil
 }
 
@@ -138,7 +135,7 @@ func (c *Cluster) startAll(ctx context.Context, options Options) error {
 	if options.Address != "" {
 		address = options.Address
 	}
-	port, err := freePorts(address, 5)
+	port, err := FreePorts(address, 5)
 	if err != nil {
 		return err
 	}
@@ -165,7 +162,7 @@ func (c *Cluster) startAll(ctx context.Context, options Options) error {
 	var wait []func() error
 	for _, component := range []struct {
 		without bool
-		start   func(string, Options) (*process, error)
+		start   func(string, Options) (*process.Process, error)
 		port    string
 	}{
 		{options.WithoutControllerManager, c.startControllerManager, port[3]},
@@ -179,7 +176,7 @@ func (c *Cluster) startAll(ctx context.Context, options Options) error {
 			return err
 		}
 		wait = append(wait, func() error {
-			return p.waitFor(ctx, client, "https://"+net.JoinHostPort(loopback, component.port)+"/healthz")
+			return waitHealthy(ctx, p, client, "https://"+net.JoinHostPort(loopback, component.port)+"/healthz")
 		})
 	}
 	for _, ready := range wait {
@@ -208,7 +205,7 @@ func (c *Cluster) startEtcd(ctx context.Context, client *http.Client, url, peerP
 	if err != nil {
 		return err
 	}
-	return p.waitFor(ctx, client, url+"/health")
+	return waitHealthy(ctx, p, client, url+"/health")
 }
 
 func (c *Cluster) startAPIServer(ctx context.Context, client *http.Client, etcdURL, address, port string, options Options) error {
@@ -242,7 +239,7 @@ func (c *Cluster) startAPIServer(ctx context.Context, client *http.Client, etcdU
 	if err != nil {
 		return err
 	}
-	return p.waitFor(ctx, client, c.url+"/readyz")
+	return waitHealthy(ctx, p, client, c.url+"/readyz")
 }
 
 // auditRules keeps the body of what is written to Nodes, and of everything
@@ -256,7 +253,7 @@ rules:
 - level: Metadata
 `
 
-func (c *Cluster) startControllerManager(port string, options Options) (*process, error) {
+func (c *Cluster) startControllerManager(port string, options Options) (*process.Process, error) {
 	kubeconfig, err := c.componentKubeconfig(ControllerManager)
 	if err != nil {
 		return nil, err
@@ -284,7 +281,7 @@ func controllers() []string {
 	}
 }
 
-func (c *Cluster) startScheduler(port string, options Options) (*process, error) {
+func (c *Cluster) startScheduler(port string, options Options) (*process.Process, error) {
 	kubeconfig, err := c.componentKubeconfig(Scheduler)
 	if err != nil {
 		return nil, err
@@ -315,15 +312,29 @@ func (c *Cluster) componentKubeconfig(name string) (string, error) {
 	return path, WriteKubeconfig(path, config)
 }
 
-func (c *Cluster) start(name string, options Options, args ...string) (*process, error) {
-	return c.children.start(filepath.Join(c.bin, name), append(args, options.Args[name]...)...)
+func (c *Cluster) start(name string, options Options, args ...string) (*process.Process, error) {
+	command := process.Command(filepath.Join(c.bin, name), append(args, options.Args[name]...)...)
+	p, err := process.Start(name, command, filepath.Join(c.dir, name+".log"))
+	if err != nil {
+		return nil, err
+	}
+	c.components = append(c.components, p)
+	return p, nil
+}
+
+// waitHealthy asks the URL until it answers 200 OK.
+func waitHealthy(ctx context.Context, p *process.Process, client *http.Client, url string) error {
+	return p.WaitUntil(ctx, func(ctx context.Context) error {
+		_, err := process.Get(ctx, client, url)
+		return err
+	})
 }
 
 // waitServiceAccount waits for the first work of the controller manager that
 // others need: without the account no pod can be created.
 func (c *Cluster) waitServiceAccount(ctx context.Context) error {
 	accounts := c.admin.CoreV1().ServiceAccounts(metav1.NamespaceDefault)
-	_, err := until(ctx, "service account default", byName("default", accounts.List, accounts.Watch),
+	_, err := until(ctx, "service account default", which(named("default"), accounts.List, accounts.Watch),
 		func(found object) bool { return true })
 	return err
 }
@@ -337,17 +348,18 @@ func (c *Cluster) Client() kubernetes.Interface { return c.admin }
 func (c *Cluster) URL() string { return c.url }
 
 // LogDir returns the folder with one log per component, such as
-// kube-apiserver.log.
-func (c *Cluster) LogDir() string { return c.logDir }
+// kube-apiserver.log. It is removed with the cluster, also after this process
+// was killed.
+func (c *Cluster) LogDir() string { return c.dir }
 
 // AuditLogPath returns the file of Options.AuditLog, one JSON event per line.
-func (c *Cluster) AuditLogPath() string { return filepath.Join(c.logDir, auditLogFile) }
+func (c *Cluster) AuditLogPath() string { return c.file(auditLogFile) }
 
 // Tail returns the last lines of every component's log.
 func (c *Cluster) Tail(lines int) string {
 	var tails []string
-	for _, p := range c.children.processes {
-		tails = append(tails, p.tail(lines))
+	for _, p := range c.components {
+		tails = append(tails, p.Tail(lines))
 	}
 	return strings.Join(tails, "\n")
 }
@@ -355,11 +367,11 @@ func (c *Cluster) Tail(lines int) string {
 // Processes returns the process IDs of the running components by name.
 func (c *Cluster) Processes() map[string]int {
 	running := map[string]int{}
-	for _, p := range c.children.processes {
+	for _, p := range c.components {
 		select {
-		case <-p.exited:
+		case <-p.Ended():
 		default:
-			running[p.name] = p.cmd.Process.Pid
+			running[p.Name()] = p.PID()
 		}
 	}
 	return running
@@ -371,17 +383,27 @@ func (c *Cluster) Stop() error {
 	c.stopOnce.Do(func() {
 		c.stopNodes()
 		c.nodes.Wait()
-		c.stopErr = errors.Join(c.children.stop(), os.RemoveAll(c.dir))
+		c.stopErr = errors.Join(c.killComponents(), os.RemoveAll(c.dir))
 		c.unlock()
 	})
 	return c.stopErr
 }
 
+// killComponents ends the last started first. All that they know is about to be
+// removed: nothing is worth a graceful end.
+func (c *Cluster) killComponents() error {
+	var errs []error
+	for _, p := range slices.Backward(c.components) {
+		errs = append(errs, p.Kill())
+	}
+	return errors.Join(errs...)
+}
+
 // makeDir makes the folder of one cluster, locked as long as its process
 // lives, and removes those of processes that were killed.
 func makeDir(ctx context.Context, bin string) (dir string, unlock func(), err error) {
-	// Nobody may look while a folder is there and its lock is not yet taken.
-	done, err := lock(ctx, filepath.Join(bin, ".folders.lock"))
+	// Nobody may sweep while a folder is there and its lock is not yet taken.
+	done, err := lock.Take(ctx, filepath.Join(bin, ".folders.lock"), nil)
 	if err != nil {
 		return "", nil, fmt.Errorf("make a folder for a control plane: %w", err)
 	}
@@ -392,17 +414,17 @@ func makeDir(ctx context.Context, bin string) (dir string, unlock func(), err er
 	if dir, err = os.MkdirTemp("", dirPrefix); err != nil {
 		return "", nil, fmt.Errorf("make a folder for a control plane: %w", err)
 	}
-	unlock, err = tryLock(filepath.Join(dir, "lock"))
+	unlock, err = lock.Try(filepath.Join(dir, "lock"))
 	return dir, unlock, err
 }
 
 func sweep() error {
 	left, err := filepath.Glob(filepath.Join(os.TempDir(), dirPrefix+"*"))
 	if err != nil {
-		return fmt.Errorf("look for what earlier control planes left: %w", err)
+		return fmt.Errorf("find what earlier control planes left: %w", err)
 	}
 	for _, dir := range left {
-		unlock, err := tryLock(filepath.Join(dir, "lock"))
+		unlock, err := lock.Try(filepath.Join(dir, "lock"))
 		if err != nil {
 			continue // in use, or somebody else's
 		}
@@ -415,9 +437,9 @@ func sweep() error {
 	return nil
 }
 
-// freePorts returns ports that are free on the address and on loopback. All
+// FreePorts returns ports that are free on the address. All
 // are held until the last is found, so that no two are the same.
-func freePorts(address string, count int) ([]string, error) {
+func FreePorts(address string, count int) ([]string, error) {
 	var ports []string
 	var held []net.Listener
 	defer func() {

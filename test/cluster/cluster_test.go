@@ -1,12 +1,10 @@
 package cluster
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net"
 	"os"
@@ -24,6 +22,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/taintlet/taintlet/test/process"
 )
 
 // helperEnv makes the test binary a process that starts a cluster, says what
@@ -113,9 +113,9 @@ func throughKubeconfig(t *testing.T, config *rest.Config) *rest.Config {
 
 func TestNodeRegistersAndAPodIsBoundToIt(t *testing.T) {
 	c := shared.Require(t)
-	node := register(t, c, "registers")
-	pod := createPod(t, c, "bound", node.Name)
-	bound, err := c.WaitPod(t.Context(), pod.Namespace, pod.Name, Scheduled)
+	node := c.Register(t, "registers")
+	pod := c.CreatePod(t, NewPod("bound", node.Name))
+	bound, err := c.WaitPod(t.Context(), metav1.NamespaceDefault, pod, Scheduled)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +133,7 @@ func TestNodeRegistersAndAPodIsBoundToIt(t *testing.T) {
 
 func TestNodeCorrectsForeignConditionsAndRenewsItsLease(t *testing.T) {
 	c := shared.Require(t)
-	node := register(t, c, "corrects")
+	node := c.Register(t, "corrects")
 	leases := c.Client().CoordinationV1().Leases(corev1.NamespaceNodeLease)
 	before, err := leases.Get(t.Context(), node.Name, metav1.GetOptions{})
 	if err != nil {
@@ -146,7 +146,7 @@ func TestNodeCorrectsForeignConditionsAndRenewsItsLease(t *testing.T) {
 	if _, err := c.WaitNode(t.Context(), node.Name, HasTaint(corev1.TaintNodePIDPressure, corev1.TaintEffectNoSchedule)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.WaitNode(t.Context(), node.Name, hasCondition(corev1.NodePIDPressure, corev1.ConditionFalse)); err != nil {
+	if _, err := c.WaitNode(t.Context(), node.Name, HasCondition(corev1.NodePIDPressure, corev1.ConditionFalse)); err != nil {
 		t.Fatal(err)
 	}
 	after, err := leases.Get(t.Context(), node.Name, metav1.GetOptions{})
@@ -163,7 +163,7 @@ func TestNodeCorrectsForeignConditionsAndRenewsItsLease(t *testing.T) {
 
 func TestConditionOfTheKubeletBecomesATaint(t *testing.T) {
 	c := shared.Require(t)
-	node := register(t, c, "condition")
+	node := c.Register(t, "condition")
 	tainted := HasTaint(corev1.TaintNodeMemoryPressure, corev1.TaintEffectNoSchedule)
 	for _, step := range []struct {
 		status corev1.ConditionStatus
@@ -181,11 +181,11 @@ func TestConditionOfTheKubeletBecomesATaint(t *testing.T) {
 	}
 }
 
-// The fact that taintlet's ways around it rest on.
+// The fact that the policy and the stand-ins are there for.
 func TestControllerDeletesAForeignWellKnownTaint(t *testing.T) {
 	c := shared.Require(t)
-	node := register(t, c, "deletes")
-	written := setTaints(t, c, node.Name, taint(corev1.TaintNodeMemoryPressure), taint("example.com/foreign"))
+	node := c.Register(t, "deletes")
+	written := c.SetTaints(t, node.Name, taint(corev1.TaintNodeMemoryPressure), taint("example.com/foreign"))
 	if !HasTaint(corev1.TaintNodeMemoryPressure, corev1.TaintEffectNoSchedule)(written) {
 		t.Fatalf("the API server did not take the taint: %v", written.Spec.Taints)
 	}
@@ -203,48 +203,23 @@ func TestWithoutControllerManagerAndSchedulerNobodyInterferes(t *testing.T) {
 	if got := c.Processes(); len(got) != 2 || got[Etcd] == 0 || got[APIServer] == 0 {
 		t.Errorf("running: %v, want etcd and the API server", got)
 	}
-	node := register(t, c, "alone")
-	setTaints(t, c, node.Name, taint(corev1.TaintNodeMemoryPressure))
-	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
-	defer cancel()
-	for !strings.Contains(strings.Join(auditedWrites(t, c, node.Name), "\n"), corev1.TaintNodeMemoryPressure) {
-		select {
-		case <-ctx.Done():
-			t.Fatal("the administrator's write does not come to the audit log")
-		case <-time.After(20 * time.Millisecond): // a file has no watch
-		}
-	}
-	if got := taintsOf(t, c, node.Name); !sameTaints(got, []corev1.Taint{taint(corev1.TaintNodeMemoryPressure)}) {
-		t.Errorf("taints %v, want the one that was set", got)
-	}
-}
-
-// auditedWrites returns the bodies of the administrator's writes to the Node.
-func auditedWrites(t *testing.T, c *Cluster, name string) []string {
-	t.Helper()
-	file, err := os.Open(c.AuditLogPath())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = file.Close() }()
-	var bodies []string
-	decoder := json.NewDecoder(file)
-	for decoder.More() {
-		var event struct {
-			User          struct{ Username string }
-			ObjectRef     struct{ Resource, Name string }
-			RequestObject json.RawMessage
-		}
-		if err := decoder.Decode(&event); errors.Is(err, io.ErrUnexpectedEOF) {
-			break // the last event is being written
-		} else if err != nil {
+	node := c.Register(t, "alone")
+	c.SetTaints(t, node.Name, taint(corev1.TaintNodeMemoryPressure))
+	Eventually(t, "the administrator's write in the audit log", func() error {
+		requests, err := c.Requests("admin")
+		if err != nil {
 			t.Fatal(err)
 		}
-		if event.User.Username == "admin" && event.ObjectRef.Resource == "nodes" && event.ObjectRef.Name == name {
-			bodies = append(bodies, string(event.RequestObject))
+		for _, r := range requests {
+			if r.Resource() == "nodes" && r.ObjectRef.Name == node.Name && strings.Contains(string(r.RequestObject), corev1.TaintNodeMemoryPressure) {
+				return nil
+			}
 		}
+		return fmt.Errorf("it is not among %d requests", len(requests))
+	})
+	if got := c.GetNode(t, node.Name).Spec.Taints; !sameTaints(got, []corev1.Taint{taint(corev1.TaintNodeMemoryPressure)}) {
+		t.Errorf("taints %v, want the one that was set", got)
 	}
-	return bodies
 }
 
 func TestStopLeavesNothing(t *testing.T) {
@@ -266,7 +241,7 @@ func TestStopLeavesNothing(t *testing.T) {
 		}
 	}
 	for name, pid := range processes {
-		if running(pid) {
+		if process.Running(pid) {
 			t.Errorf("%s still runs", name)
 		}
 	}
@@ -284,7 +259,7 @@ func TestStopTellsOfAComponentThatDied(t *testing.T) {
 	if err := syscall.Kill(c.Processes()[Scheduler], syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	<-c.children.processes[2].exited
+	<-c.components[2].Ended()
 	err = c.Stop()
 	if err == nil || !strings.Contains(err.Error(), "kube-scheduler ended by itself: signal: killed") {
 		t.Errorf("Stop: %v, want that the scheduler was killed", err)
@@ -341,7 +316,7 @@ func TestComponentsOutliveThreads(t *testing.T) {
 	c := shared.Require(t)
 	pids := c.Processes()
 	endThreads(64)
-	register(t, c, "threads") // takes all components but the scheduler
+	c.Register(t, "threads") // takes all components but the scheduler
 	if got := c.Processes(); !maps.Equal(got, pids) {
 		t.Errorf("running: %v, want %v", got, pids)
 	}
@@ -358,20 +333,18 @@ func TestComponentsDieWithAKilledProcess(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir()) // no other test makes or sweeps folders here
 	command := exec.Command(os.Args[0])
 	command.Env = append(os.Environ(), helperEnv+"=1")
-	command.Stderr = os.Stderr
-	output, err := command.StdoutPipe()
+	output := &process.Lines{}
+	command.Stdout, command.Stderr = output, os.Stderr
+	starter, err := process.Start("helper", command, "")
 	if err != nil {
-		t.Fatal(err)
-	}
-	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
 	var said started
-	err = json.NewDecoder(bufio.NewReader(output)).Decode(&said)
-	_ = command.Process.Kill()
-	_ = command.Wait()
-	if err != nil {
-		t.Fatalf("the helper said nothing: %v", err)
+	err = starter.WaitLines(t.Context(), output, func(lines []string) bool {
+		return len(lines) > 0 && json.Unmarshal([]byte(lines[0]), &said) == nil
+	})
+	if err := errors.Join(err, starter.Kill()); err != nil {
+		t.Fatal(err)
 	}
 	if len(said.Processes) != 4 {
 		t.Errorf("the helper ran %v, want four components", said.Processes)
@@ -379,7 +352,7 @@ func TestComponentsDieWithAKilledProcess(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for name, pid := range said.Processes {
-		if err := gone(ctx, pid); err != nil {
+		if err := process.WaitGone(ctx, pid); err != nil {
 			t.Errorf("%s outlives the process that started it: %v", name, err)
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}

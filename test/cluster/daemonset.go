@@ -11,5 +11,5 @@ import (
 // DaemonSet as last seen.
 func (c *Cluster) WaitDaemonSet(ctx context.Context, namespace, name string, holds func(*appsv1.DaemonSet) bool) (*appsv1.DaemonSet, error) {
 	sets := c.admin.AppsV1().DaemonSets(namespace)
-	return wait(ctx, "daemonset "+namespace+"/"+name, byName(name, sets.List, sets.Watch), holds)
+	return wait(ctx, "daemonset "+namespace+"/"+name, which(named(name), sets.List, sets.Watch), holds)
 }

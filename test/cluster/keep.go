@@ -13,6 +13,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
+// keepPolicy is the name of the policy of deploy/keep.yaml and of its binding.
+const keepPolicy = "taintlet-keep"
+
 // InstallKeep applies deploy/keep.yaml and returns when the API server obeys
 // it. The API server hears of a policy by a watch of its own, whose end only
 // its effect shows: a dry run in the controller's name that would take a held

@@ -1,10 +1,6 @@
 package cluster
 
 import (
-	"context"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -30,25 +26,6 @@ const (
 	without = "without"
 )
 
-// applyKeep applies the shipped policy for the length of the test and returns
-// when the API server obeys it.
-func applyKeep(t *testing.T, c *Cluster) {
-	t.Helper()
-	SkipWithoutMutatingAdmissionPolicy(t)
-	if err := c.InstallKeep(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		policies := c.Client().AdmissionregistrationV1()
-		if err := policies.MutatingAdmissionPolicyBindings().Delete(context.Background(), "taintlet-keep", metav1.DeleteOptions{}); err != nil {
-			t.Error(err)
-		}
-		if err := policies.MutatingAdmissionPolicies().Delete(context.Background(), "taintlet-keep", metav1.DeleteOptions{}); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
 // heldAndTaints is the merge patch that sets the annotation and the taints.
 func heldAndTaints(value string, taints ...corev1.Taint) map[string]any {
 	annotations := map[string]any{held: value}
@@ -64,7 +41,8 @@ func heldAndTaints(value string, taints ...corev1.Taint) map[string]any {
 // The controller sees the Node at every write, and removes what it may.
 func TestKeepHoldsTaintsAgainstTheController(t *testing.T) {
 	c := shared.Require(t)
-	applyKeep(t, c)
+	SkipWithoutMutatingAdmissionPolicy(t)
+	c.Keep(t)
 	stamp := metav1.NewTime(time.Now().Add(-time.Hour).Truncate(time.Second))
 	full := func(key string) corev1.Taint {
 		return corev1.Taint{Key: key, Value: "by-taintlet", Effect: corev1.TaintEffectNoSchedule, TimeAdded: &stamp}
@@ -90,7 +68,7 @@ func TestKeepHoldsTaintsAgainstTheController(t *testing.T) {
 			"one held and one not", disk,
 			[]corev1.Taint{full(memory), first, full(disk), second},
 			[]corev1.Taint{first, full(disk), second},
-			corev1.NodePIDPressure, // which adds a taint, and takes it off again
+			corev1.NodePIDPressure, // which adds a taint, and removes it again
 		},
 		{"without annotation", without, []corev1.Taint{full(memory), first}, []corev1.Taint{first}, corev1.NodeMemoryPressure},
 		{
@@ -101,49 +79,37 @@ func TestKeepHoldsTaintsAgainstTheController(t *testing.T) {
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			node := register(t, c, "keep-"+shortName(test.name))
-			patchNode(t, c, node.Name, heldAndTaints(test.held, test.taints...))
+			node := c.Register(t, "keep-"+shortName(test.name))
+			c.PatchNode(t, node.Name, heldAndTaints(test.held, test.taints...))
 			heartbeats(t, c, node, 20)
 			cycle(t, c, node, test.kubelet)
 			waitTaints(t, c, node.Name, test.want)
 			canary(t, c, node.Name)
-			if got := taintsOf(t, c, node.Name); !sameTaints(got, test.want) {
+			if got := c.GetNode(t, node.Name).Spec.Taints; !sameTaints(got, test.want) {
 				t.Errorf("taints %v, want %v", got, test.want)
 			}
 		})
 	}
-	t.Run("kubectl takes it off for good", func(t *testing.T) { kubectlTakesOff(t, c) })
+	t.Run("kubectl removes it for good", func(t *testing.T) { kubectlRemoves(t, c) })
 }
 
-// kubectlTakesOff removes a kept taint as an administrator does. The annotation
+// kubectlRemoves removes a kept taint as an administrator does. The annotation
 // goes on naming it, the controller goes on writing, and it stays away.
-func kubectlTakesOff(t *testing.T, c *Cluster) {
-	node := register(t, c, "keep-kubectl")
-	patchNode(t, c, node.Name, heldAndTaints(memory, taint(memory)))
+func kubectlRemoves(t *testing.T, c *Cluster) {
+	node := c.Register(t, "keep-kubectl")
+	c.PatchNode(t, node.Name, heldAndTaints(memory, taint(memory)))
 	canary(t, c, node.Name)
 	waitTaints(t, c, node.Name, []corev1.Taint{taint(memory)})
-	kubectl, err := Kubectl(t.Context(), os.Stderr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := WriteKubeconfig(kubeconfig, c.Admin()); err != nil {
-		t.Fatal(err)
-	}
-	command := exec.CommandContext(t.Context(), kubectl, "--kubeconfig="+kubeconfig, "--cache-dir="+t.TempDir(),
-		"taint", "node", node.Name, memory+":NoSchedule-")
-	if output, err := command.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, output)
-	}
+	c.RunKubectl(t, "taint", "node", node.Name, memory+":NoSchedule-")
 	heartbeats(t, c, node, 5)
 	canary(t, c, node.Name)
-	if got := taintsOf(t, c, node.Name); len(got) > 0 {
+	if got := c.GetNode(t, node.Name).Spec.Taints; len(got) > 0 {
 		t.Errorf("taints %v, want none", got)
 	}
 }
 
 // heartbeats makes the kubelet write its status that many times; the
-// controller looks at the Node after each.
+// controller checks the Node after each.
 func heartbeats(t *testing.T, c *Cluster, node *Node, count int) {
 	t.Helper()
 	versions := map[string]bool{}
@@ -151,11 +117,7 @@ func heartbeats(t *testing.T, c *Cluster, node *Node, count int) {
 		if err := node.Heartbeat(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		current, err := c.Client().CoreV1().Nodes().Get(t.Context(), node.Name, metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		versions[current.ResourceVersion] = true
+		versions[c.GetNode(t, node.Name).ResourceVersion] = true
 	}
 	if len(versions) != count {
 		t.Errorf("%d status updates made %d versions of the Node", count, len(versions))
@@ -201,15 +163,6 @@ func canary(t *testing.T, c *Cluster, name string) {
 	if _, err := c.WaitNode(t.Context(), name, Not(HasTaint(out.Key, out.Effect))); err != nil {
 		t.Fatal(err)
 	}
-}
-
-func taintsOf(t *testing.T, c *Cluster, name string) []corev1.Taint {
-	t.Helper()
-	node, err := c.Client().CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return node.Spec.Taints
 }
 
 func waitTaints(t *testing.T, c *Cluster, name string, want []corev1.Taint) {

@@ -24,14 +24,15 @@ type keepWrite struct {
 
 // What the policy does to single writes, by who writes what.
 func TestKeepChangesOnlyTheControllersWrites(t *testing.T) {
+	SkipWithoutMutatingAdmissionPolicy(t)
 	// No controller manager, which would write to the Nodes in the meantime.
 	c := New(t, Options{WithoutControllerManager: true, WithoutScheduler: true})
-	applyKeep(t, c)
+	c.Keep(t)
 	const name = "writes-of-keep"
 	createNode(t, c, name)
 	for _, test := range slices.Concat(controllersWrites(), othersWrites(), foreignPairs(), annotations()) {
 		t.Run(test.name, func(t *testing.T) {
-			patchNode(t, c, name, heldAndTaints(test.held, test.before...))
+			c.PatchNode(t, name, heldAndTaints(test.held, test.before...))
 			change := map[string]any{"spec": map[string]any{"taints": test.write}}
 			if got := dryRun(t, c, test.user, name, change).Spec.Taints; !sameTaints(got, test.want) {
 				t.Errorf("taints %s, want %s", show10(got), show10(test.want))
@@ -155,7 +156,7 @@ func annotationInTheWrite(t *testing.T, c *Cluster, name string) {
 		{"taintlet removes it", "system:serviceaccount:taintlet-system:taintlet", memory, without, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			patchNode(t, c, name, heldAndTaints(test.before, taint(memory)))
+			c.PatchNode(t, name, heldAndTaints(test.before, taint(memory)))
 			if got := dryRun(t, c, test.user, name, heldAndTaints(test.write)).Spec.Taints; !sameTaints(got, test.want) {
 				t.Errorf("taints %v, want %v", got, test.want)
 			}
@@ -168,7 +169,7 @@ func annotationInTheWrite(t *testing.T, c *Cluster, name string) {
 func deletedNode(t *testing.T, c *Cluster) {
 	const name = "deleted-under-keep"
 	createNode(t, c, name, "example.com/wait")
-	patchNode(t, c, name, heldAndTaints(memory, taint(memory)))
+	c.PatchNode(t, name, heldAndTaints(memory, taint(memory)))
 	if err := c.Client().CoreV1().Nodes().Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +180,7 @@ func deletedNode(t *testing.T, c *Cluster) {
 }
 
 // The policy has no say in, and costs nothing for, anything but updates of
-// nodes: its conditions are not even looked at. When they are and say no, as
+// nodes: its conditions are not even evaluated. When they are and say no, as
 // they do to an administrator, the API server counts it. (It refuses a mutating
 // policy for deletions.)
 func otherOperations(t *testing.T, c *Cluster, name string) {
@@ -188,9 +189,9 @@ func otherOperations(t *testing.T, c *Cluster, name string) {
 	dry := []string{metav1.DryRunAll}
 	status := []byte(`{"status":{"conditions":[{"type":"MemoryPressure","status":"False"}]}}`)
 	for _, test := range []struct {
-		name  string
-		write func() error
-		looks int
+		name        string
+		write       func() error
+		evaluations int
 	}{
 		{"create", func() error {
 			_, err := nodes.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "new"}}, metav1.CreateOptions{DryRun: dry})
@@ -210,8 +211,8 @@ func otherOperations(t *testing.T, c *Cluster, name string) {
 			if err := test.write(); err != nil {
 				t.Fatal(err)
 			}
-			if got := counted(t, c, saidNo) - before; got != test.looks {
-				t.Errorf("the policy's conditions were looked at %d times, want %d", got, test.looks)
+			if got := counted(t, c, saidNo) - before; got != test.evaluations {
+				t.Errorf("the policy's conditions were evaluated %d times, want %d", got, test.evaluations)
 			}
 		})
 	}
@@ -253,7 +254,7 @@ func dryRun(t *testing.T, c *Cluster, user, name string, change map[string]any) 
 	t.Helper()
 	config := c.Admin()
 	// The system:masters may write Nodes, which not all of the users may. The
-	// policy looks at the name.
+	// policy reads the name.
 	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:masters"}}
 	patch, err := json.Marshal(change)
 	if err != nil {

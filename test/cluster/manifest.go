@@ -18,7 +18,7 @@ import (
 // Apply creates or updates the objects of a YAML file, in its order, as the
 // administrator would with `kubectl apply --server-side`.
 func (c *Cluster) Apply(ctx context.Context, path string) error {
-	objects, err := readManifest(path)
+	objects, err := ReadManifest(path)
 	if err != nil {
 		return err
 	}
@@ -47,7 +47,8 @@ func (c *Cluster) Apply(ctx context.Context, path string) error {
 	return nil
 }
 
-func readManifest(path string) ([]*unstructured.Unstructured, error) {
+// ReadManifest returns the objects of a YAML file, in its order.
+func ReadManifest(path string) ([]*unstructured.Unstructured, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("read a manifest: %w", err)

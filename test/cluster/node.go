@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// leaseEvery is how often a kubelet renews its Lease and looks at its Node.
+	// leaseEvery is how often a kubelet renews its Lease and checks its Node.
 	leaseEvery = 10 * time.Second
 	// heartbeatEvery is how often a kubelet writes a status that has not changed.
 	heartbeatEvery = 5 * time.Minute
@@ -67,7 +67,7 @@ func (c *Cluster) RegisterNode(ctx context.Context, name string) (*Node, error) 
 		return node, nil
 	}
 	// Admission gives every new Node a not-ready taint, which the controller
-	// manager takes off a Node that is ready.
+	// manager removes from a Node that is ready.
 	_, err = c.WaitNode(ctx, name, Not(HasTaint(corev1.TaintNodeNotReady, corev1.TaintEffectNoSchedule)))
 	return node, err
 }

@@ -28,7 +28,7 @@ type release struct {
 func readReleases(module string) ([]release, error) {
 	names, err := fs.Glob(os.DirFS(module), "*.mod")
 	if err != nil {
-		return nil, fmt.Errorf("look for releases of Kubernetes: %w", err)
+		return nil, fmt.Errorf("find releases of Kubernetes: %w", err)
 	}
 	requirement := regexp.MustCompile(`(?m)^\s+k8s\.io/kubernetes (v\d+\.\d+\.\S+)`)
 	var found []release

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -72,14 +73,24 @@ type Shared struct {
 // exit code.
 func (s *Shared) Run(m *testing.M) int {
 	code := m.Run()
-	if s.cluster == nil {
-		return code
-	}
-	if err := s.cluster.Stop(); err != nil {
+	if err := s.Stop(nil); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return max(code, 1)
 	}
 	return code
+}
+
+// Stop stops the control plane if any test has required it, after a last check,
+// which may be nil.
+func (s *Shared) Stop(check func(*Cluster) error) error {
+	if s.cluster == nil {
+		return nil
+	}
+	var err error
+	if check != nil {
+		err = check(s.cluster)
+	}
+	return errors.Join(err, s.cluster.Stop())
 }
 
 // Require returns the control plane. Without TAINTLET_REQUIRE=controlplane the

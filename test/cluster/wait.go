@@ -23,14 +23,24 @@ const waitTimeout = 2 * time.Minute
 // is. It waits for two minutes at most; the error shows the Node as last seen.
 func (c *Cluster) WaitNode(ctx context.Context, name string, holds func(*corev1.Node) bool) (*corev1.Node, error) {
 	nodes := c.admin.CoreV1().Nodes()
-	return wait(ctx, "node "+name, byName(name, nodes.List, nodes.Watch), holds)
+	return wait(ctx, "node "+name, which(named(name), nodes.List, nodes.Watch), holds)
 }
 
 // WaitPod watches a pod until the condition holds, and returns it as it then
 // is. It waits for two minutes at most; the error shows the pod as last seen.
 func (c *Cluster) WaitPod(ctx context.Context, namespace, name string, holds func(*corev1.Pod) bool) (*corev1.Pod, error) {
 	pods := c.admin.CoreV1().Pods(namespace)
-	return wait(ctx, "pod "+namespace+"/"+name, byName(name, pods.List, pods.Watch), holds)
+	return wait(ctx, "pod "+namespace+"/"+name, which(named(name), pods.List, pods.Watch), holds)
+}
+
+// WaitEvent waits for an Event with this reason, past or to come, about a Node or
+// an object of the default namespace, for which the condition holds, and returns
+// it. It waits for two minutes at most; the error shows the Event that was last
+// seen.
+func (c *Cluster) WaitEvent(ctx context.Context, kind, name, reason string, holds func(*corev1.Event) bool) (*corev1.Event, error) {
+	events := c.admin.CoreV1().Events(metav1.NamespaceDefault)
+	about := fields.Set{"involvedObject.kind": kind, "involvedObject.name": name, "reason": reason}
+	return wait(ctx, fmt.Sprintf("event %s about %s %s", reason, kind, name), which(about, events.List, events.Watch), holds)
 }
 
 // wait is until for one type of object.
@@ -46,7 +56,7 @@ func wait[T any](ctx context.Context, what string, source *cache.ListWatch, hold
 // a pod gets without a kubelet.
 func Scheduled(pod *corev1.Pod) bool { return pod.Spec.NodeName != "" }
 
-// Unschedulable says whether the scheduler has looked at the pod and found no
+// Unschedulable says whether the scheduler has seen the pod and found no
 // Node for it.
 func Unschedulable(pod *corev1.Pod) bool {
 	for _, condition := range pod.Status.Conditions {
@@ -69,6 +79,14 @@ func HasTaint(key string, effect corev1.TaintEffect) func(*corev1.Node) bool {
 	}
 }
 
+// HasCondition returns a condition for WaitNode.
+func HasCondition[S ~string](kind S, status corev1.ConditionStatus) func(*corev1.Node) bool {
+	return func(node *corev1.Node) bool {
+		found := find(node.Status.Conditions, corev1.NodeConditionType(kind))
+		return found != nil && found.Status == status
+	}
+}
+
 // Not returns the opposite of a condition.
 func Not(holds func(*corev1.Node) bool) func(*corev1.Node) bool {
 	return func(node *corev1.Node) bool { return !holds(node) }
@@ -80,13 +98,15 @@ type object interface {
 	metav1.Object
 }
 
-// byName lists and watches the one object of that name.
-func byName[L runtime.Object](
-	name string,
+func named(name string) fields.Set { return fields.Set{metav1.ObjectNameField: name} }
+
+// which lists and watches the objects that have these fields.
+func which[L runtime.Object](
+	have fields.Set,
 	list func(context.Context, metav1.ListOptions) (L, error),
 	follow func(context.Context, metav1.ListOptions) (watch.Interface, error),
 ) *cache.ListWatch {
-	selector := fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
+	selector := have.AsSelector().String()
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			options.FieldSelector = selector

@@ -9,7 +9,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/taintlet/taintlet/test/ballast"
 	"github.com/taintlet/taintlet/test/cluster"
+	"github.com/taintlet/taintlet/test/process"
 )
 
 // memoryCondition is the agent's own condition type on the Node.
@@ -20,7 +22,7 @@ const agentLog = "agent.log"
 // runAgent starts the agent with a threshold just below what is available now,
 // and waits until it has said on the Node that memory is fine.
 func (d *demo) runAgent(ctx context.Context) error {
-	now, err := readMemory()
+	now, err := ballast.ReadMemory()
 	if err != nil {
 		return err
 	}
@@ -30,21 +32,16 @@ func (d *demo) runAgent(ctx context.Context) error {
 	if err := d.writeAgentFiles(); err != nil {
 		return err
 	}
-	d.out.tell("%s of memory are available here. The agent's configuration:\n", bytesText(now.available))
+	d.out.tell("%s of memory are available here. The agent's configuration:\n", bytesText(now.Available))
 	d.out.quote(d.plan.config())
 	d.out.say("")
-	log, err := os.Create(d.file(agentLog))
-	if err != nil {
-		return fmt.Errorf("make the agent's log: %w", err)
-	}
-	defer func() { _ = log.Close() }() // the agent has its own
-	d.agent, err = start("the agent", d.fail, log, log, d.binary, "--node-name="+d.nodeName,
+	command := process.Command(d.binary, "--node-name="+d.nodeName,
 		"--kubeconfig="+d.file("agent.kubeconfig"), "--config="+d.file("config.yaml"), "--listen=127.0.0.1:0")
-	if err != nil {
+	if d.agent, err = d.start("the agent", command, d.file(agentLog)); err != nil {
 		return err
 	}
 	return d.out.await(ctx, memoryCondition+" of the Node is False", func(ctx context.Context) error {
-		d.healthy, err = d.cluster.WaitNode(ctx, d.nodeName, hasCondition(memoryCondition, corev1.ConditionFalse))
+		d.healthy, err = d.cluster.WaitNode(ctx, d.nodeName, cluster.HasCondition(memoryCondition, corev1.ConditionFalse))
 		return err
 	})
 }
@@ -63,26 +60,13 @@ func (d *demo) writeAgentFiles() error {
 	return nil
 }
 
-func hasCondition(kind corev1.NodeConditionType, status corev1.ConditionStatus) func(*corev1.Node) bool {
-	return func(node *corev1.Node) bool {
-		for _, condition := range node.Status.Conditions {
-			if condition.Type == kind {
-				return condition.Status == status
-			}
-		}
-		return false
-	}
-}
-
-// agentSays is the end of the agent's log, for those who look for what went
+// agentSays is the end of the agent's log, for those who want to know what went
 // wrong.
 func (d *demo) agentSays() string {
-	log, err := os.ReadFile(d.file(agentLog))
-	if err != nil {
-		return "" // it has not run
+	if d.agent == nil || d.agent.Err() != nil {
+		return "" // it has not run, or the error shows it already
 	}
-	lines := strings.Split(strings.TrimSpace(string(log)), "\n")
-	return "\nThe end of the agent's log:\n" + strings.Join(lines[max(0, len(lines)-10):], "\n")
+	return "\n" + d.agent.Tail(10)
 }
 
 // logLines shows the lines of the agent's log with this text.

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/taintlet/taintlet/test/ballast"
 )
 
 const (
@@ -14,8 +14,8 @@ const (
 	// MiB to leave available follows it.
 	takeMemory = "take-memory"
 	chunk      = 64 * mebibyte
-	// lookEvery is how often a ballast that has enough looks whether it still has.
-	lookEvery = 200 * time.Millisecond
+	// sampleEvery is how often a ballast that has enough checks that it still has.
+	sampleEvery = 200 * time.Millisecond
 	// tellEvery is how much is taken between two lines that say so.
 	tellEvery = 512 * mebibyte
 	// targetReached is in the last line that is said.
@@ -39,47 +39,33 @@ func runBallast(targetMiB string) int {
 }
 
 func holdDown(target uint64) error {
-	// If memory ends after all, no other program should pay.
-	if err := os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0o600); err != nil {
-		return fmt.Errorf("offer this process to the OOM killer: %w", err)
+	if err := ballast.OfferToKiller(); err != nil {
+		return err
 	}
 	var taken, told uint64
 	reached := false
 	for {
-		now, err := readMemory()
+		now, err := ballast.ReadMemory()
 		if err != nil {
 			return err
 		}
-		enough := now.available < target+mebibyte
+		enough := now.Available < target+mebibyte
 		switch {
 		case enough && !reached:
-			fmt.Printf("%s taken, %s available: %s\n", bytesText(taken), bytesText(now.available), targetReached)
+			fmt.Printf("%s taken, %s available: %s\n", bytesText(taken), bytesText(now.Available), targetReached)
 			reached = true
 		case !reached && taken-told >= tellEvery:
-			fmt.Printf("%s taken, %s available\n", bytesText(taken), bytesText(now.available))
+			fmt.Printf("%s taken, %s available\n", bytesText(taken), bytesText(now.Available))
 			told = taken
 		}
 		if enough {
-			time.Sleep(lookEvery) // nothing tells when somebody gives memory back
+			time.Sleep(sampleEvery) // nothing tells when somebody gives memory back
 			continue
 		}
-		size := min(chunk, now.available-target) / mebibyte * mebibyte
-		if err := take(int(size)); err != nil {
+		size := min(chunk, now.Available-target) / mebibyte * mebibyte
+		if _, err := ballast.Take(int(size)); err != nil { // never given back
 			return err
 		}
 		taken += size
 	}
-}
-
-// take maps anonymous memory and writes to every page of it, before which the
-// kernel gives none. It is never given back.
-func take(size int) error {
-	pages, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
-	if err != nil {
-		return fmt.Errorf("take %d bytes of memory: %w", size, err)
-	}
-	for i := 0; i < len(pages); i += os.Getpagesize() {
-		pages[i] = 1
-	}
-	return nil
 }

@@ -33,7 +33,7 @@ func (d *demo) hold(ctx context.Context) error {
 		if err := d.waitPod(ctx, leftBecauseOfTaint); err != nil {
 			return err
 		}
-		return d.waitEvent(ctx, podName, "FailedScheduling")
+		return d.waitEvent(ctx, "Pod", podName, "FailedScheduling")
 	})
 	if err != nil {
 		return err
@@ -69,23 +69,26 @@ func (d *demo) tempt(ctx context.Context) error {
 	d.out.say("")
 	d.out.tell("The kubelet's own condition MemoryPressure is False, so the controller manager wants the")
 	d.out.tell("taint gone: at every update of the Node it asks the API server to remove it.")
-	asked := &removals{path: d.cluster.AuditLogPath(), node: d.nodeName}
 	what := fmt.Sprintf("it has asked again after each of %d updates", statusUpdates)
 	err := d.out.await(ctx, what, func(ctx context.Context) error {
-		return d.whileTainted(ctx, func(ctx context.Context) error { return d.updateStatus(ctx, asked) })
+		return d.whileTainted(ctx, d.updateStatus)
 	})
 	if err != nil {
 		return err
 	}
 	versions := 0
-	err = d.out.await(ctx, "look at every version of the Node since the taint came", func(ctx context.Context) (err error) {
+	err = d.out.await(ctx, "check every version of the Node since the taint came", func(ctx context.Context) (err error) {
 		versions, err = d.versionsSinceTaint(ctx)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	d.out.tell("The API server's audit log has %d such requests, all answered with 200 OK. There are", asked.seen)
+	asked, err := d.countRemovals()
+	if err != nil {
+		return err
+	}
+	d.out.tell("The API server's audit log has %d such requests, all answered with 200 OK. There are", asked)
 	d.out.tell("%d versions of the Node since the taint came, and it is on every one of them.", versions)
 	return nil
 }
@@ -116,18 +119,18 @@ func errNotStayed(node *corev1.Node) error {
 
 // updateStatus updates the Node's status statusUpdates times, at a pace that
 // gives the taint time to be lost, and each time waits for the controller.
-func (d *demo) updateStatus(ctx context.Context, asked *removals) error {
+func (d *demo) updateStatus(ctx context.Context) error {
 	pace := time.NewTicker(updateEvery)
 	defer pace.Stop()
 	for range statusUpdates {
-		if err := asked.waitFor(ctx, 0); err != nil { // count what there was before
+		before, err := d.countRemovals()
+		if err != nil {
 			return err
 		}
-		before := asked.seen
 		if err := d.node.Heartbeat(ctx); err != nil {
 			return err
 		}
-		if err := asked.waitFor(ctx, before+1); err != nil {
+		if err := d.waitRemovals(ctx, before+1); err != nil {
 			return err
 		}
 		select {
@@ -139,7 +142,7 @@ func (d *demo) updateStatus(ctx context.Context, asked *removals) error {
 	return nil
 }
 
-// versionsSinceTaint looks at every version of the Node from the one with
+// versionsSinceTaint checks every version of the Node from the one with
 // which the taint came to the newest, and returns how many there are.
 func (d *demo) versionsSinceTaint(ctx context.Context) (int, error) {
 	nodes := d.cluster.Client().CoreV1().Nodes()

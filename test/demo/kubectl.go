@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"strings"
+
+	"github.com/taintlet/taintlet/test/cluster"
 )
 
 // kubectl runs the real one as the cluster's administrator.
@@ -18,7 +19,7 @@ type kubectl struct {
 
 func (k kubectl) output(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, k.path, args...)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+k.kubeconfig, "KUBECACHEDIR="+k.cache, "KUBERC=off")
+	cmd.Env = cluster.KubectlEnv(k.kubeconfig, k.cache)
 	out, err := cmd.Output()
 	if err != nil {
 		var exit *exec.ExitError

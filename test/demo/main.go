@@ -15,7 +15,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"runtime"
 	"syscall"
 )
 
@@ -27,10 +26,6 @@ const (
 )
 
 func main() {
-	// Every child is started by this goroutine. The kernel kills a child when
-	// the thread that forked it ends (PR_SET_PDEATHSIG in prctl(2)); a locked
-	// thread ends with its goroutine, and this one with the process.
-	runtime.LockOSThread()
 	if len(os.Args) == 3 && os.Args[1] == takeMemory {
 		os.Exit(runBallast(os.Args[2]))
 	}

@@ -3,7 +3,7 @@ package main
 import (
 	"fmt"
 
-	"github.com/prometheus/procfs"
+	"github.com/taintlet/taintlet/test/ballast"
 )
 
 const (
@@ -15,27 +15,6 @@ const (
 	// maxMargin is enough on a host that has plenty and is busy.
 	maxMargin = 2 * gibibyte
 )
-
-// memory is what /proc/meminfo says, in bytes.
-type memory struct {
-	available uint64
-	anon      uint64 // what programs hold that has no file behind it
-}
-
-func readMemory() (memory, error) {
-	proc, err := procfs.NewDefaultFS()
-	if err != nil {
-		return memory{}, fmt.Errorf("read this host's memory: %w", err)
-	}
-	info, err := proc.Meminfo()
-	if err != nil {
-		return memory{}, fmt.Errorf("read this host's memory: %w", err)
-	}
-	if info.MemAvailableBytes == nil || info.AnonPagesBytes == nil {
-		return memory{}, fmt.Errorf("/proc/meminfo of this host lacks MemAvailable or AnonPages")
-	}
-	return memory{*info.MemAvailableBytes, *info.AnonPagesBytes}, nil
-}
 
 // plan says which amounts of available memory mean what. What lies between
 // them is what other programs may take or give back meanwhile:
@@ -51,12 +30,12 @@ type plan struct {
 
 // planFor takes an eighth of what is available for a margin, up to maxMargin.
 // At least 13/16 are left alone.
-func planFor(now memory) (plan, error) {
-	if now.available < leastAvailable {
-		return plan{}, fmt.Errorf("this host has %s of memory available; the demo needs %s", bytesText(now.available), bytesText(leastAvailable))
+func planFor(now ballast.Memory) (plan, error) {
+	if now.Available < leastAvailable {
+		return plan{}, fmt.Errorf("this host has %s of memory available; the demo needs %s", bytesText(now.Available), bytesText(leastAvailable))
 	}
-	margin := min(now.available/8, maxMargin) / mebibyte * mebibyte
-	threshold := (now.available - margin) / mebibyte * mebibyte
+	margin := min(now.Available/8, maxMargin) / mebibyte * mebibyte
+	threshold := (now.Available - margin) / mebibyte * mebibyte
 	clear := threshold + margin/8
 	return plan{
 		margin:      margin,
@@ -85,11 +64,11 @@ rules:
 // othersTook is what to add when the host does not recover: that other
 // programs have taken the memory that the ballast gave back, if they have.
 func (p plan) othersTook() string {
-	now, err := readMemory()
-	if err != nil || now.available >= p.clear {
+	now, err := ballast.ReadMemory()
+	if err != nil || now.Available >= p.clear {
 		return ""
 	}
-	return fmt.Sprintf("; other programs have taken the memory: %s are available, it takes %s to recover", bytesText(now.available), bytesText(p.clear))
+	return fmt.Sprintf("; other programs have taken the memory: %s are available, it takes %s to recover", bytesText(now.Available), bytesText(p.clear))
 }
 
 func bytesText(bytes uint64) string {

@@ -4,11 +4,12 @@ import (
 	"testing"
 
 	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/test/ballast"
 )
 
 func TestPlanLeavesMarginsAndMemory(t *testing.T) {
 	for _, available := range []uint64{gibibyte, 3<<30 + 12345, 8 * gibibyte, 2000 * gibibyte} {
-		p, err := planFor(memory{available: available})
+		p, err := planFor(ballast.Memory{Available: available})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -24,7 +25,7 @@ func TestPlanLeavesMarginsAndMemory(t *testing.T) {
 			t.Errorf("of %d: configured as %+v", available, got)
 		}
 	}
-	if _, err := planFor(memory{available: gibibyte - 1}); err == nil {
+	if _, err := planFor(ballast.Memory{Available: gibibyte - 1}); err == nil {
 		t.Error("less than a GiB is enough")
 	}
 }

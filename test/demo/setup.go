@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/taintlet/taintlet/test/build"
 	"github.com/taintlet/taintlet/test/cluster"
 )
 
@@ -21,20 +22,11 @@ var accessManifest []byte
 // agentUser is who the agent is in the cluster.
 const agentUser = "system:serviceaccount:taintlet-system:taintlet"
 
-// lookOnce builds the agent and shows what it sees here.
-func (d *demo) lookOnce(ctx context.Context) error {
-	d.binary = d.file("taintlet")
-	err := d.out.during("build the agent", func() error {
-		// The version control's stamp may fail where somebody else owns the files.
-		build := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", d.binary, "github.com/taintlet/taintlet/cmd/taintlet")
-		build.Env = append(os.Environ(), "GOTMPDIR="+d.dir) // it may leave files when interrupted
-		build.SysProcAttr = childAttributes()
-		build.Cancel = func() error { return build.Process.Signal(os.Interrupt) }
-		build.WaitDelay = graceful
-		if out, err := build.CombinedOutput(); err != nil {
-			return fmt.Errorf("build the agent: %w\n%s", err, out)
-		}
-		return nil
+// showOnce builds the agent and shows what it sees here.
+func (d *demo) showOnce(ctx context.Context) error {
+	err := d.out.during("build the agent", func() (err error) {
+		d.binary, err = build.Agent(ctx, d.dir, build.Options{})
+		return err
 	})
 	if err != nil {
 		return err

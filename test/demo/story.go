@@ -5,13 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/taintlet/taintlet/test/cluster"
+	"github.com/taintlet/taintlet/test/process"
 )
 
 // demo is what the steps share: each finds what those before it have made.
@@ -26,8 +29,8 @@ type demo struct {
 	cluster  *cluster.Cluster
 	node     *cluster.Node
 	plan     plan
-	agent    *process
-	ballast  *process
+	agent    *process.Process
+	ballast  *process.Process
 	healthy  *corev1.Node // the Node as it was before the trouble
 }
 
@@ -39,7 +42,7 @@ type step struct {
 
 func steps() []step {
 	return []step{
-		{"What taintlet sees on this host, without any cluster", (*demo).lookOnce},
+		{"What taintlet sees on this host, without any cluster", (*demo).showOnce},
 		{"Start a Kubernetes control plane", (*demo).startControlPlane},
 		{"Make this host a Node, and install what keeps the taints", (*demo).prepareCluster},
 		{"Run the agent on this host, for this Node", (*demo).runAgent},
@@ -70,7 +73,7 @@ func tell(ctx context.Context, out *console, keep bool) (err error) {
 		return err
 	}
 	if keep {
-		d.lookAround(ctx)
+		d.leaveRunning(ctx)
 	}
 	return nil
 }
@@ -103,12 +106,34 @@ func nodeName() string {
 // cleanUp ends all that was started, the last first.
 func (d *demo) cleanUp() error {
 	var errs []error
-	d.ballast.stop()
-	d.agent.stop()
+	for _, p := range []*process.Process{d.ballast, d.agent} {
+		if p != nil {
+			_ = p.Stop(graceful) // one that had ended before has ended the story
+		}
+	}
 	if d.cluster != nil {
 		errs = append(errs, d.cluster.Stop())
 	}
 	return errors.Join(append(errs, os.RemoveAll(d.dir))...)
+}
+
+// graceful is how long a process may take to end when asked.
+const graceful = 5 * time.Second
+
+// start starts a process with its output as the command says, or in the log. If
+// it ends although nobody stopped it, the story ends with it.
+func (d *demo) start(name string, command *exec.Cmd, log string) (*process.Process, error) {
+	p, err := process.Start(name, command, log)
+	if err != nil {
+		return nil, err
+	}
+	go func() {
+		<-p.Ended()
+		if err := p.Err(); err != nil {
+			d.fail(err)
+		}
+	}()
+	return p, nil
 }
 
 func (d *demo) file(name string) string { return filepath.Join(d.dir, name) }

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/taintlet/taintlet/test/cluster"
+	"github.com/taintlet/taintlet/test/process"
 )
 
 const (
@@ -32,10 +33,10 @@ func (d *demo) exhaust(ctx context.Context) error {
 		return err
 	}
 	err = d.out.await(ctx, memoryCondition+" is True, and an Event says so", func(ctx context.Context) error {
-		if _, err := d.cluster.WaitNode(ctx, d.nodeName, hasCondition(memoryCondition, corev1.ConditionTrue)); err != nil {
+		if _, err := d.cluster.WaitNode(ctx, d.nodeName, cluster.HasCondition(memoryCondition, corev1.ConditionTrue)); err != nil {
 			return err
 		}
-		return d.waitEvent(ctx, d.nodeName, memoryCondition+"Degraded")
+		return d.waitEvent(ctx, "Node", d.nodeName, memoryCondition+"Degraded")
 	})
 	if err != nil {
 		return err
@@ -63,8 +64,9 @@ func (d *demo) takeMemory() (reached <-chan struct{}, err error) {
 	}
 	d.out.tell("A child process takes memory until %s are left, %s below the threshold.", bytesText(d.plan.target), bytesText(d.plan.threshold-d.plan.target))
 	lines := &ballastLines{out: d.out, reached: make(chan struct{})}
-	d.ballast, err = start("the process that takes memory (is there a memory limit for this session?)", d.fail,
-		lines, os.Stderr, self, takeMemory, strconv.FormatUint(d.plan.target/mebibyte, 10))
+	command := process.Command(self, takeMemory, strconv.FormatUint(d.plan.target/mebibyte, 10))
+	command.Stdout, command.Stderr = lines, os.Stderr
+	d.ballast, err = d.start("the process that takes memory (is there a memory limit for this session?)", command, "")
 	return lines.reached, err
 }
 
@@ -103,7 +105,9 @@ func tainted(node *corev1.Node, key string) bool {
 
 // recover gives the memory back and expects everything to be as before.
 func (d *demo) recover(ctx context.Context) error {
-	d.ballast.stop()
+	if err := d.ballast.Stop(graceful); err != nil {
+		return err
+	}
 	d.out.tell("The child process has ended; the agent waits for memory to stay plentiful for 3 s.")
 	err := d.out.await(ctx, "taint and annotation "+heldAnnotation+" go", func(ctx context.Context) error {
 		_, err := d.cluster.WaitNode(ctx, d.nodeName, func(node *corev1.Node) bool {
@@ -122,8 +126,8 @@ func (d *demo) recover(ctx context.Context) error {
 		return err
 	}
 	err = d.out.await(ctx, memoryCondition+" is False, and Events say so", func(ctx context.Context) error {
-		_, err := d.cluster.WaitNode(ctx, d.nodeName, hasCondition(memoryCondition, corev1.ConditionFalse))
-		return errors.Join(err, d.waitEvent(ctx, d.nodeName, memoryCondition+"OK"), d.waitEvent(ctx, podName, "Scheduled"))
+		_, err := d.cluster.WaitNode(ctx, d.nodeName, cluster.HasCondition(memoryCondition, corev1.ConditionFalse))
+		return errors.Join(err, d.waitEvent(ctx, "Node", d.nodeName, memoryCondition+"OK"), d.waitEvent(ctx, "Pod", podName, "Scheduled"))
 	})
 	if err != nil {
 		return err
@@ -136,6 +140,12 @@ func (d *demo) recover(ctx context.Context) error {
 		return err
 	}
 	return d.logLines("changed")
+}
+
+// waitEvent waits for an Event about the object, past or to come.
+func (d *demo) waitEvent(ctx context.Context, kind, name, reason string) error {
+	_, err := d.cluster.WaitEvent(ctx, kind, name, reason, func(*corev1.Event) bool { return true })
+	return err
 }
 
 func (d *demo) waitPod(ctx context.Context, holds func(*corev1.Pod) bool) error {

@@ -1,15 +1,13 @@
 package deploy
 
 import (
-	"context"
-	"fmt"
 	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
+	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,8 +17,10 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/taintlet/taintlet/taints"
+	"github.com/taintlet/taintlet/test/build"
 	"github.com/taintlet/taintlet/test/chart"
 	"github.com/taintlet/taintlet/test/cluster"
+	"github.com/taintlet/taintlet/test/process"
 )
 
 const (
@@ -29,7 +29,7 @@ const (
 )
 
 // settings make the agent find PIDs scarce, or not, on any host, and be quick
-// about it. It looks at no other condition's taints: what else happens to this
+// about it. No other condition has a rule: what else happens to this
 // host does not matter here.
 func settings(sick bool) map[string]any {
 	used := 100.0
@@ -49,36 +49,34 @@ func settings(sick bool) map[string]any {
 	}}
 }
 
-// process is the agent's binary and what it is told.
-type process struct {
+// program is the agent's binary and what it is told.
+type program struct {
 	t    *testing.T
 	dir  string
+	path string
 	args []string
 }
 
-func newProcess(t *testing.T, c *cluster.Cluster, node string) *process {
+func newProgram(t *testing.T, c *cluster.Cluster, node string) *program {
 	t.Helper()
-	p := &process{t: t, dir: t.TempDir()}
+	p := &program{t: t, dir: t.TempDir()}
 	t.Cleanup(func() {
 		if text, err := os.ReadFile(p.file("log")); t.Failed() {
 			t.Logf("log of the agent: %v\n%s", err, text)
 		}
 	})
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", p.dir, "github.com/taintlet/taintlet/cmd/taintlet")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build the agent: %v\n%s", err, out)
-	}
-	if err := cluster.WriteKubeconfig(p.file("kubeconfig"), agentOf(t, c, node)); err != nil {
+	var err error
+	if p.path, err = build.Agent(t.Context(), p.dir, build.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	p.args = []string{"--kubeconfig=" + p.file("kubeconfig"), "--config=" + p.file("config.yaml"), "--node-name=" + node, "--listen="}
+	p.args = []string{"--kubeconfig=" + cluster.Kubeconfig(t, agentOf(t, c, node)), "--config=" + p.file("config.yaml"), "--node-name=" + node, "--listen="}
 	return p
 }
 
-func (p *process) file(name string) string { return filepath.Join(p.dir, name) }
+func (p *program) file(name string) string { return filepath.Join(p.dir, name) }
 
 // configure writes the file that the ConfigMap of the chart would bring.
-func (p *process) configure(values any) {
+func (p *program) configure(values any) {
 	p.t.Helper()
 	manifest := chart.Render(p.t, "-f", chart.ValuesFile(p.t, values), "--show-only", "templates/configmap.yaml")
 	config := &corev1.ConfigMap{}
@@ -91,38 +89,28 @@ func (p *process) configure(values any) {
 }
 
 // start runs the agent until the function it returns is called.
-func (p *process) start() (stop func()) {
+func (p *program) start() (stop func()) {
 	p.t.Helper()
-	log, err := os.OpenFile(p.file("log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	agent, err := process.Start("the agent", exec.Command(p.path, p.args...), p.file("log")) //nolint:gosec // our own binary
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	agent := exec.Command(p.file("taintlet"), p.args...) //nolint:gosec // our own binary
-	agent.Stderr = log
-	if err := agent.Start(); err != nil {
-		p.t.Fatal(err)
-	}
-	stopped := false
-	stop = func() {
-		if stopped {
-			return
+	stop = sync.OnceFunc(func() {
+		if err := agent.Stop(patience); err != nil {
+			p.t.Error(err)
+		} else if code := agent.ExitCode(); code != 0 {
+			p.t.Errorf("the agent ended with exit code %d", code)
 		}
-		stopped = true
-		agent.Process.Signal(syscall.SIGTERM) //nolint:errcheck // Wait tells
-		if err := agent.Wait(); err != nil {
-			p.t.Errorf("the agent ended with %v", err)
-		}
-		log.Close() //nolint:errcheck // the agent wrote it
-	}
+	})
 	p.t.Cleanup(stop)
 	return stop
 }
 
 // cleanup runs --cleanup=node, with more flags.
-func (p *process) cleanup(more ...string) {
+func (p *program) cleanup(more ...string) {
 	p.t.Helper()
 	args := slices.Concat(p.args, []string{"--cleanup=node"}, more)
-	out, err := exec.CommandContext(p.t.Context(), p.file("taintlet"), args...).CombinedOutput() //nolint:gosec // our own binary
+	out, err := exec.CommandContext(p.t.Context(), p.path, args...).CombinedOutput() //nolint:gosec // our own binary
 	if err != nil {
 		p.t.Errorf("--cleanup=node: %v\n%s", err, out)
 	}
@@ -136,8 +124,8 @@ func TestTheAgentIsNeverRefused(t *testing.T) {
 	cluster.SkipWithoutMutatingAdmissionPolicy(t)
 	c := shared.require(t)
 	const name = "agent"
-	node := register(t, c, name)
-	p := newProcess(t, c, name)
+	node := c.Register(t, name)
+	p := newProgram(t, c, name)
 	wait := func(what string, holds func(*corev1.Node) bool) {
 		t.Helper()
 		if _, err := c.WaitNode(t.Context(), name, holds); err != nil {
@@ -146,10 +134,7 @@ func TestTheAgentIsNeverRefused(t *testing.T) {
 	}
 	has := func(key string) func(*corev1.Node) bool { return cluster.HasTaint(key, corev1.TaintEffectNoSchedule) }
 	status := func(status corev1.ConditionStatus) func(*corev1.Node) bool {
-		return func(node *corev1.Node) bool {
-			condition := taints.Condition(node, "HostPIDPressure")
-			return condition != nil && condition.Status == status
-		}
+		return cluster.HasCondition("HostPIDPressure", status)
 	}
 
 	p.configure(settings(false))
@@ -161,9 +146,9 @@ func TestTheAgentIsNeverRefused(t *testing.T) {
 	stop = p.start()
 	wait("the stand-in", has(standIn))
 	wait("the condition", status(corev1.ConditionTrue))
-	installKeep(t, c)
+	c.Keep(t)
 	wait("kept, once the policy is seen with a heartbeat", func(node *corev1.Node) bool { return has(wellKnown)(node) && !has(standIn)(node) })
-	if err := node.Heartbeat(t.Context()); err != nil { // makes the controller look
+	if err := node.Heartbeat(t.Context()); err != nil { // makes the controller check
 		t.Fatal(err)
 	}
 	for times := range 2 {
@@ -186,21 +171,21 @@ func TestTheAgentIsNeverRefused(t *testing.T) {
 	wait("recovery", func(node *corev1.Node) bool { return len(node.Spec.Taints) == 0 && status(corev1.ConditionFalse)(node) })
 	stop()
 	p.cleanup()
-	after := getNode(t, c, name)
+	after := c.GetNode(t, name)
 	if taints.Condition(after, "HostPIDPressure") != nil || after.Annotations[taints.RecordAnnotation] != "" {
 		t.Errorf("left after the cleanup: %v %v", after.Annotations, after.Status.Conditions)
 	}
 	compareWithRBAC(t, c, requestsOf(t, c, name))
 }
 
-// The account that cleans up every hour takes everything off a Node that is not
+// The account that cleans up every hour removes everything from a Node that is not
 // its own, under the policy that bounds it.
 func TestHourlyCleanupIsNotRefused(t *testing.T) {
 	cluster.SkipUnlessRequired(t)
 	c := shared.require(t)
 	const name = "abandoned"
-	register(t, c, name)
-	p := newProcess(t, c, name)
+	c.Register(t, name)
+	p := newProgram(t, c, name)
 	p.configure(settings(true))
 	stop := p.start()
 	if _, err := c.WaitNode(t.Context(), name, func(node *corev1.Node) bool {
@@ -210,31 +195,11 @@ func TestHourlyCleanupIsNotRefused(t *testing.T) {
 	}
 	stop()
 	token := chart.TokenOf(t, c, namespace, account+"-cleanup-stale", nil)
-	if err := cluster.WriteKubeconfig(p.file("cleaner"), c.WithToken(token)); err != nil {
-		t.Fatal(err)
-	}
-	p.cleanup("--kubeconfig=" + p.file("cleaner"))
-	after := getNode(t, c, name)
+	p.cleanup("--kubeconfig=" + cluster.Kubeconfig(t, c.WithToken(token)))
+	after := c.GetNode(t, name)
 	if len(after.Spec.Taints) > 0 || taints.Condition(after, "HostPIDPressure") != nil || after.Annotations[taints.RecordAnnotation] != "" {
 		t.Errorf("left after the cleanup: %v %v %v", after.Spec.Taints, after.Annotations, after.Status.Conditions)
 	}
-}
-
-// installKeep installs deploy/keep.yaml until the test ends.
-func installKeep(t *testing.T, c *cluster.Cluster) {
-	t.Helper()
-	if err := c.InstallKeep(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		policies, ctx := c.Client().AdmissionregistrationV1(), context.Background()
-		if err := policies.MutatingAdmissionPolicyBindings().Delete(ctx, taints.KeepPolicyName, metav1.DeleteOptions{}); err != nil {
-			t.Error(err)
-		}
-		if err := policies.MutatingAdmissionPolicies().Delete(ctx, taints.KeepPolicyName, metav1.DeleteOptions{}); err != nil {
-			t.Error(err)
-		}
-	})
 }
 
 // annotate pauses or resumes the agent as a person does.
@@ -246,15 +211,12 @@ func annotate(t *testing.T, c *cluster.Cluster, node, value string) {
 	}
 }
 
-// waitEvent waits until the Node has an Event that happened so many times.
+// waitEvent waits until the Node has an Event that happened at least that often.
 func waitEvent(t *testing.T, c *cluster.Cluster, node, reason string, times int) {
 	t.Helper()
-	eventually(t, fmt.Sprintf("the %d. Event %s", times, reason), func() bool {
-		events, err := c.Client().CoreV1().Events("default").List(t.Context(), metav1.ListOptions{
-			FieldSelector: "involvedObject.kind=Node,involvedObject.name=" + node + ",reason=" + reason,
-		})
-		return err == nil && slices.ContainsFunc(events.Items, func(e corev1.Event) bool { return int(e.Count) >= times })
-	})
+	if _, err := c.WaitEvent(t.Context(), "Node", node, reason, func(e *corev1.Event) bool { return int(e.Count) >= times }); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // permission is a verb on a resource, in a namespace or in none.

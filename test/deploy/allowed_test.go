@@ -97,7 +97,7 @@ func ours() taints.Change {
 func TestBigNode(t *testing.T) {
 	c := shared.require(t)
 	const name = "big"
-	register(t, c, name)
+	c.Register(t, name)
 	makeBig(t, c, name)
 	identity := agentOf(t, c, name)
 	agent, err := taints.NewClient(identity, name)
@@ -105,7 +105,7 @@ func TestBigNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	begin := time.Now()
-	node, err := agent.Apply(t.Context(), getNode(t, c, name), ours())
+	node, err := agent.Apply(t.Context(), c.GetNode(t, name), ours())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func TestBigNode(t *testing.T) {
 func TestSlotsAreTaken(t *testing.T) {
 	c := shared.require(t)
 	holder, another, now := "evicting", "evicting-before", metav1.NowMicro()
-	register(t, c, holder)
+	c.Register(t, holder)
 	const slot = "taintlet-evict-0"
 	change := func(as kubernetes.Interface, what string, change func(*coordinationv1.LeaseSpec)) {
 		t.Helper()
@@ -167,18 +167,18 @@ func TestPoliciesAreWellTyped(t *testing.T) {
 	c := shared.require(t)
 	for _, name := range []string{"taintlet-nodes", "taintlet-events", "taintlet-leases"} {
 		policies := c.Client().AdmissionregistrationV1().ValidatingAdmissionPolicies()
-		eventually(t, "type check of "+name, func() bool {
+		cluster.Eventually(t, "type check of "+name, func() error {
 			policy, err := policies.Get(t.Context(), name, metav1.GetOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			if policy.Status.ObservedGeneration != policy.Generation || policy.Status.TypeChecking == nil {
-				return false
+				return fmt.Errorf("of generation %d the status is %+v", policy.Generation, policy.Status)
 			}
 			for _, warning := range policy.Status.TypeChecking.ExpressionWarnings {
 				t.Errorf("%s: %s: %s", name, warning.FieldRef, warning.Warning)
 			}
-			return true
+			return nil
 		})
 	}
 }

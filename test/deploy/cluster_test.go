@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
@@ -53,9 +54,9 @@ func TestEveryCombinationIsAccepted(t *testing.T) {
 	c := shared.require(t)
 	chart.Apply(t.Context(), t, c, monitoringCRDs)
 	kubectl := newConsole(t, c)
-	eventually(t, "the kinds of the Prometheus operator", func() bool {
+	cluster.Eventually(t, "the kinds of the Prometheus operator", func() error {
 		_, err := c.Client().Discovery().ServerResourcesForGroupVersion("monitoring.coreos.com/v1")
-		return err == nil
+		return err
 	})
 	for _, keep := range []any{true, false, nil} {
 		if keep == true && !cluster.HasMutatingAdmissionPolicy(t) {
@@ -118,8 +119,8 @@ func TestKeepFollowsTheCluster(t *testing.T) {
 // asks Pod Security for the host's namespaces and nothing else.
 func TestDaemonSet(t *testing.T) {
 	c := shared.require(t)
-	register(t, c, "virtual")
-	register(t, c, "evacuated")
+	c.Register(t, "virtual")
+	c.Register(t, "evacuated")
 	for name, patch := range map[string]string{
 		"virtual":   `{"metadata": {"labels": {"type": "virtual-kubelet"}}}`,
 		"evacuated": `{"spec": {"taints": [{"key": "node.kubernetes.io/memory-pressure", "effect": "NoExecute"}, {"key": "example.com/none", "effect": "NoSchedule"}]}}`,
@@ -133,12 +134,15 @@ func TestDaemonSet(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "as many pods as Nodes with hosts", func() bool {
+	cluster.Eventually(t, "as many pods as Nodes with hosts", func() error {
 		set, err := c.Client().AppsV1().DaemonSets(namespace).Get(t.Context(), account, metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return set.Status.ObservedGeneration == set.Generation && int(set.Status.DesiredNumberScheduled) == len(nodes.Items)
+		if set.Status.ObservedGeneration != set.Generation || int(set.Status.DesiredNumberScheduled) != len(nodes.Items) {
+			return fmt.Errorf("%d Nodes, and of generation %d the status is %+v", len(nodes.Items), set.Generation, set.Status)
+		}
+		return nil
 	})
 
 	var warnings warningList
@@ -166,7 +170,7 @@ func (w *warningList) HandleWarningHeader(_ int, _, text string) {
 // The API server puts the agents' requests where the FlowSchema says.
 func TestFlowSchema(t *testing.T) {
 	c := shared.require(t)
-	register(t, c, "flow")
+	c.Register(t, "flow")
 	schema, err := c.Client().FlowcontrolV1().FlowSchemas().Get(t.Context(), account, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -175,7 +179,7 @@ func TestFlowSchema(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "requests in the flow schema", func() bool {
+	cluster.Eventually(t, "requests in the flow schema", func() error {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.URL()+"/api/v1/nodes/flow", nil)
 		if err != nil {
 			t.Fatal(err)
@@ -185,7 +189,10 @@ func TestFlowSchema(t *testing.T) {
 			t.Fatal(err)
 		}
 		response.Body.Close() //nolint:errcheck // only the header matters
-		return response.Header.Get("X-Kubernetes-PF-FlowSchema-UID") == string(schema.UID)
+		if uid := response.Header.Get("X-Kubernetes-PF-FlowSchema-UID"); uid != string(schema.UID) {
+			return fmt.Errorf("they are in that with the UID %s", uid)
+		}
+		return nil
 	})
 }
 
@@ -216,11 +223,7 @@ func newConsole(t *testing.T, c *cluster.Cluster) *console {
 			t.Fatal(err)
 		}
 	}
-	config := filepath.Join(k.dir, "kubeconfig")
-	if err := cluster.WriteKubeconfig(config, c.Admin()); err != nil {
-		t.Fatal(err)
-	}
-	k.envs = append(os.Environ(), "KUBECONFIG="+config, "HOME="+k.dir, "PATH="+filepath.Join(k.dir, "bin")+":"+os.Getenv("PATH"))
+	k.envs = append(os.Environ(), "KUBECONFIG="+cluster.Kubeconfig(t, c.Admin()), "HOME="+k.dir, "PATH="+filepath.Join(k.dir, "bin")+":"+os.Getenv("PATH"))
 	return k
 }
 

@@ -15,7 +15,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/taintlet/taintlet/test/chart"
-	"github.com/taintlet/taintlet/test/cluster"
 )
 
 // attempt is something that an agent must not be able to do.
@@ -298,7 +297,7 @@ func leaseAttempts() []attempt {
 func TestWhatIsDenied(t *testing.T) {
 	c := shared.require(t)
 	s := setScene(t, c)
-	before := getNode(t, c, s.own)
+	before := c.GetNode(t, s.own)
 	count := 0
 	for _, list := range [][]attempt{
 		identityAttempts(), taintAttempts(), metadataAttempts(), conditionAttempts(), verbAttempts(), eventAttempts(), leaseAttempts(), cleanerAttempts(),
@@ -315,7 +314,7 @@ func TestWhatIsDenied(t *testing.T) {
 		}
 	}
 	t.Logf("%d attempts", count)
-	after := getNode(t, c, s.own)
+	after := c.GetNode(t, s.own)
 	before.ManagedFields, after.ManagedFields = nil, nil
 	before.ResourceVersion, after.ResourceVersion = "", ""
 	if !reflect.DeepEqual(before, after) {
@@ -324,7 +323,7 @@ func TestWhatIsDenied(t *testing.T) {
 }
 
 // cleanerAttempts are those of the account that cleans up every hour: it sets
-// nothing, and takes off nothing of others.
+// nothing, and removes nothing of others.
 func cleanerAttempts() []attempt {
 	all := []attempt{
 		{what: "nodes: a taint of a rule is set", policy: "taintlet-nodes", says: "no rule asks for node.kubernetes.io/memory-pressure:NoSchedule", try: func(ctx context.Context, s *scene, as kubernetes.Interface) error {
@@ -341,13 +340,4 @@ func cleanerAttempts() []attempt {
 		all[i].as = func(s *scene) kubernetes.Interface { return s.cleaner }
 	}
 	return all
-}
-
-func getNode(t *testing.T, c *cluster.Cluster, name string) *corev1.Node {
-	t.Helper()
-	node, err := c.Client().CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return node
 }

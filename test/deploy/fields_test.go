@@ -79,7 +79,7 @@ func TestEveryFieldIsCovered(t *testing.T) {
 func TestNoOtherFieldChanges(t *testing.T) {
 	c := shared.require(t)
 	const name = "fields"
-	register(t, c, name)
+	c.Register(t, name)
 	agent := client(t, agentOf(t, c, name))
 	for path, fields := range otherFields() {
 		for field, value := range fields {
@@ -90,7 +90,7 @@ func TestNoOtherFieldChanges(t *testing.T) {
 			subresources := map[string][]string{"metadata": {"", "status"}, "spec": {""}, "status": {"status"}}[path]
 			for _, subresource := range subresources {
 				what := "nodes/" + subresource + " " + path + "." + field
-				before := getNode(t, c, name)
+				before := c.GetNode(t, name)
 				dryRun := metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}
 				changed, err := c.Client().CoreV1().Nodes().Patch(t.Context(), name, types.MergePatchType, []byte(patch), dryRun, subresource)
 				if err != nil {

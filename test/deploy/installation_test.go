@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync"
 	"testing"
@@ -41,16 +42,6 @@ func (i *installation) require(t *testing.T) *cluster.Cluster {
 	return c
 }
 
-// eventually asks again and again, for what no watch tells.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !holds(); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain for: %s", what)
-		}
-	}
-}
-
 func client(t *testing.T, config *rest.Config) kubernetes.Interface {
 	t.Helper()
 	c, err := kubernetes.NewForConfig(config)
@@ -71,20 +62,12 @@ func agentOf(t *testing.T, c *cluster.Cluster, node string) *rest.Config {
 func podOn(t *testing.T, c *cluster.Cluster, node string) *corev1.Pod {
 	t.Helper()
 	var pods *corev1.PodList
-	eventually(t, "the DaemonSet's pod on "+node, func() (found bool) {
-		var err error
+	cluster.Eventually(t, "the DaemonSet's pod on "+node, func() (err error) {
 		pods, err = c.Client().CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
-		return err == nil && len(pods.Items) > 0
+		if err == nil && len(pods.Items) == 0 {
+			err = errors.New("there is none")
+		}
+		return err
 	})
 	return &pods.Items[0]
-}
-
-// register makes a Node with a kubelet's stand-in, which ends with the cluster.
-func register(t *testing.T, c *cluster.Cluster, name string) *cluster.Node {
-	t.Helper()
-	node, err := c.RegisterNode(t.Context(), name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return node
 }

@@ -3,7 +3,6 @@ package deploy
 import (
 	"context"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -16,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
+	"github.com/taintlet/taintlet/test/build"
 	"github.com/taintlet/taintlet/test/chart"
 	"github.com/taintlet/taintlet/test/cluster"
 )
@@ -49,14 +49,11 @@ func TestCommandsOfTheREADME(t *testing.T) {
 	cluster.SkipUnlessRequired(t)
 	cluster.SkipWithoutMutatingAdmissionPolicy(t) // the commands are for a cluster that has it
 	c := cluster.New(t, cluster.Options{})
-	if _, err := c.RegisterNode(t.Context(), "worker"); err != nil {
-		t.Fatal(err)
-	}
+	c.Register(t, "worker")
 	runPods(t, c)
 	k := newConsole(t, c)
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(k.dir, "bin"), "github.com/taintlet/taintlet/cmd/taintlet")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build the agent: %v\n%s", err, out)
+	if _, err := build.Agent(t.Context(), filepath.Join(k.dir, "bin"), build.Options{}); err != nil {
+		t.Fatal(err)
 	}
 	scripts := commands(t)
 	ran := map[string]bool{}
@@ -138,14 +135,14 @@ func leaveTraces(t *testing.T, c *cluster.Cluster) {
 // the traces.
 func nothingIsLeft(t *testing.T, k *console) {
 	t.Helper()
-	for _, look := range []string{
+	for _, command := range []string{
 		"kubectl get --ignore-not-found -o name namespaces,clusterroles,clusterrolebindings,flowschemas," +
 			"validatingadmissionpolicies,validatingadmissionpolicybindings,mutatingadmissionpolicies,mutatingadmissionpolicybindings",
 		"kubectl --namespace default get --ignore-not-found -o name roles,rolebindings",
 		"kubectl get nodes -o jsonpath='{.items[*].metadata.annotations}'",
 		"kubectl get nodes -o jsonpath='{.items[*].status.conditions[*].type}' | tr ' ' '\n'",
 	} {
-		for line := range strings.Lines(k.run(look)) {
+		for line := range strings.Lines(k.run(command)) {
 			if strings.Contains(line, "taintlet") || strings.HasPrefix(line, "Host") {
 				t.Errorf("left after uninstalling: %s", line)
 			}

@@ -161,7 +161,7 @@ func compareFields(t *testing.T, definitions map[string]*schemaObject, path stri
 }
 
 // With whatever rules, the policy lets the agent set the pairs that it may want
-// and take off those that it may find, and no other.
+// and remove those that it may find, and no other.
 func TestPairsOfThePolicy(t *testing.T) {
 	type settings map[string]any
 	taint := func(key, effect string) settings { return settings{"key": key, "effect": effect} }
@@ -318,7 +318,7 @@ func TestPodsOfCleanupsStartWhereAgentsDo(t *testing.T) {
 }
 
 // Where every Node carries our taints, a cleanup can be scheduled all the same.
-func TestCleanupToleratesWhatItTakesOff(t *testing.T) {
+func TestCleanupToleratesWhatItRemoves(t *testing.T) {
 	manifest := chart.Render(t, "--show-only", "templates/cleanup.yaml", "--set-json", `retired=[{"key": "example.com/former", "effect": "NoSchedule"}, {"key": "on", "effect": "NoSchedule"}]`,
 		"--set-json", `config={"standInPrefix": "example.org", "rules": [{"condition": "PIDPressure", "level": "Degraded", "taint": {"key": "example.com/own", "effect": "NoSchedule"}}]}`)
 	for document := range strings.SplitSeq(manifest, "\n---\n") {

@@ -17,8 +17,8 @@ import (
 func setScene(t *testing.T, c *cluster.Cluster) *scene {
 	t.Helper()
 	s := &scene{own: "denied", other: "denied-other"}
-	register(t, c, s.own)
-	register(t, c, s.other)
+	c.Register(t, s.own)
+	c.Register(t, s.other)
 	s.agent = client(t, agentOf(t, c, s.own))
 	s.withoutRBAC = client(t, chart.AllowedAll(c, namespace, s.own))
 	s.withoutPod = client(t, chart.AllowedAll(c, namespace, ""))

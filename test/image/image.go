@@ -16,6 +16,8 @@ import (
 	"runtime"
 	"strings"
 	"time"
+
+	"github.com/taintlet/taintlet/test/process"
 )
 
 // Name is the image's, without a version.
@@ -173,13 +175,11 @@ func (b *builder) buildah(ctx context.Context, args ...string) (string, error) {
 	args = append([]string{
 		"--root=" + filepath.Join(b.dir, "storage"), "--runroot=" + filepath.Join(b.dir, "run"), "--storage-driver=vfs",
 	}, args...)
-	cmd := exec.CommandContext(ctx, "buildah", args...)
+	cmd := process.CommandContext(ctx, "buildah", args...)
 	cmd.Env = append(os.Environ(), "TMPDIR="+filepath.Join(b.dir, "tmp"))
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.WaitDelay = 10 * time.Second
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if err := cmd.Run(); err != nil {
+	if err := process.Run(cmd); err != nil {
 		return stdout.String(), fmt.Errorf("buildah %s: %w\n%s%s", args[3], errors.Join(err, ctx.Err()), stdout.String(), stderr.String())
 	}
 	return stdout.String(), nil

@@ -1,7 +1,8 @@
 package integration
 
 import (
-	"bufio"
+	"context"
+	"crypto/sha256"
 	"fmt"
 	"io"
 	"net/http"
@@ -10,14 +11,13 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"k8s.io/client-go/rest"
 
 	"github.com/taintlet/taintlet/test/cluster"
+	"github.com/taintlet/taintlet/test/process"
 )
 
 // patience is how long an event is waited for: far above what a busy machine
@@ -26,13 +26,9 @@ const patience = time.Minute
 
 // agent is a running agent.
 type agent struct {
-	t    *testing.T
-	cmd  *exec.Cmd
-	done chan struct{}
-
-	mu    sync.Mutex
-	lines []string
-	more  chan struct{} // closed and replaced when a line comes
+	t       *testing.T
+	process *process.Process
+	output  process.Lines // its log
 }
 
 // startAgent starts an agent for the node with the permissions that it needs.
@@ -43,15 +39,11 @@ func startAgent(t *testing.T, c *cluster.Cluster, node string, host *fakeHost, c
 
 func startAgentAs(t *testing.T, as *rest.Config, node string, host *fakeHost, config string, flags ...string) *agent {
 	t.Helper()
-	dir := t.TempDir()
-	kubeconfig, configFile := filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "config.yaml")
-	if err := cluster.WriteKubeconfig(kubeconfig, as); err != nil {
-		t.Fatal(err)
-	}
+	configFile := filepath.Join(t.TempDir(), "config.yaml")
 	if err := os.WriteFile(configFile, []byte(configHeader+config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	flags = append(flags, "--kubeconfig="+kubeconfig, "--config="+configFile, "--node-name="+node, "--listen=127.0.0.1:0")
+	flags = append(flags, "--kubeconfig="+cluster.Kubeconfig(t, as), "--config="+configFile, "--node-name="+node, "--listen=127.0.0.1:0")
 	return run(t, append(host.flags(), flags...)...)
 }
 
@@ -67,86 +59,61 @@ network: {period: 1s, debounce: {clearAfter: 2s}}
 
 func run(t *testing.T, args ...string) *agent {
 	t.Helper()
-	a := &agent{t: t, cmd: exec.Command(agentBinary(t), args...), done: make(chan struct{}), more: make(chan struct{})} //nolint:gosec // our own binary
-	a.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	pipe, err := a.cmd.StderrPipe()
-	if err != nil {
+	a := &agent{t: t}
+	command := exec.Command(agentBinary(t), args...) //nolint:gosec // our own binary
+	command.Stderr = &a.output
+	var err error
+	if a.process, err = process.Start("the agent", command, ""); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go a.collect(pipe)
 	t.Cleanup(func() {
 		a.kill()
 		if t.Failed() {
-			t.Logf("log of the agent:\n%s", a.log())
+			t.Logf("log of the agent:\n%s", &a.output)
 		}
 	})
 	return a
 }
 
-// collect reads the log until the process ends.
-func (a *agent) collect(pipe io.Reader) {
-	defer close(a.done)
-	scanner := bufio.NewScanner(pipe)
-	for scanner.Scan() {
-		a.mu.Lock()
-		a.lines = append(a.lines, scanner.Text())
-		close(a.more)
-		a.more = make(chan struct{})
-		a.mu.Unlock()
-	}
-	a.cmd.Wait() //nolint:errcheck // the exit code is looked at by those who care
-}
-
-func (a *agent) log() string {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return strings.Join(a.lines, "\n")
-}
-
 // kill ends the agent as the kernel's OOM killer would.
 func (a *agent) kill() {
-	a.cmd.Process.Kill() //nolint:errcheck // it may be gone already
-	<-a.done
+	a.t.Helper()
+	if err := a.process.Kill(); err != nil {
+		a.t.Error(err)
+	}
 }
 
 // terminate ends the agent as a kubelet would, and returns the exit code.
 func (a *agent) terminate() int {
 	a.t.Helper()
-	if err := a.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+	if err := a.process.Stop(patience); err != nil {
 		a.t.Fatal(err)
 	}
-	select {
-	case <-a.done:
-	case <-time.After(patience):
-		a.t.Fatal("the agent does not end on SIGTERM")
-	}
-	return a.cmd.ProcessState.ExitCode()
+	return a.process.ExitCode()
 }
 
 // waitLog waits for a line that matches and returns its submatches.
-func (a *agent) waitLog(pattern string) []string {
+func (a *agent) waitLog(pattern string) (match []string) {
 	a.t.Helper()
 	re := regexp.MustCompile(pattern)
-	deadline := time.After(patience)
-	for {
-		a.mu.Lock()
-		lines, more := a.lines, a.more
-		a.mu.Unlock()
+	a.waitLines(fmt.Sprintf("a line that matches %q", pattern), func(lines []string) bool {
 		for _, line := range lines {
-			if match := re.FindStringSubmatch(line); match != nil {
-				return match
+			if match = re.FindStringSubmatch(line); match != nil {
+				return true
 			}
 		}
-		select {
-		case <-more:
-		case <-a.done:
-			a.t.Fatalf("the agent ended without a log line that matches %q:\n%s", pattern, a.log())
-		case <-deadline:
-			a.t.Fatalf("no log line matches %q:\n%s", pattern, a.log())
-		}
+		return false
+	})
+	return match
+}
+
+// waitLines waits until it holds for the log so far.
+func (a *agent) waitLines(what string, holds func(lines []string) bool) {
+	a.t.Helper()
+	ctx, cancel := context.WithTimeout(a.t.Context(), 2*patience)
+	defer cancel()
+	if err := a.process.WaitLines(ctx, &a.output, holds); err != nil {
+		a.t.Fatalf("the log lacks %s: %v", what, err)
 	}
 }
 
@@ -164,4 +131,60 @@ func (a *agent) get(path string) (int, string) {
 		a.t.Fatal(err)
 	}
 	return response.StatusCode, string(body)
+}
+
+// instance is the agent's name in the record.
+func (a *agent) instance() string {
+	a.t.Helper()
+	return a.waitLog(`msg="taintlet starts".* instance=(\S+)`)[1]
+}
+
+// metric is the value of a time series; 0 when there is none.
+func (a *agent) metric(series string) int {
+	a.t.Helper()
+	_, body := a.get("/metrics")
+	for line := range strings.Lines(body) {
+		if value, found := strings.CutPrefix(line, series+" "); found {
+			return atoi(a.t, strings.TrimSpace(value))
+		}
+	}
+	return 0
+}
+
+// reconfigure puts another configuration in place of the agent's, as a
+// ConfigMap's volume does, and returns its hash.
+func (a *agent) reconfigure(config string) string {
+	a.t.Helper()
+	path := a.configFile()
+	data := []byte(configHeader + config)
+	if err := os.WriteFile(path+".new", data, 0o600); err != nil {
+		a.t.Fatal(err)
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		a.t.Fatal(err)
+	}
+	return fmt.Sprintf("%x", sha256.Sum256(data))[:12]
+}
+
+func (a *agent) configFile() string {
+	a.t.Helper()
+	for _, arg := range a.process.Args() {
+		if path, found := strings.CutPrefix(arg, "--config="); found {
+			return filepath.Clean(path)
+		}
+	}
+	a.t.Fatal("the agent has no configuration file")
+	return ""
+}
+
+// waitMetric waits for a line of the agent's metrics.
+func (a *agent) waitMetric(line string) {
+	a.t.Helper()
+	cluster.Eventually(a.t, "a line of the metrics", func() error {
+		_, metrics := a.get("/metrics")
+		if strings.Contains("\n"+metrics, "\n"+line+"\n") {
+			return nil
+		}
+		return fmt.Errorf("no %q in\n%s", line, metrics)
+	})
 }

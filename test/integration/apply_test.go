@@ -1,7 +1,6 @@
 package integration
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -19,24 +18,13 @@ import (
 	"github.com/taintlet/taintlet/test/cluster"
 )
 
-func marshal(t *testing.T, value any) []byte {
-	t.Helper()
-	data, err := json.Marshal(value)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
-}
-
-func format(value float64) string { return strconv.FormatFloat(value, 'f', 3, 64) }
-
 // Another client adds, changes and removes taints of its own while ours come
 // and go 200 times. At every moment the Node carries exactly the foreign
 // taints that the other client last wrote, in its order.
 func TestApplyLosesNoForeignTaint(t *testing.T) {
 	t.Parallel()
 	c := plain.require(t)
-	node := register(t, c, "busy")
+	node := c.Register(t, "busy")
 	client, err := taints.NewClient(c.Admin(), node.Name)
 	if err != nil {
 		t.Fatal(err)
@@ -49,10 +37,7 @@ func TestApplyLosesNoForeignTaint(t *testing.T) {
 	other.Go(func() { wrote = rewriteForeign(t, c, node.Name, stop) })
 
 	ours := taints.Pair{Key: "example.com/ours", Effect: corev1.TaintEffectNoSchedule}
-	base, err := c.Client().CoreV1().Nodes().Get(ctx, node.Name, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	base := c.GetNode(t, node.Name)
 	conflicts := 0
 	for i := range 200 {
 		change := taints.Change{Owned: []taints.Pair{ours}}
@@ -60,7 +45,7 @@ func TestApplyLosesNoForeignTaint(t *testing.T) {
 			change.Taints = []corev1.Taint{{Key: ours.Key, Effect: ours.Effect, Value: strconv.Itoa(i)}}
 		}
 		before := base.ResourceVersion
-		// The other client never rests: on a busy machine it may win ten times.
+		// The other client never pauses: on a busy machine it may win ten times.
 		err := taints.ErrContended
 		for errors.Is(err, taints.ErrContended) {
 			base, err = client.Apply(ctx, base, change)

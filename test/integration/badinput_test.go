@@ -14,7 +14,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/taintlet/taintlet/test/cluster"
 )
@@ -65,7 +64,7 @@ func TestUsageErrorsExitWithTwoAndNameTheTrouble(t *testing.T) {
 	}
 }
 
-// A host name that no Node can have keeps nobody from looking at the host.
+// A host name that no Node can have keeps nobody from sampling the host.
 func TestOnceNeedsNoNodeName(t *testing.T) {
 	t.Parallel()
 	host := newFakeHost(t)
@@ -141,20 +140,20 @@ func TestGarbledHostIsUnknown(t *testing.T) {
 	}
 }
 
-// A probe that goes blind while its condition is tainted takes nothing off the
+// A probe that goes blind while its condition is tainted removes nothing from the
 // Node, and one that goes blind while all is well puts nothing on it.
 func TestBlindProbesChangeNoTaint(t *testing.T) {
 	t.Parallel()
 	c, key := pressured(t, corev1.TaintNodeMemoryPressure)
-	node, host := register(t, c, "blind"), newFakeHost(t)
+	node, host := c.Register(t, "blind"), newFakeHost(t)
 	a := startAgent(t, c, node.Name, host, quick)
 	host.memory(2)
 	waitNode(t, c, node.Name, cluster.HasTaint(key, corev1.TaintEffectNoSchedule))
 	host.write("proc/meminfo", "garbage\n")
 	host.write("proc/loadavg", "")
 	host.remove("proc/net/route")
-	looks := unknownLooks(a, "MemoryPressure")
-	for unknownLooks(a, "MemoryPressure") < looks+5 || unknownLooks(a, "PIDPressure") < 5 || unknownLooks(a, "NetworkUnavailable") < 5 {
+	samples := unknownSamples(a, "MemoryPressure")
+	for unknownSamples(a, "MemoryPressure") < samples+5 || unknownSamples(a, "PIDPressure") < 5 || unknownSamples(a, "NetworkUnavailable") < 5 {
 		staysThroughUpdates(t, c, node, key, time.Second)
 	}
 	now := waitNode(t, c, node.Name, func(*corev1.Node) bool { return true })
@@ -165,8 +164,8 @@ func TestBlindProbesChangeNoTaint(t *testing.T) {
 	waitNode(t, c, node.Name, cluster.Not(cluster.HasTaint(key, corev1.TaintEffectNoSchedule)))
 }
 
-// unknownLooks is how often the agent could not tell.
-func unknownLooks(a *agent, condition string) int {
+// unknownSamples is how often the agent could not tell.
+func unknownSamples(a *agent, condition string) int {
 	a.t.Helper()
 	_, body := a.get("/metrics")
 	for line := range strings.Lines(body) {
@@ -191,7 +190,7 @@ func TestMissingNodeIsNotReadyUntilItExists(t *testing.T) {
 	if code, _ := a.get("/healthz"); code != http.StatusOK {
 		t.Errorf("/healthz = %d", code)
 	}
-	register(t, c, "late")
+	c.Register(t, "late")
 	waitNode(t, c, "late", cluster.HasTaint("taintlet.dev/memory-pressure", corev1.TaintEffectNoSchedule))
 	if code, body := a.get("/readyz"); code != http.StatusOK {
 		t.Errorf("/readyz = %d %s", code, body)
@@ -203,7 +202,7 @@ func TestMissingNodeIsNotReadyUntilItExists(t *testing.T) {
 func TestUnreachableAPIServerAtStart(t *testing.T) {
 	t.Parallel()
 	c := plain.require(t)
-	node, host := register(t, c, "unreachable"), newFakeHost(t)
+	node, host := c.Register(t, "unreachable"), newFakeHost(t)
 	host.memory(2)
 	gate := newGate(t, strings.TrimPrefix(c.URL(), "https://"))
 	as := identity(t, c, node.Name)
@@ -223,12 +222,11 @@ func TestForbiddenPatchNamesThePermission(t *testing.T) {
 	t.Parallel()
 	c := plain.require(t)
 	const user = "system:serviceaccount:taintlet-system:reader"
-	if err := plain.grantTo(t.Context(), "reader", user, []rbacv1.PolicyRule{
-		{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "list", "watch"}},
-	}); err != nil {
+	if err := c.Grant(t.Context(), "reader", user,
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "list", "watch"}}); err != nil {
 		t.Fatal(err)
 	}
-	node, host := register(t, c, "forbidden"), newFakeHost(t)
+	node, host := c.Register(t, "forbidden"), newFakeHost(t)
 	host.memory(2)
 	as, err := c.Config(user)
 	if err != nil {
@@ -240,11 +238,7 @@ func TestForbiddenPatchNamesThePermission(t *testing.T) {
 	if code, body := a.get("/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(body, "the permission to patch nodes is missing") {
 		t.Errorf("/readyz = %d %s", code, body)
 	}
-	now, err := c.Client().CoreV1().Nodes().Get(t.Context(), node.Name, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(now.Spec.Taints) != 0 {
+	if now := c.GetNode(t, node.Name); len(now.Spec.Taints) != 0 {
 		t.Errorf("taints = %v", now.Spec.Taints)
 	}
 }

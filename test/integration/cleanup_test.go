@@ -1,11 +1,10 @@
 package integration
 
 import (
-	"path/filepath"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -22,13 +21,13 @@ import (
 func TestCleanupLeavesTheNodeAsItWas(t *testing.T) {
 	t.Parallel()
 	c := keeping.require(t)
-	node, host := register(t, c, "cleaned"), newFakeHost(t)
-	kubectl(t, c, "label", "node", node.Name, "example.com/rack=7")
-	kubectl(t, c, "annotate", "node", node.Name, "example.com/owner=somebody", "taintlet.dev/paused=false")
-	setTaints(t, c, node.Name, dedicated)
+	node, host := c.Register(t, "cleaned"), newFakeHost(t)
+	c.RunKubectl(t, "label", "node", node.Name, "example.com/rack=7")
+	c.RunKubectl(t, "annotate", "node", node.Name, "example.com/owner=somebody", "taintlet.dev/paused=false")
+	c.SetTaints(t, node.Name, dedicated)
 	// The controller adds labels to a new Node, in its own time.
 	waitNode(t, c, node.Name, func(node *corev1.Node) bool { return node.Labels["beta.kubernetes.io/os"] != "" })
-	before := getNode(t, c, node.Name)
+	before := c.GetNode(t, node.Name)
 	// Nothing of taintlet's is there yet.
 	code, out := cleanup(t, c, node.Name)
 	if want := "node cleaned: nothing of taintlet's was there\nnode cleaned: annotation taintlet.dev/paused stays; a person put it there\n"; code != 0 || out != want {
@@ -38,12 +37,12 @@ func TestCleanupLeavesTheNodeAsItWas(t *testing.T) {
 	a := startAgent(t, c, node.Name, host, quick)
 	host.memory(2)
 	waitNode(t, c, node.Name, tainted(memoryKey))
-	waitNode(t, c, node.Name, hasCondition("HostMemoryPressure", corev1.ConditionTrue))
+	waitNode(t, c, node.Name, cluster.HasCondition("HostMemoryPressure", corev1.ConditionTrue))
 	a.kill()
-	kubectl(t, c, "taint", "node", node.Name, "example.com/later=yes:NoExecute")
-	foreign := taintsOf(getNode(t, c, node.Name), memoryKey)
+	c.RunKubectl(t, "taint", "node", node.Name, "example.com/later=yes:NoExecute")
+	foreign := taintsOf(c.GetNode(t, node.Name), memoryKey)
 	code, out = cleanup(t, c, node.Name)
-	after := getNode(t, c, node.Name)
+	after := c.GetNode(t, node.Name)
 	for _, line := range []string{
 		"taint " + memoryKey + ":NoSchedule", "annotation taintlet.dev/record", "annotation taintlet.dev/held",
 		"condition HostMemoryPressure", "condition HostDiskPressure", "condition HostPIDPressure", "condition HostNetworkUnavailable",
@@ -64,7 +63,7 @@ func TestCleanupLeavesTheNodeAsItWas(t *testing.T) {
 	}
 
 	code, out = cleanup(t, c, node.Name)
-	if again := getNode(t, c, node.Name); code != 0 || !strings.Contains(out, "nothing of taintlet's was there") || again.ResourceVersion != after.ResourceVersion {
+	if again := c.GetNode(t, node.Name); code != 0 || !strings.Contains(out, "nothing of taintlet's was there") || again.ResourceVersion != after.ResourceVersion {
 		t.Errorf("second cleanup: exit code %d, version %s after %s, output:\n%s", code, again.ResourceVersion, after.ResourceVersion, out)
 	}
 }
@@ -74,12 +73,12 @@ func TestCleanupLeavesTheNodeAsItWas(t *testing.T) {
 func TestCleanupOfACustomTaintNeedsItsConfiguration(t *testing.T) {
 	t.Parallel()
 	c := plain.require(t)
-	node, host := register(t, c, "cleaned-custom"), newFakeHost(t)
+	node, host := c.Register(t, "cleaned-custom"), newFakeHost(t)
 	const key = "example.com/tired"
 	a := startAgent(t, c, node.Name, host, quick+"rules:\n- {condition: MemoryPressure, level: Degraded, taint: {key: "+key+", effect: NoSchedule}}\n")
 	host.memory(2)
 	waitNode(t, c, node.Name, tainted(key))
-	waitNode(t, c, node.Name, hasCondition("HostMemoryPressure", corev1.ConditionTrue))
+	waitNode(t, c, node.Name, cluster.HasCondition("HostMemoryPressure", corev1.ConditionTrue))
 	a.kill()
 
 	for range 2 { // it says so again
@@ -87,7 +86,7 @@ func TestCleanupOfACustomTaintNeedsItsConfiguration(t *testing.T) {
 		if code != 1 || !strings.Contains(out, "the record names ["+key+":NoSchedule], but no rule asks for them") || !strings.Contains(out, "give --config") {
 			t.Errorf("exit code %d, output:\n%s", code, out)
 		}
-		now := getNode(t, c, node.Name)
+		now := c.GetNode(t, node.Name)
 		if !tainted(key)(now) || !slices.Equal(recordOf(now).Owned, []string{key + ":NoSchedule"}) {
 			t.Errorf("taints = %v, record = %+v", now.Spec.Taints, recordOf(now))
 		}
@@ -104,11 +103,11 @@ func TestCleanupOfACustomTaintNeedsItsConfiguration(t *testing.T) {
 func TestCleanupLeavesTheKubeletsTaint(t *testing.T) {
 	t.Parallel()
 	c := keeping.require(t)
-	node, host := register(t, c, "cleaned-kubelet"), newFakeHost(t)
+	node, host := c.Register(t, "cleaned-kubelet"), newFakeHost(t)
 	a := startAgent(t, c, node.Name, host, quick)
 	host.memory(2)
 	waitNode(t, c, node.Name, tainted(memoryKey))
-	waitNode(t, c, node.Name, hasCondition("HostMemoryPressure", corev1.ConditionTrue))
+	waitNode(t, c, node.Name, cluster.HasCondition("HostMemoryPressure", corev1.ConditionTrue))
 	a.kill()
 	if err := node.SetCondition(t.Context(), corev1.NodeMemoryPressure, corev1.ConditionTrue); err != nil {
 		t.Fatal(err)
@@ -120,12 +119,12 @@ func TestCleanupLeavesTheKubeletsTaint(t *testing.T) {
 	}
 	nothingIsLeft(t, c, node.Name)
 	// Later versions are no concern of the cleanup's: when a write of the
-	// controller met a conflict, it tries again without another look at the
-	// condition (RemoveTaintOffNode in pkg/controller/controller_utils.go), takes
-	// the taint off and sets it again.
+	// controller met a conflict, it tries again without another check of the
+	// condition (RemoveTaintOffNode in pkg/controller/controller_utils.go), removes
+	// the taint and sets it again.
 	released := versions.wait(0, func(node *corev1.Node) bool { return node.Annotations["taintlet.dev/held"] == "" })
 	if !tainted(memoryKey)(versions.since(released)[0].Node) {
-		t.Errorf("the cleanup took the kubelet's taint off; taints were\n%s", show(versions.since(0)))
+		t.Errorf("the cleanup removed the kubelet's taint; taints were\n%s", show(versions.since(0)))
 	}
 	waitNode(t, c, node.Name, tainted(memoryKey))
 	if err := node.SetCondition(t.Context(), corev1.NodeMemoryPressure, corev1.ConditionFalse); err != nil {
@@ -140,11 +139,11 @@ func TestCleanupLeavesTheKubeletsTaint(t *testing.T) {
 func TestCleanupWithARecordThatItCannotRead(t *testing.T) {
 	t.Parallel()
 	c := plain.require(t)
-	node, host := register(t, c, "cleaned-unread"), newFakeHost(t)
+	node, host := c.Register(t, "cleaned-unread"), newFakeHost(t)
 	a := startAgent(t, c, node.Name, host, quick)
 	host.memory(2)
 	good := waitNode(t, c, node.Name, tainted(memoryStandIn)).Annotations["taintlet.dev/record"]
-	waitNode(t, c, node.Name, hasCondition("HostMemoryPressure", corev1.ConditionTrue))
+	waitNode(t, c, node.Name, cluster.HasCondition("HostMemoryPressure", corev1.ConditionTrue))
 	a.kill()
 	for name, record := range map[string]string{
 		"damaged":           good[:len(good)/2],
@@ -152,7 +151,7 @@ func TestCleanupWithARecordThatItCannotRead(t *testing.T) {
 	} {
 		annotateAsKubelet(t, c, node.Name, "taintlet.dev/record", record)
 		code, out := cleanup(t, c, node.Name)
-		now := getNode(t, c, node.Name)
+		now := c.GetNode(t, node.Name)
 		if code != 1 || !tainted(memoryStandIn)(now) || now.Annotations["taintlet.dev/record"] != record {
 			t.Errorf("%s: exit code %d, taints %v, record %q, output:\n%s", name, code, taintsOf(now), now.Annotations["taintlet.dev/record"], out)
 		}
@@ -176,11 +175,11 @@ func TestCleanupOfAMissingNode(t *testing.T) {
 func TestCleanupNamesTheMissingPermission(t *testing.T) {
 	t.Parallel()
 	c := plain.require(t)
-	node, host := register(t, c, "cleaned-forbidden"), newFakeHost(t)
+	node, host := c.Register(t, "cleaned-forbidden"), newFakeHost(t)
 	a := startAgent(t, c, node.Name, host, quick)
 	host.memory(2)
 	waitNode(t, c, node.Name, tainted(memoryStandIn))
-	waitNode(t, c, node.Name, hasCondition("HostMemoryPressure", corev1.ConditionTrue))
+	waitNode(t, c, node.Name, cluster.HasCondition("HostMemoryPressure", corev1.ConditionTrue))
 	a.kill()
 	rules := []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get"}},
@@ -188,7 +187,7 @@ func TestCleanupNamesTheMissingPermission(t *testing.T) {
 	}
 	for i, want := range []string{"the permission to get nodes is missing", "the permission to patch nodes is missing", "the permission to patch nodes/status is missing"} {
 		user := []string{"nobody", "reader-of-nodes", "writer-of-nodes"}[i]
-		if err := plain.grantTo(t.Context(), user, user, rules[:i]); err != nil {
+		if err := c.Grant(t.Context(), user, user, rules[:i]...); err != nil {
 			t.Fatal(err)
 		}
 		for _, rule := range rules[:i] {
@@ -201,7 +200,7 @@ func TestCleanupNamesTheMissingPermission(t *testing.T) {
 		if code, out := cleanupAs(t, as, node.Name); code != 1 || !strings.Contains(out, want) {
 			t.Errorf("%s: exit code %d, output:\n%s", user, code, out)
 		}
-		now := getNode(t, c, node.Name)
+		now := c.GetNode(t, node.Name)
 		if i < 2 && (!tainted(memoryStandIn)(now) || recordOf(now).Revision == 0) {
 			t.Errorf("%s: taints = %v, record = %+v", user, now.Spec.Taints, recordOf(now))
 		}
@@ -242,11 +241,7 @@ func cleanup(t *testing.T, c *cluster.Cluster, node string, more ...string) (int
 
 func cleanupAs(t *testing.T, as *rest.Config, node string, more ...string) (int, string) {
 	t.Helper()
-	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := cluster.WriteKubeconfig(kubeconfig, as); err != nil {
-		t.Fatal(err)
-	}
-	return exitCode(t, append(more, "--cleanup=node", "--kubeconfig="+kubeconfig, "--node-name="+node)...)
+	return exitCode(t, append(more, "--cleanup=node", "--kubeconfig="+cluster.Kubeconfig(t, as), "--node-name="+node)...)
 }
 
 // waitAllowed waits until the API server, which hears of a new role by a watch
@@ -256,25 +251,23 @@ func waitAllowed(t *testing.T, c *cluster.Cluster, user, verb, resource string) 
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User: user, ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Resource: resource},
 	}}
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); <-tick.C {
+	cluster.Eventually(t, "a permission", func() error {
 		answer, err := c.Client().AuthorizationV1().SubjectAccessReviews().Create(t.Context(), review, metav1.CreateOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if answer.Status.Allowed {
-			return
+		if !answer.Status.Allowed {
+			return fmt.Errorf("%s may not %s %s", user, verb, resource)
 		}
-	}
-	t.Fatalf("%s may not %s %s", user, verb, resource)
+		return nil
+	})
 }
 
 // nothingIsLeft checks that the Node has nothing of taintlet's, other than
 // perhaps a taint that it shares with the controller.
 func nothingIsLeft(t *testing.T, c *cluster.Cluster, name string) {
 	t.Helper()
-	node := getNode(t, c, name)
+	node := c.GetNode(t, name)
 	left := append(conditionTypes(node), taintsOf(node, memoryKey)...)
 	for key := range node.Annotations {
 		left = append(left, key)

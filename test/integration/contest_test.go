@@ -15,21 +15,21 @@ import (
 	"github.com/taintlet/taintlet/test/cluster"
 )
 
-// For a minute somebody takes our taint off every second. Two of our writes are
+// For a minute somebody removes our taint every second. Two of our writes are
 // lost to it, then the stand-in takes its place, a person is told once, and a
 // restart changes nothing.
 func TestKeptTaintIsRemovedEverySecond(t *testing.T) {
 	t.Parallel()
 	c := keeping.require(t)
-	node, host := register(t, c, "contested"), newFakeHost(t)
-	setTaints(t, c, node.Name, dedicated) // as long as one taint is left, the API server knows who wrote the list
+	node, host := c.Register(t, "contested"), newFakeHost(t)
+	c.SetTaints(t, node.Name, dedicated) // as long as one taint is left, the API server knows who wrote the list
 	first := startAgent(t, c, node.Name, host, quick)
 	host.memory(2)
 	versions := follow(t, c, node.Name)
 	versions.wait(0, tainted(memoryKey))
 	others := removeForAMinute(t, c, node.Name, memoryKey)
 	moved := versions.wait(0, tainted(memoryStandIn))
-	waitEvent(t, c, node.Name, "TaintContested", "field manager hostile removed "+memoryKey+":NoSchedule twice within a minute; "+memoryStandIn+":NoSchedule takes its place")
+	c.WaitAgentEvent(t, node.Name, "TaintContested", "field manager hostile removed "+memoryKey+":NoSchedule twice within a minute; "+memoryStandIn+":NoSchedule takes its place")
 	first.waitMetric(`taintlet_taints_lost_total{condition="MemoryPressure",field_manager="hostile"} 2`)
 	first.waitMetric(`taintlet_notices_total{kind="TaintContested"} 1`)
 
@@ -67,14 +67,14 @@ func TestKeptTaintIsRemovedEverySecond(t *testing.T) {
 func TestStandInIsRemovedEverySecond(t *testing.T) {
 	t.Parallel()
 	c := plain.require(t)
-	node, host := register(t, c, "withdrawn"), newFakeHost(t)
+	node, host := c.Register(t, "withdrawn"), newFakeHost(t)
 	first := startAgent(t, c, node.Name, host, quick)
 	host.memory(2)
 	versions := follow(t, c, node.Name)
 	versions.wait(0, tainted(memoryStandIn))
 	others := removeForAMinute(t, c, node.Name, memoryStandIn)
-	waitEvent(t, c, node.Name, "TaintWithdrawn", "somebody removed "+memoryStandIn+":NoSchedule twice within a minute; taintlet gives way")
-	waitEvent(t, c, node.Name, "TaintWithdrawn", "set the annotation taintlet.dev/paused on the Node")
+	c.WaitAgentEvent(t, node.Name, "TaintWithdrawn", "somebody removed "+memoryStandIn+":NoSchedule twice within a minute; taintlet gives way")
+	c.WaitAgentEvent(t, node.Name, "TaintWithdrawn", "set the annotation taintlet.dev/paused on the Node")
 	first.waitMetric(`taintlet_taints_lost_total{condition="MemoryPressure",field_manager=""} 2`)
 	first.waitMetric(`taintlet_notices_total{kind="TaintWithdrawn"} 1`)
 
@@ -99,14 +99,14 @@ func TestStandInIsRemovedEverySecond(t *testing.T) {
 func TestBothAreRemovedEverySecond(t *testing.T) {
 	t.Parallel()
 	c := keeping.require(t)
-	node, host := register(t, c, "relentless"), newFakeHost(t)
+	node, host := c.Register(t, "relentless"), newFakeHost(t)
 	a := startAgent(t, c, node.Name, host, quick)
 	host.memory(2)
 	versions := follow(t, c, node.Name)
 	versions.wait(0, tainted(memoryKey))
 	others := removeForAMinute(t, c, node.Name, memoryKey, memoryStandIn)
-	waitEvent(t, c, node.Name, "TaintContested", "somebody removed "+memoryKey)
-	waitEvent(t, c, node.Name, "TaintWithdrawn", "somebody removed "+memoryStandIn)
+	c.WaitAgentEvent(t, node.Name, "TaintContested", "somebody removed "+memoryKey)
+	c.WaitAgentEvent(t, node.Name, "TaintWithdrawn", "somebody removed "+memoryStandIn)
 	removed := others.wait()
 	all := versions.since(0)
 	if removed != 4 || len(gone(all, memoryKey)) != 2 || len(gone(all, memoryStandIn)) != 2 {
@@ -135,13 +135,13 @@ func TestTaintRemovedByHand(t *testing.T) {
 func removedByHand(t *testing.T, name string, down bool) {
 	t.Helper()
 	c := keeping.require(t)
-	node, host := register(t, c, name), newFakeHost(t)
-	setTaints(t, c, node.Name, dedicated)
+	node, host := c.Register(t, name), newFakeHost(t)
+	c.SetTaints(t, node.Name, dedicated)
 	first := startAgent(t, c, node.Name, host, quick)
 	host.memory(2)
 	versions := follow(t, c, node.Name)
 	set := versions.wait(0, tainted(memoryKey))
-	remove := func() { kubectl(t, c, "taint", "node", node.Name, memoryKey+":NoSchedule-") }
+	remove := func() { c.RunKubectl(t, "taint", "node", node.Name, memoryKey+":NoSchedule-") }
 
 	remove()
 	without := versions.wait(set, untainted(memoryKey))
@@ -166,7 +166,7 @@ func removedByHand(t *testing.T, name string, down bool) {
 		remove()
 	}
 	versions.wait(again, tainted(memoryStandIn))
-	waitEvent(t, c, node.Name, "TaintContested", "field manager kubectl-taint removed "+memoryKey+":NoSchedule twice within a minute")
+	c.WaitAgentEvent(t, node.Name, "TaintContested", "field manager kubectl-taint removed "+memoryKey+":NoSchedule twice within a minute")
 	if lost := gone(versions.since(0), memoryKey); len(lost) != 2 {
 		t.Errorf("%d taints lost; taints were\n%s", len(lost), show(versions.since(0)))
 	}
@@ -177,7 +177,7 @@ func removedByHand(t *testing.T, name string, down bool) {
 func TestRecreatedNodeGetsItsTaintBack(t *testing.T) {
 	t.Parallel()
 	c := keeping.require(t)
-	node, host := register(t, c, "recreated"), newFakeHost(t)
+	node, host := c.Register(t, "recreated"), newFakeHost(t)
 	a := startAgent(t, c, node.Name, host, quick)
 	host.memory(2)
 	waitNode(t, c, node.Name, tainted(memoryKey))
@@ -194,7 +194,7 @@ func TestRecreatedNodeGetsItsTaintBack(t *testing.T) {
 		}
 		t.Cleanup(func() { node.Stop() }) //nolint:errcheck // as for the one that register made
 		waitNode(t, c, node.Name, tainted(memoryKey))
-		waitNode(t, c, node.Name, hasCondition("HostMemoryPressure", corev1.ConditionTrue))
+		waitNode(t, c, node.Name, cluster.HasCondition("HostMemoryPressure", corev1.ConditionTrue))
 	}
 	staysThroughUpdates(t, c, node, memoryKey, 3*time.Second)
 	for _, kind := range []string{"TaintLost", "TaintContested", "TaintWithdrawn"} {
@@ -209,7 +209,7 @@ func TestRecreatedNodeGetsItsTaintBack(t *testing.T) {
 	waitNode(t, c, node.Name, untainted(memoryKey))
 }
 
-// hostile is somebody who takes taints off a Node again and again.
+// hostile is somebody who removes taints from a Node again and again.
 type hostile struct {
 	done    chan struct{}
 	removed int // once done
@@ -220,7 +220,7 @@ func (h *hostile) wait() int {
 	return h.removed
 }
 
-// removeForAMinute looks every second for taints with the keys and removes
+// removeForAMinute searches every second for taints with the keys and removes
 // them, as a user and field manager of its own.
 func removeForAMinute(t *testing.T, c *cluster.Cluster, name string, keys ...string) *hostile {
 	t.Helper()

@@ -8,195 +8,18 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
-	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/rest"
 
-	"github.com/taintlet/taintlet/agent/config"
-	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
-	"github.com/taintlet/taintlet/test/chart"
 	"github.com/taintlet/taintlet/test/cluster"
 )
-
-// evicting makes PIDPressure evict, and all of it quick.
-const evicting = `
-pid: {period: 250ms, debounce: {clearAfter: 0s, criticalAfter: 0s}}
-writeBudget: {burst: 100, interval: 1s}
-` + evictingRules
-
-const evictingRules = `
-rules:
-- {condition: PIDPressure, level: Degraded, taint: {key: node.kubernetes.io/pid-pressure, effect: NoSchedule}}
-- {condition: PIDPressure, level: Critical, taint: {key: node.kubernetes.io/pid-pressure, effect: NoExecute}}
-`
-
-// oneSlot bounds evictions by one slot and by nothing else. It rests for
-// slotRest: shorter, and the renewals alone would be more requests than the
-// client of an agent makes.
-const (
-	oneSlot  = "eviction: {slots: 1, rest: 5s, interval: 0s}\n"
-	slotRest = 5 * time.Second
-)
-
-// Tasks of a fakeHost that are nothing, and more than pid.criticalUsedPercent.
-const (
-	calmTasks     = 100
-	criticalTasks = 32000
-)
-
-// evicts is about the pair of Critical. That of Degraded is fleet.lesser.
-var evicts = cluster.HasTaint(corev1.TaintNodePIDPressure, corev1.TaintEffectNoExecute)
-
-// fleet is what agents share that bound one another: the namespace and the
-// Leases of their slots.
-type fleet struct {
-	t         *testing.T
-	c         *cluster.Cluster
-	namespace string
-	// lesser is the key of Degraded's taint, as it is in this cluster.
-	lesser string
-}
-
-// newFleet does what whoever installs the chart with slots does, in a namespace
-// of the fleet's own.
-func newFleet(t *testing.T, namespace string, slots int) *fleet {
-	t.Helper()
-	c, key := pressured(t, corev1.TaintNodePIDPressure)
-	return newFleetOn(t, c, key, namespace, slots)
-}
-
-func newFleetOn(t *testing.T, c *cluster.Cluster, lesser, namespace string, slots int) *fleet {
-	t.Helper()
-	createNamespace(t, c, namespace)
-	t.Cleanup(func() {
-		if err := c.Client().CoreV1().Namespaces().Delete(context.Background(), namespace, metav1.DeleteOptions{}); err != nil {
-			t.Error(err)
-		}
-	})
-	values := allRules()
-	values["rules"] = append(values["rules"].([]config.Rule), config.Rule{
-		Condition: probes.PIDPressure, Level: probes.Critical,
-		Taint: config.Taint{Key: corev1.TaintNodePIDPressure, Effect: corev1.TaintEffectNoExecute},
-	})
-	chart.InstallRules(t.Context(), t, c, namespace, map[string]any{"config": values, "evict": map[string]any{"slots": slots}})
-	return &fleet{t, c, namespace, lesser}
-}
-
-func (f *fleet) createSlot(i int) {
-	f.t.Helper()
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint(taints.SlotPrefix, i)}}
-	if _, err := f.c.Client().CoordinationV1().Leases(f.namespace).Create(f.t.Context(), lease, metav1.CreateOptions{}); err != nil {
-		f.t.Fatal(err)
-	}
-}
-
-// start starts an agent that shares the fleet's slots, and returns when it has
-// seen that all is well.
-func (f *fleet) start(node string, host *fakeHost, config string) *agent {
-	f.t.Helper()
-	a := f.startAs(identityIn(f.t, f.c, f.namespace, node), node, host, config)
-	waitNode(f.t, f.c, node, hasCondition("HostPIDPressure", corev1.ConditionFalse))
-	return a
-}
-
-func (f *fleet) startAs(as *rest.Config, node string, host *fakeHost, config string) *agent {
-	f.t.Helper()
-	return startAgentAs(f.t, as, node, host, config, "--namespace="+f.namespace)
-}
-
-// slot is the first of the Leases.
-func (f *fleet) slot() *coordinationv1.Lease {
-	f.t.Helper()
-	lease, err := f.c.Client().CoordinationV1().Leases(f.namespace).Get(f.t.Context(), taints.SlotPrefix+"0", metav1.GetOptions{})
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	return lease
-}
-
-func (f *fleet) holder() string {
-	f.t.Helper()
-	if holder := f.slot().Spec.HolderIdentity; holder != nil {
-		return *holder
-	}
-	return ""
-}
-
-// edit changes the spec of a slot by hand.
-func (f *fleet) edit(i int, spec map[string]any) error {
-	_, err := f.c.Client().CoordinationV1().Leases(f.namespace).Patch(f.t.Context(), fmt.Sprint(taints.SlotPrefix, i),
-		types.MergePatchType, marshal(f.t, map[string]any{"spec": spec}), metav1.PatchOptions{})
-	return err
-}
-
-func (f *fleet) mustEdit(i int, spec map[string]any) {
-	f.t.Helper()
-	if err := f.edit(i, spec); err != nil {
-		f.t.Fatal(err)
-	}
-}
-
-// member is a Node of a fleet with its agent.
-type member struct {
-	*cluster.Node
-	host     *fakeHost
-	agent    *agent
-	versions *history
-}
-
-func (f *fleet) member(name, config string) *member {
-	f.t.Helper()
-	m := &member{Node: register(f.t, f.c, name), host: newFakeHost(f.t)}
-	m.versions = follow(f.t, f.c, name)
-	m.agent = f.start(name, m.host, config)
-	return m
-}
-
-// upToNow returns every version that the Node has had so far.
-func (m *member) upToNow(c *cluster.Cluster) []version {
-	m.host.t.Helper()
-	now := getNode(m.host.t, c, m.Name)
-	last := m.versions.wait(0, func(node *corev1.Node) bool { return node.ResourceVersion == now.ResourceVersion })
-	return m.versions.since(0)[:last+1]
-}
-
-// looksCriticalOften waits until the agent has had many more reasons to evict.
-func (m *member) looksCriticalOften() {
-	m.host.t.Helper()
-	const often, series = 20, `taintlet_probe_looks_total{condition="PIDPressure",level="Critical"}`
-	tick := time.NewTicker(500 * time.Millisecond)
-	defer tick.Stop()
-	deadline := time.After(patience)
-	for first := m.agent.metric(series); m.agent.metric(series) < first+often; {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			m.host.t.Fatal("the agent does not look any more")
-		}
-	}
-}
-
-// additions counts how often a NoExecute pair of ours came onto the Node.
-func additions(versions []version) int {
-	count := 0
-	for i, node := range versions {
-		if evicts(node.Node) && (i == 0 || !evicts(versions[i-1].Node)) {
-			count++
-		}
-	}
-	return count
-}
 
 func olderThan(t *testing.T, a, b string) bool {
 	t.Helper()
@@ -413,12 +236,9 @@ func TestFlappingEvictsOnceAnHour(t *testing.T) {
 // criticalAt is when the agent decided to evict for the i-th time, by its log.
 func (a *agent) criticalAt(i int) time.Time {
 	a.t.Helper()
-	deadline := time.After(2 * patience)
-	for {
-		a.mu.Lock()
-		lines, more := a.lines, a.more
-		a.mu.Unlock()
-		var at []time.Time
+	var at []time.Time
+	a.waitLines(fmt.Sprintf("eviction %d", i), func(lines []string) bool {
+		at = nil
 		for _, line := range lines {
 			if match := decidedCritical.FindStringSubmatch(line); match != nil {
 				when, err := time.Parse(time.RFC3339, match[1])
@@ -428,15 +248,9 @@ func (a *agent) criticalAt(i int) time.Time {
 				at = append(at, when)
 			}
 		}
-		if len(at) > i {
-			return at[i]
-		}
-		select {
-		case <-more:
-		case <-deadline:
-			a.t.Fatalf("eviction %d does not come", i)
-		}
-	}
+		return len(at) > i
+	})
+	return at[i]
 }
 
 var decidedCritical = regexp.MustCompile(`^time=(\S+) .*msg="condition changed" .*to=Critical`)
@@ -450,7 +264,7 @@ func TestStatefulSetIsNotStranded(t *testing.T) {
 	// Without the policy, as on every release.
 	f := newFleetOn(t, c, "taintlet.dev/pid-pressure", "taintlet-system", 1)
 	m := f.member("stateful", evicting+oneSlot)
-	terminateSlowly(t, c, m.Name)
+	endPods(t, c, m.Name, 1500*time.Millisecond)
 	pods := createStatefulSet(t, c, "data", 3)
 	placed := func(pod *corev1.Pod) bool { return cluster.Scheduled(pod) && !isDeleted(pod) }
 	for round := range 4 {
@@ -474,48 +288,6 @@ func TestStatefulSetIsNotStranded(t *testing.T) {
 	for _, name := range pods {
 		waitPod(t, c, name, placed)
 	}
-}
-
-// terminateSlowly stands in for a kubelet whose pods take their time to end.
-func terminateSlowly(t *testing.T, c *cluster.Cluster, node string) {
-	t.Helper()
-	const atMost = 1500 * time.Millisecond
-	ctx, cancel := context.WithCancel(context.Background())
-	pods := c.Client().CoreV1().Pods("default")
-	watcher, err := pods.Watch(ctx, byName("spec.nodeName", node))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var kubelet sync.WaitGroup
-	kubelet.Go(func() {
-		ending := map[types.UID]bool{}
-		for event := range watcher.ResultChan() {
-			pod, ok := event.Object.(*corev1.Pod)
-			if !ok || event.Type == watch.Deleted || !isDeleted(pod) || ending[pod.UID] {
-				continue
-			}
-			ending[pod.UID] = true
-			kubelet.Go(func() {
-				select {
-				case <-ctx.Done():
-					return
-				case <-time.After(rand.N(atMost)): //nolint:gosec // not a secret
-				}
-				now := int64(0)
-				err := pods.Delete(ctx, pod.Name, metav1.DeleteOptions{
-					GracePeriodSeconds: &now, Preconditions: metav1.NewUIDPreconditions(string(pod.UID)),
-				})
-				if err != nil && !apierrors.IsNotFound(err) && ctx.Err() == nil {
-					t.Errorf("end pod %s: %v", pod.Name, err)
-				}
-			})
-		}
-	})
-	t.Cleanup(func() {
-		cancel()
-		watcher.Stop()
-		kubelet.Wait()
-	})
 }
 
 // createStatefulSet returns the names of its pods.
@@ -551,14 +323,14 @@ func TestRemovedNoExecuteIsAVeto(t *testing.T) {
 	m := f.member("veto", evicting+oneSlot)
 	m.host.tasks(criticalTasks)
 	up := m.versions.wait(0, evicts)
-	kubectl(t, f.c, "taint", "nodes", m.Name, corev1.TaintNodePIDPressure+":NoExecute-")
+	f.c.RunKubectl(t, "taint", "nodes", m.Name, corev1.TaintNodePIDPressure+":NoExecute-")
 	vetoed := m.versions.wait(up, cluster.Not(evicts))
-	waitEvent(t, f.c, m.Name, "TaintVetoed", "field manager kubectl-taint removed "+corev1.TaintNodePIDPressure+":NoExecute")
-	m.looksCriticalOften()
+	f.c.WaitAgentEvent(t, m.Name, "TaintVetoed", "field manager kubectl-taint removed "+corev1.TaintNodePIDPressure+":NoExecute")
+	m.isCriticalOften()
 	m.agent.kill()
 	m.agent = f.startAs(identityIn(t, f.c, f.namespace, m.Name), m.Name, m.host, evicting+oneSlot)
 	m.agent.waitLog("admission policy looked up")
-	m.looksCriticalOften()
+	m.isCriticalOften()
 	versions := m.upToNow(f.c)
 	for _, v := range versions[vetoed:] {
 		if evicts(v.Node) || !tainted(f.lesser)(v.Node) {
@@ -571,316 +343,18 @@ func TestRemovedNoExecuteIsAVeto(t *testing.T) {
 	m.versions.wait(recovered, evicts)
 }
 
-// Whatever people do to the Leases: a holder whose slot is not its own any more
-// steps down, nobody evicts without a slot, never do two Nodes evict by the one
-// slot, and no agent crashes.
-func TestLeasesGarbledAndDeletedByHand(t *testing.T) {
-	t.Parallel()
-	f := newFleet(t, "garbled", 1)
-	one, two := f.member("garbled-one", evicting+oneSlot), f.member("garbled-two", evicting+oneSlot)
-	one.host.tasks(criticalTasks)
-	up := one.versions.wait(0, evicts)
-	two.host.tasks(criticalTasks)
-	waitEvent(t, f.c, two.Name, "EvictionWaitsForSlot", "all eviction slots are taken")
-
-	// What does not change the holder changes nothing.
-	if err := f.edit(0, map[string]any{"leaseDurationSeconds": -5}); !apierrors.IsInvalid(err) {
-		t.Errorf("the API server takes a negative duration: %v", err)
-	}
-	f.mustEdit(0, map[string]any{"renewTime": "9999-12-31T23:59:59.999999Z", "leaseDurationSeconds": 1})
-	f.waitSlot(func(lease *coordinationv1.Lease) bool { return lease.Spec.RenewTime.Year() < 9999 })
-	if count := additions(one.upToNow(f.c)[up:]); f.holder() != one.Name || count != 1 {
-		t.Errorf("the slot is held by %q, NoExecute came %d times", f.holder(), count)
-	}
-
-	// Nobody's name: the holder steps down. Then the slot is as one whose holder's
-	// Node is gone: free after the rest.
-	f.mustEdit(0, map[string]any{"holderIdentity": "?? \t nobody"})
-	down := one.versions.wait(up, cluster.Not(evicts))
-	lease := f.waitSlot(func(lease *coordinationv1.Lease) bool {
-		return lease.Spec.HolderIdentity != nil && strings.HasPrefix(*lease.Spec.HolderIdentity, f.namespace)
-	})
-	holder, from := one, down
-	if *lease.Spec.HolderIdentity == two.Name {
-		holder, from = two, 0
-	}
-	up = holder.versions.wait(from, evicts)
-
-	// No Lease, no eviction.
-	if err := f.c.Client().CoordinationV1().Leases(f.namespace).Delete(t.Context(), lease.Name, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	holder.versions.wait(up, cluster.Not(evicts))
-	one.looksCriticalOften()
-	two.looksCriticalOften()
-	for _, m := range []*member{one, two} {
-		if now := getNode(t, f.c, m.Name); evicts(now) || !tainted(f.lesser)(now) {
-			t.Errorf("without any Lease node %s has the taints %v", m.Name, taintsOf(now))
-		}
-	}
-	f.createSlot(0)
-	f.waitSlot(func(lease *coordinationv1.Lease) bool { return lease.Spec.HolderIdentity != nil })
-	takeTurns(t, one.upToNow(f.c), two.upToNow(f.c))
-}
-
-// waitSlot waits until the first Lease is as wanted, and returns it.
-func (f *fleet) waitSlot(holds func(*coordinationv1.Lease) bool) *coordinationv1.Lease {
-	f.t.Helper()
-	ctx, cancel := context.WithTimeout(f.t.Context(), patience)
-	defer cancel()
-	watcher, err := f.c.Client().CoordinationV1().Leases(f.namespace).Watch(ctx, byName("metadata.name", taints.SlotPrefix+"0"))
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	defer watcher.Stop()
-	for event := range watcher.ResultChan() {
-		if lease, ok := event.Object.(*coordinationv1.Lease); ok && event.Type != watch.Deleted && holds(lease) {
-			return lease
-		}
-	}
-	f.t.Fatalf("the slot does not become as it should: held by %q", f.holder())
-	return nil
-}
-
-// takeTurns checks that never two Nodes carried NoExecute at once: resource
-// versions of one cluster are in the order of the writes.
-func takeTurns(t *testing.T, histories ...[]version) {
-	t.Helper()
-	all := slices.Concat(histories...)
-	slices.SortFunc(all, func(a, b version) int { return cmp.Compare(atoi(t, a.ResourceVersion), atoi(t, b.ResourceVersion)) })
-	now := map[string]bool{}
-	for _, v := range all {
-		delete(now, v.Name)
-		if evicts(v.Node) {
-			now[v.Name] = true
-		}
-		if len(now) > 1 {
-			t.Errorf("at resource version %s these Nodes evict at the same time: %v", v.ResourceVersion, now)
-		}
-	}
-}
-
-// While the API server is away from a holder, its taint stays and nobody gets
-// its slot; when it is back, the slot is still its own.
-func TestSlotIsKeptThroughAnOutage(t *testing.T) {
-	t.Parallel()
-	f := newFleet(t, "outage", 1)
-	m := &member{Node: register(t, f.c, "outage"), host: newFakeHost(t)}
-	m.versions = follow(t, f.c, m.Name)
-	reserved := newGate(t, strings.TrimPrefix(f.c.URL(), "https://"))
-	as := identityIn(t, f.c, f.namespace, m.Name)
-	as.Host = "https://" + reserved.address
-	// A gate is shut at the end of the test that opened it.
-	reachable := func(name string, do func(t *testing.T)) {
-		t.Run(name, func(t *testing.T) {
-			(&gate{t: t, address: reserved.address, target: reserved.target}).open()
-			do(t)
-		})
-	}
-	reachable("before", func(t *testing.T) {
-		// One eviction an hour: a taint that goes does not come back.
-		m.agent = f.startAs(as, m.Name, m.host, evicting+strings.Replace(oneSlot, "0s", "1h", 1))
-		waitNode(t, f.c, m.Name, hasCondition("HostPIDPressure", corev1.ConditionFalse))
-		m.host.tasks(criticalTasks)
-		m.versions.wait(0, evicts)
-	})
-	m.agent.waitLog("cannot renew the eviction slot; trying again")
-	stranger := slotsOf(t, f.c, "stranger", f.namespace)
-	for begin := time.Now(); time.Since(begin) < 2*slotRest; time.Sleep(slotRest / 10) {
-		if acquire(t, stranger) {
-			t.Fatal("somebody else got the slot of a Node that evicts")
-		}
-	}
-	last := f.slot()
-	reachable("after", func(t *testing.T) {
-		lease := f.waitSlot(func(lease *coordinationv1.Lease) bool { return lease.Spec.RenewTime.After(last.Spec.RenewTime.Time) })
-		if *lease.Spec.HolderIdentity != m.Name {
-			t.Errorf("the slot is held by %q", *lease.Spec.HolderIdentity)
-		}
-		m.looksCriticalOften()
-	})
-	versions := m.upToNow(f.c)
-	if now := versions[len(versions)-1]; additions(versions) != 1 || !evicts(now.Node) {
-		t.Errorf("NoExecute came %d times, the Node has %v", additions(versions), taintsOf(now.Node))
-	}
-}
-
-// slotsOf returns a fleet's slots as another Node sees them.
-func slotsOf(t *testing.T, c *cluster.Cluster, node, namespace string) *taints.Slots {
-	t.Helper()
-	client, err := taints.NewClient(c.Admin(), node)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return client.Slots(namespace)
-}
-
-func acquire(t *testing.T, slots *taints.Slots) bool {
-	t.Helper()
-	held, err := slots.Acquire(t.Context(), 1, slotRest, config.Default().Evicts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return held
-}
-
-// An agent that starts anew goes on with the slot that its Node holds, also when
-// one that it would have come to first has become free.
-func TestRestartFindsItsOwnSlot(t *testing.T) {
-	t.Parallel()
-	const slots = 3
-	f := newFleet(t, "restarted-slots", slots)
-	get := func(node string) bool {
-		held, err := slotsOf(t, f.c, node, f.namespace).Acquire(t.Context(), slots, slotRest, config.Default().Evicts)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return held
-	}
-	for i := range slots { // whoever comes to a slot first, the others are free
-		name := fmt.Sprint("holder-", i)
-		if err := f.edit(i, map[string]any{"holderIdentity": name}); err != nil {
-			t.Fatal(err)
-		}
-		if !get(name) {
-			t.Errorf("%s does not get a slot", name)
-		}
-		for other := range slots {
-			lease, err := f.c.Client().CoordinationV1().Leases(f.namespace).Get(t.Context(), fmt.Sprint(taints.SlotPrefix, other), metav1.GetOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if held := lease.Spec.HolderIdentity != nil && *lease.Spec.HolderIdentity == name; held != (other == i) {
-				t.Errorf("%s holds slot %d: %t", name, other, held)
-			}
-		}
-		if err := f.edit(i, map[string]any{"holderIdentity": nil}); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// The clock of the host that wrote a Lease does not matter. A slot whose Lease
-// moves is kept, and so is one whose holder's Node evicts; any other is free
-// when the asking host has seen it unmoved for the rest.
-func TestSlotIsKeptByAnyClock(t *testing.T) {
-	t.Parallel()
-	for name, off := range map[string]time.Duration{"past": -time.Hour, "future": time.Hour} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			holder := "clock-" + name
-			f := newFleet(t, holder, 1)
-			c, asking := f.c, slotsOf(t, f.c, "asking", f.namespace)
-			register(t, c, holder)
-			renew := func() {
-				f.mustEdit(0, map[string]any{"holderIdentity": holder, "renewTime": metav1.NewMicroTime(time.Now().Add(off))})
-			}
-			renew()
-			for begin := time.Now(); time.Since(begin) < 2*slotRest; time.Sleep(slotRest / 10) {
-				if acquire(t, asking) {
-					t.Fatal("got a slot whose Lease moves")
-				}
-				renew()
-			}
-			setTaints(t, c, holder, corev1.Taint{Key: corev1.TaintNodePIDPressure, Effect: corev1.TaintEffectNoExecute})
-			for begin := time.Now(); time.Since(begin) < 2*slotRest; time.Sleep(slotRest / 10) {
-				if acquire(t, asking) {
-					t.Fatal("got a slot whose Node evicts")
-				}
-			}
-			setTaints(t, c, holder)
-			if !acquire(t, asking) {
-				t.Fatal("a slot that is at rest, of a Node that does not evict, is not free")
-			}
-
-			// From now on somebody else asks, who has yet to see that it does not move.
-			renew()
-			second := slotsOf(t, c, "second", f.namespace)
-			begin := time.Now()
-			for !acquire(t, second) {
-				time.Sleep(slotRest / 10)
-			}
-			if took := time.Since(begin); took < slotRest {
-				t.Errorf("got the slot after %s", took)
-			}
-		})
-	}
-}
-
 // Nodes of the control plane do not evict unless the configuration says so.
 func TestControlPlaneEvictsOnlyIfAsked(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, "control-plane", 1)
 	m := f.member("control-plane", evicting+oneSlot)
-	kubectl(t, f.c, "label", "nodes", m.Name, "node-role.kubernetes.io/control-plane=")
+	f.c.RunKubectl(t, "label", "nodes", m.Name, "node-role.kubernetes.io/control-plane=")
 	m.host.tasks(criticalTasks)
 	m.versions.wait(0, tainted(f.lesser))
-	m.looksCriticalOften()
+	m.isCriticalOften()
 	if count := additions(m.upToNow(f.c)); count > 0 || f.holder() != "" {
 		t.Errorf("a Node of the control plane evicted %d times; the slot is held by %q", count, f.holder())
 	}
 	m.agent.reconfigure(evicting + strings.Replace(oneSlot, "{", "{controlPlane: true, ", 1))
 	m.versions.wait(0, evicts)
-}
-
-// As many slots as the configuration allows can be looked through.
-func TestOneOfAHundredSlotsIsGot(t *testing.T) {
-	t.Parallel()
-	f := newFleet(t, "hundred", 100)
-	m := f.member("hundred", evicting+"eviction: {slots: 100, rest: 60s, interval: 0s}\n")
-	m.host.tasks(criticalTasks)
-	m.versions.wait(0, evicts)
-}
-
-// A name that no Node can have is that of a Node that is gone.
-func TestSlotOfANameThatIsNoNodesIsFree(t *testing.T) {
-	t.Parallel()
-	f := newFleet(t, "no-node", 2)
-	asking := slotsOf(t, f.c, "asking", f.namespace)
-	for i := range 2 {
-		f.mustEdit(i, map[string]any{"holderIdentity": "no/node%"})
-	}
-	for begin := time.Now(); ; time.Sleep(slotRest / 10) {
-		held, err := asking.Acquire(t.Context(), 2, slotRest, config.Default().Evicts)
-		if held {
-			return
-		}
-		if time.Since(begin) > 3*slotRest {
-			t.Fatalf("slots whose holder is no Node are not to be had: %v", err)
-		}
-	}
-}
-
-// Somebody who writes the Lease, but leaves the holder, costs nobody the slot.
-func TestForeignWriteOfALeaseCostsNoSlot(t *testing.T) {
-	t.Parallel()
-	f := newFleet(t, "annotated", 1)
-	m := f.member("annotated", evicting+oneSlot)
-	m.host.tasks(criticalTasks)
-	m.versions.wait(0, evicts)
-	for i, begin := 0, time.Now(); time.Since(begin) < slotRest; i++ {
-		f.mustEdit(0, map[string]any{"leaseTransitions": i})
-	}
-	m.looksCriticalOften()
-	versions := m.upToNow(f.c)
-	if now := versions[len(versions)-1]; additions(versions) != 1 || !evicts(now.Node) {
-		t.Errorf("NoExecute came %d times, the Node has %v", additions(versions), taintsOf(now.Node))
-	}
-}
-
-// Nobody is told of a wait for a slot that is free.
-func TestFreeSlotIsNotWaitedFor(t *testing.T) {
-	t.Parallel()
-	f := newFleet(t, "free", 1)
-	m := f.member("free", evicting+oneSlot)
-	for range 2 {
-		m.host.tasks(criticalTasks)
-		waitNode(t, f.c, m.Name, evicts)
-		m.host.tasks(calmTasks)
-		waitNode(t, f.c, m.Name, untainted(f.lesser))
-		f.waitSlot(func(lease *coordinationv1.Lease) bool { return lease.Spec.HolderIdentity == nil })
-	}
-	if count := events(t, f.c, m.Name, "EvictionWaitsForSlot"); count > 0 {
-		t.Errorf("people were told %d times that the free slot is taken", count)
-	}
 }

@@ -15,18 +15,18 @@ import (
 func TestForgedAnnotationsMoveNoForeignTaint(t *testing.T) {
 	t.Parallel()
 	c := keeping.require(t)
-	node, host := register(t, c, "forged"), newFakeHost(t)
-	setTaints(t, c, node.Name, dedicated,
+	node, host := c.Register(t, "forged"), newFakeHost(t)
+	c.SetTaints(t, node.Name, dedicated,
 		corev1.Taint{Key: "example.com/maintenance", Value: "tonight", Effect: corev1.TaintEffectNoSchedule},
 		corev1.Taint{Key: "example.com/gpu", Effect: corev1.TaintEffectNoExecute})
-	kubectl(t, c, "cordon", node.Name) // for which the controller adds a taint
+	c.RunKubectl(t, "cordon", node.Name) // for which the controller adds a taint
 	foreign := taintsOf(waitNode(t, c, node.Name, tainted(corev1.TaintNodeUnschedulable)))
 	versions := follow(t, c, node.Name)
 	owned := []string{"dedicated:NoSchedule", "example.com/maintenance:NoSchedule", "example.com/gpu:NoExecute", corev1.TaintNodeUnschedulable + ":NoSchedule"}
 	forge := func(node *corev1.Node) {
 		t.Helper()
 		annotateAsKubelet(t, c, node.Name, "taintlet.dev/record", forgedRecord(t, node, owned))
-		// Without our own key the controller would take our taint off, as it should.
+		// Without our own key the controller would remove our taint, as it should.
 		annotateAsKubelet(t, c, node.Name, "taintlet.dev/held", "dedicated,example.com/maintenance,"+corev1.TaintNodeUnschedulable+","+memoryKey)
 	}
 	held := func(node *corev1.Node) bool { return node.Annotations["taintlet.dev/held"] == memoryKey }
@@ -74,8 +74,8 @@ func TestForgedAnnotationsMoveNoForeignTaint(t *testing.T) {
 func TestRecordForgedOutOfNothing(t *testing.T) {
 	t.Parallel()
 	c := plain.require(t)
-	node, host := register(t, c, "forged-anew"), newFakeHost(t)
-	setTaints(t, c, node.Name, dedicated)
+	node, host := c.Register(t, "forged-anew"), newFakeHost(t)
+	c.SetTaints(t, node.Name, dedicated)
 	annotateAsKubelet(t, c, node.Name, "taintlet.dev/record",
 		`{"version":1,"revision":7,"boot":"x","at":1,"instance":{"name":"kubelet","term":9,"startedAt":1},"owned":["dedicated:NoSchedule"],"conditions":{}}`)
 	versions := follow(t, c, node.Name)

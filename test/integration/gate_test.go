@@ -3,7 +3,6 @@ package integration
 import (
 	"io"
 	"net"
-	"strconv"
 	"sync"
 	"testing"
 )
@@ -73,13 +72,4 @@ func (g *gate) open() {
 func pipe(to, from net.Conn) {
 	io.Copy(to, from) //nolint:errcheck // either side may end it
 	to.Close()        //nolint:errcheck // as above
-}
-
-func atoi(t *testing.T, text string) int {
-	t.Helper()
-	value, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return value
 }

@@ -1,10 +1,6 @@
 package integration
 
 import (
-	"encoding/json"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -12,9 +8,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/test/cluster"
@@ -25,12 +18,6 @@ const (
 	memoryKey     = corev1.TaintNodeMemoryPressure
 	memoryStandIn = "taintlet.dev/memory-pressure"
 )
-
-func tainted(key string) func(*corev1.Node) bool {
-	return cluster.HasTaint(key, corev1.TaintEffectNoSchedule)
-}
-
-func untainted(key string) func(*corev1.Node) bool { return cluster.Not(tainted(key)) }
 
 // version is a version of a Node and when it was seen.
 type version struct {
@@ -136,117 +123,4 @@ func show(versions []version) string {
 		last = line
 	}
 	return strings.Join(lines, "\n")
-}
-
-// taintsOf lists the taints of a Node, less those with the keys.
-func taintsOf(node *corev1.Node, less ...string) []string {
-	var list []string
-	for _, taint := range node.Spec.Taints {
-		if !slices.Contains(less, taint.Key) {
-			list = append(list, taint.ToString())
-		}
-	}
-	return list
-}
-
-// record is what these tests read of the annotation taintlet.dev/record.
-type record struct {
-	Revision uint64
-	Instance struct{ Name string }
-	Owned    []string
-}
-
-// recordOf returns the record of a Node; an empty one when it cannot be read.
-func recordOf(node *corev1.Node) record {
-	var r record
-	if err := json.Unmarshal([]byte(node.Annotations["taintlet.dev/record"]), &r); err != nil {
-		return record{}
-	}
-	return r
-}
-
-func writtenBy(instance string) func(*corev1.Node) bool {
-	return func(node *corev1.Node) bool { return recordOf(node).Instance.Name == instance }
-}
-
-// instance is the agent's name in the record.
-func (a *agent) instance() string {
-	a.t.Helper()
-	return a.waitLog(`msg="taintlet starts".* instance=(\S+)`)[1]
-}
-
-// metric is the value of a time series; 0 when there is none.
-func (a *agent) metric(series string) int {
-	a.t.Helper()
-	_, body := a.get("/metrics")
-	for line := range strings.Lines(body) {
-		if value, found := strings.CutPrefix(line, series+" "); found {
-			return atoi(a.t, strings.TrimSpace(value))
-		}
-	}
-	return 0
-}
-
-// getNode reads the Node as it is now, which a watch or its cache may not know
-// yet.
-func getNode(t *testing.T, c *cluster.Cluster, name string) *corev1.Node {
-	t.Helper()
-	node, err := c.Client().CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return node
-}
-
-// events counts the Events about the Node with that reason.
-func events(t *testing.T, c *cluster.Cluster, node, reason string) int {
-	t.Helper()
-	list, err := c.Client().CoreV1().Events("default").List(t.Context(), byName("involvedObject.name", node))
-	if err != nil {
-		t.Fatal(err)
-	}
-	count := 0
-	for _, event := range list.Items {
-		if event.Reason == reason {
-			count += int(max(1, event.Count))
-		}
-	}
-	return count
-}
-
-// kubectl runs the real one as the administrator.
-func kubectl(t *testing.T, c *cluster.Cluster, args ...string) {
-	t.Helper()
-	program, err := cluster.Kubectl(t.Context(), os.Stderr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	kubeconfig := filepath.Join(dir, "kubeconfig")
-	if err := cluster.WriteKubeconfig(kubeconfig, c.Admin()); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(t.Context(), program, args...) //nolint:gosec // the arguments are the test's
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "KUBECACHEDIR="+dir, "KUBERC=off")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
-	}
-}
-
-// annotateAsKubelet writes an annotation with the identity of the Node's own
-// kubelet, which may do that and may not change a taint.
-func annotateAsKubelet(t *testing.T, c *cluster.Cluster, name, key, value string) {
-	t.Helper()
-	identity, err := c.Config("system:node:"+name, "system:nodes")
-	if err != nil {
-		t.Fatal(err)
-	}
-	client, err := kubernetes.NewForConfig(identity)
-	if err != nil {
-		t.Fatal(err)
-	}
-	patch := marshal(t, map[string]any{"metadata": map[string]any{"annotations": map[string]string{key: value}}})
-	if _, err := client.CoreV1().Nodes().Patch(t.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
 }

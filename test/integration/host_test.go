@@ -4,7 +4,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
 	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
 // fakeHost is a tree of /proc and /sys and a root file system that a test can
@@ -59,7 +65,7 @@ func (h *fakeHost) remove(name string) {
 	}
 }
 
-// memory makes so many percent of 16 GiB available, the rest anonymous.
+// memory makes that percentage of 16 GiB available, the rest anonymous.
 func (h *fakeHost) memory(percent int) {
 	h.t.Helper()
 	const total = 16 << 20 // KiB
@@ -92,7 +98,84 @@ func (h *fakeHost) route(there bool) {
 	h.write("proc/net/route", routes)
 }
 
-// flags are the agent's flags that make it look at this tree.
+// flags are the agent's flags that make it read this tree.
 func (h *fakeHost) flags() []string {
 	return []string{"--procfs=" + filepath.Join(h.dir, "proc"), "--sysfs=" + filepath.Join(h.dir, "sys"), "--host-root=" + h.root}
+}
+
+// trouble is one way to make a fake host sick, and well again.
+type trouble struct {
+	condition string // our condition type
+	key       string // of the well-known pair
+	config    func(*testing.T) string
+	begin     func(*fakeHost)
+	end       func(*fakeHost)
+	// watched is for how long the kept taint is watched through Node updates.
+	watched time.Duration
+}
+
+func troubles() map[string]trouble {
+	asQuick := func(*testing.T) string { return quick }
+	return map[string]trouble{
+		"memory": {
+			condition: "HostMemoryPressure", key: corev1.TaintNodeMemoryPressure, config: asQuick,
+			begin: func(h *fakeHost) { h.memory(2) }, end: func(h *fakeHost) { h.memory(50) }, watched: 30 * time.Second,
+		},
+		"disk": {
+			condition: "HostDiskPressure", key: corev1.TaintNodeDiskPressure, config: diskAlmostFull,
+			begin: fill, end: func(h *fakeHost) { h.empty() }, watched: 5 * time.Second,
+		},
+		"pid": {
+			condition: "HostPIDPressure", key: corev1.TaintNodePIDPressure, config: asQuick,
+			begin: func(h *fakeHost) { h.tasks(30000) }, end: func(h *fakeHost) { h.tasks(100) }, watched: 5 * time.Second,
+		},
+		"network": {
+			condition: "HostNetworkUnavailable", key: corev1.TaintNodeNetworkUnavailable, config: asQuick,
+			begin: func(h *fakeHost) { h.route(false) }, end: func(h *fakeHost) { h.route(true) }, watched: 5 * time.Second,
+		},
+	}
+}
+
+// The tmpfs of the hosts' root file systems is one for all of them: one test at
+// a time may fill it.
+var tmpfs sync.Mutex
+
+// The sizes that cross the disk's threshold: ballast is a twentieth of what is
+// free, the threshold lies a bit more than halfway down. Until the test ends, no
+// other gets past here.
+func diskAlmostFull(t *testing.T) string {
+	t.Helper()
+	tmpfs.Lock()
+	t.Cleanup(tmpfs.Unlock)
+	var fs syscall.Statfs_t
+	if err := syscall.Statfs("/dev/shm", &fs); err != nil {
+		t.Fatal(err)
+	}
+	percent := float64(fs.Bavail) / float64(fs.Blocks) * 100
+	threshold := percent * 0.97
+	return strings.Replace(quick, "disk: {", "disk: {availablePercent: "+format(threshold)+", clearFactor: 1.001, ", 1)
+}
+
+func fill(h *fakeHost) {
+	h.t.Helper()
+	var fs syscall.Statfs_t
+	if err := syscall.Statfs(h.root, &fs); err != nil {
+		h.t.Fatal(err)
+	}
+	ballast, err := os.Create(filepath.Join(h.root, "ballast"))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	defer ballast.Close() //nolint:errcheck // nothing was written through it
+	size := int64(fs.Bavail) * fs.Bsize / 20
+	if err := syscall.Fallocate(int(ballast.Fd()), 0, 0, size); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func (h *fakeHost) empty() {
+	h.t.Helper()
+	if err := os.Remove(filepath.Join(h.root, "ballast")); err != nil {
+		h.t.Fatal(err)
+	}
 }

@@ -1,31 +1,34 @@
 package integration
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/taintlet/taintlet/test/cluster"
 )
 
 // A second agent is started by hand while the first one runs: the first says
 // who has taken its place, once, and writes nothing more. The second is killed
 // and a third one takes its place at once.
-func TestNewestAgentIsInCharge(t *testing.T) {
+func TestNewestAgentIsActive(t *testing.T) {
 	t.Parallel()
 	c := keeping.require(t)
-	node, host := register(t, c, "overtaken"), newFakeHost(t)
+	node, host := c.Register(t, "overtaken"), newFakeHost(t)
 	first := startAgent(t, c, node.Name, host, quick)
 	host.memory(2)
 	versions := follow(t, c, node.Name)
 	versions.wait(0, tainted(memoryKey))
-	waitNode(t, c, node.Name, hasCondition("HostMemoryPressure", corev1.ConditionTrue))
+	waitNode(t, c, node.Name, cluster.HasCondition("HostMemoryPressure", corev1.ConditionTrue))
 
 	second := startAgent(t, c, node.Name, host, quick)
 	since := versions.wait(0, writtenBy(second.instance()))
-	first.standsBackFor(second)
-	waitEvent(t, c, node.Name, "AgentOvertaken", "another agent, "+second.instance()+", started later than this one ("+first.instance()+")")
+	first.becomesStandbyOf(second)
+	c.WaitAgentEvent(t, node.Name, "AgentOvertaken", "another agent, "+second.instance()+", started later than this one ("+first.instance()+")")
 	writes := first.writes()
 	host.memory(50)
 	since = versions.wait(since, untainted(memoryKey))
@@ -41,10 +44,10 @@ func TestNewestAgentIsInCharge(t *testing.T) {
 	}
 	host.memory(50)
 	versions.wait(since, untainted(memoryKey))
-	waitNode(t, c, node.Name, hasCondition("HostMemoryPressure", corev1.ConditionFalse))
+	waitNode(t, c, node.Name, cluster.HasCondition("HostMemoryPressure", corev1.ConditionFalse))
 
 	if now := first.writes(); now != writes {
-		t.Errorf("the first agent wrote %d times after it had stood back", now-writes)
+		t.Errorf("the first agent wrote %d times after it had become standby", now-writes)
 	}
 	first.waitMetric("taintlet_in_charge 0")
 	writers := writersOf(versions.since(0))
@@ -57,11 +60,11 @@ func TestNewestAgentIsInCharge(t *testing.T) {
 	if count := events(t, c, node.Name, "AgentOvertaken"); count != 1 {
 		t.Errorf("%d Events AgentOvertaken", count)
 	}
-	first.standsBackFor(third) // whoever asks is sent to an agent that is alive
+	first.becomesStandbyOf(third) // whoever asks is sent to an agent that is alive
 }
 
 // Two agents on a healthy Node find no record. Whichever of them sees trouble
-// first, and writes, the one that started last is in charge in the end, and the
+// first, and writes, the one that started last is active in the end, and the
 // taint never leaves.
 func TestTwoAgentsWithoutARecord(t *testing.T) {
 	t.Parallel()
@@ -80,7 +83,7 @@ func TestTwoAgentsWithoutARecord(t *testing.T) {
 func withoutARecord(t *testing.T, name string, olderSees, newerSees bool) {
 	t.Helper()
 	c := keeping.require(t)
-	node := register(t, c, name)
+	node := c.Register(t, name)
 	start := func() (*agent, *fakeHost) {
 		host := newFakeHost(t)
 		a := startAgent(t, c, node.Name, host, patient)
@@ -105,7 +108,7 @@ func withoutARecord(t *testing.T, name string, olderSees, newerSees bool) {
 	set := versions.wait(0, tainted(memoryKey))
 	olderHost.memory(2)
 	newerHost.memory(2)
-	older.standsBackFor(newer)
+	older.becomesStandbyOf(newer)
 	newer.waitMetric("taintlet_in_charge 1")
 	staysThroughUpdates(t, c, node, memoryKey, 3*time.Second)
 	if flaps := gone(versions.since(0), memoryKey); len(flaps) != 0 {
@@ -117,7 +120,7 @@ func withoutARecord(t *testing.T, name string, olderSees, newerSees bool) {
 	olderHost.memory(50)
 	newerHost.memory(50)
 	versions.wait(set, untainted(memoryKey))
-	waitNode(t, c, node.Name, hasCondition("HostMemoryPressure", corev1.ConditionFalse))
+	waitNode(t, c, node.Name, cluster.HasCondition("HostMemoryPressure", corev1.ConditionFalse))
 	if all := versions.since(set); len(gone(all, memoryKey)) != 1 {
 		t.Errorf("the taint came back; taints were\n%s", show(all))
 	}
@@ -129,12 +132,12 @@ const patient = `memory: {debounce: {clearAfter: 5s}}
 network: {period: 1s}
 `
 
-// An agent that stood back looks after the Node again when the newer one has
+// A standby agent becomes active again when the newer one has
 // been silent for three heartbeats, and not before.
 func TestSilentAgentIsReplaced(t *testing.T) {
 	t.Parallel()
 	c := keeping.require(t)
-	node, host := register(t, c, "silent"), newFakeHost(t)
+	node, host := c.Register(t, "silent"), newFakeHost(t)
 	const config = quick + "heartbeat: 1m\n" // the shortest there is
 	first := startAgent(t, c, node.Name, host, config)
 	host.memory(2)
@@ -142,7 +145,7 @@ func TestSilentAgentIsReplaced(t *testing.T) {
 	versions.wait(0, tainted(memoryKey))
 	second := startAgent(t, c, node.Name, host, config)
 	since := versions.wait(0, writtenBy(second.instance()))
-	first.standsBackFor(second)
+	first.becomesStandbyOf(second)
 
 	second.kill()
 	silent := time.Now()
@@ -154,30 +157,26 @@ func TestSilentAgentIsReplaced(t *testing.T) {
 	if took < 150*time.Second {
 		t.Errorf("the older agent did not wait for three heartbeats, only for %s", took)
 	}
-	waitEvent(t, c, node.Name, "AgentTookOver", "the agent "+second.instance()+" has been silent for 3m0s; this one, "+first.instance()+", looks after this Node again")
+	c.WaitAgentEvent(t, node.Name, "AgentTookOver", "the agent "+second.instance()+" has been silent for 3m0s; this one, "+first.instance()+", looks after this Node again")
 	first.waitMetric("taintlet_in_charge 1")
 	if code, body := first.get("/readyz"); code != http.StatusOK {
 		t.Errorf("/readyz = %d %s", code, body)
 	}
 }
 
-// standsBackFor waits until the agent leaves the Node to another one, and
+// becomesStandbyOf waits until the agent leaves the Node to another one, and
 // checks that whoever asks it for its health is told why.
-func (a *agent) standsBackFor(other *agent) {
+func (a *agent) becomesStandbyOf(other *agent) {
 	a.t.Helper()
 	a.waitMetric("taintlet_in_charge 0")
 	a.waitMetric(`taintlet_notices_total{kind="AgentOvertaken"} 1`)
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(patience); ; <-tick.C {
+	cluster.Eventually(a.t, "an answer that names the other agent", func() error {
 		code, body := a.get("/readyz")
 		if code == http.StatusServiceUnavailable && strings.Contains(body, "another agent, "+other.instance()+", looks after this Node") {
-			break
+			return nil
 		}
-		if time.Now().After(deadline) {
-			a.t.Fatalf("/readyz = %d %s", code, body)
-		}
-	}
+		return fmt.Errorf("/readyz = %d %s", code, body)
+	})
 	if code, body := a.get("/healthz"); code != http.StatusOK {
 		a.t.Errorf("/healthz = %d %s", code, body)
 	}

@@ -3,99 +3,13 @@ package integration
 import (
 	"context"
 	"encoding/json"
-	"os"
-	"path/filepath"
-	"strings"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/taintlet/taintlet/test/cluster"
 )
-
-// trouble is one way to make a fake host sick, and well again.
-type trouble struct {
-	condition string // our condition type
-	key       string // of the well-known pair
-	config    func(*testing.T) string
-	begin     func(*fakeHost)
-	end       func(*fakeHost)
-	// watched is for how long the kept taint is watched through Node updates.
-	watched time.Duration
-}
-
-func troubles() map[string]trouble {
-	asQuick := func(*testing.T) string { return quick }
-	return map[string]trouble{
-		"memory": {
-			condition: "HostMemoryPressure", key: corev1.TaintNodeMemoryPressure, config: asQuick,
-			begin: func(h *fakeHost) { h.memory(2) }, end: func(h *fakeHost) { h.memory(50) }, watched: 30 * time.Second,
-		},
-		"disk": {
-			condition: "HostDiskPressure", key: corev1.TaintNodeDiskPressure, config: diskAlmostFull,
-			begin: fill, end: func(h *fakeHost) { h.empty() }, watched: 5 * time.Second,
-		},
-		"pid": {
-			condition: "HostPIDPressure", key: corev1.TaintNodePIDPressure, config: asQuick,
-			begin: func(h *fakeHost) { h.tasks(30000) }, end: func(h *fakeHost) { h.tasks(100) }, watched: 5 * time.Second,
-		},
-		"network": {
-			condition: "HostNetworkUnavailable", key: corev1.TaintNodeNetworkUnavailable, config: asQuick,
-			begin: func(h *fakeHost) { h.route(false) }, end: func(h *fakeHost) { h.route(true) }, watched: 5 * time.Second,
-		},
-	}
-}
-
-// The tmpfs of the hosts' root file systems is one for all of them: one test at
-// a time may fill it.
-var tmpfs sync.Mutex
-
-// The sizes that cross the disk's threshold: ballast is a twentieth of what is
-// free, the threshold lies a bit more than halfway down. Until the test ends, no
-// other gets past here.
-func diskAlmostFull(t *testing.T) string {
-	t.Helper()
-	tmpfs.Lock()
-	t.Cleanup(tmpfs.Unlock)
-	var fs syscall.Statfs_t
-	if err := syscall.Statfs("/dev/shm", &fs); err != nil {
-		t.Fatal(err)
-	}
-	percent := float64(fs.Bavail) / float64(fs.Blocks) * 100
-	threshold := percent * 0.97
-	return strings.Replace(quick, "disk: {", "disk: {availablePercent: "+format(threshold)+", clearFactor: 1.001, ", 1)
-}
-
-func fill(h *fakeHost) {
-	h.t.Helper()
-	var fs syscall.Statfs_t
-	if err := syscall.Statfs(h.root, &fs); err != nil {
-		h.t.Fatal(err)
-	}
-	ballast, err := os.Create(filepath.Join(h.root, "ballast"))
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	defer ballast.Close() //nolint:errcheck // nothing was written through it
-	size := int64(fs.Bavail) * fs.Bsize / 20
-	if err := syscall.Fallocate(int(ballast.Fd()), 0, 0, size); err != nil {
-		h.t.Fatal(err)
-	}
-}
-
-func (h *fakeHost) empty() {
-	h.t.Helper()
-	if err := os.Remove(filepath.Join(h.root, "ballast")); err != nil {
-		h.t.Fatal(err)
-	}
-}
 
 // With deploy/keep.yaml the well-known taint is set, stays through Node updates
 // that make the controller want it away, keeps pods without a toleration
@@ -107,16 +21,16 @@ func TestKeptTaintFromTroubleToRecovery(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			config, host := trouble.config(t), newFakeHost(t)
-			node := register(t, c, "kept-"+name)
+			node := c.Register(t, "kept-"+name)
 			foreign := corev1.Taint{Key: "dedicated", Value: "group", Effect: corev1.TaintEffectPreferNoSchedule}
-			setTaints(t, c, node.Name, foreign)
+			c.SetTaints(t, node.Name, foreign)
 			startAgent(t, c, node.Name, host, config)
-			waitNode(t, c, node.Name, hasCondition(trouble.condition, corev1.ConditionFalse))
+			waitNode(t, c, node.Name, cluster.HasCondition(trouble.condition, corev1.ConditionFalse))
 
 			trouble.begin(host)
 			waitNode(t, c, node.Name, cluster.HasTaint(trouble.key, corev1.TaintEffectNoSchedule))
-			waitNode(t, c, node.Name, hasCondition(trouble.condition, corev1.ConditionTrue))
-			waitEvent(t, c, node.Name, trouble.condition+"Degraded", trouble.key+":NoSchedule (kept)")
+			waitNode(t, c, node.Name, cluster.HasCondition(trouble.condition, corev1.ConditionTrue))
+			c.WaitAgentEvent(t, node.Name, trouble.condition+"Degraded", trouble.key+":NoSchedule (kept)")
 			waiting := createPod(t, c, "waiting-"+name, node.Name, "")
 			tolerating := createPod(t, c, "tolerating-"+name, node.Name, trouble.key)
 			waitPod(t, c, waiting, cluster.Unschedulable)
@@ -132,14 +46,14 @@ func TestKeptTaintFromTroubleToRecovery(t *testing.T) {
 				t.Errorf("foreign taint is not as it was: %v", healed.Spec.Taints)
 			}
 			waitPod(t, c, waiting, cluster.Scheduled)
-			waitNode(t, c, node.Name, hasCondition(trouble.condition, corev1.ConditionFalse))
-			waitEvent(t, c, node.Name, trouble.condition+"OK", "no more taint "+trouble.key+":NoSchedule")
+			waitNode(t, c, node.Name, cluster.HasCondition(trouble.condition, corev1.ConditionFalse))
+			c.WaitAgentEvent(t, node.Name, trouble.condition+"OK", "no more taint "+trouble.key+":NoSchedule")
 		})
 	}
 }
 
 // staysThroughUpdates updates the Node's status again and again, each of which
-// makes the controller look at its taints, and fails if any version of the
+// makes the controller check its taints, and fails if any version of the
 // Node lacks the taint.
 func staysThroughUpdates(t *testing.T, c *cluster.Cluster, node *cluster.Node, key string, during time.Duration) {
 	t.Helper()
@@ -180,7 +94,7 @@ const beatsPerVersion = 2 * time.Second
 func TestStandInWithoutThePolicy(t *testing.T) {
 	t.Parallel()
 	c := plain.require(t)
-	node, host := register(t, c, "stand-in"), newFakeHost(t)
+	node, host := c.Register(t, "stand-in"), newFakeHost(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	versions := watchNode(ctx, t, c, node.Name)
 	a := startAgent(t, c, node.Name, host, quick)
@@ -189,7 +103,7 @@ func TestStandInWithoutThePolicy(t *testing.T) {
 	waitNode(t, c, node.Name, cluster.HasTaint("taintlet.dev/memory-pressure", corev1.TaintEffectNoSchedule))
 	waiting := createPod(t, c, "waiting-stand-in", node.Name, "")
 	waitPod(t, c, waiting, cluster.Unschedulable)
-	waitEvent(t, c, node.Name, "HostMemoryPressureDegraded", "taintlet.dev/memory-pressure:NoSchedule (stand-in)")
+	c.WaitAgentEvent(t, node.Name, "HostMemoryPressureDegraded", "taintlet.dev/memory-pressure:NoSchedule (stand-in)")
 	host.memory(50)
 	waitNode(t, c, node.Name, cluster.Not(cluster.HasTaint("taintlet.dev/memory-pressure", corev1.TaintEffectNoSchedule)))
 	waitPod(t, c, waiting, cluster.Scheduled)
@@ -211,7 +125,7 @@ func TestStandInWithoutThePolicy(t *testing.T) {
 func TestKilledWhileTainted(t *testing.T) {
 	t.Parallel()
 	c, key := pressured(t, corev1.TaintNodeMemoryPressure)
-	node, host := register(t, c, "killed"), newFakeHost(t)
+	node, host := c.Register(t, "killed"), newFakeHost(t)
 	first := startAgent(t, c, node.Name, host, quick)
 	host.memory(2)
 	tainted := waitNode(t, c, node.Name, cluster.HasTaint(key, corev1.TaintEffectNoSchedule))
@@ -249,7 +163,7 @@ func remembered(t *testing.T, node *corev1.Node) string {
 func TestTerminatedWhileTainted(t *testing.T) {
 	t.Parallel()
 	c, key := pressured(t, corev1.TaintNodeMemoryPressure)
-	node, host := register(t, c, "terminated"), newFakeHost(t)
+	node, host := c.Register(t, "terminated"), newFakeHost(t)
 	a := startAgent(t, c, node.Name, host, quick)
 	host.memory(2)
 	waitNode(t, c, node.Name, cluster.HasTaint(key, corev1.TaintEffectNoSchedule))
@@ -257,148 +171,4 @@ func TestTerminatedWhileTainted(t *testing.T) {
 		t.Errorf("exit code: %d", code)
 	}
 	staysThroughUpdates(t, c, node, key, 3*time.Second)
-}
-
-func register(t *testing.T, c *cluster.Cluster, name string) *cluster.Node {
-	t.Helper()
-	node, err := c.RegisterNode(t.Context(), name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := node.Stop(); err != nil {
-			t.Error(err)
-		}
-		if err := c.Client().CoreV1().Nodes().Delete(context.Background(), name, metav1.DeleteOptions{}); err != nil {
-			t.Error(err)
-		}
-	})
-	return node
-}
-
-func waitNode(t *testing.T, c *cluster.Cluster, name string, holds func(*corev1.Node) bool) *corev1.Node {
-	t.Helper()
-	node, err := c.WaitNode(t.Context(), name, holds)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return node
-}
-
-func waitPod(t *testing.T, c *cluster.Cluster, name string, holds func(*corev1.Pod) bool) {
-	t.Helper()
-	if _, err := c.WaitPod(t.Context(), "default", name, holds); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// createPod makes a BestEffort pod that only the node can take; it tolerates
-// the key, if any.
-func createPod(t *testing.T, c *cluster.Cluster, name, node, key string) string {
-	t.Helper()
-	var tolerations []corev1.Toleration
-	if key != "" {
-		tolerations = append(tolerations, corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists})
-	}
-	return submitPod(t, c, newPod(name, node, tolerations...))
-}
-
-// newPod is a BestEffort pod that only the node can take.
-func newPod(name, node string, tolerations ...corev1.Toleration) *corev1.Pod {
-	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: corev1.PodSpec{
-			NodeSelector: map[string]string{corev1.LabelHostname: node},
-			Containers:   []corev1.Container{{Name: "main", Image: "none"}},
-			Tolerations:  tolerations,
-		},
-	}
-}
-
-// submitPod creates a pod for the length of the test and returns its name.
-func submitPod(t *testing.T, c *cluster.Cluster, pod *corev1.Pod) string {
-	t.Helper()
-	if _, err := c.Client().CoreV1().Pods("default").Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		now := int64(0) // there is no kubelet to wait for
-		if err := c.Client().CoreV1().Pods("default").Delete(context.Background(), pod.Name, metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
-			t.Error(err)
-		}
-	})
-	return pod.Name
-}
-
-func setTaints(t *testing.T, c *cluster.Cluster, name string, list ...corev1.Taint) {
-	t.Helper()
-	patch := marshal(t, map[string]any{"spec": map[string]any{"taints": list}})
-	if _, err := c.Client().CoreV1().Nodes().Patch(t.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func hasCondition(kind string, status corev1.ConditionStatus) func(*corev1.Node) bool {
-	return func(node *corev1.Node) bool {
-		for _, condition := range node.Status.Conditions {
-			if string(condition.Type) == kind {
-				return condition.Status == status
-			}
-		}
-		return false
-	}
-}
-
-// watchNode returns every version of the node from now on.
-func watchNode(ctx context.Context, t *testing.T, c *cluster.Cluster, name string) <-chan *corev1.Node {
-	t.Helper()
-	watcher, err := c.Client().CoreV1().Nodes().Watch(ctx, byName("metadata.name", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	versions := make(chan *corev1.Node, 1000)
-	go func() {
-		defer close(versions)
-		for event := range watcher.ResultChan() {
-			if node, ok := event.Object.(*corev1.Node); ok && event.Type != watch.Deleted {
-				versions <- node
-			}
-		}
-	}()
-	return versions
-}
-
-// waitEvent waits for an Event about the node whose message contains the text.
-func waitEvent(t *testing.T, c *cluster.Cluster, node, reason, text string) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	events := c.Client().CoreV1().Events("default")
-	for ctx.Err() == nil {
-		list, err := events.List(ctx, byName("involvedObject.name", node))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, event := range list.Items {
-			if event.Reason == reason && strings.Contains(event.Message, text) && event.Source.Component == "taintlet" {
-				return
-			}
-		}
-		options := byName("involvedObject.name", node)
-		options.ResourceVersion = list.ResourceVersion
-		watcher, err := events.Watch(ctx, options)
-		if err != nil {
-			t.Fatal(err)
-		}
-		select { // anything new: list again
-		case <-watcher.ResultChan():
-		case <-ctx.Done():
-		}
-		watcher.Stop()
-	}
-	t.Fatalf("no event %s about node %s says %q", reason, node, text)
-}
-
-func byName(field, name string) metav1.ListOptions {
-	return metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(field, name).String()}
 }

@@ -4,30 +4,25 @@ package integration
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 
-	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
+	"github.com/taintlet/taintlet/test/build"
 	"github.com/taintlet/taintlet/test/cluster"
 )
 
 // keeping has the admission policy of deploy/keep.yaml, plain has not. unusual
 // has no controller manager, and an admission plugin that is off by default.
 var (
-	keeping, plain controlPlane
-
-	unusual = controlPlane{options: cluster.Options{WithoutControllerManager: true, Args: map[string][]string{
+	keeping = newControlPlane(cluster.Options{})
+	plain   = newControlPlane(cluster.Options{})
+	unusual = newControlPlane(cluster.Options{WithoutControllerManager: true, Args: map[string][]string{
 		cluster.APIServer: {"--enable-admission-plugins=PodTolerationRestriction"},
-	}}}
+	}})
 )
 
 // inParallel is how many tests run at a time unless -parallel says otherwise.
@@ -43,8 +38,13 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	code := m.Run()
-	for _, p := range []*controlPlane{&keeping, &plain, &unusual} {
-		code = max(code, p.stop())
+	for _, p := range []*controlPlane{keeping, plain, unusual} {
+		// No request of an agent may have been refused by the permissions and the
+		// policies as shipped.
+		if err := p.shared.Stop(noneRefused); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = max(code, 1)
+		}
 	}
 	os.RemoveAll(binary.dir) //nolint:errcheck // a temporary folder
 	os.Exit(code)
@@ -52,34 +52,34 @@ func TestMain(m *testing.M) {
 
 // controlPlane is started by the first test that needs it.
 type controlPlane struct {
-	options cluster.Options
+	shared cluster.Shared
+	once   sync.Once
+	err    error
+}
 
-	once    sync.Once
-	cluster *cluster.Cluster
-	err     error
+func newControlPlane(options cluster.Options) *controlPlane {
+	options.AuditLog = true
+	return &controlPlane{shared: cluster.Shared{Options: options}}
 }
 
 func (p *controlPlane) require(t *testing.T) *cluster.Cluster {
 	t.Helper()
 	cluster.SkipUnlessRequired(t)
-	if p == &keeping {
+	if p == keeping {
 		cluster.SkipWithoutMutatingAdmissionPolicy(t)
 	}
+	c := p.shared.Require(t)
 	p.once.Do(func() {
 		ctx := context.WithoutCancel(t.Context())
-		p.options.AuditLog, p.options.Progress = true, os.Stderr
-		if p.cluster, p.err = cluster.Start(ctx, p.options); p.err != nil {
-			return
-		}
-		grantAgents(ctx, t, p.cluster)
-		if p == &keeping {
-			p.err = p.cluster.InstallKeep(ctx)
+		grantAgents(ctx, t, c)
+		if p == keeping {
+			p.err = c.InstallKeep(ctx)
 		}
 	})
 	if p.err != nil {
 		t.Fatal(p.err)
 	}
-	return p.cluster
+	return c
 }
 
 // pressured returns a control plane on which the agent's taint of a well-known
@@ -94,37 +94,11 @@ func pressured(t *testing.T, key string) (*cluster.Cluster, string) {
 	return plain.require(t), "taintlet.dev/" + word
 }
 
-// stop fails when a request of an agent was refused by the permissions and the
-// policies as shipped.
-func (p *controlPlane) stop() int {
-	if p.cluster == nil {
-		return 0
-	}
-	if err := errors.Join(noneRefused(p.cluster), p.cluster.Stop()); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return 0
-}
-
-func (p *controlPlane) grantTo(ctx context.Context, name, user string, rules []rbacv1.PolicyRule) error {
-	roles := p.cluster.Client().RbacV1()
-	meta := metav1.ObjectMeta{Name: name}
-	if _, err := roles.ClusterRoles().Create(ctx, &rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules}, metav1.CreateOptions{}); err != nil {
-		return err
-	}
-	_, err := roles.ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: meta,
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
-	}, metav1.CreateOptions{})
-	return err
-}
-
 // binary is the agent, built once.
 var binary struct {
 	once sync.Once
 	dir  string
+	path string
 	err  error
 }
 
@@ -132,20 +106,12 @@ var binary struct {
 func agentBinary(t *testing.T) string {
 	t.Helper()
 	binary.once.Do(func() {
-		if binary.dir, binary.err = os.MkdirTemp("", "taintlet-integration-"); binary.err != nil { //nolint:usetesting // it outlives the test
-			return
-		}
-		args := []string{"build", "-o", binary.dir}
-		if raceEnabled {
-			args = append(args, "-race")
-		}
-		out, err := exec.Command("go", append(args, "github.com/taintlet/taintlet/cmd/taintlet")...).CombinedOutput()
-		if err != nil {
-			binary.err = fmt.Errorf("build the agent: %w\n%s", err, out)
+		if binary.dir, binary.err = os.MkdirTemp("", "taintlet-integration-"); binary.err == nil { //nolint:usetesting // it outlives the test
+			binary.path, binary.err = build.Agent(context.WithoutCancel(t.Context()), binary.dir, build.Options{Race: build.RaceEnabled})
 		}
 	})
 	if binary.err != nil {
 		t.Fatal(binary.err)
 	}
-	return filepath.Join(binary.dir, "taintlet")
+	return binary.path
 }

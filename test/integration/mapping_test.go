@@ -12,15 +12,10 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/rand"
-	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/tools/cache"
-	watchtools "k8s.io/client-go/tools/watch"
 
 	"github.com/taintlet/taintlet/test/cluster"
 )
@@ -71,9 +66,6 @@ BestEffort             dedicated            Pending
 BestEffort             key,dedicated        placed
 BestEffort             everything           placed
 `)
-
-// dedicated is a taint of somebody else's.
-var dedicated = corev1.Taint{Key: "dedicated", Value: "group", Effect: corev1.TaintEffectNoSchedule}
 
 // toleration is what the table's words stand for, for the key of the pair.
 func toleration(word, key string) corev1.Toleration {
@@ -171,10 +163,10 @@ func (s *site) try(trouble trouble) {
 // open starts an agent on a Node, and the DaemonSets while the host is well.
 func (s *site) open(host *fakeHost, config, condition string) {
 	s.t.Helper()
-	register(s.t, s.c, s.name)
+	s.c.Register(s.t, s.name)
 	startAgent(s.t, s.c, s.name, host, config)
-	waitNode(s.t, s.c, s.name, hasCondition(condition, corev1.ConditionFalse))
-	endPods(s.t, s.c, s.name)
+	waitNode(s.t, s.c, s.name, cluster.HasCondition(condition, corev1.ConditionFalse))
+	endPods(s.t, s.c, s.name, 0)
 	for _, r := range mapping {
 		if r.isDaemonSet() {
 			s.createDaemonSet(s.podName(r), s.pod(r).Spec)
@@ -199,7 +191,7 @@ func (s *site) createPods() {
 	}
 	for _, r := range mapping {
 		if !r.isDaemonSet() {
-			submitPod(s.t, s.c, s.pod(r))
+			s.c.CreatePod(s.t, s.pod(r))
 		}
 	}
 }
@@ -221,18 +213,11 @@ func (s *site) checkTwo() {
 	addTaint(s.t, s.c, s.name, dedicated)
 	schedulerKnows(s.t, s.c, s.name, toleration("key", s.key))
 	for _, r := range mappingOfTwo {
-		submitPod(s.t, s.c, s.pod(r))
+		s.c.CreatePod(s.t, s.pod(r))
 	}
 	s.each(mappingOfTwo, func(r row) error { return s.podIs(r, r.want["both"]) })
 	ours := corev1.Taint{Key: s.key, Effect: corev1.TaintEffectNoSchedule}
 	wantTaints(s.t, waitNode(s.t, s.c, s.name, func(*corev1.Node) bool { return true }), ours, dedicated)
-}
-
-// addTaint does as kubectl taint.
-func addTaint(t *testing.T, c *cluster.Cluster, node string, taint corev1.Taint) {
-	t.Helper()
-	now := waitNode(t, c, node, func(*corev1.Node) bool { return true })
-	setTaints(t, c, node, append(now.Spec.Taints, taint)...)
 }
 
 // heal waits until the agent has taken its taint away, and no other, and
@@ -247,7 +232,7 @@ func (s *site) heal() {
 		}
 		return s.podIs(r, "placed")
 	})
-	setTaints(s.t, s.c, s.name)
+	s.c.SetTaints(s.t, s.name)
 	s.each(slices.Concat(mapping, mappingOfTwo), func(r row) error {
 		if r.isDaemonSet() {
 			return nil
@@ -280,7 +265,7 @@ func (s *site) podName(r row) string {
 }
 
 func (s *site) pod(r row) *corev1.Pod {
-	pod := newPod(s.podName(r), s.name, r.tolerations(s.key)...)
+	pod := cluster.NewPod(s.podName(r), s.name, r.tolerations(s.key)...)
 	pod.Spec.Containers[0].Resources = resourcesOf(r.pod)
 	switch r.pod {
 	case "nodeName-set": // bypasses the scheduler
@@ -327,39 +312,6 @@ func (s *site) placed(pod *corev1.Pod) bool {
 	return pod.Spec.NodeName == s.name && pod.DeletionTimestamp == nil
 }
 
-func refusedForTaint(pod *corev1.Pod) bool {
-	for _, condition := range pod.Status.Conditions {
-		if condition.Type == corev1.PodScheduled {
-			return cluster.Unschedulable(pod) && strings.Contains(condition.Message, "untolerated taint")
-		}
-	}
-	return false
-}
-
-// canaries is how many pods or DaemonSets may come before somebody has heard of
-// a taint. A Node has room for 110 pods.
-const canaries = 50
-
-// schedulerKnows waits until the scheduler refuses pods with these tolerations:
-// it hears of a taint a little later than we do.
-func schedulerKnows(t *testing.T, c *cluster.Cluster, node string, tolerations ...corev1.Toleration) {
-	t.Helper()
-	for range canaries {
-		name := node + "-canary-" + rand.String(5)
-		submitPod(t, c, newPod(name, node, tolerations...))
-		pod, err := c.WaitPod(t.Context(), "default", name, func(pod *corev1.Pod) bool {
-			return cluster.Scheduled(pod) || refusedForTaint(pod)
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !cluster.Scheduled(pod) {
-			return
-		}
-	}
-	t.Fatalf("the scheduler sends one pod after the other to node %s", node)
-}
-
 // The labels of a DaemonSet's pods: its name, and the generation of its spec.
 const (
 	ofDaemonSet  = "daemon-set"
@@ -403,7 +355,7 @@ func (s *site) daemonSetControllerKnows() {
 	s.t.Helper()
 	for range canaries {
 		name := s.name + "-canary-" + rand.String(5)
-		s.createDaemonSet(name, newPod(name, s.name).Spec)
+		s.createDaemonSet(name, cluster.NewPod(name, s.name).Spec)
 		canary, err := s.c.WaitDaemonSet(s.t.Context(), "default", name, func(set *appsv1.DaemonSet) bool {
 			return set.Status.ObservedGeneration == 1
 		})
@@ -482,48 +434,6 @@ func (s *site) daemonPods(r row) ([]corev1.Pod, error) {
 	return list.Items, nil
 }
 
-// endPods does what others wait for a kubelet to do: it ends the pods of the
-// node that are to be deleted, and says so by deleting them with no grace.
-func endPods(t *testing.T, c *cluster.Cluster, node string) {
-	ctx, cancel := context.WithCancel(context.Background())
-	pods := c.Client().CoreV1().Pods("default")
-	ofNode := byName("spec.nodeName", node).FieldSelector
-	source := &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			options.FieldSelector = ofNode
-			return pods.List(ctx, options)
-		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			options.FieldSelector = ofNode
-			return pods.Watch(ctx, options)
-		},
-	}
-	var kubelet sync.WaitGroup
-	kubelet.Go(func() {
-		_, err := watchtools.UntilWithSync(ctx, source, &corev1.Pod{}, nil, func(event watch.Event) (bool, error) {
-			pod, ok := event.Object.(*corev1.Pod)
-			if !ok || event.Type == watch.Deleted || pod.DeletionTimestamp == nil {
-				return false, nil
-			}
-			now := int64(0)
-			err := pods.Delete(ctx, pod.Name, metav1.DeleteOptions{
-				GracePeriodSeconds: &now, Preconditions: metav1.NewUIDPreconditions(string(pod.UID)),
-			})
-			if apierrors.IsNotFound(err) {
-				err = nil
-			}
-			return false, err
-		})
-		if ctx.Err() == nil {
-			t.Errorf("the stand-in for the kubelet of %s: %v", node, err)
-		}
-	})
-	t.Cleanup(func() {
-		cancel()
-		kubelet.Wait()
-	})
-}
-
 // resumeWithin is how soon after the taint's removal the pods that it kept
 // waiting are scheduled.
 const resumeWithin = 2 * time.Second
@@ -534,15 +444,15 @@ const resumeWithin = 2 * time.Second
 func TestSchedulingResumesSoonAfterRecovery(t *testing.T) {
 	t.Parallel()
 	for key, p := range map[string]*controlPlane{
-		corev1.TaintNodeMemoryPressure: &keeping,
-		"taintlet.dev/memory-pressure": &plain,
+		corev1.TaintNodeMemoryPressure: keeping,
+		"taintlet.dev/memory-pressure": plain,
 	} {
 		t.Run(key, func(t *testing.T) {
 			t.Parallel()
 			c, host := p.require(t), newFakeHost(t)
-			node := register(t, c, "resume")
+			node := c.Register(t, "resume")
 			startAgent(t, c, node.Name, host, quick)
-			waitNode(t, c, node.Name, hasCondition("HostMemoryPressure", corev1.ConditionFalse))
+			waitNode(t, c, node.Name, cluster.HasCondition("HostMemoryPressure", corev1.ConditionFalse))
 			var took []time.Duration
 			for round := range 3 {
 				host.memory(2)
@@ -550,8 +460,8 @@ func TestSchedulingResumesSoonAfterRecovery(t *testing.T) {
 				schedulerKnows(t, c, node.Name)
 				waiting := map[string]bool{}
 				for i := range 5 {
-					pod := newPod(fmt.Sprintf("resume-%d-%d", round, i), node.Name)
-					waiting[submitPod(t, c, pod)] = true
+					pod := cluster.NewPod(fmt.Sprintf("resume-%d-%d", round, i), node.Name)
+					waiting[c.CreatePod(t, pod)] = true
 					waitPod(t, c, pod.Name, refusedForTaint)
 				}
 				took = append(took, resumption(t, c, node.Name, key, waiting, func() { host.memory(50) }))

@@ -15,23 +15,23 @@ import (
 func TestPausedByAnnotation(t *testing.T) {
 	t.Parallel()
 	c := keeping.require(t)
-	node, host := register(t, c, "paused"), newFakeHost(t)
+	node, host := c.Register(t, "paused"), newFakeHost(t)
 	a := startAgent(t, c, node.Name, host, quick)
 	a.waitLog("admission policy looked up")
 	annotate := func(value string) {
 		t.Helper()
-		kubectl(t, c, "annotate", "node", node.Name, "--overwrite", "taintlet.dev/paused"+value)
+		c.RunKubectl(t, "annotate", "node", node.Name, "--overwrite", "taintlet.dev/paused"+value)
 	}
 
 	annotate("=true")
-	waitEvent(t, c, node.Name, "TaintsPaused", "stops new taints for MemoryPressure, DiskPressure, PIDPressure, NetworkUnavailable; taints that stand go")
+	c.WaitAgentEvent(t, node.Name, "TaintsPaused", "stops new taints for MemoryPressure, DiskPressure, PIDPressure, NetworkUnavailable; taints that stand go")
 	host.memory(2)
-	waitNode(t, c, node.Name, hasCondition("HostMemoryPressure", corev1.ConditionTrue))
-	waitEvent(t, c, node.Name, "HostMemoryPressureDegraded", "no new taint while the annotation taintlet.dev/paused is there")
+	waitNode(t, c, node.Name, cluster.HasCondition("HostMemoryPressure", corev1.ConditionTrue))
+	c.WaitAgentEvent(t, node.Name, "HostMemoryPressureDegraded", "no new taint while the annotation taintlet.dev/paused is there")
 	hasTaints(t, a, c, node)
 	annotate("-")
 	waitNode(t, c, node.Name, tainted(memoryKey))
-	waitEvent(t, c, node.Name, "TaintsResumed", "the annotation taintlet.dev/paused is gone; taints are set again")
+	c.WaitAgentEvent(t, node.Name, "TaintsResumed", "the annotation taintlet.dev/paused is gone; taints are set again")
 
 	annotate("=true")
 	a.waitMetric(`taintlet_notices_total{kind="TaintsPaused"} 2`)
@@ -39,9 +39,9 @@ func TestPausedByAnnotation(t *testing.T) {
 	waitNode(t, c, node.Name, untainted(memoryKey))
 
 	annotate("=DiskPressure, PIDPressure")
-	waitEvent(t, c, node.Name, "TaintsPaused", "stops new taints for DiskPressure, PIDPressure;")
+	c.WaitAgentEvent(t, node.Name, "TaintsPaused", "stops new taints for DiskPressure, PIDPressure;")
 	host.tasks(30000)
-	waitNode(t, c, node.Name, hasCondition("HostPIDPressure", corev1.ConditionTrue))
+	waitNode(t, c, node.Name, cluster.HasCondition("HostPIDPressure", corev1.ConditionTrue))
 	host.memory(2)
 	waitNode(t, c, node.Name, tainted(memoryKey))
 	hasTaints(t, a, c, node, memoryKey)
@@ -50,19 +50,19 @@ func TestPausedByAnnotation(t *testing.T) {
 func TestPausedByASlipOfThePen(t *testing.T) {
 	t.Parallel()
 	c := keeping.require(t)
-	node, host := register(t, c, "paused-slip"), newFakeHost(t)
+	node, host := c.Register(t, "paused-slip"), newFakeHost(t)
 	a := startAgent(t, c, node.Name, host, quick)
 	host.memory(2)
 	waitNode(t, c, node.Name, tainted(memoryKey))
-	kubectl(t, c, "annotate", "node", node.Name, "taintlet.dev/paused=PIDPresure")
-	waitEvent(t, c, node.Name, "TaintsPaused", `neither "true" nor a list of conditions: PIDPresure`)
+	c.RunKubectl(t, "annotate", "node", node.Name, "taintlet.dev/paused=PIDPresure")
+	c.WaitAgentEvent(t, node.Name, "TaintsPaused", `neither "true" nor a list of conditions: PIDPresure`)
 	host.route(false)
-	waitNode(t, c, node.Name, hasCondition("HostNetworkUnavailable", corev1.ConditionTrue))
+	waitNode(t, c, node.Name, cluster.HasCondition("HostNetworkUnavailable", corev1.ConditionTrue))
 	hasTaints(t, a, c, node, memoryKey)
 
 	// What a person removes during a pause stays away, and is no loss, also
 	// for an agent that starts after it.
-	kubectl(t, c, "taint", "node", node.Name, memoryKey+":NoSchedule-")
+	c.RunKubectl(t, "taint", "node", node.Name, memoryKey+":NoSchedule-")
 	hasTaints(t, a, c, node)
 	if lost := a.metric(`taintlet_notices_total{kind="TaintLost"}`); lost != 0 {
 		t.Errorf("%d taints lost", lost)
@@ -72,7 +72,7 @@ func TestPausedByASlipOfThePen(t *testing.T) {
 	a.waitMetric(`taintlet_notices_total{kind="TaintsPaused"} 1`)
 	hasTaints(t, a, c, node)
 
-	kubectl(t, c, "annotate", "node", node.Name, "taintlet.dev/paused-")
+	c.RunKubectl(t, "annotate", "node", node.Name, "taintlet.dev/paused-")
 	waitNode(t, c, node.Name, tainted(memoryKey))
 	waitNode(t, c, node.Name, tainted(corev1.TaintNodeNetworkUnavailable))
 	for _, kind := range []string{"TaintLost", "TaintContested"} {
@@ -83,20 +83,20 @@ func TestPausedByASlipOfThePen(t *testing.T) {
 }
 
 // hasTaints checks that the Node has these taints and no others while the agent
-// looks at the memory three times and the Node is updated between the looks.
+// samples the memory three times and the Node is updated between the samples.
 func hasTaints(t *testing.T, a *agent, c *cluster.Cluster, node *cluster.Node, keys ...string) {
 	t.Helper()
-	looks := func() int {
+	samples := func() int {
 		return a.metric(`taintlet_probe_looks_total{condition="MemoryPressure",level="Degraded"}`) +
 			a.metric(`taintlet_probe_looks_total{condition="MemoryPressure",level="OK"}`)
 	}
 	tick := time.NewTicker(500 * time.Millisecond)
 	defer tick.Stop()
-	for until := looks() + 3; looks() < until; <-tick.C {
+	for until := samples() + 3; samples() < until; <-tick.C {
 		if err := node.Heartbeat(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		now := getNode(t, c, node.Name)
+		now := c.GetNode(t, node.Name)
 		if list := taintsOf(now, keys...); len(list) != 0 || len(now.Spec.Taints) != len(keys) {
 			t.Fatalf("taints = %v, want %v", now.Spec.Taints, keys)
 		}

@@ -23,9 +23,9 @@ func TestPolicyComesAndGoesWhileTainted(t *testing.T) {
 	names := []string{"running-1", "running-2", "restarted"}
 	agents, versions, nodes := map[string]*agent{}, map[string]*history{}, map[string]*cluster.Node{}
 	for _, name := range names {
-		nodes[name] = register(t, c, name)
+		nodes[name] = c.Register(t, name)
 		if name == "running-2" {
-			setTaints(t, c, name, dedicated) // so that the API server knows who wrote the list last
+			c.SetTaints(t, name, dedicated) // so that the API server knows who wrote the list last
 		}
 		versions[name] = follow(t, c, name)
 		agents[name] = startAgent(t, c, name, host, quick+"heartbeat: 1m\n")
@@ -84,7 +84,7 @@ func changesPlaces(t *testing.T, all []version, from, to string) {
 }
 
 // updateUntil updates the Node's status, each of which makes the controller
-// look at its taints, until it holds.
+// check its taints, until it holds.
 func updateUntil(t *testing.T, c *cluster.Cluster, node *cluster.Node, holds func(*corev1.Node) bool) {
 	t.Helper()
 	tick := time.NewTicker(200 * time.Millisecond)
@@ -93,7 +93,7 @@ func updateUntil(t *testing.T, c *cluster.Cluster, node *cluster.Node, holds fun
 		if err := node.Heartbeat(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if holds(getNode(t, c, node.Name)) {
+		if holds(c.GetNode(t, node.Name)) {
 			return
 		}
 	}

@@ -1,13 +1,7 @@
 package integration
 
 import (
-	"crypto/sha256"
-	"fmt"
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -19,7 +13,7 @@ import (
 func TestConfigurationIsReloaded(t *testing.T) {
 	t.Parallel()
 	c, key := pressured(t, corev1.TaintNodeMemoryPressure)
-	node, host := register(t, c, "reloading"), newFakeHost(t)
+	node, host := c.Register(t, "reloading"), newFakeHost(t)
 	a := startAgent(t, c, node.Name, host, quick)
 	host.memory(2)
 	waitNode(t, c, node.Name, cluster.HasTaint(key, corev1.TaintEffectNoSchedule))
@@ -32,12 +26,12 @@ func TestConfigurationIsReloaded(t *testing.T) {
 		t.Errorf("the taint of the old rule is there as well: %v", moved.Spec.Taints)
 	}
 	a.waitLog(`msg="configuration in force" hash=` + hash + ` before=` + first)
-	waitEvent(t, c, node.Name, "ConfigurationReloaded", hash)
+	c.WaitAgentEvent(t, node.Name, "ConfigurationReloaded", hash)
 	a.waitMetric(`taintlet_config_info{hash="` + hash + `"} 1`)
 
 	a.reconfigure("memory: {availablePercent: 500}\n")
 	a.waitLog(`msg="configuration refused; the one in force stays" inForce=` + hash)
-	waitEvent(t, c, node.Name, "ConfigurationRefused", "memory.availablePercent: Invalid value: 500: must be 0 to 100 percent")
+	c.WaitAgentEvent(t, node.Name, "ConfigurationRefused", "memory.availablePercent: Invalid value: 500: must be 0 to 100 percent")
 	a.waitMetric("taintlet_config_refused 1")
 	if after := waitNode(t, c, node.Name, func(*corev1.Node) bool { return true }); !cluster.HasTaint(custom, corev1.TaintEffectPreferNoSchedule)(after) {
 		t.Error("a refused configuration cost the taint")
@@ -48,57 +42,15 @@ func TestConfigurationIsReloaded(t *testing.T) {
 	a.waitMetric("taintlet_config_refused 0")
 }
 
-// A file that is spoilt and mended again, byte for byte, is refused no more.
+// A file that is spoilt and mended again, byte for byte, is no longer refused.
 func TestMendedConfigurationIsNoLongerRefused(t *testing.T) {
 	t.Parallel()
 	c := plain.require(t)
-	node, host := register(t, c, "mending"), newFakeHost(t)
+	node, host := c.Register(t, "mending"), newFakeHost(t)
 	a := startAgent(t, c, node.Name, host, quick)
 	a.waitLog(`msg="taintlet starts"`)
 	a.reconfigure("nonsense: 1\n")
 	a.waitMetric("taintlet_config_refused 1")
 	a.reconfigure(quick)
 	a.waitMetric("taintlet_config_refused 0")
-}
-
-// reconfigure puts another configuration in place of the agent's, as a
-// ConfigMap's volume does, and returns its hash.
-func (a *agent) reconfigure(config string) string {
-	a.t.Helper()
-	path := a.configFile()
-	data := []byte(configHeader + config)
-	if err := os.WriteFile(path+".new", data, 0o600); err != nil {
-		a.t.Fatal(err)
-	}
-	if err := os.Rename(path+".new", path); err != nil {
-		a.t.Fatal(err)
-	}
-	return fmt.Sprintf("%x", sha256.Sum256(data))[:12]
-}
-
-func (a *agent) configFile() string {
-	a.t.Helper()
-	for _, arg := range a.cmd.Args {
-		if path, found := strings.CutPrefix(arg, "--config="); found {
-			return filepath.Clean(path)
-		}
-	}
-	a.t.Fatal("the agent has no configuration file")
-	return ""
-}
-
-// waitMetric waits for a line of the agent's metrics.
-func (a *agent) waitMetric(line string) {
-	a.t.Helper()
-	tick := time.NewTicker(200 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(patience); ; <-tick.C {
-		_, metrics := a.get("/metrics")
-		if strings.Contains("\n"+metrics, "\n"+line+"\n") {
-			return
-		}
-		if time.Now().After(deadline) {
-			a.t.Fatalf("no line %q in\n%s", line, metrics)
-		}
-	}
 }

@@ -18,34 +18,34 @@ import (
 func TestPreferNoScheduleIsAvoidedNotForbidden(t *testing.T) {
 	t.Parallel()
 	c, host := plain.require(t), newFakeHost(t)
-	sick, well := register(t, c, "prefer-sick"), register(t, c, "prefer-well")
+	sick, well := c.Register(t, "prefer-sick"), c.Register(t, "prefer-well")
 	startAgent(t, c, sick.Name, host, quick+`
 rules:
 - {condition: MemoryPressure, level: Degraded, taint: {key: node.kubernetes.io/memory-pressure, value: low, effect: PreferNoSchedule}}
 `)
-	waitNode(t, c, sick.Name, hasCondition("HostMemoryPressure", corev1.ConditionFalse))
+	waitNode(t, c, sick.Name, cluster.HasCondition("HostMemoryPressure", corev1.ConditionFalse))
 	host.memory(2)
 	tainted := waitNode(t, c, sick.Name, cluster.HasTaint(corev1.TaintNodeMemoryPressure, corev1.TaintEffectPreferNoSchedule))
 	ours := corev1.Taint{Key: corev1.TaintNodeMemoryPressure, Value: "low", Effect: corev1.TaintEffectPreferNoSchedule}
 	wantTaints(t, tainted, ours)
-	waitEvent(t, c, sick.Name, "HostMemoryPressureDegraded", corev1.TaintNodeMemoryPressure+":PreferNoSchedule (direct)")
+	c.WaitAgentEvent(t, sick.Name, "HostMemoryPressureDegraded", corev1.TaintNodeMemoryPressure+":PreferNoSchedule (direct)")
 
 	// A taint that can be refused tells when the scheduler knows of both.
 	addTaint(t, c, sick.Name, dedicated)
 	schedulerKnows(t, c, sick.Name)
 	tolerated := toleration("dedicated", "")
 	for i := range 5 {
-		either := newPod(fmt.Sprintf("prefer-either-%d", i), "", tolerated)
+		either := cluster.NewPod(fmt.Sprintf("prefer-either-%d", i), "", tolerated)
 		either.Spec.NodeSelector = nil
 		either.Spec.Affinity = onlyOn(sick.Name, well.Name)
-		waitPod(t, c, submitPod(t, c, either), func(pod *corev1.Pod) bool {
+		waitPod(t, c, c.CreatePod(t, either), func(pod *corev1.Pod) bool {
 			if cluster.Scheduled(pod) && pod.Spec.NodeName != well.Name {
 				t.Errorf("pod %s is on %s although %s has no taint", pod.Name, pod.Spec.NodeName, well.Name)
 			}
 			return cluster.Scheduled(pod)
 		})
 	}
-	waitPod(t, c, submitPod(t, c, newPod("prefer-sick-only", sick.Name, tolerated)), cluster.Scheduled)
+	waitPod(t, c, c.CreatePod(t, cluster.NewPod("prefer-sick-only", sick.Name, tolerated)), cluster.Scheduled)
 
 	host.memory(50)
 	wantTaints(t, waitNode(t, c, sick.Name, cluster.Not(cluster.HasTaint(ours.Key, ours.Effect))), dedicated)
@@ -56,33 +56,33 @@ rules:
 func TestCustomKeyAndValue(t *testing.T) {
 	t.Parallel()
 	c, host := plain.require(t), newFakeHost(t)
-	node := register(t, c, "custom")
+	node := c.Register(t, "custom")
 	foreign := []corev1.Taint{
 		{Key: "example.com/pids", Value: "theirs", Effect: corev1.TaintEffectPreferNoSchedule},
 		{Key: "example.com/pids-2", Value: "short", Effect: corev1.TaintEffectNoSchedule},
 		{Key: "gpu", Effect: corev1.TaintEffectPreferNoSchedule},
 	}
-	setTaints(t, c, node.Name, foreign...)
+	c.SetTaints(t, node.Name, foreign...)
 	startAgent(t, c, node.Name, host, quick+`
 rules:
 - {condition: PIDPressure, level: Degraded, taint: {key: example.com/pids, value: short, effect: NoSchedule}}
 `)
-	waitNode(t, c, node.Name, hasCondition("HostPIDPressure", corev1.ConditionFalse))
+	waitNode(t, c, node.Name, cluster.HasCondition("HostPIDPressure", corev1.ConditionFalse))
 	host.memory(2)
-	waitNode(t, c, node.Name, hasCondition("HostMemoryPressure", corev1.ConditionTrue))
+	waitNode(t, c, node.Name, cluster.HasCondition("HostMemoryPressure", corev1.ConditionTrue))
 	host.tasks(30000)
 	ours := corev1.Taint{Key: "example.com/pids", Value: "short", Effect: corev1.TaintEffectNoSchedule}
 	tainted := waitNode(t, c, node.Name, cluster.HasTaint(ours.Key, ours.Effect))
 	wantTaints(t, tainted, append(slices.Clone(foreign), ours)...)
-	waitEvent(t, c, node.Name, "HostPIDPressureDegraded", "example.com/pids:NoSchedule (direct)")
+	c.WaitAgentEvent(t, node.Name, "HostPIDPressureDegraded", "example.com/pids:NoSchedule (direct)")
 
 	second := corev1.Toleration{Key: "example.com/pids-2", Operator: corev1.TolerationOpExists}
 	schedulerKnows(t, c, node.Name, second)
 	equal := func(value string) corev1.Toleration {
 		return corev1.Toleration{Key: ours.Key, Operator: corev1.TolerationOpEqual, Value: value, Effect: ours.Effect}
 	}
-	waitPod(t, c, submitPod(t, c, newPod("custom-same-value", node.Name, second, equal("short"))), cluster.Scheduled)
-	other := submitPod(t, c, newPod("custom-other-value", node.Name, second, equal("theirs")))
+	waitPod(t, c, c.CreatePod(t, cluster.NewPod("custom-same-value", node.Name, second, equal("short"))), cluster.Scheduled)
+	other := c.CreatePod(t, cluster.NewPod("custom-other-value", node.Name, second, equal("theirs")))
 	waitPod(t, c, other, refusedForTaint)
 
 	host.tasks(100)
@@ -95,11 +95,11 @@ rules:
 func TestWithoutALifecycleController(t *testing.T) {
 	t.Parallel()
 	c, host := unusual.require(t), newFakeHost(t)
-	node := register(t, c, "no-controller")
+	node := c.Register(t, "no-controller")
 	// Admission gives it to every new Node, and here nobody takes it away.
 	foreign := corev1.Taint{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule}
 	startAgent(t, c, node.Name, host, quick, "--lifecycle-controller=false")
-	wantTaints(t, waitNode(t, c, node.Name, hasCondition("HostMemoryPressure", corev1.ConditionFalse)), foreign)
+	wantTaints(t, waitNode(t, c, node.Name, cluster.HasCondition("HostMemoryPressure", corev1.ConditionFalse)), foreign)
 	host.memory(2)
 	tainted := waitNode(t, c, node.Name, cluster.HasTaint(corev1.TaintNodeMemoryPressure, corev1.TaintEffectNoSchedule))
 	ours := corev1.Taint{Key: corev1.TaintNodeMemoryPressure, Effect: corev1.TaintEffectNoSchedule}
@@ -107,7 +107,7 @@ func TestWithoutALifecycleController(t *testing.T) {
 	if held, found := tainted.Annotations["taintlet.dev/held"]; found {
 		t.Errorf("annotation held = %q, want none", held)
 	}
-	waitEvent(t, c, node.Name, "HostMemoryPressureDegraded", corev1.TaintNodeMemoryPressure+":NoSchedule (direct)")
+	c.WaitAgentEvent(t, node.Name, "HostMemoryPressureDegraded", corev1.TaintNodeMemoryPressure+":NoSchedule (direct)")
 	host.memory(50)
 	wantTaints(t, waitNode(t, c, node.Name, cluster.Not(cluster.HasTaint(ours.Key, ours.Effect))), foreign)
 }
@@ -125,9 +125,9 @@ func TestQoSClassesUnderPodTolerationRestriction(t *testing.T) {
 	for class, outcome := range map[string]func(*corev1.Pod) bool{
 		"BestEffort": refusedForTaint, "Burstable": cluster.Scheduled, "Guaranteed": cluster.Scheduled,
 	} {
-		pod := newPod("class-"+strings.ToLower(class), node)
+		pod := cluster.NewPod("class-"+strings.ToLower(class), node)
 		pod.Spec.Containers[0].Resources = resourcesOf(class)
-		waitPod(t, c, submitPod(t, c, pod), outcome)
+		waitPod(t, c, c.CreatePod(t, pod), outcome)
 	}
 }
 
@@ -161,9 +161,9 @@ rules:
 		{corev1.TolerationOpGt, "10", refusedForTaint}, // as text it would be
 		{corev1.TolerationOpLt, "10", cluster.Scheduled},
 	} {
-		pod := newPod("number-"+strings.ToLower(string(r.operator))+"-"+r.value, node,
+		pod := cluster.NewPod("number-"+strings.ToLower(string(r.operator))+"-"+r.value, node,
 			corev1.Toleration{Key: "example.com/trouble", Operator: r.operator, Value: r.value})
-		waitPod(t, c, submitPod(t, c, pod), r.outcome)
+		waitPod(t, c, c.CreatePod(t, pod), r.outcome)
 	}
 }
 
@@ -171,8 +171,8 @@ rules:
 // do before pods can come to it.
 func readyForPods(t *testing.T, c *cluster.Cluster, name string) string {
 	t.Helper()
-	register(t, c, name)
-	setTaints(t, c, name) // a new Node has one until it is ready
+	c.Register(t, name)
+	c.SetTaints(t, name) // a new Node has one until it is ready
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
 	_, err := c.Client().CoreV1().ServiceAccounts("default").Create(t.Context(), account, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
@@ -186,28 +186,15 @@ func readyForPods(t *testing.T, c *cluster.Cluster, name string) string {
 func TestStandInPrefix(t *testing.T) {
 	t.Parallel()
 	c, host := plain.require(t), newFakeHost(t)
-	node := register(t, c, "prefix")
+	node := c.Register(t, "prefix")
 	startAgent(t, c, node.Name, host, quick+"standInPrefix: status-taint.cluster-autoscaler.kubernetes.io\n")
-	waitNode(t, c, node.Name, hasCondition("HostMemoryPressure", corev1.ConditionFalse))
+	waitNode(t, c, node.Name, cluster.HasCondition("HostMemoryPressure", corev1.ConditionFalse))
 	host.memory(2)
 	ours := corev1.Taint{Key: "status-taint.cluster-autoscaler.kubernetes.io/memory-pressure", Effect: corev1.TaintEffectNoSchedule}
 	wantTaints(t, waitNode(t, c, node.Name, cluster.HasTaint(ours.Key, ours.Effect)), ours)
-	waitEvent(t, c, node.Name, "HostMemoryPressureDegraded", ours.Key+":NoSchedule (stand-in)")
+	c.WaitAgentEvent(t, node.Name, "HostMemoryPressureDegraded", ours.Key+":NoSchedule (stand-in)")
 	host.memory(50)
 	wantTaints(t, waitNode(t, c, node.Name, cluster.Not(cluster.HasTaint(ours.Key, ours.Effect))))
-}
-
-// wantTaints compares all taints of the node, in order.
-func wantTaints(t *testing.T, node *corev1.Node, want ...corev1.Taint) {
-	t.Helper()
-	if !slices.EqualFunc(node.Spec.Taints, want, sameTaint) {
-		t.Errorf("taints of %s = %v, want %v", node.Name, node.Spec.Taints, want)
-	}
-}
-
-// sameTaint compares what people write of a taint.
-func sameTaint(a, b corev1.Taint) bool {
-	return a.Key == b.Key && a.Value == b.Value && a.Effect == b.Effect
 }
 
 func onlyOn(nodes ...string) *corev1.Affinity {

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/taintlet/taintlet/test/chart"
+	"github.com/taintlet/taintlet/test/cluster"
 )
 
 const (
@@ -15,7 +16,7 @@ const (
 	steadyFor = 2 * time.Minute
 	// firstHeartbeat is when the first heartbeat falls due at the earliest, 5 min
 	// ± 10 % after the start: the conditions are refreshed, and the admission
-	// policy is looked for.
+	// policy is asked for.
 	firstHeartbeat = 270 * time.Second
 	// kubeletWrites is how often a kubelet writes the status of a Node on which
 	// something changes all the time.
@@ -28,11 +29,11 @@ const (
 func TestSteadyStateMakesNoRequests(t *testing.T) {
 	t.Parallel()
 	c := plain.require(t)
-	node, host := register(t, c, "steady"), newFakeHost(t)
+	node, host := c.Register(t, "steady"), newFakeHost(t)
 	started := time.Now()
 	startAgent(t, c, node.Name, host, "")
 	for _, trouble := range troubles() {
-		waitNode(t, c, node.Name, hasCondition(trouble.condition, corev1.ConditionFalse))
+		waitNode(t, c, node.Name, cluster.HasCondition(trouble.condition, corev1.ConditionFalse))
 	}
 
 	settled := time.Now()

@@ -1,13 +1,13 @@
 package integration
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/taintlet/taintlet/test/cluster"
+	"github.com/taintlet/taintlet/test/process"
 )
 
 // threadsEnv makes the test binary a process with that many threads.
@@ -49,31 +50,30 @@ func TestRealThreadsAgainstALoweredLimit(t *testing.T) {
 	t.Parallel()
 	c, key := pressured(t, corev1.TaintNodePIDPressure)
 	const threads = 2000
-	node, host := register(t, c, "threads"), newFakeHost(t)
+	node, host := c.Register(t, "threads"), newFakeHost(t)
 	host.remove("proc/loadavg")
 	if err := os.Symlink("/proc/loadavg", filepath.Join(host.dir, "proc", "loadavg")); err != nil {
 		t.Fatal(err)
 	}
 	host.write("proc/sys/kernel/pid_max", strconv.Itoa(tasksNow(t)+threads+300)+"\n")
 	startAgent(t, c, node.Name, host, strings.Replace(quick, "pid: {", "pid: {usedPercent: 85, ", 1))
-	waitNode(t, c, node.Name, hasCondition("HostPIDPressure", corev1.ConditionFalse))
+	waitNode(t, c, node.Name, cluster.HasCondition("HostPIDPressure", corev1.ConditionFalse))
 
-	child := exec.Command(os.Args[0]) //nolint:gosec // this binary
-	child.Env = append(os.Environ(), threadsEnv+"="+strconv.Itoa(threads))
-	child.Stderr = os.Stderr
-	stdin, err := child.StdinPipe()
+	command := exec.Command(os.Args[0]) //nolint:gosec // this binary
+	command.Env = append(os.Environ(), threadsEnv+"="+strconv.Itoa(threads))
+	output := &process.Lines{}
+	command.Stdout, command.Stderr = output, os.Stderr
+	stdin, err := command.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	stdout, err := child.StdoutPipe()
+	child, err := process.Start("child", command, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := child.Start(); err != nil {
+	t.Cleanup(func() { child.Kill() }) //nolint:errcheck // it has ended, unless the test failed
+	if err := child.WaitLines(t.Context(), output, func(lines []string) bool { return slices.Contains(lines, "ready") }); err != nil {
 		t.Fatal(err)
-	}
-	if line, err := bufio.NewReader(stdout).ReadString('\n'); err != nil || line != "ready\n" {
-		t.Fatalf("child said %q, %v", line, err)
 	}
 	waitNode(t, c, node.Name, cluster.HasTaint(key, corev1.TaintEffectNoSchedule))
 	if err := stdin.Close(); err != nil {

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/taintlet/taintlet/taints"
+	"github.com/taintlet/taintlet/test/build"
 	"github.com/taintlet/taintlet/test/cluster"
 	"github.com/taintlet/taintlet/test/kubelet"
 )
@@ -86,7 +86,7 @@ func (d *disk) giveInodes() {
 	}
 }
 
-// takeSpace takes so many percent of all, giveSpace gives it back. Space is
+// takeSpace takes that percentage of all, giveSpace gives it back. Space is
 // allocated and not written.
 func (d *disk) takeSpace(percent uint64) {
 	d.t.Helper()
@@ -112,9 +112,9 @@ func (d *disk) giveSpace() {
 func startAgent(t *testing.T, c *cluster.Cluster, k *kubelet.Kubelet) {
 	t.Helper()
 	dir := t.TempDir()
-	file := func(name string) string { return filepath.Join(dir, name) }
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", file("taintlet"), "github.com/taintlet/taintlet/cmd/taintlet").CombinedOutput(); err != nil {
-		t.Fatalf("build the agent: %v\n%s", err, out)
+	program, err := build.Agent(t.Context(), dir, build.Options{})
+	if err != nil {
+		t.Fatal(err)
 	}
 	if err := c.Apply(t.Context(), "../demo/access.yaml"); err != nil {
 		t.Fatal(err)
@@ -123,27 +123,24 @@ func startAgent(t *testing.T, c *cluster.Cluster, k *kubelet.Kubelet) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	log, err := os.Create(file("log"))
-	if err := errors.Join(err, cluster.WriteKubeconfig(file("kubeconfig"), identity), os.WriteFile(file("config.yaml"), []byte(agentConfig), 0o600)); err != nil {
+	config, log := filepath.Join(dir, "config.yaml"), filepath.Join(dir, "log")
+	if err := os.WriteFile(config, []byte(agentConfig), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	agent := exec.Command(file("taintlet"), "--node-name="+nodeName, "--kubeconfig="+file("kubeconfig"), "--config="+file("config.yaml"), "--listen=")
-	agent.Stdout, agent.Stderr = log, log
-	if err := errors.Join(k.Run(agent), log.Close()); err != nil {
+	command := exec.Command(program, "--node-name="+nodeName, "--kubeconfig="+cluster.Kubeconfig(t, identity), "--config="+config, "--listen=")
+	agent, err := k.StartInside("the agent", command, log)
+	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		agent.Process.Kill() //nolint:errcheck // it may have ended
-		agent.Wait()         //nolint:errcheck // it was killed
-		if text, err := os.ReadFile(file("log")); t.Failed() {
+		if err := agent.Kill(); err != nil {
+			t.Error(err)
+		}
+		if text, err := os.ReadFile(log); t.Failed() {
 			t.Logf("log of the agent: %v\n%s", err, text)
 		}
 	})
-	_, err = c.WaitNode(t.Context(), nodeName, func(node *corev1.Node) bool {
-		condition := taints.Condition(node, "HostDiskPressure")
-		return condition != nil && condition.Status == corev1.ConditionFalse
-	})
-	if err != nil {
+	if _, err = c.WaitNode(t.Context(), nodeName, cluster.HasCondition("HostDiskPressure", corev1.ConditionFalse)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -154,10 +151,7 @@ func startAgent(t *testing.T, c *cluster.Cluster, k *kubelet.Kubelet) {
 // pkg/controller/nodelifecycle/node_lifecycle_controller.go of Kubernetes).
 func keepCompany(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
-	company, err := c.RegisterNode(t.Context(), "company")
-	if err != nil {
-		t.Fatal(err)
-	}
+	company := c.Register(t, "company")
 	var group sync.WaitGroup
 	group.Go(func() { // its Lease is renewed too seldom for the grace period of this controller
 		beat := time.NewTicker(time.Second)

@@ -18,7 +18,7 @@ const cgroupRoot = "/sys/fs/cgroup"
 func absentPodCgroups() ([]string, error) {
 	entries, err := os.ReadDir(cgroupRoot)
 	if err != nil {
-		return nil, fmt.Errorf("look for cgroups: %w", err)
+		return nil, fmt.Errorf("find cgroups: %w", err)
 	}
 	places := []string{cgroupRoot} // of the one hierarchy of cgroup v2
 	for _, entry := range entries {

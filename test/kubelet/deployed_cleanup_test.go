@@ -16,6 +16,7 @@ import (
 
 	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/test/chart"
+	"github.com/taintlet/taintlet/test/cluster"
 )
 
 // findsNoStaleNode runs once what the CronJob runs each hour, while the agent is
@@ -69,7 +70,7 @@ func (d *deployed) install(t *testing.T, manifest string, into runtime.Object) {
 // its pod has said.
 func (d *deployed) succeeds(t *testing.T, job *batchv1.Job, texts ...string) {
 	t.Helper()
-	eventually(t, "the end of Job "+job.Name, func() error {
+	cluster.Eventually(t, "the end of Job "+job.Name, func() error {
 		now, err := d.cluster.Client().BatchV1().Jobs(job.Namespace).Get(t.Context(), job.Name, metav1.GetOptions{})
 		switch {
 		case err != nil:

@@ -2,7 +2,6 @@ package kubelet_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -26,6 +25,7 @@ import (
 	"github.com/taintlet/taintlet/test/cluster"
 	"github.com/taintlet/taintlet/test/image"
 	"github.com/taintlet/taintlet/test/kubelet"
+	"github.com/taintlet/taintlet/test/process"
 )
 
 const (
@@ -76,15 +76,17 @@ func deploy(t *testing.T) *deployed {
 	d.startKubelet(t)
 	requireFreePort(t) // now that no other kubelet of these tests runs
 	setForeignTaints(t, d.cluster)
-	d.nodeBefore, d.objectsBefore = d.node(t), objects(t, d.cluster)
+	d.nodeBefore, d.objectsBefore = d.cluster.GetNode(t, nodeName), objects(t, d.cluster)
 	if err := d.cluster.InstallKeep(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if err := d.cluster.Apply(t.Context(), manifest); err != nil {
 		t.Fatal(err)
 	}
-	client := &http.Client{Timeout: 5 * time.Second}
-	eventually(t, "ok of /readyz", func() error { return ask(t, client, "/readyz") })
+	cluster.Eventually(t, "ok of /readyz", func() error {
+		_, err := process.Get(t.Context(), http.DefaultClient, "http://127.0.0.1:"+agentPort+"/readyz")
+		return err
+	})
 	d.answered = sinceBoot(t)
 	if _, err := d.cluster.WaitDaemonSet(t.Context(), namespace, daemonSet, func(set *appsv1.DaemonSet) bool {
 		return set.Status.DesiredNumberScheduled == 1 && set.Status.NumberReady == 1
@@ -236,46 +238,6 @@ func sinceBoot(t *testing.T) time.Duration {
 	return time.Duration(now.Nano())
 }
 
-func ask(t *testing.T, client *http.Client, path string) error {
-	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1:"+agentPort+path, nil)
-	if err != nil {
-		return err
-	}
-	response, err := client.Do(request)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close() //nolint:errcheck // nothing was written
-	if response.StatusCode != http.StatusOK {
-		return errors.New(response.Status)
-	}
-	return nil
-}
-
-// eventually asks again and again, for what no watch tells.
-func eventually(t *testing.T, what string, holds func() error) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
-		err := holds()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain for %s: %v", what, err)
-		}
-	}
-}
-
-func (d *deployed) node(t *testing.T) *corev1.Node {
-	t.Helper()
-	node, err := d.cluster.Client().CoreV1().Nodes().Get(t.Context(), nodeName, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return node
-}
-
 // pod returns the DaemonSet's pod, of which there is one beside those that end.
 func (d *deployed) pod(t *testing.T) *corev1.Pod {
 	t.Helper()
@@ -311,27 +273,6 @@ func (d *deployed) process(t *testing.T) procfs.Proc {
 	}
 	t.Fatalf("containerd has no task %s", id)
 	return procfs.Proc{}
-}
-
-// waitEvent waits for an Event about the Node, and returns its message.
-func (d *deployed) waitEvent(t *testing.T, reason, part string) string {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	watcher, err := d.cluster.Client().CoreV1().Events("default").Watch(ctx, metav1.ListOptions{
-		FieldSelector: "involvedObject.kind=Node,involvedObject.name=" + nodeName + ",reason=" + reason,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer watcher.Stop()
-	for change := range watcher.ResultChan() {
-		if event, ok := change.Object.(*corev1.Event); ok && strings.Contains(event.Message, part) {
-			return event.Message
-		}
-	}
-	t.Fatalf("there is no Event %s with %q", reason, part)
-	return ""
 }
 
 // showLogs shows what the containers and the kubelet have said.

@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -26,7 +25,10 @@ import (
 
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/taints"
+	"github.com/taintlet/taintlet/test/ballast"
+	"github.com/taintlet/taintlet/test/build"
 	"github.com/taintlet/taintlet/test/cluster"
+	"github.com/taintlet/taintlet/test/process"
 )
 
 const (
@@ -112,7 +114,7 @@ func (d *deployed) seesTheHost(t *testing.T) {
 	}
 	// What is written lies in the pod's own emptyDir, and it has been written to.
 	scratch := d.kubelet.HostPath(filepath.Join("/var/lib/kubelet/pods", string(d.pod(t).UID), "volumes/kubernetes.io~empty-dir/scratch"))
-	eventually(t, "a write into the emptyDir", func() error {
+	cluster.Eventually(t, "a write into the emptyDir", func() error {
 		var stat unix.Statx_t
 		if err := unix.Statx(unix.AT_FDCWD, scratch, 0, unix.STATX_MTIME|unix.STATX_BTIME, &stat); err != nil {
 			return err
@@ -163,7 +165,7 @@ func (d *deployed) tokenIsNarrow(t *testing.T) {
 		{other.Name, `{"metadata": {"annotations": {"taintlet.dev/held": "x"}}}`, true},
 	} {
 		// The API server hears of a policy by a watch of its own.
-		eventually(t, "the right answer", func() error {
+		cluster.Eventually(t, "the right answer", func() error {
 			_, err := thief.CoreV1().Nodes().Patch(t.Context(), try.node, types.MergePatchType, []byte(try.patch), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
 			denied := apierrors.IsForbidden(err) && strings.Contains(err.Error(), "ValidatingAdmissionPolicy 'taintlet-nodes'")
 			if denied != try.denied || err != nil && !denied {
@@ -182,18 +184,18 @@ func (d *deployed) diskFills(t *testing.T) {
 	disk.takeSpace(fullPercent)
 	s.until("taintlet holds the pair", held)
 	s.stays = true
-	s.untilControllerLooked()
-	s.until("the condition is True", hostCondition("HostDiskPressure", corev1.ConditionTrue))
-	t.Log(d.waitEvent(t, "HostDiskPressureDegraded", " on /, "))
+	s.untilControllerWorked()
+	s.until("the condition is True", cluster.HasCondition("HostDiskPressure", corev1.ConditionTrue))
+	t.Log(d.cluster.WaitAgentEvent(t, nodeName, "HostDiskPressureDegraded", " on /, "))
 
 	began := time.Now()
-	d.waitEvent(t, "ConfigurationReloaded", d.configure(t, quick))
+	d.cluster.WaitAgentEvent(t, nodeName, "ConfigurationReloaded", d.configure(t, quick))
 	t.Logf("the edited ConfigMap was in force after %s", time.Since(began).Round(time.Second))
 	s.stays = false
 	disk.giveSpace()
 	s.until("the pair is gone", cluster.Not(tainted))
-	s.until("the condition is False", hostCondition("HostDiskPressure", corev1.ConditionFalse))
-	t.Log(d.waitEvent(t, "HostDiskPressureOK", " on /scratch, "))
+	s.until("the condition is False", cluster.HasCondition("HostDiskPressure", corev1.ConditionFalse))
+	t.Log(d.cluster.WaitAgentEvent(t, nodeName, "HostDiskPressureOK", " on /scratch, "))
 	if after := d.process(t).PID; after != before {
 		t.Errorf("process %d took the place of %d", after, before)
 	}
@@ -202,15 +204,19 @@ func (d *deployed) diskFills(t *testing.T) {
 // memoryRunsLow takes memory of the host's after the ConfigMap was broken: what
 // counts is the one before.
 func (d *deployed) memoryRunsLow(t *testing.T) {
-	threshold := available(t) / 4 * 3 // at most that much is taken, and others take and give some too
-	d.waitEvent(t, "ConfigurationReloaded", d.configure(t, quick, func(settings map[string]any) {
+	memory, err := ballast.ReadMemory()
+	if err != nil {
+		t.Fatal(err)
+	}
+	threshold := memory.Available / 4 * 3 // at most that much is taken, and others take and give some too
+	d.cluster.WaitAgentEvent(t, nodeName, "ConfigurationReloaded", d.configure(t, quick, func(settings map[string]any) {
 		settings["memory"] = map[string]any{
 			"availableBytes": threshold, "clearFactor": 1, "runningOutWithin": "0", "stalledPercent": 0,
 			"debounce": atOnce,
 		}
 	}))
 	d.putConfig(t, "disk: no\n")
-	t.Log(d.waitEvent(t, "ConfigurationRefused", "stays in force"))
+	t.Log(d.cluster.WaitAgentEvent(t, nodeName, "ConfigurationRefused", "stays in force"))
 
 	release := d.takeMemory(t, threshold-256*mebibyte)
 	lacksMemory := cluster.HasTaint(corev1.TaintNodeMemoryPressure, corev1.TaintEffectNoSchedule)
@@ -221,13 +227,13 @@ func (d *deployed) memoryRunsLow(t *testing.T) {
 		}
 	}
 	wait(lacksMemory)
-	wait(hostCondition("HostMemoryPressure", corev1.ConditionTrue))
-	t.Log(d.waitEvent(t, "HostMemoryPressureDegraded", "memory-pressure:NoSchedule (kept)"))
+	wait(cluster.HasCondition("HostMemoryPressure", corev1.ConditionTrue))
+	t.Log(d.cluster.WaitAgentEvent(t, nodeName, "HostMemoryPressureDegraded", "memory-pressure:NoSchedule (kept)"))
 	release()
 	wait(cluster.Not(lacksMemory))
-	wait(hostCondition("HostMemoryPressure", corev1.ConditionFalse))
-	t.Log(d.waitEvent(t, "HostMemoryPressureOK", "no more taint"))
-	d.waitEvent(t, "ConfigurationReloaded", d.configure(t, quick, func(settings map[string]any) { settings["heartbeat"] = "1m" }))
+	wait(cluster.HasCondition("HostMemoryPressure", corev1.ConditionFalse))
+	t.Log(d.cluster.WaitAgentEvent(t, nodeName, "HostMemoryPressureOK", "no more taint"))
+	d.cluster.WaitAgentEvent(t, nodeName, "ConfigurationReloaded", d.configure(t, quick, func(settings map[string]any) { settings["heartbeat"] = "1m" }))
 }
 
 // podIsReplaced deletes the pod while the Node is tainted.
@@ -240,7 +246,7 @@ func (d *deployed) podIsReplaced(t *testing.T) {
 	if err := d.cluster.Client().CoreV1().Pods(namespace).Delete(t.Context(), d.pod(t).Name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	s.until("another instance is in charge", func(node *corev1.Node) bool { return instance(t, node) != before })
+	s.until("another instance is active", func(node *corev1.Node) bool { return instance(t, node) != before })
 	after := instance(t, s.last)
 	t.Logf("%s came after %s", after, before)
 	pod := after[:strings.LastIndexByte(after, '-')] // an instance is called after its pod
@@ -248,7 +254,7 @@ func (d *deployed) podIsReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("from the start of the new process to its pod's being ready: %s", sinceBoot(t)-d.started(t))
-	s.untilControllerLooked()
+	s.untilControllerWorked()
 	s.stays = false
 	disk.giveSpace()
 	s.until("the pair is gone", cluster.Not(tainted))
@@ -331,33 +337,21 @@ func (d *deployed) putConfig(t *testing.T, text string) {
 // until it is released.
 func (d *deployed) takeMemory(t *testing.T, leave uint64) (release func()) {
 	t.Helper()
-	program := filepath.Join(t.TempDir(), "demo")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "github.com/taintlet/taintlet/test/demo").CombinedOutput(); err != nil {
-		t.Fatalf("build the ballast: %v\n%s", err, out)
+	program, err := build.Program(t.Context(), "test/demo", t.TempDir(), build.Options{})
+	if err != nil {
+		t.Fatal(err)
 	}
-	ballast := exec.CommandContext(t.Context(), program, "take-memory", strconv.FormatUint(leave/mebibyte, 10))
-	if err := d.kubelet.Run(ballast); err != nil { // ends with this process, whatever becomes of it
+	ballast, err := process.Start("the ballast", exec.Command(program, "take-memory", strconv.FormatUint(leave/mebibyte, 10)), "")
+	if err != nil {
 		t.Fatal(err)
 	}
 	release = sync.OnceFunc(func() {
-		ballast.Process.Kill() //nolint:errcheck // it may have ended
-		ballast.Wait()         //nolint:errcheck // it was killed
+		if err := ballast.Kill(); err != nil {
+			t.Error(err)
+		}
 	})
 	t.Cleanup(release)
 	return release
-}
-
-func available(t *testing.T) uint64 {
-	t.Helper()
-	proc, err := procfs.NewDefaultFS()
-	if err != nil {
-		t.Fatal(err)
-	}
-	info, err := proc.Meminfo()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return *info.MemAvailableBytes
 }
 
 // instance is who wrote the record.
@@ -368,11 +362,4 @@ func instance(t *testing.T, node *corev1.Node) string {
 		t.Fatalf("%v: %s", err, brief(node))
 	}
 	return record.Instance.Name
-}
-
-func hostCondition(kind corev1.NodeConditionType, status corev1.ConditionStatus) func(*corev1.Node) bool {
-	return func(node *corev1.Node) bool {
-		condition := taints.Condition(node, kind)
-		return condition != nil && condition.Status == status
-	}
 }

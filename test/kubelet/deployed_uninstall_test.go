@@ -1,12 +1,9 @@
 package kubelet_test
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -17,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
@@ -38,25 +34,25 @@ func (d *deployed) isUninstalled(t *testing.T) {
 	if err := sets.Delete(t.Context(), daemonSet, metav1.DeleteOptions{PropagationPolicy: &foreground}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the end of the DaemonSet", func() error {
+	cluster.Eventually(t, "the end of the DaemonSet", func() error {
 		_, err := sets.Get(t.Context(), daemonSet, metav1.GetOptions{})
 		return isGone(err)
 	})
-	if node := d.node(t); !tainted(node) || !held(node) {
+	if node := d.cluster.GetNode(t, nodeName); !tainted(node) || !held(node) {
 		t.Errorf("the taint went with the agent: %s", brief(node))
 	}
-	d.cleansUp(t) // on the only Node there is, whose taint is to be taken off
+	d.cleansUp(t) // on the only Node there is, whose taint is to be removed
 	d.compareNode(t)
 	d.remove(t, keepManifest, manifest)
 	var left []object
-	eventually(t, "the end of all objects", func() error {
+	cluster.Eventually(t, "the end of all objects", func() error {
 		left = slices.DeleteFunc(slices.Collect(maps.Keys(objects(t, d.cluster))), func(o object) bool { return d.objectsBefore[o] })
 		if len(left) > 0 {
 			return fmt.Errorf("left are %v", left)
 		}
 		return nil
 	})
-	d.compareNode(t) // with no policy in force any more
+	d.compareNode(t) // without any policy in force
 }
 
 // isGone is nil when the error says that what was asked for does not exist.
@@ -70,7 +66,7 @@ func isGone(err error) error {
 // compareNode fails unless the Node is as it was before anything was installed.
 func (d *deployed) compareNode(t *testing.T) {
 	t.Helper()
-	before, after := d.nodeBefore, d.node(t)
+	before, after := d.nodeBefore, d.cluster.GetNode(t, nodeName)
 	if !taints.Equal(before.Spec.Taints, after.Spec.Taints) {
 		t.Errorf("taints were %v, and are %v", before.Spec.Taints, after.Spec.Taints)
 	}
@@ -184,25 +180,11 @@ func objects(t *testing.T, c *cluster.Cluster) map[object]bool {
 
 func readManifest(t *testing.T, path string) []*unstructured.Unstructured {
 	t.Helper()
-	file, err := os.Open(path)
+	objects, err := cluster.ReadManifest(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer file.Close() //nolint:errcheck // nothing was written
-	var objects []*unstructured.Unstructured
-	for decoder := yaml.NewYAMLOrJSONDecoder(bufio.NewReader(file), 4096); ; {
-		object := &unstructured.Unstructured{}
-		err := decoder.Decode(&object.Object)
-		if errors.Is(err, io.EOF) {
-			return objects
-		}
-		if err != nil {
-			t.Fatalf("%s: %v", path, err)
-		}
-		if len(object.Object) > 0 {
-			objects = append(objects, object)
-		}
-	}
+	return objects
 }
 
 func convert(t *testing.T, from *unstructured.Unstructured, to any) {

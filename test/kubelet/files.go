@@ -1,10 +1,8 @@
 package kubelet
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 
@@ -123,19 +121,3 @@ const network = `{
   }]
 }
 `
-
-// freePorts finds the kubelet's ports. Both are held until the second is found,
-// so that they are not the same.
-func (k *Kubelet) freePorts(ctx context.Context) error {
-	for _, port := range []*string{&k.port, &k.health} {
-		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(loopback, "0"))
-		if err != nil {
-			return fmt.Errorf("find a free port: %w", err)
-		}
-		defer func() { _ = listener.Close() }()
-		if _, *port, err = net.SplitHostPort(listener.Addr().String()); err != nil {
-			return fmt.Errorf("find a free port: %w", err)
-		}
-	}
-	return nil
-}

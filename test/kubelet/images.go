@@ -12,6 +12,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+
+	"github.com/taintlet/taintlet/test/build"
 )
 
 // sandboxImage is what containerd starts in the sandbox of each pod. No registry
@@ -24,9 +26,9 @@ func (k *Kubelet) ImportImage(ctx context.Context, archive string) error {
 	var complaints bytes.Buffer
 	command := exec.CommandContext(ctx, "ctr", "--namespace=k8s.io", "images", "import", archive)
 	command.Stdout, command.Stderr = &complaints, &complaints
-	err := k.Run(command)
+	running, err := k.StartInside("ctr", command, "")
 	if err == nil {
-		err = command.Wait()
+		err = running.Wait()
 	}
 	if err != nil {
 		return fmt.Errorf("import %s: %w\n%s", archive, err, complaints.String())
@@ -36,11 +38,9 @@ func (k *Kubelet) ImportImage(ctx context.Context, archive string) error {
 
 // importSandboxImage builds the program in pause/ and an image of nothing else.
 func (k *Kubelet) importSandboxImage(ctx context.Context) error {
-	program := k.file("pause")
-	build := exec.CommandContext(ctx, "go", "build", "-o", program, "github.com/taintlet/taintlet/test/kubelet/pause")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("build the pods' sandbox: %w\n%s", err, out)
+	program, err := build.Program(ctx, "test/kubelet/pause", k.dir, build.Options{Release: true})
+	if err != nil {
+		return err
 	}
 	content, err := os.ReadFile(program)
 	if err != nil {

@@ -23,6 +23,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/taintlet/taintlet/test/cluster"
+	"github.com/taintlet/taintlet/test/process"
 )
 
 const (
@@ -44,8 +45,8 @@ type Options struct {
 	// KernelMemcgNotification lets the kernel tell the eviction manager that
 	// memory.available crosses a threshold. Off in a kubelet by default.
 	KernelMemcgNotification bool
-	// NodeStatusUpdateFrequency is how often the kubelet looks at its conditions
-	// and writes its Node's status. 0: the kubelet's defaults, a look every 10
+	// NodeStatusUpdateFrequency is how often the kubelet samples its conditions
+	// and writes its Node's status. 0: the kubelet's defaults, a sample every 10
 	// seconds and a write every 5 minutes if nothing has changed.
 	NodeStatusUpdateFrequency time.Duration
 	// SyncFrequency is how often the kubelet compares pods with what they are to
@@ -70,13 +71,13 @@ type Kubelet struct {
 	options  Options
 	binary   string
 	dir      string // of all files on the host
-	room     *room
-	port     string   // of the kubelet's API
-	health   string   // port of /healthz
-	turn     *os.File // locked
+	room     *process.Thread
+	port     string // of the kubelet's API
+	health   string // port of /healthz
+	endTurn  func()
 	cgroups  []string
-	kubelet  *process
-	runtime  *process
+	kubelet  *process.Process
+	runtime  *process.Process
 	stopOnce sync.Once
 	stopErr  error
 }
@@ -100,20 +101,20 @@ func Start(ctx context.Context, c *cluster.Cluster, options Options) (*Kubelet, 
 	if options.DiskSize == 0 {
 		options.DiskSize = defaultDiskSize
 	}
-	turn, err := takeTurn(ctx, options.Progress)
+	endTurn, err := takeTurn(ctx, options.Progress)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	k := &Kubelet{NodeName: options.NodeName, cluster: c, options: options, binary: filepath.Join(bin, cluster.Kubelet), turn: turn}
-	if err := k.start(ctx); err != nil {
+	k := &Kubelet{NodeName: options.NodeName, cluster: c, options: options, binary: filepath.Join(bin, cluster.Kubelet), endTurn: endTurn}
+	if err := k.startAll(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("start a kubelet: %w", err), k.Stop())
 	}
 	return k, nil
 }
 
-func (k *Kubelet) start(ctx context.Context) (err error) {
+func (k *Kubelet) startAll(ctx context.Context) (err error) {
 	// In the cluster's folder, which is removed even if this process is killed.
 	if k.dir, err = os.MkdirTemp(k.cluster.LogDir(), "kubelet-"); err != nil {
 		return fmt.Errorf("make a folder: %w", err)
@@ -121,16 +122,18 @@ func (k *Kubelet) start(ctx context.Context) (err error) {
 	if k.cgroups, err = absentPodCgroups(); err != nil {
 		return err
 	}
-	if err := k.freePorts(ctx); err != nil {
+	ports, err := cluster.FreePorts(loopback, 2)
+	if err != nil {
 		return err
 	}
+	k.port, k.health = ports[0], ports[1]
 	if err := k.writeFiles(); err != nil {
 		return err
 	}
 	if k.room, err = newRoom(); err != nil {
 		return err
 	}
-	if err := k.room.do(func() error { return furnish(k.dir, k.options.DiskSize) }); err != nil {
+	if err := k.room.Do(func() error { return furnish(k.dir, k.options.DiskSize) }); err != nil {
 		return err
 	}
 	if err := k.startRuntime(ctx); err != nil {
@@ -146,7 +149,7 @@ func (k *Kubelet) start(ctx context.Context) (err error) {
 	}
 	_, err = k.cluster.WaitNode(ctx, k.NodeName, ready)
 	if err != nil {
-		return fmt.Errorf("%w\n%s", err, k.kubelet.tail(20))
+		return fmt.Errorf("%w\n%s", err, k.kubelet.Tail(20))
 	}
 	return nil
 }
@@ -165,12 +168,12 @@ func ready(node *corev1.Node) bool {
 }
 
 func (k *Kubelet) startRuntime(ctx context.Context) (err error) {
-	k.runtime, err = k.room.start(k.logPath("containerd"), "containerd", "--config="+k.file(containerdFile))
+	k.runtime, err = k.startComponent("containerd", process.Command("containerd", "--config="+k.file(containerdFile)))
 	if err != nil {
 		return err
 	}
 	// It listens when all its plugins are loaded.
-	return k.runtime.waitUntil(ctx, func(ctx context.Context) error {
+	return k.runtime.WaitUntil(ctx, func(ctx context.Context) error {
 		connection, err := new(net.Dialer).DialContext(ctx, "unix", k.HostPath(containerdSocket))
 		if err != nil {
 			return err
@@ -180,55 +183,56 @@ func (k *Kubelet) startRuntime(ctx context.Context) (err error) {
 }
 
 func (k *Kubelet) startKubelet(ctx context.Context) error {
-	started, err := k.room.start(k.logPath("kubelet"), k.binary,
+	started, err := k.startComponent("kubelet", process.Command(k.binary,
 		"--config="+k.file(configFile),
 		"--kubeconfig="+k.file(kubeconfigFile),
 		"--hostname-override="+k.NodeName,
 		"--root-dir="+rootDir,
 		"--cert-dir="+filepath.Join(rootDir, "pki"),
 		"-v=2",
-	)
+	))
 	if err != nil {
 		return err
 	}
 	k.kubelet = started
-	return k.kubelet.waitUntil(ctx, func(ctx context.Context) error {
-		return get(ctx, http.DefaultClient, "http://"+net.JoinHostPort(loopback, k.health)+"/healthz", "", nil)
+	return k.kubelet.WaitUntil(ctx, func(ctx context.Context) error {
+		_, err := process.Get(ctx, http.DefaultClient, "http://"+net.JoinHostPort(loopback, k.health)+"/healthz")
+		return err
 	})
 }
 
 // Kill kills the kubelet alone, as a crash would: containerd, the files and the
 // Node stay. It returns when the kubelet has ended.
-func (k *Kubelet) Kill() error { return k.kubelet.stop() }
+func (k *Kubelet) Kill() error { return k.kubelet.Kill() }
 
 // Restart starts the kubelet again after Kill, and returns when it says that it
 // is healthy. Its Node may become ready later.
 func (k *Kubelet) Restart(ctx context.Context) error { return k.startKubelet(ctx) }
 
-// Run starts a command where the kubelet lives: it sees the kubelet's
-// /var/lib, /var/log and /run in place of the host's. If this process ends
-// or Stop is called, the command is killed. The caller waits for it.
-func (k *Kubelet) Run(command *exec.Cmd) error {
-	return k.room.do(func() error { return startDependent(command) })
+// StartInside starts a command where the kubelet lives, as process.Start does: the
+// command sees the kubelet's /var/lib, /var/log and /run in place of the host's.
+// If this process ends or Stop is called, the command is killed.
+func (k *Kubelet) StartInside(name string, command *exec.Cmd, log string) (*process.Process, error) {
+	return k.room.Start(name, command, log)
 }
 
 // HostPath returns where a path of the kubelet's, such as /var/lib/kubelet, is
 // found by processes that do not live where it lives, as long as it runs.
 func (k *Kubelet) HostPath(path string) string {
-	return filepath.Join("/proc", strconv.Itoa(k.runtime.cmd.Process.Pid), "root", path)
+	return filepath.Join("/proc", strconv.Itoa(k.runtime.PID()), "root", path)
 }
 
 // Processes returns the process IDs of kubelet and containerd by name.
 func (k *Kubelet) Processes() map[string]int {
 	return map[string]int{
-		"kubelet":    k.kubelet.cmd.Process.Pid,
-		"containerd": k.runtime.cmd.Process.Pid,
+		"kubelet":    k.kubelet.PID(),
+		"containerd": k.runtime.PID(),
 	}
 }
 
 // Tail returns the last lines of both logs.
 func (k *Kubelet) Tail(lines int) string {
-	return k.runtime.tail(lines) + "\n" + k.kubelet.tail(lines)
+	return k.runtime.Tail(lines) + "\n" + k.kubelet.Tail(lines)
 }
 
 // Stop ends kubelet, containerd and the containers of pods, and removes their
@@ -237,26 +241,29 @@ func (k *Kubelet) Tail(lines int) string {
 func (k *Kubelet) Stop() error {
 	k.stopOnce.Do(func() {
 		var errs []error
-		for _, p := range []*process{k.kubelet, k.runtime} {
-			if p != nil {
-				errs = append(errs, p.stop())
+		for _, p := range []*process.Process{k.kubelet, k.runtime} {
+			if p != nil { // nothing that they know is to outlive them
+				errs = append(errs, p.Kill())
 			}
 		}
 		if k.room != nil {
-			errs = append(errs, k.room.do(endLodgers), k.room.do(clear))
-			k.room.close()
+			errs = append(errs, k.room.Do(endLodgers), k.room.Do(clear))
+			k.room.Close()
 		}
 		errs = append(errs, removePodCgroups(k.cgroups))
 		if k.dir != "" {
 			errs = append(errs, os.RemoveAll(k.dir))
 		}
-		k.stopErr = errors.Join(append(errs, k.turn.Close())...)
+		k.endTurn()
+		k.stopErr = errors.Join(errs...)
 	})
 	return k.stopErr
 }
 
 func (k *Kubelet) file(name string) string { return filepath.Join(k.dir, name) }
 
-func (k *Kubelet) logPath(name string) string {
-	return filepath.Join(k.cluster.LogDir(), name+"-"+k.NodeName+".log")
+// startComponent starts containerd or the kubelet, with its log beside those of
+// the control plane.
+func (k *Kubelet) startComponent(name string, command *exec.Cmd) (*process.Process, error) {
+	return k.StartInside(name, command, filepath.Join(k.cluster.LogDir(), name+"-"+k.NodeName+".log"))
 }

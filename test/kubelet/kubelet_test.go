@@ -11,6 +11,7 @@ import (
 
 	"github.com/taintlet/taintlet/test/cluster"
 	"github.com/taintlet/taintlet/test/kubelet"
+	"github.com/taintlet/taintlet/test/process"
 )
 
 // requireKubelet skips a test that needs root and a containerd, unless
@@ -48,7 +49,7 @@ func TestNodeIsReadyAndLeavesNothing(t *testing.T) {
 	if err := k.Stop(); err != nil {
 		t.Error(err)
 	}
-	if running(container) {
+	if process.Running(container) {
 		t.Errorf("process %d of a container still runs", container)
 	}
 	if entries, err := os.ReadDir(pods); err == nil && othersPods != nil { // nil: another kubelet's were there
@@ -90,21 +91,14 @@ func inside(t *testing.T, k *kubelet.Kubelet, program string, args ...string) st
 	var out, complaints strings.Builder
 	command := exec.Command(program, args...)
 	command.Stdout, command.Stderr = &out, &complaints
-	if err := k.Run(command); err != nil {
+	running, err := k.StartInside(program, command, "")
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := command.Wait(); err != nil {
-		t.Fatalf("%s, started by k.Run: %v\n%s", program, err, complaints.String())
+	if err := running.Wait(); err != nil {
+		t.Fatalf("%s, started by k.StartInside: %v\n%s", program, err, complaints.String())
 	}
 	return out.String()
-}
-
-// running says whether a process runs; a zombie, which waits for a parent that
-// may never ask, does not.
-func running(pid int) bool {
-	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
-	_, state, _ := strings.Cut(string(stat), ") ")
-	return err == nil && !strings.HasPrefix(state, "Z")
 }
 
 func mounts(t *testing.T) string {

@@ -16,7 +16,7 @@ const nodeName = "kubelet"
 
 // TestSharedPair runs taintlet beside a real kubelet and the real lifecycle
 // controller, with deploy/keep.yaml: both want the same pair, each at its own
-// time. It looks at every version of the Node.
+// time. It checks every version of the Node.
 func TestSharedPair(t *testing.T) {
 	requireKubelet(t)
 	cluster.SkipWithoutMutatingAdmissionPolicy(t)
@@ -69,13 +69,13 @@ func kubeletClearsFirst(s *story, d *disk) {
 	// The pair becomes the controller's, and taintlet takes it over.
 	d.giveInodes()
 	s.until("taintlet is fine", cluster.Not(held))
-	s.untilControllerLooked()
+	s.untilControllerWorked()
 	d.takeInodes()
 	s.until("taintlet holds the pair again", held)
-	s.untilControllerLooked()
+	s.untilControllerWorked()
 	d.giveSpace()
 	s.until("the kubelet is fine", diskPressure(corev1.ConditionFalse))
-	s.untilControllerLooked() // and would take the pair away
+	s.untilControllerWorked() // and would take the pair away
 	s.stays = false
 	d.giveInodes()
 	s.until("the pair is gone", cluster.Not(tainted))
@@ -93,10 +93,10 @@ func taintletClearsFirst(s *story, d *disk) {
 	s.stays = true
 	d.takeSpace(spacePercent)
 	s.until("the kubelet is under pressure", diskPressure(corev1.ConditionTrue))
-	s.untilControllerLooked()
+	s.untilControllerWorked()
 	d.giveInodes()
 	s.until("taintlet is fine", cluster.Not(held))
-	s.untilControllerLooked() // and has the pair for its own
+	s.untilControllerWorked() // and has the pair for its own
 	s.stays = false
 	d.giveSpace()
 	s.until("the kubelet is fine", diskPressure(corev1.ConditionFalse))
@@ -116,14 +116,14 @@ func kubeletDies(s *story, d *disk) {
 	s.until("the kubelet is missed", func(node *corev1.Node) bool {
 		return diskPressure(corev1.ConditionUnknown)(node) && unreachable(corev1.TaintEffectNoSchedule)(node) && unreachable(corev1.TaintEffectNoExecute)(node)
 	})
-	s.untilControllerLooked() // and would take the pair away
+	s.untilControllerWorked() // and would take the pair away
 	if err := d.kubelet.Restart(s.t.Context()); err != nil {
 		s.t.Fatal(err)
 	}
 	s.until("the kubelet is back", func(node *corev1.Node) bool {
 		return diskPressure(corev1.ConditionFalse)(node) && !unreachable(corev1.TaintEffectNoSchedule)(node) && !unreachable(corev1.TaintEffectNoExecute)(node)
 	})
-	s.untilControllerLooked()
+	s.untilControllerWorked()
 	s.stays = false
 	d.giveInodes()
 	s.until("the pair is gone", cluster.Not(tainted))

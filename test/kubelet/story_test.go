@@ -23,7 +23,7 @@ const patience = 2 * time.Minute
 const foreignPrefix = "example.com/"
 
 // story is the Node from a moment on, version by version. None is left out: a
-// watch tells of each, and versions that nobody has waited for are looked at
+// watch tells of each, and versions that nobody has waited for are checked
 // as well.
 type story struct {
 	t        *testing.T
@@ -84,7 +84,7 @@ func (s *story) until(what string, holds func(*corev1.Node) bool) {
 	s.t.Logf("%s after %s and %d versions", what, time.Since(began).Round(time.Millisecond), count)
 }
 
-// read looks at the next version.
+// read checks the next version.
 func (s *story) read(version *corev1.Node) {
 	s.t.Helper()
 	switch {
@@ -102,11 +102,11 @@ func (s *story) read(version *corev1.Node) {
 	s.last = version
 }
 
-// untilControllerLooked reads on until the lifecycle controller has worked on
+// untilControllerWorked reads on until the lifecycle controller has worked on
 // the Node as it is now. It removes all taints that are out of place in one
 // write: one that nobody holds, unschedulable on a Node that is schedulable,
 // goes in the same.
-func (s *story) untilControllerLooked() {
+func (s *story) untilControllerWorked() {
 	s.t.Helper()
 	patch := `[{"op": "add", "path": "/spec/taints/-", "value": {"key": "` + corev1.TaintNodeUnschedulable + `", "effect": "NoSchedule"}}]`
 	_, err := s.cluster.Client().CoreV1().Nodes().Patch(s.t.Context(), nodeName, types.JSONPatchType, []byte(patch), metav1.PatchOptions{})
@@ -115,7 +115,7 @@ func (s *story) untilControllerLooked() {
 	}
 	outOfPlace := cluster.HasTaint(corev1.TaintNodeUnschedulable, corev1.TaintEffectNoSchedule)
 	s.until("a taint is out of place", outOfPlace)
-	s.until("the controller has looked", cluster.Not(outOfPlace))
+	s.until("the controller has worked on the Node", cluster.Not(outOfPlace))
 }
 
 // setForeignTaints gives the Node taints that are nobody's here. Pods come all the
@@ -123,16 +123,9 @@ func (s *story) untilControllerLooked() {
 func setForeignTaints(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
 	then := metav1.NewTime(time.Now().Add(-time.Hour).Truncate(time.Second))
-	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"taints": []corev1.Taint{
-		{Key: foreignPrefix + "first", Value: "one", Effect: corev1.TaintEffectPreferNoSchedule, TimeAdded: &then},
-		{Key: foreignPrefix + "second", Effect: corev1.TaintEffectPreferNoSchedule},
-	}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Client().CoreV1().Nodes().Patch(t.Context(), nodeName, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	c.SetTaints(t, nodeName,
+		corev1.Taint{Key: foreignPrefix + "first", Value: "one", Effect: corev1.TaintEffectPreferNoSchedule, TimeAdded: &then},
+		corev1.Taint{Key: foreignPrefix + "second", Effect: corev1.TaintEffectPreferNoSchedule})
 }
 
 func foreignOf(node *corev1.Node) []corev1.Taint {
@@ -152,13 +145,10 @@ func held(node *corev1.Node) bool {
 
 // diskPressure asks for the kubelet's condition.
 func diskPressure(status corev1.ConditionStatus) func(*corev1.Node) bool {
-	return func(node *corev1.Node) bool {
-		condition := taints.Condition(node, corev1.NodeDiskPressure)
-		return condition != nil && condition.Status == status
-	}
+	return cluster.HasCondition(corev1.NodeDiskPressure, status)
 }
 
-// brief is what this test looks at.
+// brief is what this test checks.
 func brief(node *corev1.Node) string {
 	text, err := json.Marshal(map[string]any{
 		"version": node.ResourceVersion, "annotations": node.Annotations, "taints": node.Spec.Taints, "conditions": node.Status.Conditions,

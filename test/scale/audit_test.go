@@ -1,10 +1,9 @@
 package scale
 
 import (
-	"bufio"
-	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -45,58 +44,33 @@ func startAPIServer(t *testing.T, args ...string) *cluster.Cluster {
 	})
 }
 
-// request is what matters here of an audit.k8s.io/v1 Event.
-type request struct {
-	Stage, Verb string
-	User        struct{ Username string }
-	ObjectRef   struct{ Resource, Subresource, Name string }
-
-	ResponseStatus                struct{ Code int }
-	RequestObject, ResponseObject json.RawMessage
-
-	RequestReceivedTimestamp time.Time
-}
-
 // readAudit returns all requests that have ended, in the order in which they
 // came. The last of them is one of its own, so that none is missing.
-func readAudit(t *testing.T, c *cluster.Cluster) []request {
+func readAudit(t *testing.T, c *cluster.Cluster) []cluster.Request {
 	t.Helper()
 	last := "last-" + rand.String(10)
 	if _, err := c.Client().CoreV1().ConfigMaps("default").Get(t.Context(), last, metav1.GetOptions{}); err == nil {
 		t.Fatal("a ConfigMap that nobody made is there")
 	}
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(patience); ; <-tick.C {
-		log, err := os.ReadFile(c.AuditLogPath())
-		if err != nil {
-			t.Fatal(err)
+	cluster.Eventually(t, "the last request in the audit log", func() error {
+		if !slices.ContainsFunc(requestsOf(t, c, "admin"), func(r cluster.Request) bool { return r.ObjectRef.Name == last }) {
+			return errors.New("it is not there")
 		}
-		if at := bytes.Index(log, []byte(last)); at >= 0 && bytes.IndexByte(log[at:], '\n') >= 0 {
-			return parseAudit(t, log)
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("the audit log lacks the last request")
-		}
-	}
+		return nil
+	})
+	requests := requestsOf(t, c, "")
+	slices.SortStableFunc(requests, func(a, b cluster.Request) int {
+		return a.RequestReceivedTimestamp.Compare(b.RequestReceivedTimestamp)
+	})
+	return requests
 }
 
-func parseAudit(t *testing.T, log []byte) []request {
+func requestsOf(t *testing.T, c *cluster.Cluster, user string) []cluster.Request {
 	t.Helper()
-	var requests []request
-	lines := bufio.NewScanner(bytes.NewReader(log))
-	lines.Buffer(nil, 64<<20)
-	for lines.Scan() {
-		var r request
-		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
-			t.Fatalf("audit log: %v: %.200s", err, lines.Bytes())
-		}
-		requests = append(requests, r)
-	}
-	if err := lines.Err(); err != nil {
+	requests, err := c.Requests(user)
+	if err != nil {
 		t.Fatal(err)
 	}
-	slices.SortStableFunc(requests, func(a, b request) int { return a.RequestReceivedTimestamp.Compare(b.RequestReceivedTimestamp) })
 	return requests
 }
 
@@ -112,7 +86,7 @@ type write[T any] struct {
 // writesOf returns the successful writes of a resource in the order in which
 // they took effect: resource versions of one cluster are counted together. A
 // request that changed nothing is none.
-func writesOf[T any](t *testing.T, requests []request, resource string) []write[T] {
+func writesOf[T any](t *testing.T, requests []cluster.Request, resource string) []write[T] {
 	t.Helper()
 	var writes []write[T]
 	for _, r := range requests {

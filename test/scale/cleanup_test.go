@@ -1,16 +1,12 @@
 package scale
 
 import (
-	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -22,7 +18,9 @@ import (
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
+	"github.com/taintlet/taintlet/test/build"
 	"github.com/taintlet/taintlet/test/cluster"
+	"github.com/taintlet/taintlet/test/process"
 )
 
 // touched makes Nodes into ones that an agent has tainted, with the record and
@@ -118,27 +116,27 @@ func sameOthers(t *testing.T, before, after map[string]*corev1.Node) {
 
 // cleaner runs the real program, each time as a user of its own.
 type cleaner struct {
-	t      *testing.T
-	c      *cluster.Cluster
-	binary string
-	runs   int
+	t       *testing.T
+	c       *cluster.Cluster
+	program string
+	runs    int
 }
 
 func newCleaner(t *testing.T, c *cluster.Cluster) *cleaner {
 	t.Helper()
-	dir := t.TempDir()
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", dir, "github.com/taintlet/taintlet/cmd/taintlet").CombinedOutput(); err != nil {
-		t.Fatalf("build the agent: %v\n%s", err, out)
+	program, err := build.Agent(t.Context(), t.TempDir(), build.Options{})
+	if err != nil {
+		t.Fatal(err)
 	}
-	return &cleaner{t: t, c: c, binary: filepath.Join(dir, "taintlet")}
+	return &cleaner{t: t, c: c, program: program}
 }
 
 // run is one run of the program.
 type run struct {
-	t    *testing.T
-	user string
-	cmd  *exec.Cmd
-	out  bytes.Buffer
+	t       *testing.T
+	user    string
+	process *process.Process
+	output  process.Lines
 }
 
 func (c *cleaner) start(what string) *run {
@@ -153,17 +151,12 @@ func (c *cleaner) start(what string) *run {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	kubeconfig := filepath.Join(c.t.TempDir(), "kubeconfig")
-	if err := cluster.WriteKubeconfig(kubeconfig, identity); err != nil {
+	command := exec.Command(c.program, "--cleanup="+what, "--kubeconfig="+cluster.Kubeconfig(c.t, identity), "--node-name=any") //nolint:gosec // our own binary
+	command.Stdout, command.Stderr = &r.output, &r.output
+	if r.process, err = process.Start("the cleanup", command, ""); err != nil {
 		c.t.Fatal(err)
 	}
-	r.cmd = exec.CommandContext(context.WithoutCancel(c.t.Context()), c.binary, "--cleanup="+what, "--kubeconfig="+kubeconfig, "--node-name=any") //nolint:gosec // our own binary
-	r.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	r.cmd.Stdout, r.cmd.Stderr = &r.out, &r.out
-	if err := r.cmd.Start(); err != nil {
-		c.t.Fatal(err)
-	}
-	c.t.Cleanup(func() { r.cmd.Process.Kill() }) //nolint:errcheck // it has ended, unless the test failed
+	c.t.Cleanup(func() { r.process.Kill() }) //nolint:errcheck // it has ended, unless the test failed
 	return r
 }
 
@@ -171,13 +164,13 @@ func (c *cleaner) start(what string) *run {
 func (r *run) end(code int) string {
 	r.t.Helper()
 	var exit *exec.ExitError
-	if err := r.cmd.Wait(); err != nil && !errors.As(err, &exit) {
+	if err := r.process.Wait(); err != nil && !errors.As(err, &exit) {
 		r.t.Fatal(err)
 	}
-	if got := r.cmd.ProcessState.ExitCode(); got != code {
-		r.t.Errorf("exit code %d, want %d; it said\n%s", got, code, tail(r.out.String()))
+	if got := r.process.ExitCode(); got != code {
+		r.t.Errorf("exit code %d, want %d; it said\n%s", got, code, tail(r.output.String()))
 	}
-	return r.out.String()
+	return r.output.String()
 }
 
 func (c *cleaner) run(what string, code int) string {
@@ -210,11 +203,7 @@ func tainted(t *testing.T, c *cluster.Cluster, v *view, name string) (*hollow, *
 	v.until(t, "NoExecute and our conditions", 1, func(node *corev1.Node) bool {
 		return evicts(node) && len(node.Status.Conditions) == len(probes.Conditions())
 	})
-	node, err := c.Client().CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return alive, node
+	return alive, c.GetNode(t, name)
 }
 
 // A thousand Nodes with foreign taints in between are cleaned up at 20 requests
@@ -233,7 +222,7 @@ func TestCleanupOfAThousandNodes(t *testing.T) {
 	begin := time.Now()
 	first := clean.start("all")
 	v.until(t, "nothing of ours", many/4, func(node *corev1.Node) bool { return !isTouched(node) })
-	if err := first.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+	if err := first.process.Stop(patience); err != nil {
 		t.Fatal(err)
 	}
 	first.end(1)
@@ -254,7 +243,7 @@ func TestCleanupOfAThousandNodes(t *testing.T) {
 	}
 }
 
-func byUser(requests []request) map[string][]time.Time {
+func byUser(requests []cluster.Request) map[string][]time.Time {
 	times := map[string][]time.Time{}
 	for _, r := range requests {
 		times[r.User.Username] = append(times[r.User.Username], r.RequestReceivedTimestamp)
@@ -263,7 +252,7 @@ func byUser(requests []request) map[string][]time.Time {
 }
 
 // isNoFasterThan checks a rate that allows a second's requests at once, over
-// every span of ten seconds or more. A busy API server may look at a request
+// every span of ten seconds or more. A busy API server may take up a request
 // up to a second later than it came.
 func isNoFasterThan(t *testing.T, rate int, times []time.Time) {
 	t.Helper()
@@ -318,17 +307,17 @@ func refused(t *testing.T, c *cluster.Cluster, clean *cleaner) {
 	t.Helper()
 	r := clean.start("stale")
 	says(t, r.end(1), fmt.Sprintf("2 of %d nodes have had no agent for 24h0m0s, more than the 1 that may be cleaned up at a time", len(nodesNow(t, c))), "Nothing was changed")
-	looks := 0
+	asked := 0
 	for _, request := range readAudit(t, c) {
 		if request.User.Username != r.user {
 			continue
 		}
-		looks++
+		asked++
 		if request.Verb != "list" && request.Verb != "get" {
 			t.Errorf("a run that was refused asked for %s %s %s", request.Verb, request.ObjectRef.Resource, request.ObjectRef.Name)
 		}
 	}
-	if looks == 0 {
+	if asked == 0 {
 		t.Error("the audit log has no request of the run")
 	}
 }

@@ -58,7 +58,7 @@ type hollow struct {
 	done   chan struct{}
 }
 
-// says makes the host of the agent look so.
+// says makes the agent's probe of memory find that level.
 func (h *hollow) says(level probes.Level) { h.memory.level.Store(int32(level)) }
 
 // kill ends the agent in the middle of whatever it does: nothing is undone.
@@ -69,10 +69,10 @@ func (h *hollow) kill() {
 
 // evictingConfig has the built-in rules, with eviction in this bound, and no
 // patience.
-func evictingConfig(slots int, rest time.Duration) *config.Config {
+func evictingConfig(slots int, cooldown time.Duration) *config.Config {
 	cfg := config.Default()
 	cfg.Rules = config.BuiltInRules()
-	cfg.Eviction.Slots, cfg.Eviction.Rest.Duration = slots, rest
+	cfg.Eviction.Slots, cfg.Eviction.Rest.Duration = slots, cooldown
 	cfg.Memory.Debounce.ClearAfter.Duration, cfg.Memory.Debounce.CriticalAfter.Duration = time.Second, 0
 	return cfg
 }
@@ -132,16 +132,7 @@ func agents(t *testing.T, c *cluster.Cluster) *rest.Config {
 
 func grant(t *testing.T, c *cluster.Cluster, user string, rules ...rbacv1.PolicyRule) {
 	t.Helper()
-	roles := c.Client().RbacV1()
-	meta := metav1.ObjectMeta{Name: user}
-	if _, err := roles.ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := roles.ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
-		ObjectMeta: meta,
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
-	}, metav1.CreateOptions{}); err != nil {
+	if err := c.Grant(t.Context(), user, user, rules...); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -19,8 +19,8 @@ import (
 const (
 	hollows = 200
 	slots   = 10
-	// slotRest is longer than an agent waits before it asks again.
-	slotRest = 15 * time.Second
+	// slotCooldown is longer than an agent waits before it asks again.
+	slotCooldown = 15 * time.Second
 )
 
 // Two hundred hosts become critical at once. Whatever then becomes of the
@@ -57,7 +57,7 @@ func TestNeverMoreNodesEvictThanThereAreSlots(t *testing.T) {
 	v.until(t, "a slot of another", 1+len(recovered), func(node *corev1.Node) bool { return evicts(node) && !isFirst(node) })
 	kept := v.matching(func(node *corev1.Node) bool { return evicts(node) && isFirst(node) })
 	if want := append([]string{killed}, steady...); !slices.Equal(slices.Sorted(maps.Keys(kept)), want) {
-		t.Errorf("of the first, these evict after the rest: %v, want %v", slices.Sorted(maps.Keys(kept)), want)
+		t.Errorf("of the first, these evict after the cooldown: %v, want %v", slices.Sorted(maps.Keys(kept)), want)
 	}
 	slot := slotHeldBy(t, c, killed)
 	deleteNode(t, c, killed)
@@ -73,7 +73,7 @@ func startFleet(t *testing.T, c *cluster.Cluster) map[string]*hollow {
 	identity, fleet := agents(t, c), map[string]*hollow{}
 	nodes := nodesNamed(hollows)
 	createNodes(t, c, nodes)
-	cfg := evictingConfig(slots, slotRest)
+	cfg := evictingConfig(slots, slotCooldown)
 	for _, node := range nodes {
 		fleet[node.Name] = startHollow(t, identity, node.Name, cfg)
 	}
@@ -212,7 +212,7 @@ func (j *judgement) lease(w write[coordinationv1.Lease]) {
 	if now == "" {
 		since, what = j.eased[was], "was used" // given
 	}
-	if rested := w.received.Sub(since); rested < slotRest {
-		j.t.Errorf("version %d: slot %s of node %s went %s after it %s", w.version, w.name, was, rested, what)
+	if waited := w.received.Sub(since); waited < slotCooldown {
+		j.t.Errorf("version %d: slot %s of node %s went %s after it %s", w.version, w.name, was, waited, what)
 	}
 }

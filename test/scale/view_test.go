@@ -86,8 +86,8 @@ func (v *view) matching(holds func(*corev1.Node) bool) map[string]bool {
 	return names
 }
 
-// until waits until so many Nodes, or more, are as wanted, and returns their
-// names. It looks now and then: with a look at each change of one of a thousand
+// until waits until at least count Nodes are as wanted, and returns their
+// names. It checks now and then: with a check at each change of one of a thousand
 // Nodes it would have no time left to read the changes.
 func (v *view) until(t *testing.T, what string, count int, holds func(*corev1.Node) bool) map[string]bool {
 	t.Helper()

@@ -31,7 +31,7 @@ type source interface {
 // answers say which of the rules have tainted the Node.
 type answers struct{ taintlet, kubelet bool }
 
-// sample is what a look finds.
+// sample is what a probe finds at a time.
 type sample struct {
 	level               probes.Level
 	certain, hysteresis bool

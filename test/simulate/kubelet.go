@@ -3,7 +3,7 @@ package main
 import "time"
 
 const (
-	// kubeletPeriod is how often the kubelet's eviction manager looks
+	// kubeletPeriod is how often the kubelet's eviction manager samples
 	// (monitoringInterval in pkg/kubelet/kubelet.go).
 	kubeletPeriod = 10 * time.Second
 	// kubeletTransition is the default of the kubelet's
@@ -15,12 +15,12 @@ const (
 // control plane derives the taints.
 type kubeletRule struct {
 	tainted bool
-	badAt   time.Duration // the last bad look
+	badAt   time.Duration // the last bad sample
 }
 
-// look takes one look and sets at once, or clears once no look has been bad
-// for kubeletTransition. A look that could not tell is not a bad one.
-func (k kubeletRule) look(s sample, now time.Duration) kubeletRule {
+// next takes one sample and sets at once, or clears once no sample has been bad
+// for kubeletTransition. One that could not tell is not a bad one.
+func (k kubeletRule) next(s sample, now time.Duration) kubeletRule {
 	if s.bad() {
 		return kubeletRule{true, now}
 	}

@@ -92,14 +92,14 @@ func TestTableAndPicture(t *testing.T) {
 			t.Errorf("%s\nis without %q", out.String(), want)
 		}
 	}
-	if hint := "Looks: once a period only"; !strings.Contains(out.String(), hint) {
+	if hint := "Samples: once a period only"; !strings.Contains(out.String(), hint) {
 		t.Errorf("%s\nis without %q", out.String(), hint)
 	}
 	out.Reset()
 	if code := run([]string{"--input", recording}, &out, &errs); code != exitOK {
 		t.Fatalf("exit %d: %s", code, errs.String())
 	}
-	if want := " 250ms  250ms   250ms  2m0.3s\n"; !strings.Contains(out.String(), want) || strings.Contains(out.String(), "Looks:") {
+	if want := " 250ms  250ms   250ms  2m0.3s\n"; !strings.Contains(out.String(), want) || strings.Contains(out.String(), "Samples:") {
 		t.Errorf("%s\nis no table with follow-ups", out.String())
 	}
 	svg, err := os.ReadFile(picture)

@@ -55,7 +55,7 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	flags.Float64Var(&o.generator.flapDuty, "flap-duty", 0.3, "share of that time that is bad, between 0 and 1")
 	flags.DurationVar(&o.duration, "duration", 0, "time to simulate (default: 24h; of recorded input 1h past the last row)")
 	flags.StringVar(&o.config, "config", "", "TaintletConfiguration file (default: the built-in configuration)")
-	flags.BoolVar(&o.followUp, "follow-up", true, "look again 250 ms (network: 1 s) after a bad look until the condition is decided, as the agent does; false: once a period only")
+	flags.BoolVar(&o.followUp, "follow-up", true, "sample again 250 ms (network: 1 s) after a bad sample until the condition is decided, as the agent does; false: once a period only")
 	flags.StringVarP(&o.output, "output", "o", "table", "table or json")
 	flags.StringVar(&o.plot, "plot", "", "draw what happened into this SVG file")
 	flags.Usage = func() { fmt.Fprintf(stdout, usage, flags.FlagUsages()) }
@@ -149,7 +149,7 @@ Usage: go run ./test/simulate (--input FILE.csv | --synthetic NAME) [flags]
 Input: a CSV file with the header time,condition,level. time is a number of
 seconds since the start, or RFC 3339 (the first is the start then). level is OK,
 Degraded, Critical or Unknown. Further columns, if you like: certain (true: one
-bad look is proof) and hysteresis (true: OK, but not past the threshold that
+bad sample is proof) and hysteresis (true: OK, but not past the threshold that
 clears). A level holds until the condition's next row; before its first row a
 condition is OK. A condition without rows is OK throughout and not shown.
 
@@ -166,9 +166,9 @@ Made-up input:
   random             levels and lengths by --seed
   mixed              memory adversary, disk flap, PID random, network adversary
 
-Taintlet looks once a period of the configuration, without the ±10 %% by which
+Taintlet samples once a period of the configuration, without the ±10 %% by which
 the agent's periods are spread, and its writes land at once. The kubelet's rule:
-look every 10 s, taint at the first bad look, clear 5 min after the last one
+sample every 10 s, taint at the first bad sample, clear 5 min after the last one
 (--eviction-pressure-transition-period). The kubelet has no such rule for
 NetworkUnavailable; it is shown for comparison.
 

@@ -84,7 +84,7 @@ func (p *picture) legend() {
 }
 
 // lanes puts what lies behind a band: under it, so that no line of the time
-// axis looks like a gap in a bar.
+// axis seems to be a gap in a bar.
 func (p *picture) lanes(end time.Duration, top int) {
 	p.put(`<path class="lane" d="M%d %dh%dv%dh-%dzM%d %dh%dv%dh-%dzM%d %dh%dv%dh-%dz"/>`,
 		plotLeft, top+laneInput, plotWidth, inputHeight, plotWidth,
@@ -180,7 +180,7 @@ func (p *picture) axis(end time.Duration, bottom int) {
 	}
 }
 
-// tick is the time between two labels: so long that there are at most 13.
+// tick is the time between two labels, of which there are at most 13.
 func tick(end time.Duration) time.Duration {
 	day := 24 * time.Hour
 	for _, every := range []time.Duration{

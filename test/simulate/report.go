@@ -71,7 +71,7 @@ type report struct {
 	All        [2]totals `json:"all"`
 	Bound      int       `json:"changesAllowedByWriteBudget"`
 	Writes     writes    `json:"writes"`
-	// FollowUp: looks follow a bad one soon, as those of the agent do.
+	// FollowUp: samples follow a bad one soon, as those of the agent do.
 	FollowUp bool `json:"followUp"`
 
 	heartbeat seconds
@@ -185,7 +185,7 @@ func (r *report) writeTable(w io.Writer) error {
 	fmt.Fprintf(&b, "The write budget allows taintlet %d changes in this time.\n", r.Bound)
 	fmt.Fprintf(&b, "Node writes of taintlet: %d (taints and record), and %d of the status (%s).\n", r.Writes.Node, r.Writes.Status, r.heartbeats())
 	if !r.FollowUp {
-		fmt.Fprintln(&b, "Looks: once a period only (--follow-up=false). The agent also looks again soon after a bad look, and so sees more.")
+		fmt.Fprintln(&b, "Samples: once a period only (--follow-up=false). The agent also samples again soon after a bad sample, and so sees more.")
 	}
 	fmt.Fprintln(&b, "--help tells what each figure means.")
 	if _, err := io.WriteString(w, b.String()); err != nil {

@@ -32,8 +32,8 @@ type outcome struct {
 	writes  writes
 }
 
-// simulate runs the input through both rules. followUp: taintlet looks again
-// soon after a bad look, as its runner does.
+// simulate runs the input through both rules. followUp: taintlet samples again
+// soon after a bad sample, as its runner does.
 func simulate(cfg *config.Config, in *input, followUp bool) *outcome {
 	s := newSimulation(cfg, in, followUp)
 	for now := s.nextEvent(); now < in.duration; now = s.nextEvent() {
@@ -49,16 +49,16 @@ func simulate(cfg *config.Config, in *input, followUp bool) *outcome {
 	return out
 }
 
-// subject is one condition of the simulated host and all who look at it.
+// subject is one condition of the simulated host and all who sample it.
 type subject struct {
 	course
 	source      source
 	sample      sample
 	holds       time.Duration // until when the sample holds
 	kubeletRule kubeletRule
-	lookAt      time.Duration // taintlet's next look
+	sampleAt    time.Duration // taintlet's next sample
 	period      time.Duration
-	soon        time.Duration // from a bad look to the next one, while undecided
+	soon        time.Duration // from a bad sample to the next one, while undecided
 }
 
 func (h *subject) held() answers {
@@ -126,12 +126,12 @@ func (s *simulation) nextHeartbeat() time.Duration {
 func (s *simulation) nextEvent() time.Duration {
 	next := min(s.kubeletAt, s.heartbeatAt)
 	for _, h := range s.subjects {
-		next = min(next, h.holds, h.lookAt)
+		next = min(next, h.holds, h.sampleAt)
 	}
 	return next
 }
 
-// happen does what is due now: first the host changes, then everybody looks.
+// happen does what is due now: first the host changes, then everybody samples.
 func (s *simulation) happen() {
 	for _, h := range s.subjects {
 		if h.holds <= s.now {
@@ -143,8 +143,8 @@ func (s *simulation) happen() {
 		s.kubeletLooks()
 	}
 	for _, h := range s.subjects {
-		if h.lookAt <= s.now {
-			s.look(h)
+		if h.sampleAt <= s.now {
+			s.sample(h)
 		}
 	}
 	if s.heartbeatAt <= s.now {
@@ -156,7 +156,7 @@ func (s *simulation) happen() {
 func (s *simulation) kubeletLooks() {
 	for _, h := range s.subjects {
 		before := h.held()
-		h.kubeletRule = h.kubeletRule.look(h.sample, s.now)
+		h.kubeletRule = h.kubeletRule.next(h.sample, s.now)
 		h.kubelet.add(s.now, count(h.kubeletRule.tainted))
 		if h.held() != before {
 			h.ask(s.now)
@@ -171,17 +171,17 @@ func count(tainted bool) int {
 	return 0
 }
 
-// look is one look of the agent's probe.
-func (s *simulation) look(h *subject) {
+// sample is one sample of the agent's probe.
+func (s *simulation) sample(h *subject) {
 	seen := h.sample
 	s.observation[0] = probes.Observation{
 		Condition: h.condition, Level: seen.level, Certain: seen.certain, Hysteresis: seen.hysteresis,
 		Reason: "Simulated", Message: "simulated",
 	}
 	s.step(decide.Inputs{Observations: s.observation[:]})
-	h.lookAt = s.now + h.period
+	h.sampleAt = s.now + h.period
 	if seen.bad() && s.state.Level(h.condition) == probes.OK {
-		h.lookAt = s.now + h.soon
+		h.sampleAt = s.now + h.soon
 	}
 }
 

@@ -21,11 +21,11 @@ type known struct {
 // none stands for the delay of a rule that has not seen anything.
 const none = -1
 
-// everyTenSeconds is how often disks are looked at.
+// everyTenSeconds is how often disks are sampled.
 func everyTenSeconds(cfg *config.Config) { cfg.Disk.Period.Duration = 10 * time.Second }
 
-// TestKnownInputs plays two hours of one condition. Memory is looked at every
-// second, disk every ten; two bad looks of three set, 120 s of good ones clear.
+// TestKnownInputs plays two hours of one condition. Memory is sampled every
+// second, disk every ten; two bad samples of three set, 120 s of good ones clear.
 func TestKnownInputs(t *testing.T) {
 	for name, c := range map[string]struct {
 		rows              string
@@ -35,9 +35,9 @@ func TestKnownInputs(t *testing.T) {
 	}{
 		"ten minutes bad": {
 			rows: "605,MemoryPressure,Degraded\n1205,MemoryPressure,OK",
-			// Looks at 605 and 606 set; every look from 1205 to 1325 is good.
+			// Samples at 605 and 606 set; every sample from 1205 to 1325 is good.
 			taintlet: known{changes: 2, seen: 1, of: 1, tainted: 719, delay: 1, missed: 1, falselyTainted: 120},
-			// The look at 610 sets; the last bad one is at 1200, 1500 clears.
+			// The sample at 610 sets; the last bad one is at 1200, 1500 clears.
 			kubelet: known{changes: 2, seen: 1, of: 1, tainted: 890, delay: 5, missed: 5, falselyTainted: 295},
 		},
 		"half a second is seen by nobody": {
@@ -45,12 +45,12 @@ func TestKnownInputs(t *testing.T) {
 			taintlet: known{of: 1, delay: none, missed: 0.5},
 			kubelet:  known{of: 1, delay: none, missed: 0.5},
 		},
-		"a burst between two looks of the kubelet": {
+		"a burst between two samples of the kubelet": {
 			rows:     "601,MemoryPressure,Degraded\n604,MemoryPressure,OK",
 			taintlet: known{changes: 2, seen: 1, of: 1, tainted: 122, delay: 1, missed: 1, falselyTainted: 120},
 			kubelet:  known{of: 1, delay: none, missed: 3},
 		},
-		"proof needs no second look": {
+		"proof needs no second sample": {
 			rows:     "605,MemoryPressure,Critical,true\n700,MemoryPressure,OK,",
 			taintlet: known{changes: 2, seen: 1, of: 1, tainted: 215, delay: 0, missed: 0, falselyTainted: 120},
 			kubelet:  known{changes: 2, seen: 1, of: 1, tainted: 380, delay: 5, missed: 5, falselyTainted: 290},
@@ -60,12 +60,12 @@ func TestKnownInputs(t *testing.T) {
 			// 606 to 735; then 801 until 120 s · 2^(2^(-195/3600)) = 233.95 s
 			// after 810, seen at 1044.
 			taintlet: known{changes: 4, seen: 2, of: 2, tainted: 129 + 243, delay: 1, missed: 2, falselyTainted: 120 + 234},
-			// 610 until 5 min after the look at 800, through both bursts.
+			// 610 until 5 min after the sample at 800, through both bursts.
 			kubelet: known{changes: 2, seen: 2, of: 2, tainted: 490, delay: 5, missed: 5, falselyTainted: 475},
 		},
 		"unknown neither sets nor clears": {
 			rows: "605,MemoryPressure,Degraded\n620,MemoryPressure,Unknown\n1220,MemoryPressure,OK",
-			// Good looks count from 1220 on.
+			// Good samples count from 1220 on.
 			taintlet: known{changes: 2, seen: 1, of: 1, tainted: 734, delay: 1, missed: 1, falselyTainted: 120},
 			kubelet:  known{changes: 2, seen: 1, of: 1, tainted: 300, delay: 5, missed: 5},
 		},
@@ -74,10 +74,10 @@ func TestKnownInputs(t *testing.T) {
 			taintlet: known{changes: 2, seen: 1, of: 1, tainted: 514, delay: 1, missed: 1, falselyTainted: 505},
 			kubelet:  known{changes: 2, seen: 1, of: 1, tainted: 300, delay: 5, missed: 5, falselyTainted: 295},
 		},
-		"disk, looked at every 10 s": {
+		"disk, sampled every 10 s": {
 			rows:      "605,DiskPressure,Degraded\n700,DiskPressure,OK",
 			configure: everyTenSeconds,
-			// Looks at 610 and 620 set.
+			// Samples at 610 and 620 set.
 			taintlet: known{changes: 2, seen: 1, of: 1, tainted: 200, delay: 15, missed: 15, falselyTainted: 120},
 			kubelet:  known{changes: 2, seen: 1, of: 1, tainted: 380, delay: 5, missed: 5, falselyTainted: 290},
 		},
@@ -85,7 +85,7 @@ func TestKnownInputs(t *testing.T) {
 			rows:      "605,DiskPressure,Degraded\n700,DiskPressure,OK",
 			configure: everyTenSeconds,
 			followUp:  true,
-			// Looks at 610 and 610.25 set; from there on every 10 s.
+			// Samples at 610 and 610.25 set; from there on every 10 s.
 			taintlet: known{changes: 2, seen: 1, of: 1, tainted: 210, delay: 5.25, missed: 5.25, falselyTainted: 120.25},
 			kubelet:  known{changes: 2, seen: 1, of: 1, tainted: 380, delay: 5, missed: 5, falselyTainted: 290},
 		},
@@ -230,10 +230,10 @@ func TestQuietHostIsLeftAlone(t *testing.T) {
 	}
 }
 
-// TestKubeletRule takes one look after the other.
+// TestKubeletRule takes one sample after the other.
 func TestKubeletRule(t *testing.T) {
 	var k kubeletRule
-	for _, look := range []struct {
+	for _, step := range []struct {
 		at    time.Duration
 		level probes.Level
 		want  bool
@@ -247,8 +247,8 @@ func TestKubeletRule(t *testing.T) {
 		{330 * time.Second, probes.OK, false},
 		{340 * time.Second, probes.Unknown, false},
 	} {
-		if k = k.look(sample{level: look.level}, look.at); k.tainted != look.want {
-			t.Errorf("%s %s: tainted %t, want %t", look.at, look.level, k.tainted, look.want)
+		if k = k.next(sample{level: step.level}, step.at); k.tainted != step.want {
+			t.Errorf("%s %s: tainted %t, want %t", step.at, step.level, k.tainted, step.want)
 		}
 	}
 }

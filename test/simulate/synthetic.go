@@ -68,7 +68,7 @@ type spikes struct{}
 
 const (
 	firstSpike = 301 * time.Second
-	// spikeEvery is no multiple of 10 s, so that the bursts meet the looks of
+	// spikeEvery is no multiple of 10 s, so that the bursts meet the samples of
 	// every rule at different phases.
 	spikeEvery = 903 * time.Second
 )
@@ -90,7 +90,7 @@ func (spikes) at(now time.Duration, _ answers) (sample, time.Duration) {
 type flapping struct{ period, good time.Duration }
 
 // flapOffset is when the first period begins. Without it every failure would
-// begin at the very moment of a look.
+// begin at the very moment of a sample.
 const flapOffset = 3 * time.Second
 
 func (f flapping) at(now time.Duration, _ answers) (sample, time.Duration) {
@@ -105,7 +105,7 @@ func (f flapping) at(now time.Duration, _ answers) (sample, time.Duration) {
 }
 
 // failAfter is how long the opponent waits after a clear. It is enough for the
-// rule to look at least once and see that all is well.
+// rule to sample at least once and see that all is well.
 const failAfter = 2 * time.Second
 
 // opponent drives a rule to as many changes as it can: it fails soon after

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// times are so many seconds each.
+// times are numbers of seconds.
 func times(seconds ...int) []time.Duration {
 	var ts []time.Duration
 	for _, s := range seconds {

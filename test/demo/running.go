@@ -8,9 +8,9 @@ import (
 	"github.com/taintlet/taintlet/test/cluster"
 )
 
-// lookAround leaves everything running, and says what to look at, until the
+// leaveRunning leaves everything running, and says what can be seen, until the
 // context ends.
-func (d *demo) lookAround(ctx context.Context) {
+func (d *demo) leaveRunning(ctx context.Context) {
 	d.out.say("\nEverything goes on running until Ctrl-C. In another terminal:\n")
 	d.out.tell("export KUBECONFIG=%s", d.kubectl.kubeconfig)
 	if _, err := exec.LookPath(cluster.KubectlProgram); err != nil { // built by the demo

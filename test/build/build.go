@@ -1,0 +1,50 @@
+// Package build builds programs of this module for those who run them: tests,
+// the demo and the benchmark.
+package build
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/taintlet/taintlet/test/process"
+)
+
+const module = "github.com/taintlet/taintlet"
+
+// Options says what `go build` is told besides.
+type Options struct {
+	Race    bool // with the race detector
+	Release bool // as `make build`: static, without symbols and paths
+}
+
+// Agent builds taintlet into the folder, and returns the path of the program.
+func Agent(ctx context.Context, folder string, options Options) (string, error) {
+	return Program(ctx, "cmd/taintlet", folder, options)
+}
+
+// Program builds another main package of this module, such as test/demo.
+func Program(ctx context.Context, source, folder string, options Options) (string, error) {
+	program := filepath.Join(folder, path.Base(source))
+	// The version control's stamp may fail where somebody else owns the files.
+	args := []string{"build", "-buildvcs=false", "-o", program}
+	env := append(os.Environ(), "GOTMPDIR="+folder) // an interrupted build may leave files
+	if options.Race {
+		args = append(args, "-race")
+	}
+	if options.Release {
+		args = append(args, "-trimpath", "-ldflags=-s -w")
+		env = append(env, "CGO_ENABLED=0")
+	}
+	var output strings.Builder
+	command := process.CommandContext(ctx, "go", append(args, path.Join(module, source))...)
+	command.Env, command.Stdout, command.Stderr = env, &output, &output
+	if err := process.Run(command); err != nil {
+		return "", fmt.Errorf("build %s: %w\n%s", source, errors.Join(err, ctx.Err()), &output)
+	}
+	return program, nil
+}

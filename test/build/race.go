@@ -1,0 +1,6 @@
+//go:build race
+
+package build
+
+// RaceEnabled says whether this process has the race detector.
+const RaceEnabled = true
