@@ -25,11 +25,6 @@ const (
 	NetworkUnavailable Condition = "NetworkUnavailable"
 )
 
-// Conditions returns all conditions in the order in which they are shown.
-func Conditions() []Condition {
-	return []Condition{MemoryPressure, DiskPressure, PIDPressure, NetworkUnavailable}
-}
-
 // Level says how bad a condition is.
 type Level int8
 

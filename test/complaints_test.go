@@ -13,14 +13,13 @@ import (
 )
 
 const (
-	architecture = "../ARCHITECTURE.md"
-	heading      = "## What hurts users of others, and why it cannot happen here"
+	complaintsPage = "../docs/complaints.md"
 	// scenarioTest names its subtests after the files in scenarioFiles.
 	scenarioTest  = "TestScenarios"
 	scenarioFiles = "../agent/decide/testdata"
 )
 
-// complaints are the issues and pull requests that the table has to answer.
+// complaints are the issues and pull requests that the page has to answer.
 var complaints = map[string][]int{
 	"NVIDIA/NVSentinel":                         {1424},
 	"antrea-io/antrea":                          {4651},
@@ -38,16 +37,17 @@ var complaints = map[string][]int{
 	"uswitch/nidhogg":                           {24},
 }
 
-// row is one line of the table.
+// row is one complaint of the page: its heading and references, the answer, and
+// the tests.
 type row struct{ complaint, why, test string }
 
 // The table of complaints answers each of them, and no answer names a test
 // that does not exist. "to come: ..." is an answer that does not hold yet.
 func TestComplaintsAreAnswered(t *testing.T) {
-	table := readTable(t)
+	page := readPage(t)
 	tests := testFiles(t)
 	answered := map[string]bool{}
-	for _, r := range table {
+	for _, r := range page {
 		for _, reference := range references(r.complaint) {
 			answered[reference] = true
 		}
@@ -64,33 +64,25 @@ func TestComplaintsAreAnswered(t *testing.T) {
 	}
 }
 
-func readTable(t *testing.T) []row {
+// readPage returns the complaints of the page. Each has a heading, a line of
+// references, the answer, and a line of tests.
+func readPage(t *testing.T) []row {
 	t.Helper()
-	text, err := os.ReadFile(architecture)
+	text, err := os.ReadFile(complaintsPage)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, section, found := strings.Cut("\n"+string(text), "\n"+heading+"\n")
-	if !found {
-		t.Fatalf("%s has no section %q", architecture, heading)
-	}
-	section, _, _ = strings.Cut(section, "\n## ")
-	var table []row
-	for line := range strings.Lines(section) {
-		line = strings.TrimSpace(line)
-		if !strings.HasPrefix(line, "|") || strings.HasPrefix(line, "|---") {
-			continue
+	var page []row
+	for _, entry := range strings.Split(string(text), "\n### ")[1:] {
+		entry, _, _ = strings.Cut(entry, "\n## ")
+		complaint, rest, _ := strings.Cut(entry, "\n\n")
+		why, tests, found := strings.Cut(rest, "\n\nTests: ")
+		if !found {
+			t.Fatalf("no line of tests: %s", entry)
 		}
-		cells := strings.Split(strings.Trim(line, "|"), "|")
-		if len(cells) != 3 {
-			t.Fatalf("%d cells, want complaint, why and test: %s", len(cells), line)
-		}
-		table = append(table, row{strings.TrimSpace(cells[0]), strings.TrimSpace(cells[1]), strings.TrimSpace(cells[2])})
+		page = append(page, row{complaint, strings.TrimSpace(why), strings.TrimSpace(tests)})
 	}
-	if len(table) < 2 || table[0].test != "test" {
-		t.Fatalf("the section %q has no table", heading)
-	}
-	return table[1:]
+	return page
 }
 
 var referencePattern = regexp.MustCompile(`([\w.-]+/[\w.-]+)?#(\d+)`)

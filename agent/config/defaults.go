@@ -29,8 +29,8 @@ func (s Schema) Default() *Config {
 	return cfg
 }
 
-// sampling has the defaults that all conditions share.
-func sampling(period time.Duration, badSamples, samples int) Sampling {
+// DefaultSampling has the defaults that all conditions share.
+func DefaultSampling(period time.Duration, badSamples, samples int) Sampling {
 	return Sampling{
 		Period: metav1.Duration{Duration: period},
 		Debounce: Debounce{

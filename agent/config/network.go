@@ -15,7 +15,7 @@ type Network struct {
 }
 
 func defaultNetwork() Section {
-	return &Network{Sampling: sampling(5*time.Second, 3, 5)}
+	return &Network{Sampling: DefaultSampling(5*time.Second, 3, 5)}
 }
 
 // MinInterval is 1 s: whoever sends a burst of probes would be a part of the

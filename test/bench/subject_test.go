@@ -12,7 +12,7 @@ func TestTheAgentAcceptsItsConfiguration(t *testing.T) {
 		tasks:  tasksPlan{limit: 32768, leastFit: 31639},
 	}
 	for _, u := range subjects() {
-		if _, err := config.Decode([]byte(s.configuration(u))); err != nil {
+		if _, err := config.HostSchema().Decode([]byte(s.configuration(u))); err != nil {
 			t.Errorf("%s: %v", u.name, err)
 		}
 	}

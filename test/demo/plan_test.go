@@ -17,11 +17,11 @@ func TestPlanLeavesMarginsAndMemory(t *testing.T) {
 			p.clear <= p.threshold || p.clear+p.margin*7/8 > available {
 			t.Errorf("of %d: %+v", available, p)
 		}
-		cfg, err := config.Decode([]byte(p.config()))
+		cfg, err := config.HostSchema().Decode([]byte(p.config()))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := cfg.Memory.Thresholds(); got.AvailableBytes != p.threshold || got.ClearFactor <= 1 {
+		if got := config.Get[*config.Memory](cfg).Thresholds(); got.AvailableBytes != p.threshold || got.ClearFactor <= 1 {
 			t.Errorf("of %d: configured as %+v", available, got)
 		}
 	}

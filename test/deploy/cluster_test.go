@@ -4,9 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -16,6 +13,7 @@ import (
 
 	"github.com/taintlet/taintlet/test/chart"
 	"github.com/taintlet/taintlet/test/cluster"
+	"github.com/taintlet/taintlet/test/console"
 )
 
 // monitoringCRDs stand in for those of the Prometheus operator: their kinds,
@@ -53,7 +51,7 @@ spec:
 func TestEveryCombinationIsAccepted(t *testing.T) {
 	c := shared.require(t)
 	chart.Apply(t.Context(), t, c, monitoringCRDs)
-	kubectl := newConsole(t, c)
+	kubectl := console.New(t, c)
 	cluster.Eventually(t, "the kinds of the Prometheus operator", func() error {
 		_, err := c.Client().Discovery().ServerResourcesForGroupVersion("monitoring.coreos.com/v1")
 		return err
@@ -72,7 +70,7 @@ func TestEveryCombinationIsAccepted(t *testing.T) {
 					}
 					manifest := chart.Render(t, "-f", chart.ValuesFile(t, values))
 					wantObjects(t, manifest, values)
-					kubectl.run("kubectl apply --dry-run=server --validate=strict -f " + chart.ManifestFile(t, manifest))
+					kubectl.Run("kubectl apply --dry-run=server --validate=strict -f " + chart.ManifestFile(t, manifest))
 				}
 			}
 		}
@@ -194,47 +192,4 @@ func TestFlowSchema(t *testing.T) {
 		}
 		return nil
 	})
-}
-
-// console runs commands as an administrator would: in a folder with deploy/,
-// with kubectl, helm and taintlet on the PATH.
-type console struct {
-	t    *testing.T
-	dir  string
-	envs []string
-}
-
-func newConsole(t *testing.T, c *cluster.Cluster) *console {
-	t.Helper()
-	k := &console{t: t, dir: t.TempDir()}
-	kubectl, err := cluster.Kubectl(t.Context(), os.Stderr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	deploy, err := filepath.Abs("../../deploy")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(filepath.Join(k.dir, "bin"), 0o750); err != nil {
-		t.Fatal(err)
-	}
-	for name, target := range map[string]string{"bin/kubectl": kubectl, "bin/helm": chart.Helm(t), "deploy": deploy} {
-		if err := os.Symlink(target, filepath.Join(k.dir, name)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	k.envs = append(os.Environ(), "KUBECONFIG="+cluster.Kubeconfig(t, c.Admin()), "HOME="+k.dir, "PATH="+filepath.Join(k.dir, "bin")+":"+os.Getenv("PATH"))
-	return k
-}
-
-// run runs a script that must not fail and returns what it says.
-func (k *console) run(script string) string {
-	k.t.Helper()
-	command := exec.CommandContext(k.t.Context(), "bash", "-euo", "pipefail", "-c", script)
-	command.Dir, command.Env = k.dir, k.envs
-	out, err := command.CombinedOutput()
-	if err != nil {
-		k.t.Fatalf("%s\n%v\n%s", script, err, out)
-	}
-	return string(out)
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/taintlet/taintlet/test/build"
 	"github.com/taintlet/taintlet/test/chart"
 	"github.com/taintlet/taintlet/test/cluster"
+	"github.com/taintlet/taintlet/test/console"
 )
 
 func readme(t *testing.T) string {
@@ -34,9 +35,9 @@ func readme(t *testing.T) string {
 func commands(t *testing.T) map[string]string {
 	t.Helper()
 	scripts := map[string]string{}
-	for _, match := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(readme(t), -1) {
-		first, _, _ := strings.Cut(match[1], "\n")
-		if scripts[first] += match[1]; scripts[first] != match[1] && !strings.HasPrefix(first, "cat >tuning.yaml") {
+	for _, script := range console.Scripts(t, "deploy/README.md") {
+		first, _, _ := strings.Cut(script, "\n")
+		if scripts[first] += script; scripts[first] != script && !strings.HasPrefix(first, "cat >tuning.yaml") {
 			t.Fatalf("two scripts begin with %q", first)
 		}
 	}
@@ -51,8 +52,8 @@ func TestCommandsOfTheREADME(t *testing.T) {
 	c := cluster.New(t, cluster.Options{})
 	c.Register(t, "worker")
 	runPods(t, c)
-	k := newConsole(t, c)
-	if _, err := build.Agent(t.Context(), filepath.Join(k.dir, "bin"), build.Options{}); err != nil {
+	k := console.New(t, c)
+	if _, err := build.Agent(t.Context(), filepath.Join(k.Dir, "bin"), build.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	scripts := commands(t)
@@ -65,7 +66,7 @@ func TestCommandsOfTheREADME(t *testing.T) {
 				if strings.HasPrefix(first, "node=$(") {
 					chart.WaitInForce(t.Context(), t, c, namespace, "taintlet-nodes") // an administrator is slower
 				}
-				t.Logf("$ %s%s", script, k.run(script))
+				t.Logf("$ %s%s", script, k.Run(script))
 				return
 			}
 		}
@@ -81,7 +82,7 @@ func TestCommandsOfTheREADME(t *testing.T) {
 		for i, first := range way {
 			run(first)
 			if i == 0 {
-				k.run("kubectl get mutatingadmissionpolicybinding taintlet-keep") // Helm finds out by itself
+				k.Run("kubectl get mutatingadmissionpolicybinding taintlet-keep") // Helm finds out by itself
 			}
 		}
 		nothingIsLeft(t, k)
@@ -133,7 +134,7 @@ func leaveTraces(t *testing.T, c *cluster.Cluster) {
 
 // nothingIsLeft checks that uninstalling removed all that was installed, and
 // the traces.
-func nothingIsLeft(t *testing.T, k *console) {
+func nothingIsLeft(t *testing.T, k *console.Console) {
 	t.Helper()
 	for _, command := range []string{
 		"kubectl get --ignore-not-found -o name namespaces,clusterroles,clusterrolebindings,flowschemas," +
@@ -142,7 +143,7 @@ func nothingIsLeft(t *testing.T, k *console) {
 		"kubectl get nodes -o jsonpath='{.items[*].metadata.annotations}'",
 		"kubectl get nodes -o jsonpath='{.items[*].status.conditions[*].type}' | tr ' ' '\n'",
 	} {
-		for line := range strings.Lines(k.run(command)) {
+		for line := range strings.Lines(k.Run(command)) {
 			if strings.Contains(line, "taintlet") || strings.HasPrefix(line, "Host") {
 				t.Errorf("left after uninstalling: %s", line)
 			}

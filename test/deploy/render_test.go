@@ -116,7 +116,70 @@ func TestSchemaHasTheConfiguration(t *testing.T) {
 	if err := json.Unmarshal(text, &schema); err != nil {
 		t.Fatal(err)
 	}
-	compareFields(t, schema.Definitions, "config", schema.Definitions["config"], reflect.TypeFor[config.Config]())
+	whole := schema.Definitions["config"]
+	for _, c := range config.Default().Conditions {
+		section := whole.Properties[c.Field]
+		if section == nil {
+			t.Errorf("config.%s is not in the schema", c.Field)
+			continue
+		}
+		compareFields(t, schema.Definitions, "config."+c.Field, section, reflect.TypeOf(c.Section).Elem())
+		delete(whole.Properties, c.Field)
+	}
+	compareFields(t, schema.Definitions, "config", whole, reflect.TypeFor[config.Config]())
+}
+
+// The chart has a list of the conditions and their keys; the schema has one of
+// the conditions, since a schema cannot be rendered. Both are the agent's.
+func TestChartHasTheConditions(t *testing.T) {
+	var names, types, keys []string
+	for _, c := range config.HostSchema() {
+		names, types, keys = append(names, string(c.Name)), append(types, "Host"+string(c.Name)), append(keys, c.TaintKey)
+	}
+	policy := &admissionv1.ValidatingAdmissionPolicy{}
+	decodeFirst(t, chart.Render(t, "--show-only", "templates/admission.yaml"), policy)
+	for _, v := range policy.Spec.Variables {
+		if v.Name == "ownConditions" {
+			if got := quoted(v.Expression); !slices.Equal(got, types) {
+				t.Errorf("the policy's conditions are %q, want %q", got, types)
+			}
+		}
+	}
+	keep := &admissionv1.MutatingAdmissionPolicy{}
+	decodeFirst(t, chart.Render(t, "--set", "keep=true", "--show-only", "templates/keep.yaml"), keep)
+	for _, v := range keep.Spec.Variables {
+		if v.Name == "heldKeys" {
+			_, list, _ := strings.Cut(v.Expression, "entry in")
+			if got := quoted(list); !slices.Equal(got, keys) {
+				t.Errorf("keep.yaml holds %q, want %q", got, keys)
+			}
+		}
+	}
+	text, err := os.ReadFile(filepath.Join(chart.Folder, "values.schema.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	enum := regexp.MustCompile(`"condition": \{"enum": \["(.*)"\]\}`).FindStringSubmatch(string(text))
+	if enum == nil || enum[1] != strings.Join(names, `", "`) {
+		t.Errorf("the schema's conditions are %q, want %q", enum, names)
+	}
+}
+
+// decodeFirst reads the first document of a manifest.
+func decodeFirst(t *testing.T, manifest string, into any) {
+	t.Helper()
+	first, _, _ := strings.Cut(manifest, "\n---\n")
+	if err := yaml.UnmarshalStrict([]byte(first), into); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// quoted returns what stands in single quotes.
+func quoted(text string) (words []string) {
+	for _, match := range regexp.MustCompile(`'([^']*)'`).FindAllStringSubmatch(text, -1) {
+		words = append(words, match[1])
+	}
+	return words
 }
 
 type schemaObject struct {
@@ -138,9 +201,10 @@ func compareFields(t *testing.T, definitions map[string]*schemaObject, path stri
 		return
 	}
 	var known []string
-	for field := range of.Fields() {
+	for _, field := range reflect.VisibleFields(of) {
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-		if name == "" || name == "-" { // apiVersion and kind, which the chart writes
+		switch name {
+		case "", "-", "apiVersion", "kind": // what is embedded, or not in the file; what the chart writes
 			continue
 		}
 		known = append(known, name)
@@ -184,7 +248,7 @@ func TestPairsOfThePolicy(t *testing.T) {
 		wanted, former := pairsOfPolicy(t, chart.Render(t, "-f", file, "--show-only", "templates/admission.yaml"))
 		cfg := configOf(t, chart.Render(t, "-f", file, "--show-only", "templates/configmap.yaml"))
 
-		mayWant, mayFind := pairsOf(cfg, cfg.Rules), pairsOf(cfg, config.BuiltInRules())
+		mayWant, mayFind := pairsOf(cfg, cfg.Rules), pairsOf(cfg, cfg.BuiltInRules())
 		if name == "retired" {
 			mayFind = append(mayFind, "example.com/old:NoSchedule", "taintlet.dev/old:NoSchedule")
 		}
@@ -250,7 +314,7 @@ func configOf(t *testing.T, manifest string) *config.Config {
 	if err := yaml.UnmarshalStrict([]byte(manifest), object); err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := config.Decode([]byte(object.Data["config.yaml"]))
+	cfg, err := config.HostSchema().Decode([]byte(object.Data["config.yaml"]))
 	if err != nil {
 		t.Fatalf("%v in\n%s", err, object.Data["config.yaml"])
 	}
@@ -261,12 +325,13 @@ func configOf(t *testing.T, manifest string) *config.Config {
 // included.
 func TestConfiguration(t *testing.T) {
 	cfg := configOf(t, chart.Render(t, "--show-only", "templates/configmap.yaml"))
-	if !slices.Equal(cfg.Disk.Paths, []string{"/", "/scratch"}) || cfg.Disk.WriteProbe.Directory != "/scratch" {
-		t.Errorf("disk = %+v", cfg.Disk)
+	if disk := config.Get[*config.Disk](cfg); !slices.Equal(disk.Paths, []string{"/", "/scratch"}) || disk.WriteProbe.Directory != "/scratch" {
+		t.Errorf("disk = %+v", disk)
 	}
 	cfg = configOf(t, chart.Render(t, "--show-only", "templates/configmap.yaml", "--set-json",
 		`config={"pid": {"freeTasks": 123456789}, "disk": {"paths": ["/"], "writeProbe": {"directory": ""}}, "heartbeat": "0"}`))
-	if cfg.PID.FreeTasks != 123456789 || len(cfg.Disk.Paths) != 1 || cfg.Disk.WriteProbe.Directory != "" || cfg.Heartbeat.Duration != 0 {
+	pid, disk := config.Get[*config.PID](cfg), config.Get[*config.Disk](cfg)
+	if pid.FreeTasks != 123456789 || len(disk.Paths) != 1 || disk.WriteProbe.Directory != "" || cfg.Heartbeat.Duration != 0 {
 		t.Errorf("config = %+v", cfg)
 	}
 }

@@ -4,7 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -108,4 +113,30 @@ func noneRefused(c *cluster.Cluster) error {
 		}
 	}
 	return errors.Join(refused...)
+}
+
+// eventsAreDocumented is an error when an agent wrote an Event with a reason
+// that docs/events.md lacks. That the page has no others is for the tests of
+// package agent to say.
+func eventsAreDocumented(c *cluster.Cluster) error {
+	page, err := os.ReadFile("../../docs/events.md")
+	if err != nil {
+		return err
+	}
+	events, err := c.Client().CoreV1().Events("default").List(context.Background(), metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	level := regexp.MustCompile(`^Host\w+?(Degraded|Critical|OK)$`)
+	missing := map[string]error{}
+	for _, event := range events.Items {
+		if event.Source.Component != "taintlet" {
+			continue
+		}
+		reason := level.ReplaceAllString(event.Reason, "Host<Condition>$1")
+		if !strings.Contains(string(page), "| `"+reason+"`") {
+			missing[reason] = fmt.Errorf("docs/events.md lacks the reason %s: %s", event.Reason, event.Message)
+		}
+	}
+	return errors.Join(slices.Collect(maps.Values(missing))...)
 }

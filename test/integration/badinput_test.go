@@ -169,7 +169,7 @@ func unknownSamples(a *agent, condition string) int {
 	a.t.Helper()
 	_, body := a.get("/metrics")
 	for line := range strings.Lines(body) {
-		rest, found := strings.CutPrefix(line, `taintlet_probe_looks_total{condition="`+condition+`",level="Unknown"} `)
+		rest, found := strings.CutPrefix(line, `taintlet_probe_samples_total{condition="`+condition+`",level="Unknown"} `)
 		if found {
 			return atoi(a.t, strings.TrimSpace(rest))
 		}

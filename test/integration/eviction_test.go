@@ -201,7 +201,7 @@ const hour = time.Minute
 const flapping = `
 pid: {period: 250ms, debounce: {clearAfter: 2s, maxClearAfter: 60s, penaltyHalfLife: 60s, criticalAfter: 1s}}
 writeBudget: {burst: 6, interval: 10s}
-eviction: {slots: 1, rest: 10s, interval: 60s}
+eviction: {slots: 1, cooldown: 10s, interval: 60s}
 ` + evictingRules
 
 // Input that flaps around the thresholds for an hour evicts once, and the next

@@ -36,7 +36,7 @@ rules:
 // slotCooldown: shorter, and the renewals alone would be more requests than the
 // client of an agent makes.
 const (
-	oneSlot      = "eviction: {slots: 1, rest: 5s, interval: 0s}\n"
+	oneSlot      = "eviction: {slots: 1, cooldown: 5s, interval: 0s}\n"
 	slotCooldown = 5 * time.Second
 )
 
@@ -165,7 +165,7 @@ func (m *member) upToNow(c *cluster.Cluster) []version {
 // isCriticalOften waits until the agent has had many more reasons to evict.
 func (m *member) isCriticalOften() {
 	m.host.t.Helper()
-	const often, series = 20, `taintlet_probe_looks_total{condition="PIDPressure",level="Critical"}`
+	const often, series = 20, `taintlet_probe_samples_total{condition="PIDPressure",level="Critical"}`
 	tick := time.NewTicker(500 * time.Millisecond)
 	defer tick.Stop()
 	deadline := time.After(patience)

@@ -28,7 +28,7 @@ func TestNewestAgentIsActive(t *testing.T) {
 	second := startAgent(t, c, node.Name, host, quick)
 	since := versions.wait(0, writtenBy(second.instance()))
 	first.becomesStandbyOf(second)
-	c.WaitAgentEvent(t, node.Name, "AgentOvertaken", "another agent, "+second.instance()+", started later than this one ("+first.instance()+")")
+	c.WaitAgentEvent(t, node.Name, "AgentStandby", "another agent, "+second.instance()+", started later than this one, "+first.instance()+",")
 	writes := first.writes()
 	host.memory(50)
 	since = versions.wait(since, untainted(memoryKey))
@@ -38,7 +38,7 @@ func TestNewestAgentIsActive(t *testing.T) {
 
 	third := startAgent(t, c, node.Name, host, quick)
 	since = versions.wait(since, writtenBy(third.instance()))
-	third.waitMetric("taintlet_in_charge 1")
+	third.waitMetric("taintlet_active 1")
 	if code, body := third.get("/readyz"); code != http.StatusOK {
 		t.Errorf("/readyz = %d %s", code, body)
 	}
@@ -49,7 +49,7 @@ func TestNewestAgentIsActive(t *testing.T) {
 	if now := first.writes(); now != writes {
 		t.Errorf("the first agent wrote %d times after it had become standby", now-writes)
 	}
-	first.waitMetric("taintlet_in_charge 0")
+	first.waitMetric("taintlet_active 0")
 	writers := writersOf(versions.since(0))
 	if got, want := strings.Join(writers, " "), strings.Join([]string{first.instance(), second.instance(), third.instance()}, " "); got != want {
 		t.Errorf("the record was written by %s, want %s", got, want)
@@ -57,8 +57,8 @@ func TestNewestAgentIsActive(t *testing.T) {
 	if lost := gone(versions.since(0), memoryKey); len(lost) != 2 {
 		t.Errorf("the taint went %d times for two recoveries; taints were\n%s", len(lost), show(versions.since(0)))
 	}
-	if count := events(t, c, node.Name, "AgentOvertaken"); count != 1 {
-		t.Errorf("%d Events AgentOvertaken", count)
+	if count := events(t, c, node.Name, "AgentStandby"); count != 1 {
+		t.Errorf("%d Events AgentStandby", count)
 	}
 	first.becomesStandbyOf(third) // whoever asks is sent to an agent that is alive
 }
@@ -94,7 +94,7 @@ func withoutARecord(t *testing.T, name string, olderSees, newerSees bool) {
 	newer, newerHost := start()
 	for _, a := range []*agent{older, newer} {
 		a.waitMetric(`taintlet_node_writes_total{result="ok"} 1`) // the conditions
-		a.waitMetric("taintlet_in_charge 1")
+		a.waitMetric("taintlet_active 1")
 	}
 	versions := follow(t, c, node.Name)
 	versions.wait(0, func(node *corev1.Node) bool { return node.Annotations["taintlet.dev/record"] == "" })
@@ -109,7 +109,7 @@ func withoutARecord(t *testing.T, name string, olderSees, newerSees bool) {
 	olderHost.memory(2)
 	newerHost.memory(2)
 	older.becomesStandbyOf(newer)
-	newer.waitMetric("taintlet_in_charge 1")
+	newer.waitMetric("taintlet_active 1")
 	staysThroughUpdates(t, c, node, memoryKey, 3*time.Second)
 	if flaps := gone(versions.since(0), memoryKey); len(flaps) != 0 {
 		t.Errorf("the taint went %d times; taints were\n%s", len(flaps), show(versions.since(0)))
@@ -157,8 +157,8 @@ func TestSilentAgentIsReplaced(t *testing.T) {
 	if took < 150*time.Second {
 		t.Errorf("the older agent did not wait for three heartbeats, only for %s", took)
 	}
-	c.WaitAgentEvent(t, node.Name, "AgentTookOver", "the agent "+second.instance()+" has been silent for 3m0s; this one, "+first.instance()+", looks after this Node again")
-	first.waitMetric("taintlet_in_charge 1")
+	c.WaitAgentEvent(t, node.Name, "AgentActive", "the agent "+second.instance()+" has been silent for 3m0s; this one, "+first.instance()+", is active for this Node again")
+	first.waitMetric("taintlet_active 1")
 	if code, body := first.get("/readyz"); code != http.StatusOK {
 		t.Errorf("/readyz = %d %s", code, body)
 	}
@@ -168,8 +168,8 @@ func TestSilentAgentIsReplaced(t *testing.T) {
 // checks that whoever asks it for its health is told why.
 func (a *agent) becomesStandbyOf(other *agent) {
 	a.t.Helper()
-	a.waitMetric("taintlet_in_charge 0")
-	a.waitMetric(`taintlet_notices_total{kind="AgentOvertaken"} 1`)
+	a.waitMetric("taintlet_active 0")
+	a.waitMetric(`taintlet_notices_total{kind="AgentStandby"} 1`)
 	cluster.Eventually(a.t, "an answer that names the other agent", func() error {
 		code, body := a.get("/readyz")
 		if code == http.StatusServiceUnavailable && strings.Contains(body, "another agent, "+other.instance()+", looks after this Node") {

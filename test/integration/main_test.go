@@ -4,6 +4,7 @@ package integration
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -40,8 +41,9 @@ func TestMain(m *testing.M) {
 	code := m.Run()
 	for _, p := range []*controlPlane{keeping, plain, unusual} {
 		// No request of an agent may have been refused by the permissions and the
-		// policies as shipped.
-		if err := p.shared.Stop(noneRefused); err != nil {
+		// policies as shipped, and every Event has to be documented.
+		err := p.shared.Stop(func(c *cluster.Cluster) error { return errors.Join(noneRefused(c), eventsAreDocumented(c)) })
+		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			code = max(code, 1)
 		}

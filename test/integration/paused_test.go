@@ -87,8 +87,8 @@ func TestPausedByASlipOfThePen(t *testing.T) {
 func hasTaints(t *testing.T, a *agent, c *cluster.Cluster, node *cluster.Node, keys ...string) {
 	t.Helper()
 	samples := func() int {
-		return a.metric(`taintlet_probe_looks_total{condition="MemoryPressure",level="Degraded"}`) +
-			a.metric(`taintlet_probe_looks_total{condition="MemoryPressure",level="OK"}`)
+		return a.metric(`taintlet_probe_samples_total{condition="MemoryPressure",level="Degraded"}`) +
+			a.metric(`taintlet_probe_samples_total{condition="MemoryPressure",level="OK"}`)
 	}
 	tick := time.NewTicker(500 * time.Millisecond)
 	defer tick.Stop()

@@ -239,7 +239,7 @@ func TestSlotIsKeptByAnyClock(t *testing.T) {
 func TestOneOfAHundredSlotsIsGot(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, "hundred", 100)
-	m := f.member("hundred", evicting+"eviction: {slots: 100, rest: 60s, interval: 0s}\n")
+	m := f.member("hundred", evicting+"eviction: {slots: 100, cooldown: 60s, interval: 0s}\n")
 	m.host.tasks(criticalTasks)
 	m.versions.wait(0, evicts)
 }

@@ -28,6 +28,7 @@ import (
 	"github.com/taintlet/taintlet/test/ballast"
 	"github.com/taintlet/taintlet/test/build"
 	"github.com/taintlet/taintlet/test/cluster"
+	"github.com/taintlet/taintlet/test/console"
 	"github.com/taintlet/taintlet/test/process"
 )
 
@@ -52,6 +53,7 @@ func TestDeployed(t *testing.T) {
 		{"little memory, and a broken ConfigMap", d.memoryRunsLow},
 		{"the process is small", d.isSmall},
 		{"a deleted pod is replaced", d.podIsReplaced},
+		{"the documentation's commands", d.runsTheDocumentation},
 		{"no node is stale", d.findsNoStaleNode},
 		{"uninstalled", d.isUninstalled},
 		{"nothing was refused", d.nothingWasRefused},
@@ -59,6 +61,21 @@ func TestDeployed(t *testing.T) {
 		if !t.Run(step.name, step.run) {
 			return // the next one goes on from here
 		}
+	}
+}
+
+// runsTheDocumentation runs the commands for operators, on the Node that is
+// there. Those of deploy/README.md are run by test/deploy.
+func (d *deployed) runsTheDocumentation(t *testing.T) {
+	k := console.New(t, d.cluster)
+	for _, page := range []string{"docs/events.md", "docs/living-with-kubernetes.md", "docs/troubleshooting.md"} {
+		for _, script := range console.Scripts(t, page) {
+			script = strings.ReplaceAll(script, "NODE", nodeName)
+			t.Logf("$ %s%s", script, k.Run(script))
+		}
+	}
+	if annotations := d.cluster.GetNode(t, nodeName).Annotations; annotations[taints.PausedAnnotation] != "" {
+		t.Errorf("the documentation leaves the Node paused: %v", annotations)
 	}
 }
 
@@ -314,7 +331,7 @@ func (d *deployed) configure(t *testing.T, edits ...func(map[string]any)) (hash 
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	decoded, err := config.Load(file)
+	decoded, err := config.HostSchema().Load(file)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
@@ -51,7 +52,7 @@ func touched(template *corev1.Node, nodes []*corev1.Node) []*corev1.Node {
 func isOurs(taint corev1.Taint) bool { return taint.Key == corev1.TaintNodeMemoryPressure }
 
 func isTouched(node *corev1.Node) bool {
-	return decide.IsTouched(node) || slices.ContainsFunc(node.Spec.Taints, isOurs)
+	return decide.IsTouched(node, config.Default()) || slices.ContainsFunc(node.Spec.Taints, isOurs)
 }
 
 // others is what on a Node is not ours.
@@ -63,7 +64,7 @@ func others(node *corev1.Node) *corev1.Node {
 	})
 	left.Status.Conditions = slices.DeleteFunc(left.Status.Conditions, func(condition corev1.NodeCondition) bool {
 		name, found := strings.CutPrefix(string(condition.Type), "Host")
-		return found && slices.Contains(probes.Conditions(), probes.Condition(name))
+		return found && slices.Contains(config.Default().Names(), probes.Condition(name))
 	})
 	left.ResourceVersion, left.ManagedFields, left.Generation = "", nil, 0
 	return left
@@ -201,7 +202,7 @@ func tainted(t *testing.T, c *cluster.Cluster, v *view, name string) (*hollow, *
 	alive := startHollow(t, agents(t, c), name, evictingConfig(1, time.Minute))
 	alive.says(probes.Critical)
 	v.until(t, "NoExecute and our conditions", 1, func(node *corev1.Node) bool {
-		return evicts(node) && len(node.Status.Conditions) == len(probes.Conditions())
+		return evicts(node) && len(node.Status.Conditions) == len(config.Default().Names())
 	})
 	return alive, c.GetNode(t, name)
 }

@@ -71,9 +71,10 @@ func (h *hollow) kill() {
 // patience.
 func evictingConfig(slots int, cooldown time.Duration) *config.Config {
 	cfg := config.Default()
-	cfg.Rules = config.BuiltInRules()
-	cfg.Eviction.Slots, cfg.Eviction.Rest.Duration = slots, cooldown
-	cfg.Memory.Debounce.ClearAfter.Duration, cfg.Memory.Debounce.CriticalAfter.Duration = time.Second, 0
+	cfg.Rules = cfg.BuiltInRules()
+	cfg.Eviction.Slots, cfg.Eviction.Cooldown.Duration = slots, cooldown
+	memory := config.Get[*config.Memory](cfg)
+	memory.Debounce.ClearAfter.Duration, memory.Debounce.CriticalAfter.Duration = time.Second, 0
 	return cfg
 }
 
@@ -87,11 +88,11 @@ func startHollow(t *testing.T, restConfig *rest.Config, node string, cfg *config
 	ctx, cancel := context.WithCancel(context.Background())
 	h := &hollow{node: node, memory: &toldProbe{condition: probes.MemoryPressure}, cancel: cancel, done: make(chan struct{})}
 	h.says(probes.OK)
-	newProbe := func(_ *config.Config, condition probes.Condition) probes.Probe {
-		if condition == probes.MemoryPressure {
+	newProbe := func(c config.Condition) probes.Probe {
+		if c.Name == probes.MemoryPressure {
 			return h.memory
 		}
-		calm := &toldProbe{condition: condition}
+		calm := &toldProbe{condition: c.Name}
 		calm.level.Store(int32(probes.OK))
 		return calm
 	}

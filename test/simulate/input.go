@@ -3,10 +3,10 @@ package main
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"time"
 
+	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/probes"
 )
 
@@ -49,13 +49,12 @@ func (c constant) at(time.Duration, answers) (sample, time.Duration) { return c.
 func fine() sample { return sample{level: probes.OK} }
 
 func parseCondition(name string) (probes.Condition, error) {
-	c := probes.Condition(name)
-	if slices.Contains(probes.Conditions(), c) {
-		return c, nil
+	var known []string
+	for _, c := range config.HostSchema() {
+		if string(c.Name) == name {
+			return c.Name, nil
+		}
+		known = append(known, string(c.Name))
 	}
-	names := make([]string, 0, len(probes.Conditions()))
-	for _, known := range probes.Conditions() {
-		names = append(names, string(known))
-	}
-	return "", fmt.Errorf("%q: must be one of %s", name, strings.Join(names, ", "))
+	return "", fmt.Errorf("%q: must be one of %s", name, strings.Join(known, ", "))
 }

@@ -40,7 +40,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "simulate: %v\nSee --help.\n", err)
 		return exitUsage
 	}
-	cfg, err := config.Load(o.config)
+	cfg, err := config.HostSchema().Load(o.config)
 	if err != nil {
 		fmt.Fprintf(stderr, "simulate: %v\n", err)
 		return exitUsage

@@ -33,7 +33,7 @@ func bands(t *testing.T, svg []byte) int {
 
 func TestPlotHasABandForEachCondition(t *testing.T) {
 	for name, conditions := range map[string][]probes.Condition{
-		"one": {probes.DiskPressure}, "four": probes.Conditions(),
+		"one": {probes.DiskPressure}, "four": config.Default().Names(),
 	} {
 		r := made(t, config.Default(), random, 24*time.Hour, conditions...)
 		r.Input = `a <b> & "c"]]>` // a file may be called that

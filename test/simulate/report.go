@@ -115,7 +115,7 @@ func newReport(cfg *config.Config, in *input, followUp bool) *report {
 // before.
 func bound(budget config.WriteBudget, duration time.Duration) int {
 	tokens := budget.Burst + int(duration/budget.Interval.Duration)
-	return 2*tokens + len(probes.Conditions())
+	return 2*tokens + len(config.HostSchema())
 }
 
 func (c *course) figures(rule string, taints track, end time.Duration) figures {

@@ -97,14 +97,14 @@ func newSimulation(cfg *config.Config, in *input, followUp bool) *simulation {
 		facts: taints.Facts{LifecycleController: true, KeepPolicy: true, StandInPrefix: cfg.StandInPrefix},
 	}
 	s.heartbeatAt = s.nextHeartbeat()
-	for _, c := range probes.Conditions() {
-		h := &subject{course: course{condition: c}, source: in.sources[c], period: cfg.Period(c)}
+	for _, c := range cfg.Conditions {
+		h := &subject{course: course{condition: c.Name}, source: in.sources[c.Name], period: c.Common().Period.Duration}
 		if h.source == nil {
 			h.source = constant{fine()}
 		}
 		h.soon = h.period
 		if followUp {
-			h.soon = min(h.period, config.FollowUp(c))
+			h.soon = min(h.period, c.MinInterval())
 		}
 		h.taintlet.add(0, 0)
 		h.kubelet.add(0, 0)

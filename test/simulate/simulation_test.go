@@ -22,7 +22,9 @@ type known struct {
 const none = -1
 
 // everyTenSeconds is how often disks are sampled.
-func everyTenSeconds(cfg *config.Config) { cfg.Disk.Period.Duration = 10 * time.Second }
+func everyTenSeconds(cfg *config.Config) {
+	config.Get[*config.Disk](cfg).Period.Duration = 10 * time.Second
+}
 
 // TestKnownInputs plays two hours of one condition. Memory is sampled every
 // second, disk every ten; two bad samples of three set, 120 s of good ones clear.
@@ -149,7 +151,8 @@ func knownOf(f figures) known {
 
 // hold takes damping away: every clear comes after the same time.
 func hold(cfg *config.Config, d time.Duration) {
-	for _, debounce := range []*config.Debounce{&cfg.Memory.Debounce, &cfg.Disk.Debounce, &cfg.PID.Debounce, &cfg.Network.Debounce} {
+	for _, c := range cfg.Conditions {
+		debounce := &c.Common().Debounce
 		debounce.ClearAfter.Duration, debounce.MaxClearAfter.Duration = d, d
 	}
 }
@@ -196,7 +199,7 @@ func TestWriteBoundHolds(t *testing.T) {
 	for name, cfg := range map[string]*config.Config{"default": config.Default(), "no hold": restless} {
 		for _, input := range []string{mixed, adversary, flap, random, spike, kubeletAdversary} {
 			t.Run(name+" "+input, func(t *testing.T) {
-				r := made(t, cfg, input, 24*time.Hour, probes.Conditions()...)
+				r := made(t, cfg, input, 24*time.Hour, config.Default().Names()...)
 				ours := r.All[0]
 				t.Logf("%d changes of at most %d, %d within an hour", ours.Changes, r.Bound, ours.MostInAnHour)
 				if r.Bound != 2*(6+6*24)+4 {
@@ -219,13 +222,13 @@ func TestWriteBoundHolds(t *testing.T) {
 // TestQuietHostIsLeftAlone: a healthy host costs its heartbeats.
 func TestQuietHostIsLeftAlone(t *testing.T) {
 	cfg := config.Default()
-	r := made(t, cfg, quiet, time.Hour, probes.Conditions()...)
+	r := made(t, cfg, quiet, time.Hour, config.Default().Names()...)
 	// One report at the start, then every 5 min: at 5, 10, ... 55.
 	if want := (writes{Node: 0, Status: 12}); r.Writes != want {
 		t.Errorf("writes %+v, want %+v", r.Writes, want)
 	}
 	cfg.Heartbeat.Duration = 0
-	if r := made(t, cfg, quiet, time.Hour, probes.Conditions()...); r.Writes.Status != 1 {
+	if r := made(t, cfg, quiet, time.Hour, config.Default().Names()...); r.Writes.Status != 1 {
 		t.Errorf("%d writes of the status without a heartbeat, want 1", r.Writes.Status)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/probes"
 )
 
@@ -57,7 +58,7 @@ func generator(name string, c probes.Condition, p parameters) source {
 	case kubeletAdversary:
 		return &opponent{tainted: func(held answers) bool { return held.kubelet }}
 	case random:
-		return &dice{rand: rand.New(rand.NewPCG(p.seed, uint64(slices.Index(probes.Conditions(), c))))}
+		return &dice{rand: rand.New(rand.NewPCG(p.seed, uint64(slices.Index(config.Default().Names(), c))))}
 	default:
 		return constant{fine()}
 	}

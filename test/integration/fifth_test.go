@@ -1,0 +1,145 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	clientrecord "k8s.io/client-go/tools/record"
+
+	taintlet "github.com/taintlet/taintlet/agent"
+	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/agent/decide"
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/taints"
+	"github.com/taintlet/taintlet/test/cluster"
+)
+
+// A fifth condition is a probe ...
+type thermometer struct {
+	probes.PeriodOnly
+
+	file  string
+	below float64
+}
+
+func (*thermometer) Condition() probes.Condition { return "Frost" }
+
+func (p *thermometer) Observe(context.Context) probes.Observation {
+	o := probes.Observation{Condition: "Frost", Level: probes.OK, Reason: "WarmEnough"}
+	text, err := os.ReadFile(p.file)
+	if err != nil {
+		return probes.UnknownBecause("Frost", err)
+	}
+	degrees, err := strconv.ParseFloat(strings.TrimSpace(string(text)), 64)
+	if err != nil {
+		return probes.UnknownBecause("Frost", err)
+	}
+	if degrees < p.below {
+		o.Level, o.Reason = probes.Degraded, "TooCold"
+	}
+	o.Message = fmt.Sprintf("%g °C, threshold %g °C", degrees, p.below)
+	return o
+}
+
+// ... a section ...
+type frost struct {
+	config.Sampling
+
+	Below float64 `json:"below"`
+}
+
+func (f *frost) NewProbe(host probes.Host) probes.Probe {
+	return &thermometer{file: filepath.Join(host.Proc, "temperature"), below: f.Below}
+}
+
+func (f *frost) Validate(at *field.Path) field.ErrorList {
+	if f.Below < -100 {
+		return field.ErrorList{field.Invalid(at.Child("below"), f.Below, "must be -100 or more")}
+	}
+	return nil
+}
+
+// ... and an entry.
+func frostSchema() config.Schema {
+	return append(config.HostSchema(), config.Definition{
+		Name: "Frost", Field: "frost", TaintKey: "example.com/frost",
+		NewSection: func() config.Section { return &frost{Sampling: config.DefaultSampling(time.Second, 2, 3), Below: 3} },
+	})
+}
+
+// A condition that this project does not know goes from its observation to its
+// taint, its Node condition and back, beside the four others.
+func TestFifthCondition(t *testing.T) {
+	t.Parallel()
+	c := plain.require(t)
+	node, host := c.Register(t, "fifth"), newFakeHost(t)
+	temperature := func(degrees string) { host.write("proc/temperature", degrees+"\n") }
+	temperature("20")
+
+	schema := frostSchema()
+	cfg, err := schema.Decode([]byte("apiVersion: " + config.APIVersion + "\nkind: " + config.Kind +
+		"\nfrost: {below: 5, debounce: {clearAfter: 1s}}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := schema.Decode([]byte("frost: {belw: 5}")); err == nil || !strings.Contains(err.Error(), `unknown field "frost.belw"`) {
+		t.Errorf("a wrong field of the section: %v", err)
+	}
+	runInProcess(t, c, node.Name, host, cfg)
+
+	is := func(status corev1.ConditionStatus) func(*corev1.Node) bool {
+		return func(n *corev1.Node) bool {
+			condition := taints.Condition(n, "HostFrost")
+			return condition != nil && condition.Status == status
+		}
+	}
+	waitNode(t, c, node.Name, is(corev1.ConditionFalse))
+	temperature("-4")
+	cold := waitNode(t, c, node.Name, cluster.HasTaint("example.com/frost", corev1.TaintEffectNoSchedule))
+	if len(cold.Spec.Taints) != 1 {
+		t.Errorf("taints %v", cold.Spec.Taints)
+	}
+	waitNode(t, c, node.Name, is(corev1.ConditionTrue))
+	c.WaitAgentEvent(t, node.Name, "HostFrostDegraded", "-4 °C, threshold 5 °C; taint example.com/frost:NoSchedule (direct)")
+	temperature("20")
+	waitNode(t, c, node.Name, func(n *corev1.Node) bool {
+		return len(n.Spec.Taints) == 0 && is(corev1.ConditionFalse)(n)
+	})
+}
+
+// runInProcess runs an agent in this process until the test ends.
+func runInProcess(t *testing.T, c *cluster.Cluster, node string, host *fakeHost, cfg *config.Config) {
+	t.Helper()
+	client, err := taints.NewClient(c.Admin(), node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	broadcaster := clientrecord.NewBroadcaster(clientrecord.WithContext(ctx))
+	broadcaster.StartRecordingToSink(client.EventSink(ctx))
+	a := &taintlet.Agent{
+		Config: cfg, Client: client, Slots: client.Slots("default"), Log: slog.New(slog.DiscardHandler),
+		NewProbe: taintlet.HostProbes(probes.Host{Root: host.root, Proc: filepath.Join(host.dir, "proc"), Sys: filepath.Join(host.dir, "sys")}),
+		Recorder: broadcaster.NewRecorder(runtime.NewScheme(), corev1.EventSource{Component: "taintlet", Host: node}),
+		Instance: "in-process", Boot: decide.Boot{ID: "boot", At: time.Now()}, Now: time.Now, LifecycleController: true,
+	}
+	done := make(chan error, 1)
+	go func() { done <- a.Run(ctx, nil) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		broadcaster.Shutdown()
+	})
+}
