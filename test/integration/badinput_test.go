@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net"
+	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
@@ -235,9 +236,12 @@ func TestForbiddenPatchNamesThePermission(t *testing.T) {
 	a := startAgentAs(t, as, node.Name, host, quick)
 	a.waitLog("cannot look for the admission policy; assuming that it is absent.*permission to get mutatingadmissionpolicybindings")
 	a.waitLog("cannot write the node; trying again.*the permission to patch nodes is missing")
-	if code, body := a.get("/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(body, "the permission to patch nodes is missing") {
-		t.Errorf("/readyz = %d %s", code, body)
-	}
+	cluster.Eventually(t, "/readyz to name the permission", func() error { // the loop hears of it after the log
+		if code, body := a.get("/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(body, "the permission to patch nodes is missing") {
+			return fmt.Errorf("/readyz = %d %s", code, body)
+		}
+		return nil
+	})
 	if now := c.GetNode(t, node.Name); len(now.Spec.Taints) != 0 {
 		t.Errorf("taints = %v", now.Spec.Taints)
 	}

@@ -172,7 +172,7 @@ func (a *agent) becomesStandbyOf(other *agent) {
 	a.waitMetric(`taintlet_notices_total{kind="AgentStandby"} 1`)
 	cluster.Eventually(a.t, "an answer that names the other agent", func() error {
 		code, body := a.get("/readyz")
-		if code == http.StatusServiceUnavailable && strings.Contains(body, "another agent, "+other.instance()+", looks after this Node") {
+		if code == http.StatusServiceUnavailable && strings.Contains(body, "another agent, "+other.instance()+", is active for this Node") {
 			return nil
 		}
 		return fmt.Errorf("/readyz = %d %s", code, body)
