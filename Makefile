@@ -67,6 +67,12 @@ vuln: ## known vulnerabilities in what is called; needs the network
 scenarios: ## write what happened into the decider's scenarios; read the diff
 	go test ./agent/decide -run TestScenarios -update
 
+FLAPPING := --synthetic flap --flap-period 10m --flap-duty 0.0167 --duration 6h
+
+.PHONY: docs-images
+docs-images: ## the pictures in docs/images
+	@go run ./test/simulate $(FLAPPING) --plot docs/images/flapping.svg
+
 .PHONY: manifests
 manifests: ## deploy/taintlet.yaml and deploy/keep.yaml from the Helm chart
 	deploy/generate

@@ -3,8 +3,8 @@ package integration
 import (
 	"context"
 	"encoding/json"
-	"net"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"

@@ -4,8 +4,13 @@ import (
 	"bytes"
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -102,6 +107,45 @@ func TestTicksAreFew(t *testing.T) {
 	for want, at := range map[string]time.Duration{"0": 0, "30m": 30 * time.Minute, "24h": 24 * time.Hour, "1d 12h": 36 * time.Hour, "2d": 48 * time.Hour} {
 		if got := tickLabel(at); got != want {
 			t.Errorf("%s is labelled %q, want %q", at, got, want)
+		}
+	}
+}
+
+// The picture of the documentation is what the simulator draws, and the text
+// beside it has its figures. After a change of the decider: make docs-images.
+func TestDocumentationsPicture(t *testing.T) {
+	makefile, err := os.ReadFile("../../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, line, _ := strings.Cut(string(makefile), "FLAPPING := ")
+	line, _, _ = strings.Cut(line, "\n")
+	file := filepath.Join(t.TempDir(), "flapping.svg")
+	var stdout, stderr bytes.Buffer
+	if code := run(append(strings.Fields(line), "--plot", file), &stdout, &stderr); code != exitOK {
+		t.Fatalf("exit code %d: %s", code, stderr.String())
+	}
+	drawn, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	committed, err := os.ReadFile("../../docs/images/flapping.svg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(drawn, committed) {
+		t.Error("docs/images/flapping.svg is not what the simulator draws now")
+	}
+	page, err := os.ReadFile("../../docs/how-it-decides.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for rule, sentence := range map[string]string{
+		ruleTaintlet: "With taintlet it changes %s times", ruleKubelet: "the taint changes %s times",
+	} {
+		changes := regexp.MustCompile(`All: ` + rule + ` (\d+) changes`).FindSubmatch(stdout.Bytes())
+		if changes == nil || !strings.Contains(string(page), fmt.Sprintf(sentence, changes[1])) {
+			t.Errorf("the page does not say that by the rule of %s there are %s changes", rule, changes)
 		}
 	}
 }
