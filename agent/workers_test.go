@@ -40,7 +40,7 @@ func TestUnexpectedEndOfAWorkerEndsTheAgent(t *testing.T) {
 		"http server":            {false, nil, "http server ended: accept"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a listener of the test
+			listener, err := net.Listen("tcp", "127.0.0.1:0")
 			if err != nil {
 				t.Fatal(err)
 			}

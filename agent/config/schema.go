@@ -112,7 +112,7 @@ func withoutDebounce(s Section) Section {
 func clone(s Section) Section {
 	copied := reflect.New(reflect.TypeOf(s).Elem())
 	copied.Elem().Set(reflect.ValueOf(s).Elem())
-	return copied.Interface().(Section) //nolint:errcheck,forcetypeassert // it has the type of s
+	return copied.Interface().(Section)
 }
 
 // Clone returns a copy whose fields and sections may be changed without

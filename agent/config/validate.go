@@ -70,7 +70,7 @@ func controlPlanePrefixes() []string {
 func (c Condition) validate() field.ErrorList {
 	at, sampling := field.NewPath(c.Field), c.Common()
 	errs := between(sampling.Period, c.MinInterval(), maxPeriod, at.Child("period"))
-	errs = append(errs, c.Section.Validate(at)...)
+	errs = append(errs, c.Validate(at)...)
 	return append(errs, sampling.Debounce.validate(at.Child("debounce"))...)
 }
 
