@@ -5,6 +5,8 @@ SHELL := /bin/bash
 
 # The race detector needs cgo, and cgo a C compiler.
 RACE := $(if $(shell command -v gcc || command -v clang),-race)
+# These have no goroutines: the race detector would only make them eight times slower.
+PURE := ./agent/decide ./test/simulate
 # What no test may skip for want of. With root, containerd and buildah: controlplane,kubelet,image
 REQUIRE ?= controlplane
 # The Kubernetes release to run on, such as 1.35.4, of those in test/controlplane;
@@ -38,7 +40,8 @@ simulate: ## what taintlet and the kubelet's rule do in a day of flapping input;
 
 .PHONY: test
 test: controlplane ## everything, on the real control plane; no such test may skip; K8S=1.35.4: on that release
-	TAINTLET_REQUIRE=$(REQUIRE) go test $(RACE) -timeout 20m ./...
+	go test $(PURE)
+	TAINTLET_REQUIRE=$(REQUIRE) go test $(RACE) -timeout 20m $$(go list ./... | grep -vxF "$$(go list $(PURE))")
 
 .PHONY: quick
 quick: ## the fast tests, and which tests were skipped and why

@@ -217,6 +217,8 @@ func (c *Cluster) startAPIServer(ctx context.Context, client *http.Client, etcdU
 		"--tls-cert-file=" + c.file(servingFile),
 		"--tls-private-key-file=" + c.file(servingKeyFile),
 		"--client-ca-file=" + c.file(caFile),
+		"--kubelet-client-certificate=" + c.file(kubeletFile),
+		"--kubelet-client-key=" + c.file(kubeletKeyFile),
 		"--requestheader-client-ca-file=" + c.file(caFile), // else the others complain that there is none
 		"--requestheader-allowed-names=front-proxy-client",
 		"--token-auth-file=" + c.file(tokenFile),

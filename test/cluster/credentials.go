@@ -27,6 +27,8 @@ const (
 	servingKeyFile = "serving.key"
 	accountKeyFile = "service-accounts.key"
 	accountPubFile = "service-accounts.pub"
+	kubeletFile    = "kubelet-client.crt" // of the API server, for kubectl logs
+	kubeletKeyFile = "kubelet-client.key"
 	tokenFile      = "tokens.csv"
 )
 
@@ -115,6 +117,13 @@ func (c *Cluster) writeCredentials(address net.IP) error {
 	if err != nil {
 		return err
 	}
+	kubelet, kubeletKey, err := c.ca.issue(&x509.Certificate{
+		Subject:     pkix.Name{CommonName: "taintlet-test-apiserver", Organization: []string{"system:masters"}},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	})
+	if err != nil {
+		return err
+	}
 	account, err := newKey()
 	if err != nil {
 		return err
@@ -131,6 +140,8 @@ func (c *Cluster) writeCredentials(address net.IP) error {
 		caFile:         encode("CERTIFICATE", c.ca.cert.Raw),
 		servingFile:    serving,
 		servingKeyFile: servingKey,
+		kubeletFile:    kubelet,
+		kubeletKeyFile: kubeletKey,
 		accountKeyFile: accountKey,
 		accountPubFile: encode("PUBLIC KEY", accountPub),
 		tokenFile:      fmt.Appendf(nil, "%s,admin,admin,system:masters\n", c.token),

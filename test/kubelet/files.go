@@ -20,6 +20,7 @@ const (
 
 	// Files in the Kubelet's folder.
 	configFile     = "config.json"
+	clientCAFile   = "clients.crt"
 	kubeconfigFile = "kubeconfig"
 	containerdFile = "containerd.toml"
 	networkDir     = "net.d"
@@ -43,6 +44,7 @@ func (k *Kubelet) writeFiles() error {
 	}
 	for name, content := range map[string][]byte{
 		configFile:     config,
+		clientCAFile:   k.cluster.Admin().CAData,
 		containerdFile: []byte(k.containerdConfig()),
 		filepath.Join(networkDir, "10-ptp.conflist"): []byte(network),
 	} {
@@ -64,14 +66,18 @@ func (k *Kubelet) config() map[string]any {
 		"healthzPort":              json.Number(k.health),
 		"containerRuntimeEndpoint": "unix://" + containerdSocket,
 		"volumePluginDir":          filepath.Join(rootDir, "volume-plugins"),
-		"authentication":           map[string]any{"anonymous": map[string]any{"enabled": false}, "webhook": map[string]any{"enabled": true}},
-		"authorization":            map[string]any{"mode": "Webhook"},
-		"cgroupDriver":             "cgroupfs",
-		"failCgroupV1":             false,
-		"failSwapOn":               false,
-		"enforceNodeAllocatable":   []string{},
-		"makeIPTablesUtilChains":   false, // they would be the host's
-		"resolvConf":               "",    // the host's may be in its /run, which the room has not
+		"authentication": map[string]any{
+			"anonymous": map[string]any{"enabled": false},
+			"webhook":   map[string]any{"enabled": true},
+			"x509":      map[string]any{"clientCAFile": k.file(clientCAFile)},
+		},
+		"authorization":          map[string]any{"mode": "Webhook"},
+		"cgroupDriver":           "cgroupfs",
+		"failCgroupV1":           false,
+		"failSwapOn":             false,
+		"enforceNodeAllocatable": []string{},
+		"makeIPTablesUtilChains": false, // they would be the host's
+		"resolvConf":             "",    // the host's may be in its /run, which the room has not
 	}
 	if k.options.KernelMemcgNotification {
 		config["kernelMemcgNotification"] = true

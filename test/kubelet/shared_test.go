@@ -12,7 +12,9 @@ import (
 	"github.com/taintlet/taintlet/test/kubelet"
 )
 
-const nodeName = "kubelet"
+// nodeName leads to the kubelet, which listens on loopback: the API server asks
+// it by name for the logs of pods.
+const nodeName = "localhost"
 
 // TestSharedPair runs taintlet beside a real kubelet and the real lifecycle
 // controller, with deploy/keep.yaml: both want the same pair, each at its own
