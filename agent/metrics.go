@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"errors"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -9,6 +10,7 @@ import (
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/taints"
 )
 
 // metrics are the agent's own. Each agent has a registry of its own.
@@ -51,8 +53,8 @@ func newMetrics(version string) *metrics {
 		}, []string{"condition"}),
 		samples: counter("probe_samples_total", "Samples of the condition by the level that they found.", "condition", "level"),
 		changes: counter("condition_changes_total", "Changes of the decided level.", "condition", "to"),
-		notices: counter("notices_total", "Things that a person should know, by kind; each is an Event too.", "kind"),
-		writes:  counter("node_writes_total", "Writes of the Node by result.", "result"),
+		notices: counter("notices_total", "What people are told about taints and agents, by kind.", "kind"),
+		writes:  counter("node_writes_total", "Tries to write the Node, by result: ok, error, or overtaken by another writer.", "result"),
 		taint:   gauge("taint_desired", "1 for each taint that taintlet desires on the Node now.", "condition", "key", "effect", "via"),
 	}
 	m.wakeMode = gauge("probe_wake_mode", "1, labelled with what wakes the probe besides its period.", "condition", "mode")
@@ -133,7 +135,10 @@ func (m *metrics) configured(hash string) {
 
 func (m *metrics) wrote(err error) {
 	outcome := "ok"
-	if err != nil {
+	switch {
+	case errors.Is(err, taints.ErrOvertaken):
+		outcome = "overtaken"
+	case err != nil:
 		outcome = "error"
 	}
 	m.writes.WithLabelValues(outcome).Inc()
