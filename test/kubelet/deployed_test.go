@@ -67,6 +67,10 @@ func TestDeployed(t *testing.T) {
 // runsTheDocumentation runs the commands for operators, on the Node that is
 // there. Those of deploy/README.md are run by test/deploy.
 func (d *deployed) runsTheDocumentation(t *testing.T) {
+	// Each end of a pause takes a token.
+	d.cluster.WaitAgentEvent(t, nodeName, "ConfigurationReloaded", d.configure(t, quick, func(settings map[string]any) {
+		settings["heartbeat"], settings["writeBudget"] = "1m", map[string]any{"burst": 100, "interval": "1s"}
+	}))
 	k := console.New(t, d.cluster)
 	for _, page := range []string{"docs/events.md", "docs/living-with-kubernetes.md", "docs/troubleshooting.md"} {
 		for _, script := range console.Scripts(t, page) {
