@@ -26,10 +26,11 @@ type probe struct {
 	condition probes.Condition
 	wake      chan struct{}
 
-	mu      sync.Mutex
-	level   probes.Level
-	samples []time.Time
-	hang    bool
+	mu       sync.Mutex
+	level    probes.Level
+	headroom time.Duration
+	samples  []time.Time
+	hang     bool
 }
 
 func (p *probe) Condition() probes.Condition { return p.condition }
@@ -39,14 +40,14 @@ func (p *probe) Run(context.Context)         {}
 
 func (p *probe) Observe(ctx context.Context) probes.Observation {
 	p.mu.Lock()
-	hang, level := p.hang, p.level
+	hang, level, headroom := p.hang, p.level, p.headroom
 	p.samples = append(p.samples, time.Now())
 	p.mu.Unlock()
 	if hang {
 		<-ctx.Done()
 		return probes.Observation{Condition: p.condition, Level: probes.Unknown, Reason: "Hung", Message: "hung"}
 	}
-	return probes.Observation{Condition: p.condition, Level: level, Reason: "Seen", Message: level.String()}
+	return probes.Observation{Condition: p.condition, Level: level, Reason: "Seen", Message: level.String(), Headroom: headroom}
 }
 
 func (p *probe) set(level probes.Level) {
@@ -205,22 +206,52 @@ func TestHeartbeatZeroIsNever(t *testing.T) {
 	})
 }
 
-// After a bad sample the probe is asked every 250 ms, so that two of three are
-// seen in half a second, and goes back to its period once it is decided.
+// After a bad sample the probe is asked every 100 ms, so that two of three are
+// seen in a fifth of a second, and every second once it is decided.
 func TestABadSampleHurriesUntilDecided(t *testing.T) {
 	cfg := config.Default()
 	config.Get[*config.Disk](cfg).Period.Duration = 10 * time.Second
 	run(t, cfg, func(t *testing.T, by map[probes.Condition]*probe, c *client) {
 		disk := by[probes.DiskPressure]
 		disk.set(probes.Degraded)
-		time.Sleep(22*time.Second + 300*time.Millisecond) // two periods at most, one hurried sample
+		time.Sleep(11*time.Second + 200*time.Millisecond) // a period, and one hurried sample
 		if !c.has(corev1.TaintNodeDiskPressure) {
 			t.Error("no taint after two bad samples")
 		}
 		begin := time.Now()
 		time.Sleep(time.Minute)
-		if got := len(disk.since(begin)); got > 8 {
-			t.Errorf("%d samples in the minute after the decision, at a period of 10 s", got)
+		if got := len(disk.since(begin)); got < 50 || got > 70 {
+			t.Errorf("%d samples in the minute after the decision", got)
+		}
+	})
+}
+
+// The nearer the threshold, the more often a probe is asked: twice in the time
+// that is left, between four times a second and once in the period.
+func TestSamplesFollowTheHeadroom(t *testing.T) {
+	run(t, config.Default(), func(t *testing.T, by map[probes.Condition]*probe, _ *client) {
+		memory := by[probes.MemoryPressure]
+		for _, c := range []struct {
+			headroom    time.Duration
+			least, most int // samples in a minute, at a tempo of 0.9 to 1.1
+		}{
+			{0, 13, 17},
+			{time.Hour, 13, 17},
+			{9 * time.Second, 13, 17},
+			{5 * time.Second, 27, 34},
+			{2300 * time.Millisecond, 54, 67},
+			{1200 * time.Millisecond, 109, 134},
+			{time.Nanosecond, 218, 267},
+		} {
+			memory.mu.Lock()
+			memory.headroom = c.headroom
+			memory.mu.Unlock()
+			time.Sleep(10 * time.Second) // the next sample has it
+			begin := time.Now()
+			time.Sleep(time.Minute)
+			if got := len(memory.since(begin)); got < c.least || got > c.most {
+				t.Errorf("%d samples in a minute with a headroom of %s, want %d to %d", got, c.headroom, c.least, c.most)
+			}
 		}
 	})
 }

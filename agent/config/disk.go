@@ -47,7 +47,7 @@ type WriteProbe struct {
 // nodefs.inodesFree.
 func defaultDisk() Section {
 	return &Disk{
-		Sampling:         DefaultSampling(time.Second, 2, 3),
+		Sampling:         DefaultSampling(4*time.Second, 2, 3),
 		Paths:            []string{"/", "/var/lib/kubelet", "/var/lib/containerd"},
 		AvailablePercent: 10,
 		InodesPercent:    5,

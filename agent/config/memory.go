@@ -45,7 +45,7 @@ type Memory struct {
 // defaultMemory has the kubelet's memory.available as its floor.
 func defaultMemory() Section {
 	return &Memory{
-		Sampling:         DefaultSampling(time.Second, 2, 3),
+		Sampling:         DefaultSampling(4*time.Second, 2, 3),
 		AvailablePercent: 5,
 		AvailableBytes:   resource.MustParse("100Mi"),
 		PercentBaseMax:   resource.MustParse("256Gi"),
