@@ -11,7 +11,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/record"
 
 	"github.com/taintlet/taintlet/agent"
@@ -276,7 +278,9 @@ func TestWakesAreBounded(t *testing.T) {
 
 // A probe that hangs until its deadline delays no other.
 func TestAHungProbeDelaysNoOther(t *testing.T) {
-	run(t, config.Default(), func(t *testing.T, by map[probes.Condition]*probe, c *client) {
+	cfg := config.Default()
+	config.Get[*config.Memory](cfg).Period.Duration = time.Second
+	run(t, cfg, func(t *testing.T, by map[probes.Condition]*probe, c *client) {
 		by[probes.DiskPressure].mu.Lock()
 		by[probes.DiskPressure].hang = true
 		by[probes.DiskPressure].mu.Unlock()
@@ -296,12 +300,24 @@ func TestAHungProbeDelaysNoOther(t *testing.T) {
 // gets the newest state when it answers again.
 func TestRefusedWritesBackOff(t *testing.T) {
 	run(t, config.Default(), func(t *testing.T, by map[probes.Condition]*probe, c *client) {
-		c.setRefuse(errors.New("503 Service Unavailable"))
-		before := c.count()
-		by[probes.MemoryPressure].set(probes.Degraded)
-		time.Sleep(time.Hour)
-		if got := c.count() - before; got < 20 || got > 100 {
-			t.Errorf("%d tries in an hour of refusals", got)
+		for name, refusal := range map[string]struct {
+			err         error
+			least, most int // tries in an hour
+		}{
+			"it answers that it cannot": {apierrors.NewServiceUnavailable("overloaded"), 270, 500},
+			"it refuses":                {apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "host", errors.New("policy")), 40, 80},
+			"it does not answer":        {errors.New("connection refused"), 1100, 2000},
+		} {
+			by[probes.MemoryPressure].set(probes.OK)
+			c.setRefuse(nil)
+			time.Sleep(3 * time.Hour)
+			c.setRefuse(refusal.err)
+			before := c.count()
+			by[probes.MemoryPressure].set(probes.Degraded)
+			time.Sleep(time.Hour)
+			if got := c.count() - before; got < refusal.least || got > refusal.most {
+				t.Errorf("%s: %d tries in an hour", name, got)
+			}
 		}
 		by[probes.MemoryPressure].set(probes.OK)
 		by[probes.PIDPressure].set(probes.Degraded)
@@ -310,6 +326,30 @@ func TestRefusedWritesBackOff(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		if c.has(corev1.TaintNodeMemoryPressure) || !c.has(corev1.TaintNodePIDPressure) {
 			t.Error("the Node does not have the newest state")
+		}
+	})
+}
+
+// A refresh of the conditions that failed waits for long before its next try. A
+// taint that becomes due does not wait with it.
+func TestADueTaintDoesNotWaitWithAHeartbeat(t *testing.T) {
+	run(t, config.Default(), func(t *testing.T, by map[probes.Condition]*probe, c *client) {
+		for range 5 {
+			c.setRefuse(apierrors.NewServiceUnavailable("overloaded"))
+			time.Sleep(30 * time.Minute) // pauses are up to a minute and a half now
+			for before := c.count(); c.count() == before; { // one try has just failed
+				time.Sleep(10 * time.Millisecond)
+			}
+			c.setRefuse(nil)
+			memory := by[probes.MemoryPressure]
+			memory.set(probes.Degraded)
+			memory.wake <- struct{}{}
+			time.Sleep(2 * time.Second)
+			if !c.has(corev1.TaintNodeMemoryPressure) {
+				t.Error("the taint waits until the heartbeat is tried again")
+			}
+			memory.set(probes.OK)
+			time.Sleep(3 * time.Hour)
 		}
 	})
 }

@@ -77,6 +77,9 @@ func (d *Disk) Validate(at *field.Path) field.ErrorList {
 	if len(d.Paths) == 0 {
 		errs = append(errs, field.Required(at.Child("paths"), "at least one absolute path"))
 	}
+	if len(d.Paths) > maxPaths {
+		return field.ErrorList{field.TooMany(at.Child("paths"), len(d.Paths), maxPaths)}
+	}
 	for i, p := range d.Paths {
 		errs = append(errs, absolute(p, at.Child("paths").Index(i))...)
 		if slices.Contains(d.Paths[:i], p) {

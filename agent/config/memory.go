@@ -85,8 +85,8 @@ func byteCount(q resource.Quantity) uint64 { return uint64(max(0, q.Value())) }
 // Validate returns every impossible value.
 func (m *Memory) Validate(at *field.Path) field.ErrorList {
 	errs := percent(m.AvailablePercent, at.Child("availablePercent"))
-	errs = append(errs, notNegative(m.AvailableBytes, at.Child("availableBytes"))...)
-	errs = append(errs, notNegative(m.PercentBaseMax, at.Child("percentBaseMax"))...)
+	errs = append(errs, amount(m.AvailableBytes, at.Child("availableBytes"))...)
+	errs = append(errs, amount(m.PercentBaseMax, at.Child("percentBaseMax"))...)
 	errs = append(errs, between(m.RunningOutWithin, 0, maxForecast, at.Child("runningOutWithin"))...)
 	errs = append(errs, percent(m.RunningOutAvailablePercent, at.Child("runningOutAvailablePercent"))...)
 	errs = append(errs, percent(m.StalledPercent, at.Child("stalledPercent"))...)
