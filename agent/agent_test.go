@@ -336,7 +336,7 @@ func TestADueTaintDoesNotWaitWithAHeartbeat(t *testing.T) {
 	run(t, config.Default(), func(t *testing.T, by map[probes.Condition]*probe, c *client) {
 		for range 5 {
 			c.setRefuse(apierrors.NewServiceUnavailable("overloaded"))
-			time.Sleep(30 * time.Minute) // pauses are up to a minute and a half now
+			time.Sleep(30 * time.Minute)                    // pauses are up to a minute and a half now
 			for before := c.count(); c.count() == before; { // one try has just failed
 				time.Sleep(10 * time.Millisecond)
 			}

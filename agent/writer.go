@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -60,6 +61,7 @@ func (w *writer) run(ctx context.Context) error {
 			}
 			if err == nil {
 				w.written = node
+				maps.DeleteFunc(w.announced, func(a announcement, _ bool) bool { return !slices.Contains(j.announce, a) })
 			}
 			w.metrics.wrote(err)
 			w.report(*j, node, err)
