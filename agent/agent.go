@@ -41,7 +41,7 @@ type Agent struct {
 	// Reload reads the configuration again; nil: it never changes.
 	Reload func() (*config.Config, error)
 	// NewProbe makes the probe of a condition, also anew when its section
-	// changes. HostProbes makes those of a host.
+	// changes. ProbesOf makes those of a host.
 	NewProbe func(config.Condition) probes.Probe
 	Client   NodeClient
 	// Slots bound evictions across the fleet.
@@ -60,9 +60,9 @@ type Agent struct {
 	Version string
 }
 
-// HostProbes returns what makes the probes of a host.
-func HostProbes(host probes.Host) func(config.Condition) probes.Probe {
-	return func(c config.Condition) probes.Probe { return c.NewProbe(host) }
+// ProbesOf returns what makes the probes of an environment.
+func ProbesOf(env config.Environment) func(config.Condition) probes.Probe {
+	return func(c config.Condition) probes.Probe { return c.NewProbe(env) }
 }
 
 // Run runs the agent until the context ends, and serves HTTP on the listener

@@ -58,8 +58,8 @@ func defaultDisk() Section {
 }
 
 // NewProbe makes the probe of the host's file systems.
-func (d *Disk) NewProbe(host probes.Host) probes.Probe {
-	return disk.New(host, d.Paths, disk.Thresholds{
+func (d *Disk) NewProbe(env Environment) probes.Probe {
+	return disk.New(env.Host, d.Paths, disk.Thresholds{
 		AvailablePercent: d.AvailablePercent,
 		InodesPercent:    d.InodesPercent,
 		BlockedAfter:     d.BlockedAfter.Duration,

@@ -61,8 +61,8 @@ func defaultMemory() Section {
 }
 
 // NewProbe makes the probe of the host's memory.
-func (m *Memory) NewProbe(host probes.Host) probes.Probe {
-	return memory.New(host, m.Thresholds())
+func (m *Memory) NewProbe(env Environment) probes.Probe {
+	return memory.New(env.Host, m.Thresholds())
 }
 
 // Thresholds returns what the probe judges by.

@@ -26,7 +26,7 @@ func (*Network) MinInterval() time.Duration { return time.Second }
 func (*Network) FollowUp() time.Duration { return time.Second }
 
 // NewProbe makes the probe of the host's network.
-func (*Network) NewProbe(host probes.Host) probes.Probe { return network.New(host) }
+func (*Network) NewProbe(env Environment) probes.Probe { return network.New(env.Host) }
 
 // Validate returns every impossible value.
 func (*Network) Validate(*field.Path) field.ErrorList { return nil }

@@ -45,8 +45,8 @@ func defaultPID() Section {
 }
 
 // NewProbe makes the probe of the host's tasks.
-func (p *PID) NewProbe(host probes.Host) probes.Probe {
-	return pid.New(host, pid.Thresholds{
+func (p *PID) NewProbe(env Environment) probes.Probe {
+	return pid.New(env.Host, pid.Thresholds{
 		UsedPercent:           p.UsedPercent,
 		FreeTasks:             p.FreeTasks,
 		CriticalUsedPercent:   p.CriticalUsedPercent,

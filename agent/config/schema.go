@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/probes/network"
 )
 
 // Definition says what a condition is. A new condition needs a probe, a Section
@@ -36,10 +37,18 @@ type Section interface {
 	// FollowUp is the time from a bad sample to the next, until the condition is
 	// decided.
 	FollowUp() time.Duration
-	// NewProbe makes the condition's probe of a host.
-	NewProbe(host probes.Host) probes.Probe
+	// NewProbe makes the condition's probe.
+	NewProbe(env Environment) probes.Probe
 	// Validate returns every impossible value but those of Sampling.
 	Validate(at *field.Path) field.ErrorList
+}
+
+// Environment is what the probes sample.
+type Environment struct {
+	Host probes.Host
+	// Cluster is what is known of the other hosts; nil: nothing, as without an
+	// API server.
+	Cluster network.Cluster
 }
 
 // Sampling says how often a probe takes a sample and which samples change the

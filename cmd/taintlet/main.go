@@ -109,7 +109,7 @@ func serve(ctx context.Context, o *options, cfg *config.Config, stderr io.Writer
 	instance := instanceName()
 	log.Info("taintlet starts", "version", buildVersion(), "node", o.nodeName, "instance", instance, "config", cfg.Hash, "dryRun", o.dryRun, "listen", address(listener))
 	a := &agent.Agent{
-		Config: cfg, NewProbe: agent.HostProbes(o.host), Client: cluster.node, Slots: cluster.slots, Recorder: cluster.events, Log: log,
+		Config: cfg, NewProbe: agent.ProbesOf(config.Environment{Host: o.host}), Client: cluster.node, Slots: cluster.slots, Recorder: cluster.events, Log: log,
 		Instance: instance, Boot: boot, Now: now, LifecycleController: o.lifecycleController, Version: buildVersion(),
 	}
 	if o.config != "" {

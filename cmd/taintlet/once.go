@@ -51,7 +51,7 @@ func once(ctx context.Context, o *options, cfg *config.Config, stdout, stderr io
 	code := exitOK
 	var list []probes.Probe
 	for _, condition := range cfg.Conditions {
-		list = append(list, condition.NewProbe(o.host))
+		list = append(list, condition.NewProbe(config.Environment{Host: o.host}))
 	}
 	for i, observation := range sampleOnce(ctx, list) {
 		r.Conditions = append(r.Conditions, o.ask(cfg, observation, list[i].WakeMode()))

@@ -58,8 +58,8 @@ type frost struct {
 	Below float64 `json:"below"`
 }
 
-func (f *frost) NewProbe(host probes.Host) probes.Probe {
-	return &thermometer{file: filepath.Join(host.Proc, "temperature"), below: f.Below}
+func (f *frost) NewProbe(env config.Environment) probes.Probe {
+	return &thermometer{file: filepath.Join(env.Host.Proc, "temperature"), below: f.Below}
 }
 
 func (f *frost) Validate(at *field.Path) field.ErrorList {
@@ -129,7 +129,7 @@ func runInProcess(t *testing.T, c *cluster.Cluster, node string, host *fakeHost,
 	broadcaster.StartRecordingToSink(client.EventSink(ctx))
 	a := &taintlet.Agent{
 		Config: cfg, Client: client, Slots: client.Slots("default"), Log: slog.New(slog.DiscardHandler),
-		NewProbe: taintlet.HostProbes(probes.Host{Root: host.root, Proc: filepath.Join(host.dir, "proc"), Sys: filepath.Join(host.dir, "sys")}),
+		NewProbe: taintlet.ProbesOf(config.Environment{Host: probes.Host{Root: host.root, Proc: filepath.Join(host.dir, "proc"), Sys: filepath.Join(host.dir, "sys")}}),
 		Recorder: broadcaster.NewRecorder(runtime.NewScheme(), corev1.EventSource{Component: "taintlet", Host: node}),
 		Instance: "in-process", Boot: decide.Boot{ID: "boot", At: time.Now()}, Now: time.Now, LifecycleController: true,
 	}

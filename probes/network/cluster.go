@@ -1,0 +1,66 @@
+package network
+
+import (
+	"context"
+	"net/netip"
+
+	"github.com/taintlet/taintlet/probes"
+)
+
+// Cluster is what the probe knows of the cluster around its host. All methods
+// may be called from several goroutines and return at once, but for Standings.
+type Cluster interface {
+	// Peers returns the agents on other Nodes that this one asks.
+	Peers() []Peer
+	// DNSPods returns the DNS pods on other Nodes.
+	DNSPods() []netip.AddrPort
+	// SelfAddress is an address of the own Node at which this agent listens; the
+	// zero value: not known.
+	SelfAddress() netip.AddrPort
+	// APIServer is the host and port of an API server, on another Node where
+	// there is a choice; empty: not known.
+	APIServer() string
+	// Standings asks the API server what the Nodes say of themselves.
+	Standings(ctx context.Context, nodes []string) ([]Standing, error)
+	// Heard takes what the peers answered in one round, by Node.
+	Heard(answers map[string]Answer)
+	// Says takes what this host is to answer its peers about the classes.
+	Says(own Answer)
+}
+
+// Peer is an agent on another Node.
+type Peer struct {
+	Node string
+	// Address and port where the agent answers /peer.
+	Address netip.AddrPort
+	// Other is a second port of the same host, such as the kubelet's; 0: none.
+	Other uint16
+}
+
+// Standing is what a Node says of itself, in the API server.
+type Standing struct {
+	Node string
+	// Excused: the Node is not ready, unschedulable or being drained. It does not
+	// count.
+	Excused bool
+	// Suspects: its agent says PeersUnreachable or ManySuspect of itself, or that
+	// its network is Degraded.
+	Suspects bool
+}
+
+// Answer is what an agent answers to GET /peer, as JSON. Fields are only ever
+// added within a version.
+type Answer struct {
+	Version int `json:"version"`
+	// Classes that are known, by name: true is well.
+	Classes map[Class]bool `json:"classes,omitempty"`
+	// Lossy is the share of connections with retransmits over the last minute, in
+	// percent, -1 when too few were made.
+	Lossy int `json:"lossy"`
+	// Levels are those decided, by condition.
+	Levels map[probes.Condition]probes.Level `json:"levels,omitempty"`
+}
+
+// AnswerVersion is the version of Answer that this agent writes. Others are not
+// read.
+const AnswerVersion = 1

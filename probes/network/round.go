@@ -1,0 +1,84 @@
+package network
+
+import (
+	"slices"
+	"time"
+)
+
+// Class names one kind of check. A round asks all classes at the same time.
+type Class string
+
+// The classes, in the order in which they are shown.
+const (
+	Route     Class = "route"     // the kernel has a route, and its interface has carrier
+	Self      Class = "self"      // control probe: the Node's own address answers in time
+	API       Class = "api"       // a new connection to the API server
+	Local     Class = "local"     // the Node's network daemons, on loopback
+	Pods      Class = "pods"      // pods on other Nodes, through the overlay
+	DNS       Class = "dns"       // the nameservers of the pod's resolv.conf
+	Peers     Class = "peers"     // agents on other Nodes: reach and loss
+	Conntrack Class = "conntrack" // packets that the connection table dropped
+)
+
+// Classes returns all classes.
+func Classes() []Class {
+	return []Class{Route, Self, API, Local, Pods, DNS, Peers, Conntrack}
+}
+
+// Outcome is what a class found in one round.
+type Outcome int8
+
+const (
+	// NotKnown says that the class is off, has nothing to ask, could not tell, or
+	// was never Well since the probe started. It is neither good nor bad.
+	NotKnown Outcome = iota
+	// Well says that the check passed.
+	Well
+	// Failed says that the check passed before and does not now.
+	Failed
+)
+
+// Result is what one class found in one round.
+type Result struct {
+	Outcome Outcome
+	// Detail says in a few words what was asked and what came, for people.
+	Detail string
+}
+
+// PeerResult is what one peer's check found in one round.
+type PeerResult struct {
+	// Node is the name of the peer's Node.
+	Node string
+	// Reached: a connection was made or refused. Who refuses is there.
+	Reached bool
+	// ReachedOther: the peer's second port was reached. It is tried only when
+	// the first was not.
+	ReachedOther bool
+	// Retransmits is how many segments of this connection were sent again
+	// (tcpi_total_retrans in struct tcp_info, include/uapi/linux/tcp.h).
+	Retransmits int
+	// Answer is what the peer said; nil: nothing that could be read.
+	Answer *Answer
+}
+
+// Round is what one round showed.
+type Round struct {
+	// At is when the round began.
+	At time.Time
+	// Late: the ticker, or the control probe, came late. This host is slow, and
+	// what failed in this round is no evidence.
+	Late bool
+	// Results of the classes that are on; a class that is missing is NotKnown.
+	Results map[Class]Result
+	// Peers that were asked.
+	Peers []PeerResult
+	// Standings answers the question of the verdict before; nil: not asked, or
+	// no answer yet. Those who do not exist any more are left out.
+	Standings []Standing
+}
+
+// Outcome returns what a class found.
+func (r *Round) Outcome(c Class) Outcome { return r.Results[c].Outcome }
+
+// isClass reports whether there is a class of that name.
+func isClass(c Class) bool { return slices.Contains(Classes(), c) }
