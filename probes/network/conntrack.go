@@ -23,7 +23,7 @@ import (
 type conntrackCheck struct {
 	host probes.Host
 	// before is the count of the round before; known says that there was one.
-	before uint64
+	before int64
 	known  bool
 }
 
@@ -48,7 +48,7 @@ func (c *conntrackCheck) check(context.Context, time.Duration) Result {
 // judge compares a count with that of the round before. The first says nothing
 // and is taken for well. The kernel's counters have 32 bits: one that wraps, or
 // that goes with its processor, is no drop.
-func (c *conntrackCheck) judge(now uint64) Result {
+func (c *conntrackCheck) judge(now int64) Result {
 	before, known := c.before, c.known
 	c.before, c.known = now, true
 	if known && now > before {
@@ -57,30 +57,39 @@ func (c *conntrackCheck) judge(now uint64) Result {
 	return Result{Well, "the connection table drops nothing"}
 }
 
-// parseDrops returns the sum of the column drop of all processors from the text
-// of net/stat/nf_conntrack (ct_cpu_seq_show in
-// net/netfilter/nf_conntrack_standalone.c). Kernels differ in the columns before.
-func parseDrops(r io.Reader) (sum uint64, err error) {
+// parseDrops returns how many packets found no room in the table, from the text of
+// net/stat/nf_conntrack (ct_cpu_seq_show in
+// net/netfilter/nf_conntrack_standalone.c). Kernels differ in their columns.
+//
+// Both drop and insert_failed count a packet that lost a race against another one
+// of the same connection (nf_ct_resolve_clash). Hosts whose pods ask for IPv4 and
+// IPv6 addresses at the same time have such races all day. Without those, drop is
+// what found no room.
+func parseDrops(r io.Reader) (sum int64, err error) {
 	scanner := hostfile.Lines(r)
 	if !scanner.Scan() {
 		return 0, errors.Join(errors.New("the heading is missing"), scanner.Err())
 	}
 	heading := strings.Fields(scanner.Text())
-	column := slices.Index(heading, "drop")
-	if column < 0 {
-		return 0, fmt.Errorf("heading %s has no column drop", hostfile.Excerpt(scanner.Text()))
+	drop, clash := slices.Index(heading, "drop"), slices.Index(heading, "insert_failed")
+	if drop < 0 || clash < 0 {
+		return 0, fmt.Errorf("heading %s lacks drop or insert_failed", hostfile.Excerpt(scanner.Text()))
 	}
 	lines := 0
 	for ; scanner.Scan(); lines++ {
 		columns := strings.Fields(scanner.Text())
 		if len(columns) != len(heading) {
-			return 0, fmt.Errorf("%d columns instead of %d", len(columns), len(heading))
+			return 0, fmt.Errorf("a line of %d columns instead of %d", len(columns), len(heading))
 		}
-		drops, err := strconv.ParseUint(columns[column], 16, 32)
+		drops, err := strconv.ParseUint(columns[drop], 16, 32)
 		if err != nil {
-			return 0, fmt.Errorf("column drop: %s is not a hexadecimal number of 32 bits", hostfile.Excerpt(columns[column]))
+			return 0, fmt.Errorf("column drop: %s is not a hexadecimal number of 32 bits", hostfile.Excerpt(columns[drop]))
 		}
-		sum += drops
+		clashes, err := strconv.ParseUint(columns[clash], 16, 32)
+		if err != nil {
+			return 0, fmt.Errorf("column insert_failed: %s is not a hexadecimal number of 32 bits", hostfile.Excerpt(columns[clash]))
+		}
+		sum += int64(drops) - int64(clashes)
 	}
 	if lines == 0 && scanner.Err() == nil {
 		return 0, errors.New("there is no processor")
