@@ -34,6 +34,7 @@ func inOwnNetwork(t *testing.T, tools ...string) (probes.Host, bool) {
 			t.Skipf("this host lacks a tool: %v", err)
 		}
 	}
+	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	child := exec.CommandContext(ctx, "/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=100s")

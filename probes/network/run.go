@@ -92,7 +92,7 @@ func (p *Probe) askAPILate(ctx context.Context, each time.Duration, r *Round) {
 		r.Results[API] = p.apiResult
 		return
 	}
-	p.apiResult = r.Results[API]
+	p.apiResult, p.apiIn = r.Results[API], 0
 	if p.apiResult.Outcome == Well && !trouble {
 		p.apiIn = apiEvery - 1
 		p.apiResult.Detail += ", asked at " + r.At.UTC().Format(time.TimeOnly)
