@@ -54,59 +54,53 @@ func listen(t testing.TB, address string) net.Listener {
 	return l
 }
 
-func start(t testing.TB, address string, handler http.Handler) *httptest.Server {
-	t.Helper()
-	server := httptest.NewUnstartedServer(handler)
-	_ = server.Listener.Close()
-	server.Listener = listen(t, address)
-	return server
+// addresses gives so many peers the addresses 127.1.0.N. The API server is
+// 127.2.0.1, the DNS pod 127.3.0.1 and the own address 127.1.0.0.
+func (v *village) addresses(peers int) {
+	v.pods = []netip.AddrPort{netip.MustParseAddrPort(fmt.Sprintf("127.3.0.1:%d", podPort))}
+	v.self = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 1, 0, 0}), peerPort)
+	v.api = fmt.Sprintf("127.2.0.1:%d", apiPort)
+	for i := range peers {
+		address := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 1, 0, byte(i + 1)}), peerPort)
+		v.peers = append(v.peers, Peer{Node: fmt.Sprintf("node-%02d", i+1), Address: address, Other: otherPort})
+	}
 }
 
-// settle builds a village with so many peers: 127.1.0.N. Its API server is
-// 127.2.0.1, its DNS pod 127.3.0.1, its nameserver 127.4.0.1, the own address
-// 127.1.0.0, and kube-proxy runs. It needs a network namespace of its own.
+// answer is what each peer says.
+const answer = `{"version":1,"classes":{"route":true,"self":true,"api":true,"local":true,"pods":true,"dns":true,"conntrack":true},"lossy":0,"levels":{"MemoryPressure":"OK","DiskPressure":"OK","PIDPressure":"OK","NetworkUnavailable":"OK"}}`
+
+// settle starts the servers of a village with so many peers, a nameserver at
+// 127.4.0.1 and kube-proxy. It needs a network namespace of its own.
 func settle(t testing.TB, peers int) *village {
 	t.Helper()
-	v := &village{
-		pods: []netip.AddrPort{netip.MustParseAddrPort(fmt.Sprintf("127.3.0.1:%d", podPort))},
-		self: netip.MustParseAddrPort(fmt.Sprintf("127.1.0.0:%d", peerPort)),
-		api:  fmt.Sprintf("127.2.0.1:%d", apiPort),
-	}
-	answer := says(`{"version":1,"classes":{"route":true,"self":true,"api":true,"local":true,"pods":true,"dns":true,"conntrack":true},"lossy":0,"levels":{"MemoryPressure":"OK","DiskPressure":"OK","PIDPressure":"OK","NetworkUnavailable":"OK"}}`)
-	for i := range peers + 1 {
-		address := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 1, 0, byte(i)}), peerPort)
-		server := start(t, address.String(), answer)
-		server.Start()
+	v := &village{}
+	v.addresses(peers)
+	serve := func(address string, secure bool) *httptest.Server {
+		server := httptest.NewUnstartedServer(says(answer))
+		_ = server.Listener.Close()
+		server.Listener = listen(t, address)
+		server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+			if secure && state == http.StateNew {
+				v.handshakes.Add(1)
+			}
+		}
+		if secure {
+			server.StartTLS()
+		} else {
+			server.Start()
+		}
 		t.Cleanup(server.Close)
-		if i > 0 {
-			v.peers = append(v.peers, Peer{Node: fmt.Sprintf("node-%02d", i), Address: address, Other: otherPort})
-		}
+		return server
 	}
-	api := start(t, v.api, http.NotFoundHandler())
-	api.Config.ConnState = func(_ net.Conn, state http.ConnState) {
-		if state == http.StateNew {
-			v.handshakes.Add(1)
-		}
+	serve(v.api, true)
+	serve(v.self.String(), false)
+	serve(v.pods[0].String(), false)
+	serve("127.0.0.1:10256", false)
+	for _, peer := range v.peers {
+		serve(peer.Address.String(), false)
 	}
-	api.StartTLS()
-	t.Cleanup(api.Close)
-	pod := start(t, v.pods[0].String(), http.NotFoundHandler())
-	pod.Start()
-	t.Cleanup(pod.Close)
-	v.kubeProxy(t)
 	serveDNS(t, "127.4.0.1:53", reply3)
 	return v
-}
-
-// kubeProxy is well until it is closed.
-func (*village) kubeProxy(t testing.TB) *httptest.Server {
-	t.Helper()
-	mux := http.NewServeMux()
-	mux.HandleFunc("/livez", func(http.ResponseWriter, *http.Request) {})
-	proxy := start(t, "127.0.0.1:10256", mux)
-	proxy.Start()
-	t.Cleanup(proxy.Close)
-	return proxy
 }
 
 // probe is the probe of a host in the village.

@@ -55,7 +55,7 @@ func inOwnNetwork(t *testing.T, tools ...string) (probes.Host, bool) {
 
 // hostHere is this process's host. A sysfs shows the interfaces of the namespace
 // that it was mounted in.
-func hostHere(t *testing.T) probes.Host {
+func hostHere(t testing.TB) probes.Host {
 	t.Helper()
 	sys := t.TempDir()
 	if err := unix.Mount("sysfs", sys, "sysfs", unix.MS_RDONLY, ""); err != nil {
@@ -70,7 +70,7 @@ func hostHere(t *testing.T) probes.Host {
 }
 
 // sh runs commands, one a line.
-func sh(t *testing.T, commands string) {
+func sh(t testing.TB, commands string) {
 	t.Helper()
 	for line := range strings.Lines(commands) {
 		words := strings.Fields(line)

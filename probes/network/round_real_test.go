@@ -296,7 +296,7 @@ func TestDisabledClassesAreNotAsked(t *testing.T) {
 	sh(t, firewall)
 	v := settle(t, 2)
 	p := v.probe(t, h, Classes()...)
-	sh(t, `nft add rule inet t out counter`)
+	sh(t, "nft add rule inet t out meta l4proto { tcp, udp } counter")
 	p.Observe(t.Context())
 	output, err := exec.CommandContext(t.Context(), "nft", "list", "chain", "inet", "t", "out").Output()
 	if err != nil || !strings.Contains(string(output), "packets 0 bytes 0") {
