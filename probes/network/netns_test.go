@@ -53,6 +53,9 @@ func inOwnNetwork(t *testing.T, tools ...string) (probes.Host, bool) {
 	return probes.Host{}, false
 }
 
+// thisHost is the host that the tests run on.
+var thisHost = probes.Host{Root: "/", Proc: "/proc", Sys: "/sys"}
+
 // hostHere is this process's host. A sysfs shows the interfaces of the namespace
 // that it was mounted in.
 func hostHere(t testing.TB) probes.Host {

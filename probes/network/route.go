@@ -149,7 +149,7 @@ func (k *kernel) wayTo(h probes.Host, to netip.Addr) (w way, routed bool) {
 	case errors.Is(err, errNowhere):
 		return way{lost: fmt.Sprintf("no route to %s (%s)", to, why(err))}, false
 	case err != nil:
-		return way{err: err}, false
+		return way{err: err}, true
 	case name == "":
 		return way{}, true
 	}
