@@ -48,7 +48,7 @@ func TestWhoRefusesIsThere(t *testing.T) {
 func TestPodsJudge(t *testing.T) {
 	t.Parallel()
 	a, b := netip.MustParseAddrPort("10.1.0.1:53"), netip.MustParseAddrPort("10.2.0.1:53")
-	late := error(os.ErrDeadlineExceeded)
+	late := os.ErrDeadlineExceeded
 	p := &podsCheck{seen: reached[netip.AddrPort]{}}
 	for _, step := range []struct {
 		name   string

@@ -75,7 +75,7 @@ func settle(t testing.TB, peers int) *village {
 	t.Helper()
 	v := &village{}
 	v.addresses(peers)
-	serve := func(address string, secure bool) *httptest.Server {
+	serve := func(address string, secure bool) {
 		server := httptest.NewUnstartedServer(says(answer))
 		_ = server.Listener.Close()
 		server.Listener = listen(t, address)
@@ -90,7 +90,6 @@ func settle(t testing.TB, peers int) *village {
 			server.Start()
 		}
 		t.Cleanup(server.Close)
-		return server
 	}
 	serve(v.api, true)
 	serve(v.self.String(), false)

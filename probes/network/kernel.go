@@ -42,7 +42,7 @@ func (k *kernel) close() { _ = unix.Close(k.fd) }
 const loopback = 1
 
 // errNowhere says that the kernel has no route, or one that leads nowhere.
-var errNowhere = errors.New("leads nowhere") //nolint:gochecknoglobals // a constant error
+var errNowhere = errors.New("leads nowhere")
 
 // interfaceTo returns the interface by which a packet to an address leaves now;
 // empty: the address is one of this host's. The error wraps errNowhere where
