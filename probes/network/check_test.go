@@ -60,9 +60,10 @@ func TestPodsJudge(t *testing.T) {
 		{"one", []error{late, nil}, Well, "reached 1 of 2 DNS pods"},
 		{"none", []error{late, late}, Failed, "no DNS pod on another Node reached: 10.2.0.1:53: no answer in time"},
 		{"one refuses", []error{syscall.ECONNREFUSED, late}, Well, "reached 1 of 2"},
+		{"none of both", []error{late, late}, Failed, "10.1.0.1:53: no answer in time; 10.2.0.1:53"},
 	} {
 		got := p.judge([]netip.AddrPort{a, b}, step.errs)
-		if got.Outcome != step.want || !strings.Contains(got.Detail, step.detail) {
+		if got.Outcome != step.want || !strings.Contains(got.Detail, step.detail) || got.Single != (step.want != NotKnown && !p.seen[a]) {
 			t.Errorf("%s: %+v, want %v with %q", step.name, got, step.want, step.detail)
 		}
 	}

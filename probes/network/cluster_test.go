@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/taintlet/taintlet/probes"
 )
@@ -106,6 +107,7 @@ func settle(t testing.TB, peers int) *village {
 func (v *village) probe(t testing.TB, h probes.Host, disabled ...Class) *Probe {
 	t.Helper()
 	p := New(h, Options{Cluster: v, Disabled: disabled})
+	p.patience = 500 * time.Millisecond // there is no network to wait for
 	path := filepath.Join(t.TempDir(), "resolv.conf")
 	if err := os.WriteFile(path, []byte("search svc.cluster.local\nnameserver 127.4.0.1\n"), 0o600); err != nil {
 		t.Fatal(err)

@@ -171,12 +171,12 @@ func TestResolvConfThatGoes(t *testing.T) {
 	}
 }
 
-func FuzzAnswers(f *testing.F) {
+func FuzzIsAnswer(f *testing.F) {
 	question, err := question(7, "localhost.")
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Add(reply3(question))
 	f.Add([]byte{})
-	f.Fuzz(func(_ *testing.T, packet []byte) { answers(packet, question) })
+	f.Fuzz(func(_ *testing.T, packet []byte) { isAnswer(packet, question) })
 }

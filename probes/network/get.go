@@ -37,7 +37,7 @@ func get(ctx context.Context, from netip.AddrPort, path, header string) (r reply
 	}
 	defer c.Close() //nolint:errcheck // everything was read
 	r.connected = true
-	defer func() { r.retransmits = retransmits(c) }()
+	defer func() { r.retransmits = sentAgain(c) }()
 	if deadline, ok := ctx.Deadline(); ok {
 		if err := c.SetDeadline(deadline); err != nil {
 			return r, err
@@ -58,9 +58,9 @@ func get(ctx context.Context, from netip.AddrPort, path, header string) (r reply
 	return r, err
 }
 
-// retransmits returns how many segments of a connection were sent again, its SYN
+// sentAgain returns how many segments of a connection were sent again, its SYN
 // included (tcpi_total_retrans in struct tcp_info, include/uapi/linux/tcp.h).
-func retransmits(c *net.TCPConn) (n int) {
+func sentAgain(c *net.TCPConn) (n int) {
 	raw, err := c.SyscallConn()
 	if err != nil {
 		return 0

@@ -63,11 +63,11 @@ func (l *localCheck) check(ctx context.Context, patience time.Duration) Result {
 	}
 	switch {
 	case len(failed) > 0:
-		return Result{Failed, strings.Join(failed, "; ")}
+		return Result{Outcome: Failed, Detail: strings.Join(failed, "; ")}
 	case len(well) > 0:
-		return Result{Well, strings.Join(well, ", ")}
+		return Result{Outcome: Well, Detail: strings.Join(well, ", ")}
 	}
-	return Result{NotKnown, "no network daemon was seen well"}
+	return Result{Outcome: NotKnown, Detail: "no network daemon was seen well"}
 }
 
 // ask returns nil when the daemon says that it is well. On a host with IPv6 alone

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -108,31 +107,6 @@ func TestPeersJudge(t *testing.T) {
 		if got := p.judge(12); got.Outcome != test.want {
 			t.Errorf("%d of %d: %+v, want %v", test.reached, test.asked, got, test.want)
 		}
-	}
-}
-
-func TestLossOfTheLastMinute(t *testing.T) {
-	t.Parallel()
-	var l loss
-	start := time.Now()
-	round := func(at time.Duration, made, lossy int) int {
-		var peers []PeerResult
-		for i := range made {
-			r := PeerResult{Reached: true}
-			if i < lossy {
-				r.Retransmits = 2
-			}
-			peers = append(peers, r)
-		}
-		l.add(start.Add(at), append(peers, PeerResult{Reached: false, Retransmits: 5}))
-		return l.percent()
-	}
-	var got []int
-	for _, r := range [][3]int{{0, 12, 6}, {5, 8, 0}, {10, 20, 0}, {59, 0, 0}, {60, 0, 0}, {66, 0, 0}, {70, 30, 30}} {
-		got = append(got, round(time.Duration(r[0])*time.Second, r[1], r[2]))
-	}
-	if want := []int{-1, 30, 15, 15, 0, 0, 100}; !slices.Equal(got, want) {
-		t.Errorf("%v, want %v", got, want)
 	}
 }
 
