@@ -237,9 +237,9 @@ func TestDeadlinesWiden(t *testing.T) {
 	one(t, p)
 	sh(t, "nft add rule inet t out ip daddr 127.3.0.1 drop")
 	for _, test := range []struct{ late, from, to time.Duration }{
-		{0, 500 * time.Millisecond, 900 * time.Millisecond},
-		{600 * time.Millisecond, 1100 * time.Millisecond, 1500 * time.Millisecond},
-		{time.Minute, 2300 * time.Millisecond, 2700 * time.Millisecond},
+		{0, 500 * time.Millisecond, time.Second},
+		{600 * time.Millisecond, 1100 * time.Millisecond, 2 * time.Second},
+		{time.Minute, 2300 * time.Millisecond, 4800 * time.Millisecond},
 	} {
 		p.late = test.late
 		begin := time.Now()
