@@ -73,11 +73,11 @@ func TestEachClassFailsByItself(t *testing.T) {
 	} {
 		sh(t, cut.begin)
 		if r := one(t, p); notWell(&r) != cut.want {
-			t.Errorf("%s: %q, want %q: %s", cut.name, notWell(&r), cut.want, inWords(&r))
+			t.Errorf("%s: %q, want %q: %+v", cut.name, notWell(&r), cut.want, r.Results)
 		}
 		sh(t, cut.end)
 		if r := one(t, p); notWell(&r) != "" {
-			t.Errorf("after %s: %s: %s", cut.name, notWell(&r), inWords(&r))
+			t.Errorf("after %s: %s: %+v", cut.name, notWell(&r), r.Results)
 		}
 	}
 	sh(t, "ip addr del 127.0.0.1/8 dev lo")
@@ -385,11 +385,19 @@ func TestClusterIsTold(t *testing.T) {
 type recorder struct {
 	round Round
 	ask   []string
-	interim
+}
+
+func (r *recorder) Answer() Answer {
+	a := Answer{Version: AnswerVersion, Classes: map[Class]bool{}, Lossy: -1}
+	for class, result := range r.round.Results {
+		if result.Outcome != NotKnown {
+			a.Classes[class] = result.Outcome == Well
+		}
+	}
+	return a
 }
 
 func (r *recorder) Next(round Round) Verdict {
-	r.interim.Next(round)
 	r.round = round
 	return Verdict{Observation: probes.Observation{Level: probes.OK}, Ask: r.ask}
 }
