@@ -315,8 +315,8 @@ func TestRoundWithoutCluster(t *testing.T) {
 		if !slices.Equal(got, test.want) {
 			t.Errorf("%v is off: %v, want %v", test.disabled, got, test.want)
 		}
-		if len(test.want) > 0 && (o.Level != probes.OK || !strings.Contains(o.Message, "default route by up0 with carrier")) {
-			t.Errorf("%+v", o)
+		if len(test.want) > 0 && (o.Level != probes.OK || told[Route].Detail != "default route by up0 with carrier") {
+			t.Errorf("%+v: %+v", told, o)
 		}
 	}
 }
