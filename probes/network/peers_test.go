@@ -41,6 +41,7 @@ func TestAskPeer(t *testing.T) {
 		{"two answers", serve(t, says(`{"version":1}{"version":1}`)), true, "none"},
 		{"a level that is none", serve(t, says(`{"version":1,"levels":{"MemoryPressure":"Bad"}}`)), true, "none"},
 		{"no percentage", serve(t, says(`{"version":1,"lossy":101}`)), true, "none"},
+		{"a negative percentage", serve(t, says(`{"version":1,"lossy":-2}`)), true, "none"},
 		{"too long", serve(t, says(`{"version":1,"lossy":3`+strings.Repeat(" ", longestAnswer)+`}`)), true, "none"},
 		{"not found", serve(t, http.NotFound), true, "none"},
 		{"elsewhere", serve(t, func(w http.ResponseWriter, r *http.Request) {

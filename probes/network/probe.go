@@ -94,12 +94,11 @@ func (*Probe) Condition() probes.Condition { return probes.NetworkUnavailable }
 // Observe runs a round and judges it.
 func (p *Probe) Observe(ctx context.Context) probes.Observation {
 	round := p.round(ctx)
-	if ctx.Err() != nil { // the agent ends, or stood still: what failed is no evidence
-		round.Late = true
-	}
+	ended := ctx.Err() != nil // the agent ends, or stood still: what failed is no evidence
+	round.Late = round.Late || ended
 	verdict := p.judge.Next(round)
 	p.ask, p.suspicious = verdict.Ask, verdict.Observation.Level != probes.OK || verdict.Observation.Hysteresis
-	if !round.Late {
+	if !ended {
 		p.tell(&round)
 	}
 	return verdict.Observation

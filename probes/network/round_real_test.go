@@ -225,6 +225,44 @@ func TestRoundThatStoodStillIsLate(t *testing.T) {
 	}
 }
 
+// The first SYN to the own address is lost, so the kernel sends it again after a
+// second. The probe cannot tell this from a host that is slow.
+func TestLateControlProbeMakesARoundLate(t *testing.T) {
+	h, inside := inOwnNetwork(t, "nft")
+	if !inside {
+		return
+	}
+	sh(t, firewall)
+	p := settle(t, 2).probe(t, h)
+	p.patience = patience
+	one(t, p)
+	sh(t, "nft add rule inet t out ip daddr 127.1.0.0 drop")
+	flush := time.AfterFunc(300*time.Millisecond, func() { sh(t, "nft flush chain inet t out") })
+	defer flush.Stop()
+	if r := one(t, p); !r.Late || r.Outcome(Self) != Well || p.late < 900*time.Millisecond {
+		t.Errorf("late %t, by %v: %+v", r.Late, p.late, r.Results[Self])
+	}
+}
+
+// A round whose context has ended shows nothing, and nobody is told.
+func TestEndedRoundIsNotTold(t *testing.T) {
+	h, inside := inOwnNetwork(t, "nft")
+	if !inside {
+		return
+	}
+	sh(t, firewall)
+	v := settle(t, 2)
+	p := v.probe(t, h)
+	judge := &recorder{level: probes.OK}
+	p.judge = judge
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	p.Observe(ctx)
+	if !judge.round.Late || v.heard != nil || v.said.Version != 0 {
+		t.Errorf("late %t, heard %v, said %v", judge.round.Late, v.heard, v.said)
+	}
+}
+
 // A host that was late gives its answers more time, up to what the context leaves.
 func TestDeadlinesWiden(t *testing.T) {
 	h, inside := inOwnNetwork(t, "nft")
@@ -275,7 +313,20 @@ func TestAPIServerIsAskedWhenItMatters(t *testing.T) {
 	if n := asked(10); n != 1 || time.Until(p.apiDue) < 20*time.Second {
 		t.Errorf("asked %d times when it was due, and again in %v", n, time.Until(p.apiDue))
 	}
-	sh(t, "ip route del default")
+	p.judge = &recorder{level: probes.Unknown}
+	before := v.handshakes.Load()
+	for range 4 {
+		p.Observe(t.Context())
+	}
+	if n := v.handshakes.Load() - before; n != 3 {
+		t.Errorf("asked %d times in the 3 rounds after a verdict that was not OK", n)
+	}
+	p.suspicious = false
+	sh(t, "nft add rule inet t out ip daddr 127.1.0.1 drop")
+	if n := asked(3); n != 3 {
+		t.Errorf("asked %d times in 3 rounds with a peer that does not answer", n)
+	}
+	sh(t, "nft flush chain inet t out\nip route del default")
 	if n := asked(3); n != 3 {
 		t.Errorf("asked %d times in 3 rounds with trouble", n)
 	}
@@ -351,7 +402,7 @@ func TestClusterIsTold(t *testing.T) {
 	sh(t, firewall)
 	v := settle(t, 2)
 	p := v.probe(t, h)
-	judge := &recorder{}
+	judge := &recorder{level: probes.OK}
 	p.judge = judge
 	v.standings = func(_ context.Context, nodes []string) (s []Standing, err error) {
 		for _, n := range nodes {
@@ -385,6 +436,7 @@ func TestClusterIsTold(t *testing.T) {
 type recorder struct {
 	round Round
 	ask   []string
+	level probes.Level
 }
 
 func (r *recorder) Answer() Answer {
@@ -399,5 +451,5 @@ func (r *recorder) Answer() Answer {
 
 func (r *recorder) Next(round Round) Verdict {
 	r.round = round
-	return Verdict{Observation: probes.Observation{Level: probes.OK}, Ask: r.ask}
+	return Verdict{Observation: probes.Observation{Level: r.level}, Ask: r.ask}
 }
