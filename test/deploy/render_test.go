@@ -74,6 +74,8 @@ func TestBadValuesAreRefused(t *testing.T) {
 		`evict.slots=-1`:                                   "/evict/slots",
 		`evict.slots=1.5`:                                  "/evict/slots",
 		`port=70000`:                                       "/port",
+		`listen="0.0.0.0"`:                                 "/listen",
+		`listen="loopback",monitoring.podMonitor=true`:     "set listen to all or host",
 		`lifecycleController="no"`:                         "/lifecycleController",
 		`monitoring.serviceMonitor=true`:                   "'serviceMonitor' not allowed",
 		`tolerations={}`:                                   "/tolerations",
