@@ -150,6 +150,7 @@ func forgeries() []attempt {
 		forge("taintlet manages more", adds, another("taintlet", "Update", `{"f:spec":{"f:unschedulable":{}}}`)),
 		forge("taintlet manages a foreign condition", adds, another("taintlet", "Update", `{"f:status":{"f:conditions":{"k:{\"type\":\"Ready\"}":{"f:status":{}}}}}`)),
 		forge("taintlet manages much of a condition", adds, another("taintlet", "Update", `{"f:status":{"f:conditions":{"k:{\"type\":\"HostMemoryPressure\"}":{"f:type":{}`+many.String()+`}}}}`)),
+		forge("taintlet manages parts of a text", adds, another("taintlet", "Update", `{"f:status":{"f:conditions":{"k:{\"type\":\"HostMemoryPressure\"}":{"f:message":{"f:`+letters(1000)+`":{}}}}}}`)),
 		forge("the oldest are merged", adds, another("ancient-changes", "Update", `{"f:spec":{"f:taints":{}}}`)),
 	}
 }
