@@ -208,7 +208,7 @@ func foreignEvents() []func(*corev1.Event) {
 func managedFields(t *testing.T, c *scene) (attempts, denied int) {
 	entry := func(manager string, operation metav1.ManagedFieldsOperationType, fields string) metav1.ManagedFieldsEntry {
 		return metav1.ManagedFieldsEntry{
-			Manager: manager, Operation: operation, APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)},
+			Manager: manager, Operation: operation, APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields),
 		}
 	}
 	for i, change := range []func([]metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry{

@@ -110,8 +110,8 @@ func forgeries() []attempt {
 	grow := func(more string) func([]metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
 		return func(entries []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
 			for i, entry := range entries {
-				raw := strings.TrimSuffix(string(entry.FieldsV1.Raw), "}")
-				entries[i].FieldsV1 = &metav1.FieldsV1{Raw: []byte(raw + `,` + more + `}`)}
+				raw := strings.TrimSuffix(entry.FieldsV1.GetRawString(), "}")
+				entries[i].FieldsV1 = metav1.NewFieldsV1(raw + `,` + more + `}`)
 			}
 			return entries
 		}
@@ -119,12 +119,12 @@ func forgeries() []attempt {
 	another := func(name string, operation metav1.ManagedFieldsOperationType, fields string) func([]metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
 		return func(entries []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
 			return append(entries, metav1.ManagedFieldsEntry{
-				Manager: name, Operation: operation, APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)},
+				Manager: name, Operation: operation, APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields),
 			})
 		}
 	}
 	var many strings.Builder
-	for i := range 8000 {
+	for i := range 5000 {
 		fmt.Fprintf(&many, `,"f:%s-%d":{}`, letters(100), i)
 	}
 	return []attempt{
@@ -133,7 +133,7 @@ func forgeries() []attempt {
 		forge("one entry is removed", removes, func(entries []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry { return entries[1:] }),
 		forge("what another manages is removed", removes, func(entries []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
 			for i := range entries {
-				entries[i].FieldsV1 = &metav1.FieldsV1{Raw: []byte(`{}`)}
+				entries[i].FieldsV1 = metav1.NewFieldsV1(`{}`)
 			}
 			return entries
 		}),
@@ -144,6 +144,15 @@ func forgeries() []attempt {
 			return entries
 		}),
 		forge("another manages more", adds, grow(`"f:other":{}`)),
+		// What it applies next would remove the taints of all.
+		forge("one that applies manages our fields", adds, func(entries []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
+			for i := range entries {
+				if entries[i].Manager == applier {
+					entries[i].FieldsV1 = metav1.NewFieldsV1(`{"f:metadata":{"f:labels":{"f:applied":{}}},"f:spec":{"f:taints":{}}}`)
+				}
+			}
+			return entries
+		}),
 		forge("another manages a lot more", adds, grow(`"f:other":{".":{}`+many.String()+`}`)),
 		forge("a manager is invented", adds, another("kubectl", "Update", `{"f:spec":{"f:taints":{}}}`)),
 		forge("one that applies is invented", adds, another("taintlet", "Apply", `{"f:spec":{"f:taints":{}}}`)),
@@ -214,7 +223,7 @@ func eventBoundAttempts() []attempt {
 		}),
 		create("managedFields", "adds nothing to the managedFields of an Event", func(e *corev1.Event) {
 			e.ManagedFields = []metav1.ManagedFieldsEntry{{
-				Manager: "m", Operation: "Update", APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:` + letters(1000) + `":{}}`)},
+				Manager: "m", Operation: "Update", APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:` + letters(1000) + `":{}}`),
 			}}
 		}),
 		update("a message that is too long", sizes, `{"message": "`+letters(messageBytes+1)+`"}`),
@@ -239,7 +248,7 @@ func leaseBoundAttempts() []attempt {
 	}
 	entry := func(operation metav1.ManagedFieldsOperationType, fields string) metav1.ManagedFieldsEntry {
 		return metav1.ManagedFieldsEntry{
-			Manager: "m", Operation: operation, APIVersion: "coordination.k8s.io/v1", FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)},
+			Manager: "m", Operation: operation, APIVersion: "coordination.k8s.io/v1", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields),
 		}
 	}
 	const adds = "adds nothing to the managedFields of a Lease"

@@ -110,7 +110,7 @@ func litter(t *testing.T, c *cluster.Cluster, name string) {
 	entries := c.GetNode(t, name).ManagedFields
 	for i, entry := range entries {
 		if entry.Manager == account {
-			entries[i].FieldsV1 = &metav1.FieldsV1{Raw: []byte(`{"f:metadata":{"f:labels":{"f:example.com/other":{}}},"f:spec":{},"f:status":{}}`)}
+			entries[i].FieldsV1 = metav1.NewFieldsV1(`{"f:metadata":{"f:labels":{"f:example.com/other":{}}},"f:spec":{},"f:status":{}}`)
 		}
 	}
 	c.PatchNode(t, name, map[string]any{"metadata": map[string]any{"managedFields": entries}})
@@ -143,7 +143,7 @@ func TestMoreManagersThanTheAPIServerKeeps(t *testing.T) {
 	forged := []metav1.ManagedFieldsEntry{}
 	for _, entry := range c.GetNode(t, name).ManagedFields {
 		if entry.Manager == merged {
-			entry.FieldsV1 = &metav1.FieldsV1{Raw: []byte(`{"f:metadata":{"f:labels":{"f:` + letters(1000) + `":{}}}}`)}
+			entry.FieldsV1 = metav1.NewFieldsV1(`{"f:metadata":{"f:labels":{"f:` + letters(1000) + `":{}}}}`)
 		}
 		forged = append(forged, entry)
 	}

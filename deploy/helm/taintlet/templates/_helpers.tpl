@@ -75,24 +75,26 @@ there for the truth.
 {{- end -}}
 
 {{/*
-Validations: a write may add our own fields to managedFields and may take them
-from others, and changes nothing else there. new says which entries it may make.
-A name at the fourth level is that of a field of a condition.
+Validations: a write may add our own fields to our own entries of managedFields
+and may take them from others, and changes nothing else there. mine says which
+entries are our own. a to d are the names of fields at each level, such as
+f:status, f:conditions, the key of a condition, and a field of that condition.
 */}}
 {{- define "taintlet.managersStay" -}}
 - expression: >-
     variables.managersAfter.all(now, now in variables.managersBefore ||
-      ({{ .new }} || variables.mergesManagers && now.id.startsWith('ancient-changes Update ') ||
+      ({{ .mine }} || variables.mergesManagers && now.id.startsWith('ancient-changes Update ') ||
         variables.managersBefore.exists(was, was.id == now.id)) &&
-      [variables.managersBefore.filter(was, was.id == now.id ||
-        variables.mergesManagers && now.id.startsWith('ancient-changes Update '))].all(old,
-        now.fields.all(a, (a in variables.ownFields || old.exists(was, a in was.fields)) &&
-          now.fields[a].all(b, (b == '.' || variables.ownFields[?a][?b].hasValue() || old.exists(was, was.fields[?a][?b].hasValue())) &&
-            now.fields[a][b].all(c, (c == '.' || c in variables.ownFields[?a][?b].orValue([]) || old.exists(was, was.fields[?a][?b][?c].hasValue())) &&
-              now.fields[a][b][c].all(d,
-                c in variables.ownFields[?a][?b].orValue([]) && size(now.fields[a][b][c][d]) == 0 &&
-                d in ['.', 'f:type', 'f:status', 'f:reason', 'f:message', 'f:lastHeartbeatTime', 'f:lastTransitionTime'] ||
-                old.exists(was, was.fields[?a][?b][?c][?d] == optional.of(now.fields[a][b][c][d]))))))))
+      [{{ .mine }} ? variables.ownFields : dyn({})].all(own,
+        [variables.managersBefore.filter(was, was.id == now.id ||
+          variables.mergesManagers && now.id.startsWith('ancient-changes Update '))].all(old,
+          now.fields.all(a, (a in own || old.exists(was, a in was.fields)) &&
+            now.fields[a].all(b, (b == '.' || own[?a][?b].hasValue() || old.exists(was, was.fields[?a][?b].hasValue())) &&
+              now.fields[a][b].all(c, (c == '.' || c in own[?a][?b].orValue([]) || old.exists(was, was.fields[?a][?b][?c].hasValue())) &&
+                now.fields[a][b][c].all(d,
+                  c in own[?a][?b].orValue([]) && size(now.fields[a][b][c][d]) == 0 &&
+                  d in ['.', 'f:type', 'f:status', 'f:reason', 'f:message', 'f:lastHeartbeatTime', 'f:lastTransitionTime'] ||
+                  old.exists(was, was.fields[?a][?b][?c][?d] == optional.of(now.fields[a][b][c][d])))))))))
   reason: Forbidden
   message: taintlet adds nothing to the managedFields of {{ .of }} but its own fields
 - expression: >-
