@@ -72,7 +72,7 @@ func (a *Agent) Run(ctx context.Context, listener net.Listener) error {
 	workers, ctx := newWorkers(ctx)
 	l := newLoop(a, workers)
 	writer := &writer{
-		client: a.Client, log: a.Log, metrics: l.metrics, jobs: l.outbox.jobs, results: l.results,
+		client: a.Client, log: a.Log, metrics: l.metrics, jobs: l.outbox.jobs, alive: l.outbox.alive, results: l.results,
 		mayEvictUntil: l.slots.mayEvictUntil, now: a.Now, announced: map[announcement]bool{},
 	}
 
@@ -84,7 +84,7 @@ func (a *Agent) Run(ctx context.Context, listener net.Listener) error {
 		workers.start(ctx, "reload of the configuration", (&reloader{load: a.Reload, current: a.Config.Hash, news: l.reloads}).run)
 	}
 	if listener != nil {
-		workers.start(ctx, "http server", server{listener, l.handler()}.run)
+		workers.start(ctx, "http server", server{listener, l.handler(), a.Log}.run)
 	}
 	workers.start(ctx, "loop", l.run)
 	return workers.wait()
@@ -156,6 +156,7 @@ func (l *loop) run(ctx context.Context) error {
 			l.metrics.observe(s.Observation)
 			in.Observations = []probes.Observation{s.Observation}
 		case node := <-l.nodes:
+			l.outbox.signOfLife()
 			l.meet(node)
 		case present := <-l.policy.answers:
 			l.learnPolicy(present)

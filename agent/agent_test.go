@@ -11,7 +11,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/record"
 
 	"github.com/taintlet/taintlet/agent"
@@ -26,10 +28,11 @@ type probe struct {
 	condition probes.Condition
 	wake      chan struct{}
 
-	mu      sync.Mutex
-	level   probes.Level
-	samples []time.Time
-	hang    bool
+	mu       sync.Mutex
+	level    probes.Level
+	headroom time.Duration
+	samples  []time.Time
+	hang     bool
 }
 
 func (p *probe) Condition() probes.Condition { return p.condition }
@@ -39,14 +42,14 @@ func (p *probe) Run(context.Context)         {}
 
 func (p *probe) Observe(ctx context.Context) probes.Observation {
 	p.mu.Lock()
-	hang, level := p.hang, p.level
+	hang, level, headroom := p.hang, p.level, p.headroom
 	p.samples = append(p.samples, time.Now())
 	p.mu.Unlock()
 	if hang {
 		<-ctx.Done()
 		return probes.Observation{Condition: p.condition, Level: probes.Unknown, Reason: "Hung", Message: "hung"}
 	}
-	return probes.Observation{Condition: p.condition, Level: level, Reason: "Seen", Message: level.String()}
+	return probes.Observation{Condition: p.condition, Level: level, Reason: "Seen", Message: level.String(), Headroom: headroom}
 }
 
 func (p *probe) set(level probes.Level) {
@@ -205,22 +208,52 @@ func TestHeartbeatZeroIsNever(t *testing.T) {
 	})
 }
 
-// After a bad sample the probe is asked every 250 ms, so that two of three are
-// seen in half a second, and goes back to its period once it is decided.
+// After a bad sample the probe is asked every 100 ms, so that two of three are
+// seen in a fifth of a second, and every second once it is decided.
 func TestABadSampleHurriesUntilDecided(t *testing.T) {
 	cfg := config.Default()
 	config.Get[*config.Disk](cfg).Period.Duration = 10 * time.Second
 	run(t, cfg, func(t *testing.T, by map[probes.Condition]*probe, c *client) {
 		disk := by[probes.DiskPressure]
 		disk.set(probes.Degraded)
-		time.Sleep(22*time.Second + 300*time.Millisecond) // two periods at most, one hurried sample
+		time.Sleep(11*time.Second + 200*time.Millisecond) // a period, and one hurried sample
 		if !c.has(corev1.TaintNodeDiskPressure) {
 			t.Error("no taint after two bad samples")
 		}
 		begin := time.Now()
 		time.Sleep(time.Minute)
-		if got := len(disk.since(begin)); got > 8 {
-			t.Errorf("%d samples in the minute after the decision, at a period of 10 s", got)
+		if got := len(disk.since(begin)); got < 50 || got > 70 {
+			t.Errorf("%d samples in the minute after the decision", got)
+		}
+	})
+}
+
+// The nearer the threshold, the more often a probe is asked: twice in the time
+// that is left, between four times a second and once in the period.
+func TestSamplesFollowTheHeadroom(t *testing.T) {
+	run(t, config.Default(), func(t *testing.T, by map[probes.Condition]*probe, _ *client) {
+		memory := by[probes.MemoryPressure]
+		for _, c := range []struct {
+			headroom    time.Duration
+			least, most int // samples in a minute, at a tempo of 0.9 to 1.1
+		}{
+			{0, 13, 17},
+			{time.Hour, 13, 17},
+			{9 * time.Second, 13, 17},
+			{5 * time.Second, 27, 34},
+			{2300 * time.Millisecond, 54, 67},
+			{1200 * time.Millisecond, 109, 134},
+			{time.Nanosecond, 218, 267},
+		} {
+			memory.mu.Lock()
+			memory.headroom = c.headroom
+			memory.mu.Unlock()
+			time.Sleep(10 * time.Second) // the next sample has it
+			begin := time.Now()
+			time.Sleep(time.Minute)
+			if got := len(memory.since(begin)); got < c.least || got > c.most {
+				t.Errorf("%d samples in a minute with a headroom of %s, want %d to %d", got, c.headroom, c.least, c.most)
+			}
 		}
 	})
 }
@@ -245,7 +278,9 @@ func TestWakesAreBounded(t *testing.T) {
 
 // A probe that hangs until its deadline delays no other.
 func TestAHungProbeDelaysNoOther(t *testing.T) {
-	run(t, config.Default(), func(t *testing.T, by map[probes.Condition]*probe, c *client) {
+	cfg := config.Default()
+	config.Get[*config.Memory](cfg).Period.Duration = time.Second
+	run(t, cfg, func(t *testing.T, by map[probes.Condition]*probe, c *client) {
 		by[probes.DiskPressure].mu.Lock()
 		by[probes.DiskPressure].hang = true
 		by[probes.DiskPressure].mu.Unlock()
@@ -265,12 +300,24 @@ func TestAHungProbeDelaysNoOther(t *testing.T) {
 // gets the newest state when it answers again.
 func TestRefusedWritesBackOff(t *testing.T) {
 	run(t, config.Default(), func(t *testing.T, by map[probes.Condition]*probe, c *client) {
-		c.setRefuse(errors.New("503 Service Unavailable"))
-		before := c.count()
-		by[probes.MemoryPressure].set(probes.Degraded)
-		time.Sleep(time.Hour)
-		if got := c.count() - before; got < 20 || got > 100 {
-			t.Errorf("%d tries in an hour of refusals", got)
+		for name, refusal := range map[string]struct {
+			err         error
+			least, most int // tries in an hour
+		}{
+			"it answers that it cannot": {apierrors.NewServiceUnavailable("overloaded"), 270, 500},
+			"it refuses":                {apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "host", errors.New("policy")), 40, 80},
+			"it does not answer":        {errors.New("connection refused"), 1100, 2000},
+		} {
+			by[probes.MemoryPressure].set(probes.OK)
+			c.setRefuse(nil)
+			time.Sleep(3 * time.Hour)
+			c.setRefuse(refusal.err)
+			before := c.count()
+			by[probes.MemoryPressure].set(probes.Degraded)
+			time.Sleep(time.Hour)
+			if got := c.count() - before; got < refusal.least || got > refusal.most {
+				t.Errorf("%s: %d tries in an hour", name, got)
+			}
 		}
 		by[probes.MemoryPressure].set(probes.OK)
 		by[probes.PIDPressure].set(probes.Degraded)
@@ -279,6 +326,30 @@ func TestRefusedWritesBackOff(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		if c.has(corev1.TaintNodeMemoryPressure) || !c.has(corev1.TaintNodePIDPressure) {
 			t.Error("the Node does not have the newest state")
+		}
+	})
+}
+
+// A refresh of the conditions that failed waits for long before its next try. A
+// taint that becomes due does not wait with it.
+func TestADueTaintDoesNotWaitWithAHeartbeat(t *testing.T) {
+	run(t, config.Default(), func(t *testing.T, by map[probes.Condition]*probe, c *client) {
+		for range 5 {
+			c.setRefuse(apierrors.NewServiceUnavailable("overloaded"))
+			time.Sleep(30 * time.Minute)                    // pauses are up to a minute and a half now
+			for before := c.count(); c.count() == before; { // one try has just failed
+				time.Sleep(10 * time.Millisecond)
+			}
+			c.setRefuse(nil)
+			memory := by[probes.MemoryPressure]
+			memory.set(probes.Degraded)
+			memory.wake <- struct{}{}
+			time.Sleep(2 * time.Second)
+			if !c.has(corev1.TaintNodeMemoryPressure) {
+				t.Error("the taint waits until the heartbeat is tried again")
+			}
+			memory.set(probes.OK)
+			time.Sleep(3 * time.Hour)
 		}
 	})
 }

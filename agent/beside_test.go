@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/probes"
@@ -100,6 +101,29 @@ func TestUncertainSlotHoldsUpNothingElse(t *testing.T) {
 		c.mu.Unlock()
 		if !c.carries(evict()) || !first {
 			t.Errorf("NoExecute %t, announced before it %t", c.carries(evict()), first)
+		}
+	})
+}
+
+// An API server that answered that it cannot is asked again when its watch shows
+// that it is back, and not only when the pause is over.
+func TestSignOfLifeShortensThePause(t *testing.T) {
+	runBeside(t, &slots{}, func(t *testing.T, by map[probes.Condition]*probe, b *beside) {
+		for range 10 {
+			b.setRefuse(apierrors.NewServiceUnavailable("overloaded"))
+			by[probes.PIDPressure].set(probes.Degraded)
+			time.Sleep(10 * time.Minute)                    // pauses are 8 to 12 s now
+			for before := b.count(); b.count() == before; { // one try has just failed
+				time.Sleep(10 * time.Millisecond)
+			}
+			b.setRefuse(nil)
+			b.write(func(*corev1.Node) {})
+			time.Sleep(1300 * time.Millisecond)
+			if !b.has(corev1.TaintNodePIDPressure) {
+				t.Error("the writer sleeps on although the watch shows that the API server is back")
+			}
+			by[probes.PIDPressure].set(probes.OK)
+			time.Sleep(3 * time.Hour)
 		}
 	})
 }

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"maps"
 	"net"
 	"net/http"
@@ -19,7 +20,9 @@ import (
 // handler serves /metrics, /healthz and /readyz, and nothing else.
 func (l *loop) handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(l.metrics.registry, promhttp.HandlerOpts{}))
+	mux.Handle("GET /metrics", promhttp.HandlerFor(l.metrics.registry, promhttp.HandlerOpts{
+		MaxRequestsInFlight: maxScrapes, Timeout: answerTimeout,
+	}))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, l.health.healthy(l.Now()))
 	})
@@ -37,20 +40,35 @@ func answer(w http.ResponseWriter, err error) {
 	fmt.Fprintln(w, "ok")
 }
 
+// Bounds of what a client may cost: everybody who reaches the host's port is one.
+const (
+	maxHeader     = 8 << 10 // bytes
+	maxScrapes    = 4       // of /metrics at the same time
+	readTimeout   = 5 * time.Second
+	answerTimeout = 10 * time.Second
+	idleTimeout   = 20 * time.Second
+)
+
 // server serves HTTP on a listener.
 type server struct {
 	listener net.Listener
 	handler  http.Handler
+	log      *slog.Logger
 }
 
 // run serves until the context ends.
 func (s server) run(ctx context.Context) error {
-	server := &http.Server{Handler: s.handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second}
+	server := &http.Server{
+		Handler: s.handler, MaxHeaderBytes: maxHeader,
+		ReadHeaderTimeout: readTimeout, ReadTimeout: readTimeout, WriteTimeout: answerTimeout, IdleTimeout: idleTimeout,
+		// What clients do wrong is for whoever asks for details.
+		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	}
 	stop := context.AfterFunc(ctx, func() {
 		server.Close() //nolint:errcheck // nobody is left to be told
 	})
 	defer stop()
-	return server.Serve(s.listener)
+	return server.Serve(newBoundedListener(s.listener))
 }
 
 // health knows when the loop last took in a sample of each probe, and whether

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -77,8 +78,9 @@ func TestAgentsDoNotBeatInStep(t *testing.T) {
 		middle time.Duration
 		spread float64 // of the middle, to each side
 	}{
-		"heartbeat": {func() time.Duration { return jittered(5 * time.Minute) }, 5 * time.Minute, 0.1},
-		"try again": {func() time.Duration { return newBackoff().Step() }, 1250 * time.Millisecond, 0.2},
+		"heartbeat":  {func() time.Duration { return jittered(5 * time.Minute) }, 5 * time.Minute, 0.1},
+		"try again":  {func() time.Duration { r := newRetry(); return r.after(errors.New("refused"), false) }, 1250 * time.Millisecond, 0.2},
+		"in a hurry": {func() time.Duration { r := newRetry(); return r.after(errors.New("refused"), true) }, 625 * time.Millisecond, 0.2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var waits []time.Duration

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/taintlet/taintlet/taints"
 )
@@ -15,8 +14,9 @@ import (
 // outbox holds the newest change until the writer takes it. The loop owns it;
 // the writer has the other end of jobs.
 type outbox struct {
-	jobs     chan job // has room for one
-	sequence uint64   // of the newest job
+	jobs     chan job      // has room for one
+	alive    chan struct{} // the same
+	sequence uint64        // of the newest job
 	// handedOut is its change; nil: there is none that may still land.
 	handedOut *taints.Change
 	// announcements of evictions that the writer makes before the taints.
@@ -34,6 +34,12 @@ type job struct {
 	announce []announcement
 }
 
+// isUrgent reports whether the change is more than a refresh of our conditions.
+func (j job) isUrgent() bool {
+	_, differs := j.change.Differs(j.base)
+	return differs
+}
+
 // announcement of an eviction. The time tells it from another with the same
 // words.
 type announcement struct {
@@ -48,7 +54,7 @@ type result struct {
 	err      error
 }
 
-func newOutbox() *outbox { return &outbox{jobs: make(chan job, 1)} }
+func newOutbox() *outbox { return &outbox{jobs: make(chan job, 1), alive: make(chan struct{}, 1)} }
 
 // put hands the newest change out, unless that was done already. A change that
 // the writer has not begun with is replaced.
@@ -62,11 +68,22 @@ func (o *outbox) put(base *corev1.Node, change taints.Change) {
 	o.jobs <- job{o.sequence, base, change, slices.Clone(o.announcements)}
 }
 
-// discard takes back what the writer has not begun with.
+// discard takes back what the writer has not begun with. The same change may be
+// put again.
 func (o *outbox) discard() {
+	o.handedOut = nil
 	select {
 	case <-o.jobs:
 	default:
+	}
+}
+
+// signOfLife tells a writer that waits before its next try that the API server
+// answers.
+func (o *outbox) signOfLife() {
+	select {
+	case o.alive <- struct{}{}:
+	default: // told already
 	}
 }
 
@@ -84,8 +101,8 @@ func (o *outbox) settle(r result, evictionIsDue func(*corev1.Node) bool) bool {
 	switch {
 	case r.err == nil:
 		o.refused = ""
-	case apierrors.IsForbidden(r.err), apierrors.IsInvalid(r.err):
-		o.refused = r.err.Error() // trying again does not help
+	case isRefusal(r.err):
+		o.refused = r.err.Error()
 	}
 	if r.sequence != o.sequence {
 		return false

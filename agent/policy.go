@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
@@ -52,8 +53,9 @@ func (p *policyLookup) run(ctx context.Context) error {
 // knowing, the stand-in is the pair that stays. The error is that of the
 // context.
 func (p *policyLookup) lookUp(ctx context.Context) (present bool, err error) {
-	backoff := newBackoff()
+	tries := newRetry()
 	for {
+		begin := time.Now()
 		present, err := p.lookUpOnce(ctx)
 		if err == nil {
 			return present, nil
@@ -63,7 +65,7 @@ func (p *policyLookup) lookUp(ctx context.Context) (present bool, err error) {
 			return false, nil
 		}
 		p.log.Warn("cannot look for the admission policy; trying again", "error", err)
-		if !sleep(ctx, backoff.Step()) {
+		if !sleep(ctx, tries.after(err, true)-time.Since(begin)) {
 			return false, ctx.Err()
 		}
 	}

@@ -94,7 +94,7 @@ func runReloadingFrom(t *testing.T, text string, s agent.SlotClient, test func(t
 // or of rules starts none.
 func TestReloadStartsOnlyChangedProbesAnew(t *testing.T) {
 	runReloading(t, func(t *testing.T, r *reloading, by map[probes.Condition]*probe, _ *client) {
-		r.write("memory: {availablePercent: 10}\ndisk: {debounce: {clearAfter: 5s}}\n")
+		r.write("memory: {availablePercent: 10, period: 1s}\ndisk: {debounce: {clearAfter: 5s}}\n")
 		time.Sleep(soon)
 		if told := r.told("ConfigurationReloaded"); len(told) != 1 {
 			t.Errorf("Events of the reload: %v", told)
@@ -187,7 +187,7 @@ func TestReloadForgetsWhatTheOldThresholdsMadeBad(t *testing.T) {
 		time.Sleep(soon)
 		disk.set(probes.Degraded)
 		disk.wake <- struct{}{}
-		time.Sleep(400 * time.Millisecond) // two bad samples
+		time.Sleep(150 * time.Millisecond) // two bad samples
 		disk.set(probes.OK)
 		time.Sleep(soon)
 		if c.has(corev1.TaintNodeDiskPressure) {

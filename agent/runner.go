@@ -21,6 +21,8 @@ type runner struct {
 	start       time.Time // of the agent
 	period      time.Duration
 	minInterval time.Duration
+	step        time.Duration // minInterval at this agent's tempo
+	followUp    time.Duration
 	metrics     *metrics
 	log         *slog.Logger
 	out         chan<- sample
@@ -77,11 +79,7 @@ func (r *runner) tellWakeMode() {
 // wake-up brings it forward, but never below the shortest interval.
 func (r *runner) wait(ctx context.Context, last probes.Observation) bool {
 	begin := time.Now()
-	due := r.untilDue(begin)
-	if last.Level > probes.OK && r.decided.Load() == int32(probes.OK) {
-		due = r.minInterval
-	}
-	timer := time.NewTimer(due)
+	timer := time.NewTimer(r.due(begin, last))
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
@@ -93,14 +91,45 @@ func (r *runner) wait(ctx context.Context, last probes.Observation) bool {
 	}
 }
 
-// untilDue is the time until the next whole period since the agent's start. The
-// probes of one agent so take their samples at the same moments: on an idle
-// host most of what the agent costs is being woken. The first such moment is
-// skipped when it comes too soon after a sample.
-func (r *runner) untilDue(now time.Time) time.Duration {
-	due := r.period - now.Sub(r.start)%r.period
-	if due < r.minInterval {
-		due += r.period
+// due is the time until the next sample. After a bad sample that decided nothing
+// yet it is short.
+func (r *runner) due(now time.Time, last probes.Observation) time.Duration {
+	if last.Level > probes.OK && r.decided.Load() == int32(probes.OK) {
+		return r.followUp
+	}
+	return r.untilNext(now, r.interval(last))
+}
+
+// interval is the time between two samples now: half of the time in which the
+// threshold could be reached, as far as the probe can say that. A condition that
+// is decided already, or whose probe cannot tell, is sampled at four steps.
+func (r *runner) interval(last probes.Observation) time.Duration {
+	interval := r.period
+	switch {
+	case last.Level != probes.OK || r.decided.Load() != int32(probes.OK):
+		interval = 4 * r.step
+	case last.Headroom > 0:
+		interval = last.Headroom / 2
+	}
+	if interval >= r.period {
+		return r.period
+	}
+	step := r.step
+	for step*2 <= interval {
+		step *= 2
+	}
+	return min(step, r.period)
+}
+
+// untilNext is the time until the next whole interval since the agent's start.
+// Intervals are the same step, doubled again and again. The probes of one agent
+// so take their samples at the same moments: on an idle host most of what the
+// agent costs is being woken. The first such moment is skipped when it comes too
+// soon after a sample.
+func (r *runner) untilNext(now time.Time, interval time.Duration) time.Duration {
+	due := interval - now.Sub(r.start)%interval
+	if due < r.step/2 {
+		due += interval
 	}
 	return due
 }

@@ -39,12 +39,18 @@ func (r *runners) startProbe(ctx context.Context, c config.Condition, level prob
 	}
 	ctx, stop := context.WithCancel(ctx)
 	probe := r.newProbe(c)
-	period := time.Duration(float64(c.Common().Period.Duration) * r.tempo)
-	next := &runner{probe: probe, stop: stop, start: r.start, period: period, minInterval: c.MinInterval(), metrics: r.metrics, log: r.log, out: r.samples}
+	next := &runner{
+		probe: probe, stop: stop, start: r.start, metrics: r.metrics, log: r.log, out: r.samples,
+		period: r.atTempo(c.Common().Period.Duration), minInterval: c.MinInterval(), step: r.atTempo(c.MinInterval()), followUp: c.FollowUp(),
+	}
 	next.decided.Store(int32(level))
 	r.running[c.Name] = next
 	r.workers.startBrief(ctx, probe.Run)
 	r.workers.start(ctx, "probe of "+string(c.Name), next.run)
+}
+
+func (r *runners) atTempo(d time.Duration) time.Duration {
+	return time.Duration(float64(d) * r.tempo)
 }
 
 // isCurrent reports whether a sample is by a probe that still runs.

@@ -3,14 +3,16 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"maps"
+	"math/rand/v2"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
-	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/taintlet/taintlet/taints"
 )
@@ -20,8 +22,12 @@ import (
 const joinWithin = 250 * time.Millisecond
 
 // requestTimeout is how long the API server may take: a connection that hangs
-// must not stop the writing for ever.
-const requestTimeout = 30 * time.Second
+// must not stop the writing for ever. A server that is only slow gets longer with
+// each try.
+const (
+	requestTimeout    = 10 * time.Second
+	maxRequestTimeout = 40 * time.Second
+)
 
 // writer is the one goroutine that writes the Node and waits for the API
 // server.
@@ -30,6 +36,7 @@ type writer struct {
 	log     *slog.Logger
 	metrics *metrics
 	jobs    <-chan job
+	alive   <-chan struct{} // signs of life of the API server
 	results chan<- result
 	// mayEvictUntil is until when a NoExecute taint may be added.
 	mayEvictUntil func() time.Time
@@ -42,45 +49,108 @@ type writer struct {
 // run writes the newest job until the context ends. After a failure it tries
 // the same job again with growing pauses, unless a newer one came.
 func (w *writer) run(ctx context.Context) error {
-	backoff := newBackoff()
-	var current *job
+	tries := newTries()
 	for {
-		if current == nil {
+		j, ok := w.take(ctx)
+		for ok && j != nil {
+			j.change.Conditions = w.sameTransitions(*j)
+			begin := time.Now()
+			node, err := w.apply(ctx, *j, tries.timeout)
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if err == nil {
+				w.written = node
+				maps.DeleteFunc(w.announced, func(a announcement, _ bool) bool { return !slices.Contains(j.announce, a) })
+			}
+			w.metrics.wrote(err)
+			w.report(*j, node, err)
 			select {
 			case <-ctx.Done():
 				return ctx.Err()
-			case j := <-w.jobs:
-				current = &j
+			case w.results <- result{j.sequence, node, err}:
 			}
+			pause := tries.after(*j, err) - time.Since(begin)
+			j, ok = w.pause(ctx, w.next(*j, node, err), max(joinWithin, pause))
 		}
-		current.change.Conditions = w.sameTransitions(*current)
-		node, err := w.apply(ctx, *current)
-		if ctx.Err() != nil {
+		if !ok {
 			return ctx.Err()
 		}
-		if err == nil {
-			w.written = node
+	}
+}
+
+// take waits for the next job.
+func (w *writer) take(ctx context.Context) (*job, bool) {
+	select {
+	case <-ctx.Done():
+		return nil, false
+	case j := <-w.jobs:
+		return &j, true
+	}
+}
+
+// tries are those of one job and of what took its place.
+type tries struct {
+	retry   retry
+	timeout time.Duration
+}
+
+func newTries() *tries { return &tries{newRetry(), requestTimeout} }
+
+// after returns the pause after a try.
+func (t *tries) after(j job, err error) time.Duration {
+	if err == nil {
+		*t = *newTries()
+		return 0
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		t.timeout = min(2*t.timeout, maxRequestTimeout)
+	}
+	return t.retry.after(err, j.isUrgent())
+}
+
+const (
+	// soonest and latest are when a job is tried again after a sign of life of the
+	// API server: what is urgent at once, but not by all agents in the same
+	// moment, and the rest when that is done.
+	soonest = time.Second
+	latest  = 15 * time.Second
+)
+
+// pause waits before the next try and returns what to try then: the job that
+// failed, if any, or a newer one. A sign of life of the API server, or a job that
+// is more urgent than the one that failed, makes the pause shorter.
+func (w *writer) pause(ctx context.Context, j *job, pause time.Duration) (*job, bool) {
+	select {
+	case <-w.alive: // from before the try
+	default:
+	}
+	end := time.Now().Add(pause)
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	hurry := func(within time.Duration) {
+		if sooner := time.Now().Add(randomly(within)); sooner.Before(end) {
+			end = sooner
+			timer.Reset(time.Until(end))
 		}
-		w.metrics.wrote(err)
-		w.report(*current, node, err)
+	}
+	for {
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
-		case w.results <- result{current.sequence, node, err}:
-		}
-		pause := joinWithin
-		if err != nil {
-			pause = max(joinWithin, backoff.Step())
-		} else {
-			backoff = newBackoff()
-		}
-		if current = w.next(*current, node, err); !sleep(ctx, pause) {
-			return ctx.Err()
-		}
-		select {
-		case j := <-w.jobs: // newer than what is to be tried again
-			current = &j
-		default:
+			return nil, false
+		case <-timer.C:
+			return j, true
+		case newer := <-w.jobs:
+			if j != nil && newer.isUrgent() && !j.isUrgent() {
+				hurry(soonest)
+			}
+			j = &newer
+		case <-w.alive:
+			if j != nil && j.isUrgent() {
+				hurry(soonest)
+			} else if j != nil {
+				hurry(latest)
+			}
 		}
 	}
 }
@@ -94,8 +164,8 @@ const announceTimeout = 5 * time.Second
 
 // apply makes the change. A change that evicts is announced first, and made
 // only while the slot is certainly ours: the request ends by then.
-func (w *writer) apply(ctx context.Context, j job) (*corev1.Node, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+func (w *writer) apply(ctx context.Context, j job, timeout time.Duration) (*corev1.Node, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	if !evicts(j) {
 		return w.client.Apply(ctx, j.base, j.change)
@@ -179,10 +249,9 @@ func (w *writer) report(j job, node *corev1.Node, err error) {
 	}
 }
 
-// newBackoff grows from a second to a minute with jitter, so that a fleet does
-// not come back all at once.
-func newBackoff() *wait.Backoff {
-	return &wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.5, Steps: 7, Cap: time.Minute}
+// randomly is a part of a time, so that a fleet does not act all at once.
+func randomly(d time.Duration) time.Duration {
+	return time.Duration(rand.Int64N(int64(d))) //nolint:gosec // not a secret
 }
 
 // sleep waits; false when the context ended first.
@@ -204,10 +273,16 @@ func newer(a, b *corev1.Node) bool {
 	return err != nil || order > 0
 }
 
+// maxDescribed is how many taints are told: others may have set any number.
+const maxDescribed = 20
+
 // describe lists taints as kubectl shows them.
 func describe(list []corev1.Taint) []string {
-	described := make([]string, 0, len(list))
-	for _, taint := range list {
+	described := make([]string, 0, min(len(list), maxDescribed+1))
+	for i, taint := range list {
+		if i == maxDescribed {
+			return append(described, fmt.Sprintf("and %d more", len(list)-i))
+		}
 		described = append(described, taints.PairOf(taint).String())
 	}
 	return described

@@ -83,6 +83,10 @@ type Observation struct {
 	Reason string `json:"reason"`
 	// Message tells a person the value, its unit and the threshold.
 	Message string `json:"message"`
+	// Headroom goes with Level OK only. It is the least time in which the
+	// threshold of Degraded can be reached, at the fastest rate that is plausible
+	// or was seen. 0: the probe cannot say.
+	Headroom time.Duration `json:"-"`
 }
 
 // Probe samples one condition of one host.

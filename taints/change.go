@@ -39,6 +39,28 @@ func (c Change) Differs(node *corev1.Node) (next []corev1.Taint, differs bool) {
 	return next, false
 }
 
+// maxAnnotations is how long all annotations of an object may be together, keys
+// and values, in bytes (TotalAnnotationSizeLimitB in
+// k8s.io/apimachinery/pkg/api/validation).
+const maxAnnotations = 256 << 10
+
+// AnnotationsFit reports whether the API server would take the annotations of the
+// change beside those that the node has.
+func (c Change) AnnotationsFit(node *corev1.Node) bool {
+	size := 0
+	for key, value := range node.Annotations {
+		if _, replaced := c.Annotations[key]; !replaced {
+			size += len(key) + len(value)
+		}
+	}
+	for key, value := range c.Annotations {
+		if value != "" {
+			size += len(key) + len(value)
+		}
+	}
+	return size <= maxAnnotations
+}
+
 // stillFits reports whether a change that was decided on base can be written
 // to fresh as it is. It can if nobody touched our record, the same pairs would
 // be ours, and the lifecycle controller asks for the same ones of them.

@@ -33,7 +33,7 @@ const conflictTries = 10
 // scheme of only what is used: the typed clientset would add 10 MB to the
 // binary and 6 MB to every node's memory.
 type Client struct {
-	rest  rest.Interface
+	*connections
 	codec runtime.ParameterCodec
 	name  string
 }
@@ -50,15 +50,15 @@ func NewClient(config *rest.Config, nodeName string) (*Client, error) {
 	config.GroupVersion = &corev1.SchemeGroupVersion
 	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
 	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
-	client, err := rest.RESTClientFor(config)
+	connections, err := newConnections(config)
 	if err != nil {
-		return nil, fmt.Errorf("API client: %w", err)
+		return nil, err
 	}
-	return &Client{rest: client, codec: runtime.NewParameterCodec(scheme), name: nodeName}, nil
+	return &Client{connections, runtime.NewParameterCodec(scheme), nodeName}, nil
 }
 
 // Node returns a client for another Node of the same cluster.
-func (c *Client) Node(name string) *Client { return &Client{c.rest, c.codec, name} }
+func (c *Client) Node(name string) *Client { return &Client{c.connections, c.codec, name} }
 
 // Apply makes the Node carry the change, in at most two requests that matter.
 // The first is to nodes: taints and annotations, guarded by the resourceVersion
@@ -110,7 +110,10 @@ func (c *Client) applySpec(ctx context.Context, base *corev1.Node, change Change
 // Get reads the Node.
 func (c *Client) Get(ctx context.Context) (*corev1.Node, error) {
 	node := &corev1.Node{}
-	if err := c.rest.Get().Resource("nodes").Name(c.name).Do(ctx).Into(node); err != nil {
+	err := c.request(func(api rest.Interface) error {
+		return api.Get().Resource("nodes").Name(c.name).Do(ctx).Into(node)
+	})
+	if err != nil {
 		return nil, explain("get", "nodes", c.name, err)
 	}
 	return node, nil
@@ -124,7 +127,7 @@ func (c *Client) Each(ctx context.Context, do func(*corev1.Node) error) error {
 	options := metav1.ListOptions{Limit: listPage}
 	for {
 		list := &corev1.NodeList{}
-		if err := c.rest.Get().Resource("nodes").VersionedParams(&options, c.codec).Do(ctx).Into(list); err != nil {
+		if err := c.kept.Get().Resource("nodes").VersionedParams(&options, c.codec).Do(ctx).Into(list); err != nil {
 			return explain("list", "nodes", "", err)
 		}
 		for i := range list.Items {
@@ -144,9 +147,11 @@ func (c *Client) patch(ctx context.Context, kind types.PatchType, body any, subr
 		return nil, err
 	}
 	node := &corev1.Node{}
-	err = c.rest.Patch(kind).Resource("nodes").Name(c.name).SubResource(subresources...).
-		VersionedParams(&metav1.PatchOptions{FieldManager: fieldManager}, c.codec).
-		Body(data).Do(ctx).Into(node)
+	err = c.request(func(api rest.Interface) error {
+		return api.Patch(kind).Resource("nodes").Name(c.name).SubResource(subresources...).
+			VersionedParams(&metav1.PatchOptions{FieldManager: fieldManager}, c.codec).
+			Body(data).Do(ctx).Into(node)
+	})
 	if err != nil {
 		resource := "nodes"
 		if len(subresources) > 0 {
@@ -201,7 +206,9 @@ func statusPatch(node *corev1.Node, change Change, now time.Time) []any {
 // cluster.
 func (c *Client) KeepPolicyPresent(ctx context.Context) (bool, error) {
 	const resource = "mutatingadmissionpolicybindings"
-	err := c.rest.Get().AbsPath("/apis/admissionregistration.k8s.io/v1", resource, KeepPolicyName).Do(ctx).Error()
+	err := c.request(func(api rest.Interface) error {
+		return api.Get().AbsPath("/apis/admissionregistration.k8s.io/v1", resource, KeepPolicyName).Do(ctx).Error()
+	})
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}

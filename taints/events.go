@@ -21,7 +21,7 @@ type eventSink struct {
 
 func (s eventSink) Create(event *corev1.Event) (*corev1.Event, error) {
 	created := &corev1.Event{}
-	err := s.client.rest.Post().Namespace(event.Namespace).Resource("events").
+	err := s.client.kept.Post().Namespace(event.Namespace).Resource("events").
 		VersionedParams(&metav1.CreateOptions{}, s.client.codec).
 		Body(event).Do(s.ctx).Into(created)
 	return created, err
@@ -34,7 +34,7 @@ func (s eventSink) Update(event *corev1.Event) (*corev1.Event, error) {
 
 func (s eventSink) Patch(event *corev1.Event, data []byte) (*corev1.Event, error) {
 	patched := &corev1.Event{}
-	err := s.client.rest.Patch(types.StrategicMergePatchType).Namespace(event.Namespace).
+	err := s.client.kept.Patch(types.StrategicMergePatchType).Namespace(event.Namespace).
 		Resource("events").Name(event.Name).Body(data).Do(s.ctx).Into(patched)
 	return patched, err
 }

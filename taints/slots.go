@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/rest"
 )
 
 // SlotPrefix and a number make the name of a Lease that is an eviction slot.
@@ -224,7 +225,11 @@ func (s *Slots) path(name string) []string {
 }
 
 func (s *Slots) get(ctx context.Context, name string) (*coordinationv1.Lease, error) {
-	data, err := s.client.rest.Get().AbsPath(s.path(name)...).SetHeader("Accept", "application/json").Do(ctx).Raw()
+	var data []byte
+	err := s.client.request(func(api rest.Interface) (err error) {
+		data, err = api.Get().AbsPath(s.path(name)...).SetHeader("Accept", "application/json").Do(ctx).Raw()
+		return err
+	})
 	if err != nil {
 		return nil, explain("get", "leases.coordination.k8s.io", s.namespace+"/"+name, err)
 	}
@@ -240,7 +245,9 @@ func (s *Slots) update(ctx context.Context, lease *coordinationv1.Lease) error {
 	if err != nil {
 		return err
 	}
-	err = s.client.rest.Put().AbsPath(s.path(lease.Name)...).SetHeader("Content-Type", "application/json").Body(data).Do(ctx).Error()
+	err = s.client.request(func(api rest.Interface) error {
+		return api.Put().AbsPath(s.path(lease.Name)...).SetHeader("Content-Type", "application/json").Body(data).Do(ctx).Error()
+	})
 	if err != nil {
 		return explain("update", "leases.coordination.k8s.io", s.namespace+"/"+lease.Name, err)
 	}

@@ -132,9 +132,23 @@ func Resolve(want Pair, cluster Facts) (Via, Pair) {
 // StandInFor returns the pair that stands in for p: the same name under
 // another prefix. A stand-in never evicts: NoExecute becomes NoSchedule.
 func StandInFor(p Pair, prefix string) Pair {
-	name := p.Key[strings.LastIndexByte(p.Key, '/')+1:]
-	if p.Effect == corev1.TaintEffectNoExecute {
-		p.Effect = corev1.TaintEffectNoSchedule
+	name, effect := p.standIn()
+	return Pair{prefix + "/" + name, effect}
+}
+
+// StandsInFor reports whether p is StandInFor(other, prefix). It is asked of
+// each pair that a record names, and makes no garbage.
+func (p Pair) StandsInFor(other Pair, prefix string) bool {
+	name, effect := other.standIn()
+	rest, found := strings.CutPrefix(p.Key, prefix)
+	return found && p.Effect == effect && len(rest) == len(name)+1 && rest[0] == '/' && rest[1:] == name
+}
+
+// standIn is the name and the effect of the pair that stands in for p.
+func (p Pair) standIn() (name string, effect corev1.TaintEffect) {
+	name, effect = p.Key[strings.LastIndexByte(p.Key, '/')+1:], p.Effect
+	if effect == corev1.TaintEffectNoExecute {
+		effect = corev1.TaintEffectNoSchedule
 	}
-	return Pair{prefix + "/" + name, p.Effect}
+	return name, effect
 }

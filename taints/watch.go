@@ -23,13 +23,13 @@ func (c *Client) Watch(ctx context.Context, nodes chan<- *corev1.Node) error {
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			options.FieldSelector = selector
 			list := &corev1.NodeList{}
-			err := c.rest.Get().Resource("nodes").VersionedParams(&options, c.codec).Do(ctx).Into(list)
+			err := c.kept.Get().Resource("nodes").VersionedParams(&options, c.codec).Do(ctx).Into(list)
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			options.FieldSelector = selector
 			options.Watch = true
-			return c.rest.Get().Resource("nodes").VersionedParams(&options, c.codec).Watch(ctx)
+			return c.kept.Get().Resource("nodes").VersionedParams(&options, c.codec).Watch(ctx)
 		},
 	}
 	reflector := cache.NewReflectorWithOptions(source, &corev1.Node{}, forwarder{ctx, nodes}, cache.ReflectorOptions{

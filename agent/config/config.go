@@ -125,10 +125,20 @@ func (c *Config) Evicts(p taints.Pair) bool {
 // Node, whatever the record on it says: a kubelet may forge that annotation.
 func (c *Config) Produces(p taints.Pair) bool {
 	asksFor := func(pair taints.Pair) bool {
-		return p == pair || p == taints.StandInFor(pair, c.StandInPrefix) || p == taints.StandInFor(pair, taints.DefaultStandInPrefix)
+		return p == pair || p.StandsInFor(pair, c.StandInPrefix) || p.StandsInFor(pair, taints.DefaultStandInPrefix)
 	}
-	return slices.ContainsFunc(c.Rules, func(r Rule) bool { return asksFor(r.Taint.Pair()) }) ||
-		slices.ContainsFunc(c.BuiltInRules(), func(r Rule) bool { return asksFor(r.Taint.Pair()) })
+	for _, rule := range c.Rules {
+		if asksFor(rule.Taint.Pair()) {
+			return true
+		}
+	}
+	for i := range c.Conditions {
+		key := c.Conditions[i].TaintKey
+		if key != "" && (asksFor(taints.Pair{Key: key, Effect: corev1.TaintEffectNoSchedule}) || asksFor(taints.Pair{Key: key, Effect: corev1.TaintEffectNoExecute})) {
+			return true
+		}
+	}
+	return false
 }
 
 // BuiltInRules are the rules that any release of taintlet knows without a

@@ -152,5 +152,12 @@ func TestOnlyPairsOfRulesAreProduced(t *testing.T) {
 		if got := cfg.Produces(p); got != want {
 			t.Errorf("Produces(%s) = %t", pair, got)
 		}
+		for _, prefix := range []string{"taintlet.dev", "example.com", "example.co"} {
+			for _, rule := range append(cfg.BuiltInRules(), cfg.Rules...) {
+				if got, want := p.StandsInFor(rule.Taint.Pair(), prefix), p == taints.StandInFor(rule.Taint.Pair(), prefix); got != want {
+					t.Errorf("%s.StandsInFor(%s, %s) = %t", p, rule.Taint.Pair(), prefix, got)
+				}
+			}
+		}
 	}
 }

@@ -47,7 +47,7 @@ type WriteProbe struct {
 // nodefs.inodesFree.
 func defaultDisk() Section {
 	return &Disk{
-		Sampling:         DefaultSampling(time.Second, 2, 3),
+		Sampling:         DefaultSampling(4*time.Second, 2, 3),
 		Paths:            []string{"/", "/var/lib/kubelet", "/var/lib/containerd"},
 		AvailablePercent: 10,
 		InodesPercent:    5,
@@ -76,6 +76,9 @@ func (d *Disk) Validate(at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if len(d.Paths) == 0 {
 		errs = append(errs, field.Required(at.Child("paths"), "at least one absolute path"))
+	}
+	if len(d.Paths) > maxPaths {
+		return field.ErrorList{field.TooMany(at.Child("paths"), len(d.Paths), maxPaths)}
 	}
 	for i, p := range d.Paths {
 		errs = append(errs, absolute(p, at.Child("paths").Index(i))...)

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
@@ -17,7 +16,7 @@ func (s Schema) Load(path string) (*Config, error) {
 	if path == "" {
 		return s.Default(), nil
 	}
-	data, err := os.ReadFile(path)
+	data, err := readFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("configuration: %w", err)
 	}
@@ -31,18 +30,11 @@ func (s Schema) Load(path string) (*Config, error) {
 
 // Decode reads a configuration over the defaults. It is strict: an unknown or
 // doubled field, a value of the wrong type and an impossible value are errors
-// that name the field, and all of them are reported at once.
+// that name the field, and all of them are reported at once, up to some length.
 func (s Schema) Decode(data []byte) (*Config, error) {
-	if len(bytes.TrimSpace(data)) == 0 {
-		return nil, fmt.Errorf("the file is empty; at least apiVersion: %s and kind: %s are needed", APIVersion, Kind)
-	}
-	asJSON, err := yaml.YAMLToJSONStrict(data)
+	fields, err := parse(data)
 	if err != nil {
-		return nil, fmt.Errorf("not YAML: %w", err)
-	}
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(asJSON, &fields); err != nil {
-		return nil, err
+		return nil, shorten([]error{err})
 	}
 	cfg := s.Default()
 	cfg.APIVersion, cfg.Kind, cfg.Hash = "", "", ""
@@ -50,24 +42,42 @@ func (s Schema) Decode(data []byte) (*Config, error) {
 	var errs []error
 	for _, condition := range cfg.Conditions {
 		if section, found := fields[condition.Field]; found {
-			errs = append(errs, decode(section, condition.Section, condition.Field+".")...)
+			errs = append(errs, decodeInto(condition.Section, section, condition.Field+".")...)
 			delete(fields, condition.Field)
 		}
 	}
 	rest, err := json.Marshal(fields)
-	if err != nil {
-		return nil, err
-	}
-	errs = append(errs, decode(rest, cfg, "")...)
+	errs = append(errs, err)
+	errs = append(errs, decodeInto(cfg, rest, "")...)
 	if cfg.Rules == nil {
 		cfg.Rules = cfg.defaultRules()
 	}
-	return cfg, errors.Join(append(errs, cfg.Validate().ToAggregate())...)
+	for _, invalid := range cfg.Validate() {
+		errs = append(errs, invalid)
+	}
+	return cfg, shorten(errs)
 }
 
-// decode reads one part of the file. Its errors name the fields by their path
+// parse returns the fields at the root of the file.
+func parse(data []byte) (map[string]json.RawMessage, error) {
+	if len(bytes.TrimSpace(data)) == 0 {
+		return nil, fmt.Errorf("the file is empty; at least apiVersion: %s and kind: %s are needed", APIVersion, Kind)
+	}
+	if err := checkYAML(string(data)); err != nil {
+		return nil, err
+	}
+	asJSON, err := yaml.YAMLToJSONStrict(data)
+	if err != nil {
+		return nil, fmt.Errorf("not YAML: %w", err)
+	}
+	var fields map[string]json.RawMessage
+	err = json.Unmarshal(asJSON, &fields)
+	return fields, err
+}
+
+// decodeInto reads one part of the file. Its errors name the fields by their path
 // from the root, which begins with prefix.
-func decode(data []byte, into any, prefix string) []error {
+func decodeInto(into any, data []byte, prefix string) []error {
 	strictErrs, err := kjson.UnmarshalStrict(data, into)
 	if err != nil {
 		if wrongType, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {

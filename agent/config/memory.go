@@ -45,7 +45,7 @@ type Memory struct {
 // defaultMemory has the kubelet's memory.available as its floor.
 func defaultMemory() Section {
 	return &Memory{
-		Sampling:         DefaultSampling(time.Second, 2, 3),
+		Sampling:         DefaultSampling(4*time.Second, 2, 3),
 		AvailablePercent: 5,
 		AvailableBytes:   resource.MustParse("100Mi"),
 		PercentBaseMax:   resource.MustParse("256Gi"),
@@ -85,8 +85,8 @@ func byteCount(q resource.Quantity) uint64 { return uint64(max(0, q.Value())) }
 // Validate returns every impossible value.
 func (m *Memory) Validate(at *field.Path) field.ErrorList {
 	errs := percent(m.AvailablePercent, at.Child("availablePercent"))
-	errs = append(errs, notNegative(m.AvailableBytes, at.Child("availableBytes"))...)
-	errs = append(errs, notNegative(m.PercentBaseMax, at.Child("percentBaseMax"))...)
+	errs = append(errs, amount(m.AvailableBytes, at.Child("availableBytes"))...)
+	errs = append(errs, amount(m.PercentBaseMax, at.Child("percentBaseMax"))...)
 	errs = append(errs, between(m.RunningOutWithin, 0, maxForecast, at.Child("runningOutWithin"))...)
 	errs = append(errs, percent(m.RunningOutAvailablePercent, at.Child("runningOutAvailablePercent"))...)
 	errs = append(errs, percent(m.StalledPercent, at.Child("stalledPercent"))...)

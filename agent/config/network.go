@@ -22,6 +22,9 @@ func defaultNetwork() Section {
 // trouble.
 func (*Network) MinInterval() time.Duration { return time.Second }
 
+// FollowUp is 1 s, for the same reason.
+func (*Network) FollowUp() time.Duration { return time.Second }
+
 // NewProbe makes the probe of the host's network.
 func (*Network) NewProbe(host probes.Host) probes.Probe { return network.New(host) }
 

@@ -32,7 +32,7 @@ type PID struct {
 
 func defaultPID() Section {
 	return &PID{
-		Sampling:    DefaultSampling(time.Second, 2, 3),
+		Sampling:    DefaultSampling(4*time.Second, 2, 3),
 		UsedPercent: 85,
 		FreeTasks:   1000,
 

@@ -30,10 +30,12 @@ type Definition struct {
 type Section interface {
 	// Common returns what every section has.
 	Common() *Sampling
-	// MinInterval is the shortest time between two samples, whatever asks for
-	// them. It is also the time from a bad sample to the next, until the
-	// condition is decided.
+	// MinInterval is the shortest time between two samples, but for those that
+	// FollowUp asks for.
 	MinInterval() time.Duration
+	// FollowUp is the time from a bad sample to the next, until the condition is
+	// decided.
+	FollowUp() time.Duration
 	// NewProbe makes the condition's probe of a host.
 	NewProbe(host probes.Host) probes.Probe
 	// Validate returns every impossible value but those of Sampling.
@@ -43,7 +45,8 @@ type Section interface {
 // Sampling says how often a probe takes a sample and which samples change the
 // condition's level.
 type Sampling struct {
-	// Period is the time between two samples, ±10 %: MinInterval to 10m.
+	// Period is the longest time between two samples, ±10 %: MinInterval to 10m.
+	// The nearer a threshold is, the sooner the next sample is taken.
 	Period   metav1.Duration `json:"period"`
 	Debounce Debounce        `json:"debounce"`
 }
@@ -53,6 +56,9 @@ func (s *Sampling) Common() *Sampling { return s }
 
 // MinInterval is 250 ms: at most four samples a second.
 func (*Sampling) MinInterval() time.Duration { return 250 * time.Millisecond }
+
+// FollowUp is 100 ms: bad news is confirmed quickly.
+func (*Sampling) FollowUp() time.Duration { return 100 * time.Millisecond }
 
 // Condition is one condition of a configuration.
 type Condition struct {

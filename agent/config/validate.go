@@ -27,6 +27,8 @@ const (
 	maxForecast  = 10 * time.Minute // further ahead a trend says nothing
 	maxSlowWrite = 4 * time.Second  // a sample, and so the wait for a write, ends after 5 s
 	maxSamples   = 32
+	maxPaths     = 32
+	maxPath      = 4096 // PATH_MAX
 	maxFactor    = 10
 	// maxKeys is the total length of all keys of the rules. It keeps the
 	// record, which names each owned pair, within its 4 KiB.
@@ -132,15 +134,17 @@ func between(d metav1.Duration, low, high time.Duration, at *field.Path) field.E
 }
 
 func absolute(p string, at *field.Path) field.ErrorList {
-	if !path.IsAbs(p) || path.Clean(p) != p {
-		return field.ErrorList{field.Invalid(at, p, "must be an absolute path without . and .. and trailing /")}
+	if !path.IsAbs(p) || path.Clean(p) != p || len(p) > maxPath {
+		return field.ErrorList{field.Invalid(at, p, "must be an absolute path without . and .. and trailing /, of at most 4096 bytes")}
 	}
 	return nil
 }
 
-func notNegative(q resource.Quantity, at *field.Path) field.ErrorList {
-	if q.Sign() < 0 {
-		return field.ErrorList{field.Invalid(at, q.String(), "must not be negative")}
+// amount checks a number of bytes. More than an exbibyte would not fit the sums
+// that are made of it.
+func amount(q resource.Quantity, at *field.Path) field.ErrorList {
+	if q.Sign() < 0 || q.Cmp(resource.MustParse("1Ei")) > 0 {
+		return field.ErrorList{field.Invalid(at, q.String(), "must be 0 to 1Ei")}
 	}
 	return nil
 }
@@ -165,6 +169,10 @@ func clearFactor(value float64, at *field.Path, setPercent float64) field.ErrorL
 }
 
 func (c *Config) validateRules(at *field.Path) field.ErrorList {
+	// Each condition has one for Degraded and one for Critical at most.
+	if most := 2 * len(c.Conditions); len(c.Rules) > most {
+		return field.ErrorList{field.TooMany(at, len(c.Rules), most)}
+	}
 	var errs field.ErrorList
 	length := 0
 	for i, rule := range c.Rules {

@@ -47,7 +47,8 @@ type active struct {
 	// restored: a Node, and so its record, has been read. Before that evidence
 	// is collected, but nothing is decided.
 	restored bool
-	// readOnly: the record is a newer release's. The Node is left as it is.
+	// readOnly: the newest version of the Node has a newer release's record. The
+	// Node is left as it is.
 	readOnly bool
 	// other is the newer instance that is active; no name: there is none.
 	other instance
@@ -57,7 +58,7 @@ type active struct {
 }
 
 // writes reports whether this instance may write the Node.
-func (a active) writes() bool { return a.restored && !a.readOnly }
+func (a active) writes() bool { return a.restored }
 
 func (a active) isStandby() bool { return a.other.Name != "" }
 
@@ -98,6 +99,15 @@ const heartbeatsMissed = 3
 // nothing.
 func (s *State) mayTakeOver(t *turn) bool {
 	a, node := &s.active, t.in.Node
+	if errors.Is(node.recordErr, errNewer) {
+		s.leaveToNewerRelease(t)
+		return false
+	}
+	if a.readOnly {
+		a.readOnly, s.report.due = false, true
+		t.tell(Notice{Kind: Active, Reason: string(Active), Message: "the record on the Node is no longer a newer release's; this agent, " + a.instance.Name + ", is active for this Node again"})
+		return true
+	}
 	isOlder := a.instance.isOlderThanWriter(node.record, s.boot)
 	if !a.isStandby() {
 		return !a.restored || s.ledger.revision == 0 && node.record.Revision > 0 && !isOlder
@@ -118,17 +128,32 @@ func (s *State) mayTakeOver(t *turn) bool {
 	return true
 }
 
-// standBy leaves the Node to the newer instance that wrote its record. What was
-// decided is of no use from here on: when this instance becomes active again,
-// it reads everything from the record, as after a start.
-func (s *State) standBy(t *turn) {
-	node := t.in.Node
-	s.active = active{
-		instance: s.active.instance,
-		other:    node.record.Instance, heard: signOfLifeOn(node.Node, t.cfg), heardAt: t.now,
-	}
+// leave makes this instance decide nothing until it takes over. What was decided
+// is of no use from here on: everything is then read from the record, as after a
+// start.
+func (s *State) leave(next active) {
+	next.instance = s.active.instance
+	s.active = next
 	s.ledger = ledger{uid: s.ledger.uid, cfg: s.ledger.cfg}
 	s.report.conditions = nil
+}
+
+// leaveToNewerRelease leaves the Node as it is while its record is a newer
+// release's: this one may not undo what it does not understand.
+func (s *State) leaveToNewerRelease(t *turn) {
+	if s.active.readOnly {
+		return
+	}
+	owned := s.ledger.owned
+	s.leave(active{readOnly: true})
+	s.ledger.owned = owned // the record may be gone when it is over
+	t.tell(Notice{Kind: RecordRefused, Reason: "NewerRecord", Message: "the record on the Node was written by a newer release of taintlet; this one leaves the Node as it is"})
+}
+
+// standBy leaves the Node to the newer instance that wrote its record.
+func (s *State) standBy(t *turn) {
+	node := t.in.Node
+	s.leave(active{other: node.record.Instance, heard: signOfLifeOn(node.Node, t.cfg), heardAt: t.now})
 	t.tell(Notice{Kind: Standby, Reason: string(Standby), Message: fmt.Sprintf(
 		"another agent, %s, started later than this one, %s, and is active for this Node; this one is on standby and writes nothing until the other has been silent for %d heartbeats",
 		s.active.other.Name, s.active.instance.Name, heartbeatsMissed)})
@@ -142,11 +167,6 @@ func (s *State) meet(t *turn) bool {
 	if node.UID != s.ledger.uid {
 		s.ledger.begin(node.UID)
 		s.report.due = true
-	}
-	if errors.Is(node.recordErr, errNewer) {
-		s.active.readOnly = true
-		t.tell(Notice{Kind: RecordRefused, Reason: "NewerRecord", Message: "the record on the Node was written by a newer release of taintlet; this one leaves the Node as it is"})
-		return false
 	}
 	s.eviction.controlPlane = isControlPlane(node.Node)
 	if s.active.instance.isOlderThanWriter(node.record, s.boot) {

@@ -98,6 +98,14 @@ func (s *State) change(t *turn) taints.Change {
 		taints.RecordAnnotation: s.record(owned).String(),
 		taints.HeldAnnotation:   strings.Join(held, ","),
 	}
+	// A taint that is due must not wait for room: without the record it is set all
+	// the same, and a restart forgets what the record would have said.
+	wasUnrecorded := s.ledger.unrecorded
+	if s.ledger.unrecorded = !change.AnnotationsFit(t.in.Node.Node); s.ledger.unrecorded {
+		s.ledger.planned = owned
+		delete(change.Annotations, taints.RecordAnnotation)
+	}
+	s.report.due = s.report.due || s.ledger.unrecorded != wasUnrecorded
 	return change
 }
 

@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -93,13 +94,14 @@ func isControlPlane(node *corev1.Node) bool {
 // requestSlot says what the slot is needed for. It is kept until the NoExecute
 // pairs have left the Node: the slot bounds what stands, not what is desired.
 func (s *State) requestSlot(t *turn) SlotRequest {
+	// A level alone, which a record may forge, needs no slot: a taint that somebody
+	// removed is not asked for any more.
+	if slices.ContainsFunc(s.asked(t), func(d desired) bool { return d.taint.Effect == corev1.TaintEffectNoExecute }) {
+		return SlotInUse
+	}
 	request := SlotNotNeeded
 	for i := range s.conditions {
-		c := &s.conditions[i]
-		if c.debounce.Level == probes.Critical {
-			return SlotInUse
-		}
-		if s.evictionIsDue(t, c) {
+		if s.evictionIsDue(t, &s.conditions[i]) {
 			request = SlotRequested
 		}
 	}

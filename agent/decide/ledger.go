@@ -35,6 +35,10 @@ type ledger struct {
 	dropped []taints.Pair
 	// cfg is the configuration that was followed last.
 	cfg *config.Config
+	// unrecorded: the record does not fit beside the Node's other annotations.
+	// planned are then our pairs once the Change has landed.
+	unrecorded bool
+	planned    []taints.Pair
 }
 
 // follow takes in the configuration. It remembers our pairs, on the Node or on
@@ -77,7 +81,7 @@ func (l *ledger) land(node *Node) {
 	seen := node.record.Revision
 	// What is ours is read once for each revision: a forged list costs nothing.
 	if node.recordErr == nil && seen > 0 && seen != l.landed && reached(seen, l.landed) {
-		owned := node.record.Owned
+		owned := l.credible(node.record.Owned)
 		if seen != l.revision { // nor does one with another revision
 			owned = l.stillOwned(node, owned)
 		}
@@ -88,6 +92,29 @@ func (l *ledger) land(node *Node) {
 	if l.hasLanded() {
 		l.revision = l.landed
 	}
+}
+
+// settle takes in that the last Change is on the Node. A Change without its
+// record has landed with that.
+func (l *ledger) settle(in Inputs) {
+	if in.Written && l.unrecorded {
+		l.landed, l.owned, l.lost = l.revision, l.planned, nil
+	}
+}
+
+// credible returns those pairs of a record that a rule can ask for, and as many
+// of the others as a record of ours would name. A record can name thousands.
+func (l *ledger) credible(pairs []taints.Pair) []taints.Pair {
+	var asked, others []taints.Pair
+	for _, pair := range pairs {
+		switch {
+		case !l.cfg.Produces(pair) && !slices.Contains(l.dropped, pair):
+			others = append(others, pair)
+		case !slices.Contains(asked, pair):
+			asked = append(asked, pair)
+		}
+	}
+	return append(asked, upTo(maxUnasked, others)...)
 }
 
 // stillOwned adds to the pairs those that were ours before and are on the Node.

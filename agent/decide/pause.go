@@ -39,7 +39,7 @@ func parsePause(value string, cfg *config.Config) pause {
 	for word := range strings.SplitSeq(value, ",") {
 		name := probes.Condition(strings.TrimSpace(word))
 		if _, known := cfg.Condition(name); !known {
-			return pause{cfg.Names(), value}
+			return pause{cfg.Names(), cut(value)}
 		}
 		listed = append(listed, name)
 	}

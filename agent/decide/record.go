@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/taintlet/taintlet/agent/config"
@@ -17,6 +18,10 @@ import (
 // one on a Node makes the agent read-only: it may not undo what it does not
 // understand.
 const recordVersion = 1
+
+// maxRecord is the longest record that is read, in bytes. This release writes
+// some 2 KiB; whoever may write annotations may write 256 KiB.
+const maxRecord = 16 << 10
 
 // maxPenalty is all that damping needs: a second doubled so often is longer
 // than any maxClearAfter. A forged record must not damp for weeks.
@@ -70,8 +75,11 @@ type recordDispute struct {
 
 // parseRecord reads the annotation. An absent one is an empty record.
 func parseRecord(text string) (record, error) {
-	if text == "" {
+	switch {
+	case text == "":
 		return record{}, nil
+	case len(text) > maxRecord:
+		return record{}, fmt.Errorf("annotation %s: %d bytes, more than %d", taints.RecordAnnotation, len(text), maxRecord)
 	}
 	var r record
 	if err := json.Unmarshal([]byte(text), &r); err != nil {
@@ -79,7 +87,7 @@ func parseRecord(text string) (record, error) {
 		if json.Unmarshal([]byte(text), &v) == nil && v.Version > recordVersion {
 			return record{}, errNewer
 		}
-		return record{}, fmt.Errorf("annotation %s: %w", taints.RecordAnnotation, err)
+		return record{}, fmt.Errorf("annotation %s: %s", taints.RecordAnnotation, cut(err.Error()))
 	}
 	switch {
 	case r.Version > recordVersion:
@@ -91,10 +99,21 @@ func parseRecord(text string) (record, error) {
 	}
 	for condition, c := range r.Conditions {
 		if c.Level == probes.Unknown || math.IsNaN(c.Penalty) || c.Penalty < 0 {
-			return record{}, fmt.Errorf("annotation %s: impossible state of %s", taints.RecordAnnotation, condition)
+			return record{}, fmt.Errorf("annotation %s: impossible state of %s", taints.RecordAnnotation, cut(string(condition)))
 		}
 	}
 	return r, nil
+}
+
+// maxTold is how much is told of a text that somebody else wrote, in bytes.
+const maxTold = 200
+
+// cut returns the start of a text that somebody else wrote.
+func cut(text string) string {
+	if len(text) <= maxTold {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxTold], "") + "…"
 }
 
 // timeline turns the record's durations into times of the present process.

@@ -29,13 +29,17 @@ func (r *report) follow(in Inputs) {
 
 // render renders the conditions when they are due and every probe has taken a
 // sample.
-func (r *report) render(t *turn, all conditions) {
+func (r *report) render(t *turn, all conditions, unrecorded bool) {
 	if !r.due || !all.allSeen() {
 		return
 	}
 	r.due, r.conditions = false, make([]corev1.NodeCondition, 0, len(all))
 	for i := range all {
-		r.conditions = append(r.conditions, all[i].render(t))
+		shown := all[i].render(t)
+		if unrecorded {
+			shown.Message += "; taintlet's record does not fit beside the Node's other annotations, so a restart would forget its taints and damping"
+		}
+		r.conditions = append(r.conditions, shown)
 	}
 }
 

@@ -20,6 +20,7 @@ func Step(cfg *config.Config, s State, in Inputs, now time.Time) (State, Decisio
 		s.observe(t, o)
 	}
 	s.report.follow(in)
+	s.ledger.settle(in)
 	if in.Node != nil && s.active.writes() {
 		s.reconcile(t)
 	}
@@ -47,7 +48,7 @@ func (s *State) reconcile(t *turn) {
 	if s.ledger.undecided {
 		s.ledger.decide(t.now)
 	}
-	s.report.render(t, s.conditions)
+	s.report.render(t, s.conditions, s.ledger.unrecorded)
 	change := s.change(t)
 	_, differs := change.Differs(t.in.Node.Node)
 	if differs && s.ledger.hasLanded() { // somebody undid a part of it

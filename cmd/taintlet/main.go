@@ -185,9 +185,9 @@ func newLogger(o *options, w io.Writer) *slog.Logger {
 		handlerOptions.Level = slog.LevelDebug
 	}
 	if o.logFormat == "json" {
-		return slog.New(slog.NewJSONHandler(w, handlerOptions))
+		return slog.New(newCalmHandler(slog.NewJSONHandler(w, handlerOptions)))
 	}
-	return slog.New(slog.NewTextHandler(w, handlerOptions))
+	return slog.New(newCalmHandler(slog.NewTextHandler(w, handlerOptions)))
 }
 
 // version is set by the linker, with -X main.version=v0.1.0, where the build

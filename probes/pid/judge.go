@@ -26,9 +26,12 @@ type budget struct {
 // lowered below the number of tasks that run.
 func (b budget) free() float64 { return float64(b.limit - min(b.used, b.limit)) }
 
+// share returns the part of the limit that is left, 0 to 1.
+func (b budget) share() float64 { return b.free() / float64(b.limit) }
+
 // tightest returns the budget of which the smaller share is left.
 func (s sample) tightest() budget {
-	if s.pods != nil && s.pods.free()/float64(s.pods.limit) < s.host.free()/float64(s.host.limit) {
+	if s.pods != nil && s.pods.share() < s.host.share() {
 		return *s.pods
 	}
 	return s.host

@@ -42,7 +42,11 @@ type Probe struct {
 
 	host       probes.Host
 	thresholds Thresholds
-	slope      trend.Slope // of the free tasks
+	pods       *podLimits
+	// budget is the one that the slope and the pace are about.
+	budget budget
+	slope  trend.Slope // of its free tasks
+	pace   trend.Pace  // of the same
 }
 
 var _ probes.Probe = (*Probe)(nil)
@@ -51,22 +55,41 @@ var _ probes.Probe = (*Probe)(nil)
 // sys/kernel/pid_max and sys/kernel/threads-max in h.Proc and, where it is
 // visible, the pids limit of the pods' control group in h.Sys. It does not walk
 // the processes.
-func New(h probes.Host, t Thresholds) *Probe { return &Probe{host: h, thresholds: t} }
+func New(h probes.Host, t Thresholds) *Probe {
+	return &Probe{host: h, thresholds: t, pods: &podLimits{sys: h.Sys}}
+}
 
 // Condition returns PIDPressure.
 func (*Probe) Condition() probes.Condition { return probes.PIDPressure }
 
 // Observe takes a sample of the host's tasks and judges it.
 func (p *Probe) Observe(context.Context) probes.Observation {
-	s, err := readSample(p.host)
+	s, err := readSample(p.host, p.pods)
 	if err != nil {
 		return probes.UnknownBecause(probes.PIDPressure, err)
 	}
 	return p.follow(s, time.Now())
 }
 
-// follow judges a sample by those before it.
+// follow judges a sample by those before it. When another limit becomes the
+// tightest, or the tightest changes, what was seen of its free tasks says nothing
+// of how many are started.
 func (p *Probe) follow(s sample, now time.Time) probes.Observation {
-	p.slope.Add(now, s.tightest().free())
-	return p.thresholds.judge(s, p.slope)
+	b := s.tightest()
+	if b.setting != p.budget.setting || b.limit != p.budget.limit {
+		p.slope, p.pace = trend.Slope{}, trend.Pace{}
+	}
+	p.budget = b
+	p.slope.Add(now, b.free())
+	p.pace.Add(now, b.free())
+	o := p.thresholds.judge(s, p.slope)
+	if o.Level == probes.OK {
+		threshold, _ := p.thresholds.freeThreshold(float64(b.limit))
+		o.Headroom = p.pace.Headroom(b.free()-threshold, plausiblePace)
+	}
+	return o
 }
+
+// plausiblePace is how many tasks a second a host starts at most before it is
+// seen to start more: a fork costs some 50 to 100 µs of one CPU.
+const plausiblePace = 10_000

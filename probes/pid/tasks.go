@@ -3,7 +3,6 @@ package pid
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,7 +14,7 @@ import (
 // readSample reads the number of tasks and its limits. The host's limit is the
 // lower of kernel.pid_max and kernel.threads-max
 // (Documentation/admin-guide/sysctl/kernel.rst).
-func readSample(h probes.Host) (s sample, err error) {
+func readSample(h probes.Host, pods *podLimits) (s sample, err error) {
 	path := filepath.Join(h.Proc, "loadavg")
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -40,7 +39,7 @@ func readSample(h probes.Host) (s sample, err error) {
 	if private || threadsMax < pidMax {
 		s.host.limit, s.host.setting = threadsMax, "kernel.threads-max"
 	}
-	s.pods, err = readPodTasks(h.Sys)
+	s.pods, err = pods.read()
 	return s, err
 }
 
@@ -54,34 +53,6 @@ func inPrivatePIDNamespace(proc string) bool {
 	const initial = "pid:[4026531836]"
 	link, err := os.Readlink(filepath.Join(proc, "self", "ns", "pid"))
 	return err == nil && link != initial
-}
-
-// readPodTasks reads the limit that the kubelet has set for all pods together
-// (--system-reserved, --kube-reserved or pid limits), and how many tasks they
-// have. It returns nil where there is no limit, or where the control groups of
-// the host are not visible.
-func readPodTasks(sys string) (*budget, error) {
-	// Control groups v2 and v1, with the systemd driver and without.
-	for _, dir := range []string{"kubepods.slice", "kubepods", "pids/kubepods.slice", "pids/kubepods"} {
-		dir = filepath.Join(sys, "fs", "cgroup", dir)
-		text, err := os.ReadFile(filepath.Join(dir, "pids.max"))
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err == nil && string(text) == "max\n" {
-			return nil, nil
-		}
-		limit, err := readCount(filepath.Join(dir, "pids.max"), "PodsPIDsMax")
-		if err != nil {
-			return nil, err
-		}
-		used, err := readCountOrZero(filepath.Join(dir, "pids.current"), "PodsPIDsCurrent")
-		if err != nil {
-			return nil, err
-		}
-		return &budget{used, limit, "pids.max of all pods"}, nil
-	}
-	return nil, nil
 }
 
 // parseLoadavgTasks returns the number of tasks from the text of loadavg:

@@ -163,6 +163,6 @@ func (c *Cluster) RunKubectl(t testing.TB, args ...string) {
 	command := exec.CommandContext(t.Context(), program, args...)
 	command.Env = KubectlEnv(Kubeconfig(t, c.Admin()), t.TempDir())
 	if out, err := command.CombinedOutput(); err != nil {
-		t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
+		t.Fatalf("kubectl %.300s: %v\n%.2000s", strings.Join(args, " "), err, out)
 	}
 }

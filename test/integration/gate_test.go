@@ -1,22 +1,29 @@
 package integration
 
 import (
-	"io"
 	"net"
 	"sync"
 	"testing"
 )
 
-// gate is a TCP address that refuses connections until it is opened, and then
-// passes them on.
+// gate is a TCP address in front of an API server that can be taken away.
 type gate struct {
 	t       *testing.T
 	address string
 	target  string
 	group   sync.WaitGroup
+
+	mu       sync.Mutex
+	listener net.Listener      // nil: connections are refused
+	silent   bool              // connections are accepted and nothing is said
+	links    map[*link]bool    // that pass on, or have become silent
+	waiting  map[net.Conn]bool // accepted while silent
 }
 
-// newGate reserves an address by listening on it for a moment.
+// link is one connection through the gate.
+type link struct{ in, out net.Conn }
+
+// newGate reserves an address. The gate refuses connections until it is opened.
 func newGate(t *testing.T, target string) *gate {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -24,52 +31,115 @@ func newGate(t *testing.T, target string) *gate {
 		t.Fatal(err)
 	}
 	defer listener.Close() //nolint:errcheck // nothing went through it
-	return &gate{t: t, address: listener.Addr().String(), target: target}
+	g := &gate{t: t, address: listener.Addr().String(), target: target, links: map[*link]bool{}, waiting: map[net.Conn]bool{}}
+	t.Cleanup(g.end)
+	return g
 }
 
+// open passes connections on from now on. Those that became silent stay so: what
+// is in between has forgotten them.
 func (g *gate) open() {
 	g.t.Helper()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.silent = false
+	if g.listener != nil {
+		return
+	}
 	listener, err := net.Listen("tcp", g.address)
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	var mu sync.Mutex
-	var open []net.Conn
-	track := func(c net.Conn) net.Conn {
-		mu.Lock()
-		defer mu.Unlock()
-		open = append(open, c)
-		return c
-	}
-	g.t.Cleanup(func() {
-		listener.Close() //nolint:errcheck // ends the loop below
-		mu.Lock()
-		for _, c := range open {
-			c.Close() //nolint:errcheck // ends the copies
-		}
-		mu.Unlock()
-		g.group.Wait()
-	})
+	g.listener = listener
 	g.group.Go(func() {
 		for {
 			in, err := listener.Accept()
 			if err != nil {
 				return
 			}
-			out, err := net.Dial("tcp", g.target)
-			if err != nil {
-				in.Close() //nolint:errcheck // the agent tries again
-				continue
-			}
-			track(in)
-			track(out)
-			g.group.Go(func() { pipe(in, out) })
-			g.group.Go(func() { pipe(out, in) })
+			g.admit(in)
 		}
 	})
 }
 
-func pipe(to, from net.Conn) {
-	io.Copy(to, from) //nolint:errcheck // either side may end it
-	to.Close()        //nolint:errcheck // as above
+// refuse resets all connections and refuses new ones, as a host does on which no
+// API server runs.
+func (g *gate) refuse() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.listener != nil {
+		g.listener.Close() //nolint:errcheck // ends the loop
+		g.listener = nil
+	}
+	g.cut()
+}
+
+// hush lets connections stand and says nothing any more, on those that are there
+// for ever, as a host does that has vanished from the network.
+func (g *gate) hush() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.silent = true
+	for l := range g.links {
+		l.out.Close() //nolint:errcheck // its pipe ends and leaves the other side open
+	}
+}
+
+func (g *gate) admit(in net.Conn) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.silent {
+		g.waiting[in] = true
+		return
+	}
+	out, err := net.Dial("tcp", g.target)
+	if err != nil {
+		in.Close() //nolint:errcheck // the agent tries again
+		return
+	}
+	l := &link{in, out}
+	g.links[l] = true
+	g.group.Go(func() { g.pipe(l, out, in) })
+	g.group.Go(func() { g.pipe(l, in, out) })
+}
+
+// pipe passes on until either side ends. Once the link is silent, nothing is said
+// to the agent any more, not even that it has ended.
+func (g *gate) pipe(l *link, to, from net.Conn) {
+	buffer := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buffer)
+		if err == nil {
+			_, err = to.Write(buffer[:n])
+		}
+		if err == nil {
+			continue
+		}
+		g.mu.Lock()
+		if !g.silent && g.links[l] {
+			l.in.Close()  //nolint:errcheck // ends the other direction
+			l.out.Close() //nolint:errcheck // the same
+			delete(g.links, l)
+		}
+		g.mu.Unlock()
+		return
+	}
+}
+
+// cut closes all connections.
+func (g *gate) cut() {
+	for l := range g.links {
+		l.in.Close()  //nolint:errcheck // nobody is left to be told
+		l.out.Close() //nolint:errcheck // the same
+		delete(g.links, l)
+	}
+	for c := range g.waiting {
+		c.Close() //nolint:errcheck // the same
+		delete(g.waiting, c)
+	}
+}
+
+func (g *gate) end() {
+	g.refuse()
+	g.group.Wait()
 }

@@ -99,7 +99,7 @@ func TestTableAndPicture(t *testing.T) {
 	if code := run([]string{"--input", recording}, &out, &errs); code != exitOK {
 		t.Fatalf("exit %d: %s", code, errs.String())
 	}
-	if want := " 250ms  250ms   250ms  2m0.3s\n"; !strings.Contains(out.String(), want) || strings.Contains(out.String(), "Samples:") {
+	if want := " 100ms  100ms   100ms  2m0.1s\n"; !strings.Contains(out.String(), want) || strings.Contains(out.String(), "Samples:") {
 		t.Errorf("%s\nis no table with follow-ups", out.String())
 	}
 	svg, err := os.ReadFile(picture)

@@ -55,7 +55,7 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	flags.Float64Var(&o.generator.flapDuty, "flap-duty", 0.3, "share of that time that is bad, between 0 and 1")
 	flags.DurationVar(&o.duration, "duration", 0, "time to simulate (default: 24h; of recorded input 1h past the last row)")
 	flags.StringVar(&o.config, "config", "", "TaintletConfiguration file (default: the built-in configuration)")
-	flags.BoolVar(&o.followUp, "follow-up", true, "sample again 250 ms (network: 1 s) after a bad sample until the condition is decided, as the agent does; false: once a period only")
+	flags.BoolVar(&o.followUp, "follow-up", true, "sample again 100 ms (network: 1 s) after a bad sample until the condition is decided, as the agent does; false: by period only")
 	flags.StringVarP(&o.output, "output", "o", "table", "table or json")
 	flags.StringVar(&o.plot, "plot", "", "draw what happened into this SVG file")
 	flags.Usage = func() { fmt.Fprintf(stdout, usage, flags.FlagUsages()) }
@@ -166,8 +166,8 @@ Made-up input:
   random             levels and lengths by --seed
   mixed              memory adversary, disk flap, PID random, network adversary
 
-Taintlet samples once a period of the configuration, without the ±10 %% by which
-the agent's periods are spread, and its writes land at once. The kubelet's rule:
+Taintlet samples once a second (network: every 4 s), as the agent does near a
+threshold, or once a period if that is shorter. Its writes land at once. The kubelet's rule:
 sample every 10 s, taint at the first bad sample, clear 5 min after the last one
 (--eviction-pressure-transition-period). The kubelet has no such rule for
 NetworkUnavailable; it is shown for comparison.

@@ -71,6 +71,11 @@ func (h *subject) ask(now time.Duration) {
 	h.input.add(now, int(h.sample.level))
 }
 
+// nearInterval is how many of its shortest intervals the agent leaves between two
+// samples of a condition that is decided. The simulator does the same all the
+// time: its input has levels, and does not say how near a threshold is.
+const nearInterval = 4
+
 // simulation is a host, its Node, the decider and the kubelet's rule. Nobody
 // else touches the Node, and every write lands at once.
 type simulation struct {
@@ -98,13 +103,13 @@ func newSimulation(cfg *config.Config, in *input, followUp bool) *simulation {
 	}
 	s.heartbeatAt = s.nextHeartbeat()
 	for _, c := range cfg.Conditions {
-		h := &subject{course: course{condition: c.Name}, source: in.sources[c.Name], period: c.Common().Period.Duration}
+		h := &subject{course: course{condition: c.Name}, source: in.sources[c.Name], period: min(c.Common().Period.Duration, nearInterval*c.MinInterval())}
 		if h.source == nil {
 			h.source = constant{fine()}
 		}
 		h.soon = h.period
 		if followUp {
-			h.soon = min(h.period, c.MinInterval())
+			h.soon = min(h.period, c.FollowUp())
 		}
 		h.taintlet.add(0, 0)
 		h.kubelet.add(0, 0)

@@ -21,13 +21,9 @@ type known struct {
 // none stands for the delay of a rule that has not seen anything.
 const none = -1
 
-// everyTenSeconds is how often disks are sampled.
-func everyTenSeconds(cfg *config.Config) {
-	config.Get[*config.Disk](cfg).Period.Duration = 10 * time.Second
-}
-
 // TestKnownInputs plays two hours of one condition. Memory is sampled every
-// second, disk every ten; two bad samples of three set, 120 s of good ones clear.
+// second, and two bad samples of three set; the network every four seconds, and
+// three of five set. 120 s of good samples clear.
 func TestKnownInputs(t *testing.T) {
 	for name, c := range map[string]struct {
 		rows              string
@@ -76,19 +72,17 @@ func TestKnownInputs(t *testing.T) {
 			taintlet: known{changes: 2, seen: 1, of: 1, tainted: 514, delay: 1, missed: 1, falselyTainted: 505},
 			kubelet:  known{changes: 2, seen: 1, of: 1, tainted: 300, delay: 5, missed: 5, falselyTainted: 295},
 		},
-		"disk, sampled every 10 s": {
-			rows:      "605,DiskPressure,Degraded\n700,DiskPressure,OK",
-			configure: everyTenSeconds,
-			// Samples at 610 and 620 set.
-			taintlet: known{changes: 2, seen: 1, of: 1, tainted: 200, delay: 15, missed: 15, falselyTainted: 120},
+		"network, sampled every 4 s": {
+			rows: "605,NetworkUnavailable,Degraded\n700,NetworkUnavailable,OK",
+			// Samples at 608, 612 and 616 set.
+			taintlet: known{changes: 2, seen: 1, of: 1, tainted: 204, delay: 11, missed: 11, falselyTainted: 120},
 			kubelet:  known{changes: 2, seen: 1, of: 1, tainted: 380, delay: 5, missed: 5, falselyTainted: 290},
 		},
-		"disk, with follow-ups": {
-			rows:      "605,DiskPressure,Degraded\n700,DiskPressure,OK",
-			configure: everyTenSeconds,
-			followUp:  true,
-			// Samples at 610 and 610.25 set; from there on every 10 s.
-			taintlet: known{changes: 2, seen: 1, of: 1, tainted: 210, delay: 5.25, missed: 5.25, falselyTainted: 120.25},
+		"network, with follow-ups": {
+			rows:     "605,NetworkUnavailable,Degraded\n700,NetworkUnavailable,OK",
+			followUp: true,
+			// Samples at 608, 609 and 610 set; from there on every 4 s.
+			taintlet: known{changes: 2, seen: 1, of: 1, tainted: 212, delay: 5, missed: 5, falselyTainted: 122},
 			kubelet:  known{changes: 2, seen: 1, of: 1, tainted: 380, delay: 5, missed: 5, falselyTainted: 290},
 		},
 		"no rule, no taint": {

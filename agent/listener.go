@@ -1,0 +1,101 @@
+package agent
+
+import (
+	"net"
+	"net/netip"
+	"sync"
+)
+
+// Bounds of the connections to the HTTP port, which anybody may reach who reaches
+// the host. Prometheus and a person with curl need one each, a kubelet two.
+const (
+	// maxPerSource is how many connections one address may have. Those of the
+	// host itself, where the kubelet is, count as one more source, so that nobody
+	// else can keep it from asking for the agent's health.
+	maxPerSource = 8
+	// maxConnections is how many there may be in all, without those of the host.
+	maxConnections = 64
+)
+
+// boundedListener closes connections beyond its bounds at once. A listener that
+// did not accept them would leave the kubelet's waiting in the same queue.
+type boundedListener struct {
+	net.Listener
+
+	mu       sync.Mutex
+	all      int
+	bySource map[netip.Addr]int
+}
+
+func newBoundedListener(l net.Listener) *boundedListener {
+	return &boundedListener{Listener: l, bySource: map[netip.Addr]int{}}
+}
+
+// Accept returns the next connection that is within the bounds.
+func (l *boundedListener) Accept() (net.Conn, error) {
+	for {
+		conn, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		source := sourceOf(conn)
+		if l.take(source) {
+			return &boundedConn{Conn: conn, giveBack: sync.OnceFunc(func() { l.giveBack(source) })}, nil
+		}
+		if tcp, ok := conn.(*net.TCPConn); ok {
+			tcp.SetLinger(0) //nolint:errcheck // a reset leaves nothing behind in the kernel
+		}
+		conn.Close() //nolint:errcheck // nobody is left to be told
+	}
+}
+
+// sourceOf is the address of the other side; all of the host's own are one.
+func sourceOf(conn net.Conn) netip.Addr {
+	remote, err := netip.ParseAddrPort(conn.RemoteAddr().String())
+	if err != nil {
+		return netip.Addr{}
+	}
+	source := remote.Addr().WithZone("")
+	local, err := netip.ParseAddrPort(conn.LocalAddr().String())
+	if source.IsLoopback() || err == nil && local.Addr().WithZone("") == source {
+		return netip.IPv6Loopback()
+	}
+	return source
+}
+
+func (l *boundedListener) take(source netip.Addr) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	ofHost := source == netip.IPv6Loopback()
+	if l.bySource[source] >= maxPerSource || !ofHost && l.all >= maxConnections {
+		return false
+	}
+	l.bySource[source]++
+	if !ofHost {
+		l.all++
+	}
+	return true
+}
+
+func (l *boundedListener) giveBack(source netip.Addr) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.bySource[source]--; l.bySource[source] == 0 {
+		delete(l.bySource, source)
+	}
+	if source != netip.IPv6Loopback() {
+		l.all--
+	}
+}
+
+// boundedConn gives its place back when it is closed.
+type boundedConn struct {
+	net.Conn
+	giveBack func()
+}
+
+// Close closes the connection.
+func (c *boundedConn) Close() error {
+	c.giveBack()
+	return c.Conn.Close()
+}

@@ -1,0 +1,49 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// retry says how long to wait before the next try, by what became of the last
+// ones. All pauses have jitter, so that a fleet does not come back all at once.
+type retry struct{ unanswered, answered, patient wait.Backoff }
+
+func newRetry() retry {
+	return retry{
+		// Nobody answers: asking again costs nobody anything.
+		unanswered: wait.Backoff{Duration: 500 * time.Millisecond, Factor: 1.5, Jitter: 0.5, Steps: 5, Cap: 2 * time.Second},
+		// Somebody answers, or took the question: they have trouble enough.
+		answered: wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.5, Steps: 5, Cap: 8 * time.Second},
+		// What is in no hurry, or would be refused again.
+		patient: wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.5, Steps: 7, Cap: time.Minute},
+	}
+}
+
+// after returns the pause after a failed try. urgent: something is late.
+func (r *retry) after(err error, urgent bool) time.Duration {
+	unanswered, answered, patient := r.unanswered.Step(), r.answered.Step(), r.patient.Step()
+	switch {
+	case !urgent || isRefusal(err):
+		return patient
+	case isAnswer(err):
+		return answered
+	}
+	return unanswered
+}
+
+// isRefusal reports whether the API server would say the same again.
+func isRefusal(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err)
+}
+
+// isAnswer reports whether the API server answered, or took the request and was
+// too slow.
+func isAnswer(err error) bool {
+	var status apierrors.APIStatus // no error by itself, so not for errors.AsType
+	return errors.As(err, &status) || errors.Is(err, context.DeadlineExceeded)
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+const (
+	// repeatAfter is how often the same line is logged.
+	repeatAfter = time.Minute
+	// maxRemembered bounds how many lines are remembered for that.
+	maxRemembered = 256
+)
+
+// calmHandler logs a line that repeats once a minute, and then says how many were
+// left out: an API server that is away for a night must not fill the disk.
+type calmHandler struct {
+	slog.Handler
+	told *told
+}
+
+// told are the lines of the last minute.
+type told struct {
+	mu    sync.Mutex
+	lines map[string]*line
+}
+
+type line struct {
+	at      time.Time
+	leftOut int
+}
+
+func newCalmHandler(h slog.Handler) *calmHandler {
+	return &calmHandler{h, &told{lines: map[string]*line{}}}
+}
+
+// Handle logs the record unless it repeats one of the last minute: one with the
+// same message and attributes. The text of an error does not count, because an
+// address in it may change.
+func (h *calmHandler) Handle(ctx context.Context, r slog.Record) error {
+	key := r.Level.String() + " " + r.Message
+	r.Attrs(func(a slog.Attr) bool {
+		if a.Key != "error" {
+			key += " " + a.String()
+		}
+		return true
+	})
+	leftOut, repeats := h.told.repeats(key, r.Time)
+	if repeats {
+		return nil
+	}
+	if leftOut > 0 {
+		r = r.Clone()
+		r.AddAttrs(slog.Int("leftOut", leftOut))
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
+// repeats reports whether a line was logged less than a minute ago, and if not,
+// how many were left out since it was.
+func (t *told) repeats(key string, now time.Time) (leftOut int, repeats bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if l := t.lines[key]; l != nil {
+		if now.Sub(l.at) < repeatAfter {
+			l.leftOut++
+			return 0, true
+		}
+		leftOut = l.leftOut
+	} else if len(t.lines) >= maxRemembered {
+		t.forget(now)
+	}
+	t.lines[key] = &line{at: now}
+	return leftOut, false
+}
+
+// forget makes room: for lines that are a minute old, or for all.
+func (t *told) forget(now time.Time) {
+	for key, l := range t.lines {
+		if now.Sub(l.at) >= repeatAfter {
+			delete(t.lines, key)
+		}
+	}
+	if len(t.lines) >= maxRemembered {
+		clear(t.lines)
+	}
+}
+
+// WithAttrs returns a handler that counts with this one.
+func (h *calmHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return &calmHandler{h.Handler.WithAttrs(attrs), h.told}
+}
+
+// WithGroup returns a handler that counts with this one.
+func (h *calmHandler) WithGroup(name string) slog.Handler {
+	return &calmHandler{h.Handler.WithGroup(name), h.told}
+}

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A failure that lasts is told once a minute, with what was left out; what is
+// new is told at once.
+func TestRepeatedLinesAreLeftOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		log := slog.New(newCalmHandler(slog.NewTextHandler(&out, nil))).With("node", "host")
+		lines := func() []string {
+			defer out.Reset()
+			return strings.Split(strings.TrimSpace(out.String()), "\n")
+		}
+		for i := range 3 * 60 {
+			log.Warn("cannot write the node", "error", errors.New("dial tcp: port "+fmt.Sprint(i)))
+			time.Sleep(time.Second)
+		}
+		if got := lines(); len(got) != 3 || !strings.Contains(got[1], "leftOut=59") || !strings.Contains(got[2], "leftOut=59") {
+			t.Errorf("in three minutes: %q", got)
+		}
+		for i := range 10 {
+			log.Info("condition changed", "to", i)
+			log.Info("condition changed", "to", i)
+			log.Warn("probe failed", "condition", i)
+		}
+		if got := lines(); len(got) != 20 {
+			t.Errorf("20 different lines: %q", got)
+		}
+		for i := range 100_000 {
+			log.Warn(fmt.Sprint("another warning ", i))
+			out.Reset()
+		}
+		h, ok := log.Handler().(*calmHandler)
+		if !ok || len(h.told.lines) > maxRemembered {
+			t.Errorf("%d lines are remembered", len(h.told.lines))
+		}
+	})
+}

@@ -1,0 +1,84 @@
+package taints
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
+)
+
+const (
+	// dialTimeout is how long a connection may take. The kernel asks a second time
+	// after 1 s and a third time after 3 s (tcp_syn_retries in tcp(7)).
+	dialTimeout = 3 * time.Second
+	// distrust is how long the kept connection is not used after a request on it
+	// got no answer. client-go notices a dead one after 45 s
+	// (ReadIdleTimeout and PingTimeout in k8s.io/apimachinery/pkg/util/net).
+	distrust = time.Minute
+)
+
+// connections are the ways to the API server: one connection that is kept for the
+// watch and for most requests, and new ones for a while after a request got no
+// answer. The kept one may be dead then, and a request on it would wait in vain.
+type connections struct {
+	kept, anew rest.Interface
+	// failedAt is when a request last got no answer, as nanoseconds since the
+	// epoch.
+	failedAt atomic.Int64
+}
+
+// newConnections connects by a configuration that has all but the transport.
+func newConnections(config *rest.Config) (*connections, error) {
+	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}
+	config.Dial = dialer.DialContext
+	kept, err := rest.RESTClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("API client: %w", err)
+	}
+	tlsConfig, err := rest.TLSConfigFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("API client: %w", err)
+	}
+	transport := &http.Transport{
+		TLSClientConfig: tlsConfig, DialContext: dialer.DialContext, Proxy: http.ProxyFromEnvironment,
+		TLSHandshakeTimeout: dialTimeout, DisableKeepAlives: true,
+	}
+	if config.Proxy != nil {
+		transport.Proxy = config.Proxy
+	}
+	wrapped, err := rest.HTTPWrappersForConfig(config, transport)
+	if err != nil {
+		return nil, fmt.Errorf("API client: %w", err)
+	}
+	anew, err := rest.RESTClientForConfigAndClient(config, &http.Client{Transport: wrapped})
+	if err != nil {
+		return nil, fmt.Errorf("API client: %w", err)
+	}
+	return &connections{kept: kept, anew: anew}, nil
+}
+
+// request calls do with the way to be used now, and learns from its error.
+func (c *connections) request(do func(rest.Interface) error) error {
+	way := c.kept
+	if time.Since(time.Unix(0, c.failedAt.Load())) < distrust {
+		way = c.anew
+	}
+	err := do(way)
+	if isUnanswered(err) {
+		c.failedAt.Store(time.Now().UnixNano())
+	}
+	return err
+}
+
+// isUnanswered reports whether nobody answered a request. One that its caller
+// gave up is none.
+func isUnanswered(err error) bool {
+	var status apierrors.APIStatus
+	return err != nil && !errors.As(err, &status) && !errors.Is(err, context.Canceled)
+}
