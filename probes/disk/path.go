@@ -26,6 +26,7 @@ type watchedPath struct {
 	itself, beneath firstSight
 	// The errors of ext4 since then.
 	itsErrors, beneathErrors errorGrowth
+	filling                  filling
 	health                   health
 }
 
@@ -145,6 +146,7 @@ func (w *watchedPath) collect(ctx context.Context) (r pathReport, changed news) 
 	}
 	w.last = answer.sample
 	w.last.path = w.name
+	w.filling.follow(w.last.fileSystem, time.Now())
 	r.answered, r.fileSystem = true, w.last.fileSystem
 	changed.mounts = changed.mounts || answer.sample.readOnly != old.readOnly || answer.sample.mountID != old.mountID
 	return r, changed

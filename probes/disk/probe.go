@@ -118,7 +118,8 @@ func (*Probe) Condition() probes.Condition { return probes.DiskPressure }
 // A call that hangs is not repeated before it has come back, and Observe waits
 // for it only once, so that it delays no other path later on.
 func (p *Probe) Observe(ctx context.Context) probes.Observation {
-	verdicts := p.thresholds.judge(p.read(ctx))
+	s := p.read(ctx)
+	verdicts := p.thresholds.judge(s)
 	now := time.Now()
 	for i, path := range p.paths {
 		path.health.follow(verdicts.paths[i], now)
@@ -126,7 +127,11 @@ func (p *Probe) Observe(ctx context.Context) probes.Observation {
 	for i, w := range p.writers {
 		w.health.follow(verdicts.writes[i], now)
 	}
-	return verdicts.join()
+	o := verdicts.join()
+	if o.Level == probes.OK {
+		o.Headroom = p.headroom(s)
+	}
+	return o
 }
 
 // read starts all calls and waits until the last has been answered or the
