@@ -1,11 +1,11 @@
 package disk
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -76,12 +76,12 @@ func stopsAtErrors(h probes.Host, m mount) bool {
 	if !ok {
 		return false
 	}
-	options, err := os.ReadFile(filepath.Join(h.Proc, "fs", "ext4", name, "options"))
+	options, err := hostfile.Read(filepath.Join(h.Proc, "fs", "ext4", name, "options"))
 	if err != nil {
 		return false
 	}
-	for line := range bytes.Lines(options) {
-		if string(line) == "errors=remount-ro\n" {
+	for line := range strings.Lines(options) {
+		if line == "errors=remount-ro\n" {
 			return true
 		}
 	}

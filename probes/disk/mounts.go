@@ -108,8 +108,13 @@ func (s *mountSearch) add(rank func(mountLine) int, into *mount) {
 	*s = append(*s, &mountFinder{rank: rank, into: into})
 }
 
+// mostMountinfo is how much of mountinfo is searched: all of it at the kernel's limit
+// of 100,000 mounts in a namespace (fs.mount-max), with some 600 bytes for each.
+const mostMountinfo = 64 << 20
+
 // run reads the mountinfo of a process, if there is anything to find, and empties
-// the search. Where mountinfo cannot be read, it finds nothing new.
+// the search. Where mountinfo cannot be read to its end, or has more than
+// mostMountinfo, it finds only mounts that no later line can outdo.
 func (s *mountSearch) run(proc, process string) {
 	finders := *s
 	*s = nil
@@ -121,11 +126,12 @@ func (s *mountSearch) run(proc, process string) {
 		return
 	}
 	defer file.Close() //nolint:errcheck // nothing was written
-	if finders.read(file) != nil {
-		return
-	}
+	bounded := &io.LimitedReader{R: file, N: mostMountinfo}
+	isWhole := finders.read(bounded) == nil && bounded.N > 0
 	for _, f := range finders {
-		*f.into = f.at
+		if isWhole || f.best == exactMatch {
+			*f.into = f.at
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package disk
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -222,6 +223,30 @@ func TestMountsThatCannotBeReadStayKnown(t *testing.T) {
 	}
 	if again := mountsOf(unreadable, wanted); again[0] != found[0] {
 		t.Errorf("%+v after %+v", again, found)
+	}
+}
+
+// TestMountinfoIsBounded: of one without an end, what is found exactly holds.
+func TestMountinfoIsBounded(t *testing.T) {
+	t.Parallel()
+	if whole := len(manyMounts()) / 5000 * 100_000; whole > mostMountinfo {
+		t.Errorf("100,000 mounts, as many as the kernel allows, take %d bytes", whole)
+	}
+	h := probes.Host{Proc: t.TempDir()}
+	path := filepath.Join(h.Proc, "self", "mountinfo")
+	if err := errors.Join(os.Mkdir(filepath.Dir(path), 0o700), os.WriteFile(path, manyMounts(), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	byDevice := wantedMount{path: "/var/lib/kubelet", device: unix.Mkdev(8, 9)}
+	wanted := []wantedMount{{path: "/", mountID: 25, device: unix.Mkdev(254, 0)}, byDevice}
+	if found := mountsOf(h, wanted); found[0].own.id != 25 || found[1].own.id != 31 {
+		t.Errorf("5,000 mounts: %+v", found)
+	}
+	if err := os.Truncate(path, 2*mostMountinfo); err != nil {
+		t.Fatal(err)
+	}
+	if found := mountsOf(h, wanted); found[0].own.id != 25 || found[1].own.id != 0 {
+		t.Errorf("without an end: %+v", found)
 	}
 }
 
