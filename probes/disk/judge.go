@@ -211,8 +211,9 @@ func (m mountSample) judge() (o probes.Observation, found bool) {
 	case m.fell:
 		return degraded("FileSystemReadOnly", 100, m.mount.seemsFailed(), name+" turned read-only"), true
 	case m.errors > 0 && m.mount.stopsAtErrors && !m.mount.superReadOnly:
-		// Between Linux 6.12, or a stable kernel of that time, and 6.15 mountinfo does
-		// not show that. It is certain only by what the kernel does with errors.
+		// Between Linux 6.12, or a stable kernel of that time, and 6.15 nothing but a
+		// write shows that. It follows from what the kernel does with errors, which
+		// is no proof.
 		return degraded("FileSystemReadOnly", 100, false, fmt.Sprintf(
 			"%s takes no more writes after an error (errors=remount-ro, errors_count grew by %d)", name, m.errors)), true
 	case m.mount.seemsFailed():
