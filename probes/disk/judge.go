@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -113,33 +112,35 @@ func (t Thresholds) judge(s sample) (v verdicts) {
 // message names whatever is unknown.
 func (v verdicts) join() probes.Observation {
 	var all verdict
-	var unknown []string
-	var first error
-	read, holds := false, false
-	for i, one := range slices.Concat(v.paths, v.writes) {
+	var unknown []error
+	for _, one := range slices.Concat(v.paths, v.writes) {
 		if one.found {
 			all.add(one.worst, one.tightness)
 		}
 		if one.unknown != nil {
-			unknown = append(unknown, one.unknown.Error())
-			first = cmp.Or(first, one.unknown)
+			unknown = append(unknown, one.unknown)
+			all.holds = all.holds || one.holds
 		}
-		holds = holds || one.unknown != nil && one.holds
-		read = read || i < len(v.paths) && one.found && one.unknown == nil
 	}
-	unread := !read && slices.ContainsFunc(v.paths, func(path verdict) bool { return path.unknown != nil })
 	switch {
-	case all.found && (all.worst.Level == probes.Degraded || !holds && !unread):
+	case all.found && (all.worst.Level == probes.Degraded || !all.holds && !v.areUnread()):
 		if len(unknown) > 0 {
-			all.worst.Message += "; unknown: " + strings.Join(unknown, "; ")
+			all.worst.Message += "; unknown: " + joinErrors(unknown)
 		}
 		return all.worst
-	case first == nil:
+	case len(unknown) == 0:
 		return probes.UnknownBecause(probes.DiskPressure, probes.Because("NoFileSystem", "none of the paths leads to a file system with a size"))
 	}
-	o := probes.UnknownBecause(probes.DiskPressure, first)
-	o.Message = strings.Join(unknown, "; ")
+	o := probes.UnknownBecause(probes.DiskPressure, unknown[0])
+	o.Message = joinErrors(unknown)
 	return o
+}
+
+// areUnread says that there are paths and that none of them can be read.
+func (v verdicts) areUnread() bool {
+	isUnknown := func(path verdict) bool { return path.unknown != nil }
+	isRead := func(path verdict) bool { return path.found && path.unknown == nil }
+	return slices.ContainsFunc(v.paths, isUnknown) && !slices.ContainsFunc(v.paths, isRead)
 }
 
 // isWorse compares Observations of OK and Degraded.

@@ -204,7 +204,7 @@ func again(known mount, otherwise func(mountLine) int) func(mountLine) int {
 	sameID := withID(known.id)
 	return func(l mountLine) int {
 		if sameID(l) == exactMatch {
-			if now := l.mount(); now.device == known.device && now.point == known.point && now.fsType == known.fsType {
+			if now := l.mount(); now.device == known.device && now.point == known.point {
 				return exactMatch
 			}
 		}

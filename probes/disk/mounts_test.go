@@ -190,6 +190,7 @@ func TestOverlayStaysOnItsMount(t *testing.T) {
 		{root + runtime, "/dev/sdb1"},
 		{root + runtime + over, "/dev/sdb1"},
 		{root + strings.Replace(runtime, " rw\n", " rw,emergency_ro\n", 1) + over, "/dev/sdb1"},
+		{root + strings.Replace(runtime, "8:17", "8:49", 1) + over, "/dev/sdc1"}, // its ID is another's
 		{root + over, "/dev/sdc1"}, // it is gone, and the overlay is not worth much
 		{root, "/dev/sda1"},
 	} {

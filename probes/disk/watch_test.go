@@ -118,7 +118,7 @@ func TestMountsOfProcess1AreWatchedWithoutPrivileges(t *testing.T) {
 	if !inOwnMounts(t) {
 		return
 	}
-	proc, err := os.MkdirTemp("", "proc")
+	proc, err := os.MkdirTemp("", "proc") //nolint:usetesting // the other user cannot enter t.TempDir
 	if err != nil {
 		t.Fatal(err)
 	}

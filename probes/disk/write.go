@@ -242,5 +242,5 @@ func isRegular(directory *os.File, name string) bool {
 // is not. An error makes the file system read-only, never the mount.
 func isMeantReadOnly(h probes.Host, directory *os.File) bool {
 	m := mountOfOpen(h, directory)
-	return m.readOnly && !m.superReadOnly && !m.emergency && !m.shutdown
+	return m.readOnly && !m.superReadOnly && !m.failed()
 }
