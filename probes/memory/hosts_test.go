@@ -16,15 +16,15 @@ func TestHosts(t *testing.T) {
 	t.Parallel()
 	probetest.Hosts(t, *update, func(_ string, h probes.Host) []string {
 		p := New(h, allMemory)
-		swap := ""
-		if free, err := readFreeSwap(h); err != nil {
-			swap = err.Error()
+		swapText := ""
+		if swap, err := readSwap(h); err != nil {
+			swapText = err.Error()
 		} else {
-			swap = trend.BytesText(float64(free))
+			swapText = trend.BytesText(float64(swap.free))
 		}
 		return []string{
 			probetest.Text(probetest.Observe(t, p)),
-			fmt.Sprintf("free swap outside of memory: %s", swap),
+			fmt.Sprintf("free swap outside of memory: %s", swapText),
 			probetest.Woken(p),
 		}
 	})

@@ -91,7 +91,7 @@ func TestTimeToEmpty(t *testing.T) {
 		{falling, 15, 1500 * time.Millisecond, true},
 		{falling, 0, 0, true},
 		{falling, -1, 0, true},
-		{samplesEvery(time.Second, 90, 70, 50, 30, 20), 20, 2 * time.Second, true},       // it slows down
+		{samplesEvery(time.Second, 90, 70, 50, 30, 20), 20, 2 * time.Second, true},      // it slows down
 		{samplesEvery(time.Second, 90, 88, 86, 84, 40), 40, 40 * time.Second / 2, true}, // one odd sample
 		{falling, math.Inf(1), 0, false},
 		{samplesEvery(time.Second, 1, 2, 3, 4, 5), 10, 0, false},

@@ -1,0 +1,54 @@
+package memory
+
+import (
+	"slices"
+	"time"
+
+	"github.com/taintlet/taintlet/probes"
+)
+
+// Stalls are judged over a span of time that does not depend on what brought a
+// sample forward. Stalls come in bursts, and a sample 0.25 s after another one
+// sees a burst or none.
+const (
+	// someSpan is short, because Degraded never waits.
+	someSpan = time.Second
+	// fullSpan is long, because a single calmer sample begins the wait for
+	// Critical anew. On a full host of two CPUs (24 GiB, 400 MiB of it available)
+	// the share of each half second was anything from 8 to 29 %.
+	fullSpan = 10 * time.Second
+)
+
+// past are the samples before the newest one, oldest first.
+type past []timedSample
+
+// add appends a sample and drops those that no span needs any more. Where the
+// clock stood still or ran backwards, and after a gap, the past starts afresh.
+func (p past) add(s timedSample) past {
+	if len(p) > 0 {
+		if since := s.at.Sub(p[len(p)-1].at); since <= 0 || since > probes.LongestGap {
+			p = p[:0]
+		}
+	}
+	p = append(p, s)
+	needed := 0
+	for needed+1 < len(p) && s.at.Sub(p[needed+1].at) >= fullSpan {
+		needed++
+	}
+	return slices.Delete(p, 0, needed)
+}
+
+// before returns the newest sample that is at least that span older than a time,
+// or the oldest one where the past is shorter. found is false where that one is
+// less than someSpan older.
+func (p past) before(at time.Time, span time.Duration) (s timedSample, found bool) {
+	for _, s := range slices.Backward(p) {
+		if at.Sub(s.at) >= span {
+			return s, true
+		}
+	}
+	if len(p) == 0 || at.Sub(p[0].at) < someSpan {
+		return timedSample{}, false
+	}
+	return p[0], true
+}
