@@ -73,6 +73,8 @@ type Probe struct {
 	before     past
 	slope      trend.Slope // of what programs have not taken, memory and swap together
 	pace       trend.Pace  // of available memory
+	// plausiblePace is that of this host.
+	plausiblePace float64
 }
 
 var _ probes.Probe = (*Probe)(nil)
@@ -86,7 +88,10 @@ const wakeStalledPercent = 7.5
 // are such files, pressure/memory, vmstat, swaps and spl/kstat/zfs/arcstats in
 // h.Proc.
 func New(h probes.Host, t Thresholds) *Probe {
-	return &Probe{Trigger: pressure.NewTrigger(h, "memory", wakeStalledPercent), host: h, thresholds: t}
+	return &Probe{
+		Trigger: pressure.NewTrigger(h, "memory", wakeStalledPercent),
+		host:    h, thresholds: t, plausiblePace: plausiblePace(runtime.NumCPU()),
+	}
 }
 
 // Condition returns MemoryPressure.
@@ -111,7 +116,7 @@ func (p *Probe) follow(now timedSample) probes.Observation {
 	p.pace.Add(now.at, float64(now.sample.available))
 	if o.Level == probes.OK {
 		enough := p.thresholds.enough(now.sample.whole())
-		o.Headroom = p.pace.Headroom(float64(now.sample.available)-enough.bytes, plausiblePace(runtime.NumCPU()))
+		o.Headroom = p.pace.Headroom(float64(now.sample.available)-enough.bytes, p.plausiblePace)
 	}
 	return o
 }
