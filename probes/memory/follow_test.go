@@ -25,7 +25,7 @@ func TestMemoryThatChangesItsSizeIsNotTaken(t *testing.T) {
 		return s
 	}
 	for name, host := range map[string]func(second float64) sample{
-		"a balloon that lowers MemTotal": func(second float64) sample { return hostOf(100-3*second, 62-3*second) },
+		"a balloon that lowers MemTotal": func(second float64) sample { return hostOf(110-3*second, 62-3*second) },
 		"unplugged in one piece": func(second float64) sample {
 			if second >= 8 {
 				return hostOf(60, 11)
