@@ -30,9 +30,10 @@ type meminfo struct {
 // held returns what programs hold and the kernel cannot get back without swap:
 // AnonPages, Shmem, and files that are kept in memory (mlock, ramfs).
 //
-// No page is in two of the three, and none in MemAvailable, which is free memory,
-// the file LRU and reclaimable slabs (si_mem_available in mm/show_mem.c). Shmem
-// lies on the LRU of anonymous memory, and what is mlocked on none of the two.
+// No page is in two of the three. None is in MemAvailable, which is free memory,
+// the file LRU and reclaimable slabs (si_mem_available in the kernel), but for
+// anonymous pages that their program has given up (MADV_FREE). Shmem lies on the
+// LRU of anonymous memory, and what is mlocked on neither.
 // Unevictable and Mlocked themselves cannot be added, because they count anonymous
 // and shared memory once more. So files that are kept are the page cache without
 // shmem and without the file LRU. Pages on their way to a LRU are in that

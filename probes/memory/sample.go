@@ -62,8 +62,7 @@ func readSample(ctx context.Context, h probes.Host) (sample, error) {
 	// Some of what the cache takes besides its data is in MemAvailable already.
 	s.arc = min(cache, info.total-info.available)
 	s.available = info.available + s.arc
-	// Pages that their program has given up (MADV_FREE) are on the file LRU and in
-	// AnonPages. The sum is never more than the memory.
+	// A few pages can be in both for a while. The sum is never more than the memory.
 	s.held = min(info.held(), info.total-s.available)
 	if s.reclaims, err = readReclaims(h); err != nil {
 		return sample{}, err
