@@ -87,7 +87,7 @@ func (m meminfo) believe(vm *mem.VirtualMemoryStat) (meminfo, error) {
 	case m.anon > m.total:
 		return meminfo{}, errors.New("AnonPages is more than MemTotal")
 	case m.shmem > m.total:
-		return meminfo{}, errors.New("Shmem is more than MemTotal")
+		return meminfo{}, errors.New("more Shmem than MemTotal")
 	case m.available == 0 && m.anon == 0:
 		return meminfo{}, errors.New("MemAvailable and AnonPages cannot both be 0")
 	}

@@ -25,7 +25,7 @@ func line(t testing.TB, text, key, replacement string) string {
 
 func TestMemoryReadsTheNumbers(t *testing.T) {
 	t.Parallel()
-	got, err := readSample(t.Context(), probetest.Healthy())
+	got, err := readSample(t.Context(), probetest.Healthy(), sample{})
 	want := sample{available: 8192000 << 10, held: (6144000 + 51200) << 10, capacity: 16384000 << 10}
 	if err != nil || got != want {
 		t.Errorf("got %+v, %v, want %+v", got, err, want)
@@ -64,7 +64,7 @@ func TestHeld(t *testing.T) {
 func TestTheWholeIsAtMostTheMemory(t *testing.T) {
 	t.Parallel()
 	text := line(t, probetest.HealthyText(t, "proc/meminfo"), "Shmem", "Shmem: 16384000 kB\n")
-	s, err := readSample(t.Context(), probetest.With(t, "proc/meminfo", text))
+	s, err := readSample(t.Context(), probetest.With(t, "proc/meminfo", text), sample{})
 	if err != nil || s.whole() != 16384000<<10 {
 		t.Errorf("%+v, %v", s, err)
 	}
@@ -143,7 +143,7 @@ func TestBelieve(t *testing.T) {
 		{mem.VirtualMemoryStat{UsedPercent: math.NaN()}, meminfo{}, "MemTotal of 0"},
 		{mem.VirtualMemoryStat{Total: 100, Available: 101}, meminfo{total: 100, anon: 50}, "MemAvailable is more"},
 		{mem.VirtualMemoryStat{Total: 100, Available: 40}, meminfo{total: 100, anon: 101}, "AnonPages is more"},
-		{mem.VirtualMemoryStat{Total: 100, Available: 40}, meminfo{total: 100, anon: 1, shmem: 101}, "Shmem is more"},
+		{mem.VirtualMemoryStat{Total: 100, Available: 40}, meminfo{total: 100, anon: 1, shmem: 101}, "more Shmem than"},
 		{mem.VirtualMemoryStat{Total: 100}, meminfo{total: 100}, "both be 0"},
 	} {
 		got, err := test.m.believe(&test.vm)
@@ -171,7 +171,7 @@ func FuzzReadMeminfo(f *testing.F) {
 		if err == nil && (m.total == 0 || m.available > m.total || m.anon > m.total || m.available+m.anon == 0 || m.total%1024 != 0) {
 			t.Errorf("%q: %+v", text, m)
 		}
-		if s, err := readSample(t.Context(), h); err == nil && (s.available+s.held > m.total || s.whole() <= 0) {
+		if s, err := readSample(t.Context(), h, sample{}); err == nil && (s.available+s.held > m.total || s.whole() <= 0) {
 			t.Errorf("%q: %+v of %d", text, s, m.total)
 		}
 	})

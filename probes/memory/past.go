@@ -17,6 +17,9 @@ const (
 	// Critical anew. On a full host of two CPUs (24 GiB, 400 MiB of it available)
 	// the share of each half second was anything from 8 to 29 %.
 	fullSpan = 10 * time.Second
+	// pastSpacing is how far apart the past keeps its samples, so that it stays
+	// short. A probe takes samples at least that far apart.
+	pastSpacing = 100 * time.Millisecond
 )
 
 // past are the samples before the newest one, oldest first.
@@ -30,12 +33,23 @@ func (p past) add(s timedSample) past {
 			p = p[:0]
 		}
 	}
+	if last := len(p) - 1; last > 0 && p[last].at.Sub(p[last-1].at) < pastSpacing {
+		p = p[:last] // too close to the one before it: the new sample takes its place
+	}
 	p = append(p, s)
 	needed := 0
 	for needed+1 < len(p) && s.at.Sub(p[needed+1].at) >= fullSpan {
 		needed++
 	}
 	return slices.Delete(p, 0, needed)
+}
+
+// newest returns the last sample, or none.
+func (p past) newest() sample {
+	if len(p) == 0 {
+		return sample{}
+	}
+	return p[len(p)-1].sample
 }
 
 // before returns the newest sample that is at least that span older than a time,

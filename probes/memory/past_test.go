@@ -47,7 +47,7 @@ func TestPast(t *testing.T) {
 func TestPastKeepsOnlyWhatASpanNeeds(t *testing.T) {
 	t.Parallel()
 	var p past
-	for _, apart := range []time.Duration{100 * time.Millisecond, time.Second, 4 * time.Second, probes.LongestGap} {
+	for _, apart := range []time.Duration{time.Millisecond, 100 * time.Millisecond, time.Second, 4 * time.Second, probes.LongestGap} {
 		at := time.Unix(1000, 0)
 		for range 1000 {
 			at = at.Add(apart)

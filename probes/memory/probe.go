@@ -101,7 +101,7 @@ func (*Probe) Condition() probes.Condition { return probes.MemoryPressure }
 // and one after a gap of more than 30 s, is judged by the level of available
 // memory alone.
 func (p *Probe) Observe(ctx context.Context) probes.Observation {
-	s, err := readSample(ctx, p.host)
+	s, err := readSample(ctx, p.host, p.before.newest())
 	if err != nil {
 		return probes.UnknownBecause(probes.MemoryPressure, err)
 	}

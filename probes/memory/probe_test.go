@@ -105,7 +105,7 @@ func TestMemoryForgivesAFloodOfPageCache(t *testing.T) {
 		text = line(t, text, "Cached", fmt.Sprintf("Cached: %d kB\n", 6144000+read))
 		text = line(t, text, "MemAvailable", fmt.Sprintf("MemAvailable: %d kB\n", 8192000-read/40))
 		probetest.Write(t, h, "proc/meminfo", text)
-		s, err := readSample(t.Context(), h)
+		s, err := readSample(t.Context(), h, sample{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -137,7 +137,7 @@ func TestMemoryOfOtherHosts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, err := readSample(t.Context(), memoryHost(name))
+			s, err := readSample(t.Context(), memoryHost(name), sample{})
 			if err != nil || s != want.sample {
 				t.Errorf("read %+v, %v, want %+v", s, err, want.sample)
 			}
@@ -153,7 +153,7 @@ func TestMemorySeesAHostFullOfSharedMemory(t *testing.T) {
 	h := memoryHost("tmpfs")
 	o := probetest.Observe(t, New(h, allMemory))
 	probetest.Check(t, o, probes.Degraded, "MemoryLow", "available 256 MiB of 60.6 GiB (0.4 %), threshold 5 %")
-	s, err := readSample(t.Context(), h)
+	s, err := readSample(t.Context(), h, sample{})
 	if err != nil {
 		t.Fatal(err)
 	}

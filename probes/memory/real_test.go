@@ -28,7 +28,7 @@ func thisHost() probes.Host { return probes.Host{Root: "/", Proc: "/proc", Sys: 
 // the threshold is passed, and OK when the files are gone.
 func TestRealTmpfsFillsTheHost(t *testing.T) {
 	const fill = 1536 * mib
-	before, err := readSample(t.Context(), thisHost())
+	before, err := readSample(t.Context(), thisHost(), sample{})
 	if err != nil {
 		t.Skipf("this host cannot be read: %v", err)
 	}
@@ -43,7 +43,7 @@ func TestRealTmpfsFillsTheHost(t *testing.T) {
 	file := filepath.Join(mounted, "file")
 	allocate(t, file, fill)
 	waitObserved(t, p, func(o probes.Observation) bool { return o.Level == probes.Degraded && o.Reason == "MemoryLow" })
-	if full, err := readSample(t.Context(), thisHost()); err != nil || full.whole() < before.whole()-fill/2 {
+	if full, err := readSample(t.Context(), thisHost(), sample{}); err != nil || full.whole() < before.whole()-fill/2 {
 		t.Errorf("the base of the percentages has shrunk from %.0f MiB to %.0f MiB, %v", before.whole()/mib, full.whole()/mib, err)
 	}
 	if err := os.Remove(file); err != nil {
@@ -119,14 +119,12 @@ func waitObserved(t *testing.T, p probes.Probe, wanted func(probes.Observation) 
 // A control group that reads more files than its limit has room for stalls, and
 // PSI of the host counts that. It is no lack of memory of the host.
 func TestRealControlGroupAtItsLimit(t *testing.T) {
-	const limit, size = 64 * mib, 256 * mib
+	const limit = 64 * mib
 	if _, err := os.Stat("/proc/pressure/memory"); err != nil {
 		t.Skipf("this host measures no pressure: %v", err)
 	}
 	group := memoryGroup(t, limit)
-	path := filepath.Join(t.TempDir(), "file")
-	writeUncached(t, path, size)
-	readWithin(t, group, path)
+	readWithin(t, group, t.TempDir())
 
 	p := New(thisHost(), Thresholds{StalledPercent: 2, StalledAvailablePercent: 100, ClearFactor: 1})
 	stalls := 0
@@ -170,31 +168,14 @@ func memoryGroup(t *testing.T, limit int) (group string) {
 	return ""
 }
 
-// writeUncached makes a file on a disk of which nothing is in the page cache.
-func writeUncached(t *testing.T, path string, size int) {
+// readWithin reads two files of 256 MiB again and again, by programs in a control
+// group, until the test ends. They write the files themselves, so that the group
+// pays for the page cache.
+func readWithin(t *testing.T, group, dir string) {
 	t.Helper()
-	file, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close() //nolint:errcheck // synced
-	if _, err := file.Write(make([]byte, size)); err != nil {
-		t.Fatal(err)
-	}
-	if err := file.Sync(); err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Fadvise(int(file.Fd()), 0, 0, unix.FADV_DONTNEED); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// readWithin reads a file again and again, by programs in a control group, until
-// the test ends.
-func readWithin(t *testing.T, group, path string) {
-	t.Helper()
-	for range 2 {
-		reader := exec.CommandContext(t.Context(), "sh", "-c", `read go; while :; do dd if="$1" of=/dev/null bs=4k; done 2>/dev/null`, "sh", path)
+	const script = `read go; dd if=/dev/zero of="$1" bs=1M count=256; sync "$1"; while :; do dd if="$1" of=/dev/null bs=4k; done`
+	for _, name := range []string{"one", "two"} {
+		reader := exec.CommandContext(t.Context(), "sh", "-c", script, "sh", filepath.Join(dir, name))
 		reader.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 		begin, err := reader.StdinPipe()
 		if err != nil {

@@ -1,6 +1,9 @@
 package memory
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -47,19 +50,64 @@ func TestParseReclaims(t *testing.T) {
 	}
 }
 
-func TestVMStatDamage(t *testing.T) {
-	t.Parallel()
-	damageOptional(t, "proc/vmstat", "VMStat", map[string]string{
-		"empty": "", "binary": probetest.Binary, "cut off": "allocstall_normal 15", "negative": "allocstall_normal -1\n",
-	})
+// stallingHost is the healthy host with tasks that have waited for memory.
+func stallingHost(t *testing.T) probes.Host {
+	t.Helper()
+	h := probetest.CopyOfHealthy(t)
+	if err := os.Mkdir(filepath.Join(h.Proc, "pressure"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	writeStalls(t, h, 1000)
+	return h
 }
 
-func TestReclaimsAreRead(t *testing.T) {
+func writeStalls(t *testing.T, h probes.Host, micros int) {
+	t.Helper()
+	probetest.Write(t, h, "proc/pressure/memory", fmt.Sprintf("some total=%d\nfull total=%d\n", micros, micros/2))
+}
+
+func TestVMStatDamage(t *testing.T) {
 	t.Parallel()
-	s, err := readSample(t.Context(), probetest.With(t, "proc/vmstat", vmstatText))
-	if err != nil || s.reclaims != (reclaims{15966, true}) {
-		t.Errorf("%+v, %v", s.reclaims, err)
+	h := stallingHost(t)
+	for name, text := range map[string]string{
+		"empty": "", "binary": probetest.Binary, "cut off": "allocstall_normal 15", "negative": "allocstall_normal -1\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			probetest.Write(t, h, "proc/vmstat", text)
+			probetest.Check(t, probetest.Observe(t, New(h, allMemory)), probes.Unknown, "VMStatGarbled", "proc/vmstat")
+		})
 	}
+	probetest.Remove(t, h, "proc/vmstat")
+	probetest.Check(t, probetest.Observe(t, New(h, allMemory)), probes.OK, "MemorySufficient", "")
+	if err := os.Mkdir(filepath.Join(h.Proc, "vmstat"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	probetest.Check(t, probetest.Observe(t, New(h, allMemory)), probes.Unknown, "VMStatUnreadable", "proc/vmstat")
+}
+
+// Reclaims are read where tasks have waited since the sample before.
+func TestReclaimsAreReadWhenTasksWait(t *testing.T) {
+	t.Parallel()
+	h := stallingHost(t)
+	var last sample
+	read := func(step string, want reclaims) {
+		t.Helper()
+		s, err := readSample(t.Context(), h, last)
+		if err != nil || s.reclaims != want {
+			t.Errorf("%s: %+v, %v, want %+v", step, s.reclaims, err, want)
+		}
+		last = s
+	}
+	read("no vmstat", reclaims{})
+	last = sample{}
+	probetest.Write(t, h, "proc/vmstat", vmstatText)
+	read("the first sample", reclaims{15966, true})
+	probetest.Write(t, h, "proc/vmstat", "allocstall 15967\n")
+	read("nobody waits", reclaims{15966, true})
+	writeStalls(t, h, 2000)
+	read("tasks wait", reclaims{15967, true})
+	probetest.Remove(t, h, "proc/pressure/memory")
+	read("pressure is not measured", reclaims{})
 }
 
 // A stall inside a control group's own limit is none of the host: without

@@ -39,10 +39,10 @@ func (s sample) notTaken() float64 { return s.left() - float64(s.capacity) }
 // whole is what programs hold and could have, of which percentages are taken.
 func (s sample) whole() float64 { return float64(s.available) + float64(s.held) }
 
-// readSample reads all that judge needs. A file that a kernel may lack is not
+// readSample reads all that judge needs, after a sample before it. A file that a kernel may lack is not
 // used where it is missing. A file that is there and cannot be read or understood
 // is an error: a guess about a part would be a guess about the whole.
-func readSample(ctx context.Context, h probes.Host) (sample, error) {
+func readSample(ctx context.Context, h probes.Host, prev sample) (sample, error) {
 	info, err := readMeminfo(ctx, h.Proc)
 	if err != nil {
 		return sample{}, err
@@ -64,10 +64,23 @@ func readSample(ctx context.Context, h probes.Host) (sample, error) {
 	s.available = info.available + s.arc
 	// A few pages can be in both for a while. The sum is never more than the memory.
 	s.held = min(info.held(), info.total-s.available)
-	if s.reclaims, err = readReclaims(h); err != nil {
+	// The time is taken soon after, and stalls are a share of it.
+	s.stalls, s.measured, err = pressure.Read(h, "memory")
+	if err != nil {
 		return sample{}, err
 	}
-	// Last, because the caller takes the time next, and stalls are a share of it.
-	s.stalls, s.measured, err = pressure.Read(h, "memory")
+	s.reclaims, err = s.reclaimsAfter(prev, h)
 	return s, err
+}
+
+// reclaimsAfter reads the reclaims where tasks have waited since the sample before.
+// Reclaim is such a wait, and vmstat costs more to read than all the rest.
+func (s sample) reclaimsAfter(prev sample, h probes.Host) (reclaims, error) {
+	switch {
+	case !s.measured:
+		return reclaims{}, nil
+	case prev.measured && s.stalls == prev.stalls:
+		return prev.reclaims, nil
+	}
+	return readReclaims(h)
 }
