@@ -52,7 +52,7 @@ func TestPastKeepsOnlyWhatASpanNeeds(t *testing.T) {
 		for range 1000 {
 			at = at.Add(apart)
 			p = p.add(timedSample{at: at})
-			if most := int(fullSpan/apart) + 2; len(p) > max(most, 102) {
+			if len(p) > int(fullSpan/pastSpacing)+2 {
 				t.Fatalf("%d samples that are %v apart", len(p), apart)
 			}
 		}
