@@ -108,6 +108,30 @@ func TestMemoryRunsOutOnlyWhileItDoes(t *testing.T) {
 	}
 }
 
+// A short burst of stalls is no evidence twice, though samples follow one another
+// closely. One that goes on is.
+func TestMemoryForgivesAShortStall(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		burst time.Duration
+		bad   bool
+	}{{200 * time.Millisecond, false}, {time.Second, true}} {
+		p := New(probetest.Healthy(), allMemory)
+		bad := 0
+		for i := range 60 {
+			since := time.Duration(i) * 100 * time.Millisecond
+			waited := min(test.burst, max(0, since-3*time.Second))
+			s := ofHost(14).stalledFor(waited, waited/2)
+			if o := p.follow(timedSample{s, time.Unix(1000, 0).Add(since)}); o.Level > probes.OK {
+				bad++
+			}
+		}
+		if test.bad != (bad > 1) || bad == 1 {
+			t.Errorf("a stall of %v: %d bad samples", test.burst, bad)
+		}
+	}
+}
+
 func TestMemoryHeadroom(t *testing.T) {
 	t.Parallel()
 	pace := plausiblePace(2) / gib

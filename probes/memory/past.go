@@ -11,12 +11,17 @@ import (
 // sample forward. Stalls come in bursts, and a sample 0.25 s after another one
 // sees a burst or none.
 const (
-	// someSpan is short, because Degraded never waits.
-	someSpan = time.Second
+	// someSpan is short, because Degraded never waits. It is not shorter, because
+	// a sample that follows soon after a bad one sees most of the same time again:
+	// a burst of 0.2 s must not be bad twice.
+	someSpan = 2 * time.Second
 	// fullSpan is long, because a single calmer sample begins the wait for
 	// Critical anew. On a full host of two CPUs (24 GiB, 400 MiB of it available)
 	// the share of each half second was anything from 8 to 29 %.
 	fullSpan = 10 * time.Second
+	// leastSpan is what there must be at least, soon after the start of the agent
+	// or after a gap.
+	leastSpan = time.Second
 	// pastSpacing is how far apart the past keeps its samples, so that it stays
 	// short. A probe takes samples at least that far apart.
 	pastSpacing = 100 * time.Millisecond
@@ -54,14 +59,14 @@ func (p past) newest() sample {
 
 // before returns the newest sample that is at least that span older than a time,
 // or the oldest one where the past is shorter. found is false where that one is
-// less than someSpan older.
+// less than leastSpan older.
 func (p past) before(at time.Time, span time.Duration) (s timedSample, found bool) {
 	for _, s := range slices.Backward(p) {
 		if at.Sub(s.at) >= span {
 			return s, true
 		}
 	}
-	if len(p) == 0 || at.Sub(p[0].at) < someSpan {
+	if len(p) == 0 || at.Sub(p[0].at) < leastSpan {
 		return timedSample{}, false
 	}
 	return p[0], true

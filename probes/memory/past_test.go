@@ -18,12 +18,13 @@ func TestPast(t *testing.T) {
 		want    float64 // -1: none
 	}{
 		"nothing":                           {nil, 5, someSpan, -1},
-		"the newest that is old enough":     {[]float64{0, 1, 2, 3, 4}, 5, someSpan, 4},
-		"samples that came early":           {[]float64{0, 4, 4.25, 4.5, 4.75}, 5, someSpan, 4},
+		"the newest that is old enough":     {[]float64{0, 1, 2, 3, 4}, 5, someSpan, 3},
+		"samples that came early":           {[]float64{0, 3, 3.25, 3.5, 4.75}, 5, someSpan, 3},
 		"a long period":                     {[]float64{0, 4}, 8, someSpan, 4},
 		"an early one after a long period":  {[]float64{0, 4}, 4.25, someSpan, 0},
 		"a long span":                       {[]float64{0, 1, 2, 3, 11}, 12, fullSpan, 2},
 		"a past that is shorter":            {[]float64{0, 1, 2}, 3, fullSpan, 0},
+		"just long enough":                  {[]float64{0, 0.5}, 1, someSpan, 0},
 		"a past that is much shorter":       {[]float64{0, 0.25, 0.5}, 0.75, fullSpan, -1},
 		"after a gap":                       {[]float64{0, 1, 32}, 33, fullSpan, 32},
 		"the longest time is no gap":        {[]float64{0, 1, 31}, 32, fullSpan, 1},

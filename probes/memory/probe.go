@@ -42,8 +42,8 @@ type Thresholds struct {
 	RunningOutAvailablePercent float64
 
 	// StalledPercent and StalledAvailablePercent (0 to 100): Degraded when some
-	// task waited for memory for at least this percentage of the last second, or
-	// of the time since the last sample where that is longer, and the share of
+	// task waited for memory for at least this percentage of the last 2 s, or of
+	// the time since the last sample where that is longer, and the share of
 	// available memory is below the second percentage. Stalls count only while the
 	// host itself reclaims, because tasks also wait when their own control group
 	// is full and the host is not.
