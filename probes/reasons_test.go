@@ -16,8 +16,9 @@ import (
 // whose reasons it gives.
 func explained() map[string][]string {
 	return map[string][]string{
-		"DiskPressure": {"disk"},
-		"PIDPressure":  {"pid"},
+		"MemoryPressure": {"memory", "pressure"},
+		"DiskPressure":   {"disk"},
+		"PIDPressure":    {"pid"},
 	}
 }
 

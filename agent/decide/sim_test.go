@@ -32,6 +32,8 @@ type sim struct {
 	watchFirst bool
 	// onChange, when set, sees every Change before it is written.
 	onChange func(s *sim, c taints.Change)
+	// onNotice, when set, sees every Notice.
+	onNotice func(decide.Notice)
 }
 
 // event is a change of level.
@@ -80,6 +82,9 @@ func (s *sim) step(in decide.Inputs) {
 		var d decide.Decision
 		s.state, d = decide.Step(s.cfg, s.state, in, s.now)
 		for _, n := range d.Notices {
+			if s.onNotice != nil {
+				s.onNotice(n)
+			}
 			if n.Kind == decide.LevelChanged {
 				s.events = append(s.events, event{s.now, n.Condition, n.From, n.To})
 			}
