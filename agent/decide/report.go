@@ -91,7 +91,8 @@ const ReasonBraked = "FleetBrake"
 // conditionPrefix makes our condition types of the conditions' names.
 const conditionPrefix = "Host"
 
-func typeOf(name probes.Condition) corev1.NodeConditionType {
+// ConditionType returns the type of our Node condition.
+func ConditionType(name probes.Condition) corev1.NodeConditionType {
 	return corev1.NodeConditionType(conditionPrefix + string(name))
 }
 
@@ -103,7 +104,7 @@ func isOurs(kind corev1.NodeConditionType, cfg *config.Config) bool {
 
 // render makes the Node condition.
 func (c *condition) render(t *turn) corev1.NodeCondition {
-	shown := corev1.NodeCondition{Type: typeOf(c.name), Status: corev1.ConditionFalse, Reason: c.last.Reason, Message: c.last.Message}
+	shown := corev1.NodeCondition{Type: ConditionType(c.name), Status: corev1.ConditionFalse, Reason: c.last.Reason, Message: c.last.Message}
 	blind := c.debounce.seenAt.IsZero() || c.debounce.unknownFor(t.now) >= t.debounce(c.name).UnknownAfter.Duration
 	switch {
 	case c.debounce.Level > probes.OK:
