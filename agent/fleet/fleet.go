@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/taintlet/taintlet/probes/network"
@@ -182,6 +183,9 @@ func (f *Fleet) refreshAPIServer(ctx context.Context) error {
 	}
 	// The API servers keep this EndpointSlice themselves, under this name.
 	slice, err := f.options.Source.GetSlice(ctx, metav1.NamespaceDefault, "kubernetes")
+	if apierrors.IsNotFound(err) {
+		return nil // some providers have none
+	}
 	if err != nil {
 		return err
 	}
