@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"strings"
 	"sync"
 	"time"
 
@@ -263,7 +264,10 @@ func (f *Fleet) APIServer() string {
 
 // hostAndPort returns those of a URL, or of a host and port.
 func hostAndPort(address string) string {
-	if _, _, err := net.SplitHostPort(address); err == nil {
+	if !strings.Contains(address, "://") {
+		if _, _, err := net.SplitHostPort(address); err != nil {
+			return ""
+		}
 		return address
 	}
 	parsed, err := url.Parse(address)
