@@ -128,6 +128,19 @@ func TestListsAreReadEvery10MinutesAndStay(t *testing.T) {
 	})
 }
 
+// Where no API server runs on the own Node, the configured one is asked.
+func TestConfiguredAPIServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(&source{agents: 3})
+		f.options.HostIP = netip.MustParseAddr("198.51.100.1")
+		runFor(t, f, func() {
+			if got := f.APIServer(); got != "10.0.0.1:443" {
+				t.Errorf("API server %s", got)
+			}
+		})
+	})
+}
+
 // An agent that listens on loopback only, or nowhere, has no peers.
 func TestNoPeersOnLoopback(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
