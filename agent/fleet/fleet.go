@@ -114,7 +114,7 @@ func (f *Fleet) Run(ctx context.Context) error {
 		if err != nil {
 			f.options.Log.Warn("cannot read where the other agents and the DNS pods are; what is known of them stays", "error", err)
 		}
-		if err == nil && len(f.Peers()) >= enough {
+		if err == nil && (!f.hasPeers() || len(f.Peers()) >= enough) {
 			pause = refreshEvery
 		}
 		timer := time.NewTimer(jittered(pause))

@@ -245,7 +245,7 @@ func TestPeersOfALargeFleet(t *testing.T) {
 		t.Errorf("%d lists", lists)
 	}
 
-	a := startAgentAs(t, as, own, newFakeHost(t), "", "--namespace="+namespace, "--listen=:0")
+	a := run(t, append(newFakeHost(t).flags(), "--kubeconfig="+cluster.Kubeconfig(t, as), "--node-name="+own, "--namespace="+namespace, "--listen=:0")...)
 	cluster.Eventually(t, "the agent's peers", func() error {
 		if got := a.metric(`taintlet_peers{state="known"}`); got != agents.MaxPeers {
 			return fmt.Errorf("%d peers", got)
