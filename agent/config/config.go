@@ -69,7 +69,7 @@ type Debounce struct {
 
 // WriteBudget is a token bucket that meters clears, steps up to Critical and
 // repairs of what others undid. Setting Degraded and stepping down from
-// Critical never wait.
+// Critical need no token.
 type WriteBudget struct {
 	// Burst (1 to 100) is how many metered steps may come at the same time.
 	Burst int `json:"burst"`

@@ -67,16 +67,19 @@ const (
 type Fleet struct {
 	options Options
 
-	// reading is held while the API server is asked.
-	reading        sync.Mutex
-	agents, dns    service
-	readAt         time.Time // the agents
+	// reading is held while the API server is asked. It guards the Services and
+	// when the agents were read.
+	reading     sync.Mutex
+	agents, dns service
+	readAt      time.Time
+
+	// mu guards what was found. Its lists are replaced, never changed.
 	mu             sync.Mutex
-	isRead         bool // or it was tried at least
-	slices         int
+	isRead         bool // the agents, or it was tried at least
+	slices         int  // of the agents
 	peers          []network.Peer
 	dnsPods        []netip.AddrPort
-	otherAPIServer string
+	otherAPIServer string // empty: the configured one
 
 	talk talk
 }

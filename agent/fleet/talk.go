@@ -3,6 +3,7 @@ package fleet
 import (
 	"encoding/json"
 	"maps"
+	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -60,10 +61,12 @@ func (t *talk) render() []byte {
 func (f *Fleet) Says(own network.Answer) {
 	f.talk.mu.Lock()
 	defer f.talk.mu.Unlock()
-	if f.talk.own.Lossy == own.Lossy && maps.Equal(f.talk.own.Classes, own.Classes) {
+	own.Version, own.Levels = f.talk.own.Version, f.talk.own.Levels
+	if reflect.DeepEqual(f.talk.own, own) {
 		return
 	}
-	f.talk.own.Lossy, f.talk.own.Classes = own.Lossy, maps.Clone(own.Classes)
+	own.Classes = maps.Clone(own.Classes)
+	f.talk.own = own
 	f.talk.render()
 }
 
