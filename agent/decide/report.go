@@ -111,7 +111,7 @@ func (c *condition) render(t *turn) corev1.NodeCondition {
 		shown.Status = corev1.ConditionTrue
 		if classOf(c.last) < bad && c.because.Level > probes.OK {
 			shown.Reason = c.because.Reason
-			shown.Message = c.because.Message + "; now " + c.last.Message
+			shown.Message = c.because.Message + c.nowText()
 		}
 	case c.request.braked != "":
 		shown.Status, shown.Reason = corev1.ConditionUnknown, ReasonBraked
