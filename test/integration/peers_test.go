@@ -1,12 +1,16 @@
 package integration
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"net/http"
 	"net/netip"
 	"strings"
+	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -185,6 +189,42 @@ func sliceRequests(t *testing.T, c *cluster.Cluster, namespace string) (lists in
 	return lists, gets
 }
 
+// listings keeps the last list of EndpointSlices that the API server sent.
+type listings struct {
+	mu   sync.Mutex
+	body string
+}
+
+func (l *listings) last() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.body
+}
+
+func (l *listings) watch(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		response, err := next.RoundTrip(r)
+		if err != nil || !strings.HasSuffix(r.URL.Path, "/endpointslices") {
+			return response, err
+		}
+		defer response.Body.Close() //nolint:errcheck // read to its end
+		body, err := io.ReadAll(response.Body)
+		response.Body = io.NopCloser(bytes.NewReader(body))
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if strings.Contains(r.URL.Path, "large-fleet") {
+			l.body = string(body)
+		}
+		return response, err
+	})
+}
+
+// roundTripper is a function that is an http.RoundTripper.
+type roundTripper func(*http.Request) (*http.Response, error)
+
+// RoundTrip calls the function.
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
 // Of a fleet of 250 agents in five slices an agent reads the metadata of all and
 // three slices, and later only those of the three that have changed.
 func TestPeersOfALargeFleet(t *testing.T) {
@@ -197,6 +237,8 @@ func TestPeersOfALargeFleet(t *testing.T) {
 	const own = "large-0-0"
 	c.Register(t, own)
 	as := identityIn(t, c, namespace, own)
+	listed := &listings{}
+	as.Wrap(listed.watch)
 	f := peersOf(t, as, namespace, own)
 	cluster.Eventually(t, "twelve peers", knows(f, agents.MaxPeers))
 	perZone, slices := map[int]int{}, map[int]bool{}
@@ -212,6 +254,10 @@ func TestPeersOfALargeFleet(t *testing.T) {
 	t.Logf("peers by zone %v, of slices %v; %d lists, gets %v", perZone, slices, lists, gets)
 	if lists != 1 || len(gets) != 3 || perZone[0] != 4 || perZone[1] != 4 || perZone[2] != 4 || f.Slices() != 5 {
 		t.Errorf("%d lists, gets %v, peers by zone %v, %d slices", lists, gets, perZone, f.Slices())
+	}
+
+	if body := listed.last(); !strings.Contains(body, `"PartialObjectMetadataList"`) || strings.Contains(body, "addresses") {
+		t.Errorf("listed more than metadata: %.1000s", body)
 	}
 
 	// One of the chosen slices loses its endpoints.
