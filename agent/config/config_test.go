@@ -78,6 +78,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"unknown class":              {header + "network:\n  disabledClasses: [dns, icmp]\n", []string{"network.disabledClasses[1]", `"icmp"`, `"route", "self", "api", "local", "pods", "dns", "peers", "conntrack"`}},
 		"doubled class":              {header + "network:\n  disabledClasses: [dns, dns]\n", []string{"network.disabledClasses[1]", "Duplicate"}},
 		"too many classes":           {header + "network:\n  disabledClasses: [" + strings.Repeat("dns, ", 9) + "]\n", []string{"network.disabledClasses", "at most 8"}},
+		"brake over 100 %":           {header + "fleetBrake: {percent: 101, minPeers: 0}\n", []string{"fleetBrake.percent", "fleetBrake.minPeers"}},
 		"no burst":                   {header + "writeBudget:\n  burst: 0\n", []string{"writeBudget.burst"}},
 		"relative path":              {header + "disk:\n  paths: [var]\n", []string{"disk.paths[0]", "absolute"}},
 		"doubled path":               {header + "disk:\n  paths: [/, /]\n", []string{"disk.paths[1]", "Duplicate"}},
