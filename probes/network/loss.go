@@ -39,10 +39,10 @@ type loss struct {
 	connections []connection
 	peers       map[string]hearsay
 	// What these say, as of the newest round.
-	share, median  int // in percent; median -1: no peer knows
-	made, hit      int
-	peersMade      int // peers that connections were made to
-	peersHit       int // those with retransmits
+	share, median int // in percent; median -1: no peer knows
+	made, hit     int
+	peersMade     int // peers that connections were made to
+	peersHit      int // those with retransmits
 	peersThatKnow int
 }
 

@@ -38,14 +38,22 @@ func (c *relative) add(r *Round) {
 	}
 	failed := result.Outcome == Failed
 	c.here.add(failed, r.At)
-	c.apart.add(failed && c.know > 0 && 3*c.well >= 2*c.know, r.At)
+	c.apart.add(failed && c.comparable(r) && c.know > 0 && 3*c.well >= 2*c.know, r.At)
+}
+
+// comparable reports whether peers ask what this host asks. The pods class leaves
+// out those of the own Node: where a part of the fleet is gone, with most of the
+// DNS pods, the host of the one that is left reaches none, and its peers do.
+func (c *relative) comparable(r *Round) bool {
+	reached, all := reachOf(r.Peers)
+	return c.class != Pods || !r.Results[Pods].Single && 100*reached >= wellPercent*all
 }
 
 // accuses reports whether the class fails here alone, and has for its dwell.
 func (c *relative) accuses(now time.Time) bool { return c.apart.now() && c.apart.holds(c.dwell, now) }
 
-// failsElsewhere reports whether it fails here and nobody, or too few, do better.
-func (c *relative) failsElsewhere(now time.Time) bool {
+// unproven reports whether it fails here, and that says nothing of this host.
+func (c *relative) unproven(now time.Time) bool {
 	return c.here.holds(0, now) && c.here.now() && !c.apart.now()
 }
 

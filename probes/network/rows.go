@@ -44,9 +44,9 @@ func accusingRows() []row {
 				return r.Results[Conntrack].Detail, j.conntrack.now() && j.conntrack.holds(0, r.At)
 			},
 		},
-		relativeRow(0, "PodsUnreachable", "pods on other Nodes do not answer here, 3 of 5 rounds and 20 s"),
-		relativeRow(1, "DNSUnreachable", "no nameserver answers here, 3 of 5 rounds and 20 s"),
-		relativeRow(2, "NodeDaemonFails", "a network daemon of the Node is not healthy, 3 of 5 rounds and 90 s"),
+		relativeRow(0, "PodsUnreachable", "no DNS pod on another Node answers here, 3 of 5 rounds and 20 s", needsPeers+"; more than one pod was asked; 80 % of the peers reached"),
+		relativeRow(1, "DNSUnreachable", "no nameserver answers here, 3 of 5 rounds and 20 s", needsPeers),
+		relativeRow(2, "NodeDaemonFails", "a network daemon of the Node is not healthy, 3 of 5 rounds and 90 s", needsPeers),
 		{
 			level: probes.Degraded, reason: "PacketLoss", accuses: true,
 			evidence: "10 % of a minute's connections to peers had retransmits, to half of the peers or more",
@@ -66,11 +66,13 @@ func accusingRows() []row {
 	}
 }
 
+const needsPeers = "two thirds of the peers that know the class report it well, one at least"
+
 // relativeRow is the row of a class that peers are compared in.
-func relativeRow(i int, reason, evidence string) row {
+func relativeRow(i int, reason, evidence, needs string) row {
 	return row{
 		level: probes.Degraded, reason: reason, accuses: true,
-		evidence: evidence, needs: "two thirds of the peers that know the class report it well, one at least",
+		evidence: evidence, needs: needs,
 		finds: func(j *Judge, r *Round) (string, bool) {
 			return j.relatives[i].String() + "; API server answers", j.relatives[i].accuses(r.At)
 		},
@@ -122,12 +124,12 @@ func unknownRows() []row {
 			},
 		},
 		{
-			reason:   "FailsElsewhereToo",
-			evidence: "pods, dns or local fails here in 3 of 5 rounds, and fewer than two thirds of the peers report it well, or none knows", needs: "nothing",
+			reason:   "NotProven",
+			evidence: "pods, dns or local fails here in 3 of 5 rounds, without what its row needs", needs: "nothing",
 			finds: func(j *Judge, r *Round) (string, bool) {
 				for i := range j.relatives {
-					if c := &j.relatives[i]; c.failsElsewhere(r.At) {
-						return c.String() + "; this host is no worse than others", true
+					if c := &j.relatives[i]; c.unproven(r.At) {
+						return c.String() + "; that proves nothing against this host", true
 					}
 				}
 				return "", false

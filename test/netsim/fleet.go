@@ -146,8 +146,8 @@ func (f *fleet) look(n *node, t time.Duration) (network.Round, time.Duration) {
 	note(network.Self, true)
 	note(network.API, f.reachesAPI(n, t))
 	note(network.Local, !n.local.has(t))
-	note(network.Pods, f.reachesPods(n, t, 1))
-	note(network.DNS, !f.dnsDown.has(t) && !n.dns.has(t) && f.reachesPods(n, t, 2))
+	note(network.Pods, f.reachesPods(n, t))
+	note(network.DNS, f.reachesDNS(n, t))
 	for _, i := range n.peers {
 		peer := f.nodes[i]
 		if f.ready(peer, t) {

@@ -24,10 +24,11 @@ func main() {
 	short := flags.Bool("short", false, "fewer and smaller fleets, in seconds")
 	seed := flags.Uint64("seed", 1, "of everything that is random")
 	only := flags.String("only", "", "scenarios whose name contains this")
+	why := flags.Bool("why", false, "tell why healthy nodes were accused")
 	if err := flags.Parse(os.Args[1:]); err != nil {
 		fmt.Fprintf(os.Stderr, "netsim: %v\n", err)
 		os.Exit(exitUsage)
 	}
-	report(os.Stdout, scenarios(*short), *seed, *only)
+	report(os.Stdout, scenarios(*short), *seed, *only, *why)
 	os.Exit(exitOK)
 }

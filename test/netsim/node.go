@@ -56,6 +56,7 @@ type node struct {
 	judge     *network.Judge
 	debounce  decide.Debounce
 	due       time.Duration // of the next round
+	because   string        // when it was first accused
 	accusedAt time.Duration // never: not
 
 	answers, conditions []shown // newest last
@@ -101,7 +102,7 @@ func (n *node) decide(o probes.Observation, c config.Debounce, t time.Duration) 
 	if target := n.debounce.Target(c, false, now); target != n.debounce.Level {
 		n.debounce = n.debounce.Enter(target, c, now)
 		if target == probes.Degraded && n.accusedAt == never {
-			n.accusedAt = t
+			n.accusedAt, n.because = t, o.Reason+": "+o.Message
 		}
 	}
 }

@@ -15,8 +15,17 @@ type matrix struct {
 	median, slowest            time.Duration // from the start of the fault, of the broken
 }
 
+// whom tells why healthy nodes are accused.
+func whom(out io.Writer, f *fleet) {
+	for _, n := range f.nodes {
+		if !n.broken && n.accusedAt != never {
+			fmt.Fprintf(out, "  %s after %s: %s\n", n.name, n.accusedAt-start, n.because)
+		}
+	}
+}
+
 // play runs a scenario.
-func (s *scenario) play(seed uint64) matrix {
+func (s *scenario) play(seed uint64) (*fleet, matrix) {
 	f := newFleet(s.size, s.zones, seed)
 	s.happens(f)
 	f.run(start + s.lasts)
@@ -39,7 +48,7 @@ func (s *scenario) play(seed uint64) matrix {
 	if slices.Sort(took); len(took) > 0 {
 		m.median, m.slowest = took[len(took)/2], took[len(took)-1]
 	}
-	return m
+	return f, m
 }
 
 // beganAt is when the node's own fault began.
@@ -66,7 +75,7 @@ func percent(a, b int, none float64) float64 {
 }
 
 // report prints the confusion matrix of each scenario.
-func report(out io.Writer, all []scenario, seed uint64, only string) {
+func report(out io.Writer, all []scenario, seed uint64, only string, why bool) {
 	fmt.Fprintf(out, "%-66s %5s %5s | %8s %8s | %8s %8s | %7s %7s | %s\n", "", "", "", "broken", "", "healthy", "", "", "", "")
 	fmt.Fprintf(out, "%-66s %5s %5s | %8s %8s | %8s %8s | %7s %7s | %s\n",
 		"scenario", "nodes", "zones", "accused", "not", "accused", "not", "median", "last", "within bounds")
@@ -74,13 +83,16 @@ func report(out io.Writer, all []scenario, seed uint64, only string) {
 		if !strings.Contains(s.name, only) {
 			continue
 		}
-		m := s.play(seed)
+		f, m := s.play(seed)
 		verdict := "yes"
 		if !s.holds(m) {
 			verdict = "NO"
 		}
 		fmt.Fprintf(out, "%-66s %5d %5d | %8d %8d | %8d %8d | %7s %7s | %s\n", s.name, s.size, s.zones,
 			m.brokenAccused, m.brokenNot, m.healthyAccused, m.healthyNot, seconds(m.median), seconds(m.slowest), verdict)
+		if why {
+			whom(out, f)
+		}
 	}
 }
 

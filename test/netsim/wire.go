@@ -74,19 +74,41 @@ func (f *fleet) reachesAPI(n *node, t time.Duration) bool {
 }
 
 // reachesPods reports whether any DNS pod on another node answers through the
-// overlay, with so many tries each.
-func (f *fleet) reachesPods(n *node, t time.Duration, tries int) bool {
-	if n.vxlan.has(t) {
+// overlay.
+func (f *fleet) reachesPods(n *node, t time.Duration) bool {
+	for _, other := range f.withDNS {
+		if other != n && f.crosses(n, other, t, 2) {
+			return true
+		}
+	}
+	return false
+}
+
+// reachesDNS reports whether a query is answered, by the pod that the Service
+// chooses, or by another at the second try.
+func (f *fleet) reachesDNS(n *node, t time.Duration) bool {
+	if f.dnsDown.has(t) || n.dns.has(t) {
 		return false
 	}
-	for _, other := range f.withDNS {
-		if other == n || other.vxlan.has(t) || f.isCut(n, other, t) {
-			continue
+	for range 2 {
+		if f.crosses(n, f.withDNS[n.random.IntN(len(f.withDNS))], t, 1) {
+			return true
 		}
-		for range tries {
-			if f.passes(n, other, t) {
-				return true
-			}
+	}
+	return false
+}
+
+// crosses reports whether a packet crosses the overlay and comes back.
+func (f *fleet) crosses(n, other *node, t time.Duration, tries int) bool {
+	if n == other {
+		return true
+	}
+	if n.vxlan.has(t) || other.vxlan.has(t) || f.isCut(n, other, t) {
+		return false
+	}
+	for range tries {
+		if f.passes(n, other, t) {
+			return true
 		}
 	}
 	return false
