@@ -44,15 +44,15 @@ func accusingRows() []row {
 				return r.Results[Conntrack].Detail, j.conntrack.now() && j.conntrack.holds(0, r.At)
 			},
 		},
-		relativeRow(0, "PodsUnreachable", "no DNS pod on another Node answers here, 3 of 5 rounds and 20 s", needsPeers+"; more than one pod was asked; 80 % of the peers reached"),
+		relativeRow(0, "PodsUnreachable", "no DNS pod on another Node answers here, 3 of 5 rounds and 50 s", needsPeers+"; more than one pod was asked; 80 % of the peers reached"),
 		relativeRow(1, "DNSUnreachable", "no nameserver answers here, 3 of 5 rounds and 20 s", needsPeers),
 		relativeRow(2, "NodeDaemonFails", "a network daemon of the Node is not healthy, 3 of 5 rounds and 90 s", needsPeers),
 		{
 			level: probes.Degraded, reason: "PacketLoss", accuses: true,
-			evidence: "10 % of a minute's connections to peers had retransmits, to half of the peers or more",
-			needs:    "the peers' median is three times lower",
-			finds: func(j *Judge, _ *Round) (string, bool) {
-				return j.loss.String(), j.loss.share >= lossShare && j.loss.isOwn() && j.loss.isLess()
+			evidence: "10 % of a minute's connections to peers had retransmits, to half of the peers or more; for 40 s",
+			needs:    "the peers' median is three times lower; the same without the peers that lose as much or do not say",
+			finds: func(j *Judge, r *Round) (string, bool) {
+				return j.loss.String() + "; API server answers", j.loss.accuses(r.At)
 			},
 		},
 		{
@@ -137,9 +137,9 @@ func unknownRows() []row {
 		},
 		{
 			reason:   "LossElsewhereToo",
-			evidence: "loss as for PacketLoss, and the peers' median is not three times lower, or none knows", needs: "nothing",
+			evidence: "the same, without what it needs", needs: "nothing",
 			finds: func(j *Judge, _ *Round) (string, bool) {
-				return j.loss.String(), j.loss.share >= lossShare && j.loss.isOwn() && !j.loss.isLess()
+				return j.loss.String() + "; that proves nothing against this host", j.loss.shows(lossShare) && !j.loss.apart.now()
 			},
 		},
 	}
@@ -181,8 +181,8 @@ func (j *Judge) nearly(r *Round) (string, bool) {
 		return r.Results[Conntrack].Detail + "; in fewer than 3 of 5 rounds", true
 	case j.reach.part.any():
 		return j.reach.String() + "; fewer than 80 % in some of the last 5 rounds", true
-	case j.loss.share >= lossEasier && j.loss.isOwn():
-		return j.loss.String(), true
+	case j.loss.shows(lossEasier):
+		return j.loss.String() + "; not enough or not long enough to tell", true
 	}
 	return "", false
 }

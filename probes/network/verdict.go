@@ -47,11 +47,21 @@ type Judge struct {
 	reach          reach
 }
 
-// How long a class must fail here and be well at others. Those have seen a fault
-// of all after a few rounds. The node's own daemons are restarted by every
-// roll-out of the CNI.
-func relativeDwell(period time.Duration) time.Duration { return 10*time.Second + 2*period }
+// dnsDwell is how long DNS must fail here and be well at others. By then they have
+// seen a fault of all.
+func dnsDwell(period time.Duration) time.Duration { return 10*time.Second + 2*period }
 
+// lossDwell is that of loss. A fault of all may take half a minute to reach the
+// last host, and what each says is counted over a minute.
+func lossDwell(period time.Duration) time.Duration { return 30*time.Second + 2*period }
+
+// podsDwell is that of pods. It is longer than pods on a host without power are
+// still listed, see suspicionWait: a host with the only one that is left would
+// ask those alone.
+func podsDwell(period time.Duration) time.Duration { return suspicionWait(period) }
+
+// localDwell is that of the node's own daemons, which every roll-out of the CNI
+// restarts.
 const localDwell = 90 * time.Second
 
 // NewJudge returns a Judge of rounds that come each period. seed chooses whom to
@@ -66,10 +76,10 @@ func NewJudge(period time.Duration, seed uint64) *Judge {
 // forget drops all evidence.
 func (j *Judge) forget() {
 	random := j.reach.suspicion.random
-	dwell := relativeDwell(j.period)
 	*j = Judge{period: j.period, relatives: [3]relative{
-		{class: Pods, dwell: dwell}, {class: DNS, dwell: dwell}, {class: Local, dwell: localDwell},
+		{class: Pods, dwell: podsDwell(j.period)}, {class: DNS, dwell: dnsDwell(j.period)}, {class: Local, dwell: localDwell},
 	}}
+	j.loss.dwell = lossDwell(j.period)
 	j.reach.suspicion.random, j.reach.suspicion.wait = random, suspicionWait(j.period)
 }
 
@@ -135,7 +145,7 @@ func (j *Judge) severity(r *Round, level probes.Level) int {
 	if level == probes.Unknown {
 		return 0
 	}
-	worst := max(j.reach.severity(), j.loss.severity())
+	worst := max(j.reach.severity(), j.loss.severity(r.At))
 	for i := range j.relatives {
 		worst = max(worst, j.relatives[i].severity(r.At))
 	}

@@ -27,7 +27,7 @@ func examples() map[string]func(*script) probes.Observation {
 			return s.play(3, class(Conntrack, Failed, "the connection table dropped 812 packets; it has 262144 of 262144 entries"))
 		},
 		"PodsUnreachable": func(s *script) probes.Observation {
-			return s.play(7, class(Pods, Failed, "10.244.3.2, 10.244.7.5: no answer in time"))
+			return s.play(13, class(Pods, Failed, "10.244.3.2, 10.244.7.5: no answer in time"))
 		},
 		"DNSUnreachable": func(s *script) probes.Observation { return s.play(7, noDNS) },
 		"NodeDaemonFails": func(s *script) probes.Observation {
@@ -35,7 +35,11 @@ func examples() map[string]func(*script) probes.Observation {
 		},
 		"PacketLoss": func(s *script) probes.Observation {
 			s.play(10)
-			return s.play(2, retransmits(8))
+			return s.play(16, func(r *Round) {
+				if s.now.Unix()%15 == 0 {
+					retransmits(8)(r)
+				}
+			})
 		},
 		"CutOff": func(s *script) probes.Observation {
 			s.until("CutOff", reachOnly(1), s.standing(1, 0))
@@ -161,6 +165,8 @@ func TestNotAccused(t *testing.T) {
 		{"loss with few peers", 12, []change{retransmits(5)}},
 		{"loss of peers too", 12, []change{retransmits(12), answers(func(_ int, a *Answer) { a.Lossy = 34 })}},
 		{"loss and no peer knows its own", 12, []change{retransmits(12), answers(func(_ int, a *Answer) { a.Lossy = -1 })}},
+		{"loss to the half that loses as much", 12, []change{retransmits(6), answers(func(i int, a *Answer) { a.Lossy = max(0, 80-20*i) })}},
+		{"loss to the half that does not say", 12, []change{retransmits(6), answers(func(i int, a *Answer) { a.Lossy = min(0, i-6) })}},
 		{"loss with one peer", 1, []change{retransmits(1)}},
 		{"no peer reached, and the API server is silent", 12, []change{reachOnly(0), silent}},
 		{"no peer reached, and no answer about others", 12, []change{reachOnly(0)}},
@@ -193,9 +199,9 @@ func TestWhenAccused(t *testing.T) {
 		{"RouteLost", 5 * time.Second, 5 * time.Second, class(Route, Failed, "")},
 		{"ConntrackDrops", 15 * time.Second, 15 * time.Second, class(Conntrack, Failed, "")},
 		{"DNSUnreachable", 35 * time.Second, 35 * time.Second, class(DNS, Failed, "")},
-		{"PodsUnreachable", 35 * time.Second, 35 * time.Second, class(Pods, Failed, "")},
+		{"PodsUnreachable", 65 * time.Second, 65 * time.Second, class(Pods, Failed, "")},
 		{"NodeDaemonFails", 105 * time.Second, 105 * time.Second, class(Local, Failed, "")},
-		{"PacketLoss", 10 * time.Second, 10 * time.Second, retransmits(12)},
+		{"PacketLoss", 60 * time.Second, 60 * time.Second, retransmits(12)},
 		{"CutOff", 70 * time.Second, 80 * time.Second, reachOnly(2)},
 	} {
 		s := newScript()
@@ -262,8 +268,11 @@ func TestSeverityRises(t *testing.T) {
 	t.Parallel()
 	before := -1
 	for share := range 101 {
-		l := loss{share: share, peersMade: 12, peersHit: 12}
-		if now := l.severity(); now < before || (now >= 50) != (share >= lossShare) {
+		counted := tally{made: 100, hit: share, peersMade: 12, peersHit: 12}
+		l := loss{all: counted, own: counted}
+		l.apart.add(l.isApart(), time.Time{})
+		l.apart.since = time.Unix(1, 0)
+		if now := l.severity(time.Unix(1000, 0)); now < before || (now >= 50) != (share >= lossShare) {
 			t.Errorf("loss %d %%: severity %d after %d", share, now, before)
 		} else {
 			before = now

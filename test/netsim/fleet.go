@@ -146,7 +146,12 @@ func (f *fleet) look(n *node, t time.Duration) (network.Round, time.Duration) {
 	note(network.Self, true)
 	note(network.API, f.reachesAPI(n, t))
 	note(network.Local, !n.local.has(t))
-	note(network.Pods, f.reachesPods(n, t))
+	if pods := len(f.podsOnOthers(n, t)); pods > 0 {
+		note(network.Pods, f.reachesPods(n, t))
+		result := r.Results[network.Pods]
+		result.Single = pods == 1
+		r.Results[network.Pods] = result
+	}
 	note(network.DNS, f.reachesDNS(n, t))
 	for _, i := range n.peers {
 		peer := f.nodes[i]
@@ -168,7 +173,7 @@ func (f *fleet) ready(n *node, t time.Duration) bool {
 	return !n.dead.has(t) || t < n.dead.from+52*time.Second
 }
 
-// standings answers what was asked.
+// standings answers what was asked. Those who read wait for the answer for a second.
 func (f *fleet) standings(n *node, t time.Duration) []network.Standing {
 	read := n.askedAt + time.Second
 	if n.ask == nil || t < read || !f.reachesAPI(n, t) {

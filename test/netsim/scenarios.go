@@ -91,6 +91,15 @@ func zones() (all []scenario) {
 		}
 		all = append(all, s)
 	}
+	for _, pods := range []int{2, 3} {
+		all = append(all, scenario{
+			name: fmt.Sprintf("a node without power, with all but one of %d DNS pods", pods),
+			happens: func(f *fleet) {
+				f.withDNS = []*node{f.nodes[0], f.nodes[1], f.nodes[1]}[:pods]
+				f.nodes[1].dead = from(start)
+			},
+		})
+	}
 	return append(all, scenario{
 		name: "five zones of six without power", zones: 6,
 		happens: func(f *fleet) {

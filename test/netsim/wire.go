@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"time"
 
 	"github.com/taintlet/taintlet/probes/network"
@@ -76,12 +77,13 @@ func (f *fleet) reachesAPI(n *node, t time.Duration) bool {
 // reachesPods reports whether any DNS pod on another node answers through the
 // overlay.
 func (f *fleet) reachesPods(n *node, t time.Duration) bool {
-	for _, other := range f.withDNS {
-		if other != n && f.crosses(n, other, t, 2) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(f.podsOnOthers(n, t), func(other *node) bool { return f.crosses(n, other, t, 2) })
+}
+
+// podsOnOthers are the DNS pods that a node asks. Those of a Node that is not
+// Ready are listed no more.
+func (f *fleet) podsOnOthers(n *node, t time.Duration) []*node {
+	return slices.DeleteFunc(slices.Clone(f.withDNS), func(other *node) bool { return other == n || !f.ready(other, t) })
 }
 
 // reachesDNS reports whether a query is answered, by the pod that the Service
