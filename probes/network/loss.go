@@ -11,6 +11,8 @@ import (
 // minute has some 144.
 const (
 	lossWindow = time.Minute
+	// hearsayLasts is how long what a peer said of itself counts.
+	hearsayLasts = 30 * time.Second
 	// lossFewest connections say something.
 	lossFewest = 20
 	// lossShare of them, in percent, had retransmits: that is loss.
@@ -88,7 +90,7 @@ func (l *loss) add(r *Round) {
 	before := r.At.Add(-lossWindow)
 	l.connections = slices.DeleteFunc(l.connections, func(c connection) bool { return !c.at.After(before) })
 	for node, said := range l.peers {
-		if !said.at.After(before) {
+		if r.At.Sub(said.at) >= hearsayLasts {
 			delete(l.peers, node)
 		}
 	}
