@@ -299,6 +299,25 @@ func TestSeverityRises(t *testing.T) {
 	}
 }
 
+// Loss to few of the peers is theirs: this host is well.
+func TestLossOfFewPeers(t *testing.T) {
+	t.Parallel()
+	s := newScript()
+	if o := s.play(20, retransmits(5)); o.Reason != "NetworkWell" {
+		t.Errorf("%+v", o)
+	}
+	// Below the threshold that sets, and not below the easier one.
+	s = newScript()
+	few := func(r *Round) {
+		if s.now.Unix()%60 == 0 {
+			retransmits(12)(r)
+		}
+	}
+	if o := s.play(24, few); o.Reason != "NotYetSure" || !o.Hysteresis || o.Severity != 40 {
+		t.Errorf("8 %%: %+v", o)
+	}
+}
+
 // The same rounds and the same seed give the same verdicts.
 func TestSameSeedSameVerdicts(t *testing.T) {
 	t.Parallel()
