@@ -25,7 +25,7 @@ type row struct {
 
 // rows returns the table. What accuses comes first, then what is not known, then
 // what is well.
-func rows() []row { return slices.Concat(accusingRows(), unknownRows(), wellRows()) }
+func rows() []row { return slices.Concat(accusingRows(), suspicionRows(), unknownRows(), wellRows()) }
 
 // What accuses.
 func accusingRows() []row {
@@ -79,8 +79,8 @@ func relativeRow(i int, reason, evidence, needs string) row {
 	}
 }
 
-// What is not known.
-func unknownRows() []row {
+// What this host tells the others while it suspects itself.
+func suspicionRows() []row {
 	return []row{
 		{
 			reason:   ReasonPeersUnreachable,
@@ -97,6 +97,12 @@ func unknownRows() []row {
 				return fmt.Sprintf("%s; %s; a fault of many accuses nobody", &j.reach, j.reach.suspicion.found), j.reach.suspectsMany()
 			},
 		},
+	}
+}
+
+// What is not known.
+func unknownRows() []row {
+	return []row{
 		{
 			reason:   "HostSlow",
 			evidence: "the control probe or the round itself was late, and something failed", needs: "nothing",

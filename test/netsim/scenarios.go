@@ -269,6 +269,11 @@ func small() (all []scenario) {
 				f.some(100, spread, func(n *node, at time.Duration) { n.cut = from(at) })
 			}})
 	}
+	for _, size := range []int{3, 4, 5, 6} {
+		all = append(all, scenario{name: fmt.Sprintf("one of %d nodes loses 20 %% of packets each way", size), size: size, happens: func(f *fleet) {
+			f.some(100/float64(size), 0, func(n *node, at time.Duration) { n.lossy, n.loss, n.broken = from(at), 0.2, true })
+		}})
+	}
 	for _, size := range []int{4, 6, 12} {
 		all = append(all, scenario{name: fmt.Sprintf("half cut from half of %d nodes", size), size: size, happens: func(f *fleet) {
 			f.split = from(start)
