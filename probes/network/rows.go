@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/taintlet/taintlet/probes"
 )
@@ -142,6 +143,14 @@ func unknownRows() []row {
 			},
 		},
 		{
+			reason:   "RouteNotKnown",
+			evidence: "the kernel could not tell, or never led to it since the start", needs: "nothing",
+			finds: func(_ *Judge, r *Round) (string, bool) {
+				result, isOn := r.Results[Route]
+				return result.Detail, isOn && result.Outcome == NotKnown
+			},
+		},
+		{
 			reason:   "LossElsewhereToo",
 			evidence: "the same, without what it needs", needs: "nothing",
 			finds: func(j *Judge, _ *Round) (string, bool) {
@@ -160,6 +169,12 @@ func wellRows() []row {
 			finds: func(j *Judge, r *Round) (string, bool) { return j.nearly(r) },
 		},
 		{
+			level: probes.OK, reason: "NeverWell", near: true,
+			evidence: "pods, dns or local fails since the agent started and is well at two thirds of the peers; or no peer was ever reached, for the first hour",
+			needs:    "nothing: the fault may be older than the agent",
+			finds:    (*Judge).neverWell,
+		},
+		{
 			level: probes.OK, reason: ReasonPortBlocked,
 			evidence: "20 % of the peers or more answer at their second port only, 3 of 5 rounds", needs: "nothing: the network is well",
 			finds: func(j *Judge, r *Round) (string, bool) {
@@ -173,6 +188,21 @@ func wellRows() []row {
 			finds: func(j *Judge, r *Round) (string, bool) { return j.wellness(r), true },
 		},
 	}
+}
+
+// neverHolds is for how long a host stays as it is because no peer was ever
+// reached. In a fleet whose firewalls close the port that is so for ever.
+const neverHolds = time.Hour
+
+// neverWell reports what fails and was never well since the start.
+func (j *Judge) neverWell(r *Round) (string, bool) {
+	for i := range j.relatives {
+		if c := &j.relatives[i]; c.never && c.isWellElsewhere() {
+			return c.String() + "; it was never well since the agent started", true
+		}
+	}
+	peers := r.Results[Peers]
+	return peers.Detail, peers.Outcome == NotKnown && peers.Never && r.At.Sub(j.first) < neverHolds
 }
 
 // nearly reports what failed too seldom, or not for long enough.
