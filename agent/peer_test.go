@@ -75,7 +75,7 @@ func TestPeerAnswers(t *testing.T) {
 	f := fleet.Alone()
 	f.Says(network.Answer{Classes: map[network.Class]bool{network.DNS: true}, Lossy: -1})
 	w := askPeer(newPeerHandler(f, newMetrics("test")))
-	const want = `{"version":1,"classes":{"dns":true},"lossy":-1}`
+	const want = `{"version":1,"classes":{"dns":true},"lossy":-1,"reach":0}`
 	if w.Code != http.StatusOK || w.Body.String() != want || w.Header().Get("Content-Type") != "application/json" {
 		t.Errorf("%d %v %s", w.Code, w.Header(), w.Body)
 	}

@@ -90,7 +90,7 @@ var _ network.Cluster = (*Fleet)(nil)
 func New(o Options) *Fleet {
 	f := &Fleet{options: o}
 	f.talk.heard = map[string]heard{}
-	f.talk.own = network.Answer{Version: network.AnswerVersion, Lossy: -1}
+	f.talk.own = network.Answer{Version: network.AnswerVersion, Lossy: -1, Reach: -1}
 	f.agents = service{source: o.Source, namespace: o.Namespace, name: o.Service, port: agentPort, own: o.Node}
 	f.dns = service{source: o.Source, namespace: metav1.NamespaceSystem, name: "kube-dns", port: dnsPort, own: o.Node}
 	f.isRead = !f.hasPeers()

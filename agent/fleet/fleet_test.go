@@ -227,12 +227,12 @@ func TestShares(t *testing.T) {
 // The page says what both the probe and the decider told, each without the other.
 func TestPage(t *testing.T) {
 	f := Alone()
-	if got, want := string(f.Page()), `{"version":1,"lossy":-1}`; got != want {
+	if got, want := string(f.Page()), `{"version":1,"lossy":-1,"reach":-1}`; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	f.Says(network.Answer{Classes: map[network.Class]bool{network.DNS: true, network.Pods: false}, Lossy: 3})
+	f.Says(network.Answer{Classes: map[network.Class]bool{network.DNS: true, network.Pods: false}, Lossy: 3, Reach: 92})
 	f.Tell(map[probes.Condition]probes.Level{probes.MemoryPressure: probes.Degraded})
-	if got, want := string(f.Page()), `{"version":1,"classes":{"dns":true,"pods":false},"lossy":3,"levels":{"MemoryPressure":"Degraded"}}`; got != want {
+	if got, want := string(f.Page()), `{"version":1,"classes":{"dns":true,"pods":false},"lossy":3,"reach":92,"levels":{"MemoryPressure":"Degraded"}}`; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }

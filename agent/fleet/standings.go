@@ -63,13 +63,7 @@ func standingOf(node *corev1.Node) network.Standing {
 	s.Excused = ready == nil || ready.Status != corev1.ConditionTrue || node.Spec.Unschedulable || node.DeletionTimestamp != nil ||
 		slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return slices.Contains(leavingTaints(), t.Key) })
 	if c := taints.Condition(node, decide.ConditionType(probes.NetworkUnavailable)); c != nil {
-		s.Suspects = c.Status == corev1.ConditionTrue || c.Status == corev1.ConditionUnknown && isSuspicion(c.Reason)
+		s.Suspects = c.Status == corev1.ConditionTrue || c.Status == corev1.ConditionUnknown && (network.IsSuspicion(c.Reason) || c.Reason == decide.ReasonBraked)
 	}
 	return s
-}
-
-// isSuspicion reports whether a condition that is Unknown for this reason says
-// that its host suspects itself.
-func isSuspicion(reason string) bool {
-	return slices.Contains([]string{"PeersUnreachable", "ManySuspect", decide.ReasonBraked}, reason)
 }

@@ -90,7 +90,7 @@ func (d *dnsCheck) judge(servers []netip.AddrPort, errs []error) Result {
 	case len(failed) > 0:
 		return Result{Outcome: Failed, Detail: "no nameserver answers: " + strings.Join(failed, "; ")}
 	case len(servers) > 0:
-		return Result{Outcome: NotKnown, Detail: "no nameserver ever answered since the start"}
+		return Result{Outcome: NotKnown, Never: true, Detail: "no nameserver ever answered since the start"}
 	}
 	return Result{Outcome: NotKnown, Detail: d.path + " names no nameserver"}
 }

@@ -64,7 +64,7 @@ func (p *peersCheck) judge(chosen int) Result {
 		}
 	}
 	if asked == 0 {
-		return Result{Outcome: NotKnown, Detail: fmt.Sprintf("none of %d peers was ever reached", chosen)}
+		return Result{Outcome: NotKnown, Never: chosen > 0, Detail: fmt.Sprintf("none of %d peers was ever reached", chosen)}
 	}
 	outcome := NotKnown
 	switch {

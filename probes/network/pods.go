@@ -74,7 +74,7 @@ func (p *podsCheck) judge(asked []netip.AddrPort, errs []error) Result {
 	case len(failed) > 0:
 		return Result{Single: single, Outcome: Failed, Detail: "no DNS pod on another Node reached: " + strings.Join(failed, "; ")}
 	case len(asked) > 0:
-		return Result{Outcome: NotKnown, Detail: "no DNS pod on another Node was ever reached"}
+		return Result{Outcome: NotKnown, Never: true, Detail: "no DNS pod on another Node was ever reached"}
 	}
 	return Result{Outcome: NotKnown, Detail: "no DNS pods on other Nodes are known"}
 }

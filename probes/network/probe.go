@@ -4,6 +4,7 @@ package network
 
 import (
 	"context"
+	"math/rand/v2"
 	"net/netip"
 	"slices"
 	"time"
@@ -41,16 +42,16 @@ type Probe struct {
 	suspicious bool
 }
 
-// judge turns rounds into verdicts.
+// judge is a *Judge. Tests of rounds have one that only keeps what it is given.
 type judge interface {
-	// Next takes in a round and says what the rounds so far mean.
 	Next(round Round) Verdict
-	// Answer is what the rounds so far let this host say to its peers.
 	Answer() Answer
 }
 
 // Options are what a Probe needs besides the host.
 type Options struct {
+	// Period is the longest time between two rounds.
+	Period time.Duration
 	// Cluster is what is known of the other hosts. Without it only the classes
 	// that need none work: route, local, dns and conntrack.
 	Cluster Cluster
@@ -66,7 +67,7 @@ var _ probes.Probe = (*Probe)(nil)
 // class/net/<interface>/carrier in h.Sys, net/stat/nf_conntrack in h.Proc, and
 // its own /etc/resolv.conf.
 func New(h probes.Host, o Options) *Probe {
-	p := &Probe{cluster: o.Cluster, report: o.Report, was: map[Class]bool{}, judge: &interim{}, patience: patience}
+	p := &Probe{cluster: o.Cluster, report: o.Report, was: map[Class]bool{}, judge: NewJudge(o.Period, rand.Uint64()), patience: patience}
 	apiServer := func() string { return "" }
 	all := []check{newLocalCheck(), &dnsCheck{path: "/etc/resolv.conf", seen: reached[netip.AddrPort]{}}, &conntrackCheck{host: h}}
 	if o.Cluster != nil {

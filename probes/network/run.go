@@ -117,7 +117,7 @@ func (p *Probe) take(r *Round, c Class, result Result) {
 	case result.Outcome == Well:
 		p.was[c] = true
 	case result.Outcome == Failed && !p.was[c]:
-		result = Result{Outcome: NotKnown, Detail: result.Detail + "; never well since the start"}
+		result = Result{Outcome: NotKnown, Never: true, Detail: result.Detail + "; never well since the start"}
 	}
 	r.Results[c] = result
 }
