@@ -1,13 +1,17 @@
 package netbed
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"net/netip"
 	"strings"
 	"time"
+
+	"github.com/taintlet/taintlet/test/process"
 )
 
 // askTimeout is short: nothing is lost unless all is.
@@ -69,4 +73,17 @@ func query(id uint16, name string) []byte {
 		message = append(append(message, byte(len(label))), label...)
 	}
 	return append(message, 0, 0, 1, 0, 1)
+}
+
+// Get asks an HTTP server, of which nothing but the text of the answer matters.
+// Any other answer than 200 OK is an error.
+func (s *Space) Get(server netip.AddrPort, path string) (string, error) {
+	transport := &http.Transport{
+		DisableKeepAlives: true,
+		DialContext:       func(context.Context, string, string) (net.Conn, error) { return s.Dial(server) },
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*askTimeout)
+	defer cancel()
+	body, err := process.Get(ctx, &http.Client{Transport: transport}, "http://"+server.String()+path)
+	return string(body), err
 }

@@ -25,7 +25,14 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	code := netbed.Main(func() error { return buildAll(folder) }, m.Run)
+	code := netbed.Main(func() error { return buildAll(folder) }, func() int {
+		code := m.Run()
+		if err := theStage.scene.close(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = max(code, 1)
+		}
+		return code
+	})
 	os.RemoveAll(folder) //nolint:errcheck // a temporary folder
 	os.Exit(code)
 }
