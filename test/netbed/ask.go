@@ -87,3 +87,21 @@ func (s *Space) Get(server netip.AddrPort, path string) (string, error) {
 	body, err := process.Get(ctx, &http.Client{Transport: transport}, "http://"+server.String()+path)
 	return string(body), err
 }
+
+// PortsTo returns the ports from which this host has connections to a server.
+func (s *Space) PortsTo(server netip.AddrPort) ([]string, error) {
+	out, err := s.Output("", "ss", "-Htn", "state", "established", "dst", server.String())
+	if err != nil {
+		return nil, err
+	}
+	var ports []string
+	for line := range strings.Lines(out) {
+		if fields := strings.Fields(line); len(fields) >= 4 {
+			ports = append(ports, fields[2][strings.LastIndexByte(fields[2], ':')+1:])
+		}
+	}
+	if len(ports) == 0 {
+		return nil, fmt.Errorf("%s has no connection to %s:\n%s", s.name, server, out)
+	}
+	return ports, nil
+}

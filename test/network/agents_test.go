@@ -238,3 +238,39 @@ func (a *agent) waitReady() {
 		a.t.Fatalf("%v\n%s", err, tail(a.output.String(), 10))
 	}
 }
+
+// waitSamples waits until the agent has taken that many more samples of its
+// network, by its metrics.
+func (a *agent) waitSamples(count int) {
+	a.t.Helper()
+	first := -1
+	cluster.Eventually(a.t, "samples of "+a.Name, func() error {
+		now, err := a.samples()
+		if err != nil {
+			return err
+		}
+		if first < 0 {
+			first = now
+		}
+		if now < first+count {
+			return fmt.Errorf("%d of %d", now-first, count)
+		}
+		return nil
+	})
+}
+
+// samples is how many samples of its network the agent has taken.
+func (a *agent) samples() (int, error) {
+	text, err := a.get("/metrics")
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(text) {
+		if value, found := strings.CutPrefix(line, samplesSeries+" "); found {
+			return strconv.Atoi(strings.TrimSpace(value))
+		}
+	}
+	return 0, fmt.Errorf("no %s in its metrics", samplesSeries)
+}
+
+const samplesSeries = `taintlet_probe_duration_seconds_count{condition="NetworkUnavailable"}`
