@@ -1,6 +1,7 @@
 package config
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -12,10 +13,13 @@ import (
 // Network is the section of NetworkUnavailable.
 type Network struct {
 	Sampling
+
+	// DisabledClasses are kinds of checks that are not made.
+	DisabledClasses []network.Class `json:"disabledClasses"`
 }
 
 func defaultNetwork() Section {
-	return &Network{Sampling: DefaultSampling(5*time.Second, 3, 5)}
+	return &Network{Sampling: DefaultSampling(5*time.Second, 3, 5), DisabledClasses: []network.Class{}}
 }
 
 // MinInterval is 1 s: whoever sends a burst of probes would be a part of the
@@ -26,7 +30,25 @@ func (*Network) MinInterval() time.Duration { return time.Second }
 func (*Network) FollowUp() time.Duration { return time.Second }
 
 // NewProbe makes the probe of the host's network.
-func (*Network) NewProbe(env Environment) probes.Probe { return network.New(env.Host) }
+func (n *Network) NewProbe(env Environment) probes.Probe {
+	return network.New(env.Host, network.Options{Cluster: env.Cluster, Disabled: n.DisabledClasses})
+}
 
 // Validate returns every impossible value.
-func (*Network) Validate(*field.Path) field.ErrorList { return nil }
+func (n *Network) Validate(at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	classes := network.Classes()
+	if len(n.DisabledClasses) > len(classes) {
+		return field.ErrorList{field.TooMany(at.Child("disabledClasses"), len(n.DisabledClasses), len(classes))}
+	}
+	for i, class := range n.DisabledClasses {
+		at := at.Child("disabledClasses").Index(i)
+		if !slices.Contains(classes, class) {
+			errs = append(errs, field.NotSupported(at, class, classes))
+		}
+		if slices.Contains(n.DisabledClasses[:i], class) {
+			errs = append(errs, field.Duplicate(at, class))
+		}
+	}
+	return errs
+}

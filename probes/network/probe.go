@@ -1,59 +1,115 @@
-// Package network is the probe of NetworkUnavailable. It samples default routes
-// and the carrier of their interfaces.
+// Package network is the probe of NetworkUnavailable. Once in a period it asks
+// the classes of a round, each in a file of its own, and judges what they found.
 package network
 
 import (
 	"context"
+	"net/netip"
+	"slices"
+	"time"
 
 	"github.com/taintlet/taintlet/probes"
-	"github.com/taintlet/taintlet/probes/hostfile"
 )
 
-// Probe watches whether the host has a default route, IPv4 or IPv6, over an
-// interface with carrier. It reports OK and Degraded, never Critical. No default
-// route is Degraded only if there was one since the probe started.
-//
-// It sees the main routing table of its own network namespace, which must be
-// the host's. Of an IPv4 route with several next hops the kernel's file shows
-// only the first (fib_route_seq_show in net/ipv4/fib_trie.c).
+// Probe asks what the host's network does. It sees its own network namespace,
+// which must be the host's. It reports OK and Degraded, never Critical.
 type Probe struct {
 	probes.PeriodOnly
 
-	host probes.Host
-	seen bool // there was a default route since the start
-	// call reads a sample. It may hang: reading carrier takes the kernel's rtnl
-	// lock, which a driver in trouble may hold for long.
-	call hostfile.SoleCall[answer]
+	cluster Cluster // nil: nothing is known of other hosts
+	report  func(map[Class]Result)
+
+	checks []check
+	api    *apiCheck // nil: off
+	self   *selfCheck
+	peers  *peersCheck
+
+	// was has the classes that were Well since the start.
+	was map[Class]bool
+	// late is by how much the round before was late. It widens the deadlines.
+	late time.Duration
+	// apiResult is what the API server's class found most recently, and apiIn in
+	// how many rounds it is due again although nothing fails.
+	apiResult Result
+	apiIn     int
+	loss      loss
+	judge     interface{ Next(round Round) Verdict }
+	// ask and suspicious are of the verdict before: whose Standings it needs, and
+	// that it was not OK.
+	ask        []string
+	suspicious bool
 }
 
-type answer struct {
-	sample sample
-	err    error
+// Options are what a Probe needs besides the host.
+type Options struct {
+	// Cluster is what is known of the other hosts. Without it only the classes
+	// that need none work: route, local, dns and conntrack.
+	Cluster Cluster
+	// Disabled classes are not asked.
+	Disabled []Class
+	// Report takes the results of each round; nil: nobody is told.
+	Report func(map[Class]Result)
 }
 
 var _ probes.Probe = (*Probe)(nil)
 
-// New returns the probe of the host's own network. It reads net/route and
-// net/ipv6_route in h.Proc and class/net/<interface>/carrier in h.Sys.
-func New(h probes.Host) *Probe { return &Probe{host: h} }
+// New returns the probe of the host's own network. It reads
+// class/net/<interface>/carrier in h.Sys, net/stat/nf_conntrack in h.Proc, and
+// its own /etc/resolv.conf.
+func New(h probes.Host, o Options) *Probe {
+	p := &Probe{cluster: o.Cluster, report: o.Report, was: map[Class]bool{}, judge: interim{}}
+	apiServer := func() string { return "" }
+	all := []check{newLocalCheck(), &dnsCheck{path: "/etc/resolv.conf", seen: reached[netip.AddrPort]{}}, &conntrackCheck{host: h}}
+	if o.Cluster != nil {
+		apiServer = o.Cluster.APIServer
+		p.api = &apiCheck{server: apiServer}
+		p.self = &selfCheck{address: o.Cluster.SelfAddress}
+		p.peers = &peersCheck{peers: o.Cluster.Peers, seen: reached[peerTarget]{}}
+		all = append(all, p.self, p.peers, &podsCheck{pods: o.Cluster.DNSPods, seen: reached[netip.AddrPort]{}})
+	}
+	all = append(all, newRouteCheck(h, apiServer))
+	for _, c := range all {
+		if !slices.Contains(o.Disabled, c.class()) {
+			p.checks = append(p.checks, c)
+		}
+	}
+	if slices.Contains(o.Disabled, API) {
+		p.api = nil
+	}
+	return p
+}
 
 // Condition returns NetworkUnavailable.
 func (*Probe) Condition() probes.Condition { return probes.NetworkUnavailable }
 
-// Observe takes a sample of routes and carriers and judges it.
+// Observe runs a round and judges it.
 func (p *Probe) Observe(ctx context.Context) probes.Observation {
-	p.call.Start(func() answer {
-		s, err := readSample(p.host)
-		return answer{s, err}
-	})
-	answer, ok := p.call.Wait(ctx)
-	if !ok {
-		return probes.UnknownBecause(probes.NetworkUnavailable, probes.Because("NetworkReadBlocked",
-			"reading routes and carriers: no answer for %s", p.call.OutFor()))
+	round := p.round(ctx)
+	if ctx.Err() != nil { // the agent ends, or stood still: what failed is no evidence
+		round.Late = true
 	}
-	if answer.err != nil {
-		return probes.UnknownBecause(probes.NetworkUnavailable, answer.err)
+	verdict := p.judge.Next(round)
+	p.ask, p.suspicious = verdict.Ask, verdict.Observation.Level != probes.OK
+	if !round.Late {
+		p.tell(&round)
 	}
-	p.seen = p.seen || len(answer.sample.links) > 0
-	return answer.sample.judge(p.seen)
+	return verdict.Observation
+}
+
+// tell passes on what a round found.
+func (p *Probe) tell(round *Round) {
+	if p.report != nil {
+		p.report(round.Results)
+	}
+	if p.cluster == nil {
+		return
+	}
+	p.cluster.Heard(p.peers.answers())
+	own := Answer{Version: AnswerVersion, Classes: map[Class]bool{}, Lossy: p.loss.percent()}
+	for class, result := range round.Results {
+		if result.Outcome != NotKnown {
+			own.Classes[class] = result.Outcome == Well
+		}
+	}
+	p.cluster.Says(own)
 }

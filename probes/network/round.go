@@ -1,9 +1,6 @@
 package network
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // Class names one kind of check. A round asks all classes at the same time.
 type Class string
@@ -37,6 +34,18 @@ const (
 	// Failed says that the check passed before and does not now.
 	Failed
 )
+
+// String returns the word for people.
+func (o Outcome) String() string {
+	switch o {
+	case Well:
+		return "well"
+	case Failed:
+		return "failed"
+	default:
+		return "not known"
+	}
+}
 
 // Result is what one class found in one round.
 type Result struct {
@@ -79,6 +88,3 @@ type Round struct {
 
 // Outcome returns what a class found.
 func (r *Round) Outcome(c Class) Outcome { return r.Results[c].Outcome }
-
-// isClass reports whether there is a class of that name.
-func isClass(c Class) bool { return slices.Contains(Classes(), c) }

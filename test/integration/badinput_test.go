@@ -111,7 +111,7 @@ func TestGarbledHostIsUnknown(t *testing.T) {
 	}
 	for file, condition := range map[string]string{
 		"proc/meminfo": "MemoryPressure", "proc/loadavg": "PIDPressure",
-		"proc/sys/kernel/pid_max": "PIDPressure", "proc/net/route": "NetworkUnavailable",
+		"proc/sys/kernel/pid_max": "PIDPressure", uplinkCarrier(t): "NetworkUnavailable",
 	} {
 		for how, do := range garble {
 			t.Run(how+" "+filepath.Base(file), func(t *testing.T) {
@@ -152,7 +152,7 @@ func TestBlindProbesChangeNoTaint(t *testing.T) {
 	waitNode(t, c, node.Name, cluster.HasTaint(key, corev1.TaintEffectNoSchedule))
 	host.write("proc/meminfo", "garbage\n")
 	host.write("proc/loadavg", "")
-	host.remove("proc/net/route")
+	host.remove(uplinkCarrier(t))
 	samples := unknownSamples(a, "MemoryPressure")
 	for unknownSamples(a, "MemoryPressure") < samples+5 || unknownSamples(a, "PIDPressure") < 5 || unknownSamples(a, "NetworkUnavailable") < 5 {
 		staysThroughUpdates(t, c, node, key, time.Second)

@@ -2,6 +2,7 @@ package integration
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,6 +16,9 @@ import (
 
 // fakeHost is a tree of /proc and /sys and a root file system that a test can
 // make sick. Probes read it as they would read a host.
+//
+// Routes are not files: the agent asks the kernel of this machine for them. The
+// tree has the carrier of the interface that the kernel then names.
 type fakeHost struct {
 	t    *testing.T
 	dir  string
@@ -35,10 +39,9 @@ func newFakeHost(t *testing.T) *fakeHost {
 	})
 	h.memory(50)
 	h.tasks(100)
-	h.route(true)
+	h.carrier(true)
 	h.write("proc/sys/kernel/pid_max", "32768\n")
 	h.write("proc/sys/kernel/threads-max", "100000\n")
-	h.write("sys/class/net/eth0/carrier", "1\n")
 	return h
 }
 
@@ -88,14 +91,43 @@ func (h *fakeHost) tasks(count int) {
 	h.write("proc/loadavg", fmt.Sprintf("0.10 0.20 0.30 1/%d 4242\n", count))
 }
 
-func (h *fakeHost) route(there bool) {
+// carrier gives this machine's uplink its carrier or takes it.
+func (h *fakeHost) carrier(there bool) {
 	h.t.Helper()
-	routes := "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n" +
-		"eth0\t0000A8C0\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0\n"
+	text := "0\n"
 	if there {
-		routes += "eth0\t00000000\t0100A8C0\t0003\t0\t0\t0\t00000000\t0\t0\t0\n"
+		text = "1\n"
 	}
-	h.write("proc/net/route", routes)
+	h.write(uplinkCarrier(h.t), text)
+}
+
+// uplinkCarrier is the file of the carrier of the interface that has this
+// machine's default route.
+func uplinkCarrier(t *testing.T) string {
+	t.Helper()
+	c, err := net.Dial("udp", "192.0.2.1:9") // sends nothing
+	if err != nil {
+		t.Fatalf("this machine has no default route for the agent to find: %v", err)
+	}
+	defer c.Close() //nolint:errcheck // nothing went through it
+	own := c.LocalAddr().(*net.UDPAddr).IP
+	interfaces, err := net.Interfaces()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range interfaces {
+		addresses, err := i.Addrs()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, a := range addresses {
+			if a.(*net.IPNet).IP.Equal(own) {
+				return filepath.Join("sys/class/net", i.Name, "carrier")
+			}
+		}
+	}
+	t.Fatalf("no interface has %s", own)
+	return ""
 }
 
 // flags are the agent's flags that make it read this tree.
@@ -131,7 +163,7 @@ func troubles() map[string]trouble {
 		},
 		"network": {
 			condition: "HostNetworkUnavailable", key: corev1.TaintNodeNetworkUnavailable, config: asQuick,
-			begin: func(h *fakeHost) { h.route(false) }, end: func(h *fakeHost) { h.route(true) }, watched: 5 * time.Second,
+			begin: func(h *fakeHost) { h.carrier(false) }, end: func(h *fakeHost) { h.carrier(true) }, watched: 5 * time.Second,
 		},
 	}
 }

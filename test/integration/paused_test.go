@@ -56,7 +56,7 @@ func TestPausedByASlipOfThePen(t *testing.T) {
 	waitNode(t, c, node.Name, tainted(memoryKey))
 	c.RunKubectl(t, "annotate", "node", node.Name, "taintlet.dev/paused=PIDPresure")
 	c.WaitAgentEvent(t, node.Name, "TaintsPaused", `neither "true" nor a list of conditions: PIDPresure`)
-	host.route(false)
+	host.carrier(false)
 	waitNode(t, c, node.Name, cluster.HasCondition("HostNetworkUnavailable", corev1.ConditionTrue))
 	hasTaints(t, a, c, node, memoryKey)
 

@@ -1,0 +1,92 @@
+package network
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/netip"
+	"strconv"
+	"time"
+)
+
+// apiCheck makes a new connection to the API server, up to the end of the TLS
+// handshake. Connections that are open already do not tell: client-go notices a
+// dead one after 45 s only.
+//
+// A bare TCP connection would make each API server log an error for each, and
+// would be answered by a load balancer with nothing behind it. The certificate
+// is not verified, and none is shown: nothing is sent over the connection, and
+// whoever can forge the answer can withhold it too.
+type apiCheck struct {
+	server func() string
+	// address is where a server known by its name was most recently reached: a
+	// nameserver that fails is no fault of the API server.
+	address map[string]netip.AddrPort
+}
+
+func (*apiCheck) class() Class { return API }
+
+func (a *apiCheck) check(ctx context.Context, patience time.Duration) Result {
+	server := a.server()
+	if server == "" {
+		return Result{NotKnown, "no API server is known"}
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	address, err := a.resolve(ctx, server)
+	if err == nil {
+		err = shakeHands(ctx, address)
+	}
+	if err != nil {
+		return Result{Failed, "API server " + server + ": " + why(err)}
+	}
+	a.address = map[string]netip.AddrPort{server: address}
+	return Result{Well, "API server " + server + " answers"}
+}
+
+// resolve returns the address of a server. A name is looked up, within half of
+// the time that is left.
+func (a *apiCheck) resolve(ctx context.Context, server string) (netip.AddrPort, error) {
+	if address, err := netip.ParseAddrPort(server); err == nil {
+		return address, nil
+	}
+	host, port, err := net.SplitHostPort(server)
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	number, err := strconv.ParseUint(port, 10, 16)
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Until(deadline)/2)
+		defer cancel()
+	}
+	addresses, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	if before, known := a.address[server]; known && err != nil {
+		return before, nil
+	}
+	if err != nil || len(addresses) == 0 {
+		return netip.AddrPort{}, errors.Join(errors.New("its name is not resolved"), err)
+	}
+	return netip.AddrPortFrom(addresses[0].Unmap(), uint16(number)), nil
+}
+
+// shakeHands makes a TLS connection and ends it.
+func shakeHands(ctx context.Context, to netip.AddrPort) error {
+	c, err := dial(ctx, to)
+	if err != nil {
+		return err
+	}
+	defer c.Close() //nolint:errcheck // nothing more was to be sent
+	// No HTTP/2 is offered: a server would log that its preface is missing.
+	// One key share, and not the one of 1.2 kB: nothing secret is sent.
+	secure := tls.Client(c, &tls.Config{
+		InsecureSkipVerify: true, // see apiCheck
+		MinVersion:         tls.VersionTLS12,
+		CurvePreferences:   []tls.CurveID{tls.X25519, tls.CurveP256},
+	})
+	return secure.HandshakeContext(ctx)
+}

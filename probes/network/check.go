@@ -1,0 +1,90 @@
+package network
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"syscall"
+	"time"
+)
+
+// check asks one class. The Probe calls it from one goroutine at a time.
+type check interface {
+	// class says which.
+	class() Class
+	// check returns what was found, at the latest when the context ends. patience
+	// is how long one answer may take.
+	check(ctx context.Context, patience time.Duration) Result
+}
+
+// reached remembers the targets that were reached since they were first asked.
+// A target that never was may be closed to us, and says nothing of this host.
+type reached[T comparable] map[T]bool
+
+// keep forgets all others.
+func (r reached[T]) keep(targets []T) {
+	wanted := make(map[T]bool, len(targets))
+	for _, target := range targets {
+		wanted[target] = true
+	}
+	for target := range r {
+		if !wanted[target] {
+			delete(r, target)
+		}
+	}
+}
+
+// dial makes a new connection with a source port that the kernel chooses.
+//
+// Closing it sends RST instead of FIN. Each round makes a dozen connections, and
+// a FIN would leave each of them for a minute in TIME_WAIT, and for two in the
+// connection tracking of every host between.
+func dial(ctx context.Context, to netip.AddrPort) (*net.TCPConn, error) {
+	dialer := net.Dialer{KeepAlive: -1}
+	c, err := dialer.DialTCP(ctx, "tcp", netip.AddrPort{}, to)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.SetLinger(0); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+// knock makes a connection and ends it.
+func knock(ctx context.Context, to netip.AddrPort, patience time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	c, err := dial(ctx, to)
+	if err != nil {
+		return err
+	}
+	return c.Close()
+}
+
+// isThere reports whether the end of a dial shows that the target's host
+// answered. Who refuses is there.
+func isThere(err error) bool {
+	return err == nil || errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ECONNRESET)
+}
+
+// why says in a few words why there was no answer. The addresses that package
+// net puts before it are told already.
+func why(err error) string {
+	if errors.Is(err, context.DeadlineExceeded) || isTimeout(err) {
+		return "no answer in time"
+	}
+	if errno, ok := errors.AsType[syscall.Errno](err); ok {
+		return errno.Error()
+	}
+	if text := err.Error(); len(text) > 80 {
+		return text[:80] + "..."
+	}
+	return err.Error()
+}
+
+func isTimeout(err error) bool {
+	timeout, ok := errors.AsType[net.Error](err)
+	return ok && timeout.Timeout()
+}

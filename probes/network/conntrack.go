@@ -1,0 +1,98 @@
+package network
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/probes/hostfile"
+)
+
+// conntrackCheck watches how many packets the connection table dropped, because
+// it is full. Fullness alone is no trouble: the kernel then drops entries that it
+// can do without first.
+type conntrackCheck struct {
+	host probes.Host
+	// before is the count of the round before; known says that there was one.
+	before int64
+	known  bool
+}
+
+func (*conntrackCheck) class() Class { return Conntrack }
+
+func (c *conntrackCheck) check(context.Context, time.Duration) Result {
+	file, err := os.Open(filepath.Join(c.host.Proc, "net", "stat", "nf_conntrack"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return Result{NotKnown, "this host tracks no connections"}
+	}
+	if err != nil {
+		return Result{NotKnown, "reading conntrack: " + err.Error()}
+	}
+	defer file.Close() //nolint:errcheck // nothing was written
+	now, err := parseDrops(file)
+	if err != nil {
+		return Result{NotKnown, "reading conntrack from " + file.Name() + ": " + err.Error()}
+	}
+	return c.judge(now)
+}
+
+// judge compares a count with that of the round before. The first says nothing
+// and is taken for well. The kernel's counters have 32 bits: one that wraps, or
+// that goes with its processor, is no drop.
+func (c *conntrackCheck) judge(now int64) Result {
+	before, known := c.before, c.known
+	c.before, c.known = now, true
+	if known && now > before {
+		return Result{Failed, fmt.Sprintf("the connection table dropped %d packets since the round before", now-before)}
+	}
+	return Result{Well, "the connection table drops nothing"}
+}
+
+// parseDrops returns how many packets found no room in the table, from the text of
+// net/stat/nf_conntrack (ct_cpu_seq_show in
+// net/netfilter/nf_conntrack_standalone.c). Kernels differ in their columns.
+//
+// Both drop and insert_failed count a packet that lost a race against another one
+// of the same connection (nf_ct_resolve_clash). Hosts whose pods ask for IPv4 and
+// IPv6 addresses at the same time have such races all day. Without those, drop is
+// what found no room.
+func parseDrops(r io.Reader) (sum int64, err error) {
+	scanner := hostfile.Lines(r)
+	if !scanner.Scan() {
+		return 0, errors.Join(errors.New("the heading is missing"), scanner.Err())
+	}
+	heading := strings.Fields(scanner.Text())
+	drop, clash := slices.Index(heading, "drop"), slices.Index(heading, "insert_failed")
+	if drop < 0 || clash < 0 {
+		return 0, fmt.Errorf("heading %s lacks drop or insert_failed", hostfile.Excerpt(scanner.Text()))
+	}
+	lines := 0
+	for ; scanner.Scan(); lines++ {
+		columns := strings.Fields(scanner.Text())
+		if len(columns) != len(heading) {
+			return 0, fmt.Errorf("a line of %d columns instead of %d", len(columns), len(heading))
+		}
+		drops, err := strconv.ParseUint(columns[drop], 16, 32)
+		if err != nil {
+			return 0, fmt.Errorf("column drop: %s is not a hexadecimal number of 32 bits", hostfile.Excerpt(columns[drop]))
+		}
+		clashes, err := strconv.ParseUint(columns[clash], 16, 32)
+		if err != nil {
+			return 0, fmt.Errorf("column insert_failed: %s is not a hexadecimal number of 32 bits", hostfile.Excerpt(columns[clash]))
+		}
+		sum += int64(drops) - int64(clashes)
+	}
+	if lines == 0 && scanner.Err() == nil {
+		return 0, errors.New("there is no processor")
+	}
+	return sum, scanner.Err()
+}

@@ -1,0 +1,203 @@
+package network
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/taintlet/taintlet/probes/hostfile"
+)
+
+// dnsTries is how often a nameserver is asked in one round: UDP loses packets,
+// and resolvers ask again too.
+const dnsTries = 3
+
+// dnsCheck asks the nameservers of the pod's resolv.conf. Any answer counts,
+// also that the name does not exist.
+type dnsCheck struct {
+	path string
+	seen reached[netip.AddrPort]
+	// read reads resolv.conf, which lies on the kubelet's disk: it may hang. conf
+	// is what it held most recently.
+	read hostfile.SoleCall[resolvConf]
+	conf resolvConf
+}
+
+// resolvConf is what matters here of a resolv.conf.
+type resolvConf struct {
+	servers []netip.AddrPort
+	name    string // what to ask for
+	err     error
+}
+
+func (*dnsCheck) class() Class { return DNS }
+
+func (d *dnsCheck) check(ctx context.Context, patience time.Duration) Result {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	d.refresh(ctx, patience/4)
+	if d.conf.err != nil {
+		return Result{NotKnown, d.conf.err.Error()}
+	}
+	servers := d.conf.servers
+	d.seen.keep(servers)
+	errs := make([]error, len(servers))
+	var group sync.WaitGroup
+	for i, server := range servers {
+		group.Go(func() { errs[i] = query(ctx, server, d.conf.name, patience/dnsTries) })
+	}
+	group.Wait()
+	return d.judge(servers, errs)
+}
+
+// refresh reads resolv.conf again. Where that takes long, what it held before
+// stays in use.
+func (d *dnsCheck) refresh(ctx context.Context, patience time.Duration) {
+	path := d.path
+	d.read.Start(func() resolvConf { return readResolvConf(path) })
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if conf, ok := d.read.Wait(ctx); ok && (conf.err == nil || len(d.conf.servers) == 0) {
+		d.conf = conf
+	}
+}
+
+// judge says what the answers mean. Nameservers that never answered since the
+// start do not count, and of the others one is enough.
+func (d *dnsCheck) judge(servers []netip.AddrPort, errs []error) Result {
+	var well, failed []string
+	for i, server := range servers {
+		switch {
+		case errs[i] == nil:
+			d.seen[server] = true
+			well = append(well, server.Addr().String())
+		case d.seen[server]:
+			failed = append(failed, server.Addr().String()+": "+why(errs[i]))
+		}
+	}
+	switch {
+	case len(well) > 0 && len(failed) > 0:
+		return Result{Well, "nameserver " + strings.Join(well, ", ") + " answers; " + strings.Join(failed, "; ")}
+	case len(well) > 0:
+		return Result{Well, "nameserver " + strings.Join(well, ", ") + " answers"}
+	case len(failed) > 0:
+		return Result{Failed, "no nameserver answers: " + strings.Join(failed, "; ")}
+	case len(servers) > 0:
+		return Result{NotKnown, "no nameserver ever answered since the start"}
+	}
+	return Result{NotKnown, d.path + " names no nameserver"}
+}
+
+func readResolvConf(path string) resolvConf {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return resolvConf{err: fmt.Errorf("reading nameservers: %w", err)}
+	}
+	return parseResolvConf(string(text))
+}
+
+// parseResolvConf reads what resolv.conf(5) describes. Lines that are not
+// understood are skipped, as the resolvers skip them.
+func parseResolvConf(text string) resolvConf {
+	const most = 3 // MAXNS: no resolver asks more
+	conf := resolvConf{name: "localhost."}
+	for line := range strings.Lines(text) {
+		fields := strings.Fields(line)
+		switch {
+		case len(fields) < 2:
+		case fields[0] == "nameserver" && len(conf.servers) < most:
+			if address, err := netip.ParseAddr(fields[1]); err == nil {
+				conf.servers = append(conf.servers, netip.AddrPortFrom(address, 53))
+			}
+		case fields[0] == "search":
+			conf.name = nameToAsk(fields[1:])
+		}
+	}
+	return conf
+}
+
+// nameToAsk returns a name that the nameserver knows by itself, so that no other
+// is asked: a Service that each cluster has, where the search list shows the
+// cluster's domain, and localhost (RFC 6761) elsewhere.
+func nameToAsk(search []string) string {
+	for _, domain := range search {
+		if strings.HasPrefix(domain, "svc.") && len(domain) < 200 {
+			return "kubernetes.default." + strings.TrimSuffix(domain, ".") + "."
+		}
+	}
+	return "localhost."
+}
+
+// query asks one nameserver, some times, and returns nil at the first answer.
+func query(ctx context.Context, server netip.AddrPort, name string, each time.Duration) error {
+	request, err := question(uint16(rand.Uint32()), name)
+	if err != nil {
+		return err
+	}
+	dialer := net.Dialer{}
+	c, err := dialer.DialUDP(ctx, "udp", netip.AddrPort{}, server)
+	if err != nil {
+		return err
+	}
+	defer c.Close() //nolint:errcheck // nothing more is to be read
+	stop := context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	for range dnsTries {
+		if err = ask(c, request, time.Now().Add(each)); err == nil || ctx.Err() != nil {
+			return err
+		}
+		if !isTimeout(err) {
+			return err // refused, or no route
+		}
+	}
+	return err
+}
+
+// ask sends a question and waits for its answer.
+func ask(c *net.UDPConn, request []byte, until time.Time) error {
+	if err := c.SetDeadline(until); err != nil {
+		return err
+	}
+	if _, err := c.Write(request); err != nil {
+		return err
+	}
+	answer := make([]byte, 512)
+	for {
+		n, err := c.Read(answer)
+		if err != nil {
+			return err
+		}
+		if answers(answer[:n], request) {
+			return nil
+		}
+	}
+}
+
+// question returns a query for the IPv4 addresses of a name (RFC 1035, 4.1).
+func question(id uint16, name string) ([]byte, error) {
+	b := make([]byte, 0, 64)
+	b = binary.BigEndian.AppendUint16(b, id)
+	b = append(b, 1, 0 /* recursion desired */, 0, 1 /* one question */, 0, 0, 0, 0, 0, 0)
+	for label := range strings.SplitSeq(strings.TrimSuffix(name, "."), ".") {
+		if label == "" || len(label) > 63 {
+			return nil, errors.New("not a domain name: " + hostfile.Excerpt(name))
+		}
+		b = append(append(b, byte(len(label))), label...)
+	}
+	return append(b, 0, 0, 1 /* A */, 0, 1 /* IN */), nil
+}
+
+// answers reports whether a packet is an answer to a question: the same ID, and
+// the bit that says response. Whatever it says shows that the nameserver is there.
+func answers(packet, question []byte) bool {
+	const head = 12
+	return len(packet) >= head && packet[0] == question[0] && packet[1] == question[1] && packet[2]&0x80 != 0
+}

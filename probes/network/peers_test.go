@@ -1,0 +1,146 @@
+package network
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// serve answers HTTP on loopback.
+func serve(t testing.TB, handler http.HandlerFunc) netip.AddrPort {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	return netip.MustParseAddrPort(server.Listener.Addr().String())
+}
+
+func says(text string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, text) }
+}
+
+func TestAskPeer(t *testing.T) {
+	t.Parallel()
+	closed := closedPort(t)
+	redirected := false
+	elsewhere := serve(t, func(http.ResponseWriter, *http.Request) { redirected = true })
+	for _, test := range []struct {
+		name    string
+		peer    netip.AddrPort
+		reached bool
+		answer  string // in fmt's words
+	}{
+		{"an answer", serve(t, says(`{"version":1,"classes":{"dns":false},"lossy":3,"levels":{"MemoryPressure":"Degraded"},"more":1}`)), true, "&{1 map[dns:false] 3 map[MemoryPressure:Degraded]}"},
+		{"another version", serve(t, says(`{"version":2,"lossy":3}`)), true, "<nil>"},
+		{"no version", serve(t, says(`{"lossy":3}`)), true, "<nil>"},
+		{"no JSON", serve(t, says(`well`)), true, "<nil>"},
+		{"two answers", serve(t, says(`{"version":1}{"version":1}`)), true, "<nil>"},
+		{"a level that is none", serve(t, says(`{"version":1,"levels":{"MemoryPressure":"Bad"}}`)), true, "<nil>"},
+		{"no percentage", serve(t, says(`{"version":1,"lossy":101}`)), true, "<nil>"},
+		{"too long", serve(t, says(`{"version":1,"lossy":3`+strings.Repeat(" ", longestAnswer)+`}`)), true, "<nil>"},
+		{"not found", serve(t, http.NotFound), true, "<nil>"},
+		{"elsewhere", serve(t, func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://"+elsewhere.String(), http.StatusFound)
+		}), true, "<nil>"},
+		{"garbage", serveRaw(t, "\x00\x01\r\n\r\n"), true, "<nil>"},
+		{"a head without end", serveRaw(t, "HTTP/1.1 200 OK\r\nA: "+strings.Repeat("x", 3*longestAnswer)), true, "<nil>"},
+		{"closed at once", serveRaw(t, ""), true, "<nil>"},
+		{"refused", closed, true, "<nil>"},
+	} {
+		got := askPeer(t.Context(), Peer{Node: "a", Address: test.peer}, time.Second)
+		if got.Reached != test.reached || fmt.Sprint(got.Answer) != test.answer {
+			t.Errorf("%s: reached %t, answer %v, want %t and %s", test.name, got.Reached, got.Answer, test.reached, test.answer)
+		}
+	}
+	if redirected {
+		t.Error("a redirect was followed")
+	}
+}
+
+func closedPort(t *testing.T) netip.AddrPort {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close() //nolint:errcheck // nothing went through it
+	return netip.MustParseAddrPort(l.Addr().String())
+}
+
+// serveRaw sends a text to everybody and closes.
+func serveRaw(t *testing.T, text string) netip.AddrPort {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = c.Write([]byte(text))
+			_ = c.Close()
+		}
+	}()
+	t.Cleanup(func() { _ = l.Close(); <-done })
+	return netip.MustParseAddrPort(l.Addr().String())
+}
+
+func TestPeersJudge(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		reached, asked int
+		want           Outcome
+	}{{0, 0, NotKnown}, {12, 12, Well}, {10, 12, Well}, {9, 12, NotKnown}, {3, 12, NotKnown}, {2, 12, Failed}, {0, 1, Failed}, {1, 1, Well}, {1, 2, NotKnown}} {
+		p := &peersCheck{}
+		for i := range test.asked {
+			p.found = append(p.found, PeerResult{Reached: i < test.reached})
+		}
+		if got := p.judge(12); got.Outcome != test.want {
+			t.Errorf("%d of %d: %+v, want %v", test.reached, test.asked, got, test.want)
+		}
+	}
+}
+
+func TestLossOfTheLastMinute(t *testing.T) {
+	t.Parallel()
+	var l loss
+	start := time.Now()
+	round := func(at time.Duration, made, lossy int) int {
+		var peers []PeerResult
+		for i := range made {
+			r := PeerResult{Reached: true}
+			if i < lossy {
+				r.Retransmits = 2
+			}
+			peers = append(peers, r)
+		}
+		l.add(start.Add(at), append(peers, PeerResult{Reached: false, Retransmits: 5}))
+		return l.percent()
+	}
+	var got []int
+	for _, r := range [][3]int{{0, 12, 6}, {5, 8, 0}, {10, 20, 0}, {59, 0, 0}, {60, 0, 0}, {66, 0, 0}, {70, 30, 30}} {
+		got = append(got, round(time.Duration(r[0])*time.Second, r[1], r[2]))
+	}
+	if want := []int{-1, 30, 15, 15, 0, 0, 100}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+func FuzzParseAnswer(f *testing.F) {
+	f.Add([]byte(`{"version":1,"classes":{"dns":false},"lossy":3,"levels":{"MemoryPressure":"Degraded"}}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		if a, err := parseAnswer(body); err == nil && (a.Version != AnswerVersion || a.Lossy < -1 || a.Lossy > 100) {
+			t.Errorf("%q is %+v", body, a)
+		}
+	})
+}

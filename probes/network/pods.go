@@ -1,0 +1,79 @@
+package network
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// podsAtOnce is how many DNS pods one round asks. One that answers is enough.
+const podsAtOnce = 3
+
+// podsCheck connects to DNS pods on other Nodes. No other class crosses the
+// overlay between the hosts.
+type podsCheck struct {
+	pods func() []netip.AddrPort
+	seen reached[netip.AddrPort]
+}
+
+func (*podsCheck) class() Class { return Pods }
+
+func (p *podsCheck) check(ctx context.Context, patience time.Duration) Result {
+	all := p.pods()
+	p.seen.keep(all)
+	chosen := p.choose(all)
+	errs := make([]error, len(chosen))
+	var group sync.WaitGroup
+	for i, pod := range chosen {
+		group.Go(func() { errs[i] = knock(ctx, pod, patience) })
+	}
+	group.Wait()
+	return p.judge(chosen, errs)
+}
+
+// choose takes some pods: at random, so that the hosts of a cluster ask all of
+// them alike, but first those that were reached before, which can fail.
+func (p *podsCheck) choose(all []netip.AddrPort) []netip.AddrPort {
+	chosen := slices.Clone(all)
+	rand.Shuffle(len(chosen), func(i, j int) { chosen[i], chosen[j] = chosen[j], chosen[i] })
+	slices.SortStableFunc(chosen, func(a, b netip.AddrPort) int {
+		switch {
+		case p.seen[a] == p.seen[b]:
+			return 0
+		case p.seen[a]:
+			return -1
+		}
+		return 1
+	})
+	return chosen[:min(len(chosen), podsAtOnce)]
+}
+
+// judge says what the connections mean. Pods that were never reached since the
+// start do not count.
+func (p *podsCheck) judge(asked []netip.AddrPort, errs []error) Result {
+	var there []string
+	var failed []string
+	for i, pod := range asked {
+		switch {
+		case isThere(errs[i]):
+			p.seen[pod] = true
+			there = append(there, pod.String())
+		case p.seen[pod]:
+			failed = append(failed, pod.String()+": "+why(errs[i]))
+		}
+	}
+	switch {
+	case len(there) > 0:
+		return Result{Well, fmt.Sprintf("reached %d of %d DNS pods on other Nodes", len(there), len(asked))}
+	case len(failed) > 0:
+		return Result{Failed, "no DNS pod on another Node reached: " + strings.Join(failed, "; ")}
+	case len(asked) > 0:
+		return Result{NotKnown, "no DNS pod on another Node was ever reached"}
+	}
+	return Result{NotKnown, "no DNS pods on other Nodes are known"}
+}

@@ -1,0 +1,192 @@
+package network
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/taintlet/taintlet/probes"
+)
+
+// step is what an administrator or a cable does, and what the class route then
+// says.
+type step struct {
+	name     string
+	commands string
+	want     Outcome
+	detail   string // a part of it
+}
+
+// follow takes a host through steps.
+func follow(t *testing.T, r *routeCheck, steps []step) {
+	t.Helper()
+	for _, s := range steps {
+		sh(t, s.commands)
+		got := r.check(t.Context(), patience)
+		if got.Outcome != s.want || !strings.Contains(got.Detail, s.detail) {
+			t.Errorf("%s: %v %q, want %v with %q", s.name, got.Outcome, got.Detail, s.want, s.detail)
+		}
+	}
+}
+
+func nowhere() string { return "" }
+
+// uplinks are two interfaces with carrier. An end goes down with its other end.
+const uplinks = `
+ip link set lo up
+ip link add up0 type veth peer name tor0
+ip link add up1 type veth peer name tor1
+ip link set up0 up
+ip link set up1 up
+ip link set tor0 up
+ip link set tor1 up
+ip addr add 10.0.0.2/24 dev up0
+ip addr add 10.0.1.2/24 dev up1
+`
+
+// One of two next hops is enough, whichever it is. By default the kernel still
+// sends half of the flows to a next hop without carrier.
+func TestECMPLosesOneNextHopAfterTheOther(t *testing.T) {
+	h, inside := inOwnNetwork(t)
+	if !inside {
+		return
+	}
+	sh(t, uplinks)
+	follow(t, newRouteCheck(h, nowhere), []step{
+		{"both", "ip route add default nexthop via 10.0.0.1 dev up0 nexthop via 10.0.1.1 dev up1", Well, "with carrier"},
+		{"the first is lost", "ip link set tor0 down", Well, "by up1"},
+		{"both are lost", "ip link set tor1 down", Failed, "no carrier on up"},
+		{"the first is back", "ip link set tor0 up", Well, "by up0"},
+		{"the second is back", "ip link set tor1 up", Well, "with carrier"},
+		{"the second is shut down", "ip link set up1 down", Well, "by up0"},
+		{"and the first lost", "ip link set tor0 down", Failed, "no carrier on up0"},
+	})
+}
+
+func TestIPv6ECMP(t *testing.T) {
+	h, inside := inOwnNetwork(t)
+	if !inside {
+		return
+	}
+	sh(t, uplinks+"ip addr add 2001:db8:a::2/64 dev up0 nodad\nip addr add 2001:db8:b::2/64 dev up1 nodad")
+	follow(t, newRouteCheck(h, nowhere), []step{
+		{"both", "ip route add default nexthop via 2001:db8:a::1 dev up0 nexthop via 2001:db8:b::1 dev up1", Well, "with carrier"},
+		{"the first is lost", "ip link set tor0 down", Well, "by up1"},
+		{"both are lost", "ip link set tor1 down", Failed, "no carrier on up"},
+		{"the first is back", "ip link set tor0 up", Well, "by up0"},
+	})
+}
+
+// Cilium's table 2005 is for packets that its proxy marked.
+func TestTablesThatNothingLeadsTo(t *testing.T) {
+	h, inside := inOwnNetwork(t)
+	if !inside {
+		return
+	}
+	sh(t, uplinks)
+	follow(t, newRouteCheck(h, nowhere), []step{
+		{"table 2005 alone", "ip -6 route add default dev up1 table 2005\nip route add default dev up1 table 2005\nip rule add fwmark 0x200/0xf00 table 2005\nip -6 rule add fwmark 0x200/0xf00 table 2005",
+			NotKnown, "no route to 192.0.2.1 (network is unreachable), no route to 2001:db8::1 (network is unreachable), and none seen since the start"},
+		{"a rule leads there", "ip rule add from all lookup 2005", Well, "default route by up1"},
+		{"the rule goes", "ip rule del from all lookup 2005", Failed, "no route to 192.0.2.1"},
+	})
+}
+
+// systemd flushed the rules of nodes whose CNI needs them (cilium#18706).
+func TestRulesAreFlushed(t *testing.T) {
+	h, inside := inOwnNetwork(t)
+	if !inside {
+		return
+	}
+	sh(t, uplinks)
+	follow(t, newRouteCheck(h, nowhere), []step{
+		{"the rules lead there", "ip route add default via 10.0.0.1 table 100\nip rule add from all lookup 100 priority 100", Well, "by up0"},
+		{"flushed", "ip rule flush", Failed, "no route to 192.0.2.1 (network is unreachable)"},
+		{"back", "ip rule add from all lookup 100 priority 100", Well, "by up0"},
+	})
+}
+
+// A host may have rules before lo is up. /proc/net/route then has no heading for
+// as long as the namespace has had no route.
+func TestRulesBeforeLoIsUp(t *testing.T) {
+	h, inside := inOwnNetwork(t)
+	if !inside {
+		return
+	}
+	follow(t, newRouteCheck(h, nowhere), []step{
+		{"nothing", "", NotKnown, "none seen since the start"},
+		{"rules", "ip rule add from all lookup 100", NotKnown, "none seen since the start"},
+		{"lo", "ip link set lo up", NotKnown, "none seen since the start"},
+		{"a way", strings.Replace(uplinks, "ip link set lo up", "", 1) + "ip route add default via 10.0.0.1 table 100", Well, "by up0"},
+	})
+}
+
+func TestRoutesThatLeadNowhere(t *testing.T) {
+	h, inside := inOwnNetwork(t)
+	if !inside {
+		return
+	}
+	sh(t, uplinks)
+	for _, kind := range []string{"blackhole", "unreachable", "prohibit"} {
+		follow(t, newRouteCheck(h, nowhere), []step{
+			{kind + " alone", "ip route add " + kind + " default metric 50\nip -6 route add " + kind + " default metric 50", NotKnown, "no route to 192.0.2.1"},
+			{kind + " behind a way", "ip route add default via 10.0.0.1 metric 10", Well, "by up0"},
+			{kind + " alone again", "ip route del default via 10.0.0.1 metric 10", Failed, "no route to 2001:db8::1"},
+		})
+		sh(t, "ip route flush root 0/0 exact 0.0.0.0/0 table main\nip -6 route del "+kind+" default metric 50")
+	}
+	follow(t, newRouteCheck(h, nowhere), []step{
+		{"a blackhole next hop over lo", "ip nexthop add id 7 blackhole\nip route add default nhid 7\nip -6 nexthop add id 8 blackhole\nip -6 route add default nhid 8", NotKnown, "no route to 192.0.2.1"},
+		{"default over lo", "ip route replace default dev lo\nip -6 route replace default dev lo", NotKnown, "no route to 192.0.2.1"},
+	})
+}
+
+// The API server is a target of its own, so a host that never had a default route
+// is judged too.
+func TestHostThatNeverHadADefaultRoute(t *testing.T) {
+	h, inside := inOwnNetwork(t)
+	if !inside {
+		return
+	}
+	sh(t, uplinks)
+	follow(t, newRouteCheck(h, func() string { return "10.0.0.1:6443" }), []step{
+		{"the API server's net", "", Well, "API server 10.0.0.1 by up0 with carrier"},
+		{"no carrier", "ip link set tor0 down", Failed, "no carrier on up0, the way to 10.0.0.1"},
+		{"carrier", "ip link set tor0 up", Well, "by up0"},
+		{"down", "ip link set up0 down", Failed, "no route to 10.0.0.1"},
+	})
+	follow(t, newRouteCheck(h, func() string { return "127.0.0.1:6443" }), []step{
+		{"the API server is here", "", NotKnown, "no route to 192.0.2.1"},
+	})
+	follow(t, newRouteCheck(h, func() string { return "api.example:6443" }), []step{
+		{"a name", "", NotKnown, "no route to 192.0.2.1"},
+	})
+}
+
+// In --once a host without carrier is not OK.
+func TestNoCarrierAtTheFirstLook(t *testing.T) {
+	h, inside := inOwnNetwork(t)
+	if !inside {
+		return
+	}
+	sh(t, uplinks+"ip route add default via 10.0.0.1\nip link set tor0 down")
+	o := New(h, Options{}).Observe(t.Context())
+	if o.Level != probes.Unknown || !strings.Contains(o.Message, "no carrier on up0, the way to 192.0.2.1") {
+		t.Errorf("%+v", o)
+	}
+}
+
+func TestLinkFlaps(t *testing.T) {
+	h, inside := inOwnNetwork(t)
+	if !inside {
+		return
+	}
+	sh(t, uplinks)
+	r := newRouteCheck(h, nowhere)
+	follow(t, r, []step{{"up", "ip route add default via 10.0.0.1 dev up0", Well, "by up0"}})
+	for range 5 {
+		follow(t, r, []step{
+			{"down", "ip link set tor0 down", Failed, "no carrier on up0"},
+			{"up", "ip link set tor0 up", Well, "by up0"},
+		})
+	}
+}

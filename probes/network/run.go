@@ -1,0 +1,136 @@
+package network
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+const (
+	// roundTime is how long a round may take where the context has no deadline.
+	roundTime = 5 * time.Second
+	// patience is how long one answer may take. A SYN that is lost is sent again
+	// after a second, so one loss makes no peer unreachable.
+	patience = 1500 * time.Millisecond
+	// spare is what a round leaves of its context's time for the verdict.
+	spare = 200 * time.Millisecond
+	// apiEvery is in how many rounds the API server is asked once while all is
+	// well: each handshake costs it a signature.
+	apiEvery = 6
+	// someLoss is the percentage of lossy connections from which on the API server
+	// is asked in each round, half of what the verdict needs.
+	someLoss = 5
+)
+
+// round asks all classes at the same time. One round is in flight: Observe is
+// called from one goroutine at a time, and each class ends with the context.
+func (p *Probe) round(ctx context.Context) Round {
+	r := Round{At: time.Now(), Results: map[Class]Result{}}
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		deadline = r.At.Add(roundTime)
+	}
+	ctx, cancel := context.WithDeadline(ctx, deadline.Add(-spare))
+	defer cancel()
+	// A peer is asked twice, at its second port too.
+	each := min(patience+p.late, time.Until(deadline.Add(-spare))/2)
+
+	ticking, stop := context.WithCancel(ctx)
+	var ticker sync.WaitGroup
+	var late time.Duration
+	ticker.Go(func() { late = lateness(ticking) })
+	p.askAll(ctx, each, &r)
+	if p.peers != nil {
+		r.Peers = p.peers.found
+		p.loss.add(r.At, r.Peers)
+	}
+	p.askAPILate(ctx, each, &r)
+	stop()
+	ticker.Wait()
+
+	p.late = max(late, p.selfTook())
+	r.Late = p.late > lateAfter
+	return r
+}
+
+// askAll asks every class that is on and due, and the API server for the
+// Standings that the verdict needs.
+func (p *Probe) askAll(ctx context.Context, each time.Duration, r *Round) {
+	checks := p.checks
+	p.apiIn--
+	if p.api != nil && p.apiIn < 0 {
+		checks = append(checks[:len(checks):len(checks)], p.api)
+	}
+	results := make([]Result, len(checks))
+	var group sync.WaitGroup
+	for i, c := range checks {
+		group.Go(func() { results[i] = c.check(ctx, each) })
+	}
+	if p.cluster != nil && len(p.ask) > 0 {
+		group.Go(func() { r.Standings, _ = p.cluster.Standings(ctx, p.ask) })
+	}
+	group.Wait()
+	for i, c := range checks {
+		p.take(r, c.class(), results[i])
+	}
+}
+
+// askAPILate settles what is known of the API server. Something that fails is no
+// evidence unless the API server answers in the same round, so it is asked now if
+// it was not before, and in the next round too.
+func (p *Probe) askAPILate(ctx context.Context, each time.Duration, r *Round) {
+	if p.api == nil {
+		return
+	}
+	_, asked := r.Results[API]
+	trouble := p.trouble(r)
+	if trouble && !asked {
+		p.take(r, API, p.api.check(ctx, each))
+		asked = true
+	}
+	if !asked {
+		r.Results[API] = p.apiResult
+		return
+	}
+	p.apiResult = r.Results[API]
+	if p.apiResult.Outcome == Well && !trouble {
+		p.apiIn = apiEvery - 1
+		p.apiResult.Detail += ", asked at " + r.At.UTC().Format(time.TimeOnly)
+	}
+}
+
+// trouble reports whether something is not as it should be, in this round or in
+// the verdict of the round before.
+func (p *Probe) trouble(r *Round) bool {
+	for _, result := range r.Results {
+		if result.Outcome == Failed {
+			return true
+		}
+	}
+	for _, peer := range r.Peers {
+		if !peer.Reached {
+			return true
+		}
+	}
+	return p.suspicious || p.loss.percent() >= someLoss
+}
+
+// take puts what a class found into the round. A class that never was Well since
+// the start says nothing when it fails.
+func (p *Probe) take(r *Round, c Class, result Result) {
+	switch {
+	case result.Outcome == Well:
+		p.was[c] = true
+	case result.Outcome == Failed && !p.was[c]:
+		result = Result{NotKnown, result.Detail + "; never well since the start"}
+	}
+	r.Results[c] = result
+}
+
+// selfTook is how late the control probe was.
+func (p *Probe) selfTook() time.Duration {
+	if p.self == nil {
+		return 0
+	}
+	return p.self.took
+}

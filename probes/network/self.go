@@ -1,0 +1,33 @@
+package network
+
+import (
+	"context"
+	"net/netip"
+	"time"
+)
+
+// selfCheck is the control probe: a connection to this host's own address, which
+// needs no network. What it is late by is this host's slowness. It fails where
+// the rule that looks up own addresses is lost.
+type selfCheck struct {
+	address func() netip.AddrPort
+	// took is how long the most recent connection took.
+	took time.Duration
+}
+
+func (*selfCheck) class() Class { return Self }
+
+func (s *selfCheck) check(ctx context.Context, patience time.Duration) Result {
+	s.took = 0
+	address := s.address()
+	if !address.IsValid() {
+		return Result{NotKnown, "the own address is not known"}
+	}
+	begin := time.Now()
+	err := knock(ctx, address, patience)
+	if !isThere(err) {
+		return Result{Failed, "own address " + address.String() + ": " + why(err)}
+	}
+	s.took = time.Since(begin)
+	return Result{Well, "own address answered in " + s.took.Round(10*time.Microsecond).String()}
+}
