@@ -239,21 +239,27 @@ func (a *agent) waitReady() {
 	}
 }
 
-// waitSamples waits until the agent has taken that many more samples of its
+// waitSamples waits until each agent has taken that many more samples of its
 // network, by its metrics.
-func (a *agent) waitSamples(count int) {
-	a.t.Helper()
-	first := -1
-	cluster.Eventually(a.t, "samples of "+a.Name, func() error {
+func waitSamples(t *testing.T, agents []*agent, count int) {
+	t.Helper()
+	first := map[string]int{}
+	for _, a := range agents {
 		now, err := a.samples()
 		if err != nil {
-			return err
+			t.Fatal(err)
 		}
-		if first < 0 {
-			first = now
-		}
-		if now < first+count {
-			return fmt.Errorf("%d of %d", now-first, count)
+		first[a.Name] = now
+	}
+	cluster.Eventually(t, "samples", func() error {
+		for _, a := range agents {
+			now, err := a.samples()
+			if err != nil {
+				return err
+			}
+			if taken := now - first[a.Name]; taken < count {
+				return fmt.Errorf("%s took %d of %d", a.Name, taken, count)
+			}
 		}
 		return nil
 	})

@@ -72,7 +72,7 @@ func (s *scene) replay(t *testing.T, count int, incidents []incident) {
 		}
 		t.Run(i.name, func(t *testing.T) {
 			s.waitKnown(t, count)
-			s.waitSampled(t, agents)
+			waitSamples(t, agents, 2) // each class is known then
 			results = append(results, s.happens(t, agents, i))
 		})
 	}
@@ -153,15 +153,6 @@ func (s *scene) checkChanges(t *testing.T, began time.Time, may []string) {
 		}
 	}
 	t.Logf("writes of all agents: %v", writes)
-}
-
-// waitSampled waits until each agent has taken two more samples of its network,
-// so that each class was found well once.
-func (s *scene) waitSampled(t *testing.T, agents []*agent) {
-	t.Helper()
-	for _, a := range agents {
-		a.waitSamples(2)
-	}
 }
 
 func names(numbers []int) []string {
