@@ -76,6 +76,28 @@ func TestTaintWithoutRoomForTheRecord(t *testing.T) {
 	}
 }
 
+// A taint without its record is removed like any other, whether the watch or the
+// writer was the first to say that it is on the Node.
+func TestTaintWithoutRecordIsRemoved(t *testing.T) {
+	for _, watchFirst := range []bool{false, true} {
+		s := newSim(config.Default())
+		s.watchFirst, s.facts.KeepPolicy = watchFirst, false // a kept pair is taken over from anybody
+		seenAll(s)
+		fill(s, 200)
+		s.after(time.Second, sample(probes.MemoryPressure, "certain"))
+		s.after(time.Second, sample(probes.MemoryPressure, "bad"))
+		if len(s.read.Spec.Taints) != 1 {
+			t.Fatalf("watch first %v: taints %v", watchFirst, s.read.Spec.Taints)
+		}
+		for range 3600 {
+			s.after(time.Second, sample(probes.MemoryPressure, "ok"))
+		}
+		if len(s.read.Spec.Taints) != 0 {
+			t.Errorf("watch first %v: an hour later, taints %v", watchFirst, s.read.Spec.Taints)
+		}
+	}
+}
+
 // Whatever others write into our annotations, what is told of it is short.
 func TestWhatOthersWroteIsToldInShort(t *testing.T) {
 	pairs := make([]string, 900)

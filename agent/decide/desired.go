@@ -102,7 +102,7 @@ func (s *State) change(t *turn) taints.Change {
 	// the same, and a restart forgets what the record would have said.
 	wasUnrecorded := s.ledger.unrecorded
 	if s.ledger.unrecorded = !change.AnnotationsFit(t.in.Node.Node); s.ledger.unrecorded {
-		s.ledger.planned = owned
+		s.ledger.plan(owned)
 		delete(change.Annotations, taints.RecordAnnotation)
 	}
 	s.report.due = s.report.due || s.ledger.unrecorded != wasUnrecorded
