@@ -15,6 +15,7 @@ import (
 
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
+	"github.com/taintlet/taintlet/agent/fleet"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 )
@@ -35,7 +36,7 @@ type NodeClient interface {
 	Announce(ctx context.Context, node *corev1.Node, reason, message string) error
 }
 
-// Agent is one agent for one Node. All fields but Reload are needed.
+// Agent is one agent for one Node. All fields but Reload and Fleet are needed.
 type Agent struct {
 	Config *config.Config
 	// Reload reads the configuration again; nil: it never changes.
@@ -46,6 +47,8 @@ type Agent struct {
 	Client   NodeClient
 	// Slots bound evictions across the fleet.
 	Slots SlotClient
+	// Fleet is the agents on other Nodes; nil: there are none.
+	Fleet *fleet.Fleet
 	// Recorder takes the Events about the Node.
 	Recorder record.EventRecorder
 	Log      *slog.Logger
@@ -79,9 +82,12 @@ func (a *Agent) Run(ctx context.Context, listener net.Listener) error {
 	workers.start(ctx, "watch of the node", func(ctx context.Context) error { return a.Client.Watch(ctx, l.nodes) })
 	workers.start(ctx, "lookup of the admission policy", l.policy.run)
 	workers.start(ctx, "eviction slot", l.slots.run)
+	workers.start(ctx, "lookup of the fleet", l.fleet.Run)
 	workers.start(ctx, "writer", writer.run)
 	if a.Reload != nil {
-		workers.start(ctx, "reload of the configuration", (&reloader{load: a.Reload, current: a.Config.Hash, news: l.reloads}).run)
+		workers.start(ctx, "reload of the configuration", (&reloader{
+			load: a.Reload, current: a.Config.Hash, news: l.reloads, slices: l.fleet.Slices,
+		}).run)
 	}
 	if listener != nil {
 		workers.start(ctx, "http server", server{listener, l.handler(), a.Log}.run)
@@ -103,6 +109,7 @@ type loop struct {
 	outbox  *outbox
 	policy  *policyLookup
 	slots   *slotKeeper
+	fleet   *fleet.Fleet
 	nodes   chan *corev1.Node
 	reloads chan reload
 	results chan result // of the writer
@@ -123,6 +130,7 @@ func newLoop(a *Agent, workers workers) *loop {
 		cfg:     a.Config,
 		outbox:  newOutbox(),
 		policy:  newPolicyLookup(a.Client, a.Log),
+		fleet:   cmp.Or(a.Fleet, fleet.Alone()),
 		nodes:   make(chan *corev1.Node),
 		reloads: make(chan reload),
 		results: make(chan result),
@@ -183,7 +191,7 @@ func (l *loop) run(ctx context.Context) error {
 
 // step asks the decider and passes its answer on.
 func (l *loop) step(in decide.Inputs) {
-	in.Facts, in.Slot = l.facts, l.slot
+	in.Facts, in.Slot, in.Peers = l.facts, l.slot, l.fleet.Said()
 	if l.policyKnown { // before that, a wrong via would be written
 		in.Node = l.node
 	}
@@ -200,6 +208,7 @@ func (l *loop) step(in decide.Inputs) {
 	}
 	l.probes.decided(&l.state)
 	l.metrics.state(l.cfg, &l.state)
+	l.tellFleet()
 	l.health.setReady(l.whyNotReady())
 }
 

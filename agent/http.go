@@ -17,7 +17,7 @@ import (
 	"github.com/taintlet/taintlet/probes"
 )
 
-// handler serves /metrics, /healthz and /readyz, and nothing else.
+// handler serves /metrics, /healthz, /readyz and /peer, and nothing else.
 func (l *loop) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(l.metrics.registry, promhttp.HandlerOpts{
@@ -29,6 +29,7 @@ func (l *loop) handler() http.Handler {
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, l.health.ready())
 	})
+	mux.Handle("GET /peer", newPeerHandler(l.fleet, l.metrics))
 	return mux
 }
 

@@ -9,7 +9,9 @@ import (
 
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
+	"github.com/taintlet/taintlet/agent/fleet"
 	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/probes/network"
 	"github.com/taintlet/taintlet/taints"
 )
 
@@ -32,6 +34,12 @@ type metrics struct {
 	active   prometheus.Gauge
 	slotHeld prometheus.Gauge
 	build    *prometheus.GaugeVec
+	// What the fleet is asked and says.
+	braked       *prometheus.GaugeVec
+	class        *prometheus.GaugeVec
+	peers        *prometheus.GaugeVec
+	peerRequests *prometheus.CounterVec
+
 	managers map[string]bool // that lost has seen
 	placed   []decide.Placed
 }
@@ -65,6 +73,10 @@ func newMetrics(version string) *metrics {
 	m.reloads = counter("config_reloads_total", "Changes of the configuration file, by result: applied or refused.", "result")
 	m.active = prometheus.NewGauge(prometheus.GaugeOpts{Name: "taintlet_active", Help: "1 while this agent writes the Node, 0 while it is on standby for another one or must not write."})
 	m.slotHeld = prometheus.NewGauge(prometheus.GaugeOpts{Name: "taintlet_eviction_slot_held", Help: "1 while this Node holds an eviction slot."})
+	m.braked = gauge("braked", "1 while the fleet brake holds the condition's taint back.", "condition")
+	m.class = gauge("network_class", "1 while the class of network checks is well, 0 while it fails; absent: not known.", "class")
+	m.peers = gauge("peers", "Agents on other Nodes: known ones are asked; answered counts those that did within the last minute.", "state")
+	m.peerRequests = counter("peer_requests_total", "Requests for /peer, by result: answered, or refused because there were too many.", "result")
 	m.build = gauge("build_info", "1, labelled with the version.", "version")
 	m.build.WithLabelValues(version).Set(1)
 	m.registry.MustRegister(m.own()...)
@@ -77,6 +89,7 @@ func (m *metrics) own() []prometheus.Collector {
 	return []prometheus.Collector{
 		m.level, m.severity, m.duration, m.samples, m.changes, m.notices, m.writes, m.taint, m.wakeMode,
 		m.lost, m.config, m.refused, m.reloads, m.active, m.slotHeld, m.build,
+		m.braked, m.class, m.peers, m.peerRequests,
 	}
 }
 
@@ -144,6 +157,23 @@ func (m *metrics) wrote(err error) {
 	m.writes.WithLabelValues(outcome).Inc()
 }
 
+// fleet shows what is known of the peers and of the own network.
+func (m *metrics) fleet(s fleet.Status) {
+	m.peers.WithLabelValues("known").Set(float64(s.Known))
+	m.peers.WithLabelValues("answered").Set(float64(s.Answered))
+	for _, class := range network.Classes() {
+		isWell, known := s.Classes[class]
+		switch {
+		case !known:
+			m.class.DeleteLabelValues(string(class))
+		case isWell:
+			m.class.WithLabelValues(string(class)).Set(1)
+		default:
+			m.class.WithLabelValues(string(class)).Set(0)
+		}
+	}
+}
+
 // state shows what was decided.
 func (m *metrics) state(cfg *config.Config, s *decide.State) {
 	for _, c := range cfg.Names() {
@@ -153,6 +183,10 @@ func (m *metrics) state(cfg *config.Config, s *decide.State) {
 				value = 1
 			}
 			m.level.WithLabelValues(string(c), level.String()).Set(value)
+		}
+		m.braked.WithLabelValues(string(c)).Set(0)
+		if s.IsBraked(c) {
+			m.braked.WithLabelValues(string(c)).Set(1)
 		}
 	}
 	m.active.Set(1)

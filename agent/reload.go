@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"math/rand/v2"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,9 +13,12 @@ const (
 	// rereadEvery is how often the configuration file is read. A ConfigMap's
 	// volume changes by itself, a minute or so after the ConfigMap.
 	rereadEvery = 10 * time.Second
-	// maxJitter is the longest wait before a new configuration is in force, so
-	// that the agents of a cluster do not all change their minds at once.
-	maxJitter = 10 * time.Second
+	// jitterPerSlice is the longest wait before a new configuration is in force, for
+	// each EndpointSlice of the agents and so for some 100 of them: the agents of a
+	// cluster must not all change their minds at once, and the fleet brake needs time
+	// to see the first victims. maxJitter is the longest wait of all.
+	jitterPerSlice = 10 * time.Second
+	maxJitter      = 5 * time.Minute
 )
 
 // reload is a new configuration, or why there is none.
@@ -29,6 +31,8 @@ type reload struct {
 type reloader struct {
 	load func() (*config.Config, error)
 	news chan<- reload
+	// slices is how many EndpointSlices the agents have.
+	slices func() int
 	// current is the hash of the configuration that was passed on last.
 	current string
 	// refused is the last error that was passed on.
@@ -43,7 +47,7 @@ func (r *reloader) run(ctx context.Context) error {
 		if !r.isNews(cfg, err) {
 			continue
 		}
-		if err == nil && !sleep(ctx, time.Duration(rand.Int64N(int64(maxJitter)))) { //nolint:gosec // not a secret
+		if err == nil && !sleep(ctx, randomly(r.jitter())) {
 			break
 		}
 		select {
@@ -52,6 +56,11 @@ func (r *reloader) run(ctx context.Context) error {
 		}
 	}
 	return ctx.Err()
+}
+
+// jitter is the longest wait now.
+func (r *reloader) jitter() time.Duration {
+	return min(maxJitter, time.Duration(max(1, r.slices()))*jitterPerSlice)
 }
 
 func (r *reloader) isNews(cfg *config.Config, err error) bool {

@@ -56,9 +56,10 @@ func (r *runners) atTempo(d time.Duration) time.Duration {
 // isCurrent reports whether a sample is by a probe that still runs.
 func (r *runners) isCurrent(s sample) bool { return s.by == r.running[s.Condition] }
 
-// decided tells each runner the level that was decided.
+// decided tells each runner the level that was decided, or that only the fleet
+// brake holds back: no further sample would decide more.
 func (r *runners) decided(state *decide.State) {
 	for name, runner := range r.running {
-		runner.decided.Store(int32(state.Level(name)))
+		runner.decided.Store(int32(state.Requested(name)))
 	}
 }

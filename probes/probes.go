@@ -79,6 +79,10 @@ type Observation struct {
 	// that sets, and not yet past the easier one that clears. Such a sample
 	// neither sets nor clears.
 	Hysteresis bool `json:"hysteresis,omitempty"`
+	// Suspicion goes with Level Unknown only. The host suspects itself and asks
+	// what others say of themselves before it accuses itself. So the Node's
+	// condition tells the others at once, with this Reason.
+	Suspicion bool `json:"suspicion,omitempty"`
 	// Reason is one word in CamelCase, for machines and for a first impression.
 	Reason string `json:"reason"`
 	// Message tells a person the value, its unit and the threshold.

@@ -32,6 +32,8 @@ type Config struct {
 	WriteBudget WriteBudget `json:"writeBudget"`
 	// Eviction bounds what rules for Critical may do.
 	Eviction Eviction `json:"eviction"`
+	// FleetBrake holds taints back that a large part of the fleet asks for.
+	FleetBrake FleetBrake `json:"fleetBrake"`
 	// StandInPrefix is the DNS prefix of the keys that stand in for pairs that
 	// the control plane would delete.
 	StandInPrefix string `json:"standInPrefix"`
@@ -67,7 +69,7 @@ type Debounce struct {
 
 // WriteBudget is a token bucket that meters clears, steps up to Critical and
 // repairs of what others undid. Setting Degraded and stepping down from
-// Critical never wait.
+// Critical need no token.
 type WriteBudget struct {
 	// Burst (1 to 100) is how many metered steps may come at the same time.
 	Burst int `json:"burst"`
@@ -90,6 +92,17 @@ type Eviction struct {
 	Interval metav1.Duration `json:"interval"`
 	// ControlPlane: Nodes of the control plane may evict too.
 	ControlPlane bool `json:"controlPlane"`
+}
+
+// FleetBrake holds a new Degraded back while a large part of the fleet has the same
+// condition: that is more likely a wrong configuration than the hosts' trouble. A
+// taint that stands is not removed.
+type FleetBrake struct {
+	// Percent (0 to 100) of the sampled hosts, this one included, that brake.
+	// 0: no brake.
+	Percent int `json:"percent"`
+	// MinPeers (1 to 12) is how many peers must have answered.
+	MinPeers int `json:"minPeers"`
 }
 
 // Rule says which taint a level of a condition asks for.

@@ -62,6 +62,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"negative clearAfter":        {header + "pid:\n  debounce:\n    clearAfter: -1s\n", []string{"pid.debounce.clearAfter", "-1s"}},
 		"max below clearAfter":       {header + "pid:\n  debounce:\n    maxClearAfter: 1s\n", []string{"pid.debounce.maxClearAfter", "2m0s"}},
 		"more bad than looked":       {header + "network:\n  debounce:\n    badSamples: 6\n", []string{"network.debounce.badSamples", "6"}},
+		"brake over 100 %":           {header + "fleetBrake: {percent: 101, minPeers: 0}\n", []string{"fleetBrake.percent", "fleetBrake.minPeers"}},
 		"no burst":                   {header + "writeBudget:\n  burst: 0\n", []string{"writeBudget.burst"}},
 		"relative path":              {header + "disk:\n  paths: [var]\n", []string{"disk.paths[0]", "absolute"}},
 		"doubled path":               {header + "disk:\n  paths: [/, /]\n", []string{"disk.paths[1]", "Duplicate"}},

@@ -18,6 +18,7 @@ func (s Schema) Default() *Config {
 		TypeMeta:      metav1.TypeMeta{APIVersion: APIVersion, Kind: Kind},
 		WriteBudget:   WriteBudget{Burst: 6, Interval: seconds(600)},
 		Eviction:      Eviction{Cooldown: seconds(600), Interval: seconds(3600)},
+		FleetBrake:    FleetBrake{Percent: 50, MinPeers: 5},
 		StandInPrefix: taints.DefaultStandInPrefix,
 		Heartbeat:     seconds(300),
 		Hash:          "built-in",

@@ -50,6 +50,7 @@ func (c *Config) Validate() field.ErrorList {
 	errs = append(errs, c.validateRules(field.NewPath("rules"))...)
 	errs = append(errs, c.WriteBudget.validate(field.NewPath("writeBudget"))...)
 	errs = append(errs, c.Eviction.validate(field.NewPath("eviction"))...)
+	errs = append(errs, c.FleetBrake.validate(field.NewPath("fleetBrake"))...)
 	errs = append(errs, c.validateCritical(field.NewPath("rules"))...)
 	for _, msg := range validation.IsDNS1123Subdomain(c.StandInPrefix) {
 		errs = append(errs, field.Invalid(field.NewPath("standInPrefix"), c.StandInPrefix, msg))
@@ -104,6 +105,20 @@ func (e Eviction) validate(at *field.Path) field.ErrorList {
 	errs = append(errs, between(e.Interval, 0, 7*24*time.Hour, at.Child("interval"))...)
 	if e.Slots < 0 || e.Slots > 100 {
 		errs = append(errs, field.Invalid(at.Child("slots"), e.Slots, "must be 0 (never evict) to 100"))
+	}
+	return errs
+}
+
+// maxPeers is how many peers an agent asks (fleet.MaxPeers).
+const maxPeers = 12
+
+func (b FleetBrake) validate(at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if b.Percent < 0 || b.Percent > 100 {
+		errs = append(errs, field.Invalid(at.Child("percent"), b.Percent, "must be 0 (no brake) to 100"))
+	}
+	if b.MinPeers < 1 || b.MinPeers > maxPeers {
+		errs = append(errs, field.Invalid(at.Child("minPeers"), b.MinPeers, "must be 1 to 12"))
 	}
 	return errs
 }

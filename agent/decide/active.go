@@ -136,6 +136,9 @@ func (s *State) leave(next active) {
 	s.active = next
 	s.ledger = ledger{uid: s.ledger.uid, cfg: s.ledger.cfg}
 	s.report.conditions = nil
+	for i := range s.conditions {
+		s.conditions[i].request = request{}
+	}
 }
 
 // leaveToNewerRelease leaves the Node as it is while its record is a newer

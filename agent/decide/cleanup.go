@@ -31,7 +31,7 @@ func Cleanup(cfg *config.Config, facts taints.Facts, node *corev1.Node) (change 
 		change.Annotations[taints.RecordAnnotation] = ""
 	}
 	for _, name := range cfg.Names() {
-		change.Gone = append(change.Gone, typeOf(name))
+		change.Gone = append(change.Gone, ConditionType(name))
 	}
 	return change, stays, nil
 }

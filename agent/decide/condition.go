@@ -17,6 +17,10 @@ type condition struct {
 	disputes [2]dispute
 	// last is the newest observation, because that which decided the level.
 	last, because probes.Observation
+	// request is a Degraded that was not set yet.
+	request request
+	// shown is what the Node condition was last rendered with.
+	shown aside
 	// lastBad is the newest observation that was not OK. It is why a condition
 	// stays Degraded when a sample that is OK ends Critical.
 	lastBad probes.Observation
@@ -98,12 +102,15 @@ func (s *State) observe(t *turn, o probes.Observation) {
 	}
 	if target == before.Level {
 		c.waitingSince = time.Time{}
+		if c.debounce.unknownSince.IsZero() {
+			c.request = request{}
+		}
 		return
 	}
 	if !s.allow(t, c, target) {
 		return
 	}
-	c.waitingSince = time.Time{}
+	c.waitingSince, c.request = time.Time{}, request{}
 	c.debounce = c.debounce.Enter(target, debounce, t.now)
 	c.because = c.reasonFor(target)
 	if target == probes.Critical {
@@ -148,11 +155,11 @@ func (c *condition) tellUnknown(t *turn, debounce config.Debounce) {
 		"%s has been Unknown for %s; NoSchedule taints stay: %s", c.name, c.debounce.unknownFor(t.now).Round(time.Second), c.last.Message)})
 }
 
-// allow takes a token for the steps that the write budget meters: clears and
-// steps up to Critical.
+// allow asks the fleet brake about a new Degraded. It takes a token for the steps
+// that the write budget meters: clears and steps up to Critical.
 func (s *State) allow(t *turn, c *condition, to probes.Level) bool {
 	if to == probes.Degraded {
-		return true
+		return c.debounce.Level > probes.Degraded || !s.isBraked(t, c)
 	}
 	if c.waitingSince.IsZero() {
 		c.waitingSince = t.now

@@ -3,6 +3,7 @@ package decide
 import (
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -17,6 +18,45 @@ type report struct {
 	// conditions are being written. They do not change until they are written: a
 	// message that moves with every sample must not make every sample a write.
 	conditions []corev1.NodeCondition
+	// asideAt is when the conditions were last due for an aside alone.
+	asideAt time.Time
+}
+
+// asidesEvery is the least time between two reports that are due for asides, but
+// for new suspicions. What comes and goes must not make every sample a write.
+const asidesEvery = time.Minute
+
+// aside is what a Node condition says beside its level.
+type aside struct {
+	// suspicion is the reason with which the host suspects itself; empty: it does
+	// not. Its peers read that.
+	suspicion string
+	// braked: the fleet brake holds the taint back.
+	braked bool
+}
+
+func (c *condition) aside() aside {
+	a := aside{braked: c.request.braked != ""}
+	if c.last.Suspicion && c.last.Level == probes.Unknown && c.debounce.Level == probes.OK {
+		a.suspicion = c.last.Reason
+	}
+	return a
+}
+
+// heed makes a report due when an aside is not what the Node shows. A suspicion
+// that begins is told at once, since others decide by it. All else, its end too,
+// is told with the next report, or asidesEvery after the last one for an aside. So
+// at most 2 reports in asidesEvery are due to one condition's suspicions.
+func (r *report) heed(t *turn, all conditions) {
+	var isNews, isUrgent bool
+	for i := range all {
+		now, shown := all[i].aside(), all[i].shown
+		isNews = isNews || now != shown
+		isUrgent = isUrgent || now.suspicion != "" && shown.suspicion == ""
+	}
+	if !r.due && (isUrgent || isNews && t.now.Sub(r.asideAt) >= asidesEvery) {
+		r.due, r.asideAt = true, t.now
+	}
 }
 
 // follow takes in that the conditions were written, and that a heartbeat is due.
@@ -40,13 +80,19 @@ func (r *report) render(t *turn, all conditions, unrecorded bool) {
 			shown.Message += "; taintlet's record does not fit beside the Node's other annotations, so a restart would forget its taints and damping"
 		}
 		r.conditions = append(r.conditions, shown)
+		all[i].shown = all[i].aside()
 	}
 }
+
+// ReasonBraked is the reason of a Node condition whose taint the fleet brake holds
+// back.
+const ReasonBraked = "FleetBrake"
 
 // conditionPrefix makes our condition types of the conditions' names.
 const conditionPrefix = "Host"
 
-func typeOf(name probes.Condition) corev1.NodeConditionType {
+// ConditionType returns the type of our Node condition.
+func ConditionType(name probes.Condition) corev1.NodeConditionType {
 	return corev1.NodeConditionType(conditionPrefix + string(name))
 }
 
@@ -58,7 +104,7 @@ func isOurs(kind corev1.NodeConditionType, cfg *config.Config) bool {
 
 // render makes the Node condition.
 func (c *condition) render(t *turn) corev1.NodeCondition {
-	shown := corev1.NodeCondition{Type: typeOf(c.name), Status: corev1.ConditionFalse, Reason: c.last.Reason, Message: c.last.Message}
+	shown := corev1.NodeCondition{Type: ConditionType(c.name), Status: corev1.ConditionFalse, Reason: c.last.Reason, Message: c.last.Message}
 	blind := c.debounce.seenAt.IsZero() || c.debounce.unknownFor(t.now) >= t.debounce(c.name).UnknownAfter.Duration
 	switch {
 	case c.debounce.Level > probes.OK:
@@ -67,7 +113,10 @@ func (c *condition) render(t *turn) corev1.NodeCondition {
 			shown.Reason = c.because.Reason
 			shown.Message = c.because.Message + c.nowText()
 		}
-	case blind:
+	case c.request.braked != "":
+		shown.Status, shown.Reason = corev1.ConditionUnknown, ReasonBraked
+		shown.Message += "; " + c.request.braked
+	case blind || c.aside().suspicion != "":
 		shown.Status = corev1.ConditionUnknown
 	}
 	return shown

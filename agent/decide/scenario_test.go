@@ -89,6 +89,7 @@ type world struct {
 	state decide.State
 	facts taints.Facts
 	slot  decide.Slot
+	peers decide.Peers
 	node  *corev1.Node
 	read  *decide.Node
 	// known is the Node as the agent knows it: behind while the API is down,
@@ -177,7 +178,7 @@ func (w *world) sample(o probes.Observation) {
 // step takes one step. While the API is up the answer is written at once;
 // otherwise it is lost, and the agent goes on with the Node that it knows.
 func (w *world) step(in decide.Inputs) {
-	in.Facts, in.Slot = w.facts, w.slot
+	in.Facts, in.Slot, in.Peers = w.facts, w.slot, w.peers
 	in.Node = w.known
 	var d decide.Decision
 	w.state, d = decide.Step(w.cfg, w.state, in, w.clock())
@@ -359,8 +360,10 @@ func observation(c probes.Condition, sample string) (probes.Observation, error) 
 		o.Level, o.Certain = probes.Critical, true
 	case "unknown":
 		o.Level = probes.Unknown
+	case "suspects":
+		o.Level, o.Suspicion, o.Reason = probes.Unknown, true, "PeersUnreachable"
 	default:
-		return o, fmt.Errorf("sample %q is not ok, near, bad, certain, critical, certain critical or unknown", sample)
+		return o, fmt.Errorf("sample %q is not ok, near, bad, certain, critical, certain critical, unknown or suspects", sample)
 	}
 	return o, nil
 }
@@ -400,14 +403,37 @@ func verbs() map[string]func(w *world, args []string) error {
 		"lifecycle-controller": func(w *world, args []string) error {
 			return choose(args[0], "present", "absent", func(present bool) { w.facts.LifecycleController = present })
 		},
-		"others":   (*world).others,
-		"record":   (*world).editRecord,
-		"kubelet":  (*world).kubelet,
-		"delete":   func(w *world, _ []string) error { w.known = nil; return nil },
-		"recreate": func(w *world, _ []string) error { w.create(string(w.node.UID) + "1"); return nil },
-		"config":   (*world).configure,
-		"node":     func(w *world, _ []string) error { w.showNode(); return nil },
+		"peers":     (*world).hear,
+		"others":    (*world).others,
+		"record":    (*world).editRecord,
+		"kubelet":   (*world).kubelet,
+		"delete":    func(w *world, _ []string) error { w.known = nil; return nil },
+		"recreate":  func(w *world, _ []string) error { w.create(string(w.node.UID) + "1"); return nil },
+		"config":    (*world).configure,
+		"condition": (*world).showCondition,
+		"node":      func(w *world, _ []string) error { w.showNode(); return nil },
 	}
+}
+
+// hear is one round of the peers: COUNT, all well; COUNT CONDITION BAD, so many of
+// them with that condition.
+func (w *world) hear(args []string) error {
+	count, err := strconv.Atoi(args[0])
+	if err != nil {
+		return err
+	}
+	shares := map[probes.Condition]decide.Share{}
+	for _, c := range names() {
+		share := decide.Share{Asked: count}
+		if args[1] == short(c) {
+			if share.Bad, err = strconv.Atoi(args[2]); err != nil {
+				return err
+			}
+		}
+		shares[c] = share
+	}
+	w.peers = decide.Peers{Known: count, Rounds: w.peers.Rounds + 1, Shares: shares}
+	return nil
 }
 
 // choose passes on which of two words was given.
@@ -544,6 +570,9 @@ func (w *world) configure(args []string) error {
 		cfg.Eviction.Interval.Duration = least
 	case "control-plane-evicts":
 		cfg.Eviction.ControlPlane = true
+	case "no-fleet-brake":
+		cfg.FleetBrake.Percent = 0
+	case "reload": // as it is
 	case "budget": // BURST INTERVAL
 		burst, err := strconv.Atoi(args[1])
 		if err != nil {
@@ -558,6 +587,17 @@ func (w *world) configure(args []string) error {
 	}
 	w.cfg = cfg
 	return cfg.Validate().ToAggregate()
+}
+
+// showCondition tells one of the Node's conditions: its status and message.
+func (w *world) showCondition(args []string) error {
+	for _, c := range names() {
+		if shown := taints.Condition(w.node, corev1.NodeConditionType("Host"+string(c))); short(c) == args[0] && shown != nil {
+			w.happen(fmt.Sprintf("%s %s: %s", shown.Status, shown.Reason, shown.Message))
+			return nil
+		}
+	}
+	return fmt.Errorf("the node has no condition of %q", args[0])
 }
 
 // showNode tells the Node's taints and the held annotation.

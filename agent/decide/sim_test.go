@@ -24,6 +24,7 @@ type sim struct {
 	boot  decide.Boot
 	now   time.Time
 	read  *decide.Node
+	peers decide.Peers
 
 	events  []event
 	writes  int
@@ -78,7 +79,7 @@ func (s *sim) after(d time.Duration, samples ...probes.Observation) {
 // step takes one step and writes its Change at once.
 func (s *sim) step(in decide.Inputs) {
 	for range 10 {
-		in.Node, in.Facts, in.Slot = s.read, s.facts, decide.SlotHeld
+		in.Node, in.Facts, in.Slot, in.Peers = s.read, s.facts, decide.SlotHeld, s.peers
 		var d decide.Decision
 		s.state, d = decide.Step(s.cfg, s.state, in, s.now)
 		for _, n := range d.Notices {

@@ -24,6 +24,7 @@ type State struct {
 	pause      pause
 	eviction   eviction
 	report     report
+	brake      brake
 }
 
 // New returns the State of an agent that has just started and seen nothing.
@@ -42,7 +43,7 @@ func New(boot Boot, name string, started time.Time) State {
 func (s State) Forget(name probes.Condition) State {
 	s.conditions = s.conditions.clone()
 	if c := s.conditions.of(name); c != nil {
-		c.debounce = c.debounce.forget()
+		c.debounce, c.request = c.debounce.forget(), request{}
 	}
 	return s
 }
@@ -104,6 +105,8 @@ type Inputs struct {
 	Refresh bool
 	// Slot is what is known of this Node's eviction slot.
 	Slot Slot
+	// Peers is what the agents of other Nodes said.
+	Peers Peers
 }
 
 // Decision is what one Step came to.
@@ -143,6 +146,7 @@ const (
 	Paused         Kind = "TaintsPaused"
 	Resumed        Kind = "TaintsResumed"
 	EvictionWaits  Kind = "EvictionWaitsForSlot"
+	TaintBraked    Kind = "TaintBraked"
 )
 
 // Notice is something that people and metrics are told.

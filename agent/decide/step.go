@@ -13,6 +13,7 @@ func Step(cfg *config.Config, s State, in Inputs, now time.Time) (State, Decisio
 	t := &turn{cfg: cfg, in: in, now: now}
 	s.conditions = s.conditions.following(cfg)
 	s.budget = s.budget.within(cfg.WriteBudget, now)
+	s.brake.follow(cfg, now)
 	if in.Node != nil && s.mayTakeOver(t) {
 		s.restore(t)
 	}
@@ -48,6 +49,7 @@ func (s *State) reconcile(t *turn) {
 	if s.ledger.undecided {
 		s.ledger.decide(t.now)
 	}
+	s.report.heed(t, s.conditions)
 	s.report.render(t, s.conditions, s.ledger.unrecorded)
 	change := s.change(t)
 	_, differs := change.Differs(t.in.Node.Node)

@@ -10,6 +10,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/netip"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -27,6 +28,7 @@ import (
 
 	"github.com/taintlet/taintlet/agent"
 	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/agent/fleet"
 	"github.com/taintlet/taintlet/taints"
 )
 
@@ -107,15 +109,35 @@ func serve(ctx context.Context, o *options, cfg *config.Config, stderr io.Writer
 		}
 	}
 	instance := instanceName()
+	others := fleet.New(fleetOptions(o, cluster, listener, log))
 	log.Info("taintlet starts", "version", buildVersion(), "node", o.nodeName, "instance", instance, "config", cfg.Hash, "dryRun", o.dryRun, "listen", address(listener))
 	a := &agent.Agent{
-		Config: cfg, NewProbe: agent.ProbesOf(config.Environment{Host: o.host}), Client: cluster.node, Slots: cluster.slots, Recorder: cluster.events, Log: log,
+		Config: cfg, NewProbe: agent.ProbesOf(config.Environment{Host: o.host, Cluster: others}), Client: cluster.node, Slots: cluster.slots, Fleet: others, Recorder: cluster.events, Log: log,
 		Instance: instance, Boot: boot, Now: now, LifecycleController: o.lifecycleController, Version: buildVersion(),
 	}
 	if o.config != "" {
 		a.Reload = func() (*config.Config, error) { return config.HostSchema().Load(o.config) }
 	}
 	return a.Run(ctx, listener)
+}
+
+// serviceName is the headless Service of the agents, as the manifests have it.
+const serviceName = "taintlet"
+
+// fleetOptions say where the other agents are, and where this one is for them.
+func fleetOptions(o *options, c cluster, listener net.Listener, log *slog.Logger) fleet.Options {
+	options := fleet.Options{
+		Node: o.nodeName, Namespace: o.namespace, Service: serviceName, APIServer: c.apiServer, Source: c.source, Log: log,
+	}
+	if hostIP, err := netip.ParseAddr(os.Getenv("HOST_IP")); err == nil {
+		options.HostIP = hostIP
+	}
+	if listener != nil {
+		if bound, err := netip.ParseAddrPort(listener.Addr().String()); err == nil {
+			options.Listen = bound
+		}
+	}
+	return options
 }
 
 // instanceName is a name that no other process has. It begins with a name that
@@ -141,12 +163,15 @@ type cluster struct {
 	node   agent.NodeClient
 	slots  agent.SlotClient
 	events record.EventRecorder
+	// source reads what is known of the fleet, at this API server; nil: nothing.
+	source    fleet.Source
+	apiServer string
 }
 
 // connect returns the cluster, and what ends the connection.
 func connect(ctx context.Context, o *options, log *slog.Logger) (cluster, func(), error) {
 	if o.dryRun == dryRunClient {
-		return cluster{agent.NewOffline(o.nodeName, log), agent.OfflineSlots{Log: log}, logRecorder{log}}, func() {}, nil
+		return cluster{node: agent.NewOffline(o.nodeName, log), slots: agent.OfflineSlots{Log: log}, events: logRecorder{log}}, func() {}, nil
 	}
 	restConfig, err := apiConfig(o.kubeconfig)
 	if err != nil {
@@ -161,7 +186,7 @@ func connect(ctx context.Context, o *options, log *slog.Logger) (cluster, func()
 	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
 	broadcaster.StartRecordingToSink(client.EventSink(ctx))
 	recorder := broadcaster.NewRecorder(runtime.NewScheme(), corev1.EventSource{Component: "taintlet", Host: o.nodeName})
-	return cluster{client, client.Slots(o.namespace), recorder}, broadcaster.Shutdown, nil
+	return cluster{client, client.Slots(o.namespace), recorder, client, restConfig.Host}, broadcaster.Shutdown, nil
 }
 
 func apiConfig(kubeconfig string) (*rest.Config, error) {

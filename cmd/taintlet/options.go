@@ -47,7 +47,7 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	flags.SortFlags = false
 	flags.StringVar(&o.nodeName, "node-name", defaultNodeName(), "name of the Node that this host is (default: $NODE_NAME, then the host name)")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file (default: the pod's service account)")
-	flags.StringVar(&o.namespace, "namespace", defaultNamespace(), "namespace of the eviction slots (default: $POD_NAMESPACE, then taintlet-system)")
+	flags.StringVar(&o.namespace, "namespace", defaultNamespace(), "namespace of the agents' Service and of the eviction slots (default: $POD_NAMESPACE, then taintlet-system)")
 	flags.StringVar(&o.config, "config", "", "TaintletConfiguration file (default: the built-in configuration)")
 	flags.StringVar(&o.host.Root, "host-root", "/", "where the host's root file system is mounted")
 	flags.StringVar(&o.host.Proc, "procfs", "/proc", "where the host's procfs is mounted")
@@ -58,7 +58,7 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	flags.BoolVar(&o.checkConfig, "check-config", false, "check the configuration, say what it asks for and exit")
 	flags.StringVar(&o.cleanup, "cleanup", "", "remove everything of taintlet's and exit; node: from this Node; all: from every Node; stale: from Nodes without an agent for a day. Stop the agents first")
 	flags.BoolVar(&o.lifecycleController, "lifecycle-controller", true, "the cluster runs a node-lifecycle-controller that owns the well-known NoSchedule taints")
-	flags.StringVar(&o.listen, "listen", ":9808", "address of /metrics, /healthz and /readyz; empty: none")
+	flags.StringVar(&o.listen, "listen", ":9808", "address of /metrics, /healthz, /readyz and /peer; empty: none")
 	flags.StringVar(&o.logFormat, "log-format", "text", "text or json")
 	flags.IntVarP(&o.verbosity, "verbosity", "v", 0, "1: log details too")
 	flags.BoolVar(&o.version, "version", false, "print the version and exit")

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -55,6 +56,7 @@ type program struct {
 	dir  string
 	path string
 	args []string
+	env  []string // beside this process's
 }
 
 func newProgram(t *testing.T, c *cluster.Cluster, node string) *program {
@@ -91,7 +93,9 @@ func (p *program) configure(values any) {
 // start runs the agent until the function it returns is called.
 func (p *program) start() (stop func()) {
 	p.t.Helper()
-	agent, err := process.Start("the agent", exec.Command(p.path, p.args...), p.file("log")) //nolint:gosec // our own binary
+	command := exec.Command(p.path, p.args...) //nolint:gosec // our own binary
+	command.Env = append(os.Environ(), p.env...)
+	agent, err := process.Start("the agent", command, p.file("log"))
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -125,7 +129,11 @@ func TestTheAgentIsNeverRefused(t *testing.T) {
 	c := shared.require(t)
 	const name = "agent"
 	node := c.Register(t, name)
+	createSlice(t, c, namespace, "taintlet", "metrics")
+	createSlice(t, c, metav1.NamespaceSystem, "kube-dns", "dns-tcp")
+	createSlice(t, c, metav1.NamespaceDefault, "kubernetes", "https")
 	p := newProgram(t, c, name)
+	p.args, p.env = append(p.args, "--listen=:0"), []string{"HOST_IP=192.0.2.1"}
 	wait := func(what string, holds func(*corev1.Node) bool) {
 		t.Helper()
 		if _, err := c.WaitNode(t.Context(), name, holds); err != nil {
@@ -202,6 +210,22 @@ func TestHourlyCleanupIsNotRefused(t *testing.T) {
 	}
 }
 
+// createSlice makes an EndpointSlice of a Service with one endpoint, on a Node that
+// nobody reaches.
+func createSlice(t *testing.T, c *cluster.Cluster, namespace, service, port string) {
+	t.Helper()
+	number, node := int32(9), "unreachable"
+	slice := &discoveryv1.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{Name: service, Labels: map[string]string{discoveryv1.LabelServiceName: service}},
+		AddressType: discoveryv1.AddressTypeIPv4,
+		Ports:       []discoveryv1.EndpointPort{{Name: &port, Port: &number}},
+		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{"192.0.2.2"}, NodeName: &node}},
+	}
+	if _, err := c.Client().DiscoveryV1().EndpointSlices(namespace).Create(t.Context(), slice, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // annotate pauses or resumes the agent as a person does.
 func annotate(t *testing.T, c *cluster.Cluster, node, value string) {
 	t.Helper()
@@ -251,13 +275,20 @@ func compareWithRBAC(t *testing.T, c *cluster.Cluster, asked map[permission]int)
 	if err != nil {
 		t.Fatal(err)
 	}
-	events, err := roles.Roles("default").Get(t.Context(), account, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
+	all := []rbacv1.Role{{Rules: cluster.Rules}}
+	for _, in := range []struct{ namespace, name string }{
+		{"default", account}, {namespace, account + "-peers"}, {metav1.NamespaceSystem, account + "-dns"},
+	} {
+		role, err := roles.Roles(in.namespace).Get(t.Context(), in.name, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, *role)
 	}
 	granted := map[permission]int{}
-	for namespace, rules := range map[string][]rbacv1.PolicyRule{"": cluster.Rules, "default": events.Rules} {
-		for _, rule := range rules {
+	for _, role := range all {
+		namespace := role.Namespace
+		for _, rule := range role.Rules {
 			for _, resource := range rule.Resources {
 				for _, verb := range rule.Verbs {
 					granted[permission{verb, resource, namespace}] = 1

@@ -1,0 +1,288 @@
+// Package fleet is what an agent knows of the agents on other Nodes: where they
+// are, what they answered, and what it answers them. It implements
+// network.Cluster by the API server.
+package fleet
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/taintlet/taintlet/probes/network"
+)
+
+const (
+	// MaxPeers is how many peers an agent asks.
+	MaxPeers = 12
+	// maxDNSPods is how many DNS pods it asks.
+	maxDNSPods = 6
+	// kubeletPort is open on every Node that has pods.
+	kubeletPort = 10250
+
+	// refreshEvery is how often EndpointSlices are read, ±10 %. While fewer than
+	// enough peers are known, as when the fleet has just been installed, they are
+	// read after refreshSoonest and then after twice the time before.
+	refreshEvery   = 10 * time.Minute
+	refreshSoonest = 30 * time.Second
+	enough         = 5
+	// requestTimeout bounds one refresh.
+	requestTimeout = 10 * time.Second
+)
+
+// Options say where a fleet is.
+type Options struct {
+	// Node is the name of the own Node, HostIP an address of it; the zero value:
+	// not known.
+	Node   string
+	HostIP netip.Addr
+	// Listen is where this agent answers; the zero value: nowhere. On loopback
+	// nobody hears it, and it has no peers.
+	Listen netip.AddrPort
+	// Namespace and Service of the agents.
+	Namespace, Service string
+	// APIServer is its URL, or host and port, as it is configured.
+	APIServer string
+	// Source reads the API server; nil: there is none.
+	Source Source
+	Log    *slog.Logger
+}
+
+// The ports' names in the Services of the agents and of the cluster's DNS.
+const (
+	agentPort = "metrics"
+	dnsPort   = "dns-tcp"
+)
+
+// Fleet is the fleet as one agent knows it.
+type Fleet struct {
+	options Options
+
+	// reading is held while the API server is asked. It guards the Services and
+	// when the agents were read.
+	reading     sync.Mutex
+	agents, dns service
+	readAt      time.Time
+
+	// mu guards what was found. Its lists are replaced, never changed.
+	mu             sync.Mutex
+	isRead         bool // the agents, or it was tried at least
+	slices         int  // of the agents
+	peers          []network.Peer
+	dnsPods        []netip.AddrPort
+	otherAPIServer string // empty: the configured one
+
+	talk talk
+}
+
+var _ network.Cluster = (*Fleet)(nil)
+
+// New returns a fleet that knows nobody yet. Run reads the API server.
+func New(o Options) *Fleet {
+	f := &Fleet{options: o}
+	f.talk.heard = map[string]heard{}
+	f.talk.own = network.Answer{Version: network.AnswerVersion, Lossy: -1}
+	f.agents = service{source: o.Source, namespace: o.Namespace, name: o.Service, port: agentPort, own: o.Node}
+	f.dns = service{source: o.Source, namespace: metav1.NamespaceSystem, name: "kube-dns", port: dnsPort, own: o.Node}
+	f.isRead = !f.hasPeers()
+	return f
+}
+
+// Alone returns a fleet of one agent.
+func Alone() *Fleet { return New(Options{}) }
+
+// hasPeers reports whether this agent asks others, and is asked.
+func (f *Fleet) hasPeers() bool {
+	return f.options.Source != nil && f.options.Listen.IsValid() && !f.options.Listen.Addr().IsLoopback()
+}
+
+// Run keeps the lists of peers and DNS pods up to date until the context ends.
+// What cannot be read stays as it was.
+func (f *Fleet) Run(ctx context.Context) error {
+	pause := refreshSoonest
+	for f.options.Source != nil {
+		err := f.refresh(ctx)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			f.options.Log.Warn("cannot read where the other agents and the DNS pods are; what is known of them stays", "error", err)
+		}
+		if err == nil && (!f.hasPeers() || len(f.Peers()) >= enough) {
+			pause = refreshEvery
+		}
+		timer := time.NewTimer(jittered(pause))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return ctx.Err()
+		case <-timer.C:
+		}
+		pause = min(2*pause, refreshEvery)
+	}
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func jittered(d time.Duration) time.Duration {
+	return time.Duration(float64(d) * (0.9 + 0.2*rand.Float64())) //nolint:gosec // not a secret
+}
+
+// refresh reads everything.
+func (f *Fleet) refresh(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	f.reading.Lock()
+	defer f.reading.Unlock()
+	var errs [3]error
+	if f.hasPeers() {
+		errs[0] = f.refreshPeers(ctx)
+	}
+	if errs[1] = f.dns.refresh(ctx); errs[1] == nil {
+		f.setDNSPods(choose(f.options.Node, f.dns.endpoints(), maxDNSPods))
+	}
+	errs[2] = f.refreshAPIServer(ctx)
+	return errors.Join(errs[:]...)
+}
+
+// refreshPeers reads where the agents are and chooses those to ask.
+func (f *Fleet) refreshPeers(ctx context.Context) error {
+	err := f.agents.refresh(ctx)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.isRead = true
+	if err != nil {
+		return err
+	}
+	f.readAt, f.slices, f.peers = time.Now(), f.agents.count, nil
+	for _, e := range choose(f.options.Node, f.agents.endpoints(), MaxPeers) {
+		f.peers = append(f.peers, network.Peer{Node: e.node, Address: e.address, Other: kubeletPort})
+	}
+	return nil
+}
+
+func (f *Fleet) setDNSPods(chosen []endpoint) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.dnsPods = nil
+	for _, e := range chosen {
+		f.dnsPods = append(f.dnsPods, e.address)
+	}
+}
+
+// refreshAPIServer finds, on a Node with an API server, the one of another Node:
+// the own one says nothing of the network.
+func (f *Fleet) refreshAPIServer(ctx context.Context) error {
+	if !f.options.HostIP.IsValid() {
+		return nil
+	}
+	// The API servers keep this EndpointSlice themselves, under this name.
+	slice, err := f.options.Source.GetSlice(ctx, metav1.NamespaceDefault, "kubernetes")
+	if apierrors.IsNotFound(err) {
+		return nil // some providers have none
+	}
+	if err != nil {
+		return err
+	}
+	var others []string
+	isHere := false
+	port := portOf(slice, "https")
+	for _, e := range slice.Endpoints {
+		for _, text := range e.Addresses {
+			address, err := netip.ParseAddr(text)
+			if err != nil || port == 0 {
+				continue
+			}
+			if address == f.options.HostIP {
+				isHere = true
+				continue
+			}
+			others = append(others, netip.AddrPortFrom(address, port).String())
+		}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.otherAPIServer = ""
+	if isHere && len(others) > 0 {
+		f.otherAPIServer = first(f.options.Node, others, 1)[0]
+	}
+	return nil
+}
+
+// Peers returns the agents on other Nodes that this one asks.
+func (f *Fleet) Peers() []network.Peer {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.peers
+}
+
+// Slices returns how many EndpointSlices the agents have, and so the size of the
+// fleet in hundreds; 0: not known.
+func (f *Fleet) Slices() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.slices
+}
+
+// DNSPods returns the DNS pods on other Nodes.
+func (f *Fleet) DNSPods() []netip.AddrPort {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.dnsPods
+}
+
+// SelfAddress is an address of the own Node at which this agent listens.
+func (f *Fleet) SelfAddress() netip.AddrPort {
+	listen := f.options.Listen
+	switch {
+	case !listen.IsValid() || listen.Addr().IsLoopback():
+		return netip.AddrPort{}
+	case !listen.Addr().IsUnspecified():
+		return listen
+	case f.options.HostIP.IsValid():
+		return netip.AddrPortFrom(f.options.HostIP, listen.Port())
+	}
+	return netip.AddrPort{}
+}
+
+// APIServer is the host and port of an API server, on another Node where there is
+// a choice.
+func (f *Fleet) APIServer() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.otherAPIServer != "" {
+		return f.otherAPIServer
+	}
+	return hostAndPort(f.options.APIServer)
+}
+
+// hostAndPort returns those of a URL, or of a host and port.
+func hostAndPort(address string) string {
+	if !strings.Contains(address, "://") {
+		if _, _, err := net.SplitHostPort(address); err != nil {
+			return ""
+		}
+		return address
+	}
+	parsed, err := url.Parse(address)
+	if err != nil || parsed.Host == "" {
+		return ""
+	}
+	if parsed.Port() != "" {
+		return parsed.Host
+	}
+	port := "443"
+	if parsed.Scheme == "http" {
+		port = "80"
+	}
+	return net.JoinHostPort(parsed.Hostname(), port)
+}

@@ -1,0 +1,287 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/taintlet/taintlet/agent/decide"
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/probes/network"
+)
+
+// source has one slice for each Service, of so many agents, until it fails. What a
+// real API server does is for test/integration.
+type source struct {
+	mu     sync.Mutex
+	agents int
+	err    error
+	lists  []time.Time
+}
+
+func (s *source) ListSlices(_ context.Context, _, service string) ([]metav1.PartialObjectMetadata, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if service == "taintlet" {
+		s.lists = append(s.lists, time.Now())
+	}
+	return []metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{Name: service, ResourceVersion: fmt.Sprint(s.agents)}}}, s.err
+}
+
+func (s *source) GetSlice(_ context.Context, _, name string) (*discoveryv1.EndpointSlice, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	port, number := map[string]string{"taintlet": agentPort, "kube-dns": dnsPort, "kubernetes": "https"}[name], int32(9808)
+	slice := &discoveryv1.EndpointSlice{Ports: []discoveryv1.EndpointPort{{Name: &port, Port: &number}}}
+	for i := range s.agents {
+		node := fmt.Sprint("node-", i)
+		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{NodeName: &node, Addresses: []string{fmt.Sprint("192.0.2.", i)}})
+	}
+	return slice, s.err
+}
+
+func (s *source) GetNode(_ context.Context, name string) (*corev1.Node, error) {
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
+	}, nil
+}
+
+// change makes it so many agents, and an error.
+func (s *source) change(agents int, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.agents, s.err = agents, err
+}
+
+// reads is how often the agents were listed.
+func (s *source) reads() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.lists)
+}
+
+func newFleet(s *source) *Fleet {
+	return New(Options{
+		Node: "node-0", HostIP: netip.MustParseAddr("192.0.2.0"), Listen: netip.MustParseAddrPort("[::]:9808"),
+		Namespace: "taintlet-system", Service: "taintlet", APIServer: "https://10.0.0.1", Source: s, Log: slog.New(slog.DiscardHandler),
+	})
+}
+
+// runFor runs the fleet for a time in a bubble of synthetic time.
+func runFor(t *testing.T, f *Fleet, test func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- f.Run(ctx) }()
+	synctest.Wait()
+	test()
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
+// The lists are read every 10 min, and sooner while few peers are known: six times
+// in the first 31 minutes. What was read stays when the API server fails.
+func TestListsAreReadEvery10MinutesAndStay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &source{agents: 20}
+		f := newFleet(s)
+		if known := f.Said().Known; known != -1 {
+			t.Errorf("%d peers are known before anything was read", known)
+		}
+		runFor(t, f, func() {
+			s.change(20, errors.New("no answer"))
+			time.Sleep(2 * time.Hour)
+			if n := s.reads(); n < 11 || n > 14 {
+				t.Errorf("read %d times in 2 h", n)
+			}
+			if len(f.Peers()) != MaxPeers || len(f.DNSPods()) != maxDNSPods || f.Slices() != 1 || f.Said().Known != MaxPeers {
+				t.Errorf("peers %v, DNS pods %v, %d slices", f.Peers(), f.DNSPods(), f.Slices())
+			}
+			if got := f.APIServer(); got == "10.0.0.1:443" || got == "192.0.2.0:9808" || got == "" {
+				t.Errorf("API server %s although this Node has one itself", got)
+			}
+		})
+		s = &source{agents: 1}
+		f = newFleet(s)
+		runFor(t, f, func() {
+			time.Sleep(31 * time.Minute)
+			if n := s.reads(); n < 6 || n > 8 {
+				t.Errorf("read %d times in 31 min while there is no peer", n)
+			}
+			if f.APIServer() != "10.0.0.1:443" || f.Said().Known != 0 {
+				t.Errorf("API server %s, %d peers", f.APIServer(), f.Said().Known)
+			}
+		})
+	})
+}
+
+// Where no API server runs on the own Node, the configured one is asked.
+func TestConfiguredAPIServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(&source{agents: 3})
+		f.options.HostIP = netip.MustParseAddr("198.51.100.1")
+		runFor(t, f, func() {
+			if got := f.APIServer(); got != "10.0.0.1:443" {
+				t.Errorf("API server %s", got)
+			}
+		})
+	})
+}
+
+// An agent that listens on loopback only, or nowhere, has no peers.
+func TestNoPeersOnLoopback(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, listen := range []string{"127.0.0.1:9808", "[::1]:9808", ""} {
+			s := &source{agents: 20}
+			f := newFleet(s)
+			f.options.Listen, _ = netip.ParseAddrPort(listen)
+			f.isRead = !f.hasPeers()
+			runFor(t, f, func() {
+				if s.reads() > 0 || len(f.Peers()) > 0 || f.SelfAddress().IsValid() || f.Said().Known != 0 {
+					t.Errorf("%q: %v, self %v", listen, f.Peers(), f.SelfAddress())
+				}
+			})
+		}
+	})
+}
+
+func TestSelfAddress(t *testing.T) {
+	for listen, want := range map[string]string{"[::]:9808": "192.0.2.0:9808", "0.0.0.0:1": "192.0.2.0:1", "198.51.100.1:2": "198.51.100.1:2"} {
+		f := newFleet(&source{})
+		f.options.Listen = netip.MustParseAddrPort(listen)
+		if got := f.SelfAddress().String(); got != want {
+			t.Errorf("%s: %s, want %s", listen, got, want)
+		}
+	}
+}
+
+func TestHostAndPort(t *testing.T) {
+	for address, want := range map[string]string{
+		"https://10.0.0.1:6443": "10.0.0.1:6443", "https://10.0.0.1": "10.0.0.1:443", "http://[2001:db8::1]": "[2001:db8::1]:80",
+		"10.0.0.1:6443": "10.0.0.1:6443", "https://proxy/k8s/clusters/c1": "proxy:443", "": "", "::": "",
+	} {
+		if got := hostAndPort(address); got != want {
+			t.Errorf("%q: %q, want %q", address, got, want)
+		}
+	}
+}
+
+// The shares count peers that answered within the last minute, each once, and only
+// what they say of conditions that this host has.
+func TestShares(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(&source{agents: 20})
+		runFor(t, f, func() {
+			f.Tell(map[probes.Condition]probes.Level{probes.MemoryPressure: probes.OK})
+			answer := func(level probes.Level) network.Answer {
+				return network.Answer{Version: network.AnswerVersion, Levels: map[probes.Condition]probes.Level{
+					probes.MemoryPressure: level, "Foreign": probes.Degraded,
+				}}
+			}
+			newer := answer(probes.Degraded)
+			newer.Version++
+			peers := f.Peers()
+			round := map[string]network.Answer{
+				peers[0].Node: answer(probes.Degraded), peers[1].Node: answer(probes.Critical), peers[2].Node: answer(probes.OK),
+				peers[3].Node: answer(probes.Unknown), peers[4].Node: newer, "no-peer": answer(probes.Degraded),
+			}
+			f.Heard(round)
+			share := func() decide.Share { return f.Said().Shares[probes.MemoryPressure] }
+			if got := f.Said(); share() != (decide.Share{Asked: 3, Bad: 2}) || len(got.Shares) != 1 || got.Rounds != 1 {
+				t.Errorf("%+v", got)
+			}
+			if got := f.Status(); got.Known != MaxPeers || got.Answered != 4 {
+				t.Errorf("%+v", got)
+			}
+			time.Sleep(50 * time.Second)
+			f.Heard(map[string]network.Answer{peers[0].Node: answer(probes.OK)}) // the others stay for a minute
+			if share() != (decide.Share{Asked: 3, Bad: 1}) {
+				t.Errorf("%+v after a round that reached one", share())
+			}
+			time.Sleep(50 * time.Second)
+			f.Heard(nil)
+			if share() != (decide.Share{Asked: 1}) {
+				t.Errorf("%+v when only one is fresh", share())
+			}
+			time.Sleep(61 * time.Second)
+			if got := f.Said(); len(got.Shares) != 0 {
+				t.Errorf("%+v when no round came for a minute", got)
+			}
+		})
+	})
+}
+
+// The page says what both the probe and the decider told, each without the other.
+func TestPage(t *testing.T) {
+	f := Alone()
+	if got, want := string(f.Page()), `{"version":1,"lossy":-1}`; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	f.Says(network.Answer{Classes: map[network.Class]bool{network.DNS: true, network.Pods: false}, Lossy: 3})
+	f.Tell(map[probes.Condition]probes.Level{probes.MemoryPressure: probes.Degraded})
+	if got, want := string(f.Page()), `{"version":1,"classes":{"dns":true,"pods":false},"lossy":3,"levels":{"MemoryPressure":"Degraded"}}`; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+func TestStandingOf(t *testing.T) {
+	ready := corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue}
+	says := func(status corev1.ConditionStatus, reason string) []corev1.NodeCondition {
+		return []corev1.NodeCondition{ready, {Type: "HostNetworkUnavailable", Status: status, Reason: reason}}
+	}
+	for name, c := range map[string]struct {
+		node              corev1.Node
+		excused, suspects bool
+	}{
+		"well":              {corev1.Node{Status: corev1.NodeStatus{Conditions: says("False", "DefaultRouteUp")}}, false, false},
+		"no agent":          {corev1.Node{Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{ready}}}, false, false},
+		"suspects":          {corev1.Node{Status: corev1.NodeStatus{Conditions: says("Unknown", "PeersUnreachable")}}, false, true},
+		"many suspect":      {corev1.Node{Status: corev1.NodeStatus{Conditions: says("Unknown", "ManySuspect")}}, false, true},
+		"braked":            {corev1.Node{Status: corev1.NodeStatus{Conditions: says("Unknown", "FleetBrake")}}, false, true},
+		"cannot tell":       {corev1.Node{Status: corev1.NodeStatus{Conditions: says("Unknown", "ReadFailed")}}, false, false},
+		"degraded":          {corev1.Node{Status: corev1.NodeStatus{Conditions: says("True", "NoCarrier")}}, false, true},
+		"never reported":    {corev1.Node{}, true, false},
+		"not ready":         {corev1.Node{Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: "Unknown"}}}}, true, false},
+		"cordoned":          {corev1.Node{Spec: corev1.NodeSpec{Unschedulable: true}, Status: corev1.NodeStatus{Conditions: says("False", "")}}, true, false},
+		"being deleted":     {corev1.Node{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{}}, Status: corev1.NodeStatus{Conditions: says("False", "")}}, true, false},
+		"being scaled down": {corev1.Node{Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "ToBeDeletedByClusterAutoscaler"}}}, Status: corev1.NodeStatus{Conditions: says("True", "")}}, true, true},
+	} {
+		if got := standingOf(&c.node); got.Excused != c.excused || got.Suspects != c.suspects {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+// A Node whose agent is no endpoint any more is excused; an error is no answer.
+func TestStandingsReadTheAgentsAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &source{agents: 20}
+		f := newFleet(s)
+		runFor(t, f, func() {
+			time.Sleep(time.Minute)
+			s.change(5, nil)
+			got, err := f.Standings(t.Context(), []string{"node-1", "node-9"})
+			if err != nil || len(got) != 2 || got[0].Excused || !got[1].Excused {
+				t.Errorf("%+v, %v", got, err)
+			}
+			time.Sleep(time.Minute)
+			s.change(5, errors.New("no answer"))
+			if got, err := f.Standings(t.Context(), []string{"node-1"}); err == nil || got != nil {
+				t.Errorf("%+v without an answer", got)
+			}
+		})
+	})
+}

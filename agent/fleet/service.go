@@ -1,0 +1,83 @@
+package fleet
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Source is where EndpointSlices and Nodes are read (*taints.Client).
+type Source interface {
+	// ListSlices returns the metadata of the EndpointSlices of a Service.
+	ListSlices(ctx context.Context, namespace, service string) ([]metav1.PartialObjectMetadata, error)
+	// GetSlice reads one EndpointSlice.
+	GetSlice(ctx context.Context, namespace, name string) (*discoveryv1.EndpointSlice, error)
+	// GetNode reads a Node.
+	GetNode(ctx context.Context, name string) (*corev1.Node, error)
+}
+
+// maxSlices is how many EndpointSlices of a Service are read. Each has up to 100
+// endpoints, so three have far more than are chosen. It also bounds who asks an
+// endpoint: of a fleet with S slices 3/S know it, some 300 agents.
+const maxSlices = 3
+
+// service is one Service, as far as its EndpointSlices were read.
+type service struct {
+	source                Source
+	namespace, name, port string
+	own                   string // the Node that reads
+	// count is how many slices there are, read those of them that were read.
+	count int
+	read  map[string]slice
+}
+
+// slice is what was read of an EndpointSlice in one version.
+type slice struct {
+	version   string
+	endpoints []endpoint
+}
+
+// refresh reads the metadata of all slices, and then those slices that rank first
+// for the own Node and have changed. After an error all is as it was before.
+func (s *service) refresh(ctx context.Context) error {
+	list, err := s.source.ListSlices(ctx, s.namespace, s.name)
+	if err != nil {
+		return err
+	}
+	versions := make(map[string]string, len(list))
+	for i := range list {
+		versions[list[i].Name] = list[i].ResourceVersion
+	}
+	read := map[string]slice{}
+	for _, name := range first(s.own, slices.Collect(maps.Keys(versions)), maxSlices) {
+		known, found := s.read[name]
+		if found && known.version == versions[name] {
+			read[name] = known
+			continue
+		}
+		full, err := s.source.GetSlice(ctx, s.namespace, name)
+		if apierrors.IsNotFound(err) {
+			continue // gone since
+		}
+		if err != nil {
+			return err
+		}
+		read[name] = slice{full.ResourceVersion, endpointsOf(full, s.port)}
+	}
+	s.count, s.read = len(versions), read
+	return nil
+}
+
+// endpoints returns those of the slices that were read.
+func (s *service) endpoints() []endpoint {
+	var all []endpoint
+	for _, name := range slices.Sorted(maps.Keys(s.read)) {
+		all = append(all, s.read[name].endpoints...)
+	}
+	return all
+}

@@ -1,0 +1,100 @@
+package agent_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/taintlet/taintlet/agent"
+	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/agent/fleet"
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/probes/network"
+)
+
+// eightAgents is a source of the EndpointSlice of eight agents. What a real API
+// server does is for test/integration.
+type eightAgents struct{}
+
+func (eightAgents) ListSlices(context.Context, string, string) ([]metav1.PartialObjectMetadata, error) {
+	return []metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{Name: "slice"}}}, nil
+}
+
+func (eightAgents) GetSlice(context.Context, string, string) (*discoveryv1.EndpointSlice, error) {
+	name, port := "metrics", int32(9808)
+	slice := &discoveryv1.EndpointSlice{Ports: []discoveryv1.EndpointPort{{Name: &name, Port: &port}}}
+	for i := range 8 {
+		node := fmt.Sprint("node-", i)
+		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{NodeName: &node, Addresses: []string{fmt.Sprint("192.0.2.", i)}})
+	}
+	return slice, nil
+}
+
+func (eightAgents) GetNode(context.Context, string) (*corev1.Node, error) { return &corev1.Node{}, nil }
+
+// While half of the fleet has the same condition, the agent sets no taint, tells
+// its peers that it would, and does not sample in a hurry. When fewer have it, the
+// taint follows.
+func TestFleetBrake(t *testing.T) {
+	f := fleet.New(fleet.Options{
+		Node: "node-0", Listen: netip.MustParseAddrPort("[::]:9808"), Namespace: "taintlet-system", Service: "taintlet",
+		Source: eightAgents{}, Log: slog.New(slog.DiscardHandler),
+	})
+	hear := func(bad int) {
+		answers := map[string]network.Answer{}
+		for i, peer := range f.Peers() {
+			level := probes.OK
+			if i < bad {
+				level = probes.Degraded
+			}
+			answers[peer.Node] = network.Answer{Version: network.AnswerVersion, Levels: map[probes.Condition]probes.Level{probes.MemoryPressure: level}}
+		}
+		f.Heard(answers)
+	}
+	by := map[probes.Condition]*probe{}
+	events := record.NewFakeRecorder(1000)
+	a := &agent.Agent{
+		Config: config.Default(), Fleet: f, Recorder: events,
+		NewProbe: func(c config.Condition) probes.Probe { return by[c.Name] },
+	}
+	runAgent(t, a, by, func(t *testing.T, by map[probes.Condition]*probe, c *client) {
+		memory := by[probes.MemoryPressure]
+		hear(7)
+		memory.set(probes.Degraded)
+		time.Sleep(10 * time.Second)
+		begin := time.Now()
+		for range 10 {
+			hear(7)
+			time.Sleep(5 * time.Second)
+		}
+		if c.has(corev1.TaintNodeMemoryPressure) || !strings.Contains(string(f.Page()), `"MemoryPressure":"Degraded"`) {
+			t.Errorf("tainted: %t, the peers are told %s", c.has(corev1.TaintNodeMemoryPressure), f.Page())
+		}
+		if n := len(memory.since(begin)); n < 40 || n > 70 {
+			t.Errorf("%d samples in 50 s", n)
+		}
+		time.Sleep(6 * time.Minute) // no answer is fresh: no brake
+		if !c.has(corev1.TaintNodeMemoryPressure) {
+			t.Error("no taint although no peer says anything")
+		}
+	})
+	close(events.Events)
+	told := 0
+	for event := range events.Events {
+		if strings.Contains(event, "TaintBraked") {
+			told++
+		}
+	}
+	if told != 1 {
+		t.Errorf("%d Events tell of the brake", told)
+	}
+}

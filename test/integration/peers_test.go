@@ -1,0 +1,258 @@
+package integration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	agents "github.com/taintlet/taintlet/agent/fleet"
+	"github.com/taintlet/taintlet/probes/network"
+	"github.com/taintlet/taintlet/taints"
+	"github.com/taintlet/taintlet/test/chart"
+	"github.com/taintlet/taintlet/test/cluster"
+)
+
+// peersOf runs what an agent on a Node knows of the fleet in a namespace, with the
+// permissions that the chart gives it.
+func peersOf(t *testing.T, as *rest.Config, namespace, node string) *agents.Fleet {
+	t.Helper()
+	client, err := taints.NewClient(as, node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := agents.New(agents.Options{
+		Node: node, Listen: netip.MustParseAddrPort("[::]:9808"), Namespace: namespace, Service: "taintlet",
+		APIServer: as.Host, Source: client, Log: slog.New(slog.DiscardHandler),
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- f.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	})
+	return f
+}
+
+func knows(f *agents.Fleet, count int) func() error {
+	return func() error {
+		if got := len(f.Peers()); got != count {
+			return fmt.Errorf("%d peers, want %d", got, count)
+		}
+		return nil
+	}
+}
+
+// labelled gives a Node a label, as a cloud provider does.
+func labelled(t *testing.T, c *cluster.Cluster, node, key, value string) {
+	t.Helper()
+	patch := marshal(t, map[string]any{"metadata": map[string]any{"labels": map[string]string{key: value}}})
+	if _, err := c.Client().CoreV1().Nodes().Patch(t.Context(), node, types.StrategicMergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// runningAgent is a pod as the chart's DaemonSet makes it, which a kubelet reports
+// as ready at an address of the Node.
+func runningAgent(t *testing.T, c *cluster.Cluster, namespace, node, address string) {
+	t.Helper()
+	pods := c.Client().CoreV1().Pods(namespace)
+	pod, err := pods.Create(t.Context(), &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "taintlet-" + node, Labels: map[string]string{"app.kubernetes.io/name": "taintlet"}},
+		Spec: corev1.PodSpec{
+			NodeName: node, HostNetwork: true, ServiceAccountName: chart.Account,
+			Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+			Containers:  []corev1.Container{{Name: "taintlet", Image: "none", Ports: []corev1.ContainerPort{{Name: "metrics", ContainerPort: 9808}}}},
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod.Status.Phase = corev1.PodRunning
+	pod.Status.PodIP, pod.Status.PodIPs = address, []corev1.PodIP{{IP: address}}
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	if _, err := pods.UpdateStatus(t.Context(), pod, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The real endpointslice controller says where the agents of the chart's Service
+// are. Peers are those of the other Nodes; one whose Node says that it suspects
+// itself, or is cordoned, is told apart.
+func TestPeersByTheEndpointSliceController(t *testing.T) {
+	t.Parallel()
+	c := plain.require(t)
+	const namespace = "peers"
+	createNamespace(t, c, namespace)
+	chart.InstallRules(t.Context(), t, c, namespace, map[string]any{"config": allRules()})
+	chart.Apply(t.Context(), t, c, chart.Render(t, "--namespace", namespace, "--show-only", "templates/service.yaml"))
+	nodes := []string{"peer-0", "peer-1", "peer-2", "peer-3"}
+	for i, node := range nodes {
+		c.Register(t, node)
+		labelled(t, c, node, corev1.LabelTopologyZone, fmt.Sprint("zone-", i%2))
+		runningAgent(t, c, namespace, node, fmt.Sprint("192.0.2.", i))
+	}
+	as := identityIn(t, c, namespace, nodes[0])
+	// The controller needs a moment; an agent reads again after 30 s.
+	cluster.Eventually(t, "the EndpointSlices", func() error {
+		list, err := c.Client().DiscoveryV1().EndpointSlices(namespace).List(t.Context(), metav1.ListOptions{})
+		if err == nil && (len(list.Items) != 1 || len(list.Items[0].Endpoints) != len(nodes)) {
+			err = fmt.Errorf("%d slices", len(list.Items))
+		}
+		return err
+	})
+	f := peersOf(t, as, namespace, nodes[0])
+	cluster.Eventually(t, "three peers", knows(f, 3))
+	for _, peer := range f.Peers() {
+		number := strings.TrimPrefix(peer.Node, "peer-")
+		if peer.Address.String() != "192.0.2."+number+":9808" || peer.Other != 10250 || peer.Node == nodes[0] {
+			t.Errorf("%+v", peer)
+		}
+	}
+
+	suspects := taints.Change{Conditions: []corev1.NodeCondition{{Type: "HostNetworkUnavailable", Status: corev1.ConditionUnknown, Reason: "PeersUnreachable"}}}
+	client, err := taints.NewClient(identityIn(t, c, namespace, nodes[1]), nodes[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Apply(t.Context(), c.GetNode(t, nodes[1]), suspects); err != nil {
+		t.Fatal(err)
+	}
+	patch := marshal(t, map[string]any{"spec": map[string]any{"unschedulable": true}})
+	if _, err := c.Client().CoreV1().Nodes().Patch(t.Context(), nodes[2], types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	standings, err := f.Standings(t.Context(), append(nodes[1:4:4], "gone"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []network.Standing{{Node: nodes[1], Suspects: true}, {Node: nodes[2], Excused: true}, {Node: nodes[3]}}
+	if fmt.Sprint(standings) != fmt.Sprint(want) {
+		t.Errorf("%+v, want %+v", standings, want)
+	}
+}
+
+// manySlices makes EndpointSlices of the agents' Service with so many endpoints
+// each, as the controller does for a large fleet.
+func manySlices(t *testing.T, c *cluster.Cluster, namespace string, count, each int) {
+	t.Helper()
+	name, port := "metrics", int32(9808)
+	for i := range count {
+		slice := &discoveryv1.EndpointSlice{
+			ObjectMeta:  metav1.ObjectMeta{Name: fmt.Sprint("agents-", i), Labels: map[string]string{discoveryv1.LabelServiceName: "taintlet"}},
+			AddressType: discoveryv1.AddressTypeIPv4,
+			Ports:       []discoveryv1.EndpointPort{{Name: &name, Port: &port}},
+		}
+		for j := range each {
+			node, zone := fmt.Sprintf("large-%d-%d", i, j), fmt.Sprint("zone-", j%3)
+			slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{Addresses: []string{fmt.Sprintf("198.18.%d.%d", i, j)}, NodeName: &node, Zone: &zone})
+		}
+		if _, err := c.Client().DiscoveryV1().EndpointSlices(namespace).Create(t.Context(), slice, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// sliceRequests counts what an account asked for EndpointSlices in its namespace.
+func sliceRequests(t *testing.T, c *cluster.Cluster, namespace string) (lists int, gets map[string]int) {
+	t.Helper()
+	requests, err := c.Requests(chart.User(namespace))
+	if err != nil {
+		t.Fatal(err)
+	}
+	gets = map[string]int{}
+	for _, r := range requests {
+		switch {
+		case r.ObjectRef.Resource != "endpointslices" || r.ObjectRef.Namespace != namespace:
+		case r.Verb == "list":
+			lists++
+		default:
+			gets[r.ObjectRef.Name]++
+		}
+	}
+	return lists, gets
+}
+
+// Of a fleet of 250 agents in five slices an agent reads the metadata of all and
+// three slices, and later only those of the three that have changed.
+func TestPeersOfALargeFleet(t *testing.T) {
+	t.Parallel()
+	c := plain.require(t)
+	const namespace = "large-fleet"
+	createNamespace(t, c, namespace)
+	chart.InstallRules(t.Context(), t, c, namespace, map[string]any{"config": allRules()})
+	manySlices(t, c, namespace, 5, 50)
+	const own = "large-0-0"
+	c.Register(t, own)
+	as := identityIn(t, c, namespace, own)
+	f := peersOf(t, as, namespace, own)
+	cluster.Eventually(t, "twelve peers", knows(f, agents.MaxPeers))
+	perZone, slices := map[int]int{}, map[int]bool{}
+	for _, peer := range f.Peers() {
+		var slice, endpoint int
+		if _, err := fmt.Sscanf(peer.Node, "large-%d-%d", &slice, &endpoint); err != nil {
+			t.Fatal(err)
+		}
+		perZone[endpoint%3]++
+		slices[slice] = true
+	}
+	lists, gets := sliceRequests(t, c, namespace)
+	t.Logf("peers by zone %v, of slices %v; %d lists, gets %v", perZone, slices, lists, gets)
+	if lists != 1 || len(gets) != 3 || perZone[0] != 4 || perZone[1] != 4 || perZone[2] != 4 || f.Slices() != 5 {
+		t.Errorf("%d lists, gets %v, peers by zone %v, %d slices", lists, gets, perZone, f.Slices())
+	}
+
+	// One of the chosen slices loses its endpoints.
+	var chosen string
+	for name := range gets {
+		chosen = name
+	}
+	patch := []byte(`[{"op": "replace", "path": "/endpoints", "value": []}]`)
+	if _, err := c.Client().DiscoveryV1().EndpointSlices(namespace).Patch(t.Context(), chosen, types.JSONPatchType, patch, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	cluster.Eventually(t, "the list to be old enough to be read again", func() error {
+		if _, err := f.Standings(t.Context(), nil); err != nil {
+			return err
+		}
+		for _, peer := range f.Peers() {
+			if strings.HasPrefix(peer.Node, "large-"+strings.TrimPrefix(chosen, "agents-")+"-") {
+				return fmt.Errorf("%s is a peer still", peer.Node)
+			}
+		}
+		return nil
+	})
+	lists, after := sliceRequests(t, c, namespace)
+	t.Logf("then %d lists, gets %v", lists, after)
+	for name, count := range after {
+		if want := map[bool]int{true: 2, false: 1}[name == chosen]; count != want {
+			t.Errorf("%s was read %d times, want %d", name, count, want)
+		}
+	}
+	if lists != 2 {
+		t.Errorf("%d lists", lists)
+	}
+
+	a := run(t, append(newFakeHost(t).flags(), "--kubeconfig="+cluster.Kubeconfig(t, as), "--node-name="+own, "--namespace="+namespace, "--listen=:0")...)
+	cluster.Eventually(t, "the agent's peers", func() error {
+		if got := a.metric(`taintlet_peers{state="known"}`); got != agents.MaxPeers {
+			return fmt.Errorf("%d peers", got)
+		}
+		return nil
+	})
+	if code, page := a.get("/peer"); code != 200 || !strings.Contains(page, `"MemoryPressure":"OK"`) {
+		t.Errorf("%d %s", code, page)
+	}
+}
