@@ -30,7 +30,7 @@ func (*apiCheck) class() Class { return API }
 func (a *apiCheck) check(ctx context.Context, patience time.Duration) Result {
 	server := a.server()
 	if server == "" {
-		return Result{NotKnown, "no API server is known"}
+		return Result{Outcome: NotKnown, Detail: "no API server is known"}
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -39,10 +39,10 @@ func (a *apiCheck) check(ctx context.Context, patience time.Duration) Result {
 		err = shakeHands(ctx, address)
 	}
 	if err != nil {
-		return Result{Failed, "API server " + server + ": " + why(err)}
+		return Result{Outcome: Failed, Detail: "API server " + server + ": " + why(err)}
 	}
 	a.address = map[string]netip.AddrPort{server: address}
-	return Result{Well, "API server " + server + " answers"}
+	return Result{Outcome: Well, Detail: "API server " + server + " answers"}
 }
 
 // resolve returns the address of a server. A name is looked up, within half of

@@ -32,15 +32,15 @@ func (*conntrackCheck) class() Class { return Conntrack }
 func (c *conntrackCheck) check(context.Context, time.Duration) Result {
 	file, err := os.Open(filepath.Join(c.host.Proc, "net", "stat", "nf_conntrack"))
 	if errors.Is(err, fs.ErrNotExist) {
-		return Result{NotKnown, "this host tracks no connections"}
+		return Result{Outcome: NotKnown, Detail: "this host tracks no connections"}
 	}
 	if err != nil {
-		return Result{NotKnown, "reading conntrack: " + err.Error()}
+		return Result{Outcome: NotKnown, Detail: "reading conntrack: " + err.Error()}
 	}
 	defer file.Close() //nolint:errcheck // nothing was written
 	now, err := parseDrops(file)
 	if err != nil {
-		return Result{NotKnown, "reading conntrack from " + file.Name() + ": " + err.Error()}
+		return Result{Outcome: NotKnown, Detail: "reading conntrack from " + file.Name() + ": " + err.Error()}
 	}
 	return c.judge(now)
 }
@@ -52,9 +52,9 @@ func (c *conntrackCheck) judge(now int64) Result {
 	before, known := c.before, c.known
 	c.before, c.known = now, true
 	if known && now > before {
-		return Result{Failed, fmt.Sprintf("the connection table dropped %d packets since the round before", now-before)}
+		return Result{Outcome: Failed, Detail: fmt.Sprintf("the connection table dropped %d packets since the round before", now-before)}
 	}
-	return Result{Well, "the connection table drops nothing"}
+	return Result{Outcome: Well, Detail: "the connection table drops nothing"}
 }
 
 // parseDrops returns how many packets found no room in the table, from the text of

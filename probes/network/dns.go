@@ -45,7 +45,7 @@ func (d *dnsCheck) check(ctx context.Context, patience time.Duration) Result {
 	defer cancel()
 	d.refresh(ctx, patience/4)
 	if d.conf.err != nil {
-		return Result{NotKnown, d.conf.err.Error()}
+		return Result{Outcome: NotKnown, Detail: d.conf.err.Error()}
 	}
 	servers := d.conf.servers
 	d.seen.keep(servers)
@@ -85,15 +85,15 @@ func (d *dnsCheck) judge(servers []netip.AddrPort, errs []error) Result {
 	}
 	switch {
 	case len(well) > 0 && len(failed) > 0:
-		return Result{Well, "nameserver " + strings.Join(well, ", ") + " answers; " + strings.Join(failed, "; ")}
+		return Result{Outcome: Well, Detail: "nameserver " + strings.Join(well, ", ") + " answers; " + strings.Join(failed, "; ")}
 	case len(well) > 0:
-		return Result{Well, "nameserver " + strings.Join(well, ", ") + " answers"}
+		return Result{Outcome: Well, Detail: "nameserver " + strings.Join(well, ", ") + " answers"}
 	case len(failed) > 0:
-		return Result{Failed, "no nameserver answers: " + strings.Join(failed, "; ")}
+		return Result{Outcome: Failed, Detail: "no nameserver answers: " + strings.Join(failed, "; ")}
 	case len(servers) > 0:
-		return Result{NotKnown, "no nameserver ever answered since the start"}
+		return Result{Outcome: NotKnown, Detail: "no nameserver ever answered since the start"}
 	}
-	return Result{NotKnown, d.path + " names no nameserver"}
+	return Result{Outcome: NotKnown, Detail: d.path + " names no nameserver"}
 }
 
 func readResolvConf(path string) resolvConf {
@@ -175,7 +175,7 @@ func ask(c *net.UDPConn, request []byte, until time.Time) error {
 		if err != nil {
 			return err
 		}
-		if answers(answer[:n], request) {
+		if isAnswer(answer[:n], request) {
 			return nil
 		}
 	}
@@ -195,9 +195,9 @@ func question(id uint16, name string) ([]byte, error) {
 	return append(b, 0, 0, 1 /* A */, 0, 1 /* IN */), nil
 }
 
-// answers reports whether a packet is an answer to a question: the same ID, and
+// isAnswer reports whether a packet is an answer to a question: the same ID, and
 // the bit that says response. Whatever it says shows that the nameserver is there.
-func answers(packet, question []byte) bool {
+func isAnswer(packet, question []byte) bool {
 	const head = 12
 	return len(packet) >= head && packet[0] == question[0] && packet[1] == question[1] && packet[2]&0x80 != 0
 }

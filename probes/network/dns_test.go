@@ -52,7 +52,12 @@ func TestQuestion(t *testing.T) {
 // nameserver answers on loopback what answer makes of each question; nil: not.
 func nameserver(t *testing.T, answer func(question []byte) []byte) netip.AddrPort {
 	t.Helper()
-	c, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.MustParseAddrPort("127.0.0.1:0")))
+	return serveDNS(t, "127.0.0.1:0", answer)
+}
+
+func serveDNS(t testing.TB, address string, answer func(question []byte) []byte) netip.AddrPort {
+	t.Helper()
+	c, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.MustParseAddrPort(address)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,12 +171,12 @@ func TestResolvConfThatGoes(t *testing.T) {
 	}
 }
 
-func FuzzAnswers(f *testing.F) {
+func FuzzIsAnswer(f *testing.F) {
 	question, err := question(7, "localhost.")
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Add(reply3(question))
 	f.Add([]byte{})
-	f.Fuzz(func(_ *testing.T, packet []byte) { answers(packet, question) })
+	f.Fuzz(func(_ *testing.T, packet []byte) { isAnswer(packet, question) })
 }

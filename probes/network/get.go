@@ -37,7 +37,7 @@ func get(ctx context.Context, from netip.AddrPort, path, header string) (r reply
 	}
 	defer c.Close() //nolint:errcheck // everything was read
 	r.connected = true
-	defer func() { r.retransmits = retransmits(c) }()
+	defer func() { r.retransmits = sentAgain(c) }()
 	if deadline, ok := ctx.Deadline(); ok {
 		if err := c.SetDeadline(deadline); err != nil {
 			return r, err
@@ -45,7 +45,7 @@ func get(ctx context.Context, from netip.AddrPort, path, header string) (r reply
 	}
 	stop := context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
-	if _, err := fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n%s\r\n", path, from, header); err != nil {
+	if _, err := fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: %s\r\n%s\r\n", path, from, header); err != nil {
 		return r, err
 	}
 	answer, err := http.ReadResponse(bufio.NewReaderSize(io.LimitReader(c, longestAnswer), 1<<10), nil)
@@ -58,9 +58,9 @@ func get(ctx context.Context, from netip.AddrPort, path, header string) (r reply
 	return r, err
 }
 
-// retransmits returns how many segments of a connection were sent again, its SYN
+// sentAgain returns how many segments of a connection were sent again, its SYN
 // included (tcpi_total_retrans in struct tcp_info, include/uapi/linux/tcp.h).
-func retransmits(c *net.TCPConn) (n int) {
+func sentAgain(c *net.TCPConn) (n int) {
 	raw, err := c.SyscallConn()
 	if err != nil {
 		return 0

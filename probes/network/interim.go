@@ -8,10 +8,11 @@ import (
 )
 
 // interim says what a round means by the class route alone.
-type interim struct{}
+type interim struct{ round Round }
 
 // Next judges one round.
-func (interim) Next(r Round) Verdict {
+func (i *interim) Next(r Round) Verdict {
+	i.round = r
 	o := probes.Observation{Condition: probes.NetworkUnavailable, Message: inWords(&r)}
 	switch r.Outcome(Route) {
 	case Well:
@@ -22,6 +23,17 @@ func (interim) Next(r Round) Verdict {
 		o.Level, o.Reason = probes.Unknown, "RouteNotKnown"
 	}
 	return Verdict{Observation: o}
+}
+
+// Answer tells the classes of the round before.
+func (i *interim) Answer() Answer {
+	a := Answer{Version: AnswerVersion, Classes: map[Class]bool{}, Lossy: -1}
+	for class, result := range i.round.Results {
+		if result.Outcome != NotKnown {
+			a.Classes[class] = result.Outcome == Well
+		}
+	}
+	return a
 }
 
 // inWords tells the results of a round: what failed, what is well, what is not

@@ -22,14 +22,17 @@ import (
 // in the order of its rules, and takes one of several next hops. The source
 // address of a connected UDP socket does not tell the interface either: hosts
 // that speak BGP keep their address on lo or on a dummy interface.
-type kernel struct{ fd int }
+type kernel struct {
+	fd     int
+	buffer []byte // for answers
+}
 
 func openKernel() (*kernel, error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
 	if err != nil {
 		return nil, fmt.Errorf("asking the kernel for routes: %w", err)
 	}
-	return &kernel{fd}, nil
+	return &kernel{fd, make([]byte, 4096)}, nil
 }
 
 func (k *kernel) close() { _ = unix.Close(k.fd) }
@@ -39,7 +42,7 @@ func (k *kernel) close() { _ = unix.Close(k.fd) }
 const loopback = 1
 
 // errNowhere says that the kernel has no route, or one that leads nowhere.
-var errNowhere = errors.New("leads nowhere") //nolint:gochecknoglobals // a constant error
+var errNowhere = errors.New("leads nowhere")
 
 // interfaceTo returns the interface by which a packet to an address leaves now;
 // empty: the address is one of this host's. The error wraps errNowhere where
@@ -48,12 +51,11 @@ func (k *kernel) interfaceTo(to netip.Addr) (string, error) {
 	if err := unix.Sendto(k.fd, routeRequest(to), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
 		return "", fmt.Errorf("asking the kernel for the route to %s: %w", to, err)
 	}
-	buffer := make([]byte, 4096)
-	n, _, err := unix.Recvfrom(k.fd, buffer, 0)
+	n, _, err := unix.Recvfrom(k.fd, k.buffer, 0)
 	if err != nil {
 		return "", fmt.Errorf("asking the kernel for the route to %s: %w", to, err)
 	}
-	index, err := parseRoute(buffer[:n])
+	index, err := parseRoute(k.buffer[:n])
 	switch {
 	case err != nil || index == 0:
 		return "", err

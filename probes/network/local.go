@@ -2,6 +2,7 @@ package network
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/netip"
@@ -9,8 +10,6 @@ import (
 	"sync"
 	"syscall"
 	"time"
-
-	"errors"
 )
 
 // daemon is a network daemon of the node that tells its health on loopback.
@@ -64,11 +63,11 @@ func (l *localCheck) check(ctx context.Context, patience time.Duration) Result {
 	}
 	switch {
 	case len(failed) > 0:
-		return Result{Failed, strings.Join(failed, "; ")}
+		return Result{Outcome: Failed, Detail: strings.Join(failed, "; ")}
 	case len(well) > 0:
-		return Result{Well, strings.Join(well, ", ")}
+		return Result{Outcome: Well, Detail: strings.Join(well, ", ")}
 	}
-	return Result{NotKnown, "no network daemon was seen well"}
+	return Result{Outcome: NotKnown, Detail: "no network daemon was seen well"}
 }
 
 // ask returns nil when the daemon says that it is well. On a host with IPv6 alone
@@ -78,11 +77,11 @@ func (d daemon) ask(ctx context.Context) error {
 	if errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.EADDRNOTAVAIL) {
 		r, err = get(ctx, netip.AddrPortFrom(netip.IPv6Loopback(), d.port), d.path, d.header)
 	}
-	if err == nil && r.status != http.StatusOK {
-		return fmt.Errorf("%s: status %d", d.path, r.status)
+	switch r.status { // a long answer may be cut, so that there is an error too
+	case http.StatusOK:
+		return nil
+	case 0:
+		return err
 	}
-	if r.status == http.StatusOK {
-		return nil // a long answer may be cut
-	}
-	return err
+	return fmt.Errorf("%s: status %d", d.path, r.status)
 }

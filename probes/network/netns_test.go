@@ -34,6 +34,7 @@ func inOwnNetwork(t *testing.T, tools ...string) (probes.Host, bool) {
 			t.Skipf("this host lacks a tool: %v", err)
 		}
 	}
+	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	child := exec.CommandContext(ctx, "/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=100s")
@@ -52,9 +53,12 @@ func inOwnNetwork(t *testing.T, tools ...string) (probes.Host, bool) {
 	return probes.Host{}, false
 }
 
+// thisHost is the host that the tests run on.
+var thisHost = probes.Host{Root: "/", Proc: "/proc", Sys: "/sys"}
+
 // hostHere is this process's host. A sysfs shows the interfaces of the namespace
 // that it was mounted in.
-func hostHere(t *testing.T) probes.Host {
+func hostHere(t testing.TB) probes.Host {
 	t.Helper()
 	sys := t.TempDir()
 	if err := unix.Mount("sysfs", sys, "sysfs", unix.MS_RDONLY, ""); err != nil {
@@ -69,7 +73,7 @@ func hostHere(t *testing.T) probes.Host {
 }
 
 // sh runs commands, one a line.
-func sh(t *testing.T, commands string) {
+func sh(t testing.TB, commands string) {
 	t.Helper()
 	for line := range strings.Lines(commands) {
 		words := strings.Fields(line)

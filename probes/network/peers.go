@@ -64,7 +64,7 @@ func (p *peersCheck) judge(chosen int) Result {
 		}
 	}
 	if asked == 0 {
-		return Result{NotKnown, fmt.Sprintf("none of %d peers was ever reached", chosen)}
+		return Result{Outcome: NotKnown, Detail: fmt.Sprintf("none of %d peers was ever reached", chosen)}
 	}
 	outcome := NotKnown
 	switch {
@@ -73,7 +73,7 @@ func (p *peersCheck) judge(chosen int) Result {
 	case 5*reached <= asked:
 		outcome = Failed
 	}
-	return Result{outcome, fmt.Sprintf("reached %d of %d peers", reached, asked)}
+	return Result{Outcome: outcome, Detail: fmt.Sprintf("reached %d of %d peers", reached, asked)}
 }
 
 // askPeer asks one peer, and where that fails its second port.
@@ -112,13 +112,13 @@ func parseAnswer(body []byte) (*Answer, error) {
 	return &a, nil
 }
 
-// answers returns what the peers said, by Node.
-func (p *peersCheck) answers() map[string]Answer {
-	said := make(map[string]Answer, len(p.found))
+// said returns what the peers said, by Node.
+func (p *peersCheck) said() map[string]Answer {
+	answers := make(map[string]Answer, len(p.found))
 	for _, peer := range p.found {
 		if peer.Answer != nil {
-			said[peer.Node] = *peer.Answer
+			answers[peer.Node] = *peer.Answer
 		}
 	}
-	return said
+	return answers
 }

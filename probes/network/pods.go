@@ -67,13 +67,14 @@ func (p *podsCheck) judge(asked []netip.AddrPort, errs []error) Result {
 			failed = append(failed, pod.String()+": "+why(errs[i]))
 		}
 	}
+	single := len(there)+len(failed) == 1
 	switch {
 	case len(there) > 0:
-		return Result{Well, fmt.Sprintf("reached %d of %d DNS pods on other Nodes", len(there), len(asked))}
+		return Result{Single: single, Outcome: Well, Detail: fmt.Sprintf("reached %d of %d DNS pods on other Nodes", len(there), len(asked))}
 	case len(failed) > 0:
-		return Result{Failed, "no DNS pod on another Node reached: " + strings.Join(failed, "; ")}
+		return Result{Single: single, Outcome: Failed, Detail: "no DNS pod on another Node reached: " + strings.Join(failed, "; ")}
 	case len(asked) > 0:
-		return Result{NotKnown, "no DNS pod on another Node was ever reached"}
+		return Result{Outcome: NotKnown, Detail: "no DNS pod on another Node was ever reached"}
 	}
-	return Result{NotKnown, "no DNS pods on other Nodes are known"}
+	return Result{Outcome: NotKnown, Detail: "no DNS pods on other Nodes are known"}
 }

@@ -24,20 +24,29 @@ type Probe struct {
 	self   *selfCheck
 	peers  *peersCheck
 
+	// patience is how long one answer may take on a host that is in time.
+	patience time.Duration
 	// was has the classes that were Well since the start.
 	was map[Class]bool
 	// late is by how much the round before was late. It widens the deadlines.
 	late time.Duration
-	// apiResult is what the API server's class found most recently, and apiIn in
-	// how many rounds it is due again although nothing fails.
+	// apiResult is what the API server's class found most recently, and apiDue when
+	// it is asked again although nothing fails.
 	apiResult Result
-	apiIn     int
-	loss      loss
-	judge     interface{ Next(round Round) Verdict }
+	apiDue    time.Time
+	judge     judge
 	// ask and suspicious are of the verdict before: whose Standings it needs, and
-	// that it was not OK.
+	// that it was not quite OK.
 	ask        []string
 	suspicious bool
+}
+
+// judge turns rounds into verdicts.
+type judge interface {
+	// Next takes in a round and says what the rounds so far mean.
+	Next(round Round) Verdict
+	// Answer is what the rounds so far let this host say to its peers.
+	Answer() Answer
 }
 
 // Options are what a Probe needs besides the host.
@@ -57,7 +66,7 @@ var _ probes.Probe = (*Probe)(nil)
 // class/net/<interface>/carrier in h.Sys, net/stat/nf_conntrack in h.Proc, and
 // its own /etc/resolv.conf.
 func New(h probes.Host, o Options) *Probe {
-	p := &Probe{cluster: o.Cluster, report: o.Report, was: map[Class]bool{}, judge: interim{}}
+	p := &Probe{cluster: o.Cluster, report: o.Report, was: map[Class]bool{}, judge: &interim{}, patience: patience}
 	apiServer := func() string { return "" }
 	all := []check{newLocalCheck(), &dnsCheck{path: "/etc/resolv.conf", seen: reached[netip.AddrPort]{}}, &conntrackCheck{host: h}}
 	if o.Cluster != nil {
@@ -85,12 +94,11 @@ func (*Probe) Condition() probes.Condition { return probes.NetworkUnavailable }
 // Observe runs a round and judges it.
 func (p *Probe) Observe(ctx context.Context) probes.Observation {
 	round := p.round(ctx)
-	if ctx.Err() != nil { // the agent ends, or stood still: what failed is no evidence
-		round.Late = true
-	}
+	ended := ctx.Err() != nil // the agent ends, or stood still: what failed is no evidence
+	round.Late = round.Late || ended
 	verdict := p.judge.Next(round)
-	p.ask, p.suspicious = verdict.Ask, verdict.Observation.Level != probes.OK
-	if !round.Late {
+	p.ask, p.suspicious = verdict.Ask, verdict.Observation.Level != probes.OK || verdict.Observation.Hysteresis
+	if !ended {
 		p.tell(&round)
 	}
 	return verdict.Observation
@@ -104,12 +112,6 @@ func (p *Probe) tell(round *Round) {
 	if p.cluster == nil {
 		return
 	}
-	p.cluster.Heard(p.peers.answers())
-	own := Answer{Version: AnswerVersion, Classes: map[Class]bool{}, Lossy: p.loss.percent()}
-	for class, result := range round.Results {
-		if result.Outcome != NotKnown {
-			own.Classes[class] = result.Outcome == Well
-		}
-	}
-	p.cluster.Says(own)
+	p.cluster.Heard(p.peers.said())
+	p.cluster.Says(p.judge.Answer())
 }

@@ -52,6 +52,10 @@ type Result struct {
 	Outcome Outcome
 	// Detail says in a few words what was asked and what came, for people.
 	Detail string
+	// Single says that this host has one target only. Others may have more, so
+	// that theirs is not ours to compare with: a host with one of two DNS pods
+	// asks the other one alone, and its peers ask both.
+	Single bool
 }
 
 // PeerResult is what one peer's check found in one round.

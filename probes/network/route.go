@@ -49,7 +49,7 @@ func (r *routeCheck) check(ctx context.Context, patience time.Duration) Result {
 	defer cancel()
 	found, ok := r.call.Wait(ctx)
 	if !ok {
-		return Result{NotKnown, fmt.Sprintf("asking for routes and reading carrier: no answer for %s", r.call.OutFor())}
+		return Result{Outcome: NotKnown, Detail: fmt.Sprintf("asking for routes and reading carrier: no answer for %s", r.call.OutFor())}
 	}
 	return r.judge(found)
 }
@@ -76,11 +76,11 @@ func (r *routeCheck) judge(found []way) Result {
 	r.seen.keep(targets)
 	switch {
 	case len(lost) > 0:
-		return Result{Failed, strings.Join(lost, "; ")}
+		return Result{Outcome: Failed, Detail: strings.Join(lost, "; ")}
 	case len(well) > 0:
-		return Result{Well, strings.Join(well, "; ")}
+		return Result{Outcome: Well, Detail: strings.Join(well, "; ")}
 	}
-	return Result{NotKnown, strings.Join(rest, "; ")}
+	return Result{Outcome: NotKnown, Detail: strings.Join(rest, "; ")}
 }
 
 // ways asks the kernel about the outside, and about the API server unless that
@@ -149,7 +149,7 @@ func (k *kernel) wayTo(h probes.Host, to netip.Addr) (w way, routed bool) {
 	case errors.Is(err, errNowhere):
 		return way{lost: fmt.Sprintf("no route to %s (%s)", to, why(err))}, false
 	case err != nil:
-		return way{err: err}, false
+		return way{err: err}, true
 	case name == "":
 		return way{}, true
 	}

@@ -175,6 +175,19 @@ func TestNoCarrierAtTheFirstLook(t *testing.T) {
 	}
 }
 
+// The kernel drops the routes of an interface that goes down. The agent may have
+// asked before that.
+func TestCarrierOfAnInterfaceThatIsDown(t *testing.T) {
+	h, inside := inOwnNetwork(t)
+	if !inside {
+		return
+	}
+	sh(t, uplinks+"ip link set up0 down")
+	if carrier, err := readCarrier(h, "up0"); carrier || err != nil {
+		t.Errorf("%t, %v", carrier, err)
+	}
+}
+
 func TestLinkFlaps(t *testing.T) {
 	h, inside := inOwnNetwork(t)
 	if !inside {

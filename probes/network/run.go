@@ -14,12 +14,9 @@ const (
 	patience = 1500 * time.Millisecond
 	// spare is what a round leaves of its context's time for the verdict.
 	spare = 200 * time.Millisecond
-	// apiEvery is in how many rounds the API server is asked once while all is
-	// well: each handshake costs it a signature.
-	apiEvery = 6
-	// someLoss is the percentage of lossy connections from which on the API server
-	// is asked in each round, half of what the verdict needs.
-	someLoss = 5
+	// apiEvery is how often the API server is asked while all is well, some rounds
+	// apart: each handshake costs it a signature.
+	apiEvery = 29 * time.Second
 )
 
 // round asks all classes at the same time. One round is in flight: Observe is
@@ -33,7 +30,7 @@ func (p *Probe) round(ctx context.Context) Round {
 	ctx, cancel := context.WithDeadline(ctx, deadline.Add(-spare))
 	defer cancel()
 	// A peer is asked twice, at its second port too.
-	each := min(patience+p.late, time.Until(deadline.Add(-spare))/2)
+	each := min(p.patience+p.late, time.Until(deadline.Add(-spare))/2)
 
 	ticking, stop := context.WithCancel(ctx)
 	var ticker sync.WaitGroup
@@ -42,7 +39,6 @@ func (p *Probe) round(ctx context.Context) Round {
 	p.askAll(ctx, each, &r)
 	if p.peers != nil {
 		r.Peers = p.peers.found
-		p.loss.add(r.At, r.Peers)
 	}
 	p.askAPILate(ctx, each, &r)
 	stop()
@@ -57,8 +53,7 @@ func (p *Probe) round(ctx context.Context) Round {
 // Standings that the verdict needs.
 func (p *Probe) askAll(ctx context.Context, each time.Duration, r *Round) {
 	checks := p.checks
-	p.apiIn--
-	if p.api != nil && p.apiIn < 0 {
+	if p.api != nil && !r.At.Before(p.apiDue) {
 		checks = append(checks[:len(checks):len(checks)], p.api)
 	}
 	results := make([]Result, len(checks))
@@ -92,9 +87,9 @@ func (p *Probe) askAPILate(ctx context.Context, each time.Duration, r *Round) {
 		r.Results[API] = p.apiResult
 		return
 	}
-	p.apiResult = r.Results[API]
+	p.apiResult, p.apiDue = r.Results[API], time.Time{}
 	if p.apiResult.Outcome == Well && !trouble {
-		p.apiIn = apiEvery - 1
+		p.apiDue = r.At.Add(apiEvery)
 		p.apiResult.Detail += ", asked at " + r.At.UTC().Format(time.TimeOnly)
 	}
 }
@@ -112,7 +107,7 @@ func (p *Probe) trouble(r *Round) bool {
 			return true
 		}
 	}
-	return p.suspicious || p.loss.percent() >= someLoss
+	return p.suspicious
 }
 
 // take puts what a class found into the round. A class that never was Well since
@@ -122,7 +117,7 @@ func (p *Probe) take(r *Round, c Class, result Result) {
 	case result.Outcome == Well:
 		p.was[c] = true
 	case result.Outcome == Failed && !p.was[c]:
-		result = Result{NotKnown, result.Detail + "; never well since the start"}
+		result = Result{Outcome: NotKnown, Detail: result.Detail + "; never well since the start"}
 	}
 	r.Results[c] = result
 }

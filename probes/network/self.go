@@ -21,13 +21,13 @@ func (s *selfCheck) check(ctx context.Context, patience time.Duration) Result {
 	s.took = 0
 	address := s.address()
 	if !address.IsValid() {
-		return Result{NotKnown, "the own address is not known"}
+		return Result{Outcome: NotKnown, Detail: "the own address is not known"}
 	}
 	begin := time.Now()
 	err := knock(ctx, address, patience)
 	if !isThere(err) {
-		return Result{Failed, "own address " + address.String() + ": " + why(err)}
+		return Result{Outcome: Failed, Detail: "own address " + address.String() + ": " + why(err)}
 	}
 	s.took = time.Since(begin)
-	return Result{Well, "own address answered in " + s.took.Round(10*time.Microsecond).String()}
+	return Result{Outcome: Well, Detail: "own address answered in " + s.took.Round(10*time.Microsecond).String()}
 }

@@ -1,0 +1,88 @@
+package network
+
+import (
+	"bytes"
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// tlsServer counts the requests that it gets, which ought to be none.
+func tlsServer(t *testing.T) (address netip.AddrPort, requests *atomic.Int32, logged *bytes.Buffer) {
+	t.Helper()
+	requests, logged = &atomic.Int32{}, &bytes.Buffer{}
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { requests.Add(1) }))
+	server.EnableHTTP2 = true
+	server.Config.ErrorLog = log.New(logged, "", 0)
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	return netip.MustParseAddrPort(server.Listener.Addr().String()), requests, logged
+}
+
+// The certificate is one that nobody trusts. The server logs nothing.
+func TestAPIServerIsGreeted(t *testing.T) {
+	t.Parallel()
+	address, requests, logged := tlsServer(t)
+	a := &apiCheck{server: address.String}
+	for range 3 {
+		if got := a.check(t.Context(), time.Second); got.Outcome != Well {
+			t.Errorf("%+v", got)
+		}
+	}
+	name := fmt.Sprintf("localhost:%d", address.Port())
+	a.server = func() string { return name }
+	if got := a.check(t.Context(), time.Second); got.Outcome != Well {
+		t.Errorf("by its name: %+v", got)
+	}
+	time.Sleep(50 * time.Millisecond) // nothing tells that a server will log nothing
+	if requests.Load() != 0 || logged.Len() != 0 {
+		t.Errorf("%d requests, logged %s", requests.Load(), logged)
+	}
+}
+
+// A name that is not resolved any more is no fault of the server.
+func TestAPIServerWhoseNameIsNotResolved(t *testing.T) {
+	t.Parallel()
+	address, _, _ := tlsServer(t)
+	server := fmt.Sprintf("api.invalid:%d", address.Port())
+	a := &apiCheck{server: func() string { return server }}
+	if got := a.check(t.Context(), 4*time.Second); got.Outcome != Failed || !strings.Contains(got.Detail, "api.invalid") {
+		t.Errorf("never reached: %+v", got)
+	}
+	a.address = map[string]netip.AddrPort{server: address}
+	if got := a.check(t.Context(), 4*time.Second); got.Outcome != Well {
+		t.Errorf("reached before: %+v", got)
+	}
+}
+
+func TestAPIServerThatIsNone(t *testing.T) {
+	t.Parallel()
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts in the kernel, and says nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close() //nolint:errcheck // nothing went through it
+	for _, test := range []struct{ name, server, detail string }{
+		{"no TLS", serve(t, says("x")).String(), "first record does not look like a TLS handshake"},
+		{"refused", closedPort(t).String(), "connection refused"},
+		{"silent", silent.Addr().String(), "no answer in time"},
+		{"no port", "10.0.0.1", "missing port"},
+		{"garbled port", "localhost:x", "invalid syntax"},
+	} {
+		a := &apiCheck{server: func() string { return test.server }}
+		if got := a.check(t.Context(), 300*time.Millisecond); got.Outcome != Failed || !strings.Contains(got.Detail, test.detail) {
+			t.Errorf("%s: %+v, want %q", test.name, got, test.detail)
+		}
+	}
+	a := &apiCheck{server: nowhere}
+	if got := a.check(t.Context(), time.Second); got.Outcome != NotKnown {
+		t.Errorf("no server: %+v", got)
+	}
+}

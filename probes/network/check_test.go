@@ -1,0 +1,110 @@
+package network
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func TestReachedForgetsOthers(t *testing.T) {
+	t.Parallel()
+	r := reached[string]{"a": true, "b": true}
+	r.keep([]string{"b", "c"})
+	if len(r) != 1 || !r["b"] {
+		t.Errorf("%v", r)
+	}
+}
+
+func TestWhoRefusesIsThere(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		err   error
+		there bool
+		why   string
+	}{
+		{&net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}, true, "connection refused"},
+		{&net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNRESET)}, true, "connection reset by peer"},
+		{&net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.EHOSTUNREACH)}, false, "no route to host"},
+		{&net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ETIMEDOUT)}, false, "no answer in time"},
+		{&net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}, false, "no answer in time"},
+		{context.DeadlineExceeded, false, "no answer in time"},
+		{errors.New(strings.Repeat("x", 90)), false, strings.Repeat("x", 80) + "..."},
+	} {
+		if isThere(test.err) != test.there || why(test.err) != test.why {
+			t.Errorf("%v: there %t, %q", test.err, isThere(test.err), why(test.err))
+		}
+	}
+	if !isThere(nil) {
+		t.Error("a connection is no sign of life")
+	}
+}
+
+func TestPodsJudge(t *testing.T) {
+	t.Parallel()
+	a, b := netip.MustParseAddrPort("10.1.0.1:53"), netip.MustParseAddrPort("10.2.0.1:53")
+	late := os.ErrDeadlineExceeded
+	p := &podsCheck{seen: reached[netip.AddrPort]{}}
+	for _, step := range []struct {
+		name   string
+		errs   []error
+		want   Outcome
+		detail string
+	}{
+		{"none at first", []error{late, late}, NotKnown, "was ever reached"},
+		{"one", []error{late, nil}, Well, "reached 1 of 2 DNS pods"},
+		{"none", []error{late, late}, Failed, "no DNS pod on another Node reached: 10.2.0.1:53: no answer in time"},
+		{"one refuses", []error{syscall.ECONNREFUSED, late}, Well, "reached 1 of 2"},
+		{"none of both", []error{late, late}, Failed, "10.1.0.1:53: no answer in time; 10.2.0.1:53"},
+	} {
+		got := p.judge([]netip.AddrPort{a, b}, step.errs)
+		if got.Outcome != step.want || !strings.Contains(got.Detail, step.detail) || got.Single != (step.want != NotKnown && !p.seen[a]) {
+			t.Errorf("%s: %+v, want %v with %q", step.name, got, step.want, step.detail)
+		}
+	}
+	if got := p.judge(nil, nil); got.Outcome != NotKnown {
+		t.Errorf("no pods: %+v", got)
+	}
+}
+
+// A few pods are asked: those that were reached before, then any.
+func TestPodsAreChosen(t *testing.T) {
+	t.Parallel()
+	var all []netip.AddrPort
+	for i := range 10 {
+		all = append(all, netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}), 53))
+	}
+	p := &podsCheck{seen: reached[netip.AddrPort]{all[3]: true, all[7]: true}}
+	others := map[netip.AddrPort]bool{}
+	for range 200 {
+		got := p.choose(all)
+		if len(got) != podsAtOnce || !p.seen[got[0]] || !p.seen[got[1]] || got[0] == got[1] {
+			t.Fatalf("chosen %v", got)
+		}
+		others[got[2]] = true
+	}
+	if len(others) != len(all)-2 {
+		t.Errorf("only %d of the other pods are ever asked", len(others))
+	}
+	if got := p.choose(all[:1]); len(got) != 1 {
+		t.Errorf("chosen of one: %v", got)
+	}
+}
+
+func TestSelfIsRefused(t *testing.T) {
+	t.Parallel()
+	address := closedPort(t)
+	s := &selfCheck{address: func() netip.AddrPort { return address }, took: time.Hour}
+	if got := s.check(t.Context(), time.Second); got.Outcome != Well || s.took > time.Minute {
+		t.Errorf("%+v after %v", got, s.took)
+	}
+	address = netip.AddrPort{}
+	if got := s.check(t.Context(), time.Second); got.Outcome != NotKnown || s.took != 0 {
+		t.Errorf("no address: %+v after %v", got, s.took)
+	}
+}

@@ -1,0 +1,121 @@
+package network
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/taintlet/taintlet/probes"
+)
+
+// village is a Cluster whose hosts are addresses of lo. Its servers are real.
+type village struct {
+	peers      []Peer
+	pods       []netip.AddrPort
+	self       netip.AddrPort
+	api        string
+	standings  func(context.Context, []string) ([]Standing, error)
+	heard      map[string]Answer
+	said       Answer
+	handshakes atomic.Int32
+}
+
+func (v *village) Peers() []Peer                   { return v.peers }
+func (v *village) DNSPods() []netip.AddrPort       { return v.pods }
+func (v *village) SelfAddress() netip.AddrPort     { return v.self }
+func (v *village) APIServer() string               { return v.api }
+func (v *village) Heard(answers map[string]Answer) { v.heard = answers }
+func (v *village) Says(own Answer)                 { v.said = own }
+func (v *village) Standings(ctx context.Context, nodes []string) ([]Standing, error) {
+	return v.standings(ctx, nodes)
+}
+
+// The ports of the village.
+const (
+	peerPort  = 9410
+	otherPort = 10250 // nobody listens there: refused is reached
+	podPort   = 53
+	apiPort   = 6443
+)
+
+func listen(t testing.TB, address string) net.Listener {
+	t.Helper()
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// addresses gives so many peers the addresses 127.1.0.N. The API server is
+// 127.2.0.1, the DNS pod 127.3.0.1 and the own address 127.1.0.0.
+func (v *village) addresses(peers int) {
+	v.pods = []netip.AddrPort{netip.MustParseAddrPort(fmt.Sprintf("127.3.0.1:%d", podPort))}
+	v.self = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 1, 0, 0}), peerPort)
+	v.api = fmt.Sprintf("127.2.0.1:%d", apiPort)
+	for i := range peers {
+		address := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 1, 0, byte(i + 1)}), peerPort)
+		v.peers = append(v.peers, Peer{Node: fmt.Sprintf("node-%02d", i+1), Address: address, Other: otherPort})
+	}
+}
+
+// answer is what each peer says.
+const answer = `{"version":1,"classes":{"route":true,"self":true,"api":true,"local":true,"pods":true,"dns":true,"conntrack":true},"lossy":0,"levels":{"MemoryPressure":"OK","DiskPressure":"OK","PIDPressure":"OK","NetworkUnavailable":"OK"}}`
+
+// settle starts the servers of a village with so many peers, a nameserver at
+// 127.4.0.1 and kube-proxy. It needs a network namespace of its own.
+func settle(t testing.TB, peers int) *village {
+	t.Helper()
+	v := &village{}
+	v.addresses(peers)
+	serve := func(address string, secure bool) {
+		server := httptest.NewUnstartedServer(says(answer))
+		_ = server.Listener.Close()
+		server.Listener = listen(t, address)
+		server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+			if secure && state == http.StateNew {
+				v.handshakes.Add(1)
+			}
+		}
+		if secure {
+			server.StartTLS()
+		} else {
+			server.Start()
+		}
+		t.Cleanup(server.Close)
+	}
+	serve(v.api, true)
+	serve(v.self.String(), false)
+	serve(v.pods[0].String(), false)
+	serve("127.0.0.1:10256", false)
+	for _, peer := range v.peers {
+		serve(peer.Address.String(), false)
+	}
+	serveDNS(t, "127.4.0.1:53", reply3)
+	return v
+}
+
+// probe is the probe of a host in the village.
+func (v *village) probe(t testing.TB, h probes.Host, disabled ...Class) *Probe {
+	t.Helper()
+	p := New(h, Options{Cluster: v, Disabled: disabled})
+	p.patience = 500 * time.Millisecond // there is no network to wait for
+	path := filepath.Join(t.TempDir(), "resolv.conf")
+	if err := os.WriteFile(path, []byte("search svc.cluster.local\nnameserver 127.4.0.1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range p.checks {
+		if d, ok := c.(*dnsCheck); ok {
+			d.path = path
+		}
+	}
+	return p
+}

@@ -1,0 +1,86 @@
+package network
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// fickle is a daemon whose answer a test changes.
+func fickle(t *testing.T, handler http.HandlerFunc) (uint16, *httptest.Server) {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	return netip.MustParseAddrPort(server.Listener.Addr().String()).Port(), server
+}
+
+func TestDaemonsAreFoundByTheirHealth(t *testing.T) {
+	t.Parallel()
+	var status atomic.Int32
+	port, server := fickle(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/livez" || r.Header.Get("Brief") != "true" {
+			http.NotFound(w, r)
+			return
+		}
+		w.WriteHeader(int(status.Load()))
+		_, _ = w.Write([]byte(strings.Repeat("long ", longestAnswer)))
+	})
+	never := closedPort(t).Port()
+	l := &localCheck{[]daemon{
+		{name: "here", port: port, path: "/livez", header: "brief: true\r\n"},
+		{name: "not here", port: never, path: "/livez"},
+	}, reached[string]{}}
+	for _, step := range []struct {
+		name   string
+		status int32
+		want   Outcome
+		detail string
+	}{
+		{"starting", http.StatusServiceUnavailable, NotKnown, "no network daemon was seen well"},
+		{"well", http.StatusOK, Well, "here is well"},
+		{"ill", http.StatusServiceUnavailable, Failed, "/livez: status 503"},
+		{"well again", http.StatusOK, Well, "here is well"},
+	} {
+		status.Store(step.status)
+		got := l.check(t.Context(), time.Second)
+		if got.Outcome != step.want || !strings.Contains(got.Detail, step.detail) || strings.Contains(got.Detail, "not here") {
+			t.Errorf("%s: %+v, want %v with %q", step.name, got, step.want, step.detail)
+		}
+	}
+	server.Close()
+	if got := l.check(t.Context(), time.Second); got.Outcome != Failed || !strings.Contains(got.Detail, "connection refused") {
+		t.Errorf("gone: %+v", got)
+	}
+}
+
+// kube-proxy's /healthz is 503 under ToBeDeletedByClusterAutoscaler. The ports are
+// those of the daemons' documentation.
+func TestKnownDaemons(t *testing.T) {
+	t.Parallel()
+	want := []daemon{
+		{"kube-proxy", 10256, "/livez", ""},
+		{"Cilium", 9879, "/healthz", "brief: true\r\n"},
+		{"Calico", 9099, "/readiness", ""},
+	}
+	if got := daemons(); !slices.Equal(got, want) {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestDaemonOnIPv6Alone(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewUnstartedServer(says("well"))
+	_ = server.Listener.Close()
+	server.Listener = listen(t, "[::1]:0")
+	server.Start()
+	t.Cleanup(server.Close)
+	d := daemon{port: netip.MustParseAddrPort(server.Listener.Addr().String()).Port(), path: "/"}
+	if err := d.ask(t.Context()); err != nil {
+		t.Error(err)
+	}
+}

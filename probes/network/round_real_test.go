@@ -1,0 +1,455 @@
+package network
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/taintlet/taintlet/probes"
+)
+
+// firewall is where the tests drop packets.
+const firewall = `
+ip link set lo up
+ip link add up0 type veth peer name tor0
+ip addr add 10.0.0.2/24 dev up0
+ip link set up0 up
+ip link set tor0 up
+ip route add default via 10.0.0.1
+nft add table inet t
+nft add chain inet t out { type filter hook output priority 0 ; }
+`
+
+// reads gives the outcomes of a round in one line, without those that are well.
+func notWell(r *Round) string {
+	var words []string
+	for _, c := range Classes() {
+		if result := r.Results[c]; result.Outcome != Well {
+			words = append(words, fmt.Sprintf("%s %s", c, result.Outcome))
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+// one runs one round within five seconds.
+func one(t *testing.T, p *Probe) Round {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	r := p.round(ctx)
+	if err := ctx.Err(); err != nil {
+		t.Errorf("the round did not end in time: %v", err)
+	}
+	return r
+}
+
+// Each class fails by itself when what it asks is cut off, and no other does.
+func TestEachClassFailsByItself(t *testing.T) {
+	h, inside := inOwnNetwork(t, "nft")
+	if !inside {
+		return
+	}
+	sh(t, firewall)
+	v := settle(t, 12)
+	p := v.probe(t, h)
+	if r := one(t, p); notWell(&r) != "" || len(r.Peers) != 12 || r.Late {
+		t.Fatalf("at first: %s; %+v", notWell(&r), r)
+	}
+	for _, cut := range []struct{ name, begin, end, want string }{
+		{"the default route goes", "ip route del default", "ip route add default via 10.0.0.1", "route failed"},
+		{"DNS is dropped", "nft add rule inet t out udp dport 53 drop", "nft flush chain inet t out", "dns failed"},
+		{"DNS is rejected", "nft add rule inet t out udp dport 53 reject", "nft flush chain inet t out", "dns failed"},
+		{"the overlay is cut", "nft add rule inet t out ip daddr 127.3.0.0/16 drop", "nft flush chain inet t out", "pods failed"},
+		{"kube-proxy is silent", "nft add rule inet t out tcp dport 10256 drop", "nft flush chain inet t out", "local failed"},
+		{"the API server is silent", "nft add rule inet t out ip daddr 127.2.0.1 drop\nnft add rule inet t out udp dport 53 drop", "nft flush chain inet t out", "api failed, dns failed"},
+		{"the peers are cut off", "nft add rule inet t out ip daddr 127.1.0.0/24 ip daddr != 127.1.0.0 drop", "nft flush chain inet t out", "peers failed"},
+		{"half of them", "nft add rule inet t out ip daddr 127.1.0.1-127.1.0.6 drop", "nft flush chain inet t out", "peers not known"},
+	} {
+		sh(t, cut.begin)
+		if r := one(t, p); notWell(&r) != cut.want {
+			t.Errorf("%s: %q, want %q: %+v", cut.name, notWell(&r), cut.want, r.Results)
+		}
+		sh(t, cut.end)
+		if r := one(t, p); notWell(&r) != "" {
+			t.Errorf("after %s: %s: %+v", cut.name, notWell(&r), r.Results)
+		}
+	}
+	sh(t, "ip addr del 127.0.0.1/8 dev lo")
+	if r := one(t, p); r.Outcome(Self) != Failed {
+		t.Errorf("the own address is gone: %+v", r.Results[Self])
+	}
+}
+
+// Rules lost before any round was well leave what cannot be told.
+func TestFirstRoundAccusesNothing(t *testing.T) {
+	h, inside := inOwnNetwork(t, "nft")
+	if !inside {
+		return
+	}
+	sh(t, firewall+"nft add rule inet t out drop\nip route del default")
+	p := settle(t, 3).probe(t, h)
+	r := one(t, p)
+	for c, result := range r.Results {
+		if result.Outcome == Failed {
+			t.Errorf("%s: %+v", c, result)
+		}
+	}
+	if len(r.Peers) != 0 {
+		t.Errorf("peers that were never reached: %+v", r.Peers)
+	}
+}
+
+// A firewall that blocks our port leaves the kubelet's.
+func TestSecondPort(t *testing.T) {
+	h, inside := inOwnNetwork(t, "nft")
+	if !inside {
+		return
+	}
+	sh(t, firewall)
+	v := settle(t, 3)
+	v.peers[2].Other = 0
+	p := v.probe(t, h)
+	one(t, p)
+	sh(t, fmt.Sprintf("nft add rule inet t out tcp dport %d drop\nnft add rule inet t out ip daddr 127.1.0.2 drop", peerPort))
+	var got []string
+	for _, peer := range one(t, p).Peers {
+		got = append(got, fmt.Sprintf("%s %t %t", peer.Node, peer.Reached, peer.ReachedOther))
+	}
+	if want := []string{"node-01 false true", "node-02 false false", "node-03 false false"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// A quarter of the packets is lost: the kernel sends segments again, and says so.
+func TestRetransmitsAreSeen(t *testing.T) {
+	h, inside := inOwnNetwork(t, "nft")
+	if !inside {
+		return
+	}
+	sh(t, firewall)
+	p := settle(t, 12).probe(t, h, API, DNS, Pods, Local)
+	p.patience = patience
+	lossy := func(rounds int) (n int) {
+		for range rounds {
+			for _, peer := range one(t, p).Peers {
+				if peer.Retransmits > 0 {
+					n++
+				}
+			}
+		}
+		return n
+	}
+	if n := lossy(3); n != 0 {
+		t.Errorf("%d connections of 36 had retransmits without loss", n)
+	}
+	sh(t, fmt.Sprintf("nft add rule inet t out tcp dport %d numgen random mod 4 == 0 drop", peerPort))
+	if n := lossy(6); n < 7 || n > 65 {
+		t.Errorf("%d connections of 72 had retransmits", n)
+	}
+}
+
+// Whatever is silent, a round ends in time and leaves no goroutine and no
+// connection.
+func TestRoundEndsAndLeavesNothing(t *testing.T) {
+	h, inside := inOwnNetwork(t, "nft", "ss")
+	if !inside {
+		return
+	}
+	sh(t, firewall)
+	v := settle(t, 12)
+	p := v.probe(t, h)
+	p.patience = patience
+	v.standings = func(ctx context.Context, _ []string) ([]Standing, error) { <-ctx.Done(); return nil, ctx.Err() }
+	one(t, p)
+	one(t, p)
+	if output, err := exec.CommandContext(t.Context(), "ss", "-Htan", "state", "time-wait").Output(); err != nil || len(output) > 0 {
+		t.Errorf("connections in TIME_WAIT: %v\n%s", err, output)
+	}
+	before := runtime.NumGoroutine()
+	sh(t, "nft add rule inet t out drop")
+	p.ask = []string{"node-01"}
+	begin := time.Now()
+	one(t, p)
+	if took := time.Since(begin); took < patience || took > 5*time.Second-spare/2 {
+		t.Errorf("a silent network took %v", took)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(200*time.Millisecond, cancel)
+	begin = time.Now()
+	p.Observe(ctx)
+	if took := time.Since(begin); took > time.Second {
+		t.Errorf("a round whose context ended took %v", took)
+	}
+	for range 50 { // servers notice late
+		if runtime.NumGoroutine() <= before {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	stacks := make([]byte, 1<<16)
+	t.Errorf("%d goroutines, %d before\n%s", runtime.NumGoroutine(), before, stacks[:runtime.Stack(stacks, true)])
+}
+
+// A process that stood still does not notice that answers came in time.
+func TestRoundThatStoodStillIsLate(t *testing.T) {
+	h, inside := inOwnNetwork(t, "nft")
+	if !inside {
+		return
+	}
+	sh(t, firewall)
+	p := settle(t, 2).probe(t, h)
+	one(t, p)
+	sh(t, "nft add rule inet t out ip daddr 127.3.0.1 drop")
+	if r := one(t, p); r.Late || r.Outcome(Pods) != Failed {
+		t.Errorf("a round with a silent target is late: %t, %+v", r.Late, r.Results)
+	}
+	stop := exec.CommandContext(t.Context(), "sh", "-c", fmt.Sprintf("sleep 0.3; kill -STOP %d; sleep 0.8; kill -CONT %d", os.Getpid(), os.Getpid()))
+	if err := stop.Start(); err != nil {
+		t.Fatal(err)
+	}
+	r := one(t, p)
+	if !r.Late || p.late < 500*time.Millisecond {
+		t.Errorf("late %t, by %v", r.Late, p.late)
+	}
+	if err := stop.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if r := one(t, p); r.Late {
+		t.Errorf("still late, by %v", p.late)
+	}
+}
+
+// The first SYN to the own address is lost, so the kernel sends it again after a
+// second. The probe cannot tell this from a host that is slow.
+func TestLateControlProbeMakesARoundLate(t *testing.T) {
+	h, inside := inOwnNetwork(t, "nft")
+	if !inside {
+		return
+	}
+	sh(t, firewall)
+	p := settle(t, 2).probe(t, h)
+	p.patience = patience
+	one(t, p)
+	sh(t, "nft add rule inet t out ip daddr 127.1.0.0 drop")
+	flush := time.AfterFunc(300*time.Millisecond, func() { sh(t, "nft flush chain inet t out") })
+	defer flush.Stop()
+	if r := one(t, p); !r.Late || r.Outcome(Self) != Well || p.late < 900*time.Millisecond {
+		t.Errorf("late %t, by %v: %+v", r.Late, p.late, r.Results[Self])
+	}
+}
+
+// A round whose context has ended shows nothing, and nobody is told.
+func TestEndedRoundIsNotTold(t *testing.T) {
+	h, inside := inOwnNetwork(t, "nft")
+	if !inside {
+		return
+	}
+	sh(t, firewall)
+	v := settle(t, 2)
+	p := v.probe(t, h)
+	judge := &recorder{level: probes.OK}
+	p.judge = judge
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	p.Observe(ctx)
+	if !judge.round.Late || v.heard != nil || v.said.Version != 0 {
+		t.Errorf("late %t, heard %v, said %v", judge.round.Late, v.heard, v.said)
+	}
+}
+
+// A host that was late gives its answers more time, up to what the context leaves.
+func TestDeadlinesWiden(t *testing.T) {
+	h, inside := inOwnNetwork(t, "nft")
+	if !inside {
+		return
+	}
+	sh(t, firewall)
+	v := settle(t, 2)
+	p := v.probe(t, h, DNS, API)
+	one(t, p)
+	sh(t, "nft add rule inet t out ip daddr 127.3.0.1 drop")
+	for _, test := range []struct{ late, from, to time.Duration }{
+		{0, 500 * time.Millisecond, time.Second},
+		{600 * time.Millisecond, 1100 * time.Millisecond, 2 * time.Second},
+		{time.Minute, 2300 * time.Millisecond, 4800 * time.Millisecond},
+	} {
+		p.late = test.late
+		begin := time.Now()
+		one(t, p)
+		if took := time.Since(begin); took < test.from || took > test.to {
+			t.Errorf("late by %v: a silent target took %v", test.late, took)
+		}
+	}
+}
+
+// The API server is asked rarely while all is well, and in each round with trouble.
+func TestAPIServerIsAskedWhenItMatters(t *testing.T) {
+	h, inside := inOwnNetwork(t, "nft")
+	if !inside {
+		return
+	}
+	sh(t, firewall)
+	v := settle(t, 2)
+	p := v.probe(t, h)
+	asked := func(rounds int) (n int32) {
+		before := v.handshakes.Load()
+		for range rounds {
+			if r := one(t, p); r.Outcome(API) != Well {
+				t.Errorf("%+v", r.Results[API])
+			}
+		}
+		return v.handshakes.Load() - before
+	}
+	if n := asked(10); n != 1 {
+		t.Errorf("asked %d times in 10 rounds that are well", n)
+	}
+	p.apiDue = time.Now()
+	if n := asked(10); n != 1 || time.Until(p.apiDue) < 20*time.Second {
+		t.Errorf("asked %d times when it was due, and again in %v", n, time.Until(p.apiDue))
+	}
+	p.judge = &recorder{level: probes.Unknown}
+	before := v.handshakes.Load()
+	for range 4 {
+		p.Observe(t.Context())
+	}
+	if n := v.handshakes.Load() - before; n != 3 {
+		t.Errorf("asked %d times in the 3 rounds after a verdict that was not OK", n)
+	}
+	p.suspicious = false
+	sh(t, "nft add rule inet t out ip daddr 127.1.0.1 drop")
+	if n := asked(3); n != 3 {
+		t.Errorf("asked %d times in 3 rounds with a peer that does not answer", n)
+	}
+	sh(t, "nft flush chain inet t out\nip route del default")
+	if n := asked(3); n != 3 {
+		t.Errorf("asked %d times in 3 rounds with trouble", n)
+	}
+	sh(t, "nft add rule inet t out ip daddr 127.2.0.1 drop")
+	if r := one(t, p); r.Outcome(API) != Failed {
+		t.Errorf("%+v", r.Results[API])
+	}
+	sh(t, "nft flush chain inet t out\nip route add default via 10.0.0.1")
+	if n := asked(10); n != 1 {
+		t.Errorf("asked %d times in 10 rounds after the trouble", n)
+	}
+}
+
+func TestRoundWithoutCluster(t *testing.T) {
+	h, inside := inOwnNetwork(t, "nft")
+	if !inside {
+		return
+	}
+	sh(t, firewall)
+	settle(t, 0)
+	for _, test := range []struct {
+		disabled []Class
+		want     []Class
+	}{
+		{nil, []Class{Conntrack, DNS, Local, Route}},
+		{[]Class{DNS, Local, Peers}, []Class{Conntrack, Route}},
+		{Classes(), nil},
+	} {
+		var told map[Class]Result
+		p := New(h, Options{Disabled: test.disabled, Report: func(r map[Class]Result) { told = r }})
+		o := p.Observe(t.Context())
+		var got []Class
+		for c := range told {
+			got = append(got, c)
+		}
+		slices.Sort(got)
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%v is off: %v, want %v", test.disabled, got, test.want)
+		}
+		if len(test.want) > 0 && (o.Level != probes.OK || told[Route].Detail != "default route by up0 with carrier") {
+			t.Errorf("%+v: %+v", told, o)
+		}
+	}
+}
+
+// What is off is not asked in a cluster either.
+func TestDisabledClassesAreNotAsked(t *testing.T) {
+	h, inside := inOwnNetwork(t, "nft")
+	if !inside {
+		return
+	}
+	sh(t, firewall)
+	v := settle(t, 2)
+	p := v.probe(t, h, Classes()...)
+	sh(t, "nft add rule inet t out meta l4proto { tcp, udp } counter")
+	p.Observe(t.Context())
+	output, err := exec.CommandContext(t.Context(), "nft", "list", "chain", "inet", "t", "out").Output()
+	if err != nil || !strings.Contains(string(output), "packets 0 bytes 0") {
+		t.Errorf("packets were sent: %v\n%s", err, output)
+	}
+	if v.handshakes.Load() != 0 || len(v.said.Classes) != 0 || v.said.Version != AnswerVersion {
+		t.Errorf("%d handshakes, said %+v", v.handshakes.Load(), v.said)
+	}
+}
+
+// What is found is told to the cluster, and Standings are asked for when the
+// verdict wants them.
+func TestClusterIsTold(t *testing.T) {
+	h, inside := inOwnNetwork(t, "nft")
+	if !inside {
+		return
+	}
+	sh(t, firewall)
+	v := settle(t, 2)
+	p := v.probe(t, h)
+	judge := &recorder{level: probes.OK}
+	p.judge = judge
+	v.standings = func(_ context.Context, nodes []string) (s []Standing, err error) {
+		for _, n := range nodes {
+			s = append(s, Standing{Node: n, Suspects: true})
+		}
+		return s, nil
+	}
+	p.Observe(t.Context())
+	if judge.round.Standings != nil || len(v.heard) != 2 || !v.heard["node-01"].Classes[DNS] {
+		t.Errorf("%+v, heard %+v", judge.round, v.heard)
+	}
+	if len(v.said.Classes) != len(Classes()) || !v.said.Classes[Peers] || v.said.Lossy != -1 {
+		t.Errorf("said %+v", v.said)
+	}
+	sh(t, "nft add rule inet t out ip daddr 127.1.0.1 drop\nip route del default")
+	judge.ask = []string{"node-01"}
+	p.Observe(t.Context())
+	p.Observe(t.Context())
+	if s := judge.round.Standings; len(s) != 1 || s[0].Node != "node-01" || !s[0].Suspects {
+		t.Errorf("standings %+v", s)
+	}
+	if well, known := v.said.Classes[Route]; well || !known {
+		t.Errorf("said %+v", v.said)
+	}
+	if _, known := v.said.Classes[Peers]; known || len(v.heard) != 1 {
+		t.Errorf("half of the peers: said %+v, heard %+v", v.said, v.heard)
+	}
+}
+
+// recorder keeps the most recent round and asks what a test wants.
+type recorder struct {
+	round Round
+	ask   []string
+	level probes.Level
+}
+
+func (r *recorder) Answer() Answer {
+	a := Answer{Version: AnswerVersion, Classes: map[Class]bool{}, Lossy: -1}
+	for class, result := range r.round.Results {
+		if result.Outcome != NotKnown {
+			a.Classes[class] = result.Outcome == Well
+		}
+	}
+	return a
+}
+
+func (r *recorder) Next(round Round) Verdict {
+	r.round = round
+	return Verdict{Observation: probes.Observation{Level: r.level}, Ask: r.ask}
+}

@@ -1,0 +1,61 @@
+package network
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestRouteJudges(t *testing.T) {
+	t.Parallel()
+	led := way{target: outside, by: "eth0"}
+	lost := way{target: outside, lost: "no carrier on eth0"}
+	unread := way{target: outside, err: errors.New("reading carrier")}
+	api := way{target: "API server 10.0.0.1", by: "eth1"}
+	apiLost := way{target: "API server 10.0.0.1", lost: "no route to 10.0.0.1"}
+	r := newRouteCheck(thisHost, nowhere)
+	for _, step := range []struct {
+		name   string
+		ways   []way
+		want   Outcome
+		detail string
+	}{
+		{"lost at first", []way{lost}, NotKnown, "no carrier on eth0, and none seen since the start"},
+		{"not read at first", []way{unread}, NotKnown, "reading carrier"},
+		{"the API server alone", []way{lost, api}, Well, "API server 10.0.0.1 by eth1 with carrier"},
+		{"and then not", []way{lost, apiLost}, Failed, "no route to 10.0.0.1"},
+		{"both", []way{led, api}, Well, "default route by eth0 with carrier; API server"},
+		{"one of both", []way{led, apiLost}, Failed, "no route to 10.0.0.1"},
+		{"not read", []way{unread}, NotKnown, "reading carrier"},
+		{"lost", []way{lost}, Failed, "no carrier on eth0"},
+		{"an API server that was forgotten meanwhile", []way{led, apiLost}, Well, "default route"},
+	} {
+		got := r.judge(step.ways)
+		if got.Outcome != step.want || !strings.Contains(got.Detail, step.detail) {
+			t.Errorf("%s: %+v, want %v with %q", step.name, got, step.want, step.detail)
+		}
+	}
+}
+
+func TestRouteThatHangs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRouteCheck(thisHost, nowhere)
+		release := make(chan struct{})
+		r.call.Start(func() []way { <-release; return nil }) // stands for a read that hangs
+		got := r.check(t.Context(), time.Second)
+		if got.Outcome != NotKnown || !strings.Contains(got.Detail, "no answer for 1s") {
+			t.Errorf("%+v", got)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if got := r.check(ctx, time.Second); got.Outcome != NotKnown {
+			t.Errorf("%+v", got)
+		}
+		close(release)
+		synctest.Wait()
+	})
+}
