@@ -57,6 +57,9 @@ type Answer struct {
 	// Lossy is the share of connections with retransmits over the last minute, in
 	// percent, -1 when too few were made.
 	Lossy int `json:"lossy"`
+	// Reach is the share of its own peers that it reached in its newest round, in
+	// percent, -1 when it asks fewer than two.
+	Reach int `json:"reach"`
 	// Levels are those decided, by condition.
 	Levels map[probes.Condition]probes.Level `json:"levels,omitempty"`
 }

@@ -1,0 +1,99 @@
+package network
+
+import "fmt"
+
+// Of the peers that count, at most a fifth reached makes a host suspect itself.
+// At least four fifths reached is well. What lies between says nothing of this
+// host: the others may be in trouble.
+const (
+	fewestPeers = 2
+	lowPercent  = 20
+	wellPercent = 80
+)
+
+// isThere reports whether the peer's host answered at any port.
+func (p *PeerResult) isThere() bool { return p.Reached || p.ReachedOther }
+
+// reachOf counts peers whose hosts answered.
+func reachOf(peers []PeerResult) (reached, all int) {
+	for i := range peers {
+		if peers[i].isThere() {
+			reached++
+		}
+	}
+	return reached, len(peers)
+}
+
+// reach is what a host knows of its peers.
+type reach struct {
+	suspicion suspicion
+
+	reached, all int
+	// low: at most a fifth. part: less than four fifths. blocked: a fifth or more
+	// answer at their second port only.
+	low, part, blocked streak
+	// halves: half or more of the peers that are reached, and say how many they
+	// reach, reach a part of theirs. Then the fleet is split, and this host knows
+	// by bad luck mostly peers of the other side.
+	halves bool
+	// other is how many answered at their second port only.
+	other int
+}
+
+// add takes in a round.
+func (p *reach) add(r *Round, apiAnswers bool) {
+	p.reached, p.all = reachOf(r.Peers)
+	p.other = 0
+	partly, know := 0, 0
+	for i := range r.Peers {
+		peer := &r.Peers[i]
+		if !peer.Reached && peer.ReachedOther {
+			p.other++
+		}
+		if peer.Reached && peer.Answer != nil && peer.Answer.Reach >= 0 {
+			know++
+			if peer.Answer.Reach > lowPercent && peer.Answer.Reach < wellPercent {
+				partly++
+			}
+		}
+	}
+	p.halves = know > 0 && 2*partly >= know
+	enough := p.all >= fewestPeers
+	p.low.add(enough && 100*p.reached <= lowPercent*p.all, r.At)
+	p.part.add(enough && 100*p.reached < wellPercent*p.all, r.At)
+	p.blocked.add(p.other > 0 && 100*p.other >= lowPercent*p.all, r.At)
+	p.suspicion.next(r, p.low.holds(0, r.At), apiAnswers)
+}
+
+// accuses reports whether this host is cut off and others are well.
+func (p *reach) accuses() bool {
+	return p.suspicion.stage == accused && p.low.now() && !p.halves
+}
+
+// suspectsMany reports whether others are not better.
+func (p *reach) suspectsMany() bool {
+	return p.suspicion.stage == many || p.suspicion.stage == accused && p.halves
+}
+
+// percent is what peers are told, -1 when there are too few.
+func (p *reach) percent() int {
+	if p.all < fewestPeers {
+		return -1
+	}
+	return 100 * p.reached / p.all
+}
+
+// severity is 50 where a fifth is reached, and 100 where none is.
+func (p *reach) severity() int {
+	if p.all < fewestPeers {
+		return 0
+	}
+	missing := 100 - p.percent()
+	if missing <= 100-lowPercent {
+		return 50 * missing / (100 - lowPercent)
+	}
+	return 50 + 50*(missing-(100-lowPercent))/lowPercent
+}
+
+// String says how many were reached, for people.
+func (p *reach) String() string { return fmt.Sprintf("reached %d of %d peers", p.reached, p.all) }

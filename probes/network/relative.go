@@ -1,0 +1,80 @@
+package network
+
+import (
+	"fmt"
+	"time"
+)
+
+// relative compares a class that fails here with what peers say of it. A node
+// whose pods reach no DNS should get no pods while others do.
+type relative struct {
+	class Class
+	// dwell is how long it must fail here and be well there.
+	dwell time.Duration
+	// here: it fails here. apart: it fails here and is well there.
+	here, apart streak
+	// known: the newest round knew it.
+	known bool
+	// well of know peers report it well.
+	well, know int
+	detail     string
+}
+
+// add takes in a round.
+func (c *relative) add(r *Round) {
+	result := r.Results[c.class]
+	c.known, c.detail = result.Outcome != NotKnown, result.Detail
+	c.well, c.know = 0, 0
+	for _, p := range r.Peers {
+		if !p.Reached || p.Answer == nil {
+			continue
+		}
+		if well, ok := p.Answer.Classes[c.class]; ok {
+			c.know++
+			if well {
+				c.well++
+			}
+		}
+	}
+	failed := result.Outcome == Failed
+	c.here.add(failed, r.At)
+	c.apart.add(failed && c.comparable(r) && c.know > 0 && 3*c.well >= 2*c.know, r.At)
+}
+
+// comparable reports whether peers ask what this host asks. The pods class leaves
+// out those of the own Node: where a part of the fleet is gone, with most of the
+// DNS pods, the host of the one that is left reaches none, and its peers do.
+func (c *relative) comparable(r *Round) bool {
+	reached, all := reachOf(r.Peers)
+	return c.class != Pods || !r.Results[Pods].Single && 100*reached >= wellPercent*all
+}
+
+// accuses reports whether the class fails here alone, and has for its dwell.
+func (c *relative) accuses(now time.Time) bool { return c.apart.now() && c.apart.holds(c.dwell, now) }
+
+// unproven reports whether it fails here, and that says nothing of this host.
+func (c *relative) unproven(now time.Time) bool {
+	return c.here.holds(0, now) && c.here.now() && !c.apart.now()
+}
+
+// String says what was found, for people.
+func (c *relative) String() string {
+	text := fmt.Sprintf("%s fails here", c.class)
+	if c.detail != "" {
+		text += " (" + c.detail + ")"
+	}
+	return fmt.Sprintf("%s; %d of %d peers that know it report it well", text, c.well, c.know)
+}
+
+// severity is 50 when the class has failed here alone for its dwell.
+func (c *relative) severity(now time.Time) int {
+	switch {
+	case c.accuses(now):
+		return 75
+	case !c.here.any():
+		return 0
+	case c.apart.since.IsZero():
+		return 25
+	}
+	return min(49, 25+int(25*now.Sub(c.apart.since)/c.dwell))
+}

@@ -1,0 +1,188 @@
+package network
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/taintlet/taintlet/probes"
+)
+
+// row is a row of the verdict's table, in docs/network.md too. The first row that
+// holds is the verdict.
+type row struct {
+	level  probes.Level
+	reason string
+	// near: better than a threshold, and not past the easier one.
+	near bool
+	// accuses: it holds only while the API server answers and this host is in time.
+	accuses bool
+	// evidence and needs are for people.
+	evidence, needs string
+	// finds returns whether the row holds, and what to say then.
+	finds func(*Judge, *Round) (message string, holds bool)
+}
+
+// rows returns the table. What accuses comes first, then what is not known, then
+// what is well.
+func rows() []row { return slices.Concat(accusingRows(), unknownRows(), wellRows()) }
+
+// What accuses.
+func accusingRows() []row {
+	return []row{
+		{
+			level: probes.Degraded, reason: "RouteLost",
+			evidence: "the kernel led to it before and does not now, or the interface has no carrier", needs: "nothing",
+			finds: func(_ *Judge, r *Round) (string, bool) {
+				return r.Results[Route].Detail, r.Outcome(Route) == Failed
+			},
+		},
+		{
+			level: probes.Degraded, reason: "ConntrackDrops",
+			evidence: "the connection table dropped packets in 3 of 5 rounds", needs: "nothing",
+			finds: func(j *Judge, r *Round) (string, bool) {
+				return r.Results[Conntrack].Detail, j.conntrack.now() && j.conntrack.holds(0, r.At)
+			},
+		},
+		relativeRow(0, "PodsUnreachable", "no DNS pod on another Node answers here, 3 of 5 rounds and 50 s", needsPeers+"; more than one pod was asked; 80 % of the peers reached"),
+		relativeRow(1, "DNSUnreachable", "no nameserver answers here, 3 of 5 rounds and 20 s", needsPeers),
+		relativeRow(2, "NodeDaemonFails", "a network daemon of the Node is not healthy, 3 of 5 rounds and 90 s", needsPeers),
+		{
+			level: probes.Degraded, reason: "PacketLoss", accuses: true,
+			evidence: "10 % of a minute's connections to peers had retransmits, to half of the peers or more; for 40 s",
+			needs:    "the peers' median is three times lower; the same without the peers that lose as much or do not say",
+			finds: func(j *Judge, r *Round) (string, bool) {
+				return j.loss.String() + "; API server answers", j.loss.accuses(r.At)
+			},
+		},
+		{
+			level: probes.Degraded, reason: "CutOff", accuses: true,
+			evidence: "at most 20 % of the peers reached, 3 of 5 rounds; suspected for 50 s",
+			needs:    "of 5 others asked about in the API server, more than half are well",
+			finds: func(j *Judge, _ *Round) (string, bool) {
+				return fmt.Sprintf("%s; %s; API server answers", &j.reach, j.reach.suspicion.found), j.reach.accuses()
+			},
+		},
+	}
+}
+
+const needsPeers = "two thirds of the peers that know the class report it well, one at least"
+
+// relativeRow is the row of a class that peers are compared in.
+func relativeRow(i int, reason, evidence, needs string) row {
+	return row{
+		level: probes.Degraded, reason: reason, accuses: true,
+		evidence: evidence, needs: needs,
+		finds: func(j *Judge, r *Round) (string, bool) {
+			return j.relatives[i].String() + "; API server answers", j.relatives[i].accuses(r.At)
+		},
+	}
+}
+
+// What is not known.
+func unknownRows() []row {
+	return []row{
+		{
+			reason:   ReasonPeersUnreachable,
+			evidence: "at most 20 % of the peers reached, 3 of 5 rounds", needs: "nothing yet: others are given time to say the same",
+			finds: func(j *Judge, _ *Round) (string, bool) {
+				return j.reach.String() + "; nothing follows before others had time to say the same", j.reach.suspicion.stage == suspect
+			},
+		},
+		{
+			reason:   ReasonManySuspect,
+			evidence: "the same; of those asked about, half or more suspect themselves, or too few count; or the peers that are reached reach a part of theirs",
+			needs:    "nothing; others are asked about again each minute",
+			finds: func(j *Judge, _ *Round) (string, bool) {
+				return fmt.Sprintf("%s; %s; a fault of many accuses nobody", &j.reach, j.reach.suspicion.found), j.reach.suspectsMany()
+			},
+		},
+		{
+			reason:   "HostSlow",
+			evidence: "the control probe or the round itself was late, and something failed", needs: "nothing",
+			finds: func(j *Judge, _ *Round) (string, bool) {
+				return "this host is slow: its own address did not answer in time; what failed in this round is no evidence", j.slow
+			},
+		},
+		{
+			reason:   "APIServerSilent",
+			evidence: "something would be accused, but the API server does not answer", needs: "nothing",
+			finds: func(j *Judge, r *Round) (string, bool) {
+				for _, row := range accusingRows() {
+					if message, holds := row.finds(j, r); holds && row.accuses {
+						return strings.TrimSuffix(message, "; API server answers") + "; API server does not answer, so nothing is accused", true
+					}
+				}
+				return "", false
+			},
+		},
+		{
+			reason:   "SomePeersUnreachable",
+			evidence: "20 to 80 % of the peers reached, 3 of 5 rounds", needs: "nothing: it may be this host, or the others",
+			finds: func(j *Judge, r *Round) (string, bool) {
+				return j.reach.String() + "; below 80 %, and above 20 %: this host or the others", j.reach.part.holds(0, r.At)
+			},
+		},
+		{
+			reason:   "NotProven",
+			evidence: "pods, dns or local fails here in 3 of 5 rounds, without what its row needs", needs: "nothing",
+			finds: func(j *Judge, r *Round) (string, bool) {
+				for i := range j.relatives {
+					if c := &j.relatives[i]; c.unproven(r.At) {
+						return c.String() + "; that proves nothing against this host", true
+					}
+				}
+				return "", false
+			},
+		},
+		{
+			reason:   "LossElsewhereToo",
+			evidence: "the same, without what it needs", needs: "nothing",
+			finds: func(j *Judge, _ *Round) (string, bool) {
+				return j.loss.String() + "; that proves nothing against this host", j.loss.shows(lossShare) && !j.loss.apart.now()
+			},
+		},
+	}
+}
+
+// What is well.
+func wellRows() []row {
+	return []row{
+		{
+			level: probes.OK, reason: "NotYetSure", near: true,
+			evidence: "something failed in one of the last 5 rounds, or 7 to 10 % of the connections had retransmits", needs: "nothing",
+			finds: func(j *Judge, r *Round) (string, bool) { return j.nearly(r) },
+		},
+		{
+			level: probes.OK, reason: ReasonPortBlocked,
+			evidence: "20 % of the peers or more answer at their second port only, 3 of 5 rounds", needs: "nothing: the network is well",
+			finds: func(j *Judge, r *Round) (string, bool) {
+				return fmt.Sprintf("%s; %d of them at their second port only: taintlet's port is blocked", &j.reach, j.reach.other),
+					j.reach.blocked.holds(0, r.At)
+			},
+		},
+		{
+			level: probes.OK, reason: "NetworkWell",
+			evidence: "none of the above", needs: "nothing",
+			finds: func(j *Judge, r *Round) (string, bool) { return j.wellness(r), true },
+		},
+	}
+}
+
+// nearly reports what failed too seldom, or not for long enough.
+func (j *Judge) nearly(r *Round) (string, bool) {
+	for i := range j.relatives {
+		if c := &j.relatives[i]; c.here.any() {
+			return c.String() + "; not often or not long enough to tell", true
+		}
+	}
+	switch {
+	case j.conntrack.any():
+		return r.Results[Conntrack].Detail + "; in fewer than 3 of 5 rounds", true
+	case j.reach.part.any():
+		return j.reach.String() + "; fewer than 80 % in some of the last 5 rounds", true
+	case j.loss.shows(lossEasier):
+		return j.loss.String() + "; not enough or not long enough to tell", true
+	}
+	return "", false
+}

@@ -1,0 +1,130 @@
+package network
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/taintlet/taintlet/probes"
+)
+
+// script plays rounds to a Judge. A round is well unless it is changed.
+type script struct {
+	judge *Judge
+	now   time.Time
+	size  int // peers
+	last  Verdict
+}
+
+const testPeriod = 5 * time.Second
+
+func newScript() *script {
+	return &script{judge: NewJudge(testPeriod, 7), now: time.Unix(1000, 0), size: 12}
+}
+
+// well is a round in which nothing is wrong.
+func (s *script) well() Round {
+	r := Round{At: s.now, Results: map[Class]Result{}}
+	for _, c := range Classes() {
+		r.Results[c] = Result{Outcome: Well}
+	}
+	for i := range s.size {
+		r.Peers = append(r.Peers, PeerResult{Node: fmt.Sprintf("peer-%d", i), Reached: true, Answer: &Answer{
+			Version: AnswerVersion, Classes: map[Class]bool{Pods: true, DNS: true, Local: true}, Reach: 100,
+		}})
+	}
+	return r
+}
+
+// change is what is different in a round.
+type change func(*Round)
+
+// play plays rounds that are well but for the changes.
+func (s *script) play(rounds int, changes ...change) probes.Observation {
+	for range rounds {
+		s.now = s.now.Add(testPeriod)
+		r := s.well()
+		for _, c := range changes {
+			c(&r)
+		}
+		s.last = s.judge.Next(r)
+	}
+	return s.last.Observation
+}
+
+// until plays rounds until a reason comes, and returns how long that took: at most
+// five minutes.
+func (s *script) until(reason string, changes ...change) (time.Duration, bool) {
+	for begin := s.now; s.now.Sub(begin) < 5*time.Minute; {
+		if s.play(1, changes...); s.last.Observation.Reason == reason {
+			return s.now.Sub(begin), true
+		}
+	}
+	return 0, false
+}
+
+// standing answers what was asked: so many suspect themselves, so many are excused.
+func (s *script) standing(suspects, excused int) change {
+	return func(r *Round) {
+		if s.last.Ask == nil {
+			return
+		}
+		r.Standings = []Standing{}
+		for i, node := range s.last.Ask {
+			r.Standings = append(r.Standings, Standing{
+				Node: node, Suspects: i < suspects, Excused: i >= suspects && i < suspects+excused,
+			})
+		}
+	}
+}
+
+func class(c Class, o Outcome, detail string) change {
+	return func(r *Round) { r.Results[c] = Result{Outcome: o, Detail: detail} }
+}
+
+// reachOnly makes all peers but the first ones unreachable.
+func reachOnly(reached int) change {
+	return func(r *Round) {
+		for i := reached; i < len(r.Peers); i++ {
+			r.Peers[i] = PeerResult{Node: r.Peers[i].Node}
+		}
+	}
+}
+
+// secondPortOnly is reachOnly, with the second port open.
+func secondPortOnly(reached int) change {
+	return func(r *Round) {
+		for i := reached; i < len(r.Peers); i++ {
+			r.Peers[i] = PeerResult{Node: r.Peers[i].Node, ReachedOther: true}
+		}
+	}
+}
+
+// retransmits makes connections to the first peers have retransmits.
+func retransmits(peers int) change {
+	return func(r *Round) {
+		for i := range peers {
+			r.Peers[i].Retransmits = 2
+		}
+	}
+}
+
+// answers changes what each peer says.
+func answers(do func(i int, a *Answer)) change {
+	return func(r *Round) {
+		for i := range r.Peers {
+			if a := r.Peers[i].Answer; a != nil {
+				do(i, a)
+			}
+		}
+	}
+}
+
+func late(r *Round) { r.Late = true }
+
+func single(c Class) change {
+	return func(r *Round) {
+		result := r.Results[c]
+		result.Single = true
+		r.Results[c] = result
+	}
+}

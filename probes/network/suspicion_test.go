@@ -1,0 +1,227 @@
+package network
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/taintlet/taintlet/probes"
+)
+
+// untilAsked plays until others are asked about.
+func (s *script) untilAsked(t *testing.T, changes ...change) time.Duration {
+	t.Helper()
+	for begin := s.now; s.now.Sub(begin) < 5*time.Minute; {
+		if s.play(1, changes...); s.last.Ask != nil {
+			return s.now.Sub(begin)
+		}
+	}
+	t.Fatal("nobody is asked about")
+	return 0
+}
+
+func TestSuspicionWaits(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(50) {
+		s := newScript()
+		s.judge = NewJudge(testPeriod, seed)
+		s.play(3)
+		// Suspect in the third round, 10 s after the first.
+		took := s.untilAsked(t, reachOnly(0))
+		if least, most := 65*time.Second, 75*time.Second; took < least || took > most {
+			t.Errorf("seed %d: asked after %s, want %s to %s", seed, took, least, most)
+		}
+		if len(s.last.Ask) != askSome {
+			t.Errorf("seed %d: asked about %v", seed, s.last.Ask)
+		}
+	}
+}
+
+func TestAsksOnlyAboutThoseNotReached(t *testing.T) {
+	t.Parallel()
+	s := newScript()
+	s.size = 5
+	s.play(1)
+	s.untilAsked(t, reachOnly(1))
+	asked := slices.Sorted(slices.Values(s.last.Ask))
+	if !slices.Equal(asked, []string{"peer-1", "peer-2", "peer-3", "peer-4"}) {
+		t.Errorf("asked about %v", asked)
+	}
+}
+
+// The question stays until it is answered, and is put anew, to others, when no
+// answer comes.
+func TestQuestionStays(t *testing.T) {
+	t.Parallel()
+	s := newScript()
+	s.play(1)
+	s.untilAsked(t, reachOnly(0))
+	first := s.last.Ask
+	s.play(5, reachOnly(0))
+	if !slices.Equal(s.last.Ask, first) {
+		t.Errorf("asked about %v, then %v", first, s.last.Ask)
+	}
+	s.play(2, reachOnly(0))
+	if s.last.Ask == nil || slices.Equal(s.last.Ask, first) {
+		t.Errorf("after %s without an answer: %v", askPatience, s.last.Ask)
+	}
+}
+
+func TestStandings(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name              string
+		peers, reached    int
+		suspects, excused int
+		reason            string
+		found             string
+	}{
+		{"all others well", 12, 0, 0, 0, "CutOff", "reached 0 of 12 peers; 5 of 5 others are well; API server answers"},
+		{"some suspect", 12, 1, 2, 0, "CutOff", "reached 1 of 12 peers; 3 of 5 others are well; API server answers"},
+		{"most suspect", 12, 0, 3, 0, ReasonManySuspect, ""},
+		{"half suspect", 4, 0, 2, 0, ReasonManySuspect, ""},
+		{"half of those that count suspect", 12, 0, 2, 1, ReasonManySuspect, ""},
+		{"too few count", 12, 0, 0, 4, ReasonManySuspect, ""},
+		{"two count", 12, 0, 0, 3, "CutOff", ""},
+		// Of 10 that are not reached, 4 count: 2 of 6 are reached.
+		{"enough are reached of those that count", 12, 2, 0, 3, ReasonManySuspect, ""},
+		{"three nodes, one cut off", 2, 0, 0, 0, "CutOff", ""},
+		{"three nodes, one of the others too", 2, 0, 1, 0, ReasonManySuspect, ""},
+		{"three nodes, one of the others is drained", 2, 0, 0, 1, ReasonManySuspect, ""},
+	} {
+		s := newScript()
+		s.size = test.peers
+		s.play(1)
+		s.untilAsked(t, reachOnly(test.reached))
+		o := s.play(1, reachOnly(test.reached), s.standing(test.suspects, test.excused))
+		if o.Reason != test.reason || test.found != "" && o.Message != test.found {
+			t.Errorf("%s: %s: %s", test.name, o.Reason, o.Message)
+		}
+	}
+}
+
+// An answer to another question is none.
+func TestStandingsOfOthersDoNotCount(t *testing.T) {
+	t.Parallel()
+	s := newScript()
+	s.play(1)
+	s.untilAsked(t, reachOnly(0))
+	o := s.play(1, reachOnly(0), func(r *Round) {
+		r.Standings = []Standing{{Node: "a"}, {Node: "b"}, {Node: "c"}, {Node: "d"}, {Node: "e"}}
+	})
+	if o.Level == probes.Degraded {
+		t.Errorf("accused by Nodes that were not asked about: %+v", o)
+	}
+}
+
+func TestAskedAgain(t *testing.T) {
+	t.Parallel()
+	s := newScript()
+	s.play(1)
+	s.untilAsked(t, reachOnly(0))
+	s.play(1, reachOnly(0), s.standing(5, 0))
+	took := s.untilAsked(t, reachOnly(0))
+	if took < askAgain || took > askAgain+suspicionJitter+testPeriod {
+		t.Errorf("asked again after %s", took)
+	}
+	if o := s.play(1, reachOnly(0), s.standing(0, 0)); o.Reason != "CutOff" {
+		t.Errorf("others are well now: %+v", o)
+	}
+	// And again while accused: a fault may grow to all.
+	s.untilAsked(t, reachOnly(0))
+	if o := s.play(1, reachOnly(0), s.standing(5, 0)); o.Level != probes.Unknown || o.Reason != ReasonManySuspect {
+		t.Errorf("others suspect themselves now: %+v", o)
+	}
+}
+
+// While the API server is silent nobody can say that he suspects himself. When it
+// is back all need their time.
+func TestSilentAPIServerBeginsTheWaitAnew(t *testing.T) {
+	t.Parallel()
+	silent := class(API, Failed, "")
+	s := newScript()
+	s.play(3)
+	s.play(40, reachOnly(0), silent)
+	if took := s.untilAsked(t, reachOnly(0)); took < suspicionWait(testPeriod) {
+		t.Errorf("asked %s after the API server was back", took)
+	}
+	s.play(1, reachOnly(0), s.standing(0, 0))
+	s.play(5, reachOnly(0), silent)
+	if o := s.play(1, reachOnly(0)); o.Level == probes.Degraded {
+		t.Errorf("still accused after the API server was silent: %+v", o)
+	}
+}
+
+// A fleet that is cut in halves: a host that by bad luck knows mostly peers of the
+// other half is told so by those of its own.
+func TestHalves(t *testing.T) {
+	t.Parallel()
+	half := answers(func(_ int, a *Answer) { a.Reach = 50 })
+	s := newScript()
+	s.play(1)
+	if took, ok := s.until("CutOff", reachOnly(2), half, s.standing(0, 0)); ok {
+		t.Errorf("accused after %s", took)
+	}
+	if o := s.last.Observation; o.Reason != ReasonManySuspect {
+		t.Errorf("%+v", o)
+	}
+	// In a small part that is cut off from the rest, they reach as few.
+	few := answers(func(_ int, a *Answer) { a.Reach = 16 })
+	if _, ok := s.until("CutOff", reachOnly(2), few, s.standing(0, 0)); !ok {
+		t.Errorf("not accused: %+v", s.last.Observation)
+	}
+}
+
+// An accusation ends at an easier threshold than it began: between the two the
+// host is Unknown, which clears nothing.
+func TestAccusationEnds(t *testing.T) {
+	t.Parallel()
+	s := newScript()
+	s.play(1)
+	if _, ok := s.until("CutOff", reachOnly(0), s.standing(0, 0)); !ok {
+		t.Fatalf("not accused: %+v", s.last.Observation)
+	}
+	if o := s.play(10, reachOnly(0)); o.Reason != "CutOff" {
+		t.Errorf("while it lasts: %+v", o)
+	}
+	if o := s.play(1, reachOnly(9)); o.Level != probes.Unknown {
+		t.Errorf("in the first better round: %+v", o)
+	}
+	if o := s.play(20, reachOnly(9)); o.Reason != "SomePeersUnreachable" {
+		t.Errorf("three quarters reached: %+v", o)
+	}
+	if s.last.Ask != nil {
+		t.Errorf("asked about %v", s.last.Ask)
+	}
+	if o := s.play(3); o.Level != probes.OK || !o.Hysteresis {
+		t.Errorf("in the third good round: %+v", o)
+	}
+	if o := s.play(2); o.Level != probes.OK || o.Hysteresis {
+		t.Errorf("in the fifth good round: %+v", o)
+	}
+}
+
+// One round in which nobody is reached is bad luck.
+func TestOneBadRound(t *testing.T) {
+	t.Parallel()
+	s := newScript()
+	s.play(5)
+	if o := s.play(2, reachOnly(0)); o.Reason != "NotYetSure" || o.Level != probes.OK || !o.Hysteresis {
+		t.Errorf("after two bad rounds: %+v", o)
+	}
+	if o := s.play(5); o.Reason != "NetworkWell" {
+		t.Errorf("after five good rounds: %+v", o)
+	}
+}
+
+func TestBlockedPortIsNoEvidence(t *testing.T) {
+	t.Parallel()
+	s := newScript()
+	s.play(1)
+	if o := s.play(60, secondPortOnly(0), s.standing(0, 0)); o.Reason != ReasonPortBlocked || o.Level != probes.OK {
+		t.Errorf("%+v", o)
+	}
+	if o := s.play(5, secondPortOnly(11)); o.Reason != "NetworkWell" {
+		t.Errorf("one port of twelve: %+v", o)
+	}
+}

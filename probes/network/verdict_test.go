@@ -1,0 +1,348 @@
+package network
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/taintlet/taintlet/probes"
+)
+
+var writeTable = flag.Bool("write-table", false, "write the verdict's table into docs/network.md")
+
+// examples plays what makes each row hold, by reason.
+func examples() map[string]func(*script) probes.Observation {
+	noDNS := class(DNS, Failed, "10.96.0.10: no answer in time")
+	return map[string]func(*script) probes.Observation{
+		"RouteLost": func(s *script) probes.Observation {
+			return s.play(1, class(Route, Failed, "eth0, by which packets to 10.0.0.1 leave, has no carrier"))
+		},
+		"ConntrackDrops": func(s *script) probes.Observation {
+			return s.play(3, class(Conntrack, Failed, "the connection table dropped 812 packets; it has 262144 of 262144 entries"))
+		},
+		"PodsUnreachable": func(s *script) probes.Observation {
+			return s.play(13, class(Pods, Failed, "10.244.3.2, 10.244.7.5: no answer in time"))
+		},
+		"DNSUnreachable": func(s *script) probes.Observation { return s.play(7, noDNS) },
+		"NodeDaemonFails": func(s *script) probes.Observation {
+			return s.play(21, class(Local, Failed, "kube-proxy 127.0.0.1:10256/livez: 503"))
+		},
+		"PacketLoss": func(s *script) probes.Observation {
+			s.play(10)
+			return s.play(16, func(r *Round) {
+				if s.now.Unix()%15 == 0 {
+					retransmits(8)(r)
+				}
+			})
+		},
+		"CutOff": func(s *script) probes.Observation {
+			s.until("CutOff", reachOnly(1), s.standing(1, 0))
+			return s.last.Observation
+		},
+		ReasonPeersUnreachable: func(s *script) probes.Observation { return s.play(3, reachOnly(0)) },
+		ReasonManySuspect: func(s *script) probes.Observation {
+			s.until(ReasonManySuspect, reachOnly(0), s.standing(4, 0))
+			return s.last.Observation
+		},
+		"HostSlow": func(s *script) probes.Observation { return s.play(7, noDNS, late) },
+		"APIServerSilent": func(s *script) probes.Observation {
+			s.play(6, noDNS)
+			return s.play(1, noDNS, class(API, Failed, "no answer in time"))
+		},
+		"SomePeersUnreachable": func(s *script) probes.Observation { return s.play(3, reachOnly(6)) },
+		"NotProven": func(s *script) probes.Observation {
+			return s.play(7, noDNS, answers(func(i int, a *Answer) { a.Classes[DNS] = i < 3 }))
+		},
+		"LossElsewhereToo": func(s *script) probes.Observation {
+			return s.play(12, retransmits(6), answers(func(_ int, a *Answer) { a.Lossy = 30 }))
+		},
+		"NotYetSure": func(s *script) probes.Observation { return s.play(1, noDNS) },
+		ReasonPortBlocked: func(s *script) probes.Observation {
+			return s.play(3, secondPortOnly(0))
+		},
+		"NetworkWell": func(s *script) probes.Observation { return s.play(1) },
+	}
+}
+
+// table is the verdict's table as docs/network.md has it. The examples are what
+// the code says.
+func table(t *testing.T) string {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString("| reason | level | evidence | needs besides | example of a message |\n|---|---|---|---|---|\n")
+	for _, row := range rows() {
+		play, ok := examples()[row.reason]
+		if !ok {
+			t.Fatalf("no example of %s", row.reason)
+		}
+		s := newScript()
+		s.play(1)
+		level := row.level.String()
+		if row.near {
+			level = "OK, near"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | `%s` |\n", row.reason, level, row.evidence, row.needs, play(s).Message)
+	}
+	return b.String()
+}
+
+func TestEveryRowHoldsForItsExample(t *testing.T) {
+	t.Parallel()
+	if len(rows()) != len(examples()) {
+		t.Errorf("%d rows, %d examples", len(rows()), len(examples()))
+	}
+	for _, row := range rows() {
+		s := newScript()
+		s.play(1)
+		o := examples()[row.reason](s)
+		if o.Reason != row.reason || o.Level != row.level || o.Hysteresis != row.near || o.Condition != probes.NetworkUnavailable {
+			t.Errorf("the example of %s is %+v", row.reason, o)
+		}
+		if o.Suspicion != IsSuspicion(o.Reason) || o.Suspicion && o.Level != probes.Unknown {
+			t.Errorf("%s: suspicion is %t", row.reason, o.Suspicion)
+		}
+		if o.Message == "" || strings.HasPrefix(o.Message, ";") {
+			t.Errorf("%s: message %q", row.reason, o.Message)
+		}
+		if bad := o.Severity >= 50; bad != (o.Level == probes.Degraded) {
+			t.Errorf("%s: severity %d at level %s", row.reason, o.Severity, o.Level)
+		}
+	}
+}
+
+func TestTableInDocs(t *testing.T) {
+	const page, begin, end = "../../docs/network.md", "<!-- verdict -->\n", "<!-- end of verdict -->\n"
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := bytes.Cut(text, []byte(begin))
+	documented, after, ok2 := bytes.Cut(rest, []byte(end))
+	if !ok || !ok2 {
+		t.Fatalf("%s has no table between %q and %q", page, begin, end)
+	}
+	want := table(t)
+	if *writeTable {
+		all := string(before) + begin + want + end + string(after)
+		if err := os.WriteFile(page, []byte(all), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if string(documented) != want {
+		t.Errorf("the table of %s is not that of the code; go test ./probes/network -run TestTableInDocs -write-table. The code's:\n%s", page, want)
+	}
+}
+
+// What is needed besides the evidence: without it, nothing is accused.
+func TestNotAccused(t *testing.T) {
+	t.Parallel()
+	noDNS, noPods, noLocal := class(DNS, Failed, ""), class(Pods, Failed, ""), class(Local, Failed, "")
+	silent := func(r *Round) { r.Results[API] = Result{Outcome: Failed} }
+	for _, test := range []struct {
+		name    string
+		peers   int
+		changes []change
+	}{
+		{"dns fails for two fifths", 12, []change{noDNS, answers(func(i int, a *Answer) { a.Classes[DNS] = i > 4 })}},
+		{"dns fails and no peer knows it", 12, []change{noDNS, answers(func(_ int, a *Answer) { a.Classes = nil })}},
+		{"dns fails and there is no peer", 0, []change{noDNS}},
+		{"dns fails and the API server is silent", 12, []change{noDNS, silent}},
+		{"dns fails and the API server is not known", 12, []change{noDNS, class(API, NotKnown, "")}},
+		{"dns fails and the round is late", 12, []change{noDNS, late}},
+		{"dns fails and the control probe too", 12, []change{noDNS, class(Self, Failed, "")}},
+		{"pods fail and there is one", 12, []change{noPods, single(Pods)}},
+		{"pods fail and a third of the peers is gone", 12, []change{noPods, reachOnly(8)}},
+		{"local fails and the API server is silent", 12, []change{noLocal, silent}},
+		{"loss, and the API server is silent", 12, []change{retransmits(12), silent}},
+		{"loss, late", 12, []change{retransmits(12), noDNS, late}},
+		{"loss with few peers", 12, []change{retransmits(5)}},
+		{"loss of peers too", 12, []change{retransmits(12), answers(func(_ int, a *Answer) { a.Lossy = 34 })}},
+		{"loss and no peer knows its own", 12, []change{retransmits(12), answers(func(_ int, a *Answer) { a.Lossy = -1 })}},
+		{"loss to the half that loses as much", 12, []change{retransmits(6), answers(func(i int, a *Answer) { a.Lossy = max(0, 80-20*i) })}},
+		{"loss to the half that does not say", 12, []change{retransmits(6), answers(func(i int, a *Answer) { a.Lossy = min(0, i-6) })}},
+		{"loss with one peer", 1, []change{retransmits(1)}},
+		{"no peer reached, and the API server is silent", 12, []change{reachOnly(0), silent}},
+		{"no peer reached, and no answer about others", 12, []change{reachOnly(0)}},
+		{"one peer of one", 1, []change{reachOnly(0)}},
+		{"a quarter of the peers reached", 12, []change{reachOnly(3)}},
+	} {
+		s := newScript()
+		s.size = test.peers
+		for range 120 {
+			changes := test.changes
+			if !strings.Contains(test.name, "no answer about") {
+				changes = append(changes[:len(changes):len(changes)], s.standing(0, 0))
+			}
+			if o := s.play(1, changes...); o.Level == probes.Degraded {
+				t.Errorf("%s: %+v", test.name, o)
+				break
+			}
+		}
+	}
+}
+
+// How long each row takes, from the first bad round.
+func TestWhenAccused(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		reason   string
+		from, to time.Duration
+		change   change
+	}{
+		{"RouteLost", 5 * time.Second, 5 * time.Second, class(Route, Failed, "")},
+		{"ConntrackDrops", 15 * time.Second, 15 * time.Second, class(Conntrack, Failed, "")},
+		{"DNSUnreachable", 35 * time.Second, 35 * time.Second, class(DNS, Failed, "")},
+		{"PodsUnreachable", 65 * time.Second, 65 * time.Second, class(Pods, Failed, "")},
+		{"NodeDaemonFails", 105 * time.Second, 105 * time.Second, class(Local, Failed, "")},
+		{"PacketLoss", 60 * time.Second, 60 * time.Second, retransmits(12)},
+		{"CutOff", 70 * time.Second, 80 * time.Second, reachOnly(2)},
+	} {
+		s := newScript()
+		s.play(12)
+		took, ok := s.until(test.reason, test.change, s.standing(0, 0))
+		if !ok || took < test.from || took > test.to {
+			t.Errorf("%s after %s, want %s to %s", test.reason, took, test.from, test.to)
+		}
+	}
+}
+
+// Whatever peers answer and Nodes say of themselves: where this host's own checks
+// are well, nothing is accused.
+func TestPeersNeverAccuse(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(1, 2))
+	s := newScript()
+	s.play(1)
+	lie := answers(func(_ int, a *Answer) {
+		a.Lossy, a.Reach = random.IntN(400)-200, random.IntN(400)-200
+		for _, c := range Classes() {
+			a.Classes[c] = random.IntN(2) == 0
+		}
+	})
+	for range 5000 {
+		o := s.play(1, lie, func(r *Round) {
+			r.Standings = []Standing{{Node: "peer-1"}, {Node: "peer-2", Suspects: true}, {Node: "peer-99"}}
+		})
+		if o.Level != probes.OK {
+			t.Fatalf("accused by what peers say: %+v", o)
+		}
+	}
+}
+
+func TestSlowRoundsAreNoEvidence(t *testing.T) {
+	t.Parallel()
+	s := newScript()
+	s.play(1)
+	s.play(20, class(DNS, Failed, ""), reachOnly(0), retransmits(0), late)
+	if o := s.play(1); o.Reason != "NetworkWell" {
+		t.Errorf("after slow rounds: %+v", o)
+	}
+	if o := s.play(1, late); o.Reason != "NetworkWell" {
+		t.Errorf("a late round in which nothing failed: %+v", o)
+	}
+}
+
+// A host that slept compares nothing across the gap.
+func TestGapForgets(t *testing.T) {
+	t.Parallel()
+	s := newScript()
+	s.play(10, class(DNS, Failed, ""))
+	s.now = s.now.Add(probes.LongestGap + time.Second)
+	if o := s.play(1, class(DNS, Failed, "")); o.Reason != "NotYetSure" {
+		t.Errorf("after a gap: %+v", o)
+	}
+	if s.play(1, class(DNS, Failed, "")); s.judge.relatives[1].here.rounds != 3 {
+		t.Errorf("rounds after the gap: %b", s.judge.relatives[1].here.rounds)
+	}
+}
+
+// Severity never falls while the host gets worse, and is 50 at the threshold.
+func TestSeverityRises(t *testing.T) {
+	t.Parallel()
+	before := -1
+	for share := range 101 {
+		counted := tally{made: 100, hit: share, peersMade: 12, peersHit: 12}
+		l := loss{all: counted, own: counted}
+		l.apart.add(l.isApart(), time.Time{})
+		l.apart.since = time.Unix(1, 0)
+		if now := l.severity(time.Unix(1000, 0)); now < before || (now >= 50) != (share >= lossShare) {
+			t.Errorf("loss %d %%: severity %d after %d", share, now, before)
+		} else {
+			before = now
+		}
+	}
+	before = -1
+	for reached := 100; reached >= 0; reached-- {
+		p := reach{reached: reached, all: 100}
+		if now := p.severity(); now < before || (now >= 50) != (reached <= lowPercent) {
+			t.Errorf("reached %d %%: severity %d after %d", reached, now, before)
+		} else {
+			before = now
+		}
+	}
+	s := newScript()
+	s.play(1)
+	before = 0
+	for range 30 {
+		o := s.play(1, class(DNS, Failed, ""))
+		if o.Severity < before {
+			t.Errorf("dns fails longer: severity %d after %d", o.Severity, before)
+		}
+		before = o.Severity
+	}
+}
+
+// The same rounds and the same seed give the same verdicts.
+func TestSameSeedSameVerdicts(t *testing.T) {
+	t.Parallel()
+	run := func(seed uint64) (all []Verdict) {
+		s := newScript()
+		s.judge = NewJudge(testPeriod, seed)
+		for range 60 {
+			s.play(1, reachOnly(1), s.standing(3, 0))
+			all = append(all, s.last)
+		}
+		return all
+	}
+	if !reflect.DeepEqual(run(1), run(1)) {
+		t.Error("the same seed gives other verdicts")
+	}
+	if reflect.DeepEqual(run(1), run(2)) {
+		t.Error("another seed gives the same verdicts")
+	}
+}
+
+func TestAnswer(t *testing.T) {
+	t.Parallel()
+	s := newScript()
+	s.play(1, class(Local, NotKnown, ""))
+	if a := s.judge.Answer(); !reflect.DeepEqual(a, Answer{
+		Version: AnswerVersion, Classes: map[Class]bool{Pods: true, DNS: true}, Lossy: -1, Reach: 100,
+	}) {
+		t.Errorf("after a round: %+v", a)
+	}
+	s.play(3, class(DNS, Failed, ""), retransmits(6))
+	if a := s.judge.Answer(); a.Classes[DNS] || a.Lossy != 100*18/48 {
+		t.Errorf("after failures: %+v", a)
+	}
+	s.play(4)
+	if a := s.judge.Answer(); a.Classes[DNS] {
+		t.Error("a class that failed in one of the last 5 rounds is reported well")
+	}
+	s.play(1, reachOnly(3))
+	if a := s.judge.Answer(); !a.Classes[DNS] || a.Reach != 25 {
+		t.Errorf("5 rounds later: %+v", a)
+	}
+	s.size = 1
+	s.play(1)
+	if a := s.judge.Answer(); a.Reach != -1 {
+		t.Errorf("with one peer: %+v", a)
+	}
+}

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/probes/network"
+)
+
+const (
+	period = 5 * time.Second
+	// K is how many peers a node has.
+	K = 12
+	// start is when faults begin: every class was well before.
+	start = time.Minute
+	// patience is how long one check may take. SYN packets leave at 0 and 1 s.
+	patience = 2500 * time.Millisecond
+	quick    = 20 * time.Millisecond
+	dnsPods  = 4
+)
+
+var epoch = time.Unix(0, 0) //nolint:gochecknoglobals // a constant
+
+// fleet is a cluster of simulated nodes.
+type fleet struct {
+	nodes  []*node
+	byName map[string]*node
+	random *rand.Rand
+	// withDNS have a DNS pod.
+	withDNS []*node
+	// Faults of all.
+	split    span // sides do not reach one another
+	allCut   span // nobody reaches anybody, nor the API server
+	apiDown  span
+	dnsDown  span
+	noSecond bool // there is no second port to try
+}
+
+// newFleet makes nodes in zones. Peers are spread over the zones.
+func newFleet(size, zones int, seed uint64) *fleet {
+	f := &fleet{random: rand.New(rand.NewPCG(seed, 1)), byName: map[string]*node{}}
+	inZone := make([][]int, zones)
+	for i := range size {
+		n := &node{
+			name: fmt.Sprintf("node-%d", i), zone: i % zones, accusedAt: never, seen: map[network.Class]bool{},
+			random: rand.New(rand.NewPCG(seed, uint64(i)+2)), judge: network.NewJudge(period, seed<<20+uint64(i)),
+		}
+		n.debounce.Level = probes.OK
+		n.due = time.Duration(n.random.Int64N(int64(period)))
+		f.nodes, f.byName[n.name] = append(f.nodes, n), n
+		inZone[n.zone] = append(inZone[n.zone], i)
+	}
+	for _, i := range f.random.Perm(size)[:min(dnsPods, size)] {
+		f.withDNS = append(f.withDNS, f.nodes[i])
+	}
+	for i, n := range f.nodes {
+		n.peers = choose(i, inZone, n.random)
+	}
+	return f
+}
+
+// choose draws peers for a node: one of each zone in turn.
+func choose(self int, inZone [][]int, random *rand.Rand) (peers []int) {
+	shuffled := make([][]int, len(inZone))
+	for z, all := range inZone {
+		shuffled[z] = slices.Clone(all)
+		random.Shuffle(len(all), func(i, k int) { shuffled[z][i], shuffled[z][k] = shuffled[z][k], shuffled[z][i] })
+	}
+	for left := true; left && len(peers) < K; {
+		left = false
+		for _, z := range random.Perm(len(shuffled)) {
+			for len(shuffled[z]) > 0 && len(peers) < K {
+				i := shuffled[z][0]
+				shuffled[z], left = shuffled[z][1:], true
+				if i != self {
+					peers = append(peers, i)
+					break
+				}
+			}
+		}
+	}
+	return peers
+}
+
+// run lets the fleet live until a time.
+func (f *fleet) run(until time.Duration) {
+	c, _ := config.Default().Condition(probes.NetworkUnavailable)
+	debounce := c.Common().Debounce
+	queue := slices.Clone(f.nodes)
+	for {
+		slices.SortFunc(queue, func(a, b *node) int { return int(a.due - b.due) })
+		// No round begins another within a second: whoever is due in this one runs in order.
+		horizon := queue[0].due + time.Second
+		if queue[0].due >= until {
+			return
+		}
+		for _, n := range queue {
+			if n.due >= horizon {
+				break
+			}
+			f.round(n, debounce)
+		}
+	}
+}
+
+// round lets a node make a round.
+func (f *fleet) round(n *node, debounce config.Debounce) {
+	t := n.due
+	if n.dead.has(t) {
+		n.due += period
+		return
+	}
+	r, took := f.look(n, t)
+	v := n.judge.Next(r)
+	done := t + took
+	n.decide(v.Observation, debounce, done)
+	if r.Outcome(network.API) == network.Well {
+		n.publish(v.Observation, done)
+	}
+	n.answers = push(n.answers, shown{at: done, answer: n.judge.Answer()})
+	if !slices.Equal(v.Ask, n.ask) {
+		n.ask, n.askedAt = v.Ask, done
+	}
+	n.due = max(done+time.Second/2, t+n.interval(v.Observation))
+}
+
+// look is a round's checks, and how long they took.
+func (f *fleet) look(n *node, t time.Duration) (network.Round, time.Duration) {
+	r := network.Round{At: epoch.Add(t), Results: map[network.Class]network.Result{}}
+	took := quick
+	note := func(c network.Class, well bool) {
+		switch {
+		case well:
+			n.seen[c] = true
+			r.Results[c] = network.Result{Outcome: network.Well}
+		case n.seen[c]:
+			r.Results[c] = network.Result{Outcome: network.Failed}
+			took = patience
+		}
+	}
+	note(network.Route, true)
+	note(network.Self, true)
+	note(network.API, f.reachesAPI(n, t))
+	note(network.Local, !n.local.has(t))
+	if pods := len(f.podsOnOthers(n, t)); pods > 0 {
+		note(network.Pods, f.reachesPods(n, t))
+		result := r.Results[network.Pods]
+		result.Single = pods == 1
+		r.Results[network.Pods] = result
+	}
+	note(network.DNS, f.reachesDNS(n, t))
+	for _, i := range n.peers {
+		peer := f.nodes[i]
+		if f.ready(peer, t) {
+			p := f.connect(n, peer, t)
+			if !p.Reached {
+				took = patience
+			}
+			r.Peers = append(r.Peers, p)
+		}
+	}
+	r.Standings = f.standings(n, t)
+	return r, took
+}
+
+// ready reports whether a Node is Ready. The control plane notices after 50 s,
+// or up to 5 s more.
+func (f *fleet) ready(n *node, t time.Duration) bool {
+	return !n.dead.has(t) || t < n.dead.from+52*time.Second
+}
+
+// standings answers what was asked. Those who read wait for the answer for a second.
+func (f *fleet) standings(n *node, t time.Duration) []network.Standing {
+	read := n.askedAt + time.Second
+	if n.ask == nil || t < read || !f.reachesAPI(n, t) {
+		return nil
+	}
+	all := []network.Standing{}
+	for _, name := range n.ask {
+		other := f.byName[name]
+		all = append(all, network.Standing{
+			Node: name, Excused: !f.ready(other, read), Suspects: latest(other.conditions, read).suspects,
+		})
+	}
+	return all
+}

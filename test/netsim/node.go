@@ -1,0 +1,125 @@
+package main
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/agent/decide"
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/probes/network"
+)
+
+// never is later than all that happens.
+const never = time.Duration(math.MaxInt64)
+
+// span is a time in which something is broken.
+type span struct{ from, to time.Duration }
+
+func from(t time.Duration) span         { return span{t, never} }
+func (s span) has(t time.Duration) bool { return s.to != 0 && s.from <= t && t < s.to }
+
+// faults are those of one node.
+type faults struct {
+	cut     span // from all peers, not from the API server
+	in, out span // its port is blocked for others; others' ports for it
+	vxlan   span // its overlay
+	dns     span // its DNS alone
+	local   span // a network daemon of it
+	api     span // its way to the API server
+	dead    span // without power
+	lossy   span
+	loss    float64 // share of packets, each way
+	oneWay  bool    // loss of what comes in only
+	apiLoss bool    // also on the way to the API server
+}
+
+// shown is what others may know of a node, from a time on.
+type shown struct {
+	at       time.Duration
+	suspects bool
+	answer   network.Answer
+}
+
+// node is a simulated host with an agent.
+type node struct {
+	faults
+	name   string
+	zone   int
+	side   int // of a split fleet
+	peers  []int
+	broken bool // it ought to be accused
+
+	random    *rand.Rand
+	judge     *network.Judge
+	debounce  decide.Debounce
+	due       time.Duration // of the next round
+	because   string        // when it was first accused
+	accusedAt time.Duration // never: not
+
+	answers, conditions []shown // newest last
+	asideAt             time.Duration
+	ask                 []string
+	askedAt             time.Duration
+	seen                map[network.Class]bool
+}
+
+// latest is what was shown at a time.
+func latest(all []shown, t time.Duration) shown {
+	for i, s := range slices.Backward(all) {
+		if s.at <= t {
+			return all[i]
+		}
+	}
+	return shown{}
+}
+
+// push adds what is shown from a time on. Few are kept.
+func push(all []shown, s shown) []shown {
+	if len(all) >= 4 {
+		all = append(all[:0], all[len(all)-3:]...)
+	}
+	return append(all, s)
+}
+
+// interval is the time to the next round, as in agent/runner.go.
+func (n *node) interval(o probes.Observation) time.Duration {
+	switch {
+	case o.Level > probes.OK && n.debounce.Level == probes.OK:
+		return time.Second
+	case o.Level != probes.OK || n.debounce.Level != probes.OK:
+		return 4 * time.Second
+	}
+	return period
+}
+
+// decide takes in a verdict.
+func (n *node) decide(o probes.Observation, c config.Debounce, t time.Duration) {
+	now := epoch.Add(t)
+	n.debounce = n.debounce.Next(o, now)
+	if target := n.debounce.Target(c, false, now); target != n.debounce.Level {
+		n.debounce = n.debounce.Enter(target, c, now)
+		if target == probes.Degraded && n.accusedAt == never {
+			n.accusedAt, n.because = t, o.Reason+": "+o.Message
+		}
+	}
+}
+
+// publish writes the Node's condition when it is new: a level at once, a suspicion
+// once a minute. The write takes up to 2 s.
+func (n *node) publish(o probes.Observation, t time.Duration) {
+	bad := n.debounce.Level == probes.Degraded
+	suspects := bad || o.Suspicion
+	if latest(n.conditions, never).suspects == suspects {
+		return
+	}
+	if !bad {
+		if n.asideAt != 0 && t-n.asideAt < time.Minute {
+			return
+		}
+		n.asideAt = t
+	}
+	n.conditions = push(n.conditions, shown{at: t + time.Duration(n.random.Int64N(int64(2*time.Second))), suspects: suspects})
+}

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"slices"
+	"time"
+
+	"github.com/taintlet/taintlet/probes/network"
+)
+
+// The model of the network: packets between two nodes are lost one by one, or
+// all of them.
+
+// passes reports whether a packet of a gets to b and its answer back.
+func (f *fleet) passes(a, b *node, t time.Duration) bool {
+	return !a.loses(a, t) && !b.loses(a, t)
+}
+
+// loses reports whether a packet of a, or the answer to it, is lost at n.
+func (n *node) loses(a *node, t time.Duration) bool {
+	return n.lossy.has(t) && (a.random.Float64() < n.loss || !n.oneWay && a.random.Float64() < n.loss)
+}
+
+// isCut reports whether nothing passes between two nodes.
+func (f *fleet) isCut(a, b *node, t time.Duration) bool {
+	return a.cut.has(t) || b.cut.has(t) || b.dead.has(t) || f.allCut.has(t) || f.split.has(t) && a.side != b.side
+}
+
+// connect is a connection from a to b with a request on it.
+func (f *fleet) connect(a, b *node, t time.Duration) network.PeerResult {
+	p := network.PeerResult{Node: b.name}
+	if f.isCut(a, b, t) {
+		return p
+	}
+	if a.out.has(t) || b.in.has(t) {
+		p.ReachedOther = !f.noSecond
+		return p
+	}
+	for try := range 2 { // at 0 and 1 s
+		if p.Reached = f.passes(a, b, t); p.Reached {
+			p.Retransmits = try
+			break
+		}
+	}
+	if !p.Reached {
+		return p
+	}
+	for range 3 { // after 0.2, 0.6 and 1.4 s
+		if f.passes(a, b, t) {
+			answer := latest(b.answers, t).answer
+			if answer.Version != 0 {
+				p.Answer = &answer
+			}
+			break
+		}
+		p.Retransmits++
+	}
+	return p
+}
+
+// reachesAPI reports whether a node makes a connection to the API server: three
+// exchanges.
+func (f *fleet) reachesAPI(n *node, t time.Duration) bool {
+	if n.api.has(t) || f.apiDown.has(t) || f.allCut.has(t) {
+		return false
+	}
+	if !n.lossy.has(t) || !n.apiLoss {
+		return true
+	}
+	for range 3 {
+		if n.loses(n, t) && n.loses(n, t) && n.loses(n, t) {
+			return false
+		}
+	}
+	return true
+}
+
+// reachesPods reports whether any DNS pod on another node answers through the
+// overlay.
+func (f *fleet) reachesPods(n *node, t time.Duration) bool {
+	return slices.ContainsFunc(f.podsOnOthers(n, t), func(other *node) bool { return f.crosses(n, other, t, 2) })
+}
+
+// podsOnOthers are the DNS pods that a node asks. Those of a Node that is not
+// Ready are listed no more.
+func (f *fleet) podsOnOthers(n *node, t time.Duration) []*node {
+	return slices.DeleteFunc(slices.Clone(f.withDNS), func(other *node) bool { return other == n || !f.ready(other, t) })
+}
+
+// reachesDNS reports whether a query is answered, by the pod that the Service
+// chooses, or by another at the second try.
+func (f *fleet) reachesDNS(n *node, t time.Duration) bool {
+	if f.dnsDown.has(t) || n.dns.has(t) {
+		return false
+	}
+	for range 2 {
+		if f.crosses(n, f.withDNS[n.random.IntN(len(f.withDNS))], t, 1) {
+			return true
+		}
+	}
+	return false
+}
+
+// crosses reports whether a packet crosses the overlay and comes back.
+func (f *fleet) crosses(n, other *node, t time.Duration, tries int) bool {
+	if n == other {
+		return true
+	}
+	if n.vxlan.has(t) || other.vxlan.has(t) || f.isCut(n, other, t) {
+		return false
+	}
+	for range tries {
+		if f.passes(n, other, t) {
+			return true
+		}
+	}
+	return false
+}
