@@ -31,7 +31,7 @@ func (*Network) FollowUp() time.Duration { return time.Second }
 
 // NewProbe makes the probe of the host's network.
 func (n *Network) NewProbe(env Environment) probes.Probe {
-	return network.New(env.Host, network.Options{Cluster: env.Cluster, Disabled: n.DisabledClasses})
+	return network.New(env.Host, network.Options{Cluster: env.Cluster, Disabled: n.DisabledClasses, Period: n.Period.Duration})
 }
 
 // Validate returns every impossible value.

@@ -3,7 +3,9 @@
 package network
 
 import (
+	"cmp"
 	"context"
+	"math/rand/v2"
 	"net/netip"
 	"slices"
 	"time"
@@ -49,6 +51,8 @@ type judge interface {
 	Answer() Answer
 }
 
+const defaultPeriod = 5 * time.Second
+
 // Options are what a Probe needs besides the host.
 type Options struct {
 	// Cluster is what is known of the other hosts. Without it only the classes
@@ -56,6 +60,8 @@ type Options struct {
 	Cluster Cluster
 	// Disabled classes are not asked.
 	Disabled []Class
+	// Period is how often a round is made; 0: 5 s.
+	Period time.Duration
 	// Report takes the results of each round; nil: nobody is told.
 	Report func(map[Class]Result)
 }
@@ -66,7 +72,8 @@ var _ probes.Probe = (*Probe)(nil)
 // class/net/<interface>/carrier in h.Sys, net/stat/nf_conntrack in h.Proc, and
 // its own /etc/resolv.conf.
 func New(h probes.Host, o Options) *Probe {
-	p := &Probe{cluster: o.Cluster, report: o.Report, was: map[Class]bool{}, judge: &interim{}, patience: patience}
+	p := &Probe{cluster: o.Cluster, report: o.Report, was: map[Class]bool{}, patience: patience}
+	p.judge = NewJudge(cmp.Or(o.Period, defaultPeriod), rand.Uint64()) //nolint:gosec // not a secret
 	apiServer := func() string { return "" }
 	all := []check{newLocalCheck(), &dnsCheck{path: "/etc/resolv.conf", seen: reached[netip.AddrPort]{}}, &conntrackCheck{host: h}}
 	if o.Cluster != nil {

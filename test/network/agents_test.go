@@ -170,7 +170,7 @@ func (a *agent) run() {
 		"--kubeconfig="+filepath.Join(a.dir, "kubeconfig"), "--config="+a.configFile(),
 		"--node-name="+a.Name, fmt.Sprintf("--listen=:%d", netbed.AgentPort))
 	command.Env = append(os.Environ(), "GOMAXPROCS=1", "GOMEMLIMIT=64MiB",
-		"NODE_NAME="+a.Name, "POD_NAME="+a.pod.Name, "POD_NAMESPACE="+a.pod.Namespace)
+		"NODE_NAME="+a.Name, "POD_NAME="+a.pod.Name, "POD_NAMESPACE="+a.pod.Namespace, "HOST_IP="+a.Address.String())
 	a.output = &process.Lines{}
 	command.Stderr = a.output
 	var err error
