@@ -6,7 +6,7 @@ SHELL := /bin/bash
 # The race detector needs cgo, and cgo a C compiler.
 RACE := $(if $(shell command -v gcc || command -v clang),-race)
 # These have no goroutines: the race detector would only make them eight times slower.
-PURE := ./agent/decide ./test/simulate
+PURE := ./agent/decide ./test/simulate ./test/netsim
 # What no test may skip for want of. With root, containerd and buildah: controlplane,kubelet,image
 REQUIRE ?= controlplane
 # The Kubernetes release to run on, such as 1.35.4, of those in test/controlplane;
@@ -37,6 +37,10 @@ ARGS ?= --synthetic flap
 .PHONY: simulate
 simulate: ## what taintlet and the kubelet's rule do in a day of flapping input; ARGS='--synthetic spike --config FILE'; ARGS=--help
 	@go run ./test/simulate $(ARGS)
+
+.PHONY: simulate-network
+simulate-network: ## whom 1,000 simulated nodes accuse, into test/netsim/confusion.txt (some minutes)
+	go run ./test/netsim > test/netsim/confusion.txt
 
 .PHONY: test
 test: controlplane ## everything, on the real control plane; no such test may skip; K8S=1.35.4: on that release

@@ -13,8 +13,8 @@ type relative struct {
 	dwell time.Duration
 	// here: it fails here. apart: it fails here and is well there.
 	here, apart streak
-	// known: the newest round knew it.
-	known bool
+	// known: the newest round knew it. never: it fails and was never well.
+	known, never bool
 	// well of know peers report it well.
 	well, know int
 	detail     string
@@ -24,6 +24,7 @@ type relative struct {
 func (c *relative) add(r *Round) {
 	result := r.Results[c.class]
 	c.known, c.detail = result.Outcome != NotKnown, result.Detail
+	c.never = !c.known && result.Never
 	c.well, c.know = 0, 0
 	for _, p := range r.Peers {
 		if !p.Reached || p.Answer == nil {
@@ -38,8 +39,12 @@ func (c *relative) add(r *Round) {
 	}
 	failed := result.Outcome == Failed
 	c.here.add(failed, r.At)
-	c.apart.add(failed && c.comparable(r) && c.know > 0 && 3*c.well >= 2*c.know, r.At)
+	c.apart.add(failed && c.comparable(r) && c.isWellElsewhere(), r.At)
 }
+
+// isWellElsewhere reports whether two thirds of the peers that know the class, and
+// one at least, report it well.
+func (c *relative) isWellElsewhere() bool { return c.know > 0 && 3*c.well >= 2*c.know }
 
 // comparable reports whether peers ask what this host asks. The pods class leaves
 // out those of the own Node: where a part of the fleet is gone, with most of the

@@ -56,6 +56,10 @@ type Result struct {
 	// that theirs is not ours to compare with: a host with one of two DNS pods
 	// asks the other one alone, and its peers ask both.
 	Single bool
+	// Never goes with NotKnown only. The check fails and was never Well since the
+	// start: it may be meant so, such as a closed port, or the fault is older than
+	// the agent. A restart of the agent must not clear the taint of such a host.
+	Never bool
 }
 
 // PeerResult is what one peer's check found in one round.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/taintlet/taintlet/probes"
 )
@@ -25,7 +26,7 @@ type row struct {
 
 // rows returns the table. What accuses comes first, then what is not known, then
 // what is well.
-func rows() []row { return slices.Concat(accusingRows(), unknownRows(), wellRows()) }
+func rows() []row { return slices.Concat(accusingRows(), suspicionRows(), unknownRows(), wellRows()) }
 
 // What accuses.
 func accusingRows() []row {
@@ -79,8 +80,8 @@ func relativeRow(i int, reason, evidence, needs string) row {
 	}
 }
 
-// What is not known.
-func unknownRows() []row {
+// What this host tells the others while it suspects itself.
+func suspicionRows() []row {
 	return []row{
 		{
 			reason:   ReasonPeersUnreachable,
@@ -97,6 +98,12 @@ func unknownRows() []row {
 				return fmt.Sprintf("%s; %s; a fault of many accuses nobody", &j.reach, j.reach.suspicion.found), j.reach.suspectsMany()
 			},
 		},
+	}
+}
+
+// What is not known.
+func unknownRows() []row {
+	return []row{
 		{
 			reason:   "HostSlow",
 			evidence: "the control probe or the round itself was late, and something failed", needs: "nothing",
@@ -136,6 +143,14 @@ func unknownRows() []row {
 			},
 		},
 		{
+			reason:   "RouteNotKnown",
+			evidence: "the kernel could not tell, or never led to it since the start", needs: "nothing",
+			finds: func(_ *Judge, r *Round) (string, bool) {
+				result, isOn := r.Results[Route]
+				return result.Detail, isOn && result.Outcome == NotKnown
+			},
+		},
+		{
 			reason:   "LossElsewhereToo",
 			evidence: "the same, without what it needs", needs: "nothing",
 			finds: func(j *Judge, _ *Round) (string, bool) {
@@ -154,6 +169,12 @@ func wellRows() []row {
 			finds: func(j *Judge, r *Round) (string, bool) { return j.nearly(r) },
 		},
 		{
+			level: probes.OK, reason: "NeverWell", near: true,
+			evidence: "pods, dns or local fails since the agent started and is well at two thirds of the peers; or no peer was ever reached, for the first hour",
+			needs:    "nothing: the fault may be older than the agent",
+			finds:    (*Judge).neverWell,
+		},
+		{
 			level: probes.OK, reason: ReasonPortBlocked,
 			evidence: "20 % of the peers or more answer at their second port only, 3 of 5 rounds", needs: "nothing: the network is well",
 			finds: func(j *Judge, r *Round) (string, bool) {
@@ -167,6 +188,21 @@ func wellRows() []row {
 			finds: func(j *Judge, r *Round) (string, bool) { return j.wellness(r), true },
 		},
 	}
+}
+
+// neverHolds is for how long a host stays as it is because no peer was ever
+// reached. In a fleet whose firewalls close the port that is so for ever.
+const neverHolds = time.Hour
+
+// neverWell reports what fails and was never well since the start.
+func (j *Judge) neverWell(r *Round) (string, bool) {
+	for i := range j.relatives {
+		if c := &j.relatives[i]; c.never && c.isWellElsewhere() {
+			return c.String() + "; it was never well since the agent started", true
+		}
+	}
+	peers := r.Results[Peers]
+	return peers.Detail, peers.Outcome == NotKnown && peers.Never && r.At.Sub(j.first) < neverHolds
 }
 
 // nearly reports what failed too seldom, or not for long enough.

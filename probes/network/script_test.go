@@ -128,3 +128,8 @@ func single(c Class) change {
 		r.Results[c] = result
 	}
 }
+
+// never makes a class fail that was never well.
+func never(c Class, detail string) change {
+	return func(r *Round) { r.Results[c] = Result{Detail: detail, Never: true} }
+}

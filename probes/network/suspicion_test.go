@@ -22,6 +22,7 @@ func (s *script) untilAsked(t *testing.T, changes ...change) time.Duration {
 
 func TestSuspicionWaits(t *testing.T) {
 	t.Parallel()
+	moments := map[time.Duration]bool{}
 	for seed := range uint64(50) {
 		s := newScript()
 		s.judge = NewJudge(testPeriod, seed)
@@ -31,9 +32,13 @@ func TestSuspicionWaits(t *testing.T) {
 		if least, most := 65*time.Second, 75*time.Second; took < least || took > most {
 			t.Errorf("seed %d: asked after %s, want %s to %s", seed, took, least, most)
 		}
+		moments[took] = true
 		if len(s.last.Ask) != askSome {
 			t.Errorf("seed %d: asked about %v", seed, s.last.Ask)
 		}
+	}
+	if len(moments) < 2 {
+		t.Errorf("all hosts ask after %v: no jitter", moments)
 	}
 }
 
@@ -97,6 +102,17 @@ func TestStandings(t *testing.T) {
 		if o.Reason != test.reason || test.found != "" && o.Message != test.found {
 			t.Errorf("%s: %s: %s", test.name, o.Reason, o.Message)
 		}
+	}
+}
+
+// One peer is too few to compare with.
+func TestOnePeer(t *testing.T) {
+	t.Parallel()
+	s := newScript()
+	s.size = 1
+	s.play(1)
+	if o := s.play(10, reachOnly(0)); o.Reason != "NetworkWell" || o.Severity != 0 {
+		t.Errorf("one peer, and it is not reached: %+v", o)
 	}
 }
 
@@ -206,7 +222,7 @@ func TestOneBadRound(t *testing.T) {
 	t.Parallel()
 	s := newScript()
 	s.play(5)
-	if o := s.play(2, reachOnly(0)); o.Reason != "NotYetSure" || o.Level != probes.OK || !o.Hysteresis {
+	if o := s.play(2, reachOnly(0)); o.Reason != "NotYetSure" || o.Level != probes.OK || !o.Hysteresis || o.Severity >= 50 {
 		t.Errorf("after two bad rounds: %+v", o)
 	}
 	if o := s.play(5); o.Reason != "NetworkWell" {

@@ -38,8 +38,10 @@ func IsSuspicion(reason string) bool {
 // nobody.
 type Judge struct {
 	period time.Duration
-	last   time.Time
-	slow   bool
+	// first round since the start or a gap, and the newest one.
+	first time.Time
+	last  time.Time
+	slow  bool
 
 	conntrack, api streak
 	relatives      [3]relative
@@ -87,6 +89,9 @@ func (j *Judge) forget() {
 func (j *Judge) Next(r Round) Verdict {
 	if gap := r.At.Sub(j.last); !j.last.IsZero() && (gap < 0 || gap > max(probes.LongestGap, 3*j.period)) {
 		j.forget()
+	}
+	if j.first.IsZero() {
+		j.first = r.At
 	}
 	j.last = r.At
 	j.take(&r)

@@ -66,6 +66,12 @@ func examples() map[string]func(*script) probes.Observation {
 		ReasonPortBlocked: func(s *script) probes.Observation {
 			return s.play(3, secondPortOnly(0))
 		},
+		"NeverWell": func(s *script) probes.Observation {
+			return s.play(1, never(DNS, "10.96.0.10: no answer in time"))
+		},
+		"RouteNotKnown": func(s *script) probes.Observation {
+			return s.play(1, class(Route, NotKnown, "no carrier on eth0, the way to 192.0.2.1, and never was there since the start"))
+		},
 		"NetworkWell": func(s *script) probes.Observation { return s.play(1) },
 	}
 }
@@ -296,6 +302,46 @@ func TestSeverityRises(t *testing.T) {
 			t.Errorf("dns fails longer: severity %d after %d", o.Severity, before)
 		}
 		before = o.Severity
+	}
+}
+
+// Loss to few of the peers is theirs: this host is well.
+func TestLossOfFewPeers(t *testing.T) {
+	t.Parallel()
+	s := newScript()
+	if o := s.play(20, retransmits(5)); o.Reason != "NetworkWell" {
+		t.Errorf("%+v", o)
+	}
+	// Below the threshold that sets, and not below the easier one.
+	s = newScript()
+	few := func(r *Round) {
+		if s.now.Unix()%60 == 0 {
+			retransmits(12)(r)
+		}
+	}
+	if o := s.play(24, few); o.Reason != "NotYetSure" || !o.Hysteresis || o.Severity != 40 {
+		t.Errorf("8 %%: %+v", o)
+	}
+}
+
+// A restart of the agent forgets what was well. It must not clear a taint.
+func TestNeverWellClearsNothing(t *testing.T) {
+	t.Parallel()
+	s := newScript()
+	if o := s.play(1000, never(DNS, "")); o.Reason != "NeverWell" || !o.Hysteresis {
+		t.Errorf("dns never well here, and well at peers: %+v", o)
+	}
+	nobodyKnows := answers(func(_ int, a *Answer) { a.Classes = nil })
+	if o := s.play(1, never(DNS, ""), nobodyKnows); o.Reason != "NetworkWell" {
+		t.Errorf("dns never well anywhere: %+v", o)
+	}
+	s = newScript()
+	s.size = 0
+	if o := s.play(int(time.Hour/testPeriod), never(Peers, "none of 12 peers was ever reached")); o.Reason != "NeverWell" || !o.Hysteresis {
+		t.Errorf("no peer ever reached: %+v", o)
+	}
+	if o := s.play(1, never(Peers, "")); o.Reason != "NetworkWell" {
+		t.Errorf("an hour later: %+v", o)
 	}
 }
 

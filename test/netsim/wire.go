@@ -67,7 +67,11 @@ func (f *fleet) reachesAPI(n *node, t time.Duration) bool {
 		return true
 	}
 	for range 3 {
-		if n.loses(n, t) && n.loses(n, t) && n.loses(n, t) {
+		lost := 0
+		for lost < 3 && n.loses(n, t) {
+			lost++
+		}
+		if lost == 3 {
 			return false
 		}
 	}
