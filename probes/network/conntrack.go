@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -30,17 +29,17 @@ type conntrackCheck struct {
 func (*conntrackCheck) class() Class { return Conntrack }
 
 func (c *conntrackCheck) check(context.Context, time.Duration) Result {
-	file, err := os.Open(filepath.Join(c.host.Proc, "net", "stat", "nf_conntrack"))
+	path := filepath.Join(c.host.Proc, "net", "stat", "nf_conntrack")
+	text, err := hostfile.Read(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Result{Outcome: NotKnown, Detail: "this host tracks no connections"}
 	}
 	if err != nil {
 		return Result{Outcome: NotKnown, Detail: "reading conntrack: " + err.Error()}
 	}
-	defer file.Close() //nolint:errcheck // nothing was written
-	now, err := parseDrops(file)
+	now, err := parseDrops(strings.NewReader(text))
 	if err != nil {
-		return Result{Outcome: NotKnown, Detail: "reading conntrack from " + file.Name() + ": " + err.Error()}
+		return Result{Outcome: NotKnown, Detail: "reading conntrack from " + path + ": " + err.Error()}
 	}
 	return c.judge(now)
 }

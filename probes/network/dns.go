@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/netip"
-	"os"
 	"strings"
 	"sync"
 	"time"
@@ -97,11 +96,11 @@ func (d *dnsCheck) judge(servers []netip.AddrPort, errs []error) Result {
 }
 
 func readResolvConf(path string) resolvConf {
-	text, err := os.ReadFile(path)
+	text, err := hostfile.Read(path)
 	if err != nil {
 		return resolvConf{err: fmt.Errorf("reading nameservers: %w", err)}
 	}
-	return parseResolvConf(string(text))
+	return parseResolvConf(text)
 }
 
 // parseResolvConf reads what resolv.conf(5) describes. Lines that are not

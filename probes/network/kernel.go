@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"syscall"
 
@@ -147,16 +146,16 @@ func (k *kernel) name(index int) (string, error) {
 // interface that is down.
 func readCarrier(h probes.Host, name string) (bool, error) {
 	path := filepath.Join(h.Sys, "class", "net", name, "carrier")
-	text, err := os.ReadFile(path)
+	text, err := hostfile.Read(path)
 	switch {
 	case errors.Is(err, syscall.EINVAL):
 		return false, nil
 	case err != nil:
 		return false, fmt.Errorf("reading carrier: %w", err)
-	case string(text) == "1\n":
+	case text == "1\n":
 		return true, nil
-	case string(text) == "0\n":
+	case text == "0\n":
 		return false, nil
 	}
-	return false, fmt.Errorf("reading carrier: %s holds %s, not 0 or 1", path, hostfile.Excerpt(string(text)))
+	return false, fmt.Errorf("reading carrier: %s holds %s, not 0 or 1", path, hostfile.Excerpt(text))
 }

@@ -23,7 +23,10 @@ const ownNetworkEnv = "TAINTLET_TEST_OWN_NETWORK"
 // returns the host to probe and true.
 func inOwnNetwork(t *testing.T, tools ...string) (probes.Host, bool) {
 	t.Helper()
-	if os.Getenv(ownNetworkEnv) != "" {
+	if outside := os.Getenv(ownNetworkEnv); outside != "" {
+		if namespace(t) == outside {
+			t.Fatal("this is the machine's own network, which no test may change")
+		}
 		return hostHere(t), true
 	}
 	if os.Geteuid() != 0 {
@@ -38,7 +41,7 @@ func inOwnNetwork(t *testing.T, tools ...string) (probes.Host, bool) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	child := exec.CommandContext(ctx, "/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=100s")
-	child.Env = append(os.Environ(), ownNetworkEnv+"=1")
+	child.Env = append(os.Environ(), ownNetworkEnv+"="+namespace(t))
 	child.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
 	output, err := child.CombinedOutput()
 	if errors.Is(err, unix.EPERM) {
@@ -51,6 +54,16 @@ func inOwnNetwork(t *testing.T, tools ...string) (probes.Host, bool) {
 		t.Logf("in its own network namespace:\n%s", output)
 	}
 	return probes.Host{}, false
+}
+
+// namespace names the network namespace of this process.
+func namespace(t *testing.T) string {
+	t.Helper()
+	name, err := os.Readlink("/proc/self/ns/net")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return name
 }
 
 // thisHost is the host that the tests run on.
