@@ -159,6 +159,14 @@ func (s *scene) halfOpen(numbers ...int) fault {
 	}
 }
 
+// hanging freezes the agents of some hosts. The kernel still accepts connections.
+func hanging(numbers ...int) fault {
+	send := func(signal syscall.Signal) func([]*agent) error {
+		return onHosts(numbers, func(a *agent) error { return syscall.Kill(a.process.PID(), signal) })
+	}
+	return fault{begin: send(syscall.SIGSTOP), end: send(syscall.SIGCONT)}
+}
+
 // busy keeps all cores from idling, several times over.
 func busy(hogs int) fault {
 	var running []*process.Process
