@@ -67,7 +67,8 @@ var _ probes.Probe = (*Probe)(nil)
 // class/net/<interface>/carrier in h.Sys, net/stat/nf_conntrack in h.Proc, and
 // its own /etc/resolv.conf.
 func New(h probes.Host, o Options) *Probe {
-	p := &Probe{cluster: o.Cluster, report: o.Report, was: map[Class]bool{}, judge: NewJudge(o.Period, rand.Uint64()), patience: patience}
+	p := &Probe{cluster: o.Cluster, report: o.Report, was: map[Class]bool{}, patience: patience}
+	p.judge = NewJudge(o.Period, rand.Uint64()) //nolint:gosec // not a secret
 	apiServer := func() string { return "" }
 	all := []check{newLocalCheck(), &dnsCheck{path: "/etc/resolv.conf", seen: reached[netip.AddrPort]{}}, &conntrackCheck{host: h}}
 	if o.Cluster != nil {

@@ -34,12 +34,15 @@ func User(namespace string) string {
 func Helm(t *testing.T) string {
 	t.Helper()
 	cluster.SkipUnlessRequired(t)
-	path, err := helmOnce()
+	path, err := BuildHelm()
 	if err != nil {
 		t.Fatal(err)
 	}
 	return path
 }
+
+// BuildHelm returns the path of helm, for those who build it ahead of the tests.
+func BuildHelm() (string, error) { return helmOnce() }
 
 var helmOnce = sync.OnceValues(func() (string, error) { //nolint:gochecknoglobals // once for all tests
 	command := exec.Command("go", "tool", "-modfile=test/helm/go.mod", "-n", "helm")

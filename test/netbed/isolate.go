@@ -1,0 +1,108 @@
+// Package netbed makes a cluster's network for tests: hosts that are network
+// namespaces, an underlay between them, an overlay over it as flannel makes it
+// (VXLAN), DNS servers in pods, and the rules of a Service as kube-proxy makes
+// them. Tests break it with nft and ip.
+//
+// Everything lives in namespaces without names, which end with the processes in
+// them, and these end with the process of the test: nothing is left on the host,
+// whatever happens.
+package netbed
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/taintlet/taintlet/test/cluster"
+	"github.com/taintlet/taintlet/test/process"
+)
+
+const (
+	// requirement is what TAINTLET_REQUIRE lists for these tests.
+	requirement = "netns"
+	// insideEnv is set in the process that runs the tests in namespaces of their own.
+	insideEnv = "TAINTLET_NETBED_INSIDE"
+)
+
+// Main runs the tests in a network and a mount namespace of their own, in which
+// the control plane lives too. What needs the network of the host, such as a
+// build, goes into before. Without TAINTLET_REQUIRE=netns and root it runs the
+// tests here, for them to say why they are skipped.
+func Main(before func() error, run func() int) int {
+	if os.Getenv(insideEnv) != "" || !cluster.Required(requirement) || check() != nil {
+		return run()
+	}
+	if err := before(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	room, err := newRoom()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer room.Close()
+	command := process.Command("/proc/self/exe", os.Args[1:]...)
+	command.Env = append(os.Environ(), insideEnv+"=1")
+	command.Stdout, command.Stderr = os.Stdout, os.Stderr
+	p, err := room.Start("the tests in their namespaces", command, "")
+	if err == nil {
+		err = p.Wait()
+	}
+	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return p.ExitCode()
+}
+
+// SkipUnlessRequired skips a test unless TAINTLET_REQUIRE lists netns. If it does
+// and the host lacks something, the test fails.
+func SkipUnlessRequired(t testing.TB) {
+	t.Helper()
+	if !cluster.Required(requirement) {
+		t.Skip("needs root and network namespaces: set TAINTLET_REQUIRE=controlplane," + requirement)
+	}
+	if err := check(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// check says all that is missing at once, and how to get it.
+func check() error {
+	if os.Geteuid() != 0 {
+		return errors.New("network namespaces need root")
+	}
+	var missing []string
+	for _, program := range []string{"ip", "bridge", "nft", "dnsmasq", "setpriv"} {
+		if _, err := exec.LookPath(program); err != nil {
+			missing = append(missing, program)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return fmt.Errorf("this host lacks %s; on Debian: apt-get install -y iproute2 nftables dnsmasq-base util-linux", strings.Join(missing, ", "))
+}
+
+// newRoom returns a thread in a network and a mount namespace of its own. /sys
+// there shows the interfaces of that network namespace.
+func newRoom() (*process.Thread, error) {
+	return process.NewThread(func() error {
+		if err := unix.Unshare(unix.CLONE_NEWNET | unix.CLONE_NEWNS); err != nil {
+			return fmt.Errorf("make a network namespace: %w", err)
+		}
+		if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+			return fmt.Errorf("make the mounts of a mount namespace private: %w", err)
+		}
+		if err := unix.Mount("sysfs", "/sys", "sysfs", unix.MS_RDONLY, ""); err != nil {
+			return fmt.Errorf("mount the /sys of a network namespace: %w", err)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,263 @@
+package network
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/taintlet/taintlet/test/netbed"
+	"github.com/taintlet/taintlet/test/process"
+)
+
+// fault breaks something, and mends it again. Both are given all agents.
+type fault struct {
+	begin, end func([]*agent) error
+}
+
+// packets is a fault of the packet filter of some hosts.
+func packets(numbers []int, rules ...string) fault {
+	return fault{
+		begin: onHosts(numbers, func(a *agent) error { return a.Break("packets", rules...) }),
+		end:   onHosts(numbers, func(a *agent) error { return a.Mend("packets") }),
+	}
+}
+
+// onHosts does something on the hosts with these numbers, all if there are none.
+func onHosts(numbers []int, do func(*agent) error) func([]*agent) error {
+	return func(agents []*agent) error {
+		var errs []error
+		for _, a := range agents {
+			if len(numbers) == 0 || slices.Contains(numbers, a.Number) {
+				errs = append(errs, do(a))
+			}
+		}
+		return errors.Join(errs...)
+	}
+}
+
+// between is the rules that keep a host and those with these numbers from one
+// another.
+func between(numbers ...int) []string {
+	var addresses []string
+	for _, number := range numbers {
+		addresses = append(addresses, netbed.HostAddress(number).String())
+	}
+	set := "{ " + strings.Join(addresses, ", ") + " }"
+	return []string{"out ip daddr " + set + " drop", "in ip saddr " + set + " drop"}
+}
+
+// everybody has the numbers of all hosts.
+func everybody() []int { return []int{1, 2, 3, 4, 5, 6, 7, 8} }
+
+// cutOff keeps hosts from all others but not from one another, nor from the API
+// server.
+func cutOff(numbers ...int) fault {
+	var others []int
+	for _, number := range everybody() {
+		if !slices.Contains(numbers, number) {
+			others = append(others, number)
+		}
+	}
+	return packets(numbers, between(others...)...)
+}
+
+// lossy drops that percentage of what hosts send and of what they receive.
+func lossy(percent int, numbers ...int) fault {
+	drop := fmt.Sprintf("numgen random mod 100 < %d drop", percent)
+	return packets(numbers, "in iifname eth0 "+drop, "out oifname eth0 "+drop)
+}
+
+// noDNS stops all DNS servers.
+func (s *scene) noDNS() fault {
+	each := func(do func(*netbed.Host) error) func([]*agent) error {
+		return func([]*agent) error {
+			var errs []error
+			for _, h := range s.bed.DNS {
+				errs = append(errs, do(h))
+			}
+			return errors.Join(errs...)
+		}
+	}
+	return fault{begin: each((*netbed.Host).StopDNS), end: each((*netbed.Host).StartDNS)}
+}
+
+// frozen stops the API server as an overload does: nobody answers, connections
+// stay.
+func (s *scene) frozen() fault {
+	send := func(signal syscall.Signal) func([]*agent) error {
+		return func([]*agent) error { return syscall.Kill(s.cluster.Processes()["kube-apiserver"], signal) }
+	}
+	return fault{begin: send(syscall.SIGSTOP), end: send(syscall.SIGCONT)}
+}
+
+// repeated does something again and again until it ends.
+func repeated(every time.Duration, do, undo func([]*agent) error, pause time.Duration) fault {
+	stop, stopped := make(chan struct{}), make(chan error, 1)
+	wait := func(d time.Duration) bool {
+		select {
+		case <-stop:
+			return false
+		case <-time.After(d):
+			return true
+		}
+	}
+	return fault{
+		begin: func(agents []*agent) error {
+			go func() {
+				for err := error(nil); ; {
+					err = errors.Join(err, do(agents))
+					on := wait(pause)
+					err = errors.Join(err, undo(agents))
+					if !on || !wait(every-pause) {
+						stopped <- err
+						return
+					}
+				}
+			}()
+			return nil
+		},
+		end: func([]*agent) error {
+			close(stop)
+			return <-stopped
+		},
+	}
+}
+
+// oneAfterAnother begins a fault on one host after another, in that time.
+func oneAfterAnother(over time.Duration, rules ...string) fault {
+	f := packets(nil, rules...)
+	f.begin = func(agents []*agent) error {
+		for _, a := range agents {
+			if err := a.Break("packets", rules...); err != nil {
+				return err
+			}
+			time.Sleep(over / time.Duration(len(agents)))
+		}
+		return nil
+	}
+	return f
+}
+
+// halfOpen drops what belongs to the connections to the API server that hosts
+// have now, and lets them make new ones.
+func (s *scene) halfOpen(numbers ...int) fault {
+	server := netip.MustParseAddrPort(strings.TrimPrefix(s.cluster.URL(), "https://"))
+	return fault{
+		begin: onHosts(numbers, func(a *agent) error {
+			ports, err := a.PortsTo(server)
+			if err != nil {
+				return err
+			}
+			set := "{ " + strings.Join(ports, ", ") + " }"
+			return a.Break("packets", "out tcp sport "+set+" drop", "in tcp dport "+set+" drop")
+		}),
+		end: onHosts(numbers, func(a *agent) error { return a.Mend("packets") }),
+	}
+}
+
+// hanging freezes the agents of some hosts. The kernel still accepts connections.
+func hanging(numbers ...int) fault {
+	send := func(signal syscall.Signal) func([]*agent) error {
+		return onHosts(numbers, func(a *agent) error { return syscall.Kill(a.process.PID(), signal) })
+	}
+	return fault{begin: send(syscall.SIGSTOP), end: send(syscall.SIGCONT)}
+}
+
+// busy keeps all cores from idling, several times over.
+func busy(hogs int) fault {
+	var running []*process.Process
+	return fault{
+		begin: func([]*agent) error {
+			for range hogs {
+				p, err := process.Start("a hog", process.Command("sh", "-c", "while :; do :; done"), "")
+				if err != nil {
+					return err
+				}
+				running = append(running, p)
+			}
+			return nil
+		},
+		end: func([]*agent) error {
+			var errs []error
+			for _, p := range running {
+				errs = append(errs, p.Kill())
+			}
+			return errors.Join(errs...)
+		},
+	}
+}
+
+// command is a fault of the configuration of some hosts, by ip(8).
+func command(numbers []int, begin, end string) fault {
+	return fault{
+		begin: onHosts(numbers, func(a *agent) error { return a.IP(begin) }),
+		end:   onHosts(numbers, func(a *agent) error { return a.IP(end) }),
+	}
+}
+
+// left removes the overlay's device.
+func (s *scene) left(numbers ...int) fault {
+	return fault{
+		begin: onHosts(numbers, func(a *agent) error { return a.LeaveOverlay() }),
+		end:   onHosts(numbers, func(a *agent) error { return s.bed.RejoinOverlay(a.Host) }),
+	}
+}
+
+func (s *scene) withoutServices(numbers ...int) fault {
+	return fault{
+		begin: onHosts(numbers, func(a *agent) error { return a.DropServices() }),
+		end:   onHosts(numbers, func(a *agent) error { return s.bed.RestoreServices(a.Host) }),
+	}
+}
+
+func proxyStuck(numbers ...int) fault {
+	set := func(well bool) func([]*agent) error {
+		return onHosts(numbers, func(a *agent) error {
+			a.SetProxy(well)
+			return nil
+		})
+	}
+	return fault{begin: set(false), end: set(true)}
+}
+
+func unplugged(nic string, numbers ...int) fault {
+	return fault{
+		begin: onHosts(numbers, func(a *agent) error { return a.SetCarrier(nic, false) }),
+		end:   onHosts(numbers, func(a *agent) error { return a.SetCarrier(nic, true) }),
+	}
+}
+
+// flapping takes the link of a host down and up five times in 10 s.
+func flapping(number int) fault {
+	f := unplugged("eth0", number)
+	f.begin = onHosts([]int{number}, func(a *agent) error {
+		for range 5 {
+			for _, plugged := range []bool{false, true} {
+				if err := a.SetCarrier("eth0", plugged); err != nil {
+					return err
+				}
+				time.Sleep(time.Second)
+			}
+		}
+		return nil
+	})
+	return f
+}
+
+// quarters keeps each two hosts from the other six.
+func quarters() fault {
+	return fault{
+		begin: onHosts(nil, func(a *agent) error {
+			pair := (a.Number+1)/2*2 - 1
+			return a.Break("packets", between(slices.DeleteFunc(everybody(), func(n int) bool { return n == pair || n == pair+1 })...)...)
+		}),
+		end: onHosts(nil, func(a *agent) error { return a.Mend("packets") }),
+	}
+}
+
+// eachAlone keeps all hosts from one another.
+func eachAlone() fault { return packets(nil, between(everybody()...)...) }

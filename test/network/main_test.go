@@ -1,0 +1,59 @@
+// Package network runs agents on hosts that are network namespaces, with an
+// overlay, DNS servers and the real API server between them, and breaks the
+// network in every way that it is known to break.
+package network
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/taintlet/taintlet/test/build"
+	"github.com/taintlet/taintlet/test/chart"
+	"github.com/taintlet/taintlet/test/cluster"
+	"github.com/taintlet/taintlet/test/netbed"
+)
+
+// agentEnv tells the process in the namespaces where the agent is, which was
+// built outside of them.
+const agentEnv = "TAINTLET_NETBED_AGENT"
+
+func TestMain(m *testing.M) {
+	folder, err := os.MkdirTemp("", "taintlet-network-") //nolint:usetesting // it outlives the tests
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := netbed.Main(func() error { return buildAll(folder) }, func() int {
+		code := m.Run()
+		if err := theStage.scene.close(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = max(code, 1)
+		}
+		return code
+	})
+	os.RemoveAll(folder) //nolint:errcheck // a temporary folder
+	os.Exit(code)
+}
+
+// buildAll builds what may need the network of the host to be built: there is
+// none in the namespaces. The agent is the one that is shipped, not one with the
+// race detector: these tests are about time.
+func buildAll(folder string) error {
+	ctx := context.Background()
+	if _, err := cluster.Build(ctx, os.Stderr); err != nil {
+		return err
+	}
+	if _, err := chart.BuildHelm(); err != nil {
+		return err
+	}
+	agent, err := build.Agent(ctx, folder, build.Options{Release: true})
+	if err != nil {
+		return err
+	}
+	if err := os.Chmod(folder, 0o755); err != nil { //nolint:gosec // agents are not root
+		return err
+	}
+	return os.Setenv(agentEnv, agent)
+}
