@@ -41,6 +41,10 @@ func (eightAgents) GetSlice(context.Context, string, string) (*discoveryv1.Endpo
 
 func (eightAgents) GetNode(context.Context, string) (*corev1.Node, error) { return &corev1.Node{}, nil }
 
+func (eightAgents) LeaseRenewed(context.Context, string) (time.Time, error) {
+	return time.Time{}, nil
+}
+
 // While half of the fleet has the same condition, the agent sets no taint, tells
 // its peers that it would, and does not sample in a hurry. When fewer have it, the
 // taint follows.

@@ -92,9 +92,9 @@ func (r *runner) wait(ctx context.Context, last probes.Observation) bool {
 }
 
 // due is the time until the next sample. After a bad sample that decided nothing
-// yet it is short.
+// yet, and while the probe says that the next one decides, it is short.
 func (r *runner) due(now time.Time, last probes.Observation) time.Duration {
-	if last.Level > probes.OK && r.decided.Load() == int32(probes.OK) {
+	if (last.Soon || last.Level > probes.OK) && r.decided.Load() == int32(probes.OK) {
 		return r.followUp
 	}
 	return r.untilNext(now, r.interval(last))

@@ -3,7 +3,9 @@ package taints
 import (
 	"context"
 	"encoding/json"
+	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,6 +14,8 @@ import (
 
 const (
 	sliceResource = "endpointslices"
+	leaseResource = "leases.coordination.k8s.io"
+	nodeLeases    = "/apis/coordination.k8s.io/v1/namespaces/" + corev1.NamespaceNodeLease + "/leases"
 	sliceAPI      = "/apis/discovery.k8s.io/v1/namespaces/"
 	metadataOnly  = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 	fromCache     = "0" // a resourceVersion: the API server need not ask etcd
@@ -55,6 +59,25 @@ func (c *Client) GetSlice(ctx context.Context, namespace, name string) (*discove
 		return nil, explain("get", sliceResource, namespace+"/"+name, err)
 	}
 	return slice, nil
+}
+
+// LeaseRenewed returns when the Lease of a Node was renewed, by that Node's clock. Its
+// kubelet renews it every 10 s.
+func (c *Client) LeaseRenewed(ctx context.Context, node string) (time.Time, error) {
+	var body []byte
+	err := c.request(func(api rest.Interface) (err error) {
+		body, err = api.Get().AbsPath(nodeLeases, node).Param("resourceVersion", fromCache).
+			SetHeader("Accept", "application/json").Do(ctx).Raw()
+		return err
+	})
+	if err != nil {
+		return time.Time{}, explain("get", leaseResource, corev1.NamespaceNodeLease+"/"+node, err)
+	}
+	lease := &coordinationv1.Lease{}
+	if err := json.Unmarshal(body, lease); err != nil {
+		return time.Time{}, explain("get", leaseResource, corev1.NamespaceNodeLease+"/"+node, err)
+	}
+	return renewedAt(lease), nil
 }
 
 // GetNode reads any Node.

@@ -80,6 +80,9 @@ type Fleet struct {
 	peers          []network.Peer
 	dnsPods        []netip.AddrPort
 	otherAPIServer string // empty: the configured one
+	noted          map[string]noted
+
+	dnsAgain dnsAgain
 
 	talk talk
 }
@@ -88,7 +91,7 @@ var _ network.Cluster = (*Fleet)(nil)
 
 // New returns a fleet that knows nobody yet. Run reads the API server.
 func New(o Options) *Fleet {
-	f := &Fleet{options: o}
+	f := &Fleet{options: o, noted: map[string]noted{}, dnsAgain: dnsAgain{due: make(chan struct{}, 1)}}
 	f.talk.heard = map[string]heard{}
 	f.talk.own = network.Answer{Version: network.AnswerVersion, Lossy: -1, Reach: -1}
 	f.agents = service{source: o.Source, namespace: o.Namespace, name: o.Service, port: agentPort, own: o.Node}
@@ -120,17 +123,31 @@ func (f *Fleet) Run(ctx context.Context) error {
 		if err == nil && (!f.hasPeers() || len(f.Peers()) >= enough) {
 			pause = refreshEvery
 		}
-		timer := time.NewTimer(jittered(pause))
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return ctx.Err()
-		case <-timer.C:
+		if err := f.pause(ctx, jittered(pause)); err != nil {
+			return err
 		}
 		pause = min(2*pause, refreshEvery)
 	}
 	<-ctx.Done()
 	return ctx.Err()
+}
+
+// pause waits, and meanwhile reads where the DNS pods are as often as they fail.
+func (f *Fleet) pause(ctx context.Context, length time.Duration) error {
+	timer := time.NewTimer(length)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-timer.C:
+			return nil
+		case <-f.dnsAgain.due:
+			if err := f.refreshDNS(ctx); err != nil {
+				f.options.Log.Warn("cannot read where the DNS pods are; what is known of them stays", "error", err)
+			}
+		}
+	}
 }
 
 func jittered(d time.Duration) time.Duration {
@@ -147,9 +164,7 @@ func (f *Fleet) refresh(ctx context.Context) error {
 	if f.hasPeers() {
 		errs[0] = f.refreshPeers(ctx)
 	}
-	if errs[1] = f.dns.refresh(ctx); errs[1] == nil {
-		f.setDNSPods(choose(f.options.Node, f.dns.endpoints(), maxDNSPods))
-	}
+	errs[1] = f.readDNS(ctx)
 	errs[2] = f.refreshAPIServer(ctx)
 	return errors.Join(errs[:]...)
 }
@@ -168,6 +183,15 @@ func (f *Fleet) refreshPeers(ctx context.Context) error {
 		f.peers = append(f.peers, network.Peer{Node: e.node, Address: e.address, Other: kubeletPort})
 	}
 	return nil
+}
+
+// readDNS reads where the DNS pods are and chooses those to ask.
+func (f *Fleet) readDNS(ctx context.Context) error {
+	err := f.dns.refresh(ctx)
+	if err == nil {
+		f.setDNSPods(choose(f.options.Node, f.dns.endpoints(), maxDNSPods))
+	}
+	return err
 }
 
 func (f *Fleet) setDNSPods(chosen []endpoint) {

@@ -27,6 +27,10 @@ type source struct {
 	agents int
 	err    error
 	lists  []time.Time
+	// dnsLists counts those of the DNS pods. leases by Node, leaseErr instead.
+	dnsLists int
+	leases   map[string]time.Time
+	leaseErr error
 }
 
 func (s *source) ListSlices(_ context.Context, _, service string) ([]metav1.PartialObjectMetadata, error) {
@@ -34,6 +38,9 @@ func (s *source) ListSlices(_ context.Context, _, service string) ([]metav1.Part
 	defer s.mu.Unlock()
 	if service == "taintlet" {
 		s.lists = append(s.lists, time.Now())
+	}
+	if service == "kube-dns" {
+		s.dnsLists++
 	}
 	return []metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{Name: service, ResourceVersion: fmt.Sprint(s.agents)}}}, s.err
 }
@@ -55,6 +62,12 @@ func (s *source) GetNode(_ context.Context, name string) (*corev1.Node, error) {
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
 	}, nil
+}
+
+func (s *source) LeaseRenewed(_ context.Context, node string) (time.Time, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.leases[node], s.leaseErr
 }
 
 // change makes it so many agents, and an error.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -11,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Source is where EndpointSlices and Nodes are read (*taints.Client).
+// Source is where EndpointSlices, Nodes and their Leases are read (*taints.Client).
 type Source interface {
 	// ListSlices returns the metadata of the EndpointSlices of a Service.
 	ListSlices(ctx context.Context, namespace, service string) ([]metav1.PartialObjectMetadata, error)
@@ -19,6 +20,8 @@ type Source interface {
 	GetSlice(ctx context.Context, namespace, name string) (*discoveryv1.EndpointSlice, error)
 	// GetNode reads a Node.
 	GetNode(ctx context.Context, name string) (*corev1.Node, error)
+	// LeaseRenewed returns when a Node's Lease was renewed, by that Node's clock.
+	LeaseRenewed(ctx context.Context, node string) (time.Time, error)
 }
 
 // maxSlices is how many EndpointSlices of a Service are read. Each has up to 100

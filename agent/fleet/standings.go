@@ -2,9 +2,11 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -14,8 +16,77 @@ import (
 	"github.com/taintlet/taintlet/taints"
 )
 
-// rereadAfter is how old the list of agents may be when Standings uses it.
-const rereadAfter = 10 * time.Second
+const (
+	// rereadAfter is how old the list of agents may be when Standings uses it.
+	rereadAfter = 10 * time.Second
+	// renewedWithin is the time within which a kubelet renews its Lease: it does so
+	// every 10 s, or 4 % more.
+	renewedWithin = 11 * time.Second
+	// notedFor is how long a note counts: a Lease that was renewed since says
+	// nothing of a Node that lost its power afterwards.
+	notedFor = 30 * time.Second
+)
+
+// errBusy says that the API server is being asked for something else.
+var errBusy = errors.New("the lists of the fleet are being read")
+
+// noted is when a Node's Lease was renewed, by that Node's clock, and when that was
+// read, by the own one.
+type noted struct {
+	renewed, at time.Time
+}
+
+// Note reads when the Nodes' Leases were renewed. What cannot be read is not noted.
+func (f *Fleet) Note(ctx context.Context, nodes []string) error {
+	if f.options.Source == nil {
+		return nil
+	}
+	var group errgroup.Group
+	for _, name := range nodes[:min(MaxPeers, len(nodes))] {
+		group.Go(func() error {
+			renewed, err := f.options.Source.LeaseRenewed(ctx, name)
+			f.note(name, renewed, err)
+			return err
+		})
+	}
+	return group.Wait()
+}
+
+// note keeps what was read of a Lease.
+func (f *Fleet) note(name string, renewed time.Time, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for old, n := range f.noted {
+		if time.Since(n.at) > notedFor {
+			delete(f.noted, old)
+		}
+	}
+	if err != nil || renewed.IsZero() {
+		delete(f.noted, name)
+		return
+	}
+	f.noted[name] = noted{renewed, time.Now()}
+}
+
+// leaseOf reports whether a Node renews its Lease, if that is known: it was noted
+// long enough ago. No clocks of different hosts are compared.
+func (f *Fleet) leaseOf(ctx context.Context, name string) (renews, known bool) {
+	f.mu.Lock()
+	before, isNoted := f.noted[name]
+	f.mu.Unlock()
+	if !isNoted || time.Since(before.at) > notedFor {
+		return false, false
+	}
+	isOld := time.Since(before.at) >= renewedWithin
+	renewed, err := f.options.Source.LeaseRenewed(ctx, name)
+	switch {
+	case err != nil || renewed.IsZero():
+		return false, false
+	case !renewed.Equal(before.renewed):
+		return true, true
+	}
+	return false, isOld
+}
 
 // Standings asks the API server what the Nodes say of themselves. A Node whose
 // agent is no ready endpoint any more is excused. Those that do not exist are left
@@ -24,7 +95,9 @@ func (f *Fleet) Standings(ctx context.Context, nodes []string) ([]network.Standi
 	if f.options.Source == nil {
 		return nil, nil
 	}
-	f.reading.Lock()
+	if !f.reading.TryLock() {
+		return nil, errBusy
+	}
 	defer f.reading.Unlock()
 	if time.Since(f.readAt) > rereadAfter {
 		if err := f.refreshPeers(ctx); err != nil {
@@ -32,18 +105,37 @@ func (f *Fleet) Standings(ctx context.Context, nodes []string) ([]network.Standi
 		}
 	}
 	agents := f.agents.endpoints()
-	var standings []network.Standing
-	for _, name := range nodes[:min(MaxPeers, len(nodes))] {
-		node, err := f.options.Source.GetNode(ctx, name)
-		if apierrors.IsNotFound(err) {
-			continue
+	nodes = nodes[:min(MaxPeers, len(nodes))]
+	found := make([]*network.Standing, len(nodes))
+	var group errgroup.Group
+	for i, name := range nodes {
+		group.Go(func() error {
+			node, err := f.options.Source.GetNode(ctx, name)
+			if apierrors.IsNotFound(err) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			s := standingOf(node)
+			s.Excused = s.Excused || !slices.ContainsFunc(agents, func(e endpoint) bool { return e.node == name })
+			if !s.Excused && !s.Suspects {
+				var renews bool
+				renews, s.LeaseKnown = f.leaseOf(ctx, name)
+				s.Excused = s.LeaseKnown && !renews
+			}
+			found[i] = &s
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	standings := []network.Standing{}
+	for _, s := range found {
+		if s != nil {
+			standings = append(standings, *s)
 		}
-		if err != nil {
-			return nil, err
-		}
-		s := standingOf(node)
-		s.Excused = s.Excused || !slices.ContainsFunc(agents, func(e endpoint) bool { return e.node == name })
-		standings = append(standings, s)
 	}
 	return standings, nil
 }

@@ -61,6 +61,8 @@ func (t *talk) render() []byte {
 func (f *Fleet) Says(own network.Answer) {
 	f.talk.mu.Lock()
 	defer f.talk.mu.Unlock()
+	well, known := own.Classes[network.Pods]
+	f.dnsAgain.hear(known && !well, time.Now())
 	own.Version, own.Levels = f.talk.own.Version, f.talk.own.Levels
 	if reflect.DeepEqual(f.talk.own, own) {
 		return

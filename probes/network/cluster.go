@@ -8,7 +8,7 @@ import (
 )
 
 // Cluster is what the probe knows of the cluster around its host. All methods
-// may be called from several goroutines and return at once, but for Standings.
+// may be called from several goroutines and return at once, but for Note and Standings.
 type Cluster interface {
 	// Peers returns the agents on other Nodes that this one asks.
 	Peers() []Peer
@@ -20,6 +20,9 @@ type Cluster interface {
 	// APIServer is the host and port of an API server, on another Node where
 	// there is a choice; empty: not known.
 	APIServer() string
+	// Note reads when the Nodes' Leases were renewed, so that Standings can tell
+	// later which have been renewed since.
+	Note(ctx context.Context, nodes []string) error
 	// Standings asks the API server what the Nodes say of themselves.
 	Standings(ctx context.Context, nodes []string) ([]Standing, error)
 	// Heard takes what the peers answered in one round, by Node.
@@ -40,9 +43,12 @@ type Peer struct {
 // Standing is what a Node says of itself, in the API server.
 type Standing struct {
 	Node string
-	// Excused: the Node is not ready, unschedulable or being drained. It does not
-	// count.
+	// Excused: the Node is not ready, unschedulable or being drained, or its Lease
+	// was not renewed since it was noted. It does not count.
 	Excused bool
+	// LeaseKnown: the Node's Lease was renewed, or long enough not renewed, since it
+	// was noted. A Node without power is Ready for most of a minute.
+	LeaseKnown bool
 	// Suspects: its agent says PeersUnreachable or ManySuspect of itself, or that
 	// its network is Degraded.
 	Suspects bool

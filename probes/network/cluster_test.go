@@ -26,6 +26,7 @@ type village struct {
 	heard      map[string]Answer
 	said       Answer
 	handshakes atomic.Int32
+	noted      []string
 }
 
 func (v *village) Peers() []Peer                   { return v.peers }
@@ -34,6 +35,11 @@ func (v *village) SelfAddress() netip.AddrPort     { return v.self }
 func (v *village) APIServer() string               { return v.api }
 func (v *village) Heard(answers map[string]Answer) { v.heard = answers }
 func (v *village) Says(own Answer)                 { v.said = own }
+func (v *village) Note(_ context.Context, nodes []string) error {
+	v.noted = append(v.noted, nodes...)
+	return nil
+}
+
 func (v *village) Standings(ctx context.Context, nodes []string) ([]Standing, error) {
 	return v.standings(ctx, nodes)
 }

@@ -16,6 +16,8 @@ import (
 type peersCheck struct {
 	peers func() []Peer
 	seen  reached[peerTarget]
+	// others has what is known of the peers' second ports.
+	others map[peerTarget]secondPort
 	// found is what this round found of the peers that count.
 	found []PeerResult
 }
@@ -26,6 +28,20 @@ type peerTarget struct {
 	node    string
 	address netip.AddrPort
 }
+
+// secondPort is what is known of a peer's second port.
+type secondPort struct {
+	// tried: it was asked once while the first one answered. known: it answered
+	// then, or later. One that does not may be closed to us.
+	tried, known bool
+	// now: the first one did not answer in the round before, so both are asked at
+	// the same time.
+	now bool
+}
+
+// otherAfter is how long the first port may take before the second one is asked
+// beside it: waiting for one after the other would make a bad round twice as long.
+const otherAfter = 300 * time.Millisecond
 
 func (p Peer) target() peerTarget { return peerTarget{p.Node, p.Address} }
 
@@ -39,11 +55,16 @@ func (p *peersCheck) check(ctx context.Context, patience time.Duration) Result {
 	var group sync.WaitGroup
 	for i, peer := range chosen {
 		targets[i] = peer.target()
-		group.Go(func() { results[i] = askPeer(ctx, peer, patience) })
+		other := p.others[peer.target()]
+		group.Go(func() { results[i] = askPeer(ctx, peer, patience, other) })
 	}
 	group.Wait()
 	p.seen.keep(targets)
+	before := p.others
+	p.others = make(map[peerTarget]secondPort, len(targets))
 	for i, result := range results {
+		other := before[targets[i]]
+		p.others[targets[i]] = secondPort{other.tried || result.Reached, result.OtherKnown, !result.Reached}
 		if result.Reached {
 			p.seen[targets[i]] = true
 		}
@@ -76,20 +97,39 @@ func (p *peersCheck) judge(chosen int) Result {
 	return Result{Outcome: outcome, Detail: fmt.Sprintf("reached %d of %d peers", reached, asked)}
 }
 
-// askPeer asks one peer, and where that fails its second port.
-func askPeer(ctx context.Context, peer Peer, patience time.Duration) PeerResult {
-	result := PeerResult{Node: peer.Node}
-	first, cancel := context.WithTimeout(ctx, patience)
-	r, err := get(first, peer.Address, "/peer", "")
-	cancel()
-	result.Reached, result.Retransmits = r.connected || isThere(err), r.retransmits
-	if !result.Reached {
-		if peer.Other != 0 {
-			other := netip.AddrPortFrom(peer.Address.Addr(), peer.Other)
-			result.ReachedOther = isThere(knock(ctx, other, patience))
-		}
-		return result
+// askPeer asks one peer, and where that takes long its second port too. A peer that
+// is reached the first time is asked at both.
+func askPeer(ctx context.Context, peer Peer, patience time.Duration, other secondPort) PeerResult {
+	result := PeerResult{Node: peer.Node, OtherKnown: other.known}
+	second := func(ctx context.Context) bool {
+		return peer.Other != 0 && isThere(knock(ctx, netip.AddrPortFrom(peer.Address.Addr(), peer.Other), patience))
 	}
+	pause := otherAfter
+	if other.now {
+		pause = 0
+	}
+	beside, cancel := context.WithCancel(ctx)
+	defer cancel()
+	found := make(chan bool, 1)
+	timer := time.AfterFunc(pause, func() { found <- second(beside) })
+
+	first, end := context.WithTimeout(ctx, patience)
+	r, err := get(first, peer.Address, "/peer", "")
+	end()
+	result.Reached, result.Retransmits = r.connected || isThere(err), r.retransmits
+	unneeded := result.Reached && other.tried
+	if unneeded {
+		cancel()
+	}
+	isOther := false
+	switch {
+	case !timer.Stop(): // it runs, or has
+		isOther = <-found
+	case !unneeded:
+		isOther = second(ctx)
+	}
+	result.ReachedOther = isOther && !result.Reached
+	result.OtherKnown = other.known || isOther
 	if err == nil && r.status == http.StatusOK {
 		result.Answer, _ = parseAnswer(r.body)
 	}

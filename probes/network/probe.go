@@ -36,15 +36,14 @@ type Probe struct {
 	apiResult Result
 	apiDue    time.Time
 	judge     judge
-	// ask and suspicious are of the verdict before: whose Standings it needs, and
-	// that it was not quite OK.
-	ask        []string
+	// suspicious: the verdict before was not quite OK.
 	suspicious bool
 }
 
 // judge is a *Judge. Tests of rounds have one that only keeps what it is given.
 type judge interface {
 	Next(round Round) Verdict
+	Answered(round Round) Verdict
 	Answer() Answer
 }
 
@@ -98,12 +97,41 @@ func (p *Probe) Observe(ctx context.Context) probes.Observation {
 	round := p.round(ctx)
 	ended := ctx.Err() != nil // the agent ends, or stood still: what failed is no evidence
 	round.Late = round.Late || ended
-	verdict := p.judge.Next(round)
-	p.ask, p.suspicious = verdict.Ask, verdict.Observation.Level != probes.OK || verdict.Observation.Hysteresis
+	verdict := p.consult(ctx, &round, p.judge.Next(round))
+	p.suspicious = verdict.Observation.Level != probes.OK || verdict.Observation.Hysteresis
 	if !ended {
 		p.tell(&round)
 	}
 	return verdict.Observation
+}
+
+// Patience with the API server. To note takes less of it: only then does this host
+// tell the others that it suspects itself.
+const (
+	notePatience    = time.Second
+	consultPatience = 2 * time.Second
+)
+
+// consult asks the API server what the verdict needs, and returns the verdict that
+// follows from the answer. What cannot be noted makes the host wait longer.
+func (p *Probe) consult(ctx context.Context, round *Round, verdict Verdict) Verdict {
+	if p.cluster == nil {
+		return verdict
+	}
+	if len(verdict.Note) > 0 {
+		ctx, cancel := context.WithTimeout(ctx, notePatience)
+		defer cancel()
+		_ = p.cluster.Note(ctx, verdict.Note)
+	}
+	if len(verdict.Ask) > 0 {
+		ctx, cancel := context.WithTimeout(ctx, consultPatience)
+		defer cancel()
+		if standings, err := p.cluster.Standings(ctx, verdict.Ask); err == nil && standings != nil {
+			round.Standings = standings
+			return p.judge.Answered(*round)
+		}
+	}
+	return verdict
 }
 
 // tell passes on what a round found.

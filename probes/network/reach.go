@@ -70,6 +70,11 @@ func (p *reach) accuses() bool {
 	return p.suspicion.stage == accused && p.low.now() && !p.halves
 }
 
+// isSoon reports whether the next rounds decide whether this host is cut off.
+func (p *reach) isSoon() bool {
+	return p.low.now() && (p.suspicion.stage == calm || p.suspicion.isShort)
+}
+
 // suspectsMany reports whether others are not better.
 func (p *reach) suspectsMany() bool {
 	return p.suspicion.stage == many || p.suspicion.stage == accused && p.halves

@@ -71,6 +71,9 @@ type PeerResult struct {
 	// ReachedOther: the peer's second port was reached. It is tried only when
 	// the first was not.
 	ReachedOther bool
+	// OtherKnown: the second port was reached since this peer was chosen. So when
+	// it does not answer now, not only our port is blocked.
+	OtherKnown bool
 	// Retransmits is how many segments of this connection were sent again
 	// (tcpi_total_retrans in struct tcp_info, include/uapi/linux/tcp.h).
 	Retransmits int
@@ -89,8 +92,8 @@ type Round struct {
 	Results map[Class]Result
 	// Peers that were asked.
 	Peers []PeerResult
-	// Standings answers the question of the verdict before; nil: not asked, or
-	// no answer yet. Those who do not exist any more are left out.
+	// Standings answers the question that the verdict of this round asked; nil: not
+	// asked, or no answer. Those who do not exist any more are left out.
 	Standings []Standing
 }
 

@@ -115,13 +115,21 @@ func TestSecondPort(t *testing.T) {
 	v := settle(t, 3)
 	v.peers[2].Other = 0
 	p := v.probe(t, h)
-	one(t, p)
+	for range 2 { // that the second port answers is known from the first round on
+		var known []bool
+		for _, peer := range one(t, p).Peers {
+			known = append(known, peer.OtherKnown)
+		}
+		if !slices.Equal(known, []bool{true, true, false}) {
+			t.Errorf("second ports known: %v", known)
+		}
+	}
 	sh(t, fmt.Sprintf("nft add rule inet t out tcp dport %d drop\nnft add rule inet t out ip daddr 127.1.0.2 drop", peerPort))
 	var got []string
 	for _, peer := range one(t, p).Peers {
-		got = append(got, fmt.Sprintf("%s %t %t", peer.Node, peer.Reached, peer.ReachedOther))
+		got = append(got, fmt.Sprintf("%s %t %t %t", peer.Node, peer.Reached, peer.ReachedOther, peer.OtherKnown))
 	}
-	if want := []string{"node-01 false true", "node-02 false false", "node-03 false false"}; !slices.Equal(got, want) {
+	if want := []string{"node-01 false true true", "node-02 false false true", "node-03 false false false"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
@@ -173,13 +181,20 @@ func TestRoundEndsAndLeavesNothing(t *testing.T) {
 	}
 	before := runtime.NumGoroutine()
 	sh(t, "nft add rule inet t out drop")
-	p.ask = []string{"node-01"}
 	begin := time.Now()
 	one(t, p)
 	if took := time.Since(begin); took < patience || took > 5*time.Second-spare/2 {
 		t.Errorf("a silent network took %v", took)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
+	p.judge = &recorder{ask: []string{"node-01"}}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	begin = time.Now()
+	p.Observe(ctx)
+	cancel()
+	if took := time.Since(begin); took < patience+time.Second || took > 5*time.Second+spare {
+		t.Errorf("a silent network with a question took %v", took)
+	}
+	ctx, cancel = context.WithCancel(t.Context())
 	time.AfterFunc(200*time.Millisecond, cancel)
 	begin = time.Now()
 	p.Observe(ctx)
@@ -418,9 +433,11 @@ func TestClusterIsTold(t *testing.T) {
 		t.Errorf("said %+v", v.said)
 	}
 	sh(t, "nft add rule inet t out ip daddr 127.1.0.1 drop\nip route del default")
-	judge.ask = []string{"node-01"}
-	p.Observe(t.Context())
-	p.Observe(t.Context())
+	judge.note, judge.ask = []string{"node-02"}, []string{"node-01"}
+	o := p.Observe(t.Context())
+	if !slices.Equal(v.noted, judge.note) || o.Reason != "answered" {
+		t.Errorf("noted %v, %+v", v.noted, o)
+	}
 	if s := judge.round.Standings; len(s) != 1 || s[0].Node != "node-01" || !s[0].Suspects {
 		t.Errorf("standings %+v", s)
 	}
@@ -434,9 +451,9 @@ func TestClusterIsTold(t *testing.T) {
 
 // recorder keeps the most recent round and asks what a test wants.
 type recorder struct {
-	round Round
-	ask   []string
-	level probes.Level
+	round     Round
+	note, ask []string
+	level     probes.Level
 }
 
 func (r *recorder) Answer() Answer {
@@ -451,5 +468,11 @@ func (r *recorder) Answer() Answer {
 
 func (r *recorder) Next(round Round) Verdict {
 	r.round = round
-	return Verdict{Observation: probes.Observation{Level: r.level}, Ask: r.ask}
+	return Verdict{Observation: probes.Observation{Level: r.level}, Note: r.note, Ask: r.ask}
+}
+
+func (r *recorder) Answered(round Round) Verdict {
+	v := r.Next(round)
+	v.Observation.Reason = "answered"
+	return v
 }

@@ -18,6 +18,8 @@ type row struct {
 	near bool
 	// accuses: it holds only while the API server answers and this host is in time.
 	accuses bool
+	// certain: the evidence was confirmed already, so one sample is enough.
+	certain bool
 	// evidence and needs are for people.
 	evidence, needs string
 	// finds returns whether the row holds, and what to say then.
@@ -57,9 +59,9 @@ func accusingRows() []row {
 			},
 		},
 		{
-			level: probes.Degraded, reason: "CutOff", accuses: true,
-			evidence: "at most 20 % of the peers reached, 3 of 5 rounds; suspected for 50 s",
-			needs:    "of 5 others asked about in the API server, more than half are well",
+			level: probes.Degraded, reason: "CutOff", accuses: true, certain: true,
+			evidence: "at most 20 % of the peers reached, 3 of 5 rounds; suspected for 12 s, or for 50 s",
+			needs:    "asked about in the API server, all others are well after 12 s, or more than half of 5 after 50 s",
 			finds: func(j *Judge, _ *Round) (string, bool) {
 				return fmt.Sprintf("%s; %s; API server answers", &j.reach, j.reach.suspicion.found), j.reach.accuses()
 			},

@@ -29,7 +29,7 @@ func (p *Probe) round(ctx context.Context) Round {
 	}
 	ctx, cancel := context.WithDeadline(ctx, deadline.Add(-spare))
 	defer cancel()
-	// A peer is asked twice, at its second port too.
+	// The API server may be asked after all others.
 	each := min(p.patience+p.late, time.Until(deadline.Add(-spare))/2)
 
 	ticking, stop := context.WithCancel(ctx)
@@ -49,8 +49,7 @@ func (p *Probe) round(ctx context.Context) Round {
 	return r
 }
 
-// askAll asks every class that is on and due, and the API server for the
-// Standings that the verdict needs.
+// askAll asks every class that is on and due.
 func (p *Probe) askAll(ctx context.Context, each time.Duration, r *Round) {
 	checks := p.checks
 	if p.api != nil && !r.At.Before(p.apiDue) {
@@ -60,9 +59,6 @@ func (p *Probe) askAll(ctx context.Context, each time.Duration, r *Round) {
 	var group sync.WaitGroup
 	for i, c := range checks {
 		group.Go(func() { results[i] = c.check(ctx, each) })
-	}
-	if p.cluster != nil && len(p.ask) > 0 {
-		group.Go(func() { r.Standings, _ = p.cluster.Standings(ctx, p.ask) })
 	}
 	group.Wait()
 	for i, c := range checks {

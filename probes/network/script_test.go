@@ -13,6 +13,8 @@ type script struct {
 	now   time.Time
 	size  int // peers
 	last  Verdict
+	// reply answers what a verdict asks; nil: nobody answers.
+	reply func(ask []string) []Standing
 }
 
 const testPeriod = 5 * time.Second
@@ -43,10 +45,17 @@ func (s *script) play(rounds int, changes ...change) probes.Observation {
 	for range rounds {
 		s.now = s.now.Add(testPeriod)
 		r := s.well()
+		s.reply = nil
 		for _, c := range changes {
 			c(&r)
 		}
 		s.last = s.judge.Next(r)
+		if s.reply != nil && s.last.Ask != nil {
+			r.Standings = s.reply(s.last.Ask)
+		}
+		if r.Standings != nil {
+			s.last = s.judge.Answered(r)
+		}
 	}
 	return s.last.Observation
 }
@@ -64,15 +73,15 @@ func (s *script) until(reason string, changes ...change) (time.Duration, bool) {
 
 // standing answers what was asked: so many suspect themselves, so many are excused.
 func (s *script) standing(suspects, excused int) change {
-	return func(r *Round) {
-		if s.last.Ask == nil {
-			return
-		}
-		r.Standings = []Standing{}
-		for i, node := range s.last.Ask {
-			r.Standings = append(r.Standings, Standing{
-				Node: node, Suspects: i < suspects, Excused: i >= suspects && i < suspects+excused,
-			})
+	return func(*Round) {
+		s.reply = func(ask []string) []Standing {
+			standings := []Standing{}
+			for i, node := range ask {
+				standings = append(standings, Standing{
+					Node: node, Suspects: i < suspects, Excused: i >= suspects && i < suspects+excused, LeaseKnown: true,
+				})
+			}
+			return standings
 		}
 	}
 }
@@ -95,6 +104,16 @@ func secondPortOnly(reached int) change {
 	return func(r *Round) {
 		for i := reached; i < len(r.Peers); i++ {
 			r.Peers[i] = PeerResult{Node: r.Peers[i].Node, ReachedOther: true}
+		}
+	}
+}
+
+// cutOff is reachOnly, where the second ports of the last ones were known.
+func cutOff(reached, known int) change {
+	return func(r *Round) {
+		reachOnly(reached)(r)
+		for i := len(r.Peers) - known; i < len(r.Peers); i++ {
+			r.Peers[i].OtherKnown = true
 		}
 	}
 }

@@ -241,3 +241,125 @@ func TestBlockedPortIsNoEvidence(t *testing.T) {
 		t.Errorf("one port of twelve: %+v", o)
 	}
 }
+
+// Where the second ports tell that not only taintlet's is blocked, the wait is
+// short: some Leases are noted at its begin, and all that are not reached are asked
+// about at its end.
+func TestShortWait(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(20) {
+		s := newScript()
+		s.judge = NewJudge(testPeriod, seed)
+		s.play(3)
+		if s.play(2, cutOff(0, 12)); s.last.Note != nil || !s.last.Observation.Soon {
+			t.Fatalf("not suspect yet: %+v", s.last)
+		}
+		if o := s.play(1, cutOff(0, 12)); o.Reason != ReasonPeersUnreachable || len(s.last.Note) != askSome || !o.Soon || s.last.Ask != nil {
+			t.Fatalf("suspect: %+v", s.last)
+		}
+		took := s.untilAsked(t, cutOff(0, 12))
+		if took != 15*time.Second || len(s.last.Ask) != 12 || s.last.Note != nil {
+			t.Errorf("asked after %s about %v, noted %v", took, s.last.Ask, s.last.Note)
+		}
+		if o := s.play(1, cutOff(0, 12), s.standing(0, 0)); o.Reason != "CutOff" || !o.Certain || o.Soon {
+			t.Errorf("%+v", o)
+		}
+	}
+}
+
+func TestShortWaitDependsOnThePeriod(t *testing.T) {
+	t.Parallel()
+	for period, want := range map[time.Duration]time.Duration{time.Second: 12 * time.Second, 5 * time.Second: 12 * time.Second, 20 * time.Second: 27 * time.Second} {
+		if got := shortWait(period); got != want {
+			t.Errorf("period %s: %s, want %s", period, got, want)
+		}
+	}
+}
+
+// What the second ports must tell.
+func TestPortsTell(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name                 string
+		size, reached, known int
+		want                 bool
+	}{
+		{"all", 12, 0, 12, true}, {"half", 12, 0, 6, true}, {"fewer than half", 12, 0, 5, false}, {"half of those not reached", 12, 2, 5, true},
+		{"none", 12, 0, 0, false}, {"one of two", 2, 0, 1, false}, {"two of two", 2, 0, 2, true},
+	} {
+		s := newScript()
+		s.size = test.size
+		s.play(1)
+		s.play(3, cutOff(test.reached, test.known))
+		if isShort := s.last.Note != nil; isShort != test.want {
+			t.Errorf("%s: %t", test.name, isShort)
+		}
+	}
+}
+
+// After the short wait nobody is accused unless all others are known to be there and
+// well. What is not clear then is asked again after the long wait.
+func TestShortWaitIsStrict(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name              string
+		suspects, excused int
+		noLease, accused  bool
+	}{
+		{"all well", 0, 0, false, true}, {"one suspects", 1, 0, false, false}, {"one is excused", 0, 1, false, true},
+		{"too few count", 0, 11, false, false}, {"most are gone", 0, 10, false, false},
+		{"all are gone", 0, 12, false, false}, {"no Lease is known", 0, 0, true, false},
+	} {
+		s := newScript()
+		s.play(1)
+		s.play(3, cutOff(0, 12))
+		begin := s.now
+		s.untilAsked(t, cutOff(0, 12))
+		o := s.play(1, cutOff(0, 12), s.standing(test.suspects, test.excused), func(*Round) {
+			reply := s.reply
+			s.reply = func(ask []string) []Standing {
+				standings := reply(ask)
+				for i := range standings {
+					standings[i].LeaseKnown = !test.noLease
+				}
+				return standings
+			}
+		})
+		if accused := o.Reason == "CutOff"; accused != test.accused {
+			t.Errorf("%s: %+v", test.name, o)
+		}
+		if test.accused {
+			continue
+		}
+		if o.Reason != ReasonPeersUnreachable || o.Soon {
+			t.Errorf("%s: %+v", test.name, o)
+		}
+		s.untilAsked(t, cutOff(0, 12))
+		if wait := s.now.Sub(begin); wait < suspicionWait(testPeriod) || wait > suspicionWait(testPeriod)+suspicionJitter+testPeriod {
+			t.Errorf("%s: asked again after %s", test.name, wait)
+		}
+		if o := s.play(1, cutOff(0, 12), s.standing(1, 0)); o.Reason != "CutOff" {
+			t.Errorf("%s: after the long wait: %+v", test.name, o)
+		}
+	}
+}
+
+// A slow host, or one that reaches no API server, is in no hurry.
+func TestNotSoon(t *testing.T) {
+	t.Parallel()
+	s := newScript()
+	s.play(1)
+	s.play(2, cutOff(0, 12))
+	if o := s.play(1, cutOff(0, 12), late); o.Soon {
+		t.Errorf("slow: %+v", o)
+	}
+	if o := s.play(5, cutOff(0, 12), class(API, Failed, "")); o.Soon || s.last.Note != nil {
+		t.Errorf("silent API server: %+v", s.last)
+	}
+	if o := s.play(3, cutOff(0, 12)); !o.Soon {
+		t.Errorf("the API server is back: %+v", o)
+	}
+	if o := s.play(1); o.Soon {
+		t.Errorf("well: %+v", o)
+	}
+}

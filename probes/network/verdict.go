@@ -13,8 +13,11 @@ import (
 // Verdict is what the rounds so far mean.
 type Verdict struct {
 	Observation probes.Observation
-	// Ask names the Nodes whose Standings the next round needs, because this host
-	// suspects itself. It stays until Round.Standings answers it.
+	// Note names the Nodes whose Leases are to be noted now, since they may be asked
+	// about later.
+	Note []string
+	// Ask names the Nodes whose Standings are needed now, because this host suspects
+	// itself. It stays until Answered is called.
 	Ask []string
 }
 
@@ -82,7 +85,7 @@ func (j *Judge) forget() {
 		{class: Pods, dwell: podsDwell(j.period)}, {class: DNS, dwell: dnsDwell(j.period)}, {class: Local, dwell: localDwell},
 	}}
 	j.loss.dwell = lossDwell(j.period)
-	j.reach.suspicion.random, j.reach.suspicion.wait = random, suspicionWait(j.period)
+	j.reach.suspicion = suspicion{random: random, wait: suspicionWait(j.period), shortWait: shortWait(j.period)}
 }
 
 // Next takes in a round and says what the rounds so far mean.
@@ -95,8 +98,18 @@ func (j *Judge) Next(r Round) Verdict {
 	}
 	j.last = r.At
 	j.take(&r)
-	o := j.judge(&r)
-	return Verdict{o, slices.Clone(j.reach.suspicion.ask)}
+	return j.verdict(&r)
+}
+
+// Answered takes in the Standings that the verdict of this round asked for.
+func (j *Judge) Answered(r Round) Verdict {
+	j.reach.suspicion.answered(&r)
+	return j.verdict(&r)
+}
+
+func (j *Judge) verdict(r *Round) Verdict {
+	s := &j.reach.suspicion
+	return Verdict{Observation: j.judge(r), Note: slices.Clone(s.note), Ask: slices.Clone(s.ask)}
 }
 
 // take adds a round to the evidence. What failed on a slow host is none.
@@ -133,8 +146,8 @@ func (j *Judge) judge(r *Round) probes.Observation {
 		}
 		return probes.Observation{
 			Condition: probes.NetworkUnavailable, Level: row.level, Hysteresis: row.near,
-			Suspicion: IsSuspicion(row.reason), Severity: j.severity(r, row.level),
-			Reason: row.reason, Message: message,
+			Suspicion: IsSuspicion(row.reason), Certain: row.certain, Soon: !j.slow && j.reach.isSoon(),
+			Severity: j.severity(r, row.level), Reason: row.reason, Message: message,
 		}
 	}
 	return probes.Observation{Condition: probes.NetworkUnavailable} // the last row always holds

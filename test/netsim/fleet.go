@@ -17,10 +17,16 @@ const (
 	K = 12
 	// start is when faults begin: every class was well before.
 	start = time.Minute
-	// patience is how long one check may take. SYN packets leave at 0 and 1 s.
-	patience = 2500 * time.Millisecond
+	// patience is how long a round takes in which a check gets no answer. SYN packets
+	// leave at 0 and 1 s. A peer's second port is asked 0.3 s after the first.
+	patience = 1800 * time.Millisecond
 	quick    = 20 * time.Millisecond
-	dnsPods  = 4
+	// asking is how long it takes at most to ask the API server about others.
+	asking = time.Second
+	// listed is how long the DNS pods of a Node that is not Ready stay in the list
+	// of who asks them: it is read again in each round then.
+	listed  = 8 * time.Second
+	dnsPods = 4
 )
 
 var epoch = time.Unix(0, 0) //nolint:gochecknoglobals // a constant
@@ -47,10 +53,11 @@ func newFleet(size, zones int, seed uint64) *fleet {
 	for i := range size {
 		n := &node{
 			name: fmt.Sprintf("node-%d", i), zone: i % zones, accusedAt: never, seen: map[network.Class]bool{},
-			random: rand.New(rand.NewPCG(seed, uint64(i)+2)), judge: network.NewJudge(period, seed<<20+uint64(i)),
+			random: rand.New(rand.NewPCG(seed, uint64(i)+2)), secondPorts: map[string]bool{}, judge: network.NewJudge(period, seed<<20+uint64(i)),
 		}
 		n.debounce.Level = probes.OK
 		n.due = time.Duration(n.random.Int64N(int64(period)))
+		n.kubelet = time.Duration(n.random.Int64N(int64(leaseRenewal)))
 		f.nodes, f.byName[n.name] = append(f.nodes, n), n
 		inZone[n.zone] = append(inZone[n.zone], i)
 	}
@@ -117,14 +124,20 @@ func (f *fleet) round(n *node, debounce config.Debounce) {
 	r, took := f.look(n, t)
 	v := n.judge.Next(r)
 	done := t + took
-	n.decide(v.Observation, debounce, done)
+	if len(v.Note) > 0 && f.reachesAPI(n, done) {
+		f.note(n, v.Note, done)
+		done += quick
+	}
+	if len(v.Ask) > 0 && f.reachesAPI(n, done) {
+		r.Standings = f.standings(n, v.Ask, done)
+		done += time.Duration(n.random.Int64N(int64(asking)))
+		v = n.judge.Answered(r)
+	}
 	if r.Outcome(network.API) == network.Well {
 		n.publish(v.Observation, done)
 	}
+	n.decide(v.Observation, debounce, done)
 	n.answers = push(n.answers, shown{at: done, answer: n.judge.Answer()})
-	if !slices.Equal(v.Ask, n.ask) {
-		n.ask, n.askedAt = v.Ask, done
-	}
 	n.due = max(done+time.Second/2, t+n.interval(v.Observation))
 }
 
@@ -163,7 +176,6 @@ func (f *fleet) look(n *node, t time.Duration) (network.Round, time.Duration) {
 			r.Peers = append(r.Peers, p)
 		}
 	}
-	r.Standings = f.standings(n, t)
 	return r, took
 }
 
@@ -173,18 +185,38 @@ func (f *fleet) ready(n *node, t time.Duration) bool {
 	return !n.dead.has(t) || t < n.dead.from+52*time.Second
 }
 
-// standings answers what was asked. Those who read wait for the answer for a second.
-func (f *fleet) standings(n *node, t time.Duration) []network.Standing {
-	read := n.askedAt + time.Second
-	if n.ask == nil || t < read || !f.reachesAPI(n, t) {
-		return nil
+// renewed is when a kubelet renewed its Lease: every 10 s, unless the host has no
+// power or does not reach the API server.
+func (f *fleet) renewed(n *node, t time.Duration) time.Duration {
+	at := t - (t+n.kubelet)%leaseRenewal
+	for ; at > 0 && (n.dead.has(at) || n.api.has(at) || f.apiDown.has(at) || f.allCut.has(at)); at -= leaseRenewal {
 	}
+	return at
+}
+
+// leaseRenewal is how often a kubelet renews its Lease, at its latest.
+const leaseRenewal = 10400 * time.Millisecond
+
+// note notes Leases, as agent/fleet does.
+func (f *fleet) note(n *node, names []string, t time.Duration) {
+	n.noted = map[string]noted{}
+	for _, name := range names {
+		n.noted[name] = noted{f.renewed(f.byName[name], t), t}
+	}
+}
+
+// standings answers what was asked, as agent/fleet does.
+func (f *fleet) standings(n *node, names []string, t time.Duration) []network.Standing {
 	all := []network.Standing{}
-	for _, name := range n.ask {
+	for _, name := range names {
 		other := f.byName[name]
-		all = append(all, network.Standing{
-			Node: name, Excused: !f.ready(other, read), Suspects: latest(other.conditions, read).suspects,
-		})
+		s := network.Standing{Node: name, Excused: !f.ready(other, t), Suspects: latest(other.conditions, t).suspects}
+		if before, ok := n.noted[name]; ok && t-before.at <= 30*time.Second {
+			renews := f.renewed(other, t) != before.renewed
+			s.LeaseKnown = renews || t-before.at >= 11*time.Second
+			s.Excused = s.Excused || s.LeaseKnown && !renews
+		}
+		all = append(all, s)
 	}
 	return all
 }

@@ -61,10 +61,15 @@ type node struct {
 
 	answers, conditions []shown // newest last
 	asideAt             time.Duration
-	ask                 []string
-	askedAt             time.Duration
 	seen                map[network.Class]bool
+	// secondPorts that were reached; noted Leases of others.
+	secondPorts map[string]bool
+	noted       map[string]noted
+	kubelet     time.Duration // when it renews its Lease
 }
+
+// noted is when a Lease was renewed, and when that was read.
+type noted struct{ renewed, at time.Duration }
 
 // latest is what was shown at a time.
 func latest(all []shown, t time.Duration) shown {
@@ -87,7 +92,7 @@ func push(all []shown, s shown) []shown {
 // interval is the time to the next round, as in agent/runner.go.
 func (n *node) interval(o probes.Observation) time.Duration {
 	switch {
-	case o.Level > probes.OK && n.debounce.Level == probes.OK:
+	case (o.Soon || o.Level > probes.OK) && n.debounce.Level == probes.OK:
 		return time.Second
 	case o.Level != probes.OK || n.debounce.Level != probes.OK:
 		return 4 * time.Second
@@ -107,8 +112,8 @@ func (n *node) decide(o probes.Observation, c config.Debounce, t time.Duration) 
 	}
 }
 
-// publish writes the Node's condition when it is new: a level at once, a suspicion
-// once a minute. The write takes up to 2 s.
+// publish writes the Node's condition when it is new: a level and a suspicion at
+// once, the end of a suspicion once a minute. The write takes up to 2 s.
 func (n *node) publish(o probes.Observation, t time.Duration) {
 	bad := n.debounce.Level == probes.Degraded
 	suspects := bad || o.Suspicion
@@ -116,7 +121,7 @@ func (n *node) publish(o probes.Observation, t time.Duration) {
 		return
 	}
 	if !bad {
-		if n.asideAt != 0 && t-n.asideAt < time.Minute {
+		if !suspects && n.asideAt != 0 && t-n.asideAt < time.Minute {
 			return
 		}
 		n.asideAt = t

@@ -54,7 +54,7 @@ func broken(short bool) (all []scenario) {
 	// Some are not accused before the fifth question: they know many broken ones.
 	lasts := 20 * time.Minute
 	if short {
-		lasts = 5 * time.Minute
+		lasts = 8 * time.Minute
 	}
 	for _, zones := range []int{1, 3, 6} {
 		for _, percent := range []float64{0, 1, 5, 10, 20, 30, 40} {
@@ -153,6 +153,15 @@ func blocked() []scenario {
 		{name: "all outgoing blocked on all within 30 s, each at its moment", happens: func(f *fleet) {
 			f.noSecond = true
 			f.some(100, spread, func(n *node, at time.Duration) { n.out = from(at) })
+		}},
+		{name: "every port of all peers blocked on all at once", happens: func(f *fleet) {
+			f.some(100, 0, func(n *node, at time.Duration) { n.cut = from(at) })
+		}},
+		{name: "every port of all peers blocked on all within 10 s", happens: func(f *fleet) {
+			f.some(100, 10*time.Second, func(n *node, at time.Duration) { n.cut = from(at) })
+		}},
+		{name: "every port of all peers blocked on all within 30 s", most: 0.1, happens: func(f *fleet) {
+			f.some(100, spread, func(n *node, at time.Duration) { n.cut = from(at) })
 		}},
 		{name: "all outgoing blocked on all within 2 min, each at its moment", most: 15, happens: func(f *fleet) {
 			f.noSecond = true

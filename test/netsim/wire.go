@@ -26,8 +26,8 @@ func (f *fleet) isCut(a, b *node, t time.Duration) bool {
 }
 
 // connect is a connection from a to b with a request on it.
-func (f *fleet) connect(a, b *node, t time.Duration) network.PeerResult {
-	p := network.PeerResult{Node: b.name}
+func (f *fleet) connect(a, b *node, t time.Duration) (p network.PeerResult) {
+	p = network.PeerResult{Node: b.name, OtherKnown: a.secondPorts[b.name]}
 	if f.isCut(a, b, t) {
 		return p
 	}
@@ -35,6 +35,11 @@ func (f *fleet) connect(a, b *node, t time.Duration) network.PeerResult {
 		p.ReachedOther = !f.noSecond
 		return p
 	}
+	defer func() { // the second port is asked once, when the first one is reached
+		if p.Reached && !f.noSecond {
+			a.secondPorts[b.name], p.OtherKnown = true, true
+		}
+	}()
 	for try := range 2 { // at 0 and 1 s
 		if p.Reached = f.passes(a, b, t); p.Reached {
 			p.Retransmits = try
@@ -87,7 +92,7 @@ func (f *fleet) reachesPods(n *node, t time.Duration) bool {
 // podsOnOthers are the DNS pods that a node asks. Those of a Node that is not
 // Ready are listed no more.
 func (f *fleet) podsOnOthers(n *node, t time.Duration) []*node {
-	return slices.DeleteFunc(slices.Clone(f.withDNS), func(other *node) bool { return other == n || !f.ready(other, t) })
+	return slices.DeleteFunc(slices.Clone(f.withDNS), func(other *node) bool { return other == n || !f.ready(other, t-listed) })
 }
 
 // reachesDNS reports whether a query is answered, by the pod that the Service

@@ -1,0 +1,105 @@
+package fleet
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/taintlet/taintlet/probes/network"
+)
+
+// A Node whose Lease was not renewed within 11 s is gone. What is not known of a
+// Lease excuses nobody.
+func TestLeases(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &source{agents: 9}
+		f := newFleet(s)
+		runFor(t, f, func() {
+			zone := time.FixedZone("", 3600)
+			s.leases = map[string]time.Time{}
+			for i := 1; i <= 3; i++ {
+				s.leases[fmt.Sprint("node-", i)] = time.Now()
+			}
+			all := []string{"node-1", "node-2", "node-3", "node-4"} // the last one has no Lease
+			if err := f.Note(t.Context(), all[:2]); err != nil {
+				t.Fatal(err)
+			}
+			ask := func(when string, want ...network.Standing) {
+				t.Helper()
+				got, err := f.Standings(t.Context(), all)
+				if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
+					t.Errorf("%s: %+v, %v, want %+v", when, got, err, want)
+				}
+			}
+			n1, n2, n3, n4 := network.Standing{Node: all[0]}, network.Standing{Node: all[1]}, network.Standing{Node: all[2]}, network.Standing{Node: all[3]}
+			time.Sleep(renewedWithin - time.Second)
+			s.leases[all[0]] = s.leases[all[0]].Add(10 * time.Second)
+			s.leases[all[1]] = s.leases[all[1]].In(zone) // the same moment
+			n1.LeaseKnown = true
+			ask("too soon for the second", n1, n2, n3, n4)
+			time.Sleep(time.Second)
+			n2.LeaseKnown, n2.Excused = true, true
+			ask("11 s later", n1, n2, n3, n4)
+			s.leaseErr = errors.New("forbidden")
+			n1.LeaseKnown, n2.LeaseKnown, n2.Excused = false, false, false
+			ask("no Lease can be read", n1, n2, n3, n4)
+			if err := f.Note(t.Context(), all); err == nil {
+				t.Error("noted what cannot be read")
+			}
+			s.leaseErr = nil
+			time.Sleep(renewedWithin)
+			ask("they were not noted again", n1, n2, n3, n4)
+			if err := f.Note(t.Context(), all); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(notedFor + time.Second)
+			ask("the notes are too old", n1, n2, n3, n4)
+			time.Sleep(notedFor)
+			f.note("node-9", time.Now(), nil)
+			if len(f.noted) != 1 {
+				t.Errorf("old notes stay: %v", f.noted)
+			}
+		})
+	})
+}
+
+// While the list of the agents is read, nobody waits for it.
+func TestStandingsDoNotWait(t *testing.T) {
+	f := newFleet(&source{agents: 9})
+	f.reading.Lock()
+	if got, err := f.Standings(t.Context(), []string{"node-1"}); !errors.Is(err, errBusy) || got != nil {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// The list of the DNS pods is read again while they fail, from 30 s on, in each
+// round, ten times at most.
+func TestDNSPodsAreReadAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &source{agents: 9}
+		f := newFleet(s)
+		says := func(well bool) {
+			f.Says(network.Answer{Classes: map[network.Class]bool{network.Pods: well}})
+		}
+		runFor(t, f, func() {
+			for _, test := range []struct {
+				name   string
+				well   bool
+				rounds int
+				reads  int
+			}{{"well", true, 20, 1}, {"failing for 25 s", false, 6, 1}, {"for 55 s", false, 6, 7}, {"for ever", false, 30, 11}, {"well again", true, 1, 11}, {"failing again", false, 7, 12}} {
+				for range test.rounds {
+					says(test.well)
+					time.Sleep(5 * time.Second)
+				}
+				s.mu.Lock()
+				if s.dnsLists != test.reads {
+					t.Errorf("%s: read %d times, want %d", test.name, s.dnsLists, test.reads)
+				}
+				s.mu.Unlock()
+			}
+		})
+	})
+}
