@@ -120,6 +120,8 @@ type loop struct {
 	// policyKnown: facts say whether the admission policy is there.
 	policyKnown bool
 	slot        decide.Slot
+	// portBlocked: people were told.
+	portBlocked bool
 }
 
 func newLoop(a *Agent, workers workers) *loop {
@@ -162,6 +164,7 @@ func (l *loop) run(ctx context.Context) error {
 			}
 			l.health.round(s.Condition, l.Now())
 			l.metrics.observe(s.Observation)
+			l.tellPortBlocked(s.Observation)
 			in.Observations = []probes.Observation{s.Observation}
 		case node := <-l.nodes:
 			l.outbox.signOfLife()

@@ -19,6 +19,8 @@ func explained() map[string][]string {
 		"MemoryPressure": {"memory", "pressure"},
 		"DiskPressure":   {"disk"},
 		"PIDPressure":    {"pid"},
+
+		"NetworkUnavailable": {"network"},
 	}
 }
 
@@ -265,8 +267,30 @@ func (c *collector) take(pkg string, f *function, e ast.Expr, suffix string) {
 				return
 			}
 		}
+		if text, ok := c.constant(pkg, e.Name); ok {
+			c.reasons[pkg][text+suffix] = true
+			return
+		}
 	}
 	c.t.Errorf("%s: the test cannot tell what this reason can be", c.files.Position(e.Pos()))
+}
+
+// constant returns the text of a package's constant.
+func (c *collector) constant(pkg, name string) (text string, ok bool) {
+	for _, file := range c.source[pkg] {
+		for _, declared := range file.Decls {
+			block, isBlock := declared.(*ast.GenDecl)
+			if !isBlock || block.Tok != token.CONST {
+				continue
+			}
+			for _, spec := range block.Specs {
+				if spec := spec.(*ast.ValueSpec); spec.Names[0].Name == name && len(spec.Values) == 1 {
+					return literalText(spec.Values[0])
+				}
+			}
+		}
+	}
+	return "", false
 }
 
 // takeVariable follows all that a function assigns to a variable.
