@@ -12,10 +12,10 @@ import (
 func TestDue(t *testing.T) {
 	now := time.Now()
 	for _, test := range []struct {
-		name     string
-		decided  probes.Level
-		last     probes.Observation
-		want time.Duration
+		name    string
+		decided probes.Level
+		last    probes.Observation
+		want    time.Duration
 	}{
 		{"good", probes.OK, probes.Observation{Level: probes.OK}, 5 * time.Second},
 		{"bad", probes.OK, probes.Observation{Level: probes.Degraded}, 700 * time.Millisecond},
