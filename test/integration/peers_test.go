@@ -12,9 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -106,8 +104,9 @@ func TestPeersByTheEndpointSliceController(t *testing.T) {
 	chart.InstallRules(t.Context(), t, c, namespace, map[string]any{"config": allRules()})
 	chart.Apply(t.Context(), t, c, chart.Render(t, "--namespace", namespace, "--show-only", "templates/service.yaml"))
 	nodes := []string{"peer-0", "peer-1", "peer-2", "peer-3", "peer-4"}
+	var last *cluster.Node
 	for i, node := range nodes {
-		c.Register(t, node)
+		last = c.Register(t, node)
 		labelled(t, c, node, corev1.LabelTopologyZone, fmt.Sprint("zone-", i%2))
 		runningAgent(t, c, namespace, node, fmt.Sprint("192.0.2.", i))
 	}
@@ -129,7 +128,16 @@ func TestPeersByTheEndpointSliceController(t *testing.T) {
 		}
 	}
 
-	noteLeases(t, c, f, nodes)
+	// The kubelet of the last one stops: the Node stays Ready, and its Lease stands.
+	if err := last.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Note(t.Context(), []string{"gone"}); !apierrors.IsNotFound(err) {
+		t.Errorf("a Lease that does not exist: %v", err)
+	}
+	if err := f.Note(t.Context(), nodes[1:]); err != nil {
+		t.Fatal(err)
+	}
 	suspects := taints.Change{Conditions: []corev1.NodeCondition{{Type: "HostNetworkUnavailable", Status: corev1.ConditionUnknown, Reason: "PeersUnreachable"}}}
 	client, err := taints.NewClient(identityIn(t, c, namespace, nodes[1]), nodes[1])
 	if err != nil {
@@ -142,48 +150,16 @@ func TestPeersByTheEndpointSliceController(t *testing.T) {
 	if _, err := c.Client().CoreV1().Nodes().Patch(t.Context(), nodes[2], types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	standings, err := f.Standings(t.Context(), append(nodes[1:4:4], "gone"))
-	if err != nil {
-		t.Fatal(err)
+	want := []network.Standing{
+		{Node: nodes[1], Suspects: true}, {Node: nodes[2], Excused: true}, {Node: nodes[3], LeaseKnown: true}, {Node: nodes[4], Excused: true, LeaseKnown: true},
 	}
-	want := []network.Standing{{Node: nodes[1], Suspects: true}, {Node: nodes[2], Excused: true}, {Node: nodes[3], LeaseKnown: true}}
-	if fmt.Sprint(standings) != fmt.Sprint(want) {
-		t.Errorf("%+v, want %+v", standings, want)
-	}
-	cluster.Eventually(t, "the second Lease to be too old", func() error {
-		standings, err := f.Standings(t.Context(), []string{nodes[4]})
-		if err == nil && fmt.Sprint(standings) != fmt.Sprint([]network.Standing{{Node: nodes[4], Excused: true, LeaseKnown: true}}) {
-			err = fmt.Errorf("%+v", standings)
+	cluster.Eventually(t, "the Leases to be old enough", func() error {
+		standings, err := f.Standings(t.Context(), append(nodes[1:5:5], "gone"))
+		if err == nil && fmt.Sprint(standings) != fmt.Sprint(want) {
+			err = fmt.Errorf("%+v, want %+v", standings, want)
 		}
 		return err
 	})
-}
-
-// noteLeases makes the Leases that kubelets keep, of the last two Nodes, lets an agent
-// note them, and renews the first one.
-func noteLeases(t *testing.T, c *cluster.Cluster, f *agents.Fleet, nodes []string) {
-	t.Helper()
-	if err := f.Note(t.Context(), nodes[1:2]); !apierrors.IsNotFound(err) {
-		t.Errorf("a Lease that does not exist: %v", err)
-	}
-	leases := c.Client().CoordinationV1().Leases(corev1.NamespaceNodeLease)
-	for _, node := range nodes[3:] {
-		renewed := metav1.NewMicroTime(time.Now())
-		lease, err := leases.Create(t.Context(), &coordinationv1.Lease{
-			ObjectMeta: metav1.ObjectMeta{Name: node}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &node, RenewTime: &renewed},
-		}, metav1.CreateOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		cluster.Eventually(t, "the API server's cache to have the Lease", func() error { return f.Note(t.Context(), []string{node}) })
-		if node == nodes[3] {
-			later := metav1.NewMicroTime(renewed.Add(10 * time.Second))
-			lease.Spec.RenewTime = &later
-			if _, err := leases.Update(t.Context(), lease, metav1.UpdateOptions{}); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
 }
 
 // manySlices makes EndpointSlices of the agents' Service with so many endpoints

@@ -160,7 +160,7 @@ func blocked() []scenario {
 		{name: "every port of all peers blocked on all within 10 s", happens: func(f *fleet) {
 			f.some(100, 10*time.Second, func(n *node, at time.Duration) { n.cut = from(at) })
 		}},
-		{name: "every port of all peers blocked on all within 30 s", most: 0.1, happens: func(f *fleet) {
+		{name: "every port of all peers blocked on all within 30 s", most: 0.5, happens: func(f *fleet) {
 			f.some(100, spread, func(n *node, at time.Duration) { n.cut = from(at) })
 		}},
 		{name: "all outgoing blocked on all within 2 min, each at its moment", most: 15, happens: func(f *fleet) {
