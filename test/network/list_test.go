@@ -9,6 +9,8 @@ const (
 	soon  = 30 * time.Second
 	later = 60 * time.Second
 	last  = 100 * time.Second
+	// alone is for one host that is cut off while all others are well.
+	alone = 30 * time.Second
 )
 
 // lasts is for how long a fault is watched that must taint nobody: longer than it
@@ -30,7 +32,7 @@ const (
 // incidents are those of eight hosts. The DNS servers are on the first two.
 func (s *scene) incidents() []incident {
 	return []incident{
-		{name: "One host cut off from its peers, not from the API server", fault: cutOff(5), tainted: []int{5}, within: last},
+		{name: "One host cut off from its peers, not from the API server", fault: cutOff(5), tainted: []int{5}, within: alone},
 		{name: "VXLAN broken on one host, the hosts' network is well", fault: packets([]int{6}, vxlanIn, vxlanOut), tainted: []int{6}, within: later},
 		{name: "Policy rules flushed on one host", fault: command([]int{4}, "rule del pref 40000", "rule add pref 40000 lookup 100"), tainted: []int{4}, within: soon},
 		{name: "taintlet's port and the kubelet's blocked on all hosts at once", fault: packets(nil, bothBlocked), lasts: lasts},
@@ -67,7 +69,7 @@ func (s *scene) incidents() []incident {
 // incidentsOfThree are those of the small cluster.
 func (s *scene) incidentsOfThree() []incident {
 	return []incident{
-		{name: "One host cut off from its peers, not from the API server", fault: cutOff(3), tainted: []int{3}, within: last, long: true},
+		{name: "One host cut off from its peers, not from the API server", fault: cutOff(3), tainted: []int{3}, within: alone, long: true},
 		{name: "VXLAN broken on one host, the hosts' network is well", fault: packets([]int{3}, vxlanIn, vxlanOut), tainted: []int{3}, within: later, long: true},
 		{name: "DNS unreachable from one host", fault: packets([]int{2}, "out udp dport 53 drop"), tainted: []int{2}, within: later, long: true},
 		{name: "Each host cut off from the others", fault: eachAlone(), lasts: twoMinutes, long: true},
