@@ -17,6 +17,7 @@ import (
 // the taint; the others wait and say so. When the threshold is right again, all
 // are free.
 func TestWrongThreshold(t *testing.T) {
+	onlyLong(t)
 	s := require(t)
 	const right, wrong = "memory: {availablePercent: 5, debounce: {clearAfter: 2s}}\n", "memory: {availablePercent: 60, debounce: {clearAfter: 2s}}\n"
 	agents := s.start(t, hosts, right)

@@ -22,7 +22,7 @@ import (
 // for as long as floodLasts, and print how often it did.
 const (
 	floodEnv   = "TAINTLET_NETBED_FLOOD"
-	floodLasts = 20 * time.Second
+	floodLasts = 15 * time.Second
 )
 
 // flood asks the address over many connections at a time. Each connection is used

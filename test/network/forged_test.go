@@ -94,8 +94,9 @@ func forgeries(elsewhere string) map[string]forgery {
 	}
 }
 
-// TestForgedAnswers has one agent, all of whose peers lie. Its network is well, so
-// no answer may bring a taint, and none may cost memory.
+// TestForgedAnswers has one agent, all of whose peers lie: each in another way, or
+// in the long form all in the same. Its network is well, so no answer may bring a
+// taint, and none may cost memory.
 func TestForgedAnswers(t *testing.T) {
 	s := require(t)
 	agents := s.start(t, hosts, quick)
@@ -103,29 +104,36 @@ func TestForgedAnswers(t *testing.T) {
 	waitSamples(t, agents, 2)
 	honest := agents[hosts-1]
 	visited := countVisits(t, agents[0])
-	var lie atomic.Value
-	for _, a := range agents[:hosts-1] {
+	all := forgeries(visited.address)
+	names := slices.Sorted(maps.Keys(all))
+	liars := make([]atomic.Value, hosts-1)
+	for i, a := range agents[:hosts-1] {
 		if err := a.process.Kill(); err != nil {
 			t.Fatal(err)
 		}
-		listenAs(t, a.Host, netbed.AgentPort, func(c net.Conn) { lie.Load().(forgery)(c) }, &lie)
-	}
-	all := forgeries(visited.address)
-	rounds := 3
-	if os.Getenv(longEnv) != "" {
-		rounds = 20 // 100 s: longer than any verdict takes
+		listenAs(t, a.Host, netbed.AgentPort, func(c net.Conn) { liars[i].Load().(forgery)(c) }, &liars[i])
 	}
 	before := honest.memory()
-	for _, name := range slices.Sorted(maps.Keys(all)) {
+	lie := func(name string, rounds int, which func(liar int) string) {
 		t.Run(name, func(t *testing.T) {
 			began := time.Now()
-			lie.Store(all[name])
+			for i := range liars {
+				liars[i].Store(all[which(i)])
+			}
 			waitSamples(t, []*agent{honest}, rounds)
 			s.checkChanges(t, began, nil)
 			if now := honest.memory(); now > before+maxGrowth {
 				t.Errorf("the agent has %d MiB, and had %d MiB", now>>20, before>>20)
 			}
 		})
+	}
+	for phase := range 3 { // so that each lie is heard from several
+		lie(fmt.Sprintf("mixed, %d", phase+1), 2, func(liar int) string { return names[(liar+3*phase)%len(names)] })
+	}
+	if os.Getenv(longEnv) != "" {
+		for _, name := range names {
+			lie(name, 6, func(int) string { return name })
+		}
 	}
 	t.Logf("memory before %d KiB, after %d KiB", before>>10, honest.memory()>>10)
 	if n := visited.count.Load(); n > 0 {
