@@ -53,7 +53,7 @@ func (s *scene) incidents() []incident {
 		{name: "10 % loss each way on three of eight hosts", fault: lossy(10, 6, 7, 8), may: []int{6, 7, 8}, lasts: threeMinutes, long: true},
 		{name: "Connections to the API server half open on one host", fault: s.halfOpen(3), lasts: twoMinutes, long: true},
 		{name: "A second NIC without carrier", fault: unplugged("eth1", 5), lasts: later, long: true},
-		{name: "The link of one host down and up five times in 10 s", fault: flapping(6), lasts: later, long: true},
+		{name: "The link of one host down and up five times in 10 s", fault: flapping(6), may: []int{6}, lasts: later, long: true},
 		{name: "API server stopped for 2 min", fault: s.frozen(), lasts: twoMinutes, long: true},
 		{name: "taintlet's port blocked on one host after another", fault: oneAfterAnother(twoMinutes, blocked), lasts: threeMinutes, long: true},
 		{name: "taintlet's port blocked outwards on one host after another", fault: oneAfterAnother(twoMinutes, "out tcp dport 9808 drop"), lasts: threeMinutes, long: true},
