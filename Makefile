@@ -7,7 +7,7 @@ SHELL := /bin/bash
 RACE := $(if $(shell command -v gcc || command -v clang),-race)
 # These have no goroutines: the race detector would only make them eight times slower.
 PURE := ./agent/decide ./test/simulate ./test/netsim
-# What no test may skip for want of. With root, containerd and buildah: controlplane,kubelet,image
+# What no test may skip for want of. With root, containerd, buildah and dnsmasq: controlplane,kubelet,image,netns
 REQUIRE ?= controlplane
 # The Kubernetes release to run on, such as 1.35.4, of those in test/controlplane;
 # not set: that of its go.mod.
@@ -60,6 +60,13 @@ controlplane: ## build the Kubernetes components into the user's cache (some min
 bench: ## benchmarks, then taintlet beside a real kubelet (20 minutes; needs root, test/bench/README.md)
 	go test -run '^$$' -bench . -benchmem ./...
 	go run ./test/bench
+
+NETWORK_TABLE ?= $(CURDIR)/bin/incidents.md
+
+.PHONY: network
+network: controlplane ## every incident of the network, on namespaces as hosts (2 hours; needs root); the table for docs/network.md is written to NETWORK_TABLE
+	@mkdir -p $(dir $(NETWORK_TABLE)) && rm -f $(NETWORK_TABLE)
+	TAINTLET_NETWORK_TABLE=$(NETWORK_TABLE) TAINTLET_REQUIRE=controlplane,netns go test -count 1 -timeout 3h -v ./test/network
 
 .PHONY: lint
 lint: ## linters; .golangci.yml has the reasons

@@ -15,7 +15,7 @@ import (
 // The bed itself: what the agents of the other tests ask answers on every host,
 // and each fault breaks what it says and nothing else.
 func TestBed(t *testing.T) {
-	b := netbed.Require(t, 8)
+	b := netbed.Require(t, 4)
 	for _, h := range b.Hosts {
 		if _, err := h.Listen(fmt.Sprintf(":%d", netbed.AgentPort)); err != nil {
 			t.Fatal(err)
@@ -23,7 +23,7 @@ func TestBed(t *testing.T) {
 	}
 	waitWell(t, b)
 
-	victim, first := b.Hosts[4], b.Hosts[0]
+	victim, first := b.Hosts[3], b.Hosts[0]
 	for _, fault := range []struct {
 		name        string
 		begin, mend func() error

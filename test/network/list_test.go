@@ -34,7 +34,7 @@ func (s *scene) incidents() []incident {
 	return []incident{
 		{name: "One host cut off from its peers, not from the API server", fault: cutOff(5), tainted: []int{5}, within: alone},
 		{name: "VXLAN broken on one host, the hosts' network is well", fault: packets([]int{6}, vxlanIn, vxlanOut), tainted: []int{6}, within: later},
-		{name: "Policy rules flushed on one host", fault: command([]int{4}, "rule del pref 40000", "rule add pref 40000 lookup 100"), tainted: []int{4}, within: soon},
+		{name: "Policy rules flushed on one host", fault: command([]int{4}, "rule del pref 40000", "rule add pref 40000 lookup 100"), tainted: []int{4}, within: soon, long: true},
 		{name: "taintlet's port and the kubelet's blocked on all hosts at once", fault: packets(nil, bothBlocked), lasts: lasts},
 
 		{name: "Half of the hosts cut off from the other half", fault: cutOff(1, 2, 3, 4), lasts: lasts, long: true},
@@ -55,7 +55,7 @@ func (s *scene) incidents() []incident {
 		{name: "10 % loss each way on three of eight hosts", fault: lossy(10, 6, 7, 8), may: []int{6, 7, 8}, lasts: threeMinutes, long: true},
 		{name: "Connections to the API server half open on one host", fault: s.halfOpen(3), lasts: twoMinutes, long: true},
 		{name: "A second NIC without carrier", fault: unplugged("eth1", 5), lasts: later, long: true},
-		{name: "The link of one host down and up five times in 10 s", fault: flapping(6), lasts: later, long: true},
+		{name: "The link of one host down and up five times in 10 s", fault: flapping(6), may: []int{6}, lasts: later, long: true},
 		{name: "API server stopped for 2 min", fault: s.frozen(), lasts: twoMinutes, long: true},
 		{name: "taintlet's port blocked on one host after another", fault: oneAfterAnother(twoMinutes, blocked), lasts: threeMinutes, long: true},
 		{name: "taintlet's port blocked outwards on one host after another", fault: oneAfterAnother(twoMinutes, "out tcp dport 9808 drop"), lasts: threeMinutes, long: true},

@@ -20,6 +20,9 @@ import (
 const agentEnv = "TAINTLET_NETBED_AGENT"
 
 func TestMain(m *testing.M) {
+	if address := os.Getenv(floodEnv); address != "" {
+		os.Exit(flood(address))
+	}
 	folder, err := os.MkdirTemp("", "taintlet-network-") //nolint:usetesting // it outlives the tests
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
