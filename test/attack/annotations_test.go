@@ -23,7 +23,7 @@ func annotationAttacks() []attack {
 		{name: "long pauses", guarded: true, quiet: true, what: "the annotation `taintlet.dev/paused` with 200 KB of several kinds; it stops new taints, as it should, and its end is what the delay counts from", run: pauseAtLength},
 		{name: "long records", guarded: true, what: "records of up to 250 KB, such as one with 29,000 pairs", run: writeLongRecords},
 		{name: "full annotations", guarded: true, what: "other annotations leave no byte of the 262,144 for the record", run: fillAnnotations},
-		{name: "forged records", guarded: true, quiet: true, what: "every field of a real record with wrong types, extreme numbers, another version or instance and others' pairs, taken over by the agent; in the short form each eleventh", run: forgeRecords},
+		{name: "forged records", guarded: true, quiet: true, what: "every field of a real record with wrong types, extreme numbers, another version or instance and others' pairs, taken over by the agent; in the short form each twentieth", run: forgeRecords},
 	}
 }
 
@@ -114,7 +114,7 @@ func writeLongRecords(t *testing.T, c *scene) (attempts, denied int) {
 		`{"version":1,"revision":` + strings.Repeat("9", 250_000) + `}`,
 		strings.Repeat(`{"a":`, 50_000), strings.Repeat("[", 250_000), long,
 	}
-	for _, record := range records[:shortOr(2, len(records))] {
+	for _, record := range records[:shortOr(1, len(records))] {
 		c.annotate(t, map[string]string{taints.RecordAnnotation: record})
 		c.waitCycle()
 		ok := c.isOwnRecord()
@@ -140,7 +140,7 @@ func (s *scene) isOwn(node *corev1.Node) bool {
 // fillAnnotations leaves no room, with and without a record of ours on the Node.
 func fillAnnotations(t *testing.T, c *scene) (attempts, denied int) {
 	var n count
-	for _, left := range []int{0, 200, 40, 1000}[:shortOr(2, 4)] {
+	for _, left := range []int{0, 200, 40, 1000}[:shortOr(1, 4)] {
 		c.annotate(t, map[string]string{taints.RecordAnnotation: ""})
 		for _, part := range []string{"a", "b", "c", "d"} { // the record may come back between
 			node, _, _ := c.nodes.newest()
@@ -189,12 +189,12 @@ func forgeRecords(t *testing.T, c *scene) (attempts, denied int) {
 	real := node.Annotations[taints.RecordAnnotation]
 	forged := forgeries(t, real)
 	names := slices.Sorted(maps.Keys(forged))
-	for i := 0; i < len(names); i += shortOr(11, 1) {
+	for i := 0; i < len(names); i += shortOr(20, 1) {
 		name := names[i]
 		c.annotate(t, map[string]string{taints.RecordAnnotation: forged[name], taints.HeldAnnotation: "dedicated,example.com/gpu"})
 		c.takeOver(t, name, forged[name])
 		n.add(len(c.nodes.foreignChanges()) == 0)
-		if i%shortOr(99, 10) == 0 {
+		if i%shortOr(160, 10) == 0 {
 			c.takeOver(t, "a real one", real) // a forged dispute or level counts no more
 			c.cycle()
 		}

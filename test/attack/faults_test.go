@@ -1,6 +1,7 @@
 package attack
 
 import (
+	"cmp"
 	"crypto/tls"
 	"encoding/pem"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/test/gate"
 )
 
@@ -83,10 +85,26 @@ func (a *api) begin(f fault) {
 func (a *api) end() { a.fault.Store(nil) }
 
 // apiFault is a fault of an API server: what begins it, and what ends it.
-type apiFault struct{ begin, end func(*api) }
+type apiFault struct {
+	begin, end func(*api)
+	// within is how long after its end a taint may come; 0: maxDelayAfterOutage.
+	within time.Duration
+}
+
+// afterAnswers is the longest pause of a writer that got answers for some time: the
+// server has trouble enough (agent/retry.go).
+const afterAnswers = 13 * time.Second
+
+// afterSilence is how long a request waits on a connection that says nothing, and
+// some time to try again.
+const afterSilence = 15 * time.Second
 
 func answering(f fault) apiFault {
-	return apiFault{begin: func(a *api) { a.begin(f) }, end: (*api).end}
+	one := apiFault{begin: func(a *api) { a.begin(f) }, end: (*api).end}
+	if isLong() {
+		one.within = afterAnswers
+	}
+	return one
 }
 
 func apiStatus(code int, retryAfter string) apiFault {
@@ -111,8 +129,8 @@ func answer(contentType string, text string) apiFault {
 func apiFaults() map[string]apiFault {
 	isWatch := func(r *http.Request) bool { return r.URL.Query().Get("watch") != "" }
 	return map[string]apiFault{
-		"connections refused":    {func(a *api) { a.gate.Refuse() }, func(a *api) { a.gate.Open() }},
-		"silence":                {func(a *api) { a.gate.Hush() }, func(a *api) { a.gate.Open() }},
+		"connections refused":    {begin: func(a *api) { a.gate.Refuse() }, end: func(a *api) { a.gate.Open() }},
+		"silence":                {begin: func(a *api) { a.gate.Hush() }, end: func(a *api) { a.gate.Open() }, within: afterSilence},
 		"500":                    apiStatus(500, ""),
 		"503":                    apiStatus(503, ""),
 		"500, again in an hour":  apiStatus(500, "3600"),
@@ -161,8 +179,7 @@ func faultAttacks() []attack {
 		one := faults[name]
 		all = append(all, attack{
 			name: "API server: " + name, guarded: true, quiet: true,
-			longOnly: !slices.Contains([]string{"connections refused", "silence", "429, again in an hour", "slow answers", "garbage from the watch"}, name),
-			what:     fmt.Sprintf("for %d s (in the short form for 1 s)", longFault/time.Second),
+			longOnly: !slices.Contains([]string{"connections refused", "silence", "429, again in an hour", "garbage from the watch"}, name),
 			run:      func(t *testing.T, c *scene) (int, int) { return playFault(t, c, one) },
 		})
 	}
@@ -189,8 +206,29 @@ func playFault(t *testing.T, c *scene, one apiFault) (attempts, denied int) {
 	back := time.Now()
 	one.end(c.api)
 	if _, ok := c.nodes.until(0, isTainted); !ok {
-		c.taintComes(back, maxDelayAfterOutage)
+		c.taintComes(back, cmp.Or(one.within, maxDelayAfterOutage))
 	}
 	c.recover()
+	if isLong() || one.within == 0 { // a dead connection is noticed after 45 s
+		c.hearsOfItsNode(t)
+	}
 	return 1, 1
+}
+
+// latestWatch is when the watch is back: client-go notices a dead connection after
+// 45 s, and doubles its pauses from 0.8 s to 30 s.
+const latestWatch = 100 * time.Second
+
+// hearsOfItsNode checks that the agent's watch is back.
+func (s *scene) hearsOfItsNode(t *testing.T) {
+	t.Helper()
+	begin := time.Now()
+	paused, resumed := s.notices("TaintsPaused"), s.notices("TaintsResumed")
+	s.annotate(t, map[string]string{taints.PausedAnnotation: "true"})
+	s.waitNotices(t, "TaintsPaused", paused+1)
+	if took := time.Since(begin); took > latestWatch {
+		t.Errorf("the agent's watch was back after %s", took)
+	}
+	s.annotate(t, map[string]string{taints.PausedAnnotation: ""})
+	s.waitNotices(t, "TaintsResumed", resumed+1)
 }

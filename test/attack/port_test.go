@@ -57,7 +57,6 @@ func attackPort(t *testing.T, c *scene) (attempts, denied int) {
 	for {
 		select {
 		case <-done:
-			c.waitCycle()
 			if most := mostFiles.Load(); most > maxOpenFiles {
 				t.Errorf("the agent had %d open files", most)
 			}
