@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"crypto/tls"
 	"encoding/pem"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
