@@ -16,39 +16,42 @@ import (
 // watch.
 func TestNothingIsPutOffForLong(t *testing.T) {
 	for _, said := range []string{"3600", "1000000000000000000000", "Fri, 31 Dec 2100 23:59:59 GMT"} {
-		var requests atomic.Int64
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if requests.Add(1) < 3 {
-				w.Header().Set("Retry-After", said)
-				w.WriteHeader(http.StatusTooManyRequests)
-				return
+		t.Run(said, func(t *testing.T) {
+			t.Parallel()
+			var requests atomic.Int64
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if requests.Add(1) < 3 {
+					w.Header().Set("Retry-After", said)
+					w.WriteHeader(http.StatusTooManyRequests)
+					return
+				}
+				w.Header().Set("Content-Type", "application/json")
+				answer := `{"kind":"Node","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"1"}}`
+				if r.URL.Query().Get("watch") != "" {
+					answer = `{"type":"ADDED","object":` + answer + `}` + "\n" +
+						`{"type":"BOOKMARK","object":{"kind":"Node","apiVersion":"v1","metadata":{"resourceVersion":"1","annotations":{"k8s.io/initial-events-end":"true"}}}}` + "\n"
+				}
+				w.Write([]byte(answer)) //nolint:errcheck // the client sees it
+			}))
+			client, err := NewClient(&rest.Config{Host: server.URL, QPS: -1}, "a")
+			if err != nil {
+				t.Fatal(err)
 			}
-			w.Header().Set("Content-Type", "application/json")
-			answer := `{"kind":"Node","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"1"}}`
-			if r.URL.Query().Get("watch") != "" {
-				answer = `{"type":"ADDED","object":` + answer + `}` + "\n" +
-					`{"type":"BOOKMARK","object":{"kind":"Node","apiVersion":"v1","metadata":{"resourceVersion":"1","annotations":{"k8s.io/initial-events-end":"true"}}}}` + "\n"
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer server.Close()
+			defer server.CloseClientConnections()
+			defer cancel()
+			if _, err := client.Get(ctx); err != nil {
+				t.Error(err)
 			}
-			w.Write([]byte(answer)) //nolint:errcheck // the client sees it
-		}))
-		client, err := NewClient(&rest.Config{Host: server.URL, QPS: -1}, "a")
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-		if _, err := client.Get(ctx); err != nil {
-			t.Errorf("Retry-After: %s: %v", said, err)
-		}
-		requests.Store(0)
-		nodes := make(chan *corev1.Node)
-		go client.Watch(ctx, nodes) //nolint:errcheck // that of the context
-		select {
-		case <-nodes:
-		case <-ctx.Done():
-			t.Errorf("Retry-After: %s: no Node by the watch", said)
-		}
-		cancel()
-		server.CloseClientConnections()
-		server.Close()
+			requests.Store(0)
+			nodes := make(chan *corev1.Node)
+			go client.Watch(ctx, nodes) //nolint:errcheck // that of the context
+			select {
+			case <-nodes:
+			case <-ctx.Done():
+				t.Error("no Node by the watch")
+			}
+		})
 	}
 }

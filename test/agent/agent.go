@@ -106,7 +106,11 @@ func (a *Agent) WaitLines(what string, holds func(lines []string) bool) {
 func (a *Agent) Get(path string) (int, string) {
 	a.T.Helper()
 	address := a.WaitLog(`msg="taintlet starts".* listen=(\S+)`)[1]
-	response, err := http.Get(fmt.Sprintf("http://%s%s", address, path))
+	request, err := http.NewRequestWithContext(a.T.Context(), http.MethodGet, fmt.Sprintf("http://%s%s", address, path), nil)
+	if err != nil {
+		a.T.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		a.T.Fatal(err)
 	}
@@ -151,6 +155,7 @@ func (a *Agent) Reconfigure(config string) string {
 	return fmt.Sprintf("%x", sha256.Sum256(data))[:12]
 }
 
+// ConfigFile returns the path of the agent's configuration file.
 func (a *Agent) ConfigFile() string {
 	a.T.Helper()
 	for _, arg := range a.Process.Args() {

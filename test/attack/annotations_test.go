@@ -115,12 +115,15 @@ func writeLongRecords(t *testing.T, c *scene) (attempts, denied int) {
 		strings.Repeat(`{"a":`, 50_000), strings.Repeat("[", 250_000), long,
 	}
 	for _, record := range records[:shortOr(1, len(records))] {
+		refused := c.notices("RecordRefused")
+		c.annotate(t, map[string]string{taints.RecordAnnotation: `{"version":9}`})
+		c.waitNotices(t, "RecordRefused", refused+1)
 		c.annotate(t, map[string]string{taints.RecordAnnotation: record})
 		c.waitCycle()
-		ok := c.isOwnRecord()
+		ok := c.isOwnRecord() && c.notices("RecordRefused") == refused+2
 		n.add(ok)
 		if !ok {
-			t.Errorf("the record is not replaced: %.60s", record)
+			t.Errorf("the record is not refused and replaced: %.60s", record)
 		}
 	}
 	return n.attempts, n.denied

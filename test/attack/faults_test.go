@@ -185,7 +185,7 @@ func faultAttacks() []attack {
 	return all
 }
 
-const longFault = 10 * time.Second
+const longFault = 5 * time.Second
 
 // playFault makes the host sick while the API server is at fault. The delay counts
 // from its end, unless the taint came in spite of it.

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	loader "github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/test/agent"
 	"github.com/taintlet/taintlet/test/cluster"
 )
@@ -111,7 +112,13 @@ func replaceFiles(t *testing.T, c *scene) (attempts, denied int) {
 	counts := make([]count, len(victims))
 	for i, v := range victims {
 		group.Go(func() {
+			last := "" // what is refused for the same reason again is not told again
 			for j := i; j < len(names); j += len(victims) {
+				why := reasonAgainst(t, v.config, files[names[j]])
+				if why == last {
+					restore(t, v.Agent, v.config)
+				}
+				last = why
 				counts[i].add(isRefused(t, v.Agent, v.config, names[j], files[names[j]]))
 			}
 			restore(t, v.Agent, v.config)
@@ -130,6 +137,22 @@ func replaceFiles(t *testing.T, c *scene) (attempts, denied int) {
 		n.attempts, n.denied = n.attempts+one.attempts, n.denied+one.denied
 	}
 	return n.attempts, n.denied
+}
+
+// reasonAgainst is why a file is refused, if it stood in that place.
+func reasonAgainst(t *testing.T, config string, write func(*testing.T, string)) string {
+	path := filepath.Join(filepath.Dir(config), "next", filepath.Base(config))
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Error(err)
+	}
+	write(t, path)
+	defer os.Remove(path) //nolint:errcheck // the next write tells
+	_, err := loader.HostSchema().Load(path)
+	if err == nil {
+		t.Errorf("%s is accepted", path)
+		return ""
+	}
+	return err.Error()
 }
 
 // isRefused puts a hostile file in place of the agent's and reports whether it

@@ -29,7 +29,7 @@ type link struct{ in, out net.Conn }
 // New reserves an address. The gate refuses connections until it is opened.
 func New(t testing.TB, target string) *Gate {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func (g *Gate) Open() {
 	if g.listener != nil {
 		return
 	}
-	listener, err := net.Listen("tcp", g.Address)
+	listener, err := new(net.ListenConfig).Listen(g.t.Context(), "tcp", g.Address)
 	if err != nil {
 		g.t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func (g *Gate) admit(in net.Conn) {
 		g.waiting[in] = true
 		return
 	}
-	out, err := net.Dial("tcp", g.target)
+	out, err := new(net.Dialer).DialContext(g.t.Context(), "tcp", g.target)
 	if err != nil {
 		in.Close() //nolint:errcheck // the agent tries again
 		return
