@@ -68,5 +68,5 @@ func (l *loop) event(kind, reason, message string) {
 		return
 	}
 	about := taints.Reference(l.node.Node)
-	l.Recorder.Event(&about, kind, reason, message)
+	l.Recorder.Event(&about, kind, reason, taints.Message(message))
 }

@@ -185,7 +185,7 @@ func specPatch(node *corev1.Node, next []corev1.Taint, annotations map[string]st
 func statusPatch(node *corev1.Node, change Change, now time.Time) []any {
 	patch := make([]any, 0, len(change.Conditions))
 	for _, condition := range change.Conditions {
-		condition.LastHeartbeatTime = metav1.NewTime(now)
+		condition.LastHeartbeatTime, condition.Message = metav1.NewTime(now), Message(condition.Message)
 		if current := Condition(node, condition.Type); current != nil && current.Status == condition.Status {
 			condition.LastTransitionTime = current.LastTransitionTime
 		}

@@ -47,7 +47,7 @@ func (c *Client) Announce(ctx context.Context, node *corev1.Node, reason, messag
 		ObjectMeta:     metav1.ObjectMeta{GenerateName: c.name + ".", Namespace: corev1.NamespaceDefault},
 		InvolvedObject: Reference(node),
 		Reason:         reason,
-		Message:        message,
+		Message:        Message(message),
 		Type:           corev1.EventTypeWarning,
 		Source:         corev1.EventSource{Component: fieldManager, Host: c.name},
 		FirstTimestamp: now,

@@ -16,7 +16,7 @@ import (
 type Memory struct {
 	Sampling
 
-	// AvailablePercent (0 to 100, of available + anonymous memory) and
+	// AvailablePercent (0 to 100, of what programs hold and could have) and
 	// AvailableBytes: Degraded when available memory is below the larger of the
 	// two.
 	AvailablePercent float64           `json:"availablePercent"`
@@ -30,12 +30,12 @@ type Memory struct {
 	RunningOutWithin           metav1.Duration `json:"runningOutWithin"`
 	RunningOutAvailablePercent float64         `json:"runningOutAvailablePercent"`
 	// StalledPercent: Degraded when tasks waited for memory for this share of
-	// the time since the last sample, and less than StalledAvailablePercent is
-	// available.
+	// the last 2 s while the host reclaimed memory, and less than
+	// StalledAvailablePercent is available.
 	StalledPercent          float64 `json:"stalledPercent"`
 	StalledAvailablePercent float64 `json:"stalledAvailablePercent"`
 	// CriticalStalledPercent: a sample is critical when all tasks waited for this
-	// share of the time and available memory is below the first threshold.
+	// share of the last 10 s and available memory is below the first threshold.
 	CriticalStalledPercent float64 `json:"criticalStalledPercent"`
 	// ClearFactor (1 to 10): a sample is good again only above ClearFactor times
 	// the threshold.

@@ -97,35 +97,25 @@ func TestTaintWithoutRoomForAnyAnnotation(t *testing.T) {
 	}
 }
 
-// The watch may show the Node as it was written before the writer says that it
-// wrote it. A taint without a record is taintlet's own all the same.
-func TestTaintWithoutRecordIsSeenBeforeItsWriteIsToldOf(t *testing.T) {
-	s := newSim(config.Default())
-	seenAll(s)
-	s.edit(func(*corev1.Node) {})
-	fill(s, 200)
-	step := func(in decide.Inputs) decide.Decision {
-		in.Node, in.Facts = s.read, s.facts
-		in.Facts.KeepPolicy = false // a kept pair would be taken over anyway
-		var d decide.Decision
-		s.state, d = decide.Step(s.cfg, s.state, in, s.now)
-		return d
-	}
-	d := step(decide.Inputs{Observations: []probes.Observation{sample(probes.MemoryPressure, "certain")}})
-	if d.Change == nil || d.Change.Annotations[taints.RecordAnnotation] != "" {
-		t.Fatalf("no change without a record: %+v", d.Change)
-	}
-	s.read = decide.Read(d.Change.ApplyTo(s.read.Node))
-	step(decide.Inputs{}) // by the watch
-	step(decide.Inputs{Written: true})
-
-	s.edit(func(n *corev1.Node) { delete(n.Annotations, "example.com/notes") })
-	s.facts.KeepPolicy = false
-	for range 300 {
-		s.after(time.Second, sample(probes.MemoryPressure, "ok"))
-	}
-	if len(s.read.Spec.Taints) != 0 {
-		t.Errorf("the taint stays: %v, record %s", s.read.Spec.Taints, s.read.Annotations[taints.RecordAnnotation])
+// A taint without its record is removed like any other, whether the watch or the
+// writer was the first to say that it is on the Node.
+func TestTaintWithoutRecordIsRemoved(t *testing.T) {
+	for _, watchFirst := range []bool{false, true} {
+		s := newSim(config.Default())
+		s.watchFirst, s.facts.KeepPolicy = watchFirst, false // a kept pair is taken over from anybody
+		seenAll(s)
+		fill(s, 200)
+		s.after(time.Second, sample(probes.MemoryPressure, "certain"))
+		s.after(time.Second, sample(probes.MemoryPressure, "bad"))
+		if len(s.read.Spec.Taints) != 1 {
+			t.Fatalf("watch first %v: taints %v", watchFirst, s.read.Spec.Taints)
+		}
+		for range 3600 {
+			s.after(time.Second, sample(probes.MemoryPressure, "ok"))
+		}
+		if len(s.read.Spec.Taints) != 0 {
+			t.Errorf("watch first %v: an hour later, taints %v", watchFirst, s.read.Spec.Taints)
+		}
 	}
 }
 

@@ -17,6 +17,9 @@ type condition struct {
 	disputes [2]dispute
 	// last is the newest observation, because that which decided the level.
 	last, because probes.Observation
+	// lastBad is the newest observation that was not OK. It is why a condition
+	// stays Degraded when a sample that is OK ends Critical.
+	lastBad probes.Observation
 	// waitingSince is since when a metered step has been due for which there was
 	// no token.
 	waitingSince time.Time
@@ -79,6 +82,9 @@ func (s *State) observe(t *turn, o probes.Observation) {
 		c.because = o
 	}
 	c.last = o
+	if classOf(o) >= bad {
+		c.lastBad = o
+	}
 	before := c.debounce
 	c.debounce = before.Next(o, t.now)
 	if !s.active.restored {
@@ -99,12 +105,30 @@ func (s *State) observe(t *turn, o probes.Observation) {
 	}
 	c.waitingSince = time.Time{}
 	c.debounce = c.debounce.Enter(target, debounce, t.now)
-	c.because = o
+	c.because = c.reasonFor(target)
 	if target == probes.Critical {
 		s.eviction.at = t.now
 	}
 	s.ledger.undecided, s.report.due = true, true
-	t.tell(Notice{Kind: LevelChanged, Condition: c.name, From: before.Level, To: target, Reason: o.Reason, Message: o.Message})
+	t.tell(Notice{Kind: LevelChanged, Condition: c.name, From: before.Level, To: target,
+		Reason: c.because.Reason, Message: c.because.Message + c.nowText()})
+}
+
+// reasonFor returns the observation that tells why the condition has the level: the
+// newest one, or the newest bad one where the newest is OK and the level is not.
+func (c *condition) reasonFor(level probes.Level) probes.Observation {
+	if level > probes.OK && c.last.Level == probes.OK && c.lastBad.Level > probes.OK {
+		return c.lastBad
+	}
+	return c.last
+}
+
+// nowText tells what the newest sample showed, where another one gave the reason.
+func (c *condition) nowText() string {
+	if c.because == c.last {
+		return ""
+	}
+	return "; now " + c.last.Message
 }
 
 // debounce returns the configured debounce of a condition of the configuration.

@@ -102,12 +102,8 @@ func (s *State) change(t *turn) taints.Change {
 	// the same, and a restart forgets what the record would have said.
 	wasUnrecorded := s.ledger.unrecorded
 	if s.ledger.unrecorded = !change.AnnotationsFit(t.in.Node.Node); s.ledger.unrecorded {
+		s.ledger.plan(owned)
 		delete(change.Annotations, taints.RecordAnnotation)
-		// The Node may show what was written before the writer tells of it. Then
-		// our own pairs there look like others'.
-		if _, differs := change.Differs(t.in.Node.Node); differs {
-			s.ledger.planned = owned
-		}
 	}
 	s.report.due = s.report.due || s.ledger.unrecorded != wasUnrecorded
 	return change

@@ -36,9 +36,10 @@ type ledger struct {
 	// cfg is the configuration that was followed last.
 	cfg *config.Config
 	// unrecorded: the record does not fit beside the Node's other annotations.
-	// planned are then our pairs once the Change has landed.
+	// planned are then our pairs once the Change of revision plannedFor has landed.
 	unrecorded bool
 	planned    []taints.Pair
+	plannedFor uint64
 }
 
 // follow takes in the configuration. It remembers our pairs, on the Node or on
@@ -99,6 +100,15 @@ func (l *ledger) land(node *Node) {
 func (l *ledger) settle(in Inputs) {
 	if in.Written && l.unrecorded {
 		l.landed, l.owned, l.lost = l.revision, l.planned, nil
+	}
+}
+
+// plan remembers which pairs are ours once the Change of this revision has
+// landed without its record. Only the first answer counts: as soon as the watch
+// shows the pairs, they look like somebody else's.
+func (l *ledger) plan(owned []taints.Pair) {
+	if l.plannedFor != l.revision {
+		l.planned, l.plannedFor = owned, l.revision
 	}
 }
 

@@ -65,7 +65,7 @@ func (c *condition) render(t *turn) corev1.NodeCondition {
 		shown.Status = corev1.ConditionTrue
 		if classOf(c.last) < bad && c.because.Level > probes.OK {
 			shown.Reason = c.because.Reason
-			shown.Message = c.because.Message + "; now " + c.last.Message
+			shown.Message = c.because.Message + c.nowText()
 		}
 	case blind:
 		shown.Status = corev1.ConditionUnknown

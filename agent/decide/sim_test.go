@@ -28,8 +28,12 @@ type sim struct {
 	events  []event
 	writes  int
 	longest string // the longest record, for tests that sample for it
+	// watchFirst: the watch shows what was written before the writer says so.
+	watchFirst bool
 	// onChange, when set, sees every Change before it is written.
 	onChange func(s *sim, c taints.Change)
+	// onNotice, when set, sees every Notice.
+	onNotice func(decide.Notice)
 }
 
 // event is a change of level.
@@ -78,6 +82,9 @@ func (s *sim) step(in decide.Inputs) {
 		var d decide.Decision
 		s.state, d = decide.Step(s.cfg, s.state, in, s.now)
 		for _, n := range d.Notices {
+			if s.onNotice != nil {
+				s.onNotice(n)
+			}
 			if n.Kind == decide.LevelChanged {
 				s.events = append(s.events, event{s.now, n.Condition, n.From, n.To})
 			}
@@ -92,6 +99,9 @@ func (s *sim) step(in decide.Inputs) {
 			s.writes++
 		}
 		s.read = decide.Read(d.Change.ApplyTo(s.read.Node))
+		if s.watchFirst {
+			s.state, _ = decide.Step(s.cfg, s.state, decide.Inputs{Node: s.read, Facts: s.facts, Slot: decide.SlotHeld}, s.now)
+		}
 		in = decide.Inputs{Written: true}
 	}
 	panic("the decider never settles")

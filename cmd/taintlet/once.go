@@ -125,7 +125,7 @@ func (r report) table(w io.Writer) error {
 		if why, periodOnly := strings.CutPrefix(c.Wake, "period: "); periodOnly {
 			notes = append(notes, fmt.Sprintf("%s is sampled by period only: %s.", c.Condition, why))
 		} else if c.Wake != "period" {
-			notes = append(notes, fmt.Sprintf("%s is sampled early when a stall wakes it: %s.", c.Condition, c.Wake))
+			notes = append(notes, fmt.Sprintf("%s is sampled early when woken: %s.", c.Condition, c.Wake))
 		}
 		if c.StandIn != "" {
 			notes = append(notes, fmt.Sprintf("Without deploy/keep.yaml, %s stands in for %s.", c.StandIn, c.Taint))

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -14,31 +16,36 @@ import (
 
 // sample is what all paths and directories showed at one time.
 type sample struct {
-	fileSystems []fileSystem // one for each device
-	mounts      []mountSample
-	silent      []silence
-	failed      []failure
-	writes      []writeSample
-	troubles    []error // why a path's state is not known
+	paths  []pathReport
+	writes []writeSample
+}
+
+// pathReport is what one path showed. It answered, is absent, is silent, failed or
+// made trouble. The zero report is that of a path of which nothing is known.
+type pathReport struct {
+	name string
+	// fileSystem is without a size where another path has reported it.
+	fileSystem fileSystem
+	mounts     []mountSample
+	answered   bool
+	absent     bool
+	silence    time.Duration // without an answer for this time; 0: there is one
+	failed     failure
+	trouble    error // why the path's state is not known
+	unwell     bool  // it was not well when it was last read
 }
 
 // mountSample is one mount under a path.
 type mountSample struct {
-	path  string // the path, or the mount point of what lies beneath it
-	mount mount  // zero: not known
-	fell  bool   // it could be written when first seen, and cannot now
+	path   string // the path, or the mount point of what lies beneath it
+	mount  mount  // zero: not known
+	fell   bool   // it could be written when first seen, and cannot now
+	errors uint64 // of ext4, since the file system was first seen
 }
 
-// silence is a path without an answer, and for how long.
-type silence struct {
-	path string
-	long time.Duration
-}
-
-// failure is a path whose file system says that it is broken, and for how many
-// samples in a row.
+// failure is that a file system says that it is broken, and for how many samples in
+// a row.
 type failure struct {
-	path  string
 	inRow int
 	err   error
 }
@@ -50,21 +57,7 @@ type writeSample struct {
 	writeAnswer
 	failures int           // in a row
 	silence  time.Duration // 0: it came back
-}
-
-// suspicious says that the mounts are to be read again with the next sample.
-func (s sample) suspicious() bool {
-	for _, m := range s.mounts {
-		if m.fell || m.mount.failed() || m.mount.seemsFailed() {
-			return true
-		}
-	}
-	for _, w := range s.writes {
-		if w.failures > 0 {
-			return true
-		}
-	}
-	return false
+	unwell   bool          // it was not well when it was last written to
 }
 
 // failed says that the kernel has given the file system up. That is never meant
@@ -83,58 +76,71 @@ func (m mount) seemsFailed() bool {
 	return false
 }
 
-// judge says what a sample means. The worst finding decides. A path whose state
-// is not known is worse than OK.
-func (t Thresholds) judge(s sample) probes.Observation {
-	var findings ranking
-	findings.add(t.worst(s.fileSystems))
-	for _, m := range s.mounts {
-		findings.add(m.judge())
+// verdicts are what each path and each directory of a sample says by itself.
+type verdicts struct{ paths, writes []verdict }
+
+// verdict is what one path or directory says.
+type verdict struct {
+	worst     probes.Observation // of the findings, if found
+	found     bool
+	tightness float64 // of space or inodes; the smaller of two equal findings is worse
+	unknown   error   // why it says nothing, or not all
+	// holds says that unknown makes the whole Unknown, because it may hide trouble
+	// that others cannot speak for.
+	holds bool
+}
+
+// add keeps the worse finding, and of equal ones the first.
+func (v *verdict) add(o probes.Observation, tightness float64) {
+	if !v.found || isWorse(o, v.worst) || !isWorse(v.worst, o) && tightness < v.tightness {
+		v.worst, v.tightness, v.found = o, tightness, true
 	}
-	for _, f := range s.failed {
-		findings.add(f.judge(), true)
-	}
-	troubles := s.troubles
-	for _, silent := range s.silent {
-		if t.BlockedAfter > 0 && silent.long >= t.BlockedAfter {
-			findings.add(silent.judge(t.BlockedAfter), true)
-		} else {
-			troubles = append(troubles, probes.Because("StatfsBlocked", "no answer from %s for %s", silent.path, trend.TimeText(silent.long)))
-		}
+}
+
+// judge says what a sample means for each path and directory.
+func (t Thresholds) judge(s sample) (v verdicts) {
+	for _, path := range s.paths {
+		v.paths = append(v.paths, t.judgePath(path))
 	}
 	for _, w := range s.writes {
-		o, err := w.judge(t.ClearFactor)
-		if err != nil {
-			troubles = append(troubles, err)
-			continue
+		v.writes = append(v.writes, w.verdict(t.ClearFactor))
+	}
+	return v
+}
+
+// join says what the verdicts mean together. The worst finding decides, and the
+// message names whatever is unknown.
+func (v verdicts) join() probes.Observation {
+	var all verdict
+	var unknown []error
+	for _, one := range slices.Concat(v.paths, v.writes) {
+		if one.found {
+			all.add(one.worst, one.tightness)
 		}
-		findings.add(o, true)
+		if one.unknown != nil {
+			unknown = append(unknown, one.unknown)
+			all.holds = all.holds || one.holds
+		}
 	}
 	switch {
-	case findings.worst.Level == probes.Degraded:
-		return findings.worst
-	case len(troubles) > 0:
-		o := probes.UnknownBecause(probes.DiskPressure, troubles[0])
-		for _, another := range troubles[1:] {
-			o.Message += "; " + another.Error()
+	case all.found && (all.worst.Level == probes.Degraded || !all.holds && !v.areUnread()):
+		if len(unknown) > 0 {
+			all.worst.Message += "; unknown: " + joinErrors(unknown)
 		}
-		return o
-	case !findings.any:
+		return all.worst
+	case len(unknown) == 0:
 		return probes.UnknownBecause(probes.DiskPressure, probes.Because("NoFileSystem", "none of the paths leads to a file system with a size"))
 	}
-	return findings.worst
+	o := probes.UnknownBecause(probes.DiskPressure, unknown[0])
+	o.Message = joinErrors(unknown)
+	return o
 }
 
-// ranking keeps the worst of the findings, and of equal ones the first.
-type ranking struct {
-	worst probes.Observation
-	any   bool
-}
-
-func (r *ranking) add(o probes.Observation, found bool) {
-	if found && (!r.any || isWorse(o, r.worst)) {
-		r.worst, r.any = o, true
-	}
+// areUnread says that there are paths and that none of them can be read.
+func (v verdicts) areUnread() bool {
+	isUnknown := func(path verdict) bool { return path.unknown != nil }
+	isRead := func(path verdict) bool { return path.found && path.unknown == nil }
+	return slices.ContainsFunc(v.paths, isUnknown) && !slices.ContainsFunc(v.paths, isRead)
 }
 
 // isWorse compares Observations of OK and Degraded.
@@ -150,31 +156,46 @@ func isWorse(a, b probes.Observation) bool {
 	return a.Severity > b.Severity
 }
 
-// worst returns the Observation of the file system, and of its space or inodes,
-// that is closest to its threshold or furthest below it. found is false when
-// there is none.
-func (t Thresholds) worst(all []fileSystem) (worst probes.Observation, found bool) {
-	var worstYet trend.Scarcity
+// judgePath says what one path means.
+func (t Thresholds) judgePath(r pathReport) (v verdict) {
+	t.judgeSpace(r.fileSystem, &v)
+	for _, m := range r.mounts {
+		if o, found := m.judge(); found {
+			v.add(o, math.Inf(1))
+		}
+	}
+	switch {
+	case r.failed.inRow > 0:
+		v.add(r.failed.judge(r.name), math.Inf(1))
+	case r.silence > 0 && t.BlockedAfter > 0 && r.silence >= t.BlockedAfter:
+		v.add(blocked(r.name, r.silence, t.BlockedAfter), math.Inf(1))
+	case r.silence > 0:
+		v.unknown = probes.Because("StatfsBlocked", "no answer from %s for %s", r.name, trend.TimeText(r.silence))
+		v.holds = r.unwell || t.BlockedAfter > 0
+	case r.trouble != nil:
+		v.unknown, v.holds = r.trouble, r.unwell
+	}
+	return v
+}
+
+// judgeSpace adds what the space and the inodes of a file system mean, where it has a
+// size.
+func (t Thresholds) judgeSpace(f fileSystem, v *verdict) {
 	consider := func(s trend.Scarcity, thing, message string) {
-		if !found || s.Tightness() < worstYet.Tightness() {
-			worst, worstYet, found = s.Observe(probes.DiskPressure, thing, message), s, true
-		}
+		v.add(s.Observe(probes.DiskPressure, thing, message), s.Tightness())
 	}
-	for _, f := range all {
-		if f.size > 0 {
-			available, size := float64(f.available), float64(f.size)
-			consider(trend.Scarce(available, size*t.AvailablePercent/100, t.ClearFactor), "Space",
-				fmt.Sprintf("available %s of %s (%s) on %s, threshold %s", trend.BytesText(available), trend.BytesText(size),
-					trend.ShareText(available, size), f.path, trend.PercentText(t.AvailablePercent)))
-		}
-		if f.inodesTotal > 0 {
-			free, total := float64(f.inodesFree), float64(f.inodesTotal)
-			consider(trend.Scarce(free, total*t.InodesPercent/100, t.ClearFactor), "Inodes",
-				fmt.Sprintf("free %d of %d inodes (%s) on %s, threshold %s", f.inodesFree, f.inodesTotal,
-					trend.ShareText(free, total), f.path, trend.PercentText(t.InodesPercent)))
-		}
+	if f.size > 0 {
+		available, size := float64(f.available), float64(f.size)
+		consider(trend.Scarce(available, size*t.AvailablePercent/100, t.ClearFactor), "Space",
+			fmt.Sprintf("available %s of %s (%s) on %s, threshold %s", trend.BytesText(available), trend.BytesText(size),
+				trend.ShareText(available, size), f.path, trend.PercentText(t.AvailablePercent)))
 	}
-	return worst, found
+	if f.inodesTotal > 0 {
+		free, total := float64(f.inodesFree), float64(f.inodesTotal)
+		consider(trend.Scarce(free, total*t.InodesPercent/100, t.ClearFactor), "Inodes",
+			fmt.Sprintf("free %d of %d inodes (%s) on %s, threshold %s", f.inodesFree, f.inodesTotal,
+				trend.ShareText(free, total), f.path, trend.PercentText(t.InodesPercent)))
+	}
 }
 
 // judge says what the mount's flags mean. It is certain where an error made the
@@ -190,6 +211,12 @@ func (m mountSample) judge() (o probes.Observation, found bool) {
 		return degraded("MountReadOnly", 100, false, name+" turned read-only"), true
 	case m.fell:
 		return degraded("FileSystemReadOnly", 100, m.mount.seemsFailed(), name+" turned read-only"), true
+	case m.errors > 0 && m.mount.stopsAtErrors && !m.mount.superReadOnly:
+		// Between Linux 6.12, or a stable kernel of that time, and 6.15 nothing but a
+		// write shows that. It follows from what the kernel does with errors, which
+		// is no proof.
+		return degraded("FileSystemReadOnly", 100, false, fmt.Sprintf(
+			"%s takes no more writes after an error (errors=remount-ro, errors_count grew by %d)", name, m.errors)), true
 	case m.mount.seemsFailed():
 		// An error before we were started, or an image that is meant so. Hysteresis
 		// sets nothing, and clears nothing that was set before a restart.
@@ -221,18 +248,28 @@ func (m mountSample) name() string {
 	return printable(name)
 }
 
-// judge says what it means that a path has not answered for longer than the
+// blocked says what it means that a path has not answered for longer than the
 // threshold.
-func (s silence) judge(threshold time.Duration) probes.Observation {
-	return degraded("FileSystemBlocked", lateness(s.long, threshold, 1), false,
-		fmt.Sprintf("no answer from %s for %s, threshold %s", s.path, trend.TimeText(s.long), trend.TimeText(threshold)))
+func blocked(path string, long, threshold time.Duration) probes.Observation {
+	return degraded("FileSystemBlocked", lateness(long, threshold, 1), false,
+		fmt.Sprintf("no answer from %s for %s, threshold %s", path, trend.TimeText(long), trend.TimeText(threshold)))
 }
 
 // judge says what it means that a file system says it is broken.
-func (f failure) judge() probes.Observation {
+func (f failure) judge(path string) probes.Observation {
 	o := degradedByFailures("FileSystemFailed", f.inRow)
-	o.Message = fmt.Sprintf("looking at the file system of %s: %s%s", f.path, errorText(f.err), inRowText(f.inRow))
+	o.Message = fmt.Sprintf("looking at the file system of %s: %s%s", path, errorText(f.err), inRowText(f.inRow))
 	return o
+}
+
+// verdict says what a write means.
+func (w writeSample) verdict(clearFactor float64) (v verdict) {
+	o, err := w.judge(clearFactor)
+	if err != nil {
+		return verdict{unknown: err, holds: w.unwell}
+	}
+	v.add(o, math.Inf(1))
+	return v
 }
 
 // judge says what a write means. The error says why it tells nothing about the
@@ -254,8 +291,7 @@ func (w writeSample) judge(clearFactor float64) (probes.Observation, error) {
 	case errors.Is(w.err, unix.ENOSPC), errors.Is(w.err, unix.EDQUOT):
 		return degraded("WriteNoSpace", 100, false, what+w.Directory+": "+errorText(w.err)), nil
 	case w.err != nil:
-		// What is wrong with the directory says nothing about the disk. It is not
-		// OK either, because somebody relies on the writes.
+		// What is wrong with the directory says nothing about the disk.
 		return probes.Observation{}, probes.Because("WriteDirectoryUnusable", "%s%s: %s", what, w.Directory, errorText(w.err)+meantText(w.meant))
 	}
 	o := probes.Observation{

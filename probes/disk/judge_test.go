@@ -3,6 +3,7 @@ package disk
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -29,10 +30,33 @@ func fewInodes(path string) fileSystem {
 	return fileSystem{path, 3, 50 * gib, 100 * gib, 21_500, 1_000_000}
 }
 
+// answering is what paths report whose file systems are these.
+func answering(all ...fileSystem) (s sample) {
+	for _, f := range all {
+		s.paths = append(s.paths, pathReport{name: f.path, answered: true, fileSystem: f})
+	}
+	return s
+}
+
+// and returns the sample with one more path.
+func (s sample) and(r pathReport) sample {
+	s.paths = append(slices.Clone(s.paths), r)
+	return s
+}
+
+// onMount is a sample of one path with much space, on this mount.
+func onMount(m mountSample) sample {
+	s := answering(half(m.path))
+	s.paths[0].mounts = []mountSample{m}
+	return s
+}
+
 func TestDiskJudge(t *testing.T) {
 	t.Parallel()
-	stuck := []silence{{"/mnt", 3 * time.Second}}
-	broken := probes.Because("StatfsFailed", "looking at the file system of /srv: stale file handle")
+	patient := someDisk
+	patient.BlockedAfter = 30 * time.Second
+	stuck := pathReport{name: "/mnt", silence: 3 * time.Second}
+	broken := pathReport{name: "/srv", trouble: probes.Because("StatfsFailed", "looking at the file system of /srv: stale file handle")}
 	withoutInodes := fileSystem{"/", 4, 50 * gib, 100 * gib, 0, 0}
 	for _, test := range []struct {
 		name            string
@@ -41,28 +65,28 @@ func TestDiskJudge(t *testing.T) {
 		reason, message string
 		severity        int
 	}{
-		{"plenty", sample{fileSystems: []fileSystem{half("/")}}, probes.OK, "SpaceSufficient",
+		{"plenty", answering(half("/")), probes.OK, "SpaceSufficient",
 			"available 50 GiB of 100 GiB (50.0 %) on /, threshold 10 %", 0},
-		{"the worst decides", sample{fileSystems: []fileSystem{half("/"), nearlyFull("/var/lib/kubelet"), fewInodes("/x")}}, probes.Degraded, "InodesLow",
+		{"the worst decides", answering(half("/"), nearlyFull("/var/lib/kubelet"), fewInodes("/x")), probes.Degraded, "InodesLow",
 			"free 21500 of 1000000 inodes (2.1 %) on /x, threshold 5 %", 78},
-		{"space", sample{fileSystems: []fileSystem{nearlyFull("/var/lib/kubelet"), half("/")}}, probes.Degraded, "SpaceLow",
+		{"space", answering(nearlyFull("/var/lib/kubelet"), half("/")), probes.Degraded, "SpaceLow",
 			"available 4.1 GiB of 78.2 GiB (5.2 %) on /var/lib/kubelet, threshold 10 %", 73},
-		{"at the threshold", sample{fileSystems: []fileSystem{{"/", 1, 10 * gib, 100 * gib, 0, 0}}}, probes.OK, "SpaceNearThreshold", "(10.0 %)", 50},
-		{"a byte less", sample{fileSystems: []fileSystem{{"/", 1, 10*gib - 1, 100 * gib, 0, 0}}}, probes.Degraded, "SpaceLow", "(9.9 %)", 50},
-		{"at the clear threshold", sample{fileSystems: []fileSystem{{"/", 1, 15 * gib, 100 * gib, 0, 0}}}, probes.OK, "SpaceSufficient", "(15.0 %)", 0},
-		{"inodes near", sample{fileSystems: []fileSystem{{"/", 1, 90 * gib, 100 * gib, 60, 1000}}}, probes.OK, "InodesNearThreshold", "60 of 1000 inodes", 30},
-		{"no inodes counted", sample{fileSystems: []fileSystem{withoutInodes}}, probes.OK, "SpaceSufficient", "50.0 %", 0},
-		{"full", sample{fileSystems: []fileSystem{{"/", 1, 0, gib, 0, 0}}}, probes.Degraded, "SpaceLow", "available 0 B of 1 GiB (0.0 %)", 100},
-		{"no inodes left", sample{fileSystems: []fileSystem{{"/", 1, gib, gib, 0, 9}}}, probes.Degraded, "InodesLow", "free 0 of 9", 100},
-		{"without size", sample{fileSystems: []fileSystem{{"/proc", 1, 0, 0, 0, 0}}}, probes.Unknown, "NoFileSystem", "", 0},
+		{"at the threshold", answering(fileSystem{"/", 1, 10 * gib, 100 * gib, 0, 0}), probes.OK, "SpaceNearThreshold", "(10.0 %)", 50},
+		{"a byte less", answering(fileSystem{"/", 1, 10*gib - 1, 100 * gib, 0, 0}), probes.Degraded, "SpaceLow", "(9.9 %)", 50},
+		{"at the clear threshold", answering(fileSystem{"/", 1, 15 * gib, 100 * gib, 0, 0}), probes.OK, "SpaceSufficient", "(15.0 %)", 0},
+		{"inodes near", answering(fileSystem{"/", 1, 90 * gib, 100 * gib, 60, 1000}), probes.OK, "InodesNearThreshold", "60 of 1000 inodes", 30},
+		{"no inodes counted", answering(withoutInodes), probes.OK, "SpaceSufficient", "50.0 %", 0},
+		{"full", answering(fileSystem{"/", 1, 0, gib, 0, 0}), probes.Degraded, "SpaceLow", "available 0 B of 1 GiB (0.0 %)", 100},
+		{"no inodes left", answering(fileSystem{"/", 1, gib, gib, 0, 9}), probes.Degraded, "InodesLow", "free 0 of 9", 100},
+		{"without size", answering(fileSystem{"/proc", 1, 0, 0, 0, 0}), probes.Unknown, "NoFileSystem", "", 0},
 		{"nothing there", sample{}, probes.Unknown, "NoFileSystem", "none of the paths", 0},
-		{"no answer hides behind no OK", sample{fileSystems: []fileSystem{half("/")}, silent: stuck}, probes.Unknown, "StatfsBlocked", "no answer from /mnt for 3 s", 0},
-		{"no answer hides no trouble", sample{fileSystems: []fileSystem{nearlyFull("/")}, silent: stuck}, probes.Degraded, "SpaceLow", "5.2 %", 73},
-		{"all troubles are named", sample{troubles: []error{broken}, silent: stuck}, probes.Unknown, "StatfsFailed", "/srv: stale file handle; no answer from /mnt for 3 s", 0},
+		{"no answer hides behind no OK", answering(half("/")).and(stuck), probes.Unknown, "StatfsBlocked", "no answer from /mnt for 3 s", 0},
+		{"no answer hides no trouble", answering(nearlyFull("/")).and(stuck), probes.Degraded, "SpaceLow", "5.2 %", 73},
+		{"all troubles are named", sample{}.and(broken).and(stuck), probes.Unknown, "StatfsFailed", "/srv: stale file handle; no answer from /mnt for 3 s", 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			o := someDisk.judge(test.s)
+			o := patient.judge(test.s).join()
 			probetest.Check(t, o, test.level, test.reason, test.message)
 			if o.Severity != test.severity {
 				t.Errorf("severity %d, want %d", o.Severity, test.severity)
@@ -78,10 +102,10 @@ func TestDiskIsMonotone(t *testing.T) {
 		thresholds := Thresholds{AvailablePercent: 1 + 30*random.Float64(), InodesPercent: 1 + 30*random.Float64(), ClearFactor: 1 + random.Float64()}
 		size := gib + random.Uint64N(1<<44)
 		probetest.Monotone(t, func(available uint64) probes.Observation {
-			return thresholds.judge(sample{fileSystems: []fileSystem{half("/"), {"/a", 2, available, size, 1, 1}}})
+			return thresholds.judge(answering(half("/"), fileSystem{"/a", 2, available, size, 1, 1})).join()
 		}, size)
 		probetest.Monotone(t, func(free uint64) probes.Observation {
-			return thresholds.judge(sample{fileSystems: []fileSystem{{"/a", 2, 1, 1, free, size}}})
+			return thresholds.judge(answering(fileSystem{"/a", 2, 1, 1, free, size})).join()
 		}, size)
 	}
 }
@@ -115,28 +139,28 @@ func TestDiskJudgesMounts(t *testing.T) {
 		certain         bool
 		reason, message string
 	}{
-		{"writable", mountSample{path, kubeletOn("ext4", false, false), false}, probes.OK, false, "SpaceSufficient", ""},
+		{"writable", mountSample{path: path, mount: kubeletOn("ext4", false, false), fell: false}, probes.OK, false, "SpaceSufficient", ""},
 		{"not known", mountSample{path: path}, probes.OK, false, "SpaceSufficient", ""},
-		{"read-only root of an immutable system", mountSample{"/", mount{point: "/", fsType: "squashfs", readOnly: true, superReadOnly: true}, false}, probes.OK, false, "SpaceSufficient", ""},
-		{"squashfs mounted without ro", mountSample{"/", mount{point: "/", fsType: "squashfs", superReadOnly: true}, false}, probes.OK, false, "SpaceSufficient", ""},
-		{"read-only root of a container", mountSample{"/", mount{point: "/", fsType: "overlay", source: "overlay", readOnly: true}, false}, probes.OK, false, "SpaceSufficient", ""},
-		{"error remount", mountSample{path, kubeletOn("ext4", false, true), true}, probes.Degraded, true, "FileSystemReadOnly",
+		{"read-only root of an immutable system", mountSample{path: "/", mount: mount{point: "/", fsType: "squashfs", readOnly: true, superReadOnly: true}, fell: false}, probes.OK, false, "SpaceSufficient", ""},
+		{"squashfs mounted without ro", mountSample{path: "/", mount: mount{point: "/", fsType: "squashfs", superReadOnly: true}, fell: false}, probes.OK, false, "SpaceSufficient", ""},
+		{"read-only root of a container", mountSample{path: "/", mount: mount{point: "/", fsType: "overlay", source: "overlay", readOnly: true}, fell: false}, probes.OK, false, "SpaceSufficient", ""},
+		{"error remount", mountSample{path: path, mount: kubeletOn("ext4", false, true), fell: true}, probes.Degraded, true, "FileSystemReadOnly",
 			"ext4 of /var/lib/kubelet (/dev/sda1) turned read-only"},
-		{"somebody's remount", mountSample{path, kubeletOn("ext4", true, true), true}, probes.Degraded, false, "FileSystemReadOnly",
+		{"somebody's remount", mountSample{path: path, mount: kubeletOn("ext4", true, true), fell: true}, probes.Degraded, false, "FileSystemReadOnly",
 			"ext4 of /var/lib/kubelet (/dev/sda1) turned read-only"},
-		{"somebody's remount of the mount", mountSample{path, kubeletOn("xfs", true, false), true}, probes.Degraded, false, "MountReadOnly",
+		{"somebody's remount of the mount", mountSample{path: path, mount: kubeletOn("xfs", true, false), fell: true}, probes.Degraded, false, "MountReadOnly",
 			"the mount of /var/lib/kubelet (/dev/sda1) turned read-only"},
-		{"turned, and the mounts cannot be read", mountSample{path, mount{}, true}, probes.Degraded, false, "FileSystemReadOnly",
+		{"turned, and the mounts cannot be read", mountSample{path: path, mount: mount{}, fell: true}, probes.Degraded, false, "FileSystemReadOnly",
 			"the file system of /var/lib/kubelet turned read-only"},
-		{"as after an error, from the start", mountSample{path, kubeletOn("btrfs", false, true), false}, probes.OK, false, "FileSystemReadOnlyFromStart",
+		{"as after an error, from the start", mountSample{path: path, mount: kubeletOn("btrfs", false, true), fell: false}, probes.OK, false, "FileSystemReadOnlyFromStart",
 			"btrfs of /var/lib/kubelet (/dev/sda1) has been read-only since the start, and its mount is not"},
-		{"emergency, even from the start", mountSample{path, emergency, false}, probes.Degraded, true, "FileSystemReadOnly", "emergency_ro"},
-		{"shut down", mountSample{path, shutdown, false}, probes.Degraded, true, "FileSystemShutDown", "ext4 of /var/lib/kubelet (/dev/sda1) was shut down"},
-		{"odd name", mountSample{path, odd, true}, probes.Degraded, true, "FileSystemReadOnly", "(/dev/a?b?[1m)"},
+		{"emergency, even from the start", mountSample{path: path, mount: emergency, fell: false}, probes.Degraded, true, "FileSystemReadOnly", "emergency_ro"},
+		{"shut down", mountSample{path: path, mount: shutdown, fell: false}, probes.Degraded, true, "FileSystemShutDown", "ext4 of /var/lib/kubelet (/dev/sda1) was shut down"},
+		{"odd name", mountSample{path: path, mount: odd, fell: true}, probes.Degraded, true, "FileSystemReadOnly", "(/dev/a?b?[1m)"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			o := someDisk.judge(sample{fileSystems: []fileSystem{half("/")}, mounts: []mountSample{test.m}})
+			o := someDisk.judge(onMount(test.m)).join()
 			if o.Certain != test.certain || o.Hysteresis != (test.reason == "FileSystemReadOnlyFromStart") {
 				t.Errorf("%+v", o)
 			}
@@ -151,16 +175,16 @@ func TestDiskJudgesSilenceAndFailures(t *testing.T) {
 	thresholds := someDisk
 	thresholds.BlockedAfter = 30 * time.Second
 	silent := func(long time.Duration) sample {
-		return sample{fileSystems: []fileSystem{half("/")}, silent: []silence{{"/var/lib/kubelet", long}}}
+		return answering(half("/")).and(pathReport{name: "/var/lib/kubelet", silence: long})
 	}
-	probetest.Check(t, thresholds.judge(silent(5*time.Second)), probes.Unknown, "StatfsBlocked", "no answer from /var/lib/kubelet for 5 s")
-	probetest.Check(t, thresholds.judge(silent(30*time.Second-1)), probes.Unknown, "StatfsBlocked", "")
-	o := thresholds.judge(silent(42 * time.Second))
+	probetest.Check(t, thresholds.judge(silent(5*time.Second)).join(), probes.Unknown, "StatfsBlocked", "no answer from /var/lib/kubelet for 5 s")
+	probetest.Check(t, thresholds.judge(silent(30*time.Second-1)).join(), probes.Unknown, "StatfsBlocked", "")
+	o := thresholds.judge(silent(42 * time.Second)).join()
 	probetest.Check(t, o, probes.Degraded, "FileSystemBlocked", "no answer from /var/lib/kubelet for 42 s, threshold 30 s")
-	probetest.Check(t, someDisk.judge(silent(time.Hour)), probes.Unknown, "StatfsBlocked", "no answer from /var/lib/kubelet for 60 min")
+	probetest.Check(t, someDisk.judge(silent(time.Hour)).join(), probes.OK, "SpaceSufficient", "; unknown: no answer from /var/lib/kubelet for 60 min")
 
 	broken := func(inRow int) probes.Observation {
-		return thresholds.judge(sample{failed: []failure{{"/srv", inRow, fmt.Errorf("statx: %w", syscall.EIO)}}})
+		return thresholds.judge(sample{}.and(pathReport{name: "/srv", failed: failure{inRow, fmt.Errorf("statx: %w", syscall.EIO)}})).join()
 	}
 	probetest.Check(t, broken(1), probes.Degraded, "FileSystemFailed", "looking at the file system of /srv: input/output error")
 	checkCertain(t, broken(3), "FileSystemFailed", "input/output error, 3 times in a row")
@@ -172,12 +196,14 @@ func TestDiskIsMonotoneInTime(t *testing.T) {
 	thresholds := someDisk
 	thresholds.BlockedAfter = 30 * time.Second
 	for name, judge := range map[string]func(time.Duration) probes.Observation{
-		"silence": func(d time.Duration) probes.Observation { return thresholds.judge(sample{silent: []silence{{"/", d}}}) },
+		"silence": func(d time.Duration) probes.Observation {
+			return thresholds.judge(sample{}.and(pathReport{name: "/", silence: d})).join()
+		},
 		"write": func(d time.Duration) probes.Observation {
-			return thresholds.judge(sample{writes: []writeSample{{Write: someWrite, writeAnswer: writeAnswer{took: d}}}})
+			return thresholds.judge(sample{writes: []writeSample{{Write: someWrite, writeAnswer: writeAnswer{took: d}}}}).join()
 		},
 		"write without an answer": func(d time.Duration) probes.Observation {
-			return thresholds.judge(sample{writes: []writeSample{{Write: someWrite, silence: d}}})
+			return thresholds.judge(sample{writes: []writeSample{{Write: someWrite, silence: d}}}).join()
 		},
 	} {
 		last := probes.Observation{}

@@ -2,7 +2,9 @@ package disk
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +13,7 @@ import (
 	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 
+	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/probes/probetest"
 )
 
@@ -26,11 +29,13 @@ func node(t testing.TB) []byte {
 }
 
 // find returns the mount of the best rank in a text.
-func find(text []byte, rank func(mountLine) int) (m mount) {
+func find(text []byte, rank func(mountLine) int) mount {
 	var search mountSearch
-	search.add(rank, &m)
-	search.read(bytes.NewReader(text))
-	return m
+	search.add(rank, new(mount))
+	if err := search.read(bytes.NewReader(text)); err != nil {
+		panic(err) // a text in memory can be read
+	}
+	return search[0].at
 }
 
 func TestMountAbove(t *testing.T) {
@@ -52,7 +57,9 @@ func TestMountAbove(t *testing.T) {
 		"/run/containerd/abc/rootfs": {point: "/run/containerd/abc/rootfs", fsType: "overlay", source: "overlay",
 			upper: "/var/lib/containerd/snap,shots/17/fs"},
 	} {
-		if got := find(text, above(path)); got != want {
+		got := find(text, above(path))
+		got.id, got.device = 0, 0
+		if got != want {
 			t.Errorf("%s lies on %+v, want %+v", path, got, want)
 		}
 	}
@@ -87,7 +94,7 @@ func TestMountOnDevice(t *testing.T) {
 // an overlay that lies on the runtime's file system.
 func TestMountsOfAPod(t *testing.T) {
 	t.Parallel()
-	found := mountsOf("testdata", []wantedMount{{"/scratch", 901, unix.Mkdev(8, 9)}, {"/", 900, unix.Mkdev(0, 77)}, {"/silent", 0, 0}})
+	found := mountsOf(probes.Host{Proc: "testdata"}, []wantedMount{{path: "/scratch", mountID: 901, device: unix.Mkdev(8, 9)}, {path: "/", mountID: 900, device: unix.Mkdev(0, 77)}, {path: "/silent", mountID: 0, device: 0}})
 	if m := found[0]; m.own.point != "/scratch" || m.own.source != "/dev/sda9" || m.beneath != (mount{}) {
 		t.Errorf("the emptyDir: %+v", m)
 	}
@@ -98,12 +105,149 @@ func TestMountsOfAPod(t *testing.T) {
 		t.Errorf("a path that has not answered: %+v", found[2])
 	}
 	// Before Linux 5.8 there is no mount ID.
-	found = mountsOf("testdata", []wantedMount{{"/scratch", 0, unix.Mkdev(8, 9)}, {"/gone", 0, unix.Mkdev(8, 8)}})
+	found = mountsOf(probes.Host{Proc: "testdata"}, []wantedMount{{path: "/scratch", mountID: 0, device: unix.Mkdev(8, 9)}, {path: "/gone", mountID: 0, device: unix.Mkdev(8, 8)}})
 	if found[0].own.point != "/scratch" || found[1].own.point != "/var" {
 		t.Errorf("by device: %+v", found)
 	}
-	if found := mountsOf("testdata/none", []wantedMount{{"/scratch", 901, unix.Mkdev(8, 9)}}); found[0] != (pathMounts{}) {
+	if found := mountsOf(nowhere, []wantedMount{{path: "/scratch", mountID: 901, device: unix.Mkdev(8, 9)}}); found[0] != (pathMounts{}) {
 		t.Errorf("without mountinfo: %+v", found)
+	}
+}
+
+// countingReader counts how much is read, a page at a time as from procfs.
+type countingReader struct {
+	from io.Reader
+	read int
+}
+
+func (r *countingReader) Read(into []byte) (n int, err error) {
+	n, err = r.from.Read(into[:min(len(into), 4096)])
+	r.read += n
+	return n, err
+}
+
+// TestSearchEndsWithTheLastMountWanted: the rest of a long mountinfo is not read.
+func TestSearchEndsWithTheLastMountWanted(t *testing.T) {
+	t.Parallel()
+	kubelet := mount{id: 31, device: unix.Mkdev(8, 9), point: "/var/lib/kubelet", fsType: "ext4"}
+	moved := kubelet
+	moved.point = "/elsewhere"
+	for _, test := range []struct {
+		name   string
+		ranks  []func(mountLine) int
+		isLong bool
+	}{
+		{"by ID", []func(mountLine) int{withID(25), withID(31)}, false},
+		{"known before", []func(mountLine) int{withID(25), again(kubelet, above("/var/lib/kubelet/x"))}, false},
+		{"known elsewhere", []func(mountLine) int{again(moved, above("/var/lib/kubelet/x"))}, true},
+		{"not known", []func(mountLine) int{withID(31), again(mount{}, above("/var/lib/kubelet/x"))}, true},
+		{"by device", []func(mountLine) int{onDevice(unix.Mkdev(8, 9), "/scratch")}, true},
+		{"not there", []func(mountLine) int{withID(99_999_999)}, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			var search mountSearch
+			for _, rank := range test.ranks {
+				search.add(rank, new(mount))
+			}
+			text := &countingReader{from: bytes.NewReader(manyMounts())}
+			if err := search.read(text); err != nil {
+				t.Fatal(err)
+			}
+			if isLong := text.read == len(manyMounts()); isLong != test.isLong || !isLong && text.read > 8192 {
+				t.Errorf("%d bytes of %d were read", text.read, len(manyMounts()))
+			}
+			if last := search[len(search)-1].at; test.name != "not there" && last.point != "/var/lib/kubelet" {
+				t.Errorf("found %+v", last)
+			}
+		})
+	}
+}
+
+// TestOverlayStaysOnItsMount: what is mounted over the directory of an overlay later
+// does not take its writes.
+func TestOverlayStaysOnItsMount(t *testing.T) {
+	t.Parallel()
+	h := probes.Host{Proc: t.TempDir()}
+	write := func(process, text string) {
+		t.Helper()
+		path := filepath.Join(h.Proc, process, "mountinfo")
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const (
+		root    = "25 1 8:1 / / rw - ext4 /dev/sda1 rw\n"
+		runtime = "31 25 8:17 / /var/lib/containerd rw - ext4 /dev/sdb1 rw\n"
+		over    = "77 31 8:33 / /var/lib/containerd ro - ext4 /dev/sdc1 ro\n"
+	)
+	write("self", "900 700 0:77 / / rw - overlay overlay rw,upperdir=/var/lib/containerd/17/fs\n")
+	wanted := wantedMount{path: "/", mountID: 900, device: unix.Mkdev(0, 77)}
+	for i, step := range []struct{ mounts, source string }{
+		{root + runtime, "/dev/sdb1"},
+		{root + runtime + over, "/dev/sdb1"},
+		{root + strings.Replace(runtime, " rw\n", " rw,emergency_ro\n", 1) + over, "/dev/sdb1"},
+		{root + strings.Replace(runtime, "8:17", "8:49", 1) + over, "/dev/sdc1"}, // its ID is another's
+		{root + over, "/dev/sdc1"}, // it is gone, and the overlay is not worth much
+		{root, "/dev/sda1"},
+	} {
+		write("1", step.mounts)
+		found := mountsOf(h, []wantedMount{wanted})[0]
+		if found.beneath.source != step.source || found.beneath.emergency != strings.Contains(step.mounts, "emergency_ro") {
+			t.Errorf("step %d: %+v", i, found.beneath)
+		}
+		wanted.known = found
+	}
+}
+
+// TestMountsThatCannotBeReadStayKnown: an agent out of file descriptors must not
+// forget that a file system failed.
+func TestMountsThatCannotBeReadStayKnown(t *testing.T) {
+	t.Parallel()
+	wanted := []wantedMount{{path: "/", mountID: 900, device: unix.Mkdev(0, 77)}}
+	found := mountsOf(probes.Host{Proc: "testdata"}, wanted)
+	if found[0].own.fsType != "overlay" || found[0].beneath.fsType != "xfs" {
+		t.Fatalf("%+v", found)
+	}
+	wanted[0].known = found[0]
+	if again := mountsOf(nowhere, wanted); again[0] != found[0] {
+		t.Errorf("%+v after %+v", again, found)
+	}
+	unreadable := probes.Host{Proc: t.TempDir()}
+	for _, process := range []string{"1", "self"} { // a directory opens, and cannot be read
+		if err := os.MkdirAll(filepath.Join(unreadable.Proc, process, "mountinfo"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if again := mountsOf(unreadable, wanted); again[0] != found[0] {
+		t.Errorf("%+v after %+v", again, found)
+	}
+}
+
+// TestMountinfoIsBounded: of one without an end, what is found exactly holds.
+func TestMountinfoIsBounded(t *testing.T) {
+	t.Parallel()
+	if whole := len(manyMounts()) / 5000 * 100_000; whole > mostMountinfo {
+		t.Errorf("100,000 mounts, as many as the kernel allows, take %d bytes", whole)
+	}
+	h := probes.Host{Proc: t.TempDir()}
+	path := filepath.Join(h.Proc, "self", "mountinfo")
+	if err := errors.Join(os.Mkdir(filepath.Dir(path), 0o700), os.WriteFile(path, manyMounts(), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	byDevice := wantedMount{path: "/var/lib/kubelet", device: unix.Mkdev(8, 9)}
+	wanted := []wantedMount{{path: "/", mountID: 25, device: unix.Mkdev(254, 0)}, byDevice}
+	if found := mountsOf(h, wanted); found[0].own.id != 25 || found[1].own.id != 31 {
+		t.Errorf("5,000 mounts: %+v", found)
+	}
+	if err := os.Truncate(path, 2*mostMountinfo); err != nil {
+		t.Fatal(err)
+	}
+	if found := mountsOf(h, wanted); found[0].own.id != 25 || found[1].own.id != 0 {
+		t.Errorf("without an end: %+v", found)
 	}
 }
 
@@ -201,7 +345,7 @@ func FuzzMounts(f *testing.F) {
 				t.Errorf("%+v", m)
 			}
 			for _, fell := range []bool{false, true} {
-				o := someDisk.judge(sample{fileSystems: []fileSystem{half("/")}, mounts: []mountSample{{"/x", m, fell}}})
+				o := someDisk.judge(onMount(mountSample{path: "/x", mount: m, fell: fell})).join()
 				o.Certain = false
 				probetest.WellFormed(t, o)
 			}
@@ -245,9 +389,9 @@ func procOfManyPods(b *testing.B) string {
 
 func BenchmarkMountsOfManyPods(b *testing.B) {
 	proc := procOfManyPods(b)
-	wanted := []wantedMount{{"/", 25, unix.Mkdev(254, 0)}, {"/var/lib/kubelet", 31, unix.Mkdev(8, 9)}, {"/run", 25, unix.Mkdev(254, 0)}}
+	wanted := []wantedMount{{path: "/", mountID: 25, device: unix.Mkdev(254, 0)}, {path: "/var/lib/kubelet", mountID: 31, device: unix.Mkdev(8, 9)}, {path: "/run", mountID: 25, device: unix.Mkdev(254, 0)}}
 	b.ReportAllocs()
 	for b.Loop() {
-		mountsOf(proc, wanted)
+		mountsOf(probes.Host{Proc: proc}, wanted)
 	}
 }

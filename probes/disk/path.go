@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -23,16 +24,27 @@ type watchedPath struct {
 	// Whether they could be written when first seen: the path itself, by
 	// statfs(2), and the file system beneath an overlay, by its mount.
 	itself, beneath firstSight
+	// The errors of ext4 since then.
+	itsErrors, beneathErrors errorGrowth
+	filling                  filling
+	health                   health
 }
 
+// pathAnswer is what one call about a path found out.
 type pathAnswer struct {
 	sample pathSample
 	err    error
+	// itsErrors are those of the path's own file system, beneathErrors those of the
+	// one beneath an overlay.
+	itsErrors, beneathErrors errorCount
 }
 
 // pathSample is what the kernel says about one path.
 type pathSample struct {
 	fileSystem
+	// kind and fsid are f_type and f_fsid of statfs(2).
+	kind int64
+	fsid unix.Fsid
 	// readOnly is ST_RDONLY: the mount or the super block is read-only.
 	readOnly bool
 	// mountID is the first field of mountinfo; 0: not known (before Linux 5.8).
@@ -47,61 +59,124 @@ type fileSystem struct {
 	inodesFree, inodesTotal uint64 // total 0: not counted
 }
 
+// identity tells a file system from another in the same place. The device alone does
+// not: its number is given to the next one as soon as it is free.
+type identity struct {
+	device uint64
+	kind   int64
+	fsid   unix.Fsid
+}
+
+func (s pathSample) identity() identity { return identity{s.device, s.kind, s.fsid} }
+
 // firstSight remembers whether a thing could be written when it was first seen.
 // What was read-only then (the root of an immutable system, or a container's) is
 // meant to be.
-type firstSight struct{ seen, writable bool }
+type firstSight struct {
+	seen, writable bool
+	device         uint64
+}
 
-// fell says whether the thing could be written when first seen and cannot now.
-func (f *firstSight) fell(readOnly bool) bool {
-	if !f.seen {
-		f.seen, f.writable = true, !readOnly
+// fell says whether the thing could be written when first seen and cannot now. On
+// another device it is another thing.
+func (f *firstSight) fell(device uint64, readOnly bool) bool {
+	if !f.seen || f.device != device {
+		*f = firstSight{seen: true, writable: !readOnly, device: device}
 	}
 	return f.writable && readOnly
 }
 
-// collect takes the answer about the path into the sample. changed says that the
-// path's mounts are to be read again.
-func (w *watchedPath) collect(ctx context.Context, s *sample) (changed, answered bool) {
+// start begins to ask about the path, unless an earlier call is still out.
+func (w *watchedPath) start(sample func(root, path string) (pathSample, error), errorsOf func(device uint64) errorCount) {
+	var beneath uint64
+	if w.mounts.beneath.isExt4() {
+		beneath = w.mounts.beneath.device
+	}
+	root, name := w.root, w.name
+	w.call.Start(func() (answer pathAnswer) {
+		answer.sample, answer.err = sample(root, name)
+		if answer.err == nil && answer.sample.kind == unix.EXT4_SUPER_MAGIC {
+			answer.itsErrors = errorsOf(answer.sample.device)
+		}
+		if beneath != 0 {
+			answer.beneathErrors = errorsOf(beneath)
+		}
+		return answer
+	})
+}
+
+// news is what an answer about a path changes for the rest of the sample.
+type news struct {
+	// mounts says that the path's mounts are to be read again.
+	mounts bool
+	// writes says that what the writes showed may not hold any more.
+	writes bool
+}
+
+// collect takes the answer about the path.
+func (w *watchedPath) collect(ctx context.Context) (r pathReport, changed news) {
+	r.name, r.unwell = w.name, w.health.unwell
 	answer, ok := w.call.Wait(ctx)
+	if !ok {
+		r.silence = max(w.call.Silence(), 1)
+		return r, news{}
+	}
+	if w.follow(answer) {
+		changed = news{mounts: true, writes: true}
+	}
 	switch {
-	case !ok:
-		s.silent = append(s.silent, silence{w.name, w.call.Silence()})
-		return false, false
 	case errors.Is(answer.err, fs.ErrNotExist):
 		w.forget()
-		return false, false
+		r.absent = true
+		return r, news{}
 	case isBroken(answer.err):
 		w.failures++
-		s.failed = append(s.failed, failure{w.name, w.failures, answer.err})
-		return false, false
+		r.failed = failure{w.failures, answer.err}
+		return r, changed
 	case answer.err != nil:
-		s.troubles = append(s.troubles, probes.Because("StatfsFailed", "looking at the file system of %s: %w", w.name, answer.err))
-		return false, false
+		r.trouble = probes.Because("StatfsFailed", "looking at the file system of %s: %w", w.name, answer.err)
+		return r, changed
 	}
 	w.failures = 0
 	old := w.last
-	if answer.sample.device != old.device {
+	if old.path != "" && answer.sample.identity() != old.identity() {
 		w.forget() // another file system is mounted there now
+		w.follow(answer)
+		r.unwell, changed = false, news{mounts: true, writes: true}
 	}
 	w.last = answer.sample
 	w.last.path = w.name
-	return answer.sample.readOnly != old.readOnly || answer.sample.mountID != old.mountID, true
+	w.filling.follow(w.last.fileSystem, time.Now())
+	r.answered, r.fileSystem = true, w.last.fileSystem
+	changed.mounts = changed.mounts || answer.sample.readOnly != old.readOnly || answer.sample.mountID != old.mountID
+	return r, changed
+}
+
+// follow takes the error counts, and says whether there are new errors.
+func (w *watchedPath) follow(answer pathAnswer) bool {
+	itself, beneath := w.itsErrors.follow(answer.itsErrors), w.beneathErrors.follow(answer.beneathErrors)
+	return itself || beneath
 }
 
 // forget starts the path's history afresh.
 func (w *watchedPath) forget() {
-	w.last, w.failures, w.mounts, w.itself, w.beneath = pathSample{}, 0, pathMounts{}, firstSight{}, firstSight{}
+	*w = watchedPath{root: w.root, name: w.name, call: w.call}
 }
 
-// appendMounts appends what is known about the mounts under the path.
-func (w *watchedPath) appendMounts(all []mountSample) []mountSample {
+// describeMounts returns what is known about the mounts under the path. Whether the
+// path itself can be written is known only while it answers.
+func (w *watchedPath) describeMounts(answered bool) (all []mountSample) {
 	if w.last.path == "" {
-		return all
+		return nil
 	}
-	all = append(all, mountSample{path: w.name, mount: w.mounts.own, fell: w.itself.fell(w.last.readOnly)})
+	own := mountSample{path: w.name, mount: w.mounts.own, errors: w.itsErrors.more}
+	own.fell = answered && w.itself.fell(w.last.device, w.last.readOnly)
+	all = append(all, own)
 	if beneath := w.mounts.beneath; beneath.point != "" {
-		all = append(all, mountSample{path: beneath.point, mount: beneath, fell: w.beneath.fell(beneath.readOnly || beneath.superReadOnly)})
+		all = append(all, mountSample{
+			path: beneath.point, mount: beneath, errors: w.beneathErrors.more,
+			fell: w.beneath.fell(beneath.device, beneath.readOnly || beneath.superReadOnly),
+		})
 	}
 	return all
 }
@@ -112,4 +187,32 @@ func (w *watchedPath) appendMounts(all []mountSample) []mountSample {
 // (xfs_vn_getattr in fs/xfs/xfs_iops.c).
 func isBroken(err error) bool {
 	return errors.Is(err, unix.EIO) || errors.Is(err, unix.EUCLEAN) || errors.Is(err, unix.EBADMSG)
+}
+
+// wellFor is how long a path or a directory must have been well before it may become
+// unreadable without keeping the condition Unknown.
+const wellFor = 2 * time.Minute
+
+// health remembers whether a path or a directory was well when it was last read. One
+// that was not may be what a taint was set for.
+type health struct {
+	unwell  bool
+	wellFor time.Duration // since it was unwell; what was between two samples counts if both were well
+	wellAt  time.Time     // the last sample, if it was well
+}
+
+// follow takes a verdict.
+func (h *health) follow(v verdict, now time.Time) {
+	switch {
+	case v.found && (v.worst.Level != probes.OK || v.worst.Hysteresis):
+		*h = health{unwell: true}
+	case v.unknown != nil:
+		h.wellAt = time.Time{}
+	case h.unwell:
+		if !h.wellAt.IsZero() {
+			h.wellFor += now.Sub(h.wellAt)
+		}
+		h.wellAt = now
+		h.unwell = h.wellFor < wellFor
+	}
 }

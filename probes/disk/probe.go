@@ -5,10 +5,10 @@ package disk
 import (
 	"context"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/taintlet/taintlet/probes"
-	"github.com/taintlet/taintlet/probes/hostfile"
 	"github.com/taintlet/taintlet/probes/pressure"
 )
 
@@ -34,31 +34,43 @@ type Thresholds struct {
 }
 
 // Probe watches the host's file systems. It reports OK and Degraded, never
-// Critical. The worst finding decides.
+// Critical.
+//
+// What each path and each write directory says is kept apart and joined: the worst
+// finding decides. One that cannot be read says nothing, and the message names it.
+// The others decide, except that the Observation is Unknown, unless there is a
+// finding of Degraded,
+//   - while no path at all can be read,
+//   - while an answer may still come (until BlockedAfter),
+//   - while one that cannot be read was not well when it was last read: bad, near a
+//     threshold, or well for less than two minutes. A taint may have been set for
+//     it, and nothing says that it has recovered.
 //
 // The severity of space and inodes is that of any scarcity: 0 at ease, 50 at the
 // threshold, 100 when nothing is left. That of times (a slow write, no answer) is
 // 50 at the threshold and nears 100 as they grow. That of a file system that
 // cannot be written is 100. One failed write is 75, two in a row are 100.
 type Probe struct {
-	*pressure.Trigger
-
 	host       probes.Host
 	thresholds Thresholds
 	paths      []*watchedPath
 	writers    []*writer
 	// samplePath samples one path. It may hang.
 	samplePath func(root, path string) (pathSample, error)
+	// readErrors reads the error count of an ext4.
+	readErrors func(device uint64) errorCount
 
-	// readMounts finds the mounts under the paths. It may hang.
-	readMounts func([]wantedMount) []pathMounts
-	mountCall  hostfile.SureCall[[]pathMounts]
-	mountsAt   time.Time // when the mounts were read most recently
-	// mountsMatter says that the mounts are to be read again with the next sample.
-	mountsMatter bool
+	mounts mountReader
 
 	stalls   pressure.Totals // of I/O
 	stallsAt time.Time
+	// writesMatter says that every directory is to be written to with the next
+	// sample.
+	writesMatter bool
+
+	stallTrigger *pressure.Trigger
+	mountWatch   *mountWatch
+	wake         chan struct{}
 }
 
 const (
@@ -71,22 +83,20 @@ const (
 	busyPercent = 10
 )
 
-// mountsEvery is how often the mounts are read while nothing seems to have
-// changed. In between, the flags that every statfs(2) returns anyway show most
-// changes. They do not show ext4's emergencies, nor what lies beneath an overlay.
-const mountsEvery = 30 * time.Second
-
 var _ probes.Probe = (*Probe)(nil)
 
 // New returns the probe of the file systems on which the paths lie. It also
-// writes where writes says. Paths and directories are found under h.Root. Paths
-// that do not exist are passed over, and the space of several on one device
-// counts once. Where h.Root is not "/", a path through an absolute symbolic link
-// is an error, because it would lead to a file system of the reader's own.
+// writes where writes says. Paths and directories are found under h.Root, as by a
+// process whose root that is: absolute symbolic links stay inside. Paths that do
+// not exist are passed over, and the space of several on one device counts once.
 func New(h probes.Host, paths []string, t Thresholds, writes ...Write) *Probe {
 	p := &Probe{
-		Trigger: pressure.NewTrigger(h, "io", wakeStalledPercent), host: h, thresholds: t, samplePath: samplePath,
-		readMounts: func(wanted []wantedMount) []pathMounts { return mountsOf(h.Proc, wanted) },
+		host: h, thresholds: t, samplePath: samplePath,
+		readErrors:   func(device uint64) errorCount { return readErrors(h, device) },
+		mounts:       mountReader{read: func(wanted []wantedMount) []pathMounts { return mountsOf(h, wanted) }},
+		stallTrigger: pressure.NewTrigger(h, "io", wakeStalledPercent),
+		mountWatch:   &mountWatch{proc: h.Proc},
+		wake:         make(chan struct{}, 1),
 	}
 	for _, name := range paths {
 		p.paths = append(p.paths, &watchedPath{root: h.Root, name: name})
@@ -106,45 +116,57 @@ func (*Probe) Condition() probes.Condition { return probes.DiskPressure }
 // write is due, and returns by the context's deadline.
 //
 // A call that hangs is not repeated before it has come back, and Observe waits
-// for it only once, so that it delays no other path later on. A path without an
-// answer makes the Observation Unknown until BlockedAfter, unless there is a
-// worse finding.
+// for it only once, so that it delays no other path later on.
 func (p *Probe) Observe(ctx context.Context) probes.Observation {
-	return p.thresholds.judge(p.read(ctx))
+	s := p.read(ctx)
+	verdicts := p.thresholds.judge(s)
+	now := time.Now()
+	for i, path := range p.paths {
+		path.health.follow(verdicts.paths[i], now)
+	}
+	for i, w := range p.writers {
+		w.health.follow(verdicts.writes[i], now)
+	}
+	o := verdicts.join()
+	if o.Level == probes.OK {
+		o.Headroom = p.headroom(s)
+	}
+	return o
 }
 
 // read starts all calls and waits until the last has been answered or the
 // context ends.
 func (p *Probe) read(ctx context.Context) (s sample) {
 	for _, path := range p.paths {
-		path.call.Start(func() pathAnswer {
-			found, err := p.samplePath(path.root, path.name)
-			return pathAnswer{found, err}
-		})
+		path.start(p.samplePath, p.readErrors)
 	}
 	if len(p.writers) > 0 {
 		busy := p.isBusy()
 		for _, w := range p.writers {
-			w.start(busy)
+			w.start(busy, p.writesMatter)
 		}
+		p.writesMatter = false
 	}
 	seen := map[uint64]bool{}
 	for _, path := range p.paths {
-		changed, answered := path.collect(ctx, &s)
-		p.mountsMatter = p.mountsMatter || changed
-		if answered && !seen[path.last.device] {
-			seen[path.last.device] = true
-			s.fileSystems = append(s.fileSystems, path.last.fileSystem)
+		r, changed := path.collect(ctx)
+		p.mounts.matter = p.mounts.matter || changed.mounts
+		p.writesMatter = p.writesMatter || changed.writes
+		if r.answered && seen[path.last.device] {
+			r.fileSystem = fileSystem{}
 		}
+		seen[path.last.device] = seen[path.last.device] || r.answered
+		s.paths = append(s.paths, r)
 	}
 	p.renewMounts(ctx)
-	for _, path := range p.paths {
-		s.mounts = path.appendMounts(s.mounts)
+	for i, path := range p.paths {
+		s.paths[i].mounts = path.describeMounts(s.paths[i].answered)
 	}
 	for _, w := range p.writers {
-		s.writes = append(s.writes, w.collect(ctx))
+		sample, failed := w.collect(ctx)
+		s.writes = append(s.writes, sample)
+		p.mounts.matter = p.mounts.matter || failed
 	}
-	p.mountsMatter = s.suspicious()
 	return s
 }
 
@@ -165,20 +187,50 @@ func (p *Probe) isBusy() bool {
 // exact and add others. Mounts that cannot be read add nothing: that is no
 // trouble of the disk's.
 func (p *Probe) renewMounts(ctx context.Context) {
-	if !p.mountsMatter && !p.mountsAt.IsZero() && time.Since(p.mountsAt) < mountsEvery {
+	if !p.mounts.isDue(p.mountWatch) {
 		return
 	}
 	wanted := make([]wantedMount, len(p.paths))
 	for i, path := range p.paths {
-		wanted[i] = wantedMount{filepath.Join(path.root, path.name), path.last.mountID, path.last.device}
+		wanted[i] = wantedMount{filepath.Join(path.root, path.name), path.last.mountID, path.last.device, path.mounts}
 	}
-	p.mountCall.Start(func() []pathMounts { return p.readMounts(wanted) })
-	found, ok := p.mountCall.Wait(ctx)
+	p.mountWatch.changed.Store(false) // before the reading, so that no later change is missed
+	found, ok := p.mounts.renew(ctx, wanted)
 	if !ok {
 		return
 	}
-	p.mountsAt = time.Now()
 	for i, path := range p.paths {
 		path.mounts = found[i]
+	}
+}
+
+// Wake returns a channel that yields a value when tasks have waited for I/O for
+// long, or when mounts have changed.
+func (p *Probe) Wake() <-chan struct{} { return p.wake }
+
+// WakeMode says what wakes the probe.
+func (p *Probe) WakeMode() string { return joinModes(p.stallTrigger.WakeMode(), p.mountWatch.mode()) }
+
+// Run feeds Wake until the context ends.
+func (p *Probe) Run(ctx context.Context) {
+	var group sync.WaitGroup
+	defer group.Wait()
+	group.Go(func() { p.stallTrigger.Run(ctx) })
+	group.Go(func() { p.mountWatch.run(ctx, p.signal) })
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.stallTrigger.Wake():
+			p.signal()
+		}
+	}
+}
+
+// signal wakes the probe, unless an earlier wake-up is still to be taken.
+func (p *Probe) signal() {
+	select {
+	case p.wake <- struct{}{}:
+	default:
 	}
 }

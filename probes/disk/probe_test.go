@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/probes/probetest"
 )
@@ -40,22 +42,32 @@ func TestDiskReadsEachDeviceOnce(t *testing.T) {
 		}
 		return half(""), nil
 	})
-	s := d.read(t.Context())
-	if want := []fileSystem{half("/"), nearlyFull("/other")}; !slices.Equal(s.fileSystems, want) || s.troubles != nil || s.silent != nil {
-		t.Errorf("got %+v, want %+v", s, want)
+	var sizes []fileSystem
+	for _, r := range d.read(t.Context()).paths {
+		sizes = append(sizes, r.fileSystem)
+		if r.answered == r.absent || r.trouble != nil || r.silence != 0 {
+			t.Errorf("%+v", r)
+		}
+	}
+	if want := []fileSystem{half("/"), {}, {}, nearlyFull("/other")}; !slices.Equal(sizes, want) {
+		t.Errorf("got %+v, want %+v", sizes, want)
 	}
 }
 
-func TestDiskTroubleIsUnknown(t *testing.T) {
+// TestTroubleIsThePathsOwn: it makes the condition Unknown where no path can be read.
+func TestTroubleIsThePathsOwn(t *testing.T) {
 	t.Parallel()
-	for _, trouble := range []error{syscall.EACCES, syscall.ESTALE, syscall.ENOTCONN, errors.New("odd")} {
-		d := fakeDisk([]string{"/", "/mnt"}, func(path string) (fileSystem, error) {
+	for _, trouble := range []error{syscall.EACCES, syscall.ESTALE, syscall.ENOTCONN, syscall.ELOOP, errors.New("odd")} {
+		usage := func(path string) (fileSystem, error) {
 			if path == "/mnt" {
 				return fileSystem{}, trouble
 			}
 			return half(path), nil
-		})
-		probetest.Check(t, probetest.Observe(t, d), probes.Unknown, "StatfsFailed", "/mnt: "+trouble.Error())
+		}
+		o := probetest.Observe(t, fakeDisk([]string{"/mnt"}, usage))
+		probetest.Check(t, o, probes.Unknown, "StatfsFailed", "looking at the file system of /mnt: "+trouble.Error())
+		o = probetest.Observe(t, fakeDisk([]string{"/mnt", "/"}, usage))
+		probetest.Check(t, o, probes.OK, "SpaceSufficient", "threshold 10 %; unknown: looking at the file system of /mnt: "+trouble.Error())
 	}
 }
 
@@ -76,6 +88,7 @@ func TestDiskThatHangs(t *testing.T) {
 			}
 			return half(path), nil
 		})
+		d.thresholds.BlockedAfter = time.Hour
 		observe := func() probes.Observation {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
@@ -180,7 +193,7 @@ func TestDiskRemembersWhatWasWritable(t *testing.T) {
 	now, err := pathSample{fileSystem: half("")}, error(nil)
 	d := New(nowhere, []string{"/x"}, someDisk)
 	d.samplePath = func(string, string) (pathSample, error) { return now, err }
-	d.readMounts = func([]wantedMount) []pathMounts {
+	d.mounts.read = func([]wantedMount) []pathMounts {
 		return []pathMounts{{own: mount{point: "/x", fsType: "ext4", source: "/dev/sdb", superReadOnly: now.readOnly, readOnly: now.readOnly}}}
 	}
 	turned := func(readOnly, bad bool) {
@@ -201,37 +214,95 @@ func TestDiskRemembersWhatWasWritable(t *testing.T) {
 	turned(true, true)
 	turned(false, false)
 	turned(true, true)
+	now.fsid.Val[0] = 7 // another file system, whose device has the number of the last one
+	turned(true, false)
+	now.kind = unix.XFS_SUPER_MAGIC // and another, whose fsid is made of that number
+	turned(false, false)
+	turned(true, true)
+	now.kind = unix.EXT4_SUPER_MAGIC
+	turned(true, false)
+	now.kind = unix.XFS_SUPER_MAGIC
+	turned(false, false)
+	turned(true, true)
+	now.size *= 2 // resized
+	turned(true, true)
+	now.mountID = 7 // the same file system, mounted again
+	turned(true, true)
 	err = fs.ErrNotExist // unmounted, with its directory
 	probetest.Check(t, d.Observe(t.Context()), probes.Unknown, "NoFileSystem", "")
 	err = nil
 	turned(true, false)
 }
 
-// TestDiskReadsMountsSeldom: mountinfo can be long.
-func TestDiskReadsMountsSeldom(t *testing.T) {
+// TestAnotherFileSystemBeneathBeginsAnew: the first one could be written.
+func TestAnotherFileSystemBeneathBeginsAnew(t *testing.T) {
+	t.Parallel()
+	beneath := mount{id: 31, device: unix.Mkdev(8, 17), point: "/var/lib/containerd", fsType: "xfs", source: "/dev/sdb1"}
+	d := New(nowhere, []string{"/"}, someDisk)
+	d.samplePath = func(string, string) (pathSample, error) { return pathSample{fileSystem: half("")}, nil }
+	d.mounts.read = func([]wantedMount) []pathMounts {
+		return []pathMounts{{own: mount{point: "/", fsType: "overlay", upper: "/var/lib/containerd/17/fs"}, beneath: beneath}}
+	}
+	check := func(level probes.Level) {
+		t.Helper()
+		d.mounts.matter = true
+		if o := probetest.Observe(t, d); o.Level != level {
+			t.Errorf("got %+v, want %v", o, level)
+		}
+	}
+	check(probes.OK)
+	beneath.readOnly, beneath.superReadOnly = true, true
+	check(probes.Degraded)
+	beneath.device = unix.Mkdev(8, 33)
+	check(probes.OK) // meant to be
+}
+
+// TestLateMountsOfAnotherMountDoNotCount: the answer is of the mount that was there
+// when the reading began.
+func TestLateMountsOfAnotherMountDoNotCount(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		reads, readOnly := 0, false
+		now, slow := pathSample{fileSystem: half(""), mountID: 31}, true
 		d := New(nowhere, []string{"/"}, someDisk)
-		d.samplePath = func(string, string) (pathSample, error) {
-			return pathSample{fileSystem: half(""), readOnly: readOnly}, nil
+		d.samplePath = func(string, string) (pathSample, error) { return now, nil }
+		d.mounts.read = func(wanted []wantedMount) []pathMounts {
+			if slow {
+				time.Sleep(time.Minute)
+			}
+			return []pathMounts{{own: mount{point: "/", fsType: "ext4", emergency: wanted[0].mountID == 31}}}
 		}
-		d.readMounts = func([]wantedMount) []pathMounts {
-			reads++
-			return make([]pathMounts, 1)
+		probetest.Check(t, observeBriefly(t, d), probes.OK, "SpaceSufficient", "")
+		now.mountID, now.fsid.Val[0], slow = 40, 7, false
+		time.Sleep(54 * time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		time.Sleep(2 * time.Second) // the answer about mount 31 is there
+		probetest.Check(t, d.Observe(ctx), probes.OK, "SpaceSufficient", "")
+		o := observeBriefly(t, d)
+		probetest.Check(t, o, probes.OK, "SpaceSufficient", "")
+		if d.paths[0].mounts.own.point != "/" {
+			t.Error("the mounts are not read again")
 		}
-		for range 60 { // ten minutes
-			d.Observe(t.Context())
-			time.Sleep(10 * time.Second)
-		}
-		if reads != 20 {
-			t.Errorf("%d reads in 60 samples and 10 min, want one every 30 s", reads)
-		}
-		reads, readOnly = 0, true
-		d.Observe(t.Context())
-		d.Observe(t.Context())
-		if reads != 2 {
-			t.Errorf("%d reads in two samples of what turned read-only", reads)
+	})
+}
+
+// TestAnotherFileSystemHastensWrites: the last result is of the one before.
+func TestAnotherFileSystemHastensWrites(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		writes, now := 0, pathSample{fileSystem: half("")}
+		d := New(nowhere, []string{"/scratch"}, someDisk, someWrite)
+		d.samplePath = func(string, string) (pathSample, error) { return now, nil }
+		d.writers[0].write = func() writeAnswer { writes++; return writeAnswer{} }
+		for i, want := range []int{1, 1, 1, 2, 2} {
+			if i == 2 {
+				now.fsid.Val[0] = 7
+			}
+			observeBriefly(t, d)
+			if writes != want {
+				t.Errorf("%d writes with sample %d, want %d", writes, i, want)
+			}
+			time.Sleep(time.Second)
 		}
 	})
 }
@@ -243,7 +314,7 @@ func TestDiskMountsThatHang(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release, reads := make(chan struct{}), atomic.Int64{}
 		d := fakeDisk([]string{"/"}, func(path string) (fileSystem, error) { return half(path), nil })
-		d.readMounts = func([]wantedMount) []pathMounts {
+		d.mounts.read = func([]wantedMount) []pathMounts {
 			reads.Add(1)
 			<-release
 			return make([]pathMounts, 1)
@@ -267,7 +338,7 @@ func BenchmarkDiskObserve(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			if everySample {
-				d.mountsAt = time.Time{}
+				d.mounts.at = time.Time{}
 			}
 			if o := d.Observe(b.Context()); o.Level == probes.Unknown {
 				b.Fatal(o)

@@ -70,11 +70,15 @@ func run(t *testing.T, name string, args ...string) {
 // goes with the mount.
 func loopMount(t *testing.T, mkfs ...string) (point string) {
 	t.Helper()
-	dir := t.TempDir()
-	image, point := filepath.Join(dir, "image"), filepath.Join(dir, "mounted")
-	if err := os.Mkdir(point, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	point = t.TempDir()
+	mountImage(t, newImage(t, mkfs...), point, "errors=remount-ro")
+	return point
+}
+
+// newImage makes an ext4 of 64 MiB in a file.
+func newImage(t *testing.T, mkfs ...string) (image string) {
+	t.Helper()
+	image = filepath.Join(t.TempDir(), "image")
 	if err := os.WriteFile(image, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -82,13 +86,25 @@ func loopMount(t *testing.T, mkfs ...string) (point string) {
 		t.Fatal(err)
 	}
 	run(t, "mkfs.ext4", append(append([]string{"-q", "-m", "0"}, mkfs...), image)...)
-	run(t, "mount", "-o", "loop,errors=remount-ro", image, point)
+	return image
+}
+
+// mountImage mounts an image until the test ends or somebody unmounts it.
+func mountImage(t *testing.T, image, point, options string) {
+	t.Helper()
+	run(t, "mount", "-o", "loop,"+options, image, point)
 	t.Cleanup(func() {
-		if err := unix.Unmount(point, unix.MNT_DETACH); err != nil {
+		if err := unix.Unmount(point, unix.MNT_DETACH); err != nil && !errors.Is(err, unix.EINVAL) {
 			t.Errorf("unmounting %s: %v", point, err)
 		}
 	})
-	return point
+}
+
+func unmount(t *testing.T, point string) {
+	t.Helper()
+	if err := unix.Unmount(point, 0); err != nil {
+		t.Fatalf("unmounting %s: %v", point, err)
+	}
 }
 
 var thisHost = probes.Host{Root: "/", Proc: "/proc", Sys: "/sys"}
@@ -136,7 +152,9 @@ func TestDiskUnderRealPressure(t *testing.T) {
 		test func(*testing.T)
 	}{
 		{"space", realSpace}, {"inodes", realInodes}, {"read-only", realReadOnly}, {"frozen", realFrozen},
-		{"error", realError}, {"shutdown", realShutdown}, {"container root", realContainerRoot}, {"no answer", realSilence},
+		{"error", realError}, {"error that is not shown", realHiddenError}, {"error that does not stop writes", realErrorWithoutConsequence},
+		{"shutdown", realShutdown}, {"shutdown of XFS", realShutdownOfXFS}, {"container root", realContainerRoot}, {"no answer", realSilence},
+		{"another file system", realAnother}, {"resized", realResize}, {"resized ext4", realResizeOfExt4}, {"links inside the root", realLinks},
 	} {
 		t.Run(test.name, test.test)
 	}
@@ -250,7 +268,7 @@ func realFrozen(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	s := d.read(ctx)
-	if len(s.fileSystems) != 2 || len(s.writes) != 1 || s.writes[0].silence <= 0 {
+	if !s.paths[0].answered || !s.paths[1].answered || len(s.writes) != 1 || s.writes[0].silence <= 0 {
 		t.Errorf("the other paths did not answer: %+v", s)
 	}
 	probetest.Check(t, observe(t, d), probes.Degraded, "WriteBlocked", "writing 4 KiB to "+point+": no answer for ")
@@ -267,21 +285,88 @@ func realFrozen(t *testing.T) {
 }
 
 // realError makes the kernel find an error in a file system that is mounted
-// with errors=remount-ro.
+// with errors=remount-ro. The next sample shows it, also without writes.
 func realError(t *testing.T) {
 	point := loopMount(t)
-	d, fromStart := realDisk(point), New(thisHost, []string{point}, someDisk)
+	d, withoutWrites := realDisk(point), New(thisHost, []string{point}, someDisk)
 	probetest.Check(t, observe(t, d), probes.OK, "SpaceSufficient", "")
+	probetest.Check(t, observe(t, withoutWrites), probes.OK, "SpaceSufficient", "")
 	failFileSystem(t, point)
-	d.mountsAt = time.Time{} // as 30 s later
-	if mountNow(t, point).emergency {
-		checkCertain(t, observe(t, d), "FileSystemReadOnly", " was made read-only by the kernel after an error (emergency_ro)")
-		checkCertain(t, observe(t, fromStart), "FileSystemReadOnly", "emergency_ro")
+	o := observe(t, withoutWrites)
+	if m := mountNow(t, point); !m.emergency && !m.superReadOnly {
+		probetest.Check(t, o, probes.Degraded, "FileSystemReadOnly", "takes no more writes")
+	} else {
+		checkCertain(t, o, "FileSystemReadOnly", "ext4 of "+point)
+		checkCertain(t, observe(t, d), "FileSystemReadOnly", "ext4 of "+point)
+		fromStart := New(thisHost, []string{point}, someDisk)
+		if m.emergency {
+			checkCertain(t, observe(t, fromStart), "FileSystemReadOnly", "emergency_ro")
+		}
 	}
 	checkCertain(t, func() probes.Observation { observe(t, d); return observe(t, d) }(), "FileSystemReadOnly", "")
 	writer := New(thisHost, nil, someDisk, Write{Directory: point})
 	probetest.Check(t, observe(t, writer), probes.Degraded, "FileSystemReadOnly", "read-only file system")
 	checkCertain(t, observe(t, writer), "FileSystemReadOnly", "2 times in a row")
+}
+
+// realHiddenError has a mountinfo that does not show what an error did, as that of
+// Linux 6.12. The file system itself says errors=remount-ro, which mountinfo does
+// not show either.
+func realHiddenError(t *testing.T) {
+	point, image := t.TempDir(), newImage(t)
+	run(t, "tune2fs", "-e", "remount-ro", image)
+	mountImage(t, image, point, "rw")
+	h := probes.Host{Root: "/", Proc: t.TempDir(), Sys: "/sys"}
+	if err := os.Symlink("/proc/fs", filepath.Join(h.Proc, "fs")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(h.Proc, "self"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	look := func(d *Probe) probes.Observation {
+		text := strings.ReplaceAll(string(readAll(t, "/proc/self/mountinfo")), ",emergency_ro", "")
+		if err := os.WriteFile(filepath.Join(h.Proc, "self", "mountinfo"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return observe(t, d)
+	}
+	d := New(h, []string{point}, someDisk)
+	probetest.Check(t, look(d), probes.OK, "SpaceSufficient", "")
+	failFileSystem(t, point)
+	if mountNow(t, point).superReadOnly {
+		t.Skip("this kernel shows the error in the file system's flags")
+	}
+	for range 3 {
+		probetest.Check(t, look(d), probes.Degraded, "FileSystemReadOnly",
+			"takes no more writes after an error (errors=remount-ro, errors_count grew by 1)")
+	}
+	// The error stays in the superblock, and most likely device and mount ID are those
+	// of before. Nobody checked the file system, but it can be written.
+	unmount(t, point)
+	mountImage(t, image, point, "rw")
+	probetest.Check(t, look(d), probes.OK, "SpaceSufficient", "")
+	probetest.Check(t, look(New(h, []string{point}, someDisk)), probes.OK, "SpaceSufficient", "")
+}
+
+// realErrorWithoutConsequence finds errors in a file system that goes on. The next
+// sample writes, to be sure.
+func realErrorWithoutConsequence(t *testing.T) {
+	point := t.TempDir()
+	mountImage(t, newImage(t), point, "errors=continue")
+	failFileSystem(t, point) // before the agent started
+	d := New(thisHost, []string{point}, someDisk, Write{Directory: point, Interval: time.Hour, Slow: 20 * time.Second})
+	probetest.Check(t, observe(t, d), probes.OK, "SpaceSufficient", "")
+	written := d.writers[0].at
+	failFileSystem(t, point)
+	for begin := time.Now(); d.paths[0].itsErrors.more == 0; { // the kernel counts a moment later
+		if probetest.Check(t, observe(t, d), probes.OK, "SpaceSufficient", ""); time.Since(begin) > 10*time.Second {
+			t.Fatal("the error is not counted")
+		}
+	}
+	probetest.Check(t, observe(t, d), probes.OK, "SpaceSufficient", "")
+	if !d.writers[0].at.After(written) {
+		t.Error("nothing was written")
+	}
 }
 
 // failFileSystem makes ext4 believe that it found an error.
@@ -300,25 +385,168 @@ func mountNow(t *testing.T, point string) mount {
 
 func realShutdown(t *testing.T) {
 	point := loopMount(t)
-	d := realDisk(point)
+	d, withoutWrites := realDisk(point), New(thisHost, []string{point}, someDisk)
 	probetest.Check(t, observe(t, d), probes.OK, "SpaceSufficient", "")
+	probetest.Check(t, observe(t, withoutWrites), probes.OK, "SpaceSufficient", "")
+	shutDown(t, point)
+	probetest.Check(t, observe(t, d), probes.Degraded, "WriteFailed", "writing 4 KiB to "+point+": input/output error")
+	o := observe(t, d)
+	withoutWrites.mounts.at = time.Now().Add(-mountsEvery)
+	late := observe(t, withoutWrites)
+	if mountNow(t, point).shutdown {
+		checkCertain(t, o, "FileSystemShutDown", "ext4 of "+point)
+		checkCertain(t, late, "FileSystemShutDown", "ext4 of "+point)
+	} else {
+		checkCertain(t, o, "WriteFailed", "2 times in a row")
+	}
+}
+
+// realShutdownOfXFS: XFS says so itself, with the next sample.
+func realShutdownOfXFS(t *testing.T) {
+	if _, err := exec.LookPath("mkfs.xfs"); err != nil {
+		t.Skipf("this host lacks a tool: %v", err)
+	}
+	image, point := filepath.Join(t.TempDir(), "image"), t.TempDir()
+	if err := errors.Join(os.WriteFile(image, nil, 0o600), os.Truncate(image, 320*mib)); err != nil { // XFS takes no less than 300 MiB
+		t.Fatal(err)
+	}
+	run(t, "mkfs.xfs", "-q", image)
+	mountImage(t, image, point, "rw")
+	d := New(thisHost, []string{point, "/"}, someDisk)
+	probetest.Check(t, observe(t, d), probes.OK, "SpaceSufficient", "")
+	shutDown(t, point)
+	probetest.Check(t, observe(t, d), probes.Degraded, "FileSystemFailed", "looking at the file system of "+point+": input/output error")
+	checkCertain(t, observe(t, d), "FileSystemFailed", "2 times in a row")
+}
+
+// shutDown makes a file system stop, as the kernel does when its device is gone.
+func shutDown(t *testing.T, point string) {
+	t.Helper()
 	directory, err := os.Open(point)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer directory.Close()     //nolint:errcheck // nothing was written
-	const shutdown = 0x8004587D // EXT4_IOC_SHUTDOWN of linux/ext4.h
-	const withoutFlushing = 0x2 // EXT4_GOING_FLAGS_NOLOGFLUSH
+	const shutdown = 0x8004587D // EXT4_IOC_SHUTDOWN of linux/ext4.h, XFS_IOC_GOINGDOWN of XFS
+	const withoutFlushing = 0x2 // EXT4_GOING_FLAGS_NOLOGFLUSH, XFS_FSOP_GOING_FLAGS_NOLOGFLUSH
 	if err := unix.IoctlSetPointerInt(int(directory.Fd()), shutdown, withoutFlushing); err != nil {
-		t.Skipf("this kernel does not shut ext4 down: %v", err)
+		t.Skipf("this kernel does not shut the file system down: %v", err)
 	}
-	probetest.Check(t, observe(t, d), probes.Degraded, "WriteFailed", "writing 4 KiB to "+point+": input/output error")
-	o := observe(t, d)
-	if mountNow(t, point).shutdown {
-		checkCertain(t, o, "FileSystemShutDown", "ext4 of "+point)
-	} else {
-		checkCertain(t, o, "WriteFailed", "2 times in a row")
+}
+
+// realAnother mounts other file systems at the path, the last one read-only on purpose.
+// They get the numbers of the one before.
+func realAnother(t *testing.T) {
+	point, first, second, third := t.TempDir(), newImage(t), newImage(t), newImage(t)
+	mountImage(t, first, point, "errors=remount-ro")
+	d := New(thisHost, []string{point}, someDisk)
+	probetest.Check(t, observe(t, d), probes.OK, "SpaceSufficient", "")
+	before := d.paths[0].last
+	failFileSystem(t, point)
+	if o := observe(t, d); o.Level != probes.Degraded {
+		t.Errorf("after an error: %+v", o)
 	}
+	unmount(t, point)
+	mountImage(t, second, point, "rw")
+	probetest.Check(t, observe(t, d), probes.OK, "SpaceSufficient", "")
+	unmount(t, point)
+	mountImage(t, third, point, "ro")
+	probetest.Check(t, observe(t, d), probes.OK, "SpaceSufficient", "")
+	if after := d.paths[0].last; after.device != before.device || after.mountID != before.mountID {
+		t.Log("this time the numbers were others")
+	}
+}
+
+// realResize changes the size of a file system while it is mounted. It stays the one
+// that could be written.
+func realResize(t *testing.T) {
+	point := mountTmpfs(t)
+	d := realDisk(point)
+	d.writers = nil
+	resize := func(options string) {
+		t.Helper()
+		run(t, "mount", "-o", "remount,"+options, point)
+	}
+	probetest.Check(t, observe(t, d), probes.OK, "SpaceSufficient", "of 1 MiB")
+	if err := os.WriteFile(filepath.Join(point, "full"), make([]byte, mib-16<<10), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	probetest.Check(t, observe(t, d), probes.Degraded, "SpaceLow", "of 1 MiB")
+	resize("size=8m")
+	probetest.Check(t, observe(t, d), probes.OK, "SpaceSufficient", "of 8 MiB")
+	resize("size=1m")
+	probetest.Check(t, observe(t, d), probes.Degraded, "SpaceLow", "of 1 MiB")
+	resize("size=16m,ro")
+	probetest.Check(t, observe(t, d), probes.Degraded, "FileSystemReadOnly", "turned read-only")
+	resize("rw")
+	probetest.Check(t, observe(t, d), probes.OK, "SpaceSufficient", "of 16 MiB")
+}
+
+// realResizeOfExt4 grows a full ext4 while it is mounted.
+func realResizeOfExt4(t *testing.T) {
+	for _, tool := range []string{"resize2fs", "losetup"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("this host lacks a tool: %v", err)
+		}
+	}
+	image, point := newImage(t), t.TempDir()
+	mountImage(t, image, point, "rw")
+	d := realDisk(point)
+	probetest.Check(t, observe(t, d), probes.OK, "SpaceSufficient", "")
+	file, err := os.Create(filepath.Join(point, "big"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close() //nolint:errcheck // only its size matters
+	if err := unix.Fallocate(int(file.Fd()), 0, 0, 51*mib); err != nil {
+		t.Fatal(err)
+	}
+	probetest.Check(t, observe(t, d), probes.Degraded, "SpaceLow", "on "+point)
+	if err := os.Truncate(image, 256*mib); err != nil {
+		t.Fatal(err)
+	}
+	device := mountNow(t, point).source
+	run(t, "losetup", "--set-capacity", device)
+	output, err := exec.CommandContext(t.Context(), "resize2fs", device).CombinedOutput()
+	if strings.Contains(string(output), "Permission denied") {
+		t.Skipf("growing ext4 needs CAP_SYS_RESOURCE: %s", output)
+	}
+	if err != nil {
+		t.Fatalf("%v: %s", err, output)
+	}
+	probetest.Check(t, observe(t, d), probes.OK, "SpaceSufficient", "on "+point)
+}
+
+// realLinks has a host's root elsewhere, with an absolute link to a file system of its
+// own, and a path that cannot be read.
+func realLinks(t *testing.T) {
+	root := mountTmpfs(t)
+	for _, name := range []string{"var/snap/kubelet", "var/lib"} {
+		if err := os.MkdirAll(filepath.Join(root, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for link, target := range map[string]string{"var/lib/kubelet": "/var/snap/kubelet", "var/lib/containerd": "/var/lib/containerd"} {
+		if err := os.Symlink(target, filepath.Join(root, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mountImage(t, newImage(t), filepath.Join(root, "var/snap/kubelet"), "rw")
+	h := probes.Host{Root: root, Proc: "/proc", Sys: "/sys"}
+	d := New(h, []string{"/", "/var/lib/kubelet", "/var/lib/containerd"}, someDisk, Write{Directory: "/var/lib/kubelet", Interval: time.Hour})
+	const unreadable = "; unknown: looking at the file system of /var/lib/containerd: opening: too many levels of symbolic links"
+	probetest.Check(t, observe(t, d), probes.OK, "SpaceSufficient", unreadable)
+	full := filepath.Join(root, "full")
+	if err := os.WriteFile(full, make([]byte, mib-16<<10), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	probetest.Check(t, observe(t, d), probes.Degraded, "SpaceLow", "on /, threshold 10 %"+unreadable)
+	if err := os.Remove(full); err != nil {
+		t.Fatal(err)
+	}
+	probetest.Check(t, observe(t, d), probes.OK, "SpaceSufficient", unreadable)
+	run(t, "mount", "-o", "remount,ro", filepath.Join(root, "var/snap/kubelet"))
+	probetest.Check(t, observe(t, d), probes.Degraded, "FileSystemReadOnly", "ext4 of /var/lib/kubelet (/dev/loop")
 }
 
 // realContainerRoot watches an overlay that is read-only by its mount, as in a
@@ -337,21 +565,27 @@ func realContainerRoot(t *testing.T) {
 	t.Cleanup(func() { unix.Unmount(root, unix.MNT_DETACH) }) //nolint:errcheck // goes with the process
 	run(t, "mount", "-o", "remount,bind,ro", root)
 	// Process 1 of the pod's host is this one.
-	h := probes.Host{Root: "/", Proc: t.TempDir()}
-	for _, process := range []string{"1", "self"} {
-		if err := os.Symlink(fmt.Sprintf("/proc/%d", os.Getpid()), filepath.Join(h.Proc, process)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	d := New(h, []string{root}, someDisk)
+	d := New(hostOfOwnMounts(t), []string{root}, someDisk)
 	probetest.Check(t, observe(t, d), probes.OK, "SpaceSufficient", "on "+root)
+	probetest.Check(t, observe(t, d), probes.OK, "SpaceSufficient", "on "+root) // knows what is beneath
 	failFileSystem(t, point)
-	d.mountsAt = time.Time{} // as 30 s later
 	o := observe(t, d)
 	if m := mountNow(t, point); !m.emergency && !m.superReadOnly {
 		t.Skip("this kernel tells only a write that the file system failed")
 	}
 	checkCertain(t, o, "FileSystemReadOnly", "ext4 of "+point+" (/dev/loop")
+}
+
+// hostOfOwnMounts is this host as it would be if its process 1 had our mounts.
+func hostOfOwnMounts(t *testing.T) probes.Host {
+	t.Helper()
+	h := probes.Host{Root: "/", Proc: t.TempDir(), Sys: "/sys"}
+	for name, target := range map[string]string{"1": fmt.Sprintf("/proc/%d", os.Getpid()), "self": fmt.Sprintf("/proc/%d", os.Getpid()), "fs": "/proc/fs"} {
+		if err := os.Symlink(target, filepath.Join(h.Proc, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return h
 }
 
 // realSilence watches a file system in user space whose server never answers.

@@ -1,11 +1,8 @@
 package disk
 
 import (
-	"errors"
 	"fmt"
 	"math/bits"
-	"os"
-	"path/filepath"
 
 	"golang.org/x/sys/unix"
 )
@@ -17,19 +14,35 @@ import (
 // cost whether the file system is read-only, and it counts blocks in f_bsize
 // where the kernel counts in f_frsize.
 func samplePath(root, path string) (pathSample, error) {
-	if err := staysUnder(root, path); err != nil {
+	if isWholeHost(root) {
+		return sampleFile(unix.AT_FDCWD, path, 0)
+	}
+	descriptor, err := openInside(root, path)
+	if err != nil {
 		return pathSample{}, err
 	}
-	full := filepath.Join(root, path)
+	defer unix.Close(descriptor) //nolint:errcheck // nothing was written
+	return sampleFile(descriptor, "", unix.AT_EMPTY_PATH)
+}
+
+// sampleFile asks about the file that statx(2) finds with these arguments: a path,
+// or an open file.
+func sampleFile(descriptor int, path string, flags int) (pathSample, error) {
 	var where unix.Statx_t
 	err := uninterrupted(func() error {
-		return unix.Statx(unix.AT_FDCWD, full, 0, unix.STATX_TYPE|unix.STATX_MNT_ID, &where)
+		return unix.Statx(descriptor, path, flags, unix.STATX_TYPE|unix.STATX_MNT_ID, &where)
 	})
 	if err != nil {
 		return pathSample{}, fmt.Errorf("statx: %w", err)
 	}
 	var usage unix.Statfs_t
-	if err := uninterrupted(func() error { return unix.Statfs(full, &usage) }); err != nil {
+	err = uninterrupted(func() error {
+		if path == "" {
+			return unix.Fstatfs(descriptor, &usage)
+		}
+		return unix.Statfs(path, &usage)
+	})
+	if err != nil {
 		return pathSample{}, fmt.Errorf("statfs: %w", err)
 	}
 	s := pathSample{readOnly: usage.Flags&unix.ST_RDONLY != 0}
@@ -37,6 +50,7 @@ func samplePath(root, path string) (pathSample, error) {
 		return pathSample{}, err
 	}
 	s.device = unix.Mkdev(where.Dev_major, where.Dev_minor)
+	s.kind, s.fsid = usage.Type, usage.Fsid
 	if where.Mask&unix.STATX_MNT_ID != 0 {
 		s.mountID = where.Mnt_id
 	}
@@ -80,51 +94,4 @@ func isImage(kind int64) bool {
 		return true
 	}
 	return false
-}
-
-// staysUnder returns an error when path, under root, leads out of root.
-func staysUnder(root, path string) error {
-	if filepath.Clean(root) == "/" {
-		return nil
-	}
-	inside, err := openRoot(root)
-	if err != nil {
-		return err
-	}
-	defer inside.Close() //nolint:errcheck // nothing was written
-	_, err = inside.Stat(filepath.Join(".", path))
-	return err
-}
-
-// openDirectory opens a directory under root without leaving root.
-func openDirectory(root, path string) (*os.Root, error) {
-	if filepath.Clean(root) == "/" {
-		return os.OpenRoot(filepath.Join(root, path))
-	}
-	inside, err := openRoot(root)
-	if err != nil {
-		return nil, err
-	}
-	defer inside.Close() //nolint:errcheck // nothing was written
-	return inside.OpenRoot(filepath.Join(".", path))
-}
-
-func openRoot(root string) (*os.Root, error) {
-	inside, err := os.OpenRoot(root)
-	if err != nil {
-		// Not wrapped, because a missing root is trouble, unlike a missing path
-		// in it.
-		return nil, fmt.Errorf("opening the host's root: %v", err) //nolint:errorlint // on purpose
-	}
-	return inside, nil
-}
-
-// uninterrupted repeats a system call that a signal interrupted. Go's scheduler
-// sends signals, and file systems in user space and NFS end the call then.
-func uninterrupted(call func() error) error {
-	for {
-		if err := call(); !errors.Is(err, unix.EINTR) {
-			return err
-		}
-	}
 }

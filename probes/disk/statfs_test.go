@@ -3,41 +3,12 @@ package disk
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/taintlet/taintlet/probes"
-	"github.com/taintlet/taintlet/probes/probetest"
 )
-
-func TestDiskPathsAreUnderTheRoot(t *testing.T) {
-	t.Parallel()
-	root := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(root, "var", "lib"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	for link, target := range map[string]string{"inside": "var/lib", "absolute": "/proc", "upward": "../../proc"} {
-		if err := os.Symlink(target, filepath.Join(root, link)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	h := probes.Host{Root: root}
-	for path, wrong := range map[string]string{
-		"/": "", "/var/lib": "", "/inside": "", "/proc": "NoFileSystem", "/var/none": "NoFileSystem",
-		"/absolute": "StatfsFailed", "/upward": "StatfsFailed", "/../proc": "StatfsFailed",
-	} {
-		o := probetest.Observe(t, New(h, []string{path}, someDisk))
-		if wrong == "" && o.Level == probes.Unknown || wrong != "" && o.Reason != wrong {
-			t.Errorf("%s: %+v, want reason %q", path, o, wrong)
-		}
-	}
-	o := probetest.Observe(t, New(probes.Host{Root: filepath.Join(root, "none")}, []string{"/"}, someDisk))
-	probetest.Check(t, o, probes.Unknown, "StatfsFailed", "opening the host's root")
-}
 
 // TestDiskAgreesWithStatfs compares with the system call itself.
 func TestDiskAgreesWithStatfs(t *testing.T) {

@@ -32,6 +32,15 @@ func errorText(err error) string {
 	return err.Error()
 }
 
+// joinErrors writes several errors in one line.
+func joinErrors(errs []error) string {
+	texts := make([]string, len(errs))
+	for i, err := range errs {
+		texts[i] = err.Error()
+	}
+	return strings.Join(texts, "; ")
+}
+
 // printable replaces what would break a line, for the names of devices and mount
 // points may hold anything.
 func printable(text string) string {

@@ -48,6 +48,9 @@ type writer struct {
 	wrote    bool      // a write has gone well since the start
 	at       time.Time // when last came; zero: never, or a write has begun since
 	failures int       // writes in a row that the file system failed
+	newlyBad bool      // the last write was the first in a row that it failed
+	place    identity  // the file system that was written to; zero: none yet
+	health   health
 }
 
 // writeAnswer is how one write went.
@@ -57,6 +60,8 @@ type writeAnswer struct {
 	// meant says that err is EROFS and that the mount is read-only while the file
 	// system is not: somebody made it so on purpose.
 	meant bool
+	// place is the file system of the directory; zero: not known.
+	place identity
 }
 
 func newWriter(h probes.Host, w Write) *writer {
@@ -67,8 +72,9 @@ func newWriter(h probes.Host, w Write) *writer {
 // busyInterval is the time between two writes while tasks wait for I/O.
 const busyInterval = 5 * time.Second
 
-// start begins a write if one is due and no earlier one is out.
-func (w *writer) start(busy bool) {
+// start begins a write if one is due and no earlier one is out. matters says that
+// the last result may not hold any more.
+func (w *writer) start(busy, matters bool) {
 	if late, ok := w.call.Poll(); ok {
 		w.count(late) // nobody waited for it any more, but a failure counts
 	}
@@ -76,7 +82,7 @@ func (w *writer) start(busy bool) {
 	if busy {
 		interval = min(interval, busyInterval)
 	}
-	if w.isFresh(interval) {
+	if !matters && w.isFresh(interval) {
 		return
 	}
 	w.at = time.Time{}
@@ -90,30 +96,37 @@ func (w *writer) isFresh(interval time.Duration) bool {
 }
 
 // collect waits for the write that was begun. Where none was, it returns the last
-// result.
-func (w *writer) collect(ctx context.Context) writeSample {
-	s := writeSample{Write: w.Write}
+// result. newlyBad says that the mounts may tell more.
+func (w *writer) collect(ctx context.Context) (s writeSample, newlyBad bool) {
+	s = writeSample{Write: w.Write}
 	if w.at.IsZero() {
 		answer, ok := w.call.Wait(ctx)
 		if !ok {
-			s.silence = max(w.call.Silence(), 1)
-			return s
+			s.silence, s.unwell = max(w.call.Silence(), 1), w.health.unwell
+			return s, false
 		}
-		w.last, w.at = answer, time.Now()
 		w.count(answer)
+		w.last, w.at, newlyBad = answer, time.Now(), w.newlyBad
 	}
-	s.writeAnswer, s.failures = w.last, w.failures
-	return s
+	s.writeAnswer, s.failures, s.unwell = w.last, w.failures, w.health.unwell
+	return s, newlyBad
 }
 
-// count counts the failures in a row.
+// count counts the failures in a row. On another file system it begins anew.
 func (w *writer) count(answer writeAnswer) {
+	if answer.place != (identity{}) {
+		if w.place != (identity{}) && w.place != answer.place {
+			w.wrote, w.failures, w.health = false, 0, health{}
+		}
+		w.place = answer.place
+	}
 	w.wrote = w.wrote || answer.err == nil
 	if isBroken(answer.err) || errors.Is(answer.err, unix.EROFS) && (w.wrote || !answer.meant) {
 		w.failures++
 	} else {
 		w.failures = 0
 	}
+	w.newlyBad = w.failures == 1
 }
 
 // testFileName is the name of the file that is written. Each process has one, so
@@ -141,16 +154,19 @@ func (f *testFile) write() writeAnswer {
 	err = f.writeIn(directory)
 	answer := writeAnswer{took: time.Since(begin), err: err}
 	if errors.Is(err, unix.EROFS) {
-		answer.meant = isMeantReadOnly(f.host.Proc, directory)
+		answer.meant = isMeantReadOnly(f.host, directory)
+	}
+	if at, err := sampleFile(int(directory.Fd()), "", unix.AT_EMPTY_PATH); err == nil {
+		answer.place = at.identity()
 	}
 	return answer
 }
 
-func (f *testFile) writeIn(directory *os.Root) error {
+func (f *testFile) writeIn(directory *os.File) error {
 	file, err := f.create(directory)
 	if errors.Is(err, fs.ErrExist) {
 		// It is ours, and could not be removed the last time.
-		if err := directory.Remove(f.name); err != nil {
+		if err := remove(directory, f.name); err != nil {
 			return err
 		}
 		file, err = f.create(directory)
@@ -163,7 +179,7 @@ func (f *testFile) writeIn(directory *os.Root) error {
 		err = uninterrupted(func() error { return unix.Fdatasync(int(file.Fd())) })
 	}
 	closeErr := file.Close()
-	removeErr := directory.Remove(f.name)
+	removeErr := remove(directory, f.name)
 	if errors.Is(removeErr, fs.ErrNotExist) {
 		removeErr = nil // another process removed it as a leftover
 	}
@@ -171,44 +187,60 @@ func (f *testFile) writeIn(directory *os.Root) error {
 }
 
 // create creates the file. A file or a link of that name is an error.
-func (f *testFile) create(directory *os.Root) (*os.File, error) {
-	return directory.OpenFile(f.name, os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+func (f *testFile) create(directory *os.File) (file *os.File, err error) {
+	const how = unix.O_WRONLY | unix.O_CREAT | unix.O_EXCL | unix.O_NOFOLLOW | unix.O_CLOEXEC
+	var descriptor int
+	err = uninterrupted(func() (err error) {
+		descriptor, err = unix.Openat(int(directory.Fd()), f.name, how, 0o600)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("creating: %w", err)
+	}
+	return os.NewFile(uintptr(descriptor), f.name), nil
+}
+
+// remove removes a file of the directory.
+func remove(directory *os.File, name string) error {
+	err := uninterrupted(func() error { return unix.Unlinkat(int(directory.Fd()), name, 0) })
+	if err != nil {
+		return fmt.Errorf("removing: %w", err)
+	}
+	return nil
 }
 
 // removeLeftovers removes the files of processes that were killed during a write.
 // Removing the file of a process that still runs does no harm.
-func removeLeftovers(directory *os.Root) error {
+func removeLeftovers(directory *os.File) error {
 	// A directory with more entries than this is not meant for test files.
 	const most = 10_000
-	list, err := directory.Open(".")
-	if err != nil {
-		return err
-	}
-	defer list.Close() //nolint:errcheck // nothing was written
-	entries, err := list.ReadDir(most)
+	names, err := directory.Readdirnames(most)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
 	leftover := regexp.MustCompile(`^\.taintlet-write-[0-9a-f]{16}$`)
-	for _, entry := range entries {
-		if !entry.Type().IsRegular() || !leftover.MatchString(entry.Name()) {
+	for _, name := range names {
+		if !leftover.MatchString(name) || !isRegular(directory, name) {
 			continue
 		}
-		if err := directory.Remove(entry.Name()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := remove(directory, name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
 	return nil
 }
 
+func isRegular(directory *os.File, name string) bool {
+	var file unix.Stat_t
+	err := uninterrupted(func() error {
+		return unix.Fstatat(int(directory.Fd()), name, &file, unix.AT_SYMLINK_NOFOLLOW)
+	})
+	return err == nil && file.Mode&unix.S_IFMT == unix.S_IFREG
+}
+
 // isMeantReadOnly says that the directory's mount is read-only and its file system
 // is not. An error makes the file system read-only, never the mount.
-func isMeantReadOnly(proc string, directory *os.Root) bool {
-	file, err := directory.Open(".")
-	if err != nil {
-		return false
-	}
-	defer file.Close() //nolint:errcheck // nothing was written
-	m := mountOfOpen(proc, file)
-	return m.readOnly && !m.superReadOnly && !m.emergency && !m.shutdown
+func isMeantReadOnly(h probes.Host, directory *os.File) bool {
+	m := mountOfOpen(h, directory)
+	return m.readOnly && !m.superReadOnly && !m.failed()
 }

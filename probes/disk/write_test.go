@@ -47,14 +47,16 @@ func TestDiskJudgesWrites(t *testing.T) {
 		{"EIO twice", wrote(0, &os.PathError{Op: "write", Path: "x", Err: syscall.EIO}, 2), probes.Degraded, 100, true, "WriteFailed", "/scratch: input/output error, 2 times"},
 		{"full", wrote(0, syscall.ENOSPC, 0), probes.Degraded, 100, false, "WriteNoSpace", "writing 4 KiB to /scratch: no space left on device"},
 		{"over quota", wrote(0, syscall.EDQUOT, 0), probes.Degraded, 100, false, "WriteNoSpace", "disk quota exceeded"},
-		{"no permission", wrote(0, syscall.EACCES, 0), probes.Unknown, 0, false, "WriteDirectoryUnusable", "/scratch: permission denied"},
-		{"not there", wrote(0, syscall.ENOENT, 0), probes.Unknown, 0, false, "WriteDirectoryUnusable", "no such file or directory"},
-		{"no files left", wrote(0, syscall.EMFILE, 0), probes.Unknown, 0, false, "WriteDirectoryUnusable", "too many open files"},
-		{"meant", meant, probes.Unknown, 0, false, "WriteDirectoryUnusable", "read-only file system (its mount is, its file system is not)"},
+		{"no permission", wrote(0, syscall.EACCES, 0), probes.OK, 0, false, "SpaceSufficient", "; unknown: writing 4 KiB to /scratch: permission denied"},
+		{"not there", wrote(0, syscall.ENOENT, 0), probes.OK, 0, false, "SpaceSufficient", "; unknown: writing 4 KiB to /scratch: no such file or directory"},
+		{"no files left", wrote(0, syscall.EMFILE, 0), probes.OK, 0, false, "SpaceSufficient", "; unknown: writing 4 KiB to /scratch: too many open files"},
+		{"meant", meant, probes.OK, 0, false, "SpaceSufficient", "; unknown: writing 4 KiB to /scratch: read-only file system (its mount is, its file system is not)"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			o := someDisk.judge(sample{fileSystems: []fileSystem{half("/")}, writes: []writeSample{test.w}})
+			s := answering(half("/"))
+			s.writes = []writeSample{test.w}
+			o := someDisk.judge(s).join()
 			if o.Severity != test.severity || o.Certain != test.certain || o.Hysteresis != strings.HasSuffix(test.reason, "NearThreshold") {
 				t.Errorf("%+v", o)
 			}
@@ -64,7 +66,7 @@ func TestDiskJudgesWrites(t *testing.T) {
 	}
 	slow := wrote(time.Minute, nil, 0)
 	slow.Slow = 0
-	o := someDisk.judge(sample{writes: []writeSample{slow}})
+	o := someDisk.judge(sample{writes: []writeSample{slow}}).join()
 	probetest.Check(t, o, probes.OK, "WritePrompt", "writing 4 KiB to /scratch took 60 s")
 }
 
@@ -187,6 +189,28 @@ func TestWriteProbeCountsFailures(t *testing.T) {
 		checkCertain(t, observe(writeAnswer{err: syscall.EROFS}), "FileSystemReadOnly", "3 times in a row")
 		probetest.Check(t, observe(writeAnswer{err: syscall.ENOSPC}), probes.Degraded, "WriteNoSpace", "")
 		probetest.Check(t, observe(writeAnswer{err: syscall.EIO}), probes.Degraded, "WriteFailed", "")
+	})
+}
+
+// TestWriteProbeBeginsAnewOnAnotherFileSystem: what the one before let be written
+// tells nothing of this one, and neither do its failures.
+func TestWriteProbeBeginsAnewOnAnotherFileSystem(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var answer writeAnswer
+		d := fakeWriter(func() writeAnswer { return answer })
+		observe := func(place uint64, err error, meant bool) probes.Observation {
+			answer = writeAnswer{err: err, meant: meant, place: identity{device: place}}
+			time.Sleep(time.Minute)
+			return observeBriefly(t, d)
+		}
+		probetest.Check(t, observe(1, nil, false), probes.OK, "WritePrompt", "")
+		probetest.Check(t, observe(1, syscall.EROFS, true), probes.Degraded, "FileSystemReadOnly", "")
+		probetest.Check(t, observe(2, syscall.EROFS, true), probes.Unknown, "WriteDirectoryUnusable", "") // it was never written to
+		probetest.Check(t, observe(2, syscall.EIO, false), probes.Degraded, "WriteFailed", "")
+		probetest.Check(t, observe(3, syscall.EIO, false), probes.Degraded, "WriteFailed", "")
+		checkCertain(t, observe(0, syscall.EIO, false), "WriteFailed", "2 times in a row") // it could not even be opened
+		checkCertain(t, observe(3, syscall.EIO, false), "WriteFailed", "3 times in a row")
 	})
 }
 
@@ -326,30 +350,6 @@ func TestWriteTakesItsOwnLeftover(t *testing.T) {
 	}
 	if left := names(t, f.directory); len(left) != 0 {
 		t.Errorf("%q is left", left)
-	}
-}
-
-func TestWriteDirectoryIsUnderTheRoot(t *testing.T) {
-	t.Parallel()
-	root := t.TempDir()
-	if err := os.Mkdir(filepath.Join(root, "scratch"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("/tmp", filepath.Join(root, "absolute")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(root, "file"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for directory, reason := range map[string]string{
-		"/scratch": "WritePrompt", "/none": "WriteDirectoryUnusable", "/absolute": "WriteDirectoryUnusable",
-		"/../tmp": "WriteDirectoryUnusable", "/file": "WriteDirectoryUnusable",
-	} {
-		w := Write{Directory: directory}
-		o := probetest.Observe(t, New(probes.Host{Root: root, Proc: "/proc"}, nil, Thresholds{}, w))
-		if o.Reason != reason {
-			t.Errorf("%s: %+v, want %s", directory, o, reason)
-		}
 	}
 }
 

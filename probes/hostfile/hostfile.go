@@ -41,15 +41,39 @@ func wholeLines(data []byte, atEOF bool) (advance int, line []byte, err error) {
 	return 0, nil, nil
 }
 
+// mostBytes is the most that Read takes. The longest file that is read this way is
+// meant to have some 100 KiB: swaps, with a line for each device.
+const mostBytes = 1 << 20
+
+// ErrTooLong says that a file is longer than any that the kernel makes of its kind.
+var ErrTooLong = errors.New("longer than 1 MiB")
+
+// Read reads a small file whole. One of more than 1 MiB is ErrTooLong.
+func Read(path string) (string, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close() //nolint:errcheck // nothing was written
+	data, err := io.ReadAll(io.LimitReader(file, mostBytes+1))
+	switch {
+	case err != nil:
+		return "", err
+	case len(data) > mostBytes:
+		return "", &fs.PathError{Op: "read", Path: path, Err: ErrTooLong}
+	}
+	return string(data), nil
+}
+
 // ReadOptional reads a file that a probe can do without. found is false, without
 // an error, where the file is missing, where the kernel was told not to keep it
 // (EOPNOTSUPP for PSI), or where we may not read it. The reason of any other error
 // is the thing, which is the file's name in CamelCase, with Unreadable behind it.
 func ReadOptional(path, thing string) (text string, found bool, err error) {
-	data, err := os.ReadFile(path)
+	text, err = Read(path)
 	switch {
 	case err == nil:
-		return string(data), true, nil
+		return text, true, nil
 	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EOPNOTSUPP):
 		return "", false, nil
 	}

@@ -35,6 +35,29 @@ func TestLinesAreWhole(t *testing.T) {
 	}
 }
 
+func TestReadIsBounded(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "file")
+	for _, test := range []struct {
+		size int64
+		want error
+	}{{0, nil}, {mostBytes, nil}, {mostBytes + 1, ErrTooLong}, {4 * mostBytes, ErrTooLong}} {
+		if err := errors.Join(os.WriteFile(file, nil, 0o600), os.Truncate(file, test.size)); err != nil {
+			t.Fatal(err)
+		}
+		text, err := Read(file)
+		if !errors.Is(err, test.want) || err == nil && len(text) != int(test.size) {
+			t.Errorf("%d bytes: %d, %v", test.size, len(text), err)
+		}
+		if _, _, err := ReadOptional(file, "Thing"); !errors.Is(err, test.want) {
+			t.Errorf("%d bytes, optional: %v", test.size, err)
+		}
+	}
+	if _, err := Read(file + "s"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a missing file: %v", err)
+	}
+}
+
 func TestReadOptional(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

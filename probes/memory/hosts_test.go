@@ -16,15 +16,15 @@ func TestHosts(t *testing.T) {
 	t.Parallel()
 	probetest.Hosts(t, *update, func(_ string, h probes.Host) []string {
 		p := New(h, allMemory)
-		swap := ""
-		if free, err := readFreeSwap(h); err != nil {
-			swap = err.Error()
+		swapText := ""
+		if swap, err := readSwap(h); err != nil {
+			swapText = err.Error()
 		} else {
-			swap = trend.BytesText(float64(free))
+			swapText = trend.BytesText(float64(swap.free))
 		}
 		return []string{
 			probetest.Text(probetest.Observe(t, p)),
-			fmt.Sprintf("free swap outside of memory: %s", swap),
+			fmt.Sprintf("free swap outside of memory: %s", swapText),
 			probetest.Woken(p),
 		}
 	})
@@ -38,6 +38,7 @@ func TestEdgesTouchTheirConditionAlone(t *testing.T) {
 			"proc/swaps":                  "SwapsGarbled",
 			"proc/pressure/memory":        "PressureGarbled",
 			"proc/spl/kstat/zfs/arcstats": "ARCStatsGarbled",
+			"proc/vmstat":                 "VMStatGarbled",
 		},
 		// The number is one that a kernel may write, or what is wrong does not
 		// matter.
@@ -45,6 +46,8 @@ func TestEdgesTouchTheirConditionAlone(t *testing.T) {
 			"edges-zero/proc/swaps":                  {Level: probes.OK, Reason: "MemorySufficient"},
 			"edges-zero/proc/pressure/memory":        {Level: probes.OK, Reason: "MemorySufficient"},
 			"edges-zero/proc/spl/kstat/zfs/arcstats": {Level: probes.OK, Reason: "MemorySufficient"},
+			"edges-zero/proc/vmstat":                 {Level: probes.OK, Reason: "MemorySufficient"},
+			"edges-2^63/proc/vmstat":                 {Level: probes.OK, Reason: "MemorySufficient"},
 			// The cache is no larger than what it keeps: nothing to give back.
 			"edges-2^63/proc/spl/kstat/zfs/arcstats": {Level: probes.OK, Reason: "MemorySufficient"},
 			// The lines that count are whole; the last one is not among them.

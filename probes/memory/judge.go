@@ -2,36 +2,17 @@ package memory
 
 import (
 	"slices"
-	"time"
 
 	"github.com/taintlet/taintlet/probes"
-	"github.com/taintlet/taintlet/probes/pressure"
 	"github.com/taintlet/taintlet/probes/trend"
 )
 
-// sample is what the host's memory was at one time, in bytes.
-type sample struct {
-	available uint64 // MemAvailable, and arc
-	anon      uint64 // AnonPages: what programs hold that has no file behind it
-	arc       uint64 // what the ZFS cache would give back
-	freeSwap  uint64 // free swap outside of memory
-	stalls    pressure.Totals
-	measured  bool // the kernel measures pressure
-}
-
-// left is what programs can still take before the kernel kills one. Swap does not
-// make memory plentiful, but a host that swaps has not run out of it yet.
-func (s sample) left() float64 { return float64(s.available) + float64(s.freeSwap) }
-
-// judge says what the sample cur means, given the sample before it, the time dt
-// between them and the slope of what is left. Where the two samples cannot be
-// compared, because dt is too short or too long, it judges without the stalls.
-// Both samples are such as readSample returns.
+// judge says what a sample means, compared with those before it. What is not known
+// of the view does not count.
 //
 // Severity is that of the worst cause. A combination of two measures is as
 // severe as the milder one, so that it reaches 50 only if both do.
-func (t Thresholds) judge(prev, cur sample, dt time.Duration, slope trend.Slope) probes.Observation {
-	v := viewOf(prev, cur, dt, slope)
+func (t Thresholds) judge(v view) probes.Observation {
 	causes := t.causes(v)
 	o := probes.Observation{Condition: probes.MemoryPressure, Level: probes.OK, Reason: "MemorySufficient"}
 	told := causes[byLevel]
@@ -66,19 +47,19 @@ func (t Thresholds) causes(v view) [4]cause {
 	whole := v.whole()
 	enough, emptying, stalled := t.enough(whole), t.part(t.RunningOutAvailablePercent, whole), t.part(t.StalledAvailablePercent, whole)
 	below := func(limit bound) trend.Signal {
-		return trend.Scarce(v.available(), limit.bytes, t.ClearFactor).Signal()
+		return trend.Scarce(float64(v.available), limit.bytes, t.ClearFactor).Signal()
 	}
 	soonEmpty := trend.Scarce(v.emptyIn.Seconds(), t.RunningOutWithin.Seconds(), t.ClearFactor).Signal()
-	someWait, allWait := trend.Excess(v.stall.Some, t.StalledPercent, t.ClearFactor), trend.Excess(v.stall.Full, t.CriticalStalledPercent, t.ClearFactor)
+	someWait, allWait := trend.Excess(v.some.counts(), t.StalledPercent, t.ClearFactor), trend.Excess(v.full.counts(), t.CriticalStalledPercent, t.ClearFactor)
 	return [...]cause{
 		{trend.Both(below(enough), allWait), probes.Critical, "MemoryStalledFully", enough,
 			v.fullText() + ", threshold " + trend.PercentText(t.CriticalStalledPercent)},
 		byLevel: {below(enough), probes.Degraded, "MemoryLow", enough,
-			v.stallText()},
+			v.someText()},
 		{trend.Both(below(emptying), soonEmpty), probes.Degraded, "MemoryRunningOut", emptying,
 			v.emptyText() + ", threshold " + trend.SecondsText(t.RunningOutWithin)},
 		{trend.Both(below(stalled), someWait), probes.Degraded, "MemoryStalled", stalled,
-			v.stallText() + ", threshold " + trend.PercentText(t.StalledPercent)},
+			v.someText() + ", threshold " + trend.PercentText(t.StalledPercent)},
 	}
 }
 

@@ -26,7 +26,7 @@ var allMemory = Thresholds{
 }
 
 // amounts is a sample of a host that does not measure pressure.
-func amounts(available, anon uint64) sample { return sample{available: available, anon: anon} }
+func amounts(available, held uint64) sample { return sample{available: available, held: held} }
 
 // ofHost is a sample of a host with 100 GiB, of which that percentage is
 // available.
@@ -45,8 +45,19 @@ func (s sample) stalledFor(some, full time.Duration) sample {
 // stalls, in percent, that there were between them, and the time to empty.
 func (t Thresholds) judged(s sample, some, full float64, emptyIn time.Duration) probes.Observation {
 	ofSecond := func(percent float64) time.Duration { return time.Duration(percent * float64(10*time.Millisecond)) }
-	return t.judge(s.stalledFor(time.Hour, time.Minute),
+	return t.after(s.stalledFor(time.Hour, time.Minute),
 		s.stalledFor(time.Hour+ofSecond(some), time.Minute+ofSecond(full)), time.Second, emptyingIn(s, emptyIn))
+}
+
+// after judges a sample that comes some time after another one.
+func (t Thresholds) after(prev, cur sample, dt time.Duration, slope trend.Slope) probes.Observation {
+	start := time.Unix(1000, 0)
+	return t.judge(viewOf(past{{prev, start}}, timedSample{cur, start.Add(dt)}, slope))
+}
+
+// alone judges the first sample.
+func (t Thresholds) alone(s sample) probes.Observation {
+	return t.judge(viewOf(nil, timedSample{s, time.Unix(1000, 0)}, trend.Slope{}))
 }
 
 // emptyingIn is the trend of a host with nothing left after that time; none
@@ -90,12 +101,12 @@ func TestMemoryJudgesTheLevel(t *testing.T) {
 			"available 164 GiB of 3.96 TiB (4.0 %), threshold 12.8 GiB", 0},
 		{"low even so", allMemory, amounts(12*gib, 4000*gib), probes.Degraded, "MemoryLow", "(0.2 %), threshold 12.8 GiB", 53},
 		{"as much as counts", allMemory, amounts(128*gib/10-1, 256*gib-128*gib/10+1), probes.Degraded, "MemoryLow", "threshold 5 %", 50},
-		{"with a ZFS cache", allMemory, sample{available: 3 * gib, anon: 13 * gib, arc: 2 * gib}, probes.OK, "MemorySufficient",
+		{"with a ZFS cache", allMemory, sample{available: 3 * gib, held: 13 * gib, arc: 2 * gib}, probes.OK, "MemorySufficient",
 			"available 3 GiB of 16 GiB (18.7 %), 2 GiB of it ZFS cache, threshold 5 %", 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			o := test.t.judge(sample{}, test.s, 0, trend.Slope{})
+			o := test.t.alone(test.s)
 			probetest.Check(t, o, test.level, test.reason, test.message)
 			if o.Severity != test.severity {
 				t.Errorf("severity %d, want %d", o.Severity, test.severity)
@@ -199,6 +210,7 @@ func TestMemoryJudgesTheLevelAloneAfterAGap(t *testing.T) {
 		"first sample":            {sample{}, now, math.MaxInt64},
 		"gap":                     {before, now, 31 * time.Second},
 		"no time":                 {before, now, 0},
+		"less than a second":      {before, now, 999 * time.Millisecond},
 		"time runs backwards":     {before, now, -time.Second},
 		"some runs backwards":     {now.stalledFor(2*time.Hour, time.Hour), now, time.Second},
 		"full runs backwards":     {before.stalledFor(time.Hour, 2*time.Hour), now, time.Second},
@@ -206,13 +218,13 @@ func TestMemoryJudgesTheLevelAloneAfterAGap(t *testing.T) {
 		"pressure has gone":       {before, ofHost(14), time.Second},
 		"pressure was never here": {ofHost(14), ofHost(14), time.Second},
 	} {
-		o := allMemory.judge(test.prev, test.cur, test.dt, trend.Slope{})
+		o := allMemory.after(test.prev, test.cur, test.dt, trend.Slope{})
 		if probetest.WellFormed(t, o); o.Level != probes.OK || o.Reason != "MemorySufficient" || strings.Contains(o.Message, "stalled") {
 			t.Errorf("%s: %+v", name, o)
 		}
 	}
-	probetest.Check(t, allMemory.judge(before, now, 30*time.Second, trend.Slope{}), probes.Degraded, "MemoryStalled", "stalled 100 % of the last 30.0 s")
-	probetest.Check(t, allMemory.judge(before, now, 250*time.Millisecond, trend.Slope{}), probes.Degraded, "MemoryStalled", "stalled 100 % of the last 0.2 s")
+	probetest.Check(t, allMemory.after(before, now, 30*time.Second, trend.Slope{}), probes.Degraded, "MemoryStalled", "stalled 100 % of the last 30.0 s")
+	probetest.Check(t, allMemory.after(before, now, time.Second, trend.Slope{}), probes.Degraded, "MemoryStalled", "stalled 100 % of the last second")
 }
 
 func TestMemoryLevelIsMonotone(t *testing.T) {
@@ -222,7 +234,7 @@ func TestMemoryLevelIsMonotone(t *testing.T) {
 		whole := gib + random.Uint64N(1<<40)
 		thresholds := Thresholds{AvailablePercent: 1 + 30*random.Float64(), AvailableBytes: random.Uint64N(gib / 2), ClearFactor: 1 + random.Float64()}
 		probetest.Monotone(t, func(available uint64) probes.Observation {
-			return thresholds.judge(sample{}, amounts(available, whole-available), 0, trend.Slope{})
+			return thresholds.alone(amounts(available, whole-available))
 		}, whole)
 	}
 }

@@ -105,7 +105,7 @@ func TestMemoryForgivesAFloodOfPageCache(t *testing.T) {
 		text = line(t, text, "Cached", fmt.Sprintf("Cached: %d kB\n", 6144000+read))
 		text = line(t, text, "MemAvailable", fmt.Sprintf("MemAvailable: %d kB\n", 8192000-read/40))
 		probetest.Write(t, h, "proc/meminfo", text)
-		s, err := readSample(t.Context(), h)
+		s, err := readSample(t.Context(), h, sample{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -126,24 +126,39 @@ func TestMemoryOfOtherHosts(t *testing.T) {
 		sample  sample
 		message string
 	}{
-		"512MiB": {sample{available: 248 * mib, anon: 142 * mib, measured: true, stalls: pressure.Totals{Some: 8423 * time.Microsecond, Full: 5120 * time.Microsecond}},
+		"512MiB": {sample{capacity: 477184 << 10, available: 248 * mib, held: 142 * mib, measured: true, stalls: pressure.Totals{Some: 8423 * time.Microsecond, Full: 5120 * time.Microsecond}},
 			"available 248 MiB of 390 MiB (63.5 %), threshold 100 MiB; stalled 0 %"},
-		"4TiB": {sample{available: 164 * gib, anon: 3890 * gib, measured: true, stalls: pressure.Totals{Some: 98765432109 * time.Microsecond, Full: 1234567890 * time.Microsecond}},
+		"4TiB": {sample{capacity: 4324327424 << 10, available: 164 * gib, held: 3894 * gib, measured: true, stalls: pressure.Totals{Some: 98765432109 * time.Microsecond, Full: 1234567890 * time.Microsecond}},
 			"available 164 GiB of 3.96 TiB (4.0 %), threshold 12.8 GiB; stalled 0 %"},
-		"zram": {sample{available: 1200 * mib, anon: 5600 * mib, freeSwap: 4194300 << 10, measured: true, stalls: pressure.Totals{Some: 7654321 * time.Microsecond, Full: 321098 * time.Microsecond}},
+		"zram": {sample{capacity: (8081408 + 4194300) << 10, available: 1200 * mib, held: 5600 * mib, freeSwap: 4194300 << 10, measured: true, stalls: pressure.Totals{Some: 7654321 * time.Microsecond, Full: 321098 * time.Microsecond}},
 			"available 1.17 GiB of 6.64 GiB (17.6 %), threshold 5 %; stalled 0 %"},
-		"zfs": {sample{available: 2200*mib + 42*gib, anon: 14 * gib, arc: 42 * gib, measured: true, stalls: pressure.Totals{Some: 1234 * time.Microsecond, Full: 567 * time.Microsecond}},
+		"zfs": {sample{capacity: 67108864 << 10, available: 2200*mib + 42*gib, held: 14 * gib, arc: 42 * gib, measured: true, stalls: pressure.Totals{Some: 1234 * time.Microsecond, Full: 567 * time.Microsecond}},
 			"available 44.1 GiB of 58.1 GiB (75.9 %), 42 GiB of it ZFS cache, threshold 5 %; stalled 0 %"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, err := readSample(t.Context(), memoryHost(name))
+			s, err := readSample(t.Context(), memoryHost(name), sample{})
 			if err != nil || s != want.sample {
 				t.Errorf("read %+v, %v, want %+v", s, err, want.sample)
 			}
 			probetest.Check(t, followAll(s, s)[1], probes.OK, "MemorySufficient", want.message)
 		})
 	}
+}
+
+// Memory that programs share (tmpfs, memfd, Postgres) is taken like any other: a
+// host full of it is full.
+func TestMemorySeesAHostFullOfSharedMemory(t *testing.T) {
+	t.Parallel()
+	h := memoryHost("tmpfs")
+	o := probetest.Observe(t, New(h, allMemory))
+	probetest.Check(t, o, probes.Degraded, "MemoryLow", "available 256 MiB of 60.6 GiB (0.4 %), threshold 5 %")
+	s, err := readSample(t.Context(), h, sample{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o = allMemory.judged(s, 80, 80, 0)
+	probetest.Check(t, o, probes.Critical, "MemoryStalledFully", "all tasks stalled 80 %")
 }
 
 func BenchmarkMemoryObserve(b *testing.B) {

@@ -13,25 +13,28 @@ import (
 	"github.com/taintlet/taintlet/probes/hostfile"
 )
 
-// readFreeSwap returns the free swap, in bytes, that lies outside of memory. It is
-// 0 where the kernel has no swap.
+// swap is the swap that lies outside of memory, in bytes.
+type swap struct{ size, free uint64 }
+
+// readSwap reads the swap that lies outside of memory. There is none where the
+// kernel has no swap.
 //
 // gopsutil takes swap from sysinfo(2), which tells of the reader's own host,
 // whatever h.Proc is. SwapFree in meminfo includes zram.
-func readFreeSwap(h probes.Host) (free uint64, err error) {
+func readSwap(h probes.Host) (swap, error) {
 	path := filepath.Join(h.Proc, "swaps")
 	text, found, err := hostfile.ReadOptional(path, "Swaps")
 	if !found {
-		return 0, err
+		return swap{}, err
 	}
-	free, err = parseFreeSwap(strings.NewReader(text))
+	s, err := parseSwap(strings.NewReader(text))
 	if err != nil {
-		return 0, probes.Because("SwapsGarbled", "reading swap from %s: %w", path, err)
+		return swap{}, probes.Because("SwapsGarbled", "reading swap from %s: %w", path, err)
 	}
-	return free, nil
+	return s, nil
 }
 
-// parseFreeSwap adds up the free swap, in bytes, from the text of /proc/swaps
+// parseSwap adds up the swap from the text of /proc/swaps
 // (swap_show in mm/swapfile.c), which has amounts in KiB:
 //
 //	Filename    Type        Size     Used  Priority
@@ -41,31 +44,31 @@ func readFreeSwap(h probes.Host) (free uint64, err error) {
 // there frees only what its compression saves, and MemAvailable shows that as it
 // happens. The kernel may append text to a name, such as \040(deleted) after
 // zram's number.
-func parseFreeSwap(r io.Reader) (free uint64, err error) {
+func parseSwap(r io.Reader) (s swap, err error) {
 	scanner := hostfile.Lines(r)
 	if !scanner.Scan() || !strings.HasPrefix(scanner.Text(), "Filename") {
-		return 0, cmp.Or(scanner.Err(), errors.New("no header"))
+		return swap{}, cmp.Or(scanner.Err(), errors.New("no header"))
 	}
 	for scanner.Scan() {
 		fields := strings.Fields(scanner.Text())
 		if len(fields) != 5 {
-			return 0, fmt.Errorf("%d fields instead of 5 in %s", len(fields), hostfile.Excerpt(scanner.Text()))
+			return swap{}, fmt.Errorf("%d fields instead of 5 in %s", len(fields), hostfile.Excerpt(scanner.Text()))
 		}
 		// 48 bits keep the sum over all devices (at most 32) from wrapping.
 		size, err := strconv.ParseUint(fields[2], 10, 48)
 		if err != nil {
-			return 0, fmt.Errorf("the size is no number of KiB: %w", err)
+			return swap{}, fmt.Errorf("the size is no number of KiB: %w", err)
 		}
 		used, err := strconv.ParseUint(fields[3], 10, 48)
 		if err != nil {
-			return 0, fmt.Errorf("the used amount is no number of KiB: %w", err)
+			return swap{}, fmt.Errorf("the used amount is no number of KiB: %w", err)
 		}
 		if used > size {
-			return 0, fmt.Errorf("%d KiB used of %d", used, size)
+			return swap{}, fmt.Errorf("%d KiB used of %d", used, size)
 		}
 		if !strings.HasPrefix(filepath.Base(fields[0]), "zram") {
-			free += 1024 * (size - used)
+			s.size, s.free = s.size+1024*size, s.free+1024*(size-used)
 		}
 	}
-	return free, scanner.Err()
+	return s, scanner.Err()
 }

@@ -11,54 +11,82 @@ import (
 
 // view is a sample together with what it shows when compared with those before.
 type view struct {
-	sample   sample
-	stall    pressure.Stall // since the sample before
-	over     time.Duration  // the time since then
-	measured bool           // stall is known
-	emptyIn  time.Duration  // until nothing is left; math.MaxInt64 where that is not in sight
+	sample
+	some, full stall
+	emptyIn    time.Duration // until nothing is left; math.MaxInt64 where that is not in sight
 }
 
-// viewOf compares a sample with the one before it and with the slope.
-func viewOf(prev, cur sample, dt time.Duration, slope trend.Slope) view {
-	v := view{sample: cur, over: dt, emptyIn: math.MaxInt64}
-	if prev.measured && cur.measured {
-		v.stall, v.measured = cur.stalls.Since(prev.stalls, dt)
+// stall is the share of a time in which tasks waited for memory.
+type stall struct {
+	percent  float64
+	over     time.Duration // 0: it is not known
+	reclaims bool          // the host itself reclaimed in that time
+}
+
+// counts returns the percentage, as far as the host itself is short of memory.
+func (s stall) counts() float64 {
+	if !s.reclaims {
+		return 0
 	}
-	if left, ok := slope.TimeToEmpty(cur.left()); ok {
+	return s.percent
+}
+
+// viewOf compares a sample with those before it and with the slope.
+func viewOf(before past, now timedSample, slope trend.Slope) view {
+	v := view{sample: now.sample, emptyIn: math.MaxInt64}
+	v.some = stallSince(before, now, someSpan, func(s pressure.Stall) float64 { return s.Some })
+	v.full = stallSince(before, now, fullSpan, func(s pressure.Stall) float64 { return s.Full })
+	if left, ok := slope.TimeToEmpty(v.left()); ok {
 		v.emptyIn = left
 	}
 	return v
 }
 
-func (v view) available() float64 { return float64(v.sample.available) }
-
-// whole is what programs have and could have, of which percentages are taken.
-func (v view) whole() float64 { return v.available() + float64(v.sample.anon) }
+// stallSince returns one kind of stall over the span that ends now. It is not known
+// where no two samples can be compared.
+func stallSince(before past, now timedSample, span time.Duration, kind func(pressure.Stall) float64) stall {
+	earlier, found := before.before(now.at, span)
+	if !found || !earlier.sample.measured || !now.sample.measured {
+		return stall{}
+	}
+	over := now.at.Sub(earlier.at)
+	waited, ok := now.sample.stalls.Since(earlier.sample.stalls, over)
+	if !ok {
+		return stall{}
+	}
+	return stall{kind(waited), over, now.sample.reclaims.since(earlier.sample.reclaims)}
+}
 
 // text tells available memory and the limit: "available 412 MiB of 15.6 GiB
 // (2.6 %), threshold 5 %".
 func (v view) text(limit bound) string {
-	text := "available " + trend.BytesText(v.available()) + " of " + trend.BytesText(v.whole()) +
-		" (" + trend.ShareText(v.available(), v.whole()) + ")"
-	if v.sample.arc > 0 {
-		text += ", " + trend.BytesText(float64(v.sample.arc)) + " of it ZFS cache"
+	available := float64(v.available)
+	text := "available " + trend.BytesText(available) + " of " + trend.BytesText(v.whole()) +
+		" (" + trend.ShareText(available, v.whole()) + ")"
+	if v.arc > 0 {
+		text += ", " + trend.BytesText(float64(v.arc)) + " of it ZFS cache"
 	}
 	return text + ", threshold " + limit.text
 }
 
-// stallText tells for how long some task waited: "; stalled 31 % of the last
+// someText tells for how long some task waited: "; stalled 31 % of the last
 // second". It is empty where that is not known.
-func (v view) stallText() string { return v.stalledText("; stalled ", v.stall.Some) }
+func (v view) someText() string { return v.some.text("; stalled ") }
 
 // fullText tells for how long all tasks waited.
-func (v view) fullText() string { return v.stalledText("; all tasks stalled ", v.stall.Full) }
+func (v view) fullText() string { return v.full.text("; all tasks stalled ") }
 
-func (v view) stalledText(what string, percent float64) string {
-	if !v.measured {
+func (s stall) text(what string) string {
+	if s.over == 0 {
 		return ""
 	}
 	// Rounded down, as in ShareText.
-	return what + strconv.Itoa(int(percent)) + " % of the last " + spanText(v.over)
+	percent := int(s.percent)
+	text := what + strconv.Itoa(percent) + " % of the last " + spanText(s.over)
+	if percent > 0 && !s.reclaims {
+		text += ", which does not count because the host itself had no need to reclaim"
+	}
+	return text
 }
 
 // emptyText tells when nothing will be left, rounded down: "; empty in 7 s".

@@ -3,7 +3,6 @@ package network
 import (
 	"errors"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"syscall"
@@ -36,16 +35,16 @@ func readSample(h probes.Host) (s sample, err error) {
 // (Documentation/ABI/testing/sysfs-class-net). The kernel answers EINVAL for an
 // interface that is down.
 func readCarrier(path string) (bool, error) {
-	text, err := os.ReadFile(path)
+	text, err := hostfile.Read(path)
 	switch {
 	case errors.Is(err, syscall.EINVAL):
 		return false, nil
 	case err != nil:
 		return false, probes.Because("CarrierUnreadable", "reading carrier: %w", err)
-	case string(text) == "1\n":
+	case text == "1\n":
 		return true, nil
-	case string(text) == "0\n":
+	case text == "0\n":
 		return false, nil
 	}
-	return false, probes.Because("CarrierGarbled", "reading carrier: %s holds %s, not 0 or 1", path, hostfile.Excerpt(string(text)))
+	return false, probes.Because("CarrierGarbled", "reading carrier: %s holds %s, not 0 or 1", path, hostfile.Excerpt(text))
 }

@@ -3,7 +3,6 @@ package pid
 import (
 	"errors"
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 
@@ -14,11 +13,11 @@ import (
 // readCount reads a file that holds one number above 0. thing is the file's name
 // in a reason.
 func readCount(path, thing string) (uint64, error) {
-	text, err := os.ReadFile(path)
+	text, err := hostfile.Read(path)
 	if err != nil {
 		return 0, probes.Because(thing+"Unreadable", "reading a limit: %w", err)
 	}
-	count, err := parseCount(string(text))
+	count, err := parseCount(text)
 	if err != nil {
 		return 0, probes.Because(thing+"Garbled", "reading a limit from %s: %w", path, err)
 	}
@@ -27,7 +26,7 @@ func readCount(path, thing string) (uint64, error) {
 
 // readCountOrZero reads a file that holds one number, which may be 0.
 func readCountOrZero(path, thing string) (uint64, error) {
-	if text, err := os.ReadFile(path); err == nil && string(text) == "0\n" {
+	if text, err := hostfile.Read(path); err == nil && text == "0\n" {
 		return 0, nil
 	}
 	return readCount(path, thing)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/probes/hostfile"
 )
 
 // podLimits reads the limits that kubelets have set for all their pods together
@@ -80,9 +81,9 @@ func isGone(path string) bool {
 // readPodTasks reads one limit and how many tasks there are; nil where there is
 // no limit.
 func readPodTasks(path string) (*budget, error) {
-	text, err := os.ReadFile(path)
+	text, err := hostfile.Read(path)
 	switch {
-	case errors.Is(err, fs.ErrNotExist), err == nil && string(text) == "max\n":
+	case errors.Is(err, fs.ErrNotExist), err == nil && text == "max\n":
 		return nil, nil
 	}
 	limit, err := readCount(path, "PodsPIDsMax")

@@ -16,11 +16,11 @@ import (
 // (Documentation/admin-guide/sysctl/kernel.rst).
 func readSample(h probes.Host, pods *podLimits) (s sample, err error) {
 	path := filepath.Join(h.Proc, "loadavg")
-	text, err := os.ReadFile(path)
+	text, err := hostfile.Read(path)
 	if err != nil {
 		return s, probes.Because("LoadavgUnreadable", "counting tasks: %w", err)
 	}
-	if s.host.used, err = parseLoadavgTasks(string(text)); err != nil {
+	if s.host.used, err = parseLoadavgTasks(text); err != nil {
 		return s, probes.Because("LoadavgGarbled", "counting tasks in %s: %w", path, err)
 	}
 	pidMax, err := readCount(filepath.Join(h.Proc, "sys", "kernel", "pid_max"), "PIDMax")

@@ -20,6 +20,8 @@ const (
 	// spacing is how far apart a slope keeps its samples. Without it, samples in
 	// quick succession would narrow the slope to a burst.
 	spacing = 500 * time.Millisecond
+	// newestSpan is the least time in which a slope must still hold at its end.
+	newestSpan = time.Second
 )
 
 // Slope tells how fast a quantity changes, from its last samples. It is the
@@ -81,13 +83,31 @@ func (s *Slope) perSecond() (change float64, ok bool) {
 	return (slopes[middle-1] + slopes[middle]) / 2, true
 }
 
-// TimeToEmpty returns how long what is available lasts at the current rate. ok is
-// false when the quantity does not shrink, when there are too few samples, and
-// when it lasts a year or longer.
+// newestPerSecond returns the change of the quantity in one second, of the newest
+// samples: the line from the last one that is at least newestSpan older to the
+// newest. The Slope has two samples at least.
+func (s *Slope) newestPerSecond() float64 {
+	newest := s.samples[s.count-1]
+	earlier := s.samples[0]
+	for _, sample := range s.samples[1 : s.count-1] {
+		if newest.at.Sub(sample.at) >= newestSpan {
+			earlier = sample
+		}
+	}
+	return (newest.value - earlier.value) / newest.at.Sub(earlier.at).Seconds()
+}
+
+// TimeToEmpty returns how long what is available lasts at the current rate. That
+// is the rate of all samples or of the newest, whichever is slower: a program that
+// took much and has stopped takes no more. ok is false when the quantity does not
+// shrink, when there are too few samples, and when it lasts a year or longer.
 func (s *Slope) TimeToEmpty(available float64) (left time.Duration, ok bool) {
 	const year = 365 * 24 * time.Hour
 	change, ok := s.perSecond()
-	if !ok || change >= 0 {
+	if !ok {
+		return 0, false
+	}
+	if change = max(change, s.newestPerSecond()); change >= 0 {
 		return 0, false
 	}
 	seconds := max(0, available) / -change

@@ -91,6 +91,8 @@ func TestTimeToEmpty(t *testing.T) {
 		{falling, 15, 1500 * time.Millisecond, true},
 		{falling, 0, 0, true},
 		{falling, -1, 0, true},
+		{samplesEvery(time.Second, 90, 70, 50, 30, 20), 20, 2 * time.Second, true},      // it slows down
+		{samplesEvery(time.Second, 90, 88, 86, 84, 40), 40, 40 * time.Second / 2, true}, // one odd sample
 		{falling, math.Inf(1), 0, false},
 		{samplesEvery(time.Second, 1, 2, 3, 4, 5), 10, 0, false},
 		{samplesEvery(time.Second, 1, 1, 1, 1, 1), 0, 0, false},
@@ -99,6 +101,32 @@ func TestTimeToEmpty(t *testing.T) {
 	} {
 		if got, ok := test.s.TimeToEmpty(test.available); got != test.want || ok != test.ok {
 			t.Errorf("%v of %+v: %v, %t, want %v, %t", test.available, test.s.samples[:test.s.count], got, ok, test.want, test.ok)
+		}
+	}
+}
+
+// A fall that has ended is no fall, a second after its end. A start that touches
+// 6 GiB and leaves 5.86 GiB must not be "empty in 7 s" any more.
+func TestTimeToEmptyEndsWithTheFall(t *testing.T) {
+	t.Parallel()
+	for _, apart := range []time.Duration{100 * time.Millisecond, 250 * time.Millisecond, 500 * time.Millisecond, time.Second, 4 * time.Second} {
+		var s Slope
+		start := time.Unix(1000, 0)
+		const fall, after = 8 * time.Second, 5.86
+		for since := time.Duration(0); since <= 2*fall; since += apart {
+			left := after + 0.75*max(0, (fall-since).Seconds())
+			s.Add(start.Add(since), left)
+			remains, ok := s.TimeToEmpty(left)
+			switch {
+			case since >= 4*time.Second && since <= fall && since >= 4*apart:
+				if want := left / 0.75; !ok || remains.Seconds() < want*0.99 || remains.Seconds() > want*1.01 {
+					t.Errorf("every %v, %v into the fall: %v, %t, want %v s", apart, since, remains, ok, want)
+				}
+			case since >= fall+max(apart, 2*newestSpan) && ok:
+				t.Errorf("every %v, %v after the fall: empty in %v", apart, since-fall, remains)
+			case since >= fall+max(apart, newestSpan) && ok && remains < 10*time.Second:
+				t.Errorf("every %v, %v after the fall: empty in %v", apart, since-fall, remains)
+			}
 		}
 	}
 }

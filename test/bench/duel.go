@@ -59,7 +59,7 @@ func (s *stage) measure(ctx context.Context, u subject, runs int) (err error) {
 	if err := s.memory.align(); err != nil {
 		return err
 	}
-	a, err := s.startAgent(ctx, s.configuration(u))
+	a, err := s.startAgent(ctx, s.configuration())
 	if err != nil {
 		return err
 	}

@@ -25,7 +25,6 @@ type subject struct {
 	condition  corev1.NodeConditionType // of the kubelet
 	controller string                   // key of the taint for it
 	own        string                   // key of the agent's taint
-	diskPeriod string                   // of the agent; empty: its default
 	load       func(*stage) load
 }
 
@@ -41,13 +40,11 @@ func subjects() []subject {
 		load: func(s *stage) load { return &tasks{stage: s} },
 	}
 	space := subject{
-		name: "disk", title: "disk, the agent's default period", condition: corev1.NodeDiskPressure,
+		name: "disk", title: "disk", condition: corev1.NodeDiskPressure,
 		controller: corev1.TaintNodeDiskPressure, own: "bench.taintlet.dev/disk-pressure",
 		load: func(s *stage) load { return &disk{stage: s} },
 	}
-	slow := space
-	slow.name, slow.title, slow.diskPeriod = "disk-10s", "disk, the agent's period 10 s", "10s"
-	return []subject{memory, pid, space, slow}
+	return []subject{memory, pid, space}
 }
 
 func subjectNames() []string {
@@ -61,12 +58,8 @@ func subjectNames() []string {
 // configuration is the agent's. Its thresholds are the kubelet's. Recovery is
 // as quick as the kubelet's is made, every time, so that no run depends on the
 // one before. All that decides how soon a taint is set is the default.
-func (s *stage) configuration(u subject) string {
+func (s *stage) configuration() string {
 	const debounce = "debounce: {clearAfter: 2s, maxClearAfter: 2s}"
-	period := ""
-	if u.diskPeriod != "" {
-		period = "\n  period: " + u.diskPeriod
-	}
 	taken := s.tasks.limit - s.tasks.leastFit
 	return fmt.Sprintf(`apiVersion: taintlet.dev/v1alpha1
 kind: TaintletConfiguration
@@ -79,18 +72,18 @@ disk:
   paths: [%[3]s]
   availablePercent: %[4]d
   clearFactor: 1.05
-  %[2]s%[5]s
+  %[2]s
 pid:
-  usedPercent: %[6]s
+  usedPercent: %[5]s
   freeTasks: 0
-  clearFactor: %[7]s
+  clearFactor: %[6]s
   %[2]s
 writeBudget: {burst: 100, interval: 1s}
 rules:
 - {condition: MemoryPressure, level: Degraded, taint: {key: bench.taintlet.dev/memory-pressure, effect: NoSchedule}}
 - {condition: DiskPressure, level: Degraded, taint: {key: bench.taintlet.dev/disk-pressure, effect: NoSchedule}}
 - {condition: PIDPressure, level: Degraded, taint: {key: bench.taintlet.dev/pid-pressure, effect: NoSchedule}}
-`, s.memory.agent, debounce, diskDir, diskPercent, period,
+`, s.memory.agent, debounce, diskDir, diskPercent,
 		decimal(100*float64(taken)/float64(s.tasks.limit)),
 		// Enough again when a quarter of the margin is free again.
 		decimal(1+float64(tasksMargin)/4/float64(s.tasks.leastFit)))

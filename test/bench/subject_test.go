@@ -11,9 +11,7 @@ func TestTheAgentAcceptsItsConfiguration(t *testing.T) {
 		memory: memoryPlan{agent: 20 << 30},
 		tasks:  tasksPlan{limit: 32768, leastFit: 31639},
 	}
-	for _, u := range subjects() {
-		if _, err := config.HostSchema().Decode([]byte(s.configuration(u))); err != nil {
-			t.Errorf("%s: %v", u.name, err)
-		}
+	if _, err := config.HostSchema().Decode([]byte(s.configuration())); err != nil {
+		t.Error(err)
 	}
 }

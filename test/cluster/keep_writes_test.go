@@ -54,10 +54,7 @@ func TestKeepChangesOnlyTheControllersWrites(t *testing.T) {
 func controllersWrites() []keepWrite {
 	first, second, added := taint("example.com/first"), taint("example.com/second"), taint("example.com/added")
 	revalued := corev1.Taint{Key: "example.com/first", Value: "new", Effect: corev1.TaintEffectNoSchedule}
-	var many []corev1.Taint
-	for i := range 500 {
-		many = append(many, taint(fmt.Sprintf("example.com/taint-%d", i)))
-	}
+	many, tooMany := foreignTaints(1000), foreignTaints(20000)
 	return []keepWrite{
 		{"the controller removes a held taint", controllerUser, memory, []corev1.Taint{first, taint(memory), second}, []corev1.Taint{first, second}, []corev1.Taint{first, taint(memory), second}},
 		{"under its other name", controllerUserKM, memory, []corev1.Taint{taint(memory)}, nil, []corev1.Taint{taint(memory)}},
@@ -66,9 +63,26 @@ func controllersWrites() []keepWrite {
 		{"it removes one that is not held", controllerUser, disk, []corev1.Taint{taint(memory), taint(disk)}, nil, []corev1.Taint{taint(disk)}},
 		{"held keys that were not there", controllerUser, memory + "," + disk, []corev1.Taint{first, taint(memory)}, nil, []corev1.Taint{taint(memory)}},
 		{"no taint was there", controllerUser, memory, nil, []corev1.Taint{added}, []corev1.Taint{added}},
-		// Too much for the API server's limit of cost: the taint is lost, the write is not.
-		{"the policy fails", controllerUser, memory, append(many, taint(memory)), many, many},
+		// Each taint compared with each other would be too much for the API server's limit of cost.
+		{"among 1,000 foreign taints", controllerUser, memory, slices.Insert(slices.Clone(many), 500, taint(memory)), many, slices.Insert(slices.Clone(many), 500, taint(memory))},
+		{"1,000 foreign taints in another order", controllerUser, memory, append(slices.Clone(many), taint(memory)), reversed(many), append(slices.Clone(many), taint(memory))},
+		// More than that limit: the taint is lost, the write is not.
+		{"the policy fails", controllerUser, memory, append(slices.Clone(tooMany), taint(memory)), tooMany, tooMany},
 	}
+}
+
+func foreignTaints(count int) []corev1.Taint {
+	list := make([]corev1.Taint, count)
+	for i := range list {
+		list[i] = taint(fmt.Sprint("t", i))
+	}
+	return list
+}
+
+func reversed(taints []corev1.Taint) []corev1.Taint {
+	taints = slices.Clone(taints)
+	slices.Reverse(taints)
+	return taints
 }
 
 // Everybody else may remove held taints.

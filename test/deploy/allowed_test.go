@@ -20,11 +20,11 @@ import (
 
 // The largest Nodes that kubelets and their neighbours make, and then some.
 const (
-	manyTaints      = 100
+	manyTaints      = 200
 	manyConditions  = 60
 	manyImages      = 50 // the kubelet's nodeStatusMaxImages
 	manyLabels      = 100
-	manyAnnotations = 100
+	manyAnnotations = 300
 )
 
 // bigObject and bigStatus together fill a Node.
@@ -38,7 +38,7 @@ func bigObject() map[string]any {
 		labels[fmt.Sprintf("example.com/label-%d", i)] = strings.Repeat("v", 63)
 	}
 	for i := range manyAnnotations {
-		annotations[fmt.Sprintf("example.com/annotation-%d", i)] = strings.Repeat("v", 2000) // 256 KiB is the most
+		annotations[fmt.Sprintf("example.com/annotation-%d", i)] = strings.Repeat("v", 600) // 256 KiB is the most
 	}
 	return map[string]any{
 		"metadata": map[string]any{"labels": labels, "annotations": annotations},
@@ -114,7 +114,7 @@ func TestBigNode(t *testing.T) {
 
 	// What a message may hold is bounded too.
 	for patch, says := range map[string]string{
-		`[{"op": "remove", "path": "/spec/taints/99"}]`:            "/taint-99:PreferNoSchedule",
+		`[{"op": "remove", "path": "/spec/taints/199"}]`:           "/taint-199:PreferNoSchedule",
 		`[{"op": "replace", "path": "/spec/taints", "value": []}]`: "taints of others stay",
 	} {
 		err = patchNode(t.Context(), client(t, identity), name, types.JSONPatchType, patch)

@@ -165,11 +165,15 @@ func (w *warningList) HandleWarningHeader(_ int, _, text string) {
 	}
 }
 
-// The API server puts the agents' requests where the FlowSchema says.
+// The API server puts the agents' requests into the priority level of their own.
 func TestFlowSchema(t *testing.T) {
 	c := shared.require(t)
 	c.Register(t, "flow")
 	schema, err := c.Client().FlowcontrolV1().FlowSchemas().Get(t.Context(), account, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	level, err := c.Client().FlowcontrolV1().PriorityLevelConfigurations().Get(t.Context(), account, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,8 +191,12 @@ func TestFlowSchema(t *testing.T) {
 			t.Fatal(err)
 		}
 		response.Body.Close() //nolint:errcheck // only the header matters
-		if uid := response.Header.Get("X-Kubernetes-PF-FlowSchema-UID"); uid != string(schema.UID) {
-			return fmt.Errorf("they are in that with the UID %s", uid)
+		for header, want := range map[string]types.UID{
+			"X-Kubernetes-PF-FlowSchema-UID": schema.UID, "X-Kubernetes-PF-PriorityLevel-UID": level.UID,
+		} {
+			if uid := response.Header.Get(header); uid != string(want) {
+				return fmt.Errorf("%s is %s, want %s", header, uid, want)
+			}
 		}
 		return nil
 	})

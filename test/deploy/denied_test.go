@@ -300,7 +300,8 @@ func TestWhatIsDenied(t *testing.T) {
 	before := c.GetNode(t, s.own)
 	count := 0
 	for _, list := range [][]attempt{
-		identityAttempts(), taintAttempts(), metadataAttempts(), conditionAttempts(), verbAttempts(), eventAttempts(), leaseAttempts(), cleanerAttempts(),
+		identityAttempts(), taintAttempts(), metadataAttempts(), conditionAttempts(), verbAttempts(), eventAttempts(), leaseAttempts(),
+		boundAttempts(), managerAttempts(), eventBoundAttempts(), leaseBoundAttempts(), cleanerAttempts(),
 	} {
 		for _, a := range list {
 			count++
@@ -315,8 +316,12 @@ func TestWhatIsDenied(t *testing.T) {
 	}
 	t.Logf("%d attempts", count)
 	after := c.GetNode(t, s.own)
-	before.ManagedFields, after.ManagedFields = nil, nil
-	before.ResourceVersion, after.ResourceVersion = "", ""
+	for _, node := range []*corev1.Node{before, after} {
+		node.ResourceVersion = ""
+		for i := range node.ManagedFields {
+			node.ManagedFields[i].Time = nil // the kubelet's moves with its heartbeats
+		}
+	}
 	if !reflect.DeepEqual(before, after) {
 		t.Errorf("the Node is not as it was\nbefore %+v\nafter  %+v", before, after)
 	}
@@ -325,12 +330,17 @@ func TestWhatIsDenied(t *testing.T) {
 // cleanerAttempts are those of the account that cleans up every hour: it sets
 // nothing, and removes nothing of others.
 func cleanerAttempts() []attempt {
+	const sizes, conditionSizes = "and a cleanup sets neither", "and a cleanup sets none"
 	all := []attempt{
+		node("a record is set", sizes, `{"metadata": {"annotations": {"taintlet.dev/record": "x"}}}`),
+		node("a key is held", sizes, `{"metadata": {"annotations": {"taintlet.dev/held": "node.kubernetes.io/memory-pressure"}}}`),
+		status("a record is set", sizes, `{"metadata": {"annotations": {"taintlet.dev/record": "x"}}}`),
+		status("an own condition is set", conditionSizes, `{"status": {"conditions": [{"type": "HostMemoryPressure", "status": "False"}]}}`),
 		{what: "nodes: a taint of a rule is set", policy: "taintlet-nodes", says: "no rule asks for node.kubernetes.io/memory-pressure:NoSchedule", try: func(ctx context.Context, s *scene, as kubernetes.Interface) error {
 			return patchNode(ctx, as, s.own, types.JSONPatchType, `[{"op": "add", "path": "/spec/taints/-", "value": {"key": "node.kubernetes.io/memory-pressure", "effect": "NoSchedule"}}]`)
 		}},
 	}
-	for _, a := range slices.Concat(taintAttempts(), metadataAttempts(), conditionAttempts(), verbAttempts()) {
+	for _, a := range slices.Concat(taintAttempts(), metadataAttempts(), conditionAttempts(), verbAttempts(), forgeries()) {
 		if a.as == nil || a.policy == "taintlet-nodes" {
 			all = append(all, a)
 		}

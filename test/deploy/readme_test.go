@@ -137,7 +137,7 @@ func leaveTraces(t *testing.T, c *cluster.Cluster) {
 func nothingIsLeft(t *testing.T, k *console.Console) {
 	t.Helper()
 	for _, command := range []string{
-		"kubectl get --ignore-not-found -o name namespaces,clusterroles,clusterrolebindings,flowschemas," +
+		"kubectl get --ignore-not-found -o name namespaces,clusterroles,clusterrolebindings,flowschemas,prioritylevelconfigurations," +
 			"validatingadmissionpolicies,validatingadmissionpolicybindings,mutatingadmissionpolicies,mutatingadmissionpolicybindings",
 		"kubectl --namespace default get --ignore-not-found -o name roles,rolebindings",
 		"kubectl get nodes -o jsonpath='{.items[*].metadata.annotations}'",

@@ -13,6 +13,9 @@ import (
 	"github.com/taintlet/taintlet/test/cluster"
 )
 
+// applier manages a label of the Node by server-side apply.
+const applier = "applier"
+
 // setScene makes the objects that the attempts are made on and those who try.
 func setScene(t *testing.T, c *cluster.Cluster) *scene {
 	t.Helper()
@@ -30,6 +33,10 @@ func setScene(t *testing.T, c *cluster.Cluster) *scene {
 
 	admin, ctx := c.Client(), t.Context()
 	if err := patchNode(ctx, admin, s.own, types.StrategicMergePatchType, scenery); err != nil {
+		t.Fatal(err)
+	}
+	applied := []byte(`{"apiVersion": "v1", "kind": "Node", "metadata": {"labels": {"applied": "a"}}}`)
+	if _, err := admin.CoreV1().Nodes().Patch(ctx, s.own, types.ApplyPatchType, applied, metav1.PatchOptions{FieldManager: applier}); err != nil {
 		t.Fatal(err)
 	}
 	event := &corev1.Event{

@@ -54,6 +54,64 @@ request.userInfo.extra['authentication.kubernetes.io/node-name'][0] : ''
 {{- end -}}
 
 {{/*
+Variables: who manages which fields of an object, before and after a write. The
+API server keeps that in managedFields, and takes what a patch or an update says
+there for the truth.
+*/}}
+{{- define "taintlet.managers" -}}
+- name: managersBefore
+  expression: >-
+    oldObject == null ? [] : dyn(oldObject).metadata.?managedFields.orValue([]).map(entry, {
+      'id': dyn(entry.?manager.orValue('') + ' ' + entry.?operation.orValue('') + ' ' + entry.?apiVersion.orValue('') + ' ' + entry.?subresource.orValue('')),
+      'fields': entry.?fieldsV1.orValue({})})
+- name: managersAfter
+  expression: >-
+    dyn(object).metadata.?managedFields.orValue([]).map(entry, {
+      'id': dyn(entry.?manager.orValue('') + ' ' + entry.?operation.orValue('') + ' ' + entry.?apiVersion.orValue('') + ' ' + entry.?subresource.orValue('')),
+      'fields': entry.?fieldsV1.orValue({})})
+# The API server has ten managers at most, and merges the oldest into this one.
+- name: mergesManagers
+  expression: size(variables.managersBefore) >= 10
+{{- end -}}
+
+{{/*
+Validations: a write may add our own fields to our own entries of managedFields
+and may take them from others, and changes nothing else there. mine says which
+entries are our own. a to d are the names of fields at each level, such as
+f:status, f:conditions, the key of a condition, and a field of that condition.
+*/}}
+{{- define "taintlet.managersStay" -}}
+- expression: >-
+    variables.managersAfter.all(now, now in variables.managersBefore ||
+      ({{ .mine }} || variables.mergesManagers && now.id.startsWith('ancient-changes Update ') ||
+        variables.managersBefore.exists(was, was.id == now.id)) &&
+      [{{ .mine }} ? variables.ownFields : dyn({})].all(own,
+        [variables.managersBefore.filter(was, was.id == now.id ||
+          variables.mergesManagers && now.id.startsWith('ancient-changes Update '))].all(old,
+          now.fields.all(a, (a in own || old.exists(was, a in was.fields)) &&
+            now.fields[a].all(b, (b == '.' || own[?a][?b].hasValue() || old.exists(was, was.fields[?a][?b].hasValue())) &&
+              now.fields[a][b].all(c, (c == '.' || c in own[?a][?b].orValue([]) || old.exists(was, was.fields[?a][?b][?c].hasValue())) &&
+                now.fields[a][b][c].all(d,
+                  c in own[?a][?b].orValue([]) && size(now.fields[a][b][c][d]) == 0 &&
+                  d in ['.', 'f:type', 'f:status', 'f:reason', 'f:message', 'f:lastHeartbeatTime', 'f:lastTransitionTime'] ||
+                  old.exists(was, was.fields[?a][?b][?c][?d] == optional.of(now.fields[a][b][c][d])))))))))
+  reason: Forbidden
+  message: taintlet adds nothing to the managedFields of {{ .of }} but its own fields
+- expression: >-
+    variables.managersBefore.all(was, was in variables.managersAfter ||
+      [variables.managersAfter.filter(now, now.id == was.id ||
+        variables.mergesManagers && now.id.startsWith('ancient-changes Update '))].all(left,
+        was.fields.all(a, was.fields[a].all(b, b == '.' || (variables.ownFields[?a][?b].hasValue() ?
+          was.fields[a][b].all(c, c == '.' || c in variables.ownFields[?a][?b].orValue([]) ||
+            left.exists(now, now.fields[?a][?b][?c] == optional.of(was.fields[a][b][c]) ||
+              variables.mergesManagers && now.fields[?a][?b][?c].hasValue())) :
+          left.exists(now, now.fields[?a][?b] == optional.of(was.fields[a][b]) ||
+            variables.mergesManagers && now.fields[?a][?b].hasValue()))))))
+  reason: Forbidden
+  message: taintlet removes nothing from the managedFields of {{ .of }} but its own fields
+{{- end -}}
+
+{{/*
 The agent's conditions and the keys of their built-in rules, as JSON: HostSchema
 in agent/config/schema.go, with which a test compares it.
 */}}

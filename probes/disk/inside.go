@@ -1,0 +1,135 @@
+package disk
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// isWholeHost says that root is the root that the kernel resolves paths in anyway.
+func isWholeHost(root string) bool { return filepath.Clean(root) == "/" }
+
+// openInside opens the path as a process would whose root is root: an absolute
+// symbolic link and .. stay inside. The descriptor is good for asking about the
+// file and for resolving names in it (O_PATH).
+func openInside(root, path string) (descriptor int, err error) {
+	descriptor, err = resolve(root, path)
+	// Linux before 5.6 lacks the call, security profiles older than the call refuse
+	// it, and where a path has .. it fails while others rename directories.
+	if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM) || errors.Is(err, unix.EAGAIN) {
+		descriptor, err = walk(root, path)
+	}
+	if err != nil {
+		return -1, fmt.Errorf("opening: %w", err)
+	}
+	return descriptor, nil
+}
+
+// resolve lets the kernel resolve the path.
+func resolve(root, path string) (descriptor int, err error) {
+	top, err := openAt(root, unix.O_DIRECTORY)
+	if err != nil {
+		// Not wrapped, because a missing root is trouble, unlike a missing path
+		// in it.
+		return -1, fmt.Errorf("the host's root: %v", err) //nolint:errorlint // on purpose
+	}
+	defer unix.Close(top) //nolint:errcheck // nothing was written
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT}
+	open := func() (err error) {
+		descriptor, err = unix.Openat2(top, path, &how)
+		return err
+	}
+	// O_DIRECTORY makes the kernel mount what autofs mounts on demand.
+	err = uninterrupted(open)
+	if errors.Is(err, unix.ENOTDIR) {
+		how.Flags &^= unix.O_DIRECTORY
+		err = uninterrupted(open)
+	}
+	return descriptor, err
+}
+
+// mostLinks is how many symbolic links a path may lead through, as in the kernel
+// (MAXSYMLINKS in include/linux/namei.h).
+const mostLinks = 40
+
+// walk does what resolve does by names. What others rename meanwhile may lead it
+// astray.
+func walk(root, path string) (descriptor int, err error) {
+	inside, links := "/", 0 // inside has no links and is a directory, but for the last name
+	for rest := strings.Split(path, "/"); len(rest) > 0; {
+		name := rest[0]
+		rest = rest[1:]
+		next := filepath.Join(inside, name)
+		if name == "" || name == "." || name == ".." {
+			inside = next
+			continue
+		}
+		file, err := os.Lstat(filepath.Join(root, next))
+		switch {
+		case err != nil:
+			return -1, err
+		case file.Mode()&fs.ModeSymlink == 0 && !file.IsDir() && len(rest) > 0:
+			return -1, unix.ENOTDIR
+		case file.Mode()&fs.ModeSymlink == 0:
+			inside = next
+			continue
+		}
+		target, err := os.Readlink(filepath.Join(root, next))
+		if links++; err == nil && links > mostLinks {
+			err = unix.ELOOP
+		}
+		if err != nil {
+			return -1, err
+		}
+		if filepath.IsAbs(target) {
+			inside = "/"
+		}
+		rest = append(strings.Split(target, "/"), rest...)
+	}
+	return openAt(filepath.Join(root, inside), 0)
+}
+
+// openAt opens a path in order to ask about the file.
+func openAt(path string, flags int) (descriptor int, err error) {
+	err = uninterrupted(func() (err error) {
+		descriptor, err = unix.Open(path, unix.O_PATH|unix.O_CLOEXEC|flags, 0)
+		return err
+	})
+	return descriptor, err
+}
+
+// openDirectory opens a directory under root, to list it and to make files in it.
+func openDirectory(root, path string) (*os.File, error) {
+	if isWholeHost(root) {
+		return os.OpenFile(path, unix.O_DIRECTORY, 0)
+	}
+	inside, err := openInside(root, path)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(inside) //nolint:errcheck // nothing was written
+	var descriptor int
+	err = uninterrupted(func() (err error) {
+		descriptor, err = unix.Openat(inside, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("opening: %w", err)
+	}
+	return os.NewFile(uintptr(descriptor), path), nil
+}
+
+// uninterrupted repeats a system call that a signal interrupted. Go's scheduler
+// sends signals, and file systems in user space and NFS end the call then.
+func uninterrupted(call func() error) error {
+	for {
+		if err := call(); !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
+}

@@ -1,0 +1,120 @@
+package disk
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/taintlet/taintlet/probes/hostfile"
+)
+
+// mountWatch wakes the probe when a mount comes, goes or is remounted, in our own
+// mount namespace or in that of process 1. The kernel tells whoever polls mountinfo
+// (mounts_poll in fs/proc_namespace.c), without privileges. It tells nothing of a
+// file system that an error made read-only.
+type mountWatch struct {
+	proc string
+	// changed says that there was an event since it was last set to false.
+	changed atomic.Bool
+	told    atomic.Pointer[string] // what mode returns; nil: run has not been called
+}
+
+// run watches until the context ends. It returns early where the kernel tells
+// nothing.
+func (w *mountWatch) run(ctx context.Context, wake func()) {
+	files := w.open()
+	defer closeAll(files)
+	mode := modeOf(files)
+	w.told.Store(&mode)
+	if len(files) == 0 {
+		return
+	}
+	for {
+		if err := hostfile.AwaitEvent(ctx, files...); err != nil {
+			mode := modeOf(nil)
+			w.told.Store(&mode)
+			return
+		}
+		w.changed.Store(true)
+		wake()
+		// Where pods come and go, mounts change all the time. The kernel keeps what
+		// happens meanwhile for the next poll.
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(mountsEvery):
+		}
+	}
+}
+
+// open opens the files to poll. One is enough: without the host's process namespace,
+// process 1 may be hidden.
+func (w *mountWatch) open() (files []int) {
+	for _, process := range []string{"1", "self"} {
+		if file, err := openOnProcfs(filepath.Join(w.proc, process, "mountinfo")); err == nil {
+			files = append(files, file)
+		}
+	}
+	return files
+}
+
+func closeAll(files []int) {
+	for _, file := range files {
+		unix.Close(file) //nolint:errcheck // nothing was written
+	}
+}
+
+// openOnProcfs opens a file that the kernel makes. The poll of any other file waits
+// for ever.
+func openOnProcfs(path string) (file int, err error) {
+	file, err = unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, fmt.Errorf("opening %s: %w", path, err)
+	}
+	var at unix.Statfs_t
+	if err := unix.Fstatfs(file, &at); err != nil || at.Type != unix.PROC_SUPER_MAGIC {
+		unix.Close(file) //nolint:errcheck // nothing was written
+		return -1, fmt.Errorf("%s does not lie on procfs", path)
+	}
+	return file, nil
+}
+
+// mode says what is watched; empty: nothing. Before run is called, it finds out what
+// run will do.
+func (w *mountWatch) mode() string {
+	if told := w.told.Load(); told != nil {
+		return *told
+	}
+	files := w.open()
+	defer closeAll(files)
+	return modeOf(files)
+}
+
+func modeOf(files []int) string {
+	if len(files) == 0 {
+		return ""
+	}
+	return "mount changes"
+}
+
+// joinModes joins what two wakers say of themselves: "mode" or "mode: why no better".
+func joinModes(stalls, mounts string) string {
+	if mounts == "" {
+		return stalls
+	}
+	mode, why, explained := strings.Cut(stalls, ": ")
+	if mode == "period" {
+		mode = mounts
+	} else {
+		mode += "; " + mounts
+	}
+	if explained {
+		mode += ": " + why
+	}
+	return mode
+}

@@ -1,0 +1,192 @@
+package memory
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/probes/probetest"
+)
+
+// hostOf is a sample of a host with that much memory, in GiB.
+func hostOf(total, available float64) sample {
+	s := amounts(uint64(available*gib), uint64((total-available)*gib))
+	s.capacity = uint64(total * gib)
+	return s
+}
+
+// Memory that is plugged or unplugged, and swap that is turned on or off, is none
+// that programs take or give back.
+func TestMemoryThatChangesItsSizeIsNotTaken(t *testing.T) {
+	t.Parallel()
+	swapOn := func(s sample, free float64) sample {
+		s.freeSwap, s.capacity = uint64(free*gib), s.capacity+16*gib
+		return s
+	}
+	for name, host := range map[string]func(second float64) sample{
+		"a balloon that lowers MemTotal": func(second float64) sample { return hostOf(110-3*second, 62-3*second) },
+		"unplugged in one piece": func(second float64) sample {
+			if second >= 8 {
+				return hostOf(60, 11)
+			}
+			return hostOf(110, 61)
+		},
+		"swap that is turned off": func(second float64) sample {
+			if second >= 8 {
+				return hostOf(100, 12)
+			}
+			return swapOn(hostOf(100, 12), 16)
+		},
+	} {
+		var samples []sample
+		for second := range 18 {
+			samples = append(samples, host(float64(second)))
+		}
+		for second, o := range followAll(samples...) {
+			if o.Reason == "MemoryRunningOut" {
+				t.Errorf("%s: after %d s: %+v", name, second, o)
+			}
+		}
+	}
+}
+
+// What programs take is seen through a change of the host's size, at once.
+func TestMemorySeesALeakWhileMemoryIsPlugged(t *testing.T) {
+	t.Parallel()
+	var samples []sample
+	for second := range 14 { // 2 GiB a second are taken; 8 GiB are plugged after 9 s
+		total := 100.0
+		if second >= 9 {
+			total += 8
+		}
+		samples = append(samples, hostOf(total, total-100+36-2*float64(second)))
+	}
+	all := followAll(samples...)
+	for second, o := range all {
+		if running := o.Reason == "MemoryRunningOut"; running != (second >= 13) {
+			t.Errorf("after %d s: %+v", second, o)
+		}
+	}
+	probetest.Check(t, all[13], probes.Degraded, "MemoryRunningOut", "available 18 GiB of 108 GiB (16.6 %), threshold 20 %; empty in 9 s")
+}
+
+// A balloon that leaves MemTotal alone takes like a program: as long as it
+// inflates, the memory runs out, and no longer.
+func TestMemoryRunsOutWhileABalloonInflates(t *testing.T) {
+	t.Parallel()
+	var samples []sample
+	for second := range 24 {
+		s := hostOf(130, 60-3*min(15, float64(second)))
+		s.held = 65 * gib // the balloon is not among what programs hold
+		samples = append(samples, s)
+	}
+	all := followAll(samples...)
+	probetest.Check(t, all[15], probes.Degraded, "MemoryRunningOut", "available 15 GiB of 80 GiB (18.7 %), threshold 20 %; empty in 5 s")
+	for second, o := range all[17:] {
+		if o.Level != probes.OK {
+			t.Errorf("%d s after the balloon has stopped: %+v", second+2, o)
+		}
+	}
+}
+
+// A start that touches its memory in advance and leaves enough: the alarm ends
+// with it.
+func TestMemoryRunsOutOnlyWhileItDoes(t *testing.T) {
+	t.Parallel()
+	p := New(probetest.Healthy(), allMemory)
+	for quarter := range 80 {
+		since := float64(quarter) / 4
+		s := hostOf(32, 11.86-0.75*max(0, min(8, since-4)))
+		o := p.follow(timedSample{s, time.Unix(1000, 0).Add(time.Duration(quarter) * 250 * time.Millisecond)})
+		switch {
+		case since == 12:
+			probetest.Check(t, o, probes.Degraded, "MemoryRunningOut", "available 5.86 GiB of 32 GiB (18.3 %), threshold 20 %; empty in 7 s")
+		case since >= 13 && o.Level != probes.OK:
+			t.Errorf("%v s after its end: %+v", since-12, o)
+		}
+	}
+}
+
+// A short burst of stalls is no evidence twice, though samples follow one another
+// closely. One that goes on is.
+func TestMemoryForgivesAShortStall(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		burst time.Duration
+		bad   bool
+	}{{200 * time.Millisecond, false}, {time.Second, true}} {
+		p := New(probetest.Healthy(), allMemory)
+		bad := 0
+		for i := range 60 {
+			since := time.Duration(i) * 100 * time.Millisecond
+			waited := min(test.burst, max(0, since-3*time.Second))
+			s := ofHost(14).stalledFor(waited, waited/2)
+			if o := p.follow(timedSample{s, time.Unix(1000, 0).Add(since)}); o.Level > probes.OK {
+				bad++
+			}
+		}
+		if test.bad != (bad > 1) || bad == 1 {
+			t.Errorf("a stall of %v: %d bad samples", test.burst, bad)
+		}
+	}
+}
+
+func TestMemoryHeadroom(t *testing.T) {
+	t.Parallel()
+	pace := plausiblePace(2) / gib
+	if pace != 6 || plausiblePace(1) != 6*gib || plausiblePace(4) != 12*gib || plausiblePace(128) != 16*gib {
+		t.Errorf("plausible: %v GiB a second on two CPUs", pace)
+	}
+	p := New(probetest.Healthy(), allMemory)
+	p.plausiblePace = 6 * gib
+	follow := func(second int, available float64) time.Duration {
+		t.Helper()
+		return p.follow(timedSample{ofHost(available), time.Unix(1000+int64(second), 0)}).Headroom.Round(time.Millisecond)
+	}
+	for _, test := range []struct {
+		second    int
+		available float64
+		want      time.Duration
+	}{
+		{0, 65, 10 * time.Second},        // 60 GiB above the threshold
+		{1, 65, 10 * time.Second},        // nothing falls
+		{2, 53, 4 * time.Second},         // 12 GiB a second were seen
+		{3, 53, 4005 * time.Millisecond}, // and are slowly forgotten
+	} {
+		if got := follow(test.second, test.available); got != test.want {
+			t.Errorf("after %d s, %v %% available: %v, want %v", test.second, test.available, got, test.want)
+		}
+	}
+}
+
+func TestMemoryHasNoHeadroomAtItsThreshold(t *testing.T) {
+	t.Parallel()
+	for available, want := range map[float64]time.Duration{5: 1, 4: 0} {
+		o := New(probetest.Healthy(), allMemory).follow(timedSample{ofHost(available), time.Unix(1000, 0)})
+		if o.Headroom != want {
+			t.Errorf("%v %% available: %v, want %v", available, o.Headroom, want)
+		}
+	}
+}
+
+// Headroom is never more than the time in which programs could take what is left
+// at the plausible rate, whatever the thresholds.
+func TestMemoryHeadroomIsNoLongerThanItTakes(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(11, 12))
+	for range 10_000 {
+		thresholds := allMemory
+		thresholds.AvailablePercent = 20 * random.Float64()
+		p := New(probetest.Healthy(), thresholds)
+		s := ofHost(100 * random.Float64())
+		o := p.follow(timedSample{s, time.Unix(1000, 0)})
+		if (o.Level == probes.OK) != (o.Headroom > 0) {
+			t.Fatalf("headroom goes with OK: %+v, %v", o, o.Headroom)
+		}
+		left := float64(s.available) - p.plausiblePace*o.Headroom.Seconds()
+		if enough := thresholds.enough(s.whole()).bytes; o.Level == probes.OK && left < enough-gib/100 {
+			t.Fatalf("%v GiB left after %v, threshold %v GiB", left/gib, o.Headroom, enough/gib)
+		}
+	}
+}

@@ -1,0 +1,198 @@
+package memory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/probes/probetest"
+)
+
+// The tests of this file take real memory of this host: a few hundred MiB to
+// 1.5 GiB, for seconds. The thresholds lie where that shows.
+
+// thisHost is the host that the tests run on.
+func thisHost() probes.Host { return probes.Host{Root: "/", Proc: "/proc", Sys: "/sys"} }
+
+// A tmpfs that fills up takes memory as programs do: the host is Degraded when
+// the threshold is passed, and OK when the files are gone.
+func TestRealTmpfsFillsTheHost(t *testing.T) {
+	const fill = 1536 * mib
+	before, err := readSample(t.Context(), thisHost(), sample{})
+	if err != nil {
+		t.Skipf("this host cannot be read: %v", err)
+	}
+	if before.available < 3*fill {
+		t.Skipf("too little memory to take 1.5 GiB: %d MiB available", before.available/mib)
+	}
+	mounted := mountTmpfs(t, 2*gib)
+	// Half of the file is enough, so that what others give back meanwhile does not hide it.
+	p := New(thisHost(), Thresholds{AvailablePercent: 100 * float64(before.available-fill/2) / before.whole(), ClearFactor: 1})
+	probetest.Check(t, probetest.Observe(t, p), probes.OK, "MemorySufficient", "")
+
+	file := filepath.Join(mounted, "file")
+	allocate(t, file, fill)
+	waitObserved(t, p, func(o probes.Observation) bool { return o.Level == probes.Degraded && o.Reason == "MemoryLow" })
+	if full, err := readSample(t.Context(), thisHost(), sample{}); err != nil || full.whole() < before.whole()-fill/2 {
+		t.Errorf("the base of the percentages has shrunk from %.0f MiB to %.0f MiB, %v", before.whole()/mib, full.whole()/mib, err)
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	waitObserved(t, p, func(o probes.Observation) bool { return o.Level == probes.OK })
+}
+
+// mountTmpfs mounts a tmpfs that is gone when the test ends, or its process.
+func mountTmpfs(t *testing.T, size int) (mounted string) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("mounting needs root")
+	}
+	// A detached mount has no path that could outlive the process.
+	fs, err := unix.Fsopen("tmpfs", unix.FSOPEN_CLOEXEC)
+	if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM) {
+		t.Skipf("mounting is not allowed here: %v", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fs) //nolint:errcheck // the mount is another file
+	if err := unix.FsconfigSetString(fs, "size", fmt.Sprint(size)); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.FsconfigCreate(fs); err != nil {
+		t.Fatal(err)
+	}
+	mount, err := unix.Fsmount(fs, unix.FSMOUNT_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { unix.Close(mount) }) //nolint:errcheck // nothing is to be kept
+	return fmt.Sprintf("/proc/self/fd/%d", mount)
+}
+
+// allocate makes a file of that size. A tmpfs gives it all its pages at once.
+func allocate(t *testing.T, path string, size int64) {
+	t.Helper()
+	file, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close() //nolint:errcheck // nothing was written through it
+	if err := syscall.Fallocate(int(file.Fd()), 0, 0, size); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// waitObserved samples until it sees what is asked for. Other programs of this
+// host take and give memory meanwhile.
+func waitObserved(t *testing.T, p probes.Probe, wanted func(probes.Observation) bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	ticker := time.NewTicker(100 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		o := probetest.Observe(t, p)
+		if wanted(o) {
+			t.Log(probetest.Text(o))
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("still %s", probetest.Text(o))
+		case <-ticker.C:
+		}
+	}
+}
+
+// A control group that reads more files than its limit has room for stalls, and
+// PSI of the host counts that. It is no lack of memory of the host.
+func TestRealControlGroupAtItsLimit(t *testing.T) {
+	const limit = 64 * mib
+	if _, err := os.Stat("/proc/pressure/memory"); err != nil {
+		t.Skipf("this host measures no pressure: %v", err)
+	}
+	group := memoryGroup(t, limit)
+	readWithin(t, group, t.TempDir())
+
+	p := New(thisHost(), Thresholds{StalledPercent: 2, StalledAvailablePercent: 100, ClearFactor: 1})
+	stalls := 0
+	ticker := time.NewTicker(1100 * time.Millisecond)
+	defer ticker.Stop()
+	for deadline := time.Now().Add(20 * time.Second); stalls < 3 && time.Now().Before(deadline); <-ticker.C {
+		o := p.Observe(t.Context())
+		probetest.WellFormed(t, o)
+		switch stalled := p.before[len(p.before)-1].sample.stalls; {
+		case o.Level == probes.OK && strings.Contains(o.Message, "does not count"):
+			t.Log(o.Message)
+			stalls++
+		case o.Level != probes.OK:
+			t.Logf("the host reclaims, too: %s", probetest.Text(o))
+		default:
+			t.Logf("no stall yet, %v in all", stalled.Some)
+		}
+	}
+	if stalls < 3 {
+		t.Errorf("%d stalls of the group did not count", stalls)
+	}
+}
+
+// memoryGroup makes a control group that may have that much memory.
+func memoryGroup(t *testing.T, limit int) (group string) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("control groups need root")
+	}
+	for root, file := range map[string]string{"/sys/fs/cgroup/memory": "memory.limit_in_bytes", "/sys/fs/cgroup": "memory.max"} {
+		group = filepath.Join(root, fmt.Sprintf("taintlet-test-%d", os.Getpid()))
+		if err := os.Mkdir(group, 0o700); err != nil {
+			continue
+		}
+		t.Cleanup(func() { os.Remove(group) }) //nolint:errcheck // empty by now
+		if err := os.WriteFile(filepath.Join(group, file), fmt.Append(nil, limit), 0o600); err == nil {
+			return group
+		}
+	}
+	t.Skip("no control group with a limit of memory can be made here")
+	return ""
+}
+
+// readWithin reads two files of 256 MiB again and again, by programs in a control
+// group, until the test ends. They write the files themselves, so that the group
+// pays for the page cache.
+func readWithin(t *testing.T, group, dir string) {
+	t.Helper()
+	const script = `read go; dd if=/dev/zero of="$1" bs=1M count=256; sync "$1"; while :; do dd if="$1" of=/dev/null bs=4k; done`
+	for _, name := range []string{"one", "two"} {
+		reader := exec.CommandContext(t.Context(), "sh", "-c", script, "sh", filepath.Join(dir, name))
+		reader.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+		begin, err := reader.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := reader.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			syscall.Kill(-reader.Process.Pid, syscall.SIGKILL) //nolint:errcheck // the shell and its dd
+			reader.Wait()                                      //nolint:errcheck // killed
+		})
+		if err := os.WriteFile(filepath.Join(group, "cgroup.procs"), fmt.Append(nil, reader.Process.Pid), 0o600); err != nil {
+			t.Skipf("a program cannot be moved into a control group here: %v", err)
+		}
+		if _, err := begin.Write([]byte("\n")); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

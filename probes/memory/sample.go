@@ -1,0 +1,86 @@
+package memory
+
+import (
+	"context"
+	"time"
+
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/probes/pressure"
+)
+
+// sample is what the host's memory was at one time, in bytes.
+type sample struct {
+	available uint64 // MemAvailable, and arc
+	held      uint64 // what programs hold: see meminfo.held
+	arc       uint64 // what the ZFS cache would give back
+	freeSwap  uint64 // free swap outside of memory
+	capacity  uint64 // MemTotal, and all swap outside of memory
+	stalls    pressure.Totals
+	measured  bool     // the kernel measures pressure
+	reclaims  reclaims // of the host itself
+}
+
+// timedSample is a sample and the time at which it was taken.
+type timedSample struct {
+	sample sample
+	at     time.Time
+}
+
+// left is what programs can still take before the kernel kills one. Swap does not
+// make memory plentiful, but a host that swaps has not run out of it yet.
+func (s sample) left() float64 { return float64(s.available) + float64(s.freeSwap) }
+
+// notTaken is what is left, less what the host has: it falls as programs take, and
+// stays when memory is plugged or unplugged, or swap turned on or off. A balloon
+// that lowers MemTotal does the latter. Other balloons take like a program, and
+// what they take is gone like a program's.
+func (s sample) notTaken() float64 { return s.left() - float64(s.capacity) }
+
+// whole is what programs hold and could have, of which percentages are taken.
+func (s sample) whole() float64 { return float64(s.available) + float64(s.held) }
+
+// readSample reads all that judge needs, after a sample before it. A file that a kernel may lack is not
+// used where it is missing. A file that is there and cannot be read or understood
+// is an error: a guess about a part would be a guess about the whole.
+func readSample(ctx context.Context, h probes.Host, prev sample) (sample, error) {
+	info, err := readMeminfo(ctx, h.Proc)
+	if err != nil {
+		return sample{}, err
+	}
+	cache, err := readEvictableARC(h)
+	if err != nil {
+		return sample{}, err
+	}
+	if cache > info.total {
+		return sample{}, probes.Because("ARCStatsGarbled", "arcstats under %s: the ZFS cache is larger than the memory", h.Proc)
+	}
+	swap, err := readSwap(h)
+	if err != nil {
+		return sample{}, err
+	}
+	s := sample{freeSwap: swap.free, capacity: info.total + swap.size}
+	// Some of what the cache takes besides its data is in MemAvailable already.
+	s.arc = min(cache, info.total-info.available)
+	s.available = info.available + s.arc
+	// A few pages can be in both for a while. The sum is never more than the memory.
+	s.held = min(info.held(), info.total-s.available)
+	// The time is taken soon after, and stalls are a share of it.
+	s.stalls, s.measured, err = pressure.Read(h, "memory")
+	if err != nil {
+		return sample{}, err
+	}
+	s.reclaims, err = s.reclaimsAfter(prev, h)
+	return s, err
+}
+
+// reclaimsAfter reads the reclaims where tasks have waited since the sample before.
+// Reclaim is such a wait, and vmstat costs more to read than all the rest.
+func (s sample) reclaimsAfter(prev sample, h probes.Host) (reclaims, error) {
+	switch {
+	case !s.measured:
+		return reclaims{}, nil
+	case prev.measured && s.stalls == prev.stalls:
+		return prev.reclaims, nil
+	}
+	return readReclaims(h)
+}

@@ -1,0 +1,31 @@
+package deploy
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/taintlet/taintlet/taints"
+	"github.com/taintlet/taintlet/test/chart"
+)
+
+// What the agent has to say may be longer than the policies let pass: 32 paths of
+// up to 4096 bytes. Its write is allowed all the same.
+func TestLongMessagePasses(t *testing.T) {
+	c := shared.require(t)
+	const name = "talkative"
+	c.Register(t, name)
+	agent, err := taints.NewClient(chart.AgentOf(t, c, name), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := letters(32 * 4096)
+	change := taints.Change{Conditions: []corev1.NodeCondition{{Type: "HostDiskPressure", Status: corev1.ConditionUnknown, Reason: "StatfsBlocked", Message: long}}}
+	node, err := agent.Apply(t.Context(), c.GetNode(t, name), change)
+	if err != nil {
+		t.Errorf("%.300s", err.Error())
+	}
+	if err := agent.Announce(t.Context(), node, "Try", long); err != nil {
+		t.Errorf("%.300s", err.Error())
+	}
+}

@@ -1,0 +1,159 @@
+package deploy
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/taintlet/taintlet/taints"
+	"github.com/taintlet/taintlet/test/chart"
+	"github.com/taintlet/taintlet/test/cluster"
+)
+
+// most is what the agent may write at most.
+func most() taints.Change {
+	change := ours()
+	change.Annotations = map[string]string{taints.RecordAnnotation: letters(recordBytes), taints.HeldAnnotation: letters(heldBytes)}
+	for i := range change.Conditions {
+		change.Conditions[i].Reason, change.Conditions[i].Message = letters(reasonBytes), letters(messageBytes)
+	}
+	return change
+}
+
+// none removes what most writes.
+func none(change taints.Change) taints.Change {
+	for _, condition := range change.Conditions {
+		change.Gone = append(change.Gone, condition.Type)
+	}
+	change.Taints, change.Conditions = nil, nil
+	change.Annotations = map[string]string{taints.RecordAnnotation: "", taints.HeldAnnotation: ""}
+	return change
+}
+
+// The bounds are where they are said to be: what is as large as they are is
+// allowed.
+func TestBoundsLeaveRoom(t *testing.T) {
+	c := shared.require(t)
+	const name = "roomy"
+	c.Register(t, name)
+	identity := chart.AgentOf(t, c, name)
+	applyTo(t, c, name, most())
+	event := ownEvent(name)
+	event.Reason, event.Message = letters(reasonBytes), letters(messageBytes)
+	events := client(t, identity).CoreV1().Events("default")
+	created, err := events.Create(t.Context(), event, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	patch := `{"count": 2, "message": "` + strings.Repeat("y", messageBytes) + `"}`
+	if _, err := events.Patch(t.Context(), created.Name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+		t.Error(err)
+	}
+	applyTo(t, c, name, none(most()))
+}
+
+// applyTo makes the change as the agent of the Node does.
+func applyTo(t *testing.T, c *cluster.Cluster, name string, change taints.Change) {
+	t.Helper()
+	agent, err := taints.NewClient(chart.AgentOf(t, c, name), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := agent.Apply(t.Context(), c.GetNode(t, name), change); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Who may write Nodes otherwise, such as the kubelet, is not bounded by these
+// policies. What they leave in taintlet's own fields must not keep its agent from
+// writing.
+func TestOthersCannotLockTheAgentOut(t *testing.T) {
+	c := shared.require(t)
+	const name = "littered"
+	c.Register(t, name)
+	applyTo(t, c, name, ours())
+	litter(t, c, name)
+	identity := chart.AgentOf(t, c, name)
+	agent := client(t, identity)
+	// One request at a time: it must pass beside what the other does not touch.
+	for subresource, patch := range map[string]string{
+		"status": `{"status": {"conditions": [{"type": "HostDiskPressure", "status": "True", "message": "new"}]}}`,
+		"":       `{"metadata": {"annotations": {"taintlet.dev/held": null}}}`,
+	} {
+		if err := patchNode(t.Context(), agent, name, types.StrategicMergePatchType, patch, subresource); err != nil {
+			t.Errorf("nodes/%s: %v", subresource, err)
+		}
+	}
+	applyTo(t, c, name, most())
+	applyTo(t, c, name, none(most()))
+}
+
+// litter writes into taintlet's fields what taintlet itself may not.
+func litter(t *testing.T, c *cluster.Cluster, name string) {
+	t.Helper()
+	c.PatchNode(t, name, map[string]any{"metadata": map[string]any{"annotations": map[string]any{
+		taints.RecordAnnotation: letters(100_000), taints.HeldAnnotation: letters(100_000),
+	}}})
+	large := `{"type": "HostMemoryPressure", "status": "Odd", "reason": "` + letters(10_000) + `", "message": "` + letters(10_000) + `"}`
+	var operations []string
+	for range 30 {
+		operations = append(operations, `{"op": "add", "path": "/status/conditions/-", "value": `+large+`}`)
+	}
+	if err := patchNode(t.Context(), c.Client(), name, types.JSONPatchType, "["+strings.Join(operations, ",")+"]", "status"); err != nil {
+		t.Fatal(err)
+	}
+	// The agent's own entries are made strange.
+	entries := c.GetNode(t, name).ManagedFields
+	for i, entry := range entries {
+		if entry.Manager == account {
+			entries[i].FieldsV1 = metav1.NewFieldsV1(`{"f:metadata":{"f:labels":{"f:example.com/other":{}}},"f:spec":{},"f:status":{}}`)
+		}
+	}
+	c.PatchNode(t, name, map[string]any{"metadata": map[string]any{"managedFields": entries}})
+}
+
+// The API server keeps ten managers and merges the oldest into one. Whichever
+// that is, the agent goes on to write.
+func TestMoreManagersThanTheAPIServerKeeps(t *testing.T) {
+	c := shared.require(t)
+	const name, merged = "managed", "ancient-changes"
+	c.Register(t, name)
+	for i := range 15 {
+		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]any{fmt.Sprint("label-", i): "x", "shared": fmt.Sprint(i)}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		manager := metav1.PatchOptions{FieldManager: fmt.Sprint("manager-", i)}
+		if _, err := c.Client().CoreV1().Nodes().Patch(t.Context(), name, types.MergePatchType, patch, manager); err != nil {
+			t.Fatal(err)
+		}
+		change := ours()
+		if i%3 == 2 {
+			change = none(change)
+		}
+		applyTo(t, c, name, change)
+	}
+	if !slices.ContainsFunc(c.GetNode(t, name).ManagedFields, func(e metav1.ManagedFieldsEntry) bool { return e.Manager == merged }) {
+		t.Errorf("no manager was merged: %v", c.GetNode(t, name).ManagedFields)
+	}
+	forged := []metav1.ManagedFieldsEntry{}
+	for _, entry := range c.GetNode(t, name).ManagedFields {
+		if entry.Manager == merged {
+			entry.FieldsV1 = metav1.NewFieldsV1(`{"f:metadata":{"f:labels":{"f:` + letters(1000) + `":{}}}}`)
+		}
+		forged = append(forged, entry)
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"managedFields": forged}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = patchNode(t.Context(), client(t, chart.AgentOf(t, c, name)), name, types.MergePatchType, string(patch))
+	if err == nil || !strings.Contains(err.Error(), "adds nothing to the managedFields") {
+		t.Errorf("the merged entry is forged: %v", err)
+	}
+}
