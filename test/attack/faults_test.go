@@ -178,7 +178,7 @@ func faultAttacks() []attack {
 		one := faults[name]
 		all = append(all, attack{
 			name: "API server: " + name, guarded: true, quiet: true,
-			longOnly: !slices.Contains([]string{"connections refused", "silence", "429, again in an hour", "garbage from the watch"}, name),
+			longOnly: !slices.Contains([]string{"connections refused", "429, again in an hour", "garbage from the watch"}, name),
 			run:      func(t *testing.T, c *scene) (int, int) { return playFault(t, c, one) },
 		})
 	}
@@ -208,7 +208,7 @@ func playFault(t *testing.T, c *scene, one apiFault) (attempts, denied int) {
 		c.taintComes(back, cmp.Or(one.within, maxDelayAfterOutage))
 	}
 	c.recover()
-	if isLong() || one.within == 0 { // a dead connection is noticed after 45 s
+	if isLong() {
 		c.hearsOfItsNode(t)
 	}
 	return 1, 1
