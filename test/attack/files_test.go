@@ -112,15 +112,17 @@ func replaceFiles(t *testing.T, c *scene) (attempts, denied int) {
 	counts := make([]count, len(victims))
 	for i, v := range victims {
 		group.Go(func() {
-			last := "" // what is refused for the same reason again is not told again
+			last, told := "", map[string]bool{} // what is refused for the same reason again is no news
 			for j := i; j < len(names); j += len(victims) {
 				why := reasonAgainst(t, v.config, files[names[j]])
-				messages := 1
 				if why == last {
 					restore(t, v.Agent, v.config)
+				}
+				messages := 1
+				if told[why] {
 					messages = 0 // a line that repeats is logged once a minute
 				}
-				last = why
+				last, told[why] = why, true
 				counts[i].add(isRefused(t, v.Agent, v.config, names[j], files[names[j]], messages))
 			}
 			restore(t, v.Agent, v.config)
