@@ -1,7 +1,6 @@
 package integration
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,105 +10,17 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/taintlet/taintlet/test/fakehost"
 )
-
-// fakeHost is a tree of /proc and /sys and a root file system that a test can
-// make sick. Probes read it as they would read a host.
-type fakeHost struct {
-	t    *testing.T
-	dir  string
-	root string // on a tmpfs: nobody else fills it
-}
-
-func newFakeHost(t *testing.T) *fakeHost {
-	t.Helper()
-	h := &fakeHost{t: t, dir: t.TempDir()}
-	var err error
-	if h.root, err = os.MkdirTemp("/dev/shm", "taintlet-root-"); err != nil { //nolint:usetesting // t.TempDir is not on a tmpfs
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := os.RemoveAll(h.root); err != nil {
-			t.Error(err)
-		}
-	})
-	h.memory(50)
-	h.tasks(100)
-	h.route(true)
-	h.write("proc/sys/kernel/pid_max", "32768\n")
-	h.write("proc/sys/kernel/threads-max", "100000\n")
-	h.write("sys/class/net/eth0/carrier", "1\n")
-	return h
-}
-
-// write puts a file into the tree at once, as the kernel would: a reader sees
-// the old one or the new one.
-func (h *fakeHost) write(name, content string) {
-	h.t.Helper()
-	path := filepath.Join(h.dir, name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
-		h.t.Fatal(err)
-	}
-	if err := os.WriteFile(path+".new", []byte(content), 0o600); err != nil {
-		h.t.Fatal(err)
-	}
-	if err := os.Rename(path+".new", path); err != nil {
-		h.t.Fatal(err)
-	}
-}
-
-func (h *fakeHost) remove(name string) {
-	h.t.Helper()
-	if err := os.Remove(filepath.Join(h.dir, name)); err != nil {
-		h.t.Fatal(err)
-	}
-}
-
-// memory makes that percentage of 16 GiB available, the rest anonymous.
-func (h *fakeHost) memory(percent int) {
-	h.t.Helper()
-	const total = 16 << 20 // KiB
-	available := total / 100 * percent
-	h.write("proc/meminfo", fmt.Sprintf(`MemTotal:       %d kB
-MemFree:        %d kB
-MemAvailable:   %d kB
-Buffers:               0 kB
-Cached:                0 kB
-Active(anon):   %d kB
-Inactive(anon):        0 kB
-AnonPages:      %d kB
-SwapTotal:             0 kB
-SwapFree:              0 kB
-`, total, available, available, total-available, total-available))
-}
-
-func (h *fakeHost) tasks(count int) {
-	h.t.Helper()
-	h.write("proc/loadavg", fmt.Sprintf("0.10 0.20 0.30 1/%d 4242\n", count))
-}
-
-func (h *fakeHost) route(there bool) {
-	h.t.Helper()
-	routes := "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n" +
-		"eth0\t0000A8C0\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0\n"
-	if there {
-		routes += "eth0\t00000000\t0100A8C0\t0003\t0\t0\t0\t00000000\t0\t0\t0\n"
-	}
-	h.write("proc/net/route", routes)
-}
-
-// flags are the agent's flags that make it read this tree.
-func (h *fakeHost) flags() []string {
-	return []string{"--procfs=" + filepath.Join(h.dir, "proc"), "--sysfs=" + filepath.Join(h.dir, "sys"), "--host-root=" + h.root}
-}
 
 // trouble is one way to make a fake host sick, and well again.
 type trouble struct {
 	condition string // our condition type
 	key       string // of the well-known pair
 	config    func(*testing.T) string
-	begin     func(*fakeHost)
-	end       func(*fakeHost)
+	begin     func(*fakehost.Host)
+	end       func(*fakehost.Host)
 	// watched is for how long the kept taint is watched through Node updates.
 	watched time.Duration
 }
@@ -119,19 +30,19 @@ func troubles() map[string]trouble {
 	return map[string]trouble{
 		"memory": {
 			condition: "HostMemoryPressure", key: corev1.TaintNodeMemoryPressure, config: asQuick,
-			begin: func(h *fakeHost) { h.memory(2) }, end: func(h *fakeHost) { h.memory(50) }, watched: 30 * time.Second,
+			begin: func(h *fakehost.Host) { h.Memory(2) }, end: func(h *fakehost.Host) { h.Memory(50) }, watched: 30 * time.Second,
 		},
 		"disk": {
 			condition: "HostDiskPressure", key: corev1.TaintNodeDiskPressure, config: diskAlmostFull,
-			begin: fill, end: func(h *fakeHost) { h.empty() }, watched: 5 * time.Second,
+			begin: fill, end: empty, watched: 5 * time.Second,
 		},
 		"pid": {
 			condition: "HostPIDPressure", key: corev1.TaintNodePIDPressure, config: asQuick,
-			begin: func(h *fakeHost) { h.tasks(30000) }, end: func(h *fakeHost) { h.tasks(100) }, watched: 5 * time.Second,
+			begin: func(h *fakehost.Host) { h.Tasks(30000) }, end: func(h *fakehost.Host) { h.Tasks(100) }, watched: 5 * time.Second,
 		},
 		"network": {
 			condition: "HostNetworkUnavailable", key: corev1.TaintNodeNetworkUnavailable, config: asQuick,
-			begin: func(h *fakeHost) { h.route(false) }, end: func(h *fakeHost) { h.route(true) }, watched: 5 * time.Second,
+			begin: func(h *fakehost.Host) { h.Route(false) }, end: func(h *fakehost.Host) { h.Route(true) }, watched: 5 * time.Second,
 		},
 	}
 }
@@ -156,26 +67,26 @@ func diskAlmostFull(t *testing.T) string {
 	return strings.Replace(quick, "disk: {", "disk: {availablePercent: "+format(threshold)+", clearFactor: 1.001, ", 1)
 }
 
-func fill(h *fakeHost) {
-	h.t.Helper()
+func fill(h *fakehost.Host) {
+	h.T.Helper()
 	var fs syscall.Statfs_t
-	if err := syscall.Statfs(h.root, &fs); err != nil {
-		h.t.Fatal(err)
+	if err := syscall.Statfs(h.Root, &fs); err != nil {
+		h.T.Fatal(err)
 	}
-	ballast, err := os.Create(filepath.Join(h.root, "ballast"))
+	ballast, err := os.Create(filepath.Join(h.Root, "ballast"))
 	if err != nil {
-		h.t.Fatal(err)
+		h.T.Fatal(err)
 	}
 	defer ballast.Close() //nolint:errcheck // nothing was written through it
 	size := int64(fs.Bavail) * fs.Bsize / 20
 	if err := syscall.Fallocate(int(ballast.Fd()), 0, 0, size); err != nil {
-		h.t.Fatal(err)
+		h.T.Fatal(err)
 	}
 }
 
-func (h *fakeHost) empty() {
-	h.t.Helper()
-	if err := os.Remove(filepath.Join(h.root, "ballast")); err != nil {
-		h.t.Fatal(err)
+func empty(h *fakehost.Host) {
+	h.T.Helper()
+	if err := os.Remove(filepath.Join(h.Root, "ballast")); err != nil {
+		h.T.Fatal(err)
 	}
 }
