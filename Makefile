@@ -56,6 +56,10 @@ quick: ## the fast tests, and which tests were skipped and why
 controlplane: ## build the Kubernetes components into the user's cache (some minutes when cold)
 	@go run ./test/cluster/build
 
+.PHONY: attack
+attack: controlplane ## attack a running agent in every way, for some minutes; TAINTLET_WRITE_RELIABILITY=1 writes docs/reliability.md
+	TAINTLET_REQUIRE=controlplane TAINTLET_LONG_ATTACKS=1 go test -count 1 -timeout 40m -v -run TestAttacks ./test/attack | grep --line-buffered -v '^=== '
+
 .PHONY: bench
 bench: ## benchmarks, then taintlet beside a real kubelet (20 minutes; needs root, test/bench/README.md)
 	go test -run '^$$' -bench . -benchmem ./...

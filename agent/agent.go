@@ -184,9 +184,12 @@ func (l *loop) run(ctx context.Context) error {
 				l.refuse(r.err)
 				continue
 			}
+			before := l.cfg.Heartbeat
 			l.reconfigure(ctx, r.cfg)
-			heartbeat.Stop()
-			heartbeat = newHeartbeat(l.cfg.Heartbeat.Duration)
+			if l.cfg.Heartbeat != before { // or a file that keeps changing would put it off
+				heartbeat.Stop()
+				heartbeat = newHeartbeat(l.cfg.Heartbeat.Duration)
+			}
 		}
 		l.step(in)
 	}

@@ -49,7 +49,9 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 	}
 }
 
-// sourceOf is the address of the other side; all of the host's own are one.
+// sourceOf is the address of the other side. Who reaches the port from the very
+// address that it asks is the host itself, as its kubelet does; all of those are
+// one. Another loopback address is nobody's whom the host depends on.
 func sourceOf(conn net.Conn) netip.Addr {
 	remote, err := netip.ParseAddrPort(conn.RemoteAddr().String())
 	if err != nil {
@@ -57,7 +59,7 @@ func sourceOf(conn net.Conn) netip.Addr {
 	}
 	source := remote.Addr().WithZone("")
 	local, err := netip.ParseAddrPort(conn.LocalAddr().String())
-	if source.IsLoopback() || err == nil && local.Addr().WithZone("") == source {
+	if err == nil && local.Addr().WithZone("") == source {
 		return netip.IPv6Loopback()
 	}
 	return source

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -27,11 +28,12 @@ func (q *queue) Accept() (net.Conn, error) {
 type client struct {
 	net.Conn
 	from   string
+	to     string // empty: 192.0.2.1
 	closed bool
 }
 
 func (c *client) Close() error         { c.closed = true; return nil }
-func (c *client) LocalAddr() net.Addr  { return tcp("192.0.2.1") }
+func (c *client) LocalAddr() net.Addr  { return tcp(cmp.Or(c.to, "192.0.2.1")) }
 func (c *client) RemoteAddr() net.Addr { return tcp(c.from) }
 
 func tcp(address string) net.Addr {
@@ -43,11 +45,12 @@ func tcp(address string) net.Addr {
 func TestConnectionsAreBounded(t *testing.T) {
 	q := &queue{}
 	l := newBoundedListener(q)
+	to := ""
 	// open returns how many of n connections from the addresses are accepted.
 	open := func(n int, address func(i int) string) (accepted []net.Conn) {
 		all := make([]*client, n)
 		for i := range all {
-			all[i] = &client{from: address(i)}
+			all[i] = &client{from: address(i), to: to}
 			q.clients = append(q.clients, all[i])
 		}
 		for {
@@ -83,7 +86,12 @@ func TestConnectionsAreBounded(t *testing.T) {
 	if len(crowd)+len(attacker) != maxConnections {
 		t.Errorf("all together have %d connections", len(crowd)+len(attacker))
 	}
+	if others := open(5, one("127.0.0.2")); len(others) > 0 {
+		t.Errorf("%d more from another loopback address", len(others))
+	}
+	to = "127.0.0.1"
 	kubelet := open(5, one("127.0.0.1"))
+	to = ""
 	host := open(5, one("192.0.2.1")) // by the address of its interface
 	if len(kubelet)+len(host) != maxPerSource {
 		t.Errorf("the host has %d connections while the port is full", len(kubelet)+len(host))

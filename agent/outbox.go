@@ -91,8 +91,13 @@ func (o *outbox) signOfLife() {
 // heartbeat does.
 func (o *outbox) allowRepeat() { o.handedOut = nil }
 
-// announce has the writer tell of an eviction before the taint is set.
-func (o *outbox) announce(a announcement) { o.announcements = append(o.announcements, a) }
+// announce has the writer tell of an eviction before the taint is set. One of the
+// same reason that was not told yet is about an eviction that never came. Many of
+// them would hold the taint up: each may take as long as announceTimeout.
+func (o *outbox) announce(a announcement) {
+	o.announcements = slices.DeleteFunc(slices.Clone(o.announcements), func(before announcement) bool { return before.reason == a.reason })
+	o.announcements = append(o.announcements, a)
+}
 
 // settle takes in what became of a job and reports whether the newest change is
 // on the Node. evictionIsDue reports whether a taint that was announced is yet

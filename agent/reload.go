@@ -78,7 +78,8 @@ func (r *reloader) isNews(cfg *config.Config, err error) bool {
 func (l *loop) refuse(err error) {
 	l.metrics.refused.Set(1)
 	l.metrics.reloads.WithLabelValues("refused").Inc()
-	l.Log.Error("configuration refused; the one in force stays", "inForce", l.cfg.Hash, "error", err)
+	// Not as an error: two files are two lines, however soon they follow each other.
+	l.Log.Error("configuration refused; the one in force stays", "inForce", l.cfg.Hash, "reason", err.Error())
 	l.event(corev1.EventTypeWarning, "ConfigurationRefused", "configuration "+l.cfg.Hash+" stays in force: "+err.Error())
 }
 

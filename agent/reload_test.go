@@ -90,6 +90,22 @@ func runReloadingFrom(t *testing.T, text string, s agent.SlotClient, test func(t
 	})
 }
 
+// A file that changes again and again does not put the heartbeat off: without one,
+// another agent would take this one to be gone.
+func TestReloadsDoNotPutTheHeartbeatOff(t *testing.T) {
+	runReloading(t, func(t *testing.T, r *reloading, _ map[probes.Condition]*probe, c *client) {
+		time.Sleep(time.Minute)
+		before := c.count()
+		for i := range 60 {
+			r.write(fmt.Sprintf("writeBudget: {burst: %d}\n", 2+i%2))
+			time.Sleep(soon)
+		}
+		if writes := c.count() - before; writes < 3 {
+			t.Errorf("%d heartbeats in 21 minutes", writes)
+		}
+	})
+}
+
 // Only the probe whose section has changed starts anew; a change of debounce
 // or of rules starts none.
 func TestReloadStartsOnlyChangedProbesAnew(t *testing.T) {

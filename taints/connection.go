@@ -37,6 +37,7 @@ type connections struct {
 func newConnections(config *rest.Config) (*connections, error) {
 	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}
 	config.Dial = dialer.DialContext
+	config.Wrap(func(transport http.RoundTripper) http.RoundTripper { return impatient{transport} })
 	kept, err := rest.RESTClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("API client: %w", err)

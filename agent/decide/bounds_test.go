@@ -76,6 +76,27 @@ func TestTaintWithoutRoomForTheRecord(t *testing.T) {
 	}
 }
 
+// Where not even the annotation fits by which a pair is kept, the taint is the
+// stand-in, and the pair of the rule again when there is room.
+func TestTaintWithoutRoomForAnyAnnotation(t *testing.T) {
+	for _, left := range []int{0, 40, 100} {
+		s := newSim(config.Default())
+		seenAll(s)
+		s.edit(func(*corev1.Node) {})
+		fill(s, left)
+		s.after(time.Second, sample(probes.MemoryPressure, "certain"))
+		if !taints.Has(s.read.Spec.Taints, taints.Pair{Key: "taintlet.dev/memory-pressure", Effect: corev1.TaintEffectNoSchedule}) {
+			t.Errorf("%d bytes left: taints %v", left, s.read.Spec.Taints)
+		}
+		s.edit(func(n *corev1.Node) { delete(n.Annotations, "example.com/notes") })
+		s.after(time.Second, sample(probes.MemoryPressure, "bad"))
+		want := taints.Pair{Key: corev1.TaintNodeMemoryPressure, Effect: corev1.TaintEffectNoSchedule}
+		if len(s.read.Spec.Taints) != 1 || !taints.Has(s.read.Spec.Taints, want) {
+			t.Errorf("there is room again: taints %v", s.read.Spec.Taints)
+		}
+	}
+}
+
 // A taint without its record is removed like any other, whether the watch or the
 // writer was the first to say that it is on the Node.
 func TestTaintWithoutRecordIsRemoved(t *testing.T) {

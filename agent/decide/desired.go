@@ -109,6 +109,18 @@ func (s *State) change(t *turn) taints.Change {
 	return change
 }
 
+// heldFits reports whether the annotation by which pairs are kept would fit on the
+// Node with the keys of all rules. If not, a taint that is due must not wait for
+// room: its stand-in needs no annotation.
+func heldFits(t *turn) bool {
+	keys := make([]string, 0, len(t.cfg.Rules))
+	for _, rule := range t.cfg.Rules {
+		keys = append(keys, rule.Taint.Key)
+	}
+	largest := taints.Change{Annotations: map[string]string{taints.RecordAnnotation: "", taints.HeldAnnotation: strings.Join(keys, ",")}}
+	return largest.AnnotationsFit(t.in.Node.Node)
+}
+
 // maxUnasked bounds the length of the pairs that the record names although no
 // rule asks for them, so that a forged list cannot make it too long to be read.
 const maxUnasked = 1000

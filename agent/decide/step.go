@@ -39,6 +39,7 @@ func Step(cfg *config.Config, s State, in Inputs, now time.Time) (State, Decisio
 // what to write.
 func (s *State) reconcile(t *turn) {
 	s.ledger.follow(t.cfg)
+	t.in.Facts.KeepPolicy = t.in.Facts.KeepPolicy && heldFits(t)
 	if !s.meet(t) {
 		return
 	}

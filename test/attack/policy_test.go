@@ -26,14 +26,22 @@ func policyAttacks() []attack {
 	agent := func(c *scene) kubernetes.Interface { return c.agent }
 	cleanup := func(c *scene) kubernetes.Interface { return c.cleanup }
 	return []attack{
-		{"messages of up to 1.4 MB in conditions", patches(agent, largeConditions())},
-		{"20,000 duplicates of a condition", patches(agent, []patch{duplicates(2), duplicates(2000), duplicates(20_000)})},
-		{"record and held fill the annotations", patches(agent, largeAnnotations())},
-		{"Events of up to 1.4 MB", events(largeEvents())},
-		{"what belongs to others", patches(agent, foreign())},
-		{"Events in others' names", events(foreignEvents())},
-		{"managedFields emptied, forged, filled", managedFields},
-		{"taintlet-cleanup-stale sets something", patches(cleanup, settings())},
+		{name: "messages of up to 1.4 MB in conditions", guarded: true, run: patches(agent, largeConditions()),
+			what: "the agent's token writes conditions with long messages and reasons"},
+		{name: "20,000 duplicates of a condition", guarded: true, run: patches(agent, []patch{duplicates(2), duplicates(2000), duplicates(20_000)}),
+			what: "the agent's token writes a condition twice, 2,000 and 20,000 times"},
+		{name: "record and held fill the annotations", guarded: true, run: patches(agent, largeAnnotations()),
+			what: "the agent's token writes long values into its own two annotations"},
+		{name: "Events of up to 1.4 MB", guarded: true, run: events(largeEvents()),
+			what: "the agent's token writes long Events"},
+		{name: "what belongs to others", guarded: true, run: patches(agent, foreign()),
+			what: "the agent's token writes others' taints, labels, annotations and conditions, and another Node"},
+		{name: "Events in others' names", guarded: true, run: events(foreignEvents()),
+			what: "the agent's token writes Events of other components and about other objects"},
+		{name: "managedFields emptied, forged, filled", guarded: true, run: managedFields,
+			what: "the agent's token writes who manages which field"},
+		{name: "taintlet-cleanup-stale sets something", guarded: true, run: patches(cleanup, settings()),
+			what: "the token of the hourly cleanup sets what it may only remove"},
 	}
 }
 

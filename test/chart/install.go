@@ -109,6 +109,27 @@ func TokenOfPod(t *testing.T, c *cluster.Cluster, pod *corev1.Pod) string {
 	return Token(t, c, pod.Namespace, &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID})
 }
 
+// AgentOf is the agent of a node as it is: with the token of the DaemonSet's
+// pod, which the real controller has made for the node.
+func AgentOf(t *testing.T, c *cluster.Cluster, node string) *rest.Config {
+	t.Helper()
+	return c.WithToken(TokenOfPod(t, c, PodOn(t, c, node)))
+}
+
+// PodOn waits for the DaemonSet's pod on the node.
+func PodOn(t *testing.T, c *cluster.Cluster, node string) *corev1.Pod {
+	t.Helper()
+	var pods *corev1.PodList
+	cluster.Eventually(t, "the DaemonSet's pod on "+node, func() (err error) {
+		pods, err = c.Client().CoreV1().Pods(Namespace).List(t.Context(), metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
+		if err == nil && len(pods.Items) == 0 {
+			err = errors.New("there is none")
+		}
+		return err
+	})
+	return &pods.Items[0]
+}
+
 // IsRefusal tells what an agent should not have asked for from what may befall
 // any request: a conflict, and a timeout, as the API server calls it (504) when
 // the agent ends while a request is out.

@@ -71,7 +71,7 @@ func newProgram(t *testing.T, c *cluster.Cluster, node string) *program {
 	if p.path, err = build.Agent(t.Context(), p.dir, build.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	p.args = []string{"--kubeconfig=" + cluster.Kubeconfig(t, agentOf(t, c, node)), "--config=" + p.file("config.yaml"), "--node-name=" + node, "--listen="}
+	p.args = []string{"--kubeconfig=" + cluster.Kubeconfig(t, chart.AgentOf(t, c, node)), "--config=" + p.file("config.yaml"), "--node-name=" + node, "--listen="}
 	return p
 }
 

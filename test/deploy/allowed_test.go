@@ -99,7 +99,7 @@ func TestBigNode(t *testing.T) {
 	const name = "big"
 	c.Register(t, name)
 	makeBig(t, c, name)
-	identity := agentOf(t, c, name)
+	identity := chart.AgentOf(t, c, name)
 	agent, err := taints.NewClient(identity, name)
 	if err != nil {
 		t.Fatal(err)
@@ -148,7 +148,7 @@ func TestSlotsAreTaken(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	agent, transitions := client(t, agentOf(t, c, holder)), int32(1)
+	agent, transitions := client(t, chart.AgentOf(t, c, holder)), int32(1)
 	take := func(l *coordinationv1.LeaseSpec) {
 		l.HolderIdentity, l.AcquireTime, l.RenewTime, l.LeaseTransitions = &holder, &now, &now, &transitions
 	}

@@ -127,7 +127,7 @@ func TestDaemonSet(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	podOn(t, c, "evacuated")
+	chart.PodOn(t, c, "evacuated")
 	nodes, err := c.Client().CoreV1().Nodes().List(t.Context(), metav1.ListOptions{LabelSelector: "type!=virtual-kubelet"})
 	if err != nil {
 		t.Fatal(err)
@@ -177,7 +177,7 @@ func TestFlowSchema(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	agent, err := rest.HTTPClientFor(agentOf(t, c, "flow"))
+	agent, err := rest.HTTPClientFor(chart.AgentOf(t, c, "flow"))
 	if err != nil {
 		t.Fatal(err)
 	}

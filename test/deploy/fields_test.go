@@ -80,7 +80,7 @@ func TestNoOtherFieldChanges(t *testing.T) {
 	c := shared.require(t)
 	const name = "fields"
 	c.Register(t, name)
-	agent := client(t, agentOf(t, c, name))
+	agent := client(t, chart.AgentOf(t, c, name))
 	for path, fields := range otherFields() {
 		for field, value := range fields {
 			if value == "" {

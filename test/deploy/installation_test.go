@@ -2,14 +2,11 @@ package deploy
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -49,25 +46,4 @@ func client(t *testing.T, config *rest.Config) kubernetes.Interface {
 		t.Fatal(err)
 	}
 	return c
-}
-
-// agentOf is the agent of a node as it is: with the token of the DaemonSet's
-// pod, which the real controller has made for the node.
-func agentOf(t *testing.T, c *cluster.Cluster, node string) *rest.Config {
-	t.Helper()
-	return c.WithToken(chart.TokenOfPod(t, c, podOn(t, c, node)))
-}
-
-// podOn waits for the DaemonSet's pod on the node.
-func podOn(t *testing.T, c *cluster.Cluster, node string) *corev1.Pod {
-	t.Helper()
-	var pods *corev1.PodList
-	cluster.Eventually(t, "the DaemonSet's pod on "+node, func() (err error) {
-		pods, err = c.Client().CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
-		if err == nil && len(pods.Items) == 0 {
-			err = errors.New("there is none")
-		}
-		return err
-	})
-	return &pods.Items[0]
 }

@@ -22,7 +22,7 @@ func setScene(t *testing.T, c *cluster.Cluster) *scene {
 	s := &scene{own: "denied", other: "denied-other"}
 	c.Register(t, s.own)
 	c.Register(t, s.other)
-	s.agent = client(t, agentOf(t, c, s.own))
+	s.agent = client(t, chart.AgentOf(t, c, s.own))
 	s.withoutRBAC = client(t, chart.AllowedAll(c, namespace, s.own))
 	s.withoutPod = client(t, chart.AllowedAll(c, namespace, ""))
 	cleaner := chart.AllowedAll(c, namespace, s.other) // its pod may run anywhere

@@ -16,13 +16,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/taintlet/taintlet/test/agent"
 	"github.com/taintlet/taintlet/test/cluster"
+	"github.com/taintlet/taintlet/test/fakehost"
+	"github.com/taintlet/taintlet/test/gate"
 )
 
 // exitCode runs the agent to its end.
 func exitCode(t *testing.T, args ...string) (int, string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), agent.Patience)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, agentBinary(t), args...).CombinedOutput() //nolint:gosec // our own binary
 	if exit, ok := err.(*exec.ExitError); ok {                                     //nolint:errorlint // exec returns it bare
@@ -68,8 +71,8 @@ func TestUsageErrorsExitWithTwoAndNameTheTrouble(t *testing.T) {
 // A host name that no Node can have keeps nobody from sampling the host.
 func TestOnceNeedsNoNodeName(t *testing.T) {
 	t.Parallel()
-	host := newFakeHost(t)
-	code, out := exitCode(t, append(host.flags(), "--once", "--node-name=My_Laptop")...)
+	host := fakehost.New(t)
+	code, out := exitCode(t, append(host.Flags(), "--once", "--node-name=My_Laptop")...)
 	if code != 0 || !strings.Contains(out, "MemoryPressure") {
 		t.Errorf("exit code %d, output:\n%s", code, out)
 	}
@@ -103,21 +106,21 @@ func TestFailuresToStartExitWithOne(t *testing.T) {
 // condition is Unknown with a reason, the others are not, and --once exits 3.
 func TestGarbledHostIsUnknown(t *testing.T) {
 	t.Parallel()
-	garble := map[string]func(h *fakeHost, file string){
-		"missing":   func(h *fakeHost, file string) { h.remove(file) },
-		"empty":     func(h *fakeHost, file string) { h.write(file, "") },
-		"truncated": func(h *fakeHost, file string) { h.write(file, "Mem") },
-		"garbled":   func(h *fakeHost, file string) { h.write(file, "\x00\xff:: 12 x\n-1 kB\n") },
+	garble := map[string]func(h *fakehost.Host, file string){
+		"missing":   func(h *fakehost.Host, file string) { h.Remove(file) },
+		"empty":     func(h *fakehost.Host, file string) { h.Write(file, "") },
+		"truncated": func(h *fakehost.Host, file string) { h.Write(file, "Mem") },
+		"garbled":   func(h *fakehost.Host, file string) { h.Write(file, "\x00\xff:: 12 x\n-1 kB\n") },
 	}
 	for file, condition := range map[string]string{
 		"proc/meminfo": "MemoryPressure", "proc/loadavg": "PIDPressure",
-		"proc/sys/kernel/pid_max": "PIDPressure", uplinkCarrier(t): "NetworkUnavailable",
+		"proc/sys/kernel/pid_max": "PIDPressure", fakehost.UplinkCarrier(t): "NetworkUnavailable",
 	} {
 		for how, do := range garble {
 			t.Run(how+" "+filepath.Base(file), func(t *testing.T) {
-				h := newFakeHost(t)
+				h := fakehost.New(t)
 				do(h, file)
-				code, out := exitCode(t, append(h.flags(), "--once", "-o=json")...)
+				code, out := exitCode(t, append(h.Flags(), "--once", "-o=json")...)
 				if code != 3 {
 					t.Errorf("exit code %d", code)
 				}
@@ -146,13 +149,13 @@ func TestGarbledHostIsUnknown(t *testing.T) {
 func TestBlindProbesChangeNoTaint(t *testing.T) {
 	t.Parallel()
 	c, key := pressured(t, corev1.TaintNodeMemoryPressure)
-	node, host := c.Register(t, "blind"), newFakeHost(t)
+	node, host := c.Register(t, "blind"), fakehost.New(t)
 	a := startAgent(t, c, node.Name, host, quick)
-	host.memory(2)
+	host.Memory(2)
 	waitNode(t, c, node.Name, cluster.HasTaint(key, corev1.TaintEffectNoSchedule))
-	host.write("proc/meminfo", "garbage\n")
-	host.write("proc/loadavg", "")
-	host.remove(uplinkCarrier(t))
+	host.Write("proc/meminfo", "garbage\n")
+	host.Write("proc/loadavg", "")
+	host.Remove(fakehost.UplinkCarrier(t))
 	samples := unknownSamples(a, "MemoryPressure")
 	for unknownSamples(a, "MemoryPressure") < samples+5 || unknownSamples(a, "PIDPressure") < 5 || unknownSamples(a, "NetworkUnavailable") < 5 {
 		staysThroughUpdates(t, c, node, key, time.Second)
@@ -161,39 +164,32 @@ func TestBlindProbesChangeNoTaint(t *testing.T) {
 	if len(now.Spec.Taints) != 1 {
 		t.Errorf("taints = %v", now.Spec.Taints)
 	}
-	host.memory(50)
+	host.Memory(50)
 	waitNode(t, c, node.Name, cluster.Not(cluster.HasTaint(key, corev1.TaintEffectNoSchedule)))
 }
 
 // unknownSamples is how often the agent could not tell.
-func unknownSamples(a *agent, condition string) int {
-	a.t.Helper()
-	_, body := a.get("/metrics")
-	for line := range strings.Lines(body) {
-		rest, found := strings.CutPrefix(line, `taintlet_probe_samples_total{condition="`+condition+`",level="Unknown"} `)
-		if found {
-			return atoi(a.t, strings.TrimSpace(rest))
-		}
-	}
-	return 0
+func unknownSamples(a *agent.Agent, condition string) int {
+	a.T.Helper()
+	return a.Metric(`taintlet_probe_samples_total{condition="` + condition + `",level="Unknown"}`)
 }
 
 func TestMissingNodeIsNotReadyUntilItExists(t *testing.T) {
 	t.Parallel()
 	c := plain.require(t)
-	host := newFakeHost(t)
-	host.memory(2)
+	host := fakehost.New(t)
+	host.Memory(2)
 	a := startAgent(t, c, "late", host, quick)
-	a.waitLog("node not found")
-	if code, body := a.get("/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(body, "node not seen") {
+	a.WaitLog("node not found")
+	if code, body := a.Get("/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(body, "node not seen") {
 		t.Errorf("/readyz = %d %s", code, body)
 	}
-	if code, _ := a.get("/healthz"); code != http.StatusOK {
+	if code, _ := a.Get("/healthz"); code != http.StatusOK {
 		t.Errorf("/healthz = %d", code)
 	}
 	c.Register(t, "late")
 	waitNode(t, c, "late", cluster.HasTaint("taintlet.dev/memory-pressure", corev1.TaintEffectNoSchedule))
-	if code, body := a.get("/readyz"); code != http.StatusOK {
+	if code, body := a.Get("/readyz"); code != http.StatusOK {
 		t.Errorf("/readyz = %d %s", code, body)
 	}
 }
@@ -203,17 +199,17 @@ func TestMissingNodeIsNotReadyUntilItExists(t *testing.T) {
 func TestUnreachableAPIServerAtStart(t *testing.T) {
 	t.Parallel()
 	c := plain.require(t)
-	node, host := c.Register(t, "unreachable"), newFakeHost(t)
-	host.memory(2)
-	gate := newGate(t, strings.TrimPrefix(c.URL(), "https://"))
+	node, host := c.Register(t, "unreachable"), fakehost.New(t)
+	host.Memory(2)
+	gate := gate.New(t, strings.TrimPrefix(c.URL(), "https://"))
 	as := identity(t, c, node.Name)
-	as.Host = "https://" + gate.address
+	as.Host = "https://" + gate.Address
 	a := startAgentAs(t, as, node.Name, host, quick)
-	a.waitLog("cannot look for the admission policy; trying again.*connection refused")
-	if code, body := a.get("/readyz"); code != http.StatusServiceUnavailable {
+	a.WaitLog("cannot look for the admission policy; trying again.*connection refused")
+	if code, body := a.Get("/readyz"); code != http.StatusServiceUnavailable {
 		t.Errorf("/readyz = %d %s", code, body)
 	}
-	gate.open()
+	gate.Open()
 	waitNode(t, c, node.Name, cluster.HasTaint("taintlet.dev/memory-pressure", corev1.TaintEffectNoSchedule))
 }
 
@@ -227,17 +223,17 @@ func TestForbiddenPatchNamesThePermission(t *testing.T) {
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "list", "watch"}}); err != nil {
 		t.Fatal(err)
 	}
-	node, host := c.Register(t, "forbidden"), newFakeHost(t)
-	host.memory(2)
+	node, host := c.Register(t, "forbidden"), fakehost.New(t)
+	host.Memory(2)
 	as, err := c.Config(user)
 	if err != nil {
 		t.Fatal(err)
 	}
 	a := startAgentAs(t, as, node.Name, host, quick)
-	a.waitLog("cannot look for the admission policy; assuming that it is absent.*permission to get mutatingadmissionpolicybindings")
-	a.waitLog("cannot write the node; trying again.*the permission to patch nodes is missing")
+	a.WaitLog("cannot look for the admission policy; assuming that it is absent.*permission to get mutatingadmissionpolicybindings")
+	a.WaitLog("cannot write the node; trying again.*the permission to patch nodes is missing")
 	cluster.Eventually(t, "/readyz to name the permission", func() error { // the loop hears of it after the log
-		if code, body := a.get("/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(body, "the permission to patch nodes is missing") {
+		if code, body := a.Get("/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(body, "the permission to patch nodes is missing") {
 			return fmt.Errorf("/readyz = %d %s", code, body)
 		}
 		return nil

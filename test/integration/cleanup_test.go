@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/taintlet/taintlet/test/cluster"
+	"github.com/taintlet/taintlet/test/fakehost"
 )
 
 // The agent was killed on a tainted Node. Afterwards the Node is as it was
@@ -21,7 +22,7 @@ import (
 func TestCleanupLeavesTheNodeAsItWas(t *testing.T) {
 	t.Parallel()
 	c := keeping.require(t)
-	node, host := c.Register(t, "cleaned"), newFakeHost(t)
+	node, host := c.Register(t, "cleaned"), fakehost.New(t)
 	c.RunKubectl(t, "label", "node", node.Name, "example.com/rack=7")
 	c.RunKubectl(t, "annotate", "node", node.Name, "example.com/owner=somebody", "taintlet.dev/paused=false")
 	c.SetTaints(t, node.Name, dedicated)
@@ -35,10 +36,10 @@ func TestCleanupLeavesTheNodeAsItWas(t *testing.T) {
 	}
 
 	a := startAgent(t, c, node.Name, host, quick)
-	host.memory(2)
+	host.Memory(2)
 	waitNode(t, c, node.Name, tainted(memoryKey))
 	waitNode(t, c, node.Name, cluster.HasCondition("HostMemoryPressure", corev1.ConditionTrue))
-	a.kill()
+	a.Kill()
 	c.RunKubectl(t, "taint", "node", node.Name, "example.com/later=yes:NoExecute")
 	foreign := taintsOf(c.GetNode(t, node.Name), memoryKey)
 	code, out = cleanup(t, c, node.Name)
@@ -73,13 +74,13 @@ func TestCleanupLeavesTheNodeAsItWas(t *testing.T) {
 func TestCleanupOfACustomTaintNeedsItsConfiguration(t *testing.T) {
 	t.Parallel()
 	c := plain.require(t)
-	node, host := c.Register(t, "cleaned-custom"), newFakeHost(t)
+	node, host := c.Register(t, "cleaned-custom"), fakehost.New(t)
 	const key = "example.com/tired"
 	a := startAgent(t, c, node.Name, host, quick+"rules:\n- {condition: MemoryPressure, level: Degraded, taint: {key: "+key+", effect: NoSchedule}}\n")
-	host.memory(2)
+	host.Memory(2)
 	waitNode(t, c, node.Name, tainted(key))
 	waitNode(t, c, node.Name, cluster.HasCondition("HostMemoryPressure", corev1.ConditionTrue))
-	a.kill()
+	a.Kill()
 
 	for range 2 { // it says so again
 		code, out := cleanup(t, c, node.Name)
@@ -91,7 +92,7 @@ func TestCleanupOfACustomTaintNeedsItsConfiguration(t *testing.T) {
 			t.Errorf("taints = %v, record = %+v", now.Spec.Taints, recordOf(now))
 		}
 	}
-	code, out := cleanup(t, c, node.Name, "--config="+a.configFile())
+	code, out := cleanup(t, c, node.Name, "--config="+a.ConfigFile())
 	if code != 0 || !strings.Contains(out, "removed taint "+key+":NoSchedule") || !strings.Contains(out, "removed annotation taintlet.dev/record") {
 		t.Errorf("exit code %d, output:\n%s", code, out)
 	}
@@ -103,12 +104,12 @@ func TestCleanupOfACustomTaintNeedsItsConfiguration(t *testing.T) {
 func TestCleanupLeavesTheKubeletsTaint(t *testing.T) {
 	t.Parallel()
 	c := keeping.require(t)
-	node, host := c.Register(t, "cleaned-kubelet"), newFakeHost(t)
+	node, host := c.Register(t, "cleaned-kubelet"), fakehost.New(t)
 	a := startAgent(t, c, node.Name, host, quick)
-	host.memory(2)
+	host.Memory(2)
 	waitNode(t, c, node.Name, tainted(memoryKey))
 	waitNode(t, c, node.Name, cluster.HasCondition("HostMemoryPressure", corev1.ConditionTrue))
-	a.kill()
+	a.Kill()
 	if err := node.SetCondition(t.Context(), corev1.NodeMemoryPressure, corev1.ConditionTrue); err != nil {
 		t.Fatal(err)
 	}
@@ -139,12 +140,12 @@ func TestCleanupLeavesTheKubeletsTaint(t *testing.T) {
 func TestCleanupWithARecordThatItCannotRead(t *testing.T) {
 	t.Parallel()
 	c := plain.require(t)
-	node, host := c.Register(t, "cleaned-unread"), newFakeHost(t)
+	node, host := c.Register(t, "cleaned-unread"), fakehost.New(t)
 	a := startAgent(t, c, node.Name, host, quick)
-	host.memory(2)
+	host.Memory(2)
 	good := waitNode(t, c, node.Name, tainted(memoryStandIn)).Annotations["taintlet.dev/record"]
 	waitNode(t, c, node.Name, cluster.HasCondition("HostMemoryPressure", corev1.ConditionTrue))
-	a.kill()
+	a.Kill()
 	for name, record := range map[string]string{
 		"damaged":           good[:len(good)/2],
 		"a newer release's": strings.Replace(good, `"version":1`, `"version":2`, 1),
@@ -175,12 +176,12 @@ func TestCleanupOfAMissingNode(t *testing.T) {
 func TestCleanupNamesTheMissingPermission(t *testing.T) {
 	t.Parallel()
 	c := plain.require(t)
-	node, host := c.Register(t, "cleaned-forbidden"), newFakeHost(t)
+	node, host := c.Register(t, "cleaned-forbidden"), fakehost.New(t)
 	a := startAgent(t, c, node.Name, host, quick)
-	host.memory(2)
+	host.Memory(2)
 	waitNode(t, c, node.Name, tainted(memoryStandIn))
 	waitNode(t, c, node.Name, cluster.HasCondition("HostMemoryPressure", corev1.ConditionTrue))
-	a.kill()
+	a.Kill()
 	rules := []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get"}},
 		{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"patch"}},

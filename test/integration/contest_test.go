@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	"github.com/taintlet/taintlet/test/cluster"
+	"github.com/taintlet/taintlet/test/fakehost"
 )
 
 // For a minute somebody removes our taint every second. Two of our writes are
@@ -21,21 +22,21 @@ import (
 func TestKeptTaintIsRemovedEverySecond(t *testing.T) {
 	t.Parallel()
 	c := keeping.require(t)
-	node, host := c.Register(t, "contested"), newFakeHost(t)
+	node, host := c.Register(t, "contested"), fakehost.New(t)
 	c.SetTaints(t, node.Name, dedicated) // as long as one taint is left, the API server knows who wrote the list
 	first := startAgent(t, c, node.Name, host, quick)
-	host.memory(2)
+	host.Memory(2)
 	versions := follow(t, c, node.Name)
 	versions.wait(0, tainted(memoryKey))
 	others := removeForAMinute(t, c, node.Name, memoryKey)
 	moved := versions.wait(0, tainted(memoryStandIn))
 	c.WaitAgentEvent(t, node.Name, "TaintContested", "field manager hostile removed "+memoryKey+":NoSchedule twice within a minute; "+memoryStandIn+":NoSchedule takes its place")
-	first.waitMetric(`taintlet_taints_lost_total{condition="MemoryPressure",field_manager="hostile"} 2`)
-	first.waitMetric(`taintlet_notices_total{kind="TaintContested"} 1`)
+	first.WaitMetric(`taintlet_taints_lost_total{condition="MemoryPressure",field_manager="hostile"} 2`)
+	first.WaitMetric(`taintlet_notices_total{kind="TaintContested"} 1`)
 
-	first.kill()
+	first.Kill()
 	second := startAgent(t, c, node.Name, host, quick)
-	versions.wait(moved, writtenBy(second.instance()))
+	versions.wait(moved, writtenBy(second.Instance()))
 	removed := others.wait()
 	all := versions.since(0)
 	lost := gone(all, memoryKey)
@@ -55,10 +56,10 @@ func TestKeptTaintIsRemovedEverySecond(t *testing.T) {
 	if count := events(t, c, node.Name, "TaintContested"); count != 1 {
 		t.Errorf("%d Events TaintContested", count)
 	}
-	if lost := second.metric(`taintlet_notices_total{kind="TaintLost"}`); lost != 0 {
+	if lost := second.Metric(`taintlet_notices_total{kind="TaintLost"}`); lost != 0 {
 		t.Errorf("the agent that started after the contest lost %d taints", lost)
 	}
-	host.memory(50)
+	host.Memory(50)
 	versions.wait(moved, untainted(memoryStandIn))
 }
 
@@ -67,20 +68,20 @@ func TestKeptTaintIsRemovedEverySecond(t *testing.T) {
 func TestStandInIsRemovedEverySecond(t *testing.T) {
 	t.Parallel()
 	c := plain.require(t)
-	node, host := c.Register(t, "withdrawn"), newFakeHost(t)
+	node, host := c.Register(t, "withdrawn"), fakehost.New(t)
 	first := startAgent(t, c, node.Name, host, quick)
-	host.memory(2)
+	host.Memory(2)
 	versions := follow(t, c, node.Name)
 	versions.wait(0, tainted(memoryStandIn))
 	others := removeForAMinute(t, c, node.Name, memoryStandIn)
 	c.WaitAgentEvent(t, node.Name, "TaintWithdrawn", "somebody removed "+memoryStandIn+":NoSchedule twice within a minute; taintlet gives way")
 	c.WaitAgentEvent(t, node.Name, "TaintWithdrawn", "set the annotation taintlet.dev/paused on the Node")
-	first.waitMetric(`taintlet_taints_lost_total{condition="MemoryPressure",field_manager=""} 2`)
-	first.waitMetric(`taintlet_notices_total{kind="TaintWithdrawn"} 1`)
+	first.WaitMetric(`taintlet_taints_lost_total{condition="MemoryPressure",field_manager=""} 2`)
+	first.WaitMetric(`taintlet_notices_total{kind="TaintWithdrawn"} 1`)
 
-	first.kill()
+	first.Kill()
 	second := startAgent(t, c, node.Name, host, quick)
-	versions.wait(0, writtenBy(second.instance()))
+	versions.wait(0, writtenBy(second.Instance()))
 	removed := others.wait()
 	all := versions.since(0)
 	if lost := gone(all, memoryStandIn); removed != 2 || len(lost) != 2 {
@@ -99,9 +100,9 @@ func TestStandInIsRemovedEverySecond(t *testing.T) {
 func TestBothAreRemovedEverySecond(t *testing.T) {
 	t.Parallel()
 	c := keeping.require(t)
-	node, host := c.Register(t, "relentless"), newFakeHost(t)
+	node, host := c.Register(t, "relentless"), fakehost.New(t)
 	a := startAgent(t, c, node.Name, host, quick)
-	host.memory(2)
+	host.Memory(2)
 	versions := follow(t, c, node.Name)
 	versions.wait(0, tainted(memoryKey))
 	others := removeForAMinute(t, c, node.Name, memoryKey, memoryStandIn)
@@ -115,8 +116,8 @@ func TestBothAreRemovedEverySecond(t *testing.T) {
 	if now := all[len(all)-1]; len(now.Spec.Taints) != 0 {
 		t.Errorf("taints = %v", now.Spec.Taints)
 	}
-	a.waitMetric(`taintlet_notices_total{kind="TaintContested"} 1`)
-	a.waitMetric(`taintlet_notices_total{kind="TaintWithdrawn"} 1`)
+	a.WaitMetric(`taintlet_notices_total{kind="TaintContested"} 1`)
+	a.WaitMetric(`taintlet_notices_total{kind="TaintWithdrawn"} 1`)
 }
 
 // An administrator removes the taint by hand. Once, it is set again, at the
@@ -135,10 +136,10 @@ func TestTaintRemovedByHand(t *testing.T) {
 func removedByHand(t *testing.T, name string, down bool) {
 	t.Helper()
 	c := keeping.require(t)
-	node, host := c.Register(t, name), newFakeHost(t)
+	node, host := c.Register(t, name), fakehost.New(t)
 	c.SetTaints(t, node.Name, dedicated)
 	first := startAgent(t, c, node.Name, host, quick)
-	host.memory(2)
+	host.Memory(2)
 	versions := follow(t, c, node.Name)
 	set := versions.wait(0, tainted(memoryKey))
 	remove := func() { c.RunKubectl(t, "taint", "node", node.Name, memoryKey+":NoSchedule-") }
@@ -146,23 +147,23 @@ func removedByHand(t *testing.T, name string, down bool) {
 	remove()
 	without := versions.wait(set, untainted(memoryKey))
 	again := versions.wait(without, tainted(memoryKey))
-	first.waitMetric(`taintlet_taints_lost_total{condition="MemoryPressure",field_manager="kubectl-taint"} 1`)
+	first.WaitMetric(`taintlet_taints_lost_total{condition="MemoryPressure",field_manager="kubectl-taint"} 1`)
 	staysThroughUpdates(t, c, node, memoryKey, 3*time.Second)
 	all := versions.since(set)
 	if repairs := recordOf(all[len(all)-1].Node).Revision - recordOf(all[0].Node).Revision; repairs != 1 {
 		t.Errorf("%d repairs of one removal", repairs)
 	}
-	if count := first.metric(`taintlet_notices_total{kind="TaintContested"}`); count != 0 {
+	if count := first.Metric(`taintlet_notices_total{kind="TaintContested"}`); count != 0 {
 		t.Error("one removal is a contest")
 	}
 
-	first.kill()
+	first.Kill()
 	if down {
 		remove()
 	}
 	second := startAgent(t, c, node.Name, host, quick)
 	if !down {
-		versions.wait(again, writtenBy(second.instance()))
+		versions.wait(again, writtenBy(second.Instance()))
 		remove()
 	}
 	versions.wait(again, tainted(memoryStandIn))
@@ -177,9 +178,9 @@ func removedByHand(t *testing.T, name string, down bool) {
 func TestRecreatedNodeGetsItsTaintBack(t *testing.T) {
 	t.Parallel()
 	c := keeping.require(t)
-	node, host := c.Register(t, "recreated"), newFakeHost(t)
+	node, host := c.Register(t, "recreated"), fakehost.New(t)
 	a := startAgent(t, c, node.Name, host, quick)
-	host.memory(2)
+	host.Memory(2)
 	waitNode(t, c, node.Name, tainted(memoryKey))
 	for range 3 {
 		if err := node.Stop(); err != nil {
@@ -198,14 +199,14 @@ func TestRecreatedNodeGetsItsTaintBack(t *testing.T) {
 	}
 	staysThroughUpdates(t, c, node, memoryKey, 3*time.Second)
 	for _, kind := range []string{"TaintLost", "TaintContested", "TaintWithdrawn"} {
-		if count := a.metric(`taintlet_notices_total{kind="` + kind + `"}`); count != 0 {
+		if count := a.Metric(`taintlet_notices_total{kind="` + kind + `"}`); count != 0 {
 			t.Errorf("%d times %s", count, kind)
 		}
 		if count := events(t, c, node.Name, kind); count != 0 {
 			t.Errorf("%d Events %s", count, kind)
 		}
 	}
-	host.memory(50)
+	host.Memory(50)
 	waitNode(t, c, node.Name, untainted(memoryKey))
 }
 

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/taintlet/taintlet/taints"
+	"github.com/taintlet/taintlet/test/agent"
 	"github.com/taintlet/taintlet/test/cluster"
 )
 
@@ -113,13 +114,13 @@ func TestEvictionDeletesWhatDoesNotTolerateIt(t *testing.T) {
 	}
 	later := boundPod(t, c, "evicting-later", m.Name, tolerating(forSeconds))
 
-	m.host.tasks(criticalTasks)
+	m.host.Tasks(criticalTasks)
 	waitNode(t, c, m.Name, evicts)
 	began := time.Now()
 	for _, name := range evicted {
 		waitPod(t, c, name, isDeleted)
 	}
-	m.host.tasks(calmTasks)
+	m.host.Tasks(calmTasks)
 	waitNode(t, c, m.Name, cluster.Not(evicts))
 	if took := time.Since(began); took > toleratedFor-time.Second {
 		t.Fatalf("recovery took %s, as long as the pod tolerates the taint: nothing was tested", took)
@@ -128,7 +129,7 @@ func TestEvictionDeletesWhatDoesNotTolerateIt(t *testing.T) {
 	time.Sleep(time.Until(began.Add(toleratedFor + 2*time.Second)))
 	staysSoFar(t, c, append(stay, later)...)
 
-	m.host.tasks(criticalTasks)
+	m.host.Tasks(criticalTasks)
 	waitPod(t, c, later, isDeleted)
 	staysSoFar(t, c, stay...)
 }
@@ -145,12 +146,12 @@ func TestEvictionIsOnePatchAfterItsEvent(t *testing.T) {
 	var upAt []string
 	at := 0
 	for range rounds {
-		m.host.tasks(criticalTasks)
+		m.host.Tasks(criticalTasks)
 		degraded := m.versions.wait(at, tainted(f.lesser))
 		up := m.versions.wait(degraded, evicts)
 		f.isOneStep(m.versions.since(degraded)[:up-degraded+1])
 		upAt = append(upAt, m.versions.since(up)[0].ResourceVersion)
-		m.host.tasks(calmTasks)
+		m.host.Tasks(calmTasks)
 		down := m.versions.wait(up, cluster.Not(evicts))
 		f.isOneStep(m.versions.since(up)[:down-up+1])
 		at = m.versions.wait(down, untainted(f.lesser))
@@ -210,13 +211,13 @@ func TestFlappingEvictsOnceAnHour(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, "flapping", 1)
 	m := f.member("flapping", flapping)
-	m.host.tasks(criticalTasks)
-	first := m.agent.criticalAt(0)
+	m.host.Tasks(criticalTasks)
+	first := criticalAt(m.agent, 0)
 	dice, bursts := rand.New(rand.NewPCG(7, 7)), 0 //nolint:gosec // the same story each time
 	for time.Since(first) < hour-2*time.Second {
-		m.host.tasks([]int{calmTasks, 30000}[dice.IntN(2)]) // well, or no more than Degraded
+		m.host.Tasks([]int{calmTasks, 30000}[dice.IntN(2)]) // well, or no more than Degraded
 		time.Sleep(time.Duration(100+dice.IntN(900)) * time.Millisecond)
-		m.host.tasks(criticalTasks)
+		m.host.Tasks(criticalTasks)
 		time.Sleep(time.Duration(1500+dice.IntN(1500)) * time.Millisecond)
 		bursts++
 	}
@@ -224,7 +225,7 @@ func TestFlappingEvictsOnceAnHour(t *testing.T) {
 	if count := additions(versions); count != 1 {
 		t.Errorf("%d evictions in an hour of %d bursts", count, bursts)
 	}
-	if apart := m.agent.criticalAt(1).Sub(first); apart < hour {
+	if apart := criticalAt(m.agent, 1).Sub(first); apart < hour {
 		t.Errorf("the second eviction came %s after the first", apart)
 	}
 	m.versions.wait(len(versions)-1, evicts)
@@ -234,16 +235,16 @@ func TestFlappingEvictsOnceAnHour(t *testing.T) {
 }
 
 // criticalAt is when the agent decided to evict for the i-th time, by its log.
-func (a *agent) criticalAt(i int) time.Time {
-	a.t.Helper()
+func criticalAt(a *agent.Agent, i int) time.Time {
+	a.T.Helper()
 	var at []time.Time
-	a.waitLines(fmt.Sprintf("eviction %d", i), func(lines []string) bool {
+	a.WaitLines(fmt.Sprintf("eviction %d", i), func(lines []string) bool {
 		at = nil
 		for _, line := range lines {
 			if match := decidedCritical.FindStringSubmatch(line); match != nil {
 				when, err := time.Parse(time.RFC3339, match[1])
 				if err != nil {
-					a.t.Fatal(err)
+					a.T.Fatal(err)
 				}
 				at = append(at, when)
 			}
@@ -271,18 +272,18 @@ func TestStatefulSetIsNotStranded(t *testing.T) {
 		for _, name := range pods {
 			waitPod(t, c, name, placed)
 		}
-		m.host.tasks(criticalTasks)
+		m.host.Tasks(criticalTasks)
 		waitNode(t, c, m.Name, evicts)
 		for range round { // while the pods terminate
-			m.host.tasks(calmTasks)
+			m.host.Tasks(calmTasks)
 			waitNode(t, c, m.Name, cluster.Not(evicts))
-			m.host.tasks(criticalTasks)
+			m.host.Tasks(criticalTasks)
 			waitNode(t, c, m.Name, evicts)
 		}
 		for _, name := range pods { // the new one waits: its Node is tainted
 			waitPod(t, c, name, func(pod *corev1.Pod) bool { return !cluster.Scheduled(pod) })
 		}
-		m.host.tasks(calmTasks)
+		m.host.Tasks(calmTasks)
 		waitNode(t, c, m.Name, untainted(f.lesser))
 	}
 	for _, name := range pods {
@@ -321,15 +322,15 @@ func TestRemovedNoExecuteIsAVeto(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, "veto", 1)
 	m := f.member("veto", evicting+oneSlot)
-	m.host.tasks(criticalTasks)
+	m.host.Tasks(criticalTasks)
 	up := m.versions.wait(0, evicts)
 	f.c.RunKubectl(t, "taint", "nodes", m.Name, corev1.TaintNodePIDPressure+":NoExecute-")
 	vetoed := m.versions.wait(up, cluster.Not(evicts))
 	f.c.WaitAgentEvent(t, m.Name, "TaintVetoed", "field manager kubectl-taint removed "+corev1.TaintNodePIDPressure+":NoExecute")
 	m.isCriticalOften()
-	m.agent.kill()
+	m.agent.Kill()
 	m.agent = f.startAs(identityIn(t, f.c, f.namespace, m.Name), m.Name, m.host, evicting+oneSlot)
-	m.agent.waitLog("admission policy looked up")
+	m.agent.WaitLog("admission policy looked up")
 	m.isCriticalOften()
 	versions := m.upToNow(f.c)
 	for _, v := range versions[vetoed:] {
@@ -337,9 +338,9 @@ func TestRemovedNoExecuteIsAVeto(t *testing.T) {
 			t.Fatalf("after the veto version %s has the taints %v", v.ResourceVersion, taintsOf(v.Node))
 		}
 	}
-	m.host.tasks(calmTasks)
+	m.host.Tasks(calmTasks)
 	recovered := m.versions.wait(len(versions)-1, untainted(f.lesser))
-	m.host.tasks(criticalTasks) // a new episode
+	m.host.Tasks(criticalTasks) // a new episode
 	m.versions.wait(recovered, evicts)
 }
 
@@ -349,12 +350,12 @@ func TestControlPlaneEvictsOnlyIfAsked(t *testing.T) {
 	f := newFleet(t, "control-plane", 1)
 	m := f.member("control-plane", evicting+oneSlot)
 	f.c.RunKubectl(t, "label", "nodes", m.Name, "node-role.kubernetes.io/control-plane=")
-	m.host.tasks(criticalTasks)
+	m.host.Tasks(criticalTasks)
 	m.versions.wait(0, tainted(f.lesser))
 	m.isCriticalOften()
 	if count := additions(m.upToNow(f.c)); count > 0 || f.holder() != "" {
 		t.Errorf("a Node of the control plane evicted %d times; the slot is held by %q", count, f.holder())
 	}
-	m.agent.reconfigure(evicting + strings.Replace(oneSlot, "{", "{controlPlane: true, ", 1))
+	m.agent.Reconfigure(evicting + strings.Replace(oneSlot, "{", "{controlPlane: true, ", 1))
 	m.versions.wait(0, evicts)
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/test/cluster"
+	"github.com/taintlet/taintlet/test/fakehost"
 )
 
 // A fifth condition is a probe ...
@@ -82,8 +83,8 @@ func frostSchema() config.Schema {
 func TestFifthCondition(t *testing.T) {
 	t.Parallel()
 	c := plain.require(t)
-	node, host := c.Register(t, "fifth"), newFakeHost(t)
-	temperature := func(degrees string) { host.write("proc/temperature", degrees+"\n") }
+	node, host := c.Register(t, "fifth"), fakehost.New(t)
+	temperature := func(degrees string) { host.Write("proc/temperature", degrees+"\n") }
 	temperature("20")
 
 	schema := frostSchema()
@@ -118,7 +119,7 @@ func TestFifthCondition(t *testing.T) {
 }
 
 // runInProcess runs an agent in this process until the test ends.
-func runInProcess(t *testing.T, c *cluster.Cluster, node string, host *fakeHost, cfg *config.Config) {
+func runInProcess(t *testing.T, c *cluster.Cluster, node string, host *fakehost.Host, cfg *config.Config) {
 	t.Helper()
 	client, err := taints.NewClient(c.Admin(), node)
 	if err != nil {
@@ -129,7 +130,7 @@ func runInProcess(t *testing.T, c *cluster.Cluster, node string, host *fakeHost,
 	broadcaster.StartRecordingToSink(client.EventSink(ctx))
 	a := &taintlet.Agent{
 		Config: cfg, Client: client, Slots: client.Slots("default"), Log: slog.New(slog.DiscardHandler),
-		NewProbe: taintlet.ProbesOf(config.Environment{Host: probes.Host{Root: host.root, Proc: filepath.Join(host.dir, "proc"), Sys: filepath.Join(host.dir, "sys")}}),
+		NewProbe: taintlet.ProbesOf(config.Environment{Host: probes.Host{Root: host.Root, Proc: filepath.Join(host.Dir, "proc"), Sys: filepath.Join(host.Dir, "sys")}}),
 		Recorder: broadcaster.NewRecorder(runtime.NewScheme(), corev1.EventSource{Component: "taintlet", Host: node}),
 		Instance: "in-process", Boot: decide.Boot{ID: "boot", At: time.Now()}, Now: time.Now, LifecycleController: true,
 	}

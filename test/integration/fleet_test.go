@@ -16,8 +16,10 @@ import (
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
+	"github.com/taintlet/taintlet/test/agent"
 	"github.com/taintlet/taintlet/test/chart"
 	"github.com/taintlet/taintlet/test/cluster"
+	"github.com/taintlet/taintlet/test/fakehost"
 )
 
 // evicting makes PIDPressure evict, and all of it quick.
@@ -94,14 +96,14 @@ func (f *fleet) createSlot(i int) {
 
 // start starts an agent that shares the fleet's slots, and returns when it has
 // seen that all is well.
-func (f *fleet) start(node string, host *fakeHost, config string) *agent {
+func (f *fleet) start(node string, host *fakehost.Host, config string) *agent.Agent {
 	f.t.Helper()
 	a := f.startAs(identityIn(f.t, f.c, f.namespace, node), node, host, config)
 	waitNode(f.t, f.c, node, cluster.HasCondition("HostPIDPressure", corev1.ConditionFalse))
 	return a
 }
 
-func (f *fleet) startAs(as *rest.Config, node string, host *fakeHost, config string) *agent {
+func (f *fleet) startAs(as *rest.Config, node string, host *fakehost.Host, config string) *agent.Agent {
 	f.t.Helper()
 	return startAgentAs(f.t, as, node, host, config, "--namespace="+f.namespace)
 }
@@ -141,14 +143,14 @@ func (f *fleet) mustEdit(i int, spec map[string]any) {
 // member is a Node of a fleet with its agent.
 type member struct {
 	*cluster.Node
-	host     *fakeHost
-	agent    *agent
+	host     *fakehost.Host
+	agent    *agent.Agent
 	versions *history
 }
 
 func (f *fleet) member(name, config string) *member {
 	f.t.Helper()
-	m := &member{Node: f.c.Register(f.t, name), host: newFakeHost(f.t)}
+	m := &member{Node: f.c.Register(f.t, name), host: fakehost.New(f.t)}
 	m.versions = follow(f.t, f.c, name)
 	m.agent = f.start(name, m.host, config)
 	return m
@@ -156,24 +158,24 @@ func (f *fleet) member(name, config string) *member {
 
 // upToNow returns every version that the Node has had so far.
 func (m *member) upToNow(c *cluster.Cluster) []version {
-	m.host.t.Helper()
-	now := c.GetNode(m.host.t, m.Name)
+	m.host.T.Helper()
+	now := c.GetNode(m.host.T, m.Name)
 	last := m.versions.wait(0, func(node *corev1.Node) bool { return node.ResourceVersion == now.ResourceVersion })
 	return m.versions.since(0)[:last+1]
 }
 
 // isCriticalOften waits until the agent has had many more reasons to evict.
 func (m *member) isCriticalOften() {
-	m.host.t.Helper()
+	m.host.T.Helper()
 	const often, series = 20, `taintlet_probe_samples_total{condition="PIDPressure",level="Critical"}`
 	tick := time.NewTicker(500 * time.Millisecond)
 	defer tick.Stop()
-	deadline := time.After(patience)
-	for first := m.agent.metric(series); m.agent.metric(series) < first+often; {
+	deadline := time.After(agent.Patience)
+	for first := m.agent.Metric(series); m.agent.Metric(series) < first+often; {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			m.host.t.Fatal("the agent does not sample")
+			m.host.T.Fatal("the agent does not sample")
 		}
 	}
 }
@@ -192,7 +194,7 @@ func additions(versions []version) int {
 // waitSlot waits until the first Lease is as wanted, and returns it.
 func (f *fleet) waitSlot(holds func(*coordinationv1.Lease) bool) *coordinationv1.Lease {
 	f.t.Helper()
-	ctx, cancel := context.WithTimeout(f.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(f.t.Context(), agent.Patience)
 	defer cancel()
 	watcher, err := f.c.Client().CoordinationV1().Leases(f.namespace).Watch(ctx, byName("metadata.name", taints.SlotPrefix+"0"))
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/taintlet/taintlet/test/fakehost"
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -15,7 +16,7 @@ import (
 func TestForgedAnnotationsMoveNoForeignTaint(t *testing.T) {
 	t.Parallel()
 	c := keeping.require(t)
-	node, host := c.Register(t, "forged"), newFakeHost(t)
+	node, host := c.Register(t, "forged"), fakehost.New(t)
 	c.SetTaints(t, node.Name, dedicated,
 		corev1.Taint{Key: "example.com/maintenance", Value: "tonight", Effect: corev1.TaintEffectNoSchedule},
 		corev1.Taint{Key: "example.com/gpu", Effect: corev1.TaintEffectNoExecute})
@@ -33,26 +34,26 @@ func TestForgedAnnotationsMoveNoForeignTaint(t *testing.T) {
 	correct := func(node *corev1.Node) bool { return held(node) && !slices.Contains(recordOf(node).Owned, owned[0]) }
 
 	a := startAgent(t, c, node.Name, host, quick)
-	host.memory(2)
+	host.Memory(2)
 	at := versions.wait(0, tainted(memoryKey))
 	forge(versions.since(at)[0].Node)
 	at = versions.wait(at+1, correct) // by the running agent
-	host.memory(50)
+	host.Memory(50)
 	at = versions.wait(at, untainted(memoryKey))
 
-	host.memory(2)
+	host.Memory(2)
 	at = versions.wait(at, tainted(memoryKey))
-	a.kill()
+	a.Kill()
 	forge(versions.since(at)[0].Node)
 	a = startAgent(t, c, node.Name, host, quick)
-	at = versions.wait(at+1, writtenBy(a.instance()))
+	at = versions.wait(at+1, writtenBy(a.Instance()))
 	at = versions.wait(at, held) // one that starts goes on naming what may have been its own
-	host.memory(50)
+	host.Memory(50)
 	at = versions.wait(at, untainted(memoryKey))
 
-	host.memory(2)
+	host.Memory(2)
 	at = versions.wait(at, tainted(memoryKey))
-	a.kill()
+	a.Kill()
 	forge(versions.since(at)[0].Node)
 	code, out := cleanup(t, c, node.Name)
 	for _, pair := range owned {
@@ -74,16 +75,16 @@ func TestForgedAnnotationsMoveNoForeignTaint(t *testing.T) {
 func TestRecordForgedOutOfNothing(t *testing.T) {
 	t.Parallel()
 	c := plain.require(t)
-	node, host := c.Register(t, "forged-anew"), newFakeHost(t)
+	node, host := c.Register(t, "forged-anew"), fakehost.New(t)
 	c.SetTaints(t, node.Name, dedicated)
 	annotateAsKubelet(t, c, node.Name, "taintlet.dev/record",
 		`{"version":1,"revision":7,"boot":"x","at":1,"instance":{"name":"kubelet","term":9,"startedAt":1},"owned":["dedicated:NoSchedule"],"conditions":{}}`)
 	versions := follow(t, c, node.Name)
 	a := startAgent(t, c, node.Name, host, quick)
-	at := versions.wait(0, writtenBy(a.instance()))
-	host.memory(2)
+	at := versions.wait(0, writtenBy(a.Instance()))
+	host.Memory(2)
 	at = versions.wait(at, tainted(memoryStandIn))
-	host.memory(50)
+	host.Memory(50)
 	at = versions.wait(at, untainted(memoryStandIn))
 	for _, v := range versions.since(0) {
 		if now := taintsOf(v.Node, memoryStandIn); !slices.Equal(now, []string{"dedicated=group:NoSchedule"}) {

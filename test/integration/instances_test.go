@@ -9,7 +9,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/taintlet/taintlet/test/agent"
 	"github.com/taintlet/taintlet/test/cluster"
+	"github.com/taintlet/taintlet/test/fakehost"
 )
 
 // A second agent is started by hand while the first one runs: the first says
@@ -18,40 +20,40 @@ import (
 func TestNewestAgentIsActive(t *testing.T) {
 	t.Parallel()
 	c := keeping.require(t)
-	node, host := c.Register(t, "overtaken"), newFakeHost(t)
+	node, host := c.Register(t, "overtaken"), fakehost.New(t)
 	first := startAgent(t, c, node.Name, host, quick)
-	host.memory(2)
+	host.Memory(2)
 	versions := follow(t, c, node.Name)
 	versions.wait(0, tainted(memoryKey))
 	waitNode(t, c, node.Name, cluster.HasCondition("HostMemoryPressure", corev1.ConditionTrue))
 
 	second := startAgent(t, c, node.Name, host, quick)
-	since := versions.wait(0, writtenBy(second.instance()))
-	first.becomesStandbyOf(second)
-	c.WaitAgentEvent(t, node.Name, "AgentStandby", "another agent, "+second.instance()+", started later than this one, "+first.instance()+",")
-	writes := first.writes()
-	host.memory(50)
+	since := versions.wait(0, writtenBy(second.Instance()))
+	becomesStandby(first, second)
+	c.WaitAgentEvent(t, node.Name, "AgentStandby", "another agent, "+second.Instance()+", started later than this one, "+first.Instance()+",")
+	writes := writesOf(first)
+	host.Memory(50)
 	since = versions.wait(since, untainted(memoryKey))
-	host.memory(2)
+	host.Memory(2)
 	since = versions.wait(since, tainted(memoryKey))
-	second.kill()
+	second.Kill()
 
 	third := startAgent(t, c, node.Name, host, quick)
-	since = versions.wait(since, writtenBy(third.instance()))
-	third.waitMetric("taintlet_active 1")
-	if code, body := third.get("/readyz"); code != http.StatusOK {
+	since = versions.wait(since, writtenBy(third.Instance()))
+	third.WaitMetric("taintlet_active 1")
+	if code, body := third.Get("/readyz"); code != http.StatusOK {
 		t.Errorf("/readyz = %d %s", code, body)
 	}
-	host.memory(50)
+	host.Memory(50)
 	versions.wait(since, untainted(memoryKey))
 	waitNode(t, c, node.Name, cluster.HasCondition("HostMemoryPressure", corev1.ConditionFalse))
 
-	if now := first.writes(); now != writes {
+	if now := writesOf(first); now != writes {
 		t.Errorf("the first agent wrote %d times after it had become standby", now-writes)
 	}
-	first.waitMetric("taintlet_active 0")
+	first.WaitMetric("taintlet_active 0")
 	writers := writersOf(versions.since(0))
-	if got, want := strings.Join(writers, " "), strings.Join([]string{first.instance(), second.instance(), third.instance()}, " "); got != want {
+	if got, want := strings.Join(writers, " "), strings.Join([]string{first.Instance(), second.Instance(), third.Instance()}, " "); got != want {
 		t.Errorf("the record was written by %s, want %s", got, want)
 	}
 	if lost := gone(versions.since(0), memoryKey); len(lost) != 2 {
@@ -60,7 +62,7 @@ func TestNewestAgentIsActive(t *testing.T) {
 	if count := events(t, c, node.Name, "AgentStandby"); count != 1 {
 		t.Errorf("%d Events AgentStandby", count)
 	}
-	first.becomesStandbyOf(third) // whoever asks is sent to an agent that is alive
+	becomesStandby(first, third) // whoever asks is sent to an agent that is alive
 }
 
 // Two agents on a healthy Node find no record. Whichever of them sees trouble
@@ -84,41 +86,41 @@ func withoutARecord(t *testing.T, name string, olderSees, newerSees bool) {
 	t.Helper()
 	c := keeping.require(t)
 	node := c.Register(t, name)
-	start := func() (*agent, *fakeHost) {
-		host := newFakeHost(t)
+	start := func() (*agent.Agent, *fakehost.Host) {
+		host := fakehost.New(t)
 		a := startAgent(t, c, node.Name, host, patient)
-		a.waitLog("admission policy looked up")
+		a.WaitLog("admission policy looked up")
 		return a, host
 	}
 	older, olderHost := start()
 	newer, newerHost := start()
-	for _, a := range []*agent{older, newer} {
-		a.waitMetric(`taintlet_node_writes_total{result="ok"} 1`) // the conditions
-		a.waitMetric("taintlet_active 1")
+	for _, a := range []*agent.Agent{older, newer} {
+		a.WaitMetric(`taintlet_node_writes_total{result="ok"} 1`) // the conditions
+		a.WaitMetric("taintlet_active 1")
 	}
 	versions := follow(t, c, node.Name)
 	versions.wait(0, func(node *corev1.Node) bool { return node.Annotations["taintlet.dev/record"] == "" })
 
 	if olderSees {
-		olderHost.memory(2)
+		olderHost.Memory(2)
 	}
 	if newerSees {
-		newerHost.memory(2)
+		newerHost.Memory(2)
 	}
 	set := versions.wait(0, tainted(memoryKey))
-	olderHost.memory(2)
-	newerHost.memory(2)
-	older.becomesStandbyOf(newer)
-	newer.waitMetric("taintlet_active 1")
+	olderHost.Memory(2)
+	newerHost.Memory(2)
+	becomesStandby(older, newer)
+	newer.WaitMetric("taintlet_active 1")
 	staysThroughUpdates(t, c, node, memoryKey, 3*time.Second)
 	if flaps := gone(versions.since(0), memoryKey); len(flaps) != 0 {
 		t.Errorf("the taint went %d times; taints were\n%s", len(flaps), show(versions.since(0)))
 	}
-	if writers := writersOf(versions.since(0)); len(writers) > 2 || writers[len(writers)-1] != newer.instance() {
-		t.Errorf("the record was written by %v, want %s to be the last", writers, newer.instance())
+	if writers := writersOf(versions.since(0)); len(writers) > 2 || writers[len(writers)-1] != newer.Instance() {
+		t.Errorf("the record was written by %v, want %s to be the last", writers, newer.Instance())
 	}
-	olderHost.memory(50)
-	newerHost.memory(50)
+	olderHost.Memory(50)
+	newerHost.Memory(50)
 	versions.wait(set, untainted(memoryKey))
 	waitNode(t, c, node.Name, cluster.HasCondition("HostMemoryPressure", corev1.ConditionFalse))
 	if all := versions.since(set); len(gone(all, memoryKey)) != 1 {
@@ -137,19 +139,19 @@ network: {period: 1s}
 func TestSilentAgentIsReplaced(t *testing.T) {
 	t.Parallel()
 	c := keeping.require(t)
-	node, host := c.Register(t, "silent"), newFakeHost(t)
+	node, host := c.Register(t, "silent"), fakehost.New(t)
 	const config = quick + "heartbeat: 1m\n" // the shortest there is
 	first := startAgent(t, c, node.Name, host, config)
-	host.memory(2)
+	host.Memory(2)
 	versions := follow(t, c, node.Name)
 	versions.wait(0, tainted(memoryKey))
 	second := startAgent(t, c, node.Name, host, config)
-	since := versions.wait(0, writtenBy(second.instance()))
-	first.becomesStandbyOf(second)
+	since := versions.wait(0, writtenBy(second.Instance()))
+	becomesStandby(first, second)
 
-	second.kill()
+	second.Kill()
 	silent := time.Now()
-	host.memory(50)
+	host.Memory(50)
 	versions.patience = 5 * time.Minute
 	since = versions.wait(since, untainted(memoryKey))
 	took := versions.since(since)[0].at.Sub(silent)
@@ -157,35 +159,35 @@ func TestSilentAgentIsReplaced(t *testing.T) {
 	if took < 150*time.Second {
 		t.Errorf("the older agent did not wait for three heartbeats, only for %s", took)
 	}
-	c.WaitAgentEvent(t, node.Name, "AgentActive", "the agent "+second.instance()+" has been silent for 3m0s; this one, "+first.instance()+", is active for this Node again")
-	first.waitMetric("taintlet_active 1")
-	if code, body := first.get("/readyz"); code != http.StatusOK {
+	c.WaitAgentEvent(t, node.Name, "AgentActive", "the agent "+second.Instance()+" has been silent for 3m0s; this one, "+first.Instance()+", is active for this Node again")
+	first.WaitMetric("taintlet_active 1")
+	if code, body := first.Get("/readyz"); code != http.StatusOK {
 		t.Errorf("/readyz = %d %s", code, body)
 	}
 }
 
-// becomesStandbyOf waits until the agent leaves the Node to another one, and
+// becomesStandby waits until an agent leaves the Node to another one, and
 // checks that whoever asks it for its health is told why.
-func (a *agent) becomesStandbyOf(other *agent) {
-	a.t.Helper()
-	a.waitMetric("taintlet_active 0")
-	a.waitMetric(`taintlet_notices_total{kind="AgentStandby"} 1`)
-	cluster.Eventually(a.t, "an answer that names the other agent", func() error {
-		code, body := a.get("/readyz")
-		if code == http.StatusServiceUnavailable && strings.Contains(body, "another agent, "+other.instance()+", is active for this Node") {
+func becomesStandby(a, other *agent.Agent) {
+	a.T.Helper()
+	a.WaitMetric("taintlet_active 0")
+	a.WaitMetric(`taintlet_notices_total{kind="AgentStandby"} 1`)
+	cluster.Eventually(a.T, "an answer that names the other agent", func() error {
+		code, body := a.Get("/readyz")
+		if code == http.StatusServiceUnavailable && strings.Contains(body, "another agent, "+other.Instance()+", is active for this Node") {
 			return nil
 		}
 		return fmt.Errorf("/readyz = %d %s", code, body)
 	})
-	if code, body := a.get("/healthz"); code != http.StatusOK {
-		a.t.Errorf("/healthz = %d %s", code, body)
+	if code, body := a.Get("/healthz"); code != http.StatusOK {
+		a.T.Errorf("/healthz = %d %s", code, body)
 	}
 }
 
-// writes is how often the agent wrote its Node, or tried to.
-func (a *agent) writes() int {
-	a.t.Helper()
-	return a.metric(`taintlet_node_writes_total{result="ok"}`) + a.metric(`taintlet_node_writes_total{result="error"}`)
+// writesOf is how often the agent wrote its Node, or tried to.
+func writesOf(a *agent.Agent) int {
+	a.T.Helper()
+	return a.Metric(`taintlet_node_writes_total{result="ok"}`) + a.Metric(`taintlet_node_writes_total{result="error"}`)
 }
 
 // writersOf lists the agents that wrote the record, in order.

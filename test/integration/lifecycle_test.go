@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/taintlet/taintlet/test/cluster"
+	"github.com/taintlet/taintlet/test/fakehost"
 )
 
 // With deploy/keep.yaml the well-known taint is set, stays through Node updates
@@ -20,7 +21,7 @@ func TestKeptTaintFromTroubleToRecovery(t *testing.T) {
 	for name, trouble := range troubles() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			config, host := trouble.config(t), newFakeHost(t)
+			config, host := trouble.config(t), fakehost.New(t)
 			node := c.Register(t, "kept-"+name)
 			foreign := corev1.Taint{Key: "dedicated", Value: "group", Effect: corev1.TaintEffectPreferNoSchedule}
 			c.SetTaints(t, node.Name, foreign)
@@ -94,17 +95,17 @@ const beatsPerVersion = 2 * time.Second
 func TestStandInWithoutThePolicy(t *testing.T) {
 	t.Parallel()
 	c := plain.require(t)
-	node, host := c.Register(t, "stand-in"), newFakeHost(t)
+	node, host := c.Register(t, "stand-in"), fakehost.New(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	versions := watchNode(ctx, t, c, node.Name)
 	a := startAgent(t, c, node.Name, host, quick)
-	a.waitLog("admission policy looked up.*present=false")
-	host.memory(2)
+	a.WaitLog("admission policy looked up.*present=false")
+	host.Memory(2)
 	waitNode(t, c, node.Name, cluster.HasTaint("taintlet.dev/memory-pressure", corev1.TaintEffectNoSchedule))
 	waiting := createPod(t, c, "waiting-stand-in", node.Name, "")
 	waitPod(t, c, waiting, cluster.Unschedulable)
 	c.WaitAgentEvent(t, node.Name, "HostMemoryPressureDegraded", "taintlet.dev/memory-pressure:NoSchedule (stand-in)")
-	host.memory(50)
+	host.Memory(50)
 	waitNode(t, c, node.Name, cluster.Not(cluster.HasTaint("taintlet.dev/memory-pressure", corev1.TaintEffectNoSchedule)))
 	waitPod(t, c, waiting, cluster.Scheduled)
 	cancel()
@@ -125,23 +126,23 @@ func TestStandInWithoutThePolicy(t *testing.T) {
 func TestKilledWhileTainted(t *testing.T) {
 	t.Parallel()
 	c, key := pressured(t, corev1.TaintNodeMemoryPressure)
-	node, host := c.Register(t, "killed"), newFakeHost(t)
+	node, host := c.Register(t, "killed"), fakehost.New(t)
 	first := startAgent(t, c, node.Name, host, quick)
-	host.memory(2)
+	host.Memory(2)
 	tainted := waitNode(t, c, node.Name, cluster.HasTaint(key, corev1.TaintEffectNoSchedule))
-	first.kill()
+	first.Kill()
 	staysThroughUpdates(t, c, node, key, 5*time.Second)
 
 	second := startAgent(t, c, node.Name, host, quick)
-	second.waitLog("admission policy looked up")
+	second.WaitLog("admission policy looked up")
 	staysThroughUpdates(t, c, node, key, 5*time.Second)
 	now := waitNode(t, c, node.Name, func(*corev1.Node) bool { return true })
 	if before, after := remembered(t, tainted), remembered(t, now); before != after {
 		t.Errorf("the restart changed what is remembered\nbefore %s\nafter  %s", before, after)
 	}
-	host.memory(50)
+	host.Memory(50)
 	waitNode(t, c, node.Name, cluster.Not(cluster.HasTaint(key, corev1.TaintEffectNoSchedule)))
-	if code := second.terminate(); code != 0 {
+	if code := second.Terminate(); code != 0 {
 		t.Errorf("exit code after SIGTERM: %d", code)
 	}
 }
@@ -163,11 +164,11 @@ func remembered(t *testing.T, node *corev1.Node) string {
 func TestTerminatedWhileTainted(t *testing.T) {
 	t.Parallel()
 	c, key := pressured(t, corev1.TaintNodeMemoryPressure)
-	node, host := c.Register(t, "terminated"), newFakeHost(t)
+	node, host := c.Register(t, "terminated"), fakehost.New(t)
 	a := startAgent(t, c, node.Name, host, quick)
-	host.memory(2)
+	host.Memory(2)
 	waitNode(t, c, node.Name, cluster.HasTaint(key, corev1.TaintEffectNoSchedule))
-	if code := a.terminate(); code != 0 {
+	if code := a.Terminate(); code != 0 {
 		t.Errorf("exit code: %d", code)
 	}
 	staysThroughUpdates(t, c, node, key, 3*time.Second)

@@ -17,7 +17,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/rand"
 
+	"github.com/taintlet/taintlet/test/agent"
 	"github.com/taintlet/taintlet/test/cluster"
+	"github.com/taintlet/taintlet/test/fakehost"
 )
 
 // What becomes of a pod that comes to a Node while its host is in trouble, by
@@ -150,7 +152,7 @@ type site struct {
 // try tries both tables from trouble to recovery.
 func (s *site) try(trouble trouble) {
 	s.t.Helper()
-	config, host := trouble.config(s.t), newFakeHost(s.t)
+	config, host := trouble.config(s.t), fakehost.New(s.t)
 	s.open(host, config, trouble.condition)
 	trouble.begin(host)
 	s.createPods()
@@ -161,7 +163,7 @@ func (s *site) try(trouble trouble) {
 }
 
 // open starts an agent on a Node, and the DaemonSets while the host is well.
-func (s *site) open(host *fakeHost, config, condition string) {
+func (s *site) open(host *fakehost.Host, config, condition string) {
 	s.t.Helper()
 	s.c.Register(s.t, s.name)
 	startAgent(s.t, s.c, s.name, host, config)
@@ -449,13 +451,13 @@ func TestSchedulingResumesSoonAfterRecovery(t *testing.T) {
 	} {
 		t.Run(key, func(t *testing.T) {
 			t.Parallel()
-			c, host := p.require(t), newFakeHost(t)
+			c, host := p.require(t), fakehost.New(t)
 			node := c.Register(t, "resume")
 			startAgent(t, c, node.Name, host, quick)
 			waitNode(t, c, node.Name, cluster.HasCondition("HostMemoryPressure", corev1.ConditionFalse))
 			var took []time.Duration
 			for round := range 3 {
-				host.memory(2)
+				host.Memory(2)
 				waitNode(t, c, node.Name, cluster.HasTaint(key, corev1.TaintEffectNoSchedule))
 				schedulerKnows(t, c, node.Name)
 				waiting := map[string]bool{}
@@ -464,7 +466,7 @@ func TestSchedulingResumesSoonAfterRecovery(t *testing.T) {
 					waiting[c.CreatePod(t, pod)] = true
 					waitPod(t, c, pod.Name, refusedForTaint)
 				}
-				took = append(took, resumption(t, c, node.Name, key, waiting, func() { host.memory(50) }))
+				took = append(took, resumption(t, c, node.Name, key, waiting, func() { host.Memory(50) }))
 				if took[round] <= resumeWithin {
 					break
 				}
@@ -481,7 +483,7 @@ func TestSchedulingResumesSoonAfterRecovery(t *testing.T) {
 // taint to the last of the pods being scheduled.
 func resumption(t *testing.T, c *cluster.Cluster, node, key string, waiting map[string]bool, heal func()) time.Duration {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), agent.Patience)
 	defer cancel()
 	nodes := watchNode(ctx, t, c, node)
 	pods, err := c.Client().CoreV1().Pods("default").Watch(ctx, metav1.ListOptions{})

@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/taintlet/taintlet/test/cluster"
+	"github.com/taintlet/taintlet/test/fakehost"
+	"github.com/taintlet/taintlet/test/gate"
 )
 
 // longOutages also plays outages of 100 and 300 s.
@@ -28,28 +30,28 @@ func TestTaintComesSoonAfterAnOutage(t *testing.T) {
 	if os.Getenv(longOutages) != "" {
 		lengths = append(lengths, 60*time.Second, 100*time.Second, 300*time.Second)
 	}
-	for what, leave := range map[string]func(*gate){"refused": (*gate).refuse, "silent": (*gate).hush} {
+	for what, leave := range map[string]func(*gate.Gate){"refused": (*gate.Gate).Refuse, "silent": (*gate.Gate).Hush} {
 		for _, length := range lengths {
 			t.Run(what+" for "+length.String(), func(t *testing.T) {
 				t.Parallel()
-				node, host := c.Register(t, "outage-"+what+"-"+length.String()), newFakeHost(t)
-				g := newGate(t, strings.TrimPrefix(c.URL(), "https://"))
-				g.open()
+				node, host := c.Register(t, "outage-"+what+"-"+length.String()), fakehost.New(t)
+				g := gate.New(t, strings.TrimPrefix(c.URL(), "https://"))
+				g.Open()
 				as := identity(t, c, node.Name)
-				as.Host = "https://" + g.address
+				as.Host = "https://" + g.Address
 				a := startAgentAs(t, as, node.Name, host, quick)
 				waitNode(t, c, node.Name, cluster.HasCondition("HostMemoryPressure", corev1.ConditionFalse))
 				begin := time.Now()
 				leave(g)
-				host.memory(2)
-				a.waitMetric(`taintlet_condition_level{condition="MemoryPressure",level="Degraded"} 1`)
+				host.Memory(2)
+				a.WaitMetric(`taintlet_condition_level{condition="MemoryPressure",level="Degraded"} 1`)
 				select { // the outage goes on
 				case <-time.After(length - time.Since(begin)):
 				case <-t.Context().Done():
 					t.Fatal(context.Cause(t.Context()))
 				}
 				back := time.Now()
-				g.open()
+				g.Open()
 				waitNode(t, c, node.Name, cluster.HasTaint("taintlet.dev/memory-pressure", corev1.TaintEffectNoSchedule))
 				late := time.Since(back)
 				t.Logf("%s for %s: the taint came %s after the API server was back", what, length, late.Round(10*time.Millisecond))

@@ -6,7 +6,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/taintlet/taintlet/test/agent"
 	"github.com/taintlet/taintlet/test/cluster"
+	"github.com/taintlet/taintlet/test/fakehost"
 )
 
 // A person stops taintlet with kubectl annotate, for everything, for a list of
@@ -15,9 +17,9 @@ import (
 func TestPausedByAnnotation(t *testing.T) {
 	t.Parallel()
 	c := keeping.require(t)
-	node, host := c.Register(t, "paused"), newFakeHost(t)
+	node, host := c.Register(t, "paused"), fakehost.New(t)
 	a := startAgent(t, c, node.Name, host, quick)
-	a.waitLog("admission policy looked up")
+	a.WaitLog("admission policy looked up")
 	annotate := func(value string) {
 		t.Helper()
 		c.RunKubectl(t, "annotate", "node", node.Name, "--overwrite", "taintlet.dev/paused"+value)
@@ -25,7 +27,7 @@ func TestPausedByAnnotation(t *testing.T) {
 
 	annotate("=true")
 	c.WaitAgentEvent(t, node.Name, "TaintsPaused", "stops new taints for MemoryPressure, DiskPressure, PIDPressure, NetworkUnavailable; taints that stand go")
-	host.memory(2)
+	host.Memory(2)
 	waitNode(t, c, node.Name, cluster.HasCondition("HostMemoryPressure", corev1.ConditionTrue))
 	c.WaitAgentEvent(t, node.Name, "HostMemoryPressureDegraded", "no new taint while the annotation taintlet.dev/paused is there")
 	hasTaints(t, a, c, node)
@@ -34,15 +36,15 @@ func TestPausedByAnnotation(t *testing.T) {
 	c.WaitAgentEvent(t, node.Name, "TaintsResumed", "the annotation taintlet.dev/paused is gone; taints are set again")
 
 	annotate("=true")
-	a.waitMetric(`taintlet_notices_total{kind="TaintsPaused"} 2`)
-	host.memory(50) // a step down goes on
+	a.WaitMetric(`taintlet_notices_total{kind="TaintsPaused"} 2`)
+	host.Memory(50) // a step down goes on
 	waitNode(t, c, node.Name, untainted(memoryKey))
 
 	annotate("=DiskPressure, PIDPressure")
 	c.WaitAgentEvent(t, node.Name, "TaintsPaused", "stops new taints for DiskPressure, PIDPressure;")
-	host.tasks(30000)
+	host.Tasks(30000)
 	waitNode(t, c, node.Name, cluster.HasCondition("HostPIDPressure", corev1.ConditionTrue))
-	host.memory(2)
+	host.Memory(2)
 	waitNode(t, c, node.Name, tainted(memoryKey))
 	hasTaints(t, a, c, node, memoryKey)
 }
@@ -50,13 +52,13 @@ func TestPausedByAnnotation(t *testing.T) {
 func TestPausedByASlipOfThePen(t *testing.T) {
 	t.Parallel()
 	c := keeping.require(t)
-	node, host := c.Register(t, "paused-slip"), newFakeHost(t)
+	node, host := c.Register(t, "paused-slip"), fakehost.New(t)
 	a := startAgent(t, c, node.Name, host, quick)
-	host.memory(2)
+	host.Memory(2)
 	waitNode(t, c, node.Name, tainted(memoryKey))
 	c.RunKubectl(t, "annotate", "node", node.Name, "taintlet.dev/paused=PIDPresure")
 	c.WaitAgentEvent(t, node.Name, "TaintsPaused", `neither "true" nor a list of conditions: PIDPresure`)
-	host.carrier(false)
+	host.Carrier(false)
 	waitNode(t, c, node.Name, cluster.HasCondition("HostNetworkUnavailable", corev1.ConditionTrue))
 	hasTaints(t, a, c, node, memoryKey)
 
@@ -64,19 +66,19 @@ func TestPausedByASlipOfThePen(t *testing.T) {
 	// for an agent that starts after it.
 	c.RunKubectl(t, "taint", "node", node.Name, memoryKey+":NoSchedule-")
 	hasTaints(t, a, c, node)
-	if lost := a.metric(`taintlet_notices_total{kind="TaintLost"}`); lost != 0 {
+	if lost := a.Metric(`taintlet_notices_total{kind="TaintLost"}`); lost != 0 {
 		t.Errorf("%d taints lost", lost)
 	}
-	a.kill()
+	a.Kill()
 	a = startAgent(t, c, node.Name, host, quick)
-	a.waitMetric(`taintlet_notices_total{kind="TaintsPaused"} 1`)
+	a.WaitMetric(`taintlet_notices_total{kind="TaintsPaused"} 1`)
 	hasTaints(t, a, c, node)
 
 	c.RunKubectl(t, "annotate", "node", node.Name, "taintlet.dev/paused-")
 	waitNode(t, c, node.Name, tainted(memoryKey))
 	waitNode(t, c, node.Name, tainted(corev1.TaintNodeNetworkUnavailable))
 	for _, kind := range []string{"TaintLost", "TaintContested"} {
-		if count := a.metric(`taintlet_notices_total{kind="` + kind + `"}`); count != 0 {
+		if count := a.Metric(`taintlet_notices_total{kind="` + kind + `"}`); count != 0 {
 			t.Errorf("%d times %s", count, kind)
 		}
 	}
@@ -84,11 +86,11 @@ func TestPausedByASlipOfThePen(t *testing.T) {
 
 // hasTaints checks that the Node has these taints and no others while the agent
 // samples the memory three times and the Node is updated between the samples.
-func hasTaints(t *testing.T, a *agent, c *cluster.Cluster, node *cluster.Node, keys ...string) {
+func hasTaints(t *testing.T, a *agent.Agent, c *cluster.Cluster, node *cluster.Node, keys ...string) {
 	t.Helper()
 	samples := func() int {
-		return a.metric(`taintlet_probe_samples_total{condition="MemoryPressure",level="Degraded"}`) +
-			a.metric(`taintlet_probe_samples_total{condition="MemoryPressure",level="OK"}`)
+		return a.Metric(`taintlet_probe_samples_total{condition="MemoryPressure",level="Degraded"}`) +
+			a.Metric(`taintlet_probe_samples_total{condition="MemoryPressure",level="OK"}`)
 	}
 	tick := time.NewTicker(500 * time.Millisecond)
 	defer tick.Stop()

@@ -23,8 +23,10 @@ import (
 	agents "github.com/taintlet/taintlet/agent/fleet"
 	"github.com/taintlet/taintlet/probes/network"
 	"github.com/taintlet/taintlet/taints"
+	"github.com/taintlet/taintlet/test/agent"
 	"github.com/taintlet/taintlet/test/chart"
 	"github.com/taintlet/taintlet/test/cluster"
+	"github.com/taintlet/taintlet/test/fakehost"
 )
 
 // peersOf runs what an agent on a Node knows of the fleet in a namespace, with the
@@ -305,14 +307,14 @@ func TestPeersOfALargeFleet(t *testing.T) {
 		t.Errorf("%d lists", lists)
 	}
 
-	a := run(t, append(newFakeHost(t).flags(), "--kubeconfig="+cluster.Kubeconfig(t, as), "--node-name="+own, "--namespace="+namespace, "--listen=:0")...)
+	a := agent.Start(t, agentBinary(t), append(fakehost.New(t).Flags(), "--kubeconfig="+cluster.Kubeconfig(t, as), "--node-name="+own, "--namespace="+namespace, "--listen=:0")...)
 	cluster.Eventually(t, "the agent's peers", func() error {
-		if got := a.metric(`taintlet_peers{state="known"}`); got != agents.MaxPeers {
+		if got := a.Metric(`taintlet_peers{state="known"}`); got != agents.MaxPeers {
 			return fmt.Errorf("%d peers", got)
 		}
 		return nil
 	})
-	if code, page := a.get("/peer"); code != 200 || !strings.Contains(page, `"MemoryPressure":"OK"`) {
+	if code, page := a.Get("/peer"); code != 200 || !strings.Contains(page, `"MemoryPressure":"OK"`) {
 		t.Errorf("%d %s", code, page)
 	}
 }

@@ -7,7 +7,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/taintlet/taintlet/test/agent"
 	"github.com/taintlet/taintlet/test/cluster"
+	"github.com/taintlet/taintlet/test/fakehost"
 )
 
 // The policy is installed and removed while Nodes are tainted, in a cluster of
@@ -17,11 +19,11 @@ import (
 func TestPolicyComesAndGoesWhileTainted(t *testing.T) {
 	t.Parallel()
 	cluster.SkipWithoutMutatingAdmissionPolicy(t)
-	c, host := newCluster(t, cluster.Options{WithoutScheduler: true}), newFakeHost(t)
+	c, host := newCluster(t, cluster.Options{WithoutScheduler: true}), fakehost.New(t)
 	grantAgents(t.Context(), t, c)
-	host.memory(2)
+	host.Memory(2)
 	names := []string{"running-1", "running-2", "restarted"}
-	agents, versions, nodes := map[string]*agent{}, map[string]*history{}, map[string]*cluster.Node{}
+	agents, versions, nodes := map[string]*agent.Agent{}, map[string]*history{}, map[string]*cluster.Node{}
 	for _, name := range names {
 		nodes[name] = c.Register(t, name)
 		if name == "running-2" {
@@ -38,7 +40,7 @@ func TestPolicyComesAndGoesWhileTainted(t *testing.T) {
 		t.Fatal(err)
 	}
 	restart := func(name string) {
-		agents[name].kill()
+		agents[name].Kill()
 		agents[name] = startAgent(t, c, name, host, quick+"heartbeat: 1m\n")
 	}
 	restart("restarted")
@@ -50,7 +52,7 @@ func TestPolicyComesAndGoesWhileTainted(t *testing.T) {
 		staysThroughUpdates(t, c, nodes[name], memoryKey, time.Second)
 	}
 
-	agents["restarted"].kill()
+	agents["restarted"].Kill()
 	if err := c.Client().AdmissionregistrationV1().MutatingAdmissionPolicyBindings().Delete(t.Context(), "taintlet-keep", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -67,9 +69,9 @@ func TestPolicyComesAndGoesWhileTainted(t *testing.T) {
 			t.Fatalf("%d writes lost; taints were\n%s", len(lost), show(all))
 		}
 		t.Logf("%s: without any taint of ours for %s", name, versions[name].since(back)[0].at.Sub(lost[0].at))
-		agents[name].waitMetric(`taintlet_notices_total{kind="TaintLost"} 1`)
+		agents[name].WaitMetric(`taintlet_notices_total{kind="TaintLost"} 1`)
 	}
-	agents["running-2"].waitMetric(`taintlet_taints_lost_total{condition="MemoryPressure",field_manager="kube-controller-manager"} 1`)
+	agents["running-2"].WaitMetric(`taintlet_taints_lost_total{condition="MemoryPressure",field_manager="kube-controller-manager"} 1`)
 }
 
 // changesPlaces checks that the first of the versions has one of the taints
@@ -89,7 +91,7 @@ func updateUntil(t *testing.T, c *cluster.Cluster, node *cluster.Node, holds fun
 	t.Helper()
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); <-tick.C {
+	for deadline := time.Now().Add(agent.Patience); time.Now().Before(deadline); <-tick.C {
 		if err := node.Heartbeat(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/taintlet/taintlet/test/cluster"
+	"github.com/taintlet/taintlet/test/fakehost"
 )
 
 // The configuration is changed under a running agent: what is valid comes into
@@ -13,44 +14,44 @@ import (
 func TestConfigurationIsReloaded(t *testing.T) {
 	t.Parallel()
 	c, key := pressured(t, corev1.TaintNodeMemoryPressure)
-	node, host := c.Register(t, "reloading"), newFakeHost(t)
+	node, host := c.Register(t, "reloading"), fakehost.New(t)
 	a := startAgent(t, c, node.Name, host, quick)
-	host.memory(2)
+	host.Memory(2)
 	waitNode(t, c, node.Name, cluster.HasTaint(key, corev1.TaintEffectNoSchedule))
-	first := a.waitLog(`msg="taintlet starts".* config=(\S+)`)[1]
+	first := a.WaitLog(`msg="taintlet starts".* config=(\S+)`)[1]
 
 	const custom = "example.com/tired"
-	hash := a.reconfigure(quick + "rules:\n- {condition: MemoryPressure, level: Degraded, taint: {key: " + custom + ", effect: PreferNoSchedule}}\n")
+	hash := a.Reconfigure(quick + "rules:\n- {condition: MemoryPressure, level: Degraded, taint: {key: " + custom + ", effect: PreferNoSchedule}}\n")
 	moved := waitNode(t, c, node.Name, cluster.HasTaint(custom, corev1.TaintEffectPreferNoSchedule))
 	if cluster.HasTaint(key, corev1.TaintEffectNoSchedule)(moved) {
 		t.Errorf("the taint of the old rule is there as well: %v", moved.Spec.Taints)
 	}
-	a.waitLog(`msg="configuration in force" hash=` + hash + ` before=` + first)
+	a.WaitLog(`msg="configuration in force" hash=` + hash + ` before=` + first)
 	c.WaitAgentEvent(t, node.Name, "ConfigurationReloaded", hash)
-	a.waitMetric(`taintlet_config_info{hash="` + hash + `"} 1`)
+	a.WaitMetric(`taintlet_config_info{hash="` + hash + `"} 1`)
 
-	a.reconfigure("memory: {availablePercent: 500}\n")
-	a.waitLog(`msg="configuration refused; the one in force stays" inForce=` + hash)
+	a.Reconfigure("memory: {availablePercent: 500}\n")
+	a.WaitLog(`msg="configuration refused; the one in force stays" inForce=` + hash)
 	c.WaitAgentEvent(t, node.Name, "ConfigurationRefused", "memory.availablePercent: Invalid value: 500: must be 0 to 100 percent")
-	a.waitMetric("taintlet_config_refused 1")
+	a.WaitMetric("taintlet_config_refused 1")
 	if after := waitNode(t, c, node.Name, func(*corev1.Node) bool { return true }); !cluster.HasTaint(custom, corev1.TaintEffectPreferNoSchedule)(after) {
 		t.Error("a refused configuration cost the taint")
 	}
 
-	a.reconfigure(quick + "rules: []\n") // the rule is dropped
+	a.Reconfigure(quick + "rules: []\n") // the rule is dropped
 	waitNode(t, c, node.Name, cluster.Not(cluster.HasTaint(custom, corev1.TaintEffectPreferNoSchedule)))
-	a.waitMetric("taintlet_config_refused 0")
+	a.WaitMetric("taintlet_config_refused 0")
 }
 
 // A file that is spoilt and mended again, byte for byte, is no longer refused.
 func TestMendedConfigurationIsNoLongerRefused(t *testing.T) {
 	t.Parallel()
 	c := plain.require(t)
-	node, host := c.Register(t, "mending"), newFakeHost(t)
+	node, host := c.Register(t, "mending"), fakehost.New(t)
 	a := startAgent(t, c, node.Name, host, quick)
-	a.waitLog(`msg="taintlet starts"`)
-	a.reconfigure("nonsense: 1\n")
-	a.waitMetric("taintlet_config_refused 1")
-	a.reconfigure(quick)
-	a.waitMetric("taintlet_config_refused 0")
+	a.WaitLog(`msg="taintlet starts"`)
+	a.Reconfigure("nonsense: 1\n")
+	a.WaitMetric("taintlet_config_refused 1")
+	a.Reconfigure(quick)
+	a.WaitMetric("taintlet_config_refused 0")
 }

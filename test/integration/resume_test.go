@@ -12,7 +12,9 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/taintlet/taintlet/taints"
+	"github.com/taintlet/taintlet/test/agent"
 	"github.com/taintlet/taintlet/test/cluster"
+	"github.com/taintlet/taintlet/test/fakehost"
 )
 
 // obstacle stops an agent's writing, or a part of it, until it is removed.
@@ -30,8 +32,8 @@ type obstructed struct {
 	t    *testing.T
 	c    *cluster.Cluster
 	node string
-	host *fakeHost
-	a    *agent
+	host *fakehost.Host
+	a    *agent.Agent
 }
 
 func (o *obstructed) annotate(value string) {
@@ -116,7 +118,7 @@ func obstacles() map[string]obstacle {
 				if err := o.c.Client().CoreV1().Nodes().Delete(o.t.Context(), o.node, metav1.DeleteOptions{}); err != nil {
 					o.t.Fatal(err)
 				}
-				o.a.waitLog("node not found")
+				o.a.WaitLog("node not found")
 			},
 			remove: func(o *obstructed) {
 				node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: o.node}}
@@ -127,9 +129,9 @@ func obstacles() map[string]obstacle {
 		},
 		"a configuration without the rule": {
 			put: func(o *obstructed) {
-				o.a.waitMetric(`taintlet_config_info{hash="` + o.a.reconfigure(quick+"rules: []\n") + `"} 1`)
+				o.a.WaitMetric(`taintlet_config_info{hash="` + o.a.Reconfigure(quick+"rules: []\n") + `"} 1`)
 			},
-			remove: func(o *obstructed) { o.a.reconfigure(quick + "heartbeat: 1m\n") },
+			remove: func(o *obstructed) { o.a.Reconfigure(quick + "heartbeat: 1m\n") },
 		},
 	}
 }
@@ -141,7 +143,7 @@ func TestWritingResumes(t *testing.T) {
 	for name, obstacle := range obstacles() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := &obstructed{t: t, c: c, host: newFakeHost(t)}
+			o := &obstructed{t: t, c: c, host: fakehost.New(t)}
 			o.node = c.Register(t, "resumes-after-"+strings.ToLower(strings.ReplaceAll(name, " ", "-"))).Name
 			as := identity(t, c, o.node)
 			if obstacle.as != nil {
@@ -151,11 +153,11 @@ func TestWritingResumes(t *testing.T) {
 			waitNode(t, c, o.node, cluster.HasCondition("HostMemoryPressure", corev1.ConditionFalse))
 
 			obstacle.put(o)
-			o.host.memory(2)
+			o.host.Memory(2)
 			if !obstacle.anyway {
-				seen := o.a.metric(`taintlet_probe_samples_total{condition="MemoryPressure",level="Degraded"}`)
+				seen := o.a.Metric(`taintlet_probe_samples_total{condition="MemoryPressure",level="Degraded"}`)
 				cluster.Eventually(t, "five bad samples", func() error {
-					if now := o.a.metric(`taintlet_probe_samples_total{condition="MemoryPressure",level="Degraded"}`); now < seen+5 {
+					if now := o.a.Metric(`taintlet_probe_samples_total{condition="MemoryPressure",level="Degraded"}`); now < seen+5 {
 						return fmt.Errorf("%d of them", now-seen)
 					}
 					return nil
@@ -168,10 +170,10 @@ func TestWritingResumes(t *testing.T) {
 			}
 			obstacle.remove(o)
 			waitNode(t, c, o.node, cluster.HasTaint("taintlet.dev/memory-pressure", corev1.TaintEffectNoSchedule))
-			o.host.memory(50)
+			o.host.Memory(50)
 			waitNode(t, c, o.node, cluster.Not(cluster.HasTaint("taintlet.dev/memory-pressure", corev1.TaintEffectNoSchedule)))
 			cluster.Eventually(t, "/readyz to be ok", func() error {
-				if code, body := o.a.get("/readyz"); code != http.StatusOK {
+				if code, body := o.a.Get("/readyz"); code != http.StatusOK {
 					return fmt.Errorf("%d %s", code, body)
 				}
 				return nil

@@ -11,20 +11,21 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/taintlet/taintlet/test/cluster"
+	"github.com/taintlet/taintlet/test/fakehost"
 )
 
 // PreferNoSchedule of a well-known key: no controller reconciles that, so it is
 // written as asked. The scheduler avoids the Node while there is another one.
 func TestPreferNoScheduleIsAvoidedNotForbidden(t *testing.T) {
 	t.Parallel()
-	c, host := plain.require(t), newFakeHost(t)
+	c, host := plain.require(t), fakehost.New(t)
 	sick, well := c.Register(t, "prefer-sick"), c.Register(t, "prefer-well")
 	startAgent(t, c, sick.Name, host, quick+`
 rules:
 - {condition: MemoryPressure, level: Degraded, taint: {key: node.kubernetes.io/memory-pressure, value: low, effect: PreferNoSchedule}}
 `)
 	waitNode(t, c, sick.Name, cluster.HasCondition("HostMemoryPressure", corev1.ConditionFalse))
-	host.memory(2)
+	host.Memory(2)
 	tainted := waitNode(t, c, sick.Name, cluster.HasTaint(corev1.TaintNodeMemoryPressure, corev1.TaintEffectPreferNoSchedule))
 	ours := corev1.Taint{Key: corev1.TaintNodeMemoryPressure, Value: "low", Effect: corev1.TaintEffectPreferNoSchedule}
 	wantTaints(t, tainted, ours)
@@ -47,7 +48,7 @@ rules:
 	}
 	waitPod(t, c, c.CreatePod(t, cluster.NewPod("prefer-sick-only", sick.Name, tolerated)), cluster.Scheduled)
 
-	host.memory(50)
+	host.Memory(50)
 	wantTaints(t, waitNode(t, c, sick.Name, cluster.Not(cluster.HasTaint(ours.Key, ours.Effect))), dedicated)
 }
 
@@ -55,7 +56,7 @@ rules:
 // from it in one part each. A list of rules replaces the built-in ones.
 func TestCustomKeyAndValue(t *testing.T) {
 	t.Parallel()
-	c, host := plain.require(t), newFakeHost(t)
+	c, host := plain.require(t), fakehost.New(t)
 	node := c.Register(t, "custom")
 	foreign := []corev1.Taint{
 		{Key: "example.com/pids", Value: "theirs", Effect: corev1.TaintEffectPreferNoSchedule},
@@ -68,9 +69,9 @@ rules:
 - {condition: PIDPressure, level: Degraded, taint: {key: example.com/pids, value: short, effect: NoSchedule}}
 `)
 	waitNode(t, c, node.Name, cluster.HasCondition("HostPIDPressure", corev1.ConditionFalse))
-	host.memory(2)
+	host.Memory(2)
 	waitNode(t, c, node.Name, cluster.HasCondition("HostMemoryPressure", corev1.ConditionTrue))
-	host.tasks(30000)
+	host.Tasks(30000)
 	ours := corev1.Taint{Key: "example.com/pids", Value: "short", Effect: corev1.TaintEffectNoSchedule}
 	tainted := waitNode(t, c, node.Name, cluster.HasTaint(ours.Key, ours.Effect))
 	wantTaints(t, tainted, append(slices.Clone(foreign), ours)...)
@@ -85,7 +86,7 @@ rules:
 	other := c.CreatePod(t, cluster.NewPod("custom-other-value", node.Name, second, equal("theirs")))
 	waitPod(t, c, other, refusedForTaint)
 
-	host.tasks(100)
+	host.Tasks(100)
 	wantTaints(t, waitNode(t, c, node.Name, cluster.Not(cluster.HasTaint(ours.Key, ours.Effect))), foreign...)
 	waitPod(t, c, other, cluster.Scheduled)
 }
@@ -94,13 +95,13 @@ rules:
 // well-known pair needs neither the policy nor a stand-in.
 func TestWithoutALifecycleController(t *testing.T) {
 	t.Parallel()
-	c, host := unusual.require(t), newFakeHost(t)
+	c, host := unusual.require(t), fakehost.New(t)
 	node := c.Register(t, "no-controller")
 	// Admission gives it to every new Node, and here nobody takes it away.
 	foreign := corev1.Taint{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule}
 	startAgent(t, c, node.Name, host, quick, "--lifecycle-controller=false")
 	wantTaints(t, waitNode(t, c, node.Name, cluster.HasCondition("HostMemoryPressure", corev1.ConditionFalse)), foreign)
-	host.memory(2)
+	host.Memory(2)
 	tainted := waitNode(t, c, node.Name, cluster.HasTaint(corev1.TaintNodeMemoryPressure, corev1.TaintEffectNoSchedule))
 	ours := corev1.Taint{Key: corev1.TaintNodeMemoryPressure, Effect: corev1.TaintEffectNoSchedule}
 	wantTaints(t, tainted, foreign, ours)
@@ -108,7 +109,7 @@ func TestWithoutALifecycleController(t *testing.T) {
 		t.Errorf("annotation held = %q, want none", held)
 	}
 	c.WaitAgentEvent(t, node.Name, "HostMemoryPressureDegraded", corev1.TaintNodeMemoryPressure+":NoSchedule (direct)")
-	host.memory(50)
+	host.Memory(50)
 	wantTaints(t, waitNode(t, c, node.Name, cluster.Not(cluster.HasTaint(ours.Key, ours.Effect))), foreign)
 }
 
@@ -116,10 +117,10 @@ func TestWithoutALifecycleController(t *testing.T) {
 // memory-pressure: that taint is then for BestEffort pods alone, ours too.
 func TestQoSClassesUnderPodTolerationRestriction(t *testing.T) {
 	t.Parallel()
-	c, host := unusual.require(t), newFakeHost(t)
+	c, host := unusual.require(t), fakehost.New(t)
 	node := readyForPods(t, c, "classes")
 	startAgent(t, c, node, host, quick, "--lifecycle-controller=false")
-	host.memory(2)
+	host.Memory(2)
 	waitNode(t, c, node, cluster.HasTaint(corev1.TaintNodeMemoryPressure, corev1.TaintEffectNoSchedule))
 	schedulerKnows(t, c, node)
 	for class, outcome := range map[string]func(*corev1.Pod) bool{
@@ -142,13 +143,13 @@ func TestValueIsComparedAsANumber(t *testing.T) {
 		cluster.Scheduler: {"--feature-gates=" + gate + "=true"},
 	}})
 	grantAgents(t.Context(), t, c)
-	host := newFakeHost(t)
+	host := fakehost.New(t)
 	node := readyForPods(t, c, "number")
 	startAgent(t, c, node, host, quick+`
 rules:
 - {condition: MemoryPressure, level: Degraded, taint: {key: example.com/trouble, value: "7", effect: NoSchedule}}
 `)
-	host.memory(2)
+	host.Memory(2)
 	waitNode(t, c, node, cluster.HasTaint("example.com/trouble", corev1.TaintEffectNoSchedule))
 	schedulerKnows(t, c, node)
 	for _, r := range []struct {
@@ -185,15 +186,15 @@ func readyForPods(t *testing.T, c *cluster.Cluster, name string) string {
 // that it passes over.
 func TestStandInPrefix(t *testing.T) {
 	t.Parallel()
-	c, host := plain.require(t), newFakeHost(t)
+	c, host := plain.require(t), fakehost.New(t)
 	node := c.Register(t, "prefix")
 	startAgent(t, c, node.Name, host, quick+"standInPrefix: status-taint.cluster-autoscaler.kubernetes.io\n")
 	waitNode(t, c, node.Name, cluster.HasCondition("HostMemoryPressure", corev1.ConditionFalse))
-	host.memory(2)
+	host.Memory(2)
 	ours := corev1.Taint{Key: "status-taint.cluster-autoscaler.kubernetes.io/memory-pressure", Effect: corev1.TaintEffectNoSchedule}
 	wantTaints(t, waitNode(t, c, node.Name, cluster.HasTaint(ours.Key, ours.Effect)), ours)
 	c.WaitAgentEvent(t, node.Name, "HostMemoryPressureDegraded", ours.Key+":NoSchedule (stand-in)")
-	host.memory(50)
+	host.Memory(50)
 	wantTaints(t, waitNode(t, c, node.Name, cluster.Not(cluster.HasTaint(ours.Key, ours.Effect))))
 }
 

@@ -16,6 +16,8 @@ import (
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/test/cluster"
+	"github.com/taintlet/taintlet/test/fakehost"
+	"github.com/taintlet/taintlet/test/gate"
 )
 
 // Whatever people do to the Leases: a holder that has lost its slot
@@ -25,9 +27,9 @@ func TestLeasesGarbledAndDeletedByHand(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, "garbled", 1)
 	one, two := f.member("garbled-one", evicting+oneSlot), f.member("garbled-two", evicting+oneSlot)
-	one.host.tasks(criticalTasks)
+	one.host.Tasks(criticalTasks)
 	up := one.versions.wait(0, evicts)
-	two.host.tasks(criticalTasks)
+	two.host.Tasks(criticalTasks)
 	f.c.WaitAgentEvent(t, two.Name, "EvictionWaitsForSlot", "all eviction slots are taken")
 
 	// What does not change the holder changes nothing.
@@ -93,15 +95,15 @@ func takeTurns(t *testing.T, histories ...[]version) {
 func TestSlotIsKeptThroughAnOutage(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, "outage", 1)
-	m := &member{Node: f.c.Register(t, "outage"), host: newFakeHost(t)}
+	m := &member{Node: f.c.Register(t, "outage"), host: fakehost.New(t)}
 	m.versions = follow(t, f.c, m.Name)
-	reserved := newGate(t, strings.TrimPrefix(f.c.URL(), "https://"))
+	api := gate.New(t, strings.TrimPrefix(f.c.URL(), "https://"))
 	as := identityIn(t, f.c, f.namespace, m.Name)
-	as.Host = "https://" + reserved.address
-	// A gate is shut at the end of the test that opened it.
+	as.Host = "https://" + api.Address
 	reachable := func(name string, do func(t *testing.T)) {
 		t.Run(name, func(t *testing.T) {
-			(&gate{t: t, address: reserved.address, target: reserved.target}).open()
+			api.Open()
+			defer api.Refuse()
 			do(t)
 		})
 	}
@@ -109,10 +111,10 @@ func TestSlotIsKeptThroughAnOutage(t *testing.T) {
 		// One eviction an hour: a taint that goes does not come back.
 		m.agent = f.startAs(as, m.Name, m.host, evicting+strings.Replace(oneSlot, "0s", "1h", 1))
 		waitNode(t, f.c, m.Name, cluster.HasCondition("HostPIDPressure", corev1.ConditionFalse))
-		m.host.tasks(criticalTasks)
+		m.host.Tasks(criticalTasks)
 		m.versions.wait(0, evicts)
 	})
-	m.agent.waitLog("cannot renew the eviction slot; trying again")
+	m.agent.WaitLog("cannot renew the eviction slot; trying again")
 	stranger := slotsOf(t, f.c, "stranger", f.namespace)
 	for begin := time.Now(); time.Since(begin) < 2*slotCooldown; time.Sleep(slotCooldown / 10) {
 		if acquire(t, stranger) {
@@ -240,7 +242,7 @@ func TestOneOfAHundredSlotsIsGot(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, "hundred", 100)
 	m := f.member("hundred", evicting+"eviction: {slots: 100, cooldown: 60s, interval: 0s}\n")
-	m.host.tasks(criticalTasks)
+	m.host.Tasks(criticalTasks)
 	m.versions.wait(0, evicts)
 }
 
@@ -268,7 +270,7 @@ func TestForeignWriteOfALeaseCostsNoSlot(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, "annotated", 1)
 	m := f.member("annotated", evicting+oneSlot)
-	m.host.tasks(criticalTasks)
+	m.host.Tasks(criticalTasks)
 	m.versions.wait(0, evicts)
 	for i, begin := 0, time.Now(); time.Since(begin) < slotCooldown; i++ {
 		f.mustEdit(0, map[string]any{"leaseTransitions": i})
@@ -286,9 +288,9 @@ func TestFreeSlotIsNotWaitedFor(t *testing.T) {
 	f := newFleet(t, "free", 1)
 	m := f.member("free", evicting+oneSlot)
 	for range 2 {
-		m.host.tasks(criticalTasks)
+		m.host.Tasks(criticalTasks)
 		waitNode(t, f.c, m.Name, evicts)
-		m.host.tasks(calmTasks)
+		m.host.Tasks(calmTasks)
 		waitNode(t, f.c, m.Name, untainted(f.lesser))
 		f.waitSlot(func(lease *coordinationv1.Lease) bool { return lease.Spec.HolderIdentity == nil })
 	}

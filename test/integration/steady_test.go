@@ -9,6 +9,7 @@ import (
 
 	"github.com/taintlet/taintlet/test/chart"
 	"github.com/taintlet/taintlet/test/cluster"
+	"github.com/taintlet/taintlet/test/fakehost"
 )
 
 const (
@@ -29,7 +30,7 @@ const (
 func TestSteadyStateMakesNoRequests(t *testing.T) {
 	t.Parallel()
 	c := plain.require(t)
-	node, host := c.Register(t, "steady"), newFakeHost(t)
+	node, host := c.Register(t, "steady"), fakehost.New(t)
 	started := time.Now()
 	startAgent(t, c, node.Name, host, "")
 	for _, trouble := range troubles() {

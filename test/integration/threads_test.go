@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/taintlet/taintlet/test/cluster"
+	"github.com/taintlet/taintlet/test/fakehost"
 	"github.com/taintlet/taintlet/test/process"
 )
 
@@ -50,12 +51,12 @@ func TestRealThreadsAgainstALoweredLimit(t *testing.T) {
 	t.Parallel()
 	c, key := pressured(t, corev1.TaintNodePIDPressure)
 	const threads = 2000
-	node, host := c.Register(t, "threads"), newFakeHost(t)
-	host.remove("proc/loadavg")
-	if err := os.Symlink("/proc/loadavg", filepath.Join(host.dir, "proc", "loadavg")); err != nil {
+	node, host := c.Register(t, "threads"), fakehost.New(t)
+	host.Remove("proc/loadavg")
+	if err := os.Symlink("/proc/loadavg", filepath.Join(host.Dir, "proc", "loadavg")); err != nil {
 		t.Fatal(err)
 	}
-	host.write("proc/sys/kernel/pid_max", strconv.Itoa(tasksNow(t)+threads+300)+"\n")
+	host.Write("proc/sys/kernel/pid_max", strconv.Itoa(tasksNow(t)+threads+300)+"\n")
 	startAgent(t, c, node.Name, host, strings.Replace(quick, "pid: {", "pid: {usedPercent: 85, ", 1))
 	waitNode(t, c, node.Name, cluster.HasCondition("HostPIDPressure", corev1.ConditionFalse))
 

@@ -1,4 +1,5 @@
-package integration
+// Package gate stands between an agent and an API server that is to go away.
+package gate
 
 import (
 	"net"
@@ -6,12 +7,14 @@ import (
 	"testing"
 )
 
-// gate is a TCP address in front of an API server that can be taken away.
-type gate struct {
-	t       *testing.T
-	address string
-	target  string
-	group   sync.WaitGroup
+// Gate is a TCP address in front of an API server that can be taken away.
+type Gate struct {
+	// Address is where the API server is reached through the gate.
+	Address string
+
+	t      testing.TB
+	target string
+	group  sync.WaitGroup
 
 	mu       sync.Mutex
 	listener net.Listener      // nil: connections are refused
@@ -23,22 +26,22 @@ type gate struct {
 // link is one connection through the gate.
 type link struct{ in, out net.Conn }
 
-// newGate reserves an address. The gate refuses connections until it is opened.
-func newGate(t *testing.T, target string) *gate {
+// New reserves an address. The gate refuses connections until it is opened.
+func New(t testing.TB, target string) *Gate {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer listener.Close() //nolint:errcheck // nothing went through it
-	g := &gate{t: t, address: listener.Addr().String(), target: target, links: map[*link]bool{}, waiting: map[net.Conn]bool{}}
+	g := &Gate{t: t, Address: listener.Addr().String(), target: target, links: map[*link]bool{}, waiting: map[net.Conn]bool{}}
 	t.Cleanup(g.end)
 	return g
 }
 
-// open passes connections on from now on. Those that became silent stay so: what
+// Open passes connections on from now on. Those that became silent stay so: what
 // is in between has forgotten them.
-func (g *gate) open() {
+func (g *Gate) Open() {
 	g.t.Helper()
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -46,7 +49,7 @@ func (g *gate) open() {
 	if g.listener != nil {
 		return
 	}
-	listener, err := net.Listen("tcp", g.address)
+	listener, err := new(net.ListenConfig).Listen(g.t.Context(), "tcp", g.Address)
 	if err != nil {
 		g.t.Fatal(err)
 	}
@@ -62,9 +65,9 @@ func (g *gate) open() {
 	})
 }
 
-// refuse resets all connections and refuses new ones, as a host does on which no
+// Refuse resets all connections and refuses new ones, as a host does on which no
 // API server runs.
-func (g *gate) refuse() {
+func (g *Gate) Refuse() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.listener != nil {
@@ -74,9 +77,9 @@ func (g *gate) refuse() {
 	g.cut()
 }
 
-// hush lets connections stand and says nothing any more, on those that are there
+// Hush lets connections stand and says nothing any more, on those that are there
 // for ever, as a host does that has vanished from the network.
-func (g *gate) hush() {
+func (g *Gate) Hush() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.silent = true
@@ -85,14 +88,14 @@ func (g *gate) hush() {
 	}
 }
 
-func (g *gate) admit(in net.Conn) {
+func (g *Gate) admit(in net.Conn) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.silent {
 		g.waiting[in] = true
 		return
 	}
-	out, err := net.Dial("tcp", g.target)
+	out, err := new(net.Dialer).DialContext(g.t.Context(), "tcp", g.target)
 	if err != nil {
 		in.Close() //nolint:errcheck // the agent tries again
 		return
@@ -105,7 +108,7 @@ func (g *gate) admit(in net.Conn) {
 
 // pipe passes on until either side ends. Once the link is silent, nothing is said
 // to the agent any more, not even that it has ended.
-func (g *gate) pipe(l *link, to, from net.Conn) {
+func (g *Gate) pipe(l *link, to, from net.Conn) {
 	buffer := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(buffer)
@@ -127,7 +130,7 @@ func (g *gate) pipe(l *link, to, from net.Conn) {
 }
 
 // cut closes all connections.
-func (g *gate) cut() {
+func (g *Gate) cut() {
 	for l := range g.links {
 		l.in.Close()  //nolint:errcheck // nobody is left to be told
 		l.out.Close() //nolint:errcheck // the same
@@ -139,7 +142,7 @@ func (g *gate) cut() {
 	}
 }
 
-func (g *gate) end() {
-	g.refuse()
+func (g *Gate) end() {
+	g.Refuse()
 	g.group.Wait()
 }

@@ -1,0 +1,57 @@
+package taints
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+)
+
+// An answer that puts a request off for hours holds up neither a request nor the
+// watch.
+func TestNothingIsPutOffForLong(t *testing.T) {
+	for _, said := range []string{"3600", "1000000000000000000000", "Fri, 31 Dec 2100 23:59:59 GMT"} {
+		t.Run(said, func(t *testing.T) {
+			t.Parallel()
+			var requests atomic.Int64
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if requests.Add(1) < 3 {
+					w.Header().Set("Retry-After", said)
+					w.WriteHeader(http.StatusTooManyRequests)
+					return
+				}
+				w.Header().Set("Content-Type", "application/json")
+				answer := `{"kind":"Node","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"1"}}`
+				if r.URL.Query().Get("watch") != "" {
+					answer = `{"type":"ADDED","object":` + answer + `}` + "\n" +
+						`{"type":"BOOKMARK","object":{"kind":"Node","apiVersion":"v1","metadata":{"resourceVersion":"1","annotations":{"k8s.io/initial-events-end":"true"}}}}` + "\n"
+				}
+				w.Write([]byte(answer)) //nolint:errcheck // the client sees it
+			}))
+			client, err := NewClient(&rest.Config{Host: server.URL, QPS: -1}, "a")
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer server.Close()
+			defer server.CloseClientConnections()
+			defer cancel()
+			if _, err := client.Get(ctx); err != nil {
+				t.Error(err)
+			}
+			requests.Store(0)
+			nodes := make(chan *corev1.Node)
+			go client.Watch(ctx, nodes) //nolint:errcheck // that of the context
+			select {
+			case <-nodes:
+			case <-ctx.Done():
+				t.Error("no Node by the watch")
+			}
+		})
+	}
+}

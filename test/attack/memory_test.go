@@ -1,0 +1,81 @@
+package attack
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/taintlet/taintlet/test/process"
+)
+
+// peak is the most memory that a process had since the last reset.
+type peak struct {
+	pid int
+
+	mu  sync.Mutex
+	rss int // the most that was seen, in KiB
+	// marked: the kernel's own mark was reset, so that it is of this attack.
+	marked bool
+}
+
+// newPeak samples a process until it ends.
+func newPeak(t *testing.T, p *process.Process) *peak {
+	t.Helper()
+	k := &peak{pid: p.PID()}
+	go func() {
+		tick := time.NewTicker(20 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-p.Ended():
+				return
+			case <-tick.C:
+				rss, _ := memoryOf(k.pid, "VmRSS") // it may just have ended
+				k.mu.Lock()
+				k.rss = max(k.rss, rss)
+				k.mu.Unlock()
+			}
+		}
+	}()
+	return k
+}
+
+// reset forgets what was before (proc_pid_clear_refs(5)).
+func (k *peak) reset() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.rss = 0
+	k.marked = os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", k.pid), []byte("5"), 0) == nil
+}
+
+// worst is the most memory since the last reset, in KiB.
+func (k *peak) worst(t *testing.T) int {
+	t.Helper()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !k.marked {
+		return k.rss
+	}
+	mark, err := memoryOf(k.pid, "VmHWM")
+	if err != nil {
+		t.Error(err)
+	}
+	return max(k.rss, mark)
+}
+
+// memoryOf reads a line of /proc/PID/status, in KiB.
+func memoryOf(pid int, line string) (int, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, err
+	}
+	match := regexp.MustCompile(line + `:\s+(\d+) kB`).FindSubmatch(text)
+	if match == nil {
+		return 0, fmt.Errorf("/proc/%d/status has no %s", pid, line)
+	}
+	return strconv.Atoi(string(match[1]))
+}
