@@ -154,33 +154,37 @@ func run(t *testing.T, cfg *config.Config, test func(t *testing.T, byCondition m
 // runAgent fills in the probes and what the agent lacks.
 func runAgent(t *testing.T, a *agent.Agent, byCondition map[probes.Condition]*probe, test func(t *testing.T, byCondition map[probes.Condition]*probe, c *client)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		log := slog.New(slog.DiscardHandler)
-		c := &client{Offline: agent.NewOffline("host", log)}
-		for _, condition := range config.Default().Names() {
-			p := &probe{condition: condition, level: probes.OK, wake: make(chan struct{}, 1)}
-			byCondition[condition] = p
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		if b, ok := a.Client.(*beside); ok {
-			b.client, b.versions = c, make(chan *corev1.Node)
-		} else {
-			a.Client = c
-		}
-		a.Log, a.Instance, a.LifecycleController = log, "test", true
-		if a.Slots == nil {
-			a.Slots = agent.OfflineSlots{Log: log}
-		}
-		a.Boot, a.Now = decide.Boot{ID: "boot", At: time.Now()}, time.Now
-		go func() { done <- a.Run(ctx, nil) }()
-		time.Sleep(10 * time.Second)
-		test(t, byCondition, c)
-		cancel()
-		if err := <-done; err != nil { // every goroutine has ended, or synctest says so
-			t.Error(err)
-		}
-	})
+	synctest.Test(t, func(t *testing.T) { runInBubble(t, a, byCondition, test) })
+}
+
+// runInBubble is runAgent within a bubble of synctest.
+func runInBubble(t *testing.T, a *agent.Agent, byCondition map[probes.Condition]*probe, test func(t *testing.T, byCondition map[probes.Condition]*probe, c *client)) {
+	t.Helper()
+	log := slog.New(slog.DiscardHandler)
+	c := &client{Offline: agent.NewOffline("host", log)}
+	for _, condition := range config.Default().Names() {
+		p := &probe{condition: condition, level: probes.OK, wake: make(chan struct{}, 1)}
+		byCondition[condition] = p
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	if b, ok := a.Client.(*beside); ok {
+		b.client, b.versions = c, make(chan *corev1.Node)
+	} else {
+		a.Client = c
+	}
+	a.Log, a.Instance, a.LifecycleController = log, "test", true
+	if a.Slots == nil {
+		a.Slots = agent.OfflineSlots{Log: log}
+	}
+	a.Boot, a.Now = decide.Boot{ID: "boot", At: time.Now()}, time.Now
+	go func() { done <- a.Run(ctx, nil) }()
+	time.Sleep(10 * time.Second)
+	test(t, byCondition, c)
+	cancel()
+	if err := <-done; err != nil { // every goroutine has ended, or synctest says so
+		t.Error(err)
+	}
 }
 
 // A healthy host is quiet: the first report of the conditions, then heartbeats.

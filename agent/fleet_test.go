@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -49,6 +50,10 @@ func (eightAgents) LeaseRenewed(context.Context, string) (time.Time, error) {
 // its peers that it would, and does not sample in a hurry. When fewer have it, the
 // taint follows.
 func TestFleetBrake(t *testing.T) {
+	synctest.Test(t, testFleetBrake)
+}
+
+func testFleetBrake(t *testing.T) {
 	f := fleet.New(fleet.Options{
 		Node: "node-0", Listen: netip.MustParseAddrPort("[::]:9808"), Namespace: "taintlet-system", Service: "taintlet",
 		Source: eightAgents{}, Log: slog.New(slog.DiscardHandler),
@@ -70,7 +75,7 @@ func TestFleetBrake(t *testing.T) {
 		Config: config.Default(), Fleet: f, Recorder: events,
 		NewProbe: func(c config.Condition) probes.Probe { return by[c.Name] },
 	}
-	runAgent(t, a, by, func(t *testing.T, by map[probes.Condition]*probe, c *client) {
+	runInBubble(t, a, by, func(t *testing.T, by map[probes.Condition]*probe, c *client) {
 		memory := by[probes.MemoryPressure]
 		hear(7)
 		memory.set(probes.Degraded)
