@@ -106,7 +106,7 @@ func (h *Host) Carrier(there bool) {
 // machine's default route.
 func UplinkCarrier(t testing.TB) string {
 	t.Helper()
-	c, err := net.Dial("udp", "192.0.2.1:9") // sends nothing
+	c, err := (&net.Dialer{}).DialContext(t.Context(), "udp", "192.0.2.1:9") // sends nothing
 	if err != nil {
 		t.Fatalf("this machine has no default route for the agent to find: %v", err)
 	}

@@ -21,10 +21,15 @@ const askTimeout = time.Second
 // is an error too.
 func (s *Space) Dial(to netip.AddrPort) (connection net.Conn, err error) {
 	err = s.Do(func() (err error) {
-		connection, err = net.DialTimeout("tcp", to.String(), askTimeout)
+		connection, err = dial("tcp", to)
 		return err
 	})
 	return connection, err
+}
+
+// dial connects from the network namespace of this thread.
+func dial(protocol string, to netip.AddrPort) (net.Conn, error) {
+	return (&net.Dialer{Timeout: askTimeout}).DialContext(context.Background(), protocol, to.String())
 }
 
 // Reach is Dial for those who want nothing but to know.
@@ -40,7 +45,7 @@ func (s *Space) Reach(to netip.AddrPort) error {
 func (s *Space) Resolve(server netip.AddrPort) error {
 	var connection net.Conn
 	err := s.Do(func() (err error) {
-		connection, err = net.DialTimeout("udp", server.String(), askTimeout)
+		connection, err = dial("udp", server)
 		return err
 	})
 	if err != nil {

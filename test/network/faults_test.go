@@ -127,15 +127,15 @@ func repeated(every time.Duration, do, undo func([]*agent) error, pause time.Dur
 	}
 }
 
-// oneAfterAnother begins a fault on one host after another, in that time.
-func oneAfterAnother(over time.Duration, rules ...string) fault {
+// oneAfterAnother begins a fault on one host after another, over two minutes.
+func oneAfterAnother(rules ...string) fault {
 	f := packets(nil, rules...)
 	f.begin = func(agents []*agent) error {
 		for _, a := range agents {
 			if err := a.Break("packets", rules...); err != nil {
 				return err
 			}
-			time.Sleep(over / time.Duration(len(agents)))
+			time.Sleep(twoMinutes / time.Duration(len(agents)))
 		}
 		return nil
 	}

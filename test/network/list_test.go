@@ -57,9 +57,9 @@ func (s *scene) incidents() []incident {
 		{name: "A second NIC without carrier", fault: unplugged("eth1", 5), lasts: later, long: true},
 		{name: "The link of one host down and up five times in 10 s", fault: flapping(6), may: []int{6}, lasts: later, long: true},
 		{name: "API server stopped for 2 min", fault: s.frozen(), lasts: twoMinutes, long: true},
-		{name: "taintlet's port blocked on one host after another", fault: oneAfterAnother(twoMinutes, blocked), lasts: threeMinutes, long: true},
-		{name: "taintlet's port blocked outwards on one host after another", fault: oneAfterAnother(twoMinutes, "out tcp dport 9808 drop"), lasts: threeMinutes, long: true},
-		{name: "taintlet's port and the kubelet's blocked on one host after another", fault: oneAfterAnother(twoMinutes, bothBlocked), lasts: threeMinutes, long: true},
+		{name: "taintlet's port blocked on one host after another", fault: oneAfterAnother(blocked), lasts: threeMinutes, long: true},
+		{name: "taintlet's port blocked outwards on one host after another", fault: oneAfterAnother("out tcp dport 9808 drop"), lasts: threeMinutes, long: true},
+		{name: "taintlet's port and the kubelet's blocked on one host after another", fault: oneAfterAnother(bothBlocked), lasts: threeMinutes, long: true},
 		{name: "Each quarter of the hosts cut off from the others", fault: quarters(), lasts: twoMinutes, long: true},
 		{name: "All other agents hang", fault: hanging(1, 2, 3, 4, 5, 6, 7), lasts: lasts, long: true},
 		{name: "All cores busy", fault: busy(8), lasts: soon, long: true},
@@ -76,7 +76,7 @@ func (s *scene) incidentsOfThree() []incident {
 		{name: "DNS servers stopped for all", fault: s.noDNS(), lasts: lasts, long: true},
 		{name: "taintlet's port and the kubelet's blocked on all hosts at once", fault: packets(nil, bothBlocked), lasts: twoMinutes, long: true},
 		{name: "taintlet's port blocked on all hosts at once", fault: packets(nil, blocked), lasts: lasts, long: true},
-		{name: "taintlet's port blocked on one host after another", fault: oneAfterAnother(twoMinutes, blocked), lasts: threeMinutes, long: true},
+		{name: "taintlet's port blocked on one host after another", fault: oneAfterAnother(blocked), lasts: threeMinutes, long: true},
 		{name: "API server stopped for 2 min", fault: s.frozen(), lasts: twoMinutes, long: true},
 	}
 }

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	if address := os.Getenv(floodEnv); address != "" {
 		os.Exit(flood(address))
 	}
-	folder, err := os.MkdirTemp("", "taintlet-network-") //nolint:usetesting // it outlives the tests
+	folder, err := os.MkdirTemp("", "taintlet-network-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

@@ -66,7 +66,7 @@ func require(t *testing.T) *scene {
 
 // open makes everything but Nodes and agents.
 func (s *scene) open(ctx context.Context, t *testing.T) (err error) {
-	if s.dir, err = os.MkdirTemp("", "taintlet-network-scene-"); err != nil { //nolint:usetesting // it outlives the test
+	if s.dir, err = os.MkdirTemp("", "taintlet-network-scene-"); err != nil {
 		return err
 	}
 	if err := os.Chmod(s.dir, 0o755); err != nil { //nolint:gosec // agents are not root
