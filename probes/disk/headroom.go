@@ -8,10 +8,13 @@ import (
 )
 
 // How fast a file system fills at most before one is seen to fill faster: the space
-// at what a good NVMe device writes, the inodes at some 10 µs for a file.
+// at what a good NVMe device writes, the inodes at some 10 µs for a file. A small one
+// is not filled in a moment either: without leastFill, one of 4 GiB would be sampled
+// four times a second for ever.
 const (
 	plausibleBytes  = 2 << 30 // a second
 	plausibleInodes = 100_000 // a second
+	leastFill       = 16      // seconds, from empty to full
 )
 
 // filling remembers how fast a file system filled at its fastest.
@@ -41,6 +44,7 @@ func (t Thresholds) headroom(f filling) time.Duration {
 	least := time.Duration(math.MaxInt64)
 	consider := func(pace trend.Pace, free, total uint64, percent, plausible float64) {
 		if total > 0 && percent > 0 {
+			plausible = min(plausible, float64(total)/leastFill)
 			least = min(least, pace.Headroom(float64(free)-float64(total)*percent/100, plausible))
 		}
 	}

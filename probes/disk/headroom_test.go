@@ -9,15 +9,16 @@ import (
 	"github.com/taintlet/taintlet/probes"
 )
 
-// TestHeadroomIsTheLeastOfAllPaths: at 2 GiB and 100,000 inodes a second, to the
-// thresholds of someDisk.
+// TestHeadroomIsTheLeastOfAllPaths: at 2 GiB and 100,000 inodes a second, or a
+// sixteenth of the whole where that is less, to the thresholds of someDisk.
 func TestHeadroomIsTheLeastOfAllPaths(t *testing.T) {
 	t.Parallel()
 	seconds := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 	const a, b = "/a", "/b"
 	roomy := pathSample{fileSystem: fileSystem{"", 1, 50 * gib, 100 * gib, 0, 0}}                // 20 s
 	narrow := pathSample{fileSystem: fileSystem{"", 2, 14 * gib, 100 * gib, 0, 0}}               // 2 s
-	fewFiles := pathSample{fileSystem: fileSystem{"", 3, 90 * gib, 100 * gib, 100_000, 1e6}}     // 0.5 s
+	fewFiles := pathSample{fileSystem: fileSystem{"", 3, 90 * gib, 100 * gib, 200_000, 2e6}}     // 1 s
+	small := pathSample{fileSystem: fileSystem{"", 7, 6 * gib, 10 * gib, 0, 0}}                  // 8 s
 	low := pathSample{fileSystem: fileSystem{"", 4, 9 * gib, 100 * gib, 0, 0}}                   // none: Degraded
 	atIt := pathSample{fileSystem: fileSystem{"", 5, 10 * gib, 100 * gib, 0, 0}}                 // no time at all
 	meant := pathSample{fileSystem: narrow.fileSystem, readOnly: true}                           // none: nobody fills it
@@ -38,7 +39,8 @@ func TestHeadroomIsTheLeastOfAllPaths(t *testing.T) {
 	}{
 		{"the nearer path", roomy, narrow, nil, pathMounts{}, seconds(2)},
 		{"the nearer path comes first", narrow, roomy, nil, pathMounts{}, seconds(2)},
-		{"inodes", roomy, fewFiles, nil, pathMounts{}, seconds(0.5)},
+		{"inodes", roomy, fewFiles, nil, pathMounts{}, seconds(1)},
+		{"a small one", roomy, small, nil, pathMounts{}, seconds(8)},
 		{"at the threshold", roomy, atIt, nil, pathMounts{}, 1},
 		{"Degraded", roomy, low, nil, pathMounts{}, 0},
 		{"read-only as it is meant", roomy, meant, nil, pathMounts{}, seconds(20)},
@@ -76,7 +78,7 @@ func TestHeadroomWithoutThresholds(t *testing.T) {
 		want time.Duration
 	}{
 		"space":  {Thresholds{AvailablePercent: 10}, 20 * time.Second},
-		"inodes": {Thresholds{InodesPercent: 5}, 4500 * time.Millisecond},
+		"inodes": {Thresholds{InodesPercent: 5}, 7200 * time.Millisecond},
 		"none":   {Thresholds{}, 0},
 	} {
 		d := New(nowhere, []string{"/"}, test.t)
@@ -136,7 +138,7 @@ func TestHeadroomOfAnUnreadablePathIsForgotten(t *testing.T) {
 		t.Errorf("readable: %+v", o)
 	}
 	err = syscall.ESTALE
-	if o := d.Observe(t.Context()); o.Level != probes.OK || o.Headroom != 4500*time.Millisecond {
+	if o := d.Observe(t.Context()); o.Level != probes.OK || o.Headroom != 7200*time.Millisecond {
 		t.Errorf("unreadable: %+v", o)
 	}
 }

@@ -116,8 +116,8 @@ func configFile(t *testing.T, text string) string {
 	return path
 }
 
-// start starts an agent with the environment that the chart gives it. Without an
-// API server it is a dry run.
+// start starts an agent with the environment that the chart gives it, and waits
+// until it has read its configuration. Without an API server it is a dry run.
 func (s *scene) start(t *testing.T, node, config string, as *rest.Config) *agent.Agent {
 	t.Helper()
 	args := append(s.host.Flags(), "--config="+config, "--node-name="+node, "--listen=127.0.0.1:0")
@@ -126,7 +126,9 @@ func (s *scene) start(t *testing.T, node, config string, as *rest.Config) *agent
 	} else {
 		args = append(args, "--dry-run=client")
 	}
-	return agent.StartCommand(t, s.command(t, args...))
+	a := agent.StartCommand(t, s.command(t, args...))
+	a.WaitLog("taintlet starts")
+	return a
 }
 
 func (s *scene) command(t *testing.T, args ...string) *exec.Cmd {
