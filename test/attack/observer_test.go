@@ -120,6 +120,12 @@ func (o *observer) foreignChanges() []string {
 	return o.changes
 }
 
+// ruled are the keys of the rules. A forged level sets their taints until the
+// host's own evidence clears it; their NoExecute would be an eviction.
+func ruled() []string {
+	return []string{corev1.TaintNodeMemoryPressure, corev1.TaintNodeDiskPressure, corev1.TaintNodePIDPressure, corev1.TaintNodeNetworkUnavailable}
+}
+
 // foreignOn is what is neither taintlet's nor the attacker's on a Node, as text.
 func foreignOn(node *corev1.Node) string {
 	annotations := maps.Clone(node.Annotations)
@@ -128,7 +134,7 @@ func foreignOn(node *corev1.Node) string {
 			key == taints.PausedAnnotation || key == "node.alpha.kubernetes.io/ttl"
 	})
 	list := slices.DeleteFunc(slices.Clone(node.Spec.Taints), func(taint corev1.Taint) bool {
-		return strings.HasPrefix(taint.Key, "taintlet.dev/") || taint.Key == corev1.TaintNodeMemoryPressure
+		return taint.Effect == corev1.TaintEffectNoSchedule && (strings.HasPrefix(taint.Key, "taintlet.dev/") || slices.Contains(ruled(), taint.Key))
 	})
 	conditions := map[corev1.NodeConditionType]string{}
 	for _, c := range node.Status.Conditions {
