@@ -262,17 +262,19 @@ func TestAnotherFileSystemBeneathBeginsAnew(t *testing.T) {
 func TestLateMountsOfAnotherMountDoNotCount(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		now, slow := pathSample{fileSystem: half(""), mountID: 31}, true
+		now := pathSample{fileSystem: half(""), mountID: 31}
+		var quick atomic.Bool
 		d := New(nowhere, []string{"/"}, someDisk)
 		d.samplePath = func(string, string) (pathSample, error) { return now, nil }
 		d.mounts.read = func(wanted []wantedMount) []pathMounts {
-			if slow {
+			if !quick.Load() {
 				time.Sleep(time.Minute)
 			}
 			return []pathMounts{{own: mount{point: "/", fsType: "ext4", emergency: wanted[0].mountID == 31}}}
 		}
 		probetest.Check(t, observeBriefly(t, d), probes.OK, "SpaceSufficient", "")
-		now.mountID, now.fsid.Val[0], slow = 40, 7, false
+		now.mountID, now.fsid.Val[0] = 40, 7
+		quick.Store(true)
 		time.Sleep(54 * time.Second)
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()

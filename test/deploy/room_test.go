@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -64,8 +65,15 @@ func applyTo(t *testing.T, c *cluster.Cluster, name string, change taints.Change
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := agent.Apply(t.Context(), c.GetNode(t, name), change); err != nil {
-		t.Fatal(err)
+	for {
+		_, err := agent.Apply(t.Context(), c.GetNode(t, name), change)
+		if errors.Is(err, taints.ErrOvertaken) {
+			continue // the controllers write this Node too: the agent decides again
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return
 	}
 }
 

@@ -187,7 +187,7 @@ func (d *deployed) tokenIsNarrow(t *testing.T) {
 	} {
 		// The API server hears of a policy by a watch of its own.
 		cluster.Eventually(t, "the right answer", func() error {
-			_, err := thief.CoreV1().Nodes().Patch(t.Context(), try.node, types.MergePatchType, []byte(try.patch), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+			_, err := thief.CoreV1().Nodes().Patch(t.Context(), try.node, types.MergePatchType, []byte(try.patch), metav1.PatchOptions{FieldManager: "taintlet", DryRun: []string{metav1.DryRunAll}})
 			denied := apierrors.IsForbidden(err) && strings.Contains(err.Error(), "ValidatingAdmissionPolicy 'taintlet-nodes'")
 			if denied != try.denied || err != nil && !denied {
 				return fmt.Errorf("%s of Node %s: denied %t, want %t: %v", try.patch, try.node, denied, try.denied, err) //nolint:errorlint // it may be nil
