@@ -226,8 +226,8 @@ func (l *loop) heed(n decide.Notice) {
 		// that at most one write is lost to the controller.
 		l.policyKnown = false
 		l.policy.ask()
-	case n.Kind == decide.Standby:
-		l.outbox.discard() // it is the other agent's to write
+	case l.state.WhyNotWriting() != "":
+		l.outbox.withdraw() // it is the other agent's, or the newer release's, to write
 	}
 }
 

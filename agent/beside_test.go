@@ -127,3 +127,29 @@ func TestSignOfLifeShortensThePause(t *testing.T) {
 		}
 	})
 }
+
+// A change that a writer was about to try again, or to join with others, is not
+// written any more once the Node is another agent's.
+func TestNothingIsWrittenOnceTheNodeIsAnothers(t *testing.T) {
+	for name, record := range map[string]string{
+		"a newer instance": `{"version":1,"revision":100,"boot":"boot","at":0,"instance":{"name":"newer","term":7,"startedAt":1},"conditions":{}}`,
+		"a newer release":  `{"version":9}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			runBeside(t, &slots{}, func(t *testing.T, by map[probes.Condition]*probe, b *beside) {
+				by[probes.PIDPressure].set(probes.Degraded)
+				time.Sleep(time.Minute)
+				b.setRefuse(apierrors.NewServiceUnavailable("overloaded"))
+				by[probes.MemoryPressure].set(probes.Degraded)
+				time.Sleep(time.Minute) // it is tried again and again
+				b.write(func(node *corev1.Node) { node.Annotations[taints.RecordAnnotation] = record })
+				time.Sleep(time.Millisecond)
+				before := b.count()
+				time.Sleep(4 * time.Minute) // not as long as an agent waits for the other one
+				if after := b.count(); after != before {
+					t.Errorf("%d more tries", after-before)
+				}
+			})
+		})
+	}
+}

@@ -34,6 +34,9 @@ type job struct {
 	announce []announcement
 }
 
+// isWithdrawal reports whether the job is to write nothing.
+func (j job) isWithdrawal() bool { return j.base == nil }
+
 // isUrgent reports whether the change is more than a refresh of our conditions.
 func (j job) isUrgent() bool {
 	_, differs := j.change.Differs(j.base)
@@ -76,6 +79,14 @@ func (o *outbox) discard() {
 	case <-o.jobs:
 	default:
 	}
+}
+
+// withdraw takes back the newest change although the writer may have begun with
+// it: a writer that waits before its next try, or joins changes, then has nothing
+// to write.
+func (o *outbox) withdraw() {
+	o.discard()
+	o.jobs <- job{}
 }
 
 // signOfLife tells a writer that waits before its next try that the API server

@@ -81,11 +81,15 @@ func (w *writer) run(ctx context.Context) error {
 
 // take waits for the next job.
 func (w *writer) take(ctx context.Context) (*job, bool) {
-	select {
-	case <-ctx.Done():
-		return nil, false
-	case j := <-w.jobs:
-		return &j, true
+	for {
+		select {
+		case <-ctx.Done():
+			return nil, false
+		case j := <-w.jobs:
+			if !j.isWithdrawal() {
+				return &j, true
+			}
+		}
 	}
 }
 
@@ -141,6 +145,10 @@ func (w *writer) pause(ctx context.Context, j *job, pause time.Duration) (*job, 
 		case <-timer.C:
 			return j, true
 		case newer := <-w.jobs:
+			if newer.isWithdrawal() {
+				j = nil
+				continue
+			}
 			if j != nil && newer.isUrgent() && !j.isUrgent() {
 				hurry(soonest)
 			}
