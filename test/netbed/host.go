@@ -21,6 +21,7 @@ type Host struct {
 	Name    string
 	Address netip.Addr
 
+	bridged bool             // it has the bridge of its pods
 	pod     *Space           // of the DNS server; nil: none here
 	dns     *process.Process // the server
 	open    []io.Closer

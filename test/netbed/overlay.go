@@ -15,9 +15,7 @@ func (h *Host) joinOverlay(all []*Host) error {
 		fmt.Sprintf("addr add 10.91.%d.0/32 dev flannel.1", h.Number),
 		"link set flannel.1 up",
 	}
-	if h.pod == nil {
-		commands = append(commands, h.bridgeCommands()...)
-	}
+	commands = append(commands, h.bridgeCommands()...)
 	var forwarding []string
 	for _, other := range all {
 		if other == h {
@@ -45,8 +43,12 @@ func (b *Bed) RejoinOverlay(h *Host) error {
 
 func overlayMAC(number int) string { return fmt.Sprintf("02:91:00:00:00:%02x", number) }
 
-// bridgeCommands make the bridge to which the host's pods are connected.
+// bridgeCommands make the bridge to which the host's pods are connected, once.
 func (h *Host) bridgeCommands() []string {
+	if h.bridged {
+		return nil
+	}
+	h.bridged = true
 	return []string{
 		"link add cni0 type bridge",
 		fmt.Sprintf("addr add 10.91.%d.1/24 dev cni0", h.Number),
