@@ -103,10 +103,12 @@ func (b *Bed) makeUnderlay() error {
 
 // Close ends the bed's processes and namespaces.
 func (b *Bed) Close() {
+	// The kernel removes a namespace, and the other ends of its links, some time after
+	// its last process: by then the next bed may want their names.
 	for _, h := range b.Hosts {
+		_ = outside(fmt.Sprintf("link del up%d", h.Number), fmt.Sprintf("link del second%d", h.Number))
 		h.close()
 	}
-	// Their other ends went with the namespaces.
 	_ = outside("link del br0", "link del br1")
 }
 
