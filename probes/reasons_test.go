@@ -16,9 +16,10 @@ import (
 // whose reasons it gives.
 func explained() map[string][]string {
 	return map[string][]string{
-		"MemoryPressure": {"memory", "pressure"},
-		"DiskPressure":   {"disk"},
-		"PIDPressure":    {"pid"},
+		"MemoryPressure":     {"memory", "pressure"},
+		"DiskPressure":       {"disk"},
+		"PIDPressure":        {"pid"},
+		"NetworkUnavailable": {"network"},
 	}
 }
 
