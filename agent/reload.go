@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"math/rand/v2"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -43,7 +42,7 @@ func (r *reloader) run(ctx context.Context) error {
 		if !r.isNews(cfg, err) {
 			continue
 		}
-		if err == nil && !sleep(ctx, time.Duration(rand.Int64N(int64(maxJitter)))) { //nolint:gosec // not a secret
+		if err == nil && !sleep(ctx, randomly(maxJitter)) {
 			break
 		}
 		select {
