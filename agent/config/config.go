@@ -3,6 +3,7 @@
 package config
 
 import (
+	"iter"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -145,9 +146,8 @@ func (c *Config) Produces(p taints.Pair) bool {
 			return true
 		}
 	}
-	for i := range c.Conditions {
-		key := c.Conditions[i].TaintKey
-		if key != "" && (asksFor(taints.Pair{Key: key, Effect: corev1.TaintEffectNoSchedule}) || asksFor(taints.Pair{Key: key, Effect: corev1.TaintEffectNoExecute})) {
+	for rule := range c.builtIn() {
+		if asksFor(rule.Taint.Pair()) {
 			return true
 		}
 	}
@@ -158,21 +158,35 @@ func (c *Config) Produces(p taints.Pair) bool {
 // configuration: the default ones and their NoExecute counterparts. A pair of
 // theirs is recognized as ours even where the configuration dropped the rule.
 func (c *Config) BuiltInRules() []Rule {
-	return append(c.defaultRules(), c.wellKnown(probes.Critical, corev1.TaintEffectNoExecute)...)
+	return slices.Collect(c.builtIn())
+}
+
+// builtIn yields BuiltInRules one by one: Produces asks for them at each step.
+func (c *Config) builtIn() iter.Seq[Rule] {
+	return func(yield func(Rule) bool) {
+		for rule := range c.wellKnown(probes.Degraded, corev1.TaintEffectNoSchedule) {
+			if !yield(rule) {
+				return
+			}
+		}
+		c.wellKnown(probes.Critical, corev1.TaintEffectNoExecute)(yield)
+	}
 }
 
 // defaultRules ask for the well-known NoSchedule taints. Nothing evicts unless
 // the operator says so.
 func (c *Config) defaultRules() []Rule {
-	return c.wellKnown(probes.Degraded, corev1.TaintEffectNoSchedule)
+	return slices.Collect(c.wellKnown(probes.Degraded, corev1.TaintEffectNoSchedule))
 }
 
-func (c *Config) wellKnown(level probes.Level, effect corev1.TaintEffect) []Rule {
-	var rules []Rule
-	for _, condition := range c.Conditions {
-		if condition.TaintKey != "" {
-			rules = append(rules, Rule{condition.Name, level, Taint{Key: condition.TaintKey, Effect: effect}})
+// wellKnown yields a rule for each condition that has a well-known key.
+func (c *Config) wellKnown(level probes.Level, effect corev1.TaintEffect) iter.Seq[Rule] {
+	return func(yield func(Rule) bool) {
+		for _, condition := range c.Conditions {
+			rule := Rule{condition.Name, level, Taint{Key: condition.TaintKey, Effect: effect}}
+			if condition.TaintKey != "" && !yield(rule) {
+				return
+			}
 		}
 	}
-	return rules
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -150,7 +151,7 @@ func between(d metav1.Duration, low, high time.Duration, at *field.Path) field.E
 
 func absolute(p string, at *field.Path) field.ErrorList {
 	if !path.IsAbs(p) || path.Clean(p) != p || len(p) > maxPath {
-		return field.ErrorList{field.Invalid(at, p, "must be an absolute path without . and .. and trailing /, of at most 4096 bytes")}
+		return field.ErrorList{field.Invalid(at, p, "must be an absolute path without . and .. and trailing /, of at most "+strconv.Itoa(maxPath)+" bytes")}
 	}
 	return nil
 }

@@ -23,9 +23,9 @@ func Cleanup(cfg *config.Config, facts taints.Facts, node *corev1.Node) (change 
 	if read.recordErr != nil {
 		return change, nil, read.recordErr
 	}
-	ours := ledger{owned: read.record.Owned}
-	change.Owned = ours.mayRemove(cfg, facts, read)
-	stays = ours.unasked(cfg, read, ours.owned)
+	ours := ledger{cfg: cfg, owned: read.record.Owned}
+	change.Owned = ours.mayRemove(facts, read)
+	stays = ours.unasked(read, ours.owned)
 	change.Annotations = map[string]string{taints.HeldAnnotation: ""}
 	if len(stays) == 0 {
 		change.Annotations[taints.RecordAnnotation] = ""

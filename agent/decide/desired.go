@@ -81,7 +81,7 @@ func underSlot(in Inputs, all []desired) []desired {
 // change renders what the Node should carry: taints, record, held annotation,
 // conditions.
 func (s *State) change(t *turn) taints.Change {
-	change := taints.Change{Owned: s.ledger.mayRemove(t.cfg, t.in.Facts, t.in.Node), Conditions: s.report.conditions}
+	change := taints.Change{Owned: s.ledger.mayRemove(t.in.Facts, t.in.Node), Conditions: s.report.conditions}
 	var held []string
 	for _, d := range s.ledger.desired {
 		change.Taints = append(change.Taints, corev1.Taint{Key: d.taint.Key, Value: d.taint.Value, Effect: d.taint.Effect})
@@ -93,7 +93,7 @@ func (s *State) change(t *turn) taints.Change {
 		return change // nothing was ever decided: nothing to remember
 	}
 	_, owned, _ := taints.Plan(t.in.Node.Spec.Taints, change.Owned, change.Taints)
-	owned = append(owned, s.ledger.unasked(t.cfg, t.in.Node, upTo(maxUnasked, s.ledger.owned))...)
+	owned = append(owned, s.ledger.unasked(t.in.Node, upTo(maxUnasked, s.ledger.owned))...)
 	change.Annotations = map[string]string{
 		taints.RecordAnnotation: s.record(owned).String(),
 		taints.HeldAnnotation:   strings.Join(held, ","),

@@ -118,13 +118,19 @@ func (l *ledger) credible(pairs []taints.Pair) []taints.Pair {
 	var asked, others []taints.Pair
 	for _, pair := range pairs {
 		switch {
-		case !l.cfg.Produces(pair) && !slices.Contains(l.dropped, pair):
+		case !l.asksFor(pair):
 			others = append(others, pair)
 		case !slices.Contains(asked, pair):
 			asked = append(asked, pair)
 		}
 	}
 	return append(asked, upTo(maxUnasked, others)...)
+}
+
+// asksFor reports whether the configuration or a built-in rule can ask for the
+// pair, or this process itself did so by an earlier configuration.
+func (l *ledger) asksFor(pair taints.Pair) bool {
+	return l.cfg.Produces(pair) || slices.Contains(l.dropped, pair)
 }
 
 // stillOwned adds to the pairs those that were ours before and are on the Node.
@@ -146,10 +152,10 @@ func reached(a, b uint64) bool {
 // unasked returns those of our pairs that stand on the Node and that no rule
 // asks for. They are not removed, since the list may be forged, and not
 // forgotten: a configuration with their rule removes them.
-func (l *ledger) unasked(cfg *config.Config, node *Node, ours []taints.Pair) []taints.Pair {
+func (l *ledger) unasked(node *Node, ours []taints.Pair) []taints.Pair {
 	var pairs []taints.Pair
 	for _, pair := range ours {
-		if !cfg.Produces(pair) && !slices.Contains(l.dropped, pair) && !slices.Contains(pairs, pair) && taints.Has(node.Spec.Taints, pair) {
+		if !l.asksFor(pair) && !slices.Contains(pairs, pair) && taints.Has(node.Spec.Taints, pair) {
 			pairs = append(pairs, pair)
 		}
 	}
@@ -157,17 +163,15 @@ func (l *ledger) unasked(cfg *config.Config, node *Node, ours []taints.Pair) []t
 }
 
 // mayRemove returns the pairs that a Change may replace or remove. They are in
-// the record, and this configuration or a built-in rule can produce them, or
-// this process itself did so by an earlier configuration. A kept pair that is
-// there already is taken over: the lifecycle controller put it there and would
+// the record, and a rule asks for them or did so. A kept pair that is there
+// already is taken over: the lifecycle controller put it there and would
 // remove it. A pair that is not desired any more while the kubelet's own
 // condition asks for it is left to that controller.
-func (l *ledger) mayRemove(cfg *config.Config, facts taints.Facts, node *Node) []taints.Pair {
+func (l *ledger) mayRemove(facts taints.Facts, node *Node) []taints.Pair {
 	var pairs []taints.Pair
 	for _, pair := range l.owned {
-		isOurs := cfg.Produces(pair) || slices.Contains(l.dropped, pair)
 		staysAnyway := facts.LifecycleController && taints.ControllerWants(node.Node, pair)
-		if isOurs && (isDesired(l.desired, pair) || !staysAnyway) {
+		if l.asksFor(pair) && (isDesired(l.desired, pair) || !staysAnyway) {
 			pairs = append(pairs, pair)
 		}
 	}

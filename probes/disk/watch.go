@@ -76,8 +76,7 @@ func openOnProcfs(path string) (file int, err error) {
 	if err != nil {
 		return -1, fmt.Errorf("opening %s: %w", path, err)
 	}
-	var at unix.Statfs_t
-	if err := unix.Fstatfs(file, &at); err != nil || at.Type != unix.PROC_SUPER_MAGIC {
+	if !hostfile.IsOnProcfs(file) {
 		unix.Close(file) //nolint:errcheck // nothing was written
 		return -1, fmt.Errorf("%s does not lie on procfs", path)
 	}

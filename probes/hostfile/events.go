@@ -15,6 +15,25 @@ import (
 // The descriptors must not be those of an os.File: Go's poller would take the
 // event.
 func AwaitEvent(ctx context.Context, descriptors ...int) error {
+	files := make([]unix.PollFd, len(descriptors))
+	for i, descriptor := range descriptors {
+		files[i] = unix.PollFd{Fd: int32(descriptor), Events: unix.POLLPRI}
+	}
+	if err := Poll(ctx, files); err != nil {
+		return err
+	}
+	for _, file := range files {
+		// With its event the kernel announces an error (POLLERR), which is none.
+		if file.Revents&unix.POLLPRI != 0 {
+			return nil
+		}
+	}
+	return errors.New("the kernel announces no events")
+}
+
+// Poll waits as poll(2) does until one of the files has something to tell, which
+// is then in its Revents. When the context ends, it returns the context's error.
+func Poll(ctx context.Context, files []unix.PollFd) error {
 	stop, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
 	if err != nil {
 		return fmt.Errorf("making an eventfd: %w", err)
@@ -30,26 +49,25 @@ func AwaitEvent(ctx context.Context, descriptors ...int) error {
 		}
 		unix.Close(stop) //nolint:errcheck // nobody reads it any more
 	}()
-	files := []unix.PollFd{{Fd: int32(stop), Events: unix.POLLIN}}
-	for _, descriptor := range descriptors {
-		files = append(files, unix.PollFd{Fd: int32(descriptor), Events: unix.POLLPRI})
-	}
+	all := append([]unix.PollFd{{Fd: int32(stop), Events: unix.POLLIN}}, files...)
 	for {
-		_, err := unix.Poll(files, -1)
+		_, err := unix.Poll(all, -1)
 		switch {
 		case errors.Is(err, unix.EINTR):
 			continue
 		case err != nil:
 			return fmt.Errorf("waiting for an event: %w", err)
-		case files[0].Revents != 0:
+		case all[0].Revents != 0:
 			return ctx.Err()
 		}
-		for _, file := range files[1:] {
-			// With its event the kernel announces an error (POLLERR), which is none.
-			if file.Revents&unix.POLLPRI != 0 {
-				return nil
-			}
-		}
-		return errors.New("the kernel announces no events")
+		copy(files, all[1:])
+		return nil
 	}
+}
+
+// IsOnProcfs reports whether an open file is one that procfs makes. The poll of
+// any other waits for ever.
+func IsOnProcfs(descriptor int) bool {
+	var at unix.Statfs_t
+	return unix.Fstatfs(descriptor, &at) == nil && at.Type == unix.PROC_SUPER_MAGIC
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -51,11 +50,11 @@ func (m meminfo) held() uint64 {
 // count are read here first, and gopsutil is believed only where all are there.
 func readMeminfo(ctx context.Context, proc string) (meminfo, error) {
 	path := filepath.Join(proc, "meminfo")
-	text, err := os.ReadFile(path)
+	text, err := hostfile.Read(path)
 	if err != nil {
 		return meminfo{}, probes.Because("MeminfoUnreadable", "reading meminfo: %w", err)
 	}
-	m, err := parseMeminfo(string(text))
+	m, err := parseMeminfo(text)
 	if missing, ok := errors.AsType[missingLine](err); ok {
 		return meminfo{}, probes.Because("MeminfoIncomplete", "meminfo under %s has %w", proc, missing)
 	}

@@ -154,18 +154,37 @@ func memoryGroup(t *testing.T, limit int) (group string) {
 	if os.Geteuid() != 0 {
 		t.Skip("control groups need root")
 	}
-	for root, file := range map[string]string{"/sys/fs/cgroup/memory": "memory.limit_in_bytes", "/sys/fs/cgroup": "memory.max"} {
-		group = filepath.Join(root, fmt.Sprintf("taintlet-test-%d", os.Getpid()))
+	// Where the controllers are mounted below it, /sys/fs/cgroup is a tmpfs without
+	// the file.
+	for _, file := range []string{"memory/*/memory.limit_in_bytes", "*/memory.max"} {
+		group, limits := filepath.Split(strings.Replace(filepath.Join("/sys/fs/cgroup", file), "*", fmt.Sprintf("taintlet-test-%d", os.Getpid()), 1))
 		if err := os.Mkdir(group, 0o700); err != nil {
 			continue
 		}
-		t.Cleanup(func() { os.Remove(group) }) //nolint:errcheck // empty by now
-		if err := os.WriteFile(filepath.Join(group, file), fmt.Append(nil, limit), 0o600); err == nil {
-			return group
+		t.Cleanup(func() { remove(t, group) })
+		if file, err := os.OpenFile(filepath.Join(group, limits), os.O_WRONLY, 0); err == nil {
+			_, err = fmt.Fprint(file, limit)
+			if file.Close() == nil && err == nil {
+				return group
+			}
 		}
 	}
 	t.Skip("no control group with a limit of memory can be made here")
 	return ""
+}
+
+// remove removes a control group as soon as the kernel has taken its programs,
+// which are killed, out of it.
+func remove(t *testing.T, group string) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		if err := os.Remove(group); err == nil || time.Now().After(deadline) {
+			if err != nil {
+				t.Error(err)
+			}
+			return
+		}
+	}
 }
 
 // readWithin reads two files of 256 MiB again and again, by programs in a control

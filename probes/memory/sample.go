@@ -39,9 +39,10 @@ func (s sample) notTaken() float64 { return s.left() - float64(s.capacity) }
 // whole is what programs hold and could have, of which percentages are taken.
 func (s sample) whole() float64 { return float64(s.available) + float64(s.held) }
 
-// readSample reads all that judge needs, after a sample before it. A file that a kernel may lack is not
-// used where it is missing. A file that is there and cannot be read or understood
-// is an error: a guess about a part would be a guess about the whole.
+// readSample reads all that judge needs, after a sample before it. A file that a
+// kernel may lack is not used where it is missing. A file that is there and cannot
+// be read or understood is an error: a guess about a part would be a guess about
+// the whole.
 func readSample(ctx context.Context, h probes.Host, prev sample) (sample, error) {
 	info, err := readMeminfo(ctx, h.Proc)
 	if err != nil {

@@ -17,19 +17,16 @@ func readCount(path, thing string) (uint64, error) {
 	if err != nil {
 		return 0, probes.Because(thing+"Unreadable", "reading a limit: %w", err)
 	}
+	return countOf(path, text, thing)
+}
+
+// countOf is the number above 0 that the text of a file is.
+func countOf(path, text, thing string) (uint64, error) {
 	count, err := parseCount(text)
 	if err != nil {
 		return 0, probes.Because(thing+"Garbled", "reading a limit from %s: %w", path, err)
 	}
 	return count, nil
-}
-
-// readCountOrZero reads a file that holds one number, which may be 0.
-func readCountOrZero(path, thing string) (uint64, error) {
-	if text, err := hostfile.Read(path); err == nil && text == "0\n" {
-		return 0, nil
-	}
-	return readCount(path, thing)
 }
 
 // parseCount returns the one number, above 0, of a text with its newline.

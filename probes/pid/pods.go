@@ -78,19 +78,29 @@ func isGone(path string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// readPodTasks reads one limit and how many tasks there are; nil where there is
-// no limit.
+// readPodTasks reads one limit and how many tasks there are, which may be none;
+// nil where there is no limit.
 func readPodTasks(path string) (*budget, error) {
 	text, err := hostfile.Read(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), err == nil && text == "max\n":
 		return nil, nil
+	case err != nil:
+		return nil, probes.Because("PodsPIDsMaxUnreadable", "reading a limit: %w", err)
 	}
-	limit, err := readCount(path, "PodsPIDsMax")
+	limit, err := countOf(path, text, "PodsPIDsMax")
 	if err != nil {
 		return nil, err
 	}
-	used, err := readCountOrZero(filepath.Join(filepath.Dir(path), "pids.current"), "PodsPIDsCurrent")
+	current := filepath.Join(filepath.Dir(path), "pids.current")
+	text, err = hostfile.Read(current)
+	switch {
+	case err != nil:
+		return nil, probes.Because("PodsPIDsCurrentUnreadable", "reading a limit: %w", err)
+	case text == "0\n":
+		return &budget{0, limit, "pids.max of all pods"}, nil
+	}
+	used, err := countOf(current, text, "PodsPIDsCurrent")
 	if err != nil {
 		return nil, err
 	}

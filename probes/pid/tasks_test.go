@@ -78,6 +78,7 @@ func TestPIDLimitOfThePods(t *testing.T) {
 		"no pods":   {map[string]string{"kubepods/pids.max": "2000\n", "kubepods/pids.current": "0\n"}, probes.OK, "PIDsSufficient", "limit kernel.pid_max"},
 		"no limit":  {map[string]string{"kubepods/pids.max": "max\n", "kubepods/pids.current": "1900\n"}, probes.OK, "PIDsSufficient", "limit kernel.pid_max"},
 		"garbled":   {map[string]string{"kubepods/pids.max": "lots\n"}, probes.Unknown, "PodsPIDsMaxGarbled", "lots"},
+		"endless":   {map[string]string{"kubepods/pids.max": strings.Repeat("1", 1<<20+1)}, probes.Unknown, "PodsPIDsMaxUnreadable", "longer than 1 MiB"},
 		"half gone": {map[string]string{"kubepods/pids.max": "2000\n"}, probes.Unknown, "PodsPIDsCurrentUnreadable", "pids.current"},
 	} {
 		t.Run(name, func(t *testing.T) {

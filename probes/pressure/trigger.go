@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/probes/hostfile"
 )
 
 // totalsEvery is how often a trigger reads the totals where the kernel does not
@@ -125,8 +126,7 @@ func arm(path string, share float64) (armed int, window time.Duration, err error
 	if err != nil {
 		return -1, 0, fmt.Errorf("opening %s to write a trigger: %w", path, err)
 	}
-	var at unix.Statfs_t
-	if err := unix.Fstatfs(fd, &at); err != nil || at.Type != unix.PROC_SUPER_MAGIC {
+	if !hostfile.IsOnProcfs(fd) {
 		unix.Close(fd) //nolint:errcheck // nothing was written
 		return -1, 0, fmt.Errorf("%s does not lie on procfs", path)
 	}
@@ -148,30 +148,12 @@ func arm(path string, share float64) (armed int, window time.Duration, err error
 // waitFor calls signal each time the armed trigger fires. It returns when the
 // context ends, or with the trouble that ended the trigger.
 func waitFor(ctx context.Context, armed int, signal func()) error {
-	stop, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
-	if err != nil {
-		return fmt.Errorf("making an eventfd: %w", err)
-	}
-	stopped := make(chan struct{})
-	forget := context.AfterFunc(ctx, func() {
-		defer close(stopped)
-		unix.Write(stop, []byte{1, 0, 0, 0, 0, 0, 0, 0}) //nolint:errcheck // it has room for the number
-	})
-	defer func() {
-		if !forget() {
-			<-stopped // else the number could go to a file that got the same descriptor
-		}
-		unix.Close(stop) //nolint:errcheck // nobody reads it any more
-	}()
 	for {
-		files := []unix.PollFd{{Fd: int32(armed), Events: unix.POLLPRI}, {Fd: int32(stop), Events: unix.POLLIN}}
-		_, err := unix.Poll(files, -1)
+		files := []unix.PollFd{{Fd: int32(armed), Events: unix.POLLPRI}}
+		if err := hostfile.Poll(ctx, files); err != nil {
+			return err
+		}
 		switch fired := files[0].Revents; {
-		case errors.Is(err, unix.EINTR):
-		case err != nil:
-			return fmt.Errorf("waiting for a trigger: %w", err)
-		case files[1].Revents != 0:
-			return ctx.Err()
 		case fired&(unix.POLLERR|unix.POLLNVAL|unix.POLLHUP) != 0:
 			return errors.New("the kernel dropped the trigger")
 		case fired&unix.POLLPRI != 0:
