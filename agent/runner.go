@@ -92,12 +92,18 @@ func (r *runner) wait(ctx context.Context, last probes.Observation) bool {
 }
 
 // due is the time until the next sample. After a bad sample that decided nothing
-// yet, and while the probe says that the next one decides, it is short.
+// yet it is short, and it ends when the probe says that a sample decides more.
 func (r *runner) due(now time.Time, last probes.Observation) time.Duration {
-	if (last.Soon || last.Level > probes.OK) && r.decided.Load() == int32(probes.OK) {
+	next := r.untilNext(now, r.interval(last))
+	switch {
+	case r.decided.Load() != int32(probes.OK):
+		return next
+	case last.Level > probes.OK:
 		return r.followUp
+	case !last.Due.IsZero():
+		return min(next, max(r.followUp, last.Due.Sub(now)))
 	}
-	return r.untilNext(now, r.interval(last))
+	return next
 }
 
 // interval is the time between two samples now: half of the time in which the

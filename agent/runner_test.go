@@ -19,10 +19,12 @@ func TestDue(t *testing.T) {
 	}{
 		{"good", probes.OK, probes.Observation{Level: probes.OK}, 5 * time.Second},
 		{"bad", probes.OK, probes.Observation{Level: probes.Degraded}, 700 * time.Millisecond},
-		{"near and soon", probes.OK, probes.Observation{Level: probes.OK, Hysteresis: true, Soon: true}, 700 * time.Millisecond},
-		{"unknown and soon", probes.OK, probes.Observation{Level: probes.Unknown, Soon: true}, 700 * time.Millisecond},
+		{"near and due", probes.OK, probes.Observation{Level: probes.OK, Hysteresis: true, Due: now}, 700 * time.Millisecond},
+		{"unknown and due", probes.OK, probes.Observation{Level: probes.Unknown, Due: now}, 700 * time.Millisecond},
+		{"due in 3 s", probes.OK, probes.Observation{Level: probes.Unknown, Due: now.Add(3 * time.Second)}, 3 * time.Second},
+		{"due in 10 s", probes.OK, probes.Observation{Level: probes.Unknown, Due: now.Add(10 * time.Second)}, 4 * time.Second},
 		{"unknown", probes.OK, probes.Observation{Level: probes.Unknown}, 4 * time.Second},
-		{"decided", probes.Degraded, probes.Observation{Level: probes.Unknown, Soon: true}, 4 * time.Second},
+		{"decided", probes.Degraded, probes.Observation{Level: probes.Unknown, Due: now}, 4 * time.Second},
 	} {
 		r := &runner{start: now, period: 5 * time.Second, step: time.Second, followUp: 700 * time.Millisecond}
 		r.decided.Store(int32(test.decided))

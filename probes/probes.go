@@ -83,9 +83,9 @@ type Observation struct {
 	// what others say of themselves before it accuses itself. So the Node's
 	// condition tells the others at once, with this Reason.
 	Suspicion bool `json:"suspicion,omitempty"`
-	// Soon means that the next sample decides more, although this one is not bad: it
-	// is taken as soon as one after a bad sample.
-	Soon bool `json:"-"`
+	// Due is when the next sample decides more, although this one is not bad. It is
+	// taken then, at the soonest like one after a bad sample. Zero: no such time.
+	Due time.Time `json:"-"`
 	// Reason is one word in CamelCase, for machines and for a first impression.
 	Reason string `json:"reason"`
 	// Message tells a person the value, its unit and the threshold.

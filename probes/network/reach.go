@@ -1,6 +1,9 @@
 package network
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // Of the peers that count, at most a fifth reached makes a host suspect itself.
 // At least four fifths reached is well. What lies between says nothing of this
@@ -70,9 +73,17 @@ func (p *reach) accuses() bool {
 	return p.suspicion.stage == accused && p.low.now() && !p.halves
 }
 
-// isSoon reports whether the next rounds decide whether this host is cut off.
-func (p *reach) isSoon() bool {
-	return p.low.now() && (p.suspicion.stage == calm || p.suspicion.isShort)
+// due is when a round decides whether this host is cut off; zero: none does soon.
+func (p *reach) due(r *Round) time.Time {
+	switch s := &p.suspicion; {
+	case !p.low.now():
+		return time.Time{}
+	case s.isShort && s.ask == nil:
+		return s.due
+	case s.isShort, s.stage == calm:
+		return r.At // as soon as may be
+	}
+	return time.Time{}
 }
 
 // suspectsMany reports whether others are not better.

@@ -251,17 +251,17 @@ func TestShortWait(t *testing.T) {
 		s := newScript()
 		s.judge = NewJudge(testPeriod, seed)
 		s.play(3)
-		if s.play(2, cutOff(0, 12)); s.last.Note != nil || !s.last.Observation.Soon {
+		if s.play(2, cutOff(0, 12)); s.last.Note != nil || s.last.Observation.Due.IsZero() {
 			t.Fatalf("not suspect yet: %+v", s.last)
 		}
-		if o := s.play(1, cutOff(0, 12)); o.Reason != ReasonPeersUnreachable || len(s.last.Note) != askSome || !o.Soon || s.last.Ask != nil {
+		if o := s.play(1, cutOff(0, 12)); o.Reason != ReasonPeersUnreachable || len(s.last.Note) != askSome || o.Due.Before(s.now.Add(7*time.Second)) || s.last.Ask != nil {
 			t.Fatalf("suspect: %+v", s.last)
 		}
 		took := s.untilAsked(t, cutOff(0, 12))
 		if took != 15*time.Second || len(s.last.Ask) != 12 || s.last.Note != nil {
 			t.Errorf("asked after %s about %v, noted %v", took, s.last.Ask, s.last.Note)
 		}
-		if o := s.play(1, cutOff(0, 12), s.standing(0, 0)); o.Reason != "CutOff" || !o.Certain || o.Soon {
+		if o := s.play(1, cutOff(0, 12), s.standing(0, 0)); o.Reason != "CutOff" || !o.Certain || !o.Due.IsZero() {
 			t.Errorf("%+v", o)
 		}
 	}
@@ -331,7 +331,7 @@ func TestShortWaitIsStrict(t *testing.T) {
 		if test.accused {
 			continue
 		}
-		if o.Reason != ReasonPeersUnreachable || o.Soon {
+		if o.Reason != ReasonPeersUnreachable || !o.Due.IsZero() {
 			t.Errorf("%s: %+v", test.name, o)
 		}
 		s.untilAsked(t, cutOff(0, 12))
@@ -345,21 +345,21 @@ func TestShortWaitIsStrict(t *testing.T) {
 }
 
 // A slow host, or one that reaches no API server, is in no hurry.
-func TestNotSoon(t *testing.T) {
+func TestNothingDue(t *testing.T) {
 	t.Parallel()
 	s := newScript()
 	s.play(1)
 	s.play(2, cutOff(0, 12))
-	if o := s.play(1, cutOff(0, 12), late); o.Soon {
+	if o := s.play(1, cutOff(0, 12), late); !o.Due.IsZero() {
 		t.Errorf("slow: %+v", o)
 	}
-	if o := s.play(5, cutOff(0, 12), class(API, Failed, "")); o.Soon || s.last.Note != nil {
+	if o := s.play(5, cutOff(0, 12), class(API, Failed, "")); !o.Due.IsZero() || s.last.Note != nil {
 		t.Errorf("silent API server: %+v", s.last)
 	}
-	if o := s.play(3, cutOff(0, 12)); !o.Soon {
+	if o := s.play(3, cutOff(0, 12)); o.Due.IsZero() {
 		t.Errorf("the API server is back: %+v", o)
 	}
-	if o := s.play(1); o.Soon {
+	if o := s.play(1); !o.Due.IsZero() {
 		t.Errorf("well: %+v", o)
 	}
 }

@@ -144,11 +144,15 @@ func (j *Judge) judge(r *Round) probes.Observation {
 		if !holds || row.accuses && !j.mayAccuse(r) {
 			continue
 		}
-		return probes.Observation{
+		o := probes.Observation{
 			Condition: probes.NetworkUnavailable, Level: row.level, Hysteresis: row.near,
-			Suspicion: IsSuspicion(row.reason), Certain: row.certain, Soon: !j.slow && j.reach.isSoon(),
+			Suspicion: IsSuspicion(row.reason), Certain: row.certain,
 			Severity: j.severity(r, row.level), Reason: row.reason, Message: message,
 		}
+		if !j.slow {
+			o.Due = j.reach.due(r)
+		}
+		return o
 	}
 	return probes.Observation{Condition: probes.NetworkUnavailable} // the last row always holds
 }

@@ -138,7 +138,7 @@ func (f *fleet) round(n *node, debounce config.Debounce) {
 	}
 	n.decide(v.Observation, debounce, done)
 	n.answers = push(n.answers, shown{at: done, answer: n.judge.Answer()})
-	n.due = max(done+time.Second/2, t+n.interval(v.Observation))
+	n.due = max(done+time.Second/2, t+n.interval(v.Observation, t))
 }
 
 // look is a round's checks, and how long they took.

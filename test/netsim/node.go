@@ -89,15 +89,21 @@ func push(all []shown, s shown) []shown {
 	return append(all, s)
 }
 
-// interval is the time to the next round, as in agent/runner.go.
-func (n *node) interval(o probes.Observation) time.Duration {
-	switch {
-	case (o.Soon || o.Level > probes.OK) && n.debounce.Level == probes.OK:
-		return time.Second
-	case o.Level != probes.OK || n.debounce.Level != probes.OK:
-		return 4 * time.Second
+// interval is the time to the next round after t, as in agent/runner.go.
+func (n *node) interval(o probes.Observation, t time.Duration) time.Duration {
+	interval := period
+	if o.Level != probes.OK || n.debounce.Level != probes.OK {
+		interval = 4 * time.Second
 	}
-	return period
+	switch {
+	case n.debounce.Level != probes.OK:
+		return interval
+	case o.Level > probes.OK:
+		return time.Second
+	case !o.Due.IsZero():
+		return min(interval, max(time.Second, o.Due.Sub(epoch.Add(t))))
+	}
+	return interval
 }
 
 // decide takes in a verdict.

@@ -36,6 +36,8 @@ type incident struct {
 	within  time.Duration
 	// lasts is how long it is watched that nobody else is tainted.
 	lasts time.Duration
+	// runs is how long the agents have run when it happens, at least.
+	runs time.Duration
 	// may has the numbers of hosts that may be tainted but need not.
 	may []int
 	// long: only in the long form.
@@ -68,7 +70,7 @@ func TestIncidentsOfThree(t *testing.T) {
 // replay lets incidents happen one after another to the same agents.
 func (s *scene) replay(t *testing.T, count int, incidents []incident) {
 	t.Helper()
-	agents := s.start(t, count, quick)
+	agents, started := s.start(t, count, quick), time.Now()
 	var results []result
 	for _, i := range incidents {
 		if i.long && os.Getenv(longEnv) == "" {
@@ -76,6 +78,7 @@ func (s *scene) replay(t *testing.T, count int, incidents []incident) {
 		}
 		t.Run(i.name, func(t *testing.T) {
 			s.waitKnown(t, count)
+			s.records.wait(time.Until(started.Add(i.runs)), func(map[string]state) bool { return false })
 			waitSamples(t, agents, 2) // each class is known then
 			results = append(results, s.happens(t, agents, i))
 		})

@@ -11,6 +11,9 @@ const (
 	last  = 100 * time.Second
 	// alone is for one host that is cut off while all others are well.
 	alone = 30 * time.Second
+	// cautious is how long the fleet brake waits for two rounds of the peers, some
+	// 6 s, after a start.
+	cautious = 5 * time.Minute
 )
 
 // lasts is for how long a fault is watched that must taint nobody: longer than it
@@ -32,10 +35,10 @@ const (
 // incidents are those of eight hosts. The DNS servers are on the first two.
 func (s *scene) incidents() []incident {
 	return []incident{
-		{name: "One host cut off from its peers, not from the API server", fault: cutOff(5), tainted: []int{5}, within: alone},
 		{name: "VXLAN broken on one host, the hosts' network is well", fault: packets([]int{6}, vxlanIn, vxlanOut), tainted: []int{6}, within: later},
 		{name: "Policy rules flushed on one host", fault: command([]int{4}, "rule del pref 40000", "rule add pref 40000 lookup 100"), tainted: []int{4}, within: soon, long: true},
 		{name: "taintlet's port and the kubelet's blocked on all hosts at once", fault: packets(nil, bothBlocked), lasts: lasts},
+		{name: "One host cut off from its peers, not from the API server", fault: cutOff(5), tainted: []int{5}, within: alone, runs: cautious},
 
 		{name: "Half of the hosts cut off from the other half", fault: cutOff(1, 2, 3, 4), lasts: lasts, long: true},
 		{name: "10 % loss each way on one host", fault: lossy(10, 8), tainted: []int{8}, within: 90 * time.Second, long: true},
@@ -69,7 +72,7 @@ func (s *scene) incidents() []incident {
 // incidentsOfThree are those of the small cluster.
 func (s *scene) incidentsOfThree() []incident {
 	return []incident{
-		{name: "One host cut off from its peers, not from the API server", fault: cutOff(3), tainted: []int{3}, within: alone, long: true},
+		{name: "One host cut off from its peers, not from the API server", fault: cutOff(3), tainted: []int{3}, within: alone, runs: cautious, long: true},
 		{name: "VXLAN broken on one host, the hosts' network is well", fault: packets([]int{3}, vxlanIn, vxlanOut), tainted: []int{3}, within: later, long: true},
 		{name: "DNS unreachable from one host", fault: packets([]int{2}, "out udp dport 53 drop"), tainted: []int{2}, within: later, long: true},
 		{name: "Each host cut off from the others", fault: eachAlone(), lasts: twoMinutes, long: true},
