@@ -3,6 +3,7 @@ package network
 import (
 	"context"
 	"errors"
+	"maps"
 	"net"
 	"net/netip"
 	"os"
@@ -55,15 +56,16 @@ func TestPodsJudge(t *testing.T) {
 		errs   []error
 		want   Outcome
 		detail string
+		pods   map[netip.AddrPort]bool
 	}{
-		{"none at first", []error{late, late}, NotKnown, "was ever reached"},
-		{"one", []error{late, nil}, Well, "reached 1 of 2 DNS pods"},
-		{"none", []error{late, late}, Failed, "no DNS pod on another Node reached: 10.2.0.1:53: no answer in time"},
-		{"one refuses", []error{syscall.ECONNREFUSED, late}, Well, "reached 1 of 2"},
-		{"none of both", []error{late, late}, Failed, "10.1.0.1:53: no answer in time; 10.2.0.1:53"},
+		{"none at first", []error{late, late}, NotKnown, "was ever reached", nil},
+		{"one", []error{late, nil}, Well, "reached 1 of 2 DNS pods", map[netip.AddrPort]bool{b: true}},
+		{"none", []error{late, late}, Failed, "no DNS pod on another Node reached: 10.2.0.1:53: no answer in time", map[netip.AddrPort]bool{b: false}},
+		{"one refuses", []error{syscall.ECONNREFUSED, late}, Well, "reached 1 of 2", map[netip.AddrPort]bool{a: true, b: false}},
+		{"none of both", []error{late, late}, Failed, "10.1.0.1:53: no answer in time; 10.2.0.1:53", map[netip.AddrPort]bool{a: false, b: false}},
 	} {
 		got := p.judge([]netip.AddrPort{a, b}, step.errs)
-		if got.Outcome != step.want || !strings.Contains(got.Detail, step.detail) || got.Single != (step.want != NotKnown && !p.seen[a]) {
+		if got.Outcome != step.want || !strings.Contains(got.Detail, step.detail) || !maps.Equal(got.Pods, step.pods) {
 			t.Errorf("%s: %+v, want %v with %q", step.name, got, step.want, step.detail)
 		}
 	}

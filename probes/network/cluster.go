@@ -60,6 +60,9 @@ type Answer struct {
 	Version int `json:"version"`
 	// Classes that are known, by name: true is well.
 	Classes map[Class]bool `json:"classes,omitempty"`
+	// Pods has the DNS pods that it asked in its newest round, of those that it
+	// reached before: true, it reached it.
+	Pods map[netip.AddrPort]bool `json:"pods,omitempty"`
 	// Lossy is the share of connections with retransmits over the last minute, in
 	// percent, -1 when too few were made.
 	Lossy int `json:"lossy"`

@@ -56,23 +56,25 @@ func (p *podsCheck) choose(all []netip.AddrPort) []netip.AddrPort {
 // judge says what the connections mean. Pods that were never reached since the
 // start do not count.
 func (p *podsCheck) judge(asked []netip.AddrPort, errs []error) Result {
-	var there []string
+	pods := make(map[netip.AddrPort]bool, len(asked))
+	there := 0
 	var failed []string
 	for i, pod := range asked {
 		switch {
 		case isThere(errs[i]):
 			p.seen[pod] = true
-			there = append(there, pod.String())
+			there++
+			pods[pod] = true
 		case p.seen[pod]:
 			failed = append(failed, pod.String()+": "+why(errs[i]))
+			pods[pod] = false
 		}
 	}
-	single := len(there)+len(failed) == 1
 	switch {
-	case len(there) > 0:
-		return Result{Single: single, Outcome: Well, Detail: fmt.Sprintf("reached %d of %d DNS pods on other Nodes", len(there), len(asked))}
+	case there > 0:
+		return Result{Pods: pods, Outcome: Well, Detail: fmt.Sprintf("reached %d of %d DNS pods on other Nodes", there, len(asked))}
 	case len(failed) > 0:
-		return Result{Single: single, Outcome: Failed, Detail: "no DNS pod on another Node reached: " + strings.Join(failed, "; ")}
+		return Result{Pods: pods, Outcome: Failed, Detail: "no DNS pod on another Node reached: " + strings.Join(failed, "; ")}
 	case len(asked) > 0:
 		return Result{Outcome: NotKnown, Never: true, Detail: "no DNS pod on another Node was ever reached"}
 	}

@@ -2,6 +2,7 @@ package network
 
 import (
 	"fmt"
+	"net/netip"
 	"time"
 )
 
@@ -15,6 +16,8 @@ type relative struct {
 	here, apart streak
 	// known: the newest round knew it. never: it fails and was never well.
 	known, never bool
+	// pods has what the newest round found of each DNS pod.
+	pods map[netip.AddrPort]bool
 	// well of know peers report it well.
 	well, know int
 	detail     string
@@ -25,12 +28,13 @@ func (c *relative) add(r *Round) {
 	result := r.Results[c.class]
 	c.known, c.detail = result.Outcome != NotKnown, result.Detail
 	c.never = !c.known && result.Never
+	c.pods = result.Pods
 	c.well, c.know = 0, 0
 	for _, p := range r.Peers {
 		if !p.Reached || p.Answer == nil {
 			continue
 		}
-		if well, ok := p.Answer.Classes[c.class]; ok {
+		if well, ok := c.saidBy(p.Answer); ok {
 			c.know++
 			if well {
 				c.well++
@@ -46,12 +50,26 @@ func (c *relative) add(r *Round) {
 // one at least, report it well.
 func (c *relative) isWellElsewhere() bool { return c.know > 0 && 3*c.well >= 2*c.know }
 
+// saidBy returns what a peer says of the class. The host of one of two DNS pods
+// asks the other one alone, and its peers ask both: then what they say of that one
+// counts. It is the pod that is gone where they do not reach it either.
+func (c *relative) saidBy(a *Answer) (well, known bool) {
+	if len(c.pods) != 1 {
+		well, known = a.Classes[c.class]
+		return well, known
+	}
+	for only := range c.pods {
+		well, known = a.Pods[only]
+	}
+	return well, known
+}
+
 // comparable reports whether peers ask what this host asks. The pods class leaves
 // out those of the own Node: where a part of the fleet is gone, with most of the
 // DNS pods, the host of the one that is left reaches none, and its peers do.
 func (c *relative) comparable(r *Round) bool {
 	reached, all := reachOf(r.Peers)
-	return c.class != Pods || !r.Results[Pods].Single && 100*reached >= wellPercent*all
+	return c.class != Pods || 100*reached >= wellPercent*all
 }
 
 // accuses reports whether the class fails here alone, and has for its dwell.
@@ -67,6 +85,9 @@ func (c *relative) String() string {
 	text := fmt.Sprintf("%s fails here", c.class)
 	if c.detail != "" {
 		text += " (" + c.detail + ")"
+	}
+	if len(c.pods) == 1 {
+		return fmt.Sprintf("%s; %d of %d peers that ask this pod reach it", text, c.well, c.know)
 	}
 	return fmt.Sprintf("%s; %d of %d peers that know it report it well", text, c.well, c.know)
 }

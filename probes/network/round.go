@@ -1,6 +1,9 @@
 package network
 
-import "time"
+import (
+	"net/netip"
+	"time"
+)
 
 // Class names one kind of check. A round asks all classes at the same time.
 type Class string
@@ -52,10 +55,9 @@ type Result struct {
 	Outcome Outcome
 	// Detail says in a few words what was asked and what came, for people.
 	Detail string
-	// Single says that this host has one target only. Others may have more, so
-	// that theirs is not ours to compare with: a host with one of two DNS pods
-	// asks the other one alone, and its peers ask both.
-	Single bool
+	// Pods has the DNS pods that were asked, of those that were reached since the
+	// start: true, it was reached now. Only class Pods has them.
+	Pods map[netip.AddrPort]bool
 	// Never goes with NotKnown only. The check fails and was never Well since the
 	// start: it may be meant so, such as a closed port, or the fault is older than
 	// the agent. A restart of the agent must not clear the taint of such a host.

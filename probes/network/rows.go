@@ -47,7 +47,7 @@ func accusingRows() []row {
 				return r.Results[Conntrack].Detail, j.conntrack.now() && j.conntrack.holds(0, r.At)
 			},
 		},
-		relativeRow(0, "PodsUnreachable", "no DNS pod on another Node answers here, 3 of 5 rounds and 50 s", needsPeers+"; more than one pod was asked; 80 % of the peers reached"),
+		relativeRow(0, "PodsUnreachable", "no DNS pod on another Node answers here, 3 of 5 rounds and 50 s", needsPeers+"; where one pod alone is asked, what peers say of that pod; 80 % of the peers reached"),
 		relativeRow(1, "DNSUnreachable", "no nameserver answers here, 3 of 5 rounds and 20 s", needsPeers),
 		relativeRow(2, "NodeDaemonFails", "a network daemon of the Node is not healthy, 3 of 5 rounds and 90 s", needsPeers),
 		{

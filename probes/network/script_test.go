@@ -2,6 +2,7 @@ package network
 
 import (
 	"fmt"
+	"net/netip"
 	"time"
 
 	"github.com/taintlet/taintlet/probes"
@@ -140,11 +141,18 @@ func answers(do func(i int, a *Answer)) change {
 
 func late(r *Round) { r.Late = true }
 
-func single(c Class) change {
+// onlyPod is the one DNS pod that this host asks, and fails to reach. Of the peers
+// that ask it, so many do not reach it either.
+func onlyPod(know, fail int) change {
+	pod, another := netip.MustParseAddrPort("10.1.0.1:53"), netip.MustParseAddrPort("10.2.0.1:53")
 	return func(r *Round) {
-		result := r.Results[c]
-		result.Single = true
-		r.Results[c] = result
+		r.Results[Pods] = Result{Outcome: Failed, Pods: map[netip.AddrPort]bool{pod: false}}
+		answers(func(i int, a *Answer) {
+			a.Pods = map[netip.AddrPort]bool{another: true}
+			if i < know {
+				a.Pods[pod] = i >= fail
+			}
+		})(r)
 	}
 }
 

@@ -191,6 +191,9 @@ func (j *Judge) Answer() Answer {
 		if c := &j.relatives[i]; c.known {
 			a.Classes[c.class] = !c.here.any()
 		}
+		if len(j.relatives[i].pods) > 0 {
+			a.Pods = j.relatives[i].pods
+		}
 	}
 	return a
 }

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"net/netip"
 	"os"
 	"reflect"
 	"strings"
@@ -163,7 +164,9 @@ func TestNotAccused(t *testing.T) {
 		{"dns fails and the API server is not known", 12, []change{noDNS, class(API, NotKnown, "")}},
 		{"dns fails and the round is late", 12, []change{noDNS, late}},
 		{"dns fails and the control probe too", 12, []change{noDNS, class(Self, Failed, "")}},
-		{"pods fail and there is one", 12, []change{noPods, single(Pods)}},
+		{"the only pod fails for five of twelve", 12, []change{onlyPod(12, 5)}},
+		{"the only pod fails and no peer asks it", 12, []change{onlyPod(0, 0)}},
+		{"the only pod fails and a third of the peers is gone", 12, []change{onlyPod(12, 0), reachOnly(8)}},
 		{"pods fail and a third of the peers is gone", 12, []change{noPods, reachOnly(8)}},
 		{"local fails and the API server is silent", 12, []change{noLocal, silent}},
 		{"loss, and the API server is silent", 12, []change{retransmits(12), silent}},
@@ -206,6 +209,8 @@ func TestWhenAccused(t *testing.T) {
 		{"ConntrackDrops", 15 * time.Second, 15 * time.Second, class(Conntrack, Failed, "")},
 		{"DNSUnreachable", 35 * time.Second, 35 * time.Second, class(DNS, Failed, "")},
 		{"PodsUnreachable", 65 * time.Second, 65 * time.Second, class(Pods, Failed, "")},
+		{"PodsUnreachable", 65 * time.Second, 65 * time.Second, onlyPod(12, 4)},
+		{"PodsUnreachable", 65 * time.Second, 65 * time.Second, onlyPod(1, 0)},
 		{"NodeDaemonFails", 105 * time.Second, 105 * time.Second, class(Local, Failed, "")},
 		{"PacketLoss", 60 * time.Second, 60 * time.Second, retransmits(12)},
 		{"CutOff", 70 * time.Second, 80 * time.Second, reachOnly(2)},
@@ -393,5 +398,9 @@ func TestAnswer(t *testing.T) {
 	s.play(1)
 	if a := s.judge.Answer(); a.Reach != -1 {
 		t.Errorf("with one peer: %+v", a)
+	}
+	s.play(1, onlyPod(0, 0))
+	if a := s.judge.Answer(); len(a.Pods) != 1 || a.Pods[netip.MustParseAddrPort("10.1.0.1:53")] {
+		t.Errorf("after a round without the one pod: %+v", a)
 	}
 }

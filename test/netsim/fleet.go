@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -159,10 +160,10 @@ func (f *fleet) look(n *node, t time.Duration) (network.Round, time.Duration) {
 	note(network.Self, true)
 	note(network.API, f.reachesAPI(n, t))
 	note(network.Local, !n.local.has(t))
-	if pods := len(f.podsOnOthers(n, t)); pods > 0 {
-		note(network.Pods, f.reachesPods(n, t))
+	if pods := f.reachedPods(n, t); len(pods) > 0 {
+		note(network.Pods, slices.Contains(slices.Collect(maps.Values(pods)), true))
 		result := r.Results[network.Pods]
-		result.Single = pods == 1
+		result.Pods = pods
 		r.Results[network.Pods] = result
 	}
 	note(network.DNS, f.reachesDNS(n, t))

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"slices"
+	"net/netip"
 	"time"
 
 	"github.com/taintlet/taintlet/probes/network"
@@ -83,16 +83,16 @@ func (f *fleet) reachesAPI(n *node, t time.Duration) bool {
 	return true
 }
 
-// reachesPods reports whether any DNS pod on another node answers through the
-// overlay.
-func (f *fleet) reachesPods(n *node, t time.Duration) bool {
-	return slices.ContainsFunc(f.podsOnOthers(n, t), func(other *node) bool { return f.crosses(n, other, t, 2) })
-}
-
-// podsOnOthers are the DNS pods that a node asks. Those of a Node that is not
-// Ready are listed no more.
-func (f *fleet) podsOnOthers(n *node, t time.Duration) []*node {
-	return slices.DeleteFunc(slices.Clone(f.withDNS), func(other *node) bool { return other == n || !f.ready(other, t-listed) })
+// reachedPods are the DNS pods on other nodes that a node asks, and whether they
+// answer through the overlay. Those of a Node that is not Ready are listed no more.
+func (f *fleet) reachedPods(n *node, t time.Duration) map[netip.AddrPort]bool {
+	pods := map[netip.AddrPort]bool{}
+	for i, other := range f.withDNS {
+		if other != n && f.ready(other, t-listed) {
+			pods[netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 244, byte(i), 2}), 53)] = f.crosses(n, other, t, 2)
+		}
+	}
+	return pods
 }
 
 // reachesDNS reports whether a query is answered, by the pod that the Service
