@@ -47,7 +47,7 @@ func (s *scene) incidents() []incident {
 		{name: "taintlet's port blocked on all hosts at once", fault: packets(nil, blocked), lasts: lasts, long: true},
 		{name: "One agent frozen for 3 s of every 10 s", fault: stopped(8), lasts: lasts, long: true},
 		{name: "Network plugin's device gone on one host", fault: s.left(3), tainted: []int{3}, within: later, long: true},
-		{name: "VXLAN broken on a host with a DNS server", fault: packets([]int{1}, vxlanIn, vxlanOut), tainted: []int{1}, within: later, lasts: threeMinutes, long: true},
+		{name: "VXLAN broken on a host with a DNS server", fault: packets([]int{1}, vxlanIn, vxlanOut), tainted: []int{1}, within: last, lasts: threeMinutes, long: true},
 		{name: "Service rules missing on one host", fault: s.withoutServices(8), tainted: []int{8}, within: later, long: true},
 		{name: "kube-proxy stuck on one host", fault: proxyStuck(5), tainted: []int{5}, within: twoMinutes, long: true},
 		{name: "Nothing from peers comes in on one host", fault: packets([]int{6}, fromPeers+" drop"), tainted: []int{6}, within: last, long: true},
@@ -77,9 +77,9 @@ func (s *scene) incidentsOfThree() []incident {
 		{name: "DNS unreachable from one host", fault: packets([]int{2}, "out udp dport 53 drop"), tainted: []int{2}, within: later, long: true},
 		{name: "Each host cut off from the others", fault: eachAlone(), lasts: twoMinutes, long: true},
 		{name: "DNS servers stopped for all", fault: s.noDNS(), lasts: lasts, long: true},
+		{name: "API server stopped for 2 min", fault: s.frozen(), lasts: twoMinutes, long: true},
 		{name: "taintlet's port and the kubelet's blocked on all hosts at once", fault: packets(nil, bothBlocked), lasts: twoMinutes, long: true},
 		{name: "taintlet's port blocked on all hosts at once", fault: packets(nil, blocked), lasts: lasts, long: true},
 		{name: "taintlet's port blocked on one host after another", fault: oneAfterAnother(blocked), lasts: threeMinutes, long: true},
-		{name: "API server stopped for 2 min", fault: s.frozen(), lasts: twoMinutes, long: true},
 	}
 }
