@@ -124,19 +124,26 @@ const listPage = 500
 
 // Each calls do with every Node of the cluster, until it returns an error.
 func (c *Client) Each(ctx context.Context, do func(*corev1.Node) error) error {
-	options := metav1.ListOptions{Limit: listPage}
+	_, err := c.each(ctx, "", do)
+	return err
+}
+
+// each is Each for the Nodes that a field selector selects, and returns the version
+// of the list: that from which to watch.
+func (c *Client) each(ctx context.Context, selector string, do func(*corev1.Node) error) (version string, err error) {
+	options := metav1.ListOptions{Limit: listPage, FieldSelector: selector}
 	for {
 		list := &corev1.NodeList{}
 		if err := c.kept.Get().Resource("nodes").VersionedParams(&options, c.codec).Do(ctx).Into(list); err != nil {
-			return explain("list", "nodes", "", err)
+			return "", explain("list", "nodes", "", err)
 		}
 		for i := range list.Items {
 			if err := do(&list.Items[i]); err != nil {
-				return err
+				return "", err
 			}
 		}
 		if options.Continue = list.Continue; options.Continue == "" {
-			return nil
+			return list.ResourceVersion, nil
 		}
 	}
 }

@@ -2,6 +2,7 @@ package taints
 
 import (
 	"bytes"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -23,4 +24,16 @@ func LastWriter(node *corev1.Node) string {
 		}
 	}
 	return ""
+}
+
+// WrittenAt returns when taintlet most recently wrote the Node, by the API
+// server's clock; zero when that is not known.
+func WrittenAt(node *corev1.Node) time.Time {
+	var last time.Time
+	for _, entry := range node.ManagedFields {
+		if entry.Manager == fieldManager && entry.Time != nil && entry.Time.After(last) {
+			last = entry.Time.Time
+		}
+	}
+	return last
 }

@@ -1,0 +1,208 @@
+package status
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/agent/decide"
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/taints"
+)
+
+// What Condition.Level says. A Node's condition has no levels of its own.
+const (
+	levelOK       = "OK"
+	levelDegraded = "Degraded"
+	levelCritical = "Critical"
+	levelUnknown  = "Unknown"
+)
+
+// maxTaints bounds how many taints of a Node are shown.
+const maxTaints = 16
+
+// Reader reads Nodes.
+type Reader struct{ cfg *config.Config }
+
+// NewReader returns a Reader that knows the built-in conditions.
+func NewReader() *Reader { return &Reader{config.Default()} }
+
+// Read returns what a Node says. Its State is what it says of itself: whether the
+// agent is silent is a question of the time.
+func (r *Reader) Read(node *corev1.Node) Node {
+	n := Node{
+		Name: clean(node.Name, maxName), State: NoAgent,
+		Paused: clean(node.Annotations[taints.PausedAnnotation], maxWord),
+	}
+	if n.Paused == "false" {
+		n.Paused = ""
+	}
+	if ready := taints.Condition(node, corev1.NodeReady); ready != nil {
+		n.Ready = clean(string(ready.Status), maxWord)
+	}
+	remembered, err := parseRecord(node.Annotations[taints.RecordAnnotation])
+	if err != nil {
+		n.Problem = clean(err.Error(), maxMessage)
+	}
+	if !decide.IsTouched(node, r.cfg) {
+		return n
+	}
+	if last := r.lastSign(node, remembered); !last.IsZero() {
+		n.LastSign = &last
+	}
+	for _, definition := range r.cfg.Conditions {
+		if c := taints.Condition(node, decide.ConditionType(definition.Name)); c != nil {
+			n.Conditions = append(n.Conditions, r.condition(node, c, definition.Name, remembered))
+		}
+	}
+	n.place(r.ours(node, remembered))
+	for i := range n.Conditions {
+		n.Conditions[i].hold(node, remembered, r.isPaused(n.Paused, n.Conditions[i].Name))
+	}
+	n.State = n.stateOfItself()
+	return n
+}
+
+// lastSign is when the agent most recently wrote the Node. The API server notes
+// that by its own clock. Where it does not, the host's clock says.
+func (r *Reader) lastSign(node *corev1.Node, remembered record) time.Time {
+	if at := taints.WrittenAt(node); !at.IsZero() {
+		return at
+	}
+	last := remembered.Time
+	for _, definition := range r.cfg.Conditions {
+		if c := taints.Condition(node, decide.ConditionType(definition.Name)); c != nil && c.LastHeartbeatTime.After(last) {
+			last = c.LastHeartbeatTime.Time
+		}
+	}
+	return last
+}
+
+func (r *Reader) condition(node *corev1.Node, c *corev1.NodeCondition, name probes.Condition, remembered record) Condition {
+	shown := Condition{
+		Name: string(name), Level: levelUnknown, Since: c.LastTransitionTime.UTC(),
+		Reason: clean(c.Reason, maxWord), Message: clean(c.Message, maxMessage),
+	}
+	past := remembered.Conditions[string(name)]
+	switch c.Status {
+	case corev1.ConditionFalse:
+		shown.Level = levelOK
+	case corev1.ConditionTrue:
+		shown.Level = levelDegraded
+		if past.Level == levelCritical {
+			shown.Level = levelCritical
+		}
+	}
+	if shown.Level != levelOK {
+		shown.Flaps = past.flaps()
+	}
+	return shown
+}
+
+// owned is a taint of taintlet's on a Node, and the name of its condition; empty
+// where the key does not tell.
+type owned struct {
+	Taint
+	condition string
+}
+
+// ours returns the Node's taints that the record says are taintlet's. Without a
+// record that can be read it is the keys that tell.
+func (r *Reader) ours(node *corev1.Node, remembered record) []owned {
+	var list []owned
+	held := strings.Split(node.Annotations[taints.HeldAnnotation], ",")
+	for _, taint := range node.Spec.Taints {
+		pair := taints.PairOf(taint)
+		isHeld := slices.Contains(held, taint.Key) && taint.Effect == corev1.TaintEffectNoSchedule
+		isStandIn := strings.HasPrefix(taint.Key, taints.DefaultStandInPrefix+"/")
+		if !slices.Contains(remembered.Owned, pair) && !isHeld && !isStandIn {
+			continue
+		}
+		if len(list) == maxTaints {
+			break
+		}
+		o := owned{Taint{clean(taint.ToString(), maxTaint), taints.Direct}, r.conditionOf(taint.Key)}
+		_, isReconciled := taints.LifecycleCondition(pair)
+		switch {
+		case isHeld && isReconciled:
+			o.Via = taints.Kept
+		case isStandIn || o.condition != "" && !isReconciled && taint.Effect == corev1.TaintEffectNoSchedule:
+			o.Via = taints.StandIn
+		}
+		list = append(list, o)
+	}
+	return list
+}
+
+// conditionOf returns the condition whose key has the same name, under any prefix.
+func (r *Reader) conditionOf(key string) string {
+	for _, definition := range r.cfg.Conditions {
+		_, name, _ := strings.Cut(definition.TaintKey, "/")
+		if strings.HasSuffix(key, "/"+name) {
+			return string(definition.Name)
+		}
+	}
+	return ""
+}
+
+// place gives each condition its taints. A key that names no condition belongs to
+// the only one that is bad.
+func (n *Node) place(list []owned) {
+	var only *Condition
+	bad := 0
+	for i := range n.Conditions {
+		if isBad(n.Conditions[i].Level) {
+			bad, only = bad+1, &n.Conditions[i]
+		}
+	}
+	for _, o := range list {
+		at := slices.IndexFunc(n.Conditions, func(c Condition) bool { return c.Name == o.condition })
+		switch {
+		case at >= 0:
+			n.Conditions[at].Taints = append(n.Conditions[at].Taints, o.Taint)
+		case o.condition == "" && bad == 1:
+			only.Taints = append(only.Taints, o.Taint)
+		default:
+			n.Others = append(n.Others, o.Taint)
+		}
+	}
+}
+
+func isBad(level string) bool { return level == levelDegraded || level == levelCritical }
+
+// isPaused reports whether people stopped new taints for the condition. A value that
+// is no list of conditions stops all, as in package decide.
+func (r *Reader) isPaused(value, condition string) bool {
+	if value == "" {
+		return false
+	}
+	isPaused, isList := false, true
+	for word := range strings.SplitSeq(value, ",") {
+		name := strings.TrimSpace(word)
+		isPaused = isPaused || name == condition
+		isList = isList && slices.Contains(r.cfg.Names(), probes.Condition(name))
+	}
+	return isPaused || !isList
+}
+
+// stateOfItself is the State but for silence.
+func (n *Node) stateOfItself() State {
+	var isTainted, anyBad, anyUnknown bool
+	for _, c := range n.Conditions {
+		isTainted = isTainted || len(c.Taints) > 0
+		anyBad = anyBad || isBad(c.Level)
+		anyUnknown = anyUnknown || c.Level == levelUnknown
+	}
+	switch {
+	case isTainted, len(n.Others) > 0:
+		return Tainted
+	case anyBad:
+		return Untainted
+	case anyUnknown, n.Problem != "":
+		return Unknown
+	}
+	return Well
+}

@@ -1,0 +1,301 @@
+package integration
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/taintlet/taintlet/agent/status"
+	"github.com/taintlet/taintlet/test/agent"
+	"github.com/taintlet/taintlet/test/cluster"
+	"github.com/taintlet/taintlet/test/fakehost"
+)
+
+// recordEnv asks for the Nodes of TestStatus to be written to the testdata of
+// package status, whose golden files show them.
+const recordEnv = "TAINTLET_RECORD_NODES"
+
+// What real agents and a real control plane make of Nodes, as taintlet status shows
+// it: each condition bad, paused, contested, given up, silent, well, without agent.
+func TestStatus(t *testing.T) {
+	t.Parallel()
+	cluster.SkipUnlessRequired(t)
+	cluster.SkipWithoutMutatingAdmissionPolicy(t)
+	c := newCluster(t, cluster.Options{})
+	grantAgents(t.Context(), t, c)
+	if err := c.InstallKeep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c.Register(t, "no-agent")
+	agents, hosts := map[string]*agent.Agent{}, map[string]*fakehost.Host{}
+	for _, name := range []string{"bad-disk", "bad-memory", "bad-network", "bad-pid", "contested", "paused", "silent", "well", "withdrawn"} {
+		c.Register(t, name)
+		config := quick
+		if name == "bad-disk" {
+			config = diskAlmostFull(t)
+		}
+		hosts[name] = fakehost.New(t)
+		agents[name] = startAgent(t, c, name, hosts[name], config)
+	}
+	for name := range agents {
+		waitNode(t, c, name, cluster.HasCondition("HostMemoryPressure", corev1.ConditionFalse))
+	}
+	if isWell, text := statusOf(t, c, nil); !isWell || !strings.HasPrefix(text, "9 agents, 9 well; 1 node without an agent\n") {
+		t.Errorf("well: %v\n%s", isWell, text)
+	}
+
+	hosts["bad-memory"].Memory(2)
+	hosts["bad-pid"].Tasks(30000)
+	hosts["bad-network"].Carrier(false)
+	fill(hosts["bad-disk"])
+	c.RunKubectl(t, "annotate", "node", "paused", "taintlet.dev/paused=true")
+	c.WaitAgentEvent(t, "paused", "TaintsPaused", "")
+	hosts["paused"].Memory(2)
+	contest(t, c, hosts["contested"], "contested", memoryKey)
+	contest(t, c, hosts["withdrawn"], "withdrawn", memoryKey, memoryStandIn)
+	agents["silent"].Kill()
+	waitNode(t, c, "bad-memory", tainted(memoryKey))
+	waitNode(t, c, "bad-pid", tainted(corev1.TaintNodePIDPressure))
+	waitNode(t, c, "bad-network", tainted(corev1.TaintNodeNetworkUnavailable))
+	waitNode(t, c, "bad-disk", tainted(corev1.TaintNodeDiskPressure))
+	for name, kind := range map[string]corev1.NodeConditionType{"bad-memory": "HostMemoryPressure", "bad-pid": "HostPIDPressure", "bad-network": "HostNetworkUnavailable", "bad-disk": "HostDiskPressure", "paused": "HostMemoryPressure"} {
+		waitNode(t, c, name, cluster.HasCondition(kind, corev1.ConditionTrue))
+	}
+	recordNodes(t, c, agents)
+
+	isWell, text := statusOf(t, c, nil)
+	if isWell || !strings.HasPrefix(text, "9 agents, 2 well, 5 tainted, 2 bad without a taint; 1 node without an agent; 1 node paused\n") {
+		t.Errorf("well: %v\n%s", isWell, text)
+	}
+	for _, want := range []string{
+		`bad-memory +MemoryPressure +Degraded .* node.kubernetes.io/memory-pressure:NoSchedule \(kept\) .* available `,
+		`bad-pid +PIDPressure +Degraded .* node.kubernetes.io/pid-pressure:NoSchedule \(kept\) .* used 30000 of `,
+		`bad-network +NetworkUnavailable +Degraded .* node.kubernetes.io/network-unavailable:NoSchedule \(kept\) `,
+		`bad-disk +DiskPressure +Degraded .* node.kubernetes.io/disk-pressure:NoSchedule \(kept\) `,
+		`paused +MemoryPressure +Degraded +\d+ s +- .* pause `,
+		`contested +MemoryPressure +Degraded .* taintlet.dev/memory-pressure:NoSchedule \(stand-in\) .* contest until \d{4}-\S+ \S+ UTC +see its Events `,
+		`withdrawn +MemoryPressure +Degraded +\d+ s +- .* contest until OK, and \d{4}-\S+ \S+ UTC +somebody `,
+	} {
+		matches(t, text, want)
+	}
+	if strings.Contains(text, "\nwell ") || strings.Contains(text, "\nsilent ") {
+		t.Errorf("a Node that is well is shown:\n%s", text)
+	}
+	waitsUntilWell(t, c, hosts)
+}
+
+// waitsUntilWell checks what --wait and --watch do while Nodes recover.
+func waitsUntilWell(t *testing.T, c *cluster.Cluster, hosts map[string]*fakehost.Host) {
+	t.Helper()
+	short, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	var out strings.Builder
+	isWell, err := status.Run(short, status.Options{Config: c.Admin(), Out: &out, Err: os.Stderr, Wait: true})
+	if isWell || err != nil || !strings.Contains(out.String(), " 5 tainted") {
+		t.Errorf("waited in vain: %v %v\n%s", isWell, err, &out)
+	}
+	ctx, stop := context.WithTimeout(t.Context(), agent.Patience)
+	defer stop()
+	screens := &lastScreen{changed: make(chan string, 1000)}
+	watched := make(chan error, 1)
+	go func() {
+		_, err := status.Run(ctx, status.Options{Config: c.Admin(), Out: screens, Err: os.Stderr, Watch: true, Rows: 50})
+		watched <- err
+	}()
+	first := <-screens.changed
+	matches(t, first, `^\x1b\[H\x1b\[J9 agents, 2 well`)
+	hosts["bad-memory"].Memory(50)
+	hosts["bad-pid"].Tasks(100)
+	hosts["bad-network"].Carrier(true)
+	empty(hosts["bad-disk"])
+	hosts["paused"].Memory(50)
+	hosts["contested"].Memory(50)
+	hosts["withdrawn"].Memory(50)
+	out.Reset()
+	isWell, err = status.Run(ctx, status.Options{Config: c.Admin(), Out: &out, Err: os.Stderr, Wait: true})
+	if !isWell || err != nil || !strings.Contains(out.String(), "9 agents, 9 well") {
+		t.Errorf("waited: %v %v\n%s", isWell, err, &out)
+	}
+	for last := first; !strings.Contains(last, "9 agents, 9 well"); {
+		select {
+		case last = <-screens.changed:
+		case <-ctx.Done():
+			t.Fatalf("the last screen was\n%s", last)
+		}
+	}
+	stop()
+	if err := <-watched; err != nil {
+		t.Error(err)
+	}
+	if len(screens.changed) > 60 {
+		t.Errorf("%d screens in a minute", len(screens.changed))
+	}
+}
+
+func matches(t *testing.T, text, pattern string) {
+	t.Helper()
+	if !regexp.MustCompile(pattern).MatchString(text) {
+		t.Errorf("nothing matches %q in\n%s", pattern, text)
+	}
+}
+
+// lastScreen passes on what each write draws.
+type lastScreen struct{ changed chan string }
+
+func (s *lastScreen) Write(p []byte) (int, error) {
+	s.changed <- string(p)
+	return len(p), nil
+}
+
+// contest makes memory bad and removes each key twice.
+func contest(t *testing.T, c *cluster.Cluster, host *fakehost.Host, node string, keys ...string) {
+	t.Helper()
+	if node == "contested" { // as long as a taint is left, the API server knows who wrote the list
+		c.SetTaints(t, node, dedicated)
+	}
+	host.Memory(2)
+	versions := follow(t, c, node)
+	from := 0
+	for _, key := range keys {
+		for range 2 {
+			from = versions.wait(from, tainted(key))
+			c.RunKubectl(t, "taint", "node", node, key+":NoSchedule-")
+			from = versions.wait(from, untainted(key))
+		}
+	}
+	if node == "contested" {
+		versions.wait(from, tainted(memoryStandIn))
+		return
+	}
+	c.WaitAgentEvent(t, node, "TaintWithdrawn", "")
+	versions.wait(from, cluster.HasCondition("HostMemoryPressure", corev1.ConditionTrue))
+}
+
+// statusOf is what taintlet status shows.
+func statusOf(t *testing.T, c *cluster.Cluster, nodes []string) (isWell bool, text string) {
+	t.Helper()
+	var out strings.Builder
+	isWell, err := status.Run(t.Context(), status.Options{Config: c.Admin(), Out: &out, Nodes: nodes, SilentAfter: status.DefaultSilentAfter})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("taintlet status %s\n%s", strings.Join(nodes, " "), &out)
+	return isWell, out.String()
+}
+
+// recordNodes writes the Nodes for the golden files, where that is asked for.
+func recordNodes(t *testing.T, c *cluster.Cluster, agents map[string]*agent.Agent) {
+	t.Helper()
+	if os.Getenv(recordEnv) == "" {
+		return
+	}
+	names := []string{"no-agent"}
+	for name := range agents {
+		names = append(names, name)
+	}
+	for _, name := range names {
+		node := c.GetNode(t, name)
+		node.UID, node.Status.Images = "", nil
+		text, err := yaml.Marshal(node)
+		err = errors.Join(err, os.WriteFile(filepath.Join("../../agent/status/testdata", name+".yaml"), text, 0o600))
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// The API server has a thousand Nodes; status reads them all, page by page, and as
+// JSON says of each that has no agent that it has none.
+func TestStatusOfAThousandNodes(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, cluster.Options{WithoutControllerManager: true, WithoutScheduler: true})
+	const count = 1000
+	createNodes(t, c, count)
+	began := time.Now()
+	var out strings.Builder
+	isWell, err := status.Run(t.Context(), status.Options{Config: c.Admin(), Out: &out, Output: status.OutputJSON, SilentAfter: status.DefaultSilentAfter})
+	took := time.Since(began)
+	if err != nil || isWell {
+		t.Fatal(isWell, err)
+	}
+	var report status.Report
+	if err := json.Unmarshal([]byte(out.String()), &report); err != nil {
+		t.Fatal(err)
+	}
+	if report.Summary.Nodes != count || report.Summary.Tainted != count/10 || len(report.Nodes) != count/10 {
+		t.Errorf("%+v, %d nodes shown", report.Summary, len(report.Nodes))
+	}
+	t.Logf("%d Nodes took %s", count, took)
+	if took > 10*time.Second {
+		t.Errorf("%d Nodes took %s", count, took)
+	}
+	pages := 0
+	requests, err := c.Requests("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range requests {
+		if r.Verb == "list" && r.Resource() == "nodes" && strings.Contains(r.RequestURI, "limit=500") {
+			pages++
+		}
+	}
+	if pages != count/500 {
+		t.Errorf("%d pages of 500", pages)
+	}
+}
+
+// createNodes makes Nodes as agents leave them; each tenth is tainted.
+func createNodes(t *testing.T, c *cluster.Cluster, count int) {
+	t.Helper()
+	fixtures := map[bool]*corev1.Node{}
+	for isBad, name := range map[bool]string{true: "bad-memory", false: "well"} {
+		text, err := os.ReadFile(filepath.Join("../../agent/status/testdata", name+".yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		node := &corev1.Node{}
+		if err := yaml.UnmarshalStrict(text, node); err != nil {
+			t.Fatal(err)
+		}
+		node.ResourceVersion, node.ManagedFields = "", nil
+		for i := range node.Status.Conditions {
+			node.Status.Conditions[i].LastHeartbeatTime.Time = time.Now()
+		}
+		fixtures[isBad] = node
+	}
+	work := make(chan int)
+	failed := make(chan error, 8)
+	for range cap(failed) {
+		go func() {
+			var err error
+			for i := range work {
+				node := fixtures[i%10 == 0].DeepCopy()
+				node.Name = fmt.Sprintf("node-%04d", i)
+				node.Labels[corev1.LabelHostname] = node.Name
+				_, failure := c.Client().CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{})
+				err = errors.Join(err, failure)
+			}
+			failed <- err
+		}()
+	}
+	for i := range count {
+		work <- i
+	}
+	close(work)
+	for range cap(failed) {
+		if err := <-failed; err != nil {
+			t.Fatal(err)
+		}
+	}
+}
