@@ -179,7 +179,10 @@ func contest(t *testing.T, c *cluster.Cluster, host *fakehost.Host, node string,
 		return
 	}
 	c.WaitAgentEvent(t, node, "TaintWithdrawn", "")
-	versions.wait(from, cluster.HasCondition("HostMemoryPressure", corev1.ConditionTrue))
+	versions.wait(from, func(node *corev1.Node) bool { // the Event comes before the record
+		return strings.Contains(node.Annotations["taintlet.dev/record"], `"stage":2`) &&
+			cluster.HasCondition("HostMemoryPressure", corev1.ConditionTrue)(node)
+	})
 }
 
 // statusOf is what taintlet status shows.
