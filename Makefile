@@ -26,7 +26,7 @@ build: ## bin/taintlet, static
 
 .PHONY: try
 try: build ## what taintlet sees on this host; no cluster, no root
-	@bin/taintlet --once || [ $$? -eq 3 ] # 3: some condition is not OK
+	@bin/taintlet once || [ $$? -eq 3 ] # 3: some condition is not OK
 
 .PHONY: demo
 demo: ## the whole story on a real control plane, in a minute; KEEP=1 leaves it running

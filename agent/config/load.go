@@ -13,19 +13,25 @@ import (
 
 // Load reads and decodes a file; an empty path gives the defaults.
 func (s Schema) Load(path string) (*Config, error) {
+	cfg, _, err := s.load(path)
+	return cfg, err
+}
+
+// load is Load, and returns the file too.
+func (s Schema) load(path string) (*Config, []byte, error) {
 	if path == "" {
-		return s.Default(), nil
+		return s.Default(), nil, nil
 	}
 	data, err := readFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("configuration: %w", err)
+		return nil, nil, fmt.Errorf("configuration: %w", err)
 	}
 	cfg, err := s.Decode(data)
 	if err != nil {
-		return nil, fmt.Errorf("configuration %s: %w", path, err)
+		return nil, nil, fmt.Errorf("configuration %s: %w", path, err)
 	}
 	cfg.Hash = fmt.Sprintf("%x", sha256.Sum256(data))[:12]
-	return cfg, nil
+	return cfg, data, nil
 }
 
 // Decode reads a configuration over the defaults. It is strict: an unknown or
