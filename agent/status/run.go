@@ -1,13 +1,13 @@
 package status
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -50,8 +50,11 @@ type Options struct {
 	Wait bool
 	// SilentAfter is how old the last sign of an agent may be; 0: any age.
 	SilentAfter time.Duration
-	// Rows is how many rows the screen has; 0: Out is no terminal.
-	Rows int
+	// Draw draws the lines of a table in place of the last one, on a screen that has
+	// so many Lines; 0: any number. nil: Out is no screen, and tables follow one
+	// another.
+	Draw  func(lines []string) error
+	Lines func() int
 }
 
 // Run shows how the fleet is. It reports whether all is well.
@@ -110,19 +113,22 @@ func (o Options) print(r Report) error {
 	return r.Table(o.Out, o.Output == OutputWide, 0)
 }
 
-// draw writes a Report over the last one.
+// draw shows a Report in place of the last one.
 func (o Options) draw(r Report) error {
 	isTable := o.Output == OutputTable || o.Output == OutputWide
-	if o.Rows == 0 || !isTable {
+	if o.Draw == nil || !isTable {
 		return o.print(r)
 	}
-	const home, clearRest, furniture = "\x1b[H", "\x1b[J", 5 // lines that are no rows
-	var screen bytes.Buffer
-	if err := r.Table(&screen, o.Output == OutputWide, max(1, o.Rows-furniture)); err != nil {
+	const furniture = 5 // lines that are no rows
+	rows := 0
+	if lines := o.Lines(); lines > 0 {
+		rows = max(1, lines-furniture)
+	}
+	var screen strings.Builder
+	if err := r.Table(&screen, o.Output == OutputWide, rows); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(o.Out, "%s%s%s", home, clearRest, screen.Bytes())
-	return err
+	return o.Draw(strings.Split(strings.TrimSuffix(screen.String(), "\n"), "\n"))
 }
 
 // follow shows the fleet until the context ends, or all is well where that is waited

@@ -10,7 +10,7 @@ import (
 // newScreen finds out what w is. Colours are for a terminal only, and not where
 // NO_COLOR has a value (no-color.org) or the terminal says that it has none.
 func newScreen(w io.Writer) *screen {
-	s := &screen{w: w, columns: func() int { return 0 }}
+	s := &screen{w: w, columns: func() int { return 0 }, lines: func() int { return 0 }}
 	file, ok := w.(*os.File)
 	if !ok {
 		return s
@@ -21,12 +21,14 @@ func newScreen(w io.Writer) *screen {
 	}
 	s.isTerminal = true
 	s.colours = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
-	s.columns = func() int {
+	size := func() (columns, lines int) {
 		size, err := unix.IoctlGetWinsize(fd, unix.TIOCGWINSZ)
 		if err != nil {
-			return 0
+			return 0, 0
 		}
-		return int(size.Col)
+		return int(size.Col), int(size.Row)
 	}
+	s.columns = func() int { columns, _ := size(); return columns }
+	s.lines = func() int { _, lines := size(); return lines }
 	return s
 }

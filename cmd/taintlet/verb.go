@@ -64,6 +64,7 @@ func verbs() []verb {
 		agentVerb(),
 		onceVerb(),
 		watchVerb(),
+		statusVerb(),
 		configVerb(),
 		cleanupVerb(),
 		completionVerb(),

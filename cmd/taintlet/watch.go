@@ -112,6 +112,7 @@ type screen struct {
 	isTerminal bool
 	colours    bool
 	columns    func() int // 0: as many as there are
+	lines      func() int // 0: the same
 	drawn      bool
 }
 

@@ -110,11 +110,11 @@ func waitsUntilWell(t *testing.T, c *cluster.Cluster, hosts map[string]*fakehost
 	screens := &lastScreen{changed: make(chan string, 1000)}
 	watched := make(chan error, 1)
 	go func() {
-		_, err := status.Run(ctx, status.Options{Config: c.Admin(), Out: screens, Err: os.Stderr, Watch: true, Rows: 50})
+		_, err := status.Run(ctx, status.Options{Config: c.Admin(), Out: os.Stderr, Err: os.Stderr, Watch: true, Draw: screens.draw, Lines: func() int { return 50 }})
 		watched <- err
 	}()
 	first := <-screens.changed
-	matches(t, first, `^\x1b\[H\x1b\[J9 agents, 2 well`)
+	matches(t, first, `^9 agents, 2 well`)
 	hosts["bad-memory"].Memory(50)
 	hosts["bad-pid"].Tasks(100)
 	hosts["bad-network"].Carrier(true)
@@ -150,12 +150,12 @@ func matches(t *testing.T, text, pattern string) {
 	}
 }
 
-// lastScreen passes on what each write draws.
+// lastScreen passes on what is drawn.
 type lastScreen struct{ changed chan string }
 
-func (s *lastScreen) Write(p []byte) (int, error) {
-	s.changed <- string(p)
-	return len(p), nil
+func (s *lastScreen) draw(lines []string) error {
+	s.changed <- strings.Join(lines, "\n")
+	return nil
 }
 
 // contest makes memory bad and removes each key twice.
