@@ -65,6 +65,7 @@ func verbs() []verb {
 		onceVerb(),
 		watchVerb(),
 		statusVerb(),
+		checkVerb(),
 		configVerb(),
 		cleanupVerb(),
 		completionVerb(),
