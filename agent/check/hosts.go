@@ -74,7 +74,7 @@ func kernelCheck() check {
 			case err != nil:
 				return skip("whether the kernels have PSI: %v", err)
 			case len(all.oldKernels) > 0:
-				return warn("the kernels of %d Nodes are too old for PSI: %s", len(all.oldKernels), listed(all.oldKernels))
+				return warn("kernels are too old for PSI: %s", listed(all.oldKernels))
 			}
 			return ok("no kernel is too old for PSI (Linux 4.20)")
 		},
@@ -93,7 +93,7 @@ func unknownCheck() check {
 			case all.report.Summary.Agents == 0:
 				return skip("whether the agents can tell about all conditions: there are no agents")
 			case len(all.unknown) > 0:
-				return warn("agents cannot tell about %d conditions: %s", len(all.unknown), listed(all.unknown))
+				return warn("agents cannot tell about all conditions: %s", listed(all.unknown))
 			}
 			return ok("the agents can tell about all conditions")
 		},
@@ -138,7 +138,7 @@ func clockCheck() check {
 			case all.report.Summary.Agents == 0:
 				return skip("whether the hosts' clocks are right: there are no agents")
 			case len(all.skewed) > 0:
-				return warn("the clocks of %d hosts differ from the API server's by more than %s: %s", len(all.skewed), maxSkew, listed(all.skewed))
+				return warn("clocks of hosts differ from the API server's by more than %s: %s", maxSkew, listed(all.skewed))
 			}
 			return ok("the hosts' clocks agree with the API server's to %s", maxSkew)
 		},
@@ -157,7 +157,7 @@ func kubeletCheck() check {
 			case all.report.Summary.Agents == 0:
 				return skip("whether the kubelets agree: there are no agents")
 			case len(all.disagreeing) > 0:
-				return warn("%d conditions are bad for the kubelet and good for taintlet: %s", len(all.disagreeing), listed(all.disagreeing))
+				return warn("conditions are bad for the kubelet and good for taintlet: %s", listed(all.disagreeing))
 			}
 			return ok("no kubelet reports trouble that taintlet does not see")
 		},
