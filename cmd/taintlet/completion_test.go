@@ -57,7 +57,7 @@ read -ra COMP_WORDS <<<"$2"
 case "$2" in *" ") COMP_WORDS+=("") ;; esac
 COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
 complete -p taintlet | grep -q -- '-F _taintlet taintlet'
-_taintlet
+_taintlet || true # nothing to offer is no failure
 [ ${#COMPREPLY[@]} -eq 0 ] || printf '%s\n' "${COMPREPLY[@]}"`, "bash", path, words)
 		command.Dir = folder
 		out, err := command.CombinedOutput()

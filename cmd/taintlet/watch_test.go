@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -54,13 +56,15 @@ func TestWatch(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			host := fakehost.New(t)
-			command := exec.CommandContext(t.Context(), program(t), append([]string{"watch", "--node-name=host-1"}, host.Flags()...)...) //nolint:gosec // our own binary
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			command := exec.CommandContext(ctx, program(t), append([]string{"watch", "--node-name=host-1"}, host.Flags()...)...) //nolint:gosec // our own binary
 			command.Env = append(os.Environ(), "NO_COLOR=", c.env)
 			output := attach(t, command, c.terminal)
 			if err := command.Start(); err != nil {
 				t.Fatal(err)
 			}
-			seen := waitText(t, output, "available 50 %")
+			seen := waitText(t, output, "MemoryPressure")
 			host.Memory(2)
 			seen += waitText(t, output, "asks for node.kubernetes.io/memory-pressure:NoSchedule (kept)")
 			if err := command.Process.Signal(syscall.SIGINT); err != nil {
