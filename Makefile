@@ -91,6 +91,10 @@ FLAPPING := --synthetic flap --flap-period 10m --flap-duty 0.0167 --duration 6h
 docs-images: ## the pictures in docs/images
 	@go run ./test/simulate $(FLAPPING) --plot docs/images/flapping.svg
 
+.PHONY: command-line
+command-line: ## docs/command-line.md from the verbs and their flags
+	go test ./cmd/taintlet -run TestCommandLineIsDocumented -update
+
 .PHONY: manifests
 manifests: ## deploy/taintlet.yaml and deploy/keep.yaml from the Helm chart
 	deploy/generate

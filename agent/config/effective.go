@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 )
 
@@ -36,12 +37,12 @@ type effective struct {
 func (e *effective) fields(indent string, value, fallback reflect.Value, given map[string]any) {
 	for field, member := range value.Fields() {
 		before := fallback.FieldByIndex(field.Index)
-		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
+		name := jsonName(field)
 		switch {
 		case field.Type == reflect.TypeFor[[]Condition]():
 			e.sections(member.Interface().([]Condition), before.Interface().([]Condition), given)
 		case name == "-":
-		case options == "inline": // apiVersion and kind, which every file has
+		case field.Type == reflect.TypeFor[metav1.TypeMeta](): // which every file has
 			e.fields(indent, member, before, nil)
 		case field.Anonymous:
 			e.fields(indent, member, before, given)
@@ -99,11 +100,10 @@ func (e *effective) flow(value reflect.Value) string {
 		return "[" + strings.Join(parts, ", ") + "]"
 	case isSection(value.Type()):
 		for field, member := range value.Fields() {
-			name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
-			if options == "omitempty" && member.IsZero() {
+			if member.IsZero() && strings.HasSuffix(field.Tag.Get("json"), ",omitempty") {
 				continue
 			}
-			parts = append(parts, name+": "+e.flow(member))
+			parts = append(parts, jsonName(field)+": "+e.flow(member))
 		}
 		return "{" + strings.Join(parts, ", ") + "}"
 	}
@@ -112,6 +112,13 @@ func (e *effective) flow(value reflect.Value) string {
 		e.err = err
 	}
 	return strings.TrimSpace(string(text))
+}
+
+// jsonName is the name of a field in the file; empty for one whose own fields
+// stand in its place.
+func jsonName(field reflect.StructField) string {
+	name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+	return name
 }
 
 // isSection reports whether a type has fields of its own in the file: a struct

@@ -87,7 +87,7 @@ func bashCompletion(table []verb) string {
 				line = fmt.Sprintf("    %s:--%s) words=%q ;;\n", v.name, f.Name, strings.Join(choices, " "))
 			case isPath(f) && !seen[f.Name]:
 				seen[f.Name] = true
-				line = fmt.Sprintf("    *:--%s) compopt -o filenames; COMPREPLY=($(compgen -f -- \"$word\")); return ;;\n", f.Name)
+				line = fmt.Sprintf("    *:--%s) compopt -o filenames; mapfile -t COMPREPLY < <(compgen -f -- \"$word\"); return ;;\n", f.Name)
 			}
 			values.WriteString(line)
 		})

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/pflag"
@@ -24,7 +25,7 @@ func (f *clusterFlags) restConfig() (*rest.Config, error) {
 	overrides := &clientcmd.ConfigOverrides{CurrentContext: f.context}
 	restConfig, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
-		return nil, fmt.Errorf("no cluster is known: give --kubeconfig, set KUBECONFIG, or run in a pod (%w)", err)
+		return nil, errors.New("no cluster is known: give --kubeconfig, set KUBECONFIG, or run in a pod")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig: %w", err)

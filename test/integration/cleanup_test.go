@@ -41,11 +41,11 @@ func TestCleanupLeavesTheNodeAsItWas(t *testing.T) {
 	waitNode(t, c, node.Name, cluster.HasCondition("HostMemoryPressure", corev1.ConditionTrue))
 	a.Kill()
 	c.RunKubectl(t, "taint", "node", node.Name, "example.com/later=yes:NoExecute")
-	tainted := c.GetNode(t, node.Name)
-	foreign := taintsOf(tainted, memoryKey)
+	was := c.GetNode(t, node.Name)
+	foreign := taintsOf(was, memoryKey)
 	dryCode, dryRun := cleanup(t, c, node.Name, "--dry-run")
-	if now := c.GetNode(t, node.Name); dryCode != 0 || now.ResourceVersion != tainted.ResourceVersion {
-		t.Errorf("a dry run wrote the Node, version %s after %s, exit code %d", now.ResourceVersion, tainted.ResourceVersion, dryCode)
+	if now := c.GetNode(t, node.Name); dryCode != 0 || now.ResourceVersion != was.ResourceVersion {
+		t.Errorf("a dry run wrote the Node, version %s after %s, exit code %d", now.ResourceVersion, was.ResourceVersion, dryCode)
 	}
 	code, out = cleanup(t, c, node.Name)
 	if told := strings.ReplaceAll(dryRun, "would remove", "removed"); told != out || told == dryRun {
