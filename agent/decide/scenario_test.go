@@ -197,7 +197,9 @@ func (w *world) step(in decide.Inputs) {
 	for _, c := range d.Change.Conditions {
 		taints.Condition(after, c.Type).LastHeartbeatTime = metav1.NewTime(epoch().Add(w.now))
 	}
-	if _, differs := d.Change.Differs(before); differs {
+	if _, differs := d.Change.Differs(before); differs && onlyTells(before, after) {
+		w.happen("retold")
+	} else if differs {
 		w.happen("write" + difference(before.Spec.Taints, after.Spec.Taints))
 	}
 	w.setNode(after)

@@ -42,8 +42,9 @@ func (s sample) tightest() budget {
 func (t Thresholds) judge(s sample, slope trend.Slope) probes.Observation {
 	b := s.tightest()
 	limit := float64(b.limit)
-	threshold, thresholdText := t.freeThreshold(limit)
+	threshold, thresholdText, clears := t.freeThreshold(limit)
 	o := trend.Scarce(b.free(), threshold, t.ClearFactor).Observe(probes.PIDPressure, "PIDs", "")
+	o.Clears = clears
 	left, out := t.runningOut(b, slope)
 	o.Severity = max(o.Severity, out.Severity)
 	switch {
@@ -73,13 +74,13 @@ func (t Thresholds) runningOut(b budget, slope trend.Slope) (time.Duration, tren
 }
 
 // freeThreshold returns the number of free tasks below which the host is
-// Degraded.
-func (t Thresholds) freeThreshold(limit float64) (threshold float64, text string) {
-	threshold, text = freeAt(t.UsedPercent, limit), trend.PercentText(t.UsedPercent)
-	if free := min(float64(t.FreeTasks), math.Floor(limit/4)); free > threshold {
-		threshold, text = free, fmt.Sprintf("%.0f free", free)
+// Degraded, as a text, and what a good sample needs.
+func (t Thresholds) freeThreshold(limit float64) (threshold float64, text, clears string) {
+	factor := max(1, t.ClearFactor)
+	if free := min(float64(t.FreeTasks), math.Floor(limit/4)); free > freeAt(t.UsedPercent, limit) {
+		return free, fmt.Sprintf("%.0f free", free), fmt.Sprintf("above %.0f free", free*factor)
 	}
-	return threshold, text
+	return freeAt(t.UsedPercent, limit), trend.PercentText(t.UsedPercent), "below " + trend.ShareText(max(0, 100-(100-t.UsedPercent)*factor), 100) + " used"
 }
 
 // freeAt returns the number of free tasks below which at least usedPercent of the
