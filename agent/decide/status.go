@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -36,6 +37,8 @@ type ConditionStatus struct {
 	HeldBy Hold
 	// Flaps is how often the condition was set most recently, as damping counts it.
 	Flaps int
+	// Disputed: others removed a taint of the condition, and taintlet has given way.
+	Disputed bool
 }
 
 // ReadStatus reads what a Node's record says. All of it is for people: whoever may
@@ -52,6 +55,7 @@ func ReadStatus(node *corev1.Node) (Status, error) {
 	for name, c := range r.Conditions {
 		s.Conditions[name] = ConditionStatus{
 			Level: c.Level, Since: readWall(c.Since), ClearsAt: readWall(c.ClearsAt), HeldBy: c.HeldBy.known(), Flaps: c.Flaps,
+			Disputed: slices.ContainsFunc(disputed(), func(level probes.Level) bool { return c.Dispute[level.String()].Stage != asRuled }),
 		}
 	}
 	for i := range node.Status.Conditions { // the record does not say it: it comes and goes

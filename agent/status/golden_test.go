@@ -52,7 +52,7 @@ func recordedAt(nodes map[string]*corev1.Node) time.Time {
 			last = at
 		}
 	}
-	return last.Add(90 * time.Second)
+	return last.Add(8 * time.Second)
 }
 
 // The golden files show what people see. docs/status.md quotes some of them.
@@ -84,6 +84,7 @@ func TestGolden(t *testing.T) {
 		"bad-disk":    {nodes: []string{"bad-disk"}},
 		"bad-pid":     {nodes: []string{"bad-pid"}},
 		"bad-network": {nodes: []string{"bad-network"}},
+		"clearing":    {nodes: []string{"clearing"}},
 		"contested":   {nodes: []string{"contested"}},
 		"withdrawn":   {nodes: []string{"withdrawn"}},
 		"paused":      {nodes: []string{"paused"}},

@@ -24,6 +24,21 @@ const (
 // maxTaints bounds how many taints of a Node are shown.
 const maxTaints = 16
 
+// maxFlaps is what a forged record may claim.
+const maxFlaps = 99
+
+// remover says who removed the condition's taint. The API server forgets that when
+// taintlet writes the taints again, and when none is left.
+func remover(node *corev1.Node, c *Condition) string {
+	if by := taints.LastWriter(node); by != "" {
+		return clean(by, maxWord)
+	}
+	if len(c.Taints) > 0 {
+		return "see its Events"
+	}
+	return "somebody"
+}
+
 // Reader reads Nodes.
 type Reader struct{ cfg *config.Config }
 
@@ -43,9 +58,9 @@ func (r *Reader) Read(node *corev1.Node) Node {
 	if ready := taints.Condition(node, corev1.NodeReady); ready != nil {
 		n.Ready = clean(string(ready.Status), maxWord)
 	}
-	remembered, err := parseRecord(node.Annotations[taints.RecordAnnotation])
+	remembered, err := decide.ReadStatus(node)
 	if err != nil {
-		n.Problem = clean(err.Error(), maxMessage)
+		n.Problem = "the record cannot be read: " + clean(err.Error(), maxMessage)
 	}
 	if !decide.IsTouched(node, r.cfg) {
 		return n
@@ -60,7 +75,13 @@ func (r *Reader) Read(node *corev1.Node) Node {
 	}
 	n.place(r.ours(node, remembered))
 	for i := range n.Conditions {
-		n.Conditions[i].hold(node, remembered, r.isPaused(n.Paused, n.Conditions[i].Name))
+		c := &n.Conditions[i]
+		if c.HeldBy == "" && isBad(c.Level) && len(c.Taints) == 0 && r.isPaused(n.Paused, c.Name) {
+			c.HeldBy = string(decide.HeldPaused) // the agent has not told it yet
+		}
+		if isBad(c.Level) && remembered.Conditions[probes.Condition(c.Name)].Disputed {
+			c.RemovedBy = remover(node, c)
+		}
 	}
 	n.State = n.stateOfItself()
 	return n
@@ -68,11 +89,11 @@ func (r *Reader) Read(node *corev1.Node) Node {
 
 // lastSign is when the agent most recently wrote the Node. The API server notes
 // that by its own clock. Where it does not, the host's clock says.
-func (r *Reader) lastSign(node *corev1.Node, remembered record) time.Time {
+func (r *Reader) lastSign(node *corev1.Node, remembered decide.Status) time.Time {
 	if at := taints.WrittenAt(node); !at.IsZero() {
 		return at
 	}
-	last := remembered.Time
+	last := remembered.Decided
 	for _, definition := range r.cfg.Conditions {
 		if c := taints.Condition(node, decide.ConditionType(definition.Name)); c != nil && c.LastHeartbeatTime.After(last) {
 			last = c.LastHeartbeatTime.Time
@@ -81,24 +102,29 @@ func (r *Reader) lastSign(node *corev1.Node, remembered record) time.Time {
 	return last
 }
 
-func (r *Reader) condition(node *corev1.Node, c *corev1.NodeCondition, name probes.Condition, remembered record) Condition {
+func (r *Reader) condition(node *corev1.Node, c *corev1.NodeCondition, name probes.Condition, remembered decide.Status) Condition {
 	shown := Condition{
 		Name: string(name), Level: levelUnknown, Since: c.LastTransitionTime.UTC(),
 		Reason: clean(c.Reason, maxWord), Message: clean(c.Message, maxMessage),
 	}
-	past := remembered.Conditions[string(name)]
+	past := remembered.Conditions[name]
+	shown.Flaps = min(past.Flaps, maxFlaps)
 	switch c.Status {
 	case corev1.ConditionFalse:
 		shown.Level = levelOK
 	case corev1.ConditionTrue:
 		shown.Level = levelDegraded
-		if past.Level == levelCritical {
+		if past.Level == probes.Critical {
 			shown.Level = levelCritical
 		}
+		if past.Level > probes.OK && !past.Since.IsZero() {
+			shown.Since = past.Since.UTC()
+		}
+		if !past.ClearsAt.IsZero() {
+			shown.ClearsAt = &past.ClearsAt
+		}
 	}
-	if shown.Level != levelOK {
-		shown.Flaps = past.flaps()
-	}
+	shown.HeldBy = string(past.HeldBy)
 	return shown
 }
 
@@ -111,7 +137,7 @@ type owned struct {
 
 // ours returns the Node's taints that the record says are taintlet's. Without a
 // record that can be read it is the keys that tell.
-func (r *Reader) ours(node *corev1.Node, remembered record) []owned {
+func (r *Reader) ours(node *corev1.Node, remembered decide.Status) []owned {
 	var list []owned
 	held := strings.Split(node.Annotations[taints.HeldAnnotation], ",")
 	for _, taint := range node.Spec.Taints {

@@ -7,10 +7,12 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/taintlet/taintlet/agent/decide"
 )
 
 // maxShown is how many runes of a message the narrow table shows.
-const maxShown = 160
+const maxShown = 240
 
 // Table writes the Report for people: the line about the fleet, then a row for each
 // condition. wide has all columns and whole messages. Otherwise columns that are
@@ -80,7 +82,7 @@ func (n Node) rows(now time.Time, wide bool) [][]string {
 	}
 	for _, c := range n.Conditions {
 		since := c.Since
-		row(c.Name, c.Level, &since, joined(c.Taints), c.clears(now), count(c.Flaps), c.HeldBy, c.RemovedBy, c.Reason, c.Message)
+		row(c.Name, c.Level, &since, joined(c.Taints), c.clears(now), flapsOf(c, wide), c.HeldBy, c.RemovedBy, c.Reason, c.Message)
 	}
 	if len(n.Others) > 0 {
 		row("", "", nil, joined(n.Others), "", "", "", "", "", "taints of taintlet's; their key names no condition")
@@ -109,7 +111,7 @@ func (n Node) message() string {
 	if n.Problem != "" {
 		parts = append(parts, n.Problem)
 	}
-	isTold := slices.ContainsFunc(n.Conditions, func(c Condition) bool { return c.HeldBy == heldByPause })
+	isTold := slices.ContainsFunc(n.Conditions, func(c Condition) bool { return c.HeldBy == string(decide.HeldPaused) })
 	if n.Paused != "" && len(parts) == 0 && !isTold {
 		parts = append(parts, "the annotation taintlet.dev/paused stops new taints")
 	}
@@ -120,7 +122,7 @@ func (n Node) pause() string {
 	if n.Paused == "" {
 		return ""
 	}
-	return "pause: " + n.Paused
+	return "Paused: " + n.Paused
 }
 
 // clears says when the taint goes, seen from now.
@@ -142,11 +144,13 @@ func joined(list []Taint) string {
 	return strings.Join(parts, ", ")
 }
 
-func count(n int) string {
-	if n == 0 {
+// flapsOf is how often the condition was set. Once is nothing to see in the narrow
+// table.
+func flapsOf(c Condition, wide bool) string {
+	if c.Flaps == 0 || c.Flaps == 1 && !wide {
 		return ""
 	}
-	return fmt.Sprint(n)
+	return fmt.Sprint(c.Flaps)
 }
 
 func dash(cell string) string {

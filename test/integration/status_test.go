@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/taintlet/taintlet/agent/status"
+	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/test/agent"
 	"github.com/taintlet/taintlet/test/cluster"
 	"github.com/taintlet/taintlet/test/fakehost"
@@ -39,11 +40,14 @@ func TestStatus(t *testing.T) {
 	}
 	c.Register(t, "no-agent")
 	agents, hosts := map[string]*agent.Agent{}, map[string]*fakehost.Host{}
-	for _, name := range []string{"bad-disk", "bad-memory", "bad-network", "bad-pid", "contested", "paused", "silent", "well", "withdrawn"} {
+	for _, name := range []string{"bad-disk", "bad-memory", "bad-network", "bad-pid", "clearing", "contested", "paused", "silent", "well", "withdrawn"} {
 		c.Register(t, name)
 		config := quick
-		if name == "bad-disk" {
+		switch name {
+		case "bad-disk":
 			config = diskAlmostFull(t)
+		case "clearing":
+			config = strings.Replace(quick, "clearAfter: 2s", "clearAfter: 30s", 1)
 		}
 		hosts[name] = fakehost.New(t)
 		agents[name] = startAgent(t, c, name, hosts[name], config)
@@ -51,7 +55,7 @@ func TestStatus(t *testing.T) {
 	for name := range agents {
 		waitNode(t, c, name, cluster.HasCondition("HostMemoryPressure", corev1.ConditionFalse))
 	}
-	if isWell, text := statusOf(t, c, nil); !isWell || !strings.HasPrefix(text, "9 agents, 9 well; 1 node without an agent\n") {
+	if isWell, text := statusOf(t, c, nil); !isWell || !strings.HasPrefix(text, "10 agents, 10 well; 1 node without an agent\n") {
 		t.Errorf("well: %v\n%s", isWell, text)
 	}
 
@@ -65,6 +69,13 @@ func TestStatus(t *testing.T) {
 	contest(t, c, hosts["contested"], "contested", memoryKey)
 	contest(t, c, hosts["withdrawn"], "withdrawn", memoryKey, memoryStandIn)
 	agents["silent"].Kill()
+	hosts["clearing"].Memory(2)
+	waitNode(t, c, "clearing", tainted(memoryKey))
+	hosts["clearing"].Memory(50)
+	waitNode(t, c, "clearing", func(node *corev1.Node) bool {
+		c := taints.Condition(node, "HostMemoryPressure") // it is written after the record
+		return strings.Contains(node.Annotations["taintlet.dev/record"], `"clearsAt"`) && strings.Contains(c.Message, "clears at")
+	})
 	waitNode(t, c, "bad-memory", tainted(memoryKey))
 	waitNode(t, c, "bad-pid", tainted(corev1.TaintNodePIDPressure))
 	waitNode(t, c, "bad-network", tainted(corev1.TaintNodeNetworkUnavailable))
@@ -75,7 +86,7 @@ func TestStatus(t *testing.T) {
 	recordNodes(t, c, agents)
 
 	isWell, text := statusOf(t, c, nil)
-	if isWell || !strings.HasPrefix(text, "9 agents, 2 well, 5 tainted, 2 bad without a taint; 1 node without an agent; 1 node paused\n") {
+	if isWell || !strings.HasPrefix(text, "10 agents, 2 well, 6 tainted, 2 bad without a taint; 1 node without an agent; 1 node paused\n") {
 		t.Errorf("well: %v\n%s", isWell, text)
 	}
 	for _, want := range []string{
@@ -83,9 +94,10 @@ func TestStatus(t *testing.T) {
 		`bad-pid +PIDPressure +Degraded .* node.kubernetes.io/pid-pressure:NoSchedule \(kept\) .* used 30000 of `,
 		`bad-network +NetworkUnavailable +Degraded .* node.kubernetes.io/network-unavailable:NoSchedule \(kept\) `,
 		`bad-disk +DiskPressure +Degraded .* node.kubernetes.io/disk-pressure:NoSchedule \(kept\) `,
-		`paused +MemoryPressure +Degraded +\d+ s +- .* pause `,
-		`contested +MemoryPressure +Degraded .* taintlet.dev/memory-pressure:NoSchedule \(stand-in\) .* contest until \d{4}-\S+ \S+ UTC +see its Events `,
-		`withdrawn +MemoryPressure +Degraded +\d+ s +- .* contest until OK, and \d{4}-\S+ \S+ UTC +somebody `,
+		`clearing +MemoryPressure +Degraded .* in \d+ s .* clears at \d\d:\d\d UTC if it stays `,
+		`paused +MemoryPressure +Degraded +\d+ s +- .* Paused .* no taint while the annotation taintlet.dev/paused is there`,
+		`contested +MemoryPressure +Degraded .* taintlet.dev/memory-pressure:NoSchedule \(stand-in\) .* see its Events .* a stand-in takes its place until`,
+		`withdrawn +MemoryPressure +Degraded +\d+ s +- .* Contested +somebody .* no taint until \d{4}-`,
 	} {
 		matches(t, text, want)
 	}
@@ -102,7 +114,7 @@ func waitsUntilWell(t *testing.T, c *cluster.Cluster, hosts map[string]*fakehost
 	defer cancel()
 	var out strings.Builder
 	isWell, err := status.Run(short, status.Options{Config: c.Admin(), Out: &out, Err: os.Stderr, Wait: true})
-	if isWell || err != nil || !strings.Contains(out.String(), " 5 tainted") {
+	if isWell || err != nil || !strings.Contains(out.String(), " 6 tainted") {
 		t.Errorf("waited in vain: %v %v\n%s", isWell, err, &out)
 	}
 	ctx, stop := context.WithTimeout(t.Context(), agent.Patience)
@@ -114,7 +126,7 @@ func waitsUntilWell(t *testing.T, c *cluster.Cluster, hosts map[string]*fakehost
 		watched <- err
 	}()
 	first := <-screens.changed
-	matches(t, first, `^9 agents, 2 well`)
+	matches(t, first, `^10 agents, 2 well`)
 	hosts["bad-memory"].Memory(50)
 	hosts["bad-pid"].Tasks(100)
 	hosts["bad-network"].Carrier(true)
@@ -124,10 +136,10 @@ func waitsUntilWell(t *testing.T, c *cluster.Cluster, hosts map[string]*fakehost
 	hosts["withdrawn"].Memory(50)
 	out.Reset()
 	isWell, err = status.Run(ctx, status.Options{Config: c.Admin(), Out: &out, Err: os.Stderr, Wait: true})
-	if !isWell || err != nil || !strings.Contains(out.String(), "9 agents, 9 well") {
+	if !isWell || err != nil || !strings.Contains(out.String(), "10 agents, 10 well") {
 		t.Errorf("waited: %v %v\n%s", isWell, err, &out)
 	}
-	for last := first; !strings.Contains(last, "9 agents, 9 well"); {
+	for last := first; !strings.Contains(last, "10 agents, 10 well"); {
 		select {
 		case last = <-screens.changed:
 		case <-ctx.Done():
