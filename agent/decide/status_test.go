@@ -96,7 +96,10 @@ func TestForgedTextForPeopleDecidesNothing(t *testing.T) {
 			s.events = nil
 		}
 		for i := range 3000 {
-			symbol := anySample(random(uint64(i)))
+			symbol := "ok" // bad for one minute of ten
+			if i%600 < 60 {
+				symbol = anySample(random(uint64(i)))
+			}
 			for _, s := range []*sim{twin, plain} {
 				s.after(time.Second, sample(names()[i%4], symbol))
 			}
