@@ -33,7 +33,7 @@ func TestBashCompletes(t *testing.T) {
 	// As bash splits the words: = is one by itself.
 	for words, want := range map[string][]string{
 		"taintlet ":                   firstWords(verbs()),
-		"taintlet c":                  {"config", "cleanup", "completion"},
+		"taintlet c":                  {"check", "config", "cleanup", "completion"},
 		"taintlet --dry":              {"--dry-run"},
 		"taintlet --dry-run = ":       {"none", "client"},
 		"taintlet --dry-run = c":      {"client"},

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/taintlet/taintlet/agent/check"
 	"github.com/taintlet/taintlet/test/chart"
+	"github.com/taintlet/taintlet/test/cluster"
 )
 
 // breakage is one thing that is broken, and the line that says so.
@@ -149,6 +151,7 @@ func TestEveryLineOfAnInstallation(t *testing.T) {
 		}
 		s.allGreen(false)
 	}
+	s.broken()
 	for line, b := range behindAProxy() {
 		s.becomes(b.config(s), false, line, check.Failed, b.text)
 		seen[line] = true
@@ -163,6 +166,29 @@ func TestEveryLineOfAnInstallation(t *testing.T) {
 			t.Errorf("the line %s was never seen red", name)
 		}
 	}
+}
+
+// broken breaks two things at once and compares all that is printed.
+func (s *scene) broken() {
+	s.t.Helper()
+	removed("service", "taintlet")(s)
+	kubectl("delete", "mutatingadmissionpolicy,mutatingadmissionpolicybinding", "taintlet-keep")(s)
+	s.becomes(s.c.Admin(), false, "service", check.Failed, "missing")
+	s.becomes(s.c.Admin(), false, "keep-effect", check.Failed, "can remove")
+	text, isWell := s.print(false)
+	if isWell {
+		s.t.Error("all is well")
+	}
+	golden(s.t, "broken.txt", text)
+	for args, want := range map[string]int{"": 3, "--pre": 0, "-o=json": 3, "--namespace=elsewhere": 3, "-o=yaml": 2, "a b": 2, "--kubeconfig=/nonexistent": 1} {
+		command := exec.CommandContext(s.t.Context(), s.program, append([]string{"check", "--kubeconfig=" + cluster.Kubeconfig(s.t, s.c.Admin())}, strings.Fields(args)...)...) //nolint:gosec // our own binary
+		out, _ := command.CombinedOutput()                                                                                                                                      //nolint:errcheck // the exit code tells
+		if code := command.ProcessState.ExitCode(); code != want {
+			s.t.Errorf("taintlet check %s: exit code %d, not %d\n%s", args, code, want, out)
+		}
+	}
+	chart.Apply(s.t.Context(), s.t, s.c, s.manifest)
+	s.allGreen(false)
 }
 
 // viewer checks what somebody is told who may look at things and no more: what cannot
@@ -283,7 +309,7 @@ func TestEveryLineBeforeAnInstallation(t *testing.T) {
 	}
 }
 
-// golden compares a text with a file that docs/check.md quotes.
+// golden compares a text with a file that docs/status.md quotes.
 // TAINTLET_UPDATE_GOLDEN=1 writes it.
 func golden(t *testing.T, name, got string) {
 	t.Helper()

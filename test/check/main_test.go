@@ -43,6 +43,7 @@ type scene struct {
 	t        *testing.T
 	c        *cluster.Cluster
 	manifest string
+	program  string // the agent's binary
 	nodes    map[string]*cluster.Node
 }
 
@@ -62,7 +63,8 @@ func install(t *testing.T) *scene {
 	chart.WaitInForce(t.Context(), t, s.c, chart.Namespace, "taintlet-nodes", "taintlet-events", "taintlet-leases")
 	s.runPods()
 	dir := t.TempDir()
-	program, err := build.Agent(t.Context(), dir, build.Options{})
+	var err error
+	s.program, err = build.Agent(t.Context(), dir, build.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +83,7 @@ func install(t *testing.T) *scene {
 			host.Memory(2)
 		}
 		args := append(host.Flags(), "--kubeconfig="+cluster.Kubeconfig(t, chart.AgentOf(t, s.c, name)), "--node-name="+name, "--config="+configFile, "--listen=")
-		agent.Start(t, program, args...)
+		agent.Start(t, s.program, args...)
 	}
 	if err := s.nodes[held].SetCondition(t.Context(), corev1.NodeMemoryPressure, corev1.ConditionTrue); err != nil {
 		t.Fatal(err)
@@ -195,9 +197,17 @@ func (s *scene) allGreen(pre bool, but ...string) string {
 		}
 		return err
 	})
+	text, _ := s.print(pre)
+	return text
+}
+
+// print returns what people see.
+func (s *scene) print(pre bool) (text string, isWell bool) {
+	s.t.Helper()
 	var out strings.Builder
-	if _, err := check.Run(s.t.Context(), check.Options{Config: s.c.Admin(), Out: &out, Namespace: chart.Namespace, Pre: pre}); err != nil {
+	isWell, err := check.Run(s.t.Context(), check.Options{Config: s.c.Admin(), Out: &out, Namespace: chart.Namespace, Pre: pre})
+	if err != nil {
 		s.t.Fatal(err)
 	}
-	return out.String()
+	return out.String(), isWell
 }

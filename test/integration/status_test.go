@@ -101,6 +101,26 @@ func TestStatus(t *testing.T) {
 	} {
 		matches(t, text, want)
 	}
+	kubeconfig := "--kubeconfig=" + cluster.Kubeconfig(t, c.Admin())
+	for args, want := range map[string]int{
+		"":                                 3,
+		"well":                             0,
+		"bad-pid -o=json":                  3,
+		"no-agent":                         3,
+		"missing":                          1,
+		"--wait --timeout=1s":              3,
+		"well --wait --timeout=1m -owide":  0,
+		"well missing --wait --timeout=1s": 3,
+		"--silent-after=1ms well":          3,
+		"--silent-after=0 well":            0,
+		"--watch --wait":                   2,
+		"Not_A_Node":                       2,
+		"--kubeconfig=/nonexistent":        1,
+	} {
+		if code, out := exitCode(t, append([]string{"status", kubeconfig}, strings.Fields(args)...)...); code != want {
+			t.Errorf("taintlet status %s: exit code %d, not %d\n%s", args, code, want, out)
+		}
+	}
 	if strings.Contains(text, "\nwell ") || strings.Contains(text, "\nsilent ") {
 		t.Errorf("a Node that is well is shown:\n%s", text)
 	}
