@@ -39,7 +39,7 @@ func hostileNode(text string) *corev1.Node {
 					"conditions": {"MemoryPressure": {"level": "Degraded", "penalty": 1e300, "flaps": 999999999, "since": "9999-12-31T23:59:59Z", "clearsAt": "9999-12-31T23:59:59Z", "heldBy": ` + string(word) + `, "dispute": {"Degraded": {"stage": 2, "until": 9223372036854775807}}}}}`,
 			},
 			ManagedFields: []metav1.ManagedFieldsEntry{
-				{Manager: text, FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:taints":{}}}`)}},
+				{Manager: text, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:taints":{}}}`)},
 				{Manager: "taintlet", Time: &now},
 			},
 		},

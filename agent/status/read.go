@@ -70,7 +70,7 @@ func (r *Reader) Read(node *corev1.Node) Node {
 	}
 	for _, definition := range r.cfg.Conditions {
 		if c := taints.Condition(node, decide.ConditionType(definition.Name)); c != nil {
-			n.Conditions = append(n.Conditions, r.condition(node, c, definition.Name, remembered))
+			n.Conditions = append(n.Conditions, conditionOf(c, definition.Name, remembered))
 		}
 	}
 	n.place(r.ours(node, remembered))
@@ -102,7 +102,7 @@ func (r *Reader) lastSign(node *corev1.Node, remembered decide.Status) time.Time
 	return last
 }
 
-func (r *Reader) condition(node *corev1.Node, c *corev1.NodeCondition, name probes.Condition, remembered decide.Status) Condition {
+func conditionOf(c *corev1.NodeCondition, name probes.Condition, remembered decide.Status) Condition {
 	shown := Condition{
 		Name: string(name), Level: levelUnknown, Since: c.LastTransitionTime.UTC(),
 		Reason: clean(c.Reason, maxWord), Message: clean(c.Message, maxMessage),
@@ -150,7 +150,7 @@ func (r *Reader) ours(node *corev1.Node, remembered decide.Status) []owned {
 		if len(list) == maxTaints {
 			break
 		}
-		o := owned{Taint{clean(taint.ToString(), maxTaint), taints.Direct}, r.conditionOf(taint.Key)}
+		o := owned{Taint{clean(taint.ToString(), maxTaint), taints.Direct}, r.conditionNamed(taint.Key)}
 		_, isReconciled := taints.LifecycleCondition(pair)
 		switch {
 		case isHeld && isReconciled:
@@ -163,8 +163,8 @@ func (r *Reader) ours(node *corev1.Node, remembered decide.Status) []owned {
 	return list
 }
 
-// conditionOf returns the condition whose key has the same name, under any prefix.
-func (r *Reader) conditionOf(key string) string {
+// conditionNamed returns the condition whose key has the same name, under any prefix.
+func (r *Reader) conditionNamed(key string) string {
 	for _, definition := range r.cfg.Conditions {
 		_, name, _ := strings.Cut(definition.TaintKey, "/")
 		if strings.HasSuffix(key, "/"+name) {

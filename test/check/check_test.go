@@ -39,9 +39,9 @@ func removed(kind, name string) func(*scene) {
 	return kubectl("--namespace", chart.Namespace, "delete", kind, name)
 }
 
-// patched merges a patch into an object, by the name of a field manager.
-func patched(kind, name, patch string) func(*scene) {
-	return kubectl("--namespace", chart.Namespace, "patch", kind, name, "--type=merge", "--patch", patch)
+// patched merges a patch into an object of the chart.
+func patched(kind, patch string) func(*scene) {
+	return kubectl("--namespace", chart.Namespace, "patch", kind, "taintlet", "--type=merge", "--patch", patch)
 }
 
 // status patches the status of the Node that has no agent.
@@ -82,11 +82,11 @@ func breakages() []breakage {
 		{line: "images", state: check.Warning, text: `of 2 versions: other:1, taintlet/taintlet:`, do: otherImage("other:1"), undo: otherImage("")},
 		{line: "daemonset", state: check.Failed, text: `^2 of 3 agents are ready`, do: readiness("False"), undo: readiness("True")},
 		{line: "daemonset", state: check.Failed, text: `cannot be read: .*not found`, do: kubectl("--namespace", chart.Namespace, "delete", "daemonset", "taintlet", "--cascade=orphan")},
-		{line: "daemonset", state: check.Warning, text: `^0 of 3 agents are of the DaemonSet's newest version`, do: patched("daemonset", "taintlet", `{"spec": {"template": {"metadata": {"annotations": {"a": "b"}}}}}`), undo: patched("daemonset", "taintlet", `{"spec": {"template": {"metadata": {"annotations": null}}}}`)},
+		{line: "daemonset", state: check.Warning, text: `^0 of 3 agents are of the DaemonSet's newest version`, do: patched("daemonset", `{"spec": {"template": {"metadata": {"annotations": {"a": "b"}}}}}`), undo: patched("daemonset", `{"spec": {"template": {"metadata": {"annotations": null}}}}`)},
 		{line: "service", state: check.Failed, text: `is missing in namespace`, do: removed("service", "taintlet")},
-		{line: "service", state: check.Failed, text: `names 0 agents, and 3 are ready`, do: patched("service", "taintlet", `{"spec": {"selector": {"other": "pods"}}}`), undo: patched("service", "taintlet", `{"spec": {"selector": {"other": null}}}`)},
-		{line: "host-network", state: check.Failed, text: `lack hostNetwork: they do not see the routes`, do: patched("daemonset", "taintlet", `{"spec": {"template": {"spec": {"hostNetwork": false}}}}`)},
-		{line: "host-pid", state: check.Failed, text: `lack hostPID: they do not see the limits`, do: patched("daemonset", "taintlet", `{"spec": {"template": {"spec": {"hostPID": false}}}}`)},
+		{line: "service", state: check.Failed, text: `names 0 agents, and 3 are ready`, do: patched("service", `{"spec": {"selector": {"other": "pods"}}}`), undo: patched("service", `{"spec": {"selector": {"other": null}}}`)},
+		{line: "host-network", state: check.Failed, text: `lack hostNetwork: they do not see the routes`, do: patched("daemonset", `{"spec": {"template": {"spec": {"hostNetwork": false}}}}`)},
+		{line: "host-pid", state: check.Failed, text: `lack hostPID: they do not see the limits`, do: patched("daemonset", `{"spec": {"template": {"spec": {"hostPID": false}}}}`)},
 		{line: "kernel", state: check.Warning, text: `kernels are too old for PSI: bare \(4.19.0-27-amd64\)`,
 			do:   status("test", `{"status": {"nodeInfo": {"kernelVersion": "4.19.0-27-amd64"}}}`),
 			undo: status("test", `{"status": {"nodeInfo": {"kernelVersion": "6.12.0"}}}`)},
@@ -182,7 +182,7 @@ func (s *scene) broken() {
 	golden(s.t, "broken.txt", text)
 	for args, want := range map[string]int{"": 3, "--pre": 0, "-o=json": 3, "--namespace=elsewhere": 3, "-o=yaml": 2, "a b": 2, "--kubeconfig=/nonexistent": 1} {
 		command := exec.CommandContext(s.t.Context(), s.program, append([]string{"check", "--kubeconfig=" + cluster.Kubeconfig(s.t, s.c.Admin())}, strings.Fields(args)...)...) //nolint:gosec // our own binary
-		out, _ := command.CombinedOutput()                                                                                                                                      //nolint:errcheck // the exit code tells
+		out, _ := command.CombinedOutput()
 		if code := command.ProcessState.ExitCode(); code != want {
 			s.t.Errorf("taintlet check %s: exit code %d, not %d\n%s", args, code, want, out)
 		}
