@@ -40,9 +40,20 @@ func (f *Fleet) Add(node *corev1.Node) {
 	}
 	n := f.reader.Read(node)
 	if len(f.names) == 0 {
-		n.Conditions = slices.DeleteFunc(n.Conditions, Condition.isWell)
+		n.Conditions = notWell(n.Conditions)
 	}
 	f.nodes[strings.Clone(node.Name)] = n
+}
+
+// notWell copies what is to be shown, so that nothing else stays in memory.
+func notWell(all []Condition) []Condition {
+	var some []Condition
+	for _, c := range all {
+		if !c.isWell() {
+			some = append(some, c)
+		}
+	}
+	return some
 }
 
 // Remove forgets a Node.
