@@ -139,7 +139,12 @@ func TestAConditionHasOneEventAMinute(t *testing.T) {
 			time.Sleep(5 * time.Second)
 		}
 		by[probes.PIDPressure].set(probes.Degraded)
+		time.Sleep(2 * time.Minute)
+		settled := len(w.events)
 		time.Sleep(5 * time.Minute)
+		if len(w.events) != settled {
+			t.Errorf("nothing changed, and %d more Events", len(w.events)-settled)
+		}
 		for i, e := range w.events {
 			if i > 0 && e.at.Sub(w.events[i-1].at) < time.Minute {
 				t.Fatalf("two Events within %s: %v", e.at.Sub(w.events[i-1].at), w.events[i-1:i+1])

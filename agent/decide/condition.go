@@ -157,7 +157,7 @@ func (c *condition) tellUnknown(t *turn, debounce config.Debounce) {
 	}
 	c.toldUnknown = t.now
 	t.tell(Notice{Kind: StillUnknown, Condition: c.name, Reason: string(StillUnknown), Message: fmt.Sprintf(
-		"%s has been Unknown for %s; NoSchedule taints stay: %s", c.name, c.debounce.unknownFor(t.now).Round(time.Second), c.last.Message)})
+		"%s has been Unknown for %s; NoSchedule taints stay: %s", c.name, durationText(c.debounce.unknownFor(t.now)), c.last.Message)})
 }
 
 // allow asks the fleet brake about a new Degraded. It takes a token for the steps

@@ -128,7 +128,7 @@ func disputeNotice(d desired, by string, now stage) Notice {
 		n.Message = fmt.Sprintf("%s removed %s; it will not be set again until the condition has been OK", who, lost.ToString())
 	default:
 		n.Kind = TaintWithdrawn
-		n.Message = fmt.Sprintf("%s removed %s twice within a minute; taintlet gives way for 24 h and until the condition has been OK. To keep taints off for good, set the annotation %s on the Node", who, lost.ToString(), taints.PausedAnnotation)
+		n.Message = fmt.Sprintf("%s removed %s twice within a minute; taintlet gives way for 24 h and until the condition has been OK. To keep taints off for good, set the annotation %s on the Node; to have them again, set and remove it", who, lost.ToString(), taints.PausedAnnotation)
 	}
 	n.Reason = string(n.Kind)
 	return n

@@ -3,6 +3,7 @@ package decide
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,23 +13,20 @@ import (
 	"github.com/taintlet/taintlet/taints"
 )
 
-// render makes the Node condition: the value and the threshold, since when it has
-// been so, what holds the taint back, and what clears it.
+// render makes the Node condition: the value and the threshold, what holds the
+// taint back, what clears it and when, and since when it has been so.
 func (c *condition) render(t *turn, o outlook) corev1.NodeCondition {
 	shown := corev1.NodeCondition{Type: ConditionType(c.name), Status: corev1.ConditionFalse, Reason: c.last.Reason, Message: c.last.Message}
 	blind := c.debounce.seenAt.IsZero() || c.debounce.unknownFor(t.now) >= t.debounce(c.name).UnknownAfter.Duration
 	switch {
 	case c.debounce.Level > probes.OK:
 		shown.Status = corev1.ConditionTrue
+		parts := []string{c.last.Message, c.sinceText(t.now), c.heldText(t, o), c.clearText(t, o)}
 		if classOf(c.last) < bad && c.because.Level > probes.OK {
 			shown.Reason = c.because.Reason
-			shown.Message = c.because.Message + c.nowText()
+			parts = append(parts[:1:1], parts[2], parts[3], strings.TrimSpace("bad "+parts[1])+": "+c.because.Message)
 		}
-		for _, part := range []string{c.sinceText(t.now), c.heldText(t, o), c.clearText(t, o)} {
-			if part != "" {
-				shown.Message += "; " + part
-			}
-		}
+		shown.Message = strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), "; ")
 	case c.request.braked != "":
 		shown.Status, shown.Reason = corev1.ConditionUnknown, ReasonBraked
 		shown.Message += "; " + c.request.braked
@@ -38,11 +36,16 @@ func (c *condition) render(t *turn, o outlook) corev1.NodeCondition {
 	return shown
 }
 
+// sinceText says since when the condition has been critical, or bad at all; empty
+// where that is not known.
 func (c *condition) sinceText(now time.Time) string {
-	if c.since.IsZero() {
+	switch {
+	case c.debounce.Level == probes.Critical && !c.since.IsZero():
+		return "critical since " + clockText(c.since, now)
+	case c.debounce.SetAt.IsZero():
 		return ""
 	}
-	return "since " + clockText(c.since, now)
+	return "since " + clockText(c.debounce.SetAt, now)
 }
 
 // heldText says what keeps the condition from its taint, or from an eviction.

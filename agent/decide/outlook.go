@@ -95,7 +95,8 @@ func (s *State) outlook(t *turn, c *condition) outlook {
 	}
 	if c.debounce.class == clear && !o.blind {
 		o.clears = c.debounce.clearsAt(t.debounce(c.name))
-		if next := s.budget.nextAt(t.cfg.WriteBudget); next.After(o.clears) {
+		wait := time.Duration(s.conditions.ahead(c)) * t.cfg.WriteBudget.Interval.Duration
+		if next := s.budget.nextAt(t.cfg.WriteBudget).Add(wait); next.After(o.clears) {
 			o.clears = next
 			if o.held == "" {
 				o.held, o.until = HeldWriteBudget, next
@@ -103,6 +104,17 @@ func (s *State) outlook(t *turn, c *condition) outlook {
 		}
 	}
 	return o
+}
+
+// ahead is how many conditions wait for a token before this one.
+func (all conditions) ahead(c *condition) (n int) {
+	for i := range all {
+		waiting := all[i].waitingSince
+		if all[i].name != c.name && !waiting.IsZero() && (c.waitingSince.IsZero() || waiting.Before(c.waitingSince)) {
+			n++
+		}
+	}
+	return n
 }
 
 // suspicion is the reason with which the host suspects itself.
