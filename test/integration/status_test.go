@@ -21,6 +21,7 @@ import (
 	"github.com/taintlet/taintlet/test/agent"
 	"github.com/taintlet/taintlet/test/cluster"
 	"github.com/taintlet/taintlet/test/fakehost"
+	"github.com/taintlet/taintlet/test/gate"
 )
 
 // recordEnv asks for the Nodes of TestStatus to be written to the testdata of
@@ -333,4 +334,81 @@ func createNodes(t *testing.T, c *cluster.Cluster, count int) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// status --watch tells of Nodes that come and go, and goes on after the API server was
+// away, with what happened meanwhile.
+func TestStatusWatches(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, cluster.Options{WithoutControllerManager: true, WithoutScheduler: true})
+	createNodes(t, c, 20)
+	g := gate.New(t, strings.TrimPrefix(c.URL(), "https://"))
+	g.Open()
+	config := c.Admin()
+	config.Host = "https://" + g.Address
+	ctx, stop := context.WithTimeout(t.Context(), 2*agent.Patience)
+	defer stop()
+	screens := &lastScreen{changed: make(chan string, 1000)}
+	trouble := make(chan string, 100)
+	ended := make(chan error, 1)
+	go func() {
+		_, err := status.Run(ctx, status.Options{Config: config, Out: os.Stderr, Err: lines(trouble), Watch: true, Draw: screens.draw, Lines: func() int { return 6 }})
+		ended <- err
+	}()
+	wait := func(first string) (screen string) {
+		t.Helper()
+		for {
+			select {
+			case screen = <-screens.changed:
+				if line, _, _ := strings.Cut(screen, "\n"); line == first {
+					return screen
+				}
+			case <-ctx.Done():
+				t.Fatalf("no screen says %q; the last one was\n%s", first, screen)
+			}
+		}
+	}
+	nodes := c.Client().CoreV1().Nodes()
+	remove := func(name string) {
+		t.Helper()
+		if err := nodes.Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	screen := wait("20 agents, 18 well, 2 tainted")
+	if lines := strings.Split(screen, "\n"); len(lines) != 5 || lines[4] != "… and 1 row more" {
+		t.Errorf("six lines show\n%s", screen)
+	}
+	remove("node-0000")
+	wait("19 agents, 18 well, 1 tainted")
+	g.Refuse()
+	select {
+	case <-trouble:
+	case <-ctx.Done():
+		t.Fatal("nobody is told that the API server is away")
+	}
+	remove("node-0001")
+	remove("node-0010")
+	node := c.GetNode(t, "node-0002")
+	node.ObjectMeta = metav1.ObjectMeta{Name: "node-new"}
+	if _, err := nodes.Create(t.Context(), node, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	g.Open()
+	wait("18 agents, 18 well")
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if len(trouble) > 10 {
+		t.Errorf("trouble is told %d times", len(trouble))
+	}
+}
+
+// lines passes on what is written.
+type lines chan string
+
+func (l lines) Write(p []byte) (int, error) {
+	l <- string(p)
+	return len(p), nil
 }
