@@ -69,9 +69,9 @@ func (f *Fleet) Has(name string) bool {
 func (f *Fleet) Report(now time.Time) Report {
 	r := Report{APIVersion: config.APIVersion, Kind: Kind, Time: now.UTC().Truncate(time.Second), Nodes: []Node{}}
 	for _, n := range f.nodes {
-		n.State = f.stateAt(n, now)
+		n.State, n.asked = f.stateAt(n, now), len(f.names) > 0
 		r.Summary.count(n, now)
-		isShown := n.State != Well && n.State != NoAgent || n.Paused != "" || len(f.names) > 0
+		isShown := n.State != Well && n.State != NoAgent || n.Paused != "" || n.asked
 		if isShown {
 			r.Nodes = append(r.Nodes, n)
 		}

@@ -62,6 +62,7 @@ func (r *Reader) Read(node *corev1.Node) Node {
 	if err != nil {
 		n.Problem = "the record cannot be read: " + clean(err.Error(), maxMessage)
 	}
+	n.Agent = clean(remembered.Agent, maxWord)
 	if !decide.IsTouched(node, r.cfg) {
 		return n
 	}

@@ -69,6 +69,8 @@ type Node struct {
 	State State  `json:"state"`
 	// LastSign is when the agent most recently wrote the Node.
 	LastSign *time.Time `json:"lastSign,omitempty"`
+	// Agent is the name of the agent that wrote the record.
+	Agent string `json:"agent,omitempty"`
 	// Ready is the kubelet's condition of that name: True, False or Unknown.
 	Ready string `json:"ready,omitempty"`
 	// Paused is the value of the annotation by which people pause taintlet.
@@ -78,6 +80,9 @@ type Node struct {
 	Conditions []Condition `json:"conditions,omitempty"`
 	// Others are taints of taintlet's that belong to none of the conditions.
 	Others []Taint `json:"otherTaints,omitempty"`
+
+	// asked: somebody asked for this Node by its name.
+	asked bool
 }
 
 // Condition is what a Node says of one of taintlet's conditions.

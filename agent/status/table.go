@@ -73,7 +73,7 @@ func (n Node) rows(now time.Time, wide bool) [][]string {
 		}
 		rows = append(rows, cells)
 	}
-	if message := n.message(); message != "" {
+	if message := n.message(now); message != "" {
 		var since *time.Time
 		if n.State == Silent {
 			since = n.LastSign
@@ -91,7 +91,7 @@ func (n Node) rows(now time.Time, wide bool) [][]string {
 }
 
 // message is what there is to say of the Node as a whole; empty: nothing.
-func (n Node) message() string {
+func (n Node) message(now time.Time) string {
 	var parts []string
 	switch n.State {
 	case NoAgent:
@@ -107,12 +107,16 @@ func (n Node) message() string {
 			said += "; what follows is what the agent said last"
 		}
 		parts = append(parts, said)
+	default:
+		if n.asked && n.LastSign != nil {
+			parts = append(parts, fmt.Sprintf("%s wrote this Node %s ago", strings.TrimSpace("the agent "+n.Agent), span(max(0, now.Sub(*n.LastSign)))))
+		}
 	}
 	if n.Problem != "" {
 		parts = append(parts, n.Problem)
 	}
 	isTold := slices.ContainsFunc(n.Conditions, func(c Condition) bool { return c.HeldBy == string(decide.HeldPaused) })
-	if n.Paused != "" && len(parts) == 0 && !isTold {
+	if n.Paused != "" && !isTold {
 		parts = append(parts, "the annotation taintlet.dev/paused stops new taints")
 	}
 	return strings.Join(parts, "; ")
