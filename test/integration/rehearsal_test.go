@@ -2,8 +2,6 @@ package integration
 
 import (
 	"fmt"
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -24,27 +22,18 @@ func TestDryRunOnTheServer(t *testing.T) {
 	pod := boundPod(t, c, "rehearsed", name, tolerating())
 	a := startAgentAs(t, identityIn(t, c, f.namespace, name), name, host, evicting+oneSlot, "--namespace="+f.namespace, "--dry-run=server")
 	a.WaitLog(`would take the node condition" type=HostPIDPressure status=False`)
-	for round := range 2 {
-		waitTimes := func(pattern string) {
-			t.Helper()
-			re := regexp.MustCompile(pattern)
-			a.WaitLines(pattern, func(lines []string) bool {
-				return len(slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return !re.MatchString(line) })) > round
-			})
-		}
-		host.Tasks(criticalTasks)
-		waitTimes(`would let the taints of the node change" from=\[\] to="?\[` + f.lesser + `:NoSchedule`) // perhaps both in one patch
-		waitTimes(`dry run: would write an event" type=Warning reason=HostPIDPressureCritical`)
-		waitTimes(`would let the taints of the node change" .* to=".*pid-pressure:NoExecute`)
-		// With another version of the real Node, its own last change stays on what it
-		// sees.
-		if err := node.Heartbeat(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		host.Tasks(calmTasks)
-		waitTimes(`would let the taints of the node change" .* to=\[\]`)
-	}
+	host.Tasks(criticalTasks)
+	a.WaitLog(`would let the taints of the node change" from=\[\] to="?\[` + f.lesser + `:NoSchedule`) // perhaps both in one patch
+	a.WaitLog(`dry run: would write an event" type=Warning reason=HostPIDPressureCritical`)
+	a.WaitLog(`would let the taints of the node change" .* to=".*pid-pressure:NoExecute`)
 	a.WaitLog(`dry run: would take an eviction slot`)
+	// With another version of the real Node, its own last change stays on what it
+	// sees.
+	if err := node.Heartbeat(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	host.Tasks(calmTasks)
+	a.WaitLog(`would let the taints of the node change" .* to=\[\]`)
 	a.WaitLog(`dry run: would give the eviction slot back`)
 	staysSoFar(t, c, pod)
 	now := c.GetNode(t, name)
