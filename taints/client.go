@@ -36,6 +36,8 @@ type Client struct {
 	*connections
 	codec runtime.ParameterCodec
 	name  string
+	// dryRun is sent with every write: nil, or that nothing is to be kept.
+	dryRun []string
 }
 
 // NewClient returns a client for the Node of that name.
@@ -54,11 +56,18 @@ func NewClient(config *rest.Config, nodeName string) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{connections, runtime.NewParameterCodec(scheme), nodeName}, nil
+	return &Client{connections: connections, codec: runtime.NewParameterCodec(scheme), name: nodeName}, nil
 }
 
 // Node returns a client for another Node of the same cluster.
-func (c *Client) Node(name string) *Client { return &Client{c.connections, c.codec, name} }
+func (c *Client) Node(name string) *Client {
+	return &Client{c.connections, c.codec, name, c.dryRun}
+}
+
+// DryRun returns a client whose writes the API server checks and does not keep.
+func (c *Client) DryRun() *Client {
+	return &Client{c.connections, c.codec, c.name, []string{metav1.DryRunAll}}
+}
 
 // Apply makes the Node carry the change, in at most two requests that matter.
 // The first is to nodes: taints and annotations, guarded by the resourceVersion
@@ -156,7 +165,7 @@ func (c *Client) patch(ctx context.Context, kind types.PatchType, body any, subr
 	node := &corev1.Node{}
 	err = c.request(func(api rest.Interface) error {
 		return api.Patch(kind).Resource("nodes").Name(c.name).SubResource(subresources...).
-			VersionedParams(&metav1.PatchOptions{FieldManager: fieldManager}, c.codec).
+			VersionedParams(&metav1.PatchOptions{FieldManager: fieldManager, DryRun: c.dryRun}, c.codec).
 			Body(data).Do(ctx).Into(node)
 	})
 	if err != nil {

@@ -24,6 +24,7 @@ import (
 const (
 	dryRunNone   = "none"
 	dryRunClient = "client"
+	dryRunServer = "server"
 )
 
 // options are the agent's flags: where and how it runs. What it decides by is in
@@ -46,6 +47,7 @@ func agentVerb() verb {
 		summary: "run the agent: watch this host and keep the right taints on its Node",
 		examples: []example{
 			{"Run outside of a cluster, without an API server, and log what would be done", "taintlet --dry-run=client --listen="},
+			{"Run beside an installed agent, and see what another configuration would do", "taintlet --dry-run=server --config=new.yaml --kubeconfig=kubeconfig --listen="},
 			{"Run on a host whose Node has another name", "taintlet --kubeconfig=/etc/taintlet/kubeconfig --node-name=worker-1"},
 		},
 		bind: func(flags *pflag.FlagSet) func(context.Context, call) error {
@@ -57,7 +59,7 @@ func agentVerb() verb {
 			flags.Lookup("namespace").DefValue = ""
 			addConfig(flags, &o.config)
 			addHost(flags, &o.host)
-			addChoice(flags, &o.dryRun, "dry-run", "", "none, or client: run without any API server and log each change that would be made", dryRunNone, dryRunClient)
+			addChoice(flags, &o.dryRun, "dry-run", "", "client: run without any API server; server: let the API server check each write and keep nothing; both log each change that would be made", dryRunNone, dryRunClient, dryRunServer)
 			addLifecycleController(flags, &o.lifecycleController)
 			flags.StringVar(&o.listen, "listen", ":9808", "`address` of /metrics, /healthz, /readyz and /peer; empty: none")
 			addChoice(flags, &o.logFormat, "log-format", "", "text or json", "text", "json")

@@ -35,7 +35,7 @@ func TestBashCompletes(t *testing.T) {
 		"taintlet ":                   firstWords(verbs()),
 		"taintlet c":                  {"check", "config", "cleanup", "completion"},
 		"taintlet --dry":              {"--dry-run"},
-		"taintlet --dry-run = ":       {"none", "client"},
+		"taintlet --dry-run = ":       {"none", "client", "server"},
 		"taintlet --dry-run = c":      {"client"},
 		"taintlet --log-format j":     {"json"},
 		"taintlet cleanup ":           append([]string{"node", "stale", "all"}, "--help", "--dry-run", "--config", "--kubeconfig", "--context", "--lifecycle-controller"),

@@ -35,7 +35,7 @@ type cluster struct {
 // connect returns the cluster, and what ends the connection.
 func connect(ctx context.Context, o *options, log *slog.Logger) (cluster, func(), error) {
 	if o.dryRun == dryRunClient {
-		return cluster{node: agent.NewOffline(o.nodeName, log), slots: agent.OfflineSlots{Log: log}, events: logRecorder{log}}, func() {}, nil
+		return cluster{node: agent.NewOffline(o.nodeName, log), slots: agent.OfflineSlots{Log: log}, events: logRecorder{log: log}}, func() {}, nil
 	}
 	restConfig, err := apiConfig(o.kubeconfig)
 	if err != nil {
@@ -47,10 +47,17 @@ func connect(ctx context.Context, o *options, log *slog.Logger) (cluster, func()
 	if err != nil {
 		return cluster{}, nil, err
 	}
+	if o.dryRun == dryRunServer {
+		client = client.DryRun()
+	}
 	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
 	broadcaster.StartRecordingToSink(client.EventSink(ctx))
 	recorder := broadcaster.NewRecorder(runtime.NewScheme(), corev1.EventSource{Component: "taintlet", Host: o.nodeName})
-	return cluster{client, client.Slots(o.namespace), recorder, client, restConfig.Host}, broadcaster.Shutdown, nil
+	c := cluster{client, client.Slots(o.namespace), recorder, client, restConfig.Host}
+	if o.dryRun == dryRunServer {
+		c.node, c.slots, c.events = agent.NewRehearsal(client, log), agent.RehearsedSlots{SlotClient: c.slots, Log: log}, logRecorder{log, recorder}
+	}
+	return c, broadcaster.Shutdown, nil
 }
 
 func apiConfig(kubeconfig string) (*rest.Config, error) {

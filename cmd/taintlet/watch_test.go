@@ -124,7 +124,7 @@ func waitText(t *testing.T, from *bufio.Reader, text string) string {
 	for !strings.Contains(seen.String(), text) {
 		line, err := from.ReadString('\n')
 		seen.WriteString(line)
-		if err != nil && err != io.EOF { //nolint:errorlint // bufio returns it bare
+		if err != nil && err != io.EOF {
 			t.Fatal(err)
 		} else if err != nil {
 			t.Fatalf("ended without %q: %q", text, seen.String())

@@ -55,7 +55,7 @@ func TestUsageErrorsExitWithTwoAndNameTheTrouble(t *testing.T) {
 		"help of what":         {[]string{"help", "start"}, []string{`unknown verb "start"; the verbs are once, watch, `}},
 		"unknown shell":        {[]string{"completion", "tcsh"}, []string{`shell "tcsh": must be one of bash, zsh, fish`}},
 		"output":               {[]string{"once", "--output=xml"}, []string{`--output "xml": must be one of table, json, yaml`}},
-		"two values at once":   {[]string{"--log-format=xml", "--dry-run=maybe"}, []string{"xml", "text, json", "maybe", "none, client"}},
+		"two values at once":   {[]string{"--log-format=xml", "--dry-run=maybe"}, []string{"xml", "text, json", "maybe", "none, client, server"}},
 		"Nodes alone":          {[]string{"config", "worker"}, []string{`unexpected argument "worker": Nodes go with --evictions`}},
 		"node name":            {[]string{"--node-name=Not_A_Node"}, []string{"--node-name", "Not_A_Node"}},
 		"missing config":       {[]string{"--config=/nonexistent.yaml"}, []string{"/nonexistent.yaml", "no such file"}},
