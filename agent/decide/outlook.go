@@ -188,6 +188,11 @@ func (s *State) evictionHeld(t *turn, c *condition) (Hold, time.Time) {
 	if d.held < t.debounce(c.name).CriticalAfter.Duration {
 		return "", time.Time{}
 	}
+	return s.stepUpHeld(t, c)
+}
+
+// stepUpHeld says what keeps a condition from Critical whose samples ask for it.
+func (s *State) stepUpHeld(t *turn, c *condition) (Hold, time.Time) {
 	again, next := s.eviction.at.Add(t.cfg.Eviction.Interval.Duration), s.budget.nextAt(t.cfg.WriteBudget)
 	switch {
 	case s.eviction.controlPlane && !t.cfg.Eviction.ControlPlane:

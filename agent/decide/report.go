@@ -45,29 +45,44 @@ type rendered struct {
 // the heartbeat. A suspicion that begins is told at once, since others decide by it.
 // All else waits until the last report is written, and then for its turn.
 func (s *State) heed(t *turn) {
-	r := &s.report
-	var isUrgent, isNews, isAside bool
+	r, all := &s.report, news{}
 	for i := range s.conditions {
-		c := &s.conditions[i]
-		var shown rendered
-		if c.shown != nil {
-			shown = *c.shown
-		}
-		if !c.saysMore() && shown.outlook == (outlook{}) {
-			continue // as almost always
-		}
-		now := s.outlook(t, c)
-		differs := !now.equals(shown.outlook)
-		r.untold = r.untold || differs
-		isUrgent = isUrgent || now.suspicion != "" && shown.suspicion == ""
-		isNews = isNews || c.debounce.Level > probes.OK && differs || c.hasMoved(shown.severity)
-		isAside = isAside || differs
+		all = all.and(s.newsOf(t, &s.conditions[i]))
 	}
+	r.untold = r.untold || all.differs
 	isTurn := func(reports int) bool { return t.now.Sub(r.news[reports-1]) >= newsWithin }
 	mayWrite := len(r.conditions) == 0 && s.ledger.hasLanded()
-	if !r.due && (isUrgent || mayWrite && (isNews && isTurn(newsEach) || isAside && isTurn(1))) {
+	if !r.due && (all.isUrgent || mayWrite && (all.isOfBad && isTurn(newsEach) || all.differs && isTurn(1))) {
 		copy(r.news[1:], r.news[:])
 		r.due, r.news[0] = true, t.now
+	}
+}
+
+// news is how a condition, or all, differ from what the Node shows.
+type news struct {
+	differs  bool // something else is waited for
+	isOfBad  bool // the condition is not OK, and that is so or its value has moved
+	isUrgent bool // a suspicion begins
+}
+
+func (n news) and(other news) news {
+	return news{n.differs || other.differs, n.isOfBad || other.isOfBad, n.isUrgent || other.isUrgent}
+}
+
+func (s *State) newsOf(t *turn, c *condition) news {
+	var shown rendered
+	if c.shown != nil {
+		shown = *c.shown
+	}
+	if !c.saysMore() && shown.outlook == (outlook{}) {
+		return news{} // as almost always
+	}
+	now := s.outlook(t, c)
+	differs := !now.equals(shown.outlook)
+	return news{
+		differs:  differs,
+		isOfBad:  c.debounce.Level > probes.OK && differs || c.hasMoved(shown.severity),
+		isUrgent: now.suspicion != "" && shown.suspicion == "",
 	}
 }
 

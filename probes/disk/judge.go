@@ -304,7 +304,7 @@ func (w writeSample) judge(clearFactor float64) (probes.Observation, error) {
 	}
 	if w.Slow > 0 {
 		o.Message += ", threshold " + trend.TimeText(w.Slow)
-		o.Clears = "below " + trend.TimeText(time.Duration(float64(w.Slow)/max(1, clearFactor)))
+		o.Clears = "below " + trend.TimeText(time.Duration(float64(w.Slow)/max(1, clearFactor)).Truncate(100*time.Millisecond))
 		switch {
 		case w.took >= w.Slow:
 			o.Level, o.Reason = probes.Degraded, "WriteSlow"

@@ -51,9 +51,12 @@ func (t Thresholds) judge(s sample, slope trend.Slope) probes.Observation {
 	case o.Level == probes.Degraded && t.CriticalUsedPercent > 0 && b.free() < freeAt(t.CriticalUsedPercent, limit):
 		o.Level, o.Reason, thresholdText = probes.Critical, "PIDsExhausted", trend.PercentText(t.CriticalUsedPercent)
 	case o.Level == probes.OK && out.Set:
-		o.Level, o.Hysteresis, o.Reason = probes.Degraded, false, "PIDsRunningOut"
+		o.Level, o.Hysteresis, o.Reason, o.Clears = probes.Degraded, false, "PIDsRunningOut", ""
 		thresholdText += fmt.Sprintf("; none left in %s, threshold %s", trend.SecondsText(left.Truncate(time.Second)), trend.SecondsText(t.RunningOutWithin))
 	case o.Level == probes.OK && out.Near:
+		if !o.Hysteresis {
+			o.Clears = "" // it is not the number that keeps it
+		}
 		o.Hysteresis, o.Reason = true, "PIDsNearThreshold"
 	}
 	o.Message = fmt.Sprintf("used %d of %d tasks (%s, %.0f free), limit %s, threshold %s%s",
