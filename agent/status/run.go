@@ -27,6 +27,9 @@ const (
 )
 
 const (
+	// requestRate is how many requests a second are made at most: pages, or Nodes that
+	// were asked for by name.
+	requestRate = 50
 	// drawEvery is the least time between two drawings.
 	drawEvery = time.Second
 	// ageEvery is how often what has not changed is drawn again: times go on.
@@ -60,6 +63,7 @@ type Options struct {
 func Run(ctx context.Context, o Options) (isWell bool, err error) {
 	clock := &serverClock{}
 	config := rest.CopyConfig(o.Config)
+	config.QPS, config.Burst = requestRate, requestRate
 	config.Wrap(clock.wrap)
 	client, err := taints.NewClient(config, "")
 	if err != nil {
