@@ -71,20 +71,20 @@ func (a api) ask(ctx context.Context, path string, body, into any) error {
 
 // tryCreate is what creating an object would do.
 func (a api) tryCreate(ctx context.Context, path string, body any) error {
-	return a.try(a.client.Post(), ctx, path, body, nil)
+	return a.try(ctx, a.client.Post(), path, body, nil)
 }
 
 // tryUpdate is what replacing an object would do.
 func (a api) tryUpdate(ctx context.Context, path string, body any) error {
-	return a.try(a.client.Put(), ctx, path, body, nil)
+	return a.try(ctx, a.client.Put(), path, body, nil)
 }
 
 // tryPatch is what merging a patch into an object would make of it.
 func (a api) tryPatch(ctx context.Context, path string, body, into any) error {
-	return a.try(a.client.Patch(types.MergePatchType), ctx, path, body, into)
+	return a.try(ctx, a.client.Patch(types.MergePatchType), path, body, into)
 }
 
-func (a api) try(request *rest.Request, ctx context.Context, path string, body, into any) error { //nolint:revive // the request comes first, as a receiver
+func (a api) try(ctx context.Context, request *rest.Request, path string, body, into any) error {
 	data, err := json.Marshal(body)
 	if err != nil {
 		return err

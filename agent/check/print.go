@@ -5,24 +5,17 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"unicode"
+
+	"github.com/taintlet/taintlet/agent/status"
 )
 
-// maxText is the longest text of a line, in runes. Parts of it come from the API
+// maxText is the longest text of a line, in bytes. Parts of it come from the API
 // server.
 const maxText = 600
 
 // clean makes a text that has parts of others safe for a terminal.
 func clean(text string) string {
-	if runes := []rune(text); len(runes) > maxText {
-		text = string(runes[:maxText]) + "…"
-	}
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) || unicode.IsMark(r) {
-			return ' '
-		}
-		return r
-	}, text)
+	return status.Clean(strings.ReplaceAll(text, "\n", " "), maxText)
 }
 
 func (s State) sign() string {

@@ -15,10 +15,10 @@ const (
 	maxMessage = 2048
 )
 
-// clean makes a text that somebody else wrote safe for a terminal. What does not
+// Clean makes a text that somebody else wrote safe for a terminal. What does not
 // print, what changes the direction of writing and what is stacked upon a letter
 // becomes a question mark. A text that is too long is cut.
-func clean(text string, most int) string {
+func Clean(text string, most int) string {
 	if len(text) > most {
 		for most > 0 && !utf8.RuneStart(text[most]) {
 			most--

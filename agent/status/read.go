@@ -31,7 +31,7 @@ const maxFlaps = 99
 // taintlet writes the taints again, and when none is left.
 func remover(node *corev1.Node, c *Condition) string {
 	if by := taints.LastWriter(node); by != "" {
-		return clean(by, maxWord)
+		return Clean(by, maxWord)
 	}
 	if len(c.Taints) > 0 {
 		return "see its Events"
@@ -49,20 +49,20 @@ func NewReader() *Reader { return &Reader{config.Default()} }
 // agent is silent is a question of the time.
 func (r *Reader) Read(node *corev1.Node) Node {
 	n := Node{
-		Name: clean(node.Name, maxName), State: NoAgent,
-		Paused: clean(node.Annotations[taints.PausedAnnotation], maxWord),
+		Name: Clean(node.Name, maxName), State: NoAgent,
+		Paused: Clean(node.Annotations[taints.PausedAnnotation], maxWord),
 	}
 	if n.Paused == "false" {
 		n.Paused = ""
 	}
 	if ready := taints.Condition(node, corev1.NodeReady); ready != nil {
-		n.Ready = clean(string(ready.Status), maxWord)
+		n.Ready = Clean(string(ready.Status), maxWord)
 	}
 	remembered, err := decide.ReadStatus(node)
 	if err != nil {
-		n.Problem = "the record cannot be read: " + clean(err.Error(), maxMessage)
+		n.Problem = "the record cannot be read: " + Clean(err.Error(), maxMessage)
 	}
-	n.Agent = clean(remembered.Agent, maxWord)
+	n.Agent = Clean(remembered.Agent, maxWord)
 	if !decide.IsTouched(node, r.cfg) {
 		return n
 	}
@@ -106,7 +106,7 @@ func (r *Reader) lastSign(node *corev1.Node, remembered decide.Status) time.Time
 func conditionOf(c *corev1.NodeCondition, name probes.Condition, remembered decide.Status) Condition {
 	shown := Condition{
 		Name: string(name), Level: levelUnknown, Since: c.LastTransitionTime.UTC(),
-		Reason: clean(c.Reason, maxWord), Message: clean(c.Message, maxMessage),
+		Reason: Clean(c.Reason, maxWord), Message: Clean(c.Message, maxMessage),
 	}
 	past := remembered.Conditions[name]
 	shown.Flaps = min(past.Flaps, maxFlaps)
@@ -151,7 +151,7 @@ func (r *Reader) ours(node *corev1.Node, remembered decide.Status) []owned {
 		if len(list) == maxTaints {
 			break
 		}
-		o := owned{Taint{clean(taint.ToString(), maxTaint), taints.Direct}, r.conditionNamed(taint.Key)}
+		o := owned{Taint{Clean(taint.ToString(), maxTaint), taints.Direct}, r.conditionNamed(taint.Key)}
 		_, isReconciled := taints.LifecycleCondition(pair)
 		switch {
 		case isHeld && isReconciled:
