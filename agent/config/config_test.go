@@ -189,3 +189,12 @@ func TestOnlyPairsOfRulesAreProduced(t *testing.T) {
 		}
 	}
 }
+
+// A value of the wrong type is all that is reported: what was not read because of
+// it is no second mistake.
+func TestAWrongTypeIsReportedAlone(t *testing.T) {
+	_, err := config.HostSchema().Decode([]byte("heartbeat: 5 min\n" + header))
+	if want := `heartbeat: Invalid value: "5 min": must be a duration such as 30s, 5m or 1h`; err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
