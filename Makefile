@@ -26,7 +26,7 @@ build: ## bin/taintlet, static
 
 .PHONY: try
 try: build ## what taintlet sees on this host; no cluster, no root
-	@bin/taintlet --once || [ $$? -eq 3 ] # 3: some condition is not OK
+	@bin/taintlet once || [ $$? -eq 3 ] # 3: some condition is not OK
 
 .PHONY: demo
 demo: ## the whole story on a real control plane, in a minute; KEEP=1 leaves it running
@@ -82,14 +82,19 @@ vuln: ## known vulnerabilities in what is called; needs the network
 	$(TOOL) govulncheck ./...
 
 .PHONY: scenarios
-scenarios: ## write what happened into the decider's scenarios; read the diff
-	go test ./agent/decide -run TestScenarios -update
+scenarios: ## write what happened into the decider's scenarios, and every message into messages.golden; read the diff
+	go test ./agent/decide -run 'TestScenarios|TestMessages' -update
+	go test ./probes/memory ./probes/disk ./probes/pid -run TestMessages -update
 
 FLAPPING := --synthetic flap --flap-period 10m --flap-duty 0.0167 --duration 6h
 
 .PHONY: docs-images
 docs-images: ## the pictures in docs/images
 	@go run ./test/simulate $(FLAPPING) --plot docs/images/flapping.svg
+
+.PHONY: command-line
+command-line: ## docs/command-line.md from the verbs and their flags
+	go test ./cmd/taintlet -run TestCommandLineIsDocumented -update
 
 .PHONY: manifests
 manifests: ## deploy/taintlet.yaml and deploy/keep.yaml from the Helm chart

@@ -21,7 +21,8 @@ import (
 )
 
 // NodeClient is where the agent's Node lives: behind an API server
-// (*taints.Client) or, with --dry-run=client, in memory (*Offline).
+// (*taints.Client), in memory with --dry-run=client (*Offline), or half of each with
+// --dry-run=server (*Rehearsal).
 type NodeClient interface {
 	// Watch sends every version of the Node, nil while there is none, until
 	// the context ends.
@@ -122,6 +123,7 @@ type loop struct {
 	slot        decide.Slot
 	// portBlocked: people were told.
 	portBlocked bool
+	levelEvents *levelEvents
 }
 
 func newLoop(a *Agent, workers workers) *loop {
@@ -131,13 +133,15 @@ func newLoop(a *Agent, workers workers) *loop {
 		health:  newHealth(a.Config, a.Now()),
 		cfg:     a.Config,
 		outbox:  newOutbox(),
-		policy:  newPolicyLookup(a.Client, a.Log),
-		fleet:   cmp.Or(a.Fleet, fleet.Alone()),
-		nodes:   make(chan *corev1.Node),
-		reloads: make(chan reload),
-		results: make(chan result),
-		state:   decide.New(a.Boot, a.Instance, a.Now()),
-		facts:   taints.Facts{LifecycleController: a.LifecycleController, StandInPrefix: a.Config.StandInPrefix},
+
+		levelEvents: newLevelEvents(),
+		policy:      newPolicyLookup(a.Client, a.Log),
+		fleet:       cmp.Or(a.Fleet, fleet.Alone()),
+		nodes:       make(chan *corev1.Node),
+		reloads:     make(chan reload),
+		results:     make(chan result),
+		state:       decide.New(a.Boot, a.Instance, a.Now()),
+		facts:       taints.Facts{LifecycleController: a.LifecycleController, StandInPrefix: a.Config.StandInPrefix},
 	}
 	l.slots = newSlotKeeper(a.Slots, a.Log, l.metrics, a.Now)
 	l.probes = newRunners(a.NewProbe, workers, l.metrics, a.Log)
@@ -208,6 +212,7 @@ func (l *loop) step(in decide.Inputs) {
 		l.tell(notice, before.Placed())
 		l.heed(notice)
 	}
+	l.levelEvents.pass(l.Now(), l.event)
 	l.slots.requests.put(slotRequest{request: d.Slot, cfg: l.cfg})
 	if d.Change != nil && l.policyKnown {
 		l.outbox.put(l.node.Node, *d.Change)

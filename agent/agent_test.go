@@ -173,7 +173,10 @@ func runInBubble(t *testing.T, a *agent.Agent, byCondition map[probes.Condition]
 	} else {
 		a.Client = c
 	}
-	a.Log, a.Instance, a.LifecycleController = log, "test", true
+	a.Instance, a.LifecycleController = "test", true
+	if a.Log == nil {
+		a.Log = log
+	}
 	if a.Slots == nil {
 		a.Slots = agent.OfflineSlots{Log: log}
 	}

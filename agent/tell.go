@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,34 +16,65 @@ func (l *loop) tell(n decide.Notice, before []decide.Placed) {
 	l.metrics.notice(n)
 	switch n.Kind {
 	case decide.LevelChanged:
+		l.tellLevel(n, before)
 	case decide.TaintLost: // what follows from it is worth an Event, not each loss
-		l.Log.Warn(n.Message, "condition", string(n.Condition), "via", string(n.Via))
-		return
+		l.Log.Warn(n.Message, append(taintAttrs(n.Taint), "condition", string(n.Condition), "via", string(n.Via))...)
 	case decide.Active, decide.Paused, decide.Resumed:
 		l.Log.Info(n.Message, "kind", string(n.Kind))
 		l.event(corev1.EventTypeNormal, n.Reason, n.Message)
-		return
 	default:
 		l.Log.Warn(n.Message, "kind", string(n.Kind), "condition", string(n.Condition))
 		l.event(corev1.EventTypeWarning, n.Reason, n.Message)
-		return
 	}
-	l.Log.Info("condition changed", "condition", string(n.Condition),
-		"from", n.From.String(), "to", n.To.String(), "reason", n.Reason, "message", n.Message)
-	reason := "Host" + string(n.Condition) + n.To.String()
+}
+
+// tellLevel tells of a change of level.
+func (l *loop) tellLevel(n decide.Notice, before []decide.Placed) {
+	l.logLevel(n, before)
+	e := levelEvent{corev1.EventTypeWarning, "Host" + string(n.Condition) + n.To.String(), n.Message}
 	if n.To == probes.OK {
-		l.event(corev1.EventTypeNormal, reason, n.Message+taintsOf(n.Condition, "; no more taint ", before))
+		e.kind, e.message = corev1.EventTypeNormal, e.message+taintsOf(n.Condition, "; no more taint ", before)
+		l.levelEvents.add(n.Condition, e)
 		return
 	}
-	message := n.Message + taintsOf(n.Condition, "; taint ", l.state.Placed())
+	e.message += taintsOf(n.Condition, "; taint ", l.state.Placed())
 	if l.state.IsPaused(n.Condition) {
-		message += "; no new taint while the annotation " + taints.PausedAnnotation + " is there"
+		e.message += "; no new taint while the annotation " + taints.PausedAnnotation + " is there"
 	}
 	if n.To == probes.Critical { // told before the taint is set
-		l.outbox.announce(announcement{reason, message + "; pods that do not tolerate it are deleted now", l.Now()})
+		l.levelEvents.told(n.Condition, l.Now())
+		l.outbox.announce(announcement{e.reason, e.message + "; pods that do not tolerate it are deleted now", l.Now()})
 		return
 	}
-	l.event(corev1.EventTypeWarning, reason, message)
+	l.levelEvents.add(n.Condition, e)
+}
+
+// logLevel writes the one line of a change of level, with the taint that comes or
+// goes with it.
+func (l *loop) logLevel(n decide.Notice, before []decide.Placed) {
+	level, all := n.To, l.state.Placed()
+	if n.To < n.From {
+		level, all = n.From, before
+	}
+	attrs := []any{
+		"condition", string(n.Condition), "from", n.From.String(), "to", n.To.String(), "reason", n.Reason, "message", n.Message,
+	}
+	for _, placed := range all {
+		if placed.Condition == n.Condition && placed.Level == level {
+			attrs = append(attrs, taintAttrs(placed.Taint())...)
+			attrs = append(attrs, "via", string(placed.Via))
+		}
+	}
+	l.Log.Info("condition changed", attrs...)
+}
+
+// taintAttrs are a taint's attributes for the log.
+func taintAttrs(t corev1.Taint) []any {
+	key := t.Key
+	if t.Value != "" {
+		key += "=" + t.Value
+	}
+	return []any{"taint", key, "effect", string(t.Effect)}
 }
 
 // taintsOf says which taints a condition has, behind the prefix.
@@ -52,7 +82,8 @@ func taintsOf(c probes.Condition, prefix string, all []decide.Placed) string {
 	var parts []string
 	for _, placed := range all {
 		if placed.Condition == c {
-			parts = append(parts, fmt.Sprintf("%s (%s)", placed.Pair, placed.Via))
+			taint := placed.Taint()
+			parts = append(parts, taint.ToString()+" ("+string(placed.Via)+")")
 		}
 	}
 	if len(parts) == 0 {

@@ -291,7 +291,7 @@ func describe(list []corev1.Taint) []string {
 		if i == maxDescribed {
 			return append(described, fmt.Sprintf("and %d more", len(list)-i))
 		}
-		described = append(described, taints.PairOf(taint).String())
+		described = append(described, taint.ToString())
 	}
 	return described
 }

@@ -90,6 +90,9 @@ type Observation struct {
 	Reason string `json:"reason"`
 	// Message tells a person the value, its unit and the threshold.
 	Message string `json:"message"`
+	// Clears says what a good sample needs, as it goes on after "it stays": "above
+	// 7.5 %". Empty: there is no threshold to tell.
+	Clears string `json:"-"`
 	// Headroom goes with Level OK only. It is the least time in which the
 	// threshold of Degraded can be reached, at the fastest rate that is plausible
 	// or was seen. 0: the probe cannot say.

@@ -36,6 +36,8 @@ type Client struct {
 	*connections
 	codec runtime.ParameterCodec
 	name  string
+	// dryRun is sent with every write: nil, or that nothing is to be kept.
+	dryRun []string
 }
 
 // NewClient returns a client for the Node of that name.
@@ -54,11 +56,18 @@ func NewClient(config *rest.Config, nodeName string) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{connections, runtime.NewParameterCodec(scheme), nodeName}, nil
+	return &Client{connections: connections, codec: runtime.NewParameterCodec(scheme), name: nodeName}, nil
 }
 
 // Node returns a client for another Node of the same cluster.
-func (c *Client) Node(name string) *Client { return &Client{c.connections, c.codec, name} }
+func (c *Client) Node(name string) *Client {
+	return &Client{c.connections, c.codec, name, c.dryRun}
+}
+
+// DryRun returns a client whose writes the API server checks and does not keep.
+func (c *Client) DryRun() *Client {
+	return &Client{c.connections, c.codec, c.name, []string{metav1.DryRunAll}}
+}
 
 // Apply makes the Node carry the change, in at most two requests that matter.
 // The first is to nodes: taints and annotations, guarded by the resourceVersion
@@ -124,19 +133,26 @@ const listPage = 500
 
 // Each calls do with every Node of the cluster, until it returns an error.
 func (c *Client) Each(ctx context.Context, do func(*corev1.Node) error) error {
-	options := metav1.ListOptions{Limit: listPage}
+	_, err := c.each(ctx, "", do)
+	return err
+}
+
+// each is Each for the Nodes that a field selector selects, and returns the version
+// of the list: that from which to watch.
+func (c *Client) each(ctx context.Context, selector string, do func(*corev1.Node) error) (version string, err error) {
+	options := metav1.ListOptions{Limit: listPage, FieldSelector: selector}
 	for {
 		list := &corev1.NodeList{}
 		if err := c.kept.Get().Resource("nodes").VersionedParams(&options, c.codec).Do(ctx).Into(list); err != nil {
-			return explain("list", "nodes", "", err)
+			return "", explain("list", "nodes", "", err)
 		}
 		for i := range list.Items {
 			if err := do(&list.Items[i]); err != nil {
-				return err
+				return "", err
 			}
 		}
 		if options.Continue = list.Continue; options.Continue == "" {
-			return nil
+			return list.ResourceVersion, nil
 		}
 	}
 }
@@ -149,7 +165,7 @@ func (c *Client) patch(ctx context.Context, kind types.PatchType, body any, subr
 	node := &corev1.Node{}
 	err = c.request(func(api rest.Interface) error {
 		return api.Patch(kind).Resource("nodes").Name(c.name).SubResource(subresources...).
-			VersionedParams(&metav1.PatchOptions{FieldManager: fieldManager}, c.codec).
+			VersionedParams(&metav1.PatchOptions{FieldManager: fieldManager, DryRun: c.dryRun}, c.codec).
 			Body(data).Do(ctx).Into(node)
 	})
 	if err != nil {

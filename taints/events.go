@@ -22,7 +22,7 @@ type eventSink struct {
 func (s eventSink) Create(event *corev1.Event) (*corev1.Event, error) {
 	created := &corev1.Event{}
 	err := s.client.kept.Post().Namespace(event.Namespace).Resource("events").
-		VersionedParams(&metav1.CreateOptions{}, s.client.codec).
+		VersionedParams(&metav1.CreateOptions{DryRun: s.client.dryRun}, s.client.codec).
 		Body(event).Do(s.ctx).Into(created)
 	return created, err
 }
@@ -35,7 +35,7 @@ func (s eventSink) Update(event *corev1.Event) (*corev1.Event, error) {
 func (s eventSink) Patch(event *corev1.Event, data []byte) (*corev1.Event, error) {
 	patched := &corev1.Event{}
 	err := s.client.kept.Patch(types.StrategicMergePatchType).Namespace(event.Namespace).
-		Resource("events").Name(event.Name).Body(data).Do(s.ctx).Into(patched)
+		Resource("events").Name(event.Name).VersionedParams(&metav1.PatchOptions{DryRun: s.client.dryRun}, s.client.codec).Body(data).Do(s.ctx).Into(patched)
 	return patched, err
 }
 

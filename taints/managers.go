@@ -2,6 +2,7 @@ package taints
 
 import (
 	"bytes"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -23,4 +24,30 @@ func LastWriter(node *corev1.Node) string {
 		}
 	}
 	return ""
+}
+
+// WrittenAt returns when taintlet most recently wrote the Node, by the API
+// server's clock; zero when that is not known.
+func WrittenAt(node *corev1.Node) time.Time {
+	return latest(StatusWrittenAt(node), writtenAt(node, ""))
+}
+
+// StatusWrittenAt is WrittenAt for our conditions alone.
+func StatusWrittenAt(node *corev1.Node) time.Time { return writtenAt(node, "status") }
+
+func writtenAt(node *corev1.Node, subresource string) time.Time {
+	var last time.Time
+	for _, entry := range node.ManagedFields {
+		if entry.Manager == fieldManager && entry.Subresource == subresource && entry.Time != nil {
+			last = latest(last, entry.Time.Time)
+		}
+	}
+	return last
+}
+
+func latest(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }

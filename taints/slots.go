@@ -246,7 +246,11 @@ func (s *Slots) update(ctx context.Context, lease *coordinationv1.Lease) error {
 		return err
 	}
 	err = s.client.request(func(api rest.Interface) error {
-		return api.Put().AbsPath(s.path(lease.Name)...).SetHeader("Content-Type", "application/json").Body(data).Do(ctx).Error()
+		request := api.Put().AbsPath(s.path(lease.Name)...).SetHeader("Content-Type", "application/json").Body(data)
+		for _, stage := range s.client.dryRun {
+			request = request.Param("dryRun", stage)
+		}
+		return request.Do(ctx).Error()
 	})
 	if err != nil {
 		return explain("update", "leases.coordination.k8s.io", s.namespace+"/"+lease.Name, err)

@@ -64,7 +64,18 @@ func TestDecodeRefuses(t *testing.T) {
 		"unknown field":              {header + "memory:\n  availablePercnt: 5\n", []string{`unknown field "memory.availablePercnt"`}},
 		"wrong case":                 {header + "Memory: {}\n", []string{`unknown field "Memory"`}},
 		"doubled field":              {header + "memory: {}\nmemory: {}\n", []string{`"memory" already set`}},
-		"wrong type":                 {header + "memory:\n  availablePercent: lots\n", []string{"availablePercent", "string"}},
+		"wrong type":                 {header + "memory:\n  availablePercent: lots\n", []string{"memory.availablePercent", "lots", "must be a number"}},
+		"a value without quotes":     {header + "rules:\n" + rule("DiskPressure", "Degraded", "a", "NoSchedule") + "- {condition: PIDPressure, level: Degraded, taint: {key: b, value: 950, effect: NoSchedule}}\n", []string{"rules[1].taint.value: Invalid value: 950: must be text; put it in quotes: \"950\""}},
+		"a value that is no text":    {header + "rules:\n- {condition: PIDPressure, level: Degraded, taint: {key: b, value: true, effect: NoSchedule}}\n", []string{"rules[0].taint.value: Invalid value: true", "\"true\""}},
+		"two wrong types":            {header + "pid: {usedPercent: x}\nheartbeat: 5\n", []string{"pid.usedPercent: Invalid value: \"x\": must be a number", "heartbeat: Invalid value: 5: must be a duration such as 30s"}},
+		"a duration without unit":    {header + "network: {period: 5}\n", []string{"network.period: Invalid value: 5: must be a duration"}},
+		"half a sample":              {header + "disk: {debounce: {samples: 1.5}}\n", []string{"disk.debounce.samples: Invalid value: 1.5: must be a whole number"}},
+		"fewer than no tasks":        {header + "pid: {freeTasks: -1}\n", []string{"pid.freeTasks: Invalid value: -1: must be a whole number, 0 or more"}},
+		"no amount":                  {header + "memory: {availableBytes: 5 Mi}\n", []string{"memory.availableBytes: Invalid value: \"5 Mi\": must be an amount such as 100Mi"}},
+		"no list":                    {header + "disk: {paths: /}\n", []string{"disk.paths: Invalid value: \"/\": must be a list"}},
+		"no section":                 {header + "memory: 5\n", []string{"memory: Invalid value: 5: must be a section with fields"}},
+		"no truth":                   {header + "eviction: {controlPlane: maybe}\n", []string{"eviction.controlPlane: Invalid value: \"maybe\": must be true or false"}},
+		"a number for a level":       {header + "rules:\n- {condition: PIDPressure, level: 3, taint: {key: b, effect: NoSchedule}}\n", []string{"rules[0].level: Invalid value: 3: must be Degraded or Critical"}},
 		"negative threshold":         {header + "memory:\n  availablePercent: -1\n", []string{"memory.availablePercent", "-1", "0 to 100"}},
 		"negative bytes":             {header + "memory:\n  availableBytes: -1Mi\n", []string{"memory.availableBytes", "-1Mi"}},
 		"threshold over 100":         {header + "disk:\n  inodesPercent: 101\n", []string{"disk.inodesPercent", "101"}},
@@ -176,5 +187,14 @@ func TestOnlyPairsOfRulesAreProduced(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// A value of the wrong type is all that is reported: what was not read because of
+// it is no second mistake.
+func TestAWrongTypeIsReportedAlone(t *testing.T) {
+	_, err := config.HostSchema().Decode([]byte("heartbeat: 5 min\n" + header))
+	if want := `heartbeat: Invalid value: "5 min": must be a duration such as 30s, 5m or 1h`; err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
 	}
 }

@@ -6,31 +6,41 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
+	"strings"
 
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 )
 
 // Load reads and decodes a file; an empty path gives the defaults.
 func (s Schema) Load(path string) (*Config, error) {
+	cfg, _, err := s.load(path)
+	return cfg, err
+}
+
+// load is Load, and returns the file too.
+func (s Schema) load(path string) (*Config, []byte, error) {
 	if path == "" {
-		return s.Default(), nil
+		return s.Default(), nil, nil
 	}
 	data, err := readFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("configuration: %w", err)
+		return nil, nil, fmt.Errorf("configuration: %w", err)
 	}
 	cfg, err := s.Decode(data)
 	if err != nil {
-		return nil, fmt.Errorf("configuration %s: %w", path, err)
+		return nil, nil, fmt.Errorf("configuration %s: %w", path, err)
 	}
 	cfg.Hash = fmt.Sprintf("%x", sha256.Sum256(data))[:12]
-	return cfg, nil
+	return cfg, data, nil
 }
 
 // Decode reads a configuration over the defaults. It is strict: an unknown or
 // doubled field, a value of the wrong type and an impossible value are errors
-// that name the field, and all of them are reported at once, up to some length.
+// that name the field. All of them are reported at once, up to some length;
+// impossible values are reported when all types are right.
 func (s Schema) Decode(data []byte) (*Config, error) {
 	fields, err := parse(data)
 	if err != nil {
@@ -40,15 +50,23 @@ func (s Schema) Decode(data []byte) (*Config, error) {
 	cfg.APIVersion, cfg.Kind, cfg.Hash = "", "", ""
 	cfg.Rules = nil // decoding into the defaults would mix the elements' fields
 	var errs []error
+	allFit := true
+	decode := func(into any, data []byte, prefix string) {
+		found, fits := decodeInto(into, data, prefix)
+		errs, allFit = append(errs, found...), allFit && fits
+	}
 	for _, condition := range cfg.Conditions {
 		if section, found := fields[condition.Field]; found {
-			errs = append(errs, decodeInto(condition.Section, section, condition.Field+".")...)
+			decode(condition.Section, section, condition.Field+".")
 			delete(fields, condition.Field)
 		}
 	}
 	rest, err := json.Marshal(fields)
 	errs = append(errs, err)
-	errs = append(errs, decodeInto(cfg, rest, "")...)
+	decode(cfg, rest, "")
+	if !allFit {
+		return cfg, shorten(errs) // what was not read would be called impossible
+	}
 	if cfg.Rules == nil {
 		cfg.Rules = cfg.defaultRules()
 	}
@@ -76,19 +94,27 @@ func parse(data []byte) (map[string]json.RawMessage, error) {
 }
 
 // decodeInto reads one part of the file. Its errors name the fields by their path
-// from the root, which begins with prefix.
-func decodeInto(into any, data []byte, prefix string) []error {
+// from the root, which begins with prefix. fits is false if a value has a wrong
+// type; then the rest of the part may not have been read.
+func decodeInto(into any, data []byte, prefix string) (errs []error, fits bool) {
 	strictErrs, err := kjson.UnmarshalStrict(data, into)
 	if err != nil {
-		if wrongType, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-			err = fmt.Errorf("%s%s: a JSON %s does not fit %s", prefix, wrongType.Field, wrongType.Value, wrongType.Type)
+		var at *field.Path
+		if prefix != "" {
+			at = field.NewPath(strings.TrimSuffix(prefix, "."))
 		}
-		return []error{err}
+		for _, wrong := range mismatches(data, reflect.TypeOf(into).Elem(), at) {
+			errs = append(errs, wrong)
+		}
+		if errs == nil {
+			errs = []error{err}
+		}
+		return errs, false
 	}
 	for _, strict := range strictErrs {
 		if named, ok := errors.AsType[kjson.FieldError](strict); ok {
 			named.SetFieldPath(prefix + named.FieldPath())
 		}
 	}
-	return strictErrs
+	return strictErrs, true
 }

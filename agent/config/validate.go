@@ -23,7 +23,7 @@ const (
 	maxPeriod     = 10 * time.Minute
 	maxClearAfter = 24 * time.Hour
 	minHeartbeat  = time.Minute
-	// maxHeartbeat leaves --cleanup=stale, which waits for a day, two to miss.
+	// maxHeartbeat leaves taintlet cleanup stale, which waits for a day, two to miss.
 	maxHeartbeat = 8 * time.Hour
 	maxForecast  = 10 * time.Minute // further ahead a trend says nothing
 	maxSlowWrite = 4 * time.Second  // a sample, and so the wait for a write, ends after 5 s

@@ -123,7 +123,7 @@ func (s *State) mayTakeOver(t *turn) bool {
 		return false
 	}
 	t.tell(Notice{Kind: Active, Reason: string(Active), Message: fmt.Sprintf(
-		"the agent %s has been silent for %s; this one, %s, is active for this Node again", a.other.Name, silence, a.instance.Name)})
+		"the agent %s has been silent for %s; this one, %s, is active for this Node again", a.other.Name, durationText(silence), a.instance.Name)})
 	a.other, s.report.due = instance{}, true
 	return true
 }

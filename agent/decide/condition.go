@@ -19,8 +19,13 @@ type condition struct {
 	last, because probes.Observation
 	// request is a Degraded that was not set yet.
 	request request
-	// shown is what the Node condition was last rendered with.
-	shown aside
+	// since is when the level last changed; zero: not known.
+	since time.Time
+	// shown is what the Node condition was last rendered with, told what the record
+	// says of the condition to people. Both are replaced, never changed: a State is
+	// copied with each Step.
+	shown *rendered
+	told  *told
 	// lastBad is the newest observation that was not OK. It is why a condition
 	// stays Degraded when a sample that is OK ends Critical.
 	lastBad probes.Observation
@@ -111,7 +116,7 @@ func (s *State) observe(t *turn, o probes.Observation) {
 		return
 	}
 	c.waitingSince, c.request = time.Time{}, request{}
-	c.debounce = c.debounce.Enter(target, debounce, t.now)
+	c.debounce, c.since = c.debounce.Enter(target, debounce, t.now), t.now
 	c.because = c.reasonFor(target)
 	if target == probes.Critical {
 		s.eviction.at = t.now
@@ -152,7 +157,7 @@ func (c *condition) tellUnknown(t *turn, debounce config.Debounce) {
 	}
 	c.toldUnknown = t.now
 	t.tell(Notice{Kind: StillUnknown, Condition: c.name, Reason: string(StillUnknown), Message: fmt.Sprintf(
-		"%s has been Unknown for %s; NoSchedule taints stay: %s", c.name, c.debounce.unknownFor(t.now).Round(time.Second), c.last.Message)})
+		"%s has been Unknown for %s; NoSchedule taints stay: %s", c.name, durationText(c.debounce.unknownFor(t.now)), c.last.Message)})
 }
 
 // allow asks the fleet brake about a new Degraded. It takes a token for the steps

@@ -63,6 +63,11 @@ func (d desired) as(via taints.Via, pair taints.Pair) desired {
 	return d
 }
 
+// full is the taint with its value, as it is to stand on the Node.
+func (d desired) full() corev1.Taint {
+	return corev1.Taint{Key: d.taint.Key, Value: d.taint.Value, Effect: d.taint.Effect}
+}
+
 func isDesired(all []desired, p taints.Pair) bool {
 	return slices.ContainsFunc(all, func(d desired) bool { return d.taint.Pair() == p })
 }
@@ -84,7 +89,7 @@ func (s *State) change(t *turn) taints.Change {
 	change := taints.Change{Owned: s.ledger.mayRemove(t.in.Facts, t.in.Node), Conditions: s.report.conditions}
 	var held []string
 	for _, d := range s.ledger.desired {
-		change.Taints = append(change.Taints, corev1.Taint{Key: d.taint.Key, Value: d.taint.Value, Effect: d.taint.Effect})
+		change.Taints = append(change.Taints, d.full())
 		if d.via == taints.Kept {
 			held = append(held, d.taint.Key)
 		}

@@ -85,7 +85,11 @@ func (s *State) countLosses(t *turn) {
 		}
 		l.lost = append(slices.Clip(l.lost), pair)
 		by := taints.LastWriter(node.Node)
-		t.tell(Notice{Kind: TaintLost, Condition: d.condition, Via: d.via, By: by, Reason: string(TaintLost), Message: somebody(by) + " removed " + pair.String()})
+		lost := d.full()
+		t.tell(Notice{
+			Kind: TaintLost, Condition: d.condition, Taint: lost, Via: d.via, By: by, Reason: string(TaintLost),
+			Message: somebody(by) + " removed " + lost.ToString(),
+		})
 		c := s.conditions.of(d.condition)
 		if c == nil {
 			continue // its section was dropped from the configuration
@@ -114,17 +118,17 @@ func (s *State) settleDisputes(t *turn) {
 // disputeNotice tells people what became of the taint that somebody removed.
 func disputeNotice(d desired, by string, now stage) Notice {
 	n := Notice{Condition: d.condition}
-	who, pair := somebody(by), d.taint.Pair()
+	who, lost, instead := somebody(by), d.full(), d.as(taints.StandIn, d.standIn).full()
 	switch {
 	case now == standIn:
 		n.Kind = TaintContested
-		n.Message = fmt.Sprintf("%s removed %s twice within a minute; %s takes its place for 24 h", who, pair, d.standIn)
-	case pair.Effect == corev1.TaintEffectNoExecute:
+		n.Message = fmt.Sprintf("%s removed %s twice within a minute; %s takes its place for 24 h", who, lost.ToString(), instead.ToString())
+	case lost.Effect == corev1.TaintEffectNoExecute:
 		n.Kind = TaintVetoed
-		n.Message = fmt.Sprintf("%s removed %s; it will not be set again until the condition has been OK", who, pair)
+		n.Message = fmt.Sprintf("%s removed %s; it will not be set again until the condition has been OK", who, lost.ToString())
 	default:
 		n.Kind = TaintWithdrawn
-		n.Message = fmt.Sprintf("%s removed %s twice within a minute; taintlet gives way for 24 h and until the condition has been OK. To keep taints off for good, set the annotation %s on the Node", who, pair, taints.PausedAnnotation)
+		n.Message = fmt.Sprintf("%s removed %s twice within a minute; taintlet gives way for 24 h and until the condition has been OK. To keep taints off for good, set the annotation %s on the Node; to have them again, set and remove it", who, lost.ToString(), taints.PausedAnnotation)
 	}
 	n.Reason = string(n.Kind)
 	return n

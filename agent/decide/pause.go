@@ -18,7 +18,13 @@ type pause struct {
 	// nor a list of conditions. Whoever wrote it wanted to stop something, so
 	// everything is stopped.
 	unreadable string
+	// ending are those of the conditions whose pause is over, but for a token of the
+	// write budget.
+	ending []probes.Condition
 }
+
+// isEnding reports whether the pause of a condition waits for its end.
+func (p pause) isEnding(name probes.Condition) bool { return slices.Contains(p.ending, name) }
 
 func (p pause) has(name probes.Condition) bool { return slices.Contains(p.conditions, name) }
 
@@ -39,7 +45,7 @@ func parsePause(value string, cfg *config.Config) pause {
 	for word := range strings.SplitSeq(value, ",") {
 		name := probes.Condition(strings.TrimSpace(word))
 		if _, known := cfg.Condition(name); !known {
-			return pause{cfg.Names(), cut(value)}
+			return pause{conditions: cfg.Names(), unreadable: cut(value)}
 		}
 		listed = append(listed, name)
 	}
@@ -79,27 +85,52 @@ func (p pause) endsFor(next pause) bool {
 func (s *State) heedPause(t *turn) {
 	next := parsePause(t.in.Node.Annotations[taints.PausedAnnotation], t.cfg)
 	if next.equals(s.pause) {
+		s.pause.ending = nil
 		return
 	}
+	forgiven := false
 	if s.pause.endsFor(next) {
 		var ok bool
 		if s.budget, ok = s.budget.take(t.cfg.WriteBudget, t.now); !ok {
 			// What begins does not wait for what ends.
 			s.pause.conditions = pause{conditions: slices.Concat(s.pause.conditions, next.conditions)}.inOrder(t.cfg).conditions
+			s.pause.ending = slices.DeleteFunc(slices.Clone(s.pause.conditions), next.has)
 			return
 		}
 		s.ledger.undecided = true // the token is to be remembered
+		forgiven = s.forgive(next)
 	}
 	s.pause = next
 	n := Notice{Kind: Paused, Message: "the annotation " + taints.PausedAnnotation + " stops new taints for " + next.String() + "; taints that stand go with recovery as always"}
 	switch {
 	case len(next.conditions) == 0:
 		n.Kind, n.Message = Resumed, "the annotation "+taints.PausedAnnotation+" is gone; taints are set again"
+		if forgiven {
+			n.Message += ", also those that others removed"
+		}
 	case next.unreadable != "":
 		n.Message += `. The value is neither "true" nor a list of conditions: ` + next.unreadable
 	}
 	n.Reason = string(n.Kind)
 	t.tell(n)
+}
+
+// forgive ends the contests of the conditions whose pause is over with the next
+// one. Who ends a pause has decided anew, and it is the one way in which a person
+// can end a contest. A veto stays: nobody evicts by mistake.
+func (s *State) forgive(next pause) (forgiven bool) {
+	for i := range s.conditions {
+		c := &s.conditions[i]
+		if !s.pause.has(c.name) || next.has(c.name) {
+			continue
+		}
+		for j := range c.disputes {
+			if d := &c.disputes[j]; d.stage != asRuled && !d.until.IsZero() {
+				*d, forgiven = dispute{}, true
+			}
+		}
+	}
+	return forgiven
 }
 
 // underPause leaves out what a pause stops: of a paused condition only those

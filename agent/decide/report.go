@@ -18,45 +18,83 @@ type report struct {
 	// conditions are being written. They do not change until they are written: a
 	// message that moves with every sample must not make every sample a write.
 	conditions []corev1.NodeCondition
-	// asideAt is when the conditions were last due for an aside alone.
-	asideAt time.Time
+	// news are when the conditions were last due for news alone, the newest first.
+	news [newsEach]time.Time
+	// untold: the record does not say yet what the conditions say.
+	untold bool
 }
 
-// asidesEvery is the least time between two reports that are due for asides, but
-// for new suspicions. What comes and goes must not make every sample a write.
-const asidesEvery = time.Minute
+const (
+	// newsEach is how many reports in newsWithin are due to news alone. What comes
+	// and goes must not make every sample a write. For what a condition that is OK
+	// says, half of them. A suspicion that begins is beyond that.
+	newsEach, newsWithin = 2, time.Minute
+	// moved is how far the severity moves until the value is told anew: a quarter of
+	// the way from the threshold, which is 50, to the worst.
+	moved = 13
+)
 
-// aside is what a Node condition says beside its level.
-type aside struct {
-	// suspicion is the reason with which the host suspects itself; empty: it does
-	// not. Its peers read that.
-	suspicion string
-	// braked: the fleet brake holds the taint back.
-	braked bool
+// rendered is what a Node condition was rendered with.
+type rendered struct {
+	outlook
+	severity int // of its value
 }
 
-func (c *condition) aside() aside {
-	a := aside{braked: c.request.braked != ""}
-	if c.last.Suspicion && c.last.Level == probes.Unknown && c.debounce.Level == probes.OK {
-		a.suspicion = c.last.Reason
+// heed makes a report due when what a condition waits for is not what the Node
+// shows, or when its value has moved. The value of a condition that is OK waits for
+// the heartbeat. A suspicion that begins is told at once, since others decide by it.
+// All else waits until the last report is written, and then for its turn.
+func (s *State) heed(t *turn) {
+	r, all := &s.report, news{}
+	for i := range s.conditions {
+		all = all.and(s.newsOf(t, &s.conditions[i]))
 	}
-	return a
+	r.untold = r.untold || all.differs
+	isTurn := func(reports int) bool { return t.now.Sub(r.news[reports-1]) >= newsWithin }
+	mayWrite := len(r.conditions) == 0 && s.ledger.hasLanded()
+	if !r.due && (all.isUrgent || mayWrite && (all.isOfBad && isTurn(newsEach) || all.differs && isTurn(1))) {
+		copy(r.news[1:], r.news[:])
+		r.due, r.news[0] = true, t.now
+	}
 }
 
-// heed makes a report due when an aside is not what the Node shows. A suspicion
-// that begins is told at once, since others decide by it. All else, its end too,
-// is told with the next report, or asidesEvery after the last one for an aside. So
-// at most 2 reports in asidesEvery are due to one condition's suspicions.
-func (r *report) heed(t *turn, all conditions) {
-	var isNews, isUrgent bool
-	for i := range all {
-		now, shown := all[i].aside(), all[i].shown
-		isNews = isNews || now != shown
-		isUrgent = isUrgent || now.suspicion != "" && shown.suspicion == ""
+// news is how a condition, or all, differ from what the Node shows.
+type news struct {
+	differs  bool // something else is waited for
+	isOfBad  bool // the condition is not OK, and that is so or its value has moved
+	isUrgent bool // a suspicion begins
+}
+
+func (n news) and(other news) news {
+	return news{n.differs || other.differs, n.isOfBad || other.isOfBad, n.isUrgent || other.isUrgent}
+}
+
+func (s *State) newsOf(t *turn, c *condition) news {
+	var shown rendered
+	if c.shown != nil {
+		shown = *c.shown
 	}
-	if !r.due && (isUrgent || isNews && t.now.Sub(r.asideAt) >= asidesEvery) {
-		r.due, r.asideAt = true, t.now
+	if !c.saysMore() && shown.outlook == (outlook{}) {
+		return news{} // as almost always
 	}
+	now := s.outlook(t, c)
+	differs := !now.equals(shown.outlook)
+	return news{
+		differs:  differs,
+		isOfBad:  c.debounce.Level > probes.OK && differs || c.hasMoved(shown.severity),
+		isUrgent: now.suspicion != "" && shown.suspicion == "",
+	}
+}
+
+// saysMore reports whether the Node condition says more than the value.
+func (c *condition) saysMore() bool {
+	return c.debounce.Level > probes.OK || c.request.braked != "" || c.last.Suspicion
+}
+
+// hasMoved reports whether the value is far from the one that the Node shows.
+func (c *condition) hasMoved(shown int) bool {
+	by := c.last.Severity - shown
+	return c.debounce.Level > probes.OK && c.last.Level > probes.Unknown && (by >= moved || by <= -moved)
 }
 
 // follow takes in that the conditions were written, and that a heartbeat is due.
@@ -69,19 +107,54 @@ func (r *report) follow(in Inputs) {
 
 // render renders the conditions when they are due and every probe has taken a
 // sample.
-func (r *report) render(t *turn, all conditions, unrecorded bool) {
-	if !r.due || !all.allSeen() {
+func (s *State) render(t *turn) {
+	r := &s.report
+	if !r.due || !s.conditions.allSeen() {
 		return
 	}
-	r.due, r.conditions = false, make([]corev1.NodeCondition, 0, len(all))
-	for i := range all {
-		shown := all[i].render(t)
-		if unrecorded {
+	r.due, r.conditions = false, make([]corev1.NodeCondition, 0, len(s.conditions))
+	for i := range s.conditions {
+		c := &s.conditions[i]
+		now, severity := s.outlook(t, c), c.last.Severity
+		if c.last.Level == probes.Unknown && c.shown != nil {
+			severity = c.shown.severity
+		}
+		shown := c.render(t, now)
+		if s.ledger.unrecorded {
 			shown.Message += "; taintlet's record does not fit beside the Node's other annotations, so a restart would forget its taints and damping"
 		}
 		r.conditions = append(r.conditions, shown)
-		all[i].shown = all[i].aside()
+		c.shown = &rendered{now, severity}
 	}
+}
+
+// decide gives what was decided a new revision, and has the record say to people
+// what the conditions say now.
+func (s *State) decide(t *turn) {
+	s.ledger.decide(t.now)
+	s.report.untold = false
+	for i := range s.conditions {
+		c := &s.conditions[i]
+		c.told = c.tell(s.outlook(t, c), t.now)
+	}
+}
+
+// retell decides the same once more where the record does not say what the
+// conditions say, and reports whether it did. It is asked only while the Node is as
+// it was decided, so that it repairs nothing.
+func (s *State) retell(t *turn) bool {
+	if !s.report.untold || len(s.report.conditions) == 0 || s.ledger.revision == 0 || s.ledger.unrecorded {
+		return false
+	}
+	s.report.untold = false
+	for i := range s.conditions {
+		c := &s.conditions[i]
+		if next := c.tell(s.outlook(t, c), t.now); next.recorded() != c.told.recorded() {
+			s.decide(t)
+			return true
+		}
+	}
+	return false
 }
 
 // ReasonBraked is the reason of a Node condition whose taint the fleet brake holds
@@ -96,28 +169,14 @@ func ConditionType(name probes.Condition) corev1.NodeConditionType {
 	return corev1.NodeConditionType(conditionPrefix + string(name))
 }
 
-// isOurs reports whether a Node condition's type is one of taintlet's.
-func isOurs(kind corev1.NodeConditionType, cfg *config.Config) bool {
-	name, found := strings.CutPrefix(string(kind), conditionPrefix)
-	return found && slices.ContainsFunc(cfg.Conditions, func(c config.Condition) bool { return string(c.Name) == name })
+// conditionName returns the condition that a Node condition of ours is about.
+func conditionName(kind corev1.NodeConditionType) (name probes.Condition, isOurs bool) {
+	text, isOurs := strings.CutPrefix(string(kind), conditionPrefix)
+	return probes.Condition(text), isOurs
 }
 
-// render makes the Node condition.
-func (c *condition) render(t *turn) corev1.NodeCondition {
-	shown := corev1.NodeCondition{Type: ConditionType(c.name), Status: corev1.ConditionFalse, Reason: c.last.Reason, Message: c.last.Message}
-	blind := c.debounce.seenAt.IsZero() || c.debounce.unknownFor(t.now) >= t.debounce(c.name).UnknownAfter.Duration
-	switch {
-	case c.debounce.Level > probes.OK:
-		shown.Status = corev1.ConditionTrue
-		if classOf(c.last) < bad && c.because.Level > probes.OK {
-			shown.Reason = c.because.Reason
-			shown.Message = c.because.Message + c.nowText()
-		}
-	case c.request.braked != "":
-		shown.Status, shown.Reason = corev1.ConditionUnknown, ReasonBraked
-		shown.Message += "; " + c.request.braked
-	case blind || c.aside().suspicion != "":
-		shown.Status = corev1.ConditionUnknown
-	}
-	return shown
+// isOurs reports whether a Node condition's type is one of taintlet's.
+func isOurs(kind corev1.NodeConditionType, cfg *config.Config) bool {
+	name, found := conditionName(kind)
+	return found && slices.ContainsFunc(cfg.Conditions, func(c config.Condition) bool { return c.Name == name })
 }

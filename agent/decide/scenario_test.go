@@ -103,9 +103,12 @@ type world struct {
 	started   time.Duration // of the present boot
 	begun     time.Duration // of the present line
 	happened  []string
-	at        []time.Duration // when each of them happened
-	nested    int             // writes that followed from one another
-	starts    int             // of agents
+	notices   []decide.Notice
+	// retouch, when set, changes each sample before it is taken.
+	retouch func(*probes.Observation)
+	at      []time.Duration // when each of them happened
+	nested  int             // writes that followed from one another
+	starts  int             // of agents
 	// agents are those that stand by while another one sees the events.
 	agents map[string]decide.State
 	name   string // of the one that sees them
@@ -182,6 +185,7 @@ func (w *world) step(in decide.Inputs) {
 	in.Node = w.known
 	var d decide.Decision
 	w.state, d = decide.Step(w.cfg, w.state, in, w.clock())
+	w.notices = append(w.notices, d.Notices...)
 	for _, n := range d.Notices {
 		if n.Kind == decide.LevelChanged {
 			w.happen(fmt.Sprintf("%s %s", short(n.Condition), n.To))
@@ -197,7 +201,9 @@ func (w *world) step(in decide.Inputs) {
 	for _, c := range d.Change.Conditions {
 		taints.Condition(after, c.Type).LastHeartbeatTime = metav1.NewTime(epoch().Add(w.now))
 	}
-	if _, differs := d.Change.Differs(before); differs {
+	if _, differs := d.Change.Differs(before); differs && onlyTells(before, after) {
+		w.happen("retold")
+	} else if differs {
 		w.happen("write" + difference(before.Spec.Taints, after.Spec.Taints))
 	}
 	w.setNode(after)
@@ -327,6 +333,9 @@ func (w *world) event(words []string) error {
 			o, err := observation(c, strings.Join(words[1:], " "))
 			if err != nil {
 				return err
+			}
+			if w.retouch != nil {
+				w.retouch(&o)
 			}
 			w.sample(o)
 			return nil

@@ -67,13 +67,20 @@ type Placed struct {
 	Condition probes.Condition
 	Pair      taints.Pair
 	Via       taints.Via
+	Value     string
+	Level     probes.Level // of the rule
+}
+
+// Taint returns the taint with its value.
+func (p Placed) Taint() corev1.Taint {
+	return corev1.Taint{Key: p.Pair.Key, Value: p.Value, Effect: p.Pair.Effect}
 }
 
 // Placed returns the taints that are desired now.
 func (s *State) Placed() []Placed {
 	placed := make([]Placed, 0, len(s.ledger.desired))
 	for _, d := range s.ledger.desired {
-		placed = append(placed, Placed{d.condition, d.taint.Pair(), d.via})
+		placed = append(placed, Placed{d.condition, d.taint.Pair(), d.via, d.taint.Value, d.level})
 	}
 	return placed
 }
@@ -154,7 +161,8 @@ type Notice struct {
 	Kind      Kind
 	Condition probes.Condition
 	From, To  probes.Level // of a LevelChanged
-	Via       taints.Via   // of a TaintLost: how the pair was to stay
+	Taint     corev1.Taint // of a TaintLost
+	Via       taints.Via   // of a TaintLost: how the taint was to stay
 	By        string       // of a TaintLost: the field manager that removed it, if known
 	Reason    string
 	Message   string

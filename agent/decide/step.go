@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/taints"
 )
 
 // Step takes in what is new and returns what to write, if anything. The same
@@ -47,18 +48,23 @@ func (s *State) reconcile(t *turn) {
 	s.countLosses(t)
 	s.settleDisputes(t)
 	s.desire(t)
+	s.heed(t)
 	if s.ledger.undecided {
-		s.ledger.decide(t.now)
+		s.decide(t)
 	}
-	s.report.heed(t, s.conditions)
-	s.report.render(t, s.conditions, s.ledger.unrecorded)
+	s.render(t)
 	change := s.change(t)
 	_, differs := change.Differs(t.in.Node.Node)
-	if differs && s.ledger.hasLanded() { // somebody undid a part of it
+	switch {
+	case !s.ledger.hasLanded():
+	case differs: // somebody undid a part of it
 		if !s.repair(t) {
+			t.Change = s.onlyConditions(change)
 			return
 		}
 		change = s.change(t)
+	case s.retell(t):
+		change, differs = s.change(t), true
 	}
 	if differs || len(change.Conditions) > 0 {
 		t.Change = &change
@@ -73,7 +79,16 @@ func (s *State) reconcile(t *turn) {
 func (s *State) repair(t *turn) bool {
 	var ok bool
 	if s.budget, ok = s.budget.take(t.cfg.WriteBudget, t.now); ok {
-		s.ledger.decide(t.now)
+		s.decide(t)
 	}
 	return ok
+}
+
+// onlyConditions is the part of a change that tells people why nothing else is
+// written; nil for none.
+func (s *State) onlyConditions(change taints.Change) *taints.Change {
+	if len(change.Conditions) == 0 || s.ledger.unrecorded {
+		return nil // without its record a change has landed once it was written
+	}
+	return &taints.Change{Conditions: change.Conditions}
 }

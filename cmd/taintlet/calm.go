@@ -38,11 +38,11 @@ func newCalmHandler(h slog.Handler) *calmHandler {
 
 // Handle logs the record unless it repeats one of the last minute: one with the
 // same message and attributes. The text of an error does not count, because an
-// address in it may change.
+// address in it may change. client-go names it err.
 func (h *calmHandler) Handle(ctx context.Context, r slog.Record) error {
 	key := r.Level.String() + " " + r.Message
 	r.Attrs(func(a slog.Attr) bool {
-		if a.Key != "error" {
+		if a.Key != "error" && a.Key != "err" {
 			key += " " + a.String()
 		}
 		return true

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"k8s.io/klog/v2"
 )
 
 // A failure that lasts is told once a minute, with what was left out; what is
@@ -43,6 +45,22 @@ func TestRepeatedLinesAreLeftOut(t *testing.T) {
 		h, ok := log.Handler().(*calmHandler)
 		if !ok || len(h.told.lines) > maxRemembered {
 			t.Errorf("%d lines are remembered", len(h.told.lines))
+		}
+	})
+}
+
+// What client-go says goes through the same handler, also by way of klog.
+func TestRepeatedLinesOfLibrariesAreLeftOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		klog.SetSlogLogger(slog.New(newCalmHandler(slog.NewTextHandler(&out, nil))))
+		defer klog.ClearLogger()
+		for i := range 2 * 60 {
+			klog.ErrorS(errors.New("dial tcp: port "+fmt.Sprint(i)), "Failed to watch", "type", "Node")
+			time.Sleep(time.Second)
+		}
+		if lines := strings.Count(out.String(), "Failed to watch"); lines != 2 {
+			t.Errorf("%d lines in two minutes:\n%s", lines, out.String())
 		}
 	})
 }

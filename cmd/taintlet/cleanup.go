@@ -4,14 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"github.com/spf13/pflag"
 
-	"github.com/taintlet/taintlet/agent/config"
-	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/taints"
 )
 
@@ -19,200 +15,97 @@ const (
 	cleanupOfNode  = "node"
 	cleanupOfAll   = "all"
 	cleanupOfStale = "stale"
-
-	// cleanupRate is how many requests a second a cleanup makes: as many as the
-	// node-lifecycle-controller.
-	cleanupRate = 20
-	// cleanupTries bounds how often a Node is tried again because an agent that
-	// still runs wrote it at the same time.
-	cleanupTries = 5
-	// cleanupPause is how long an agent that still runs is given to show itself
-	// before the Nodes are read once more.
-	cleanupPause = 5 * time.Second
-	// staleAfter is how long ago the last sign of an agent must be.
-	staleAfter = 24 * time.Hour
-	// wrongClock is how far in the future a sign of an agent tells nothing.
-	wrongClock = 2 * time.Hour
-	// stalePercent of the Nodes, but at least one, may be cleaned up at a time:
-	// more than that is no dead host but a mistake.
-	stalePercent = 5
 )
 
-// cleaner removes everything of taintlet's from Nodes and says what it did.
-type cleaner struct {
-	client *taints.Client
-	cfg    *config.Config
-	facts  taints.Facts
-	out    io.Writer
+func cleanupVerb() verb {
+	return verb{
+		name:      "cleanup",
+		arguments: "node [NAME…] | stale | all",
+		words:     []string{cleanupOfNode, cleanupOfStale, cleanupOfAll},
+		summary:   "remove everything of taintlet's from Nodes",
+		about: `It removes the taints, annotations and conditions of taintlet. Stop the agents first: an agent that
+runs writes them again.
+
+  node [NAME…]  these Nodes (default: $NODE_NAME, then the host name)
+  stale         Nodes whose agent has given no sign for a day, at most 5 % of all Nodes
+  all           every Node
+
+A taint of a rule of your own is removed only if --config names the file that has the rule. The
+annotation taintlet.dev/paused stays: a person put it there.`,
+		examples: []example{
+			{"What would be removed?", "taintlet cleanup all --dry-run"},
+			{"After the DaemonSet is gone, remove all that it left", "taintlet cleanup all"},
+			{"One Node of another cluster", "taintlet cleanup node worker-1 --context=staging"},
+		},
+		bind: func(flags *pflag.FlagSet) func(context.Context, call) error {
+			o := &cleanupOptions{}
+			flags.BoolVar(&o.dryRun, "dry-run", false, "say what would be removed, and change nothing")
+			addConfig(flags, &o.config)
+			o.cluster.add(flags)
+			addLifecycleController(flags, &o.lifecycleController)
+			return o.run
+		},
+	}
 }
 
-// cleanup does what --cleanup asks for. It fails when something of taintlet's
-// is left on a Node that was to be cleaned.
-func cleanup(ctx context.Context, o *options, cfg *config.Config, stdout io.Writer) error {
-	restConfig, err := apiConfig(o.kubeconfig)
+// cleanupOptions are the flags of the verb.
+type cleanupOptions struct {
+	dryRun              bool
+	config              string
+	cluster             clusterFlags
+	lifecycleController bool
+}
+
+// run fails when something of taintlet's is left on a Node that was to be
+// cleaned.
+func (o *cleanupOptions) run(ctx context.Context, c call) error {
+	what, nodes, err := cleanupOf(c.args)
+	if err != nil {
+		return err
+	}
+	cfg, err := loadConfig(o.config)
+	if err != nil {
+		return err
+	}
+	restConfig, err := o.cluster.restConfig()
 	if err != nil {
 		return err
 	}
 	restConfig.QPS, restConfig.Burst = cleanupRate, cleanupRate
-	client, err := taints.NewClient(restConfig, o.nodeName)
+	client, err := taints.NewClient(restConfig, "")
 	if err != nil {
 		return err
 	}
-	c := &cleaner{client, cfg, taints.Facts{LifecycleController: o.lifecycleController, StandInPrefix: cfg.StandInPrefix}, stdout}
-	switch o.cleanup {
+	cleaner := &cleaner{client, cfg, taints.Facts{LifecycleController: o.lifecycleController, StandInPrefix: cfg.StandInPrefix}, c.stdout, o.dryRun}
+	switch what {
 	case cleanupOfAll:
-		return c.all(ctx)
+		return cleaner.all(ctx)
 	case cleanupOfStale:
-		return c.stale(ctx, time.Now())
-	default:
-		return c.one(ctx, o.nodeName)
-	}
-}
-
-// one cleans up one Node, whatever is there.
-func (c *cleaner) one(ctx context.Context, name string) error {
-	node, err := c.client.Node(name).Get(ctx)
-	if apierrors.IsNotFound(err) {
-		fmt.Fprintf(c.out, "node %s: does not exist; nothing to do\n", name)
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return c.clean(ctx, node)
-}
-
-// all cleans up every Node that carries something of ours, then checks whether
-// anything came back.
-func (c *cleaner) all(ctx context.Context) error {
-	touched, seen, err := c.touched(ctx)
-	if err != nil {
-		return err
+		return cleaner.stale(ctx, time.Now())
 	}
 	var failed []error
-	for _, node := range touched {
-		failed = append(failed, c.clean(ctx, node))
-		if ctx.Err() != nil {
-			break
-		}
+	for _, name := range nodes {
+		failed = append(failed, cleaner.one(ctx, name))
 	}
-	if err := errors.Join(append(failed, ctx.Err())...); err != nil {
-		return err
-	}
-	fmt.Fprintf(c.out, "%d of %d nodes cleaned up\n", len(touched), seen)
-	if len(touched) == 0 {
-		return nil
-	}
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(cleanupPause):
-	}
-	return c.client.Each(ctx, func(node *corev1.Node) error {
-		if decide.IsTouched(node, c.cfg) {
-			return fmt.Errorf("node %s: an agent is still at work on it; delete the DaemonSet first, then clean up again", node.Name)
-		}
-		return nil
-	})
-}
-
-// touched returns the Nodes that carry something of ours, without what takes most
-// of their memory, and how many Nodes there are. All are read before the first
-// is written: a list does not wait for a slow reader.
-func (c *cleaner) touched(ctx context.Context) (touched []*corev1.Node, seen int, err error) {
-	err = c.client.Each(ctx, func(node *corev1.Node) error {
-		seen++
-		if decide.IsTouched(node, c.cfg) {
-			node.ManagedFields, node.Status.Images = nil, nil
-			touched = append(touched, node.DeepCopy())
-		}
-		return nil
-	})
-	return touched, seen, err
-}
-
-// stale cleans up the Nodes whose agent has given no sign for a day.
-func (c *cleaner) stale(ctx context.Context, now time.Time) error {
-	if c.cfg.Heartbeat.Duration == 0 {
-		return errors.New("the configuration has heartbeat 0: without heartbeats it cannot be told which agents are gone")
-	}
-	touched, seen, err := c.touched(ctx)
-	if err != nil {
-		return err
-	}
-	var stale []*corev1.Node
-	for _, node := range touched {
-		switch last := decide.LastSign(node, c.cfg); {
-		case last.IsZero(), last.After(now.Add(wrongClock)):
-			fmt.Fprintf(c.out, "node %s: cannot tell when an agent last wrote it; left alone\n", node.Name)
-		case now.Sub(last) > staleAfter:
-			stale = append(stale, node)
-		}
-	}
-	if most := max(1, seen*stalePercent/100); len(stale) > most {
-		return fmt.Errorf("%d of %d nodes have had no agent for %s, more than the %d that may be cleaned up at a time; is the DaemonSet there? Nothing was changed", len(stale), seen, staleAfter, most)
-	}
-	var failed []error
-	for _, node := range stale {
-		failed = append(failed, c.clean(ctx, node))
-	}
-	fmt.Fprintf(c.out, "%d of %d nodes had no agent for %s\n", len(stale), seen, staleAfter)
 	return errors.Join(failed...)
 }
 
-// clean cleans up one Node.
-func (c *cleaner) clean(ctx context.Context, before *corev1.Node) error {
-	node := before
-	for range cleanupTries {
-		change, stays, err := decide.Cleanup(c.cfg, c.facts, node)
-		if err != nil {
-			return fmt.Errorf("node %s: it cannot be told which taints are taintlet's, so nothing is removed; remove them and the annotation by hand: %w", node.Name, err)
-		}
-		after, err := c.client.Node(node.Name).Apply(ctx, node, change)
-		switch {
-		case err == nil:
-			c.tell(before, after)
-			if len(stays) > 0 {
-				return fmt.Errorf("node %s: the record names %v, but no rule asks for them, so they may be anybody's: give --config with the rule that did, or remove them by hand and clean up again", node.Name, stays)
-			}
-			return nil
-		case apierrors.IsNotFound(err):
-			return nil // deleted in between
-		case !errors.Is(err, taints.ErrOvertaken):
-			return err
-		}
-		node = after
+// cleanupOf returns what the arguments ask to clean up, and which Nodes.
+func cleanupOf(args []string) (what string, nodes []string, err error) {
+	if len(args) == 0 {
+		return "", nil, usageError{errors.New("say what to clean up: node, stale or all")}
 	}
-	return fmt.Errorf("node %s: an agent is still at work on it; stop it first", node.Name)
-}
-
-// tell says what was removed from a Node.
-func (c *cleaner) tell(before, after *corev1.Node) {
-	removed := 0
-	gone := func(what, name string) {
-		removed++
-		fmt.Fprintf(c.out, "node %s: removed %s %s\n", after.Name, what, name)
+	what, nodes = args[0], args[1:]
+	switch {
+	case what != cleanupOfNode && what != cleanupOfStale && what != cleanupOfAll:
+		return "", nil, usageError{fmt.Errorf("cleanup %q: must be one of node, stale, all", what)}
+	case what != cleanupOfNode && len(nodes) > 0:
+		return "", nil, usageError{fmt.Errorf("unexpected argument %q after cleanup %s", nodes[0], what)}
+	case len(nodes) == 0:
+		nodes = []string{defaultNodeName()}
 	}
-	for _, taint := range before.Spec.Taints {
-		if pair := taints.PairOf(taint); !taints.Has(after.Spec.Taints, pair) {
-			gone("taint", pair.String())
-		}
+	for _, name := range nodes {
+		err = errors.Join(err, checkNodeName("node", name))
 	}
-	for _, key := range []string{taints.RecordAnnotation, taints.HeldAnnotation} {
-		_, was := before.Annotations[key]
-		if _, is := after.Annotations[key]; was && !is {
-			gone("annotation", key)
-		}
-	}
-	for _, condition := range before.Status.Conditions {
-		if taints.Condition(after, condition.Type) == nil {
-			gone("condition", string(condition.Type))
-		}
-	}
-	if removed == 0 {
-		fmt.Fprintf(c.out, "node %s: nothing of taintlet's was there\n", after.Name)
-	}
-	if _, paused := after.Annotations[taints.PausedAnnotation]; paused {
-		fmt.Fprintf(c.out, "node %s: annotation %s stays; a person put it there\n", after.Name, taints.PausedAnnotation)
-	}
+	return what, nodes, err
 }

@@ -2,20 +2,43 @@ package main
 
 import (
 	"fmt"
-	"io"
 
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/taints"
 )
 
-// printRules says in words what a configuration asks for.
-func printRules(w io.Writer, cfg *config.Config) {
-	fmt.Fprintln(w, "The configuration is valid.")
+// noRecall is what whoever turns eviction on has to know.
+const noRecall = "An eviction that has begun cannot be recalled: the control plane queues every pod that does not tolerate the taint as soon as it sees it. Removing the taint a moment later saves only pods whose tolerationSeconds have not passed."
+
+// rulesInWords says for each rule what it asks for, how that stays on the Node
+// and why.
+func rulesInWords(cfg *config.Config, lifecycleController bool) []string {
+	var words []string
 	for _, rule := range cfg.Rules {
-		fmt.Fprintf(w, "%s %s asks for %s\n", rule.Condition, rule.Level, rule.Taint.Pair())
+		pair := rule.Taint.Pair()
+		via, _ := taints.Resolve(pair, facts(cfg, lifecycleController))
+		words = append(words, fmt.Sprintf("%s %s asks for %s, %s: %s.",
+			rule.Condition, rule.Level, withValue(pair, rule.Taint.Value), via, whyVia(cfg, rule, via)))
 	}
-	for _, line := range evictionInWords(cfg) {
-		fmt.Fprintln(w, line)
+	if len(words) == 0 {
+		return []string{"No rule: no taint is ever set."}
+	}
+	return words
+}
+
+// whyVia says why a rule's pair stays on the Node in this way.
+func whyVia(cfg *config.Config, rule config.Rule, via taints.Via) string {
+	pair := rule.Taint.Pair()
+	_, reconciled := taints.LifecycleCondition(pair)
+	switch {
+	case via == taints.Kept:
+		return fmt.Sprintf("the node-lifecycle-controller would delete this pair; the admission policy %s (deploy/keep.yaml) puts it back. Where the policy is absent, %s stands in for it",
+			taints.KeepPolicyName, withValue(taints.StandInFor(pair, cfg.StandInPrefix), rule.Taint.Value))
+	case reconciled:
+		return "the cluster has no node-lifecycle-controller that would delete it (--lifecycle-controller=false)"
+	default:
+		return "no controller of Kubernetes deletes this pair"
 	}
 }
 
@@ -27,7 +50,7 @@ func evictionInWords(cfg *config.Config) []string {
 		if rule.Level == probes.Critical {
 			condition, _ := cfg.Condition(rule.Condition)
 			words = append(words, fmt.Sprintf("Eviction is ON for %s: after %s of critical samples, %s deletes every pod on the Node that does not tolerate it, DaemonSets' and whatever PodDisruptionBudgets say.",
-				rule.Condition, condition.Common().Debounce.CriticalAfter.Duration, rule.Taint.Pair()))
+				rule.Condition, condition.Common().Debounce.CriticalAfter.Duration, withValue(rule.Taint.Pair(), rule.Taint.Value)))
 		}
 	}
 	if len(words) == 0 {
@@ -35,7 +58,9 @@ func evictionInWords(cfg *config.Config) []string {
 	}
 	bound := fmt.Sprintf("Nodes that evict at the same time: at most %d, each at most once in %s; the cooldown of a slot is %s.", cfg.Eviction.Slots, cfg.Eviction.Interval.Duration, cfg.Eviction.Cooldown.Duration)
 	if cfg.Eviction.ControlPlane {
-		return append(words, bound+" Nodes of the control plane evict too.")
+		bound += " Nodes of the control plane evict too."
+	} else {
+		bound += " Nodes of the control plane never do."
 	}
-	return append(words, bound+" Nodes of the control plane never do.")
+	return append(words, bound, noRecall)
 }

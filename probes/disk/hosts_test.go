@@ -20,7 +20,7 @@ import (
 	"github.com/taintlet/taintlet/probes/probetest"
 )
 
-var update = flag.Bool("update", false, "write what the probe says of each recorded host into testdata/hosts.txt")
+var update = flag.Bool("update", false, "write what the probe says into testdata: hosts.txt of each recorded host, messages.golden of each reason")
 
 // The agent's defaults.
 var (

@@ -181,20 +181,24 @@ func (t Thresholds) judgePath(r pathReport) (v verdict) {
 // judgeSpace adds what the space and the inodes of a file system mean, where it has a
 // size.
 func (t Thresholds) judgeSpace(f fileSystem, v *verdict) {
-	consider := func(s trend.Scarcity, thing, message string) {
-		v.add(s.Observe(probes.DiskPressure, thing, message), s.Tightness())
+	consider := func(s trend.Scarcity, thing, message, clears string) {
+		o := s.Observe(probes.DiskPressure, thing, message)
+		o.Clears = clears
+		v.add(o, s.Tightness())
 	}
 	if f.size > 0 {
 		available, size := float64(f.available), float64(f.size)
 		consider(trend.Scarce(available, size*t.AvailablePercent/100, t.ClearFactor), "Space",
 			fmt.Sprintf("available %s of %s (%s) on %s, threshold %s", trend.BytesText(available), trend.BytesText(size),
-				trend.ShareText(available, size), f.path, trend.PercentText(t.AvailablePercent)))
+				trend.ShareText(available, size), f.path, trend.PercentText(t.AvailablePercent)),
+			"above "+trend.TimesText(t.AvailablePercent, t.ClearFactor)+" on "+f.path)
 	}
 	if f.inodesTotal > 0 {
 		free, total := float64(f.inodesFree), float64(f.inodesTotal)
 		consider(trend.Scarce(free, total*t.InodesPercent/100, t.ClearFactor), "Inodes",
 			fmt.Sprintf("free %d of %d inodes (%s) on %s, threshold %s", f.inodesFree, f.inodesTotal,
-				trend.ShareText(free, total), f.path, trend.PercentText(t.InodesPercent)))
+				trend.ShareText(free, total), f.path, trend.PercentText(t.InodesPercent)),
+			"above "+trend.TimesText(t.InodesPercent, t.ClearFactor)+" of the inodes on "+f.path)
 	}
 }
 
@@ -300,6 +304,7 @@ func (w writeSample) judge(clearFactor float64) (probes.Observation, error) {
 	}
 	if w.Slow > 0 {
 		o.Message += ", threshold " + trend.TimeText(w.Slow)
+		o.Clears = "below " + trend.TimeText(time.Duration(float64(w.Slow)/max(1, clearFactor)).Truncate(100*time.Millisecond))
 		switch {
 		case w.took >= w.Slow:
 			o.Level, o.Reason = probes.Degraded, "WriteSlow"

@@ -25,7 +25,7 @@ func (t Thresholds) judge(v view) probes.Observation {
 			o.Hysteresis, o.Reason, told = true, "MemoryNearThreshold", c
 		}
 	}
-	o.Message = v.text(told.limit) + told.text
+	o.Message, o.Clears = v.text(told.limit)+told.text, "above "+told.limit.clears+told.clears
 	return o
 }
 
@@ -37,6 +37,7 @@ type cause struct {
 	reason string
 	limit  bound  // of available memory
 	text   string // about the other measure
+	clears string // what that one has to be instead
 }
 
 // byLevel is the index of the cause that is available memory alone.
@@ -53,27 +54,28 @@ func (t Thresholds) causes(v view) [4]cause {
 	someWait, allWait := trend.Excess(v.some.counts(), t.StalledPercent, t.ClearFactor), trend.Excess(v.full.counts(), t.CriticalStalledPercent, t.ClearFactor)
 	return [...]cause{
 		{trend.Both(below(enough), allWait), probes.Critical, "MemoryStalledFully", enough,
-			v.fullText() + ", threshold " + trend.PercentText(t.CriticalStalledPercent)},
+			v.fullText() + ", threshold " + trend.PercentText(t.CriticalStalledPercent), ""},
 		byLevel: {below(enough), probes.Degraded, "MemoryLow", enough,
-			v.someText()},
+			v.someText(), ""},
 		{trend.Both(below(emptying), soonEmpty), probes.Degraded, "MemoryRunningOut", emptying,
-			v.emptyText() + ", threshold " + trend.SecondsText(t.RunningOutWithin)},
+			v.emptyText() + ", threshold " + trend.SecondsText(t.RunningOutWithin), ", or lasts longer"},
 		{trend.Both(below(stalled), someWait), probes.Degraded, "MemoryStalled", stalled,
-			v.someText() + ", threshold " + trend.PercentText(t.StalledPercent)},
+			v.someText() + ", threshold " + trend.PercentText(t.StalledPercent), ", or stalls less"},
 	}
 }
 
 // bound is an amount of available memory to compare with, and its text.
 type bound struct {
-	bytes float64
-	text  string
+	bytes  float64
+	text   string
+	clears string // the same for the easier one that clears
 }
 
 // enough returns the available memory below which the host is Degraded.
 func (t Thresholds) enough(whole float64) bound {
 	share := t.part(t.AvailablePercent, whole)
 	if atLeast := float64(t.AvailableBytes); atLeast > share.bytes {
-		return bound{atLeast, trend.BytesText(atLeast)}
+		return bound{atLeast, trend.BytesText(atLeast), trend.BytesText(atLeast * max(1, t.ClearFactor))}
 	}
 	return share
 }
@@ -83,7 +85,7 @@ func (t Thresholds) enough(whole float64) bound {
 func (t Thresholds) part(percent, whole float64) bound {
 	if most := float64(t.PercentBaseMax); most > 0 && whole > most {
 		bytes := most * percent / 100
-		return bound{bytes, trend.BytesText(bytes)}
+		return bound{bytes, trend.BytesText(bytes), trend.BytesText(bytes * max(1, t.ClearFactor))}
 	}
-	return bound{whole * percent / 100, trend.PercentText(percent)}
+	return bound{whole * percent / 100, trend.PercentText(percent), trend.TimesText(percent, t.ClearFactor)}
 }

@@ -162,7 +162,7 @@ func TestHostThatNeverHadADefaultRoute(t *testing.T) {
 	})
 }
 
-// In --once a host without carrier is not OK.
+// In taintlet once a host without carrier is not OK.
 func TestNoCarrierAtTheFirstLook(t *testing.T) {
 	h, inside := inOwnNetwork(t)
 	if !inside {

@@ -42,17 +42,21 @@ func (s sample) tightest() budget {
 func (t Thresholds) judge(s sample, slope trend.Slope) probes.Observation {
 	b := s.tightest()
 	limit := float64(b.limit)
-	threshold, thresholdText := t.freeThreshold(limit)
+	threshold, thresholdText, clears := t.freeThreshold(limit)
 	o := trend.Scarce(b.free(), threshold, t.ClearFactor).Observe(probes.PIDPressure, "PIDs", "")
+	o.Clears = clears
 	left, out := t.runningOut(b, slope)
 	o.Severity = max(o.Severity, out.Severity)
 	switch {
 	case o.Level == probes.Degraded && t.CriticalUsedPercent > 0 && b.free() < freeAt(t.CriticalUsedPercent, limit):
 		o.Level, o.Reason, thresholdText = probes.Critical, "PIDsExhausted", trend.PercentText(t.CriticalUsedPercent)
 	case o.Level == probes.OK && out.Set:
-		o.Level, o.Hysteresis, o.Reason = probes.Degraded, false, "PIDsRunningOut"
+		o.Level, o.Hysteresis, o.Reason, o.Clears = probes.Degraded, false, "PIDsRunningOut", ""
 		thresholdText += fmt.Sprintf("; none left in %s, threshold %s", trend.SecondsText(left.Truncate(time.Second)), trend.SecondsText(t.RunningOutWithin))
 	case o.Level == probes.OK && out.Near:
+		if !o.Hysteresis {
+			o.Clears = "" // it is not the number that keeps it
+		}
 		o.Hysteresis, o.Reason = true, "PIDsNearThreshold"
 	}
 	o.Message = fmt.Sprintf("used %d of %d tasks (%s, %.0f free), limit %s, threshold %s%s",
@@ -73,13 +77,13 @@ func (t Thresholds) runningOut(b budget, slope trend.Slope) (time.Duration, tren
 }
 
 // freeThreshold returns the number of free tasks below which the host is
-// Degraded.
-func (t Thresholds) freeThreshold(limit float64) (threshold float64, text string) {
-	threshold, text = freeAt(t.UsedPercent, limit), trend.PercentText(t.UsedPercent)
-	if free := min(float64(t.FreeTasks), math.Floor(limit/4)); free > threshold {
-		threshold, text = free, fmt.Sprintf("%.0f free", free)
+// Degraded, as a text, and what a good sample needs.
+func (t Thresholds) freeThreshold(limit float64) (threshold float64, text, clears string) {
+	factor := max(1, t.ClearFactor)
+	if free := min(float64(t.FreeTasks), math.Floor(limit/4)); free > freeAt(t.UsedPercent, limit) {
+		return free, fmt.Sprintf("%.0f free", free), fmt.Sprintf("above %.0f free", free*factor)
 	}
-	return threshold, text
+	return freeAt(t.UsedPercent, limit), trend.PercentText(t.UsedPercent), "below " + trend.ShareText(max(0, 100-(100-t.UsedPercent)*factor), 100) + " used"
 }
 
 // freeAt returns the number of free tasks below which at least usedPercent of the

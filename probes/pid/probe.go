@@ -84,7 +84,7 @@ func (p *Probe) follow(s sample, now time.Time) probes.Observation {
 	p.pace.Add(now, b.free())
 	o := p.thresholds.judge(s, p.slope)
 	if o.Level == probes.OK {
-		threshold, _ := p.thresholds.freeThreshold(float64(b.limit))
+		threshold, _, _ := p.thresholds.freeThreshold(float64(b.limit))
 		o.Headroom = p.pace.Headroom(b.free()-threshold, plausiblePace)
 	}
 	return o

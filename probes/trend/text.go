@@ -42,6 +42,13 @@ func ShareText(part, whole float64) string {
 // PercentText writes a percentage as it was configured: "5 %", "7.5 %".
 func PercentText(percent float64) string { return plain(percent) + " %" }
 
+// TimesText writes a percentage times a factor, rounded up to one decimal: the
+// threshold that clears. A factor below 1 counts as 1.
+func TimesText(percent, factor float64) string {
+	const roundingError = 1e-9
+	return plain(math.Ceil(10*percent*max(1, factor)-roundingError)/10) + " %"
+}
+
 // TimeText writes a duration for a person: "412 ms", "3.2 s", "42 s",
 // "2 h 5 min". It rounds up, so that what is beyond a threshold never reads as
 // less.

@@ -47,8 +47,8 @@ func TestAgentIsBuiltAsAsked(t *testing.T) {
 			if stripped := hasNoSymbols(t, agent); stripped != test.options.Release {
 				t.Errorf("without symbols: %t", stripped)
 			}
-			if out, err := exec.CommandContext(t.Context(), agent, "--version").CombinedOutput(); err != nil || !strings.HasPrefix(string(out), "taintlet ") {
-				t.Errorf("--version: %s, %v", out, err)
+			if out, err := exec.CommandContext(t.Context(), agent, "version").CombinedOutput(); err != nil || !strings.HasPrefix(string(out), "taintlet ") {
+				t.Errorf("version: %s, %v", out, err)
 			}
 		})
 	}

@@ -31,15 +31,15 @@ func (d *demo) showOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	out, err := exec.CommandContext(ctx, d.binary, "--once").Output()
+	out, err := exec.CommandContext(ctx, d.binary, "once").Output()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.ExitCode() == 3 {
 		err = nil // some condition is not OK, which is news and no failure
 	}
 	if err != nil {
-		return fmt.Errorf("taintlet --once: %w", err)
+		return fmt.Errorf("taintlet once: %w", err)
 	}
-	d.out.command("taintlet --once")
+	d.out.command("taintlet once")
 	d.out.quote(string(out))
 	return nil
 }

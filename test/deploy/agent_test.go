@@ -57,11 +57,13 @@ type program struct {
 	path string
 	args []string
 	env  []string // beside this process's
+	// node and kubeconfig are in args too.
+	node, kubeconfig string
 }
 
 func newProgram(t *testing.T, c *cluster.Cluster, node string) *program {
 	t.Helper()
-	p := &program{t: t, dir: t.TempDir()}
+	p := &program{t: t, dir: t.TempDir(), node: node, kubeconfig: cluster.Kubeconfig(t, chart.AgentOf(t, c, node))}
 	t.Cleanup(func() {
 		if text, err := os.ReadFile(p.file("log")); t.Failed() {
 			t.Logf("log of the agent: %v\n%s", err, text)
@@ -71,7 +73,7 @@ func newProgram(t *testing.T, c *cluster.Cluster, node string) *program {
 	if p.path, err = build.Agent(t.Context(), p.dir, build.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	p.args = []string{"--kubeconfig=" + cluster.Kubeconfig(t, chart.AgentOf(t, c, node)), "--config=" + p.file("config.yaml"), "--node-name=" + node, "--listen="}
+	p.args = []string{"--kubeconfig=" + p.kubeconfig, "--config=" + p.file("config.yaml"), "--node-name=" + node, "--listen="}
 	return p
 }
 
@@ -110,13 +112,13 @@ func (p *program) start() (stop func()) {
 	return stop
 }
 
-// cleanup runs --cleanup=node, with more flags.
-func (p *program) cleanup(more ...string) {
+// cleanup runs taintlet cleanup node with that kubeconfig.
+func (p *program) cleanup(kubeconfig string) {
 	p.t.Helper()
-	args := slices.Concat(p.args, []string{"--cleanup=node"}, more)
+	args := []string{"cleanup", "node", p.node, "--kubeconfig=" + kubeconfig, "--config=" + p.file("config.yaml")}
 	out, err := exec.CommandContext(p.t.Context(), p.path, args...).CombinedOutput() //nolint:gosec // our own binary
 	if err != nil {
-		p.t.Errorf("--cleanup=node: %v\n%s", err, out)
+		p.t.Errorf("cleanup node: %v\n%s", err, out)
 	}
 }
 
@@ -178,7 +180,7 @@ func TestTheAgentIsNeverRefused(t *testing.T) {
 	stop = p.start()
 	wait("recovery", func(node *corev1.Node) bool { return len(node.Spec.Taints) == 0 && status(corev1.ConditionFalse)(node) })
 	stop()
-	p.cleanup()
+	p.cleanup(p.kubeconfig)
 	after := c.GetNode(t, name)
 	if taints.Condition(after, "HostPIDPressure") != nil || after.Annotations[taints.RecordAnnotation] != "" {
 		t.Errorf("left after the cleanup: %v %v", after.Annotations, after.Status.Conditions)
@@ -203,7 +205,7 @@ func TestHourlyCleanupIsNotRefused(t *testing.T) {
 	}
 	stop()
 	token := chart.TokenOf(t, c, namespace, account+"-cleanup-stale", nil)
-	p.cleanup("--kubeconfig=" + cluster.Kubeconfig(t, c.WithToken(token)))
+	p.cleanup(cluster.Kubeconfig(t, c.WithToken(token)))
 	after := c.GetNode(t, name)
 	if len(after.Spec.Taints) > 0 || taints.Condition(after, "HostPIDPressure") != nil || after.Annotations[taints.RecordAnnotation] != "" {
 		t.Errorf("left after the cleanup: %v %v %v", after.Spec.Taints, after.Annotations, after.Status.Conditions)

@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -72,11 +73,11 @@ func TestCommandsOfTheREADME(t *testing.T) {
 		}
 		t.Fatalf("no script of the README begins with %q", first)
 	}
-	removals := []string{"kubectl --namespace taintlet-system delete daemonset", "kubectl delete --ignore-not-found"}
+	removals := []string{"kubectl --namespace taintlet-system delete daemonset", "taintlet cleanup all", "kubectl delete --ignore-not-found"}
 	for _, way := range [][]string{
-		append([]string{"kubectl apply -f deploy/taintlet.yaml", "kubectl --namespace taintlet-system rollout", "node=$(", "key="}, removals...),
+		append([]string{"kubectl apply -f deploy/taintlet.yaml", "kubectl --namespace taintlet-system rollout", "node=$(", "taintlet config --evictions"}, removals...),
 		append([]string{"mkdir -p mine", "kubectl --namespace taintlet-system rollout"}, removals...),
-		{"kubectl create namespace", "kubectl --namespace taintlet-system rollout", "cat >tuning.yaml", "cat >evicting.yaml", removals[0], "helm uninstall"},
+		{"kubectl create namespace", "kubectl --namespace taintlet-system rollout", "cat >tuning.yaml", "cat >evicting.yaml", removals[0], removals[1], "helm uninstall"},
 	} {
 		leaveTraces(t, c)
 		for i, first := range way {
@@ -87,6 +88,7 @@ func TestCommandsOfTheREADME(t *testing.T) {
 		}
 		nothingIsLeft(t, k)
 	}
+	ran[scriptForDeadNodes(t, scripts)] = true // TestUninstallWithADeadNode
 	for first := range scripts {
 		if !ran[first] {
 			t.Errorf("nobody ran the script that begins with %q", first)
@@ -94,8 +96,53 @@ func TestCommandsOfTheREADME(t *testing.T) {
 	}
 }
 
-// runPods stands in for a kubelet: it calls pods ready, and lets them go.
-func runPods(t *testing.T, c *cluster.Cluster) {
+// scriptForDeadNodes is the first line of the script for pods that no kubelet ends.
+func scriptForDeadNodes(t *testing.T, scripts map[string]string) string {
+	t.Helper()
+	for first := range scripts {
+		if strings.HasPrefix(first, "kubectl --namespace taintlet-system get pods") {
+			return first
+		}
+	}
+	t.Fatal("the README has no script for Nodes that are dead")
+	return ""
+}
+
+// With a dead Node the first command of Uninstall ends in time and says so. The
+// script that the README has for that lets the removal end.
+func TestUninstallWithADeadNode(t *testing.T) {
+	cluster.SkipUnlessRequired(t)
+	c := cluster.New(t, cluster.Options{})
+	c.Register(t, "alive")
+	c.Register(t, "dead")
+	runPods(t, c, "dead")
+	k := console.New(t, c)
+	k.Run("kubectl apply -f deploy/taintlet.yaml")
+	cluster.Eventually(t, "two pods", func() error {
+		if out := k.Run("kubectl --namespace taintlet-system get pods -o name"); strings.Count(out, "pod/") != 2 {
+			return errors.New(out)
+		}
+		return nil
+	})
+	scripts := commands(t)
+	for first, script := range scripts {
+		if strings.HasPrefix(first, "kubectl --namespace taintlet-system delete daemonset") {
+			if !strings.Contains(script, "--timeout=2m") {
+				t.Fatalf("nothing bounds %s", script)
+			}
+			out := k.Run("! " + strings.Replace(script, "--timeout=2m", "--timeout=3s", 1))
+			if !strings.Contains(out, "timed out waiting for the condition") {
+				t.Errorf("with a dead Node:\n%s", out)
+			}
+		}
+	}
+	t.Log(k.Run(scripts[scriptForDeadNodes(t, scripts)]))
+	k.Run("kubectl --namespace taintlet-system wait --for=delete daemonset/taintlet --timeout=30s")
+}
+
+// runPods stands in for all kubelets but those of dead Nodes: it calls pods ready,
+// and lets them go.
+func runPods(t *testing.T, c *cluster.Cluster, dead ...string) {
 	t.Helper()
 	watcher, err := c.Client().CoreV1().Pods("").Watch(t.Context(), metav1.ListOptions{})
 	if err != nil {
@@ -105,7 +152,7 @@ func runPods(t *testing.T, c *cluster.Cluster) {
 	go func() {
 		for event := range watcher.ResultChan() {
 			pod, ok := event.Object.(*corev1.Pod)
-			if !ok || pod.Spec.NodeName == "" {
+			if !ok || pod.Spec.NodeName == "" || pod.DeletionTimestamp != nil && slices.Contains(dead, pod.Spec.NodeName) {
 				continue
 			}
 			pods, ctx := c.Client().CoreV1().Pods(pod.Namespace), context.Background()

@@ -231,17 +231,17 @@ func checkRuns(t *testing.T, b *builder, id string, entrypoint []string) {
 	run := func(argument string) (string, error) {
 		return b.buildah(t.Context(), slices.Concat([]string{"run", "--isolation=chroot", container, "--"}, entrypoint, []string{argument})...)
 	}
-	if out, err := run("--version"); err != nil || out != "taintlet "+version+"\n" {
-		t.Errorf("--version: %q (%v), want %s", out, err, version)
+	if out, err := run("version"); err != nil || out != "taintlet "+version+"\n" {
+		t.Errorf("version: %q (%v), want %s", out, err, version)
 	}
-	out, err := run("--once")
+	out, err := run("once")
 	var exit *exec.ExitError
 	if err != nil && (!errors.As(err, &exit) || exit.ExitCode() != 3) { // 3: some condition is not OK
-		t.Errorf("--once: %v", err)
+		t.Errorf("once: %v", err)
 	}
 	for _, condition := range []string{"MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable"} {
 		if !strings.Contains(out, condition) {
-			t.Errorf("--once shows no %s:\n%s", condition, out)
+			t.Errorf("once shows no %s:\n%s", condition, out)
 		}
 	}
 }

@@ -47,12 +47,19 @@ func TestUsageErrorsExitWithTwoAndNameTheTrouble(t *testing.T) {
 		args []string
 		want []string
 	}{
-		"unknown flag":         {[]string{"--nonsense"}, []string{"--nonsense"}},
-		"argument":             {[]string{"start"}, []string{`unexpected argument "start"`}},
-		"two values at once":   {[]string{"--output=xml", "--dry-run=maybe"}, []string{"xml", "table, json, yaml", "maybe", "none, client"}},
+		"unknown flag":         {[]string{"--nonsense"}, []string{"unknown flag: --nonsense; the flags are --node-name, ", "See taintlet help."}},
+		"another verb's flag":  {[]string{"once", "--listen="}, []string{"unknown flag: --listen; the flags are --output, ", "See taintlet help once."}},
+		"unknown verb":         {[]string{"start"}, []string{`unknown verb "start"; the verbs are once, watch, `}},
+		"verb after flags":     {[]string{"--verbosity=1", "once"}, []string{"the verb comes before the flags: taintlet once"}},
+		"argument":             {[]string{"once", "more"}, []string{`unexpected argument "more"`}},
+		"help of what":         {[]string{"help", "start"}, []string{`unknown verb "start"; the verbs are once, watch, `}},
+		"unknown shell":        {[]string{"completion", "tcsh"}, []string{`shell "tcsh": must be one of bash, zsh, fish`}},
+		"output":               {[]string{"once", "--output=xml"}, []string{`--output "xml": must be one of table, json, yaml`}},
+		"two values at once":   {[]string{"--log-format=xml", "--dry-run=maybe"}, []string{"xml", "text, json", "maybe", "none, client, server"}},
+		"Nodes alone":          {[]string{"config", "worker"}, []string{`unexpected argument "worker": Nodes go with --evictions`}},
 		"node name":            {[]string{"--node-name=Not_A_Node"}, []string{"--node-name", "Not_A_Node"}},
 		"missing config":       {[]string{"--config=/nonexistent.yaml"}, []string{"/nonexistent.yaml", "no such file"}},
-		"binary configuration": {[]string{"--config=" + binaryFile, "--check-config"}, []string{binaryFile, "not YAML"}},
+		"binary configuration": {[]string{"config", "--config=" + binaryFile}, []string{binaryFile, "not YAML"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, out := exitCode(t, c.args...)
@@ -72,7 +79,7 @@ func TestUsageErrorsExitWithTwoAndNameTheTrouble(t *testing.T) {
 func TestOnceNeedsNoNodeName(t *testing.T) {
 	t.Parallel()
 	host := fakehost.New(t)
-	code, out := exitCode(t, append(host.Flags(), "--once", "--node-name=My_Laptop")...)
+	code, out := exitCode(t, append([]string{"once", "--node-name=My_Laptop"}, host.Flags()...)...)
 	if code != 0 || !strings.Contains(out, "MemoryPressure") {
 		t.Errorf("exit code %d, output:\n%s", code, out)
 	}
@@ -91,6 +98,7 @@ func TestFailuresToStartExitWithOne(t *testing.T) {
 	}{
 		"not in a cluster":   {[]string{"--listen="}, "no --kubeconfig given and not in a cluster"},
 		"missing kubeconfig": {[]string{"--kubeconfig=/nonexistent"}, "/nonexistent"},
+		"no such cluster":    {[]string{"cleanup", "all", "--kubeconfig=/nonexistent"}, "/nonexistent"},
 		"port taken":         {[]string{"--dry-run=client", "--listen=" + taken.Addr().String()}, "address already in use"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -103,7 +111,7 @@ func TestFailuresToStartExitWithOne(t *testing.T) {
 }
 
 // Whatever is missing, empty, cut off or garbled in the host's trees: that
-// condition is Unknown with a reason, the others are not, and --once exits 3.
+// condition is Unknown with a reason, the others are not, and once exits 3.
 func TestGarbledHostIsUnknown(t *testing.T) {
 	t.Parallel()
 	garble := map[string]func(h *fakehost.Host, file string){
@@ -120,7 +128,7 @@ func TestGarbledHostIsUnknown(t *testing.T) {
 			t.Run(how+" "+filepath.Base(file), func(t *testing.T) {
 				h := fakehost.New(t)
 				do(h, file)
-				code, out := exitCode(t, append(h.Flags(), "--once", "-o=json")...)
+				code, out := exitCode(t, append([]string{"once", "-o=json"}, h.Flags()...)...)
 				if code != 3 {
 					t.Errorf("exit code %d", code)
 				}

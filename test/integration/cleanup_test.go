@@ -41,8 +41,16 @@ func TestCleanupLeavesTheNodeAsItWas(t *testing.T) {
 	waitNode(t, c, node.Name, cluster.HasCondition("HostMemoryPressure", corev1.ConditionTrue))
 	a.Kill()
 	c.RunKubectl(t, "taint", "node", node.Name, "example.com/later=yes:NoExecute")
-	foreign := taintsOf(c.GetNode(t, node.Name), memoryKey)
+	was := c.GetNode(t, node.Name)
+	foreign := taintsOf(was, memoryKey)
+	dryCode, dryRun := cleanup(t, c, node.Name, "--dry-run")
+	if now := c.GetNode(t, node.Name); dryCode != 0 || now.ResourceVersion != was.ResourceVersion {
+		t.Errorf("a dry run wrote the Node, version %s after %s, exit code %d", now.ResourceVersion, was.ResourceVersion, dryCode)
+	}
 	code, out = cleanup(t, c, node.Name)
+	if told := strings.ReplaceAll(dryRun, "would remove", "removed"); told != out || told == dryRun {
+		t.Errorf("the dry run says\n%sthe cleanup\n%s", dryRun, out)
+	}
 	after := c.GetNode(t, node.Name)
 	for _, line := range []string{
 		"taint " + memoryKey + ":NoSchedule", "annotation taintlet.dev/record", "annotation taintlet.dev/held",
@@ -218,12 +226,12 @@ func TestCleanupFlags(t *testing.T) {
 		args []string
 		want string
 	}{
-		"another value":     {[]string{"--cleanup=everything"}, `--cleanup "everything": must be one of node`},
-		"no value":          {[]string{"--cleanup"}, "flag needs an argument: --cleanup"},
-		"with --once":       {[]string{"--cleanup=node", "--once"}, "--cleanup, --once: only one of them at a time"},
-		"with --dry-run":    {[]string{"--cleanup=node", "--dry-run=client"}, "--cleanup, --dry-run=client: only one of them at a time"},
-		"without a Node":    {[]string{"--cleanup=node", "--node-name=Not_A_Node"}, "--node-name"},
-		"bad configuration": {[]string{"--cleanup=node", "--config=/nonexistent.yaml"}, "/nonexistent.yaml"},
+		"of something else": {[]string{"cleanup", "everything"}, `cleanup "everything": must be one of node, stale, all`},
+		"of nothing":        {[]string{"cleanup"}, "say what to clean up: node, stale or all"},
+		"all of a Node":     {[]string{"cleanup", "all", "worker"}, `unexpected argument "worker" after cleanup all`},
+		"the agent's flag":  {[]string{"cleanup", "node", "--listen="}, "unknown flag: --listen"},
+		"of no Node":        {[]string{"cleanup", "node", "Not_A_Node"}, `node "Not_A_Node"`},
+		"bad configuration": {[]string{"cleanup", "node", "--config=/nonexistent.yaml"}, "/nonexistent.yaml"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if code, out := exitCode(t, c.args...); code != 2 || !strings.Contains(out, c.want) {
@@ -233,7 +241,7 @@ func TestCleanupFlags(t *testing.T) {
 	}
 }
 
-// cleanup runs taintlet --cleanup=node to its end, with the permissions of the
+// cleanup runs taintlet cleanup node to its end, with the permissions of the
 // agent.
 func cleanup(t *testing.T, c *cluster.Cluster, node string, more ...string) (int, string) {
 	t.Helper()
@@ -242,7 +250,7 @@ func cleanup(t *testing.T, c *cluster.Cluster, node string, more ...string) (int
 
 func cleanupAs(t *testing.T, as *rest.Config, node string, more ...string) (int, string) {
 	t.Helper()
-	return exitCode(t, append(more, "--cleanup=node", "--kubeconfig="+cluster.Kubeconfig(t, as), "--node-name="+node)...)
+	return exitCode(t, append([]string{"cleanup", "node", node, "--kubeconfig=" + cluster.Kubeconfig(t, as)}, more...)...)
 }
 
 // waitAllowed waits until the API server, which hears of a new role by a watch

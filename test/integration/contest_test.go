@@ -3,6 +3,7 @@ package integration
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +13,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/retry"
 
+	"github.com/taintlet/taintlet/agent/decide"
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/test/cluster"
 	"github.com/taintlet/taintlet/test/fakehost"
 )
@@ -92,6 +96,50 @@ func TestStandInIsRemovedEverySecond(t *testing.T) {
 	}
 	if count := events(t, c, node.Name, "TaintWithdrawn") + events(t, c, node.Name, "TaintContested"); count != 1 {
 		t.Errorf("%d Events", count)
+	}
+}
+
+// Four removals by hand keep the taint away for a day. The condition says so for
+// as long, and how to end that; who does what it says has the taint again.
+func TestAContestEndsWithAPause(t *testing.T) {
+	t.Parallel()
+	c := keeping.require(t)
+	node, host := c.Register(t, "contest-ended"), fakehost.New(t)
+	c.SetTaints(t, node.Name, dedicated)
+	startAgent(t, c, node.Name, host, quick)
+	host.Memory(2)
+	for _, key := range []string{memoryKey, memoryKey, memoryStandIn, memoryStandIn} {
+		waitNode(t, c, node.Name, tainted(key))
+		c.RunKubectl(t, "taint", "node", node.Name, key+":NoSchedule-")
+		waitNode(t, c, node.Name, untainted(key))
+	}
+	c.WaitAgentEvent(t, node.Name, "TaintWithdrawn", "field manager kubectl-taint removed "+memoryStandIn+":NoSchedule twice within a minute")
+	says := func(text string) func(*corev1.Node) bool {
+		return func(node *corev1.Node) bool {
+			condition := taints.Condition(node, "HostMemoryPressure")
+			return condition != nil && condition.Status == corev1.ConditionTrue && strings.Contains(condition.Message, text)
+		}
+	}
+	waitNode(t, c, node.Name, says("others removed it twice; to end that now, set and remove the annotation taintlet.dev/paused"))
+	waitNode(t, c, node.Name, heldBy(t, decide.HeldContested))
+
+	c.RunKubectl(t, "annotate", "node", node.Name, "taintlet.dev/paused=MemoryPressure")
+	c.WaitAgentEvent(t, node.Name, "TaintsPaused", "stops new taints for MemoryPressure;")
+	c.RunKubectl(t, "annotate", "node", node.Name, "taintlet.dev/paused-")
+	waitNode(t, c, node.Name, tainted(memoryKey))
+	c.WaitAgentEvent(t, node.Name, "TaintsResumed", "taints are set again, also those that others removed")
+	waitNode(t, c, node.Name, heldBy(t, ""))
+}
+
+// heldBy reports whether the record says that this holds the memory's taint back.
+func heldBy(t *testing.T, hold decide.Hold) func(*corev1.Node) bool {
+	t.Helper()
+	return func(node *corev1.Node) bool {
+		status, err := decide.ReadStatus(node)
+		if err != nil {
+			t.Error(err)
+		}
+		return status.Conditions[probes.MemoryPressure].HeldBy == hold
 	}
 }
 

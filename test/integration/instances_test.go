@@ -159,7 +159,7 @@ func TestSilentAgentIsReplaced(t *testing.T) {
 	if took < 150*time.Second {
 		t.Errorf("the older agent did not wait for three heartbeats, only for %s", took)
 	}
-	c.WaitAgentEvent(t, node.Name, "AgentActive", "the agent "+second.Instance()+" has been silent for 3m0s; this one, "+first.Instance()+", is active for this Node again")
+	c.WaitAgentEvent(t, node.Name, "AgentActive", "the agent "+second.Instance()+" has been silent for 3 min; this one, "+first.Instance()+", is active for this Node again")
 	first.WaitMetric("taintlet_active 1")
 	if code, body := first.Get("/readyz"); code != http.StatusOK {
 		t.Errorf("/readyz = %d %s", code, body)

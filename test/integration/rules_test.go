@@ -29,7 +29,7 @@ rules:
 	tainted := waitNode(t, c, sick.Name, cluster.HasTaint(corev1.TaintNodeMemoryPressure, corev1.TaintEffectPreferNoSchedule))
 	ours := corev1.Taint{Key: corev1.TaintNodeMemoryPressure, Value: "low", Effect: corev1.TaintEffectPreferNoSchedule}
 	wantTaints(t, tainted, ours)
-	c.WaitAgentEvent(t, sick.Name, "HostMemoryPressureDegraded", corev1.TaintNodeMemoryPressure+":PreferNoSchedule (direct)")
+	c.WaitAgentEvent(t, sick.Name, "HostMemoryPressureDegraded", corev1.TaintNodeMemoryPressure+"=low:PreferNoSchedule (direct)")
 
 	// A taint that can be refused tells when the scheduler knows of both.
 	addTaint(t, c, sick.Name, dedicated)
@@ -75,7 +75,7 @@ rules:
 	ours := corev1.Taint{Key: "example.com/pids", Value: "short", Effect: corev1.TaintEffectNoSchedule}
 	tainted := waitNode(t, c, node.Name, cluster.HasTaint(ours.Key, ours.Effect))
 	wantTaints(t, tainted, append(slices.Clone(foreign), ours)...)
-	c.WaitAgentEvent(t, node.Name, "HostPIDPressureDegraded", "example.com/pids:NoSchedule (direct)")
+	c.WaitAgentEvent(t, node.Name, "HostPIDPressureDegraded", "example.com/pids=short:NoSchedule (direct)")
 
 	second := corev1.Toleration{Key: "example.com/pids-2", Operator: corev1.TolerationOpExists}
 	schedulerKnows(t, c, node.Name, second)

@@ -152,7 +152,7 @@ func (c *cleaner) start(what string) *run {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	command := exec.Command(c.program, "--cleanup="+what, "--kubeconfig="+cluster.Kubeconfig(c.t, identity), "--node-name=any") //nolint:gosec // our own binary
+	command := exec.Command(c.program, "cleanup", what, "--kubeconfig="+cluster.Kubeconfig(c.t, identity)) //nolint:gosec // our own binary
 	command.Stdout, command.Stderr = &r.output, &r.output
 	if r.process, err = process.Start("the cleanup", command, ""); err != nil {
 		c.t.Fatal(err)

@@ -183,5 +183,6 @@ What is told of each rule and condition (bad: Degraded or Critical):
   missed    time during which the input is bad and the taint is not on the Node
   false     time during which the input is OK and the taint is on the Node
 Unknown input is neither bad nor OK. Node writes are the requests of taintlet:
-patches of the Node (taints, record), and of its status (conditions, heartbeat).
+patches of the Node (taints, record), of the record alone (what people are
+told), and of its status (conditions, heartbeat).
 `

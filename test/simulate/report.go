@@ -183,7 +183,7 @@ func (r *report) writeTable(w io.Writer) error {
 		fmt.Fprintf(&b, "All: %s %d changes, at most %d within an hour.\n", t.Rule, t.Changes, t.MostInAnHour)
 	}
 	fmt.Fprintf(&b, "The write budget allows taintlet %d changes in this time.\n", r.Bound)
-	fmt.Fprintf(&b, "Node writes of taintlet: %d (taints and record), and %d of the status (%s).\n", r.Writes.Node, r.Writes.Status, r.heartbeats())
+	fmt.Fprintf(&b, "Node writes of taintlet: %d (taints and record), %d of the record alone, and %d of the status (%s).\n", r.Writes.Node, r.Writes.Told, r.Writes.Status, r.heartbeats())
 	if !r.FollowUp {
 		fmt.Fprintln(&b, "Samples: once a period only (--follow-up=false). The agent also samples again soon after a bad sample, and so sees more.")
 	}

@@ -23,6 +23,7 @@ type course struct {
 // writes are the requests that taintlet would have sent.
 type writes struct {
 	Node   int `json:"node"`   // taints and record
+	Told   int `json:"told"`   // record alone: what people are told
 	Status int `json:"status"` // conditions
 }
 
@@ -199,7 +200,11 @@ func (s *simulation) step(in decide.Inputs) {
 		return
 	}
 	if _, differs := d.Change.Differs(s.node.Node); differs {
-		s.writes.Node++
+		if taints.Equal(d.Change.ApplyTo(s.node.Node).Spec.Taints, s.node.Spec.Taints) {
+			s.writes.Told++
+		} else {
+			s.writes.Node++
+		}
 	}
 	if len(d.Change.Conditions) > 0 {
 		s.writes.Status++

@@ -208,6 +208,9 @@ func TestWriteBoundHolds(t *testing.T) {
 				if r.Writes.Node > ours.Changes {
 					t.Errorf("%d writes of the Node for %d changes", r.Writes.Node, ours.Changes)
 				}
+				if most := 2*24*60 + ours.Changes; r.Writes.Told > most {
+					t.Errorf("%d writes of what people are told, want at most 2 a minute", r.Writes.Told)
+				}
 			})
 		}
 	}

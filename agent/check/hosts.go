@@ -1,0 +1,165 @@
+package check
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/agent/decide"
+	"github.com/taintlet/taintlet/taints"
+)
+
+// maxSkew is how far a host's clock may be off. Nothing is decided by it; it makes
+// the times of conditions and Events wrong.
+const maxSkew = 30 * time.Second
+
+func hostNetworkCheck() check {
+	return check{
+		name: "host-network", link: "docs/troubleshooting.md#a-condition-is-unknown",
+		remedy: "set hostNetwork: true in the DaemonSet's template, as the chart does",
+		ask: func(ctx context.Context, s *scene) answer {
+			return s.hasNamespace(ctx, "hostNetwork", "routes", func(d *daemonSet) bool { return d.Spec.Template.Spec.HostNetwork })
+		},
+	}
+}
+
+func hostPIDCheck() check {
+	return check{
+		name: "host-pid", link: "docs/troubleshooting.md#a-condition-is-unknown",
+		remedy: "set hostPID: true in the DaemonSet's template, as the chart does",
+		ask: func(ctx context.Context, s *scene) answer {
+			return s.hasNamespace(ctx, "hostPID", "limits of PIDs and mounts", func(d *daemonSet) bool { return d.Spec.Template.Spec.HostPID })
+		},
+	}
+}
+
+func (s *scene) hasNamespace(ctx context.Context, field, what string, has func(*daemonSet) bool) answer {
+	d, err := s.agents(ctx)
+	switch {
+	case err != nil:
+		return skip("whether the agents have %s: the DaemonSet cannot be read", field)
+	case !has(d):
+		return fail("the agents lack %s: they do not see the %s of the host", field, what)
+	}
+	return ok("the agents have %s: they see the %s of the host", field, what)
+}
+
+// isOldKernel reports whether Linux is older than 4.20, which brought PSI. What
+// cannot be read is not old.
+func isOldKernel(release string) bool {
+	const major, minor = 4, 20
+	first, rest, _ := strings.Cut(release, ".")
+	second, _, _ := strings.Cut(rest, ".")
+	second, _, _ = strings.Cut(second, "-")
+	a, errA := strconv.Atoi(first)
+	b, errB := strconv.Atoi(second)
+	if errA != nil || errB != nil {
+		return false
+	}
+	return a < major || a == major && b < minor
+}
+
+func kernelCheck() check {
+	return check{
+		name: "kernel", link: "docs/configuration.md#memory",
+		remedy: "taintlet works without pressure stall information (PSI), and does not see stalls; use Linux 4.20 or later",
+		ask: func(ctx context.Context, s *scene) answer {
+			all, err := s.allNodes(ctx)
+			switch {
+			case err != nil:
+				return skip("whether the kernels have PSI: %v", err)
+			case len(all.oldKernels) > 0:
+				return warn("kernels are too old for PSI: %s", listed(all.oldKernels))
+			}
+			return ok("no kernel is too old for PSI (Linux 4.20)")
+		},
+	}
+}
+
+func unknownCheck() check {
+	return check{
+		name: "unknown", link: "docs/troubleshooting.md#a-condition-is-unknown",
+		remedy: "read the condition's message: kubectl describe node",
+		ask: func(ctx context.Context, s *scene) answer {
+			all, err := s.allNodes(ctx)
+			switch {
+			case err != nil:
+				return skip("whether the agents can tell about all conditions: %v", err)
+			case all.report.Summary.Agents == 0:
+				return skip("whether the agents can tell about all conditions: there are no agents")
+			case len(all.unknown) > 0:
+				return warn("agents cannot tell about all conditions: %s", listed(all.unknown))
+			}
+			return ok("the agents can tell about all conditions")
+		},
+	}
+}
+
+// skewOf is how far a host's clock is ahead of the API server's. An agent stamps its
+// conditions by the one clock, and the API server notes the same write by the other.
+func skewOf(node *corev1.Node, cfg *config.Config) time.Duration {
+	noted := taints.StatusWrittenAt(node)
+	if noted.IsZero() {
+		return 0
+	}
+	var stamped time.Time
+	for _, definition := range cfg.Conditions {
+		if c := taints.Condition(node, decide.ConditionType(definition.Name)); c != nil && c.LastHeartbeatTime.After(stamped) {
+			stamped = c.LastHeartbeatTime.Time
+		}
+	}
+	if stamped.IsZero() {
+		return 0
+	}
+	return stamped.Sub(noted)
+}
+
+func skewInWords(off time.Duration) string {
+	if off > 0 {
+		return fmt.Sprintf("%s ahead", off)
+	}
+	return fmt.Sprintf("%s behind", -off)
+}
+
+func clockCheck() check {
+	return check{
+		name: "clock", link: "docs/how-it-decides.md#what-survives-a-restart",
+		remedy: "synchronise the hosts' clocks (NTP). taintlet decides nothing by them, but the times of its conditions and Events are wrong",
+		ask: func(ctx context.Context, s *scene) answer {
+			all, err := s.allNodes(ctx)
+			switch {
+			case err != nil:
+				return skip("whether the hosts' clocks are right: %v", err)
+			case all.report.Summary.Agents == 0:
+				return skip("whether the hosts' clocks are right: there are no agents")
+			case len(all.skewed) > 0:
+				return warn("clocks of hosts differ from the API server's by more than %s: %s", maxSkew, listed(all.skewed))
+			}
+			return ok("the hosts' clocks agree with the API server's to %s", maxSkew)
+		},
+	}
+}
+
+func kubeletCheck() check {
+	return check{
+		name: "kubelet", link: "docs/living-with-kubernetes.md#who-owns-a-taint",
+		remedy: "compare the kubelet's thresholds (evictionHard) with taintlet's: the kubelet evicts where taintlet sees no trouble; for 5 minutes after the trouble that is as it should be",
+		ask: func(ctx context.Context, s *scene) answer {
+			all, err := s.allNodes(ctx)
+			switch {
+			case err != nil:
+				return skip("whether the kubelets agree: %v", err)
+			case all.report.Summary.Agents == 0:
+				return skip("whether the kubelets agree: there are no agents")
+			case len(all.disagreeing) > 0:
+				return warn("conditions are bad for the kubelet and good for taintlet: %s", listed(all.disagreeing))
+			}
+			return ok("no kubelet reports trouble that taintlet does not see")
+		},
+	}
+}

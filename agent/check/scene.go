@@ -1,0 +1,172 @@
+package check
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/agent/decide"
+	"github.com/taintlet/taintlet/agent/status"
+	"github.com/taintlet/taintlet/taints"
+)
+
+const (
+	// account is the agents' service account, and the name of most that the chart
+	// installs.
+	account = "taintlet"
+	// label is on all that the chart installs.
+	label = "app.kubernetes.io/name=taintlet"
+	// nodeExtra is what the API server adds to whoever has a pod's token.
+	nodeExtra = "authentication.kubernetes.io/node-name"
+)
+
+// scene is what the checks share. What several of them need is asked for once.
+type scene struct {
+	config    *rest.Config
+	me        api
+	namespace string
+
+	nodes     *nodes
+	nodesErr  error
+	version   version
+	daemonSet *daemonSet
+}
+
+func newScene(config *rest.Config, namespace string) (*scene, error) {
+	me, err := newAPI(config)
+	if err != nil {
+		return nil, err
+	}
+	return &scene{config: config, me: me, namespace: namespace}, nil
+}
+
+// user is the agents' user, whom the checks ask about.
+func (s *scene) user() string { return "system:serviceaccount:" + s.namespace + ":" + account }
+
+// groups are those of the agents' user.
+func groupsOf(namespace string) []string {
+	return []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"}
+}
+
+// agent asks as the agent of a Node.
+func (s *scene) agent(node string) (api, error) {
+	return s.as(rest.ImpersonationConfig{
+		UserName: s.user(), Groups: groupsOf(s.namespace), Extra: map[string][]string{nodeExtra: {node}},
+	})
+}
+
+func (s *scene) as(who rest.ImpersonationConfig) (api, error) {
+	config := rest.CopyConfig(s.config)
+	config.Impersonate = who
+	return newAPI(config)
+}
+
+// version is the API server's.
+type version struct {
+	Major, Minor, GitVersion string
+}
+
+// number is the minor version of Kubernetes 1; 0: it is not known.
+func (v version) number() int {
+	if v.Major != "1" {
+		return 0
+	}
+	minor, err := strconv.Atoi(strings.TrimRight(v.Minor, "+"))
+	if err != nil {
+		return 0
+	}
+	return minor
+}
+
+// nodes is what the checks have to know of all Nodes.
+type nodes struct {
+	names  []string
+	report status.Report
+	// held is a Node on which a taint is kept, with all its taints; empty: none.
+	held       string
+	heldKey    string
+	heldTaints []corev1.Taint
+	// oldKernels, skewed, unknown and disagreeing are Nodes with what is to be said of
+	// them.
+	oldKernels, skewed, unknown, disagreeing []string
+}
+
+// errNoNodes says that a check needs Nodes.
+var errNoNodes = errors.New("the cluster has no Nodes")
+
+// allNodes reads the Nodes, page by page, once.
+func (s *scene) allNodes(ctx context.Context) (*nodes, error) {
+	if s.nodes != nil || s.nodesErr != nil {
+		return s.nodes, s.nodesErr
+	}
+	client, err := taints.NewClient(s.config, "")
+	if err != nil {
+		return nil, err
+	}
+	all, fleet, cfg := &nodes{}, status.NewFleet(nil, status.DefaultSilentAfter), config.Default()
+	err = client.Each(ctx, func(node *corev1.Node) error {
+		fleet.Add(node)
+		all.add(node, cfg)
+		return nil
+	})
+	all.report = fleet.Report(time.Now())
+	switch {
+	case err != nil:
+		s.nodesErr = err
+	case len(all.names) == 0:
+		s.nodesErr = errNoNodes
+	default:
+		s.nodes = all
+	}
+	return s.nodes, s.nodesErr
+}
+
+// add takes in a Node.
+func (n *nodes) add(node *corev1.Node, cfg *config.Config) {
+	name := strings.Clone(node.Name)
+	n.names = append(n.names, name)
+	info := node.Status.NodeInfo
+	if info.OperatingSystem == "linux" && isOldKernel(info.KernelVersion) {
+		n.oldKernels = append(n.oldKernels, fmt.Sprintf("%s (%s)", name, strings.Clone(info.KernelVersion)))
+	}
+	if off := skewOf(node, cfg); off.Abs() > maxSkew {
+		n.skewed = append(n.skewed, fmt.Sprintf("%s (%s)", name, skewInWords(off)))
+	}
+	for _, definition := range cfg.Conditions {
+		ours := taints.Condition(node, decide.ConditionType(definition.Name))
+		if ours == nil {
+			continue
+		}
+		if ours.Status == corev1.ConditionUnknown && ours.Reason != decide.ReasonBraked {
+			n.unknown = append(n.unknown, fmt.Sprintf("%s (%s: %s)", name, ours.Type, strings.Clone(ours.Reason)))
+		}
+		theirs := taints.Condition(node, corev1.NodeConditionType(definition.Name))
+		if theirs != nil && theirs.Status == corev1.ConditionTrue && ours.Status == corev1.ConditionFalse {
+			n.disagreeing = append(n.disagreeing, fmt.Sprintf("%s (%s)", name, definition.Name))
+		}
+	}
+	n.hold(node, name)
+}
+
+// hold remembers a Node on which a taint is kept now.
+func (n *nodes) hold(node *corev1.Node, name string) {
+	if n.held != "" {
+		return
+	}
+	for _, key := range strings.Split(node.Annotations[taints.HeldAnnotation], ",") {
+		pair := taints.Pair{Key: key, Effect: corev1.TaintEffectNoSchedule}
+		_, isReconciled := taints.LifecycleCondition(pair)
+		if isReconciled && taints.Has(node.Spec.Taints, pair) {
+			n.held, n.heldKey, n.heldTaints = name, strings.Clone(key), slices.Clone(node.Spec.Taints)
+			return
+		}
+	}
+}

@@ -1,0 +1,130 @@
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// Effective loads a file as Load does. Beside it, it returns the whole
+// configuration as a file, in which a comment marks each field that the file at
+// path sets, with its default.
+func (s Schema) Effective(path string) (*Config, string, error) {
+	cfg, data, err := s.load(path)
+	if err != nil {
+		return nil, "", err
+	}
+	var given map[string]any
+	if err := yaml.Unmarshal(data, &given); err != nil {
+		return nil, "", err
+	}
+	e := &effective{}
+	e.fields("", reflect.ValueOf(cfg).Elem(), reflect.ValueOf(s.Default()).Elem(), given)
+	return cfg, e.text.String(), e.err
+}
+
+// effective writes a configuration, field by field in the order of its types.
+type effective struct {
+	text strings.Builder
+	err  error
+}
+
+// fields writes those of a struct, beside its defaults and what the file gives.
+func (e *effective) fields(indent string, value, fallback reflect.Value, given map[string]any) {
+	for field, member := range value.Fields() {
+		before := fallback.FieldByIndex(field.Index)
+		name := jsonName(field)
+		switch {
+		case field.Type == reflect.TypeFor[[]Condition]():
+			e.sections(member.Interface().([]Condition), before.Interface().([]Condition), given)
+		case name == "-":
+		case field.Type == reflect.TypeFor[metav1.TypeMeta](): // which every file has
+			e.fields(indent, member, before, nil)
+		case field.Anonymous:
+			e.fields(indent, member, before, given)
+		case isSection(field.Type):
+			inner, _ := given[name].(map[string]any)
+			fmt.Fprintf(&e.text, "%s%s:\n", indent, name)
+			e.fields(indent+"  ", member, before, inner)
+		default:
+			_, isSet := given[name]
+			e.leaf(indent, name, member, before, isSet)
+		}
+	}
+}
+
+// sections writes those of the conditions.
+func (e *effective) sections(conditions, defaults []Condition, given map[string]any) {
+	for i, condition := range conditions {
+		inner, _ := given[condition.Field].(map[string]any)
+		fmt.Fprintf(&e.text, "\n%s:\n", condition.Field)
+		e.fields("  ", reflect.ValueOf(condition.Section).Elem(), reflect.ValueOf(defaults[i].Section).Elem(), inner)
+	}
+	e.text.WriteString("\n")
+}
+
+// leaf writes a field that has no fields of its own, or a list, and marks it if
+// the file sets it.
+func (e *effective) leaf(indent, name string, value, fallback reflect.Value, isSet bool) {
+	mark, now, before := "", e.flow(value), e.flow(fallback)
+	switch {
+	case isSet && now == before:
+		mark = "  # set; the default too"
+	case isSet && isList(value.Type()):
+		mark = fmt.Sprintf("  # set; %d by default", fallback.Len())
+	case isSet:
+		mark = "  # set; default: " + before
+	}
+	if !isList(value.Type()) || value.Len() == 0 {
+		fmt.Fprintf(&e.text, "%s%s: %s%s\n", indent, name, now, mark)
+		return
+	}
+	fmt.Fprintf(&e.text, "%s%s:%s\n", indent, name, mark)
+	for i := range value.Len() {
+		fmt.Fprintf(&e.text, "%s- %s\n", indent, e.flow(value.Index(i)))
+	}
+}
+
+// flow returns a value in one line.
+func (e *effective) flow(value reflect.Value) string {
+	var parts []string
+	switch {
+	case value.Kind() == reflect.Slice:
+		for i := range value.Len() {
+			parts = append(parts, e.flow(value.Index(i)))
+		}
+		return "[" + strings.Join(parts, ", ") + "]"
+	case isSection(value.Type()):
+		for field, member := range value.Fields() {
+			if member.IsZero() && strings.HasSuffix(field.Tag.Get("json"), ",omitempty") {
+				continue
+			}
+			parts = append(parts, jsonName(field)+": "+e.flow(member))
+		}
+		return "{" + strings.Join(parts, ", ") + "}"
+	}
+	text, err := yaml.Marshal(value.Interface())
+	if err != nil && e.err == nil {
+		e.err = err
+	}
+	return strings.TrimSpace(string(text))
+}
+
+// jsonName is the name of a field in the file; empty for one whose own fields
+// stand in its place.
+func jsonName(field reflect.StructField) string {
+	name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+	return name
+}
+
+// isSection reports whether a type has fields of its own in the file: a struct
+// that is not written as a single value, as durations and amounts are.
+func isSection(t reflect.Type) bool {
+	return t.Kind() == reflect.Struct && !t.Implements(reflect.TypeFor[json.Marshaler]())
+}
+
+func isList(t reflect.Type) bool { return t.Kind() == reflect.Slice }

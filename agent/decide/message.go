@@ -1,0 +1,146 @@
+package decide
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/taints"
+)
+
+// render makes the Node condition: the value and the threshold, what holds the
+// taint back, what clears it and when, and since when it has been so.
+func (c *condition) render(t *turn, o outlook) corev1.NodeCondition {
+	shown := corev1.NodeCondition{Type: ConditionType(c.name), Status: corev1.ConditionFalse, Reason: c.last.Reason, Message: c.last.Message}
+	blind := c.debounce.seenAt.IsZero() || c.debounce.unknownFor(t.now) >= t.debounce(c.name).UnknownAfter.Duration
+	switch {
+	case c.debounce.Level > probes.OK:
+		shown.Status = corev1.ConditionTrue
+		parts := []string{c.last.Message, c.sinceText(t.now), c.heldText(t, o), c.clearText(t, o)}
+		if classOf(c.last) < bad && c.because.Level > probes.OK {
+			shown.Reason = c.because.Reason
+			parts = append(parts[:1:1], parts[2], parts[3], strings.TrimSpace("bad "+parts[1])+": "+c.because.Message)
+		}
+		shown.Message = strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), "; ")
+	case c.request.braked != "":
+		shown.Status, shown.Reason = corev1.ConditionUnknown, ReasonBraked
+		shown.Message += "; " + c.request.braked
+	case blind || o.suspicion != "":
+		shown.Status = corev1.ConditionUnknown
+	}
+	return shown
+}
+
+// sinceText says since when the condition has been critical, or bad at all; empty
+// where that is not known.
+func (c *condition) sinceText(now time.Time) string {
+	switch {
+	case c.debounce.Level == probes.Critical && !c.since.IsZero():
+		return "critical since " + clockText(c.since, now)
+	case c.debounce.SetAt.IsZero():
+		return ""
+	}
+	return "since " + clockText(c.debounce.SetAt, now)
+}
+
+// heldText says what keeps the condition from its taint, or from an eviction.
+func (c *condition) heldText(t *turn, o outlook) string {
+	what := "no taint"
+	if o.evicting {
+		what = "no eviction"
+	}
+	until := ""
+	if !o.until.IsZero() {
+		until = " until " + clockText(nextMinute(o.until), t.now)
+	}
+	switch o.held {
+	case HeldContested:
+		return fmt.Sprintf("%s%s and until it has been OK: others removed it twice; to end that now, set and remove the annotation %s", what, until, taints.PausedAnnotation)
+	case HeldVetoed:
+		return what + " until it has been OK: others removed it"
+	case HeldPaused:
+		return what + " while the annotation " + taints.PausedAnnotation + " is there"
+	case HeldWriteBudget:
+		if !o.clears.IsZero() {
+			return "the write budget is used up"
+		}
+		return what + until + ": the write budget is used up"
+	case HeldEvictionSlot:
+		return what + ": no eviction slot is free"
+	case HeldEvictionInterval:
+		return what + until + ": this Node has evicted already"
+	case HeldControlPlane:
+		return what + " on a Node of the control plane"
+	}
+	switch {
+	case !t.cfg.Asks(c.name, probes.Degraded):
+		return "no rule asks for a taint"
+	case o.standIn:
+		return "others removed the taint; a stand-in takes its place" + until
+	}
+	return ""
+}
+
+// clearText says what clears the condition, and when.
+func (c *condition) clearText(t *turn, o outlook) string {
+	good := c.goodText()
+	switch {
+	case o.blind:
+		return "cannot clear while Unknown"
+	case o.clears.IsZero():
+		debounce := t.debounce(c.name)
+		text := "clears after " + durationText(c.debounce.ClearAfter(debounce))
+		if good == "" {
+			text += " of good samples"
+		} else {
+			text += " " + good
+		}
+		if c.debounce.isDamped(debounce) {
+			text += fmt.Sprintf(" (set %d times)", c.debounce.flaps())
+		}
+		return text
+	case good == "":
+		good = "good"
+	}
+	return "clears at " + clockText(nextMinute(o.clears), t.now) + " if it stays " + good
+}
+
+// goodText says what a good sample needs; empty: the probe does not say. It is of
+// the sample that is to become good.
+func (c *condition) goodText() string {
+	if classOf(c.last) == clear && c.lastBad.Level > probes.OK {
+		return c.lastBad.Clears
+	}
+	return c.last.Clears
+}
+
+// clockText writes a time as people read it on a clock, with the day if that is not
+// today's.
+func clockText(at, now time.Time) string {
+	at, now = at.UTC(), now.UTC()
+	if at.YearDay() == now.YearDay() && at.Year() == now.Year() {
+		return at.Format("15:04 UTC")
+	}
+	return at.Format("2006-01-02 15:04 UTC")
+}
+
+// durationText writes a wait, rounded up: "90 s", "2 min", "1 h", "1 h 5 min".
+func durationText(d time.Duration) string {
+	if seconds := math.Ceil(d.Seconds()); seconds < 120 {
+		return fmt.Sprintf("%.0f s", seconds)
+	}
+	minutes := int(math.Ceil(d.Minutes()))
+	var parts []string
+	if minutes >= 60 {
+		parts = append(parts, fmt.Sprintf("%d h", minutes/60))
+	}
+	if minutes%60 > 0 {
+		parts = append(parts, fmt.Sprintf("%d min", minutes%60))
+	}
+	return strings.Join(parts, " ")
+}

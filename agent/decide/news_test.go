@@ -1,0 +1,140 @@
+package decide_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/agent/decide"
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/taints"
+)
+
+// Whatever the samples of a bad host are, no minute has more than two writes that
+// only tell people something new.
+func TestNewsIsBounded(t *testing.T) {
+	const hours = 3
+	s := newSim(config.Default())
+	seenAll(s)
+	var reports []time.Time
+	changes := len(s.events)
+	s.onChange = func(s *sim, c taints.Change) {
+		if len(s.events) == changes && len(c.Conditions) > 0 {
+			reports = append(reports, s.now)
+		}
+		changes = len(s.events)
+	}
+	r := random(5)
+	for range quick(hours * 3600) {
+		o := sample(names()[r.IntN(4)], anySample(r))
+		o.Severity = r.IntN(101)
+		s.after(time.Second, o)
+	}
+	for i, at := range reports {
+		if i >= 2 && at.Sub(reports[i-2]) < time.Minute {
+			t.Fatalf("three reports within %s", at.Sub(reports[i-2]))
+		}
+	}
+	t.Logf("%d reports and %d level changes in %d h", len(reports), len(s.events), hours)
+	if len(reports) < quick(hours*60) {
+		t.Errorf("only %d reports: the samples are too calm for this test", len(reports))
+	}
+}
+
+// The value of a bad host is told anew when it has moved by a quarter of the way
+// from the threshold to the worst, and not before; that of a good one is not.
+func TestValueIsToldWhenItHasMoved(t *testing.T) {
+	s := newSim(config.Default())
+	seenAll(s)
+	reports := 0
+	s.onChange = func(_ *sim, c taints.Change) {
+		if len(c.Conditions) > 0 {
+			reports++
+		}
+	}
+	take := func(symbol string, severity, want int) {
+		t.Helper()
+		o := sample(probes.MemoryPressure, symbol)
+		o.Severity = severity
+		before, writes := reports, s.writes+s.retold
+		s.after(time.Minute, o)
+		if reports-before != want {
+			t.Errorf("%s %d: %d reports, want %d", symbol, severity, reports-before, want)
+		}
+		if s.writes+s.retold != writes && len(s.events) == 1 && before > 0 && symbol == "bad" {
+			t.Errorf("%s %d: the record was written", symbol, severity)
+		}
+	}
+	take("ok", 0, 0)
+	take("ok", 40, 0)
+	take("certain", 55, 1)
+	s.after(time.Minute)
+	take("bad", 67, 0)
+	take("bad", 68, 1)
+	take("bad", 56, 0)
+	take("bad", 55, 1)
+	take("unknown", 0, 1) // it cannot clear
+}
+
+// What a person reads when the host has recovered is the good value, with the next
+// sample, and when it clears is when it does clear.
+func TestRecoveryIsToldAtOnceAndTrue(t *testing.T) {
+	for seed := range uint64(quick(60)) {
+		r := random(seed)
+		s := newSim(config.Default())
+		seenAll(s)
+		for range 1 + r.IntN(5) { // damping
+			for s.state.Level(probes.MemoryPressure) == probes.OK {
+				s.after(time.Second, sample(probes.MemoryPressure, "bad"))
+			}
+			s.after(2*time.Minute, sample(probes.MemoryPressure, "bad"))
+			s.after(time.Second, sample(probes.MemoryPressure, "ok"))
+			told := s.memory(t).ClearsAt
+			if told.IsZero() {
+				t.Fatalf("seed %d: it is not told when it clears", seed)
+			}
+			for s.state.Level(probes.MemoryPressure) != probes.OK {
+				s.after(time.Second, sample(probes.MemoryPressure, "ok"))
+			}
+			if late := s.now.Sub(told); late < 0 || late >= 2*time.Second { // the record has whole seconds
+				t.Fatalf("seed %d: it cleared %s after the time that was told", seed, late)
+			}
+			s.after(time.Duration(r.IntN(600))*time.Second, sample(probes.MemoryPressure, "ok"))
+		}
+	}
+}
+
+// An hour of noise: the values move, now and then a sample is near, bad or Unknown,
+// and never two of three. Nobody is told anything, and nothing is written.
+func TestAnHourOfNoiseIsQuiet(t *testing.T) {
+	s := newSim(config.Default())
+	seenAll(s)
+	s.onNotice = func(n decide.Notice) { t.Errorf("%s at %s: %s", n.Kind, s.now, n.Message) }
+	heartbeat, changes := false, 0
+	s.onChange = func(s *sim, c taints.Change) {
+		changes++
+		if _, differs := c.Differs(s.read.Node); differs || !heartbeat {
+			t.Errorf("written at %s: %+v", s.now, c)
+		}
+	}
+	r, lastBad := random(15), map[probes.Condition]int{}
+	for second := range 3600 {
+		for _, c := range names() {
+			symbol := []string{"ok", "ok", "ok", "near", "unknown"}[r.IntN(5)]
+			if second-lastBad[c] > 20 && r.IntN(10) == 0 {
+				symbol, lastBad[c] = "bad", second
+			}
+			o := sample(c, symbol)
+			o.Severity = map[string]int{"ok": 0, "near": r.IntN(50), "bad": 50 + r.IntN(51)}[symbol]
+			s.after(250*time.Millisecond, o)
+		}
+		if second%300 == 299 {
+			heartbeat = true
+			s.step(decide.Inputs{Refresh: true})
+			heartbeat = false
+		}
+	}
+	if changes != 12 {
+		t.Errorf("%d patches, want the 12 heartbeats", changes)
+	}
+}

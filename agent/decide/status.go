@@ -1,0 +1,71 @@
+package decide
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/taints"
+)
+
+// Status is what a Node's record and conditions say to people.
+type Status struct {
+	// Found is false where the Node has no record.
+	Found bool
+	// Decided is when the newest decision was made, by the clock of its host.
+	Decided time.Time
+	// Agent is the name of the instance that wrote the record.
+	Agent string
+	// Owned are the pairs that the record names as taintlet's.
+	Owned []taints.Pair
+	// Conditions has those of the record, by name.
+	Conditions map[probes.Condition]ConditionStatus
+}
+
+// ConditionStatus is what a record says of one condition.
+type ConditionStatus struct {
+	Level probes.Level
+	// Since is when the level last changed; zero: not known.
+	Since time.Time
+	// ClearsAt is when the condition clears if every sample is good until then;
+	// zero: the newest sample told was not good.
+	ClearsAt time.Time
+	// HeldBy is what keeps the condition from its taint, from an eviction or from
+	// clearing; empty: nothing.
+	HeldBy Hold
+	// Flaps is how often the condition was set most recently, as damping counts it.
+	Flaps int
+	// Disputed: others removed a taint of the condition, and taintlet has given way.
+	Disputed bool
+}
+
+// ReadStatus reads what a Node's record says. All of it is for people: whoever may
+// write the annotation may forge it. The error says why it cannot be read.
+func ReadStatus(node *corev1.Node) (Status, error) {
+	r, err := parseRecord(node.Annotations[taints.RecordAnnotation])
+	if err != nil {
+		return Status{Found: true}, err
+	}
+	s := Status{
+		Found: r.Version > 0, Decided: readWall(r.Time), Agent: r.Instance.Name, Owned: r.Owned,
+		Conditions: make(map[probes.Condition]ConditionStatus, len(r.Conditions)),
+	}
+	for name, c := range r.Conditions {
+		s.Conditions[name] = ConditionStatus{
+			Level: c.Level, Since: readWall(c.Since), ClearsAt: readWall(c.ClearsAt), HeldBy: c.HeldBy.known(), Flaps: c.Flaps,
+			Disputed: slices.ContainsFunc(disputed(), func(level probes.Level) bool { return c.Dispute[level.String()].Stage != asRuled }),
+		}
+	}
+	for i := range node.Status.Conditions { // the record does not say it: it comes and goes
+		shown := &node.Status.Conditions[i]
+		name, isOurs := conditionName(shown.Type)
+		if isOurs && shown.Reason == ReasonBraked {
+			c := s.Conditions[name]
+			c.Level, c.HeldBy = max(c.Level, probes.OK), HeldFleetBrake
+			s.Conditions[name] = c
+		}
+	}
+	return s, nil
+}

@@ -1,0 +1,36 @@
+// Package evictions reckons which pods a NoExecute taint takes from a Node, as
+// Kubernetes does.
+package evictions
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
+)
+
+// Fate is what becomes of a pod when its Node gets a NoExecute taint.
+type Fate struct {
+	// Stays: the pod tolerates the taint for ever.
+	Stays bool
+	// After is when a pod that does not stay is deleted; 0: at once.
+	After time.Duration
+}
+
+// Of returns the fate of a pod with these tolerations. As in the controller
+// (processPodOnNode and getMinTolerationTime in
+// pkg/controller/tainteviction/taint_eviction.go), the first toleration that
+// matches decides, and one of 0 s or less is none. A toleration by comparison (Lt,
+// Gt) counts: only an API server that has these lets a pod have one.
+func Of(tolerations []corev1.Toleration, taint corev1.Taint) Fate {
+	for _, toleration := range tolerations {
+		if !toleration.ToleratesTaint(klog.Logger{}, &taint, true) {
+			continue
+		}
+		if toleration.TolerationSeconds == nil {
+			return Fate{Stays: true}
+		}
+		return Fate{After: time.Duration(max(0, *toleration.TolerationSeconds)) * time.Second}
+	}
+	return Fate{}
+}

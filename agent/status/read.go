@@ -1,0 +1,235 @@
+package status
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/agent/decide"
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/taints"
+)
+
+// What Condition.Level says. A Node's condition has no levels of its own.
+const (
+	levelOK       = "OK"
+	levelDegraded = "Degraded"
+	levelCritical = "Critical"
+	levelUnknown  = "Unknown"
+)
+
+// maxTaints bounds how many taints of a Node are shown.
+const maxTaints = 16
+
+// maxFlaps is what a forged record may claim.
+const maxFlaps = 99
+
+// remover says who removed the condition's taint. The API server forgets that when
+// taintlet writes the taints again, and when none is left.
+func remover(node *corev1.Node, c *Condition) string {
+	if by := taints.LastWriter(node); by != "" {
+		return Clean(by, maxWord)
+	}
+	if len(c.Taints) > 0 {
+		return "see its Events"
+	}
+	return "somebody"
+}
+
+// Reader reads Nodes.
+type Reader struct{ cfg *config.Config }
+
+// NewReader returns a Reader that knows the built-in conditions.
+func NewReader() *Reader { return &Reader{config.Default()} }
+
+// Read returns what a Node says. Its State is what it says of itself: whether the
+// agent is silent is a question of the time.
+func (r *Reader) Read(node *corev1.Node) Node {
+	n := Node{
+		Name: Clean(node.Name, maxName), State: NoAgent,
+		Paused: Clean(node.Annotations[taints.PausedAnnotation], maxWord),
+	}
+	if n.Paused == "false" {
+		n.Paused = ""
+	}
+	if ready := taints.Condition(node, corev1.NodeReady); ready != nil {
+		n.Ready = Clean(string(ready.Status), maxWord)
+	}
+	remembered, err := decide.ReadStatus(node)
+	if err != nil {
+		n.Problem = "the record cannot be read: " + Clean(err.Error(), maxMessage)
+	}
+	n.Agent = Clean(remembered.Agent, maxWord)
+	if !decide.IsTouched(node, r.cfg) {
+		return n
+	}
+	if last := r.lastSign(node, remembered); !last.IsZero() {
+		n.LastSign = &last
+	}
+	for _, definition := range r.cfg.Conditions {
+		if c := taints.Condition(node, decide.ConditionType(definition.Name)); c != nil {
+			n.Conditions = append(n.Conditions, conditionOf(c, definition.Name, remembered))
+		}
+	}
+	n.place(r.ours(node, remembered))
+	for i := range n.Conditions {
+		c := &n.Conditions[i]
+		if c.HeldBy == "" && isBad(c.Level) && len(c.Taints) == 0 && r.isPaused(n.Paused, c.Name) {
+			c.HeldBy = string(decide.HeldPaused) // the agent has not told it yet
+		}
+		if isBad(c.Level) && remembered.Conditions[probes.Condition(c.Name)].Disputed {
+			c.RemovedBy = remover(node, c)
+		}
+	}
+	n.State = n.stateOfItself()
+	return n
+}
+
+// lastSign is when the agent most recently wrote the Node. The API server notes
+// that by its own clock. Where it does not, the host's clock says.
+func (r *Reader) lastSign(node *corev1.Node, remembered decide.Status) time.Time {
+	if at := taints.WrittenAt(node); !at.IsZero() {
+		return at
+	}
+	last := remembered.Decided
+	for _, definition := range r.cfg.Conditions {
+		if c := taints.Condition(node, decide.ConditionType(definition.Name)); c != nil && c.LastHeartbeatTime.After(last) {
+			last = c.LastHeartbeatTime.Time
+		}
+	}
+	return last
+}
+
+func conditionOf(c *corev1.NodeCondition, name probes.Condition, remembered decide.Status) Condition {
+	shown := Condition{
+		Name: string(name), Level: levelUnknown, Since: c.LastTransitionTime.UTC(),
+		Reason: Clean(c.Reason, maxWord), Message: Clean(c.Message, maxMessage),
+	}
+	past := remembered.Conditions[name]
+	shown.Flaps = min(past.Flaps, maxFlaps)
+	switch c.Status {
+	case corev1.ConditionFalse:
+		shown.Level = levelOK
+	case corev1.ConditionTrue:
+		shown.Level = levelDegraded
+		if past.Level == probes.Critical {
+			shown.Level = levelCritical
+		}
+		if past.Level > probes.OK && !past.Since.IsZero() {
+			shown.Since = past.Since.UTC()
+		}
+		if !past.ClearsAt.IsZero() {
+			shown.ClearsAt = &past.ClearsAt
+		}
+	}
+	shown.HeldBy = string(past.HeldBy)
+	return shown
+}
+
+// owned is a taint of taintlet's on a Node, and the name of its condition; empty
+// where the key does not tell.
+type owned struct {
+	Taint
+	condition string
+}
+
+// ours returns the Node's taints that the record says are taintlet's. Without a
+// record that can be read it is the keys that tell.
+func (r *Reader) ours(node *corev1.Node, remembered decide.Status) []owned {
+	var list []owned
+	held := strings.Split(node.Annotations[taints.HeldAnnotation], ",")
+	for _, taint := range node.Spec.Taints {
+		pair := taints.PairOf(taint)
+		isHeld := slices.Contains(held, taint.Key) && taint.Effect == corev1.TaintEffectNoSchedule
+		isStandIn := strings.HasPrefix(taint.Key, taints.DefaultStandInPrefix+"/")
+		if !slices.Contains(remembered.Owned, pair) && !isHeld && !isStandIn {
+			continue
+		}
+		if len(list) == maxTaints {
+			break
+		}
+		o := owned{Taint{Clean(taint.ToString(), maxTaint), taints.Direct}, r.conditionNamed(taint.Key)}
+		_, isReconciled := taints.LifecycleCondition(pair)
+		switch {
+		case isHeld && isReconciled:
+			o.Via = taints.Kept
+		case isStandIn || o.condition != "" && !isReconciled && taint.Effect == corev1.TaintEffectNoSchedule:
+			o.Via = taints.StandIn
+		}
+		list = append(list, o)
+	}
+	return list
+}
+
+// conditionNamed returns the condition whose key has the same name, under any prefix.
+func (r *Reader) conditionNamed(key string) string {
+	for _, definition := range r.cfg.Conditions {
+		_, name, _ := strings.Cut(definition.TaintKey, "/")
+		if strings.HasSuffix(key, "/"+name) {
+			return string(definition.Name)
+		}
+	}
+	return ""
+}
+
+// place gives each condition its taints. A key that names no condition belongs to
+// the only one that is bad.
+func (n *Node) place(list []owned) {
+	var only *Condition
+	bad := 0
+	for i := range n.Conditions {
+		if isBad(n.Conditions[i].Level) {
+			bad, only = bad+1, &n.Conditions[i]
+		}
+	}
+	for _, o := range list {
+		at := slices.IndexFunc(n.Conditions, func(c Condition) bool { return c.Name == o.condition })
+		switch {
+		case at >= 0:
+			n.Conditions[at].Taints = append(n.Conditions[at].Taints, o.Taint)
+		case o.condition == "" && bad == 1:
+			only.Taints = append(only.Taints, o.Taint)
+		default:
+			n.Others = append(n.Others, o.Taint)
+		}
+	}
+}
+
+func isBad(level string) bool { return level == levelDegraded || level == levelCritical }
+
+// isPaused reports whether people stopped new taints for the condition. A value that
+// is no list of conditions stops all, as in package decide.
+func (r *Reader) isPaused(value, condition string) bool {
+	if value == "" {
+		return false
+	}
+	isPaused, isList := false, true
+	for word := range strings.SplitSeq(value, ",") {
+		name := strings.TrimSpace(word)
+		isPaused = isPaused || name == condition
+		isList = isList && slices.Contains(r.cfg.Names(), probes.Condition(name))
+	}
+	return isPaused || !isList
+}
+
+// stateOfItself is the State but for silence.
+func (n *Node) stateOfItself() State {
+	var isTainted, anyBad, anyUnknown bool
+	for _, c := range n.Conditions {
+		isTainted = isTainted || len(c.Taints) > 0
+		anyBad = anyBad || isBad(c.Level)
+		anyUnknown = anyUnknown || c.Level == levelUnknown
+	}
+	switch {
+	case isTainted, len(n.Others) > 0:
+		return Tainted
+	case anyBad:
+		return Untainted
+	case anyUnknown, n.Problem != "":
+		return Unknown
+	}
+	return Well
+}

@@ -1,0 +1,84 @@
+package status
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/taintlet/taintlet/taints"
+)
+
+// A pause is shown before the agent has told it, for the conditions that it is for.
+func TestPauseIsShownAtOnce(t *testing.T) {
+	for value, want := range map[string]string{
+		"true": "Paused", "DiskPressure, MemoryPressure": "Paused", "PIDPresure": "Paused", "DiskPressure": "", "false": "", "": "",
+	} {
+		node := recorded(t)["bad-memory"]
+		node.Spec.Taints = nil
+		node.Annotations[taints.PausedAnnotation] = value
+		n := NewReader().Read(node)
+		if got := n.Conditions[0].HeldBy; got != want || n.State != Untainted {
+			t.Errorf("paused %q: held back by %q, %s", value, got, n.State)
+		}
+		if isPaused := value != "" && value != "false"; (n.Paused != "") != isPaused {
+			t.Errorf("paused %q is shown as %q", value, n.Paused)
+		}
+	}
+}
+
+// owning returns a Node that is bad in memory, with these taints, which its record
+// says are taintlet's.
+func owning(t *testing.T, list ...corev1.Taint) *corev1.Node {
+	t.Helper()
+	node := recorded(t)["bad-memory"]
+	node.Annotations[taints.HeldAnnotation] = ""
+	node.Spec.Taints = list
+	var names []string
+	for _, taint := range list {
+		names = append(names, `"`+taints.PairOf(taint).String()+`"`)
+	}
+	text := node.Annotations[taints.RecordAnnotation]
+	before := `"owned":["node.kubernetes.io/memory-pressure:NoSchedule"]`
+	if !strings.Contains(text, before) {
+		t.Fatal(text)
+	}
+	node.Annotations[taints.RecordAnnotation] = strings.Replace(text, before, `"owned":[`+strings.Join(names, ",")+`]`, 1)
+	return node
+}
+
+// A taint is shown with its value, at the condition that its key names, or at the only
+// one that is bad.
+func TestTaintsBelongToConditions(t *testing.T) {
+	custom := corev1.Taint{Key: "example.com/tired", Value: "yes", Effect: corev1.TaintEffectNoExecute}
+	standIn := corev1.Taint{Key: "status-taint.example.com/memory-pressure", Effect: corev1.TaintEffectNoSchedule}
+	foreign := corev1.Taint{Key: "dedicated", Effect: corev1.TaintEffectNoSchedule}
+	node := owning(t, custom, standIn)
+	node.Spec.Taints = append(node.Spec.Taints, foreign)
+	n := NewReader().Read(node)
+	got := joined(n.Conditions[0].Taints)
+	if want := "example.com/tired=yes:NoExecute (direct), status-taint.example.com/memory-pressure:NoSchedule (stand-in)"; got != want || len(n.Others) != 0 {
+		t.Errorf("taints %q and %v", got, n.Others)
+	}
+	for i := range node.Status.Conditions {
+		if c := &node.Status.Conditions[i]; c.Type == "HostPIDPressure" {
+			c.Status = corev1.ConditionTrue
+		}
+	}
+	if n = NewReader().Read(node); joined(n.Others) != "example.com/tired=yes:NoExecute (direct)" || len(n.Conditions[0].Taints) != 1 {
+		t.Errorf("with two bad conditions: %v, %v", n.Others, n.Conditions[0].Taints)
+	}
+}
+
+// A taint of taintlet's on a host that is well is shown: it has to go.
+func TestTaintOfAConditionThatIsWell(t *testing.T) {
+	node := owning(t, corev1.Taint{Key: corev1.TaintNodeDiskPressure, Effect: corev1.TaintEffectNoSchedule})
+	for i := range node.Status.Conditions {
+		if strings.HasPrefix(string(node.Status.Conditions[i].Type), "Host") {
+			node.Status.Conditions[i].Status = corev1.ConditionFalse
+		}
+	}
+	if n := NewReader().Read(node); n.State != Tainted || joined(notWell(n.Conditions)[0].Taints) == "" {
+		t.Errorf("%s %+v", n.State, n.Conditions)
+	}
+}

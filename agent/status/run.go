@@ -1,0 +1,225 @@
+package status
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/taintlet/taintlet/taints"
+)
+
+// The formats of Options.Output.
+const (
+	OutputTable = ""
+	OutputWide  = "wide"
+	OutputJSON  = "json"
+	OutputYAML  = "yaml"
+)
+
+const (
+	// requestRate is how many requests a second are made at most: pages, or Nodes that
+	// were asked for by name.
+	requestRate = 50
+	// drawEvery is the least time between two drawings.
+	drawEvery = time.Second
+	// ageEvery is how often what has not changed is drawn again: times go on.
+	ageEvery = 10 * time.Second
+)
+
+// Options say what Run shows, and where.
+type Options struct {
+	Config *rest.Config
+	Out    io.Writer
+	// Err is told of trouble during a watch.
+	Err io.Writer
+	// Output is one of the formats.
+	Output string
+	// Nodes are shown in full; empty: of all Nodes what is not well.
+	Nodes []string
+	// Watch draws anew whenever something changes, until the context ends.
+	Watch bool
+	// Wait waits until all is well, until the context ends.
+	Wait bool
+	// SilentAfter is how old the last sign of an agent may be; 0: any age.
+	SilentAfter time.Duration
+	// Draw draws the lines of a table in place of the last one, on a screen that has
+	// so many Lines; 0: any number. nil: Out is no screen, and tables follow one
+	// another.
+	Draw  func(lines []string) error
+	Lines func() int
+}
+
+// Run shows how the fleet is. It reports whether all is well.
+func Run(ctx context.Context, o Options) (isWell bool, err error) {
+	clock := &serverClock{}
+	config := rest.CopyConfig(o.Config)
+	config.QPS, config.Burst = requestRate, requestRate
+	config.Wrap(clock.wrap)
+	client, err := taints.NewClient(config, "")
+	if err != nil {
+		return false, err
+	}
+	fleet := NewFleet(o.Nodes, o.SilentAfter)
+	if o.Watch || o.Wait {
+		return o.follow(ctx, client, fleet, clock)
+	}
+	if err := o.read(ctx, client, fleet); err != nil {
+		return false, err
+	}
+	report := fleet.Report(clock.now())
+	return fleet.IsWell(report), o.print(report)
+}
+
+// read reads the Nodes once.
+func (o Options) read(ctx context.Context, client *taints.Client, fleet *Fleet) error {
+	if len(o.Nodes) == 0 {
+		return client.Each(ctx, func(node *corev1.Node) error {
+			fleet.Add(node)
+			return nil
+		})
+	}
+	for _, name := range o.Nodes {
+		node, err := client.GetNode(ctx, name)
+		if err != nil {
+			return err
+		}
+		fleet.Add(node)
+	}
+	return nil
+}
+
+// print writes a Report.
+func (o Options) print(r Report) error {
+	switch o.Output {
+	case OutputJSON:
+		encoder := json.NewEncoder(o.Out)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(r)
+	case OutputYAML:
+		data, err := yaml.Marshal(r)
+		if err != nil {
+			return err
+		}
+		_, err = o.Out.Write(append([]byte("---\n"), data...))
+		return err
+	}
+	return r.Table(o.Out, o.Output == OutputWide, 0)
+}
+
+// draw shows a Report in place of the last one.
+func (o Options) draw(r Report) error {
+	isTable := o.Output == OutputTable || o.Output == OutputWide
+	if o.Draw == nil || !isTable {
+		return o.print(r)
+	}
+	const furniture = 5 // lines that are no rows
+	rows := 0
+	if lines := o.Lines(); lines > 0 {
+		rows = max(1, lines-furniture)
+	}
+	var screen strings.Builder
+	if err := r.Table(&screen, o.Output == OutputWide, rows); err != nil {
+		return err
+	}
+	return o.Draw(strings.Split(strings.TrimSuffix(screen.String(), "\n"), "\n"))
+}
+
+// follow shows the fleet until the context ends, or all is well where that is waited
+// for.
+func (o Options) follow(ctx context.Context, client *taints.Client, fleet *Fleet, clock *serverClock) (isWell bool, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	w := newWatcher(fleet, o.Err)
+	ended := make(chan error, 1)
+	if len(o.Nodes) == 1 {
+		client = client.Node(o.Nodes[0])
+	}
+	go func() { ended <- client.Follow(ctx, w) }()
+	age := time.NewTicker(ageEvery)
+	defer age.Stop()
+	var report Report
+	for {
+		select {
+		case err := <-ended:
+			if !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
+				return false, err
+			}
+			return isWell, o.last(report)
+		case <-w.changed:
+		case <-age.C:
+		}
+		var isSynced bool
+		if report, isWell, isSynced = w.report(clock.now()); !isSynced {
+			continue
+		}
+		if isWell && o.Wait {
+			return true, o.print(report)
+		}
+		if !o.Wait {
+			if err := o.draw(report); err != nil {
+				return false, err
+			}
+		}
+		wait(ctx, drawEvery)
+	}
+}
+
+// last prints what was waited for in vain.
+func (o Options) last(r Report) error {
+	if !o.Wait {
+		return nil
+	}
+	if r.Kind == "" {
+		return errors.New("the Nodes were not read in time")
+	}
+	return o.print(r)
+}
+
+func wait(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+// serverClock tells the time of the API server, which is that of the Nodes' last
+// signs. The clock of the machine from which a person looks may be wrong.
+type serverClock struct{ ahead atomic.Int64 }
+
+// maxUnheeded is a difference that whole seconds and a slow answer explain.
+const maxUnheeded = 5 * time.Second
+
+func (c *serverClock) now() time.Time {
+	if ahead := time.Duration(c.ahead.Load()); ahead.Abs() > maxUnheeded {
+		return time.Now().Add(ahead)
+	}
+	return time.Now()
+}
+
+func (c *serverClock) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(request *http.Request) (*http.Response, error) {
+		response, err := next.RoundTrip(request)
+		if err == nil {
+			if date, err := http.ParseTime(response.Header.Get("Date")); err == nil {
+				c.ahead.Store(int64(time.Until(date)))
+			}
+		}
+		return response, err
+	})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

@@ -1,0 +1,72 @@
+package status
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// watcher is a Fleet that one goroutine changes and another one shows.
+type watcher struct {
+	mu     sync.Mutex
+	fleet  *Fleet
+	synced bool
+	// changed has a value when something changed since the last Report.
+	changed chan struct{}
+	errors  io.Writer
+	// told is the trouble that was told last, so that it is told once.
+	told string
+}
+
+func newWatcher(fleet *Fleet, errors io.Writer) *watcher {
+	return &watcher{fleet: fleet, changed: make(chan struct{}, 1), errors: errors}
+}
+
+func (w *watcher) report(now time.Time) (r Report, isWell, synced bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r = w.fleet.Report(now)
+	isComplete := !slices.ContainsFunc(w.fleet.names, func(name string) bool { return !w.fleet.Has(name) })
+	return r, isComplete && w.fleet.IsWell(r), w.synced
+}
+
+func (w *watcher) change(do func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	do()
+	select {
+	case w.changed <- struct{}{}:
+	default: // to be shown already
+	}
+}
+
+// Reset implements taints.Follower. What was known is shown until all is told anew.
+func (w *watcher) Reset() {
+	w.change(func() {
+		w.synced = false
+		w.fleet.Reset()
+	})
+}
+
+// Seen implements taints.Follower.
+func (w *watcher) Seen(node *corev1.Node) { w.change(func() { w.fleet.Add(node) }) }
+
+// Gone implements taints.Follower.
+func (w *watcher) Gone(name string) { w.change(func() { w.fleet.Remove(name) }) }
+
+// Synced implements taints.Follower.
+func (w *watcher) Synced() { w.change(func() { w.synced, w.told = true, "" }) }
+
+// Failed implements taints.Follower.
+func (w *watcher) Failed(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err != nil && err.Error() != w.told {
+		w.told = err.Error()
+		fmt.Fprintf(w.errors, "taintlet: %v; trying again\n", err)
+	}
+}

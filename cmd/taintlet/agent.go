@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"k8s.io/klog/v2"
+
+	"github.com/taintlet/taintlet/agent"
+	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/agent/fleet"
+	"github.com/taintlet/taintlet/probes"
+)
+
+const (
+	dryRunNone   = "none"
+	dryRunClient = "client"
+	dryRunServer = "server"
+)
+
+// options are the agent's flags: where and how it runs. What it decides by is in
+// the configuration file.
+type options struct {
+	nodeName            string
+	kubeconfig          string
+	namespace           string
+	config              string
+	host                probes.Host
+	dryRun              string
+	lifecycleController bool
+	listen              string
+	logFormat           string
+	verbosity           int
+}
+
+func agentVerb() verb {
+	return verb{
+		summary: "run the agent: watch this host and keep the right taints on its Node",
+		examples: []example{
+			{"Run outside of a cluster, without an API server, and log what would be done", "taintlet --dry-run=client --listen="},
+			{"Run beside an installed agent, and see what another configuration would do", "taintlet --dry-run=server --config=new.yaml --kubeconfig=kubeconfig --listen="},
+			{"Run on a host whose Node has another name", "taintlet --kubeconfig=/etc/taintlet/kubeconfig --node-name=worker-1"},
+		},
+		bind: func(flags *pflag.FlagSet) func(context.Context, call) error {
+			o := &options{}
+			addNodeName(flags, &o.nodeName)
+			flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig `file` (default: the pod's service account)")
+			annotate(flags, "kubeconfig", isFile)
+			flags.StringVar(&o.namespace, "namespace", defaultNamespace(), "`namespace` of the agents' Service and of the eviction slots (default: $POD_NAMESPACE, then taintlet-system)")
+			flags.Lookup("namespace").DefValue = ""
+			addConfig(flags, &o.config)
+			addHost(flags, &o.host)
+			addChoice(flags, &o.dryRun, "dry-run", "", "client: run without any API server; server: let the API server check each write and keep nothing; both log each change that would be made", dryRunNone, dryRunClient, dryRunServer)
+			addLifecycleController(flags, &o.lifecycleController)
+			flags.StringVar(&o.listen, "listen", ":9808", "`address` of /metrics, /healthz, /readyz and /peer; empty: none")
+			addChoice(flags, &o.logFormat, "log-format", "", "text or json", "text", "json")
+			flags.IntVarP(&o.verbosity, "verbosity", "v", 0, "1: log details too")
+			return o.run
+		},
+	}
+}
+
+func defaultNamespace() string {
+	if namespace := os.Getenv("POD_NAMESPACE"); namespace != "" {
+		return namespace
+	}
+	return "taintlet-system"
+}
+
+func (o *options) run(ctx context.Context, c call) error {
+	cfg, err := loadConfig(o.config)
+	if err := errors.Join(checkNodeName("--node-name", o.nodeName), err); err != nil {
+		return err
+	}
+	return serve(ctx, o, cfg, c.stderr)
+}
+
+// serve runs the agent until a signal comes.
+func serve(ctx context.Context, o *options, cfg *config.Config, stderr io.Writer) error {
+	log := newLogger(o, stderr)
+	klog.SetSlogLogger(log) // what client-go has to say
+	boot, now, err := bootClock(o.host.Proc)
+	if err != nil {
+		return err
+	}
+	cluster, stop, err := connect(ctx, o, log)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	var listener net.Listener
+	if o.listen != "" {
+		if listener, err = new(net.ListenConfig).Listen(ctx, "tcp", o.listen); err != nil {
+			return fmt.Errorf("--listen: %w", err)
+		}
+	}
+	instance := instanceName()
+	others := fleet.New(fleetOptions(o, cluster, listener, log))
+	log.Info("taintlet starts", "version", buildVersion(), "node", o.nodeName, "instance", instance, "config", cfg.Hash, "dryRun", o.dryRun, "listen", address(listener))
+	a := &agent.Agent{
+		Config: cfg, NewProbe: agent.ProbesOf(config.Environment{Host: o.host, Cluster: others}), Client: cluster.node, Slots: cluster.slots, Fleet: others, Recorder: cluster.events, Log: log,
+		Instance: instance, Boot: boot, Now: now, LifecycleController: o.lifecycleController, Version: buildVersion(),
+	}
+	if o.config != "" {
+		a.Reload = func() (*config.Config, error) { return config.HostSchema().Load(o.config) }
+	}
+	return a.Run(ctx, listener)
+}
+
+// serviceName is the headless Service of the agents, as the manifests have it.
+const serviceName = "taintlet"
+
+// fleetOptions say where the other agents are, and where this one is for them.
+func fleetOptions(o *options, c cluster, listener net.Listener, log *slog.Logger) fleet.Options {
+	options := fleet.Options{
+		Node: o.nodeName, Namespace: o.namespace, Service: serviceName, APIServer: c.apiServer, Source: c.source, Log: log,
+	}
+	if hostIP, err := netip.ParseAddr(os.Getenv("HOST_IP")); err == nil {
+		options.HostIP = hostIP
+	}
+	if listener != nil {
+		if bound, err := netip.ParseAddrPort(listener.Addr().String()); err == nil {
+			options.Listen = bound
+		}
+	}
+	return options
+}
+
+// instanceName is a name that no other process has. It begins with a name that
+// people know: the pod's, where the manifest passes it on, or the host's.
+func instanceName() string {
+	name := os.Getenv("POD_NAME")
+	if name == "" {
+		name = defaultNodeName()
+	}
+	return fmt.Sprintf("%.60s-%s", name, strings.ToLower(rand.Text()[:6]))
+}
+
+// address is where the listener listens, for the log.
+func address(listener net.Listener) string {
+	if listener == nil {
+		return ""
+	}
+	return listener.Addr().String()
+}
+
+func newLogger(o *options, w io.Writer) *slog.Logger {
+	handlerOptions := &slog.HandlerOptions{Level: slog.LevelInfo}
+	if o.verbosity > 0 {
+		handlerOptions.Level = slog.LevelDebug
+	}
+	if o.logFormat == "json" {
+		return slog.New(newCalmHandler(slog.NewJSONHandler(w, handlerOptions)))
+	}
+	return slog.New(newCalmHandler(slog.NewTextHandler(w, handlerOptions)))
+}

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/pflag"
+
+	"github.com/taintlet/taintlet/agent/check"
+)
+
+func checkVerb() verb {
+	return verb{
+		name:    "check",
+		summary: "check an installation, or with --pre whether there can be one",
+		about: `It asks the API server and changes nothing: writes are dry runs. For what it tries as the agents, it
+impersonates their account; it asks for one short-lived token. √ is good, ‼ works but could be
+better, × has to be mended, and - could not be checked, for the reason given. Each × and ‼ says what
+to do and where that is explained.`,
+		examples: []example{
+			{"Can taintlet be installed here?", "taintlet check --pre"},
+			{"Is it installed well?", "taintlet check"},
+			{"Elsewhere than in taintlet-system", "taintlet check --namespace=monitoring"},
+		},
+		notWell: "a check failed",
+		bind: func(flags *pflag.FlagSet) func(context.Context, call) error {
+			var o check.Options
+			var cluster clusterFlags
+			flags.BoolVar(&o.Pre, "pre", false, "check before an installation")
+			flags.StringVarP(&o.Namespace, "namespace", "n", "taintlet-system", "namespace of the agents")
+			addChoice(flags, &o.Output, "output", "o", "text or json", "text", "json")
+			cluster.add(flags)
+			return func(ctx context.Context, c call) (err error) {
+				if o.Config, err = cluster.restConfig(); err != nil {
+					return err
+				}
+				o.Out = c.stdout
+				isWell, err := check.Run(ctx, o)
+				if err == nil && !isWell {
+					return errNotWell
+				}
+				return err
+			}
+		},
+	}
+}

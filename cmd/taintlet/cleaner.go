@@ -1,0 +1,208 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/agent/decide"
+	"github.com/taintlet/taintlet/taints"
+)
+
+const (
+	// cleanupRate is how many requests a second a cleanup makes: as many as the
+	// node-lifecycle-controller.
+	cleanupRate = 20
+	// cleanupTries bounds how often a Node is tried again because an agent that
+	// still runs wrote it at the same time.
+	cleanupTries = 5
+	// cleanupPause is how long an agent that still runs is given to show itself
+	// before the Nodes are read once more.
+	cleanupPause = 5 * time.Second
+	// staleAfter is how long ago the last sign of an agent must be.
+	staleAfter = 24 * time.Hour
+	// wrongClock is how far in the future a sign of an agent tells nothing.
+	wrongClock = 2 * time.Hour
+	// stalePercent of the Nodes, but at least one, may be cleaned up at a time:
+	// more than that is no dead host but a mistake.
+	stalePercent = 5
+)
+
+// cleaner removes everything of taintlet's from Nodes and says what it did.
+type cleaner struct {
+	client *taints.Client
+	cfg    *config.Config
+	facts  taints.Facts
+	out    io.Writer
+	// dryRun: nothing is written.
+	dryRun bool
+}
+
+// one cleans up one Node, whatever is there.
+func (c *cleaner) one(ctx context.Context, name string) error {
+	node, err := c.client.Node(name).Get(ctx)
+	if apierrors.IsNotFound(err) {
+		fmt.Fprintf(c.out, "node %s: does not exist; nothing to do\n", name)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return c.clean(ctx, node)
+}
+
+// all cleans up every Node that carries something of ours, then checks whether
+// anything came back.
+func (c *cleaner) all(ctx context.Context) error {
+	touched, seen, err := c.touched(ctx)
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for _, node := range touched {
+		failed = append(failed, c.clean(ctx, node))
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	if err := errors.Join(append(failed, ctx.Err())...); err != nil {
+		return err
+	}
+	if c.dryRun {
+		fmt.Fprintf(c.out, "dry run: %d of %d nodes would be cleaned up\n", len(touched), seen)
+		return nil
+	}
+	fmt.Fprintf(c.out, "%d of %d nodes cleaned up\n", len(touched), seen)
+	if len(touched) == 0 {
+		return nil
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(cleanupPause):
+	}
+	return c.client.Each(ctx, func(node *corev1.Node) error {
+		if decide.IsTouched(node, c.cfg) {
+			return fmt.Errorf("node %s: an agent is still at work on it; delete the DaemonSet first, then clean up again", node.Name)
+		}
+		return nil
+	})
+}
+
+// touched returns the Nodes that carry something of ours, without what takes most
+// of their memory, and how many Nodes there are. All are read before the first
+// is written: a list does not wait for a slow reader.
+func (c *cleaner) touched(ctx context.Context) (touched []*corev1.Node, seen int, err error) {
+	err = c.client.Each(ctx, func(node *corev1.Node) error {
+		seen++
+		if decide.IsTouched(node, c.cfg) {
+			node.ManagedFields, node.Status.Images = nil, nil
+			touched = append(touched, node.DeepCopy())
+		}
+		return nil
+	})
+	return touched, seen, err
+}
+
+// stale cleans up the Nodes whose agent has given no sign for a day.
+func (c *cleaner) stale(ctx context.Context, now time.Time) error {
+	if c.cfg.Heartbeat.Duration == 0 {
+		return errors.New("the configuration has heartbeat 0: without heartbeats it cannot be told which agents are gone")
+	}
+	touched, seen, err := c.touched(ctx)
+	if err != nil {
+		return err
+	}
+	var stale []*corev1.Node
+	for _, node := range touched {
+		switch last := decide.LastSign(node, c.cfg); {
+		case last.IsZero(), last.After(now.Add(wrongClock)):
+			fmt.Fprintf(c.out, "node %s: cannot tell when an agent last wrote it; left alone\n", node.Name)
+		case now.Sub(last) > staleAfter:
+			stale = append(stale, node)
+		}
+	}
+	if most := max(1, seen*stalePercent/100); len(stale) > most {
+		return fmt.Errorf("%d of %d nodes have had no agent for %s, more than the %d that may be cleaned up at a time; is the DaemonSet there? Nothing was changed", len(stale), seen, staleAfter, most)
+	}
+	var failed []error
+	for _, node := range stale {
+		failed = append(failed, c.clean(ctx, node))
+	}
+	fmt.Fprintf(c.out, "%d of %d nodes had no agent for %s\n", len(stale), seen, staleAfter)
+	return errors.Join(failed...)
+}
+
+// clean cleans up one Node.
+func (c *cleaner) clean(ctx context.Context, before *corev1.Node) error {
+	node := before
+	for range cleanupTries {
+		change, stays, err := decide.Cleanup(c.cfg, c.facts, node)
+		if err != nil {
+			return fmt.Errorf("node %s: it cannot be told which taints are taintlet's, so nothing is removed; remove them and the annotation by hand: %w", node.Name, err)
+		}
+		after, err := c.apply(ctx, node, change)
+		switch {
+		case err == nil:
+			c.tell(before, after)
+			if len(stays) > 0 {
+				return fmt.Errorf("node %s: the record names %v, but no rule asks for them, so they may be anybody's: give --config with the rule that did, or remove them by hand and clean up again", node.Name, stays)
+			}
+			return nil
+		case apierrors.IsNotFound(err):
+			return nil // deleted in between
+		case !errors.Is(err, taints.ErrOvertaken):
+			return err
+		}
+		node = after
+	}
+	return fmt.Errorf("node %s: an agent is still at work on it; stop it first", node.Name)
+}
+
+// apply writes the change, or returns the Node as it would be.
+func (c *cleaner) apply(ctx context.Context, node *corev1.Node, change taints.Change) (*corev1.Node, error) {
+	if c.dryRun {
+		return change.ApplyTo(node), nil
+	}
+	return c.client.Node(node.Name).Apply(ctx, node, change)
+}
+
+// tell says what was removed from a Node.
+func (c *cleaner) tell(before, after *corev1.Node) {
+	removed, verb := 0, "removed"
+	if c.dryRun {
+		verb = "would remove"
+	}
+	gone := func(what, name string) {
+		removed++
+		fmt.Fprintf(c.out, "node %s: %s %s %s\n", after.Name, verb, what, name)
+	}
+	for _, taint := range before.Spec.Taints {
+		if !taints.Has(after.Spec.Taints, taints.PairOf(taint)) {
+			gone("taint", taint.ToString())
+		}
+	}
+	for _, key := range []string{taints.RecordAnnotation, taints.HeldAnnotation} {
+		_, was := before.Annotations[key]
+		if _, is := after.Annotations[key]; was && !is {
+			gone("annotation", key)
+		}
+	}
+	for _, condition := range before.Status.Conditions {
+		if taints.Condition(after, condition.Type) == nil {
+			gone("condition", string(condition.Type))
+		}
+	}
+	if removed == 0 {
+		fmt.Fprintf(c.out, "node %s: nothing of taintlet's was there\n", after.Name)
+	}
+	if _, paused := after.Annotations[taints.PausedAnnotation]; paused {
+		fmt.Fprintf(c.out, "node %s: annotation %s stays; a person put it there\n", after.Name, taints.PausedAnnotation)
+	}
+}

@@ -1,0 +1,182 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/agent/evictions"
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/taints"
+)
+
+// showEvictions says what an eviction of these Nodes would take; of none: it
+// counts for all Nodes.
+func showEvictions(ctx context.Context, cfg *config.Config, restConfig *rest.Config, nodes []string, w io.Writer) error {
+	restConfig.QPS, restConfig.Burst = clientRate, clientBurst
+	client, err := taints.NewClient(restConfig, "")
+	if err != nil {
+		return err
+	}
+	rules, err := evictingRules(cfg, w)
+	if err != nil {
+		return err
+	}
+	if len(nodes) == 0 {
+		if err := countEvictions(ctx, client, rules, w); err != nil {
+			return err
+		}
+	}
+	for _, name := range nodes {
+		if err := listEvictions(ctx, client.Node(name), name, rules, w); err != nil {
+			return err
+		}
+	}
+	_, err = fmt.Fprintln(w, noRecall)
+	return err
+}
+
+// evictingRules returns the rules for Critical. Where there are none, it says so and
+// returns those that the well-known keys would give to the conditions that can
+// become Critical.
+func evictingRules(cfg *config.Config, w io.Writer) ([]config.Rule, error) {
+	isCritical := func(r config.Rule) bool { return r.Level == probes.Critical }
+	rules := slices.DeleteFunc(slices.Clone(cfg.Rules), func(r config.Rule) bool { return !isCritical(r) })
+	if len(rules) > 0 {
+		return rules, nil
+	}
+	rules = slices.DeleteFunc(cfg.BuiltInRules(), func(r config.Rule) bool {
+		return !isCritical(r) || r.Condition != probes.MemoryPressure && r.Condition != probes.PIDPressure
+	})
+	_, err := fmt.Fprint(w, "Eviction is off: no rule for level Critical. With rules for the well-known keys:\n\n")
+	return rules, err
+}
+
+// taintOf is the taint that a rule sets.
+func taintOf(rule config.Rule) corev1.Taint {
+	return corev1.Taint{Key: rule.Taint.Key, Value: rule.Taint.Value, Effect: rule.Taint.Effect}
+}
+
+// fated is a pod with its fate.
+type fated struct {
+	pod *corev1.Pod
+	evictions.Fate
+}
+
+// listEvictions lists the pods of one Node by their fate, for each rule.
+func listEvictions(ctx context.Context, client *taints.Client, name string, rules []config.Rule, w io.Writer) error {
+	if _, err := client.Get(ctx); err != nil {
+		return err // a Node that does not exist would have no pods
+	}
+	var pods []*corev1.Pod
+	if err := client.EachPod(ctx, func(pod *corev1.Pod) { pods = append(pods, pod.DeepCopy()) }); err != nil {
+		return err
+	}
+	for _, rule := range rules {
+		taint := taintOf(rule)
+		groups := map[string][]fated{}
+		for _, pod := range pods {
+			f := fated{pod, evictions.Of(pod.Spec.Tolerations, taint)}
+			groups[groupOf(f.Fate)] = append(groups[groupOf(f.Fate)], f)
+		}
+		fmt.Fprintf(w, "Node %s, %s %s sets %s; of %d pods:\n", name, rule.Condition, rule.Level, taint.ToString(), len(pods))
+		for _, group := range []string{goesAtOnce, goesLater, stays} {
+			if err := writeGroup(w, group, groups[group]); err != nil {
+				return err
+			}
+		}
+		fmt.Fprintln(w)
+	}
+	return nil
+}
+
+const (
+	goesAtOnce = "go at once"
+	goesLater  = "go later"
+	stays      = "stay"
+)
+
+func groupOf(f evictions.Fate) string {
+	switch {
+	case f.Stays:
+		return stays
+	case f.After > 0:
+		return goesLater
+	default:
+		return goesAtOnce
+	}
+}
+
+// writeGroup lists pods: first those that go first.
+func writeGroup(w io.Writer, name string, group []fated) error {
+	slices.SortFunc(group, func(a, b fated) int {
+		return cmp.Or(cmp.Compare(a.After, b.After), cmp.Compare(a.pod.Namespace+"/"+a.pod.Name, b.pod.Namespace+"/"+b.pod.Name))
+	})
+	_, err := fmt.Fprintf(w, "  %d %s\n", len(group), name)
+	for _, f := range group {
+		fmt.Fprintf(w, "    %s\n", describe(f))
+	}
+	return err
+}
+
+// describe names a pod, who made it, when it goes, and whether it still runs.
+func describe(f fated) string {
+	words := []string{f.pod.Namespace + "/" + f.pod.Name}
+	for _, owner := range f.pod.OwnerReferences {
+		words = append(words, fmt.Sprintf("(%s %s)", owner.Kind, owner.Name))
+	}
+	if f.After > 0 {
+		words = append(words, "after "+f.After.Round(time.Second).String())
+	}
+	if f.pod.Status.Phase == corev1.PodSucceeded || f.pod.Status.Phase == corev1.PodFailed {
+		words = append(words, "finished")
+	}
+	return strings.Join(words, " ")
+}
+
+// countEvictions counts the pods of all Nodes by their fate, for each rule.
+func countEvictions(ctx context.Context, client *taints.Client, rules []config.Rule, w io.Writer) error {
+	counts := make([]map[string]map[string]int, len(rules)) // by rule, Node and group
+	for i := range counts {
+		counts[i] = map[string]map[string]int{}
+	}
+	err := client.EachPod(ctx, func(pod *corev1.Pod) {
+		if pod.Spec.NodeName == "" {
+			return
+		}
+		for i, rule := range rules {
+			if counts[i][pod.Spec.NodeName] == nil {
+				counts[i][pod.Spec.NodeName] = map[string]int{}
+			}
+			counts[i][pod.Spec.NodeName][groupOf(evictions.Of(pod.Spec.Tolerations, taintOf(rule)))]++
+		}
+	})
+	if err != nil {
+		return err
+	}
+	for i, rule := range rules {
+		taint := taintOf(rule)
+		fmt.Fprintf(w, "%s %s sets %s\n", rule.Condition, rule.Level, taint.ToString())
+		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(t, "NODE\tGO AT ONCE\tGO LATER\tSTAY")
+		for _, node := range slices.Sorted(maps.Keys(counts[i])) {
+			count := counts[i][node]
+			fmt.Fprintf(t, "%s\t%d\t%d\t%d\n", node, count[goesAtOnce], count[goesLater], count[stays])
+		}
+		if err := t.Flush(); err != nil {
+			return err
+		}
+		fmt.Fprintln(w)
+	}
+	return nil
+}

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/taints"
+)
+
+// report is what once prints as JSON or YAML. Fields are only ever added
+// within a version.
+type report struct {
+	APIVersion string      `json:"apiVersion"`
+	Kind       string      `json:"kind"`
+	Node       string      `json:"node"`
+	Conditions []condition `json:"conditions"`
+	// Eviction says in words what level Critical would do.
+	Eviction []string `json:"eviction"`
+}
+
+type condition struct {
+	probes.Observation
+	// Wake is what wakes the running probe earlier than its period.
+	Wake string `json:"wake"`
+	// Taint is asked for at this level; empty: none.
+	Taint string `json:"taint,omitempty"`
+	// Via is how the taint stays on the Node; StandIn is the pair in its place
+	// where the admission policy of deploy/keep.yaml is absent.
+	Via     taints.Via `json:"via,omitempty"`
+	StandIn string     `json:"standIn,omitempty"`
+}
+
+// withValue is how kubectl shows a taint.
+func withValue(pair taints.Pair, value string) string {
+	taint := corev1.Taint{Key: pair.Key, Value: value, Effect: pair.Effect}
+	return taint.ToString()
+}
+
+// isWell reports whether all conditions are OK.
+func (r report) isWell() bool {
+	return !slices.ContainsFunc(r.Conditions, func(c condition) bool { return c.Level != probes.OK })
+}
+
+func (r report) print(format string, w io.Writer) error {
+	switch format {
+	case "json":
+		encoder := json.NewEncoder(w)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(r)
+	case "yaml":
+		data, err := yaml.Marshal(r)
+		if err != nil {
+			return err
+		}
+		_, err = w.Write(data)
+		return err
+	default:
+		return r.table(w)
+	}
+}
+
+func (r report) table(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "CONDITION\tLEVEL\tSEVERITY\tTAINT\tVIA\tMESSAGE")
+	var notes []string
+	for _, c := range r.Conditions {
+		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\t%s\n", c.Condition, c.Level, c.Severity, orDash(c.Taint), orDash(string(c.Via)), c.Message)
+		if why, periodOnly := strings.CutPrefix(c.Wake, "period: "); periodOnly {
+			notes = append(notes, fmt.Sprintf("%s is sampled by period only: %s.", c.Condition, why))
+		} else if c.Wake != "period" {
+			notes = append(notes, fmt.Sprintf("%s is sampled early when woken: %s.", c.Condition, c.Wake))
+		}
+		if c.StandIn != "" {
+			notes = append(notes, fmt.Sprintf("Without deploy/keep.yaml, %s stands in for %s.", c.StandIn, c.Taint))
+		}
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "\n%s\n", strings.Join(append(notes, r.Eviction...), "\n"))
+	return err
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"sync"
+
+	"github.com/spf13/pflag"
+
+	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/taints"
+)
+
+// sampler takes samples of this host, without any API server.
+type sampler struct {
+	nodeName            string
+	config              string
+	host                probes.Host
+	lifecycleController bool
+
+	cfg    *config.Config
+	probes []probes.Probe
+}
+
+func (s *sampler) add(flags *pflag.FlagSet) {
+	addConfig(flags, &s.config)
+	addNodeName(flags, &s.nodeName)
+	addHost(flags, &s.host)
+	addLifecycleController(flags, &s.lifecycleController)
+}
+
+// load reads the configuration and makes the probes.
+func (s *sampler) load() (err error) {
+	if s.cfg, err = loadConfig(s.config); err != nil {
+		return err
+	}
+	for _, condition := range s.cfg.Conditions {
+		s.probes = append(s.probes, condition.NewProbe(config.Environment{Host: s.host}))
+	}
+	return nil
+}
+
+// sample asks all probes at the same time, so that a probe that hangs delays no
+// other beyond its own deadline.
+func (s *sampler) sample(ctx context.Context) report {
+	ctx, cancel := context.WithTimeout(ctx, onceTimeout)
+	defer cancel()
+	observations := make([]probes.Observation, len(s.probes))
+	var group sync.WaitGroup
+	for i, probe := range s.probes {
+		group.Go(func() { observations[i] = probe.Observe(ctx) })
+	}
+	group.Wait()
+	r := report{APIVersion: config.APIVersion, Kind: "HostReport", Node: s.nodeName, Eviction: evictionInWords(s.cfg)}
+	for i, observation := range observations {
+		r.Conditions = append(r.Conditions, s.ask(observation, s.probes[i].WakeMode()))
+	}
+	return r
+}
+
+// ask adds what the rules ask for at the level that was seen. Whether the
+// admission policy is there is not known without an API server: via is that of
+// a complete installation.
+func (s *sampler) ask(observation probes.Observation, wake string) condition {
+	c := condition{Observation: observation, Wake: wake}
+	for _, rule := range s.cfg.Rules {
+		if rule.Condition != observation.Condition || rule.Level != observation.Level {
+			continue
+		}
+		via, pair := taints.Resolve(rule.Taint.Pair(), facts(s.cfg, s.lifecycleController))
+		c.Taint, c.Via = withValue(pair, rule.Taint.Value), via
+		if via == taints.Kept {
+			c.StandIn = withValue(taints.StandInFor(pair, s.cfg.StandInPrefix), rule.Taint.Value)
+		}
+	}
+	return c
+}
+
+// facts are those of a complete installation.
+func facts(cfg *config.Config, lifecycleController bool) taints.Facts {
+	return taints.Facts{LifecycleController: lifecycleController, KeepPolicy: true, StandInPrefix: cfg.StandInPrefix}
+}

@@ -1,0 +1,50 @@
+package disk
+
+import (
+	"fmt"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/probes/probetest"
+)
+
+func TestMessages(t *testing.T) { //nolint:paralleltest // it may write its file
+	thresholds := someDisk
+	thresholds.BlockedAfter = 30 * time.Second
+	judge := func(s sample) probes.Observation { return thresholds.judge(s).join() }
+	silent := func(long time.Duration) sample {
+		return answering(half("/")).and(pathReport{name: "/mnt", silence: long})
+	}
+	mounted := func(fell, readOnly, superReadOnly bool) sample {
+		return onMount(mountSample{path: "/var/lib/kubelet", mount: kubeletOn("ext4", readOnly, superReadOnly), fell: fell})
+	}
+	shutdown := kubeletOn("xfs", false, false)
+	shutdown.shutdown = true
+	wrote := func(w writeSample) probes.Observation {
+		w.Directory, w.Slow = "/data", 5*time.Second
+		return judge(sample{writes: []writeSample{w}})
+	}
+	answered := func(took time.Duration, err error) writeSample {
+		return writeSample{writeAnswer: writeAnswer{took: took, err: err}}
+	}
+	failed := answered(0, syscall.EIO)
+	failed.failures = 2
+	probetest.Golden(t, *update,
+		[]string{
+			"SpaceSufficient", "SpaceNearThreshold", "SpaceLow", "InodesSufficient", "InodesNearThreshold", "InodesLow", "FileSystemReadOnly", "MountReadOnly",
+			"FileSystemReadOnlyFromStart", "FileSystemShutDown", "FileSystemFailed", "FileSystemBlocked", "StatfsBlocked", "StatfsFailed", "NoFileSystem",
+			"WritePrompt", "WriteNearThreshold", "WriteSlow", "WriteBlocked", "WriteFailed", "WriteNoSpace", "WriteDirectoryUnusable",
+		},
+		judge(answering(half("/"))), judge(answering(fileSystem{"/", 1, 12 * gib, 100 * gib, 0, 0})), judge(answering(half("/"), nearlyFull("/var/lib/kubelet"))),
+		judge(answering(fileSystem{"/", 1, 90 * gib, 100 * gib, 90, 1000})), judge(answering(fileSystem{"/", 1, 90 * gib, 100 * gib, 60, 1000})), judge(answering(fewInodes("/var"))),
+		judge(mounted(true, false, true)), judge(mounted(true, true, false)), judge(mounted(false, false, true)),
+		judge(onMount(mountSample{path: "/var/lib/kubelet", mount: shutdown})),
+		judge(sample{}.and(pathReport{name: "/srv", failed: failure{3, fmt.Errorf("statx: %w", syscall.EIO)}})),
+		judge(silent(42*time.Second)), judge(silent(5*time.Second)),
+		judge(sample{}.and(pathReport{name: "/srv", trouble: probes.Because("StatfsFailed", "looking at the file system of /srv: stale file handle")})), judge(sample{}),
+		wrote(answered(40*time.Millisecond, nil)), wrote(answered(4*time.Second, nil)), wrote(answered(7*time.Second, nil)), wrote(writeSample{silence: 12 * time.Second}),
+		wrote(failed), wrote(answered(0, syscall.ENOSPC)), wrote(answered(0, syscall.EACCES)),
+	)
+}

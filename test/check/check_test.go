@@ -1,0 +1,339 @@
+package check
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"github.com/taintlet/taintlet/agent/check"
+	"github.com/taintlet/taintlet/test/chart"
+	"github.com/taintlet/taintlet/test/cluster"
+)
+
+// breakage is one thing that is broken, and the line that says so.
+type breakage struct {
+	line, text string
+	state      check.State
+	do         func(*scene)
+	undo       func(*scene) // nil: applying the manifest again mends it
+}
+
+func kubectl(args ...string) func(*scene) {
+	return func(s *scene) { s.c.RunKubectl(s.t, args...) }
+}
+
+func removed(kind, name string) func(*scene) {
+	return kubectl("--namespace", chart.Namespace, "delete", kind, name)
+}
+
+// patched merges a patch into an object of the chart.
+func patched(kind, patch string) func(*scene) {
+	return kubectl("--namespace", chart.Namespace, "patch", kind, "taintlet", "--type=merge", "--patch", patch)
+}
+
+// status patches the status of the Node that has no agent.
+func status(manager, patch string) func(*scene) {
+	return func(s *scene) {
+		s.t.Helper()
+		_, err := s.c.Client().CoreV1().Nodes().Patch(s.t.Context(), bare, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: manager}, "status")
+		if err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+// condition is a condition of taintlet's with that heartbeat.
+func condition(kind, status, reason string, heartbeat time.Time) string {
+	at := heartbeat.UTC().Format(time.RFC3339)
+	return fmt.Sprintf(`{"status": {"conditions": [{"type": %q, "status": %q, "reason": %q, "message": "test", "lastHeartbeatTime": %q, "lastTransitionTime": %[4]q}]}}`, kind, status, reason, at)
+}
+
+const noConditions = `{"status": {"conditions": [{"type": "HostMemoryPressure", "$patch": "delete"}, {"type": "HostDiskPressure", "$patch": "delete"}, {"type": "HostPIDPressure", "$patch": "delete"}]}}`
+
+func breakages() []breakage {
+	now := time.Now()
+	clean := status("test", noConditions)
+	return []breakage{
+		{line: "granted", state: check.Failed, text: `may not watch nodes$`,
+			do: kubectl("patch", "clusterrole", "taintlet", "--type=json", "--patch", `[{"op": "replace", "path": "/rules/0/verbs", "value": ["get", "list", "patch"]}]`)},
+		{line: "bounded", state: check.Warning, text: `get secrets, list secrets`,
+			do:   kubectl("create", "clusterrolebinding", "too-much", "--clusterrole=cluster-admin", "--serviceaccount=taintlet-system:taintlet"),
+			undo: kubectl("delete", "clusterrolebinding", "too-much")},
+		{line: "policy-nodes", state: check.Failed, text: `not in force: .* is accepted`, do: removed("validatingadmissionpolicybinding", "taintlet-nodes")},
+		{line: "policy-nodes", state: check.Failed, text: `is refused by something else`, do: removed("clusterrolebinding", "taintlet")},
+		{line: "policy-events", state: check.Failed, text: `not in force: .* is accepted`, do: removed("validatingadmissionpolicybinding", "taintlet-events")},
+		{line: "policy-leases", state: check.Failed, text: `not in force: .* is accepted`, do: removed("validatingadmissionpolicybinding", "taintlet-leases")},
+		{line: "keep-objects", state: check.Failed, text: `in part: mutatingadmissionpolicies taintlet-keep is missing`, do: removed("mutatingadmissionpolicy", "taintlet-keep")},
+		{line: "keep-objects", state: check.Warning, text: `not installed`, do: kubectl("delete", "mutatingadmissionpolicy,mutatingadmissionpolicybinding", "taintlet-keep")},
+		{line: "keep-effect", state: check.Failed, text: `can remove node.kubernetes.io/memory-pressure from Node held`, do: removed("mutatingadmissionpolicybinding", "taintlet-keep")},
+		{line: "images", state: check.Warning, text: `of 2 versions: other:1, taintlet/taintlet:`, do: otherImage("other:1"), undo: otherImage("")},
+		{line: "daemonset", state: check.Failed, text: `^2 of 3 agents are ready`, do: readiness("False"), undo: readiness("True")},
+		{line: "daemonset", state: check.Failed, text: `cannot be read: .*not found`, do: kubectl("--namespace", chart.Namespace, "delete", "daemonset", "taintlet", "--cascade=orphan")},
+		{line: "daemonset", state: check.Warning, text: `^0 of 3 agents are of the DaemonSet's newest version`, do: patched("daemonset", `{"spec": {"template": {"metadata": {"annotations": {"a": "b"}}}}}`), undo: patched("daemonset", `{"spec": {"template": {"metadata": {"annotations": null}}}}`)},
+		{line: "service", state: check.Failed, text: `is missing in namespace`, do: removed("service", "taintlet")},
+		{line: "service", state: check.Failed, text: `names 0 agents, and 3 are ready`, do: patched("service", `{"spec": {"selector": {"other": "pods"}}}`), undo: patched("service", `{"spec": {"selector": {"other": null}}}`)},
+		{line: "host-network", state: check.Failed, text: `lack hostNetwork: they do not see the routes`, do: patched("daemonset", `{"spec": {"template": {"spec": {"hostNetwork": false}}}}`)},
+		{line: "host-pid", state: check.Failed, text: `lack hostPID: they do not see the limits`, do: patched("daemonset", `{"spec": {"template": {"spec": {"hostPID": false}}}}`)},
+		{line: "kernel", state: check.Warning, text: `kernels are too old for PSI: bare \(4.19.0-27-amd64\)`,
+			do:   status("test", `{"status": {"nodeInfo": {"kernelVersion": "4.19.0-27-amd64"}}}`),
+			undo: status("test", `{"status": {"nodeInfo": {"kernelVersion": "6.12.0"}}}`)},
+		{line: "signs", state: check.Failed, text: `1 of 3 agents have given no sign for 12m30s or longer: bare`,
+			do: status("test", condition("HostDiskPressure", "False", "SpaceSufficient", now.Add(-time.Hour))), undo: clean},
+		{line: "unknown", state: check.Warning, text: `bare \(HostDiskPressure: StatfsFailed\)`,
+			do: status("test", condition("HostDiskPressure", "Unknown", "StatfsFailed", now)), undo: clean},
+		{line: "clock", state: check.Warning, text: `clocks of hosts differ .*: bare \((1h0m|59m[0-9]+s) ahead\)`,
+			do: status("taintlet", condition("HostDiskPressure", "False", "SpaceSufficient", now.Add(time.Hour))), undo: clean},
+		{line: "kubelet", state: check.Warning, text: `bare \(PIDPressure\)`, do: func(s *scene) {
+			status("test", condition("HostPIDPressure", "False", "PIDsSufficient", now))(s)
+			kubeletSays(corev1.ConditionTrue)(s)
+		}, undo: func(s *scene) { kubeletSays(corev1.ConditionFalse)(s); clean(s) }},
+	}
+}
+
+func kubeletSays(status corev1.ConditionStatus) func(*scene) {
+	return func(s *scene) {
+		s.t.Helper()
+		if err := s.nodes[bare].SetCondition(s.t.Context(), corev1.NodePIDPressure, status); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+// otherImage gives one agent's pod another image; none: that of the others.
+func otherImage(image string) func(*scene) {
+	return func(s *scene) {
+		if image == "" {
+			image = chart.PodOn(s.t, s.c, held).Spec.Containers[0].Image
+		}
+		s.c.RunKubectl(s.t, "--namespace", chart.Namespace, "set", "image", "pod/"+chart.PodOn(s.t, s.c, bare).Name, "taintlet="+image)
+	}
+}
+
+// readiness makes one agent's pod ready or not.
+func readiness(status string) func(*scene) {
+	return func(s *scene) {
+		pod := chart.PodOn(s.t, s.c, bare)
+		_, err := s.c.Client().CoreV1().Pods(pod.Namespace).Patch(s.t.Context(), pod.Name, types.StrategicMergePatchType, ready(pod.Status.PodIP, status), metav1.PatchOptions{}, "status")
+		if err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+// An installation without a fault has no line that is not green. Each fault turns its
+// line red, and once it is mended all is green again.
+func TestEveryLineOfAnInstallation(t *testing.T) {
+	s := install(t)
+	text := s.allGreen(false)
+	golden(t, "installed.txt", text)
+	seen := map[string]bool{}
+	for _, b := range breakages() {
+		b.do(s)
+		s.becomes(s.c.Admin(), false, b.line, b.state, b.text)
+		seen[b.line] = true
+		if b.undo != nil {
+			b.undo(s)
+		} else {
+			chart.Apply(t.Context(), t, s.c, s.manifest)
+		}
+		s.allGreen(false)
+	}
+	s.broken()
+	for line, b := range behindAProxy() {
+		s.becomes(b.config(s), false, line, check.Failed, b.text)
+		seen[line] = true
+	}
+	s.viewer()
+	lines, _, err := run(t.Context(), s.c.Admin(), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range lines {
+		if !seen[name] {
+			t.Errorf("the line %s was never seen red", name)
+		}
+	}
+}
+
+// broken breaks two things at once and compares all that is printed.
+func (s *scene) broken() {
+	s.t.Helper()
+	removed("service", "taintlet")(s)
+	kubectl("delete", "mutatingadmissionpolicy,mutatingadmissionpolicybinding", "taintlet-keep")(s)
+	s.becomes(s.c.Admin(), false, "service", check.Failed, "missing")
+	s.becomes(s.c.Admin(), false, "keep-effect", check.Failed, "can remove")
+	text, isWell := s.print(false)
+	if isWell {
+		s.t.Error("all is well")
+	}
+	golden(s.t, "broken.txt", text)
+	for args, want := range map[string]int{"": 3, "--pre": 0, "-o=json": 3, "--namespace=elsewhere": 3, "-o=yaml": 2, "a b": 2, "--kubeconfig=/nonexistent": 1} {
+		command := exec.CommandContext(s.t.Context(), s.program, append([]string{"check", "--kubeconfig=" + cluster.Kubeconfig(s.t, s.c.Admin())}, strings.Fields(args)...)...) //nolint:gosec // our own binary
+		out, _ := command.CombinedOutput()
+		if code := command.ProcessState.ExitCode(); code != want {
+			s.t.Errorf("taintlet check %s: exit code %d, not %d\n%s", args, code, want, out)
+		}
+	}
+	chart.Apply(s.t.Context(), s.t, s.c, s.manifest)
+	s.allGreen(false)
+}
+
+// viewer checks what somebody is told who may look at things and no more: what cannot
+// be checked is not called good, nor bad.
+func (s *scene) viewer() {
+	s.t.Helper()
+	s.c.RunKubectl(s.t, "create", "clusterrole", "viewer", "--verb=get,list",
+		"--resource=nodes,pods,services,daemonsets.apps,endpointslices,leases,mutatingadmissionpolicies,mutatingadmissionpolicybindings")
+	s.c.RunKubectl(s.t, "create", "clusterrolebinding", "viewer", "--clusterrole=viewer", "--user=viewer")
+	config, err := s.c.Config("viewer")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, line := range []string{"granted", "bounded", "token", "policy-nodes", "policy-events", "policy-leases", "keep-effect"} {
+		s.becomes(config, false, line, check.Skipped, `you may not`)
+	}
+	lines, isWell, err := run(s.t.Context(), config, false)
+	if err != nil || !isWell {
+		s.t.Errorf("a viewer is told that all is not well: %v %v", err, lines)
+	}
+}
+
+// proxied is a line that no API server that can be had turns red: its answers are
+// changed on their way.
+type proxied struct {
+	text   string
+	config func(*scene) *rest.Config
+}
+
+func behindAProxy() map[string]proxied {
+	return map[string]proxied{
+		"version": {`Kubernetes is v1.29.9, older than 1.30`, changed("/version", fmt.Sprintf(`"minor":"%s"`, strings.Split(release(), ".")[1]), `"minor":"29"`, release(), `v1.29.9`)},
+		"token":   {`of pod taintlet-\S+ on Node \S+ names the Node ""`, changed("/tokenreviews", chart.NodeNameExtra, "example.com/other")},
+		"nodes":   {`the Nodes cannot be listed: .*forbidden`, nobody},
+	}
+}
+
+// changed replaces texts in the API server's answers at paths that end so.
+func changed(path string, replacements ...string) func(*scene) *rest.Config {
+	return func(s *scene) *rest.Config {
+		config := s.c.Admin()
+		config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+			return roundTripper(func(r *http.Request) (*http.Response, error) {
+				response, err := next.RoundTrip(r)
+				if err != nil || !strings.HasSuffix(r.URL.Path, path) {
+					return response, err
+				}
+				body, err := io.ReadAll(response.Body)
+				body = []byte(strings.NewReplacer(replacements...).Replace(strings.ReplaceAll(string(body), `": "`, `":"`)))
+				response.Body, response.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+				return response, err
+			})
+		})
+		return config
+	}
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// nobody has no rights.
+func nobody(s *scene) *rest.Config {
+	config, err := s.c.Config("nobody")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return config
+}
+
+// Before an installation: each line green, and seen red.
+func TestEveryLineBeforeAnInstallation(t *testing.T) {
+	s := install(t)
+	golden(t, "before.txt", s.allGreen(true))
+	s.c.RunKubectl(t, "create", "clusterrole", "some", "--verb=get,create", "--resource=clusterroles,roles")
+	s.c.RunKubectl(t, "create", "clusterrolebinding", "some", "--clusterrole=some", "--user=somebody")
+	somebody, err := s.c.Config("somebody")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, b := range []struct {
+		line, text string
+		state      check.State
+		config     *rest.Config
+		do, undo   func(*scene)
+	}{
+		{line: "version", text: `older than`, state: check.Failed, config: behindAProxy()["version"].config(s)},
+		{line: "nodes", text: `cannot be listed`, state: check.Failed, config: nobody(s)},
+		{line: "validating", text: `not served`, state: check.Failed, config: changed("/apis/admissionregistration.k8s.io/v1", `"validatingadmissionpolicies"`, `"others"`)(s)},
+		{line: "mutating", text: `not served: the well-known taints cannot be kept`, state: check.Warning, config: changed("/apis/admissionregistration.k8s.io/v1", `"mutatingadmissionpolicies"`, `"others"`)(s)},
+		{line: "creatable", text: `you may not create namespaces, create serviceaccounts in taintlet-system.* and \d+ more`, state: check.Failed, config: somebody},
+		{line: "grantable", text: `attempting to grant RBAC permissions not currently held`, state: check.Failed, config: somebody},
+		{line: "namespace", text: `refuses the agents' pods: .*violates PodSecurity`, state: check.Failed, config: s.c.Admin(),
+			do:   kubectl("label", "namespace", chart.Namespace, "--overwrite", "pod-security.kubernetes.io/enforce=baseline"),
+			undo: kubectl("label", "namespace", chart.Namespace, "--overwrite", "pod-security.kubernetes.io/enforce=privileged")},
+		{line: "kernel", text: `too old for PSI`, state: check.Warning, config: s.c.Admin(),
+			do:   status("test", `{"status": {"nodeInfo": {"kernelVersion": "4.19.0-27-amd64"}}}`),
+			undo: status("test", `{"status": {"nodeInfo": {"kernelVersion": "6.12.0"}}}`)},
+	} {
+		if b.do != nil {
+			b.do(s)
+		}
+		s.becomes(b.config, true, b.line, b.state, b.text)
+		seen[b.line] = true
+		if b.undo != nil {
+			b.undo(s)
+		}
+	}
+	lines, _, err := run(t.Context(), s.c.Admin(), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range lines {
+		if !seen[name] {
+			t.Errorf("the line %s was never seen red", name)
+		}
+	}
+}
+
+// release is the control plane's version, such as v1.36.3.
+func release() string {
+	version, err := cluster.KubernetesVersion()
+	if err != nil {
+		panic(err) // it was started before
+	}
+	return version
+}
+
+// golden compares a text with a file that docs/status.md quotes.
+// TAINTLET_UPDATE_GOLDEN=1 writes it.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", name)
+	got = strings.ReplaceAll(got, release(), "v1.36.3") // whatever the tests run on
+	if os.Getenv("TAINTLET_UPDATE_GOLDEN") != "" {
+		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(strings.Split(got, "\n"), strings.Split(string(want), "\n")) {
+		t.Errorf("%s has\n%s\nbut it is\n%s", file, want, got)
+	}
+}

@@ -1,0 +1,212 @@
+// Package check runs taintlet check on a real control plane with the chart in it,
+// and breaks one thing after another.
+package check
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"github.com/taintlet/taintlet/agent/check"
+	"github.com/taintlet/taintlet/test/agent"
+	"github.com/taintlet/taintlet/test/build"
+	"github.com/taintlet/taintlet/test/chart"
+	"github.com/taintlet/taintlet/test/cluster"
+	"github.com/taintlet/taintlet/test/fakehost"
+)
+
+var shared cluster.Shared
+
+func TestMain(m *testing.M) { os.Exit(shared.Run(m)) }
+
+const (
+	memoryKey = corev1.TaintNodeMemoryPressure
+	// held is the Node on which a taint is kept; its kubelet sees the same trouble, so
+	// that the lifecycle controller leaves the taint alone whatever is broken. quiet has
+	// an agent too, bare has none.
+	held, quiet, bare = "held", "quiet", "bare"
+)
+
+// scene is a cluster with an installation.
+type scene struct {
+	t        *testing.T
+	c        *cluster.Cluster
+	manifest string
+	program  string // the agent's binary
+	nodes    map[string]*cluster.Node
+}
+
+// install installs the chart, with agents on two of three Nodes.
+func install(t *testing.T) *scene {
+	t.Helper()
+	cluster.SkipUnlessRequired(t)
+	cluster.SkipWithoutMutatingAdmissionPolicy(t)
+	s := &scene{t: t, c: shared.Require(t), nodes: map[string]*cluster.Node{}}
+	manifest := chart.Render(t, "--set", "namespace.create=true,keep=true,evict.slots=1,cleanup.afterUninstall=false")
+	// A changed template must not end the pods to which the agents' tokens are bound.
+	s.manifest = regexp.MustCompile(`type: RollingUpdate\n\s+rollingUpdate:\n\s+maxUnavailable: 10%`).ReplaceAllString(manifest, "type: OnDelete")
+	if s.manifest == manifest {
+		t.Fatal("the manifest has another updateStrategy than this test replaces")
+	}
+	chart.Apply(t.Context(), t, s.c, s.manifest)
+	chart.WaitInForce(t.Context(), t, s.c, chart.Namespace, "taintlet-nodes", "taintlet-events", "taintlet-leases")
+	s.runPods()
+	dir := t.TempDir()
+	var err error
+	s.program, err = build.Agent(t.Context(), dir, build.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	configFile := filepath.Join(dir, "config.yaml")
+	if err := os.WriteFile(configFile, []byte(agent.Header), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{held, quiet, bare} {
+		s.nodes[name] = s.c.Register(t, name)
+		chart.PodOn(t, s.c, name)
+		if name == bare {
+			continue
+		}
+		host := fakehost.New(t)
+		if name == held {
+			host.Memory(2)
+		}
+		args := append(host.Flags(), "--kubeconfig="+cluster.Kubeconfig(t, chart.AgentOf(t, s.c, name)), "--node-name="+name, "--config="+configFile, "--listen=")
+		agent.Start(t, s.program, args...)
+	}
+	if err := s.nodes[held].SetCondition(t.Context(), corev1.NodeMemoryPressure, corev1.ConditionTrue); err != nil {
+		t.Fatal(err)
+	}
+	s.wait(held, cluster.HasCondition("HostMemoryPressure", corev1.ConditionTrue))
+	s.wait(held, func(n *corev1.Node) bool { return strings.Contains(n.Annotations["taintlet.dev/held"], memoryKey) })
+	s.wait(quiet, cluster.HasCondition("HostMemoryPressure", corev1.ConditionFalse))
+	return s
+}
+
+func (s *scene) wait(node string, holds func(*corev1.Node) bool) {
+	s.t.Helper()
+	if _, err := s.c.WaitNode(s.t.Context(), node, holds); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// runPods stands in for kubelets: it calls pods ready, with an address, and lets
+// them go.
+func (s *scene) runPods() {
+	watcher, err := s.c.Client().CoreV1().Pods("").Watch(s.t.Context(), metav1.ListOptions{})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(watcher.Stop)
+	go func() {
+		addresses := map[string]string{}
+		for event := range watcher.ResultChan() {
+			pod, ok := event.Object.(*corev1.Pod)
+			if !ok || pod.Spec.NodeName == "" {
+				continue
+			}
+			pods, ctx := s.c.Client().CoreV1().Pods(pod.Namespace), context.Background()
+			if pod.DeletionTimestamp != nil {
+				pods.Delete(ctx, pod.Name, *metav1.NewDeleteOptions(0)) //nolint:errcheck // gone already, or the test waits in vain
+				continue
+			}
+			if addresses[pod.Name] != "" {
+				continue
+			}
+			addresses[pod.Name] = fmt.Sprintf("192.0.2.%d", len(addresses)+1)
+			pods.Patch(ctx, pod.Name, types.StrategicMergePatchType, ready(addresses[pod.Name], "True"), metav1.PatchOptions{}, "status") //nolint:errcheck // the same
+		}
+	}()
+}
+
+// ready is the status of a pod.
+func ready(address, status string) []byte {
+	return fmt.Appendf(nil, `{"status": {"phase": "Running", "hostIP": %q, "hostIPs": [{"ip": %[1]q}], "podIP": %[1]q, "podIPs": [{"ip": %[1]q}],
+		"conditions": [{"type": "Ready", "status": %q}, {"type": "PodScheduled", "status": "True"}]}}`, address, status)
+}
+
+// run runs the check and returns its lines by name, and the text.
+func run(ctx context.Context, config *rest.Config, pre bool) (lines map[string]check.Line, isWell bool, err error) {
+	var out strings.Builder
+	isWell, err = check.Run(ctx, check.Options{Config: config, Out: &out, Output: "json", Namespace: chart.Namespace, Pre: pre})
+	if err != nil {
+		return nil, false, err
+	}
+	var report check.Report
+	if err := json.Unmarshal([]byte(out.String()), &report); err != nil {
+		return nil, false, err
+	}
+	lines = map[string]check.Line{}
+	for _, g := range report.Groups {
+		for _, line := range g.Lines {
+			lines[line.Name] = line
+		}
+	}
+	return lines, isWell, nil
+}
+
+// becomes waits until a line is in that state and its text matches, and checks that
+// the exit code and the remedy go with it.
+func (s *scene) becomes(config *rest.Config, pre bool, name string, state check.State, pattern string) {
+	s.t.Helper()
+	var found check.Line
+	cluster.Eventually(s.t, name+" "+string(state), func() error {
+		lines, isWell, err := run(s.t.Context(), config, pre)
+		if err != nil {
+			return err
+		}
+		found = lines[name]
+		if found.State != state || !regexp.MustCompile(pattern).MatchString(found.Text) {
+			return fmt.Errorf("it says %s: %s", found.State, found.Text)
+		}
+		if state == check.Failed && isWell {
+			return fmt.Errorf("a check failed and all is well")
+		}
+		if hasRemedy := found.Remedy != "" && found.Link != ""; hasRemedy != slices.Contains([]check.State{check.Failed, check.Warning}, state) {
+			return fmt.Errorf("remedy %q, link %q", found.Remedy, found.Link)
+		}
+		return nil
+	})
+	s.t.Logf("%s %s: %s\n", found.State, found.Name, found.Text)
+}
+
+// allGreen waits until nothing is wrong, and returns the text.
+func (s *scene) allGreen(pre bool) string {
+	s.t.Helper()
+	cluster.Eventually(s.t, "all lines are green", func() error {
+		lines, isWell, err := run(s.t.Context(), s.c.Admin(), pre)
+		if err != nil || !isWell {
+			err = fmt.Errorf("not all is well: %w", err)
+		}
+		for _, line := range lines {
+			if line.State != check.OK {
+				err = fmt.Errorf("%s: %s: %s", line.Name, line.State, line.Text)
+			}
+		}
+		return err
+	})
+	text, _ := s.print(pre)
+	return text
+}
+
+// print returns what people see.
+func (s *scene) print(pre bool) (text string, isWell bool) {
+	s.t.Helper()
+	var out strings.Builder
+	isWell, err := check.Run(s.t.Context(), check.Options{Config: s.c.Admin(), Out: &out, Namespace: chart.Namespace, Pre: pre})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return out.String(), isWell
+}
