@@ -75,11 +75,16 @@ func (t Thresholds) runningOut(b budget, slope trend.Slope) (time.Duration, tren
 // freeThreshold returns the number of free tasks below which the host is
 // Degraded.
 func (t Thresholds) freeThreshold(limit float64) (threshold float64, text string) {
-	threshold, text = freeAt(t.UsedPercent, limit), trend.PercentText(t.UsedPercent)
-	if free := min(float64(t.FreeTasks), math.Floor(limit/4)); free > threshold {
-		threshold, text = free, fmt.Sprintf("%.0f free", free)
+	threshold = t.freeTasks(limit)
+	if threshold > freeAt(t.UsedPercent, limit) {
+		return threshold, fmt.Sprintf("%.0f free", threshold)
 	}
-	return threshold, text
+	return threshold, trend.PercentText(t.UsedPercent)
+}
+
+// freeTasks is freeThreshold without its text.
+func (t Thresholds) freeTasks(limit float64) float64 {
+	return max(freeAt(t.UsedPercent, limit), min(float64(t.FreeTasks), math.Floor(limit/4)))
 }
 
 // freeAt returns the number of free tasks below which at least usedPercent of the
