@@ -39,7 +39,7 @@ func newBenchLoop(b *testing.B) (*loop, map[probes.Condition]*runner) {
 // take takes one sample and decides on it, as the loop does.
 func (l *loop) take(ctx context.Context, r *runner) {
 	o := r.observe(ctx)
-	l.metrics.observe(o)
+	l.metrics.samples.observe(o)
 	l.step(decide.Inputs{Observations: []probes.Observation{o}})
 }
 
@@ -68,7 +68,7 @@ func BenchmarkStepOfTheLoop(b *testing.B) {
 			l.step(in)
 			b.ReportAllocs()
 			for b.Loop() {
-				l.metrics.observe(o)
+				l.metrics.samples.observe(o)
 				l.step(in)
 			}
 		})
