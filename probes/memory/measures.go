@@ -23,7 +23,7 @@ func (p *Probe) Measures(all []probes.Measure) []probes.Measure {
 	if v.some.over > 0 {
 		all = append(all, probes.Measure{
 			Name: "stalled", Unit: probes.Ratio, Value: v.some.counts() / 100,
-			Degraded: t.StalledPercent / 100, Clear: t.StalledPercent / 100 / factor,
+			Degraded: t.StalledPercent / 100, Clear: t.StalledPercent / factor / 100,
 		})
 	}
 	if v.full.over > 0 {
