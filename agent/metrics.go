@@ -96,6 +96,7 @@ func (m *metrics) conditions(cfg *config.Config) {
 		for _, level := range []probes.Level{probes.OK, probes.Degraded, probes.Critical} {
 			m.changes.WithLabelValues(string(c), level.String())
 		}
+		m.lost.WithLabelValues(string(c), "")
 		m.samples.begin(c)
 	}
 }

@@ -161,6 +161,10 @@ func TestInputsVanish(t *testing.T) {
 	m.inputs.show(probes.DiskPressure, both[:1])
 	both[0].Clear = 0
 	m.inputs.show(probes.MemoryPressure, both)
+	both[1].Degraded = 0 // goes, and comes back
+	m.inputs.show(probes.MemoryPressure, both)
+	both[1].Degraded = 30
+	m.inputs.show(probes.MemoryPressure, both)
 	got := gauges(t, m)
 	want := map[string]float64{
 		`taintlet_input_bytes{condition="DiskPressure",input="available",path="/"}`:                                 5,
@@ -226,6 +230,7 @@ func TestReactionTime(t *testing.T) {
 	sample(probes.Degraded, false)
 	sample(probes.Degraded, true) // written 5 s after the first
 	sample(probes.Degraded, true)
+	m.reaction.written(node, &state, now) // as a heartbeat does
 	var count uint64
 	var sum float64
 	for _, family := range gather(t, m) {
@@ -235,6 +240,21 @@ func TestReactionTime(t *testing.T) {
 	}
 	if count != 1 || sum != 5 {
 		t.Errorf("%d reactions, %v s together; want one of 5 s", count, sum)
+	}
+}
+
+// A sample that cannot tell shows that at once, and leaves the severity as it was.
+func TestUnknownIsShown(t *testing.T) {
+	m := newMetrics("test")
+	const unknown, severity = `taintlet_condition_unknown{condition="PIDPressure"}`, `taintlet_condition_severity{condition="PIDPressure"}`
+	for _, c := range []struct {
+		level probes.Level
+		want  float64
+	}{{probes.Degraded, 0}, {probes.Unknown, 1}, {probes.OK, 0}} {
+		m.samples.observe(probes.Observation{Condition: probes.PIDPressure, Level: c.level, Severity: 60 * int(min(c.level, 1))})
+		if got := gauges(t, m); got[unknown] != c.want || got[severity] != 60 {
+			t.Errorf("%s: unknown %v, severity %v", c.level, got[unknown], got[severity])
+		}
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 // sampleMetrics are about the samples of the probes.
 type sampleMetrics struct {
 	severity *prometheus.GaugeVec
+	unknown  *prometheus.GaugeVec
 	duration *prometheus.HistogramVec
 	count    *prometheus.CounterVec
 	failures *prometheus.CounterVec
@@ -22,6 +23,7 @@ type sampleMetrics struct {
 func newSampleMetrics() sampleMetrics {
 	return sampleMetrics{
 		severity: newGauges("condition_severity", "Severity of the newest sample of the condition, 0 to 100; 50 is the threshold.", "condition"),
+		unknown:  newGauges("condition_unknown", "1 while the newest sample of the condition could not tell.", "condition"),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: prefix + "probe_duration_seconds", Help: "Time that one sample took.",
 			Buckets: []float64{.0001, .0003, .001, .003, .01, .03, .1, .3, 1, 3, 10},
@@ -33,7 +35,7 @@ func newSampleMetrics() sampleMetrics {
 }
 
 func (m *sampleMetrics) all() []prometheus.Collector {
-	return []prometheus.Collector{m.severity, m.duration, m.count, m.failures, m.wakeMode}
+	return []prometheus.Collector{m.severity, m.unknown, m.duration, m.count, m.failures, m.wakeMode}
 }
 
 // begin begins the series of a condition.
@@ -55,6 +57,7 @@ func (m *sampleMetrics) timed(o probes.Observation, took time.Duration) {
 
 // observe shows the newest sample.
 func (m *sampleMetrics) observe(o probes.Observation) {
+	m.unknown.WithLabelValues(string(o.Condition)).Set(one(o.Level == probes.Unknown))
 	if o.Level != probes.Unknown {
 		m.severity.WithLabelValues(string(o.Condition)).Set(float64(o.Severity))
 	}
