@@ -93,6 +93,7 @@ docs-images: ## the pictures in docs/images
 
 .PHONY: manifests
 manifests: ## deploy/taintlet.yaml and deploy/keep.yaml from the Helm chart
+	cp deploy/monitoring/rules.yaml deploy/helm/taintlet/rules.yaml # Helm reads no file beside the chart
 	deploy/generate
 
 IMAGE ?= taintlet/taintlet
