@@ -98,6 +98,7 @@ func (m *metrics) conditions(cfg *config.Config) {
 		}
 		m.lost.WithLabelValues(string(c), "")
 		m.samples.begin(c)
+		m.reaction.begin(c)
 	}
 }
 

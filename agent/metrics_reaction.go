@@ -40,6 +40,9 @@ func newReactionMetrics() reactionMetrics {
 
 func (m *reactionMetrics) all() []prometheus.Collector { return []prometheus.Collector{m.duration} }
 
+// begin begins the series of a condition.
+func (m *reactionMetrics) begin(c probes.Condition) { m.duration.WithLabelValues(string(c)) }
+
 // follow takes in a sample and the level that was decided before it.
 func (m *reactionMetrics) follow(o probes.Observation, decided probes.Level, cfg *config.Config, now time.Time) {
 	r, isBad := m.open[o.Condition], o.Level > probes.OK

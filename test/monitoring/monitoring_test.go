@@ -2,6 +2,7 @@ package monitoring
 
 import (
 	"maps"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -53,7 +54,9 @@ func checkQueries(t *testing.T, i *incident, name string) {
 				if err != nil {
 					t.Fatalf("%s: %s: %v", name, panel.Title, err)
 				}
-				found += len(series)
+				for _, s := range series {
+					found += len(slices.DeleteFunc(s.Points, func(p Point) bool { return math.IsNaN(p.Value) }))
+				}
 			}
 			if found == 0 {
 				t.Errorf("%s: %s: no data for %s", name, panel.Title, query.Expr)

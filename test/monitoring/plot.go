@@ -1,8 +1,10 @@
 package monitoring
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 )
@@ -95,19 +97,32 @@ type entry struct{ name, mark string }
 // thresholds draws dashed lines with their names beside them, and returns the legend
 // of what else stands behind the lines.
 func (p *picture) thresholds(all []drawn, x, y axis, area box) (legend []entry) {
+	var names []entryAt
 	for _, query := range all {
 		switch {
 		case query.isThreshold():
 			for _, s := range query.series {
 				p.path(s.Points, x, y, false, `class="threshold"`)
-				last := y.at(s.Points[len(s.Points)-1].Value)
-				p.text(area.x+area.w+6, max(area.y+8, last+4), "small", "start", query.legend(s.Labels))
+				names = append(names, entryAt{query.legend(s.Labels), y.at(s.Points[len(s.Points)-1].Value)})
 			}
 		case query.isBand():
 			legend = append(legend, entry{query.LegendFormat, `class="band"`})
 		}
 	}
+	// From below, each at least a line above the one before.
+	slices.SortFunc(names, func(a, b entryAt) int { return cmp.Compare(b.y, a.y) })
+	lowest := math.Inf(1)
+	for _, name := range names {
+		lowest = min(lowest-13, name.y+4)
+		p.text(area.x+area.w+6, lowest, "small", "start", name.text)
+	}
 	return legend
+}
+
+// entryAt is a text at a height.
+type entryAt struct {
+	text string
+	y    float64
 }
 
 func (p *picture) line(points []Point, x, y axis, isStep bool, stroke string) {

@@ -48,12 +48,15 @@ func (p *picture) rect(b box, attributes string) {
 	p.put(`<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" %s/>`, b.x, b.y, max(0, b.w), max(0, b.h), attributes)
 }
 
+// letter is about how wide one is in 12 pixels.
+const letter = 7
+
 // textWidth is about how wide a text is in 12 pixels.
-func textWidth(text string) float64 { return 6.6 * float64(len([]rune(text))) }
+func textWidth(text string) float64 { return letter * float64(len([]rune(text))) }
 
 // shorten cuts a text to a width.
 func shorten(text string, width float64) string {
-	if most := max(1, int(width/6.6)); len([]rune(text)) > most {
+	if most := max(1, int(width/letter+0.01)); len([]rune(text)) > most {
 		return string([]rune(text)[:most-1]) + "…"
 	}
 	return text
