@@ -27,7 +27,11 @@ type Panel struct {
 		Defaults struct {
 			Unit     string
 			Min, Max *float64
-			Custom   struct{ LineInterpolation string }
+			Custom   struct {
+				LineInterpolation string
+				// ScaleDistribution has the base of a logarithmic scale; 0: it is linear.
+				ScaleDistribution struct{ Log float64 }
+			}
 			Mappings []struct{ Options map[string]Shown }
 			// Thresholds of a stat, the lowest first.
 			Thresholds struct {

@@ -16,11 +16,13 @@ func (p *picture) plot(panel Panel, all []drawn, v view, b box) {
 	names := b.x + b.w
 	for _, query := range all {
 		if query.isThreshold() && len(query.series) > 0 {
-			names = min(names, b.x+b.w-textWidth(query.LegendFormat)-10)
+			names = min(names, b.x+b.w-textWidth(query.legend(query.series[0].Labels))*0.9-8)
 		}
 	}
-	area := box{b.x + 56, b.y + 4, names - b.x - 60, b.h - 44}
-	x, y := timeAxis(v.from, v.to, area), axis{low, high, area.y + area.h, area.y}
+	marks := legendOf(all)
+	lines := marks.lines(b.w)
+	area := box{b.x + 56, b.y + 4, names - b.x - 60, b.h - 28 - 16*float64(len(lines))}
+	x, y := timeAxis(v.from, v.to, area), axis{low, high, area.y + area.h, area.y, defaults.Custom.ScaleDistribution.Log}
 	for _, query := range all {
 		if query.isBand() {
 			p.bands(query.series, x, area)
@@ -28,7 +30,7 @@ func (p *picture) plot(panel Panel, all []drawn, v view, b box) {
 	}
 	p.times(x, area)
 	p.values(y, area, defaults.Unit)
-	legend := p.thresholds(all, x, y, area)
+	p.thresholds(all, x, y, area)
 	color := 0
 	isStep := defaults.Custom.LineInterpolation == "stepAfter"
 	for _, query := range all {
@@ -38,14 +40,15 @@ func (p *picture) plot(panel Panel, all []drawn, v view, b box) {
 		for _, s := range query.series {
 			stroke := lineColors()[color%len(lineColors())]
 			p.line(s.Points, x, y, isStep, stroke)
-			legend = append(legend, entry{query.legend(s.Labels), fmt.Sprintf(`fill="%s"`, stroke)})
 			color++
 		}
 	}
 	if color == 0 {
 		p.text(area.x+area.w/2, area.y+area.h/2, "small", "middle", "nothing in this time")
 	}
-	p.legend(legend, box{b.x, b.y + b.h - 12, b.w, 14})
+	for i, line := range lines {
+		p.legend(line, b.x+2, b.y+b.h-12-16*float64(len(lines)-1-i))
+	}
 }
 
 // bounds are the least and the largest value that are shown.
@@ -67,6 +70,9 @@ func bounds(panel Panel, all []drawn) (low, high float64) {
 		high = *most
 	} else {
 		high += (high - low) / 20
+	}
+	if panel.FieldConfig.Defaults.Custom.ScaleDistribution.Log > 0 {
+		low, high = max(low, 0.5)/1.3, high*1.3
 	}
 	if math.IsInf(low, 0) || math.IsInf(high, 0) || high <= low {
 		return 0, 1
@@ -94,19 +100,49 @@ func (p *picture) bands(series []Series, x axis, area box) {
 // entry of a legend: a name and how its mark looks.
 type entry struct{ name, mark string }
 
-// thresholds draws dashed lines with their names beside them, and returns the legend
-// of what else stands behind the lines.
-func (p *picture) thresholds(all []drawn, x, y axis, area box) (legend []entry) {
-	var names []entryAt
+// legend is what lies behind the dashed lines: first bands, then lines.
+type legend []entry
+
+func legendOf(all []drawn) (marks legend) {
+	var lines legend
 	for _, query := range all {
 		switch {
-		case query.isThreshold():
-			for _, s := range query.series {
-				p.path(s.Points, x, y, false, `class="threshold"`)
-				names = append(names, entryAt{query.legend(s.Labels), y.at(s.Points[len(s.Points)-1].Value)})
-			}
 		case query.isBand():
-			legend = append(legend, entry{query.LegendFormat, `class="band"`})
+			marks = append(marks, entry{query.LegendFormat, `class="band"`})
+		case !query.isThreshold():
+			for _, s := range query.series {
+				lines = append(lines, entry{query.legend(s.Labels), fmt.Sprintf(`fill="%s"`, lineColors()[len(lines)%len(lineColors())])})
+			}
+		}
+	}
+	return append(marks, lines...)
+}
+
+// lines breaks a legend where the width is used up.
+func (l legend) lines(width float64) (lines []legend) {
+	x := width
+	for _, e := range l {
+		if x+e.width() > width {
+			lines, x = append(lines, nil), 0
+		}
+		lines[len(lines)-1] = append(lines[len(lines)-1], e)
+		x += e.width()
+	}
+	return lines
+}
+
+func (e entry) width() float64 { return textWidth(e.name)*0.9 + 30 }
+
+// thresholds draws dashed lines with their names beside them.
+func (p *picture) thresholds(all []drawn, x, y axis, area box) {
+	var names []entryAt
+	for _, query := range all {
+		if !query.isThreshold() {
+			continue
+		}
+		for _, s := range query.series {
+			p.path(s.Points, x, y, false, `class="threshold"`)
+			names = append(names, entryAt{query.legend(s.Labels), y.at(s.Points[len(s.Points)-1].Value)})
 		}
 	}
 	// From below, each at least a line above the one before.
@@ -116,7 +152,6 @@ func (p *picture) thresholds(all []drawn, x, y axis, area box) (legend []entry) 
 		lowest = min(lowest-13, name.y+4)
 		p.text(area.x+area.w+6, lowest, "small", "start", name.text)
 	}
-	return legend
 }
 
 // entryAt is a text at a height.
@@ -151,17 +186,11 @@ func (p *picture) path(points []Point, x, y axis, isStep bool, attributes string
 	p.put(`<path %s d="%s"/>`, attributes, d.String())
 }
 
-// legend puts the entries side by side, as many as have room.
-func (p *picture) legend(entries []entry, b box) {
-	x := b.x + 2
-	for _, e := range entries {
-		width := textWidth(e.name) + 30
-		if x+width > b.x+b.w {
-			p.text(x, b.y+10, "small", "start", "…")
-			return
-		}
-		p.rect(box{x, b.y, 12, 12}, e.mark+` rx="2"`)
-		p.text(x+17, b.y+10, "small", "start", e.name)
-		x += width
+// legend puts the entries of one line side by side.
+func (p *picture) legend(line legend, x, y float64) {
+	for _, e := range line {
+		p.rect(box{x, y, 12, 12}, e.mark+` rx="2"`)
+		p.text(x+17, y+10, "small", "start", e.name)
+		x += e.width()
 	}
 }

@@ -63,15 +63,41 @@ func shorten(text string, width float64) string {
 }
 
 // axis maps values to pixels.
-type axis struct{ from, to, begin, end float64 }
+type axis struct {
+	from, to, begin, end float64
+	log                  float64 // base of a logarithmic scale; 0: linear
+}
 
 func (a axis) at(value float64) float64 {
-	return a.begin + (value-a.from)/(a.to-a.from)*(a.end-a.begin)
+	share := (value - a.from) / (a.to - a.from)
+	if a.log > 0 {
+		share = math.Log(max(value, a.from)/a.from) / math.Log(a.to/a.from)
+	}
+	return a.begin + share*(a.end-a.begin)
+}
+
+// lines are the values at which an axis has a line: round numbers, or powers.
+func (a axis) lines(unit string) (all []float64) {
+	if a.log > 0 {
+		for power := math.Pow(a.log, math.Floor(math.Log(a.from)/math.Log(a.log))); power <= a.to; power *= a.log {
+			for _, factor := range []float64{1, 2, 5} {
+				if value := power * factor; factor < a.log && value >= a.from && value <= a.to {
+					all = append(all, value)
+				}
+			}
+		}
+		return all
+	}
+	step := roundStep((a.to-a.from)/4, unit)
+	for value := math.Ceil(a.from/step) * step; value <= a.to*1.0001; value += step {
+		all = append(all, value)
+	}
+	return all
 }
 
 // timeAxis maps times to pixels.
 func timeAxis(from, to time.Time, b box) axis {
-	return axis{float64(from.UnixMilli()), float64(to.UnixMilli()), b.x, b.x + b.w}
+	return axis{from: float64(from.UnixMilli()), to: float64(to.UnixMilli()), begin: b.x, end: b.x + b.w}
 }
 
 func (a axis) time(t time.Time) float64 { return a.at(float64(t.UnixMilli())) }
@@ -94,8 +120,7 @@ func (p *picture) times(a axis, b box) {
 
 // values draws the value axis of a plot: lines at round numbers.
 func (p *picture) values(a axis, b box, unit string) {
-	step := roundStep((a.to-a.from)/4, unit)
-	for value := math.Ceil(a.from/step) * step; value <= a.to*1.0001; value += step {
+	for _, value := range a.lines(unit) {
 		y := a.at(value)
 		p.put(`<path class="grid" d="M%.1f %.1fh%.1f"/>`, b.x, y, b.w)
 		p.text(b.x-6, y+4, "small", "end", valueText(value, unit))
