@@ -91,7 +91,7 @@ func (q Query) On(node string) string {
 	return strings.NewReplacer("$node", node, "$__rate_interval", "20s").Replace(q.Expr)
 }
 
-var variablePattern = regexp.MustCompile(`\$\w+`) //nolint:gochecknoglobals // compiled once
+var variablePattern = regexp.MustCompile(`\$\w+`)
 
 // legend is the name of a series.
 func (q Query) legend(labels map[string]string) string {

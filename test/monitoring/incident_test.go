@@ -104,49 +104,50 @@ func (i *incident) run() {
 	i.t.Helper()
 	const first, second = "worker-1", "worker-2"
 	p := i.prometheus
-	p.WaitScrapes(first, 1)
+	i.pass(1)
 	i.start = time.Now()
-	i.pass(first, 12)
+	i.pass(12)
 	i.agents[worker(4)].Reconfigure("memory: {availablePercent: lots}\n")
 	i.agents[worker(5)].Terminate()
 	for step := range 12 {
-		i.memory(first, 50-4*step)
+		i.memory(50-4*step)
 		i.hosts[second].Tasks(100 + 2700*step)
-		i.pass(first, 1)
+		i.pass(1)
 	}
-	i.memory(first, 3)
+	i.memory(3)
 	p.Wait("a taint on both", `count(count by (node) (taintlet_taint_desired)) == 2`)
 	p.Wait("the configuration refused", `taintlet_config_refused == 1`)
 	for range 15 {
-		i.memory(first, 3)
-		i.pass(first, 1)
+		i.memory(3)
+		i.pass(1)
 	}
 	i.sick = time.Now()
-	i.memory(first, 6) // between the thresholds
+	i.memory(6) // between the thresholds
 	i.hosts[second].Tasks(200)
-	i.pass(first, 10)
-	i.memory(first, 60)
+	i.pass(10)
+	i.memory(60)
 	p.Wait(first+" well", `taintlet_condition_level{node="worker-1",condition="MemoryPressure",level="OK"} == 1`)
 	p.Wait(second+" well", `taintlet_condition_level{node="worker-2",condition="PIDPressure",level="OK"} == 1`)
 	i.hosts[second].Tasks(32000)
 	p.Wait(second+" tainted again", `taintlet_taint_desired{node="worker-2"}`)
 	i.hosts[second].Tasks(200)
 	p.Wait(second+" waits for a token", `taintlet_condition_clears_in_seconds{node="worker-2"} == 0`)
-	i.pass(first, 8)
+	i.pass(8)
 	i.end = time.Now()
 }
 
-// memory makes that percentage available. With little of it, tasks wait.
-func (i *incident) memory(node string, percent int) {
-	i.hosts[node].Memory(percent)
+// memory makes that percentage available on worker-1. With little of it, tasks wait.
+func (i *incident) memory(percent int) {
+	host := i.hosts[worker(1)]
+	host.Memory(percent)
 	if percent < 15 {
 		i.stalled += scrapeInterval / 3
-		i.hosts[node].Write("proc/pressure/memory", pressure(i.stalled, i.stalled/4))
+		host.Write("proc/pressure/memory", pressure(i.stalled, i.stalled/4))
 	}
 }
 
 // pass lets that many scrapes pass.
-func (i *incident) pass(node string, scrapes int) {
+func (i *incident) pass(scrapes int) {
 	i.t.Helper()
-	i.prometheus.WaitScrapes(node, scrapes)
+	i.prometheus.WaitScrapes(worker(1), scrapes)
 }
