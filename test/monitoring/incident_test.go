@@ -110,7 +110,7 @@ func (i *incident) run() {
 	i.agents[worker(4)].Reconfigure("memory: {availablePercent: lots}\n")
 	i.agents[worker(5)].Terminate()
 	for step := range 12 {
-		i.memory(50-4*step)
+		i.memory(50 - 4*step)
 		i.hosts[second].Tasks(100 + 2700*step)
 		i.pass(1)
 	}
