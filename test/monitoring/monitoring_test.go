@@ -147,8 +147,15 @@ func checkAlerts(t *testing.T, i *incident) {
 	}
 }
 
-// checkDocumented fails for each metric of the agents that docs/metrics.md lacks.
+// checkDocumented fails for each metric of the agents that docs/metrics.md lacks, and
+// for what promtool finds wrong with a scrape.
 func checkDocumented(t *testing.T, i *incident) {
+	_, scraped := i.agents[worker(1)].Get("/metrics")
+	lint := exec.CommandContext(t.Context(), "promtool", "check", "metrics")
+	lint.Stdin = strings.NewReader(scraped)
+	if out, err := lint.CombinedOutput(); err != nil {
+		t.Errorf("promtool check metrics: %v\n%s", err, out)
+	}
 	page, err := os.ReadFile("../../docs/metrics.md")
 	if err != nil {
 		t.Fatal(err)
