@@ -20,7 +20,9 @@ type Variable struct{ Name, Type, Query string }
 
 // Panel is one panel of a dashboard.
 type Panel struct {
+	ID                       int
 	Type, Title, Description string
+	Datasource               struct{ UID string }
 	GridPos                  struct{ X, Y, W, H int }
 	Targets                  []Query
 	FieldConfig              struct {

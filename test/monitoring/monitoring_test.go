@@ -172,6 +172,28 @@ func checkDocumented(t *testing.T, i *incident) {
 	}
 }
 
+// Grafana puts panels that overlap or share an ID somewhere else.
+func TestPanelsLieSideBySide(t *testing.T) {
+	for _, name := range []string{"fleet.json", "node.json"} {
+		taken, ids := map[[2]int]string{}, map[int]bool{}
+		for _, p := range ReadDashboard(t, name).Panels {
+			if p.Title == "" || p.Description == "" || p.Datasource.UID != "${datasource}" || ids[p.ID] {
+				t.Errorf("%s: %s lacks a title, a description, the data source or an ID of its own", name, p.Title)
+			}
+			ids[p.ID] = true
+			for x := range p.GridPos.W {
+				for y := range p.GridPos.H {
+					at := [2]int{p.GridPos.X + x, p.GridPos.Y + y}
+					if other := taken[at]; other != "" || at[0] >= 24 {
+						t.Fatalf("%s: %s lies on %q or outside", name, p.Title, other)
+					}
+					taken[at] = p.Title
+				}
+			}
+		}
+	}
+}
+
 // Each alert says how bad it is, what happened, and where to read what to do.
 func TestAlertsHaveRunbooks(t *testing.T) {
 	const page = "https://github.com/taintlet/taintlet/blob/main/docs/troubleshooting.md#"
