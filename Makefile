@@ -7,7 +7,7 @@ SHELL := /bin/bash
 RACE := $(if $(shell command -v gcc || command -v clang),-race)
 # These have no goroutines: the race detector would only make them eight times slower.
 PURE := ./agent/decide ./test/simulate ./test/netsim
-# What no test may skip for want of. With root, containerd, buildah and dnsmasq: controlplane,kubelet,image,netns
+# What no test may skip for want of. With root, containerd, buildah, dnsmasq and Prometheus: controlplane,kubelet,image,netns,prometheus
 REQUIRE ?= controlplane
 # The Kubernetes release to run on, such as 1.35.4, of those in test/controlplane;
 # not set: that of its go.mod.
@@ -96,8 +96,13 @@ docs-images: ## the pictures in docs/images
 command-line: ## docs/command-line.md from the verbs and their flags
 	go test ./cmd/taintlet -run TestCommandLineIsDocumented -update
 
+.PHONY: monitoring-pictures
+monitoring-pictures: ## the dashboards as pictures in docs/images, from an incident of a minute; needs Prometheus
+	TAINTLET_REQUIRE=prometheus TAINTLET_MONITORING_PICTURES=$(CURDIR)/docs/images go test -count 1 -run TestMonitoring ./test/monitoring
+
 .PHONY: manifests
 manifests: ## deploy/taintlet.yaml and deploy/keep.yaml from the Helm chart
+	cp deploy/monitoring/rules.yaml deploy/helm/taintlet/rules.yaml # Helm reads no file beside the chart
 	deploy/generate
 
 IMAGE ?= taintlet/taintlet

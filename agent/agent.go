@@ -145,7 +145,7 @@ func newLoop(a *Agent, workers workers) *loop {
 	}
 	l.slots = newSlotKeeper(a.Slots, a.Log, l.metrics, a.Now)
 	l.probes = newRunners(a.NewProbe, workers, l.metrics, a.Log)
-	l.metrics.configured(a.Config.Hash)
+	l.metrics.configured(a.Config)
 	return l
 }
 
@@ -167,7 +167,8 @@ func (l *loop) run(ctx context.Context) error {
 				continue // by a probe of the configuration before
 			}
 			l.health.round(s.Condition, l.Now())
-			l.metrics.observe(s.Observation)
+			l.metrics.samples.observe(s.Observation)
+			l.metrics.reaction.follow(s.Observation, l.state.Level(s.Condition), l.cfg, l.Now())
 			l.tellPortBlocked(s.Observation)
 			in.Observations = []probes.Observation{s.Observation}
 		case node := <-l.nodes:
@@ -218,7 +219,7 @@ func (l *loop) step(in decide.Inputs) {
 		l.outbox.put(l.node.Node, *d.Change)
 	}
 	l.probes.decided(&l.state)
-	l.metrics.state(l.cfg, &l.state)
+	l.metrics.state.show(l.cfg, &l.state, l.Now())
 	l.tellFleet()
 	l.health.setReady(l.whyNotReady())
 }
@@ -272,6 +273,9 @@ func (l *loop) learnPolicy(present bool) {
 func (l *loop) settle(r result) bool {
 	if r.node != nil && l.node != nil {
 		l.meet(r.node)
+	}
+	if r.err == nil {
+		l.metrics.reaction.written(r.node, &l.state, l.Now())
 	}
 	return l.outbox.settle(r, l.evictionIsDue)
 }

@@ -83,6 +83,86 @@ func TestMetricsAreDocumented(t *testing.T) {
 	compare(t, "docs/metrics.md", documented, served)
 }
 
+// The reasons that failures are counted by are those of Unknown samples in
+// docs/reasons.md.
+func TestFailureReasonsAreDocumented(t *testing.T) {
+	text, err := os.ReadFile("../docs/reasons.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	documented, counted := map[string]bool{}, map[string]bool{}
+	for _, match := range regexp.MustCompile("(?m)^\\| `(\\w+)` \\| Unknown\\.").FindAllStringSubmatch(string(text), -1) {
+		documented[match[1]] = true
+	}
+	for _, reason := range failureReasons() {
+		counted[reason] = true
+	}
+	compare(t, "docs/reasons.md", documented, counted)
+}
+
+// The kinds of notices begin at 0, all of them.
+func TestNoticesBeginAtZero(t *testing.T) {
+	all, begun := map[string]bool{}, map[string]bool{string(decide.LevelChanged): true}
+	for _, kind := range kinds(t) {
+		all[kind] = true
+	}
+	for _, kind := range noticeKinds() {
+		begun[string(kind)] = true
+	}
+	compare(t, "agent/decide", all, begun)
+}
+
+// docs/metrics.md has every input, with its condition and unit.
+func TestInputsAreDocumented(t *testing.T) {
+	documented := map[string]bool{}
+	for _, row := range rows(t, "metrics.md", "input") {
+		documented[row[1]+" "+strings.Trim(row[0], "`")+" "+row[2]] = true
+	}
+	shown := map[string]bool{}
+	for folder, condition := range map[string]string{"memory": "MemoryPressure", "disk": "DiskPressure", "pid": "PIDPressure", "network": "NetworkUnavailable"} {
+		for input, unit := range measuresIn(t, "../probes/"+folder) {
+			shown[condition+" "+input+" "+strings.ToLower(unit)] = true
+		}
+	}
+	compare(t, "docs/metrics.md", documented, shown)
+}
+
+// measuresIn returns the names and units of the probes.Measure literals in a folder. A
+// name with something behind it ends in an asterisk.
+func measuresIn(t *testing.T, folder string) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	inspect(t, folder, func(n ast.Node) {
+		literal, ok := n.(*ast.CompositeLit)
+		if !ok {
+			return
+		}
+		if of, ok := literal.Type.(*ast.SelectorExpr); !ok || of.Sel.Name != "Measure" {
+			return
+		}
+		name, unit := "", ""
+		for _, element := range literal.Elts {
+			field := element.(*ast.KeyValueExpr)
+			switch value := field.Value.(type) {
+			case *ast.BasicLit:
+				if field.Key.(*ast.Ident).Name == "Name" {
+					name = text(value)
+				}
+			case *ast.BinaryExpr:
+				if field.Key.(*ast.Ident).Name == "Name" {
+					name = text(value.X) + "*"
+				}
+			case *ast.SelectorExpr:
+				if field.Key.(*ast.Ident).Name == "Unit" {
+					unit = value.Sel.Name
+				}
+			}
+		}
+		found[name] = unit
+	})
+	return found
+}
+
 var descPattern = regexp.MustCompile(`fqName: "([^"]*)".*variableLabels: \{([^}]*)\}`)
 
 func typeOf(c prometheus.Collector) string {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -31,8 +32,8 @@ func TestGaugesGoBackWithRecovery(t *testing.T) {
 		o := probes.Observation{Condition: probes.DiskPressure, Level: level, Severity: severity, Certain: level > probes.OK, Reason: "Seen", Message: "seen"}
 		now = now.Add(time.Second)
 		state, _ = decide.Step(cfg, state, decide.Inputs{Node: node, Facts: taints.Facts{StandInPrefix: cfg.StandInPrefix}, Observations: []probes.Observation{o}}, now)
-		m.observe(o)
-		m.state(cfg, &state)
+		m.samples.observe(o)
+		m.state.show(cfg, &state, now)
 	}
 	sample(probes.Degraded, 80)
 	if sick := gauges(t, m); sick[degraded] != 1 || sick[severity] != 80 || sick[wanted] != 1 {
@@ -61,8 +62,8 @@ func gauges(t *testing.T, m *metrics) map[string]float64 {
 			for _, label := range metric.GetLabel() {
 				labels += fmt.Sprintf(",%s=%q", label.GetName(), label.GetValue())
 			}
-			if metric.Gauge != nil && labels != "" {
-				values[family.GetName()+"{"+labels[1:]+"}"] = metric.GetGauge().GetValue()
+			if metric.Gauge != nil {
+				values[family.GetName()+"{"+strings.TrimPrefix(labels, ",")+"}"] = metric.GetGauge().GetValue()
 			}
 		}
 	}

@@ -33,12 +33,12 @@ func newPeerHandler(f *fleet.Fleet, m *metrics) *peerHandler {
 // ServeHTTP answers one request. Its body is not read.
 func (h *peerHandler) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	if !h.limiter.Allow() {
-		h.metrics.peerRequests.WithLabelValues("refused").Inc()
+		h.metrics.fleet.requests.WithLabelValues("refused").Inc()
 		w.Header().Set("Connection", "close")
 		w.WriteHeader(http.StatusTooManyRequests)
 		return
 	}
-	h.metrics.peerRequests.WithLabelValues("answered").Inc()
+	h.metrics.fleet.requests.WithLabelValues("answered").Inc()
 	page := h.fleet.Page()
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(page)))
@@ -54,5 +54,5 @@ func (l *loop) tellFleet() {
 		levels[name] = l.state.Requested(name)
 	}
 	l.fleet.Tell(levels)
-	l.metrics.fleet(l.fleet.Status())
+	l.metrics.fleet.show(l.fleet.Status(), l.fleet.Said().Shares, l.cfg)
 }

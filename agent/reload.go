@@ -95,7 +95,7 @@ func (l *loop) reconfigure(ctx context.Context, cfg *config.Config) {
 			l.startProbe(ctx, next)
 		}
 	}
-	l.metrics.configured(cfg.Hash)
+	l.metrics.configured(cfg)
 	l.metrics.reloads.WithLabelValues("applied").Inc()
 	l.Log.Info("configuration in force", "hash", cfg.Hash, "before", before.Hash)
 	if cfg.Hash != before.Hash {

@@ -26,6 +26,8 @@ type runner struct {
 	metrics     *metrics
 	log         *slog.Logger
 	out         chan<- sample
+	// measures are those of the newest sample.
+	measures []probes.Measure
 	// wakeMode is what was told last.
 	wakeMode string
 	// decided is the level that the loop decided last.
@@ -59,7 +61,11 @@ func (r *runner) observe(ctx context.Context) probes.Observation {
 	defer cancel()
 	begin := time.Now()
 	o := r.probe.Observe(ctx)
-	r.metrics.timed(o, time.Since(begin))
+	r.metrics.samples.timed(o, time.Since(begin))
+	if measurer, ok := r.probe.(probes.Measurer); ok {
+		r.measures = measurer.Measures(r.measures[:0])
+		r.metrics.inputs.show(o.Condition, r.measures)
+	}
 	return o
 }
 
@@ -72,7 +78,7 @@ func (r *runner) tellWakeMode() {
 	r.wakeMode = mode
 	r.log.Info("probe runs", "condition", string(r.probe.Condition()), "period", r.period, "woken", mode)
 	short, _, _ := strings.Cut(mode, ":") // without the reason
-	r.metrics.wakeModeIs(r.probe.Condition(), short)
+	r.metrics.samples.wakeModeIs(r.probe.Condition(), short)
 }
 
 // wait waits until the next sample is due; false when the context ended. A

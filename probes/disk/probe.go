@@ -67,6 +67,7 @@ type Probe struct {
 	// writesMatter says that every directory is to be written to with the next
 	// sample.
 	writesMatter bool
+	newest       sample
 
 	stallTrigger *pressure.Trigger
 	mountWatch   *mountWatch
@@ -119,6 +120,7 @@ func (*Probe) Condition() probes.Condition { return probes.DiskPressure }
 // for it only once, so that it delays no other path later on.
 func (p *Probe) Observe(ctx context.Context) probes.Observation {
 	s := p.read(ctx)
+	p.newest = s
 	verdicts := p.thresholds.judge(s)
 	now := time.Now()
 	for i, path := range p.paths {

@@ -80,12 +80,30 @@ func (t Thresholds) enough(whole float64) bound {
 	return share
 }
 
+// enoughBytes is enough without its text.
+func (t Thresholds) enoughBytes(whole float64) float64 {
+	return max(float64(t.AvailableBytes), t.partBytes(t.AvailablePercent, whole))
+}
+
 // part returns a percentage of the whole, or of PercentBaseMax where that is
 // less.
 func (t Thresholds) part(percent, whole float64) bound {
-	if most := float64(t.PercentBaseMax); most > 0 && whole > most {
-		bytes := most * percent / 100
+	bytes := t.partBytes(percent, whole)
+	if t.isCapped(whole) {
 		return bound{bytes, trend.BytesText(bytes), trend.BytesText(bytes * max(1, t.ClearFactor))}
 	}
-	return bound{whole * percent / 100, trend.PercentText(percent), trend.TimesText(percent, t.ClearFactor)}
+	return bound{bytes, trend.PercentText(percent), trend.TimesText(percent, t.ClearFactor)}
+}
+
+// partBytes is part without its texts.
+func (t Thresholds) partBytes(percent, whole float64) float64 {
+	if t.isCapped(whole) {
+		whole = float64(t.PercentBaseMax)
+	}
+	return whole * percent / 100
+}
+
+// isCapped reports whether percentages are taken of PercentBaseMax.
+func (t Thresholds) isCapped(whole float64) bool {
+	return t.PercentBaseMax > 0 && whole > float64(t.PercentBaseMax)
 }

@@ -75,6 +75,7 @@ type Probe struct {
 	pace       trend.Pace  // of available memory
 	// plausiblePace is that of this host.
 	plausiblePace float64
+	newest        view // zero: it could not be read
 }
 
 var _ probes.Probe = (*Probe)(nil)
@@ -103,6 +104,7 @@ func (*Probe) Condition() probes.Condition { return probes.MemoryPressure }
 func (p *Probe) Observe(ctx context.Context) probes.Observation {
 	s, err := readSample(ctx, p.host, p.before.newest())
 	if err != nil {
+		p.newest = view{}
 		return probes.UnknownBecause(probes.MemoryPressure, err)
 	}
 	return p.follow(timedSample{s, time.Now()})
@@ -111,12 +113,13 @@ func (p *Probe) Observe(ctx context.Context) probes.Observation {
 // follow judges a sample by those before it.
 func (p *Probe) follow(now timedSample) probes.Observation {
 	p.slope.Add(now.at, now.sample.notTaken())
-	o := p.thresholds.judge(viewOf(p.before, now, p.slope))
+	p.newest = viewOf(p.before, now, p.slope)
+	o := p.thresholds.judge(p.newest)
 	p.before = p.before.add(now)
 	p.pace.Add(now.at, float64(now.sample.available))
 	if o.Level == probes.OK {
-		enough := p.thresholds.enough(now.sample.whole())
-		o.Headroom = p.pace.Headroom(float64(now.sample.available)-enough.bytes, p.plausiblePace)
+		enough := p.thresholds.enoughBytes(now.sample.whole())
+		o.Headroom = p.pace.Headroom(float64(now.sample.available)-enough, p.plausiblePace)
 	}
 	return o
 }

@@ -38,6 +38,7 @@ type Probe struct {
 	judge     judge
 	// suspicious: the verdict before was not quite OK.
 	suspicious bool
+	measures   []probes.Measure // of the newest round
 }
 
 // judge is a *Judge. Tests of rounds have one that only keeps what it is given.
@@ -98,6 +99,7 @@ func (p *Probe) Observe(ctx context.Context) probes.Observation {
 	ended := ctx.Err() != nil // the agent ends, or stood still: what failed is no evidence
 	round.Late = round.Late || ended
 	verdict := p.consult(ctx, &round, p.judge.Next(round))
+	p.measures = verdict.Measures
 	p.suspicious = verdict.Observation.Level != probes.OK || verdict.Observation.Hysteresis
 	if !ended {
 		p.tell(&round)

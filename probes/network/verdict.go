@@ -19,6 +19,8 @@ type Verdict struct {
 	// Ask names the Nodes whose Standings are needed now, because this host suspects
 	// itself. It stays until Answered is called.
 	Ask []string
+	// Measures are the quantities behind the Observation.
+	Measures []probes.Measure
 }
 
 // The reasons by which agents know one another's suspicion, through the API
@@ -109,7 +111,7 @@ func (j *Judge) Answered(r Round) Verdict {
 
 func (j *Judge) verdict(r *Round) Verdict {
 	s := &j.reach.suspicion
-	return Verdict{Observation: j.judge(r), Note: slices.Clone(s.note), Ask: slices.Clone(s.ask)}
+	return Verdict{Observation: j.judge(r), Note: slices.Clone(s.note), Ask: slices.Clone(s.ask), Measures: j.measures(r)}
 }
 
 // take adds a round to the evidence. What failed on a slow host is none.

@@ -79,11 +79,17 @@ func (t Thresholds) runningOut(b budget, slope trend.Slope) (time.Duration, tren
 // freeThreshold returns the number of free tasks below which the host is
 // Degraded, as a text, and what a good sample needs.
 func (t Thresholds) freeThreshold(limit float64) (threshold float64, text, clears string) {
+	threshold = t.freeTasks(limit)
 	factor := max(1, t.ClearFactor)
-	if free := min(float64(t.FreeTasks), math.Floor(limit/4)); free > freeAt(t.UsedPercent, limit) {
-		return free, fmt.Sprintf("%.0f free", free), fmt.Sprintf("above %.0f free", free*factor)
+	if threshold > freeAt(t.UsedPercent, limit) {
+		return threshold, fmt.Sprintf("%.0f free", threshold), fmt.Sprintf("above %.0f free", threshold*factor)
 	}
-	return freeAt(t.UsedPercent, limit), trend.PercentText(t.UsedPercent), "below " + trend.ShareText(max(0, 100-(100-t.UsedPercent)*factor), 100) + " used"
+	return threshold, trend.PercentText(t.UsedPercent), "below " + trend.ShareText(max(0, 100-(100-t.UsedPercent)*factor), 100) + " used"
+}
+
+// freeTasks is freeThreshold without its texts.
+func (t Thresholds) freeTasks(limit float64) float64 {
+	return max(freeAt(t.UsedPercent, limit), min(float64(t.FreeTasks), math.Floor(limit/4)))
 }
 
 // freeAt returns the number of free tasks below which at least usedPercent of the

@@ -43,8 +43,10 @@ type Probe struct {
 	host       probes.Host
 	thresholds Thresholds
 	pods       *podLimits
-	// budget is the one that the slope and the pace are about.
+	// budget is the one that the slope and the pace are about; known: the newest
+	// sample showed it.
 	budget budget
+	known  bool
 	slope  trend.Slope // of its free tasks
 	pace   trend.Pace  // of the same
 }
@@ -65,7 +67,7 @@ func (*Probe) Condition() probes.Condition { return probes.PIDPressure }
 // Observe takes a sample of the host's tasks and judges it.
 func (p *Probe) Observe(context.Context) probes.Observation {
 	s, err := readSample(p.host, p.pods)
-	if err != nil {
+	if p.known = err == nil; !p.known {
 		return probes.UnknownBecause(probes.PIDPressure, err)
 	}
 	return p.follow(s, time.Now())
@@ -84,7 +86,7 @@ func (p *Probe) follow(s sample, now time.Time) probes.Observation {
 	p.pace.Add(now, b.free())
 	o := p.thresholds.judge(s, p.slope)
 	if o.Level == probes.OK {
-		threshold, _, _ := p.thresholds.freeThreshold(float64(b.limit))
+		threshold := p.thresholds.freeTasks(float64(b.limit))
 		o.Headroom = p.pace.Headroom(b.free()-threshold, plausiblePace)
 	}
 	return o

@@ -340,9 +340,17 @@ func TestConfiguration(t *testing.T) {
 
 // The alerts ask for metrics that the agent has.
 func TestRulesAskForMetricsThatExist(t *testing.T) {
-	source, err := os.ReadFile("../../agent/metrics.go")
+	files, err := filepath.Glob("../../agent/metrics*.go")
 	if err != nil {
 		t.Fatal(err)
+	}
+	var source []byte
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		source = append(source, content...)
 	}
 	rules := chart.Render(t, "--set", "monitoring.prometheusRules=true", "--show-only", "templates/monitoring.yaml")
 	names := regexp.MustCompile(`taintlet_(\w+)`).FindAllStringSubmatch(rules, -1)

@@ -1,0 +1,39 @@
+package memory
+
+import (
+	"math"
+
+	"github.com/taintlet/taintlet/probes"
+)
+
+var _ probes.Measurer = (*Probe)(nil)
+
+// Measures appends what the newest sample showed of available memory, and, where
+// they are known, of stalls and of the time until nothing is left.
+func (p *Probe) Measures(all []probes.Measure) []probes.Measure {
+	v, t := &p.newest, &p.thresholds
+	if v.whole() == 0 { // the newest sample could not be read
+		return all
+	}
+	factor := max(1, t.ClearFactor)
+	enough := t.enoughBytes(v.whole())
+	all = append(all,
+		probes.Measure{Name: "available", Unit: probes.Bytes, Value: float64(v.available), Degraded: enough, Clear: enough * factor},
+		probes.Measure{Name: "total", Unit: probes.Bytes, Value: v.whole()})
+	if v.some.over > 0 {
+		all = append(all, probes.Measure{
+			Name: "stalled", Unit: probes.Ratio, Value: v.some.counts() / 100,
+			Degraded: t.StalledPercent / 100, Clear: t.StalledPercent / factor / 100,
+		})
+	}
+	if v.full.over > 0 {
+		all = append(all, probes.Measure{
+			Name: "stalled_fully", Unit: probes.Ratio, Value: v.full.counts() / 100, Critical: t.CriticalStalledPercent / 100,
+		})
+	}
+	if v.emptyIn < math.MaxInt64 {
+		within := t.RunningOutWithin.Seconds()
+		all = append(all, probes.Measure{Name: "empty_in", Unit: probes.Seconds, Value: v.emptyIn.Seconds(), Degraded: within, Clear: within * factor})
+	}
+	return all
+}

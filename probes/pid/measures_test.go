@@ -1,0 +1,37 @@
+package pid
+
+import (
+	"testing"
+	"time"
+
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/probes/probetest"
+)
+
+// Measures are what the sample was judged by.
+func TestMeasures(t *testing.T) {
+	thresholds := Thresholds{UsedPercent: 85, FreeTasks: 1000, CriticalUsedPercent: 95, RunningOutWithin: 30 * time.Second, RunningOutUsedPercent: 50, ClearFactor: 1.5}
+	p := New(probes.Host{}, thresholds)
+	probetest.Measures(t, p) // no sample yet
+	p.known = true
+	for second := range 5 {
+		p.follow(tasks(10000+1000*uint64(second), 20000, 127000), time.Unix(1000+int64(second), 0))
+	}
+	probetest.Measures(t, p,
+		probes.Measure{Name: "free_tasks", Unit: probes.Items, Value: 6000, Degraded: 3001, Critical: 1001, Clear: 4501.5},
+		probes.Measure{Name: "task_limit", Unit: probes.Items, Value: 20000},
+		probes.Measure{Name: "empty_in", Unit: probes.Seconds, Value: 6, Degraded: 30, Clear: 45})
+}
+
+// What could not be read is not told as it was before.
+func TestMeasuresVanishWithTheirFile(t *testing.T) {
+	host := probetest.CopyOfHealthy(t)
+	p := New(host, somePIDs)
+	probetest.Observe(t, p)
+	if len(p.Measures(nil)) == 0 {
+		t.Fatal("nothing is told of a healthy host")
+	}
+	probetest.Remove(t, host, "proc/loadavg")
+	probetest.Observe(t, p)
+	probetest.Measures(t, p)
+}
