@@ -168,7 +168,7 @@ func (l *loop) run(ctx context.Context) error {
 			}
 			l.health.round(s.Condition, l.Now())
 			l.metrics.samples.observe(s.Observation)
-			l.metrics.reaction.follow(s.Observation, l.state.Level(s.Condition), l.cfg, l.Now())
+			l.metrics.reaction.follow(s.Observation, &l.state, l.cfg, l.Now())
 			l.tellPortBlocked(s.Observation)
 			in.Observations = []probes.Observation{s.Observation}
 		case node := <-l.nodes:

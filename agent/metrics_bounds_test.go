@@ -56,7 +56,7 @@ func fill(t *testing.T, m *metrics, texts []string) {
 		m.samples.observe(o)
 		m.samples.wakeModeIs(c, "psi trigger")
 		m.notice(decide.Notice{Kind: decide.TaintLost, Condition: c, By: text, Message: text})
-		m.reaction.follow(o, state.Level(c), cfg, now)
+		m.reaction.follow(o, &state, cfg, now)
 		state, _ = decide.Step(cfg, state, decide.Inputs{Node: node, Facts: taints.Facts{StandInPrefix: cfg.StandInPrefix}, Observations: []probes.Observation{o}}, now)
 		m.state.show(cfg, &state, now)
 		m.reaction.written(&corev1.Node{Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: corev1.TaintNodeMemoryPressure, Effect: "NoSchedule"}}}}, &state, now)
@@ -207,7 +207,7 @@ func TestReactionTime(t *testing.T) {
 	sample := func(level probes.Level, write bool) {
 		t.Helper()
 		o := probes.Observation{Condition: probes.PIDPressure, Level: level, Reason: "Seen", Message: "seen"}
-		m.reaction.follow(o, state.Level(o.Condition), cfg, now)
+		m.reaction.follow(o, &state, cfg, now)
 		var d decide.Decision
 		state, d = decide.Step(cfg, state, decide.Inputs{Node: decide.Read(node), Facts: taints.Facts{StandInPrefix: cfg.StandInPrefix}, Observations: []probes.Observation{o}}, now)
 		now = now.Add(time.Second)
@@ -231,16 +231,40 @@ func TestReactionTime(t *testing.T) {
 	sample(probes.Degraded, true) // written 5 s after the first
 	sample(probes.Degraded, true)
 	m.reaction.written(node, &state, now) // as a heartbeat does
-	var count uint64
-	var sum float64
-	for _, family := range gather(t, m) {
-		if family.GetName() == "taintlet_reaction_seconds" {
-			count, sum = family.GetMetric()[0].GetHistogram().GetSampleCount(), family.GetMetric()[0].GetHistogram().GetSampleSum()
-		}
-	}
-	if count != 1 || sum != 5 {
+	if count, sum := reactions(t, m); count != 1 || sum != 5 {
 		t.Errorf("%d reactions, %v s together; want one of 5 s", count, sum)
 	}
+	for range 130 {
+		sample(probes.OK, true)
+	}
+	node = node.DeepCopy()
+	node.Annotations[taints.PausedAnnotation] = "true"
+	for range 5 {
+		sample(probes.Degraded, true)
+	}
+	delete(node.Annotations, taints.PausedAnnotation)
+	for range 5 {
+		sample(probes.Degraded, true)
+	}
+	if !taints.Has(node.Spec.Taints, taints.Pair{Key: corev1.TaintNodePIDPressure, Effect: corev1.TaintEffectNoSchedule}) {
+		t.Fatal("no taint after the pause")
+	}
+	if count, _ := reactions(t, m); count != 1 {
+		t.Errorf("%d reactions: the pause was one", count-1)
+	}
+}
+
+// reactions are how many were measured, and how many seconds they took together.
+func reactions(t *testing.T, m *metrics) (count uint64, sum float64) {
+	t.Helper()
+	for _, family := range gather(t, m) {
+		if family.GetName() == "taintlet_reaction_seconds" {
+			for _, metric := range family.GetMetric() {
+				count, sum = count+metric.GetHistogram().GetSampleCount(), sum+metric.GetHistogram().GetSampleSum()
+			}
+		}
+	}
+	return count, sum
 }
 
 // A sample that cannot tell shows that at once, and leaves the severity as it was.

@@ -43,10 +43,14 @@ func (m *reactionMetrics) all() []prometheus.Collector { return []prometheus.Col
 // begin begins the series of a condition.
 func (m *reactionMetrics) begin(c probes.Condition) { m.duration.WithLabelValues(string(c)) }
 
-// follow takes in a sample and the level that was decided before it.
-func (m *reactionMetrics) follow(o probes.Observation, decided probes.Level, cfg *config.Config, now time.Time) {
-	r, isBad := m.open[o.Condition], o.Level > probes.OK
+// follow takes in a sample and what was decided before it. What somebody holds back on
+// purpose is no reaction.
+func (m *reactionMetrics) follow(o probes.Observation, s *decide.State, cfg *config.Config, now time.Time) {
+	r, isBad, decided := m.open[o.Condition], o.Level > probes.OK, s.Level(o.Condition)
 	switch {
+	case s.IsPaused(o.Condition) || s.IsContested(o.Condition) || s.IsBraked(o.Condition):
+		delete(m.open, o.Condition)
+		return
 	case o.Level == probes.Unknown:
 		return
 	case r == nil:

@@ -37,10 +37,14 @@ func TestKeptTaintIsRemovedEverySecond(t *testing.T) {
 	c.WaitAgentEvent(t, node.Name, "TaintContested", "field manager hostile removed "+memoryKey+":NoSchedule twice within a minute; "+memoryStandIn+":NoSchedule takes its place")
 	first.WaitMetric(`taintlet_taints_lost_total{condition="MemoryPressure",field_manager="hostile"} 2`)
 	first.WaitMetric(`taintlet_notices_total{kind="TaintContested"} 1`)
+	const contested = `taintlet_contested{condition="MemoryPressure"} 1`
+	first.WaitMetric(contested)
+	first.WaitMetric(`taintlet_reaction_seconds_count{condition="MemoryPressure"} 1`) // no repair is one
 
 	first.Kill()
 	second := startAgent(t, c, node.Name, host, quick)
 	versions.wait(moved, writtenBy(second.Instance()))
+	second.WaitMetric(contested)
 	removed := others.wait()
 	all := versions.since(0)
 	lost := gone(all, memoryKey)

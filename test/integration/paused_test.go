@@ -27,6 +27,7 @@ func TestPausedByAnnotation(t *testing.T) {
 
 	annotate("=true")
 	c.WaitAgentEvent(t, node.Name, "TaintsPaused", "stops new taints for MemoryPressure, DiskPressure, PIDPressure, NetworkUnavailable; taints that stand go")
+	a.WaitMetric(`taintlet_paused{condition="MemoryPressure"} 1`)
 	host.Memory(2)
 	waitNode(t, c, node.Name, cluster.HasCondition("HostMemoryPressure", corev1.ConditionTrue))
 	c.WaitAgentEvent(t, node.Name, "HostMemoryPressureDegraded", "no new taint while the annotation taintlet.dev/paused is there")
@@ -34,6 +35,7 @@ func TestPausedByAnnotation(t *testing.T) {
 	annotate("-")
 	waitNode(t, c, node.Name, tainted(memoryKey))
 	c.WaitAgentEvent(t, node.Name, "TaintsResumed", "the annotation taintlet.dev/paused is gone; taints are set again")
+	a.WaitMetric(`taintlet_paused{condition="MemoryPressure"} 0`)
 
 	annotate("=true")
 	a.WaitMetric(`taintlet_notices_total{kind="TaintsPaused"} 2`)
