@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -125,13 +124,9 @@ func (o Options) draw(r Report) error {
 	const furniture = 5 // lines that are no rows
 	rows := 0
 	if lines := o.Lines(); lines > 0 {
-		rows = max(1, lines-furniture)
+		rows = max(2, lines-furniture)
 	}
-	var screen strings.Builder
-	if err := r.Table(&screen, o.Output == OutputWide, rows); err != nil {
-		return err
-	}
-	return o.Draw(strings.Split(strings.TrimSuffix(screen.String(), "\n"), "\n"))
+	return o.Draw(r.Screen(o.Output == OutputWide, rows))
 }
 
 // follow shows the fleet until the context ends, or all is well where that is waited

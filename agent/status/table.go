@@ -46,6 +46,33 @@ func (r Report) Table(w io.Writer, wide bool, rows int) error {
 	return nil
 }
 
+// Screen is Table for a screen that cuts its lines: each message has a line of its
+// own, below its row.
+func (r Report) Screen(wide bool, rows int) []string {
+	var messages []string
+	for _, n := range r.Nodes {
+		for _, row := range n.rows(r.Time, wide) {
+			messages = append(messages, row[len(row)-1])
+		}
+	}
+	var text strings.Builder
+	if err := r.Table(&text, wide, max(0, rows/2)); err != nil {
+		return nil // unreachable: into memory
+	}
+	lines := strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")
+	const before = 3 // the line about the fleet, an empty one, the headings
+	var screen []string
+	for i, line := range lines {
+		at := i - before
+		if at < 0 || at >= len(messages) || !strings.HasSuffix(line, messages[at]) {
+			screen = append(screen, strings.TrimRight(strings.TrimSuffix(line, "MESSAGE"), " "))
+			continue
+		}
+		screen = append(screen, strings.TrimRight(strings.TrimSuffix(line, messages[at]), " "), "    "+messages[at])
+	}
+	return screen
+}
+
 func headings() []string {
 	return []string{"NODE", "CONDITION", "LEVEL", "SINCE", "TAINT", "CLEARS", "FLAPS", "HELD BACK BY", "REMOVED BY", "REASON", "MESSAGE"}
 }

@@ -361,7 +361,7 @@ func TestStatusWatches(t *testing.T) {
 	trouble := make(chan string, 100)
 	ended := make(chan error, 1)
 	go func() {
-		_, err := status.Run(ctx, status.Options{Config: config, Out: os.Stderr, Err: lines(trouble), Watch: true, Draw: screens.draw, Lines: func() int { return 6 }})
+		_, err := status.Run(ctx, status.Options{Config: config, Out: os.Stderr, Err: lines(trouble), Watch: true, Draw: screens.draw, Lines: func() int { return 7 }})
 		ended <- err
 	}()
 	wait := func(first string) (screen string) {
@@ -385,8 +385,8 @@ func TestStatusWatches(t *testing.T) {
 		}
 	}
 	screen := wait("20 agents, 18 well, 2 tainted")
-	if lines := strings.Split(screen, "\n"); len(lines) != 5 || lines[4] != "… and 1 row more" {
-		t.Errorf("six lines show\n%s", screen)
+	if lines := strings.Split(screen, "\n"); len(lines) != 6 || !strings.HasPrefix(lines[4], "    available ") || lines[5] != "… and 1 row more" {
+		t.Errorf("seven lines show\n%s", screen)
 	}
 	remove("node-0000")
 	wait("19 agents, 18 well, 1 tainted")
