@@ -48,7 +48,7 @@ func (m *reactionMetrics) begin(c probes.Condition) { m.duration.WithLabelValues
 func (m *reactionMetrics) follow(o probes.Observation, s *decide.State, cfg *config.Config, now time.Time) {
 	r, isBad, decided := m.open[o.Condition], o.Level > probes.OK, s.Level(o.Condition)
 	switch {
-	case s.IsPaused(o.Condition) || s.IsContested(o.Condition) || s.IsBraked(o.Condition):
+	case isHeldBack(s, o.Condition):
 		delete(m.open, o.Condition)
 		return
 	case o.Level == probes.Unknown:
@@ -70,6 +70,11 @@ func (m *reactionMetrics) follow(o probes.Observation, s *decide.State, cfg *con
 	if c, known := cfg.Condition(o.Condition); !known || decided == probes.OK && r.good >= c.Common().Debounce.Samples {
 		delete(m.open, o.Condition) // no sample of the window is bad any more
 	}
+}
+
+// isHeldBack reports whether a condition's taint is held back on purpose.
+func isHeldBack(s *decide.State, c probes.Condition) bool {
+	return s.IsPaused(c) || s.IsContested(c) || s.IsBraked(c)
 }
 
 // written takes in a Node that was written.
