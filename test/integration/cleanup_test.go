@@ -2,6 +2,7 @@ package integration
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -44,8 +45,10 @@ func TestCleanupLeavesTheNodeAsItWas(t *testing.T) {
 	was := c.GetNode(t, node.Name)
 	foreign := taintsOf(was, memoryKey)
 	dryCode, dryRun := cleanup(t, c, node.Name, "--dry-run")
-	if now := c.GetNode(t, node.Name); dryCode != 0 || now.ResourceVersion != was.ResourceVersion {
-		t.Errorf("a dry run wrote the Node, version %s after %s, exit code %d", now.ResourceVersion, was.ResourceVersion, dryCode)
+	// The controllers and the kubelet go on writing the Node.
+	now := c.GetNode(t, node.Name)
+	if dryCode != 0 || !reflect.DeepEqual(now.Spec.Taints, was.Spec.Taints) || !reflect.DeepEqual(now.Annotations, was.Annotations) || len(now.Status.Conditions) != len(was.Status.Conditions) {
+		t.Errorf("exit code %d; a dry run made\n%+v\nof\n%+v", dryCode, now, was)
 	}
 	code, out = cleanup(t, c, node.Name)
 	if told := strings.ReplaceAll(dryRun, "would remove", "removed"); told != out || told == dryRun {

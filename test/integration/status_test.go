@@ -98,9 +98,9 @@ func TestStatus(t *testing.T) {
 		`bad-network +NetworkUnavailable +Degraded .* node.kubernetes.io/network-unavailable:NoSchedule \(kept\) `,
 		`bad-disk +DiskPressure +Degraded .* node.kubernetes.io/disk-pressure:NoSchedule \(kept\) `,
 		`clearing +MemoryPressure +Degraded .* in \d+ s .* clears at \d\d:\d\d UTC if it stays `,
-		`paused +MemoryPressure +Degraded +\d+ s +- .* Paused .* no taint while the annotation taintlet.dev/paused is there`,
+		`paused +MemoryPressure +Degraded +\d+ (?:s|min) +- .* Paused .* no taint while the annotation taintlet.dev/paused is there`,
 		`contested +MemoryPressure +Degraded .* taintlet.dev/memory-pressure:NoSchedule \(stand-in\) .* see its Events .* a stand-in takes its place until`,
-		`withdrawn +MemoryPressure +Degraded +\d+ s +- .* Contested +somebody .* no taint until \d{4}-`,
+		`withdrawn +MemoryPressure +Degraded +\d+ (?:s|min) +- .* Contested +somebody .* no taint until \d{4}-`,
 	} {
 		matches(t, text, want)
 	}
