@@ -125,9 +125,9 @@ func (d *demo) recover(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = d.out.await(ctx, memoryCondition+" is False, and Events say so", func(ctx context.Context) error {
+	err = d.out.await(ctx, memoryCondition+" is False, and the pod's Event says where it is", func(ctx context.Context) error {
 		_, err := d.cluster.WaitNode(ctx, d.nodeName, cluster.HasCondition(memoryCondition, corev1.ConditionFalse))
-		return errors.Join(err, d.waitEvent(ctx, "Node", d.nodeName, memoryCondition+"OK"), d.waitEvent(ctx, "Pod", podName, "Scheduled"))
+		return errors.Join(err, d.waitEvent(ctx, "Pod", podName, "Scheduled"))
 	})
 	if err != nil {
 		return err
@@ -136,6 +136,7 @@ func (d *demo) recover(ctx context.Context) error {
 		return err
 	}
 	d.out.tell("(It has its NODE. Its status stays Pending: there is no kubelet to start it.)")
+	d.out.tell("The Event %sOK follows a minute after the one before: there is one a minute at most.", memoryCondition)
 	if err := d.describe(ctx, "node", d.nodeName, "Taints", "Events"); err != nil {
 		return err
 	}
