@@ -183,10 +183,10 @@ func parseRecordingTime(field string) (time.Time, error) {
 	if err != nil {
 		return at, fmt.Errorf("%q: must be RFC 3339, such as 2026-01-31T12:00:00Z", field)
 	}
-	if at.Year() < 1971 || at.Year() > 2200 {
+	if at = at.UTC().Truncate(time.Microsecond); at.Year() < 1971 || at.Year() > 2200 {
 		return at, fmt.Errorf("%q: must be in the years 1971 to 2200", field)
 	}
-	return at.UTC(), nil
+	return at, nil
 }
 
 func parseRecordingFlag(field string) (bool, error) {
