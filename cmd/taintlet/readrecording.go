@@ -158,13 +158,10 @@ func (r *recordingReader) set(to *recorded, column, field string) (err error) {
 	case "hysteresis":
 		o.Hysteresis, err = parseRecordingFlag(field)
 	case "severity":
-		if o.Severity, err = strconv.Atoi(field); field != "" && (err != nil || o.Severity < 0 || o.Severity > 100) {
-			return fmt.Errorf("%q: must be a whole number of 0 to 100", field)
-		}
-		err = nil
+		o.Severity, err = parseRecordingSeverity(field)
 	case "reason":
 		if o.Reason = field; strings.ContainsFunc(field, isNoLetter) {
-			err = fmt.Errorf("%q: must be a word of letters", field)
+			err = fmt.Errorf("%q: must be a word of letters and digits", field)
 		}
 	case "inputs":
 		to.inputs, err = parseInputs(field)
@@ -194,4 +191,15 @@ func parseRecordingFlag(field string) (bool, error) {
 		return false, fmt.Errorf("%q: must be true or false", field)
 	}
 	return field == "true", nil
+}
+
+func parseRecordingSeverity(field string) (int, error) {
+	if field == "" {
+		return 0, nil
+	}
+	severity, err := strconv.Atoi(field)
+	if err != nil || severity < 0 || severity > 100 {
+		return 0, fmt.Errorf("%q: must be a whole number of 0 to 100", field)
+	}
+	return severity, nil
 }

@@ -31,7 +31,7 @@ type recordOptions struct {
 func (o *recordOptions) add(flags *pflag.FlagSet) {
 	flags.StringVar(&o.path, "record", "", "append a sample each second to this CSV `file` instead, until --for is over or a signal comes; - is the standard output")
 	annotate(flags, "record", isFile)
-	flags.DurationVar(&o.long, "for", 0, "how `long` to record, such as 10m (default: until a signal)")
+	flags.DurationVar(&o.long, "for", 0, "how long to record, such as 10m (default: until a signal)")
 }
 
 // validate reports flags that do not go together.

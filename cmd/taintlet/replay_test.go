@@ -44,7 +44,7 @@ func recordWhile(t *testing.T, host *fakehost.Host, path string, do func(further
 
 // countSamples returns how many samples of memory a recording has.
 func countSamples(path string) int {
-	text, _ := os.ReadFile(path) //nolint:errcheck // there is none yet
+	text, _ := os.ReadFile(path) // there may be none yet
 	return strings.Count(string(text), ",MemoryPressure,")
 }
 
@@ -98,7 +98,7 @@ func TestReplayOfARecordedHost(t *testing.T) {
 	}
 }
 
-// replayed returns what the binary says of a recording.
+// replayText returns what the binary says of a recording.
 func replayText(t *testing.T, recording string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "recorded.csv")
