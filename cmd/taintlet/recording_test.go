@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"io"
 	"reflect"
@@ -37,6 +38,7 @@ func FuzzRecording(f *testing.F) {
 	f.Add(header + "2026-01-31T12:00:00+01:00,MemoryPressure,Degraded,true,,,MemoryLow,available=1 total=1e18 stalled=1 stalled_fully=0 empty_in=1e18\n")
 	f.Add("\uFEFFlevel,time,condition\r\n# note\r\nUnknown,2026-01-31T12:00:00Z,PIDPressure\r\n")
 	f.Add("time,condition,level,inputs\n2026-01-31T12:00:00Z,PIDPressure,OK,free_tasks=1e18 task_limit=1e18 empty_in=0\n")
+	f.Add("time,condition,level\n2026-01-31T12:00:00.0000001Z,PIDPressure,OK\n2026-01-31T12:00:00.0000002Z,PIDPressure,OK\n")
 	f.Add(header + "\"\n")
 	cfg := config.HostSchema().Default()
 	f.Fuzz(func(t *testing.T, text string) {
@@ -76,5 +78,31 @@ func TestInputsOfOddPaths(t *testing.T) {
 		if got, err := parseInputs(text); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%q: %q, %v, %+v", path, text, err, got)
 		}
+	}
+}
+
+// stopped is a probe that the end of a recording interrupts.
+type stopped struct {
+	probes.PeriodOnly
+
+	stop context.CancelFunc
+}
+
+func (stopped) Condition() probes.Condition { return probes.MemoryPressure }
+
+func (p stopped) Observe(ctx context.Context) probes.Observation {
+	p.stop()
+	return probes.UnknownBecause(probes.MemoryPressure, ctx.Err())
+}
+
+// What a probe says because the recording ends is not recorded: the host had no
+// trouble.
+func TestTheEndIsNoSample(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var text strings.Builder
+	s := &sampler{probes: []probes.Probe{stopped{stop: stop}}}
+	if err := s.record(ctx, &text); err != nil || text.Len() > 0 {
+		t.Errorf("%v: %s", err, &text)
 	}
 }

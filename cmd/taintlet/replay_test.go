@@ -176,7 +176,7 @@ func TestGarbageIsNotReplayed(t *testing.T) {
 		"certainly OK":  {begin + "OK,true,,,,\n", "line 2, column certain: true goes with Degraded and Critical only, not with OK"},
 		"hysteresis":    {begin + "Degraded,,true,,,\n", "line 2, column hysteresis: true goes with level OK only, not with Degraded"},
 		"severity":      {begin + "OK,,,101,,\n", `line 2, column severity: "101": must be a whole number of 0 to 100`},
-		"reason":        {begin + "OK,,,,\x1b[2J,\n", `line 2, column reason: "\x1b[2J": must be a word of letters`},
+		"reason":        {begin + "OK,,,,\x1b[2J,\n", `line 2, column reason: "\x1b[2J": must be a word of letters and digits`},
 		"inputs":        {begin + "OK,,,,,available\n", `line 2, column inputs: "available": must be NAME=VALUE or NAME:PATH=VALUE`},
 		"path":          {begin + "OK,,,,,available:%zz=1\n", `line 2, column inputs: "available:%zz=1": must be NAME=VALUE or NAME:PATH=VALUE, PATH as in a URL`},
 		"value":         {begin + "OK,,,,,available=-1\n", `line 2, column inputs: "available=-1": the value must be a number of 0 to 1e+18`},
@@ -191,6 +191,19 @@ func TestGarbageIsNotReplayed(t *testing.T) {
 				t.Errorf("exit code %d, %q\nwant %q", code, stderr, c.want)
 			}
 		})
+	}
+}
+
+// A recording on the standard output has its header, all conditions, and ends when its
+// time is over.
+func TestRecordingOnStandardOutput(t *testing.T) {
+	code, out, stderr := called(t, "taintlet", append([]string{"once", "--record=-", "--for=3s"}, fakehost.New(t).Flags()...)...)
+	if code != 0 || stderr != "" {
+		t.Fatalf("exit code %d, %s", code, stderr)
+	}
+	samples, err := readAll(out)
+	if err != nil || len(samples) < 4 || len(samples)%4 != 0 {
+		t.Errorf("%v: %d samples in\n%s", err, len(samples), out)
 	}
 }
 
