@@ -1,5 +1,10 @@
 package probes
 
+import (
+	"math"
+	"time"
+)
+
 // Unit is the unit of a Measure.
 type Unit uint8
 
@@ -32,4 +37,22 @@ type Measurer interface {
 	// Measures appends the quantities of the newest sample. What is not known is
 	// left out. It is called from the goroutine that calls Observe, after it.
 	Measures(all []Measure) []Measure
+}
+
+// Duration returns the value as a time. It is for Measures in Seconds.
+func (m Measure) Duration() time.Duration {
+	if m.Value >= math.MaxInt64/1e9 {
+		return math.MaxInt64
+	}
+	return time.Duration(math.Round(m.Value * 1e9))
+}
+
+// Rejudger is a Measurer that can judge a sample by its quantities alone.
+type Rejudger interface {
+	Measurer
+	// Rejudge returns what the thresholds of this probe make of a sample that was
+	// taken earlier, perhaps by other thresholds. The quantities are those that
+	// Measures gave of it; only names, paths and values count. False: the
+	// recorded level does not follow from them.
+	Rejudge(recorded Observation, quantities []Measure) (Observation, bool)
 }

@@ -42,7 +42,7 @@ func TestBashCompletes(t *testing.T) {
 		"taintlet cleanup s":          {"stale"},
 		"taintlet cleanup all --dry":  {"--dry-run"},
 		"taintlet cleanup all --list": nil, // the agent's
-		"taintlet once -":             {"--help", "--output", "--config", "--node-name", "--host-root", "--procfs", "--sysfs", "--lifecycle-controller"},
+		"taintlet once -":             {"--help", "--output", "--record", "--for", "--config", "--node-name", "--host-root", "--procfs", "--sysfs", "--lifecycle-controller"},
 		"taintlet once --output = ":   {"table", "json", "yaml"},
 		"taintlet once --output y":    {"yaml"},
 		"taintlet config --config my": {"my config.yaml"},

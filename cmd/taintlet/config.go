@@ -15,24 +15,31 @@ func configVerb() verb {
 	return verb{
 		name:      "config",
 		arguments: "[NODE…]",
-		summary:   "check a configuration, show all of it, and what an eviction would take",
+		summary:   "check a configuration, show all of it, and what it would do",
 		about: `It prints the whole configuration. A comment marks each field that the file sets, and what its default
 is. Below, comments say for each rule how its taint stays on a Node and why. The output is a
 configuration file itself.
 
 With --evictions it lists instead which pods the NoExecute taints of the rules for level Critical would
 take from these Nodes: who goes at once, who goes later (tolerationSeconds) and who stays. Without
-NODE it counts them for every Node.`,
+NODE it counts them for every Node.
+
+With --replay it tells instead what this configuration would have done on samples that "taintlet once
+--record" wrote: when each condition would have been set and cleared, and which taints that asks for. It
+asks no API server.`,
 		examples: []example{
 			{"Is this file valid, and what does it do?", "taintlet config --config=config.yaml"},
 			{"All defaults", "taintlet config"},
 			{"Which pods would an eviction of this Node take?", "taintlet config --config=config.yaml --evictions worker-1"},
 			{"How many on each Node?", "taintlet config --config=config.yaml --evictions"},
+			{"What would these thresholds have done?", "taintlet config --config=config.yaml --replay=host.csv"},
 		},
 		bind: func(flags *pflag.FlagSet) func(context.Context, call) error {
 			o := &configOptions{}
 			addConfig(flags, &o.config)
 			flags.BoolVar(&o.evictions, "evictions", false, "list what an eviction would take; asks the API server")
+			flags.StringVar(&o.replay, "replay", "", "tell what the configuration would have done on the samples in this CSV `file`")
+			annotate(flags, "replay", isFile)
 			o.cluster.add(flags)
 			addLifecycleController(flags, &o.lifecycleController)
 			return o.run
@@ -44,6 +51,7 @@ NODE it counts them for every Node.`,
 type configOptions struct {
 	config              string
 	evictions           bool
+	replay              string
 	cluster             clusterFlags
 	lifecycleController bool
 }
@@ -52,6 +60,9 @@ func (o *configOptions) run(ctx context.Context, c call) error {
 	cfg, text, err := config.HostSchema().Effective(o.config)
 	if err != nil {
 		return usageError{err}
+	}
+	if o.evictions && o.replay != "" {
+		return usageError{errors.New("--replay goes without --evictions: a recording has no pods")}
 	}
 	if o.evictions {
 		restConfig, err := o.cluster.restConfig()
@@ -62,6 +73,9 @@ func (o *configOptions) run(ctx context.Context, c call) error {
 	}
 	if len(c.args) > 0 {
 		return usageError{fmt.Errorf("unexpected argument %q: Nodes go with --evictions", c.args[0])}
+	}
+	if o.replay != "" {
+		return replayFile(cfg, o.replay, o.lifecycleController, c.stdout)
 	}
 	where := "The built-in configuration"
 	if o.config != "" {

@@ -40,9 +40,9 @@ func (s *sampler) load() (err error) {
 	return nil
 }
 
-// sample asks all probes at the same time, so that a probe that hangs delays no
+// observe asks all probes at the same time, so that a probe that hangs delays no
 // other beyond its own deadline.
-func (s *sampler) sample(ctx context.Context) report {
+func (s *sampler) observe(ctx context.Context) []probes.Observation {
 	ctx, cancel := context.WithTimeout(ctx, onceTimeout)
 	defer cancel()
 	observations := make([]probes.Observation, len(s.probes))
@@ -51,6 +51,12 @@ func (s *sampler) sample(ctx context.Context) report {
 		group.Go(func() { observations[i] = probe.Observe(ctx) })
 	}
 	group.Wait()
+	return observations
+}
+
+// sample asks all probes, and adds what the rules ask for.
+func (s *sampler) sample(ctx context.Context) report {
+	observations := s.observe(ctx)
 	r := report{APIVersion: config.APIVersion, Kind: "HostReport", Node: s.nodeName, Eviction: evictionInWords(s.cfg)}
 	for i, observation := range observations {
 		r.Conditions = append(r.Conditions, s.ask(observation, s.probes[i].WakeMode()))

@@ -37,22 +37,38 @@ func (s sample) tightest() budget {
 	return s.host
 }
 
-// judge says what a sample means, given the slope of the free tasks. Severity is
-// that of the worst cause.
+// forecast is how soon no task is left at the current rate.
+type forecast struct {
+	left  time.Duration
+	falls bool // false: the number of free tasks does not fall
+}
+
+func forecastOf(b budget, slope trend.Slope) (f forecast) {
+	f.left, f.falls = slope.TimeToEmpty(b.free())
+	return f
+}
+
+// judge says what a sample means, given the slope of the free tasks.
 func (t Thresholds) judge(s sample, slope trend.Slope) probes.Observation {
 	b := s.tightest()
+	return t.judgeBudget(b, forecastOf(b, slope), s.note)
+}
+
+// judgeBudget says what the tightest budget means. Severity is that of the worst
+// cause.
+func (t Thresholds) judgeBudget(b budget, f forecast, note string) probes.Observation {
 	limit := float64(b.limit)
 	threshold, thresholdText, clears := t.freeThreshold(limit)
 	o := trend.Scarce(b.free(), threshold, t.ClearFactor).Observe(probes.PIDPressure, "PIDs", "")
 	o.Clears = clears
-	left, out := t.runningOut(b, slope)
+	out := t.runningOut(b, f)
 	o.Severity = max(o.Severity, out.Severity)
 	switch {
 	case o.Level == probes.Degraded && t.CriticalUsedPercent > 0 && b.free() < freeAt(t.CriticalUsedPercent, limit):
 		o.Level, o.Reason, thresholdText = probes.Critical, "PIDsExhausted", trend.PercentText(t.CriticalUsedPercent)
 	case o.Level == probes.OK && out.Set:
 		o.Level, o.Hysteresis, o.Reason, o.Clears = probes.Degraded, false, "PIDsRunningOut", ""
-		thresholdText += fmt.Sprintf("; none left in %s, threshold %s", trend.SecondsText(left.Truncate(time.Second)), trend.SecondsText(t.RunningOutWithin))
+		thresholdText += fmt.Sprintf("; none left in %s, threshold %s", trend.SecondsText(f.left.Truncate(time.Second)), trend.SecondsText(t.RunningOutWithin))
 	case o.Level == probes.OK && out.Near:
 		if !o.Hysteresis {
 			o.Clears = "" // it is not the number that keeps it
@@ -60,20 +76,19 @@ func (t Thresholds) judge(s sample, slope trend.Slope) probes.Observation {
 		o.Hysteresis, o.Reason = true, "PIDsNearThreshold"
 	}
 	o.Message = fmt.Sprintf("used %d of %d tasks (%s, %.0f free), limit %s, threshold %s%s",
-		b.used, b.limit, trend.ShareText(float64(b.used), limit), b.free(), b.setting, thresholdText, s.note)
+		b.used, b.limit, trend.ShareText(float64(b.used), limit), b.free(), b.setting, thresholdText, note)
 	return o
 }
 
-// runningOut returns how soon no task is left, and the signal of that together
-// with how many are used.
-func (t Thresholds) runningOut(b budget, slope trend.Slope) (time.Duration, trend.Signal) {
-	left, ok := slope.TimeToEmpty(b.free())
-	if !ok {
-		return 0, trend.Signal{}
+// runningOut returns the signal of how soon no task is left, together with how
+// many are used.
+func (t Thresholds) runningOut(b budget, f forecast) trend.Signal {
+	if !f.falls {
+		return trend.Signal{}
 	}
-	soon := trend.Scarce(left.Seconds(), t.RunningOutWithin.Seconds(), t.ClearFactor).Signal()
+	soon := trend.Scarce(f.left.Seconds(), t.RunningOutWithin.Seconds(), t.ClearFactor).Signal()
 	much := trend.Scarce(b.free(), freeAt(t.RunningOutUsedPercent, float64(b.limit)), t.ClearFactor).Signal()
-	return left, trend.Both(soon, much)
+	return trend.Both(soon, much)
 }
 
 // freeThreshold returns the number of free tasks below which the host is

@@ -85,7 +85,8 @@ func skipByteOrderMark(from io.Reader) io.Reader {
 
 func parseHeader(header []string) ([]string, error) {
 	needed := []string{"time", "condition", "level"}
-	allowed := append(slices.Clone(needed), "certain", "hysteresis")
+	// The last three are in recordings of the agent, and say more than levels.
+	allowed := append(slices.Clone(needed), "certain", "hysteresis", "severity", "reason", "inputs")
 	columns := make([]string, 0, len(header))
 	for _, name := range header {
 		name = strings.TrimSpace(name)

@@ -13,7 +13,7 @@ func TestBadRecordings(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"empty":               {"", "the file is empty; its first line must be time,condition,level"},
 		"header only":         {header, "no row follows the header"},
-		"no header":           {"0,MemoryPressure,OK\n", `line 1: column "0": must be one of time, condition, level, certain, hysteresis`},
+		"no header":           {"0,MemoryPressure,OK\n", `line 1: column "0": must be one of time, condition, level, certain, hysteresis, severity, reason, inputs`},
 		"column missing":      {"time,level\n0,OK\n", `line 1: column "condition" is missing in the header`},
 		"column twice":        {"time,time,condition,level\n", `line 1: column "time": is there twice`},
 		"too few columns":     {header + "0,OK\n", "line 2: must have as many columns as the header"},

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"encoding/csv"
+	"fmt"
+	"io"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/taintlet/taintlet/probes"
+)
+
+// A recording is a CSV file with a line for each sample of each condition. The
+// simulator in test/simulate reads it, too.
+
+// recordingColumns returns the columns of a recording, in the order in which they
+// are written. The first three are needed.
+func recordingColumns() []string {
+	return []string{"time", "condition", "level", "certain", "hysteresis", "severity", "reason", "inputs"}
+}
+
+// neededColumns is how many of the columns a file must have.
+const neededColumns = 3
+
+func recordingHeader() string { return strings.Join(recordingColumns(), ",") + "\n" }
+
+// recordingTime is RFC 3339 with microseconds. Two samples of one condition are
+// farther apart.
+const recordingTime = "2006-01-02T15:04:05.000000Z07:00"
+
+// recorded is one line of a recording.
+type recorded struct {
+	at          time.Time
+	observation probes.Observation
+	// inputs are the quantities that the probe judged by, as Measures gives them.
+	inputs []probes.Measure
+}
+
+// writeRecorded writes the lines in one write, so that a recording that is cut off is
+// cut off between two samples.
+func writeRecorded(w io.Writer, samples []recorded) error {
+	var text strings.Builder
+	lines := csv.NewWriter(&text)
+	for _, r := range samples {
+		o := r.observation
+		if err := lines.Write([]string{
+			r.at.UTC().Format(recordingTime), string(o.Condition), o.Level.String(),
+			strconv.FormatBool(o.Certain), strconv.FormatBool(o.Hysteresis), strconv.Itoa(o.Severity), o.Reason, formatInputs(r.inputs),
+		}); err != nil {
+			return err
+		}
+	}
+	lines.Flush()
+	_, err := io.WriteString(w, text.String())
+	return err
+}
+
+// formatInputs writes quantities as "name=value" or "name:path=value", with a blank
+// between two. In a path, what is not plain is escaped as in a URL.
+func formatInputs(inputs []probes.Measure) string {
+	words := make([]string, 0, len(inputs))
+	for _, m := range inputs {
+		name := m.Name
+		if m.Path != "" {
+			name += ":" + strings.ReplaceAll(url.PathEscape(m.Path), "%2F", "/")
+		}
+		words = append(words, name+"="+strconv.FormatFloat(m.Value, 'f', -1, 64))
+	}
+	return strings.Join(words, " ")
+}
+
+// maxInput bounds the value of a quantity. It is more than any host has of anything
+// (bytes), and fits into an integer.
+const maxInput = 1e18
+
+// parseInputs reads what formatInputs writes.
+func parseInputs(text string) ([]probes.Measure, error) {
+	words := strings.Fields(text)
+	inputs := make([]probes.Measure, 0, len(words))
+	for _, word := range words {
+		i := strings.LastIndex(word, "=")
+		if i < 0 {
+			return nil, fmt.Errorf("%q: must be NAME=VALUE or NAME:PATH=VALUE, with blanks between them", word)
+		}
+		name, path, _ := strings.Cut(word[:i], ":")
+		unescaped, err := url.PathUnescape(path)
+		if name == "" || err != nil {
+			return nil, fmt.Errorf("%q: must be NAME=VALUE or NAME:PATH=VALUE, PATH as in a URL", word)
+		}
+		value, err := strconv.ParseFloat(word[i+1:], 64)
+		if err != nil || !(value >= 0 && value <= maxInput) {
+			return nil, fmt.Errorf("%q: the value must be a number of 0 to %.0e", word, float64(maxInput))
+		}
+		inputs = append(inputs, probes.Measure{Name: name, Path: unescaped, Value: value})
+	}
+	return inputs, nil
+}

@@ -1,0 +1,78 @@
+package disk
+
+import (
+	"slices"
+
+	"github.com/taintlet/taintlet/probes"
+)
+
+var _ probes.Rejudger = (*Probe)(nil)
+
+// Rejudge judges the space, the inodes, the silence and the writes that were
+// recorded of the paths and directories of this probe. It leaves a sample alone that
+// something else decided, such as a read-only mount.
+func (p *Probe) Rejudge(recorded probes.Observation, quantities []probes.Measure) (probes.Observation, bool) {
+	if !followsFromMeasures(recorded.Reason) {
+		return probes.Observation{}, false
+	}
+	var s sample
+	for _, q := range quantities {
+		if q.Name == "write" {
+			s.writes = append(s.writes, p.recordedWrite(q)...)
+			continue
+		}
+		if slices.ContainsFunc(p.paths, func(w *watchedPath) bool { return w.name == q.Path }) {
+			s.addRecorded(q)
+		}
+	}
+	if len(s.paths)+len(s.writes) == 0 {
+		return probes.Observation{}, false
+	}
+	return p.thresholds.judge(s).join(), true
+}
+
+// followsFromMeasures reports whether Measures has all that leads to the reason.
+func followsFromMeasures(reason string) bool {
+	switch reason {
+	case "SpaceLow", "SpaceNearThreshold", "SpaceSufficient",
+		"InodesLow", "InodesNearThreshold", "InodesSufficient",
+		"WriteSlow", "WriteNearThreshold", "WritePrompt",
+		"FileSystemBlocked", "StatfsBlocked":
+		return true
+	}
+	return false
+}
+
+// recordedWrite returns the write to a directory of this probe, if it is one.
+func (p *Probe) recordedWrite(q probes.Measure) []writeSample {
+	for _, w := range p.writers {
+		if w.Directory == q.Path {
+			return []writeSample{{Write: w.Write, writeAnswer: writeAnswer{took: q.Duration()}}}
+		}
+	}
+	return nil
+}
+
+// addRecorded adds a quantity to what is known of its path.
+func (s *sample) addRecorded(q probes.Measure) {
+	i := slices.IndexFunc(s.paths, func(r pathReport) bool { return r.name == q.Path })
+	if i < 0 {
+		i = len(s.paths)
+		s.paths = append(s.paths, pathReport{name: q.Path, answered: true, fileSystem: fileSystem{path: q.Path}})
+	}
+	r := &s.paths[i]
+	switch q.Name {
+	case "available":
+		r.fileSystem.available = uint64(q.Value)
+	case "size":
+		r.fileSystem.size = uint64(q.Value)
+	case "free_inodes":
+		r.fileSystem.inodesFree = uint64(q.Value)
+	case "inodes":
+		r.fileSystem.inodesTotal = uint64(q.Value)
+	case "no_answer":
+		// Whether the path was well before is not recorded. So it stays Unknown, as
+		// if it had not been, until the time of the threshold is over.
+		r.answered, r.silence, r.unwell = false, q.Duration(), true
+	}
+}
