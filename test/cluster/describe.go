@@ -1,13 +1,13 @@
-package main
+package cluster
 
 import (
 	"slices"
 	"strings"
 )
 
-// sections returns those sections of what kubectl describe prints. A section
+// Sections returns those sections of what kubectl describe prints. A section
 // begins with its name at the begin of a line.
-func sections(text string, names ...string) string {
+func Sections(text string, names ...string) string {
 	var kept strings.Builder
 	inside := false
 	for line := range strings.Lines(text) {
@@ -22,9 +22,9 @@ func sections(text string, names ...string) string {
 	return kept.String()
 }
 
-// withoutTimes cuts the two columns of times out of the table of conditions,
+// WithoutTimes cuts the two columns of times out of the table of conditions,
 // which makes it fit a terminal.
-func withoutTimes(text string) string {
+func WithoutTimes(text string) string {
 	var kept strings.Builder
 	from, to := -1, -1 // the columns; -1 outside of the table
 	for line := range strings.Lines(text) {

@@ -1,4 +1,4 @@
-package main
+package cluster
 
 import "testing"
 
@@ -26,7 +26,7 @@ Conditions:
 Events:
   Type    Reason  Age   From  Message
 `
-	if got := withoutTimes(sections(described, "Taints", "Conditions", "Events")); got != want {
+	if got := WithoutTimes(Sections(described, "Taints", "Conditions", "Events")); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
