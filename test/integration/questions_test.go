@@ -181,7 +181,7 @@ func newDesk(t *testing.T, c *cluster.Cluster) *desk {
 }
 
 // run types the command and returns what it prints. What kubectl describe says of
-// everything else than taints, conditions and Events is left out.
+// everything else than taintlet is left out.
 func (d *desk) run(t *testing.T, a answer) string {
 	t.Helper()
 	if a.file != "" {
@@ -200,18 +200,15 @@ func (d *desk) run(t *testing.T, a answer) string {
 	text := strings.ReplaceAll(string(out), d.host.Dir, "")
 	text = regexp.MustCompile(`(?m) +$`).ReplaceAllString(text, "")
 	if strings.HasPrefix(a.command, "kubectl describe ") {
-		text = cluster.WithoutTimes(cluster.Sections(text, "Taints", "Conditions", "Events"))
+		text = cluster.NodeDescribed(text)
 	}
 	return text
 }
 
-var volatilePattern = regexp.MustCompile(`the agent \S+ wrote|available \S+ \SiB of \S+ \SiB \(\S+ %\) on /|\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\dZ| UTC)|\d\d:\d\d UTC|\b\d+ (s|min)\b|\b(\d+m)?\d+s\b|-{3,}`)
-
-// timeless is the output without times, names of agents and the size of this disk, and
-// without the widths and the order that follow from them.
+// timeless is the output without times and the like, and without the widths and the
+// order that follow from them.
 func timeless(output string) string {
-	output = volatilePattern.ReplaceAllString(output, "…")
-	lines := strings.Split(regexp.MustCompile(` +`).ReplaceAllString(output, " "), "\n")
+	lines := strings.Split(regexp.MustCompile(` +`).ReplaceAllString(cluster.Timeless(output), " "), "\n")
 	slices.Sort(lines)
 	return strings.TrimSpace(strings.Join(lines, "\n"))
 }

@@ -87,6 +87,9 @@ func TestStatus(t *testing.T) {
 		waitNode(t, c, name, cluster.HasCondition(kind, corev1.ConditionTrue))
 	}
 	recordNodes(t, c, agents)
+	for name := range agents {
+		cluster.Golden(t, "describe-"+name+".txt", c.Describe(t, name))
+	}
 
 	isWell, text := statusOf(t, c, nil)
 	if isWell || !strings.HasPrefix(text, "10 agents, 2 well, 6 tainted, 2 bad without a taint; 1 node without an agent; 1 node paused\n") {
