@@ -153,8 +153,8 @@ func Kubeconfig(t testing.TB, config *rest.Config) string {
 	return path
 }
 
-// RunKubectl runs the real kubectl as the administrator.
-func (c *Cluster) RunKubectl(t testing.TB, args ...string) {
+// RunKubectl runs the real kubectl as the administrator and returns what it prints.
+func (c *Cluster) RunKubectl(t testing.TB, args ...string) string {
 	t.Helper()
 	program, err := Kubectl(t.Context(), os.Stderr)
 	if err != nil {
@@ -162,7 +162,9 @@ func (c *Cluster) RunKubectl(t testing.TB, args ...string) {
 	}
 	command := exec.CommandContext(t.Context(), program, args...)
 	command.Env = KubectlEnv(Kubeconfig(t, c.Admin()), t.TempDir())
-	if out, err := command.CombinedOutput(); err != nil {
+	out, err := command.CombinedOutput()
+	if err != nil {
 		t.Fatalf("kubectl %.300s: %v\n%.2000s", strings.Join(args, " "), err, out)
 	}
+	return string(out)
 }

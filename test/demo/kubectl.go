@@ -50,6 +50,6 @@ func (d *demo) describe(ctx context.Context, kind, name string, names ...string)
 		return err
 	}
 	d.out.command(fmt.Sprintf("kubectl describe %s %s   # cut to what matters here", kind, name))
-	d.out.quote(withoutTimes(sections(text, names...)))
+	d.out.quote(cluster.WithoutTimes(cluster.Sections(text, names...)))
 	return nil
 }

@@ -2,6 +2,7 @@ package integration
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -20,12 +21,17 @@ func startAgent(t *testing.T, c *cluster.Cluster, node string, host *fakehost.Ho
 
 func startAgentAs(t *testing.T, as *rest.Config, node string, host *fakehost.Host, config string, flags ...string) *agent.Agent {
 	t.Helper()
+	return agent.StartCommand(t, agentCommand(t, as, node, host, config, flags...))
+}
+
+func agentCommand(t *testing.T, as *rest.Config, node string, host *fakehost.Host, config string, flags ...string) *exec.Cmd {
+	t.Helper()
 	configFile := filepath.Join(t.TempDir(), "config.yaml")
 	if err := os.WriteFile(configFile, []byte(agent.Header+config), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	flags = append(flags, "--kubeconfig="+cluster.Kubeconfig(t, as), "--config="+configFile, "--node-name="+node, "--listen=127.0.0.1:0")
-	return agent.Start(t, agentBinary(t), append(host.Flags(), flags...)...)
+	return exec.Command(agentBinary(t), append(host.Flags(), flags...)...) //nolint:gosec,noctx // our own binary, which lives until it is ended
 }
 
 // quick makes recovery quick enough to be waited for.

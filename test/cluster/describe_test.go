@@ -1,4 +1,4 @@
-package main
+package cluster
 
 import "testing"
 
@@ -26,7 +26,22 @@ Conditions:
 Events:
   Type    Reason  Age   From  Message
 `
-	if got := withoutTimes(sections(described, "Taints", "Conditions", "Events")); got != want {
+	if got := WithoutTimes(Sections(described, "Taints", "Conditions", "Events")); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestTimelessKeepsWhatIsConfigured(t *testing.T) {
+	for text, want := range map[string]string{
+		"since 03:05 UTC; clears after 2 s above 7.5 %":                "since …; clears after 2 s above 7.5 %",
+		"12 s  1m2s (x2 over 3m4s)  in 9 min":                          "…  …  in …",
+		"no taint until 2026-11-23 08:06 UTC and later":                "no taint until … and later",
+		"2026-11-22T08:05:49Z  TaintContested":                         "…  TaintContested",
+		"available 21.2 GiB of 23.5 GiB (90.2 %) on /, threshold 10 %": "available … on /, threshold … %",
+		"available 328 MiB of 16 GiB (1.9 %), threshold 5 %":           "available 328 MiB of 16 GiB (1.9 %), threshold 5 %",
+	} {
+		if got := Timeless(text); got != want {
+			t.Errorf("Timeless(%q) = %q, want %q", text, got, want)
+		}
 	}
 }
