@@ -225,14 +225,14 @@ func TestRecordingIsRefused(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"once", "--for=10s"}, 2, "--for goes with --record only"},
+		{[]string{"once", "--for=2s"}, 2, "--for goes with --record only"},
 		{[]string{"once", "--record="}, 2, `--record "": must be a file, or - for the standard output`},
 		{[]string{"once", "--record=-", "--for=1ms"}, 2, "--for 1ms: must be 1s to 8784h0m0s"},
 		{[]string{"once", "--record=-", "-o=json"}, 2, "--output goes without --record"},
-		{[]string{"once", "--record", other}, 1, "there is something else in this file"},
-		{[]string{"once", "--record", cutOff}, 1, "the last line is cut off"},
-		{[]string{"once", "--record", folder}, 1, "is a directory"},
-		{[]string{"once", "--record=/dev/full", "--for=10s"}, 1, "must be a regular file"},
+		{[]string{"once", "--record", other, "--for=2s"}, 1, "there is something else in this file"},
+		{[]string{"once", "--record", cutOff, "--for=2s"}, 1, "the last line is cut off"},
+		{[]string{"once", "--record", folder, "--for=2s"}, 1, "is a directory"},
+		{[]string{"once", "--record=/dev/full", "--for=2s"}, 1, "must be a regular file"},
 		{[]string{"config", "--replay=/nonexistent"}, 2, "--replay: open /nonexistent"},
 		{[]string{"config", "--replay", cutOff, "--evictions"}, 2, "--replay goes without --evictions"},
 	} {

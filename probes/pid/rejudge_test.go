@@ -39,7 +39,9 @@ func TestRejudgedIsAsJudged(t *testing.T) {
 	if len(reasons) < 5 {
 		t.Errorf("only these reasons came up: %v", reasons)
 	}
-	if o, ok := p.Rejudge(probes.Observation{}, []probes.Measure{{Name: "free_tasks", Value: 5}}); ok {
-		t.Errorf("without a limit: %+v", o)
+	for _, quantities := range [][]probes.Measure{nil, {{Name: "free_tasks", Value: 5}}} {
+		if o, ok := p.Rejudge(probes.Observation{}, quantities); ok {
+			t.Errorf("without a limit: %+v", o)
+		}
 	}
 }
