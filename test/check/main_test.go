@@ -45,6 +45,8 @@ type scene struct {
 	manifest string
 	program  string // the agent's binary
 	nodes    map[string]*cluster.Node
+	host     *fakehost.Host // of the Node quiet
+	agent    *agent.Agent   // the same
 }
 
 // install installs the chart, with agents on two of three Nodes.
@@ -68,22 +70,13 @@ func install(t *testing.T) *scene {
 	if err != nil {
 		t.Fatal(err)
 	}
-	configFile := filepath.Join(dir, "config.yaml")
-	if err := os.WriteFile(configFile, []byte(agent.Header), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	for _, name := range []string{held, quiet, bare} {
 		s.nodes[name] = s.c.Register(t, name)
 		chart.PodOn(t, s.c, name)
 		if name == bare {
 			continue
 		}
-		host := fakehost.New(t)
-		if name == held {
-			host.Memory(2)
-		}
-		args := append(host.Flags(), "--kubeconfig="+cluster.Kubeconfig(t, chart.AgentOf(t, s.c, name)), "--node-name="+name, "--config="+configFile, "--listen=")
-		agent.Start(t, s.program, args...)
+		s.startAgent(name)
 	}
 	if err := s.nodes[held].SetCondition(t.Context(), corev1.NodeMemoryPressure, corev1.ConditionTrue); err != nil {
 		t.Fatal(err)
@@ -92,6 +85,33 @@ func install(t *testing.T) *scene {
 	s.wait(held, func(n *corev1.Node) bool { return strings.Contains(n.Annotations["taintlet.dev/held"], memoryKey) })
 	s.wait(quiet, cluster.HasCondition("HostMemoryPressure", corev1.ConditionFalse))
 	return s
+}
+
+// quickly makes recovery quick enough to be waited for, again and again.
+const quickly = `
+memory: {debounce: {clearAfter: 1s}}
+disk: {period: 500ms, debounce: {clearAfter: 1s}}
+pid: {debounce: {clearAfter: 1s}}
+network: {period: 1s, debounce: {clearAfter: 1s}}
+writeBudget: {burst: 100, interval: 1s}
+`
+
+// startAgent starts the agent of a Node; the host of the Node held has no memory left.
+func (s *scene) startAgent(name string) {
+	s.t.Helper()
+	configFile := filepath.Join(s.t.TempDir(), "config.yaml")
+	if err := os.WriteFile(configFile, []byte(agent.Header+quickly), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	host := fakehost.New(s.t)
+	if name == held {
+		host.Memory(2)
+	}
+	args := append(host.Flags(), "--kubeconfig="+cluster.Kubeconfig(s.t, chart.AgentOf(s.t, s.c, name)), "--node-name="+name, "--config="+configFile, "--listen=")
+	a := agent.Start(s.t, s.program, args...)
+	if name == quiet {
+		s.host, s.agent = host, a
+	}
 }
 
 func (s *scene) wait(node string, holds func(*corev1.Node) bool) {
