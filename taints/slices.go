@@ -25,19 +25,12 @@ const (
 // ListSlices returns the metadata of the EndpointSlices of a Service, and not what
 // is in them.
 func (c *Client) ListSlices(ctx context.Context, namespace, service string) ([]metav1.PartialObjectMetadata, error) {
-	var body []byte
-	err := c.request(func(api rest.Interface) (err error) {
-		body, err = api.Get().AbsPath(sliceAPI+namespace, sliceResource).
-			Param("labelSelector", discoveryv1.LabelServiceName+"="+service).
-			Param("resourceVersion", fromCache).Param("limit", listedAtOnce).
-			SetHeader("Accept", metadataOnly).Do(ctx).Raw()
-		return err
+	list := &metav1.PartialObjectMetadataList{}
+	err := c.getCached(ctx, list, func(get *rest.Request) *rest.Request {
+		return get.AbsPath(sliceAPI+namespace, sliceResource).Param("labelSelector", discoveryv1.LabelServiceName+"="+service).
+			Param("limit", listedAtOnce).SetHeader("Accept", metadataOnly)
 	})
 	if err != nil {
-		return nil, explain("list", sliceResource, namespace+"/"+service, err)
-	}
-	list := &metav1.PartialObjectMetadataList{}
-	if err := json.Unmarshal(body, list); err != nil {
 		return nil, explain("list", sliceResource, namespace+"/"+service, err)
 	}
 	return list.Items, nil
@@ -45,17 +38,11 @@ func (c *Client) ListSlices(ctx context.Context, namespace, service string) ([]m
 
 // GetSlice reads one EndpointSlice.
 func (c *Client) GetSlice(ctx context.Context, namespace, name string) (*discoveryv1.EndpointSlice, error) {
-	var body []byte
-	err := c.request(func(api rest.Interface) (err error) {
-		body, err = api.Get().AbsPath(sliceAPI+namespace, sliceResource, name).Param("resourceVersion", fromCache).
-			SetHeader("Accept", "application/json").Do(ctx).Raw()
-		return err
+	slice := &discoveryv1.EndpointSlice{}
+	err := c.getCached(ctx, slice, func(get *rest.Request) *rest.Request {
+		return get.AbsPath(sliceAPI+namespace, sliceResource, name).SetHeader("Accept", "application/json")
 	})
 	if err != nil {
-		return nil, explain("get", sliceResource, namespace+"/"+name, err)
-	}
-	slice := &discoveryv1.EndpointSlice{}
-	if err := json.Unmarshal(body, slice); err != nil {
 		return nil, explain("get", sliceResource, namespace+"/"+name, err)
 	}
 	return slice, nil
@@ -64,20 +51,27 @@ func (c *Client) GetSlice(ctx context.Context, namespace, name string) (*discove
 // LeaseRenewed returns when the Lease of a Node was renewed, by that Node's clock. Its
 // kubelet renews it every 10 s.
 func (c *Client) LeaseRenewed(ctx context.Context, node string) (time.Time, error) {
-	var body []byte
-	err := c.request(func(api rest.Interface) (err error) {
-		body, err = api.Get().AbsPath(nodeLeases, node).Param("resourceVersion", fromCache).
-			SetHeader("Accept", "application/json").Do(ctx).Raw()
-		return err
+	lease := &coordinationv1.Lease{}
+	err := c.getCached(ctx, lease, func(get *rest.Request) *rest.Request {
+		return get.AbsPath(nodeLeases, node).SetHeader("Accept", "application/json")
 	})
 	if err != nil {
 		return time.Time{}, explain("get", leaseResource, corev1.NamespaceNodeLease+"/"+node, err)
 	}
-	lease := &coordinationv1.Lease{}
-	if err := json.Unmarshal(body, lease); err != nil {
-		return time.Time{}, explain("get", leaseResource, corev1.NamespaceNodeLease+"/"+node, err)
-	}
 	return renewedAt(lease), nil
+}
+
+// getCached reads what a request asks for, as the API server has it in memory.
+func (c *Client) getCached(ctx context.Context, into any, ask func(get *rest.Request) *rest.Request) error {
+	var body []byte
+	err := c.request(func(api rest.Interface) (err error) {
+		body, err = ask(api.Get()).Param("resourceVersion", fromCache).Do(ctx).Raw()
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(body, into)
 }
 
 // GetNode reads any Node.
