@@ -103,17 +103,8 @@ func unknownCheck() check {
 // skewOf is how far a host's clock is ahead of the API server's. An agent stamps its
 // conditions by the one clock, and the API server notes the same write by the other.
 func skewOf(node *corev1.Node, cfg *config.Config) time.Duration {
-	noted := taints.StatusWrittenAt(node)
-	if noted.IsZero() {
-		return 0
-	}
-	var stamped time.Time
-	for _, definition := range cfg.Conditions {
-		if c := taints.Condition(node, decide.ConditionType(definition.Name)); c != nil && c.LastHeartbeatTime.After(stamped) {
-			stamped = c.LastHeartbeatTime.Time
-		}
-	}
-	if stamped.IsZero() {
+	noted, stamped := taints.StatusWrittenAt(node), decide.LastHeartbeat(node, cfg)
+	if noted.IsZero() || stamped.IsZero() {
 		return 0
 	}
 	return stamped.Sub(noted)

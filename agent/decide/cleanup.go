@@ -50,10 +50,15 @@ func IsTouched(node *corev1.Node, cfg *config.Config) bool {
 // LastSign is when taintlet most recently wrote the Node, by the clock of the host that
 // wrote: its newest heartbeat or decision. Zero when that cannot be told.
 func LastSign(node *corev1.Node, cfg *config.Config) time.Time {
-	read := Read(node)
-	last := signOfLifeOn(node, cfg).heartbeat
-	if decided, err := time.Parse(time.RFC3339, read.record.Time); err == nil && decided.After(last) {
+	last := LastHeartbeat(node, cfg)
+	if decided := readWall(Read(node).record.Time); decided.After(last) {
 		last = decided
 	}
 	return last
+}
+
+// LastHeartbeat is the newest time of taintlet's conditions on a Node, by the clock of
+// the host that wrote. Zero when there are none.
+func LastHeartbeat(node *corev1.Node, cfg *config.Config) time.Time {
+	return signOfLifeOn(node, cfg).heartbeat
 }

@@ -65,7 +65,7 @@ func (l *ledger) follow(cfg *config.Config) {
 func (l *ledger) decide(now time.Time) {
 	l.undecided = false
 	l.revision = max(1, l.revision+1) // 0 is none
-	l.decidedAt, l.decidedTime = now, now.UTC().Format(time.RFC3339)
+	l.decidedAt, l.decidedTime = now, wallText(now)
 }
 
 // hasLanded reports whether the last decision was seen on the Node.

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
@@ -50,6 +52,12 @@ func parsePause(value string, cfg *config.Config) pause {
 		listed = append(listed, name)
 	}
 	return pause{conditions: listed}.inOrder(cfg)
+}
+
+// IsPaused reports whether a Node's annotation taintlet.dev/paused stops additions for
+// a condition. An agent that runs may not have heeded it yet.
+func IsPaused(node *corev1.Node, cfg *config.Config, name probes.Condition) bool {
+	return parsePause(node.Annotations[taints.PausedAnnotation], cfg).has(name)
 }
 
 // inOrder returns the pause with each of its conditions once, in the

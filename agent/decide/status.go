@@ -14,8 +14,6 @@ import (
 type Status struct {
 	// Found is false where the Node has no record.
 	Found bool
-	// Decided is when the newest decision was made, by the clock of its host.
-	Decided time.Time
 	// Agent is the name of the instance that wrote the record.
 	Agent string
 	// Owned are the pairs that the record names as taintlet's.
@@ -49,7 +47,7 @@ func ReadStatus(node *corev1.Node) (Status, error) {
 		return Status{Found: true}, err
 	}
 	s := Status{
-		Found: r.Version > 0, Decided: readWall(r.Time), Agent: r.Instance.Name, Owned: r.Owned,
+		Found: r.Version > 0, Agent: r.Instance.Name, Owned: r.Owned,
 		Conditions: make(map[probes.Condition]ConditionStatus, len(r.Conditions)),
 	}
 	for name, c := range r.Conditions {

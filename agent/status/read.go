@@ -66,7 +66,7 @@ func (r *Reader) Read(node *corev1.Node) Node {
 	if !decide.IsTouched(node, r.cfg) {
 		return n
 	}
-	if last := r.lastSign(node, remembered); !last.IsZero() {
+	if last := r.lastSign(node); !last.IsZero() {
 		n.LastSign = &last
 	}
 	for _, definition := range r.cfg.Conditions {
@@ -77,7 +77,7 @@ func (r *Reader) Read(node *corev1.Node) Node {
 	n.place(r.ours(node, remembered))
 	for i := range n.Conditions {
 		c := &n.Conditions[i]
-		if c.HeldBy == "" && isBad(c.Level) && len(c.Taints) == 0 && r.isPaused(n.Paused, c.Name) {
+		if c.HeldBy == "" && isBad(c.Level) && len(c.Taints) == 0 && decide.IsPaused(node, r.cfg, probes.Condition(c.Name)) {
 			c.HeldBy = string(decide.HeldPaused) // the agent has not told it yet
 		}
 		if isBad(c.Level) && remembered.Conditions[probes.Condition(c.Name)].Disputed {
@@ -90,17 +90,11 @@ func (r *Reader) Read(node *corev1.Node) Node {
 
 // lastSign is when the agent most recently wrote the Node. The API server notes
 // that by its own clock. Where it does not, the host's clock says.
-func (r *Reader) lastSign(node *corev1.Node, remembered decide.Status) time.Time {
+func (r *Reader) lastSign(node *corev1.Node) time.Time {
 	if at := taints.WrittenAt(node); !at.IsZero() {
 		return at
 	}
-	last := remembered.Decided
-	for _, definition := range r.cfg.Conditions {
-		if c := taints.Condition(node, decide.ConditionType(definition.Name)); c != nil && c.LastHeartbeatTime.After(last) {
-			last = c.LastHeartbeatTime.Time
-		}
-	}
-	return last
+	return decide.LastSign(node, r.cfg)
 }
 
 func conditionOf(c *corev1.NodeCondition, name probes.Condition, remembered decide.Status) Condition {
@@ -140,7 +134,7 @@ type owned struct {
 // record that can be read it is the keys that tell.
 func (r *Reader) ours(node *corev1.Node, remembered decide.Status) []owned {
 	var list []owned
-	held := strings.Split(node.Annotations[taints.HeldAnnotation], ",")
+	held := taints.HeldKeys(node)
 	for _, taint := range node.Spec.Taints {
 		pair := taints.PairOf(taint)
 		isHeld := slices.Contains(held, taint.Key) && taint.Effect == corev1.TaintEffectNoSchedule
@@ -199,21 +193,6 @@ func (n *Node) place(list []owned) {
 }
 
 func isBad(level string) bool { return level == levelDegraded || level == levelCritical }
-
-// isPaused reports whether people stopped new taints for the condition. A value that
-// is no list of conditions stops all, as in package decide.
-func (r *Reader) isPaused(value, condition string) bool {
-	if value == "" {
-		return false
-	}
-	isPaused, isList := false, true
-	for word := range strings.SplitSeq(value, ",") {
-		name := strings.TrimSpace(word)
-		isPaused = isPaused || name == condition
-		isList = isList && slices.Contains(r.cfg.Names(), probes.Condition(name))
-	}
-	return isPaused || !isList
-}
 
 // stateOfItself is the State but for silence.
 func (n *Node) stateOfItself() State {
