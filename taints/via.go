@@ -21,6 +21,11 @@ type Pair struct {
 // PairOf returns the identity of a taint.
 func PairOf(t corev1.Taint) Pair { return Pair{t.Key, t.Effect} }
 
+// With is the taint of this identity with a value; empty: none.
+func (p Pair) With(value string) corev1.Taint {
+	return corev1.Taint{Key: p.Key, Value: value, Effect: p.Effect}
+}
+
 // String is the form in which kubectl shows a taint without a value.
 func (p Pair) String() string { return p.Key + ":" + string(p.Effect) }
 
@@ -69,6 +74,12 @@ const DefaultStandInPrefix = "taintlet.dev"
 // KeepPolicyName is the name of the policy of deploy/keep.yaml and of its
 // binding.
 const KeepPolicyName = "taintlet-keep"
+
+// HeldKeys are the keys that the HeldAnnotation of a Node lists. Whoever may write
+// the annotation may list any.
+func HeldKeys(node *corev1.Node) []string {
+	return strings.Split(node.Annotations[HeldAnnotation], ",")
+}
 
 // Facts are what Resolve has to know of the cluster.
 type Facts struct {

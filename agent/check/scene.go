@@ -161,7 +161,7 @@ func (n *nodes) hold(node *corev1.Node, name string) {
 	if n.held != "" {
 		return
 	}
-	for _, key := range strings.Split(node.Annotations[taints.HeldAnnotation], ",") {
+	for _, key := range taints.HeldKeys(node) {
 		pair := taints.Pair{Key: key, Effect: corev1.TaintEffectNoSchedule}
 		_, isReconciled := taints.LifecycleCondition(pair)
 		if isReconciled && taints.Has(node.Spec.Taints, pair) {

@@ -65,7 +65,7 @@ func (d desired) as(via taints.Via, pair taints.Pair) desired {
 
 // full is the taint with its value, as it is to stand on the Node.
 func (d desired) full() corev1.Taint {
-	return corev1.Taint{Key: d.taint.Key, Value: d.taint.Value, Effect: d.taint.Effect}
+	return d.taint.Pair().With(d.taint.Value)
 }
 
 func isDesired(all []desired, p taints.Pair) bool {

@@ -73,7 +73,7 @@ type Placed struct {
 
 // Taint returns the taint with its value.
 func (p Placed) Taint() corev1.Taint {
-	return corev1.Taint{Key: p.Pair.Key, Value: p.Value, Effect: p.Pair.Effect}
+	return p.Pair.With(p.Value)
 }
 
 // Placed returns the taints that are desired now.

@@ -63,9 +63,7 @@ func evictingRules(cfg *config.Config, w io.Writer) ([]config.Rule, error) {
 }
 
 // taintOf is the taint that a rule sets.
-func taintOf(rule config.Rule) corev1.Taint {
-	return corev1.Taint{Key: rule.Taint.Key, Value: rule.Taint.Value, Effect: rule.Taint.Effect}
-}
+func taintOf(rule config.Rule) corev1.Taint { return rule.Taint.Pair().With(rule.Taint.Value) }
 
 // fated is a pod with its fate.
 type fated struct {

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/taintlet/taintlet/probes"
@@ -40,7 +39,7 @@ type condition struct {
 
 // withValue is how kubectl shows a taint.
 func withValue(pair taints.Pair, value string) string {
-	taint := corev1.Taint{Key: pair.Key, Value: value, Effect: pair.Effect}
+	taint := pair.With(value)
 	return taint.ToString()
 }
 
