@@ -21,17 +21,12 @@ type daemonSet struct {
 	}
 }
 
-// agents reads the DaemonSet, once.
+// agents returns the DaemonSet.
 func (s *scene) agents(ctx context.Context) (*daemonSet, error) {
-	if s.daemonSet != nil {
-		return s.daemonSet, nil
-	}
-	read := &daemonSet{}
-	if err := s.me.get(ctx, "/apis/apps/v1/namespaces/"+s.namespace+"/daemonsets/"+account, read); err != nil {
-		return nil, err
-	}
-	s.daemonSet = read
-	return read, nil
+	return s.daemonSet.once(func() (*daemonSet, error) {
+		read := &daemonSet{}
+		return read, s.me.get(ctx, "/apis/apps/v1/namespaces/"+s.namespace+"/daemonsets/"+account, read)
+	})
 }
 
 func daemonSetCheck() check {

@@ -55,10 +55,12 @@ type pods struct {
 	}
 }
 
-func (s *scene) pods(ctx context.Context) (pods, error) {
-	var list pods
-	err := s.me.selected(ctx, "/api/v1/namespaces/"+s.namespace+"/pods", label, &list)
-	return list, err
+// agentPods returns the agents' pods.
+func (s *scene) agentPods(ctx context.Context) (pods, error) {
+	return s.pods.once(func() (list pods, err error) {
+		err = s.me.selected(ctx, "/api/v1/namespaces/"+s.namespace+"/pods", label, &list)
+		return list, err
+	})
 }
 
 func imagesCheck() check {
@@ -67,7 +69,7 @@ func imagesCheck() check {
 		remedy: "wait for the roll-out, or find out which pods it does not replace",
 		link:   "deploy/README.md#upgrade",
 		ask: func(ctx context.Context, s *scene) answer {
-			list, err := s.pods(ctx)
+			list, err := s.agentPods(ctx)
 			if err != nil {
 				return fail("the agents' pods cannot be listed: %v", err)
 			}

@@ -64,20 +64,39 @@ func isOldKernel(release string) bool {
 	return a < major || a == major && b < minor
 }
 
+// nodeQuestion is asked about each Node.
+type nodeQuestion struct {
+	whether string
+	// ofAgents: where there are no agents, nobody can tell.
+	ofAgents bool
+	// found returns the Nodes for which it is not so.
+	found         func(all *nodes) []string
+	trouble, fine string
+}
+
+func (q nodeQuestion) ask(ctx context.Context, s *scene) answer {
+	all, err := s.allNodes(ctx)
+	switch {
+	case err != nil:
+		return skip("%s: %v", q.whether, err)
+	case q.ofAgents && all.report.Summary.Agents == 0:
+		return skip("%s: there are no agents", q.whether)
+	}
+	if found := q.found(all); len(found) > 0 {
+		return warn("%s: %s", q.trouble, listed(found))
+	}
+	return ok("%s", q.fine)
+}
+
 func kernelCheck() check {
 	return check{
 		name: "kernel", link: "docs/configuration.md#memory",
 		remedy: "taintlet works without pressure stall information (PSI), and does not see stalls; use Linux 4.20 or later",
-		ask: func(ctx context.Context, s *scene) answer {
-			all, err := s.allNodes(ctx)
-			switch {
-			case err != nil:
-				return skip("whether the kernels have PSI: %v", err)
-			case len(all.oldKernels) > 0:
-				return warn("kernels are too old for PSI: %s", listed(all.oldKernels))
-			}
-			return ok("no kernel is too old for PSI (Linux 4.20)")
-		},
+		ask: nodeQuestion{
+			whether: "whether the kernels have PSI",
+			found:   func(all *nodes) []string { return all.oldKernels },
+			trouble: "kernels are too old for PSI", fine: "no kernel is too old for PSI (Linux 4.20)",
+		}.ask,
 	}
 }
 
@@ -85,18 +104,11 @@ func unknownCheck() check {
 	return check{
 		name: "unknown", link: "docs/troubleshooting.md#a-condition-is-unknown",
 		remedy: "read the condition's message: kubectl describe node",
-		ask: func(ctx context.Context, s *scene) answer {
-			all, err := s.allNodes(ctx)
-			switch {
-			case err != nil:
-				return skip("whether the agents can tell about all conditions: %v", err)
-			case all.report.Summary.Agents == 0:
-				return skip("whether the agents can tell about all conditions: there are no agents")
-			case len(all.unknown) > 0:
-				return warn("agents cannot tell about all conditions: %s", listed(all.unknown))
-			}
-			return ok("the agents can tell about all conditions")
-		},
+		ask: nodeQuestion{
+			whether: "whether the agents can tell about all conditions", ofAgents: true,
+			found:   func(all *nodes) []string { return all.unknown },
+			trouble: "agents cannot tell about all conditions", fine: "the agents can tell about all conditions",
+		}.ask,
 	}
 }
 
@@ -121,18 +133,12 @@ func clockCheck() check {
 	return check{
 		name: "clock", link: "docs/how-it-decides.md#what-survives-a-restart",
 		remedy: "synchronise the hosts' clocks (NTP). taintlet decides nothing by them, but the times of its conditions and Events are wrong",
-		ask: func(ctx context.Context, s *scene) answer {
-			all, err := s.allNodes(ctx)
-			switch {
-			case err != nil:
-				return skip("whether the hosts' clocks are right: %v", err)
-			case all.report.Summary.Agents == 0:
-				return skip("whether the hosts' clocks are right: there are no agents")
-			case len(all.skewed) > 0:
-				return warn("clocks of hosts differ from the API server's by more than %s: %s", maxSkew, listed(all.skewed))
-			}
-			return ok("the hosts' clocks agree with the API server's to %s", maxSkew)
-		},
+		ask: nodeQuestion{
+			whether: "whether the hosts' clocks are right", ofAgents: true,
+			found:   func(all *nodes) []string { return all.skewed },
+			trouble: fmt.Sprintf("clocks of hosts differ from the API server's by more than %s", maxSkew),
+			fine:    fmt.Sprintf("the hosts' clocks agree with the API server's to %s", maxSkew),
+		}.ask,
 	}
 }
 
@@ -140,17 +146,10 @@ func kubeletCheck() check {
 	return check{
 		name: "kubelet", link: "docs/living-with-kubernetes.md#who-owns-a-taint",
 		remedy: "compare the kubelet's thresholds (evictionHard) with taintlet's: the kubelet evicts where taintlet sees no trouble; for 5 minutes after the trouble that is as it should be",
-		ask: func(ctx context.Context, s *scene) answer {
-			all, err := s.allNodes(ctx)
-			switch {
-			case err != nil:
-				return skip("whether the kubelets agree: %v", err)
-			case all.report.Summary.Agents == 0:
-				return skip("whether the kubelets agree: there are no agents")
-			case len(all.disagreeing) > 0:
-				return warn("conditions are bad for the kubelet and good for taintlet: %s", listed(all.disagreeing))
-			}
-			return ok("no kubelet reports trouble that taintlet does not see")
-		},
+		ask: nodeQuestion{
+			whether: "whether the kubelets agree", ofAgents: true,
+			found:   func(all *nodes) []string { return all.disagreeing },
+			trouble: "conditions are bad for the kubelet and good for taintlet", fine: "no kubelet reports trouble that taintlet does not see",
+		}.ask,
 	}
 }

@@ -200,7 +200,7 @@ func tokenCheck() check {
 		remedy: "the policies refuse every write of an agent whose token names no Node: see that the API server has the feature ServiceAccountTokenPodNodeInfo (on since 1.30)",
 		link:   "deploy/README.md#permissions",
 		ask: func(ctx context.Context, s *scene) answer {
-			list, err := s.pods(ctx)
+			list, err := s.agentPods(ctx)
 			if err != nil {
 				return fail("the agents' pods cannot be listed: %v", err)
 			}

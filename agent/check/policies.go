@@ -188,11 +188,18 @@ func (s *scene) isKept(ctx context.Context, all *nodes) (bool, error) {
 // served reports whether the API server knows a resource of
 // admissionregistration.k8s.io/v1.
 func (s *scene) served(ctx context.Context, resource string) (bool, error) {
-	var list struct{ Resources []struct{ Name string } }
-	if err := s.me.get(ctx, strings.TrimSuffix(admission, "/"), &list); err != nil {
-		return false, fmt.Errorf("%s: %w", strings.TrimSuffix(admission, "/"), err)
-	}
-	return slices.ContainsFunc(list.Resources, func(r struct{ Name string }) bool { return r.Name == resource }), nil
+	names, err := s.admission.once(func() (names []string, err error) {
+		path := strings.TrimSuffix(admission, "/")
+		var list struct{ Resources []struct{ Name string } }
+		if err := s.me.get(ctx, path, &list); err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		for _, r := range list.Resources {
+			names = append(names, r.Name)
+		}
+		return names, nil
+	})
+	return slices.Contains(names, resource), err
 }
 
 func validatingCheck() check {

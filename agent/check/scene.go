@@ -34,10 +34,28 @@ type scene struct {
 	me        api
 	namespace string
 
-	nodes     *nodes
-	nodesErr  error
-	version   version
-	daemonSet *daemonSet
+	version version
+
+	nodes     asked[*nodes]
+	daemonSet asked[*daemonSet]
+	pods      asked[pods]
+	admission asked[[]string]
+}
+
+// asked is an answer of the API server that several checks need.
+type asked[T any] struct {
+	isKnown bool
+	answer  T
+	err     error
+}
+
+// once asks, unless that was done before.
+func (a *asked[T]) once(ask func() (T, error)) (T, error) {
+	if !a.isKnown {
+		a.answer, a.err = ask()
+		a.isKnown = true
+	}
+	return a.answer, a.err
 }
 
 func newScene(config *rest.Config, namespace string) (*scene, error) {
@@ -102,11 +120,13 @@ type nodes struct {
 // errNoNodes says that a check needs Nodes.
 var errNoNodes = errors.New("the cluster has no Nodes")
 
-// allNodes reads the Nodes, page by page, once.
+// allNodes returns the Nodes.
 func (s *scene) allNodes(ctx context.Context) (*nodes, error) {
-	if s.nodes != nil || s.nodesErr != nil {
-		return s.nodes, s.nodesErr
-	}
+	return s.nodes.once(func() (*nodes, error) { return s.readNodes(ctx) })
+}
+
+// readNodes reads the Nodes, page by page.
+func (s *scene) readNodes(ctx context.Context) (*nodes, error) {
 	client, err := taints.NewClient(s.config, "")
 	if err != nil {
 		return nil, err
@@ -117,16 +137,14 @@ func (s *scene) allNodes(ctx context.Context) (*nodes, error) {
 		all.add(node, cfg)
 		return nil
 	})
-	all.report = fleet.Report(time.Now())
 	switch {
 	case err != nil:
-		s.nodesErr = err
+		return nil, err
 	case len(all.names) == 0:
-		s.nodesErr = errNoNodes
-	default:
-		s.nodes = all
+		return nil, errNoNodes
 	}
-	return s.nodes, s.nodesErr
+	all.report = fleet.Report(time.Now())
+	return all, nil
 }
 
 // add takes in a Node.

@@ -5,10 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"os/exec"
-	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -319,21 +316,7 @@ func release() string {
 }
 
 // golden compares a text with a file that docs/status.md quotes.
-// TAINTLET_UPDATE_GOLDEN=1 writes it.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
-	file := filepath.Join("testdata", name)
-	got = strings.ReplaceAll(got, release(), "v1.36.3") // whatever the tests run on
-	if os.Getenv("TAINTLET_UPDATE_GOLDEN") != "" {
-		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !slices.Equal(strings.Split(got, "\n"), strings.Split(string(want), "\n")) {
-		t.Errorf("%s has\n%s\nbut it is\n%s", file, want, got)
-	}
+	cluster.Golden(t, name, strings.ReplaceAll(got, release(), "v1.36.3")) // whatever the tests run on
 }
