@@ -19,7 +19,7 @@ import (
 
 // The formats of Options.Output.
 const (
-	OutputTable = ""
+	OutputTable = "table"
 	OutputWide  = "wide"
 	OutputJSON  = "json"
 	OutputYAML  = "yaml"
@@ -165,7 +165,10 @@ func (o Options) follow(ctx context.Context, client *taints.Client, fleet *Fleet
 				return false, err
 			}
 		}
-		wait(ctx, drawEvery)
+		select {
+		case <-ctx.Done():
+		case <-time.After(drawEvery):
+		}
 	}
 }
 
@@ -178,15 +181,6 @@ func (o Options) last(r Report) error {
 		return errors.New("the Nodes were not read in time")
 	}
 	return o.print(r)
-}
-
-func wait(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
 }
 
 // serverClock tells the time of the API server, which is that of the Nodes' last

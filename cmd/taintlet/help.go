@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -24,13 +23,11 @@ func helpVerb(topics []string) verb {
 		examples:  []example{{"How is a Node cleaned up?", "taintlet help cleanup"}},
 		bind: func(*pflag.FlagSet) func(context.Context, call) error {
 			return func(_ context.Context, c call) error {
-				table := verbs()
-				topic := strings.Join(c.args, " ")
-				i := slices.IndexFunc(table, func(v verb) bool { return v.name == topic })
-				if i < 0 {
-					return usageError{fmt.Errorf("unknown verb %q; the verbs are %s", topic, strings.Join(names(table), ", "))}
+				v, err := find(strings.Join(c.args, " "))
+				if err != nil {
+					return err
 				}
-				_, err := io.WriteString(c.stdout, table[i].help(c.program))
+				_, err = io.WriteString(c.stdout, v.help(c.program))
 				return err
 			}
 		},

@@ -59,17 +59,14 @@ func programName(path string) string {
 // choose returns the verb that the arguments ask for, and its own arguments. As a
 // plugin of kubectl, no argument asks for help and not for an agent.
 func choose(program string, args []string) (verb, []string, error) {
-	table := verbs()
 	name := ""
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
 		name, args = args[0], args[1:]
 	} else if len(args) == 0 && program != "taintlet" {
 		name = "help"
 	}
-	if i := slices.IndexFunc(table, func(v verb) bool { return v.name == name }); i >= 0 {
-		return table[i], args, nil
-	}
-	return verb{}, nil, usageError{fmt.Errorf("unknown verb %q; the verbs are %s", name, strings.Join(names(table), ", "))}
+	v, err := find(name)
+	return v, args, err
 }
 
 // run parses the verb's flags and runs it.

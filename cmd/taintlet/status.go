@@ -10,9 +10,6 @@ import (
 	"github.com/taintlet/taintlet/agent/status"
 )
 
-// tableOutput is the default of --output.
-const tableOutput = "table"
-
 func statusVerb() verb {
 	return verb{
 		name:      "status",
@@ -34,7 +31,7 @@ half heartbeats: set --silent-after to fit another heartbeat than 5 minutes, 0 f
 			var o status.Options
 			var cluster clusterFlags
 			var timeout time.Duration
-			addChoice(flags, &o.Output, "output", "o", "table, wide, json or yaml", tableOutput, status.OutputWide, status.OutputJSON, status.OutputYAML)
+			addChoice(flags, &o.Output, "output", "o", "table, wide, json or yaml", status.OutputTable, status.OutputWide, status.OutputJSON, status.OutputYAML)
 			flags.BoolVarP(&o.Watch, "watch", "w", false, "print again when something changes, at most once a second, until a signal comes")
 			flags.BoolVar(&o.Wait, "wait", false, "wait until all is well")
 			flags.DurationVar(&timeout, "timeout", 0, "how long --wait waits (default: for ever)")
@@ -53,9 +50,6 @@ half heartbeats: set --silent-after to fit another heartbeat than 5 minutes, 0 f
 					var cancel context.CancelFunc
 					ctx, cancel = context.WithTimeout(ctx, timeout)
 					defer cancel()
-				}
-				if o.Output == tableOutput {
-					o.Output = status.OutputTable
 				}
 				o.Nodes, o.Out, o.Err = c.args, c.stdout, c.stderr
 				if screen := newScreen(c.stdout); screen.isTerminal {

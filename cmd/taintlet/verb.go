@@ -3,7 +3,10 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"github.com/spf13/pflag"
 )
@@ -83,6 +86,15 @@ func names(table []verb) []string {
 		}
 	}
 	return list
+}
+
+// find returns the verb of that name.
+func find(name string) (verb, error) {
+	table := verbs()
+	if i := slices.IndexFunc(table, func(v verb) bool { return v.name == name }); i >= 0 {
+		return table[i], nil
+	}
+	return verb{}, usageError{fmt.Errorf("unknown verb %q; the verbs are %s", name, strings.Join(names(table), ", "))}
 }
 
 // flags returns the verb's flags, in the order in which they were declared, and
