@@ -190,11 +190,12 @@ func (j *Judge) severity(r *Round, level probes.Level) int {
 func (j *Judge) Answer() Answer {
 	a := Answer{Version: AnswerVersion, Classes: map[Class]bool{}, Lossy: j.loss.said(), Reach: j.reach.percent()}
 	for i := range j.relatives {
-		if c := &j.relatives[i]; c.known {
+		c := &j.relatives[i]
+		if c.known {
 			a.Classes[c.class] = !c.here.any()
 		}
-		if len(j.relatives[i].pods) > 0 {
-			a.Pods = j.relatives[i].pods
+		if len(c.pods) > 0 {
+			a.Pods = c.pods
 		}
 	}
 	return a
