@@ -11,7 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/tools/record"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
@@ -37,6 +37,12 @@ type NodeClient interface {
 	Announce(ctx context.Context, node *corev1.Node, reason, message string) error
 }
 
+// Recorder takes Events and does not wait for the API server. It is the part of
+// client-go's record.EventRecorder that is used.
+type Recorder interface {
+	Event(object runtime.Object, kind, reason, message string)
+}
+
 // Agent is one agent for one Node. All fields but Reload and Fleet are needed.
 type Agent struct {
 	Config *config.Config
@@ -51,7 +57,7 @@ type Agent struct {
 	// Fleet is the agents on other Nodes; nil: there are none.
 	Fleet *fleet.Fleet
 	// Recorder takes the Events about the Node.
-	Recorder record.EventRecorder
+	Recorder Recorder
 	Log      *slog.Logger
 	// Instance is the name of this process; no other may have it.
 	Instance string

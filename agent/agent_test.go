@@ -14,7 +14,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/tools/record"
 
 	"github.com/taintlet/taintlet/agent"
 	"github.com/taintlet/taintlet/agent/config"
@@ -148,7 +147,7 @@ func run(t *testing.T, cfg *config.Config, test func(t *testing.T, byCondition m
 	t.Helper()
 	byCondition := map[probes.Condition]*probe{}
 	newProbe := func(c config.Condition) probes.Probe { return byCondition[c.Name] }
-	runAgent(t, &agent.Agent{Config: cfg, NewProbe: newProbe, Recorder: record.NewFakeRecorder(1000)}, byCondition, test)
+	runAgent(t, &agent.Agent{Config: cfg, NewProbe: newProbe, Recorder: &agent.Told{}}, byCondition, test)
 }
 
 // runAgent fills in the probes and what the agent lacks.

@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/record"
 
 	"github.com/taintlet/taintlet/agent"
 	"github.com/taintlet/taintlet/agent/config"
@@ -70,7 +69,7 @@ func testFleetBrake(t *testing.T) {
 		f.Heard(answers)
 	}
 	by := map[probes.Condition]*probe{}
-	events := record.NewFakeRecorder(1000)
+	events := &agent.Told{}
 	a := &agent.Agent{
 		Config: config.Default(), Fleet: f, Recorder: events,
 		NewProbe: func(c config.Condition) probes.Probe { return by[c.Name] },
@@ -96,9 +95,8 @@ func testFleetBrake(t *testing.T) {
 			t.Error("no taint although no peer says anything")
 		}
 	})
-	close(events.Events)
 	told := 0
-	for event := range events.Events {
+	for _, event := range events.Take() {
 		if strings.Contains(event, "TaintBraked") {
 			told++
 		}

@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/record"
 
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
@@ -24,7 +23,7 @@ func newBenchLoop(b *testing.B) (*loop, map[probes.Condition]*runner) {
 	begin := time.Now()
 	l := newLoop(&Agent{
 		Config: cfg, NewProbe: ProbesOf(config.Environment{Host: probes.Host{Root: "/", Proc: "/proc", Sys: "/sys"}}),
-		Client: NewOffline("bench", slog.New(slog.DiscardHandler)), Slots: OfflineSlots{}, Recorder: &record.FakeRecorder{},
+		Client: NewOffline("bench", slog.New(slog.DiscardHandler)), Slots: OfflineSlots{}, Recorder: &Told{},
 		Log: slog.New(slog.DiscardHandler), Instance: "bench", Boot: decide.Boot{ID: "boot", At: begin}, Now: time.Now, Version: "bench",
 	}, workers{})
 	l.node = decide.Read(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "bench", UID: "uid", ResourceVersion: "1"}})

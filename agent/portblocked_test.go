@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/tools/record"
 
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/probes"
@@ -14,7 +13,7 @@ import (
 // A blocked port is told once for each incident, and an incident lasts until a
 // sample is good again.
 func TestPortBlockedIsToldOnce(t *testing.T) {
-	events := record.NewFakeRecorder(100)
+	events := &Told{}
 	l := &loop{Agent: &Agent{Recorder: events, Log: slog.New(slog.DiscardHandler)}}
 	blocked := probes.Observation{Condition: probes.NetworkUnavailable, Level: probes.OK, Reason: "PortBlocked", Message: "reached 12 of 12 peers"}
 	good, near, unknown, other := blocked, blocked, blocked, blocked
@@ -27,11 +26,8 @@ func TestPortBlockedIsToldOnce(t *testing.T) {
 		told int
 	}{{other, 0}, {good, 0}, {blocked, 1}, {blocked, 0}, {near, 0}, {blocked, 0}, {unknown, 0}, {blocked, 0}, {good, 0}, {blocked, 1}} {
 		l.tellPortBlocked(step.o)
-		if got := len(events.Events); got != step.told {
+		if got := len(events.Take()); got != step.told {
 			t.Errorf("sample %d, %s: %d Events", i, step.o.Reason, got)
-		}
-		for len(events.Events) > 0 {
-			<-events.Events
 		}
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/tools/record"
 
 	"github.com/taintlet/taintlet/agent"
 	"github.com/taintlet/taintlet/agent/config"
@@ -27,7 +26,7 @@ const soon = 21 * time.Second
 type reloading struct {
 	t      *testing.T
 	file   string
-	events *record.FakeRecorder
+	events *agent.Told
 	mu     sync.Mutex
 	made   map[probes.Condition]int // probes
 }
@@ -45,16 +44,12 @@ func (r *reloading) write(text string) {
 // told returns the Events of a reason since it was asked last.
 func (r *reloading) told(reason string) []string {
 	var told []string
-	for {
-		select {
-		case event := <-r.events.Events:
-			if strings.Contains(event, reason) {
-				told = append(told, event)
-			}
-		default:
-			return told
+	for _, event := range r.events.Take() {
+		if strings.Contains(event, reason) {
+			told = append(told, event)
 		}
 	}
+	return told
 }
 
 func (r *reloading) probesMade(c probes.Condition) int {
@@ -70,7 +65,7 @@ func runReloading(t *testing.T, test func(t *testing.T, r *reloading, by map[pro
 
 func runReloadingFrom(t *testing.T, text string, s agent.SlotClient, test func(t *testing.T, r *reloading, by map[probes.Condition]*probe, c *client)) {
 	t.Helper()
-	r := &reloading{t: t, file: filepath.Join(t.TempDir(), "config.yaml"), events: record.NewFakeRecorder(1000), made: map[probes.Condition]int{}}
+	r := &reloading{t: t, file: filepath.Join(t.TempDir(), "config.yaml"), events: &agent.Told{}, made: map[probes.Condition]int{}}
 	r.write(text)
 	cfg, err := config.HostSchema().Load(r.file)
 	if err != nil {

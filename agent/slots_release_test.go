@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/client-go/tools/record"
-
 	"github.com/taintlet/taintlet/agent"
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/probes"
@@ -109,7 +107,7 @@ func TestEachEvictionIsAnnounced(t *testing.T) {
 	cfg.Eviction.Interval.Duration = 0
 	by := map[probes.Condition]*probe{}
 	a := &agent.Agent{
-		Config: cfg, Slots: s, Recorder: record.NewFakeRecorder(1000), Log: slog.New(slog.DiscardHandler),
+		Config: cfg, Slots: s, Recorder: &agent.Told{}, Log: slog.New(slog.DiscardHandler),
 		NewProbe: func(c config.Condition) probes.Probe { return by[c.Name] },
 	}
 	runAgent(t, a, by, func(t *testing.T, by map[probes.Condition]*probe, c *client) {

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/tools/record"
 
 	"github.com/taintlet/taintlet/agent"
 	"github.com/taintlet/taintlet/agent/config"
@@ -109,7 +108,7 @@ func runEvictingOn(t *testing.T, node agent.NodeClient, s agent.SlotClient, chan
 	change(cfg)
 	by := map[probes.Condition]*probe{}
 	a := &agent.Agent{
-		Config: cfg, Client: node, Slots: s, Recorder: record.NewFakeRecorder(1000),
+		Config: cfg, Client: node, Slots: s, Recorder: &agent.Told{},
 		NewProbe: func(c config.Condition) probes.Probe { return by[c.Name] },
 	}
 	runAgent(t, a, by, test)

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/tools/record"
 
 	"github.com/taintlet/taintlet/agent"
 	"github.com/taintlet/taintlet/agent/config"
@@ -46,7 +45,7 @@ func TestUnexpectedEndOfAWorkerEndsTheAgent(t *testing.T) {
 			}
 			offline := agent.NewOffline("host", log)
 			a := &agent.Agent{
-				Config: config.Default(), Client: offline, Slots: agent.OfflineSlots{Log: log}, Recorder: record.NewFakeRecorder(10), Log: log,
+				Config: config.Default(), Client: offline, Slots: agent.OfflineSlots{Log: log}, Recorder: &agent.Told{}, Log: log,
 				NewProbe: func(c config.Condition) probes.Probe { return &probe{condition: c.Name, level: probes.OK} },
 				Boot:     decide.Boot{ID: "boot", At: time.Now()}, Now: time.Now, Instance: "test",
 			}

@@ -3,8 +3,7 @@ package taints
 import "strings"
 
 // maxMessage is the longest message of a condition or an Event, in bytes. The
-// admission policies let 2 KiB pass; the Event recorder adds some words where it
-// combines Events.
+// admission policies let 2 KiB pass.
 const maxMessage = 2000
 
 // Message cuts a message to what the admission policies let pass. Long paths, or

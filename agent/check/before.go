@@ -69,7 +69,7 @@ func grantableCheck() check {
 			rules := []map[string]any{
 				{"apiGroups": []string{""}, "resources": []string{"nodes"}, "verbs": []string{"get", "list", "watch", "patch"}},
 				{"apiGroups": []string{""}, "resources": []string{"nodes/status"}, "verbs": []string{"patch"}},
-				{"apiGroups": []string{""}, "resources": []string{"events"}, "verbs": []string{"create", "patch"}},
+				{"apiGroups": []string{""}, "resources": []string{"events"}, "verbs": []string{"create"}},
 				{"apiGroups": []string{"discovery.k8s.io"}, "resources": []string{"endpointslices"}, "verbs": []string{"get", "list"}},
 				{"apiGroups": []string{"coordination.k8s.io"}, "resources": []string{"leases"}, "verbs": []string{"get", "update"}},
 			}

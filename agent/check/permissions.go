@@ -43,7 +43,6 @@ func needed(namespace string) []permission {
 		{Resource: "nodes", Sub: "status", Verb: "patch"},
 		{Group: admission, Resource: "mutatingadmissionpolicybindings", Name: "taintlet-keep", Verb: "get"},
 		{Resource: "events", Namespace: "default", Verb: "create"},
-		{Resource: "events", Namespace: "default", Verb: "patch"},
 		{Group: discovery, Resource: "endpointslices", Namespace: "default", Name: "kubernetes", Verb: "get"},
 		{Group: discovery, Resource: "endpointslices", Namespace: namespace, Verb: "list"},
 		{Group: discovery, Resource: "endpointslices", Namespace: namespace, Verb: "get"},

@@ -5,11 +5,8 @@ import (
 	"fmt"
 	"log/slog"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/client-go/tools/record"
 
 	"github.com/taintlet/taintlet/agent"
 	"github.com/taintlet/taintlet/agent/fleet"
@@ -26,7 +23,7 @@ const (
 type cluster struct {
 	node   agent.NodeClient
 	slots  agent.SlotClient
-	events record.EventRecorder
+	events agent.Recorder
 	// source reads what is known of the fleet, at this API server; nil: nothing.
 	source    fleet.Source
 	apiServer string
@@ -50,14 +47,12 @@ func connect(ctx context.Context, o *options, log *slog.Logger) (cluster, func()
 	if o.dryRun == dryRunServer {
 		client = client.DryRun()
 	}
-	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
-	broadcaster.StartRecordingToSink(client.EventSink(ctx))
-	recorder := broadcaster.NewRecorder(runtime.NewScheme(), corev1.EventSource{Component: "taintlet", Host: o.nodeName})
+	recorder, stop := client.StartRecorder(ctx, log)
 	c := cluster{client, client.Slots(o.namespace), recorder, client, restConfig.Host}
 	if o.dryRun == dryRunServer {
 		c.node, c.slots, c.events = agent.NewRehearsal(client, log), agent.RehearsedSlots{SlotClient: c.slots, Log: log}, logRecorder{log, recorder}
 	}
-	return c, broadcaster.Shutdown, nil
+	return c, stop, nil
 }
 
 func apiConfig(kubeconfig string) (*rest.Config, error) {

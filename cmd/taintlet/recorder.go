@@ -1,18 +1,18 @@
 package main
 
 import (
-	"fmt"
 	"log/slog"
 
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/tools/record"
+
+	"github.com/taintlet/taintlet/agent"
 )
 
 // logRecorder logs the Events of a dry run.
 type logRecorder struct {
 	log *slog.Logger
 	// next takes them too, unless it is nil.
-	next record.EventRecorder
+	next agent.Recorder
 }
 
 func (r logRecorder) Event(object runtime.Object, kind, reason, message string) {
@@ -20,12 +20,4 @@ func (r logRecorder) Event(object runtime.Object, kind, reason, message string) 
 	if r.next != nil {
 		r.next.Event(object, kind, reason, message)
 	}
-}
-
-func (r logRecorder) Eventf(object runtime.Object, kind, reason, format string, args ...any) {
-	r.Event(object, kind, reason, fmt.Sprintf(format, args...))
-}
-
-func (r logRecorder) AnnotatedEventf(object runtime.Object, _ map[string]string, kind, reason, format string, args ...any) {
-	r.Eventf(object, kind, reason, format, args...)
 }

@@ -188,7 +188,7 @@ func eventBoundAttempts() []attempt {
 		}}
 	}
 	update := func(what, says, patch string) attempt {
-		return attempt{what: "events: patched: " + what, policy: "taintlet-events", says: says, try: func(ctx context.Context, s *scene, as kubernetes.Interface) error {
+		return attempt{what: "events: patched: " + what, as: withoutRBAC, policy: "taintlet-events", says: says, try: func(ctx context.Context, s *scene, as kubernetes.Interface) error {
 			event, err := as.CoreV1().Events("default").Create(ctx, ownEvent(s.own), metav1.CreateOptions{})
 			if err != nil {
 				return err

@@ -225,11 +225,11 @@ func eventAttempts() []attempt {
 		create("about another Node", func(s *scene) *corev1.Event { return event("Node", s.other, "taintlet") }),
 		create("about a pod", func(*scene) *corev1.Event { return event("Pod", "some", "taintlet") }),
 		create("in the kubelet's name", func(s *scene) *corev1.Event { return event("Node", s.own, "kubelet") }),
-		{what: "events: the kubelet's is changed", policy: "taintlet-events", says: ownOnly, try: func(ctx context.Context, _ *scene, as kubernetes.Interface) error {
+		{what: "events: the kubelet's is changed", as: withoutRBAC, policy: "taintlet-events", says: ownOnly, try: func(ctx context.Context, _ *scene, as kubernetes.Interface) error {
 			_, err := as.CoreV1().Events("default").Patch(ctx, "of-kubelet", types.MergePatchType, []byte(`{"message": "all is well"}`), metav1.PatchOptions{})
 			return err
 		}},
-		{what: "events: the kubelet's is taken over", policy: "taintlet-events", says: "changes no Events but its own", try: func(ctx context.Context, _ *scene, as kubernetes.Interface) error {
+		{what: "events: the kubelet's is taken over", as: withoutRBAC, policy: "taintlet-events", says: "changes no Events but its own", try: func(ctx context.Context, _ *scene, as kubernetes.Interface) error {
 			_, err := as.CoreV1().Events("default").Patch(ctx, "of-kubelet", types.MergePatchType, []byte(`{"source": {"component": "taintlet"}}`), metav1.PatchOptions{})
 			return err
 		}},

@@ -12,9 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	clientrecord "k8s.io/client-go/tools/record"
 
 	taintlet "github.com/taintlet/taintlet/agent"
 	"github.com/taintlet/taintlet/agent/config"
@@ -126,12 +124,11 @@ func runInProcess(t *testing.T, c *cluster.Cluster, node string, host *fakehost.
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	broadcaster := clientrecord.NewBroadcaster(clientrecord.WithContext(ctx))
-	broadcaster.StartRecordingToSink(client.EventSink(ctx))
+	recorder, stop := client.StartRecorder(ctx, slog.New(slog.DiscardHandler))
 	a := &taintlet.Agent{
 		Config: cfg, Client: client, Slots: client.Slots("default"), Log: slog.New(slog.DiscardHandler),
 		NewProbe: taintlet.ProbesOf(config.Environment{Host: probes.Host{Root: host.Root, Proc: filepath.Join(host.Dir, "proc"), Sys: filepath.Join(host.Dir, "sys")}}),
-		Recorder: broadcaster.NewRecorder(runtime.NewScheme(), corev1.EventSource{Component: "taintlet", Host: node}),
+		Recorder: recorder,
 		Instance: "in-process", Boot: decide.Boot{ID: "boot", At: time.Now()}, Now: time.Now, LifecycleController: true,
 	}
 	done := make(chan error, 1)
@@ -141,6 +138,6 @@ func runInProcess(t *testing.T, c *cluster.Cluster, node string, host *fakehost.
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
-		broadcaster.Shutdown()
+		stop()
 	})
 }

@@ -1,0 +1,178 @@
+package taints
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+const (
+	// Of each type of Events, Normal and Warning, eventBurst are written at once and
+	// then one in eventEvery; of one reason, reasonBurst at once.
+	eventBurst  = 25
+	reasonBurst = 10
+	eventEvery  = 5 * time.Minute
+	// maxQueued Events wait for the API server.
+	maxQueued = 64
+	// eventTries is how often one Event is tried, each time for eventTimeout and
+	// eventPause apart on average.
+	eventTries   = 12
+	eventTimeout = 10 * time.Second
+	eventPause   = 10 * time.Second
+	// flushTimeout is how long the end may take. A pod has 5 s.
+	flushTimeout = 2 * time.Second
+)
+
+// Recorder writes Events about a Node in the background. It only creates them,
+// each one anew: how many there may be is bounded here.
+type Recorder struct {
+	event  func(about corev1.ObjectReference, kind, reason, message string) *corev1.Event
+	create func(context.Context, *corev1.Event) error
+	log    *slog.Logger
+	queue  chan *corev1.Event
+
+	mu      sync.Mutex
+	kinds   map[string]*rate.Limiter
+	reasons map[string]*rate.Limiter
+}
+
+// StartRecorder returns a Recorder that runs, and what ends it: that writes what is
+// left, for a moment at most. Nothing may be recorded afterwards.
+func (c *Client) StartRecorder(ctx context.Context, log *slog.Logger) (recorder *Recorder, stop func()) {
+	r := newRecorder(c.event, c.createEvent, log)
+	// What is told while the agent ends is written too.
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		r.run(ctx)
+	}()
+	return r, func() {
+		cancel()
+		<-ended
+	}
+}
+
+func newRecorder(event func(about corev1.ObjectReference, kind, reason, message string) *corev1.Event, create func(context.Context, *corev1.Event) error, log *slog.Logger) *Recorder {
+	return &Recorder{
+		event: event, create: create, log: log, queue: make(chan *corev1.Event, maxQueued),
+		kinds: map[string]*rate.Limiter{}, reasons: map[string]*rate.Limiter{},
+	}
+}
+
+// Event records an Event about a Node, which is given as a *corev1.ObjectReference.
+// It does not wait. What is beyond the bounds is logged and not written.
+func (r *Recorder) Event(object runtime.Object, kind, reason, message string) {
+	about, ok := object.(*corev1.ObjectReference)
+	if !ok || !r.allow(kind, reason) {
+		r.log.Warn("event not written: there were too many", "type", kind, "reason", reason)
+		return
+	}
+	select {
+	case r.queue <- r.event(*about, kind, reason, message):
+	default:
+		r.log.Warn("event not written: too many wait for the API server", "type", kind, "reason", reason)
+	}
+}
+
+// allow reports whether one more Event is within the bounds. The code has few
+// reasons, so the limiters are few.
+func (r *Recorder) allow(kind, reason string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return limiter(r.reasons, reason, reasonBurst).Allow() && limiter(r.kinds, kind, eventBurst).Allow()
+}
+
+func limiter(all map[string]*rate.Limiter, key string, burst int) *rate.Limiter {
+	if all[key] == nil {
+		all[key] = rate.NewLimiter(rate.Every(eventEvery), burst)
+	}
+	return all[key]
+}
+
+// run writes one Event after another until the context ends.
+func (r *Recorder) run(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			r.flush(ctx, nil)
+			return
+		case event := <-r.queue:
+			if !r.write(ctx, event) {
+				r.flush(ctx, event)
+				return
+			}
+		}
+	}
+}
+
+// write tries an Event until the API server has answered or there were too many
+// tries. It returns false when the context ended before.
+func (r *Recorder) write(ctx context.Context, event *corev1.Event) bool {
+	for try := 1; ; try++ {
+		err := r.try(ctx, event)
+		switch {
+		case err == nil:
+			return true
+		case ctx.Err() != nil:
+			return false
+		case isFinal(err) || try == eventTries:
+			r.log.Warn("cannot write an event", "reason", event.Reason, "message", event.Message, "error", err)
+			return true
+		}
+		r.log.Warn("cannot write an event; trying again", "reason", event.Reason, "error", err)
+		// Not all agents at the same moment.
+		if !pause(ctx, time.Duration(rand.Int64N(int64(2*eventPause)))) { //nolint:gosec // not a secret
+			return false
+		}
+	}
+}
+
+func (r *Recorder) try(ctx context.Context, event *corev1.Event) error {
+	ctx, cancel := context.WithTimeout(ctx, eventTimeout)
+	defer cancel()
+	err := r.create(ctx, event)
+	if apierrors.IsAlreadyExists(err) {
+		return nil // an earlier try whose answer was lost
+	}
+	return err
+}
+
+// isFinal reports whether the API server refused an Event and would do so again.
+func isFinal(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return false
+	}
+	code := status.Status().Code
+	return code < http.StatusInternalServerError && code != http.StatusTooManyRequests
+}
+
+// flush writes what is left, the Event that was interrupted first, as long as the
+// API server takes it.
+func (r *Recorder) flush(ctx context.Context, interrupted *corev1.Event) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
+	defer cancel()
+	for event := interrupted; ; {
+		if event != nil {
+			if err := r.try(ctx, event); err != nil && !isFinal(err) {
+				r.log.Warn("events are lost with the end of the agent", "count", len(r.queue)+1, "error", err)
+				return
+			}
+		}
+		select {
+		case event = <-r.queue:
+		default:
+			return
+		}
+	}
+}
