@@ -240,7 +240,11 @@ func annotate(t *testing.T, c *cluster.Cluster, node, value string) {
 // waitEvent waits until the Node has an Event that happened at least that often.
 func waitEvent(t *testing.T, c *cluster.Cluster, node, reason string, times int) {
 	t.Helper()
-	if _, err := c.WaitEvent(t.Context(), "Node", node, reason, func(e *corev1.Event) bool { return int(e.Count) >= times }); err != nil {
+	seen := map[types.UID]bool{}
+	if _, err := c.WaitEvent(t.Context(), "Node", node, reason, func(e *corev1.Event) bool {
+		seen[e.UID] = true
+		return len(seen) >= times
+	}); err != nil {
 		t.Fatal(err)
 	}
 }
