@@ -22,6 +22,9 @@ func (l *loop) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(l.metrics.registry, promhttp.HandlerOpts{
 		MaxRequestsInFlight: maxScrapes, Timeout: answerTimeout,
+		// A compressor takes 0.8 MiB, more than all else that the agent keeps, to save
+		// 26 KB of a scrape.
+		DisableCompression: true,
 	}))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, l.health.healthy(l.Now()))

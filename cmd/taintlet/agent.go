@@ -81,6 +81,7 @@ func (o *options) run(ctx context.Context, c call) error {
 	if err := errors.Join(checkNodeName("--node-name", o.nodeName), err); err != nil {
 		return err
 	}
+	keepHeapSmall()
 	return serve(ctx, o, cfg, c.stderr)
 }
 
