@@ -20,7 +20,8 @@ const deferAccept = 1
 // request of a peer wakes the agent once and not twice, and the control probe of
 // the network, which only connects, does not wake it at all.
 func Listen(ctx context.Context, address string) (net.Listener, error) {
-	config := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
+	// The server ends idle connections long before a keep-alive would.
+	config := net.ListenConfig{KeepAlive: -1, Control: func(_, _ string, c syscall.RawConn) error {
 		var set error
 		err := c.Control(func(fd uintptr) {
 			set = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_DEFER_ACCEPT, deferAccept)
