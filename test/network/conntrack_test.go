@@ -6,10 +6,10 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"os"
 	"os/exec"
+	"strconv"
 	"strings"
-
-	"github.com/taintlet/taintlet/test/netbed"
 )
 
 const (
@@ -19,11 +19,11 @@ const (
 	// heldConnections fill one table. They are established, so that the kernel
 	// drops none of them early.
 	heldConnections = tableSize + 200
-	heldPort        = 7000
 )
 
 // limitTables limits the tables while its input is open. The limit is one for all
-// network namespaces, and only the first one may write it. Whatever becomes of the
+// network namespaces, and only the first one may write it: it is that of the process
+// that made the namespaces of the tests (netbed.Main). Whatever becomes of the
 // test, it is what it was before when the input is closed. A machine that tracks
 // connections itself is left alone.
 const limitTables = `
@@ -35,19 +35,20 @@ echo %d > nf_conntrack_max && echo limited
 cat > /dev/null
 `
 
-// full fills the connection table of a host with established connections to the
-// first one, and lets no table be larger.
+// full fills the connection table of a host with established connections to where
+// the API server is, which tracks none, and lets no table be larger.
 func (s *scene) full(number int) fault {
-	var held []net.Conn
+	var held []io.Closer
 	var limit *exec.Cmd
 	var input io.WriteCloser
 	begin := func(a *agent) error {
-		listener, err := s.bed.Hosts[0].Listen(fmt.Sprintf(":%d", heldPort))
+		listener, err := net.Listen("tcp", s.serverAddress().Addr().String()+":0") //nolint:noctx // it takes no time
 		if err != nil {
 			return err
 		}
+		held = append(held, listener)
 		go hold(listener)
-		to := netip.AddrPortFrom(netbed.HostAddress(1), heldPort)
+		to := netip.MustParseAddrPort(listener.Addr().String())
 		for range heldConnections {
 			connection, err := a.Dial(to)
 			if err != nil {
@@ -55,7 +56,8 @@ func (s *scene) full(number int) fault {
 			}
 			held = append(held, connection)
 		}
-		limit = exec.Command("nsenter", "--target=1", "--net", "sh", "-c", fmt.Sprintf(limitTables, tableSize)) //nolint:noctx // it ends with its input
+		limit = exec.Command("nsenter", "--target="+strconv.Itoa(os.Getppid()), "--net", //nolint:noctx // it ends with its input
+			"sh", "-c", fmt.Sprintf(limitTables, tableSize))
 		said := &strings.Builder{}
 		limit.Stderr = said
 		output, err := limit.StdoutPipe()
@@ -75,8 +77,8 @@ func (s *scene) full(number int) fault {
 	}
 	end := func(*agent) error {
 		errs := []error{input.Close(), limit.Wait()}
-		for _, connection := range held {
-			errs = append(errs, connection.Close())
+		for _, one := range held {
+			errs = append(errs, one.Close())
 		}
 		return errors.Join(errs...)
 	}
