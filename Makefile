@@ -96,6 +96,10 @@ docs-images: ## the pictures in docs/images
 command-line: ## docs/command-line.md from the verbs and their flags
 	go test ./cmd/taintlet -run TestCommandLineIsDocumented -update
 
+.PHONY: terminal-pictures
+terminal-pictures: ## taintlet watch and taintlet status on a terminal as pictures in docs/images
+	go test ./cmd/taintlet -count 1 -run 'TestRecordedWatch|TestTerminalPictures' -update
+
 .PHONY: monitoring-pictures
 monitoring-pictures: ## the dashboards as pictures in docs/images, from an incident of a minute; needs Prometheus
 	TAINTLET_REQUIRE=prometheus TAINTLET_MONITORING_PICTURES=$(CURDIR)/docs/images go test -count 1 -run TestMonitoring ./test/monitoring
