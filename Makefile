@@ -82,8 +82,9 @@ vuln: ## known vulnerabilities in what is called; needs the network
 	$(TOOL) govulncheck ./...
 
 .PHONY: scenarios
-scenarios: ## write what happened into the decider's scenarios, and every message into messages.golden; read the diff
+scenarios: ## write what happened into the decider's scenarios, and every message into messages.golden and events.golden; read the diff
 	go test ./agent/decide -run 'TestScenarios|TestMessages' -update
+	go test ./agent -run TestEventTexts -update
 	go test ./probes/memory ./probes/disk ./probes/pid -run TestMessages -update
 
 FLAPPING := --synthetic flap --flap-period 10m --flap-duty 0.0167 --duration 6h
