@@ -32,11 +32,6 @@ func TestMessages(t *testing.T) { //nolint:paralleltest // it may write its file
 	failed := answered(0, syscall.EIO)
 	failed.failures = 2
 	probetest.Golden(t, *update,
-		[]string{
-			"SpaceSufficient", "SpaceNearThreshold", "SpaceLow", "InodesSufficient", "InodesNearThreshold", "InodesLow", "FileSystemReadOnly", "MountReadOnly",
-			"FileSystemReadOnlyFromStart", "FileSystemShutDown", "FileSystemFailed", "FileSystemBlocked", "StatfsBlocked", "StatfsFailed", "NoFileSystem",
-			"WritePrompt", "WriteNearThreshold", "WriteSlow", "WriteBlocked", "WriteFailed", "WriteNoSpace", "WriteDirectoryUnusable",
-		},
 		judge(answering(half("/"))), judge(answering(fileSystem{"/", 1, 12 * gib, 100 * gib, 0, 0})), judge(answering(half("/"), nearlyFull("/var/lib/kubelet"))),
 		judge(answering(fileSystem{"/", 1, 90 * gib, 100 * gib, 90, 1000})), judge(answering(fileSystem{"/", 1, 90 * gib, 100 * gib, 60, 1000})), judge(answering(fewInodes("/var"))),
 		judge(mounted(true, false, true)), judge(mounted(true, true, false)), judge(mounted(false, false, true)),
