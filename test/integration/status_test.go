@@ -369,7 +369,7 @@ func TestStatusWatches(t *testing.T) {
 	trouble := make(chan string, 100)
 	ended := make(chan error, 1)
 	go func() {
-		_, err := status.Run(ctx, status.Options{Config: config, Out: os.Stderr, Err: lines(trouble), Watch: true, Draw: screens.draw, Lines: func() int { return 7 }})
+		_, err := status.Run(ctx, status.Options{Config: config, Out: os.Stderr, Err: lines(trouble), Output: status.OutputTable, Watch: true, Draw: screens.draw, Lines: func() int { return 7 }})
 		ended <- err
 	}()
 	wait := func(first string) (screen string) {
