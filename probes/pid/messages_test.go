@@ -36,5 +36,7 @@ func TestMessages(t *testing.T) { //nolint:paralleltest // it may write its file
 		unreadable("proc/loadavg"), garbled("proc/loadavg", "0.52 0.58 0.59 3/12"),
 		unreadable("proc/sys/kernel/pid_max"), garbled("proc/sys/kernel/pid_max", "3e4\n"), unreadable("proc/sys/kernel/threads-max"), garbled("proc/sys/kernel/threads-max", "0\n"),
 		unreadable(pods+"pids.max"), garbled(pods+"pids.max", "lots\n"), garbled(pods+"pids.max", "2000\n"), garbledUse,
+		garbled("proc/loadavg", "0.52 0.58 0.59\n"), garbled("proc/loadavg", "0.52 0.58 0.59 1234 45678\n"),
+		thresholds.judge(sample{host: budget{820, 127000, "kernel.threads-max"}, note: "; kernel.pid_max is not believed: this is not the host's PID namespace"}, trend.Slope{}),
 	)
 }
