@@ -75,7 +75,7 @@ func New(h probes.Host, o Options) *Probe {
 		apiServer = o.Cluster.APIServer
 		p.api = &apiCheck{server: apiServer}
 		p.self = &selfCheck{address: o.Cluster.SelfAddress}
-		p.peers = &peersCheck{peers: o.Cluster.Peers, seen: reached[peerTarget]{}}
+		p.peers = &peersCheck{peers: o.Cluster.Peers, turns: NewTurns(o.Period)}
 		all = append(all, p.self, p.peers, &podsCheck{pods: o.Cluster.DNSPods, seen: reached[netip.AddrPort]{}})
 	}
 	all = append(all, newRouteCheck(h, apiServer))

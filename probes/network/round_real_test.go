@@ -86,6 +86,78 @@ func TestEachClassFailsByItself(t *testing.T) {
 	}
 }
 
+// While all is well a round asks four of twelve peers, and hears and counts those
+// alone. As soon as it fails to reach one, or this host has trouble, it asks all.
+func TestQuietRoundsOfTheProbe(t *testing.T) {
+	h, inside := inOwnNetwork(t, "nft")
+	if !inside {
+		return
+	}
+	sh(t, firewall)
+	v := settle(t, 12)
+	p := v.probe(t, h)
+	asked := func() (n int) {
+		p.Observe(t.Context())
+		for _, peer := range p.peers.found {
+			if !peer.Carried {
+				n++
+			}
+		}
+		if len(p.peers.found) != 12 || len(v.heard) > n {
+			t.Errorf("%d peers count, %d were asked, %d were heard", len(p.peers.found), n, len(v.heard))
+		}
+		return n
+	}
+	quiet := func(after string) {
+		rounds := 0
+		for asked() == 12 {
+			if rounds++; rounds > 20 {
+				t.Fatalf("%s: all are asked for ever", after)
+			}
+		}
+		if rounds < quietRounds-1 {
+			t.Errorf("%s: all were asked in %d rounds", after, rounds)
+		}
+		for range 6 {
+			if n := asked(); n != fewPeers {
+				t.Errorf("%s, when it was quiet: %d peers were asked", after, n)
+			}
+		}
+	}
+	quiet("at first")
+	sh(t, "nft add rule inet t out ip daddr 127.1.0.0/24 ip daddr != 127.1.0.0 drop")
+	if n := asked(); n != 12 {
+		t.Errorf("cut off: %d peers were asked", n)
+	}
+	sh(t, "nft flush chain inet t out")
+	quiet("after the cut")
+	v.troubled = true
+	if n := asked(); n != 12 {
+		t.Errorf("in trouble: %d peers were asked", n)
+	}
+	v.troubled = false
+	quiet("after the trouble")
+	sh(t, "nft add rule inet t out udp dport 53 drop")
+	asked() // it does not know yet
+	sh(t, "nft flush chain inet t out")
+	if n := asked(); n != 12 {
+		t.Errorf("after DNS failed: %d peers were asked", n)
+	}
+	quiet("after DNS failed")
+	v.page.Store(strings.Replace(answer, `"dns":true`, `"dns":false`, 1))
+	if n := asked(); n != 12 {
+		t.Errorf("peers say something new: %d were asked", n)
+	}
+
+	quiet("after the news")
+	sh(t, "nft add rule inet t out ip daddr 127.1.0.0/24 drop")
+	began := time.Now()
+	p.peers.check(t.Context(), 5*time.Second)
+	if took := time.Since(began); took > 9*time.Second {
+		t.Errorf("the others were asked when the first ones had taken all their time: %s", took)
+	}
+}
+
 // Rules lost before any round was well leave what cannot be told.
 func TestFirstRoundAccusesNothing(t *testing.T) {
 	h, inside := inOwnNetwork(t, "nft")

@@ -32,6 +32,9 @@ func (p *Probe) round(ctx context.Context) Round {
 	// The API server may be asked after all others.
 	each := min(p.patience+p.late, time.Until(deadline.Add(-spare))/2)
 
+	if p.peers != nil {
+		p.peers.alert = p.suspicious || p.cluster.IsTroubled()
+	}
 	ticking, stop := context.WithCancel(ctx)
 	var ticker sync.WaitGroup
 	var late time.Duration

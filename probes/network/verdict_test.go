@@ -171,6 +171,7 @@ func TestNotAccused(t *testing.T) {
 		{"local fails and the API server is silent", 12, []change{noLocal, silent}},
 		{"loss, and the API server is silent", 12, []change{retransmits(12), silent}},
 		{"loss, late", 12, []change{retransmits(12), noDNS, late}},
+		{"loss, long ago", 12, []change{retransmits(12), carried}},
 		{"loss with few peers", 12, []change{retransmits(5)}},
 		{"loss of peers too", 12, []change{retransmits(12), answers(func(_ int, a *Answer) { a.Lossy = 34 })}},
 		{"loss and no peer knows its own", 12, []change{retransmits(12), answers(func(_ int, a *Answer) { a.Lossy = -1 })}},

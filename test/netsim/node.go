@@ -54,6 +54,8 @@ type node struct {
 
 	random    *rand.Rand
 	judge     *network.Judge
+	turns     *network.Turns
+	alert     bool // its newest verdict was not quite OK
 	debounce  decide.Debounce
 	due       time.Duration // of the next round
 	because   string        // when it was first accused
