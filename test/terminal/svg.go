@@ -74,7 +74,7 @@ func runs(line []cell) (all []run) {
 		return at >= 0 && at < len(line) && line[at].letter != ' ' && line[at].color == color
 	}
 	for i, c := range line {
-		if c.letter == ' ' && !(isLetter(i-1, c.color) && isLetter(i+1, c.color)) {
+		if isWithin := isLetter(i-1, c.color) && isLetter(i+1, c.color); c.letter == ' ' && !isWithin {
 			continue
 		}
 		last := len(all) - 1
