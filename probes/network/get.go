@@ -26,7 +26,8 @@ type reply struct {
 	retransmits int
 }
 
-// get asks for a path over a new connection. It follows no redirect, and returns
+// get asks for a path over a new connection, which the other side ends: so the
+// end of it does not wake the other side again. It follows no redirect, and returns
 // what it saw of the connection with an error too.
 //
 // package net/http is used for the bytes only: its client hides the connection.
@@ -45,7 +46,7 @@ func get(ctx context.Context, from netip.AddrPort, path, header string) (r reply
 	}
 	stop := context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
-	if _, err := fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: %s\r\n%s\r\n", path, from, header); err != nil {
+	if _, err := fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n%s\r\n", path, from, header); err != nil {
 		return r, err
 	}
 	answer, err := http.ReadResponse(bufio.NewReaderSize(io.LimitReader(c, longestAnswer), 1<<10), nil)
