@@ -199,6 +199,13 @@ func TestQuietRoundsTakeTurns(t *testing.T) {
 	if got := asked(10); !slices.Equal(got, []int{5, 5, 5, 5}) {
 		t.Errorf("dns, pods, local and self were asked in %v of 10 quiet rounds", got)
 	}
+	for range 2 { // what is not asked is as it was, and not late
+		p.self.took = time.Hour
+		p.Observe(t.Context())
+		if text := notWell(&Round{Results: p.results}); text != "" || p.late > time.Minute {
+			t.Errorf("in a quiet round: %s; late by %s", text, p.late)
+		}
+	}
 	sh(t, "nft flush chain inet t out\nnft add rule inet t out udp dport 53 reject")
 	p.Observe(t.Context())
 	p.Observe(t.Context())
