@@ -41,6 +41,9 @@ func TestMessages(t *testing.T) { //nolint:paralleltest // it may write its file
 		after(7, told(DNS, dnsTold(true)), class(API, Failed, "")), after(21, told(Local, Result{Outcome: Failed, Detail: localFails}), late),
 		alone.play(1), alone.play(7, told(DNS, dnsTold(true))),
 	)
+	back := newScript()
+	back.play(2, told(DNS, dnsTold(true)))
+	said = append(said, back.play(1, told(DNS, Result{Outcome: Well, Detail: "10.96.0.10 answered"})))
 	probetest.Golden(t, *update, said...)
 }
 
