@@ -7,7 +7,7 @@ import (
 )
 
 // Loss is judged by connections that were made, over a minute. Those that were
-// not made are the matter of reach. A minute has some 48 connections while all is
+// not made are the matter of reach. A minute has some 36 connections while all is
 // well, and some 144 from the first retransmit on (see Turns).
 const (
 	lossWindow = time.Minute

@@ -7,15 +7,16 @@ import (
 	"time"
 )
 
+// QuietRounds without trouble or news must pass before less is asked: as many as
+// the verdict looks back.
+const QuietRounds = streakOf
+
 const (
 	// fewPeers are asked in a round in which nothing is new, per fewIn of the
-	// period: twelve peers within 15 s, and some 48 connections in a minute, more
-	// than twice what the verdict on loss needs.
-	fewPeers = 4
+	// period: twelve peers within 20 s, and some 36 connections in a minute. The
+	// verdict on loss needs 20.
+	fewPeers = 3
 	fewIn    = 5 * time.Second
-	// quietRounds without news must pass before few peers are asked: as many as
-	// the verdict looks back.
-	quietRounds = streakOf
 )
 
 // Turns chooses whom of its peers a host asks in a round. To be asked wakes a
@@ -62,7 +63,7 @@ func (t *Turns) Choose(peers []Peer, alert bool) (now, rest []Peer) {
 	}
 	t.isNew = false
 	t.round++
-	if len(peers) <= t.few || t.quiet < quietRounds {
+	if len(peers) <= t.few || t.quiet < QuietRounds {
 		return peers, nil
 	}
 	inTurn := slices.Clone(peers)

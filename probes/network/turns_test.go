@@ -70,9 +70,9 @@ func TestQuietRoundsAskFewInTurn(t *testing.T) {
 		peers  int
 		period time.Duration
 		few    int
-	}{{12, 5 * time.Second, 4}, {7, 5 * time.Second, 4}, {12, time.Second, 4}, {12, 10 * time.Second, 8}, {12, 12 * time.Second, 10}} {
+	}{{12, 5 * time.Second, 3}, {7, 5 * time.Second, 3}, {12, time.Second, 3}, {12, 10 * time.Second, 6}, {12, 12 * time.Second, 8}} {
 		s := newTurnsOf(test.peers, test.period)
-		if rounds := s.quiet(t); rounds != 1+quietRounds {
+		if rounds := s.quiet(t); rounds != 1+QuietRounds {
 			t.Errorf("%+v: all were asked in %d rounds", test, rounds)
 		}
 		for range 10 {
@@ -94,7 +94,7 @@ func TestQuietRoundsAskFewInTurn(t *testing.T) {
 	for _, few := range []struct {
 		peers  int
 		period time.Duration
-	}{{4, 5 * time.Second}, {12, 15 * time.Second}, {12, time.Hour}} {
+	}{{3, 5 * time.Second}, {12, 20 * time.Second}, {12, time.Hour}} {
 		s := newTurnsOf(few.peers, few.period)
 		for range 20 {
 			if asked := s.round(false); len(asked) != few.peers {
@@ -118,16 +118,16 @@ func TestNewsAsksAll(t *testing.T) {
 		s.quiet(t)
 		happens(s, "peer-9")
 		asked := s.round(false)
-		for range 2 {
+		for range 3 {
 			if len(asked) < 12 {
 				asked = s.round(false)
 			}
 		}
 		if len(asked) != 12 || !slices.Contains(asked, "peer-9") {
-			t.Errorf("%s: %v were asked in the third round", name, asked)
+			t.Errorf("%s: %v were asked in the fourth round", name, asked)
 		}
 		s.gone, s.lossy = nil, nil
-		if rounds := s.quiet(t); rounds < quietRounds-1 {
+		if rounds := s.quiet(t); rounds < QuietRounds-1 {
 			t.Errorf("%s: all were asked in %d rounds after it", name, rounds)
 		}
 	}
@@ -145,7 +145,7 @@ func TestAlertAndStrangersAskAll(t *testing.T) {
 	if asked := s.round(true); len(asked) != 12 {
 		t.Errorf("%v were asked in trouble", asked)
 	}
-	if rounds := s.quiet(t); rounds < quietRounds-1 {
+	if rounds := s.quiet(t); rounds < QuietRounds-1 {
 		t.Errorf("all were asked in %d rounds after the trouble", rounds)
 	}
 	s.peers[3].Node = "stranger"
@@ -174,11 +174,11 @@ func TestResultsAreCarried(t *testing.T) {
 			carried++
 		}
 	}
-	if len(all) != 12 || carried != 8 {
+	if len(all) != 12 || carried != 9 {
 		t.Errorf("%d of %d are carried", carried, len(all))
 	}
 	s.gone["peer-11"] = true
-	for range 3 {
+	for range 4 {
 		s.round(false)
 	}
 	if all := s.turns.Results(s.peers); len(all) != 12 || all[11].Reached {
