@@ -71,8 +71,8 @@ func (r report) frame(now time.Time, colours bool) []string {
 		lines = append(lines,
 			fmt.Sprintf("%-18s  %s  %s %3d", c.Condition, paint(fmt.Sprintf("%-8s", c.Level)), paint(bar(c.Severity)), c.Severity),
 			strings.Repeat(" ", 20)+c.Message)
-		if c.Taint != "" {
-			lines = append(lines, fmt.Sprintf("%20sasks for %s (%s)", "", c.Taint, c.Via))
+		for _, a := range c.Taints {
+			lines = append(lines, fmt.Sprintf("%20sasks for %s (%s)", "", a.Taint, a.Via))
 		}
 	}
 	return lines
