@@ -48,12 +48,12 @@ func TestSilentConnectionsAreNotAccepted(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()                                   //nolint:errcheck // nobody listens any more
-	silent, err := net.Dial("tcp", l.Addr().String()) //nolint:noctx // on loopback
+	silent, err := net.Dial("tcp", l.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer silent.Close()                              //nolint:errcheck // it said nothing
-	asking, err := net.Dial("tcp", l.Addr().String()) //nolint:noctx // on loopback
+	asking, err := net.Dial("tcp", l.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}

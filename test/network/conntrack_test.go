@@ -42,7 +42,7 @@ func (s *scene) full(number int) fault {
 	var limit *exec.Cmd
 	var input io.WriteCloser
 	begin := func(a *agent) error {
-		listener, err := net.Listen("tcp", s.serverAddress().Addr().String()+":0") //nolint:noctx // it takes no time
+		listener, err := net.Listen("tcp", s.serverAddress().Addr().String()+":0")
 		if err != nil {
 			return err
 		}
@@ -56,7 +56,7 @@ func (s *scene) full(number int) fault {
 			}
 			held = append(held, connection)
 		}
-		limit = exec.Command("nsenter", "--target="+strconv.Itoa(os.Getppid()), "--net", //nolint:noctx // it ends with its input
+		limit = exec.Command("nsenter", "--target="+strconv.Itoa(os.Getppid()), "--net",
 			"sh", "-c", fmt.Sprintf(limitTables, tableSize))
 		said := &strings.Builder{}
 		limit.Stderr = said

@@ -65,10 +65,26 @@ func cutOff(numbers ...int) fault {
 	return packets(numbers, between(others...)...)
 }
 
-// lossy drops that percentage of what hosts send and of what they receive.
+// lossy drops that percentage of what hosts send and of what they receive. What
+// they send is dropped where it arrives: a packet that the own packet filter drops
+// has never left for TCP, which then does not count it as sent again.
 func lossy(percent int, numbers ...int) fault {
-	drop := fmt.Sprintf("numgen random mod 100 < %d drop", percent)
-	return packets(numbers, "in iifname eth0 "+drop, "out oifname eth0 "+drop)
+	drop := fmt.Sprintf(" numgen random mod 100 < %d drop", percent)
+	begin := func(a *agent) error {
+		var rules []string
+		for _, number := range numbers {
+			if number == a.Number {
+				rules = append(rules, "in iifname eth0"+drop)
+			} else {
+				rules = append(rules, "in ip saddr "+netbed.HostAddress(number).String()+drop)
+			}
+		}
+		return a.Break("packets", rules...)
+	}
+	return fault{
+		begin: onHosts(nil, begin),
+		end:   onHosts(nil, func(a *agent) error { return a.Mend("packets") }),
+	}
 }
 
 // noDNS stops all DNS servers.
