@@ -147,9 +147,9 @@ func cutLast(text, at string) (before, after string, found bool) {
 	return text[:i], text[i+len(at):], true
 }
 
-// admission is how long the API server's policies took for each write that they
+// evaluations are how long the API server's policies took for each write that they
 // judged, on average, in ms.
-func admission(before, after map[string]float64) map[string]float64 {
+func evaluations(before, after map[string]float64) map[string]float64 {
 	const checks = "admission_policy_check_duration_seconds_"
 	sums, counts := map[string]float64{}, map[string]float64{}
 	for name, value := range after {

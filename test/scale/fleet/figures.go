@@ -18,7 +18,7 @@ type figures struct {
 	Restart             restart
 	Outage              outage
 	Status              []status
-	// Admission is how long each policy took for a write, on average, in ms.
+	// Admission is how long writes and policies took, in ms.
 	Admission map[string]float64
 }
 

@@ -134,7 +134,7 @@ func measure(ctx context.Context, o *options) (holds bool, err error) {
 
 // describe begins the figures with where and when they were measured.
 func describe(o *options) *figures {
-	f := &figures{Nodes: o.nodes, Date: time.Now().Format(time.DateOnly), Machine: machine(), Commit: commit(o.module), Kernel: kernel()}
+	f := &figures{Nodes: o.nodes, Date: time.Now().Format(time.DateOnly), Machine: machine(), Commit: commit(o.module), Kernel: kernel(), Admission: map[string]float64{}}
 	f.Load = load()
 	f.Kubernetes = kubernetesVersion()
 	return f

@@ -27,6 +27,7 @@ func render(f *figures, lines []line) string {
 	renderIdle(p, f)
 	renderCost(p, f)
 	renderIncidents(p, f)
+	renderAdmission(p, f)
 	renderHeld(p, f)
 	renderRestarts(p, f)
 	p("\n## taintlet status over all nodes\n\n| run | time | most RSS | lines |\n|---|---|---|---|\n")
@@ -97,10 +98,10 @@ func renderIncidents(p printer, f *figures) {
 	} {
 		p("| %s | %s |\n", row.name, strings.Join(column(f, row.of), " | "))
 	}
-	if len(f.Admission) == 0 {
-		return
-	}
-	p("\nAdmission policies took for each write that they judged, on average, in the incident without the brake:\n\n| policy | mean |\n|---|---|\n")
+}
+
+func renderAdmission(p printer, f *figures) {
+	p("\n## Admission\n\n| | time |\n|---|---|\n")
 	for _, name := range slices.Sorted(maps.Keys(f.Admission)) {
 		p("| %s | %.3f ms |\n", name, f.Admission[name])
 	}
@@ -156,6 +157,9 @@ func duration(seconds float64) time.Duration { return time.Duration(seconds * fl
 func writeResults(folder string, f *figures, text string) error {
 	figures, err := json.MarshalIndent(f, "", "  ")
 	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(folder, 0o755); err != nil { //nolint:gosec // for everybody to read
 		return err
 	}
 	path := filepath.Join(folder, fmt.Sprintf("%s-%d", f.Date, f.Nodes))

@@ -59,6 +59,22 @@ func (l log) only(verb, resource string) log {
 	return some
 }
 
+// sinceWatch returns of each agent what it asked for since it began to watch: what
+// an agent that was started within the window did.
+func (l log) sinceWatch() log {
+	watches := map[string]bool{}
+	var some log
+	for _, r := range l {
+		if r.Verb == "watch" {
+			watches[nodeOf(r)] = true
+		}
+		if watches[nodeOf(r)] {
+			some = append(some, r)
+		}
+	}
+	return some
+}
+
 // byKind counts requests by verb and resource.
 func (l log) byKind() map[string]int {
 	counts := map[string]int{}

@@ -42,6 +42,7 @@ func (r *run) all(ctx context.Context) error {
 		{"the cluster alone, and with bare watches", r.baseline},
 		{"agents start, and are idle", r.idle},
 		{"taintlet status", r.status},
+		{"a write with and without policies", r.admission},
 		{"an incident with the fleet brake", func(ctx context.Context) error { return r.incident(ctx, "brake on, agents long started", false) }},
 		{"a configuration is rolled out", r.rollOut},
 		{"an incident without the fleet brake", func(ctx context.Context) error { return r.incident(ctx, "brake off", true) }},
@@ -189,7 +190,9 @@ func (r *run) incident(ctx context.Context, name string, all bool) error {
 		if err != nil {
 			return err
 		}
-		r.f.Admission = admission(metrics, metricsAfter)
+		for policy, mean := range evaluations(metrics, metricsAfter) {
+			r.f.Admission["policy "+policy+", mean of its evaluations in the incident"] = mean
+		}
 		if err := r.whileHeld(ctx); err != nil {
 			return err
 		}
@@ -278,7 +281,8 @@ func (r *run) restartAll(ctx context.Context) (err error) {
 	r.later = append(r.later, func(l log) {
 		own := l.of(agentUser, w)
 		s.Requests, s.Peak = len(own), own.peak()
-		s.MostWrites, s.MostStatus = most(own.only("patch", "nodes")), most(own.only("patch", "nodes/status"))
+		again := own.sinceWatch()
+		s.MostWrites, s.MostStatus = most(again.only("patch", "nodes")), most(again.only("patch", "nodes/status"))
 		s.TooMany, _ = own.refused()
 		s.PerAgent = r.perAgent(own)
 	})
