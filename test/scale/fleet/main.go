@@ -34,12 +34,12 @@ const (
 )
 
 type options struct {
-	nodes                     int
-	ramp, idle, base, restart time.Duration
-	brake                     int
-	keep                      bool
-	module                    string // its folder
-	results                   string
+	nodes                               int
+	ramp, idle, base, restart, observed time.Duration
+	brake                               int
+	keep                                bool
+	module                              string // its folder
+	results                             string
 }
 
 func parse(args []string) (*options, error) {
@@ -51,6 +51,7 @@ func parse(args []string) (*options, error) {
 	flags.DurationVar(&o.idle, "idle", 10*time.Minute, "how long they are idle: whole heartbeats, and a refresh of the slices")
 	flags.DurationVar(&o.base, "base", time.Minute, "how long the cluster is measured without agents")
 	flags.DurationVar(&o.restart, "restart", 50*time.Second, "the time in which all agents are restarted, a tenth at a time")
+	flags.DurationVar(&o.observed, "observed", time.Minute, "how long each incident is observed")
 	flags.BoolVar(&o.keep, "keep", false, "keep the logs")
 	flags.StringVar(&o.results, "results", "", "where results are written (default: test/scale/results)")
 	if err := flags.Parse(args); err != nil {
