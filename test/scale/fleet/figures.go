@@ -18,6 +18,8 @@ type figures struct {
 	Restart             restart
 	Outage              outage
 	Status              []status
+	// Handshake is what a TLS connection costs the API server, in ms of CPU.
+	Handshake float64
 	// Admission is how long writes and policies took, in ms.
 	Admission map[string]float64
 }

@@ -33,6 +33,7 @@ func (r *run) all(ctx context.Context) error {
 		{"agents start, and are idle", r.idle},
 		{"taintlet status", r.status},
 		{"a write with and without policies", r.admission},
+		{"TLS connections", r.handshakes},
 		{"an incident with the fleet brake", func(ctx context.Context) error { return r.incident(ctx, "brake on, agents long started", nil) }},
 		{"a configuration is rolled out", r.rollOut},
 		{"an incident without the fleet brake", func(ctx context.Context) error { return r.incident(ctx, "brake off", r.whileHeld) }},
