@@ -37,7 +37,7 @@ func (r *run) admission(ctx context.Context) error {
 			for who, client := range map[string]kubernetes.Interface{"an agent": agent, "an administrator": r.cluster.Client()} {
 				begin := time.Now()
 				_, err := client.CoreV1().Nodes().Patch(ctx, r.nodes[0], write.kind, []byte(write.body),
-					metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}, write.part...)
+					metav1.PatchOptions{FieldManager: "taintlet", DryRun: []string{metav1.DryRunAll}}, write.part...)
 				if err != nil {
 					return fmt.Errorf("%s as %s: %w", write.name, who, err)
 				}
