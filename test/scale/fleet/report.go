@@ -63,6 +63,20 @@ func renderCost(p printer, f *figures) {
 	p("| kube-apiserver, live memory | %.1f MiB | %.1f MiB | %.1f MiB |\n", f.Base.Live, f.Watches.Live, f.Idle.Live)
 	p("| kube-apiserver, goroutines | %.0f | %.0f | %.0f |\n", f.Base.Goroutines, f.Watches.Goroutines, f.Idle.Goroutines)
 	p("| etcd, RSS | %.0f MiB | %.0f MiB | %.0f MiB |\n", f.Base.RSS[cluster.Etcd], f.Watches.RSS[cluster.Etcd], f.Idle.RSS[cluster.Etcd])
+	renderPerThousand(p, f)
+}
+
+// tellingNodes are so many that what they cost is not lost in the noise.
+const tellingNodes = 500
+
+func renderPerThousand(p printer, f *figures) {
+	const apiEverySeconds = 29
+	p("\nA TLS connection costs the API server %.3f ms of CPU. 1,000 agents make one every %d s each, which is %.4f cores.\n",
+		f.Handshake, apiEverySeconds, f.Handshake/apiEverySeconds)
+	if f.Nodes < tellingNodes {
+		p("\nWith fewer than %d nodes the differences between the columns are noise.\n", tellingNodes)
+		return
+	}
 	per := 1000 / float64(f.Nodes)
 	p("\nSo 1,000 of them cost the API server, beside the cluster with nodes alone:\n\n| | cores | RSS | live memory | goroutines |\n|---|---|---|---|---|\n")
 	for _, of := range []struct {
@@ -72,9 +86,6 @@ func renderCost(p printer, f *figures) {
 		p("| %s | %.4f | %.0f MiB | %.1f MiB | %.0f |\n", of.name, per*(of.c.Cores[cluster.APIServer]-f.Base.Cores[cluster.APIServer]),
 			per*(of.c.RSS[cluster.APIServer]-f.Base.RSS[cluster.APIServer]), per*(of.c.Live-f.Base.Live), per*(of.c.Goroutines-f.Base.Goroutines))
 	}
-	const apiEverySeconds = 29
-	p("\nA TLS connection costs the API server %.3f ms of CPU. 1,000 agents make one every %d s each, and so %.4f of the cores above.\n",
-		f.Handshake, apiEverySeconds, f.Handshake/apiEverySeconds)
 }
 
 func renderIncidents(p printer, f *figures) {

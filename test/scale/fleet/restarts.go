@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"net/http"
 	"time"
 )
 
@@ -67,7 +68,7 @@ func (r *run) outage(ctx context.Context) (err error) {
 		o.TooMany, _ = own.refused()
 		back := map[string]time.Time{}
 		for _, request := range own.only("watch", "nodes") {
-			if _, known := back[nodeOf(request)]; !known {
+			if _, known := back[nodeOf(request)]; !known && request.ResponseStatus.Code == http.StatusOK {
 				back[nodeOf(request)] = request.RequestReceivedTimestamp
 				o.Back = request.RequestReceivedTimestamp.Sub(w.From)
 			}
