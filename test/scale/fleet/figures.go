@@ -8,6 +8,8 @@ type figures struct {
 	Nodes                               int
 	Date, Commit, Machine, Load, Kernel string
 	Kubernetes                          string
+	// Stopped says where the run ended before its end, and why.
+	Stopped string
 	// Base, Watches and Idle are the cost of the cluster with Nodes alone, with a
 	// bare watch of each, and with an agent on each.
 	Base, Watches, Idle cost

@@ -47,14 +47,20 @@ type line struct {
 // judge says of each demand whether it holds, by this run and the others of other
 // sizes.
 func judge(f *figures, others []*figures) []line {
-	lines := []line{judgeIdle(f), judgeEqual(f, others)}
+	end := line{"every part was measured", "all", yes}
+	if f.Stopped != "" {
+		end.measured, end.verdict = f.Stopped, no
+	}
+	lines := []line{end, judgeIdle(f), judgeEqual(f, others)}
 	for i := range f.Incidents {
 		lines = append(lines, judgeIncident(f, &f.Incidents[i])...)
 	}
 	lines = append(lines, judgeRestart(f)...)
-	lines = append(lines, line{
-		"crash of the API server: no taint changes", fmt.Sprintf("%d changes", f.Outage.TaintChanges), verdictOf(f.Outage.TaintChanges == 0),
-	})
+	if f.Outage.Leases.Requests > 0 {
+		lines = append(lines, line{
+			"crash of the API server: no taint changes", fmt.Sprintf("%d changes", f.Outage.TaintChanges), verdictOf(f.Outage.TaintChanges == 0),
+		})
+	}
 	return append(lines, judgeGrowth(f, others)...)
 }
 
@@ -98,6 +104,9 @@ func total(counts map[string]float64) float64 {
 }
 
 func judgeIncident(f *figures, in *incident) []line {
+	if in.Leases.Requests == 0 {
+		return nil // it was not observed to its end
+	}
 	name := "mass incident, " + in.Name + ": "
 	var lines []line
 	if in.Tainted == f.Nodes {
@@ -116,6 +125,9 @@ func judgeIncident(f *figures, in *incident) []line {
 }
 
 func judgeRestart(f *figures) []line {
+	if f.Restart.Leases.Requests == 0 {
+		return nil // as above
+	}
 	return []line{
 		{"rolling restart: no taint changes", fmt.Sprintf("%d changes on %d tainted nodes", f.Restart.TaintChanges, f.Restart.Held), verdictOf(f.Restart.TaintChanges == 0)},
 		{"rolling restart: at most one write of each agent", fmt.Sprintf("%d of the Node, %d of its status", f.Restart.MostWrites, f.Restart.MostStatus),

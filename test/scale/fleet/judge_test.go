@@ -21,7 +21,8 @@ func good(nodes int) *figures {
 		Nodes:     nodes,
 		Quiet:     idle{Seconds: 600, Heartbeats: 12, PerHour: map[string]float64{"patch nodes/status": 12, "list endpointslices": 6}, Sent: 1000, Received: 2000},
 		Incidents: []incident{in("brake on"), in("brake off")},
-		Restart:   restart{Held: nodes, MostWrites: 1, MostStatus: 1, Requests: 5 * nodes},
+		Outage:    outage{Leases: leaseReport{latency: quiet}},
+		Restart:   restart{Leases: leaseReport{latency: quiet}, Held: nodes, MostWrites: 1, MostStatus: 1, Requests: 5 * nodes},
 	}
 }
 
@@ -59,6 +60,7 @@ func TestJudge(t *testing.T) {
 		"taints":      {func(f *figures) { f.Restart.TaintChanges = 1 }, []string{"rolling restart: no taint changes"}},
 		"writes":      {func(f *figures) { f.Restart.MostWrites = 2 }, []string{"rolling restart: at most one write of each agent"}},
 		"outage":      {func(f *figures) { f.Outage.TaintChanges = 1 }, []string{"crash of the API server: no taint changes"}},
+		"stopped":     {func(f *figures) { f.Stopped = "no memory" }, []string{"every part was measured"}},
 		"square":      {func(f *figures) { f.Restart.Requests = 50000 }, []string{"requests of a rolling restart: grows at most with the power 1.1 of the nodes"}},
 		"per agent":   {func(f *figures) { f.Quiet.Heartbeats, f.Quiet.Seconds = 14, 600 }, []string{"idle: at most 12 heartbeats per node and hour", "heartbeats of one agent: does not grow with the nodes"}},
 		"brake holds": {func(f *figures) { f.Incidents[0].Tainted = 500 }, nil},

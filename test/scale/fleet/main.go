@@ -34,12 +34,12 @@ const (
 )
 
 type options struct {
-	nodes                               int
-	ramp, idle, base, restart, observed time.Duration
-	brake                               int
-	keep                                bool
-	module                              string // its folder
-	results                             string
+	nodes                                      int
+	ramp, idle, base, restart, observed, limit time.Duration
+	brake                                      int
+	keep                                       bool
+	module                                     string // its folder
+	results                                    string
 }
 
 func parse(args []string) (*options, error) {
@@ -52,6 +52,7 @@ func parse(args []string) (*options, error) {
 	flags.DurationVar(&o.base, "base", time.Minute, "how long the cluster is measured without agents")
 	flags.DurationVar(&o.restart, "restart", 50*time.Second, "the time in which all agents are restarted, a tenth at a time")
 	flags.DurationVar(&o.observed, "observed", time.Minute, "how long each incident is observed")
+	flags.DurationVar(&o.limit, "limit", 2*time.Hour, "stop after this time, and report what was measured by then")
 	flags.BoolVar(&o.keep, "keep", false, "keep the logs")
 	flags.StringVar(&o.results, "results", "", "where results are written (default: test/scale/results)")
 	if err := flags.Parse(args); err != nil {

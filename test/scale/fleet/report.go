@@ -89,6 +89,9 @@ func renderPerThousand(p printer, f *figures) {
 }
 
 func renderIncidents(p printer, f *figures) {
+	if len(f.Incidents) == 0 {
+		return
+	}
 	p("\n## Mass incidents\n\nThe memory of all hosts is bad at the same moment. Figures are those of the %s after it.\n\n", seconds(duration(f.Incidents[0].Cost.Seconds)))
 	p("| | %s |\n|%s\n", strings.Join(column(f, func(in incident) string { return in.Name }), " | "), strings.Repeat("---|", 1+len(f.Incidents)))
 	for _, row := range []struct {
