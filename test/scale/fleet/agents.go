@@ -58,7 +58,7 @@ func (p *agentsProcess) do(c command) (any, error) {
 		}
 		return nil, nil
 	case "restart":
-		return nil, p.restartAll(chosen, c.Over)
+		return p.restartAll(chosen, c.Over)
 	case "report":
 		return p.report(), nil
 	}
@@ -83,9 +83,10 @@ func (p *agentsProcess) startAll(all []*hollow, over time.Duration) error {
 	return nil
 }
 
-// restartAll ends and starts the agents, one batch after another.
-func (p *agentsProcess) restartAll(all []*hollow, over time.Duration) error {
-	begin := time.Now()
+// restartAll ends and starts the agents, one batch after another, and returns when
+// each was started.
+func (p *agentsProcess) restartAll(all []*hollow, over time.Duration) (map[string]time.Time, error) {
+	begin, started := time.Now(), map[string]time.Time{}
 	for batch := range batches {
 		time.Sleep(time.Until(begin.Add(over * time.Duration(batch) / batches)))
 		var ends sync.WaitGroup
@@ -95,12 +96,13 @@ func (p *agentsProcess) restartAll(all []*hollow, over time.Duration) error {
 		}
 		ends.Wait()
 		for _, h := range part {
+			started[h.node] = time.Now()
 			if err := p.start(h); err != nil {
-				return err
+				return nil, err
 			}
 		}
 	}
-	return nil
+	return started, nil
 }
 
 // agentsReport is what the agents' process tells of itself, since its start.

@@ -56,7 +56,8 @@ type incident struct {
 	// Cleared is when the last taint had gone, after all hosts were well again.
 	Cleared time.Duration
 	Cost    cost
-	Events  int
+	// PerAgent are requests by verb and resource, on average.
+	PerAgent map[string]float64
 }
 
 // rollout is what a new configuration causes.

@@ -61,7 +61,7 @@ func (r *run) observe(ctx context.Context, at int) error {
 	}
 	r.later = append(r.later, func(l log) {
 		own, in := l.of(agentUser, w), &r.f.Incidents[at]
-		in.Requests, in.Peak, in.Events = len(own), own.peak(), len(own.only("create", "events"))
+		in.Requests, in.Peak, in.PerAgent = len(own), own.peak(), r.perAgent(own)
 		in.TooMany, in.Failed = own.refused()
 	})
 	return nil

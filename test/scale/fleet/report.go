@@ -101,7 +101,6 @@ func renderIncidents(p printer, f *figures) {
 		{"tainted", func(in incident) string { return fmt.Sprint(in.Tainted) }},
 		{"last taint", func(in incident) string { return seconds(in.Last) }},
 		{"requests of agents", func(in incident) string { return fmt.Sprint(in.Requests) }},
-		{"of these Events", func(in incident) string { return fmt.Sprint(in.Events) }},
 		{"most in one second", func(in incident) string { return fmt.Sprint(in.Peak) }},
 		{"429 and 5xx to agents", func(in incident) string { return fmt.Sprintf("%d and %d", in.TooMany, in.Failed) }},
 		{"bodies sent and received", func(in incident) string {
@@ -114,6 +113,13 @@ func renderIncidents(p printer, f *figures) {
 		{"last taint gone after recovery", func(in incident) string { return seconds(in.Cleared) }},
 	} {
 		p("| %s | %s |\n", row.name, strings.Join(column(f, row.of), " | "))
+	}
+	kinds := map[string]float64{}
+	for _, in := range f.Incidents {
+		maps.Copy(kinds, in.PerAgent)
+	}
+	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+		p("| %s, per agent | %s |\n", kind, strings.Join(column(f, func(in incident) string { return fmt.Sprintf("%.2f", in.PerAgent[kind]) }), " | "))
 	}
 }
 

@@ -59,16 +59,11 @@ func (l log) only(verb, resource string) log {
 	return some
 }
 
-// sinceWatch returns of each agent what it asked for since it began to watch: what
-// an agent that was started within the window did.
-func (l log) sinceWatch() log {
-	watches := map[string]bool{}
+// since returns of each agent what it asked for since a time of its own.
+func (l log) since(begin map[string]time.Time) log {
 	var some log
 	for _, r := range l {
-		if r.Verb == "watch" {
-			watches[nodeOf(r)] = true
-		}
-		if watches[nodeOf(r)] {
+		if at, known := begin[nodeOf(r)]; known && !r.RequestReceivedTimestamp.Before(at) {
 			some = append(some, r)
 		}
 	}

@@ -6,13 +6,17 @@ import (
 	"time"
 )
 
+// untold is how long what has changed may wait to be told: newsWithin in
+// agent/decide.
+const untold = time.Minute
+
 // restartAll restarts all agents, a tenth at a time.
 func (r *run) restartAll(ctx context.Context) (err error) {
 	s := &r.f.Restart
 	var changes int
 	s.Held, _, changes = r.view.now()
-	w := window{From: time.Now()}
-	if err := r.agents.tell(command{Op: "restart", Over: r.options.restart, Count: len(r.nodes)}, nil); err != nil {
+	w, started := window{From: time.Now()}, map[string]time.Time{}
+	if err := r.agents.tell(command{Op: "restart", Over: r.options.restart, Count: len(r.nodes)}, &started); err != nil {
 		return err
 	}
 	s.Took = time.Since(w.From)
@@ -28,7 +32,7 @@ func (r *run) restartAll(ctx context.Context) (err error) {
 	r.later = append(r.later, func(l log) {
 		own := l.of(agentUser, w)
 		s.Requests, s.Peak = len(own), own.peak()
-		again := own.sinceWatch()
+		again := own.since(started)
 		s.MostWrites, s.MostStatus = most(again.only("patch", "nodes")), most(again.only("patch", "nodes/status"))
 		s.TooMany, _ = own.refused()
 		s.PerAgent = r.perAgent(own)
@@ -46,6 +50,10 @@ func most(l log) int {
 
 // outage kills the API server and starts it again.
 func (r *run) outage(ctx context.Context) (err error) {
+	// What is yet to be told of the last incident is no news of the crash.
+	if err := pause(ctx, untold); err != nil {
+		return err
+	}
 	o := &r.f.Outage
 	_, _, changes := r.view.now()
 	w := window{From: time.Now()}
