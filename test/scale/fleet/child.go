@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -109,8 +110,9 @@ type child struct {
 	out     *json.Decoder
 }
 
-// startChild starts this program anew. Its log is in the folder.
-func startChild(kind, folder string, s *setup) (*child, error) {
+// startChild starts this program anew, until the context ends. Its log is in the
+// folder.
+func startChild(ctx context.Context, kind, folder string, s *setup) (*child, error) {
 	text, err := json.Marshal(s)
 	if err != nil {
 		return nil, err
@@ -143,6 +145,7 @@ func startChild(kind, folder string, s *setup) (*child, error) {
 		return nil, err
 	}
 	_, _ = inRead.Close(), outWrite.Close()
+	context.AfterFunc(ctx, func() { _ = p.Kill() }) // whoever waits for its answer gets an error
 	return &child{kind: kind, process: p, in: json.NewEncoder(inWrite), out: json.NewDecoder(outRead)}, nil
 }
 

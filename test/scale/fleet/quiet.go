@@ -14,7 +14,7 @@ func (r *run) baseline(ctx context.Context) (err error) {
 	if r.f.Base, err = r.during(ctx, quiet); err != nil {
 		return err
 	}
-	w, err := startChild(watchesKind, r.folder, r.setup)
+	w, err := startChild(ctx, watchesKind, r.folder, r.setup)
 	if err != nil {
 		return err
 	}
@@ -32,7 +32,7 @@ func (r *run) baseline(ctx context.Context) (err error) {
 
 // idle starts the agents and measures what they do while nothing happens.
 func (r *run) idle(ctx context.Context) (err error) {
-	if r.agents, err = startChild(agentsKind, r.folder, r.setup); err != nil {
+	if r.agents, err = startChild(ctx, agentsKind, r.folder, r.setup); err != nil {
 		return err
 	}
 	if err := r.agents.tell(command{Op: "start", Over: r.options.ramp, Count: len(r.nodes)}, nil); err != nil {

@@ -91,7 +91,7 @@ func (s *stage) prepare(ctx context.Context) (err error) {
 	if s.view, err = newView(ctx, s.cluster); err != nil {
 		return err
 	}
-	s.foreign, err = startChild(foreignKind, s.folder, s.setup)
+	s.foreign, err = startChild(ctx, foreignKind, s.folder, s.setup)
 	return err
 }
 
