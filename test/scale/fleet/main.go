@@ -23,6 +23,8 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"github.com/taintlet/taintlet/agent/config"
 )
 
 // Exit codes.
@@ -37,7 +39,7 @@ type options struct {
 	nodes                                      int
 	ramp, idle, base, restart, observed, limit time.Duration
 	brake                                      int
-	keep                                       bool
+	keep, short                                bool
 	module                                     string // its folder
 	results                                    string
 }
@@ -53,6 +55,7 @@ func parse(args []string) (*options, error) {
 	flags.DurationVar(&o.restart, "restart", 50*time.Second, "the time in which all agents are restarted, a tenth at a time")
 	flags.DurationVar(&o.observed, "observed", time.Minute, "how long each incident is observed")
 	flags.DurationVar(&o.limit, "limit", 2*time.Hour, "stop after this time, and report what was measured by then")
+	flags.BoolVar(&o.short, "short", false, "leave the roll-outs and the fleet brake out")
 	flags.BoolVar(&o.keep, "keep", false, "keep the logs")
 	flags.StringVar(&o.results, "results", "", "where results are written (default: test/scale/results)")
 	if err := flags.Parse(args); err != nil {
@@ -64,7 +67,9 @@ func parse(args []string) (*options, error) {
 	if o.nodes < 20 {
 		return nil, fmt.Errorf("--nodes %d: must be at least 20", o.nodes)
 	}
-	o.brake = 50
+	if o.brake = config.Default().FleetBrake.Percent; o.short {
+		o.brake = 0
+	}
 	return o, nil
 }
 

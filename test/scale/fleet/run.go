@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -24,29 +25,43 @@ type run struct {
 	later []func(log)
 }
 
-// all measures part by part until one fails or the time is over: what was measured
-// by then counts.
-func (r *run) all(ctx context.Context) error {
-	limited, cancel := context.WithTimeout(ctx, r.options.limit)
-	defer cancel()
-	for _, part := range []struct {
-		name string
-		do   func(context.Context) error
-	}{
+// part of a run.
+type part struct {
+	name string
+	do   func(context.Context) error
+}
+
+// parts returns what is measured, in its order. A short run has neither roll-outs
+// nor the fleet brake.
+func (r *run) parts() []part {
+	all := []part{
 		{"the cluster alone, and with bare watches", r.baseline},
 		{"agents start, and are idle", r.idle},
 		{"taintlet status", r.status},
 		{"a write with and without policies", r.admission},
 		{"TLS connections", r.handshakes},
-		{"an incident with the fleet brake", func(ctx context.Context) error { return r.incident(ctx, "brake on, agents long started", nil) }},
-		{"a configuration is rolled out", r.rollOut},
-		{"an incident without the fleet brake", func(ctx context.Context) error { return r.incident(ctx, "brake off", r.whileHeld) }},
-		{"the brake is rolled out again, and an incident follows", r.cautious},
-		{"the API server restarts", r.outage},
-	} {
+	}
+	if !r.options.short {
+		all = append(all,
+			part{"an incident with the fleet brake", func(ctx context.Context) error { return r.incident(ctx, "brake on, agents long started", nil) }},
+			part{"a configuration is rolled out", r.rollOut})
+	}
+	all = append(all, part{"an incident without the fleet brake", func(ctx context.Context) error { return r.incident(ctx, "brake off", r.whileHeld) }})
+	if !r.options.short {
+		all = append(all, part{"the brake is rolled out again, and an incident follows", r.cautious})
+	}
+	return append(all, part{"the API server restarts", r.outage})
+}
+
+// all measures part by part until one fails or the time is over: what was measured
+// by then counts.
+func (r *run) all(ctx context.Context) error {
+	limited, cancel := context.WithTimeout(ctx, r.options.limit)
+	defer cancel()
+	for _, part := range r.parts() {
 		say("%s", part.name)
 		if err := part.do(limited); err != nil {
-			r.f.Stopped = fmt.Sprintf("%s: %v", part.name, err)
+			r.f.Stopped = fmt.Sprintf("%s: %v", part.name, errors.Join(limited.Err(), err))
 			say("stopped: %s", r.f.Stopped)
 			break
 		}
