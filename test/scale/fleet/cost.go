@@ -41,6 +41,8 @@ const (
 	harnessName = "harness"
 	agentsName  = "hollow agents"
 	foreignName = "foreign client"
+	// othersName stands for all other programs of the machine.
+	othersName = "other programs"
 )
 
 func (s *stage) used() (map[string]used, error) {
@@ -52,6 +54,10 @@ func (s *stage) used() (map[string]used, error) {
 	if s.foreign != nil {
 		pids[foreignName] = s.foreign.process.PID()
 	}
+	machine, err := busy()
+	if err != nil {
+		return nil, err
+	}
 	all := map[string]used{}
 	for name, pid := range pids {
 		p, err := procfs.NewProc(pid)
@@ -62,9 +68,26 @@ func (s *stage) used() (map[string]used, error) {
 		if err != nil {
 			return nil, err
 		}
-		all[name] = used{float64(stat.UTime+stat.STime) / ticks, uint64(stat.ResidentMemory())} //nolint:gosec // no negative memory
+		own := used{float64(stat.UTime+stat.STime) / ticks, uint64(stat.ResidentMemory())} //nolint:gosec // no negative memory
+		all[name] = own
+		machine -= own.CPU
 	}
+	all[othersName] = used{CPU: machine}
 	return all, nil
+}
+
+// busy is how many seconds all cores together have worked since the boot.
+func busy() (float64, error) {
+	fs, err := procfs.NewDefaultFS()
+	if err != nil {
+		return 0, err
+	}
+	stat, err := fs.Stat()
+	if err != nil {
+		return 0, err
+	}
+	t := stat.CPUTotal
+	return t.User + t.Nice + t.System + t.IRQ + t.SoftIRQ + t.Steal, nil
 }
 
 // during measures what the processes use while do runs.

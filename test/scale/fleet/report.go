@@ -53,9 +53,9 @@ func renderIdle(p printer, f *figures) {
 
 func renderCost(p printer, f *figures) {
 	p("\n## What it costs\n\nCores are CPU seconds a second, live memory is the API server's heap after a collection, and its stacks.\n")
-	p("The last three are this program's own: what stands in for the hosts.\n\n")
+	p("The harness, the foreign client and the hollow agents are this program's own: what stands in for the hosts.\n\n")
 	p("| process | nodes alone | with a bare watch each | with an agent each |\n|---|---|---|---|\n")
-	names := []string{cluster.APIServer, cluster.Etcd, cluster.ControllerManager, cluster.Scheduler, harnessName, foreignName, agentsName}
+	names := []string{cluster.APIServer, cluster.Etcd, cluster.ControllerManager, cluster.Scheduler, harnessName, foreignName, agentsName, othersName}
 	for _, name := range names {
 		p("| %s, cores | %.4f | %.4f | %.4f |\n", name, f.Base.Cores[name], f.Watches.Cores[name], f.Idle.Cores[name])
 	}
@@ -110,6 +110,7 @@ func renderIncidents(p printer, f *figures) {
 		{"node leases", func(in incident) string { return leaseText(in.Leases) }},
 		{"API server, cores", func(in incident) string { return fmt.Sprintf("%.3f", in.Cost.Cores[cluster.APIServer]) }},
 		{"hollow agents, cores", func(in incident) string { return fmt.Sprintf("%.3f", in.Cost.Cores[agentsName]) }},
+		{"other programs of the machine, cores", func(in incident) string { return fmt.Sprintf("%.3f", in.Cost.Cores[othersName]) }},
 		{"last taint gone after recovery", func(in incident) string { return seconds(in.Cleared) }},
 	} {
 		p("| %s | %s |\n", row.name, strings.Join(column(f, row.of), " | "))
