@@ -88,9 +88,17 @@ vuln: ## known vulnerabilities in what is called; needs the network
 	$(TOOL) govulncheck ./...
 
 .PHONY: scenarios
-scenarios: ## write what happened into the decider's scenarios, and every message into messages.golden; read the diff
+scenarios: ## write what happened into the decider's scenarios, and every reason and message into the golden files; read the diff; ALL=1: also what real Nodes, kubectl describe and taintlet check say (5 minutes; needs root)
 	go test ./agent/decide -run 'TestScenarios|TestMessages' -update
-	go test ./probes/memory ./probes/disk ./probes/pid -run TestMessages -update
+	go test ./probes/memory ./probes/disk ./probes/pid ./probes/network -run TestMessages -update
+	go test ./agent -run TestEventTexts -update
+ifdef ALL
+	TAINTLET_UPDATE_GOLDEN=1 TAINTLET_RECORD_NODES=1 TAINTLET_REQUIRE=controlplane go test -count 1 ./test/integration -run '^TestStatus$$'
+	TAINTLET_UPDATE_GOLDEN=1 TAINTLET_REQUIRE=controlplane go test -count 1 ./test/check
+	TAINTLET_UPDATE_GOLDEN=1 TAINTLET_NETWORK_TABLE=/dev/null TAINTLET_REQUIRE=controlplane,netns go test -count 1 -timeout 20m ./test/network -run '^TestWrongThreshold$$'
+endif
+	go test ./agent/status -run 'TestGolden|TestScreen|TestDocumentationShowsRealOutput' -update
+	$(MAKE) terminal-pictures
 
 FLAPPING := --synthetic flap --flap-period 10m --flap-duty 0.0167 --duration 6h
 
@@ -101,6 +109,10 @@ docs-images: ## the pictures in docs/images
 .PHONY: command-line
 command-line: ## docs/command-line.md from the verbs and their flags
 	go test ./cmd/taintlet -run TestCommandLineIsDocumented -update
+
+.PHONY: terminal-pictures
+terminal-pictures: ## taintlet watch and taintlet status on a terminal as pictures in docs/images
+	go test ./cmd/taintlet -count 1 -run 'TestRecordedWatch|TestTerminalPictures' -update
 
 .PHONY: monitoring-pictures
 monitoring-pictures: ## the dashboards as pictures in docs/images, from an incident of a minute; needs Prometheus

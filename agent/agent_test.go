@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -33,6 +34,7 @@ type probe struct {
 	headroom time.Duration
 	samples  []time.Time
 	hang     bool
+	reason   string
 }
 
 func (p *probe) Condition() probes.Condition { return p.condition }
@@ -42,20 +44,27 @@ func (p *probe) Run(context.Context)         {}
 
 func (p *probe) Observe(ctx context.Context) probes.Observation {
 	p.mu.Lock()
-	hang, level, headroom := p.hang, p.level, p.headroom
+	hang, level, headroom, reason := p.hang, p.level, p.headroom, cmp.Or(p.reason, "Seen")
 	p.samples = append(p.samples, time.Now())
 	p.mu.Unlock()
 	if hang {
 		<-ctx.Done()
 		return probes.Observation{Condition: p.condition, Level: probes.Unknown, Reason: "Hung", Message: "hung"}
 	}
-	return probes.Observation{Condition: p.condition, Level: level, Reason: "Seen", Message: level.String(), Headroom: headroom}
+	return probes.Observation{Condition: p.condition, Level: level, Reason: reason, Message: level.String(), Headroom: headroom}
 }
 
 func (p *probe) set(level probes.Level) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.level = level
+}
+
+// say gives the samples a reason.
+func (p *probe) say(reason string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.reason = reason
 }
 
 // since returns when the probe took samples after a time.
@@ -78,16 +87,16 @@ type client struct {
 	changes []taints.Change
 
 	announced, evicted, announcedFirst bool
-	reasons                            []string
+	reasons, messages                  []string
 }
 
-func (c *client) Announce(_ context.Context, _ *corev1.Node, reason, _ string) error {
+func (c *client) Announce(_ context.Context, _ *corev1.Node, reason, message string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.refuse != nil {
 		return c.refuse
 	}
-	c.announced, c.reasons = true, append(c.reasons, reason)
+	c.announced, c.reasons, c.messages = true, append(c.reasons, reason), append(c.messages, message)
 	return nil
 }
 

@@ -53,6 +53,29 @@ func TestEventsAreDocumented(t *testing.T) {
 	for _, row := range rows(t, "events.md", "reason") {
 		documented[wordPattern.FindStringSubmatch(row[0])[1]] = true
 	}
+	compare(t, "docs/events.md", documented, eventReasons(t))
+}
+
+// What each Event says is in a golden file.
+func TestEventsHaveAGoldenText(t *testing.T) {
+	var golden string
+	for _, file := range []string{"testdata/events.golden", "decide/testdata/messages.golden"} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		golden += string(text)
+	}
+	for reason := range eventReasons(t) {
+		if !strings.Contains(golden, strings.ReplaceAll(reason, "<Condition>", "MemoryPressure")+": ") {
+			t.Errorf("no golden file has what %s says", reason)
+		}
+	}
+}
+
+// eventReasons are the reasons of Events that the code can write.
+func eventReasons(t *testing.T) map[string]bool {
+	t.Helper()
 	written := map[string]bool{"Host<Condition>Degraded": true, "Host<Condition>Critical": true, "Host<Condition>OK": true}
 	for _, kind := range kinds(t) {
 		switch decide.Kind(kind) {
@@ -64,7 +87,7 @@ func TestEventsAreDocumented(t *testing.T) {
 	for _, reason := range append(literalReasons(t, "decide", "Reason"), calledWith(t, "event", 1)...) {
 		written[reason] = true
 	}
-	compare(t, "docs/events.md", documented, written)
+	return written
 }
 
 // docs/metrics.md has every metric with its type and labels.

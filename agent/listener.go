@@ -1,10 +1,35 @@
 package agent
 
 import (
+	"context"
+	"errors"
 	"net"
 	"net/netip"
 	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
 )
+
+// deferAccept is for how many seconds the kernel keeps a connection to itself
+// that sends nothing.
+const deferAccept = 1
+
+// Listen listens on a TCP address. The kernel hands a connection over when its
+// request is there, or when deferAccept is over (TCP_DEFER_ACCEPT, tcp(7)). So the
+// request of a peer wakes the agent once and not twice, and the control probe of
+// the network, which only connects, does not wake it at all.
+func Listen(ctx context.Context, address string) (net.Listener, error) {
+	// The server ends idle connections long before a keep-alive would.
+	config := net.ListenConfig{KeepAlive: -1, Control: func(_, _ string, c syscall.RawConn) error {
+		var set error
+		err := c.Control(func(fd uintptr) {
+			set = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_DEFER_ACCEPT, deferAccept)
+		})
+		return errors.Join(err, set)
+	}}
+	return config.Listen(ctx, "tcp", address)
+}
 
 // Bounds of the connections to the HTTP port, which anybody may reach who reaches
 // the host. Prometheus and a person with curl need one each, a kubelet two.
@@ -53,16 +78,19 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 // address that it asks is the host itself, as its kubelet does; all of those are
 // one. Another loopback address is nobody's whom the host depends on.
 func sourceOf(conn net.Conn) netip.Addr {
-	remote, err := netip.ParseAddrPort(conn.RemoteAddr().String())
-	if err != nil {
-		return netip.Addr{}
-	}
-	source := remote.Addr().WithZone("")
-	local, err := netip.ParseAddrPort(conn.LocalAddr().String())
-	if err == nil && local.Addr().WithZone("") == source {
+	source := hostOf(conn.RemoteAddr())
+	if source.IsValid() && source == hostOf(conn.LocalAddr()) {
 		return netip.IPv6Loopback()
 	}
 	return source
+}
+
+// hostOf returns the host of a TCP address; the zero value where it is none.
+func hostOf(address net.Addr) netip.Addr {
+	if tcp, ok := address.(*net.TCPAddr); ok {
+		return tcp.AddrPort().Addr().Unmap().WithZone("")
+	}
+	return netip.Addr{}
 }
 
 func (l *boundedListener) take(source netip.Addr) bool {

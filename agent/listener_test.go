@@ -40,6 +40,37 @@ func tcp(address string) net.Addr {
 	return net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(address), 4242))
 }
 
+// Who connects and says nothing wakes nobody.
+func TestSilentConnectionsAreNotAccepted(t *testing.T) {
+	t.Parallel()
+	l, err := Listen(t.Context(), "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()                                   //nolint:errcheck // nobody listens any more
+	silent, err := net.Dial("tcp", l.Addr().String()) //nolint:noctx // on loopback
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()                              //nolint:errcheck // it said nothing
+	asking, err := net.Dial("tcp", l.Addr().String()) //nolint:noctx // on loopback
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer asking.Close() //nolint:errcheck // all was read
+	if _, err := asking.Write([]byte("a request")); err != nil {
+		t.Fatal(err)
+	}
+	accepted, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer accepted.Close() //nolint:errcheck // see above
+	if accepted.RemoteAddr().String() != asking.LocalAddr().String() {
+		t.Error("the silent connection was accepted before the one with a request")
+	}
+}
+
 // No address gets more than its share, all together no more than the agent can
 // bear, and the host's own kubelet always gets through.
 func TestConnectionsAreBounded(t *testing.T) {
@@ -82,6 +113,11 @@ func TestConnectionsAreBounded(t *testing.T) {
 	if len(mapped) != 0 {
 		t.Errorf("%d more as an IPv4 address in IPv6", len(mapped))
 	}
+	neighbour := append(open(maxPerSource, one("fe80::9%eth0")), open(10, one("fe80::9%eth1"))...)
+	if len(neighbour) != maxPerSource {
+		t.Errorf("a neighbour has %d connections by two interfaces", len(neighbour))
+	}
+	attacker = append(attacker, neighbour...)
 	crowd := open(1000, each)
 	if len(crowd)+len(attacker) != maxConnections {
 		t.Errorf("all together have %d connections", len(crowd)+len(attacker))

@@ -164,6 +164,7 @@ func TestInputsVanish(t *testing.T) {
 	both[1].Degraded = 0 // goes, and comes back
 	m.inputs.show(probes.MemoryPressure, both)
 	both[1].Degraded = 30
+	m.inputs.show(probes.MemoryPressure, both[:1]) // the input itself, too
 	m.inputs.show(probes.MemoryPressure, both)
 	got := gauges(t, m)
 	want := map[string]float64{

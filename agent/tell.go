@@ -43,7 +43,7 @@ func (l *loop) tellLevel(n decide.Notice, before []decide.Placed) {
 	}
 	if n.To == probes.Critical { // told before the taint is set
 		l.levelEvents.told(n.Condition, l.Now())
-		l.outbox.announce(announcement{e.reason, e.message + "; pods that do not tolerate it are deleted now", l.Now()})
+		l.outbox.announce(announcement{e.reason, e.message + "; pods that do not tolerate it are deleted now; this cannot be recalled", l.Now()})
 		return
 	}
 	l.levelEvents.add(n.Condition, e)

@@ -54,6 +54,26 @@ func TestReasonsAreExplained(t *testing.T) {
 	}
 }
 
+// Each reason in the source has its messages in testdata/messages.golden of its
+// condition, where a reviewer reads them.
+func TestReasonsHaveAMessage(t *testing.T) {
+	t.Parallel()
+	code := reasonsInSource(t, "disk", "pid", "memory", "network", "pressure", "trend", "hostfile")
+	for condition, packages := range explained() {
+		text, err := os.ReadFile(filepath.Join(packages[0], "testdata", "messages.golden"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range packages {
+			for reason := range code[name] {
+				if !strings.Contains(string(text), " "+reason+": ") {
+					t.Errorf("no message of %s has the reason %s: add it to TestMessages of package %s", condition, reason, packages[0])
+				}
+			}
+		}
+	}
+}
+
 // documentedReasons returns the reasons in the tables of docs/reasons.md by the heading
 // above.
 func documentedReasons(t *testing.T) map[string]map[string]bool {

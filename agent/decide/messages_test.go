@@ -22,6 +22,8 @@ func stories() []struct{ title, text string } {
 		{"bad, and far worse since", set + "1m memory critical"},
 		{"good again", set + "10s memory ok"},
 		{"good again, the day after midnight", "23h59m memory certain\n23h59m30s memory ok"},
+		{"bad, and no number clears it", "1s disk certain"},
+		{"good again, and no number cleared it", "1s disk certain\n10s disk ok"},
 		{"near", set + "10s memory near; heartbeat"},
 		{"Unknown while bad", set + "10s memory unknown"},
 		{"Unknown for long", set + "10s..6m every 10s memory unknown\n6m1s heartbeat"},
@@ -41,6 +43,7 @@ func stories() []struct{ title, text string } {
 		{"the end of a pause waits", "0s config budget 1 10m\n1s others annotate taintlet.dev/paused=true\n2s memory certain\n3s others annotate taintlet.dev/paused-\n" +
 			"4s others annotate taintlet.dev/paused=true\n5s others remove node.kubernetes.io/memory-pressure:NoSchedule\n6s others annotate taintlet.dev/paused-\n2m memory bad"},
 		{"evicting", evict},
+		{"an eviction ends, and the newest sample is not bad", evict + "1m2s memory near"},
 		{"an eviction was stopped", evict + "2m others remove node.kubernetes.io/memory-pressure:NoExecute\n2m1s..4m every 1s memory critical"},
 		{"an eviction waits for a slot", "0s slot none\n" + evict},
 		{"an eviction waits for its turn", evict + "1m2s memory bad\n1m3s..3m every 1s memory critical"},
@@ -52,8 +55,17 @@ func stories() []struct{ title, text string } {
 		{"another agent", set + "10s agent second\n11s memory bad\n12s agent first\n13s memory bad\n14s..20m every 10s memory bad"},
 		{"a newer record", set + "2s record version=9"},
 		{"a newer record is gone", set + "2s record version=9\n3s record version=1"},
-		{"a garbled record", set + "2s api down\n3s others annotate taintlet.dev/record=nonsense; restart\n4s api up; memory bad"},
+		{"a garbled record", recorded("nonsense")},
+		{"a record of a version that never was", recorded(`{"version":0}`)},
+		{"a record without a revision", recorded(`{"version":1}`)},
+		{"a record of an impossible state", recorded(`{"version":1,"revision":7,"conditions":{"MemoryPressure":{"level":"Unknown"}}}`)},
+		{"a record that is too long", recorded(strings.Repeat("x", 1<<17))},
 	}
+}
+
+// recorded is the story of an agent that finds that record when it starts.
+func recorded(text string) string {
+	return "1s memory certain\n2s api down\n3s others annotate taintlet.dev/record=" + text + "; restart\n4s api up; memory bad"
 }
 
 // testdata/messages.golden has every text of the decider, for a reviewer to read in

@@ -237,6 +237,19 @@ func TestShares(t *testing.T) {
 	})
 }
 
+// A level that is bad, or would be but for the brake, is trouble. One that cannot
+// be told is none.
+func TestIsTroubled(t *testing.T) {
+	t.Parallel()
+	for level, want := range map[probes.Level]bool{probes.OK: false, probes.Unknown: false, probes.Degraded: true, probes.Critical: true} {
+		f := Alone()
+		f.Tell(map[probes.Condition]probes.Level{probes.MemoryPressure: level, probes.PIDPressure: probes.OK})
+		if f.IsTroubled() != want {
+			t.Errorf("%s: %t", level, !want)
+		}
+	}
+}
+
 // The page says what both the probe and the decider told, each without the other.
 func TestPage(t *testing.T) {
 	f := Alone()

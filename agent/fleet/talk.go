@@ -83,6 +83,19 @@ func (f *Fleet) Tell(levels map[probes.Condition]probes.Level) {
 	f.talk.render()
 }
 
+// IsTroubled reports whether a condition of this host is bad, or would be but for
+// the fleet brake.
+func (f *Fleet) IsTroubled() bool {
+	f.talk.mu.Lock()
+	defer f.talk.mu.Unlock()
+	for _, level := range f.talk.own.Levels {
+		if level >= probes.Degraded {
+			return true
+		}
+	}
+	return false
+}
+
 // Heard takes what the peers answered in one round, by Node. Only what peers say
 // of conditions that this host has is kept.
 func (f *Fleet) Heard(answers map[string]network.Answer) {

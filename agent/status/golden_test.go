@@ -114,11 +114,13 @@ func TestGolden(t *testing.T) {
 // On a screen, which cuts its lines, each message has a line of its own.
 func TestScreen(t *testing.T) {
 	nodes := recorded(t)
+	now := recordedAt(nodes)
+	nodes["braked"] = braked(t, now)
 	fleet := NewFleet(nil, DefaultSilentAfter)
 	for _, node := range nodes {
 		fleet.Add(node)
 	}
-	report := fleet.Report(recordedAt(nodes))
+	report := fleet.Report(now)
 	compare(t, filepath.Join("testdata", "screen.txt"), strings.Join(report.Screen(false, 0), "\n")+"\n")
 	if lines := report.Screen(false, 9); len(lines) != 3+2*4+1 {
 		t.Errorf("9 rows are\n%s", strings.Join(lines, "\n"))

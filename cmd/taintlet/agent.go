@@ -91,7 +91,7 @@ func serve(ctx context.Context, o *options, cfg *config.Config, stderr io.Writer
 	}
 	var listener net.Listener
 	if o.listen != "" {
-		if listener, err = new(net.ListenConfig).Listen(ctx, "tcp", o.listen); err != nil {
+		if listener, err = agent.Listen(ctx, o.listen); err != nil {
 			return fmt.Errorf("--listen: %w", err)
 		}
 		if bound, err := netip.ParseAddrPort(listener.Addr().String()); err == nil {

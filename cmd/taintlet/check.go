@@ -12,10 +12,11 @@ func checkVerb() verb {
 	return verb{
 		name:    "check",
 		summary: "check an installation, or with --pre whether there can be one",
-		about: `It asks the API server and changes nothing: writes are dry runs. For what it tries as the agents, it
-impersonates their account; it asks for one short-lived token. √ is good, ‼ works but could be
-better, × has to be mended, and - could not be checked, for the reason given. Each × and ‼ says what
-to do and where that is explained.`,
+		about: `It asks the API server and changes nothing: writes are dry runs. Some checks impersonate the agents'
+account, and one asks for a short-lived token.
+
+√ is good, ‼ works but could be better, × has to be mended. - could not be checked, for the reason
+given. Each × and ‼ says what to do and where that is explained.`,
 		examples: []example{
 			{"Can taintlet be installed here?", "taintlet check --pre"},
 			{"Is it installed well?", "taintlet check"},

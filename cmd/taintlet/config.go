@@ -16,9 +16,9 @@ func configVerb() verb {
 		name:      "config",
 		arguments: "[NODE…]",
 		summary:   "check a configuration, show all of it, and what it would do",
-		about: `It prints the whole configuration. A comment marks each field that the file sets, and what its default
-is. Below, comments say for each rule how its taint stays on a Node and why. The output is a
-configuration file itself.
+		about: `It prints the whole configuration. A comment marks each field that the file sets, and gives its
+default. Comments at the end say for each rule how its taint stays on a Node, and why. The output is
+itself a configuration file.
 
 With --evictions it lists instead which pods the NoExecute taints of the rules for level Critical would
 take from these Nodes: who goes at once, who goes later (tolerationSeconds) and who stays. Without

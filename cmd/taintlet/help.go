@@ -49,7 +49,7 @@ func (v verb) help(program string) string {
 	}
 	text.WriteString("Examples:\n")
 	for _, e := range v.examples {
-		fmt.Fprintf(&text, "  # %s\n  %s\n", e.does, program+strings.TrimPrefix(e.command, "taintlet"))
+		fmt.Fprintf(&text, "  # %s\n  %s\n", e.does, strings.Replace(e.command, "taintlet ", program+" ", 1))
 	}
 	if flags, _ := v.flags(); flags.HasFlags() {
 		fmt.Fprintf(&text, "\nFlags%s:\n%s", map[bool]string{true: " of the agent"}[v.name == ""], flags.FlagUsagesWrapped(helpWidth))

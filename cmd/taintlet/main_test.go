@@ -82,8 +82,12 @@ func TestHelp(t *testing.T) {
 			t.Errorf("%q: summary %q, %d examples", v.name, v.summary, len(v.examples))
 		}
 		for _, e := range v.examples {
-			if !strings.Contains(e.command, strings.TrimSpace("taintlet "+v.name)) || !strings.Contains(help, e.command) {
+			if !strings.Contains(e.command, strings.TrimSpace("taintlet "+v.name)) || !strings.Contains(help, "\n  "+e.command+"\n") {
 				t.Errorf("%q: example %q", v.name, e.command)
+			}
+			const plugin = "kubectl taintlet"
+			if as := strings.Replace(e.command, "taintlet ", plugin+" ", 1); !strings.Contains(v.help(plugin), "\n  "+as+"\n") {
+				t.Errorf("%q: no example %q for the plugin", v.name, as)
 			}
 		}
 		for line := range strings.Lines(help) {

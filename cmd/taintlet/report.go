@@ -29,12 +29,29 @@ type condition struct {
 	probes.Observation
 	// Wake is what wakes the running probe earlier than its period.
 	Wake string `json:"wake"`
-	// Taint is asked for at this level; empty: none.
-	Taint string `json:"taint,omitempty"`
+	// Taints are asked for at this level.
+	Taints []asked `json:"taints,omitempty"`
+}
+
+// asked is a taint that a rule asks for.
+type asked struct {
+	Taint string `json:"taint"`
 	// Via is how the taint stays on the Node; StandIn is the pair in its place
 	// where the admission policy of deploy/keep.yaml is absent.
-	Via     taints.Via `json:"via,omitempty"`
+	Via     taints.Via `json:"via"`
 	StandIn string     `json:"standIn,omitempty"`
+}
+
+// texts returns a field of each taint for a column; a dash where there is none.
+func (c condition) texts(field func(asked) string) string {
+	if len(c.Taints) == 0 {
+		return "-"
+	}
+	all := make([]string, len(c.Taints))
+	for i, a := range c.Taints {
+		all[i] = field(a)
+	}
+	return strings.Join(all, ", ")
 }
 
 // withValue is how kubectl shows a taint.
@@ -71,14 +88,17 @@ func (r report) table(w io.Writer) error {
 	fmt.Fprintln(t, "CONDITION\tLEVEL\tSEVERITY\tTAINT\tVIA\tMESSAGE")
 	var notes []string
 	for _, c := range r.Conditions {
-		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\t%s\n", c.Condition, c.Level, c.Severity, orDash(c.Taint), orDash(string(c.Via)), c.Message)
+		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\t%s\n", c.Condition, c.Level, c.Severity,
+			c.texts(func(a asked) string { return a.Taint }), c.texts(func(a asked) string { return string(a.Via) }), c.Message)
 		if why, periodOnly := strings.CutPrefix(c.Wake, "period: "); periodOnly {
 			notes = append(notes, fmt.Sprintf("%s is sampled by period only: %s.", c.Condition, why))
 		} else if c.Wake != "period" {
 			notes = append(notes, fmt.Sprintf("%s is sampled early when woken: %s.", c.Condition, c.Wake))
 		}
-		if c.StandIn != "" {
-			notes = append(notes, fmt.Sprintf("Without deploy/keep.yaml, %s stands in for %s.", c.StandIn, c.Taint))
+		for _, a := range c.Taints {
+			if a.StandIn != "" {
+				notes = append(notes, fmt.Sprintf("Without deploy/keep.yaml, %s stands in for %s.", a.StandIn, a.Taint))
+			}
 		}
 	}
 	if err := t.Flush(); err != nil {
@@ -86,11 +106,4 @@ func (r report) table(w io.Writer) error {
 	}
 	_, err := fmt.Fprintf(w, "\n%s\n", strings.Join(append(notes, r.Eviction...), "\n"))
 	return err
-}
-
-func orDash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
 }

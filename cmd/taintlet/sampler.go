@@ -64,20 +64,21 @@ func (s *sampler) sample(ctx context.Context) report {
 	return r
 }
 
-// ask adds what the rules ask for at the level that was seen. Whether the
-// admission policy is there is not known without an API server: via is that of
+// ask adds what the rules ask for at the level that was seen. Levels add up: at
+// Critical the taint of Degraded stays. Whether the admission policy is there is not known without an API server: via is that of
 // a complete installation.
 func (s *sampler) ask(observation probes.Observation, wake string) condition {
 	c := condition{Observation: observation, Wake: wake}
 	for _, rule := range s.cfg.Rules {
-		if rule.Condition != observation.Condition || rule.Level != observation.Level {
+		if rule.Condition != observation.Condition || rule.Level > observation.Level {
 			continue
 		}
 		via, pair := taints.Resolve(rule.Taint.Pair(), facts(s.cfg, s.lifecycleController))
-		c.Taint, c.Via = withValue(pair, rule.Taint.Value), via
+		a := asked{Taint: withValue(pair, rule.Taint.Value), Via: via}
 		if via == taints.Kept {
-			c.StandIn = withValue(taints.StandInFor(pair, s.cfg.StandInPrefix), rule.Taint.Value)
+			a.StandIn = withValue(taints.StandInFor(pair, s.cfg.StandInPrefix), rule.Taint.Value)
 		}
+		c.Taints = append(c.Taints, a)
 	}
 	return c
 }

@@ -17,9 +17,11 @@ func statusVerb() verb {
 		summary:   "show which Nodes of the cluster are not well, and what taintlet did",
 		about: `It prints one line about the fleet, then a row for each condition that is not well: since
 when, the taint and how it stays, when it clears, what holds it back, and the value against the
-threshold. For Nodes that are named it prints all conditions. It reads the Nodes from the API server,
-asks no agent and changes nothing. An agent is silent when it has not written its Node for two and a
-half heartbeats: set --silent-after to fit another heartbeat than 5 minutes, 0 for none.`,
+threshold. If you name Nodes, it prints all of their conditions. It reads the Nodes from the API
+server, asks no agent and changes nothing.
+
+An agent is silent when it has not written its Node for two and a half heartbeats. --silent-after has
+to fit a heartbeat other than 5 minutes.`,
 		examples: []example{
 			{"Is the fleet well?", "taintlet status"},
 			{"Why does this Node have a taint?", "taintlet status worker-3"},

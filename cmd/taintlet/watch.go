@@ -71,8 +71,8 @@ func (r report) frame(now time.Time, colours bool) []string {
 		lines = append(lines,
 			fmt.Sprintf("%-18s  %s  %s %3d", c.Condition, paint(fmt.Sprintf("%-8s", c.Level)), paint(bar(c.Severity)), c.Severity),
 			strings.Repeat(" ", 20)+c.Message)
-		if c.Taint != "" {
-			lines = append(lines, fmt.Sprintf("%20sasks for %s (%s)", "", c.Taint, c.Via))
+		for _, a := range c.Taints {
+			lines = append(lines, fmt.Sprintf("%20sasks for %s (%s)", "", a.Taint, a.Via))
 		}
 	}
 	return lines
@@ -143,25 +143,41 @@ func (s *screen) draw(lines []string) error {
 	return err
 }
 
-// cut shortens a line to so many columns. Sequences that set a colour take none.
+// cut shortens a line to so many columns, the last of which then says so. Sequences
+// that set a colour take none.
 func cut(line string, columns int) string {
-	if columns == 0 {
+	all := 0
+	eachLetter(line, func(_ rune, inSequence bool) {
+		if !inSequence {
+			all++
+		}
+	})
+	if columns == 0 || all <= columns {
 		return line
 	}
 	var text strings.Builder
+	eachLetter(line, func(letter rune, inSequence bool) {
+		switch {
+		case inSequence:
+			text.WriteRune(letter)
+			return
+		case columns > 1:
+			text.WriteRune(letter)
+		case columns == 1:
+			text.WriteRune('…')
+		}
+		columns--
+	})
+	return text.String()
+}
+
+// eachLetter calls do with each letter of a line, and whether it belongs to a
+// sequence that sets a colour.
+func eachLetter(line string, do func(letter rune, inSequence bool)) {
 	inSequence := false
 	for _, letter := range line {
-		switch {
-		case letter == '\x1b':
-			inSequence = true
-		case inSequence:
-			inSequence = letter != 'm'
-		case columns == 0:
-			continue
-		default:
-			columns--
-		}
-		text.WriteRune(letter)
+		inSequence = inSequence || letter == '\x1b'
+		do(letter, inSequence)
+		inSequence = inSequence && letter != 'm'
 	}
-	return text.String()
 }

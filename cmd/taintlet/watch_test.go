@@ -32,7 +32,8 @@ func TestBarHasItsMarkAtTheThreshold(t *testing.T) {
 func TestLinesAreCutToTheTerminal(t *testing.T) {
 	line := "a " + colourOf(probes.Critical) + "bär" + plain + " end"
 	for columns, want := range map[int]string{
-		0: line, 80: line, 4: "a " + colourOf(probes.Critical) + "bä" + plain, 1: "a" + colourOf(probes.Critical) + plain,
+		0: line, 80: line, 9: line, 8: "a " + colourOf(probes.Critical) + "bär" + plain + " e…",
+		4: "a " + colourOf(probes.Critical) + "b…" + plain, 1: "…" + colourOf(probes.Critical) + plain,
 	} {
 		if got := cut(line, columns); got != want {
 			t.Errorf("%d columns: %q, want %q", columns, got, want)

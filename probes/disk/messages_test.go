@@ -29,14 +29,11 @@ func TestMessages(t *testing.T) { //nolint:paralleltest // it may write its file
 	answered := func(took time.Duration, err error) writeSample {
 		return writeSample{writeAnswer: writeAnswer{took: took, err: err}}
 	}
-	failed := answered(0, syscall.EIO)
-	failed.failures = 2
+	failed, readOnly, meant := answered(0, syscall.EIO), answered(0, syscall.EROFS), answered(0, syscall.EROFS)
+	failed.failures, readOnly.failures, meant.meant = 2, 1, true
+	emergency, broken := kubeletOn("ext4", false, false), kubeletOn("ext4", false, false)
+	emergency.emergency, broken.stopsAtErrors = true, true
 	probetest.Golden(t, *update,
-		[]string{
-			"SpaceSufficient", "SpaceNearThreshold", "SpaceLow", "InodesSufficient", "InodesNearThreshold", "InodesLow", "FileSystemReadOnly", "MountReadOnly",
-			"FileSystemReadOnlyFromStart", "FileSystemShutDown", "FileSystemFailed", "FileSystemBlocked", "StatfsBlocked", "StatfsFailed", "NoFileSystem",
-			"WritePrompt", "WriteNearThreshold", "WriteSlow", "WriteBlocked", "WriteFailed", "WriteNoSpace", "WriteDirectoryUnusable",
-		},
 		judge(answering(half("/"))), judge(answering(fileSystem{"/", 1, 12 * gib, 100 * gib, 0, 0})), judge(answering(half("/"), nearlyFull("/var/lib/kubelet"))),
 		judge(answering(fileSystem{"/", 1, 90 * gib, 100 * gib, 90, 1000})), judge(answering(fileSystem{"/", 1, 90 * gib, 100 * gib, 60, 1000})), judge(answering(fewInodes("/var"))),
 		judge(mounted(true, false, true)), judge(mounted(true, true, false)), judge(mounted(false, false, true)),
@@ -45,6 +42,9 @@ func TestMessages(t *testing.T) { //nolint:paralleltest // it may write its file
 		judge(silent(42*time.Second)), judge(silent(5*time.Second)),
 		judge(sample{}.and(pathReport{name: "/srv", trouble: probes.Because("StatfsFailed", "looking at the file system of /srv: stale file handle")})), judge(sample{}),
 		wrote(answered(40*time.Millisecond, nil)), wrote(answered(4*time.Second, nil)), wrote(answered(7*time.Second, nil)), wrote(writeSample{silence: 12 * time.Second}),
-		wrote(failed), wrote(answered(0, syscall.ENOSPC)), wrote(answered(0, syscall.EACCES)),
+		wrote(failed), wrote(readOnly), wrote(meant), wrote(answered(0, syscall.ENOSPC)), wrote(answered(0, syscall.EACCES)),
+		judge(onMount(mountSample{path: "/var/lib/kubelet", mount: emergency})), judge(onMount(mountSample{path: "/var/lib/kubelet", mount: broken, errors: 2})),
+		judge(onMount(mountSample{path: "/data", fell: true})),
+		judge(answering(nearlyFull("/var/lib/kubelet")).and(pathReport{name: "/srv", trouble: probes.Because("StatfsFailed", "looking at the file system of /srv: stale file handle")})),
 	)
 }

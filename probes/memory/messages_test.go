@@ -1,10 +1,13 @@
 package memory
 
 import (
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/probes/probetest"
+	"github.com/taintlet/taintlet/probes/trend"
 )
 
 func TestMessages(t *testing.T) { //nolint:paralleltest // it may write its file
@@ -12,10 +15,44 @@ func TestMessages(t *testing.T) { //nolint:paralleltest // it may write its file
 	small.AvailablePercent, small.AvailableBytes = 5, 8*gib
 	withARC := ofHost(30)
 	withARC.arc = 2 * gib
+	calm, stalled := ofHost(12).stalledFor(0, 0), ofHost(12).stalledFor(900*time.Millisecond, 0)
+	calm.reclaims, stalled.reclaims = reclaims{7, true}, reclaims{7, true}
+	probe := func(h probes.Host) probes.Probe { return New(h, allMemory) }
+	damaged := func(damage func(probes.Host)) probes.Observation {
+		return probetest.SaidOf(t, probe, func(h probes.Host) {
+			probetest.Write(t, h, "proc/pressure/memory", "some total=1\nfull total=1\n") // or vmstat is not read
+			damage(h)
+		})
+	}
+	unreadable := func(path string) probes.Observation {
+		return damaged(func(h probes.Host) { probetest.Block(t, h, path) })
+	}
+	garbled := func(path, text string) probes.Observation {
+		return damaged(func(h probes.Host) { probetest.Write(t, h, path, text) })
+	}
+	const zfs = "proc/spl/kstat/zfs/arcstats"
+	whole := probetest.HealthyText(t, "proc/meminfo")
+	meminfo := func(key, value string) probes.Observation {
+		if key == "MemTotal" { // the first line
+			_, rest, _ := strings.Cut(whole, "\n")
+			return garbled("proc/meminfo", "MemTotal: "+value+"\n"+rest)
+		}
+		return garbled("proc/meminfo", line(t, whole, key, key+": "+value+"\n"))
+	}
+	swaps := func(line string) probes.Observation {
+		return garbled("proc/swaps", "Filename Type Size Used Priority\n"+line+"\n")
+	}
 	probetest.Golden(t, *update,
-		[]string{"MemorySufficient", "MemoryNearThreshold", "MemoryLow", "MemoryRunningOut", "MemoryStalled", "MemoryStalledFully"},
 		allMemory.judged(ofHost(50), 0, 0, 0), allMemory.alone(withARC), allMemory.judged(ofHost(6.4), 3, 0, 0),
 		allMemory.judged(ofHost(2.6), 31, 5, 0), small.alone(ofHost(6)), allMemory.judged(ofHost(12), 0, 0, 7500*time.Millisecond),
 		allMemory.judged(ofHost(12), 31, 0, 0), allMemory.judged(ofHost(18), 12, 0, 0), allMemory.judged(ofHost(0.6), 90, 62, 0),
+		allMemory.after(calm, stalled, time.Second, trend.Slope{}), allMemory.judged(ofHost(12), 0, 0, 700*time.Millisecond),
+		unreadable("proc/meminfo"), garbled("proc/meminfo", line(t, whole, "MemAvailable", "")), garbled("proc/meminfo", line(t, whole, "MemAvailable", "MemAvailable: plenty kB\n")),
+		meminfo("MemTotal", "0 kB"), meminfo("MemAvailable", "8192000"), meminfo("MemAvailable", "99999999 kB"), meminfo("AnonPages", "99999999 kB"), meminfo("Shmem", "99999999 kB"),
+		unreadable("proc/pressure/memory"), garbled("proc/pressure/memory", "some total=1\n"),
+		unreadable("proc/vmstat"), garbled("proc/vmstat", ""), garbled("proc/vmstat", "allocstall_normal many\n"), garbled("proc/vmstat", "allocstall_normal 1"),
+		unreadable("proc/swaps"), garbled("proc/swaps", "no table\n"),
+		swaps("/dev/sda2 partition 8"), swaps("/dev/sda2 partition many 0 -2"), swaps("/dev/sda2 partition 8 many -2"), swaps("/dev/sda2 partition 8 9 -2"),
+		unreadable(zfs), garbled(zfs, "13 1 0x01\n"), garbled(zfs, "13 1 0x01\nname type data\nsize 4 99999999999999\nc_min 4 1\nc_max 4 1\n"),
 	)
 }

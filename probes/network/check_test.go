@@ -106,7 +106,7 @@ func TestSelfIsRefused(t *testing.T) {
 		t.Errorf("%+v after %v", got, s.took)
 	}
 	address = netip.AddrPort{}
-	if got := s.check(t.Context(), time.Second); got.Outcome != NotKnown || s.took != 0 {
-		t.Errorf("no address: %+v after %v", got, s.took)
+	if got := s.check(t.Context(), time.Second); got.Outcome != NotKnown {
+		t.Errorf("no address: %+v", got)
 	}
 }

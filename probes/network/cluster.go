@@ -25,6 +25,9 @@ type Cluster interface {
 	Note(ctx context.Context, nodes []string) error
 	// Standings asks the API server what the Nodes say of themselves.
 	Standings(ctx context.Context, nodes []string) ([]Standing, error)
+	// IsTroubled reports whether a condition of this host is bad, or would be but for
+	// the fleet brake. The brake then needs the word of all peers.
+	IsTroubled() bool
 	// Heard takes what the peers answered in one round, by Node.
 	Heard(answers map[string]Answer)
 	// Says takes what this host is to answer its peers about the classes.

@@ -27,12 +27,15 @@ type village struct {
 	said       Answer
 	handshakes atomic.Int32
 	noted      []string
+	troubled   bool
+	page       atomic.Value // what the peers answer, a string
 }
 
 func (v *village) Peers() []Peer                   { return v.peers }
 func (v *village) DNSPods() []netip.AddrPort       { return v.pods }
 func (v *village) SelfAddress() netip.AddrPort     { return v.self }
 func (v *village) APIServer() string               { return v.api }
+func (v *village) IsTroubled() bool                { return v.troubled }
 func (v *village) Heard(answers map[string]Answer) { v.heard = answers }
 func (v *village) Says(own Answer)                 { v.said = own }
 func (v *village) Note(_ context.Context, nodes []string) error {
@@ -82,8 +85,11 @@ func settle(t testing.TB, peers int) *village {
 	t.Helper()
 	v := &village{}
 	v.addresses(peers)
+	v.page.Store(answer)
 	serve := func(address string, secure bool) {
-		server := httptest.NewUnstartedServer(says(answer))
+		server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprint(w, v.page.Load())
+		}))
 		_ = server.Listener.Close()
 		server.Listener = listen(t, address)
 		server.Config.ConnState = func(_ net.Conn, state http.ConnState) {

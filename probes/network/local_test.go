@@ -21,8 +21,9 @@ func fickle(t *testing.T, handler http.HandlerFunc) (uint16, *httptest.Server) {
 
 func TestDaemonsAreFoundByTheirHealth(t *testing.T) {
 	t.Parallel()
-	var status atomic.Int32
+	var status, asked atomic.Int32
 	port, server := fickle(t, func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
 		if r.URL.Path != "/livez" || r.Header.Get("Brief") != "true" {
 			http.NotFound(w, r)
 			return
@@ -31,10 +32,10 @@ func TestDaemonsAreFoundByTheirHealth(t *testing.T) {
 		_, _ = w.Write([]byte(strings.Repeat("long ", longestAnswer)))
 	})
 	never := closedPort(t).Port()
-	l := &localCheck{[]daemon{
+	l := &localCheck{daemons: []daemon{
 		{name: "here", port: port, path: "/livez", header: "brief: true\r\n"},
 		{name: "not here", port: never, path: "/livez"},
-	}, reached[string]{}}
+	}, well: reached[string]{}}
 	for _, step := range []struct {
 		name   string
 		status int32
@@ -46,6 +47,11 @@ func TestDaemonsAreFoundByTheirHealth(t *testing.T) {
 		{"ill", http.StatusServiceUnavailable, Failed, "/livez: status 503"},
 		{"well again", http.StatusOK, Well, "here is well"},
 	} {
+		for ; !l.well["here"] && l.rounds%seekEvery != 0; l.check(t.Context(), time.Second) {
+			if n := asked.Load(); n != 1 { // in the first round
+				t.Errorf("a daemon that was never well was asked %d times in %d rounds", n, l.rounds)
+			}
+		}
 		status.Store(step.status)
 		got := l.check(t.Context(), time.Second)
 		if got.Outcome != step.want || !strings.Contains(got.Detail, step.detail) || strings.Contains(got.Detail, "not here") {

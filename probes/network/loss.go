@@ -7,8 +7,8 @@ import (
 )
 
 // Loss is judged by connections that were made, over a minute. Those that were
-// not made are the matter of reach. A round makes some 12 connections, so that a
-// minute has some 144.
+// not made are the matter of reach. A minute has some 36 connections while all is
+// well, and some 144 from the first retransmit on (see Turns).
 const (
 	lossWindow = time.Minute
 	// hearsayLasts is how long what a peer said of itself counts.
@@ -95,7 +95,7 @@ func (l *loss) add(r *Round) {
 		}
 	}
 	for _, p := range r.Peers {
-		if !p.Reached {
+		if !p.Reached || p.Carried {
 			continue
 		}
 		l.connections = append(l.connections, connection{r.At, p.Node, p.Retransmits > 0})

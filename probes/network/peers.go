@@ -15,18 +15,11 @@ import (
 // new source port, so that it may take another of several ways than the others.
 type peersCheck struct {
 	peers func() []Peer
-	seen  reached[peerTarget]
-	// others has what is known of the peers' second ports.
-	others map[peerTarget]secondPort
-	// found is what this round found of the peers that count.
+	turns *Turns
+	// alert: something is wrong on this host.
+	alert bool
+	// found is what is known of the peers that count.
 	found []PeerResult
-}
-
-// peerTarget is what has to stay the same for a peer to be the one that was
-// reached.
-type peerTarget struct {
-	node    string
-	address netip.AddrPort
 }
 
 // secondPort is what is known of a peer's second port.
@@ -34,45 +27,59 @@ type secondPort struct {
 	// tried: it was asked once while the first one answered. known: it answered
 	// then, or later. One that does not may be closed to us.
 	tried, known bool
-	// now: the first one did not answer in the round before, so both are asked at
-	// the same time.
+	// now: the first one did not answer when it was asked before, so both are asked
+	// at the same time.
 	now bool
 }
 
-// otherAfter is how long the first port may take before the second one is asked
-// beside it: waiting for one after the other would make a bad round twice as long.
-const otherAfter = 300 * time.Millisecond
+// secondPort returns that of a peer.
+func (t turn) secondPort() secondPort {
+	return secondPort{t.reached, t.result.OtherKnown, t.round > 0 && !t.result.Reached}
+}
 
-func (p Peer) target() peerTarget { return peerTarget{p.Node, p.Address} }
+// otherAfter is how long the first port may take before the second one is asked
+// beside it: waiting for one after the other would make a bad round twice as
+// long. For the same reason the other peers are asked then.
+const otherAfter = 300 * time.Millisecond
 
 func (*peersCheck) class() Class { return Peers }
 
 func (p *peersCheck) check(ctx context.Context, patience time.Duration) Result {
-	p.found = nil
 	chosen := p.peers()
-	targets := make([]peerTarget, len(chosen))
-	results := make([]PeerResult, len(chosen))
+	now, rest := p.turns.Choose(chosen, p.alert)
+	for peer, result := range p.ask(ctx, patience, now, rest) {
+		p.turns.Take(peer, result)
+	}
+	p.found = p.turns.Results(chosen)
+	return p.judge(len(chosen))
+}
+
+// ask asks peers, and the rest of them as soon as one has news or takes its time.
+func (p *peersCheck) ask(ctx context.Context, patience time.Duration, now, rest []Peer) map[Peer]PeerResult {
+	var mu sync.Mutex
+	results := make(map[Peer]PeerResult, len(now))
 	var group sync.WaitGroup
-	for i, peer := range chosen {
-		targets[i] = peer.target()
-		other := p.others[peer.target()]
-		group.Go(func() { results[i] = askPeer(ctx, peer, patience, other) })
+	ask := func(peer Peer, doubt func()) {
+		group.Go(func() {
+			result := askPeer(ctx, peer, patience, p.turns.last[peer].secondPort(), doubt)
+			if p.turns.IsNews(peer, result) {
+				doubt()
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			results[peer] = result
+		})
+	}
+	askRest := sync.OnceFunc(func() {
+		for _, peer := range rest {
+			ask(peer, func() {})
+		}
+	})
+	for _, peer := range now {
+		ask(peer, askRest)
 	}
 	group.Wait()
-	p.seen.keep(targets)
-	before := p.others
-	p.others = make(map[peerTarget]secondPort, len(targets))
-	for i, result := range results {
-		other := before[targets[i]]
-		p.others[targets[i]] = secondPort{other.tried || result.Reached, result.OtherKnown, !result.Reached}
-		if result.Reached {
-			p.seen[targets[i]] = true
-		}
-		if p.seen[targets[i]] {
-			p.found = append(p.found, result)
-		}
-	}
-	return p.judge(len(chosen))
+	return results
 }
 
 // judge sums up what the verdict reads of each peer by itself. A share of 80 %
@@ -97,9 +104,9 @@ func (p *peersCheck) judge(chosen int) Result {
 	return Result{Outcome: outcome, Detail: fmt.Sprintf("reached %d of %d peers", reached, asked)}
 }
 
-// askPeer asks one peer, and where that takes long its second port too. A peer that
-// is reached the first time is asked at both.
-func askPeer(ctx context.Context, peer Peer, patience time.Duration, other secondPort) PeerResult {
+// askPeer asks one peer, and where that takes long its second port too: it calls
+// doubt then. A peer that is reached the first time is asked at both.
+func askPeer(ctx context.Context, peer Peer, patience time.Duration, other secondPort, doubt func()) PeerResult {
 	result := PeerResult{Node: peer.Node, OtherKnown: other.known}
 	second := func(ctx context.Context) bool {
 		return peer.Other != 0 && isThere(knock(ctx, netip.AddrPortFrom(peer.Address.Addr(), peer.Other), patience))
@@ -111,7 +118,10 @@ func askPeer(ctx context.Context, peer Peer, patience time.Duration, other secon
 	beside, cancel := context.WithCancel(ctx)
 	defer cancel()
 	found := make(chan bool, 1)
-	timer := time.AfterFunc(pause, func() { found <- second(beside) })
+	timer := time.AfterFunc(pause, func() {
+		doubt()
+		found <- second(beside)
+	})
 
 	first, end := context.WithTimeout(ctx, patience)
 	r, err := get(first, peer.Address, "/peer", "")
@@ -152,11 +162,11 @@ func parseAnswer(body []byte) (*Answer, error) {
 	return &a, nil
 }
 
-// said returns what the peers said, by Node.
+// said returns what the peers said in the newest round, by Node.
 func (p *peersCheck) said() map[string]Answer {
 	answers := make(map[string]Answer, len(p.found))
 	for _, peer := range p.found {
-		if peer.Answer != nil {
+		if peer.Answer != nil && !peer.Carried {
 			answers[peer.Node] = *peer.Answer
 		}
 	}

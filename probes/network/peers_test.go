@@ -52,7 +52,7 @@ func TestAskPeer(t *testing.T) {
 		{"closed at once", serveRaw(t, ""), true, "none"},
 		{"refused", closed, true, "none"},
 	} {
-		got := askPeer(t.Context(), Peer{Node: "a", Address: test.peer}, time.Second, secondPort{})
+		got := askPeer(t.Context(), Peer{Node: "a", Address: test.peer}, time.Second, secondPort{}, func() {})
 		answer := "none"
 		if a := got.Answer; a != nil {
 			answer = fmt.Sprint(a.Classes, a.Lossy, a.Levels)

@@ -38,7 +38,11 @@ type Probe struct {
 	judge     judge
 	// suspicious: the verdict before was not quite OK.
 	suspicious bool
-	measures   []probes.Measure // of the newest round
+	// calm counts the rounds since anything was not well. results are those of the
+	// newest round.
+	calm     int
+	results  map[Class]Result
+	measures []probes.Measure // of the newest round
 }
 
 // judge is a *Judge. Tests of rounds have one that only keeps what it is given.
@@ -75,7 +79,7 @@ func New(h probes.Host, o Options) *Probe {
 		apiServer = o.Cluster.APIServer
 		p.api = &apiCheck{server: apiServer}
 		p.self = &selfCheck{address: o.Cluster.SelfAddress}
-		p.peers = &peersCheck{peers: o.Cluster.Peers, seen: reached[peerTarget]{}}
+		p.peers = &peersCheck{peers: o.Cluster.Peers, turns: NewTurns(o.Period)}
 		all = append(all, p.self, p.peers, &podsCheck{pods: o.Cluster.DNSPods, seen: reached[netip.AddrPort]{}})
 	}
 	all = append(all, newRouteCheck(h, apiServer))
@@ -101,6 +105,10 @@ func (p *Probe) Observe(ctx context.Context) probes.Observation {
 	verdict := p.consult(ctx, &round, p.judge.Next(round))
 	p.measures = verdict.Measures
 	p.suspicious = verdict.Observation.Level != probes.OK || verdict.Observation.Hysteresis
+	p.results = round.Results
+	if p.calm++; p.suspicious {
+		p.calm = 0
+	}
 	if !ended {
 		p.tell(&round)
 	}

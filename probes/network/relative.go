@@ -82,9 +82,12 @@ func (c *relative) unproven(now time.Time) bool {
 
 // String says what was found, for people.
 func (c *relative) String() string {
-	text := fmt.Sprintf("%s fails here", c.class)
+	text, detail := fmt.Sprintf("%s fails here", c.class), c.detail
+	if !c.here.now() && !c.never {
+		text, detail = fmt.Sprintf("%s failed here a moment ago", c.class), "now: "+c.detail
+	}
 	if c.detail != "" {
-		text += " (" + c.detail + ")"
+		text += " (" + detail + ")"
 	}
 	if len(c.pods) == 1 {
 		return fmt.Sprintf("%s; %d of %d peers that ask this pod reach it", text, c.well, c.know)

@@ -81,6 +81,9 @@ type PeerResult struct {
 	Retransmits int
 	// Answer is what the peer said; nil: nothing that could be read.
 	Answer *Answer
+	// Carried: the peer was not asked in this round. This is what it was most
+	// recently, see Turns.
+	Carried bool
 }
 
 // Round is what one round showed.
@@ -92,7 +95,7 @@ type Round struct {
 	Late bool
 	// Results of the classes that are on; a class that is missing is NotKnown.
 	Results map[Class]Result
-	// Peers that were asked.
+	// Peers that count, whether they were asked in this round or before.
 	Peers []PeerResult
 	// Standings answers the question that the verdict of this round asked; nil: not
 	// asked, or no answer. Those who do not exist any more are left out.

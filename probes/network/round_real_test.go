@@ -86,6 +86,137 @@ func TestEachClassFailsByItself(t *testing.T) {
 	}
 }
 
+// While all is well a round asks four of twelve peers, and hears and counts those
+// alone. As soon as it fails to reach one, or this host has trouble, it asks all.
+func TestQuietRoundsOfTheProbe(t *testing.T) {
+	h, inside := inOwnNetwork(t, "nft")
+	if !inside {
+		return
+	}
+	sh(t, firewall)
+	v := settle(t, 12)
+	p := v.probe(t, h)
+	asked := func() (n int) {
+		p.Observe(t.Context())
+		for _, peer := range p.peers.found {
+			if !peer.Carried {
+				n++
+			}
+		}
+		if len(p.peers.found) != 12 || len(v.heard) > n {
+			t.Errorf("%d peers count, %d were asked, %d were heard", len(p.peers.found), n, len(v.heard))
+		}
+		return n
+	}
+	quiet := func(after string) {
+		rounds := 0
+		for asked() == 12 {
+			if rounds++; rounds > 20 {
+				t.Fatalf("%s: all are asked for ever", after)
+			}
+		}
+		if rounds < QuietRounds-1 {
+			t.Errorf("%s: all were asked in %d rounds", after, rounds)
+		}
+		for range 6 {
+			if n := asked(); n != fewPeers {
+				t.Errorf("%s, when it was quiet: %d peers were asked", after, n)
+			}
+		}
+	}
+	quiet("at first")
+	sh(t, "nft add rule inet t out ip daddr 127.1.0.0/24 ip daddr != 127.1.0.0 drop")
+	if n := asked(); n != 12 {
+		t.Errorf("cut off: %d peers were asked", n)
+	}
+	sh(t, "nft flush chain inet t out")
+	quiet("after the cut")
+	v.troubled = true
+	if n := asked(); n != 12 {
+		t.Errorf("in trouble: %d peers were asked", n)
+	}
+	v.troubled = false
+	quiet("after the trouble")
+	sh(t, "nft add rule inet t out udp dport 53 drop")
+	asked() // it does not know yet
+	sh(t, "nft flush chain inet t out")
+	if n := asked(); n != 12 {
+		t.Errorf("after DNS failed: %d peers were asked", n)
+	}
+	quiet("after DNS failed")
+	v.page.Store(strings.Replace(answer, `"dns":true`, `"dns":false`, 1))
+	if n := asked(); n != 12 {
+		t.Errorf("peers say something new: %d were asked", n)
+	}
+
+	quiet("after the news")
+	sh(t, "nft add rule inet t out ip daddr 127.1.0.0/24 drop")
+	began := time.Now()
+	p.peers.check(t.Context(), 5*time.Second)
+	if took := time.Since(began); took > 9*time.Second {
+		t.Errorf("the others were asked when the first ones had taken all their time: %s", took)
+	}
+}
+
+// While all is well some classes are asked in every second round. What fails is
+// seen in the second round at the latest, and is then asked in each.
+func TestQuietRoundsTakeTurns(t *testing.T) {
+	h, inside := inOwnNetwork(t, "nft")
+	if !inside {
+		return
+	}
+	sh(t, firewall)
+	p := settle(t, 12).probe(t, h)
+	rules := []string{"udp dport 53", "ip daddr 127.3.0.1", "tcp dport 10256 tcp flags == syn", "ip daddr 127.1.0.0 tcp flags == syn"}
+	// asked returns in how many of so many rounds the classes sent something.
+	asked := func(rounds int) []int {
+		counts := make([]int, len(rules))
+		for range rounds {
+			sh(t, "nft flush chain inet t out")
+			for _, rule := range rules {
+				sh(t, "nft add rule inet t out "+rule+" counter")
+			}
+			p.Observe(t.Context())
+			output, err := exec.CommandContext(t.Context(), "nft", "list", "chain", "inet", "t", "out").Output()
+			if err != nil {
+				t.Fatal(err)
+			}
+			i := 0
+			for line := range strings.Lines(string(output)) {
+				if strings.Contains(line, "counter") {
+					if !strings.Contains(line, "packets 0 ") {
+						counts[i]++
+					}
+					i++
+				}
+			}
+		}
+		return counts
+	}
+	if got := asked(QuietRounds); !slices.Equal(got, []int{5, 5, 5, 5}) {
+		t.Errorf("dns, pods, local and self were asked in %v of the first 5 rounds", got)
+	}
+	if got := asked(10); !slices.Equal(got, []int{5, 5, 5, 5}) {
+		t.Errorf("dns, pods, local and self were asked in %v of 10 quiet rounds", got)
+	}
+	for range 2 { // what is not asked is as it was, and not late
+		p.self.took = time.Hour
+		p.Observe(t.Context())
+		if text := notWell(&Round{Results: p.results}); text != "" || p.late > time.Minute {
+			t.Errorf("in a quiet round: %s; late by %s", text, p.late)
+		}
+	}
+	sh(t, "nft flush chain inet t out\nnft add rule inet t out udp dport 53 reject")
+	p.Observe(t.Context())
+	p.Observe(t.Context())
+	if outcome := p.results[DNS].Outcome; outcome != Failed {
+		t.Errorf("DNS is %s in the second round after it failed", outcome)
+	}
+	if got := asked(4); !slices.Equal(got, []int{4, 4, 4, 4}) {
+		t.Errorf("dns, pods, local and self were asked in %v of 4 rounds after trouble", got)
+	}
+}
+
 // Rules lost before any round was well leave what cannot be told.
 func TestFirstRoundAccusesNothing(t *testing.T) {
 	h, inside := inOwnNetwork(t, "nft")

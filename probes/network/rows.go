@@ -168,7 +168,7 @@ func wellRows() []row {
 		{
 			level: probes.OK, reason: "NotYetSure", near: true,
 			evidence: "something failed in one of the last 5 rounds, or 7 to 10 % of the connections had retransmits", needs: "nothing",
-			finds: func(j *Judge, r *Round) (string, bool) { return j.nearly(r) },
+			finds: func(j *Judge, _ *Round) (string, bool) { return j.nearly() },
 		},
 		{
 			level: probes.OK, reason: "NeverWell", near: true,
@@ -208,7 +208,7 @@ func (j *Judge) neverWell(r *Round) (string, bool) {
 }
 
 // nearly reports what failed too seldom, or not for long enough.
-func (j *Judge) nearly(r *Round) (string, bool) {
+func (j *Judge) nearly() (string, bool) {
 	for i := range j.relatives {
 		if c := &j.relatives[i]; c.here.any() {
 			return c.String() + "; not often or not long enough to tell", true
@@ -216,7 +216,7 @@ func (j *Judge) nearly(r *Round) (string, bool) {
 	}
 	switch {
 	case j.conntrack.any():
-		return r.Results[Conntrack].Detail + "; in fewer than 3 of 5 rounds", true
+		return "the connection table dropped packets, in fewer than 3 of the last 5 rounds", true
 	case j.reach.part.any():
 		return j.reach.String() + "; fewer than 80 % in some of the last 5 rounds", true
 	case j.loss.shows(lossEasier):

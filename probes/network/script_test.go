@@ -139,6 +139,13 @@ func answers(do func(i int, a *Answer)) change {
 	}
 }
 
+// carried makes all peers those of a round before.
+func carried(r *Round) {
+	for i := range r.Peers {
+		r.Peers[i].Carried = true
+	}
+}
+
 func late(r *Round) { r.Late = true }
 
 // onlyPod is the one DNS pod that this host asks, and fails to reach. Of the peers

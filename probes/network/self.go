@@ -11,14 +11,13 @@ import (
 // the rule that looks up own addresses is lost.
 type selfCheck struct {
 	address func() netip.AddrPort
-	// took is how long the most recent connection took.
+	// took is how long the connection of this round took; 0: there was none.
 	took time.Duration
 }
 
 func (*selfCheck) class() Class { return Self }
 
 func (s *selfCheck) check(ctx context.Context, patience time.Duration) Result {
-	s.took = 0
 	address := s.address()
 	if !address.IsValid() {
 		return Result{Outcome: NotKnown, Detail: "the own address is not known"}

@@ -19,20 +19,20 @@ var writeTable = flag.Bool("write-table", false, "write the verdict's table into
 
 // examples plays what makes each row hold, by reason.
 func examples() map[string]func(*script) probes.Observation {
-	noDNS := class(DNS, Failed, "10.96.0.10: no answer in time")
+	noDNS := told(DNS, dnsTold(true))
 	return map[string]func(*script) probes.Observation{
 		"RouteLost": func(s *script) probes.Observation {
-			return s.play(1, class(Route, Failed, "eth0, by which packets to 10.0.0.1 leave, has no carrier"))
+			return s.play(1, told(Route, routeTold([]way{{target: outside, lost: noCarrier}})))
 		},
 		"ConntrackDrops": func(s *script) probes.Observation {
-			return s.play(3, class(Conntrack, Failed, "the connection table dropped 812 packets; it has 262144 of 262144 entries"))
+			return s.play(3, told(Conntrack, dropped()))
 		},
 		"PodsUnreachable": func(s *script) probes.Observation {
-			return s.play(13, class(Pods, Failed, "10.244.3.2, 10.244.7.5: no answer in time"))
+			return s.play(13, told(Pods, podsTold(true)))
 		},
 		"DNSUnreachable": func(s *script) probes.Observation { return s.play(7, noDNS) },
 		"NodeDaemonFails": func(s *script) probes.Observation {
-			return s.play(21, class(Local, Failed, "kube-proxy 127.0.0.1:10256/livez: 503"))
+			return s.play(21, class(Local, Failed, localFails))
 		},
 		"PacketLoss": func(s *script) probes.Observation {
 			s.play(10)
@@ -68,10 +68,10 @@ func examples() map[string]func(*script) probes.Observation {
 			return s.play(3, secondPortOnly(0))
 		},
 		"NeverWell": func(s *script) probes.Observation {
-			return s.play(1, never(DNS, "10.96.0.10: no answer in time"))
+			return s.play(1, told(DNS, dnsTold(false)))
 		},
 		"RouteNotKnown": func(s *script) probes.Observation {
-			return s.play(1, class(Route, NotKnown, "no carrier on eth0, the way to 192.0.2.1, and never was there since the start"))
+			return s.play(1, told(Route, newRouteCheck(thisHost, nowhere).judge([]way{{target: outside, lost: noCarrier}})))
 		},
 		"NetworkWell": func(s *script) probes.Observation { return s.play(1) },
 	}
@@ -171,6 +171,7 @@ func TestNotAccused(t *testing.T) {
 		{"local fails and the API server is silent", 12, []change{noLocal, silent}},
 		{"loss, and the API server is silent", 12, []change{retransmits(12), silent}},
 		{"loss, late", 12, []change{retransmits(12), noDNS, late}},
+		{"loss, long ago", 12, []change{retransmits(12), carried}},
 		{"loss with few peers", 12, []change{retransmits(5)}},
 		{"loss of peers too", 12, []change{retransmits(12), answers(func(_ int, a *Answer) { a.Lossy = 34 })}},
 		{"loss and no peer knows its own", 12, []change{retransmits(12), answers(func(_ int, a *Answer) { a.Lossy = -1 })}},

@@ -2,6 +2,7 @@ package pid
 
 import (
 	"testing"
+	"time"
 
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/probes/trend"
@@ -19,5 +20,16 @@ func TestClearsIsTheThresholdThatClears(t *testing.T) {
 	}
 	if o := somePIDs.judge(tasks(4000, 5000, 127000), trend.Slope{}); o.Clears != "above 1500 free" {
 		t.Errorf("by free tasks: %+v", o)
+	}
+	runsOut := somePIDs
+	runsOut.RunningOutWithin, runsOut.RunningOutUsedPercent = 30*time.Second, 50
+	for reason, perSecond := range map[string]uint64{"PIDsRunningOut": 500, "PIDsNearThreshold": 350} {
+		p, o := New(probes.Host{}, runsOut), probes.Observation{}
+		for second := range uint64(10) {
+			o = p.follow(tasks(16000+second*perSecond, 32768, 127000), time.Unix(int64(second), 0)) //nolint:gosec // below 10
+		}
+		if o.Reason != reason || o.Clears != "" {
+			t.Errorf("it is the pace, and no number: %+v", o)
+		}
 	}
 }

@@ -63,6 +63,9 @@ func Without(t testing.TB, path string) probes.Host {
 // Write makes the host's file at path hold text.
 func Write(t testing.TB, h probes.Host, path, text string) {
 	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(filepath.Join(h.Root, path)), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.WriteFile(filepath.Join(h.Root, path), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -50,7 +50,7 @@ func TestShareText(t *testing.T) {
 
 func TestTimesText(t *testing.T) {
 	t.Parallel()
-	for want, in := range map[string][2]float64{"7.5 %": {5, 1.5}, "15 %": {10, 1.5}, "5 %": {5, 0.5}, "6.3 %": {5, 1.251}, "0.3 %": {0.2, 1.5}} {
+	for want, in := range map[string][2]float64{"7.5 %": {5, 1.5}, "15 %": {10, 1.5}, "5 %": {5, 0.5}, "6.3 %": {5, 1.251}, "0.3 %": {0.2, 1.5}, "5.5 %": {5, 1.1}} {
 		if got := TimesText(in[0], in[1]); got != want {
 			t.Errorf("%v: %q, want %q", in, got, want)
 		}

@@ -148,10 +148,15 @@ func waitsUntilWell(t *testing.T, c *cluster.Cluster, hosts map[string]*fakehost
 	screens := &lastScreen{changed: make(chan string, 1000)}
 	watched := make(chan error, 1)
 	go func() {
-		_, err := status.Run(ctx, status.Options{Config: c.Admin(), Out: os.Stderr, Err: os.Stderr, Watch: true, Draw: screens.draw, Lines: func() int { return 50 }})
+		_, err := status.Run(ctx, status.Options{Config: c.Admin(), Out: os.Stderr, Err: os.Stderr, Output: status.OutputTable, Watch: true, Draw: screens.draw, Lines: func() int { return 50 }})
 		watched <- err
 	}()
-	first := <-screens.changed
+	var first string
+	select {
+	case first = <-screens.changed:
+	case <-ctx.Done():
+		t.Fatal("nothing was drawn")
+	}
 	matches(t, first, `^10 agents, 2 well`)
 	hosts["bad-memory"].Memory(50)
 	hosts["bad-pid"].Tasks(100)
@@ -364,7 +369,7 @@ func TestStatusWatches(t *testing.T) {
 	trouble := make(chan string, 100)
 	ended := make(chan error, 1)
 	go func() {
-		_, err := status.Run(ctx, status.Options{Config: config, Out: os.Stderr, Err: lines(trouble), Watch: true, Draw: screens.draw, Lines: func() int { return 7 }})
+		_, err := status.Run(ctx, status.Options{Config: config, Out: os.Stderr, Err: lines(trouble), Output: status.OutputTable, Watch: true, Draw: screens.draw, Lines: func() int { return 7 }})
 		ended <- err
 	}()
 	wait := func(first string) (screen string) {

@@ -54,7 +54,7 @@ func newFleet(size, zones int, seed uint64) *fleet {
 	for i := range size {
 		n := &node{
 			name: fmt.Sprintf("node-%d", i), zone: i % zones, accusedAt: never, seen: map[network.Class]bool{},
-			random: rand.New(rand.NewPCG(seed, uint64(i)+2)), secondPorts: map[string]bool{}, judge: network.NewJudge(period, seed<<20+uint64(i)),
+			random: rand.New(rand.NewPCG(seed, uint64(i)+2)), secondPorts: map[string]bool{}, judge: network.NewJudge(period, seed<<20+uint64(i)), turns: network.NewTurns(period),
 		}
 		n.debounce.Level = probes.OK
 		n.due = time.Duration(n.random.Int64N(int64(period)))
@@ -137,6 +137,11 @@ func (f *fleet) round(n *node, debounce config.Debounce) {
 	if r.Outcome(network.API) == network.Well {
 		n.publish(v.Observation, done)
 	}
+	n.results = r.Results
+	n.alert = v.Observation.Level != probes.OK || v.Observation.Hysteresis
+	if n.calm++; n.alert {
+		n.calm = 0
+	}
 	n.decide(v.Observation, debounce, done)
 	n.answers = push(n.answers, shown{at: done, answer: n.judge.Answer()})
 	n.due = max(done+time.Second/2, t+n.interval(v.Observation, t))
@@ -167,17 +172,40 @@ func (f *fleet) look(n *node, t time.Duration) (network.Round, time.Duration) {
 		r.Results[network.Pods] = result
 	}
 	note(network.DNS, f.reachesDNS(n, t))
-	for _, i := range n.peers {
-		peer := f.nodes[i]
-		if f.ready(peer, t) {
-			p := f.connect(n, peer, t)
-			if !p.Reached {
-				took = patience
+	if n.calm >= network.QuietRounds && n.calm%2 == 1 {
+		for c := range r.Results {
+			if c.TakesTurns() {
+				r.Results[c] = n.results[c]
 			}
-			r.Peers = append(r.Peers, p)
 		}
 	}
+	var all bool
+	if r.Peers, all = f.askPeers(n, t); !all {
+		took = patience
+	}
 	return r, took
+}
+
+// askPeers asks those peers whose turn it is, and all when one has news, as the
+// probe's class does. all: all were reached.
+func (f *fleet) askPeers(n *node, t time.Duration) (results []network.PeerResult, all bool) {
+	var peers []network.Peer
+	for _, i := range n.peers {
+		if f.ready(f.nodes[i], t) {
+			peers = append(peers, network.Peer{Node: f.nodes[i].name})
+		}
+	}
+	all = true
+	now, rest := n.turns.Choose(peers, n.alert || n.debounce.Level > probes.OK)
+	for asked := 0; asked < len(now); asked++ {
+		result := f.connect(n, f.byName[now[asked].Node], t)
+		if n.turns.IsNews(now[asked], result) {
+			now, rest = slices.Concat(now, rest), nil
+		}
+		n.turns.Take(now[asked], result)
+		all = all && result.Reached
+	}
+	return n.turns.Results(peers), all
 }
 
 // ready reports whether a Node is Ready. The control plane notices after 50 s,

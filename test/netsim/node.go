@@ -54,6 +54,10 @@ type node struct {
 
 	random    *rand.Rand
 	judge     *network.Judge
+	turns     *network.Turns
+	alert     bool // its newest verdict was not quite OK
+	calm      int  // rounds since one was not
+	results   map[network.Class]network.Result
 	debounce  decide.Debounce
 	due       time.Duration // of the next round
 	because   string        // when it was first accused

@@ -145,7 +145,7 @@ func oneAfterAnother(rules ...string) fault {
 // halfOpen drops what belongs to the connections to the API server that hosts
 // have now, and lets them make new ones.
 func (s *scene) halfOpen(numbers ...int) fault {
-	server := netip.MustParseAddrPort(strings.TrimPrefix(s.cluster.URL(), "https://"))
+	server := s.serverAddress()
 	return fault{
 		begin: onHosts(numbers, func(a *agent) error {
 			ports, err := a.PortsTo(server)
@@ -157,6 +157,11 @@ func (s *scene) halfOpen(numbers ...int) fault {
 		}),
 		end: onHosts(numbers, func(a *agent) error { return a.Mend("packets") }),
 	}
+}
+
+// serverAddress is where the API server listens.
+func (s *scene) serverAddress() netip.AddrPort {
+	return netip.MustParseAddrPort(strings.TrimPrefix(s.cluster.URL(), "https://"))
 }
 
 // hanging freezes the agents of some hosts. The kernel still accepts connections.

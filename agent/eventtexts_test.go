@@ -1,0 +1,101 @@
+package agent_test
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/taintlet/taintlet/agent"
+	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/probes/network"
+	"github.com/taintlet/taintlet/taints"
+)
+
+var update = flag.Bool("update", false, "write testdata/events.golden")
+
+// reload is a configuration file that changes.
+type reload struct {
+	mu  sync.Mutex
+	cfg *config.Config
+	err error
+}
+
+func (r *reload) load() (*config.Config, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.cfg, r.err
+}
+
+func (r *reload) set(cfg *config.Config, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.cfg, r.err = cfg, err
+}
+
+// testdata/events.golden has every Event that the agent words by itself, where a
+// reviewer reads them in one place; agent/decide/testdata/messages.golden has the
+// others. -update writes it.
+func TestEventTexts(t *testing.T) {
+	const file = "testdata/events.golden"
+	got := eventTexts(t)
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s differs; make scenarios writes it:\n%s", file, got)
+	}
+}
+
+// eventTexts are the Events of an agent to which all of it happens.
+func eventTexts(t *testing.T) string {
+	t.Helper()
+	cfg, other := config.Default(), config.Default()
+	cfg.Rules, cfg.Eviction.Slots, cfg.Hash, other.Hash = cfg.BuiltInRules(), 1, "sha256:one", "sha256:two"
+	w, by, files, b := &told{}, map[probes.Condition]*probe{}, &reload{cfg: cfg}, &beside{}
+	var all strings.Builder
+	synctest.Test(t, func(t *testing.T) {
+		a := &agent.Agent{
+			Config: cfg, Client: b, Slots: &slots{free: true}, Recorder: w, Reload: files.load,
+			NewProbe: func(c config.Condition) probes.Probe { return by[c.Name] },
+		}
+		runInBubble(t, a, by, func(_ *testing.T, by map[probes.Condition]*probe, c *client) {
+			memory := by[probes.MemoryPressure]
+			for _, level := range []probes.Level{probes.Degraded, probes.Critical, probes.Degraded, probes.OK} {
+				memory.set(level)
+				time.Sleep(5 * time.Minute)
+			}
+			b.write(func(node *corev1.Node) { node.Annotations[taints.PausedAnnotation] = "true" })
+			time.Sleep(time.Minute)
+			memory.set(probes.Degraded)
+			time.Sleep(5 * time.Minute)
+			by[probes.NetworkUnavailable].say(network.ReasonPortBlocked)
+			time.Sleep(time.Minute)
+			files.set(nil, errors.New("memory.period: Invalid value: \"1ms\": must be 250ms to 10m"))
+			time.Sleep(time.Minute)
+			files.set(other, nil)
+			time.Sleep(time.Minute)
+			for i, reason := range c.reasons {
+				fmt.Fprintf(&all, "before the taint: %s: %s\n", reason, c.messages[i])
+			}
+		})
+	})
+	for _, e := range w.events {
+		fmt.Fprintf(&all, "%s: %s\n", e.reason, e.message)
+	}
+	return all.String()
+}

@@ -1,0 +1,34 @@
+package main
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/probes"
+)
+
+// Levels add up: what Degraded asks for stays at Critical. OK and Unknown ask for
+// nothing.
+func TestWhatIsAskedForAtEachLevel(t *testing.T) {
+	t.Parallel()
+	cfg, err := config.HostSchema().Load(tryConfig(t, `eviction: {slots: 1}
+rules:
+- {condition: MemoryPressure, level: Degraded, taint: {key: node.kubernetes.io/memory-pressure, effect: NoSchedule}}
+- {condition: MemoryPressure, level: Critical, taint: {key: example.com/memory, value: "950", effect: NoExecute}}
+- {condition: PIDPressure, level: Degraded, taint: {key: example.com/pids, effect: NoSchedule}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &sampler{cfg: cfg, lifecycleController: true}
+	const degraded = "{node.kubernetes.io/memory-pressure:NoSchedule kept taintlet.dev/memory-pressure:NoSchedule}"
+	for level, want := range map[probes.Level]string{
+		probes.Unknown: "[]", probes.OK: "[]", probes.Degraded: "[" + degraded + "]",
+		probes.Critical: "[" + degraded + " {example.com/memory=950:NoExecute direct }]",
+	} {
+		c := s.ask(probes.Observation{Condition: probes.MemoryPressure, Level: level}, "period")
+		if got := fmt.Sprint(c.Taints); got != want {
+			t.Errorf("%s asks for %s, want %s", level, got, want)
+		}
+	}
+}

@@ -1,0 +1,193 @@
+package network
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/taintlet/taintlet/probes"
+)
+
+// turnsOf plays rounds with so many peers that are well.
+type turnsOf struct {
+	turns *Turns
+	peers []Peer
+	// says is what each peer answers, by its name; nil: nothing bad.
+	says map[string]*Answer
+	// gone peers do not answer, lossy ones with retransmits.
+	gone, lossy map[string]bool
+}
+
+func newTurnsOf(peers int, period time.Duration) *turnsOf {
+	s := &turnsOf{turns: NewTurns(period), says: map[string]*Answer{}, gone: map[string]bool{}, lossy: map[string]bool{}}
+	for i := range peers {
+		s.peers = append(s.peers, Peer{Node: fmt.Sprintf("peer-%d", i)})
+	}
+	return s
+}
+
+// round returns the names of those that were asked.
+func (s *turnsOf) round(alert bool) (asked []string) {
+	now, rest := s.turns.Choose(s.peers, alert)
+	isNews := false
+	take := func(peers []Peer) {
+		for _, p := range peers {
+			result := PeerResult{Node: p.Node, Reached: !s.gone[p.Node], Answer: s.says[p.Node]}
+			if s.lossy[p.Node] {
+				result.Retransmits = 1
+			}
+			if result.Answer == nil {
+				result.Answer = &Answer{Version: AnswerVersion}
+			}
+			isNews = isNews || s.turns.IsNews(p, result)
+			s.turns.Take(p, result)
+			asked = append(asked, p.Node)
+		}
+	}
+	take(now)
+	if isNews {
+		take(rest)
+	}
+	return asked
+}
+
+// quiet plays rounds until few peers are asked, and returns how many that took.
+func (s *turnsOf) quiet(t *testing.T) (rounds int) {
+	t.Helper()
+	for rounds = range 100 {
+		if len(s.round(false)) < len(s.peers) {
+			return rounds
+		}
+	}
+	t.Fatal("all peers are asked in each round")
+	return 0
+}
+
+func TestQuietRoundsAskFewInTurn(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		peers  int
+		period time.Duration
+		few    int
+	}{{12, 5 * time.Second, 3}, {7, 5 * time.Second, 3}, {12, time.Second, 3}, {12, 10 * time.Second, 6}, {12, 12 * time.Second, 8}} {
+		s := newTurnsOf(test.peers, test.period)
+		if rounds := s.quiet(t); rounds != 1+QuietRounds {
+			t.Errorf("%+v: all were asked in %d rounds", test, rounds)
+		}
+		for range 10 {
+			seen := map[string]bool{}
+			for range (test.peers + test.few - 1) / test.few {
+				asked := s.round(false)
+				if len(asked) != test.few {
+					t.Errorf("%+v: %v were asked", test, asked)
+				}
+				for _, name := range asked {
+					seen[name] = true
+				}
+			}
+			if len(seen) != test.peers {
+				t.Errorf("%+v: only %v were asked", test, seen)
+			}
+		}
+	}
+	for _, few := range []struct {
+		peers  int
+		period time.Duration
+	}{{3, 5 * time.Second}, {12, 20 * time.Second}, {12, time.Hour}} {
+		s := newTurnsOf(few.peers, few.period)
+		for range 20 {
+			if asked := s.round(false); len(asked) != few.peers {
+				t.Errorf("%+v: %v were asked", few, asked)
+			}
+		}
+	}
+}
+
+// Whatever is new brings all peers into the same round, and into those after it.
+func TestNewsAsksAll(t *testing.T) {
+	t.Parallel()
+	for name, happens := range map[string]func(s *turnsOf, peer string){
+		"gone":           func(s *turnsOf, peer string) { s.gone[peer] = true },
+		"retransmits":    func(s *turnsOf, peer string) { s.lossy[peer] = true },
+		"no answer":      func(s *turnsOf, peer string) { s.says[peer] = &Answer{Classes: map[Class]bool{DNS: false}} },
+		"another level":  func(s *turnsOf, peer string) { s.says[peer] = said(probes.MemoryPressure, probes.Degraded) },
+		"a level is new": func(s *turnsOf, peer string) { s.says[peer] = said(probes.MemoryPressure, probes.OK) },
+	} {
+		s := newTurnsOf(12, testPeriod)
+		s.quiet(t)
+		happens(s, "peer-9")
+		asked := s.round(false)
+		for range 3 {
+			if len(asked) < 12 {
+				asked = s.round(false)
+			}
+		}
+		if len(asked) != 12 || !slices.Contains(asked, "peer-9") {
+			t.Errorf("%s: %v were asked in the fourth round", name, asked)
+		}
+		s.gone, s.lossy = nil, nil
+		if rounds := s.quiet(t); rounds < QuietRounds-1 {
+			t.Errorf("%s: all were asked in %d rounds after it", name, rounds)
+		}
+	}
+}
+
+func said(c probes.Condition, l probes.Level) *Answer {
+	return &Answer{Version: AnswerVersion, Levels: map[probes.Condition]probes.Level{c: l}}
+}
+
+// Trouble of this host asks all at once, and a peer that is new asks all.
+func TestAlertAndStrangersAskAll(t *testing.T) {
+	t.Parallel()
+	s := newTurnsOf(12, testPeriod)
+	s.quiet(t)
+	if asked := s.round(true); len(asked) != 12 {
+		t.Errorf("%v were asked in trouble", asked)
+	}
+	if rounds := s.quiet(t); rounds < QuietRounds-1 {
+		t.Errorf("all were asked in %d rounds after the trouble", rounds)
+	}
+	s.peers[3].Node = "stranger"
+	if asked := s.round(false); len(asked) != 12 {
+		t.Errorf("%v were asked with a stranger", asked)
+	}
+}
+
+// What was found of those that were not asked is carried, and marked. A peer that
+// was never reached does not count, and one that went and came back is new.
+func TestResultsAreCarried(t *testing.T) {
+	t.Parallel()
+	s := newTurnsOf(12, testPeriod)
+	s.gone["peer-11"] = true
+	if s.round(false); len(s.turns.Results(s.peers)) != 11 {
+		t.Errorf("%+v count", s.turns.Results(s.peers))
+	}
+	s.gone["peer-11"] = false
+	s.quiet(t)
+	carried, all := 0, s.turns.Results(s.peers)
+	for i, result := range all {
+		if result.Node != s.peers[i].Node || !result.Reached {
+			t.Errorf("%d is %+v", i, result)
+		}
+		if result.Carried {
+			carried++
+		}
+	}
+	if len(all) != 12 || carried != 9 {
+		t.Errorf("%d of %d are carried", carried, len(all))
+	}
+	s.gone["peer-11"] = true
+	for range 4 {
+		s.round(false)
+	}
+	if all := s.turns.Results(s.peers); len(all) != 12 || all[11].Reached {
+		t.Errorf("%+v", all)
+	}
+	others := s.peers[:11]
+	s.turns.Choose(others, false)
+	s.round(false)
+	if all := s.turns.Results(s.peers); len(all) != 11 {
+		t.Errorf("%d count after peer-11 came back and was not reached", len(all))
+	}
+}
