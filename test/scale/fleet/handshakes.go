@@ -11,7 +11,7 @@ import (
 const handshakeTries = 3000
 
 // handshakes measures what a TLS connection costs the API server: each agent makes
-// one every 29 s.
+// one every minute (apiEvery).
 func (r *run) handshakes(ctx context.Context) error {
 	server := strings.TrimPrefix(r.cluster.URL(), "https://")
 	c, err := r.during(ctx, func() error {

@@ -26,7 +26,7 @@ const (
 	agentPort      = 9808
 	// apiEvery is how often the network's probe makes a TLS connection to the API
 	// server: apiEvery in probes/network.
-	apiEvery    = 29 * time.Second
+	apiEvery    = 59 * time.Second
 	apiPatience = 2 * time.Second
 )
 

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -91,5 +93,18 @@ func TestThereIsNoSecondImplementation(t *testing.T) {
 		if names, guarded := allowed[use[:i]]; guarded && !slices.Contains(names, use[i+1:]) {
 			t.Errorf("the hollow fleet uses %s", use)
 		}
+	}
+}
+
+// The scripted probe of the network asks the API server as often as the real one.
+func TestTheAPIServerIsAskedAsOften(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../../probes/network/run.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := fmt.Sprintf("apiEvery = %d * time.Second", int(apiEvery.Seconds()))
+	if !strings.Contains(string(text), want) {
+		t.Errorf("probes/network/run.go has no %q", want)
 	}
 }

@@ -70,9 +70,9 @@ func renderCost(p printer, f *figures) {
 const tellingNodes = 500
 
 func renderPerThousand(p printer, f *figures) {
-	const apiEverySeconds = 29
+	const apiEverySeconds = int(apiEvery / time.Second)
 	p("\nA TLS connection costs the API server %.3f ms of CPU. 1,000 agents make one every %d s each, which is %.4f cores.\n",
-		f.Handshake, apiEverySeconds, f.Handshake/apiEverySeconds)
+		f.Handshake, apiEverySeconds, f.Handshake/apiEvery.Seconds())
 	if f.Nodes < tellingNodes {
 		p("\nWith fewer than %d nodes the differences between the columns are noise.\n", tellingNodes)
 		return
