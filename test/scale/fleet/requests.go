@@ -70,6 +70,17 @@ func (l log) since(begin map[string]time.Time) log {
 	return some
 }
 
+// done returns the requests that were answered with success.
+func (l log) done() log {
+	var some log
+	for _, r := range l {
+		if r.ResponseStatus.Code/100 == 2 {
+			some = append(some, r)
+		}
+	}
+	return some
+}
+
 // byKind counts requests by verb and resource.
 func (l log) byKind() map[string]int {
 	counts := map[string]int{}

@@ -32,7 +32,7 @@ func (r *run) restartAll(ctx context.Context) (err error) {
 	r.later = append(r.later, func(l log) {
 		own := l.of(agentUser, w)
 		s.Requests, s.Peak = len(own), own.peak()
-		again := own.since(started)
+		again := own.since(started).done() // who met a newer version of the Node wrote nothing
 		s.MostWrites, s.MostStatus = most(again.only("patch", "nodes")), most(again.only("patch", "nodes/status"))
 		s.TooMany, _ = own.refused()
 		s.PerAgent = r.perAgent(own)

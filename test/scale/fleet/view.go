@@ -16,6 +16,9 @@ import (
 	"github.com/taintlet/taintlet/test/cluster"
 )
 
+// shownChanges is how many changes of foreign taints are told.
+const shownChanges = 20
+
 // view follows the taints of all Nodes, by a watch. It is what a Reflector keeps.
 type view struct {
 	stop   context.CancelFunc
@@ -24,11 +27,11 @@ type view struct {
 	mu     sync.Mutex
 	taints map[string][]corev1.Taint
 	// tainted counts the Nodes with the taint of MemoryPressure, lastTainted is
-	// when the newest came. changes counts the versions of Nodes whose taints
-	// differ from those of the version before.
-	tainted     int
-	lastTainted time.Time
-	changes     int
+	// when the newest came. changes counts how often that taint came or went,
+	// foreign how often others changed, such as those of a Node that is not ready.
+	tainted          int
+	lastTainted      time.Time
+	changes, foreign int
 }
 
 func newView(ctx context.Context, c *cluster.Cluster) (*view, error) {
@@ -73,10 +76,17 @@ func (v *view) Update(object any) error {
 	before, known := v.taints[node.Name]
 	v.taints[node.Name] = node.Spec.Taints
 	same := func(a, b corev1.Taint) bool { return a.MatchTaint(&b) && a.Value == b.Value }
-	if known && !slices.EqualFunc(before, node.Spec.Taints, same) {
+	was, is := isBad(before), isBad(node.Spec.Taints)
+	switch {
+	case known && was != is:
 		v.changes++
+	case known && !slices.EqualFunc(before, node.Spec.Taints, same):
+		v.foreign++
+		if v.foreign <= shownChanges {
+			say("taints of %s: %v became %v", node.Name, before, node.Spec.Taints)
+		}
 	}
-	switch was, is := isBad(before), isBad(node.Spec.Taints); {
+	switch {
 	case is && !was:
 		v.tainted, v.lastTainted = v.tainted+1, time.Now()
 	case was && !is:
