@@ -65,6 +65,12 @@ bench: ## benchmarks, then taintlet beside a real kubelet (20 minutes; needs roo
 	go test -run '^$$' -bench . -benchmem ./...
 	go run ./test/bench
 
+NODES ?= 1000
+
+.PHONY: scale
+scale: controlplane ## what NODES=1000 hollow agents cost one API server, into test/scale/results (half an hour)
+	go run ./test/scale/fleet --nodes $(NODES)
+
 NETWORK_TABLE ?= $(CURDIR)/bin/incidents.md
 
 .PHONY: network

@@ -47,12 +47,12 @@ func TestSilentConnectionsAreNotAccepted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()                                   //nolint:errcheck // nobody listens any more
+	defer l.Close() //nolint:errcheck // nobody listens any more
 	silent, err := net.Dial("tcp", l.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer silent.Close()                              //nolint:errcheck // it said nothing
+	defer silent.Close() //nolint:errcheck // it said nothing
 	asking, err := net.Dial("tcp", l.Addr().String())
 	if err != nil {
 		t.Fatal(err)

@@ -13,18 +13,15 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 
 	"github.com/taintlet/taintlet/agent"
+	"github.com/taintlet/taintlet/agent/assembly"
 	"github.com/taintlet/taintlet/agent/config"
-	"github.com/taintlet/taintlet/agent/fleet"
 	"github.com/taintlet/taintlet/probes"
-)
-
-const (
-	dryRunNone   = "none"
-	dryRunClient = "client"
-	dryRunServer = "server"
+	"github.com/taintlet/taintlet/probes/network"
 )
 
 // options are the agent's flags: where and how it runs. What it decides by is in
@@ -59,7 +56,7 @@ func agentVerb() verb {
 			flags.Lookup("namespace").DefValue = ""
 			addConfig(flags, &o.config)
 			addHost(flags, &o.host)
-			addChoice(flags, &o.dryRun, "dry-run", "", "client: run without any API server; server: let the API server check each write and keep nothing; both log each change that would be made", dryRunNone, dryRunClient, dryRunServer)
+			addChoice(flags, &o.dryRun, "dry-run", "", "client: run without any API server; server: let the API server check each write and keep nothing; both log each change that would be made", assembly.DryRunNone, assembly.DryRunClient, assembly.DryRunServer)
 			addLifecycleController(flags, &o.lifecycleController)
 			flags.StringVar(&o.listen, "listen", ":9808", "`address` of /metrics, /healthz, /readyz and /peer; empty: none")
 			addChoice(flags, &o.logFormat, "log-format", "", "text or json", "text", "json")
@@ -89,51 +86,66 @@ func (o *options) run(ctx context.Context, c call) error {
 func serve(ctx context.Context, o *options, cfg *config.Config, stderr io.Writer) error {
 	log := newLogger(o, stderr)
 	klog.SetSlogLogger(log) // what client-go has to say
-	boot, now, err := bootClock(o.host.Proc)
+	parts, err := o.parts(cfg, log)
 	if err != nil {
 		return err
 	}
-	cluster, stop, err := connect(ctx, o, log)
-	if err != nil {
-		return err
-	}
-	defer stop()
 	var listener net.Listener
 	if o.listen != "" {
 		if listener, err = agent.Listen(ctx, o.listen); err != nil {
 			return fmt.Errorf("--listen: %w", err)
 		}
+		if bound, err := netip.ParseAddrPort(listener.Addr().String()); err == nil {
+			parts.Listen = bound
+		}
 	}
-	instance := instanceName()
-	others := fleet.New(fleetOptions(o, cluster, listener, log))
-	log.Info("taintlet starts", "version", buildVersion(), "node", o.nodeName, "instance", instance, "config", cfg.Hash, "dryRun", o.dryRun, "listen", address(listener))
-	a := &agent.Agent{
-		Config: cfg, NewProbe: agent.ProbesOf(config.Environment{Host: o.host, Cluster: others}), Client: cluster.node, Slots: cluster.slots, Fleet: others, Recorder: cluster.events, Log: log,
-		Instance: instance, Boot: boot, Now: now, LifecycleController: o.lifecycleController, Version: buildVersion(),
+	a, stop, err := assembly.New(ctx, parts)
+	if err != nil {
+		return err
 	}
-	if o.config != "" {
-		a.Reload = func() (*config.Config, error) { return config.HostSchema().Load(o.config) }
-	}
+	defer stop()
+	log.Info("taintlet starts", "version", parts.Version, "node", o.nodeName, "instance", parts.Instance, "config", cfg.Hash, "dryRun", o.dryRun, "listen", address(listener))
 	return a.Run(ctx, listener)
 }
 
-// serviceName is the headless Service of the agents, as the manifests have it.
-const serviceName = "taintlet"
-
-// fleetOptions say where the other agents are, and where this one is for them.
-func fleetOptions(o *options, c cluster, listener net.Listener, log *slog.Logger) fleet.Options {
-	options := fleet.Options{
-		Node: o.nodeName, Namespace: o.namespace, Service: serviceName, APIServer: c.apiServer, Source: c.source, Log: log,
+// parts is what this agent is put together of, but for its listener.
+func (o *options) parts(cfg *config.Config, log *slog.Logger) (assembly.Options, error) {
+	boot, now, err := bootClock(o.host.Proc)
+	if err != nil {
+		return assembly.Options{}, err
+	}
+	parts := assembly.Options{
+		Node: o.nodeName, Namespace: o.namespace, DryRun: o.dryRun, Config: cfg, Log: log,
+		Instance: instanceName(), Boot: boot, Now: now, LifecycleController: o.lifecycleController, Version: buildVersion(),
+		NewProbe: func(others network.Cluster) func(config.Condition) probes.Probe {
+			return agent.ProbesOf(config.Environment{Host: o.host, Cluster: others})
+		},
 	}
 	if hostIP, err := netip.ParseAddr(os.Getenv("HOST_IP")); err == nil {
-		options.HostIP = hostIP
+		parts.HostIP = hostIP
 	}
-	if listener != nil {
-		if bound, err := netip.ParseAddrPort(listener.Addr().String()); err == nil {
-			options.Listen = bound
+	if o.config != "" {
+		parts.Reload = func() (*config.Config, error) { return config.HostSchema().Load(o.config) }
+	}
+	if o.dryRun != assembly.DryRunClient {
+		parts.RestConfig, err = apiConfig(o.kubeconfig)
+	}
+	return parts, err
+}
+
+func apiConfig(kubeconfig string) (*rest.Config, error) {
+	if kubeconfig == "" {
+		restConfig, err := rest.InClusterConfig()
+		if err != nil {
+			return nil, fmt.Errorf("no --kubeconfig given and not in a cluster (to see what taintlet sees without one: taintlet once, or --dry-run=client): %w", err)
 		}
+		return restConfig, nil
 	}
-	return options
+	restConfig, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("--kubeconfig %s: %w", kubeconfig, err)
+	}
+	return restConfig, nil
 }
 
 // instanceName is a name that no other process has. It begins with a name that

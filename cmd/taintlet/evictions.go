@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/taintlet/taintlet/agent/assembly"
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/evictions"
 	"github.com/taintlet/taintlet/probes"
@@ -23,7 +24,7 @@ import (
 // showEvictions says what an eviction of these Nodes would take; of none: it
 // counts for all Nodes.
 func showEvictions(ctx context.Context, cfg *config.Config, restConfig *rest.Config, nodes []string, w io.Writer) error {
-	restConfig.QPS, restConfig.Burst = clientRate, clientBurst
+	restConfig.QPS, restConfig.Burst = assembly.ClientRate, assembly.ClientBurst
 	client, err := taints.NewClient(restConfig, "")
 	if err != nil {
 		return err

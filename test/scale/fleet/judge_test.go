@@ -1,0 +1,98 @@
+package main
+
+import (
+	"math"
+	"slices"
+	"testing"
+	"time"
+)
+
+// good returns figures of a run that holds everything.
+func good(nodes int) *figures {
+	n := float64(nodes)
+	quiet := latency{Requests: 100, P99: 5 * time.Millisecond}
+	in := func(name string) incident {
+		return incident{
+			Name: name, Tainted: nodes, Last: 5 * time.Second, Requests: 3 * nodes, Sent: int64(1000 * n), Received: int64(9000 * n),
+			Foreign: quiet, Leases: leaseReport{latency: quiet},
+		}
+	}
+	return &figures{
+		Nodes:     nodes,
+		Quiet:     idle{Seconds: 600, Heartbeats: 12, PerHour: map[string]float64{"patch nodes/status": 12, "list endpointslices": 6}, Sent: 1000, Received: 2000},
+		Incidents: []incident{in("brake on"), in("brake off")},
+		Outage:    outage{Leases: leaseReport{latency: quiet}},
+		Restart:   restart{Leases: leaseReport{latency: quiet}, Held: nodes, MostWrites: 1, MostStatus: 1, Requests: 5 * nodes},
+	}
+}
+
+func failed(lines []line) []string {
+	var all []string
+	for _, l := range lines {
+		if l.verdict == no {
+			all = append(all, l.what)
+		}
+	}
+	return all
+}
+
+func TestJudge(t *testing.T) {
+	t.Parallel()
+	if bad := failed(judge(good(1000), []*figures{good(100)})); bad != nil {
+		t.Errorf("a good run fails: %q", bad)
+	}
+	for _, l := range judge(good(1000), []*figures{good(100)}) {
+		if l.verdict != yes {
+			t.Errorf("%s: %s", l.what, l.verdict)
+		}
+	}
+	for name, c := range map[string]struct {
+		spoil func(f *figures)
+		want  []string
+	}{
+		"heartbeats":  {func(f *figures) { f.Quiet.Heartbeats = 12.3 }, []string{"idle: at most 12 heartbeats per node and hour"}},
+		"more asked":  {func(f *figures) { f.Quiet.PerHour["get nodes"] = 2 }, []string{"idle: requests per node within 5 % of another size"}},
+		"late taint":  {func(f *figures) { f.Incidents[1].Last = 31 * time.Second }, []string{"mass incident, brake off: last taint within 30 s"}},
+		"no taint":    {func(f *figures) { f.Incidents[1].Tainted = 999 }, []string{"mass incident, brake off: last taint within 30 s"}},
+		"429":         {func(f *figures) { f.Incidents[0].Foreign.TooMany = 1 }, []string{"mass incident, brake on: no 429 at a foreign client"}},
+		"slow":        {func(f *figures) { f.Incidents[0].Foreign.P99 = time.Second }, []string{"mass incident, brake on: its p99 under 1 s"}},
+		"late lease":  {func(f *figures) { f.Incidents[0].Leases.Late = 1 }, []string{"mass incident, brake on: no node lease late"}},
+		"taints":      {func(f *figures) { f.Restart.TaintChanges = 1 }, []string{"rolling restart: no taint changes"}},
+		"writes":      {func(f *figures) { f.Restart.MostWrites = 2 }, []string{"rolling restart: at most one write of each agent"}},
+		"outage":      {func(f *figures) { f.Outage.TaintChanges = 1 }, []string{"crash of the API server: no taint changes"}},
+		"stopped":     {func(f *figures) { f.Stopped = "no memory" }, []string{"every part was measured"}},
+		"square":      {func(f *figures) { f.Restart.Requests = 50000 }, []string{"requests of a rolling restart: grows at most with the power 1.1 of the nodes"}},
+		"per agent":   {func(f *figures) { f.Quiet.Heartbeats, f.Quiet.Seconds = 14, 600 }, []string{"idle: at most 12 heartbeats per node and hour", "heartbeats of one agent: does not grow with the nodes"}},
+		"brake holds": {func(f *figures) { f.Incidents[0].Tainted = 500 }, nil},
+	} {
+		f := good(1000)
+		c.spoil(f)
+		if got := failed(judge(f, []*figures{good(100)})); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q fail, want %q", name, got, c.want)
+		}
+	}
+}
+
+func TestFit(t *testing.T) {
+	t.Parallel()
+	if e, ok := fit([]point{{100, 300}, {1000, 30000}, {5000, 750000}}); !ok || math.Abs(e-2) > 1e-9 {
+		t.Errorf("exponent of a square: %v, %v", e, ok)
+	}
+	if _, ok := fit([]point{{100, 300}, {100, 310}}); ok {
+		t.Error("one size has an exponent")
+	}
+}
+
+func TestLatencyOf(t *testing.T) {
+	t.Parallel()
+	begin := time.Now()
+	var all []asked
+	for i := range 200 {
+		all = append(all, asked{begin.Add(time.Duration(i) * time.Second), time.Duration(i) * time.Millisecond, 200})
+	}
+	all[10].code, all[20].code = 429, 0
+	got := latencyOf(all, begin, begin.Add(99*time.Second))
+	if want := (latency{100, 1, 1, 50 * time.Millisecond, 99 * time.Millisecond, 99 * time.Millisecond}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/taintlet/taintlet/test/cluster"
+)
+
+// window is a part of the run.
+type window struct{ From, To time.Time }
+
+func (w window) has(at time.Time) bool { return !at.Before(w.From) && at.Before(w.To) }
+
+func (w window) hours() float64 { return w.To.Sub(w.From).Hours() }
+
+// log is the API server's audit log.
+type log []cluster.Request
+
+// readLog reads the audit log, in the order in which requests came. A watch has two entries, for its start and its end,
+// and so counts once.
+func (s *stage) readLog() (log, error) {
+	all, err := s.cluster.Requests("")
+	if err != nil {
+		return nil, err
+	}
+	seen, once := map[string]bool{}, log{}
+	for _, r := range all {
+		if !seen[r.AuditID] {
+			seen[r.AuditID] = true
+			once = append(once, r)
+		}
+	}
+	slices.SortFunc(once, func(a, b cluster.Request) int { return a.RequestReceivedTimestamp.Compare(b.RequestReceivedTimestamp) })
+	return once, nil
+}
+
+// of returns a user's requests within a window.
+func (l log) of(user string, w window) log {
+	var some log
+	for _, r := range l {
+		if r.User.Username == user && w.has(r.RequestReceivedTimestamp) {
+			some = append(some, r)
+		}
+	}
+	return some
+}
+
+// only returns the requests with that verb and resource.
+func (l log) only(verb, resource string) log {
+	var some log
+	for _, r := range l {
+		if r.Verb == verb && r.Resource() == resource {
+			some = append(some, r)
+		}
+	}
+	return some
+}
+
+// since returns of each agent what it asked for since a time of its own.
+func (l log) since(begin map[string]time.Time) log {
+	var some log
+	for _, r := range l {
+		if at, known := begin[nodeOf(r)]; known && !r.RequestReceivedTimestamp.Before(at) {
+			some = append(some, r)
+		}
+	}
+	return some
+}
+
+// done returns the requests that were answered with success.
+func (l log) done() log {
+	var some log
+	for _, r := range l {
+		if r.ResponseStatus.Code/100 == 2 {
+			some = append(some, r)
+		}
+	}
+	return some
+}
+
+// byKind counts requests by verb and resource.
+func (l log) byKind() map[string]int {
+	counts := map[string]int{}
+	for _, r := range l {
+		kind := r.Verb + " " + r.Resource()
+		if r.ObjectRef.Resource == "endpointslices" && r.ObjectRef.Namespace != agentNamespace {
+			kind += " of " + r.ObjectRef.Namespace
+		}
+		counts[kind]++
+	}
+	return counts
+}
+
+// byNode counts requests by the agent's Node.
+func (l log) byNode() map[string]int {
+	counts := map[string]int{}
+	for _, r := range l {
+		counts[nodeOf(r)]++
+	}
+	return counts
+}
+
+// nodeOf returns the Node that the token of the request is bound to.
+func nodeOf(r cluster.Request) string {
+	return strings.Join(r.User.Extra["authentication.kubernetes.io/node-name"], ",")
+}
+
+// peak is the most requests within one second.
+func (l log) peak() int {
+	counts, most := map[int64]int{}, 0
+	for _, r := range l {
+		second := r.RequestReceivedTimestamp.Unix()
+		counts[second]++
+		most = max(most, counts[second])
+	}
+	return most
+}
+
+// refused counts answers 429, and failed those of 500 and more.
+func (l log) refused() (tooMany, failed int) {
+	for _, r := range l {
+		switch code := r.ResponseStatus.Code; {
+		case code == http.StatusTooManyRequests:
+			tooMany++
+		case code >= http.StatusInternalServerError:
+			failed++
+		}
+	}
+	return tooMany, failed
+}
+
+// heartbeats is how often an hour an agent refreshes its conditions, by the time
+// between two refreshes of one Node. So it does not matter when the agents started.
+func (l log) heartbeats() float64 {
+	last := map[string]time.Time{}
+	intervals, total := 0, time.Duration(0)
+	for _, r := range l.only("patch", "nodes/status") {
+		node := nodeOf(r)
+		if before, known := last[node]; known {
+			intervals++
+			total += r.RequestReceivedTimestamp.Sub(before)
+		}
+		last[node] = r.RequestReceivedTimestamp
+	}
+	if intervals == 0 {
+		return 0
+	}
+	return float64(intervals) / total.Hours()
+}
