@@ -209,6 +209,7 @@ func contest(t *testing.T, c *cluster.Cluster, host *fakehost.Host, node string,
 	}
 	host.Memory(2)
 	versions := follow(t, c, node)
+	versions.patience = 2 * time.Minute // what a condition says changes twice a minute at most
 	from := 0
 	for _, key := range keys {
 		for range 2 {
