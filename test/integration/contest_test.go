@@ -111,11 +111,12 @@ func TestAContestEndsWithAPause(t *testing.T) {
 	node, host := c.Register(t, "contest-ended"), fakehost.New(t)
 	c.SetTaints(t, node.Name, dedicated)
 	startAgent(t, c, node.Name, host, quick)
+	versions, from := follow(t, c, node.Name), 0
 	host.Memory(2)
 	for _, key := range []string{memoryKey, memoryKey, memoryStandIn, memoryStandIn} {
-		waitNode(t, c, node.Name, tainted(key))
+		from = versions.wait(from, tainted(key))
 		c.RunKubectl(t, "taint", "node", node.Name, key+":NoSchedule-")
-		waitNode(t, c, node.Name, untainted(key))
+		from = versions.wait(from, untainted(key)) // it may be back before kubectl has ended
 	}
 	c.WaitAgentEvent(t, node.Name, "TaintWithdrawn", "field manager kubectl-taint removed "+memoryStandIn+":NoSchedule twice within a minute")
 	says := func(text string) func(*corev1.Node) bool {
