@@ -176,6 +176,7 @@ func TestAnEventIsTriedUntilItIsAnswered(t *testing.T) {
 				w.set(c.err, false)
 				r.Event(about(), corev1.EventTypeNormal, "Paused", "first")
 				time.Sleep(10 * time.Minute)
+				synctest.Wait()
 				if tries, _ := w.seen(); len(tries) != c.tries || len(tries) > 1 && tries[len(tries)-1].Sub(tries[0]) > eventTries*2*eventPause {
 					t.Errorf("tried at %v", tries)
 				}
