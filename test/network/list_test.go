@@ -40,7 +40,7 @@ func (s *scene) incidents() []incident {
 		{name: "taintlet's port and the kubelet's blocked on all hosts at once", fault: packets(nil, bothBlocked), lasts: lasts},
 		{name: "One host cut off from its peers, not from the API server", fault: cutOff(5), tainted: []int{5}, within: alone, runs: cautious},
 
-		{name: "The connection table of one host is full", fault: s.full(5), tainted: []int{5}, within: soon, long: true},
+		{name: "The connection table of one host is full", fault: s.full(5), tainted: []int{5}, within: later, long: true},
 		{name: "Half of the hosts cut off from the other half", fault: cutOff(1, 2, 3, 4), lasts: lasts, long: true},
 		{name: "10 % loss each way on one host", fault: lossy(10, 8), tainted: []int{8}, within: 90 * time.Second, long: true},
 		{name: "DNS unreachable from one host", fault: packets([]int{7}, "out udp dport 53 drop"), tainted: []int{7}, within: later, long: true},
