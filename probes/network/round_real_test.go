@@ -115,7 +115,7 @@ func TestQuietRoundsOfTheProbe(t *testing.T) {
 				t.Fatalf("%s: all are asked for ever", after)
 			}
 		}
-		if rounds < QuietRounds-1 {
+		if rounds < quietRounds-1 {
 			t.Errorf("%s: all were asked in %d rounds", after, rounds)
 		}
 		for range 6 {
@@ -193,7 +193,7 @@ func TestQuietRoundsTakeTurns(t *testing.T) {
 		}
 		return counts
 	}
-	if got := asked(QuietRounds); !slices.Equal(got, []int{5, 5, 5, 5}) {
+	if got := asked(quietRounds); !slices.Equal(got, []int{5, 5, 5, 5}) {
 		t.Errorf("dns, pods, local and self were asked in %v of the first 5 rounds", got)
 	}
 	if got := asked(10); !slices.Equal(got, []int{5, 5, 5, 5}) {

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// QuietRounds without trouble or news must pass before less is asked: as many as
+// quietRounds without trouble or news must pass before less is asked: as many as
 // the verdict looks back.
-const QuietRounds = streakOf
+const quietRounds = streakOf
 
 const (
 	// fewPeers are asked in a round in which nothing is new, per fewIn of the
@@ -63,7 +63,7 @@ func (t *Turns) Choose(peers []Peer, alert bool) (now, rest []Peer) {
 	}
 	t.isNew = false
 	t.round++
-	if len(peers) <= t.few || t.quiet < QuietRounds {
+	if len(peers) <= t.few || t.quiet < quietRounds {
 		return peers, nil
 	}
 	inTurn := slices.Clone(peers)

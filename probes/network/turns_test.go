@@ -72,7 +72,7 @@ func TestQuietRoundsAskFewInTurn(t *testing.T) {
 		few    int
 	}{{12, 5 * time.Second, 3}, {7, 5 * time.Second, 3}, {12, time.Second, 3}, {12, 10 * time.Second, 6}, {12, 12 * time.Second, 8}} {
 		s := newTurnsOf(test.peers, test.period)
-		if rounds := s.quiet(t); rounds != 1+QuietRounds {
+		if rounds := s.quiet(t); rounds != 1+quietRounds {
 			t.Errorf("%+v: all were asked in %d rounds", test, rounds)
 		}
 		for range 10 {
@@ -127,7 +127,7 @@ func TestNewsAsksAll(t *testing.T) {
 			t.Errorf("%s: %v were asked in the fourth round", name, asked)
 		}
 		s.gone, s.lossy = nil, nil
-		if rounds := s.quiet(t); rounds < QuietRounds-1 {
+		if rounds := s.quiet(t); rounds < quietRounds-1 {
 			t.Errorf("%s: all were asked in %d rounds after it", name, rounds)
 		}
 	}
@@ -145,7 +145,7 @@ func TestAlertAndStrangersAskAll(t *testing.T) {
 	if asked := s.round(true); len(asked) != 12 {
 		t.Errorf("%v were asked in trouble", asked)
 	}
-	if rounds := s.quiet(t); rounds < QuietRounds-1 {
+	if rounds := s.quiet(t); rounds < quietRounds-1 {
 		t.Errorf("all were asked in %d rounds after the trouble", rounds)
 	}
 	s.peers[3].Node = "stranger"

@@ -172,11 +172,9 @@ func (f *fleet) look(n *node, t time.Duration) (network.Round, time.Duration) {
 		r.Results[network.Pods] = result
 	}
 	note(network.DNS, f.reachesDNS(n, t))
-	if n.calm >= network.QuietRounds && n.calm%2 == 1 {
-		for c := range r.Results {
-			if c.TakesTurns() {
-				r.Results[c] = n.results[c]
-			}
+	for c := range r.Results {
+		if c.IsLeftOut(n.calm) {
+			r.Results[c] = n.results[c]
 		}
 	}
 	var all bool
