@@ -4,7 +4,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -18,6 +17,7 @@ import (
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/probes/network"
 	"github.com/taintlet/taintlet/taints"
+	"github.com/taintlet/taintlet/test/golden"
 )
 
 var update = flag.Bool("update", false, "write testdata/events.golden")
@@ -45,20 +45,7 @@ func (r *reload) set(cfg *config.Config, err error) {
 // reviewer reads them in one place; agent/decide/testdata/messages.golden has the
 // others. -update writes it.
 func TestEventTexts(t *testing.T) {
-	const file = "testdata/events.golden"
-	got := eventTexts(t)
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s differs; make scenarios writes it:\n%s", file, got)
-	}
+	golden.Compare(t, *update, "testdata/events.golden", eventTexts(t))
 }
 
 // eventTexts are the Events of an agent to which all of it happens.

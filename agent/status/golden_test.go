@@ -17,6 +17,7 @@ import (
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
+	"github.com/taintlet/taintlet/test/golden"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -106,7 +107,7 @@ func TestGolden(t *testing.T) {
 			if isWell := strings.HasPrefix(name, "well"); fleet.IsWell(report) != isWell {
 				t.Errorf("IsWell = %v", !isWell)
 			}
-			compare(t, filepath.Join("testdata", name+".txt"), out.String())
+			golden.Compare(t, *update, filepath.Join("testdata", name+".txt"), out.String())
 		})
 	}
 }
@@ -121,25 +122,9 @@ func TestScreen(t *testing.T) {
 		fleet.Add(node)
 	}
 	report := fleet.Report(now)
-	compare(t, filepath.Join("testdata", "screen.txt"), strings.Join(report.Screen(false, 0), "\n")+"\n")
+	golden.Compare(t, *update, filepath.Join("testdata", "screen.txt"), strings.Join(report.Screen(false, 0), "\n")+"\n")
 	if lines := report.Screen(false, 9); len(lines) != 3+2*4+1 {
 		t.Errorf("9 rows are\n%s", strings.Join(lines, "\n"))
-	}
-}
-
-func compare(t *testing.T, file, got string) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s (-update writes it) has\n%s\nbut it is\n%s", file, want, got)
 	}
 }
 

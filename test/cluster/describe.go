@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/taintlet/taintlet/test/golden"
 )
 
 // Describe returns what kubectl describe says of a Node's taints and conditions and in
@@ -59,19 +61,7 @@ func Timeless(text string) string {
 // TAINTLET_UPDATE_GOLDEN=1 writes it.
 func Golden(t testing.TB, name, got string) {
 	t.Helper()
-	file := filepath.Join("testdata", name)
-	if os.Getenv("TAINTLET_UPDATE_GOLDEN") != "" {
-		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s has\n%s\nbut it is\n%s", file, want, got)
-	}
+	golden.Compare(t, os.Getenv("TAINTLET_UPDATE_GOLDEN") != "", filepath.Join("testdata", name), got)
 }
 
 // Sections returns those sections of what kubectl describe prints. A section
