@@ -1,6 +1,6 @@
 // Package assembly puts an agent together: its connection to the API server, its
-// fleet and its probes. cmd/taintlet runs one such agent on a host; test/scale/fleet
-// runs thousands that differ in nothing but what Options say.
+// fleet and its probes. cmd/taintlet runs one such agent on a host. test/scale/fleet
+// runs thousands. These differ in nothing but what Options say.
 package assembly
 
 import (

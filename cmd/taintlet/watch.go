@@ -143,8 +143,8 @@ func (s *screen) draw(lines []string) error {
 	return err
 }
 
-// cut shortens a line to so many columns, the last of which then says so. Sequences
-// that set a colour take none.
+// cut shortens a line to that number of columns. An ellipsis in the last one says
+// so. Sequences that set a colour take no column.
 func cut(line string, columns int) string {
 	all := 0
 	eachLetter(line, func(_ rune, inSequence bool) {
