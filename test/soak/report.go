@@ -1,0 +1,56 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// render is the result as people read it.
+func render(f *figures, lines []line) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# %s, %s\n\n", f.Mode, f.Began.Format(time.DateOnly))
+	fmt.Fprintf(&b, "%s, commit %s. Load before the run: %s. Took %s.\n", f.Machine, f.Commit, f.Load, f.Took.Round(time.Second))
+	b.WriteString("Written by `make soak`; [docs/reliability.md](../../../docs/reliability.md#over-a-week) says what it means.\n\n")
+	b.WriteString("| demand | measured | holds |\n|---|---|---|\n")
+	for _, l := range lines {
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", l.demand, l.measured, map[bool]string{true: "yes", false: "**no**"}[l.holds])
+	}
+	b.WriteString("\nMedians of each tenth of the run. Heap is what the Go runtime uses for objects.\n\n")
+	b.WriteString("| tenth | samples | RSS | anonymous | heap | goroutines | descriptors | threads | CPU |\n|---|---|---|---|---|---|---|---|---|\n")
+	for i, t := range tenths(f.Samples) {
+		fmt.Fprintf(&b, "| %d | %d | %.2f MiB | %.2f MiB | %.2f MiB | %g | %g | %g | %.2f s |\n",
+			i+1, t.Count, t.RSS, t.Anon, t.Heap, t.Goroutines, t.Descriptors, t.Threads, t.Seconds)
+	}
+	b.WriteString("\n| what was done | times | due in that time |\n|---|---|---|\n")
+	for _, w := range f.Work {
+		due := ""
+		if w.Due > 0 {
+			due = fmt.Sprintf("%.0f", w.Due)
+		}
+		fmt.Fprintf(&b, "| %s | %.0f | %s |\n", w.What, w.Done, due)
+	}
+	return b.String()
+}
+
+// writeResult writes the table, and beside it all that was measured.
+func writeResult(folder string, f *figures, text string) error {
+	if err := os.MkdirAll(folder, 0o750); err != nil {
+		return err
+	}
+	data, err := json.Marshal(f)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(folder, f.Began.Format(time.DateOnly)+"-"+f.name())
+	if err := os.WriteFile(path+".json", append(data, '\n'), 0o600); err != nil {
+		return err
+	}
+	return os.WriteFile(path+".md", []byte(text), 0o600)
+}
+
+// name is the file's, without the date.
+func (f *figures) name() string { return strings.ReplaceAll(strings.ToLower(f.Mode), " ", "-") }
