@@ -94,17 +94,22 @@ func (a *agent) awaitReady(ctx context.Context) error {
 
 // startPeers starts the peers, which are agents of this host too.
 func (s *stage) startPeers(program, config string) error {
-	as, err := s.cluster.Config(peerUser)
-	if err != nil {
-		return err
-	}
-	for i := 1; i <= peers; i++ {
-		if _, err := s.run(start{
-			program: program, node: peerNode(i), as: as, config: config,
-			listen: fmt.Sprintf(":%d", s.ports[i]), hostIP: s.hostIP.String(),
-		}); err != nil {
+	for number := 1; number <= peers; number++ {
+		if _, err := s.startPeer(program, config, number); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// startPeer starts a peer, by its number from 1.
+func (s *stage) startPeer(program, config string, number int) (*agent, error) {
+	as, err := s.cluster.Config(peerUser)
+	if err != nil {
+		return nil, err
+	}
+	return s.run(start{
+		program: program, node: peerNode(number), as: as, config: config,
+		listen: fmt.Sprintf(":%d", s.ports[number]), hostIP: s.hostIP.String(),
+	})
 }

@@ -11,6 +11,14 @@ type figures struct {
 	Mode    string
 	Samples []sample
 	Work    []work
+	// Seed is of the schedule of the incidents, Pace how many times as fast the agent
+	// was; 0: there were none, and it was not.
+	Seed uint64
+	Pace int
+	// Incidents are how many there were of each kind, Failures what they should have
+	// ended in and did not.
+	Incidents map[string]int
+	Failures  []string
 	// Ended says how the process ended before it was told to; empty: it did not.
 	Ended string
 	// Taints of ours that were on the Node at the end.

@@ -90,6 +90,7 @@ func judge(f *figures) []line {
 		same("goroutines", second.Goroutines, last.Goroutines),
 		same("descriptors", second.Descriptors, last.Descriptors),
 		{"the process did not restart", cmp.Or(f.Ended, "one process from start to end"), f.Ended == ""},
+		{"every incident ended as it should", fmt.Sprintf("%d did not", len(f.Failures)), len(f.Failures) == 0},
 		{"no taint of taintlet's at the end", cmp.Or(strings.Join(f.Taints, ", "), "none"), len(f.Taints) == 0},
 	}
 	return lines

@@ -35,6 +35,10 @@ const (
 
 type options struct {
 	real    time.Duration
+	days    float64
+	short   bool
+	seed    uint64
+	leak    string
 	keep    bool
 	module  string // its folder
 	results string
@@ -44,6 +48,10 @@ func parse(args []string) (*options, error) {
 	o := &options{}
 	flags := pflag.NewFlagSet("soak", pflag.ContinueOnError)
 	flags.SortFlags = false
+	flags.Float64Var(&o.days, "days", 7, "how many days of work the agent does, 504 times as fast")
+	flags.BoolVar(&o.short, "short", false, "one day, in some minutes")
+	flags.Uint64Var(&o.seed, "seed", 1, "decides when which incident happens")
+	flags.StringVar(&o.leak, "leak", "", "build a mistake into the agent, which has to be found: memory, goroutines or descriptors")
 	flags.DurationVar(&o.real, "real", 0, "watch the shipped program at its own pace for this time, and no accelerated week")
 	flags.BoolVar(&o.keep, "keep", false, "keep the logs")
 	flags.StringVar(&o.results, "results", "", "where results are written (default: test/soak/results)")
@@ -52,6 +60,12 @@ func parse(args []string) (*options, error) {
 	}
 	if len(flags.Args()) > 0 {
 		return nil, fmt.Errorf("unexpected argument %q", flags.Args()[0])
+	}
+	if _, known := leaks()[o.leak]; o.leak != "" && !known {
+		return nil, fmt.Errorf("--leak %s: must be memory, goroutines or descriptors", o.leak)
+	}
+	if o.short {
+		o.days = 1
 	}
 	return o, nil
 }
@@ -99,7 +113,11 @@ func soak(ctx context.Context, o *options) (holds bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if err := s.hour(ctx, f); err != nil {
+	watch := s.days
+	if o.real > 0 {
+		watch = s.hour
+	}
+	if err := watch(ctx, f); err != nil {
 		return false, err
 	}
 	lines := judge(f)

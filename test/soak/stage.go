@@ -23,6 +23,7 @@ import (
 	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/test/build"
 	"github.com/taintlet/taintlet/test/cluster"
+	"github.com/taintlet/taintlet/test/process"
 )
 
 const (
@@ -34,7 +35,8 @@ const (
 	// peers are agents on this host too, at ports of their own. An agent reads three
 	// EndpointSlices, and a slice has one port: so there are two.
 	peers = 2
-	// tokenSeconds is how long tokens are valid: longer than this program runs.
+	// tokenSeconds is how long a token is valid that is not rotated: longer than this
+	// program runs.
 	tokenSeconds = 24 * 3600
 )
 
@@ -119,10 +121,39 @@ func ownAddress() (netip.Addr, error) {
 	return netip.Addr{}, errors.New("this host has no IPv4 address but loopback, where no agent has peers")
 }
 
-// install applies deploy/taintlet.yaml without what would run agents of its own,
+// manifest returns the path of what is installed: deploy/taintlet.yaml, or for an
+// accelerated run the chart with a rule that evicts, and slots for that.
+func (s *stage) manifest(ctx context.Context) (string, error) {
+	if s.options.real > 0 {
+		return filepath.Join(s.options.module, "deploy", "taintlet.yaml"), nil
+	}
+	values, path := filepath.Join(s.folder, "values.yaml"), filepath.Join(s.folder, "chart.yaml")
+	if err := os.WriteFile(values, []byte("config:\n"+indented(rules())), 0o600); err != nil {
+		return "", err
+	}
+	helm := process.CommandContext(ctx, "go", "tool", "-modfile=test/helm/go.mod", "helm", "template", "taintlet", "deploy/helm/taintlet",
+		"--namespace", agentNamespace, "--kube-version", "1.36", "-f", values,
+		"--set", fmt.Sprintf("namespace.create=true,keep=false,cleanup.afterUninstall=false,cleanup.stale=false,evict.slots=%d", slots))
+	helm.Dir, helm.Stderr = s.options.module, os.Stderr
+	text, err := helm.Output()
+	if err != nil {
+		return "", fmt.Errorf("render the chart: %w", err)
+	}
+	return path, os.WriteFile(path, text, 0o600)
+}
+
+func indented(text string) string {
+	return "  " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n  ") + "\n"
+}
+
+// install applies the manifest without what would run agents of its own,
 // and keeps the configuration that it has.
 func (s *stage) install(ctx context.Context) error {
-	objects, err := cluster.ReadManifest(filepath.Join(s.options.module, "deploy", "taintlet.yaml"))
+	shipped, err := s.manifest(ctx)
+	if err != nil {
+		return err
+	}
+	objects, err := cluster.ReadManifest(shipped)
 	if err != nil {
 		return err
 	}
@@ -202,12 +233,11 @@ func endpoint(node, address string) discoveryv1.Endpoint {
 }
 
 // token makes a token of the agents' account, bound to the watched Node.
-func (s *stage) token(ctx context.Context) (string, error) {
+func (s *stage) token(ctx context.Context, seconds int64) (string, error) {
 	node, err := s.cluster.Client().CoreV1().Nodes().Get(ctx, watchedNode, metav1.GetOptions{})
 	if err != nil {
 		return "", err
 	}
-	seconds := int64(tokenSeconds)
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
 		BoundObjectRef:    &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Node", Name: watchedNode, UID: node.UID},
 		ExpirationSeconds: &seconds,
@@ -247,7 +277,7 @@ func (s *stage) program(ctx context.Context) (string, error) {
 
 // watchedIdentity is who the watched agent is.
 func (s *stage) watchedIdentity(ctx context.Context) (*rest.Config, error) {
-	token, err := s.token(ctx)
+	token, err := s.token(ctx, tokenSeconds)
 	if err != nil {
 		return nil, err
 	}
