@@ -31,7 +31,6 @@ func periods() []swap {
 		{"agent/config/network.go", "{ return time.Second"},
 		{"agent/reload.go", "rereadEvery = 10 * time.Second"},
 		{"agent/reload.go", "jitterPerSlice = 10 * time.Second"},
-		{"agent/slots.go", "slotEvery = 10 * time.Second"},
 		{"agent/levelevents.go", "levelEventsEvery = time.Minute"},
 		{"agent/writer.go", "joinWithin = 250 * time.Millisecond"},
 		{"agent/decide/dispute.go", "contestWithin = time.Minute"},
@@ -51,7 +50,10 @@ func periods() []swap {
 	} {
 		all = append(all, swap{p[0], p[1], fmt.Sprintf("%s / %d", p[1], pace)})
 	}
-	return all
+	return append(all,
+		swap{"agent/assembly/connect.go", "ClientRate  = 10", fmt.Sprintf("ClientRate  = 10 * %d", pace)},
+		// It is the patience of a request too.
+		swap{"agent/slots.go", "slotEvery = 10 * time.Second", "slotEvery = time.Second"})
 }
 
 // bounds are what the configuration's validation and client-go do not let be short.

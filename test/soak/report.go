@@ -3,8 +3,10 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -15,6 +17,9 @@ func render(f *figures, lines []line) string {
 	fmt.Fprintf(&b, "# %s, %s\n\n", f.Mode, f.Began.Format(time.DateOnly))
 	fmt.Fprintf(&b, "%s, commit %s. Load before the run: %s. Took %s.\n", f.Machine, f.Commit, f.Load, f.Took.Round(time.Second))
 	b.WriteString("Written by `make soak`; [docs/reliability.md](../../../docs/reliability.md#over-a-week) says what it means.\n\n")
+	if f.Pace > 0 {
+		fmt.Fprintf(&b, "All periods of the agent were divided by %d. The incidents' schedule has seed %d; from %.0f %% on there was none.\n\n", f.Pace, f.Seed, 100*quietFrom)
+	}
 	b.WriteString("| demand | measured | holds |\n|---|---|---|\n")
 	for _, l := range lines {
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", l.demand, l.measured, map[bool]string{true: "yes", false: "**no**"}[l.holds])
@@ -32,6 +37,18 @@ func render(f *figures, lines []line) string {
 			due = fmt.Sprintf("%.0f", w.Due)
 		}
 		fmt.Fprintf(&b, "| %s | %.0f | %s |\n", w.What, w.Done, due)
+	}
+	if len(f.Incidents) > 0 {
+		b.WriteString("\n| incident | times |\n|---|---|\n")
+	}
+	for _, kind := range slices.Sorted(maps.Keys(f.Incidents)) {
+		fmt.Fprintf(&b, "| %s | %d |\n", kind, f.Incidents[kind])
+	}
+	if len(f.Failures) > 0 {
+		b.WriteString("\nWhat did not end as it should:\n\n")
+	}
+	for _, failure := range f.Failures {
+		fmt.Fprintf(&b, "- %.300s\n", strings.ReplaceAll(failure, "\n", " "))
 	}
 	return b.String()
 }

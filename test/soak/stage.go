@@ -29,6 +29,7 @@ import (
 const (
 	agentNamespace = "taintlet-system"
 	agentAccount   = "taintlet"
+	agentUser      = "system:serviceaccount:" + agentNamespace + ":" + agentAccount
 	watchedNode    = "watched"
 	// peerUser is who the peers are in the cluster: what they ask for is not counted.
 	peerUser = "soak-peer"
@@ -39,6 +40,16 @@ const (
 	// program runs.
 	tokenSeconds = 24 * 3600
 )
+
+// auditRules keep what the watched agent asked for.
+const auditRules = `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- level: Metadata
+  users: ["` + agentUser + `"]
+- level: None
+`
 
 // stage is the cluster with everything on it.
 type stage struct {
@@ -78,8 +89,14 @@ func (s *stage) prepare(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	rules := filepath.Join(s.folder, "audit.yaml")
+	if err := os.WriteFile(rules, []byte(auditRules), 0o600); err != nil {
+		return err
+	}
 	say("the control plane starts")
-	if s.cluster, err = cluster.Start(ctx, cluster.Options{Progress: os.Stderr}); err != nil {
+	if s.cluster, err = cluster.Start(ctx, cluster.Options{
+		AuditLog: true, Progress: os.Stderr, Args: map[string][]string{cluster.APIServer: {"--audit-policy-file=" + rules}},
+	}); err != nil {
 		return err
 	}
 	for _, step := range []func(context.Context) error{s.install, s.cluster.InstallKeep, s.register, s.makeSlices} {

@@ -28,8 +28,6 @@ const (
 	mayTake = 2.5
 	// Kubelet and peers ask this often, in seconds.
 	healthzPeriod, readyzPeriod, peerPeriod = 30, 10, 5
-	// askers is how many peers ask an agent on average.
-	askers = 12
 )
 
 // week is an accelerated run: so many days of samples of memory, with incidents.
@@ -175,7 +173,7 @@ func (w *week) live(ctx context.Context) error {
 	fails(func(ctx context.Context) error { return each(ctx, scrapePeriod, w.scrape) })
 	fails(func(ctx context.Context) error { return each(ctx, healthzPeriod, w.asks("/healthz")) })
 	fails(func(ctx context.Context) error { return each(ctx, readyzPeriod, w.asks("/readyz")) })
-	fails(func(ctx context.Context) error { return each(ctx, peerPeriod/float64(askers), w.asks("/peer")) })
+	fails(func(ctx context.Context) error { return each(ctx, peerPeriod, w.asks("/peer")) })
 	err := w.observeAll(running)
 	if cause := context.Cause(running); cause != nil && ctx.Err() == nil {
 		err = cause
@@ -297,9 +295,13 @@ func (w *week) play(ctx context.Context, i incident) {
 
 // end takes stock of what was done, and of the Node.
 func (w *week) end(ctx context.Context) (err error) {
-	w.f.Work = append(w.scraper.work(w.seconds), work{"answers to kubelet and other askers", float64(w.answered.Load()),
-		w.seconds/healthzPeriod + w.seconds/readyzPeriod + askers*w.seconds/peerPeriod})
-	w.f.Incidents = w.done
+	w.f.Work = append(w.scraper.work(w.seconds), work{"answers to a kubelet and one more peer", float64(w.answered.Load()),
+		w.seconds/healthzPeriod + w.seconds/readyzPeriod + w.seconds/peerPeriod})
+	requests, err := w.requests()
+	if err != nil {
+		return err
+	}
+	w.f.Work, w.f.Incidents = append(w.f.Work, requests...), w.done
 	if w.f.Taints, err = w.taints(ctx); err != nil {
 		return err
 	}

@@ -1,12 +1,19 @@
 package main
 
-import "github.com/taintlet/taintlet/probes"
+import (
+	"maps"
+	"slices"
+
+	"github.com/taintlet/taintlet/probes"
+)
 
 // How often some things happen by the defaults, in seconds.
 const (
 	heartbeatPeriod = 300
 	scrapePeriod    = 15
 	networkPeriod   = 5
+	refreshPeriod   = 600 // of the slices
+	watchPeriod     = 450 // on average, until the API server ends a watch
 )
 
 // work is what the agent did in a run that stands for so many seconds.
@@ -27,4 +34,28 @@ func (s *scraper) work(seconds float64) []work {
 		{"scrapes", float64(answered), seconds / scrapePeriod},
 		{"scrapes without an answer", float64(failed), 0},
 	}
+}
+
+// requests are those of the watched agent, by the audit log. A watch has two entries.
+func (w *week) requests() ([]work, error) {
+	all, err := w.cluster.Requests(agentUser)
+	if err != nil {
+		return nil, err
+	}
+	counts, seen := map[string]float64{}, map[string]bool{}
+	for _, r := range all {
+		if !seen[r.AuditID] {
+			seen[r.AuditID] = true
+			counts[r.Verb+" "+r.Resource()]++
+		}
+	}
+	due := map[string]float64{
+		"patch nodes/status": w.seconds / heartbeatPeriod, "watch nodes": w.seconds / watchPeriod,
+		"list endpointslices": 2 * w.seconds / refreshPeriod, "get mutatingadmissionpolicybindings": w.seconds / heartbeatPeriod,
+	}
+	var list []work
+	for _, kind := range slices.Sorted(maps.Keys(counts)) {
+		list = append(list, work{"requests: " + kind, counts[kind], due[kind]})
+	}
+	return list, nil
 }
