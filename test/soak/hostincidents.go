@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -65,7 +64,7 @@ func (w *week) flap(ctx context.Context) error {
 	for range 12 {
 		for _, percent := range []int{badMemory, wellMemory} {
 			w.host.Memory(percent)
-			if err := pause(ctx, 20*time.Millisecond+rand.N(150*time.Millisecond)); err != nil { //nolint:gosec // not a secret
+			if err := pause(ctx, 20*time.Millisecond+time.Duration(w.hostDice.IntN(150))*time.Millisecond); err != nil {
 				return err
 			}
 		}
@@ -140,19 +139,32 @@ func (w *week) withoutTaints(ctx context.Context) error {
 	})
 }
 
-// garbleRecord damages the record, in one of some ways, while the host is bad.
+// garbleRecord damages the record, in one of some ways, while the host is bad. One
+// that says it is a newer release's is left alone, until somebody removes it.
 func (w *week) garbleRecord(ctx context.Context) error {
-	damages := []string{"garbage", `{"version":99}`, `{`, "", `{"pairs":"many"}`}
-	damage := damages[rand.N(len(damages))] //nolint:gosec // not a secret
+	const newer = `{"version":99}`
+	damages := []string{"garbage", newer, `{`, "", `{"pairs":"many"}`}
+	damage := damages[w.hostDice.IntN(len(damages))]
 	return w.sickness(ctx, w.memory(badMemory), w.memory(wellMemory), func() error {
 		if err := w.annotate(ctx, taints.RecordAnnotation, damage); err != nil {
 			return err
 		}
-		return w.await(ctx, "a record in place of the damaged one", func(node *corev1.Node) bool { return node.Annotations[taints.RecordAnnotation] != damage })
+		if damage == newer {
+			if err := w.awaitMetric(ctx, `taintlet_active`, 0); err != nil {
+				return err
+			}
+			if err := w.annotate(ctx, taints.RecordAnnotation, nil); err != nil {
+				return err
+			}
+		}
+		return w.await(ctx, "a record in place of the damaged one", func(node *corev1.Node) bool {
+			record := node.Annotations[taints.RecordAnnotation]
+			return record != damage && record != ""
+		})
 	})
 }
 
-func (w *week) annotate(ctx context.Context, key, value string) error {
+func (w *week) annotate(ctx context.Context, key string, value any) error {
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{key: value}}})
 	if err != nil {
 		return err

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"strings"
 	"sync"
@@ -51,7 +50,7 @@ func (w *week) cut(context.Context) error {
 func (w *week) refuse(ctx context.Context) error {
 	w.gate.Refuse()
 	defer w.gate.Open()
-	return pause(ctx, time.Second+rand.N(3*time.Second)) //nolint:gosec // not a secret
+	return pause(ctx, time.Second+time.Duration(w.outsideDice.IntN(3000))*time.Millisecond)
 }
 
 // hush lets the connections of the agent stand and says nothing for some seconds.
@@ -65,7 +64,7 @@ func (w *week) hush(ctx context.Context) error {
 // reconfigure gives the agent another configuration and waits until it is in force.
 func (w *week) reconfigure(ctx context.Context) error {
 	all := variants()
-	if err := w.configure(all[rand.N(len(all))]); err != nil { //nolint:gosec // not a secret
+	if err := w.configure(all[w.outsideDice.IntN(len(all))]); err != nil {
 		return err
 	}
 	return w.awaitMetric(ctx, "taintlet_config_refused", 0)
@@ -76,7 +75,7 @@ func (w *week) reconfigure(ctx context.Context) error {
 func (w *week) misconfigure(ctx context.Context) error {
 	all := refused()
 	before := w.scraper.sum("taintlet_config_reloads_total", `result="refused"`)
-	if err := w.configure(all[rand.N(len(all))]); err != nil { //nolint:gosec // not a secret
+	if err := w.configure(all[w.outsideDice.IntN(len(all))]); err != nil {
 		return err
 	}
 	err := eventually(ctx, func() error {
@@ -99,7 +98,7 @@ func (w *week) awaitMetric(ctx context.Context, name string, want float64) error
 
 // restartPeer ends a peer and starts it again.
 func (w *week) restartPeer(ctx context.Context) error {
-	number := 1 + rand.N(peers) //nolint:gosec // not a secret
+	number := 1 + w.outsideDice.IntN(peers)
 	if err := w.peers[number].end(); err != nil {
 		return err
 	}
@@ -114,9 +113,9 @@ func (w *week) restartPeer(ctx context.Context) error {
 
 // changePeers names more Nodes at the address of a peer, or its own alone again.
 func (w *week) changePeers(ctx context.Context) error {
-	number := 1 + rand.N(peers) //nolint:gosec // not a secret
+	number := 1 + w.outsideDice.IntN(peers)
 	slice := w.slice(peerNode(number), w.ports[number])
-	for i := range rand.N(8) { //nolint:gosec // not a secret
+	for i := range w.outsideDice.IntN(8) {
 		slice.Endpoints = append(slice.Endpoints, endpoint(fmt.Sprintf("%s-%d", peerNode(number), i), w.hostIP.String()))
 	}
 	return eventually(ctx, func() error { return w.putSlice(ctx, slice) })

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -47,6 +48,8 @@ type week struct {
 	shipped  string // their configuration
 	peers    [1 + peers]*agent
 	answered atomic.Int64
+	// Each lane has dice of its own, so that a seed says what happens.
+	hostDice, outsideDice *rand.Rand
 
 	// over is how much of the run is over, as the bits of a float64.
 	over atomic.Uint64
@@ -59,7 +62,11 @@ type week struct {
 func (s *stage) days(ctx context.Context, f *figures) (err error) {
 	o := s.options
 	f.Mode, f.Seed, f.Pace = fmt.Sprintf("%g accelerated days", o.days), o.seed, pace
-	w := &week{stage: s, f: f, seconds: o.days * secondsADay, done: map[string]int{}, bench: &bench{ctx: ctx, folder: filepath.Join(s.folder, "host")}}
+	w := &week{
+		stage: s, f: f, seconds: o.days * secondsADay, done: map[string]int{},
+		hostDice: rand.New(rand.NewPCG(o.seed, 1)), outsideDice: rand.New(rand.NewPCG(o.seed, 2)), //nolint:gosec // not secrets
+		bench: &bench{ctx: ctx, folder: filepath.Join(s.folder, "host")},
+	}
 	defer func() { err = errors.Join(err, w.bench.end()) }()
 	if err := w.begin(ctx); err != nil {
 		return err
