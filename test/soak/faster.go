@@ -3,14 +3,12 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 
-	"github.com/taintlet/taintlet/test/process"
+	"github.com/taintlet/taintlet/test/build"
 )
 
 // pace is how many times as often as by default an accelerated agent does things: a
@@ -92,6 +90,10 @@ func fasterProgram(ctx context.Context, module, folder string, swaps []swap) (st
 	if err != nil {
 		return "", err
 	}
+	folder = filepath.Join(folder, "faster")
+	if err := os.Mkdir(folder, 0o755); err != nil { //nolint:gosec // the agent is another user
+		return "", err
+	}
 	replace := map[string]string{}
 	for file, text := range sources {
 		path := filepath.Join(folder, strings.ReplaceAll(file, "/", "-"))
@@ -104,18 +106,11 @@ func fasterProgram(ctx context.Context, module, folder string, swaps []swap) (st
 	if err != nil {
 		return "", err
 	}
-	overlay, program := filepath.Join(folder, "overlay.json"), filepath.Join(folder, "taintlet-faster")
+	overlay := filepath.Join(folder, "overlay.json")
 	if err := os.WriteFile(overlay, list, 0o600); err != nil {
 		return "", err
 	}
-	var output strings.Builder
-	command := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-trimpath", "-ldflags=-s -w", "-overlay="+overlay, "-o", program, "./cmd/taintlet")
-	command.Dir, command.Stdout, command.Stderr = module, &output, &output
-	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOTMPDIR="+folder)
-	if err := process.Run(command); err != nil {
-		return "", fmt.Errorf("build an agent that is faster: %w\n%s", errors.Join(err, ctx.Err()), &output)
-	}
-	return program, nil
+	return build.Agent(ctx, folder, build.Options{Release: true, Overlay: overlay})
 }
 
 // swapped returns the files with their texts replaced. A text that is not there is
