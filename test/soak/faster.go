@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/taintlet/taintlet/test/build"
@@ -15,8 +16,13 @@ import (
 // week then takes 20 minutes.
 const pace = 504
 
-// swap replaces a text of a source file, wherever the file has it.
+// swap replaces a text of a source file, wherever the file has it. How many spaces
+// align the text there does not matter.
 type swap struct{ file, old, new string }
+
+func (s swap) pattern() *regexp.Regexp {
+	return regexp.MustCompile(strings.ReplaceAll(regexp.QuoteMeta(s.old), " ", " +"))
+}
 
 // periods are constants that say how often something is done, or for how long
 // something is remembered. What bounds the patience with others stays as it is:
@@ -35,7 +41,7 @@ func periods() []swap {
 		{"agent/decide/dispute.go", "contestFor = 24 * time.Hour"},
 		{"agent/decide/brake.go", "cautiousFor = 5 * time.Minute"},
 		{"agent/decide/told.go", "flapsFor = time.Hour"},
-		{"agent/fleet/fleet.go", "refreshEvery   = 10 * time.Minute"},
+		{"agent/fleet/fleet.go", "refreshEvery = 10 * time.Minute"},
 		{"agent/fleet/fleet.go", "refreshSoonest = 30 * time.Second"},
 		{"probes/disk/mountreader.go", "mountsEvery = 5 * time.Second"},
 		{"probes/disk/mountreader.go", "mountsSeldom = 30 * time.Second"},
@@ -44,12 +50,12 @@ func periods() []swap {
 		{"probes/network/run.go", "apiEvery = 59 * time.Second"},
 		{"probes/pid/pods.go", "lookAgain = time.Minute"},
 		{"taints/connection.go", "distrust = time.Minute"},
-		{"taints/recorder.go", "eventEvery  = 5 * time.Minute"},
+		{"taints/recorder.go", "eventEvery = 5 * time.Minute"},
 	} {
 		all = append(all, swap{p[0], p[1], fmt.Sprintf("%s / %d", p[1], pace)})
 	}
 	return append(all,
-		swap{"agent/assembly/connect.go", "ClientRate  = 10", fmt.Sprintf("ClientRate  = 10 * %d", pace)},
+		swap{"agent/assembly/connect.go", "ClientRate = 10", fmt.Sprintf("ClientRate = 10 * %d", pace)},
 		// It is the patience of a request too.
 		swap{"agent/slots.go", "slotEvery = 10 * time.Second", "slotEvery = time.Second"})
 }
@@ -57,7 +63,7 @@ func periods() []swap {
 // bounds are what the configuration's validation and client-go do not let be short.
 func bounds() []swap {
 	return []swap{
-		{"agent/config/validate.go", "minHeartbeat  = time.Minute", "minHeartbeat  = time.Millisecond"},
+		{"agent/config/validate.go", "minHeartbeat = time.Minute", "minHeartbeat = time.Millisecond"},
 		{"agent/config/validate.go", "between(d.PenaltyHalfLife, time.Minute", "between(d.PenaltyHalfLife, time.Millisecond"},
 		{"agent/config/validate.go", "between(d.UnknownAfter, time.Minute", "between(d.UnknownAfter, time.Millisecond"},
 		{"agent/config/disk.go", "between(w.Interval, time.Second", "between(w.Interval, time.Millisecond"},
@@ -125,10 +131,10 @@ func swapped(module string, swaps []swap) (map[string]string, error) {
 			}
 			files[s.file] = string(text)
 		}
-		if !strings.Contains(files[s.file], s.old) {
+		if !s.pattern().MatchString(files[s.file]) {
 			return nil, fmt.Errorf("%s has no %q: say in test/soak/faster.go what became of it", s.file, s.old)
 		}
-		files[s.file] = strings.ReplaceAll(files[s.file], s.old, s.new)
+		files[s.file] = s.pattern().ReplaceAllLiteralString(files[s.file], s.new)
 	}
 	return files, nil
 }

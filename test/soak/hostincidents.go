@@ -150,12 +150,14 @@ func (w *week) garbleRecord(ctx context.Context) error {
 			return err
 		}
 		if damage == newer {
-			if err := w.awaitMetric(ctx, `taintlet_active`, 0); err != nil {
+			err := w.awaitMetric(ctx, "taintlet_active", 0)
+			if err == nil {
+				err = w.annotate(ctx, taints.RecordAnnotation, nil)
+			}
+			if err != nil {
 				return err
 			}
-			if err := w.annotate(ctx, taints.RecordAnnotation, nil); err != nil {
-				return err
-			}
+			return w.awaitMetric(ctx, "taintlet_active", 1) // and there may be nothing to record
 		}
 		return w.await(ctx, "a record in place of the damaged one", func(node *corev1.Node) bool {
 			record := node.Annotations[taints.RecordAnnotation]

@@ -228,9 +228,12 @@ func (w *week) asks(path string) func(context.Context) {
 	}
 }
 
+// observations is about how many there are of a run.
+const observations = 1200
+
 // observeAll observes the agent until the run is over.
 func (w *week) observeAll(ctx context.Context) error {
-	tick, tenth := time.NewTicker(time.Second), 0
+	tick, tenth := time.NewTicker(time.Duration(w.seconds/pace/observations*float64(time.Second))), 0
 	defer tick.Stop()
 	for {
 		select {
