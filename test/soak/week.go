@@ -187,7 +187,7 @@ func (w *week) live(ctx context.Context) error {
 	}
 	stop(nil)
 	group.Wait()
-	if ctx.Err() != nil {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return fmt.Errorf("the run takes too long: %.0f %% are over", 100*w.progress())
 	}
 	return err
