@@ -107,9 +107,10 @@ func conditionsAre(node *corev1.Node, status corev1.ConditionStatus) bool {
 	})
 }
 
-// remove takes the taint off twice, as another controller would.
+// remove removes the taint twice, as another controller would. The agent may give
+// way for a day; then a person has it set taints again, as its message says.
 func (w *week) remove(ctx context.Context) error {
-	return w.sickness(ctx, w.memory(badMemory), w.memory(wellMemory), func() error {
+	err := w.sickness(ctx, w.memory(badMemory), w.memory(wellMemory), func() error {
 		for range 2 {
 			if err := w.withoutTaints(ctx); err != nil {
 				return err
@@ -120,6 +121,18 @@ func (w *week) remove(ctx context.Context) error {
 		}
 		return nil
 	})
+	if err != nil {
+		return err
+	}
+	for _, paused := range []float64{4, 0} { // conditions
+		if err := w.annotate(ctx, taints.PausedAnnotation, fmt.Sprint(paused > 0)); err != nil {
+			return err
+		}
+		if err := w.awaitMetric(ctx, "taintlet_paused", paused); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // withoutTaints removes all taints of taintlet's, and the annotation that keeps them.

@@ -287,7 +287,7 @@ func (w *week) lane(ctx context.Context, all []incident) error {
 
 // play makes one incident, and notes what became of it.
 func (w *week) play(ctx context.Context, i incident) {
-	limited, cancel := context.WithTimeout(ctx, i.within())
+	limited, cancel := context.WithTimeout(ctx, mostTime)
 	defer cancel()
 	err := attempt(func() error { return i.play(limited) })
 	if ctx.Err() != nil {
