@@ -74,7 +74,7 @@ scale: controlplane ## what NODES=1000 hollow agents cost one API server, into t
 	go run ./test/scale/fleet --nodes $(NODES)
 
 .PHONY: soak
-soak: controlplane ## a week of an agent, with incidents, 504 times as fast, into test/soak/results (20 minutes); SOAK=--short, SOAK='--real 1h'
+soak: controlplane ## a week of an agent, with incidents, 720 times as fast, into test/soak/results (15 minutes); SOAK=--short, SOAK='--real 1h'
 	go run ./test/soak $(SOAK)
 
 NETWORK_TABLE ?= $(CURDIR)/bin/incidents.md

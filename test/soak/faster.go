@@ -13,8 +13,8 @@ import (
 )
 
 // pace is how many times as often as by default an accelerated agent does things: a
-// week then takes 20 minutes.
-const pace = 504
+// week then takes 14 minutes.
+const pace = 720
 
 // swap replaces a text of a source file, wherever the file has it. How many spaces
 // align the text there does not matter.
@@ -66,6 +66,7 @@ func bounds() []swap {
 		{"agent/config/validate.go", "minHeartbeat = time.Minute", "minHeartbeat = time.Millisecond"},
 		{"agent/config/validate.go", "between(d.PenaltyHalfLife, time.Minute", "between(d.PenaltyHalfLife, time.Millisecond"},
 		{"agent/config/validate.go", "between(d.UnknownAfter, time.Minute", "between(d.UnknownAfter, time.Millisecond"},
+		{"agent/config/validate.go", "between(w.Interval, time.Second", "between(w.Interval, time.Millisecond"},
 		{"agent/config/disk.go", "between(w.Interval, time.Second", "between(w.Interval, time.Millisecond"},
 		// client-go asks for a watch of 5 to 10 minutes, and the API server ends it then.
 		{"taints/watch.go", "options.Watch = true", "options.Watch, options.TimeoutSeconds = true, new(int64(1))"},

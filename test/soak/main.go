@@ -48,7 +48,7 @@ func parse(args []string) (*options, error) {
 	o := &options{}
 	flags := pflag.NewFlagSet("soak", pflag.ContinueOnError)
 	flags.SortFlags = false
-	flags.Float64Var(&o.days, "days", 7, "how many days of work the agent does, 504 times as fast")
+	flags.Float64Var(&o.days, "days", 7, fmt.Sprintf("how many days of work the agent does, %d times as fast", pace))
 	flags.BoolVar(&o.short, "short", false, "one day, in some minutes")
 	flags.Uint64Var(&o.seed, "seed", 1, "decides when which incident happens")
 	flags.StringVar(&o.leak, "leak", "", "build a mistake into the agent, which has to be found: memory, goroutines or descriptors")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/netip"
 	"os"
@@ -57,8 +58,9 @@ type stage struct {
 	folder  string // everybody may read it
 	cluster *cluster.Cluster
 	hostIP  netip.Addr
-	// ports are those of the watched agent and of the peers.
-	ports  [1 + peers]uint16
+	// ports are those of the watched agent, of the peers, and of the gate before the
+	// API server.
+	ports  [1 + peers + 1]uint16
 	config string // what the manifest gives the agents
 	agents []*agent
 }
@@ -80,15 +82,11 @@ func (s *stage) prepare(ctx context.Context) (err error) {
 	if s.hostIP, err = ownAddress(); err != nil {
 		return err
 	}
-	free, err := cluster.FreePorts("", len(s.ports))
+	free, err := lastingPorts(len(s.ports))
 	if err != nil {
 		return err
 	}
-	for i, text := range free {
-		if _, err := fmt.Sscan(text, &s.ports[i]); err != nil {
-			return err
-		}
-	}
+	copy(s.ports[:], free)
 	rules := filepath.Join(s.folder, "audit.yaml")
 	if err := os.WriteFile(rules, []byte(auditRules), 0o600); err != nil {
 		return err
@@ -121,6 +119,35 @@ func (s *stage) tearDown() error {
 		return errors.Join(errs...)
 	}
 	return errors.Join(append(errs, os.RemoveAll(s.folder))...)
+}
+
+// lastingPorts returns ports that are free, and that the kernel gives to no client
+// while nobody listens there (ip_local_port_range in ip(7)): a program that is
+// started again finds its port as it left it.
+func lastingPorts(count int) ([]uint16, error) {
+	var first, last uint16
+	text, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range")
+	if err != nil {
+		return nil, err
+	}
+	if _, err := fmt.Sscan(string(text), &first, &last); err != nil {
+		return nil, err
+	}
+	var ports []uint16
+	for port := first - 1; port > 1024 && len(ports) < count; port -= 1 + rand.N(uint16(7)) {
+		listener, err := net.Listen("tcp", fmt.Sprintf(":%d", port)) //nolint:noctx // closed at once
+		if err != nil {
+			continue
+		}
+		if err := listener.Close(); err != nil {
+			return nil, err
+		}
+		ports = append(ports, port)
+	}
+	if len(ports) < count {
+		return nil, fmt.Errorf("no %d ports are free below %d", count, first)
+	}
+	return ports, nil
 }
 
 // ownAddress is an address of this host at which agents reach each other.
@@ -221,7 +248,7 @@ func (s *stage) register(ctx context.Context) error {
 
 // makeSlices says where the agents are.
 func (s *stage) makeSlices(ctx context.Context) error {
-	for i, port := range s.ports {
+	for i, port := range s.ports[:1+peers] {
 		node := watchedNode
 		if i > 0 {
 			node = peerNode(i)

@@ -140,7 +140,7 @@ func (w *week) identity(ctx context.Context) (*rest.Config, error) {
 	}
 	as := w.cluster.WithToken("")
 	if err := attempt(func() error {
-		w.gate = gate.New(w.bench, strings.TrimPrefix(as.Host, "https://"))
+		w.gate = gate.NewAt(w.bench, fmt.Sprintf("127.0.0.1:%d", w.ports[1+peers]), strings.TrimPrefix(as.Host, "https://"))
 		w.gate.Open()
 		return nil
 	}); err != nil {
