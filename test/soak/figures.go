@@ -9,8 +9,10 @@ type figures struct {
 	Machine, Load, Commit string
 	// Mode is what was watched.
 	Mode    string
-	Samples []sample
-	Work    []work
+	Samples []sample `json:"-"`
+	// Tenths are the medians of the samples, as they are kept.
+	Tenths [10]tenth
+	Work   []work
 	// Seed is of the schedule of the incidents, Pace how many times as fast the agent
 	// was; 0: there were none, and it was not.
 	Seed uint64

@@ -75,13 +75,12 @@ func median(samples []sample, of func(sample) float64) float64 {
 
 // judge says of each demand whether it holds.
 func judge(f *figures) []line {
-	all := tenths(f.Samples)
-	second, last := all[1], all[9]
+	second, last := f.Tenths[1], f.Tenths[9]
 	growth := last.Anon - second.Anon
 	lines := []line{
 		{
-			fmt.Sprintf("at least %d samples in each tenth", fewest), fmt.Sprintf("at least %d", fewestOf(all)),
-			fewestOf(all) >= fewest,
+			fmt.Sprintf("at least %d samples in each tenth", fewest), fmt.Sprintf("at least %d", fewestOf(f.Tenths)),
+			fewestOf(f.Tenths) >= fewest,
 		},
 		{
 			"anonymous memory of the last tenth at most that of the second + 1 MiB",

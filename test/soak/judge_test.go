@@ -84,6 +84,7 @@ func TestJudge(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			c.run.Tenths = tenths(c.run.Samples)
 			lines := judge(c.run)
 			for _, l := range lines {
 				fails := slices.ContainsFunc(c.fails, func(word string) bool { return strings.Contains(l.demand, word) })

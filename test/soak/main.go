@@ -120,6 +120,7 @@ func soak(ctx context.Context, o *options) (holds bool, err error) {
 	if err := watch(ctx, f); err != nil {
 		return false, err
 	}
+	f.Tenths = tenths(f.Samples)
 	lines := judge(f)
 	text := render(f, lines)
 	fmt.Print(text)

@@ -26,7 +26,7 @@ func render(f *figures, lines []line) string {
 	}
 	b.WriteString("\nMedians of each tenth of the run. Heap is what the Go runtime uses for objects.\n\n")
 	b.WriteString("| tenth | samples | RSS | anonymous | heap | goroutines | descriptors | threads | CPU |\n|---|---|---|---|---|---|---|---|---|\n")
-	for i, t := range tenths(f.Samples) {
+	for i, t := range f.Tenths {
 		fmt.Fprintf(&b, "| %d | %d | %.2f MiB | %.2f MiB | %.2f MiB | %g | %g | %g | %.2f s |\n",
 			i+1, t.Count, t.RSS, t.Anon, t.Heap, t.Goroutines, t.Descriptors, t.Threads, t.Seconds)
 	}
@@ -53,12 +53,12 @@ func render(f *figures, lines []line) string {
 	return b.String()
 }
 
-// writeResult writes the table, and beside it all that was measured.
+// writeResult writes the table, and beside it the figures in it.
 func writeResult(folder string, f *figures, text string) error {
 	if err := os.MkdirAll(folder, 0o750); err != nil {
 		return err
 	}
-	data, err := json.Marshal(f)
+	data, err := json.MarshalIndent(f, "", "  ")
 	if err != nil {
 		return err
 	}
