@@ -55,7 +55,7 @@ func render(f *figures, lines []line) string {
 
 // writeResult writes the table, and beside it the figures in it.
 func writeResult(folder string, f *figures, text string) error {
-	if err := os.MkdirAll(folder, 0o750); err != nil {
+	if err := os.MkdirAll(folder, 0o755); err != nil { //nolint:gosec // for everybody to read
 		return err
 	}
 	data, err := json.MarshalIndent(f, "", "  ")
@@ -63,10 +63,10 @@ func writeResult(folder string, f *figures, text string) error {
 		return err
 	}
 	path := filepath.Join(folder, f.Began.Format(time.DateOnly)+"-"+f.name())
-	if err := os.WriteFile(path+".json", append(data, '\n'), 0o600); err != nil {
+	if err := os.WriteFile(path+".json", append(data, '\n'), 0o644); err != nil {
 		return err
 	}
-	return os.WriteFile(path+".md", []byte(text), 0o600)
+	return os.WriteFile(path+".md", []byte(text), 0o644)
 }
 
 // name is the file's, without the date.
