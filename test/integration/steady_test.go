@@ -3,6 +3,7 @@ package integration
 import (
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"testing"
 	"time"
@@ -115,6 +116,45 @@ func TestALevelIsWrittenOnce(t *testing.T) {
 		_, since := requestsBeside(t, c, node.Name, settled)
 		if want := map[string]int{"patch nodes": 1, "patch nodes/status": 1, "create events": 1}; !maps.Equal(since, want) {
 			t.Errorf("the agent asked for %v, want %v", since, want)
+		}
+	}
+}
+
+// A restart costs a Node one write at most: the record, where there is one. Conditions
+// that say the same already wait for their heartbeat.
+func TestARestartIsWrittenOnce(t *testing.T) {
+	t.Parallel()
+	c := plain.require(t)
+	for name, want := range map[string]map[string]int{"well": {}, "bad": {"patch nodes": 1}} {
+		node, host := c.Register(t, "restarted-"+name), fakehost.New(t)
+		status := corev1.ConditionFalse
+		before := startAgent(t, c, node.Name, host, quick)
+		waitNode(t, c, node.Name, cluster.HasCondition("HostMemoryPressure", status))
+		if name == "bad" {
+			status = corev1.ConditionTrue
+			host.Memory(2)
+			waitNode(t, c, node.Name, cluster.HasCondition("HostMemoryPressure", status))
+		}
+		time.Sleep(secondWrite) // what is joined is written
+		before.Terminate()
+		restarted := time.Now()
+		after := startAgent(t, c, node.Name, host, quick)
+		cluster.Eventually(t, "the restarted agent to be ready", func() error {
+			if code, page := after.Get("/readyz"); code != http.StatusOK {
+				return fmt.Errorf("%d %s", code, page)
+			}
+			return nil
+		})
+		time.Sleep(secondWrite)
+		_, since := requestsBeside(t, c, node.Name, restarted)
+		writes := map[string]int{}
+		for _, verb := range []string{"patch nodes", "patch nodes/status", "create events"} {
+			if since[verb] > 0 {
+				writes[verb] = since[verb]
+			}
+		}
+		if since["watch nodes"] != 1 || !maps.Equal(writes, want) {
+			t.Errorf("%s: the restarted agent asked for %v, want %v of writes", name, since, want)
 		}
 	}
 }
