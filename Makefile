@@ -14,6 +14,8 @@ REQUIRE ?= controlplane
 ifdef K8S
 export TAINTLET_K8S := $(K8S)
 endif
+# How the agent is compiled: small, as in the Dockerfile, which has the reasons.
+LEAN := -tags=nethttpomithttp2 -gcflags=all=-l -gcflags=std= -gcflags=github.com/taintlet/taintlet/...=
 TOOL := go tool -modfile=$(CURDIR)/test/tools/go.mod
 
 .PHONY: help
@@ -22,7 +24,7 @@ help: ## show this
 
 .PHONY: build
 build: ## bin/taintlet, static
-	@CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o bin/taintlet ./cmd/taintlet
+	@CGO_ENABLED=0 go build -trimpath $(LEAN) -ldflags='-s -w' -o bin/taintlet ./cmd/taintlet
 
 .PHONY: try
 try: build ## what taintlet sees on this host; no cluster, no root

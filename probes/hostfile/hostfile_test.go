@@ -53,8 +53,38 @@ func TestReadIsBounded(t *testing.T) {
 			t.Errorf("%d bytes, optional: %v", test.size, err)
 		}
 	}
-	if _, err := Read(file + "s"); !errors.Is(err, os.ErrNotExist) {
+	if _, err := Read(file + "s"); !errors.Is(err, os.ErrNotExist) || err.Error() != "open "+file+"s: no such file or directory" {
 		t.Errorf("a missing file: %v", err)
+	}
+}
+
+// A file that stayed open with each sample would be seen only after weeks.
+//
+//nolint:paralleltest // it counts what the process has open
+func TestReadClosesWhatItOpens(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, []byte("text\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	open := func() int {
+		entries, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(entries)
+	}
+	before := open()
+	for range 100 {
+		if _, err := Read(file); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Read(dir); err == nil {
+			t.Fatal("a directory was read")
+		}
+	}
+	if after := open(); after > before {
+		t.Errorf("%d files are open, %d before", after, before)
 	}
 }
 

@@ -16,6 +16,13 @@ import (
 
 const module = "github.com/taintlet/taintlet"
 
+// lean keeps the agent small: dependencies are compiled without inlining, and of
+// the two HTTP/2s only the one that client-go uses is there. The Makefile and the
+// Dockerfile say the same.
+func lean() []string {
+	return []string{"-tags=nethttpomithttp2", "-gcflags=all=-l", "-gcflags=std=", "-gcflags=" + module + "/...="}
+}
+
 // Options says what `go build` is told besides.
 type Options struct {
 	Race    bool // with the race detector
@@ -24,14 +31,18 @@ type Options struct {
 
 // Agent builds taintlet into the folder, and returns the path of the program.
 func Agent(ctx context.Context, folder string, options Options) (string, error) {
-	return Program(ctx, "cmd/taintlet", folder, options)
+	return program(ctx, "cmd/taintlet", folder, options, lean()...)
 }
 
 // Program builds another main package of this module, such as test/demo.
 func Program(ctx context.Context, source, folder string, options Options) (string, error) {
+	return program(ctx, source, folder, options)
+}
+
+func program(ctx context.Context, source, folder string, options Options, flags ...string) (string, error) {
 	program := filepath.Join(folder, path.Base(source))
 	// The version control's stamp may fail where somebody else owns the files.
-	args := []string{"build", "-buildvcs=false", "-o", program}
+	args := append([]string{"build", "-buildvcs=false", "-o", program}, flags...)
 	env := append(os.Environ(), "GOTMPDIR="+folder) // an interrupted build may leave files
 	if options.Race {
 		args = append(args, "-race")

@@ -18,7 +18,7 @@ func TestAgentIsBuiltAsAsked(t *testing.T) {
 		options Options
 		want    map[string]string // settings of the build
 	}{
-		"plain":   {Options{}, map[string]string{"-race": "", "-trimpath": "", "vcs": ""}},
+		"plain":   {Options{}, map[string]string{"-race": "", "-trimpath": "", "vcs": "", "-tags": "nethttpomithttp2"}},
 		"race":    {Options{Race: RaceEnabled}, map[string]string{"-race": race, "-trimpath": "", "vcs": ""}},
 		"release": {Options{Release: true}, map[string]string{"-race": "", "-trimpath": "true", "CGO_ENABLED": "0", "vcs": ""}},
 	} {
@@ -51,6 +51,19 @@ func TestAgentIsBuiltAsAsked(t *testing.T) {
 				t.Errorf("version: %s, %v", out, err)
 			}
 		})
+	}
+}
+
+// What is tested is what is shipped.
+func TestTheAgentIsCompiledAlikeEverywhere(t *testing.T) {
+	for _, file := range []string{"Makefile", "Dockerfile"} {
+		text, err := os.ReadFile(filepath.Join("..", "..", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := strings.Join(lean(), " "); !strings.Contains(string(text), " "+want) {
+			t.Errorf("%s does not have %s", file, want)
+		}
 	}
 }
 
