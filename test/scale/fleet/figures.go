@@ -86,12 +86,13 @@ type restart struct {
 	// Held are the Nodes that were tainted meanwhile.
 	Held, TaintChanges int
 	// MostWrites is the most patches of its Node that one agent made, MostStatus
-	// those of its status; Requests are all.
-	MostWrites, MostStatus, Requests, Peak int
-	PerAgent                               map[string]float64
-	TooMany                                int
-	Foreign                                latency
-	Leases                                 leaseReport
+	// those of its status that were no heartbeat, MostInAll both together.
+	MostWrites, MostStatus, MostInAll int
+	Requests, Peak                    int // of all
+	PerAgent                          map[string]float64
+	TooMany                           int
+	Foreign                           latency
+	Leases                            leaseReport
 }
 
 // outage is a crash of the API server.

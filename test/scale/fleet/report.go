@@ -153,7 +153,7 @@ func renderRestarts(p printer, f *figures) {
 	p("\n## Restarts and a configuration\n\n| | rolling restart, %d nodes tainted | crash of the API server | configuration rolled out |\n|---|---|---|---|\n", s.Held)
 	p("| took | %s | %s until ready; %s until all agents watch | %s until in force on all |\n", seconds(s.Took), seconds(o.Down), seconds(o.Back), seconds(c.InForce))
 	p("| changes of taints | %d | %d | |\n", s.TaintChanges, o.TaintChanges)
-	p("| most patches by one agent: Node, status | %d, %d | | |\n", s.MostWrites, s.MostStatus)
+	p("| most patches by one agent but for heartbeats: Node, status, in all | %d, %d, %d | | |\n", s.MostWrites, s.MostStatus, s.MostInAll)
 	p("| requests of agents | %d | %d | %d |\n", s.Requests, o.Requests, c.Requests)
 	p("| most in one second | %d | %d | %d |\n", s.Peak, o.Peak, c.Peak)
 	p("| 429 to agents | %d | %d | |\n", s.TooMany, o.TooMany)
