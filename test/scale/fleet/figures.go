@@ -1,13 +1,16 @@
 package main
 
-import "time"
+import (
+	"time"
+
+	"github.com/taintlet/taintlet/test/results"
+)
 
 // figures are what one run measured. They are kept as JSON, so that runs of other
 // sizes can be compared.
 type figures struct {
-	Nodes                               int
-	Date, Commit, Machine, Load, Kernel string
-	Kubernetes                          string
+	results.Origin
+	Nodes int
 	// Stopped says where the run ended before its end, and why.
 	Stopped string
 	// Base, Watches and Idle are the cost of the cluster with Nodes alone, with a
