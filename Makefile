@@ -62,10 +62,11 @@ controlplane: ## build the Kubernetes components into the user's cache (some min
 attack: controlplane ## attack a running agent in every way, for some minutes; TAINTLET_WRITE_RELIABILITY=1 writes docs/reliability.md
 	TAINTLET_REQUIRE=controlplane TAINTLET_LONG_ATTACKS=1 go test -count 1 -timeout 40m -v -run TestAttacks ./test/attack | grep --line-buffered -v '^=== '
 
+BENCH ?=
+
 .PHONY: bench
-bench: ## benchmarks, then taintlet beside a real kubelet (20 minutes; needs root, test/bench/README.md)
-	go test -run '^$$' -bench . -benchmem ./...
-	go run ./test/bench
+bench: controlplane ## what taintlet costs beside node_exporter, and how soon it is beside a kubelet, into test/bench/results (30 minutes; needs root); BENCH=--short to try it
+	go run ./test/bench $(BENCH)
 
 NODES ?= 1000
 

@@ -127,6 +127,7 @@ type loop struct {
 	// policyKnown: facts say whether the admission policy is there.
 	policyKnown bool
 	slot        decide.Slot
+	heartbeat   *time.Timer
 	// portBlocked: people were told.
 	portBlocked bool
 	levelEvents *levelEvents
@@ -160,8 +161,8 @@ func (l *loop) run(ctx context.Context) error {
 		l.startProbe(ctx, c)
 	}
 	l.policy.ask()
-	heartbeat := newHeartbeat(l.cfg.Heartbeat.Duration)
-	defer func() { heartbeat.Stop() }()
+	l.heartbeat = newHeartbeat(l.cfg.Heartbeat.Duration)
+	defer func() { l.heartbeat.Stop() }()
 	for {
 		var in decide.Inputs
 		select {
@@ -185,8 +186,8 @@ func (l *loop) run(ctx context.Context) error {
 		case l.slot = <-l.slots.answers:
 		case r := <-l.results:
 			in.Written = l.settle(r)
-		case <-heartbeat.C:
-			heartbeat.Reset(jittered(l.cfg.Heartbeat.Duration))
+		case <-l.heartbeat.C:
+			l.heartbeat.Reset(jittered(l.cfg.Heartbeat.Duration))
 			in.Refresh = true
 			l.outbox.allowRepeat()
 			l.policy.ask()
@@ -198,8 +199,8 @@ func (l *loop) run(ctx context.Context) error {
 			before := l.cfg.Heartbeat
 			l.reconfigure(ctx, r.cfg)
 			if l.cfg.Heartbeat != before { // or a file that keeps changing would put it off
-				heartbeat.Stop()
-				heartbeat = newHeartbeat(l.cfg.Heartbeat.Duration)
+				l.heartbeat.Stop()
+				l.heartbeat = newHeartbeat(l.cfg.Heartbeat.Duration)
 			}
 		}
 		l.step(in)
@@ -223,6 +224,9 @@ func (l *loop) step(in decide.Inputs) {
 	l.slots.requests.put(slotRequest{request: d.Slot, cfg: l.cfg})
 	if d.Change != nil && l.policyKnown {
 		l.outbox.put(l.node.Node, *d.Change)
+	}
+	if !d.Adopted.IsZero() {
+		l.heartbeat.Reset(jittered(l.cfg.Heartbeat.Duration) - l.Now().Sub(d.Adopted))
 	}
 	l.probes.decided(&l.state)
 	l.metrics.state.show(l.cfg, &l.state, l.Now())

@@ -176,9 +176,12 @@ func runInBubble(t *testing.T, a *agent.Agent, byCondition map[probes.Condition]
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	if b, ok := a.Client.(*beside); ok {
-		b.client, b.versions = c, make(chan *corev1.Node)
-	} else {
+	switch other := a.Client.(type) {
+	case *beside:
+		other.client, other.versions = c, make(chan *corev1.Node)
+	case *restarted:
+		other.client = c
+	default:
 		a.Client = c
 	}
 	a.Instance, a.LifecycleController = "test", true

@@ -62,13 +62,24 @@ func newOutbox() *outbox { return &outbox{jobs: make(chan job, 1), alive: make(c
 // put hands the newest change out, unless that was done already. A change that
 // the writer has not begun with is replaced.
 func (o *outbox) put(base *corev1.Node, change taints.Change) {
-	if o.handedOut != nil && reflect.DeepEqual(*o.handedOut, change) {
+	if o.handedOut != nil && brings(*o.handedOut, change, base) {
 		return
 	}
 	o.discard()
 	o.sequence++
 	o.handedOut = &change
 	o.jobs <- job{o.sequence, base, change, slices.Clone(o.announcements)}
+}
+
+// brings reports whether a change that was handed out does all that a newer one asks
+// for, which was decided on base. As soon as the taints stand there, they are owned in
+// the newer change. The conditions that follow the taints are not written twice for
+// that.
+func brings(handedOut, newer taints.Change, base *corev1.Node) bool {
+	if _, differs := newer.Differs(base); !differs {
+		handedOut.Owned = newer.Owned
+	}
+	return reflect.DeepEqual(handedOut, newer)
 }
 
 // discard takes back what the writer has not begun with. The same change may be

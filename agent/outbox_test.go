@@ -23,3 +23,39 @@ func TestEvictionIsAnnouncedOnce(t *testing.T) {
 		t.Errorf("%d announcements: %v", len(announced), announced)
 	}
 }
+
+// The watch shows a taint before the conditions of the same change are written. Then
+// the taint is owned, and nothing else is new: the writer is at it already.
+func TestOwnTaintsAreNoNewChange(t *testing.T) {
+	taint := corev1.Taint{Key: corev1.TaintNodeMemoryPressure, Effect: corev1.TaintEffectNoSchedule}
+	change := taints.Change{
+		Taints: []corev1.Taint{taint}, Annotations: map[string]string{taints.RecordAnnotation: "1"},
+		Conditions: []corev1.NodeCondition{{Type: "HostMemoryPressure", Status: corev1.ConditionTrue}},
+	}
+	before, landed := &corev1.Node{}, &corev1.Node{}
+	landed.Spec.Taints, landed.Annotations = change.Taints, change.Annotations
+	lost := landed.DeepCopy()
+	lost.Spec.Taints = nil
+	for name, c := range map[string]struct {
+		base  *corev1.Node
+		alter func(*taints.Change)
+		want  bool
+	}{
+		"owned since it landed":         {landed, func(*taints.Change) {}, false},
+		"lost since it landed":          {lost, func(*taints.Change) {}, true},
+		"another record":                {landed, func(c *taints.Change) { c.Annotations = map[string]string{taints.RecordAnnotation: "2"} }, true},
+		"other conditions":              {landed, func(c *taints.Change) { c.Conditions = nil }, true},
+		"another pair is to be removed": {landed, func(c *taints.Change) { c.Taints = nil }, true},
+	} {
+		o := newOutbox()
+		o.put(before, change)
+		<-o.jobs // the writer is at it
+		next := change
+		next.Owned = []taints.Pair{taints.PairOf(taint)}
+		c.alter(&next)
+		o.put(c.base, next)
+		if got := len(o.jobs) == 1; got != c.want {
+			t.Errorf("%s: handed out again: %t, want %t", name, got, c.want)
+		}
+	}
+}

@@ -26,8 +26,10 @@ type SlotClient interface {
 }
 
 const (
-	// slotEvery is how often a slot that is requested is asked for.
-	slotEvery = 10 * time.Second
+	// slotEvery is how soon a slot is asked for again that was not got. The pauses
+	// double, up to slotWithin: all Nodes of a fleet may be waiting.
+	slotEvery  = 10 * time.Second
+	slotWithin = time.Minute
 	// renewsPerCooldown is how often a slot is renewed in one cooldown, the time
 	// after which others may take it.
 	renewsPerCooldown = 5
@@ -75,7 +77,10 @@ type slotKeeper struct {
 	request slotRequest // the newest one taken; no configuration: none so far
 	// coolingSince is when the NoExecute taints were gone.
 	coolingSince time.Time
-	told         decide.Slot
+	// pause is how long it was waited before the newest try to get a slot; 0: it was
+	// the first one.
+	pause time.Duration
+	told  decide.Slot
 	// confirmed is until when no other Node can have taken the slot: others wait
 	// for the whole cooldown since it was last renewed. Nanoseconds since the
 	// epoch by the clock of now, read by the writer.
@@ -123,7 +128,7 @@ func (k *slotKeeper) take(r slotRequest) {
 	if r.wasInUse {
 		k.move(inUse)
 	}
-	k.request = r
+	k.request, k.pause = r, 0
 	k.move(eventOf(r.request))
 }
 
@@ -161,8 +166,10 @@ func (k *slotKeeper) act(ctx context.Context) time.Duration {
 	case slotAwaited, slotRefused:
 		k.acquire(ctx, eviction.Slots, cooldown)
 		if !k.state.isHeld() {
-			return jittered(slotEvery)
+			k.pause = longer(k.pause, eviction.Slots)
+			return jittered(k.pause)
 		}
+		k.pause = 0
 		return cooldown / renewsPerCooldown
 	case slotReserved, slotUsed:
 		k.renew(ctx, cooldown)
@@ -179,6 +186,13 @@ func (k *slotKeeper) act(ctx context.Context) time.Duration {
 	default:
 		return untilRequested
 	}
+}
+
+// longer returns the pause after that before, so that each of the slots is read once
+// within slotWithin: the pause is shorter where more slots are to be read in turn.
+func longer(pause time.Duration, slots int) time.Duration {
+	most := slotWithin * taints.SlotsAtATime / time.Duration(max(slots, taints.SlotsAtATime))
+	return max(slotEvery, min(2*pause, most))
 }
 
 // untilRequested is as good as never: a request wakes the keeper.

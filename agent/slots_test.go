@@ -154,15 +154,43 @@ func TestNoSlotNoEviction(t *testing.T) {
 		if c.carries(evict()) {
 			t.Error("evicting without a slot")
 		}
-		if n := len(s.seen().acquired); n < 30 || n > 80 {
-			t.Errorf("asked %d times in 9 minutes", n)
-		}
 		s.set(func(s *slots) { s.free = true })
-		time.Sleep(15 * time.Second)
+		time.Sleep(70 * time.Second)
 		if !c.carries(evict()) {
 			t.Error("a free slot is not taken")
 		}
 	})
+}
+
+// All Nodes of a fleet may wait for a slot. So each asks at growing intervals, up to
+// that at which it still reads every slot within a minute, and anew when it begins to
+// wait anew.
+func TestWaitingForASlotGetsSlower(t *testing.T) {
+	for count, want := range map[int][]time.Duration{
+		1:   {10 * time.Second, 20 * time.Second, 40 * time.Second, time.Minute, time.Minute},
+		9:   {10 * time.Second, 20 * time.Second, 20 * time.Second, 20 * time.Second, 20 * time.Second},
+		100: {10 * time.Second, 10 * time.Second, 10 * time.Second, 10 * time.Second, 10 * time.Second},
+	} {
+		s := &slots{}
+		runEvictingBy(t, s, func(c *config.Config) { c.Eviction.Slots = count }, func(t *testing.T, memory *probe, _ *client) {
+			for range 2 {
+				before := len(s.seen().acquired)
+				memory.set(probes.Critical)
+				time.Sleep(6 * time.Minute)
+				memory.set(probes.OK)
+				time.Sleep(10 * time.Minute) // it is OK and waits for nothing
+				asked := s.seen().acquired[before:]
+				if len(asked) <= len(want) {
+					t.Fatalf("%d slots: asked %d times", count, len(asked))
+				}
+				for i, pause := range want {
+					if got := asked[i+1].Sub(asked[i]); got < pause*9/10 || got > pause*11/10 {
+						t.Errorf("%d slots: pause %d is %s, want %s ± 10 %%", count, i, got, pause)
+					}
+				}
+			}
+		})
+	}
 }
 
 // Whoever lost the slot steps down; the NoSchedule taint stays.

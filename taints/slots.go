@@ -59,9 +59,9 @@ func (c *Client) Slots(namespace string) *Slots {
 	return &Slots{client: c, namespace: namespace, seen: map[string]sighting{}, place: place, next: place}
 }
 
-// readsAtATime is how many slots one call reads while it waits for a free one:
-// many Nodes may be waiting.
-const readsAtATime = 3
+// SlotsAtATime is how many slots one call of Acquire reads while it waits for a free
+// one: many Nodes may be waiting.
+const SlotsAtATime = 3
 
 // Acquire tries to get one of count slots, or finds that which this Node holds
 // already. It reads all of them once, in as many calls as the client's rate
@@ -73,7 +73,7 @@ func (s *Slots) Acquire(ctx context.Context, count int, cooldown time.Duration, 
 	if held, err := s.findOwn(ctx, count); held || err != nil {
 		return held, err
 	}
-	for range min(count, readsAtATime) {
+	for range min(count, SlotsAtATime) {
 		lease, err := s.get(ctx, fmt.Sprint(SlotPrefix, s.next%count))
 		if apierrors.IsNotFound(err) {
 			s.next++

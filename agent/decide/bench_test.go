@@ -39,3 +39,20 @@ func BenchmarkStep(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkRead takes in a version of a Node that was tainted by the agent: what
+// follows each event of the watch.
+func BenchmarkRead(b *testing.B) {
+	w := newWorld()
+	for range 3 {
+		w.now += time.Second
+		w.sample(probes.Observation{Condition: probes.MemoryPressure, Level: probes.Degraded, Reason: "MemoryLow", Message: "low"})
+	}
+	if len(w.node.Spec.Taints) == 0 {
+		b.Fatal("the Node is not tainted")
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		decide.Read(w.node)
+	}
+}

@@ -112,6 +112,10 @@ func (s *State) render(t *turn) {
 	if !r.due || !s.conditions.allSeen() {
 		return
 	}
+	if s.adopt(t) {
+		r.due = false
+		return
+	}
 	r.due, r.conditions = false, make([]corev1.NodeCondition, 0, len(s.conditions))
 	for i := range s.conditions {
 		c := &s.conditions[i]

@@ -124,6 +124,10 @@ type Decision struct {
 	Notices []Notice
 	// Slot is what is requested of the eviction slot.
 	Slot SlotRequest
+	// Adopted is the heartbeat of the conditions that stand on the Node, by the wall
+	// clock, when a restarted agent found that they say what it would write. The next
+	// heartbeat goes by that. Zero: nothing was adopted now.
+	Adopted time.Time
 }
 
 // turn is one call of Step: what its parts are given, and what they decide.

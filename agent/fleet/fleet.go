@@ -29,7 +29,8 @@ const (
 	// kubeletPort is open on every Node that has pods.
 	kubeletPort = 10250
 
-	// refreshEvery is how often EndpointSlices are read, ±10 %. While fewer than
+	// refreshEvery is how often EndpointSlices are read, ±10 %; those of the agents of a
+	// large fleet less often (turn.go). While fewer than
 	// enough peers are known, as when the fleet has just been installed, they are
 	// read after refreshSoonest and then after twice the time before.
 	refreshEvery   = 10 * time.Minute
@@ -72,6 +73,7 @@ type Fleet struct {
 	reading     sync.Mutex
 	agents, dns service
 	readAt      time.Time
+	turn        int // refreshes since the agents were read
 
 	// mu guards what was found. Its lists are replaced, never changed.
 	mu             sync.Mutex
@@ -161,7 +163,7 @@ func (f *Fleet) refresh(ctx context.Context) error {
 	f.reading.Lock()
 	defer f.reading.Unlock()
 	var errs [3]error
-	if f.hasPeers() {
+	if f.hasPeers() && f.isAgentsTurn() {
 		errs[0] = f.refreshPeers(ctx)
 	}
 	errs[1] = f.readDNS(ctx)
@@ -178,7 +180,7 @@ func (f *Fleet) refreshPeers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	f.readAt, f.slices, f.peers = time.Now(), f.agents.count, nil
+	f.readAt, f.turn, f.slices, f.peers = time.Now(), 0, f.agents.count, nil
 	for _, e := range choose(f.options.Node, f.agents.endpoints(), MaxPeers) {
 		f.peers = append(f.peers, network.Peer{Node: e.node, Address: e.address, Other: kubeletPort})
 	}

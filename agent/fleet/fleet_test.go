@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -25,8 +26,10 @@ import (
 type source struct {
 	mu     sync.Mutex
 	agents int
-	err    error
-	lists  []time.Time
+	// more slices have the same agents.
+	more  int
+	err   error
+	lists []time.Time
 	// dnsLists counts those of the DNS pods. leases by Node, leaseErr instead.
 	dnsLists int
 	leases   map[string]time.Time
@@ -42,13 +45,18 @@ func (s *source) ListSlices(_ context.Context, _, service string) ([]metav1.Part
 	if service == "kube-dns" {
 		s.dnsLists++
 	}
-	return []metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{Name: service, ResourceVersion: fmt.Sprint(s.agents)}}}, s.err
+	list := []metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{Name: service, ResourceVersion: fmt.Sprint(s.agents)}}}
+	for i := range s.more {
+		list = append(list, metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint(service, "-", i), ResourceVersion: fmt.Sprint(s.agents)}})
+	}
+	return list, s.err
 }
 
 func (s *source) GetSlice(_ context.Context, _, name string) (*discoveryv1.EndpointSlice, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	port, number := map[string]string{"taintlet": agentPort, "kube-dns": dnsPort, "kubernetes": "https"}[name], int32(9808)
+	service := strings.TrimRight(name, "-0123456789")
+	port, number := map[string]string{"taintlet": agentPort, "kube-dns": dnsPort, "kubernetes": "https"}[service], int32(9808)
 	slice := &discoveryv1.EndpointSlice{Ports: []discoveryv1.EndpointPort{{Name: &port, Port: &number}}}
 	for i := range s.agents {
 		node := fmt.Sprint("node-", i)

@@ -2,6 +2,7 @@ package attack
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -18,6 +19,7 @@ import (
 	loader "github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/test/agent"
 	"github.com/taintlet/taintlet/test/cluster"
+	"github.com/taintlet/taintlet/test/process"
 )
 
 func fileAttacks() []attack {
@@ -44,8 +46,10 @@ func startWithFiles(t *testing.T, c *scene) (attempts, denied int) {
 		command := c.command(t, "--dry-run=client", "--listen=", "--node-name=none", "--config="+path)
 		command.Stdout, command.Stderr = &output, &output
 		begin := time.Now()
-		memory, err := runBriefly(command)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*maxStart)
+		memory, err := process.RunMeasured(ctx, command)
 		took := time.Since(begin)
+		cancel()
 		exit, isExit := errors.AsType[*exec.ExitError](err)
 		refused := isExit && exit.ExitCode() == 2
 		n.add(refused)
@@ -55,38 +59,6 @@ func startWithFiles(t *testing.T, c *scene) (attempts, denied int) {
 		}
 	}
 	return n.attempts, n.denied
-}
-
-// runBriefly runs a program to its end and returns the most memory that it had, in
-// KiB. What the kernel tells of that afterwards has the memory of this process in
-// it, of which the program was a copy for a moment.
-func runBriefly(command *exec.Cmd) (memory int, err error) {
-	if err := command.Start(); err != nil {
-		return 0, err
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- command.Wait() }()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	late := time.After(2 * maxStart)
-	for {
-		select {
-		case err := <-ended:
-			return memory, err
-		case <-late:
-			command.Process.Kill() //nolint:errcheck // it may have ended
-		case <-tick.C:
-			if mark, err := memoryOf(command.Process.Pid, "VmHWM"); err == nil && isProgram(command) {
-				memory = max(memory, mark)
-			}
-		}
-	}
-}
-
-// isProgram says whether the process is the program already.
-func isProgram(command *exec.Cmd) bool {
-	path, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", command.Process.Pid))
-	return err == nil && path == command.Path
 }
 
 // replaceFiles gives running agents one file after the other: the attacked one, and
@@ -127,7 +99,7 @@ func replaceFiles(t *testing.T, c *scene) (attempts, denied int) {
 			}
 			restore(t, v.Agent, v.config)
 			if i > 0 {
-				memory, err := memoryOf(v.Process.PID(), "VmHWM")
+				memory, err := process.Memory(v.Process.PID(), "VmHWM")
 				if err != nil {
 					t.Error(err)
 				}

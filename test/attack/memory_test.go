@@ -3,8 +3,6 @@ package attack
 import (
 	"fmt"
 	"os"
-	"regexp"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -34,7 +32,7 @@ func newPeak(t *testing.T, p *process.Process) *peak {
 			case <-p.Ended():
 				return
 			case <-tick.C:
-				rss, _ := memoryOf(k.pid, "VmRSS") // it may just have ended
+				rss, _ := process.Memory(k.pid, "VmRSS") // it may just have ended
 				k.mu.Lock()
 				k.rss = max(k.rss, rss)
 				k.mu.Unlock()
@@ -60,22 +58,9 @@ func (k *peak) worst(t *testing.T) int {
 	if !k.marked {
 		return k.rss
 	}
-	mark, err := memoryOf(k.pid, "VmHWM")
+	mark, err := process.Memory(k.pid, "VmHWM")
 	if err != nil {
 		t.Error(err)
 	}
 	return max(k.rss, mark)
-}
-
-// memoryOf reads a line of /proc/PID/status, in KiB.
-func memoryOf(pid int, line string) (int, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return 0, err
-	}
-	match := regexp.MustCompile(line + `:\s+(\d+) kB`).FindSubmatch(text)
-	if match == nil {
-		return 0, fmt.Errorf("/proc/%d/status has no %s", pid, line)
-	}
-	return strconv.Atoi(string(match[1]))
 }

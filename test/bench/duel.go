@@ -31,60 +31,67 @@ var errDisturbed = errors.New("the Node is under pressure before the threshold i
 
 // outcome is one run. Each is timed from the crossing of its own threshold.
 type outcome struct {
-	taking    time.Duration // from the first crossing until all was taken
-	own       time.Duration // until the agent's taint was there
-	condition time.Duration // until the kubelet's condition was
-	taint     time.Duration // until the taint for that was
+	Taking    time.Duration // from the first crossing until all was taken
+	Own       time.Duration // until the agent's taint was there
+	Condition time.Duration // until the kubelet's condition was
+	Taint     time.Duration // until the taint for that was
 }
 
-func measureLatency(ctx context.Context, o *options) (err error) {
+// latency is what came of one subject.
+type latency struct {
+	Title      string
+	Thresholds string
+	Runs       []outcome
+}
+
+// measureLatencies returns what was measured, also when it fails.
+func measureLatencies(ctx context.Context, o *options) (all []latency, err error) {
 	s := &stage{}
 	defer func() { err = errors.Join(err, s.tearDown()) }()
 	if err := s.setUp(ctx, o); err != nil {
-		return err
+		return nil, err
 	}
 	for _, u := range subjects() {
 		if !slices.Contains(o.only, u.name) {
 			continue
 		}
-		if err := s.measure(ctx, u, o.runs); err != nil {
-			return fmt.Errorf("%s: %w", u.name, err)
+		l, err := s.measure(ctx, u, o.runs)
+		if err != nil {
+			return all, fmt.Errorf("%s: %w", u.name, err)
 		}
+		all = append(all, l)
 	}
-	return nil
+	return all, nil
 }
 
-// measure runs one subject and prints what came of it.
-func (s *stage) measure(ctx context.Context, u subject, runs int) (err error) {
+// measure runs one subject.
+func (s *stage) measure(ctx context.Context, u subject, runs int) (l latency, err error) {
 	if err := s.memory.align(); err != nil {
-		return err
+		return l, err
 	}
 	a, err := s.startAgent(ctx, s.configuration())
 	if err != nil {
-		return err
+		return l, err
 	}
 	defer func() { err = errors.Join(err, a.Stop(graceful)) }()
-	fmt.Printf("\n## %s\n\n%s\n\n", u.title, s.describe(u))
-	printHead()
-	var outcomes []outcome
-	for disturbed := 0; len(outcomes) < runs; {
+	l.Title, l.Thresholds = u.title, s.describe(u)
+	for disturbed := 0; len(l.Runs) < runs; {
 		out, err := s.duel(ctx, u)
 		if errors.Is(err, errDisturbed) && disturbed < maxDisturbed {
 			disturbed++
-			say("run %d is begun again: %v", len(outcomes)+1, err)
+			say("run %d is begun again: %v", len(l.Runs)+1, err)
 			_, err = s.cluster.WaitNode(ctx, nodeName, u.clear)
 			if err == nil {
 				continue
 			}
 		}
 		if err != nil {
-			return fmt.Errorf("run %d: %w\n%s\n%s", len(outcomes)+1, err, a.Tail(10), s.kubelet.Tail(10))
+			return l, fmt.Errorf("run %d: %w\n%s\n%s", len(l.Runs)+1, err, a.Tail(10), s.kubelet.Tail(10))
 		}
-		outcomes = append(outcomes, out)
-		printRun(len(outcomes), out)
+		l.Runs = append(l.Runs, out)
+		say("%s, run %d of %d: taintlet %s, kubelet %s", u.title, len(l.Runs), runs, seconds(out.Own), seconds(out.Taint))
 	}
-	printSummary(outcomes)
-	return nil
+	return l, nil
 }
 
 // describe says which thresholds are crossed.
@@ -154,10 +161,10 @@ func race(ctx context.Context, watcher watch.Interface, u subject, load load) (o
 		return outcome{}, err
 	}
 	return outcome{
-		taking:    c.done.since(min(c.own, c.kubelet)),
-		own:       first.own.since(c.own),
-		condition: first.condition.since(c.kubelet),
-		taint:     first.taint.since(c.kubelet),
+		Taking:    c.done.since(min(c.own, c.kubelet)),
+		Own:       first.own.since(c.own),
+		Condition: first.condition.since(c.kubelet),
+		Taint:     first.taint.since(c.kubelet),
 	}, nil
 }
 

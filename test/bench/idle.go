@@ -7,17 +7,11 @@ import (
 	"os"
 	"time"
 
-	"github.com/prometheus/procfs"
+	"github.com/taintlet/taintlet/test/bench/footprint"
 )
 
 // settle is how long after its start a process is given before it counts as idle.
 const settle = 30 * time.Second
-
-// cost is what a process has used since it began, and holds now.
-type cost struct {
-	user, system float64 // seconds of CPU
-	rss, anon    uint64  // bytes
-}
 
 // contender is a process that is measured, and who it is in the cluster.
 type contender struct {
@@ -55,14 +49,14 @@ func measureIdle(ctx context.Context, o *options) (err error) {
 		{"containerd", processes["containerd"], ""},
 	}
 	begin := time.Now()
-	before, err := costs(contenders)
+	before, err := usages(contenders)
 	if err != nil {
 		return err
 	}
 	if err := sleep(ctx, o.idle); err != nil {
 		return err
 	}
-	after, err := costs(contenders)
+	after, err := usages(contenders)
 	if err != nil {
 		return err
 	}
@@ -75,10 +69,10 @@ func measureIdle(ctx context.Context, o *options) (err error) {
 	return nil
 }
 
-func costs(contenders []contender) ([]cost, error) {
-	var all []cost
+func usages(contenders []contender) ([]footprint.Usage, error) {
+	var all []footprint.Usage
 	for _, c := range contenders {
-		used, err := costOf(c.pid)
+		used, err := footprint.UsageOf(c.pid)
 		if err != nil {
 			return nil, fmt.Errorf("read what %s uses: %w", c.name, err)
 		}
@@ -87,42 +81,19 @@ func costs(contenders []contender) ([]cost, error) {
 	return all, nil
 }
 
-func costOf(pid int) (cost, error) {
-	process, err := procfs.NewProc(pid)
-	if err != nil {
-		return cost{}, err
-	}
-	stat, err := process.Stat()
-	if err != nil {
-		return cost{}, err
-	}
-	status, err := process.NewStatus()
-	if err != nil {
-		return cost{}, err
-	}
-	const ticks = 100 // USER_HZ of Linux, in all its ports that matter
-	return cost{
-		user:   float64(stat.UTime) / ticks,
-		system: float64(stat.STime) / ticks,
-		rss:    status.VmRSS,
-		anon:   status.RssAnon,
-	}, nil
-}
-
-func printIdle(contenders []contender, before, after []cost, asked map[string]int, took time.Duration) {
+func printIdle(contenders []contender, before, after []footprint.Usage, asked map[string]int, took time.Duration) {
 	fmt.Printf("\n## idle for %v\n\n", took.Round(time.Second))
-	fmt.Println("| | utime | stime | share of one CPU | VmRSS | RssAnon | requests |")
-	fmt.Println("|---|---|---|---|---|---|---|")
+	fmt.Println("| | CPU time | share of one CPU | VmRSS | RssAnon | requests |")
+	fmt.Println("|---|---|---|---|---|---|")
+	used := func(n int) time.Duration { return after[n].CPU - before[n].CPU }
 	for i, c := range contenders {
-		user, system := after[i].user-before[i].user, after[i].system-before[i].system
-		fmt.Printf("| %s | %.2f s | %.2f s | %.3f %% | %.1f MiB | %.1f MiB | %s |\n", c.name, user, system, 100*(user+system)/took.Seconds(),
-			float64(after[i].rss)/mebibyte, float64(after[i].anon)/mebibyte, requestsText(c.user, asked))
+		fmt.Printf("| %s | %s | %.3f %% | %.1f MiB | %.1f MiB | %s |\n", c.name, seconds(used(i)), 100*used(i).Seconds()/took.Seconds(),
+			float64(after[i].RSS)/mebibyte, float64(after[i].Anonymous)/mebibyte, requestsText(c.user, asked))
 	}
 	fmt.Println()
 	for i, c := range contenders[1:] {
-		used := func(n int) float64 { return after[n].user - before[n].user + after[n].system - before[n].system }
-		fmt.Printf("%s: %.1f times the CPU of taintlet, %.1f times the memory\n", c.name,
-			used(i+1)/max(used(0), 0.01), float64(after[i+1].rss)/float64(after[0].rss))
+		fmt.Printf("%s: %s times the CPU of taintlet, %.1f times the memory\n", c.name,
+			ratio(used(i+1), used(0)), float64(after[i+1].RSS)/float64(after[0].RSS))
 	}
 }
 

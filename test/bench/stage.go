@@ -96,7 +96,9 @@ func (s *stage) tearDown() error {
 }
 
 // say tells whoever waits what is being done. It is no part of the result.
-func say(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
+func say(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, "%s %s\n", time.Now().Format(time.TimeOnly), fmt.Sprintf(format, args...))
+}
 
 func sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)

@@ -16,10 +16,10 @@ import (
 
 const module = "github.com/taintlet/taintlet"
 
-// lean keeps the agent small: dependencies are compiled without inlining, and of
-// the two HTTP/2s only the one that client-go uses is there. The Makefile and the
-// Dockerfile say the same.
-func lean() []string {
+// Lean returns the flags that keep the agent small: dependencies are compiled
+// without inlining, and of the two HTTP/2s only the one that client-go uses is
+// there. The Makefile and the Dockerfile say the same.
+func Lean() []string {
 	return []string{"-tags=nethttpomithttp2", "-gcflags=all=-l", "-gcflags=std=", "-gcflags=" + module + "/...="}
 }
 
@@ -34,7 +34,7 @@ type Options struct {
 
 // Agent builds taintlet into the folder, and returns the path of the program.
 func Agent(ctx context.Context, folder string, options Options) (string, error) {
-	return program(ctx, "cmd/taintlet", folder, options, lean()...)
+	return program(ctx, "cmd/taintlet", folder, options, Lean()...)
 }
 
 // Program builds another main package of this module, such as test/demo.

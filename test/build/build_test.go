@@ -61,7 +61,7 @@ func TestTheAgentIsCompiledAlikeEverywhere(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := strings.Join(lean(), " "); !strings.Contains(string(text), " "+want) {
+		if want := strings.Join(Lean(), " "); !strings.Contains(string(text), " "+want) {
 			t.Errorf("%s does not have %s", file, want)
 		}
 	}

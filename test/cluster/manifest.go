@@ -22,6 +22,11 @@ func (c *Cluster) Apply(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
+	return c.apply(ctx, path, objects)
+}
+
+// apply is Apply for objects that were read from the path.
+func (c *Cluster) apply(ctx context.Context, path string, objects []*unstructured.Unstructured) error {
 	groups, err := restmapper.GetAPIGroupResources(c.admin.Discovery())
 	if err != nil {
 		return fmt.Errorf("apply %s: %w", path, err)

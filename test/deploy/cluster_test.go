@@ -165,39 +165,60 @@ func (w *warningList) HandleWarningHeader(_ int, _, text string) {
 	}
 }
 
-// The API server puts the agents' requests into the priority level of their own.
-func TestFlowSchema(t *testing.T) {
+// The API server puts the agents' requests into two priority levels of their own: a
+// taint and what it waits for do not queue behind what only tells of it.
+func TestFlowSchemas(t *testing.T) {
 	c := shared.require(t)
 	c.Register(t, "flow")
-	schema, err := c.Client().FlowcontrolV1().FlowSchemas().Get(t.Context(), account, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	level, err := c.Client().FlowcontrolV1().PriorityLevelConfigurations().Get(t.Context(), account, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
 	agent, err := rest.HTTPClientFor(chart.AgentOf(t, c, "flow"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	cluster.Eventually(t, "requests in the flow schema", func() error {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.URL()+"/api/v1/nodes/flow", nil)
-		if err != nil {
-			t.Fatal(err)
+	const taints, background = account, account + "-background"
+	for request, want := range map[string]string{
+		"PATCH /api/v1/nodes/flow": taints,
+		"GET /api/v1/nodes/flow":   taints,
+		"GET /api/v1/nodes?watch=true&timeoutSeconds=1&fieldSelector=metadata.name%3Dflow":        taints,
+		"GET /apis/coordination.k8s.io/v1/namespaces/" + namespace + "/leases/taintlet-evict-0":   taints,
+		"GET /apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/flow":                 taints,
+		"GET /apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings/taintlet-keep": taints,
+		"PATCH /api/v1/nodes/flow/status":                                           background,
+		"POST /api/v1/namespaces/default/events":                                    background,
+		"GET /apis/discovery.k8s.io/v1/namespaces/" + namespace + "/endpointslices": background,
+		"GET /api/v1/namespaces/kube-system/secrets":                                background,
+	} {
+		verb, path, _ := strings.Cut(request, " ")
+		cluster.Eventually(t, request+" in the priority level "+want, func() error { return isAtLevel(t, c, agent, verb, path, want) })
+	}
+}
+
+// isAtLevel makes a request, which need not succeed, and compares the priority level
+// with that of the name.
+func isAtLevel(t *testing.T, c *cluster.Cluster, agent *http.Client, verb, path, name string) error {
+	t.Helper()
+	schema, err := c.Client().FlowcontrolV1().FlowSchemas().Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	level, err := c.Client().FlowcontrolV1().PriorityLevelConfigurations().Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	request, err := http.NewRequestWithContext(t.Context(), verb, c.URL()+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := agent.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close() //nolint:errcheck // only the header matters
+	for header, want := range map[string]types.UID{
+		"X-Kubernetes-PF-FlowSchema-UID": schema.UID, "X-Kubernetes-PF-PriorityLevel-UID": level.UID,
+	} {
+		if uid := response.Header.Get(header); uid != string(want) {
+			return fmt.Errorf("%s is %s, want %s", header, uid, want)
 		}
-		response, err := agent.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
-		response.Body.Close() //nolint:errcheck // only the header matters
-		for header, want := range map[string]types.UID{
-			"X-Kubernetes-PF-FlowSchema-UID": schema.UID, "X-Kubernetes-PF-PriorityLevel-UID": level.UID,
-		} {
-			if uid := response.Header.Get(header); uid != string(want) {
-				return fmt.Errorf("%s is %s, want %s", header, uid, want)
-			}
-		}
-		return nil
-	})
+	}
+	return nil
 }

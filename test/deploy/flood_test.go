@@ -22,7 +22,7 @@ import (
 
 // flood is the largest write that a stolen token is allowed, again and again.
 type flood struct {
-	what            string
+	what, level     string
 	writes, workers int
 	// write returns the bytes of the object that the API server stored.
 	write func(ctx context.Context, as kubernetes.Interface, node string, number int64) (int, error)
@@ -30,14 +30,14 @@ type flood struct {
 
 func floods() []flood {
 	return []flood{
-		{"Events, 100 connections", 4000, 100, func(ctx context.Context, as kubernetes.Interface, node string, _ int64) (int, error) {
+		{"Events, 100 connections", account + "-background", 4000, 100, func(ctx context.Context, as kubernetes.Interface, node string, _ int64) (int, error) {
 			event := ownEvent(node)
 			event.Reason, event.Message = letters(reasonBytes), letters(messageBytes)
 			created, err := as.CoreV1().Events("default").Create(ctx, event, metav1.CreateOptions{})
 			return created.Size(), err
 		}},
 		// Writes of one Node overtake one another: more connections write less.
-		{"its Node, one connection", 500, 1, func(ctx context.Context, as kubernetes.Interface, node string, number int64) (int, error) {
+		{"its Node, one connection", account, 500, 1, func(ctx context.Context, as kubernetes.Interface, node string, number int64) (int, error) {
 			patch := fmt.Sprintf(`{"metadata": {"annotations": {%q: "%d"}}}`, taints.HeldAnnotation, number)
 			patched, err := as.CoreV1().Nodes().Patch(ctx, node, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: account})
 			return patched.Size(), err
@@ -45,7 +45,7 @@ func floods() []flood {
 	}
 }
 
-// No policy bounds how often something is written. The priority level bounds how
+// No policy bounds how often something is written. The priority levels bound how
 // much of it runs at the same time, however many connections there are, and the
 // others go on. The rates that are logged are in deploy/README.md.
 func TestFloodOfAStolenToken(t *testing.T) {
@@ -57,12 +57,14 @@ func TestFloodOfAStolenToken(t *testing.T) {
 	config := chart.AgentOf(t, c, name)
 	config.QPS = -1
 	stolen := client(t, config)
-	seats := gauge(t, c, `apiserver_flowcontrol_nominal_limit_seats{priority_level="taintlet"}`)
+	limits := `apiserver_flowcontrol_nominal_limit_seats{priority_level="%s"}`
+	levels := map[string]float64{account: gauge(t, c, fmt.Sprintf(limits, account)), account + "-background": gauge(t, c, fmt.Sprintf(limits, account+"-background"))}
+	t.Logf("seats by level: %v", levels)
 	for _, f := range floods() {
-		var running float64
+		running, seats := 0.0, levels[f.level]
 		var slowest time.Duration
 		rate, size := f.run(t, stolen, name, func() {
-			running = max(running, gauge(t, c, `apiserver_flowcontrol_current_executing_seats{flow_schema="taintlet",priority_level="taintlet"}`))
+			running = max(running, gauge(t, c, fmt.Sprintf(`apiserver_flowcontrol_current_executing_seats{flow_schema=%q,priority_level=%q}`, f.level, f.level)))
 			begin := time.Now()
 			applyTo(t, c, other, ours())
 			applyTo(t, c, other, none(ours()))

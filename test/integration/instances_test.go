@@ -93,9 +93,9 @@ func withoutARecord(t *testing.T, name string, olderSees, newerSees bool) {
 		return a, host
 	}
 	older, olderHost := start()
-	newer, newerHost := start()
+	older.WaitMetric(`taintlet_node_writes_total{result="ok"} 1`) // the conditions
+	newer, newerHost := start()                                   // which say what this one would
 	for _, a := range []*agent.Agent{older, newer} {
-		a.WaitMetric(`taintlet_node_writes_total{result="ok"} 1`) // the conditions
 		a.WaitMetric("taintlet_active 1")
 	}
 	versions := follow(t, c, node.Name)

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -24,6 +23,7 @@ import (
 	"github.com/taintlet/taintlet/test/cluster"
 	"github.com/taintlet/taintlet/test/fakehost"
 	"github.com/taintlet/taintlet/test/gate"
+	"github.com/taintlet/taintlet/test/process"
 )
 
 // recordEnv asks for the Nodes of TestStatus to be written to the testdata of
@@ -288,12 +288,13 @@ func TestStatusOfAThousandNodes(t *testing.T) {
 		t.Errorf("%d Nodes took %s", count, took)
 	}
 	command := exec.CommandContext(t.Context(), agentBinary(t), "status", "--kubeconfig="+cluster.Kubeconfig(t, c.Admin())) //nolint:gosec // our own binary
-	text, _ := command.CombinedOutput()
-	if code := command.ProcessState.ExitCode(); code != 3 || !strings.HasPrefix(string(text), "1000 agents, 900 well, 100 tainted\n") {
-		t.Errorf("exit code %d: %.200s", code, text)
+	var text strings.Builder
+	command.Stdout, command.Stderr = &text, &text
+	memory, _ := process.RunMeasured(t.Context(), command)
+	if code := command.ProcessState.ExitCode(); code != 3 || !strings.HasPrefix(text.String(), "1000 agents, 900 well, 100 tainted\n") {
+		t.Errorf("exit code %d: %.200s", code, text.String())
 	}
-	usage, _ := command.ProcessState.SysUsage().(*syscall.Rusage)
-	t.Logf("the process had %d MiB", usage.Maxrss>>10)
+	t.Logf("the process had %d MiB", memory>>10)
 	pages := 0
 	requests, err := c.Requests("")
 	if err != nil {

@@ -1,6 +1,9 @@
 package integration
 
 import (
+	"fmt"
+	"maps"
+	"net/http"
 	"slices"
 	"testing"
 	"time"
@@ -52,23 +55,7 @@ func TestSteadyStateMakesNoRequests(t *testing.T) {
 		}
 	}
 
-	before, after := map[string]int{}, map[string]int{}
-	requests, err := c.Requests(ofAgents)
-	if err != nil {
-		t.Fatal(err)
-	}
-	seen := map[string]bool{}
-	for _, request := range requests {
-		if seen[request.AuditID] || !slices.Equal(request.User.Extra[chart.NodeNameExtra], []string{node.Name}) {
-			continue
-		}
-		seen[request.AuditID] = true
-		if request.RequestReceivedTimestamp.Before(settled) {
-			before[request.Verb+" "+request.Resource()]++
-		} else {
-			after[request.Verb+" "+request.Resource()]++
-		}
-	}
+	before, after := requestsBeside(t, c, node.Name, settled)
 	t.Logf("requests until it had settled: %v; in the %s after that: %v", before, steadyFor, after)
 	if before["watch nodes"] == 0 || before["patch nodes/status"] == 0 {
 		t.Error("the audit log lacks what the agent must have done at its start")
@@ -80,6 +67,94 @@ func TestSteadyStateMakesNoRequests(t *testing.T) {
 	for what, count := range after {
 		if count > allowed[what] {
 			t.Errorf("an agent with nothing to do asked to %s %d times", what, count)
+		}
+	}
+}
+
+// requestsBeside counts what the agent of a node asked for before a time and since.
+func requestsBeside(t *testing.T, c *cluster.Cluster, node string, when time.Time) (before, since map[string]int) {
+	t.Helper()
+	before, since = map[string]int{}, map[string]int{}
+	requests, err := c.Requests(ofAgents)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{} // each watch has an end
+	for _, request := range requests {
+		if seen[request.AuditID] || !slices.Equal(request.User.Extra[chart.NodeNameExtra], []string{node}) {
+			continue
+		}
+		seen[request.AuditID] = true
+		if request.RequestReceivedTimestamp.Before(when) {
+			before[request.Verb+" "+request.Resource()]++
+		} else {
+			since[request.Verb+" "+request.Resource()]++
+		}
+	}
+	return before, since
+}
+
+// secondWrite is how long a write is waited for that must not come: longer than the
+// writer joins changes for.
+const secondWrite = 2 * time.Second
+
+// A host that becomes bad costs one patch of the Node, one of its conditions and an
+// Event. That the watch shows the taint before the conditions are written is no
+// reason to write them again.
+func TestALevelIsWrittenOnce(t *testing.T) {
+	t.Parallel()
+	c := plain.require(t)
+	for round := range 3 { // the watch is to win the race in one of them at least
+		node, host := c.Register(t, fmt.Sprint("once-", round)), fakehost.New(t)
+		startAgent(t, c, node.Name, host, quick)
+		waitNode(t, c, node.Name, cluster.HasCondition("HostMemoryPressure", corev1.ConditionFalse))
+		settled := time.Now()
+		host.Memory(2)
+		waitNode(t, c, node.Name, cluster.HasCondition("HostMemoryPressure", corev1.ConditionTrue))
+		c.WaitAgentEvent(t, node.Name, "HostMemoryPressureDegraded", "taint")
+		time.Sleep(secondWrite)
+		_, since := requestsBeside(t, c, node.Name, settled)
+		if want := map[string]int{"patch nodes": 1, "patch nodes/status": 1, "create events": 1}; !maps.Equal(since, want) {
+			t.Errorf("the agent asked for %v, want %v", since, want)
+		}
+	}
+}
+
+// A restart costs a Node one write at most: the record, where there is one. Conditions
+// that say the same already wait for their heartbeat.
+func TestARestartIsWrittenOnce(t *testing.T) {
+	t.Parallel()
+	c := plain.require(t)
+	for name, want := range map[string]map[string]int{"well": {}, "bad": {"patch nodes": 1}} {
+		node, host := c.Register(t, "restarted-"+name), fakehost.New(t)
+		status := corev1.ConditionFalse
+		before := startAgent(t, c, node.Name, host, quick)
+		waitNode(t, c, node.Name, cluster.HasCondition("HostMemoryPressure", status))
+		if name == "bad" {
+			status = corev1.ConditionTrue
+			host.Memory(2)
+			waitNode(t, c, node.Name, cluster.HasCondition("HostMemoryPressure", status))
+		}
+		time.Sleep(secondWrite) // what is joined is written
+		before.Terminate()
+		restarted := time.Now()
+		after := startAgent(t, c, node.Name, host, quick)
+		cluster.Eventually(t, "the restarted agent to be ready", func() error {
+			if code, page := after.Get("/readyz"); code != http.StatusOK {
+				return fmt.Errorf("%d %s", code, page)
+			}
+			return nil
+		})
+		time.Sleep(secondWrite)
+		_, since := requestsBeside(t, c, node.Name, restarted)
+		writes := map[string]int{}
+		for _, verb := range []string{"patch nodes", "patch nodes/status", "create events"} {
+			if since[verb] > 0 {
+				writes[verb] = since[verb]
+			}
+		}
+		if since["watch nodes"] != 1 || !maps.Equal(writes, want) {
+			t.Errorf("%s: the restarted agent asked for %v, want %v of writes", name, since, want)
 		}
 	}
 }

@@ -34,23 +34,17 @@ const (
 // build, goes into before. Without TAINTLET_REQUIRE=netns and root it runs the
 // tests here, for them to say why they are skipped.
 func Main(before func() error, run func() int) int {
-	if os.Getenv(insideEnv) != "" || !cluster.Required(requirement) || check() != nil {
+	if os.Getenv(insideEnv) != "" || !cluster.Required(requirement) || Check() != nil {
 		return run()
 	}
 	if err := before(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	room, err := newRoom()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer room.Close()
 	command := process.Command("/proc/self/exe", os.Args[1:]...)
 	command.Env = append(os.Environ(), insideEnv+"=1")
 	command.Stdout, command.Stderr = os.Stdout, os.Stderr
-	p, err := room.Start("the tests in their namespaces", command, "")
+	p, err := StartInside("the tests in their namespaces", command)
 	if err == nil {
 		err = p.Wait()
 	}
@@ -61,6 +55,25 @@ func Main(before func() error, run func() int) int {
 	return p.ExitCode()
 }
 
+// StartInside starts a program in a network and a mount namespace of its own, in
+// which it can make a Bed.
+func StartInside(name string, command *exec.Cmd) (*process.Process, error) {
+	room, err := newRoom()
+	if err != nil {
+		return nil, err
+	}
+	p, err := room.Start(name, command, "")
+	if err != nil {
+		room.Close()
+		return nil, err
+	}
+	go func() {
+		<-p.Ended()
+		room.Close()
+	}()
+	return p, nil
+}
+
 // SkipUnlessRequired skips a test unless TAINTLET_REQUIRE lists netns. If it does
 // and the host lacks something, the test fails.
 func SkipUnlessRequired(t testing.TB) {
@@ -68,13 +81,13 @@ func SkipUnlessRequired(t testing.TB) {
 	if !cluster.Required(requirement) {
 		t.Skip("needs root and network namespaces: set TAINTLET_REQUIRE=controlplane," + requirement)
 	}
-	if err := check(); err != nil {
+	if err := Check(); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// check says all that is missing at once, and how to get it.
-func check() error {
+// Check says all that this host lacks for a Bed at once, and how to get it.
+func Check() error {
 	if os.Geteuid() != 0 {
 		return errors.New("network namespaces need root")
 	}

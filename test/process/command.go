@@ -2,8 +2,11 @@ package process
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 	"time"
 )
 
@@ -32,4 +35,17 @@ func Run(command *exec.Cmd) error {
 		return err
 	}
 	return p.Wait()
+}
+
+// Output runs a command to its end and returns what it prints. The error shows all
+// that it said. It is interrupted when the context ends.
+func Output(ctx context.Context, folder string, env []string, program string, args ...string) (string, error) {
+	var stdout, stderr strings.Builder
+	command := CommandContext(ctx, program, args...)
+	command.Dir, command.Env = folder, append(os.Environ(), env...)
+	command.Stdout, command.Stderr = &stdout, &stderr
+	if err := Run(command); err != nil {
+		return stdout.String(), fmt.Errorf("%s %s: %w\n%s%s", program, strings.Join(args, " "), errors.Join(err, ctx.Err()), &stdout, &stderr)
+	}
+	return stdout.String(), nil
 }

@@ -36,3 +36,17 @@ func TestACommandIsInterruptedWithItsContext(t *testing.T) {
 		t.Errorf("with an ended context: %v", err)
 	}
 }
+
+func TestOutput(t *testing.T) {
+	folder := t.TempDir()
+	out, err := Output(t.Context(), folder, []string{"WORD=said"}, "sh", "-c", "echo $WORD in $(pwd); echo aside >&2")
+	if err != nil || out != "said in "+folder+"\n" {
+		t.Errorf("%q, %v", out, err)
+	}
+	_, err = Output(t.Context(), folder, []string{"OUT=before", "ERR=why"}, "sh", "-c", "echo $OUT; echo $ERR >&2; exit 3")
+	for _, want := range []string{"exit status 3", "before", "why"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q in it", err, want)
+		}
+	}
+}

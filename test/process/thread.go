@@ -107,7 +107,10 @@ func (t *Thread) Start(name string, command *exec.Cmd, log string) (*Process, er
 	if command.WaitDelay == 0 {
 		command.WaitDelay = outputDelay
 	}
-	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+	if command.SysProcAttr == nil {
+		command.SysProcAttr = &syscall.SysProcAttr{} // a caller's may have who the command is
+	}
+	command.SysProcAttr.Pdeathsig, command.SysProcAttr.Setpgid = syscall.SIGKILL, true
 	if err := t.Do(command.Start); err != nil {
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -95,5 +96,23 @@ func TestCloseEndsWhatTheThreadStarted(t *testing.T) {
 	case <-soon(t).Done():
 		t.Error("the process outlives its thread")
 		p.Kill() //nolint:errcheck // the test has failed
+	}
+}
+
+// Who a command is to be stays, beside what Start asks for.
+func TestACommandOfAnotherUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, to start a program as somebody else")
+	}
+	output := &Lines{}
+	command := exec.Command("id", "-u")
+	command.Stdout = output
+	command.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65532, Gid: 65532}}
+	p, err := Start("id", command, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Wait(); err != nil || output.String() != "65532\n" {
+		t.Errorf("%v, it is user %q", err, output)
 	}
 }

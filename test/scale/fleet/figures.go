@@ -1,13 +1,16 @@
 package main
 
-import "time"
+import (
+	"time"
+
+	"github.com/taintlet/taintlet/test/results"
+)
 
 // figures are what one run measured. They are kept as JSON, so that runs of other
 // sizes can be compared.
 type figures struct {
-	Nodes                               int
-	Date, Commit, Machine, Load, Kernel string
-	Kubernetes                          string
+	results.Origin
+	Nodes int
 	// Stopped says where the run ended before its end, and why.
 	Stopped string
 	// Base, Watches and Idle are the cost of the cluster with Nodes alone, with a
@@ -86,12 +89,13 @@ type restart struct {
 	// Held are the Nodes that were tainted meanwhile.
 	Held, TaintChanges int
 	// MostWrites is the most patches of its Node that one agent made, MostStatus
-	// those of its status; Requests are all.
-	MostWrites, MostStatus, Requests, Peak int
-	PerAgent                               map[string]float64
-	TooMany                                int
-	Foreign                                latency
-	Leases                                 leaseReport
+	// those of its status that were no heartbeat, MostInAll both together.
+	MostWrites, MostStatus, MostInAll int
+	Requests, Peak                    int // of all
+	PerAgent                          map[string]float64
+	TooMany                           int
+	Foreign                           latency
+	Leases                            leaseReport
 }
 
 // outage is a crash of the API server.

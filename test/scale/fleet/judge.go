@@ -130,8 +130,8 @@ func judgeRestart(f *figures) []line {
 	}
 	return []line{
 		{"rolling restart: no taint changes", fmt.Sprintf("%d changes on %d tainted nodes", f.Restart.TaintChanges, f.Restart.Held), verdictOf(f.Restart.TaintChanges == 0)},
-		{"rolling restart: at most one write of each agent", fmt.Sprintf("%d of the Node, %d of its status", f.Restart.MostWrites, f.Restart.MostStatus),
-			verdictOf(f.Restart.MostWrites <= 1 && f.Restart.MostStatus <= 1)},
+		{"rolling restart: at most one write of each agent", fmt.Sprintf("%d: %d of the Node, %d of its status", f.Restart.MostInAll, f.Restart.MostWrites, f.Restart.MostStatus),
+			verdictOf(f.Restart.MostInAll <= 1)},
 	}
 }
 

@@ -22,7 +22,7 @@ func good(nodes int) *figures {
 		Quiet:     idle{Seconds: 600, Heartbeats: 12, PerHour: map[string]float64{"patch nodes/status": 12, "list endpointslices": 6}, Sent: 1000, Received: 2000},
 		Incidents: []incident{in("brake on"), in("brake off")},
 		Outage:    outage{Leases: leaseReport{latency: quiet}},
-		Restart:   restart{Leases: leaseReport{latency: quiet}, Held: nodes, MostWrites: 1, MostStatus: 1, Requests: 5 * nodes},
+		Restart:   restart{Leases: leaseReport{latency: quiet}, Held: nodes, MostWrites: 1, MostInAll: 1, Requests: 5 * nodes},
 	}
 }
 
@@ -58,7 +58,7 @@ func TestJudge(t *testing.T) {
 		"slow":        {func(f *figures) { f.Incidents[0].Foreign.P99 = time.Second }, []string{"mass incident, brake on: its p99 under 1 s"}},
 		"late lease":  {func(f *figures) { f.Incidents[0].Leases.Late = 1 }, []string{"mass incident, brake on: no node lease late"}},
 		"taints":      {func(f *figures) { f.Restart.TaintChanges = 1 }, []string{"rolling restart: no taint changes"}},
-		"writes":      {func(f *figures) { f.Restart.MostWrites = 2 }, []string{"rolling restart: at most one write of each agent"}},
+		"writes":      {func(f *figures) { f.Restart.MostInAll = 2 }, []string{"rolling restart: at most one write of each agent"}},
 		"outage":      {func(f *figures) { f.Outage.TaintChanges = 1 }, []string{"crash of the API server: no taint changes"}},
 		"stopped":     {func(f *figures) { f.Stopped = "no memory" }, []string{"every part was measured"}},
 		"square":      {func(f *figures) { f.Restart.Requests = 50000 }, []string{"requests of a rolling restart: grows at most with the power 1.1 of the nodes"}},

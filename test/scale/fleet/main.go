@@ -14,7 +14,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"slices"
@@ -25,6 +24,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/test/results"
 )
 
 // Exit codes.
@@ -90,7 +90,7 @@ func start() int {
 		return exitOK
 	}
 	if err == nil {
-		o.module, err = moduleFolder()
+		o.module, err = results.Module()
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "fleet:", err)
@@ -124,7 +124,7 @@ func measure(ctx context.Context, o *options) (holds bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	r := &run{stage: s, f: describe(o)}
+	r := &run{stage: s, f: &figures{Origin: results.Here(o.module), Nodes: o.nodes, Admission: map[string]float64{}}}
 	if err := r.all(ctx); err != nil {
 		return false, err
 	}
@@ -137,22 +137,6 @@ func measure(ctx context.Context, o *options) (holds bool, err error) {
 	fmt.Print(text)
 	fails := slices.ContainsFunc(lines, func(l line) bool { return l.verdict == no })
 	return !fails, writeResults(o.results, r.f, text)
-}
-
-// describe begins the figures with where and when they were measured.
-func describe(o *options) *figures {
-	f := &figures{Nodes: o.nodes, Date: time.Now().Format(time.DateOnly), Machine: machine(), Commit: commit(o.module), Kernel: kernel(), Admission: map[string]float64{}}
-	f.Load = load()
-	f.Kubernetes = kubernetesVersion()
-	return f
-}
-
-func moduleFolder() (string, error) {
-	out, err := exec.Command("go", "env", "GOMOD").Output() //nolint:noctx // it ends by itself
-	if err != nil {
-		return "", fmt.Errorf("find the module: %w", err)
-	}
-	return filepath.Dir(strings.TrimSpace(string(out))), nil
 }
 
 // say tells people what happens, with the time.

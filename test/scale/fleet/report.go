@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/taintlet/taintlet/test/cluster"
+	"github.com/taintlet/taintlet/test/results"
 )
 
 // render is the result as people read it.
@@ -18,7 +19,7 @@ func render(f *figures, lines []line) string {
 	var b strings.Builder
 	p := func(format string, args ...any) { fmt.Fprintf(&b, format, args...) }
 	p("# %d nodes, %s\n\n", f.Nodes, f.Date)
-	p("%s, Linux %s, Kubernetes %s, commit %s. Load before the run: %s.\n", f.Machine, f.Kernel, f.Kubernetes, f.Commit, f.Load)
+	p("%s\n", f.Origin)
 	p("Written by `make scale NODES=%d`; [docs/scale.md](../../../docs/scale.md) says what it means.\n", f.Nodes)
 	p("\n## Must hold\n\n| demand | measured | holds |\n|---|---|---|\n")
 	for _, l := range lines {
@@ -153,7 +154,7 @@ func renderRestarts(p printer, f *figures) {
 	p("\n## Restarts and a configuration\n\n| | rolling restart, %d nodes tainted | crash of the API server | configuration rolled out |\n|---|---|---|---|\n", s.Held)
 	p("| took | %s | %s until ready; %s until all agents watch | %s until in force on all |\n", seconds(s.Took), seconds(o.Down), seconds(o.Back), seconds(c.InForce))
 	p("| changes of taints | %d | %d | |\n", s.TaintChanges, o.TaintChanges)
-	p("| most patches by one agent: Node, status | %d, %d | | |\n", s.MostWrites, s.MostStatus)
+	p("| most patches by one agent but for heartbeats: Node, status, in all | %d, %d, %d | | |\n", s.MostWrites, s.MostStatus, s.MostInAll)
 	p("| requests of agents | %d | %d | %d |\n", s.Requests, o.Requests, c.Requests)
 	p("| most in one second | %d | %d | %d |\n", s.Peak, o.Peak, c.Peak)
 	p("| 429 to agents | %d | %d | |\n", s.TooMany, o.TooMany)
@@ -179,22 +180,11 @@ func duration(seconds float64) time.Duration { return time.Duration(seconds * fl
 
 // writeResults writes the text and, for runs of other sizes, the figures.
 func writeResults(folder string, f *figures, text string) error {
-	figures, err := json.MarshalIndent(f, "", "  ")
-	if err != nil {
-		return err
+	path, err := results.Write(folder, fmt.Sprintf("%s-%d", f.Date, f.Nodes), f, text)
+	if err == nil {
+		say("written to %s", path)
 	}
-	if err := os.MkdirAll(folder, 0o755); err != nil { //nolint:gosec // for everybody to read
-		return err
-	}
-	path := filepath.Join(folder, fmt.Sprintf("%s-%d", f.Date, f.Nodes))
-	if err := os.WriteFile(path+".json", append(figures, '\n'), 0o644); err != nil { //nolint:gosec // for everybody to read
-		return err
-	}
-	if err := os.WriteFile(path+".md", []byte(text), 0o644); err != nil { //nolint:gosec // the same
-		return err
-	}
-	say("written to %s.md", path)
-	return nil
+	return err
 }
 
 // readResults returns the newest figures of each other size, by size.

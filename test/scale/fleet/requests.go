@@ -132,6 +132,28 @@ func (l log) refused() (tooMany, failed int) {
 	return tooMany, failed
 }
 
+// soonest is how long after the last write of its conditions an agent's heartbeat
+// comes at the earliest: 5 min - 10 %.
+const soonest = 270 * time.Second
+
+// early returns the writes of conditions that came too soon to be a heartbeat, by all
+// writes of the agents.
+func (l log) early(all log) log {
+	early, last := map[string]bool{}, map[string]time.Time{}
+	for _, r := range all.only("patch", "nodes/status") {
+		node := nodeOf(r)
+		early[r.AuditID] = r.RequestReceivedTimestamp.Sub(last[node]) < soonest
+		last[node] = r.RequestReceivedTimestamp
+	}
+	var some log
+	for _, r := range l {
+		if early[r.AuditID] {
+			some = append(some, r)
+		}
+	}
+	return some
+}
+
 // heartbeats is how often an hour an agent refreshes its conditions, by the time
 // between two refreshes of one Node. So it does not matter when the agents started.
 func (l log) heartbeats() float64 {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"net/http"
+	"slices"
 	"time"
 )
 
@@ -33,7 +34,8 @@ func (r *run) restartAll(ctx context.Context) (err error) {
 		own := l.of(agentUser, w)
 		s.Requests, s.Peak = len(own), own.peak()
 		again := own.since(started).done() // who met a newer version of the Node wrote nothing
-		s.MostWrites, s.MostStatus = most(again.only("patch", "nodes")), most(again.only("patch", "nodes/status"))
+		node, status := again.only("patch", "nodes"), again.only("patch", "nodes/status").early(l.of(agentUser, window{To: w.To}).done())
+		s.MostWrites, s.MostStatus, s.MostInAll = most(node), most(status), most(slices.Concat(node, status))
 		s.TooMany, _ = own.refused()
 		s.PerAgent = r.perAgent(own)
 	})

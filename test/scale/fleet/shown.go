@@ -7,10 +7,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/taintlet/taintlet/test/cluster"
+	"github.com/taintlet/taintlet/test/process"
 )
 
 // status runs taintlet status over all Nodes.
@@ -25,14 +25,11 @@ func (r *run) status(ctx context.Context) error {
 		command := exec.CommandContext(ctx, r.program, "status", "--output="+output, "--kubeconfig="+kubeconfig) //nolint:gosec // our own binary
 		command.Stdout, command.Stderr = &out, &complaint
 		begin := time.Now()
-		err := command.Run()
-		s := status{Args: fmt.Sprintf("--output=%s, %d tainted", output, tainted), Took: time.Since(begin), Lines: strings.Count(out.String(), "\n")}
+		most, err := process.RunMeasured(ctx, command)
+		s := status{Args: fmt.Sprintf("--output=%s, %d tainted", output, tainted), Took: time.Since(begin), Lines: strings.Count(out.String(), "\n"), RSS: float64(most) / 1024}
 		const notWell = 3
 		if err != nil && command.ProcessState.ExitCode() != notWell {
 			return fmt.Errorf("taintlet status: %w: %s", err, complaint.String())
-		}
-		if usage, ok := command.ProcessState.SysUsage().(*syscall.Rusage); ok {
-			s.RSS = float64(usage.Maxrss) / 1024
 		}
 		r.f.Status = append(r.f.Status, s)
 	}

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -15,7 +13,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
 
 	"github.com/taintlet/taintlet/test/build"
 	"github.com/taintlet/taintlet/test/cluster"
@@ -39,8 +36,6 @@ rules:
 `
 	// sliceSize is how many endpoints an EndpointSlice has.
 	sliceSize = 100
-	// tokenSeconds is how long tokens are valid: longer than this program runs.
-	tokenSeconds = 24 * 3600
 )
 
 // stage is the cluster with everything on it.
@@ -83,7 +78,7 @@ func (s *stage) prepare(ctx context.Context) (err error) {
 	}); err != nil {
 		return err
 	}
-	for _, step := range []func(context.Context) error{s.install, s.cluster.InstallKeep, s.register, s.makeSlices, s.identify} {
+	for _, step := range []func(context.Context) error{s.cluster.InstallRules, s.cluster.InstallKeep, s.register, s.makeSlices, s.identify} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -129,30 +124,6 @@ func (s *stage) configure(brakePercent int) error {
 		return err
 	}
 	return os.Rename(s.config+".new", s.config)
-}
-
-// install applies deploy/taintlet.yaml without what would run agents of its own.
-func (s *stage) install(ctx context.Context) error {
-	objects, err := cluster.ReadManifest(filepath.Join(s.options.module, "deploy", "taintlet.yaml"))
-	if err != nil {
-		return err
-	}
-	var texts []string
-	for _, object := range objects {
-		if slices.Contains([]string{"DaemonSet", "Service"}, object.GetKind()) {
-			continue
-		}
-		text, err := yaml.Marshal(object.Object)
-		if err != nil {
-			return err
-		}
-		texts = append(texts, string(text))
-	}
-	path := filepath.Join(s.folder, "taintlet.yaml")
-	if err := os.WriteFile(path, []byte(strings.Join(texts, "---\n")), 0o600); err != nil {
-		return err
-	}
-	return s.cluster.Apply(ctx, path)
 }
 
 func (s *stage) register(ctx context.Context) (err error) {
@@ -221,7 +192,7 @@ func (s *stage) identify(ctx context.Context) error {
 			return err
 		}
 		bound := &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Node", Name: name, UID: node.UID}
-		if s.setup.Tokens[name], err = s.token(ctx, agentNamespace, "taintlet", bound); err != nil {
+		if s.setup.Tokens[name], err = s.cluster.Token(ctx, agentNamespace, "taintlet", bound); err != nil {
 			return err
 		}
 	}
@@ -237,18 +208,8 @@ func (s *stage) identify(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.setup.Foreign, err = s.token(ctx, metav1.NamespaceDefault, "foreign", nil)
+	s.setup.Foreign, err = s.cluster.Token(ctx, metav1.NamespaceDefault, "foreign", nil)
 	return err
-}
-
-func (s *stage) token(ctx context.Context, namespace, account string, bound *authenticationv1.BoundObjectReference) (string, error) {
-	seconds := int64(tokenSeconds)
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{BoundObjectRef: bound, ExpirationSeconds: &seconds}}
-	answer, err := s.cluster.Client().CoreV1().ServiceAccounts(namespace).CreateToken(ctx, account, request, metav1.CreateOptions{})
-	if err != nil {
-		return "", fmt.Errorf("token of %s/%s: %w", namespace, account, err)
-	}
-	return answer.Status.Token, nil
 }
 
 // report asks the agents' process what it did since its start.

@@ -1,0 +1,129 @@
+package decide_test
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/agent/decide"
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/taints"
+)
+
+// told is a host whose memory has that level, with all of it told on the Node, and
+// whose agent is restarted a minute after the heartbeat.
+func told(t *testing.T, symbol string, cfg *config.Config) *sim {
+	t.Helper()
+	s := newSim(cfg)
+	seenAll(s)
+	for range 20 {
+		s.after(10*time.Second, sample(probes.MemoryPressure, symbol))
+	}
+	s.step(decide.Inputs{Refresh: true})
+	s.edit(func(n *corev1.Node) {
+		for i := range n.Status.Conditions {
+			n.Status.Conditions[i].LastHeartbeatTime = metav1.NewTime(s.now)
+		}
+	})
+	s.after(time.Minute)
+	s.restart(false, 0)
+	return s
+}
+
+// begin has all probes take their first sample of a restarted agent, and returns what
+// was written: the Node, and its conditions.
+func begin(s *sim, symbol string, severity int) (node, conditions int) {
+	s.onChange = func(s *sim, c taints.Change) {
+		if _, differs := c.Differs(s.read.Node); differs {
+			node++
+		}
+		if len(c.Conditions) > 0 {
+			conditions++
+		}
+	}
+	for _, name := range names() {
+		o := sample(name, "ok")
+		if name == probes.MemoryPressure {
+			o = sample(name, symbol)
+		}
+		o.Severity, o.Message = severity, "another value"
+		s.after(time.Second, o)
+	}
+	return node, conditions
+}
+
+// A restarted agent takes the record over, and does not write conditions that say
+// what it would write. Their heartbeat and their news go on.
+func TestRestartWritesOnce(t *testing.T) {
+	for _, symbol := range []string{"ok", "bad"} {
+		s := told(t, symbol, config.Default())
+		before := s.read.DeepCopy()
+		if node, conditions := begin(s, symbol, 60); node > 1 || conditions > 0 || symbol == "bad" && node != 1 {
+			t.Errorf("%s: the Node was written %d times, its conditions %d times", symbol, node, conditions)
+		}
+		if !taints.Equal(before.Spec.Taints, s.read.Spec.Taints) {
+			t.Errorf("%s: taints became %v", symbol, s.read.Spec.Taints)
+		}
+		written := 0
+		s.onChange = func(_ *sim, c taints.Change) { written += len(c.Conditions) }
+		if o := sample(probes.MemoryPressure, symbol); symbol == "bad" {
+			for severity, want := range map[int]int{60: 0, 90: len(names())} {
+				twin := s.fork()
+				o.Severity, written = severity, 0
+				twin.after(2*time.Minute, o)
+				if written != want {
+					t.Errorf("severity 60 and then %d: %d conditions are written, want %d", severity, written, want)
+				}
+			}
+		}
+		written = 0
+		s.step(decide.Inputs{Refresh: true})
+		if written != len(names()) {
+			t.Errorf("%s: a heartbeat wrote %d conditions", symbol, written)
+		}
+	}
+}
+
+// What differs from what stands on the Node is written at the start, and so is what is
+// due, or of which it is not known when it was written.
+func TestRestartWritesWhatDiffers(t *testing.T) {
+	edit := func(change func(*corev1.NodeCondition)) func(*sim) {
+		return func(s *sim) {
+			s.edit(func(n *corev1.Node) { change(taints.Condition(n, decide.ConditionType(probes.MemoryPressure))) })
+		}
+	}
+	at := func(after time.Duration) func(*sim) {
+		return func(s *sim) {
+			edit(func(c *corev1.NodeCondition) { c.LastHeartbeatTime = metav1.NewTime(s.now.Add(after)) })(s)
+		}
+	}
+	for name, c := range map[string]struct {
+		was, is string
+		change  func(*sim)
+	}{
+		"bad since":           {"ok", "certain", nil},
+		"good since":          {"bad", "ok", nil},
+		"unknown since":       {"bad", "unknown", nil},
+		"another status":      {"ok", "ok", edit(func(c *corev1.NodeCondition) { c.Status = corev1.ConditionUnknown })},
+		"another reason":      {"bad", "bad", edit(func(c *corev1.NodeCondition) { c.Reason = "Other" })},
+		"another end":         {"bad", "bad", edit(func(c *corev1.NodeCondition) { c.Message += "!" })},
+		"no condition":        {"ok", "ok", edit(func(c *corev1.NodeCondition) { c.Type = "Other" })},
+		"heartbeat is due":    {"ok", "ok", at(-5 * time.Minute)},
+		"in the future":       {"ok", "ok", at(time.Minute)},
+		"no time":             {"ok", "ok", edit(func(c *corev1.NodeCondition) { c.LastHeartbeatTime = metav1.Time{} })},
+		"heartbeats are off":  {"ok", "ok", func(s *sim) { s.cfg.Heartbeat.Duration = 0 }},
+		"the record is full":  {"bad", "bad", func(s *sim) { s.edit(func(n *corev1.Node) { n.Annotations["big"] = string(make([]byte, 256<<10)) }) }},
+		"another Node object": {"ok", "ok", func(s *sim) { s.edit(func(n *corev1.Node) { n.UID, n.Status.Conditions = "2", nil }) }},
+	} {
+		s := told(t, c.was, config.Default())
+		if c.change != nil {
+			c.change(s)
+		}
+		if _, conditions := begin(s, c.is, 60); conditions == 0 {
+			t.Errorf("%s: the conditions are not written", name)
+		}
+	}
+}

@@ -1,0 +1,79 @@
+package fleet
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/taintlet/taintlet/probes/network"
+)
+
+// talkFor has the peers answer for a time, but those of no Node that is silent.
+func talkFor(f *Fleet, length time.Duration, silent ...string) {
+	for range length / (20 * time.Second) {
+		answers := map[string]network.Answer{}
+		for _, peer := range f.Peers() {
+			answers[peer.Node] = network.Answer{Version: network.AnswerVersion}
+		}
+		for _, node := range silent {
+			delete(answers, node)
+		}
+		f.Heard(answers)
+		time.Sleep(20 * time.Second)
+	}
+}
+
+// An agent receives the metadata of some 60 slices an hour, up to 6,000 Nodes. The DNS
+// pods, whose list does not grow with the fleet, are read as often as before.
+func TestManySlicesAreReadLessOften(t *testing.T) {
+	for slices, want := range map[int]float64{1: 6, 10: 6, 14: 6, 15: 3, 20: 3, 50: 1.2, 60: 1, 150: 1} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &source{agents: 20, more: slices - 1}
+			f := newFleet(s)
+			runFor(t, f, func() {
+				const hours = 50
+				talkFor(f, hours*time.Hour)
+				if got := float64(s.reads()) / hours; got < 0.9*want || got > 1.1*want {
+					t.Errorf("%d slices: read %.2f times an hour, want %.1f", slices, got, want)
+				}
+				if got := float64(s.dnsLists) / hours; got < 5.4 || got > 6.6 {
+					t.Errorf("%d slices: the DNS pods are read %.2f times an hour", slices, got)
+				}
+			})
+		})
+	}
+}
+
+// A list that is old may have peers that are gone. It is read with the next refresh
+// when one does not answer.
+func TestListIsReadAgainWhenAPeerIsSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &source{agents: 20, more: 149}
+		f := newFleet(s)
+		runFor(t, f, func() {
+			talkFor(f, 20*time.Minute)
+			if got := s.reads(); got != 1 {
+				t.Errorf("read %d times in 20 min", got)
+			}
+			talkFor(f, 15*time.Minute, f.Peers()[0].Node)
+			if got := s.reads(); got < 2 || got > 3 {
+				t.Errorf("read %d times after a peer was silent for 15 min", got)
+			}
+		})
+	})
+}
+
+// A large fleet that has just been installed has slices, and few agents in them that
+// are ready.
+func TestManySlicesOfFewAgentsAreReadSoonAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &source{agents: 3, more: 149}
+		f := newFleet(s)
+		runFor(t, f, func() {
+			talkFor(f, 31*time.Minute)
+			if got := s.reads(); got < 6 || got > 8 {
+				t.Errorf("read %d times in 31 min", got)
+			}
+		})
+	})
+}

@@ -1,0 +1,61 @@
+package agent_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/taintlet/taintlet/agent"
+	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/agent/decide"
+	"github.com/taintlet/taintlet/probes"
+)
+
+// restarted is a client whose Node had its heartbeat two minutes ago: all is well.
+type restarted struct{ *client }
+
+const toldBefore = 2 * time.Minute
+
+func (c *restarted) Watch(ctx context.Context, nodes chan<- *corev1.Node) error {
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "host", UID: "1", ResourceVersion: "1"}}
+	for _, name := range config.Default().Names() {
+		node.Status.Conditions = append(node.Status.Conditions, corev1.NodeCondition{
+			Type: decide.ConditionType(name), Status: corev1.ConditionFalse, Reason: "Seen", Message: "another value",
+			LastHeartbeatTime: metav1.NewTime(time.Now().Add(-toldBefore)),
+		})
+	}
+	select {
+	case nodes <- node:
+	case <-ctx.Done():
+	}
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// A restart puts no heartbeat off: the next one comes 5 min ± 10 % after the one that
+// stands on the Node, and then one each 5 min.
+func TestRestartGoesOnWithTheHeartbeat(t *testing.T) {
+	by := map[probes.Condition]*probe{}
+	a := &agent.Agent{
+		Config: config.Default(), Client: &restarted{}, Recorder: &agent.Told{},
+		NewProbe: func(c config.Condition) probes.Probe { return by[c.Name] },
+	}
+	runAgent(t, a, by, func(t *testing.T, _ map[probes.Condition]*probe, c *client) {
+		const began = 10 * time.Second // by runAgent
+		time.Sleep(270*time.Second - toldBefore - began - time.Second)
+		if got := c.count(); got != 0 {
+			t.Errorf("%d writes before the heartbeat", got)
+		}
+		time.Sleep(62 * time.Second)
+		if got := c.count(); got != 1 {
+			t.Errorf("%d heartbeats", got)
+		}
+		time.Sleep(time.Hour)
+		if got := c.count() - 1; got < 10 || got > 14 {
+			t.Errorf("%d heartbeats in an hour", got)
+		}
+	})
+}

@@ -1,0 +1,53 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// tokenSeconds is how long a token is valid: longer than any program runs that
+// asks for one.
+const tokenSeconds = 24 * 3600
+
+// InstallRules applies deploy/taintlet.yaml but for what would run agents: account,
+// permissions and policies as they are shipped.
+func (c *Cluster) InstallRules(ctx context.Context) error {
+	objects, err := Shipped()
+	if err != nil {
+		return err
+	}
+	objects = slices.DeleteFunc(objects, func(object *unstructured.Unstructured) bool {
+		return slices.Contains([]string{"DaemonSet", "Service"}, object.GetKind())
+	})
+	return c.apply(ctx, shippedFile, objects)
+}
+
+// shippedFile is the manifest for kubectl, seen from the root of the repository.
+const shippedFile = "deploy/taintlet.yaml"
+
+// Shipped returns the objects of deploy/taintlet.yaml.
+func Shipped() ([]*unstructured.Unstructured, error) {
+	module, err := findModule()
+	if err != nil {
+		return nil, err
+	}
+	return ReadManifest(filepath.Join(module, "..", "..", shippedFile))
+}
+
+// Token asks for a token of a service account, as a kubelet does. It is bound to
+// the object, or to none.
+func (c *Cluster) Token(ctx context.Context, namespace, account string, boundTo *authenticationv1.BoundObjectReference) (string, error) {
+	seconds := int64(tokenSeconds)
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{BoundObjectRef: boundTo, ExpirationSeconds: &seconds}}
+	answer, err := c.admin.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, account, request, metav1.CreateOptions{})
+	if err != nil {
+		return "", fmt.Errorf("token of %s/%s: %w", namespace, account, err)
+	}
+	return answer.Status.Token, nil
+}
