@@ -1,12 +1,15 @@
 package main
 
-import "time"
+import (
+	"time"
+
+	"github.com/taintlet/taintlet/test/results"
+)
 
 // figures are what one run measured.
 type figures struct {
-	Began                 time.Time
-	Took                  time.Duration
-	Machine, Load, Commit string
+	results.Origin
+	Took time.Duration
 	// Mode is what was watched.
 	Mode    string
 	Samples []sample `json:"-"`

@@ -22,6 +22,8 @@ type incident struct {
 	kind   string
 	perDay float64
 	play   func(context.Context) error
+	// felt is for how long the agent may feel it: longer than the incident itself.
+	felt time.Duration
 }
 
 // await waits until it holds for the watched Node.

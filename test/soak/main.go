@@ -13,16 +13,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
 
 	"github.com/spf13/pflag"
 
-	"github.com/taintlet/taintlet/test/machine"
+	"github.com/taintlet/taintlet/test/results"
 )
 
 // Exit codes.
@@ -78,7 +76,7 @@ func run() int {
 		return exitOK
 	}
 	if err == nil {
-		o.module, err = moduleFolder()
+		o.module, err = results.Module()
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "soak:", err)
@@ -107,7 +105,7 @@ func run() int {
 // soak runs everything, prints and writes the result, and reports whether all holds
 // that has to.
 func soak(ctx context.Context, o *options) (holds bool, err error) {
-	f := &figures{Began: time.Now(), Machine: machine.Describe(), Load: machine.Load(), Commit: machine.Commit(o.module)}
+	f := &figures{Origin: results.Here(o.module)}
 	s, err := setUp(ctx, o)
 	defer func() { err = errors.Join(err, s.tearDown()) }()
 	if err != nil {
@@ -125,14 +123,6 @@ func soak(ctx context.Context, o *options) (holds bool, err error) {
 	text := render(f, lines)
 	fmt.Print(text)
 	return allHold(lines), writeResult(o.results, f, text)
-}
-
-func moduleFolder() (string, error) {
-	out, err := exec.Command("go", "env", "GOMOD").Output() //nolint:noctx // it ends by itself
-	if err != nil {
-		return "", fmt.Errorf("find the module: %w", err)
-	}
-	return filepath.Dir(strings.TrimSpace(string(out))), nil
 }
 
 // say tells people what happens, with the time.

@@ -25,7 +25,7 @@ func (w *week) outsideIncidents() []incident {
 		{kind: "the API server restarts", perDay: 1, play: w.restartAPIServer},
 		{kind: "connections to the API server are cut", perDay: 6, play: w.cut},
 		{kind: "the API server is away", perDay: 2, play: w.refuse},
-		{kind: "the API server is silent", perDay: 0.5, play: w.hush},
+		{kind: "the API server is silent", perDay: 0.5, play: w.hush, felt: time.Minute},
 		{kind: "a configuration is valid", perDay: 4, play: w.reconfigure},
 		{kind: "a configuration is not valid", perDay: 4, play: w.misconfigure},
 		{kind: "the token is rotated", perDay: 6, play: func(ctx context.Context) error { return eventually(ctx, func() error { return w.rotate(ctx) }) }},

@@ -1,21 +1,20 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/taintlet/taintlet/test/results"
 )
 
 // render is the result as people read it.
 func render(f *figures, lines []line) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# %s, %s\n\n", f.Mode, f.Began.Format(time.DateOnly))
-	fmt.Fprintf(&b, "%s, commit %s. Load before the run: %s. Took %s.\n", f.Machine, f.Commit, f.Load, f.Took.Round(time.Second))
+	fmt.Fprintf(&b, "# %s, %s\n\n", f.Mode, f.Date)
+	fmt.Fprintf(&b, "%s Took %s.\n", f.Origin, f.Took.Round(time.Second))
 	b.WriteString("Written by `make soak`; [docs/reliability.md](../../../docs/reliability.md#over-a-week) says what it means.\n\n")
 	if f.Pace > 0 {
 		fmt.Fprintf(&b, "All periods of the agent were divided by %d. The incidents' schedule has seed %d; from %.0f %% on there was none.\n\n", f.Pace, f.Seed, 100*quietFrom)
@@ -55,18 +54,8 @@ func render(f *figures, lines []line) string {
 
 // writeResult writes the table, and beside it the figures in it.
 func writeResult(folder string, f *figures, text string) error {
-	if err := os.MkdirAll(folder, 0o755); err != nil { //nolint:gosec // for everybody to read
-		return err
-	}
-	data, err := json.MarshalIndent(f, "", "  ")
-	if err != nil {
-		return err
-	}
-	path := filepath.Join(folder, f.Began.Format(time.DateOnly)+"-"+f.name())
-	if err := os.WriteFile(path+".json", append(data, '\n'), 0o644); err != nil {
-		return err
-	}
-	return os.WriteFile(path+".md", []byte(text), 0o644)
+	_, err := results.Write(folder, f.Date+"-"+f.name(), f, text)
+	return err
 }
 
 // name is the file's, without the date.

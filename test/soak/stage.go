@@ -165,15 +165,15 @@ func ownAddress() (netip.Addr, error) {
 	return netip.Addr{}, errors.New("this host has no IPv4 address but loopback, where no agent has peers")
 }
 
-// manifest returns the path of what is installed: deploy/taintlet.yaml, or for an
-// accelerated run the chart with a rule that evicts, and slots for that.
-func (s *stage) manifest(ctx context.Context) (string, error) {
+// manifest returns what is installed: deploy/taintlet.yaml, or for an accelerated run
+// the chart with a rule that evicts, and slots for that.
+func (s *stage) manifest(ctx context.Context) ([]*unstructured.Unstructured, error) {
 	if s.options.real > 0 {
-		return filepath.Join(s.options.module, "deploy", "taintlet.yaml"), nil
+		return cluster.Shipped()
 	}
 	values, path := filepath.Join(s.folder, "values.yaml"), filepath.Join(s.folder, "chart.yaml")
 	if err := os.WriteFile(values, []byte("config:\n"+indented(rules())), 0o600); err != nil {
-		return "", err
+		return nil, err
 	}
 	helm := process.CommandContext(ctx, "go", "tool", "-modfile=test/helm/go.mod", "helm", "template", "taintlet", "deploy/helm/taintlet",
 		"--namespace", agentNamespace, "--kube-version", "1.36", "-f", values,
@@ -181,9 +181,12 @@ func (s *stage) manifest(ctx context.Context) (string, error) {
 	helm.Dir, helm.Stderr = s.options.module, os.Stderr
 	text, err := helm.Output()
 	if err != nil {
-		return "", fmt.Errorf("render the chart: %w", err)
+		return nil, fmt.Errorf("render the chart: %w", err)
 	}
-	return path, os.WriteFile(path, text, 0o600)
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		return nil, err
+	}
+	return cluster.ReadManifest(path)
 }
 
 func indented(text string) string {
@@ -193,11 +196,7 @@ func indented(text string) string {
 // install applies the manifest without what would run agents of its own,
 // and keeps the configuration that it has.
 func (s *stage) install(ctx context.Context) error {
-	shipped, err := s.manifest(ctx)
-	if err != nil {
-		return err
-	}
-	objects, err := cluster.ReadManifest(shipped)
+	objects, err := s.manifest(ctx)
 	if err != nil {
 		return err
 	}

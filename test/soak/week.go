@@ -280,7 +280,10 @@ func (w *week) lane(ctx context.Context, all []incident) error {
 		if w.progress() > quietFrom {
 			return nil // what is left is not made, and not counted
 		}
-		w.play(ctx, kinds[next.Kind])
+		untilQuiet := time.Duration((quietFrom - w.progress()) * w.seconds / pace * float64(time.Second))
+		if i := kinds[next.Kind]; i.felt < untilQuiet { // or the last tenth would feel it
+			w.play(ctx, i)
+		}
 	}
 	return nil
 }
