@@ -47,7 +47,7 @@ func parse(args []string) (*options, error) {
 	flags := pflag.NewFlagSet("soak", pflag.ContinueOnError)
 	flags.SortFlags = false
 	flags.Float64Var(&o.days, "days", 7, fmt.Sprintf("how many days of work the agent does, %d times as fast", pace))
-	flags.BoolVar(&o.short, "short", false, "one day, in some minutes")
+	flags.BoolVar(&o.short, "short", false, "two days, in four minutes")
 	flags.Uint64Var(&o.seed, "seed", 1, "decides when which incident happens")
 	flags.StringVar(&o.leak, "leak", "", "build a mistake into the agent, which has to be found: memory, goroutines or descriptors")
 	flags.DurationVar(&o.real, "real", 0, "watch the shipped program at its own pace for this time, and no accelerated week")
@@ -63,7 +63,7 @@ func parse(args []string) (*options, error) {
 		return nil, fmt.Errorf("--leak %s: must be memory, goroutines or descriptors", o.leak)
 	}
 	if o.short {
-		o.days = 1
+		o.days = 2
 	}
 	return o, nil
 }
