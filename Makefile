@@ -74,6 +74,10 @@ NODES ?= 1000
 scale: controlplane ## what NODES=1000 hollow agents cost one API server, into test/scale/results (half an hour)
 	go run ./test/scale/fleet --nodes $(NODES)
 
+.PHONY: soak
+soak: controlplane ## a week of an agent, with incidents, 720 times as fast, into test/soak/results (15 minutes); SOAK=--short, SOAK='--real 1h'
+	go run ./test/soak $(SOAK)
+
 NETWORK_TABLE ?= $(CURDIR)/bin/incidents.md
 
 .PHONY: network

@@ -27,6 +27,9 @@ func Lean() []string {
 type Options struct {
 	Race    bool // with the race detector
 	Release bool // as `make build`: static, without symbols and paths
+	// Overlay is a file that names source files to use in place of others, as in
+	// `go help build`; empty: none.
+	Overlay string
 }
 
 // Agent builds taintlet into the folder, and returns the path of the program.
@@ -50,6 +53,9 @@ func program(ctx context.Context, source, folder string, options Options, flags 
 	if options.Release {
 		args = append(args, "-trimpath", "-ldflags=-s -w")
 		env = append(env, "CGO_ENABLED=0")
+	}
+	if options.Overlay != "" {
+		args = append(args, "-overlay="+options.Overlay)
 	}
 	var output strings.Builder
 	command := process.CommandContext(ctx, "go", append(args, path.Join(module, source))...)

@@ -198,6 +198,7 @@ func WriteKubeconfig(path string, config *rest.Config) error {
 	file.Clusters[name] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
 	file.AuthInfos[name] = &clientcmdapi.AuthInfo{
 		Token:                 config.BearerToken,
+		TokenFile:             config.BearerTokenFile,
 		ClientCertificateData: config.CertData,
 		ClientKeyData:         config.KeyData,
 	}

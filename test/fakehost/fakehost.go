@@ -49,10 +49,10 @@ func New(t testing.TB) *Host {
 func (h *Host) Write(name, content string) {
 	h.T.Helper()
 	path := filepath.Join(h.Dir, name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		h.T.Fatal(err)
 	}
-	if err := os.WriteFile(path+".new", []byte(content), 0o600); err != nil {
+	if err := os.WriteFile(path+".new", []byte(content), 0o644); err != nil {
 		h.T.Fatal(err)
 	}
 	if err := os.Rename(path+".new", path); err != nil {

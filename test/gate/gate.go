@@ -29,7 +29,14 @@ type link struct{ in, out net.Conn }
 // New reserves an address. The gate refuses connections until it is opened.
 func New(t testing.TB, target string) *Gate {
 	t.Helper()
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	return NewAt(t, "127.0.0.1:0", target)
+}
+
+// NewAt is New for an address that is known. A port that the kernel does not give to
+// clients cannot be taken while the gate refuses connections.
+func NewAt(t testing.TB, address, target string) *Gate {
+	t.Helper()
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", address)
 	if err != nil {
 		t.Fatal(err)
 	}

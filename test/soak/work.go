@@ -1,0 +1,61 @@
+package main
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/taintlet/taintlet/probes"
+)
+
+// How often some things happen by the defaults, in seconds.
+const (
+	heartbeatPeriod = 300
+	scrapePeriod    = 15
+	networkPeriod   = 5
+	refreshPeriod   = 600 // of the slices
+	watchPeriod     = 450 // on average, until the API server ends a watch
+)
+
+// work is what the agent did in a run that stands for so many seconds.
+func (s *scraper) work(seconds float64) []work {
+	answered, failed := s.counts()
+	samples := func(c probes.Condition) float64 {
+		return s.sum("taintlet_probe_samples_total", `condition="`+string(c)+`"`)
+	}
+	return []work{
+		{"samples of memory", samples(probes.MemoryPressure), 0},
+		{"samples of disks", samples(probes.DiskPressure), 0},
+		{"samples of PIDs", samples(probes.PIDPressure), 0},
+		{"rounds of the network", samples(probes.NetworkUnavailable), seconds / networkPeriod},
+		{"writes of the Node, heartbeats among them", s.sum("taintlet_node_writes_total", `result="ok"`), seconds / heartbeatPeriod},
+		{"changes of a level", s.sum("taintlet_condition_changes_total"), 0},
+		{"answers to peers", s.sum("taintlet_peer_requests_total", `result="answered"`), 0},
+		{"peers that answer, at the end", s.sum("taintlet_peers", `state="answered"`), 0},
+		{"scrapes", float64(answered), seconds / scrapePeriod},
+		{"scrapes without an answer", float64(failed), 0},
+	}
+}
+
+// requests are those of the watched agent, by the audit log. A watch has two entries.
+func (w *week) requests() ([]work, error) {
+	all, err := w.cluster.Requests(agentUser)
+	if err != nil {
+		return nil, err
+	}
+	counts, seen := map[string]float64{}, map[string]bool{}
+	for _, r := range all {
+		if !seen[r.AuditID] {
+			seen[r.AuditID] = true
+			counts[r.Verb+" "+r.Resource()]++
+		}
+	}
+	due := map[string]float64{
+		"patch nodes/status": w.seconds / heartbeatPeriod, "watch nodes": w.seconds / watchPeriod,
+		"list endpointslices": 2 * w.seconds / refreshPeriod, "get mutatingadmissionpolicybindings": w.seconds / heartbeatPeriod,
+	}
+	var list []work
+	for _, kind := range slices.Sorted(maps.Keys(counts)) {
+		list = append(list, work{"requests: " + kind, counts[kind], due[kind]})
+	}
+	return list, nil
+}
