@@ -105,6 +105,9 @@ func (s *State) mayTakeOver(t *turn) bool {
 	}
 	if a.readOnly {
 		a.readOnly, s.report.due = false, true
+		if noRecord := node.recordErr == nil && node.record.Revision == 0; noRecord && len(s.ledger.owned) > 0 {
+			s.ledger.undecided = true // or a restart would not know what is ours on the Node
+		}
 		t.tell(Notice{Kind: Active, Reason: string(Active), Message: "the record on the Node is no longer a newer release's; this agent, " + a.instance.Name + ", is active for this Node again"})
 		return true
 	}
