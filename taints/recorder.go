@@ -24,9 +24,9 @@ const (
 	// maxQueued Events wait for the API server.
 	maxQueued = 64
 	// eventTries is how often one Event is tried, each time for eventTimeout and
-	// eventPause apart on average.
+	// eventPause apart on average. A busy API server lets a request wait for 15 s.
 	eventTries   = 12
-	eventTimeout = 10 * time.Second
+	eventTimeout = 20 * time.Second
 	eventPause   = 10 * time.Second
 	// flushTimeout is how long the end may take. A pod has 5 s.
 	flushTimeout = 2 * time.Second
