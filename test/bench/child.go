@@ -14,6 +14,7 @@ import (
 
 	"github.com/taintlet/taintlet/test/ballast"
 	"github.com/taintlet/taintlet/test/process"
+	"github.com/taintlet/taintlet/test/results"
 )
 
 // A child is this program once more. It takes a resource of the host as far as
@@ -39,7 +40,7 @@ func runChild(name string, args []string, take func(numbers []uint64, stdin <-ch
 		number, err := strconv.ParseUint(arg, 10, 64)
 		if err != nil {
 			fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
-			return exitUsage
+			return results.ExitUsage
 		}
 		numbers = append(numbers, number)
 	}
@@ -49,9 +50,9 @@ func runChild(name string, args []string, take func(numbers []uint64, stdin <-ch
 	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
-		return exitFailed
+		return results.ExitFailed
 	}
-	return exitOK
+	return results.ExitOK
 }
 
 // inputLines yields a value for each line of the standard input, and is closed

@@ -32,14 +32,6 @@ import (
 	"github.com/taintlet/taintlet/test/results"
 )
 
-// Exit codes.
-const (
-	exitOK          = 0
-	exitFailed      = 1
-	exitUsage       = 2
-	exitInterrupted = 130
-)
-
 // The parts of a run, in their order.
 const (
 	hotPathsPart  = "hotpaths"
@@ -130,7 +122,7 @@ func (o *options) check() error {
 func run() int {
 	o, err := parse(os.Args[1:])
 	if errors.Is(err, pflag.ErrHelp) {
-		return exitOK
+		return results.ExitOK
 	}
 	b := &bench{options: o}
 	if err == nil {
@@ -138,7 +130,7 @@ func run() int {
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
-		return exitUsage
+		return results.ExitUsage
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
@@ -148,16 +140,7 @@ func run() int {
 	if o.idle > 0 {
 		measure = func(ctx context.Context) error { return measureIdle(ctx, o) }
 	}
-	switch err := measure(ctx); {
-	case err == nil:
-		return exitOK
-	case ctx.Err() != nil:
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		return exitInterrupted
-	default:
-		fmt.Fprintln(os.Stderr, "bench: FAILED:", err)
-		return exitFailed
-	}
+	return results.ExitCode(ctx, "bench", true, measure(ctx))
 }
 
 // resultsFolder is where complete results are, and triesFolder where the others

@@ -22,7 +22,13 @@ func (c *Cluster) InstallRules(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	objects = slices.DeleteFunc(objects, func(object *unstructured.Unstructured) bool {
+	return c.InstallRulesOf(ctx, objects)
+}
+
+// InstallRulesOf applies the objects of a manifest of taintlet, but for what would
+// run agents.
+func (c *Cluster) InstallRulesOf(ctx context.Context, objects []*unstructured.Unstructured) error {
+	objects = slices.DeleteFunc(slices.Clone(objects), func(object *unstructured.Unstructured) bool {
 		return slices.Contains([]string{"DaemonSet", "Service"}, object.GetKind())
 	})
 	return c.apply(ctx, shippedFile, objects)

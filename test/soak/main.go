@@ -23,14 +23,6 @@ import (
 	"github.com/taintlet/taintlet/test/results"
 )
 
-// Exit codes.
-const (
-	exitOK          = 0
-	exitFailed      = 1
-	exitUsage       = 2
-	exitInterrupted = 130
-)
-
 type options struct {
 	real    time.Duration
 	days    float64
@@ -73,14 +65,14 @@ func main() { os.Exit(run()) }
 func run() int {
 	o, err := parse(os.Args[1:])
 	if errors.Is(err, pflag.ErrHelp) {
-		return exitOK
+		return results.ExitOK
 	}
 	if err == nil {
 		o.module, err = results.Module()
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "soak:", err)
-		return exitUsage
+		return results.ExitUsage
 	}
 	if o.results == "" {
 		o.results = filepath.Join(o.module, "test", "soak", "results")
@@ -89,17 +81,7 @@ func run() int {
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends it at once; the children end with it
 	holds, err := soak(ctx, o)
-	switch {
-	case err == nil && holds:
-		return exitOK
-	case err == nil:
-		return exitFailed
-	case ctx.Err() != nil:
-		fmt.Fprintln(os.Stderr, "soak:", err)
-		return exitInterrupted
-	}
-	fmt.Fprintln(os.Stderr, "soak: FAILED:", err)
-	return exitFailed
+	return results.ExitCode(ctx, "soak", holds, err)
 }
 
 // soak runs everything, prints and writes the result, and reports whether all holds

@@ -19,7 +19,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/yaml"
 
 	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/test/build"
@@ -200,27 +199,14 @@ func (s *stage) install(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var texts []string
 	for _, object := range objects {
-		switch object.GetKind() {
-		case "DaemonSet", "Service":
-			continue
-		case "ConfigMap":
+		if object.GetKind() == "ConfigMap" {
 			if s.config, _, err = unstructured.NestedString(object.Object, "data", "config.yaml"); err != nil {
 				return err
 			}
 		}
-		text, err := yaml.Marshal(object.Object)
-		if err != nil {
-			return err
-		}
-		texts = append(texts, string(text))
 	}
-	path := filepath.Join(s.folder, "taintlet.yaml")
-	if err := os.WriteFile(path, []byte(strings.Join(texts, "---\n")), 0o600); err != nil {
-		return err
-	}
-	return errors.Join(s.cluster.Apply(ctx, path), s.cluster.Grant(ctx, peerUser, peerUser,
+	return errors.Join(s.cluster.InstallRulesOf(ctx, objects), s.cluster.Grant(ctx, peerUser, peerUser,
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "list", "watch", "patch"}},
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes/status"}, Verbs: []string{"patch"}},
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create"}},

@@ -27,14 +27,6 @@ import (
 	"github.com/taintlet/taintlet/test/results"
 )
 
-// Exit codes.
-const (
-	exitOK          = 0
-	exitFailed      = 1
-	exitUsage       = 2
-	exitInterrupted = 130
-)
-
 type options struct {
 	nodes                                      int
 	ramp, idle, base, restart, observed, limit time.Duration
@@ -77,7 +69,7 @@ func main() {
 	if len(os.Args) == 3 && !strings.HasPrefix(os.Args[1], "-") {
 		if err := serveChild(os.Args[1], os.Args[2]); err != nil {
 			fmt.Fprintln(os.Stderr, err)
-			os.Exit(exitFailed)
+			os.Exit(results.ExitFailed)
 		}
 		return
 	}
@@ -87,14 +79,14 @@ func main() {
 func start() int {
 	o, err := parse(os.Args[1:])
 	if errors.Is(err, pflag.ErrHelp) {
-		return exitOK
+		return results.ExitOK
 	}
 	if err == nil {
 		o.module, err = results.Module()
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "fleet:", err)
-		return exitUsage
+		return results.ExitUsage
 	}
 	if o.results == "" {
 		o.results = filepath.Join(o.module, "test", "scale", "results")
@@ -103,17 +95,7 @@ func start() int {
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends it at once; the children end with it
 	holds, err := measure(ctx, o)
-	switch {
-	case err == nil && holds:
-		return exitOK
-	case err == nil:
-		return exitFailed
-	case ctx.Err() != nil:
-		fmt.Fprintln(os.Stderr, "fleet:", err)
-		return exitInterrupted
-	}
-	fmt.Fprintln(os.Stderr, "fleet: FAILED:", err)
-	return exitFailed
+	return results.ExitCode(ctx, "fleet", holds, err)
 }
 
 // measure runs everything, prints and writes the results, and reports whether all
