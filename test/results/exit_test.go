@@ -12,15 +12,21 @@ func TestExitCode(t *testing.T) {
 	end()
 	failed := errors.New("what failed")
 	for _, c := range []struct {
-		ctx   context.Context
-		holds bool
-		err   error
-		want  int
+		ended, holds bool
+		err          error
+		want         int
 	}{
-		{t.Context(), true, nil, ExitOK}, {t.Context(), false, nil, ExitFailed},
-		{t.Context(), true, failed, ExitFailed}, {ended, true, failed, ExitInterrupted}, {ended, true, nil, ExitOK},
+		{false, true, nil, ExitOK},
+		{false, false, nil, ExitFailed},
+		{false, true, failed, ExitFailed},
+		{true, true, failed, ExitInterrupted},
+		{true, true, nil, ExitOK},
 	} {
-		if got := ExitCode(c.ctx, "test", c.holds, c.err); got != c.want {
+		ctx := t.Context()
+		if c.ended {
+			ctx = ended
+		}
+		if got := ExitCode(ctx, "test", c.holds, c.err); got != c.want {
 			t.Errorf("holds %t, %v: %d, want %d", c.holds, c.err, got, c.want)
 		}
 	}
