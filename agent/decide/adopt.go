@@ -21,9 +21,12 @@ func (s *State) adopt(t *turn) bool {
 	outlooks := make([]outlook, len(s.conditions))
 	for i := range s.conditions {
 		c := &s.conditions[i]
+		if c.shown != nil { // told by this process: nearly always
+			return false
+		}
 		stands := taints.Condition(t.in.Node.Node, ConditionType(c.name))
 		outlooks[i] = s.outlook(t, c)
-		if c.shown != nil || stands == nil || !c.isToldBy(stands, t, outlooks[i]) {
+		if stands == nil || !c.isToldBy(stands, t, outlooks[i]) {
 			return false
 		}
 		oldest = earlier(oldest, stands.LastHeartbeatTime.Time)

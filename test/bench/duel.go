@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/taintlet/taintlet/test/cluster"
+	"github.com/taintlet/taintlet/test/process"
+	"github.com/taintlet/taintlet/test/results"
 )
 
 const (
@@ -79,7 +81,7 @@ func (s *stage) measure(ctx context.Context, u subject, runs int) (l latency, er
 		out, err := s.duel(ctx, u)
 		if errors.Is(err, errDisturbed) && disturbed < maxDisturbed {
 			disturbed++
-			say("run %d is begun again: %v", len(l.Runs)+1, err)
+			results.Say("run %d is begun again: %v", len(l.Runs)+1, err)
 			_, err = s.cluster.WaitNode(ctx, nodeName, u.clear)
 			if err == nil {
 				continue
@@ -89,7 +91,7 @@ func (s *stage) measure(ctx context.Context, u subject, runs int) (l latency, er
 			return l, fmt.Errorf("run %d: %w\n%s\n%s", len(l.Runs)+1, err, a.Tail(10), s.kubelet.Tail(10))
 		}
 		l.Runs = append(l.Runs, out)
-		say("%s, run %d of %d: taintlet %s, kubelet %s", u.title, len(l.Runs), runs, seconds(out.Own), seconds(out.Taint))
+		results.Say("%s, run %d of %d: taintlet %s, kubelet %s", u.title, len(l.Runs), runs, seconds(out.Own), seconds(out.Taint))
 	}
 	return l, nil
 }
@@ -122,7 +124,7 @@ func (s *stage) duel(ctx context.Context, u subject) (out outcome, err error) {
 	}
 	// At any phase of the kubelet's loops: they began when the kubelet did, and
 	// the run before ended with one of them.
-	if err := sleep(ctx, rand.N(kubeletPeriod)); err != nil {
+	if err := process.Pause(ctx, rand.N(kubeletPeriod)); err != nil {
 		return out, err
 	}
 	watcher, err := s.watchClear(ctx, u)

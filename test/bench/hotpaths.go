@@ -12,6 +12,7 @@ import (
 
 	"github.com/taintlet/taintlet/test/build"
 	"github.com/taintlet/taintlet/test/process"
+	"github.com/taintlet/taintlet/test/results"
 )
 
 const (
@@ -46,7 +47,7 @@ func (b *bench) measureHotPaths(ctx context.Context) (*hotPaths, error) {
 	}
 	if os.Geteuid() != 0 {
 		h.LeftOut = "BenchmarkRound: it needs root, for a network namespace"
-		say("left out: %s", h.LeftOut)
+		results.Say("left out: %s", h.LeftOut)
 	} else {
 		round, err := b.goTest(ctx, append(arguments, "-bench="+roundBenchmark, "-exec=unshare --net --mount", "./probes/network")...)
 		if err != nil {
@@ -59,7 +60,7 @@ func (b *bench) measureHotPaths(ctx context.Context) (*hotPaths, error) {
 
 // goTest runs benchmarks, shows how far they are, and returns what benchstat reads.
 func (b *bench) goTest(ctx context.Context, arguments ...string) (string, error) {
-	say("go %s", strings.Join(arguments, " "))
+	results.Say("go %s", strings.Join(arguments, " "))
 	out, err := process.Output(ctx, b.module, nil, "go", arguments...)
 	return benchmarkLines(out), err
 }

@@ -7,7 +7,8 @@ import (
 	"os"
 	"time"
 
-	"github.com/taintlet/taintlet/test/bench/footprint"
+	"github.com/taintlet/taintlet/test/process"
+	"github.com/taintlet/taintlet/test/results"
 )
 
 // settle is how long after its start a process is given before it counts as idle.
@@ -38,8 +39,8 @@ func measureIdle(ctx context.Context, o *options) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, a.Stop(graceful)) }()
-	say("all are given %v to settle, then %v are measured", settle, o.idle)
-	if err := sleep(ctx, settle); err != nil {
+	results.Say("all are given %v to settle, then %v are measured", settle, o.idle)
+	if err := process.Pause(ctx, settle); err != nil {
 		return err
 	}
 	processes := s.kubelet.Processes()
@@ -53,7 +54,7 @@ func measureIdle(ctx context.Context, o *options) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := sleep(ctx, o.idle); err != nil {
+	if err := process.Pause(ctx, o.idle); err != nil {
 		return err
 	}
 	after, err := usages(contenders)
@@ -69,10 +70,10 @@ func measureIdle(ctx context.Context, o *options) (err error) {
 	return nil
 }
 
-func usages(contenders []contender) ([]footprint.Usage, error) {
-	var all []footprint.Usage
+func usages(contenders []contender) ([]process.Usage, error) {
+	var all []process.Usage
 	for _, c := range contenders {
-		used, err := footprint.UsageOf(c.pid)
+		used, err := process.UsageOf(c.pid)
 		if err != nil {
 			return nil, fmt.Errorf("read what %s uses: %w", c.name, err)
 		}
@@ -81,7 +82,7 @@ func usages(contenders []contender) ([]footprint.Usage, error) {
 	return all, nil
 }
 
-func printIdle(contenders []contender, before, after []footprint.Usage, asked map[string]int, took time.Duration) {
+func printIdle(contenders []contender, before, after []process.Usage, asked map[string]int, took time.Duration) {
 	fmt.Printf("\n## idle for %v\n\n", took.Round(time.Second))
 	fmt.Println("| | CPU time | share of one CPU | VmRSS | RssAnon | requests |")
 	fmt.Println("|---|---|---|---|---|---|")

@@ -20,15 +20,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/spf13/pflag"
 
 	"github.com/taintlet/taintlet/test/bench/footprint"
+	"github.com/taintlet/taintlet/test/process"
 	"github.com/taintlet/taintlet/test/results"
 )
 
@@ -47,7 +46,7 @@ func main() {
 		case takeTasks:
 			os.Exit(runChild(takeTasks, os.Args[2:], tasksChild))
 		case footprint.ChildName:
-			os.Exit(footprint.Child(os.Args[2], say))
+			os.Exit(footprint.Child(os.Args[2], results.Say))
 		}
 	}
 	os.Exit(run())
@@ -132,9 +131,8 @@ func run() int {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		return results.ExitUsage
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := process.Interruptible()
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second Ctrl-C ends it at once; the children end with it
 
 	measure := b.measure
 	if o.idle > 0 {
@@ -162,10 +160,10 @@ func (b *bench) measure(ctx context.Context) error {
 	f := &figures{Origin: results.Here(b.module), Short: b.options.short}
 	var failed error
 	for _, part := range b.options.parts {
-		say("part %s begins", part)
+		results.Say("part %s begins", part)
 		if err := b.measurePart(ctx, part, f); err != nil {
 			failed = errors.Join(failed, fmt.Errorf("%s: %w", part, err))
-			say("part %s failed: %v", part, err)
+			results.Say("part %s failed: %v", part, err)
 			f.Failed = append(f.Failed, part)
 		}
 		if err := b.write(f); err != nil {
@@ -185,11 +183,11 @@ func (b *bench) measurePart(ctx context.Context, part string, f *figures) (err e
 		f.HotPaths, err = b.measureHotPaths(ctx)
 	case footprintPart:
 		f.Footprint, err = footprint.Measure(ctx, footprint.Options{
-			Module: b.module, Commit: f.Commit, WarmUp: b.options.warmUp, Measured: b.options.measured, Starts: b.options.starts, Say: say,
+			Module: b.module, Commit: f.Commit, WarmUp: b.options.warmUp, Measured: b.options.measured, Starts: b.options.starts, Say: results.Say,
 		})
 	case kubeletPart:
 		if os.Geteuid() != 0 {
-			say("left out: the kubelet, which needs root")
+			results.Say("left out: the kubelet, which needs root")
 			return nil
 		}
 		f.Latencies, err = measureLatencies(ctx, b.options)
@@ -214,7 +212,7 @@ func (b *bench) write(f *figures) error {
 	}
 	path, err := f.write(folder)
 	if err == nil {
-		say("written to %s", path)
+		results.Say("written to %s", path)
 	}
 	return err
 }

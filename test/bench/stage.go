@@ -11,6 +11,7 @@ import (
 	"github.com/taintlet/taintlet/test/build"
 	"github.com/taintlet/taintlet/test/cluster"
 	"github.com/taintlet/taintlet/test/kubelet"
+	"github.com/taintlet/taintlet/test/results"
 )
 
 const nodeName = "bench"
@@ -29,7 +30,7 @@ type stage struct {
 // setUp starts all but the agent. What it has started when it fails is in the
 // stage too, which is to be torn down in any case.
 func (s *stage) setUp(ctx context.Context, o *options) (err error) {
-	say("starting a control plane")
+	results.Say("starting a control plane")
 	// Only what is idle is asked who made which request: the log costs time.
 	s.cluster, err = cluster.Start(ctx, cluster.Options{AuditLog: o.idle > 0, Progress: os.Stderr})
 	if err != nil {
@@ -40,7 +41,7 @@ func (s *stage) setUp(ctx context.Context, o *options) (err error) {
 		return fmt.Errorf("make a folder: %w", err)
 	}
 	if s.agent = o.agent; s.agent == "" {
-		say("building the agent")
+		results.Say("building the agent")
 		if s.agent, err = build.Agent(ctx, s.dir, build.Options{Release: true}); err != nil {
 			return err
 		}
@@ -69,7 +70,7 @@ func (s *stage) setUp(ctx context.Context, o *options) (err error) {
 }
 
 func (s *stage) startKubelet(ctx context.Context, settings kubelet.Options) (err error) {
-	say("starting a kubelet")
+	results.Say("starting a kubelet")
 	settings.NodeName, settings.Progress = nodeName, os.Stderr
 	s.kubelet, err = kubelet.Start(ctx, s.cluster, settings)
 	return err
@@ -93,20 +94,4 @@ func (s *stage) tearDown() error {
 		errs = append(errs, s.cluster.Stop())
 	}
 	return errors.Join(errs...)
-}
-
-// say tells whoever waits what is being done. It is no part of the result.
-func say(format string, args ...any) {
-	fmt.Fprintf(os.Stderr, "%s %s\n", time.Now().Format(time.TimeOnly), fmt.Sprintf(format, args...))
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
 }

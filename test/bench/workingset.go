@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/taintlet/taintlet/test/ballast"
+	"github.com/taintlet/taintlet/test/results"
 )
 
 // workingSetLeaves is what the kubelet's signal memory.available means, in
@@ -84,7 +85,7 @@ func (s *stage) checkWorkingSet(ctx context.Context) error {
 		return err
 	}
 	apart := max(left, seen.AvailableBytes) - min(left, seen.AvailableBytes)
-	say("memory.available: the kubelet says %s, its root cgroup %s", mebibytes(seen.AvailableBytes), mebibytes(left))
+	results.Say("memory.available: the kubelet says %s, its root cgroup %s", mebibytes(seen.AvailableBytes), mebibytes(left))
 	if apart > s.memory.gap {
 		return fmt.Errorf("the kubelet says that %s of memory are available, the root cgroup says %s: the difference is more than the %s by which thresholds are crossed",
 			mebibytes(seen.AvailableBytes), mebibytes(left), mebibytes(s.memory.gap))

@@ -95,12 +95,11 @@ func Token(t *testing.T, c *cluster.Cluster, namespace string, boundTo *authenti
 // TokenOf is Token for any account.
 func TokenOf(t *testing.T, c *cluster.Cluster, namespace, account string, boundTo *authenticationv1.BoundObjectReference) string {
 	t.Helper()
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{BoundObjectRef: boundTo}}
-	answer, err := c.Client().CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), account, request, metav1.CreateOptions{})
+	token, err := c.Token(t.Context(), namespace, account, boundTo, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return answer.Status.Token
+	return token
 }
 
 // TokenOfPod is Token bound to a pod.

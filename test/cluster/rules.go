@@ -5,15 +5,16 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// tokenSeconds is how long a token is valid: longer than any program runs that
-// asks for one.
-const tokenSeconds = 24 * 3600
+// LongToken is how long a token is valid for programs that ask for one once: longer
+// than any of them runs.
+const LongToken = 24 * time.Hour
 
 // InstallRules applies deploy/taintlet.yaml but for what would run agents: account,
 // permissions and policies as they are shipped.
@@ -47,13 +48,25 @@ func Shipped() ([]*unstructured.Unstructured, error) {
 }
 
 // Token asks for a token of a service account, as a kubelet does. It is bound to
-// the object, or to none.
-func (c *Cluster) Token(ctx context.Context, namespace, account string, boundTo *authenticationv1.BoundObjectReference) (string, error) {
-	seconds := int64(tokenSeconds)
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{BoundObjectRef: boundTo, ExpirationSeconds: &seconds}}
+// the object, or to none, and valid for that long; 0: as long as the API server
+// likes.
+func (c *Cluster) Token(ctx context.Context, namespace, account string, boundTo *authenticationv1.BoundObjectReference, valid time.Duration) (string, error) {
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{BoundObjectRef: boundTo}}
+	if valid > 0 {
+		request.Spec.ExpirationSeconds = new(int64(valid.Seconds()))
+	}
 	answer, err := c.admin.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, account, request, metav1.CreateOptions{})
 	if err != nil {
 		return "", fmt.Errorf("token of %s/%s: %w", namespace, account, err)
 	}
 	return answer.Status.Token, nil
+}
+
+// TokenOn asks for a token that says on which Node its bearer is.
+func (c *Cluster) TokenOn(ctx context.Context, namespace, account, node string, valid time.Duration) (string, error) {
+	object, err := c.admin.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
+	if err != nil {
+		return "", err
+	}
+	return c.Token(ctx, namespace, account, &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Node", Name: node, UID: object.UID}, valid)
 }

@@ -11,11 +11,10 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
+
+	"github.com/taintlet/taintlet/test/process"
 )
 
 // Exit codes.
@@ -37,9 +36,8 @@ func run() int {
 		fmt.Fprintln(os.Stderr, "demo takes no arguments; KEEP=1 in the environment leaves it running")
 		return exitMissing
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := process.Interruptible()
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second Ctrl-C ends it at once; the children end with it
 	keep := os.Getenv("KEEP") != "" && os.Getenv("KEEP") != "0"
 
 	switch err := tell(ctx, newConsole(os.Stdout), keep); {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/taintlet/taintlet/taints"
+	"github.com/taintlet/taintlet/test/process"
 )
 
 // What the host's files say when it is well, and when it is not.
@@ -64,7 +65,7 @@ func (w *week) flap(ctx context.Context) error {
 	for range 12 {
 		for _, percent := range []int{badMemory, wellMemory} {
 			w.host.Memory(percent)
-			if err := pause(ctx, 20*time.Millisecond+time.Duration(w.hostDice.IntN(150))*time.Millisecond); err != nil {
+			if err := process.Pause(ctx, 20*time.Millisecond+time.Duration(w.hostDice.IntN(150))*time.Millisecond); err != nil {
 				return err
 			}
 		}
@@ -78,7 +79,7 @@ func (w *week) sink(ctx context.Context) error {
 	return w.sickness(ctx, func() error {
 		for percent := wellMemory; percent > badMemory; percent -= 4 {
 			w.host.Memory(percent)
-			if err := pause(ctx, 40*time.Millisecond); err != nil {
+			if err := process.Pause(ctx, 40*time.Millisecond); err != nil {
 				return err
 			}
 		}
@@ -92,7 +93,7 @@ func (w *week) sink(ctx context.Context) error {
 func (w *week) garble(ctx context.Context) error {
 	w.host.Write("proc/meminfo", "garbage\n")
 	w.host.Write("proc/loadavg", "")
-	err := pause(ctx, time.Second)
+	err := process.Pause(ctx, time.Second)
 	w.host.Memory(wellMemory)
 	w.host.Tasks(wellTasks)
 	if err != nil {
@@ -194,7 +195,7 @@ func (w *week) pauseTaints(ctx context.Context) error {
 		return err
 	}
 	w.host.Memory(badMemory)
-	if err := pause(ctx, 500*time.Millisecond); err != nil {
+	if err := process.Pause(ctx, 500*time.Millisecond); err != nil {
 		return err
 	}
 	if err := w.annotate(ctx, taints.PausedAnnotation, "false"); err != nil {
@@ -219,7 +220,7 @@ func (w *week) waitForSlot(ctx context.Context) error {
 	if err := w.holdSlots(ctx, "another"); err != nil {
 		return err
 	}
-	err := w.sickness(ctx, w.tasks(noTasksLeft), w.tasks(wellTasks), func() error { return pause(ctx, 2*evictionInterval) })
+	err := w.sickness(ctx, w.tasks(noTasksLeft), w.tasks(wellTasks), func() error { return process.Pause(ctx, 2*evictionInterval) })
 	if released := w.holdSlots(ctx, ""); err == nil {
 		err = released
 	}

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/taintlet/taintlet/test/results"
 )
 
 const (
@@ -44,7 +46,7 @@ func (s *stage) hour(ctx context.Context, f *figures) error {
 	if err := a.awaitReady(ctx); err != nil {
 		return err
 	}
-	say("the agent is watched for %s, as process %d", s.options.real, a.process.PID())
+	results.Say("the agent is watched for %s, as process %d", s.options.real, a.process.PID())
 	if err := f.watch(ctx, a, s.options.real); err != nil {
 		return err
 	}
@@ -87,7 +89,7 @@ func (f *figures) watch(ctx context.Context, a *agent, length time.Duration) err
 			return nil
 		case <-scrapes.C:
 			if err := scraper.scrape(ctx); err != nil {
-				say("a scrape was not answered: %v", err)
+				results.Say("a scrape was not answered: %v", err)
 			}
 		case now := <-observes.C:
 			one, err := observe(a.process.PID())

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/taintlet/taintlet/test/cluster"
+	"github.com/taintlet/taintlet/test/process"
 )
 
 // mostTime is how long an incident may take: far above what it needs. client-go
@@ -90,17 +91,8 @@ func eventually(ctx context.Context, holds func() error) error {
 		if err == nil {
 			return nil
 		}
-		if waited := pause(ctx, 100*time.Millisecond); waited != nil {
+		if waited := process.Pause(ctx, 100*time.Millisecond); waited != nil {
 			return fmt.Errorf("%w; at last: %w", waited, err)
 		}
-	}
-}
-
-func pause(ctx context.Context, length time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(length):
-		return nil
 	}
 }

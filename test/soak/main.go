@@ -13,13 +13,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"github.com/spf13/pflag"
 
+	"github.com/taintlet/taintlet/test/process"
 	"github.com/taintlet/taintlet/test/results"
 )
 
@@ -77,9 +76,8 @@ func run() int {
 	if o.results == "" {
 		o.results = filepath.Join(o.module, "test", "soak", "results")
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := process.Interruptible()
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second Ctrl-C ends it at once; the children end with it
 	holds, err := soak(ctx, o)
 	return results.ExitCode(ctx, "soak", holds, err)
 }
@@ -105,9 +103,4 @@ func soak(ctx context.Context, o *options) (holds bool, err error) {
 	text := render(f, lines)
 	fmt.Print(text)
 	return allHold(lines), writeResult(o.results, f, text)
-}
-
-// say tells people what happens, with the time.
-func say(format string, args ...any) {
-	fmt.Fprintf(os.Stderr, "%s %s\n", time.Now().Format(time.TimeOnly), fmt.Sprintf(format, args...))
 }

@@ -11,36 +11,13 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/prometheus/procfs"
-
 	"github.com/taintlet/taintlet/test/process"
 )
 
-// ticks is USER_HZ of Linux.
-const ticks = 100
-
 // observe reads what a process holds. What its metrics say is added by the scraper.
 func observe(pid int) (sample, error) {
-	p, err := procfs.NewProc(pid)
-	if err != nil {
-		return sample{}, err
-	}
-	stat, err := p.Stat()
-	if err != nil {
-		return sample{}, err
-	}
-	status, err := p.NewStatus()
-	if err != nil {
-		return sample{}, err
-	}
-	descriptors, err := p.FileDescriptorsLen()
-	if err != nil {
-		return sample{}, err
-	}
-	return sample{
-		RSS: status.VmRSS, Anon: status.RssAnon, Threads: stat.NumThreads, Descriptors: descriptors,
-		CPU: float64(stat.UTime+stat.STime) / ticks,
-	}, nil
+	u, err := process.UsageOf(pid)
+	return sample{RSS: u.RSS, Anon: u.Anonymous, Threads: u.Threads, Descriptors: u.Descriptors, CPU: u.CPU.Seconds()}, err
 }
 
 // scraper asks an agent for its metrics as Prometheus does, on one connection.

@@ -13,6 +13,8 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/taintlet/taintlet/test/process"
 )
 
 // slots is how many eviction slots there are.
@@ -50,7 +52,7 @@ func (w *week) cut(context.Context) error {
 func (w *week) refuse(ctx context.Context) error {
 	w.gate.Refuse()
 	defer w.gate.Open()
-	return pause(ctx, time.Second+time.Duration(w.outsideDice.IntN(3000))*time.Millisecond)
+	return process.Pause(ctx, time.Second+time.Duration(w.outsideDice.IntN(3000))*time.Millisecond)
 }
 
 // hush lets the connections of the agent stand and says nothing for some seconds.
@@ -58,7 +60,7 @@ func (w *week) refuse(ctx context.Context) error {
 func (w *week) hush(ctx context.Context) error {
 	w.gate.Hush()
 	defer w.gate.Open()
-	return pause(ctx, 5*time.Second)
+	return process.Pause(ctx, 5*time.Second)
 }
 
 // reconfigure gives the agent another configuration and waits until it is in force.
@@ -102,7 +104,7 @@ func (w *week) restartPeer(ctx context.Context) error {
 	if err := w.peers[number].end(); err != nil {
 		return err
 	}
-	err := pause(ctx, 2*time.Second)
+	err := process.Pause(ctx, 2*time.Second)
 	again, failed := w.startPeer(w.program, w.shipped, number)
 	if failed != nil {
 		return failed
@@ -164,7 +166,7 @@ func (w *week) attack(ctx context.Context) error {
 				defer connection.Close()                                         //nolint:errcheck // the agent may have closed it
 				_ = connection.SetDeadline(time.Now().Add(5 * time.Second))      // a connection that is there takes it
 				_, _ = io.WriteString(connection, nonsense()[j%len(nonsense())]) // the agent may have closed it
-				_ = pause(ctx, 2*time.Second)
+				_ = process.Pause(ctx, 2*time.Second)
 			})
 		}
 	}

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -24,6 +23,7 @@ import (
 	"github.com/taintlet/taintlet/test/build"
 	"github.com/taintlet/taintlet/test/cluster"
 	"github.com/taintlet/taintlet/test/process"
+	"github.com/taintlet/taintlet/test/results"
 )
 
 const (
@@ -36,9 +36,6 @@ const (
 	// peers are agents on this host too, at ports of their own. An agent reads three
 	// EndpointSlices, and a slice has one port: so there are two.
 	peers = 2
-	// tokenSeconds is how long a token is valid that is not rotated: longer than this
-	// program runs.
-	tokenSeconds = 24 * 3600
 )
 
 // auditRules keep what the watched agent asked for.
@@ -90,7 +87,7 @@ func (s *stage) prepare(ctx context.Context) (err error) {
 	if err := os.WriteFile(rules, []byte(auditRules), 0o600); err != nil {
 		return err
 	}
-	say("the control plane starts")
+	results.Say("the control plane starts")
 	if s.cluster, err = cluster.Start(ctx, cluster.Options{
 		AuditLog: true, Progress: os.Stderr, Args: map[string][]string{cluster.APIServer: {"--audit-policy-file=" + rules}},
 	}); err != nil {
@@ -114,7 +111,7 @@ func (s *stage) tearDown() error {
 		errs = append(errs, s.cluster.Stop())
 	}
 	if s.options.keep {
-		say("logs are in %s", s.folder)
+		results.Say("logs are in %s", s.folder)
 		return errors.Join(errs...)
 	}
 	return errors.Join(append(errs, os.RemoveAll(s.folder))...)
@@ -261,23 +258,6 @@ func endpoint(node, address string) discoveryv1.Endpoint {
 	return discoveryv1.Endpoint{Addresses: []string{address}, NodeName: &node, Conditions: discoveryv1.EndpointConditions{Ready: &ready}}
 }
 
-// token makes a token of the agents' account, bound to the watched Node.
-func (s *stage) token(ctx context.Context, seconds int64) (string, error) {
-	node, err := s.cluster.Client().CoreV1().Nodes().Get(ctx, watchedNode, metav1.GetOptions{})
-	if err != nil {
-		return "", err
-	}
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
-		BoundObjectRef:    &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Node", Name: watchedNode, UID: node.UID},
-		ExpirationSeconds: &seconds,
-	}}
-	answer, err := s.cluster.Client().CoreV1().ServiceAccounts(agentNamespace).CreateToken(ctx, agentAccount, request, metav1.CreateOptions{})
-	if err != nil {
-		return "", fmt.Errorf("token of the watched agent: %w", err)
-	}
-	return answer.Status.Token, nil
-}
-
 // taints returns the taints of taintlet's that are on the watched Node.
 func (s *stage) taints(ctx context.Context) ([]string, error) {
 	node, err := s.cluster.Client().CoreV1().Nodes().Get(ctx, watchedNode, metav1.GetOptions{})
@@ -306,7 +286,7 @@ func (s *stage) program(ctx context.Context) (string, error) {
 
 // watchedIdentity is who the watched agent is.
 func (s *stage) watchedIdentity(ctx context.Context) (*rest.Config, error) {
-	token, err := s.token(ctx, tokenSeconds)
+	token, err := s.cluster.TokenOn(ctx, agentNamespace, agentAccount, watchedNode, cluster.LongToken)
 	if err != nil {
 		return nil, err
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/taintlet/taintlet/test/fakehost"
 	"github.com/taintlet/taintlet/test/gate"
 	"github.com/taintlet/taintlet/test/process"
+	"github.com/taintlet/taintlet/test/results"
 )
 
 const (
@@ -72,7 +73,7 @@ func (s *stage) days(ctx context.Context, f *figures) (err error) {
 		return err
 	}
 	should := time.Duration(w.seconds / pace * float64(time.Second))
-	say("%g days of the agent begin, seed %d; they should take %s; process %d", o.days, o.seed, should.Round(time.Second), w.agent.process.PID())
+	results.Say("%g days of the agent begin, seed %d; they should take %s; process %d", o.days, o.seed, should.Round(time.Second), w.agent.process.PID())
 	limited, cancel := context.WithTimeout(ctx, time.Duration(mayTake*float64(should)))
 	defer cancel()
 	begin := time.Now()
@@ -153,7 +154,7 @@ func (w *week) identity(ctx context.Context) (*rest.Config, error) {
 // rotate writes a new token, as a kubelet does. It is valid for ten minutes, the
 // least that the API server gives.
 func (w *week) rotate(ctx context.Context) error {
-	token, err := w.token(ctx, 600)
+	token, err := w.cluster.TokenOn(ctx, agentNamespace, agentAccount, watchedNode, 10*time.Minute)
 	if err != nil {
 		return err
 	}
@@ -256,7 +257,7 @@ func (w *week) observeAll(ctx context.Context) error {
 		w.f.Samples = append(w.f.Samples, one)
 		if now := int(one.At * 10); now > tenth {
 			tenth = now
-			say("%d tenths are over: %.2f MiB anonymous, %d goroutines, %d descriptors", tenth, float64(one.Anon)/mebibyte, one.Goroutines, one.Descriptors)
+			results.Say("%d tenths are over: %.2f MiB anonymous, %d goroutines, %d descriptors", tenth, float64(one.Anon)/mebibyte, one.Goroutines, one.Descriptors)
 		}
 	}
 }
@@ -301,7 +302,7 @@ func (w *week) play(ctx context.Context, i incident) {
 	w.done[i.kind]++
 	if err != nil {
 		failed := fmt.Sprintf("%s, at %.1f %%: %v", i.kind, 100*w.progress(), err)
-		say("incident: %.500s", failed)
+		results.Say("incident: %.500s", failed)
 		w.f.Failures = append(w.f.Failures, failed)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/taintlet/taintlet/test/process"
 )
 
 // Figures are what was measured.
@@ -35,19 +37,19 @@ const mebibyte = 1 << 20
 
 // sum turns the samples of a process into figures. The first one and the last one
 // tell its CPU time.
-func (p *Program) sum(samples []Usage, length time.Duration) {
-	column := func(of func(Usage) float64) []float64 {
+func (p *Program) sum(samples []process.Usage, length time.Duration) {
+	column := func(of func(process.Usage) float64) []float64 {
 		var all []float64
 		for _, u := range samples {
 			all = append(all, of(u))
 		}
 		return all
 	}
-	rss := column(func(u Usage) float64 { return float64(u.RSS) / mebibyte })
+	rss := column(func(u process.Usage) float64 { return float64(u.RSS) / mebibyte })
 	p.RSS, p.MostRSS = median(rss), slices.Max(rss)
-	p.Anonymous = median(column(func(u Usage) float64 { return float64(u.Anonymous) / mebibyte }))
-	p.Threads = median(column(func(u Usage) float64 { return float64(u.Threads) }))
-	p.Descriptors = median(column(func(u Usage) float64 { return float64(u.Descriptors) }))
+	p.Anonymous = median(column(func(u process.Usage) float64 { return float64(u.Anonymous) / mebibyte }))
+	p.Threads = median(column(func(u process.Usage) float64 { return float64(u.Threads) }))
+	p.Descriptors = median(column(func(u process.Usage) float64 { return float64(u.Descriptors) }))
 	p.CPU = (samples[len(samples)-1].CPU - samples[0].CPU).Hours() / length.Hours() * 3600
 }
 

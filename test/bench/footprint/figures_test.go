@@ -4,11 +4,13 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/taintlet/taintlet/test/process"
 )
 
 func TestSum(t *testing.T) {
 	var p Program
-	p.sum([]Usage{
+	p.sum([]process.Usage{
 		{CPU: 10 * time.Second, RSS: 10 * mebibyte, Anonymous: 4 * mebibyte, Threads: 5, Descriptors: 9},
 		{CPU: 20 * time.Second, RSS: 30 * mebibyte, Anonymous: 6 * mebibyte, Threads: 6, Descriptors: 9},
 		{CPU: 11 * time.Second, RSS: 12 * mebibyte, Anonymous: 5 * mebibyte, Threads: 6, Descriptors: 10},

@@ -78,7 +78,7 @@ type subject struct {
 
 	process *process.Process
 	scraper *scraper
-	usages  []Usage
+	usages  []process.Usage
 }
 
 // startAgent starts the agent of a host as the manifest does.
@@ -169,7 +169,7 @@ func (s *stage) steady(ctx context.Context, f *Figures, subjects []*subject) err
 		u.scraper = startScraper(scraping, first.client, first.url(u.port, "/metrics"))
 	}
 	s.say("%d agents and node_exporter run; %v to warm up, then %v are measured", len(s.hosts), s.spec.WarmUp, s.spec.Measured)
-	if err := pause(ctx, s.spec.WarmUp); err != nil {
+	if err := process.Pause(ctx, s.spec.WarmUp); err != nil {
 		return err
 	}
 	began := time.Now()
@@ -206,7 +206,7 @@ func sample(ctx context.Context, subjects []*subject, measured time.Duration) (t
 			if err := u.process.Err(); err != nil {
 				return 0, err
 			}
-			usage, err := UsageOf(u.process.PID())
+			usage, err := process.UsageOf(u.process.PID())
 			if err != nil {
 				return 0, err
 			}
@@ -215,19 +215,8 @@ func sample(ctx context.Context, subjects []*subject, measured time.Duration) (t
 		if at >= measured {
 			return at, nil
 		}
-		if err := pause(ctx, min(sampleEvery, measured-at)); err != nil {
+		if err := process.Pause(ctx, min(sampleEvery, measured-at)); err != nil {
 			return 0, err
 		}
-	}
-}
-
-func pause(ctx context.Context, length time.Duration) error {
-	timer := time.NewTimer(length)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
 	}
 }

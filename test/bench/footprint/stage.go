@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -145,12 +144,7 @@ func (s *stage) prepare(ctx context.Context, h *host) error {
 	if _, err := s.cluster.RegisterNode(ctx, h.node); err != nil {
 		return err
 	}
-	node, err := s.cluster.Client().CoreV1().Nodes().Get(ctx, h.node, metav1.GetOptions{})
-	if err != nil {
-		return err
-	}
-	token, err := s.cluster.Token(ctx, agentNamespace, agentAccount,
-		&authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Node", Name: h.node, UID: node.UID})
+	token, err := s.cluster.TokenOn(ctx, agentNamespace, agentAccount, h.node, cluster.LongToken)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/taintlet/taintlet/test/process"
 )
 
 // rollOut gives all agents a configuration without the fleet brake.
@@ -21,7 +23,7 @@ func (r *run) rollOut(ctx context.Context) error {
 		own := l.of(agentUser, w)
 		o.Requests, o.Peak, o.PerAgent = len(own), own.peak(), float64(len(own))/float64(len(r.nodes))
 	})
-	return pause(ctx, settle)
+	return process.Pause(ctx, settle)
 }
 
 // reconfigure changes the configuration and waits until it is in force on all.

@@ -14,16 +14,15 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/pflag"
 
 	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/test/process"
 	"github.com/taintlet/taintlet/test/results"
 )
 
@@ -91,9 +90,8 @@ func start() int {
 	if o.results == "" {
 		o.results = filepath.Join(o.module, "test", "scale", "results")
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := process.Interruptible()
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second Ctrl-C ends it at once; the children end with it
 	holds, err := measure(ctx, o)
 	return results.ExitCode(ctx, "fleet", holds, err)
 }
@@ -119,9 +117,4 @@ func measure(ctx context.Context, o *options) (holds bool, err error) {
 	fmt.Print(text)
 	fails := slices.ContainsFunc(lines, func(l line) bool { return l.verdict == no })
 	return !fails, writeResults(o.results, r.f, text)
-}
-
-// say tells people what happens, with the time.
-func say(format string, args ...any) {
-	fmt.Fprintf(os.Stderr, "%s %s\n", time.Now().Format(time.TimeOnly), fmt.Sprintf(format, args...))
 }

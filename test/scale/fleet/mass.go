@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"time"
+
+	"github.com/taintlet/taintlet/test/process"
 )
 
 // incident makes the memory of all hosts bad at the same moment, and well again.
@@ -26,7 +28,7 @@ func (r *run) incident(ctx context.Context, name string, whileHeld func(context.
 		return err
 	}
 	r.f.Incidents[at].Cleared = time.Since(well)
-	return pause(ctx, settle)
+	return process.Pause(ctx, settle)
 }
 
 // observe makes the memory of all hosts bad and measures what follows.
@@ -41,7 +43,7 @@ func (r *run) observe(ctx context.Context, at int) error {
 		if err := r.level("Degraded", 0, len(r.nodes)); err != nil {
 			return err
 		}
-		return pause(ctx, r.options.observed)
+		return process.Pause(ctx, r.options.observed)
 	})
 	if err != nil {
 		return err

@@ -3,14 +3,16 @@ package main
 import (
 	"context"
 	"time"
+
+	"github.com/taintlet/taintlet/test/process"
 )
 
 // baseline measures the cluster without agents.
 func (r *run) baseline(ctx context.Context) (err error) {
-	if err := pause(ctx, settle); err != nil {
+	if err := process.Pause(ctx, settle); err != nil {
 		return err
 	}
-	quiet := func() error { return pause(ctx, r.options.base) }
+	quiet := func() error { return process.Pause(ctx, r.options.base) }
 	if r.f.Base, err = r.during(ctx, quiet); err != nil {
 		return err
 	}
@@ -21,7 +23,7 @@ func (r *run) baseline(ctx context.Context) (err error) {
 	if err := w.tell(command{Op: "start"}, nil); err != nil {
 		return err
 	}
-	if err := pause(ctx, settle); err != nil {
+	if err := process.Pause(ctx, settle); err != nil {
 		return err
 	}
 	if r.f.Watches, err = r.during(ctx, quiet); err != nil {
@@ -38,7 +40,7 @@ func (r *run) idle(ctx context.Context) (err error) {
 	if err := r.agents.tell(command{Op: "start", Over: r.options.ramp, Count: len(r.nodes)}, nil); err != nil {
 		return err
 	}
-	if err := pause(ctx, 3*settle); err != nil {
+	if err := process.Pause(ctx, 3*settle); err != nil {
 		return err
 	}
 	before, err := r.report()
@@ -46,7 +48,7 @@ func (r *run) idle(ctx context.Context) (err error) {
 		return err
 	}
 	w := window{From: time.Now()}
-	if r.f.Idle, err = r.during(ctx, func() error { return pause(ctx, r.options.idle) }); err != nil {
+	if r.f.Idle, err = r.during(ctx, func() error { return process.Pause(ctx, r.options.idle) }); err != nil {
 		return err
 	}
 	w.To = w.From.Add(time.Duration(r.f.Idle.Seconds * float64(time.Second)))

@@ -182,7 +182,7 @@ func duration(seconds float64) time.Duration { return time.Duration(seconds * fl
 func writeResults(folder string, f *figures, text string) error {
 	path, err := results.Write(folder, fmt.Sprintf("%s-%d", f.Date, f.Nodes), f, text)
 	if err == nil {
-		say("written to %s", path)
+		results.Say("written to %s", path)
 	}
 	return err
 }

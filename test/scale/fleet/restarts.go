@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"slices"
 	"time"
+
+	"github.com/taintlet/taintlet/test/process"
 )
 
 // untold is how long what has changed may wait to be told: newsWithin in
@@ -21,7 +23,7 @@ func (r *run) restartAll(ctx context.Context) (err error) {
 		return err
 	}
 	s.Took = time.Since(w.From)
-	if err := pause(ctx, 2*settle); err != nil {
+	if err := process.Pause(ctx, 2*settle); err != nil {
 		return err
 	}
 	w.To = time.Now()
@@ -53,7 +55,7 @@ func most(l log) int {
 // outage kills the API server and starts it again.
 func (r *run) outage(ctx context.Context) (err error) {
 	// What is yet to be told of the last incident is no news of the crash.
-	if err := pause(ctx, untold); err != nil {
+	if err := process.Pause(ctx, untold); err != nil {
 		return err
 	}
 	o := &r.f.Outage
@@ -63,7 +65,7 @@ func (r *run) outage(ctx context.Context) (err error) {
 		return err
 	}
 	o.Down = time.Since(w.From)
-	if err := pause(ctx, 2*r.options.observed); err != nil {
+	if err := process.Pause(ctx, 2*r.options.observed); err != nil {
 		return err
 	}
 	w.To = time.Now()

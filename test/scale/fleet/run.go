@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/taintlet/taintlet/test/results"
 )
 
 const (
@@ -59,10 +61,10 @@ func (r *run) all(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, r.options.limit)
 	defer cancel()
 	for _, part := range r.parts() {
-		say("%s", part.name)
+		results.Say("%s", part.name)
 		if err := part.do(limited); err != nil {
 			r.f.Stopped = fmt.Sprintf("%s: %v", part.name, errors.Join(limited.Err(), err))
-			say("stopped: %s", r.f.Stopped)
+			results.Say("stopped: %s", r.f.Stopped)
 			break
 		}
 	}
@@ -75,15 +77,6 @@ func (r *run) all(ctx context.Context) error {
 		evaluate(l)
 	}
 	return nil
-}
-
-func pause(ctx context.Context, length time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(length):
-		return nil
-	}
 }
 
 // perAgent is how many requests of each kind an agent made, on average.

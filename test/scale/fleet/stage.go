@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/taintlet/taintlet/test/build"
 	"github.com/taintlet/taintlet/test/cluster"
+	"github.com/taintlet/taintlet/test/results"
 )
 
 const (
@@ -72,7 +72,7 @@ func (s *stage) prepare(ctx context.Context) (err error) {
 	if err := errors.Join(s.configure(s.options.brake), os.WriteFile(rules, []byte(auditRules), 0o600)); err != nil {
 		return err
 	}
-	say("the control plane starts")
+	results.Say("the control plane starts")
 	if s.cluster, err = cluster.Start(ctx, cluster.Options{
 		AuditLog: true, Progress: os.Stderr, Args: map[string][]string{cluster.APIServer: {"--audit-policy-file=" + rules}},
 	}); err != nil {
@@ -108,7 +108,7 @@ func (s *stage) tearDown() error {
 		errs = append(errs, s.cluster.Stop())
 	}
 	if s.options.keep {
-		say("logs are in %s", s.folder)
+		results.Say("logs are in %s", s.folder)
 		return errors.Join(errs...)
 	}
 	return errors.Join(append(errs, os.RemoveAll(s.folder))...)
@@ -127,7 +127,7 @@ func (s *stage) configure(brakePercent int) error {
 }
 
 func (s *stage) register(ctx context.Context) (err error) {
-	say("%d nodes are registered", s.options.nodes)
+	results.Say("%d nodes are registered", s.options.nodes)
 	for i := range s.options.nodes {
 		s.nodes = append(s.nodes, fmt.Sprintf("node-%05d.region-1.example.com", i))
 	}
@@ -184,17 +184,14 @@ func addEndpoint(slice *discoveryv1.EndpointSlice, node string, number int) {
 // identify makes the tokens: one for each agent, bound to its Node, and that of the
 // foreign client.
 func (s *stage) identify(ctx context.Context) error {
-	say("%d tokens are made", len(s.nodes))
+	results.Say("%d tokens are made", len(s.nodes))
 	s.setup = &setup{Host: s.cluster.URL(), CA: s.cluster.Admin().CAData, Nodes: s.nodes, Tokens: map[string]string{}, Config: s.config}
 	for _, name := range s.nodes {
-		node, err := s.cluster.Client().CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+		token, err := s.cluster.TokenOn(ctx, agentNamespace, "taintlet", name, cluster.LongToken)
 		if err != nil {
 			return err
 		}
-		bound := &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Node", Name: name, UID: node.UID}
-		if s.setup.Tokens[name], err = s.cluster.Token(ctx, agentNamespace, "taintlet", bound); err != nil {
-			return err
-		}
+		s.setup.Tokens[name] = token
 	}
 	accounts := s.cluster.Client().CoreV1().ServiceAccounts(metav1.NamespaceDefault)
 	if _, err := accounts.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "foreign"}}, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
@@ -208,7 +205,7 @@ func (s *stage) identify(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.setup.Foreign, err = s.cluster.Token(ctx, metav1.NamespaceDefault, "foreign", nil)
+	s.setup.Foreign, err = s.cluster.Token(ctx, metav1.NamespaceDefault, "foreign", nil, cluster.LongToken)
 	return err
 }
 

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/taintlet/taintlet/test/cluster"
+	"github.com/taintlet/taintlet/test/results"
 )
 
 // shownChanges is how many changes of foreign taints are told.
@@ -83,7 +84,7 @@ func (v *view) Update(object any) error {
 	case known && !slices.EqualFunc(before, node.Spec.Taints, same):
 		v.foreign++
 		if v.foreign <= shownChanges {
-			say("taints of %s: %v became %v", node.Name, before, node.Spec.Taints)
+			results.Say("taints of %s: %v became %v", node.Name, before, node.Spec.Taints)
 		}
 	}
 	switch {

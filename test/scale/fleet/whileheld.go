@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/taintlet/taintlet/test/cluster"
+	"github.com/taintlet/taintlet/test/process"
 )
 
 // whileHeld measures the controller while all Nodes are held, restarts all agents,
@@ -27,7 +28,7 @@ func (r *run) whileHeld(ctx context.Context) error {
 	if err := r.view.until(ctx, n-n/2, patience); err != nil {
 		return err
 	}
-	if err := pause(ctx, settle); err != nil {
+	if err := process.Pause(ctx, settle); err != nil {
 		return err
 	}
 	return r.heldNow(ctx)
@@ -42,7 +43,7 @@ func (r *run) heldNow(ctx context.Context) error {
 		return err
 	}
 	w := window{From: time.Now()}
-	c, err := r.during(ctx, func() error { return pause(ctx, r.options.observed) })
+	c, err := r.during(ctx, func() error { return process.Pause(ctx, r.options.observed) })
 	if err != nil {
 		return err
 	}

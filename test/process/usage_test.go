@@ -1,4 +1,4 @@
-package footprint
+package process
 
 import (
 	"bufio"
@@ -17,14 +17,6 @@ import (
 // burnerEnv makes the test binary a process that uses that much CPU in a thread
 // that ends.
 const burnerEnv = "TAINTLET_TEST_BURN"
-
-func TestMain(m *testing.M) {
-	if text := os.Getenv(burnerEnv); text != "" {
-		burnAndWait(text)
-		return
-	}
-	os.Exit(m.Run())
-}
 
 func burnAndWait(text string) {
 	length, err := time.ParseDuration(text)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"time"
 )
 
 // Exit codes of a program that measures.
@@ -29,4 +30,10 @@ func ExitCode(ctx context.Context, program string, holds bool, err error) int {
 	}
 	fmt.Fprintf(os.Stderr, "%s: FAILED: %v\n", program, err)
 	return ExitFailed
+}
+
+// Say tells whoever waits what is being done, with the time. It is no part of the
+// result.
+func Say(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, "%s %s\n", time.Now().Format(time.TimeOnly), fmt.Sprintf(format, args...))
 }
