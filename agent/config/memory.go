@@ -30,7 +30,7 @@ type Memory struct {
 	RunningOutWithin           metav1.Duration `json:"runningOutWithin"`
 	RunningOutAvailablePercent float64         `json:"runningOutAvailablePercent"`
 	// StalledPercent: Degraded when tasks waited for memory for this share of
-	// the last 2 s while the host reclaimed memory, and less than
+	// the last 2 s, as far as the host reclaimed memory, and less than
 	// StalledAvailablePercent is available.
 	StalledPercent          float64 `json:"stalledPercent"`
 	StalledAvailablePercent float64 `json:"stalledAvailablePercent"`

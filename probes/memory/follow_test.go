@@ -132,6 +132,37 @@ func TestMemoryForgivesAShortStall(t *testing.T) {
 	}
 }
 
+// A total of stalls that grows by more than the time that has passed tells nothing,
+// and neither do the samples before it.
+func TestMemoryForgivesATotalThatJumps(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		apart time.Duration
+		took  time.Duration // reading the sample before the jump
+		jump  time.Duration
+		bad   bool
+	}{
+		"in a short period":                {250 * time.Millisecond, 0, time.Second, false},
+		"in a long one":                    {4 * time.Second, 0, 10 * time.Second, false},
+		"by years":                         {time.Second, 0, 1 << 62, false},
+		"all the time, as it can be":       {4 * time.Second, 0, 4 * time.Second, true},
+		"since a sample that took so long": {4 * time.Second, time.Second, 5 * time.Second, true},
+	} {
+		p := New(probetest.Healthy(), allMemory)
+		for i := range 100 {
+			s := ofHost(14).stalledFor(0, 0)
+			if i >= 10 {
+				s = ofHost(14).stalledFor(test.jump, test.jump/2)
+			}
+			s.took = test.took
+			o := p.follow(timedSample{s, time.Unix(1000, 0).Add(time.Duration(i) * test.apart)})
+			if bad := o.Level > probes.OK; bad != (test.bad && i == 10) {
+				t.Errorf("%s, sample %d: %+v", name, i, o)
+			}
+		}
+	}
+}
+
 func TestMemoryHeadroom(t *testing.T) {
 	t.Parallel()
 	pace := plausiblePace(2) / gib

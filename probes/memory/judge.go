@@ -51,7 +51,7 @@ func (t Thresholds) causes(v view) [4]cause {
 		return trend.Scarce(float64(v.available), limit.bytes, t.ClearFactor).Signal()
 	}
 	soonEmpty := trend.Scarce(v.emptyIn.Seconds(), t.RunningOutWithin.Seconds(), t.ClearFactor).Signal()
-	someWait, allWait := trend.Excess(v.some.counts(), t.StalledPercent, t.ClearFactor), trend.Excess(v.full.counts(), t.CriticalStalledPercent, t.ClearFactor)
+	someWait, allWait := trend.Excess(v.some.counts, t.StalledPercent, t.ClearFactor), trend.Excess(v.full.counts, t.CriticalStalledPercent, t.ClearFactor)
 	return [...]cause{
 		{trend.Both(below(enough), allWait), probes.Critical, "MemoryStalledFully", enough,
 			v.fullText() + ", threshold " + trend.PercentText(t.CriticalStalledPercent), ""},

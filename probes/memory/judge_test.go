@@ -159,7 +159,7 @@ func TestMemoryJudgesCombinations(t *testing.T) {
 		{"almost critical", 4, 60, 39.9, never, probes.Degraded, false, 76, "MemoryLow", ""},
 		{"stalled fully, not low", 5, 60, 60, never, probes.Degraded, false, 76, "MemoryStalled", ""},
 		{"as bad as it gets", 0, 100, 100, never, probes.Critical, false, 100, "MemoryStalledFully", ""},
-		{"more than all of the time", 0, 150, 150, never, probes.Critical, false, 100, "MemoryStalledFully", "stalled 100 %"},
+		{"a little more than all of the time", 0, 104, 104, never, probes.Critical, false, 100, "MemoryStalledFully", "stalled 100 %"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -202,7 +202,7 @@ func TestMemoryThresholdsCanBeOff(t *testing.T) {
 // Without two samples that can be compared the level alone counts.
 func TestMemoryJudgesTheLevelAloneAfterAGap(t *testing.T) {
 	t.Parallel()
-	before, now := ofHost(14).stalledFor(time.Hour, time.Hour), ofHost(14).stalledFor(time.Hour+time.Minute, time.Hour+time.Minute)
+	before, now := ofHost(14).stalledFor(time.Hour, time.Hour), ofHost(14).stalledFor(time.Hour+time.Second, time.Hour+time.Second)
 	for name, test := range map[string]struct {
 		prev, cur sample
 		dt        time.Duration
@@ -214,6 +214,8 @@ func TestMemoryJudgesTheLevelAloneAfterAGap(t *testing.T) {
 		"time runs backwards":     {before, now, -time.Second},
 		"some runs backwards":     {now.stalledFor(2*time.Hour, time.Hour), now, time.Second},
 		"full runs backwards":     {before.stalledFor(time.Hour, 2*time.Hour), now, time.Second},
+		"some grows faster":       {before, before.stalledFor(time.Hour+1100*time.Millisecond, time.Hour), time.Second},
+		"full grows faster":       {before, before.stalledFor(time.Hour+time.Second, time.Hour+1100*time.Millisecond), time.Second},
 		"pressure has come":       {ofHost(14), now, time.Second},
 		"pressure has gone":       {before, ofHost(14), time.Second},
 		"pressure was never here": {ofHost(14), ofHost(14), time.Second},
@@ -223,7 +225,8 @@ func TestMemoryJudgesTheLevelAloneAfterAGap(t *testing.T) {
 			t.Errorf("%s: %+v", name, o)
 		}
 	}
-	probetest.Check(t, allMemory.after(before, now, 30*time.Second, trend.Slope{}), probes.Degraded, "MemoryStalled", "stalled 100 % of the last 30.0 s")
+	long := before.stalledFor(time.Hour+30*time.Second, time.Hour)
+	probetest.Check(t, allMemory.after(before, long, 30*time.Second, trend.Slope{}), probes.Degraded, "MemoryStalled", "stalled 100 % of the last 30.0 s")
 	probetest.Check(t, allMemory.after(before, now, time.Second, trend.Slope{}), probes.Degraded, "MemoryStalled", "stalled 100 % of the last second")
 }
 

@@ -22,13 +22,13 @@ func (p *Probe) Measures(all []probes.Measure) []probes.Measure {
 		probes.Measure{Name: "total", Unit: probes.Bytes, Value: v.whole()})
 	if v.some.over > 0 {
 		all = append(all, probes.Measure{
-			Name: "stalled", Unit: probes.Ratio, Value: v.some.counts() / 100,
+			Name: "stalled", Unit: probes.Ratio, Value: v.some.counts / 100,
 			Degraded: t.StalledPercent / 100, Clear: t.StalledPercent / factor / 100,
 		})
 	}
 	if v.full.over > 0 {
 		all = append(all, probes.Measure{
-			Name: "stalled_fully", Unit: probes.Ratio, Value: v.full.counts() / 100, Critical: t.CriticalStalledPercent / 100,
+			Name: "stalled_fully", Unit: probes.Ratio, Value: v.full.counts / 100, Critical: t.CriticalStalledPercent / 100,
 		})
 	}
 	if v.emptyIn < math.MaxInt64 {

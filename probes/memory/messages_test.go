@@ -17,6 +17,8 @@ func TestMessages(t *testing.T) { //nolint:paralleltest // it may write its file
 	withARC.arc = 2 * gib
 	calm, stalled := ofHost(12).stalledFor(0, 0), ofHost(12).stalledFor(900*time.Millisecond, 0)
 	calm.reclaims, stalled.reclaims = reclaims{7, true}, reclaims{7, true}
+	seldom := stalled
+	seldom.reclaims.count += 3
 	probe := func(h probes.Host) probes.Probe { return New(h, allMemory) }
 	damaged := func(damage func(probes.Host)) probes.Observation {
 		return probetest.SaidOf(t, probe, func(h probes.Host) {
@@ -46,7 +48,7 @@ func TestMessages(t *testing.T) { //nolint:paralleltest // it may write its file
 		allMemory.judged(ofHost(50), 0, 0, 0), allMemory.alone(withARC), allMemory.judged(ofHost(6.4), 3, 0, 0),
 		allMemory.judged(ofHost(2.6), 31, 5, 0), small.alone(ofHost(6)), allMemory.judged(ofHost(12), 0, 0, 7500*time.Millisecond),
 		allMemory.judged(ofHost(12), 31, 0, 0), allMemory.judged(ofHost(18), 12, 0, 0), allMemory.judged(ofHost(0.6), 90, 62, 0),
-		allMemory.after(calm, stalled, time.Second, trend.Slope{}), allMemory.judged(ofHost(12), 0, 0, 700*time.Millisecond),
+		allMemory.after(calm, stalled, time.Second, trend.Slope{}), allMemory.after(calm, seldom, time.Second, trend.Slope{}), allMemory.judged(ofHost(12), 0, 0, 700*time.Millisecond),
 		unreadable("proc/meminfo"), garbled("proc/meminfo", line(t, whole, "MemAvailable", "")), garbled("proc/meminfo", line(t, whole, "MemAvailable", "MemAvailable: plenty kB\n")),
 		meminfo("MemTotal", "0 kB"), meminfo("MemAvailable", "8192000"), meminfo("MemAvailable", "99999999 kB"), meminfo("AnonPages", "99999999 kB"), meminfo("Shmem", "99999999 kB"),
 		unreadable("proc/pressure/memory"), garbled("proc/pressure/memory", "some total=1\n"),

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/probes/pressure"
 )
 
 // Stalls are judged over a span of time that does not depend on what brought a
@@ -30,14 +31,34 @@ const (
 // past are the samples before the newest one, oldest first.
 type past []timedSample
 
-// add appends a sample and drops those that no span needs any more. Where the
-// clock stood still or ran backwards, and after a gap, the past starts afresh.
-func (p past) add(s timedSample) past {
+// comparable returns the past that a sample can be compared with. That is none where
+// the clock stood still or ran backwards, after a gap, and where a total of stalls
+// has jumped.
+func (p past) comparable(s timedSample) past {
 	if len(p) > 0 {
-		if since := s.at.Sub(p[len(p)-1].at); since <= 0 || since > probes.LongestGap {
-			p = p[:0]
+		last := p[len(p)-1]
+		if since := s.at.Sub(last.at); since <= 0 || since > probes.LongestGap || s.jumpsFrom(last) {
+			return p[:0]
 		}
 	}
+	return p
+}
+
+// jumpsFrom reports whether tasks are said to have waited for longer since an earlier
+// sample than time has passed. The totals of the earlier one may be as old as reading
+// it took.
+func (s timedSample) jumpsFrom(earlier timedSample) bool {
+	if !s.sample.measured || !earlier.sample.measured {
+		return false
+	}
+	most := s.at.Sub(earlier.at) + earlier.sample.took + pressure.ShortestStall // clocks differ a little
+	return s.sample.stalls.Some-earlier.sample.stalls.Some > most || s.sample.stalls.Full-earlier.sample.stalls.Full > most
+}
+
+// add appends a sample and drops those that no span needs any more, or that it cannot
+// be compared with.
+func (p past) add(s timedSample) past {
+	p = p.comparable(s)
 	if last := len(p) - 1; last > 0 && p[last].at.Sub(p[last-1].at) < pastSpacing {
 		p = p[:last] // too close to the one before it: the new sample takes its place
 	}

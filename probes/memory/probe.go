@@ -44,15 +44,15 @@ type Thresholds struct {
 	// StalledPercent and StalledAvailablePercent (0 to 100): Degraded when some
 	// task waited for memory for at least this percentage of the last 2 s, or of
 	// the time since the last sample where that is longer, and the share of
-	// available memory is below the second percentage. Stalls count only while the
-	// host itself reclaims, because tasks also wait when their own control group
-	// is full and the host is not.
+	// available memory is below the second percentage. Stalls count only as far as
+	// the host's own reclaims account for them, because tasks also wait when their
+	// own control group is full and the host is not.
 	StalledPercent          float64
 	StalledAvailablePercent float64
 	// CriticalStalledPercent (0 to 100): Critical when all tasks that had
 	// something to do waited for memory for at least this percentage of the last
 	// 10 s, and available memory is below AvailablePercent or AvailableBytes. These
-	// stalls count only while the host itself reclaims, too.
+	// stalls count only as far as the host itself reclaims, too.
 	CriticalStalledPercent float64
 
 	// ClearFactor is how much easier the threshold is that clears. ClearFactor
@@ -102,12 +102,15 @@ func (*Probe) Condition() probes.Condition { return probes.MemoryPressure }
 // and one after a gap of more than 30 s, is judged by the level of available
 // memory alone.
 func (p *Probe) Observe(ctx context.Context) probes.Observation {
+	began := time.Now()
 	s, err := readSample(ctx, p.host, p.before.newest())
 	if err != nil {
 		p.newest = view{}
 		return probes.UnknownBecause(probes.MemoryPressure, err)
 	}
-	return p.follow(timedSample{s, time.Now()})
+	now := time.Now()
+	s.took = now.Sub(began)
+	return p.follow(timedSample{s, now})
 }
 
 // follow judges a sample by those before it.

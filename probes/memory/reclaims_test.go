@@ -112,7 +112,7 @@ func TestReclaimsAreReadWhenTasksWait(t *testing.T) {
 
 // A stall inside a control group's own limit is none of the host: without
 // reclaim by the host it does not count, however long tasks wait.
-func TestStallsCountOnlyWhileTheHostReclaims(t *testing.T) {
+func TestStallsCountOnlyAsFarAsTheHostReclaims(t *testing.T) {
 	t.Parallel()
 	by := func(count uint64, counted bool) reclaims { return reclaims{count, counted} }
 	judged := func(percent float64, before, now reclaims) probes.Observation {
@@ -121,21 +121,33 @@ func TestStallsCountOnlyWhileTheHostReclaims(t *testing.T) {
 		return allMemory.after(prev, cur, time.Second, trend.Slope{})
 	}
 	const notCounted = "stalled 90 % of the last second, which does not count because the host itself had no need to reclaim"
-	probetest.Check(t, judged(14, by(7, true), by(7, true)), probes.OK, "MemorySufficient", notCounted)
-	probetest.Check(t, judged(4, by(7, true), by(7, true)), probes.Degraded, "MemoryLow", notCounted)
-	for name, test := range map[string][2]reclaims{
-		"the host reclaims":      {by(7, true), by(8, true)},
-		"the count has wrapped":  {by(7, true), by(0, true)},
-		"no counts":              {by(0, false), by(0, false)},
-		"the counts have come":   {by(0, false), by(7, true)},
-		"the counts have gone":   {by(7, true), by(0, false)},
-		"the counts start there": {by(0, true), by(1, true)},
+	for name, test := range map[string]struct {
+		before, now reclaims
+		want        string // empty: all of the stall counts
+	}{
+		"the host does not reclaim":  {by(7, true), by(7, true), notCounted},
+		"it does once":               {by(7, true), by(8, true), "stalled 90 % of the last second, of which 2 % count because the host itself reclaimed once"},
+		"a little too seldom":        {by(7, true), by(14, true), "stalled 90 % of the last second, of which 14 % count because the host itself reclaimed 7 times"},
+		"the count went backwards":   {by(7, true), by(6, true), notCounted},
+		"as often as tasks wait":     {by(7, true), by(52, true), ""},
+		"much more often":            {by(7, true), by(9000, true), ""},
+		"no counts":                  {by(0, false), by(0, false), ""},
+		"the counts have come":       {by(0, false), by(7, true), ""},
+		"the counts have gone":       {by(7, true), by(0, false), ""},
+		"the counts start from zero": {by(0, true), by(45, true), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := judged(14, test[0], test[1])
+			if test.want != "" {
+				probetest.Check(t, judged(4, test.before, test.now), probes.Degraded, "MemoryLow", test.want)
+				if o := judged(14, test.before, test.now); o.Level != probes.OK {
+					t.Errorf("got %+v", o)
+				}
+				return
+			}
+			o := judged(14, test.before, test.now)
 			probetest.Check(t, o, probes.Degraded, "MemoryStalled", "stalled 90 % of the last second, threshold 15 %")
-			probetest.Check(t, judged(4, test[0], test[1]), probes.Critical, "MemoryStalledFully", "all tasks stalled 80 % of the last second, threshold 40 %")
+			probetest.Check(t, judged(4, test.before, test.now), probes.Critical, "MemoryStalledFully", "all tasks stalled 80 % of the last second, threshold 40 %")
 			probetest.NoBetter(t, o, judged(14, by(7, true), by(7, true)))
 		})
 	}

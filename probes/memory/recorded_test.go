@@ -60,6 +60,22 @@ func TestRecordedOverload(t *testing.T) {
 	}
 }
 
+// A group at its limit, while the host itself reclaims now and then for another
+// reason, is no trouble of the host either.
+func TestRecordedControlGroupWhileTheHostReclaimsALittle(t *testing.T) {
+	t.Parallel()
+	for every, bad := range map[int]bool{1000: false, 5: false, 1: false} { // samples
+		p := New(probetest.Healthy(), allMemory)
+		for i, s := range recorded(t, "limit.txt") {
+			s.sample.available, s.sample.held = 3*gib, 20*gib
+			s.sample.reclaims.count = uint64((i + every - 7%every) / every)
+			if o := p.follow(s); (o.Level > probes.OK) != bad {
+				t.Errorf("one reclaim in %d samples: %+v", every, o)
+			}
+		}
+	}
+}
+
 // A control group at its limit, recorded, is no trouble of a host with as little
 // available as a stall may have.
 func TestRecordedControlGroupAtItsLimit(t *testing.T) {

@@ -39,5 +39,5 @@ func (p *Probe) Rejudge(_ probes.Observation, quantities []probes.Measure) (prob
 // count was 0 there. The span is for the message only.
 func recordedStall(share float64, span time.Duration) stall {
 	percent := math.Round(share*1e11) / 1e9 // what was divided by 100 is exact again
-	return stall{percent: percent, over: span, reclaims: true}
+	return stall{percent: percent, over: span, counts: percent}
 }

@@ -24,8 +24,8 @@ func TestRejudgedIsAsJudged(t *testing.T) {
 		v.held = dice.Uint64N(16 << 30)
 		v.available = dice.Uint64N(1 + v.held/uint64(2+dice.IntN(20)))
 		if dice.IntN(2) == 0 {
-			v.some = stall{float64(dice.IntN(3000)) / 100, time.Second, dice.IntN(4) > 0}
-			v.full = stall{float64(dice.IntN(8000)) / 100, time.Second, dice.IntN(4) > 0}
+			v.some = stall{percent: 100, over: time.Second, counts: float64(max(0, dice.IntN(4000)-1000)) / 100}
+			v.full = stall{percent: 100, over: time.Second, counts: float64(max(0, dice.IntN(9000)-1000)) / 100}
 		}
 		if dice.IntN(3) == 0 {
 			v.emptyIn = time.Duration(dice.Int64N(int64(20 * time.Second)))

@@ -16,8 +16,9 @@ type sample struct {
 	freeSwap  uint64 // free swap outside of memory
 	capacity  uint64 // MemTotal, and all swap outside of memory
 	stalls    pressure.Totals
-	measured  bool     // the kernel measures pressure
-	reclaims  reclaims // of the host itself
+	measured  bool          // the kernel measures pressure
+	reclaims  reclaims      // of the host itself
+	took      time.Duration // how long reading took
 }
 
 // timedSample is a sample and the time at which it was taken.

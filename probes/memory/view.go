@@ -16,24 +16,18 @@ type view struct {
 	emptyIn    time.Duration // until nothing is left; math.MaxInt64 where that is not in sight
 }
 
-// stall is the share of a time in which tasks waited for memory.
+// stall is the share of a time in which tasks waited for memory, in percent.
 type stall struct {
 	percent  float64
 	over     time.Duration // 0: it is not known
-	reclaims bool          // the host itself reclaimed in that time
-}
-
-// counts returns the percentage, as far as the host itself is short of memory.
-func (s stall) counts() float64 {
-	if !s.reclaims {
-		return 0
-	}
-	return s.percent
+	counts   float64       // the part of percent that the host's own reclaims account for
+	reclaims uint64        // how many there were; 0 where that is not known
 }
 
 // viewOf compares a sample with those before it and with the slope.
 func viewOf(before past, now timedSample, slope trend.Slope) view {
 	v := view{sample: now.sample, emptyIn: math.MaxInt64}
+	before = before.comparable(now)
 	v.some = stallSince(before, now, someSpan, func(s pressure.Stall) float64 { return s.Some })
 	v.full = stallSince(before, now, fullSpan, func(s pressure.Stall) float64 { return s.Full })
 	if left, ok := slope.TimeToEmpty(v.left()); ok {
@@ -54,7 +48,13 @@ func stallSince(before past, now timedSample, span time.Duration, kind func(pres
 	if !ok {
 		return stall{}
 	}
-	return stall{kind(waited), over, now.sample.reclaims.since(earlier.sample.reclaims)}
+	s := stall{percent: kind(waited), over: over}
+	lasted := time.Duration(s.percent / 100 * float64(over))
+	counts, times := now.sample.reclaims.accountFor(lasted, earlier.sample.reclaims)
+	if s.counts, s.reclaims = s.percent, times; counts < lasted {
+		s.counts = 100 * counts.Seconds() / over.Seconds()
+	}
+	return s
 }
 
 // text tells available memory and the limit: "available 412 MiB of 15.6 GiB
@@ -83,8 +83,14 @@ func (s stall) text(what string) string {
 	// Rounded down, as in ShareText.
 	percent := int(s.percent)
 	text := what + strconv.Itoa(percent) + " % of the last " + spanText(s.over)
-	if percent > 0 && !s.reclaims {
+	switch {
+	case percent == 0 || s.counts == s.percent:
+	case s.reclaims == 0:
 		text += ", which does not count because the host itself had no need to reclaim"
+	case s.reclaims == 1:
+		text += ", of which " + strconv.Itoa(int(s.counts)) + " % count because the host itself reclaimed once"
+	default:
+		text += ", of which " + strconv.Itoa(int(s.counts)) + " % count because the host itself reclaimed " + strconv.FormatUint(s.reclaims, 10) + " times"
 	}
 	return text
 }
