@@ -95,7 +95,7 @@ func failureReasons() []string {
 	return []string{
 		"MeminfoUnreadable", "MeminfoIncomplete", "MeminfoGarbled", "PressureUnreadable", "PressureGarbled", "VMStatUnreadable", "VMStatGarbled",
 		"SwapsUnreadable", "SwapsGarbled", "ARCStatsUnreadable", "ARCStatsGarbled",
-		"StatfsBlocked", "StatfsFailed", "NoFileSystem", "WriteDirectoryUnusable",
+		"StatfsBlocked", "StatfsFailed", "NoFileSystem", "WritePending", "WriteDirectoryUnusable",
 		"LoadavgUnreadable", "LoadavgGarbled", "PIDMaxUnreadable", "PIDMaxGarbled", "ThreadsMaxUnreadable", "ThreadsMaxGarbled",
 		"PodsPIDsMaxUnreadable", "PodsPIDsMaxGarbled", "PodsPIDsCurrentUnreadable", "PodsPIDsCurrentGarbled",
 		"PeersUnreachable", "ManySuspect", "HostSlow", "APIServerSilent", "SomePeersUnreachable", "NotProven", "RouteNotKnown", "LossElsewhereToo",

@@ -22,8 +22,8 @@ type Disk struct {
 	// when less of the space, or of the inodes, is free.
 	AvailablePercent float64 `json:"availablePercent"`
 	InodesPercent    float64 `json:"inodesPercent"`
-	// BlockedAfter (0 to 1h): Degraded when a path has given no answer for this
-	// time. Until then it is Unknown. 0: it stays Unknown.
+	// BlockedAfter (0 to 1h): Degraded when a path, or a write, has given no answer
+	// for this time. Until then it is Unknown. 0: it stays Unknown.
 	BlockedAfter metav1.Duration `json:"blockedAfter"`
 	WriteProbe   WriteProbe      `json:"writeProbe"`
 	// ClearFactor (1 to 10): a sample is good again only above ClearFactor times
@@ -38,8 +38,8 @@ type WriteProbe struct {
 	Directory string `json:"directory"`
 	// Interval (1s to 1h) is the time between two successful writes.
 	Interval metav1.Duration `json:"interval"`
-	// SlowAfter (0 to 4s): Degraded when a write takes longer. A sample ends
-	// after 5 s. 0: a write may take that long.
+	// SlowAfter (0 to 4s): Degraded when no write has been faster for a minute.
+	// 0: a write may take as long as it likes.
 	SlowAfter metav1.Duration `json:"slowAfter"`
 }
 

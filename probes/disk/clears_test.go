@@ -33,7 +33,7 @@ func TestASampleIsGoodJustPastWhatClears(t *testing.T) {
 	}
 	wrote := func(seconds float64) sample {
 		took := time.Duration(seconds * float64(time.Second))
-		return sample{writes: []writeSample{{writeAnswer: writeAnswer{took: took}, Write: Write{Directory: "/data", Slow: 3 * time.Second}}}}
+		return sample{writes: []writeSample{{writeAnswer: writeAnswer{took: took}, slowFor: time.Hour, Write: Write{Directory: "/data", Slow: 3 * time.Second}}}}
 	}
 	for name, test := range map[string]struct {
 		good, near, bad sample

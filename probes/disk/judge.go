@@ -1,7 +1,6 @@
 package disk
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -56,6 +55,7 @@ type writeSample struct {
 	Write
 	writeAnswer
 	failures int           // in a row
+	slowFor  time.Duration // since the start of the first slow write in a row; 0: it was not slow
 	silence  time.Duration // 0: it came back
 	unwell   bool          // it was not well when it was last written to
 }
@@ -103,7 +103,7 @@ func (t Thresholds) judge(s sample) (v verdicts) {
 		v.paths = append(v.paths, t.judgePath(path))
 	}
 	for _, w := range s.writes {
-		v.writes = append(v.writes, w.verdict(t.ClearFactor))
+		v.writes = append(v.writes, t.judgeWrite(w))
 	}
 	return v
 }
@@ -266,53 +266,74 @@ func (f failure) judge(path string) probes.Observation {
 	return o
 }
 
-// verdict says what a write means.
-func (w writeSample) verdict(clearFactor float64) (v verdict) {
-	o, err := w.judge(clearFactor)
-	if err != nil {
-		return verdict{unknown: err, holds: w.unwell}
+// judgeWrite says what a write means.
+func (t Thresholds) judgeWrite(w writeSample) (v verdict) {
+	switch {
+	case w.silence > 0 && t.BlockedAfter > 0 && w.silence >= t.BlockedAfter:
+		v.add(degraded("WriteBlocked", lateness(w.silence, t.BlockedAfter, 1), false, fmt.Sprintf("%s%s: no answer for %s, threshold %s",
+			whatWrites, w.Directory, trend.TimeText(w.silence), trend.TimeText(t.BlockedAfter))), math.Inf(1))
+	case w.silence > 0:
+		v.unknown = probes.Because("WritePending", "%s%s: no answer for %s", whatWrites, w.Directory, trend.TimeText(w.silence))
+		v.holds = w.unwell || t.BlockedAfter > 0
+	default:
+		o, err := w.judge(t.ClearFactor)
+		if err != nil {
+			return verdict{unknown: err, holds: w.unwell}
+		}
+		v.add(o, math.Inf(1))
 	}
-	v.add(o, math.Inf(1))
 	return v
 }
 
-// judge says what a write means. The error says why it tells nothing about the
-// disk.
+// whatWrites begins the messages about writes.
+const whatWrites = "writing 4 KiB to "
+
+// judge says what a write that came back means. The error says why it tells nothing
+// about the disk.
 func (w writeSample) judge(clearFactor float64) (probes.Observation, error) {
-	const what = "writing 4 KiB to "
 	switch {
-	case w.silence > 0:
-		return degraded("WriteBlocked", max(50, lateness(w.silence, cmp.Or(w.Slow, time.Second), 1)), false,
-			fmt.Sprintf("%s%s: no answer for %s", what, w.Directory, trend.TimeText(w.silence))), nil
 	case w.failures > 0:
 		reason := "WriteFailed"
 		if errors.Is(w.err, unix.EROFS) {
 			reason = "FileSystemReadOnly"
 		}
 		o := degradedByFailures(reason, w.failures)
-		o.Message = what + w.Directory + ": " + errorText(w.err) + inRowText(w.failures)
+		o.Message = whatWrites + w.Directory + ": " + errorText(w.err) + inRowText(w.failures)
 		return o, nil
 	case errors.Is(w.err, unix.ENOSPC), errors.Is(w.err, unix.EDQUOT):
-		return degraded("WriteNoSpace", 100, false, what+w.Directory+": "+errorText(w.err)), nil
+		return degraded("WriteNoSpace", 100, false, whatWrites+w.Directory+": "+errorText(w.err)), nil
 	case w.err != nil:
 		// What is wrong with the directory says nothing about the disk.
-		return probes.Observation{}, probes.Because("WriteDirectoryUnusable", "%s%s: %s", what, w.Directory, errorText(w.err)+meantText(w.meant))
+		return probes.Observation{}, probes.Because("WriteDirectoryUnusable", "%s%s: %s", whatWrites, w.Directory, errorText(w.err)+meantText(w.meant))
 	}
+	return w.judgeTime(clearFactor), nil
+}
+
+// slowFor is how long all writes must have been slow. Image pulls, snapshots and
+// paths that fail over make them slow for less.
+const slowFor = time.Minute
+
+// judgeTime says what the time means that a write took.
+func (w writeSample) judgeTime(clearFactor float64) probes.Observation {
 	o := probes.Observation{
 		Condition: probes.DiskPressure, Level: probes.OK, Reason: "WritePrompt", Severity: lateness(w.took, w.Slow, clearFactor),
-		Message: what + w.Directory + " took " + trend.TimeText(w.took),
+		Message: whatWrites + w.Directory + " took " + trend.TimeText(w.took),
 	}
 	if w.Slow > 0 {
 		o.Message += ", threshold " + trend.TimeText(w.Slow)
 		o.Clears = "below " + trend.TimeText(time.Duration(float64(w.Slow)/max(1, clearFactor)).Truncate(100*time.Millisecond))
 		switch {
-		case w.took >= w.Slow:
+		case w.took >= w.Slow && w.slowFor >= slowFor:
 			o.Level, o.Reason = probes.Degraded, "WriteSlow"
+			o.Message += fmt.Sprintf("; none was faster for %s, threshold %s", trend.TimeText(w.slowFor), trend.TimeText(slowFor))
+		case w.took >= w.Slow:
+			o.Hysteresis, o.Reason, o.Severity = true, "WriteSlowBriefly", 49
+			o.Message += "; slow for " + trend.TimeText(w.slowFor)
 		case clearFactor > 1 && float64(w.took)*clearFactor > float64(w.Slow):
 			o.Hysteresis, o.Reason = true, "WriteNearThreshold"
 		}
 	}
-	return o, nil
+	return o
 }
 
 func degraded(reason string, severity int, certain bool, message string) probes.Observation {

@@ -200,7 +200,7 @@ func TestDiskIsMonotoneInTime(t *testing.T) {
 			return thresholds.judge(sample{}.and(pathReport{name: "/", silence: d})).join()
 		},
 		"write": func(d time.Duration) probes.Observation {
-			return thresholds.judge(sample{writes: []writeSample{{Write: someWrite, writeAnswer: writeAnswer{took: d}}}}).join()
+			return thresholds.judge(sample{writes: []writeSample{{Write: someWrite, writeAnswer: writeAnswer{took: d}, slowFor: d}}}).join()
 		},
 		"write without an answer": func(d time.Duration) probes.Observation {
 			return thresholds.judge(sample{writes: []writeSample{{Write: someWrite, silence: d}}}).join()

@@ -5,7 +5,8 @@ import "github.com/taintlet/taintlet/probes"
 var _ probes.Measurer = (*Probe)(nil)
 
 // Measures appends the space and the inodes of each file system, how long a path
-// has not answered, and how long the last writes took.
+// or a write has not answered, how long the last writes took, and for how long all
+// were slow.
 func (p *Probe) Measures(all []probes.Measure) []probes.Measure {
 	t := &p.thresholds
 	for i := range p.newest.paths {
@@ -13,14 +14,14 @@ func (p *Probe) Measures(all []probes.Measure) []probes.Measure {
 	}
 	for i := range p.newest.writes {
 		w := &p.newest.writes[i]
-		took := w.took
-		if w.silence > 0 {
-			took = w.silence
-		} else if w.err != nil {
-			continue
+		switch {
+		case w.silence > 0:
+			all = append(all, probes.Measure{Name: "write_no_answer", Path: w.Directory, Unit: probes.Seconds, Value: w.silence.Seconds(), Degraded: t.BlockedAfter.Seconds()})
+		case w.err == nil:
+			all = append(all,
+				probes.Measure{Name: "write", Path: w.Directory, Unit: probes.Seconds, Value: w.took.Seconds(), Degraded: w.Slow.Seconds(), Clear: w.Slow.Seconds() / max(1, t.ClearFactor)},
+				probes.Measure{Name: "writes_slow", Path: w.Directory, Unit: probes.Seconds, Value: w.slowFor.Seconds(), Degraded: slowFor.Seconds()})
 		}
-		slow := w.Slow.Seconds()
-		all = append(all, probes.Measure{Name: "write", Path: w.Directory, Unit: probes.Seconds, Value: took.Seconds(), Degraded: slow, Clear: slow / max(1, t.ClearFactor)})
 	}
 	return all
 }

@@ -35,7 +35,7 @@ func TestMeasuresOfTimes(t *testing.T) {
 	d.newest = sample{
 		paths: []pathReport{{name: "/mnt", silence: 12 * time.Second}},
 		writes: []writeSample{
-			{Write: Write{Directory: "/data", Slow: 2 * time.Second}, writeAnswer: writeAnswer{took: time.Second / 4}},
+			{Write: Write{Directory: "/data", Slow: 2 * time.Second}, writeAnswer: writeAnswer{took: time.Second / 4}, slowFor: 5 * time.Second},
 			{Write: Write{Directory: "/stuck"}, silence: 3 * time.Second},
 			{Write: Write{Directory: "/denied"}, writeAnswer: writeAnswer{err: fs.ErrPermission}},
 		},
@@ -43,5 +43,6 @@ func TestMeasuresOfTimes(t *testing.T) {
 	probetest.Measures(t, d,
 		probes.Measure{Name: "no_answer", Path: "/mnt", Unit: probes.Seconds, Value: 12, Degraded: 30},
 		probes.Measure{Name: "write", Path: "/data", Unit: probes.Seconds, Value: 0.25, Degraded: 2, Clear: 1},
-		probes.Measure{Name: "write", Path: "/stuck", Unit: probes.Seconds, Value: 3})
+		probes.Measure{Name: "writes_slow", Path: "/data", Unit: probes.Seconds, Value: 5, Degraded: 60},
+		probes.Measure{Name: "write_no_answer", Path: "/stuck", Unit: probes.Seconds, Value: 3, Degraded: 30})
 }

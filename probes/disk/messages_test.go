@@ -29,6 +29,11 @@ func TestMessages(t *testing.T) { //nolint:paralleltest // it may write its file
 	answered := func(took time.Duration, err error) writeSample {
 		return writeSample{writeAnswer: writeAnswer{took: took, err: err}}
 	}
+	slowly := func(took, since time.Duration) writeSample {
+		w := answered(took, nil)
+		w.slowFor = since
+		return w
+	}
 	failed, readOnly, meant := answered(0, syscall.EIO), answered(0, syscall.EROFS), answered(0, syscall.EROFS)
 	failed.failures, readOnly.failures, meant.meant = 2, 1, true
 	emergency, broken := kubeletOn("ext4", false, false), kubeletOn("ext4", false, false)
@@ -41,7 +46,8 @@ func TestMessages(t *testing.T) { //nolint:paralleltest // it may write its file
 		judge(sample{}.and(pathReport{name: "/srv", failed: failure{3, fmt.Errorf("statx: %w", syscall.EIO)}})),
 		judge(silent(42*time.Second)), judge(silent(5*time.Second)),
 		judge(sample{}.and(pathReport{name: "/srv", trouble: probes.Because("StatfsFailed", "looking at the file system of /srv: stale file handle")})), judge(sample{}),
-		wrote(answered(40*time.Millisecond, nil)), wrote(answered(4*time.Second, nil)), wrote(answered(7*time.Second, nil)), wrote(writeSample{silence: 12 * time.Second}),
+		wrote(answered(40*time.Millisecond, nil)), wrote(answered(4*time.Second, nil)),
+		wrote(slowly(7*time.Second, 64*time.Second)), wrote(slowly(7*time.Second, 22*time.Second)), wrote(writeSample{silence: 12 * time.Second}), wrote(writeSample{silence: 42 * time.Second}),
 		wrote(failed), wrote(readOnly), wrote(meant), wrote(answered(0, syscall.ENOSPC)), wrote(answered(0, syscall.EACCES)),
 		judge(onMount(mountSample{path: "/var/lib/kubelet", mount: emergency})), judge(onMount(mountSample{path: "/var/lib/kubelet", mount: broken, errors: 2})),
 		judge(onMount(mountSample{path: "/data", fell: true})),

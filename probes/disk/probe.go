@@ -24,8 +24,8 @@ type Thresholds struct {
 	// which the host is Degraded. 0: no such threshold. It has no effect on file
 	// systems that do not count inodes.
 	InodesPercent float64
-	// BlockedAfter is how long a path may give no answer before the host is
-	// Degraded; until then it is Unknown. 0: it stays Unknown.
+	// BlockedAfter is how long a path or a write may give no answer before the host
+	// is Degraded; until then it is Unknown. 0: it stays Unknown.
 	BlockedAfter time.Duration
 	// ClearFactor times the threshold must be free before there is enough again.
 	// A write must be faster than its own threshold by this factor. 1 or more;

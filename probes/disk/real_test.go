@@ -271,6 +271,8 @@ func realFrozen(t *testing.T) {
 	if !s.paths[0].answered || !s.paths[1].answered || len(s.writes) != 1 || s.writes[0].silence <= 0 {
 		t.Errorf("the other paths did not answer: %+v", s)
 	}
+	probetest.Check(t, observe(t, d), probes.Unknown, "WritePending", "writing 4 KiB to "+point+": no answer for ")
+	d.thresholds.BlockedAfter = time.Second // which has passed
 	probetest.Check(t, observe(t, d), probes.Degraded, "WriteBlocked", "writing 4 KiB to "+point+": no answer for ")
 	for range 50 {
 		d.Observe(t.Context()) // waits for nothing

@@ -17,8 +17,8 @@ func (p *Probe) Rejudge(recorded probes.Observation, quantities []probes.Measure
 	}
 	var s sample
 	for _, q := range quantities {
-		if q.Name == "write" {
-			s.writes = append(s.writes, p.recordedWrite(q)...)
+		if slices.Contains([]string{"write", "writes_slow", "write_no_answer"}, q.Name) {
+			p.addRecordedWrite(&s, q)
 			continue
 		}
 		if slices.ContainsFunc(p.paths, func(w *watchedPath) bool { return w.name == q.Path }) {
@@ -36,21 +36,35 @@ func followsFromMeasures(reason string) bool {
 	switch reason {
 	case "SpaceLow", "SpaceNearThreshold", "SpaceSufficient",
 		"InodesLow", "InodesNearThreshold", "InodesSufficient",
-		"WriteSlow", "WriteNearThreshold", "WritePrompt",
-		"FileSystemBlocked", "StatfsBlocked":
+		"WriteSlow", "WriteSlowBriefly", "WriteNearThreshold", "WritePrompt",
+		"FileSystemBlocked", "StatfsBlocked", "WriteBlocked", "WritePending":
 		return true
 	}
 	return false
 }
 
-// recordedWrite returns the write to a directory of this probe, if it is one.
-func (p *Probe) recordedWrite(q probes.Measure) []writeSample {
-	for _, w := range p.writers {
-		if w.Directory == q.Path {
-			return []writeSample{{Write: w.Write, writeAnswer: writeAnswer{took: q.Duration()}}}
-		}
+// addRecordedWrite adds a quantity to what is known of a write, if its directory is
+// one of this probe.
+func (p *Probe) addRecordedWrite(s *sample, q probes.Measure) {
+	of := slices.IndexFunc(p.writers, func(w *writer) bool { return w.Directory == q.Path })
+	if of < 0 {
+		return
 	}
-	return nil
+	i := slices.IndexFunc(s.writes, func(w writeSample) bool { return w.Directory == q.Path })
+	if i < 0 {
+		i = len(s.writes)
+		s.writes = append(s.writes, writeSample{Write: p.writers[of].Write})
+	}
+	w := &s.writes[i]
+	switch q.Name {
+	case "write":
+		w.took = q.Duration()
+	case "writes_slow":
+		w.slowFor = q.Duration()
+	case "write_no_answer":
+		// As for a path in addRecorded.
+		w.silence, w.unwell = q.Duration(), true
+	}
 }
 
 // addRecorded adds a quantity to what is known of its path.

@@ -33,7 +33,7 @@ func TestRejudgedIsAsJudged(t *testing.T) {
 			t.Fatalf("%+v\nrejudged  %+v\nas judged %+v", p.newest, got, want)
 		}
 	}
-	if len(reasons) < 9 || left == 0 {
+	if len(reasons) < 12 || left == 0 {
 		t.Errorf("%d samples left alone; only these reasons came up: %v", left, reasons)
 	}
 }
@@ -57,9 +57,10 @@ func randomSample(dice *rand.Rand) sample {
 	case 0:
 		w.err, w.failures = errors.New("odd"), 2
 	case 1:
-		w.silence = time.Second
+		w.silence = time.Duration(dice.Int64N(int64(time.Minute)))
 	default:
 		w.took = time.Duration(dice.Int64N(int64(3 * time.Second)))
+		w.slowFor = time.Duration(dice.Int64N(int64(2 * time.Minute)))
 	}
 	s.writes = []writeSample{w}
 	return s

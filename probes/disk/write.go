@@ -29,11 +29,11 @@ type Write struct {
 	Directory string
 	// Interval is the time between two writes while they go well, or 5 s where
 	// that is less and tasks wait for I/O. In between the last result counts.
-	// After a bad one every sample writes.
+	// After a bad or slow one every sample writes.
 	Interval time.Duration
 	// Slow is how long creating, writing, syncing and unlinking a file of 4 KiB
-	// may take before the host is Degraded. 0: as long as the deadline of a sample
-	// allows.
+	// may take. The host is Degraded when no write has been faster for a minute.
+	// 0: as long as it likes.
 	Slow time.Duration
 }
 
@@ -44,13 +44,14 @@ type writer struct {
 	// write writes once. It may hang.
 	write func() writeAnswer
 
-	last     writeAnswer
-	wrote    bool      // a write has gone well since the start
-	at       time.Time // when last came; zero: never, or a write has begun since
-	failures int       // writes in a row that the file system failed
-	newlyBad bool      // the last write was the first in a row that it failed
-	place    identity  // the file system that was written to; zero: none yet
-	health   health
+	last      writeAnswer
+	wrote     bool      // a write has gone well since the start
+	at        time.Time // when last came; zero: never, or a write has begun since
+	slowSince time.Time // start of the first slow write in a row; zero: the last was not slow
+	failures  int       // writes in a row that the file system failed
+	newlyBad  bool      // the last write was the first in a row that it failed
+	place     identity  // the file system that was written to; zero: none yet
+	health    health
 }
 
 // writeAnswer is how one write went.
@@ -72,11 +73,15 @@ func newWriter(h probes.Host, w Write) *writer {
 // busyInterval is the time between two writes while tasks wait for I/O.
 const busyInterval = 5 * time.Second
 
-// start begins a write if one is due and no earlier one is out. matters says that
-// the last result may not hold any more.
+// start begins a write if one is due and no earlier one is out. A write that has
+// come back since the last sample is the result of this one. matters says that the
+// last result may not hold any more.
 func (w *writer) start(busy, matters bool) {
 	if late, ok := w.call.Poll(); ok {
-		w.count(late) // nobody waited for it any more, but a failure counts
+		w.take(late)
+		if !matters {
+			return
+		}
 	}
 	interval := w.Interval
 	if busy {
@@ -91,9 +96,11 @@ func (w *writer) start(busy, matters bool) {
 
 // isFresh says that the last write went well, less than the interval ago.
 func (w *writer) isFresh(interval time.Duration) bool {
-	return !w.at.IsZero() && time.Since(w.at) < interval &&
-		w.last.err == nil && (w.Slow <= 0 || w.last.took < w.Slow)
+	return !w.at.IsZero() && time.Since(w.at) < interval && w.last.err == nil && !w.isSlow(w.last)
 }
+
+// isSlow says that a write went well and took too long.
+func (w *writer) isSlow(a writeAnswer) bool { return a.err == nil && w.Slow > 0 && a.took >= w.Slow }
 
 // collect waits for the write that was begun. Where none was, it returns the last
 // result. newlyBad says that the mounts may tell more.
@@ -105,18 +112,33 @@ func (w *writer) collect(ctx context.Context) (s writeSample, newlyBad bool) {
 			s.silence, s.unwell = max(w.call.Silence(), 1), w.health.unwell
 			return s, false
 		}
-		w.count(answer)
-		w.last, w.at, newlyBad = answer, time.Now(), w.newlyBad
+		w.take(answer)
 	}
 	s.writeAnswer, s.failures, s.unwell = w.last, w.failures, w.health.unwell
+	if !w.slowSince.IsZero() {
+		s.slowFor = w.at.Sub(w.slowSince)
+	}
+	newlyBad, w.newlyBad = w.newlyBad, false
 	return s, newlyBad
+}
+
+// take takes the answer of a write that has come back.
+func (w *writer) take(answer writeAnswer) {
+	w.count(answer)
+	w.last, w.at = answer, time.Now()
+	switch {
+	case !w.isSlow(answer):
+		w.slowSince = time.Time{}
+	case w.slowSince.IsZero():
+		w.slowSince = w.at.Add(-answer.took)
+	}
 }
 
 // count counts the failures in a row. On another file system it begins anew.
 func (w *writer) count(answer writeAnswer) {
 	if answer.place != (identity{}) {
 		if w.place != (identity{}) && w.place != answer.place {
-			w.wrote, w.failures, w.health = false, 0, health{}
+			w.wrote, w.failures, w.slowSince, w.health = false, 0, time.Time{}, health{}
 		}
 		w.place = answer.place
 	}
@@ -142,6 +164,7 @@ type testFile struct {
 
 // write creates the file, writes, syncs and removes it.
 func (f *testFile) write() writeAnswer {
+	begin := time.Now()
 	directory, err := openDirectory(f.host.Root, f.directory)
 	if err != nil {
 		return writeAnswer{err: err}
@@ -150,7 +173,6 @@ func (f *testFile) write() writeAnswer {
 	if !f.cleaned {
 		f.cleaned = removeLeftovers(directory) == nil
 	}
-	begin := time.Now()
 	err = f.writeIn(directory)
 	answer := writeAnswer{took: time.Since(begin), err: err}
 	if errors.Is(err, unix.EROFS) {

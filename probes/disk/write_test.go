@@ -27,6 +27,14 @@ func TestDiskJudgesWrites(t *testing.T) {
 	}
 	meant := wrote(0, syscall.EROFS, 0)
 	meant.meant = true
+	slow := func(took, since time.Duration) writeSample {
+		w := wrote(took, nil, 0)
+		w.slowFor = since
+		return w
+	}
+	pending := func(silence time.Duration) writeSample { return writeSample{Write: someWrite, silence: silence} }
+	patient := someDisk
+	patient.BlockedAfter = 30 * time.Second
 	for _, test := range []struct {
 		name            string
 		w               writeSample
@@ -37,10 +45,11 @@ func TestDiskJudgesWrites(t *testing.T) {
 	}{
 		{"prompt", wrote(time.Millisecond, nil, 0), probes.OK, 0, false, "SpaceSufficient", ""},
 		{"near", wrote(900*time.Millisecond, nil, 0), probes.OK, 35, false, "WriteNearThreshold", "writing 4 KiB to /scratch took 900 ms, threshold 1 s"},
-		{"slow", wrote(3200*time.Millisecond, nil, 0), probes.Degraded, 84, false, "WriteSlow", "writing 4 KiB to /scratch took 3.2 s, threshold 1 s"},
-		{"at the threshold", wrote(time.Second, nil, 0), probes.Degraded, 50, false, "WriteSlow", "took 1 s, threshold 1 s"},
-		{"no answer", writeSample{Write: someWrite, silence: 5 * time.Second}, probes.Degraded, 90, false, "WriteBlocked", "writing 4 KiB to /scratch: no answer for 5 s"},
-		{"no answer by an early deadline", writeSample{Write: someWrite, silence: time.Millisecond}, probes.Degraded, 50, false, "WriteBlocked", "no answer for 1 ms"},
+		{"slow for a minute", slow(3200*time.Millisecond, time.Minute), probes.Degraded, 84, false, "WriteSlow", "writing 4 KiB to /scratch took 3.2 s, threshold 1 s; none was faster for 60 s, threshold 60 s"},
+		{"at the threshold", slow(time.Second, time.Hour), probes.Degraded, 50, false, "WriteSlow", "took 1 s, threshold 1 s"},
+		{"slow for less", slow(9*time.Second, 59*time.Second), probes.OK, 49, false, "WriteSlowBriefly", "writing 4 KiB to /scratch took 9 s, threshold 1 s; slow for 59 s"},
+		{"no answer", pending(30 * time.Second), probes.Degraded, 50, false, "WriteBlocked", "writing 4 KiB to /scratch: no answer for 30 s, threshold 30 s"},
+		{"no answer yet", pending(29 * time.Second), probes.Unknown, 0, false, "WritePending", "writing 4 KiB to /scratch: no answer for 29 s"},
 		{"EROFS", wrote(0, syscall.EROFS, 1), probes.Degraded, 75, false, "FileSystemReadOnly", "writing 4 KiB to /scratch: read-only file system"},
 		{"EROFS twice", wrote(0, syscall.EROFS, 2), probes.Degraded, 100, true, "FileSystemReadOnly", "read-only file system, 2 times in a row"},
 		{"EIO", wrote(0, syscall.EIO, 1), probes.Degraded, 75, false, "WriteFailed", "writing 4 KiB to /scratch: input/output error"},
@@ -56,18 +65,23 @@ func TestDiskJudgesWrites(t *testing.T) {
 			t.Parallel()
 			s := answering(half("/"))
 			s.writes = []writeSample{test.w}
-			o := someDisk.judge(s).join()
-			if o.Severity != test.severity || o.Certain != test.certain || o.Hysteresis != strings.HasSuffix(test.reason, "NearThreshold") {
+			o := patient.judge(s).join()
+			near := strings.HasSuffix(test.reason, "NearThreshold") || test.reason == "WriteSlowBriefly"
+			if o.Severity != test.severity || o.Certain != test.certain || o.Hysteresis != near {
 				t.Errorf("%+v", o)
 			}
 			o.Certain = false
 			probetest.Check(t, o, test.level, test.reason, test.message)
 		})
 	}
-	slow := wrote(time.Minute, nil, 0)
-	slow.Slow = 0
-	o := someDisk.judge(sample{writes: []writeSample{slow}}).join()
+	anyTime := wrote(time.Minute, nil, 0)
+	anyTime.Slow = 0
+	o := someDisk.judge(sample{writes: []writeSample{anyTime}}).join()
 	probetest.Check(t, o, probes.OK, "WritePrompt", "writing 4 KiB to /scratch took 60 s")
+	s := answering(half("/"))
+	s.writes = []writeSample{pending(time.Hour)}
+	o = someDisk.judge(s).join() // BlockedAfter 0: it stays Unknown, and an answer is not waited for
+	probetest.Check(t, o, probes.OK, "SpaceSufficient", "; unknown: writing 4 KiB to /scratch: no answer for 60 min")
 }
 
 // fakeWriter is a probe of no path that writes as write says.
@@ -220,7 +234,9 @@ func TestWriteProbeThatHangs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		calls, hung, release := 0, true, make(chan struct{})
-		d := New(nowhere, []string{"/"}, someDisk, someWrite)
+		patient := someDisk
+		patient.BlockedAfter = 30 * time.Second
+		d := New(nowhere, []string{"/"}, patient, someWrite)
 		d.samplePath = func(string, string) (pathSample, error) { return pathSample{fileSystem: half("")}, nil }
 		d.writers[0].write = func() writeAnswer {
 			calls++
@@ -230,7 +246,9 @@ func TestWriteProbeThatHangs(t *testing.T) {
 			}
 			return writeAnswer{err: syscall.EIO}
 		}
-		probetest.Check(t, observeBriefly(t, d), probes.Degraded, "WriteBlocked", "writing 4 KiB to /scratch: no answer for 5 s")
+		probetest.Check(t, observeBriefly(t, d), probes.Unknown, "WritePending", "writing 4 KiB to /scratch: no answer for 5 s")
+		time.Sleep(20 * time.Second)
+		probetest.Check(t, observeBriefly(t, d), probes.Unknown, "WritePending", "writing 4 KiB to /scratch: no answer for 25 s")
 		synctest.Wait()
 		before := runtime.NumGoroutine()
 		for range 3600 / 10 {
@@ -247,6 +265,7 @@ func TestWriteProbeThatHangs(t *testing.T) {
 		close(release)
 		synctest.Wait()
 		// The late answer was a failure, and so is the next.
+		probetest.Check(t, observeBriefly(t, d), probes.Degraded, "WriteFailed", "input/output error")
 		checkCertain(t, observeBriefly(t, d), "WriteFailed", "input/output error, 2 times in a row")
 	})
 }
