@@ -12,6 +12,7 @@ import (
 
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
+	"github.com/taintlet/taintlet/agent/status"
 	"github.com/taintlet/taintlet/taints"
 )
 
@@ -123,7 +124,7 @@ func (c *cleaner) stale(ctx context.Context, now time.Time) error {
 	for _, node := range touched {
 		switch last := decide.LastSign(node, c.cfg); {
 		case last.IsZero(), last.After(now.Add(wrongClock)):
-			fmt.Fprintf(c.out, "node %s: cannot tell when an agent last wrote it; left alone\n", node.Name)
+			c.say(node, "cannot tell when an agent last wrote it; left alone")
 		case now.Sub(last) > staleAfter:
 			stale = append(stale, node)
 		}
@@ -152,7 +153,7 @@ func (c *cleaner) clean(ctx context.Context, before *corev1.Node) error {
 		case err == nil:
 			c.tell(before, after)
 			if len(stays) > 0 {
-				return fmt.Errorf("node %s: the record names %v, but no rule asks for them, so they may be anybody's: give --config with the rule that did, or remove them by hand and clean up again", node.Name, stays)
+				return fmt.Errorf("node %s: the record names %s, but no rule asks for them, so they may be anybody's: give --config with the rule that did, or remove them by hand and clean up again", node.Name, status.Clean(fmt.Sprint(stays), maxLine))
 			}
 			return nil
 		case apierrors.IsNotFound(err):
@@ -181,7 +182,7 @@ func (c *cleaner) tell(before, after *corev1.Node) {
 	}
 	gone := func(what, name string) {
 		removed++
-		fmt.Fprintf(c.out, "node %s: %s %s %s\n", after.Name, verb, what, name)
+		c.say(after, verb+" "+what+" "+name)
 	}
 	for _, taint := range before.Spec.Taints {
 		if !taints.Has(after.Spec.Taints, taints.PairOf(taint)) {
@@ -200,9 +201,18 @@ func (c *cleaner) tell(before, after *corev1.Node) {
 		}
 	}
 	if removed == 0 {
-		fmt.Fprintf(c.out, "node %s: nothing of taintlet's was there\n", after.Name)
+		c.say(after, "nothing of taintlet's was there")
 	}
 	if _, paused := after.Annotations[taints.PausedAnnotation]; paused {
-		fmt.Fprintf(c.out, "node %s: annotation %s stays; a person put it there\n", after.Name, taints.PausedAnnotation)
+		c.say(after, "annotation "+taints.PausedAnnotation+" stays; a person put it there")
 	}
+}
+
+// maxLine is the longest line about a Node, in bytes: a taint's key, value and effect
+// are shorter.
+const maxLine = 1 << 10
+
+// say prints a line about a Node.
+func (c *cleaner) say(node *corev1.Node, text string) {
+	fmt.Fprintln(c.out, status.Clean("node "+node.Name+": "+text, maxLine))
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/taintlet/taintlet/agent/assembly"
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/evictions"
+	"github.com/taintlet/taintlet/agent/status"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 )
@@ -128,11 +129,15 @@ func writeGroup(w io.Writer, name string, group []fated) error {
 	return err
 }
 
+// maxWord is the longest name of a thing of others that is printed, in bytes: twice
+// that of an object.
+const maxWord = 2 * 253
+
 // describe names a pod, who made it, when it goes, and whether it still runs.
 func describe(f fated) string {
-	words := []string{f.pod.Namespace + "/" + f.pod.Name}
+	words := []string{status.Clean(f.pod.Namespace+"/"+f.pod.Name, maxWord)}
 	for _, owner := range f.pod.OwnerReferences {
-		words = append(words, fmt.Sprintf("(%s %s)", owner.Kind, owner.Name))
+		words = append(words, status.Clean(fmt.Sprintf("(%s %s)", owner.Kind, owner.Name), maxWord))
 	}
 	if f.After > 0 {
 		words = append(words, "after "+f.After.Round(time.Second).String())
@@ -170,7 +175,7 @@ func countEvictions(ctx context.Context, client *taints.Client, rules []config.R
 		fmt.Fprintln(t, "NODE\tGO AT ONCE\tGO LATER\tSTAY")
 		for _, node := range slices.Sorted(maps.Keys(counts[i])) {
 			count := counts[i][node]
-			fmt.Fprintf(t, "%s\t%d\t%d\t%d\n", node, count[goesAtOnce], count[goesLater], count[stays])
+			fmt.Fprintf(t, "%s\t%d\t%d\t%d\n", status.Clean(node, maxWord), count[goesAtOnce], count[goesLater], count[stays])
 		}
 		if err := t.Flush(); err != nil {
 			return err

@@ -24,6 +24,7 @@ func main() {
 // run does what the arguments ask for and returns the exit code. The first of
 // them is the name by which the program was called.
 func run(args []string, stdout, stderr io.Writer) int {
+	stdout, stderr = &plainWriter{w: stdout}, &plainWriter{w: stderr}
 	c := call{program: programName(args[0]), stdout: stdout, stderr: stderr}
 	v, rest, err := choose(c.program, args[1:])
 	if err == nil {
@@ -38,10 +39,10 @@ func run(args []string, stdout, stderr io.Writer) int {
 	case errors.Is(err, errNotWell):
 		return exitNotWell
 	case errors.As(err, &usage):
-		fmt.Fprintf(stderr, "taintlet: %v\nSee %s.\n", err, strings.TrimSpace(c.program+" help "+v.name))
+		fmt.Fprintf(stderr, "taintlet: %s\nSee %s.\n", shortened(err), strings.TrimSpace(c.program+" help "+v.name))
 		return exitUsage
 	}
-	fmt.Fprintf(stderr, "taintlet: %v\n", err)
+	fmt.Fprintf(stderr, "taintlet: %s\n", shortened(err))
 	return exitFailure
 }
 

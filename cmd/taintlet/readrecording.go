@@ -47,16 +47,16 @@ func newRecordingReader(from io.Reader) (*recordingReader, error) {
 	allowed := recordingColumns()
 	for _, name := range fields {
 		if !slices.Contains(allowed, name) {
-			return nil, fmt.Errorf("line %d, column %q: must be one of %s", r.line, name, strings.Join(allowed, ", "))
+			return nil, fmt.Errorf("line %d, column %.60q: must be one of %s", r.line, name, strings.Join(allowed, ", "))
 		}
 		if slices.Contains(r.columns, name) {
-			return nil, fmt.Errorf("line %d, column %q: is there twice", r.line, name)
+			return nil, fmt.Errorf("line %d, column %.60q: is there twice", r.line, name)
 		}
 		r.columns = append(r.columns, name)
 	}
 	for _, name := range allowed[:neededColumns] {
 		if !slices.Contains(r.columns, name) {
-			return nil, fmt.Errorf("line %d: column %q is missing; the header must have %s", r.line, name, strings.Join(allowed[:neededColumns], ", "))
+			return nil, fmt.Errorf("line %d: column %.60q is missing; the header must have %s", r.line, name, strings.Join(allowed[:neededColumns], ", "))
 		}
 	}
 	return r, nil
@@ -147,11 +147,11 @@ func (r *recordingReader) set(to *recorded, column, field string) (err error) {
 		to.at, err = parseRecordingTime(field)
 	case "condition":
 		if o.Condition = probes.Condition(field); !slices.Contains(r.conditions, field) {
-			err = fmt.Errorf("%q: must be one of %s", field, strings.Join(r.conditions, ", "))
+			err = fmt.Errorf("%.60q: must be one of %s", field, strings.Join(r.conditions, ", "))
 		}
 	case "level":
 		if o.Level.UnmarshalText([]byte(field)) != nil {
-			err = fmt.Errorf("%q: must be one of OK, Degraded, Critical, Unknown", field)
+			err = fmt.Errorf("%.60q: must be one of OK, Degraded, Critical, Unknown", field)
 		}
 	case "certain":
 		o.Certain, err = parseRecordingFlag(field)
@@ -161,7 +161,7 @@ func (r *recordingReader) set(to *recorded, column, field string) (err error) {
 		o.Severity, err = parseRecordingSeverity(field)
 	case "reason":
 		if o.Reason = field; strings.ContainsFunc(field, isNoLetter) {
-			err = fmt.Errorf("%q: must be a word of letters and digits", field)
+			err = fmt.Errorf("%.60q: must be a word of letters and digits", field)
 		}
 	case "inputs":
 		to.inputs, err = parseInputs(field)
@@ -178,17 +178,17 @@ func isNoLetter(r rune) bool {
 func parseRecordingTime(field string) (time.Time, error) {
 	at, err := time.Parse(time.RFC3339, field)
 	if err != nil {
-		return at, fmt.Errorf("%q: must be RFC 3339, such as 2026-01-31T12:00:00Z", field)
+		return at, fmt.Errorf("%.60q: must be RFC 3339, such as 2026-01-31T12:00:00Z", field)
 	}
 	if at = at.UTC().Truncate(time.Microsecond); at.Year() < 1971 || at.Year() > 2200 {
-		return at, fmt.Errorf("%q: must be in the years 1971 to 2200", field)
+		return at, fmt.Errorf("%.60q: must be in the years 1971 to 2200", field)
 	}
 	return at, nil
 }
 
 func parseRecordingFlag(field string) (bool, error) {
 	if field != "true" && field != "false" && field != "" {
-		return false, fmt.Errorf("%q: must be true or false", field)
+		return false, fmt.Errorf("%.60q: must be true or false", field)
 	}
 	return field == "true", nil
 }
@@ -199,7 +199,7 @@ func parseRecordingSeverity(field string) (int, error) {
 	}
 	severity, err := strconv.Atoi(field)
 	if err != nil || severity < 0 || severity > 100 {
-		return 0, fmt.Errorf("%q: must be a whole number of 0 to 100", field)
+		return 0, fmt.Errorf("%.60q: must be a whole number of 0 to 100", field)
 	}
 	return severity, nil
 }

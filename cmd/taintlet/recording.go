@@ -82,16 +82,16 @@ func parseInputs(text string) ([]probes.Measure, error) {
 	for _, word := range words {
 		i := strings.LastIndex(word, "=")
 		if i < 0 {
-			return nil, fmt.Errorf("%q: must be NAME=VALUE or NAME:PATH=VALUE, with blanks between them", word)
+			return nil, fmt.Errorf("%.60q: must be NAME=VALUE or NAME:PATH=VALUE, with blanks between them", word)
 		}
 		name, path, _ := strings.Cut(word[:i], ":")
 		unescaped, err := url.PathUnescape(path)
 		if name == "" || err != nil {
-			return nil, fmt.Errorf("%q: must be NAME=VALUE or NAME:PATH=VALUE, PATH as in a URL", word)
+			return nil, fmt.Errorf("%.60q: must be NAME=VALUE or NAME:PATH=VALUE, PATH as in a URL", word)
 		}
 		value, err := strconv.ParseFloat(word[i+1:], 64)
 		if err != nil || !(value >= 0 && value <= maxInput) {
-			return nil, fmt.Errorf("%q: the value must be a number of 0 to %.0e", word, float64(maxInput))
+			return nil, fmt.Errorf("%.60q: the value must be a number of 0 to %.0e", word, float64(maxInput))
 		}
 		inputs = append(inputs, probes.Measure{Name: name, Path: unescaped, Value: value})
 	}

@@ -10,6 +10,9 @@ import (
 // newScreen finds out what w is. Colours are for a terminal only, and not where
 // NO_COLOR has a value (no-color.org) or the terminal says that it has none.
 func newScreen(w io.Writer) *screen {
+	if plain, ok := w.(*plainWriter); ok {
+		w = plain.w
+	}
 	s := &screen{w: w, columns: func() int { return 0 }, lines: func() int { return 0 }}
 	file, ok := w.(*os.File)
 	if !ok {
