@@ -15,6 +15,7 @@ type fleetMetrics struct {
 	class    *prometheus.GaugeVec
 	peers    *prometheus.GaugeVec
 	levels   *prometheus.GaugeVec
+	unread   *prometheus.GaugeVec
 	requests *prometheus.CounterVec
 }
 
@@ -23,6 +24,7 @@ func newFleetMetrics() fleetMetrics {
 		class:    newGauges("network_class", "1 while the class of network checks is well, 0 while it fails; absent: not known.", "class"),
 		peers:    newGauges("peers", "Agents on other Nodes: known ones are asked; answered counts those that did within the last minute.", "state"),
 		levels:   newGauges("peer_conditions", "Peers that told their level of the condition within the last minute, by whether it is well or bad.", "condition", "state"),
+		unread:   newGauges("fleet_list_failed", "1 while the newest try to read this list from the API server failed, also because the list was too large: the list before it stays in use.", "list"),
 		requests: newCounters("peer_requests_total", "Requests for /peer, by result: answered, or refused because there were too many.", "result"),
 	}
 	for _, result := range []string{"answered", "refused"} {
@@ -32,13 +34,16 @@ func newFleetMetrics() fleetMetrics {
 }
 
 func (m *fleetMetrics) all() []prometheus.Collector {
-	return []prometheus.Collector{m.class, m.peers, m.levels, m.requests}
+	return []prometheus.Collector{m.class, m.peers, m.levels, m.unread, m.requests}
 }
 
 // show shows what is known of the peers and of the own network.
 func (m *fleetMetrics) show(s fleet.Status, shares map[probes.Condition]decide.Share, cfg *config.Config) {
 	m.peers.WithLabelValues("known").Set(float64(s.Known))
 	m.peers.WithLabelValues("answered").Set(float64(s.Answered))
+	for list, failed := range s.Unread {
+		m.unread.WithLabelValues(list).Set(one(failed))
+	}
 	for i := range cfg.Conditions {
 		name := cfg.Conditions[i].Name
 		m.levels.WithLabelValues(string(name), "well").Set(float64(shares[name].Asked - shares[name].Bad))

@@ -37,7 +37,7 @@ type connections struct {
 func newConnections(config *rest.Config) (*connections, error) {
 	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}
 	config.Dial = dialer.DialContext
-	config.Wrap(func(transport http.RoundTripper) http.RoundTripper { return impatient{transport} })
+	Bound(config, maxObject)
 	kept, err := rest.RESTClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("API client: %w", err)
@@ -78,8 +78,8 @@ func (c *connections) request(do func(rest.Interface) error) error {
 }
 
 // isUnanswered reports whether nobody answered a request. One that its caller
-// gave up is none.
+// gave up is none, nor one whose answer is too large.
 func isUnanswered(err error) bool {
 	var status apierrors.APIStatus
-	return err != nil && !errors.As(err, &status) && !errors.Is(err, context.Canceled)
+	return err != nil && !errors.As(err, &status) && !errors.Is(err, context.Canceled) && !errors.Is(err, ErrTooLarge)
 }

@@ -16,7 +16,7 @@ func (c *Client) EachPod(ctx context.Context, do func(*corev1.Pod)) error {
 	}
 	for {
 		list := &corev1.PodList{}
-		if err := c.kept.Get().Resource("pods").VersionedParams(&options, c.codec).Do(ctx).Into(list); err != nil {
+		if err := c.page(ctx, "pods", &options, list); err != nil {
 			return explain("list", "pods", c.name, err)
 		}
 		for i := range list.Items {

@@ -26,7 +26,7 @@ const (
 // is in them.
 func (c *Client) ListSlices(ctx context.Context, namespace, service string) ([]metav1.PartialObjectMetadata, error) {
 	list := &metav1.PartialObjectMetadataList{}
-	err := c.getCached(ctx, list, func(get *rest.Request) *rest.Request {
+	err := c.getCached(within(ctx, maxSliceList), list, func(get *rest.Request) *rest.Request {
 		return get.AbsPath(sliceAPI+namespace, sliceResource).Param("labelSelector", discoveryv1.LabelServiceName+"="+service).
 			Param("limit", listedAtOnce).SetHeader("Accept", metadataOnly)
 	})
@@ -39,7 +39,7 @@ func (c *Client) ListSlices(ctx context.Context, namespace, service string) ([]m
 // GetSlice reads one EndpointSlice.
 func (c *Client) GetSlice(ctx context.Context, namespace, name string) (*discoveryv1.EndpointSlice, error) {
 	slice := &discoveryv1.EndpointSlice{}
-	err := c.getCached(ctx, slice, func(get *rest.Request) *rest.Request {
+	err := c.getCached(within(ctx, maxSlice), slice, func(get *rest.Request) *rest.Request {
 		return get.AbsPath(sliceAPI+namespace, sliceResource, name).SetHeader("Accept", "application/json")
 	})
 	if err != nil {
@@ -52,7 +52,7 @@ func (c *Client) GetSlice(ctx context.Context, namespace, name string) (*discove
 // kubelet renews it every 10 s.
 func (c *Client) LeaseRenewed(ctx context.Context, node string) (time.Time, error) {
 	lease := &coordinationv1.Lease{}
-	err := c.getCached(ctx, lease, func(get *rest.Request) *rest.Request {
+	err := c.getCached(within(ctx, maxLease), lease, func(get *rest.Request) *rest.Request {
 		return get.AbsPath(nodeLeases, node).SetHeader("Accept", "application/json")
 	})
 	if err != nil {

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+
+	"github.com/taintlet/taintlet/taints"
 )
 
 const (
@@ -19,6 +21,8 @@ const (
 	requestRate = 50
 	// tellsWhoAsks is what the API server is told of the writer of a dry run.
 	tellsWhoAsks = "taintlet-check"
+	// maxAnswer bounds an answer, in bytes. The pods of 5,000 agents take 60 MB.
+	maxAnswer = 128 << 20
 )
 
 // api asks the API server as one user. Objects are decoded into structs that have
@@ -34,6 +38,7 @@ func newAPI(config *rest.Config) (api, error) {
 	config.GroupVersion = &schema.GroupVersion{Version: "v1"}
 	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
 	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
+	taints.Bound(config, maxAnswer)
 	client, err := rest.UnversionedRESTClientFor(config)
 	if err != nil {
 		return api{}, fmt.Errorf("API client: %w", err)

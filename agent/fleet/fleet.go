@@ -58,6 +58,13 @@ type Options struct {
 	Log    *slog.Logger
 }
 
+// The lists that are read.
+const (
+	agentList     = "agents"
+	dnsList       = "dns-pods"
+	apiServerList = "api-servers"
+)
+
 // The ports' names in the Services of the agents and of the cluster's DNS.
 const (
 	agentPort = "metrics"
@@ -83,6 +90,7 @@ type Fleet struct {
 	dnsPods        []netip.AddrPort
 	otherAPIServer string // empty: the configured one
 	noted          map[string]noted
+	unread         map[string]bool // lists by whether the last try to read them failed
 
 	dnsAgain dnsAgain
 
@@ -93,7 +101,7 @@ var _ network.Cluster = (*Fleet)(nil)
 
 // New returns a fleet that knows nobody yet. Run reads the API server.
 func New(o Options) *Fleet {
-	f := &Fleet{options: o, noted: map[string]noted{}, dnsAgain: dnsAgain{due: make(chan struct{}, 1)}}
+	f := &Fleet{options: o, noted: map[string]noted{}, unread: map[string]bool{agentList: false, dnsList: false, apiServerList: false}, dnsAgain: dnsAgain{due: make(chan struct{}, 1)}}
 	f.talk.heard = map[string]heard{}
 	f.talk.own = network.Answer{Version: network.AnswerVersion, Lossy: -1, Reach: -1}
 	f.agents = service{source: o.Source, namespace: o.Namespace, name: o.Service, port: agentPort, own: o.Node}
@@ -167,13 +175,21 @@ func (f *Fleet) refresh(ctx context.Context) error {
 		errs[0] = f.refreshPeers(ctx)
 	}
 	errs[1] = f.readDNS(ctx)
-	errs[2] = f.refreshAPIServer(ctx)
+	errs[2] = f.tried(apiServerList, f.refreshAPIServer(ctx))
 	return errors.Join(errs[:]...)
+}
+
+// tried keeps whether a list could be read, for metrics, and returns its error.
+func (f *Fleet) tried(list string, err error) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.unread[list] = err != nil
+	return err
 }
 
 // refreshPeers reads where the agents are and chooses those to ask.
 func (f *Fleet) refreshPeers(ctx context.Context) error {
-	err := f.agents.refresh(ctx)
+	err := f.tried(agentList, f.agents.refresh(ctx))
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.isRead = true
@@ -189,7 +205,7 @@ func (f *Fleet) refreshPeers(ctx context.Context) error {
 
 // readDNS reads where the DNS pods are and chooses those to ask.
 func (f *Fleet) readDNS(ctx context.Context) error {
-	err := f.dns.refresh(ctx)
+	err := f.tried(dnsList, f.dns.refresh(ctx))
 	if err == nil {
 		f.setDNSPods(choose(f.options.Node, f.dns.endpoints(), maxDNSPods))
 	}

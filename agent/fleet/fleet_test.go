@@ -123,8 +123,14 @@ func TestListsAreReadEvery10MinutesAndStay(t *testing.T) {
 			t.Errorf("%d peers are known before anything was read", known)
 		}
 		runFor(t, f, func() {
+			if unread := f.Status().Unread; unread[agentList] || unread[dnsList] {
+				t.Errorf("read, and %v", unread)
+			}
 			s.change(20, errors.New("no answer"))
 			time.Sleep(2 * time.Hour)
+			if unread := f.Status().Unread; !unread[agentList] || !unread[dnsList] {
+				t.Errorf("not read, and %v", unread)
+			}
 			if n := s.reads(); n < 11 || n > 14 {
 				t.Errorf("read %d times in 2 h", n)
 			}

@@ -22,6 +22,9 @@ const (
 	// renewedWithin is the time within which a kubelet renews its Lease: it does so
 	// every 10 s, or 4 % more.
 	renewedWithin = 11 * time.Second
+	// readAtOnce is how many Nodes or Leases are read at the same time. Each may be as
+	// large as the API server stores, and twelve of those are more than an agent's memory.
+	readAtOnce = 4
 	// notedFor is how long a note counts: a Lease that was renewed since says
 	// nothing of a Node that lost its power afterwards.
 	notedFor = 30 * time.Second
@@ -42,6 +45,7 @@ func (f *Fleet) Note(ctx context.Context, nodes []string) error {
 		return nil
 	}
 	var group errgroup.Group
+	group.SetLimit(readAtOnce)
 	for _, name := range nodes[:min(MaxPeers, len(nodes))] {
 		group.Go(func() error {
 			renewed, err := f.options.Source.LeaseRenewed(ctx, name)
@@ -108,6 +112,7 @@ func (f *Fleet) Standings(ctx context.Context, nodes []string) ([]network.Standi
 	nodes = nodes[:min(MaxPeers, len(nodes))]
 	found := make([]*network.Standing, len(nodes))
 	var group errgroup.Group
+	group.SetLimit(readAtOnce)
 	for i, name := range nodes {
 		group.Go(func() error {
 			node, err := f.options.Source.GetNode(ctx, name)

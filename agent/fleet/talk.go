@@ -164,14 +164,19 @@ type Status struct {
 	Known, Answered int
 	// Classes that are known: true is well.
 	Classes map[network.Class]bool
+	// Unread are the lists that were read, by whether the last try failed: then the list
+	// before it is in use.
+	Unread map[string]bool
 }
 
 // Status returns what metrics show. Nobody may change its map.
 func (f *Fleet) Status() Status {
-	known := len(f.Peers())
+	f.mu.Lock()
+	s := Status{Known: len(f.peers), Unread: maps.Clone(f.unread)}
+	f.mu.Unlock()
 	f.talk.mu.Lock()
 	defer f.talk.mu.Unlock()
-	s := Status{Known: known, Classes: f.talk.own.Classes}
+	s.Classes = f.talk.own.Classes
 	for _, h := range f.talk.heard {
 		if time.Since(h.at) <= freshFor {
 			s.Answered++

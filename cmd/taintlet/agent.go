@@ -22,6 +22,7 @@ import (
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/probes/network"
+	"github.com/taintlet/taintlet/taints"
 )
 
 // options are the agent's flags: where and how it runs. What it decides by is in
@@ -167,7 +168,7 @@ func address(listener net.Listener) string {
 }
 
 func newLogger(o *options, w io.Writer) *slog.Logger {
-	handlerOptions := &slog.HandlerOptions{Level: slog.LevelInfo}
+	handlerOptions := &slog.HandlerOptions{Level: slog.LevelInfo, ReplaceAttr: shorten}
 	if o.verbosity > 0 {
 		handlerOptions.Level = slog.LevelDebug
 	}
@@ -175,4 +176,16 @@ func newLogger(o *options, w io.Writer) *slog.Logger {
 		return slog.New(newCalmHandler(slog.NewJSONHandler(w, handlerOptions)))
 	}
 	return slog.New(newCalmHandler(slog.NewTextHandler(w, handlerOptions)))
+}
+
+// shorten cuts what is logged. Messages of the API server may repeat what anybody
+// wrote, up to a megabyte of it.
+func shorten(_ []string, a slog.Attr) slog.Attr {
+	switch value := a.Value.Any().(type) {
+	case string:
+		a.Value = slog.StringValue(taints.Message(value))
+	case error:
+		a.Value = slog.StringValue(taints.Message(value.Error()))
+	}
+	return a
 }

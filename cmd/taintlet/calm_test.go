@@ -64,3 +64,17 @@ func TestRepeatedLinesOfLibrariesAreLeftOut(t *testing.T) {
 		}
 	})
 }
+
+// What the API server says may repeat a megabyte of what somebody wrote. A line of
+// the log does not.
+func TestLinesOfTheLogAreShort(t *testing.T) {
+	long := strings.Repeat("a", 1<<20)
+	for _, format := range []string{"text", "json"} {
+		var out bytes.Buffer
+		log := newLogger(&options{logFormat: format}, &out)
+		log.Error(long, "error", fmt.Errorf("patch nodes host: %w", errors.New(long)), "reason", long)
+		if out.Len() > 8<<10 {
+			t.Errorf("%s: a line of %d KiB", format, out.Len()>>10)
+		}
+	}
+}
