@@ -3,6 +3,7 @@ package decide
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/taintlet/taintlet/agent/config"
@@ -17,6 +18,9 @@ type condition struct {
 	disputes [2]dispute
 	// last is the newest observation, because that which decided the level.
 	last, because probes.Observation
+	// reason is that of the sample that set the condition; empty while it is OK. Unlike
+	// because it survives a restart.
+	reason string
 	// request is a Degraded that was not set yet.
 	request request
 	// since is when the level last changed; zero: not known.
@@ -90,6 +94,9 @@ func (s *State) observe(t *turn, o probes.Observation) {
 	if !c.isSeen() {
 		c.because = o
 	}
+	if s.lacksProof(c, o) {
+		o.Hysteresis = true
+	}
 	c.last = o
 	if classOf(o) >= bad {
 		c.lastBad = o
@@ -118,12 +125,23 @@ func (s *State) observe(t *turn, o probes.Observation) {
 	c.waitingSince, c.request = time.Time{}, request{}
 	c.debounce, c.since = c.debounce.Enter(target, debounce, t.now), t.now
 	c.because = c.reasonFor(target)
+	if c.reason = c.because.Reason; target == probes.OK {
+		c.reason = ""
+	}
 	if target == probes.Critical {
 		s.eviction.at = t.now
 	}
 	s.ledger.undecided, s.report.due = true, true
 	t.tell(Notice{Kind: LevelChanged, Condition: c.name, From: before.Level, To: target,
 		Reason: c.because.Reason, Message: c.because.Message + c.nowText()})
+}
+
+// lacksProof reports whether a good sample clears nothing, because the probe has not
+// seen well since its start what the condition was set for. Before the record is read
+// that may be anything.
+func (s *State) lacksProof(c *condition, o probes.Observation) bool {
+	lacking := strings.Fields(o.NeverWell)
+	return o.Level == probes.OK && (slices.Contains(lacking, c.reason) || !s.active.restored && len(lacking) > 0)
 }
 
 // reasonFor returns the observation that tells why the condition has the level: the

@@ -64,6 +64,7 @@ type recordCondition struct {
 	Level   probes.Level             `json:"level"`
 	Penalty float64                  `json:"penalty,omitempty"`
 	SetAt   *time.Duration           `json:"setAt,omitempty"`
+	Reason  string                   `json:"reason,omitempty"`  // of the sample that set it
 	Dispute map[string]recordDispute `json:"dispute,omitempty"` // by level
 	recordTold
 }
@@ -158,7 +159,7 @@ func (s *State) record(owned []taints.Pair) record {
 	}
 	for i := range s.conditions {
 		c := &s.conditions[i]
-		entry := recordCondition{Level: c.debounce.Level, Penalty: c.debounce.Penalty, SetAt: s.boot.since(c.debounce.SetAt), recordTold: c.told.recorded()}
+		entry := recordCondition{Level: c.debounce.Level, Penalty: c.debounce.Penalty, SetAt: s.boot.since(c.debounce.SetAt), Reason: c.reason, recordTold: c.told.recorded()}
 		for _, level := range disputed() {
 			if d := *c.disputeOf(level); d != (dispute{}) {
 				if entry.Dispute == nil {
@@ -217,6 +218,9 @@ func (s *State) restore(t *turn) {
 		}
 		c.debounce.Level, c.debounce.Penalty, c.debounce.SetAt = entry.Level, min(entry.Penalty, maxPenalty), past(entry.SetAt)
 		c.since = earlier(readWall(entry.Since), t.now)
+		if entry.Level > probes.OK {
+			c.reason = cut(entry.Reason)
+		}
 		if entry.Level == probes.Critical && !ownsCritical(t.cfg, c.name, r.Owned) {
 			c.debounce.Level = probes.Degraded // an eviction begins with a sample, an Event and a slot
 		}

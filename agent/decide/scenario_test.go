@@ -359,6 +359,8 @@ func observation(c probes.Condition, sample string) (probes.Observation, error) 
 		o.Level = probes.OK
 	case "near":
 		o.Level, o.Hysteresis = probes.OK, true
+	case "never well":
+		o.Level, o.NeverWell = probes.OK, "Other "+o.Reason
 	case "bad":
 		o.Level = probes.Degraded
 	case "certain":
@@ -372,7 +374,7 @@ func observation(c probes.Condition, sample string) (probes.Observation, error) 
 	case "suspects":
 		o.Level, o.Suspicion, o.Reason = probes.Unknown, true, "PeersUnreachable"
 	default:
-		return o, fmt.Errorf("sample %q is not ok, near, bad, certain, critical, certain critical, unknown or suspects", sample)
+		return o, fmt.Errorf("sample %q is not ok, near, never well, bad, certain, critical, certain critical, unknown or suspects", sample)
 	}
 	return o, nil
 }

@@ -40,11 +40,20 @@ const seekEvery = 12
 // localCheck asks the node's network daemons for their health.
 type localCheck struct {
 	daemons []daemon
-	well    reached[string] // was well since the start, by name
-	rounds  int             // so far
+	known   map[string]seenDaemon // by name
+	rounds  int                   // so far
 }
 
-func newLocalCheck() *localCheck { return &localCheck{daemons: daemons(), well: reached[string]{}} }
+// seenDaemon is what a daemon has been since the start.
+type seenDaemon struct {
+	well bool // once
+	// ill: it answers, or takes a connection, and is not well.
+	ill bool
+}
+
+func newLocalCheck() *localCheck {
+	return &localCheck{daemons: daemons(), known: map[string]seenDaemon{}}
+}
 
 func (*localCheck) class() Class { return Local }
 
@@ -53,7 +62,7 @@ func (l *localCheck) check(ctx context.Context, patience time.Duration) Result {
 	defer cancel()
 	asked := slices.Clone(l.daemons)
 	if l.rounds%seekEvery != 0 {
-		asked = slices.DeleteFunc(asked, func(d daemon) bool { return !l.well[d.name] })
+		asked = slices.DeleteFunc(asked, func(d daemon) bool { return l.known[d.name] == seenDaemon{} })
 	}
 	l.rounds++
 	errs := make([]error, len(asked))
@@ -62,19 +71,32 @@ func (l *localCheck) check(ctx context.Context, patience time.Duration) Result {
 		group.Go(func() { errs[i] = d.ask(ctx) })
 	}
 	group.Wait()
-	var well, failed []string
+	return l.judge(asked, errs)
+}
+
+// judge says what the answers mean. One daemon that fails is enough. One that was
+// never well, and is there, is stuck or starts: then nothing is known.
+func (l *localCheck) judge(asked []daemon, errs []error) Result {
+	var well, failed, ill []string
 	for i, d := range asked {
+		known := l.known[d.name]
+		known.well = known.well || errs[i] == nil
+		known.ill = errs[i] != nil && !isAbsent(errs[i])
+		l.known[d.name] = known
 		switch {
 		case errs[i] == nil:
-			l.well[d.name] = true
 			well = append(well, d.name+" is well")
-		case l.well[d.name]:
-			failed = append(failed, fmt.Sprintf("%s on port %d: %s", d.name, d.port, why(errs[i])))
+		case known.well:
+			failed = append(failed, d.says(errs[i]))
+		case known.ill:
+			ill = append(ill, d.says(errs[i]))
 		}
 	}
 	switch {
 	case len(failed) > 0:
 		return Result{Outcome: Failed, Detail: strings.Join(failed, "; ")}
+	case len(ill) > 0:
+		return Result{Outcome: NotKnown, Never: true, Detail: strings.Join(ill, "; ")}
 	case len(well) > 0:
 		return Result{Outcome: Well, Detail: strings.Join(well, ", ")}
 	}
@@ -85,7 +107,7 @@ func (l *localCheck) check(ctx context.Context, patience time.Duration) Result {
 // it may listen there alone.
 func (d daemon) ask(ctx context.Context) error {
 	r, err := get(ctx, netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), d.port), d.path, d.header)
-	if errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.EADDRNOTAVAIL) {
+	if isClosed(err) {
 		r, err = get(ctx, netip.AddrPortFrom(netip.IPv6Loopback(), d.port), d.path, d.header)
 	}
 	switch r.status { // a long answer may be cut, so that there is an error too
@@ -94,5 +116,31 @@ func (d daemon) ask(ctx context.Context) error {
 	case 0:
 		return err
 	}
-	return fmt.Errorf("%s: status %d", d.path, r.status)
+	return statusError{d.path, r.status}
+}
+
+// statusError is an answer of a daemon that is not 200.
+type statusError struct {
+	path   string
+	status int
+}
+
+func (e statusError) Error() string { return fmt.Sprintf("%s: status %d", e.path, e.status) }
+
+// isClosed reports whether nobody listens on a port of loopback. A host may have no
+// IPv6.
+func isClosed(err error) bool {
+	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.EAFNOSUPPORT)
+}
+
+// isAbsent reports whether the daemon is not there: nobody listens, or a program that
+// does not know the path. That may be an older release of the daemon.
+func isAbsent(err error) bool {
+	status, ok := errors.AsType[statusError](err)
+	return isClosed(err) || ok && status.status < http.StatusInternalServerError
+}
+
+// says tells what is wrong with a daemon, for people.
+func (d daemon) says(err error) string {
+	return fmt.Sprintf("%s on port %d: %s", d.name, d.port, why(err))
 }

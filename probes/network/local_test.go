@@ -35,19 +35,19 @@ func TestDaemonsAreFoundByTheirHealth(t *testing.T) {
 	l := &localCheck{daemons: []daemon{
 		{name: "here", port: port, path: "/livez", header: "brief: true\r\n"},
 		{name: "not here", port: never, path: "/livez"},
-	}, well: reached[string]{}}
+	}, known: map[string]seenDaemon{}}
 	for _, step := range []struct {
 		name   string
 		status int32
 		want   Outcome
 		detail string
 	}{
-		{"starting", http.StatusServiceUnavailable, NotKnown, "no network daemon was seen well"},
+		{"another program", http.StatusForbidden, NotKnown, "no network daemon was seen well"},
 		{"well", http.StatusOK, Well, "here is well"},
 		{"ill", http.StatusServiceUnavailable, Failed, "/livez: status 503"},
 		{"well again", http.StatusOK, Well, "here is well"},
 	} {
-		for ; !l.well["here"] && l.rounds%seekEvery != 0; l.check(t.Context(), time.Second) {
+		for ; !l.known["here"].well && l.rounds%seekEvery != 0; l.check(t.Context(), time.Second) {
 			if n := asked.Load(); n != 1 { // in the first round
 				t.Errorf("a daemon that was never well was asked %d times in %d rounds", n, l.rounds)
 			}
@@ -88,5 +88,34 @@ func TestDaemonOnIPv6Alone(t *testing.T) {
 	d := daemon{port: netip.MustParseAddrPort(server.Listener.Addr().String()).Port(), path: "/"}
 	if err := d.ask(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+// A daemon that answers and was never well is stuck, or starts. Whether other daemons
+// are well or not: a restart of the agent must not clear the taint of such a host.
+func TestStuckDaemonAfterARestart(t *testing.T) {
+	t.Parallel()
+	stuck, _ := fickle(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
+	hangs, _ := fickle(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	fine, _ := fickle(t, says("well"))
+	for _, test := range []struct {
+		name    string
+		daemons []daemon
+		never   bool
+		detail  string
+	}{
+		{"stuck", []daemon{{name: "stuck", port: stuck, path: "/"}}, true, "status 503"},
+		{"hangs", []daemon{{name: "hangs", port: hangs, path: "/"}}, true, "no answer in time"},
+		{"one is well", []daemon{{name: "fine", port: fine, path: "/"}, {name: "stuck", port: stuck, path: "/"}}, true, "status 503"},
+		{"closed", []daemon{{name: "closed", port: closedPort(t).Port(), path: "/"}}, false, "no network daemon"},
+	} {
+		l := newLocalCheck()
+		l.daemons = test.daemons
+		for round := range seekEvery + 1 {
+			if got := l.check(t.Context(), 200*time.Millisecond); got.Outcome != NotKnown || got.Never != test.never || !strings.Contains(got.Detail, test.detail) {
+				t.Errorf("%s, round %d: %+v", test.name, round, got)
+				break
+			}
+		}
 	}
 }

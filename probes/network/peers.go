@@ -94,6 +94,9 @@ func (p *peersCheck) judge(chosen int) Result {
 	if asked == 0 {
 		return Result{Outcome: NotKnown, Never: chosen > 0, Detail: fmt.Sprintf("none of %d peers was ever reached", chosen)}
 	}
+	if 100*asked <= lowPercent*chosen { // a host that was cut off before the start reaches as few
+		return Result{Outcome: NotKnown, Never: true, Detail: fmt.Sprintf("only %d of %d peers were ever reached", asked, chosen)}
+	}
 	outcome := NotKnown
 	switch {
 	case 5*reached >= 4*asked:

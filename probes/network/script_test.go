@@ -24,6 +24,9 @@ func newScript() *script {
 	return &script{judge: NewJudge(testPeriod, 7), now: time.Unix(1000, 0), size: 12}
 }
 
+// rounds is how many were played.
+func (s *script) rounds() int { return int(s.now.Sub(time.Unix(1000, 0)) / testPeriod) }
+
 // well is a round in which nothing is wrong.
 func (s *script) well() Round {
 	r := Round{At: s.now, Results: map[Class]Result{}}

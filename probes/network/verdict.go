@@ -47,6 +47,8 @@ type Judge struct {
 	first time.Time
 	last  time.Time
 	slow  bool
+	// seen has the classes that were Well since then.
+	seen map[Class]bool
 
 	conntrack, api streak
 	relatives      [3]relative
@@ -83,7 +85,7 @@ func NewJudge(period time.Duration, seed uint64) *Judge {
 // forget drops all evidence.
 func (j *Judge) forget() {
 	random := j.reach.suspicion.random
-	*j = Judge{period: j.period, relatives: [3]relative{
+	*j = Judge{period: j.period, seen: map[Class]bool{}, relatives: [3]relative{
 		{class: Pods, dwell: podsDwell(j.period)}, {class: DNS, dwell: dnsDwell(j.period)}, {class: Local, dwell: localDwell},
 	}}
 	j.loss.dwell = lossDwell(j.period)
@@ -116,6 +118,11 @@ func (j *Judge) verdict(r *Round) Verdict {
 
 // take adds a round to the evidence. What failed on a slow host is none.
 func (j *Judge) take(r *Round) {
+	for c, result := range r.Results {
+		if result.Outcome == Well {
+			j.seen[c] = true
+		}
+	}
 	j.conntrack.add(r.Outcome(Conntrack) == Failed, r.At)
 	j.slow = (r.Late || r.Outcome(Self) == Failed) && hasFailure(r)
 	if j.slow {
@@ -150,6 +157,9 @@ func (j *Judge) judge(r *Round) probes.Observation {
 			Condition: probes.NetworkUnavailable, Level: row.level, Hysteresis: row.near,
 			Suspicion: IsSuspicion(row.reason), Certain: row.certain,
 			Severity: j.severity(r, row.level), Reason: row.reason, Message: message,
+		}
+		if row.level == probes.OK {
+			o.NeverWell = j.unproven(r)
 		}
 		if !j.slow {
 			o.Due = j.reach.due(r)

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -348,6 +349,66 @@ func TestNeverWellClearsNothing(t *testing.T) {
 	}
 	if o := s.play(1, never(Peers, "")); o.Reason != "NetworkWell" {
 		t.Errorf("an hour later: %+v", o)
+	}
+}
+
+// A good verdict names what it does not prove: whatever was not seen well since the start.
+func TestVerdictNamesWhatWasNeverWell(t *testing.T) {
+	t.Parallel()
+	off := func(c Class) change { return func(r *Round) { delete(r.Results, c) } }
+	nothing := func(c Class) change { return class(c, NotKnown, "") }
+	nobodyKnows := answers(func(_ int, a *Answer) { a.Classes = nil })
+	few := func(r *Round) { r.Peers = r.Peers[:2] }
+	for _, test := range []struct {
+		name    string
+		want    string
+		changes []change
+	}{
+		{"all well", "", nil},
+		{"a daemon is stuck", "NodeDaemonFails", []change{never(Local, "")}},
+		{"stuck, and nobody else has one", "NodeDaemonFails", []change{never(Local, ""), nobodyKnows}},
+		{"the daemon is gone", "NodeDaemonFails", []change{nothing(Local)}},
+		{"gone here and elsewhere", "", []change{nothing(Local), nobodyKnows}},
+		{"switched off", "", []change{off(Local)}},
+		{"no DNS pod ever", "PodsUnreachable", []change{never(Pods, "")}},
+		{"there is no DNS pod", "", []change{nothing(Pods)}},
+		{"no DNS ever", "DNSUnreachable", []change{never(DNS, "")}},
+		{"no nameserver is named", "DNSUnreachable", []change{nothing(DNS)}},
+		{"no peer ever", "PacketLoss CutOff", []change{never(Peers, ""), func(r *Round) { r.Peers = nil }}},
+		{"few peers ever", "PacketLoss CutOff", []change{never(Peers, ""), few}},
+		{"no peers are known, nor does the API server answer", "PacketLoss CutOff", []change{nothing(Peers), func(r *Round) { r.Peers = nil }, class(API, Failed, "")}},
+		{"there are no peers", "", []change{nothing(Peers), func(r *Round) { r.Peers = nil }}},
+		{"peers are switched off", "", []change{off(Peers), func(r *Round) { r.Peers = nil }}},
+	} {
+		s := newScript()
+		for range int(2 * time.Hour / testPeriod) {
+			if o := s.play(1, test.changes...); o.Level != probes.OK || o.NeverWell != test.want && s.rounds() > 5 {
+				t.Errorf("%s: %s, %q, want %q", test.name, o.Level, o.NeverWell, test.want)
+				break
+			}
+		}
+		if o := s.play(5); o.NeverWell != "" {
+			t.Errorf("%s, and then well: %q", test.name, o.NeverWell)
+		}
+		if o := s.play(1, test.changes...); o.NeverWell != "" {
+			t.Errorf("%s, and it was well once: %q", test.name, o.NeverWell)
+		}
+	}
+}
+
+// Every reason that accuses is proven by its class, but for two that need no proof.
+func TestProofs(t *testing.T) {
+	t.Parallel()
+	proven := []string{"RouteLost", "ConntrackDrops"}
+	for _, p := range proofs() {
+		proven = append(proven, p.reason)
+	}
+	var accusing []string
+	for _, row := range accusingRows() {
+		accusing = append(accusing, row.reason)
+	}
+	if !slices.Equal(proven, accusing) {
+		t.Errorf("proven are %v, accusing %v", proven, accusing)
 	}
 }
 
