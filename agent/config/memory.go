@@ -16,7 +16,7 @@ import (
 type Memory struct {
 	Sampling
 
-	// AvailablePercent (0 to 100, of what programs hold and could have) and
+	// AvailablePercent (0 to 100, of all memory but huge pages) and
 	// AvailableBytes: Degraded when available memory is below the larger of the
 	// two.
 	AvailablePercent float64           `json:"availablePercent"`

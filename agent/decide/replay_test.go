@@ -113,7 +113,7 @@ func writeOverload(t *testing.T, proc string, since time.Duration, stalled []tim
 	available := max(total*3/100, total/2-int(since.Seconds()*(2<<20)))
 	full := stalled[since/slice]
 	for name, text := range map[string]string{
-		"meminfo": fmt.Sprintf("MemTotal: %d kB\nMemAvailable: %d kB\nAnonPages: %d kB\n", total, available, total-available),
+		"meminfo": fmt.Sprintf("MemTotal: %d kB\nMemAvailable: %d kB\nAnonPages: %d kB\nVmallocTotal: 34359738367 kB\n", total, available, total-available),
 		"vmstat":  fmt.Sprintf("allocstall_normal %d\n", since/(5*time.Millisecond)),
 		"pressure/memory": fmt.Sprintf("some avg10=0.00 avg60=0.00 avg300=0.00 total=%d\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=%d\n",
 			since.Microseconds(), full.Microseconds()),

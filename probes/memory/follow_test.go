@@ -32,6 +32,18 @@ func TestMemoryThatChangesItsSizeIsNotTaken(t *testing.T) {
 			}
 			return hostOf(110, 61)
 		},
+		"huge pages that are made at run time": func(second float64) sample {
+			text := withLines(t, map[string]int{"MemTotal": 64 << 20, "MemAvailable": 26 << 20, "Hugetlb": 0})
+			if second >= 8 {
+				made := int(min(20, 4*(second-7))) << 20
+				text = withLines(t, map[string]int{"MemTotal": 64 << 20, "MemAvailable": 26<<20 - made, "Hugetlb": made})
+			}
+			s, err := readSample(t.Context(), probetest.With(t, "proc/meminfo", text), sample{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		},
 		"swap that is turned off": func(second float64) sample {
 			if second >= 8 {
 				return hostOf(100, 12)

@@ -19,28 +19,18 @@ import (
 // the memory, in bytes.
 type meminfo struct {
 	total, available uint64
-	anon             uint64 // AnonPages, mlocked ones among them
-	shmem            uint64 // tmpfs, memfd, System V, shared and anonymous mmap; mlocked ones among them
-	unevictable      uint64 // mlocked pages of every kind, and ramfs
-	pageCache        uint64 // Cached and Buffers: files, and shmem with them
-	fileLRU          uint64 // the part of the page cache that may be reclaimed
+	anon             uint64 // AnonPages
+	hugePages        uint64 // huge pages of all sizes, in use or not
 }
 
-// held returns what programs hold and the kernel cannot get back without swap:
-// AnonPages, Shmem, and files that are kept in memory (mlock, ramfs).
+// ordinary returns the memory without huge pages, which nobody has who does not ask
+// for them.
 //
-// No page is in two of the three. None is in MemAvailable, which is free memory,
-// the file LRU and reclaimable slabs (si_mem_available in the kernel), but for
-// anonymous pages that their program has given up (MADV_FREE). Shmem lies on the
-// LRU of anonymous memory, and what is mlocked on neither.
-// Unevictable and Mlocked themselves cannot be added, because they count anonymous
-// and shared memory once more. So files that are kept are the page cache without
-// shmem and without the file LRU. Pages on their way to a LRU are in that
-// difference too, and Unevictable keeps them from counting.
-func (m meminfo) held() uint64 {
-	files := m.pageCache - min(m.pageCache, m.shmem+m.fileLRU)
-	return m.anon + m.shmem + min(files, m.unevictable)
-}
+// All of it counts as memory that programs have or could have, whoever has it: what
+// the kernel takes, it takes for them. Most of that is in some line of meminfo
+// (SUnreclaim, PageTables, KernelStack, Zswap), and some is in none: zram, the buffers
+// of sockets and pipes, the ZFS cache, the memory of drivers.
+func (m meminfo) ordinary() uint64 { return m.total - m.hugePages }
 
 // readMeminfo reads <proc>/meminfo.
 //
@@ -85,8 +75,8 @@ func (m meminfo) believe(vm *mem.VirtualMemoryStat) (meminfo, error) {
 		return meminfo{}, errors.New("MemAvailable is more than MemTotal")
 	case m.anon > m.total:
 		return meminfo{}, errors.New("AnonPages is more than MemTotal")
-	case m.shmem > m.total:
-		return meminfo{}, errors.New("more Shmem than MemTotal")
+	case m.hugePages > m.total:
+		return meminfo{}, errors.New("more huge pages than MemTotal")
 	case m.available == 0 && m.anon == 0:
 		return meminfo{}, errors.New("MemAvailable and AnonPages cannot both be 0")
 	}
@@ -103,58 +93,86 @@ func (m missingLine) Error() string { return "no line " + string(m) }
 //	MemAvailable:    8192000 kB
 //
 // Kernels before Linux 2.6 put two tables before them, and some that look like
-// Linux still do: lines with other names are passed over. MemTotal, MemAvailable
-// and AnonPages must be there. A kernel that has no other line counts no such
-// memory.
+// Linux still do: lines with other names are passed over. VmallocTotal is there only
+// to show that the text goes on behind the lines that every kernel has.
 //
 // The parser is ours because that of procfs refuses the tables, and takes a number
 // that was cut off for the whole number.
 func parseMeminfo(text string) (meminfo, error) {
-	kB, err := parseMeminfoLines(text)
+	if text != "" && !strings.HasSuffix(text, "\n") {
+		return meminfo{}, hostfile.ErrCutOff
+	}
+	lines, err := parseMeminfoLines(text)
 	if err != nil {
 		return meminfo{}, err
 	}
-	for _, name := range []string{"MemTotal", "MemAvailable", "AnonPages"} {
-		if _, ok := kB[name]; !ok {
+	for _, name := range []string{"MemTotal", "MemAvailable", "AnonPages", "VmallocTotal"} {
+		if _, ok := lines[name]; !ok {
 			return meminfo{}, missingLine(name)
 		}
 	}
-	bytes := func(names ...string) (sum uint64) {
-		for _, name := range names {
-			sum += 1024 * kB[name]
-		}
-		return sum
+	hugePages, err := hugePagesKB(lines)
+	if err != nil {
+		return meminfo{}, err
 	}
 	return meminfo{
-		total: bytes("MemTotal"), available: bytes("MemAvailable"),
-		anon: bytes("AnonPages"), shmem: bytes("Shmem"), unevictable: bytes("Unevictable"),
-		pageCache: bytes("Cached", "Buffers"), fileLRU: bytes("Active(file)", "Inactive(file)"),
+		total: 1024 * lines["MemTotal"], available: 1024 * lines["MemAvailable"],
+		anon: 1024 * lines["AnonPages"], hugePages: 1024 * hugePages,
 	}, nil
 }
 
-// parseMeminfoLines returns the values, in KiB, of the lines that count.
+// hugePagesKB returns the huge pages of all sizes, in KiB. Before Linux 4.15 meminfo
+// had those of the default size only, and as a number of pages. There are none where
+// the kernel knows none.
+func hugePagesKB(lines map[string]uint64) (uint64, error) {
+	pages, ok := lines["HugePages_Total"]
+	if !ok {
+		return 0, nil
+	}
+	size, ok := lines["Hugepagesize"]
+	if !ok {
+		return 0, missingLine("Hugepagesize")
+	}
+	if all, ok := lines["Hugetlb"]; ok {
+		return all, nil
+	}
+	if size > 0 && pages > lines["MemTotal"]/size {
+		return 0, fmt.Errorf("%d huge pages of %d kB are more than MemTotal", pages, size)
+	}
+	return pages * size, nil
+}
+
+// parseMeminfoLines returns the values of the lines that count, in KiB but for
+// HugePages_Total, which is a number of pages.
 func parseMeminfoLines(text string) (map[string]uint64, error) {
-	kB := make(map[string]uint64, 9)
+	values := make(map[string]uint64, 7)
 	for line := range strings.Lines(text) {
 		name, value, ok := strings.Cut(line, ":")
 		if !ok {
 			return nil, fmt.Errorf("no line of meminfo: %s", hostfile.Excerpt(line))
 		}
+		digits, isKB := strings.CutSuffix(strings.TrimSpace(value), " kB")
 		switch name {
-		case "MemTotal", "MemAvailable", "AnonPages", "Shmem", "Unevictable", "Cached", "Buffers", "Active(file)", "Inactive(file)":
+		case "MemTotal", "MemAvailable", "AnonPages", "Hugepagesize", "Hugetlb":
+			if !isKB {
+				return nil, fmt.Errorf("%s is %s without the unit kB", name, hostfile.Excerpt(digits))
+			}
+		case "HugePages_Total":
+			if isKB {
+				return nil, fmt.Errorf("%s is %s with the unit kB", name, hostfile.Excerpt(digits))
+			}
+		case "VmallocTotal": // that of a large address space may have more bits than count
+			values[name] = 0
+			continue
 		default:
 			continue
-		}
-		digits, isKB := strings.CutSuffix(strings.TrimSpace(value), " kB")
-		if !isKB {
-			return nil, fmt.Errorf("%s is %s without the unit kB", name, hostfile.Excerpt(strings.TrimSpace(value)))
 		}
 		// 50 bits keep the sums from wrapping.
 		amount, err := strconv.ParseUint(digits, 10, 50)
 		if err != nil {
-			return nil, fmt.Errorf("%s is no number of kB: %w", name, err)
+			return nil, fmt.Errorf("%s is no number: %w", name, err)
 		}
-		kB[name] = amount
+		values[name] = amount
 	}
-	return kB, nil
+	return values, nil
 }

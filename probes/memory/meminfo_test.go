@@ -26,7 +26,7 @@ func line(t testing.TB, text, key, replacement string) string {
 func TestMemoryReadsTheNumbers(t *testing.T) {
 	t.Parallel()
 	got, err := readSample(t.Context(), probetest.Healthy(), sample{})
-	want := sample{available: 8192000 << 10, held: (6144000 + 51200) << 10, capacity: 16384000 << 10}
+	want := sample{available: 8192000 << 10, held: 8192000 << 10, capacity: 16384000 << 10}
 	if err != nil || got != want {
 		t.Errorf("got %+v, %v, want %+v", got, err, want)
 	}
@@ -35,38 +35,83 @@ func TestMemoryReadsTheNumbers(t *testing.T) {
 	probetest.Check(t, o, probes.Degraded, "MemoryLow", "available 0 B")
 }
 
-// What programs hold is every page once. The values are those of a host, in MiB,
-// while the named memory was taken on top of the line before.
-func TestHeld(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		name string
-		m    meminfo
-		want uint64
-	}{
-		{"nothing special", meminfo{anon: 492, shmem: 8, unevictable: 21, pageCache: 2688, fileLRU: 2681}, 500},
-		{"200 MiB of a file, mlocked", meminfo{anon: 493, shmem: 8, unevictable: 221, pageCache: 2688, fileLRU: 2481}, 700},
-		{"100 MiB anonymous, mlocked", meminfo{anon: 593, shmem: 8, unevictable: 321, pageCache: 2688, fileLRU: 2481}, 800},
-		{"100 MiB shared, mlocked", meminfo{anon: 593, shmem: 108, unevictable: 421, pageCache: 2788, fileLRU: 2481}, 900},
-		{"150 MiB on ramfs", meminfo{anon: 593, shmem: 108, unevictable: 571, pageCache: 2938, fileLRU: 2480}, 1051},
-		{"pages on their way to a LRU", meminfo{anon: 593, pageCache: 100}, 593},
-		{"300 MiB given up by MADV_FREE", meminfo{anon: 893, shmem: 8, unevictable: 21, pageCache: 2688, fileLRU: 2980}, 901},
-		{"a kernel without these lines", meminfo{anon: 593}, 593},
-	} {
-		if got := test.m.held(); got != test.want {
-			t.Errorf("%s: %d, want %d", test.name, got, test.want)
+// withLines is the meminfo of the healthy host with some lines replaced; those that it
+// does not have follow at its end. Values are in KiB, but for numbers of pages.
+func withLines(t testing.TB, kB map[string]int) string {
+	t.Helper()
+	text := probetest.HealthyText(t, "proc/meminfo")
+	for name, value := range kB {
+		replacement := fmt.Sprintf("%s: %d kB\n", name, value)
+		if strings.HasPrefix(name, "HugePages_") {
+			replacement = fmt.Sprintf("%s: %d\n", name, value)
 		}
+		switch {
+		case strings.HasPrefix(text, name+":"):
+			_, rest, _ := strings.Cut(text, "\n")
+			text = replacement + rest
+		case strings.Contains(text, "\n"+name+":"):
+			text = line(t, text, name, replacement)
+		default:
+			text += replacement
+		}
+	}
+	return text
+}
+
+// Whoever has taken the memory, a host without it is full. Nothing but the first two
+// lines shows zram, sockets, pipes and the memory of drivers.
+func TestMemorySeesAHostFullOfAnything(t *testing.T) {
+	t.Parallel()
+	const mib = 1 << 10 // KiB
+	for name, test := range map[string]struct {
+		kB      map[string]int
+		message string
+	}{
+		"zram":         {map[string]int{"MemAvailable": 123 * mib, "AnonPages": 1540 * mib}, "available 123 MiB of 15.6 GiB (0.7 %), threshold 5 %"},
+		"zswap":        {map[string]int{"MemAvailable": 123 * mib, "AnonPages": 1540 * mib, "Zswap": 12000 * mib}, "available 123 MiB of 15.6 GiB"},
+		"page tables":  {map[string]int{"MemAvailable": 123 * mib, "AnonPages": 1540 * mib, "PageTables": 12000 * mib}, "available 123 MiB of 15.6 GiB"},
+		"stacks":       {map[string]int{"MemAvailable": 123 * mib, "AnonPages": 1540 * mib, "KernelStack": 12000 * mib}, "available 123 MiB of 15.6 GiB"},
+		"slab":         {map[string]int{"MemTotal": 64 << 20, "MemAvailable": 250 * mib, "AnonPages": 2 << 20, "SUnreclaim": 61 << 20}, "available 250 MiB of 64 GiB (0.3 %), threshold 5 %"},
+		"shared":       {map[string]int{"MemAvailable": 123 * mib, "AnonPages": 300 * mib, "Shmem": 15000 * mib}, "available 123 MiB of 15.6 GiB"},
+		"mlocked":      {map[string]int{"MemAvailable": 123 * mib, "AnonPages": 300 * mib, "Unevictable": 15000 * mib}, "available 123 MiB of 15.6 GiB"},
+		"beside pages": {map[string]int{"MemAvailable": 123 * mib, "AnonPages": 300 * mib, "Hugetlb": 8000 * mib}, "available 123 MiB of 7.81 GiB (1.5 %), threshold 5 %"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := probetest.Observe(t, New(probetest.With(t, "proc/meminfo", withLines(t, test.kB)), allMemory))
+			probetest.Check(t, o, probes.Degraded, "MemoryLow", test.message)
+		})
 	}
 }
 
-// What is held never makes the whole larger than the memory, because a page can
-// be in two lines for a moment.
-func TestTheWholeIsAtMostTheMemory(t *testing.T) {
+// Huge pages are no memory that programs could have without asking for them.
+func TestHugePagesAreNotInTheWhole(t *testing.T) {
 	t.Parallel()
-	text := line(t, probetest.HealthyText(t, "proc/meminfo"), "Shmem", "Shmem: 16384000 kB\n")
-	s, err := readSample(t.Context(), probetest.With(t, "proc/meminfo", text), sample{})
-	if err != nil || s.whole() != 16384000<<10 {
-		t.Errorf("%+v, %v", s, err)
+	const gibOfKB = 1 << 20
+	for name, test := range map[string]struct {
+		kB    map[string]int
+		whole float64
+	}{
+		"of every size":                      {map[string]int{"MemTotal": 16 * gibOfKB, "Hugetlb": 8 * gibOfKB, "HugePages_Total": 2048, "Hugepagesize": 2048}, 8},
+		"being made":                         {map[string]int{"MemTotal": 16 * gibOfKB, "MemAvailable": 10 * gibOfKB, "Hugetlb": 8 * gibOfKB}, 10},
+		"of the default size, before 4.15":   {map[string]int{"MemTotal": 16 * gibOfKB, "HugePages_Total": 2048, "Hugepagesize": 2048}, 12},
+		"none":                               {map[string]int{"MemTotal": 16 * gibOfKB}, 16},
+		"a kernel without huge pages at all": {map[string]int{"MemTotal": 16 * gibOfKB}, 16},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			text := withLines(t, test.kB)
+			if _, ok := test.kB["Hugetlb"]; !ok {
+				text = line(t, text, "Hugetlb", "")
+			}
+			if strings.HasPrefix(name, "a kernel without") {
+				text = text[:strings.Index(text, "HugePages_Total")]
+			}
+			s, err := readSample(t.Context(), probetest.With(t, "proc/meminfo", text), sample{})
+			if err != nil || s.whole() != test.whole*gib {
+				t.Errorf("%v GiB, %v, want %v GiB", s.whole()/gib, err, test.whole)
+			}
+		})
 	}
 }
 
@@ -99,12 +144,16 @@ func TestMemoryDamage(t *testing.T) {
 	inNumber := strings.Index(whole, "6144000 kB\nMapped") + 4
 	probetest.Missing(t, "proc/meminfo", func(h probes.Host) probes.Probe { return New(h, someMemory) }, "MeminfoUnreadable")
 	probetest.Damaged(t, "proc/meminfo", func(h probes.Host) probes.Probe { return New(h, someMemory) }, "MeminfoIncomplete", map[string]string{
-		"empty":                    "",
-		"cut off between lines":    whole[:strings.Index(whole, "MemAvailable")],
-		"cut off before AnonPages": whole[:strings.Index(whole, "AnonPages")],
-		"no MemTotal":              strings.TrimPrefix(whole, "MemTotal"),
-		"no MemAvailable":          line(t, whole, "MemAvailable", ""),
-		"no AnonPages":             line(t, whole, "AnonPages", ""),
+		"empty":                     "",
+		"cut off between lines":     whole[:strings.Index(whole, "MemAvailable")],
+		"cut off before AnonPages":  whole[:strings.Index(whole, "AnonPages")],
+		"cut off after AnonPages":   whole[:strings.Index(whole, "Mapped")],
+		"cut off before Shmem":      whole[:strings.Index(whole, "Shmem")],
+		"cut off before the end":    whole[:strings.Index(whole, "VmallocTotal")],
+		"cut off within huge pages": whole[:strings.Index(whole, "Hugepagesize")],
+		"no MemTotal":               strings.TrimPrefix(whole, "MemTotal"),
+		"no MemAvailable":           line(t, whole, "MemAvailable", ""),
+		"no AnonPages":              line(t, whole, "AnonPages", ""),
 	})
 	probetest.Damaged(t, "proc/meminfo", func(h probes.Host) probes.Probe { return New(h, someMemory) }, "MeminfoGarbled", map[string]string{
 		"binary":                           probetest.Binary,
@@ -123,8 +172,12 @@ func TestMemoryDamage(t *testing.T) {
 		"2^63":                             available("9223372036854775808 kB"),
 		"2^64":                             available("18446744073709551616 kB"),
 		"more available than there is":     available("16384001 kB"),
-		"more shared than there is":        line(t, whole, "Shmem", "Shmem: 16384001 kB\n"),
-		"a part of the page cache garbled": line(t, whole, "Cached", "Cached: much kB\n"),
+		"more huge pages than there is":    line(t, whole, "Hugetlb", "Hugetlb: 16384001 kB\n"),
+		"more huge pages, before 4.15":     line(t, line(t, whole, "Hugetlb", ""), "HugePages_Total", "HugePages_Total: 8001\n"),
+		"more than a number can be":        line(t, line(t, whole, "Hugetlb", ""), "HugePages_Total", "HugePages_Total: 1125899906842623\n"),
+		"huge pages with a unit":           line(t, whole, "HugePages_Total", "HugePages_Total: 8 kB\n"),
+		"huge pages without a unit":        line(t, whole, "Hugetlb", "Hugetlb: 8\n"),
+		"no newline at its end":            strings.TrimSuffix(whole, "\n"),
 		"more anonymous than there is":     line(t, whole, "AnonPages", "AnonPages: 16384001 kB\n"),
 		"neither available nor used":       line(t, available("0 kB"), "AnonPages", "AnonPages: 0 kB\n"),
 	})
@@ -143,7 +196,7 @@ func TestBelieve(t *testing.T) {
 		{mem.VirtualMemoryStat{UsedPercent: math.NaN()}, meminfo{}, "MemTotal of 0"},
 		{mem.VirtualMemoryStat{Total: 100, Available: 101}, meminfo{total: 100, anon: 50}, "MemAvailable is more"},
 		{mem.VirtualMemoryStat{Total: 100, Available: 40}, meminfo{total: 100, anon: 101}, "AnonPages is more"},
-		{mem.VirtualMemoryStat{Total: 100, Available: 40}, meminfo{total: 100, anon: 1, shmem: 101}, "more Shmem than"},
+		{mem.VirtualMemoryStat{Total: 100, Available: 40}, meminfo{total: 100, anon: 1, hugePages: 101}, "more huge pages than"},
 		{mem.VirtualMemoryStat{Total: 100}, meminfo{total: 100}, "both be 0"},
 	} {
 		got, err := test.m.believe(&test.vm)
@@ -161,7 +214,7 @@ func TestMemoryWithoutProc(t *testing.T) {
 
 func FuzzReadMeminfo(f *testing.F) {
 	f.Add(probetest.HealthyText(f, "proc/meminfo"))
-	f.Add("MemTotal: 1 kB\nMemAvailable: 1 kB\nAnonPages: 0 kB\n")
+	f.Add("MemTotal: 1 kB\nMemAvailable: 1 kB\nAnonPages: 0 kB\nVmallocTotal: 1 kB\n")
 	f.Add(probetest.Binary)
 	f.Fuzz(func(t *testing.T, text string) {
 		h := probes.Host{Root: t.TempDir()}

@@ -50,7 +50,7 @@ func TestMessages(t *testing.T) { //nolint:paralleltest // it may write its file
 		allMemory.judged(ofHost(12), 31, 0, 0), allMemory.judged(ofHost(18), 12, 0, 0), allMemory.judged(ofHost(0.6), 90, 62, 0),
 		allMemory.after(calm, stalled, time.Second, trend.Slope{}), allMemory.after(calm, seldom, time.Second, trend.Slope{}), allMemory.judged(ofHost(12), 0, 0, 700*time.Millisecond),
 		unreadable("proc/meminfo"), garbled("proc/meminfo", line(t, whole, "MemAvailable", "")), garbled("proc/meminfo", line(t, whole, "MemAvailable", "MemAvailable: plenty kB\n")),
-		meminfo("MemTotal", "0 kB"), meminfo("MemAvailable", "8192000"), meminfo("MemAvailable", "99999999 kB"), meminfo("AnonPages", "99999999 kB"), meminfo("Shmem", "99999999 kB"),
+		meminfo("MemTotal", "0 kB"), meminfo("MemAvailable", "8192000"), meminfo("MemAvailable", "99999999 kB"), meminfo("AnonPages", "99999999 kB"), meminfo("Hugetlb", "99999999 kB"), meminfo("HugePages_Total", "8 kB"), meminfo("HugePages_Total", "many"), garbled("proc/meminfo", line(t, line(t, whole, "Hugetlb", ""), "HugePages_Total", "HugePages_Total: 8001\n")), garbled("proc/meminfo", strings.TrimSuffix(whole, "\n")),
 		unreadable("proc/pressure/memory"), garbled("proc/pressure/memory", "some total=1\n"),
 		unreadable("proc/vmstat"), garbled("proc/vmstat", ""), garbled("proc/vmstat", "allocstall_normal many\n"), garbled("proc/vmstat", "allocstall_normal 1"),
 		unreadable("proc/swaps"), garbled("proc/swaps", "no table\n"),

@@ -18,9 +18,8 @@ import (
 //
 // Available memory is what the kernel says programs can have without swapping
 // (MemAvailable), and what the ZFS cache would give back. Percentages are taken
-// of that and what programs hold (see meminfo.held), which is what programs have
-// and could have. Unlike MemTotal, this sum leaves out what the kernel, huge pages
-// and balloons have taken, so that a percentage means the same on every host.
+// of all memory but huge pages (see meminfo.ordinary), so that they mean the same on
+// every host.
 type Thresholds struct {
 	// AvailablePercent is the share of available memory, in percent (0 to
 	// 100), below which the host is Degraded.

@@ -126,14 +126,14 @@ func TestMemoryOfOtherHosts(t *testing.T) {
 		sample  sample
 		message string
 	}{
-		"512MiB": {sample{capacity: 477184 << 10, available: 248 * mib, held: 142 * mib, measured: true, stalls: pressure.Totals{Some: 8423 * time.Microsecond, Full: 5120 * time.Microsecond}},
-			"available 248 MiB of 390 MiB (63.5 %), threshold 100 MiB; stalled 0 %"},
-		"4TiB": {sample{capacity: 4324327424 << 10, available: 164 * gib, held: 3894 * gib, measured: true, stalls: pressure.Totals{Some: 98765432109 * time.Microsecond, Full: 1234567890 * time.Microsecond}},
-			"available 164 GiB of 3.96 TiB (4.0 %), threshold 12.8 GiB; stalled 0 %"},
-		"zram": {sample{capacity: (8081408 + 4194300) << 10, available: 1200 * mib, held: 5600 * mib, freeSwap: 4194300 << 10, measured: true, stalls: pressure.Totals{Some: 7654321 * time.Microsecond, Full: 321098 * time.Microsecond}},
-			"available 1.17 GiB of 6.64 GiB (17.6 %), threshold 5 %; stalled 0 %"},
-		"zfs": {sample{capacity: 67108864 << 10, available: 2200*mib + 42*gib, held: 14 * gib, arc: 42 * gib, measured: true, stalls: pressure.Totals{Some: 1234 * time.Microsecond, Full: 567 * time.Microsecond}},
-			"available 44.1 GiB of 58.1 GiB (75.9 %), 42 GiB of it ZFS cache, threshold 5 %; stalled 0 %"},
+		"512MiB": {sample{capacity: 477184 << 10, available: 248 * mib, held: 477184<<10 - 248*mib, measured: true, stalls: pressure.Totals{Some: 8423 * time.Microsecond, Full: 5120 * time.Microsecond}},
+			"available 248 MiB of 466 MiB (53.2 %), threshold 100 MiB; stalled 0 %"},
+		"4TiB": {sample{capacity: 4324327424 << 10, available: 164 * gib, held: 4324327424<<10 - 164*gib, measured: true, stalls: pressure.Totals{Some: 98765432109 * time.Microsecond, Full: 1234567890 * time.Microsecond}},
+			"available 164 GiB of 4.03 TiB (3.9 %), threshold 12.8 GiB; stalled 0 %"},
+		"zram": {sample{capacity: (8081408 + 4194300) << 10, available: 1200 * mib, held: 8081408<<10 - 1200*mib, freeSwap: 4194300 << 10, measured: true, stalls: pressure.Totals{Some: 7654321 * time.Microsecond, Full: 321098 * time.Microsecond}},
+			"available 1.17 GiB of 7.71 GiB (15.2 %), threshold 5 %; stalled 0 %"},
+		"zfs": {sample{capacity: 67108864 << 10, available: 2200*mib + 42*gib, held: 64*gib - 2200*mib - 42*gib, arc: 42 * gib, measured: true, stalls: pressure.Totals{Some: 1234 * time.Microsecond, Full: 567 * time.Microsecond}},
+			"available 44.1 GiB of 64 GiB (68.9 %), 42 GiB of it ZFS cache, threshold 5 %; stalled 0 %"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -146,13 +146,13 @@ func TestMemoryOfOtherHosts(t *testing.T) {
 	}
 }
 
-// Memory that programs share (tmpfs, memfd, Postgres) is taken like any other: a
+// Memory that programs share (tmpfs, memfd, Postgres) is memory like any other: a
 // host full of it is full.
 func TestMemorySeesAHostFullOfSharedMemory(t *testing.T) {
 	t.Parallel()
 	h := memoryHost("tmpfs")
 	o := probetest.Observe(t, New(h, allMemory))
-	probetest.Check(t, o, probes.Degraded, "MemoryLow", "available 256 MiB of 60.6 GiB (0.4 %), threshold 5 %")
+	probetest.Check(t, o, probes.Degraded, "MemoryLow", "available 256 MiB of 64 GiB (0.3 %), threshold 5 %")
 	s, err := readSample(t.Context(), h, sample{})
 	if err != nil {
 		t.Fatal(err)

@@ -11,10 +11,10 @@ import (
 // sample is what the host's memory was at one time, in bytes.
 type sample struct {
 	available uint64 // MemAvailable, and arc
-	held      uint64 // what programs hold: see meminfo.held
+	held      uint64 // what is not available, without huge pages: see meminfo.ordinary
 	arc       uint64 // what the ZFS cache would give back
 	freeSwap  uint64 // free swap outside of memory
-	capacity  uint64 // MemTotal, and all swap outside of memory
+	capacity  uint64 // MemTotal without huge pages, and all swap outside of memory
 	stalls    pressure.Totals
 	measured  bool          // the kernel measures pressure
 	reclaims  reclaims      // of the host itself
@@ -32,12 +32,12 @@ type timedSample struct {
 func (s sample) left() float64 { return float64(s.available) + float64(s.freeSwap) }
 
 // notTaken is what is left, less what the host has: it falls as programs take, and
-// stays when memory is plugged or unplugged, or swap turned on or off. A balloon
-// that lowers MemTotal does the latter. Other balloons take like a program, and
+// stays when memory is plugged or unplugged, huge pages are made, or swap is turned on
+// or off. A balloon that lowers MemTotal does the latter. Other balloons take like a program, and
 // what they take is gone like a program's.
 func (s sample) notTaken() float64 { return s.left() - float64(s.capacity) }
 
-// whole is what programs hold and could have, of which percentages are taken.
+// whole is what programs have and could have, of which percentages are taken.
 func (s sample) whole() float64 { return float64(s.available) + float64(s.held) }
 
 // readSample reads all that judge needs, after a sample before it. A file that a
@@ -60,12 +60,12 @@ func readSample(ctx context.Context, h probes.Host, prev sample) (sample, error)
 	if err != nil {
 		return sample{}, err
 	}
-	s := sample{freeSwap: swap.free, capacity: info.total + swap.size}
+	s := sample{freeSwap: swap.free, capacity: info.ordinary() + swap.size}
+	// Huge pages that are made or given up just now can be in MemAvailable, too.
+	notAvailable := info.ordinary() - min(info.ordinary(), info.available)
 	// Some of what the cache takes besides its data is in MemAvailable already.
-	s.arc = min(cache, info.total-info.available)
-	s.available = info.available + s.arc
-	// A few pages can be in both for a while. The sum is never more than the memory.
-	s.held = min(info.held(), info.total-s.available)
+	s.arc = min(cache, notAvailable)
+	s.available, s.held = info.available+s.arc, notAvailable-s.arc
 	// The time is taken soon after, and stalls are a share of it.
 	s.stalls, s.measured, err = pressure.Read(h, "memory")
 	if err != nil {

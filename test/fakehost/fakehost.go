@@ -83,6 +83,7 @@ Inactive(anon):        0 kB
 AnonPages:      %d kB
 SwapTotal:             0 kB
 SwapFree:              0 kB
+VmallocTotal: 34359738367 kB
 `, total, available, available, total-available, total-available))
 }
 

@@ -120,7 +120,7 @@ func (s *scene) tree(t *testing.T, name, config string) string {
 	dir := filepath.Join(s.dir, name)
 	for file, content := range map[string]string{
 		"config.yaml":                 configHeader + "disk: {paths: [/], availablePercent: 0.1, writeProbe: {directory: \"\"}}\n" + config,
-		"proc/meminfo":                "MemTotal: 16777216 kB\nMemFree: 8388608 kB\nMemAvailable: 8388608 kB\nBuffers: 0 kB\nCached: 0 kB\nActive(anon): 8388608 kB\nInactive(anon): 0 kB\nAnonPages: 8388608 kB\nSwapTotal: 0 kB\nSwapFree: 0 kB\n",
+		"proc/meminfo":                "MemTotal: 16777216 kB\nMemFree: 8388608 kB\nMemAvailable: 8388608 kB\nBuffers: 0 kB\nCached: 0 kB\nActive(anon): 8388608 kB\nInactive(anon): 0 kB\nAnonPages: 8388608 kB\nSwapTotal: 0 kB\nSwapFree: 0 kB\nVmallocTotal: 34359738367 kB\n",
 		"proc/loadavg":                "0.10 0.20 0.30 1/100 4242\n",
 		"proc/sys/kernel/pid_max":     "32768\n",
 		"proc/sys/kernel/threads-max": "100000\n",
