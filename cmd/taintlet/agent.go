@@ -140,12 +140,14 @@ func apiConfig(kubeconfig string) (*rest.Config, error) {
 		if err != nil {
 			return nil, fmt.Errorf("no --kubeconfig given and not in a cluster (to see what taintlet sees without one: taintlet once, or --dry-run=client): %w", err)
 		}
+		restConfig.UserAgent = userAgent()
 		return restConfig, nil
 	}
 	restConfig, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("--kubeconfig %s: %w", kubeconfig, err)
 	}
+	restConfig.UserAgent = userAgent()
 	return restConfig, nil
 }
 

@@ -48,6 +48,9 @@ func hostileServer(t *testing.T, fails bool) string {
 	}
 	pod := corev1.Pod{ObjectMeta: meta, Spec: corev1.PodSpec{NodeName: text}, Status: corev1.PodStatus{Phase: corev1.PodPhase(text)}}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.UserAgent() != userAgent() {
+			t.Errorf("%s %s by %q, want %q", r.Method, r.URL.Path, r.UserAgent(), userAgent())
+		}
 		w.Header().Set("Content-Type", "application/json")
 		var answer any
 		switch path := r.URL.Path; {

@@ -30,5 +30,6 @@ func (f *clusterFlags) restConfig() (*rest.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig: %w", err)
 	}
+	restConfig.UserAgent = userAgent()
 	return restConfig, nil
 }

@@ -47,3 +47,21 @@ func TestFindsTheClusterAsKubectlDoes(t *testing.T) {
 	find(clusterFlags{kubeconfig: given}, "https://given")
 	find(clusterFlags{kubeconfig: given, context: "b"}, "https://given-b")
 }
+
+// An audit log names the program and its version, not a file.
+func TestRequestsNameTheProgramAndItsVersion(t *testing.T) {
+	kubeconfig := hostileServer(t, false)
+	asAgent, err := apiConfig(kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asVerb, err := (&clusterFlags{kubeconfig: kubeconfig}).restConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, agent := range []string{asAgent.UserAgent, asVerb.UserAgent} {
+		if !strings.HasPrefix(agent, "taintlet/"+buildVersion()+" (") {
+			t.Errorf("%q", agent)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"runtime/debug"
 
 	"github.com/spf13/pflag"
@@ -35,4 +36,9 @@ func buildVersion() string {
 		return "(devel)"
 	}
 	return info.Main.Version
+}
+
+// userAgent is how this program names itself to an API server, in its audit log.
+func userAgent() string {
+	return fmt.Sprintf("taintlet/%s (%s/%s)", buildVersion(), runtime.GOOS, runtime.GOARCH)
 }
