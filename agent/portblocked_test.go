@@ -11,12 +11,14 @@ import (
 )
 
 // A blocked port is told once for each incident, and an incident lasts until a
-// sample is good again.
+// sample is good again. Peers whose port was blocked for some time are as if never
+// reached: that is the same incident.
 func TestPortBlockedIsToldOnce(t *testing.T) {
 	events := &Told{}
 	l := &loop{Agent: &Agent{Recorder: events, Log: slog.New(slog.DiscardHandler)}}
 	blocked := probes.Observation{Condition: probes.NetworkUnavailable, Level: probes.OK, Reason: "PortBlocked", Message: "reached 12 of 12 peers"}
-	good, near, unknown, other := blocked, blocked, blocked, blocked
+	good, near, unknown, other, never := blocked, blocked, blocked, blocked, blocked
+	never.Reason, never.Hysteresis = "PeersNeverReached", true
 	good.Reason, near.Reason, unknown.Reason = "NetworkWell", "NotYetSure", "ManySuspect"
 	near.Hysteresis, unknown.Level, other.Condition = true, probes.Unknown, probes.DiskPressure
 	l.tellPortBlocked(blocked)
@@ -24,7 +26,7 @@ func TestPortBlockedIsToldOnce(t *testing.T) {
 	for i, step := range []struct {
 		o    probes.Observation
 		told int
-	}{{other, 0}, {good, 0}, {blocked, 1}, {blocked, 0}, {near, 0}, {blocked, 0}, {unknown, 0}, {blocked, 0}, {good, 0}, {blocked, 1}} {
+	}{{other, 0}, {good, 0}, {blocked, 1}, {blocked, 0}, {near, 0}, {blocked, 0}, {unknown, 0}, {blocked, 0}, {good, 0}, {blocked, 1}, {never, 0}, {good, 0}, {never, 1}, {never, 0}} {
 		l.tellPortBlocked(step.o)
 		if got := len(events.Take()); got != step.told {
 			t.Errorf("sample %d, %s: %d Events", i, step.o.Reason, got)

@@ -75,12 +75,13 @@ const (
 type Fleet struct {
 	options Options
 
-	// reading is held while the API server is asked. It guards the Services and
-	// when the agents were read.
+	// reading is held while the API server is asked. It guards the Services, when the
+	// agents were read, and when Standings may ask.
 	reading     sync.Mutex
 	agents, dns service
 	readAt      time.Time
 	turn        int // refreshes since the agents were read
+	asking      asking
 
 	// mu guards what was found. Its lists are replaced, never changed.
 	mu             sync.Mutex

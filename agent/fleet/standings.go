@@ -28,10 +28,35 @@ const (
 	// notedFor is how long a note counts: a Lease that was renewed since says
 	// nothing of a Node that lost its power afterwards.
 	notedFor = 30 * time.Second
+	// askSoonest and askLatest bound the pause after Standings without an answer,
+	// ±10 %. It is twice as long each time: in a great incident every host asks, and
+	// each question is up to 20 requests.
+	askSoonest = 5 * time.Second
+	askLatest  = time.Minute
 )
 
-// errBusy says that the API server is being asked for something else.
-var errBusy = errors.New("the lists of the fleet are being read")
+// errBusy says that the API server is being asked for something else, errPausing that
+// it did not answer a short time ago.
+var (
+	errBusy    = errors.New("the lists of the fleet are being read")
+	errPausing = errors.New("the API server did not answer in time; it is asked again in a moment")
+)
+
+// asking says when Standings may ask.
+type asking struct {
+	pause time.Duration // after the newest question; 0: it was answered
+	due   time.Time
+}
+
+// settle takes in how a question ended.
+func (a *asking) settle(err error) {
+	if err == nil {
+		*a = asking{}
+		return
+	}
+	a.pause = min(max(askSoonest, 2*a.pause), askLatest)
+	a.due = time.Now().Add(jittered(a.pause))
+}
 
 // noted is when a Node's Lease was renewed, by that Node's clock, and when that was
 // read, by the own one.
@@ -103,6 +128,16 @@ func (f *Fleet) Standings(ctx context.Context, nodes []string) ([]network.Standi
 		return nil, errBusy
 	}
 	defer f.reading.Unlock()
+	if time.Now().Before(f.asking.due) {
+		return nil, errPausing
+	}
+	standings, err := f.standings(ctx, nodes)
+	f.asking.settle(err)
+	return standings, err
+}
+
+// standings asks. The caller holds reading.
+func (f *Fleet) standings(ctx context.Context, nodes []string) ([]network.Standing, error) {
 	if time.Since(f.readAt) > rereadAfter {
 		if err := f.refreshPeers(ctx); err != nil {
 			return nil, err

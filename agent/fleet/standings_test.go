@@ -103,3 +103,42 @@ func TestDNSPodsAreReadAgain(t *testing.T) {
 		})
 	})
 }
+
+// Standings without an answer are asked for again after 5 s, and then less and less
+// often: a question is many requests, and in a great incident every host has one.
+func TestStandingsWithoutAnAnswerPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &source{agents: 9}
+		f := newFleet(s)
+		runFor(t, f, func() {
+			s.change(9, errors.New("no answer in time"))
+			ask := func(long time.Duration) (asked int) {
+				for end := time.Now().Add(long); time.Now().Before(end); time.Sleep(time.Second) {
+					before := s.reads()
+					if _, err := f.Standings(t.Context(), []string{"node-1"}); err == nil {
+						t.Error("an answer without one")
+					}
+					asked += s.reads() - before
+				}
+				return asked
+			}
+			time.Sleep(rereadAfter + time.Second)
+			if n := ask(5 * time.Second); n != 1 {
+				t.Errorf("asked %d times in the first 5 s", n)
+			}
+			if n := ask(10 * time.Minute); n < 10 || n > 15 {
+				t.Errorf("asked %d times in 10 min", n)
+			}
+			s.change(9, nil)
+			time.Sleep(2 * askLatest)
+			if _, err := f.Standings(t.Context(), []string{"node-1"}); err != nil {
+				t.Error(err)
+			}
+			s.change(9, errors.New("no answer in time"))
+			time.Sleep(rereadAfter + time.Second)
+			if n := ask(20 * time.Second); n < 2 || n > 3 {
+				t.Errorf("asked %d times in 20 s after an answer", n)
+			}
+		})
+	})
+}

@@ -36,7 +36,7 @@ func TestMessages(t *testing.T) { //nolint:paralleltest // it may write its file
 		after(1, route(way{target: outside, lost: "no route to 192.0.2.1 (network is unreachable), no route to 2001:db8::1 (network is unreachable)"})),
 		after(1, route(carrierOf(t, "up\n"))), after(1, route(carrierOf(t, ""))), after(1, route(way{target: outside, err: fmt.Errorf("asking the kernel for routes: %w", syscall.EPERM)})),
 		after(13, onlyPod(12, 4)), after(13, onlyPod(12, 6)), after(1, onlyPod(12, 4)),
-		after(1, told(Pods, podsTold(false))), alone.play(1, told(Peers, Result{Outcome: NotKnown, Never: true, Detail: "none of 12 peers was ever reached"})),
+		after(1, told(Pods, podsTold(false))), alone.play(1, closedTo(12)), after(63, closedTo(4)),
 		after(1, told(Conntrack, dropped())), after(1, reachOnly(6)),
 		after(7, told(DNS, dnsTold(true)), class(API, Failed, "")), after(21, told(Local, Result{Outcome: Failed, Detail: localFails}), late),
 		alone.play(1), alone.play(7, told(DNS, dnsTold(true))),

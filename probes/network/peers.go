@@ -18,11 +18,14 @@ type peersCheck struct {
 	turns *Turns
 	// alert: something is wrong on this host.
 	alert bool
-	// found is what is known of the peers that count.
+	// found is what is known of the peers that count. never is how many were asked
+	// some times and never reached.
 	found []PeerResult
+	never int
 }
 
-// secondPort is what is known of a peer's second port.
+// secondPort is what is known of a peer's second port. It is the kubelet's, so it is
+// asked only if it tells something.
 type secondPort struct {
 	// tried: it was asked once while the first one answered. known: it answered
 	// then, or later. One that does not may be closed to us.
@@ -30,11 +33,8 @@ type secondPort struct {
 	// now: the first one did not answer when it was asked before, so both are asked
 	// at the same time.
 	now bool
-}
-
-// secondPort returns that of a peer.
-func (t turn) secondPort() secondPort {
-	return secondPort{t.reached, t.result.OtherKnown, t.round > 0 && !t.result.Reached}
+	// spared: the first one takes its time and answers, so it is waited for.
+	spared bool
 }
 
 // otherAfter is how long the first port may take before the second one is asked
@@ -50,8 +50,8 @@ func (p *peersCheck) check(ctx context.Context, patience time.Duration) Result {
 	for peer, result := range p.ask(ctx, patience, now, rest) {
 		p.turns.Take(peer, result)
 	}
-	p.found = p.turns.Results(chosen)
-	return p.judge(len(chosen))
+	p.found, p.never = p.turns.Results(chosen), p.turns.NeverReached()
+	return p.judge(chosen)
 }
 
 // ask asks peers, and the rest of them as soon as one has news or takes its time.
@@ -61,7 +61,7 @@ func (p *peersCheck) ask(ctx context.Context, patience time.Duration, now, rest 
 	var group sync.WaitGroup
 	ask := func(peer Peer, doubt func()) {
 		group.Go(func() {
-			result := askPeer(ctx, peer, patience, p.turns.last[peer].secondPort(), doubt)
+			result := askPeer(ctx, peer, patience, p.turns.secondPort(peer), doubt)
 			if p.turns.IsNews(peer, result) {
 				doubt()
 			}
@@ -84,7 +84,7 @@ func (p *peersCheck) ask(ctx context.Context, patience time.Duration, now, rest 
 
 // judge sums up what the verdict reads of each peer by itself. A share of 80 %
 // is well, one of 20 % has failed.
-func (p *peersCheck) judge(chosen int) Result {
+func (p *peersCheck) judge(chosen []Peer) Result {
 	asked, reached := len(p.found), 0
 	for _, peer := range p.found {
 		if peer.Reached {
@@ -92,10 +92,10 @@ func (p *peersCheck) judge(chosen int) Result {
 		}
 	}
 	if asked == 0 {
-		return Result{Outcome: NotKnown, Never: chosen > 0, Detail: fmt.Sprintf("none of %d peers was ever reached", chosen)}
+		return Result{Outcome: NotKnown, Never: len(chosen) > 0, Detail: fmt.Sprintf("none of %d peers was ever reached%s", len(chosen), atPort(chosen))}
 	}
-	if 100*asked <= lowPercent*chosen { // a host that was cut off before the start reaches as few
-		return Result{Outcome: NotKnown, Never: true, Detail: fmt.Sprintf("only %d of %d peers were ever reached", asked, chosen)}
+	if 100*asked <= lowPercent*len(chosen) { // a host that was cut off before the start reaches as few
+		return Result{Outcome: NotKnown, Never: true, Detail: fmt.Sprintf("only %d of %d peers were ever reached%s", asked, len(chosen), atPort(chosen))}
 	}
 	outcome := NotKnown
 	switch {
@@ -104,42 +104,57 @@ func (p *peersCheck) judge(chosen int) Result {
 	case 5*reached <= asked:
 		outcome = Failed
 	}
-	return Result{Outcome: outcome, Detail: fmt.Sprintf("reached %d of %d peers", reached, asked)}
+	detail := fmt.Sprintf("reached %d of %d peers", reached, asked)
+	if p.never > 0 {
+		detail += fmt.Sprintf("; %d of %d were never reached%s", p.never, len(chosen), atPort(chosen))
+	}
+	return Result{Outcome: outcome, Detail: detail}
 }
 
-// askPeer asks one peer, and where that takes long its second port too: it calls
-// doubt then. A peer that is reached the first time is asked at both.
+// atPort names taintlet's port. All agents of a fleet listen at the same.
+func atPort(peers []Peer) string {
+	if len(peers) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" at TCP port %d", peers[0].Address.Port())
+}
+
+// askPeer asks one peer, and its second port too where that tells something: when
+// the peer is reached for the first time, and when it is not reached any more. The
+// second port of a peer that takes long is asked beside the first: doubt is called
+// then.
 func askPeer(ctx context.Context, peer Peer, patience time.Duration, other secondPort, doubt func()) PeerResult {
 	result := PeerResult{Node: peer.Node, OtherKnown: other.known}
-	second := func(ctx context.Context) bool {
+	second := func(ctx context.Context, patience time.Duration) bool {
 		return peer.Other != 0 && isThere(knock(ctx, netip.AddrPortFrom(peer.Address.Addr(), peer.Other), patience))
 	}
 	pause := otherAfter
 	if other.now {
 		pause = 0
 	}
+	isBeside := other.tried && !other.spared
 	beside, cancel := context.WithCancel(ctx)
 	defer cancel()
 	found := make(chan bool, 1)
 	timer := time.AfterFunc(pause, func() {
 		doubt()
-		found <- second(beside)
+		found <- isBeside && second(beside, patience)
 	})
 
 	first, end := context.WithTimeout(ctx, patience)
 	r, err := get(first, peer.Address, "/peer", "")
 	end()
 	result.Reached, result.Retransmits = r.connected || isThere(err), r.retransmits
-	unneeded := result.Reached && other.tried
-	if unneeded {
+	if result.Reached {
 		cancel()
 	}
-	isOther := false
-	switch {
-	case !timer.Stop(): // it runs, or has
+	isOther, isLate := false, !timer.Stop()
+	if isLate {
 		isOther = <-found
-	case !unneeded:
-		isOther = second(ctx)
+		result.beside = isBeside && result.Reached && !other.now
+	}
+	if isAsked := isLate && isBeside; !isAsked && result.Reached != other.tried {
+		isOther = second(ctx, patience/2) // the API server is asked in this round yet
 	}
 	result.ReachedOther = isOther && !result.Reached
 	result.OtherKnown = other.known || isOther

@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -109,11 +110,41 @@ func TestPeersJudge(t *testing.T) {
 		for i := range test.asked {
 			p.found = append(p.found, PeerResult{Reached: i < test.reached})
 		}
-		if got := p.judge(12); got.Outcome != test.want {
+		if got := p.judge(make([]Peer, 12)); got.Outcome != test.want {
 			t.Errorf("%d of %d: %+v, want %v", test.reached, test.asked, got, test.want)
 		} else if got.Never != (test.asked <= 2) { // a fifth of those chosen
 			t.Errorf("%d of %d: %+v", test.reached, test.asked, got)
 		}
+	}
+}
+
+// A peer that takes its time and answers has its second port asked once when it is
+// reached first, and once in a day beside the first port.
+func TestSlowPeersKubeletIsSpared(t *testing.T) {
+	t.Parallel()
+	slow := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		time.Sleep(otherAfter + 100*time.Millisecond)
+		fmt.Fprint(w, `{"version":1}`)
+	})
+	var asked atomic.Int32
+	kubelet := httptest.NewUnstartedServer(http.NotFoundHandler())
+	kubelet.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			asked.Add(1)
+		}
+	}
+	kubelet.Start()
+	t.Cleanup(kubelet.Close)
+	other := netip.MustParseAddrPort(kubelet.Listener.Addr().String()).Port()
+	p := &peersCheck{peers: func() []Peer { return []Peer{{Node: "a", Address: slow, Other: other}} }, turns: NewTurns(testPeriod)}
+	for i := range 5 {
+		if p.check(t.Context(), patience); len(p.found) != 1 || !p.found[0].Reached {
+			t.Errorf("round %d: %+v", i, p.found)
+		}
+	}
+	kubelet.Close() // it takes what was accepted
+	if n := asked.Load(); n != 2 {
+		t.Errorf("the second port was asked %d times in 5 rounds, want 2", n)
 	}
 }
 

@@ -104,7 +104,7 @@ func (p *Probe) Observe(ctx context.Context) probes.Observation {
 	round.Late = round.Late || ended
 	verdict := p.consult(ctx, &round, p.judge.Next(round))
 	p.measures = verdict.Measures
-	p.suspicious = verdict.Observation.Level != probes.OK || verdict.Observation.Hysteresis
+	p.suspicious = isSuspicious(verdict.Observation)
 	p.results = round.Results
 	if p.calm++; p.suspicious {
 		p.calm = 0
@@ -113,6 +113,12 @@ func (p *Probe) Observe(ctx context.Context) probes.Observation {
 		p.tell(&round)
 	}
 	return verdict.Observation
+}
+
+// isSuspicious reports whether a verdict asks for more than quiet rounds. Peers that
+// were never reached may stay so for good.
+func isSuspicious(o probes.Observation) bool {
+	return (o.Level != probes.OK || o.Hysteresis) && o.Reason != ReasonPeersNeverReached
 }
 
 // Patience with the API server. To note takes less of it: only then does this host

@@ -27,6 +27,13 @@ func reachOf(peers []PeerResult) (reached, all int) {
 	return reached, len(peers)
 }
 
+// areManyNeverReached reports whether a fifth of the peers and two of them, or all,
+// were never reached.
+func areManyNeverReached(r *Round) bool {
+	all := r.NeverReached + len(r.Peers)
+	return r.NeverReached > 0 && (r.NeverReached == all || r.NeverReached >= fewestPeers && 100*r.NeverReached >= lowPercent*all)
+}
+
 // reach is what a host knows of its peers.
 type reach struct {
 	suspicion suspicion

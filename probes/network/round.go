@@ -79,6 +79,8 @@ type PeerResult struct {
 	// Retransmits is how many segments of this connection were sent again
 	// (tcpi_total_retrans in struct tcp_info, include/uapi/linux/tcp.h).
 	Retransmits int
+	// beside: the second port was asked beside the first, which answered after all.
+	beside bool
 	// Answer is what the peer said; nil: nothing that could be read.
 	Answer *Answer
 	// Carried: the peer was not asked in this round. This is what it was most
@@ -97,6 +99,8 @@ type Round struct {
 	Results map[Class]Result
 	// Peers that count, whether they were asked in this round or before.
 	Peers []PeerResult
+	// NeverReached is how many other peers were asked some times and never reached.
+	NeverReached int
 	// Standings answers the question that the verdict of this round asked; nil: not
 	// asked, or no answer. Those who do not exist any more are left out.
 	Standings []Standing

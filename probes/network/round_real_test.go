@@ -265,6 +265,59 @@ func TestSecondPort(t *testing.T) {
 	}
 }
 
+// Where our port was never open, the kubelets are not asked at all, and our port less
+// and less often. Once it is open, each kubelet is asked once.
+func TestKubeletsAreLeftAlone(t *testing.T) {
+	h, inside := inOwnNetwork(t, "nft")
+	if !inside {
+		return
+	}
+	sh(t, firewall)
+	p := settle(t, 12).probe(t, h, API, DNS, Pods, Local, Self)
+	p.patience = 50 * time.Millisecond
+	first, second := fmt.Sprintf("tcp dport %d tcp flags == syn", peerPort), fmt.Sprintf("tcp dport %d tcp flags == syn", otherPort)
+	sh(t, "nft add rule inet t out "+second+" counter\nnft add rule inet t out "+first+" counter drop")
+	var last Verdict
+	for range 20 {
+		r := one(t, p)
+		last = p.judge.Next(r)
+	}
+	packets := func(rule string) (n int) {
+		output, err := exec.CommandContext(t.Context(), "nft", "list", "chain", "inet", "t", "out").Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(output)) {
+			if strings.Contains(line, rule) {
+				_, after, _ := strings.Cut(line, "packets ")
+				_, _ = fmt.Sscan(after, &n)
+			}
+		}
+		return n
+	}
+	if n := packets(fmt.Sprint("dport ", otherPort)); n != 0 {
+		t.Errorf("the kubelets were asked %d times", n)
+	}
+	if n := packets(fmt.Sprint("dport ", peerPort)); n < 36 || n > 12*8 {
+		t.Errorf("the peers were asked %d times in 20 rounds", n)
+	}
+	if o := last.Observation; o.Message != "none of 12 peers was ever reached at TCP port 9410" {
+		t.Errorf("%+v", o)
+	}
+	sh(t, "nft flush chain inet t out\nnft add rule inet t out "+second+" counter")
+	for range p.peers.turns.closedWait {
+		if one(t, p); len(p.peers.found) == 12 {
+			break
+		}
+	}
+	for range 3 {
+		one(t, p)
+	}
+	if n := packets(fmt.Sprint("dport ", otherPort)); n != 12 || len(p.peers.found) != 12 {
+		t.Errorf("%d peers count, and their kubelets were asked %d times, want once each", len(p.peers.found), n)
+	}
+}
+
 // A quarter of the packets is lost: the kernel sends segments again, and says so.
 func TestRetransmitsAreSeen(t *testing.T) {
 	h, inside := inOwnNetwork(t, "nft")

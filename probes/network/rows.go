@@ -16,6 +16,8 @@ type row struct {
 	reason string
 	// near: better than a threshold, and not past the easier one.
 	near bool
+	// nearAtFirst: the same, while this host may be cut off since the agent started.
+	nearAtFirst bool
 	// accuses: it holds only while the API server answers and this host is in time.
 	accuses bool
 	// certain: the evidence was confirmed already, so one sample is enough.
@@ -172,9 +174,17 @@ func wellRows() []row {
 		},
 		{
 			level: probes.OK, reason: "NeverWell", near: true,
-			evidence: "pods, dns or local fails since the agent started and is well at two thirds of the peers; or no peer was ever reached, for the first hour",
+			evidence: "pods, dns or local fails since the agent started and is well at two thirds of the peers; or no peer was ever reached, for the first 5 min",
 			needs:    "nothing: the fault may be older than the agent",
 			finds:    (*Judge).neverWell,
+		},
+		{
+			level: probes.OK, reason: ReasonPeersNeverReached, nearAtFirst: true,
+			evidence: "a fifth of the peers and two of them, or all, were asked three times or more and never reached, for 5 min",
+			needs:    "nothing: somebody may keep taintlet's port closed. If none was reached, it clears nothing in the first hour",
+			finds: func(j *Judge, r *Round) (string, bool) {
+				return r.Results[Peers].Detail + ", which must be open between the Nodes", j.never.holds(neverReachedFor, r.At)
+			},
 		},
 		{
 			level: probes.OK, reason: ReasonPortBlocked,
@@ -196,6 +206,17 @@ func wellRows() []row {
 // reached. In a fleet whose firewalls close the port that is so for ever.
 const neverHolds = time.Hour
 
+// neverReachedFor is how long peers must not be reached until the port is named. In
+// that time the control plane takes a host without power out of the list.
+const neverReachedFor = 5 * time.Minute
+
+// mayBeCutOff reports whether no peer was reached since the start, and that was a
+// short time ago.
+func (j *Judge) mayBeCutOff(r *Round) bool {
+	peers := r.Results[Peers]
+	return peers.Outcome == NotKnown && peers.Never && r.At.Sub(j.first) < neverHolds
+}
+
 // neverWell reports what fails and was never well since the start.
 func (j *Judge) neverWell(r *Round) (string, bool) {
 	for i := range j.relatives {
@@ -203,8 +224,7 @@ func (j *Judge) neverWell(r *Round) (string, bool) {
 			return c.String() + "; it was never well since the agent started", true
 		}
 	}
-	peers := r.Results[Peers]
-	return peers.Detail, peers.Outcome == NotKnown && peers.Never && r.At.Sub(j.first) < neverHolds
+	return r.Results[Peers].Detail, j.mayBeCutOff(r) && !j.never.holds(neverReachedFor, r.At)
 }
 
 // nearly reports what failed too seldom, or not for long enough.

@@ -41,7 +41,7 @@ func (p *Probe) round(ctx context.Context) Round {
 	ticker.Go(func() { late = lateness(ticking) })
 	p.askAll(ctx, each, &r)
 	if p.peers != nil {
-		r.Peers = p.peers.found
+		r.Peers, r.NeverReached = p.peers.found, p.peers.never
 	}
 	p.askAPILate(ctx, each, &r)
 	stop()

@@ -170,3 +170,15 @@ func onlyPod(know, fail int) change {
 func never(c Class, detail string) change {
 	return func(r *Round) { r.Results[c] = Result{Detail: detail, Never: true} }
 }
+
+// closedTo adds so many peers that were never reached.
+func closedTo(n int) change {
+	return func(r *Round) {
+		chosen := make([]Peer, n+len(r.Peers))
+		for i := range chosen {
+			chosen[i].Address = netip.MustParseAddrPort("192.0.2.1:9808")
+		}
+		r.NeverReached = n
+		r.Results[Peers] = (&peersCheck{found: r.Peers, never: n}).judge(chosen)
+	}
+}

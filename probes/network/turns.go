@@ -3,6 +3,7 @@ package network
 import (
 	"cmp"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"time"
 )
@@ -17,6 +18,17 @@ const (
 	// verdict on loss needs 20.
 	fewPeers = 3
 	fewIn    = 5 * time.Second
+
+	// closedWait is the most between two attempts to reach a peer that was never
+	// reached: somebody may keep its port closed for good.
+	closedWait = 5 * time.Minute
+	// closedAfter is for how long a peer may answer at its second port only. That
+	// port is the kubelet's, which logs every connection that sends nothing. Then the
+	// peer is one that was never reached.
+	closedAfter = 10 * time.Minute
+	// besideEach is the least time between two needless connections to the second
+	// port of a peer that takes its time and answers.
+	besideEach = 24 * time.Hour
 )
 
 // Turns chooses whom of its peers a host asks in a round. To be asked wakes a
@@ -25,8 +37,14 @@ const (
 // of them has news, the same round asks the others too, and so does each round
 // until nothing was new for some time. So the verdict on trouble never rests on
 // few peers.
+//
+// A peer that was never reached does not count, is no news, and is asked less and
+// less often.
 type Turns struct {
-	few   int
+	few int
+	// closedWait, closedAfter and besideEach are in rounds.
+	closedWait, closedAfter, besideEach int
+
 	last  map[Peer]turn
 	round int
 	// isNew: the newest round had news. quiet counts the rounds since there were.
@@ -40,17 +58,27 @@ type turn struct {
 	round int
 	// reached: it was, since it was chosen. One that never was may be closed to us.
 	reached bool
-	result  PeerResult
+	// missed counts the attempts since it was reached. One that was never reached is
+	// asked again in round due.
+	missed, due int
+	// beside is the round of the newest needless connection to its second port.
+	beside int
+	result PeerResult
 }
 
 // NewTurns returns Turns for rounds that come each period.
 func NewTurns(period time.Duration) *Turns {
-	return &Turns{few: max(fewPeers, int((fewPeers*period+fewIn-1)/fewIn)), last: map[Peer]turn{}}
+	rounds := func(d time.Duration) int { return max(1, int(d/period)) }
+	return &Turns{
+		few: max(fewPeers, int((fewPeers*period+fewIn-1)/fewIn)), last: map[Peer]turn{},
+		closedWait: rounds(closedWait), closedAfter: rounds(closedAfter), besideEach: rounds(besideEach),
+	}
 }
 
 // Choose begins a round. It returns the peers to ask now, and the rest: to be
 // asked in this round too as soon as one of the first has news. alert: something
-// is wrong on this host, so that all are asked. Other peers are forgotten.
+// is wrong on this host, so that all are asked whose time has come. Other peers are
+// forgotten.
 func (t *Turns) Choose(peers []Peer, alert bool) (now, rest []Peer) {
 	known := make(map[Peer]turn, len(peers))
 	for _, p := range peers {
@@ -63,10 +91,13 @@ func (t *Turns) Choose(peers []Peer, alert bool) (now, rest []Peer) {
 	}
 	t.isNew = false
 	t.round++
-	if len(peers) <= t.few || t.quiet < quietRounds {
-		return peers, nil
+	inTurn := slices.DeleteFunc(slices.Clone(peers), func(p Peer) bool {
+		last := t.last[p]
+		return !last.reached && t.round < last.due
+	})
+	if len(inTurn) <= t.few || t.quiet < quietRounds {
+		return inTurn, nil
 	}
-	inTurn := slices.Clone(peers)
 	slices.SortStableFunc(inTurn, func(a, b Peer) int {
 		return cmp.Compare(t.last[a].round, t.last[b].round)
 	})
@@ -77,8 +108,14 @@ func (t *Turns) Choose(peers []Peer, alert bool) (now, rest []Peer) {
 // says something else than before, or is a new one. It may be called from several
 // goroutines, between Choose and Take.
 func (t *Turns) IsNews(p Peer, now PeerResult) bool {
-	return !now.Reached || now.Retransmits > 0 || !saysTheSame(t.last[p].result.Answer, now.Answer)
+	if !now.Reached {
+		return !t.last[p].isClosed()
+	}
+	return now.Retransmits > 0 || !saysTheSame(t.last[p].result.Answer, now.Answer)
 }
+
+// isClosed reports whether a peer was asked and never reached.
+func (t turn) isClosed() bool { return t.missed > 0 && !t.reached }
 
 // saysTheSame compares what others act upon at once. The rest of an answer counts
 // only on a host that has trouble, and that asks all.
@@ -92,8 +129,60 @@ func saysTheSame(a, b *Answer) bool {
 // Take keeps the result of a peer that was asked in this round.
 func (t *Turns) Take(p Peer, result PeerResult) {
 	t.isNew = t.isNew || t.IsNews(p, result)
-	before := t.last[p]
-	t.last[p] = turn{t.round, before.reached || result.Reached, result}
+	last := t.last[p]
+	if result.Reached && last.isClosed() {
+		t.askClosed()
+	}
+	last.round, last.result = t.round, result
+	if result.beside {
+		last.beside = t.round
+	}
+	if result.Reached {
+		last.reached, last.missed = true, 0
+	} else {
+		last.missed++
+	}
+	if last.missed >= t.closedAfter && result.ReachedOther {
+		last.reached = false
+	}
+	if last.isClosed() {
+		last.due = t.round + t.wait(last.missed)
+	}
+	t.last[p] = last
+}
+
+// wait is after how many rounds a peer is asked again that was missed so often. The
+// attempts are spread, so that one of several peers soon shows that a port was opened.
+func (t *Turns) wait(missed int) int {
+	wait := min(1<<min(missed-1, 30), t.closedWait)
+	return wait/2 + 1 + rand.IntN(wait/2+1) //nolint:gosec // not a secret
+}
+
+// askClosed makes the peers that were never reached due: the port of one was opened.
+func (t *Turns) askClosed() {
+	for p, last := range t.last {
+		last.due = 0
+		t.last[p] = last
+	}
+}
+
+// NeverReached is how many peers were asked three times or more, and never reached.
+func (t *Turns) NeverReached() (n int) {
+	for _, last := range t.last {
+		if last.isClosed() && last.missed >= streakBad {
+			n++
+		}
+	}
+	return n
+}
+
+// secondPort returns what is known of a peer's second port.
+func (t *Turns) secondPort(p Peer) secondPort {
+	last := t.last[p]
+	return secondPort{
+		tried: last.reached, known: last.result.OtherKnown, now: last.reached && !last.result.Reached,
+		spared: last.beside > 0 && t.round-last.beside < t.besideEach,
+	}
 }
 
 // Results returns what is known of those peers that were reached since they were

@@ -191,3 +191,60 @@ func TestResultsAreCarried(t *testing.T) {
 		t.Errorf("%d count after peer-11 came back and was not reached", len(all))
 	}
 }
+
+// Peers that were never reached are asked soon again, and then every few minutes,
+// also while this host is in trouble. When one of them is reached, all are asked.
+func TestClosedPeersAreAskedRarely(t *testing.T) {
+	t.Parallel()
+	for _, alert := range []bool{false, true} {
+		s := newTurnsOf(12, testPeriod)
+		for _, peer := range s.peers {
+			s.gone[peer.Node] = true
+		}
+		asked := 0
+		rounds := func(n int) {
+			for range n {
+				asked += len(s.round(alert))
+			}
+		}
+		rounds(12)
+		if asked < 36 || s.turns.NeverReached() != 12 {
+			t.Errorf("in the first minute %d times, never reached: %d", asked, s.turns.NeverReached())
+		}
+		const day = int(24 * time.Hour / testPeriod)
+		rounds(day)
+		if asked > 12*650 || asked < 12*250 {
+			t.Errorf("%d times in a day, want one in 2.5 to 5 min", asked)
+		}
+		s.gone = map[string]bool{}
+		for range s.turns.closedWait + 2 {
+			if len(s.round(alert)) == 12 {
+				break
+			}
+		}
+		if all := s.turns.Results(s.peers); len(all) != 12 || s.turns.NeverReached() != 0 {
+			t.Errorf("%d count 5 min after the port was opened", len(all))
+		}
+	}
+}
+
+// Peers whose second port alone answers count for 10 min. Then they are as if never
+// reached, so that nobody asks their kubelets any more.
+func TestBlockedPeersAreClosedAfterSomeTime(t *testing.T) {
+	t.Parallel()
+	s := newTurnsOf(12, testPeriod)
+	s.round(false)
+	blocked := 0
+	for range int(time.Hour / testPeriod) {
+		now, rest := s.turns.Choose(s.peers, false)
+		for _, p := range slices.Concat(now, rest) {
+			if s.turns.secondPort(p).tried {
+				blocked++
+			}
+			s.turns.Take(p, PeerResult{Node: p.Node, ReachedOther: true})
+		}
+	}
+	if most := 12 * int(closedAfter/testPeriod); blocked != most || s.turns.NeverReached() != 12 {
+		t.Errorf("second ports were asked %d times in an hour, want %d; never reached: %d", blocked, most, s.turns.NeverReached())
+	}
+}

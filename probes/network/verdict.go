@@ -24,11 +24,12 @@ type Verdict struct {
 }
 
 // The reasons by which agents know one another's suspicion, through the API
-// server, and the reason that is worth an Event though nothing is wrong.
+// server, and the reasons that are worth an Event though nothing is wrong.
 const (
-	ReasonPeersUnreachable = "PeersUnreachable"
-	ReasonManySuspect      = "ManySuspect"
-	ReasonPortBlocked      = "PortBlocked"
+	ReasonPeersUnreachable  = "PeersUnreachable"
+	ReasonManySuspect       = "ManySuspect"
+	ReasonPortBlocked       = "PortBlocked"
+	ReasonPeersNeverReached = "PeersNeverReached"
 )
 
 // IsSuspicion reports whether a reason says that a host suspects itself.
@@ -54,6 +55,8 @@ type Judge struct {
 	relatives      [3]relative
 	loss           loss
 	reach          reach
+	// never: many of the peers were never reached.
+	never streak
 }
 
 // dnsDwell is how long DNS must fail here and be well at others. By then they have
@@ -134,6 +137,7 @@ func (j *Judge) take(r *Round) {
 	}
 	j.loss.add(r)
 	j.reach.add(r, j.api.holds(0, r.At))
+	j.never.add(areManyNeverReached(r), r.At)
 }
 
 // hasFailure reports whether anything failed in this round.
@@ -154,7 +158,7 @@ func (j *Judge) judge(r *Round) probes.Observation {
 			continue
 		}
 		o := probes.Observation{
-			Condition: probes.NetworkUnavailable, Level: row.level, Hysteresis: row.near,
+			Condition: probes.NetworkUnavailable, Level: row.level, Hysteresis: row.near || row.nearAtFirst && j.mayBeCutOff(r),
 			Suspicion: IsSuspicion(row.reason), Certain: row.certain,
 			Severity: j.severity(r, row.level), Reason: row.reason, Message: message,
 		}

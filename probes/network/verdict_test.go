@@ -68,6 +68,10 @@ func examples() map[string]func(*script) probes.Observation {
 		ReasonPortBlocked: func(s *script) probes.Observation {
 			return s.play(3, secondPortOnly(0))
 		},
+		ReasonPeersNeverReached: func(s *script) probes.Observation {
+			s.size = 0
+			return s.play(int((neverHolds+time.Minute)/testPeriod), closedTo(12))
+		},
 		"NeverWell": func(s *script) probes.Observation {
 			return s.play(1, told(DNS, dnsTold(false)))
 		},
@@ -344,10 +348,13 @@ func TestNeverWellClearsNothing(t *testing.T) {
 	}
 	s = newScript()
 	s.size = 0
-	if o := s.play(int(time.Hour/testPeriod), never(Peers, "none of 12 peers was ever reached")); o.Reason != "NeverWell" || !o.Hysteresis {
+	if o := s.play(int(neverReachedFor/testPeriod), closedTo(12)); o.Reason != "NeverWell" || !o.Hysteresis {
 		t.Errorf("no peer ever reached: %+v", o)
 	}
-	if o := s.play(1, never(Peers, "")); o.Reason != "NetworkWell" {
+	if o := s.play(int((neverHolds-neverReachedFor)/testPeriod), closedTo(12)); o.Reason != ReasonPeersNeverReached || !o.Hysteresis {
+		t.Errorf("no peer ever reached in an hour: %+v", o)
+	}
+	if o := s.play(1, closedTo(12)); o.Reason != ReasonPeersNeverReached || o.Hysteresis {
 		t.Errorf("an hour later: %+v", o)
 	}
 }
@@ -409,6 +416,30 @@ func TestProofs(t *testing.T) {
 	}
 	if !slices.Equal(proven, accusing) {
 		t.Errorf("proven are %v, accusing %v", proven, accusing)
+	}
+}
+
+// Peers that were never reached are told where they are many, and only after a time
+// in which the dead leave the list. What else is wrong is told first.
+func TestPeersNeverReachedAreTold(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		reached, never int
+		want           string
+	}{{0, 1, ReasonPeersNeverReached}, {9, 3, ReasonPeersNeverReached}, {10, 2, "NetworkWell"}, {1, 1, "NetworkWell"}, {2, 2, ReasonPeersNeverReached}} {
+		s := newScript()
+		s.size = test.reached
+		if o := s.play(int(neverReachedFor/testPeriod), closedTo(test.never)); o.Reason == ReasonPeersNeverReached {
+			t.Errorf("%+v: told before its time: %+v", test, o)
+		}
+		if o := s.play(3, closedTo(test.never)); o.Reason != test.want || o.Level != probes.OK {
+			t.Errorf("%+v: %+v", test, o)
+		}
+		if test.reached > 0 {
+			if o := s.play(1, closedTo(test.never), never(DNS, "")); o.Reason != "NeverWell" {
+				t.Errorf("%+v, and DNS was never well: %+v", test, o)
+			}
+		}
 	}
 }
 
