@@ -67,8 +67,8 @@ func emptyingIn(s sample, left time.Duration) trend.Slope {
 		return trend.Slope{}
 	}
 	var slope trend.Slope
-	for second := range 5 {
-		before := time.Duration(4-second) * time.Second
+	for second := range 22 { // longer than a trend has to hold
+		before := time.Duration(21-second) * time.Second
 		slope.Add(time.Unix(1000, 0).Add(-before), s.left()*(1+before.Seconds()/left.Seconds()))
 	}
 	return slope

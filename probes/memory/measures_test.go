@@ -21,7 +21,7 @@ func TestMeasures(t *testing.T) {
 		probes.Measure{Name: "total", Unit: probes.Bytes, Value: 100 * gib},
 		probes.Measure{Name: "stalled", Unit: probes.Ratio, Value: 0.2, Degraded: 0.15, Clear: 0.1},
 		probes.Measure{Name: "stalled_fully", Unit: probes.Ratio, Value: 0.1, Critical: 0.4},
-		probes.Measure{Name: "empty_in", Unit: probes.Seconds, Value: 3.5, Degraded: 10, Clear: 15})
+		probes.Measure{Name: "empty_in", Unit: probes.Seconds, Value: 17.5, Degraded: 10, Clear: 15}) // 16 GiB in 20 s
 }
 
 // What could not be read is not told as it was before.

@@ -63,12 +63,12 @@ func TestMemoryCountsSwapAsTimeNotAsPlenty(t *testing.T) {
 	}
 	// Swap that falls at the same time as memory brings the end near, memory being above its level.
 	var both []sample
-	for second := range 10 {
+	for second := range 22 {
 		s := ofHost(18)
-		s.freeSwap = uint64(50-5*second) * gib
+		s.freeSwap = uint64(110-5*second) * gib
 		both = append(both, s)
 	}
-	probetest.Check(t, followAll(both...)[9], probes.Degraded, "MemoryRunningOut", "empty in 4 s")
+	probetest.Check(t, followAll(both...)[21], probes.Degraded, "MemoryRunningOut", "empty in 4 s")
 }
 
 func TestMemoryForgivesABurst(t *testing.T) {

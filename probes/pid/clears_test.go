@@ -25,8 +25,8 @@ func TestClearsIsTheThresholdThatClears(t *testing.T) {
 	runsOut.RunningOutWithin, runsOut.RunningOutUsedPercent = 30*time.Second, 50
 	for reason, perSecond := range map[string]uint64{"PIDsRunningOut": 500, "PIDsNearThreshold": 350} {
 		p, o := New(probes.Host{}, runsOut), probes.Observation{}
-		for second := range uint64(10) {
-			o = p.follow(tasks(16000+second*perSecond, 32768, 127000), time.Unix(int64(second), 0)) //nolint:gosec // below 10
+		for second := range uint64(22) {
+			o = p.follow(tasks(10000+second*perSecond, 32768, 127000), time.Unix(int64(second), 0)) //nolint:gosec // below 22
 		}
 		if o.Reason != reason || o.Clears != "" {
 			t.Errorf("it is the pace, and no number: %+v", o)

@@ -16,8 +16,8 @@ func TestMessages(t *testing.T) { //nolint:paralleltest // it may write its file
 		return thresholds.judge(tasks(used, pidMax, 127000), trend.Slope{})
 	}
 	p, start, running := New(probes.Host{}, thresholds), time.Unix(1e9, 0), probes.Observation{}
-	for second := range uint64(10) {
-		running = p.follow(tasks(16000+second*500, 32768, 127000), start.Add(time.Duration(second)*time.Second))
+	for second := range uint64(22) {
+		running = p.follow(tasks(10000+second*500, 32768, 127000), start.Add(time.Duration(second)*time.Second))
 	}
 	probe := func(h probes.Host) probes.Probe { return New(h, thresholds) }
 	unreadable := func(path string) probes.Observation {

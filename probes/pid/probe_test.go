@@ -21,17 +21,17 @@ func TestPIDRunningOut(t *testing.T) {
 		hysteresis       bool
 		reason, contains string
 	}{
-		{"fork bomb", 16000, 500, probes.Degraded, false, "PIDsRunningOut", "; none left in 24 s, threshold 30 s"},
-		{"slower, easier threshold", 16000, 350, probes.OK, true, "PIDsNearThreshold", ""},
-		{"slow", 16000, 10, probes.OK, false, "PIDsSufficient", ""},
-		{"fast, few used", 1000, 1400, probes.OK, true, "PIDsNearThreshold", ""},
+		{"fork bomb", 10000, 500, probes.Degraded, false, "PIDsRunningOut", "; none left in 24 s, threshold 30 s"},
+		{"slower, easier threshold", 13000, 350, probes.OK, true, "PIDsNearThreshold", ""},
+		{"slow", 20000, 10, probes.OK, false, "PIDsSufficient", ""},
+		{"fast, few used", 1000, 500, probes.OK, true, "PIDsNearThreshold", ""},
 		{"getting better", 20000, 0, probes.OK, false, "PIDsSufficient", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			p := New(probes.Host{}, thresholds)
 			start, last := time.Unix(1e9, 0), probes.Observation{}
-			for second := range uint64(10) {
+			for second := range uint64(22) {
 				last = p.follow(tasks(test.from+second*test.perSecond, 32768, 127000), start.Add(time.Duration(second)*time.Second))
 			}
 			probetest.Check(t, last, test.level, test.reason, test.contains)

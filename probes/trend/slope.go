@@ -22,6 +22,11 @@ const (
 	spacing = 500 * time.Millisecond
 	// newestSpan is the least time in which a slope must still hold at its end.
 	newestSpan = time.Second
+	// sustainedSpan is the time over which a fall has to be fast enough as well. A
+	// program that starts takes much at once and stops. Seen over this span, what it
+	// took counts for little until it is a multiple of what is left. What falls at
+	// one rate all the time falls as fast over this span.
+	sustainedSpan = 20 * time.Second
 )
 
 // Slope tells how fast a quantity changes, from its last samples. It is the
@@ -31,6 +36,7 @@ const (
 type Slope struct {
 	samples [maxSamples]timedValue // oldest first
 	count   int
+	highest highest
 }
 
 type timedValue struct {
@@ -43,9 +49,10 @@ type timedValue struct {
 func (s *Slope) Add(at time.Time, value float64) {
 	if s.count > 0 {
 		if since := at.Sub(s.samples[s.count-1].at); since <= 0 || since > probes.LongestGap {
-			s.count = 0
+			s.count, s.highest = 0, highest{}
 		}
 	}
+	s.highest.add(at, value)
 	expired := 0
 	for expired < s.count && at.Sub(s.samples[expired].at) > probes.LongestGap {
 		expired++
@@ -97,9 +104,18 @@ func (s *Slope) newestPerSecond() float64 {
 	return (newest.value - earlier.value) / newest.at.Sub(earlier.at).Seconds()
 }
 
+// sustainedPerSecond returns the change from the highest value of the last
+// sustainedSpan to the newest, spread over that span, however long it took. The
+// Slope has one sample at least.
+func (s *Slope) sustainedPerSecond() float64 {
+	newest := s.samples[s.count-1]
+	return (newest.value - s.highest.since(newest.at.Add(-sustainedSpan))) / sustainedSpan.Seconds()
+}
+
 // TimeToEmpty returns how long what is available lasts at the current rate. That
-// is the rate of all samples or of the newest, whichever is slower: a program that
-// took much and has stopped takes no more. ok is false when the quantity does not
+// is the slowest of three: the rate of all samples; of the newest, since a program
+// that took much and has stopped takes no more; and of the last sustainedSpan, since
+// most of those that take much at once stop soon. ok is false when the quantity does not
 // shrink, when there are too few samples, and when it lasts a year or longer.
 func (s *Slope) TimeToEmpty(available float64) (left time.Duration, ok bool) {
 	const year = 365 * 24 * time.Hour
@@ -107,7 +123,7 @@ func (s *Slope) TimeToEmpty(available float64) (left time.Duration, ok bool) {
 	if !ok {
 		return 0, false
 	}
-	if change = max(change, s.newestPerSecond()); change >= 0 {
+	if change = max(change, s.newestPerSecond(), s.sustainedPerSecond()); change >= 0 {
 		return 0, false
 	}
 	seconds := max(0, available) / -change

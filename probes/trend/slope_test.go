@@ -80,7 +80,16 @@ func TestSlopeStartsAfreshAfterAGap(t *testing.T) {
 
 func TestTimeToEmpty(t *testing.T) {
 	t.Parallel()
-	falling := samplesEvery(time.Second, 50, 40, 30, 20, 10)
+	falling := samplesEvery(5*time.Second, 250, 200, 150, 100, 50, 0)
+	// before lets values follow upon a fall of 20 a second for longer than a trend has
+	// to hold.
+	before := func(values ...float64) *Slope {
+		long := make([]float64, 0, 30)
+		for second := range 25 {
+			long = append(long, values[0]+20*float64(25-second))
+		}
+		return samplesEvery(time.Second, append(long, values...)...)
+	}
 	for _, test := range []struct {
 		s         *Slope
 		available float64
@@ -91,8 +100,10 @@ func TestTimeToEmpty(t *testing.T) {
 		{falling, 15, 1500 * time.Millisecond, true},
 		{falling, 0, 0, true},
 		{falling, -1, 0, true},
-		{samplesEvery(time.Second, 90, 70, 50, 30, 20), 20, 2 * time.Second, true},      // it slows down
-		{samplesEvery(time.Second, 90, 88, 86, 84, 40), 40, 40 * time.Second / 2, true}, // one odd sample
+		{before(90, 70, 50, 30, 20), 20, 2 * time.Second, true},                          // it slows down
+		{samplesEvery(4*time.Second, 90, 82, 74, 66, 0), 40, 40 * time.Second / 2, true}, // one odd sample
+		{samplesEvery(time.Second, 50, 40, 30, 20, 10), 10, 5 * time.Second, true},       // all of it within 4 s
+		{samplesEvery(time.Second, 50, 50, 50, 50, 50, 40, 30, 20, 10), 10, 5 * time.Second, true},
 		{falling, math.Inf(1), 0, false},
 		{samplesEvery(time.Second, 1, 2, 3, 4, 5), 10, 0, false},
 		{samplesEvery(time.Second, 1, 1, 1, 1, 1), 0, 0, false},
@@ -112,13 +123,13 @@ func TestTimeToEmptyEndsWithTheFall(t *testing.T) {
 	for _, apart := range []time.Duration{100 * time.Millisecond, 250 * time.Millisecond, 500 * time.Millisecond, time.Second, 4 * time.Second} {
 		var s Slope
 		start := time.Unix(1000, 0)
-		const fall, after = 8 * time.Second, 5.86
+		const fall, after = 40 * time.Second, 5.86
 		for since := time.Duration(0); since <= 2*fall; since += apart {
 			left := after + 0.75*max(0, (fall-since).Seconds())
 			s.Add(start.Add(since), left)
 			remains, ok := s.TimeToEmpty(left)
 			switch {
-			case since >= 4*time.Second && since <= fall && since >= 4*apart:
+			case since >= sustainedSpan && since <= fall:
 				if want := left / 0.75; !ok || remains.Seconds() < want*0.99 || remains.Seconds() > want*1.01 {
 					t.Errorf("every %v, %v into the fall: %v, %t, want %v s", apart, since, remains, ok, want)
 				}
