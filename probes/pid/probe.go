@@ -42,7 +42,7 @@ type Probe struct {
 
 	host       probes.Host
 	thresholds Thresholds
-	pods       *podLimits
+	pods       podLimits
 	// budget is the one that the slope and the pace are about; known: the newest
 	// sample showed it.
 	budget budget
@@ -58,7 +58,7 @@ var _ probes.Probe = (*Probe)(nil)
 // visible, the pids limit of the pods' control group in h.Sys. It does not walk
 // the processes.
 func New(h probes.Host, t Thresholds) *Probe {
-	return &Probe{host: h, thresholds: t, pods: &podLimits{sys: h.Sys}}
+	return &Probe{host: h, thresholds: t, pods: newPodLimits(h)}
 }
 
 // Condition returns PIDPressure.

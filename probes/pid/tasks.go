@@ -14,7 +14,7 @@ import (
 // readSample reads the number of tasks and its limits. The host's limit is the
 // lower of kernel.pid_max and kernel.threads-max
 // (Documentation/admin-guide/sysctl/kernel.rst).
-func readSample(h probes.Host, pods *podLimits) (s sample, err error) {
+func readSample(h probes.Host, pods podLimits) (s sample, err error) {
 	path := filepath.Join(h.Proc, "loadavg")
 	text, err := hostfile.Read(path)
 	if err != nil {

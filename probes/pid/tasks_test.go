@@ -12,7 +12,7 @@ import (
 
 func TestPIDReadsTheNumbers(t *testing.T) {
 	t.Parallel()
-	got, err := readSample(probetest.Healthy(), &podLimits{sys: probetest.Healthy().Sys})
+	got, err := readSample(probetest.Healthy(), newPodLimits(probetest.Healthy()))
 	if want := tasks(1234, 32768, 127000); err != nil || got != want {
 		t.Errorf("got %+v, %v, want %+v", got, err, want)
 	}
@@ -71,6 +71,15 @@ func TestPIDLimitOfThePods(t *testing.T) {
 		"v1, cgroupfs, --cgroup-root=/kubelet": {map[string]string{
 			"pids/kubelet/kubepods/pids.max": "2000\n", "pids/kubelet/kubepods/pids.current": "1900\n",
 		}, probes.Degraded, "PIDsLow", "limit pids.max of all pods"},
+		"v2, cgroupfs, --cgroup-root=/a/b": {map[string]string{
+			"a/b/kubepods/pids.max": "2000\n", "a/b/kubepods/pids.current": "1900\n",
+		}, probes.Degraded, "PIDsLow", "limit pids.max of all pods"},
+		"in a container": {map[string]string{
+			"docker/4f1d/kubepods/pids.max": "2000\n", "docker/4f1d/kubepods/pids.current": "1900\n",
+		}, probes.Degraded, "PIDsLow", "limit pids.max of all pods"},
+		"hybrid": {map[string]string{
+			"unified/a/kubepods/pids.max": "2000\n", "unified/a/kubepods/pids.current": "1900\n", "pids/a/pids.max": "max\n",
+		}, probes.Degraded, "PIDsLow", "limit pids.max of all pods"},
 		"two kubelets": {map[string]string{
 			"kubepods/pids.max": "2000\n", "kubepods/pids.current": "10\n",
 			"kubelet/kubepods/pids.max": "3000\n", "kubelet/kubepods/pids.current": "2999\n",
@@ -103,8 +112,7 @@ func writeGroup(t *testing.T, h probes.Host, file, text string) {
 	}
 }
 
-// A kubelet that starts after the agent is noticed within a minute, and one that
-// is gone at once.
+// The limit of a kubelet that is gone counts no more.
 func TestPIDLimitOfThePodsComesAndGoes(t *testing.T) {
 	t.Parallel()
 	h := probes.Host{Proc: probetest.Healthy().Proc, Sys: t.TempDir()}
@@ -112,7 +120,7 @@ func TestPIDLimitOfThePodsComesAndGoes(t *testing.T) {
 	probetest.Check(t, p.Observe(t.Context()), probes.OK, "PIDsSufficient", "limit kernel.pid_max")
 	writeGroup(t, h, "kubepods/pids.max", "2000\n")
 	writeGroup(t, h, "kubepods/pids.current", "1900\n")
-	p.pods.lookedAt = p.pods.lookedAt.Add(-lookAgain)
+	p.pods = newPodLimits(h) // or it is looked for a minute later
 	probetest.Check(t, p.Observe(t.Context()), probes.Degraded, "PIDsLow", "limit pids.max of all pods")
 	if err := os.RemoveAll(filepath.Join(h.Sys, "fs/cgroup/kubepods")); err != nil {
 		t.Fatal(err)
