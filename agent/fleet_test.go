@@ -30,7 +30,7 @@ func (eightAgents) ListSlices(context.Context, string, string) ([]metav1.Partial
 }
 
 func (eightAgents) GetSlice(context.Context, string, string) (*discoveryv1.EndpointSlice, error) {
-	name, port := "metrics", int32(9808)
+	name, port := "metrics", int32(4808)
 	slice := &discoveryv1.EndpointSlice{Ports: []discoveryv1.EndpointPort{{Name: &name, Port: &port}}}
 	for i := range 8 {
 		node := fmt.Sprint("node-", i)
@@ -54,7 +54,7 @@ func TestFleetBrake(t *testing.T) {
 
 func testFleetBrake(t *testing.T) {
 	f := fleet.New(fleet.Options{
-		Node: "node-0", Listen: netip.MustParseAddrPort("[::]:9808"), Namespace: "taintlet-system", Service: "taintlet",
+		Node: "node-0", Listen: netip.MustParseAddrPort("[::]:4808"), Namespace: "taintlet-system", Service: "taintlet",
 		Source: eightAgents{}, Log: slog.New(slog.DiscardHandler),
 	})
 	hear := func(bad int) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/url"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -63,6 +64,15 @@ func (a api) find(ctx context.Context, path string, into any) (found bool, err e
 // selected lists objects with a label.
 func (a api) selected(ctx context.Context, path, labels string, into any) error {
 	return decode(a.client.Get().AbsPath(path).Param("labelSelector", labels).Do(ctx), into)
+}
+
+// listed lists objects, by the parameters of the list.
+func (a api) listed(ctx context.Context, path string, query url.Values, into any) error {
+	request := a.client.Get().AbsPath(path)
+	for name, values := range query {
+		request = request.Param(name, values[0])
+	}
+	return decode(request.Do(ctx), into)
 }
 
 // ask creates an object of a kind that is a question, such as a review.

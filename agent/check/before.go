@@ -102,7 +102,7 @@ func namespaceCheck() check {
 			case namespace.Metadata.DeletionTimestamp != "":
 				return fail("the namespace %s is being deleted", s.namespace)
 			}
-			err = s.me.tryCreate(ctx, "/api/v1/namespaces/"+s.namespace+"/pods", hostPod(s.namespace))
+			err = s.me.tryCreate(ctx, "/api/v1/namespaces/"+s.namespace+"/pods", podLikeOurs(s.namespace, s.port))
 			switch {
 			case apierrors.IsForbidden(err):
 				return fail("the namespace %s refuses the agents' pods: %v", s.namespace, err)
@@ -114,8 +114,8 @@ func namespaceCheck() check {
 	}
 }
 
-// hostPod is a pod that is allowed where the agents' are.
-func hostPod(namespace string) map[string]any {
+// podLikeOurs is a pod that is allowed where the agents' are.
+func podLikeOurs(namespace string, port int) map[string]any {
 	return map[string]any{
 		"apiVersion": "v1", "kind": "Pod",
 		"metadata": map[string]string{"generateName": "taintlet-check-", "namespace": namespace},
@@ -124,7 +124,7 @@ func hostPod(namespace string) map[string]any {
 			"securityContext": map[string]any{"runAsNonRoot": true, "runAsUser": 65532, "seccompProfile": map[string]string{"type": "RuntimeDefault"}},
 			"containers": []map[string]any{{
 				"name": "check", "image": fmt.Sprintf("%s/%s", account, account),
-				"ports":           []map[string]any{{"containerPort": 9808, "hostPort": 9808}},
+				"ports":           []map[string]any{{"containerPort": port, "hostPort": port}},
 				"securityContext": map[string]any{"allowPrivilegeEscalation": false, "capabilities": map[string]any{"drop": []string{"ALL"}}},
 			}},
 		},

@@ -4,6 +4,7 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -94,7 +95,7 @@ func installed() []group {
 // before are the checks that need no installation.
 func before() []group {
 	return []group{
-		{"cluster", []check{versionCheck(), nodesCheck(), validatingCheck(), mutatingCheck(), kernelCheck()}},
+		{"cluster", []check{versionCheck(), nodesCheck(), validatingCheck(), mutatingCheck(), kernelCheck(), portCheck()}},
 		{"installation", []check{creatableCheck(), grantableCheck(), namespaceCheck()}},
 	}
 }
@@ -109,6 +110,8 @@ type Options struct {
 	Namespace string
 	// Pre checks whether taintlet can be installed.
 	Pre bool
+	// Port is the port of the hosts where the agents are to listen. 0: DefaultPort.
+	Port int
 }
 
 // Run makes the checks and prints what they found. It reports whether none failed.
@@ -117,6 +120,7 @@ func Run(ctx context.Context, o Options) (isWell bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	s.port = cmp.Or(o.Port, DefaultPort)
 	groups := installed()
 	if o.Pre {
 		groups = before()

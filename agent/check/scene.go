@@ -33,6 +33,7 @@ type scene struct {
 	config    *rest.Config
 	me        api
 	namespace string
+	port      int // of the hosts, where the agents listen
 
 	version version
 

@@ -88,7 +88,7 @@ func TestChooseIsStableAndFair(t *testing.T) {
 // What is not ready, has no Node or no address is no peer.
 func TestEndpointsOfASlice(t *testing.T) {
 	yes, no, node, zone, name, other := true, false, "n", "z", "metrics", "web"
-	number, tcp, udp := int32(9808), corev1.ProtocolTCP, corev1.ProtocolUDP
+	number, tcp, udp := int32(4808), corev1.ProtocolTCP, corev1.ProtocolUDP
 	ready := func(is *bool) discoveryv1.EndpointConditions { return discoveryv1.EndpointConditions{Ready: is} }
 	slice := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{Name: "s"},
@@ -104,7 +104,7 @@ func TestEndpointsOfASlice(t *testing.T) {
 			{Addresses: []string{"host.example.com"}, NodeName: &node},
 		},
 	}
-	want := []endpoint{{"n", "z", netip.MustParseAddrPort("192.0.2.1:9808")}, {"n", "", netip.MustParseAddrPort("[2001:db8::1]:9808")}}
+	want := []endpoint{{"n", "z", netip.MustParseAddrPort("192.0.2.1:4808")}, {"n", "", netip.MustParseAddrPort("[2001:db8::1]:4808")}}
 	if got := endpointsOf(slice, "metrics"); !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}

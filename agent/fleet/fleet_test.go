@@ -56,7 +56,7 @@ func (s *source) GetSlice(_ context.Context, _, name string) (*discoveryv1.Endpo
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	service := strings.TrimRight(name, "-0123456789")
-	port, number := map[string]string{"taintlet": agentPort, "kube-dns": dnsPort, "kubernetes": "https"}[service], int32(9808)
+	port, number := map[string]string{"taintlet": agentPort, "kube-dns": dnsPort, "kubernetes": "https"}[service], int32(4808)
 	slice := &discoveryv1.EndpointSlice{Ports: []discoveryv1.EndpointPort{{Name: &port, Port: &number}}}
 	for i := range s.agents {
 		node := fmt.Sprint("node-", i)
@@ -94,7 +94,7 @@ func (s *source) reads() int {
 
 func newFleet(s *source) *Fleet {
 	return New(Options{
-		Node: "node-0", HostIP: netip.MustParseAddr("192.0.2.0"), Listen: netip.MustParseAddrPort("[::]:9808"),
+		Node: "node-0", HostIP: netip.MustParseAddr("192.0.2.0"), Listen: netip.MustParseAddrPort("[::]:4808"),
 		Namespace: "taintlet-system", Service: "taintlet", APIServer: "https://10.0.0.1", Source: s, Log: slog.New(slog.DiscardHandler),
 	})
 }
@@ -137,7 +137,7 @@ func TestListsAreReadEvery10MinutesAndStay(t *testing.T) {
 			if len(f.Peers()) != MaxPeers || len(f.DNSPods()) != maxDNSPods || f.Slices() != 1 || f.Said().Known != MaxPeers {
 				t.Errorf("peers %v, DNS pods %v, %d slices", f.Peers(), f.DNSPods(), f.Slices())
 			}
-			if got := f.APIServer(); got == "10.0.0.1:443" || got == "192.0.2.0:9808" || got == "" {
+			if got := f.APIServer(); got == "10.0.0.1:443" || got == "192.0.2.0:4808" || got == "" {
 				t.Errorf("API server %s although this Node has one itself", got)
 			}
 		})
@@ -171,7 +171,7 @@ func TestConfiguredAPIServer(t *testing.T) {
 // An agent that listens on loopback only, or nowhere, has no peers.
 func TestNoPeersOnLoopback(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for _, listen := range []string{"127.0.0.1:9808", "[::1]:9808", ""} {
+		for _, listen := range []string{"127.0.0.1:4808", "[::1]:4808", ""} {
 			s := &source{agents: 20}
 			f := newFleet(s)
 			f.options.Listen, _ = netip.ParseAddrPort(listen)
@@ -186,7 +186,7 @@ func TestNoPeersOnLoopback(t *testing.T) {
 }
 
 func TestSelfAddress(t *testing.T) {
-	for listen, want := range map[string]string{"[::]:9808": "192.0.2.0:9808", "0.0.0.0:1": "192.0.2.0:1", "198.51.100.1:2": "198.51.100.1:2"} {
+	for listen, want := range map[string]string{"[::]:4808": "192.0.2.0:4808", "0.0.0.0:1": "192.0.2.0:1", "198.51.100.1:2": "198.51.100.1:2"} {
 		f := newFleet(&source{})
 		f.options.Listen = netip.MustParseAddrPort(listen)
 		if got := f.SelfAddress().String(); got != want {

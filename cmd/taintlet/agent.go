@@ -59,7 +59,7 @@ func agentVerb() verb {
 			addHost(flags, &o.host)
 			addChoice(flags, &o.dryRun, "dry-run", "", "client: run without any API server; server: let the API server check each write and keep nothing; both log each change that would be made", assembly.DryRunNone, assembly.DryRunClient, assembly.DryRunServer)
 			addLifecycleController(flags, &o.lifecycleController)
-			flags.StringVar(&o.listen, "listen", ":9808", "`address` of /metrics, /healthz, /readyz and /peer; empty: none")
+			flags.StringVar(&o.listen, "listen", ":4808", "`address` of /metrics, /healthz, /readyz and /peer; empty: none")
 			addChoice(flags, &o.logFormat, "log-format", "", "text or json", "text", "json")
 			flags.IntVarP(&o.verbosity, "verbosity", "v", 0, "1: log details too")
 			return o.run

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/spf13/pflag"
 
@@ -19,6 +20,7 @@ account, and one asks for a short-lived token.
 given. Each × and ‼ says what to do and where that is explained.`,
 		examples: []example{
 			{"Can taintlet be installed here?", "taintlet check --pre"},
+			{"The same with another port for the agents", "taintlet check --pre --port=14808"},
 			{"Is it installed well?", "taintlet check"},
 			{"Elsewhere than in taintlet-system", "taintlet check --namespace=monitoring"},
 		},
@@ -27,10 +29,14 @@ given. Each × and ‼ says what to do and where that is explained.`,
 			var o check.Options
 			var cluster clusterFlags
 			flags.BoolVar(&o.Pre, "pre", false, "check before an installation")
+			flags.IntVar(&o.Port, "port", check.DefaultPort, "`port` of the hosts where the agents are to listen, for --pre; 1 to 65535")
 			flags.StringVarP(&o.Namespace, "namespace", "n", "taintlet-system", "namespace of the agents")
 			addChoice(flags, &o.Output, "output", "o", "text or json", "text", "json")
 			cluster.add(flags)
 			return func(ctx context.Context, c call) (err error) {
+				if o.Port < 1 || o.Port > 65535 {
+					return usageError{fmt.Errorf("--port %d: must be between 1 and 65535", o.Port)}
+				}
 				if o.Config, err = cluster.restConfig(); err != nil {
 					return err
 				}

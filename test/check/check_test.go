@@ -285,6 +285,17 @@ func TestEveryLineBeforeAnInstallation(t *testing.T) {
 		{line: "kernel", text: `too old for PSI`, state: check.Warning, config: s.c.Admin(),
 			do:   status("test", `{"status": {"nodeInfo": {"kernelVersion": "4.19.0-27-amd64"}}}`),
 			undo: status("test", `{"status": {"nodeInfo": {"kernelVersion": "6.12.0"}}}`)},
+		{line: "port", text: `^pods declare port 4808 of their hosts: default/exporter \(bare\), default/sidecar \(quiet\)$`, state: check.Failed, config: s.c.Admin(),
+			do: func(s *scene) {
+				// The first declares it as the CSI livenessprobe does, the second by hostPort;
+				// the third by another protocol, and the last has ended.
+				s.podWithPort("exporter", bare, `"hostNetwork": true, "containers": [{"name": "a", "image": "a", "ports": [{"containerPort": 4808}]}]`)
+				s.podWithPort("sidecar", quiet, `"initContainers": [{"name": "b", "image": "b", "restartPolicy": "Always", "ports": [{"containerPort": 80, "hostPort": 4808}]}], "containers": [{"name": "a", "image": "a"}]`)
+				s.podWithPort("dns", held, `"containers": [{"name": "a", "image": "a", "ports": [{"containerPort": 53, "hostPort": 4808, "protocol": "UDP"}]}]`)
+				s.podWithPort("job", held, `"containers": [{"name": "a", "image": "a", "ports": [{"containerPort": 53, "hostPort": 4808}]}]`)
+				kubectl("--namespace=default", "patch", "pod", "job", "--subresource=status", "--type=merge", "--patch", `{"status": {"phase": "Succeeded"}}`)(s)
+			}, undo: kubectl("--namespace=default", "delete", "pod", "exporter", "sidecar", "dns", "job", "--grace-period=0", "--force")},
+		{line: "port", text: `the pods cannot be listed: .*forbidden`, state: check.Skipped, config: somebody},
 	} {
 		if b.do != nil {
 			b.do(s)
@@ -303,6 +314,15 @@ func TestEveryLineBeforeAnInstallation(t *testing.T) {
 		if !seen[name] {
 			t.Errorf("the line %s was never seen red", name)
 		}
+	}
+}
+
+// podWithPort makes a pod on a Node.
+func (s *scene) podWithPort(name, node, spec string) {
+	s.t.Helper()
+	pod := fmt.Sprintf(`{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": %q, "namespace": "default"}, "spec": {"nodeName": %q, "tolerations": [{"operator": "Exists"}], %s}}`, name, node, spec)
+	if _, err := s.c.Client().CoreV1().RESTClient().Post().AbsPath("/api/v1/namespaces/default/pods").Body([]byte(pod)).SetHeader("Content-Type", "application/json").DoRaw(s.t.Context()); err != nil {
+		s.t.Fatalf("%s: %v", name, err)
 	}
 }
 

@@ -25,7 +25,7 @@ func TestProbesReachTheAgent(t *testing.T) {
 		agent := set.Spec.Template.Spec.Containers[0]
 		for hostIP, wanted := range want {
 			address, port, err := net.SplitHostPort(listenOf(t, agent, hostIP))
-			if err != nil || address != wanted || port != "9808" {
+			if err != nil || address != wanted || port != "4808" {
 				t.Errorf("%s on %s: it listens on %q, port %s: %v", values, hostIP, address, port, err)
 			}
 			for _, probe := range []*corev1.Probe{agent.LivenessProbe, agent.ReadinessProbe} {

@@ -368,7 +368,7 @@ func TestRulesAskForMetricsThatExist(t *testing.T) {
 func TestImage(t *testing.T) {
 	digest := "sha256:" + strings.Repeat("0", 64)
 	for values, want := range map[string]string{
-		"port=9808":                             "image: taintlet/taintlet:0.1.0\n",
+		"port=4808":                             "image: taintlet/taintlet:0.1.0\n",
 		"image.tag=v2":                          "image: taintlet/taintlet:v2\n",
 		"image.tag=v2,image.digest=" + digest:   "image: taintlet/taintlet@" + digest + "\n",
 		"image.repository=images.example.com/a": "image: images.example.com/a:0.1.0\n",

@@ -38,7 +38,7 @@ func peersOf(t *testing.T, as *rest.Config, namespace, node string) *agents.Flee
 		t.Fatal(err)
 	}
 	f := agents.New(agents.Options{
-		Node: node, Listen: netip.MustParseAddrPort("[::]:9808"), Namespace: namespace, Service: "taintlet",
+		Node: node, Listen: netip.MustParseAddrPort("[::]:4808"), Namespace: namespace, Service: "taintlet",
 		APIServer: as.Host, Source: client, Log: slog.New(slog.DiscardHandler),
 	})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -81,7 +81,7 @@ func runningAgent(t *testing.T, c *cluster.Cluster, namespace, node, address str
 		Spec: corev1.PodSpec{
 			NodeName: node, HostNetwork: true, ServiceAccountName: chart.Account,
 			Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
-			Containers:  []corev1.Container{{Name: "taintlet", Image: "none", Ports: []corev1.ContainerPort{{Name: "metrics", ContainerPort: 9808}}}},
+			Containers:  []corev1.Container{{Name: "taintlet", Image: "none", Ports: []corev1.ContainerPort{{Name: "metrics", ContainerPort: 4808}}}},
 		},
 	}, metav1.CreateOptions{})
 	if err != nil {
@@ -125,7 +125,7 @@ func TestPeersByTheEndpointSliceController(t *testing.T) {
 	cluster.Eventually(t, "four peers", knows(f, 4))
 	for _, peer := range f.Peers() {
 		number := strings.TrimPrefix(peer.Node, "peer-")
-		if peer.Address.String() != "192.0.2."+number+":9808" || peer.Other != 10250 || peer.Node == nodes[0] {
+		if peer.Address.String() != "192.0.2."+number+":4808" || peer.Other != 10250 || peer.Node == nodes[0] {
 			t.Errorf("%+v", peer)
 		}
 	}
@@ -168,7 +168,7 @@ func TestPeersByTheEndpointSliceController(t *testing.T) {
 // each, as the controller does for a large fleet.
 func manySlices(t *testing.T, c *cluster.Cluster, namespace string, count, each int) {
 	t.Helper()
-	name, port := "metrics", int32(9808)
+	name, port := "metrics", int32(4808)
 	for i := range count {
 		slice := &discoveryv1.EndpointSlice{
 			ObjectMeta:  metav1.ObjectMeta{Name: fmt.Sprint("agents-", i), Labels: map[string]string{discoveryv1.LabelServiceName: "taintlet"}},

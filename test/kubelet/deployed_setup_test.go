@@ -33,7 +33,7 @@ const (
 	keepManifest = "../../deploy/keep.yaml"
 	namespace    = "taintlet-system"
 	daemonSet    = "taintlet" // and ServiceAccount, ConfigMap and container
-	agentPort    = "9808"
+	agentPort    = "4808"
 )
 
 // deployed is taintlet in a pod of a real kubelet, by the manifests as they are.

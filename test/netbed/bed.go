@@ -18,7 +18,7 @@ const (
 	// DNSService is the address of the Service kube-dns.
 	DNSService = "10.96.0.10"
 	// AgentPort is where the agents listen.
-	AgentPort = 9808
+	AgentPort = 4808
 	// KubeletPort is the second port of a host.
 	KubeletPort = 10250
 	// DNSPort is where the DNS servers listen, by UDP and TCP.

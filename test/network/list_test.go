@@ -22,8 +22,8 @@ const lasts = 100 * time.Second
 
 // Rules of the packet filter.
 const (
-	blocked      = "in tcp dport 9808 drop"
-	bothBlocked  = "in tcp dport { 9808, 10250 } drop"
+	blocked      = "in tcp dport 4808 drop"
+	bothBlocked  = "in tcp dport { 4808, 10250 } drop"
 	vxlanIn      = "in udp dport 8472 drop"
 	vxlanOut     = "out udp dport 8472 drop"
 	fromPeers    = "in ip saddr 10.90.0.11-10.90.0.18"
@@ -62,7 +62,7 @@ func (s *scene) incidents() []incident {
 		{name: "The link of one host down and up five times in 10 s", fault: flapping(6), may: []int{6}, lasts: later, long: true},
 		{name: "API server stopped for 2 min", fault: s.frozen(), lasts: twoMinutes, long: true},
 		{name: "taintlet's port blocked on one host after another", fault: oneAfterAnother(blocked), lasts: threeMinutes, long: true},
-		{name: "taintlet's port blocked outwards on one host after another", fault: oneAfterAnother("out tcp dport 9808 drop"), lasts: threeMinutes, long: true},
+		{name: "taintlet's port blocked outwards on one host after another", fault: oneAfterAnother("out tcp dport 4808 drop"), lasts: threeMinutes, long: true},
 		{name: "taintlet's port and the kubelet's blocked on one host after another", fault: oneAfterAnother(bothBlocked), lasts: threeMinutes, long: true},
 		{name: "Each quarter of the hosts cut off from the others", fault: quarters(), lasts: twoMinutes, long: true},
 		{name: "All other agents hang", fault: hanging(1, 2, 3, 4, 5, 6, 7), lasts: lasts, long: true},

@@ -23,7 +23,7 @@ import (
 
 const (
 	agentNamespace = "taintlet-system"
-	agentPort      = 9808
+	agentPort      = 4808
 	// apiEvery is how often the network's probe makes a TLS connection to the API
 	// server: apiEvery in probes/network.
 	apiEvery    = 59 * time.Second
