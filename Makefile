@@ -5,8 +5,9 @@ SHELL := /bin/bash
 
 # The race detector needs cgo, and cgo a C compiler.
 RACE := $(if $(shell command -v gcc || command -v clang),-race)
-# These have no goroutines: the race detector would only make them eight times slower.
-PURE := ./agent/decide ./test/simulate ./test/netsim
+# The race detector would only make these eight times slower: they have no goroutines, or
+# those of the agent, which its own tests race.
+PURE := ./agent/decide ./test/simulate ./test/netsim ./test/ordinary
 # What no test may skip for want of. With root, containerd, buildah, dnsmasq and Prometheus: controlplane,kubelet,image,netns,prometheus
 REQUIRE ?= controlplane
 # The Kubernetes release to run on, such as 1.35.4, of those in test/controlplane;
