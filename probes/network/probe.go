@@ -17,6 +17,12 @@ import (
 type Probe struct {
 	probes.PeriodOnly
 
+	period time.Duration
+	clock  clock
+	// at is when the round before began, slept for how long the host had slept by then.
+	at    time.Time
+	slept time.Duration
+
 	cluster Cluster // nil: nothing is known of other hosts
 	report  func(map[Class]Result)
 
@@ -71,7 +77,7 @@ var _ probes.Probe = (*Probe)(nil)
 // class/net/<interface>/carrier in h.Sys, net/stat/nf_conntrack in h.Proc, and
 // its own /etc/resolv.conf.
 func New(h probes.Host, o Options) *Probe {
-	p := &Probe{cluster: o.Cluster, report: o.Report, was: map[Class]bool{}, patience: patience}
+	p := &Probe{period: o.Period, clock: hostClock, cluster: o.Cluster, report: o.Report, was: map[Class]bool{}, patience: patience}
 	p.judge = NewJudge(o.Period, rand.Uint64()) //nolint:gosec // not a secret
 	apiServer := func() string { return "" }
 	all := []check{newLocalCheck(), &dnsCheck{path: "/etc/resolv.conf", seen: reached[netip.AddrPort]{}}, &conntrackCheck{host: h}}
@@ -99,10 +105,14 @@ func (*Probe) Condition() probes.Condition { return probes.NetworkUnavailable }
 
 // Observe runs a round and judges it.
 func (p *Probe) Observe(ctx context.Context) probes.Observation {
+	began := time.Now()
 	round := p.round(ctx)
 	ended := ctx.Err() != nil // the agent ends, or stood still: what failed is no evidence
 	round.Late = round.Late || ended
 	verdict := p.consult(ctx, &round, p.judge.Next(round))
+	if due := &verdict.Observation.Due; !due.IsZero() {
+		*due = began.Add(due.Sub(round.At)) // of the clock by which the agent waits
+	}
 	p.measures = verdict.Measures
 	p.suspicious = isSuspicious(verdict.Observation)
 	p.results = round.Results

@@ -90,8 +90,11 @@ type PeerResult struct {
 
 // Round is what one round showed.
 type Round struct {
-	// At is when the round began.
+	// At is when the round began, by CLOCK_BOOTTIME.
 	At time.Time
+	// AfterGap: the host slept before this round, or the agent stood still. What was
+	// seen before is forgotten.
+	AfterGap bool
 	// Late: the ticker, or the control probe, came late. This host is slow, and
 	// what failed in this round is no evidence.
 	Late bool

@@ -22,10 +22,14 @@ const (
 // round asks all classes at the same time. One round is in flight: Observe is
 // called from one goroutine at a time, and each class ends with the context.
 func (p *Probe) round(ctx context.Context) Round {
-	r := Round{At: time.Now(), Results: map[Class]Result{}}
+	at, slept := p.clock()
+	r := Round{At: at, AfterGap: p.isAfterGap(at, slept), Results: map[Class]Result{}}
+	if r.AfterGap {
+		p.forget()
+	}
 	deadline, ok := ctx.Deadline()
 	if !ok {
-		deadline = r.At.Add(roundTime)
+		deadline = time.Now().Add(roundTime)
 	}
 	ctx, cancel := context.WithDeadline(ctx, deadline.Add(-spare))
 	defer cancel()
@@ -107,7 +111,7 @@ func (p *Probe) askAPILate(ctx context.Context, each time.Duration, r *Round) {
 	p.apiResult, p.apiDue = r.Results[API], time.Time{}
 	if p.apiResult.Outcome == Well && !trouble {
 		p.apiDue = r.At.Add(apiEvery)
-		p.apiResult.Detail += ", asked at " + r.At.UTC().Format(time.TimeOnly)
+		p.apiResult.Detail += ", asked at " + time.Now().UTC().Format(time.TimeOnly)
 	}
 }
 

@@ -97,7 +97,7 @@ func (j *Judge) forget() {
 
 // Next takes in a round and says what the rounds so far mean.
 func (j *Judge) Next(r Round) Verdict {
-	if gap := r.At.Sub(j.last); !j.last.IsZero() && (gap < 0 || gap > max(probes.LongestGap, 3*j.period)) {
+	if gap := r.At.Sub(j.last); r.AfterGap || !j.last.IsZero() && (gap < 0 || gap > longestGap(j.period)) {
 		j.forget()
 	}
 	if j.first.IsZero() {

@@ -1,0 +1,65 @@
+package network
+
+import (
+	"net/netip"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/taintlet/taintlet/probes"
+)
+
+// clock says when a round begins, by CLOCK_BOOTTIME as the decider has it, and for how
+// long the host has slept since it was booted. Go's own monotonic clock stands still
+// while the host sleeps (clock_gettime(2)).
+type clock func() (at time.Time, slept time.Duration)
+
+func hostClock() (at time.Time, slept time.Duration) {
+	var boot, awake unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &boot) // neither clock can go away
+	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &awake)
+	return time.Unix(0, boot.Nano()), time.Duration(boot.Nano() - awake.Nano())
+}
+
+// shortestSleep is what counts as sleep: the two clocks are not read in one moment.
+const shortestSleep = time.Second
+
+// isAfterGap reports whether the host slept since the round before, or the agent stood
+// still. The network is then about to come up, and all that was seen is old.
+func (p *Probe) isAfterGap(at time.Time, slept time.Duration) bool {
+	gap, nap := at.Sub(p.at), slept-p.slept
+	isFirst := p.at.IsZero()
+	p.at, p.slept = at, slept
+	return !isFirst && (gap < 0 || gap > longestGap(p.period) || nap >= shortestSleep)
+}
+
+// longestGap is the longest time between two rounds that are compared.
+func longestGap(period time.Duration) time.Duration { return max(probes.LongestGap, 3*period) }
+
+// forget makes the probe as new: nothing was well, nobody was reached. What may hang
+// is still asked once only.
+func (p *Probe) forget() {
+	for _, c := range p.checks {
+		if f, ok := c.(interface{ forget() }); ok {
+			f.forget()
+		}
+	}
+	p.was, p.results, p.apiResult, p.apiDue, p.calm, p.late = map[Class]bool{}, nil, Result{}, time.Time{}, 0, 0
+}
+
+func (r *routeCheck) forget() { r.seen = reached[string]{} }
+
+func (d *dnsCheck) forget() { d.seen = reached[netip.AddrPort]{} }
+
+func (p *podsCheck) forget() { p.seen = reached[netip.AddrPort]{} }
+
+func (l *localCheck) forget() { l.known, l.rounds = map[string]seenDaemon{}, 0 }
+
+func (p *peersCheck) forget() {
+	for peer, last := range p.turns.last {
+		p.turns.last[peer] = turn{beside: last.beside}
+	}
+	p.turns.quiet, p.found = 0, nil
+}
+
+func (c *conntrackCheck) forget() { c.known = false }

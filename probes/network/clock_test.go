@@ -1,0 +1,148 @@
+package network
+
+import (
+	"context"
+	"net/http"
+	"net/netip"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/taintlet/taintlet/probes"
+)
+
+// lost is a class whose target is led to until a test says otherwise, as the
+// interface of a host that comes back from sleep has no carrier for some seconds.
+type lost struct {
+	*routeCheck
+	now bool
+}
+
+func (l *lost) check(context.Context, time.Duration) Result {
+	w := way{target: outside, by: "eth0"}
+	if l.now {
+		w = way{target: outside, lost: noCarrier}
+	}
+	return l.judge([]way{w})
+}
+
+// A host that slept, for however short a time, and one whose agent stood still, knows
+// nothing of before. By the clock that stands still meanwhile, no time has passed.
+func TestSleepForgets(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name       string
+		gap, slept time.Duration
+		reason     string
+	}{
+		{"an hour's sleep", time.Hour, time.Hour, "RouteNotKnown"},
+		{"a snapshot of 8 s", 13 * time.Second, 8 * time.Second, "RouteNotKnown"},
+		{"the agent stood still for a minute", time.Minute, 0, "RouteNotKnown"},
+		{"a round later", testPeriod, 0, "RouteLost"},
+		{"a late round", 25 * time.Second, 0, "RouteLost"},
+		{"clocks read one after the other", testPeriod, time.Millisecond, "RouteLost"},
+	} {
+		now, slept := time.Unix(1000, 0), 7*time.Hour // the host may have slept before the agent's start
+		p := New(thisHost, Options{Period: testPeriod})
+		route := &lost{routeCheck: newRouteCheck(thisHost, nowhere)}
+		p.checks, p.clock = []check{route}, func() (time.Time, time.Duration) { return now, slept }
+		for range 3 {
+			p.Observe(t.Context())
+			now = now.Add(testPeriod)
+		}
+		now, slept, route.now = now.Add(test.gap-testPeriod), slept+test.slept, true
+		for range 4 { // until it has carrier again
+			if o := p.Observe(t.Context()); o.Reason != test.reason {
+				t.Errorf("%s: %s: %s", test.name, o.Reason, o.Message)
+			}
+			now = now.Add(time.Second)
+		}
+		route.now = false
+		if o := p.Observe(t.Context()); o.Level != probes.OK {
+			t.Errorf("%s, and back: %+v", test.name, o)
+		}
+		now, route.now = now.Add(testPeriod), true
+		if o := p.Observe(t.Context()); o.Reason != "RouteLost" {
+			t.Errorf("%s, back and lost: %+v", test.name, o)
+		}
+	}
+}
+
+// dueSoon is a verdict that more is known in 7 s.
+type dueSoon struct{ *Judge }
+
+func (j dueSoon) Next(r Round) Verdict {
+	v := j.Judge.Next(r)
+	v.Observation.Due = r.At.Add(7 * time.Second)
+	return v
+}
+
+// The agent waits by another clock than that of the rounds.
+func TestDueIsOnTheClockOfTheAgent(t *testing.T) {
+	t.Parallel()
+	p := New(thisHost, Options{Period: testPeriod})
+	p.checks, p.judge = nil, dueSoon{NewJudge(testPeriod, 1)}
+	p.clock = func() (time.Time, time.Duration) { return time.Unix(1000, 0), 0 }
+	before := time.Now()
+	if due := p.Observe(t.Context()).Due; due.Before(before.Add(7*time.Second)) || due.After(time.Now().Add(7*time.Second)) {
+		t.Errorf("due %s, now %s", due, time.Now())
+	}
+}
+
+// Every class forgets what was well.
+func TestEveryClassForgets(t *testing.T) {
+	t.Parallel()
+	var gone atomic.Bool
+	port, _ := fickle(t, func(w http.ResponseWriter, _ *http.Request) {
+		if gone.Load() {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	})
+	l := newLocalCheck()
+	l.daemons = []daemon{{name: "a", port: port, path: "/"}}
+	address := []netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:53")}
+	fails := []error{context.DeadlineExceeded}
+	pods, dns := &podsCheck{seen: reached[netip.AddrPort]{}}, &dnsCheck{seen: reached[netip.AddrPort]{}}
+	peers := &peersCheck{peers: func() []Peer { return nil }, turns: NewTurns(testPeriod)}
+	peer := Peer{Node: "a"}
+	for _, test := range []struct {
+		check
+		well, fail func() Result
+	}{
+		{pods, func() Result { return pods.judge(address, []error{nil}) }, func() Result { return pods.judge(address, fails) }},
+		{dns, func() Result { return dns.judge(address, []error{nil}) }, func() Result { return dns.judge(address, fails) }},
+		{l, func() Result { gone.Store(false); return l.check(t.Context(), time.Second) }, func() Result { gone.Store(true); return l.check(t.Context(), time.Second) }},
+		{peers, func() Result { return peers.took(peer, true) }, func() Result { return peers.took(peer, false) }},
+	} {
+		if first, second := test.well(), test.fail(); first.Outcome != Well || second.Outcome != Failed {
+			t.Errorf("%s: %+v, then %+v", test.class(), first, second)
+		}
+		test.check.(interface{ forget() }).forget()
+		if got := test.fail(); got.Outcome != NotKnown || !got.Never {
+			t.Errorf("%s after a gap: %+v", test.class(), got)
+		}
+	}
+}
+
+// took is what the class finds of one peer.
+func (p *peersCheck) took(peer Peer, reached bool) Result {
+	p.turns.Choose([]Peer{peer}, true)
+	p.turns.Take(peer, PeerResult{Node: peer.Node, Reached: reached})
+	p.found = p.turns.Results([]Peer{peer})
+	return p.judge([]Peer{peer})
+}
+
+// The clock is that of the record: it counts sleep.
+func TestHostClock(t *testing.T) {
+	t.Parallel()
+	var boot unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &boot); err != nil {
+		t.Fatal(err)
+	}
+	at, slept := hostClock()
+	if since := at.Sub(time.Unix(0, boot.Nano())); since < 0 || since > time.Minute || slept < -shortestSleep {
+		t.Errorf("%s after the boot clock, slept %s", since, slept)
+	}
+}
