@@ -93,7 +93,8 @@ type Fleet struct {
 	noted          map[string]noted
 	unread         map[string]bool // lists by whether the last try to read them failed
 
-	dnsAgain dnsAgain
+	dnsAgain   dnsAgain
+	peersAgain peersAgain
 
 	talk talk
 }
@@ -102,7 +103,7 @@ var _ network.Cluster = (*Fleet)(nil)
 
 // New returns a fleet that knows nobody yet. Run reads the API server.
 func New(o Options) *Fleet {
-	f := &Fleet{options: o, noted: map[string]noted{}, unread: map[string]bool{agentList: false, dnsList: false, apiServerList: false}, dnsAgain: dnsAgain{due: make(chan struct{}, 1)}}
+	f := &Fleet{options: o, noted: map[string]noted{}, unread: map[string]bool{agentList: false, dnsList: false, apiServerList: false}, dnsAgain: dnsAgain{due: make(chan struct{}, 1)}, peersAgain: peersAgain{due: make(chan struct{}, 1)}}
 	f.talk.heard = map[string]heard{}
 	f.talk.own = network.Answer{Version: network.AnswerVersion, Lossy: -1, Reach: -1}
 	f.agents = service{source: o.Source, namespace: o.Namespace, name: o.Service, port: agentPort, own: o.Node}
@@ -143,7 +144,8 @@ func (f *Fleet) Run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// pause waits, and meanwhile reads where the DNS pods are as often as they fail.
+// pause waits, and meanwhile reads where the DNS pods and the peers are as often as
+// they fail.
 func (f *Fleet) pause(ctx context.Context, length time.Duration) error {
 	timer := time.NewTimer(length)
 	defer timer.Stop()
@@ -156,6 +158,10 @@ func (f *Fleet) pause(ctx context.Context, length time.Duration) error {
 		case <-f.dnsAgain.due:
 			if err := f.refreshDNS(ctx); err != nil {
 				f.options.Log.Warn("cannot read where the DNS pods are; what is known of them stays", "error", err)
+			}
+		case <-f.peersAgain.due:
+			if err := f.rereadPeers(ctx); err != nil {
+				f.options.Log.Warn("cannot read where the other agents are; what is known of them stays", "error", err)
 			}
 		}
 	}

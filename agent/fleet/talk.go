@@ -99,7 +99,7 @@ func (f *Fleet) IsTroubled() bool {
 // Heard takes what the peers answered in one round, by Node. Only what peers say
 // of conditions that this host has is kept.
 func (f *Fleet) Heard(answers map[string]network.Answer) {
-	asked := f.Peers()
+	asked, count := f.Peers(), f.Slices()
 	t := &f.talk
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -123,6 +123,13 @@ func (f *Fleet) Heard(answers map[string]network.Answer) {
 		return !isPeer || now.Sub(h.at) > freshFor
 	})
 	t.count()
+	answered := 0
+	for _, h := range t.heard {
+		if now.Sub(h.at) <= missedAfter {
+			answered++
+		}
+	}
+	f.peersAgain.hear(answered, len(asked), count, now)
 }
 
 // count makes the shares anew. Its caller holds the lock.

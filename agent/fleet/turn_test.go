@@ -1,12 +1,79 @@
 package fleet
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/taintlet/taintlet/probes/network"
 )
+
+// hearFor has the peers answer each 5 s, but those of no Node that is silent.
+func hearFor(f *Fleet, length time.Duration, silent ...string) {
+	for range length / (5 * time.Second) {
+		answers := map[string]network.Answer{}
+		for _, peer := range f.Peers() {
+			if !slices.Contains(silent, peer.Node) {
+				answers[peer.Node] = network.Answer{Version: network.AnswerVersion}
+			}
+		}
+		f.Heard(answers)
+		time.Sleep(5 * time.Second)
+	}
+}
+
+// In a fleet of few one Node that is gone is more than a fifth of the peers, and so are
+// a few Nodes that are replaced in a large one. They are no peers any more within half
+// a minute after the control plane has found that they are gone.
+func TestMissingPeersLeaveTheList(t *testing.T) {
+	for _, test := range []struct{ agents, slices, gone int }{{2, 1, 1}, {3, 1, 1}, {4, 1, 1}, {5, 1, 2}, {20, 1, 8}, {20, 20, 8}} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &source{agents: test.agents, more: test.slices - 1}
+			f := newFleet(s)
+			runFor(t, f, func() {
+				hearFor(f, time.Hour)
+				var silent []string
+				for i := range test.gone {
+					silent = append(silent, fmt.Sprint("node-", test.agents-1-i))
+				}
+				before := s.reads()
+				hearFor(f, 55*time.Second, silent...)
+				s.change(test.agents-test.gone, nil)
+				hearFor(f, time.Duration(30+test.slices)*time.Second, silent...)
+				for _, peer := range f.Peers() {
+					if slices.Contains(silent, peer.Node) {
+						t.Errorf("%+v: %s is a peer after a minute and a half", test, peer.Node)
+					}
+				}
+				if got := s.reads() - before; got > 5 {
+					t.Errorf("%+v: read %d times", test, got)
+				}
+			})
+		})
+	}
+}
+
+// Peers that stay in the list and never answer, since a firewall closes the port, do
+// not make it read for ever: at most about twice as often as in its turn.
+func TestListOfClosedPeersIsReadWithinABound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &source{agents: 5}
+		f := newFleet(s)
+		runFor(t, f, func() {
+			hearFor(f, time.Hour, "node-1", "node-2", "node-3", "node-4")
+			if got := s.reads(); got > 30 {
+				t.Errorf("read %d times in the first hour", got)
+			}
+			before := s.reads()
+			hearFor(f, 10*time.Hour, "node-1", "node-2", "node-3", "node-4")
+			if got := s.reads() - before; got > 140 {
+				t.Errorf("read %d times in 10 hours after it", got)
+			}
+		})
+	})
+}
 
 // talkFor has the peers answer for a time, but those of no Node that is silent.
 func talkFor(f *Fleet, length time.Duration, silent ...string) {
@@ -26,18 +93,18 @@ func talkFor(f *Fleet, length time.Duration, silent ...string) {
 // An agent receives the metadata of some 60 slices an hour, up to 6,000 Nodes. The DNS
 // pods, whose list does not grow with the fleet, are read as often as before.
 func TestManySlicesAreReadLessOften(t *testing.T) {
-	for slices, want := range map[int]float64{1: 6, 10: 6, 14: 6, 15: 3, 20: 3, 50: 1.2, 60: 1, 150: 1} {
+	for count, want := range map[int]float64{1: 6, 10: 6, 14: 6, 15: 3, 20: 3, 50: 1.2, 60: 1, 150: 1} {
 		synctest.Test(t, func(t *testing.T) {
-			s := &source{agents: 20, more: slices - 1}
+			s := &source{agents: 20, more: count - 1}
 			f := newFleet(s)
 			runFor(t, f, func() {
 				const hours = 50
 				talkFor(f, hours*time.Hour)
 				if got := float64(s.reads()) / hours; got < 0.9*want || got > 1.1*want {
-					t.Errorf("%d slices: read %.2f times an hour, want %.1f", slices, got, want)
+					t.Errorf("%d slices: read %.2f times an hour, want %.1f", count, got, want)
 				}
 				if got := float64(s.dnsLists) / hours; got < 5.4 || got > 6.6 {
-					t.Errorf("%d slices: the DNS pods are read %.2f times an hour", slices, got)
+					t.Errorf("%d slices: the DNS pods are read %.2f times an hour", count, got)
 				}
 			})
 		})
