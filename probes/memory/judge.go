@@ -48,7 +48,7 @@ func (t Thresholds) causes(v view) [4]cause {
 	whole := v.whole()
 	enough, emptying, stalled := t.enough(whole), t.part(t.RunningOutAvailablePercent, whole), t.part(t.StalledAvailablePercent, whole)
 	below := func(limit bound) trend.Signal {
-		return trend.Scarce(float64(v.available), limit.bytes, t.ClearFactor).Signal()
+		return trend.Scarce(float64(v.available), limit.bytes, limit.clearFactor).Signal()
 	}
 	soonEmpty := trend.Scarce(v.emptyIn.Seconds(), t.RunningOutWithin.Seconds(), t.ClearFactor).Signal()
 	someWait, allWait := trend.Excess(v.some.counts, t.StalledPercent, t.ClearFactor), trend.Excess(v.full.counts, t.CriticalStalledPercent, t.ClearFactor)
@@ -66,33 +66,42 @@ func (t Thresholds) causes(v view) [4]cause {
 
 // bound is an amount of available memory to compare with, and its text.
 type bound struct {
-	bytes  float64
-	text   string
-	clears string // the same for the easier one that clears
+	bytes       float64
+	clearFactor float64 // times as much clears
+	text        string
+	clears      string // the text of that
 }
 
 // enough returns the available memory below which the host is Degraded.
 func (t Thresholds) enough(whole float64) bound {
-	share := t.part(t.AvailablePercent, whole)
-	if atLeast := float64(t.AvailableBytes); atLeast > share.bytes {
-		return bound{atLeast, trend.BytesText(atLeast), trend.BytesText(atLeast * max(1, t.ClearFactor))}
+	if bytes, factor := t.enoughBytes(whole); bytes > t.partBytes(t.AvailablePercent, whole) {
+		return bound{bytes, factor, trend.BytesText(bytes), trend.BytesText(bytes * factor)}
 	}
-	return share
+	return t.part(t.AvailablePercent, whole)
 }
 
-// enoughBytes is enough without its text.
-func (t Thresholds) enoughBytes(whole float64) float64 {
-	return max(float64(t.AvailableBytes), t.partBytes(t.AvailablePercent, whole))
+// floorMarginPercent is by how much of the whole, in percent, the amount that clears
+// may be more than AvailableBytes. On a small host ClearFactor times as much may be
+// more than is ever available. One of 480 MiB had 130 MiB when idle.
+const floorMarginPercent = 5
+
+// enoughBytes is enough without its texts.
+func (t Thresholds) enoughBytes(whole float64) (bytes, clearFactor float64) {
+	bytes, clearFactor = t.partBytes(t.AvailablePercent, whole), max(1, t.ClearFactor)
+	if floor := float64(t.AvailableBytes); floor > bytes {
+		return floor, min(clearFactor, 1+whole*floorMarginPercent/100/floor)
+	}
+	return bytes, clearFactor
 }
 
 // part returns a percentage of the whole, or of PercentBaseMax where that is
 // less.
 func (t Thresholds) part(percent, whole float64) bound {
-	bytes := t.partBytes(percent, whole)
+	bytes, factor := t.partBytes(percent, whole), max(1, t.ClearFactor)
 	if t.isCapped(whole) {
-		return bound{bytes, trend.BytesText(bytes), trend.BytesText(bytes * max(1, t.ClearFactor))}
+		return bound{bytes, factor, trend.BytesText(bytes), trend.BytesText(bytes * factor)}
 	}
-	return bound{bytes, trend.PercentText(percent), trend.TimesText(percent, t.ClearFactor)}
+	return bound{bytes, factor, trend.PercentText(percent), trend.TimesText(percent, factor)}
 }
 
 // partBytes is part without its texts.

@@ -16,9 +16,9 @@ func (p *Probe) Measures(all []probes.Measure) []probes.Measure {
 		return all
 	}
 	factor := max(1, t.ClearFactor)
-	enough := t.enoughBytes(v.whole())
+	enough, enoughFactor := t.enoughBytes(v.whole())
 	all = append(all,
-		probes.Measure{Name: "available", Unit: probes.Bytes, Value: float64(v.available), Degraded: enough, Clear: enough * factor},
+		probes.Measure{Name: "available", Unit: probes.Bytes, Value: float64(v.available), Degraded: enough, Clear: enough * enoughFactor},
 		probes.Measure{Name: "total", Unit: probes.Bytes, Value: v.whole()})
 	if v.some.over > 0 {
 		all = append(all, probes.Measure{

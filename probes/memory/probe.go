@@ -55,9 +55,10 @@ type Thresholds struct {
 	CriticalStalledPercent float64
 
 	// ClearFactor is how much easier the threshold is that clears. ClearFactor
-	// times the threshold must be available before memory is sufficient again. Of
-	// the two measures of a combination, one must be better than its own
-	// threshold by this factor. 1 or more; less counts as 1.
+	// times the threshold must be available before memory is sufficient again, or
+	// AvailableBytes and 5 % of the memory where that is less. Of the two measures
+	// of a combination, one must be better than its own threshold by this factor.
+	// 1 or more; less counts as 1.
 	ClearFactor float64
 }
 
@@ -120,7 +121,7 @@ func (p *Probe) follow(now timedSample) probes.Observation {
 	p.before = p.before.add(now)
 	p.pace.Add(now.at, float64(now.sample.available))
 	if o.Level == probes.OK {
-		enough := p.thresholds.enoughBytes(now.sample.whole())
+		enough, _ := p.thresholds.enoughBytes(now.sample.whole())
 		o.Headroom = p.pace.Headroom(float64(now.sample.available)-enough, p.plausiblePace)
 	}
 	return o
