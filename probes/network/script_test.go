@@ -176,7 +176,7 @@ func closedTo(n int) change {
 	return func(r *Round) {
 		chosen := make([]Peer, n+len(r.Peers))
 		for i := range chosen {
-			chosen[i].Address = netip.MustParseAddrPort("192.0.2.1:9808")
+			chosen[i].Address = netip.MustParseAddrPort("192.0.2.1:4808")
 		}
 		r.NeverReached = n
 		r.Results[Peers] = (&peersCheck{found: r.Peers, never: n}).judge(chosen)
