@@ -33,6 +33,8 @@ type living struct {
 	mu    sync.Mutex
 	host  *ordinary.Host
 	begin time.Time
+	// unknown is what a probe could not read: it would set no taint.
+	unknown []string
 }
 
 func (w watched) Wake() <-chan struct{} { return w.PeriodOnly.Wake() }
@@ -43,7 +45,11 @@ func (w watched) Observe(ctx context.Context) probes.Observation {
 	w.lives.mu.Lock()
 	defer w.lives.mu.Unlock()
 	w.lives.host.Show(time.Since(w.lives.begin))
-	return w.Probe.Observe(ctx)
+	o := w.Probe.Observe(ctx)
+	if o.Level == probes.Unknown {
+		w.lives.unknown = append(w.lives.unknown, o.Reason+": "+o.Message)
+	}
+	return o
 }
 
 // well is a probe that sees nothing wrong.
@@ -122,6 +128,9 @@ func live(t *testing.T, day ordinary.Day) (n *node, host *ordinary.Host) {
 		defer cancel()
 		if err := a.Run(ctx, nil); err != nil {
 			t.Error(err)
+		}
+		if len(lives.unknown) > 0 {
+			t.Errorf("%d samples were Unknown, such as %s", len(lives.unknown), lives.unknown[0])
 		}
 	})
 	return n, host

@@ -83,6 +83,7 @@ AnonPages:      %d kB
 Shmem:                 0 kB
 SwapTotal:             0 kB
 SwapFree:              0 kB
+VmallocTotal:   34359738367 kB
 `, Total>>10, int(available)>>10, int(available)>>10, int(memory)>>10))
 	h.write("loadavg", fmt.Sprintf("0.10 0.20 0.30 1/%d 4242\n", int(tasks)))
 	line := fmt.Sprintf(" avg10=0.00 avg60=0.00 avg300=0.00 total=%d\n", h.waited.Microseconds())
