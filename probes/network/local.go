@@ -47,8 +47,45 @@ type localCheck struct {
 // seenDaemon is what a daemon has been since the start.
 type seenDaemon struct {
 	well bool // once
-	// ill: it answers, or takes a connection, and is not well.
-	ill bool
+	// ill counts the answers that were not well, or did not come, since it was well.
+	ill int
+	// closed: nobody listened the last time. backAt is when somebody did again.
+	closed bool
+	backAt time.Time
+}
+
+// backWithin is for how long a daemon that came back is one that crashes: the kubelet
+// waits 5 min at most before it starts a container again.
+const backWithin = 10 * time.Minute
+
+// next takes in an answer.
+func (s seenDaemon) next(err error, now time.Time) seenDaemon {
+	closed := isClosed(err)
+	if s.closed && !closed && s.well {
+		s.backAt = now
+	}
+	s.closed = closed
+	switch {
+	case err == nil:
+		s.well, s.ill = true, 0
+	case !closed && (s.well || !isAbsent(err)):
+		s.ill++
+	}
+	return s
+}
+
+// isAway reports whether the daemon does not run here, as most do not.
+func (s seenDaemon) isAway() bool { return !s.well && s.ill == 0 }
+
+// isFailing reports whether a daemon is not well that should be. Whoever removes a
+// daemon, host by host, closes its port for good: that alone is no failure. One that
+// crashes comes back now and then. And one that was ill before is no better for
+// being gone. A single answer may be cut off as it ends.
+func (s seenDaemon) isFailing(now time.Time) bool {
+	if !s.closed {
+		return s.ill > 0
+	}
+	return s.ill >= streakBad || !s.backAt.IsZero() && now.Sub(s.backAt) < backWithin
 }
 
 func newLocalCheck() *localCheck {
@@ -62,7 +99,7 @@ func (l *localCheck) check(ctx context.Context, patience time.Duration) Result {
 	defer cancel()
 	asked := slices.Clone(l.daemons)
 	if l.rounds%seekEvery != 0 {
-		asked = slices.DeleteFunc(asked, func(d daemon) bool { return l.known[d.name] == seenDaemon{} })
+		asked = slices.DeleteFunc(asked, func(d daemon) bool { return l.known[d.name].isAway() })
 	}
 	l.rounds++
 	errs := make([]error, len(asked))
@@ -71,24 +108,23 @@ func (l *localCheck) check(ctx context.Context, patience time.Duration) Result {
 		group.Go(func() { errs[i] = d.ask(ctx) })
 	}
 	group.Wait()
-	return l.judge(asked, errs)
+	now, _ := hostClock()
+	return l.judge(asked, errs, now)
 }
 
 // judge says what the answers mean. One daemon that fails is enough. One that was
 // never well, and is there, is stuck or starts: then nothing is known.
-func (l *localCheck) judge(asked []daemon, errs []error) Result {
+func (l *localCheck) judge(asked []daemon, errs []error, now time.Time) Result {
 	var well, failed, ill []string
 	for i, d := range asked {
-		known := l.known[d.name]
-		known.well = known.well || errs[i] == nil
-		known.ill = errs[i] != nil && !isAbsent(errs[i])
+		known := l.known[d.name].next(errs[i], now)
 		l.known[d.name] = known
-		switch {
+		switch isFailing := known.isFailing(now); {
 		case errs[i] == nil:
 			well = append(well, d.name+" is well")
-		case known.well:
+		case isFailing && known.well:
 			failed = append(failed, d.says(errs[i]))
-		case known.ill:
+		case isFailing:
 			ill = append(ill, d.says(errs[i]))
 		}
 	}

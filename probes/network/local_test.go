@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -59,8 +60,47 @@ func TestDaemonsAreFoundByTheirHealth(t *testing.T) {
 		}
 	}
 	server.Close()
-	if got := l.check(t.Context(), time.Second); got.Outcome != Failed || !strings.Contains(got.Detail, "connection refused") {
+	if got := l.check(t.Context(), time.Second); got.Outcome != NotKnown || got.Never {
 		t.Errorf("gone: %+v", got)
+	}
+}
+
+// Who removes a daemon closes its port for good. One that crashes comes back, and one
+// that was stuck before its port closed is no better.
+func TestClosedPort(t *testing.T) {
+	t.Parallel()
+	const well, closed, stuck, absent = "w", "c", "s", "-"
+	answer := map[string]error{well: nil, closed: syscall.ECONNREFUSED, stuck: statusError{"/livez", 503}, absent: statusError{"/livez", 404}}
+	for _, test := range []struct {
+		name, answers, want string
+		pause               time.Duration // between two answers
+	}{
+		{"removed", "wwwcccccccccc", "wwwnnnnnnnnnn", 5 * time.Second},
+		{"an answer cut off at its end", "wwsccccccc", "wwfnnnnnnn", 5 * time.Second},
+		{"replaced in a roll-out", "wwccwwwwww", "wwnnwwwwww", 5 * time.Second},
+		{"crashes again and again", "wwccwccwccc", "wwnnwffwfff", 5 * time.Second},
+		{"a roll-out, and removed long after", "wwccwwcccc", "wwnnwwnnnn", backWithin},
+		{"stuck, and then dead", "wwsssccccc", "wwffffffff", 5 * time.Second},
+		{"stuck, dead, back, and removed long after", "wwssscwwcc", "wwffffwwnn", backWithin},
+		{"never well, and dead", "ssscc", "NNNNN", 5 * time.Second},
+		{"another program on its port", "---ww-", "nnnwwf", 5 * time.Second},
+	} {
+		l := newLocalCheck()
+		d := []daemon{{name: "a", path: "/livez"}}
+		now, got := time.Unix(1000, 0), ""
+		for _, a := range strings.Split(test.answers, "") {
+			now = now.Add(test.pause)
+			result := l.judge(d, []error{answer[a]}, now)
+			switch {
+			case result.Never:
+				got += "N"
+			default:
+				got += map[Outcome]string{Well: "w", Failed: "f", NotKnown: "n"}[result.Outcome]
+			}
+		}
+		if got != test.want {
+			t.Errorf("%s: %s, want %s", test.name, got, test.want)
+		}
 	}
 }
 
