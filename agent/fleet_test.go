@@ -31,10 +31,10 @@ func (eightAgents) ListSlices(context.Context, string, string) ([]metav1.Partial
 
 func (eightAgents) GetSlice(context.Context, string, string) (*discoveryv1.EndpointSlice, error) {
 	name, port := "metrics", int32(4808)
-	slice := &discoveryv1.EndpointSlice{Ports: []discoveryv1.EndpointPort{{Name: &name, Port: &port}}}
+	slice := &discoveryv1.EndpointSlice{AddressType: discoveryv1.AddressTypeIPv4, Ports: []discoveryv1.EndpointPort{{Name: &name, Port: &port}}}
 	for i := range 8 {
 		node := fmt.Sprint("node-", i)
-		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{NodeName: &node, Addresses: []string{fmt.Sprint("192.0.2.", i)}})
+		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{NodeName: &node, Addresses: []string{fmt.Sprint("198.51.100.", i)}})
 	}
 	return slice, nil
 }

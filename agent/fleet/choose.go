@@ -18,10 +18,10 @@ type endpoint struct {
 }
 
 // endpointsOf returns the endpoints of a slice that are ready and have a Node, at
-// the port of that name.
-func endpointsOf(slice *discoveryv1.EndpointSlice, port string) []endpoint {
+// the port of that name, if that is one of those allowed.
+func endpointsOf(slice *discoveryv1.EndpointSlice, port string, allowed []uint16) []endpoint {
 	number := portOf(slice, port)
-	if number == 0 {
+	if number == 0 || !slices.Contains(allowed, number) {
 		return nil
 	}
 	var all []endpoint
@@ -29,9 +29,9 @@ func endpointsOf(slice *discoveryv1.EndpointSlice, port string) []endpoint {
 		if e.Conditions.Ready != nil && !*e.Conditions.Ready || len(e.Addresses) == 0 || e.NodeName == nil || *e.NodeName == "" {
 			continue
 		}
-		address, err := netip.ParseAddr(e.Addresses[0])
-		if err != nil {
-			continue // a slice of host names
+		address := addressIn(slice, e.Addresses[0])
+		if !address.IsValid() {
+			continue
 		}
 		found := endpoint{node: *e.NodeName, address: netip.AddrPortFrom(address, number)}
 		if e.Zone != nil {
@@ -71,13 +71,15 @@ func first(own string, names []string, most int) []string {
 }
 
 // choose returns endpoints on most other Nodes, one of each zone in turn, those
-// that rank first for the own Node. One of each Node is enough.
+// that rank first for the own Node. One of each Node is enough, and one at each
+// address: whoever writes slices must not have every agent ask one victim as often as
+// it asks a dozen peers.
 func choose(own string, all []endpoint, most int) []endpoint {
-	byNode := map[string]endpoint{}
+	byNode, taken := map[string]endpoint{}, map[netip.Addr]bool{}
 	var nodes []string
 	for _, e := range all {
-		if _, found := byNode[e.node]; !found && e.node != own {
-			byNode[e.node] = e
+		if _, found := byNode[e.node]; !found && e.node != own && !taken[e.address.Addr()] {
+			byNode[e.node], taken[e.address.Addr()] = e, true
 			nodes = append(nodes, e.node)
 		}
 	}

@@ -3,6 +3,7 @@ package fleet
 import (
 	"fmt"
 	"maps"
+	"net"
 	"net/netip"
 	"slices"
 	"testing"
@@ -17,7 +18,8 @@ func endpointsIn(zones map[string]int) []endpoint {
 	var all []endpoint
 	for _, zone := range slices.Sorted(maps.Keys(zones)) {
 		for i := range zones[zone] {
-			all = append(all, endpoint{node: fmt.Sprint(zone, "-", i), zone: zone})
+			address := netip.AddrFrom4([4]byte{198, 18, byte(len(all) >> 8), byte(len(all))})
+			all = append(all, endpoint{fmt.Sprint(zone, "-", i), zone, netip.AddrPortFrom(address, 4808)})
 		}
 	}
 	return all
@@ -91,24 +93,92 @@ func TestEndpointsOfASlice(t *testing.T) {
 	number, tcp, udp := int32(4808), corev1.ProtocolTCP, corev1.ProtocolUDP
 	ready := func(is *bool) discoveryv1.EndpointConditions { return discoveryv1.EndpointConditions{Ready: is} }
 	slice := &discoveryv1.EndpointSlice{
-		ObjectMeta: metav1.ObjectMeta{Name: "s"},
+		ObjectMeta: metav1.ObjectMeta{Name: "s"}, AddressType: discoveryv1.AddressTypeIPv4,
 		Ports: []discoveryv1.EndpointPort{
 			{Name: &name, Protocol: &udp, Port: &number}, {Name: &other, Port: &number}, {Name: &name, Protocol: &tcp, Port: &number},
 		},
 		Endpoints: []discoveryv1.Endpoint{
 			{Addresses: []string{"192.0.2.1"}, NodeName: &node, Zone: &zone, Conditions: ready(&yes)},
-			{Addresses: []string{"2001:db8::1"}, NodeName: &node}, // not said: ready
+			{Addresses: []string{"192.0.2.4"}, NodeName: &node}, // not said: ready
 			{Addresses: []string{"192.0.2.2"}, NodeName: &node, Conditions: ready(&no)},
 			{Addresses: []string{"192.0.2.3"}},
 			{NodeName: &node},
 			{Addresses: []string{"host.example.com"}, NodeName: &node},
 		},
 	}
-	want := []endpoint{{"n", "z", netip.MustParseAddrPort("192.0.2.1:4808")}, {"n", "", netip.MustParseAddrPort("[2001:db8::1]:4808")}}
-	if got := endpointsOf(slice, "metrics"); !slices.Equal(got, want) {
+	want := []endpoint{{"n", "z", netip.MustParseAddrPort("192.0.2.1:4808")}, {"n", "", netip.MustParseAddrPort("192.0.2.4:4808")}}
+	if got := endpointsOf(slice, "metrics", []uint16{4808}); !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
-	if got := endpointsOf(slice, "dns-tcp"); got != nil {
+	if got := endpointsOf(slice, "dns-tcp", []uint16{0, 53}); got != nil {
 		t.Errorf("%v without a port", got)
+	}
+}
+
+// Of what an EndpointSlice says, nothing leads to this host, to the metadata of a
+// cloud or to another port, and no address is asked more than once.
+func TestForgedSlices(t *testing.T) {
+	name, node, number := "metrics", "n", int32(4808)
+	slice := func(kind discoveryv1.AddressType, address string) *discoveryv1.EndpointSlice {
+		return &discoveryv1.EndpointSlice{
+			AddressType: kind, Ports: []discoveryv1.EndpointPort{{Name: &name, Port: &number}},
+			Endpoints: []discoveryv1.Endpoint{{Addresses: []string{address}, NodeName: &node}},
+		}
+	}
+	for _, kind := range []discoveryv1.AddressType{discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6, discoveryv1.AddressTypeFQDN, ""} {
+		for _, address := range []string{
+			"127.0.0.1", "127.1.2.3", "0.0.0.0", "0.1.2.3", "169.254.169.254", "169.254.0.1", "224.0.0.1", "239.1.2.3", "255.255.255.255", "240.0.0.1",
+			"100.100.100.200", "168.63.129.16", "192.0.0.192", "::", "::1", "fe80::1", "fe80::1%eth0", "2001:db8::1%eth0", "ff02::1", "fd00:ec2::254",
+			"fd20:ce::254", "::ffff:127.0.0.1", "::ffff:192.0.2.1", "64:ff9b::a9fe:a9fe", "2002:7f00:1::", "localhost", "192.0.2.1:22", "",
+		} {
+			if got := endpointsOf(slice(kind, address), name, []uint16{4808}); len(got) > 0 {
+				t.Errorf("%s %q leads to %v", kind, address, got)
+			}
+		}
+	}
+	good := map[discoveryv1.AddressType]string{discoveryv1.AddressTypeIPv4: "192.0.2.1", discoveryv1.AddressTypeIPv6: "2001:db8::1"}
+	for kind, address := range good {
+		if got := endpointsOf(slice(kind, address), name, []uint16{4808}); len(got) != 1 {
+			t.Errorf("%s %s leads to %v", kind, address, got)
+		}
+		for other, elsewhere := range good {
+			if got := endpointsOf(slice(kind, elsewhere), name, []uint16{4808}); kind != other && len(got) > 0 {
+				t.Errorf("%s %s leads to %v", kind, elsewhere, got)
+			}
+		}
+		if got := endpointsOf(slice(kind, address), name, []uint16{22}); len(got) > 0 {
+			t.Errorf("another port leads to %v", got)
+		}
+	}
+	victim := netip.MustParseAddrPort("192.0.2.1:4808")
+	var all []endpoint
+	for i := range 100 {
+		all = append(all, endpoint{node: fmt.Sprint("n-", i), address: victim})
+	}
+	if got := choose("own", all, MaxPeers); len(got) != 1 {
+		t.Errorf("one address is asked %d times", len(got))
+	}
+}
+
+// Every address of this host is its own, and no other one.
+func TestOwnAddresses(t *testing.T) {
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range addresses {
+		own, ok := a.(*net.IPNet)
+		if !ok || own.IP.IsLinkLocalUnicast() { // asks for an interface, and is refused before
+			continue
+		}
+		address, _ := netip.AddrFromSlice(own.IP)
+		if !isOwn(netip.AddrPortFrom(address.Unmap(), 4808)) {
+			t.Errorf("%s is not own", a)
+		}
+	}
+	for _, other := range []string{"203.0.113.1:4808", "[2001:db8::1]:4808"} {
+		if isOwn(netip.MustParseAddrPort(other)) {
+			t.Errorf("%s is own", other)
+		}
 	}
 }

@@ -71,6 +71,10 @@ const (
 	dnsPort   = "dns-tcp"
 )
 
+// dnsNumbers are the ports at which DNS pods are asked: that of DNS, and that of
+// OpenShift's pods, which listen without privileges.
+func dnsNumbers() []uint16 { return []uint16{53, 5353} }
+
 // Fleet is the fleet as one agent knows it.
 type Fleet struct {
 	options Options
@@ -106,8 +110,8 @@ func New(o Options) *Fleet {
 	f := &Fleet{options: o, noted: map[string]noted{}, unread: map[string]bool{agentList: false, dnsList: false, apiServerList: false}, dnsAgain: dnsAgain{due: make(chan struct{}, 1)}, peersAgain: peersAgain{due: make(chan struct{}, 1)}}
 	f.talk.heard = map[string]heard{}
 	f.talk.own = network.Answer{Version: network.AnswerVersion, Lossy: -1, Reach: -1}
-	f.agents = service{source: o.Source, namespace: o.Namespace, name: o.Service, port: agentPort, own: o.Node}
-	f.dns = service{source: o.Source, namespace: metav1.NamespaceSystem, name: "kube-dns", port: dnsPort, own: o.Node}
+	f.agents = service{source: o.Source, namespace: o.Namespace, name: o.Service, port: agentPort, own: o.Node, numbers: []uint16{o.Listen.Port()}}
+	f.dns = service{source: o.Source, namespace: metav1.NamespaceSystem, name: "kube-dns", port: dnsPort, own: o.Node, numbers: dnsNumbers()}
 	f.isRead = !f.hasPeers()
 	return f
 }
@@ -247,11 +251,11 @@ func (f *Fleet) refreshAPIServer(ctx context.Context) error {
 	port := portOf(slice, "https")
 	for _, e := range slice.Endpoints {
 		for _, text := range e.Addresses {
-			address, err := netip.ParseAddr(text)
-			if err != nil || port == 0 {
+			address := addressIn(slice, text)
+			if !address.IsValid() || port == 0 {
 				continue
 			}
-			if address == f.options.HostIP {
+			if address == f.options.HostIP || isOwn(netip.AddrPortFrom(address, port)) {
 				isHere = true
 				continue
 			}

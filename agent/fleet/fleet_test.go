@@ -57,10 +57,13 @@ func (s *source) GetSlice(_ context.Context, _, name string) (*discoveryv1.Endpo
 	defer s.mu.Unlock()
 	service := strings.TrimRight(name, "-0123456789")
 	port, number := map[string]string{"taintlet": agentPort, "kube-dns": dnsPort, "kubernetes": "https"}[service], int32(4808)
-	slice := &discoveryv1.EndpointSlice{Ports: []discoveryv1.EndpointPort{{Name: &port, Port: &number}}}
+	if service == "kube-dns" {
+		number = 53
+	}
+	slice := &discoveryv1.EndpointSlice{AddressType: discoveryv1.AddressTypeIPv4, Ports: []discoveryv1.EndpointPort{{Name: &port, Port: &number}}}
 	for i := range s.agents {
 		node := fmt.Sprint("node-", i)
-		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{NodeName: &node, Addresses: []string{fmt.Sprint("192.0.2.", i)}})
+		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{NodeName: &node, Addresses: []string{fmt.Sprint("198.51.100.", i)}})
 	}
 	return slice, s.err
 }
@@ -94,7 +97,7 @@ func (s *source) reads() int {
 
 func newFleet(s *source) *Fleet {
 	return New(Options{
-		Node: "node-0", HostIP: netip.MustParseAddr("192.0.2.0"), Listen: netip.MustParseAddrPort("[::]:4808"),
+		Node: "node-0", HostIP: netip.MustParseAddr("198.51.100.0"), Listen: netip.MustParseAddrPort("[::]:4808"),
 		Namespace: "taintlet-system", Service: "taintlet", APIServer: "https://10.0.0.1", Source: s, Log: slog.New(slog.DiscardHandler),
 	})
 }
@@ -137,7 +140,7 @@ func TestListsAreReadEvery10MinutesAndStay(t *testing.T) {
 			if len(f.Peers()) != MaxPeers || len(f.DNSPods()) != maxDNSPods || f.Slices() != 1 || f.Said().Known != MaxPeers {
 				t.Errorf("peers %v, DNS pods %v, %d slices", f.Peers(), f.DNSPods(), f.Slices())
 			}
-			if got := f.APIServer(); got == "10.0.0.1:443" || got == "192.0.2.0:4808" || got == "" {
+			if got := f.APIServer(); got == "10.0.0.1:443" || got == "198.51.100.0:4808" || got == "" {
 				t.Errorf("API server %s although this Node has one itself", got)
 			}
 		})
@@ -159,7 +162,7 @@ func TestListsAreReadEvery10MinutesAndStay(t *testing.T) {
 func TestConfiguredAPIServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(&source{agents: 3})
-		f.options.HostIP = netip.MustParseAddr("198.51.100.1")
+		f.options.HostIP = netip.MustParseAddr("203.0.113.1")
 		runFor(t, f, func() {
 			if got := f.APIServer(); got != "10.0.0.1:443" {
 				t.Errorf("API server %s", got)
@@ -186,7 +189,7 @@ func TestNoPeersOnLoopback(t *testing.T) {
 }
 
 func TestSelfAddress(t *testing.T) {
-	for listen, want := range map[string]string{"[::]:4808": "192.0.2.0:4808", "0.0.0.0:1": "192.0.2.0:1", "198.51.100.1:2": "198.51.100.1:2"} {
+	for listen, want := range map[string]string{"[::]:4808": "198.51.100.0:4808", "0.0.0.0:1": "198.51.100.0:1", "203.0.113.1:2": "203.0.113.1:2"} {
 		f := newFleet(&source{})
 		f.options.Listen = netip.MustParseAddrPort(listen)
 		if got := f.SelfAddress().String(); got != want {

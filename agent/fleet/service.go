@@ -34,6 +34,8 @@ type service struct {
 	source                Source
 	namespace, name, port string
 	own                   string // the Node that reads
+	// numbers are those that the port may have.
+	numbers []uint16
 	// count is how many slices there are, read those of them that were read.
 	count int
 	read  map[string]slice
@@ -70,7 +72,8 @@ func (s *service) refresh(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		read[name] = slice{full.ResourceVersion, endpointsOf(full, s.port)}
+		others := slices.DeleteFunc(endpointsOf(full, s.port, s.numbers), func(e endpoint) bool { return isOwn(e.address) })
+		read[name] = slice{full.ResourceVersion, others}
 	}
 	s.count, s.read = len(versions), read
 	return nil

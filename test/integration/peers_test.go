@@ -31,14 +31,14 @@ import (
 
 // peersOf runs what an agent on a Node knows of the fleet in a namespace, with the
 // permissions that the chart gives it.
-func peersOf(t *testing.T, as *rest.Config, namespace, node string) *agents.Fleet {
+func peersOf(t *testing.T, as *rest.Config, namespace, node string, port uint16) *agents.Fleet {
 	t.Helper()
 	client, err := taints.NewClient(as, node)
 	if err != nil {
 		t.Fatal(err)
 	}
 	f := agents.New(agents.Options{
-		Node: node, Listen: netip.MustParseAddrPort("[::]:4808"), Namespace: namespace, Service: "taintlet",
+		Node: node, Listen: netip.AddrPortFrom(netip.IPv6Unspecified(), port), Namespace: namespace, Service: "taintlet",
 		APIServer: as.Host, Source: client, Log: slog.New(slog.DiscardHandler),
 	})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -110,7 +110,7 @@ func TestPeersByTheEndpointSliceController(t *testing.T) {
 	for i, node := range nodes {
 		last = c.Register(t, node)
 		labelled(t, c, node, corev1.LabelTopologyZone, fmt.Sprint("zone-", i%2))
-		runningAgent(t, c, namespace, node, fmt.Sprint("192.0.2.", i))
+		runningAgent(t, c, namespace, node, fmt.Sprint("198.51.100.", i))
 	}
 	as := identityIn(t, c, namespace, nodes[0])
 	// The controller needs a moment; an agent reads again after 30 s.
@@ -121,11 +121,11 @@ func TestPeersByTheEndpointSliceController(t *testing.T) {
 		}
 		return err
 	})
-	f := peersOf(t, as, namespace, nodes[0])
+	f := peersOf(t, as, namespace, nodes[0], 4808)
 	cluster.Eventually(t, "four peers", knows(f, 4))
 	for _, peer := range f.Peers() {
 		number := strings.TrimPrefix(peer.Node, "peer-")
-		if peer.Address.String() != "192.0.2."+number+":4808" || peer.Other != 10250 || peer.Node == nodes[0] {
+		if peer.Address.String() != "198.51.100."+number+":4808" || peer.Other != 10250 || peer.Node == nodes[0] {
 			t.Errorf("%+v", peer)
 		}
 	}
@@ -166,9 +166,9 @@ func TestPeersByTheEndpointSliceController(t *testing.T) {
 
 // manySlices makes EndpointSlices of the agents' Service with so many endpoints
 // each, as the controller does for a large fleet.
-func manySlices(t *testing.T, c *cluster.Cluster, namespace string, count, each int) {
+func manySlices(t *testing.T, c *cluster.Cluster, namespace string, count, each int, number uint16) {
 	t.Helper()
-	name, port := "metrics", int32(4808)
+	name, port := "metrics", int32(number)
 	for i := range count {
 		slice := &discoveryv1.EndpointSlice{
 			ObjectMeta:  metav1.ObjectMeta{Name: fmt.Sprint("agents-", i), Labels: map[string]string{discoveryv1.LabelServiceName: "taintlet"}},
@@ -249,13 +249,18 @@ func TestPeersOfALargeFleet(t *testing.T) {
 	const namespace = "large-fleet"
 	createNamespace(t, c, namespace)
 	chart.InstallRules(t.Context(), t, c, namespace, map[string]any{"config": allRules()})
-	manySlices(t, c, namespace, 5, 50)
+	free, err := cluster.FreePorts("", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := netip.MustParseAddrPort("0.0.0.0:" + free[0]).Port()
+	manySlices(t, c, namespace, 5, 50, port)
 	const own = "large-0-0"
 	c.Register(t, own)
 	as := identityIn(t, c, namespace, own)
 	listed := &listings{}
 	as.Wrap(listed.watch)
-	f := peersOf(t, as, namespace, own)
+	f := peersOf(t, as, namespace, own, port)
 	cluster.Eventually(t, "twelve peers", knows(f, agents.MaxPeers))
 	perZone, slices := map[int]int{}, map[int]bool{}
 	for _, peer := range f.Peers() {
@@ -307,7 +312,7 @@ func TestPeersOfALargeFleet(t *testing.T) {
 		t.Errorf("%d lists", lists)
 	}
 
-	a := agent.Start(t, agentBinary(t), append(fakehost.New(t).Flags(), "--kubeconfig="+cluster.Kubeconfig(t, as), "--node-name="+own, "--namespace="+namespace, "--listen=:0")...)
+	a := agent.Start(t, agentBinary(t), append(fakehost.New(t).Flags(), "--kubeconfig="+cluster.Kubeconfig(t, as), "--node-name="+own, "--namespace="+namespace, fmt.Sprintf("--listen=:%d", port))...)
 	cluster.Eventually(t, "the agent's peers", func() error {
 		if got := a.Metric(`taintlet_peers{state="known"}`); got != agents.MaxPeers {
 			return fmt.Errorf("%d peers", got)

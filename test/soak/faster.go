@@ -48,7 +48,7 @@ func periods() []swap {
 		{"probes/disk/path.go", "wellFor = 2 * time.Minute"},
 		{"probes/network/loss.go", "lossWindow = time.Minute"},
 		{"probes/network/run.go", "apiEvery = 59 * time.Second"},
-		{"probes/pid/pods.go", "lookAgain = time.Minute"},
+		{"probes/cgroup/pods.go", "lookAgain = time.Minute"},
 		{"taints/connection.go", "distrust = time.Minute"},
 		{"taints/recorder.go", "eventEvery = 5 * time.Minute"},
 	} {
@@ -73,6 +73,15 @@ func bounds() []swap {
 	}
 }
 
+// oneHost lets agents at several ports of this host be peers.
+func oneHost() []swap {
+	return []swap{
+		{"agent/fleet/choose.go", "!slices.Contains(allowed, number)", "port == dnsPort && !slices.Contains(allowed, number)"},
+		{"agent/fleet/choose.go", "!taken[e.address.Addr()]", "true"},
+		{"agent/fleet/address.go", "return ok && own.", "return false && ok && own."},
+	}
+}
+
 // leaks are mistakes that the soak has to find.
 func leaks() map[string]swap {
 	return map[string]swap{
@@ -91,13 +100,14 @@ func leaks() map[string]swap {
 	}
 }
 
-// fasterProgram builds taintlet with the swaps. No file of the checkout changes.
-func fasterProgram(ctx context.Context, module, folder string, swaps []swap) (string, error) {
+// swappedProgram builds taintlet with the swaps in a folder of that name. No file of
+// the checkout changes.
+func swappedProgram(ctx context.Context, module, folder, name string, swaps []swap) (string, error) {
 	sources, err := swapped(module, swaps)
 	if err != nil {
 		return "", err
 	}
-	folder = filepath.Join(folder, "faster")
+	folder = filepath.Join(folder, name)
 	if err := os.Mkdir(folder, 0o755); err != nil { //nolint:gosec // the agent is another user
 		return "", err
 	}

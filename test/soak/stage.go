@@ -20,7 +20,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/taintlet/taintlet/taints"
-	"github.com/taintlet/taintlet/test/build"
 	"github.com/taintlet/taintlet/test/cluster"
 	"github.com/taintlet/taintlet/test/process"
 	"github.com/taintlet/taintlet/test/results"
@@ -279,9 +278,9 @@ func isOwn(t corev1.Taint) bool {
 	return slices.Contains(wellKnown, t.Key) || strings.HasPrefix(t.Key, taints.DefaultStandInPrefix+"/")
 }
 
-// program builds taintlet as it is shipped.
+// program builds taintlet as it is shipped, but that its peers may be on its host.
 func (s *stage) program(ctx context.Context) (string, error) {
-	return build.Agent(ctx, s.folder, build.Options{Release: true})
+	return swappedProgram(ctx, s.options.module, s.folder, "shipped", oneHost())
 }
 
 // watchedIdentity is who the watched agent is.

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -96,12 +97,12 @@ func (w *week) begin(ctx context.Context) (err error) {
 	if w.program, err = w.stage.program(ctx); err != nil {
 		return err
 	}
-	swaps := append(periods(), bounds()...)
+	swaps := slices.Concat(periods(), bounds(), oneHost())
 	if w.options.leak != "" {
 		swaps = append(swaps, leaks()[w.options.leak])
 		w.f.Mode += " with a leak of " + w.options.leak
 	}
-	faster, err := fasterProgram(ctx, w.options.module, w.folder, swaps)
+	faster, err := swappedProgram(ctx, w.options.module, w.folder, "faster", swaps)
 	if err != nil {
 		return err
 	}
