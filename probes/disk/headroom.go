@@ -75,5 +75,11 @@ func (w *watchedPath) canBeFilled() bool {
 	if w.mounts.own.point == "" { // not known
 		return !w.last.readOnly
 	}
-	return !w.mounts.own.superReadOnly && !w.mounts.beneath.superReadOnly
+	return !w.isReadOnlyForAll()
+}
+
+// isReadOnlyForAll says that nobody can write to the path's file system, whatever the
+// mount.
+func (w *watchedPath) isReadOnlyForAll() bool {
+	return w.mounts.own.superReadOnly || w.mounts.beneath.superReadOnly
 }

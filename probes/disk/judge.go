@@ -228,6 +228,10 @@ func (m mountSample) judge() (o probes.Observation, found bool) {
 			Condition: probes.DiskPressure, Level: probes.OK, Hysteresis: true, Severity: 49, Reason: "FileSystemReadOnlyFromStart",
 			Message: name + " has been read-only since the start, and its mount is not",
 		}, true
+	case m.mount.superReadOnly:
+		return probes.Observation{
+			Condition: probes.DiskPressure, Level: probes.OK, Reason: "ReadOnlyByDesign", Message: name + " is read-only and cannot fill up",
+		}, true
 	}
 	return probes.Observation{}, false
 }

@@ -20,6 +20,11 @@ func TestMessages(t *testing.T) { //nolint:paralleltest // it may write its file
 	mounted := func(fell, readOnly, superReadOnly bool) sample {
 		return onMount(mountSample{path: "/var/lib/kubelet", mount: kubeletOn("ext4", readOnly, superReadOnly), fell: fell})
 	}
+	readOnlyImage := func() probes.Observation {
+		s := mounted(false, true, true)
+		s.paths[0].fileSystem = fileSystem{}
+		return judge(s)
+	}
 	shutdown := kubeletOn("xfs", false, false)
 	shutdown.shutdown = true
 	wrote := func(w writeSample) probes.Observation {
@@ -41,7 +46,7 @@ func TestMessages(t *testing.T) { //nolint:paralleltest // it may write its file
 	probetest.Golden(t, *update,
 		judge(answering(half("/"))), judge(answering(fileSystem{"/", 1, 12 * gib, 100 * gib, 0, 0})), judge(answering(half("/"), nearlyFull("/var/lib/kubelet"))),
 		judge(answering(fileSystem{"/", 1, 90 * gib, 100 * gib, 90, 1000})), judge(answering(fileSystem{"/", 1, 90 * gib, 100 * gib, 60, 1000})), judge(answering(fewInodes("/var"))),
-		judge(mounted(true, false, true)), judge(mounted(true, true, false)), judge(mounted(false, false, true)),
+		judge(mounted(true, false, true)), judge(mounted(true, true, false)), judge(mounted(false, false, true)), readOnlyImage(),
 		judge(onMount(mountSample{path: "/var/lib/kubelet", mount: shutdown})),
 		judge(sample{}.and(pathReport{name: "/srv", failed: failure{3, fmt.Errorf("statx: %w", syscall.EIO)}})),
 		judge(silent(42*time.Second)), judge(silent(5*time.Second)),

@@ -162,7 +162,11 @@ func (p *Probe) read(ctx context.Context) (s sample) {
 	}
 	p.renewMounts(ctx)
 	for i, path := range p.paths {
-		s.paths[i].mounts = path.describeMounts(s.paths[i].answered)
+		r := &s.paths[i]
+		r.mounts = path.describeMounts(r.answered)
+		if path.isReadOnlyForAll() {
+			r.fileSystem = fileSystem{} // nobody can fill it, and images are full by design
+		}
 	}
 	for _, w := range p.writers {
 		sample, failed := w.collect(ctx)

@@ -200,6 +200,9 @@ func TestDiskRemembersWhatWasWritable(t *testing.T) {
 		t.Helper()
 		now.readOnly = readOnly
 		want, reason, message := probes.OK, "SpaceSufficient", ""
+		if readOnly {
+			reason = "ReadOnlyByDesign"
+		}
 		if bad {
 			want, reason, message = probes.Degraded, "FileSystemReadOnly", "ext4 of /x (/dev/sdb) turned read-only"
 		}
@@ -232,6 +235,41 @@ func TestDiskRemembersWhatWasWritable(t *testing.T) {
 	probetest.Check(t, d.Observe(t.Context()), probes.Unknown, "NoFileSystem", "")
 	err = nil
 	turned(true, false)
+}
+
+// TestSpaceOfWhatNobodyWritesTo: the root of an immutable system is full by design, and
+// so is its file system of images. Behind a read-only mount others may write.
+func TestSpaceOfWhatNobodyWritesTo(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		mounts pathMounts
+		reason string
+	}{
+		"an image":                   {pathMounts{own: mount{point: "/", fsType: "ext4", readOnly: true, superReadOnly: true}}, "SpaceSufficient"},
+		"an overlay on an image":     {pathMounts{own: mount{point: "/", fsType: "overlay", upper: "/up"}, beneath: mount{point: "/up", fsType: "ext4", superReadOnly: true, readOnly: true}}, "SpaceSufficient"},
+		"a container's root":         {pathMounts{own: mount{point: "/", fsType: "overlay", upper: "/up", readOnly: true}, beneath: mount{point: "/up", fsType: "ext4"}}, "SpaceLow"},
+		"writable":                   {pathMounts{own: mount{point: "/", fsType: "ext4"}}, "SpaceLow"},
+		"the mounts cannot be found": {pathMounts{}, "SpaceLow"},
+	} {
+		d := New(nowhere, []string{"/", "/var/lib/kubelet"}, someDisk)
+		d.samplePath = func(_, path string) (pathSample, error) {
+			if path == "/" {
+				return pathSample{fileSystem: fileSystem{device: 7, size: gib, inodesTotal: 9}, readOnly: true}, nil
+			}
+			return pathSample{fileSystem: half("")}, nil
+		}
+		d.mounts.read = func([]wantedMount) []pathMounts { return []pathMounts{test.mounts, {}} }
+		for range 2 {
+			if o := probetest.Observe(t, d); o.Reason != test.reason {
+				t.Errorf("%s: %+v, want %s", name, o, test.reason)
+			}
+		}
+		for _, q := range d.Measures(nil) {
+			if isJudged := q.Path == "/"; isJudged && test.reason != "SpaceLow" {
+				t.Errorf("%s: told %+v", name, q)
+			}
+		}
+	}
 }
 
 // TestAnotherFileSystemBeneathBeginsAnew: the first one could be written.

@@ -151,7 +151,7 @@ func TestDiskUnderRealPressure(t *testing.T) {
 		name string
 		test func(*testing.T)
 	}{
-		{"space", realSpace}, {"inodes", realInodes}, {"read-only", realReadOnly}, {"frozen", realFrozen},
+		{"space", realSpace}, {"inodes", realInodes}, {"read-only", realReadOnly}, {"image", realImage}, {"frozen", realFrozen},
 		{"error", realError}, {"error that is not shown", realHiddenError}, {"error that does not stop writes", realErrorWithoutConsequence},
 		{"shutdown", realShutdown}, {"shutdown of XFS", realShutdownOfXFS}, {"container root", realContainerRoot}, {"no answer", realSilence},
 		{"another file system", realAnother}, {"resized", realResize}, {"resized ext4", realResizeOfExt4}, {"links inside the root", realLinks},
@@ -227,7 +227,7 @@ func realReadOnly(t *testing.T) {
 	checkCertain(t, observe(t, writer), "FileSystemReadOnly", "2 times in a row")
 
 	fromStart := New(thisHost, []string{point}, someDisk)
-	probetest.Check(t, observe(t, fromStart), probes.OK, "SpaceSufficient", "")
+	probetest.Check(t, observe(t, fromStart), probes.OK, "ReadOnlyByDesign", "is read-only and cannot fill up")
 
 	run(t, "mount", "-o", "remount,rw", point)
 	probetest.Check(t, observe(t, d), probes.OK, "SpaceSufficient", "")
@@ -241,6 +241,20 @@ func realReadOnly(t *testing.T) {
 	probetest.Check(t, observe(t, d), probes.Degraded, "MountReadOnly", "the mount of "+point+" (/dev/loop")
 	run(t, "mount", "-o", "remount,bind,rw", point)
 	probetest.Check(t, observe(t, d), probes.OK, "SpaceSufficient", "")
+}
+
+// realImage is full by design, as the root of an immutable system is.
+func realImage(t *testing.T) {
+	point, other := loopMount(t), loopMount(t)
+	if output, err := exec.CommandContext(t.Context(), "dd", "if=/dev/zero", "of="+filepath.Join(point, "usr"), "bs=1M").CombinedOutput(); err == nil {
+		t.Fatalf("not full: %s", output)
+	}
+	probetest.Check(t, observe(t, New(thisHost, []string{point, other}, someDisk)), probes.Degraded, "SpaceLow", "on "+point)
+	run(t, "mount", "-o", "remount,ro", point)
+	d := New(thisHost, []string{point, other}, someDisk)
+	probetest.Check(t, observe(t, d), probes.OK, "SpaceSufficient", "on "+other)
+	run(t, "mount", "-o", "remount,rw", point)
+	probetest.Check(t, observe(t, d), probes.Degraded, "SpaceLow", "on "+point)
 }
 
 func realFrozen(t *testing.T) {
@@ -453,7 +467,7 @@ func realAnother(t *testing.T) {
 	probetest.Check(t, observe(t, d), probes.OK, "SpaceSufficient", "")
 	unmount(t, point)
 	mountImage(t, third, point, "ro")
-	probetest.Check(t, observe(t, d), probes.OK, "SpaceSufficient", "")
+	probetest.Check(t, observe(t, d), probes.OK, "ReadOnlyByDesign", "")
 	if after := d.paths[0].last; after.device != before.device || after.mountID != before.mountID {
 		t.Log("this time the numbers were others")
 	}
