@@ -44,9 +44,29 @@ func (c Change) Differs(node *corev1.Node) (next []corev1.Taint, differs bool) {
 // k8s.io/apimachinery/pkg/api/validation).
 const maxAnnotations = 256 << 10
 
+// MaxForeignAnnotations is how many annotations of others a Node may have for the
+// admission policy to let its agent change the agent's own: taintlet.loop in
+// deploy/helm/taintlet/templates/_helpers.tpl, which says why.
+const MaxForeignAnnotations = 500
+
+// AnnotationsChangeable reports whether the admission policy lets the agent of the
+// node change annotations.
+func AnnotationsChangeable(node *corev1.Node) bool {
+	foreign := len(node.Annotations)
+	for _, own := range []string{RecordAnnotation, HeldAnnotation} {
+		if _, found := node.Annotations[own]; found {
+			foreign--
+		}
+	}
+	return foreign <= MaxForeignAnnotations
+}
+
 // AnnotationsFit reports whether the API server would take the annotations of the
 // change beside those that the node has.
 func (c Change) AnnotationsFit(node *corev1.Node) bool {
+	if !AnnotationsChangeable(node) {
+		return false
+	}
 	size := 0
 	for key, value := range node.Annotations {
 		if _, replaced := c.Annotations[key]; !replaced {

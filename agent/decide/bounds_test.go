@@ -2,6 +2,7 @@ package decide_test
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -93,6 +94,39 @@ func TestTaintWithoutRoomForAnyAnnotation(t *testing.T) {
 		want := taints.Pair{Key: corev1.TaintNodeMemoryPressure, Effect: corev1.TaintEffectNoSchedule}
 		if len(s.read.Spec.Taints) != 1 || !taints.Has(s.read.Spec.Taints, want) {
 			t.Errorf("there is room again: taints %v", s.read.Spec.Taints)
+		}
+	}
+}
+
+// On a Node with more annotations than the admission policy compares, the agent
+// leaves its own as they are, whatever they say: a patch that changed one would be
+// refused with its taint.
+func TestTaintBesideManyAnnotations(t *testing.T) {
+	s := newSim(config.Default())
+	seenAll(s)
+	s.after(time.Second, sample(probes.MemoryPressure, "certain"))
+	before := maps.Clone(s.read.Annotations)
+	if before[taints.RecordAnnotation] == "" || before[taints.HeldAnnotation] == "" {
+		t.Fatalf("annotations %v", before)
+	}
+	s.edit(func(n *corev1.Node) {
+		for i := range taints.MaxForeignAnnotations + 1 {
+			n.Annotations[fmt.Sprint("example.com/", i)] = ""
+		}
+	})
+	s.after(time.Second, sample(probes.MemoryPressure, "bad"))
+	if !taints.Has(s.read.Spec.Taints, taints.Pair{Key: "taintlet.dev/memory-pressure", Effect: corev1.TaintEffectNoSchedule}) {
+		t.Errorf("taints %v", s.read.Spec.Taints)
+	}
+	for range 3600 {
+		s.after(time.Second, sample(probes.MemoryPressure, "ok"))
+	}
+	if len(s.read.Spec.Taints) > 0 {
+		t.Errorf("an hour after the last bad sample the taints are %v", s.read.Spec.Taints)
+	}
+	for _, key := range []string{taints.RecordAnnotation, taints.HeldAnnotation} {
+		if s.read.Annotations[key] != before[key] {
+			t.Errorf("%s is %q, it was %q", key, s.read.Annotations[key], before[key])
 		}
 	}
 }

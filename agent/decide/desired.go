@@ -110,6 +110,9 @@ func (s *State) change(t *turn) taints.Change {
 		s.ledger.plan(owned)
 		delete(change.Annotations, taints.RecordAnnotation)
 	}
+	if !taints.AnnotationsChangeable(t.in.Node.Node) {
+		change.Annotations = nil
+	}
 	s.report.due = s.report.due || s.ledger.unrecorded != wasUnrecorded
 	return change
 }

@@ -54,19 +54,35 @@ request.userInfo.extra['authentication.kubernetes.io/node-name'][0] : ''
 {{- end -}}
 
 {{/*
+The most elements that a policy loops over; taints.MaxForeignAnnotations is the
+same number.
+*/}}
+{{- define "taintlet.loop" -}}
+500
+{{- end -}}
+
+{{/*
 Variables: who manages which fields of an object, before and after a write. The
 API server keeps that in managedFields, and takes what a patch or an update says
 there for the truth.
 */}}
 {{- define "taintlet.managers" -}}
+- name: entriesBefore
+  expression: 'oldObject == null ? [] : dyn(oldObject).metadata.?managedFields.orValue([])'
+- name: entriesAfter
+  expression: dyn(object).metadata.?managedFields.orValue([])
+# A write adds an entry of its own, and one into which others are merged.
+- name: tooManyManagers
+  expression: >-
+    size(variables.entriesAfter) > size(variables.entriesBefore) + 2 || size(variables.entriesBefore) > {{ include "taintlet.loop" . }}
 - name: managersBefore
   expression: >-
-    oldObject == null ? [] : dyn(oldObject).metadata.?managedFields.orValue([]).map(entry, {
+    variables.tooManyManagers ? [] : variables.entriesBefore.map(entry, {
       'id': dyn(entry.?manager.orValue('') + ' ' + entry.?operation.orValue('') + ' ' + entry.?apiVersion.orValue('') + ' ' + entry.?subresource.orValue('')),
       'fields': entry.?fieldsV1.orValue({})})
 - name: managersAfter
   expression: >-
-    dyn(object).metadata.?managedFields.orValue([]).map(entry, {
+    variables.tooManyManagers ? [] : variables.entriesAfter.map(entry, {
       'id': dyn(entry.?manager.orValue('') + ' ' + entry.?operation.orValue('') + ' ' + entry.?apiVersion.orValue('') + ' ' + entry.?subresource.orValue('')),
       'fields': entry.?fieldsV1.orValue({})})
 # The API server has ten managers at most, and merges the oldest into this one.
@@ -81,32 +97,36 @@ entries are our own. a to d are the names of fields at each level, such as
 f:status, f:conditions, the key of a condition, and a field of that condition.
 */}}
 {{- define "taintlet.managersStay" -}}
+{{- $few := print "<= " (include "taintlet.loop" .) -}}
 - expression: >-
-    variables.managersAfter.all(now, now in variables.managersBefore ||
+    !variables.tooManyManagers && variables.managersAfter.all(now, now in variables.managersBefore ||
       ({{ .mine }} || variables.mergesManagers && now.id.startsWith('ancient-changes Update ') ||
         variables.managersBefore.exists(was, was.id == now.id)) &&
       [{{ .mine }} ? variables.ownFields : dyn({})].all(own,
         [variables.managersBefore.filter(was, was.id == now.id ||
           variables.mergesManagers && now.id.startsWith('ancient-changes Update '))].all(old,
-          now.fields.all(a, (a in own || old.exists(was, a in was.fields)) &&
-            now.fields[a].all(b, (b == '.' || own[?a][?b].hasValue() || old.exists(was, was.fields[?a][?b].hasValue())) &&
-              now.fields[a][b].all(c, (c == '.' || c in own[?a][?b].orValue([]) || old.exists(was, was.fields[?a][?b][?c].hasValue())) &&
-                now.fields[a][b][c].all(d,
+          size(now.fields) {{ $few }} && now.fields.all(a, (a in own || old.exists(was, a in was.fields)) &&
+            (old.exists(was, was.fields[?a] == optional.of(now.fields[a])) ||
+            size(now.fields[a]) {{ $few }} && now.fields[a].all(b, (b == '.' || own[?a][?b].hasValue() || old.exists(was, was.fields[?a][?b].hasValue())) &&
+              (old.exists(was, was.fields[?a][?b] == optional.of(now.fields[a][b])) ||
+              size(now.fields[a][b]) {{ $few }} && now.fields[a][b].all(c, (c == '.' || c in own[?a][?b].orValue([]) || old.exists(was, was.fields[?a][?b][?c].hasValue())) &&
+                size(now.fields[a][b][c]) {{ $few }} && now.fields[a][b][c].all(d,
                   c in own[?a][?b].orValue([]) && size(now.fields[a][b][c][d]) == 0 &&
                   d in ['.', 'f:type', 'f:status', 'f:reason', 'f:message', 'f:lastHeartbeatTime', 'f:lastTransitionTime'] ||
-                  old.exists(was, was.fields[?a][?b][?c][?d] == optional.of(now.fields[a][b][c][d])))))))))
+                  old.exists(was, was.fields[?a][?b][?c][?d] == optional.of(now.fields[a][b][c][d])))))))))))
   reason: Forbidden
-  message: taintlet adds nothing to the managedFields of {{ .of }} but its own fields
+  message: taintlet adds nothing to the managedFields of {{ .of }} but its own fields, and nothing where more than {{ include "taintlet.loop" . }} managers are
 - expression: >-
-    variables.managersBefore.all(was, was in variables.managersAfter ||
+    !variables.tooManyManagers && variables.managersBefore.all(was, was in variables.managersAfter ||
       [variables.managersAfter.filter(now, now.id == was.id ||
         variables.mergesManagers && now.id.startsWith('ancient-changes Update '))].all(left,
-        was.fields.all(a, was.fields[a].all(b, b == '.' || (variables.ownFields[?a][?b].hasValue() ?
-          was.fields[a][b].all(c, c == '.' || c in variables.ownFields[?a][?b].orValue([]) ||
+        size(was.fields) {{ $few }} && was.fields.all(a, left.exists(now, now.fields[?a] == optional.of(was.fields[a])) ||
+          size(was.fields[a]) {{ $few }} && was.fields[a].all(b, b == '.' ||
+          left.exists(now, now.fields[?a][?b] == optional.of(was.fields[a][b])) || (variables.ownFields[?a][?b].hasValue() ?
+          size(was.fields[a][b]) {{ $few }} && was.fields[a][b].all(c, c == '.' || c in variables.ownFields[?a][?b].orValue([]) ||
             left.exists(now, now.fields[?a][?b][?c] == optional.of(was.fields[a][b][c]) ||
               variables.mergesManagers && now.fields[?a][?b][?c].hasValue())) :
-          left.exists(now, now.fields[?a][?b] == optional.of(was.fields[a][b]) ||
-            variables.mergesManagers && now.fields[?a][?b].hasValue()))))))
+          left.exists(now, variables.mergesManagers && now.fields[?a][?b].hasValue()))))))
   reason: Forbidden
   message: taintlet removes nothing from the managedFields of {{ .of }} but its own fields
 {{- end -}}
