@@ -94,7 +94,7 @@ func failureLabel(reason string) string {
 func failureReasons() []string {
 	return []string{
 		"MeminfoUnreadable", "MeminfoIncomplete", "MeminfoGarbled", "PressureUnreadable", "PressureGarbled", "VMStatUnreadable", "VMStatGarbled",
-		"SwapsUnreadable", "SwapsGarbled", "ARCStatsUnreadable", "ARCStatsGarbled",
+		"SwapsUnreadable", "SwapsGarbled", "ARCStatsUnreadable", "ARCStatsGarbled", "PodsMemoryUnreadable", "PodsMemoryGarbled",
 		"StatfsBlocked", "StatfsFailed", "NoFileSystem", "WritePending", "WriteDirectoryUnusable",
 		"LoadavgUnreadable", "LoadavgGarbled", "PIDMaxUnreadable", "PIDMaxGarbled", "ThreadsMaxUnreadable", "ThreadsMaxGarbled",
 		"PodsPIDsMaxUnreadable", "PodsPIDsMaxGarbled", "PodsPIDsCurrentUnreadable", "PodsPIDsCurrentGarbled",

@@ -18,7 +18,7 @@ type Memory struct {
 
 	// AvailablePercent (0 to 100, of all memory but huge pages) and
 	// AvailableBytes: Degraded when available memory is below the larger of the
-	// two.
+	// two. Of the limit of all pods AvailableBytes must be left as well.
 	AvailablePercent float64           `json:"availablePercent"`
 	AvailableBytes   resource.Quantity `json:"availableBytes"`
 	// PercentBaseMax caps the amount of memory that the percentages of available

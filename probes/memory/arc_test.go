@@ -74,7 +74,7 @@ func TestARCAndAvailableAreAtMostTheMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	probetest.Write(t, h, "proc/spl/kstat/zfs/arcstats", "\nc_min 4 0\nsize 4 16777216000\n")
-	s, err := readSample(t.Context(), h, sample{})
+	s, err := readHost(t, h, sample{})
 	if err != nil || s.available != 16777216000 || s.arc != 16777216000-8192000*1024 {
 		t.Errorf("%+v, %v", s, err)
 	}

@@ -38,7 +38,7 @@ func TestMemoryThatChangesItsSizeIsNotTaken(t *testing.T) {
 				made := int(min(20, 4*(second-7))) << 20
 				text = withLines(t, map[string]int{"MemTotal": 64 << 20, "MemAvailable": 26<<20 - made, "Hugetlb": made})
 			}
-			s, err := readSample(t.Context(), probetest.With(t, "proc/meminfo", text), sample{})
+			s, err := readHost(t, probetest.With(t, "proc/meminfo", text), sample{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -39,6 +39,10 @@ func TestEdgesTouchTheirConditionAlone(t *testing.T) {
 			"proc/pressure/memory":        "PressureGarbled",
 			"proc/spl/kstat/zfs/arcstats": "ARCStatsGarbled",
 			"proc/vmstat":                 "VMStatGarbled",
+
+			"sys/fs/cgroup/kubepods.slice/memory.max":     "PodsMemoryGarbled",
+			"sys/fs/cgroup/kubepods.slice/memory.current": "PodsMemoryGarbled",
+			"sys/fs/cgroup/kubepods.slice/memory.stat":    "PodsMemoryGarbled",
 		},
 		// The number is one that a kernel may write, or what is wrong does not
 		// matter.
@@ -48,6 +52,12 @@ func TestEdgesTouchTheirConditionAlone(t *testing.T) {
 			"edges-zero/proc/spl/kstat/zfs/arcstats": {Level: probes.OK, Reason: "MemorySufficient"},
 			"edges-zero/proc/vmstat":                 {Level: probes.OK, Reason: "MemorySufficient"},
 			"edges-2^63/proc/vmstat":                 {Level: probes.OK, Reason: "MemorySufficient"},
+			// Pods that use nothing, and a limit that is none.
+			"edges-zero/sys/fs/cgroup/kubepods.slice/memory.current": {Level: probes.OK, Reason: "MemorySufficient"},
+			"edges-zero/sys/fs/cgroup/kubepods.slice/memory.stat":    {Level: probes.OK, Reason: "MemorySufficient"},
+			"edges-2^63/sys/fs/cgroup/kubepods.slice/memory.max":     {Level: probes.OK, Reason: "MemorySufficient"},
+			"edges-2^63/sys/fs/cgroup/kubepods.slice/memory.stat":    {Level: probes.OK, Reason: "MemorySufficient"},
+			"edges-2^63/sys/fs/cgroup/kubepods.slice/memory.current": {Level: probes.Degraded, Reason: "AllocatableMemoryLow"},
 			// The cache is no larger than what it keeps: nothing to give back.
 			"edges-2^63/proc/spl/kstat/zfs/arcstats": {Level: probes.OK, Reason: "MemorySufficient"},
 		})

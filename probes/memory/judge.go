@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/taintlet/taintlet/probes"
@@ -25,7 +26,7 @@ func (t Thresholds) judge(v view) probes.Observation {
 			o.Hysteresis, o.Reason, told = true, "MemoryNearThreshold", c
 		}
 	}
-	o.Message, o.Clears = v.text(told.limit)+told.text, "above "+told.limit.clears+told.clears
+	o.Message, o.Clears = cmp.Or(told.measured, v.text(told.limit))+told.text, "above "+told.limit.clears+told.clears
 	return o
 }
 
@@ -33,18 +34,19 @@ func (t Thresholds) judge(v view) probes.Observation {
 type cause struct {
 	trend.Signal
 
-	level  probes.Level
-	reason string
-	limit  bound  // of available memory
-	text   string // about the other measure
-	clears string // what that one has to be instead
+	level    probes.Level
+	reason   string
+	limit    bound  // of available memory
+	text     string // about the other measure
+	clears   string // what that one has to be instead
+	measured string // what is compared with limit; empty: the available memory of the host
 }
 
 // byLevel is the index of the cause that is available memory alone.
 const byLevel = 1
 
 // causes returns all causes, the gravest first.
-func (t Thresholds) causes(v view) [4]cause {
+func (t Thresholds) causes(v view) [5]cause {
 	whole := v.whole()
 	enough, emptying, stalled := t.enough(whole), t.part(t.RunningOutAvailablePercent, whole), t.part(t.StalledAvailablePercent, whole)
 	below := func(limit bound) trend.Signal {
@@ -54,13 +56,33 @@ func (t Thresholds) causes(v view) [4]cause {
 	someWait, allWait := trend.Excess(v.some.counts, t.StalledPercent, t.ClearFactor), trend.Excess(v.full.counts, t.CriticalStalledPercent, t.ClearFactor)
 	return [...]cause{
 		{trend.Both(below(enough), allWait), probes.Critical, "MemoryStalledFully", enough,
-			v.fullText() + ", threshold " + trend.PercentText(t.CriticalStalledPercent), ""},
+			v.fullText() + ", threshold " + trend.PercentText(t.CriticalStalledPercent), "", ""},
 		byLevel: {below(enough), probes.Degraded, "MemoryLow", enough,
-			v.someText(), ""},
+			v.someText(), "", ""},
+		t.podsCause(v.pods),
 		{trend.Both(below(emptying), soonEmpty), probes.Degraded, "MemoryRunningOut", emptying,
-			v.emptyText() + ", threshold " + trend.SecondsText(t.RunningOutWithin), ", or lasts longer"},
+			v.emptyText() + ", threshold " + trend.SecondsText(t.RunningOutWithin), ", or lasts longer", ""},
 		{trend.Both(below(stalled), someWait), probes.Degraded, "MemoryStalled", stalled,
-			v.someText() + ", threshold " + trend.PercentText(t.StalledPercent), ", or stalls less"},
+			v.someText() + ", threshold " + trend.PercentText(t.StalledPercent), ", or stalls less", ""},
+	}
+}
+
+// podsCause is that all pods together have little left of their limit. AvailableBytes
+// is the only threshold: pods that fit their limit closely and stay within it are the
+// work of a good scheduler, not trouble. It is the threshold of the kubelet, which
+// evicts pods then.
+func (t Thresholds) podsCause(pods allocatable) cause {
+	if pods.limit == 0 {
+		return cause{}
+	}
+	available, limit := float64(pods.available), float64(pods.limit)
+	bytes, factor := t.floor(limit)
+	b := bound{bytes, factor, trend.BytesText(bytes), trend.BytesText(bytes * factor)}
+	return cause{
+		Signal: trend.Scarce(available, bytes, factor).Signal(), level: probes.Degraded, reason: "AllocatableMemoryLow", limit: b,
+		measured: "left to all pods " + trend.BytesText(available) + " of their limit of " + trend.BytesText(limit) +
+			" (" + trend.ShareText(available, limit) + "), threshold " + b.text,
+		clears: " left to all pods",
 	}
 }
 
@@ -88,8 +110,17 @@ const floorMarginPercent = 5
 // enoughBytes is enough without its texts.
 func (t Thresholds) enoughBytes(whole float64) (bytes, clearFactor float64) {
 	bytes, clearFactor = t.partBytes(t.AvailablePercent, whole), max(1, t.ClearFactor)
-	if floor := float64(t.AvailableBytes); floor > bytes {
-		return floor, min(clearFactor, 1+whole*floorMarginPercent/100/floor)
+	if float64(t.AvailableBytes) > bytes {
+		return t.floor(whole)
+	}
+	return bytes, clearFactor
+}
+
+// floor returns AvailableBytes, and how many times as much clears.
+func (t Thresholds) floor(whole float64) (bytes, clearFactor float64) {
+	bytes, clearFactor = float64(t.AvailableBytes), max(1, t.ClearFactor)
+	if bytes > 0 {
+		clearFactor = min(clearFactor, 1+whole*floorMarginPercent/100/bytes)
 	}
 	return bytes, clearFactor
 }

@@ -9,7 +9,7 @@ import (
 var _ probes.Measurer = (*Probe)(nil)
 
 // Measures appends what the newest sample showed of available memory, and, where
-// they are known, of stalls and of the time until nothing is left.
+// they are known, of the limit of all pods, of stalls and of the time until nothing is left.
 func (p *Probe) Measures(all []probes.Measure) []probes.Measure {
 	v, t := &p.newest, &p.thresholds
 	if v.whole() == 0 { // the newest sample could not be read
@@ -20,6 +20,12 @@ func (p *Probe) Measures(all []probes.Measure) []probes.Measure {
 	all = append(all,
 		probes.Measure{Name: "available", Unit: probes.Bytes, Value: float64(v.available), Degraded: enough, Clear: enough * enoughFactor},
 		probes.Measure{Name: "total", Unit: probes.Bytes, Value: v.whole()})
+	if pods := v.pods; pods.limit > 0 {
+		floor, floorFactor := t.floor(float64(pods.limit))
+		all = append(all,
+			probes.Measure{Name: "allocatable_available", Unit: probes.Bytes, Value: float64(pods.available), Degraded: floor, Clear: floor * floorFactor},
+			probes.Measure{Name: "allocatable", Unit: probes.Bytes, Value: float64(pods.limit)})
+	}
 	if v.some.over > 0 {
 		all = append(all, probes.Measure{
 			Name: "stalled", Unit: probes.Ratio, Value: v.some.counts / 100,

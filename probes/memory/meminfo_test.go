@@ -25,7 +25,7 @@ func line(t testing.TB, text, key, replacement string) string {
 
 func TestMemoryReadsTheNumbers(t *testing.T) {
 	t.Parallel()
-	got, err := readSample(t.Context(), probetest.Healthy(), sample{})
+	got, err := readHost(t, probetest.Healthy(), sample{})
 	want := sample{available: 8192000 << 10, held: 8192000 << 10, capacity: 16384000 << 10}
 	if err != nil || got != want {
 		t.Errorf("got %+v, %v, want %+v", got, err, want)
@@ -107,7 +107,7 @@ func TestHugePagesAreNotInTheWhole(t *testing.T) {
 			if strings.HasPrefix(name, "a kernel without") {
 				text = text[:strings.Index(text, "HugePages_Total")]
 			}
-			s, err := readSample(t.Context(), probetest.With(t, "proc/meminfo", text), sample{})
+			s, err := readHost(t, probetest.With(t, "proc/meminfo", text), sample{})
 			if err != nil || s.whole() != test.whole*gib {
 				t.Errorf("%v GiB, %v, want %v GiB", s.whole()/gib, err, test.whole)
 			}
@@ -224,7 +224,7 @@ func FuzzReadMeminfo(f *testing.F) {
 		if err == nil && (m.total == 0 || m.available > m.total || m.anon > m.total || m.available+m.anon == 0 || m.total%1024 != 0) {
 			t.Errorf("%q: %+v", text, m)
 		}
-		if s, err := readSample(t.Context(), h, sample{}); err == nil && (s.available+s.held > m.total || s.whole() <= 0) {
+		if s, err := readHost(t, h, sample{}); err == nil && (s.available+s.held > m.total || s.whole() <= 0) {
 			t.Errorf("%q: %+v of %d", text, s, m.total)
 		}
 	})

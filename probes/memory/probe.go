@@ -26,7 +26,8 @@ type Thresholds struct {
 	AvailablePercent float64
 	// AvailableBytes is the available memory, in bytes, below which the host is
 	// Degraded, where that is more than AvailablePercent. It is the same on every
-	// host: one with less memory than this is always Degraded.
+	// host: one with less memory than this is always Degraded. Where all pods together
+	// have a limit, the host is Degraded when they have less than this left of it.
 	AvailableBytes uint64
 	// PercentBaseMax caps, in bytes, the memory that the three percentages of
 	// available memory are taken of. 0: no cap. A percentage is meant to leave
@@ -70,6 +71,7 @@ type Probe struct {
 
 	host       probes.Host
 	thresholds Thresholds
+	pods       podLimits
 	before     past
 	slope      trend.Slope // of what programs have not taken, memory and swap together
 	pace       trend.Pace  // of available memory
@@ -87,11 +89,11 @@ const wakeStalledPercent = 7.5
 
 // New returns the probe of the host's memory. It reads meminfo and, where there
 // are such files, pressure/memory, vmstat, swaps and spl/kstat/zfs/arcstats in
-// h.Proc.
+// h.Proc, and the memory of the pods' control group in h.Sys.
 func New(h probes.Host, t Thresholds) *Probe {
 	return &Probe{
 		Trigger: pressure.NewTrigger(h, "memory", wakeStalledPercent),
-		host:    h, thresholds: t, plausiblePace: plausiblePace(runtime.NumCPU()),
+		host:    h, thresholds: t, pods: newPodLimits(h), plausiblePace: plausiblePace(runtime.NumCPU()),
 	}
 }
 
@@ -103,7 +105,7 @@ func (*Probe) Condition() probes.Condition { return probes.MemoryPressure }
 // memory alone.
 func (p *Probe) Observe(ctx context.Context) probes.Observation {
 	began := time.Now()
-	s, err := readSample(ctx, p.host, p.before.newest())
+	s, err := readSample(ctx, p.host, p.pods, p.before.newest())
 	if err != nil {
 		p.newest = view{}
 		return probes.UnknownBecause(probes.MemoryPressure, err)

@@ -11,6 +11,12 @@ import (
 	"github.com/taintlet/taintlet/probes/probetest"
 )
 
+// readHost reads a sample of a host, after a sample before it.
+func readHost(t testing.TB, h probes.Host, prev sample) (sample, error) {
+	t.Helper()
+	return readSample(t.Context(), h, newPodLimits(h), prev)
+}
+
 // followAll judges a sequence of samples that are a second apart, and returns
 // the observations.
 func followAll(samples ...sample) (all []probes.Observation) {
@@ -105,7 +111,7 @@ func TestMemoryForgivesAFloodOfPageCache(t *testing.T) {
 		text = line(t, text, "Cached", fmt.Sprintf("Cached: %d kB\n", 6144000+read))
 		text = line(t, text, "MemAvailable", fmt.Sprintf("MemAvailable: %d kB\n", 8192000-read/40))
 		probetest.Write(t, h, "proc/meminfo", text)
-		s, err := readSample(t.Context(), h, sample{})
+		s, err := readHost(t, h, sample{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -137,7 +143,7 @@ func TestMemoryOfOtherHosts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, err := readSample(t.Context(), memoryHost(name), sample{})
+			s, err := readHost(t, memoryHost(name), sample{})
 			if err != nil || s != want.sample {
 				t.Errorf("read %+v, %v, want %+v", s, err, want.sample)
 			}
@@ -153,7 +159,7 @@ func TestMemorySeesAHostFullOfSharedMemory(t *testing.T) {
 	h := memoryHost("tmpfs")
 	o := probetest.Observe(t, New(h, allMemory))
 	probetest.Check(t, o, probes.Degraded, "MemoryLow", "available 256 MiB of 64 GiB (0.3 %), threshold 5 %")
-	s, err := readSample(t.Context(), h, sample{})
+	s, err := readHost(t, h, sample{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,7 +28,7 @@ func thisHost() probes.Host { return probes.Host{Root: "/", Proc: "/proc", Sys: 
 // the threshold is passed, and OK when the files are gone.
 func TestRealTmpfsFillsTheHost(t *testing.T) {
 	const fill = 1536 * mib
-	before, err := readSample(t.Context(), thisHost(), sample{})
+	before, err := readHost(t, thisHost(), sample{})
 	if err != nil {
 		t.Skipf("this host cannot be read: %v", err)
 	}
@@ -43,7 +43,7 @@ func TestRealTmpfsFillsTheHost(t *testing.T) {
 	file := filepath.Join(mounted, "file")
 	allocate(t, file, fill)
 	waitObserved(t, p, func(o probes.Observation) bool { return o.Level == probes.Degraded && o.Reason == "MemoryLow" })
-	if full, err := readSample(t.Context(), thisHost(), sample{}); err != nil || full.whole() < before.whole()-fill/2 {
+	if full, err := readHost(t, thisHost(), sample{}); err != nil || full.whole() < before.whole()-fill/2 {
 		t.Errorf("the base of the percentages has shrunk from %.0f MiB to %.0f MiB, %v", before.whole()/mib, full.whole()/mib, err)
 	}
 	if err := os.Remove(file); err != nil {

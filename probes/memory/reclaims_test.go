@@ -92,7 +92,7 @@ func TestReclaimsAreReadWhenTasksWait(t *testing.T) {
 	var last sample
 	read := func(step string, want reclaims) {
 		t.Helper()
-		s, err := readSample(t.Context(), h, last)
+		s, err := readHost(t, h, last)
 		if err != nil || s.reclaims != want {
 			t.Errorf("%s: %+v, %v, want %+v", step, s.reclaims, err, want)
 		}

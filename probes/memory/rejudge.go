@@ -20,6 +20,10 @@ func (p *Probe) Rejudge(_ probes.Observation, quantities []probes.Measure) (prob
 			v.available = uint64(q.Value)
 		case "total":
 			whole = uint64(q.Value)
+		case "allocatable_available":
+			v.pods.available = uint64(q.Value)
+		case "allocatable":
+			v.pods.limit = uint64(q.Value)
 		case "stalled":
 			v.some = recordedStall(q.Value, someSpan)
 		case "stalled_fully":
@@ -28,7 +32,7 @@ func (p *Probe) Rejudge(_ probes.Observation, quantities []probes.Measure) (prob
 			v.emptyIn = q.Duration()
 		}
 	}
-	if whole == 0 || v.available > whole {
+	if whole == 0 || v.available > whole || v.pods.available > v.pods.limit {
 		return probes.Observation{}, false
 	}
 	v.held = whole - v.available

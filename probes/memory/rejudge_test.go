@@ -28,6 +28,9 @@ func TestRejudgedIsAsJudged(t *testing.T) {
 			v.full = stall{percent: 100, over: time.Second, counts: float64(max(0, dice.IntN(9000)-1000)) / 100}
 		}
 		if dice.IntN(3) == 0 {
+			v.pods = allocatable{limit: 4 << 30, available: dice.Uint64N(300 << 20)}
+		}
+		if dice.IntN(3) == 0 {
 			v.emptyIn = time.Duration(dice.Int64N(int64(20 * time.Second)))
 		}
 		p.newest = v

@@ -10,11 +10,12 @@ import (
 
 // sample is what the host's memory was at one time, in bytes.
 type sample struct {
-	available uint64 // MemAvailable, and arc
-	held      uint64 // what is not available, without huge pages: see meminfo.ordinary
-	arc       uint64 // what the ZFS cache would give back
-	freeSwap  uint64 // free swap outside of memory
-	capacity  uint64 // MemTotal without huge pages, and all swap outside of memory
+	available uint64      // MemAvailable, and arc
+	held      uint64      // what is not available, without huge pages: see meminfo.ordinary
+	arc       uint64      // what the ZFS cache would give back
+	freeSwap  uint64      // free swap outside of memory
+	capacity  uint64      // MemTotal without huge pages, and all swap outside of memory
+	pods      allocatable // what all pods together may have
 	stalls    pressure.Totals
 	measured  bool          // the kernel measures pressure
 	reclaims  reclaims      // of the host itself
@@ -44,7 +45,7 @@ func (s sample) whole() float64 { return float64(s.available) + float64(s.held) 
 // kernel may lack is not used where it is missing. A file that is there and cannot
 // be read or understood is an error: a guess about a part would be a guess about
 // the whole.
-func readSample(ctx context.Context, h probes.Host, prev sample) (sample, error) {
+func readSample(ctx context.Context, h probes.Host, pods podLimits, prev sample) (sample, error) {
 	info, err := readMeminfo(ctx, h.Proc)
 	if err != nil {
 		return sample{}, err
@@ -66,6 +67,9 @@ func readSample(ctx context.Context, h probes.Host, prev sample) (sample, error)
 	// Some of what the cache takes besides its data is in MemAvailable already.
 	s.arc = min(cache, notAvailable)
 	s.available, s.held = info.available+s.arc, notAvailable-s.arc
+	if s.pods, err = pods.read(info.total); err != nil {
+		return sample{}, err
+	}
 	// The time is taken soon after, and stalls are a share of it.
 	s.stalls, s.measured, err = pressure.Read(h, "memory")
 	if err != nil {

@@ -1,0 +1,122 @@
+package memory
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/probes/cgroup"
+	"github.com/taintlet/taintlet/probes/hostfile"
+)
+
+// podLimits reads the limits that kubelets have set for the memory of all their pods
+// together (--enforce-node-allocatable=pods).
+type podLimits struct{ groups *cgroup.Pods }
+
+func newPodLimits(h probes.Host) podLimits {
+	return podLimits{cgroup.NewPods(h.Sys, "memory", "memory.max", "memory.limit_in_bytes")}
+}
+
+// allocatable is what all pods together may have, in bytes. The zero value means that
+// there is no limit below the memory of the host, or that it is not visible.
+type allocatable struct {
+	limit     uint64
+	available uint64 // as the kubelet sees it: see readAllocatable
+}
+
+// read returns the limit that leaves the smallest share, of a host with that much
+// memory.
+func (p podLimits) read(total uint64) (tightest allocatable, err error) {
+	for _, path := range p.groups.Files(time.Now()) {
+		a, err := readAllocatable(path)
+		switch {
+		case err != nil:
+			return allocatable{}, err
+		case a.limit == 0 || a.limit >= total:
+		case tightest.limit == 0 || float64(a.available)/float64(a.limit) < float64(tightest.available)/float64(tightest.limit):
+			tightest = a
+		}
+	}
+	return tightest, nil
+}
+
+// readAllocatable reads a limit and what is left of it: zero where there is none.
+//
+// What is left is the limit less the working set, and that is the usage less
+// inactive_file. The kubelet evicts pods by this amount, allocatableMemory.available
+// (makeSignalObservations in pkg/kubelet/eviction/helpers.go,
+// setMemoryStats in cadvisor's container/libcontainer/handler.go). Page cache that is
+// active could be reclaimed, and is not counted as left, because the kubelet does not
+// either.
+func readAllocatable(path string) (allocatable, error) {
+	usageName, cacheName := "memory.current", "inactive_file"
+	if filepath.Base(path) == "memory.limit_in_bytes" {
+		usageName, cacheName = "memory.usage_in_bytes", "total_inactive_file"
+	}
+	text, found, err := hostfile.ReadOptional(path, "PodsMemory")
+	if !found || text == "max\n" {
+		return allocatable{}, err
+	}
+	limit, err := parseAmount(text)
+	if err == nil && limit == 0 {
+		err = errors.New("a limit of 0 bytes cannot be")
+	}
+	if err != nil {
+		return allocatable{}, garbledPods(path, err)
+	}
+	usagePath, statPath := filepath.Join(filepath.Dir(path), usageName), filepath.Join(filepath.Dir(path), "memory.stat")
+	if text, err = hostfile.Read(usagePath); err != nil {
+		return allocatable{}, probes.Because("PodsMemoryUnreadable", "reading the memory of all pods: %w", err)
+	}
+	usage, err := parseAmount(text)
+	if err != nil {
+		return allocatable{}, garbledPods(usagePath, err)
+	}
+	if text, err = hostfile.Read(statPath); err != nil {
+		return allocatable{}, probes.Because("PodsMemoryUnreadable", "reading the page cache of all pods: %w", err)
+	}
+	cache, err := parseStat(text, cacheName)
+	if err != nil {
+		return allocatable{}, garbledPods(statPath, err)
+	}
+	workingSet := usage - min(usage, cache)
+	return allocatable{limit, limit - min(limit, workingSet)}, nil
+}
+
+func garbledPods(path string, err error) error {
+	return probes.Because("PodsMemoryGarbled", "reading the memory of all pods from %s: %w", path, err)
+}
+
+// parseAmount returns the one number of bytes of a text with its newline.
+func parseAmount(text string) (uint64, error) {
+	digits, ok := strings.CutSuffix(text, "\n")
+	if !ok {
+		return 0, hostfile.ErrCutOff
+	}
+	bytes, err := strconv.ParseUint(digits, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("not a number of bytes: %w", err)
+	}
+	return bytes, nil
+}
+
+// parseStat returns one value of memory.stat, whose lines are a name and a number.
+func parseStat(text, name string) (uint64, error) {
+	if text != "" && !strings.HasSuffix(text, "\n") {
+		return 0, hostfile.ErrCutOff
+	}
+	_, rest, found := strings.Cut("\n"+text, "\n"+name+" ")
+	if !found {
+		return 0, fmt.Errorf("no line %s", name)
+	}
+	digits, _, _ := strings.Cut(rest, "\n")
+	bytes, err := strconv.ParseUint(digits, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%s is not a number of bytes: %w", name, err)
+	}
+	return bytes, nil
+}
