@@ -16,7 +16,7 @@ type Disk struct {
 	Sampling
 
 	// Paths name the file systems to watch, by any path on them. Paths that do
-	// not exist are skipped. Several paths on one device count once.
+	// not exist are skipped, and named in the message. Several paths on one device count once.
 	Paths []string `json:"paths"`
 	// AvailablePercent and InodesPercent (0 to 100, 0: no threshold): Degraded
 	// when less of the space, or of the inodes, is free.

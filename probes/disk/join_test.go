@@ -90,6 +90,22 @@ func checkJoined(t *testing.T, o probes.Observation, want string) {
 	}
 }
 
+// TestAbsentPathsAreNamed, whatever the others say: nobody watches a file system whose
+// path is mistyped, or not mounted into the container.
+func TestAbsentPathsAreNamed(t *testing.T) {
+	t.Parallel()
+	for _, word := range []string{"good", "bad", "unread", "absent"} {
+		o := someDisk.judge(sample{paths: []pathReport{said("/", word), said("/data/kubelet", "absent"), said("/data/x", "absent")}}).join()
+		want := "; no such path: /data/kubelet, /data/x"
+		if word == "absent" {
+			want = "; no such path: /, /data/kubelet, /data/x"
+		}
+		if !strings.HasSuffix(o.Message, want) {
+			t.Errorf("%s: %q", word, o.Message)
+		}
+	}
+}
+
 // TestUnusableDirectoryIsJoined: a directory for writes is joined like a path, but
 // it cannot stand for the paths.
 func TestUnusableDirectoryIsJoined(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -85,6 +86,7 @@ type verdict struct {
 	found     bool
 	tightness float64 // of space or inodes; the smaller of two equal findings is worse
 	unknown   error   // why it says nothing, or not all
+	absent    string  // the path, if there is no such path
 	// holds says that unknown makes the whole Unknown, because it may hide trouble
 	// that others cannot speak for.
 	holds bool
@@ -109,30 +111,39 @@ func (t Thresholds) judge(s sample) (v verdicts) {
 }
 
 // join says what the verdicts mean together. The worst finding decides, and the
-// message names whatever is unknown.
+// message names whatever is unknown, and paths that are not there.
 func (v verdicts) join() probes.Observation {
 	var all verdict
 	var unknown []error
+	var absent []string
 	for _, one := range slices.Concat(v.paths, v.writes) {
 		if one.found {
 			all.add(one.worst, one.tightness)
+		}
+		if one.absent != "" {
+			absent = append(absent, one.absent)
 		}
 		if one.unknown != nil {
 			unknown = append(unknown, one.unknown)
 			all.holds = all.holds || one.holds
 		}
 	}
+	missing := ""
+	if len(absent) > 0 {
+		missing = "; no such path: " + strings.Join(absent, ", ")
+	}
 	switch {
 	case all.found && (all.worst.Level == probes.Degraded || !all.holds && !v.areUnread()):
 		if len(unknown) > 0 {
 			all.worst.Message += "; unknown: " + joinErrors(unknown)
 		}
+		all.worst.Message += missing
 		return all.worst
 	case len(unknown) == 0:
-		return probes.UnknownBecause(probes.DiskPressure, probes.Because("NoFileSystem", "none of the paths leads to a file system with a size"))
+		return probes.UnknownBecause(probes.DiskPressure, probes.Because("NoFileSystem", "none of the paths leads to a file system with a size%s", missing))
 	}
 	o := probes.UnknownBecause(probes.DiskPressure, unknown[0])
-	o.Message = joinErrors(unknown)
+	o.Message = joinErrors(unknown) + missing
 	return o
 }
 
@@ -158,6 +169,9 @@ func isWorse(a, b probes.Observation) bool {
 
 // judgePath says what one path means.
 func (t Thresholds) judgePath(r pathReport) (v verdict) {
+	if r.absent {
+		v.absent = r.name
+	}
 	t.judgeSpace(r.fileSystem, &v)
 	for _, m := range r.mounts {
 		if o, found := m.judge(); found {

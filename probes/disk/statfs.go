@@ -2,6 +2,7 @@ package disk
 
 import (
 	"fmt"
+	"math"
 	"math/bits"
 
 	"golang.org/x/sys/unix"
@@ -68,13 +69,17 @@ func fromStatfs(u *unix.Statfs_t) (fileSystem, error) {
 	if unit == 0 {
 		unit = uint64(max(u.Bsize, 0))
 	}
-	overflow, _ := bits.Mul64(u.Blocks, unit)
-	if u.Bfree > u.Blocks || u.Bavail > u.Blocks || overflow != 0 {
+	overflow, size := bits.Mul64(u.Blocks, unit)
+	bavail := u.Bavail
+	if isNegative(bavail*unit, size) {
+		bavail = 0
+	}
+	if u.Bfree > u.Blocks || bavail > u.Blocks || overflow != 0 {
 		return fileSystem{}, fmt.Errorf("statfs says impossible numbers: %d blocks of %d bytes, %d of them free and %d available",
 			u.Blocks, unit, u.Bfree, u.Bavail)
 	}
 	f := fileSystem{
-		available: u.Bavail * unit, size: (min(u.Blocks-u.Bfree+u.Bavail, u.Blocks)) * unit,
+		available: bavail * unit, size: (min(u.Blocks-u.Bfree+bavail, u.Blocks)) * unit,
 		inodesFree: u.Ffree, inodesTotal: u.Files,
 	}
 	// More free inodes than inodes mean that they are not counted: CephFS says that
@@ -84,6 +89,12 @@ func fromStatfs(u *unix.Statfs_t) (fileSystem, error) {
 	}
 	return f, nil
 }
+
+// isNegative says that a number of bytes is one below 0, and at most as far as the
+// file system is large. f_bavail is that on file systems whose reserve for the
+// superuser is in use (statvfs(3) of the BSDs; an NFS server hands it on). The type
+// of f_bavail has no sign.
+func isNegative(bytes, size uint64) bool { return bytes > math.MaxInt64 && -bytes <= size }
 
 // isImage says whether a file system of that type is made once and never written:
 // the root of an immutable system, a snap, a CD. It is always full, which does

@@ -61,6 +61,11 @@ func TestFromStatfs(t *testing.T) {
 		{"ceph", unix.Statfs_t{Frsize: 10, Blocks: 10, Bfree: 4, Bavail: 4, Files: 7, Ffree: most}, fileSystem{available: 40, size: 100}, ""},
 		{"more free than there is", unix.Statfs_t{Frsize: 10, Blocks: 10, Bfree: 15, Bavail: 2}, fileSystem{}, "impossible"},
 		{"available beyond the size", unix.Statfs_t{Frsize: 10, Blocks: 10, Bfree: 4, Bavail: 11}, fileSystem{}, "impossible"},
+		// The superuser's reserve is used: what is left of it is negative, which statfs(2)
+		// cannot say. The client of NFS shifts what a server said in bytes.
+		{"negative", unix.Statfs_t{Frsize: 4096, Blocks: 100, Bfree: 3, Bavail: most - 1}, fileSystem{available: 0, size: 97 * 4096}, ""},
+		{"negative, by NFS", unix.Statfs_t{Frsize: 1 << 20, Blocks: 100, Bfree: 3, Bavail: (most - 5<<20) >> 20}, fileSystem{available: 0, size: 97 << 20}, ""},
+		{"more negative than it is large", unix.Statfs_t{Frsize: 4096, Blocks: 100, Bfree: 3, Bavail: most - 101}, fileSystem{}, "impossible"},
 		{"beyond all bytes", unix.Statfs_t{Frsize: 4096, Blocks: most, Bfree: most, Bavail: most}, fileSystem{}, "impossible"},
 		{"proc", unix.Statfs_t{}, fileSystem{}, ""},
 	} {

@@ -36,6 +36,11 @@ func New(t testing.TB) *Host {
 			t.Error(err)
 		}
 	})
+	for _, path := range []string{"var/lib/kubelet", "var/lib/containerd"} { // of the default configuration
+		if err := os.MkdirAll(filepath.Join(h.Root, path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
 	h.Memory(50)
 	h.Tasks(100)
 	h.Carrier(true)
