@@ -22,16 +22,17 @@ const (
 	listedAtOnce  = "1000"
 )
 
-// ListSlices returns the metadata of the EndpointSlices of a Service, and not what
-// is in them.
-func (c *Client) ListSlices(ctx context.Context, namespace, service string) ([]metav1.PartialObjectMetadata, error) {
+// ListSlices returns the metadata of the EndpointSlices with these labels, and not
+// what is in them. A slice has the labels of its Service, and one with its name
+// (LabelServiceName in k8s.io/api/discovery/v1).
+func (c *Client) ListSlices(ctx context.Context, namespace, selector string) ([]metav1.PartialObjectMetadata, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	err := c.getCached(within(ctx, maxSliceList), list, func(get *rest.Request) *rest.Request {
-		return get.AbsPath(sliceAPI+namespace, sliceResource).Param("labelSelector", discoveryv1.LabelServiceName+"="+service).
+		return get.AbsPath(sliceAPI+namespace, sliceResource).Param("labelSelector", selector).
 			Param("limit", listedAtOnce).SetHeader("Accept", metadataOnly)
 	})
 	if err != nil {
-		return nil, explain("list", sliceResource, namespace+"/"+service, err)
+		return nil, explain("list", sliceResource, namespace+"/"+selector, err)
 	}
 	return list.Items, nil
 }

@@ -39,6 +39,9 @@ type Options struct {
 	// value: not known, and nowhere.
 	HostIP netip.Addr
 	Listen netip.AddrPort
+	// DNSPods says where the pods of the cluster's DNS are; the zero value: where most
+	// clusters have them.
+	DNSPods fleet.DNSPods
 	// NewProbe returns what makes the probes, given what is known of the cluster.
 	NewProbe func(network.Cluster) func(config.Condition) probes.Probe
 
@@ -60,7 +63,7 @@ func New(ctx context.Context, o Options) (*agent.Agent, func(), error) {
 		return nil, nil, err
 	}
 	others := fleet.New(fleet.Options{
-		Node: o.Node, HostIP: o.HostIP, Listen: o.Listen, Namespace: o.Namespace, Service: serviceName,
+		Node: o.Node, HostIP: o.HostIP, Listen: o.Listen, Namespace: o.Namespace, Service: serviceName, DNSPods: o.DNSPods,
 		APIServer: c.apiServer, Source: c.source, Log: o.Log,
 	})
 	return &agent.Agent{

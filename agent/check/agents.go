@@ -13,6 +13,10 @@ type daemonSet struct {
 			Spec struct {
 				HostNetwork, HostPID bool
 				ServiceAccountName   string
+				Containers           []struct {
+					Name string
+					Args []string
+				}
 			}
 		}
 	}

@@ -87,7 +87,7 @@ func installed() []group {
 		{"cluster", []check{versionCheck(), nodesCheck(), imagesCheck()}},
 		{"permissions", []check{grantedCheck(), boundedCheck(), tokenCheck()}},
 		{"admission policies", []check{nodesPolicyCheck(), eventsPolicyCheck(), leasesPolicyCheck(), keepObjectsCheck(), keepEffectCheck()}},
-		{"agents", []check{daemonSetCheck(), signsCheck(), serviceCheck()}},
+		{"agents", []check{daemonSetCheck(), signsCheck(), serviceCheck(), dnsPodsCheck()}},
 		{"hosts", []check{hostNetworkCheck(), hostPIDCheck(), kernelCheck(), unknownCheck(), clockCheck(), kubeletCheck()}},
 	}
 }

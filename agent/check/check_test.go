@@ -55,7 +55,7 @@ func TestNeededIsWhatTheManifestGrants(t *testing.T) {
 			}
 		}
 	}
-	for _, p := range needed("taintlet-system") {
+	for _, p := range needed("taintlet-system", "kube-system") {
 		asked = append(asked, p.Group+" "+p.String())
 	}
 	slices.Sort(granted)

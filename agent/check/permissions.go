@@ -33,7 +33,7 @@ func (p permission) String() string {
 
 // needed is what the agents do: the rules of templates/rbac.yaml in the chart, with
 // which a test compares it.
-func needed(namespace string) []permission {
+func needed(namespace, dns string) []permission {
 	const admission, discovery, coordination = "admissionregistration.k8s.io", "discovery.k8s.io", "coordination.k8s.io"
 	return []permission{
 		{Resource: "nodes", Verb: "get"},
@@ -46,8 +46,8 @@ func needed(namespace string) []permission {
 		{Group: discovery, Resource: "endpointslices", Namespace: "default", Name: "kubernetes", Verb: "get"},
 		{Group: discovery, Resource: "endpointslices", Namespace: namespace, Verb: "list"},
 		{Group: discovery, Resource: "endpointslices", Namespace: namespace, Verb: "get"},
-		{Group: discovery, Resource: "endpointslices", Namespace: "kube-system", Verb: "list"},
-		{Group: discovery, Resource: "endpointslices", Namespace: "kube-system", Verb: "get"},
+		{Group: discovery, Resource: "endpointslices", Namespace: dns, Verb: "list"},
+		{Group: discovery, Resource: "endpointslices", Namespace: dns, Verb: "get"},
 		{Group: coordination, Resource: "leases", Namespace: "kube-node-lease", Verb: "get"},
 	}
 }
@@ -122,7 +122,7 @@ func grantedCheck() check {
 		remedy: "apply the manifest or upgrade the chart again: its roles and their bindings are incomplete",
 		link:   "deploy/README.md#permissions",
 		ask: func(ctx context.Context, s *scene) answer {
-			allowed, refused, err := sort(ctx, s.mayAgent, needed(s.namespace))
+			allowed, refused, err := sort(ctx, s.mayAgent, needed(s.namespace, s.dnsPods(ctx).Namespace))
 			switch {
 			case apierrors.IsForbidden(err):
 				return skip("whether the agents may do what they need: you may not create subjectaccessreviews")

@@ -17,11 +17,18 @@ type endpoint struct {
 	address    netip.AddrPort
 }
 
+// port is a TCP port of a Service, which has one of these numbers; none: any. It is
+// found by its name, or else by its number.
+type port struct {
+	name    string
+	numbers []uint16
+}
+
 // endpointsOf returns the endpoints of a slice that are ready and have a Node, at
-// the port of that name, if that is one of those allowed.
-func endpointsOf(slice *discoveryv1.EndpointSlice, port string, allowed []uint16) []endpoint {
-	number := portOf(slice, port)
-	if number == 0 || !slices.Contains(allowed, number) {
+// that port.
+func endpointsOf(slice *discoveryv1.EndpointSlice, at port) []endpoint {
+	number := at.of(slice)
+	if number == 0 {
 		return nil
 	}
 	var all []endpoint
@@ -42,17 +49,22 @@ func endpointsOf(slice *discoveryv1.EndpointSlice, port string, allowed []uint16
 	return all
 }
 
-// portOf returns the number of a slice's TCP port of that name; 0: there is none.
-func portOf(slice *discoveryv1.EndpointSlice, name string) uint16 {
+// of returns the number that the port has in a slice; 0: there is none.
+func (at port) of(slice *discoveryv1.EndpointSlice) (number uint16) {
 	for _, p := range slice.Ports {
-		if p.Port == nil || p.Name == nil || *p.Name != name || p.Protocol != nil && *p.Protocol != corev1.ProtocolTCP {
+		if p.Port == nil || *p.Port < 1 || *p.Port > 65535 || p.Protocol != nil && *p.Protocol != corev1.ProtocolTCP {
 			continue
 		}
-		if n := *p.Port; n > 0 && n <= 65535 {
-			return uint16(n)
+		found := uint16(*p.Port)
+		isAllowed := slices.Contains(at.numbers, found)
+		switch {
+		case p.Name != nil && *p.Name == at.name && (isAllowed || at.numbers == nil):
+			return found
+		case isAllowed:
+			number = found
 		}
 	}
-	return 0
+	return number
 }
 
 // rank orders things of a name for one Node. Each Node has an order of its own

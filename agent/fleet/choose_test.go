@@ -107,10 +107,10 @@ func TestEndpointsOfASlice(t *testing.T) {
 		},
 	}
 	want := []endpoint{{"n", "z", netip.MustParseAddrPort("192.0.2.1:4808")}, {"n", "", netip.MustParseAddrPort("192.0.2.4:4808")}}
-	if got := endpointsOf(slice, "metrics", []uint16{4808}); !slices.Equal(got, want) {
+	if got := endpointsOf(slice, port{"metrics", []uint16{4808}}); !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
-	if got := endpointsOf(slice, "dns-tcp", []uint16{0, 53}); got != nil {
+	if got := endpointsOf(slice, dnsPort()); got != nil {
 		t.Errorf("%v without a port", got)
 	}
 }
@@ -131,22 +131,22 @@ func TestForgedSlices(t *testing.T) {
 			"100.100.100.200", "168.63.129.16", "192.0.0.192", "::", "::1", "fe80::1", "fe80::1%eth0", "2001:db8::1%eth0", "ff02::1", "fd00:ec2::254",
 			"fd20:ce::254", "::ffff:127.0.0.1", "::ffff:192.0.2.1", "64:ff9b::a9fe:a9fe", "2002:7f00:1::", "localhost", "192.0.2.1:22", "",
 		} {
-			if got := endpointsOf(slice(kind, address), name, []uint16{4808}); len(got) > 0 {
+			if got := endpointsOf(slice(kind, address), port{name, []uint16{4808}}); len(got) > 0 {
 				t.Errorf("%s %q leads to %v", kind, address, got)
 			}
 		}
 	}
 	good := map[discoveryv1.AddressType]string{discoveryv1.AddressTypeIPv4: "192.0.2.1", discoveryv1.AddressTypeIPv6: "2001:db8::1"}
 	for kind, address := range good {
-		if got := endpointsOf(slice(kind, address), name, []uint16{4808}); len(got) != 1 {
+		if got := endpointsOf(slice(kind, address), port{name, []uint16{4808}}); len(got) != 1 {
 			t.Errorf("%s %s leads to %v", kind, address, got)
 		}
 		for other, elsewhere := range good {
-			if got := endpointsOf(slice(kind, elsewhere), name, []uint16{4808}); kind != other && len(got) > 0 {
+			if got := endpointsOf(slice(kind, elsewhere), port{name, []uint16{4808}}); kind != other && len(got) > 0 {
 				t.Errorf("%s %s leads to %v", kind, elsewhere, got)
 			}
 		}
-		if got := endpointsOf(slice(kind, address), name, []uint16{22}); len(got) > 0 {
+		if got := endpointsOf(slice(kind, address), port{name, []uint16{22}}); len(got) > 0 {
 			t.Errorf("another port leads to %v", got)
 		}
 	}

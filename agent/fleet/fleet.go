@@ -4,6 +4,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -51,6 +52,9 @@ type Options struct {
 	Listen netip.AddrPort
 	// Namespace and Service of the agents.
 	Namespace, Service string
+	// DNSPods says where the pods of the cluster's DNS are; the zero value:
+	// DefaultDNSPods.
+	DNSPods DNSPods
 	// APIServer is its URL, or host and port, as it is configured.
 	APIServer string
 	// Source reads the API server; nil: there is none.
@@ -65,15 +69,13 @@ const (
 	apiServerList = "api-servers"
 )
 
-// The ports' names in the Services of the agents and of the cluster's DNS.
-const (
-	agentPort = "metrics"
-	dnsPort   = "dns-tcp"
-)
+// agentPort is the name of the agents' port in their Service.
+const agentPort = "metrics"
 
-// dnsNumbers are the ports at which DNS pods are asked: that of DNS, and that of
-// OpenShift's pods, which listen without privileges.
-func dnsNumbers() []uint16 { return []uint16{53, 5353} }
+// dnsPort is where DNS pods are asked: at the port of DNS, or that of OpenShift's pods,
+// which listen without privileges. The chart of CoreDNS, which RKE2 uses, names it
+// tcp-53.
+func dnsPort() port { return port{"dns-tcp", []uint16{53, 5353}} }
 
 // Fleet is the fleet as one agent knows it.
 type Fleet struct {
@@ -110,8 +112,9 @@ func New(o Options) *Fleet {
 	f := &Fleet{options: o, noted: map[string]noted{}, unread: map[string]bool{agentList: false, dnsList: false, apiServerList: false}, dnsAgain: dnsAgain{due: make(chan struct{}, 1)}, peersAgain: peersAgain{due: make(chan struct{}, 1)}}
 	f.talk.heard = map[string]heard{}
 	f.talk.own = network.Answer{Version: network.AnswerVersion, Lossy: -1, Reach: -1}
-	f.agents = service{source: o.Source, namespace: o.Namespace, name: o.Service, port: agentPort, own: o.Node, numbers: []uint16{o.Listen.Port()}}
-	f.dns = service{source: o.Source, namespace: metav1.NamespaceSystem, name: "kube-dns", port: dnsPort, own: o.Node, numbers: dnsNumbers()}
+	f.agents = service{source: o.Source, namespace: o.Namespace, selectors: []string{ofService(o.Service)}, port: port{agentPort, []uint16{o.Listen.Port()}}, own: o.Node}
+	dns := cmp.Or(o.DNSPods, DefaultDNSPods())
+	f.dns = service{source: o.Source, namespace: dns.Namespace, selectors: dns.Selectors(), port: dnsPort(), own: o.Node}
 	f.isRead = !f.hasPeers()
 	return f
 }
@@ -248,7 +251,7 @@ func (f *Fleet) refreshAPIServer(ctx context.Context) error {
 	}
 	var others []string
 	isHere := false
-	port := portOf(slice, "https")
+	port := port{name: "https"}.of(slice)
 	for _, e := range slice.Endpoints {
 		for _, text := range e.Addresses {
 			address := addressIn(slice, text)

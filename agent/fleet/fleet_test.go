@@ -36,9 +36,10 @@ type source struct {
 	leaseErr error
 }
 
-func (s *source) ListSlices(_ context.Context, _, service string) ([]metav1.PartialObjectMetadata, error) {
+func (s *source) ListSlices(_ context.Context, _, selector string) ([]metav1.PartialObjectMetadata, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	_, service, _ := strings.Cut(selector, "=")
 	if service == "taintlet" {
 		s.lists = append(s.lists, time.Now())
 	}
@@ -56,7 +57,7 @@ func (s *source) GetSlice(_ context.Context, _, name string) (*discoveryv1.Endpo
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	service := strings.TrimRight(name, "-0123456789")
-	port, number := map[string]string{"taintlet": agentPort, "kube-dns": dnsPort, "kubernetes": "https"}[service], int32(4808)
+	port, number := map[string]string{"taintlet": agentPort, "kube-dns": "dns-tcp", "kubernetes": "https"}[service], int32(4808)
 	if service == "kube-dns" {
 		number = 53
 	}

@@ -14,8 +14,8 @@ import (
 
 // Source is where EndpointSlices, Nodes and their Leases are read (*taints.Client).
 type Source interface {
-	// ListSlices returns the metadata of the EndpointSlices of a Service.
-	ListSlices(ctx context.Context, namespace, service string) ([]metav1.PartialObjectMetadata, error)
+	// ListSlices returns the metadata of the EndpointSlices with these labels.
+	ListSlices(ctx context.Context, namespace, selector string) ([]metav1.PartialObjectMetadata, error)
 	// GetSlice reads one EndpointSlice.
 	GetSlice(ctx context.Context, namespace, name string) (*discoveryv1.EndpointSlice, error)
 	// GetNode reads a Node.
@@ -29,13 +29,15 @@ type Source interface {
 // endpoint: of a fleet with S slices 3/S know it, some 300 agents.
 const maxSlices = 3
 
-// service is one Service, as far as its EndpointSlices were read.
+// service is one Service, or several with the same labels, as far as their
+// EndpointSlices were read.
 type service struct {
-	source                Source
-	namespace, name, port string
-	own                   string // the Node that reads
-	// numbers are those that the port may have.
-	numbers []uint16
+	source    Source
+	namespace string
+	// selectors of the EndpointSlices: the first that finds some counts.
+	selectors []string
+	port      port
+	own       string // the Node that reads
 	// count is how many slices there are, read those of them that were read.
 	count int
 	read  map[string]slice
@@ -50,7 +52,7 @@ type slice struct {
 // refresh reads the metadata of all slices, and then those slices that rank first
 // for the own Node and have changed. After an error all is as it was before.
 func (s *service) refresh(ctx context.Context) error {
-	list, err := s.source.ListSlices(ctx, s.namespace, s.name)
+	list, err := s.list(ctx)
 	if err != nil {
 		return err
 	}
@@ -72,11 +74,21 @@ func (s *service) refresh(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		others := slices.DeleteFunc(endpointsOf(full, s.port, s.numbers), func(e endpoint) bool { return isOwn(e.address) })
+		others := slices.DeleteFunc(endpointsOf(full, s.port), func(e endpoint) bool { return isOwn(e.address) })
 		read[name] = slice{full.ResourceVersion, others}
 	}
 	s.count, s.read = len(versions), read
 	return nil
+}
+
+// list returns the metadata of all slices.
+func (s *service) list(ctx context.Context) (list []metav1.PartialObjectMetadata, err error) {
+	for _, selector := range s.selectors {
+		if list, err = s.source.ListSlices(ctx, s.namespace, selector); err != nil || len(list) > 0 {
+			return list, err
+		}
+	}
+	return list, nil
 }
 
 // endpoints returns those of the slices that were read.

@@ -20,6 +20,7 @@ import (
 	"github.com/taintlet/taintlet/agent"
 	"github.com/taintlet/taintlet/agent/assembly"
 	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/agent/fleet"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/probes/network"
 	"github.com/taintlet/taintlet/taints"
@@ -36,6 +37,7 @@ type options struct {
 	dryRun              string
 	lifecycleController bool
 	listen              string
+	dnsPods             string
 	logFormat           string
 	verbosity           int
 }
@@ -60,6 +62,7 @@ func agentVerb() verb {
 			addChoice(flags, &o.dryRun, "dry-run", "", "client: run without any API server; server: let the API server check each write and keep nothing; both log each change that would be made", assembly.DryRunNone, assembly.DryRunClient, assembly.DryRunServer)
 			addLifecycleController(flags, &o.lifecycleController)
 			flags.StringVar(&o.listen, "listen", ":4808", "`address` of /metrics, /healthz, /readyz and /peer; empty: none")
+			flags.StringVar(&o.dnsPods, "dns-pods", fleet.DefaultDNSPods().String(), "`where` the cluster's DNS pods are, to which the hosts connect through the overlay: namespace/selector of their EndpointSlices")
 			addChoice(flags, &o.logFormat, "log-format", "", "text or json", "text", "json")
 			flags.IntVarP(&o.verbosity, "verbosity", "v", 0, "1: log details too")
 			return o.run
@@ -111,12 +114,16 @@ func serve(ctx context.Context, o *options, cfg *config.Config, stderr io.Writer
 
 // parts is what this agent is put together of, but for its listener.
 func (o *options) parts(cfg *config.Config, log *slog.Logger) (assembly.Options, error) {
+	dnsPods, err := fleet.ParseDNSPods(o.dnsPods)
+	if err != nil {
+		return assembly.Options{}, fmt.Errorf("--dns-pods: %w", err)
+	}
 	boot, now, err := bootClock(o.host.Proc)
 	if err != nil {
 		return assembly.Options{}, err
 	}
 	parts := assembly.Options{
-		Node: o.nodeName, Namespace: o.namespace, DryRun: o.dryRun, Config: cfg, Log: log,
+		Node: o.nodeName, Namespace: o.namespace, DryRun: o.dryRun, DNSPods: dnsPods, Config: cfg, Log: log,
 		Instance: instanceName(), Boot: boot, Now: now, LifecycleController: o.lifecycleController, Version: buildVersion(),
 		NewProbe: func(others network.Cluster) func(config.Condition) probes.Probe {
 			return agent.ProbesOf(config.Environment{Host: o.host, Cluster: others})

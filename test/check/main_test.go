@@ -63,6 +63,7 @@ func install(t *testing.T) *scene {
 	}
 	chart.Apply(t.Context(), t, s.c, s.manifest)
 	chart.WaitInForce(t.Context(), t, s.c, chart.Namespace, "taintlet-nodes", "taintlet-events", "taintlet-leases")
+	s.serveDNS()
 	s.runPods()
 	dir := t.TempDir()
 	var err error
@@ -120,6 +121,18 @@ func (s *scene) wait(node string, holds func(*corev1.Node) bool) {
 		s.t.Fatal(err)
 	}
 }
+
+// serveDNS makes the EndpointSlice of a Service of the cluster's DNS, as RKE2 names it.
+func (s *scene) serveDNS() {
+	s.t.Helper()
+	manifest := "{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, addressType: IPv4, metadata: {name: " + dnsSlice + ", namespace: kube-system, " +
+		"labels: {k8s-app: kube-dns, kubernetes.io/service-name: rke2-coredns-rke2-coredns}}, ports: [{name: tcp-53, port: 53, protocol: TCP}], " +
+		"endpoints: [{addresses: [10.244.1.2], nodeName: quiet, targetRef: {kind: Pod, namespace: kube-system, name: rke2-coredns-1}}]}"
+	chart.Apply(s.t.Context(), s.t, s.c, manifest)
+}
+
+// dnsSlice is the name of that EndpointSlice.
+const dnsSlice = "rke2-coredns-rke2-coredns-1"
 
 // runPods stands in for kubelets: it calls pods ready, with an address, and lets
 // them go.

@@ -218,7 +218,7 @@ func createSlice(t *testing.T, c *cluster.Cluster, namespace, service, port stri
 	t.Helper()
 	number, node := int32(9), "unreachable"
 	slice := &discoveryv1.EndpointSlice{
-		ObjectMeta:  metav1.ObjectMeta{Name: service, Labels: map[string]string{discoveryv1.LabelServiceName: service}},
+		ObjectMeta:  metav1.ObjectMeta{Name: service, Labels: map[string]string{discoveryv1.LabelServiceName: service, "k8s-app": service}},
 		AddressType: discoveryv1.AddressTypeIPv4,
 		Ports:       []discoveryv1.EndpointPort{{Name: &port, Port: &number}},
 		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{"192.0.2.2"}, NodeName: &node}},

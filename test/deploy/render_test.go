@@ -75,6 +75,8 @@ func TestBadValuesAreRefused(t *testing.T) {
 		`evict.slots=1.5`:              "/evict/slots",
 		`port=70000`:                   "/port",
 		`listen="0.0.0.0"`:             "/listen",
+		`dnsPods.namespace="Kube"`:     "/dnsPods/namespace",
+		`dnsPods.labelSelector=""`:     "/dnsPods/labelSelector",
 		`listen="loopback",monitoring.podMonitor=true`:                                  "set listen to all or host",
 		`lifecycleController="no"`:                                                      "/lifecycleController",
 		`monitoring.serviceMonitor=true`:                                                "'serviceMonitor' not allowed",
@@ -361,6 +363,20 @@ func TestRulesAskForMetricsThatExist(t *testing.T) {
 		if !strings.Contains(string(source), `"`+name[1]+`"`) && !strings.Contains(string(source), `"`+name[0]+`"`) {
 			t.Errorf("no metric %s", name[0])
 		}
+	}
+}
+
+// Where the DNS pods are is told to the agents, and they may read there and not in
+// kube-system.
+func TestDNSPodsElsewhere(t *testing.T) {
+	text := chart.Render(t, "--set", "dnsPods.namespace=openshift-dns,dnsPods.labelSelector=a.b/c=default")
+	for _, want := range []string{`- "--dns-pods=openshift-dns/a.b/c=default"`, "name: taintlet-dns\n  namespace: openshift-dns"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in the manifests", want)
+		}
+	}
+	if strings.Contains(text, "namespace: kube-system") {
+		t.Error("the manifests grant something in kube-system")
 	}
 }
 

@@ -51,7 +51,8 @@ func (w *week) requests() ([]work, error) {
 	}
 	due := map[string]float64{
 		"patch nodes/status": w.seconds / heartbeatPeriod, "watch nodes": w.seconds / watchPeriod,
-		"list endpointslices": 2 * w.seconds / refreshPeriod, "get mutatingadmissionpolicybindings": w.seconds / heartbeatPeriod,
+		"list endpointslices":                 3 * w.seconds / refreshPeriod, // of the agents, and of DNS pods by label and by name
+		"get mutatingadmissionpolicybindings": w.seconds / heartbeatPeriod,
 	}
 	var list []work
 	for _, kind := range slices.Sorted(maps.Keys(counts)) {

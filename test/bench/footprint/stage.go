@@ -188,7 +188,7 @@ func newSlice(namespace, service, port string, number int32) *discoveryv1.Endpoi
 	protocol := corev1.ProtocolTCP
 	return &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: service, Labels: map[string]string{
-			discoveryv1.LabelServiceName: service, discoveryv1.LabelManagedBy: "bench",
+			discoveryv1.LabelServiceName: service, "k8s-app": service, discoveryv1.LabelManagedBy: "bench",
 		}},
 		AddressType: discoveryv1.AddressTypeIPv4,
 		Ports:       []discoveryv1.EndpointPort{{Name: &port, Port: &number, Protocol: &protocol}},

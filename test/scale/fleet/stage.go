@@ -165,7 +165,7 @@ func newSlice(namespace, service, port string, number int32) *discoveryv1.Endpoi
 	return &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: namespace, GenerateName: service + "-",
-			Labels: map[string]string{discoveryv1.LabelServiceName: service, discoveryv1.LabelManagedBy: "hollow-fleet"},
+			Labels: map[string]string{discoveryv1.LabelServiceName: service, "k8s-app": service, discoveryv1.LabelManagedBy: "hollow-fleet"},
 		},
 		AddressType: discoveryv1.AddressTypeIPv4,
 		Ports:       []discoveryv1.EndpointPort{{Name: &port, Port: &number, Protocol: &protocol}},
