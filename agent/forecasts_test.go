@@ -44,6 +44,14 @@ func starts(t *testing.T) []course {
 	return all
 }
 
+// lookalikes are starts that no forecast can tell from an overload while they go on.
+func lookalikes() []course {
+	return []course{
+		{name: "a JVM touches 6 GiB in 4 s: 52 to 15 %", host: "16 GiB", condition: probes.MemoryPressure, at: takes(16, 8.4, 2.4, 4*time.Second), lasts: 3 * time.Minute},
+		{name: "10,000 threads in 3 s from 12,000", host: "32,768 tasks", condition: probes.PIDPressure, at: threads(12000, 22000, 3*time.Second), lasts: 3 * time.Minute},
+	}
+}
+
 // overloads are courses after which a host has too little.
 func overloads(t *testing.T) []course {
 	hog := func(before time.Duration, host string, total, from, perSecond float64) course {
@@ -112,6 +120,18 @@ func TestStartsAreNotTainted(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A start that looks like an overload is tainted for some seconds and no longer.
+func TestLookalikesClearSoon(t *testing.T) {
+	t.Parallel()
+	for _, c := range lookalikes() {
+		for _, phase := range phases(c) {
+			if o := c.play(t, phase); o.setAt < 0 || o.tainted > 10*time.Second {
+				t.Errorf("%s, %v after a sample: tainted for %v, first after %v: %s", c.name, phase, o.tainted, o.setAt, o.message)
+			}
+		}
 	}
 }
 

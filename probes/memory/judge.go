@@ -17,10 +17,11 @@ func (t Thresholds) judge(v view) probes.Observation {
 	causes := t.causes(v)
 	o := probes.Observation{Condition: probes.MemoryPressure, Level: probes.OK, Reason: "MemorySufficient"}
 	told := causes[byLevel]
-	for _, c := range slices.Backward(causes[:]) { // the gravest last, so that it decides
+	for i, c := range slices.Backward(causes[:]) { // the gravest last, so that it decides
 		o.Severity = max(o.Severity, c.Severity)
 		switch {
 		case c.Set:
+			o.Forecast = i == byForecast && o.Level == probes.OK
 			o.Level, o.Hysteresis, o.Reason, told = c.level, false, c.reason, c
 		case c.Near && o.Level == probes.OK:
 			o.Hysteresis, o.Reason, told = true, "MemoryNearThreshold", c
@@ -42,8 +43,9 @@ type cause struct {
 	measured string // what is compared with limit; empty: the available memory of the host
 }
 
-// byLevel is the index of the cause that is available memory alone.
-const byLevel = 1
+// These are the indices of the cause that is available memory alone, and of the
+// one that is a forecast.
+const byLevel, byForecast = 1, 3
 
 // causes returns all causes, the gravest first.
 func (t Thresholds) causes(v view) [5]cause {
@@ -60,7 +62,7 @@ func (t Thresholds) causes(v view) [5]cause {
 		byLevel: {below(enough), probes.Degraded, "MemoryLow", enough,
 			v.someText(), "", ""},
 		t.podsCause(v.pods),
-		{trend.Both(below(emptying), soonEmpty), probes.Degraded, "MemoryRunningOut", emptying,
+		byForecast: {trend.Both(below(emptying), soonEmpty), probes.Degraded, "MemoryRunningOut", emptying,
 			v.emptyText() + ", threshold " + trend.SecondsText(t.RunningOutWithin), ", or lasts longer", ""},
 		{trend.Both(below(stalled), someWait), probes.Degraded, "MemoryStalled", stalled,
 			v.someText() + ", threshold " + trend.PercentText(t.StalledPercent), ", or stalls less", ""},

@@ -269,3 +269,21 @@ func TestMemoryIsMonotone(t *testing.T) {
 		}
 	}
 }
+
+// A forecast is one only while nothing is short yet.
+func TestMemoryForecastIsNothingElse(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		o    probes.Observation
+		want bool
+	}{
+		"running out":             {allMemory.judged(ofHost(12), 0, 0, 2*time.Second), true},
+		"running out and stalled": {allMemory.judged(ofHost(12), 31, 0, 2*time.Second), false},
+		"running out and low":     {allMemory.judged(ofHost(4), 0, 0, 2*time.Second), false},
+		"stalled":                 {allMemory.judged(ofHost(12), 31, 0, 0), false},
+	} {
+		if test.o.Level != probes.Degraded || test.o.Forecast != test.want {
+			t.Errorf("%s: %+v", name, test.o)
+		}
+	}
+}

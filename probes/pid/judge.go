@@ -67,7 +67,7 @@ func (t Thresholds) judgeBudget(b budget, f forecast, note string) probes.Observ
 	case o.Level == probes.Degraded && t.CriticalUsedPercent > 0 && b.free() < freeAt(t.CriticalUsedPercent, limit):
 		o.Level, o.Reason, thresholdText = probes.Critical, "PIDsExhausted", trend.PercentText(t.CriticalUsedPercent)
 	case o.Level == probes.OK && out.Set:
-		o.Level, o.Hysteresis, o.Reason, o.Clears = probes.Degraded, false, "PIDsRunningOut", ""
+		o.Level, o.Forecast, o.Hysteresis, o.Reason, o.Clears = probes.Degraded, true, false, "PIDsRunningOut", ""
 		thresholdText += fmt.Sprintf("; none left in %s, threshold %s", trend.SecondsText(f.left.Truncate(time.Second)), trend.SecondsText(t.RunningOutWithin))
 	case o.Level == probes.OK && out.Near:
 		if !o.Hysteresis {
