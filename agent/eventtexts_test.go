@@ -20,7 +20,7 @@ import (
 	"github.com/taintlet/taintlet/test/golden"
 )
 
-var update = flag.Bool("update", false, "write testdata/events.golden")
+var update = flag.Bool("update", false, "write testdata/events.golden, and what becomes of starts and overloads into docs/how-it-decides.md")
 
 // reload is a configuration file that changes.
 type reload struct {
