@@ -151,8 +151,8 @@ func (f *hostFiles) write(t *testing.T, m moment) {
 	files := map[string]string{}
 	if m.total > 0 {
 		kB := func(bytes float64) int64 { return int64(bytes / 1024) }
-		files["meminfo"] = fmt.Sprintf("MemTotal: %d kB\nMemFree: %d kB\nMemAvailable: %d kB\nAnonPages: %d kB\nShmem: 0 kB\nHugetlb: %d kB\nSwapTotal: %d kB\nSwapFree: %d kB\nVmallocTotal: 34359738367 kB\n",
-			kB(m.total), kB(m.available), kB(m.available), kB(m.total-m.available-m.hugePages-m.unused), kB(m.hugePages), kB(m.swap), kB(m.freeSwap))
+		files["meminfo"] = fmt.Sprintf("MemTotal: %d kB\nMemFree: %d kB\nMemAvailable: %d kB\nAnonPages: %d kB\nShmem: 0 kB\nHugePages_Total: %d\nHugepagesize: 2048 kB\nHugetlb: %d kB\nSwapTotal: %d kB\nSwapFree: %d kB\nVmallocTotal: 34359738367 kB\n",
+			kB(m.total), kB(m.available), kB(m.available), kB(m.total-m.available-m.hugePages-m.unused), kB(m.hugePages)/2048, kB(m.hugePages), kB(m.swap), kB(m.freeSwap))
 		files["swaps"] = "Filename Type Size Used Priority\n"
 		if m.swap > 0 {
 			files["swaps"] += fmt.Sprintf("/dev/sdb partition %d %d -2\n", kB(m.swap), kB(m.swap-m.freeSwap))

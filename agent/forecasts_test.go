@@ -32,6 +32,8 @@ func starts(t *testing.T) []course {
 		memory("a JVM touches 6 GiB in 8 s: 37 to 18 %", "32 GiB", takes(32, 11.86, 5.86, 8*time.Second)),
 		memory("a JVM touches 8 GiB in 4 s: 25 to 12 %", "64 GiB", takes(64, 16, 8, 4*time.Second)),
 		memory("a JVM touches 16 GiB in 5 s: 30 to 18 %", "128 GiB", takes(128, 38.4, 22.4, 5*time.Second)),
+		memory("20 GiB of huge pages are made in 4 s: 28 to 8 GiB", "64 GiB", hugePages(64, 28, 20, 4*time.Second)),
+		memory("20 GiB of huge pages are made in 10 s: 26 to 6 GiB", "64 GiB", hugePages(64, 26, 20, 10*time.Second)),
 		memory("a control group at its limit, recorded", "24 GiB", recordedMemory(t, "limit.txt")),
 		memory("an hour of builds and tests, recorded", "23.5 GiB", recordedHour(t, probes.MemoryPressure)),
 		tasks("5,000 threads in 2 s from 15,000", threads(15000, 20000, 2*time.Second)),
