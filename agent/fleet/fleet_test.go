@@ -34,6 +34,7 @@ type source struct {
 	dnsLists int
 	leases   map[string]time.Time
 	leaseErr error
+	cordoned bool // all Nodes
 }
 
 func (s *source) ListSlices(_ context.Context, _, selector string) ([]metav1.PartialObjectMetadata, error) {
@@ -72,6 +73,7 @@ func (s *source) GetSlice(_ context.Context, _, name string) (*discoveryv1.Endpo
 func (s *source) GetNode(_ context.Context, name string) (*corev1.Node, error) {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       corev1.NodeSpec{Unschedulable: s.cordoned},
 		Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
 	}, nil
 }
@@ -290,20 +292,21 @@ func TestStandingOf(t *testing.T) {
 		node              corev1.Node
 		excused, suspects bool
 	}{
-		"well":              {corev1.Node{Status: corev1.NodeStatus{Conditions: says("False", "DefaultRouteUp")}}, false, false},
-		"no agent":          {corev1.Node{Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{ready}}}, false, false},
-		"suspects":          {corev1.Node{Status: corev1.NodeStatus{Conditions: says("Unknown", "PeersUnreachable")}}, false, true},
-		"many suspect":      {corev1.Node{Status: corev1.NodeStatus{Conditions: says("Unknown", "ManySuspect")}}, false, true},
-		"braked":            {corev1.Node{Status: corev1.NodeStatus{Conditions: says("Unknown", "FleetBrake")}}, false, true},
-		"cannot tell":       {corev1.Node{Status: corev1.NodeStatus{Conditions: says("Unknown", "ReadFailed")}}, false, false},
-		"degraded":          {corev1.Node{Status: corev1.NodeStatus{Conditions: says("True", "NoCarrier")}}, false, true},
-		"never reported":    {corev1.Node{}, true, false},
-		"not ready":         {corev1.Node{Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: "Unknown"}}}}, true, false},
-		"cordoned":          {corev1.Node{Spec: corev1.NodeSpec{Unschedulable: true}, Status: corev1.NodeStatus{Conditions: says("False", "")}}, true, false},
-		"being deleted":     {corev1.Node{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{}}, Status: corev1.NodeStatus{Conditions: says("False", "")}}, true, false},
-		"being scaled down": {corev1.Node{Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "ToBeDeletedByClusterAutoscaler"}}}, Status: corev1.NodeStatus{Conditions: says("True", "")}}, true, true},
+		"well":               {corev1.Node{Status: corev1.NodeStatus{Conditions: says("False", "DefaultRouteUp")}}, false, false},
+		"no agent":           {corev1.Node{Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{ready}}}, false, false},
+		"suspects":           {corev1.Node{Status: corev1.NodeStatus{Conditions: says("Unknown", "PeersUnreachable")}}, false, true},
+		"many suspect":       {corev1.Node{Status: corev1.NodeStatus{Conditions: says("Unknown", "ManySuspect")}}, false, true},
+		"braked":             {corev1.Node{Status: corev1.NodeStatus{Conditions: says("Unknown", "FleetBrake")}}, false, true},
+		"cannot tell":        {corev1.Node{Status: corev1.NodeStatus{Conditions: says("Unknown", "ReadFailed")}}, false, false},
+		"degraded":           {corev1.Node{Status: corev1.NodeStatus{Conditions: says("True", "NoCarrier")}}, false, true},
+		"never reported":     {corev1.Node{}, true, false},
+		"not ready":          {corev1.Node{Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: "Unknown"}}}}, true, false},
+		"cordoned":           {corev1.Node{Spec: corev1.NodeSpec{Unschedulable: true}, Status: corev1.NodeStatus{Conditions: says("False", "")}}, true, false},
+		"cordoned, suspects": {corev1.Node{Spec: corev1.NodeSpec{Unschedulable: true}, Status: corev1.NodeStatus{Conditions: says("Unknown", "PeersUnreachable")}}, false, true},
+		"being deleted":      {corev1.Node{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{}}, Status: corev1.NodeStatus{Conditions: says("False", "")}}, true, false},
+		"being scaled down":  {corev1.Node{Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "ToBeDeletedByClusterAutoscaler"}}}, Status: corev1.NodeStatus{Conditions: says("True", "")}}, true, true},
 	} {
-		if got := standingOf(&c.node); got.Excused != c.excused || got.Suspects != c.suspects {
+		if got := standingOf(&c.node); (got.Excuse != "") != c.excused || got.Suspects != c.suspects {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
@@ -318,7 +321,7 @@ func TestStandingsReadTheAgentsAgain(t *testing.T) {
 			time.Sleep(time.Minute)
 			s.change(5, nil)
 			got, err := f.Standings(t.Context(), []string{"node-1", "node-9"})
-			if err != nil || len(got) != 2 || got[0].Excused || !got[1].Excused {
+			if err != nil || len(got) != 2 || got[0].Excuse != "" || got[1].Excuse != "has no ready agent" {
 				t.Errorf("%+v, %v", got, err)
 			}
 			time.Sleep(time.Minute)

@@ -26,8 +26,9 @@ const (
 	// large as the API server stores, and twelve of those are more than an agent's memory.
 	readAtOnce = 4
 	// notedFor is how long a note counts: a Lease that was renewed since says
-	// nothing of a Node that lost its power afterwards.
-	notedFor = 30 * time.Second
+	// nothing of a Node that lost its power afterwards. The probe notes some 15 s before
+	// it asks, and asks for 30 s.
+	notedFor = time.Minute
 	// askSoonest and askLatest bound the pause after Standings without an answer,
 	// ±10 %. It is twice as long each time: in a great incident every host asks, and
 	// each question is up to 20 requests.
@@ -118,7 +119,7 @@ func (f *Fleet) leaseOf(ctx context.Context, name string) (renews, known bool) {
 }
 
 // Standings asks the API server what the Nodes say of themselves. A Node whose
-// agent is no ready endpoint any more is excused. Those that do not exist are left
+// agent is no ready endpoint any more does not count. Those that do not exist are left
 // out. No answer is guessed: an error says that nothing is known.
 func (f *Fleet) Standings(ctx context.Context, nodes []string) ([]network.Standing, error) {
 	if f.options.Source == nil {
@@ -158,11 +159,11 @@ func (f *Fleet) standings(ctx context.Context, nodes []string) ([]network.Standi
 				return err
 			}
 			s := standingOf(node)
-			s.Excused = s.Excused || !slices.ContainsFunc(agents, func(e endpoint) bool { return e.node == name })
-			if !s.Excused && !s.Suspects {
-				var renews bool
-				renews, s.LeaseKnown = f.leaseOf(ctx, name)
-				s.Excused = s.LeaseKnown && !renews
+			if s.Excuse == "" && !slices.ContainsFunc(agents, func(e endpoint) bool { return e.node == name }) {
+				s.Excuse = "has no ready agent"
+			}
+			if !s.Suspects && (s.Excuse == "" || s.Excuse == cordoned) {
+				f.tellLease(ctx, &s)
 			}
 			found[i] = &s
 			return nil
@@ -180,6 +181,23 @@ func (f *Fleet) standings(ctx context.Context, nodes []string) ([]network.Standi
 	return standings, nil
 }
 
+// tellLease says what the Node's Lease tells. One that is renewed shows that a cordoned
+// host is there: it may be cordoned for days.
+func (f *Fleet) tellLease(ctx context.Context, s *network.Standing) {
+	renews, known := f.leaseOf(ctx, s.Node)
+	switch {
+	case known && renews:
+		s.Excuse = ""
+	case known:
+		s.Excuse = "does not renew its Lease"
+	}
+	s.LeaseKnown = known
+}
+
+// cordoned is why a Node may not count: it is about to be drained, and its host to be
+// switched off.
+const cordoned = "is cordoned"
+
 // leavingTaints say that somebody is about to remove the Node. Other drains make
 // it unschedulable.
 func leavingTaints() []string {
@@ -191,11 +209,26 @@ func leavingTaints() []string {
 // endpoint.
 func standingOf(node *corev1.Node) network.Standing {
 	s := network.Standing{Node: node.Name}
-	ready := taints.Condition(node, corev1.NodeReady)
-	s.Excused = ready == nil || ready.Status != corev1.ConditionTrue || node.Spec.Unschedulable || node.DeletionTimestamp != nil ||
-		slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return slices.Contains(leavingTaints(), t.Key) })
 	if c := taints.Condition(node, decide.ConditionType(probes.NetworkUnavailable)); c != nil {
 		s.Suspects = c.Status == corev1.ConditionTrue || c.Status == corev1.ConditionUnknown && (network.IsSuspicion(c.Reason) || c.Reason == decide.ReasonBraked)
 	}
+	s.Excuse = excuseOf(node, s.Suspects)
 	return s
+}
+
+// excuseOf says why a Node does not count; empty: it does. One that suspects itself is
+// known to be there.
+func excuseOf(node *corev1.Node, suspects bool) string {
+	ready := taints.Condition(node, corev1.NodeReady)
+	switch {
+	case ready == nil || ready.Status != corev1.ConditionTrue:
+		return "is not ready"
+	case node.DeletionTimestamp != nil:
+		return "is being deleted"
+	case slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return slices.Contains(leavingTaints(), t.Key) }):
+		return "is about to be removed"
+	case node.Spec.Unschedulable && !suspects:
+		return cordoned
+	}
+	return ""
 }

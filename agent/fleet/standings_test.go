@@ -3,6 +3,7 @@ package fleet
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -40,10 +41,10 @@ func TestLeases(t *testing.T) {
 			n1.LeaseKnown = true
 			ask("too soon for the second", n1, n2, n3, n4)
 			time.Sleep(time.Second)
-			n2.LeaseKnown, n2.Excused = true, true
+			n2.LeaseKnown, n2.Excuse = true, "does not renew its Lease"
 			ask("11 s later", n1, n2, n3, n4)
 			s.leaseErr = errors.New("forbidden")
-			n1.LeaseKnown, n2.LeaseKnown, n2.Excused = false, false, false
+			n1.LeaseKnown, n2.LeaseKnown, n2.Excuse = false, false, ""
 			ask("no Lease can be read", n1, n2, n3, n4)
 			if err := f.Note(t.Context(), all); err == nil {
 				t.Error("noted what cannot be read")
@@ -60,6 +61,28 @@ func TestLeases(t *testing.T) {
 			f.note("node-9", time.Now(), nil)
 			if len(f.noted) != 1 {
 				t.Errorf("old notes stay: %v", f.noted)
+			}
+		})
+	})
+}
+
+// A cordoned Node counts when its Lease is renewed: its host is there.
+func TestCordonedNodes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &source{agents: 9, cordoned: true}
+		f := newFleet(s)
+		runFor(t, f, func() {
+			s.leases = map[string]time.Time{"node-1": time.Now(), "node-2": time.Now()}
+			all := []string{"node-1", "node-2", "node-3"}
+			_ = f.Note(t.Context(), all) // the last one has no Lease
+			time.Sleep(renewedWithin)
+			s.leases["node-1"] = time.Now()
+			got, err := f.Standings(t.Context(), all)
+			want := []network.Standing{
+				{Node: "node-1", LeaseKnown: true}, {Node: "node-2", LeaseKnown: true, Excuse: "does not renew its Lease"}, {Node: "node-3", Excuse: "is cordoned"},
+			}
+			if err != nil || !slices.Equal(got, want) {
+				t.Errorf("%+v, %v, want %+v", got, err, want)
 			}
 		})
 	})

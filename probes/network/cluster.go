@@ -46,9 +46,10 @@ type Peer struct {
 // Standing is what a Node says of itself, in the API server.
 type Standing struct {
 	Node string
-	// Excused: the Node is not ready, unschedulable or being drained, or its Lease
-	// was not renewed since it was noted. It does not count.
-	Excused bool
+	// Excuse says in a few words why the Node does not count; empty: it does. It is not
+	// ready or about to be removed, its Lease was not renewed since it was noted, or it is
+	// cordoned and its Lease is not known to be renewed.
+	Excuse string
 	// LeaseKnown: the Node's Lease was renewed, or long enough not renewed, since it
 	// was noted. A Node without power is Ready for most of a minute.
 	LeaseKnown bool

@@ -99,7 +99,7 @@ func suspicionRows() []row {
 			evidence: "the same; of those asked about, half or more suspect themselves, or too few count; or the peers that are reached reach a part of theirs",
 			needs:    "nothing; others are asked about again each minute",
 			finds: func(j *Judge, _ *Round) (string, bool) {
-				return fmt.Sprintf("%s; %s; a fault of many accuses nobody", &j.reach, j.reach.suspicion.found), j.reach.suspectsMany()
+				return fmt.Sprintf("%s; %s; %s", &j.reach, j.reach.suspicion.found, j.reach.suspicion.verdict()), j.reach.suspectsMany()
 			},
 		},
 	}

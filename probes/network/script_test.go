@@ -81,9 +81,11 @@ func (s *script) standing(suspects, excused int) change {
 		s.reply = func(ask []string) []Standing {
 			standings := []Standing{}
 			for i, node := range ask {
-				standings = append(standings, Standing{
-					Node: node, Suspects: i < suspects, Excused: i >= suspects && i < suspects+excused, LeaseKnown: true,
-				})
+				standing := Standing{Node: node, Suspects: i < suspects, LeaseKnown: true}
+				if i >= suspects && i < suspects+excused {
+					standing.Excuse = "is not ready"
+				}
+				standings = append(standings, standing)
 			}
 			return standings
 		}

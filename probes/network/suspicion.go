@@ -18,7 +18,14 @@ const (
 	// suspicionJitter is added to a wait, so that a fleet does not ask at once.
 	suspicionJitter = 10 * time.Second
 	shortJitter     = time.Second
+	// leaseTells is how long after a note a Lease that was not renewed tells that the
+	// Node is gone: a kubelet renews it every 10 s, or 4 % more.
+	leaseTells = 12 * time.Second
 )
+
+// leaseLead is how long before a question the Leases are noted that it is about: some
+// rounds, so that one of them is early enough.
+func leaseLead(period time.Duration) time.Duration { return leaseTells + max(period, 5*time.Second) }
 
 // suspicionWait is how long a host suspects itself before it asks about others.
 // By then all others must have had the time to suspect themselves too. A fault
@@ -33,7 +40,9 @@ func suspicionWait(period time.Duration) time.Duration { return 40*time.Second +
 // left is a fault of all at once: each host suspects itself at most a period and
 // some moments after the first. And hosts that lost power: a kubelet renews its
 // Lease every 10 s, so that one which was not renewed within 11 s tells.
-func shortWait(period time.Duration) time.Duration { return 7*time.Second + max(period, 5*time.Second) }
+func shortWait(period time.Duration) time.Duration {
+	return leaseTells - 5*time.Second + max(period, 5*time.Second)
+}
 
 // stage is how far a suspicion has come.
 type stage int8
@@ -47,8 +56,8 @@ const (
 
 // suspicion is what a host that does not reach its peers thinks of itself.
 type suspicion struct {
-	wait, shortWait time.Duration
-	random          *rand.Rand
+	wait, shortWait, lead time.Duration
+	random                *rand.Rand
 
 	stage stage
 	// due is when to ask, again. isShort: that is after the short wait; the long
@@ -58,12 +67,17 @@ type suspicion struct {
 	// silent: the API server did not answer in the round before.
 	silent bool
 	// note has the Nodes whose Leases are to be noted after this round, noted those
-	// of the short wait.
+	// of the next question, since notedAt. The control plane may take minutes to see
+	// that a host has no power.
 	note, noted []string
+	notedAt     time.Time
+	// excused were those asked about that do not count. Others are asked about first.
+	excused map[string]bool
 	// ask has the Nodes whose Standings are awaited, since askedAt.
 	ask     []string
 	askedAt time.Time
 	found   string // what the last answer showed, for people
+	count   int    // of those asked about
 }
 
 // jittered adds some jitter.
@@ -79,13 +93,18 @@ func (s *suspicion) begin(r *Round) {
 	s.due = s.long
 	if !s.silent && portsTell(r.Peers) {
 		s.isShort, s.due = true, r.At.Add(s.jittered(s.shortWait, shortJitter))
-		s.noted = s.draw(r.Peers, askSome)
-		s.note = s.noted
+		s.prepare(r)
 	}
 }
 
 func (s *suspicion) end() {
-	s.stage, s.isShort, s.note, s.noted, s.ask, s.found = calm, false, nil, nil, nil, ""
+	*s = suspicion{wait: s.wait, shortWait: s.shortWait, lead: s.lead, random: s.random, silent: s.silent}
+}
+
+// prepare chooses whom the next question is about, and has their Leases noted.
+func (s *suspicion) prepare(r *Round) {
+	s.noted, s.notedAt = s.draw(r.Peers, askSome), r.At
+	s.note = s.noted
 }
 
 // portsTell reports whether enough of the peers that are not reached had a second
@@ -119,31 +138,43 @@ func (s *suspicion) next(r *Round, low, said bool) {
 		return
 	}
 	if s.ask != nil && r.At.Sub(s.askedAt) >= askPatience {
-		s.ask = nil
+		s.ask, s.noted = nil, nil
 	}
-	if s.ask == nil && !r.At.Before(s.due) {
+	if s.ask == nil && s.noted == nil && !r.At.Before(s.due.Add(-s.lead)) {
+		s.prepare(r)
+	}
+	if s.ask == nil && s.noted != nil && !r.At.Before(s.due) && r.At.Sub(s.notedAt) >= leaseTells {
 		s.ask, s.askedAt = s.whom(r.Peers), r.At
 	}
 }
 
 // whom chooses whom to ask about. After the short wait these are all that are not
 // reached: of a fault that reaches all within half a minute, few may have it yet.
+// Later they are those whose Leases were noted.
 func (s *suspicion) whom(peers []PeerResult) []string {
 	if s.isShort {
 		return s.draw(peers, len(peers))
 	}
-	return s.draw(peers, askSome)
+	return s.noted
 }
 
-// draw chooses some of the peers that are not reached.
+// draw chooses some of the peers that are not reached: those first that are not known
+// not to count.
 func (s *suspicion) draw(peers []PeerResult, most int) []string {
-	var nodes []string
+	var nodes, excused []string
 	for _, p := range peers {
-		if !p.isThere() {
+		switch {
+		case p.isThere():
+		case s.excused[p.Node]:
+			excused = append(excused, p.Node)
+		default:
 			nodes = append(nodes, p.Node)
 		}
 	}
-	s.random.Shuffle(len(nodes), func(i, k int) { nodes[i], nodes[k] = nodes[k], nodes[i] })
+	for _, some := range [][]string{nodes, excused} {
+		s.random.Shuffle(len(some), func(i, k int) { some[i], some[k] = some[k], some[i] })
+	}
+	nodes = append(nodes, excused...)
 	return nodes[:min(most, len(nodes))]
 }
 
@@ -152,37 +183,40 @@ func (s *suspicion) draw(peers []PeerResult, most int) []string {
 // that none of them may, and of those whose Leases were noted more than half must be
 // known to be there. Otherwise the host waits on.
 func (s *suspicion) answered(r *Round) {
-	asked := len(s.ask)
-	if asked == 0 {
+	if len(s.ask) == 0 {
 		return
 	}
-	count, well, there := 0, 0, 0
-	for _, standing := range r.Standings {
-		if !slices.Contains(s.ask, standing.Node) || standing.Excused {
-			continue
-		}
-		count++
-		if !standing.Suspects {
-			well++
-		}
-		if standing.LeaseKnown {
-			there++
-		}
-	}
-	wasShort := s.isShort
-	s.ask, s.isShort = nil, false
+	c := s.census(r.Standings)
+	asked, noted, wasShort := len(s.ask), len(s.noted), s.isShort
+	s.ask, s.noted, s.isShort = nil, nil, false
 	// Of those that were not asked about, as many are gone or excused.
 	reached, all := reachOf(r.Peers)
-	live := float64(reached) + float64(all-reached)*float64(count)/float64(asked)
-	isFew := count >= fewestPeers && 2*well > count && float64(100*reached) <= lowPercent*live
-	if wasShort && (!isFew || well < count || there < fewestPeers || 2*there <= len(s.noted)) {
+	live := float64(reached) + float64(all-reached)*float64(c.count)/float64(asked)
+	isFew := c.count >= fewestPeers && 2*c.well > c.count && float64(100*reached) <= lowPercent*live
+	if wasShort && (!isFew || c.well < c.count || c.there < fewestPeers || 2*c.there <= noted) {
 		s.due = s.long
 		return
 	}
 	s.due = r.At.Add(s.jittered(askAgain, suspicionJitter))
-	s.found = fmt.Sprintf("%d of %d others are well", well, count)
+	if c.count < fewestPeers && s.knowsOthers(r.Peers) {
+		s.due = r.At.Add(s.jittered(s.lead, shortJitter))
+	}
+	s.found, s.count = c.String(), c.count
 	s.stage = many
 	if isFew {
 		s.stage = accused
 	}
+}
+
+// knowsOthers reports whether there are peers to ask about that may count.
+func (s *suspicion) knowsOthers(peers []PeerResult) bool {
+	return slices.ContainsFunc(peers, func(p PeerResult) bool { return !p.isThere() && !s.excused[p.Node] })
+}
+
+// verdict says what follows where this host is not accused.
+func (s *suspicion) verdict() string {
+	if s.count < fewestPeers {
+		return fmt.Sprintf("fewer than %d count, so nobody is accused", fewestPeers)
+	}
+	return "a fault of many accuses nobody"
 }

@@ -2,6 +2,7 @@ package network
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -66,9 +67,124 @@ func TestQuestionStays(t *testing.T) {
 	if !slices.Equal(s.last.Ask, first) {
 		t.Errorf("asked about %v, then %v", first, s.last.Ask)
 	}
-	s.play(2, reachOnly(0))
-	if s.last.Ask == nil || slices.Equal(s.last.Ask, first) {
+	// The Leases of those others are noted first.
+	if s.play(1, reachOnly(0)); s.last.Ask != nil || len(s.last.Note) != askSome {
+		t.Errorf("after %s without an answer: %+v", askPatience, s.last)
+	}
+	s.untilAsked(t, reachOnly(0))
+	if slices.Equal(s.last.Ask, first) {
 		t.Errorf("after %s without an answer: %v", askPatience, s.last.Ask)
+	}
+}
+
+// Every question is about Nodes whose Leases were noted some time before, so that a
+// host without power does not count though it may be Ready for minutes.
+func TestLeasesAreNotedBeforeEachQuestion(t *testing.T) {
+	t.Parallel()
+	for _, known := range []int{0, 12} { // second ports: the wait is long, or short and long
+		s := newScript()
+		s.play(1)
+		var noted []string
+		var notedAt time.Duration
+		questions, begin := 0, s.now
+		for s.now.Sub(begin) < 5*time.Minute {
+			s.play(1, cutOff(0, known), func(*Round) {
+				s.reply = func(ask []string) (all []Standing) {
+					questions++
+					if before := s.now.Sub(begin) - notedAt; before < 11*time.Second || before > 30*time.Second {
+						t.Errorf("asked %s after the Leases were noted", before)
+					}
+					isShort := known > 0 && questions == 1
+					if len(ask) != 5 && !isShort || isShort && len(ask) != 12 {
+						t.Errorf("asked about %v", ask)
+					}
+					for _, node := range ask {
+						if slices.Contains(noted, node) {
+							all = append(all, Standing{Node: node, LeaseKnown: true, Excuse: "does not renew its Lease"})
+						} else if !isShort {
+							t.Errorf("%s was not noted: %v", node, noted)
+						} else {
+							all = append(all, Standing{Node: node})
+						}
+					}
+					return all
+				}
+			})
+			if o := s.last.Observation; o.Level == probes.Degraded {
+				t.Fatalf("%d second ports: %+v", known, o)
+			}
+			if s.last.Note != nil {
+				noted, notedAt = s.last.Note, s.now.Sub(begin)
+			}
+		}
+		if questions < 4 {
+			t.Errorf("%d second ports: %d questions", known, questions)
+		}
+	}
+}
+
+// A Node whose Lease could not be noted or read does not count where others' could.
+func TestUnknownLease(t *testing.T) {
+	t.Parallel()
+	for known, want := range map[int]string{0: "CutOff", 1: ReasonManySuspect, 2: "CutOff"} {
+		s := newScript()
+		s.play(1)
+		s.untilAsked(t, reachOnly(0))
+		o := s.play(1, reachOnly(0), func(*Round) {
+			s.reply = func(ask []string) (all []Standing) {
+				for i, node := range ask {
+					all = append(all, Standing{Node: node, LeaseKnown: i < known})
+				}
+				return all
+			}
+		})
+		if o.Reason != want {
+			t.Errorf("%d Leases are known: %s: %s", known, o.Reason, o.Message)
+		}
+	}
+}
+
+// Those that do not count are named, and others are asked about soon, where there are
+// any: a host that is cut off is found although most of its peers are cordoned.
+func TestExcusedPeers(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(20) {
+		s := newScript()
+		s.judge = NewJudge(testPeriod, seed)
+		s.size = 7
+		s.play(1)
+		cordoned := func(*Round) {
+			s.reply = func(ask []string) (all []Standing) {
+				for _, node := range ask {
+					standing := Standing{Node: node, LeaseKnown: true}
+					if node >= "peer-2" { // 5 of 7
+						standing.Excuse, standing.LeaseKnown = "is cordoned", false
+					}
+					all = append(all, standing)
+				}
+				return all
+			}
+		}
+		took, ok := s.until("CutOff", reachOnly(0), cordoned)
+		if !ok || took > 2*time.Minute {
+			t.Errorf("seed %d: after %s: %+v", seed, took, s.last.Observation)
+		}
+		if ok && !strings.Contains(s.last.Observation.Message, " others are well; not counted: peer-") {
+			t.Error(s.last.Observation.Message)
+		}
+	}
+	s := newScript()
+	s.size = 2
+	s.play(1)
+	s.untilAsked(t, reachOnly(0))
+	if o := s.play(1, reachOnly(0), s.standing(0, 2)); !strings.HasSuffix(o.Message,
+		"; 0 of 0 others are well; not counted: peer-0 is not ready, peer-1 is not ready; fewer than 2 count, so nobody is accused") &&
+		!strings.HasSuffix(o.Message, "; 0 of 0 others are well; not counted: peer-1 is not ready, peer-0 is not ready; fewer than 2 count, so nobody is accused") {
+		t.Error(o.Message)
+	}
+	c := census{count: 1, excused: []string{"a is x", "b is x", "c is x", "d is x", "e is x"}}
+	if got := c.String(); got != "0 of 1 others are well; not counted: a is x, b is x, c is x and 2 more" {
+		t.Error(got)
 	}
 }
 

@@ -92,7 +92,7 @@ func (j *Judge) forget() {
 		{class: Pods, dwell: podsDwell(j.period)}, {class: DNS, dwell: dnsDwell(j.period)}, {class: Local, dwell: localDwell},
 	}}
 	j.loss.dwell = lossDwell(j.period)
-	j.reach.suspicion = suspicion{random: random, wait: suspicionWait(j.period), shortWait: shortWait(j.period)}
+	j.reach.suspicion = suspicion{random: random, wait: suspicionWait(j.period), shortWait: shortWait(j.period), lead: leaseLead(j.period)}
 }
 
 // Next takes in a round and says what the rounds so far mean.

@@ -153,7 +153,7 @@ func TestPeersByTheEndpointSliceController(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []network.Standing{
-		{Node: nodes[1], Suspects: true}, {Node: nodes[2], Excused: true}, {Node: nodes[3], LeaseKnown: true}, {Node: nodes[4], Excused: true, LeaseKnown: true},
+		{Node: nodes[1], Suspects: true}, {Node: nodes[2], LeaseKnown: true}, {Node: nodes[3], LeaseKnown: true}, {Node: nodes[4], Excuse: "does not renew its Lease", LeaseKnown: true},
 	}
 	cluster.Eventually(t, "the Leases to be old enough", func() error {
 		standings, err := f.Standings(t.Context(), append(nodes[1:5:5], "gone"))

@@ -45,11 +45,13 @@ type fleet struct {
 	apiDown  span
 	dnsDown  span
 	noSecond bool // there is no second port to try
+	// grace is when the control plane notices a host without power.
+	grace time.Duration
 }
 
 // newFleet makes nodes in zones. Peers are spread over the zones.
 func newFleet(size, zones int, seed uint64) *fleet {
-	f := &fleet{random: rand.New(rand.NewPCG(seed, 1)), byName: map[string]*node{}}
+	f := &fleet{grace: 52 * time.Second, random: rand.New(rand.NewPCG(seed, 1)), byName: map[string]*node{}}
 	inZone := make([][]int, zones)
 	for i := range size {
 		n := &node{
@@ -207,9 +209,9 @@ func (f *fleet) askPeers(n *node, t time.Duration) (results []network.PeerResult
 }
 
 // ready reports whether a Node is Ready. The control plane notices after 50 s,
-// or up to 5 s more.
+// or up to 5 s more, at its defaults.
 func (f *fleet) ready(n *node, t time.Duration) bool {
-	return !n.dead.has(t) || t < n.dead.from+52*time.Second
+	return !n.dead.has(t) || t < n.dead.from+f.grace
 }
 
 // renewed is when a kubelet renewed its Lease: every 10 s, unless the host has no
@@ -237,11 +239,22 @@ func (f *fleet) standings(n *node, names []string, t time.Duration) []network.St
 	all := []network.Standing{}
 	for _, name := range names {
 		other := f.byName[name]
-		s := network.Standing{Node: name, Excused: !f.ready(other, t), Suspects: latest(other.conditions, t).suspects}
+		s := network.Standing{Node: name, Suspects: latest(other.conditions, t).suspects}
+		switch {
+		case !f.ready(other, t):
+			s.Excuse = "is not ready"
+		case other.cordoned && !s.Suspects:
+			s.Excuse = "is cordoned"
+		}
 		if before, ok := n.noted[name]; ok && t-before.at <= 30*time.Second {
 			renews := f.renewed(other, t) != before.renewed
 			s.LeaseKnown = renews || t-before.at >= 11*time.Second
-			s.Excused = s.Excused || s.LeaseKnown && !renews
+			switch {
+			case renews && s.Excuse == "is cordoned":
+				s.Excuse = ""
+			case s.LeaseKnown && !renews:
+				s.Excuse = "does not renew its Lease"
+			}
 		}
 		all = append(all, s)
 	}

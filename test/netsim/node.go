@@ -31,9 +31,11 @@ type faults struct {
 	api     span // its way to the API server
 	dead    span // without power
 	lossy   span
-	loss    float64 // share of packets, each way
-	oneWay  bool    // loss of what comes in only
-	apiLoss bool    // also on the way to the API server
+	// cordoned for days: its host is there.
+	cordoned bool
+	loss     float64 // share of packets, each way
+	oneWay   bool    // loss of what comes in only
+	apiLoss  bool    // also on the way to the API server
 }
 
 // shown is what others may know of a node, from a time on.

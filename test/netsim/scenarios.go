@@ -105,6 +105,17 @@ func zones() (all []scenario) {
 			},
 		})
 	}
+	for _, size := range []int{5, 13, 100} {
+		all = append(all, scenario{
+			name: fmt.Sprintf("%d of %d nodes without power, NotReady after 3 min only", size-1, size), size: size, lasts: 10 * time.Minute,
+			happens: func(f *fleet) {
+				f.grace = 3 * time.Minute
+				for _, n := range f.nodes[1:] {
+					n.dead = from(start)
+				}
+			},
+		})
+	}
 	return append(all, scenario{
 		name: "five zones of six without power", zones: 6,
 		happens: func(f *fleet) {
@@ -277,6 +288,14 @@ func small() (all []scenario) {
 			scenario{name: fmt.Sprintf("all of %d nodes cut off within 30 s", size), size: size, happens: func(f *fleet) {
 				f.some(100, spread, func(n *node, at time.Duration) { n.cut = from(at) })
 			}})
+	}
+	for _, of := range []struct{ size, cordoned int }{{3, 2}, {8, 5}} {
+		all = append(all, scenario{name: fmt.Sprintf("one of %d nodes cut off, %d others cordoned", of.size, of.cordoned), size: of.size, least: 100, happens: func(f *fleet) {
+			for _, n := range f.nodes[1 : 1+of.cordoned] {
+				n.cordoned = true
+			}
+			f.nodes[0].cut, f.nodes[0].broken = from(start), true
+		}})
 	}
 	for _, size := range []int{3, 4, 5, 6} {
 		all = append(all, scenario{name: fmt.Sprintf("one of %d nodes loses 20 %% of packets each way", size), size: size, happens: func(f *fleet) {
