@@ -194,24 +194,62 @@ func readWithin(t *testing.T, group, dir string) {
 	t.Helper()
 	const script = `read go; dd if=/dev/zero of="$1" bs=1M count=256; sync "$1"; while :; do dd if="$1" of=/dev/null bs=4k; done`
 	for _, name := range []string{"one", "two"} {
-		reader := exec.CommandContext(t.Context(), "sh", "-c", script, "sh", filepath.Join(dir, name))
-		reader.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
-		begin, err := reader.StdinPipe()
+		runWithin(t, group, script, filepath.Join(dir, name))
+	}
+}
+
+// runWithin runs a shell's script in a control group until the test ends. The script
+// begins when it can read a line.
+func runWithin(t *testing.T, group, script string, args ...string) {
+	t.Helper()
+	shell := exec.CommandContext(t.Context(), "sh", append([]string{"-c", script, "sh"}, args...)...)
+	shell.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+	begin, err := shell.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := shell.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		syscall.Kill(-shell.Process.Pid, syscall.SIGKILL) //nolint:errcheck // the shell and its children
+		shell.Wait()                                      //nolint:errcheck // killed
+	})
+	if err := os.WriteFile(filepath.Join(group, "cgroup.procs"), fmt.Append(nil, shell.Process.Pid), 0o600); err != nil {
+		t.Skipf("a program cannot be moved into a control group here: %v", err)
+	}
+	if _, err := begin.Write([]byte("\n")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The kernel's files of a group with a limit are understood: a program that holds
+// memory leaves that much less of the limit.
+func TestRealGroupWithALimit(t *testing.T) {
+	const limit, held = 256 * mib, 200 * mib
+	group := memoryGroup(t, limit)
+	var path string
+	for _, name := range []string{"memory.max", "memory.limit_in_bytes"} {
+		if _, err := os.Stat(filepath.Join(group, name)); err == nil {
+			path = filepath.Join(group, name)
+		}
+	}
+	before, err := readAllocatable(path)
+	if err != nil || before.limit != limit || before.available < limit-mib {
+		t.Fatalf("an empty group: %+v, %v", before, err)
+	}
+	runWithin(t, group, fmt.Sprintf(`read go; held=$(head -c %d /dev/zero | tr '\0' x); read end`, held))
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		now, err := readAllocatable(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := reader.Start(); err != nil {
-			t.Fatal(err)
+		if now.available <= limit-held {
+			t.Logf("%d MiB left of %d MiB", now.available/mib, now.limit/mib)
+			return
 		}
-		t.Cleanup(func() {
-			syscall.Kill(-reader.Process.Pid, syscall.SIGKILL) //nolint:errcheck // the shell and its dd
-			reader.Wait()                                      //nolint:errcheck // killed
-		})
-		if err := os.WriteFile(filepath.Join(group, "cgroup.procs"), fmt.Append(nil, reader.Process.Pid), 0o600); err != nil {
-			t.Skipf("a program cannot be moved into a control group here: %v", err)
-		}
-		if _, err := begin.Write([]byte("\n")); err != nil {
-			t.Fatal(err)
+		if time.Now().After(deadline) {
+			t.Fatalf("%d MiB left of %d MiB, though a program holds %d MiB", now.available/mib, now.limit/mib, held/mib)
 		}
 	}
 }
