@@ -85,6 +85,11 @@ func (s *State) isBraked(t *turn, c *condition) bool {
 		percent = percent * cautiousNum / cautiousDen
 	}
 	share := peers.Shares[c.name]
+	if r.braked != "" && share.Asked < limit.MinPeers && (peers.Known < 0 || peers.Known >= limit.MinPeers) {
+		// Whoever keeps the peers from answering must not end the brake.
+		r.braked = fmt.Sprintf("held back by the fleet brake: half of the peers reported %s, and only %d answer now", c.name, share.Asked)
+		return true
+	}
 	if share.Asked >= limit.MinPeers && 100*(share.Bad+1) >= percent*(share.Asked+1) {
 		r.braked = fmt.Sprintf("held back by the fleet brake: %d of %d peers report %s", share.Bad, share.Asked, c.name)
 		if !r.told {

@@ -18,8 +18,8 @@ type relative struct {
 	known, never bool
 	// pods has what the newest round found of each DNS pod.
 	pods map[netip.AddrPort]bool
-	// well of know peers report it well.
-	well, know int
+	// well of know peers report it well; asked is how many peers there are.
+	well, know, asked int
 	detail     string
 }
 
@@ -29,7 +29,7 @@ func (c *relative) add(r *Round) {
 	c.known, c.detail = result.Outcome != NotKnown, result.Detail
 	c.never = !c.known && result.Never
 	c.pods = result.Pods
-	c.well, c.know = 0, 0
+	c.well, c.know, c.asked = 0, 0, len(r.Peers)
 	for _, p := range r.Peers {
 		if !p.Reached || p.Answer == nil {
 			continue
@@ -46,9 +46,16 @@ func (c *relative) add(r *Round) {
 	c.apart.add(failed && c.comparable(r) && c.isWellElsewhere(), r.At)
 }
 
-// isWellElsewhere reports whether two thirds of the peers that know the class, and
-// one at least, report it well.
-func (c *relative) isWellElsewhere() bool { return c.know > 0 && 3*c.well >= 2*c.know }
+// witnesses is how many peers have to know a class; of fewer than twice as many peers,
+// half have to. While most peers give no answer, as when somebody floods them, one that
+// lies could otherwise accuse this host of a fault of all.
+const witnesses = 3
+
+// isWellElsewhere reports whether enough peers know the class, and two thirds of these
+// report it well.
+func (c *relative) isWellElsewhere() bool {
+	return c.know > 0 && (c.know >= witnesses || 2*c.know >= c.asked) && 3*c.well >= 2*c.know
+}
 
 // saidBy returns what a peer says of the class. The host of one of two DNS pods
 // asks the other one alone, and its peers ask both: then what they say of that one

@@ -71,7 +71,7 @@ func accusingRows() []row {
 	}
 }
 
-const needsPeers = "two thirds of the peers that know the class report it well, one at least"
+const needsPeers = "3 peers know the class, or half of those asked, and two thirds of these report it well"
 
 // relativeRow is the row of a class that peers are compared in.
 func relativeRow(i int, reason, evidence, needs string) row {

@@ -216,7 +216,7 @@ func TestWhenAccused(t *testing.T) {
 		{"DNSUnreachable", 35 * time.Second, 35 * time.Second, class(DNS, Failed, "")},
 		{"PodsUnreachable", 65 * time.Second, 65 * time.Second, class(Pods, Failed, "")},
 		{"PodsUnreachable", 65 * time.Second, 65 * time.Second, onlyPod(12, 4)},
-		{"PodsUnreachable", 65 * time.Second, 65 * time.Second, onlyPod(1, 0)},
+		{"PodsUnreachable", 65 * time.Second, 65 * time.Second, onlyPod(3, 0)},
 		{"NodeDaemonFails", 105 * time.Second, 105 * time.Second, class(Local, Failed, "")},
 		{"PacketLoss", 60 * time.Second, 60 * time.Second, retransmits(12)},
 		{"CutOff", 70 * time.Second, 80 * time.Second, reachOnly(2)},
@@ -495,5 +495,29 @@ func TestAnswer(t *testing.T) {
 	s.play(1, onlyPod(0, 0))
 	if a := s.judge.Answer(); len(a.Pods) != 1 || a.Pods[netip.MustParseAddrPort("10.1.0.1:53")] {
 		t.Errorf("after a round without the one pod: %+v", a)
+	}
+}
+
+// While DNS fails for all and most peers give no answer, one or two that lie accuse
+// nobody. In a small cluster, half of the peers are enough.
+func TestFewWitnesses(t *testing.T) {
+	speak := func(count int) change {
+		return func(r *Round) {
+			for i := count; i < len(r.Peers); i++ {
+				r.Peers[i].Answer = nil
+			}
+		}
+	}
+	for _, test := range []struct {
+		peers, speak int
+		accused      bool
+	}{{12, 1, false}, {12, 2, false}, {12, 3, true}, {5, 2, false}, {5, 3, true}, {4, 2, true}, {4, 1, false}, {2, 1, true}, {1, 1, true}, {12, 0, false}} {
+		s := newScript()
+		s.size = test.peers
+		s.play(5)
+		o := s.play(24, class(DNS, Failed, ""), speak(test.speak))
+		if accused := o.Level == probes.Degraded && o.Reason == "DNSUnreachable"; accused != test.accused {
+			t.Errorf("%d of %d peers say that DNS is well: %s %s %s", test.speak, test.peers, o.Level, o.Reason, o.Message)
+		}
 	}
 }
