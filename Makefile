@@ -61,7 +61,7 @@ controlplane: ## build the Kubernetes components into the user's cache (some min
 
 .PHONY: attack
 attack: controlplane ## attack a running agent in every way, for some minutes; TAINTLET_WRITE_RELIABILITY=1 writes docs/reliability.md
-	TAINTLET_REQUIRE=controlplane TAINTLET_LONG_ATTACKS=1 go test -count 1 -timeout 40m -v -run TestAttacks ./test/attack | grep --line-buffered -v '^=== '
+	TAINTLET_REQUIRE=controlplane TAINTLET_LONG_ATTACKS=1 go test -count 1 -timeout 40m -v -run 'TestAttacks|TestStolenToken' ./test/attack | grep --line-buffered -v '^=== '
 
 BENCH ?=
 
