@@ -93,7 +93,7 @@ func Busy(seed uint64) Day {
 		d.Thrashing = append(d.Thrashing, Thrashing{Begin: at, For: 10 * time.Minute, Waits: 0.2 + 0.4*random.Float64()})
 	})
 	every(time.Minute, 18*time.Hour, 20*time.Hour, func(at time.Duration) { d.HostReclaims = append(d.HostReclaims, at) })
-	every(5*time.Minute, 20*time.Hour, 22*time.Hour, func(at time.Duration) {
+	every(5*time.Minute, 20*time.Hour+150*time.Second, 22*time.Hour, func(at time.Duration) {
 		d.add(Load{Begin: at, Rise: 2 * time.Second, Keep: 2 * time.Minute, Fall: 2 * time.Second, Memory: 500 * mib, Tasks: 5000})
 	})
 	every(10*time.Minute, 22*time.Hour, 24*time.Hour, func(at time.Duration) {
