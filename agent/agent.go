@@ -124,10 +124,13 @@ type loop struct {
 	state decide.State
 	node  *decide.Node
 	facts taints.Facts
-	// policyKnown: facts say whether the admission policy is there.
-	policyKnown bool
-	slot        decide.Slot
-	heartbeat   *time.Timer
+	// policyKnown: facts say whether the admission policy is there. policyAt is when
+	// that was answered last. policyAwaited: a stand-in waits for a new answer.
+	policyKnown   bool
+	policyAt      time.Time
+	policyAwaited bool
+	slot          decide.Slot
+	heartbeat     *time.Timer
 	// portBlocked: people were told.
 	portBlocked bool
 	levelEvents *levelEvents
@@ -210,12 +213,20 @@ func (l *loop) run(ctx context.Context) error {
 // step asks the decider and passes its answer on.
 func (l *loop) step(in decide.Inputs) {
 	in.Facts, in.Slot, in.Peers = l.facts, l.slot, l.fleet.Said()
-	if l.policyKnown { // before that, a wrong via would be written
+	if l.policyKnown && !l.policyAwaited { // before that, a wrong via would be written
 		in.Node = l.node
 	}
-	var d decide.Decision
 	before := l.state
-	l.state, d = decide.Step(l.cfg, l.state, in, l.Now())
+	next, d := decide.Step(l.cfg, before, in, l.Now())
+	if l.policyIsOld() && standsInAnew(before.Placed(), next.Placed()) {
+		// The policy may have been installed since. Without the Node the evidence is
+		// taken in and nothing is decided to write.
+		l.policyAwaited = true
+		l.policy.ask()
+		in.Node = nil
+		next, d = decide.Step(l.cfg, before, in, l.Now())
+	}
+	l.state = next
 	for _, notice := range d.Notices {
 		l.tell(notice, before.Placed())
 		l.heed(notice)
@@ -276,6 +287,7 @@ func (l *loop) learnPolicy(present bool) {
 		l.Log.Info("admission policy looked up", "name", taints.KeepPolicyName, "present", present)
 	}
 	l.policyKnown, l.facts.KeepPolicy = true, present
+	l.policyAt, l.policyAwaited = l.Now(), false
 }
 
 // settle takes in the writer's answer and reports whether the newest change is

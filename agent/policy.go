@@ -3,14 +3,18 @@ package agent
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/taintlet/taintlet/agent/decide"
+	"github.com/taintlet/taintlet/taints"
 )
 
 // policyLookup finds out whether the admission policy is there: at the start,
-// when a kept pair was lost, and with each heartbeat, so that a policy that is
-// installed later is used.
+// when a kept pair was lost, before a stand-in is set, and with each heartbeat, so
+// that a policy that is installed later is used.
 type policyLookup struct {
 	client  NodeClient
 	log     *slog.Logger
@@ -75,4 +79,20 @@ func (p *policyLookup) lookUpOnce(ctx context.Context) (present bool, err error)
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	return p.client.KeepPolicyPresent(ctx)
+}
+
+// policyFreshFor is how long the answer that there is no policy holds for a new
+// stand-in.
+const policyFreshFor = time.Second
+
+// policyIsOld says that a stand-in may be set no longer by what is known.
+func (l *loop) policyIsOld() bool {
+	return l.policyKnown && !l.facts.KeepPolicy && l.Now().Sub(l.policyAt) > policyFreshFor
+}
+
+// standsInAnew reports whether a stand-in is desired now that was not before.
+func standsInAnew(before, now []decide.Placed) bool {
+	return slices.ContainsFunc(now, func(p decide.Placed) bool {
+		return p.Via == taints.StandIn && !slices.ContainsFunc(before, func(b decide.Placed) bool { return b.Pair == p.Pair })
+	})
 }

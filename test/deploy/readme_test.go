@@ -75,7 +75,7 @@ func TestCommandsOfTheREADME(t *testing.T) {
 	}
 	removals := []string{"kubectl --namespace taintlet-system delete daemonset", "taintlet cleanup all", "kubectl delete --ignore-not-found"}
 	for _, way := range [][]string{
-		append([]string{"kubectl apply -f deploy/taintlet.yaml", "kubectl --namespace taintlet-system rollout", "node=$(", "taintlet config --evictions"}, removals...),
+		append([]string{"kubectl apply -f deploy/keep.yaml", "kubectl --namespace taintlet-system rollout", "node=$(", "taintlet config --evictions"}, removals...),
 		append([]string{"mkdir -p mine", "kubectl --namespace taintlet-system rollout"}, removals...),
 		{"kubectl create namespace", "kubectl --namespace taintlet-system rollout", "cat >tuning.yaml", "cat >evicting.yaml", removals[0], removals[1], "helm uninstall"},
 	} {

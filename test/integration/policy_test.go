@@ -101,3 +101,28 @@ func updateUntil(t *testing.T, c *cluster.Cluster, node *cluster.Node, holds fun
 	}
 	t.Fatal("no update of the Node did it")
 }
+
+// The policy is installed after the agents, before a host becomes bad: the first taint is
+// the well-known one, without a stand-in before it. Nothing waits for a heartbeat.
+func TestPolicyInstalledAfterTheAgents(t *testing.T) {
+	t.Parallel()
+	cluster.SkipWithoutMutatingAdmissionPolicy(t)
+	c, host := newCluster(t, cluster.Options{WithoutScheduler: true}), fakehost.New(t)
+	grantAgents(t.Context(), t, c)
+	node := c.Register(t, "late")
+	versions := follow(t, c, "late")
+	startAgent(t, c, "late", host, quick+"heartbeat: 1h\n")
+	versions.wait(0, cluster.HasCondition("HostMemoryPressure", corev1.ConditionFalse))
+	if err := c.InstallKeep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	host.Memory(2)
+	kept := versions.wait(0, tainted(memoryKey))
+	for _, v := range versions.since(0)[:kept+1] {
+		if tainted(memoryStandIn)(v.Node) {
+			t.Fatalf("a stand-in was set first; taints were\n%s", show(versions.since(0)))
+		}
+	}
+	staysThroughUpdates(t, c, node, memoryKey, time.Second)
+	c.WaitAgentEvent(t, "late", "HostMemoryPressureDegraded", memoryKey+":NoSchedule (kept)")
+}

@@ -1,0 +1,104 @@
+package agent_test
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/taintlet/taintlet/agent"
+	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/taints"
+)
+
+// withPolicy is a client that says whether the admission policy is there.
+type withPolicy struct {
+	*client
+	isThere  atomic.Bool
+	isSilent atomic.Bool // no answer to that question
+	lookups  atomic.Int64
+}
+
+func (w *withPolicy) KeepPolicyPresent(context.Context) (bool, error) {
+	w.lookups.Add(1)
+	if w.isSilent.Load() {
+		return false, apierrors.NewInternalError(context.DeadlineExceeded)
+	}
+	return w.isThere.Load(), nil
+}
+
+// runWithPolicy runs an agent that finds no admission policy at its start.
+func runWithPolicy(t *testing.T, test func(t *testing.T, by map[probes.Condition]*probe, c *withPolicy)) {
+	t.Helper()
+	cfg := config.Default()
+	cfg.Heartbeat.Duration = 0
+	w, by := &withPolicy{}, map[probes.Condition]*probe{}
+	a := &agent.Agent{Config: cfg, NewProbe: func(c config.Condition) probes.Probe { return by[c.Name] }, Recorder: &agent.Told{}, Client: w}
+	synctest.Test(t, func(t *testing.T) {
+		runInBubble(t, a, by, func(t *testing.T, by map[probes.Condition]*probe, _ *client) { test(t, by, w) })
+	})
+}
+
+// has says that the agent has ever written that taint.
+func (w *withPolicy) everHad(key string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.ContainsFunc(w.changes, func(change taints.Change) bool {
+		return slices.ContainsFunc(change.Taints, func(taint corev1.Taint) bool { return taint.Key == key })
+	})
+}
+
+const memoryStandIn = "taintlet.dev/memory-pressure"
+
+// Before a stand-in is set the policy is looked up again: it may have been installed
+// since the last heartbeat.
+func TestPolicyIsLookedUpBeforeAStandIn(t *testing.T) {
+	runWithPolicy(t, func(t *testing.T, by map[probes.Condition]*probe, w *withPolicy) {
+		w.isThere.Store(true)
+		by[probes.MemoryPressure].set(probes.Degraded)
+		time.Sleep(10 * time.Second)
+		if !w.has(corev1.TaintNodeMemoryPressure) || w.everHad(memoryStandIn) {
+			t.Errorf("kept %t, stand-in %t", w.has(corev1.TaintNodeMemoryPressure), w.everHad(memoryStandIn))
+		}
+	})
+}
+
+// Without the policy the stand-in is set as soon, and asked for once.
+func TestWithoutThePolicyAStandInIsSetAtOnce(t *testing.T) {
+	runWithPolicy(t, func(t *testing.T, by map[probes.Condition]*probe, w *withPolicy) {
+		before := w.lookups.Load()
+		by[probes.MemoryPressure].set(probes.Degraded)
+		time.Sleep(4500 * time.Millisecond) // a period and 100 ms
+		if !w.has(memoryStandIn) {
+			t.Error("no stand-in")
+		}
+		time.Sleep(time.Hour)
+		if asked := w.lookups.Load() - before; asked != 1 {
+			t.Errorf("%d lookups in an hour with a stand-in", asked)
+		}
+	})
+}
+
+// While nobody answers, nothing else is written in its place; the stand-in is set once
+// there is an answer.
+func TestAStandInWaitsForTheAnswer(t *testing.T) {
+	runWithPolicy(t, func(t *testing.T, by map[probes.Condition]*probe, w *withPolicy) {
+		w.isSilent.Store(true)
+		by[probes.MemoryPressure].set(probes.Degraded)
+		time.Sleep(time.Minute)
+		if w.everHad(memoryStandIn) {
+			t.Error("a stand-in without an answer")
+		}
+		w.isSilent.Store(false)
+		time.Sleep(13 * time.Second) // a pause between two tries
+		if !w.has(memoryStandIn) {
+			t.Error("no stand-in after the answer")
+		}
+	})
+}
