@@ -61,7 +61,9 @@ func TestPodsJudge(t *testing.T) {
 		{"none at first", []error{late, late}, NotKnown, "was ever reached", nil},
 		{"one", []error{late, nil}, Well, "reached 1 of 2 DNS pods", map[netip.AddrPort]bool{b: true}},
 		{"none", []error{late, late}, Failed, "no DNS pod on another Node reached: 10.2.0.1:53: no answer in time", map[netip.AddrPort]bool{b: false}},
-		{"one refuses", []error{syscall.ECONNREFUSED, late}, Well, "reached 1 of 2", map[netip.AddrPort]bool{a: true, b: false}},
+		{"one refuses", []error{syscall.ECONNREFUSED, late}, NotKnown, "1 of 2 DNS pods on other Nodes refuse", nil},
+		{"both refuse", []error{syscall.ECONNREFUSED, syscall.ECONNRESET}, NotKnown, "2 of 2 DNS pods on other Nodes refuse, and none answers", nil},
+		{"one refuses and one answers", []error{nil, syscall.ECONNREFUSED}, Well, "reached 1 of 2", map[netip.AddrPort]bool{a: true}},
 		{"none of both", []error{late, late}, Failed, "10.1.0.1:53: no answer in time; 10.2.0.1:53", map[netip.AddrPort]bool{a: false, b: false}},
 	} {
 		got := p.judge([]netip.AddrPort{a, b}, step.errs)

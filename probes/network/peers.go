@@ -30,6 +30,8 @@ type secondPort struct {
 	// tried: it was asked once while the first one answered. known: it answered
 	// then, or later. One that does not may be closed to us.
 	tried, known bool
+	// open: a connection was made to it.
+	open bool
 	// now: the first one did not answer when it was asked before, so both are asked
 	// at the same time.
 	now bool
@@ -47,7 +49,9 @@ func (*peersCheck) class() Class { return Peers }
 func (p *peersCheck) check(ctx context.Context, patience time.Duration) Result {
 	chosen := p.peers()
 	now, rest := p.turns.Choose(chosen, p.alert)
-	for peer, result := range p.ask(ctx, patience, now, rest) {
+	results := p.ask(ctx, patience, now, rest)
+	doubtRefusals(ctx, patience/2, results)
+	for peer, result := range results {
 		p.turns.Take(peer, result)
 	}
 	p.found, p.never = p.turns.Results(chosen), p.turns.NeverReached()
@@ -124,10 +128,8 @@ func atPort(peers []Peer) string {
 // second port of a peer that takes long is asked beside the first: doubt is called
 // then.
 func askPeer(ctx context.Context, peer Peer, patience time.Duration, other secondPort, doubt func()) PeerResult {
-	result := PeerResult{Node: peer.Node, OtherKnown: other.known}
-	second := func(ctx context.Context, patience time.Duration) bool {
-		return peer.Other != 0 && isThere(knock(ctx, netip.AddrPortFrom(peer.Address.Addr(), peer.Other), patience))
-	}
+	result := PeerResult{Node: peer.Node, OtherKnown: other.known, otherOpen: other.open}
+	second := func(ctx context.Context, patience time.Duration) error { return peer.knockOther(ctx, patience) }
 	pause := otherAfter
 	if other.now {
 		pause = 0
@@ -135,33 +137,79 @@ func askPeer(ctx context.Context, peer Peer, patience time.Duration, other secon
 	isBeside := other.tried && !other.spared
 	beside, cancel := context.WithCancel(ctx)
 	defer cancel()
-	found := make(chan bool, 1)
+	found := make(chan error, 1)
 	timer := time.AfterFunc(pause, func() {
 		doubt()
-		found <- isBeside && second(beside, patience)
+		if isBeside {
+			found <- second(beside, patience)
+			return
+		}
+		found <- errNotAsked
 	})
 
 	first, end := context.WithTimeout(ctx, patience)
 	r, err := get(first, peer.Address, "/peer", "")
 	end()
 	result.Reached, result.Retransmits = r.connected || isThere(err), r.retransmits
+	result.refused = result.Reached && !r.connected
 	if result.Reached {
 		cancel()
 	}
-	isOther, isLate := false, !timer.Stop()
+	otherErr, isLate := errNotAsked, !timer.Stop()
 	if isLate {
-		isOther = <-found
+		otherErr = <-found
 		result.beside = isBeside && result.Reached && !other.now
 	}
 	if isAsked := isLate && isBeside; !isAsked && result.Reached != other.tried {
-		isOther = second(ctx, patience/2) // the API server is asked in this round yet
+		otherErr = second(ctx, patience/2) // the API server is asked in this round yet
 	}
+	isOther := isThere(otherErr)
+	result.otherOpen = other.open || otherErr == nil
 	result.ReachedOther = isOther && !result.Reached
 	result.OtherKnown = other.known || isOther
 	if err == nil && r.status == http.StatusOK {
 		result.Answer, _ = parseAnswer(r.body)
 	}
 	return result
+}
+
+var errNotAsked = errors.New("not asked")
+
+// knockOther makes a connection to the peer's second port.
+func (p Peer) knockOther(ctx context.Context, patience time.Duration) error {
+	if p.Other == 0 {
+		return errNotAsked
+	}
+	return knock(ctx, netip.AddrPortFrom(p.Address.Addr(), p.Other), patience)
+}
+
+// doubtRefusals takes those peers for not reached that refuse at their second port
+// too, where a connection was made before. Who refuses is there, but somebody between
+// may refuse for all: this host's own packet filter may. So the second ports, which
+// are the kubelets', are tried only when nearly all that were asked refuse.
+func doubtRefusals(ctx context.Context, patience time.Duration, results map[Peer]PeerResult) {
+	var refused []Peer
+	for peer, result := range results {
+		if result.refused && result.otherOpen {
+			refused = append(refused, peer)
+		}
+	}
+	if len(refused) < fewestPeers || 100*len(refused) < wellPercent*len(results) {
+		return
+	}
+	errs := make([]error, len(refused))
+	var group sync.WaitGroup
+	for i, peer := range refused {
+		group.Go(func() { errs[i] = peer.knockOther(ctx, patience) })
+	}
+	group.Wait()
+	for i, peer := range refused {
+		if errs[i] != nil {
+			result := results[peer]
+			result.Reached = false
+			results[peer] = result
+		}
+	}
 }
 
 // parseAnswer reads what a peer said. What does not have this version, or cannot

@@ -100,6 +100,66 @@ func serveRaw(t *testing.T, text string) netip.AddrPort {
 	return netip.MustParseAddrPort(l.Addr().String())
 }
 
+// refusing is a peer whose ports are closed when a test says so.
+type refusing struct {
+	Peer
+	agent   *httptest.Server
+	kubelet net.Listener
+}
+
+func newRefusing(t *testing.T, i int) *refusing {
+	t.Helper()
+	r := &refusing{agent: httptest.NewServer(says(`{"version":1,"lossy":-1,"reach":100}`)), kubelet: listen(t, "127.0.0.1:0")}
+	t.Cleanup(r.agent.Close)
+	r.Peer = Peer{
+		Node: fmt.Sprint("node-", i), Address: netip.MustParseAddrPort(r.agent.Listener.Addr().String()),
+		Other: netip.MustParseAddrPort(r.kubelet.Addr().String()).Port(),
+	}
+	return r
+}
+
+// Who refuses is there. But where nearly all refuse at both ports, of which one was open
+// before, somebody between refuses for them.
+func TestRefusalsOfAll(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name                   string
+		agents, kubelets, want int // closed, closed, reached of 7
+	}{
+		{"all refuse at both ports", 7, 7, 0},
+		{"nearly all", 6, 6, 1},
+		{"only the agents are gone", 7, 0, 7},
+		{"some hosts refuse at both ports", 5, 5, 7},
+		{"some of all", 7, 3, 4},
+	} {
+		p := &peersCheck{turns: NewTurns(testPeriod)}
+		var all []*refusing
+		var peers []Peer
+		for i := range 7 {
+			all = append(all, newRefusing(t, i))
+			peers = append(peers, all[i].Peer)
+		}
+		p.peers = func() []Peer { return peers }
+		if got := p.check(t.Context(), time.Second); got.Detail != "reached 7 of 7 peers" {
+			t.Fatalf("%s: at first %+v", test.name, got)
+		}
+		for i, r := range all {
+			if i < test.agents {
+				r.agent.Close()
+			}
+			if i < test.kubelets {
+				_ = r.kubelet.Close()
+			}
+		}
+		for range 3 {
+			p.check(t.Context(), time.Second)
+			if reached, _ := reachOf(p.found); reached != test.want || len(p.found) != 7 {
+				t.Errorf("%s: reached %d of %d, want %d", test.name, reached, len(p.found), test.want)
+			}
+		}
+	}
+}
+
 func TestPeersJudge(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

@@ -54,14 +54,17 @@ func (p *podsCheck) choose(all []netip.AddrPort) []netip.AddrPort {
 }
 
 // judge says what the connections mean. Pods that were never reached since the
-// start do not count.
+// start do not count. One that refuses proves nothing: it may be the pod, so that the
+// overlay is well, or a packet filter of this host.
 func (p *podsCheck) judge(asked []netip.AddrPort, errs []error) Result {
 	pods := make(map[netip.AddrPort]bool, len(asked))
-	there := 0
+	there, refused := 0, 0
 	var failed []string
 	for i, pod := range asked {
 		switch {
-		case isThere(errs[i]):
+		case isThere(errs[i]) && errs[i] != nil:
+			refused++
+		case errs[i] == nil:
 			p.seen[pod] = true
 			there++
 			pods[pod] = true
@@ -73,6 +76,8 @@ func (p *podsCheck) judge(asked []netip.AddrPort, errs []error) Result {
 	switch {
 	case there > 0:
 		return Result{Pods: pods, Outcome: Well, Detail: fmt.Sprintf("reached %d of %d DNS pods on other Nodes", there, len(asked))}
+	case refused > 0:
+		return Result{Outcome: NotKnown, Detail: fmt.Sprintf("%d of %d DNS pods on other Nodes refuse, and none answers", refused, len(asked))}
 	case len(failed) > 0:
 		return Result{Pods: pods, Outcome: Failed, Detail: "no DNS pod on another Node reached: " + strings.Join(failed, "; ")}
 	case len(asked) > 0:

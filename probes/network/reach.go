@@ -46,6 +46,10 @@ type reach struct {
 	// reach, reach a part of theirs. Then the fleet is split, and this host knows
 	// by bad luck mostly peers of the other side.
 	halves bool
+	// mute: four fifths or more are reached and give no answer.
+	mute streak
+	// silent of them are reached and give no answer now.
+	silent int
 	// other is how many answered at their second port only.
 	other int
 }
@@ -53,12 +57,15 @@ type reach struct {
 // add takes in a round.
 func (p *reach) add(r *Round, apiAnswers bool) {
 	p.reached, p.all = reachOf(r.Peers)
-	p.other = 0
+	p.other, p.silent = 0, 0
 	partly, know := 0, 0
 	for i := range r.Peers {
 		peer := &r.Peers[i]
 		if !peer.Reached && peer.ReachedOther {
 			p.other++
+		}
+		if peer.Reached && peer.Answer == nil {
+			p.silent++
 		}
 		if peer.Reached && peer.Answer != nil && peer.Answer.Reach >= 0 {
 			know++
@@ -71,6 +78,7 @@ func (p *reach) add(r *Round, apiAnswers bool) {
 	enough := p.all >= fewestPeers
 	p.low.add(enough && 100*p.reached <= lowPercent*p.all, r.At)
 	p.part.add(enough && 100*p.reached < wellPercent*p.all, r.At)
+	p.mute.add(enough && 100*p.silent >= wellPercent*p.all, r.At)
 	p.blocked.add(p.other > 0 && 100*p.other >= lowPercent*p.all, r.At)
 	p.suspicion.next(r, p.low.holds(0, r.At), apiAnswers)
 }

@@ -68,8 +68,12 @@ type Result struct {
 type PeerResult struct {
 	// Node is the name of the peer's Node.
 	Node string
-	// Reached: a connection was made or refused. Who refuses is there.
+	// Reached: a connection was made or refused. Who refuses is there, unless nearly
+	// all refuse, at both ports.
 	Reached bool
+	// refused: no connection was made. otherOpen: one was made to the second port, now
+	// or before.
+	refused, otherOpen bool
 	// ReachedOther: the peer's second port was reached. It is tried only when
 	// the first was not.
 	ReachedOther bool

@@ -195,6 +195,13 @@ func wellRows() []row {
 			},
 		},
 		{
+			level: probes.OK, reason: "NoPeerAnswers",
+			evidence: "80 % of the peers or more are reached and give no answer that can be read, 3 of 5 rounds", needs: "nothing: their agents may be down, or of another release",
+			finds: func(j *Judge, r *Round) (string, bool) {
+				return fmt.Sprintf("%s; %d of them give no answer that can be read, so nothing can be compared", &j.reach, j.reach.silent), j.reach.mute.holds(0, r.At)
+			},
+		},
+		{
 			level: probes.OK, reason: "NetworkWell",
 			evidence: "none of the above", needs: "nothing",
 			finds: func(j *Judge, r *Round) (string, bool) { return j.wellness(r), true },

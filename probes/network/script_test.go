@@ -114,6 +114,15 @@ func secondPortOnly(reached int) change {
 	}
 }
 
+// mute makes the first peers give no answer that can be read.
+func mute(peers int) change {
+	return func(r *Round) {
+		for i := range peers {
+			r.Peers[i].Answer = nil
+		}
+	}
+}
+
 // cutOff is reachOnly, where the second ports of the last ones were known.
 func cutOff(reached, known int) change {
 	return func(r *Round) {

@@ -180,7 +180,7 @@ func (t *Turns) NeverReached() (n int) {
 func (t *Turns) secondPort(p Peer) secondPort {
 	last := t.last[p]
 	return secondPort{
-		tried: last.reached, known: last.result.OtherKnown, now: last.reached && !last.result.Reached,
+		tried: last.reached, known: last.result.OtherKnown, open: last.result.otherOpen, now: last.reached && !last.result.Reached,
 		spared: last.beside > 0 && t.round-last.beside < t.besideEach,
 	}
 }

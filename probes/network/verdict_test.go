@@ -78,7 +78,8 @@ func examples() map[string]func(*script) probes.Observation {
 		"RouteNotKnown": func(s *script) probes.Observation {
 			return s.play(1, told(Route, newRouteCheck(thisHost, nowhere).judge([]way{{target: outside, lost: noCarrier}})))
 		},
-		"NetworkWell": func(s *script) probes.Observation { return s.play(1) },
+		"NoPeerAnswers": func(s *script) probes.Observation { return s.play(3, mute(12)) },
+		"NetworkWell":   func(s *script) probes.Observation { return s.play(1) },
 	}
 }
 
