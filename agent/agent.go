@@ -97,7 +97,7 @@ func (a *Agent) Run(ctx context.Context, listener net.Listener) error {
 		}).run)
 	}
 	if listener != nil {
-		workers.start(ctx, "http server", server{listener, l.handler(), a.Log}.run)
+		workers.start(ctx, "http server", server{listener, l.handler(), a.Log, l.fleet.IsAgent}.run)
 	}
 	workers.start(ctx, "loop", l.run)
 	return workers.wait()

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -20,12 +21,12 @@ import (
 // handler serves /metrics, /healthz, /readyz and /peer, and nothing else.
 func (l *loop) handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(l.metrics.registry, promhttp.HandlerOpts{
+	mux.Handle("GET /metrics", scraped(promhttp.HandlerFor(l.metrics.registry, promhttp.HandlerOpts{
 		MaxRequestsInFlight: maxScrapes, Timeout: answerTimeout,
 		// A compressor takes 0.8 MiB, more than all else that the agent keeps, to save
 		// 26 KB of a scrape.
 		DisableCompression: true,
-	}))
+	})))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, l.health.healthy(l.Now()))
 	})
@@ -34,6 +35,20 @@ func (l *loop) handler() http.Handler {
 	})
 	mux.Handle("GET /peer", newPeerHandler(l.fleet, l.metrics))
 	return mux
+}
+
+// scraped bounds how often /metrics is rendered for others than the host itself: one
+// client in a loop would take more than half of a core.
+func scraped(next http.Handler) http.Handler {
+	scrapes := &window{most: answers{toSource: 4, toBlock: 8, toOthers: 16}}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if source := sourceOfRequest(r); source != hostItself && !scrapes.allows(source, false, time.Now()) {
+			w.Header().Set("Connection", "close")
+			w.WriteHeader(http.StatusTooManyRequests)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 func answer(w http.ResponseWriter, err error) {
@@ -58,6 +73,8 @@ type server struct {
 	listener net.Listener
 	handler  http.Handler
 	log      *slog.Logger
+	// isAgent reports whether an address is that of an agent of the fleet.
+	isAgent func(netip.Addr) bool
 }
 
 // run serves until the context ends.
@@ -72,7 +89,7 @@ func (s server) run(ctx context.Context) error {
 		server.Close() //nolint:errcheck // nobody is left to be told
 	})
 	defer stop()
-	return server.Serve(newBoundedListener(s.listener))
+	return server.Serve(newBoundedListener(s.listener, s.isAgent))
 }
 
 // health knows when the loop last took in a sample of each probe, and whether

@@ -3,8 +3,10 @@ package agent
 import (
 	"context"
 	"errors"
+	"maps"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"syscall"
 
@@ -38,41 +40,49 @@ const (
 	// host itself, where the kubelet is, count as one more source, so that nobody
 	// else can keep it from asking for the agent's health.
 	maxPerSource = 8
-	// maxConnections is how many there may be in all, without those of the host.
+	// maxConnections is how many the agents of the fleet may have in all, and as many
+	// all others, without those of the host.
 	maxConnections = 64
 )
 
-// boundedListener closes connections beyond its bounds at once. A listener that
+// boundedListener closes connections beyond its bounds at once: not the new one, whose
+// request is there already, but the oldest of those who have most. So whoever keeps
+// connections open or sends slowly loses them, and keeps nobody out. A listener that
 // did not accept them would leave the kubelet's waiting in the same queue.
 type boundedListener struct {
 	net.Listener
+	isAgent func(netip.Addr) bool
 
-	mu       sync.Mutex
-	all      int
-	bySource map[netip.Addr]int
+	mu   sync.Mutex
+	open []*boundedConn // the oldest first
 }
 
-func newBoundedListener(l net.Listener) *boundedListener {
-	return &boundedListener{Listener: l, bySource: map[netip.Addr]int{}}
+func newBoundedListener(l net.Listener, isAgent func(netip.Addr) bool) *boundedListener {
+	return &boundedListener{Listener: l, isAgent: isAgent}
 }
 
-// Accept returns the next connection that is within the bounds.
+// Accept returns the next connection.
 func (l *boundedListener) Accept() (net.Conn, error) {
-	for {
-		conn, err := l.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		source := sourceOf(conn)
-		if l.take(source) {
-			return &boundedConn{Conn: conn, giveBack: sync.OnceFunc(func() { l.giveBack(source) })}, nil
-		}
-		if tcp, ok := conn.(*net.TCPConn); ok {
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	c := &boundedConn{Conn: conn, listener: l, source: sourceOf(conn)}
+	if c.source != hostItself {
+		c.isAgent = l.isAgent(c.source)
+		c.share = blockOf(c.source)
+	}
+	if over := l.add(c); over != nil {
+		if tcp, ok := over.Conn.(*net.TCPConn); ok {
 			tcp.SetLinger(0) //nolint:errcheck // a reset leaves nothing behind in the kernel
 		}
-		conn.Close() //nolint:errcheck // nobody is left to be told
+		over.Close() //nolint:errcheck // nobody is left to be told
 	}
+	return c, nil
 }
+
+// hostItself stands for the host as a source, by whichever of its addresses.
+var hostItself = netip.IPv6Loopback()
 
 // sourceOf is the address of the other side. Who reaches the port from the very
 // address that it asks is the host itself, as its kubelet does; all of those are
@@ -80,7 +90,7 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 func sourceOf(conn net.Conn) netip.Addr {
 	source := hostOf(conn.RemoteAddr())
 	if source.IsValid() && source == hostOf(conn.LocalAddr()) {
-		return netip.IPv6Loopback()
+		return hostItself
 	}
 	return source
 }
@@ -93,39 +103,58 @@ func hostOf(address net.Addr) netip.Addr {
 	return netip.Addr{}
 }
 
-func (l *boundedListener) take(source netip.Addr) bool {
+// add takes a connection in, and returns the one that has to go for it; nil: none.
+func (l *boundedListener) add(c *boundedConn) (over *boundedConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	ofHost := source == netip.IPv6Loopback()
-	if l.bySource[source] >= maxPerSource || !ofHost && l.all >= maxConnections {
-		return false
+	l.open = append(l.open, c)
+	ofSource, all, byShare := 0, 0, map[netip.Prefix]int{}
+	for _, o := range l.open {
+		if o.source == c.source {
+			ofSource++
+		}
+		if o.source != hostItself && o.isAgent == c.isAgent {
+			all++
+			byShare[o.share]++
+		}
 	}
-	l.bySource[source]++
-	if !ofHost {
-		l.all++
+	isOver := func(o *boundedConn) bool { return o.source == c.source }
+	switch {
+	case ofSource > maxPerSource:
+	case c.source != hostItself && all > maxConnections:
+		most := slices.Max(slices.Collect(maps.Values(byShare)))
+		isOver = func(o *boundedConn) bool {
+			return o.source != hostItself && o.isAgent == c.isAgent && byShare[o.share] == most
+		}
+	default:
+		return nil
 	}
-	return true
+	at := slices.IndexFunc(l.open, isOver)
+	over = l.open[at]
+	l.open = slices.Delete(l.open, at, at+1)
+	return over
 }
 
-func (l *boundedListener) giveBack(source netip.Addr) {
+// remove forgets a connection that was closed.
+func (l *boundedListener) remove(c *boundedConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.bySource[source]--; l.bySource[source] == 0 {
-		delete(l.bySource, source)
-	}
-	if source != netip.IPv6Loopback() {
-		l.all--
+	if at := slices.Index(l.open, c); at >= 0 {
+		l.open = slices.Delete(l.open, at, at+1)
 	}
 }
 
 // boundedConn gives its place back when it is closed.
 type boundedConn struct {
 	net.Conn
-	giveBack func()
+	listener *boundedListener
+	source   netip.Addr
+	share    netip.Prefix // the block of addresses that it is counted for
+	isAgent  bool
 }
 
 // Close closes the connection.
 func (c *boundedConn) Close() error {
-	c.giveBack()
+	c.listener.remove(c)
 	return c.Conn.Close()
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"testing"
 )
 
@@ -71,75 +72,77 @@ func TestSilentConnectionsAreNotAccepted(t *testing.T) {
 	}
 }
 
-// No address gets more than its share, all together no more than the agent can
-// bear, and the host's own kubelet always gets through.
+// No address has more than its share, all together no more than the agent can
+// bear, and whoever comes last gets through: the kubelet of the host, agents of the
+// fleet and Prometheus, while others hold connections open.
 func TestConnectionsAreBounded(t *testing.T) {
 	q := &queue{}
-	l := newBoundedListener(q)
-	to := ""
-	// open returns how many of n connections from the addresses are accepted.
-	open := func(n int, address func(i int) string) (accepted []net.Conn) {
+	agents := netip.MustParsePrefix("198.18.0.0/16")
+	l := newBoundedListener(q, agents.Contains)
+	// open opens connections from the addresses, and returns those.
+	open := func(n int, address func(i int) string) []*client {
 		all := make([]*client, n)
 		for i := range all {
-			all[i] = &client{from: address(i), to: to}
+			all[i] = &client{from: address(i)}
+			if address(i) == "127.0.0.1" {
+				all[i].to = "127.0.0.1"
+			}
 			q.clients = append(q.clients, all[i])
-		}
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				break
-			}
-			accepted = append(accepted, conn)
-		}
-		refused := 0
-		for _, c := range all {
-			if c.closed {
-				refused++
+			if _, err := l.Accept(); err != nil {
+				t.Fatal(err)
 			}
 		}
-		if refused+len(accepted) != n {
-			t.Errorf("%d refused and %d accepted of %d", refused, len(accepted), n)
+		return all
+	}
+	stand := func(all ...[]*client) (count int) {
+		for _, c := range slices.Concat(all...) {
+			if !c.closed {
+				count++
+			}
 		}
-		return accepted
+		return count
 	}
 	one := func(address string) func(int) string { return func(int) string { return address } }
-	each := func(i int) string { return fmt.Sprintf("198.51.100.%d", i%200+1) }
 
 	attacker := open(1000, one("203.0.113.9"))
-	if len(attacker) != maxPerSource {
-		t.Errorf("one address has %d connections", len(attacker))
-	}
 	mapped := open(10, one("::ffff:203.0.113.9"))
-	if len(mapped) != 0 {
-		t.Errorf("%d more as an IPv4 address in IPv6", len(mapped))
+	if n := stand(attacker, mapped); n != maxPerSource {
+		t.Errorf("one address has %d connections", n)
 	}
 	neighbour := append(open(maxPerSource, one("fe80::9%eth0")), open(10, one("fe80::9%eth1"))...)
-	if len(neighbour) != maxPerSource {
-		t.Errorf("a neighbour has %d connections by two interfaces", len(neighbour))
+	if n := stand(neighbour); n != maxPerSource {
+		t.Errorf("a neighbour has %d connections by two interfaces", n)
 	}
-	attacker = append(attacker, neighbour...)
-	crowd := open(1000, each)
-	if len(crowd)+len(attacker) != maxConnections {
-		t.Errorf("all together have %d connections", len(crowd)+len(attacker))
+	block := open(1000, func(i int) string { return fmt.Sprintf("203.0.113.%d", i%200+1) })
+	prometheus, curl := open(2, one("192.0.2.77")), open(1, one("127.0.0.2"))
+	block = append(block, open(1000, func(i int) string { return fmt.Sprintf("203.0.113.%d", i%200+1) })...)
+	if stand(prometheus) != 2 || stand(curl) != 1 {
+		t.Error("others lost their connections to those of one block")
 	}
-	if others := open(5, one("127.0.0.2")); len(others) > 0 {
-		t.Errorf("%d more from another loopback address", len(others))
+	if n := stand(attacker, mapped, neighbour, block, prometheus, curl); n != maxConnections {
+		t.Errorf("all together have %d connections", n)
 	}
-	to = "127.0.0.1"
-	kubelet := open(5, one("127.0.0.1"))
-	to = ""
-	host := open(5, one("192.0.2.1")) // by the address of its interface
-	if len(kubelet)+len(host) != maxPerSource {
-		t.Errorf("the host has %d connections while the port is full", len(kubelet)+len(host))
+	peers := open(50, func(i int) string { return fmt.Sprintf("198.18.0.%d", i) })
+	kubelet, host := open(5, one("127.0.0.1")), open(5, one("192.0.2.1")) // by the address of its interface
+	everybody := open(1000, func(i int) string { return fmt.Sprintf("100.64.%d.1", i%250) })
+	if n := stand(kubelet, host); n != maxPerSource || stand(host) != 5 {
+		t.Errorf("the host has %d connections while the port is full", n)
 	}
-	for _, conn := range append(attacker, crowd...) {
-		for range 2 { // closing twice gives one place back
-			if err := conn.Close(); err != nil {
+	if n := stand(peers); n != 50 {
+		t.Errorf("of 50 agents, %d have a connection while the port is full", n)
+	}
+	late := open(1, one("192.0.2.78"))
+	if stand(late) != 1 || len(l.open) != maxConnections+50+maxPerSource {
+		t.Errorf("the last one has %d connections, all %d", stand(late), len(l.open))
+	}
+	for range 2 { // closing twice gives one place back
+		for _, c := range slices.Clone(l.open) {
+			if err := c.Close(); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	if again := open(1000, each); len(again) != maxConnections {
-		t.Errorf("%d connections after all others were closed", len(again))
+	if n := stand(everybody, peers, kubelet, late); n != 0 || len(l.open) != 0 {
+		t.Errorf("%d stand after all were closed, %d are kept", n, len(l.open))
 	}
 }

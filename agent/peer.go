@@ -1,38 +1,32 @@
 package agent
 
 import (
+	"net"
 	"net/http"
+	"net/netip"
 	"strconv"
-
-	"golang.org/x/time/rate"
+	"time"
 
 	"github.com/taintlet/taintlet/agent/fleet"
 	"github.com/taintlet/taintlet/probes"
-)
-
-// Bounds of /peer, for all who ask together. 12 agents ask on average, every 5 s,
-// and every second when they suspect themselves. The only Node of a zone is asked
-// by all who know it, some 300.
-const (
-	peerRate  = 200 // answers a second
-	peerBurst = 200
 )
 
 // peerHandler answers GET /peer: a page that is already there. What is over the
 // bounds is counted and refused, with an end of its connection.
 type peerHandler struct {
 	fleet   *fleet.Fleet
-	limiter *rate.Limiter
+	window  window
 	metrics *metrics
 }
 
 func newPeerHandler(f *fleet.Fleet, m *metrics) *peerHandler {
-	return &peerHandler{f, rate.NewLimiter(peerRate, peerBurst), m}
+	return &peerHandler{fleet: f, window: window{most: defaultAnswers()}, metrics: m}
 }
 
 // ServeHTTP answers one request. Its body is not read.
-func (h *peerHandler) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
-	if !h.limiter.Allow() {
+func (h *peerHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	source := sourceOfRequest(r)
+	if !h.window.allows(source, source == hostItself || h.fleet.IsAgent(source), time.Now()) {
 		h.metrics.fleet.requests.WithLabelValues("refused").Inc()
 		w.Header().Set("Connection", "close")
 		w.WriteHeader(http.StatusTooManyRequests)
@@ -43,6 +37,19 @@ func (h *peerHandler) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(page)))
 	w.Write(page) //nolint:errcheck // nobody is left to be told
+}
+
+// sourceOfRequest is the address of who asks, or hostItself.
+func sourceOfRequest(r *http.Request) netip.Addr {
+	from, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return netip.Addr{}
+	}
+	source := from.Addr().Unmap().WithZone("")
+	if local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok && source == hostOf(local) {
+		return hostItself
+	}
+	return source
 }
 
 // tellFleet passes on what the peers are to be told, and shows what is known of

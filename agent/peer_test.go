@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"runtime"
 	"testing"
 	"testing/synctest"
@@ -24,7 +25,7 @@ func askPeer(h http.Handler) *httptest.ResponseRecorder {
 	return w
 }
 
-// 10,000 requests a second for 10 s: 200 at once and 200 a second are answered, the
+// 10,000 requests a second of one address for 10 s: 20 a second are answered, the
 // others are refused, counted, and lose their connection.
 func TestPeerIsRateLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -43,12 +44,79 @@ func TestPeerIsRateLimited(t *testing.T) {
 			}
 			time.Sleep(time.Second / (each / 10))
 		}
-		if got, want := codes[http.StatusOK], 200+seconds*200; got < want-10 || got > want+1 {
+		if got, want := codes[http.StatusOK], seconds*defaultAnswers().toSource; got != want {
 			t.Errorf("%d answered, want %d", got, want)
 		}
 		counted := func(result string) int { return peerRequests(t, m, result) }
 		if counted("answered") != codes[200] || counted("refused") != codes[429] || codes[200]+codes[429] != seconds*each {
 			t.Errorf("counted %d and %d of %v", counted("answered"), counted("refused"), codes)
+		}
+	})
+}
+
+// However many ask from however many addresses, the agents of the fleet and the host
+// itself are answered; and one source or one block leaves answers to all others.
+func TestNobodySilencesPeer(t *testing.T) {
+	w, now := window{most: defaultAnswers()}, time.Unix(1000, 0)
+	ask := func(count int, isAgent bool, address func(i int) netip.Addr) (answered int) {
+		for i := range count {
+			if w.allows(address(i), isAgent, now) {
+				answered++
+			}
+		}
+		return answered
+	}
+	in := func(a, b byte) func(int) netip.Addr {
+		return func(i int) netip.Addr { return netip.AddrFrom4([4]byte{a, b, byte(i >> 8), byte(i)}) }
+	}
+	if n := ask(100_000, false, func(int) netip.Addr { return netip.MustParseAddr("203.0.113.9") }); n != w.most.toSource {
+		t.Errorf("one source gets %d answers", n)
+	}
+	if n := ask(100_000, false, func(i int) netip.Addr { return in(203, 0)(113<<8 | i%256) }); n != w.most.toBlock-w.most.toSource {
+		t.Errorf("the others of its block get %d answers", n)
+	}
+	if n := ask(10, false, in(198, 51)); n != 10 {
+		t.Errorf("of 10 other requests, %d are answered", n)
+	}
+	if n := ask(1<<16, false, in(100, 64)); n >= w.most.toOthers {
+		t.Errorf("all others get %d answers", n)
+	}
+	if n := ask(300, true, in(198, 18)); n != 300 {
+		t.Errorf("of 300 agents, %d are answered", n)
+	}
+	if len(w.by) > 2*(w.most.toAgents+w.most.toOthers) {
+		t.Errorf("%d addresses are kept", len(w.by))
+	}
+	now = now.Add(time.Second)
+	if n := ask(40, false, in(198, 51)); n != 40 {
+		t.Errorf("a second later, %d of 40 are answered", n)
+	}
+}
+
+// A client that loops gets /metrics 4 times a second. The host itself is not refused,
+// nor is another client meanwhile.
+func TestScrapesAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := scraped(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+		ask := func(from string, count int) (answered int) {
+			r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
+			r.RemoteAddr = from
+			r = r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, tcp("192.0.2.1")))
+			for range count {
+				w := httptest.NewRecorder()
+				if h.ServeHTTP(w, r); w.Code == http.StatusOK {
+					answered++
+				}
+			}
+			return answered
+		}
+		looping, other, host := ask("203.0.113.9:1", 1000), ask("198.51.100.1:1", 1), ask("192.0.2.1:1", 100)
+		if looping != 4 || other != 1 || host != 100 {
+			t.Errorf("answered %d to a loop, %d to another client, %d to the host", looping, other, host)
+		}
+		time.Sleep(time.Second)
+		if again := ask("203.0.113.9:1", 1000); again != 4 {
+			t.Errorf("answered %d a second later", again)
 		}
 	})
 }
@@ -93,12 +161,12 @@ func peerServer(t testing.TB) string {
 	f.Says(network.Answer{Classes: map[network.Class]bool{network.DNS: true, network.Pods: true, network.Local: true}, Lossy: 0})
 	f.Tell(map[probes.Condition]probes.Level{probes.MemoryPressure: probes.OK, probes.DiskPressure: probes.OK, probes.PIDPressure: probes.OK, probes.NetworkUnavailable: probes.OK})
 	h := newPeerHandler(f, newMetrics("test"))
-	h.limiter.SetLimit(1e9)
+	h.window.most = answers{1 << 30, 1 << 30, 1 << 30, 1 << 30}
 	mux := http.NewServeMux()
 	mux.Handle("GET /peer", h)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- server{listener, mux, slog.New(slog.DiscardHandler)}.run(ctx) }()
+	go func() { done <- server{listener, mux, slog.New(slog.DiscardHandler), f.IsAgent}.run(ctx) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; !errors.Is(err, http.ErrServerClosed) {
@@ -150,10 +218,9 @@ func BenchmarkPeerHandler(b *testing.B) {
 	for name, limit := range map[string]bool{"answered": false, "refused": true} {
 		b.Run(name, func(b *testing.B) {
 			h := newPeerHandler(fleet.Alone(), newMetrics("test"))
-			h.limiter.SetBurst(0)
+			h.window.most = answers{}
 			if !limit {
-				h.limiter.SetLimit(1e12)
-				h.limiter.SetBurst(1 << 30)
+				h.window.most = answers{1 << 60, 1 << 60, 1 << 60, 1 << 60}
 			}
 			request := httptest.NewRequest(http.MethodGet, "/peer", nil)
 			for b.Loop() {

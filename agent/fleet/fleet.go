@@ -94,6 +94,7 @@ type Fleet struct {
 	isRead         bool // the agents, or it was tried at least
 	slices         int  // of the agents
 	peers          []network.Peer
+	agentsAt       map[netip.Addr]bool // the addresses of all agents whose slices were read
 	dnsPods        []netip.AddrPort
 	otherAPIServer string // empty: the configured one
 	noted          map[string]noted
@@ -211,7 +212,12 @@ func (f *Fleet) refreshPeers(ctx context.Context) error {
 		return err
 	}
 	f.readAt, f.turn, f.slices, f.peers = time.Now(), 0, f.agents.count, nil
-	for _, e := range choose(f.options.Node, f.agents.endpoints(), MaxPeers) {
+	agents := f.agents.endpoints()
+	f.agentsAt = make(map[netip.Addr]bool, len(agents))
+	for _, e := range agents {
+		f.agentsAt[e.address.Addr()] = true
+	}
+	for _, e := range choose(f.options.Node, agents, MaxPeers) {
 		f.peers = append(f.peers, network.Peer{Node: e.node, Address: e.address, Other: kubeletPort})
 	}
 	return nil
@@ -279,6 +285,14 @@ func (f *Fleet) Peers() []network.Peer {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.peers
+}
+
+// IsAgent reports whether an agent of the fleet is known to be at an address. Of a
+// large fleet only some are known.
+func (f *Fleet) IsAgent(address netip.Addr) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.agentsAt[address]
 }
 
 // Slices returns how many EndpointSlices the agents have, and so the size of the

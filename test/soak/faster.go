@@ -76,7 +76,7 @@ func bounds() []swap {
 // oneHost lets agents at several ports of this host be peers.
 func oneHost() []swap {
 	return []swap{
-		{"agent/fleet/choose.go", "!slices.Contains(allowed, number)", "port == dnsPort && !slices.Contains(allowed, number)"},
+		{"agent/fleet/fleet.go", "port{agentPort, []uint16{o.Listen.Port()}}", "port{name: agentPort}"},
 		{"agent/fleet/choose.go", "!taken[e.address.Addr()]", "true"},
 		{"agent/fleet/address.go", "return ok && own.", "return false && ok && own."},
 	}
@@ -94,8 +94,8 @@ func leaks() map[string]swap {
 			"func answer(w http.ResponseWriter, err error) {\n\tgo func() { select {} }()",
 		},
 		"descriptors": {
-			"agent/listener.go", "l.bySource[source]++\n",
-			"l.bySource[source]++\n\tif l.bySource[netip.Addr{}]++; l.bySource[netip.Addr{}]%100 == 0 {\n\t\tunix.Dup(1)\n\t}\n",
+			"agent/listener.go", "l.open = append(l.open, c)\n",
+			"l.open = append(l.open, c)\n\tif c.RemoteAddr().(*net.TCPAddr).Port%100 == 0 {\n\t\tunix.Dup(1)\n\t}\n",
 		},
 	}
 }
