@@ -35,7 +35,8 @@ func (s *State) adopt(t *turn) bool {
 		return false
 	}
 	for i := range s.conditions {
-		s.conditions[i].shown = &rendered{outlooks[i], s.conditions[i].last.Severity}
+		c := &s.conditions[i]
+		c.shown = &rendered{outlooks[i], c.last.Severity, saidBy(c.last)}
 	}
 	t.Adopted = oldest
 	return true

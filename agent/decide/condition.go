@@ -30,6 +30,10 @@ type condition struct {
 	// copied with each Step.
 	shown *rendered
 	told  *told
+	// falseSince is since when the samples say something else than the Node; zero: they
+	// say the same. steady is the newest that says the same.
+	falseSince time.Time
+	steady     probes.Observation
 	// lastBad is the newest observation that was not OK. It is why a condition
 	// stays Degraded when a sample that is OK ends Critical.
 	lastBad probes.Observation
@@ -98,6 +102,7 @@ func (s *State) observe(t *turn, o probes.Observation) {
 		o.Hysteresis = true
 	}
 	c.last = o
+	c.compare(t.now)
 	if classOf(o) >= bad {
 		c.lastBad = o
 	}

@@ -16,24 +16,33 @@ import (
 // render makes the Node condition: the value and the threshold, what holds the
 // taint back, what clears it and when, and since when it has been so.
 func (c *condition) render(t *turn, o outlook) corev1.NodeCondition {
-	shown := corev1.NodeCondition{Type: ConditionType(c.name), Status: corev1.ConditionFalse, Reason: c.last.Reason, Message: c.last.Message}
-	blind := c.debounce.seenAt.IsZero() || c.debounce.unknownFor(t.now) >= t.debounce(c.name).UnknownAfter.Duration
+	tells := c.toTell(t)
+	shown := corev1.NodeCondition{Type: ConditionType(c.name), Status: corev1.ConditionFalse, Reason: tells.Reason, Message: tells.Message}
 	switch {
 	case c.debounce.Level > probes.OK:
 		shown.Status = corev1.ConditionTrue
 		parts := []string{c.last.Message, c.sinceText(t.now), c.heldText(t, o), c.clearText(t, o)}
-		if classOf(c.last) < bad && c.because.Level > probes.OK {
-			shown.Reason = c.because.Reason
-			parts = append(parts[:1:1], parts[2], parts[3], strings.TrimSpace("bad "+parts[1])+": "+c.because.Message)
+		if reason, message := c.cause(); classOf(c.last) < bad && reason != "" {
+			shown.Reason = reason
+			parts = append(parts[:1:1], parts[2], parts[3], strings.TrimSpace("bad "+parts[1])+": "+message)
 		}
 		shown.Message = strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), "; ")
 	case c.request.braked != "":
 		shown.Status, shown.Reason = corev1.ConditionUnknown, ReasonBraked
 		shown.Message += "; " + c.request.braked
-	case blind || o.suspicion != "":
+	case tells.Level == probes.Unknown:
 		shown.Status = corev1.ConditionUnknown
 	}
 	return shown
+}
+
+// cause returns the reason for which the condition was set, and what was found then. A
+// restarted agent knows the reason only.
+func (c *condition) cause() (reason, message string) {
+	if c.because.Level > probes.OK {
+		return c.because.Reason, c.because.Message
+	}
+	return c.reason, c.reason
 }
 
 // sinceText says since when the condition has been critical, or bad at all; empty

@@ -17,13 +17,15 @@ func stories() []struct{ title, text string } {
 	const set, evict = "1s memory certain\n", "0s config critical memory\n1s..1m1s every 1s memory critical\n"
 	const contest = set + "10s others remove node.kubernetes.io/memory-pressure:NoSchedule\n20s others remove node.kubernetes.io/memory-pressure:NoSchedule\n"
 	return []struct{ title, text string }{
-		{"well, and not far from the threshold", "1s memory near; heartbeat"},
+		{"well, and not far from the threshold", "1s..21s every 5s memory near"},
 		{"bad", set},
 		{"bad, and far worse since", set + "1m memory critical"},
 		{"good again", set + "10s memory ok"},
 		{"good again, the day after midnight", "23h59m memory certain\n23h59m30s memory ok"},
 		{"bad, and no number clears it", "1s disk certain"},
 		{"good again, and no number cleared it", "1s disk certain\n10s disk ok"},
+		{"Unknown for half a minute", "1s..26s every 5s memory unknown"},
+		{"tainted and good after a restart", set + "2s restart\n10s disk ok; pid ok; network ok; memory ok"},
 		{"near", set + "10s memory near; heartbeat"},
 		{"Unknown while bad", set + "10s memory unknown"},
 		{"Unknown for long", set + "10s..6m every 10s memory unknown\n6m1s heartbeat"},

@@ -1,8 +1,11 @@
 package decide_test
 
 import (
+	"strings"
 	"testing"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
@@ -136,5 +139,65 @@ func TestAnHourOfNoiseIsQuiet(t *testing.T) {
 	}
 	if changes != 12 {
 		t.Errorf("%d patches, want the 12 heartbeats", changes)
+	}
+}
+
+// What the Node says of a condition that is OK, and of one that cannot be told, is true
+// within 30 s when it has changed for good, and a moment of something else is not told.
+func TestWhatTheNodeSaysIsTrue(t *testing.T) {
+	s := newSim(config.Default())
+	seenAll(s)
+	says := func() string {
+		shown := taints.Condition(s.read.Node, decide.ConditionType(probes.NetworkUnavailable))
+		return string(shown.Status) + " " + shown.Reason
+	}
+	take := func(length time.Duration, symbol, reason string) {
+		for range length / (5 * time.Second) {
+			o := sample(probes.NetworkUnavailable, symbol)
+			o.Reason = reason
+			s.after(5*time.Second, o)
+		}
+	}
+	expect := func(when, want string) {
+		t.Helper()
+		if got := says(); got != want {
+			t.Errorf("%s the Node says %q, want %q", when, got, want)
+		}
+	}
+	take(2*time.Minute, "ok", "NetworkWell")
+	expect("at first", "False NetworkWell")
+	take(10*time.Second, "near", "NotYetSure")
+	take(15*time.Second, "unknown", "NotProven")
+	expect("25 s after DNS failed for all", "Unknown NotProven")
+	take(time.Minute, "unknown", "NotProven")
+	take(25*time.Second, "ok", "NetworkWell")
+	expect("25 s after it is well again", "False NetworkWell")
+	take(time.Minute, "ok", "NetworkWell")
+	take(10*time.Second, "unknown", "SomePeersUnreachable")
+	s.step(decide.Inputs{Refresh: true})
+	expect("a heartbeat in a moment of something else:", "False NetworkWell")
+	take(20*time.Second, "unknown", "SomePeersUnreachable")
+	expect("30 s after some peers are gone", "Unknown SomePeersUnreachable")
+}
+
+// After a restart the Node of a host that recovers says why it is tainted, and not that
+// all is well.
+func TestTaintedNodeSaysWhyAfterARestart(t *testing.T) {
+	s := newSim(config.Default())
+	seenAll(s)
+	for _, symbol := range []string{"bad", "bad", "bad", "bad", "bad"} {
+		o := sample(probes.NetworkUnavailable, symbol)
+		o.Reason = "DNSUnreachable"
+		s.after(5*time.Second, o)
+	}
+	s.restart(false, 0)
+	for _, name := range names() {
+		o := sample(name, "ok")
+		o.Reason = "NetworkWell"
+		s.after(time.Second, o)
+	}
+	shown := taints.Condition(s.read.Node, decide.ConditionType(probes.NetworkUnavailable))
+	if shown.Status != corev1.ConditionTrue || shown.Reason != "DNSUnreachable" || !strings.HasSuffix(shown.Message, ": DNSUnreachable") {
+		t.Errorf("%s %s: %s", shown.Status, shown.Reason, shown.Message)
 	}
 }

@@ -32,17 +32,58 @@ const (
 	// moved is how far the severity moves until the value is told anew: a quarter of
 	// the way from the threshold, which is 50, to the worst.
 	moved = 13
+	// falseAfter is how long samples must say something else than the Node until it is
+	// told: another reason, or another level. With a sample each few seconds, what the
+	// Node says is true within 30 s.
+	falseAfter = 20 * time.Second
 )
 
 // rendered is what a Node condition was rendered with.
 type rendered struct {
 	outlook
 	severity int // of its value
+	said     said
+}
+
+// said is what a sample says in one word.
+type said struct {
+	level  probes.Level
+	reason string
+}
+
+func saidBy(o probes.Observation) said { return said{o.Level, o.Reason} }
+
+// compare takes in whether the newest sample says something else than the Node.
+func (c *condition) compare(now time.Time) {
+	switch {
+	case c.shown == nil || c.shown.said == saidBy(c.last):
+		c.falseSince, c.steady = time.Time{}, c.last
+	case c.falseSince.IsZero():
+		c.falseSince = now
+	}
+}
+
+// toTell returns the sample that the Node condition is to say: the newest one, or while
+// a condition is OK and says something else for a moment only, the newest that says the
+// same as the Node. A heartbeat must not tell noise, which would be told again when it
+// is over.
+func (c *condition) toTell(t *turn) probes.Observation {
+	isMoment := c.shown != nil && !c.falseSince.IsZero() && !c.isFalse(t.now)
+	if isMoment && !c.saysMore() && !c.steady.Suspicion && classOf(c.steady) < bad {
+		return c.steady
+	}
+	return c.last
+}
+
+// isFalse reports whether what the Node says of the condition has not been so for some
+// time.
+func (c *condition) isFalse(now time.Time) bool {
+	return !c.falseSince.IsZero() && now.Sub(c.falseSince) >= falseAfter
 }
 
 // heed makes a report due when what a condition waits for is not what the Node
-// shows, or when its value has moved. The value of a condition that is OK waits for
-// the heartbeat. A suspicion that begins is told at once, since others decide by it.
+// shows, when its value has moved, or when its samples have said something else for
+// some time. The mere value of a condition that is OK waits for the heartbeat. A suspicion that begins is told at once, since others decide by it.
 // All else waits until the last report is written, and then for its turn.
 func (s *State) heed(t *turn) {
 	r, all := &s.report, news{}
@@ -74,11 +115,11 @@ func (s *State) newsOf(t *turn, c *condition) news {
 	if c.shown != nil {
 		shown = *c.shown
 	}
-	if !c.saysMore() && shown.outlook == (outlook{}) {
+	if !c.saysMore() && shown.outlook == (outlook{}) && c.falseSince.IsZero() {
 		return news{} // as almost always
 	}
 	now := s.outlook(t, c)
-	differs := !now.equals(shown.outlook)
+	differs := !now.equals(shown.outlook) || c.isFalse(t.now)
 	return news{
 		differs:  differs,
 		isOfBad:  c.debounce.Level > probes.OK && differs || c.hasMoved(shown.severity),
@@ -123,12 +164,13 @@ func (s *State) render(t *turn) {
 		if c.last.Level == probes.Unknown && c.shown != nil {
 			severity = c.shown.severity
 		}
-		shown := c.render(t, now)
+		shown, tells := c.render(t, now), c.toTell(t)
 		if s.ledger.unrecorded {
 			shown.Message += "; taintlet's record does not fit beside the Node's other annotations, so a restart would forget its taints and damping"
 		}
 		r.conditions = append(r.conditions, shown)
-		c.shown = &rendered{now, severity}
+		c.shown = &rendered{now, severity, saidBy(tells)}
+		c.compare(t.now)
 	}
 }
 
