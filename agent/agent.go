@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -86,7 +87,7 @@ func (a *Agent) Run(ctx context.Context, listener net.Listener) error {
 		mayEvictUntil: l.slots.mayEvictUntil, now: a.Now, announced: map[announcement]bool{},
 	}
 
-	workers.start(ctx, "watch of the node", func(ctx context.Context) error { return a.Client.Watch(ctx, l.nodes) })
+	workers.start(ctx, "watch of the node", l.watch)
 	workers.start(ctx, "lookup of the admission policy", l.policy.run)
 	workers.start(ctx, "eviction slot", l.slots.run)
 	workers.start(ctx, "lookup of the fleet", l.fleet.Run)
@@ -112,14 +113,16 @@ type loop struct {
 	// cfg is the configuration in force.
 	cfg *config.Config
 
-	probes  *runners
-	outbox  *outbox
-	policy  *policyLookup
-	slots   *slotKeeper
-	fleet   *fleet.Fleet
-	nodes   chan *corev1.Node
-	reloads chan reload
-	results chan result // of the writer
+	probes *runners
+	outbox *outbox
+	policy *policyLookup
+	slots  *slotKeeper
+	fleet  *fleet.Fleet
+	nodes  chan *corev1.Node
+	// stopWatch ends the watch of the Node.
+	stopWatch atomic.Pointer[context.CancelFunc]
+	reloads   chan reload
+	results   chan result // of the writer
 
 	state decide.State
 	node  *decide.Node
@@ -282,6 +285,28 @@ func (l *loop) meet(node *corev1.Node) {
 	}
 }
 
+// endWatch ends the watch, so that another one begins.
+func (l *loop) endWatch() {
+	if stop := l.stopWatch.Load(); stop != nil {
+		(*stop)()
+	}
+}
+
+// watch watches the Node, and anew after endWatch: a watch tells nothing
+// of a Node that is older than the one which it began with.
+func (l *loop) watch(ctx context.Context) error {
+	for {
+		watching, stop := context.WithCancel(ctx)
+		l.stopWatch.Store(&stop)
+		err := l.Client.Watch(watching, l.nodes)
+		isAnew := watching.Err() != nil && ctx.Err() == nil
+		stop()
+		if !isAnew {
+			return err
+		}
+	}
+}
+
 func (l *loop) learnPolicy(present bool) {
 	if !l.policyKnown || present != l.facts.KeepPolicy {
 		l.Log.Info("admission policy looked up", "name", taints.KeepPolicyName, "present", present)
@@ -293,7 +318,12 @@ func (l *loop) learnPolicy(present bool) {
 // settle takes in the writer's answer and reports whether the newest change is
 // on the Node.
 func (l *loop) settle(r result) bool {
-	if r.node != nil && l.node != nil {
+	switch {
+	case r.isRestored:
+		l.Log.Warn("the node is older than before: etcd was restored. Watching it anew", "version", r.node.ResourceVersion)
+		l.node = decide.Read(r.node)
+		l.endWatch()
+	case r.node != nil && l.node != nil:
 		l.meet(r.node)
 	}
 	if r.err == nil {

@@ -181,6 +181,8 @@ func runInBubble(t *testing.T, a *agent.Agent, byCondition map[probes.Condition]
 		other.client, other.versions = c, make(chan *corev1.Node)
 	case *restarted:
 		other.client = c
+	case *restored:
+		other.client = c
 	case *withPolicy:
 		other.client = c
 	default:

@@ -55,6 +55,8 @@ type result struct {
 	sequence uint64
 	node     *corev1.Node
 	err      error
+	// isRestored: the Node is older than the one that the job was decided on.
+	isRestored bool
 }
 
 func newOutbox() *outbox { return &outbox{jobs: make(chan job, 1), alive: make(chan struct{}, 1)} }

@@ -68,7 +68,7 @@ func (w *writer) run(ctx context.Context) error {
 			select {
 			case <-ctx.Done():
 				return ctx.Err()
-			case w.results <- result{j.sequence, node, err}:
+			case w.results <- result{j.sequence, node, err, isRestored(j.base, node)}:
 			}
 			pause := tries.after(*j, err) - time.Since(begin)
 			j, ok = w.pause(ctx, w.next(*j, node, err), max(joinWithin, pause))
@@ -279,6 +279,17 @@ func sleep(ctx context.Context, d time.Duration) bool {
 func newer(a, b *corev1.Node) bool {
 	order, err := resourceversion.CompareResourceVersion(a.ResourceVersion, b.ResourceVersion)
 	return err != nil || order > 0
+}
+
+// isRestored reports whether an answer of the API server is older than what it told
+// before of the same Node: etcd was restored from a backup. Answers to writes, and to
+// the reads between them, are never from a cache.
+func isRestored(before, answer *corev1.Node) bool {
+	if before == nil || answer == nil || before.UID != answer.UID {
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(before.ResourceVersion, answer.ResourceVersion)
+	return err == nil && order > 0
 }
 
 // maxDescribed is how many taints are told: others may have set any number.
