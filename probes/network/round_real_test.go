@@ -57,6 +57,8 @@ func TestEachClassFailsByItself(t *testing.T) {
 	}
 	sh(t, firewall)
 	v := settle(t, 12)
+	kubelets := listen(t, fmt.Sprint("0.0.0.0:", otherPort))
+	t.Cleanup(func() { _ = kubelets.Close() })
 	p := v.probe(t, h)
 	if r := one(t, p); notWell(&r) != "" || len(r.Peers) != 12 || r.Late {
 		t.Fatalf("at first: %s; %+v", notWell(&r), r)
@@ -69,6 +71,9 @@ func TestEachClassFailsByItself(t *testing.T) {
 		{"kube-proxy is silent", "nft add rule inet t out tcp dport 10256 drop", "nft flush chain inet t out", "local failed"},
 		{"the API server is silent", "nft add rule inet t out ip daddr 127.2.0.1 drop\nnft add rule inet t out udp dport 53 drop", "nft flush chain inet t out", "api failed, dns failed"},
 		{"the peers are cut off", "nft add rule inet t out ip daddr 127.1.0.0/24 ip daddr != 127.1.0.0 drop", "nft flush chain inet t out", "peers failed"},
+		{"the peers' connections are reset here", "nft add rule inet t out ip daddr 127.1.0.0/24 ip daddr != 127.1.0.0 meta l4proto tcp reject with tcp reset", "nft flush chain inet t out", "peers failed"},
+		{"those to the agents alone", "nft add rule inet t out ip daddr 127.1.0.0/24 ip daddr != 127.1.0.0 tcp dport 9410 reject with tcp reset", "nft flush chain inet t out", ""},
+		{"those to the DNS pods", "nft add rule inet t out ip daddr 127.3.0.0/16 meta l4proto tcp reject with tcp reset", "nft flush chain inet t out", "pods not known"},
 		{"half of them", "nft add rule inet t out ip daddr 127.1.0.1-127.1.0.6 drop", "nft flush chain inet t out", "peers not known"},
 	} {
 		sh(t, cut.begin)
