@@ -129,7 +129,6 @@ func atPort(peers []Peer) string {
 // then.
 func askPeer(ctx context.Context, peer Peer, patience time.Duration, other secondPort, doubt func()) PeerResult {
 	result := PeerResult{Node: peer.Node, OtherKnown: other.known, otherOpen: other.open}
-	second := func(ctx context.Context, patience time.Duration) error { return peer.knockOther(ctx, patience) }
 	pause := otherAfter
 	if other.now {
 		pause = 0
@@ -140,11 +139,11 @@ func askPeer(ctx context.Context, peer Peer, patience time.Duration, other secon
 	found := make(chan error, 1)
 	timer := time.AfterFunc(pause, func() {
 		doubt()
+		err := errNotAsked
 		if isBeside {
-			found <- second(beside, patience)
-			return
+			err = peer.knockOther(beside, patience)
 		}
-		found <- errNotAsked
+		found <- err
 	})
 
 	first, end := context.WithTimeout(ctx, patience)
@@ -161,16 +160,21 @@ func askPeer(ctx context.Context, peer Peer, patience time.Duration, other secon
 		result.beside = isBeside && result.Reached && !other.now
 	}
 	if isAsked := isLate && isBeside; !isAsked && result.Reached != other.tried {
-		otherErr = second(ctx, patience/2) // the API server is asked in this round yet
+		otherErr = peer.knockOther(ctx, patience/2) // the API server is asked in this round yet
 	}
-	isOther := isThere(otherErr)
-	result.otherOpen = other.open || otherErr == nil
-	result.ReachedOther = isOther && !result.Reached
-	result.OtherKnown = other.known || isOther
+	result.tookOther(otherErr)
 	if err == nil && r.status == http.StatusOK {
 		result.Answer, _ = parseAnswer(r.body)
 	}
 	return result
+}
+
+// tookOther takes in how a connection to the second port ended.
+func (p *PeerResult) tookOther(err error) {
+	isOther := isThere(err)
+	p.otherOpen = p.otherOpen || err == nil
+	p.ReachedOther = isOther && !p.Reached
+	p.OtherKnown = p.OtherKnown || isOther
 }
 
 var errNotAsked = errors.New("not asked")
@@ -204,7 +208,7 @@ func doubtRefusals(ctx context.Context, patience time.Duration, results map[Peer
 	}
 	group.Wait()
 	for i, peer := range refused {
-		if errs[i] != nil {
+		if errs[i] != nil && isThere(errs[i]) {
 			result := results[peer]
 			result.Reached = false
 			results[peer] = result

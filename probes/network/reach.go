@@ -57,6 +57,17 @@ type reach struct {
 // add takes in a round.
 func (p *reach) add(r *Round, apiAnswers bool) {
 	p.reached, p.all = reachOf(r.Peers)
+	p.count(r)
+	enough := p.all >= fewestPeers
+	p.low.add(enough && 100*p.reached <= lowPercent*p.all, r.At)
+	p.part.add(enough && 100*p.reached < wellPercent*p.all, r.At)
+	p.mute.add(enough && 100*p.silent >= wellPercent*p.all, r.At)
+	p.blocked.add(p.other > 0 && 100*p.other >= lowPercent*p.all, r.At)
+	p.suspicion.next(r, p.low.holds(0, r.At), apiAnswers)
+}
+
+// count counts what the peers of a round are, and say.
+func (p *reach) count(r *Round) {
 	p.other, p.silent = 0, 0
 	partly, know := 0, 0
 	for i := range r.Peers {
@@ -75,12 +86,6 @@ func (p *reach) add(r *Round, apiAnswers bool) {
 		}
 	}
 	p.halves = know > 0 && 2*partly >= know
-	enough := p.all >= fewestPeers
-	p.low.add(enough && 100*p.reached <= lowPercent*p.all, r.At)
-	p.part.add(enough && 100*p.reached < wellPercent*p.all, r.At)
-	p.mute.add(enough && 100*p.silent >= wellPercent*p.all, r.At)
-	p.blocked.add(p.other > 0 && 100*p.other >= lowPercent*p.all, r.At)
-	p.suspicion.next(r, p.low.holds(0, r.At), apiAnswers)
 }
 
 // accuses reports whether this host is cut off and others are well.

@@ -20,7 +20,7 @@ type relative struct {
 	pods map[netip.AddrPort]bool
 	// well of know peers report it well; asked is how many peers there are.
 	well, know, asked int
-	detail     string
+	detail            string
 }
 
 // add takes in a round.

@@ -178,8 +178,8 @@ func onlyPod(know, fail int) change {
 }
 
 // never makes a class fail that was never well.
-func never(c Class, detail string) change {
-	return func(r *Round) { r.Results[c] = Result{Detail: detail, Never: true} }
+func never(c Class) change {
+	return func(r *Round) { r.Results[c] = Result{Never: true} }
 }
 
 // closedTo adds so many peers that were never reached.

@@ -340,11 +340,11 @@ func TestLossOfFewPeers(t *testing.T) {
 func TestNeverWellClearsNothing(t *testing.T) {
 	t.Parallel()
 	s := newScript()
-	if o := s.play(1000, never(DNS, "")); o.Reason != "NeverWell" || !o.Hysteresis {
+	if o := s.play(1000, never(DNS)); o.Reason != "NeverWell" || !o.Hysteresis {
 		t.Errorf("dns never well here, and well at peers: %+v", o)
 	}
 	nobodyKnows := answers(func(_ int, a *Answer) { a.Classes = nil })
-	if o := s.play(1, never(DNS, ""), nobodyKnows); o.Reason != "NetworkWell" {
+	if o := s.play(1, never(DNS), nobodyKnows); o.Reason != "NetworkWell" {
 		t.Errorf("dns never well anywhere: %+v", o)
 	}
 	s = newScript()
@@ -373,17 +373,17 @@ func TestVerdictNamesWhatWasNeverWell(t *testing.T) {
 		changes []change
 	}{
 		{"all well", "", nil},
-		{"a daemon is stuck", "NodeDaemonFails", []change{never(Local, "")}},
-		{"stuck, and nobody else has one", "NodeDaemonFails", []change{never(Local, ""), nobodyKnows}},
+		{"a daemon is stuck", "NodeDaemonFails", []change{never(Local)}},
+		{"stuck, and nobody else has one", "NodeDaemonFails", []change{never(Local), nobodyKnows}},
 		{"the daemon is gone", "NodeDaemonFails", []change{nothing(Local)}},
 		{"gone here and elsewhere", "", []change{nothing(Local), nobodyKnows}},
 		{"switched off", "", []change{off(Local)}},
-		{"no DNS pod ever", "PodsUnreachable", []change{never(Pods, "")}},
+		{"no DNS pod ever", "PodsUnreachable", []change{never(Pods)}},
 		{"there is no DNS pod", "", []change{nothing(Pods)}},
-		{"no DNS ever", "DNSUnreachable", []change{never(DNS, "")}},
+		{"no DNS ever", "DNSUnreachable", []change{never(DNS)}},
 		{"no nameserver is named", "DNSUnreachable", []change{nothing(DNS)}},
-		{"no peer ever", "PacketLoss CutOff", []change{never(Peers, ""), func(r *Round) { r.Peers = nil }}},
-		{"few peers ever", "PacketLoss CutOff", []change{never(Peers, ""), few}},
+		{"no peer ever", "PacketLoss CutOff", []change{never(Peers), func(r *Round) { r.Peers = nil }}},
+		{"few peers ever", "PacketLoss CutOff", []change{never(Peers), few}},
 		{"no peers are known, nor does the API server answer", "PacketLoss CutOff", []change{nothing(Peers), func(r *Round) { r.Peers = nil }, class(API, Failed, "")}},
 		{"there are no peers", "", []change{nothing(Peers), func(r *Round) { r.Peers = nil }}},
 		{"peers are switched off", "", []change{off(Peers), func(r *Round) { r.Peers = nil }}},
@@ -437,7 +437,7 @@ func TestPeersNeverReachedAreTold(t *testing.T) {
 			t.Errorf("%+v: %+v", test, o)
 		}
 		if test.reached > 0 {
-			if o := s.play(1, closedTo(test.never), never(DNS, "")); o.Reason != "NeverWell" {
+			if o := s.play(1, closedTo(test.never), never(DNS)); o.Reason != "NeverWell" {
 				t.Errorf("%+v, and DNS was never well: %+v", test, o)
 			}
 		}
