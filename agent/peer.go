@@ -58,7 +58,7 @@ func (l *loop) tellFleet() {
 	levels := make(map[probes.Condition]probes.Level, len(l.cfg.Conditions))
 	for i := range l.cfg.Conditions {
 		name := l.cfg.Conditions[i].Name
-		levels[name] = l.state.Requested(name)
+		levels[name] = l.state.Shared(name)
 	}
 	l.fleet.Tell(levels)
 	l.metrics.fleet.show(l.fleet.Status(), l.fleet.Said().Shares, l.cfg)

@@ -105,9 +105,19 @@ func (s *State) isBraked(t *turn, c *condition) bool {
 		t.now.Sub(r.since) < hearWithin
 }
 
+// Shared is the level of a condition that the peers are told: the requested one, since
+// with the decided one the brake would hide from them what it holds back. While the
+// newest sample cannot tell, it is Unknown: a level decided up to an hour ago
+// (unknownAfter) would brake others.
+func (s *State) Shared(name probes.Condition) probes.Level {
+	if c := s.conditions.of(name); c != nil && c.last.Condition != "" && c.last.Level == probes.Unknown {
+		return probes.Unknown
+	}
+	return s.Requested(name)
+}
+
 // Requested is the level that a condition has, or would have but for the fleet
-// brake. It is what the peers are told: if they were told the decided level, the
-// brake would hide from them what it holds back.
+// brake.
 func (s *State) Requested(name probes.Condition) probes.Level {
 	if c := s.conditions.of(name); c != nil && !c.request.since.IsZero() {
 		return max(c.debounce.Level, probes.Degraded)

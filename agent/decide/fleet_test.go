@@ -135,3 +135,23 @@ func TestWrongThresholdTaintsFewerThanHalf(t *testing.T) {
 		}
 	}
 }
+
+// Peers hear of a level only while the samples can tell: neither a decided Degraded nor
+// one that is held back, once the host cannot be read.
+func TestPeersHearUnknown(t *testing.T) {
+	s := newSim(config.Default())
+	for range 20 {
+		s.after(time.Second, sample(probes.MemoryPressure, "bad"))
+	}
+	if got := s.state.Shared(probes.MemoryPressure); got != probes.Degraded {
+		t.Fatalf("peers hear %s of a bad host", got)
+	}
+	s.after(time.Second, sample(probes.MemoryPressure, "unknown"))
+	if got := s.state.Shared(probes.MemoryPressure); got != probes.Unknown {
+		t.Errorf("peers hear %s of a host that cannot be read", got)
+	}
+	s.after(time.Second, sample(probes.MemoryPressure, "bad"))
+	if got := s.state.Shared(probes.MemoryPressure); got != probes.Degraded {
+		t.Errorf("peers hear %s of a host that is bad again", got)
+	}
+}
