@@ -47,9 +47,13 @@ func IsTouched(node *corev1.Node, cfg *config.Config) bool {
 	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return isOurs(c.Type, cfg) })
 }
 
-// LastSign is when taintlet most recently wrote the Node, by the clock of the host that
-// wrote: its newest heartbeat or decision. Zero when that cannot be told.
+// LastSign is when taintlet most recently wrote the Node. The API server notes that by
+// its own clock. Where it does not, the clock of the host that wrote says: its newest
+// heartbeat or decision. Zero when that cannot be told.
 func LastSign(node *corev1.Node, cfg *config.Config) time.Time {
+	if at := taints.WrittenAt(node); !at.IsZero() {
+		return at
+	}
 	last := LastHeartbeat(node, cfg)
 	if decided := readWall(Read(node).record.Time); decided.After(last) {
 		last = decided

@@ -3,7 +3,6 @@ package status
 import (
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -66,7 +65,7 @@ func (r *Reader) Read(node *corev1.Node) Node {
 	if !decide.IsTouched(node, r.cfg) {
 		return n
 	}
-	if last := r.lastSign(node); !last.IsZero() {
+	if last := decide.LastSign(node, r.cfg); !last.IsZero() {
 		n.LastSign = &last
 	}
 	for _, definition := range r.cfg.Conditions {
@@ -86,15 +85,6 @@ func (r *Reader) Read(node *corev1.Node) Node {
 	}
 	n.State = n.stateOfItself()
 	return n
-}
-
-// lastSign is when the agent most recently wrote the Node. The API server notes
-// that by its own clock. Where it does not, the host's clock says.
-func (r *Reader) lastSign(node *corev1.Node) time.Time {
-	if at := taints.WrittenAt(node); !at.IsZero() {
-		return at
-	}
-	return decide.LastSign(node, r.cfg)
 }
 
 func conditionOf(c *corev1.NodeCondition, name probes.Condition, remembered decide.Status) Condition {

@@ -103,7 +103,10 @@ func (c *cleaner) touched(ctx context.Context) (touched []*corev1.Node, seen int
 	err = c.client.Each(ctx, func(node *corev1.Node) error {
 		seen++
 		if decide.IsTouched(node, c.cfg) {
-			node.ManagedFields, node.Status.Images = nil, nil
+			for i := range node.ManagedFields { // who wrote when stays
+				node.ManagedFields[i].FieldsV1 = nil
+			}
+			node.Status.Images = nil
 			touched = append(touched, node.DeepCopy())
 		}
 		return nil
