@@ -55,9 +55,10 @@ func newFleet(size, zones int, seed uint64) *fleet {
 	inZone := make([][]int, zones)
 	for i := range size {
 		n := &node{
-			name: fmt.Sprintf("node-%d", i), zone: i % zones, accusedAt: never, seen: map[network.Class]bool{},
-			random: rand.New(rand.NewPCG(seed, uint64(i)+2)), secondPorts: map[string]bool{}, judge: network.NewJudge(period, seed<<20+uint64(i)), turns: network.NewTurns(period),
+			name: fmt.Sprintf("node-%d", i), zone: i % zones, accusedAt: never,
+			random: rand.New(rand.NewPCG(seed, uint64(i)+2)), seed: seed<<20 + uint64(i),
 		}
+		n.startAgent()
 		n.debounce.Level = probes.OK
 		n.due = time.Duration(n.random.Int64N(int64(period)))
 		n.kubelet = time.Duration(n.random.Int64N(int64(leaseRenewal)))
@@ -121,6 +122,7 @@ func (f *fleet) run(until time.Duration) {
 func (f *fleet) round(n *node, debounce config.Debounce) {
 	t := n.due
 	if n.dead.has(t) {
+		n.startAgent()
 		n.due += period
 		return
 	}
@@ -211,7 +213,7 @@ func (f *fleet) askPeers(n *node, t time.Duration) (results []network.PeerResult
 // ready reports whether a Node is Ready. The control plane notices after 50 s,
 // or up to 5 s more, at its defaults.
 func (f *fleet) ready(n *node, t time.Duration) bool {
-	return !n.dead.has(t) || t < n.dead.from+f.grace
+	return !n.dead.has(t) || t < n.dead.since(t)+f.grace
 }
 
 // renewed is when a kubelet renewed its Lease: every 10 s, unless the host has no

@@ -21,15 +21,30 @@ type span struct{ from, to time.Duration }
 func from(t time.Duration) span         { return span{t, never} }
 func (s span) has(t time.Duration) bool { return s.to != 0 && s.from <= t && t < s.to }
 
+// spans are times that follow one another.
+type spans []span
+
+func (all spans) has(t time.Duration) bool { return all.since(t) != never }
+
+// since returns when the span began that has t, or never.
+func (all spans) since(t time.Duration) time.Duration {
+	for _, s := range all {
+		if s.has(t) {
+			return s.from
+		}
+	}
+	return never
+}
+
 // faults are those of one node.
 type faults struct {
-	cut     span // from all peers, not from the API server
-	in, out span // its port is blocked for others; others' ports for it
-	vxlan   span // its overlay
-	dns     span // its DNS alone
-	local   span // a network daemon of it
-	api     span // its way to the API server
-	dead    span // without power
+	cut     span  // from all peers, not from the API server
+	in, out span  // its port is blocked for others; others' ports for it
+	vxlan   span  // its overlay
+	dns     span  // its DNS alone
+	local   span  // a network daemon of it
+	api     span  // its way to the API server
+	dead    spans // without power
 	lossy   span
 	// cordoned for days: its host is there.
 	cordoned bool
@@ -55,6 +70,7 @@ type node struct {
 	broken bool // it ought to be accused
 
 	random    *rand.Rand
+	seed      uint64 // of the judge
 	judge     *network.Judge
 	turns     *network.Turns
 	alert     bool // its newest verdict was not quite OK
@@ -72,6 +88,13 @@ type node struct {
 	secondPorts map[string]bool
 	noted       map[string]noted
 	kubelet     time.Duration // when it renews its Lease
+}
+
+// startAgent starts the agent anew: it remembers what its Node shows, and nothing else.
+func (n *node) startAgent() {
+	n.judge, n.turns = network.NewJudge(period, n.seed), network.NewTurns(period)
+	n.seen, n.secondPorts = map[network.Class]bool{}, map[string]bool{}
+	n.alert, n.calm, n.results, n.noted = false, 0, nil, nil
 }
 
 // noted is when a Lease was renewed, and when that was read.

@@ -101,7 +101,7 @@ func zones() (all []scenario) {
 			name: fmt.Sprintf("a node without power, with all but one of %d DNS pods", pods),
 			happens: func(f *fleet) {
 				f.withDNS = []*node{f.nodes[0], f.nodes[1], f.nodes[1]}[:pods]
-				f.nodes[1].dead = from(start)
+				f.nodes[1].dead = spans{from(start)}
 			},
 		})
 	}
@@ -111,7 +111,7 @@ func zones() (all []scenario) {
 			happens: func(f *fleet) {
 				f.grace = 3 * time.Minute
 				for _, n := range f.nodes[1:] {
-					n.dead = from(start)
+					n.dead = spans{from(start)}
 				}
 			},
 		})
@@ -121,7 +121,7 @@ func zones() (all []scenario) {
 		happens: func(f *fleet) {
 			for _, n := range f.nodes {
 				if n.zone != 0 {
-					n.dead = from(start)
+					n.dead = spans{from(start)}
 				}
 			}
 		},
