@@ -82,7 +82,7 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 }
 
 // hostItself stands for the host as a source, by whichever of its addresses.
-var hostItself = netip.IPv6Loopback()
+var hostItself = netip.IPv6Loopback() //nolint:gochecknoglobals // a constant
 
 // sourceOf is the address of the other side. Who reaches the port from the very
 // address that it asks is the host itself, as its kubelet does; all of those are

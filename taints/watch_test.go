@@ -63,7 +63,7 @@ func TestAWatchThatEndsAtOnceIsPaced(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), long)
 			defer cancel()
 			nodes, requests := watched(ctx, t, last)
-			for range nodes { //nolint:revive // until the watch has ended
+			for range nodes {
 			}
 			// Four at once, and one each second; one more where a second ends with the test.
 			if count := requests.Load(); count < 2 || count > 8 {
@@ -97,7 +97,7 @@ func TestAForeignNodeInTheWatchIsNotOurs(t *testing.T) {
 					t.Errorf("then told of %+v", node)
 				}
 				cancel()
-				for range nodes { //nolint:revive // until the watch has ended
+				for range nodes {
 				}
 			})
 		}

@@ -23,12 +23,12 @@ import (
 // long.
 const largest = 35_000
 
-// tiny is a map of that many entries whose keys are as short as can be.
-func tiny(count int, value string) map[string]any {
+// tiny is a map of that many entries whose keys are as short as can be, and whose values are empty.
+func tiny(count int) map[string]any {
 	const digits = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 	all := make(map[string]any, count)
 	for i := range count {
-		all[string([]byte{digits[i/len(digits)/len(digits)], digits[i/len(digits)%len(digits)], digits[i%len(digits)]})] = value
+		all[string([]byte{digits[i/len(digits)/len(digits)], digits[i/len(digits)%len(digits)], digits[i%len(digits)]})] = ""
 	}
 	return all
 }
@@ -57,7 +57,7 @@ func TestLargestNodeIsTainted(t *testing.T) {
 	agent := client(t, identity)
 	applyTo(t, c, name, ours())
 	for _, count := range []int{taints.MaxForeignAnnotations - 10, largest} {
-		c.PatchNode(t, name, ofMetadata("annotations", tiny(count, "")))
+		c.PatchNode(t, name, ofMetadata("annotations", tiny(count)))
 		t.Logf("%d annotations, a Node of %d bytes", count, c.GetNode(t, name).Size())
 		changes := []taints.Change{none(ours()), ours()}
 		for i := range changes {
@@ -76,7 +76,7 @@ func TestLargestNodeIsTainted(t *testing.T) {
 	const held = `{"metadata": {"annotations": {"taintlet.dev/held": "x"}}}`
 	for what, patch := range map[string]string{
 		"held":                           held,
-		"all annotations are removed":    marshal(t, ofMetadata("annotations", goneFrom(tiny(largest, "")))),
+		"all annotations are removed":    marshal(t, ofMetadata("annotations", goneFrom(tiny(largest)))),
 		"one takes the place of another": `{"metadata": {"annotations": {"aaa": null, "zzzz": ""}}}`,
 	} {
 		begin := time.Now()
@@ -88,9 +88,9 @@ func TestLargestNodeIsTainted(t *testing.T) {
 	}
 
 	// One more than the limit is refused, and the limit itself is not.
-	c.PatchNode(t, name, ofMetadata("annotations", goneFrom(tiny(largest, ""))))
+	c.PatchNode(t, name, ofMetadata("annotations", goneFrom(tiny(largest))))
 	more := taints.MaxForeignAnnotations - foreignAnnotations(c.GetNode(t, name))
-	c.PatchNode(t, name, ofMetadata("annotations", tiny(more, "")))
+	c.PatchNode(t, name, ofMetadata("annotations", tiny(more)))
 	if err := patchNode(t.Context(), agent, name, types.MergePatchType, held); err != nil {
 		t.Errorf("beside %d annotations: %v", taints.MaxForeignAnnotations, err)
 	}
@@ -137,7 +137,7 @@ func TestRefusedByCount(t *testing.T) {
 	}
 	fields := func(prefix, suffix string) string {
 		var list []string
-		for key := range tiny(20_000, "") {
+		for key := range tiny(20_000) {
 			list = append(list, `"f:`+key+`":{}`)
 		}
 		return prefix + strings.Join(list, ",") + suffix
@@ -152,9 +152,9 @@ func TestRefusedByCount(t *testing.T) {
 		what, says, subresource string
 		patch                   any
 	}{
-		{"annotations", "no annotations but taintlet.dev/record", "", ofMetadata("annotations", tiny(20_000, ""))},
-		{"annotations, by the status", "no annotations but taintlet.dev/record", "status", ofMetadata("annotations", tiny(20_000, ""))},
-		{"labels", "no metadata of a Node but its annotations", "", ofMetadata("labels", tiny(20_000, ""))},
+		{"annotations", "no annotations but taintlet.dev/record", "", ofMetadata("annotations", tiny(20_000))},
+		{"annotations, by the status", "no annotations but taintlet.dev/record", "status", ofMetadata("annotations", tiny(20_000))},
+		{"labels", "no metadata of a Node but its annotations", "", ofMetadata("labels", tiny(20_000))},
 		{"managers", adds, "", ofMetadata("managedFields", append(slices.Clone(c.GetNode(t, name).ManagedFields), managers...))},
 		{"fields", adds, "", ofMetadata("managedFields", entry(fields(`{`, `}`)))},
 		{"annotations managed", adds, "", ofMetadata("managedFields", entry(fields(`{"f:metadata":{"f:annotations":{`, `}}}`)))},
