@@ -174,33 +174,38 @@ func TestFlowSchemas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const taints, background = account, account + "-background"
-	for request, want := range map[string]string{
+	taints, reads, background := flow{account, account}, flow{account + "-reads", account}, flow{account + "-background", account + "-background"}
+	for request, want := range map[string]flow{
 		"PATCH /api/v1/nodes/flow": taints,
-		"GET /api/v1/nodes/flow":   taints,
-		"GET /api/v1/nodes?watch=true&timeoutSeconds=1&fieldSelector=metadata.name%3Dflow":        taints,
-		"GET /apis/coordination.k8s.io/v1/namespaces/" + namespace + "/leases/taintlet-evict-0":   taints,
-		"GET /apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/flow":                 taints,
-		"GET /apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings/taintlet-keep": taints,
+		"PUT /apis/coordination.k8s.io/v1/namespaces/" + namespace + "/leases/taintlet-evict-0": taints,
+		"GET /api/v1/nodes":      reads,
+		"GET /api/v1/nodes/flow": reads,
+		"GET /api/v1/nodes?watch=true&timeoutSeconds=1&fieldSelector=metadata.name%3Dflow":        reads,
+		"GET /apis/coordination.k8s.io/v1/namespaces/" + namespace + "/leases/taintlet-evict-0":   reads,
+		"GET /apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/flow":                 reads,
+		"GET /apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings/taintlet-keep": reads,
 		"PATCH /api/v1/nodes/flow/status":                                           background,
 		"POST /api/v1/namespaces/default/events":                                    background,
 		"GET /apis/discovery.k8s.io/v1/namespaces/" + namespace + "/endpointslices": background,
 		"GET /api/v1/namespaces/kube-system/secrets":                                background,
 	} {
 		verb, path, _ := strings.Cut(request, " ")
-		cluster.Eventually(t, request+" in the priority level "+want, func() error { return isAtLevel(t, c, agent, verb, path, want) })
+		cluster.Eventually(t, fmt.Sprintf("%s in the flow %v", request, want), func() error { return isAtLevel(t, c, agent, verb, path, want) })
 	}
 }
 
-// isAtLevel makes a request, which need not succeed, and compares the priority level
-// with that of the name.
-func isAtLevel(t *testing.T, c *cluster.Cluster, agent *http.Client, verb, path, name string) error {
+// flow names a FlowSchema and its priority level.
+type flow struct{ schema, level string }
+
+// isAtLevel makes a request, which need not succeed, and compares FlowSchema and
+// priority level with those of the names.
+func isAtLevel(t *testing.T, c *cluster.Cluster, agent *http.Client, verb, path string, want flow) error {
 	t.Helper()
-	schema, err := c.Client().FlowcontrolV1().FlowSchemas().Get(t.Context(), name, metav1.GetOptions{})
+	schema, err := c.Client().FlowcontrolV1().FlowSchemas().Get(t.Context(), want.schema, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	level, err := c.Client().FlowcontrolV1().PriorityLevelConfigurations().Get(t.Context(), name, metav1.GetOptions{})
+	level, err := c.Client().FlowcontrolV1().PriorityLevelConfigurations().Get(t.Context(), want.level, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
