@@ -132,6 +132,7 @@ type loop struct {
 	policyKnown   bool
 	policyAt      time.Time
 	policyAwaited bool
+	untold        []decide.Notice // that wait with it, since they name the taint
 	slot          decide.Slot
 	heartbeat     *time.Timer
 	// portBlocked: people were told.
@@ -230,9 +231,13 @@ func (l *loop) step(in decide.Inputs) {
 		next, d = decide.Step(l.cfg, before, in, l.Now())
 	}
 	l.state = next
-	for _, notice := range d.Notices {
-		l.tell(notice, before.Placed())
-		l.heed(notice)
+	l.untold = append(l.untold, d.Notices...)
+	if !l.policyAwaited {
+		for _, notice := range l.untold {
+			l.tell(notice, before.Placed())
+			l.heed(notice)
+		}
+		l.untold = nil
 	}
 	l.levelEvents.pass(l.Now(), l.event)
 	l.slots.requests.put(slotRequest{request: d.Slot, cfg: l.cfg})

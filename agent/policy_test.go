@@ -3,6 +3,7 @@ package agent_test
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -23,6 +24,7 @@ type withPolicy struct {
 	isThere  atomic.Bool
 	isSilent atomic.Bool // no answer to that question
 	lookups  atomic.Int64
+	told     agent.Told
 }
 
 func (w *withPolicy) KeepPolicyPresent(context.Context) (bool, error) {
@@ -39,13 +41,22 @@ func runWithPolicy(t *testing.T, test func(t *testing.T, by map[probes.Condition
 	cfg := config.Default()
 	cfg.Heartbeat.Duration = 0
 	w, by := &withPolicy{}, map[probes.Condition]*probe{}
-	a := &agent.Agent{Config: cfg, NewProbe: func(c config.Condition) probes.Probe { return by[c.Name] }, Recorder: &agent.Told{}, Client: w}
+	a := &agent.Agent{Config: cfg, NewProbe: func(c config.Condition) probes.Probe { return by[c.Name] }, Recorder: &w.told, Client: w}
 	synctest.Test(t, func(t *testing.T) {
 		runInBubble(t, a, by, func(t *testing.T, by map[probes.Condition]*probe, _ *client) { test(t, by, w) })
 	})
 }
 
-// has says that the agent has ever written that taint.
+// tells checks that one Event about the level was written, and names the taint.
+func (w *withPolicy) tells(t *testing.T, taint string) {
+	t.Helper()
+	events := slices.DeleteFunc(w.told.Take(), func(e string) bool { return !strings.Contains(e, "HostMemoryPressureDegraded") })
+	if len(events) != 1 || !strings.Contains(events[0], taint) {
+		t.Errorf("Events %q, want one with %s", events, taint)
+	}
+}
+
+// everHad says that the agent has ever written that taint.
 func (w *withPolicy) everHad(key string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -66,6 +77,7 @@ func TestPolicyIsLookedUpBeforeAStandIn(t *testing.T) {
 		if !w.has(corev1.TaintNodeMemoryPressure) || w.everHad(memoryStandIn) {
 			t.Errorf("kept %t, stand-in %t", w.has(corev1.TaintNodeMemoryPressure), w.everHad(memoryStandIn))
 		}
+		w.tells(t, "taint node.kubernetes.io/memory-pressure:NoSchedule (kept)")
 	})
 }
 
@@ -78,6 +90,7 @@ func TestWithoutThePolicyAStandInIsSetAtOnce(t *testing.T) {
 		if !w.has(memoryStandIn) {
 			t.Error("no stand-in")
 		}
+		w.tells(t, "taint taintlet.dev/memory-pressure:NoSchedule (stand-in)")
 		time.Sleep(time.Hour)
 		if asked := w.lookups.Load() - before; asked != 1 {
 			t.Errorf("%d lookups in an hour with a stand-in", asked)
