@@ -39,6 +39,17 @@ type secondPort struct {
 	spared bool
 }
 
+// isBeside reports whether it may be asked beside the first one.
+func (s secondPort) isBeside() bool { return s.tried && !s.spared }
+
+// pause is how long the first one may take until then.
+func (s secondPort) pause() time.Duration {
+	if s.now {
+		return 0
+	}
+	return otherAfter
+}
+
 // otherAfter is how long the first port may take before the second one is asked
 // beside it: waiting for one after the other would make a bad round twice as
 // long. For the same reason the other peers are asked then.
@@ -129,15 +140,11 @@ func atPort(peers []Peer) string {
 // then.
 func askPeer(ctx context.Context, peer Peer, patience time.Duration, other secondPort, doubt func()) PeerResult {
 	result := PeerResult{Node: peer.Node, OtherKnown: other.known, otherOpen: other.open}
-	pause := otherAfter
-	if other.now {
-		pause = 0
-	}
-	isBeside := other.tried && !other.spared
+	isBeside := other.isBeside()
 	beside, cancel := context.WithCancel(ctx)
 	defer cancel()
 	found := make(chan error, 1)
-	timer := time.AfterFunc(pause, func() {
+	timer := time.AfterFunc(other.pause(), func() {
 		doubt()
 		err := errNotAsked
 		if isBeside {
@@ -163,10 +170,22 @@ func askPeer(ctx context.Context, peer Peer, patience time.Duration, other secon
 		otherErr = peer.knockOther(ctx, patience/2) // the API server is asked in this round yet
 	}
 	result.tookOther(otherErr)
-	if err == nil && r.status == http.StatusOK {
-		result.Answer, _ = parseAnswer(r.body)
+	if err == nil {
+		result.Answer = r.answer()
 	}
 	return result
+}
+
+// answer returns what a peer said; nil: nothing that can be read.
+func (r *reply) answer() *Answer {
+	if r.status != http.StatusOK {
+		return nil
+	}
+	a, err := parseAnswer(r.body)
+	if err != nil {
+		return nil
+	}
+	return a
 }
 
 // tookOther takes in how a connection to the second port ended.
