@@ -51,7 +51,14 @@ type said struct {
 	reason string
 }
 
-func saidBy(o probes.Observation) said { return said{o.Level, o.Reason} }
+// saidBy is what a sample says. How near a good sample is to its threshold is part of
+// its value: on a host that is near one all the time, it changes with the noise.
+func saidBy(o probes.Observation) said {
+	if o.Level == probes.OK && o.Clears != "" {
+		return said{level: probes.OK}
+	}
+	return said{o.Level, o.Reason}
+}
 
 // compare takes in whether the newest sample says something else than the Node.
 func (c *condition) compare(now time.Time) {
