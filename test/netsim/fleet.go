@@ -168,7 +168,9 @@ func (f *fleet) look(n *node, t time.Duration) (network.Round, time.Duration) {
 	note(network.Route, true)
 	note(network.Self, true)
 	note(network.API, f.reachesAPI(n, t))
-	note(network.Local, !n.local.has(t))
+	if !n.daemonless.has(t) {
+		note(network.Local, !n.local.has(t))
+	}
 	if pods := f.reachedPods(n, t); len(pods) > 0 {
 		note(network.Pods, slices.Contains(slices.Collect(maps.Values(pods)), true))
 		result := r.Results[network.Pods]

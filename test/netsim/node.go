@@ -38,14 +38,17 @@ func (all spans) since(t time.Duration) time.Duration {
 
 // faults are those of one node.
 type faults struct {
-	cut     span  // from all peers, not from the API server
-	in, out span  // its port is blocked for others; others' ports for it
-	vxlan   span  // its overlay
-	dns     span  // its DNS alone
-	local   span  // a network daemon of it
-	api     span  // its way to the API server
-	dead    spans // without power
-	lossy   span
+	cut     span // from all peers, not from the API server
+	in, out span // its port is blocked for others; others' ports for it
+	vxlan   span // its overlay
+	dns     span // its DNS alone
+	local   span // a network daemon of it
+	// daemonless: its network daemon was removed for good, so that nothing is known of
+	// one. That a closed port says so is shown in probes/network.
+	daemonless span
+	api        span  // its way to the API server
+	dead       spans // without power
+	lossy      span
 	// cordoned for days: its host is there.
 	cordoned bool
 	loss     float64 // share of packets, each way

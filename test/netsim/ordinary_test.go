@@ -16,6 +16,7 @@ import (
 //   - at 17:00 each pod of the network plugin is replaced, one every 30 s: its daemon
 //     is away for 20 s, and the overlay for 5 s
 //   - at 19:00 three Nodes leave at once, and come back after 10 minutes
+//   - at 21:00 kube-proxy is replaced, one Node every 45 s: nobody listens there any more
 //   - a tenth of the Nodes is cordoned all day
 func ordinary(f *fleet) {
 	f.apiDown = span{2 * time.Hour, 2*time.Hour + 2*time.Minute}
@@ -32,6 +33,7 @@ func ordinary(f *fleet) {
 		}
 		n.in = away(16*time.Hour, 15*time.Second, 10*time.Second)
 		n.local = away(17*time.Hour, 30*time.Second, 20*time.Second)
+		n.daemonless = from(away(21*time.Hour, 45*time.Second, 0).from)
 		n.vxlan = away(17*time.Hour, 30*time.Second, 5*time.Second)
 	}
 }
