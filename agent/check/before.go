@@ -59,6 +59,32 @@ func creatableCheck() check {
 	}
 }
 
+// rule is one of a role.
+type rule struct {
+	Groups    []string `json:"apiGroups"`
+	Resources []string `json:"resources"`
+	Names     []string `json:"resourceNames,omitempty"`
+	Verbs     []string `json:"verbs"`
+}
+
+// grantable is what whoever installs has to be able to grant: what the agents do, and
+// what evict.slots of the chart adds. It is for the whole cluster, since a role cannot
+// be tried in a namespace that is not there yet.
+func grantable() []rule {
+	var rules []rule
+	for _, p := range append(needed("", ""), permission{Group: "coordination.k8s.io", Resource: "leases", Verb: "update"}) {
+		r := rule{Groups: []string{p.Group}, Resources: []string{p.Resource}, Verbs: []string{p.Verb}}
+		if p.Sub != "" {
+			r.Resources[0] += "/" + p.Sub
+		}
+		if p.Name != "" {
+			r.Names = []string{p.Name}
+		}
+		rules = append(rules, r)
+	}
+	return rules
+}
+
 // grantableCheck tries to create a role like the agents': whoever may create roles may
 // still not grant what they may not do themselves.
 func grantableCheck() check {
@@ -66,16 +92,9 @@ func grantableCheck() check {
 		name: "grantable", link: "deploy/README.md#permissions",
 		remedy: "install as an administrator of the cluster: whoever creates a role must have its permissions, or the verb escalate",
 		ask: func(ctx context.Context, s *scene) answer {
-			rules := []map[string]any{
-				{"apiGroups": []string{""}, "resources": []string{"nodes"}, "verbs": []string{"get", "list", "watch", "patch"}},
-				{"apiGroups": []string{""}, "resources": []string{"nodes/status"}, "verbs": []string{"patch"}},
-				{"apiGroups": []string{""}, "resources": []string{"events"}, "verbs": []string{"create"}},
-				{"apiGroups": []string{"discovery.k8s.io"}, "resources": []string{"endpointslices"}, "verbs": []string{"get", "list"}},
-				{"apiGroups": []string{"coordination.k8s.io"}, "resources": []string{"leases"}, "verbs": []string{"get", "update"}},
-			}
 			err := s.me.tryCreate(ctx, "/apis/rbac.authorization.k8s.io/v1/clusterroles", map[string]any{
 				"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
-				"metadata": map[string]string{"generateName": "taintlet-check-"}, "rules": rules,
+				"metadata": map[string]string{"generateName": "taintlet-check-"}, "rules": grantable(),
 			})
 			if err != nil {
 				return fail("you may not grant the agents their permissions: %v", err)

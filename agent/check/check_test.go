@@ -1,6 +1,7 @@
 package check
 
 import (
+	"encoding/json"
 	"os"
 	"regexp"
 	"slices"
@@ -38,10 +39,9 @@ func manifests(t *testing.T, files ...string) []object {
 	return all
 }
 
-// What is checked of the agents' permissions is what the manifest grants.
-func TestNeededIsWhatTheManifestGrants(t *testing.T) {
-	var granted, asked []string
-	for _, o := range manifests(t, "taintlet.yaml") {
+// grantedBy is what the roles of the manifest grant, each by group and in words.
+func grantedBy(objects []object) (all []permission) {
+	for _, o := range objects {
 		for _, rule := range o.Rules {
 			for _, resource := range rule.Resources {
 				for _, verb := range rule.Verbs {
@@ -50,18 +50,50 @@ func TestNeededIsWhatTheManifestGrants(t *testing.T) {
 					if len(rule.ResourceNames) > 0 {
 						p.Name = rule.ResourceNames[0]
 					}
-					granted = append(granted, p.Group+" "+p.String())
+					all = append(all, p)
 				}
 			}
 		}
 	}
-	for _, p := range needed("taintlet-system", "kube-system") {
-		asked = append(asked, p.Group+" "+p.String())
+	return all
+}
+
+// inWords says each permission once, with its group, in alphabetical order.
+func inWords(all []permission) string {
+	var words []string
+	for _, p := range all {
+		words = append(words, p.Group+" "+p.String())
 	}
-	slices.Sort(granted)
-	slices.Sort(asked)
-	if !slices.Equal(granted, asked) {
-		t.Errorf("the manifest grants\n%s\nand the check asks for\n%s", strings.Join(granted, "\n"), strings.Join(asked, "\n"))
+	slices.Sort(words)
+	return strings.Join(slices.Compact(words), "\n")
+}
+
+// What is checked of the agents' permissions is what the manifest grants.
+func TestNeededIsWhatTheManifestGrants(t *testing.T) {
+	granted, asked := inWords(grantedBy(manifests(t, "taintlet.yaml"))), inWords(needed("taintlet-system", "kube-system"))
+	if granted != asked {
+		t.Errorf("the manifest grants\n%s\nand the check asks for\n%s", granted, asked)
+	}
+}
+
+// The role that is tried before an installation has each rule of the manifest's roles,
+// in whatever namespace, and of those that slots come with.
+func TestGrantableIsWhatTheManifestGrants(t *testing.T) {
+	granted := append(grantedBy(manifests(t, "taintlet.yaml")),
+		permission{Group: "coordination.k8s.io", Resource: "leases", Verb: "get"}, permission{Group: "coordination.k8s.io", Resource: "leases", Verb: "update"})
+	for i := range granted {
+		granted[i].Namespace = ""
+	}
+	var tried object
+	text, err := json.Marshal(map[string]any{"rules": grantable()})
+	if err == nil {
+		err = yaml.Unmarshal(text, &tried)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want, got := inWords(granted), inWords(grantedBy([]object{tried})); got != want {
+		t.Errorf("the manifest grants\n%s\nand the check tries to grant\n%s", want, got)
 	}
 }
 
