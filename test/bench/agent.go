@@ -10,7 +10,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/taintlet/taintlet/test/cluster"
 	"github.com/taintlet/taintlet/test/process"
@@ -22,16 +21,6 @@ const (
 	// graceful is how long the agent may take to end when asked.
 	graceful = 5 * time.Second
 )
-
-// grant gives the agent the rights that it needs.
-func (s *stage) grant(ctx context.Context) error {
-	return s.cluster.Grant(ctx, "taintlet", agentUser,
-		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "list", "watch", "patch"}},
-		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes/status"}, Verbs: []string{"patch"}},
-		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create"}},
-		rbacv1.PolicyRule{APIGroups: []string{"admissionregistration.k8s.io"}, Resources: []string{"mutatingadmissionpolicybindings"}, Verbs: []string{"get"}},
-	)
-}
 
 // startAgent starts the agent where the kubelet lives, and returns when it has
 // said on the Node that the host is fine. An empty configuration is the

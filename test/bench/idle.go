@@ -66,6 +66,9 @@ func measureIdle(ctx context.Context, o *options) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := checkRights(requests, agentUser); err != nil {
+		return err
+	}
 	printIdle(contenders, before, after, countRequests(requests, begin, end), end.Sub(begin))
 	return nil
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/taintlet/taintlet/test/cluster"
@@ -18,4 +20,15 @@ func countRequests(requests []cluster.Request, begin, end time.Time) map[string]
 		}
 	}
 	return counts
+}
+
+// checkRights is an error where the API server forbade the user a request: the figures
+// of an agent that lacks rights are not those of one that is installed.
+func checkRights(requests []cluster.Request, user string) error {
+	for _, r := range requests {
+		if r.User.Username == user && r.ResponseStatus.Code == http.StatusForbidden {
+			return fmt.Errorf("%s was forbidden to %s %s", user, r.Verb, r.RequestURI)
+		}
+	}
+	return nil
 }

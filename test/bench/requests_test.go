@@ -2,6 +2,7 @@ package main
 
 import (
 	"maps"
+	"net/http"
 	"testing"
 	"time"
 
@@ -26,5 +27,20 @@ func TestRequestsAreCountedOnceAndInTheirTime(t *testing.T) {
 	}, second(1), second(2))
 	if want := map[string]int{"a": 1, "b": 1}; !maps.Equal(got, want) {
 		t.Errorf("counted %v, want %v", got, want)
+	}
+}
+
+func TestFiguresOfAnAgentThatLacksRightsDoNotCount(t *testing.T) {
+	request := func(user string, code int) cluster.Request {
+		r := cluster.Request{Verb: "list", RequestURI: "/apis/discovery.k8s.io/v1/namespaces/taintlet-system/endpointslices"}
+		r.User.Username, r.ResponseStatus.Code = user, code
+		return r
+	}
+	fine := []cluster.Request{request("others", http.StatusForbidden), request(agentUser, http.StatusOK), request(agentUser, http.StatusNotFound)}
+	if err := checkRights(fine, agentUser); err != nil {
+		t.Error(err)
+	}
+	if err := checkRights(append(fine, request(agentUser, http.StatusForbidden)), agentUser); err == nil {
+		t.Error("a lookup was forbidden, and the figures count")
 	}
 }

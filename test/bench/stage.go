@@ -46,7 +46,7 @@ func (s *stage) setUp(ctx context.Context, o *options) (err error) {
 			return err
 		}
 	}
-	if err := s.grant(ctx); err != nil {
+	if err := s.cluster.GrantAsAgent(ctx, agentUser); err != nil {
 		return err
 	}
 	if o.idle > 0 {

@@ -269,6 +269,12 @@ func TestEveryLineBeforeAnInstallation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.c.RunKubectl(t, "create", "clusterrole", "most", "--verb=get,list,watch,create,update,patch", "--resource=nodes,nodes/status,events,endpointslices.discovery.k8s.io,leases.coordination.k8s.io,clusterroles.rbac.authorization.k8s.io")
+	s.c.RunKubectl(t, "create", "clusterrolebinding", "most", "--clusterrole=most", "--user=lacks-one")
+	lacksOne, err := s.c.Config("lacks-one")
+	if err != nil {
+		t.Fatal(err)
+	}
 	seen := map[string]bool{}
 	for _, b := range []struct {
 		line, text string
@@ -282,6 +288,7 @@ func TestEveryLineBeforeAnInstallation(t *testing.T) {
 		{line: "mutating", text: `not served: the well-known taints cannot be kept`, state: check.Warning, config: changed("/apis/admissionregistration.k8s.io/v1", `"mutatingadmissionpolicies"`, `"others"`)(s)},
 		{line: "creatable", text: `you may not create namespaces, create serviceaccounts in taintlet-system.* and \d+ more`, state: check.Failed, config: somebody},
 		{line: "grantable", text: `attempting to grant RBAC permissions not currently held`, state: check.Failed, config: somebody},
+		{line: "grantable", text: `not currently held: \{[^{]*"mutatingadmissionpolicybindings"[^{]*$`, state: check.Failed, config: lacksOne},
 		{line: "namespace", text: `refuses the agents' pods: .*violates PodSecurity`, state: check.Failed, config: s.c.Admin(),
 			do:   kubectl("label", "namespace", chart.Namespace, "--overwrite", "pod-security.kubernetes.io/enforce=baseline"),
 			undo: kubectl("label", "namespace", chart.Namespace, "--overwrite", "pod-security.kubernetes.io/enforce=privileged")},

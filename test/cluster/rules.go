@@ -8,6 +8,7 @@ import (
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -32,6 +33,27 @@ func (c *Cluster) InstallRulesOf(ctx context.Context, objects []*unstructured.Un
 	objects = slices.DeleteFunc(slices.Clone(objects), func(object *unstructured.Unstructured) bool {
 		return slices.Contains([]string{"DaemonSet", "Service"}, object.GetKind())
 	})
+	return c.apply(ctx, shippedFile, objects)
+}
+
+// GrantAsAgent lets a user do what deploy/taintlet.yaml lets agents do, and where: each
+// of its bindings a second time, with the user in place of the agents' account. The
+// policies know agents by that account. The API server hears of all by a watch of its
+// own, a moment later.
+func (c *Cluster) GrantAsAgent(ctx context.Context, user string) error {
+	objects, err := Shipped()
+	if err != nil {
+		return err
+	}
+	objects = slices.DeleteFunc(objects, func(object *unstructured.Unstructured) bool {
+		return !slices.Contains([]string{"Namespace", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}, object.GetKind())
+	})
+	for _, object := range objects {
+		if _, isBinding := object.Object["subjects"]; isBinding {
+			object.SetName(object.GetName() + "-" + user)
+			object.Object["subjects"] = []any{map[string]any{"apiGroup": rbacv1.GroupName, "kind": rbacv1.UserKind, "name": user}}
+		}
+	}
 	return c.apply(ctx, shippedFile, objects)
 }
 

@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	_ "embed" // access.yaml
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -13,11 +11,6 @@ import (
 	"github.com/taintlet/taintlet/test/build"
 	"github.com/taintlet/taintlet/test/cluster"
 )
-
-// access.yaml is what the agent may do.
-//
-//go:embed access.yaml
-var accessManifest []byte
 
 // agentUser is who the agent is in the cluster.
 const agentUser = "system:serviceaccount:taintlet-system:taintlet"
@@ -79,10 +72,7 @@ func (d *demo) startControlPlane(ctx context.Context) error {
 // taintlet has beside the agent.
 func (d *demo) prepareCluster(ctx context.Context) error {
 	err := d.out.await(ctx, "install deploy/keep.yaml and the agent's access rights", func(ctx context.Context) error {
-		if err := os.WriteFile(d.file("access.yaml"), accessManifest, 0o600); err != nil {
-			return fmt.Errorf("write the agent's access rights: %w", err)
-		}
-		if err := d.cluster.Apply(ctx, d.file("access.yaml")); err != nil {
+		if err := d.cluster.GrantAsAgent(ctx, agentUser); err != nil {
 			return err
 		}
 		return d.cluster.InstallKeep(ctx)

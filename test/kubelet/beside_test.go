@@ -116,10 +116,11 @@ func startAgent(t *testing.T, c *cluster.Cluster, k *kubelet.Kubelet) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Apply(t.Context(), "../demo/access.yaml"); err != nil {
+	const user = "system:serviceaccount:taintlet-system:taintlet"
+	if err := c.GrantAsAgent(t.Context(), user); err != nil {
 		t.Fatal(err)
 	}
-	identity, err := c.Config("system:serviceaccount:taintlet-system:taintlet")
+	identity, err := c.Config(user)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -116,13 +116,11 @@ func startHollow(t *testing.T, restConfig *rest.Config, node string, cfg *config
 // that a client has by default.
 func agents(t *testing.T, c *cluster.Cluster) *rest.Config {
 	t.Helper()
-	grant(t, c, agentUser,
-		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "list", "watch", "patch"}},
-		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes/status"}, Verbs: []string{"patch"}},
-		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create"}},
-		rbacv1.PolicyRule{APIGroups: []string{"admissionregistration.k8s.io"}, Resources: []string{"mutatingadmissionpolicybindings"}, Verbs: []string{"get"}},
-		rbacv1.PolicyRule{APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"}, Verbs: []string{"get", "update"}},
-	)
+	if err := c.GrantAsAgent(t.Context(), agentUser); err != nil {
+		t.Fatal(err)
+	}
+	// The manifest has no slots.
+	grant(t, c, agentUser, rbacv1.PolicyRule{APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"}, Verbs: []string{"get", "update"}})
 	identity, err := c.Config(agentUser)
 	if err != nil {
 		t.Fatal(err)
