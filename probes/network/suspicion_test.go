@@ -304,6 +304,27 @@ func TestHalves(t *testing.T) {
 	}
 }
 
+// One hostile peer that a cut-off host still reaches, and that says that it reaches half
+// of its own, keeps this host from being accused, though another one is honest:
+// SECURITY.md says so.
+func TestOneReachedPeerThatLies(t *testing.T) {
+	t.Parallel()
+	for said, accused := range map[int]bool{50: false, 8: true} {
+		liar := answers(func(i int, a *Answer) {
+			if i == 0 {
+				a.Reach = said
+			}
+		})
+		for _, reached := range []int{1, 2} { // of 12, more are no suspicion
+			s := newScript()
+			s.play(1)
+			if _, ok := s.until("CutOff", reachOnly(reached), liar, s.standing(0, 0)); ok != accused {
+				t.Errorf("%d reached, one says that it reaches %d %%: %+v", reached, said, s.last.Observation)
+			}
+		}
+	}
+}
+
 // An accusation ends at an easier threshold than it began: between the two the
 // host is Unknown, which clears nothing.
 func TestAccusationEnds(t *testing.T) {

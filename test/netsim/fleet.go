@@ -243,7 +243,7 @@ func (f *fleet) standings(n *node, names []string, t time.Duration) []network.St
 	all := []network.Standing{}
 	for _, name := range names {
 		other := f.byName[name]
-		s := network.Standing{Node: name, Suspects: latest(other.conditions, t).suspects}
+		s := network.Standing{Node: name, Suspects: other.forges || latest(other.conditions, t).suspects}
 		switch {
 		case !f.ready(other, t):
 			s.Excuse = "is not ready"

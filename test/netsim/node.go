@@ -51,9 +51,11 @@ type faults struct {
 	lossy      span
 	// cordoned for days: its host is there.
 	cordoned bool
-	loss     float64 // share of packets, each way
-	oneWay   bool    // loss of what comes in only
-	apiLoss  bool    // also on the way to the API server
+	// forges: its condition says that it suspects itself, from the start on, and it does not.
+	forges  bool
+	loss    float64 // share of packets, each way
+	oneWay  bool    // loss of what comes in only
+	apiLoss bool    // also on the way to the API server
 }
 
 // shown is what others may know of a node, from a time on.
