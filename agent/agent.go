@@ -135,8 +135,8 @@ type loop struct {
 	untold        []decide.Notice // that wait with it, since they name the taint
 	slot          decide.Slot
 	heartbeat     *time.Timer
-	// portBlocked: people were told.
-	portBlocked bool
+	// warned: people were told of a good sample that warns.
+	warned      map[probes.Condition]bool
 	levelEvents *levelEvents
 }
 
@@ -148,6 +148,7 @@ func newLoop(a *Agent, workers workers) *loop {
 		cfg:     a.Config,
 		outbox:  newOutbox(),
 
+		warned:      map[probes.Condition]bool{},
 		levelEvents: newLevelEvents(),
 		policy:      newPolicyLookup(a.Client, a.Log),
 		fleet:       cmp.Or(a.Fleet, fleet.Alone()),
@@ -183,7 +184,7 @@ func (l *loop) run(ctx context.Context) error {
 			l.health.round(s.Condition, l.Now())
 			l.metrics.samples.observe(s.Observation)
 			l.metrics.reaction.follow(s.Observation, &l.state, l.cfg, l.Now())
-			l.tellPortBlocked(s.Observation)
+			l.tellWarning(s.Observation)
 			in.Observations = []probes.Observation{s.Observation}
 		case node := <-l.nodes:
 			l.outbox.signOfLife()

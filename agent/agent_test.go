@@ -34,6 +34,7 @@ type probe struct {
 	samples  []time.Time
 	hang     bool
 	reason   string
+	warns    bool
 }
 
 func (p *probe) Condition() probes.Condition { return p.condition }
@@ -43,14 +44,14 @@ func (p *probe) Run(context.Context)         {}
 
 func (p *probe) Observe(ctx context.Context) probes.Observation {
 	p.mu.Lock()
-	hang, level, headroom, reason := p.hang, p.level, p.headroom, cmp.Or(p.reason, "Seen")
+	hang, level, headroom, reason, warns := p.hang, p.level, p.headroom, cmp.Or(p.reason, "Seen"), p.warns
 	p.samples = append(p.samples, time.Now())
 	p.mu.Unlock()
 	if hang {
 		<-ctx.Done()
 		return probes.Observation{Condition: p.condition, Level: probes.Unknown, Reason: "Hung", Message: "hung"}
 	}
-	return probes.Observation{Condition: p.condition, Level: level, Reason: reason, Message: level.String(), Headroom: headroom}
+	return probes.Observation{Condition: p.condition, Level: level, Reason: reason, Message: level.String(), Headroom: headroom, Warns: warns}
 }
 
 func (p *probe) set(level probes.Level) {
@@ -63,7 +64,14 @@ func (p *probe) set(level probes.Level) {
 func (p *probe) say(reason string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.reason = reason
+	p.reason, p.warns = reason, false
+}
+
+// warn gives the samples a reason of which people are told although they are good.
+func (p *probe) warn(reason string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.reason, p.warns = reason, true
 }
 
 // since returns when the probe took samples after a time.

@@ -84,10 +84,23 @@ func eventReasons(t *testing.T) map[string]bool {
 			written[kind] = true
 		}
 	}
-	for _, reason := range append(literalReasons(t, "decide", "Reason"), calledWith(t, "event", 1)...) {
+	for _, reason := range slices.Concat(literalReasons(t, "decide", "Reason"), calledWith(t, "event", 1), warnings(t)) {
 		written[reason] = true
 	}
 	return written
+}
+
+// warnings are the reasons of the probes' good samples that people are told of.
+func warnings(t *testing.T) (reasons []string) {
+	t.Helper()
+	text, err := os.ReadFile("../probes/network/rows.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, match := range regexp.MustCompile(`reason: Reason(\w+),.* warns: true`).FindAllStringSubmatch(string(text), -1) {
+		reasons = append(reasons, match[1])
+	}
+	return reasons
 }
 
 // docs/metrics.md has every metric with its type and labels.

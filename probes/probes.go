@@ -86,6 +86,10 @@ type Observation struct {
 	// what others say of themselves before it accuses itself. So the Node's
 	// condition tells the others at once, with this Reason.
 	Suspicion bool `json:"suspicion,omitempty"`
+	// Warns goes with Level OK only. The host is well and somebody has to do something
+	// all the same: an Event tells it, with this Reason, once until a sample is good
+	// without it.
+	Warns bool `json:"-"`
 	// Due is when the next sample decides more, although this one is not bad. It is
 	// taken then, at the soonest like one after a bad sample. Zero: no such time.
 	Due time.Time `json:"-"`

@@ -22,6 +22,8 @@ type Definition struct {
 	// TaintKey is the well-known key that the built-in rules ask for; empty:
 	// there is no built-in rule.
 	TaintKey string
+	// BecomesCritical: its probe knows the level Critical, so that a rule can evict.
+	BecomesCritical bool
 	// NewSection makes its section with all defaults.
 	NewSection func() Section
 }
@@ -83,10 +85,10 @@ type Schema []Definition
 // place that says which those are.
 func HostSchema() Schema {
 	return Schema{
-		{probes.MemoryPressure, "memory", corev1.TaintNodeMemoryPressure, defaultMemory},
-		{probes.DiskPressure, "disk", corev1.TaintNodeDiskPressure, defaultDisk},
-		{probes.PIDPressure, "pid", corev1.TaintNodePIDPressure, defaultPID},
-		{probes.NetworkUnavailable, "network", corev1.TaintNodeNetworkUnavailable, defaultNetwork},
+		{probes.MemoryPressure, "memory", corev1.TaintNodeMemoryPressure, true, defaultMemory},
+		{probes.DiskPressure, "disk", corev1.TaintNodeDiskPressure, false, defaultDisk},
+		{probes.PIDPressure, "pid", corev1.TaintNodePIDPressure, true, defaultPID},
+		{probes.NetworkUnavailable, "network", corev1.TaintNodeNetworkUnavailable, false, defaultNetwork},
 	}
 }
 

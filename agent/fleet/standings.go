@@ -11,7 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/taintlet/taintlet/agent/decide"
-	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/probes/network"
 	"github.com/taintlet/taintlet/taints"
 )
@@ -209,7 +208,7 @@ func leavingTaints() []string {
 // endpoint.
 func standingOf(node *corev1.Node) network.Standing {
 	s := network.Standing{Node: node.Name}
-	if c := taints.Condition(node, decide.ConditionType(probes.NetworkUnavailable)); c != nil {
+	if c := taints.Condition(node, decide.ConditionType(network.Condition)); c != nil {
 		s.Suspects = c.Status == corev1.ConditionTrue || c.Status == corev1.ConditionUnknown && (network.IsSuspicion(c.Reason) || c.Reason == decide.ReasonBraked)
 	}
 	s.Excuse = excuseOf(node, s.Suspects)

@@ -58,7 +58,8 @@ func evictingRules(cfg *config.Config, w io.Writer) ([]config.Rule, error) {
 		return rules, nil
 	}
 	rules = slices.DeleteFunc(cfg.BuiltInRules(), func(r config.Rule) bool {
-		return !isCritical(r) || r.Condition != probes.MemoryPressure && r.Condition != probes.PIDPressure
+		condition, _ := cfg.Condition(r.Condition)
+		return !isCritical(r) || !condition.BecomesCritical
 	})
 	_, err := fmt.Fprint(w, "Eviction is off: no rule for level Critical. With rules for the well-known keys:\n\n")
 	return rules, err

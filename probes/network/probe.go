@@ -100,8 +100,11 @@ func New(h probes.Host, o Options) *Probe {
 	return p
 }
 
+// Condition is the condition of this probe.
+const Condition = probes.NetworkUnavailable
+
 // Condition returns NetworkUnavailable.
-func (*Probe) Condition() probes.Condition { return probes.NetworkUnavailable }
+func (*Probe) Condition() probes.Condition { return Condition }
 
 // Observe runs a round and judges it.
 func (p *Probe) Observe(ctx context.Context) probes.Observation {

@@ -18,6 +18,8 @@ type row struct {
 	near bool
 	// nearAtFirst: the same, while this host may be cut off since the agent started.
 	nearAtFirst bool
+	// warns: people are told, although the network is well.
+	warns bool
 	// accuses: it holds only while the API server answers and this host is in time.
 	accuses bool
 	// certain: the evidence was confirmed already, so one sample is enough.
@@ -179,7 +181,7 @@ func wellRows() []row {
 			finds:    (*Judge).neverWell,
 		},
 		{
-			level: probes.OK, reason: ReasonPeersNeverReached, nearAtFirst: true,
+			level: probes.OK, reason: ReasonPeersNeverReached, nearAtFirst: true, warns: true,
 			evidence: "a fifth of the peers and two of them, or all, were asked three times or more and never reached, for 5 min",
 			needs:    "nothing: somebody may keep taintlet's port closed. If none was reached, it clears nothing in the first hour",
 			finds: func(j *Judge, r *Round) (string, bool) {
@@ -187,7 +189,7 @@ func wellRows() []row {
 			},
 		},
 		{
-			level: probes.OK, reason: ReasonPortBlocked,
+			level: probes.OK, reason: ReasonPortBlocked, warns: true,
 			evidence: "20 % of the peers or more answer at their second port only, 3 of 5 rounds", needs: "nothing: the network is well",
 			finds: func(j *Judge, r *Round) (string, bool) {
 				return fmt.Sprintf("%s; %d of them at their second port only: taintlet's port is blocked", &j.reach, j.reach.other),

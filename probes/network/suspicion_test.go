@@ -371,7 +371,7 @@ func TestBlockedPortIsNoEvidence(t *testing.T) {
 	t.Parallel()
 	s := newScript()
 	s.play(1)
-	if o := s.play(60, secondPortOnly(0), s.standing(0, 0)); o.Reason != ReasonPortBlocked || o.Level != probes.OK {
+	if o := s.play(60, secondPortOnly(0), s.standing(0, 0)); o.Reason != ReasonPortBlocked || o.Level != probes.OK || !o.Warns {
 		t.Errorf("%+v", o)
 	}
 	if o := s.play(5, secondPortOnly(11)); o.Reason != "NetworkWell" {

@@ -158,8 +158,8 @@ func (j *Judge) judge(r *Round) probes.Observation {
 			continue
 		}
 		o := probes.Observation{
-			Condition: probes.NetworkUnavailable, Level: row.level, Hysteresis: row.near || row.nearAtFirst && j.mayBeCutOff(r),
-			Suspicion: IsSuspicion(row.reason), Certain: row.certain,
+			Condition: Condition, Level: row.level, Hysteresis: row.near || row.nearAtFirst && j.mayBeCutOff(r),
+			Suspicion: IsSuspicion(row.reason), Certain: row.certain, Warns: row.warns,
 			Severity: j.severity(r, row.level), Reason: row.reason, Message: message,
 		}
 		if row.level == probes.OK {
@@ -170,7 +170,7 @@ func (j *Judge) judge(r *Round) probes.Observation {
 		}
 		return o
 	}
-	return probes.Observation{Condition: probes.NetworkUnavailable} // the last row always holds
+	return probes.Observation{Condition: Condition} // the last row always holds
 }
 
 // mayAccuse reports whether what fails may be this host's fault: the API server

@@ -349,13 +349,13 @@ func TestNeverWellClearsNothing(t *testing.T) {
 	}
 	s = newScript()
 	s.size = 0
-	if o := s.play(int(neverReachedFor/testPeriod), closedTo(12)); o.Reason != "NeverWell" || !o.Hysteresis {
+	if o := s.play(int(neverReachedFor/testPeriod), closedTo(12)); o.Reason != "NeverWell" || !o.Hysteresis || o.Warns {
 		t.Errorf("no peer ever reached: %+v", o)
 	}
-	if o := s.play(int((neverHolds-neverReachedFor)/testPeriod), closedTo(12)); o.Reason != ReasonPeersNeverReached || !o.Hysteresis {
+	if o := s.play(int((neverHolds-neverReachedFor)/testPeriod), closedTo(12)); o.Reason != ReasonPeersNeverReached || !o.Hysteresis || !o.Warns {
 		t.Errorf("no peer ever reached in an hour: %+v", o)
 	}
-	if o := s.play(1, closedTo(12)); o.Reason != ReasonPeersNeverReached || o.Hysteresis {
+	if o := s.play(1, closedTo(12)); o.Reason != ReasonPeersNeverReached || o.Hysteresis || !o.Warns {
 		t.Errorf("an hour later: %+v", o)
 	}
 }
