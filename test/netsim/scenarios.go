@@ -174,6 +174,11 @@ func blocked() []scenario {
 		{name: "every port of all peers blocked on all within 30 s", most: 0.5, happens: func(f *fleet) {
 			f.some(100, spread, func(n *node, at time.Duration) { n.cut = from(at) })
 		}},
+		// The first hosts are worse than the others when they ask. A shorter wait beside few
+		// suspicions accuses more of them.
+		{name: "every port of all peers blocked on all within 2 min", most: 10, happens: func(f *fleet) {
+			f.some(100, 4*spread, func(n *node, at time.Duration) { n.cut = from(at) })
+		}},
 		{name: "all outgoing blocked on all within 2 min, each at its moment", most: 15, happens: func(f *fleet) {
 			f.noSecond = true
 			f.some(100, 4*spread, func(n *node, at time.Duration) { n.out = from(at) })
