@@ -27,8 +27,9 @@ type request struct {
 
 // All agents are one user to the API server, so what the token of one is used for may
 // keep the taint of another waiting. Any account without rights can keep the API
-// server busy too: beside a stolen token the taint comes within 3 seconds, or not much
-// later than beside that. It is not in the table of attacks: what it measures is the
+// server busy too. Beside a stolen token the taint comes within 5 seconds, or at most
+// three times as late as beside that; docs/reliability.md has what was measured, about
+// twice as late. It is not in the table of attacks: what it measures is the
 // machine's API server, and not the agent.
 func TestStolenTokenOnManyConnections(t *testing.T) {
 	cluster.SkipUnlessRequired(t)
@@ -57,7 +58,7 @@ func TestStolenTokenOnManyConnections(t *testing.T) {
 		delay, sent := s.beside(t, connections, patch)
 		other, reviews := s.beside(t, connections, review)
 		t.Logf("%d connections: the taint came after %s beside a stolen token (%d answers), and after %s beside an account without rights (%d answers)", connections, delay, sent, other, reviews)
-		if delay > 3*time.Second && delay > 2*other {
+		if delay > 5*time.Second && delay > 3*other {
 			t.Errorf("the taint came after %s beside a stolen token, and after %s beside an account without rights", delay, other)
 		}
 	}
