@@ -22,7 +22,7 @@ import (
 )
 
 // NodeClient is where the agent's Node lives: behind an API server
-// (*taints.Client), in memory with --dry-run=client (*Offline), or half of each with
+// (*apiserver.Client), in memory with --dry-run=client (*Offline), or half of each with
 // --dry-run=server (*Rehearsal).
 type NodeClient interface {
 	// Watch sends every version of the Node, nil while there is none, until

@@ -9,7 +9,7 @@ import (
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/probes"
-	"github.com/taintlet/taintlet/taints"
+	"github.com/taintlet/taintlet/taints/apiserver"
 )
 
 // metrics are the agent's own. Each agent has a registry of its own. What a label
@@ -147,7 +147,7 @@ func (m *metrics) configured(cfg *config.Config) {
 func (m *metrics) wrote(err error) {
 	outcome := "ok"
 	switch {
-	case errors.Is(err, taints.ErrOvertaken):
+	case errors.Is(err, apiserver.ErrOvertaken):
 		outcome = "overtaken"
 	case err != nil:
 		outcome = "error"

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/taintlet/taintlet/taints"
+	"github.com/taintlet/taintlet/taints/apiserver"
 )
 
 // outbox holds the newest change until the writer takes it. The loop owns it;
@@ -139,7 +140,7 @@ func (o *outbox) settle(r result, evictionIsDue func(*corev1.Node) bool) bool {
 	if r.err == nil && !evictionIsDue(r.node) {
 		o.announcements = nil
 	}
-	if errors.Is(r.err, taints.ErrOvertaken) {
+	if errors.Is(r.err, apiserver.ErrOvertaken) {
 		o.handedOut = nil // decided anew on the newer Node
 	}
 	return r.err == nil

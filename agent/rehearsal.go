@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/taintlet/taintlet/taints"
+	"github.com/taintlet/taintlet/taints/apiserver"
 )
 
 // Rehearsal is the Node of --dry-run=server: every change is sent to the API
@@ -20,7 +21,7 @@ import (
 // had been kept.
 type Rehearsal struct {
 	// client sends its writes with dryRun=All.
-	client *taints.Client
+	client *apiserver.Client
 	log    *slog.Logger
 
 	mu   sync.Mutex
@@ -33,7 +34,7 @@ type Rehearsal struct {
 }
 
 // NewRehearsal returns the Node of a client whose writes are dry runs.
-func NewRehearsal(client *taints.Client, log *slog.Logger) *Rehearsal {
+func NewRehearsal(client *apiserver.Client, log *slog.Logger) *Rehearsal {
 	return &Rehearsal{client: client, log: log}
 }
 

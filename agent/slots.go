@@ -9,9 +9,10 @@ import (
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/taints"
+	"github.com/taintlet/taintlet/taints/apiserver"
 )
 
-// SlotClient holds at most one of the fleet's eviction slots (*taints.Slots).
+// SlotClient holds at most one of the fleet's eviction slots (*apiserver.Slots).
 type SlotClient interface {
 	// Acquire tries to get one of count slots; a slot that is held already
 	// counts. evicts reports whether a pair on another Node may be one of ours
@@ -191,7 +192,7 @@ func (k *slotKeeper) act(ctx context.Context) time.Duration {
 // longer returns the pause after that before, so that each of the slots is read once
 // within slotWithin: the pause is shorter where more slots are to be read in turn.
 func longer(pause time.Duration, slots int) time.Duration {
-	most := slotWithin * taints.SlotsAtATime / time.Duration(max(slots, taints.SlotsAtATime))
+	most := slotWithin * apiserver.SlotsAtATime / time.Duration(max(slots, apiserver.SlotsAtATime))
 	return max(slotEvery, min(2*pause, most))
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
+	"github.com/taintlet/taintlet/taints/apiserver"
 )
 
 // tell logs a notice, counts it, and makes it an Event of the Node. before are
@@ -98,6 +99,6 @@ func (l *loop) event(kind, reason, message string) {
 	if l.node == nil {
 		return
 	}
-	about := taints.Reference(l.node.Node)
+	about := apiserver.Reference(l.node.Node)
 	l.Recorder.Event(&about, kind, reason, taints.Message(message))
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/taintlet/taintlet/taints"
+	"github.com/taintlet/taintlet/taints/apiserver"
 )
 
 // joinWithin is the time between two writes: the first change goes at once,
@@ -230,7 +231,7 @@ func evicts(j job) bool {
 // next returns what is to be tried again: nothing after success, and nothing
 // when the loop has to decide again.
 func (w *writer) next(failed job, newest *corev1.Node, err error) *job {
-	if err == nil || errors.Is(err, taints.ErrOvertaken) {
+	if err == nil || errors.Is(err, apiserver.ErrOvertaken) {
 		return nil
 	}
 	if newest != nil {
@@ -241,7 +242,7 @@ func (w *writer) next(failed job, newest *corev1.Node, err error) *job {
 
 func (w *writer) report(j job, node *corev1.Node, err error) {
 	switch {
-	case errors.Is(err, taints.ErrOvertaken):
+	case errors.Is(err, apiserver.ErrOvertaken):
 		w.log.Debug("node changed while writing", "error", err)
 	case apierrors.IsNotFound(err):
 		w.log.Warn("node does not exist; trying again", "error", err)

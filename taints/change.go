@@ -81,11 +81,11 @@ func (c Change) AnnotationsFit(node *corev1.Node) bool {
 	return size <= maxAnnotations
 }
 
-// stillFits reports whether a change that was decided on base can be written
+// StillFits reports whether a change that was decided on base can be written
 // to fresh as it is. It can if nobody touched our record, the same pairs would
 // be ours, and the lifecycle controller asks for the same ones of them.
 // Otherwise the record would be wrong, or a pair would go that is to stay.
-func (c Change) stillFits(base, fresh *corev1.Node) bool {
+func (c Change) StillFits(base, fresh *corev1.Node) bool {
 	_, before, lostBefore := Plan(base.Spec.Taints, c.Owned, c.Taints)
 	_, after, lostAfter := Plan(fresh.Spec.Taints, c.Owned, c.Taints)
 	return base.UID == fresh.UID &&

@@ -29,7 +29,7 @@ func TestChangeFitsOnlyWhileNobodyElseWantsThePair(t *testing.T) {
 		{"the kubelet fell silent", corev1.ConditionFalse, corev1.ConditionUnknown, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if got := release.stillFits(node(test.base), node(test.fresh)); got != test.want {
+			if got := release.StillFits(node(test.base), node(test.fresh)); got != test.want {
 				t.Errorf("fits: %t", got)
 			}
 		})
@@ -43,10 +43,10 @@ func TestTaintRemovedMeanwhileIsDecidedAnew(t *testing.T) {
 	more := corev1.Taint{Key: corev1.TaintNodeDiskPressure, Effect: corev1.TaintEffectNoSchedule}
 	base := &corev1.Node{Spec: corev1.NodeSpec{Taints: []corev1.Taint{ours}}}
 	change := Change{Taints: []corev1.Taint{ours, more}, Owned: []Pair{PairOf(ours)}}
-	if !change.stillFits(base, base.DeepCopy()) {
+	if !change.StillFits(base, base.DeepCopy()) {
 		t.Error("does not fit an unchanged Node")
 	}
-	if change.stillFits(base, &corev1.Node{}) {
+	if change.StillFits(base, &corev1.Node{}) {
 		t.Error("fits a Node from which somebody took our taint")
 	}
 }

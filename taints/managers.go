@@ -7,8 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// fieldManager is the name under which the API server remembers our writes.
-const fieldManager = "taintlet"
+// FieldManager is the name under which the API server remembers our writes.
+const FieldManager = "taintlet"
 
 // LastWriter returns the field manager, other than taintlet, that wrote the
 // Node's taints last; empty when it is not known. spec.taints is one atomic
@@ -17,7 +17,7 @@ const fieldManager = "taintlet"
 func LastWriter(node *corev1.Node) string {
 	for _, entry := range node.ManagedFields {
 		if entry.Subresource == "" && entry.FieldsV1 != nil && bytes.Contains(entry.FieldsV1.GetRawBytes(), []byte(`"f:taints"`)) {
-			if entry.Manager == fieldManager {
+			if entry.Manager == FieldManager {
 				return ""
 			}
 			return entry.Manager
@@ -38,7 +38,7 @@ func StatusWrittenAt(node *corev1.Node) time.Time { return writtenAt(node, "stat
 func writtenAt(node *corev1.Node, subresource string) time.Time {
 	var last time.Time
 	for _, entry := range node.ManagedFields {
-		if entry.Manager == fieldManager && entry.Subresource == subresource && entry.Time != nil {
+		if entry.Manager == FieldManager && entry.Subresource == subresource && entry.Time != nil {
 			last = latest(last, entry.Time.Time)
 		}
 	}

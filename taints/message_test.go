@@ -3,10 +3,7 @@ package taints
 import (
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf8"
-
-	corev1 "k8s.io/api/core/v1"
 )
 
 // No message of ours is longer than the admission policies let pass, or cut in
@@ -17,10 +14,5 @@ func TestMessagesAreCut(t *testing.T) {
 		if len(got) > 2000 || !utf8.ValidString(got) || len(text) <= 2000 && got != text || len(text) > 2000 && !strings.HasSuffix(got, "…") {
 			t.Errorf("%d bytes become %d: …%q", len(text), len(got), got[max(0, len(got)-9):])
 		}
-	}
-	change := Change{Conditions: []corev1.NodeCondition{{Type: "HostDiskPressure", Message: strings.Repeat("x", 5000)}}}
-	patch := statusPatch(&corev1.Node{}, change, time.Now())
-	if got := len(patch[0].(corev1.NodeCondition).Message); got != 2000 {
-		t.Errorf("a condition's message of %d bytes is written", got)
 	}
 }

@@ -1,7 +1,6 @@
 // Package taints knows how taints stay on a Node. It knows which pairs a control
-// plane reconciles, what to write instead, what may be removed, and how to patch
-// a Node without losing anybody else's change. It knows nothing of a host's
-// health.
+// plane reconciles, what to write instead, and what may be removed. It knows
+// nothing of a host's health and asks no API server: package apiserver does.
 package taints
 
 import (

@@ -8,7 +8,7 @@ import (
 
 	"github.com/taintlet/taintlet/agent"
 	"github.com/taintlet/taintlet/agent/fleet"
-	"github.com/taintlet/taintlet/taints"
+	"github.com/taintlet/taintlet/taints/apiserver"
 )
 
 // Requests a second to the API server, and at once. The Node needs few requests.
@@ -40,7 +40,7 @@ func connect(ctx context.Context, o Options) (cluster, func(), error) {
 	}
 	restConfig := rest.CopyConfig(o.RestConfig)
 	restConfig.QPS, restConfig.Burst = ClientRate, ClientBurst
-	client, err := taints.NewClient(restConfig, o.Node)
+	client, err := apiserver.NewClient(restConfig, o.Node)
 	if err != nil {
 		return cluster{}, nil, err
 	}

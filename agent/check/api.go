@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
-	"github.com/taintlet/taintlet/taints"
+	"github.com/taintlet/taintlet/taints/apiserver"
 )
 
 const (
@@ -39,7 +39,7 @@ func newAPI(config *rest.Config) (api, error) {
 	config.GroupVersion = &schema.GroupVersion{Version: "v1"}
 	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
 	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
-	taints.Bound(config, maxAnswer)
+	apiserver.Bound(config, maxAnswer)
 	client, err := rest.UnversionedRESTClientFor(config)
 	if err != nil {
 		return api{}, fmt.Errorf("API client: %w", err)

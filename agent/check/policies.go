@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/taintlet/taintlet/taints"
+	"github.com/taintlet/taintlet/taints/apiserver"
 )
 
 const (
@@ -88,7 +89,7 @@ func leasesPolicyCheck() check {
 	return check{
 		name: "policy-leases", remedy: policyRemedy, link: "deploy/README.md#eviction",
 		ask: func(ctx context.Context, s *scene) answer {
-			path := "/apis/coordination.k8s.io/v1/namespaces/" + s.namespace + "/leases/" + taints.SlotPrefix + "0"
+			path := "/apis/coordination.k8s.io/v1/namespaces/" + s.namespace + "/leases/" + apiserver.SlotPrefix + "0"
 			var lease map[string]any
 			found, err := s.me.find(ctx, path, &lease)
 			switch {

@@ -16,6 +16,7 @@ import (
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/agent/status"
 	"github.com/taintlet/taintlet/taints"
+	"github.com/taintlet/taintlet/taints/apiserver"
 )
 
 const (
@@ -128,7 +129,7 @@ func (s *scene) allNodes(ctx context.Context) (*nodes, error) {
 
 // readNodes reads the Nodes, page by page.
 func (s *scene) readNodes(ctx context.Context) (*nodes, error) {
-	client, err := taints.NewClient(s.config, "")
+	client, err := apiserver.NewClient(s.config, "")
 	if err != nil {
 		return nil, err
 	}

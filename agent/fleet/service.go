@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Source is where EndpointSlices, Nodes and their Leases are read (*taints.Client).
+// Source is where EndpointSlices, Nodes and their Leases are read (*apiserver.Client).
 type Source interface {
 	// ListSlices returns the metadata of the EndpointSlices with these labels.
 	ListSlices(ctx context.Context, namespace, selector string) ([]metav1.PartialObjectMetadata, error)

@@ -14,7 +14,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/taintlet/taintlet/taints"
+	"github.com/taintlet/taintlet/taints/apiserver"
 )
 
 // The formats of Options.Output.
@@ -64,7 +64,7 @@ func Run(ctx context.Context, o Options) (isWell bool, err error) {
 	config := rest.CopyConfig(o.Config)
 	config.QPS, config.Burst = requestRate, requestRate
 	config.Wrap(clock.wrap)
-	client, err := taints.NewClient(config, "")
+	client, err := apiserver.NewClient(config, "")
 	if err != nil {
 		return false, err
 	}
@@ -80,7 +80,7 @@ func Run(ctx context.Context, o Options) (isWell bool, err error) {
 }
 
 // read reads the Nodes once.
-func (o Options) read(ctx context.Context, client *taints.Client, fleet *Fleet) error {
+func (o Options) read(ctx context.Context, client *apiserver.Client, fleet *Fleet) error {
 	if len(o.Nodes) == 0 {
 		return client.Each(ctx, func(node *corev1.Node) error {
 			fleet.Add(node)
@@ -131,7 +131,7 @@ func (o Options) draw(r Report) error {
 
 // follow shows the fleet until the context ends, or all is well where that is waited
 // for.
-func (o Options) follow(ctx context.Context, client *taints.Client, fleet *Fleet, clock *serverClock) (isWell bool, err error) {
+func (o Options) follow(ctx context.Context, client *apiserver.Client, fleet *Fleet, clock *serverClock) (isWell bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	w := newWatcher(fleet, o.Err)

@@ -44,7 +44,7 @@ func (w *watcher) change(do func()) {
 	}
 }
 
-// Reset implements taints.Follower. What was known is shown until all is told anew.
+// Reset implements apiserver.Follower. What was known is shown until all is told anew.
 func (w *watcher) Reset() {
 	w.change(func() {
 		w.synced = false
@@ -52,16 +52,16 @@ func (w *watcher) Reset() {
 	})
 }
 
-// Seen implements taints.Follower.
+// Seen implements apiserver.Follower.
 func (w *watcher) Seen(node *corev1.Node) { w.change(func() { w.fleet.Add(node) }) }
 
-// Gone implements taints.Follower.
+// Gone implements apiserver.Follower.
 func (w *watcher) Gone(name string) { w.change(func() { w.fleet.Remove(name) }) }
 
-// Synced implements taints.Follower.
+// Synced implements apiserver.Follower.
 func (w *watcher) Synced() { w.change(func() { w.synced, w.told = true, "" }) }
 
-// Failed implements taints.Follower.
+// Failed implements apiserver.Follower.
 func (w *watcher) Failed(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -14,6 +14,7 @@ import (
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/agent/status"
 	"github.com/taintlet/taintlet/taints"
+	"github.com/taintlet/taintlet/taints/apiserver"
 )
 
 const (
@@ -37,7 +38,7 @@ const (
 
 // cleaner removes everything of taintlet's from Nodes and says what it did.
 type cleaner struct {
-	client *taints.Client
+	client *apiserver.Client
 	cfg    *config.Config
 	facts  taints.Facts
 	out    io.Writer
@@ -161,7 +162,7 @@ func (c *cleaner) clean(ctx context.Context, before *corev1.Node) error {
 			return nil
 		case apierrors.IsNotFound(err):
 			return nil // deleted in between
-		case !errors.Is(err, taints.ErrOvertaken):
+		case !errors.Is(err, apiserver.ErrOvertaken):
 			return err
 		}
 		node = after

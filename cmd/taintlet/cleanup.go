@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/taintlet/taintlet/taints"
+	"github.com/taintlet/taintlet/taints/apiserver"
 )
 
 const (
@@ -72,7 +73,7 @@ func (o *cleanupOptions) run(ctx context.Context, c call) error {
 		return err
 	}
 	restConfig.QPS, restConfig.Burst = cleanupRate, cleanupRate
-	client, err := taints.NewClient(restConfig, "")
+	client, err := apiserver.NewClient(restConfig, "")
 	if err != nil {
 		return err
 	}

@@ -19,14 +19,14 @@ import (
 	"github.com/taintlet/taintlet/agent/evictions"
 	"github.com/taintlet/taintlet/agent/status"
 	"github.com/taintlet/taintlet/probes"
-	"github.com/taintlet/taintlet/taints"
+	"github.com/taintlet/taintlet/taints/apiserver"
 )
 
 // showEvictions says what an eviction of these Nodes would take; of none: it
 // counts for all Nodes.
 func showEvictions(ctx context.Context, cfg *config.Config, restConfig *rest.Config, nodes []string, w io.Writer) error {
 	restConfig.QPS, restConfig.Burst = assembly.ClientRate, assembly.ClientBurst
-	client, err := taints.NewClient(restConfig, "")
+	client, err := apiserver.NewClient(restConfig, "")
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ type fated struct {
 }
 
 // listEvictions lists the pods of one Node by their fate, for each rule.
-func listEvictions(ctx context.Context, client *taints.Client, name string, rules []config.Rule, w io.Writer) error {
+func listEvictions(ctx context.Context, client *apiserver.Client, name string, rules []config.Rule, w io.Writer) error {
 	if _, err := client.Get(ctx); err != nil {
 		return err // a Node that does not exist would have no pods
 	}
@@ -150,7 +150,7 @@ func describe(f fated) string {
 }
 
 // countEvictions counts the pods of all Nodes by their fate, for each rule.
-func countEvictions(ctx context.Context, client *taints.Client, rules []config.Rule, w io.Writer) error {
+func countEvictions(ctx context.Context, client *apiserver.Client, rules []config.Rule, w io.Writer) error {
 	counts := make([]map[string]map[string]int, len(rules)) // by rule, Node and group
 	for i := range counts {
 		counts[i] = map[string]map[string]int{}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/taintlet/taintlet/taints"
+	"github.com/taintlet/taintlet/taints/apiserver"
 	"github.com/taintlet/taintlet/test/chart"
 	"github.com/taintlet/taintlet/test/cluster"
 )
@@ -100,7 +101,7 @@ func TestBigNode(t *testing.T) {
 	c.Register(t, name)
 	makeBig(t, c, name)
 	identity := chart.AgentOf(t, c, name)
-	agent, err := taints.NewClient(identity, name)
+	agent, err := apiserver.NewClient(identity, name)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/taintlet/taintlet/taints"
+	"github.com/taintlet/taintlet/taints/apiserver"
 	"github.com/taintlet/taintlet/test/chart"
 	"github.com/taintlet/taintlet/test/cluster"
 )
@@ -211,9 +212,9 @@ func TestMoreThanIsComparedStays(t *testing.T) {
 	}
 }
 
-func agentOf(t *testing.T, c *cluster.Cluster, name string) *taints.Client {
+func agentOf(t *testing.T, c *cluster.Cluster, name string) *apiserver.Client {
 	t.Helper()
-	agent, err := taints.NewClient(chart.AgentOf(t, c, name), name)
+	agent, err := apiserver.NewClient(chart.AgentOf(t, c, name), name)
 	if err != nil {
 		t.Fatal(err)
 	}

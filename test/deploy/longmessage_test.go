@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/taintlet/taintlet/taints"
+	"github.com/taintlet/taintlet/taints/apiserver"
 	"github.com/taintlet/taintlet/test/chart"
 )
 
@@ -15,7 +16,7 @@ func TestLongMessagePasses(t *testing.T) {
 	c := shared.require(t)
 	const name = "talkative"
 	c.Register(t, name)
-	agent, err := taints.NewClient(chart.AgentOf(t, c, name), name)
+	agent, err := apiserver.NewClient(chart.AgentOf(t, c, name), name)
 	if err != nil {
 		t.Fatal(err)
 	}

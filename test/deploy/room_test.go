@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/taintlet/taintlet/taints"
+	"github.com/taintlet/taintlet/taints/apiserver"
 	"github.com/taintlet/taintlet/test/chart"
 	"github.com/taintlet/taintlet/test/cluster"
 )
@@ -55,13 +56,13 @@ func TestBoundsLeaveRoom(t *testing.T) {
 // applyTo makes the change as the agent of the Node does.
 func applyTo(t *testing.T, c *cluster.Cluster, name string, change taints.Change) {
 	t.Helper()
-	agent, err := taints.NewClient(chart.AgentOf(t, c, name), name)
+	agent, err := apiserver.NewClient(chart.AgentOf(t, c, name), name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for {
 		_, err := agent.Apply(t.Context(), c.GetNode(t, name), change)
-		if errors.Is(err, taints.ErrOvertaken) {
+		if errors.Is(err, apiserver.ErrOvertaken) {
 			continue // the controllers write this Node too: the agent decides again
 		}
 		if err != nil {

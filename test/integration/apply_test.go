@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	"github.com/taintlet/taintlet/taints"
+	"github.com/taintlet/taintlet/taints/apiserver"
 	"github.com/taintlet/taintlet/test/cluster"
 )
 
@@ -25,7 +26,7 @@ func TestApplyLosesNoForeignTaint(t *testing.T) {
 	t.Parallel()
 	c := plain.require(t)
 	node := c.Register(t, "busy")
-	client, err := taints.NewClient(c.Admin(), node.Name)
+	client, err := apiserver.NewClient(c.Admin(), node.Name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,8 +47,8 @@ func TestApplyLosesNoForeignTaint(t *testing.T) {
 		}
 		before := base.ResourceVersion
 		// The other client never pauses: on a busy machine it may win ten times.
-		err := taints.ErrContended
-		for errors.Is(err, taints.ErrContended) {
+		err := apiserver.ErrContended
+		for errors.Is(err, apiserver.ErrContended) {
 			base, err = client.Apply(ctx, base, change)
 		}
 		if err != nil {

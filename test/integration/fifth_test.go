@@ -19,6 +19,7 @@ import (
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
+	"github.com/taintlet/taintlet/taints/apiserver"
 	"github.com/taintlet/taintlet/test/cluster"
 	"github.com/taintlet/taintlet/test/fakehost"
 )
@@ -119,7 +120,7 @@ func TestFifthCondition(t *testing.T) {
 // runInProcess runs an agent in this process until the test ends.
 func runInProcess(t *testing.T, c *cluster.Cluster, node string, host *fakehost.Host, cfg *config.Config) {
 	t.Helper()
-	client, err := taints.NewClient(c.Admin(), node)
+	client, err := apiserver.NewClient(c.Admin(), node)
 	if err != nil {
 		t.Fatal(err)
 	}

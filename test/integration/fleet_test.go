@@ -15,7 +15,7 @@ import (
 
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/probes"
-	"github.com/taintlet/taintlet/taints"
+	"github.com/taintlet/taintlet/taints/apiserver"
 	"github.com/taintlet/taintlet/test/agent"
 	"github.com/taintlet/taintlet/test/chart"
 	"github.com/taintlet/taintlet/test/cluster"
@@ -88,7 +88,7 @@ func newFleetOn(t *testing.T, c *cluster.Cluster, lesser, namespace string, slot
 
 func (f *fleet) createSlot(i int) {
 	f.t.Helper()
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint(taints.SlotPrefix, i)}}
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint(apiserver.SlotPrefix, i)}}
 	if _, err := f.c.Client().CoordinationV1().Leases(f.namespace).Create(f.t.Context(), lease, metav1.CreateOptions{}); err != nil {
 		f.t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func (f *fleet) startAs(as *rest.Config, node string, host *fakehost.Host, confi
 // slot is the first of the Leases.
 func (f *fleet) slot() *coordinationv1.Lease {
 	f.t.Helper()
-	lease, err := f.c.Client().CoordinationV1().Leases(f.namespace).Get(f.t.Context(), taints.SlotPrefix+"0", metav1.GetOptions{})
+	lease, err := f.c.Client().CoordinationV1().Leases(f.namespace).Get(f.t.Context(), apiserver.SlotPrefix+"0", metav1.GetOptions{})
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -128,7 +128,7 @@ func (f *fleet) holder() string {
 
 // edit changes the spec of a slot by hand.
 func (f *fleet) edit(i int, spec map[string]any) error {
-	_, err := f.c.Client().CoordinationV1().Leases(f.namespace).Patch(f.t.Context(), fmt.Sprint(taints.SlotPrefix, i),
+	_, err := f.c.Client().CoordinationV1().Leases(f.namespace).Patch(f.t.Context(), fmt.Sprint(apiserver.SlotPrefix, i),
 		types.MergePatchType, marshal(f.t, map[string]any{"spec": spec}), metav1.PatchOptions{})
 	return err
 }
@@ -196,7 +196,7 @@ func (f *fleet) waitSlot(holds func(*coordinationv1.Lease) bool) *coordinationv1
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(f.t.Context(), agent.Patience)
 	defer cancel()
-	watcher, err := f.c.Client().CoordinationV1().Leases(f.namespace).Watch(ctx, byName("metadata.name", taints.SlotPrefix+"0"))
+	watcher, err := f.c.Client().CoordinationV1().Leases(f.namespace).Watch(ctx, byName("metadata.name", apiserver.SlotPrefix+"0"))
 	if err != nil {
 		f.t.Fatal(err)
 	}

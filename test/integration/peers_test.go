@@ -23,6 +23,7 @@ import (
 	agents "github.com/taintlet/taintlet/agent/fleet"
 	"github.com/taintlet/taintlet/probes/network"
 	"github.com/taintlet/taintlet/taints"
+	"github.com/taintlet/taintlet/taints/apiserver"
 	"github.com/taintlet/taintlet/test/agent"
 	"github.com/taintlet/taintlet/test/chart"
 	"github.com/taintlet/taintlet/test/cluster"
@@ -33,7 +34,7 @@ import (
 // permissions that the chart gives it.
 func peersOf(t *testing.T, as *rest.Config, namespace, node string, port uint16) *agents.Fleet {
 	t.Helper()
-	client, err := taints.NewClient(as, node)
+	client, err := apiserver.NewClient(as, node)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +142,7 @@ func TestPeersByTheEndpointSliceController(t *testing.T) {
 		t.Fatal(err)
 	}
 	suspects := taints.Change{Conditions: []corev1.NodeCondition{{Type: "HostNetworkUnavailable", Status: corev1.ConditionUnknown, Reason: "PeersUnreachable"}}}
-	client, err := taints.NewClient(identityIn(t, c, namespace, nodes[1]), nodes[1])
+	client, err := apiserver.NewClient(identityIn(t, c, namespace, nodes[1]), nodes[1])
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/taintlet/taintlet/agent/config"
-	"github.com/taintlet/taintlet/taints"
+	"github.com/taintlet/taintlet/taints/apiserver"
 	"github.com/taintlet/taintlet/test/cluster"
 	"github.com/taintlet/taintlet/test/fakehost"
 	"github.com/taintlet/taintlet/test/gate"
@@ -136,16 +136,16 @@ func TestSlotIsKeptThroughAnOutage(t *testing.T) {
 }
 
 // slotsOf returns a fleet's slots as another Node sees them.
-func slotsOf(t *testing.T, c *cluster.Cluster, node, namespace string) *taints.Slots {
+func slotsOf(t *testing.T, c *cluster.Cluster, node, namespace string) *apiserver.Slots {
 	t.Helper()
-	client, err := taints.NewClient(c.Admin(), node)
+	client, err := apiserver.NewClient(c.Admin(), node)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return client.Slots(namespace)
 }
 
-func acquire(t *testing.T, slots *taints.Slots) bool {
+func acquire(t *testing.T, slots *apiserver.Slots) bool {
 	t.Helper()
 	held, err := slots.Acquire(t.Context(), 1, slotCooldown, config.Default().Evicts)
 	if err != nil {
@@ -176,7 +176,7 @@ func TestRestartFindsItsOwnSlot(t *testing.T) {
 			t.Errorf("%s does not get a slot", name)
 		}
 		for other := range slots {
-			lease, err := f.c.Client().CoordinationV1().Leases(f.namespace).Get(t.Context(), fmt.Sprint(taints.SlotPrefix, other), metav1.GetOptions{})
+			lease, err := f.c.Client().CoordinationV1().Leases(f.namespace).Get(t.Context(), fmt.Sprint(apiserver.SlotPrefix, other), metav1.GetOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}

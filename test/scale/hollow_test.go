@@ -24,7 +24,7 @@ import (
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/probes"
-	"github.com/taintlet/taintlet/taints"
+	"github.com/taintlet/taintlet/taints/apiserver"
 	"github.com/taintlet/taintlet/test/cluster"
 )
 
@@ -81,7 +81,7 @@ func evictingConfig(slots int, cooldown time.Duration) *config.Config {
 // startHollow starts the agent of a Node. Whoever uses restConfig is all agents.
 func startHollow(t *testing.T, restConfig *rest.Config, node string, cfg *config.Config) *hollow {
 	t.Helper()
-	client, err := taints.NewClient(restConfig, node)
+	client, err := apiserver.NewClient(restConfig, node)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +176,7 @@ func createSlots(t *testing.T, c *cluster.Cluster, count int) {
 		t.Fatal(err)
 	}
 	for i := range count {
-		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint(taints.SlotPrefix, i)}}
+		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint(apiserver.SlotPrefix, i)}}
 		if _, err := c.Client().CoordinationV1().Leases(namespace).Create(t.Context(), lease, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}

@@ -49,8 +49,8 @@ func periods() []swap {
 		{"probes/network/loss.go", "lossWindow = time.Minute"},
 		{"probes/network/run.go", "apiEvery = 59 * time.Second"},
 		{"probes/cgroup/pods.go", "lookAgain = time.Minute"},
-		{"taints/connection.go", "distrust = time.Minute"},
-		{"taints/recorder.go", "eventEvery = 5 * time.Minute"},
+		{"taints/apiserver/connection.go", "distrust = time.Minute"},
+		{"taints/apiserver/recorder.go", "eventEvery = 5 * time.Minute"},
 	} {
 		all = append(all, swap{p[0], p[1], fmt.Sprintf("%s / %d", p[1], pace)})
 	}
@@ -69,7 +69,7 @@ func bounds() []swap {
 		{"agent/config/validate.go", "between(w.Interval, time.Second", "between(w.Interval, time.Millisecond"},
 		{"agent/config/disk.go", "between(w.Interval, time.Second", "between(w.Interval, time.Millisecond"},
 		// client-go asks for a watch of 5 to 10 minutes, and the API server ends it then.
-		{"taints/watch.go", "options.Watch = true", "options.Watch, options.TimeoutSeconds = true, new(int64(1))"},
+		{"taints/apiserver/watch.go", "options.Watch = true", "options.Watch, options.TimeoutSeconds = true, new(int64(1))"},
 	}
 }
 

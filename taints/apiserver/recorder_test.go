@@ -1,4 +1,4 @@
-package taints
+package apiserver
 
 import (
 	"context"
@@ -17,6 +17,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/taintlet/taintlet/taints"
 )
 
 // wire is the way to an API server, which a test cuts. What a real one does with
@@ -106,7 +108,7 @@ func TestEventIsAboutTheNodeAndOfTaintlet(t *testing.T) {
 		want := &corev1.Event{
 			ObjectMeta:     metav1.ObjectMeta{Name: fmt.Sprintf("host.%x", now.UnixNano()), Namespace: "default"},
 			InvolvedObject: corev1.ObjectReference{Kind: "Node", APIVersion: "v1", Name: "host", UID: "uid"},
-			Reason:         "TaintContested", Message: Message(strings.Repeat("x", 3000)), Type: "Warning",
+			Reason:         "TaintContested", Message: taints.Message(strings.Repeat("x", 3000)), Type: "Warning",
 			Source:              corev1.EventSource{Component: "taintlet", Host: "host"},
 			ReportingController: "taintlet", ReportingInstance: "host",
 			FirstTimestamp: now, LastTimestamp: now, Count: 1,

@@ -1,4 +1,4 @@
-package taints_test
+package apiserver_test
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/taintlet/taintlet/taints"
+	"github.com/taintlet/taintlet/taints/apiserver"
 )
 
 // watched runs the watch of the Node own against a server that answers each watch with
@@ -32,7 +32,7 @@ func watched(ctx context.Context, t *testing.T, events ...map[string]any) (nodes
 		}
 	}))
 	t.Cleanup(server.Close)
-	client, err := taints.NewClient(&rest.Config{Host: server.URL}, "own")
+	client, err := apiserver.NewClient(&rest.Config{Host: server.URL}, "own")
 	if err != nil {
 		t.Fatal(err)
 	}

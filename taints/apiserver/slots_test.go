@@ -1,4 +1,4 @@
-package taints
+package apiserver
 
 import "testing"
 

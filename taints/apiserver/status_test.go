@@ -1,11 +1,14 @@
-package taints
+package apiserver
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/taintlet/taintlet/taints"
 )
 
 // Whoever measures how long a condition has lasted (Karpenter does) must not
@@ -31,7 +34,7 @@ func TestLastTransitionTimeMovesWithTheStatusOnly(t *testing.T) {
 		{"other type", corev1.NodeCondition{Type: "HostDiskPressure", Status: corev1.ConditionTrue, Reason: "SpaceLow", Message: "full"}, now},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			patch := statusPatch(node, Change{Conditions: []corev1.NodeCondition{test.next}}, now)
+			patch := statusPatch(node, taints.Change{Conditions: []corev1.NodeCondition{test.next}}, now)
 			if len(patch) != 1 {
 				t.Fatalf("%d conditions in the patch", len(patch))
 			}
@@ -40,5 +43,14 @@ func TestLastTransitionTimeMovesWithTheStatusOnly(t *testing.T) {
 				t.Errorf("transition %v, want %v; heartbeat %v, want %v", got.LastTransitionTime, test.want, got.LastHeartbeatTime, now)
 			}
 		})
+	}
+}
+
+// No message of a condition is longer than the admission policies let pass.
+func TestMessagesOfConditionsAreCut(t *testing.T) {
+	change := taints.Change{Conditions: []corev1.NodeCondition{{Type: "HostDiskPressure", Message: strings.Repeat("x", 5000)}}}
+	patch := statusPatch(&corev1.Node{}, change, time.Now())
+	if got := len(patch[0].(corev1.NodeCondition).Message); got != 2000 {
+		t.Errorf("a condition's message of %d bytes is written", got)
 	}
 }

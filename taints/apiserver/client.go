@@ -1,4 +1,7 @@
-package taints
+// Package apiserver reads and writes what taintlet needs of a cluster: Nodes, Leases,
+// EndpointSlices and Events. It patches a Node without losing anybody else's change,
+// and each of its answers has a bound.
+package apiserver
 
 import (
 	"context"
@@ -14,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+
+	"github.com/taintlet/taintlet/taints"
 )
 
 // ErrOvertaken is returned by Apply when the Node changed in a way that the
@@ -75,7 +80,7 @@ func (c *Client) DryRun() *Client {
 // not written. On a conflict it reads the Node and plans again, so that nobody
 // else's taint is lost, reordered or brought back. It returns the newest Node
 // that it has seen, also with an error.
-func (c *Client) Apply(ctx context.Context, base *corev1.Node, change Change) (*corev1.Node, error) {
+func (c *Client) Apply(ctx context.Context, base *corev1.Node, change taints.Change) (*corev1.Node, error) {
 	node, err := c.applySpec(ctx, base, change)
 	if err != nil {
 		return node, err
@@ -92,7 +97,7 @@ func (c *Client) Apply(ctx context.Context, base *corev1.Node, change Change) (*
 	return patched, nil
 }
 
-func (c *Client) applySpec(ctx context.Context, base *corev1.Node, change Change) (*corev1.Node, error) {
+func (c *Client) applySpec(ctx context.Context, base *corev1.Node, change taints.Change) (*corev1.Node, error) {
 	node := base
 	for range conflictTries {
 		next, differs := change.Differs(node)
@@ -109,7 +114,7 @@ func (c *Client) applySpec(ctx context.Context, base *corev1.Node, change Change
 		if node, err = c.Get(ctx); err != nil {
 			return base, err
 		}
-		if !change.stillFits(base, node) {
+		if !change.StillFits(base, node) {
 			return node, ErrOvertaken
 		}
 	}
@@ -177,7 +182,7 @@ func (c *Client) patch(ctx context.Context, kind types.PatchType, body any, subr
 	node := &corev1.Node{}
 	err = c.request(func(api rest.Interface) error {
 		return api.Patch(kind).Resource("nodes").Name(c.name).SubResource(subresources...).
-			VersionedParams(&metav1.PatchOptions{FieldManager: fieldManager, DryRun: c.dryRun}, c.codec).
+			VersionedParams(&metav1.PatchOptions{FieldManager: taints.FieldManager, DryRun: c.dryRun}, c.codec).
 			Body(data).Do(ctx).Into(node)
 	})
 	if err != nil {
@@ -210,11 +215,11 @@ func specPatch(node *corev1.Node, next []corev1.Taint, annotations map[string]st
 // statusPatch returns the conditions of a strategic merge patch: they merge by
 // type, so that it touches no type but ours and needs no resourceVersion.
 // lastTransitionTime moves only with the status.
-func statusPatch(node *corev1.Node, change Change, now time.Time) []any {
+func statusPatch(node *corev1.Node, change taints.Change, now time.Time) []any {
 	patch := make([]any, 0, len(change.Conditions))
 	for _, condition := range change.Conditions {
-		condition.LastHeartbeatTime, condition.Message = metav1.NewTime(now), Message(condition.Message)
-		if current := Condition(node, condition.Type); current != nil && current.Status == condition.Status {
+		condition.LastHeartbeatTime, condition.Message = metav1.NewTime(now), taints.Message(condition.Message)
+		if current := taints.Condition(node, condition.Type); current != nil && current.Status == condition.Status {
 			condition.LastTransitionTime = current.LastTransitionTime
 		}
 		if condition.LastTransitionTime.IsZero() {
@@ -223,7 +228,7 @@ func statusPatch(node *corev1.Node, change Change, now time.Time) []any {
 		patch = append(patch, condition)
 	}
 	for _, kind := range change.Gone {
-		if Condition(node, kind) != nil {
+		if taints.Condition(node, kind) != nil {
 			patch = append(patch, map[string]any{"type": kind, "$patch": "delete"})
 		}
 	}
@@ -235,13 +240,13 @@ func statusPatch(node *corev1.Node, change Change, now time.Time) []any {
 func (c *Client) KeepPolicyPresent(ctx context.Context) (bool, error) {
 	const resource = "mutatingadmissionpolicybindings"
 	err := c.request(func(api rest.Interface) error {
-		return api.Get().AbsPath("/apis/admissionregistration.k8s.io/v1", resource, KeepPolicyName).Do(ctx).Error()
+		return api.Get().AbsPath("/apis/admissionregistration.k8s.io/v1", resource, taints.KeepPolicyName).Do(ctx).Error()
 	})
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}
 	if err != nil {
-		return false, explain("get", resource+".admissionregistration.k8s.io", KeepPolicyName, err)
+		return false, explain("get", resource+".admissionregistration.k8s.io", taints.KeepPolicyName, err)
 	}
 	return true, nil
 }

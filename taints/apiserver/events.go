@@ -1,4 +1,4 @@
-package taints
+package apiserver
 
 import (
 	"context"
@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/taintlet/taintlet/taints"
 )
 
 // Announce writes a warning Event about the Node before it returns. A Recorder
@@ -26,10 +28,10 @@ func (c *Client) event(about corev1.ObjectReference, kind, reason, message strin
 		ObjectMeta:          metav1.ObjectMeta{Name: eventName(c.name, now.Time), Namespace: corev1.NamespaceDefault},
 		InvolvedObject:      about,
 		Reason:              reason,
-		Message:             Message(message),
+		Message:             taints.Message(message),
 		Type:                kind,
-		Source:              corev1.EventSource{Component: fieldManager, Host: c.name},
-		ReportingController: fieldManager,
+		Source:              corev1.EventSource{Component: taints.FieldManager, Host: c.name},
+		ReportingController: taints.FieldManager,
 		ReportingInstance:   c.name,
 		FirstTimestamp:      now,
 		LastTimestamp:       now,

@@ -1,4 +1,4 @@
-package taints
+package apiserver
 
 import (
 	"context"
@@ -14,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
+
+	"github.com/taintlet/taintlet/taints"
 )
 
 // SlotPrefix and a number make the name of a Lease that is an eviction slot.
@@ -69,7 +71,7 @@ const SlotsAtATime = 3
 // own, so that many Nodes do not all ask for the first. evicts reports
 // whether a pair on another Node may be one of ours that evicts. The error is
 // that of the API server; then it is not known whether there is a slot.
-func (s *Slots) Acquire(ctx context.Context, count int, cooldown time.Duration, evicts func(Pair) bool) (held bool, err error) {
+func (s *Slots) Acquire(ctx context.Context, count int, cooldown time.Duration, evicts func(taints.Pair) bool) (held bool, err error) {
 	if held, err := s.findOwn(ctx, count); held || err != nil {
 		return held, err
 	}
@@ -124,7 +126,7 @@ func isOvertaken(err error) bool { return apierrors.IsConflict(err) || apierrors
 
 // isFree reports whether nobody else holds the slot, or its holder is known not
 // to evict any more.
-func (s *Slots) isFree(ctx context.Context, lease *coordinationv1.Lease, cooldown time.Duration, evicts func(Pair) bool) (bool, error) {
+func (s *Slots) isFree(ctx context.Context, lease *coordinationv1.Lease, cooldown time.Duration, evicts func(taints.Pair) bool) (bool, error) {
 	holder := holderOf(lease)
 	if holder == "" || holder == s.client.name {
 		return true, nil
@@ -149,7 +151,7 @@ func (s *Slots) isFree(ctx context.Context, lease *coordinationv1.Lease, cooldow
 		return false, err
 	}
 	for _, taint := range node.Spec.Taints {
-		if evicts(PairOf(taint)) {
+		if evicts(taints.PairOf(taint)) {
 			return false, nil
 		}
 	}
