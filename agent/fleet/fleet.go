@@ -100,8 +100,7 @@ type Fleet struct {
 	noted          map[string]noted
 	unread         map[string]bool // lists by whether the last try to read them failed
 
-	dnsAgain   dnsAgain
-	peersAgain peersAgain
+	dnsAgain, peersAgain again
 
 	talk talk
 }
@@ -110,7 +109,10 @@ var _ network.Cluster = (*Fleet)(nil)
 
 // New returns a fleet that knows nobody yet. Run reads the API server.
 func New(o Options) *Fleet {
-	f := &Fleet{options: o, noted: map[string]noted{}, unread: map[string]bool{agentList: false, dnsList: false, apiServerList: false}, dnsAgain: dnsAgain{due: make(chan struct{}, 1)}, peersAgain: peersAgain{due: make(chan struct{}, 1)}}
+	f := &Fleet{
+		options: o, noted: map[string]noted{}, unread: map[string]bool{agentList: false, dnsList: false, apiServerList: false},
+		dnsAgain: newAgain(), peersAgain: newAgain(),
+	}
 	f.talk.heard = map[string]heard{}
 	f.talk.own = network.Answer{Version: network.AnswerVersion, Lossy: -1, Reach: -1}
 	f.agents = service{source: o.Source, namespace: o.Namespace, selectors: []string{ofService(o.Service)}, port: port{agentPort, []uint16{o.Listen.Port()}}, own: o.Node}
@@ -164,11 +166,11 @@ func (f *Fleet) pause(ctx context.Context, length time.Duration) error {
 		case <-timer.C:
 			return nil
 		case <-f.dnsAgain.due:
-			if err := f.refreshDNS(ctx); err != nil {
+			if err := f.reread(ctx, f.readDNS); err != nil {
 				f.options.Log.Warn("cannot read where the DNS pods are; what is known of them stays", "error", err)
 			}
 		case <-f.peersAgain.due:
-			if err := f.rereadPeers(ctx); err != nil {
+			if err := f.reread(ctx, f.freshPeers); err != nil {
 				f.options.Log.Warn("cannot read where the other agents are; what is known of them stays", "error", err)
 			}
 		}

@@ -16,8 +16,6 @@ import (
 )
 
 const (
-	// rereadAfter is how old the list of agents may be when Standings uses it.
-	rereadAfter = 10 * time.Second
 	// renewedWithin is the time within which a kubelet renews its Lease: it does so
 	// every 10 s, or 4 % more.
 	renewedWithin = 11 * time.Second
@@ -138,10 +136,8 @@ func (f *Fleet) Standings(ctx context.Context, nodes []string) ([]network.Standi
 
 // standings asks. The caller holds reading.
 func (f *Fleet) standings(ctx context.Context, nodes []string) ([]network.Standing, error) {
-	if time.Since(f.readAt) > rereadAfter {
-		if err := f.refreshPeers(ctx); err != nil {
-			return nil, err
-		}
+	if err := f.freshPeers(ctx); err != nil {
+		return nil, err
 	}
 	agents := f.agents.endpoints()
 	nodes = nodes[:min(MaxPeers, len(nodes))]

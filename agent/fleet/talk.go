@@ -62,7 +62,7 @@ func (f *Fleet) Says(own network.Answer) {
 	f.talk.mu.Lock()
 	defer f.talk.mu.Unlock()
 	well, known := own.Classes[network.Pods]
-	f.dnsAgain.hear(known && !well, time.Now())
+	f.dnsAgain.hear(known && !well, time.Now(), dnsWait)
 	own.Version, own.Levels = f.talk.own.Version, f.talk.own.Levels
 	if reflect.DeepEqual(f.talk.own, own) {
 		return
@@ -129,7 +129,7 @@ func (f *Fleet) Heard(answers map[string]network.Answer) {
 			answered++
 		}
 	}
-	f.peersAgain.hear(answered, len(asked), count, now)
+	f.peersAgain.hear(100*(len(asked)-answered) > fewMissing*len(asked), now, peersWait(count))
 }
 
 // count makes the shares anew. Its caller holds the lock.

@@ -10,9 +10,9 @@ import (
 	"github.com/taintlet/taintlet/probes/network"
 )
 
-// hearFor has the peers answer each 5 s, but those of no Node that is silent.
-func hearFor(f *Fleet, length time.Duration, silent ...string) {
-	for range length / (5 * time.Second) {
+// hearFor has the peers answer every so often, but those of no Node that is silent.
+func hearFor(f *Fleet, length, every time.Duration, silent ...string) {
+	for range length / every {
 		answers := map[string]network.Answer{}
 		for _, peer := range f.Peers() {
 			if !slices.Contains(silent, peer.Node) {
@@ -20,7 +20,7 @@ func hearFor(f *Fleet, length time.Duration, silent ...string) {
 			}
 		}
 		f.Heard(answers)
-		time.Sleep(5 * time.Second)
+		time.Sleep(every)
 	}
 }
 
@@ -33,15 +33,15 @@ func TestMissingPeersLeaveTheList(t *testing.T) {
 			s := &source{agents: test.agents, more: test.slices - 1}
 			f := newFleet(s)
 			runFor(t, f, func() {
-				hearFor(f, time.Hour)
+				hearFor(f, time.Hour, 5*time.Second)
 				var silent []string
 				for i := range test.gone {
 					silent = append(silent, fmt.Sprint("node-", test.agents-1-i))
 				}
 				before := s.reads()
-				hearFor(f, 55*time.Second, silent...)
+				hearFor(f, 55*time.Second, 5*time.Second, silent...)
 				s.change(test.agents-test.gone, nil)
-				hearFor(f, time.Duration(30+test.slices)*time.Second, silent...)
+				hearFor(f, time.Duration(30+test.slices)*time.Second, 5*time.Second, silent...)
 				for _, peer := range f.Peers() {
 					if slices.Contains(silent, peer.Node) {
 						t.Errorf("%+v: %s is a peer after a minute and a half", test, peer.Node)
@@ -62,32 +62,17 @@ func TestListOfClosedPeersIsReadWithinABound(t *testing.T) {
 		s := &source{agents: 5}
 		f := newFleet(s)
 		runFor(t, f, func() {
-			hearFor(f, time.Hour, "node-1", "node-2", "node-3", "node-4")
+			hearFor(f, time.Hour, 5*time.Second, "node-1", "node-2", "node-3", "node-4")
 			if got := s.reads(); got > 30 {
 				t.Errorf("read %d times in the first hour", got)
 			}
 			before := s.reads()
-			hearFor(f, 10*time.Hour, "node-1", "node-2", "node-3", "node-4")
+			hearFor(f, 10*time.Hour, 5*time.Second, "node-1", "node-2", "node-3", "node-4")
 			if got := s.reads() - before; got > 140 {
 				t.Errorf("read %d times in 10 hours after it", got)
 			}
 		})
 	})
-}
-
-// talkFor has the peers answer for a time, but those of no Node that is silent.
-func talkFor(f *Fleet, length time.Duration, silent ...string) {
-	for range length / (20 * time.Second) {
-		answers := map[string]network.Answer{}
-		for _, peer := range f.Peers() {
-			answers[peer.Node] = network.Answer{Version: network.AnswerVersion}
-		}
-		for _, node := range silent {
-			delete(answers, node)
-		}
-		f.Heard(answers)
-		time.Sleep(20 * time.Second)
-	}
 }
 
 // An agent receives the metadata of some 60 slices an hour, up to 6,000 Nodes. The DNS
@@ -99,7 +84,7 @@ func TestManySlicesAreReadLessOften(t *testing.T) {
 			f := newFleet(s)
 			runFor(t, f, func() {
 				const hours = 50
-				talkFor(f, hours*time.Hour)
+				hearFor(f, hours*time.Hour, 20*time.Second)
 				if got := float64(s.reads()) / hours; got < 0.9*want || got > 1.1*want {
 					t.Errorf("%d slices: read %.2f times an hour, want %.1f", count, got, want)
 				}
@@ -118,11 +103,11 @@ func TestListIsReadAgainWhenAPeerIsSilent(t *testing.T) {
 		s := &source{agents: 20, more: 149}
 		f := newFleet(s)
 		runFor(t, f, func() {
-			talkFor(f, 20*time.Minute)
+			hearFor(f, 20*time.Minute, 20*time.Second)
 			if got := s.reads(); got != 1 {
 				t.Errorf("read %d times in 20 min", got)
 			}
-			talkFor(f, 15*time.Minute, f.Peers()[0].Node)
+			hearFor(f, 15*time.Minute, 20*time.Second, f.Peers()[0].Node)
 			if got := s.reads(); got < 2 || got > 3 {
 				t.Errorf("read %d times after a peer was silent for 15 min", got)
 			}
@@ -137,7 +122,7 @@ func TestManySlicesOfFewAgentsAreReadSoonAgain(t *testing.T) {
 		s := &source{agents: 3, more: 149}
 		f := newFleet(s)
 		runFor(t, f, func() {
-			talkFor(f, 31*time.Minute)
+			hearFor(f, 31*time.Minute, 20*time.Second)
 			if got := s.reads(); got < 6 || got > 8 {
 				t.Errorf("read %d times in 31 min", got)
 			}

@@ -1,0 +1,105 @@
+package fleet
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"time"
+)
+
+const (
+	// dnsAgainAfter is how long the DNS pods must fail before their list is read
+	// again. Those of a host without power stay in it for 55 s, and the probe accuses
+	// this host after 60 s. The list is read in each round between, and dnsAgainMost
+	// times at most: what fails longer is settled by then.
+	dnsAgainAfter = 30 * time.Second
+	dnsAgainMost  = 10
+
+	// missedAfter is after how long without an answer a peer is missing: all are asked
+	// within 20 s. At most fewMissing percent may be: with more the verdict on the
+	// network says nothing of this host.
+	missedAfter = 30 * time.Second
+	fewMissing  = 20
+	// peersAgainEach is the time between two readings of the list while peers are
+	// missing. Those of a host without power stay in the list for 50 s, up to 55 s. From
+	// the fifth on, which such a host does not need, the time doubles each time up to
+	// refreshEvery. A second for each slice is added, at random: when a zone of a large
+	// fleet is gone, most of the others read.
+	peersAgainEach = 15 * time.Second
+	peersAgainSoon = 4
+)
+
+// again says when a list is read outside of its turn, which is while its members fail.
+// The lock of talk guards all fields but due.
+type again struct {
+	due   chan struct{}
+	next  time.Time // when the list is due next; zero: its members do not fail
+	count int       // how often it was due since they began to fail
+}
+
+func newAgain() again { return again{due: make(chan struct{}, 1)} }
+
+// hear takes in whether the members fail. wait returns the pause before the list is due
+// once more, from the number of times that it was due.
+func (a *again) hear(fail bool, now time.Time, wait func(count int) time.Duration) {
+	switch {
+	case !fail:
+		a.next, a.count = time.Time{}, 0
+		return
+	case a.next.IsZero():
+		a.next = now.Add(wait(0))
+	}
+	if now.Before(a.next) {
+		return
+	}
+	select {
+	case a.due <- struct{}{}:
+		a.count++
+		a.next = now.Add(wait(a.count))
+	default: // it is due already
+	}
+}
+
+// dnsWait is the pause before the list of the DNS pods is due, for again.hear.
+func dnsWait(count int) time.Duration {
+	switch {
+	case count == 0:
+		return dnsAgainAfter
+	case count < dnsAgainMost:
+		return 0
+	}
+	return math.MaxInt64
+}
+
+// peersWait returns the pause before the list of the agents is due, for again.hear. The
+// list has that many slices.
+func peersWait(slices int) func(count int) time.Duration {
+	return func(count int) time.Duration {
+		wait := peersAgainEach
+		for range min(max(0, count-peersAgainSoon), 10) {
+			wait = min(2*wait, refreshEvery)
+		}
+		return wait + time.Duration(rand.Int64N(int64(max(1, slices))*int64(time.Second))) //nolint:gosec // not a secret
+	}
+}
+
+// reread reads a list outside of its turn.
+func (f *Fleet) reread(ctx context.Context, read func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	f.reading.Lock()
+	defer f.reading.Unlock()
+	return read(ctx)
+}
+
+// rereadAfter is how old the list of agents may be when freshPeers does not read it.
+const rereadAfter = 10 * time.Second
+
+// freshPeers reads where the agents are, unless that was done a moment ago. The caller
+// holds reading.
+func (f *Fleet) freshPeers(ctx context.Context) error {
+	if time.Since(f.readAt) <= rereadAfter {
+		return nil
+	}
+	return f.refreshPeers(ctx)
+}
