@@ -63,7 +63,7 @@ func (a api) find(ctx context.Context, path string, into any) (found bool, err e
 
 // selected lists objects with a label.
 func (a api) selected(ctx context.Context, path, labels string, into any) error {
-	return decode(a.client.Get().AbsPath(path).Param("labelSelector", labels).Do(ctx), into)
+	return a.listed(ctx, path, url.Values{"labelSelector": {labels}}, into)
 }
 
 // listed lists objects, by the parameters of the list.
