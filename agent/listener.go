@@ -67,7 +67,7 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &boundedConn{Conn: conn, listener: l, source: sourceOf(conn)}
+	c := &boundedConn{Conn: conn, listener: l, source: sourceOf(conn.RemoteAddr(), conn.LocalAddr())}
 	if c.source != hostItself {
 		c.isAgent = l.isAgent(c.source)
 		c.share = blockOf(c.source)
@@ -84,12 +84,12 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 // hostItself stands for the host as a source, by whichever of its addresses.
 var hostItself = netip.IPv6Loopback() //nolint:gochecknoglobals // a constant
 
-// sourceOf is the address of the other side. Who reaches the port from the very
-// address that it asks is the host itself, as its kubelet does; all of those are
-// one. Another loopback address is nobody's whom the host depends on.
-func sourceOf(conn net.Conn) netip.Addr {
-	source := hostOf(conn.RemoteAddr())
-	if source.IsValid() && source == hostOf(conn.LocalAddr()) {
+// sourceOf returns the remote address of a connection, or hostItself where that is the
+// local address too: so the kubelet asks. No other loopback address is treated like
+// that, because the host depends on nobody who uses one.
+func sourceOf(remote, local net.Addr) netip.Addr {
+	source := hostOf(remote)
+	if source.IsValid() && source == hostOf(local) {
 		return hostItself
 	}
 	return source

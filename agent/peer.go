@@ -39,17 +39,14 @@ func (h *peerHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Write(page) //nolint:errcheck // nobody is left to be told
 }
 
-// sourceOfRequest is the address of who asks, or hostItself.
+// sourceOfRequest is sourceOf the request's connection.
 func sourceOfRequest(r *http.Request) netip.Addr {
 	from, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
 		return netip.Addr{}
 	}
-	source := from.Addr().Unmap().WithZone("")
-	if local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok && source == hostOf(local) {
-		return hostItself
-	}
-	return source
+	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	return sourceOf(net.TCPAddrFromAddrPort(from), local)
 }
 
 // tellFleet passes on what the peers are to be told, and shows what is known of
