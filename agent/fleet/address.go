@@ -11,18 +11,16 @@ import (
 // neverAsked are networks of which no agent asks an address, whatever an EndpointSlice
 // says, besides loopback, link-local and multicast addresses. Whoever may write slices
 // must not make every Node ask its cloud's metadata, or itself.
-func neverAsked() []netip.Prefix {
-	return []netip.Prefix{
-		netip.MustParsePrefix("0.0.0.0/8"),          // "this network" (RFC 791)
-		netip.MustParsePrefix("240.0.0.0/4"),        // reserved, and broadcast (RFC 1112)
-		netip.MustParsePrefix("100.100.100.200/32"), // metadata of Alibaba Cloud
-		netip.MustParsePrefix("168.63.129.16/32"),   // Azure's WireServer
-		netip.MustParsePrefix("192.0.0.192/32"),     // metadata of Oracle Cloud, classic
-		netip.MustParsePrefix("fd00:ec2::254/128"),  // metadata of AWS
-		netip.MustParsePrefix("fd20:ce::254/128"),   // metadata of Google Cloud
-		netip.MustParsePrefix("64:ff9b::/96"),       // IPv4 addresses behind a translator (RFC 6052)
-		netip.MustParsePrefix("2002::/16"),          // IPv4 addresses in IPv6 ones (RFC 3056)
-	}
+var neverAsked = []netip.Prefix{ //nolint:gochecknoglobals // a constant table
+	netip.MustParsePrefix("0.0.0.0/8"),          // "this network" (RFC 791)
+	netip.MustParsePrefix("240.0.0.0/4"),        // reserved, and broadcast (RFC 1112)
+	netip.MustParsePrefix("100.100.100.200/32"), // metadata of Alibaba Cloud
+	netip.MustParsePrefix("168.63.129.16/32"),   // Azure's WireServer
+	netip.MustParsePrefix("192.0.0.192/32"),     // metadata of Oracle Cloud, classic
+	netip.MustParsePrefix("fd00:ec2::254/128"),  // metadata of AWS
+	netip.MustParsePrefix("fd20:ce::254/128"),   // metadata of Google Cloud
+	netip.MustParsePrefix("64:ff9b::/96"),       // IPv4 addresses behind a translator (RFC 6052)
+	netip.MustParsePrefix("2002::/16"),          // IPv4 addresses in IPv6 ones (RFC 3056)
 }
 
 // addressIn parses the address of an endpoint of a slice. It is not valid if it may
@@ -31,7 +29,7 @@ func addressIn(slice *discoveryv1.EndpointSlice, text string) netip.Addr {
 	a, err := netip.ParseAddr(text)
 	isOfType := slice.AddressType == discoveryv1.AddressTypeIPv4 && a.Is4() || slice.AddressType == discoveryv1.AddressTypeIPv6 && a.Is6() && !a.Is4In6()
 	if err != nil || !isOfType || a.Zone() != "" || !a.IsGlobalUnicast() ||
-		slices.ContainsFunc(neverAsked(), func(p netip.Prefix) bool { return p.Contains(a) }) {
+		slices.ContainsFunc(neverAsked, func(p netip.Prefix) bool { return p.Contains(a) }) {
 		return netip.Addr{}
 	}
 	return a

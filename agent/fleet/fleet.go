@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/netip"
@@ -200,7 +201,10 @@ func (f *Fleet) refresh(ctx context.Context) error {
 func (f *Fleet) tried(list string, err error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.unread[list] = err != nil
+	if failed := err != nil; f.unread[list] != failed {
+		f.unread = maps.Clone(f.unread)
+		f.unread[list] = failed
+	}
 	return err
 }
 

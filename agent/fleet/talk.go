@@ -176,10 +176,10 @@ type Status struct {
 	Unread map[string]bool
 }
 
-// Status returns what metrics show. Nobody may change its map.
+// Status returns what metrics show. Nobody may change its maps.
 func (f *Fleet) Status() Status {
 	f.mu.Lock()
-	s := Status{Known: len(f.peers), Unread: maps.Clone(f.unread)}
+	s := Status{Known: len(f.peers), Unread: f.unread}
 	f.mu.Unlock()
 	f.talk.mu.Lock()
 	defer f.talk.mu.Unlock()
