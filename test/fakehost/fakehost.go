@@ -77,8 +77,13 @@ func (h *Host) Remove(name string) {
 func (h *Host) Memory(percent int) {
 	h.T.Helper()
 	const total = 16 << 20 // KiB
-	available := total / 100 * percent
-	h.Write("proc/meminfo", fmt.Sprintf(`MemTotal:       %d kB
+	h.Write("proc/meminfo", Meminfo(total, total/100*percent))
+}
+
+// Meminfo returns the text of a meminfo with that much memory in all and available, in
+// KiB. All that is not available is anonymous.
+func Meminfo(total, available int) string {
+	return fmt.Sprintf(`MemTotal:       %d kB
 MemFree:        %d kB
 MemAvailable:   %d kB
 Buffers:               0 kB
@@ -89,7 +94,7 @@ AnonPages:      %d kB
 SwapTotal:             0 kB
 SwapFree:              0 kB
 VmallocTotal: 34359738367 kB
-`, total, available, available, total-available, total-available))
+`, total, available, available, total-available, total-available)
 }
 
 // Tasks makes the host have that many tasks.
