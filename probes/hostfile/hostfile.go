@@ -22,6 +22,14 @@ import (
 // number of further lines, are missing.
 var ErrCutOff = errors.New("cut off: the last line has no newline")
 
+// CheckWhole returns ErrCutOff for a text whose last line has no newline.
+func CheckWhole(text string) error {
+	if text != "" && text[len(text)-1] != '\n' {
+		return ErrCutOff
+	}
+	return nil
+}
+
 // Lines returns a scanner over the lines of r. A last line without a newline
 // ends it with ErrCutOff.
 func Lines(r io.Reader) *bufio.Scanner {

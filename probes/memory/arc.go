@@ -32,8 +32,8 @@ func readEvictableARC(h probes.Host) (evictable uint64, err error) {
 // parseEvictableARC returns size - c_min, or 0 if that is negative, from the text
 // of arcstats. After two lines of header each line has name, type and value.
 func parseEvictableARC(text string) (uint64, error) {
-	if text != "" && !strings.HasSuffix(text, "\n") {
-		return 0, hostfile.ErrCutOff
+	if err := hostfile.CheckWhole(text); err != nil {
+		return 0, err
 	}
 	size, err := kstat(text, "size")
 	if err != nil {

@@ -27,7 +27,7 @@ func (t Thresholds) judge(v view) probes.Observation {
 			o.Hysteresis, o.Reason, told = true, "MemoryNearThreshold", c
 		}
 	}
-	o.Message, o.Clears = cmp.Or(told.measured, v.text(told.limit))+told.text, "above "+told.limit.clears+told.clears
+	o.Message, o.Clears = cmp.Or(told.measured, v.text(told.limit))+told.text, "above "+told.limit.clearText()+told.clears
 	return o
 }
 
@@ -51,20 +51,17 @@ const byLevel, byForecast = 1, 3
 func (t Thresholds) causes(v view) [5]cause {
 	whole := v.whole()
 	enough, emptying, stalled := t.enough(whole), t.part(t.RunningOutAvailablePercent, whole), t.part(t.StalledAvailablePercent, whole)
-	below := func(limit bound) trend.Signal {
-		return trend.Scarce(float64(v.available), limit.bytes, limit.clearFactor).Signal()
-	}
 	soonEmpty := trend.Scarce(v.emptyIn.Seconds(), t.RunningOutWithin.Seconds(), t.ClearFactor).Signal()
 	someWait, allWait := trend.Excess(v.some.counts, t.StalledPercent, t.ClearFactor), trend.Excess(v.full.counts, t.CriticalStalledPercent, t.ClearFactor)
 	return [...]cause{
-		{trend.Both(below(enough), allWait), probes.Critical, "MemoryStalledFully", enough,
+		{trend.Both(enough.compare(v.available), allWait), probes.Critical, "MemoryStalledFully", enough,
 			v.fullText() + ", threshold " + trend.PercentText(t.CriticalStalledPercent), "", ""},
-		byLevel: {below(enough), probes.Degraded, "MemoryLow", enough,
+		byLevel: {enough.compare(v.available), probes.Degraded, "MemoryLow", enough,
 			v.someText(), "", ""},
 		t.podsCause(v.pods),
-		byForecast: {trend.Both(below(emptying), soonEmpty), probes.Degraded, "MemoryRunningOut", emptying,
+		byForecast: {trend.Both(emptying.compare(v.available), soonEmpty), probes.Degraded, "MemoryRunningOut", emptying,
 			v.emptyText() + ", threshold " + trend.SecondsText(t.RunningOutWithin), ", or lasts longer", ""},
-		{trend.Both(below(stalled), someWait), probes.Degraded, "MemoryStalled", stalled,
+		{trend.Both(stalled.compare(v.available), someWait), probes.Degraded, "MemoryStalled", stalled,
 			v.someText() + ", threshold " + trend.PercentText(t.StalledPercent), ", or stalls less", ""},
 	}
 }
@@ -78,30 +75,54 @@ func (t Thresholds) podsCause(pods allocatable) cause {
 		return cause{}
 	}
 	available, limit := float64(pods.available), float64(pods.limit)
-	bytes, factor := t.floor(limit)
-	b := bound{bytes, factor, trend.BytesText(bytes), trend.BytesText(bytes * factor)}
+	floor := t.floor(limit)
 	return cause{
-		Signal: trend.Scarce(available, bytes, factor).Signal(), level: probes.Degraded, reason: "AllocatableMemoryLow", limit: b,
+		Signal: floor.compare(pods.available), level: probes.Degraded, reason: "AllocatableMemoryLow", limit: floor,
 		measured: "left to all pods " + trend.BytesText(available) + " of their limit of " + trend.BytesText(limit) +
-			" (" + trend.ShareText(available, limit) + "), threshold " + b.text,
+			" (" + trend.ShareText(available, limit) + "), threshold " + floor.text(),
 		clears: " left to all pods",
 	}
 }
 
-// bound is an amount of available memory to compare with, and its text.
+// bound is an amount of available memory to compare with.
 type bound struct {
 	bytes       float64
 	clearFactor float64 // times as much clears
-	text        string
-	clears      string // the text of that
+	// isPercent is whether texts show percent instead of bytes.
+	isPercent bool
+	percent   float64
+}
+
+// clear returns the amount that clears, in bytes.
+func (b bound) clear() float64 { return b.bytes * b.clearFactor }
+
+// compare compares available memory, in bytes, with the bound.
+func (b bound) compare(available uint64) trend.Signal {
+	return trend.Scarce(float64(available), b.bytes, b.clearFactor).Signal()
+}
+
+func (b bound) text() string {
+	if b.isPercent {
+		return trend.PercentText(b.percent)
+	}
+	return trend.BytesText(b.bytes)
+}
+
+// clearText is the text of the amount that clears.
+func (b bound) clearText() string {
+	if b.isPercent {
+		return trend.TimesText(b.percent, b.clearFactor)
+	}
+	return trend.BytesText(b.clear())
 }
 
 // enough returns the available memory below which the host is Degraded.
 func (t Thresholds) enough(whole float64) bound {
-	if bytes, factor := t.enoughBytes(whole); bytes > t.partBytes(t.AvailablePercent, whole) {
-		return bound{bytes, factor, trend.BytesText(bytes), trend.BytesText(bytes * factor)}
+	part := t.part(t.AvailablePercent, whole)
+	if float64(t.AvailableBytes) > part.bytes {
+		return t.floor(whole)
 	}
-	return t.part(t.AvailablePercent, whole)
+	return part
 }
 
 // floorMarginPercent is by how much of the whole, in percent, the amount that clears
@@ -109,43 +130,21 @@ func (t Thresholds) enough(whole float64) bound {
 // more than is ever available. One of 480 MiB had 130 MiB when idle.
 const floorMarginPercent = 5
 
-// enoughBytes is enough without its texts.
-func (t Thresholds) enoughBytes(whole float64) (bytes, clearFactor float64) {
-	bytes, clearFactor = t.partBytes(t.AvailablePercent, whole), max(1, t.ClearFactor)
-	if float64(t.AvailableBytes) > bytes {
-		return t.floor(whole)
+// floor returns AvailableBytes.
+func (t Thresholds) floor(whole float64) bound {
+	b := bound{bytes: float64(t.AvailableBytes), clearFactor: max(1, t.ClearFactor)}
+	if b.bytes > 0 {
+		b.clearFactor = min(b.clearFactor, 1+whole*floorMarginPercent/100/b.bytes)
 	}
-	return bytes, clearFactor
+	return b
 }
 
-// floor returns AvailableBytes, and how many times as much clears.
-func (t Thresholds) floor(whole float64) (bytes, clearFactor float64) {
-	bytes, clearFactor = float64(t.AvailableBytes), max(1, t.ClearFactor)
-	if bytes > 0 {
-		clearFactor = min(clearFactor, 1+whole*floorMarginPercent/100/bytes)
-	}
-	return bytes, clearFactor
-}
-
-// part returns a percentage of the whole, or of PercentBaseMax where that is
-// less.
+// part returns a percentage of the whole, or of PercentBaseMax where that is less.
 func (t Thresholds) part(percent, whole float64) bound {
-	bytes, factor := t.partBytes(percent, whole), max(1, t.ClearFactor)
-	if t.isCapped(whole) {
-		return bound{bytes, factor, trend.BytesText(bytes), trend.BytesText(bytes * factor)}
+	b := bound{clearFactor: max(1, t.ClearFactor), isPercent: true, percent: percent}
+	if most := float64(t.PercentBaseMax); most > 0 && whole > most {
+		whole, b.isPercent = most, false
 	}
-	return bound{bytes, factor, trend.PercentText(percent), trend.TimesText(percent, factor)}
-}
-
-// partBytes is part without its texts.
-func (t Thresholds) partBytes(percent, whole float64) float64 {
-	if t.isCapped(whole) {
-		whole = float64(t.PercentBaseMax)
-	}
-	return whole * percent / 100
-}
-
-// isCapped reports whether percentages are taken of PercentBaseMax.
-func (t Thresholds) isCapped(whole float64) bool {
-	return t.PercentBaseMax > 0 && whole > float64(t.PercentBaseMax)
+	b.bytes = whole * percent / 100
+	return b
 }

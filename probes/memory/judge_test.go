@@ -52,7 +52,8 @@ func (t Thresholds) judged(s sample, some, full float64, emptyIn time.Duration) 
 // after judges a sample that comes some time after another one.
 func (t Thresholds) after(prev, cur sample, dt time.Duration, slope trend.Slope) probes.Observation {
 	start := time.Unix(1000, 0)
-	return t.judge(viewOf(past{{prev, start}}, timedSample{cur, start.Add(dt)}, slope))
+	now := timedSample{cur, start.Add(dt)}
+	return t.judge(viewOf(past{{prev, start}}.comparable(now), now, slope))
 }
 
 // alone judges the first sample.

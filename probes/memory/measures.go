@@ -16,14 +16,14 @@ func (p *Probe) Measures(all []probes.Measure) []probes.Measure {
 		return all
 	}
 	factor := max(1, t.ClearFactor)
-	enough, enoughFactor := t.enoughBytes(v.whole())
+	enough := t.enough(v.whole())
 	all = append(all,
-		probes.Measure{Name: "available", Unit: probes.Bytes, Value: float64(v.available), Degraded: enough, Clear: enough * enoughFactor},
+		probes.Measure{Name: "available", Unit: probes.Bytes, Value: float64(v.available), Degraded: enough.bytes, Clear: enough.clear()},
 		probes.Measure{Name: "total", Unit: probes.Bytes, Value: v.whole()})
 	if pods := v.pods; pods.limit > 0 {
-		floor, floorFactor := t.floor(float64(pods.limit))
+		floor := t.floor(float64(pods.limit))
 		all = append(all,
-			probes.Measure{Name: "allocatable_available", Unit: probes.Bytes, Value: float64(pods.available), Degraded: floor, Clear: floor * floorFactor},
+			probes.Measure{Name: "allocatable_available", Unit: probes.Bytes, Value: float64(pods.available), Degraded: floor.bytes, Clear: floor.clear()},
 			probes.Measure{Name: "allocatable", Unit: probes.Bytes, Value: float64(pods.limit)})
 	}
 	if v.some.over > 0 {

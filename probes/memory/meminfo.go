@@ -99,8 +99,8 @@ func (m missingLine) Error() string { return "no line " + string(m) }
 // The parser is ours because that of procfs refuses the tables, and takes a number
 // that was cut off for the whole number.
 func parseMeminfo(text string) (meminfo, error) {
-	if text != "" && !strings.HasSuffix(text, "\n") {
-		return meminfo{}, hostfile.ErrCutOff
+	if err := hostfile.CheckWhole(text); err != nil {
+		return meminfo{}, err
 	}
 	lines, err := parseMeminfoLines(text)
 	if err != nil {

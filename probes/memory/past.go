@@ -31,7 +31,7 @@ const (
 // past are the samples before the newest one, oldest first.
 type past []timedSample
 
-// comparable returns the past that a sample can be compared with. That is none where
+// comparable returns the past that a new sample can be compared with. That is none where
 // the clock stood still or ran backwards, after a gap, and where a total of stalls
 // has jumped.
 func (p past) comparable(s timedSample) past {
@@ -55,10 +55,9 @@ func (s timedSample) jumpsFrom(earlier timedSample) bool {
 	return s.sample.stalls.Some-earlier.sample.stalls.Some > most || s.sample.stalls.Full-earlier.sample.stalls.Full > most
 }
 
-// add appends a sample and drops those that no span needs any more, or that it cannot
-// be compared with.
+// add appends a sample to those that it can be compared with, and drops those that no
+// span needs any more.
 func (p past) add(s timedSample) past {
-	p = p.comparable(s)
 	if last := len(p) - 1; last > 0 && p[last].at.Sub(p[last-1].at) < pastSpacing {
 		p = p[:last] // too close to the one before it: the new sample takes its place
 	}

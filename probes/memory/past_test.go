@@ -34,7 +34,8 @@ func TestPast(t *testing.T) {
 	} {
 		var p past
 		for _, seconds := range test.samples {
-			p = p.add(timedSample{at: at(seconds)})
+			s := timedSample{at: at(seconds)}
+			p = p.comparable(s).add(s)
 		}
 		switch got, found := p.before(at(test.now), test.span); {
 		case found != (test.want >= 0):
@@ -52,7 +53,8 @@ func TestPastKeepsOnlyWhatASpanNeeds(t *testing.T) {
 		at := time.Unix(1000, 0)
 		for range 1000 {
 			at = at.Add(apart)
-			p = p.add(timedSample{at: at})
+			s := timedSample{at: at}
+			p = p.comparable(s).add(s)
 			if len(p) > int(fullSpan/pastSpacing)+2 {
 				t.Fatalf("%d samples that are %v apart", len(p), apart)
 			}

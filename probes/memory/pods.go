@@ -106,8 +106,8 @@ func parseAmount(text string) (uint64, error) {
 
 // parseStat returns one value of memory.stat, whose lines are a name and a number.
 func parseStat(text, name string) (uint64, error) {
-	if text != "" && !strings.HasSuffix(text, "\n") {
-		return 0, hostfile.ErrCutOff
+	if err := hostfile.CheckWhole(text); err != nil {
+		return 0, err
 	}
 	_, rest, found := strings.Cut("\n"+text, "\n"+name+" ")
 	if !found {

@@ -118,13 +118,14 @@ func (p *Probe) Observe(ctx context.Context) probes.Observation {
 // follow judges a sample by those before it.
 func (p *Probe) follow(now timedSample) probes.Observation {
 	p.slope.Add(now.at, now.sample.notTaken())
+	p.before = p.before.comparable(now)
 	p.newest = viewOf(p.before, now, p.slope)
 	o := p.thresholds.judge(p.newest)
 	p.before = p.before.add(now)
 	p.pace.Add(now.at, float64(now.sample.available))
 	if o.Level == probes.OK {
-		enough, _ := p.thresholds.enoughBytes(now.sample.whole())
-		o.Headroom = p.pace.Headroom(float64(now.sample.available)-enough, p.plausiblePace)
+		enough := p.thresholds.enough(now.sample.whole())
+		o.Headroom = p.pace.Headroom(float64(now.sample.available)-enough.bytes, p.plausiblePace)
 	}
 	return o
 }

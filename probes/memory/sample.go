@@ -32,10 +32,10 @@ type timedSample struct {
 // make memory plentiful, but a host that swaps has not run out of it yet.
 func (s sample) left() float64 { return float64(s.available) + float64(s.freeSwap) }
 
-// notTaken is what is left, less what the host has: it falls as programs take, and
-// stays when memory is plugged or unplugged, huge pages are made, or swap is turned on
-// or off. A balloon that lowers MemTotal does the latter. Other balloons take like a program, and
-// what they take is gone like a program's.
+// notTaken is what is left, less what the host has: it falls as programs take memory,
+// and stays when memory is plugged or unplugged, huge pages are made, or swap is turned
+// on or off. It also stays when a balloon lowers MemTotal. Other balloons take memory
+// as programs do.
 func (s sample) notTaken() float64 { return s.left() - float64(s.capacity) }
 
 // whole is what programs have and could have, of which percentages are taken.

@@ -24,10 +24,10 @@ type stall struct {
 	reclaims uint64        // how many there were; 0 where that is not known
 }
 
-// viewOf compares a sample with those before it and with the slope.
+// viewOf compares a sample with those before it that it can be compared with, and with
+// the slope.
 func viewOf(before past, now timedSample, slope trend.Slope) view {
 	v := view{sample: now.sample, emptyIn: math.MaxInt64}
-	before = before.comparable(now)
 	v.some = stallSince(before, now, someSpan, func(s pressure.Stall) float64 { return s.Some })
 	v.full = stallSince(before, now, fullSpan, func(s pressure.Stall) float64 { return s.Full })
 	if left, ok := slope.TimeToEmpty(v.left()); ok {
@@ -66,7 +66,7 @@ func (v view) text(limit bound) string {
 	if v.arc > 0 {
 		text += ", " + trend.BytesText(float64(v.arc)) + " of it ZFS cache"
 	}
-	return text + ", threshold " + limit.text
+	return text + ", threshold " + limit.text()
 }
 
 // someText tells for how long some task waited: "; stalled 31 % of the last
