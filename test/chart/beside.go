@@ -12,16 +12,21 @@ import (
 )
 
 // InstallRules installs what bounds agents, and no agents: account, permissions
-// and policies, for the values, in a namespace that is there. Slots come with
-// evict.slots. Several releases stand side by side, as they cannot otherwise.
-func InstallRules(ctx context.Context, t *testing.T, c *cluster.Cluster, namespace string, values map[string]any) {
+// and policies, of the chart in a folder and for the values, in a namespace that is
+// there. Slots come with evict.slots. Several releases stand side by side, as they
+// cannot otherwise.
+func InstallRules(ctx context.Context, t *testing.T, c *cluster.Cluster, folder, namespace string, values map[string]any) {
 	t.Helper()
 	args := []string{"--namespace", namespace, "-f", ValuesFile(t, values), "--show-only", "templates/rbac.yaml", "--show-only", "templates/admission.yaml"}
 	policies := []string{"taintlet-nodes", "taintlet-events"}
 	if values["evict"] != nil {
 		args, policies = append(args, "--show-only", "templates/evict.yaml"), append(policies, "taintlet-leases")
 	}
-	Apply(ctx, t, c, beside(t, Render(t, args...), namespace))
+	text, err := TemplateOf(t, folder, args...)
+	if err != nil {
+		t.Fatal(err, text)
+	}
+	Apply(ctx, t, c, beside(t, text, namespace))
 	for i := range policies {
 		policies[i] += "-" + namespace
 	}

@@ -56,7 +56,13 @@ var helmOnce = sync.OnceValues(func() (string, error) { //nolint:gochecknoglobal
 // helm template, and returns the text. On failure it returns what helm says.
 func Template(t *testing.T, args ...string) (string, error) {
 	t.Helper()
-	args = append([]string{"template", "taintlet", Folder, "--namespace", Namespace, "--kube-version", "1.36"}, args...)
+	return TemplateOf(t, Folder, args...)
+}
+
+// TemplateOf is Template for the chart in that folder, such as a copy with a change.
+func TemplateOf(t *testing.T, folder string, args ...string) (string, error) {
+	t.Helper()
+	args = append([]string{"template", "taintlet", folder, "--namespace", Namespace, "--kube-version", "1.36"}, args...)
 	out, err := exec.CommandContext(t.Context(), Helm(t), args...).CombinedOutput()
 	return string(out), err
 }

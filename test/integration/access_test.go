@@ -30,7 +30,7 @@ import (
 func grantAgents(ctx context.Context, t *testing.T, c *cluster.Cluster) {
 	t.Helper()
 	createNamespace(t, c, chart.Namespace)
-	chart.InstallRules(ctx, t, c, chart.Namespace, map[string]any{"config": allRules()})
+	chart.InstallRules(ctx, t, c, chart.Folder, chart.Namespace, map[string]any{"config": allRules()})
 }
 
 // newCluster starts a control plane for one test.

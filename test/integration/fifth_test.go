@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/client-go/rest"
 
 	taintlet "github.com/taintlet/taintlet/agent"
 	"github.com/taintlet/taintlet/agent/config"
@@ -20,6 +21,7 @@ import (
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/taints/apiserver"
+	"github.com/taintlet/taintlet/test/chart"
 	"github.com/taintlet/taintlet/test/cluster"
 	"github.com/taintlet/taintlet/test/fakehost"
 )
@@ -77,8 +79,36 @@ func frostSchema() config.Schema {
 	})
 }
 
+// chartWith returns a copy of the chart that knows one condition more, in the one list
+// that its policies read.
+func chartWith(t *testing.T, added config.Definition) (folder string) {
+	t.Helper()
+	folder = t.TempDir()
+	if err := os.CopyFS(folder, os.DirFS(chart.Folder)); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(folder, "templates/_helpers.tpl")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, list, found := strings.Cut(string(text), "{{- define \"taintlet.conditions\" -}}\n[\n")
+	list, after, ends := strings.Cut(list, "\n]\n")
+	if !found || !ends {
+		t.Fatal("the chart's list of conditions is not found")
+	}
+	entry := fmt.Sprintf(",\n  {\"name\": %q, \"key\": %q}", added.Name, added.TaintKey)
+	extended := before + "{{- define \"taintlet.conditions\" -}}\n[\n" + list + entry + "\n]\n" + after
+	if err := os.WriteFile(file, []byte(extended), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return folder
+}
+
 // A condition that this project does not know goes from its observation to its
-// taint, its Node condition and back, beside the four others.
+// taint, its Node condition and back, beside the four others. The agent has the
+// permissions that the chart gives and runs under its policies, which know the
+// condition by the chart's list.
 func TestFifthCondition(t *testing.T) {
 	t.Parallel()
 	c := plain.require(t)
@@ -95,7 +125,10 @@ func TestFifthCondition(t *testing.T) {
 	if _, err := schema.Decode([]byte("frost: {belw: 5}")); err == nil || !strings.Contains(err.Error(), `unknown field "frost.belw"`) {
 		t.Errorf("a wrong field of the section: %v", err)
 	}
-	runInProcess(t, c, node.Name, host, cfg)
+	const namespace = "fifth"
+	createNamespace(t, c, namespace)
+	chart.InstallRules(t.Context(), t, c, chartWith(t, schema[len(schema)-1]), namespace, map[string]any{})
+	runInProcess(t, identityIn(t, c, namespace, node.Name), namespace, node.Name, host, cfg)
 
 	is := func(status corev1.ConditionStatus) func(*corev1.Node) bool {
 		return func(n *corev1.Node) bool {
@@ -118,16 +151,16 @@ func TestFifthCondition(t *testing.T) {
 }
 
 // runInProcess runs an agent in this process until the test ends.
-func runInProcess(t *testing.T, c *cluster.Cluster, node string, host *fakehost.Host, cfg *config.Config) {
+func runInProcess(t *testing.T, as *rest.Config, namespace, node string, host *fakehost.Host, cfg *config.Config) {
 	t.Helper()
-	client, err := apiserver.NewClient(c.Admin(), node)
+	client, err := apiserver.NewClient(as, node)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	recorder, stop := client.StartRecorder(ctx, slog.New(slog.DiscardHandler))
 	a := &taintlet.Agent{
-		Config: cfg, Client: client, Slots: client.Slots("default"), Log: slog.New(slog.DiscardHandler),
+		Config: cfg, Client: client, Slots: client.Slots(namespace), Log: slog.New(slog.DiscardHandler),
 		NewProbe: taintlet.ProbesOf(config.Environment{Host: probes.Host{Root: host.Root, Proc: filepath.Join(host.Dir, "proc"), Sys: filepath.Join(host.Dir, "sys")}}),
 		Recorder: recorder,
 		Instance: "in-process", Boot: decide.Boot{ID: "boot", At: time.Now()}, Now: time.Now, LifecycleController: true,

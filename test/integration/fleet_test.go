@@ -82,7 +82,7 @@ func newFleetOn(t *testing.T, c *cluster.Cluster, lesser, namespace string, slot
 		Condition: probes.PIDPressure, Level: probes.Critical,
 		Taint: config.Taint{Key: corev1.TaintNodePIDPressure, Effect: corev1.TaintEffectNoExecute},
 	})
-	chart.InstallRules(t.Context(), t, c, namespace, map[string]any{"config": values, "evict": map[string]any{"slots": slots}})
+	chart.InstallRules(t.Context(), t, c, chart.Folder, namespace, map[string]any{"config": values, "evict": map[string]any{"slots": slots}})
 	return &fleet{t, c, namespace, lesser}
 }
 

@@ -104,7 +104,7 @@ func TestPeersByTheEndpointSliceController(t *testing.T) {
 	c := plain.require(t)
 	const namespace = "peers"
 	createNamespace(t, c, namespace)
-	chart.InstallRules(t.Context(), t, c, namespace, map[string]any{"config": allRules()})
+	chart.InstallRules(t.Context(), t, c, chart.Folder, namespace, map[string]any{"config": allRules()})
 	chart.Apply(t.Context(), t, c, chart.Render(t, "--namespace", namespace, "--show-only", "templates/service.yaml"))
 	nodes := []string{"peer-0", "peer-1", "peer-2", "peer-3", "peer-4"}
 	var last *cluster.Node
@@ -249,7 +249,7 @@ func TestPeersOfALargeFleet(t *testing.T) {
 	c := plain.require(t)
 	const namespace = "large-fleet"
 	createNamespace(t, c, namespace)
-	chart.InstallRules(t.Context(), t, c, namespace, map[string]any{"config": allRules()})
+	chart.InstallRules(t.Context(), t, c, chart.Folder, namespace, map[string]any{"config": allRules()})
 	free, err := cluster.FreePorts("", 1)
 	if err != nil {
 		t.Fatal(err)

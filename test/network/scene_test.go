@@ -83,7 +83,7 @@ func (s *scene) open(ctx context.Context, t *testing.T) (err error) {
 	if _, err := s.cluster.Client().CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{}); err != nil {
 		return err
 	}
-	chart.InstallRules(ctx, t, s.cluster, chart.Namespace, map[string]any{})
+	chart.InstallRules(ctx, t, s.cluster, chart.Folder, chart.Namespace, map[string]any{})
 	chart.Apply(ctx, t, s.cluster, chart.Render(t, "--show-only", "templates/service.yaml"))
 	if cluster.HasMutatingAdmissionPolicy(t) {
 		if err := s.cluster.InstallKeep(ctx); err != nil {
