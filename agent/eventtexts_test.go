@@ -17,7 +17,7 @@ import (
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/probes/network"
 	"github.com/taintlet/taintlet/taints"
-	"github.com/taintlet/taintlet/test/golden"
+	"github.com/taintlet/taintlet/test/fixtures"
 )
 
 var update = flag.Bool("update", false, "write testdata/events.golden, and what becomes of starts and overloads into docs/how-it-decides.md")
@@ -45,7 +45,7 @@ func (r *reload) set(cfg *config.Config, err error) {
 // reviewer reads them in one place; agent/decide/testdata/messages.golden has the
 // others. -update writes it.
 func TestEventTexts(t *testing.T) {
-	golden.Compare(t, *update, "testdata/events.golden", eventTexts(t))
+	fixtures.CompareGolden(t, *update, "testdata/events.golden", eventTexts(t))
 }
 
 // eventTexts are the Events of an agent to which all of it happens.

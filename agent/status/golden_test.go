@@ -17,7 +17,7 @@ import (
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
-	"github.com/taintlet/taintlet/test/golden"
+	"github.com/taintlet/taintlet/test/fixtures"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -107,7 +107,7 @@ func TestGolden(t *testing.T) {
 			if isWell := strings.HasPrefix(name, "well"); fleet.IsWell(report) != isWell {
 				t.Errorf("IsWell = %v", !isWell)
 			}
-			golden.Compare(t, *update, filepath.Join("testdata", name+".txt"), out.String())
+			fixtures.CompareGolden(t, *update, filepath.Join("testdata", name+".txt"), out.String())
 		})
 	}
 }
@@ -122,7 +122,7 @@ func TestScreen(t *testing.T) {
 		fleet.Add(node)
 	}
 	report := fleet.Report(now)
-	golden.Compare(t, *update, filepath.Join("testdata", "screen.txt"), strings.Join(report.Screen(false, 0), "\n")+"\n")
+	fixtures.CompareGolden(t, *update, filepath.Join("testdata", "screen.txt"), strings.Join(report.Screen(false, 0), "\n")+"\n")
 	if lines := report.Screen(false, 9); len(lines) != 3+2*4+1 {
 		t.Errorf("9 rows are\n%s", strings.Join(lines, "\n"))
 	}

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/taintlet/taintlet/test/build"
+	"github.com/taintlet/taintlet/test/process"
 )
 
 // program builds the agent once for all tests, and returns its path.
@@ -27,7 +27,7 @@ func program(t *testing.T) string {
 var (
 	folder string
 	built  = sync.OnceValues(func() (string, error) {
-		return build.Agent(context.Background(), folder, build.Options{})
+		return process.BuildAgent(context.Background(), folder, process.BuildOptions{})
 	})
 )
 

@@ -12,8 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/taintlet/taintlet/test/fakehost"
-	"github.com/taintlet/taintlet/test/terminal"
+	"github.com/taintlet/taintlet/test/fixtures"
 )
 
 // watched is what watch wrote to a terminal, from its last picture on.
@@ -45,7 +44,7 @@ func timeless(text string) string {
 // lastFrame is the picture that watch draws of a host without memory and PIDs.
 func lastFrame(t *testing.T) string {
 	t.Helper()
-	host := fakehost.New(t)
+	host := fixtures.NewHost(t)
 	host.Memory(2)
 	host.Tasks(32400)
 	file := filepath.Join(t.TempDir(), "config.yaml")
@@ -84,7 +83,7 @@ func TestTerminalPictures(t *testing.T) {
 		"watch.svg":  {"taintlet watch", string(frame)},
 		"status.svg": {"taintlet status --watch", statusScreen(t)},
 	} {
-		screen, err := terminal.Read(c.text)
+		screen, err := fixtures.ReadScreen(c.text)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,13 +11,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/taintlet/taintlet/test/build"
-	"github.com/taintlet/taintlet/test/fakehost"
+	"github.com/taintlet/taintlet/test/fixtures"
+	"github.com/taintlet/taintlet/test/process"
 )
 
 // recordWhile records a host until do has returned, and then sends SIGTERM. do is
 // given what waits for so many further samples of each condition.
-func recordWhile(t *testing.T, host *fakehost.Host, path string, do func(further func(samples int))) {
+func recordWhile(t *testing.T, host *fixtures.Host, path string, do func(further func(samples int))) {
 	t.Helper()
 	var stderr bytes.Buffer
 	command := exec.CommandContext(t.Context(), program(t), append([]string{"once", "--record", path}, host.Flags()...)...) //nolint:gosec // our own binary
@@ -60,7 +60,7 @@ func tryConfig(t *testing.T, fields string) string {
 // A host is recorded in two runs into one file. Its memory is enough by default, and
 // would not have been with another threshold. The simulator reads the same file.
 func TestReplayOfARecordedHost(t *testing.T) {
-	host, path := fakehost.New(t), filepath.Join(t.TempDir(), "host.csv")
+	host, path := fixtures.NewHost(t), filepath.Join(t.TempDir(), "host.csv")
 	recordWhile(t, host, path, func(further func(int)) {
 		further(1)
 		host.Memory(25)
@@ -88,7 +88,7 @@ func TestReplayOfARecordedHost(t *testing.T) {
 		}
 	}
 
-	simulator, err := build.Program(t.Context(), "test/simulate", t.TempDir(), build.Options{})
+	simulator, err := process.BuildProgram(t.Context(), "test/simulate", t.TempDir(), process.BuildOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,7 +197,7 @@ func TestGarbageIsNotReplayed(t *testing.T) {
 // A recording on the standard output has its header, all conditions, and ends when its
 // time is over.
 func TestRecordingOnStandardOutput(t *testing.T) {
-	code, out, stderr := called(t, "taintlet", append([]string{"once", "--record=-", "--for=3s"}, fakehost.New(t).Flags()...)...)
+	code, out, stderr := called(t, "taintlet", append([]string{"once", "--record=-", "--for=3s"}, fixtures.NewHost(t).Flags()...)...)
 	if code != 0 || stderr != "" {
 		t.Fatalf("exit code %d, %s", code, stderr)
 	}

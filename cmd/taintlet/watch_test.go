@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/taintlet/taintlet/probes"
-	"github.com/taintlet/taintlet/test/fakehost"
+	"github.com/taintlet/taintlet/test/fixtures"
 )
 
 func TestBarHasItsMarkAtTheThreshold(t *testing.T) {
@@ -56,7 +56,7 @@ func TestWatch(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			host := fakehost.New(t)
+			host := fixtures.NewHost(t)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			command := exec.CommandContext(ctx, program(t), append([]string{"watch", "--node-name=host-1"}, host.Flags()...)...) //nolint:gosec // our own binary

@@ -12,7 +12,7 @@ import (
 	"github.com/taintlet/taintlet/probes"
 )
 
-// The trees in probes/testdata/hosts are written by go run ./test/fixtures.
+// The trees in probes/testdata/hosts are written by go run ./test/fixtures/hosts.
 
 // wellHost is the host that the hosts named edges-* are made of.
 const wellHost = "everything"

@@ -14,7 +14,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/taintlet/taintlet/test/chart"
+	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
 )
 
@@ -47,11 +47,11 @@ func TestStolenTokenOnManyConnections(t *testing.T) {
 		t.Fatal(err)
 	}
 	patch := request{
-		chart.AgentOf(t, s.cluster, s.other), http.MethodPatch, "/api/v1/nodes/" + s.other + "?fieldManager=taintlet",
+		bed.AgentOf(t, s.cluster, s.other), http.MethodPatch, "/api/v1/nodes/" + s.other + "?fieldManager=taintlet",
 		"application/merge-patch+json", fmt.Sprintf(`{"metadata": %s}`, metadata),
 	}
 	review := request{
-		s.cluster.WithToken(chart.TokenOf(t, s.cluster, "default", "default", nil)), http.MethodPost, "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+		s.cluster.WithToken(bed.TokenOf(t, s.cluster, "default", "default", nil)), http.MethodPost, "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
 		"application/json", fmt.Sprintf(`{"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "metadata": %s, "spec": {"resourceAttributes": {"verb": "get"}}}`, metadata),
 	}
 	for _, connections := range []int{16, 64, 200} {

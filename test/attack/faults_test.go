@@ -18,12 +18,12 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/taintlet/taintlet/taints"
-	"github.com/taintlet/taintlet/test/gate"
+	"github.com/taintlet/taintlet/test/cluster"
 )
 
 // api stands in front of the API server and can answer in its place.
 type api struct {
-	gate  *gate.Gate
+	gate  *cluster.Gate
 	front *httptest.Server
 	fault atomic.Pointer[fault]
 }
@@ -62,7 +62,7 @@ func newAPI(t *testing.T, as *rest.Config) *api {
 		a.front.CloseClientConnections()
 		a.front.Close()
 	})
-	a.gate = gate.New(t, strings.TrimPrefix(a.front.URL, "https://"))
+	a.gate = cluster.NewGate(t, strings.TrimPrefix(a.front.URL, "https://"))
 	a.gate.Open()
 	return a
 }

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	loader "github.com/taintlet/taintlet/agent/config"
-	"github.com/taintlet/taintlet/test/agent"
+	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
 	"github.com/taintlet/taintlet/test/process"
 )
@@ -68,7 +68,7 @@ func replaceFiles(t *testing.T, c *scene) (attempts, denied int) {
 	files := hostileFiles()
 	names := slices.Sorted(maps.Keys(files))
 	type victim struct {
-		*agent.Agent
+		*bed.Agent
 		config string
 	}
 	victims := []victim{{c.attacked, c.config}}
@@ -133,7 +133,7 @@ func reasonAgainst(t *testing.T, config string, write func(*testing.T, string)) 
 
 // isRefused puts a hostile file in place of the agent's and reports whether it
 // stayed with what it had and said so once.
-func isRefused(t *testing.T, a *agent.Agent, config, name string, write func(*testing.T, string), least int) bool {
+func isRefused(t *testing.T, a *bed.Agent, config, name string, write func(*testing.T, string), least int) bool {
 	const refused, metric = `msg="configuration refused; the one in force stays"`, `taintlet_config_reloads_total{result="refused"}`
 	lines := strings.Count(a.Output.String(), refused)
 	write(t, config+".new")
@@ -161,8 +161,8 @@ func isRefused(t *testing.T, a *agent.Agent, config, name string, write func(*te
 
 // restore gives the agent its good file again. That it is in force is seen by the
 // metric, and that it never was out of force by the hash in the log.
-func restore(t *testing.T, a *agent.Agent, config string) {
-	if err := os.WriteFile(config+".new", []byte(agent.Header+configuration), 0o600); err != nil {
+func restore(t *testing.T, a *bed.Agent, config string) {
+	if err := os.WriteFile(config+".new", []byte(bed.ConfigHeader+configuration), 0o600); err != nil {
 		t.Error(err)
 		return
 	}
@@ -220,7 +220,7 @@ func hostileTexts() map[string]string {
 		"spaces":             strings.Repeat(" ", 60_000),
 		"NUL bytes":          strings.Repeat("\x00", 1000),
 		"bytes":              "\xff\xfe\x00\x01",
-		"a NUL in a key":     agent.Header + "mem\x00ory: {}\n",
+		"a NUL in a key":     bed.ConfigHeader + "mem\x00ory: {}\n",
 		"no version":         "kind: TaintletConfiguration\n",
 		"another version":    "apiVersion: taintlet.dev/v9\nkind: TaintletConfiguration\n",
 		"another kind":       "apiVersion: v1\nkind: ConfigMap\n",
@@ -228,7 +228,7 @@ func hostileTexts() map[string]string {
 		"a word":             "taintlet\n",
 		"a number":           "42\n",
 		"null":               "null\n",
-		"a long JSON number": agent.Header + "memory: {availablePercent: " + strings.Repeat("9", 60_000) + "}\n",
+		"a long JSON number": bed.ConfigHeader + "memory: {availablePercent: " + strings.Repeat("9", 60_000) + "}\n",
 	}
 	for name, part := range map[string]string{
 		"thousands of rules":            "rules:\n" + strings.Repeat("- {condition: MemoryPressure, level: Degraded, taint: {key: a, effect: NoSchedule}}\n", 700),
@@ -277,7 +277,7 @@ func hostileTexts() map[string]string {
 		"a string instead of an object": "memory: \"5\"\n",
 		"a tab":                         "memory:\n\tavailablePercent: 5\n",
 	} {
-		texts[name] = agent.Header + part
+		texts[name] = bed.ConfigHeader + part
 	}
 	return texts
 }

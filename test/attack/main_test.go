@@ -11,8 +11,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/taintlet/taintlet/test/build"
 	"github.com/taintlet/taintlet/test/cluster"
+	"github.com/taintlet/taintlet/test/process"
 )
 
 const (
@@ -55,7 +55,7 @@ func program(t *testing.T) string {
 	t.Helper()
 	binary.once.Do(func() {
 		if binary.dir, binary.err = os.MkdirTemp("", "taintlet-attack-"); binary.err == nil { //nolint:usetesting // it outlives the test
-			binary.path, binary.err = build.Agent(context.WithoutCancel(t.Context()), binary.dir, build.Options{Release: true})
+			binary.path, binary.err = process.BuildAgent(context.WithoutCancel(t.Context()), binary.dir, process.BuildOptions{Release: true})
 		}
 	})
 	if binary.err != nil {

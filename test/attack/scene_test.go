@@ -16,10 +16,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/taintlet/taintlet/test/agent"
-	"github.com/taintlet/taintlet/test/chart"
+	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
-	"github.com/taintlet/taintlet/test/fakehost"
+	"github.com/taintlet/taintlet/test/fixtures"
 	"github.com/taintlet/taintlet/test/process"
 )
 
@@ -35,11 +34,11 @@ type scene struct {
 	cluster *cluster.Cluster
 	// attacked is the agent's process, api what stands between it and its API
 	// server, config its configuration file.
-	attacked *agent.Agent
+	attacked *bed.Agent
 	api      *api
 	config   string
 	address  string // of its HTTP port
-	host     *fakehost.Host
+	host     *fixtures.Host
 	nodes    *observer
 	peak     *peak
 
@@ -62,20 +61,20 @@ writeBudget: {burst: 100, interval: 1s}
 func newScene(t *testing.T) *scene {
 	t.Helper()
 	keep := cluster.HasMutatingAdmissionPolicy(t)
-	manifest := chart.Render(t, "--set", fmt.Sprintf("namespace.create=true,keep=%t,evict.slots=2,cleanup.afterUninstall=false,cleanup.stale=true", keep))
+	manifest := bed.Render(t, "--set", fmt.Sprintf("namespace.create=true,keep=%t,evict.slots=2,cleanup.afterUninstall=false,cleanup.stale=true", keep))
 	manifest = strings.Replace(manifest, "concurrencyPolicy: Forbid", "suspend: true", 1) // or it cleans up in the 17th minute
 	c := shared.Require(t)
-	chart.Apply(t.Context(), t, c, manifest)
-	chart.WaitInForce(t.Context(), t, c, chart.Namespace, "taintlet-nodes", "taintlet-events", "taintlet-leases")
+	bed.Apply(t.Context(), t, c, manifest)
+	bed.WaitInForce(t.Context(), t, c, bed.Namespace, "taintlet-nodes", "taintlet-events", "taintlet-leases")
 
-	s := &scene{node: "attacked", other: "other", cluster: c, admin: c.Client(), host: fakehost.New(t), t: t, cycled: make(chan struct{})}
+	s := &scene{node: "attacked", other: "other", cluster: c, admin: c.Client(), host: fixtures.NewHost(t), t: t, cycled: make(chan struct{})}
 	c.Register(t, s.node)
 	c.Register(t, s.other)
 	furnish(t, s)
 	s.nodes = observe(t, c, s.node)
-	as := chart.AgentOf(t, c, s.node)
+	as := bed.AgentOf(t, c, s.node)
 	s.agent = client(t, as)
-	s.cleanup = client(t, c.WithToken(chart.TokenOf(t, c, chart.Namespace, chart.Account+"-cleanup-stale", nil)))
+	s.cleanup = client(t, c.WithToken(bed.TokenOf(t, c, bed.Namespace, bed.Account+"-cleanup-stale", nil)))
 	s.api = newAPI(t, as)
 	s.config = configFile(t, configuration)
 	s.attacked = s.start(t, s.node, s.config, s.api.configFor(as))
@@ -110,7 +109,7 @@ func client(t *testing.T, config *rest.Config) kubernetes.Interface {
 func configFile(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "config.yaml")
-	if err := os.WriteFile(path, []byte(agent.Header+text), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(bed.ConfigHeader+text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return path
@@ -118,7 +117,7 @@ func configFile(t *testing.T, text string) string {
 
 // start starts an agent with the environment that the chart gives it, and waits
 // until it has read its configuration. Without an API server it is a dry run.
-func (s *scene) start(t *testing.T, node, config string, as *rest.Config) *agent.Agent {
+func (s *scene) start(t *testing.T, node, config string, as *rest.Config) *bed.Agent {
 	t.Helper()
 	args := append(s.host.Flags(), "--config="+config, "--node-name="+node, "--listen=127.0.0.1:0")
 	if as != nil {
@@ -126,7 +125,7 @@ func (s *scene) start(t *testing.T, node, config string, as *rest.Config) *agent
 	} else {
 		args = append(args, "--dry-run=client")
 	}
-	a := agent.StartCommand(t, s.command(t, args...))
+	a := bed.StartAgentCommand(t, s.command(t, args...))
 	a.WaitLog("taintlet starts")
 	return a
 }

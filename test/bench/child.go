@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/taintlet/taintlet/test/ballast"
 	"github.com/taintlet/taintlet/test/process"
 	"github.com/taintlet/taintlet/test/results"
 )
@@ -44,7 +43,7 @@ func runChild(name string, args []string, take func(numbers []uint64, stdin <-ch
 		}
 		numbers = append(numbers, number)
 	}
-	err := ballast.OfferToKiller()
+	err := process.OfferToKiller()
 	if err == nil {
 		err = take(numbers, inputLines())
 	}

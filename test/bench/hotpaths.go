@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/taintlet/taintlet/test/build"
 	"github.com/taintlet/taintlet/test/process"
 	"github.com/taintlet/taintlet/test/results"
 )
@@ -40,7 +39,7 @@ type hotPaths struct {
 func (b *bench) measureHotPaths(ctx context.Context) (*hotPaths, error) {
 	h := &hotPaths{}
 	arguments := append([]string{"test", "-run=^$", "-benchmem", fmt.Sprintf("-count=%d", b.options.count),
-		"-benchtime=" + b.options.benchtime.String()}, build.Lean()...) // what is measured is what is shipped
+		"-benchtime=" + b.options.benchtime.String()}, process.Lean()...) // what is measured is what is shipped
 	var err error
 	if h.Raw, err = b.goTest(ctx, append(arguments, "-bench=.", "./agent/...", "./probes/...")...); err != nil {
 		return nil, err

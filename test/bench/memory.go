@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/taintlet/taintlet/test/ballast"
+	"github.com/taintlet/taintlet/test/process"
 )
 
 const (
@@ -52,7 +52,7 @@ func (p *memoryPlan) align() error {
 	if err != nil {
 		return err
 	}
-	now, err := ballast.ReadMemory()
+	now, err := process.ReadHostMemory()
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (p memoryPlan) sample() (memorySample, error) {
 	if err != nil {
 		return memorySample{}, err
 	}
-	now, err := ballast.ReadMemory()
+	now, err := process.ReadHostMemory()
 	if err != nil {
 		return memorySample{}, err
 	}
@@ -180,7 +180,7 @@ func (h *holder) hold(which func(memorySample) int64, distance int64, stdin <-ch
 // take takes one chunk. Small ones on purpose: on a virtual machine the first
 // touch of huge pages can take several times as long.
 func (h *holder) take() error {
-	pages, err := ballast.Take(chunk)
+	pages, err := process.TakeMemory(chunk)
 	if err != nil {
 		return err
 	}
@@ -193,7 +193,7 @@ func (h *holder) give() error {
 		return nil
 	}
 	last := len(h.chunks) - 1
-	if err := ballast.Give(h.chunks[last]); err != nil {
+	if err := process.GiveMemory(h.chunks[last]); err != nil {
 		return err
 	}
 	h.chunks = h.chunks[:last]

@@ -8,9 +8,9 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/taintlet/taintlet/test/build"
 	"github.com/taintlet/taintlet/test/cluster"
 	"github.com/taintlet/taintlet/test/kubelet"
+	"github.com/taintlet/taintlet/test/process"
 	"github.com/taintlet/taintlet/test/results"
 )
 
@@ -42,7 +42,7 @@ func (s *stage) setUp(ctx context.Context, o *options) (err error) {
 	}
 	if s.agent = o.agent; s.agent == "" {
 		results.Say("building the agent")
-		if s.agent, err = build.Agent(ctx, s.dir, build.Options{Release: true}); err != nil {
+		if s.agent, err = process.BuildAgent(ctx, s.dir, process.BuildOptions{Release: true}); err != nil {
 			return err
 		}
 	}

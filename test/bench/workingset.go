@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/taintlet/taintlet/test/ballast"
+	"github.com/taintlet/taintlet/test/process"
 	"github.com/taintlet/taintlet/test/results"
 )
 
@@ -19,7 +19,7 @@ import (
 // without file pages that have not been used recently (setMemoryStats in
 // container/libcontainer/handler.go of cAdvisor).
 func workingSetLeaves() (uint64, error) {
-	memory, err := ballast.ReadMemory()
+	memory, err := process.ReadHostMemory()
 	if err != nil {
 		return 0, err
 	}

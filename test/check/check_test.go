@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/taintlet/taintlet/agent/check"
-	"github.com/taintlet/taintlet/test/chart"
+	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
 )
 
@@ -33,12 +33,12 @@ func kubectl(args ...string) func(*scene) {
 }
 
 func removed(kind, name string) func(*scene) {
-	return kubectl("--namespace", chart.Namespace, "delete", kind, name)
+	return kubectl("--namespace", bed.Namespace, "delete", kind, name)
 }
 
 // patched merges a patch into an object of the chart.
 func patched(kind, patch string) func(*scene) {
-	return kubectl("--namespace", chart.Namespace, "patch", kind, "taintlet", "--type=merge", "--patch", patch)
+	return kubectl("--namespace", bed.Namespace, "patch", kind, "taintlet", "--type=merge", "--patch", patch)
 }
 
 // status patches the status of the Node that has no agent.
@@ -78,7 +78,7 @@ func breakages() []breakage {
 		{line: "keep-effect", state: check.Failed, text: `can remove node.kubernetes.io/memory-pressure from Node held`, do: removed("mutatingadmissionpolicybinding", "taintlet-keep")},
 		{line: "images", state: check.Warning, text: `of 2 versions: other:1, taintlet/taintlet:`, do: otherImage("other:1"), undo: otherImage("")},
 		{line: "daemonset", state: check.Failed, text: `^2 of 3 agents are ready`, do: readiness("False"), undo: readiness("True")},
-		{line: "daemonset", state: check.Failed, text: `cannot be read: .*not found`, do: kubectl("--namespace", chart.Namespace, "delete", "daemonset", "taintlet", "--cascade=orphan")},
+		{line: "daemonset", state: check.Failed, text: `cannot be read: .*not found`, do: kubectl("--namespace", bed.Namespace, "delete", "daemonset", "taintlet", "--cascade=orphan")},
 		{line: "daemonset", state: check.Warning, text: `^0 of 3 agents are of the DaemonSet's newest version`, do: patched("daemonset", `{"spec": {"template": {"metadata": {"annotations": {"a": "b"}}}}}`), undo: patched("daemonset", `{"spec": {"template": {"metadata": {"annotations": null}}}}`)},
 		{line: "service", state: check.Failed, text: `is missing in namespace`, do: removed("service", "taintlet")},
 		{line: "service", state: check.Failed, text: `names 0 agents, and 3 are ready`, do: patched("service", `{"spec": {"selector": {"other": "pods"}}}`), undo: patched("service", `{"spec": {"selector": {"other": null}}}`)},
@@ -116,16 +116,16 @@ func kubeletSays(status corev1.ConditionStatus) func(*scene) {
 func otherImage(image string) func(*scene) {
 	return func(s *scene) {
 		if image == "" {
-			image = chart.PodOn(s.t, s.c, held).Spec.Containers[0].Image
+			image = bed.PodOn(s.t, s.c, held).Spec.Containers[0].Image
 		}
-		s.c.RunKubectl(s.t, "--namespace", chart.Namespace, "set", "image", "pod/"+chart.PodOn(s.t, s.c, bare).Name, "taintlet="+image)
+		s.c.RunKubectl(s.t, "--namespace", bed.Namespace, "set", "image", "pod/"+bed.PodOn(s.t, s.c, bare).Name, "taintlet="+image)
 	}
 }
 
 // readiness makes one agent's pod ready or not.
 func readiness(status string) func(*scene) {
 	return func(s *scene) {
-		pod := chart.PodOn(s.t, s.c, bare)
+		pod := bed.PodOn(s.t, s.c, bare)
 		_, err := s.c.Client().CoreV1().Pods(pod.Namespace).Patch(s.t.Context(), pod.Name, types.StrategicMergePatchType, ready(pod.Status.PodIP, status), metav1.PatchOptions{}, "status")
 		if err != nil {
 			s.t.Fatal(err)
@@ -147,7 +147,7 @@ func TestEveryLineOfAnInstallation(t *testing.T) {
 		if b.undo != nil {
 			b.undo(s)
 		} else {
-			chart.Apply(t.Context(), t, s.c, s.manifest)
+			bed.Apply(t.Context(), t, s.c, s.manifest)
 		}
 		s.allGreen(false)
 	}
@@ -187,7 +187,7 @@ func (s *scene) broken() {
 			s.t.Errorf("taintlet check %s: exit code %d, not %d\n%s", args, code, want, out)
 		}
 	}
-	chart.Apply(s.t.Context(), s.t, s.c, s.manifest)
+	bed.Apply(s.t.Context(), s.t, s.c, s.manifest)
 	s.allGreen(false)
 }
 
@@ -221,7 +221,7 @@ type proxied struct {
 func behindAProxy() map[string]proxied {
 	return map[string]proxied{
 		"version": {`Kubernetes is v1.29.9, older than 1.30`, changed("/version", fmt.Sprintf(`"minor":"%s"`, strings.Split(release(), ".")[1]), `"minor":"29"`, release(), `v1.29.9`)},
-		"token":   {`of pod taintlet-\S+ on Node \S+ names the Node ""`, changed("/tokenreviews", chart.NodeNameExtra, "example.com/other")},
+		"token":   {`of pod taintlet-\S+ on Node \S+ names the Node ""`, changed("/tokenreviews", bed.NodeNameExtra, "example.com/other")},
 		"nodes":   {`the Nodes cannot be listed: .*forbidden`, nobody},
 	}
 }
@@ -290,8 +290,8 @@ func TestEveryLineBeforeAnInstallation(t *testing.T) {
 		{line: "grantable", text: `attempting to grant RBAC permissions not currently held`, state: check.Failed, config: somebody},
 		{line: "grantable", text: `not currently held: \{[^{]*"mutatingadmissionpolicybindings"[^{]*$`, state: check.Failed, config: lacksOne},
 		{line: "namespace", text: `refuses the agents' pods: .*violates PodSecurity`, state: check.Failed, config: s.c.Admin(),
-			do:   kubectl("label", "namespace", chart.Namespace, "--overwrite", "pod-security.kubernetes.io/enforce=baseline"),
-			undo: kubectl("label", "namespace", chart.Namespace, "--overwrite", "pod-security.kubernetes.io/enforce=privileged")},
+			do:   kubectl("label", "namespace", bed.Namespace, "--overwrite", "pod-security.kubernetes.io/enforce=baseline"),
+			undo: kubectl("label", "namespace", bed.Namespace, "--overwrite", "pod-security.kubernetes.io/enforce=privileged")},
 		{line: "kernel", text: `too old for PSI`, state: check.Warning, config: s.c.Admin(),
 			do:   status("test", `{"status": {"nodeInfo": {"kernelVersion": "4.19.0-27-amd64"}}}`),
 			undo: status("test", `{"status": {"nodeInfo": {"kernelVersion": "6.12.0"}}}`)},

@@ -19,11 +19,10 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/taintlet/taintlet/agent/check"
-	"github.com/taintlet/taintlet/test/agent"
-	"github.com/taintlet/taintlet/test/build"
-	"github.com/taintlet/taintlet/test/chart"
+	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
-	"github.com/taintlet/taintlet/test/fakehost"
+	"github.com/taintlet/taintlet/test/fixtures"
+	"github.com/taintlet/taintlet/test/process"
 )
 
 var shared cluster.Shared
@@ -45,8 +44,8 @@ type scene struct {
 	manifest string
 	program  string // the agent's binary
 	nodes    map[string]*cluster.Node
-	host     *fakehost.Host // of the Node quiet
-	agent    *agent.Agent   // the same
+	host     *fixtures.Host // of the Node quiet
+	agent    *bed.Agent     // the same
 }
 
 // install installs the chart, with agents on two of three Nodes.
@@ -55,25 +54,25 @@ func install(t *testing.T) *scene {
 	cluster.SkipUnlessRequired(t)
 	cluster.SkipWithoutMutatingAdmissionPolicy(t)
 	s := &scene{t: t, c: shared.Require(t), nodes: map[string]*cluster.Node{}}
-	manifest := chart.Render(t, "--set", "namespace.create=true,keep=true,evict.slots=1,cleanup.afterUninstall=false")
+	manifest := bed.Render(t, "--set", "namespace.create=true,keep=true,evict.slots=1,cleanup.afterUninstall=false")
 	// A changed template must not end the pods to which the agents' tokens are bound.
 	s.manifest = regexp.MustCompile(`type: RollingUpdate\n\s+rollingUpdate:\n\s+maxUnavailable: 10%`).ReplaceAllString(manifest, "type: OnDelete")
 	if s.manifest == manifest {
 		t.Fatal("the manifest has another updateStrategy than this test replaces")
 	}
-	chart.Apply(t.Context(), t, s.c, s.manifest)
-	chart.WaitInForce(t.Context(), t, s.c, chart.Namespace, "taintlet-nodes", "taintlet-events", "taintlet-leases")
+	bed.Apply(t.Context(), t, s.c, s.manifest)
+	bed.WaitInForce(t.Context(), t, s.c, bed.Namespace, "taintlet-nodes", "taintlet-events", "taintlet-leases")
 	s.serveDNS()
 	s.runPods()
 	dir := t.TempDir()
 	var err error
-	s.program, err = build.Agent(t.Context(), dir, build.Options{})
+	s.program, err = process.BuildAgent(t.Context(), dir, process.BuildOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{held, quiet, bare} {
 		s.nodes[name] = s.c.Register(t, name)
-		chart.PodOn(t, s.c, name)
+		bed.PodOn(t, s.c, name)
 		if name == bare {
 			continue
 		}
@@ -101,15 +100,15 @@ writeBudget: {burst: 100, interval: 1s}
 func (s *scene) startAgent(name string) {
 	s.t.Helper()
 	configFile := filepath.Join(s.t.TempDir(), "config.yaml")
-	if err := os.WriteFile(configFile, []byte(agent.Header+quickly), 0o600); err != nil {
+	if err := os.WriteFile(configFile, []byte(bed.ConfigHeader+quickly), 0o600); err != nil {
 		s.t.Fatal(err)
 	}
-	host := fakehost.New(s.t)
+	host := fixtures.NewHost(s.t)
 	if name == held {
 		host.Memory(2)
 	}
-	args := append(host.Flags(), "--kubeconfig="+cluster.Kubeconfig(s.t, chart.AgentOf(s.t, s.c, name)), "--node-name="+name, "--config="+configFile, "--listen=")
-	a := agent.Start(s.t, s.program, args...)
+	args := append(host.Flags(), "--kubeconfig="+cluster.Kubeconfig(s.t, bed.AgentOf(s.t, s.c, name)), "--node-name="+name, "--config="+configFile, "--listen=")
+	a := bed.StartAgent(s.t, s.program, args...)
 	if name == quiet {
 		s.host, s.agent = host, a
 	}
@@ -128,7 +127,7 @@ func (s *scene) serveDNS() {
 	manifest := "{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, addressType: IPv4, metadata: {name: " + dnsSlice + ", namespace: kube-system, " +
 		"labels: {k8s-app: kube-dns, kubernetes.io/service-name: rke2-coredns-rke2-coredns}}, ports: [{name: tcp-53, port: 53, protocol: TCP}], " +
 		"endpoints: [{addresses: [10.244.1.2], nodeName: quiet, targetRef: {kind: Pod, namespace: kube-system, name: rke2-coredns-1}}]}"
-	chart.Apply(s.t.Context(), s.t, s.c, manifest)
+	bed.Apply(s.t.Context(), s.t, s.c, manifest)
 }
 
 // dnsSlice is the name of that EndpointSlice.
@@ -172,7 +171,7 @@ func ready(address, status string) []byte {
 // run runs the check and returns its lines by name, and the text.
 func run(ctx context.Context, config *rest.Config, pre bool) (lines map[string]check.Line, isWell bool, err error) {
 	var out strings.Builder
-	isWell, err = check.Run(ctx, check.Options{Config: config, Out: &out, Output: "json", Namespace: chart.Namespace, Pre: pre})
+	isWell, err = check.Run(ctx, check.Options{Config: config, Out: &out, Output: "json", Namespace: bed.Namespace, Pre: pre})
 	if err != nil {
 		return nil, false, err
 	}
@@ -237,7 +236,7 @@ func (s *scene) allGreen(pre bool) string {
 func (s *scene) print(pre bool) (text string, isWell bool) {
 	s.t.Helper()
 	var out strings.Builder
-	isWell, err := check.Run(s.t.Context(), check.Options{Config: s.c.Admin(), Out: &out, Namespace: chart.Namespace, Pre: pre})
+	isWell, err := check.Run(s.t.Context(), check.Options{Config: s.c.Admin(), Out: &out, Namespace: bed.Namespace, Pre: pre})
 	if err != nil {
 		s.t.Fatal(err)
 	}

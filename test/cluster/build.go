@@ -16,7 +16,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/taintlet/taintlet/test/lock"
 	"github.com/taintlet/taintlet/test/process"
 )
 
@@ -56,7 +55,7 @@ func Build(ctx context.Context, progress io.Writer, names ...string) (string, er
 	if err := os.MkdirAll(src.dir, 0o755); err != nil {
 		return "", fmt.Errorf("create the folder of the control plane's programs: %w", err)
 	}
-	unlock, err := lock.Take(ctx, filepath.Join(src.dir, ".lock"), nil)
+	unlock, err := process.Lock(ctx, filepath.Join(src.dir, ".lock"), nil)
 	if err != nil {
 		return "", fmt.Errorf("wait for another build of the control plane: %w", err)
 	}

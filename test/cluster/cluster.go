@@ -23,7 +23,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/taintlet/taintlet/test/lock"
 	"github.com/taintlet/taintlet/test/process"
 )
 
@@ -405,7 +404,7 @@ func (c *Cluster) killComponents() error {
 // lives, and removes those of processes that were killed.
 func makeDir(ctx context.Context, bin string) (dir string, unlock func(), err error) {
 	// Nobody may sweep while a folder is there and its lock is not yet taken.
-	done, err := lock.Take(ctx, filepath.Join(bin, ".folders.lock"), nil)
+	done, err := process.Lock(ctx, filepath.Join(bin, ".folders.lock"), nil)
 	if err != nil {
 		return "", nil, fmt.Errorf("make a folder for a control plane: %w", err)
 	}
@@ -416,7 +415,7 @@ func makeDir(ctx context.Context, bin string) (dir string, unlock func(), err er
 	if dir, err = os.MkdirTemp("", dirPrefix); err != nil {
 		return "", nil, fmt.Errorf("make a folder for a control plane: %w", err)
 	}
-	unlock, err = lock.Try(filepath.Join(dir, "lock"))
+	unlock, err = process.TryLock(filepath.Join(dir, "lock"))
 	return dir, unlock, err
 }
 
@@ -426,7 +425,7 @@ func sweep() error {
 		return fmt.Errorf("find what earlier control planes left: %w", err)
 	}
 	for _, dir := range left {
-		unlock, err := lock.Try(filepath.Join(dir, "lock"))
+		unlock, err := process.TryLock(filepath.Join(dir, "lock"))
 		if err != nil {
 			continue // in use, or somebody else's
 		}

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/taintlet/taintlet/test/golden"
+	"github.com/taintlet/taintlet/test/fixtures"
 )
 
 // Describe returns what kubectl describe says of a Node's taints and conditions and in
@@ -61,7 +61,7 @@ func Timeless(text string) string {
 // TAINTLET_UPDATE_GOLDEN=1 writes it.
 func Golden(t testing.TB, name, got string) {
 	t.Helper()
-	golden.Compare(t, os.Getenv("TAINTLET_UPDATE_GOLDEN") != "", filepath.Join("testdata", name), got)
+	fixtures.CompareGolden(t, os.Getenv("TAINTLET_UPDATE_GOLDEN") != "", filepath.Join("testdata", name), got)
 }
 
 // Sections returns those sections of what kubectl describe prints. A section

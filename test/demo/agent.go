@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/taintlet/taintlet/test/ballast"
 	"github.com/taintlet/taintlet/test/cluster"
 	"github.com/taintlet/taintlet/test/process"
 )
@@ -22,7 +21,7 @@ const agentLog = "agent.log"
 // runAgent starts the agent with a threshold just below what is available now,
 // and waits until it has said on the Node that memory is fine.
 func (d *demo) runAgent(ctx context.Context) error {
-	now, err := ballast.ReadMemory()
+	now, err := process.ReadHostMemory()
 	if err != nil {
 		return err
 	}

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/taintlet/taintlet/test/ballast"
+	"github.com/taintlet/taintlet/test/process"
 )
 
 const (
@@ -39,13 +39,13 @@ func runBallast(targetMiB string) int {
 }
 
 func holdDown(target uint64) error {
-	if err := ballast.OfferToKiller(); err != nil {
+	if err := process.OfferToKiller(); err != nil {
 		return err
 	}
 	var taken, told uint64
 	reached := false
 	for {
-		now, err := ballast.ReadMemory()
+		now, err := process.ReadHostMemory()
 		if err != nil {
 			return err
 		}
@@ -63,7 +63,7 @@ func holdDown(target uint64) error {
 			continue
 		}
 		size := min(chunk, now.Available-target) / mebibyte * mebibyte
-		if _, err := ballast.Take(int(size)); err != nil { // never given back
+		if _, err := process.TakeMemory(int(size)); err != nil { // never given back
 			return err
 		}
 		taken += size

@@ -3,7 +3,7 @@ package main
 import (
 	"fmt"
 
-	"github.com/taintlet/taintlet/test/ballast"
+	"github.com/taintlet/taintlet/test/process"
 )
 
 const (
@@ -30,7 +30,7 @@ type plan struct {
 
 // planFor takes an eighth of what is available for a margin, up to maxMargin.
 // At least 13/16 are left alone.
-func planFor(now ballast.Memory) (plan, error) {
+func planFor(now process.HostMemory) (plan, error) {
 	if now.Available < leastAvailable {
 		return plan{}, fmt.Errorf("this host has %s of memory available; the demo needs %s", bytesText(now.Available), bytesText(leastAvailable))
 	}
@@ -64,7 +64,7 @@ rules:
 // othersTook is what to add when the host does not recover: that other
 // programs have taken the memory that the ballast gave back, if they have.
 func (p plan) othersTook() string {
-	now, err := ballast.ReadMemory()
+	now, err := process.ReadHostMemory()
 	if err != nil || now.Available >= p.clear {
 		return ""
 	}

@@ -4,12 +4,12 @@ import (
 	"testing"
 
 	"github.com/taintlet/taintlet/agent/config"
-	"github.com/taintlet/taintlet/test/ballast"
+	"github.com/taintlet/taintlet/test/process"
 )
 
 func TestPlanLeavesMarginsAndMemory(t *testing.T) {
 	for _, available := range []uint64{gibibyte, 3<<30 + 12345, 8 * gibibyte, 2000 * gibibyte} {
-		p, err := planFor(ballast.Memory{Available: available})
+		p, err := planFor(process.HostMemory{Available: available})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -25,7 +25,7 @@ func TestPlanLeavesMarginsAndMemory(t *testing.T) {
 			t.Errorf("of %d: configured as %+v", available, got)
 		}
 	}
-	if _, err := planFor(ballast.Memory{Available: gibibyte - 1}); err == nil {
+	if _, err := planFor(process.HostMemory{Available: gibibyte - 1}); err == nil {
 		t.Error("less than a GiB is enough")
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/taintlet/taintlet/test/build"
 	"github.com/taintlet/taintlet/test/cluster"
+	"github.com/taintlet/taintlet/test/process"
 )
 
 // agentUser is who the agent is in the cluster.
@@ -18,7 +18,7 @@ const agentUser = "system:serviceaccount:taintlet-system:taintlet"
 // showOnce builds the agent and shows what it sees here.
 func (d *demo) showOnce(ctx context.Context) error {
 	err := d.out.during("build the agent", func() (err error) {
-		d.binary, err = build.Agent(ctx, d.dir, build.Options{})
+		d.binary, err = process.BuildAgent(ctx, d.dir, process.BuildOptions{})
 		return err
 	})
 	if err != nil {

@@ -18,8 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/taintlet/taintlet/taints"
-	"github.com/taintlet/taintlet/test/build"
-	"github.com/taintlet/taintlet/test/chart"
+	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
 	"github.com/taintlet/taintlet/test/process"
 )
@@ -63,14 +62,14 @@ type program struct {
 
 func newProgram(t *testing.T, c *cluster.Cluster, node string) *program {
 	t.Helper()
-	p := &program{t: t, dir: t.TempDir(), node: node, kubeconfig: cluster.Kubeconfig(t, chart.AgentOf(t, c, node))}
+	p := &program{t: t, dir: t.TempDir(), node: node, kubeconfig: cluster.Kubeconfig(t, bed.AgentOf(t, c, node))}
 	t.Cleanup(func() {
 		if text, err := os.ReadFile(p.file("log")); t.Failed() {
 			t.Logf("log of the agent: %v\n%s", err, text)
 		}
 	})
 	var err error
-	if p.path, err = build.Agent(t.Context(), p.dir, build.Options{}); err != nil {
+	if p.path, err = process.BuildAgent(t.Context(), p.dir, process.BuildOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	p.args = []string{"--kubeconfig=" + p.kubeconfig, "--config=" + p.file("config.yaml"), "--node-name=" + node, "--listen="}
@@ -82,7 +81,7 @@ func (p *program) file(name string) string { return filepath.Join(p.dir, name) }
 // configure writes the file that the ConfigMap of the chart would bring.
 func (p *program) configure(values any) {
 	p.t.Helper()
-	manifest := chart.Render(p.t, "-f", chart.ValuesFile(p.t, values), "--show-only", "templates/configmap.yaml")
+	manifest := bed.Render(p.t, "-f", bed.ValuesFile(p.t, values), "--show-only", "templates/configmap.yaml")
 	config := &corev1.ConfigMap{}
 	if err := yaml.UnmarshalStrict([]byte(manifest), config); err != nil {
 		p.t.Fatal(err)
@@ -204,7 +203,7 @@ func TestHourlyCleanupIsNotRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	stop()
-	token := chart.TokenOf(t, c, namespace, account+"-cleanup-stale", nil)
+	token := bed.TokenOf(t, c, namespace, account+"-cleanup-stale", nil)
 	p.cleanup(cluster.Kubeconfig(t, c.WithToken(token)))
 	after := c.GetNode(t, name)
 	if len(after.Spec.Taints) > 0 || taints.Condition(after, "HostPIDPressure") != nil || after.Annotations[taints.RecordAnnotation] != "" {
@@ -262,11 +261,11 @@ func requestsOf(t *testing.T, c *cluster.Cluster, node string) map[permission]in
 	}
 	asked := map[permission]int{}
 	for _, r := range requests {
-		if !slices.Equal(r.User.Extra[chart.NodeNameExtra], []string{node}) || r.ObjectRef.Resource == "" {
+		if !slices.Equal(r.User.Extra[bed.NodeNameExtra], []string{node}) || r.ObjectRef.Resource == "" {
 			continue
 		}
 		asked[permission{r.Verb, r.Resource(), r.ObjectRef.Namespace}]++
-		if chart.IsRefusal(r.ResponseStatus.Code, r.Resource()) {
+		if bed.IsRefusal(r.ResponseStatus.Code, r.Resource()) {
 			t.Errorf("refused: %s %s: %d %s", r.Verb, r.RequestURI, r.ResponseStatus.Code, r.ResponseStatus.Message)
 		}
 	}

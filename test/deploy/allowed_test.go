@@ -15,7 +15,7 @@ import (
 
 	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/taints/apiserver"
-	"github.com/taintlet/taintlet/test/chart"
+	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
 )
 
@@ -100,7 +100,7 @@ func TestBigNode(t *testing.T) {
 	const name = "big"
 	c.Register(t, name)
 	makeBig(t, c, name)
-	identity := chart.AgentOf(t, c, name)
+	identity := bed.AgentOf(t, c, name)
 	agent, err := apiserver.NewClient(identity, name)
 	if err != nil {
 		t.Fatal(err)
@@ -119,7 +119,7 @@ func TestBigNode(t *testing.T) {
 		`[{"op": "replace", "path": "/spec/taints", "value": []}]`: "taints of others stay",
 	} {
 		err = patchNode(t.Context(), client(t, identity), name, types.JSONPatchType, patch)
-		if !chart.DeniedBy(err, "taintlet-nodes") || !strings.Contains(err.Error(), says) {
+		if !bed.DeniedBy(err, "taintlet-nodes") || !strings.Contains(err.Error(), says) {
 			t.Errorf("not denied, or without saying %s: %v", says, err)
 		}
 	}
@@ -149,7 +149,7 @@ func TestSlotsAreTaken(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	agent, transitions := client(t, chart.AgentOf(t, c, holder)), int32(1)
+	agent, transitions := client(t, bed.AgentOf(t, c, holder)), int32(1)
 	take := func(l *coordinationv1.LeaseSpec) {
 		l.HolderIdentity, l.AcquireTime, l.RenewTime, l.LeaseTransitions = &holder, &now, &now, &transitions
 	}

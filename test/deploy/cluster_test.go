@@ -11,9 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
-	"github.com/taintlet/taintlet/test/chart"
+	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
-	"github.com/taintlet/taintlet/test/console"
 )
 
 // monitoringCRDs stand in for those of the Prometheus operator: their kinds,
@@ -50,8 +49,8 @@ spec:
 // the values that change objects.
 func TestEveryCombinationIsAccepted(t *testing.T) {
 	c := shared.require(t)
-	chart.Apply(t.Context(), t, c, monitoringCRDs)
-	kubectl := console.New(t, c)
+	bed.Apply(t.Context(), t, c, monitoringCRDs)
+	kubectl := bed.NewConsole(t, c)
 	cluster.Eventually(t, "the kinds of the Prometheus operator", func() error {
 		_, err := c.Client().Discovery().ServerResourcesForGroupVersion("monitoring.coreos.com/v1")
 		return err
@@ -68,9 +67,9 @@ func TestEveryCombinationIsAccepted(t *testing.T) {
 						"monitoring": map[string]any{"podMonitor": monitoring, "prometheusRules": monitoring},
 						"cleanup":    map[string]any{"afterUninstall": lifecycle, "stale": monitoring},
 					}
-					manifest := chart.Render(t, "-f", chart.ValuesFile(t, values))
+					manifest := bed.Render(t, "-f", bed.ValuesFile(t, values))
 					wantObjects(t, manifest, values)
-					kubectl.Run("kubectl apply --dry-run=server --validate=strict -f " + chart.ManifestFile(t, manifest))
+					kubectl.Run("kubectl apply --dry-run=server --validate=strict -f " + bed.ManifestFile(t, manifest))
 				}
 			}
 		}
@@ -107,7 +106,7 @@ func TestKeepFollowsTheCluster(t *testing.T) {
 		"--api-versions=" + kind:                true,
 		"--api-versions=another.example.com/v1": false,
 	} {
-		if got := strings.Contains(chart.Render(t, args), "kind: MutatingAdmissionPolicy\n"); got != wanted {
+		if got := strings.Contains(bed.Render(t, args), "kind: MutatingAdmissionPolicy\n"); got != wanted {
 			t.Errorf("%s: keep.yaml is there: %v", args, got)
 		}
 	}
@@ -127,7 +126,7 @@ func TestDaemonSet(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	chart.PodOn(t, c, "evacuated")
+	bed.PodOn(t, c, "evacuated")
 	nodes, err := c.Client().CoreV1().Nodes().List(t.Context(), metav1.ListOptions{LabelSelector: "type!=virtual-kubelet"})
 	if err != nil {
 		t.Fatal(err)
@@ -170,7 +169,7 @@ func (w *warningList) HandleWarningHeader(_ int, _, text string) {
 func TestFlowSchemas(t *testing.T) {
 	c := shared.require(t)
 	c.Register(t, "flow")
-	agent, err := rest.HTTPClientFor(chart.AgentOf(t, c, "flow"))
+	agent, err := rest.HTTPClientFor(bed.AgentOf(t, c, "flow"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/taintlet/taintlet/test/chart"
+	"github.com/taintlet/taintlet/test/bed"
 )
 
 // attempt is something that an agent must not be able to do.
@@ -309,7 +309,7 @@ func TestWhatIsDenied(t *testing.T) {
 			if a.as != nil {
 				as = a.as(s)
 			}
-			if err := a.try(t.Context(), s, as); !chart.DeniedBy(err, a.policy) || !strings.Contains(err.Error(), a.says) {
+			if err := a.try(t.Context(), s, as); !bed.DeniedBy(err, a.policy) || !strings.Contains(err.Error(), a.says) {
 				t.Errorf("%s: not denied by %s with %q: %v", a.what, a.policy, a.says, err)
 			}
 		}

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/taintlet/taintlet/test/chart"
+	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
 )
 
@@ -80,7 +80,7 @@ func TestNoOtherFieldChanges(t *testing.T) {
 	c := shared.require(t)
 	const name = "fields"
 	c.Register(t, name)
-	agent := client(t, chart.AgentOf(t, c, name))
+	agent := client(t, bed.AgentOf(t, c, name))
 	for path, fields := range otherFields() {
 		for field, value := range fields {
 			if value == "" {
@@ -105,7 +105,7 @@ func TestNoOtherFieldChanges(t *testing.T) {
 					}
 					continue
 				}
-				if err := patchNode(t.Context(), agent, name, types.MergePatchType, patch, subresource); !chart.DeniedBy(err, "taintlet-nodes") {
+				if err := patchNode(t.Context(), agent, name, types.MergePatchType, patch, subresource); !bed.DeniedBy(err, "taintlet-nodes") {
 					t.Errorf("%s: not denied: %v", what, err)
 				}
 			}

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/taintlet/taintlet/taints"
-	"github.com/taintlet/taintlet/test/chart"
+	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
 )
 
@@ -54,7 +54,7 @@ func TestFloodOfAStolenToken(t *testing.T) {
 	c.Register(t, name)
 	c.Register(t, other)
 	applyTo(t, c, name, most()) // each write of the Node writes all of it
-	config := chart.AgentOf(t, c, name)
+	config := bed.AgentOf(t, c, name)
 	config.QPS = -1
 	stolen := client(t, config)
 	limits := `apiserver_flowcontrol_nominal_limit_seats{priority_level="%s"}`

@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/taintlet/taintlet/test/chart"
+	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
 )
 
@@ -27,14 +27,14 @@ type installation struct {
 // require returns the control plane, with the policies in force.
 func (i *installation) require(t *testing.T) *cluster.Cluster {
 	t.Helper()
-	manifest := chart.Render(t, "--set", "namespace.create=true,keep=false,evict.slots=2,cleanup.afterUninstall=false,cleanup.stale=true")
+	manifest := bed.Render(t, "--set", "namespace.create=true,keep=false,evict.slots=2,cleanup.afterUninstall=false,cleanup.stale=true")
 	manifest = strings.Replace(manifest, "concurrencyPolicy: Forbid", "suspend: true", 1) // or the tests have a pod more in the 17th minute
 	i.cluster.Options.AuditLog = true
 	c := i.cluster.Require(t)
 	i.once.Do(func() {
 		ctx := context.WithoutCancel(t.Context())
-		chart.Apply(ctx, t, c, manifest)
-		chart.WaitInForce(ctx, t, c, namespace, "taintlet-nodes", "taintlet-events", "taintlet-leases")
+		bed.Apply(ctx, t, c, manifest)
+		bed.WaitInForce(ctx, t, c, namespace, "taintlet-nodes", "taintlet-events", "taintlet-leases")
 	})
 	return c
 }

@@ -15,7 +15,7 @@ import (
 
 	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/taints/apiserver"
-	"github.com/taintlet/taintlet/test/chart"
+	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
 )
 
@@ -54,7 +54,7 @@ func TestLargestNodeIsTainted(t *testing.T) {
 	c := shared.require(t)
 	const name = "largest"
 	c.Register(t, name)
-	identity := chart.AgentOf(t, c, name)
+	identity := bed.AgentOf(t, c, name)
 	agent := client(t, identity)
 	applyTo(t, c, name, ours())
 	for _, count := range []int{taints.MaxForeignAnnotations - 10, largest} {
@@ -83,7 +83,7 @@ func TestLargestNodeIsTainted(t *testing.T) {
 		begin := time.Now()
 		err := patchNode(t.Context(), agent, name, types.MergePatchType, patch)
 		t.Logf("%s: refused in %s", what, time.Since(begin))
-		if !chart.DeniedBy(err, "taintlet-nodes") || !strings.Contains(err.Error(), "and none of a Node that has more than 500 others") {
+		if !bed.DeniedBy(err, "taintlet-nodes") || !strings.Contains(err.Error(), "and none of a Node that has more than 500 others") {
 			t.Errorf("%s: not denied: %.300v", what, err)
 		}
 	}
@@ -100,7 +100,7 @@ func TestLargestNodeIsTainted(t *testing.T) {
 		t.Errorf("%d annotations may be changed", len(node.Annotations))
 	}
 	err := patchNode(t.Context(), agent, name, types.MergePatchType, `{"metadata": {"annotations": {"taintlet.dev/held": null}}}`)
-	if !chart.DeniedBy(err, "taintlet-nodes") {
+	if !bed.DeniedBy(err, "taintlet-nodes") {
 		t.Errorf("beside one more: %v", err)
 	}
 }
@@ -129,7 +129,7 @@ func TestRefusedByCount(t *testing.T) {
 	const name = "counted"
 	c.Register(t, name)
 	applyTo(t, c, name, ours())
-	agent := client(t, chart.AgentOf(t, c, name))
+	agent := client(t, bed.AgentOf(t, c, name))
 	var managers []metav1.ManagedFieldsEntry
 	for i := range 5000 {
 		managers = append(managers, metav1.ManagedFieldsEntry{
@@ -165,7 +165,7 @@ func TestRefusedByCount(t *testing.T) {
 		begin := time.Now()
 		err := patchNode(t.Context(), agent, name, types.MergePatchType, text, a.subresource)
 		t.Logf("%s: %d bytes refused in %s", a.what, len(text), time.Since(begin))
-		if !chart.DeniedBy(err, "taintlet-nodes") || !strings.Contains(err.Error(), a.says) {
+		if !bed.DeniedBy(err, "taintlet-nodes") || !strings.Contains(err.Error(), a.says) {
 			t.Errorf("%s: not denied with %q: %.300v", a.what, a.says, err)
 		}
 	}
@@ -214,7 +214,7 @@ func TestMoreThanIsComparedStays(t *testing.T) {
 
 func agentOf(t *testing.T, c *cluster.Cluster, name string) *apiserver.Client {
 	t.Helper()
-	agent, err := apiserver.NewClient(chart.AgentOf(t, c, name), name)
+	agent, err := apiserver.NewClient(bed.AgentOf(t, c, name), name)
 	if err != nil {
 		t.Fatal(err)
 	}

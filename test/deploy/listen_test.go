@@ -9,7 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/taintlet/taintlet/test/chart"
+	"github.com/taintlet/taintlet/test/bed"
 )
 
 // Wherever the agent listens, the kubelet's probes reach it, on hosts with IPv4
@@ -21,7 +21,7 @@ func TestProbesReachTheAgent(t *testing.T) {
 		"listen=loopback": {"192.0.2.1": "127.0.0.1", "2001:db8::1": "127.0.0.1"},
 	} {
 		set := &appsv1.DaemonSet{}
-		decodeFirst(t, chart.Render(t, "--set", values, "--show-only", "templates/daemonset.yaml"), set)
+		decodeFirst(t, bed.Render(t, "--set", values, "--show-only", "templates/daemonset.yaml"), set)
 		agent := set.Spec.Template.Spec.Containers[0]
 		for hostIP, wanted := range want {
 			address, port, err := net.SplitHostPort(listenOf(t, agent, hostIP))

@@ -7,7 +7,7 @@ import (
 
 	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/taints/apiserver"
-	"github.com/taintlet/taintlet/test/chart"
+	"github.com/taintlet/taintlet/test/bed"
 )
 
 // What the agent has to say may be longer than the policies let pass: 32 paths of
@@ -16,7 +16,7 @@ func TestLongMessagePasses(t *testing.T) {
 	c := shared.require(t)
 	const name = "talkative"
 	c.Register(t, name)
-	agent, err := apiserver.NewClient(chart.AgentOf(t, c, name), name)
+	agent, err := apiserver.NewClient(bed.AgentOf(t, c, name), name)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,15 +7,15 @@ import (
 	"os"
 	"testing"
 
-	"github.com/taintlet/taintlet/test/chart"
+	"github.com/taintlet/taintlet/test/bed"
 )
 
 const (
-	namespace = chart.Namespace
-	account   = chart.Account
+	namespace = bed.Namespace
+	account   = bed.Account
 )
 
-var user = chart.User(namespace)
+var user = bed.UserOf(namespace)
 
 // shared has the chart installed, with two slots, by the first test that needs
 // it.

@@ -16,10 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
-	"github.com/taintlet/taintlet/test/build"
-	"github.com/taintlet/taintlet/test/chart"
+	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
-	"github.com/taintlet/taintlet/test/console"
+	"github.com/taintlet/taintlet/test/process"
 )
 
 func readme(t *testing.T) string {
@@ -36,7 +35,7 @@ func readme(t *testing.T) string {
 func commands(t *testing.T) map[string]string {
 	t.Helper()
 	scripts := map[string]string{}
-	for _, script := range console.Scripts(t, "deploy/README.md") {
+	for _, script := range bed.Scripts(t, "deploy/README.md") {
 		first, _, _ := strings.Cut(script, "\n")
 		if scripts[first] += script; scripts[first] != script && !strings.HasPrefix(first, "cat >tuning.yaml") {
 			t.Fatalf("two scripts begin with %q", first)
@@ -53,8 +52,8 @@ func TestCommandsOfTheREADME(t *testing.T) {
 	c := cluster.New(t, cluster.Options{})
 	c.Register(t, "worker")
 	runPods(t, c)
-	k := console.New(t, c)
-	if _, err := build.Agent(t.Context(), filepath.Join(k.Dir, "bin"), build.Options{}); err != nil {
+	k := bed.NewConsole(t, c)
+	if _, err := process.BuildAgent(t.Context(), filepath.Join(k.Dir, "bin"), process.BuildOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	scripts := commands(t)
@@ -65,7 +64,7 @@ func TestCommandsOfTheREADME(t *testing.T) {
 			if strings.HasPrefix(line, first) {
 				ran[line] = true
 				if strings.HasPrefix(first, "node=$(") {
-					chart.WaitInForce(t.Context(), t, c, namespace, "taintlet-nodes") // an administrator is slower
+					bed.WaitInForce(t.Context(), t, c, namespace, "taintlet-nodes") // an administrator is slower
 				}
 				t.Logf("$ %s%s", script, k.Run(script))
 				return
@@ -116,7 +115,7 @@ func TestUninstallWithADeadNode(t *testing.T) {
 	c.Register(t, "alive")
 	c.Register(t, "dead")
 	runPods(t, c, "dead")
-	k := console.New(t, c)
+	k := bed.NewConsole(t, c)
 	k.Run("kubectl apply -f deploy/taintlet.yaml")
 	cluster.Eventually(t, "two pods", func() error {
 		if out := k.Run("kubectl --namespace taintlet-system get pods -o name"); strings.Count(out, "pod/") != 2 {
@@ -181,7 +180,7 @@ func leaveTraces(t *testing.T, c *cluster.Cluster) {
 
 // nothingIsLeft checks that uninstalling removed all that was installed, and
 // the traces.
-func nothingIsLeft(t *testing.T, k *console.Console) {
+func nothingIsLeft(t *testing.T, k *bed.Console) {
 	t.Helper()
 	for _, command := range []string{
 		"kubectl get --ignore-not-found -o name namespaces,clusterroles,clusterrolebindings,flowschemas,prioritylevelconfigurations," +
@@ -205,7 +204,7 @@ func TestREADMEHasThePermissions(t *testing.T) {
 		documented = append(documented, row[1]+" "+row[2]+" "+row[3])
 	}
 	var granted []string
-	for document := range strings.SplitSeq(chart.Render(t, "--set", "evict.slots=1,cleanup.afterUninstall=false"), "\n---\n") {
+	for document := range strings.SplitSeq(bed.Render(t, "--set", "evict.slots=1,cleanup.afterUninstall=false"), "\n---\n") {
 		var role rbacv1.ClusterRole // a Role has the same rules
 		if err := yaml.Unmarshal([]byte(document), &role); err != nil {
 			t.Fatal(err)

@@ -20,12 +20,12 @@ import (
 
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/taints"
-	"github.com/taintlet/taintlet/test/chart"
+	"github.com/taintlet/taintlet/test/bed"
 )
 
 // deploy/taintlet.yaml and deploy/keep.yaml are what the chart renders.
 func TestManifestsAreGenerated(t *testing.T) {
-	chart.Helm(t)
+	bed.Helm(t)
 	dir := t.TempDir()
 	if out, err := exec.CommandContext(t.Context(), "../../deploy/generate", dir).CombinedOutput(); err != nil {
 		t.Fatalf("deploy/generate: %v\n%s", err, out)
@@ -46,13 +46,13 @@ func TestManifestsAreGenerated(t *testing.T) {
 }
 
 func TestLint(t *testing.T) {
-	values := chart.ValuesFile(t, map[string]any{
+	values := bed.ValuesFile(t, map[string]any{
 		"namespace": map[string]any{"create": true}, "keep": true, "evict": map[string]any{"slots": 2},
 		"monitoring": map[string]any{"podMonitor": true, "prometheusRules": true},
 	})
 	for _, args := range [][]string{nil, {"-f", values}} {
-		args = append([]string{"lint", chart.Folder, "--strict", "--kube-version", "1.36"}, args...)
-		if out, err := exec.CommandContext(t.Context(), chart.Helm(t), args...).CombinedOutput(); err != nil {
+		args = append([]string{"lint", bed.ChartFolder, "--strict", "--kube-version", "1.36"}, args...)
+		if out, err := exec.CommandContext(t.Context(), bed.Helm(t), args...).CombinedOutput(); err != nil {
 			t.Errorf("helm %s: %v\n%s", strings.Join(args, " "), err, out)
 		}
 	}
@@ -104,7 +104,7 @@ func TestBadValuesAreRefused(t *testing.T) {
 		`retired=[{"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}]`: "belongs to the control plane or to administrators",
 		`retired=[{"key": "example.com/disk"}]`:                                         "missing property 'effect'",
 	} {
-		if out, err := chart.Template(t, "--set-json", values); err == nil || !strings.Contains(out, says) {
+		if out, err := bed.RenderOrFail(t, "--set-json", values); err == nil || !strings.Contains(out, says) {
 			t.Errorf("%s: %v, without %q:\n%s", values, err, says, out)
 		}
 	}
@@ -112,7 +112,7 @@ func TestBadValuesAreRefused(t *testing.T) {
 
 // The schema knows the fields of the configuration that the agent knows.
 func TestSchemaHasTheConfiguration(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(chart.Folder, "values.schema.json"))
+	text, err := os.ReadFile(filepath.Join(bed.ChartFolder, "values.schema.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +141,7 @@ func TestChartHasTheConditions(t *testing.T) {
 		names, types, keys = append(names, string(c.Name)), append(types, "Host"+string(c.Name)), append(keys, c.TaintKey)
 	}
 	policy := &admissionv1.ValidatingAdmissionPolicy{}
-	decodeFirst(t, chart.Render(t, "--show-only", "templates/admission.yaml"), policy)
+	decodeFirst(t, bed.Render(t, "--show-only", "templates/admission.yaml"), policy)
 	for _, v := range policy.Spec.Variables {
 		if v.Name == "ownConditions" {
 			if got := quoted(v.Expression); !slices.Equal(got, types) {
@@ -150,7 +150,7 @@ func TestChartHasTheConditions(t *testing.T) {
 		}
 	}
 	keep := &admissionv1.MutatingAdmissionPolicy{}
-	decodeFirst(t, chart.Render(t, "--set", "keep=true", "--show-only", "templates/keep.yaml"), keep)
+	decodeFirst(t, bed.Render(t, "--set", "keep=true", "--show-only", "templates/keep.yaml"), keep)
 	for _, v := range keep.Spec.Variables {
 		if v.Name == "heldKeys" {
 			_, list, _ := strings.Cut(v.Expression, "entry in")
@@ -159,7 +159,7 @@ func TestChartHasTheConditions(t *testing.T) {
 			}
 		}
 	}
-	text, err := os.ReadFile(filepath.Join(chart.Folder, "values.schema.json"))
+	text, err := os.ReadFile(filepath.Join(bed.ChartFolder, "values.schema.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -248,9 +248,9 @@ func TestPairsOfThePolicy(t *testing.T) {
 		"evicting":   {"config": settings{"rules": append(rules[:1:1], critical)}, "evict": settings{"slots": 3}},
 		"retired":    {"retired": []any{taint("example.com/old", "NoSchedule"), taint("node.kubernetes.io/disk-pressure", "NoSchedule")}},
 	} {
-		file := chart.ValuesFile(t, values)
-		wanted, former := pairsOfPolicy(t, chart.Render(t, "-f", file, "--show-only", "templates/admission.yaml"))
-		cfg := configOf(t, chart.Render(t, "-f", file, "--show-only", "templates/configmap.yaml"))
+		file := bed.ValuesFile(t, values)
+		wanted, former := pairsOfPolicy(t, bed.Render(t, "-f", file, "--show-only", "templates/admission.yaml"))
+		cfg := configOf(t, bed.Render(t, "-f", file, "--show-only", "templates/configmap.yaml"))
 
 		mayWant, mayFind := pairsOf(cfg, cfg.Rules), pairsOf(cfg, cfg.BuiltInRules())
 		if name == "retired" {
@@ -328,11 +328,11 @@ func configOf(t *testing.T, manifest string) *config.Config {
 // What the chart is told reaches the agent, large numbers and empty values
 // included.
 func TestConfiguration(t *testing.T) {
-	cfg := configOf(t, chart.Render(t, "--show-only", "templates/configmap.yaml"))
+	cfg := configOf(t, bed.Render(t, "--show-only", "templates/configmap.yaml"))
 	if disk := config.Get[*config.Disk](cfg); !slices.Equal(disk.Paths, []string{"/", "/scratch"}) || disk.WriteProbe.Directory != "/scratch" {
 		t.Errorf("disk = %+v", disk)
 	}
-	cfg = configOf(t, chart.Render(t, "--show-only", "templates/configmap.yaml", "--set-json",
+	cfg = configOf(t, bed.Render(t, "--show-only", "templates/configmap.yaml", "--set-json",
 		`config={"pid": {"freeTasks": 123456789}, "disk": {"paths": ["/"], "writeProbe": {"directory": ""}}, "heartbeat": "0"}`))
 	pid, disk := config.Get[*config.PID](cfg), config.Get[*config.Disk](cfg)
 	if pid.FreeTasks != 123456789 || len(disk.Paths) != 1 || disk.WriteProbe.Directory != "" || cfg.Heartbeat.Duration != 0 {
@@ -354,7 +354,7 @@ func TestRulesAskForMetricsThatExist(t *testing.T) {
 		}
 		source = append(source, content...)
 	}
-	rules := chart.Render(t, "--set", "monitoring.prometheusRules=true", "--show-only", "templates/monitoring.yaml")
+	rules := bed.Render(t, "--set", "monitoring.prometheusRules=true", "--show-only", "templates/monitoring.yaml")
 	names := regexp.MustCompile(`taintlet_(\w+)`).FindAllStringSubmatch(rules, -1)
 	if len(names) == 0 {
 		t.Fatalf("no metrics in\n%s", rules)
@@ -369,7 +369,7 @@ func TestRulesAskForMetricsThatExist(t *testing.T) {
 // Where the DNS pods are is told to the agents, and they may read there and not in
 // kube-system.
 func TestDNSPodsElsewhere(t *testing.T) {
-	text := chart.Render(t, "--set", "dnsPods.namespace=openshift-dns,dnsPods.labelSelector=a.b/c=default")
+	text := bed.Render(t, "--set", "dnsPods.namespace=openshift-dns,dnsPods.labelSelector=a.b/c=default")
 	for _, want := range []string{`- "--dns-pods=openshift-dns/a.b/c=default"`, "name: taintlet-dns\n  namespace: openshift-dns"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in the manifests", want)
@@ -389,7 +389,7 @@ func TestImage(t *testing.T) {
 		"image.tag=v2,image.digest=" + digest:   "image: taintlet/taintlet@" + digest + "\n",
 		"image.repository=images.example.com/a": "image: images.example.com/a:0.1.0\n",
 	} {
-		if manifest := chart.Render(t, "--set", values, "--show-only", "templates/daemonset.yaml"); !strings.Contains(manifest, want) {
+		if manifest := bed.Render(t, "--set", values, "--show-only", "templates/daemonset.yaml"); !strings.Contains(manifest, want) {
 			t.Errorf("%s: no %s in\n%s", values, want, manifest)
 		}
 	}
@@ -399,7 +399,7 @@ func TestImage(t *testing.T) {
 func TestPodsOfCleanupsStartWhereAgentsDo(t *testing.T) {
 	values := `image.pullSecrets=["mine"],nodeSelector={"kubernetes.io/arch": "amd64"},cleanup.stale=true`
 	for template, want := range map[string]int{"daemonset": 1, "cleanup": 2} {
-		manifest := chart.Render(t, "--show-only", "templates/"+template+".yaml", "--set-json", values)
+		manifest := bed.Render(t, "--show-only", "templates/"+template+".yaml", "--set-json", values)
 		for _, part := range []string{"imagePullSecrets:\n", "- name: mine\n", "kubernetes.io/arch: amd64\n"} {
 			if got := strings.Count(manifest, part); got != want {
 				t.Errorf("%s.yaml: %d pods have %q, want %d", template, got, part, want)
@@ -410,7 +410,7 @@ func TestPodsOfCleanupsStartWhereAgentsDo(t *testing.T) {
 
 // Where every Node carries our taints, a cleanup can be scheduled all the same.
 func TestCleanupToleratesWhatItRemoves(t *testing.T) {
-	manifest := chart.Render(t, "--show-only", "templates/cleanup.yaml", "--set-json", `retired=[{"key": "example.com/former", "effect": "NoSchedule"}, {"key": "on", "effect": "NoSchedule"}]`,
+	manifest := bed.Render(t, "--show-only", "templates/cleanup.yaml", "--set-json", `retired=[{"key": "example.com/former", "effect": "NoSchedule"}, {"key": "on", "effect": "NoSchedule"}]`,
 		"--set-json", `config={"standInPrefix": "example.org", "rules": [{"condition": "PIDPressure", "level": "Degraded", "taint": {"key": "example.com/own", "effect": "NoSchedule"}}]}`)
 	for document := range strings.SplitSeq(manifest, "\n---\n") {
 		job := &batchv1.Job{}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/taints/apiserver"
-	"github.com/taintlet/taintlet/test/chart"
+	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
 )
 
@@ -43,7 +43,7 @@ func TestBoundsLeaveRoom(t *testing.T) {
 	c := shared.require(t)
 	const name = "roomy"
 	c.Register(t, name)
-	identity := chart.AgentOf(t, c, name)
+	identity := bed.AgentOf(t, c, name)
 	applyTo(t, c, name, most())
 	event := ownEvent(name)
 	event.Reason, event.Message = letters(reasonBytes), letters(messageBytes)
@@ -56,7 +56,7 @@ func TestBoundsLeaveRoom(t *testing.T) {
 // applyTo makes the change as the agent of the Node does.
 func applyTo(t *testing.T, c *cluster.Cluster, name string, change taints.Change) {
 	t.Helper()
-	agent, err := apiserver.NewClient(chart.AgentOf(t, c, name), name)
+	agent, err := apiserver.NewClient(bed.AgentOf(t, c, name), name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func TestOthersCannotLockTheAgentOut(t *testing.T) {
 	c.Register(t, name)
 	applyTo(t, c, name, ours())
 	litter(t, c, name)
-	identity := chart.AgentOf(t, c, name)
+	identity := bed.AgentOf(t, c, name)
 	agent := client(t, identity)
 	// One request at a time: it must pass beside what the other does not touch.
 	for subresource, patch := range map[string]string{
@@ -155,7 +155,7 @@ func TestMoreManagersThanTheAPIServerKeeps(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = patchNode(t.Context(), client(t, chart.AgentOf(t, c, name)), name, types.MergePatchType, string(patch))
+	err = patchNode(t.Context(), client(t, bed.AgentOf(t, c, name)), name, types.MergePatchType, string(patch))
 	if err == nil || !strings.Contains(err.Error(), "adds nothing to the managedFields") {
 		t.Errorf("the merged entry is forged: %v", err)
 	}

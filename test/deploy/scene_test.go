@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/taintlet/taintlet/test/chart"
+	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
 )
 
@@ -22,14 +22,14 @@ func setScene(t *testing.T, c *cluster.Cluster) *scene {
 	s := &scene{own: "denied", other: "denied-other"}
 	c.Register(t, s.own)
 	c.Register(t, s.other)
-	s.agent = client(t, chart.AgentOf(t, c, s.own))
-	s.withoutRBAC = client(t, chart.AllowedAll(c, namespace, s.own))
-	s.withoutPod = client(t, chart.AllowedAll(c, namespace, ""))
-	cleaner := chart.AllowedAll(c, namespace, s.other) // its pod may run anywhere
+	s.agent = client(t, bed.AgentOf(t, c, s.own))
+	s.withoutRBAC = client(t, bed.AllowedAll(c, namespace, s.own))
+	s.withoutPod = client(t, bed.AllowedAll(c, namespace, ""))
+	cleaner := bed.AllowedAll(c, namespace, s.other) // its pod may run anywhere
 	cleaner.Impersonate.UserName += "-cleanup-stale"
 	s.cleaner = client(t, cleaner)
-	s.unbound = client(t, c.WithToken(chart.Token(t, c, namespace, nil)))
-	s.pending = client(t, c.WithToken(chart.Token(t, c, namespace, pendingPod(t, c))))
+	s.unbound = client(t, c.WithToken(bed.Token(t, c, namespace, nil)))
+	s.pending = client(t, c.WithToken(bed.Token(t, c, namespace, pendingPod(t, c))))
 
 	admin, ctx := c.Client(), t.Context()
 	if err := patchNode(ctx, admin, s.own, types.StrategicMergePatchType, scenery); err != nil {

@@ -18,7 +18,7 @@ import (
 
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/probes"
-	"github.com/taintlet/taintlet/test/chart"
+	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
 )
 
@@ -29,8 +29,8 @@ import (
 // grantAgents lets agents of the namespace taintlet-system do what they need.
 func grantAgents(ctx context.Context, t *testing.T, c *cluster.Cluster) {
 	t.Helper()
-	createNamespace(t, c, chart.Namespace)
-	chart.InstallRules(ctx, t, c, chart.Folder, chart.Namespace, map[string]any{"config": allRules()})
+	createNamespace(t, c, bed.Namespace)
+	bed.InstallRules(ctx, t, c, bed.ChartFolder, bed.Namespace, map[string]any{"config": allRules()})
 }
 
 // newCluster starts a control plane for one test.
@@ -74,7 +74,7 @@ func allRules() map[string]any {
 // token of a pod there.
 func identity(t *testing.T, c *cluster.Cluster, node string) *rest.Config {
 	t.Helper()
-	return identityIn(t, c, chart.Namespace, node)
+	return identityIn(t, c, bed.Namespace, node)
 }
 
 func identityIn(t *testing.T, c *cluster.Cluster, namespace, node string) *rest.Config {
@@ -84,7 +84,7 @@ func identityIn(t *testing.T, c *cluster.Cluster, namespace, node string) *rest.
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "taintlet-"},
 		Spec: corev1.PodSpec{
 			NodeName:                      node,
-			ServiceAccountName:            chart.Account,
+			ServiceAccountName:            bed.Account,
 			Tolerations:                   []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
 			Containers:                    []corev1.Container{{Name: "taintlet", Image: "none"}},
 			TerminationGracePeriodSeconds: &now, // no kubelet confirms its end
@@ -93,11 +93,11 @@ func identityIn(t *testing.T, c *cluster.Cluster, namespace, node string) *rest.
 	if err != nil {
 		t.Fatal(err)
 	}
-	return c.WithToken(chart.TokenOfPod(t, c, pod))
+	return c.WithToken(bed.TokenOfPod(t, c, pod))
 }
 
 // ofAgents is how the users of agents end, whatever their namespace.
-const ofAgents = ":" + chart.Account
+const ofAgents = ":" + bed.Account
 
 // noneRefused is an error when RBAC or a policy refused a request of an agent.
 // That requests are found at all is for TestSteadyStateMakesNoRequests to say.
@@ -109,7 +109,7 @@ func noneRefused(c *cluster.Cluster) error {
 	var refused []error
 	for _, r := range requests {
 		if r.ResponseStatus.Code == http.StatusForbidden || r.ResponseStatus.Code == http.StatusUnprocessableEntity {
-			refused = append(refused, fmt.Errorf("refused: %s %s %s of the agent of %s: %s", r.Verb, r.Resource(), r.ObjectRef.Name, r.User.Extra[chart.NodeNameExtra], r.ResponseStatus.Message))
+			refused = append(refused, fmt.Errorf("refused: %s %s %s of the agent of %s: %s", r.Verb, r.Resource(), r.ObjectRef.Name, r.User.Extra[bed.NodeNameExtra], r.ResponseStatus.Message))
 		}
 	}
 	return errors.Join(refused...)

@@ -8,26 +8,26 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/taintlet/taintlet/test/agent"
+	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
-	"github.com/taintlet/taintlet/test/fakehost"
+	"github.com/taintlet/taintlet/test/fixtures"
 )
 
 // startAgent starts an agent for the node with the permissions that it needs.
-func startAgent(t *testing.T, c *cluster.Cluster, node string, host *fakehost.Host, config string, flags ...string) *agent.Agent {
+func startAgent(t *testing.T, c *cluster.Cluster, node string, host *fixtures.Host, config string, flags ...string) *bed.Agent {
 	t.Helper()
 	return startAgentAs(t, identity(t, c, node), node, host, config, flags...)
 }
 
-func startAgentAs(t *testing.T, as *rest.Config, node string, host *fakehost.Host, config string, flags ...string) *agent.Agent {
+func startAgentAs(t *testing.T, as *rest.Config, node string, host *fixtures.Host, config string, flags ...string) *bed.Agent {
 	t.Helper()
-	return agent.StartCommand(t, agentCommand(t, as, node, host, config, flags...))
+	return bed.StartAgentCommand(t, agentCommand(t, as, node, host, config, flags...))
 }
 
-func agentCommand(t *testing.T, as *rest.Config, node string, host *fakehost.Host, config string, flags ...string) *exec.Cmd {
+func agentCommand(t *testing.T, as *rest.Config, node string, host *fixtures.Host, config string, flags ...string) *exec.Cmd {
 	t.Helper()
 	configFile := filepath.Join(t.TempDir(), "config.yaml")
-	if err := os.WriteFile(configFile, []byte(agent.Header+config), 0o600); err != nil {
+	if err := os.WriteFile(configFile, []byte(bed.ConfigHeader+config), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	flags = append(flags, "--kubeconfig="+cluster.Kubeconfig(t, as), "--config="+configFile, "--node-name="+node, "--listen=127.0.0.1:0")

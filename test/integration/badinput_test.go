@@ -16,16 +16,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 
-	"github.com/taintlet/taintlet/test/agent"
+	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
-	"github.com/taintlet/taintlet/test/fakehost"
-	"github.com/taintlet/taintlet/test/gate"
+	"github.com/taintlet/taintlet/test/fixtures"
 )
 
 // exitCode runs the agent to its end.
 func exitCode(t *testing.T, args ...string) (int, string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), agent.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), bed.Patience)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, agentBinary(t), args...).CombinedOutput() //nolint:gosec // our own binary
 	if exit, ok := err.(*exec.ExitError); ok {                                     //nolint:errorlint // exec returns it bare
@@ -78,7 +77,7 @@ func TestUsageErrorsExitWithTwoAndNameTheTrouble(t *testing.T) {
 // A host name that no Node can have keeps nobody from sampling the host.
 func TestOnceNeedsNoNodeName(t *testing.T) {
 	t.Parallel()
-	host := fakehost.New(t)
+	host := fixtures.NewHost(t)
 	code, out := exitCode(t, append([]string{"once", "--node-name=My_Laptop"}, host.Flags()...)...)
 	if code != 0 || !strings.Contains(out, "MemoryPressure") {
 		t.Errorf("exit code %d, output:\n%s", code, out)
@@ -114,19 +113,19 @@ func TestFailuresToStartExitWithOne(t *testing.T) {
 // condition is Unknown with a reason, the others are not, and once exits 3.
 func TestGarbledHostIsUnknown(t *testing.T) {
 	t.Parallel()
-	garble := map[string]func(h *fakehost.Host, file string){
-		"missing":   func(h *fakehost.Host, file string) { h.Remove(file) },
-		"empty":     func(h *fakehost.Host, file string) { h.Write(file, "") },
-		"truncated": func(h *fakehost.Host, file string) { h.Write(file, "Mem") },
-		"garbled":   func(h *fakehost.Host, file string) { h.Write(file, "\x00\xff:: 12 x\n-1 kB\n") },
+	garble := map[string]func(h *fixtures.Host, file string){
+		"missing":   func(h *fixtures.Host, file string) { h.Remove(file) },
+		"empty":     func(h *fixtures.Host, file string) { h.Write(file, "") },
+		"truncated": func(h *fixtures.Host, file string) { h.Write(file, "Mem") },
+		"garbled":   func(h *fixtures.Host, file string) { h.Write(file, "\x00\xff:: 12 x\n-1 kB\n") },
 	}
 	for file, condition := range map[string]string{
 		"proc/meminfo": "MemoryPressure", "proc/loadavg": "PIDPressure",
-		"proc/sys/kernel/pid_max": "PIDPressure", fakehost.UplinkCarrier(t): "NetworkUnavailable",
+		"proc/sys/kernel/pid_max": "PIDPressure", fixtures.UplinkCarrier(t): "NetworkUnavailable",
 	} {
 		for how, do := range garble {
 			t.Run(how+" "+filepath.Base(file), func(t *testing.T) {
-				h := fakehost.New(t)
+				h := fixtures.NewHost(t)
 				do(h, file)
 				code, out := exitCode(t, append([]string{"once", "-o=json"}, h.Flags()...)...)
 				if code != 3 {
@@ -157,13 +156,13 @@ func TestGarbledHostIsUnknown(t *testing.T) {
 func TestBlindProbesChangeNoTaint(t *testing.T) {
 	t.Parallel()
 	c, key := pressured(t, corev1.TaintNodeMemoryPressure)
-	node, host := c.Register(t, "blind"), fakehost.New(t)
+	node, host := c.Register(t, "blind"), fixtures.NewHost(t)
 	a := startAgent(t, c, node.Name, host, quick)
 	host.Memory(2)
 	waitNode(t, c, node.Name, cluster.HasTaint(key, corev1.TaintEffectNoSchedule))
 	host.Write("proc/meminfo", "garbage\n")
 	host.Write("proc/loadavg", "")
-	host.Remove(fakehost.UplinkCarrier(t))
+	host.Remove(fixtures.UplinkCarrier(t))
 	samples := unknownSamples(a, "MemoryPressure")
 	for unknownSamples(a, "MemoryPressure") < samples+5 || unknownSamples(a, "PIDPressure") < 5 || unknownSamples(a, "NetworkUnavailable") < 5 {
 		staysThroughUpdates(t, c, node, key, time.Second)
@@ -177,7 +176,7 @@ func TestBlindProbesChangeNoTaint(t *testing.T) {
 }
 
 // unknownSamples is how often the agent could not tell.
-func unknownSamples(a *agent.Agent, condition string) int {
+func unknownSamples(a *bed.Agent, condition string) int {
 	a.T.Helper()
 	return a.Metric(`taintlet_probe_samples_total{condition="` + condition + `",level="Unknown"}`)
 }
@@ -185,7 +184,7 @@ func unknownSamples(a *agent.Agent, condition string) int {
 func TestMissingNodeIsNotReadyUntilItExists(t *testing.T) {
 	t.Parallel()
 	c := plain.require(t)
-	host := fakehost.New(t)
+	host := fixtures.NewHost(t)
 	host.Memory(2)
 	a := startAgent(t, c, "late", host, quick)
 	a.WaitLog("node not found")
@@ -207,9 +206,9 @@ func TestMissingNodeIsNotReadyUntilItExists(t *testing.T) {
 func TestUnreachableAPIServerAtStart(t *testing.T) {
 	t.Parallel()
 	c := plain.require(t)
-	node, host := c.Register(t, "unreachable"), fakehost.New(t)
+	node, host := c.Register(t, "unreachable"), fixtures.NewHost(t)
 	host.Memory(2)
-	gate := gate.New(t, strings.TrimPrefix(c.URL(), "https://"))
+	gate := cluster.NewGate(t, strings.TrimPrefix(c.URL(), "https://"))
 	as := identity(t, c, node.Name)
 	as.Host = "https://" + gate.Address
 	a := startAgentAs(t, as, node.Name, host, quick)
@@ -231,7 +230,7 @@ func TestForbiddenPatchNamesThePermission(t *testing.T) {
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "list", "watch"}}); err != nil {
 		t.Fatal(err)
 	}
-	node, host := c.Register(t, "forbidden"), fakehost.New(t)
+	node, host := c.Register(t, "forbidden"), fixtures.NewHost(t)
 	host.Memory(2)
 	as, err := c.Config(user)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/taintlet/taintlet/test/cluster"
-	"github.com/taintlet/taintlet/test/fakehost"
+	"github.com/taintlet/taintlet/test/fixtures"
 )
 
 // The agent was killed on a tainted Node. Afterwards the Node is as it was
@@ -23,7 +23,7 @@ import (
 func TestCleanupLeavesTheNodeAsItWas(t *testing.T) {
 	t.Parallel()
 	c := keeping.require(t)
-	node, host := c.Register(t, "cleaned"), fakehost.New(t)
+	node, host := c.Register(t, "cleaned"), fixtures.NewHost(t)
 	c.RunKubectl(t, "label", "node", node.Name, "example.com/rack=7")
 	c.RunKubectl(t, "annotate", "node", node.Name, "example.com/owner=somebody", "taintlet.dev/paused=false")
 	c.SetTaints(t, node.Name, dedicated)
@@ -85,7 +85,7 @@ func TestCleanupLeavesTheNodeAsItWas(t *testing.T) {
 func TestCleanupOfACustomTaintNeedsItsConfiguration(t *testing.T) {
 	t.Parallel()
 	c := plain.require(t)
-	node, host := c.Register(t, "cleaned-custom"), fakehost.New(t)
+	node, host := c.Register(t, "cleaned-custom"), fixtures.NewHost(t)
 	const key = "example.com/tired"
 	a := startAgent(t, c, node.Name, host, quick+"rules:\n- {condition: MemoryPressure, level: Degraded, taint: {key: "+key+", effect: NoSchedule}}\n")
 	host.Memory(2)
@@ -115,7 +115,7 @@ func TestCleanupOfACustomTaintNeedsItsConfiguration(t *testing.T) {
 func TestCleanupLeavesTheKubeletsTaint(t *testing.T) {
 	t.Parallel()
 	c := keeping.require(t)
-	node, host := c.Register(t, "cleaned-kubelet"), fakehost.New(t)
+	node, host := c.Register(t, "cleaned-kubelet"), fixtures.NewHost(t)
 	a := startAgent(t, c, node.Name, host, quick)
 	host.Memory(2)
 	waitNode(t, c, node.Name, tainted(memoryKey))
@@ -151,7 +151,7 @@ func TestCleanupLeavesTheKubeletsTaint(t *testing.T) {
 func TestCleanupWithARecordThatItCannotRead(t *testing.T) {
 	t.Parallel()
 	c := plain.require(t)
-	node, host := c.Register(t, "cleaned-unread"), fakehost.New(t)
+	node, host := c.Register(t, "cleaned-unread"), fixtures.NewHost(t)
 	a := startAgent(t, c, node.Name, host, quick)
 	host.Memory(2)
 	good := waitNode(t, c, node.Name, tainted(memoryStandIn)).Annotations["taintlet.dev/record"]
@@ -187,7 +187,7 @@ func TestCleanupOfAMissingNode(t *testing.T) {
 func TestCleanupNamesTheMissingPermission(t *testing.T) {
 	t.Parallel()
 	c := plain.require(t)
-	node, host := c.Register(t, "cleaned-forbidden"), fakehost.New(t)
+	node, host := c.Register(t, "cleaned-forbidden"), fixtures.NewHost(t)
 	a := startAgent(t, c, node.Name, host, quick)
 	host.Memory(2)
 	waitNode(t, c, node.Name, tainted(memoryStandIn))

@@ -17,7 +17,7 @@ import (
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/test/cluster"
-	"github.com/taintlet/taintlet/test/fakehost"
+	"github.com/taintlet/taintlet/test/fixtures"
 )
 
 // For a minute somebody removes our taint every second. Two of our writes are
@@ -26,7 +26,7 @@ import (
 func TestKeptTaintIsRemovedEverySecond(t *testing.T) {
 	t.Parallel()
 	c := keeping.require(t)
-	node, host := c.Register(t, "contested"), fakehost.New(t)
+	node, host := c.Register(t, "contested"), fixtures.NewHost(t)
 	c.SetTaints(t, node.Name, dedicated) // as long as one taint is left, the API server knows who wrote the list
 	first := startAgent(t, c, node.Name, host, quick)
 	host.Memory(2)
@@ -76,7 +76,7 @@ func TestKeptTaintIsRemovedEverySecond(t *testing.T) {
 func TestStandInIsRemovedEverySecond(t *testing.T) {
 	t.Parallel()
 	c := plain.require(t)
-	node, host := c.Register(t, "withdrawn"), fakehost.New(t)
+	node, host := c.Register(t, "withdrawn"), fixtures.NewHost(t)
 	first := startAgent(t, c, node.Name, host, quick)
 	host.Memory(2)
 	versions := follow(t, c, node.Name)
@@ -108,7 +108,7 @@ func TestStandInIsRemovedEverySecond(t *testing.T) {
 func TestAContestEndsWithAPause(t *testing.T) {
 	t.Parallel()
 	c := keeping.require(t)
-	node, host := c.Register(t, "contest-ended"), fakehost.New(t)
+	node, host := c.Register(t, "contest-ended"), fixtures.NewHost(t)
 	c.SetTaints(t, node.Name, dedicated)
 	startAgent(t, c, node.Name, host, quick)
 	versions, from := follow(t, c, node.Name), 0
@@ -153,7 +153,7 @@ func heldBy(t *testing.T, hold decide.Hold) func(*corev1.Node) bool {
 func TestBothAreRemovedEverySecond(t *testing.T) {
 	t.Parallel()
 	c := keeping.require(t)
-	node, host := c.Register(t, "relentless"), fakehost.New(t)
+	node, host := c.Register(t, "relentless"), fixtures.NewHost(t)
 	a := startAgent(t, c, node.Name, host, quick)
 	host.Memory(2)
 	versions := follow(t, c, node.Name)
@@ -189,7 +189,7 @@ func TestTaintRemovedByHand(t *testing.T) {
 func removedByHand(t *testing.T, name string, down bool) {
 	t.Helper()
 	c := keeping.require(t)
-	node, host := c.Register(t, name), fakehost.New(t)
+	node, host := c.Register(t, name), fixtures.NewHost(t)
 	c.SetTaints(t, node.Name, dedicated)
 	first := startAgent(t, c, node.Name, host, quick)
 	host.Memory(2)
@@ -231,7 +231,7 @@ func removedByHand(t *testing.T, name string, down bool) {
 func TestRecreatedNodeGetsItsTaintBack(t *testing.T) {
 	t.Parallel()
 	c := keeping.require(t)
-	node, host := c.Register(t, "recreated"), fakehost.New(t)
+	node, host := c.Register(t, "recreated"), fixtures.NewHost(t)
 	a := startAgent(t, c, node.Name, host, quick)
 	host.Memory(2)
 	waitNode(t, c, node.Name, tainted(memoryKey))

@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/taintlet/taintlet/taints"
-	"github.com/taintlet/taintlet/test/agent"
+	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
 )
 
@@ -235,7 +235,7 @@ func TestFlappingEvictsOnceAnHour(t *testing.T) {
 }
 
 // criticalAt is when the agent decided to evict for the i-th time, by its log.
-func criticalAt(a *agent.Agent, i int) time.Time {
+func criticalAt(a *bed.Agent, i int) time.Time {
 	a.T.Helper()
 	var at []time.Time
 	a.WaitLines(fmt.Sprintf("eviction %d", i), func(lines []string) bool {

@@ -21,9 +21,9 @@ import (
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/taints/apiserver"
-	"github.com/taintlet/taintlet/test/chart"
+	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
-	"github.com/taintlet/taintlet/test/fakehost"
+	"github.com/taintlet/taintlet/test/fixtures"
 )
 
 // A fifth condition is a probe ...
@@ -84,7 +84,7 @@ func frostSchema() config.Schema {
 func chartWith(t *testing.T, added config.Definition) (folder string) {
 	t.Helper()
 	folder = t.TempDir()
-	if err := os.CopyFS(folder, os.DirFS(chart.Folder)); err != nil {
+	if err := os.CopyFS(folder, os.DirFS(bed.ChartFolder)); err != nil {
 		t.Fatal(err)
 	}
 	file := filepath.Join(folder, "templates/_helpers.tpl")
@@ -112,7 +112,7 @@ func chartWith(t *testing.T, added config.Definition) (folder string) {
 func TestFifthCondition(t *testing.T) {
 	t.Parallel()
 	c := plain.require(t)
-	node, host := c.Register(t, "fifth"), fakehost.New(t)
+	node, host := c.Register(t, "fifth"), fixtures.NewHost(t)
 	temperature := func(degrees string) { host.Write("proc/temperature", degrees+"\n") }
 	temperature("20")
 
@@ -127,7 +127,7 @@ func TestFifthCondition(t *testing.T) {
 	}
 	const namespace = "fifth"
 	createNamespace(t, c, namespace)
-	chart.InstallRules(t.Context(), t, c, chartWith(t, schema[len(schema)-1]), namespace, map[string]any{})
+	bed.InstallRules(t.Context(), t, c, chartWith(t, schema[len(schema)-1]), namespace, map[string]any{})
 	runInProcess(t, identityIn(t, c, namespace, node.Name), namespace, node.Name, host, cfg)
 
 	is := func(status corev1.ConditionStatus) func(*corev1.Node) bool {
@@ -151,7 +151,7 @@ func TestFifthCondition(t *testing.T) {
 }
 
 // runInProcess runs an agent in this process until the test ends.
-func runInProcess(t *testing.T, as *rest.Config, namespace, node string, host *fakehost.Host, cfg *config.Config) {
+func runInProcess(t *testing.T, as *rest.Config, namespace, node string, host *fixtures.Host, cfg *config.Config) {
 	t.Helper()
 	client, err := apiserver.NewClient(as, node)
 	if err != nil {

@@ -16,10 +16,9 @@ import (
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints/apiserver"
-	"github.com/taintlet/taintlet/test/agent"
-	"github.com/taintlet/taintlet/test/chart"
+	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
-	"github.com/taintlet/taintlet/test/fakehost"
+	"github.com/taintlet/taintlet/test/fixtures"
 )
 
 // evicting makes PIDPressure evict, and all of it quick.
@@ -82,7 +81,7 @@ func newFleetOn(t *testing.T, c *cluster.Cluster, lesser, namespace string, slot
 		Condition: probes.PIDPressure, Level: probes.Critical,
 		Taint: config.Taint{Key: corev1.TaintNodePIDPressure, Effect: corev1.TaintEffectNoExecute},
 	})
-	chart.InstallRules(t.Context(), t, c, chart.Folder, namespace, map[string]any{"config": values, "evict": map[string]any{"slots": slots}})
+	bed.InstallRules(t.Context(), t, c, bed.ChartFolder, namespace, map[string]any{"config": values, "evict": map[string]any{"slots": slots}})
 	return &fleet{t, c, namespace, lesser}
 }
 
@@ -96,14 +95,14 @@ func (f *fleet) createSlot(i int) {
 
 // start starts an agent that shares the fleet's slots, and returns when it has
 // seen that all is well.
-func (f *fleet) start(node string, host *fakehost.Host, config string) *agent.Agent {
+func (f *fleet) start(node string, host *fixtures.Host, config string) *bed.Agent {
 	f.t.Helper()
 	a := f.startAs(identityIn(f.t, f.c, f.namespace, node), node, host, config)
 	waitNode(f.t, f.c, node, cluster.HasCondition("HostPIDPressure", corev1.ConditionFalse))
 	return a
 }
 
-func (f *fleet) startAs(as *rest.Config, node string, host *fakehost.Host, config string) *agent.Agent {
+func (f *fleet) startAs(as *rest.Config, node string, host *fixtures.Host, config string) *bed.Agent {
 	f.t.Helper()
 	return startAgentAs(f.t, as, node, host, config, "--namespace="+f.namespace)
 }
@@ -143,14 +142,14 @@ func (f *fleet) mustEdit(i int, spec map[string]any) {
 // member is a Node of a fleet with its agent.
 type member struct {
 	*cluster.Node
-	host     *fakehost.Host
-	agent    *agent.Agent
+	host     *fixtures.Host
+	agent    *bed.Agent
 	versions *history
 }
 
 func (f *fleet) member(name, config string) *member {
 	f.t.Helper()
-	m := &member{Node: f.c.Register(f.t, name), host: fakehost.New(f.t)}
+	m := &member{Node: f.c.Register(f.t, name), host: fixtures.NewHost(f.t)}
 	m.versions = follow(f.t, f.c, name)
 	m.agent = f.start(name, m.host, config)
 	return m
@@ -170,7 +169,7 @@ func (m *member) isCriticalOften() {
 	const often, series = 20, `taintlet_probe_samples_total{condition="PIDPressure",level="Critical"}`
 	tick := time.NewTicker(500 * time.Millisecond)
 	defer tick.Stop()
-	deadline := time.After(agent.Patience)
+	deadline := time.After(bed.Patience)
 	for first := m.agent.Metric(series); m.agent.Metric(series) < first+often; {
 		select {
 		case <-tick.C:
@@ -194,7 +193,7 @@ func additions(versions []version) int {
 // waitSlot waits until the first Lease is as wanted, and returns it.
 func (f *fleet) waitSlot(holds func(*coordinationv1.Lease) bool) *coordinationv1.Lease {
 	f.t.Helper()
-	ctx, cancel := context.WithTimeout(f.t.Context(), agent.Patience)
+	ctx, cancel := context.WithTimeout(f.t.Context(), bed.Patience)
 	defer cancel()
 	watcher, err := f.c.Client().CoordinationV1().Leases(f.namespace).Watch(ctx, byName("metadata.name", apiserver.SlotPrefix+"0"))
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/taintlet/taintlet/test/agent"
+	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
 )
 
@@ -165,7 +165,7 @@ func TestAnEvictionCannotBeRecalled(t *testing.T) {
 func configFile(t *testing.T, config string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "config.yaml")
-	if err := os.WriteFile(path, []byte(agent.Header+config), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(bed.ConfigHeader+config), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return path

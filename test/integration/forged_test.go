@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/taintlet/taintlet/test/fakehost"
+	"github.com/taintlet/taintlet/test/fixtures"
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -16,7 +16,7 @@ import (
 func TestForgedAnnotationsMoveNoForeignTaint(t *testing.T) {
 	t.Parallel()
 	c := keeping.require(t)
-	node, host := c.Register(t, "forged"), fakehost.New(t)
+	node, host := c.Register(t, "forged"), fixtures.NewHost(t)
 	c.SetTaints(t, node.Name, dedicated,
 		corev1.Taint{Key: "example.com/maintenance", Value: "tonight", Effect: corev1.TaintEffectNoSchedule},
 		corev1.Taint{Key: "example.com/gpu", Effect: corev1.TaintEffectNoExecute})
@@ -75,7 +75,7 @@ func TestForgedAnnotationsMoveNoForeignTaint(t *testing.T) {
 func TestRecordForgedOutOfNothing(t *testing.T) {
 	t.Parallel()
 	c := plain.require(t)
-	node, host := c.Register(t, "forged-anew"), fakehost.New(t)
+	node, host := c.Register(t, "forged-anew"), fixtures.NewHost(t)
 	c.SetTaints(t, node.Name, dedicated)
 	annotateAsKubelet(t, c, node.Name, "taintlet.dev/record",
 		`{"version":1,"revision":7,"boot":"x","at":1,"instance":{"name":"kubelet","term":9,"startedAt":1},"owned":["dedicated:NoSchedule"],"conditions":{}}`)

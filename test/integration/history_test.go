@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/taintlet/taintlet/taints"
-	"github.com/taintlet/taintlet/test/agent"
+	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
 )
 
@@ -39,7 +39,7 @@ type history struct {
 // follow begins with the version that the Node has now.
 func follow(t *testing.T, c *cluster.Cluster, name string) *history {
 	t.Helper()
-	h := &history{t: t, patience: agent.Patience, more: make(chan struct{})}
+	h := &history{t: t, patience: bed.Patience, more: make(chan struct{})}
 	versions := watchNode(t.Context(), t, c, name)
 	t.Cleanup(func() { sameTransitions(t, h.since(0)) })
 	go func() {

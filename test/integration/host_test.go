@@ -11,7 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/taintlet/taintlet/test/fakehost"
+	"github.com/taintlet/taintlet/test/fixtures"
 )
 
 // trouble is one way to make a fake host sick, and well again.
@@ -19,8 +19,8 @@ type trouble struct {
 	condition string // our condition type
 	key       string // of the well-known pair
 	config    func(*testing.T) string
-	begin     func(*fakehost.Host)
-	end       func(*fakehost.Host)
+	begin     func(*fixtures.Host)
+	end       func(*fixtures.Host)
 	// watched is for how long the kept taint is watched through Node updates.
 	watched time.Duration
 }
@@ -30,7 +30,7 @@ func troubles() map[string]trouble {
 	return map[string]trouble{
 		"memory": {
 			condition: "HostMemoryPressure", key: corev1.TaintNodeMemoryPressure, config: asQuick,
-			begin: func(h *fakehost.Host) { h.Memory(2) }, end: func(h *fakehost.Host) { h.Memory(50) }, watched: 30 * time.Second,
+			begin: func(h *fixtures.Host) { h.Memory(2) }, end: func(h *fixtures.Host) { h.Memory(50) }, watched: 30 * time.Second,
 		},
 		"disk": {
 			condition: "HostDiskPressure", key: corev1.TaintNodeDiskPressure, config: diskAlmostFull,
@@ -38,11 +38,11 @@ func troubles() map[string]trouble {
 		},
 		"pid": {
 			condition: "HostPIDPressure", key: corev1.TaintNodePIDPressure, config: asQuick,
-			begin: func(h *fakehost.Host) { h.Tasks(30000) }, end: func(h *fakehost.Host) { h.Tasks(100) }, watched: 5 * time.Second,
+			begin: func(h *fixtures.Host) { h.Tasks(30000) }, end: func(h *fixtures.Host) { h.Tasks(100) }, watched: 5 * time.Second,
 		},
 		"network": {
 			condition: "HostNetworkUnavailable", key: corev1.TaintNodeNetworkUnavailable, config: asQuick,
-			begin: func(h *fakehost.Host) { h.Carrier(false) }, end: func(h *fakehost.Host) { h.Carrier(true) }, watched: 5 * time.Second,
+			begin: func(h *fixtures.Host) { h.Carrier(false) }, end: func(h *fixtures.Host) { h.Carrier(true) }, watched: 5 * time.Second,
 		},
 	}
 }
@@ -67,7 +67,7 @@ func diskAlmostFull(t *testing.T) string {
 	return strings.Replace(quick, "disk: {", "disk: {availablePercent: "+format(threshold)+", clearFactor: 1.001, ", 1)
 }
 
-func fill(h *fakehost.Host) {
+func fill(h *fixtures.Host) {
 	h.T.Helper()
 	var fs syscall.Statfs_t
 	if err := syscall.Statfs(h.Root, &fs); err != nil {
@@ -84,7 +84,7 @@ func fill(h *fakehost.Host) {
 	}
 }
 
-func empty(h *fakehost.Host) {
+func empty(h *fixtures.Host) {
 	h.T.Helper()
 	if err := os.Remove(filepath.Join(h.Root, "ballast")); err != nil {
 		h.T.Fatal(err)

@@ -9,9 +9,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/taintlet/taintlet/test/agent"
+	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
-	"github.com/taintlet/taintlet/test/fakehost"
+	"github.com/taintlet/taintlet/test/fixtures"
 )
 
 // A second agent is started by hand while the first one runs: the first says
@@ -20,7 +20,7 @@ import (
 func TestNewestAgentIsActive(t *testing.T) {
 	t.Parallel()
 	c := keeping.require(t)
-	node, host := c.Register(t, "overtaken"), fakehost.New(t)
+	node, host := c.Register(t, "overtaken"), fixtures.NewHost(t)
 	first := startAgent(t, c, node.Name, host, quick)
 	host.Memory(2)
 	versions := follow(t, c, node.Name)
@@ -86,8 +86,8 @@ func withoutARecord(t *testing.T, name string, olderSees, newerSees bool) {
 	t.Helper()
 	c := keeping.require(t)
 	node := c.Register(t, name)
-	start := func() (*agent.Agent, *fakehost.Host) {
-		host := fakehost.New(t)
+	start := func() (*bed.Agent, *fixtures.Host) {
+		host := fixtures.NewHost(t)
 		a := startAgent(t, c, node.Name, host, patient)
 		a.WaitLog("admission policy looked up")
 		return a, host
@@ -95,7 +95,7 @@ func withoutARecord(t *testing.T, name string, olderSees, newerSees bool) {
 	older, olderHost := start()
 	older.WaitMetric(`taintlet_node_writes_total{result="ok"} 1`) // the conditions
 	newer, newerHost := start()                                   // which say what this one would
-	for _, a := range []*agent.Agent{older, newer} {
+	for _, a := range []*bed.Agent{older, newer} {
 		a.WaitMetric("taintlet_active 1")
 	}
 	versions := follow(t, c, node.Name)
@@ -139,7 +139,7 @@ network: {period: 1s}
 func TestSilentAgentIsReplaced(t *testing.T) {
 	t.Parallel()
 	c := keeping.require(t)
-	node, host := c.Register(t, "silent"), fakehost.New(t)
+	node, host := c.Register(t, "silent"), fixtures.NewHost(t)
 	const config = quick + "heartbeat: 1m\n" // the shortest there is
 	first := startAgent(t, c, node.Name, host, config)
 	host.Memory(2)
@@ -168,7 +168,7 @@ func TestSilentAgentIsReplaced(t *testing.T) {
 
 // becomesStandby waits until an agent leaves the Node to another one, and
 // checks that whoever asks it for its health is told why.
-func becomesStandby(a, other *agent.Agent) {
+func becomesStandby(a, other *bed.Agent) {
 	a.T.Helper()
 	a.WaitMetric("taintlet_active 0")
 	a.WaitMetric(`taintlet_notices_total{kind="AgentStandby"} 1`)
@@ -185,7 +185,7 @@ func becomesStandby(a, other *agent.Agent) {
 }
 
 // writesOf is how often the agent wrote its Node, or tried to.
-func writesOf(a *agent.Agent) int {
+func writesOf(a *bed.Agent) int {
 	a.T.Helper()
 	return a.Metric(`taintlet_node_writes_total{result="ok"}`) + a.Metric(`taintlet_node_writes_total{result="error"}`)
 }

@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/taintlet/taintlet/test/cluster"
-	"github.com/taintlet/taintlet/test/fakehost"
+	"github.com/taintlet/taintlet/test/fixtures"
 )
 
 // With deploy/keep.yaml the well-known taint is set, stays through Node updates
@@ -21,7 +21,7 @@ func TestKeptTaintFromTroubleToRecovery(t *testing.T) {
 	for name, trouble := range troubles() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			config, host := trouble.config(t), fakehost.New(t)
+			config, host := trouble.config(t), fixtures.NewHost(t)
 			node := c.Register(t, "kept-"+name)
 			foreign := corev1.Taint{Key: "dedicated", Value: "group", Effect: corev1.TaintEffectPreferNoSchedule}
 			c.SetTaints(t, node.Name, foreign)
@@ -95,7 +95,7 @@ const beatsPerVersion = 2 * time.Second
 func TestStandInWithoutThePolicy(t *testing.T) {
 	t.Parallel()
 	c := plain.require(t)
-	node, host := c.Register(t, "stand-in"), fakehost.New(t)
+	node, host := c.Register(t, "stand-in"), fixtures.NewHost(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	versions := watchNode(ctx, t, c, node.Name)
 	a := startAgent(t, c, node.Name, host, quick)
@@ -126,7 +126,7 @@ func TestStandInWithoutThePolicy(t *testing.T) {
 func TestKilledWhileTainted(t *testing.T) {
 	t.Parallel()
 	c, key := pressured(t, corev1.TaintNodeMemoryPressure)
-	node, host := c.Register(t, "killed"), fakehost.New(t)
+	node, host := c.Register(t, "killed"), fixtures.NewHost(t)
 	first := startAgent(t, c, node.Name, host, quick)
 	host.Memory(2)
 	tainted := waitNode(t, c, node.Name, cluster.HasTaint(key, corev1.TaintEffectNoSchedule))
@@ -164,7 +164,7 @@ func remembered(t *testing.T, node *corev1.Node) string {
 func TestTerminatedWhileTainted(t *testing.T) {
 	t.Parallel()
 	c, key := pressured(t, corev1.TaintNodeMemoryPressure)
-	node, host := c.Register(t, "terminated"), fakehost.New(t)
+	node, host := c.Register(t, "terminated"), fixtures.NewHost(t)
 	a := startAgent(t, c, node.Name, host, quick)
 	host.Memory(2)
 	waitNode(t, c, node.Name, cluster.HasTaint(key, corev1.TaintEffectNoSchedule))

@@ -12,8 +12,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/taintlet/taintlet/test/build"
 	"github.com/taintlet/taintlet/test/cluster"
+	"github.com/taintlet/taintlet/test/process"
 )
 
 // keeping has the admission policy of deploy/keep.yaml, plain has not. unusual
@@ -109,7 +109,7 @@ func agentBinary(t *testing.T) string {
 	t.Helper()
 	binary.once.Do(func() {
 		if binary.dir, binary.err = os.MkdirTemp("", "taintlet-integration-"); binary.err == nil { //nolint:usetesting // it outlives the test
-			binary.path, binary.err = build.Agent(context.WithoutCancel(t.Context()), binary.dir, build.Options{Race: build.RaceEnabled})
+			binary.path, binary.err = process.BuildAgent(context.WithoutCancel(t.Context()), binary.dir, process.BuildOptions{Race: process.RaceEnabled})
 		}
 	})
 	if binary.err != nil {

@@ -17,9 +17,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/rand"
 
-	"github.com/taintlet/taintlet/test/agent"
+	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
-	"github.com/taintlet/taintlet/test/fakehost"
+	"github.com/taintlet/taintlet/test/fixtures"
 )
 
 // What becomes of a pod that comes to a Node while its host is in trouble, by
@@ -152,7 +152,7 @@ type site struct {
 // try tries both tables from trouble to recovery.
 func (s *site) try(trouble trouble) {
 	s.t.Helper()
-	config, host := trouble.config(s.t), fakehost.New(s.t)
+	config, host := trouble.config(s.t), fixtures.NewHost(s.t)
 	s.open(host, config, trouble.condition)
 	trouble.begin(host)
 	s.createPods()
@@ -163,7 +163,7 @@ func (s *site) try(trouble trouble) {
 }
 
 // open starts an agent on a Node, and the DaemonSets while the host is well.
-func (s *site) open(host *fakehost.Host, config, condition string) {
+func (s *site) open(host *fixtures.Host, config, condition string) {
 	s.t.Helper()
 	s.c.Register(s.t, s.name)
 	startAgent(s.t, s.c, s.name, host, config)
@@ -451,7 +451,7 @@ func TestSchedulingResumesSoonAfterRecovery(t *testing.T) {
 	} {
 		t.Run(key, func(t *testing.T) {
 			t.Parallel()
-			c, host := p.require(t), fakehost.New(t)
+			c, host := p.require(t), fixtures.NewHost(t)
 			node := c.Register(t, "resume")
 			startAgent(t, c, node.Name, host, quick)
 			waitNode(t, c, node.Name, cluster.HasCondition("HostMemoryPressure", corev1.ConditionFalse))
@@ -483,7 +483,7 @@ func TestSchedulingResumesSoonAfterRecovery(t *testing.T) {
 // taint to the last of the pods being scheduled.
 func resumption(t *testing.T, c *cluster.Cluster, node, key string, waiting map[string]bool, heal func()) time.Duration {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), agent.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), bed.Patience)
 	defer cancel()
 	nodes := watchNode(ctx, t, c, node)
 	pods, err := c.Client().CoreV1().Pods("default").Watch(ctx, metav1.ListOptions{})

@@ -10,8 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/taintlet/taintlet/test/cluster"
-	"github.com/taintlet/taintlet/test/fakehost"
-	"github.com/taintlet/taintlet/test/gate"
+	"github.com/taintlet/taintlet/test/fixtures"
 )
 
 // longOutages also plays outages of 100 and 300 s.
@@ -30,12 +29,12 @@ func TestTaintComesSoonAfterAnOutage(t *testing.T) {
 	if os.Getenv(longOutages) != "" {
 		lengths = append(lengths, 60*time.Second, 100*time.Second, 300*time.Second)
 	}
-	for what, leave := range map[string]func(*gate.Gate){"refused": (*gate.Gate).Refuse, "silent": (*gate.Gate).Hush} {
+	for what, leave := range map[string]func(*cluster.Gate){"refused": (*cluster.Gate).Refuse, "silent": (*cluster.Gate).Hush} {
 		for _, length := range lengths {
 			t.Run(what+" for "+length.String(), func(t *testing.T) {
 				t.Parallel()
-				node, host := c.Register(t, "outage-"+what+"-"+length.String()), fakehost.New(t)
-				g := gate.New(t, strings.TrimPrefix(c.URL(), "https://"))
+				node, host := c.Register(t, "outage-"+what+"-"+length.String()), fixtures.NewHost(t)
+				g := cluster.NewGate(t, strings.TrimPrefix(c.URL(), "https://"))
 				g.Open()
 				as := identity(t, c, node.Name)
 				as.Host = "https://" + g.Address

@@ -6,9 +6,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/taintlet/taintlet/test/agent"
+	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
-	"github.com/taintlet/taintlet/test/fakehost"
+	"github.com/taintlet/taintlet/test/fixtures"
 )
 
 // A person stops taintlet with kubectl annotate, for everything, for a list of
@@ -17,7 +17,7 @@ import (
 func TestPausedByAnnotation(t *testing.T) {
 	t.Parallel()
 	c := keeping.require(t)
-	node, host := c.Register(t, "paused"), fakehost.New(t)
+	node, host := c.Register(t, "paused"), fixtures.NewHost(t)
 	a := startAgent(t, c, node.Name, host, quick)
 	a.WaitLog("admission policy looked up")
 	annotate := func(value string) {
@@ -54,7 +54,7 @@ func TestPausedByAnnotation(t *testing.T) {
 func TestPausedByASlipOfThePen(t *testing.T) {
 	t.Parallel()
 	c := keeping.require(t)
-	node, host := c.Register(t, "paused-slip"), fakehost.New(t)
+	node, host := c.Register(t, "paused-slip"), fixtures.NewHost(t)
 	a := startAgent(t, c, node.Name, host, quick)
 	host.Memory(2)
 	waitNode(t, c, node.Name, tainted(memoryKey))
@@ -88,7 +88,7 @@ func TestPausedByASlipOfThePen(t *testing.T) {
 
 // hasTaints checks that the Node has these taints and no others while the agent
 // samples the memory three times and the Node is updated between the samples.
-func hasTaints(t *testing.T, a *agent.Agent, c *cluster.Cluster, node *cluster.Node, keys ...string) {
+func hasTaints(t *testing.T, a *bed.Agent, c *cluster.Cluster, node *cluster.Node, keys ...string) {
 	t.Helper()
 	samples := func() int {
 		return a.Metric(`taintlet_probe_samples_total{condition="MemoryPressure",level="Degraded"}`) +

@@ -24,10 +24,9 @@ import (
 	"github.com/taintlet/taintlet/probes/network"
 	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/taints/apiserver"
-	"github.com/taintlet/taintlet/test/agent"
-	"github.com/taintlet/taintlet/test/chart"
+	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
-	"github.com/taintlet/taintlet/test/fakehost"
+	"github.com/taintlet/taintlet/test/fixtures"
 )
 
 // peersOf runs what an agent on a Node knows of the fleet in a namespace, with the
@@ -80,7 +79,7 @@ func runningAgent(t *testing.T, c *cluster.Cluster, namespace, node, address str
 	pod, err := pods.Create(t.Context(), &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "taintlet-" + node, Labels: map[string]string{"app.kubernetes.io/name": "taintlet"}},
 		Spec: corev1.PodSpec{
-			NodeName: node, HostNetwork: true, ServiceAccountName: chart.Account,
+			NodeName: node, HostNetwork: true, ServiceAccountName: bed.Account,
 			Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
 			Containers:  []corev1.Container{{Name: "taintlet", Image: "none", Ports: []corev1.ContainerPort{{Name: "metrics", ContainerPort: 4808}}}},
 		},
@@ -104,8 +103,8 @@ func TestPeersByTheEndpointSliceController(t *testing.T) {
 	c := plain.require(t)
 	const namespace = "peers"
 	createNamespace(t, c, namespace)
-	chart.InstallRules(t.Context(), t, c, chart.Folder, namespace, map[string]any{"config": allRules()})
-	chart.Apply(t.Context(), t, c, chart.Render(t, "--namespace", namespace, "--show-only", "templates/service.yaml"))
+	bed.InstallRules(t.Context(), t, c, bed.ChartFolder, namespace, map[string]any{"config": allRules()})
+	bed.Apply(t.Context(), t, c, bed.Render(t, "--namespace", namespace, "--show-only", "templates/service.yaml"))
 	nodes := []string{"peer-0", "peer-1", "peer-2", "peer-3", "peer-4"}
 	var last *cluster.Node
 	for i, node := range nodes {
@@ -189,7 +188,7 @@ func manySlices(t *testing.T, c *cluster.Cluster, namespace string, count, each 
 // sliceRequests counts what an account asked for EndpointSlices in its namespace.
 func sliceRequests(t *testing.T, c *cluster.Cluster, namespace string) (lists int, gets map[string]int) {
 	t.Helper()
-	requests, err := c.Requests(chart.User(namespace))
+	requests, err := c.Requests(bed.UserOf(namespace))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -249,7 +248,7 @@ func TestPeersOfALargeFleet(t *testing.T) {
 	c := plain.require(t)
 	const namespace = "large-fleet"
 	createNamespace(t, c, namespace)
-	chart.InstallRules(t.Context(), t, c, chart.Folder, namespace, map[string]any{"config": allRules()})
+	bed.InstallRules(t.Context(), t, c, bed.ChartFolder, namespace, map[string]any{"config": allRules()})
 	free, err := cluster.FreePorts("", 1)
 	if err != nil {
 		t.Fatal(err)
@@ -313,7 +312,7 @@ func TestPeersOfALargeFleet(t *testing.T) {
 		t.Errorf("%d lists", lists)
 	}
 
-	a := agent.Start(t, agentBinary(t), append(fakehost.New(t).Flags(), "--kubeconfig="+cluster.Kubeconfig(t, as), "--node-name="+own, "--namespace="+namespace, fmt.Sprintf("--listen=:%d", port))...)
+	a := bed.StartAgent(t, agentBinary(t), append(fixtures.NewHost(t).Flags(), "--kubeconfig="+cluster.Kubeconfig(t, as), "--node-name="+own, "--namespace="+namespace, fmt.Sprintf("--listen=:%d", port))...)
 	cluster.Eventually(t, "the agent's peers", func() error {
 		if got := a.Metric(`taintlet_peers{state="known"}`); got != agents.MaxPeers {
 			return fmt.Errorf("%d peers", got)

@@ -7,9 +7,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/taintlet/taintlet/test/agent"
+	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
-	"github.com/taintlet/taintlet/test/fakehost"
+	"github.com/taintlet/taintlet/test/fixtures"
 )
 
 // The policy is installed and removed while Nodes are tainted, in a cluster of
@@ -19,11 +19,11 @@ import (
 func TestPolicyComesAndGoesWhileTainted(t *testing.T) {
 	t.Parallel()
 	cluster.SkipWithoutMutatingAdmissionPolicy(t)
-	c, host := newCluster(t, cluster.Options{WithoutScheduler: true}), fakehost.New(t)
+	c, host := newCluster(t, cluster.Options{WithoutScheduler: true}), fixtures.NewHost(t)
 	grantAgents(t.Context(), t, c)
 	host.Memory(2)
 	names := []string{"running-1", "running-2", "restarted"}
-	agents, versions, nodes := map[string]*agent.Agent{}, map[string]*history{}, map[string]*cluster.Node{}
+	agents, versions, nodes := map[string]*bed.Agent{}, map[string]*history{}, map[string]*cluster.Node{}
 	for _, name := range names {
 		nodes[name] = c.Register(t, name)
 		if name == "running-2" {
@@ -91,7 +91,7 @@ func updateUntil(t *testing.T, c *cluster.Cluster, node *cluster.Node, holds fun
 	t.Helper()
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.Now().Add(agent.Patience); time.Now().Before(deadline); <-tick.C {
+	for deadline := time.Now().Add(bed.Patience); time.Now().Before(deadline); <-tick.C {
 		if err := node.Heartbeat(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -107,7 +107,7 @@ func updateUntil(t *testing.T, c *cluster.Cluster, node *cluster.Node, holds fun
 func TestPolicyInstalledAfterTheAgents(t *testing.T) {
 	t.Parallel()
 	cluster.SkipWithoutMutatingAdmissionPolicy(t)
-	c, host := newCluster(t, cluster.Options{WithoutScheduler: true}), fakehost.New(t)
+	c, host := newCluster(t, cluster.Options{WithoutScheduler: true}), fixtures.NewHost(t)
 	grantAgents(t.Context(), t, c)
 	node := c.Register(t, "late")
 	versions := follow(t, c, "late")

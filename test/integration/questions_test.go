@@ -14,9 +14,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/taintlet/taintlet/taints"
-	"github.com/taintlet/taintlet/test/agent"
+	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
-	"github.com/taintlet/taintlet/test/fakehost"
+	"github.com/taintlet/taintlet/test/fixtures"
 )
 
 // answersEnv asks for the answers to be written into the page.
@@ -81,17 +81,17 @@ func incident(t *testing.T, c *cluster.Cluster) {
 	if err := c.InstallKeep(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	hosts := map[string]*fakehost.Host{}
+	hosts := map[string]*fixtures.Host{}
 	for _, name := range []string{"worker-1", "worker-2", "worker-3", "worker-4", "worker-5"} {
 		c.Register(t, name)
 		settings := quick
 		if name == "worker-2" {
 			settings = strings.Replace(quick, "clearAfter: 2s", "clearAfter: 10m", 1)
 		}
-		hosts[name] = fakehost.New(t)
+		hosts[name] = fixtures.NewHost(t)
 		command := agentCommand(t, identity(t, c, name), name, hosts[name], settings)
 		command.Env = append(os.Environ(), "POD_NAME=taintlet-of-"+name)
-		agent.StartCommand(t, command)
+		bed.StartAgentCommand(t, command)
 	}
 	for name := range hosts {
 		waitNode(t, c, name, cluster.HasCondition("HostMemoryPressure", corev1.ConditionFalse))
@@ -155,7 +155,7 @@ func answerOn(t *testing.T, page, heading string) answer {
 
 // desk is where an administrator types the commands.
 type desk struct {
-	host *fakehost.Host
+	host *fixtures.Host
 	dir  string
 	envs []string
 }
@@ -163,7 +163,7 @@ type desk struct {
 // newDesk puts the programs on the PATH. The host of taintlet once is one of files.
 func newDesk(t *testing.T, c *cluster.Cluster) *desk {
 	t.Helper()
-	d := &desk{host: fakehost.New(t), dir: t.TempDir()}
+	d := &desk{host: fixtures.NewHost(t), dir: t.TempDir()}
 	programs, err := cluster.Build(t.Context(), os.Stderr, cluster.KubectlProgram)
 	if err != nil {
 		t.Fatal(err)

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	"github.com/taintlet/taintlet/test/fakehost"
+	"github.com/taintlet/taintlet/test/fixtures"
 )
 
 // With --dry-run=server an agent goes through all that it would do, up to an
@@ -17,7 +17,7 @@ func TestDryRunOnTheServer(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, "rehearsed", 1)
 	c, name := f.c, "rehearsed"
-	node, host := c.Register(t, name), fakehost.New(t)
+	node, host := c.Register(t, name), fixtures.NewHost(t)
 	host.Tasks(calmTasks)
 	pod := boundPod(t, c, "rehearsed", name, tolerating())
 	a := startAgentAs(t, identityIn(t, c, f.namespace, name), name, host, evicting+oneSlot, "--namespace="+f.namespace, "--dry-run=server")

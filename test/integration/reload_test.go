@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/taintlet/taintlet/test/cluster"
-	"github.com/taintlet/taintlet/test/fakehost"
+	"github.com/taintlet/taintlet/test/fixtures"
 )
 
 // The configuration is changed under a running agent: what is valid comes into
@@ -14,7 +14,7 @@ import (
 func TestConfigurationIsReloaded(t *testing.T) {
 	t.Parallel()
 	c, key := pressured(t, corev1.TaintNodeMemoryPressure)
-	node, host := c.Register(t, "reloading"), fakehost.New(t)
+	node, host := c.Register(t, "reloading"), fixtures.NewHost(t)
 	a := startAgent(t, c, node.Name, host, quick)
 	host.Memory(2)
 	waitNode(t, c, node.Name, cluster.HasTaint(key, corev1.TaintEffectNoSchedule))
@@ -47,7 +47,7 @@ func TestConfigurationIsReloaded(t *testing.T) {
 func TestMendedConfigurationIsNoLongerRefused(t *testing.T) {
 	t.Parallel()
 	c := plain.require(t)
-	node, host := c.Register(t, "mending"), fakehost.New(t)
+	node, host := c.Register(t, "mending"), fixtures.NewHost(t)
 	a := startAgent(t, c, node.Name, host, quick)
 	a.WaitLog(`msg="taintlet starts"`)
 	a.Reconfigure("nonsense: 1\n")

@@ -12,9 +12,9 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/taintlet/taintlet/taints"
-	"github.com/taintlet/taintlet/test/agent"
+	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
-	"github.com/taintlet/taintlet/test/fakehost"
+	"github.com/taintlet/taintlet/test/fixtures"
 )
 
 // obstacle stops an agent's writing, or a part of it, until it is removed.
@@ -32,8 +32,8 @@ type obstructed struct {
 	t    *testing.T
 	c    *cluster.Cluster
 	node string
-	host *fakehost.Host
-	a    *agent.Agent
+	host *fixtures.Host
+	a    *bed.Agent
 }
 
 func (o *obstructed) annotate(value string) {
@@ -143,7 +143,7 @@ func TestWritingResumes(t *testing.T) {
 	for name, obstacle := range obstacles() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := &obstructed{t: t, c: c, host: fakehost.New(t)}
+			o := &obstructed{t: t, c: c, host: fixtures.NewHost(t)}
 			o.node = c.Register(t, "resumes-after-"+strings.ToLower(strings.ReplaceAll(name, " ", "-"))).Name
 			as := identity(t, c, o.node)
 			if obstacle.as != nil {

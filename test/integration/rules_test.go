@@ -11,14 +11,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/taintlet/taintlet/test/cluster"
-	"github.com/taintlet/taintlet/test/fakehost"
+	"github.com/taintlet/taintlet/test/fixtures"
 )
 
 // PreferNoSchedule of a well-known key: no controller reconciles that, so it is
 // written as asked. The scheduler avoids the Node while there is another one.
 func TestPreferNoScheduleIsAvoidedNotForbidden(t *testing.T) {
 	t.Parallel()
-	c, host := plain.require(t), fakehost.New(t)
+	c, host := plain.require(t), fixtures.NewHost(t)
 	sick, well := c.Register(t, "prefer-sick"), c.Register(t, "prefer-well")
 	startAgent(t, c, sick.Name, host, quick+`
 rules:
@@ -56,7 +56,7 @@ rules:
 // from it in one part each. A list of rules replaces the built-in ones.
 func TestCustomKeyAndValue(t *testing.T) {
 	t.Parallel()
-	c, host := plain.require(t), fakehost.New(t)
+	c, host := plain.require(t), fixtures.NewHost(t)
 	node := c.Register(t, "custom")
 	foreign := []corev1.Taint{
 		{Key: "example.com/pids", Value: "theirs", Effect: corev1.TaintEffectPreferNoSchedule},
@@ -95,7 +95,7 @@ rules:
 // well-known pair needs neither the policy nor a stand-in.
 func TestWithoutALifecycleController(t *testing.T) {
 	t.Parallel()
-	c, host := unusual.require(t), fakehost.New(t)
+	c, host := unusual.require(t), fixtures.NewHost(t)
 	node := c.Register(t, "no-controller")
 	// Admission gives it to every new Node, and here nobody takes it away.
 	foreign := corev1.Taint{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule}
@@ -117,7 +117,7 @@ func TestWithoutALifecycleController(t *testing.T) {
 // memory-pressure: that taint is then for BestEffort pods alone, ours too.
 func TestQoSClassesUnderPodTolerationRestriction(t *testing.T) {
 	t.Parallel()
-	c, host := unusual.require(t), fakehost.New(t)
+	c, host := unusual.require(t), fixtures.NewHost(t)
 	node := readyForPods(t, c, "classes")
 	startAgent(t, c, node, host, quick, "--lifecycle-controller=false")
 	host.Memory(2)
@@ -143,7 +143,7 @@ func TestValueIsComparedAsANumber(t *testing.T) {
 		cluster.Scheduler: {"--feature-gates=" + gate + "=true"},
 	}})
 	grantAgents(t.Context(), t, c)
-	host := fakehost.New(t)
+	host := fixtures.NewHost(t)
 	node := readyForPods(t, c, "number")
 	startAgent(t, c, node, host, quick+`
 rules:
@@ -186,7 +186,7 @@ func readyForPods(t *testing.T, c *cluster.Cluster, name string) string {
 // that it passes over.
 func TestStandInPrefix(t *testing.T) {
 	t.Parallel()
-	c, host := plain.require(t), fakehost.New(t)
+	c, host := plain.require(t), fixtures.NewHost(t)
 	node := c.Register(t, "prefix")
 	startAgent(t, c, node.Name, host, quick+"standInPrefix: status-taint.cluster-autoscaler.kubernetes.io\n")
 	waitNode(t, c, node.Name, cluster.HasCondition("HostMemoryPressure", corev1.ConditionFalse))

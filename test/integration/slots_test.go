@@ -16,8 +16,7 @@ import (
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/taints/apiserver"
 	"github.com/taintlet/taintlet/test/cluster"
-	"github.com/taintlet/taintlet/test/fakehost"
-	"github.com/taintlet/taintlet/test/gate"
+	"github.com/taintlet/taintlet/test/fixtures"
 )
 
 // Whatever people do to the Leases: a holder that has lost its slot
@@ -95,9 +94,9 @@ func takeTurns(t *testing.T, histories ...[]version) {
 func TestSlotIsKeptThroughAnOutage(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, "outage", 1)
-	m := &member{Node: f.c.Register(t, "outage"), host: fakehost.New(t)}
+	m := &member{Node: f.c.Register(t, "outage"), host: fixtures.NewHost(t)}
 	m.versions = follow(t, f.c, m.Name)
-	api := gate.New(t, strings.TrimPrefix(f.c.URL(), "https://"))
+	api := cluster.NewGate(t, strings.TrimPrefix(f.c.URL(), "https://"))
 	as := identityIn(t, f.c, f.namespace, m.Name)
 	as.Host = "https://" + api.Address
 	reachable := func(name string, do func(t *testing.T)) {

@@ -19,10 +19,9 @@ import (
 
 	"github.com/taintlet/taintlet/agent/status"
 	"github.com/taintlet/taintlet/taints"
-	"github.com/taintlet/taintlet/test/agent"
+	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
-	"github.com/taintlet/taintlet/test/fakehost"
-	"github.com/taintlet/taintlet/test/gate"
+	"github.com/taintlet/taintlet/test/fixtures"
 	"github.com/taintlet/taintlet/test/process"
 )
 
@@ -42,7 +41,7 @@ func TestStatus(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.Register(t, "no-agent")
-	agents, hosts := map[string]*agent.Agent{}, map[string]*fakehost.Host{}
+	agents, hosts := map[string]*bed.Agent{}, map[string]*fixtures.Host{}
 	for _, name := range []string{"bad-disk", "bad-memory", "bad-network", "bad-pid", "clearing", "contested", "paused", "silent", "well", "withdrawn"} {
 		c.Register(t, name)
 		config := quick
@@ -52,7 +51,7 @@ func TestStatus(t *testing.T) {
 		case "clearing":
 			config = strings.Replace(quick, "clearAfter: 2s", "clearAfter: 30s", 1)
 		}
-		hosts[name] = fakehost.New(t)
+		hosts[name] = fixtures.NewHost(t)
 		agents[name] = startAgent(t, c, name, hosts[name], config)
 	}
 	for name := range agents {
@@ -134,7 +133,7 @@ func TestStatus(t *testing.T) {
 }
 
 // waitsUntilWell checks what --wait and --watch do while Nodes recover.
-func waitsUntilWell(t *testing.T, c *cluster.Cluster, hosts map[string]*fakehost.Host) {
+func waitsUntilWell(t *testing.T, c *cluster.Cluster, hosts map[string]*fixtures.Host) {
 	t.Helper()
 	short, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
@@ -143,7 +142,7 @@ func waitsUntilWell(t *testing.T, c *cluster.Cluster, hosts map[string]*fakehost
 	if isWell || err != nil || !strings.Contains(out.String(), " 6 tainted") {
 		t.Errorf("waited in vain: %v %v\n%s", isWell, err, &out)
 	}
-	ctx, stop := context.WithTimeout(t.Context(), agent.Patience)
+	ctx, stop := context.WithTimeout(t.Context(), bed.Patience)
 	defer stop()
 	screens := &lastScreen{changed: make(chan string, 1000)}
 	watched := make(chan error, 1)
@@ -202,7 +201,7 @@ func (s *lastScreen) draw(lines []string) error {
 }
 
 // contest makes memory bad and removes each key twice: the taint, or the stand-in too.
-func contest(t *testing.T, c *cluster.Cluster, host *fakehost.Host, node string, keys ...string) {
+func contest(t *testing.T, c *cluster.Cluster, host *fixtures.Host, node string, keys ...string) {
 	t.Helper()
 	if len(keys) == 1 { // as long as a taint is left, the API server knows who wrote the list
 		c.SetTaints(t, node, dedicated)
@@ -242,7 +241,7 @@ func statusOf(t *testing.T, c *cluster.Cluster, nodes []string) (isWell bool, te
 }
 
 // recordNodes writes the Nodes for the golden files, where that is asked for.
-func recordNodes(t *testing.T, c *cluster.Cluster, agents map[string]*agent.Agent) {
+func recordNodes(t *testing.T, c *cluster.Cluster, agents map[string]*bed.Agent) {
 	t.Helper()
 	if os.Getenv(recordEnv) == "" {
 		return
@@ -361,11 +360,11 @@ func TestStatusWatches(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, cluster.Options{WithoutControllerManager: true, WithoutScheduler: true})
 	createNodes(t, c, 20)
-	g := gate.New(t, strings.TrimPrefix(c.URL(), "https://"))
+	g := cluster.NewGate(t, strings.TrimPrefix(c.URL(), "https://"))
 	g.Open()
 	config := c.Admin()
 	config.Host = "https://" + g.Address
-	ctx, stop := context.WithTimeout(t.Context(), 2*agent.Patience)
+	ctx, stop := context.WithTimeout(t.Context(), 2*bed.Patience)
 	defer stop()
 	screens := &lastScreen{changed: make(chan string, 1000)}
 	trouble := make(chan string, 100)

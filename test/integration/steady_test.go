@@ -10,9 +10,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/taintlet/taintlet/test/chart"
+	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
-	"github.com/taintlet/taintlet/test/fakehost"
+	"github.com/taintlet/taintlet/test/fixtures"
 )
 
 const (
@@ -33,7 +33,7 @@ const (
 func TestSteadyStateMakesNoRequests(t *testing.T) {
 	t.Parallel()
 	c := plain.require(t)
-	node, host := c.Register(t, "steady"), fakehost.New(t)
+	node, host := c.Register(t, "steady"), fixtures.NewHost(t)
 	started := time.Now()
 	startAgent(t, c, node.Name, host, "")
 	for _, trouble := range troubles() {
@@ -81,7 +81,7 @@ func requestsBeside(t *testing.T, c *cluster.Cluster, node string, when time.Tim
 	}
 	seen := map[string]bool{} // each watch has an end
 	for _, request := range requests {
-		if seen[request.AuditID] || !slices.Equal(request.User.Extra[chart.NodeNameExtra], []string{node}) {
+		if seen[request.AuditID] || !slices.Equal(request.User.Extra[bed.NodeNameExtra], []string{node}) {
 			continue
 		}
 		seen[request.AuditID] = true
@@ -105,7 +105,7 @@ func TestALevelIsWrittenOnce(t *testing.T) {
 	t.Parallel()
 	c := plain.require(t)
 	for round := range 3 { // the watch is to win the race in one of them at least
-		node, host := c.Register(t, fmt.Sprint("once-", round)), fakehost.New(t)
+		node, host := c.Register(t, fmt.Sprint("once-", round)), fixtures.NewHost(t)
 		startAgent(t, c, node.Name, host, quick)
 		waitNode(t, c, node.Name, cluster.HasCondition("HostMemoryPressure", corev1.ConditionFalse))
 		settled := time.Now()
@@ -126,7 +126,7 @@ func TestARestartIsWrittenOnce(t *testing.T) {
 	t.Parallel()
 	c := plain.require(t)
 	for name, want := range map[string]map[string]int{"well": {}, "bad": {"patch nodes": 1}} {
-		node, host := c.Register(t, "restarted-"+name), fakehost.New(t)
+		node, host := c.Register(t, "restarted-"+name), fixtures.NewHost(t)
 		status := corev1.ConditionFalse
 		before := startAgent(t, c, node.Name, host, quick)
 		waitNode(t, c, node.Name, cluster.HasCondition("HostMemoryPressure", status))

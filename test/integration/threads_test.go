@@ -15,7 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/taintlet/taintlet/test/cluster"
-	"github.com/taintlet/taintlet/test/fakehost"
+	"github.com/taintlet/taintlet/test/fixtures"
 	"github.com/taintlet/taintlet/test/process"
 )
 
@@ -51,7 +51,7 @@ func TestRealThreadsAgainstALoweredLimit(t *testing.T) {
 	t.Parallel()
 	c, key := pressured(t, corev1.TaintNodePIDPressure)
 	const threads = 2000
-	node, host := c.Register(t, "threads"), fakehost.New(t)
+	node, host := c.Register(t, "threads"), fixtures.NewHost(t)
 	host.Remove("proc/loadavg")
 	if err := os.Symlink("/proc/loadavg", filepath.Join(host.Dir, "proc", "loadavg")); err != nil {
 		t.Fatal(err)

@@ -14,9 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/taintlet/taintlet/test/build"
 	"github.com/taintlet/taintlet/test/cluster"
 	"github.com/taintlet/taintlet/test/kubelet"
+	"github.com/taintlet/taintlet/test/process"
 )
 
 // One file system puts taintlet and the kubelet under pressure, each at its own
@@ -112,7 +112,7 @@ func (d *disk) giveSpace() {
 func startAgent(t *testing.T, c *cluster.Cluster, k *kubelet.Kubelet) {
 	t.Helper()
 	dir := t.TempDir()
-	program, err := build.Agent(t.Context(), dir, build.Options{})
+	program, err := process.BuildAgent(t.Context(), dir, process.BuildOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/taintlet/taintlet/taints"
-	"github.com/taintlet/taintlet/test/chart"
+	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
 )
 
@@ -48,7 +48,7 @@ func (d *deployed) cleansUp(t *testing.T) {
 
 func cleanupManifest(t *testing.T, values string) string {
 	t.Helper()
-	return chart.ManifestFile(t, chart.Render(t, "--show-only", "templates/cleanup.yaml", "--set", values))
+	return bed.ManifestFile(t, bed.Render(t, "--show-only", "templates/cleanup.yaml", "--set", values))
 }
 
 // install applies the manifest and reads the object of that type in it.

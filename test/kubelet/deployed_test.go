@@ -25,10 +25,8 @@ import (
 
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/taints"
-	"github.com/taintlet/taintlet/test/ballast"
-	"github.com/taintlet/taintlet/test/build"
+	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
-	"github.com/taintlet/taintlet/test/console"
 	"github.com/taintlet/taintlet/test/process"
 )
 
@@ -71,9 +69,9 @@ func (d *deployed) runsTheDocumentation(t *testing.T) {
 	d.cluster.WaitAgentEvent(t, nodeName, "ConfigurationReloaded", d.configure(t, quick, func(settings map[string]any) {
 		settings["heartbeat"], settings["writeBudget"] = "1m", map[string]any{"burst": 100, "interval": "1s"}
 	}))
-	k := console.New(t, d.cluster)
+	k := bed.NewConsole(t, d.cluster)
 	for _, page := range []string{"docs/events.md", "docs/living-with-kubernetes.md", "docs/troubleshooting.md"} {
-		for _, script := range console.Scripts(t, page) {
+		for _, script := range bed.Scripts(t, page) {
 			script = strings.ReplaceAll(script, "NODE", nodeName)
 			t.Logf("$ %s%s", script, k.Run(script))
 		}
@@ -225,7 +223,7 @@ func (d *deployed) diskFills(t *testing.T) {
 // memoryRunsLow takes memory of the host's after the ConfigMap was broken: what
 // counts is the one before.
 func (d *deployed) memoryRunsLow(t *testing.T) {
-	memory, err := ballast.ReadMemory()
+	memory, err := process.ReadHostMemory()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -358,7 +356,7 @@ func (d *deployed) putConfig(t *testing.T, text string) {
 // until it is released.
 func (d *deployed) takeMemory(t *testing.T, leave uint64) (release func()) {
 	t.Helper()
-	program, err := build.Program(t.Context(), "test/demo", t.TempDir(), build.Options{})
+	program, err := process.BuildProgram(t.Context(), "test/demo", t.TempDir(), process.BuildOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

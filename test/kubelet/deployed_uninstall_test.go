@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/taintlet/taintlet/taints"
-	"github.com/taintlet/taintlet/test/chart"
+	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
 )
 
@@ -111,7 +111,7 @@ func (d *deployed) remove(t *testing.T, manifests ...string) {
 
 // nothingWasRefused reads in the audit log what the agent asked for.
 func (d *deployed) nothingWasRefused(t *testing.T) {
-	requests, err := d.cluster.Requests(chart.User(namespace))
+	requests, err := d.cluster.Requests(bed.UserOf(namespace))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +121,7 @@ func (d *deployed) nothingWasRefused(t *testing.T) {
 			continue // dry runs are tokenIsNarrow's
 		}
 		asked[fmt.Sprintf("%d %s %s", r.ResponseStatus.Code, r.Verb, r.Resource())]++
-		if code := r.ResponseStatus.Code; chart.IsRefusal(code, r.Resource()) {
+		if code := r.ResponseStatus.Code; bed.IsRefusal(code, r.Resource()) {
 			t.Errorf("refused: %s %s: %d %s", r.Verb, r.RequestURI, code, r.ResponseStatus.Message)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"path/filepath"
 	"runtime"
 
-	"github.com/taintlet/taintlet/test/build"
+	"github.com/taintlet/taintlet/test/process"
 )
 
 // sandboxImage is what containerd starts in the sandbox of each pod. No registry
@@ -38,7 +38,7 @@ func (k *Kubelet) ImportImage(ctx context.Context, archive string) error {
 
 // importSandboxImage builds the program in pause/ and an image of nothing else.
 func (k *Kubelet) importSandboxImage(ctx context.Context) error {
-	program, err := build.Program(ctx, "test/kubelet/pause", k.dir, build.Options{Release: true})
+	program, err := process.BuildProgram(ctx, "test/kubelet/pause", k.dir, process.BuildOptions{Release: true})
 	if err != nil {
 		return err
 	}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/taintlet/taintlet/test/lock"
+	"github.com/taintlet/taintlet/test/process"
 )
 
 // takeTurn waits until no other Kubelet runs on this host, and returns what to
@@ -13,7 +13,7 @@ import (
 // and each kills what it finds there and does not know (cleanupOrphanedPodCgroups
 // in pkg/kubelet/kubelet_pods.go of Kubernetes).
 func takeTurn(ctx context.Context, progress io.Writer) (end func(), err error) {
-	end, err = lock.Take(ctx, cgroupRoot, func() {
+	end, err = process.Lock(ctx, cgroupRoot, func() {
 		if progress != nil {
 			fmt.Fprintln(progress, "waiting for another kubelet of these tests to end")
 		}

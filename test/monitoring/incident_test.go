@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/taintlet/taintlet/test/agent"
-	"github.com/taintlet/taintlet/test/build"
-	"github.com/taintlet/taintlet/test/fakehost"
+	"github.com/taintlet/taintlet/test/bed"
+	"github.com/taintlet/taintlet/test/fixtures"
+	"github.com/taintlet/taintlet/test/process"
 )
 
 // incident is five agents, each on a host of its own, and what happens to them:
@@ -23,8 +23,8 @@ import (
 type incident struct {
 	t          *testing.T
 	prometheus *Prometheus
-	hosts      map[string]*fakehost.Host
-	agents     map[string]*agent.Agent
+	hosts      map[string]*fixtures.Host
+	agents     map[string]*bed.Agent
 	// start, sick and end are the beginning, the worst moment and the end.
 	start, sick, end time.Time
 	stalled          time.Duration
@@ -43,27 +43,27 @@ writeBudget: {burst: 1, interval: 10m}
 
 // startAgent starts an agent without an API server. It is the one place that knows
 // the agent's flags.
-func startAgent(t *testing.T, program, node string, host *fakehost.Host) *agent.Agent {
+func startAgent(t *testing.T, program, node string, host *fixtures.Host) *bed.Agent {
 	t.Helper()
 	config := filepath.Join(t.TempDir(), "config.yaml")
-	if err := os.WriteFile(config, []byte(agent.Header+quick), 0o600); err != nil {
+	if err := os.WriteFile(config, []byte(bed.ConfigHeader+quick), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return agent.Start(t, program, append(host.Flags(), "--dry-run=client", "--node-name="+node, "--config="+config, "--listen=127.0.0.1:0")...)
+	return bed.StartAgent(t, program, append(host.Flags(), "--dry-run=client", "--node-name="+node, "--config="+config, "--listen=127.0.0.1:0")...)
 }
 
 // newIncident starts the agents and a Prometheus whose alerts do not wait.
 func newIncident(t *testing.T) *incident {
 	t.Helper()
-	program, err := build.Agent(t.Context(), t.TempDir(), build.Options{})
+	program, err := process.BuildAgent(t.Context(), t.TempDir(), process.BuildOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	i := &incident{t: t, hosts: map[string]*fakehost.Host{}, agents: map[string]*agent.Agent{}}
+	i := &incident{t: t, hosts: map[string]*fixtures.Host{}, agents: map[string]*bed.Agent{}}
 	var targets []Target
 	for n := range workers {
 		node := worker(n + 1)
-		host := fakehost.New(t)
+		host := fixtures.NewHost(t)
 		host.Write("proc/pressure/memory", pressure(0, 0))
 		i.hosts[node] = host
 		if node == worker(3) {

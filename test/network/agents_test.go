@@ -16,9 +16,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/taintlet/taintlet/test/chart"
+	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
-	"github.com/taintlet/taintlet/test/netbed"
 	"github.com/taintlet/taintlet/test/process"
 )
 
@@ -27,7 +26,7 @@ const nobody = 65532
 
 // agent is a running agent, on a host of the bed.
 type agent struct {
-	*netbed.Host
+	*bed.Host
 
 	scene   *scene
 	t       *testing.T
@@ -48,9 +47,9 @@ func (s *scene) start(t *testing.T, count int, config string) []*agent {
 	for _, h := range s.bed.Hosts[:count] {
 		s.cluster.Register(t, h.Name)
 		s.addPod(t, metav1.NamespaceSystem, "kube-dns-"+h.Name, h, s.hasDNS(h))
-		agents = append(agents, &agent{Host: h, scene: s, t: t, pod: s.addPod(t, chart.Namespace, "taintlet-"+h.Name, h, true)})
+		agents = append(agents, &agent{Host: h, scene: s, t: t, pod: s.addPod(t, bed.Namespace, "taintlet-"+h.Name, h, true)})
 	}
-	s.waitSlices(t, chart.Namespace, "taintlet", count)
+	s.waitSlices(t, bed.Namespace, "taintlet", count)
 	s.waitSlices(t, metav1.NamespaceSystem, "kube-dns", min(count, len(s.bed.DNS)))
 	for _, a := range agents {
 		a.dir = s.tree(t, a.Name, config)
@@ -63,11 +62,11 @@ func (s *scene) start(t *testing.T, count int, config string) []*agent {
 	return agents
 }
 
-func (s *scene) hasDNS(h *netbed.Host) bool { return h.Number <= len(s.bed.DNS) }
+func (s *scene) hasDNS(h *bed.Host) bool { return h.Number <= len(s.bed.DNS) }
 
 // addPod makes a pod on the host, running and ready, for the length of the test:
 // an agent in the host's network, or a DNS server.
-func (s *scene) addPod(t *testing.T, namespace, name string, h *netbed.Host, wanted bool) *corev1.Pod {
+func (s *scene) addPod(t *testing.T, namespace, name string, h *bed.Host, wanted bool) *corev1.Pod {
 	t.Helper()
 	if !wanted {
 		return nil
@@ -76,17 +75,17 @@ func (s *scene) addPod(t *testing.T, namespace, name string, h *netbed.Host, wan
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app.kubernetes.io/name": "taintlet"}},
 		Spec: corev1.PodSpec{
-			NodeName: h.Name, HostNetwork: true, ServiceAccountName: chart.Account,
+			NodeName: h.Name, HostNetwork: true, ServiceAccountName: bed.Account,
 			Tolerations:                   []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
 			TerminationGracePeriodSeconds: &now,
 			Containers: []corev1.Container{{Name: "taintlet", Image: "none", Ports: []corev1.ContainerPort{
-				{Name: "metrics", ContainerPort: netbed.AgentPort},
+				{Name: "metrics", ContainerPort: bed.AgentPort},
 			}}},
 		},
 	}
 	address := h.Address
 	if namespace == metav1.NamespaceSystem {
-		address = netbed.PodAddress(h.Number)
+		address = bed.PodAddress(h.Number)
 		pod.Labels = map[string]string{"k8s-app": "kube-dns"}
 		pod.Spec.HostNetwork, pod.Spec.ServiceAccountName, pod.Spec.Containers[0].Ports = false, "default", nil
 	}
@@ -151,7 +150,7 @@ func (s *scene) tree(t *testing.T, name, config string) string {
 func (a *agent) kubeconfig() {
 	a.t.Helper()
 	path := filepath.Join(a.dir, "kubeconfig")
-	as := a.scene.cluster.WithToken(chart.TokenOfPod(a.t, a.scene.cluster, a.pod))
+	as := a.scene.cluster.WithToken(bed.TokenOfPod(a.t, a.scene.cluster, a.pod))
 	if err := cluster.WriteKubeconfig(path, as); err != nil {
 		a.t.Fatal(err)
 	}
@@ -168,7 +167,7 @@ func (a *agent) run() {
 		"--bounding-set=-all", "--inh-caps=-all", "--no-new-privs", "--pdeathsig=KILL", "--", os.Getenv(agentEnv),
 		"--procfs="+filepath.Join(a.dir, "proc"), "--sysfs="+filepath.Join(a.dir, "sys"), "--host-root="+a.dir,
 		"--kubeconfig="+filepath.Join(a.dir, "kubeconfig"), "--config="+a.configFile(),
-		"--node-name="+a.Name, fmt.Sprintf("--listen=:%d", netbed.AgentPort))
+		"--node-name="+a.Name, fmt.Sprintf("--listen=:%d", bed.AgentPort))
 	command.Env = append(os.Environ(), "GOMAXPROCS=1", "GOMEMLIMIT=64MiB",
 		"NODE_NAME="+a.Name, "POD_NAME="+a.pod.Name, "POD_NAMESPACE="+a.pod.Namespace, "HOST_IP="+a.Address.String())
 	a.output = &process.Lines{}
@@ -222,7 +221,7 @@ func (a *agent) reconfigure(change func(string) string) {
 
 // get asks an agent's HTTP server from its own host, by loopback, as a kubelet.
 func (a *agent) get(path string) (string, error) {
-	return a.Get(netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), netbed.AgentPort), path)
+	return a.Get(netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), bed.AgentPort), path)
 }
 
 // waitReady waits until the agent says that it is.

@@ -8,16 +8,16 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
-	"github.com/taintlet/taintlet/test/netbed"
 )
 
 // The bed itself: what the agents of the other tests ask answers on every host,
 // and each fault breaks what it says and nothing else.
 func TestBed(t *testing.T) {
-	b := netbed.Require(t, 4)
+	b := bed.RequireNetwork(t, 4)
 	for _, h := range b.Hosts {
-		if _, err := h.Listen(fmt.Sprintf(":%d", netbed.AgentPort)); err != nil {
+		if _, err := h.Listen(fmt.Sprintf(":%d", bed.AgentPort)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -27,14 +27,14 @@ func TestBed(t *testing.T) {
 	for _, fault := range []struct {
 		name        string
 		begin, mend func() error
-		broken      func(from *netbed.Host, what string) bool
+		broken      func(from *bed.Host, what string) bool
 		someDNS     bool // by the Service it is chance which server is asked
 	}{
 		{
 			name:  "VXLAN",
 			begin: func() error { return victim.Break("vxlan", "in udp dport 8472 drop", "out udp dport 8472 drop") },
 			mend:  func() error { return victim.Mend("vxlan") },
-			broken: func(from *netbed.Host, what string) bool {
+			broken: func(from *bed.Host, what string) bool {
 				return from == victim && (what == "DNS" || strings.HasPrefix(what, "pod"))
 			},
 		},
@@ -42,7 +42,7 @@ func TestBed(t *testing.T) {
 			name:  "VXLAN of a host with a DNS server",
 			begin: first.LeaveOverlay,
 			mend:  func() error { return b.RejoinOverlay(first) },
-			broken: func(from *netbed.Host, what string) bool {
+			broken: func(from *bed.Host, what string) bool {
 				return from != first && what == "pod of "+first.Name || from == first && what == "pod of "+b.DNS[1].Name
 			},
 			someDNS: true,
@@ -51,13 +51,13 @@ func TestBed(t *testing.T) {
 			name:   "Services",
 			begin:  victim.DropServices,
 			mend:   func() error { return b.RestoreServices(victim) },
-			broken: func(from *netbed.Host, what string) bool { return from == victim && what == "DNS" },
+			broken: func(from *bed.Host, what string) bool { return from == victim && what == "DNS" },
 		},
 		{
 			name:  "DNS server",
 			begin: first.StopDNS,
 			mend:  first.StartDNS,
-			broken: func(_ *netbed.Host, what string) bool {
+			broken: func(_ *bed.Host, what string) bool {
 				return what == "pod of "+first.Name
 			},
 			someDNS: true,
@@ -66,7 +66,7 @@ func TestBed(t *testing.T) {
 			name:   "carrier",
 			begin:  func() error { return victim.SetCarrier("eth0", false) },
 			mend:   func() error { return victim.SetCarrier("eth0", true) },
-			broken: func(from *netbed.Host, what string) bool { return from == victim || what == victim.Name },
+			broken: func(from *bed.Host, what string) bool { return from == victim || what == victim.Name },
 		},
 		{
 			name: "peers",
@@ -74,7 +74,7 @@ func TestBed(t *testing.T) {
 				return victim.Break("peers", "out ip daddr 10.90.0.11-10.90.0.18 drop", "in ip saddr 10.90.0.11-10.90.0.18 drop")
 			},
 			mend:   func() error { return victim.Mend("peers") },
-			broken: func(from *netbed.Host, what string) bool { return from == victim || what == victim.Name },
+			broken: func(from *bed.Host, what string) bool { return from == victim || what == victim.Name },
 		},
 	} {
 		t.Run(fault.name, func(t *testing.T) {
@@ -92,7 +92,7 @@ func TestBed(t *testing.T) {
 
 // waitWell waits until everything answers: the kernel hears of a cable that was
 // plugged in a moment later.
-func waitWell(t *testing.T, b *netbed.Bed) {
+func waitWell(t *testing.T, b *bed.Network) {
 	t.Helper()
 	cluster.Eventually(t, "an end of the fault", func() error {
 		for _, from := range b.Hosts {
@@ -108,7 +108,7 @@ func waitWell(t *testing.T, b *netbed.Bed) {
 
 // wantBroken asks everything of every host: hosts by name, pods by "pod of" their
 // host, "DNS" by the address of the Service.
-func wantBroken(t *testing.T, b *netbed.Bed, broken func(from *netbed.Host, what string) bool, someDNS bool) {
+func wantBroken(t *testing.T, b *bed.Network, broken func(from *bed.Host, what string) bool, someDNS bool) {
 	t.Helper()
 	var all sync.WaitGroup
 	for _, from := range b.Hosts {
@@ -123,17 +123,17 @@ func wantBroken(t *testing.T, b *netbed.Bed, broken func(from *netbed.Host, what
 	all.Wait()
 }
 
-func askAll(b *netbed.Bed, from *netbed.Host) map[string]error {
+func askAll(b *bed.Network, from *bed.Host) map[string]error {
 	answers := map[string]error{}
 	for _, to := range b.Hosts {
 		if to != from {
-			answers[to.Name] = errors.Join(from.Reach(netip.AddrPortFrom(to.Address, netbed.AgentPort)),
-				from.Reach(netip.AddrPortFrom(to.Address, netbed.KubeletPort)))
+			answers[to.Name] = errors.Join(from.Reach(netip.AddrPortFrom(to.Address, bed.AgentPort)),
+				from.Reach(netip.AddrPortFrom(to.Address, bed.KubeletPort)))
 		}
 	}
 	for _, d := range b.DNS {
-		answers["pod of "+d.Name] = from.Reach(netip.AddrPortFrom(netbed.PodAddress(d.Number), netbed.DNSPort))
+		answers["pod of "+d.Name] = from.Reach(netip.AddrPortFrom(bed.PodAddress(d.Number), bed.DNSPort))
 	}
-	answers["DNS"] = from.Resolve(netip.MustParseAddrPort(netbed.DNSService + ":53"))
+	answers["DNS"] = from.Resolve(netip.MustParseAddrPort(bed.DNSService + ":53"))
 	return answers
 }

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/taintlet/taintlet/test/netbed"
+	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/process"
 )
 
@@ -44,7 +44,7 @@ func onHosts(numbers []int, do func(*agent) error) func([]*agent) error {
 func between(numbers ...int) []string {
 	var addresses []string
 	for _, number := range numbers {
-		addresses = append(addresses, netbed.HostAddress(number).String())
+		addresses = append(addresses, bed.HostAddress(number).String())
 	}
 	set := "{ " + strings.Join(addresses, ", ") + " }"
 	return []string{"out ip daddr " + set + " drop", "in ip saddr " + set + " drop"}
@@ -76,7 +76,7 @@ func lossy(percent int, numbers ...int) fault {
 			if number == a.Number {
 				rules = append(rules, "in iifname eth0"+drop)
 			} else {
-				rules = append(rules, "in ip saddr "+netbed.HostAddress(number).String()+drop)
+				rules = append(rules, "in ip saddr "+bed.HostAddress(number).String()+drop)
 			}
 		}
 		return a.Break("packets", rules...)
@@ -89,7 +89,7 @@ func lossy(percent int, numbers ...int) fault {
 
 // noDNS stops all DNS servers.
 func (s *scene) noDNS() fault {
-	each := func(do func(*netbed.Host) error) func([]*agent) error {
+	each := func(do func(*bed.Host) error) func([]*agent) error {
 		return func([]*agent) error {
 			var errs []error
 			for _, h := range s.bed.DNS {
@@ -98,7 +98,7 @@ func (s *scene) noDNS() fault {
 			return errors.Join(errs...)
 		}
 	}
-	return fault{begin: each((*netbed.Host).StopDNS), end: each((*netbed.Host).StartDNS)}
+	return fault{begin: each((*bed.Host).StopDNS), end: each((*bed.Host).StartDNS)}
 }
 
 // frozen stops the API server as an overload does: nobody answers, connections

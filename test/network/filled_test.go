@@ -19,7 +19,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/taintlet/taintlet/test/chart"
+	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
 )
 
@@ -245,7 +245,7 @@ func (s *scene) fillSlices(t *testing.T) {
 	const each, mark = 200, "attack.example.com/filled"
 	annotations := map[string]string{"attack.example.com/a": letters(250_000)}
 	for namespace, labels := range map[string]map[string]string{
-		chart.Namespace:        {discoveryv1.LabelServiceName: "taintlet", mark: ""},
+		bed.Namespace:          {discoveryv1.LabelServiceName: "taintlet", mark: ""},
 		metav1.NamespaceSystem: {discoveryv1.LabelServiceName: "kube-dns", "k8s-app": "kube-dns", mark: ""},
 	} {
 		client := s.cluster.Client().DiscoveryV1().EndpointSlices(namespace)

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/taintlet/taintlet/test/netbed"
+	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/process"
 )
 
@@ -68,7 +68,7 @@ func TestFlood(t *testing.T) {
 	victim, attacker := agents[hosts-1], agents[0]
 	memory, began := victim.memory(), time.Now()
 	command := process.Command("/proc/self/exe")
-	command.Env = append(os.Environ(), floodEnv+"="+netip.AddrPortFrom(victim.Address, netbed.AgentPort).String())
+	command.Env = append(os.Environ(), floodEnv+"="+netip.AddrPortFrom(victim.Address, bed.AgentPort).String())
 	output := &process.Lines{}
 	command.Stdout = output
 	p, err := attacker.Start("the flood", command, "")

@@ -18,7 +18,7 @@ import (
 
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/probes/network"
-	"github.com/taintlet/taintlet/test/netbed"
+	"github.com/taintlet/taintlet/test/bed"
 )
 
 // maxGrowth is how much more memory an agent may take while it is lied to or
@@ -111,7 +111,7 @@ func TestForgedAnswers(t *testing.T) {
 		if err := a.process.Kill(); err != nil {
 			t.Fatal(err)
 		}
-		listenAs(t, a.Host, netbed.AgentPort, func(c net.Conn) { liars[i].Load().(forgery)(c) }, &liars[i])
+		listenAs(t, a.Host, bed.AgentPort, func(c net.Conn) { liars[i].Load().(forgery)(c) }, &liars[i])
 	}
 	before := honest.memory()
 	lie := func(name string, rounds int, which func(liar int) string) {
@@ -157,7 +157,7 @@ func countVisits(t *testing.T, a *agent) *visits {
 
 // listenAs accepts connections on a port of a host for the length of the test,
 // from when ready has a value.
-func listenAs(t *testing.T, h *netbed.Host, port int, serve func(net.Conn), ready *atomic.Value) {
+func listenAs(t *testing.T, h *bed.Host, port int, serve func(net.Conn), ready *atomic.Value) {
 	t.Helper()
 	listener, err := h.Listen(fmt.Sprintf(":%d", port))
 	if err != nil {

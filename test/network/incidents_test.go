@@ -11,7 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/taintlet/taintlet/test/chart"
+	"github.com/taintlet/taintlet/test/bed"
 )
 
 // longEnv asks for all incidents, which take an hour, and not only for those
@@ -145,7 +145,7 @@ func (s *scene) checkChanges(t *testing.T, began time.Time, may []string) {
 			t.Errorf("tainted or accused: %s", c)
 		}
 	}
-	requests, err := s.cluster.Requests(":" + chart.Account)
+	requests, err := s.cluster.Requests(":" + bed.Account)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +154,7 @@ func (s *scene) checkChanges(t *testing.T, began time.Time, may []string) {
 		if r.RequestReceivedTimestamp.Before(began) || r.Verb != "patch" && r.Verb != "create" && r.Verb != "update" {
 			continue
 		}
-		node := strings.Join(r.User.Extra[chart.NodeNameExtra], "")
+		node := strings.Join(r.User.Extra[bed.NodeNameExtra], "")
 		writes[r.Resource()]++
 		if r.Resource() == "nodes" && !slices.Contains(may, node) && strings.Contains(string(r.RequestObject), "network-unavailable") {
 			t.Errorf("%s writes a taint: %.300s", node, r.RequestObject)

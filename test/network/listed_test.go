@@ -14,8 +14,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/taintlet/taintlet/test/chart"
-	"github.com/taintlet/taintlet/test/netbed"
+	"github.com/taintlet/taintlet/test/bed"
 )
 
 // TestListedPacketsOnly has agents read EndpointSlices that somebody forged who may
@@ -71,8 +70,8 @@ func TestListedPacketsOnly(t *testing.T) {
 type ports map[string][]int32
 
 var (
-	right = ports{chart.Namespace: {netbed.AgentPort}, metav1.NamespaceSystem: {netbed.DNSPort}}
-	wrong = ports{chart.Namespace: {22, 443, 2379, 10257, 10259}, metav1.NamespaceSystem: {22, 2379, 8080, 9153}}
+	right = ports{bed.Namespace: {bed.AgentPort}, metav1.NamespaceSystem: {bed.DNSPort}}
+	wrong = ports{bed.Namespace: {22, 443, 2379, 10257, 10259}, metav1.NamespaceSystem: {22, 2379, 8080, 9153}}
 )
 
 const (
@@ -89,7 +88,7 @@ func second(number int) string { return fmt.Sprintf("10.92.0.%d", 10+number) }
 // hostNames are addresses that are none: the API server takes anything for the name of
 // a host that looks like one.
 func hostNames() []string {
-	return []string{"127.0.0.1", "169.254.169.254", "169.254.1.1", "224.0.0.1", "0.0.0.0", "255.255.255.255", "localhost.localdomain", "kubernetes.default.svc.cluster.local", netbed.Gateway}
+	return []string{"127.0.0.1", "169.254.169.254", "169.254.1.1", "224.0.0.1", "0.0.0.0", "255.255.255.255", "localhost.localdomain", "kubernetes.default.svc.cluster.local", bed.Gateway}
 }
 
 // foreignIPv4 are addresses that the API server stores, at which no peer is: metadata
@@ -113,9 +112,9 @@ func foreignIPv6() []string {
 
 // hostAddresses are those of hosts and of the API server.
 func hostAddresses() []string {
-	all := []string{netbed.Gateway}
+	all := []string{bed.Gateway}
 	for number := 1; number <= few; number++ {
-		all = append(all, netbed.HostAddress(number).String(), netbed.PodAddress(number).String())
+		all = append(all, bed.HostAddress(number).String(), bed.PodAddress(number).String())
 	}
 	return all
 }
@@ -124,7 +123,7 @@ func ipv6Of(number int) string { return fmt.Sprintf("fd92::%d", 10+number) }
 
 // giveIPv6 gives a host an IPv6 address and a default route, for the length of the
 // test: without them nothing could be sent over IPv6.
-func giveIPv6(t *testing.T, h *netbed.Host) {
+func giveIPv6(t *testing.T, h *bed.Host) {
 	t.Helper()
 	address := ipv6Of(h.Number) + "/64"
 	if err := h.IP("addr add "+address+" dev eth1 nodad", "route add ::/0 via fd92::1 dev eth1"); err != nil {
@@ -141,7 +140,7 @@ func giveIPv6(t *testing.T, h *netbed.Host) {
 func forged(name string, kind discoveryv1.AddressType, addresses []string, at ports) []*discoveryv1.EndpointSlice {
 	var all []*discoveryv1.EndpointSlice
 	for namespace, labels := range map[string]map[string]string{
-		chart.Namespace:        {discoveryv1.LabelServiceName: "taintlet"},
+		bed.Namespace:          {discoveryv1.LabelServiceName: "taintlet"},
 		metav1.NamespaceSystem: {discoveryv1.LabelServiceName: "kube-dns", "k8s-app": "kube-dns"},
 	} {
 		slice := &discoveryv1.EndpointSlice{
@@ -153,7 +152,7 @@ func forged(name string, kind discoveryv1.AddressType, addresses []string, at po
 			node := fmt.Sprintf("%s-%d", name, i)
 			slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{Addresses: []string{address}, NodeName: &node, Conditions: discoveryv1.EndpointConditions{Ready: &ready}})
 		}
-		portNames := []string{map[string]string{chart.Namespace: "metrics", metav1.NamespaceSystem: "dns-tcp"}[namespace], "b", "c", "d", "e"}
+		portNames := []string{map[string]string{bed.Namespace: "metrics", metav1.NamespaceSystem: "dns-tcp"}[namespace], "b", "c", "d", "e"}
 		for i, number := range at[namespace] {
 			slice.Ports = append(slice.Ports, discoveryv1.EndpointPort{Name: &portNames[i], Port: &number})
 		}
@@ -181,13 +180,13 @@ func (s *scene) forge(t *testing.T, all []*discoveryv1.EndpointSlice) {
 // wantRead fails unless the agent has read all of these slices, by the audit log.
 func (s *scene) wantRead(t *testing.T, a *agent, all []*discoveryv1.EndpointSlice) {
 	t.Helper()
-	requests, err := s.cluster.Requests(":" + chart.Account)
+	requests, err := s.cluster.Requests(":" + bed.Account)
 	if err != nil {
 		t.Fatal(err)
 	}
 	read := map[string]bool{}
 	for _, r := range requests {
-		if r.Verb == "get" && r.Resource() == "endpointslices" && slices.Contains(r.User.Extra[chart.NodeNameExtra], a.Name) {
+		if r.Verb == "get" && r.Resource() == "endpointslices" && slices.Contains(r.User.Extra[bed.NodeNameExtra], a.Name) {
 			read[r.ObjectRef.Namespace+"/"+r.ObjectRef.Name] = true
 		}
 	}
@@ -212,7 +211,7 @@ func (d destination) String() string {
 const dnsPod = "a DNS pod"
 
 // listed are the destinations of docs/network.md, for the agent of a host.
-func (s *scene) listed(t *testing.T, from *netbed.Host) map[destination]string {
+func (s *scene) listed(t *testing.T, from *bed.Host) map[destination]string {
 	t.Helper()
 	api, err := url.Parse(s.cluster.URL())
 	if err != nil {
@@ -223,9 +222,9 @@ func (s *scene) listed(t *testing.T, from *netbed.Host) map[destination]string {
 		t.Fatal(err)
 	}
 	all := map[destination]string{
-		{netip.MustParseAddr(netbed.Gateway), "tcp", apiPort}:           "the API server",
-		{netip.MustParseAddr(netbed.DNSService), "udp", netbed.DNSPort}: "the nameserver",
-		{from.Address, "tcp", netbed.AgentPort}:                         "the own address",
+		{netip.MustParseAddr(bed.Gateway), "tcp", apiPort}:        "the API server",
+		{netip.MustParseAddr(bed.DNSService), "udp", bed.DNSPort}: "the nameserver",
+		{from.Address, "tcp", bed.AgentPort}:                      "the own address",
 	}
 	for _, loopback := range []string{"127.0.0.1", "::1"} {
 		for port, daemon := range map[int]string{10256: "kube-proxy", 9879: "Cilium", 9099: "Calico"} {
@@ -237,15 +236,15 @@ func (s *scene) listed(t *testing.T, from *netbed.Host) map[destination]string {
 			continue
 		}
 		if s.hasDNS(other) {
-			all[destination{netbed.PodAddress(other.Number), "tcp", netbed.DNSPort}] = dnsPod
+			all[destination{bed.PodAddress(other.Number), "tcp", bed.DNSPort}] = dnsPod
 		}
 		// No agent can know whether an address of another host is one of its Node: a second
 		// NIC is taken for a peer or a DNS pod, and so is a bridge.
 		for _, text := range []string{other.Address.String(), second(other.Number), fmt.Sprintf("10.91.%d.1", other.Number), ipv6Of(other.Number)} {
 			address := netip.MustParseAddr(text)
-			all[destination{address, "tcp", netbed.AgentPort}] = "a peer"
-			all[destination{address, "tcp", netbed.KubeletPort}] = "a peer's kubelet"
-			all[destination{address, "tcp", netbed.DNSPort}] = dnsPod
+			all[destination{address, "tcp", bed.AgentPort}] = "a peer"
+			all[destination{address, "tcp", bed.KubeletPort}] = "a peer's kubelet"
+			all[destination{address, "tcp", bed.DNSPort}] = dnsPod
 		}
 		// The kernel's packets that carry those of the agent have the agent's user.
 		all[destination{other.Address, "udp", 8472}] = "the overlay"
@@ -255,11 +254,11 @@ func (s *scene) listed(t *testing.T, from *netbed.Host) map[destination]string {
 
 // capture is a rule of the packet filter that notes each destination of the user as
 // whom the agent runs, before an address of a Service is translated.
-type capture struct{ host *netbed.Host }
+type capture struct{ host *bed.Host }
 
 // newCapture captures for the length of a test. What the agent answers to others, from
 // its own port, is no packet of its own.
-func newCapture(t *testing.T, h *netbed.Host) *capture {
+func newCapture(t *testing.T, h *bed.Host) *capture {
 	t.Helper()
 	set := func(name, address string) string {
 		return fmt.Sprintf("set %s { type %s . inet_proto . inet_service; size 65535; flags dynamic; }\n", name, address)
@@ -278,7 +277,7 @@ chain out { type filter hook output priority -310; policy accept;
 meta skuid %[3]d jump agent
 }
 }
-`, netbed.AgentPort, victim(), nobody))
+`, bed.AgentPort, victim(), nobody))
 	if err != nil {
 		t.Fatal(err)
 	}

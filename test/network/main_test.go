@@ -9,10 +9,9 @@ import (
 	"os"
 	"testing"
 
-	"github.com/taintlet/taintlet/test/build"
-	"github.com/taintlet/taintlet/test/chart"
+	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
-	"github.com/taintlet/taintlet/test/netbed"
+	"github.com/taintlet/taintlet/test/process"
 )
 
 // agentEnv tells the process in the namespaces where the agent is, which was
@@ -28,7 +27,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	code := netbed.Main(func() error { return buildAll(folder) }, func() int {
+	code := bed.RunInNamespaces(func() error { return buildAll(folder) }, func() int {
 		code := m.Run()
 		if err := theStage.scene.close(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -48,10 +47,10 @@ func buildAll(folder string) error {
 	if _, err := cluster.Build(ctx, os.Stderr); err != nil {
 		return err
 	}
-	if _, err := chart.BuildHelm(); err != nil {
+	if _, err := bed.BuildHelm(); err != nil {
 		return err
 	}
-	agent, err := build.Agent(ctx, folder, build.Options{Release: true})
+	agent, err := process.BuildAgent(ctx, folder, process.BuildOptions{Release: true})
 	if err != nil {
 		return err
 	}

@@ -16,9 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/taintlet/taintlet/test/chart"
+	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
-	"github.com/taintlet/taintlet/test/netbed"
 )
 
 // hosts is how many there are, and few the size of the small cluster.
@@ -29,7 +28,7 @@ const (
 
 // scene is the network and the control plane of all tests.
 type scene struct {
-	bed     *netbed.Bed
+	bed     *bed.Network
 	cluster *cluster.Cluster
 	records *recorder
 	dir     string // that agents can read
@@ -47,7 +46,7 @@ var theStage stage
 func require(t *testing.T) *scene {
 	t.Helper()
 	cluster.SkipUnlessRequired(t)
-	netbed.SkipUnlessRequired(t)
+	bed.SkipWithoutNamespaces(t)
 	theStage.once.Do(func() {
 		theStage.scene = &scene{}
 		theStage.err = theStage.scene.open(context.WithoutCancel(t.Context()), t)
@@ -72,19 +71,19 @@ func (s *scene) open(ctx context.Context, t *testing.T) (err error) {
 	if err := os.Chmod(s.dir, 0o755); err != nil { //nolint:gosec // agents are not root
 		return err
 	}
-	if s.bed, err = netbed.New(s.dir, hosts); err != nil {
+	if s.bed, err = bed.NewNetwork(s.dir, hosts); err != nil {
 		return err
 	}
-	s.cluster, err = cluster.Start(ctx, cluster.Options{AuditLog: true, Address: netbed.Gateway, Progress: os.Stderr})
+	s.cluster, err = cluster.Start(ctx, cluster.Options{AuditLog: true, Address: bed.Gateway, Progress: os.Stderr})
 	if err != nil {
 		return err
 	}
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: chart.Namespace}}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: bed.Namespace}}
 	if _, err := s.cluster.Client().CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{}); err != nil {
 		return err
 	}
-	chart.InstallRules(ctx, t, s.cluster, chart.Folder, chart.Namespace, map[string]any{})
-	chart.Apply(ctx, t, s.cluster, chart.Render(t, "--show-only", "templates/service.yaml"))
+	bed.InstallRules(ctx, t, s.cluster, bed.ChartFolder, bed.Namespace, map[string]any{})
+	bed.Apply(ctx, t, s.cluster, bed.Render(t, "--show-only", "templates/service.yaml"))
 	if cluster.HasMutatingAdmissionPolicy(t) {
 		if err := s.cluster.InstallKeep(ctx); err != nil {
 			return err
@@ -120,7 +119,7 @@ func (s *scene) close() error {
 
 // noneRefused is an error when RBAC or a policy refused a request of an agent.
 func noneRefused(c *cluster.Cluster) error {
-	requests, err := c.Requests(":" + chart.Account)
+	requests, err := c.Requests(":" + bed.Account)
 	if err != nil {
 		return err
 	}
@@ -128,7 +127,7 @@ func noneRefused(c *cluster.Cluster) error {
 	for _, r := range requests {
 		if r.ResponseStatus.Code == http.StatusForbidden || r.ResponseStatus.Code == http.StatusUnprocessableEntity {
 			what := r.Verb + " " + r.Resource()
-			refused[what] = fmt.Errorf("refused: %s %s of the agent of %s: %s", what, r.ObjectRef.Name, r.User.Extra[chart.NodeNameExtra], r.ResponseStatus.Message)
+			refused[what] = fmt.Errorf("refused: %s %s of the agent of %s: %s", what, r.ObjectRef.Name, r.User.Extra[bed.NodeNameExtra], r.ResponseStatus.Message)
 		}
 	}
 	return errors.Join(slices.Collect(maps.Values(refused))...)
@@ -139,11 +138,11 @@ func (s *scene) serveDNS(ctx context.Context) error {
 	_, err := s.cluster.Client().CoreV1().Services(metav1.NamespaceSystem).Create(ctx, &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: "kube-dns", Labels: map[string]string{"k8s-app": "kube-dns"}},
 		Spec: corev1.ServiceSpec{
-			ClusterIP: netbed.DNSService,
+			ClusterIP: bed.DNSService,
 			Selector:  map[string]string{"k8s-app": "kube-dns"},
 			Ports: []corev1.ServicePort{
-				{Name: "dns", Port: netbed.DNSPort, Protocol: corev1.ProtocolUDP, TargetPort: intstr.FromInt32(netbed.DNSPort)},
-				{Name: "dns-tcp", Port: netbed.DNSPort, Protocol: corev1.ProtocolTCP, TargetPort: intstr.FromInt32(netbed.DNSPort)},
+				{Name: "dns", Port: bed.DNSPort, Protocol: corev1.ProtocolUDP, TargetPort: intstr.FromInt32(bed.DNSPort)},
+				{Name: "dns-tcp", Port: bed.DNSPort, Protocol: corev1.ProtocolTCP, TargetPort: intstr.FromInt32(bed.DNSPort)},
 			},
 		},
 	}, metav1.CreateOptions{})

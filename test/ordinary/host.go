@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/taintlet/taintlet/probes"
-	"github.com/taintlet/taintlet/test/fakehost"
+	"github.com/taintlet/taintlet/test/fixtures"
 )
 
 // Total is the memory of the host, in bytes, and taskLimit its limit of tasks.
@@ -74,7 +74,7 @@ func (h *Host) Show(at time.Duration) {
 		return
 	}
 	h.shown = shown
-	h.write("meminfo", fakehost.Meminfo(Total>>10, int(available)>>10))
+	h.write("meminfo", fixtures.Meminfo(Total>>10, int(available)>>10))
 	h.write("loadavg", fmt.Sprintf("0.10 0.20 0.30 1/%d 4242\n", int(tasks)))
 	line := fmt.Sprintf(" avg10=0.00 avg60=0.00 avg300=0.00 total=%d\n", h.waited.Microseconds())
 	h.write("pressure/memory", "some"+line+"full"+line)

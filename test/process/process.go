@@ -1,5 +1,6 @@
-// Package process supervises the programs that tests, the demo and the benchmark
-// start. A program has its log in a file and ends when this process does, in
+// Package process builds and supervises the programs that tests, the demo and the
+// measurements start, takes memory of this host, and locks what only one process may
+// use. A program has its log in a file and ends when this process does, in
 // whatever way. An end that nobody asked for is an error that shows the end of
 // the log.
 package process

@@ -19,7 +19,6 @@ import (
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
-	"github.com/taintlet/taintlet/test/build"
 	"github.com/taintlet/taintlet/test/cluster"
 	"github.com/taintlet/taintlet/test/process"
 )
@@ -125,7 +124,7 @@ type cleaner struct {
 
 func newCleaner(t *testing.T, c *cluster.Cluster) *cleaner {
 	t.Helper()
-	program, err := build.Agent(t.Context(), t.TempDir(), build.Options{})
+	program, err := process.BuildAgent(t.Context(), t.TempDir(), process.BuildOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/taintlet/taintlet/test/build"
+	"github.com/taintlet/taintlet/test/process"
 )
 
 // pace is how many times as often as by default an accelerated agent does things: a
@@ -127,7 +127,7 @@ func swappedProgram(ctx context.Context, module, folder, name string, swaps []sw
 	if err := os.WriteFile(overlay, list, 0o600); err != nil {
 		return "", err
 	}
-	return build.Agent(ctx, folder, build.Options{Release: true, Overlay: overlay})
+	return process.BuildAgent(ctx, folder, process.BuildOptions{Release: true, Overlay: overlay})
 }
 
 // swapped returns the files with their texts replaced. A text that is not there is

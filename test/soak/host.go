@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/taintlet/taintlet/test/fakehost"
+	"github.com/taintlet/taintlet/test/fixtures"
 )
 
 // rootSize is the size of the host's root file system, in bytes.
@@ -69,8 +69,8 @@ func attempt(do func() error) (err error) {
 
 // newHost returns a healthy host of files that the agents' user may read. Its root
 // is a small file system of its own where this program may mount one.
-func newHost(b *bench) (h *fakehost.Host, hasRoot bool, err error) {
-	if err := attempt(func() error { h = fakehost.New(b); return nil }); err != nil {
+func newHost(b *bench) (h *fixtures.Host, hasRoot bool, err error) {
+	if err := attempt(func() error { h = fixtures.NewHost(b); return nil }); err != nil {
 		return nil, false, err
 	}
 	if os.Getuid() == 0 {
@@ -95,7 +95,7 @@ func newHost(b *bench) (h *fakehost.Host, hasRoot bool, err error) {
 }
 
 // fill takes all but a little of the host's root file system, or gives it back.
-func fill(h *fakehost.Host, full bool) error {
+func fill(h *fixtures.Host, full bool) error {
 	path := filepath.Join(h.Root, "ballast")
 	if !full {
 		return os.Remove(path)

@@ -19,8 +19,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/taintlet/taintlet/probes"
-	"github.com/taintlet/taintlet/test/fakehost"
-	"github.com/taintlet/taintlet/test/gate"
+	"github.com/taintlet/taintlet/test/cluster"
+	"github.com/taintlet/taintlet/test/fixtures"
 	"github.com/taintlet/taintlet/test/process"
 	"github.com/taintlet/taintlet/test/results"
 )
@@ -39,9 +39,9 @@ type week struct {
 	f        *figures
 	seconds  float64 // that the run stands for
 	bench    *bench
-	host     *fakehost.Host
+	host     *fixtures.Host
 	hasRoot  bool // of its own, which may be filled
-	gate     *gate.Gate
+	gate     *cluster.Gate
 	agent    *agent
 	scraper  *scraper
 	config   string // the agent's file
@@ -142,7 +142,7 @@ func (w *week) identity(ctx context.Context) (*rest.Config, error) {
 	}
 	as := w.cluster.WithToken("")
 	if err := attempt(func() error {
-		w.gate = gate.NewAt(w.bench, fmt.Sprintf("127.0.0.1:%d", w.ports[1+peers]), strings.TrimPrefix(as.Host, "https://"))
+		w.gate = cluster.NewGateAt(w.bench, fmt.Sprintf("127.0.0.1:%d", w.ports[1+peers]), strings.TrimPrefix(as.Host, "https://"))
 		w.gate.Open()
 		return nil
 	}); err != nil {

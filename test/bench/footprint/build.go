@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/taintlet/taintlet/test/build"
 	"github.com/taintlet/taintlet/test/cluster"
 	"github.com/taintlet/taintlet/test/process"
 )
@@ -32,7 +31,7 @@ func buildAll(ctx context.Context, o *Options, folder string) (agent, exporter b
 	}
 	o.Say("both programs are built")
 	agent.Version = o.Commit
-	if agent.Path, err = build.Agent(ctx, folder, build.Options{Release: true}); err != nil {
+	if agent.Path, err = process.BuildAgent(ctx, folder, process.BuildOptions{Release: true}); err != nil {
 		return agent, exporter, err
 	}
 	nested := filepath.Join(o.Module, "test", "exporter")

@@ -3,7 +3,7 @@
 // DaemonSet would run them, and both are scraped every 15 s.
 //
 // With root, taintlet has peers: agents on hosts that are network namespaces
-// (test/netbed), with DNS and a real control plane, so that it asks all that it
+// (test/bed), with DNS and a real control plane, so that it asks all that it
 // asks in a cluster. Without root there is one agent, on this host.
 package footprint
 
@@ -19,7 +19,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/taintlet/taintlet/test/netbed"
+	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/process"
 )
 
@@ -62,7 +62,7 @@ func Measure(ctx context.Context, o Options) (f *Figures, err error) {
 	if s.Agent, s.Exporter, err = buildAll(ctx, &o, folder); err != nil {
 		return nil, err
 	}
-	if lacks := netbed.Check(); lacks != nil {
+	if lacks := bed.CheckNamespaces(); lacks != nil {
 		o.Say("taintlet is measured without peers and without DNS in pods: %v", lacks)
 		if f, err = s.measure(ctx, o.Say); err == nil {
 			f.LeftOut = fmt.Sprintf("peers and DNS in pods: %v", lacks)
@@ -86,7 +86,7 @@ func (s *spec) inside(ctx context.Context) (*Figures, error) {
 	var said process.Lines
 	command := exec.Command("/proc/self/exe", ChildName, file) //nolint:noctx // it is stopped below
 	command.Stdout, command.Stderr = &said, os.Stderr
-	p, err := netbed.StartInside("the process in namespaces", command)
+	p, err := bed.StartInNamespaces("the process in namespaces", command)
 	if err != nil {
 		return nil, err
 	}

@@ -10,8 +10,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
-	"github.com/taintlet/taintlet/test/netbed"
 	"github.com/taintlet/taintlet/test/process"
 )
 
@@ -30,11 +30,11 @@ type host struct {
 }
 
 // hostsOf returns the hosts of a bed.
-func hostsOf(bed *netbed.Bed) []*host {
+func hostsOf(network *bed.Network) []*host {
 	var all []*host
-	for _, h := range bed.Hosts {
+	for _, h := range network.Hosts {
 		all = append(all, newHost(&host{
-			Thread: h.Thread, node: h.Name, address: h.Address.String(), agent: strconv.Itoa(netbed.AgentPort), exporter: "9100",
+			Thread: h.Thread, node: h.Name, address: h.Address.String(), agent: strconv.Itoa(bed.AgentPort), exporter: "9100",
 		}))
 	}
 	return all

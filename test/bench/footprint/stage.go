@@ -17,8 +17,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
-	"github.com/taintlet/taintlet/test/netbed"
 	"github.com/taintlet/taintlet/test/process"
 )
 
@@ -33,7 +33,7 @@ const (
 type stage struct {
 	spec    *spec
 	say     func(format string, args ...any)
-	bed     *netbed.Bed
+	bed     *bed.Network
 	cluster *cluster.Cluster
 	hosts   []*host
 	env     []string // of each agent, as in the manifest
@@ -44,10 +44,10 @@ func (s *stage) setUp(ctx context.Context) (err error) {
 	s.say("a control plane starts")
 	options := cluster.Options{Progress: os.Stderr}
 	if s.spec.Bed {
-		if s.bed, err = netbed.New(s.spec.Folder, bedHosts); err != nil {
+		if s.bed, err = bed.NewNetwork(s.spec.Folder, bedHosts); err != nil {
 			return err
 		}
-		s.hosts, options.Address = hostsOf(s.bed), netbed.Gateway
+		s.hosts, options.Address = hostsOf(s.bed), bed.Gateway
 	} else {
 		here, err := thisHost()
 		if err != nil {
@@ -166,15 +166,15 @@ func (s *stage) makeSlices(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	agents := newSlice(agentNamespace, "taintlet", "metrics", netbed.AgentPort)
-	dns := newSlice(metav1.NamespaceSystem, "kube-dns", "dns-tcp", netbed.DNSPort)
+	agents := newSlice(agentNamespace, "taintlet", "metrics", bed.AgentPort)
+	dns := newSlice(metav1.NamespaceSystem, "kube-dns", "dns-tcp", bed.DNSPort)
 	own := newSlice(metav1.NamespaceDefault, "kubernetes", "https", int32(at.Port()))
 	addEndpoint(own, s.hosts[0].node, at.Addr().String())
 	for _, h := range s.hosts {
 		addEndpoint(agents, h.node, h.address)
 	}
 	for _, h := range s.bed.DNS {
-		addEndpoint(dns, h.Name, netbed.PodAddress(h.Number).String())
+		addEndpoint(dns, h.Name, bed.PodAddress(h.Number).String())
 	}
 	for _, slice := range []*discoveryv1.EndpointSlice{agents, dns, own} {
 		if _, err := s.cluster.Client().DiscoveryV1().EndpointSlices(slice.Namespace).Create(ctx, slice, metav1.CreateOptions{}); err != nil {

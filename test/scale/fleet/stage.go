@@ -13,8 +13,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/taintlet/taintlet/test/build"
 	"github.com/taintlet/taintlet/test/cluster"
+	"github.com/taintlet/taintlet/test/process"
 	"github.com/taintlet/taintlet/test/results"
 )
 
@@ -64,7 +64,7 @@ func (s *stage) prepare(ctx context.Context) (err error) {
 	if s.folder, err = os.MkdirTemp("", "taintlet-scale-"); err != nil {
 		return err
 	}
-	if s.program, err = build.Agent(ctx, s.folder, build.Options{Release: true}); err != nil {
+	if s.program, err = process.BuildAgent(ctx, s.folder, process.BuildOptions{Release: true}); err != nil {
 		return err
 	}
 	s.config = filepath.Join(s.folder, "config.yaml")

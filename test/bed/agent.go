@@ -1,0 +1,188 @@
+package bed
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/taintlet/taintlet/test/cluster"
+	"github.com/taintlet/taintlet/test/process"
+)
+
+// Patience is how long an event is waited for: far above what a busy machine
+// needs.
+const Patience = time.Minute
+
+// ConfigHeader is how each configuration file begins.
+const ConfigHeader = "apiVersion: taintlet.dev/v1alpha1\nkind: TaintletConfiguration\n"
+
+// Agent is a running agent.
+type Agent struct {
+	// T is the test.
+	T testing.TB
+	// Process is the agent's, Output its log.
+	Process *process.Process
+	Output  process.Lines
+}
+
+// StartAgent starts the program for the length of the test.
+func StartAgent(t testing.TB, program string, args ...string) *Agent {
+	t.Helper()
+	return StartAgentCommand(t, exec.Command(program, args...)) //nolint:gosec,noctx // our own binary, which lives until it is ended
+}
+
+// StartAgentCommand is StartAgent for a command that has more than arguments.
+func StartAgentCommand(t testing.TB, command *exec.Cmd) *Agent {
+	t.Helper()
+	a := &Agent{T: t}
+	command.Stderr = &a.Output
+	var err error
+	if a.Process, err = process.Start("the agent", command, ""); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		a.Kill()
+		if t.Failed() {
+			t.Logf("log of the agent:\n%s", &a.Output)
+		}
+	})
+	return a
+}
+
+// Kill ends the agent as the kernel's OOM killer would.
+func (a *Agent) Kill() {
+	a.T.Helper()
+	if err := a.Process.Kill(); err != nil {
+		a.T.Error(err)
+	}
+}
+
+// Terminate ends the agent as a kubelet would, and returns the exit code.
+func (a *Agent) Terminate() int {
+	a.T.Helper()
+	if err := a.Process.Stop(Patience); err != nil {
+		a.T.Fatal(err)
+	}
+	return a.Process.ExitCode()
+}
+
+// WaitLog waits for a line that matches and returns its submatches.
+func (a *Agent) WaitLog(pattern string) (match []string) {
+	a.T.Helper()
+	re := regexp.MustCompile(pattern)
+	a.WaitLines(fmt.Sprintf("a line that matches %q", pattern), func(lines []string) bool {
+		for _, line := range lines {
+			if match = re.FindStringSubmatch(line); match != nil {
+				return true
+			}
+		}
+		return false
+	})
+	return match
+}
+
+// WaitLines waits until it holds for the log so far.
+func (a *Agent) WaitLines(what string, holds func(lines []string) bool) {
+	a.T.Helper()
+	ctx, cancel := context.WithTimeout(a.T.Context(), 2*Patience)
+	defer cancel()
+	if err := a.Process.WaitLines(ctx, &a.Output, holds); err != nil {
+		a.T.Fatalf("the log lacks %s: %v", what, err)
+	}
+}
+
+// Get asks the agent's HTTP server and returns status and body.
+func (a *Agent) Get(path string) (int, string) {
+	a.T.Helper()
+	address := a.WaitLog(`msg="taintlet starts".* listen=(\S+)`)[1]
+	request, err := http.NewRequestWithContext(a.T.Context(), http.MethodGet, fmt.Sprintf("http://%s%s", address, path), nil)
+	if err != nil {
+		a.T.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		a.T.Fatal(err)
+	}
+	defer response.Body.Close() //nolint:errcheck // read to its end
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		a.T.Fatal(err)
+	}
+	return response.StatusCode, string(body)
+}
+
+// Instance is the agent's name in the record.
+func (a *Agent) Instance() string {
+	a.T.Helper()
+	return a.WaitLog(`msg="taintlet starts".* instance=(\S+)`)[1]
+}
+
+// Metric is the value of a time series; 0 when there is none.
+func (a *Agent) Metric(series string) int {
+	a.T.Helper()
+	_, body := a.Get("/metrics")
+	for line := range strings.Lines(body) {
+		if value, found := strings.CutPrefix(line, series+" "); found {
+			return number(a.T, value)
+		}
+	}
+	return 0
+}
+
+// Reconfigure puts another configuration in place of the agent's, as a
+// ConfigMap's volume does, and returns its hash.
+func (a *Agent) Reconfigure(config string) string {
+	a.T.Helper()
+	path := a.ConfigFile()
+	data := []byte(ConfigHeader + config)
+	if err := os.WriteFile(path+".new", data, 0o600); err != nil {
+		a.T.Fatal(err)
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		a.T.Fatal(err)
+	}
+	return fmt.Sprintf("%x", sha256.Sum256(data))[:12]
+}
+
+// ConfigFile returns the path of the agent's configuration file.
+func (a *Agent) ConfigFile() string {
+	a.T.Helper()
+	for _, arg := range a.Process.Args() {
+		if path, found := strings.CutPrefix(arg, "--config="); found {
+			return filepath.Clean(path)
+		}
+	}
+	a.T.Fatal("the agent has no configuration file")
+	return ""
+}
+
+// WaitMetric waits for a line of the agent's metrics.
+func (a *Agent) WaitMetric(line string) {
+	a.T.Helper()
+	cluster.Eventually(a.T, "a line of the metrics", func() error {
+		_, metrics := a.Get("/metrics")
+		if strings.Contains("\n"+metrics, "\n"+line+"\n") {
+			return nil
+		}
+		return fmt.Errorf("no %q in\n%s", line, metrics)
+	})
+}
+
+func number(t testing.TB, text string) int {
+	t.Helper()
+	value, err := strconv.Atoi(strings.TrimSpace(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return value
+}

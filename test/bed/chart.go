@@ -1,0 +1,101 @@
+package bed
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/taintlet/taintlet/test/cluster"
+)
+
+const (
+	// ChartFolder is the chart, seen from a package in test.
+	ChartFolder = "../../deploy/helm/taintlet"
+	// Namespace is that of the release unless a test says otherwise.
+	Namespace = "taintlet-system"
+	// Account is the agent's service account in the release's namespace.
+	Account = "taintlet"
+)
+
+// UserOf is who the agent of a release in that namespace is to the API server.
+func UserOf(namespace string) string {
+	return "system:serviceaccount:" + namespace + ":" + Account
+}
+
+// Helm returns the path of helm, built once and kept in Go's cache. Without
+// TAINTLET_REQUIRE=controlplane the test is skipped: that first build takes
+// minutes.
+func Helm(t *testing.T) string {
+	t.Helper()
+	cluster.SkipUnlessRequired(t)
+	path, err := BuildHelm()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// BuildHelm returns the path of helm, for those who build it ahead of the tests.
+func BuildHelm() (string, error) { return helmOnce() }
+
+var helmOnce = sync.OnceValues(func() (string, error) { //nolint:gochecknoglobals // once for all tests
+	command := exec.Command("go", "tool", "-modfile=test/helm/go.mod", "-n", "helm")
+	command.Dir = "../.."
+	command.Stderr = os.Stderr
+	out, err := command.Output()
+	return strings.TrimSpace(string(out)), err
+})
+
+// RenderOrFail renders the chart as deploy/generate does, with more arguments of
+// helm template, and returns the text. On failure it returns what helm says.
+func RenderOrFail(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	return RenderFolder(t, ChartFolder, args...)
+}
+
+// RenderFolder is RenderOrFail for the chart in that folder, such as a copy with a change.
+func RenderFolder(t *testing.T, folder string, args ...string) (string, error) {
+	t.Helper()
+	args = append([]string{"template", "taintlet", folder, "--namespace", Namespace, "--kube-version", "1.36"}, args...)
+	out, err := exec.CommandContext(t.Context(), Helm(t), args...).CombinedOutput()
+	return string(out), err
+}
+
+// Render is RenderOrFail for values that must be good.
+func Render(t *testing.T, args ...string) string {
+	t.Helper()
+	text, err := RenderOrFail(t, args...)
+	if err != nil {
+		t.Fatalf("helm template %s: %v\n%s", strings.Join(args, " "), err, text)
+	}
+	return text
+}
+
+// ValuesFile writes values for helm's -f.
+func ValuesFile(t *testing.T, values any) string {
+	t.Helper()
+	text, err := json.Marshal(values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return writeFile(t, "values.json", text)
+}
+
+// ManifestFile writes a rendered manifest for cluster.Apply or kubectl.
+func ManifestFile(t *testing.T, text string) string {
+	t.Helper()
+	return writeFile(t, "manifest.yaml", []byte(text))
+}
+
+func writeFile(t *testing.T, name string, text []byte) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

@@ -1,6 +1,0 @@
-//go:build !race
-
-package build
-
-// RaceEnabled says whether this process has the race detector.
-const RaceEnabled = false

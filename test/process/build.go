@@ -1,0 +1,63 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+)
+
+const module = "github.com/taintlet/taintlet"
+
+// Lean returns the flags that keep the agent small: dependencies are compiled
+// without inlining, and of the two HTTP/2s only the one that client-go uses is
+// there. The Makefile and the Dockerfile say the same.
+func Lean() []string {
+	return []string{"-tags=nethttpomithttp2", "-gcflags=all=-l", "-gcflags=std=", "-gcflags=" + module + "/...="}
+}
+
+// BuildOptions says what `go build` is told besides.
+type BuildOptions struct {
+	Race    bool // with the race detector
+	Release bool // as `make build`: static, without symbols and paths
+	// Overlay is a file that names source files to use in place of others, as in
+	// `go help build`; empty: none.
+	Overlay string
+}
+
+// BuildAgent builds taintlet into the folder, and returns the path of the program.
+func BuildAgent(ctx context.Context, folder string, options BuildOptions) (string, error) {
+	return program(ctx, "cmd/taintlet", folder, options, Lean()...)
+}
+
+// BuildProgram builds another main package of this module, such as test/demo.
+func BuildProgram(ctx context.Context, source, folder string, options BuildOptions) (string, error) {
+	return program(ctx, source, folder, options)
+}
+
+func program(ctx context.Context, source, folder string, options BuildOptions, flags ...string) (string, error) {
+	program := filepath.Join(folder, path.Base(source))
+	// The version control's stamp may fail where somebody else owns the files.
+	args := append([]string{"build", "-buildvcs=false", "-o", program}, flags...)
+	env := append(os.Environ(), "GOTMPDIR="+folder) // an interrupted build may leave files
+	if options.Race {
+		args = append(args, "-race")
+	}
+	if options.Release {
+		args = append(args, "-trimpath", "-ldflags=-s -w")
+		env = append(env, "CGO_ENABLED=0")
+	}
+	if options.Overlay != "" {
+		args = append(args, "-overlay="+options.Overlay)
+	}
+	var output strings.Builder
+	command := CommandContext(ctx, "go", append(args, path.Join(module, source))...)
+	command.Env, command.Stdout, command.Stderr = env, &output, &output
+	if err := Run(command); err != nil {
+		return "", fmt.Errorf("build %s: %w\n%s", source, errors.Join(err, ctx.Err()), &output)
+	}
+	return program, nil
+}

@@ -1,0 +1,6 @@
+//go:build race
+
+package process
+
+// RaceEnabled says whether this process has the race detector.
+const RaceEnabled = true
