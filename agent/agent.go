@@ -71,11 +71,6 @@ type Agent struct {
 	Version string
 }
 
-// ProbesOf returns what makes the probes of an environment.
-func ProbesOf(env config.Environment) func(config.Condition) probes.Probe {
-	return func(c config.Condition) probes.Probe { return c.NewProbe(env) }
-}
-
 // Run runs the agent until the context ends, and serves HTTP on the listener
 // (nil: none). Taints stay on the Node when it returns. The end of the context
 // is no error; a worker that ended before it is one.

@@ -19,6 +19,7 @@ import (
 
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
+	"github.com/taintlet/taintlet/agent/hostprobes"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 )
@@ -74,7 +75,7 @@ func (c course) play(t *testing.T, phase time.Duration) (result outcome) {
 		cfg := config.Default()
 		condition, _ := cfg.Condition(c.condition)
 		r := &runner{
-			probe: condition.NewProbe(config.Environment{Host: probes.Host{Root: dir, Proc: dir, Sys: dir}}),
+			probe: hostprobes.Environment{Host: probes.Host{Root: dir, Proc: dir, Sys: dir}}.NewProbe(condition),
 			start: time.Now(), period: condition.Common().Period.Duration,
 			minInterval: condition.MinInterval(), step: condition.MinInterval(), followUp: condition.FollowUp(),
 		}

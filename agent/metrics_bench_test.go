@@ -12,6 +12,7 @@ import (
 
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
+	"github.com/taintlet/taintlet/agent/hostprobes"
 	"github.com/taintlet/taintlet/probes"
 )
 
@@ -22,7 +23,7 @@ func newBenchLoop(b *testing.B) (*loop, map[probes.Condition]*runner) {
 	cfg := config.Default()
 	begin := time.Now()
 	l := newLoop(&Agent{
-		Config: cfg, NewProbe: ProbesOf(config.Environment{Host: probes.Host{Root: "/", Proc: "/proc", Sys: "/sys"}}),
+		Config: cfg, NewProbe: hostprobes.Environment{Host: probes.Host{Root: "/", Proc: "/proc", Sys: "/sys"}}.NewProbe,
 		Client: NewOffline("bench", slog.New(slog.DiscardHandler)), Slots: OfflineSlots{}, Recorder: &Told{},
 		Log: slog.New(slog.DiscardHandler), Instance: "bench", Boot: decide.Boot{ID: "boot", At: begin}, Now: time.Now, Version: "bench",
 	}, workers{})

@@ -46,13 +46,3 @@ func (m Measure) Duration() time.Duration {
 	}
 	return time.Duration(math.Round(m.Value * 1e9))
 }
-
-// Rejudger is a Measurer that can judge a sample by its quantities alone.
-type Rejudger interface {
-	Measurer
-	// Rejudge returns what the thresholds of this probe make of a sample that was
-	// taken earlier, perhaps by other thresholds. The quantities are those that
-	// Measures gave of it; only names, paths and values count. False: the
-	// recorded level does not follow from them.
-	Rejudge(recorded Observation, quantities []Measure) (Observation, bool)
-}

@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/taintlet/taintlet/agent/config"
-	"github.com/taintlet/taintlet/probes"
-	"github.com/taintlet/taintlet/probes/network"
 	"github.com/taintlet/taintlet/taints"
 )
 
@@ -34,17 +32,6 @@ func TestDecodeKeepsDefaultsOfFieldsThatAreNotGiven(t *testing.T) {
 	if memory.ClearFactor != wantMemory.ClearFactor || memory.Debounce.Samples != wantMemory.Debounce.Samples ||
 		len(cfg.Rules) != len(want.Rules) || config.Get[*config.Disk](cfg).AvailablePercent != config.Get[*config.Disk](want).AvailablePercent {
 		t.Errorf("a default was lost: %+v", cfg)
-	}
-}
-
-// A class that is off is not asked, so the message does not tell of it.
-func TestDisabledClassesReachTheProbe(t *testing.T) {
-	told := func(classes ...network.Class) string {
-		section := &config.Network{DisabledClasses: classes}
-		return section.NewProbe(config.Environment{Host: probes.Host{Proc: "testdata", Sys: "/sys"}}).Observe(t.Context()).Message
-	}
-	if with, without := told(network.DNS, network.Local), told(network.Classes()...); with == without {
-		t.Errorf("with the class route, and without any: %q", with)
 	}
 }
 

@@ -57,18 +57,28 @@ func defaultDisk() Section {
 	}
 }
 
-// NewProbe makes the probe of the host's file systems.
-func (d *Disk) NewProbe(env Environment) probes.Probe {
-	return disk.New(env.Host, d.Paths, disk.Thresholds{
+// Thresholds returns what the probe judges by.
+func (d *Disk) Thresholds() disk.Thresholds {
+	return disk.Thresholds{
 		AvailablePercent: d.AvailablePercent,
 		InodesPercent:    d.InodesPercent,
 		BlockedAfter:     d.BlockedAfter.Duration,
 		ClearFactor:      d.ClearFactor,
-	}, disk.Write{
+	}
+}
+
+// Write returns where the probe writes, and how long that may take.
+func (d *Disk) Write() disk.Write {
+	return disk.Write{
 		Directory: d.WriteProbe.Directory,
 		Interval:  d.WriteProbe.Interval.Duration,
 		Slow:      d.WriteProbe.SlowAfter.Duration,
-	})
+	}
+}
+
+// Rejudge judges a recorded sample of these paths by these thresholds.
+func (d *Disk) Rejudge(recorded probes.Observation, quantities []probes.Measure) (probes.Observation, bool) {
+	return d.Thresholds().Rejudge(recorded, quantities, d.Paths, d.Write())
 }
 
 // Validate returns every impossible value.

@@ -60,11 +60,6 @@ func defaultMemory() Section {
 	}
 }
 
-// NewProbe makes the probe of the host's memory.
-func (m *Memory) NewProbe(env Environment) probes.Probe {
-	return memory.New(env.Host, m.Thresholds())
-}
-
 // Thresholds returns what the probe judges by.
 func (m *Memory) Thresholds() memory.Thresholds {
 	return memory.Thresholds{
@@ -78,6 +73,11 @@ func (m *Memory) Thresholds() memory.Thresholds {
 		CriticalStalledPercent:     m.CriticalStalledPercent,
 		ClearFactor:                m.ClearFactor,
 	}
+}
+
+// Rejudge judges a recorded sample by these thresholds.
+func (m *Memory) Rejudge(_ probes.Observation, quantities []probes.Measure) (probes.Observation, bool) {
+	return m.Thresholds().Rejudge(quantities)
 }
 
 func byteCount(q resource.Quantity) uint64 { return uint64(max(0, q.Value())) }

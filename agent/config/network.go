@@ -6,7 +6,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/probes/network"
 )
 
@@ -28,11 +27,6 @@ func (*Network) MinInterval() time.Duration { return time.Second }
 
 // FollowUp is 1 s, for the same reason.
 func (*Network) FollowUp() time.Duration { return time.Second }
-
-// NewProbe makes the probe of the host's network.
-func (n *Network) NewProbe(env Environment) probes.Probe {
-	return network.New(env.Host, network.Options{Period: n.Period.Duration, Cluster: env.Cluster, Disabled: n.DisabledClasses})
-}
 
 // Validate returns every impossible value.
 func (n *Network) Validate(at *field.Path) field.ErrorList {

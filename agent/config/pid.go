@@ -44,16 +44,21 @@ func defaultPID() Section {
 	}
 }
 
-// NewProbe makes the probe of the host's tasks.
-func (p *PID) NewProbe(env Environment) probes.Probe {
-	return pid.New(env.Host, pid.Thresholds{
+// Thresholds returns what the probe judges by.
+func (p *PID) Thresholds() pid.Thresholds {
+	return pid.Thresholds{
 		UsedPercent:           p.UsedPercent,
 		FreeTasks:             p.FreeTasks,
 		CriticalUsedPercent:   p.CriticalUsedPercent,
 		RunningOutWithin:      p.RunningOutWithin.Duration,
 		RunningOutUsedPercent: p.RunningOutUsedPercent,
 		ClearFactor:           p.ClearFactor,
-	})
+	}
+}
+
+// Rejudge judges a recorded sample by these thresholds.
+func (p *PID) Rejudge(_ probes.Observation, quantities []probes.Measure) (probes.Observation, bool) {
+	return p.Thresholds().Rejudge(quantities)
 }
 
 // Validate returns every impossible value.

@@ -9,11 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/taintlet/taintlet/probes"
-	"github.com/taintlet/taintlet/probes/network"
 )
 
-// Definition says what a condition is. A new condition needs a probe, a Section
-// and a Definition in a Schema, and nothing else.
+// Definition says what a condition is. A new condition needs a Section, a Definition
+// in a Schema, and a probe that package hostprobes makes of the Section.
 type Definition struct {
 	// Name is the condition's name.
 	Name probes.Condition
@@ -39,18 +38,17 @@ type Section interface {
 	// FollowUp is the time from a bad sample to the next, until the condition is
 	// decided.
 	FollowUp() time.Duration
-	// NewProbe makes the condition's probe.
-	NewProbe(env Environment) probes.Probe
 	// Validate returns every impossible value but those of Sampling.
 	Validate(at *field.Path) field.ErrorList
 }
 
-// Environment is what the probes sample.
-type Environment struct {
-	Host probes.Host
-	// Cluster is what is known of the other hosts; nil: nothing, as without an
-	// API server.
-	Cluster network.Cluster
+// Rejudger is a Section that can judge a sample by its recorded quantities alone.
+type Rejudger interface {
+	// Rejudge returns what the thresholds of this section make of a sample that was
+	// taken earlier, perhaps by other thresholds. The quantities are those that
+	// Measures of its probe gave; only names, paths and values count. False: the
+	// recorded level does not follow from them.
+	Rejudge(recorded probes.Observation, quantities []probes.Measure) (probes.Observation, bool)
 }
 
 // Sampling says how often a probe takes a sample and which samples change the

@@ -21,6 +21,7 @@ import (
 	"github.com/taintlet/taintlet/agent/assembly"
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/fleet"
+	"github.com/taintlet/taintlet/agent/hostprobes"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/probes/network"
 	"github.com/taintlet/taintlet/taints"
@@ -126,7 +127,7 @@ func (o *options) parts(cfg *config.Config, log *slog.Logger) (assembly.Options,
 		Node: o.nodeName, Namespace: o.namespace, DryRun: o.dryRun, DNSPods: dnsPods, Config: cfg, Log: log,
 		Instance: instanceName(), Boot: boot, Now: now, LifecycleController: o.lifecycleController, Version: buildVersion(),
 		NewProbe: func(others network.Cluster) func(config.Condition) probes.Probe {
-			return agent.ProbesOf(config.Environment{Host: o.host, Cluster: others})
+			return hostprobes.Environment{Host: o.host, Cluster: others}.NewProbe
 		},
 	}
 	if hostIP, err := netip.ParseAddr(os.Getenv("HOST_IP")); err == nil {

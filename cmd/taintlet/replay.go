@@ -65,9 +65,9 @@ type replay struct {
 
 // replayed is what happened to one condition.
 type replayed struct {
-	name  probes.Condition
-	probe probes.Probe
-	level probes.Level
+	name    probes.Condition
+	section config.Section
+	level   probes.Level
 	// taints are those on the Node for this condition.
 	taints []string
 	since  time.Time // when it left OK
@@ -84,7 +84,7 @@ func newReplay(cfg *config.Config, lifecycleController bool, w io.Writer) *repla
 	}
 	r.node = decide.Read(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "replayed", UID: "1", ResourceVersion: "1"}})
 	for _, c := range cfg.Conditions {
-		r.subjects = append(r.subjects, &replayed{name: c.Name, probe: c.NewProbe(config.Environment{}), level: probes.OK})
+		r.subjects = append(r.subjects, &replayed{name: c.Name, section: c.Section, level: probes.OK})
 	}
 	return r
 }
@@ -108,8 +108,8 @@ func (r *replay) add(sample recorded) error {
 func (c *replayed) judge(sample recorded) probes.Observation {
 	o := sample.observation
 	again, ok := probes.Observation{}, false
-	if probe, can := c.probe.(probes.Rejudger); can {
-		again, ok = probe.Rejudge(o, sample.inputs)
+	if section, can := c.section.(config.Rejudger); can {
+		again, ok = section.Rejudge(o, sample.inputs)
 	}
 	if ok {
 		o = again

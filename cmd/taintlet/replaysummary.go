@@ -6,6 +6,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/probes"
 )
 
@@ -37,7 +38,7 @@ func (r *replay) summarize() error {
 func (r *replay) notes() []string {
 	var notes []string
 	for _, c := range r.subjects {
-		_, can := c.probe.(probes.Rejudger)
+		_, can := c.section.(config.Rejudger)
 		switch {
 		case c.kept == 0:
 		case !can:

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/agent/hostprobes"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 )
@@ -34,8 +35,9 @@ func (s *sampler) load() (err error) {
 	if s.cfg, err = loadConfig(s.config); err != nil {
 		return err
 	}
+	host := hostprobes.Environment{Host: s.host}
 	for _, condition := range s.cfg.Conditions {
-		s.probes = append(s.probes, condition.NewProbe(config.Environment{Host: s.host}))
+		s.probes = append(s.probes, host.NewProbe(condition))
 	}
 	return nil
 }

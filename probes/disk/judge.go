@@ -6,60 +6,12 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/probes/trend"
 )
-
-// sample is what all paths and directories showed at one time.
-type sample struct {
-	paths  []pathReport
-	writes []writeSample
-}
-
-// pathReport is what one path showed. It answered, is absent, is silent, failed or
-// made trouble. The zero report is that of a path of which nothing is known.
-type pathReport struct {
-	name string
-	// fileSystem is without a size where another path has reported it.
-	fileSystem fileSystem
-	mounts     []mountSample
-	answered   bool
-	absent     bool
-	silence    time.Duration // without an answer for this time; 0: there is one
-	failed     failure
-	trouble    error // why the path's state is not known
-	unwell     bool  // it was not well when it was last read
-}
-
-// mountSample is one mount under a path.
-type mountSample struct {
-	path   string // the path, or the mount point of what lies beneath it
-	mount  mount  // zero: not known
-	fell   bool   // it could be written when first seen, and cannot now
-	errors uint64 // of ext4, since the file system was first seen
-}
-
-// failure is that a file system says that it is broken, and for how many samples in
-// a row.
-type failure struct {
-	inRow int
-	err   error
-}
-
-// writeSample is how the last write to one directory went, or for how long it has
-// not come back.
-type writeSample struct {
-	Write
-	writeAnswer
-	failures int           // in a row
-	slowFor  time.Duration // since the start of the first slow write in a row; 0: it was not slow
-	silence  time.Duration // 0: it came back
-	unwell   bool          // it was not well when it was last written to
-}
 
 // failed says that the kernel has given the file system up. That is never meant
 // to be, even if it was so when first seen.
@@ -312,13 +264,13 @@ func (w writeSample) judge(clearFactor float64) (probes.Observation, error) {
 	switch {
 	case w.failures > 0:
 		reason := "WriteFailed"
-		if errors.Is(w.err, unix.EROFS) {
+		if errors.Is(w.err, syscall.EROFS) {
 			reason = "FileSystemReadOnly"
 		}
 		o := degradedByFailures(reason, w.failures)
 		o.Message = whatWrites + w.Directory + ": " + errorText(w.err) + inRowText(w.failures)
 		return o, nil
-	case errors.Is(w.err, unix.ENOSPC), errors.Is(w.err, unix.EDQUOT):
+	case errors.Is(w.err, syscall.ENOSPC), errors.Is(w.err, syscall.EDQUOT):
 		return degraded("WriteNoSpace", 100, false, whatWrites+w.Directory+": "+errorText(w.err)), nil
 	case w.err != nil:
 		// What is wrong with the directory says nothing about the disk.

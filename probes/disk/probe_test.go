@@ -217,7 +217,7 @@ func TestDiskRemembersWhatWasWritable(t *testing.T) {
 	turned(true, true)
 	turned(false, false)
 	turned(true, true)
-	now.fsid.Val[0] = 7 // another file system, whose device has the number of the last one
+	now.fsid[0] = 7 // another file system, whose device has the number of the last one
 	turned(true, false)
 	now.kind = unix.XFS_SUPER_MAGIC // and another, whose fsid is made of that number
 	turned(false, false)
@@ -311,7 +311,7 @@ func TestLateMountsOfAnotherMountDoNotCount(t *testing.T) {
 			return []pathMounts{{own: mount{point: "/", fsType: "ext4", emergency: wanted[0].mountID == 31}}}
 		}
 		probetest.Check(t, observeBriefly(t, d), probes.OK, "SpaceSufficient", "")
-		now.mountID, now.fsid.Val[0] = 40, 7
+		now.mountID, now.fsid[0] = 40, 7
 		quick.Store(true)
 		time.Sleep(54 * time.Second)
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
@@ -336,7 +336,7 @@ func TestAnotherFileSystemHastensWrites(t *testing.T) {
 		d.writers[0].write = func() writeAnswer { writes++; return writeAnswer{} }
 		for i, want := range []int{1, 1, 1, 2, 2} {
 			if i == 2 {
-				now.fsid.Val[0] = 7
+				now.fsid[0] = 7
 			}
 			observeBriefly(t, d)
 			if writes != want {

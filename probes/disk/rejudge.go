@@ -6,29 +6,27 @@ import (
 	"github.com/taintlet/taintlet/probes"
 )
 
-var _ probes.Rejudger = (*Probe)(nil)
-
-// Rejudge judges the space, the inodes, the silence and the writes that were
-// recorded of the paths and directories of this probe. It leaves a sample alone that
-// something else decided, such as a read-only mount.
-func (p *Probe) Rejudge(recorded probes.Observation, quantities []probes.Measure) (probes.Observation, bool) {
+// Rejudge judges the space, the inodes, the silence and the writes that were recorded
+// of these paths and directories, as Measures names them. False: something else decided
+// the recorded sample, such as a read-only mount.
+func (t Thresholds) Rejudge(recorded probes.Observation, quantities []probes.Measure, paths []string, writes ...Write) (probes.Observation, bool) {
 	if !followsFromMeasures(recorded.Reason) {
 		return probes.Observation{}, false
 	}
 	var s sample
 	for _, q := range quantities {
 		if slices.Contains([]string{"write", "writes_slow", "write_no_answer"}, q.Name) {
-			p.addRecordedWrite(&s, q)
+			s.addRecordedWrite(q, writes)
 			continue
 		}
-		if slices.ContainsFunc(p.paths, func(w *watchedPath) bool { return w.name == q.Path }) {
+		if slices.Contains(paths, q.Path) {
 			s.addRecorded(q)
 		}
 	}
 	if len(s.paths)+len(s.writes) == 0 {
 		return probes.Observation{}, false
 	}
-	return p.thresholds.judge(s).join(), true
+	return t.judge(s).join(), true
 }
 
 // followsFromMeasures reports whether Measures has all that leads to the reason.
@@ -43,17 +41,16 @@ func followsFromMeasures(reason string) bool {
 	return false
 }
 
-// addRecordedWrite adds a quantity to what is known of a write, if its directory is
-// one of this probe.
-func (p *Probe) addRecordedWrite(s *sample, q probes.Measure) {
-	of := slices.IndexFunc(p.writers, func(w *writer) bool { return w.Directory == q.Path })
+// addRecordedWrite adds a quantity to what is known of a write, if it is one of those.
+func (s *sample) addRecordedWrite(q probes.Measure, writes []Write) {
+	of := slices.IndexFunc(writes, func(w Write) bool { return w.Directory == q.Path })
 	if of < 0 {
 		return
 	}
 	i := slices.IndexFunc(s.writes, func(w writeSample) bool { return w.Directory == q.Path })
 	if i < 0 {
 		i = len(s.writes)
-		s.writes = append(s.writes, writeSample{Write: p.writers[of].Write})
+		s.writes = append(s.writes, writeSample{Write: writes[of]})
 	}
 	w := &s.writes[i]
 	switch q.Name {

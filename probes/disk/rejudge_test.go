@@ -13,14 +13,15 @@ import (
 // sample itself, or the sample is left alone.
 func TestRejudgedIsAsJudged(t *testing.T) {
 	t.Parallel()
-	p := New(probes.Host{}, []string{"/", "/data"}, Thresholds{AvailablePercent: 10, InodesPercent: 5, BlockedAfter: 30 * time.Second, ClearFactor: 1.5},
-		Write{Directory: "/data", Slow: 2 * time.Second})
+	thresholds := Thresholds{AvailablePercent: 10, InodesPercent: 5, BlockedAfter: 30 * time.Second, ClearFactor: 1.5}
+	paths, write := []string{"/", "/data"}, Write{Directory: "/data", Slow: 2 * time.Second}
+	p := New(probes.Host{}, paths, thresholds, write)
 	dice := rand.New(rand.NewPCG(1, 2))
 	reasons, left := map[string]int{}, 0
 	for range 20_000 {
 		p.newest = randomSample(dice)
 		want := p.thresholds.judge(p.newest).join()
-		got, ok := p.Rejudge(want, p.Measures(nil))
+		got, ok := thresholds.Rejudge(want, p.Measures(nil), paths, write)
 		if !ok {
 			left++
 			if followsFromMeasures(want.Reason) {
@@ -69,13 +70,13 @@ func randomSample(dice *rand.Rand) sample {
 // A path or directory that the configuration does not name is not judged.
 func TestRejudgeLeavesOtherPathsOut(t *testing.T) {
 	t.Parallel()
-	p := New(probes.Host{}, []string{"/data"}, Thresholds{AvailablePercent: 10, ClearFactor: 1})
+	thresholds := Thresholds{AvailablePercent: 10, ClearFactor: 1}
 	recorded := probes.Observation{Level: probes.OK, Reason: "SpaceSufficient"}
 	full := []probes.Measure{{Name: "available", Path: "/", Value: 1}, {Name: "size", Path: "/", Value: 100}, {Name: "write", Path: "/", Value: 9}}
-	if o, ok := p.Rejudge(recorded, full); ok {
+	if o, ok := thresholds.Rejudge(recorded, full, []string{"/data"}); ok {
 		t.Errorf("of / alone: %+v", o)
 	}
-	o, ok := p.Rejudge(recorded, append(full, probes.Measure{Name: "available", Path: "/data", Value: 50}, probes.Measure{Name: "size", Path: "/data", Value: 100}))
+	o, ok := thresholds.Rejudge(recorded, append(full, probes.Measure{Name: "available", Path: "/data", Value: 50}, probes.Measure{Name: "size", Path: "/data", Value: 100}), []string{"/data"})
 	if !ok || o.Level != probes.OK {
 		t.Errorf("/ is full and /data is not: %+v", o)
 	}

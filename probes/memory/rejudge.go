@@ -7,11 +7,9 @@ import (
 	"github.com/taintlet/taintlet/probes"
 )
 
-var _ probes.Rejudger = (*Probe)(nil)
-
 // Rejudge judges the memory, the stalls and the time until nothing is left that
-// were recorded.
-func (p *Probe) Rejudge(_ probes.Observation, quantities []probes.Measure) (probes.Observation, bool) {
+// were recorded, as Measures names them. False: the level does not follow from them.
+func (t Thresholds) Rejudge(quantities []probes.Measure) (probes.Observation, bool) {
 	v := view{emptyIn: math.MaxInt64}
 	var whole uint64
 	for _, q := range quantities {
@@ -36,7 +34,7 @@ func (p *Probe) Rejudge(_ probes.Observation, quantities []probes.Measure) (prob
 		return probes.Observation{}, false
 	}
 	v.held = whole - v.available
-	return p.thresholds.judge(v), true
+	return t.judge(v), true
 }
 
 // recordedStall returns a stall of a share that Measures gave. A share that does not

@@ -35,7 +35,7 @@ func TestRejudgedIsAsJudged(t *testing.T) {
 		}
 		p.newest = v
 		want := p.thresholds.judge(v)
-		got, ok := p.Rejudge(want, p.Measures(nil))
+		got, ok := p.thresholds.Rejudge(p.Measures(nil))
 		reasons[want.Reason]++
 		if !ok || got.Level != want.Level || got.Hysteresis != want.Hysteresis || got.Severity != want.Severity || got.Reason != want.Reason {
 			t.Fatalf("%+v\nrejudged  %+v\nas judged %+v", v, got, want)
@@ -49,13 +49,12 @@ func TestRejudgedIsAsJudged(t *testing.T) {
 // Quantities that are missing or impossible are no sample of memory.
 func TestRejudgeNeedsAvailableMemory(t *testing.T) {
 	t.Parallel()
-	p := &Probe{}
 	for _, quantities := range [][]probes.Measure{
 		nil,
 		{{Name: "available", Value: 5}},
 		{{Name: "available", Value: 5}, {Name: "total", Value: 4}},
 	} {
-		if o, ok := p.Rejudge(probes.Observation{}, quantities); ok {
+		if o, ok := (Thresholds{}).Rejudge(quantities); ok {
 			t.Errorf("%v: %+v", quantities, o)
 		}
 	}

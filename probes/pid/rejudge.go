@@ -2,10 +2,9 @@ package pid
 
 import "github.com/taintlet/taintlet/probes"
 
-var _ probes.Rejudger = (*Probe)(nil)
-
-// Rejudge judges the free tasks that were recorded.
-func (p *Probe) Rejudge(_ probes.Observation, quantities []probes.Measure) (probes.Observation, bool) {
+// Rejudge judges the free tasks that were recorded, as Measures names them. False: the
+// level does not follow from them.
+func (t Thresholds) Rejudge(quantities []probes.Measure) (probes.Observation, bool) {
 	var free, limit uint64
 	var f forecast
 	for _, q := range quantities {
@@ -21,5 +20,5 @@ func (p *Probe) Rejudge(_ probes.Observation, quantities []probes.Measure) (prob
 	if limit == 0 || free > limit {
 		return probes.Observation{}, false
 	}
-	return p.thresholds.judgeBudget(budget{used: limit - free, limit: limit, setting: "as recorded"}, f, ""), true
+	return t.judgeBudget(budget{used: limit - free, limit: limit, setting: "as recorded"}, f, ""), true
 }

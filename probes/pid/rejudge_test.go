@@ -30,7 +30,7 @@ func TestRejudgedIsAsJudged(t *testing.T) {
 		}
 		p.budget, p.known = budget{used, limit, "some limit"}, true
 		want := p.thresholds.judge(sample{host: p.budget}, p.slope)
-		got, ok := p.Rejudge(want, p.Measures(nil))
+		got, ok := p.thresholds.Rejudge(p.Measures(nil))
 		reasons[want.Reason]++
 		if !ok || got.Level != want.Level || got.Hysteresis != want.Hysteresis || got.Severity != want.Severity || got.Reason != want.Reason {
 			t.Fatalf("%+v\nrejudged  %+v\nas judged %+v", p.budget, got, want)
@@ -40,7 +40,7 @@ func TestRejudgedIsAsJudged(t *testing.T) {
 		t.Errorf("only these reasons came up: %v", reasons)
 	}
 	for _, quantities := range [][]probes.Measure{nil, {{Name: "free_tasks", Value: 5}}} {
-		if o, ok := p.Rejudge(probes.Observation{}, quantities); ok {
+		if o, ok := p.thresholds.Rejudge(quantities); ok {
 			t.Errorf("without a limit: %+v", o)
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	taintlet "github.com/taintlet/taintlet/agent"
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
+	"github.com/taintlet/taintlet/agent/hostprobes"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/taints/apiserver"
@@ -60,10 +61,6 @@ type frost struct {
 	Below float64 `json:"below"`
 }
 
-func (f *frost) NewProbe(env config.Environment) probes.Probe {
-	return &thermometer{file: filepath.Join(env.Host.Proc, "temperature"), below: f.Below}
-}
-
 func (f *frost) Validate(at *field.Path) field.ErrorList {
 	if f.Below < -100 {
 		return field.ErrorList{field.Invalid(at.Child("below"), f.Below, "must be -100 or more")}
@@ -71,7 +68,7 @@ func (f *frost) Validate(at *field.Path) field.ErrorList {
 	return nil
 }
 
-// ... and an entry.
+// ... an entry ...
 func frostSchema() config.Schema {
 	return append(config.HostSchema(), config.Definition{
 		Name: "Frost", Field: "frost", TaintKey: "example.com/frost",
@@ -103,6 +100,16 @@ func chartWith(t *testing.T, added config.Definition) (folder string) {
 		t.Fatal(err)
 	}
 	return folder
+}
+
+// ... and its probe of a host.
+func probesWithFrost(host probes.Host) func(config.Condition) probes.Probe {
+	return func(c config.Condition) probes.Probe {
+		if f, ok := c.Section.(*frost); ok {
+			return &thermometer{file: filepath.Join(host.Proc, "temperature"), below: f.Below}
+		}
+		return hostprobes.Environment{Host: host}.NewProbe(c)
+	}
 }
 
 // A condition that this project does not know goes from its observation to its
@@ -161,7 +168,7 @@ func runInProcess(t *testing.T, as *rest.Config, namespace, node string, host *f
 	recorder, stop := client.StartRecorder(ctx, slog.New(slog.DiscardHandler))
 	a := &taintlet.Agent{
 		Config: cfg, Client: client, Slots: client.Slots(namespace), Log: slog.New(slog.DiscardHandler),
-		NewProbe: taintlet.ProbesOf(config.Environment{Host: probes.Host{Root: host.Root, Proc: filepath.Join(host.Dir, "proc"), Sys: filepath.Join(host.Dir, "sys")}}),
+		NewProbe: probesWithFrost(probes.Host{Root: host.Root, Proc: filepath.Join(host.Dir, "proc"), Sys: filepath.Join(host.Dir, "sys")}),
 		Recorder: recorder,
 		Instance: "in-process", Boot: decide.Boot{ID: "boot", At: time.Now()}, Now: time.Now, LifecycleController: true,
 	}

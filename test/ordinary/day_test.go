@@ -15,6 +15,7 @@ import (
 	"github.com/taintlet/taintlet/agent"
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
+	"github.com/taintlet/taintlet/agent/hostprobes"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/test/ordinary"
@@ -119,7 +120,7 @@ func live(t *testing.T, day ordinary.Day) (n *node, host *ordinary.Host) {
 			NewProbe: func(c config.Condition) probes.Probe {
 				switch c.Name {
 				case probes.MemoryPressure, probes.PIDPressure:
-					return watched{Probe: c.NewProbe(config.Environment{Host: host.Host()}), lives: lives}
+					return watched{Probe: hostprobes.Environment{Host: host.Host()}.NewProbe(c), lives: lives}
 				}
 				return well{condition: c.Name}
 			},

@@ -21,13 +21,6 @@ func newPodLimits(h probes.Host) podLimits {
 	return podLimits{cgroup.NewPods(h.Sys, "memory", "memory.max", "memory.limit_in_bytes")}
 }
 
-// allocatable is what all pods together may have, in bytes. The zero value means that
-// there is no limit below the memory of the host, or that it is not visible.
-type allocatable struct {
-	limit     uint64
-	available uint64 // as the kubelet sees it: see readAllocatable
-}
-
 // read returns the limit that leaves the smallest share, of a host with that much
 // memory.
 func (p podLimits) read(total uint64) (tightest allocatable, err error) {

@@ -44,27 +44,11 @@ type pathSample struct {
 	fileSystem
 	// kind and fsid are f_type and f_fsid of statfs(2).
 	kind int64
-	fsid unix.Fsid
+	fsid [2]int32
 	// readOnly is ST_RDONLY: the mount or the super block is read-only.
 	readOnly bool
 	// mountID is the first field of mountinfo; 0: not known (before Linux 5.8).
 	mountID uint64
-}
-
-// fileSystem is what statfs(2) says about one file system.
-type fileSystem struct {
-	path                    string // the first path that led here
-	device                  uint64 // st_dev
-	available, size         uint64 // bytes for an unprivileged writer; size 0: without limit
-	inodesFree, inodesTotal uint64 // total 0: not counted
-}
-
-// identity tells a file system from another in the same place. The device alone does
-// not: its number is given to the next one as soon as it is free.
-type identity struct {
-	device uint64
-	kind   int64
-	fsid   unix.Fsid
 }
 
 func (s pathSample) identity() identity { return identity{s.device, s.kind, s.fsid} }

@@ -18,18 +18,6 @@ import (
 	"github.com/taintlet/taintlet/probes"
 )
 
-// mount is what mountinfo says about one mount. The zero mount is not known.
-type mount struct {
-	point, fsType, source string
-	id, device            uint64 // what tells it from others
-	readOnly              bool   // this mount
-	superReadOnly         bool   // the file system, for everybody
-	emergency             bool   // ext4 gave up writing after an error (Linux 6.15 and later)
-	shutdown              bool   // ext4 was shut down (newer kernels)
-	stopsAtErrors         bool   // ext4 gives up writing at the first error (errors=remount-ro)
-	upper                 string // of an overlay: the directory that takes the writes
-}
-
 // pathMounts are the mounts under one path.
 type pathMounts struct {
 	own     mount

@@ -19,24 +19,6 @@ import (
 	"github.com/taintlet/taintlet/probes/hostfile"
 )
 
-// Write is a directory to write to at intervals. Only a write tells whether a
-// file system can be written. An error need not make a file system read-only, so
-// that its flags show nothing (ext4, from Linux 6.12 on and in stable kernels
-// before). A device that is stuck still answers statfs(2).
-type Write struct {
-	// Directory takes the file, which exists only during the write. Empty: no
-	// writes.
-	Directory string
-	// Interval is the time between two writes while they go well, or 5 s where
-	// that is less and tasks wait for I/O. In between the last result counts.
-	// After a bad or slow one every sample writes.
-	Interval time.Duration
-	// Slow is how long creating, writing, syncing and unlinking a file of 4 KiB
-	// may take. The host is Degraded when no write has been faster for a minute.
-	// 0: as long as it likes.
-	Slow time.Duration
-}
-
 // writer writes to one directory and remembers how that went.
 type writer struct {
 	Write
@@ -52,17 +34,6 @@ type writer struct {
 	newlyBad  bool      // the last write was the first in a row that it failed
 	place     identity  // the file system that was written to; zero: none yet
 	health    health
-}
-
-// writeAnswer is how one write went.
-type writeAnswer struct {
-	took time.Duration
-	err  error
-	// meant says that err is EROFS and that the mount is read-only while the file
-	// system is not: somebody made it so on purpose.
-	meant bool
-	// place is the file system of the directory; zero: not known.
-	place identity
 }
 
 func newWriter(h probes.Host, w Write) *writer {

@@ -1,5 +1,3 @@
-// Package disk is the probe of DiskPressure. It samples the space and inodes of
-// file systems, whether they can be written, and whether they answer at all.
 package disk
 
 import (
@@ -11,27 +9,6 @@ import (
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/probes/pressure"
 )
-
-// Thresholds say when a file system is full, and when a file system that does not
-// answer makes the host Degraded.
-type Thresholds struct {
-	// AvailablePercent is the share of space, in percent (0 to 100), that must be
-	// available to an unprivileged writer; below it the host is Degraded. The
-	// percentage is taken of what such a writer could have at all, as in df(1),
-	// which leaves the superuser's reserve out. 0: no such threshold.
-	AvailablePercent float64
-	// InodesPercent is the share of free inodes, in percent (0 to 100), below
-	// which the host is Degraded. 0: no such threshold. It has no effect on file
-	// systems that do not count inodes.
-	InodesPercent float64
-	// BlockedAfter is how long a path or a write may give no answer before the host
-	// is Degraded; until then it is Unknown. 0: it stays Unknown.
-	BlockedAfter time.Duration
-	// ClearFactor times the threshold must be free before there is enough again.
-	// A write must be faster than its own threshold by this factor. 1 or more;
-	// less counts as 1.
-	ClearFactor float64
-}
 
 // Probe watches the host's file systems. It reports OK and Degraded, never
 // Critical.

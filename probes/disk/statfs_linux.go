@@ -51,7 +51,7 @@ func sampleFile(descriptor int, path string, flags int) (pathSample, error) {
 		return pathSample{}, err
 	}
 	s.device = unix.Mkdev(where.Dev_major, where.Dev_minor)
-	s.kind, s.fsid = usage.Type, usage.Fsid
+	s.kind, s.fsid = usage.Type, usage.Fsid.Val
 	if where.Mask&unix.STATX_MNT_ID != 0 {
 		s.mountID = where.Mnt_id
 	}

@@ -1,0 +1,30 @@
+package hostprobes_test
+
+import (
+	"testing"
+
+	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/agent/hostprobes"
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/probes/network"
+)
+
+// Each condition of the schema has a probe of its own.
+func TestEveryConditionHasItsProbe(t *testing.T) {
+	for _, c := range config.Default().Conditions {
+		if got := (hostprobes.Environment{}).NewProbe(c).Condition(); got != c.Name {
+			t.Errorf("the probe of %s is about %s", c.Name, got)
+		}
+	}
+}
+
+// A class that is off is not asked, so the message does not tell of it.
+func TestDisabledClassesReachTheProbe(t *testing.T) {
+	told := func(classes ...network.Class) string {
+		c := config.Condition{Section: &config.Network{DisabledClasses: classes}}
+		return hostprobes.Environment{Host: probes.Host{Proc: "testdata", Sys: "/sys"}}.NewProbe(c).Observe(t.Context()).Message
+	}
+	if with, without := told(network.DNS, network.Local), told(network.Classes()...); with == without {
+		t.Errorf("with the class route, and without any: %q", with)
+	}
+}

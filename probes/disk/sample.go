@@ -1,0 +1,89 @@
+package disk
+
+import "time"
+
+// sample is what all paths and directories showed at one time.
+type sample struct {
+	paths  []pathReport
+	writes []writeSample
+}
+
+// pathReport is what one path showed. It answered, is absent, is silent, failed or
+// made trouble. The zero report is that of a path of which nothing is known.
+type pathReport struct {
+	name string
+	// fileSystem is without a size where another path has reported it.
+	fileSystem fileSystem
+	mounts     []mountSample
+	answered   bool
+	absent     bool
+	silence    time.Duration // without an answer for this time; 0: there is one
+	failed     failure
+	trouble    error // why the path's state is not known
+	unwell     bool  // it was not well when it was last read
+}
+
+// mountSample is one mount under a path.
+type mountSample struct {
+	path   string // the path, or the mount point of what lies beneath it
+	mount  mount  // zero: not known
+	fell   bool   // it could be written when first seen, and cannot now
+	errors uint64 // of ext4, since the file system was first seen
+}
+
+// failure is that a file system says that it is broken, and for how many samples in
+// a row.
+type failure struct {
+	inRow int
+	err   error
+}
+
+// writeSample is how the last write to one directory went, or for how long it has
+// not come back.
+type writeSample struct {
+	Write
+	writeAnswer
+	failures int           // in a row
+	slowFor  time.Duration // since the start of the first slow write in a row; 0: it was not slow
+	silence  time.Duration // 0: it came back
+	unwell   bool          // it was not well when it was last written to
+}
+
+// writeAnswer is how one write went.
+type writeAnswer struct {
+	took time.Duration
+	err  error
+	// meant says that err is EROFS and that the mount is read-only while the file
+	// system is not: somebody made it so on purpose.
+	meant bool
+	// place is the file system of the directory; zero: not known.
+	place identity
+}
+
+// fileSystem is what statfs(2) says about one file system.
+type fileSystem struct {
+	path                    string // the first path that led here
+	device                  uint64 // st_dev
+	available, size         uint64 // bytes for an unprivileged writer; size 0: without limit
+	inodesFree, inodesTotal uint64 // total 0: not counted
+}
+
+// identity tells a file system from another in the same place. The device alone does
+// not: its number is given to the next one as soon as it is free.
+type identity struct {
+	device uint64
+	kind   int64
+	fsid   [2]int32
+}
+
+// mount is what mountinfo says about one mount. The zero mount is not known.
+type mount struct {
+	point, fsType, source string
+	id, device            uint64 // what tells it from others
+	readOnly              bool   // this mount
+	superReadOnly         bool   // the file system, for everybody
+	emergency             bool   // ext4 gave up writing after an error (Linux 6.15 and later)
+	shutdown              bool   // ext4 was shut down (newer kernels)
+	stopsAtErrors         bool   // ext4 gives up writing at the first error (errors=remount-ro)
+	upper                 string // of an overlay: the directory that takes the writes
+}
