@@ -15,6 +15,7 @@ import (
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/agent/fleet"
+	"github.com/taintlet/taintlet/agent/fleet/dnspods"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/probes/network"
 )
@@ -41,7 +42,7 @@ type Options struct {
 	Listen netip.AddrPort
 	// DNSPods says where the pods of the cluster's DNS are; the zero value: where most
 	// clusters have them.
-	DNSPods fleet.DNSPods
+	DNSPods dnspods.Where
 	// NewProbe returns what makes the probes, given what is known of the cluster.
 	NewProbe func(network.Cluster) func(config.Condition) probes.Probe
 

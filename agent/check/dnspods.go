@@ -7,25 +7,25 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/taintlet/taintlet/agent/fleet"
+	"github.com/taintlet/taintlet/agent/fleet/dnspods"
 )
 
 // dnsPods is where the agents look for the pods of the cluster's DNS. A DaemonSet that
 // cannot be read is taken for the chart's.
-func (s *scene) dnsPods(ctx context.Context) fleet.DNSPods {
+func (s *scene) dnsPods(ctx context.Context) dnspods.Where {
 	d, err := s.agents(ctx)
 	if err != nil {
-		return fleet.DefaultDNSPods()
+		return dnspods.Default()
 	}
 	for _, container := range d.Spec.Template.Spec.Containers {
 		for _, arg := range container.Args {
 			text, isSet := strings.CutPrefix(arg, "--dns-pods=")
-			if found, err := fleet.ParseDNSPods(text); isSet && container.Name == account && err == nil {
+			if found, err := dnspods.Parse(text); isSet && container.Name == account && err == nil {
 				return found
 			}
 		}
 	}
-	return fleet.DefaultDNSPods()
+	return dnspods.Default()
 }
 
 // dnsSlices is what is used of the EndpointSlices of the cluster's DNS.

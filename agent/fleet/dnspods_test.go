@@ -9,6 +9,8 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/taintlet/taintlet/agent/fleet/dnspods"
 )
 
 // labelled has one EndpointSlice, with the labels that the control plane copies from
@@ -61,7 +63,7 @@ func TestDNSPodsAreFoundByWhatTheyAre(t *testing.T) {
 		o := Options{Node: "node-0", Source: l, Log: slog.New(slog.DiscardHandler)}
 		if test.where != "" {
 			var err error
-			if o.DNSPods, err = ParseDNSPods(test.where); err != nil {
+			if o.DNSPods, err = dnspods.Parse(test.where); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -72,25 +74,6 @@ func TestDNSPodsAreFoundByWhatTheyAre(t *testing.T) {
 		want := netip.AddrPortFrom(netip.MustParseAddr("10.244.1.2"), uint16(test.number))
 		if got := f.DNSPods(); (len(got) == 1 && got[0] == want) != test.found {
 			t.Errorf("%s: %v", test.name, got)
-		}
-	}
-}
-
-func TestParseDNSPods(t *testing.T) {
-	for _, good := range []string{DefaultDNSPods().String(), "a/b in (c, d),e!=f"} {
-		if got, err := ParseDNSPods(good); err != nil || got.String() != good {
-			t.Errorf("%s: %s, %v", good, got, err)
-		}
-	}
-	for text, want := range map[string]string{
-		"":              `"": must be namespace/selector, such as kube-system/k8s-app=kube-dns`,
-		"kube-dns":      `"kube-dns": must be namespace/selector, such as kube-system/k8s-app=kube-dns`,
-		"Kube/a=b":      `"Kube/a=b": must be namespace/selector, such as kube-system/k8s-app=kube-dns`,
-		"kube-system/":  `"kube-system/": "" must be a label selector, such as k8s-app=kube-dns`,
-		"kube-system/=": `"kube-system/=": "=" must be a label selector, such as k8s-app=kube-dns`,
-	} {
-		if _, err := ParseDNSPods(text); err == nil || err.Error() != want {
-			t.Errorf("%q: %v, want %s", text, err, want)
 		}
 	}
 }

@@ -20,6 +20,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/taintlet/taintlet/agent/fleet/dnspods"
 	"github.com/taintlet/taintlet/probes/network"
 )
 
@@ -54,8 +55,8 @@ type Options struct {
 	// Namespace and Service of the agents.
 	Namespace, Service string
 	// DNSPods says where the pods of the cluster's DNS are; the zero value:
-	// DefaultDNSPods.
-	DNSPods DNSPods
+	// dnspods.Default.
+	DNSPods dnspods.Where
 	// APIServer is its URL, or host and port, as it is configured.
 	APIServer string
 	// Source reads the API server; nil: there is none.
@@ -116,8 +117,8 @@ func New(o Options) *Fleet {
 	}
 	f.talk.heard = map[string]heard{}
 	f.talk.own = network.Answer{Version: network.AnswerVersion, Lossy: -1, Reach: -1}
-	f.agents = service{source: o.Source, namespace: o.Namespace, selectors: []string{ofService(o.Service)}, port: port{agentPort, []uint16{o.Listen.Port()}}, own: o.Node}
-	dns := cmp.Or(o.DNSPods, DefaultDNSPods())
+	f.agents = service{source: o.Source, namespace: o.Namespace, selectors: []string{dnspods.OfService(o.Service)}, port: port{agentPort, []uint16{o.Listen.Port()}}, own: o.Node}
+	dns := cmp.Or(o.DNSPods, dnspods.Default())
 	f.dns = service{source: o.Source, namespace: dns.Namespace, selectors: dns.Selectors(), port: dnsPort(), own: o.Node}
 	f.isRead = !f.hasPeers()
 	return f

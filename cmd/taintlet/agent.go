@@ -20,7 +20,7 @@ import (
 	"github.com/taintlet/taintlet/agent"
 	"github.com/taintlet/taintlet/agent/assembly"
 	"github.com/taintlet/taintlet/agent/config"
-	"github.com/taintlet/taintlet/agent/fleet"
+	"github.com/taintlet/taintlet/agent/fleet/dnspods"
 	"github.com/taintlet/taintlet/agent/hostprobes"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/probes/network"
@@ -63,7 +63,7 @@ func agentVerb() verb {
 			addChoice(flags, &o.dryRun, "dry-run", "", "client: run without any API server; server: let the API server check each write and keep nothing; both log each change that would be made", assembly.DryRunNone, assembly.DryRunClient, assembly.DryRunServer)
 			addLifecycleController(flags, &o.lifecycleController)
 			flags.StringVar(&o.listen, "listen", ":4808", "`address` of /metrics, /healthz, /readyz and /peer; empty: none")
-			flags.StringVar(&o.dnsPods, "dns-pods", fleet.DefaultDNSPods().String(), "`where` the cluster's DNS pods are, to which the hosts connect through the overlay: namespace/selector of their EndpointSlices")
+			flags.StringVar(&o.dnsPods, "dns-pods", dnspods.Default().String(), "`where` the cluster's DNS pods are, to which the hosts connect through the overlay: namespace/selector of their EndpointSlices")
 			addChoice(flags, &o.logFormat, "log-format", "", "text or json", "text", "json")
 			flags.IntVarP(&o.verbosity, "verbosity", "v", 0, "1: log details too")
 			return o.run
@@ -115,7 +115,7 @@ func serve(ctx context.Context, o *options, cfg *config.Config, stderr io.Writer
 
 // parts is what this agent is put together of, but for its listener.
 func (o *options) parts(cfg *config.Config, log *slog.Logger) (assembly.Options, error) {
-	dnsPods, err := fleet.ParseDNSPods(o.dnsPods)
+	dnsPods, err := dnspods.Parse(o.dnsPods)
 	if err != nil {
 		return assembly.Options{}, fmt.Errorf("--dns-pods: %w", err)
 	}
