@@ -5,8 +5,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/taintlet/taintlet/probes"
 )
 
 // clock says when a round begins, by CLOCK_BOOTTIME as the decider has it, and for how
@@ -33,9 +31,6 @@ func (p *Probe) isAfterGap(at time.Time, slept time.Duration) bool {
 	return !isFirst && (gap < 0 || gap > longestGap(p.period) || nap >= shortestSleep)
 }
 
-// longestGap is the longest time between two rounds that are compared.
-func longestGap(period time.Duration) time.Duration { return max(probes.LongestGap, 3*period) }
-
 // forget makes the probe as new: nothing was well, nobody was reached. What may hang
 // is still asked once only.
 func (p *Probe) forget() {
@@ -56,10 +51,8 @@ func (p *podsCheck) forget() { p.seen = reached[netip.AddrPort]{} }
 func (l *localCheck) forget() { l.known, l.rounds = map[string]seenDaemon{}, 0 }
 
 func (p *peersCheck) forget() {
-	for peer, last := range p.turns.last {
-		p.turns.last[peer] = turn{beside: last.beside}
-	}
-	p.turns.quiet, p.found = 0, nil
+	p.turns.Forget()
+	p.found = nil
 }
 
 func (c *conntrackCheck) forget() { c.known = false }

@@ -131,7 +131,7 @@ func (p *peersCheck) took(peer Peer, reached bool) Result {
 	p.turns.Choose([]Peer{peer}, true)
 	p.turns.Take(peer, PeerResult{Node: peer.Node, Reached: reached})
 	p.found = p.turns.Results([]Peer{peer})
-	return p.judge([]Peer{peer})
+	return peersResult(p.found, []Peer{peer}, p.never)
 }
 
 // The clock is that of the record: it counts sleep.

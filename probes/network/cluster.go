@@ -3,8 +3,6 @@ package network
 import (
 	"context"
 	"net/netip"
-
-	"github.com/taintlet/taintlet/probes"
 )
 
 // Cluster is what the probe knows of the cluster around its host. All methods
@@ -33,50 +31,3 @@ type Cluster interface {
 	// Says takes what this host is to answer its peers about the classes.
 	Says(own Answer)
 }
-
-// Peer is an agent on another Node.
-type Peer struct {
-	Node string
-	// Address and port where the agent answers /peer.
-	Address netip.AddrPort
-	// Other is a second port of the same host, such as the kubelet's; 0: none.
-	Other uint16
-}
-
-// Standing is what a Node says of itself, in the API server.
-type Standing struct {
-	Node string
-	// Excuse says in a few words why the Node does not count; empty: it does. It is not
-	// ready or about to be removed, its Lease was not renewed since it was noted, or it is
-	// cordoned and its Lease is not known to be renewed.
-	Excuse string
-	// LeaseKnown: the Node's Lease was renewed, or long enough not renewed, since it
-	// was noted. A Node without power is Ready for most of a minute.
-	LeaseKnown bool
-	// Suspects: its agent says PeersUnreachable or ManySuspect of itself, or that
-	// its network is Degraded.
-	Suspects bool
-}
-
-// Answer is what an agent answers to GET /peer, as JSON. Fields are only ever
-// added within a version.
-type Answer struct {
-	Version int `json:"version"`
-	// Classes that are known, by name: true is well.
-	Classes map[Class]bool `json:"classes,omitempty"`
-	// Pods has the DNS pods that it asked in its newest round, of those that it
-	// reached before: true, it reached it.
-	Pods map[netip.AddrPort]bool `json:"pods,omitempty"`
-	// Lossy is the share of connections with retransmits over the last minute, in
-	// percent, -1 when too few were made.
-	Lossy int `json:"lossy"`
-	// Reach is the share of its own peers that it reached in its newest round, in
-	// percent, -1 when it asks fewer than two.
-	Reach int `json:"reach"`
-	// Levels are those decided, by condition.
-	Levels map[probes.Condition]probes.Level `json:"levels,omitempty"`
-}
-
-// AnswerVersion is the version of Answer that this agent writes. Others are not
-// read.
-const AnswerVersion = 1

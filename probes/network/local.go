@@ -58,6 +58,10 @@ type seenDaemon struct {
 // waits 5 min at most before it starts a container again.
 const backWithin = 10 * time.Minute
 
+// illAnswers in a row show that a daemon was ill before its port was closed. One or two
+// may come of its end.
+const illAnswers = 3
+
 // next takes in an answer.
 func (s seenDaemon) next(err error, now time.Time) seenDaemon {
 	closed := isClosed(err)
@@ -85,7 +89,7 @@ func (s seenDaemon) isFailing(now time.Time) bool {
 	if !s.closed {
 		return s.ill > 0
 	}
-	return s.ill >= streakBad || !s.backAt.IsZero() && now.Sub(s.backAt) < backWithin
+	return s.ill >= illAnswers || !s.backAt.IsZero() && now.Sub(s.backAt) < backWithin
 }
 
 func newLocalCheck() *localCheck {

@@ -2,11 +2,6 @@ package network
 
 import "github.com/taintlet/taintlet/probes"
 
-var _ probes.Measurer = (*Probe)(nil)
-
-// Measures appends what the newest round showed of the peers.
-func (p *Probe) Measures(all []probes.Measure) []probes.Measure { return append(all, p.measures...) }
-
 // measures returns what the rounds so far show of the peers: how the newest round
 // reached them, how many of them are well, and the loss of the last minute.
 func (j *Judge) measures(r *Round) (all []probes.Measure) {

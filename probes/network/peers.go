@@ -24,32 +24,6 @@ type peersCheck struct {
 	never int
 }
 
-// secondPort is what is known of a peer's second port. It is the kubelet's, so it is
-// asked only if it tells something.
-type secondPort struct {
-	// tried: it was asked once while the first one answered. known: it answered
-	// then, or later. One that does not may be closed to us.
-	tried, known bool
-	// open: a connection was made to it.
-	open bool
-	// now: the first one did not answer when it was asked before, so both are asked
-	// at the same time.
-	now bool
-	// spared: the first one takes its time and answers, so it is waited for.
-	spared bool
-}
-
-// isBeside reports whether it may be asked beside the first one.
-func (s secondPort) isBeside() bool { return s.tried && !s.spared }
-
-// pause is how long the first one may take until then.
-func (s secondPort) pause() time.Duration {
-	if s.now {
-		return 0
-	}
-	return otherAfter
-}
-
 // otherAfter is how long the first port may take before the second one is asked
 // beside it: waiting for one after the other would make a bad round twice as
 // long. For the same reason the other peers are asked then.
@@ -66,7 +40,7 @@ func (p *peersCheck) check(ctx context.Context, patience time.Duration) Result {
 		p.turns.Take(peer, result)
 	}
 	p.found, p.never = p.turns.Results(chosen), p.turns.NeverReached()
-	return p.judge(chosen)
+	return peersResult(p.found, chosen, p.never)
 }
 
 // ask asks peers, and the rest of them as soon as one has news or takes its time.
@@ -76,7 +50,7 @@ func (p *peersCheck) ask(ctx context.Context, patience time.Duration, now, rest 
 	var group sync.WaitGroup
 	ask := func(peer Peer, doubt func()) {
 		group.Go(func() {
-			result := askPeer(ctx, peer, patience, p.turns.secondPort(peer), doubt)
+			result := askPeer(ctx, peer, patience, p.turns.SecondPort(peer), doubt)
 			if p.turns.IsNews(peer, result) {
 				doubt()
 			}
@@ -97,54 +71,20 @@ func (p *peersCheck) ask(ctx context.Context, patience time.Duration, now, rest 
 	return results
 }
 
-// judge sums up what the verdict reads of each peer by itself. A share of 80 %
-// is well, one of 20 % has failed.
-func (p *peersCheck) judge(chosen []Peer) Result {
-	asked, reached := len(p.found), 0
-	for _, peer := range p.found {
-		if peer.Reached {
-			reached++
-		}
-	}
-	if asked == 0 {
-		return Result{Outcome: NotKnown, Never: len(chosen) > 0, Detail: fmt.Sprintf("none of %d peers was ever reached%s", len(chosen), atPort(chosen))}
-	}
-	if 100*asked <= lowPercent*len(chosen) { // a host that was cut off before the start reaches as few
-		return Result{Outcome: NotKnown, Never: true, Detail: fmt.Sprintf("only %d of %d peers were ever reached%s", asked, len(chosen), atPort(chosen))}
-	}
-	outcome := NotKnown
-	switch {
-	case 5*reached >= 4*asked:
-		outcome = Well
-	case 5*reached <= asked:
-		outcome = Failed
-	}
-	detail := fmt.Sprintf("reached %d of %d peers", reached, asked)
-	if p.never > 0 {
-		detail += fmt.Sprintf("; %d of %d were never reached%s", p.never, len(chosen), atPort(chosen))
-	}
-	return Result{Outcome: outcome, Detail: detail}
-}
-
-// atPort names taintlet's port. All agents of a fleet listen at the same.
-func atPort(peers []Peer) string {
-	if len(peers) == 0 {
-		return ""
-	}
-	return fmt.Sprintf(" at TCP port %d", peers[0].Address.Port())
-}
-
 // askPeer asks one peer, and its second port too where that tells something: when
 // the peer is reached for the first time, and when it is not reached any more. The
 // second port of a peer that takes long is asked beside the first: doubt is called
 // then.
-func askPeer(ctx context.Context, peer Peer, patience time.Duration, other secondPort, doubt func()) PeerResult {
-	result := PeerResult{Node: peer.Node, OtherKnown: other.known, otherOpen: other.open}
-	isBeside := other.isBeside()
+func askPeer(ctx context.Context, peer Peer, patience time.Duration, other SecondPort, doubt func()) PeerResult {
+	result := PeerResult{Node: peer.Node, OtherKnown: other.Known, OtherOpen: other.Open}
+	isBeside, pause := other.Tried && !other.Spared, otherAfter
+	if other.Now {
+		pause = 0
+	}
 	beside, cancel := context.WithCancel(ctx)
 	defer cancel()
 	found := make(chan error, 1)
-	timer := time.AfterFunc(other.pause(), func() {
+	timer := time.AfterFunc(pause, func() {
 		doubt()
 		err := errNotAsked
 		if isBeside {
@@ -157,16 +97,16 @@ func askPeer(ctx context.Context, peer Peer, patience time.Duration, other secon
 	r, err := get(first, peer.Address, "/peer", "")
 	end()
 	result.Reached, result.Retransmits = r.connected || isThere(err), r.retransmits
-	result.refused = result.Reached && !r.connected
+	result.Refused = result.Reached && !r.connected
 	if result.Reached {
 		cancel()
 	}
 	otherErr, isLate := errNotAsked, !timer.Stop()
 	if isLate {
 		otherErr = <-found
-		result.beside = isBeside && result.Reached && !other.now
+		result.Beside = isBeside && result.Reached && !other.Now
 	}
-	if isAsked := isLate && isBeside; !isAsked && result.Reached != other.tried {
+	if isAsked := isLate && isBeside; !isAsked && result.Reached != other.Tried {
 		otherErr = peer.knockOther(ctx, patience/2) // the API server is asked in this round yet
 	}
 	result.tookOther(otherErr)
@@ -191,7 +131,7 @@ func (r *reply) answer() *Answer {
 // tookOther takes in how a connection to the second port ended.
 func (p *PeerResult) tookOther(err error) {
 	isOther := isThere(err)
-	p.otherOpen = p.otherOpen || err == nil
+	p.OtherOpen = p.OtherOpen || err == nil
 	p.ReachedOther = isOther && !p.Reached
 	p.OtherKnown = p.OtherKnown || isOther
 }
@@ -213,11 +153,11 @@ func (p Peer) knockOther(ctx context.Context, patience time.Duration) error {
 func doubtRefusals(ctx context.Context, patience time.Duration, results map[Peer]PeerResult) {
 	var refused []Peer
 	for peer, result := range results {
-		if result.refused && result.otherOpen {
+		if result.Refused && result.OtherOpen {
 			refused = append(refused, peer)
 		}
 	}
-	if len(refused) < fewestPeers || 100*len(refused) < wellPercent*len(results) {
+	if !nearlyAllRefuse(len(refused), len(results)) {
 		return
 	}
 	errs := make([]error, len(refused))

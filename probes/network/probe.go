@@ -71,7 +71,7 @@ type Options struct {
 	Report func(map[Class]Result)
 }
 
-var _ probes.Probe = (*Probe)(nil)
+var _ probes.Measurer = (*Probe)(nil)
 
 // New returns the probe of the host's own network. It reads
 // class/net/<interface>/carrier in h.Sys, net/stat/nf_conntrack in h.Proc, and
@@ -99,9 +99,6 @@ func New(h probes.Host, o Options) *Probe {
 	}
 	return p
 }
-
-// Condition is the condition of this probe.
-const Condition = probes.NetworkUnavailable
 
 // Condition returns NetworkUnavailable.
 func (*Probe) Condition() probes.Condition { return Condition }
@@ -174,3 +171,6 @@ func (p *Probe) tell(round *Round) {
 	p.cluster.Heard(p.peers.said())
 	p.cluster.Says(p.judge.Answer())
 }
+
+// Measures appends what the newest round showed of the peers.
+func (p *Probe) Measures(all []probes.Measure) []probes.Measure { return append(all, p.measures...) }

@@ -27,6 +27,50 @@ func reachOf(peers []PeerResult) (reached, all int) {
 	return reached, len(peers)
 }
 
+// peersResult is what the class finds that asked the chosen peers. found are those of
+// them that count, and never is how many were asked some times and never reached. The
+// verdict reads each peer by itself.
+func peersResult(found []PeerResult, chosen []Peer, never int) Result {
+	asked, reached := len(found), 0
+	for _, peer := range found {
+		if peer.Reached {
+			reached++
+		}
+	}
+	if asked == 0 {
+		return Result{Outcome: NotKnown, Never: len(chosen) > 0, Detail: fmt.Sprintf("none of %d peers was ever reached%s", len(chosen), atPort(chosen))}
+	}
+	if 100*asked <= lowPercent*len(chosen) { // a host that was cut off before the start reaches as few
+		return Result{Outcome: NotKnown, Never: true, Detail: fmt.Sprintf("only %d of %d peers were ever reached%s", asked, len(chosen), atPort(chosen))}
+	}
+	outcome := NotKnown
+	switch {
+	case 100*reached >= wellPercent*asked:
+		outcome = Well
+	case 100*reached <= lowPercent*asked:
+		outcome = Failed
+	}
+	detail := fmt.Sprintf("reached %d of %d peers", reached, asked)
+	if never > 0 {
+		detail += fmt.Sprintf("; %d of %d were never reached%s", never, len(chosen), atPort(chosen))
+	}
+	return Result{Outcome: outcome, Detail: detail}
+}
+
+// atPort names taintlet's port. All agents of a fleet listen at the same.
+func atPort(peers []Peer) string {
+	if len(peers) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" at TCP port %d", peers[0].Address.Port())
+}
+
+// nearlyAllRefuse reports whether so many of the peers that were asked refuse that
+// somebody between may refuse for them.
+func nearlyAllRefuse(refused, asked int) bool {
+	return refused >= fewestPeers && 100*refused >= wellPercent*asked
+}
+
 // areManyNeverReached reports whether a fifth of the peers and two of them, or all,
 // were never reached.
 func areManyNeverReached(r *Round) bool {

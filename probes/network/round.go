@@ -3,6 +3,8 @@ package network
 import (
 	"net/netip"
 	"time"
+
+	"github.com/taintlet/taintlet/probes"
 )
 
 // Class names one kind of check. A round asks all classes at the same time.
@@ -71,9 +73,9 @@ type PeerResult struct {
 	// Reached: a connection was made or refused. Who refuses is there, unless nearly
 	// all refuse, at both ports.
 	Reached bool
-	// refused: no connection was made. otherOpen: one was made to the second port, now
+	// Refused: no connection was made. OtherOpen: one was made to the second port, now
 	// or before.
-	refused, otherOpen bool
+	Refused, OtherOpen bool
 	// ReachedOther: the peer's second port was reached. It is tried only when
 	// the first was not.
 	ReachedOther bool
@@ -83,8 +85,8 @@ type PeerResult struct {
 	// Retransmits is how many segments of this connection were sent again
 	// (tcpi_total_retrans in struct tcp_info, include/uapi/linux/tcp.h).
 	Retransmits int
-	// beside: the second port was asked beside the first, which answered after all.
-	beside bool
+	// Beside: the second port was asked beside the first, which answered after all.
+	Beside bool
 	// Answer is what the peer said; nil: nothing that could be read.
 	Answer *Answer
 	// Carried: the peer was not asked in this round. This is what it was most
@@ -115,3 +117,6 @@ type Round struct {
 
 // Outcome returns what a class found.
 func (r *Round) Outcome(c Class) Outcome { return r.Results[c].Outcome }
+
+// longestGap is the longest time between two rounds that are compared.
+func longestGap(period time.Duration) time.Duration { return max(probes.LongestGap, 3*period) }

@@ -56,14 +56,6 @@ func (p *Probe) round(ctx context.Context) Round {
 	return r
 }
 
-// IsLeftOut reports whether a class is not asked in a round after so many that were
-// well: while all is well some are asked in every second round only. What these
-// send wakes somebody, and their verdict takes tens of seconds anyway.
-func (c Class) IsLeftOut(calm int) bool {
-	takesTurns := c == Self || c == Local || c == Pods || c == DNS
-	return takesTurns && calm >= quietRounds && calm%2 == 1
-}
-
 // askAll asks every class that is on and due. What is not due is as it was.
 func (p *Probe) askAll(ctx context.Context, each time.Duration, r *Round) {
 	var checks []check

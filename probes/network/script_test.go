@@ -8,6 +8,8 @@ import (
 	"github.com/taintlet/taintlet/probes"
 )
 
+const testPeriod = 5 * time.Second
+
 // script plays rounds to a Judge. A round is well unless it is changed.
 type script struct {
 	judge *Judge
@@ -17,8 +19,6 @@ type script struct {
 	// reply answers what a verdict asks; nil: nobody answers.
 	reply func(ask []string) []Standing
 }
-
-const testPeriod = 5 * time.Second
 
 func newScript() *script {
 	return &script{judge: NewJudge(testPeriod, 7), now: time.Unix(1000, 0), size: 12}
@@ -190,6 +190,6 @@ func closedTo(n int) change {
 			chosen[i].Address = netip.MustParseAddrPort("192.0.2.1:4808")
 		}
 		r.NeverReached = n
-		r.Results[Peers] = (&peersCheck{found: r.Peers, never: n}).judge(chosen)
+		r.Results[Peers] = peersResult(r.Peers, chosen, n)
 	}
 }

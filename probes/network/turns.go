@@ -12,6 +12,14 @@ import (
 // the verdict looks back.
 const quietRounds = streakOf
 
+// IsLeftOut reports whether a class is not asked in a round after so many that were
+// well: while all is well some are asked in every second round only. What these
+// send wakes somebody, and their verdict takes tens of seconds anyway.
+func (c Class) IsLeftOut(calm int) bool {
+	takesTurns := c == Self || c == Local || c == Pods || c == DNS
+	return takesTurns && calm >= quietRounds && calm%2 == 1
+}
+
 const (
 	// fewPeers are asked in a round in which nothing is new, per fewIn of the
 	// period: twelve peers within 20 s, and some 36 connections in a minute. The
@@ -75,6 +83,14 @@ func NewTurns(period time.Duration) *Turns {
 	}
 }
 
+// Forget makes all peers as new: nobody was asked, but for the needless connections.
+func (t *Turns) Forget() {
+	for peer, last := range t.last {
+		t.last[peer] = turn{beside: last.beside}
+	}
+	t.quiet = 0
+}
+
 // Choose begins a round. It returns the peers to ask now, and the rest: to be
 // asked in this round too as soon as one of the first has news. alert: something
 // is wrong on this host, so that all are asked whose time has come. Other peers are
@@ -134,7 +150,7 @@ func (t *Turns) Take(p Peer, result PeerResult) {
 		t.askClosed()
 	}
 	last.round, last.result = t.round, result
-	if result.beside {
+	if result.Beside {
 		last.beside = t.round
 	}
 	if result.Reached {
@@ -176,12 +192,27 @@ func (t *Turns) NeverReached() (n int) {
 	return n
 }
 
-// secondPort returns what is known of a peer's second port.
-func (t *Turns) secondPort(p Peer) secondPort {
+// SecondPort is what is known of a peer's second port. It is the kubelet's, so it is
+// asked only if it tells something.
+type SecondPort struct {
+	// Tried: it was asked once while the first one answered. Known: it answered
+	// then, or later. One that does not may be closed to us.
+	Tried, Known bool
+	// Open: a connection was made to it.
+	Open bool
+	// Now: the first one did not answer when it was asked before, so both are asked
+	// at the same time.
+	Now bool
+	// Spared: the first one takes its time and answers, so it is waited for.
+	Spared bool
+}
+
+// SecondPort returns what is known of a peer's second port.
+func (t *Turns) SecondPort(p Peer) SecondPort {
 	last := t.last[p]
-	return secondPort{
-		tried: last.reached, known: last.result.OtherKnown, open: last.result.otherOpen, now: last.reached && !last.result.Reached,
-		spared: last.beside > 0 && t.round-last.beside < t.besideEach,
+	return SecondPort{
+		Tried: last.reached, Known: last.result.OtherKnown, Open: last.result.OtherOpen, Now: last.reached && !last.result.Reached,
+		Spared: last.beside > 0 && t.round-last.beside < t.besideEach,
 	}
 }
 

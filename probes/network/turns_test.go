@@ -238,7 +238,7 @@ func TestBlockedPeersAreClosedAfterSomeTime(t *testing.T) {
 	for range int(time.Hour / testPeriod) {
 		now, rest := s.turns.Choose(s.peers, false)
 		for _, p := range slices.Concat(now, rest) {
-			if s.turns.secondPort(p).tried {
+			if s.turns.SecondPort(p).Tried {
 				blocked++
 			}
 			s.turns.Take(p, PeerResult{Node: p.Node, ReachedOther: true})

@@ -10,6 +10,9 @@ import (
 	"github.com/taintlet/taintlet/probes"
 )
 
+// Condition is the condition of the verdict.
+const Condition = probes.NetworkUnavailable
+
 // Verdict is what the rounds so far mean.
 type Verdict struct {
 	Observation probes.Observation

@@ -20,20 +20,20 @@ var writeTable = flag.Bool("write-table", false, "write the verdict's table into
 
 // examples plays what makes each row hold, by reason.
 func examples() map[string]func(*script) probes.Observation {
-	noDNS := told(DNS, dnsTold(true))
+	noDNS := told(DNS, "no nameserver answers")
 	return map[string]func(*script) probes.Observation{
 		"RouteLost": func(s *script) probes.Observation {
-			return s.play(1, told(Route, routeTold([]way{{target: outside, lost: noCarrier}})))
+			return s.play(1, told(Route, "no carrier"))
 		},
 		"ConntrackDrops": func(s *script) probes.Observation {
-			return s.play(3, told(Conntrack, dropped()))
+			return s.play(3, told(Conntrack, "packets dropped"))
 		},
 		"PodsUnreachable": func(s *script) probes.Observation {
-			return s.play(13, told(Pods, podsTold(true)))
+			return s.play(13, told(Pods, "DNS pods do not answer"))
 		},
 		"DNSUnreachable": func(s *script) probes.Observation { return s.play(7, noDNS) },
 		"NodeDaemonFails": func(s *script) probes.Observation {
-			return s.play(21, class(Local, Failed, localFails))
+			return s.play(21, told(Local, "unhealthy daemon"))
 		},
 		"PacketLoss": func(s *script) probes.Observation {
 			s.play(10)
@@ -73,10 +73,10 @@ func examples() map[string]func(*script) probes.Observation {
 			return s.play(int((neverHolds+time.Minute)/testPeriod), closedTo(12))
 		},
 		"NeverWell": func(s *script) probes.Observation {
-			return s.play(1, told(DNS, dnsTold(false)))
+			return s.play(1, told(DNS, "no nameserver ever answered"))
 		},
 		"RouteNotKnown": func(s *script) probes.Observation {
-			return s.play(1, told(Route, newRouteCheck(thisHost, nowhere).judge([]way{{target: outside, lost: noCarrier}})))
+			return s.play(1, told(Route, "no carrier since the start"))
 		},
 		"NoPeerAnswers": func(s *script) probes.Observation { return s.play(3, mute(12)) },
 		"NetworkWell":   func(s *script) probes.Observation { return s.play(1) },
@@ -130,7 +130,7 @@ func TestEveryRowHoldsForItsExample(t *testing.T) {
 }
 
 func TestTableInDocs(t *testing.T) {
-	const page, begin, end = "../../docs/network.md", "<!-- verdict -->\n", "<!-- end of verdict -->\n"
+	const page, begin, end = "../../../docs/network.md", "<!-- verdict -->\n", "<!-- end of verdict -->\n"
 	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
@@ -149,7 +149,7 @@ func TestTableInDocs(t *testing.T) {
 		return
 	}
 	if string(documented) != want {
-		t.Errorf("the table of %s is not that of the code; go test ./probes/network -run TestTableInDocs -write-table. The code's:\n%s", page, want)
+		t.Errorf("the table of %s is not that of the code; go test ./probes/network/verdict -run TestTableInDocs -write-table. The code's:\n%s", page, want)
 	}
 }
 

@@ -1,0 +1,115 @@
+package network
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/taintlet/taintlet/probes/probetest"
+)
+
+var updateResults = flag.Bool("update", false, "write what the checks find into testdata/results.golden")
+
+// The verdict's tests play these results, so that its messages have the words of the
+// checks.
+func TestResults(t *testing.T) { //nolint:paralleltest // it may write its file
+	var text strings.Builder
+	for _, found := range []struct {
+		name string
+		Result
+	}{
+		{"no carrier", routeTold(way{target: outside, lost: noCarrier})},
+		{"no route", routeTold(way{target: outside, lost: "no route to 192.0.2.1 (network is unreachable), no route to 2001:db8::1 (network is unreachable)"})},
+		{"no carrier since the start", newRouteCheck(thisHost, nowhere).judge([]way{{target: outside, lost: noCarrier}})},
+		{"garbled carrier", routeTold(carrierOf(t, "up\n"))},
+		{"unreadable carrier", routeTold(carrierOf(t, ""))},
+		{"kernel not asked", routeTold(way{target: outside, err: fmt.Errorf("asking the kernel for routes: %w", syscall.EPERM)})},
+		{"packets dropped", (&conntrackCheck{known: true}).judge(812)},
+		{"no nameserver answers", dnsTold(true)},
+		{"no nameserver ever answered", dnsTold(false)},
+		{"DNS pods do not answer", podsTold(true)},
+		{"DNS pods never answered", podsTold(false)},
+		{"unhealthy daemon", daemonTold()},
+	} {
+		outcome := found.Outcome.String()
+		if found.Never {
+			outcome = "never"
+		}
+		fmt.Fprintf(&text, "%s | %s | %s\n", found.name, outcome, found.Detail)
+	}
+	const file = "testdata/results.golden"
+	if *updateResults {
+		if err := os.WriteFile(file, []byte(text.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text.String() != string(want) {
+		t.Errorf("%s has:\n%s\nand the checks find:\n%s", file, want, text.String())
+	}
+}
+
+// routeTold is what the check says of these ways, after a default route was there once.
+func routeTold(ways ...way) Result {
+	r := newRouteCheck(thisHost, nowhere)
+	r.judge([]way{{target: outside, by: "eth0"}})
+	return r.judge(ways)
+}
+
+// carrierOf is the way over an interface whose file has that text; empty: it cannot be
+// read.
+func carrierOf(t *testing.T, text string) way {
+	t.Helper()
+	const path = "sys/class/net/eth0/carrier"
+	h := probetest.CopyOfHealthy(t)
+	if probetest.Write(t, h, path, text); text == "" {
+		probetest.Block(t, h, path)
+	}
+	_, err := readCarrier(h, "eth0")
+	if err == nil {
+		t.Fatalf("carrier %q is read", text)
+	}
+	return way{target: outside, err: pathless{err, h.Root}}
+}
+
+// pathless is an error that names files as on a host.
+type pathless struct {
+	error
+	root string
+}
+
+func (e pathless) Error() string { return strings.ReplaceAll(e.error.Error(), e.root, "") }
+
+// noCarrier is what the kernel's answers come to on a host whose only interface is down.
+const noCarrier = "no carrier on eth0, the way to 192.0.2.1, no carrier on eth0, the way to 2001:db8::1"
+
+// dnsTold is what the check says of a nameserver that does not answer, and did once.
+func dnsTold(once bool) Result {
+	server := netip.MustParseAddrPort("10.96.0.10:53")
+	d := &dnsCheck{seen: reached[netip.AddrPort]{server: once}}
+	return d.judge([]netip.AddrPort{server}, []error{context.DeadlineExceeded})
+}
+
+// podsTold is the same of two pods.
+func podsTold(once bool) Result {
+	pods := []netip.AddrPort{netip.MustParseAddrPort("10.244.3.2:53"), netip.MustParseAddrPort("10.244.7.5:53")}
+	p := &podsCheck{seen: reached[netip.AddrPort]{pods[0]: once, pods[1]: once}}
+	return p.judge(pods, []error{context.DeadlineExceeded, syscall.EHOSTUNREACH})
+}
+
+// daemonTold is what the check says of a daemon that was well once and is not.
+func daemonTold() Result {
+	l, kubeProxy := newLocalCheck(), daemons()[:1]
+	l.judge(kubeProxy, []error{nil}, time.Time{})
+	return l.judge(kubeProxy, []error{statusError{kubeProxy[0].path, http.StatusServiceUnavailable}}, time.Time{})
+}
