@@ -93,7 +93,7 @@ func eventReasons(t *testing.T) map[string]bool {
 // warnings are the reasons of the probes' good samples that people are told of.
 func warnings(t *testing.T) (reasons []string) {
 	t.Helper()
-	text, err := os.ReadFile("../probes/network/rows.go")
+	text, err := os.ReadFile("../probes/network/verdict/rows.go")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +155,7 @@ func TestInputsAreDocumented(t *testing.T) {
 		documented[row[1]+" "+strings.Trim(row[0], "`")+" "+row[2]] = true
 	}
 	shown := map[string]bool{}
-	for folder, condition := range map[string]string{"memory": "MemoryPressure", "disk": "DiskPressure", "pid": "PIDPressure", "network": "NetworkUnavailable"} {
+	for folder, condition := range map[string]string{"memory": "MemoryPressure", "disk": "DiskPressure", "pid": "PIDPressure", "network/verdict": "NetworkUnavailable"} {
 		for input, unit := range measuresIn(t, "../probes/"+folder) {
 			shown[condition+" "+input+" "+strings.ToLower(unit)] = true
 		}

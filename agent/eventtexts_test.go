@@ -15,7 +15,7 @@ import (
 	"github.com/taintlet/taintlet/agent"
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/probes"
-	"github.com/taintlet/taintlet/probes/network"
+	"github.com/taintlet/taintlet/probes/network/verdict"
 	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/test/fixtures"
 )
@@ -70,11 +70,11 @@ func eventTexts(t *testing.T) string {
 			time.Sleep(time.Minute)
 			memory.set(probes.Degraded)
 			time.Sleep(5 * time.Minute)
-			by[probes.NetworkUnavailable].warn(network.ReasonPortBlocked)
+			by[probes.NetworkUnavailable].warn(verdict.ReasonPortBlocked)
 			time.Sleep(time.Minute)
 			by[probes.NetworkUnavailable].say("NetworkWell")
 			time.Sleep(time.Minute)
-			by[probes.NetworkUnavailable].warn(network.ReasonPeersNeverReached)
+			by[probes.NetworkUnavailable].warn(verdict.ReasonPeersNeverReached)
 			time.Sleep(time.Minute)
 			files.set(nil, errors.New("memory.period: Invalid value: \"1ms\": must be 250ms to 10m"))
 			time.Sleep(time.Minute)

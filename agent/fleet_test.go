@@ -18,7 +18,7 @@ import (
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/fleet"
 	"github.com/taintlet/taintlet/probes"
-	"github.com/taintlet/taintlet/probes/network"
+	"github.com/taintlet/taintlet/probes/network/verdict"
 )
 
 // eightAgents is a source of the EndpointSlice of eight agents. What a real API
@@ -58,13 +58,13 @@ func testFleetBrake(t *testing.T) {
 		Source: eightAgents{}, Log: slog.New(slog.DiscardHandler),
 	})
 	hear := func(bad int) {
-		answers := map[string]network.Answer{}
+		answers := map[string]verdict.Answer{}
 		for i, peer := range f.Peers() {
 			level := probes.OK
 			if i < bad {
 				level = probes.Degraded
 			}
-			answers[peer.Node] = network.Answer{Version: network.AnswerVersion, Levels: map[probes.Condition]probes.Level{probes.MemoryPressure: level}}
+			answers[peer.Node] = verdict.Answer{Version: verdict.AnswerVersion, Levels: map[probes.Condition]probes.Level{probes.MemoryPressure: level}}
 		}
 		f.Heard(answers)
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/agent/fleet"
 	"github.com/taintlet/taintlet/probes"
-	"github.com/taintlet/taintlet/probes/network"
+	"github.com/taintlet/taintlet/probes/network/verdict"
 	"github.com/taintlet/taintlet/taints"
 )
 
@@ -61,7 +61,7 @@ func fill(t *testing.T, m *metrics, texts []string) {
 		m.state.show(cfg, &state, now)
 		m.reaction.written(&corev1.Node{Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: corev1.TaintNodeMemoryPressure, Effect: "NoSchedule"}}}}, &state, now)
 		shares[probes.Condition(text)] = decide.Share{Asked: 1, Bad: 1}
-		m.fleet.show(fleet.Status{Unread: map[string]bool{"agents": true}, Classes: map[network.Class]bool{network.DNS: true, network.Class(text): true}}, shares, cfg)
+		m.fleet.show(fleet.Status{Unread: map[string]bool{"agents": true}, Classes: map[verdict.Class]bool{verdict.DNS: true, verdict.Class(text): true}}, shares, cfg)
 		measures = append(measures, probes.Measure{Name: "available", Path: text, Unit: probes.Unit(i % 4), Value: 1, Degraded: 1, Critical: 1, Clear: 1})
 		m.inputs.show(c, measures)
 		m.wrote(nil)

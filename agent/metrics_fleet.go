@@ -7,7 +7,7 @@ import (
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/agent/fleet"
 	"github.com/taintlet/taintlet/probes"
-	"github.com/taintlet/taintlet/probes/network"
+	"github.com/taintlet/taintlet/probes/network/verdict"
 )
 
 // fleetMetrics are about the agents on other Nodes, and the own network.
@@ -49,7 +49,7 @@ func (m *fleetMetrics) show(s fleet.Status, shares map[probes.Condition]decide.S
 		m.levels.WithLabelValues(string(name), "well").Set(float64(shares[name].Asked - shares[name].Bad))
 		m.levels.WithLabelValues(string(name), "bad").Set(float64(shares[name].Bad))
 	}
-	for _, class := range network.Classes() {
+	for _, class := range verdict.Classes() {
 		isWell, known := s.Classes[class]
 		if !known {
 			m.class.DeleteLabelValues(string(class))

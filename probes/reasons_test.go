@@ -20,7 +20,7 @@ func explained() map[string][]string {
 		"DiskPressure":   {"disk"},
 		"PIDPressure":    {"pid"},
 
-		"NetworkUnavailable": {"network"},
+		"NetworkUnavailable": {"network/verdict"},
 	}
 }
 
@@ -28,7 +28,7 @@ func explained() map[string][]string {
 // ways.
 func TestReasonsAreExplained(t *testing.T) {
 	t.Parallel()
-	code := reasonsInSource(t, "disk", "pid", "memory", "network", "pressure", "trend", "hostfile")
+	code := reasonsInSource(t, "disk", "pid", "memory", "network/verdict", "pressure", "trend", "hostfile")
 	tables := documentedReasons(t)
 	for condition, packages := range explained() {
 		want := map[string]bool{}
@@ -58,7 +58,7 @@ func TestReasonsAreExplained(t *testing.T) {
 // condition, where a reviewer reads them.
 func TestReasonsHaveAMessage(t *testing.T) {
 	t.Parallel()
-	code := reasonsInSource(t, "disk", "pid", "memory", "network", "pressure", "trend", "hostfile")
+	code := reasonsInSource(t, "disk", "pid", "memory", "network/verdict", "pressure", "trend", "hostfile")
 	for condition, packages := range explained() {
 		text, err := os.ReadFile(filepath.Join(packages[0], "testdata", "messages.golden"))
 		if err != nil {

@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/taintlet/taintlet/probes/network"
+	"github.com/taintlet/taintlet/probes/network/verdict"
 )
 
 // Network is the section of NetworkUnavailable.
@@ -14,11 +14,11 @@ type Network struct {
 	Sampling
 
 	// DisabledClasses are kinds of checks that are not made.
-	DisabledClasses []network.Class `json:"disabledClasses"`
+	DisabledClasses []verdict.Class `json:"disabledClasses"`
 }
 
 func defaultNetwork() Section {
-	return &Network{Sampling: DefaultSampling(5*time.Second, 3, 5), DisabledClasses: []network.Class{}}
+	return &Network{Sampling: DefaultSampling(5*time.Second, 3, 5), DisabledClasses: []verdict.Class{}}
 }
 
 // MinInterval is 1 s: whoever sends a burst of probes would be a part of the
@@ -31,7 +31,7 @@ func (*Network) FollowUp() time.Duration { return time.Second }
 // Validate returns every impossible value.
 func (n *Network) Validate(at *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	classes := network.Classes()
+	classes := verdict.Classes()
 	if len(n.DisabledClasses) > len(classes) {
 		return field.ErrorList{field.TooMany(at.Child("disabledClasses"), len(n.DisabledClasses), len(classes))}
 	}

@@ -22,6 +22,7 @@ import (
 
 	"github.com/taintlet/taintlet/agent/fleet/dnspods"
 	"github.com/taintlet/taintlet/probes/network"
+	"github.com/taintlet/taintlet/probes/network/verdict"
 )
 
 const (
@@ -95,7 +96,7 @@ type Fleet struct {
 	mu             sync.Mutex
 	isRead         bool // the agents, or it was tried at least
 	slices         int  // of the agents
-	peers          []network.Peer
+	peers          []verdict.Peer
 	agentsAt       map[netip.Addr]bool // the addresses of all agents whose slices were read
 	dnsPods        []netip.AddrPort
 	otherAPIServer string // empty: the configured one
@@ -116,7 +117,7 @@ func New(o Options) *Fleet {
 		dnsAgain: newAgain(), peersAgain: newAgain(),
 	}
 	f.talk.heard = map[string]heard{}
-	f.talk.own = network.Answer{Version: network.AnswerVersion, Lossy: -1, Reach: -1}
+	f.talk.own = verdict.Answer{Version: verdict.AnswerVersion, Lossy: -1, Reach: -1}
 	f.agents = service{source: o.Source, namespace: o.Namespace, selectors: []string{dnspods.OfService(o.Service)}, port: port{agentPort, []uint16{o.Listen.Port()}}, own: o.Node}
 	dns := cmp.Or(o.DNSPods, dnspods.Default())
 	f.dns = service{source: o.Source, namespace: dns.Namespace, selectors: dns.Selectors(), port: dnsPort(), own: o.Node}
@@ -225,7 +226,7 @@ func (f *Fleet) refreshPeers(ctx context.Context) error {
 		f.agentsAt[e.address.Addr()] = true
 	}
 	for _, e := range choose(f.options.Node, agents, MaxPeers) {
-		f.peers = append(f.peers, network.Peer{Node: e.node, Address: e.address, Other: kubeletPort})
+		f.peers = append(f.peers, verdict.Peer{Node: e.node, Address: e.address, Other: kubeletPort})
 	}
 	return nil
 }
@@ -288,7 +289,7 @@ func (f *Fleet) refreshAPIServer(ctx context.Context) error {
 }
 
 // Peers returns the agents on other Nodes that this one asks.
-func (f *Fleet) Peers() []network.Peer {
+func (f *Fleet) Peers() []verdict.Peer {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.peers

@@ -18,7 +18,7 @@ import (
 
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/probes"
-	"github.com/taintlet/taintlet/probes/network"
+	"github.com/taintlet/taintlet/probes/network/verdict"
 )
 
 // source has one slice for each Service, of so many agents, until it fails. What a
@@ -219,15 +219,15 @@ func TestShares(t *testing.T) {
 		f := newFleet(&source{agents: 20})
 		runFor(t, f, func() {
 			f.Tell(map[probes.Condition]probes.Level{probes.MemoryPressure: probes.OK})
-			answer := func(level probes.Level) network.Answer {
-				return network.Answer{Version: network.AnswerVersion, Levels: map[probes.Condition]probes.Level{
+			answer := func(level probes.Level) verdict.Answer {
+				return verdict.Answer{Version: verdict.AnswerVersion, Levels: map[probes.Condition]probes.Level{
 					probes.MemoryPressure: level, "Foreign": probes.Degraded,
 				}}
 			}
 			newer := answer(probes.Degraded)
 			newer.Version++
 			peers := f.Peers()
-			round := map[string]network.Answer{
+			round := map[string]verdict.Answer{
 				peers[0].Node: answer(probes.Degraded), peers[1].Node: answer(probes.Critical), peers[2].Node: answer(probes.OK),
 				peers[3].Node: answer(probes.Unknown), peers[4].Node: newer, "no-peer": answer(probes.Degraded),
 			}
@@ -240,7 +240,7 @@ func TestShares(t *testing.T) {
 				t.Errorf("%+v", got)
 			}
 			time.Sleep(50 * time.Second)
-			f.Heard(map[string]network.Answer{peers[0].Node: answer(probes.OK)}) // the others stay for a minute
+			f.Heard(map[string]verdict.Answer{peers[0].Node: answer(probes.OK)}) // the others stay for a minute
 			if share() != (decide.Share{Asked: 3, Bad: 1}) {
 				t.Errorf("%+v after a round that reached one", share())
 			}
@@ -276,7 +276,7 @@ func TestPage(t *testing.T) {
 	if got, want := string(f.Page()), `{"version":1,"lossy":-1,"reach":-1}`; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	f.Says(network.Answer{Classes: map[network.Class]bool{network.DNS: true, network.Pods: false}, Lossy: 3, Reach: 92})
+	f.Says(verdict.Answer{Classes: map[verdict.Class]bool{verdict.DNS: true, verdict.Pods: false}, Lossy: 3, Reach: 92})
 	f.Tell(map[probes.Condition]probes.Level{probes.MemoryPressure: probes.Degraded})
 	if got, want := string(f.Page()), `{"version":1,"classes":{"dns":true,"pods":false},"lossy":3,"reach":92,"levels":{"MemoryPressure":"Degraded"}}`; got != want {
 		t.Errorf("%s, want %s", got, want)

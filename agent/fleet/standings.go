@@ -11,7 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/taintlet/taintlet/agent/decide"
-	"github.com/taintlet/taintlet/probes/network"
+	"github.com/taintlet/taintlet/probes/network/verdict"
 	"github.com/taintlet/taintlet/taints"
 )
 
@@ -118,7 +118,7 @@ func (f *Fleet) leaseOf(ctx context.Context, name string) (renews, known bool) {
 // Standings asks the API server what the Nodes say of themselves. A Node whose
 // agent is no ready endpoint any more does not count. Those that do not exist are left
 // out. No answer is guessed: an error says that nothing is known.
-func (f *Fleet) Standings(ctx context.Context, nodes []string) ([]network.Standing, error) {
+func (f *Fleet) Standings(ctx context.Context, nodes []string) ([]verdict.Standing, error) {
 	if f.options.Source == nil {
 		return nil, nil
 	}
@@ -135,13 +135,13 @@ func (f *Fleet) Standings(ctx context.Context, nodes []string) ([]network.Standi
 }
 
 // standings asks. The caller holds reading.
-func (f *Fleet) standings(ctx context.Context, nodes []string) ([]network.Standing, error) {
+func (f *Fleet) standings(ctx context.Context, nodes []string) ([]verdict.Standing, error) {
 	if err := f.freshPeers(ctx); err != nil {
 		return nil, err
 	}
 	agents := f.agents.endpoints()
 	nodes = nodes[:min(MaxPeers, len(nodes))]
-	found := make([]*network.Standing, len(nodes))
+	found := make([]*verdict.Standing, len(nodes))
 	var group errgroup.Group
 	group.SetLimit(readAtOnce)
 	for i, name := range nodes {
@@ -167,7 +167,7 @@ func (f *Fleet) standings(ctx context.Context, nodes []string) ([]network.Standi
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	standings := []network.Standing{}
+	standings := []verdict.Standing{}
 	for _, s := range found {
 		if s != nil {
 			standings = append(standings, *s)
@@ -178,7 +178,7 @@ func (f *Fleet) standings(ctx context.Context, nodes []string) ([]network.Standi
 
 // tellLease says what the Node's Lease tells. One that is renewed shows that a cordoned
 // host is there: it may be cordoned for days.
-func (f *Fleet) tellLease(ctx context.Context, s *network.Standing) {
+func (f *Fleet) tellLease(ctx context.Context, s *verdict.Standing) {
 	renews, known := f.leaseOf(ctx, s.Node)
 	switch {
 	case known && renews:
@@ -202,10 +202,10 @@ func leavingTaints() []string {
 // standingOf reads what a Node says of itself. The condition's age is not asked
 // for: that would compare two hosts' clocks. When its agent is gone, it is no
 // endpoint.
-func standingOf(node *corev1.Node) network.Standing {
-	s := network.Standing{Node: node.Name}
-	if c := taints.Condition(node, decide.ConditionType(network.Condition)); c != nil {
-		s.Suspects = c.Status == corev1.ConditionTrue || c.Status == corev1.ConditionUnknown && (network.IsSuspicion(c.Reason) || c.Reason == decide.ReasonBraked)
+func standingOf(node *corev1.Node) verdict.Standing {
+	s := verdict.Standing{Node: node.Name}
+	if c := taints.Condition(node, decide.ConditionType(verdict.Condition)); c != nil {
+		s.Suspects = c.Status == corev1.ConditionTrue || c.Status == corev1.ConditionUnknown && (verdict.IsSuspicion(c.Reason) || c.Reason == decide.ReasonBraked)
 	}
 	s.Excuse = excuseOf(node, s.Suspects)
 	return s

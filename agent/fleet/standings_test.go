@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/taintlet/taintlet/probes/network"
+	"github.com/taintlet/taintlet/probes/network/verdict"
 )
 
 // A Node whose Lease was not renewed within 11 s is gone. What is not known of a
@@ -27,14 +27,14 @@ func TestLeases(t *testing.T) {
 			if err := f.Note(t.Context(), all[:2]); err != nil {
 				t.Fatal(err)
 			}
-			ask := func(when string, want ...network.Standing) {
+			ask := func(when string, want ...verdict.Standing) {
 				t.Helper()
 				got, err := f.Standings(t.Context(), all)
 				if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
 					t.Errorf("%s: %+v, %v, want %+v", when, got, err, want)
 				}
 			}
-			n1, n2, n3, n4 := network.Standing{Node: all[0]}, network.Standing{Node: all[1]}, network.Standing{Node: all[2]}, network.Standing{Node: all[3]}
+			n1, n2, n3, n4 := verdict.Standing{Node: all[0]}, verdict.Standing{Node: all[1]}, verdict.Standing{Node: all[2]}, verdict.Standing{Node: all[3]}
 			time.Sleep(renewedWithin - time.Second)
 			s.leases[all[0]] = s.leases[all[0]].Add(10 * time.Second)
 			s.leases[all[1]] = s.leases[all[1]].In(zone) // the same moment
@@ -78,7 +78,7 @@ func TestCordonedNodes(t *testing.T) {
 			time.Sleep(renewedWithin)
 			s.leases["node-1"] = time.Now()
 			got, err := f.Standings(t.Context(), all)
-			want := []network.Standing{
+			want := []verdict.Standing{
 				{Node: "node-1", LeaseKnown: true}, {Node: "node-2", LeaseKnown: true, Excuse: "does not renew its Lease"}, {Node: "node-3", Excuse: "is cordoned"},
 			}
 			if err != nil || !slices.Equal(got, want) {
@@ -104,7 +104,7 @@ func TestDNSPodsAreReadAgain(t *testing.T) {
 		s := &source{agents: 9}
 		f := newFleet(s)
 		says := func(well bool) {
-			f.Says(network.Answer{Classes: map[network.Class]bool{network.Pods: well}})
+			f.Says(verdict.Answer{Classes: map[verdict.Class]bool{verdict.Pods: well}})
 		}
 		runFor(t, f, func() {
 			for _, test := range []struct {

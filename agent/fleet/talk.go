@@ -11,7 +11,7 @@ import (
 
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/probes"
-	"github.com/taintlet/taintlet/probes/network"
+	"github.com/taintlet/taintlet/probes/network/verdict"
 )
 
 // freshFor is how long an answer of a peer counts.
@@ -21,7 +21,7 @@ const freshFor = time.Minute
 type talk struct {
 	mu sync.Mutex
 	// own is the answer to others, page the same as they get it.
-	own  network.Answer
+	own  verdict.Answer
 	page atomic.Pointer[[]byte]
 	// heard is what each peer said, and when. rounds counts.
 	heard   map[string]heard
@@ -58,10 +58,10 @@ func (t *talk) render() []byte {
 }
 
 // Says takes what this host is to answer its peers about the classes.
-func (f *Fleet) Says(own network.Answer) {
+func (f *Fleet) Says(own verdict.Answer) {
 	f.talk.mu.Lock()
 	defer f.talk.mu.Unlock()
-	well, known := own.Classes[network.Pods]
+	well, known := own.Classes[verdict.Pods]
 	f.dnsAgain.hear(known && !well, time.Now(), dnsWait)
 	own.Version, own.Levels = f.talk.own.Version, f.talk.own.Levels
 	if reflect.DeepEqual(f.talk.own, own) {
@@ -98,7 +98,7 @@ func (f *Fleet) IsTroubled() bool {
 
 // Heard takes what the peers answered in one round, by Node. Only what peers say
 // of conditions that this host has is kept.
-func (f *Fleet) Heard(answers map[string]network.Answer) {
+func (f *Fleet) Heard(answers map[string]verdict.Answer) {
 	asked, count := f.Peers(), f.Slices()
 	t := &f.talk
 	t.mu.Lock()
@@ -107,7 +107,7 @@ func (f *Fleet) Heard(answers map[string]network.Answer) {
 	t.rounds, t.heardAt = t.rounds+1, now
 	for _, peer := range asked {
 		answer, found := answers[peer.Node]
-		if !found || answer.Version != network.AnswerVersion {
+		if !found || answer.Version != verdict.AnswerVersion {
 			continue
 		}
 		said := heard{now, map[probes.Condition]bool{}}
@@ -119,7 +119,7 @@ func (f *Fleet) Heard(answers map[string]network.Answer) {
 		t.heard[peer.Node] = said
 	}
 	maps.DeleteFunc(t.heard, func(node string, h heard) bool {
-		isPeer := slices.ContainsFunc(asked, func(p network.Peer) bool { return p.Node == node })
+		isPeer := slices.ContainsFunc(asked, func(p verdict.Peer) bool { return p.Node == node })
 		return !isPeer || now.Sub(h.at) > freshFor
 	})
 	t.count()
@@ -170,7 +170,7 @@ type Status struct {
 	// Known peers, and how many of these answered within the last minute.
 	Known, Answered int
 	// Classes that are known: true is well.
-	Classes map[network.Class]bool
+	Classes map[verdict.Class]bool
 	// Unread are the lists that were read, by whether the last try failed: then the list
 	// before it is in use.
 	Unread map[string]bool

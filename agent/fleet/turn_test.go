@@ -7,16 +7,16 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/taintlet/taintlet/probes/network"
+	"github.com/taintlet/taintlet/probes/network/verdict"
 )
 
 // hearFor has the peers answer every so often, but those of no Node that is silent.
 func hearFor(f *Fleet, length, every time.Duration, silent ...string) {
 	for range length / every {
-		answers := map[string]network.Answer{}
+		answers := map[string]verdict.Answer{}
 		for _, peer := range f.Peers() {
 			if !slices.Contains(silent, peer.Node) {
-				answers[peer.Node] = network.Answer{Version: network.AnswerVersion}
+				answers[peer.Node] = verdict.Answer{Version: verdict.AnswerVersion}
 			}
 		}
 		f.Heard(answers)

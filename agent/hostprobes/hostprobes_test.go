@@ -6,7 +6,7 @@ import (
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/hostprobes"
 	"github.com/taintlet/taintlet/probes"
-	"github.com/taintlet/taintlet/probes/network"
+	"github.com/taintlet/taintlet/probes/network/verdict"
 )
 
 // Each condition of the schema has a probe of its own.
@@ -20,11 +20,11 @@ func TestEveryConditionHasItsProbe(t *testing.T) {
 
 // A class that is off is not asked, so the message does not tell of it.
 func TestDisabledClassesReachTheProbe(t *testing.T) {
-	told := func(classes ...network.Class) string {
+	told := func(classes ...verdict.Class) string {
 		c := config.Condition{Section: &config.Network{DisabledClasses: classes}}
 		return hostprobes.Environment{Host: probes.Host{Proc: "testdata", Sys: "/sys"}}.NewProbe(c).Observe(t.Context()).Message
 	}
-	if with, without := told(network.DNS, network.Local), told(network.Classes()...); with == without {
+	if with, without := told(verdict.DNS, verdict.Local), told(verdict.Classes()...); with == without {
 		t.Errorf("with the class route, and without any: %q", with)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"net/netip"
 	"strconv"
 	"time"
+
+	"github.com/taintlet/taintlet/probes/network/verdict"
 )
 
 // apiCheck makes a new connection to the API server, up to the end of the TLS
@@ -25,12 +27,12 @@ type apiCheck struct {
 	address map[string]netip.AddrPort
 }
 
-func (*apiCheck) class() Class { return API }
+func (*apiCheck) class() verdict.Class { return verdict.API }
 
-func (a *apiCheck) check(ctx context.Context, patience time.Duration) Result {
+func (a *apiCheck) check(ctx context.Context, patience time.Duration) verdict.Result {
 	server := a.server()
 	if server == "" {
-		return Result{Outcome: NotKnown, Detail: "no API server is known"}
+		return verdict.Result{Outcome: verdict.NotKnown, Detail: "no API server is known"}
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -39,10 +41,10 @@ func (a *apiCheck) check(ctx context.Context, patience time.Duration) Result {
 		err = shakeHands(ctx, address)
 	}
 	if err != nil {
-		return Result{Outcome: Failed, Detail: "API server " + server + ": " + why(err)}
+		return verdict.Result{Outcome: verdict.Failed, Detail: "API server " + server + ": " + why(err)}
 	}
 	a.address = map[string]netip.AddrPort{server: address}
-	return Result{Outcome: Well, Detail: "API server " + server + " answers"}
+	return verdict.Result{Outcome: verdict.Well, Detail: "API server " + server + " answers"}
 }
 
 // resolve returns the address of a server. A name is looked up, within half of

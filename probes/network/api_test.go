@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/taintlet/taintlet/probes/network/verdict"
 )
 
 // tlsServer counts the requests that it gets, which ought to be none.
@@ -32,13 +34,13 @@ func TestAPIServerIsGreeted(t *testing.T) {
 	address, requests, logged := tlsServer(t)
 	a := &apiCheck{server: address.String}
 	for range 3 {
-		if got := a.check(t.Context(), time.Second); got.Outcome != Well {
+		if got := a.check(t.Context(), time.Second); got.Outcome != verdict.Well {
 			t.Errorf("%+v", got)
 		}
 	}
 	name := fmt.Sprintf("localhost:%d", address.Port())
 	a.server = func() string { return name }
-	if got := a.check(t.Context(), time.Second); got.Outcome != Well {
+	if got := a.check(t.Context(), time.Second); got.Outcome != verdict.Well {
 		t.Errorf("by its name: %+v", got)
 	}
 	time.Sleep(50 * time.Millisecond) // nothing tells that a server will log nothing
@@ -53,11 +55,11 @@ func TestAPIServerWhoseNameIsNotResolved(t *testing.T) {
 	address, _, _ := tlsServer(t)
 	server := fmt.Sprintf("api.invalid:%d", address.Port())
 	a := &apiCheck{server: func() string { return server }}
-	if got := a.check(t.Context(), 4*time.Second); got.Outcome != Failed || !strings.Contains(got.Detail, "api.invalid") {
+	if got := a.check(t.Context(), 4*time.Second); got.Outcome != verdict.Failed || !strings.Contains(got.Detail, "api.invalid") {
 		t.Errorf("never reached: %+v", got)
 	}
 	a.address = map[string]netip.AddrPort{server: address}
-	if got := a.check(t.Context(), 4*time.Second); got.Outcome != Well {
+	if got := a.check(t.Context(), 4*time.Second); got.Outcome != verdict.Well {
 		t.Errorf("reached before: %+v", got)
 	}
 }
@@ -77,12 +79,12 @@ func TestAPIServerThatIsNone(t *testing.T) {
 		{"garbled port", "localhost:x", "invalid syntax"},
 	} {
 		a := &apiCheck{server: func() string { return test.server }}
-		if got := a.check(t.Context(), 300*time.Millisecond); got.Outcome != Failed || !strings.Contains(got.Detail, test.detail) {
+		if got := a.check(t.Context(), 300*time.Millisecond); got.Outcome != verdict.Failed || !strings.Contains(got.Detail, test.detail) {
 			t.Errorf("%s: %+v, want %q", test.name, got, test.detail)
 		}
 	}
 	a := &apiCheck{server: nowhere}
-	if got := a.check(t.Context(), time.Second); got.Outcome != NotKnown {
+	if got := a.check(t.Context(), time.Second); got.Outcome != verdict.NotKnown {
 		t.Errorf("no server: %+v", got)
 	}
 }

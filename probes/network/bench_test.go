@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/taintlet/taintlet/probes/network/verdict"
 )
 
 const serverEnv = "TAINTLET_TEST_SERVER"
@@ -45,8 +47,8 @@ func BenchmarkRound(b *testing.B) {
 	startServers(b, v)
 	h := hostHere(b)
 	b.Run("all", func(b *testing.B) { rounds(b, v.probe(b, h)) })
-	for _, class := range Classes() {
-		others := slices.DeleteFunc(Classes(), func(c Class) bool { return c == class })
+	for _, class := range verdict.Classes() {
+		others := slices.DeleteFunc(verdict.Classes(), func(c verdict.Class) bool { return c == class })
 		b.Run(string(class), func(b *testing.B) { rounds(b, v.probe(b, h, others...)) })
 	}
 }

@@ -7,15 +7,17 @@ import (
 	"net/netip"
 	"syscall"
 	"time"
+
+	"github.com/taintlet/taintlet/probes/network/verdict"
 )
 
 // check asks one class. The Probe calls it from one goroutine at a time.
 type check interface {
 	// class says which.
-	class() Class
+	class() verdict.Class
 	// check returns what was found, at the latest when the context ends. patience
 	// is how long one answer may take.
-	check(ctx context.Context, patience time.Duration) Result
+	check(ctx context.Context, patience time.Duration) verdict.Result
 }
 
 // reached remembers the targets that were reached since they were first asked.

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/taintlet/taintlet/probes/network/verdict"
 )
 
 func TestReachedForgetsOthers(t *testing.T) {
@@ -54,24 +56,24 @@ func TestPodsJudge(t *testing.T) {
 	for _, step := range []struct {
 		name   string
 		errs   []error
-		want   Outcome
+		want   verdict.Outcome
 		detail string
 		pods   map[netip.AddrPort]bool
 	}{
-		{"none at first", []error{late, late}, NotKnown, "was ever reached", nil},
-		{"one", []error{late, nil}, Well, "reached 1 of 2 DNS pods", map[netip.AddrPort]bool{b: true}},
-		{"none", []error{late, late}, Failed, "no DNS pod on another Node reached: 10.2.0.1:53: no answer in time", map[netip.AddrPort]bool{b: false}},
-		{"one refuses", []error{syscall.ECONNREFUSED, late}, NotKnown, "1 of 2 DNS pods on other Nodes refuse", nil},
-		{"both refuse", []error{syscall.ECONNREFUSED, syscall.ECONNRESET}, NotKnown, "2 of 2 DNS pods on other Nodes refuse, and none answers", nil},
-		{"one refuses and one answers", []error{nil, syscall.ECONNREFUSED}, Well, "reached 1 of 2", map[netip.AddrPort]bool{a: true}},
-		{"none of both", []error{late, late}, Failed, "10.1.0.1:53: no answer in time; 10.2.0.1:53", map[netip.AddrPort]bool{a: false, b: false}},
+		{"none at first", []error{late, late}, verdict.NotKnown, "was ever reached", nil},
+		{"one", []error{late, nil}, verdict.Well, "reached 1 of 2 DNS pods", map[netip.AddrPort]bool{b: true}},
+		{"none", []error{late, late}, verdict.Failed, "no DNS pod on another Node reached: 10.2.0.1:53: no answer in time", map[netip.AddrPort]bool{b: false}},
+		{"one refuses", []error{syscall.ECONNREFUSED, late}, verdict.NotKnown, "1 of 2 DNS pods on other Nodes refuse", nil},
+		{"both refuse", []error{syscall.ECONNREFUSED, syscall.ECONNRESET}, verdict.NotKnown, "2 of 2 DNS pods on other Nodes refuse, and none answers", nil},
+		{"one refuses and one answers", []error{nil, syscall.ECONNREFUSED}, verdict.Well, "reached 1 of 2", map[netip.AddrPort]bool{a: true}},
+		{"none of both", []error{late, late}, verdict.Failed, "10.1.0.1:53: no answer in time; 10.2.0.1:53", map[netip.AddrPort]bool{a: false, b: false}},
 	} {
 		got := p.judge([]netip.AddrPort{a, b}, step.errs)
 		if got.Outcome != step.want || !strings.Contains(got.Detail, step.detail) || !maps.Equal(got.Pods, step.pods) {
 			t.Errorf("%s: %+v, want %v with %q", step.name, got, step.want, step.detail)
 		}
 	}
-	if got := p.judge(nil, nil); got.Outcome != NotKnown {
+	if got := p.judge(nil, nil); got.Outcome != verdict.NotKnown {
 		t.Errorf("no pods: %+v", got)
 	}
 }
@@ -104,11 +106,11 @@ func TestSelfIsRefused(t *testing.T) {
 	t.Parallel()
 	address := closedPort(t)
 	s := &selfCheck{address: func() netip.AddrPort { return address }, took: time.Hour}
-	if got := s.check(t.Context(), time.Second); got.Outcome != Well || s.took > time.Minute {
+	if got := s.check(t.Context(), time.Second); got.Outcome != verdict.Well || s.took > time.Minute {
 		t.Errorf("%+v after %v", got, s.took)
 	}
 	address = netip.AddrPort{}
-	if got := s.check(t.Context(), time.Second); got.Outcome != NotKnown {
+	if got := s.check(t.Context(), time.Second); got.Outcome != verdict.NotKnown {
 		t.Errorf("no address: %+v", got)
 	}
 }

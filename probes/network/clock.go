@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/taintlet/taintlet/probes/network/verdict"
 )
 
 // clock says when a round begins, by CLOCK_BOOTTIME as the decider has it, and for how
@@ -28,7 +30,7 @@ func (p *Probe) isAfterGap(at time.Time, slept time.Duration) bool {
 	gap, nap := at.Sub(p.at), slept-p.slept
 	isFirst := p.at.IsZero()
 	p.at, p.slept = at, slept
-	return !isFirst && (gap < 0 || gap > longestGap(p.period) || nap >= shortestSleep)
+	return !isFirst && (gap < 0 || gap > verdict.LongestGap(p.period) || nap >= shortestSleep)
 }
 
 // forget makes the probe as new: nothing was well, nobody was reached. What may hang
@@ -39,7 +41,7 @@ func (p *Probe) forget() {
 			f.forget()
 		}
 	}
-	p.was, p.results, p.apiResult, p.apiDue, p.calm, p.late = map[Class]bool{}, nil, Result{}, time.Time{}, 0, 0
+	p.was, p.results, p.apiResult, p.apiDue, p.calm, p.late = map[verdict.Class]bool{}, nil, verdict.Result{}, time.Time{}, 0, 0
 }
 
 func (r *routeCheck) forget() { r.seen = reached[string]{} }

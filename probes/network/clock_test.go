@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/probes/network/verdict"
 )
 
 // lost is a class whose target is led to until a test says otherwise, as the
@@ -20,7 +21,7 @@ type lost struct {
 	now bool
 }
 
-func (l *lost) check(context.Context, time.Duration) Result {
+func (l *lost) check(context.Context, time.Duration) verdict.Result {
 	w := way{target: outside, by: "eth0"}
 	if l.now {
 		w = way{target: outside, lost: noCarrier}
@@ -71,9 +72,9 @@ func TestSleepForgets(t *testing.T) {
 }
 
 // dueSoon is a verdict that more is known in 7 s.
-type dueSoon struct{ *Judge }
+type dueSoon struct{ *verdict.Judge }
 
-func (j dueSoon) Next(r Round) Verdict {
+func (j dueSoon) Next(r verdict.Round) verdict.Verdict {
 	v := j.Judge.Next(r)
 	v.Observation.Due = r.At.Add(7 * time.Second)
 	return v
@@ -83,7 +84,7 @@ func (j dueSoon) Next(r Round) Verdict {
 func TestDueIsOnTheClockOfTheAgent(t *testing.T) {
 	t.Parallel()
 	p := New(thisHost, Options{Period: testPeriod})
-	p.checks, p.judge = nil, dueSoon{NewJudge(testPeriod, 1)}
+	p.checks, p.judge = nil, dueSoon{verdict.NewJudge(testPeriod, 1)}
 	p.clock = func() (time.Time, time.Duration) { return time.Unix(1000, 0), 0 }
 	before := time.Now()
 	if due := p.Observe(t.Context()).Due; due.Before(before.Add(7*time.Second)) || due.After(time.Now().Add(7*time.Second)) {
@@ -105,33 +106,33 @@ func TestEveryClassForgets(t *testing.T) {
 	address := []netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:53")}
 	fails := []error{context.DeadlineExceeded}
 	pods, dns := &podsCheck{seen: reached[netip.AddrPort]{}}, &dnsCheck{seen: reached[netip.AddrPort]{}}
-	peers := &peersCheck{peers: func() []Peer { return nil }, turns: NewTurns(testPeriod)}
-	peer := Peer{Node: "a"}
+	peers := &peersCheck{peers: func() []verdict.Peer { return nil }, turns: verdict.NewTurns(testPeriod)}
+	peer := verdict.Peer{Node: "a"}
 	for _, test := range []struct {
 		check
-		well, fail func() Result
+		well, fail func() verdict.Result
 	}{
-		{pods, func() Result { return pods.judge(address, []error{nil}) }, func() Result { return pods.judge(address, fails) }},
-		{dns, func() Result { return dns.judge(address, []error{nil}) }, func() Result { return dns.judge(address, fails) }},
-		{l, func() Result { gone.Store(false); return l.check(t.Context(), time.Second) }, func() Result { gone.Store(true); return l.check(t.Context(), time.Second) }},
-		{peers, func() Result { return peers.took(peer, true) }, func() Result { return peers.took(peer, false) }},
+		{pods, func() verdict.Result { return pods.judge(address, []error{nil}) }, func() verdict.Result { return pods.judge(address, fails) }},
+		{dns, func() verdict.Result { return dns.judge(address, []error{nil}) }, func() verdict.Result { return dns.judge(address, fails) }},
+		{l, func() verdict.Result { gone.Store(false); return l.check(t.Context(), time.Second) }, func() verdict.Result { gone.Store(true); return l.check(t.Context(), time.Second) }},
+		{peers, func() verdict.Result { return peers.took(peer, true) }, func() verdict.Result { return peers.took(peer, false) }},
 	} {
-		if first, second := test.well(), test.fail(); first.Outcome != Well || second.Outcome != Failed {
+		if first, second := test.well(), test.fail(); first.Outcome != verdict.Well || second.Outcome != verdict.Failed {
 			t.Errorf("%s: %+v, then %+v", test.class(), first, second)
 		}
 		test.check.(interface{ forget() }).forget()
-		if got := test.fail(); got.Outcome != NotKnown || !got.Never {
+		if got := test.fail(); got.Outcome != verdict.NotKnown || !got.Never {
 			t.Errorf("%s after a gap: %+v", test.class(), got)
 		}
 	}
 }
 
 // took is what the class finds of one peer.
-func (p *peersCheck) took(peer Peer, reached bool) Result {
-	p.turns.Choose([]Peer{peer}, true)
-	p.turns.Take(peer, PeerResult{Node: peer.Node, Reached: reached})
-	p.found = p.turns.Results([]Peer{peer})
-	return peersResult(p.found, []Peer{peer}, p.never)
+func (p *peersCheck) took(peer verdict.Peer, reached bool) verdict.Result {
+	p.turns.Choose([]verdict.Peer{peer}, true)
+	p.turns.Take(peer, verdict.PeerResult{Node: peer.Node, Reached: reached})
+	p.found = p.turns.Results([]verdict.Peer{peer})
+	return verdict.PeersResult(p.found, []verdict.Peer{peer}, p.never)
 }
 
 // The clock is that of the record: it counts sleep.

@@ -14,38 +14,41 @@ import (
 	"time"
 
 	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/probes/network/verdict"
 )
 
 // village is a Cluster whose hosts are addresses of lo. Its servers are real.
 type village struct {
-	peers      []Peer
+	peers      []verdict.Peer
 	pods       []netip.AddrPort
 	self       netip.AddrPort
 	api        string
-	standings  func(context.Context, []string) ([]Standing, error)
-	heard      map[string]Answer
-	said       Answer
+	standings  func(context.Context, []string) ([]verdict.Standing, error)
+	heard      map[string]verdict.Answer
+	said       verdict.Answer
 	handshakes atomic.Int32
 	noted      []string
 	troubled   bool
 	page       atomic.Value // what the peers answer, a string
 }
 
-func (v *village) Peers() []Peer                   { return v.peers }
-func (v *village) DNSPods() []netip.AddrPort       { return v.pods }
-func (v *village) SelfAddress() netip.AddrPort     { return v.self }
-func (v *village) APIServer() string               { return v.api }
-func (v *village) IsTroubled() bool                { return v.troubled }
-func (v *village) Heard(answers map[string]Answer) { v.heard = answers }
-func (v *village) Says(own Answer)                 { v.said = own }
+func (v *village) Peers() []verdict.Peer                   { return v.peers }
+func (v *village) DNSPods() []netip.AddrPort               { return v.pods }
+func (v *village) SelfAddress() netip.AddrPort             { return v.self }
+func (v *village) APIServer() string                       { return v.api }
+func (v *village) IsTroubled() bool                        { return v.troubled }
+func (v *village) Heard(answers map[string]verdict.Answer) { v.heard = answers }
+func (v *village) Says(own verdict.Answer)                 { v.said = own }
 func (v *village) Note(_ context.Context, nodes []string) error {
 	v.noted = append(v.noted, nodes...)
 	return nil
 }
 
-func (v *village) Standings(ctx context.Context, nodes []string) ([]Standing, error) {
+func (v *village) Standings(ctx context.Context, nodes []string) ([]verdict.Standing, error) {
 	return v.standings(ctx, nodes)
 }
+
+const testPeriod = 5 * time.Second
 
 // The ports of the village.
 const (
@@ -72,7 +75,7 @@ func (v *village) addresses(peers int) {
 	v.api = fmt.Sprintf("127.2.0.1:%d", apiPort)
 	for i := range peers {
 		address := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 1, 0, byte(i + 1)}), peerPort)
-		v.peers = append(v.peers, Peer{Node: fmt.Sprintf("node-%02d", i+1), Address: address, Other: otherPort})
+		v.peers = append(v.peers, verdict.Peer{Node: fmt.Sprintf("node-%02d", i+1), Address: address, Other: otherPort})
 	}
 }
 
@@ -116,7 +119,7 @@ func settle(t testing.TB, peers int) *village {
 }
 
 // probe is the probe of a host in the village.
-func (v *village) probe(t testing.TB, h probes.Host, disabled ...Class) *Probe {
+func (v *village) probe(t testing.TB, h probes.Host, disabled ...verdict.Class) *Probe {
 	t.Helper()
 	p := New(h, Options{Period: testPeriod, Cluster: v, Disabled: disabled})
 	p.patience = 500 * time.Millisecond // there is no network to wait for

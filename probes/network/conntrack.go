@@ -14,6 +14,7 @@ import (
 
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/probes/hostfile"
+	"github.com/taintlet/taintlet/probes/network/verdict"
 )
 
 // conntrackCheck watches how many packets the connection table dropped, because
@@ -26,20 +27,20 @@ type conntrackCheck struct {
 	known  bool
 }
 
-func (*conntrackCheck) class() Class { return Conntrack }
+func (*conntrackCheck) class() verdict.Class { return verdict.Conntrack }
 
-func (c *conntrackCheck) check(context.Context, time.Duration) Result {
+func (c *conntrackCheck) check(context.Context, time.Duration) verdict.Result {
 	path := filepath.Join(c.host.Proc, "net", "stat", "nf_conntrack")
 	text, err := hostfile.Read(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return Result{Outcome: NotKnown, Detail: "this host tracks no connections"}
+		return verdict.Result{Outcome: verdict.NotKnown, Detail: "this host tracks no connections"}
 	}
 	if err != nil {
-		return Result{Outcome: NotKnown, Detail: "reading conntrack: " + err.Error()}
+		return verdict.Result{Outcome: verdict.NotKnown, Detail: "reading conntrack: " + err.Error()}
 	}
 	now, err := parseDrops(strings.NewReader(text))
 	if err != nil {
-		return Result{Outcome: NotKnown, Detail: "reading conntrack from " + path + ": " + err.Error()}
+		return verdict.Result{Outcome: verdict.NotKnown, Detail: "reading conntrack from " + path + ": " + err.Error()}
 	}
 	return c.judge(now)
 }
@@ -47,13 +48,13 @@ func (c *conntrackCheck) check(context.Context, time.Duration) Result {
 // judge compares a count with that of the round before. The first says nothing
 // and is taken for well. The kernel's counters have 32 bits: one that wraps, or
 // that goes with its processor, is no drop.
-func (c *conntrackCheck) judge(now int64) Result {
+func (c *conntrackCheck) judge(now int64) verdict.Result {
 	before, known := c.before, c.known
 	c.before, c.known = now, true
 	if known && now > before {
-		return Result{Outcome: Failed, Detail: fmt.Sprintf("the connection table dropped %d packets since the round before", now-before)}
+		return verdict.Result{Outcome: verdict.Failed, Detail: fmt.Sprintf("the connection table dropped %d packets since the round before", now-before)}
 	}
-	return Result{Outcome: Well, Detail: "the connection table drops nothing"}
+	return verdict.Result{Outcome: verdict.Well, Detail: "the connection table drops nothing"}
 }
 
 // parseDrops returns how many packets found no room in the table, from the text of

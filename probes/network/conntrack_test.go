@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/probes/network/verdict"
 	"github.com/taintlet/taintlet/probes/probetest"
 )
 
@@ -58,8 +59,8 @@ func TestConntrackFollowsTheCount(t *testing.T) {
 	c := &conntrackCheck{}
 	for i, step := range []struct {
 		drops int64
-		want  Outcome
-	}{{1000, Well}, {1000, Well}, {1001, Failed}, {1001, Well}, {5000, Failed}, {3, Well}, {4, Failed}} {
+		want  verdict.Outcome
+	}{{1000, verdict.Well}, {1000, verdict.Well}, {1001, verdict.Failed}, {1001, verdict.Well}, {5000, verdict.Failed}, {3, verdict.Well}, {4, verdict.Failed}} {
 		if got := c.judge(step.drops); got.Outcome != step.want {
 			t.Errorf("step %d: %+v, want %v", i, got, step.want)
 		}
@@ -70,7 +71,7 @@ func TestConntrackThatIsNotRead(t *testing.T) {
 	t.Parallel()
 	h := probes.Host{Proc: t.TempDir()}
 	c := &conntrackCheck{host: h}
-	if got := c.check(t.Context(), patience); got.Outcome != NotKnown || got.Detail != "this host tracks no connections" {
+	if got := c.check(t.Context(), patience); got.Outcome != verdict.NotKnown || got.Detail != "this host tracks no connections" {
 		t.Errorf("no file: %+v", got)
 	}
 	if err := os.MkdirAll(h.Proc+"/net/stat", 0o700); err != nil {
@@ -79,7 +80,7 @@ func TestConntrackThatIsNotRead(t *testing.T) {
 	if err := os.WriteFile(h.Proc+"/net/stat/nf_conntrack", []byte(stat518), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got := c.check(t.Context(), patience); got.Outcome != NotKnown || !strings.Contains(got.Detail, "no processor") {
+	if got := c.check(t.Context(), patience); got.Outcome != verdict.NotKnown || !strings.Contains(got.Detail, "no processor") {
 		t.Errorf("a garbled file: %+v", got)
 	}
 }
@@ -107,7 +108,7 @@ nft add chain inet t out { type filter hook output priority 0 ; }
 nft add rule inet t out ct state new counter`)
 	c := &conntrackCheck{host: h}
 	for range 2 {
-		if got := c.check(t.Context(), patience); got.Outcome != Well {
+		if got := c.check(t.Context(), patience); got.Outcome != verdict.Well {
 			t.Errorf("%+v", got)
 		}
 	}

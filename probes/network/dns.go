@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/taintlet/taintlet/probes/hostfile"
+	"github.com/taintlet/taintlet/probes/network/verdict"
 )
 
 // dnsTries is how often a nameserver is asked in one round: UDP loses packets,
@@ -37,14 +38,14 @@ type resolvConf struct {
 	err     error
 }
 
-func (*dnsCheck) class() Class { return DNS }
+func (*dnsCheck) class() verdict.Class { return verdict.DNS }
 
-func (d *dnsCheck) check(ctx context.Context, patience time.Duration) Result {
+func (d *dnsCheck) check(ctx context.Context, patience time.Duration) verdict.Result {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	d.refresh(ctx, patience/4)
 	if d.conf.err != nil {
-		return Result{Outcome: NotKnown, Detail: d.conf.err.Error()}
+		return verdict.Result{Outcome: verdict.NotKnown, Detail: d.conf.err.Error()}
 	}
 	servers := d.conf.servers
 	d.seen.keep(servers)
@@ -71,7 +72,7 @@ func (d *dnsCheck) refresh(ctx context.Context, patience time.Duration) {
 
 // judge says what the answers mean. Nameservers that never answered since the
 // start do not count, and of the others one is enough.
-func (d *dnsCheck) judge(servers []netip.AddrPort, errs []error) Result {
+func (d *dnsCheck) judge(servers []netip.AddrPort, errs []error) verdict.Result {
 	var well, failed []string
 	for i, server := range servers {
 		switch {
@@ -84,15 +85,15 @@ func (d *dnsCheck) judge(servers []netip.AddrPort, errs []error) Result {
 	}
 	switch {
 	case len(well) > 0 && len(failed) > 0:
-		return Result{Outcome: Well, Detail: "nameserver " + strings.Join(well, ", ") + " answers; " + strings.Join(failed, "; ")}
+		return verdict.Result{Outcome: verdict.Well, Detail: "nameserver " + strings.Join(well, ", ") + " answers; " + strings.Join(failed, "; ")}
 	case len(well) > 0:
-		return Result{Outcome: Well, Detail: "nameserver " + strings.Join(well, ", ") + " answers"}
+		return verdict.Result{Outcome: verdict.Well, Detail: "nameserver " + strings.Join(well, ", ") + " answers"}
 	case len(failed) > 0:
-		return Result{Outcome: Failed, Detail: "no nameserver answers: " + strings.Join(failed, "; ")}
+		return verdict.Result{Outcome: verdict.Failed, Detail: "no nameserver answers: " + strings.Join(failed, "; ")}
 	case len(servers) > 0:
-		return Result{Outcome: NotKnown, Never: true, Detail: "no nameserver ever answered since the start"}
+		return verdict.Result{Outcome: verdict.NotKnown, Never: true, Detail: "no nameserver ever answered since the start"}
 	}
-	return Result{Outcome: NotKnown, Detail: d.path + " names no nameserver"}
+	return verdict.Result{Outcome: verdict.NotKnown, Detail: d.path + " names no nameserver"}
 }
 
 func readResolvConf(path string) resolvConf {

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/taintlet/taintlet/probes/network/verdict"
 )
 
 func TestParseResolvConf(t *testing.T) {
@@ -136,14 +138,14 @@ func TestDNSJudges(t *testing.T) {
 	for _, step := range []struct {
 		name   string
 		errs   []error
-		want   Outcome
+		want   verdict.Outcome
 		detail string
 	}{
-		{"none at first", []error{late, late}, NotKnown, "no nameserver ever answered"},
-		{"the first", []error{nil, late}, Well, "nameserver 10.0.0.1 answers"},
-		{"none", []error{late, late}, Failed, "no nameserver answers: 10.0.0.1: no answer in time"},
-		{"the second alone", []error{syscall.ECONNREFUSED, nil}, Well, "nameserver 10.0.0.2 answers; 10.0.0.1: connection refused"},
-		{"none again", []error{late, late}, Failed, "10.0.0.1: no answer in time; 10.0.0.2: no answer in time"},
+		{"none at first", []error{late, late}, verdict.NotKnown, "no nameserver ever answered"},
+		{"the first", []error{nil, late}, verdict.Well, "nameserver 10.0.0.1 answers"},
+		{"none", []error{late, late}, verdict.Failed, "no nameserver answers: 10.0.0.1: no answer in time"},
+		{"the second alone", []error{syscall.ECONNREFUSED, nil}, verdict.Well, "nameserver 10.0.0.2 answers; 10.0.0.1: connection refused"},
+		{"none again", []error{late, late}, verdict.Failed, "10.0.0.1: no answer in time; 10.0.0.2: no answer in time"},
 	} {
 		got := d.judge([]netip.AddrPort{a, b}, step.errs)
 		if got.Outcome != step.want || !strings.Contains(got.Detail, step.detail) {
@@ -155,7 +157,7 @@ func TestDNSJudges(t *testing.T) {
 func TestResolvConfThatGoes(t *testing.T) {
 	t.Parallel()
 	d := &dnsCheck{path: filepath.Join(t.TempDir(), "resolv.conf"), seen: reached[netip.AddrPort]{}}
-	if got := d.check(t.Context(), patience); got.Outcome != NotKnown || !strings.Contains(got.Detail, "no such file") {
+	if got := d.check(t.Context(), patience); got.Outcome != verdict.NotKnown || !strings.Contains(got.Detail, "no such file") {
 		t.Errorf("no file: %+v", got)
 	}
 	if err := os.WriteFile(d.path, []byte("nameserver 127.0.0.1\n"), 0o600); err != nil {

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/taintlet/taintlet/probes/network/verdict"
 )
 
 // daemon is a network daemon of the node that tells its health on loopback.
@@ -96,9 +98,9 @@ func newLocalCheck() *localCheck {
 	return &localCheck{daemons: daemons(), known: map[string]seenDaemon{}}
 }
 
-func (*localCheck) class() Class { return Local }
+func (*localCheck) class() verdict.Class { return verdict.Local }
 
-func (l *localCheck) check(ctx context.Context, patience time.Duration) Result {
+func (l *localCheck) check(ctx context.Context, patience time.Duration) verdict.Result {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	asked := slices.Clone(l.daemons)
@@ -118,7 +120,7 @@ func (l *localCheck) check(ctx context.Context, patience time.Duration) Result {
 
 // judge says what the answers mean. One daemon that fails is enough. One that was
 // never well, and is there, is stuck or starts: then nothing is known.
-func (l *localCheck) judge(asked []daemon, errs []error, now time.Time) Result {
+func (l *localCheck) judge(asked []daemon, errs []error, now time.Time) verdict.Result {
 	var well, failed, ill []string
 	for i, d := range asked {
 		known := l.known[d.name].next(errs[i], now)
@@ -134,13 +136,13 @@ func (l *localCheck) judge(asked []daemon, errs []error, now time.Time) Result {
 	}
 	switch {
 	case len(failed) > 0:
-		return Result{Outcome: Failed, Detail: strings.Join(failed, "; ")}
+		return verdict.Result{Outcome: verdict.Failed, Detail: strings.Join(failed, "; ")}
 	case len(ill) > 0:
-		return Result{Outcome: NotKnown, Never: true, Detail: strings.Join(ill, "; ")}
+		return verdict.Result{Outcome: verdict.NotKnown, Never: true, Detail: strings.Join(ill, "; ")}
 	case len(well) > 0:
-		return Result{Outcome: Well, Detail: strings.Join(well, ", ")}
+		return verdict.Result{Outcome: verdict.Well, Detail: strings.Join(well, ", ")}
 	}
-	return Result{Outcome: NotKnown, Detail: "no network daemon was seen well"}
+	return verdict.Result{Outcome: verdict.NotKnown, Detail: "no network daemon was seen well"}
 }
 
 // ask returns nil when the daemon says that it is well. On a host with IPv6 alone

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/taintlet/taintlet/probes/network/verdict"
 )
 
 // fickle is a daemon whose answer a test changes.
@@ -40,13 +42,13 @@ func TestDaemonsAreFoundByTheirHealth(t *testing.T) {
 	for _, step := range []struct {
 		name   string
 		status int32
-		want   Outcome
+		want   verdict.Outcome
 		detail string
 	}{
-		{"another program", http.StatusForbidden, NotKnown, "no network daemon was seen well"},
-		{"well", http.StatusOK, Well, "here is well"},
-		{"ill", http.StatusServiceUnavailable, Failed, "/livez: status 503"},
-		{"well again", http.StatusOK, Well, "here is well"},
+		{"another program", http.StatusForbidden, verdict.NotKnown, "no network daemon was seen well"},
+		{"well", http.StatusOK, verdict.Well, "here is well"},
+		{"ill", http.StatusServiceUnavailable, verdict.Failed, "/livez: status 503"},
+		{"well again", http.StatusOK, verdict.Well, "here is well"},
 	} {
 		for ; !l.known["here"].well && l.rounds%seekEvery != 0; l.check(t.Context(), time.Second) {
 			if n := asked.Load(); n != 1 { // in the first round
@@ -60,7 +62,7 @@ func TestDaemonsAreFoundByTheirHealth(t *testing.T) {
 		}
 	}
 	server.Close()
-	if got := l.check(t.Context(), time.Second); got.Outcome != NotKnown || got.Never {
+	if got := l.check(t.Context(), time.Second); got.Outcome != verdict.NotKnown || got.Never {
 		t.Errorf("gone: %+v", got)
 	}
 }
@@ -95,7 +97,7 @@ func TestClosedPort(t *testing.T) {
 			case result.Never:
 				got += "N"
 			default:
-				got += map[Outcome]string{Well: "w", Failed: "f", NotKnown: "n"}[result.Outcome]
+				got += map[verdict.Outcome]string{verdict.Well: "w", verdict.Failed: "f", verdict.NotKnown: "n"}[result.Outcome]
 			}
 		}
 		if got != test.want {
@@ -152,7 +154,7 @@ func TestStuckDaemonAfterARestart(t *testing.T) {
 		l := newLocalCheck()
 		l.daemons = test.daemons
 		for round := range seekEvery + 1 {
-			if got := l.check(t.Context(), 200*time.Millisecond); got.Outcome != NotKnown || got.Never != test.never || !strings.Contains(got.Detail, test.detail) {
+			if got := l.check(t.Context(), 200*time.Millisecond); got.Outcome != verdict.NotKnown || got.Never != test.never || !strings.Contains(got.Detail, test.detail) {
 				t.Errorf("%s, round %d: %+v", test.name, round, got)
 				break
 			}

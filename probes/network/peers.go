@@ -9,18 +9,20 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"github.com/taintlet/taintlet/probes/network/verdict"
 )
 
 // peersCheck asks the agents on other Nodes. Each connection is a new one with a
 // new source port, so that it may take another of several ways than the others.
 type peersCheck struct {
-	peers func() []Peer
-	turns *Turns
+	peers func() []verdict.Peer
+	turns *verdict.Turns
 	// alert: something is wrong on this host.
 	alert bool
 	// found is what is known of the peers that count. never is how many were asked
 	// some times and never reached.
-	found []PeerResult
+	found []verdict.PeerResult
 	never int
 }
 
@@ -29,9 +31,9 @@ type peersCheck struct {
 // long. For the same reason the other peers are asked then.
 const otherAfter = 300 * time.Millisecond
 
-func (*peersCheck) class() Class { return Peers }
+func (*peersCheck) class() verdict.Class { return verdict.Peers }
 
-func (p *peersCheck) check(ctx context.Context, patience time.Duration) Result {
+func (p *peersCheck) check(ctx context.Context, patience time.Duration) verdict.Result {
 	chosen := p.peers()
 	now, rest := p.turns.Choose(chosen, p.alert)
 	results := p.ask(ctx, patience, now, rest)
@@ -40,15 +42,15 @@ func (p *peersCheck) check(ctx context.Context, patience time.Duration) Result {
 		p.turns.Take(peer, result)
 	}
 	p.found, p.never = p.turns.Results(chosen), p.turns.NeverReached()
-	return peersResult(p.found, chosen, p.never)
+	return verdict.PeersResult(p.found, chosen, p.never)
 }
 
 // ask asks peers, and the rest of them as soon as one has news or takes its time.
-func (p *peersCheck) ask(ctx context.Context, patience time.Duration, now, rest []Peer) map[Peer]PeerResult {
+func (p *peersCheck) ask(ctx context.Context, patience time.Duration, now, rest []verdict.Peer) map[verdict.Peer]verdict.PeerResult {
 	var mu sync.Mutex
-	results := make(map[Peer]PeerResult, len(now))
+	results := make(map[verdict.Peer]verdict.PeerResult, len(now))
 	var group sync.WaitGroup
-	ask := func(peer Peer, doubt func()) {
+	ask := func(peer verdict.Peer, doubt func()) {
 		group.Go(func() {
 			result := askPeer(ctx, peer, patience, p.turns.SecondPort(peer), doubt)
 			if p.turns.IsNews(peer, result) {
@@ -75,8 +77,8 @@ func (p *peersCheck) ask(ctx context.Context, patience time.Duration, now, rest 
 // the peer is reached for the first time, and when it is not reached any more. The
 // second port of a peer that takes long is asked beside the first: doubt is called
 // then.
-func askPeer(ctx context.Context, peer Peer, patience time.Duration, other SecondPort, doubt func()) PeerResult {
-	result := PeerResult{Node: peer.Node, OtherKnown: other.Known, OtherOpen: other.Open}
+func askPeer(ctx context.Context, peer verdict.Peer, patience time.Duration, other verdict.SecondPort, doubt func()) verdict.PeerResult {
+	result := verdict.PeerResult{Node: peer.Node, OtherKnown: other.Known, OtherOpen: other.Open}
 	isBeside, pause := other.Tried && !other.Spared, otherAfter
 	if other.Now {
 		pause = 0
@@ -88,7 +90,7 @@ func askPeer(ctx context.Context, peer Peer, patience time.Duration, other Secon
 		doubt()
 		err := errNotAsked
 		if isBeside {
-			err = peer.knockOther(beside, patience)
+			err = knockOther(beside, peer, patience)
 		}
 		found <- err
 	})
@@ -107,9 +109,12 @@ func askPeer(ctx context.Context, peer Peer, patience time.Duration, other Secon
 		result.Beside = isBeside && result.Reached && !other.Now
 	}
 	if isAsked := isLate && isBeside; !isAsked && result.Reached != other.Tried {
-		otherErr = peer.knockOther(ctx, patience/2) // the API server is asked in this round yet
+		otherErr = knockOther(ctx, peer, patience/2) // the API server is asked in this round yet
 	}
-	result.tookOther(otherErr)
+	isOther := isThere(otherErr)
+	result.OtherOpen = result.OtherOpen || otherErr == nil
+	result.ReachedOther = isOther && !result.Reached
+	result.OtherKnown = result.OtherKnown || isOther
 	if err == nil {
 		result.Answer = r.answer()
 	}
@@ -117,7 +122,7 @@ func askPeer(ctx context.Context, peer Peer, patience time.Duration, other Secon
 }
 
 // answer returns what a peer said; nil: nothing that can be read.
-func (r *reply) answer() *Answer {
+func (r *reply) answer() *verdict.Answer {
 	if r.status != http.StatusOK {
 		return nil
 	}
@@ -128,18 +133,10 @@ func (r *reply) answer() *Answer {
 	return a
 }
 
-// tookOther takes in how a connection to the second port ended.
-func (p *PeerResult) tookOther(err error) {
-	isOther := isThere(err)
-	p.OtherOpen = p.OtherOpen || err == nil
-	p.ReachedOther = isOther && !p.Reached
-	p.OtherKnown = p.OtherKnown || isOther
-}
-
 var errNotAsked = errors.New("not asked")
 
 // knockOther makes a connection to the peer's second port.
-func (p Peer) knockOther(ctx context.Context, patience time.Duration) error {
+func knockOther(ctx context.Context, p verdict.Peer, patience time.Duration) error {
 	if p.Other == 0 {
 		return errNotAsked
 	}
@@ -150,20 +147,20 @@ func (p Peer) knockOther(ctx context.Context, patience time.Duration) error {
 // too, where a connection was made before. Who refuses is there, but somebody between
 // may refuse for all: this host's own packet filter may. So the second ports, which
 // are the kubelets', are tried only when nearly all that were asked refuse.
-func doubtRefusals(ctx context.Context, patience time.Duration, results map[Peer]PeerResult) {
-	var refused []Peer
+func doubtRefusals(ctx context.Context, patience time.Duration, results map[verdict.Peer]verdict.PeerResult) {
+	var refused []verdict.Peer
 	for peer, result := range results {
 		if result.Refused && result.OtherOpen {
 			refused = append(refused, peer)
 		}
 	}
-	if !nearlyAllRefuse(len(refused), len(results)) {
+	if !verdict.NearlyAllRefuse(len(refused), len(results)) {
 		return
 	}
 	errs := make([]error, len(refused))
 	var group sync.WaitGroup
 	for i, peer := range refused {
-		group.Go(func() { errs[i] = peer.knockOther(ctx, patience) })
+		group.Go(func() { errs[i] = knockOther(ctx, peer, patience) })
 	}
 	group.Wait()
 	for i, peer := range refused {
@@ -177,12 +174,12 @@ func doubtRefusals(ctx context.Context, patience time.Duration, results map[Peer
 
 // parseAnswer reads what a peer said. What does not have this version, or cannot
 // be, is no answer.
-func parseAnswer(body []byte) (*Answer, error) {
-	var a Answer
+func parseAnswer(body []byte) (*verdict.Answer, error) {
+	var a verdict.Answer
 	if err := json.Unmarshal(body, &a); err != nil {
 		return nil, err
 	}
-	if a.Version != AnswerVersion {
+	if a.Version != verdict.AnswerVersion {
 		return nil, fmt.Errorf("version %d", a.Version)
 	}
 	if a.Lossy < -1 || a.Lossy > 100 {
@@ -192,8 +189,8 @@ func parseAnswer(body []byte) (*Answer, error) {
 }
 
 // said returns what the peers said in the newest round, by Node.
-func (p *peersCheck) said() map[string]Answer {
-	answers := make(map[string]Answer, len(p.found))
+func (p *peersCheck) said() map[string]verdict.Answer {
+	answers := make(map[string]verdict.Answer, len(p.found))
 	for _, peer := range p.found {
 		if peer.Answer != nil && !peer.Carried {
 			answers[peer.Node] = *peer.Answer

@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/taintlet/taintlet/probes/network/verdict"
 )
 
 // serve answers HTTP on loopback.
@@ -53,7 +55,7 @@ func TestAskPeer(t *testing.T) {
 		{"closed at once", serveRaw(t, ""), true, "none"},
 		{"refused", closed, true, "none"},
 	} {
-		got := askPeer(t.Context(), Peer{Node: "a", Address: test.peer}, time.Second, SecondPort{}, func() {})
+		got := askPeer(t.Context(), verdict.Peer{Node: "a", Address: test.peer}, time.Second, verdict.SecondPort{}, func() {})
 		answer := "none"
 		if a := got.Answer; a != nil {
 			answer = fmt.Sprint(a.Classes, a.Lossy, a.Levels)
@@ -102,7 +104,7 @@ func serveRaw(t *testing.T, text string) netip.AddrPort {
 
 // refusing is a peer whose ports are closed when a test says so.
 type refusing struct {
-	Peer
+	verdict.Peer
 	agent   *httptest.Server
 	kubelet net.Listener
 }
@@ -111,7 +113,7 @@ func newRefusing(t *testing.T, i int) *refusing {
 	t.Helper()
 	r := &refusing{agent: httptest.NewServer(says(`{"version":1,"lossy":-1,"reach":100}`)), kubelet: listen(t, "127.0.0.1:0")}
 	t.Cleanup(r.agent.Close)
-	r.Peer = Peer{
+	r.Peer = verdict.Peer{
 		Node: fmt.Sprint("node-", i), Address: netip.MustParseAddrPort(r.agent.Listener.Addr().String()),
 		Other: netip.MustParseAddrPort(r.kubelet.Addr().String()).Port(),
 	}
@@ -132,14 +134,14 @@ func TestRefusalsOfAll(t *testing.T) {
 		{"some hosts refuse at both ports", 5, 5, 7},
 		{"some of all", 7, 3, 4},
 	} {
-		p := &peersCheck{turns: NewTurns(testPeriod)}
+		p := &peersCheck{turns: verdict.NewTurns(testPeriod)}
 		var all []*refusing
-		var peers []Peer
+		var peers []verdict.Peer
 		for i := range 7 {
 			all = append(all, newRefusing(t, i))
 			peers = append(peers, all[i].Peer)
 		}
-		p.peers = func() []Peer { return peers }
+		p.peers = func() []verdict.Peer { return peers }
 		if got := p.check(t.Context(), time.Second); got.Detail != "reached 7 of 7 peers" {
 			t.Fatalf("%s: at first %+v", test.name, got)
 		}
@@ -184,7 +186,7 @@ func TestSlowPeersKubeletIsSpared(t *testing.T) {
 	kubelet.Start()
 	t.Cleanup(kubelet.Close)
 	other := netip.MustParseAddrPort(kubelet.Listener.Addr().String()).Port()
-	p := &peersCheck{peers: func() []Peer { return []Peer{{Node: "a", Address: slow, Other: other}} }, turns: NewTurns(testPeriod)}
+	p := &peersCheck{peers: func() []verdict.Peer { return []verdict.Peer{{Node: "a", Address: slow, Other: other}} }, turns: verdict.NewTurns(testPeriod)}
 	for i := range 5 {
 		if p.check(t.Context(), patience); len(p.found) != 1 || !p.found[0].Reached {
 			t.Errorf("round %d: %+v", i, p.found)
@@ -199,7 +201,7 @@ func TestSlowPeersKubeletIsSpared(t *testing.T) {
 func FuzzParseAnswer(f *testing.F) {
 	f.Add([]byte(`{"version":1,"classes":{"dns":false},"lossy":3,"levels":{"MemoryPressure":"Degraded"}}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		if a, err := parseAnswer(body); err == nil && (a.Version != AnswerVersion || a.Lossy < -1 || a.Lossy > 100) {
+		if a, err := parseAnswer(body); err == nil && (a.Version != verdict.AnswerVersion || a.Lossy < -1 || a.Lossy > 100) {
 			t.Errorf("%q is %+v", body, a)
 		}
 	})

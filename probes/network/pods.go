@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/taintlet/taintlet/probes/network/verdict"
 )
 
 // podsAtOnce is how many DNS pods one round asks. One that answers is enough.
@@ -21,9 +23,9 @@ type podsCheck struct {
 	seen reached[netip.AddrPort]
 }
 
-func (*podsCheck) class() Class { return Pods }
+func (*podsCheck) class() verdict.Class { return verdict.Pods }
 
-func (p *podsCheck) check(ctx context.Context, patience time.Duration) Result {
+func (p *podsCheck) check(ctx context.Context, patience time.Duration) verdict.Result {
 	all := p.pods()
 	p.seen.keep(all)
 	chosen := p.choose(all)
@@ -56,7 +58,7 @@ func (p *podsCheck) choose(all []netip.AddrPort) []netip.AddrPort {
 // judge says what the connections mean. Pods that were never reached since the
 // start do not count. One that refuses proves nothing: it may be the pod, so that the
 // overlay is well, or a packet filter of this host.
-func (p *podsCheck) judge(asked []netip.AddrPort, errs []error) Result {
+func (p *podsCheck) judge(asked []netip.AddrPort, errs []error) verdict.Result {
 	pods := make(map[netip.AddrPort]bool, len(asked))
 	there, refused := 0, 0
 	var failed []string
@@ -75,13 +77,13 @@ func (p *podsCheck) judge(asked []netip.AddrPort, errs []error) Result {
 	}
 	switch {
 	case there > 0:
-		return Result{Pods: pods, Outcome: Well, Detail: fmt.Sprintf("reached %d of %d DNS pods on other Nodes", there, len(asked))}
+		return verdict.Result{Pods: pods, Outcome: verdict.Well, Detail: fmt.Sprintf("reached %d of %d DNS pods on other Nodes", there, len(asked))}
 	case refused > 0:
-		return Result{Outcome: NotKnown, Detail: fmt.Sprintf("%d of %d DNS pods on other Nodes refuse, and none answers", refused, len(asked))}
+		return verdict.Result{Outcome: verdict.NotKnown, Detail: fmt.Sprintf("%d of %d DNS pods on other Nodes refuse, and none answers", refused, len(asked))}
 	case len(failed) > 0:
-		return Result{Pods: pods, Outcome: Failed, Detail: "no DNS pod on another Node reached: " + strings.Join(failed, "; ")}
+		return verdict.Result{Pods: pods, Outcome: verdict.Failed, Detail: "no DNS pod on another Node reached: " + strings.Join(failed, "; ")}
 	case len(asked) > 0:
-		return Result{Outcome: NotKnown, Never: true, Detail: "no DNS pod on another Node was ever reached"}
+		return verdict.Result{Outcome: verdict.NotKnown, Never: true, Detail: "no DNS pod on another Node was ever reached"}
 	}
-	return Result{Outcome: NotKnown, Detail: "no DNS pods on other Nodes are known"}
+	return verdict.Result{Outcome: verdict.NotKnown, Detail: "no DNS pods on other Nodes are known"}
 }

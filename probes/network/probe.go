@@ -1,5 +1,6 @@
 // Package network is the probe of NetworkUnavailable. Once in a period it asks
-// the classes of a round, each in a file of its own, and judges what they found.
+// the classes of a round, each in a file of its own. Package verdict says what they
+// found means.
 package network
 
 import (
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/probes/network/verdict"
 )
 
 // Probe asks what the host's network does. It sees its own network namespace,
@@ -24,7 +26,7 @@ type Probe struct {
 	slept time.Duration
 
 	cluster Cluster // nil: nothing is known of other hosts
-	report  func(map[Class]Result)
+	report  func(map[verdict.Class]verdict.Result)
 
 	checks []check
 	api    *apiCheck // nil: off
@@ -34,12 +36,12 @@ type Probe struct {
 	// patience is how long one answer may take on a host that is in time.
 	patience time.Duration
 	// was has the classes that were Well since the start.
-	was map[Class]bool
+	was map[verdict.Class]bool
 	// late is by how much the round before was late. It widens the deadlines.
 	late time.Duration
 	// apiResult is what the API server's class found most recently, and apiDue when
 	// it is asked again although nothing fails.
-	apiResult Result
+	apiResult verdict.Result
 	apiDue    time.Time
 	judge     judge
 	// suspicious: the verdict before was not quite OK.
@@ -47,15 +49,15 @@ type Probe struct {
 	// calm counts the rounds since anything was not well. results are those of the
 	// newest round.
 	calm     int
-	results  map[Class]Result
+	results  map[verdict.Class]verdict.Result
 	measures []probes.Measure // of the newest round
 }
 
 // judge is a *Judge. Tests of rounds have one that only keeps what it is given.
 type judge interface {
-	Next(round Round) Verdict
-	Answered(round Round) Verdict
-	Answer() Answer
+	Next(round verdict.Round) verdict.Verdict
+	Answered(round verdict.Round) verdict.Verdict
+	Answer() verdict.Answer
 }
 
 // Options are what a Probe needs besides the host.
@@ -66,9 +68,9 @@ type Options struct {
 	// that need none work: route, local, dns and conntrack.
 	Cluster Cluster
 	// Disabled classes are not asked.
-	Disabled []Class
+	Disabled []verdict.Class
 	// Report takes the results of each round; nil: nobody is told.
-	Report func(map[Class]Result)
+	Report func(map[verdict.Class]verdict.Result)
 }
 
 var _ probes.Measurer = (*Probe)(nil)
@@ -77,15 +79,15 @@ var _ probes.Measurer = (*Probe)(nil)
 // class/net/<interface>/carrier in h.Sys, net/stat/nf_conntrack in h.Proc, and
 // its own /etc/resolv.conf.
 func New(h probes.Host, o Options) *Probe {
-	p := &Probe{period: o.Period, clock: hostClock, cluster: o.Cluster, report: o.Report, was: map[Class]bool{}, patience: patience}
-	p.judge = NewJudge(o.Period, rand.Uint64()) //nolint:gosec // not a secret
+	p := &Probe{period: o.Period, clock: hostClock, cluster: o.Cluster, report: o.Report, was: map[verdict.Class]bool{}, patience: patience}
+	p.judge = verdict.NewJudge(o.Period, rand.Uint64()) //nolint:gosec // not a secret
 	apiServer := func() string { return "" }
 	all := []check{newLocalCheck(), &dnsCheck{path: "/etc/resolv.conf", seen: reached[netip.AddrPort]{}}, &conntrackCheck{host: h}}
 	if o.Cluster != nil {
 		apiServer = o.Cluster.APIServer
 		p.api = &apiCheck{server: apiServer}
 		p.self = &selfCheck{address: o.Cluster.SelfAddress}
-		p.peers = &peersCheck{peers: o.Cluster.Peers, turns: NewTurns(o.Period)}
+		p.peers = &peersCheck{peers: o.Cluster.Peers, turns: verdict.NewTurns(o.Period)}
 		all = append(all, p.self, p.peers, &podsCheck{pods: o.Cluster.DNSPods, seen: reached[netip.AddrPort]{}})
 	}
 	all = append(all, newRouteCheck(h, apiServer))
@@ -94,14 +96,14 @@ func New(h probes.Host, o Options) *Probe {
 			p.checks = append(p.checks, c)
 		}
 	}
-	if slices.Contains(o.Disabled, API) {
+	if slices.Contains(o.Disabled, verdict.API) {
 		p.api = nil
 	}
 	return p
 }
 
 // Condition returns NetworkUnavailable.
-func (*Probe) Condition() probes.Condition { return Condition }
+func (*Probe) Condition() probes.Condition { return verdict.Condition }
 
 // Observe runs a round and judges it.
 func (p *Probe) Observe(ctx context.Context) probes.Observation {
@@ -128,7 +130,7 @@ func (p *Probe) Observe(ctx context.Context) probes.Observation {
 // isSuspicious reports whether a verdict asks for more than quiet rounds. Peers that
 // were never reached may stay so for good.
 func isSuspicious(o probes.Observation) bool {
-	return (o.Level != probes.OK || o.Hysteresis) && o.Reason != ReasonPeersNeverReached
+	return (o.Level != probes.OK || o.Hysteresis) && o.Reason != verdict.ReasonPeersNeverReached
 }
 
 // Patience with the API server. To note takes less of it: only then does this host
@@ -140,7 +142,7 @@ const (
 
 // consult asks the API server what the verdict needs, and returns the verdict that
 // follows from the answer. What cannot be noted makes the host wait longer.
-func (p *Probe) consult(ctx context.Context, round *Round, verdict Verdict) Verdict {
+func (p *Probe) consult(ctx context.Context, round *verdict.Round, verdict verdict.Verdict) verdict.Verdict {
 	if p.cluster == nil {
 		return verdict
 	}
@@ -161,7 +163,7 @@ func (p *Probe) consult(ctx context.Context, round *Round, verdict Verdict) Verd
 }
 
 // tell passes on what a round found.
-func (p *Probe) tell(round *Round) {
+func (p *Probe) tell(round *verdict.Round) {
 	if p.report != nil {
 		p.report(round.Results)
 	}

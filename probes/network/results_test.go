@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/taintlet/taintlet/probes/network/verdict"
 	"github.com/taintlet/taintlet/probes/probetest"
 )
 
@@ -23,7 +24,7 @@ func TestResults(t *testing.T) { //nolint:paralleltest // it may write its file
 	var text strings.Builder
 	for _, found := range []struct {
 		name string
-		Result
+		verdict.Result
 	}{
 		{"no carrier", routeTold(way{target: outside, lost: noCarrier})},
 		{"no route", routeTold(way{target: outside, lost: "no route to 192.0.2.1 (network is unreachable), no route to 2001:db8::1 (network is unreachable)"})},
@@ -60,7 +61,7 @@ func TestResults(t *testing.T) { //nolint:paralleltest // it may write its file
 }
 
 // routeTold is what the check says of these ways, after a default route was there once.
-func routeTold(ways ...way) Result {
+func routeTold(ways ...way) verdict.Result {
 	r := newRouteCheck(thisHost, nowhere)
 	r.judge([]way{{target: outside, by: "eth0"}})
 	return r.judge(ways)
@@ -94,21 +95,21 @@ func (e pathless) Error() string { return strings.ReplaceAll(e.error.Error(), e.
 const noCarrier = "no carrier on eth0, the way to 192.0.2.1, no carrier on eth0, the way to 2001:db8::1"
 
 // dnsTold is what the check says of a nameserver that does not answer, and did once.
-func dnsTold(once bool) Result {
+func dnsTold(once bool) verdict.Result {
 	server := netip.MustParseAddrPort("10.96.0.10:53")
 	d := &dnsCheck{seen: reached[netip.AddrPort]{server: once}}
 	return d.judge([]netip.AddrPort{server}, []error{context.DeadlineExceeded})
 }
 
 // podsTold is the same of two pods.
-func podsTold(once bool) Result {
+func podsTold(once bool) verdict.Result {
 	pods := []netip.AddrPort{netip.MustParseAddrPort("10.244.3.2:53"), netip.MustParseAddrPort("10.244.7.5:53")}
 	p := &podsCheck{seen: reached[netip.AddrPort]{pods[0]: once, pods[1]: once}}
 	return p.judge(pods, []error{context.DeadlineExceeded, syscall.EHOSTUNREACH})
 }
 
 // daemonTold is what the check says of a daemon that was well once and is not.
-func daemonTold() Result {
+func daemonTold() verdict.Result {
 	l, kubeProxy := newLocalCheck(), daemons()[:1]
 	l.judge(kubeProxy, []error{nil}, time.Time{})
 	return l.judge(kubeProxy, []error{statusError{kubeProxy[0].path, http.StatusServiceUnavailable}}, time.Time{})

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/probes/network/verdict"
 )
 
 // firewall is where the tests drop packets.
@@ -27,10 +28,10 @@ nft add chain inet t out { type filter hook output priority 0 ; }
 `
 
 // reads gives the outcomes of a round in one line, without those that are well.
-func notWell(r *Round) string {
+func notWell(r *verdict.Round) string {
 	var words []string
-	for _, c := range Classes() {
-		if result := r.Results[c]; result.Outcome != Well {
+	for _, c := range verdict.Classes() {
+		if result := r.Results[c]; result.Outcome != verdict.Well {
 			words = append(words, fmt.Sprintf("%s %s", c, result.Outcome))
 		}
 	}
@@ -38,7 +39,7 @@ func notWell(r *Round) string {
 }
 
 // one runs one round within five seconds.
-func one(t *testing.T, p *Probe) Round {
+func one(t *testing.T, p *Probe) verdict.Round {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
@@ -86,8 +87,8 @@ func TestEachClassFailsByItself(t *testing.T) {
 		}
 	}
 	sh(t, "ip addr del 127.0.0.1/8 dev lo")
-	if r := one(t, p); r.Outcome(Self) != Failed {
-		t.Errorf("the own address is gone: %+v", r.Results[Self])
+	if r := one(t, p); r.Outcome(verdict.Self) != verdict.Failed {
+		t.Errorf("the own address is gone: %+v", r.Results[verdict.Self])
 	}
 }
 
@@ -207,14 +208,14 @@ func TestQuietRoundsTakeTurns(t *testing.T) {
 	for range 2 { // what is not asked is as it was, and not late
 		p.self.took = time.Hour
 		p.Observe(t.Context())
-		if text := notWell(&Round{Results: p.results}); text != "" || p.late > time.Minute {
+		if text := notWell(&verdict.Round{Results: p.results}); text != "" || p.late > time.Minute {
 			t.Errorf("in a quiet round: %s; late by %s", text, p.late)
 		}
 	}
 	sh(t, "nft flush chain inet t out\nnft add rule inet t out udp dport 53 reject")
 	p.Observe(t.Context())
 	p.Observe(t.Context())
-	if outcome := p.results[DNS].Outcome; outcome != Failed {
+	if outcome := p.results[verdict.DNS].Outcome; outcome != verdict.Failed {
 		t.Errorf("DNS is %s in the second round after it failed", outcome)
 	}
 	if got := asked(4); !slices.Equal(got, []int{4, 4, 4, 4}) {
@@ -232,7 +233,7 @@ func TestFirstRoundAccusesNothing(t *testing.T) {
 	p := settle(t, 3).probe(t, h)
 	r := one(t, p)
 	for c, result := range r.Results {
-		if result.Outcome == Failed {
+		if result.Outcome == verdict.Failed {
 			t.Errorf("%s: %+v", c, result)
 		}
 	}
@@ -278,11 +279,11 @@ func TestKubeletsAreLeftAlone(t *testing.T) {
 		return
 	}
 	sh(t, firewall)
-	p := settle(t, 12).probe(t, h, API, DNS, Pods, Local, Self)
+	p := settle(t, 12).probe(t, h, verdict.API, verdict.DNS, verdict.Pods, verdict.Local, verdict.Self)
 	p.patience = 50 * time.Millisecond
 	first, second := fmt.Sprintf("tcp dport %d tcp flags == syn", peerPort), fmt.Sprintf("tcp dport %d tcp flags == syn", otherPort)
 	sh(t, "nft add rule inet t out "+second+" counter\nnft add rule inet t out "+first+" counter drop")
-	var last Verdict
+	var last verdict.Verdict
 	for range 20 {
 		r := one(t, p)
 		last = p.judge.Next(r)
@@ -330,7 +331,7 @@ func TestRetransmitsAreSeen(t *testing.T) {
 		return
 	}
 	sh(t, firewall)
-	p := settle(t, 12).probe(t, h, API, DNS, Pods, Local)
+	p := settle(t, 12).probe(t, h, verdict.API, verdict.DNS, verdict.Pods, verdict.Local)
 	p.patience = patience
 	lossy := func(rounds int) (n int) {
 		for range rounds {
@@ -362,7 +363,7 @@ func TestRoundEndsAndLeavesNothing(t *testing.T) {
 	v := settle(t, 12)
 	p := v.probe(t, h)
 	p.patience = patience
-	v.standings = func(ctx context.Context, _ []string) ([]Standing, error) { <-ctx.Done(); return nil, ctx.Err() }
+	v.standings = func(ctx context.Context, _ []string) ([]verdict.Standing, error) { <-ctx.Done(); return nil, ctx.Err() }
 	one(t, p)
 	one(t, p)
 	if output, err := exec.CommandContext(t.Context(), "ss", "-Htan", "state", "time-wait").Output(); err != nil || len(output) > 0 {
@@ -410,7 +411,7 @@ func TestRoundThatStoodStillIsLate(t *testing.T) {
 	p := settle(t, 2).probe(t, h)
 	one(t, p)
 	sh(t, "nft add rule inet t out ip daddr 127.3.0.1 drop")
-	if r := one(t, p); r.Late || r.Outcome(Pods) != Failed {
+	if r := one(t, p); r.Late || r.Outcome(verdict.Pods) != verdict.Failed {
 		t.Errorf("a round with a silent target is late: %t, %+v", r.Late, r.Results)
 	}
 	stop := exec.CommandContext(t.Context(), "sh", "-c", fmt.Sprintf("sleep 0.3; kill -STOP %d; sleep 0.8; kill -CONT %d", os.Getpid(), os.Getpid()))
@@ -443,8 +444,8 @@ func TestLateControlProbeMakesARoundLate(t *testing.T) {
 	sh(t, "nft add rule inet t out ip daddr 127.1.0.0 drop")
 	flush := time.AfterFunc(300*time.Millisecond, func() { sh(t, "nft flush chain inet t out") })
 	defer flush.Stop()
-	if r := one(t, p); !r.Late || r.Outcome(Self) != Well || p.late < 900*time.Millisecond {
-		t.Errorf("late %t, by %v: %+v", r.Late, p.late, r.Results[Self])
+	if r := one(t, p); !r.Late || r.Outcome(verdict.Self) != verdict.Well || p.late < 900*time.Millisecond {
+		t.Errorf("late %t, by %v: %+v", r.Late, p.late, r.Results[verdict.Self])
 	}
 }
 
@@ -475,7 +476,7 @@ func TestDeadlinesWiden(t *testing.T) {
 	}
 	sh(t, firewall)
 	v := settle(t, 2)
-	p := v.probe(t, h, DNS, API)
+	p := v.probe(t, h, verdict.DNS, verdict.API)
 	one(t, p)
 	sh(t, "nft add rule inet t out ip daddr 127.3.0.1 drop")
 	for _, test := range []struct{ late, from, to time.Duration }{
@@ -504,8 +505,8 @@ func TestAPIServerIsAskedWhenItMatters(t *testing.T) {
 	asked := func(rounds int) (n int32) {
 		before := v.handshakes.Load()
 		for range rounds {
-			if r := one(t, p); r.Outcome(API) != Well {
-				t.Errorf("%+v", r.Results[API])
+			if r := one(t, p); r.Outcome(verdict.API) != verdict.Well {
+				t.Errorf("%+v", r.Results[verdict.API])
 			}
 		}
 		return v.handshakes.Load() - before
@@ -536,8 +537,8 @@ func TestAPIServerIsAskedWhenItMatters(t *testing.T) {
 		t.Errorf("asked %d times in 3 rounds with trouble", n)
 	}
 	sh(t, "nft add rule inet t out ip daddr 127.2.0.1 drop")
-	if r := one(t, p); r.Outcome(API) != Failed {
-		t.Errorf("%+v", r.Results[API])
+	if r := one(t, p); r.Outcome(verdict.API) != verdict.Failed {
+		t.Errorf("%+v", r.Results[verdict.API])
 	}
 	sh(t, "nft flush chain inet t out\nip route add default via 10.0.0.1")
 	if n := asked(10); n != 1 {
@@ -553,17 +554,17 @@ func TestRoundWithoutCluster(t *testing.T) {
 	sh(t, firewall)
 	settle(t, 0)
 	for _, test := range []struct {
-		disabled []Class
-		want     []Class
+		disabled []verdict.Class
+		want     []verdict.Class
 	}{
-		{nil, []Class{Conntrack, DNS, Local, Route}},
-		{[]Class{DNS, Local, Peers}, []Class{Conntrack, Route}},
-		{Classes(), nil},
+		{nil, []verdict.Class{verdict.Conntrack, verdict.DNS, verdict.Local, verdict.Route}},
+		{[]verdict.Class{verdict.DNS, verdict.Local, verdict.Peers}, []verdict.Class{verdict.Conntrack, verdict.Route}},
+		{verdict.Classes(), nil},
 	} {
-		var told map[Class]Result
-		p := New(h, Options{Disabled: test.disabled, Report: func(r map[Class]Result) { told = r }})
+		var told map[verdict.Class]verdict.Result
+		p := New(h, Options{Disabled: test.disabled, Report: func(r map[verdict.Class]verdict.Result) { told = r }})
 		o := p.Observe(t.Context())
-		var got []Class
+		var got []verdict.Class
 		for c := range told {
 			got = append(got, c)
 		}
@@ -571,7 +572,7 @@ func TestRoundWithoutCluster(t *testing.T) {
 		if !slices.Equal(got, test.want) {
 			t.Errorf("%v is off: %v, want %v", test.disabled, got, test.want)
 		}
-		if len(test.want) > 0 && (o.Level != probes.OK || told[Route].Detail != "default route by up0 with carrier") {
+		if len(test.want) > 0 && (o.Level != probes.OK || told[verdict.Route].Detail != "default route by up0 with carrier") {
 			t.Errorf("%+v: %+v", told, o)
 		}
 	}
@@ -585,14 +586,14 @@ func TestDisabledClassesAreNotAsked(t *testing.T) {
 	}
 	sh(t, firewall)
 	v := settle(t, 2)
-	p := v.probe(t, h, Classes()...)
+	p := v.probe(t, h, verdict.Classes()...)
 	sh(t, "nft add rule inet t out meta l4proto { tcp, udp } counter")
 	p.Observe(t.Context())
 	output, err := exec.CommandContext(t.Context(), "nft", "list", "chain", "inet", "t", "out").Output()
 	if err != nil || !strings.Contains(string(output), "packets 0 bytes 0") {
 		t.Errorf("packets were sent: %v\n%s", err, output)
 	}
-	if v.handshakes.Load() != 0 || len(v.said.Classes) != 0 || v.said.Version != AnswerVersion {
+	if v.handshakes.Load() != 0 || len(v.said.Classes) != 0 || v.said.Version != verdict.AnswerVersion {
 		t.Errorf("%d handshakes, said %+v", v.handshakes.Load(), v.said)
 	}
 }
@@ -609,17 +610,17 @@ func TestClusterIsTold(t *testing.T) {
 	p := v.probe(t, h)
 	judge := &recorder{level: probes.OK}
 	p.judge = judge
-	v.standings = func(_ context.Context, nodes []string) (s []Standing, err error) {
+	v.standings = func(_ context.Context, nodes []string) (s []verdict.Standing, err error) {
 		for _, n := range nodes {
-			s = append(s, Standing{Node: n, Suspects: true})
+			s = append(s, verdict.Standing{Node: n, Suspects: true})
 		}
 		return s, nil
 	}
 	p.Observe(t.Context())
-	if judge.round.Standings != nil || len(v.heard) != 2 || !v.heard["node-01"].Classes[DNS] {
+	if judge.round.Standings != nil || len(v.heard) != 2 || !v.heard["node-01"].Classes[verdict.DNS] {
 		t.Errorf("%+v, heard %+v", judge.round, v.heard)
 	}
-	if len(v.said.Classes) != len(Classes()) || !v.said.Classes[Peers] || v.said.Lossy != -1 {
+	if len(v.said.Classes) != len(verdict.Classes()) || !v.said.Classes[verdict.Peers] || v.said.Lossy != -1 {
 		t.Errorf("said %+v", v.said)
 	}
 	sh(t, "nft add rule inet t out ip daddr 127.1.0.1 drop\nip route del default")
@@ -631,37 +632,37 @@ func TestClusterIsTold(t *testing.T) {
 	if s := judge.round.Standings; len(s) != 1 || s[0].Node != "node-01" || !s[0].Suspects {
 		t.Errorf("standings %+v", s)
 	}
-	if well, known := v.said.Classes[Route]; well || !known {
+	if well, known := v.said.Classes[verdict.Route]; well || !known {
 		t.Errorf("said %+v", v.said)
 	}
-	if _, known := v.said.Classes[Peers]; known || len(v.heard) != 1 {
+	if _, known := v.said.Classes[verdict.Peers]; known || len(v.heard) != 1 {
 		t.Errorf("half of the peers: said %+v, heard %+v", v.said, v.heard)
 	}
 }
 
 // recorder keeps the most recent round and asks what a test wants.
 type recorder struct {
-	round     Round
+	round     verdict.Round
 	note, ask []string
 	level     probes.Level
 }
 
-func (r *recorder) Answer() Answer {
-	a := Answer{Version: AnswerVersion, Classes: map[Class]bool{}, Lossy: -1}
+func (r *recorder) Answer() verdict.Answer {
+	a := verdict.Answer{Version: verdict.AnswerVersion, Classes: map[verdict.Class]bool{}, Lossy: -1}
 	for class, result := range r.round.Results {
-		if result.Outcome != NotKnown {
-			a.Classes[class] = result.Outcome == Well
+		if result.Outcome != verdict.NotKnown {
+			a.Classes[class] = result.Outcome == verdict.Well
 		}
 	}
 	return a
 }
 
-func (r *recorder) Next(round Round) Verdict {
+func (r *recorder) Next(round verdict.Round) verdict.Verdict {
 	r.round = round
-	return Verdict{Observation: probes.Observation{Level: r.level}, Note: r.note, Ask: r.ask}
+	return verdict.Verdict{Observation: probes.Observation{Level: r.level}, Note: r.note, Ask: r.ask}
 }
 
-func (r *recorder) Answered(round Round) Verdict {
+func (r *recorder) Answered(round verdict.Round) verdict.Verdict {
 	v := r.Next(round)
 	v.Observation.Reason = "answered"
 	return v

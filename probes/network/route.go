@@ -10,6 +10,7 @@ import (
 
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/probes/hostfile"
+	"github.com/taintlet/taintlet/probes/network/verdict"
 )
 
 // routeCheck asks the kernel by which interface packets leave, and reads that
@@ -40,23 +41,23 @@ func newRouteCheck(h probes.Host, api func() string) *routeCheck {
 	return &routeCheck{host: h, api: api, seen: reached[string]{}}
 }
 
-func (*routeCheck) class() Class { return Route }
+func (*routeCheck) class() verdict.Class { return verdict.Route }
 
-func (r *routeCheck) check(ctx context.Context, patience time.Duration) Result {
+func (r *routeCheck) check(ctx context.Context, patience time.Duration) verdict.Result {
 	host, api := r.host, addressOf(r.api())
 	r.call.Start(func() []way { return ways(host, api) })
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	found, ok := r.call.Wait(ctx)
 	if !ok {
-		return Result{Outcome: NotKnown, Detail: fmt.Sprintf("asking for routes and reading carrier: no answer for %s", r.call.OutFor())}
+		return verdict.Result{Outcome: verdict.NotKnown, Detail: fmt.Sprintf("asking for routes and reading carrier: no answer for %s", r.call.OutFor())}
 	}
 	return r.judge(found)
 }
 
 // judge says what the ways mean. A target that was never led to since the start
 // may be how this host is meant to be.
-func (r *routeCheck) judge(found []way) Result {
+func (r *routeCheck) judge(found []way) verdict.Result {
 	var well, lost, rest []string
 	targets := make([]string, len(found))
 	for i, w := range found {
@@ -76,11 +77,11 @@ func (r *routeCheck) judge(found []way) Result {
 	r.seen.keep(targets)
 	switch {
 	case len(lost) > 0:
-		return Result{Outcome: Failed, Detail: strings.Join(lost, "; ")}
+		return verdict.Result{Outcome: verdict.Failed, Detail: strings.Join(lost, "; ")}
 	case len(well) > 0:
-		return Result{Outcome: Well, Detail: strings.Join(well, "; ")}
+		return verdict.Result{Outcome: verdict.Well, Detail: strings.Join(well, "; ")}
 	}
-	return Result{Outcome: NotKnown, Detail: strings.Join(rest, "; ")}
+	return verdict.Result{Outcome: verdict.NotKnown, Detail: strings.Join(rest, "; ")}
 }
 
 // ways asks the kernel about the outside, and about the API server unless that

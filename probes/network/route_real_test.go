@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/probes/network/verdict"
 )
 
 // step is what an administrator or a cable does, and what the class route then
@@ -12,7 +13,7 @@ import (
 type step struct {
 	name     string
 	commands string
-	want     Outcome
+	want     verdict.Outcome
 	detail   string // a part of it
 }
 
@@ -52,13 +53,13 @@ func TestECMPLosesOneNextHopAfterTheOther(t *testing.T) {
 	}
 	sh(t, uplinks)
 	follow(t, newRouteCheck(h, nowhere), []step{
-		{"both", "ip route add default nexthop via 10.0.0.1 dev up0 nexthop via 10.0.1.1 dev up1", Well, "with carrier"},
-		{"the first is lost", "ip link set tor0 down", Well, "by up1"},
-		{"both are lost", "ip link set tor1 down", Failed, "no carrier on up"},
-		{"the first is back", "ip link set tor0 up", Well, "by up0"},
-		{"the second is back", "ip link set tor1 up", Well, "with carrier"},
-		{"the second is shut down", "ip link set up1 down", Well, "by up0"},
-		{"and the first lost", "ip link set tor0 down", Failed, "no carrier on up0"},
+		{"both", "ip route add default nexthop via 10.0.0.1 dev up0 nexthop via 10.0.1.1 dev up1", verdict.Well, "with carrier"},
+		{"the first is lost", "ip link set tor0 down", verdict.Well, "by up1"},
+		{"both are lost", "ip link set tor1 down", verdict.Failed, "no carrier on up"},
+		{"the first is back", "ip link set tor0 up", verdict.Well, "by up0"},
+		{"the second is back", "ip link set tor1 up", verdict.Well, "with carrier"},
+		{"the second is shut down", "ip link set up1 down", verdict.Well, "by up0"},
+		{"and the first lost", "ip link set tor0 down", verdict.Failed, "no carrier on up0"},
 	})
 }
 
@@ -69,10 +70,10 @@ func TestIPv6ECMP(t *testing.T) {
 	}
 	sh(t, uplinks+"ip addr add 2001:db8:a::2/64 dev up0 nodad\nip addr add 2001:db8:b::2/64 dev up1 nodad")
 	follow(t, newRouteCheck(h, nowhere), []step{
-		{"both", "ip route add default nexthop via 2001:db8:a::1 dev up0 nexthop via 2001:db8:b::1 dev up1", Well, "with carrier"},
-		{"the first is lost", "ip link set tor0 down", Well, "by up1"},
-		{"both are lost", "ip link set tor1 down", Failed, "no carrier on up"},
-		{"the first is back", "ip link set tor0 up", Well, "by up0"},
+		{"both", "ip route add default nexthop via 2001:db8:a::1 dev up0 nexthop via 2001:db8:b::1 dev up1", verdict.Well, "with carrier"},
+		{"the first is lost", "ip link set tor0 down", verdict.Well, "by up1"},
+		{"both are lost", "ip link set tor1 down", verdict.Failed, "no carrier on up"},
+		{"the first is back", "ip link set tor0 up", verdict.Well, "by up0"},
 	})
 }
 
@@ -85,9 +86,9 @@ func TestTablesThatNothingLeadsTo(t *testing.T) {
 	sh(t, uplinks)
 	follow(t, newRouteCheck(h, nowhere), []step{
 		{"table 2005 alone", "ip -6 route add default dev up1 table 2005\nip route add default dev up1 table 2005\nip rule add fwmark 0x200/0xf00 table 2005\nip -6 rule add fwmark 0x200/0xf00 table 2005",
-			NotKnown, "no route to 192.0.2.1 (network is unreachable), no route to 2001:db8::1 (network is unreachable), and none seen since the start"},
-		{"a rule leads there", "ip rule add from all lookup 2005", Well, "default route by up1"},
-		{"the rule goes", "ip rule del from all lookup 2005", Failed, "no route to 192.0.2.1"},
+			verdict.NotKnown, "no route to 192.0.2.1 (network is unreachable), no route to 2001:db8::1 (network is unreachable), and none seen since the start"},
+		{"a rule leads there", "ip rule add from all lookup 2005", verdict.Well, "default route by up1"},
+		{"the rule goes", "ip rule del from all lookup 2005", verdict.Failed, "no route to 192.0.2.1"},
 	})
 }
 
@@ -99,9 +100,9 @@ func TestRulesAreFlushed(t *testing.T) {
 	}
 	sh(t, uplinks)
 	follow(t, newRouteCheck(h, nowhere), []step{
-		{"the rules lead there", "ip route add default via 10.0.0.1 table 100\nip rule add from all lookup 100 priority 100", Well, "by up0"},
-		{"flushed", "ip rule flush", Failed, "no route to 192.0.2.1 (network is unreachable)"},
-		{"back", "ip rule add from all lookup 100 priority 100", Well, "by up0"},
+		{"the rules lead there", "ip route add default via 10.0.0.1 table 100\nip rule add from all lookup 100 priority 100", verdict.Well, "by up0"},
+		{"flushed", "ip rule flush", verdict.Failed, "no route to 192.0.2.1 (network is unreachable)"},
+		{"back", "ip rule add from all lookup 100 priority 100", verdict.Well, "by up0"},
 	})
 }
 
@@ -113,10 +114,10 @@ func TestRulesBeforeLoIsUp(t *testing.T) {
 		return
 	}
 	follow(t, newRouteCheck(h, nowhere), []step{
-		{"nothing", "", NotKnown, "none seen since the start"},
-		{"rules", "ip rule add from all lookup 100", NotKnown, "none seen since the start"},
-		{"lo", "ip link set lo up", NotKnown, "none seen since the start"},
-		{"a way", strings.Replace(uplinks, "ip link set lo up", "", 1) + "ip route add default via 10.0.0.1 table 100", Well, "by up0"},
+		{"nothing", "", verdict.NotKnown, "none seen since the start"},
+		{"rules", "ip rule add from all lookup 100", verdict.NotKnown, "none seen since the start"},
+		{"lo", "ip link set lo up", verdict.NotKnown, "none seen since the start"},
+		{"a way", strings.Replace(uplinks, "ip link set lo up", "", 1) + "ip route add default via 10.0.0.1 table 100", verdict.Well, "by up0"},
 	})
 }
 
@@ -128,15 +129,15 @@ func TestRoutesThatLeadNowhere(t *testing.T) {
 	sh(t, uplinks)
 	for _, kind := range []string{"blackhole", "unreachable", "prohibit"} {
 		follow(t, newRouteCheck(h, nowhere), []step{
-			{kind + " alone", "ip route add " + kind + " default metric 50\nip -6 route add " + kind + " default metric 50", NotKnown, "no route to 192.0.2.1"},
-			{kind + " behind a way", "ip route add default via 10.0.0.1 metric 10", Well, "by up0"},
-			{kind + " alone again", "ip route del default via 10.0.0.1 metric 10", Failed, "no route to 2001:db8::1"},
+			{kind + " alone", "ip route add " + kind + " default metric 50\nip -6 route add " + kind + " default metric 50", verdict.NotKnown, "no route to 192.0.2.1"},
+			{kind + " behind a way", "ip route add default via 10.0.0.1 metric 10", verdict.Well, "by up0"},
+			{kind + " alone again", "ip route del default via 10.0.0.1 metric 10", verdict.Failed, "no route to 2001:db8::1"},
 		})
 		sh(t, "ip route flush root 0/0 exact 0.0.0.0/0 table main\nip -6 route del "+kind+" default metric 50")
 	}
 	follow(t, newRouteCheck(h, nowhere), []step{
-		{"a blackhole next hop over lo", "ip nexthop add id 7 blackhole\nip route add default nhid 7\nip -6 nexthop add id 8 blackhole\nip -6 route add default nhid 8", NotKnown, "no route to 192.0.2.1"},
-		{"default over lo", "ip route replace default dev lo\nip -6 route replace default dev lo", NotKnown, "no route to 192.0.2.1"},
+		{"a blackhole next hop over lo", "ip nexthop add id 7 blackhole\nip route add default nhid 7\nip -6 nexthop add id 8 blackhole\nip -6 route add default nhid 8", verdict.NotKnown, "no route to 192.0.2.1"},
+		{"default over lo", "ip route replace default dev lo\nip -6 route replace default dev lo", verdict.NotKnown, "no route to 192.0.2.1"},
 	})
 }
 
@@ -149,16 +150,16 @@ func TestHostThatNeverHadADefaultRoute(t *testing.T) {
 	}
 	sh(t, uplinks)
 	follow(t, newRouteCheck(h, func() string { return "10.0.0.1:6443" }), []step{
-		{"the API server's net", "", Well, "API server 10.0.0.1 by up0 with carrier"},
-		{"no carrier", "ip link set tor0 down", Failed, "no carrier on up0, the way to 10.0.0.1"},
-		{"carrier", "ip link set tor0 up", Well, "by up0"},
-		{"down", "ip link set up0 down", Failed, "no route to 10.0.0.1"},
+		{"the API server's net", "", verdict.Well, "API server 10.0.0.1 by up0 with carrier"},
+		{"no carrier", "ip link set tor0 down", verdict.Failed, "no carrier on up0, the way to 10.0.0.1"},
+		{"carrier", "ip link set tor0 up", verdict.Well, "by up0"},
+		{"down", "ip link set up0 down", verdict.Failed, "no route to 10.0.0.1"},
 	})
 	follow(t, newRouteCheck(h, func() string { return "127.0.0.1:6443" }), []step{
-		{"the API server is here", "", NotKnown, "no route to 192.0.2.1"},
+		{"the API server is here", "", verdict.NotKnown, "no route to 192.0.2.1"},
 	})
 	follow(t, newRouteCheck(h, func() string { return "api.example:6443" }), []step{
-		{"a name", "", NotKnown, "no route to 192.0.2.1"},
+		{"a name", "", verdict.NotKnown, "no route to 192.0.2.1"},
 	})
 }
 
@@ -195,11 +196,11 @@ func TestLinkFlaps(t *testing.T) {
 	}
 	sh(t, uplinks)
 	r := newRouteCheck(h, nowhere)
-	follow(t, r, []step{{"up", "ip route add default via 10.0.0.1 dev up0", Well, "by up0"}})
+	follow(t, r, []step{{"up", "ip route add default via 10.0.0.1 dev up0", verdict.Well, "by up0"}})
 	for range 5 {
 		follow(t, r, []step{
-			{"down", "ip link set tor0 down", Failed, "no carrier on up0"},
-			{"up", "ip link set tor0 up", Well, "by up0"},
+			{"down", "ip link set tor0 down", verdict.Failed, "no carrier on up0"},
+			{"up", "ip link set tor0 up", verdict.Well, "by up0"},
 		})
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/taintlet/taintlet/probes/network/verdict"
 )
 
 func TestRouteJudges(t *testing.T) {
@@ -20,18 +22,18 @@ func TestRouteJudges(t *testing.T) {
 	for _, step := range []struct {
 		name   string
 		ways   []way
-		want   Outcome
+		want   verdict.Outcome
 		detail string
 	}{
-		{"lost at first", []way{lost}, NotKnown, "no carrier on eth0, and none seen since the start"},
-		{"not read at first", []way{unread}, NotKnown, "reading carrier"},
-		{"the API server alone", []way{lost, api}, Well, "API server 10.0.0.1 by eth1 with carrier"},
-		{"and then not", []way{lost, apiLost}, Failed, "no route to 10.0.0.1"},
-		{"both", []way{led, api}, Well, "default route by eth0 with carrier; API server"},
-		{"one of both", []way{led, apiLost}, Failed, "no route to 10.0.0.1"},
-		{"not read", []way{unread}, NotKnown, "reading carrier"},
-		{"lost", []way{lost}, Failed, "no carrier on eth0"},
-		{"an API server that was forgotten meanwhile", []way{led, apiLost}, Well, "default route"},
+		{"lost at first", []way{lost}, verdict.NotKnown, "no carrier on eth0, and none seen since the start"},
+		{"not read at first", []way{unread}, verdict.NotKnown, "reading carrier"},
+		{"the API server alone", []way{lost, api}, verdict.Well, "API server 10.0.0.1 by eth1 with carrier"},
+		{"and then not", []way{lost, apiLost}, verdict.Failed, "no route to 10.0.0.1"},
+		{"both", []way{led, api}, verdict.Well, "default route by eth0 with carrier; API server"},
+		{"one of both", []way{led, apiLost}, verdict.Failed, "no route to 10.0.0.1"},
+		{"not read", []way{unread}, verdict.NotKnown, "reading carrier"},
+		{"lost", []way{lost}, verdict.Failed, "no carrier on eth0"},
+		{"an API server that was forgotten meanwhile", []way{led, apiLost}, verdict.Well, "default route"},
 	} {
 		got := r.judge(step.ways)
 		if got.Outcome != step.want || !strings.Contains(got.Detail, step.detail) {
@@ -47,12 +49,12 @@ func TestRouteThatHangs(t *testing.T) {
 		release := make(chan struct{})
 		r.call.Start(func() []way { <-release; return nil }) // stands for a read that hangs
 		got := r.check(t.Context(), time.Second)
-		if got.Outcome != NotKnown || !strings.Contains(got.Detail, "no answer for 1s") {
+		if got.Outcome != verdict.NotKnown || !strings.Contains(got.Detail, "no answer for 1s") {
 			t.Errorf("%+v", got)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if got := r.check(ctx, time.Second); got.Outcome != NotKnown {
+		if got := r.check(ctx, time.Second); got.Outcome != verdict.NotKnown {
 			t.Errorf("%+v", got)
 		}
 		close(release)

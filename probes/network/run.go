@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/taintlet/taintlet/probes/network/verdict"
 )
 
 const (
@@ -21,9 +23,9 @@ const (
 
 // round asks all classes at the same time. One round is in flight: Observe is
 // called from one goroutine at a time, and each class ends with the context.
-func (p *Probe) round(ctx context.Context) Round {
+func (p *Probe) round(ctx context.Context) verdict.Round {
 	at, slept := p.clock()
-	r := Round{At: at, AfterGap: p.isAfterGap(at, slept), Results: map[Class]Result{}}
+	r := verdict.Round{At: at, AfterGap: p.isAfterGap(at, slept), Results: map[verdict.Class]verdict.Result{}}
 	if r.AfterGap {
 		p.forget()
 	}
@@ -57,7 +59,7 @@ func (p *Probe) round(ctx context.Context) Round {
 }
 
 // askAll asks every class that is on and due. What is not due is as it was.
-func (p *Probe) askAll(ctx context.Context, each time.Duration, r *Round) {
+func (p *Probe) askAll(ctx context.Context, each time.Duration, r *verdict.Round) {
 	var checks []check
 	for _, c := range p.checks {
 		if c.class().IsLeftOut(p.calm) {
@@ -72,7 +74,7 @@ func (p *Probe) askAll(ctx context.Context, each time.Duration, r *Round) {
 	if p.api != nil && !r.At.Before(p.apiDue) {
 		checks = append(checks, p.api)
 	}
-	results := make([]Result, len(checks))
+	results := make([]verdict.Result, len(checks))
 	var group sync.WaitGroup
 	for i, c := range checks {
 		group.Go(func() { results[i] = c.check(ctx, each) })
@@ -86,22 +88,22 @@ func (p *Probe) askAll(ctx context.Context, each time.Duration, r *Round) {
 // askAPILate settles what is known of the API server. Something that fails is no
 // evidence unless the API server answers in the same round, so it is asked now if
 // it was not before, and in the next round too.
-func (p *Probe) askAPILate(ctx context.Context, each time.Duration, r *Round) {
+func (p *Probe) askAPILate(ctx context.Context, each time.Duration, r *verdict.Round) {
 	if p.api == nil {
 		return
 	}
-	_, asked := r.Results[API]
+	_, asked := r.Results[verdict.API]
 	trouble := p.trouble(r)
 	if trouble && !asked {
-		p.take(r, API, p.api.check(ctx, each))
+		p.take(r, verdict.API, p.api.check(ctx, each))
 		asked = true
 	}
 	if !asked {
-		r.Results[API] = p.apiResult
+		r.Results[verdict.API] = p.apiResult
 		return
 	}
-	p.apiResult, p.apiDue = r.Results[API], time.Time{}
-	if p.apiResult.Outcome == Well && !trouble {
+	p.apiResult, p.apiDue = r.Results[verdict.API], time.Time{}
+	if p.apiResult.Outcome == verdict.Well && !trouble {
 		p.apiDue = r.At.Add(apiEvery)
 		p.apiResult.Detail += ", asked at " + time.Now().UTC().Format(time.TimeOnly)
 	}
@@ -109,9 +111,9 @@ func (p *Probe) askAPILate(ctx context.Context, each time.Duration, r *Round) {
 
 // trouble reports whether something is not as it should be, in this round or in
 // the verdict of the round before.
-func (p *Probe) trouble(r *Round) bool {
+func (p *Probe) trouble(r *verdict.Round) bool {
 	for _, result := range r.Results {
-		if result.Outcome == Failed {
+		if result.Outcome == verdict.Failed {
 			return true
 		}
 	}
@@ -125,12 +127,12 @@ func (p *Probe) trouble(r *Round) bool {
 
 // take puts what a class found into the round. A class that never was Well since
 // the start says nothing when it fails.
-func (p *Probe) take(r *Round, c Class, result Result) {
+func (p *Probe) take(r *verdict.Round, c verdict.Class, result verdict.Result) {
 	switch {
-	case result.Outcome == Well:
+	case result.Outcome == verdict.Well:
 		p.was[c] = true
-	case result.Outcome == Failed && !p.was[c]:
-		result = Result{Outcome: NotKnown, Never: true, Detail: result.Detail + "; never well since the start"}
+	case result.Outcome == verdict.Failed && !p.was[c]:
+		result = verdict.Result{Outcome: verdict.NotKnown, Never: true, Detail: result.Detail + "; never well since the start"}
 	}
 	r.Results[c] = result
 }

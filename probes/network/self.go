@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/netip"
 	"time"
+
+	"github.com/taintlet/taintlet/probes/network/verdict"
 )
 
 // selfCheck is the control probe: a connection to this host's own address, which
@@ -15,18 +17,18 @@ type selfCheck struct {
 	took time.Duration
 }
 
-func (*selfCheck) class() Class { return Self }
+func (*selfCheck) class() verdict.Class { return verdict.Self }
 
-func (s *selfCheck) check(ctx context.Context, patience time.Duration) Result {
+func (s *selfCheck) check(ctx context.Context, patience time.Duration) verdict.Result {
 	address := s.address()
 	if !address.IsValid() {
-		return Result{Outcome: NotKnown, Detail: "the own address is not known"}
+		return verdict.Result{Outcome: verdict.NotKnown, Detail: "the own address is not known"}
 	}
 	begin := time.Now()
 	err := knock(ctx, address, patience)
 	if !isThere(err) {
-		return Result{Outcome: Failed, Detail: "own address " + address.String() + ": " + why(err)}
+		return verdict.Result{Outcome: verdict.Failed, Detail: "own address " + address.String() + ": " + why(err)}
 	}
 	s.took = time.Since(begin)
-	return Result{Outcome: Well, Detail: "own address answered in " + s.took.Round(10*time.Microsecond).String()}
+	return verdict.Result{Outcome: verdict.Well, Detail: "own address answered in " + s.took.Round(10*time.Microsecond).String()}
 }

@@ -21,7 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	agents "github.com/taintlet/taintlet/agent/fleet"
-	"github.com/taintlet/taintlet/probes/network"
+	"github.com/taintlet/taintlet/probes/network/verdict"
 	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/taints/apiserver"
 	"github.com/taintlet/taintlet/test/bed"
@@ -152,7 +152,7 @@ func TestPeersByTheEndpointSliceController(t *testing.T) {
 	if _, err := c.Client().CoreV1().Nodes().Patch(t.Context(), nodes[2], types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	want := []network.Standing{
+	want := []verdict.Standing{
 		{Node: nodes[1], Suspects: true}, {Node: nodes[2], LeaseKnown: true}, {Node: nodes[3], LeaseKnown: true}, {Node: nodes[4], Excuse: "does not renew its Lease", LeaseKnown: true},
 	}
 	cluster.Eventually(t, "the Leases to be old enough", func() error {

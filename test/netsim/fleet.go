@@ -9,7 +9,7 @@ import (
 
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/probes"
-	"github.com/taintlet/taintlet/probes/network"
+	"github.com/taintlet/taintlet/probes/network/verdict"
 )
 
 const (
@@ -138,7 +138,7 @@ func (f *fleet) round(n *node, debounce config.Debounce) {
 		done += time.Duration(n.random.Int64N(int64(asking)))
 		v = n.judge.Answered(r)
 	}
-	if r.Outcome(network.API) == network.Well {
+	if r.Outcome(verdict.API) == verdict.Well {
 		n.publish(v.Observation, done)
 	}
 	n.results = r.Results
@@ -152,32 +152,32 @@ func (f *fleet) round(n *node, debounce config.Debounce) {
 }
 
 // look is a round's checks, and how long they took.
-func (f *fleet) look(n *node, t time.Duration) (network.Round, time.Duration) {
-	r := network.Round{At: epoch.Add(t), Results: map[network.Class]network.Result{}}
+func (f *fleet) look(n *node, t time.Duration) (verdict.Round, time.Duration) {
+	r := verdict.Round{At: epoch.Add(t), Results: map[verdict.Class]verdict.Result{}}
 	took := quick
-	note := func(c network.Class, well bool) {
+	note := func(c verdict.Class, well bool) {
 		switch {
 		case well:
 			n.seen[c] = true
-			r.Results[c] = network.Result{Outcome: network.Well}
+			r.Results[c] = verdict.Result{Outcome: verdict.Well}
 		case n.seen[c]:
-			r.Results[c] = network.Result{Outcome: network.Failed}
+			r.Results[c] = verdict.Result{Outcome: verdict.Failed}
 			took = patience
 		}
 	}
-	note(network.Route, true)
-	note(network.Self, true)
-	note(network.API, f.reachesAPI(n, t))
+	note(verdict.Route, true)
+	note(verdict.Self, true)
+	note(verdict.API, f.reachesAPI(n, t))
 	if !n.daemonless.has(t) {
-		note(network.Local, !n.local.has(t))
+		note(verdict.Local, !n.local.has(t))
 	}
 	if pods := f.reachedPods(n, t); len(pods) > 0 {
-		note(network.Pods, slices.Contains(slices.Collect(maps.Values(pods)), true))
-		result := r.Results[network.Pods]
+		note(verdict.Pods, slices.Contains(slices.Collect(maps.Values(pods)), true))
+		result := r.Results[verdict.Pods]
 		result.Pods = pods
-		r.Results[network.Pods] = result
+		r.Results[verdict.Pods] = result
 	}
-	note(network.DNS, f.reachesDNS(n, t))
+	note(verdict.DNS, f.reachesDNS(n, t))
 	for c := range r.Results {
 		if c.IsLeftOut(n.calm) {
 			r.Results[c] = n.results[c]
@@ -192,11 +192,11 @@ func (f *fleet) look(n *node, t time.Duration) (network.Round, time.Duration) {
 
 // askPeers asks those peers whose turn it is, and all when one has news, as the
 // probe's class does. all: all were reached.
-func (f *fleet) askPeers(n *node, t time.Duration) (results []network.PeerResult, all bool) {
-	var peers []network.Peer
+func (f *fleet) askPeers(n *node, t time.Duration) (results []verdict.PeerResult, all bool) {
+	var peers []verdict.Peer
 	for _, i := range n.peers {
 		if f.ready(f.nodes[i], t) {
-			peers = append(peers, network.Peer{Node: f.nodes[i].name})
+			peers = append(peers, verdict.Peer{Node: f.nodes[i].name})
 		}
 	}
 	all = true
@@ -239,11 +239,11 @@ func (f *fleet) note(n *node, names []string, t time.Duration) {
 }
 
 // standings answers what was asked, as agent/fleet does.
-func (f *fleet) standings(n *node, names []string, t time.Duration) []network.Standing {
-	all := []network.Standing{}
+func (f *fleet) standings(n *node, names []string, t time.Duration) []verdict.Standing {
+	all := []verdict.Standing{}
 	for _, name := range names {
 		other := f.byName[name]
-		s := network.Standing{Node: name, Suspects: other.forges || latest(other.conditions, t).suspects}
+		s := verdict.Standing{Node: name, Suspects: other.forges || latest(other.conditions, t).suspects}
 		switch {
 		case !f.ready(other, t):
 			s.Excuse = "is not ready"

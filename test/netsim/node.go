@@ -9,7 +9,7 @@ import (
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/probes"
-	"github.com/taintlet/taintlet/probes/network"
+	"github.com/taintlet/taintlet/probes/network/verdict"
 )
 
 // never is later than all that happens.
@@ -62,7 +62,7 @@ type faults struct {
 type shown struct {
 	at       time.Duration
 	suspects bool
-	answer   network.Answer
+	answer   verdict.Answer
 }
 
 // node is a simulated host with an agent.
@@ -76,11 +76,11 @@ type node struct {
 
 	random    *rand.Rand
 	seed      uint64 // of the judge
-	judge     *network.Judge
-	turns     *network.Turns
+	judge     *verdict.Judge
+	turns     *verdict.Turns
 	alert     bool // its newest verdict was not quite OK
 	calm      int  // rounds since one was not
-	results   map[network.Class]network.Result
+	results   map[verdict.Class]verdict.Result
 	debounce  decide.Debounce
 	due       time.Duration // of the next round
 	because   string        // when it was first accused
@@ -88,7 +88,7 @@ type node struct {
 
 	answers, conditions []shown // newest last
 	asideAt             time.Duration
-	seen                map[network.Class]bool
+	seen                map[verdict.Class]bool
 	// secondPorts that were reached; noted Leases of others.
 	secondPorts map[string]bool
 	noted       map[string]noted
@@ -97,8 +97,8 @@ type node struct {
 
 // startAgent starts the agent anew: it remembers what its Node shows, and nothing else.
 func (n *node) startAgent() {
-	n.judge, n.turns = network.NewJudge(period, n.seed), network.NewTurns(period)
-	n.seen, n.secondPorts = map[network.Class]bool{}, map[string]bool{}
+	n.judge, n.turns = verdict.NewJudge(period, n.seed), verdict.NewTurns(period)
+	n.seen, n.secondPorts = map[verdict.Class]bool{}, map[string]bool{}
 	n.alert, n.calm, n.results, n.noted = false, 0, nil, nil
 }
 

@@ -4,7 +4,7 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/taintlet/taintlet/probes/network"
+	"github.com/taintlet/taintlet/probes/network/verdict"
 )
 
 // The model of the network: packets between two nodes are lost one by one, or
@@ -26,8 +26,8 @@ func (f *fleet) isCut(a, b *node, t time.Duration) bool {
 }
 
 // connect is a connection from a to b with a request on it.
-func (f *fleet) connect(a, b *node, t time.Duration) (p network.PeerResult) {
-	p = network.PeerResult{Node: b.name, OtherKnown: a.secondPorts[b.name]}
+func (f *fleet) connect(a, b *node, t time.Duration) (p verdict.PeerResult) {
+	p = verdict.PeerResult{Node: b.name, OtherKnown: a.secondPorts[b.name]}
 	if f.isCut(a, b, t) {
 		return p
 	}

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/taintlet/taintlet/probes"
-	"github.com/taintlet/taintlet/probes/network"
+	"github.com/taintlet/taintlet/probes/network/verdict"
 	"github.com/taintlet/taintlet/test/bed"
 )
 
@@ -38,8 +38,8 @@ func answered(status int, header string, body []byte) forgery {
 
 // said is a forgery that looks like an answer of an agent.
 func said(version int, well bool) forgery {
-	a := network.Answer{Version: version, Classes: map[network.Class]bool{}, Levels: map[probes.Condition]probes.Level{}}
-	for _, class := range network.Classes() {
+	a := verdict.Answer{Version: version, Classes: map[verdict.Class]bool{}, Levels: map[probes.Condition]probes.Level{}}
+	for _, class := range verdict.Classes() {
 		a.Classes[class] = well
 	}
 	for _, condition := range []probes.Condition{probes.MemoryPressure, probes.DiskPressure, probes.PIDPressure, probes.NetworkUnavailable} {
@@ -61,8 +61,8 @@ func said(version int, well bool) forgery {
 // forgeries are all ways to lie.
 func forgeries(elsewhere string) map[string]forgery {
 	return map[string]forgery{
-		"all well":      said(network.AnswerVersion, true),
-		"all broken":    said(network.AnswerVersion, false),
+		"all well":      said(verdict.AnswerVersion, true),
+		"all broken":    said(verdict.AnswerVersion, false),
 		"wrong version": said(99, false),
 		"garbage": func(c net.Conn) {
 			garbage := make([]byte, 1<<16)

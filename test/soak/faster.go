@@ -46,7 +46,7 @@ func periods() []swap {
 		{"probes/disk/mountreader_linux.go", "mountsEvery = 5 * time.Second"},
 		{"probes/disk/mountreader_linux.go", "mountsSeldom = 30 * time.Second"},
 		{"probes/disk/path_linux.go", "wellFor = 2 * time.Minute"},
-		{"probes/network/loss.go", "lossWindow = time.Minute"},
+		{"probes/network/verdict/loss.go", "lossWindow = time.Minute"},
 		{"probes/network/run.go", "apiEvery = 59 * time.Second"},
 		{"probes/cgroup/pods.go", "lookAgain = time.Minute"},
 		{"taints/apiserver/connection.go", "distrust = time.Minute"},

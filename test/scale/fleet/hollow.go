@@ -19,6 +19,7 @@ import (
 	"github.com/taintlet/taintlet/agent/fleet"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/probes/network"
+	"github.com/taintlet/taintlet/probes/network/verdict"
 )
 
 const (
@@ -50,14 +51,14 @@ func (d *directory) put(node string, f *fleet.Fleet) {
 }
 
 // ask returns what the agent of a Node answers; false: it does not run.
-func (d *directory) ask(node string) (network.Answer, bool) {
+func (d *directory) ask(node string) (verdict.Answer, bool) {
 	d.mu.RLock()
 	f := d.agents[node]
 	d.mu.RUnlock()
 	if f == nil {
-		return network.Answer{}, false
+		return verdict.Answer{}, false
 	}
-	var answer network.Answer
+	var answer verdict.Answer
 	err := json.Unmarshal(f.Page(), &answer)
 	return answer, err == nil
 }
@@ -114,15 +115,15 @@ type talking struct {
 }
 
 func (t *talking) Observe(ctx context.Context) probes.Observation {
-	answers := map[string]network.Answer{}
+	answers := map[string]verdict.Answer{}
 	for _, peer := range t.cluster.Peers() {
 		if answer, found := t.directory.ask(peer.Node); found {
 			answers[peer.Node] = answer
 		}
 	}
 	t.cluster.Heard(answers)
-	t.cluster.Says(network.Answer{
-		Classes: map[network.Class]bool{network.Route: true, network.API: true, network.Peers: true}, Lossy: 0, Reach: 100,
+	t.cluster.Says(verdict.Answer{
+		Classes: map[verdict.Class]bool{verdict.Route: true, verdict.API: true, verdict.Peers: true}, Lossy: 0, Reach: 100,
 	})
 	if now := time.Now(); now.After(t.apiDue) {
 		t.apiDue = now.Add(apiEvery)

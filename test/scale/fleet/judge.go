@@ -22,16 +22,16 @@ const (
 	wholeIdle = 9 * time.Minute
 )
 
-// verdict is what became of a demand.
-type verdict string
+// ruling is what became of a demand.
+type ruling string
 
 const (
-	yes       verdict = "yes"
-	no        verdict = "no"
-	notJudged verdict = "not judged"
+	yes       ruling = "yes"
+	no        ruling = "no"
+	notJudged ruling = "not judged"
 )
 
-func verdictOf(holds bool) verdict {
+func rulingOf(holds bool) ruling {
 	if holds {
 		return yes
 	}
@@ -41,7 +41,7 @@ func verdictOf(holds bool) verdict {
 // line is one thing that has to hold.
 type line struct {
 	what, measured string
-	verdict        verdict
+	verdict        ruling
 }
 
 // judge says of each demand whether it holds, by this run and the others of other
@@ -58,7 +58,7 @@ func judge(f *figures, others []*figures) []line {
 	lines = append(lines, judgeRestart(f)...)
 	if f.Outage.Leases.Requests > 0 {
 		lines = append(lines, line{
-			"crash of the API server: no taint changes", fmt.Sprintf("%d changes", f.Outage.TaintChanges), verdictOf(f.Outage.TaintChanges == 0),
+			"crash of the API server: no taint changes", fmt.Sprintf("%d changes", f.Outage.TaintChanges), rulingOf(f.Outage.TaintChanges == 0),
 		})
 	}
 	return append(lines, judgeGrowth(f, others)...)
@@ -68,7 +68,7 @@ func judgeIdle(f *figures) line {
 	l := line{
 		what:     "idle: at most 12 heartbeats per node and hour",
 		measured: fmt.Sprintf("%.2f", f.Quiet.Heartbeats),
-		verdict:  verdictOf(f.Quiet.Heartbeats <= mostHeartbeats*(1+heartbeatNoise)),
+		verdict:  rulingOf(f.Quiet.Heartbeats <= mostHeartbeats*(1+heartbeatNoise)),
 	}
 	if f.Quiet.Seconds < wholeIdle.Seconds() || f.Quiet.Heartbeats == 0 {
 		l.verdict = notJudged
@@ -90,7 +90,7 @@ func judgeEqual(f *figures, others []*figures) line {
 		}
 		difference := own/other - 1
 		l.measured = fmt.Sprintf("%.2f here, %.2f of %d nodes: %+.1f %%", own, other, o.Nodes, 100*difference)
-		l.verdict = verdictOf(math.Abs(difference) <= mostDifference)
+		l.verdict = rulingOf(math.Abs(difference) <= mostDifference)
 	}
 	return l
 }
@@ -110,17 +110,17 @@ func judgeIncident(f *figures, in *incident) []line {
 	name := "mass incident, " + in.Name + ": "
 	var lines []line
 	if in.Tainted == f.Nodes {
-		lines = append(lines, line{name + "last taint within 30 s", seconds(in.Last), verdictOf(in.Last <= lastTaint)})
+		lines = append(lines, line{name + "last taint within 30 s", seconds(in.Last), rulingOf(in.Last <= lastTaint)})
 	} else {
 		lines = append(lines, line{name + "last taint within 30 s", fmt.Sprintf("%d of %d nodes tainted, the last after %s", in.Tainted, f.Nodes, seconds(in.Last)),
-			verdictOf(in.Last <= lastTaint && in.Name != "brake off")})
+			rulingOf(in.Last <= lastTaint && in.Name != "brake off")})
 	}
 	return append(lines,
 		line{name + "no 429 at a foreign client", fmt.Sprintf("%d of %d, and %d failed", in.Foreign.TooMany, in.Foreign.Requests, in.Foreign.Failed),
-			verdictOf(in.Foreign.TooMany == 0 && in.Foreign.Failed == 0 && in.Foreign.Requests > 0)},
-		line{name + "its p99 under 1 s", milliseconds(in.Foreign.P99), verdictOf(in.Foreign.P99 < foreignP99)},
+			rulingOf(in.Foreign.TooMany == 0 && in.Foreign.Failed == 0 && in.Foreign.Requests > 0)},
+		line{name + "its p99 under 1 s", milliseconds(in.Foreign.P99), rulingOf(in.Foreign.P99 < foreignP99)},
 		line{name + "no node lease late", fmt.Sprintf("%d of %d, p99 %s", in.Leases.Late, in.Leases.Requests, milliseconds(in.Leases.P99)),
-			verdictOf(in.Leases.Late == 0 && in.Leases.Requests > 0)},
+			rulingOf(in.Leases.Late == 0 && in.Leases.Requests > 0)},
 	)
 }
 
@@ -129,9 +129,9 @@ func judgeRestart(f *figures) []line {
 		return nil // as above
 	}
 	return []line{
-		{"rolling restart: no taint changes", fmt.Sprintf("%d changes on %d tainted nodes", f.Restart.TaintChanges, f.Restart.Held), verdictOf(f.Restart.TaintChanges == 0)},
+		{"rolling restart: no taint changes", fmt.Sprintf("%d changes on %d tainted nodes", f.Restart.TaintChanges, f.Restart.Held), rulingOf(f.Restart.TaintChanges == 0)},
 		{"rolling restart: at most one write of each agent", fmt.Sprintf("%d: %d of the Node, %d of its status", f.Restart.MostInAll, f.Restart.MostWrites, f.Restart.MostStatus),
-			verdictOf(f.Restart.MostInAll <= 1)},
+			rulingOf(f.Restart.MostInAll <= 1)},
 	}
 }
 
@@ -196,9 +196,9 @@ func judgeGrowth(f *figures, others []*figures) []line {
 		}
 		if exponent, ok := fit(points); ok {
 			l.measured = fmt.Sprintf("%.3f", exponent)
-			l.verdict = verdictOf(exponent <= mostGrowth)
+			l.verdict = rulingOf(exponent <= mostGrowth)
 			if g.perAgent {
-				l.verdict = verdictOf(exponent <= constant)
+				l.verdict = rulingOf(exponent <= constant)
 			}
 		}
 		lines = append(lines, l)

@@ -1,4 +1,4 @@
-package network
+package verdict
 
 import (
 	"net/netip"
@@ -119,4 +119,4 @@ type Round struct {
 func (r *Round) Outcome(c Class) Outcome { return r.Results[c].Outcome }
 
 // longestGap is the longest time between two rounds that are compared.
-func longestGap(period time.Duration) time.Duration { return max(probes.LongestGap, 3*period) }
+func LongestGap(period time.Duration) time.Duration { return max(probes.LongestGap, 3*period) }

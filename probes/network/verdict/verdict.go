@@ -1,4 +1,6 @@
-package network
+// Package verdict says what rounds of checks of the network mean. It is pure: it has no
+// clock and does no I/O, so that the agent, the simulation and tests use the same.
+package verdict
 
 import (
 	"fmt"
@@ -100,7 +102,7 @@ func (j *Judge) forget() {
 
 // Next takes in a round and says what the rounds so far mean.
 func (j *Judge) Next(r Round) Verdict {
-	if gap := r.At.Sub(j.last); r.AfterGap || !j.last.IsZero() && (gap < 0 || gap > longestGap(j.period)) {
+	if gap := r.At.Sub(j.last); r.AfterGap || !j.last.IsZero() && (gap < 0 || gap > LongestGap(j.period)) {
 		j.forget()
 	}
 	if j.first.IsZero() {

@@ -1,4 +1,4 @@
-package network
+package verdict
 
 import (
 	"fmt"
@@ -30,7 +30,7 @@ func reachOf(peers []PeerResult) (reached, all int) {
 // peersResult is what the class finds that asked the chosen peers. found are those of
 // them that count, and never is how many were asked some times and never reached. The
 // verdict reads each peer by itself.
-func peersResult(found []PeerResult, chosen []Peer, never int) Result {
+func PeersResult(found []PeerResult, chosen []Peer, never int) Result {
 	asked, reached := len(found), 0
 	for _, peer := range found {
 		if peer.Reached {
@@ -67,7 +67,7 @@ func atPort(peers []Peer) string {
 
 // nearlyAllRefuse reports whether so many of the peers that were asked refuse that
 // somebody between may refuse for them.
-func nearlyAllRefuse(refused, asked int) bool {
+func NearlyAllRefuse(refused, asked int) bool {
 	return refused >= fewestPeers && 100*refused >= wellPercent*asked
 }
 

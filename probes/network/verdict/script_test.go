@@ -1,4 +1,4 @@
-package network
+package verdict
 
 import (
 	"fmt"
@@ -190,6 +190,6 @@ func closedTo(n int) change {
 			chosen[i].Address = netip.MustParseAddrPort("192.0.2.1:4808")
 		}
 		r.NeverReached = n
-		r.Results[Peers] = peersResult(r.Peers, chosen, n)
+		r.Results[Peers] = PeersResult(r.Peers, chosen, n)
 	}
 }
