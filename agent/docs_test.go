@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
 )
 
@@ -155,9 +157,17 @@ func TestInputsAreDocumented(t *testing.T) {
 		documented[row[1]+" "+strings.Trim(row[0], "`")+" "+row[2]] = true
 	}
 	shown := map[string]bool{}
-	for folder, condition := range map[string]string{"memory": "MemoryPressure", "disk": "DiskPressure", "pid": "PIDPressure", "network/verdict": "NetworkUnavailable"} {
-		for input, unit := range measuresIn(t, "../probes/"+folder) {
-			shown[condition+" "+input+" "+strings.ToLower(unit)] = true
+	for _, definition := range config.HostSchema() {
+		err := filepath.WalkDir("../probes/"+definition.Field, func(path string, entry fs.DirEntry, err error) error {
+			if err == nil && entry.IsDir() {
+				for input, unit := range measuresIn(t, path) {
+					shown[string(definition.Name)+" "+input+" "+strings.ToLower(unit)] = true
+				}
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
 	}
 	compare(t, "docs/metrics.md", documented, shown)
