@@ -66,13 +66,13 @@ func blockDevice(h probes.Host, device uint64) (name string, ok bool) {
 	return filepath.Base(target), err == nil
 }
 
-// stopsAtErrors says that ext4 gives up writing at the first error. mountinfo shows
-// that only where it is not the file system's own default.
-func stopsAtErrors(h probes.Host, m mount) bool {
-	if !m.isExt4() {
+// stopsAtErrors says that an ext4 on a device gives up writing at the first error.
+// mountinfo shows that only where it is not the file system's own default.
+func stopsAtErrors(h probes.Host, fsType string, device uint64) bool {
+	if !isExt4(fsType) {
 		return false
 	}
-	name, ok := blockDevice(h, m.device)
+	name, ok := blockDevice(h, device)
 	if !ok {
 		return false
 	}
@@ -88,9 +88,9 @@ func stopsAtErrors(h probes.Host, m mount) bool {
 	return false
 }
 
-// isExt4 says that the kernel's ext4 is behind the mount. It serves its forerunners
-// too.
-func (m mount) isExt4() bool { return m.fsType == "ext4" || m.fsType == "ext3" || m.fsType == "ext2" }
+// isExt4 says that a file system of that type is served by the kernel's ext4, which also
+// serves its forerunners.
+func isExt4(fsType string) bool { return fsType == "ext4" || fsType == "ext3" || fsType == "ext2" }
 
 // errorGrowth remembers the errors of one file system since it was first seen.
 type errorGrowth struct {

@@ -66,18 +66,21 @@ func TestErrorsAreCounted(t *testing.T) {
 
 func TestStopsAtErrors(t *testing.T) {
 	t.Parallel()
-	m := mount{point: "/", fsType: "ext4", device: unix.Mkdev(8, 1)}
+	device := unix.Mkdev(8, 1)
 	for options, want := range map[string]bool{
 		"rw\nbsddf\nerrors=remount-ro\ncommit=5\n": true, "rw\nerrors=continue\n": false, "rw\nerrors=panic\n": false,
 		"rw\nerrors=remount-ro": false, "rw\nxerrors=remount-ro\n": false, "": false,
 	} {
-		if got := stopsAtErrors(ext4Host(t, "0\n", options), m); got != want {
+		if got := stopsAtErrors(ext4Host(t, "0\n", options), "ext4", device); got != want {
 			t.Errorf("%q: %t", options, got)
 		}
 	}
 	h := ext4Host(t, "0\n", "errors=remount-ro\n")
-	for _, other := range []mount{{}, {point: "/", fsType: "xfs", device: m.device}, {point: "/", fsType: "ext4", device: unix.Mkdev(8, 2)}} {
-		if stopsAtErrors(h, other) {
+	for _, other := range []struct {
+		fsType string
+		device uint64
+	}{{"", 0}, {"xfs", device}, {"ext4", unix.Mkdev(8, 2)}} {
+		if stopsAtErrors(h, other.fsType, other.device) {
 			t.Errorf("%+v", other)
 		}
 	}
@@ -229,7 +232,7 @@ func FuzzErrors(f *testing.F) {
 		if known := got.superblock != 0; known != (whole && isNumber(line)) {
 			t.Errorf("%q: %+v", text, got)
 		}
-		stops := stopsAtErrors(h, mount{fsType: "ext4", device: unix.Mkdev(8, 1)})
+		stops := stopsAtErrors(h, "ext4", unix.Mkdev(8, 1))
 		if stops && !strings.Contains(string(text), "errors=remount-ro\n") {
 			t.Errorf("%q stops at errors", text)
 		}

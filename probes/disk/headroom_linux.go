@@ -39,8 +39,8 @@ func (f *filling) follow(now fileSystem, at time.Time) {
 }
 
 // headroom returns the least time in which the space or the inodes can reach their
-// threshold. It is math.MaxInt64 where neither has one.
-func (t Thresholds) headroom(f filling) time.Duration {
+// threshold, in percent (0: there is none). It is math.MaxInt64 where neither has one.
+func (f *filling) headroom(availablePercent, inodesPercent float64) time.Duration {
 	least := time.Duration(math.MaxInt64)
 	consider := func(pace trend.Pace, free, total uint64, percent, plausible float64) {
 		if total > 0 && percent > 0 {
@@ -48,38 +48,7 @@ func (t Thresholds) headroom(f filling) time.Duration {
 			least = min(least, pace.Headroom(float64(free)-float64(total)*percent/100, plausible))
 		}
 	}
-	consider(f.space, f.of.available, f.of.size, t.AvailablePercent, plausibleBytes)
-	consider(f.inodes, f.of.inodesFree, f.of.inodesTotal, t.InodesPercent, plausibleInodes)
+	consider(f.space, f.of.available, f.of.size, availablePercent, plausibleBytes)
+	consider(f.inodes, f.of.inodesFree, f.of.inodesTotal, inodesPercent, plausibleInodes)
 	return least
-}
-
-// headroom returns the least one of all paths that answered and can be filled.
-// 0: there is none.
-func (p *Probe) headroom(s sample) time.Duration {
-	least := time.Duration(math.MaxInt64)
-	for i, path := range p.paths {
-		if s.paths[i].answered && path.canBeFilled() {
-			least = min(least, p.thresholds.headroom(path.filling))
-		}
-	}
-	if least == math.MaxInt64 {
-		return 0
-	}
-	return least
-}
-
-// canBeFilled says that somebody can write to the path's file system. Behind a mount
-// that is read-only others may: the read-only root of a container lies on the file
-// system of all containers.
-func (w *watchedPath) canBeFilled() bool {
-	if w.mounts.own.point == "" { // not known
-		return !w.last.readOnly
-	}
-	return !w.isReadOnlyForAll()
-}
-
-// isReadOnlyForAll says that nobody can write to the path's file system, whatever the
-// mount.
-func (w *watchedPath) isReadOnlyForAll() bool {
-	return w.mounts.own.superReadOnly || w.mounts.beneath.superReadOnly
 }

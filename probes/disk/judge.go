@@ -13,22 +13,6 @@ import (
 	"github.com/taintlet/taintlet/probes/trend"
 )
 
-// failed says that the kernel has given the file system up. That is never meant
-// to be, even if it was so when first seen.
-func (m mount) failed() bool { return m.emergency || m.shutdown }
-
-// seemsFailed says that the file system is read-only and the mount is not. An
-// error leaves these file systems so, while mount(8) and a remount make both
-// read-only. Images that declare themselves read-only (ext4's feature of that
-// name) are in the same state.
-func (m mount) seemsFailed() bool {
-	switch m.fsType {
-	case "ext2", "ext3", "ext4", "btrfs", "f2fs":
-		return m.superReadOnly && !m.readOnly
-	}
-	return false
-}
-
 // verdicts are what each path and each directory of a sample says by itself.
 type verdicts struct{ paths, writes []verdict }
 
@@ -49,6 +33,11 @@ func (v *verdict) add(o probes.Observation, tightness float64) {
 	if !v.found || isWorse(o, v.worst) || !isWorse(v.worst, o) && tightness < v.tightness {
 		v.worst, v.tightness, v.found = o, tightness, true
 	}
+}
+
+// isUnwell says that a finding is bad or near a threshold.
+func (v *verdict) isUnwell() bool {
+	return v.found && (v.worst.Level != probes.OK || v.worst.Hysteresis)
 }
 
 // judge says what a sample means for each path and directory.
@@ -133,11 +122,8 @@ func (t Thresholds) judgePath(r pathReport) (v verdict) {
 	switch {
 	case r.failed.inRow > 0:
 		v.add(r.failed.judge(r.name), math.Inf(1))
-	case r.silence > 0 && t.BlockedAfter > 0 && r.silence >= t.BlockedAfter:
-		v.add(blocked(r.name, r.silence, t.BlockedAfter), math.Inf(1))
 	case r.silence > 0:
-		v.unknown = probes.Because("StatfsBlocked", "no answer from %s for %s", r.name, trend.TimeText(r.silence))
-		v.holds = r.unwell || t.BlockedAfter > 0
+		t.judgeSilence("no answer from "+r.name, r.silence, r.unwell, "FileSystemBlocked", "StatfsBlocked", &v)
 	case r.trouble != nil:
 		v.unknown, v.holds = r.trouble, r.unwell
 	}
@@ -222,11 +208,17 @@ func (m mountSample) name() string {
 	return printable(name)
 }
 
-// blocked says what it means that a path has not answered for longer than the
-// threshold.
-func blocked(path string, long, threshold time.Duration) probes.Observation {
-	return degraded("FileSystemBlocked", lateness(long, threshold, 1), false,
-		fmt.Sprintf("no answer from %s for %s, threshold %s", path, trend.TimeText(long), trend.TimeText(threshold)))
+// judgeSilence adds what it means that a call has not been answered: a finding from the
+// threshold on, for the reason blocked, and unknown before it, for the reason pending.
+func (t Thresholds) judgeSilence(call string, silence time.Duration, unwell bool, blocked, pending string, v *verdict) {
+	message := call + " for " + trend.TimeText(silence)
+	if t.BlockedAfter > 0 && silence >= t.BlockedAfter {
+		message += ", threshold " + trend.TimeText(t.BlockedAfter)
+		v.add(degraded(blocked, lateness(silence, t.BlockedAfter, 1), false, message), math.Inf(1))
+		return
+	}
+	v.unknown = probes.Because(pending, "%s", message)
+	v.holds = unwell || t.BlockedAfter > 0
 }
 
 // judge says what it means that a file system says it is broken.
@@ -238,20 +230,15 @@ func (f failure) judge(path string) probes.Observation {
 
 // judgeWrite says what a write means.
 func (t Thresholds) judgeWrite(w writeSample) (v verdict) {
-	switch {
-	case w.silence > 0 && t.BlockedAfter > 0 && w.silence >= t.BlockedAfter:
-		v.add(degraded("WriteBlocked", lateness(w.silence, t.BlockedAfter, 1), false, fmt.Sprintf("%s%s: no answer for %s, threshold %s",
-			whatWrites, w.Directory, trend.TimeText(w.silence), trend.TimeText(t.BlockedAfter))), math.Inf(1))
-	case w.silence > 0:
-		v.unknown = probes.Because("WritePending", "%s%s: no answer for %s", whatWrites, w.Directory, trend.TimeText(w.silence))
-		v.holds = w.unwell || t.BlockedAfter > 0
-	default:
-		o, err := w.judge(t.ClearFactor)
-		if err != nil {
-			return verdict{unknown: err, holds: w.unwell}
-		}
-		v.add(o, math.Inf(1))
+	if w.silence > 0 {
+		t.judgeSilence(whatWrites+w.Directory+": no answer", w.silence, w.unwell, "WriteBlocked", "WritePending", &v)
+		return v
 	}
+	o, err := w.judge(t.ClearFactor)
+	if err != nil {
+		return verdict{unknown: err, holds: w.unwell}
+	}
+	v.add(o, math.Inf(1))
 	return v
 }
 

@@ -40,8 +40,9 @@ const (
 	mountsShare = 1000
 )
 
-// isDue says whether the mounts are to be read with this sample.
-func (m *mountReader) isDue(watch *mountWatch) bool {
+// isDue says whether the mounts are to be read with this sample. changed says that the
+// mounts of somebody have changed.
+func (m *mountReader) isDue(changed bool) bool {
 	since := time.Since(m.at)
 	switch {
 	case m.matter || m.at.IsZero() || since >= min(max(m.took*mountsShare, mountsEvery), mountsSeldom):
@@ -49,7 +50,7 @@ func (m *mountReader) isDue(watch *mountWatch) bool {
 	case since < mountsEvery:
 		return false
 	}
-	return watch.changed.Load()
+	return changed
 }
 
 // renew reads the mounts. ok is false where there is no answer, or one to an earlier

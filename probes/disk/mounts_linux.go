@@ -73,8 +73,9 @@ func mountsOf(h probes.Host, wanted []wantedMount) []pathMounts {
 	}
 	search.run(h.Proc, "1")
 	for i := range found {
-		found[i].own.stopsAtErrors = stopsAtErrors(h, found[i].own)
-		found[i].beneath.stopsAtErrors = stopsAtErrors(h, found[i].beneath)
+		for _, m := range []*mount{&found[i].own, &found[i].beneath} {
+			m.stopsAtErrors = stopsAtErrors(h, m.fsType, m.device)
+		}
 	}
 	return found
 }

@@ -39,20 +39,6 @@ type pathAnswer struct {
 	itsErrors, beneathErrors errorCount
 }
 
-// pathSample is what the kernel says about one path.
-type pathSample struct {
-	fileSystem
-	// kind and fsid are f_type and f_fsid of statfs(2).
-	kind int64
-	fsid [2]int32
-	// readOnly is ST_RDONLY: the mount or the super block is read-only.
-	readOnly bool
-	// mountID is the first field of mountinfo; 0: not known (before Linux 5.8).
-	mountID uint64
-}
-
-func (s pathSample) identity() identity { return identity{s.device, s.kind, s.fsid} }
-
 // firstSight remembers whether a thing could be written when it was first seen.
 // What was read-only then (the root of an immutable system, or a container's) is
 // meant to be.
@@ -73,7 +59,7 @@ func (f *firstSight) fell(device uint64, readOnly bool) bool {
 // start begins to ask about the path, unless an earlier call is still out.
 func (w *watchedPath) start(sample func(root, path string) (pathSample, error), errorsOf func(device uint64) errorCount) {
 	var beneath uint64
-	if w.mounts.beneath.isExt4() {
+	if isExt4(w.mounts.beneath.fsType) {
 		beneath = w.mounts.beneath.device
 	}
 	root, name := w.root, w.name
@@ -147,6 +133,22 @@ func (w *watchedPath) forget() {
 	*w = watchedPath{root: w.root, name: w.name, call: w.call}
 }
 
+// canBeFilled says that somebody can write to the path's file system. Behind a mount
+// that is read-only others may: the read-only root of a container lies on the file
+// system of all containers.
+func (w *watchedPath) canBeFilled() bool {
+	if w.mounts.own.point == "" { // not known
+		return !w.last.readOnly
+	}
+	return !w.isReadOnlyForAll()
+}
+
+// isReadOnlyForAll says that nobody can write to the path's file system, whatever the
+// mount.
+func (w *watchedPath) isReadOnlyForAll() bool {
+	return w.mounts.own.superReadOnly || w.mounts.beneath.superReadOnly
+}
+
 // describeMounts returns what is known about the mounts under the path. Whether the
 // path itself can be written is known only while it answers.
 func (w *watchedPath) describeMounts(answered bool) (all []mountSample) {
@@ -163,40 +165,4 @@ func (w *watchedPath) describeMounts(answered bool) (all []mountSample) {
 		})
 	}
 	return all
-}
-
-// isBroken says whether err means that a file system or its device is broken: EIO,
-// and what XFS and ext4 report of damage (EFSCORRUPTED is EUCLEAN, EFSBADCRC is
-// EBADMSG). XFS returns EIO even from stat(2) once it has shut down
-// (xfs_vn_getattr in fs/xfs/xfs_iops.c).
-func isBroken(err error) bool {
-	return errors.Is(err, unix.EIO) || errors.Is(err, unix.EUCLEAN) || errors.Is(err, unix.EBADMSG)
-}
-
-// wellFor is how long a path or a directory must have been well before it may become
-// unreadable without keeping the condition Unknown.
-const wellFor = 2 * time.Minute
-
-// health remembers whether a path or a directory was well when it was last read. One
-// that was not may be what a taint was set for.
-type health struct {
-	unwell  bool
-	wellFor time.Duration // since it was unwell; what was between two samples counts if both were well
-	wellAt  time.Time     // the last sample, if it was well
-}
-
-// follow takes a verdict.
-func (h *health) follow(v verdict, now time.Time) {
-	switch {
-	case v.found && (v.worst.Level != probes.OK || v.worst.Hysteresis):
-		*h = health{unwell: true}
-	case v.unknown != nil:
-		h.wellAt = time.Time{}
-	case h.unwell:
-		if !h.wellAt.IsZero() {
-			h.wellFor += now.Sub(h.wellAt)
-		}
-		h.wellAt = now
-		h.unwell = h.wellFor < wellFor
-	}
 }

@@ -2,6 +2,7 @@ package disk
 
 import (
 	"context"
+	"math"
 	"path/filepath"
 	"sync"
 	"time"
@@ -28,6 +29,8 @@ import (
 // 50 at the threshold and nears 100 as they grow. That of a file system that
 // cannot be written is 100. One failed write is 75, two in a row are 100.
 type Probe struct {
+	*pressure.Trigger
+
 	host       probes.Host
 	thresholds Thresholds
 	paths      []*watchedPath
@@ -46,9 +49,7 @@ type Probe struct {
 	writesMatter bool
 	newest       sample
 
-	stallTrigger *pressure.Trigger
-	mountWatch   *mountWatch
-	wake         chan struct{}
+	mountWatch *mountWatch
 }
 
 const (
@@ -69,12 +70,11 @@ var _ probes.Probe = (*Probe)(nil)
 // not exist are passed over, and the space of several on one device counts once.
 func New(h probes.Host, paths []string, t Thresholds, writes ...Write) *Probe {
 	p := &Probe{
-		host: h, thresholds: t, samplePath: samplePath,
-		readErrors:   func(device uint64) errorCount { return readErrors(h, device) },
-		mounts:       mountReader{read: func(wanted []wantedMount) []pathMounts { return mountsOf(h, wanted) }},
-		stallTrigger: pressure.NewTrigger(h, "io", wakeStalledPercent),
-		mountWatch:   &mountWatch{proc: h.Proc},
-		wake:         make(chan struct{}, 1),
+		Trigger: pressure.NewTrigger(h, "io", wakeStalledPercent),
+		host:    h, thresholds: t, samplePath: samplePath,
+		readErrors: func(device uint64) errorCount { return readErrors(h, device) },
+		mounts:     mountReader{read: func(wanted []wantedMount) []pathMounts { return mountsOf(h, wanted) }},
+		mountWatch: &mountWatch{proc: h.Proc},
 	}
 	for _, name := range paths {
 		p.paths = append(p.paths, &watchedPath{root: h.Root, name: name})
@@ -101,10 +101,12 @@ func (p *Probe) Observe(ctx context.Context) probes.Observation {
 	verdicts := p.thresholds.judge(s)
 	now := time.Now()
 	for i, path := range p.paths {
-		path.health.follow(verdicts.paths[i], now)
+		v := &verdicts.paths[i]
+		path.health.follow(v.isUnwell(), v.unknown != nil, now)
 	}
 	for i, w := range p.writers {
-		w.health.follow(verdicts.writes[i], now)
+		v := &verdicts.writes[i]
+		w.health.follow(v.isUnwell(), v.unknown != nil, now)
 	}
 	o := verdicts.join()
 	if o.Level == probes.OK {
@@ -170,7 +172,7 @@ func (p *Probe) isBusy() bool {
 // exact and add others. Mounts that cannot be read add nothing: that is no
 // trouble of the disk's.
 func (p *Probe) renewMounts(ctx context.Context) {
-	if !p.mounts.isDue(p.mountWatch) {
+	if !p.mounts.isDue(p.mountWatch.changed.Load()) {
 		return
 	}
 	wanted := make([]wantedMount, len(p.paths))
@@ -187,33 +189,30 @@ func (p *Probe) renewMounts(ctx context.Context) {
 	}
 }
 
-// Wake returns a channel that yields a value when tasks have waited for I/O for
-// long, or when mounts have changed.
-func (p *Probe) Wake() <-chan struct{} { return p.wake }
+// headroom returns the least one of all paths that answered and can be filled.
+// 0: there is none.
+func (p *Probe) headroom(s sample) time.Duration {
+	least := time.Duration(math.MaxInt64)
+	for i, path := range p.paths {
+		if s.paths[i].answered && path.canBeFilled() {
+			least = min(least, path.filling.headroom(p.thresholds.AvailablePercent, p.thresholds.InodesPercent))
+		}
+	}
+	if least == math.MaxInt64 {
+		return 0
+	}
+	return least
+}
 
-// WakeMode says what wakes the probe.
-func (p *Probe) WakeMode() string { return joinModes(p.stallTrigger.WakeMode(), p.mountWatch.mode()) }
+// WakeMode says what wakes the probe: the Trigger, when tasks have waited for I/O for
+// long, and changes of mounts.
+func (p *Probe) WakeMode() string { return joinModes(p.Trigger.WakeMode(), p.mountWatch.mode()) }
 
-// Run feeds Wake until the context ends.
+// Run feeds Wake until the context ends. It returns early where neither stalls nor mounts
+// can be watched.
 func (p *Probe) Run(ctx context.Context) {
 	var group sync.WaitGroup
 	defer group.Wait()
-	group.Go(func() { p.stallTrigger.Run(ctx) })
-	group.Go(func() { p.mountWatch.run(ctx, p.signal) })
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-p.stallTrigger.Wake():
-			p.signal()
-		}
-	}
-}
-
-// signal wakes the probe, unless an earlier wake-up is still to be taken.
-func (p *Probe) signal() {
-	select {
-	case p.wake <- struct{}{}:
-	default:
-	}
+	group.Go(func() { p.mountWatch.run(ctx, p.Signal) })
+	p.Trigger.Run(ctx)
 }

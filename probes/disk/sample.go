@@ -87,3 +87,19 @@ type mount struct {
 	stopsAtErrors         bool   // ext4 gives up writing at the first error (errors=remount-ro)
 	upper                 string // of an overlay: the directory that takes the writes
 }
+
+// failed says that the kernel has given the file system up. That is never meant
+// to be, even if it was so when first seen.
+func (m mount) failed() bool { return m.emergency || m.shutdown }
+
+// seemsFailed says that the file system is read-only and the mount is not. An
+// error leaves these file systems so, while mount(8) and a remount make both
+// read-only. Images that declare themselves read-only (ext4's feature of that
+// name) are in the same state.
+func (m mount) seemsFailed() bool {
+	switch m.fsType {
+	case "ext2", "ext3", "ext4", "btrfs", "f2fs":
+		return m.superReadOnly && !m.readOnly
+	}
+	return false
+}

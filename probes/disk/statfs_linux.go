@@ -1,12 +1,27 @@
 package disk
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/bits"
 
 	"golang.org/x/sys/unix"
 )
+
+// pathSample is what the kernel says about one path.
+type pathSample struct {
+	fileSystem
+	// kind and fsid are f_type and f_fsid of statfs(2).
+	kind int64
+	fsid [2]int32
+	// readOnly is ST_RDONLY: the mount or the super block is read-only.
+	readOnly bool
+	// mountID is the first field of mountinfo; 0: not known (before Linux 5.8).
+	mountID uint64
+}
+
+func (s pathSample) identity() identity { return identity{s.device, s.kind, s.fsid} }
 
 // samplePath asks the kernel about the file system on which path, under root,
 // lies. It hangs as long as the file system does.
@@ -105,4 +120,12 @@ func isImage(kind int64) bool {
 		return true
 	}
 	return false
+}
+
+// isBroken says whether err means that a file system or its device is broken: EIO,
+// and what XFS and ext4 report of damage (EFSCORRUPTED is EUCLEAN, EFSBADCRC is
+// EBADMSG). XFS returns EIO even from stat(2) once it has shut down
+// (xfs_vn_getattr in fs/xfs/xfs_iops.c).
+func isBroken(err error) bool {
+	return errors.Is(err, unix.EIO) || errors.Is(err, unix.EUCLEAN) || errors.Is(err, unix.EBADMSG)
 }

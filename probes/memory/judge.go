@@ -27,7 +27,7 @@ func (t Thresholds) judge(v view) probes.Observation {
 			o.Hysteresis, o.Reason, told = true, "MemoryNearThreshold", c
 		}
 	}
-	o.Message, o.Clears = cmp.Or(told.measured, v.text(told.limit))+told.text, "above "+told.limit.clearText()+told.clears
+	o.Message, o.Clears = cmp.Or(told.measured, v.text(told.limit.text()))+told.text, "above "+told.limit.clearText()+told.clears
 	return o
 }
 

@@ -57,16 +57,16 @@ func stallSince(before past, now timedSample, span time.Duration, kind func(pres
 	return s
 }
 
-// text tells available memory and the limit: "available 412 MiB of 15.6 GiB
+// text tells available memory and its limit: "available 412 MiB of 15.6 GiB
 // (2.6 %), threshold 5 %".
-func (v view) text(limit bound) string {
+func (v view) text(limit string) string {
 	available := float64(v.available)
 	text := "available " + trend.BytesText(available) + " of " + trend.BytesText(v.whole()) +
 		" (" + trend.ShareText(available, v.whole()) + ")"
 	if v.arc > 0 {
 		text += ", " + trend.BytesText(float64(v.arc)) + " of it ZFS cache"
 	}
-	return text + ", threshold " + limit.text()
+	return text + ", threshold " + limit
 }
 
 // someText tells for how long some task waited: "; stalled 31 % of the last

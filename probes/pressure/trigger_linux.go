@@ -79,8 +79,8 @@ func (t *Trigger) nothingToWatch() string {
 	return ""
 }
 
-// signal wakes the probe, unless an earlier wake-up is still to be taken.
-func (t *Trigger) signal() {
+// Signal wakes the probe, unless an earlier wake-up is still to be taken.
+func (t *Trigger) Signal() {
 	select {
 	case t.wake <- struct{}{}:
 	default:
@@ -112,7 +112,7 @@ func (t *Trigger) letKernelWatch(ctx context.Context) error {
 	defer unix.Close(armed) //nolint:errcheck // disarms; nothing was written
 	mode := kernelMode(window)
 	t.mode.Store(&mode)
-	return waitFor(ctx, armed, t.signal)
+	return waitFor(ctx, armed, t.Signal)
 }
 
 // arm opens the file at path and asks the kernel to watch it. A window of 1 s
@@ -180,7 +180,7 @@ func (t *Trigger) watchTotals(ctx context.Context) {
 		at := time.Now()
 		if found && known {
 			if waited, ok := now.Since(last, at.Sub(lastAt)); ok && waited.Some >= t.share {
-				t.signal()
+				t.Signal()
 			}
 		}
 		last, known, lastAt = now, found, at

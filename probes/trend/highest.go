@@ -2,6 +2,12 @@ package trend
 
 import "time"
 
+// timedValue is a value and the time at which it was measured.
+type timedValue struct {
+	at    time.Time
+	value float64
+}
+
 // highest are the highest values of the last seconds, oldest first: one of each
 // second in which there was a sample. The time is that of its first sample.
 type highest struct {

@@ -39,11 +39,6 @@ type Slope struct {
 	highest highest
 }
 
-type timedValue struct {
-	at    time.Time
-	value float64
-}
-
 // Add takes the next sample. Where the clock stood still or ran backwards, and
 // after a gap of more than probes.LongestGap, the slope starts afresh.
 func (s *Slope) Add(at time.Time, value float64) {
