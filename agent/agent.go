@@ -105,8 +105,9 @@ type loop struct {
 	*Agent
 	metrics *metrics
 	health  *health
-	// cfg is the configuration in force.
-	cfg *config.Config
+	// cfg is the configuration in force, deciderPolicy what it asks of the decider.
+	cfg           *config.Config
+	deciderPolicy *decide.Policy
 
 	probes *runners
 	outbox *outbox
@@ -142,6 +143,8 @@ func newLoop(a *Agent, workers workers) *loop {
 		health:  newHealth(a.Config, a.Now()),
 		cfg:     a.Config,
 		outbox:  newOutbox(),
+
+		deciderPolicy: a.Config.Policy(),
 
 		warned:      map[probes.Condition]bool{},
 		levelEvents: newLevelEvents(),
@@ -217,14 +220,14 @@ func (l *loop) step(in decide.Inputs) {
 		in.Node = l.node
 	}
 	before := l.state
-	next, d := decide.Step(l.cfg, before, in, l.Now())
+	next, d := decide.Step(l.deciderPolicy, before, in, l.Now())
 	if l.policyIsOld() && standsInAnew(before.Placed(), next.Placed()) {
 		// The policy may have been installed since. Without the Node the evidence is
 		// taken in and nothing is decided to write.
 		l.policyAwaited = true
 		l.policy.ask()
 		in.Node = nil
-		next, d = decide.Step(l.cfg, before, in, l.Now())
+		next, d = decide.Step(l.deciderPolicy, before, in, l.Now())
 	}
 	l.state = next
 	l.untold = append(l.untold, d.Notices...)
@@ -244,7 +247,7 @@ func (l *loop) step(in decide.Inputs) {
 		l.heartbeat.Reset(jittered(l.cfg.Heartbeat.Duration) - l.Now().Sub(d.Adopted))
 	}
 	l.probes.decided(&l.state)
-	l.metrics.state.show(l.cfg, &l.state, l.Now())
+	l.metrics.state.show(l.deciderPolicy, &l.state, l.Now())
 	l.tellFleet()
 	l.health.setReady(l.whyNotReady())
 }

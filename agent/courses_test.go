@@ -116,22 +116,22 @@ func (c course) play(t *testing.T, phase time.Duration) (result outcome) {
 
 // watched is a decider and its Node, on which every write lands at once.
 type watched struct {
-	cfg   *config.Config
-	state decide.State
-	node  *decide.Node
+	policy *decide.Policy
+	state  decide.State
+	node   *decide.Node
 }
 
 func newWatched(cfg *config.Config) *watched {
 	return &watched{
-		cfg: cfg, state: decide.New(decide.Boot{ID: "1", At: time.Now()}, "agent", time.Now()),
+		policy: cfg.Policy(), state: decide.New(decide.Boot{ID: "1", At: time.Now()}, "agent", time.Now()),
 		node: decide.Read(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "host", UID: "1", ResourceVersion: "1"}}),
 	}
 }
 
 func (w *watched) step(in decide.Inputs) {
-	in.Node, in.Facts, in.Slot = w.node, taints.Facts{LifecycleController: true, StandInPrefix: w.cfg.StandInPrefix}, decide.SlotNone
+	in.Node, in.Facts, in.Slot = w.node, taints.Facts{LifecycleController: true, StandInPrefix: w.policy.StandInPrefix}, decide.SlotNone
 	var d decide.Decision
-	if w.state, d = decide.Step(w.cfg, w.state, in, time.Now()); d.Change != nil {
+	if w.state, d = decide.Step(w.policy, w.state, in, time.Now()); d.Change != nil {
 		w.node = decide.Read(d.Change.ApplyTo(w.node.Node))
 		w.step(decide.Inputs{Written: true})
 	}

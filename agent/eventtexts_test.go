@@ -52,7 +52,7 @@ func TestEventTexts(t *testing.T) {
 func eventTexts(t *testing.T) string {
 	t.Helper()
 	cfg, other := config.Default(), config.Default()
-	cfg.Rules, cfg.Eviction.Slots, cfg.Hash, other.Hash = cfg.BuiltInRules(), 1, "sha256:one", "sha256:two"
+	cfg.Rules, cfg.Eviction.Slots, cfg.Hash, other.Hash = cfg.Policy().BuiltInRules(), 1, "sha256:one", "sha256:two"
 	w, by, files, b := &told{}, map[probes.Condition]*probe{}, &reload{cfg: cfg}, &beside{}
 	var all strings.Builder
 	synctest.Test(t, func(t *testing.T) {

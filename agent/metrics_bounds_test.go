@@ -45,6 +45,7 @@ func fill(t *testing.T, m *metrics, texts []string) {
 	t.Helper()
 	cfg, now := config.Default(), time.Unix(1e9, 0)
 	m.configured(cfg)
+	policy := cfg.Policy()
 	state := decide.New(decide.Boot{ID: "boot", At: now}, texts[0], now)
 	node := decide.Read(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: texts[0], UID: "uid", ResourceVersion: "1"}})
 	shares := map[probes.Condition]decide.Share{}
@@ -57,8 +58,8 @@ func fill(t *testing.T, m *metrics, texts []string) {
 		m.samples.wakeModeIs(c, "psi trigger")
 		m.notice(decide.Notice{Kind: decide.TaintLost, Condition: c, By: text, Message: text})
 		m.reaction.follow(o, &state, cfg, now)
-		state, _ = decide.Step(cfg, state, decide.Inputs{Node: node, Facts: taints.Facts{StandInPrefix: cfg.StandInPrefix}, Observations: []probes.Observation{o}}, now)
-		m.state.show(cfg, &state, now)
+		state, _ = decide.Step(policy, state, decide.Inputs{Node: node, Facts: taints.Facts{StandInPrefix: cfg.StandInPrefix}, Observations: []probes.Observation{o}}, now)
+		m.state.show(policy, &state, now)
 		m.reaction.written(&corev1.Node{Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: corev1.TaintNodeMemoryPressure, Effect: "NoSchedule"}}}}, &state, now)
 		shares[probes.Condition(text)] = decide.Share{Asked: 1, Bad: 1}
 		m.fleet.show(fleet.Status{Unread: map[string]bool{"agents": true}, Classes: map[verdict.Class]bool{verdict.DNS: true, verdict.Class(text): true}}, shares, cfg)
@@ -201,7 +202,7 @@ func TestShowingInputsAllocatesNothing(t *testing.T) {
 // condition, and ends with the Node that has the taint.
 func TestReactionTime(t *testing.T) {
 	cfg, m := config.Default(), newMetrics("test")
-	now := time.Unix(1e9, 0)
+	policy, now := cfg.Policy(), time.Unix(1e9, 0)
 	state := decide.New(decide.Boot{ID: "boot", At: now}, "test", now)
 	offline := NewOffline("host", slog.New(slog.DiscardHandler))
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "host", UID: "uid", ResourceVersion: "1"}}
@@ -210,7 +211,7 @@ func TestReactionTime(t *testing.T) {
 		o := probes.Observation{Condition: probes.PIDPressure, Level: level, Reason: "Seen", Message: "seen"}
 		m.reaction.follow(o, &state, cfg, now)
 		var d decide.Decision
-		state, d = decide.Step(cfg, state, decide.Inputs{Node: decide.Read(node), Facts: taints.Facts{StandInPrefix: cfg.StandInPrefix}, Observations: []probes.Observation{o}}, now)
+		state, d = decide.Step(policy, state, decide.Inputs{Node: decide.Read(node), Facts: taints.Facts{StandInPrefix: cfg.StandInPrefix}, Observations: []probes.Observation{o}}, now)
 		now = now.Add(time.Second)
 		if d.Change == nil || !write {
 			return
@@ -285,14 +286,14 @@ func TestUnknownIsShown(t *testing.T) {
 
 // What is decided shows how long it may last, and what bounds it.
 func TestTimeToClearAndTokens(t *testing.T) {
-	cfg, m, now := config.Default(), newMetrics("test"), time.Unix(1e9, 0)
+	policy, m, now := config.Default().Policy(), newMetrics("test"), time.Unix(1e9, 0)
 	state := decide.New(decide.Boot{ID: "boot", At: now}, "test", now)
 	node := decide.Read(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "host", UID: "uid", ResourceVersion: "1"}})
 	sample := func(level probes.Level) map[string]float64 {
 		o := probes.Observation{Condition: probes.DiskPressure, Level: level, Certain: level > probes.OK, Reason: "Seen", Message: "seen"}
 		now = now.Add(10 * time.Second)
-		state, _ = decide.Step(cfg, state, decide.Inputs{Node: node, Facts: taints.Facts{StandInPrefix: cfg.StandInPrefix}, Observations: []probes.Observation{o}}, now)
-		m.state.show(cfg, &state, now)
+		state, _ = decide.Step(policy, state, decide.Inputs{Node: node, Facts: taints.Facts{StandInPrefix: policy.StandInPrefix}, Observations: []probes.Observation{o}}, now)
+		m.state.show(policy, &state, now)
 		return gauges(t, m)
 	}
 	const (

@@ -6,7 +6,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/probes"
 )
@@ -57,13 +56,13 @@ func (m *stateMetrics) all() []prometheus.Collector {
 }
 
 // show shows what was decided.
-func (m *stateMetrics) show(cfg *config.Config, s *decide.State, now time.Time) {
-	for i := range cfg.Conditions {
-		m.showCondition(cfg, s, cfg.Conditions[i].Name)
+func (m *stateMetrics) show(policy *decide.Policy, s *decide.State, now time.Time) {
+	for i := range policy.Conditions {
+		m.showCondition(policy, s, policy.Conditions[i].Name)
 	}
 	m.active.Set(one(s.WhyNotWriting() == ""))
-	m.tokens.Set(float64(s.TokensLeft(cfg, now)))
-	m.burst.Set(float64(cfg.WriteBudget.Burst))
+	m.tokens.Set(float64(s.TokensLeft(policy, now)))
+	m.burst.Set(float64(policy.WriteBudget.Burst))
 	placed := s.Placed()
 	if slices.Equal(placed, m.placed) {
 		return
@@ -75,7 +74,7 @@ func (m *stateMetrics) show(cfg *config.Config, s *decide.State, now time.Time) 
 	}
 }
 
-func (m *stateMetrics) showCondition(cfg *config.Config, s *decide.State, c probes.Condition) {
+func (m *stateMetrics) showCondition(policy *decide.Policy, s *decide.State, c probes.Condition) {
 	series := m.seriesOf(c)
 	for i, g := range series.levels {
 		g.Set(one(s.Level(c) == probes.OK+probes.Level(i)))
@@ -95,7 +94,7 @@ func (m *stateMetrics) showCondition(cfg *config.Config, s *decide.State, c prob
 	if series.since == nil {
 		series.since, series.clearsIn = m.since.WithLabelValues(string(c)), m.clearsIn.WithLabelValues(string(c))
 	}
-	left, _ := s.TimeToClear(cfg, c)
+	left, _ := s.TimeToClear(policy, c)
 	series.since.Set(float64(since.UnixMilli()) / 1000)
 	series.clearsIn.Set(left.Seconds())
 }

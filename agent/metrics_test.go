@@ -26,14 +26,15 @@ func TestGaugesGoBackWithRecovery(t *testing.T) {
 		wanted   = `taintlet_taint_desired{condition="DiskPressure",effect="NoSchedule",key="node.kubernetes.io/disk-pressure",via="direct"}`
 	)
 	cfg, m, now := config.Default(), newMetrics("test"), time.Unix(1e9, 0)
+	policy := cfg.Policy()
 	state := decide.New(decide.Boot{ID: "boot", At: now}, "test", now)
 	node := decide.Read(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "host", UID: "uid", ResourceVersion: "1"}})
 	sample := func(level probes.Level, severity int) {
 		o := probes.Observation{Condition: probes.DiskPressure, Level: level, Severity: severity, Certain: level > probes.OK, Reason: "Seen", Message: "seen"}
 		now = now.Add(time.Second)
-		state, _ = decide.Step(cfg, state, decide.Inputs{Node: node, Facts: taints.Facts{StandInPrefix: cfg.StandInPrefix}, Observations: []probes.Observation{o}}, now)
+		state, _ = decide.Step(policy, state, decide.Inputs{Node: node, Facts: taints.Facts{StandInPrefix: cfg.StandInPrefix}, Observations: []probes.Observation{o}}, now)
 		m.samples.observe(o)
-		m.state.show(cfg, &state, now)
+		m.state.show(policy, &state, now)
 	}
 	sample(probes.Degraded, 80)
 	if sick := gauges(t, m); sick[degraded] != 1 || sick[severity] != 80 || sick[wanted] != 1 {

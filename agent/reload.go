@@ -87,7 +87,7 @@ func (l *loop) refuse(err error) {
 // start anew.
 func (l *loop) reconfigure(ctx context.Context, cfg *config.Config) {
 	before := l.cfg
-	l.cfg = cfg
+	l.cfg, l.deciderPolicy = cfg, cfg.Policy()
 	l.facts.StandInPrefix = cfg.StandInPrefix
 	for _, next := range cfg.Conditions {
 		if old, known := before.Condition(next.Name); !known || !config.SameProbe(old, next) {

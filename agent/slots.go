@@ -201,7 +201,7 @@ const untilRequested = time.Hour
 
 func (k *slotKeeper) acquire(ctx context.Context, slots int, cooldown time.Duration) {
 	begin := k.now()
-	held, err := k.client.Acquire(ctx, slots, cooldown, k.request.cfg.Evicts)
+	held, err := k.client.Acquire(ctx, slots, cooldown, k.request.cfg.Policy().Evicts)
 	if err != nil {
 		k.log.Warn("cannot ask for an eviction slot; trying again, nothing new is evicted until then", "error", err)
 		return

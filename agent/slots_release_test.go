@@ -102,7 +102,7 @@ func TestCooldownAlsoAfterARequestThatCameToNothing(t *testing.T) {
 func TestEachEvictionIsAnnounced(t *testing.T) {
 	s := &slots{free: true}
 	cfg := config.Default()
-	cfg.Rules = config.Default().BuiltInRules()
+	cfg.Rules = config.Default().Policy().BuiltInRules()
 	cfg.Eviction.Slots = 1
 	cfg.Eviction.Interval.Duration = 0
 	by := map[probes.Condition]*probe{}

@@ -103,7 +103,7 @@ func runEvictingBy(t *testing.T, s agent.SlotClient, change func(*config.Config)
 func runEvictingOn(t *testing.T, node agent.NodeClient, s agent.SlotClient, change func(*config.Config), test func(t *testing.T, by map[probes.Condition]*probe, c *client)) {
 	t.Helper()
 	cfg := config.Default()
-	cfg.Rules = config.Default().BuiltInRules()
+	cfg.Rules = config.Default().Policy().BuiltInRules()
 	cfg.Eviction.Slots = 1
 	change(cfg)
 	by := map[probes.Condition]*probe{}

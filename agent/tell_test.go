@@ -14,6 +14,7 @@ import (
 
 	"github.com/taintlet/taintlet/agent"
 	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/probes"
 )
 
@@ -89,7 +90,7 @@ func TestAChangeIsOneLineWithAllFields(t *testing.T) {
 	cfg := config.Default()
 	for i, rule := range cfg.Rules {
 		if rule.Condition == probes.MemoryPressure {
-			cfg.Rules[i].Taint = config.Taint{Key: "example.com/tired", Value: "very", Effect: "NoSchedule"}
+			cfg.Rules[i].Taint = decide.Taint{Key: "example.com/tired", Value: "very", Effect: "NoSchedule"}
 		}
 	}
 	runTold(t, cfg, func(t *testing.T, by map[probes.Condition]*probe, w *told) {

@@ -115,7 +115,7 @@ func unknownCheck() check {
 // skewOf is how far a host's clock is ahead of the API server's. An agent stamps its
 // conditions by the one clock, and the API server notes the same write by the other.
 func skewOf(node *corev1.Node, cfg *config.Config) time.Duration {
-	noted, stamped := taints.StatusWrittenAt(node), decide.LastHeartbeat(node, cfg)
+	noted, stamped := taints.StatusWrittenAt(node), decide.LastHeartbeat(node, cfg.Policy())
 	if noted.IsZero() || stamped.IsZero() {
 		return 0
 	}

@@ -164,11 +164,11 @@ func TestOnlyPairsOfRulesAreProduced(t *testing.T) {
 		if err := p.UnmarshalText([]byte(pair)); err != nil {
 			t.Fatal(err)
 		}
-		if got := cfg.Produces(p); got != want {
+		if got := cfg.Policy().Produces(p); got != want {
 			t.Errorf("Produces(%s) = %t", pair, got)
 		}
 		for _, prefix := range []string{"taintlet.dev", "example.com", "example.co"} {
-			for _, rule := range append(cfg.BuiltInRules(), cfg.Rules...) {
+			for _, rule := range append(cfg.Policy().BuiltInRules(), cfg.Rules...) {
 				if got, want := p.StandsInFor(rule.Taint.Pair(), prefix), p == taints.StandInFor(rule.Taint.Pair(), prefix); got != want {
 					t.Errorf("%s.StandsInFor(%s, %s) = %t", p, rule.Taint.Pair(), prefix, got)
 				}

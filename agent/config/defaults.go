@@ -1,10 +1,13 @@
 package config
 
 import (
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/taintlet/taintlet/agent/decide"
+	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 )
 
@@ -16,9 +19,9 @@ func Default() *Config { return HostSchema().Default() }
 func (s Schema) Default() *Config {
 	cfg := &Config{
 		TypeMeta:      metav1.TypeMeta{APIVersion: APIVersion, Kind: Kind},
-		WriteBudget:   WriteBudget{Burst: 6, Interval: seconds(600)},
+		WriteBudget:   decide.WriteBudget{Burst: 6, Interval: seconds(600)},
 		Eviction:      Eviction{Cooldown: seconds(600), Interval: seconds(3600)},
-		FleetBrake:    FleetBrake{Percent: 50, MinPeers: 5},
+		FleetBrake:    decide.FleetBrake{Percent: 50, MinPeers: 5},
 		StandInPrefix: taints.DefaultStandInPrefix,
 		Heartbeat:     seconds(300),
 		Hash:          "built-in",
@@ -30,11 +33,17 @@ func (s Schema) Default() *Config {
 	return cfg
 }
 
+// defaultRules ask for the well-known NoSchedule taints. Nothing evicts unless
+// the operator says so.
+func (c *Config) defaultRules() []decide.Rule {
+	return slices.DeleteFunc(c.Policy().BuiltInRules(), func(r decide.Rule) bool { return r.Level != probes.Degraded })
+}
+
 // DefaultSampling has the defaults that all conditions share.
 func DefaultSampling(period time.Duration, badSamples, samples int) Sampling {
 	return Sampling{
 		Period: metav1.Duration{Duration: period},
-		Debounce: Debounce{
+		Debounce: decide.Debounce{
 			BadSamples:      badSamples,
 			Samples:         samples,
 			ClearAfter:      seconds(120),

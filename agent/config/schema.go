@@ -2,12 +2,14 @@ package config
 
 import (
 	"reflect"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/probes"
 )
 
@@ -57,7 +59,7 @@ type Sampling struct {
 	// Period is the longest time between two samples, ±10 %: MinInterval to 10m.
 	// The nearer a threshold is, the sooner the next sample is taken.
 	Period   metav1.Duration `json:"period"`
-	Debounce Debounce        `json:"debounce"`
+	Debounce decide.Debounce `json:"debounce"`
 }
 
 // Common returns the Sampling itself.
@@ -118,7 +120,7 @@ func SameProbe(a, b Condition) bool {
 // withoutDebounce returns a copy of a section without its debounce.
 func withoutDebounce(s Section) Section {
 	copied := clone(s)
-	copied.Common().Debounce = Debounce{}
+	copied.Common().Debounce = decide.Debounce{}
 	return copied
 }
 
@@ -138,7 +140,7 @@ func (c *Config) Clone() *Config {
 	for i := range copied.Conditions {
 		copied.Conditions[i].Section = clone(copied.Conditions[i].Section)
 	}
-	copied.Rules = append([]Rule(nil), c.Rules...)
+	copied.Rules = slices.Clone(c.Rules)
 	return &copied
 }
 

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 )
@@ -49,9 +50,9 @@ func (c *Config) Validate() field.ErrorList {
 		errs = append(errs, condition.validate()...)
 	}
 	errs = append(errs, c.validateRules(field.NewPath("rules"))...)
-	errs = append(errs, c.WriteBudget.validate(field.NewPath("writeBudget"))...)
+	errs = append(errs, validateBudget(c.WriteBudget, field.NewPath("writeBudget"))...)
 	errs = append(errs, c.Eviction.validate(field.NewPath("eviction"))...)
-	errs = append(errs, c.FleetBrake.validate(field.NewPath("fleetBrake"))...)
+	errs = append(errs, validateBrake(c.FleetBrake, field.NewPath("fleetBrake"))...)
 	errs = append(errs, c.validateCritical(field.NewPath("rules"))...)
 	for _, msg := range validation.IsDNS1123Subdomain(c.StandInPrefix) {
 		errs = append(errs, field.Invalid(field.NewPath("standInPrefix"), c.StandInPrefix, msg))
@@ -75,10 +76,10 @@ func (c Condition) validate() field.ErrorList {
 	at, sampling := field.NewPath(c.Field), c.Common()
 	errs := between(sampling.Period, c.MinInterval(), maxPeriod, at.Child("period"))
 	errs = append(errs, c.Validate(at)...)
-	return append(errs, sampling.Debounce.validate(at.Child("debounce"))...)
+	return append(errs, validateDebounce(sampling.Debounce, at.Child("debounce"))...)
 }
 
-func (d Debounce) validate(at *field.Path) field.ErrorList {
+func validateDebounce(d decide.Debounce, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if d.Samples < 1 || d.Samples > maxSamples {
 		errs = append(errs, field.Invalid(at.Child("samples"), d.Samples, "must be 1 to 32"))
@@ -93,10 +94,10 @@ func (d Debounce) validate(at *field.Path) field.ErrorList {
 	return append(errs, between(d.UnknownAfter, time.Minute, maxClearAfter, at.Child("unknownAfter"))...)
 }
 
-func (w WriteBudget) validate(at *field.Path) field.ErrorList {
-	errs := between(w.Interval, time.Second, 24*time.Hour, at.Child("interval"))
-	if w.Burst < 1 || w.Burst > 100 {
-		errs = append(errs, field.Invalid(at.Child("burst"), w.Burst, "must be 1 to 100"))
+func validateBudget(b decide.WriteBudget, at *field.Path) field.ErrorList {
+	errs := between(b.Interval, time.Second, 24*time.Hour, at.Child("interval"))
+	if b.Burst < 1 || b.Burst > 100 {
+		errs = append(errs, field.Invalid(at.Child("burst"), b.Burst, "must be 1 to 100"))
 	}
 	return errs
 }
@@ -113,7 +114,7 @@ func (e Eviction) validate(at *field.Path) field.ErrorList {
 // maxPeers is how many peers an agent asks (fleet.MaxPeers).
 const maxPeers = 12
 
-func (b FleetBrake) validate(at *field.Path) field.ErrorList {
+func validateBrake(b decide.FleetBrake, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if b.Percent < 0 || b.Percent > 100 {
 		errs = append(errs, field.Invalid(at.Child("percent"), b.Percent, "must be 0 (no brake) to 100"))
@@ -128,6 +129,7 @@ func (b FleetBrake) validate(at *field.Path) field.ErrorList {
 // that would leave the Node without a taint on the way down.
 func (c *Config) validateCritical(at *field.Path) field.ErrorList {
 	var errs field.ErrorList
+	policy := c.Policy()
 	for i, rule := range c.Rules {
 		if rule.Level != probes.Critical {
 			continue
@@ -135,7 +137,7 @@ func (c *Config) validateCritical(at *field.Path) field.ErrorList {
 		if c.Eviction.Slots == 0 {
 			errs = append(errs, field.Forbidden(at.Index(i).Child("level"), "Critical evicts pods and needs a bound: eviction.slots is 0"))
 		}
-		if !c.Asks(rule.Condition, probes.Degraded) {
+		if !policy.Asks(rule.Condition, probes.Degraded) {
 			errs = append(errs, field.Required(at.Index(i).Child("level"), "Critical comes after Degraded: a rule for "+string(rule.Condition)+" Degraded is needed too"))
 		}
 	}
@@ -196,7 +198,7 @@ func (c *Config) validateRules(at *field.Path) field.ErrorList {
 		if names := c.Names(); !slices.Contains(names, rule.Condition) {
 			errs = append(errs, field.NotSupported(here.Child("condition"), rule.Condition, names))
 		}
-		errs = append(errs, rule.validate(here)...)
+		errs = append(errs, validateRule(rule, here)...)
 		length += len(rule.Taint.Key)
 		for _, earlier := range c.Rules[:i] {
 			if earlier.Taint.Pair() == rule.Taint.Pair() {
@@ -213,7 +215,7 @@ func (c *Config) validateRules(at *field.Path) field.ErrorList {
 	return errs
 }
 
-func (r Rule) validate(at *field.Path) field.ErrorList {
+func validateRule(r decide.Rule, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	switch r.Level {
 	case probes.Degraded:
@@ -227,10 +229,10 @@ func (r Rule) validate(at *field.Path) field.ErrorList {
 	default:
 		errs = append(errs, field.NotSupported(at.Child("level"), r.Level.String(), []string{probes.Degraded.String(), probes.Critical.String()}))
 	}
-	return append(errs, r.Taint.validate(at.Child("taint"))...)
+	return append(errs, validateTaint(r.Taint, at.Child("taint"))...)
 }
 
-func (t Taint) validate(at *field.Path) field.ErrorList {
+func validateTaint(t decide.Taint, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, msg := range validation.IsQualifiedName(t.Key) {
 		errs = append(errs, field.Invalid(at.Child("key"), t.Key, msg))

@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/taints"
 )
 
@@ -78,10 +77,10 @@ type signOfLife struct {
 	heartbeat time.Time
 }
 
-func signOfLifeOn(node *corev1.Node, cfg *config.Config) signOfLife {
+func signOfLifeOn(node *corev1.Node, policy *Policy) signOfLife {
 	sign := signOfLife{record: node.Annotations[taints.RecordAnnotation]}
 	for _, c := range node.Status.Conditions {
-		if isOurs(c.Type, cfg) && c.LastHeartbeatTime.After(sign.heartbeat) {
+		if isOurs(c.Type, policy) && c.LastHeartbeatTime.After(sign.heartbeat) {
 			sign.heartbeat = c.LastHeartbeatTime.Time
 		}
 	}
@@ -118,10 +117,10 @@ func (s *State) mayTakeOver(t *turn) bool {
 	if isOlder { // perhaps than a third one
 		a.other = node.record.Instance
 	}
-	if sign := signOfLifeOn(node.Node, t.cfg); sign != a.heard {
+	if sign := signOfLifeOn(node.Node, t.policy); sign != a.heard {
 		a.heard, a.heardAt = sign, t.now
 	}
-	silence := heartbeatsMissed * t.cfg.Heartbeat.Duration
+	silence := heartbeatsMissed * t.policy.Heartbeat
 	if silence == 0 || t.now.Sub(a.heardAt) < silence {
 		return false
 	}
@@ -137,7 +136,7 @@ func (s *State) mayTakeOver(t *turn) bool {
 func (s *State) leave(next active) {
 	next.instance = s.active.instance
 	s.active = next
-	s.ledger = ledger{uid: s.ledger.uid, cfg: s.ledger.cfg}
+	s.ledger = ledger{uid: s.ledger.uid, policy: s.ledger.policy}
 	s.report.conditions = nil
 	for i := range s.conditions {
 		s.conditions[i].request = request{}
@@ -159,7 +158,7 @@ func (s *State) leaveToNewerRelease(t *turn) {
 // standBy leaves the Node to the newer instance that wrote its record.
 func (s *State) standBy(t *turn) {
 	node := t.in.Node
-	s.leave(active{other: node.record.Instance, heard: signOfLifeOn(node.Node, t.cfg), heardAt: t.now})
+	s.leave(active{other: node.record.Instance, heard: signOfLifeOn(node.Node, t.policy), heardAt: t.now})
 	t.tell(Notice{Kind: Standby, Reason: string(Standby), Message: fmt.Sprintf(
 		"another agent, %s, started later than this one, %s, and is active for this Node; this one is on standby and writes nothing until the other has been silent for %d heartbeats",
 		s.active.other.Name, s.active.instance.Name, heartbeatsMissed)})

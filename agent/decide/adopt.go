@@ -31,7 +31,7 @@ func (s *State) adopt(t *turn) bool {
 		}
 		oldest = earlier(oldest, stands.LastHeartbeatTime.Time)
 	}
-	if t.now.Sub(oldest) >= t.cfg.Heartbeat.Duration { // it is off, or due
+	if t.now.Sub(oldest) >= t.policy.Heartbeat { // it is off, or due
 		return false
 	}
 	for i := range s.conditions {

@@ -15,7 +15,7 @@ import (
 
 // told is a host whose memory has that level, with all of it told on the Node, and
 // whose agent is restarted a minute after the heartbeat.
-func told(t *testing.T, symbol string, cfg *config.Config) *sim {
+func told(t *testing.T, symbol string, cfg *decide.Policy) *sim {
 	t.Helper()
 	s := newSim(cfg)
 	seenAll(s)
@@ -59,7 +59,7 @@ func begin(s *sim, symbol string, severity int) (node, conditions int) {
 // what it would write. Their heartbeat and their news go on.
 func TestRestartWritesOnce(t *testing.T) {
 	for _, symbol := range []string{"ok", "bad"} {
-		s := told(t, symbol, config.Default())
+		s := told(t, symbol, config.Default().Policy())
 		before := s.read.DeepCopy()
 		if node, conditions := begin(s, symbol, 60); node > 1 || conditions > 0 || symbol == "bad" && node != 1 {
 			t.Errorf("%s: the Node was written %d times, its conditions %d times", symbol, node, conditions)
@@ -114,11 +114,11 @@ func TestRestartWritesWhatDiffers(t *testing.T) {
 		"heartbeat is due":    {"ok", "ok", at(-5 * time.Minute)},
 		"in the future":       {"ok", "ok", at(time.Minute)},
 		"no time":             {"ok", "ok", edit(func(c *corev1.NodeCondition) { c.LastHeartbeatTime = metav1.Time{} })},
-		"heartbeats are off":  {"ok", "ok", func(s *sim) { s.cfg.Heartbeat.Duration = 0 }},
+		"heartbeats are off":  {"ok", "ok", func(s *sim) { s.cfg.Heartbeat = 0 }},
 		"the record is full":  {"bad", "bad", func(s *sim) { s.edit(func(n *corev1.Node) { n.Annotations["big"] = string(make([]byte, 256<<10)) }) }},
 		"another Node object": {"ok", "ok", func(s *sim) { s.edit(func(n *corev1.Node) { n.UID, n.Status.Conditions = "2", nil }) }},
 	} {
-		s := told(t, c.was, config.Default())
+		s := told(t, c.was, config.Default().Policy())
 		if c.change != nil {
 			c.change(s)
 		}

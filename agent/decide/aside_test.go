@@ -18,7 +18,7 @@ import (
 // A suspicion that begins is on the Node with the next step all the same.
 func TestAsidesAreBounded(t *testing.T) {
 	const hours = 4
-	s := newSim(config.Default())
+	s := newSim(config.Default().Policy())
 	seenAll(s)
 	reports, late := 0, 0
 	s.onChange = func(_ *sim, c taints.Change) {

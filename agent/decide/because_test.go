@@ -13,7 +13,7 @@ import (
 // A condition that is Degraded tells why it is, also when the sample that ended
 // Critical was OK.
 func TestStepDownTellsWhyTheHostIsStillDegraded(t *testing.T) {
-	s := newSim(withCritical(config.Default()))
+	s := newSim(withCritical(config.Default().Policy()))
 	var last decide.Notice
 	s.onNotice = func(n decide.Notice) { last = n }
 	var shown string

@@ -18,7 +18,7 @@ func BenchmarkStep(b *testing.B) {
 		"flapping": {probes.OK, probes.Degraded, probes.Degraded, probes.OK, probes.OK},
 	} {
 		b.Run(name, func(b *testing.B) {
-			cfg := config.Default()
+			cfg := config.Default().Policy()
 			w := newWorld()
 			in := decide.Inputs{Node: w.read, Facts: w.facts, Observations: make([]probes.Observation, 1)}
 			state := w.state

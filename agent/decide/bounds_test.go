@@ -39,7 +39,7 @@ func fill(s *sim, left int) {
 // same, and its conditions say so. Others who remove the taint cannot make more
 // writes than the budget has. When there is room, the record is written.
 func TestTaintWithoutRoomForTheRecord(t *testing.T) {
-	s := newSim(config.Default())
+	s := newSim(config.Default().Policy())
 	seenAll(s)
 	s.edit(func(*corev1.Node) {})
 	fill(s, 200) // enough for held, not for the record
@@ -65,7 +65,7 @@ func TestTaintWithoutRoomForTheRecord(t *testing.T) {
 		t.Errorf("%d writes in 2 h against somebody who removes the taint every second, bound %d", s.writes-before, bound)
 	}
 
-	s = newSim(config.Default())
+	s = newSim(config.Default().Policy())
 	seenAll(s)
 	fill(s, 200)
 	s.after(time.Second, sample(probes.MemoryPressure, "certain"))
@@ -81,7 +81,7 @@ func TestTaintWithoutRoomForTheRecord(t *testing.T) {
 // stand-in, and the pair of the rule again when there is room.
 func TestTaintWithoutRoomForAnyAnnotation(t *testing.T) {
 	for _, left := range []int{0, 40, 100} {
-		s := newSim(config.Default())
+		s := newSim(config.Default().Policy())
 		seenAll(s)
 		s.edit(func(*corev1.Node) {})
 		fill(s, left)
@@ -102,7 +102,7 @@ func TestTaintWithoutRoomForAnyAnnotation(t *testing.T) {
 // leaves its own as they are, whatever they say: a patch that changed one would be
 // refused with its taint.
 func TestTaintBesideManyAnnotations(t *testing.T) {
-	s := newSim(config.Default())
+	s := newSim(config.Default().Policy())
 	seenAll(s)
 	s.after(time.Second, sample(probes.MemoryPressure, "certain"))
 	before := maps.Clone(s.read.Annotations)
@@ -135,7 +135,7 @@ func TestTaintBesideManyAnnotations(t *testing.T) {
 // writer was the first to say that it is on the Node.
 func TestTaintWithoutRecordIsRemoved(t *testing.T) {
 	for _, watchFirst := range []bool{false, true} {
-		s := newSim(config.Default())
+		s := newSim(config.Default().Policy())
 		s.watchFirst, s.facts.KeepPolicy = watchFirst, false // a kept pair is taken over from anybody
 		seenAll(s)
 		fill(s, 200)
@@ -179,7 +179,7 @@ func TestWhatOthersWroteIsToldInShort(t *testing.T) {
 			a[taints.RecordAnnotation] = `{"version":1,"revision":9,"owned":[` + strings.Join(pairs, ",") + `]}`
 		},
 	} {
-		s := newSim(config.Default())
+		s := newSim(config.Default().Policy())
 		s.after(time.Second, sample(probes.MemoryPressure, "certain"))
 		s.edit(func(n *corev1.Node) { annotate(n.Annotations) })
 		for _, restart := range []bool{false, true} {
@@ -205,7 +205,7 @@ func TestWhatOthersWroteIsToldInShort(t *testing.T) {
 // A record that is longer than any of ours is refused unread.
 func TestLongRecordIsRefused(t *testing.T) {
 	for length, refused := range map[int]bool{16 << 10: false, 16<<10 + 1: true, 200_000: true} {
-		s := newSim(config.Default())
+		s := newSim(config.Default().Policy())
 		s.edit(func(n *corev1.Node) {
 			head, tail := `{"version":1,"revision":1,"conditions":{"MemoryPressure":{"level":"Degraded"}},"boot":"`, `"}`
 			n.Annotations[taints.RecordAnnotation] = head + strings.Repeat("x", length-len(head)-len(tail)) + tail
@@ -224,7 +224,7 @@ func TestLongRecordIsRefused(t *testing.T) {
 // A record can say that this Node evicts. Only a taint that is there, or that
 // the Node's own evidence asks for, needs a slot.
 func TestForgedEvictionNeedsNoSlot(t *testing.T) {
-	s := newSim(withCritical(config.Default()))
+	s := newSim(withCritical(config.Default().Policy()))
 	s.after(time.Second, sample(probes.MemoryPressure, "certain"))
 	s.edit(func(n *corev1.Node) {
 		forge(n, "conditions", `{"MemoryPressure":{"level":"Critical"}}`)
@@ -245,7 +245,7 @@ func TestForgedEvictionNeedsNoSlot(t *testing.T) {
 // asks for. It costs once, not with every step.
 func TestForgedPairsCostOnce(t *testing.T) {
 	perStep := func(pairs int) float64 {
-		cfg := config.Default()
+		cfg := config.Default().Policy()
 		cfg.WriteBudget.Burst = 1
 		s := newSim(cfg)
 		s.after(time.Second, sample(probes.MemoryPressure, "certain"))

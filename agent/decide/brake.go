@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/probes"
 )
 
@@ -42,15 +41,15 @@ const (
 
 // brake is what a State knows of the fleet brake.
 type brake struct {
-	// cfg is the configuration in force, since when.
-	cfg   *config.Config
-	since time.Time
+	// policy is the configuration in force, since when.
+	policy *Policy
+	since  time.Time
 }
 
 // follow takes in the configuration.
-func (b *brake) follow(cfg *config.Config, now time.Time) {
-	if b.cfg != cfg {
-		b.cfg, b.since = cfg, now
+func (b *brake) follow(policy *Policy, now time.Time) {
+	if b.policy != policy {
+		b.policy, b.since = policy, now
 	}
 }
 
@@ -71,7 +70,7 @@ type request struct {
 // without room for new pods is worse than either. This host counts as one of the
 // fleet: otherwise half of an even number would be tainted.
 func (s *State) isBraked(t *turn, c *condition) bool {
-	limit, peers := t.cfg.FleetBrake, t.in.Peers
+	limit, peers := t.policy.FleetBrake, t.in.Peers
 	if limit.Percent == 0 {
 		c.request = request{}
 		return false

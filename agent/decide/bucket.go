@@ -2,8 +2,6 @@ package decide
 
 import (
 	"time"
-
-	"github.com/taintlet/taintlet/agent/config"
 )
 
 // bucket is the token bucket that bounds the writes, kept as the one time at
@@ -14,7 +12,7 @@ type bucket struct {
 }
 
 // take takes a token if there is one.
-func (b bucket) take(c config.WriteBudget, now time.Time) (bucket, bool) {
+func (b bucket) take(c WriteBudget, now time.Time) (bucket, bool) {
 	if now.Before(b.nextAt(c)) {
 		return b, false
 	}
@@ -25,12 +23,12 @@ func (b bucket) take(c config.WriteBudget, now time.Time) (bucket, bool) {
 }
 
 // nextAt is the earliest time at which a token is there.
-func (b bucket) nextAt(c config.WriteBudget) time.Time {
+func (b bucket) nextAt(c WriteBudget) time.Time {
 	return b.fullAt.Add(-time.Duration(c.Burst-1) * c.Interval.Duration)
 }
 
 // within is the bucket with no more tokens missing than the budget has: a clock
 // may have been stepped, or the budget been made larger.
-func (b bucket) within(c config.WriteBudget, now time.Time) bucket {
+func (b bucket) within(c WriteBudget, now time.Time) bucket {
 	return bucket{earlier(b.fullAt, now.Add(time.Duration(c.Burst)*c.Interval.Duration))}
 }

@@ -33,21 +33,21 @@ import (
 // Not bounded by us: new Node objects, starts of the agent, and changes of
 // configuration or policy. Each is one write.
 
-func tokensIn(b config.WriteBudget, t time.Duration) int {
+func tokensIn(b decide.WriteBudget, t time.Duration) int {
 	return b.Burst + int(t/b.Interval.Duration)
 }
 
-func levelBound(b config.WriteBudget, t time.Duration, conditions int) int {
+func levelBound(b decide.WriteBudget, t time.Duration, conditions int) int {
 	return 2*tokensIn(b, t) + conditions
 }
 
-func writeBound(cfg *config.Config, t time.Duration) int {
+func writeBound(cfg *decide.Policy, t time.Duration) int {
 	return 3*tokensIn(cfg.WriteBudget, t) + 4 + 3*len(cfg.Rules)*(1+int(t/(24*time.Hour)))
 }
 
 // restless makes everything fast that the bucket has to bound alone.
-func restless(cfg *config.Config) *config.Config {
-	return eachDebounce(cfg, func(d *config.Debounce) {
+func restless(cfg *decide.Policy) *decide.Policy {
+	return eachDebounce(cfg, func(d *decide.Debounce) {
 		d.ClearAfter.Duration, d.MaxClearAfter.Duration, d.CriticalAfter.Duration = 0, 0, 0
 	})
 }
@@ -75,7 +75,7 @@ func TestLevelChangesAreBounded(t *testing.T) {
 		for _, critical := range []bool{false, true} {
 			for _, fast := range []bool{false, true} {
 				for _, wicked := range []bool{false, true} {
-					cfg := config.Default()
+					cfg := config.Default().Policy()
 					if critical {
 						withCritical(cfg)
 					}
@@ -88,11 +88,11 @@ func TestLevelChangesAreBounded(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("most level changes in 8 h, bound %d: %v", levelBound(config.Default().WriteBudget, 8*time.Hour, 4), worst)
+	t.Logf("most level changes in 8 h, bound %d: %v", levelBound(config.Default().Policy().WriteBudget, 8*time.Hour, 4), worst)
 }
 
 // hostileRun checks the bound at every change of 8 hours.
-func hostileRun(t *testing.T, name string, cfg *config.Config, wicked, critical bool, r *rand.Rand) int {
+func hostileRun(t *testing.T, name string, cfg *decide.Policy, wicked, critical bool, r *rand.Rand) int {
 	t.Helper()
 	s := newSim(cfg)
 	begin := s.now
@@ -133,8 +133,8 @@ func TestLevelChangesAreBoundedInEverySequence(t *testing.T) {
 	if testing.Short() {
 		depth = 7
 	}
-	cfg := withCritical(restless(config.Default()))
-	eachDebounce(cfg, func(d *config.Debounce) {
+	cfg := withCritical(restless(config.Default().Policy()))
+	eachDebounce(cfg, func(d *decide.Debounce) {
 		d.BadSamples, d.Samples = 1, 1
 		d.ClearAfter.Duration, d.MaxClearAfter.Duration, d.CriticalAfter.Duration = time.Minute, 2*time.Minute, time.Minute
 	})
@@ -156,7 +156,7 @@ func TestLevelChangesAreBoundedInEverySequence(t *testing.T) {
 }
 
 type walk struct {
-	cfg         *config.Config
+	cfg         *decide.Policy
 	samples     [2][4]decide.Inputs
 	conditions  int
 	depth       int
@@ -197,7 +197,7 @@ func TestWritesAreBoundedAgainstAHostileCoWriter(t *testing.T) {
 	const hours = 2
 	for name, attack := range attacks() {
 		for _, critical := range []bool{false, true} {
-			cfg := config.Default()
+			cfg := config.Default().Policy()
 			if critical {
 				withCritical(cfg)
 			}

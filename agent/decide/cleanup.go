@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/taints"
 )
 
@@ -18,19 +17,19 @@ import (
 // removed. While there are any, the record stays too. The annotation
 // taintlet.dev/paused always stays: a person put it there. A record that cannot be read is
 // an error: what it names would be forgotten.
-func Cleanup(cfg *config.Config, facts taints.Facts, node *corev1.Node) (change taints.Change, stays []taints.Pair, err error) {
+func Cleanup(policy *Policy, facts taints.Facts, node *corev1.Node) (change taints.Change, stays []taints.Pair, err error) {
 	read := Read(node)
 	if read.recordErr != nil {
 		return change, nil, read.recordErr
 	}
-	ours := ledger{cfg: cfg, owned: read.record.Owned}
+	ours := ledger{policy: policy, owned: read.record.Owned}
 	change.Owned = ours.mayRemove(facts, read)
 	stays = ours.unasked(read, ours.owned)
 	change.Annotations = map[string]string{taints.HeldAnnotation: ""}
 	if len(stays) == 0 {
 		change.Annotations[taints.RecordAnnotation] = ""
 	}
-	for _, name := range cfg.Names() {
+	for _, name := range policy.names() {
 		change.Gone = append(change.Gone, ConditionType(name))
 	}
 	return change, stays, nil
@@ -38,23 +37,23 @@ func Cleanup(cfg *config.Config, facts taints.Facts, node *corev1.Node) (change 
 
 // IsTouched reports whether a Node carries anything of taintlet's that a
 // cleanup would remove.
-func IsTouched(node *corev1.Node, cfg *config.Config) bool {
+func IsTouched(node *corev1.Node, policy *Policy) bool {
 	for _, key := range []string{taints.RecordAnnotation, taints.HeldAnnotation} {
 		if _, found := node.Annotations[key]; found {
 			return true
 		}
 	}
-	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return isOurs(c.Type, cfg) })
+	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return isOurs(c.Type, policy) })
 }
 
 // LastSign is when taintlet most recently wrote the Node. The API server notes that by
 // its own clock. Where it does not, the clock of the host that wrote says: its newest
 // heartbeat or decision. Zero when that cannot be told.
-func LastSign(node *corev1.Node, cfg *config.Config) time.Time {
+func LastSign(node *corev1.Node, policy *Policy) time.Time {
 	if at := taints.WrittenAt(node); !at.IsZero() {
 		return at
 	}
-	last := LastHeartbeat(node, cfg)
+	last := LastHeartbeat(node, policy)
 	if decided := readWall(Read(node).record.Time); decided.After(last) {
 		last = decided
 	}
@@ -63,6 +62,6 @@ func LastSign(node *corev1.Node, cfg *config.Config) time.Time {
 
 // LastHeartbeat is the newest time of taintlet's conditions on a Node, by the clock of
 // the host that wrote. Zero when there are none.
-func LastHeartbeat(node *corev1.Node, cfg *config.Config) time.Time {
-	return signOfLifeOn(node, cfg).heartbeat
+func LastHeartbeat(node *corev1.Node, policy *Policy) time.Time {
+	return signOfLifeOn(node, policy).heartbeat
 }

@@ -6,14 +6,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/probes"
 )
 
 // condition is all that a State knows of one condition.
 type condition struct {
 	name     probes.Condition
-	debounce Debounce
+	debounce Debouncer
 	// disputes of the rules for Degraded and Critical.
 	disputes [2]dispute
 	// last is the newest observation, because that which decided the level.
@@ -70,15 +69,15 @@ func (all conditions) clone() conditions { return slices.Clone(all) }
 
 // following returns a copy that has the conditions of the configuration. A new
 // condition is OK, a dropped one is forgotten.
-func (all conditions) following(cfg *config.Config) conditions {
-	followed := make(conditions, len(cfg.Conditions))
-	for i := range cfg.Conditions {
-		name := cfg.Conditions[i].Name
+func (all conditions) following(policy *Policy) conditions {
+	followed := make(conditions, len(policy.Conditions))
+	for i := range policy.Conditions {
+		name := policy.Conditions[i].Name
 		if known := all.of(name); known != nil {
 			followed[i] = *known
 			continue
 		}
-		followed[i] = condition{name: name, debounce: Debounce{Level: probes.OK}}
+		followed[i] = condition{name: name, debounce: Debouncer{Level: probes.OK}}
 	}
 	return followed
 }
@@ -167,14 +166,14 @@ func (c *condition) nowText() string {
 }
 
 // debounce returns the configured debounce of a condition of the configuration.
-func (t *turn) debounce(name probes.Condition) config.Debounce {
-	c, _ := t.cfg.Condition(name)
-	return c.Common().Debounce
+func (t *turn) debounce(name probes.Condition) Debounce {
+	c, _ := t.policy.Condition(name)
+	return c.Debounce
 }
 
 // tellUnknown tells people, once an hour, that the probe has not been able to
 // tell for long.
-func (c *condition) tellUnknown(t *turn, debounce config.Debounce) {
+func (c *condition) tellUnknown(t *turn, debounce Debounce) {
 	if c.debounce.unknownFor(t.now) < debounce.UnknownAfter.Duration || t.now.Sub(c.toldUnknown) < time.Hour {
 		return
 	}
@@ -196,7 +195,7 @@ func (s *State) allow(t *turn, c *condition, to probes.Level) bool {
 		return false
 	}
 	var ok bool
-	s.budget, ok = s.budget.take(t.cfg.WriteBudget, t.now)
+	s.budget, ok = s.budget.take(t.policy.WriteBudget, t.now)
 	return ok
 }
 

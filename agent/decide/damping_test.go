@@ -17,14 +17,14 @@ import (
 // flapper is a host that is good until a while after the agent believed it.
 // It is driven through Debounce itself: 50 million samples in a few seconds.
 type flapper struct {
-	debounce decide.Debounce
-	cfg      config.Debounce
+	debounce decide.Debouncer
+	cfg      decide.Debounce
 	now      time.Time
 	changes  []time.Duration // since the start
 }
 
-func newFlapper(cfg config.Debounce) *flapper {
-	return &flapper{debounce: decide.Debounce{Level: probes.OK}, cfg: cfg, now: epoch()}
+func newFlapper(cfg decide.Debounce) *flapper {
+	return &flapper{debounce: decide.Debouncer{Level: probes.OK}, cfg: cfg, now: epoch()}
 }
 
 func (f *flapper) sample(o probes.Observation, period time.Duration) {
@@ -98,7 +98,7 @@ func TestDampingBoundsAHostThatFailsAfterEveryClear(t *testing.T) {
 		"0s": always(0), "1s": always(time.Second), "2s": always(2 * time.Second), "5s": always(5 * time.Second),
 		"random to 10s": upTo(r, 10*time.Second), "random to 1m": upTo(r, time.Minute),
 	} {
-		f := newFlapper(memoryDebounce(config.Default()))
+		f := newFlapper(memoryDebounce(config.Default().Policy()))
 		f.run(24*time.Hour, time.Second, pause, always(0))
 		hours := f.inHours(24)
 		t.Logf("fails %s after every clear: changes by hour %v, worst hour %d", name, hours, f.worstHour())
@@ -113,8 +113,8 @@ func TestDampingBoundsAHostThatFailsAfterEveryClear(t *testing.T) {
 // TestDampingByStep is the same through Step, write budget wide open, so that
 // nothing stands between Debounce and the Node.
 func TestDampingByStep(t *testing.T) {
-	cfg := config.Default()
-	cfg.WriteBudget = config.WriteBudget{Burst: 1 << 20, Interval: cfg.WriteBudget.Interval}
+	cfg := config.Default().Policy()
+	cfg.WriteBudget = decide.WriteBudget{Burst: 1 << 20, Interval: cfg.WriteBudget.Interval}
 	s := newSim(cfg)
 	since := 0
 	for range 24 * 3600 {
@@ -149,13 +149,13 @@ func TestDampingFindsNoWorseHour(t *testing.T) {
 	const bound = 12
 	worst, worstSeed := 0, uint64(0)
 	for seed := range uint64(quick(10_000)) {
-		f := newFlapper(memoryDebounce(config.Default()))
+		f := newFlapper(memoryDebounce(config.Default().Policy()))
 		strategy(f, random(seed))
 		if n := f.worstHour(); n > worst {
 			worst, worstSeed = n, seed
 		}
 	}
-	fixed := memoryDebounce(config.Default())
+	fixed := memoryDebounce(config.Default().Policy())
 	fixed.ClearAfter.Duration, fixed.MaxClearAfter.Duration = 5*time.Minute, 5*time.Minute
 	f := newFlapper(fixed)
 	f.run(24*time.Hour, time.Second, always(0), always(0))
@@ -200,7 +200,7 @@ func strategy(f *flapper, r *rand.Rand) {
 func TestAfterADayTheWaitIsShortAgain(t *testing.T) {
 	for seed := range uint64(quick(200)) {
 		r := random(seed)
-		f := newFlapper(memoryDebounce(config.Default()))
+		f := newFlapper(memoryDebounce(config.Default().Policy()))
 		f.run(6*time.Hour, time.Second, upTo(r, 10*time.Second), always(0))
 		good, bad := sample(probes.MemoryPressure, "ok"), sample(probes.MemoryPressure, "certain")
 		for f.debounce.Level != probes.OK {

@@ -5,7 +5,6 @@ import (
 	"math/bits"
 	"time"
 
-	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/probes"
 )
 
@@ -40,11 +39,11 @@ func classOf(o probes.Observation) class {
 	return none
 }
 
-// Debounce is the state machine of one condition: how often it was bad
+// Debouncer is the state machine of one condition: how often it was bad
 // most recently, for how long it has been good, and what follows from that.
 // Level, Penalty and SetAt survive a restart. The rest is evidence that is
 // collected anew, so that a restart never decides earlier.
-type Debounce struct {
+type Debouncer struct {
 	// Level is what was decided: OK, Degraded or Critical.
 	Level probes.Level
 	// Penalty counts the recent sets: one for each, halved every
@@ -63,7 +62,7 @@ type Debounce struct {
 }
 
 // Next adds one sample to the evidence. It decides nothing.
-func (d Debounce) Next(o probes.Observation, now time.Time) Debounce {
+func (d Debouncer) Next(o probes.Observation, now time.Time) Debouncer {
 	seen := classOf(o)
 	if seen == none {
 		if d.unknownSince.IsZero() {
@@ -94,15 +93,15 @@ func (d Debounce) Next(o probes.Observation, now time.Time) Debounce {
 	return d
 }
 
-// forget returns the Debounce without its evidence.
-func (d Debounce) forget() Debounce {
+// forget returns the Debouncer without its evidence.
+func (d Debouncer) forget() Debouncer {
 	d.window, d.certain, d.forecast, d.class, d.held, d.unknownSince = 0, false, false, none, 0, time.Time{}
 	return d
 }
 
 // Target is the level that the evidence asks for, at most one step away from
 // the present one. mayBeCritical says whether Critical is possible at all.
-func (d Debounce) Target(c config.Debounce, mayBeCritical bool, now time.Time) probes.Level {
+func (d Debouncer) Target(c Debounce, mayBeCritical bool, now time.Time) probes.Level {
 	if unknown := d.unknownFor(now); unknown > 0 {
 		if d.Level == probes.Critical && unknown >= c.UnknownAfter.Duration {
 			return probes.Degraded
@@ -131,7 +130,7 @@ func (d Debounce) Target(c config.Debounce, mayBeCritical bool, now time.Time) p
 }
 
 // unknownFor is how long the probe has not been able to tell; 0 when it can.
-func (d Debounce) unknownFor(now time.Time) time.Duration {
+func (d Debouncer) unknownFor(now time.Time) time.Duration {
 	if d.unknownSince.IsZero() {
 		return 0
 	}
@@ -140,7 +139,7 @@ func (d Debounce) unknownFor(now time.Time) time.Duration {
 
 // Enter moves to a level. A set after OK is what damping counts, unless it turns out
 // that a forecast alone made it.
-func (d Debounce) Enter(level probes.Level, c config.Debounce, now time.Time) Debounce {
+func (d Debouncer) Enter(level probes.Level, c Debounce, now time.Time) Debouncer {
 	if d.Level == probes.OK && level == probes.Degraded {
 		d.Penalty = d.decayed(c, now) + 1
 		d.SetAt = now
@@ -157,7 +156,7 @@ func (d Debounce) Enter(level probes.Level, c config.Debounce, now time.Time) De
 }
 
 // decayed is the penalty that is left now: it halves every PenaltyHalfLife.
-func (d Debounce) decayed(c config.Debounce, now time.Time) float64 {
+func (d Debouncer) decayed(c Debounce, now time.Time) float64 {
 	if d.Penalty == 0 {
 		return 0
 	}
@@ -175,7 +174,7 @@ const forecastClearAfter = 5 * time.Second
 // last set added to it. A first set, or a set after a long quiet time, therefore
 // clears after ClearAfter. A set that follows closely upon others clears later. One
 // that a forecast alone has made clears after forecastClearAfter.
-func (d Debounce) ClearAfter(c config.Debounce) time.Duration {
+func (d Debouncer) ClearAfter(c Debounce) time.Duration {
 	if d.forecast {
 		return min(forecastClearAfter, c.ClearAfter.Duration)
 	}

@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 )
@@ -15,7 +14,7 @@ import (
 type desired struct {
 	condition probes.Condition
 	level     probes.Level // of the rule
-	taint     config.Taint
+	taint     Taint
 	via       taints.Via
 	ruled     taints.Pair // the pair of the rule
 	standIn   taints.Pair // what takes its place when it cannot stay
@@ -33,7 +32,7 @@ func (s *State) desire(t *turn) {
 // add up: at Critical the taint of Degraded stays.
 func (s *State) asked(t *turn) []desired {
 	var all []desired
-	for _, rule := range t.cfg.Rules {
+	for _, rule := range t.policy.Rules {
 		c := s.conditions.of(rule.Condition)
 		if c.debounce.Level < rule.Level {
 			continue
@@ -47,7 +46,7 @@ func (s *State) asked(t *turn) []desired {
 
 // place returns how and as which pair the rule's taint is to stand on the
 // Node; false when others do not let it stand at all.
-func place(rule config.Rule, dispute dispute, facts taints.Facts) (desired, bool) {
+func place(rule Rule, dispute dispute, facts taints.Facts) (desired, bool) {
 	d := desired{condition: rule.Condition, level: rule.Level, taint: rule.Taint, ruled: rule.Taint.Pair()}
 	d.standIn = taints.StandInFor(rule.Taint.Pair(), facts.StandInPrefix)
 	via, pair := taints.Resolve(rule.Taint.Pair(), facts)
@@ -121,8 +120,8 @@ func (s *State) change(t *turn) taints.Change {
 // Node with the keys of all rules. If not, a taint that is due must not wait for
 // room: its stand-in needs no annotation.
 func heldFits(t *turn) bool {
-	keys := make([]string, 0, len(t.cfg.Rules))
-	for _, rule := range t.cfg.Rules {
+	keys := make([]string, 0, len(t.policy.Rules))
+	for _, rule := range t.policy.Rules {
 		keys = append(keys, rule.Taint.Key)
 	}
 	largest := taints.Change{Annotations: map[string]string{taints.RecordAnnotation: "", taints.HeldAnnotation: strings.Join(keys, ",")}}

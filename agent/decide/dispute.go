@@ -105,7 +105,7 @@ func (s *State) countLosses(t *turn) {
 
 // settleDisputes ends the disputes that are over.
 func (s *State) settleDisputes(t *turn) {
-	for _, rule := range t.cfg.Rules {
+	for _, rule := range t.policy.Rules {
 		c := s.conditions.of(rule.Condition)
 		dispute := c.disputeOf(rule.Level)
 		if next := dispute.settle(c.debounce.Level, t.now); next != *dispute {

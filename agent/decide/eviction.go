@@ -66,9 +66,9 @@ func (s *State) mayBeCritical(t *turn, c *condition) bool {
 // mayEvict reports whether the configuration, the Node and its people let this
 // condition evict. A vetoed taint would not be set, so the level is of no use.
 func (s *State) mayEvict(t *turn, c *condition) bool {
-	return t.cfg.Asks(c.name, probes.Critical) &&
+	return t.policy.Asks(c.name, probes.Critical) &&
 		c.disputeOf(probes.Critical).stage != withdrawn &&
-		(t.cfg.Eviction.ControlPlane || !s.eviction.controlPlane)
+		(t.policy.ControlPlaneEvicts || !s.eviction.controlPlane)
 }
 
 // evictionIsDue reports whether nothing but a slot is missing for a step up to
@@ -79,7 +79,7 @@ func (s *State) evictionIsDue(t *turn, c *condition) bool {
 	return d.Level == probes.Degraded && d.class == critical && d.unknownSince.IsZero() &&
 		d.held >= t.debounce(c.name).CriticalAfter.Duration &&
 		s.mayEvict(t, c) && !s.pause.has(c.name) &&
-		(s.eviction.at.IsZero() || t.now.Sub(s.eviction.at) >= t.cfg.Eviction.Interval.Duration)
+		(s.eviction.at.IsZero() || t.now.Sub(s.eviction.at) >= t.policy.EvictionInterval)
 }
 
 func isControlPlane(node *corev1.Node) bool {

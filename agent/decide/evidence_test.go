@@ -6,13 +6,14 @@ import (
 	"time"
 
 	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/probes"
 )
 
 // start plays a short past, so that the next samples meet any state.
 func start(r *rand.Rand) *sim {
 	cfg := settings(r)
-	eachDebounce(cfg, func(d *config.Debounce) { // short waits: more happens
+	eachDebounce(cfg, func(d *decide.Debounce) { // short waits: more happens
 		d.ClearAfter.Duration, d.CriticalAfter.Duration = 20*time.Second, 10*time.Second
 	})
 	s := newSim(cfg)
@@ -143,7 +144,7 @@ func TestUnknownChangesNothing(t *testing.T) {
 }
 
 func TestUnknownStepsCriticalDownAfterFiveMinutes(t *testing.T) {
-	s := newSim(withCritical(config.Default()))
+	s := newSim(withCritical(config.Default().Policy()))
 	for range 100 {
 		s.after(time.Second, sample(probes.MemoryPressure, "critical"))
 	}

@@ -3,7 +3,6 @@ package decide
 import (
 	"time"
 
-	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/probes"
 )
 
@@ -14,7 +13,7 @@ func (s *State) Penalty(c probes.Condition) float64 { return s.conditions.of(c).
 func (s *State) SetAt(c probes.Condition) time.Time { return s.conditions.of(c).debounce.SetAt }
 
 // Tokens is how many metered steps could be made at once.
-func (s *State) Tokens(c config.WriteBudget, now time.Time) int {
+func (s *State) Tokens(c WriteBudget, now time.Time) int {
 	b, n := s.budget, 0
 	for ok := true; ok && n <= c.Burst; n++ {
 		if b, ok = b.take(c, now); !ok {
@@ -25,7 +24,7 @@ func (s *State) Tokens(c config.WriteBudget, now time.Time) int {
 }
 
 // NextToken is when the next metered step could be made.
-func (s *State) NextToken(c config.WriteBudget, now time.Time) time.Time {
+func (s *State) NextToken(c WriteBudget, now time.Time) time.Time {
 	if at := s.budget.nextAt(c); at.After(now) {
 		return at
 	}

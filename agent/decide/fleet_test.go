@@ -38,7 +38,7 @@ const (
 func newFleet(size int, seed uint64) *fleet {
 	f := &fleet{random: random(seed)}
 	for range size {
-		s := newSim(config.Default())
+		s := newSim(config.Default().Policy())
 		f.agents = append(f.agents, &member{sim: s, phase: f.random.IntN(asksEvery), changes: -1})
 	}
 	for i, m := range f.agents {
@@ -113,14 +113,14 @@ func TestWrongThresholdTaintsFewerThanHalf(t *testing.T) {
 					f := newFleet(size, seed)
 					f.run(6*time.Minute, nil)
 					f.rollOut(within)
-					f.run(within+2*time.Minute, func(m *member) { m.cfg, m.bad = m.cfg.Clone(), true })
+					f.run(within+2*time.Minute, func(m *member) { m.cfg, m.bad = reread(m.cfg), true })
 					worst = append(worst, f.tainted())
 					if seed > 0 {
 						continue
 					}
 					f.rollOut(within)
 					f.run(within+10*time.Minute, func(m *member) {
-						m.cfg, m.bad = m.cfg.Clone(), false
+						m.cfg, m.bad = reread(m.cfg), false
 						m.state = m.state.Forget(probes.MemoryPressure)
 					})
 					if left := f.tainted(); left > 0 {
@@ -139,7 +139,7 @@ func TestWrongThresholdTaintsFewerThanHalf(t *testing.T) {
 // Peers hear of a level only while the samples can tell: neither a decided Degraded nor
 // one that is held back, once the host cannot be read.
 func TestPeersHearUnknown(t *testing.T) {
-	s := newSim(config.Default())
+	s := newSim(config.Default().Policy())
 	for range 20 {
 		s.after(time.Second, sample(probes.MemoryPressure, "bad"))
 	}

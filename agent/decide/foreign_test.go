@@ -84,9 +84,9 @@ func TestForeignTaintsStayAsTheyAre(t *testing.T) {
 func TestOnlyOwnPairsAreRemoved(t *testing.T) {
 	for seed := range uint64(quick(60)) {
 		r := random(seed)
-		cfg := restless(config.Default())
+		cfg := restless(config.Default().Policy())
 		for i, effect := range []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoSchedule} {
-			cfg.Rules[i].Taint = config.Taint{Key: fmt.Sprintf("example.com/r%d", i), Effect: effect}
+			cfg.Rules[i].Taint = decide.Taint{Key: fmt.Sprintf("example.com/r%d", i), Effect: effect}
 		}
 		s := newSim(cfg)
 		theirs := map[taints.Pair]bool{}

@@ -20,11 +20,11 @@ func TestLastSignIsTheAPIServers(t *testing.T) {
 	node := &corev1.Node{Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{
 		{Type: decide.ConditionType(probes.MemoryPressure), LastHeartbeatTime: metav1.NewTime(heartbeat)},
 	}}}
-	if got := decide.LastSign(node, config.Default()); !got.Equal(heartbeat) {
+	if got := decide.LastSign(node, config.Default().Policy()); !got.Equal(heartbeat) {
 		t.Errorf("%s, want the heartbeat of %s", got, heartbeat)
 	}
 	node.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet", Time: &metav1.Time{Time: now}}, {Manager: "taintlet", Subresource: "status", Time: &noted}}
-	if got := decide.LastSign(node, config.Default()); !got.Equal(noted.Time) {
+	if got := decide.LastSign(node, config.Default().Policy()); !got.Equal(noted.Time) {
 		t.Errorf("%s, want what the API server noted, %s", got, noted)
 	}
 }

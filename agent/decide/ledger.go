@@ -6,7 +6,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/taints"
 )
 
@@ -33,8 +32,8 @@ type ledger struct {
 	// stopped asking for them. They may be removed: this process knows
 	// that they are its own, and does not have to believe the record.
 	dropped []taints.Pair
-	// cfg is the configuration that was followed last.
-	cfg *config.Config
+	// policy is the configuration that was followed last.
+	policy *Policy
 	// unrecorded: the record does not fit beside the Node's other annotations.
 	// planned are then our pairs once the Change of revision plannedFor has landed.
 	unrecorded bool
@@ -44,10 +43,10 @@ type ledger struct {
 
 // follow takes in the configuration. It remembers our pairs, on the Node or on
 // their way to it, that a new configuration does not know.
-func (l *ledger) follow(cfg *config.Config) {
-	before := l.cfg
-	l.cfg = cfg
-	if before == nil || before == cfg {
+func (l *ledger) follow(policy *Policy) {
+	before := l.policy
+	l.policy = policy
+	if before == nil || before == policy {
 		return
 	}
 	ours := slices.Clone(l.owned)
@@ -55,7 +54,7 @@ func (l *ledger) follow(cfg *config.Config) {
 		ours = append(ours, d.taint.Pair())
 	}
 	for _, pair := range ours {
-		if before.Produces(pair) && !cfg.Produces(pair) && !slices.Contains(l.dropped, pair) {
+		if before.Produces(pair) && !policy.Produces(pair) && !slices.Contains(l.dropped, pair) {
 			l.dropped = append(slices.Clip(l.dropped), pair)
 		}
 	}
@@ -130,7 +129,7 @@ func (l *ledger) credible(pairs []taints.Pair) []taints.Pair {
 // asksFor reports whether the configuration or a built-in rule can ask for the
 // pair, or this process itself did so by an earlier configuration.
 func (l *ledger) asksFor(pair taints.Pair) bool {
-	return l.cfg.Produces(pair) || slices.Contains(l.dropped, pair)
+	return l.policy.Produces(pair) || slices.Contains(l.dropped, pair)
 }
 
 // stillOwned adds to the pairs those that were ours before and are on the Node.

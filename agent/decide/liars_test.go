@@ -35,7 +35,7 @@ func TestPeersThatBrake(t *testing.T) {
 // isBraked reports whether the taint of a host that was well for a time waits for its
 // peers.
 func isBraked(well time.Duration, share decide.Share) bool {
-	s := newSim(config.Default())
+	s := newSim(config.Default().Policy())
 	second := func(symbol string) {
 		s.peers = decide.Peers{
 			Known: share.Asked, Rounds: s.peers.Rounds + 1,

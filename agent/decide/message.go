@@ -87,7 +87,7 @@ func (c *condition) heldText(t *turn, o outlook) string {
 		return what + " on a Node of the control plane"
 	}
 	switch {
-	case !t.cfg.Asks(c.name, probes.Degraded):
+	case !t.policy.Asks(c.name, probes.Degraded):
 		return "no rule asks for a taint"
 	case o.standIn:
 		return "others removed the taint; a stand-in takes its place" + until

@@ -17,7 +17,7 @@ import (
 // only tell people something new.
 func TestNewsIsBounded(t *testing.T) {
 	const hours = 3
-	s := newSim(config.Default())
+	s := newSim(config.Default().Policy())
 	seenAll(s)
 	var reports []time.Time
 	changes := len(s.events)
@@ -47,7 +47,7 @@ func TestNewsIsBounded(t *testing.T) {
 // The value of a bad host is told anew when it has moved by a quarter of the way
 // from the threshold to the worst, and not before; that of a good one is not.
 func TestValueIsToldWhenItHasMoved(t *testing.T) {
-	s := newSim(config.Default())
+	s := newSim(config.Default().Policy())
 	seenAll(s)
 	reports := 0
 	s.onChange = func(_ *sim, c taints.Change) {
@@ -84,7 +84,7 @@ func TestValueIsToldWhenItHasMoved(t *testing.T) {
 func TestRecoveryIsToldAtOnceAndTrue(t *testing.T) {
 	for seed := range uint64(quick(60)) {
 		r := random(seed)
-		s := newSim(config.Default())
+		s := newSim(config.Default().Policy())
 		seenAll(s)
 		for range 1 + r.IntN(5) { // damping
 			for s.state.Level(probes.MemoryPressure) == probes.OK {
@@ -110,7 +110,7 @@ func TestRecoveryIsToldAtOnceAndTrue(t *testing.T) {
 // An hour of noise: the values move, now and then a sample is near, bad or Unknown,
 // and never two of three. Nobody is told anything, and nothing is written.
 func TestAnHourOfNoiseIsQuiet(t *testing.T) {
-	s := newSim(config.Default())
+	s := newSim(config.Default().Policy())
 	seenAll(s)
 	s.onNotice = func(n decide.Notice) { t.Errorf("%s at %s: %s", n.Kind, s.now, n.Message) }
 	heartbeat, changes := false, 0
@@ -145,7 +145,7 @@ func TestAnHourOfNoiseIsQuiet(t *testing.T) {
 // What the Node says of a condition that is OK, and of one that cannot be told, is true
 // within 30 s when it has changed for good, and a moment of something else is not told.
 func TestWhatTheNodeSaysIsTrue(t *testing.T) {
-	s := newSim(config.Default())
+	s := newSim(config.Default().Policy())
 	seenAll(s)
 	says := func() string {
 		shown := taints.Condition(s.read.Node, decide.ConditionType(probes.NetworkUnavailable))
@@ -183,7 +183,7 @@ func TestWhatTheNodeSaysIsTrue(t *testing.T) {
 // After a restart the Node of a host that recovers says why it is tainted, and not that
 // all is well.
 func TestTaintedNodeSaysWhyAfterARestart(t *testing.T) {
-	s := newSim(config.Default())
+	s := newSim(config.Default().Policy())
 	seenAll(s)
 	for _, symbol := range []string{"bad", "bad", "bad", "bad", "bad"} {
 		o := sample(probes.NetworkUnavailable, symbol)

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 )
@@ -85,7 +84,7 @@ func (s *State) outlook(t *turn, c *condition) outlook {
 	if classOf(c.last) >= bad {
 		o.reason = c.last.Reason
 	}
-	if d := *c.disputeOf(probes.Degraded); d.stage == standIn && t.cfg.Asks(c.name, probes.Degraded) {
+	if d := *c.disputeOf(probes.Degraded); d.stage == standIn && t.policy.Asks(c.name, probes.Degraded) {
 		o.standIn, o.until = true, d.until
 	}
 	if held, until := s.taintHeld(t, c); held != "" {
@@ -95,8 +94,8 @@ func (s *State) outlook(t *turn, c *condition) outlook {
 	}
 	if c.debounce.class == clear && !o.blind {
 		o.clears = c.debounce.clearsAt(t.debounce(c.name))
-		wait := time.Duration(s.conditions.ahead(c)) * t.cfg.WriteBudget.Interval.Duration
-		if next := s.budget.nextAt(t.cfg.WriteBudget).Add(wait); next.After(o.clears) {
+		wait := time.Duration(s.conditions.ahead(c)) * t.policy.WriteBudget.Interval.Duration
+		if next := s.budget.nextAt(t.policy.WriteBudget).Add(wait); next.After(o.clears) {
 			o.clears = next
 			if o.held == "" {
 				o.held, o.until = HeldWriteBudget, next
@@ -126,13 +125,13 @@ func (c *condition) suspicion() string {
 }
 
 // clearsAt is when the condition may be OK if every sample is good until then.
-func (d Debounce) clearsAt(c config.Debounce) time.Time {
+func (d Debouncer) clearsAt(c Debounce) time.Time {
 	return d.seenAt.Add(d.ClearAfter(c) - d.held)
 }
 
 // taintHeld says what keeps the taint of Degraded from the Node.
 func (s *State) taintHeld(t *turn, c *condition) (Hold, time.Time) {
-	if !t.cfg.Asks(c.name, probes.Degraded) {
+	if !t.policy.Asks(c.name, probes.Degraded) {
 		return "", time.Time{}
 	}
 	if held, until := c.disputeOf(probes.Degraded).holds(); held != "" {
@@ -141,7 +140,7 @@ func (s *State) taintHeld(t *turn, c *condition) (Hold, time.Time) {
 	if !s.lacks(t, c.name, probes.Degraded) {
 		return "", time.Time{}
 	}
-	next := s.budget.nextAt(t.cfg.WriteBudget)
+	next := s.budget.nextAt(t.policy.WriteBudget)
 	switch {
 	case s.pause.isEnding(c.name):
 		return HeldWriteBudget, next
@@ -176,7 +175,7 @@ func (d dispute) holds() (Hold, time.Time) {
 // long enough.
 func (s *State) evictionHeld(t *turn, c *condition) (Hold, time.Time) {
 	d := c.debounce
-	if d.class != critical || !d.unknownSince.IsZero() || !t.cfg.Asks(c.name, probes.Critical) {
+	if d.class != critical || !d.unknownSince.IsZero() || !t.policy.Asks(c.name, probes.Critical) {
 		return "", time.Time{}
 	}
 	if d.Level == probes.Critical {
@@ -193,9 +192,9 @@ func (s *State) evictionHeld(t *turn, c *condition) (Hold, time.Time) {
 
 // stepUpHeld says what keeps a condition from Critical whose samples ask for it.
 func (s *State) stepUpHeld(t *turn, c *condition) (Hold, time.Time) {
-	again, next := s.eviction.at.Add(t.cfg.Eviction.Interval.Duration), s.budget.nextAt(t.cfg.WriteBudget)
+	again, next := s.eviction.at.Add(t.policy.EvictionInterval), s.budget.nextAt(t.policy.WriteBudget)
 	switch {
-	case s.eviction.controlPlane && !t.cfg.Eviction.ControlPlane:
+	case s.eviction.controlPlane && !t.policy.ControlPlaneEvicts:
 		return HeldControlPlane, time.Time{}
 	case c.disputeOf(probes.Critical).stage == withdrawn:
 		return HeldVetoed, time.Time{}

@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 )
@@ -36,36 +35,36 @@ func (p pause) equals(other pause) bool {
 
 // parsePause reads the annotation taintlet.dev/paused: "true", or conditions
 // separated by commas.
-func parsePause(value string, cfg *config.Config) pause {
+func parsePause(value string, policy *Policy) pause {
 	switch value {
 	case "", "false":
 		return pause{}
 	case "true":
-		return pause{conditions: cfg.Names()}
+		return pause{conditions: policy.names()}
 	}
 	var listed []probes.Condition
 	for word := range strings.SplitSeq(value, ",") {
 		name := probes.Condition(strings.TrimSpace(word))
-		if _, known := cfg.Condition(name); !known {
-			return pause{conditions: cfg.Names(), unreadable: cut(value)}
+		if _, known := policy.Condition(name); !known {
+			return pause{conditions: policy.names(), unreadable: cut(value)}
 		}
 		listed = append(listed, name)
 	}
-	return pause{conditions: listed}.inOrder(cfg)
+	return pause{conditions: listed}.inOrder(policy)
 }
 
 // IsPaused reports whether a Node's annotation taintlet.dev/paused stops additions for
 // a condition. An agent that runs may not have heeded it yet.
-func IsPaused(node *corev1.Node, cfg *config.Config, name probes.Condition) bool {
-	return parsePause(node.Annotations[taints.PausedAnnotation], cfg).has(name)
+func IsPaused(node *corev1.Node, policy *Policy, name probes.Condition) bool {
+	return parsePause(node.Annotations[taints.PausedAnnotation], policy).has(name)
 }
 
 // inOrder returns the pause with each of its conditions once, in the
 // configuration's order.
-func (p pause) inOrder(cfg *config.Config) pause {
+func (p pause) inOrder(policy *Policy) pause {
 	listed := p.conditions
 	p.conditions = nil
-	for _, name := range cfg.Names() {
+	for _, name := range policy.names() {
 		if slices.Contains(listed, name) {
 			p.conditions = append(p.conditions, name)
 		}
@@ -91,7 +90,7 @@ func (p pause) endsFor(next pause) bool {
 // begins at once. One ends with a token of the write budget, so that somebody
 // who pauses and resumes all the time cannot make a write of each.
 func (s *State) heedPause(t *turn) {
-	next := parsePause(t.in.Node.Annotations[taints.PausedAnnotation], t.cfg)
+	next := parsePause(t.in.Node.Annotations[taints.PausedAnnotation], t.policy)
 	if next.equals(s.pause) {
 		s.pause.ending = nil
 		return
@@ -99,9 +98,9 @@ func (s *State) heedPause(t *turn) {
 	forgiven := false
 	if s.pause.endsFor(next) {
 		var ok bool
-		if s.budget, ok = s.budget.take(t.cfg.WriteBudget, t.now); !ok {
+		if s.budget, ok = s.budget.take(t.policy.WriteBudget, t.now); !ok {
 			// What begins does not wait for what ends.
-			s.pause.conditions = pause{conditions: slices.Concat(s.pause.conditions, next.conditions)}.inOrder(t.cfg).conditions
+			s.pause.conditions = pause{conditions: slices.Concat(s.pause.conditions, next.conditions)}.inOrder(t.policy).conditions
 			s.pause.ending = slices.DeleteFunc(slices.Clone(s.pause.conditions), next.has)
 			return
 		}

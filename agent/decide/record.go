@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 )
@@ -208,7 +207,7 @@ func (s *State) restore(t *turn) {
 		// of this boot: whoever wrote it before has to learn that it is over.
 		s.active.instance.Term, s.ledger.undecided = r.Instance.Term+1, true
 	}
-	s.budget = bucket{at(r.TokensAt)}.within(t.cfg.WriteBudget, t.now)
+	s.budget = bucket{at(r.TokensAt)}.within(t.policy.WriteBudget, t.now)
 	s.eviction.at = past(r.EvictedAt)
 	for i := range s.conditions {
 		c := &s.conditions[i]
@@ -222,7 +221,7 @@ func (s *State) restore(t *turn) {
 		if entry.Level > probes.OK {
 			c.reason = cut(entry.Reason)
 		}
-		if entry.Level == probes.Critical && !ownsCritical(t.cfg, c.name, r.Owned) {
+		if entry.Level == probes.Critical && !ownsCritical(t.policy, c.name, r.Owned) {
 			c.debounce.Level = probes.Degraded // an eviction begins with a sample, an Event and a slot
 		}
 		for _, level := range disputed() {
@@ -237,8 +236,8 @@ func (s *State) restore(t *turn) {
 
 // ownsCritical reports whether the taint of the condition's rule for Critical is
 // among the pairs.
-func ownsCritical(cfg *config.Config, name probes.Condition, owned []taints.Pair) bool {
-	return slices.ContainsFunc(cfg.Rules, func(r config.Rule) bool {
+func ownsCritical(policy *Policy, name probes.Condition, owned []taints.Pair) bool {
+	return slices.ContainsFunc(policy.Rules, func(r Rule) bool {
 		return r.Condition == name && r.Level == probes.Critical && slices.Contains(owned, r.Taint.Pair())
 	})
 }

@@ -16,13 +16,13 @@ import (
 
 // longestKeys returns a valid configuration whose rules have the longest keys
 // and values, and a stand-in prefix of the longest kind.
-func longestKeys(t *testing.T) *config.Config {
+func longestKeys(t *testing.T) *decide.Policy {
 	t.Helper()
 	cfg := config.Default()
 	label := strings.Repeat("x", 62)
 	prefix := strings.Join([]string{label, label, label, strings.Repeat("y", 63)}, ".")
 	for i := range cfg.Rules {
-		cfg.Rules[i].Taint = config.Taint{
+		cfg.Rules[i].Taint = decide.Taint{
 			Key:    prefix + "/" + string(rune('a'+i)) + strings.Repeat("z", 62),
 			Value:  strings.Repeat("v", 63),
 			Effect: corev1.TaintEffectPreferNoSchedule,
@@ -32,7 +32,7 @@ func longestKeys(t *testing.T) *config.Config {
 	if errs := cfg.Validate(); len(errs) > 0 {
 		t.Fatal(errs)
 	}
-	return cfg
+	return cfg.Policy()
 }
 
 // disputed makes everything happen that a record remembers: all conditions
@@ -73,8 +73,8 @@ func largest(s *sim) {
 }
 
 func TestRecordFitsItsFourKilobytes(t *testing.T) {
-	all := withCritical(config.Default())
-	for name, cfg := range map[string]*config.Config{"defaults": config.Default(), "longest keys": longestKeys(t), "built-in rules for Critical": all} {
+	all := withCritical(config.Default().Policy())
+	for name, cfg := range map[string]*decide.Policy{"defaults": config.Default().Policy(), "longest keys": longestKeys(t), "built-in rules for Critical": all} {
 		for _, policy := range []bool{true, false} {
 			cfg.WriteBudget.Burst = 100 // so that every dispute is written
 			s := newSim(cfg)
@@ -146,7 +146,7 @@ func TestRecordRoundTrip(t *testing.T) {
 // TestRecordToleratesUnknownFields: a later release of the same version may
 // have added some; they are passed over and written away with the next write.
 func TestRecordToleratesUnknownFields(t *testing.T) {
-	s := newSim(config.Default())
+	s := newSim(config.Default().Policy())
 	s.after(time.Second, sample(probes.MemoryPressure, "certain"))
 	s.edit(func(n *corev1.Node) {
 		forge(n, "novelty", `{"a":[1,2,{"b":null}]}`)
@@ -169,7 +169,7 @@ func TestRecordToleratesUnknownFields(t *testing.T) {
 // panics nor removes what cannot be its own, it sets a taint, and its next
 // start reads what it has written.
 func FuzzRecord(f *testing.F) {
-	s := newSim(withCritical(config.Default()))
+	s := newSim(withCritical(config.Default().Policy()))
 	for _, c := range names() {
 		s.after(time.Second, sample(c, "certain critical"))
 	}
@@ -191,7 +191,7 @@ func FuzzRecord(f *testing.F) {
 }
 
 func surviveRecord(t *testing.T, text string) {
-	s := newSim(withCritical(config.Default()))
+	s := newSim(withCritical(config.Default().Policy()))
 	foreign := []corev1.Taint{
 		{Key: "dedicated", Value: "db", Effect: corev1.TaintEffectNoSchedule},
 		{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoExecute},
@@ -231,7 +231,7 @@ func surviveRecord(t *testing.T, text string) {
 }
 
 // notOurs returns the taints that this configuration cannot have made.
-func notOurs(cfg *config.Config, list []corev1.Taint) []corev1.Taint {
+func notOurs(cfg *decide.Policy, list []corev1.Taint) []corev1.Taint {
 	var foreign []corev1.Taint
 	for _, taint := range list {
 		if !cfg.Produces(taints.PairOf(taint)) {

@@ -42,12 +42,12 @@ func TestReplaysBecomeCriticalAlike(t *testing.T) {
 // Critical, counted from its begin.
 func replay(t *testing.T, idle time.Duration, stalled []time.Duration, phase uint64) time.Duration {
 	random := rand.New(rand.NewPCG(phase, 1))
-	s := newSim(withCritical(config.Default()))
+	s := newSim(withCritical(config.Default().Policy()))
 	for _, name := range []probes.Condition{probes.DiskPressure, probes.PIDPressure, probes.NetworkUnavailable} {
 		s.after(0, sample(name, "ok"))
 	}
 	proc := t.TempDir()
-	p := memory.New(probes.Host{Proc: proc}, section(t, s.cfg).Thresholds())
+	p := memory.New(probes.Host{Proc: proc}, config.Get[*config.Memory](config.Default()).Thresholds())
 	begin := time.Now().Add(idle)
 	pause := time.Duration(phase) * 170 * time.Millisecond
 	for {
@@ -73,17 +73,6 @@ func replay(t *testing.T, idle time.Duration, stalled []time.Duration, phase uin
 			pause = min(pause, 250*time.Millisecond)
 		}
 	}
-}
-
-func section(t *testing.T, cfg *config.Config) *config.Memory {
-	t.Helper()
-	for _, c := range cfg.Conditions {
-		if m, ok := c.Section.(*config.Memory); ok {
-			return m
-		}
-	}
-	t.Fatal("no section for memory")
-	return nil
 }
 
 // slice is how long a stall or the lack of one lasts.

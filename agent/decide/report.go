@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/probes"
 )
 
@@ -229,7 +228,7 @@ func conditionName(kind corev1.NodeConditionType) (name probes.Condition, isOurs
 }
 
 // isOurs reports whether a Node condition's type is one of taintlet's.
-func isOurs(kind corev1.NodeConditionType, cfg *config.Config) bool {
+func isOurs(kind corev1.NodeConditionType, policy *Policy) bool {
 	name, found := conditionName(kind)
-	return found && slices.ContainsFunc(cfg.Conditions, func(c config.Condition) bool { return c.Name == name })
+	return found && slices.ContainsFunc(policy.Conditions, func(c Condition) bool { return c.Name == name })
 }

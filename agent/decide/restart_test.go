@@ -13,7 +13,7 @@ import (
 
 // past plays half an hour to five hours of a host that changes its mind now
 // and then, so that there is something to remember.
-func past(cfg *config.Config, r *rand.Rand) *sim {
+func past(cfg *decide.Policy, r *rand.Rand) *sim {
 	s := newSim(cfg)
 	symbols := []string{"ok", "ok", "ok", "near", "bad", "critical", "unknown"}
 	seldom := r.IntN(2) == 0
@@ -34,8 +34,8 @@ func past(cfg *config.Config, r *rand.Rand) *sim {
 	return s
 }
 
-func settings(r *rand.Rand) *config.Config {
-	cfg := config.Default()
+func settings(r *rand.Rand) *decide.Policy {
+	cfg := config.Default().Policy()
 	if r.IntN(2) == 0 {
 		withCritical(cfg)
 	}
@@ -159,7 +159,7 @@ func TestRestartDelaysByAtMostOneWait(t *testing.T) {
 		memory := memoryDebounce(s.cfg)
 		bound := time.Duration(memory.Samples) * period
 		if symbol == "ok" {
-			d := decide.Debounce{Penalty: twin.state.Penalty(probes.MemoryPressure)}
+			d := decide.Debouncer{Penalty: twin.state.Penalty(probes.MemoryPressure)}
 			bound = d.ClearAfter(memory) + 2*period
 		}
 		if newBoot {

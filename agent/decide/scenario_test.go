@@ -85,13 +85,14 @@ func play(t *testing.T, text string) string {
 
 // world is a decider, its Node, and everybody else who may touch that Node.
 type world struct {
-	cfg   *config.Config
-	state decide.State
-	facts taints.Facts
-	slot  decide.Slot
-	peers decide.Peers
-	node  *corev1.Node
-	read  *decide.Node
+	cfg    *config.Config
+	policy *decide.Policy // of cfg
+	state  decide.State
+	facts  taints.Facts
+	slot   decide.Slot
+	peers  decide.Peers
+	node   *corev1.Node
+	read   *decide.Node
 	// known is the Node as the agent knows it: behind while the API is down,
 	// nil while the Node is deleted.
 	known *decide.Node
@@ -119,6 +120,7 @@ func epoch() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) }
 func newWorld() *world {
 	w := &world{
 		cfg:    config.Default(),
+		policy: config.Default().Policy(),
 		facts:  taints.Facts{LifecycleController: true, KeepPolicy: true, StandInPrefix: taints.DefaultStandInPrefix},
 		slot:   decide.SlotHeld,
 		apiUp:  true,
@@ -184,7 +186,7 @@ func (w *world) step(in decide.Inputs) {
 	in.Facts, in.Slot, in.Peers = w.facts, w.slot, w.peers
 	in.Node = w.known
 	var d decide.Decision
-	w.state, d = decide.Step(w.cfg, w.state, in, w.clock())
+	w.state, d = decide.Step(w.policy, w.state, in, w.clock())
 	w.notices = append(w.notices, d.Notices...)
 	for _, n := range d.Notices {
 		if n.Kind == decide.LevelChanged {
@@ -548,13 +550,13 @@ func (w *world) configure(args []string) error {
 	switch args[0] {
 	case "critical": // CONDITION: its built-in rule for Critical too
 		cfg.Eviction.Slots = 1
-		for _, rule := range cfg.BuiltInRules() {
+		for _, rule := range cfg.Policy().BuiltInRules() {
 			if rule.Level == probes.Critical && short(rule.Condition) == args[1] {
 				cfg.Rules = append(cfg.Rules, rule)
 			}
 		}
 	case "drop": // CONDITION: none of its rules
-		cfg.Rules = slices.DeleteFunc(cfg.Rules, func(r config.Rule) bool { return short(r.Condition) == args[1] })
+		cfg.Rules = slices.DeleteFunc(cfg.Rules, func(r decide.Rule) bool { return short(r.Condition) == args[1] })
 	case "rule": // CONDITION TAINT: for Degraded, in place of the one it has
 		taint, err := parseTaint(args[2])
 		if err != nil {
@@ -562,7 +564,7 @@ func (w *world) configure(args []string) error {
 		}
 		for i, rule := range cfg.Rules {
 			if short(rule.Condition) == args[1] && rule.Level == probes.Degraded {
-				cfg.Rules[i].Taint = config.Taint{Key: taint.Key, Value: taint.Value, Effect: taint.Effect}
+				cfg.Rules[i].Taint = decide.Taint{Key: taint.Key, Value: taint.Value, Effect: taint.Effect}
 			}
 		}
 	case "clear-after": // LEAST MOST
@@ -574,7 +576,10 @@ func (w *world) configure(args []string) error {
 		if err != nil {
 			return err
 		}
-		eachDebounce(cfg, func(d *config.Debounce) { d.ClearAfter.Duration, d.MaxClearAfter.Duration = least, most })
+		for _, c := range cfg.Conditions {
+			debounce := &c.Common().Debounce
+			debounce.ClearAfter.Duration, debounce.MaxClearAfter.Duration = least, most
+		}
 	case "eviction-interval": // LEAST
 		least, err := time.ParseDuration(args[1])
 		if err != nil {
@@ -598,7 +603,7 @@ func (w *world) configure(args []string) error {
 	default:
 		return fmt.Errorf("config %q", args[0])
 	}
-	w.cfg = cfg
+	w.cfg, w.policy = cfg, cfg.Policy()
 	return cfg.Validate().ToAggregate()
 }
 

@@ -3,26 +3,25 @@ package decide
 import (
 	"time"
 
-	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/probes"
 )
 
 // TokensLeft returns how many tokens the write budget has.
-func (s *State) TokensLeft(cfg *config.Config, now time.Time) int {
+func (s *State) TokensLeft(policy *Policy, now time.Time) int {
 	missing := max(0, s.budget.fullAt.Sub(now))
-	interval := cfg.WriteBudget.Interval.Duration
-	return max(0, cfg.WriteBudget.Burst-int((missing+interval-1)/interval))
+	interval := policy.WriteBudget.Interval.Duration
+	return max(0, policy.WriteBudget.Burst-int((missing+interval-1)/interval))
 }
 
 // TimeToClear returns how long every further sample must be good before a condition
 // is OK; false where it is OK. The write budget may make it longer.
-func (s *State) TimeToClear(cfg *config.Config, name probes.Condition) (time.Duration, bool) {
-	c, configured := cfg.Condition(name)
+func (s *State) TimeToClear(policy *Policy, name probes.Condition) (time.Duration, bool) {
+	c, configured := policy.Condition(name)
 	known := s.conditions.of(name)
 	if !configured || known == nil || known.debounce.Level == probes.OK {
 		return 0, false
 	}
-	left := known.debounce.ClearAfter(c.Common().Debounce)
+	left := known.debounce.ClearAfter(c.Debounce)
 	if known.debounce.class == clear {
 		left = max(0, left-known.debounce.held)
 	}

@@ -18,7 +18,7 @@ import (
 // sim is a decider and its Node without the scenarios' text: for millions of
 // steps. A copy goes its own way.
 type sim struct {
-	cfg   *config.Config
+	cfg   *decide.Policy
 	facts taints.Facts
 	state decide.State
 	boot  decide.Boot
@@ -51,7 +51,7 @@ func (e event) rises() bool { return e.to > e.from }
 // clears reports whether the condition is OK now.
 func (e event) clears() bool { return e.to == probes.OK }
 
-func newSim(cfg *config.Config) *sim {
+func newSim(cfg *decide.Policy) *sim {
 	s := &sim{
 		cfg:   cfg,
 		facts: taints.Facts{LifecycleController: true, KeepPolicy: true, StandInPrefix: taints.DefaultStandInPrefix},
@@ -177,16 +177,16 @@ func sample(c probes.Condition, symbol string) probes.Observation {
 }
 
 // withCritical adds the built-in rules for Critical, which a file may not.
-func withCritical(cfg *config.Config) *config.Config {
-	cfg.Rules = config.Default().BuiltInRules()
-	cfg.Eviction.Slots, cfg.Eviction.Interval.Duration = 1, 0
+func withCritical(cfg *decide.Policy) *decide.Policy {
+	cfg.Rules = config.Default().Policy().BuiltInRules()
+	cfg.EvictionInterval = 0
 	return cfg
 }
 
 // eachDebounce changes the debounce of all conditions.
-func eachDebounce(cfg *config.Config, change func(*config.Debounce)) *config.Config {
-	for _, c := range cfg.Conditions {
-		change(&c.Common().Debounce)
+func eachDebounce(cfg *decide.Policy, change func(*decide.Debounce)) *decide.Policy {
+	for i := range cfg.Conditions {
+		change(&cfg.Conditions[i].Debounce)
 	}
 	return cfg
 }
@@ -194,9 +194,16 @@ func eachDebounce(cfg *config.Config, change func(*config.Debounce)) *config.Con
 // names of the conditions of a host.
 func names() []probes.Condition { return config.Default().Names() }
 
+// reread is the same configuration, read again.
+func reread(policy *decide.Policy) *decide.Policy {
+	again := *policy
+	return &again
+}
+
 // memoryDebounce is the debounce of MemoryPressure.
-func memoryDebounce(cfg *config.Config) config.Debounce {
-	return config.Get[*config.Memory](cfg).Debounce
+func memoryDebounce(cfg *decide.Policy) decide.Debounce {
+	memory, _ := cfg.Condition(probes.MemoryPressure)
+	return memory.Debounce
 }
 
 func random(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 1)) }

@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 )
@@ -132,9 +131,9 @@ type Decision struct {
 
 // turn is one call of Step: what its parts are given, and what they decide.
 type turn struct {
-	cfg *config.Config
-	in  Inputs
-	now time.Time
+	policy *Policy
+	in     Inputs
+	now    time.Time
 	Decision
 }
 

@@ -26,7 +26,7 @@ func (s *sim) memory(t *testing.T) decide.ConditionStatus {
 // A reader of the Node alone learns the level, since when, when it clears, how often
 // it was set, and what holds it back.
 func TestRecordTellsPeopleWhatTheyAsk(t *testing.T) {
-	s := newSim(config.Default())
+	s := newSim(config.Default().Policy())
 	seenAll(s)
 	if status, err := decide.ReadStatus(s.read.Node); err != nil || status.Found {
 		t.Errorf("a Node without a record: %+v %v", status, err)

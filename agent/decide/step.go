@@ -3,18 +3,17 @@ package decide
 import (
 	"time"
 
-	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/taints"
 )
 
 // Step takes in what is new and returns what to write, if anything. The same
 // inputs give the same answer. Asking again before the write has landed gives
 // the same Change.
-func Step(cfg *config.Config, s State, in Inputs, now time.Time) (State, Decision) {
-	t := &turn{cfg: cfg, in: in, now: now}
-	s.conditions = s.conditions.following(cfg)
-	s.budget = s.budget.within(cfg.WriteBudget, now)
-	s.brake.follow(cfg, now)
+func Step(policy *Policy, s State, in Inputs, now time.Time) (State, Decision) {
+	t := &turn{policy: policy, in: in, now: now}
+	s.conditions = s.conditions.following(policy)
+	s.budget = s.budget.within(policy.WriteBudget, now)
+	s.brake.follow(policy, now)
 	if in.Node != nil && s.mayTakeOver(t) {
 		s.restore(t)
 	}
@@ -39,7 +38,7 @@ func Step(cfg *config.Config, s State, in Inputs, now time.Time) (State, Decisio
 // reconcile compares what is desired with what the Node carries, and decides
 // what to write.
 func (s *State) reconcile(t *turn) {
-	s.ledger.follow(t.cfg)
+	s.ledger.follow(t.policy)
 	t.in.Facts.KeepPolicy = t.in.Facts.KeepPolicy && heldFits(t)
 	if !s.meet(t) {
 		return
@@ -78,7 +77,7 @@ func (s *State) reconcile(t *turn) {
 // make more writes than the budget has.
 func (s *State) repair(t *turn) bool {
 	var ok bool
-	if s.budget, ok = s.budget.take(t.cfg.WriteBudget, t.now); ok {
+	if s.budget, ok = s.budget.take(t.policy.WriteBudget, t.now); ok {
 		s.decide(t)
 	}
 	return ok

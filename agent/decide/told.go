@@ -4,7 +4,6 @@ import (
 	"math"
 	"time"
 
-	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/probes"
 )
 
@@ -34,10 +33,10 @@ func (c *condition) tell(o outlook, now time.Time) *told {
 
 // flaps is how often the condition was set most recently, as damping counts it: the
 // penalty just after the last set.
-func (d Debounce) flaps() int { return int(math.Round(d.Penalty)) }
+func (d Debouncer) flaps() int { return int(math.Round(d.Penalty)) }
 
 // isDamped reports whether the condition clears later because it was set often.
-func (d Debounce) isDamped(c config.Debounce) bool {
+func (d Debouncer) isDamped(c Debounce) bool {
 	return d.flaps() > 1 && d.ClearAfter(c) > c.ClearAfter.Duration
 }
 

@@ -132,12 +132,13 @@ func TestScreen(t *testing.T) {
 // MemoryPressure back.
 func braked(t *testing.T, now time.Time) *corev1.Node {
 	t.Helper()
-	cfg := config.Default()
+	policy := config.Default().Policy()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "braked", UID: "1"}}
 	state := decide.New(decide.Boot{ID: "boot", At: now.Add(-time.Hour)}, "agent", now.Add(-time.Hour))
 	for i := range 5 {
 		var all []probes.Observation
-		for _, name := range cfg.Names() {
+		for _, condition := range policy.Conditions {
+			name := condition.Name
 			o := probes.Observation{Condition: name, Level: probes.OK, Reason: "Fine", Message: "fine"}
 			if name == probes.MemoryPressure {
 				o = probes.Observation{Condition: name, Level: probes.Degraded, Severity: 60, Reason: "MemoryLow", Message: "available 328 MiB of 16 GiB (1.9 %), threshold 5 %"}
@@ -147,7 +148,7 @@ func braked(t *testing.T, now time.Time) *corev1.Node {
 		at := now.Add(time.Duration(i-10) * time.Second)
 		peers := decide.Peers{Known: 12, Rounds: 9, Shares: map[probes.Condition]decide.Share{probes.MemoryPressure: {Asked: 12, Bad: 8}}}
 		var decision decide.Decision
-		state, decision = decide.Step(cfg, state, decide.Inputs{Observations: all, Node: decide.Read(node), Peers: peers, Refresh: true}, at)
+		state, decision = decide.Step(policy, state, decide.Inputs{Observations: all, Node: decide.Read(node), Peers: peers, Refresh: true}, at)
 		if decision.Change != nil {
 			node = decision.Change.ApplyTo(node)
 			for i := range node.Status.Conditions {

@@ -39,10 +39,10 @@ func remover(node *corev1.Node, c *Condition) string {
 }
 
 // Reader reads Nodes.
-type Reader struct{ cfg *config.Config }
+type Reader struct{ policy *decide.Policy }
 
 // NewReader returns a Reader that knows the built-in conditions.
-func NewReader() *Reader { return &Reader{config.Default()} }
+func NewReader() *Reader { return &Reader{config.Default().Policy()} }
 
 // Read returns what a Node says. Its State is what it says of itself: whether the
 // agent is silent is a question of the time.
@@ -62,21 +62,21 @@ func (r *Reader) Read(node *corev1.Node) Node {
 		n.Problem = "the record cannot be read: " + Clean(err.Error(), maxMessage)
 	}
 	n.Agent = Clean(remembered.Agent, maxWord)
-	if !decide.IsTouched(node, r.cfg) {
+	if !decide.IsTouched(node, r.policy) {
 		return n
 	}
-	if last := decide.LastSign(node, r.cfg); !last.IsZero() {
+	if last := decide.LastSign(node, r.policy); !last.IsZero() {
 		n.LastSign = &last
 	}
-	for _, definition := range r.cfg.Conditions {
-		if c := taints.Condition(node, decide.ConditionType(definition.Name)); c != nil {
-			n.Conditions = append(n.Conditions, conditionOf(c, definition.Name, remembered))
+	for _, condition := range r.policy.Conditions {
+		if c := taints.Condition(node, decide.ConditionType(condition.Name)); c != nil {
+			n.Conditions = append(n.Conditions, conditionOf(c, condition.Name, remembered))
 		}
 	}
 	n.place(r.ours(node, remembered))
 	for i := range n.Conditions {
 		c := &n.Conditions[i]
-		if c.HeldBy == "" && isBad(c.Level) && len(c.Taints) == 0 && decide.IsPaused(node, r.cfg, probes.Condition(c.Name)) {
+		if c.HeldBy == "" && isBad(c.Level) && len(c.Taints) == 0 && decide.IsPaused(node, r.policy, probes.Condition(c.Name)) {
 			c.HeldBy = string(decide.HeldPaused) // the agent has not told it yet
 		}
 		if isBad(c.Level) && remembered.Conditions[probes.Condition(c.Name)].Disputed {
@@ -150,10 +150,10 @@ func (r *Reader) ours(node *corev1.Node, remembered decide.Status) []owned {
 
 // conditionNamed returns the condition whose key has the same name, under any prefix.
 func (r *Reader) conditionNamed(key string) string {
-	for _, definition := range r.cfg.Conditions {
-		_, name, _ := strings.Cut(definition.TaintKey, "/")
+	for _, condition := range r.policy.Conditions {
+		_, name, _ := strings.Cut(condition.TaintKey, "/")
 		if strings.HasSuffix(key, "/"+name) {
-			return string(definition.Name)
+			return string(condition.Name)
 		}
 	}
 	return ""

@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/agent/status"
 	"github.com/taintlet/taintlet/taints"
@@ -39,7 +38,7 @@ const (
 // cleaner removes everything of taintlet's from Nodes and says what it did.
 type cleaner struct {
 	client *apiserver.Client
-	cfg    *config.Config
+	policy *decide.Policy
 	facts  taints.Facts
 	out    io.Writer
 	// dryRun: nothing is written.
@@ -90,7 +89,7 @@ func (c *cleaner) all(ctx context.Context) error {
 	case <-time.After(cleanupPause):
 	}
 	return c.client.Each(ctx, func(node *corev1.Node) error {
-		if decide.IsTouched(node, c.cfg) {
+		if decide.IsTouched(node, c.policy) {
 			return fmt.Errorf("node %s: an agent is still at work on it; delete the DaemonSet first, then clean up again", node.Name)
 		}
 		return nil
@@ -103,7 +102,7 @@ func (c *cleaner) all(ctx context.Context) error {
 func (c *cleaner) touched(ctx context.Context) (touched []*corev1.Node, seen int, err error) {
 	err = c.client.Each(ctx, func(node *corev1.Node) error {
 		seen++
-		if decide.IsTouched(node, c.cfg) {
+		if decide.IsTouched(node, c.policy) {
 			for i := range node.ManagedFields { // who wrote when stays
 				node.ManagedFields[i].FieldsV1 = nil
 			}
@@ -117,7 +116,7 @@ func (c *cleaner) touched(ctx context.Context) (touched []*corev1.Node, seen int
 
 // stale cleans up the Nodes whose agent has given no sign for a day.
 func (c *cleaner) stale(ctx context.Context, now time.Time) error {
-	if c.cfg.Heartbeat.Duration == 0 {
+	if c.policy.Heartbeat == 0 {
 		return errors.New("the configuration has heartbeat 0: without heartbeats it cannot be told which agents are gone")
 	}
 	touched, seen, err := c.touched(ctx)
@@ -126,7 +125,7 @@ func (c *cleaner) stale(ctx context.Context, now time.Time) error {
 	}
 	var stale []*corev1.Node
 	for _, node := range touched {
-		switch last := decide.LastSign(node, c.cfg); {
+		switch last := decide.LastSign(node, c.policy); {
 		case last.IsZero(), last.After(now.Add(wrongClock)):
 			c.say(node, "cannot tell when an agent last wrote it; left alone")
 		case now.Sub(last) > staleAfter:
@@ -148,7 +147,7 @@ func (c *cleaner) stale(ctx context.Context, now time.Time) error {
 func (c *cleaner) clean(ctx context.Context, before *corev1.Node) error {
 	node := before
 	for range cleanupTries {
-		change, stays, err := decide.Cleanup(c.cfg, c.facts, node)
+		change, stays, err := decide.Cleanup(c.policy, c.facts, node)
 		if err != nil {
 			return fmt.Errorf("node %s: it cannot be told which taints are taintlet's, so nothing is removed; remove them and the annotation by hand: %w", node.Name, err)
 		}

@@ -77,7 +77,7 @@ func (o *cleanupOptions) run(ctx context.Context, c call) error {
 	if err != nil {
 		return err
 	}
-	cleaner := &cleaner{client, cfg, taints.Facts{LifecycleController: o.lifecycleController, StandInPrefix: cfg.StandInPrefix}, c.stdout, o.dryRun}
+	cleaner := &cleaner{client, cfg.Policy(), taints.Facts{LifecycleController: o.lifecycleController, StandInPrefix: cfg.StandInPrefix}, c.stdout, o.dryRun}
 	switch what {
 	case cleanupOfAll:
 		return cleaner.all(ctx)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/taintlet/taintlet/agent/assembly"
 	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/agent/evictions"
 	"github.com/taintlet/taintlet/agent/status"
 	"github.com/taintlet/taintlet/probes"
@@ -51,13 +52,13 @@ func showEvictions(ctx context.Context, cfg *config.Config, restConfig *rest.Con
 // evictingRules returns the rules for Critical. Where there are none, it says so and
 // returns those that the well-known keys would give to the conditions that can
 // become Critical.
-func evictingRules(cfg *config.Config, w io.Writer) ([]config.Rule, error) {
-	isCritical := func(r config.Rule) bool { return r.Level == probes.Critical }
-	rules := slices.DeleteFunc(slices.Clone(cfg.Rules), func(r config.Rule) bool { return !isCritical(r) })
+func evictingRules(cfg *config.Config, w io.Writer) ([]decide.Rule, error) {
+	isCritical := func(r decide.Rule) bool { return r.Level == probes.Critical }
+	rules := slices.DeleteFunc(slices.Clone(cfg.Rules), func(r decide.Rule) bool { return !isCritical(r) })
 	if len(rules) > 0 {
 		return rules, nil
 	}
-	rules = slices.DeleteFunc(cfg.BuiltInRules(), func(r config.Rule) bool {
+	rules = slices.DeleteFunc(cfg.Policy().BuiltInRules(), func(r decide.Rule) bool {
 		condition, _ := cfg.Condition(r.Condition)
 		return !isCritical(r) || !condition.BecomesCritical
 	})
@@ -66,7 +67,7 @@ func evictingRules(cfg *config.Config, w io.Writer) ([]config.Rule, error) {
 }
 
 // taintOf is the taint that a rule sets.
-func taintOf(rule config.Rule) corev1.Taint { return rule.Taint.Pair().With(rule.Taint.Value) }
+func taintOf(rule decide.Rule) corev1.Taint { return rule.Taint.Pair().With(rule.Taint.Value) }
 
 // fated is a pod with its fate.
 type fated struct {
@@ -75,7 +76,7 @@ type fated struct {
 }
 
 // listEvictions lists the pods of one Node by their fate, for each rule.
-func listEvictions(ctx context.Context, client *apiserver.Client, name string, rules []config.Rule, w io.Writer) error {
+func listEvictions(ctx context.Context, client *apiserver.Client, name string, rules []decide.Rule, w io.Writer) error {
 	if _, err := client.Get(ctx); err != nil {
 		return err // a Node that does not exist would have no pods
 	}
@@ -150,7 +151,7 @@ func describe(f fated) string {
 }
 
 // countEvictions counts the pods of all Nodes by their fate, for each rule.
-func countEvictions(ctx context.Context, client *apiserver.Client, rules []config.Rule, w io.Writer) error {
+func countEvictions(ctx context.Context, client *apiserver.Client, rules []decide.Rule, w io.Writer) error {
 	counts := make([]map[string]map[string]int, len(rules)) // by rule, Node and group
 	for i := range counts {
 		counts[i] = map[string]map[string]int{}

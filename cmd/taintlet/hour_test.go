@@ -60,7 +60,7 @@ func quietHour(t *testing.T, name string, cfg *config.Config) (near, heartbeats 
 	step := func(in decide.Inputs) (isWritten bool) {
 		in.Node, in.Facts, in.Slot = r.node, r.facts, r.slot
 		var d decide.Decision
-		r.state, d = decide.Step(cfg, r.state, in, r.now)
+		r.state, d = decide.Step(r.policy, r.state, in, r.now)
 		for _, n := range d.Notices {
 			t.Errorf("%s at %s: %s %s", name, r.now, n.Kind, n.Message)
 		}
@@ -71,7 +71,7 @@ func quietHour(t *testing.T, name string, cfg *config.Config) (near, heartbeats 
 			t.Errorf("%s: written at %s: %+v", name, r.now, d.Change)
 		}
 		r.node = decide.Read(d.Change.ApplyTo(r.node.Node))
-		r.state, _ = decide.Step(cfg, r.state, decide.Inputs{Node: r.node, Facts: r.facts, Slot: r.slot, Written: true}, r.now)
+		r.state, _ = decide.Step(r.policy, r.state, decide.Inputs{Node: r.node, Facts: r.facts, Slot: r.slot, Written: true}, r.now)
 		return true
 	}
 	var due time.Time

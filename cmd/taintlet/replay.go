@@ -51,11 +51,12 @@ func replayFile(cfg *config.Config, path string, lifecycleController bool, w io.
 // replay drives the decider of the agent through recorded samples, on a Node in
 // memory that nobody else touches. Every write lands at once.
 type replay struct {
-	cfg   *config.Config
-	facts taints.Facts
-	slot  decide.Slot
-	state decide.State
-	node  *decide.Node
+	cfg    *config.Config
+	policy *decide.Policy
+	facts  taints.Facts
+	slot   decide.Slot
+	state  decide.State
+	node   *decide.Node
 
 	w         io.Writer
 	subjects  []*replayed
@@ -78,7 +79,7 @@ type replayed struct {
 }
 
 func newReplay(cfg *config.Config, lifecycleController bool, w io.Writer) *replay {
-	r := &replay{cfg: cfg, facts: facts(cfg, lifecycleController), slot: decide.SlotNone, w: w}
+	r := &replay{cfg: cfg, policy: cfg.Policy(), facts: facts(cfg, lifecycleController), slot: decide.SlotNone, w: w}
 	if cfg.Eviction.Slots > 0 {
 		r.slot = decide.SlotHeld
 	}
@@ -128,7 +129,7 @@ func (c *replayed) judge(sample recorded) probes.Observation {
 func (r *replay) step(in decide.Inputs) {
 	in.Node, in.Facts, in.Slot = r.node, r.facts, r.slot
 	var d decide.Decision
-	r.state, d = decide.Step(r.cfg, r.state, in, r.now)
+	r.state, d = decide.Step(r.policy, r.state, in, r.now)
 	if d.Change == nil {
 		return
 	}

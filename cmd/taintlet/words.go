@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 )
@@ -28,7 +29,7 @@ func rulesInWords(cfg *config.Config, lifecycleController bool) []string {
 }
 
 // whyVia says why a rule's pair stays on the Node in this way.
-func whyVia(cfg *config.Config, rule config.Rule, via taints.Via) string {
+func whyVia(cfg *config.Config, rule decide.Rule, via taints.Via) string {
 	pair := rule.Taint.Pair()
 	_, reconciled := taints.LifecycleCondition(pair)
 	switch {

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/test/bed"
 )
@@ -252,7 +253,7 @@ func TestPairsOfThePolicy(t *testing.T) {
 		wanted, former := pairsOfPolicy(t, bed.Render(t, "-f", file, "--show-only", "templates/admission.yaml"))
 		cfg := configOf(t, bed.Render(t, "-f", file, "--show-only", "templates/configmap.yaml"))
 
-		mayWant, mayFind := pairsOf(cfg, cfg.Rules), pairsOf(cfg, cfg.BuiltInRules())
+		mayWant, mayFind := pairsOf(cfg, cfg.Rules), pairsOf(cfg, cfg.Policy().BuiltInRules())
 		if name == "retired" {
 			mayFind = append(mayFind, "example.com/old:NoSchedule", "taintlet.dev/old:NoSchedule")
 		}
@@ -267,7 +268,7 @@ func TestPairsOfThePolicy(t *testing.T) {
 }
 
 // pairsOf are the pairs that rules can lead to in any cluster.
-func pairsOf(cfg *config.Config, rules []config.Rule) []string {
+func pairsOf(cfg *config.Config, rules []decide.Rule) []string {
 	var pairs []string
 	for _, rule := range rules {
 		pair := rule.Taint.Pair()
@@ -278,7 +279,7 @@ func pairsOf(cfg *config.Config, rules []config.Rule) []string {
 	}
 	for _, text := range pairs {
 		var pair taints.Pair
-		if err := pair.UnmarshalText([]byte(text)); err != nil || !cfg.Produces(pair) {
+		if err := pair.UnmarshalText([]byte(text)); err != nil || !cfg.Policy().Produces(pair) {
 			panic("the test has another idea of what is ours than the configuration: " + text)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
@@ -58,14 +59,14 @@ func createNamespace(t *testing.T, c *cluster.Cluster, name string) {
 // control plane configure what they like, under the same policies.
 func allRules() map[string]any {
 	rules := config.Default().Rules
-	for _, taint := range []config.Taint{
+	for _, taint := range []decide.Taint{
 		{Key: corev1.TaintNodeMemoryPressure, Effect: corev1.TaintEffectPreferNoSchedule},
 		{Key: "example.com/pids", Effect: corev1.TaintEffectNoSchedule},
 		{Key: "example.com/trouble", Effect: corev1.TaintEffectNoSchedule},
 		{Key: "example.com/tired", Effect: corev1.TaintEffectNoSchedule},
 		{Key: "example.com/tired", Effect: corev1.TaintEffectPreferNoSchedule},
 	} {
-		rules = append(rules, config.Rule{Condition: probes.MemoryPressure, Level: probes.Degraded, Taint: taint})
+		rules = append(rules, decide.Rule{Condition: probes.MemoryPressure, Level: probes.Degraded, Taint: taint})
 	}
 	return map[string]any{"rules": rules, "standInPrefix": "status-taint.cluster-autoscaler.kubernetes.io"}
 }

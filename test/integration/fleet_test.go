@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 
-	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints/apiserver"
 	"github.com/taintlet/taintlet/test/bed"
@@ -77,9 +77,9 @@ func newFleetOn(t *testing.T, c *cluster.Cluster, lesser, namespace string, slot
 		}
 	})
 	values := allRules()
-	values["rules"] = append(values["rules"].([]config.Rule), config.Rule{
+	values["rules"] = append(values["rules"].([]decide.Rule), decide.Rule{
 		Condition: probes.PIDPressure, Level: probes.Critical,
-		Taint: config.Taint{Key: corev1.TaintNodePIDPressure, Effect: corev1.TaintEffectNoExecute},
+		Taint: decide.Taint{Key: corev1.TaintNodePIDPressure, Effect: corev1.TaintEffectNoExecute},
 	})
 	bed.InstallRules(t.Context(), t, c, bed.ChartFolder, namespace, map[string]any{"config": values, "evict": map[string]any{"slots": slots}})
 	return &fleet{t, c, namespace, lesser}

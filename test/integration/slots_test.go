@@ -146,7 +146,7 @@ func slotsOf(t *testing.T, c *cluster.Cluster, node, namespace string) *apiserve
 
 func acquire(t *testing.T, slots *apiserver.Slots) bool {
 	t.Helper()
-	held, err := slots.Acquire(t.Context(), 1, slotCooldown, config.Default().Evicts)
+	held, err := slots.Acquire(t.Context(), 1, slotCooldown, config.Default().Policy().Evicts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +160,7 @@ func TestRestartFindsItsOwnSlot(t *testing.T) {
 	const slots = 3
 	f := newFleet(t, "restarted-slots", slots)
 	get := func(node string) bool {
-		held, err := slotsOf(t, f.c, node, f.namespace).Acquire(t.Context(), slots, slotCooldown, config.Default().Evicts)
+		held, err := slotsOf(t, f.c, node, f.namespace).Acquire(t.Context(), slots, slotCooldown, config.Default().Policy().Evicts)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -254,7 +254,7 @@ func TestSlotOfANameThatIsNoNodesIsFree(t *testing.T) {
 		f.mustEdit(i, map[string]any{"holderIdentity": "no/node%"})
 	}
 	for begin := time.Now(); ; time.Sleep(slotCooldown / 10) {
-		held, err := asking.Acquire(t.Context(), 2, slotCooldown, config.Default().Evicts)
+		held, err := asking.Acquire(t.Context(), 2, slotCooldown, config.Default().Policy().Evicts)
 		if held {
 			return
 		}

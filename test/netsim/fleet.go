@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/probes/network/verdict"
 )
@@ -119,7 +120,7 @@ func (f *fleet) run(until time.Duration) {
 }
 
 // round lets a node make a round.
-func (f *fleet) round(n *node, debounce config.Debounce) {
+func (f *fleet) round(n *node, debounce decide.Debounce) {
 	t := n.due
 	if n.dead.has(t) {
 		n.startAgent()

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/probes/network/verdict"
@@ -81,7 +80,7 @@ type node struct {
 	alert     bool // its newest verdict was not quite OK
 	calm      int  // rounds since one was not
 	results   map[verdict.Class]verdict.Result
-	debounce  decide.Debounce
+	debounce  decide.Debouncer
 	due       time.Duration // of the next round
 	because   string        // when it was first accused
 	accusedAt time.Duration // never: not
@@ -141,7 +140,7 @@ func (n *node) interval(o probes.Observation, t time.Duration) time.Duration {
 }
 
 // decide takes in a verdict.
-func (n *node) decide(o probes.Observation, c config.Debounce, t time.Duration) {
+func (n *node) decide(o probes.Observation, c decide.Debounce, t time.Duration) {
 	now := epoch.Add(t)
 	n.debounce = n.debounce.Next(o, now)
 	if target := n.debounce.Target(c, false, now); target != n.debounce.Level {

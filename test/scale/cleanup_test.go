@@ -51,7 +51,7 @@ func touched(template *corev1.Node, nodes []*corev1.Node) []*corev1.Node {
 func isOurs(taint corev1.Taint) bool { return taint.Key == corev1.TaintNodeMemoryPressure }
 
 func isTouched(node *corev1.Node) bool {
-	return decide.IsTouched(node, config.Default()) || slices.ContainsFunc(node.Spec.Taints, isOurs)
+	return decide.IsTouched(node, config.Default().Policy()) || slices.ContainsFunc(node.Spec.Taints, isOurs)
 }
 
 // others is what on a Node is not ours.

@@ -71,7 +71,7 @@ func (h *hollow) kill() {
 // patience.
 func evictingConfig(slots int, cooldown time.Duration) *config.Config {
 	cfg := config.Default()
-	cfg.Rules = cfg.BuiltInRules()
+	cfg.Rules = cfg.Policy().BuiltInRules()
 	cfg.Eviction.Slots, cfg.Eviction.Cooldown.Duration = slots, cooldown
 	memory := config.Get[*config.Memory](cfg)
 	memory.Debounce.ClearAfter.Duration, memory.Debounce.CriticalAfter.Duration = time.Second, 0

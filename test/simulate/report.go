@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/probes"
 )
 
@@ -113,7 +114,7 @@ func newReport(cfg *config.Config, in *input, followUp bool) *report {
 // pays for a clear or a step up to Critical, and each of these makes one step
 // in the other direction possible; four conditions may be set without a clear
 // before.
-func bound(budget config.WriteBudget, duration time.Duration) int {
+func bound(budget decide.WriteBudget, duration time.Duration) int {
 	tokens := budget.Burst + int(duration/budget.Interval.Duration)
 	return 2*tokens + len(config.HostSchema())
 }

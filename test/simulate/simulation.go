@@ -81,6 +81,7 @@ const nearInterval = 4
 // else touches the Node, and every write lands at once.
 type simulation struct {
 	cfg      *config.Config
+	policy   *decide.Policy
 	boot     decide.Boot
 	state    decide.State
 	node     *decide.Node
@@ -96,11 +97,12 @@ type simulation struct {
 func newSimulation(cfg *config.Config, in *input, followUp bool) *simulation {
 	boot := decide.Boot{ID: "simulated", At: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 	s := &simulation{
-		cfg:   cfg,
-		boot:  boot,
-		state: decide.New(boot, "simulation", boot.At),
-		node:  decide.Read(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "simulated", UID: "1", ResourceVersion: "1"}}),
-		facts: taints.Facts{LifecycleController: true, KeepPolicy: true, StandInPrefix: cfg.StandInPrefix},
+		cfg:    cfg,
+		policy: cfg.Policy(),
+		boot:   boot,
+		state:  decide.New(boot, "simulation", boot.At),
+		node:   decide.Read(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "simulated", UID: "1", ResourceVersion: "1"}}),
+		facts:  taints.Facts{LifecycleController: true, KeepPolicy: true, StandInPrefix: cfg.StandInPrefix},
 	}
 	s.heartbeatAt = s.nextHeartbeat()
 	for _, c := range cfg.Conditions {
@@ -195,7 +197,7 @@ func (s *simulation) sample(h *subject) {
 func (s *simulation) step(in decide.Inputs) {
 	in.Node, in.Facts = s.node, s.facts
 	var d decide.Decision
-	s.state, d = decide.Step(s.cfg, s.state, in, s.boot.At.Add(s.now))
+	s.state, d = decide.Step(s.policy, s.state, in, s.boot.At.Add(s.now))
 	if d.Change == nil {
 		return
 	}

@@ -219,7 +219,7 @@ another prefix and never evicts.
 {{- include "taintlet.pairs" (dict "rules" (include "taintlet.rules" . | fromJsonArray) "prefixes" $prefixes) -}}
 {{- end -}}
 
-{{/* Pairs that agents may only remove: config.Produces in agent/config/config.go, and retired ones. */}}
+{{/* Pairs that agents may only remove: Policy.Produces in agent/decide/policy.go, and retired ones. */}}
 {{- define "taintlet.former" -}}
 {{- $prefixes := include "taintlet.standInPrefixes" . | fromJsonArray -}}
 {{- $builtIn := concat (include "taintlet.builtIn" "NoSchedule" | fromJsonArray) (include "taintlet.builtIn" "NoExecute" | fromJsonArray) -}}

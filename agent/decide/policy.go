@@ -1,0 +1,185 @@
+package decide
+
+import (
+	"iter"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/taints"
+)
+
+// Policy is what the configuration asks of the decider. It does not change once Step
+// was given it: a configuration that is read again is a new Policy, even if it says
+// the same.
+type Policy struct {
+	// Conditions are in the order in which they are shown.
+	Conditions []Condition
+	// Rules say which taint each level of a condition asks for.
+	Rules       []Rule
+	WriteBudget WriteBudget
+	FleetBrake  FleetBrake
+	// EvictionInterval is the least time between two evictions of the Node.
+	EvictionInterval time.Duration
+	// ControlPlaneEvicts: Nodes of the control plane may evict too.
+	ControlPlaneEvicts bool
+	// StandInPrefix is the DNS prefix of the keys that stand in for pairs that the
+	// control plane would delete.
+	StandInPrefix string
+	// Heartbeat is how often the Node's conditions are refreshed while nothing
+	// changes. 0: never.
+	Heartbeat time.Duration
+}
+
+// Condition is what a Policy says of one condition.
+type Condition struct {
+	Name probes.Condition
+	// TaintKey is the well-known key that the built-in rules ask for; empty: there is
+	// no built-in rule.
+	TaintKey string
+	Debounce Debounce
+}
+
+// Debounce configures when samples change the level of a condition.
+type Debounce struct {
+	// BadSamples of the last Samples must be bad before the condition is
+	// Degraded, unless a sample is certain. 1 <= BadSamples <= Samples <= 32.
+	BadSamples int `json:"badSamples"`
+	Samples    int `json:"samples"`
+	// ClearAfter (0 to 24h) is how long every sample must be good before the
+	// condition is OK again. It doubles each time the condition is set again too
+	// soon, up to MaxClearAfter (ClearAfter to 24h). What was added halves every
+	// PenaltyHalfLife (1m to 168h).
+	ClearAfter      metav1.Duration `json:"clearAfter"`
+	MaxClearAfter   metav1.Duration `json:"maxClearAfter"`
+	PenaltyHalfLife metav1.Duration `json:"penaltyHalfLife"`
+	// CriticalAfter (0 to 1h) is how long every sample of a Degraded condition
+	// must be critical before the condition is Critical.
+	CriticalAfter metav1.Duration `json:"criticalAfter"`
+	// UnknownAfter (1m to 24h) is how long the probe may be unable to tell
+	// before a Critical condition steps down to Degraded and people are told.
+	UnknownAfter metav1.Duration `json:"unknownAfter"`
+}
+
+// WriteBudget is a token bucket that meters clears, steps up to Critical and
+// repairs of what others undid. Setting Degraded and stepping down from
+// Critical need no token.
+type WriteBudget struct {
+	// Burst (1 to 100) is how many metered steps may come at the same time.
+	Burst int `json:"burst"`
+	// Interval (1s to 24h) is the time in which one more is allowed.
+	Interval metav1.Duration `json:"interval"`
+}
+
+// FleetBrake holds a new Degraded back while a large part of the fleet has the same
+// condition: that is more likely a wrong configuration than the hosts' trouble. A
+// taint that stands is not removed.
+type FleetBrake struct {
+	// Percent (0 to 100) of the sampled hosts, this one included, that brake.
+	// 0: no brake.
+	Percent int `json:"percent"`
+	// MinPeers (1 to 12) is how many peers must have answered.
+	MinPeers int `json:"minPeers"`
+}
+
+// Rule says which taint a level of a condition asks for.
+type Rule struct {
+	Condition probes.Condition `json:"condition"`
+	Level     probes.Level     `json:"level"`
+	Taint     Taint            `json:"taint"`
+}
+
+// Taint is what a rule puts on the Node.
+type Taint struct {
+	Key    string             `json:"key"`
+	Value  string             `json:"value,omitempty"`
+	Effect corev1.TaintEffect `json:"effect"`
+}
+
+// Pair is the taint's identity.
+func (t Taint) Pair() taints.Pair { return taints.Pair{Key: t.Key, Effect: t.Effect} }
+
+// Condition returns what the policy says of a condition; false if it has none of that
+// name.
+func (p *Policy) Condition(name probes.Condition) (Condition, bool) {
+	for _, condition := range p.Conditions {
+		if condition.Name == name {
+			return condition, true
+		}
+	}
+	return Condition{}, false
+}
+
+// names returns the names of the conditions.
+func (p *Policy) names() []probes.Condition {
+	names := make([]probes.Condition, len(p.Conditions))
+	for i := range p.Conditions {
+		names[i] = p.Conditions[i].Name
+	}
+	return names
+}
+
+// Asks reports whether a rule asks for a taint at this level of the condition.
+func (p *Policy) Asks(condition probes.Condition, level probes.Level) bool {
+	return slices.ContainsFunc(p.Rules, func(r Rule) bool { return r.Condition == condition && r.Level == level })
+}
+
+// Evicts reports whether taintlet evicts by this pair, here or on any other Node
+// of the cluster.
+func (p *Policy) Evicts(pair taints.Pair) bool {
+	return pair.Effect == corev1.TaintEffectNoExecute && p.Produces(pair)
+}
+
+// Produces reports whether this policy or a built-in rule can ask for
+// the pair, itself or by a stand-in. No other pair is ever removed from a
+// Node, whatever the record on it says: a kubelet may forge that annotation.
+func (p *Policy) Produces(pair taints.Pair) bool {
+	asksFor := func(ruled taints.Pair) bool {
+		return pair == ruled || pair.StandsInFor(ruled, p.StandInPrefix) || pair.StandsInFor(ruled, taints.DefaultStandInPrefix)
+	}
+	for _, rule := range p.Rules {
+		if asksFor(rule.Taint.Pair()) {
+			return true
+		}
+	}
+	for rule := range p.builtIn() {
+		if asksFor(rule.Taint.Pair()) {
+			return true
+		}
+	}
+	return false
+}
+
+// BuiltInRules are the rules that any release of taintlet knows without a
+// configuration: the default ones and their NoExecute counterparts. A pair of
+// theirs is recognized as ours even where the configuration dropped the rule.
+func (p *Policy) BuiltInRules() []Rule {
+	return slices.Collect(p.builtIn())
+}
+
+// builtIn yields BuiltInRules one by one: Produces asks for them at each step.
+func (p *Policy) builtIn() iter.Seq[Rule] {
+	return func(yield func(Rule) bool) {
+		for rule := range p.wellKnown(probes.Degraded, corev1.TaintEffectNoSchedule) {
+			if !yield(rule) {
+				return
+			}
+		}
+		p.wellKnown(probes.Critical, corev1.TaintEffectNoExecute)(yield)
+	}
+}
+
+// wellKnown yields a rule for each condition that has a well-known key.
+func (p *Policy) wellKnown(level probes.Level, effect corev1.TaintEffect) iter.Seq[Rule] {
+	return func(yield func(Rule) bool) {
+		for _, condition := range p.Conditions {
+			rule := Rule{condition.Name, level, Taint{Key: condition.TaintKey, Effect: effect}}
+			if condition.TaintKey != "" && !yield(rule) {
+				return
+			}
+		}
+	}
+}
