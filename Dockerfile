@@ -3,7 +3,7 @@
 # UTC, and no user is looked up. `make image` has the arguments.
 #
 # Where no registry is in reach, BUILD_IMAGE may be any image that has Go and a
-# shell (test/image).
+# shell (test/kubelet).
 ARG BUILD_IMAGE=golang:1.26
 ARG BASE_IMAGE=scratch
 

@@ -7,7 +7,7 @@ SHELL := /bin/bash
 RACE := $(if $(shell command -v gcc || command -v clang),-race)
 # The race detector would only make these eight times slower: they have no goroutines, or
 # those of the agent, which its own tests race.
-PURE := ./agent/decide ./test/simulate ./test/netsim ./test/ordinary
+PURE := ./agent/decide ./test/simulate/...
 # What no test may skip for want of. With root, containerd, buildah, dnsmasq and Prometheus: controlplane,kubelet,image,netns,prometheus
 REQUIRE ?= controlplane
 # The Kubernetes release to run on, such as 1.35.4, of those in test/controlplane;
@@ -42,8 +42,8 @@ simulate: ## what taintlet and the kubelet's rule do in a day of flapping input;
 	@go run ./test/simulate $(ARGS)
 
 .PHONY: simulate-network
-simulate-network: ## whom 1,000 simulated nodes accuse, into test/netsim/confusion.txt (some minutes)
-	go run ./test/netsim > test/netsim/confusion.txt
+simulate-network: ## whom 1,000 simulated nodes accuse, into test/simulate/network/confusion.txt (some minutes)
+	go run ./test/simulate/network > test/simulate/network/confusion.txt
 
 .PHONY: test
 test: controlplane ## everything, on the real control plane; no such test may skip; K8S=1.35.4: on that release
@@ -66,18 +66,18 @@ attack: controlplane ## attack a running agent in every way, for some minutes; T
 BENCH ?=
 
 .PHONY: bench
-bench: controlplane ## what taintlet costs beside node_exporter, and how soon it is beside a kubelet, into test/bench/results (30 minutes; needs root); BENCH=--short to try it
-	go run ./test/bench $(BENCH)
+bench: controlplane ## what taintlet costs beside node_exporter, and how soon it is beside a kubelet, into test/measure/bench/results (30 minutes; needs root); BENCH=--short to try it
+	go run ./test/measure/bench $(BENCH)
 
 NODES ?= 1000
 
 .PHONY: scale
-scale: controlplane ## what NODES=1000 hollow agents cost one API server, into test/scale/results (half an hour)
-	go run ./test/scale/fleet --nodes $(NODES)
+scale: controlplane ## what NODES=1000 hollow agents cost one API server, into test/measure/scale/results (half an hour)
+	go run ./test/measure/scale --nodes $(NODES)
 
 .PHONY: soak
-soak: controlplane ## a week of an agent, with incidents, 720 times as fast, into test/soak/results (15 minutes); SOAK=--short, SOAK='--real 1h'
-	go run ./test/soak $(SOAK)
+soak: controlplane ## a week of an agent, with incidents, 720 times as fast, into test/measure/soak/results (15 minutes); SOAK=--short, SOAK='--real 1h'
+	go run ./test/measure/soak $(SOAK)
 
 NETWORK_TABLE ?= $(CURDIR)/bin/incidents.md
 

@@ -12,7 +12,7 @@ import (
 )
 
 // benchResults are the pages that make bench writes, one a day.
-const benchResults = "bench/results/2[0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9].md"
+const benchResults = "measure/bench/results/2[0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9].md"
 
 // writeQuotes asks for the newest figures to be written into the pages.
 var writeQuotes = flag.Bool("update", false, "write the newest figures of make bench into the pages that quote them")
@@ -28,7 +28,7 @@ func TestPagesQuoteTheNewestBench(t *testing.T) {
 	result := readText(t, newest)
 	for page, rows := range map[string][]string{
 		"../README.md":    {"RSS", "anonymous RSS", "CPU time an hour", "binary", "start to ready", "from threshold to taint, median"},
-		"bench/README.md": {"RSS", "anonymous RSS", "CPU time an hour", "threads", "open descriptors", "binary", "image, compressed", "start to first sample", "start to ready", "memory", "PIDs", "disk"},
+		"measure/bench/README.md": {"RSS", "anonymous RSS", "CPU time an hour", "threads", "open descriptors", "binary", "image, compressed", "start to first sample", "start to ready", "memory", "PIDs", "disk"},
 	} {
 		text := readText(t, page)
 		quoting, err := quote(text, result, strings.TrimSuffix(filepath.Base(newest), ".md"), rows)
@@ -122,9 +122,9 @@ func readText(t *testing.T, path string) string {
 
 // What the newest result says replaces what a page says, and nothing else of it.
 func TestQuote(t *testing.T) {
-	const page = "# T\n| RSS | 1 MiB | 2 MiB | 0.50 |\n| RSS, most | 9 | 9 | 1 |\n| from threshold ([how](a/b.md)) | 8 s | 1 s |\n[x](test/bench/results/2026-01-02.md)\n"
+	const page = "# T\n| RSS | 1 MiB | 2 MiB | 0.50 |\n| RSS, most | 9 | 9 | 1 |\n| from threshold ([how](a/b.md)) | 8 s | 1 s |\n[x](test/measure/bench/results/2026-01-02.md)\n"
 	const result = "| RSS | 3 MiB | 4 MiB | 0.75 |\n| from threshold | 9 s | 2 s |\n| 1 | a |\n| 1 | b |\n"
-	const want = "# T\n| RSS | 3 MiB | 4 MiB | 0.75 |\n| RSS, most | 9 | 9 | 1 |\n| from threshold ([how](a/b.md)) | 9 s | 2 s |\n[x](test/bench/results/2026-11-22.md)\n"
+	const want = "# T\n| RSS | 3 MiB | 4 MiB | 0.75 |\n| RSS, most | 9 | 9 | 1 |\n| from threshold ([how](a/b.md)) | 9 s | 2 s |\n[x](test/measure/bench/results/2026-11-22.md)\n"
 	got, err := quote(page, result, "2026-11-22", []string{"RSS", "from threshold"})
 	if err != nil || got != want {
 		t.Errorf("%v, got\n%s\nwant\n%s", err, got, want)

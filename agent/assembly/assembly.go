@@ -1,5 +1,5 @@
 // Package assembly puts an agent together: its connection to the API server, its
-// fleet and its probes. cmd/taintlet runs one such agent on a host. test/scale/fleet
+// fleet and its probes. cmd/taintlet runs one such agent on a host. test/measure/scale
 // runs thousands. These differ in nothing but what Options say.
 package assembly
 

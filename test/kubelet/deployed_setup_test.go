@@ -23,7 +23,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/taintlet/taintlet/test/cluster"
-	"github.com/taintlet/taintlet/test/image"
 	"github.com/taintlet/taintlet/test/kubelet"
 	"github.com/taintlet/taintlet/test/process"
 )
@@ -126,7 +125,7 @@ func (d *deployed) startKubelet(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	archive, err := image.Archive(t.Context(), t.TempDir(), imageVersion(t))
+	archive, err := kubelet.BuildImage(t.Context(), t.TempDir(), imageVersion(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,8 +153,8 @@ func imageVersion(t *testing.T) string {
 			set := &appsv1.DaemonSet{}
 			convert(t, object, set)
 			repository, version, _ := strings.Cut(set.Spec.Template.Spec.Containers[0].Image, ":")
-			if "docker.io/"+repository != image.Name || version == "" {
-				t.Fatalf("the manifest asks for image %s, and %s is what is built", set.Spec.Template.Spec.Containers[0].Image, image.Name)
+			if "docker.io/"+repository != kubelet.ImageName || version == "" {
+				t.Fatalf("the manifest asks for image %s, and %s is what is built", set.Spec.Template.Spec.Containers[0].Image, kubelet.ImageName)
 			}
 			return version
 		}

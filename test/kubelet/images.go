@@ -21,7 +21,7 @@ import (
 const sandboxImage = "localhost/taintlet-test/pause:1"
 
 // ImportImage gives containerd the images of an archive, as `docker save` and
-// image.Archive of test/image write it, under the names that are in there.
+// BuildImage write it, under the names that are in there.
 func (k *Kubelet) ImportImage(ctx context.Context, archive string) error {
 	var complaints bytes.Buffer
 	command := exec.CommandContext(ctx, "ctr", "--namespace=k8s.io", "images", "import", archive)

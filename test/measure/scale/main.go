@@ -1,0 +1,120 @@
+// Command fleet measures what thousands of agents cost one API server. The agents
+// are all real but for their probes, which find what they are told to: API server,
+// controllers and scheduler are real as well, and Nodes are kept alive as by
+// kubelets.
+//
+//	go run ./test/measure/scale --nodes 1000   # or: make scale NODES=1000
+//
+// It prints a table, writes it to test/measure/scale/results, says of each thing that has to
+// hold whether it does, and exits with 1 if one does not.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/test/measure"
+	"github.com/taintlet/taintlet/test/process"
+)
+
+type options struct {
+	nodes                                      int
+	ramp, idle, base, restart, observed, limit time.Duration
+	brake                                      int
+	keep, short                                bool
+	module                                     string // its folder
+	results                                    string
+}
+
+func parse(args []string) (*options, error) {
+	o := &options{}
+	flags := pflag.NewFlagSet("fleet", pflag.ContinueOnError)
+	flags.SortFlags = false
+	flags.IntVar(&o.nodes, "nodes", 100, "how many Nodes")
+	flags.DurationVar(&o.ramp, "ramp", 5*time.Minute, "the time in which all agents start: a heartbeat, so that they are evenly spread")
+	flags.DurationVar(&o.idle, "idle", 10*time.Minute, "how long they are idle: whole heartbeats, and a refresh of the slices")
+	flags.DurationVar(&o.base, "base", time.Minute, "how long the cluster is measured without agents")
+	flags.DurationVar(&o.restart, "restart", 50*time.Second, "the time in which all agents are restarted, a tenth at a time")
+	flags.DurationVar(&o.observed, "observed", time.Minute, "how long each incident is observed")
+	flags.DurationVar(&o.limit, "limit", 2*time.Hour, "stop after this time, and report what was measured by then")
+	flags.BoolVar(&o.short, "short", false, "leave the roll-outs and the fleet brake out")
+	flags.BoolVar(&o.keep, "keep", false, "keep the logs")
+	flags.StringVar(&o.results, "results", "", "where results are written (default: test/measure/scale/results)")
+	if err := flags.Parse(args); err != nil {
+		return nil, err
+	}
+	if len(flags.Args()) > 0 {
+		return nil, fmt.Errorf("unexpected argument %q", flags.Args()[0])
+	}
+	if o.nodes < 20 {
+		return nil, fmt.Errorf("--nodes %d: must be at least 20", o.nodes)
+	}
+	if o.brake = config.Default().FleetBrake.Percent; o.short {
+		o.brake = 0
+	}
+	return o, nil
+}
+
+func main() {
+	if len(os.Args) == 3 && !strings.HasPrefix(os.Args[1], "-") {
+		if err := serveChild(os.Args[1], os.Args[2]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(measure.ExitFailed)
+		}
+		return
+	}
+	os.Exit(start())
+}
+
+func start() int {
+	o, err := parse(os.Args[1:])
+	if errors.Is(err, pflag.ErrHelp) {
+		return measure.ExitOK
+	}
+	if err == nil {
+		o.module, err = measure.Module()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "fleet:", err)
+		return measure.ExitUsage
+	}
+	if o.results == "" {
+		o.results = filepath.Join(o.module, "test", "measure", "scale", "results")
+	}
+	ctx, stop := process.Interruptible()
+	defer stop()
+	holds, err := runAll(ctx, o)
+	return measure.ExitCode(ctx, "fleet", holds, err)
+}
+
+// runAll runs everything, prints and writes the results, and reports whether all
+// holds that has to.
+func runAll(ctx context.Context, o *options) (holds bool, err error) {
+	s, err := setUp(ctx, o)
+	defer func() { err = errors.Join(err, s.tearDown()) }()
+	if err != nil {
+		return false, err
+	}
+	r := &run{stage: s, f: &figures{Origin: measure.Here(o.module), Nodes: o.nodes, Admission: map[string]float64{}}}
+	if err := r.all(ctx); err != nil {
+		return false, err
+	}
+	others, err := readResults(o.results, r.f)
+	if err != nil {
+		return false, err
+	}
+	lines := judge(r.f, others)
+	text := render(r.f, lines)
+	fmt.Print(text)
+	fails := slices.ContainsFunc(lines, func(l line) bool { return l.verdict == no })
+	return !fails, writeResults(o.results, r.f, text)
+}
