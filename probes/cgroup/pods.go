@@ -30,7 +30,7 @@ func NewPods(sys, controller string, files ...string) *Pods {
 }
 
 // lookAgain is how often the control groups are looked for: a kubelet may start after
-// the agent. One that is gone is looked for at once.
+// the agent. When a file is gone, they are looked for at once.
 const lookAgain = time.Minute
 
 // Files returns the paths of the files. There are none where no kubelet runs, or
@@ -108,8 +108,8 @@ func isFolder(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// subfolders returns the groups in a group. There are none in one that has ended
-// meanwhile, or that may not be read.
+// subfolders returns the groups in a group. There are none in a group that is gone, or
+// that cannot be read.
 func subfolders(folder string) (inside []string) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {

@@ -7,10 +7,10 @@ import (
 	"github.com/taintlet/taintlet/probes/trend"
 )
 
-// How fast a file system fills at most before one is seen to fill faster: the space
-// at what a good NVMe device writes, the inodes at some 10 µs for a file. A small one
-// is not filled in a moment either: without leastFill, one of 4 GiB would be sampled
-// four times a second for ever.
+// How fast a file system fills at most before one is seen to fill faster. Space fills as
+// fast as a good NVMe device writes, and a file takes about 10 µs. A small file system is
+// not filled in a moment either: without leastFill, one of 4 GiB would be sampled four
+// times a second for ever.
 const (
 	plausibleBytes  = 2 << 30 // a second
 	plausibleInodes = 100_000 // a second
@@ -23,8 +23,8 @@ type filling struct {
 	space, inodes trend.Pace
 }
 
-// follow takes the next answer. A change of the size moves what is free by itself, and
-// so tells nothing of how fast files are written. Where the size changes all the time
+// follow takes the next answer. A change of the size also changes the free amount, so it
+// says nothing about how fast files are written. Where the size changes all the time
 // (ZFS, and the inodes of XFS), the plausible rate counts.
 func (f *filling) follow(now fileSystem, at time.Time) {
 	if now.size != f.of.size {

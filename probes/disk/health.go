@@ -4,31 +4,31 @@ import (
 	"time"
 )
 
-// wellFor is how long a path or a directory must have been well before it may become
-// unreadable without keeping the condition Unknown.
-const wellFor = 2 * time.Minute
+// healthyAgainAfter is how long a path or a directory must have been healthy before it may
+// become unreadable without keeping the condition Unknown.
+const healthyAgainAfter = 2 * time.Minute
 
-// health remembers whether a path or a directory was well when it was last read. One
-// that was not may be what a taint was set for.
+// health remembers whether a path or a directory was healthy when it was last read. A taint
+// may have been set for an unhealthy one.
 type health struct {
-	unwell  bool
-	wellFor time.Duration // since it was unwell; what was between two samples counts if both were well
-	wellAt  time.Time     // the last sample, if it was well
+	unhealthy  bool
+	healthyFor time.Duration // since it was unhealthy; the time between two samples counts if both were healthy
+	healthyAt  time.Time     // the last sample, if it was healthy
 }
 
-// follow takes what a sample showed: the path or directory was not well, or it could not
-// be read, or it was well.
-func (h *health) follow(isUnwell, isUnknown bool, now time.Time) {
+// follow takes what a sample showed: an unhealthy path or directory, one that could not be
+// read, or a healthy one.
+func (h *health) follow(isUnhealthy, isUnknown bool, now time.Time) {
 	switch {
-	case isUnwell:
-		*h = health{unwell: true}
+	case isUnhealthy:
+		*h = health{unhealthy: true}
 	case isUnknown:
-		h.wellAt = time.Time{}
-	case h.unwell:
-		if !h.wellAt.IsZero() {
-			h.wellFor += now.Sub(h.wellAt)
+		h.healthyAt = time.Time{}
+	case h.unhealthy:
+		if !h.healthyAt.IsZero() {
+			h.healthyFor += now.Sub(h.healthyAt)
 		}
-		h.wellAt = now
-		h.unwell = h.wellFor < wellFor
+		h.healthyAt = now
+		h.unhealthy = h.healthyFor < healthyAgainAfter
 	}
 }

@@ -57,8 +57,8 @@ func resolve(root, path string) (descriptor int, err error) {
 // (MAXSYMLINKS in include/linux/namei.h).
 const mostLinks = 40
 
-// walk does what resolve does by names. What others rename meanwhile may lead it
-// astray.
+// walk does by names what resolve does. It may go astray where others rename directories
+// at the same time.
 func walk(root, path string) (descriptor int, err error) {
 	inside, links := "/", 0 // inside has no links and is a directory, but for the last name
 	for rest := strings.Split(path, "/"); len(rest) > 0; {

@@ -15,7 +15,7 @@ import (
 
 // What the paths / and /mnt and the directory /scratch say, in the words of
 // docs/configuration.md: "/" can be good, near, bad, unread (it cannot be read, and
-// was never bad), unwell (it cannot be read, and was not well when it last could),
+// was never bad), unhealthy (it cannot be read, and was not healthy when it last could),
 // waiting (no answer yet) and absent.
 func said(name, word string) pathReport {
 	trouble := probes.Because("StatfsFailed", "looking at the file system of %s: permission denied", name)
@@ -29,8 +29,8 @@ func said(name, word string) pathReport {
 		r.fileSystem = nearlyFull(name)
 	case "unread":
 		r = pathReport{name: name, trouble: trouble}
-	case "unwell":
-		r = pathReport{name: name, trouble: trouble, unwell: true}
+	case "unhealthy":
+		r = pathReport{name: name, trouble: trouble, unhealthy: true}
 	case "waiting":
 		r = pathReport{name: name, silence: 3 * time.Second}
 	case "absent":
@@ -48,16 +48,16 @@ func TestWhatPathsSayIsJoined(t *testing.T) {
 		{"good", "unread", "OK, names /mnt"},
 		{"near", "unread", "OK near, names /mnt"},
 		{"bad", "unread", "Degraded, names /mnt"},
-		{"good", "unwell", "Unknown, names /mnt"},
-		{"near", "unwell", "Unknown, names /mnt"},
-		{"bad", "unwell", "Degraded, names /mnt"},
+		{"good", "unhealthy", "Unknown, names /mnt"},
+		{"near", "unhealthy", "Unknown, names /mnt"},
+		{"bad", "unhealthy", "Degraded, names /mnt"},
 		{"good", "waiting", "Unknown, names /mnt"},
 		{"bad", "waiting", "Degraded, names /mnt"},
 		{"good", "absent", "OK"},
 		{"bad", "absent", "Degraded"},
 		{"unread", "unread", "Unknown, names /, names /mnt"},
 		{"unread", "good", "OK, names /"},
-		{"unread", "unwell", "Unknown, names /, names /mnt"},
+		{"unread", "unhealthy", "Unknown, names /, names /mnt"},
 		{"unread", "absent", "Unknown, names /"},
 		{"absent", "absent", "Unknown"},
 		{"good", "good", "OK"},
@@ -111,8 +111,8 @@ func TestAbsentPathsAreNamed(t *testing.T) {
 func TestUnusableDirectoryIsJoined(t *testing.T) {
 	t.Parallel()
 	unusable := writeSample{Write: someWrite, writeAnswer: writeAnswer{err: syscall.EACCES}}
-	unwell := unusable
-	unwell.unwell = true
+	unhealthy := unusable
+	unhealthy.unhealthy = true
 	prompt := writeSample{Write: someWrite, writeAnswer: writeAnswer{took: time.Millisecond}}
 	for _, test := range []struct {
 		root   string
@@ -121,8 +121,8 @@ func TestUnusableDirectoryIsJoined(t *testing.T) {
 		reason string
 	}{
 		{"good", unusable, probes.OK, "SpaceSufficient"},
-		{"good", unwell, probes.Unknown, "WriteDirectoryUnusable"},
-		{"bad", unwell, probes.Degraded, "SpaceLow"},
+		{"good", unhealthy, probes.Unknown, "WriteDirectoryUnusable"},
+		{"bad", unhealthy, probes.Degraded, "SpaceLow"},
 		{"unread", prompt, probes.Unknown, "StatfsFailed"},
 		{"absent", prompt, probes.OK, "WritePrompt"},
 		{"absent", unusable, probes.Unknown, "WriteDirectoryUnusable"},

@@ -13,7 +13,7 @@ import (
 	"github.com/taintlet/taintlet/probes/trend"
 )
 
-// verdicts are what each path and each directory of a sample says by itself.
+// verdicts are what each path and each directory of a sample says alone.
 type verdicts struct{ paths, writes []verdict }
 
 // verdict is what one path or directory says.
@@ -35,8 +35,8 @@ func (v *verdict) add(o probes.Observation, tightness float64) {
 	}
 }
 
-// isUnwell says that a finding is bad or near a threshold.
-func (v *verdict) isUnwell() bool {
+// isUnhealthy says that a finding is bad or near a threshold.
+func (v *verdict) isUnhealthy() bool {
 	return v.found && (v.worst.Level != probes.OK || v.worst.Hysteresis)
 }
 
@@ -123,9 +123,9 @@ func (t Thresholds) judgePath(r pathReport) (v verdict) {
 	case r.failed.inRow > 0:
 		v.add(r.failed.judge(r.name), math.Inf(1))
 	case r.silence > 0:
-		t.judgeSilence("no answer from "+r.name, r.silence, r.unwell, "FileSystemBlocked", "StatfsBlocked", &v)
+		t.judgeSilence("no answer from "+r.name, r.silence, r.unhealthy, "FileSystemBlocked", "StatfsBlocked", &v)
 	case r.trouble != nil:
-		v.unknown, v.holds = r.trouble, r.unwell
+		v.unknown, v.holds = r.trouble, r.unhealthy
 	}
 	return v
 }
@@ -210,7 +210,7 @@ func (m mountSample) name() string {
 
 // judgeSilence adds what it means that a call has not been answered: a finding from the
 // threshold on, for the reason blocked, and unknown before it, for the reason pending.
-func (t Thresholds) judgeSilence(call string, silence time.Duration, unwell bool, blocked, pending string, v *verdict) {
+func (t Thresholds) judgeSilence(call string, silence time.Duration, unhealthy bool, blocked, pending string, v *verdict) {
 	message := call + " for " + trend.TimeText(silence)
 	if t.BlockedAfter > 0 && silence >= t.BlockedAfter {
 		message += ", threshold " + trend.TimeText(t.BlockedAfter)
@@ -218,7 +218,7 @@ func (t Thresholds) judgeSilence(call string, silence time.Duration, unwell bool
 		return
 	}
 	v.unknown = probes.Because(pending, "%s", message)
-	v.holds = unwell || t.BlockedAfter > 0
+	v.holds = unhealthy || t.BlockedAfter > 0
 }
 
 // judge says what it means that a file system says it is broken.
@@ -231,12 +231,12 @@ func (f failure) judge(path string) probes.Observation {
 // judgeWrite says what a write means.
 func (t Thresholds) judgeWrite(w writeSample) (v verdict) {
 	if w.silence > 0 {
-		t.judgeSilence(whatWrites+w.Directory+": no answer", w.silence, w.unwell, "WriteBlocked", "WritePending", &v)
+		t.judgeSilence(whatWrites+w.Directory+": no answer", w.silence, w.unhealthy, "WriteBlocked", "WritePending", &v)
 		return v
 	}
 	o, err := w.judge(t.ClearFactor)
 	if err != nil {
-		return verdict{unknown: err, holds: w.unwell}
+		return verdict{unknown: err, holds: w.unhealthy}
 	}
 	v.add(o, math.Inf(1))
 	return v

@@ -4,9 +4,9 @@ import "github.com/taintlet/taintlet/probes"
 
 var _ probes.Measurer = (*Probe)(nil)
 
-// Measures appends the space and the inodes of each file system, how long a path
-// or a write has not answered, how long the last writes took, and for how long all
-// were slow.
+// Measures appends the space and the inodes of each file system, and for how long a path
+// or a write has not answered. Of the writes it appends how long the last one took, and
+// for how long all were slow.
 func (p *Probe) Measures(all []probes.Measure) []probes.Measure {
 	t := &p.thresholds
 	for i := range p.newest.paths {

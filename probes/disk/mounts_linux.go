@@ -83,7 +83,7 @@ func mountsOf(h probes.Host, wanted []wantedMount) []pathMounts {
 // mountSearch finds several mounts in one pass.
 type mountSearch []*mountFinder
 
-// mountFinder keeps the mount of the best rank. Rank 0 is no match. Of several
+// mountFinder keeps the mount of the best rank. Rank 0 means no match. Of several
 // plain matches it keeps the first. Of several on one mount point, which have the
 // same higher rank, it keeps the last, which hides the others.
 type mountFinder struct {
@@ -98,7 +98,7 @@ func (s *mountSearch) add(rank func(mountLine) int, into *mount) {
 }
 
 // mostMountinfo is how much of mountinfo is searched: all of it at the kernel's limit
-// of 100,000 mounts in a namespace (fs.mount-max), with some 600 bytes for each.
+// of 100,000 mounts in a namespace (fs.mount-max), with about 600 bytes for each.
 const mostMountinfo = 64 << 20
 
 // run reads the mountinfo of a process, if there is anything to find, and empties
@@ -125,9 +125,9 @@ func (s *mountSearch) run(proc, process string) {
 }
 
 // read searches the lines until everything is found exactly. The kernel makes the
-// lines as they are read, in the order in which the mounts were made, and those of
-// pods come last: on a host with 5,000 mounts the first page takes 0.03 ms and the
-// whole file 4 ms and more. It passes over a line that is cut off or malformed.
+// lines as they are read, in the order in which the mounts were made. Those of pods come
+// last. On a host with 5,000 mounts the first page takes 0.03 ms, and the whole file 4 ms
+// and more. A line that is cut off or malformed is passed over.
 func (s mountSearch) read(r io.Reader) error {
 	// An overlay's line lists all its layers. mount(2) allows a page of them,
 	// fsconfig(2) more.
@@ -166,7 +166,7 @@ func (s mountSearch) isDone() bool {
 }
 
 const (
-	// plainMatch is the rank of a match that is no better than another.
+	// plainMatch is the rank of all matches that are equally good.
 	plainMatch = 1
 	// exactMatch is the rank of the only mount that can be meant.
 	exactMatch = math.MaxInt
@@ -183,9 +183,8 @@ func withID(id uint64) func(mountLine) int {
 	}
 }
 
-// again returns the rank of mounts where the known mount, if it is still there, is
-// the only one that can be meant. IDs are used again, so the ID alone does not
-// tell.
+// again returns the rank of mounts where the known mount, if it is still there, is the
+// only match. IDs are used again, so the ID alone does not identify it.
 func again(known mount, otherwise func(mountLine) int) func(mountLine) int {
 	if known.id == 0 {
 		return otherwise

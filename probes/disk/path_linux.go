@@ -40,8 +40,8 @@ type pathAnswer struct {
 }
 
 // firstSight remembers whether a thing could be written when it was first seen.
-// What was read-only then (the root of an immutable system, or a container's) is
-// meant to be.
+// A thing that was read-only then (the root of an immutable system, or of a container)
+// is meant to be.
 type firstSight struct {
 	seen, writable bool
 	device         uint64
@@ -75,30 +75,26 @@ func (w *watchedPath) start(sample func(root, path string) (pathSample, error), 
 	})
 }
 
-// news is what an answer about a path changes for the rest of the sample.
-type news struct {
-	// mounts says that the path's mounts are to be read again.
-	mounts bool
-	// writes says that what the writes showed may not hold any more.
-	writes bool
-}
+// stale is what an answer about a path has made out of date: what is known of its mounts,
+// and how the last writes went.
+type stale struct{ mounts, writes bool }
 
 // collect takes the answer about the path.
-func (w *watchedPath) collect(ctx context.Context) (r pathReport, changed news) {
-	r.name, r.unwell = w.name, w.health.unwell
+func (w *watchedPath) collect(ctx context.Context) (r pathReport, changed stale) {
+	r.name, r.unhealthy = w.name, w.health.unhealthy
 	answer, ok := w.call.Wait(ctx)
 	if !ok {
 		r.silence = max(w.call.Silence(), 1)
-		return r, news{}
+		return r, stale{}
 	}
 	if w.follow(answer) {
-		changed = news{mounts: true, writes: true}
+		changed = stale{mounts: true, writes: true}
 	}
 	switch {
 	case errors.Is(answer.err, fs.ErrNotExist):
 		w.forget()
 		r.absent = true
-		return r, news{}
+		return r, stale{}
 	case isBroken(answer.err):
 		w.failures++
 		r.failed = failure{w.failures, answer.err}
@@ -112,7 +108,7 @@ func (w *watchedPath) collect(ctx context.Context) (r pathReport, changed news) 
 	if old.path != "" && answer.sample.identity() != old.identity() {
 		w.forget() // another file system is mounted there now
 		w.follow(answer)
-		r.unwell, changed = false, news{mounts: true, writes: true}
+		r.unhealthy, changed = false, stale{mounts: true, writes: true}
 	}
 	w.last = answer.sample
 	w.last.path = w.name
@@ -143,8 +139,7 @@ func (w *watchedPath) canBeFilled() bool {
 	return !w.isReadOnlyForAll()
 }
 
-// isReadOnlyForAll says that nobody can write to the path's file system, whatever the
-// mount.
+// isReadOnlyForAll says that nobody can write to the path's file system, by any mount.
 func (w *watchedPath) isReadOnlyForAll() bool {
 	return w.mounts.own.superReadOnly || w.mounts.beneath.superReadOnly
 }

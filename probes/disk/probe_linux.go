@@ -14,15 +14,15 @@ import (
 // Probe watches the host's file systems. It reports OK and Degraded, never
 // Critical.
 //
-// What each path and each write directory says is kept apart and joined: the worst
-// finding decides. One that cannot be read says nothing, and the message names it.
-// The others decide, except that the Observation is Unknown, unless there is a
-// finding of Degraded,
+// Each path and each write directory is judged alone, and the worst finding decides. A
+// path or directory that cannot be read has no finding, and the message names it. The
+// others decide then. But if none of their findings is Degraded, the Observation is
+// Unknown
 //   - while no path at all can be read,
 //   - while an answer may still come (until BlockedAfter),
-//   - while one that cannot be read was not well when it was last read: bad, near a
-//     threshold, or well for less than two minutes. A taint may have been set for
-//     it, and nothing says that it has recovered.
+//   - while a path or directory that cannot be read was not healthy when it was last
+//     read: bad, near a threshold, or healthy for less than two minutes. A taint may
+//     have been set for it, and nothing says that it has recovered.
 //
 // The severity of space and inodes is that of any scarcity: 0 at ease, 50 at the
 // threshold, 100 when nothing is left. That of times (a slow write, no answer) is
@@ -57,8 +57,8 @@ const (
 	// must have waited for I/O to wake the probe.
 	wakeStalledPercent = 50
 	// busyPercent is the percentage of the time since the last sample for which
-	// some task must have waited for I/O to make a write due early. Whatever wakes
-	// the probe is more than that.
+	// some task must have waited for I/O to make a write due early. A stall that
+	// wakes the probe is longer.
 	busyPercent = 10
 )
 
@@ -102,11 +102,11 @@ func (p *Probe) Observe(ctx context.Context) probes.Observation {
 	now := time.Now()
 	for i, path := range p.paths {
 		v := &verdicts.paths[i]
-		path.health.follow(v.isUnwell(), v.unknown != nil, now)
+		path.health.follow(v.isUnhealthy(), v.unknown != nil, now)
 	}
 	for i, w := range p.writers {
 		v := &verdicts.writes[i]
-		w.health.follow(v.isUnwell(), v.unknown != nil, now)
+		w.health.follow(v.isUnhealthy(), v.unknown != nil, now)
 	}
 	o := verdicts.join()
 	if o.Level == probes.OK {
@@ -169,8 +169,8 @@ func (p *Probe) isBusy() bool {
 }
 
 // renewMounts reads the mounts when that is due. They make some findings more
-// exact and add others. Mounts that cannot be read add nothing: that is no
-// trouble of the disk's.
+// exact and add others. Mounts that cannot be read add nothing, because the disk is not
+// the cause.
 func (p *Probe) renewMounts(ctx context.Context) {
 	if !p.mounts.isDue(p.mountWatch.changed.Load()) {
 		return

@@ -60,7 +60,7 @@ func (s *sample) addRecordedWrite(q probes.Measure, writes []Write) {
 		w.slowFor = q.Duration()
 	case "write_no_answer":
 		// As for a path in addRecorded.
-		w.silence, w.unwell = q.Duration(), true
+		w.silence, w.unhealthy = q.Duration(), true
 	}
 }
 
@@ -82,8 +82,8 @@ func (s *sample) addRecorded(q probes.Measure) {
 	case "inodes":
 		r.fileSystem.inodesTotal = uint64(q.Value)
 	case "no_answer":
-		// Whether the path was well before is not recorded. So it stays Unknown, as
+		// Whether the path was healthy before is not recorded. So it stays Unknown, as
 		// if it had not been, until the time of the threshold is over.
-		r.answered, r.silence, r.unwell = false, q.Duration(), true
+		r.answered, r.silence, r.unhealthy = false, q.Duration(), true
 	}
 }

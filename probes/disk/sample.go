@@ -20,7 +20,7 @@ type pathReport struct {
 	silence    time.Duration // without an answer for this time; 0: there is one
 	failed     failure
 	trouble    error // why the path's state is not known
-	unwell     bool  // it was not well when it was last read
+	unhealthy  bool  // when it was last read
 }
 
 // mountSample is one mount under a path.
@@ -43,10 +43,10 @@ type failure struct {
 type writeSample struct {
 	Write
 	writeAnswer
-	failures int           // in a row
-	slowFor  time.Duration // since the start of the first slow write in a row; 0: it was not slow
-	silence  time.Duration // 0: it came back
-	unwell   bool          // it was not well when it was last written to
+	failures  int           // in a row
+	slowFor   time.Duration // since the start of the first slow write in a row; 0: it was not slow
+	silence   time.Duration // 0: it came back
+	unhealthy bool          // when it was last written to
 }
 
 // writeAnswer is how one write went.

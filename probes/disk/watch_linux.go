@@ -21,7 +21,7 @@ type mountWatch struct {
 	proc string
 	// changed says that there was an event since it was last set to false.
 	changed atomic.Bool
-	told    atomic.Pointer[string] // what mode returns; nil: run has not been called
+	running atomic.Pointer[string] // what mode returns; nil: run has not been called
 }
 
 // run watches until the context ends. It returns early where the kernel tells
@@ -30,20 +30,20 @@ func (w *mountWatch) run(ctx context.Context, wake func()) {
 	files := w.open()
 	defer closeAll(files)
 	mode := modeOf(files)
-	w.told.Store(&mode)
+	w.running.Store(&mode)
 	if len(files) == 0 {
 		return
 	}
 	for {
 		if err := hostfile.AwaitEvent(ctx, files...); err != nil {
 			mode := modeOf(nil)
-			w.told.Store(&mode)
+			w.running.Store(&mode)
 			return
 		}
 		w.changed.Store(true)
 		wake()
-		// Where pods come and go, mounts change all the time. The kernel keeps what
-		// happens meanwhile for the next poll.
+		// Where pods come and go, mounts change all the time. The kernel keeps the
+		// changes during this pause for the next poll.
 		select {
 		case <-ctx.Done():
 			return
@@ -86,8 +86,8 @@ func openOnProcfs(path string) (file int, err error) {
 // mode says what is watched; empty: nothing. Before run is called, it finds out what
 // run will do.
 func (w *mountWatch) mode() string {
-	if told := w.told.Load(); told != nil {
-		return *told
+	if running := w.running.Load(); running != nil {
+		return *running
 	}
 	files := w.open()
 	defer closeAll(files)

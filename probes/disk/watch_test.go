@@ -54,7 +54,7 @@ func runs(t *testing.T, d *Probe) {
 			t.Error("Run does not end with the context")
 		}
 	})
-	for deadline := time.Now().Add(10 * time.Second); d.mountWatch.told.Load() == nil; {
+	for deadline := time.Now().Add(10 * time.Second); d.mountWatch.running.Load() == nil; {
 		if time.Now().After(deadline) {
 			t.Fatal("nothing is watched")
 		}

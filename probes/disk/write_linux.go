@@ -80,12 +80,12 @@ func (w *writer) collect(ctx context.Context) (s writeSample, newlyBad bool) {
 	if w.at.IsZero() {
 		answer, ok := w.call.Wait(ctx)
 		if !ok {
-			s.silence, s.unwell = max(w.call.Silence(), 1), w.health.unwell
+			s.silence, s.unhealthy = max(w.call.Silence(), 1), w.health.unhealthy
 			return s, false
 		}
 		w.take(answer)
 	}
-	s.writeAnswer, s.failures, s.unwell = w.last, w.failures, w.health.unwell
+	s.writeAnswer, s.failures, s.unhealthy = w.last, w.failures, w.health.unhealthy
 	if !w.slowSince.IsZero() {
 		s.slowFor = w.at.Sub(w.slowSince)
 	}

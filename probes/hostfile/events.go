@@ -65,8 +65,8 @@ func Poll(ctx context.Context, files []unix.PollFd) error {
 	}
 }
 
-// IsOnProcfs reports whether an open file is one that procfs makes. The poll of
-// any other waits for ever.
+// IsOnProcfs reports whether an open file lies on procfs. The poll of any other file
+// waits for ever.
 func IsOnProcfs(descriptor int) bool {
 	var at unix.Statfs_t
 	return unix.Fstatfs(descriptor, &at) == nil && at.Type == unix.PROC_SUPER_MAGIC

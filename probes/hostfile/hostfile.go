@@ -51,7 +51,7 @@ func wholeLines(data []byte, atEOF bool) (advance int, line []byte, err error) {
 }
 
 // mostBytes is the most that Read takes. The longest file that is read this way is
-// meant to have some 100 KiB: swaps, with a line for each device.
+// meant to have about 100 KiB: swaps, with a line for each device.
 const mostBytes = 1 << 20
 
 // ErrTooLong says that a file is longer than any that the kernel makes of its kind.
@@ -61,7 +61,7 @@ var ErrTooLong = errors.New("longer than 1 MiB")
 //
 // It does without os.File, which makes each file of /proc known to the poller and
 // unknown again: four more system calls, as many as reading takes. Nearly all files
-// fit into the first buffer, which is no garbage.
+// fit into the first buffer, which lies on the stack.
 func Read(path string) (string, error) {
 	fd, err := open(path)
 	if err != nil {

@@ -16,18 +16,18 @@ import (
 func (t Thresholds) judge(v view) probes.Observation {
 	causes := t.causes(v)
 	o := probes.Observation{Condition: probes.MemoryPressure, Level: probes.OK, Reason: "MemorySufficient"}
-	told := causes[byLevel]
+	shown := causes[byLevel]
 	for i, c := range slices.Backward(causes[:]) { // the gravest last, so that it decides
 		o.Severity = max(o.Severity, c.Severity)
 		switch {
 		case c.Set:
 			o.Forecast = i == byForecast && o.Level == probes.OK
-			o.Level, o.Hysteresis, o.Reason, told = c.level, false, c.reason, c
+			o.Level, o.Hysteresis, o.Reason, shown = c.level, false, c.reason, c
 		case c.Near && o.Level == probes.OK:
-			o.Hysteresis, o.Reason, told = true, "MemoryNearThreshold", c
+			o.Hysteresis, o.Reason, shown = true, "MemoryNearThreshold", c
 		}
 	}
-	o.Message, o.Clears = cmp.Or(told.measured, v.text(told.limit.text()))+told.text, "above "+told.limit.clearText()+told.clears
+	o.Message, o.Clears = cmp.Or(shown.measured, v.text(shown.limit.text()))+shown.text, "above "+shown.limit.clearText()+shown.clears
 	return o
 }
 
@@ -43,8 +43,7 @@ type cause struct {
 	measured string // what is compared with limit; empty: the available memory of the host
 }
 
-// These are the indices of the cause that is available memory alone, and of the
-// one that is a forecast.
+// These are the indices of two causes: available memory alone, and the forecast.
 const byLevel, byForecast = 1, 3
 
 // causes returns all causes, the gravest first.

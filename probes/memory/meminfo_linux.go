@@ -26,10 +26,10 @@ type meminfo struct {
 // ordinary returns the memory without huge pages, which nobody has who does not ask
 // for them.
 //
-// All of it counts as memory that programs have or could have, whoever has it: what
-// the kernel takes, it takes for them. Most of that is in some line of meminfo
-// (SUnreclaim, PageTables, KernelStack, Zswap), and some is in none: zram, the buffers
-// of sockets and pipes, the ZFS cache, the memory of drivers.
+// All of it counts as memory that programs have or could have. The kernel's own memory
+// counts as well, because the kernel uses it for them. Most of that is in some line of
+// meminfo (SUnreclaim, PageTables, KernelStack, Zswap), and some is in none: zram, the
+// buffers of sockets and pipes, the ZFS cache, the memory of drivers.
 func (m meminfo) ordinary() uint64 { return m.total - m.hugePages }
 
 // readMeminfo reads <proc>/meminfo.

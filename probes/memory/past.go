@@ -8,9 +8,8 @@ import (
 	"github.com/taintlet/taintlet/probes/pressure"
 )
 
-// Stalls are judged over a span of time that does not depend on what brought a
-// sample forward. Stalls come in bursts, and a sample 0.25 s after another one
-// sees a burst or none.
+// Stalls are judged over a span of time that does not depend on when samples are taken.
+// Stalls come in bursts, and a sample 0.25 s after another one sees a burst or none.
 const (
 	// someSpan is short, because Degraded never waits. It is not shorter, because
 	// a sample that follows soon after a bad one sees most of the same time again:

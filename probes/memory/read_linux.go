@@ -30,7 +30,7 @@ func readSample(ctx context.Context, h probes.Host, pods podLimits, prev sample)
 	s := sample{freeSwap: swap.free, capacity: info.ordinary() + swap.size}
 	// Huge pages that are made or given up just now can be in MemAvailable, too.
 	notAvailable := info.ordinary() - min(info.ordinary(), info.available)
-	// Some of what the cache takes besides its data is in MemAvailable already.
+	// A part of the cache beside its data is in MemAvailable already.
 	s.arc = min(cache, notAvailable)
 	s.available, s.held = info.available+s.arc, notAvailable-s.arc
 	if s.pods, err = pods.read(info.total); err != nil {

@@ -14,10 +14,10 @@ import (
 // readReclaims reads how often the host itself reclaimed from <proc>/vmstat.
 //
 // A control group at its own limit stalls like a full host, and PSI of the host
-// counts both. Of what vmstat counts, allocstall_* tells them apart:
+// counts both. Of the counters in vmstat, allocstall_* tells them apart:
 // do_try_to_free_pages in mm/vmscan.c counts it unless cgroup_reclaim. Measured on
-// Linux 6.18 with control groups v1, for two processes that read 200 MiB under a
-// limit of 64 MiB for 5 s, and for 400 MiB available of 24 GiB with four readers:
+// Linux 6.18 with control groups v1. The group had two processes that read 200 MiB under
+// a limit of 64 MiB for 5 s. The host had 400 MiB available of 24 GiB, and four readers:
 //
 //	                        group at its limit  full host, each 0.5 s
 //	some, full              31 %, 15 %          27 to 74 %, 8 to 29 %
@@ -49,15 +49,14 @@ func parseReclaims(text string) (r reclaims, err error) {
 	if text == "" {
 		return reclaims{}, errors.New("empty")
 	}
-	for line, rest := "", text; rest != ""; {
-		var whole bool
-		if line, rest, whole = strings.Cut(rest, "\n"); !whole {
-			return reclaims{}, hostfile.ErrCutOff
-		}
+	if err := hostfile.CheckWhole(text); err != nil {
+		return reclaims{}, err
+	}
+	for line := range strings.Lines(text) {
 		if !strings.HasPrefix(line, "allocstall") {
 			continue
 		}
-		name, digits, _ := strings.Cut(line, " ")
+		name, digits, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
 		count, err := strconv.ParseUint(digits, 10, 64)
 		if err != nil {
 			return reclaims{}, fmt.Errorf("%s is no number: %w", name, err)

@@ -37,10 +37,9 @@ type timedSample struct {
 // make memory plentiful, but a host that swaps has not run out of it yet.
 func (s sample) left() float64 { return float64(s.available) + float64(s.freeSwap) }
 
-// notTaken is what is left, less what the host has: it falls as programs take memory,
-// and stays when memory is plugged or unplugged, huge pages are made, or swap is turned
-// on or off. It also stays when a balloon lowers MemTotal. Other balloons take memory
-// as programs do.
+// notTaken is left less capacity. It falls as programs take memory. It stays when memory
+// is plugged or unplugged, when huge pages are made, when swap is turned on or off, and
+// when a balloon lowers MemTotal. Other balloons take memory as programs do.
 func (s sample) notTaken() float64 { return s.left() - float64(s.capacity) }
 
 // whole is what programs have and could have, of which percentages are taken.

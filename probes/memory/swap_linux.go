@@ -19,7 +19,7 @@ type swap struct{ size, free uint64 }
 // readSwap reads the swap that lies outside of memory. There is none where the
 // kernel has no swap.
 //
-// gopsutil takes swap from sysinfo(2), which tells of the reader's own host,
+// gopsutil takes swap from sysinfo(2), which reports on the reader's own host,
 // whatever h.Proc is. SwapFree in meminfo includes zram.
 func readSwap(h probes.Host) (swap, error) {
 	path := filepath.Join(h.Proc, "swaps")

@@ -35,17 +35,17 @@ type Thresholds struct {
 	RunningOutAvailablePercent float64
 
 	// StalledPercent and StalledAvailablePercent (0 to 100): Degraded when some
-	// task waited for memory for at least this percentage of the last 2 s, or of
-	// the time since the last sample where that is longer, and the share of
-	// available memory is below the second percentage. Stalls count only as far as
+	// task waited for memory for at least the first percentage of the time, and the
+	// share of available memory is below the second. The time is the last 2 s, or
+	// that since the last sample where it is longer. Stalls count only as far as
 	// the host's own reclaims account for them, because tasks also wait when their
 	// own control group is full and the host is not.
 	StalledPercent          float64
 	StalledAvailablePercent float64
 	// CriticalStalledPercent (0 to 100): Critical when all tasks that had
 	// something to do waited for memory for at least this percentage of the last
-	// 10 s, and available memory is below AvailablePercent or AvailableBytes. These
-	// stalls count only as far as the host itself reclaims, too.
+	// 10 s, and available memory is below AvailablePercent or AvailableBytes. The
+	// host's own reclaims limit these stalls as well.
 	CriticalStalledPercent float64
 
 	// ClearFactor is how much easier the threshold is that clears. ClearFactor

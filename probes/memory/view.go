@@ -9,7 +9,7 @@ import (
 	"github.com/taintlet/taintlet/probes/trend"
 )
 
-// view is a sample together with what it shows when compared with those before.
+// view is a sample, and the stalls and the forecast that it shows beside those before it.
 type view struct {
 	sample
 	some, full stall

@@ -17,12 +17,10 @@ type Probe struct {
 	host       probes.Host
 	thresholds Thresholds
 	pods       podLimits
-	// budget is the one that the slope and the pace are about; known: the newest
-	// sample showed it.
-	budget budget
-	known  bool
-	slope  trend.Slope // of its free tasks
-	pace   trend.Pace  // of the same
+	budget     budget      // of the newest sample that could be read
+	known      bool        // the newest sample could be read
+	slope      trend.Slope // of the budget's free tasks
+	pace       trend.Pace  // of the budget's free tasks
 }
 
 var _ probes.Probe = (*Probe)(nil)
@@ -47,9 +45,8 @@ func (p *Probe) Observe(context.Context) probes.Observation {
 	return p.follow(s, time.Now())
 }
 
-// follow judges a sample by those before it. When another limit becomes the
-// tightest, or the tightest changes, what was seen of its free tasks says nothing
-// of how many are started.
+// follow judges a sample by those before it. When another limit becomes the tightest, or
+// the tightest changes, the free tasks before that cannot be compared with the new ones.
 func (p *Probe) follow(s sample, now time.Time) probes.Observation {
 	b := s.tightest()
 	if b.setting != p.budget.setting || b.limit != p.budget.limit {
@@ -67,5 +64,5 @@ func (p *Probe) follow(s sample, now time.Time) probes.Observation {
 }
 
 // plausiblePace is how many tasks a second a host starts at most before it is
-// seen to start more: a fork costs some 50 to 100 µs of one CPU.
+// seen to start more: a fork costs 50 to 100 µs of one CPU.
 const plausiblePace = 10_000

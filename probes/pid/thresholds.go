@@ -13,7 +13,7 @@ type Thresholds struct {
 	UsedPercent float64
 	// FreeTasks is the number of free tasks below which the host is Degraded,
 	// where that comes before UsedPercent. It counts as at most a quarter of the
-	// limit, so that a small limit does not make a host Degraded for good.
+	// limit, so that a host with a small limit is not Degraded for ever.
 	FreeTasks uint64
 	// CriticalUsedPercent is the share of the limit, in percent (0 to 100), at
 	// which the host is Critical.

@@ -43,12 +43,12 @@ func Read(h probes.Host, resource string) (t Totals, found bool, err error) {
 // The parser is ours because that of procfs takes a number that was cut off for
 // the whole number.
 func parse(text, resource string) (t Totals, err error) {
+	if err := hostfile.CheckWhole(text); err != nil {
+		return Totals{}, err
+	}
 	var some, full bool
-	for line, rest := "", text; rest != ""; {
-		var whole bool
-		if line, rest, whole = strings.Cut(rest, "\n"); !whole {
-			return Totals{}, hostfile.ErrCutOff
-		}
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
 		kind, _, _ := strings.Cut(line, " ")
 		switch {
 		case kind == "some" && !some:

@@ -39,9 +39,9 @@ func (p *Pace) fastestAt(at time.Time) float64 {
 	return p.fastest * math.Exp2(-at.Sub(p.seenAt).Seconds()/paceHalfLife.Seconds())
 }
 
-// Headroom returns the least time in which what is left of the newest value can
-// be gone: at the fastest rate that was seen, or at the plausible rate where that
-// is faster. It is at least 1 ns, since 0 means that an Observation has none.
+// Headroom returns the least time in which the amount that is left can be gone. It takes
+// the fastest rate that was seen, or the plausible rate where that is faster. It is at
+// least 1 ns, since 0 means that an Observation has none.
 func (p *Pace) Headroom(left, plausible float64) time.Duration {
 	const longest = float64(math.MaxInt64) / float64(time.Second)
 	seconds := max(0, left) / max(p.fastestAt(p.last.at), plausible)

@@ -14,8 +14,8 @@ type Scarcity struct {
 	clear     float64 // OK without hysteresis from here on; has no effect below threshold
 }
 
-// Scarce returns the Scarcity of what is available. What clears is clearFactor
-// times the threshold. A factor below 1 counts as 1.
+// Scarce returns the Scarcity of an available amount. It clears at clearFactor times the
+// threshold. A factor below 1 counts as 1.
 func Scarce(available, threshold, clearFactor float64) Scarcity {
 	return Scarcity{available: available, threshold: threshold, clear: threshold * clearFactor}
 }

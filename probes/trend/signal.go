@@ -22,7 +22,7 @@ func (s Scarcity) Signal() Signal {
 // Excess compares a percentage of which there can be too much with its
 // threshold. A percentage that has reached the threshold is past it. A threshold
 // of 0 is never reached. Severity rises linearly from 0 at 0 % to 50 at the
-// threshold, and from there to 100 at 100 %. What clears is the threshold
+// threshold, and from there to 100 at 100 %. It clears below the threshold
 // divided by clearFactor. A factor below 1 counts as 1.
 func Excess(percent, threshold, clearFactor float64) Signal {
 	switch {

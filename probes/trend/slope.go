@@ -23,9 +23,9 @@ const (
 	// newestSpan is the least time in which a slope must still hold at its end.
 	newestSpan = time.Second
 	// sustainedSpan is the time over which a fall has to be fast enough as well. A
-	// program that starts takes much at once and stops. Seen over this span, what it
-	// took counts for little until it is a multiple of what is left. What falls at
-	// one rate all the time falls as fast over this span.
+	// program that starts takes much at once and stops. Over this span its fall is slow,
+	// unless it took several times as much as is left. A steady fall is as fast over
+	// this span as over any other.
 	sustainedSpan = 20 * time.Second
 )
 
@@ -85,9 +85,8 @@ func (s *Slope) perSecond() (change float64, ok bool) {
 	return (slopes[middle-1] + slopes[middle]) / 2, true
 }
 
-// newestPerSecond returns the change of the quantity in one second, of the newest
-// samples: the line from the last one that is at least newestSpan older to the
-// newest. The Slope has two samples at least.
+// newestPerSecond returns the change of the quantity in one second, from the last sample
+// that is at least newestSpan old to the newest. The Slope has two samples at least.
 func (s *Slope) newestPerSecond() float64 {
 	newest := s.samples[s.count-1]
 	earlier := s.samples[0]
@@ -107,11 +106,12 @@ func (s *Slope) sustainedPerSecond() float64 {
 	return (newest.value - s.highest.since(newest.at.Add(-sustainedSpan))) / sustainedSpan.Seconds()
 }
 
-// TimeToEmpty returns how long what is available lasts at the current rate. That
-// is the slowest of three: the rate of all samples; of the newest, since a program
-// that took much and has stopped takes no more; and of the last sustainedSpan, since
-// most of those that take much at once stop soon. ok is false when the quantity does not
-// shrink, when there are too few samples, and when it lasts a year or longer.
+// TimeToEmpty returns how long the available amount lasts at the current rate. That is
+// the slowest of three rates. The first is that of all samples. The second is that of the
+// newest samples, since a program that has stopped takes no more. The third is that of the
+// last sustainedSpan, since most programs that take much at once stop soon. ok is false
+// when the quantity does not shrink, when there are too few samples, and when it lasts a
+// year or longer.
 func (s *Slope) TimeToEmpty(available float64) (left time.Duration, ok bool) {
 	const year = 365 * 24 * time.Hour
 	change, ok := s.perSecond()
