@@ -157,7 +157,7 @@ func newLoop(a *Agent, workers workers) *loop {
 		facts:       taints.Facts{LifecycleController: a.LifecycleController, StandInPrefix: a.Config.StandInPrefix},
 	}
 	l.slots = newSlotKeeper(a.Slots, a.Log, l.metrics, a.Now)
-	l.probes = newRunners(a.NewProbe, workers, l.metrics, a.Log)
+	l.probes = newRunners(a.NewProbe, l.fleet, workers, l.metrics, a.Log)
 	l.metrics.configured(a.Config)
 	return l
 }
@@ -178,6 +178,10 @@ func (l *loop) run(ctx context.Context) error {
 		case s := <-l.probes.samples:
 			if !l.probes.isCurrent(s) {
 				continue // by a probe of the configuration before
+			}
+			if s.report != nil {
+				l.fleet.Heard(s.report.Heard)
+				l.fleet.Says(s.report.Own)
 			}
 			l.health.round(s.Condition, l.Now())
 			l.metrics.samples.observe(s.Observation)

@@ -59,7 +59,7 @@ func testFleetBrake(t *testing.T) {
 	})
 	hear := func(bad int) {
 		answers := map[string]verdict.Answer{}
-		for i, peer := range f.Peers() {
+		for i, peer := range f.Surroundings().Peers {
 			level := probes.OK
 			if i < bad {
 				level = probes.Degraded
@@ -109,4 +109,62 @@ func testFleetBrake(t *testing.T) {
 	if told != 1 {
 		t.Errorf("%d Events tell of the brake", told)
 	}
+}
+
+// neighbourly is a probe whose report says that one peer is bad and asks about another.
+type neighbourly struct {
+	*probe
+	in       verdict.Surroundings
+	answered []verdict.Standing
+}
+
+func (n *neighbourly) ObserveIn(ctx context.Context, in verdict.Surroundings) (probes.Observation, *verdict.Report) {
+	n.in = in
+	bad := verdict.Answer{Version: verdict.AnswerVersion, Levels: map[probes.Condition]probes.Level{probes.PIDPressure: probes.Degraded}}
+	return n.Observe(ctx), &verdict.Report{
+		Own: verdict.Answer{Classes: map[verdict.Class]bool{verdict.DNS: false}, Lossy: 7, Reach: 50}, Heard: map[string]verdict.Answer{"node-1": bad}, Ask: []string{"node-2"},
+	}
+}
+
+func (n *neighbourly) Answered(standings []verdict.Standing) probes.Observation {
+	n.answered = standings
+	return probes.Observation{Condition: n.condition, Level: probes.Degraded, Certain: true, Reason: "Answered"}
+}
+
+// The probe of the network is told who the peers are. Its report reaches the fleet, and
+// the answer to what it asks is in the same sample.
+func TestReportReachesTheFleet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := fleet.New(fleet.Options{
+			Node: "node-0", Listen: netip.MustParseAddrPort("[::]:4808"), Namespace: "taintlet-system", Service: "taintlet",
+			Source: eightAgents{}, Log: slog.New(slog.DiscardHandler),
+		})
+		by := map[probes.Condition]*probe{}
+		network := &neighbourly{}
+		a := &agent.Agent{
+			Config: config.Default(), Fleet: f, Recorder: &agent.Told{},
+			NewProbe: func(c config.Condition) probes.Probe {
+				if c.Name != probes.NetworkUnavailable {
+					return by[c.Name]
+				}
+				network.probe = by[c.Name]
+				return network
+			},
+		}
+		runInBubble(t, a, by, func(t *testing.T, _ map[probes.Condition]*probe, c *client) {
+			time.Sleep(11 * time.Second)
+			if len(network.in.Peers) != 7 || network.in.APIServer != "" {
+				t.Errorf("surroundings %+v", network.in)
+			}
+			if len(network.answered) != 1 || !c.has(corev1.TaintNodeNetworkUnavailable) {
+				t.Errorf("answered %+v", network.answered)
+			}
+			if page := string(f.Page()); !strings.Contains(page, `"classes":{"dns":false},"lossy":7,"reach":50`) {
+				t.Errorf("the peers are told %s", page)
+			}
+			if share := f.Said().Shares[probes.PIDPressure]; share.Asked != 1 || share.Bad != 1 {
+				t.Errorf("heard %+v", f.Said())
+			}
+		})
+	})
 }

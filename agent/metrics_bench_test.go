@@ -38,7 +38,7 @@ func newBenchLoop(b *testing.B) (*loop, map[probes.Condition]*runner) {
 
 // take takes one sample and decides on it, as the loop does.
 func (l *loop) take(ctx context.Context, r *runner) {
-	o := r.observe(ctx)
+	o, _ := r.observe(ctx)
 	l.metrics.samples.observe(o)
 	l.step(decide.Inputs{Observations: []probes.Observation{o}})
 }

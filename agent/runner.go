@@ -7,7 +7,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/taintlet/taintlet/agent/fleet"
 	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/probes/network/verdict"
 )
 
 // sampleTimeout is how long one sample may take. A probe returns by then.
@@ -23,6 +25,7 @@ type runner struct {
 	minInterval time.Duration
 	step        time.Duration // minInterval at this agent's tempo
 	followUp    time.Duration
+	fleet       *fleet.Fleet
 	metrics     *metrics
 	log         *slog.Logger
 	out         chan<- sample
@@ -38,17 +41,29 @@ type runner struct {
 type sample struct {
 	probes.Observation
 	by *runner
+	// report is what the sample leaves for the fleet; nil: nothing.
+	report *verdict.Report
+}
+
+// networkProbe is a Probe whose samples depend on the hosts around its own.
+type networkProbe interface {
+	probes.Probe
+	// ObserveIn is Observe, in surroundings that are known. The report is nil when
+	// nobody is to be told.
+	ObserveIn(ctx context.Context, in verdict.Surroundings) (probes.Observation, *verdict.Report)
+	// Answered returns the newest sample with the Standings that its report asks for.
+	Answered(standings []verdict.Standing) probes.Observation
 }
 
 // run takes samples until the context ends.
 func (r *runner) run(ctx context.Context) error {
 	for {
-		o := r.observe(ctx)
+		o, report := r.observe(ctx)
 		r.tellWakeMode()
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case r.out <- sample{o, r}:
+		case r.out <- sample{o, r, report}:
 		}
 		if !r.wait(ctx, o) {
 			return ctx.Err()
@@ -56,17 +71,33 @@ func (r *runner) run(ctx context.Context) error {
 	}
 }
 
-func (r *runner) observe(ctx context.Context) probes.Observation {
+func (r *runner) observe(ctx context.Context) (o probes.Observation, report *verdict.Report) {
 	ctx, cancel := context.WithTimeout(ctx, sampleTimeout)
 	defer cancel()
 	begin := time.Now()
-	o := r.probe.Observe(ctx)
+	if p, ok := r.probe.(networkProbe); ok {
+		o, report = r.observeNetwork(ctx, p)
+	} else {
+		o = r.probe.Observe(ctx)
+	}
 	r.metrics.samples.timed(o, time.Since(begin))
 	if measurer, ok := r.probe.(probes.Measurer); ok {
 		r.measures = measurer.Measures(r.measures[:0])
 		r.metrics.inputs.show(o.Condition, r.measures)
 	}
-	return o
+	return o, report
+}
+
+// observeNetwork takes a sample among the other hosts. What its report asks about them
+// is asked at once, so that the sample has the answer.
+func (r *runner) observeNetwork(ctx context.Context, p networkProbe) (probes.Observation, *verdict.Report) {
+	o, report := p.ObserveIn(ctx, r.fleet.Surroundings())
+	if report != nil {
+		if standings := r.fleet.Consult(ctx, report); standings != nil {
+			o = p.Answered(standings)
+		}
+	}
+	return o, report
 }
 
 // tellWakeMode logs and shows what wakes the probe, when that is new.

@@ -7,12 +7,14 @@ import (
 
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
+	"github.com/taintlet/taintlet/agent/fleet"
 	"github.com/taintlet/taintlet/probes"
 )
 
 // runners are the probes that run, one for each condition. The loop owns them.
 type runners struct {
 	newProbe func(config.Condition) probes.Probe
+	fleet    *fleet.Fleet
 	workers  workers
 	metrics  *metrics
 	log      *slog.Logger
@@ -24,9 +26,9 @@ type runners struct {
 	running map[probes.Condition]*runner
 }
 
-func newRunners(newProbe func(config.Condition) probes.Probe, workers workers, m *metrics, log *slog.Logger) *runners {
+func newRunners(newProbe func(config.Condition) probes.Probe, others *fleet.Fleet, workers workers, m *metrics, log *slog.Logger) *runners {
 	return &runners{
-		newProbe: newProbe, workers: workers, metrics: m, log: log,
+		newProbe: newProbe, fleet: others, workers: workers, metrics: m, log: log,
 		start: time.Now(), tempo: tempo(), samples: make(chan sample), running: map[probes.Condition]*runner{},
 	}
 }
@@ -40,7 +42,7 @@ func (r *runners) startProbe(ctx context.Context, c config.Condition, level prob
 	ctx, stop := context.WithCancel(ctx)
 	probe := r.newProbe(c)
 	next := &runner{
-		probe: probe, stop: stop, start: r.start, metrics: r.metrics, log: r.log, out: r.samples,
+		probe: probe, stop: stop, start: r.start, fleet: r.fleet, metrics: r.metrics, log: r.log, out: r.samples,
 		period: r.atTempo(c.Common().Period.Duration), minInterval: c.MinInterval(), step: r.atTempo(c.MinInterval()), followUp: c.FollowUp(),
 	}
 	next.decided.Store(int32(level))

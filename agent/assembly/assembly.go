@@ -17,7 +17,6 @@ import (
 	"github.com/taintlet/taintlet/agent/fleet"
 	"github.com/taintlet/taintlet/agent/fleet/dnspods"
 	"github.com/taintlet/taintlet/probes"
-	"github.com/taintlet/taintlet/probes/network"
 )
 
 // Values of Options.DryRun.
@@ -43,8 +42,8 @@ type Options struct {
 	// DNSPods says where the pods of the cluster's DNS are; the zero value: where most
 	// clusters have them.
 	DNSPods dnspods.Where
-	// NewProbe returns what makes the probes, given what is known of the cluster.
-	NewProbe func(network.Cluster) func(config.Condition) probes.Probe
+	// NewProbe makes the probes.
+	NewProbe func(config.Condition) probes.Probe
 
 	// The others are those of agent.Agent.
 	Config              *config.Config
@@ -68,7 +67,7 @@ func New(ctx context.Context, o Options) (*agent.Agent, func(), error) {
 		APIServer: c.apiServer, Source: c.source, Log: o.Log,
 	})
 	return &agent.Agent{
-		Config: o.Config, Reload: o.Reload, NewProbe: o.NewProbe(others), Client: c.node, Slots: c.slots, Fleet: others,
+		Config: o.Config, Reload: o.Reload, NewProbe: o.NewProbe, Client: c.node, Slots: c.slots, Fleet: others,
 		Recorder: c.events, Log: o.Log, Instance: o.Instance, Boot: o.Boot, Now: o.Now,
 		LifecycleController: o.LifecycleController, Version: o.Version,
 	}, stop, nil

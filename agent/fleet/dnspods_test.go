@@ -72,7 +72,7 @@ func TestDNSPodsAreFoundByWhatTheyAre(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := netip.AddrPortFrom(netip.MustParseAddr("10.244.1.2"), uint16(test.number))
-		if got := f.DNSPods(); (len(got) == 1 && got[0] == want) != test.found {
+		if got := f.Surroundings().DNSPods; (len(got) == 1 && got[0] == want) != test.found {
 			t.Errorf("%s: %v", test.name, got)
 		}
 	}

@@ -1,6 +1,5 @@
 // Package fleet is what an agent knows of the agents on other Nodes: where they
-// are, what they answered, and what it answers them. It implements
-// network.Cluster by the API server.
+// are, what they answered, and what it answers them. It reads the API server.
 package fleet
 
 import (
@@ -21,7 +20,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/taintlet/taintlet/agent/fleet/dnspods"
-	"github.com/taintlet/taintlet/probes/network"
 	"github.com/taintlet/taintlet/probes/network/verdict"
 )
 
@@ -108,8 +106,6 @@ type Fleet struct {
 	talk talk
 }
 
-var _ network.Cluster = (*Fleet)(nil)
-
 // New returns a fleet that knows nobody yet. Run reads the API server.
 func New(o Options) *Fleet {
 	f := &Fleet{
@@ -145,7 +141,7 @@ func (f *Fleet) Run(ctx context.Context) error {
 		if err != nil {
 			f.options.Log.Warn("cannot read where the other agents and the DNS pods are; what is known of them stays", "error", err)
 		}
-		if err == nil && (!f.hasPeers() || len(f.Peers()) >= enough) {
+		if err == nil && (!f.hasPeers() || len(f.Surroundings().Peers) >= enough) {
 			pause = refreshEvery
 		}
 		if err := f.pause(ctx, jittered(pause)); err != nil {
@@ -288,11 +284,14 @@ func (f *Fleet) refreshAPIServer(ctx context.Context) error {
 	return nil
 }
 
-// Peers returns the agents on other Nodes that this one asks.
-func (f *Fleet) Peers() []verdict.Peer {
+// Surroundings returns what is known now of the cluster around this host.
+func (f *Fleet) Surroundings() verdict.Surroundings {
+	isTroubled := f.isTroubled()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.peers
+	return verdict.Surroundings{
+		Peers: f.peers, DNSPods: f.dnsPods, Self: f.selfAddress(), APIServer: f.apiServer(), Troubled: isTroubled,
+	}
 }
 
 // IsAgent reports whether an agent of the fleet is known to be at an address. Of a
@@ -311,15 +310,8 @@ func (f *Fleet) Slices() int {
 	return f.slices
 }
 
-// DNSPods returns the DNS pods on other Nodes.
-func (f *Fleet) DNSPods() []netip.AddrPort {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.dnsPods
-}
-
-// SelfAddress is an address of the own Node at which this agent listens.
-func (f *Fleet) SelfAddress() netip.AddrPort {
+// selfAddress is an address of the own Node at which this agent listens.
+func (f *Fleet) selfAddress() netip.AddrPort {
 	listen := f.options.Listen
 	switch {
 	case !listen.IsValid() || listen.Addr().IsLoopback():
@@ -332,11 +324,9 @@ func (f *Fleet) SelfAddress() netip.AddrPort {
 	return netip.AddrPort{}
 }
 
-// APIServer is the host and port of an API server, on another Node where there is
-// a choice.
-func (f *Fleet) APIServer() string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+// apiServer is the host and port of an API server, on another Node where there is
+// a choice. The caller holds the lock.
+func (f *Fleet) apiServer() string {
 	if f.otherAPIServer != "" {
 		return f.otherAPIServer
 	}

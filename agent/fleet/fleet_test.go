@@ -140,10 +140,10 @@ func TestListsAreReadEvery10MinutesAndStay(t *testing.T) {
 			if n := s.reads(); n < 11 || n > 14 {
 				t.Errorf("read %d times in 2 h", n)
 			}
-			if len(f.Peers()) != MaxPeers || len(f.DNSPods()) != maxDNSPods || f.Slices() != 1 || f.Said().Known != MaxPeers {
-				t.Errorf("peers %v, DNS pods %v, %d slices", f.Peers(), f.DNSPods(), f.Slices())
+			if len(f.Surroundings().Peers) != MaxPeers || len(f.Surroundings().DNSPods) != maxDNSPods || f.Slices() != 1 || f.Said().Known != MaxPeers {
+				t.Errorf("peers %v, DNS pods %v, %d slices", f.Surroundings().Peers, f.Surroundings().DNSPods, f.Slices())
 			}
-			if got := f.APIServer(); got == "10.0.0.1:443" || got == "198.51.100.0:4808" || got == "" {
+			if got := f.Surroundings().APIServer; got == "10.0.0.1:443" || got == "198.51.100.0:4808" || got == "" {
 				t.Errorf("API server %s although this Node has one itself", got)
 			}
 		})
@@ -154,8 +154,8 @@ func TestListsAreReadEvery10MinutesAndStay(t *testing.T) {
 			if n := s.reads(); n < 6 || n > 8 {
 				t.Errorf("read %d times in 31 min while there is no peer", n)
 			}
-			if f.APIServer() != "10.0.0.1:443" || f.Said().Known != 0 {
-				t.Errorf("API server %s, %d peers", f.APIServer(), f.Said().Known)
+			if f.Surroundings().APIServer != "10.0.0.1:443" || f.Said().Known != 0 {
+				t.Errorf("API server %s, %d peers", f.Surroundings().APIServer, f.Said().Known)
 			}
 		})
 	})
@@ -167,7 +167,7 @@ func TestConfiguredAPIServer(t *testing.T) {
 		f := newFleet(&source{agents: 3})
 		f.options.HostIP = netip.MustParseAddr("203.0.113.1")
 		runFor(t, f, func() {
-			if got := f.APIServer(); got != "10.0.0.1:443" {
+			if got := f.Surroundings().APIServer; got != "10.0.0.1:443" {
 				t.Errorf("API server %s", got)
 			}
 		})
@@ -183,8 +183,8 @@ func TestNoPeersOnLoopback(t *testing.T) {
 			f.options.Listen, _ = netip.ParseAddrPort(listen)
 			f.isRead = !f.hasPeers()
 			runFor(t, f, func() {
-				if s.reads() > 0 || len(f.Peers()) > 0 || f.SelfAddress().IsValid() || f.Said().Known != 0 {
-					t.Errorf("%q: %v, self %v", listen, f.Peers(), f.SelfAddress())
+				if s.reads() > 0 || len(f.Surroundings().Peers) > 0 || f.Surroundings().Self.IsValid() || f.Said().Known != 0 {
+					t.Errorf("%q: %v, self %v", listen, f.Surroundings().Peers, f.Surroundings().Self)
 				}
 			})
 		}
@@ -195,7 +195,7 @@ func TestSelfAddress(t *testing.T) {
 	for listen, want := range map[string]string{"[::]:4808": "198.51.100.0:4808", "0.0.0.0:1": "198.51.100.0:1", "203.0.113.1:2": "203.0.113.1:2"} {
 		f := newFleet(&source{})
 		f.options.Listen = netip.MustParseAddrPort(listen)
-		if got := f.SelfAddress().String(); got != want {
+		if got := f.Surroundings().Self.String(); got != want {
 			t.Errorf("%s: %s, want %s", listen, got, want)
 		}
 	}
@@ -226,7 +226,7 @@ func TestShares(t *testing.T) {
 			}
 			newer := answer(probes.Degraded)
 			newer.Version++
-			peers := f.Peers()
+			peers := f.Surroundings().Peers
 			round := map[string]verdict.Answer{
 				peers[0].Node: answer(probes.Degraded), peers[1].Node: answer(probes.Critical), peers[2].Node: answer(probes.OK),
 				peers[3].Node: answer(probes.Unknown), peers[4].Node: newer, "no-peer": answer(probes.Degraded),
@@ -264,7 +264,7 @@ func TestIsTroubled(t *testing.T) {
 	for level, want := range map[probes.Level]bool{probes.OK: false, probes.Unknown: false, probes.Degraded: true, probes.Critical: true} {
 		f := Alone()
 		f.Tell(map[probes.Condition]probes.Level{probes.MemoryPressure: level, probes.PIDPressure: probes.OK})
-		if f.IsTroubled() != want {
+		if f.Surroundings().Troubled != want {
 			t.Errorf("%s: %t", level, !want)
 		}
 	}

@@ -62,6 +62,36 @@ type noted struct {
 	renewed, at time.Time
 }
 
+// How long the API server may take for what a report needs. To note takes less of it:
+// only then does this host tell the others that it suspects itself.
+const (
+	notePatience = time.Second
+	askPatience  = 2 * time.Second
+)
+
+// Consult asks the API server what a round's report needs, and returns the Standings;
+// nil: none are asked for, or there was no answer. A host whose note fails waits longer.
+//
+// This is asked between a round and its sample. An answer before the next round would
+// come 2 to 4 s later.
+func (f *Fleet) Consult(ctx context.Context, report *verdict.Report) []verdict.Standing {
+	if len(report.Note) > 0 {
+		noting, cancel := context.WithTimeout(ctx, notePatience)
+		defer cancel()
+		_ = f.Note(noting, report.Note)
+	}
+	if len(report.Ask) == 0 {
+		return nil
+	}
+	asking, cancel := context.WithTimeout(ctx, askPatience)
+	defer cancel()
+	standings, err := f.Standings(asking, report.Ask)
+	if err != nil {
+		return nil
+	}
+	return standings
+}
+
 // Note reads when the Nodes' Leases were renewed. What cannot be read is not noted.
 func (f *Fleet) Note(ctx context.Context, nodes []string) error {
 	if f.options.Source == nil {

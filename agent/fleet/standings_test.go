@@ -1,12 +1,15 @@
 package fleet
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/taintlet/taintlet/probes/network/verdict"
 )
@@ -162,6 +165,43 @@ func TestStandingsWithoutAnAnswerPause(t *testing.T) {
 			if n := ask(20 * time.Second); n < 2 || n > 3 {
 				t.Errorf("asked %d times in 20 s after an answer", n)
 			}
+		})
+	})
+}
+
+// hanging is a source that gives no answer about Nodes and Leases.
+type hanging struct{ *source }
+
+func (hanging) GetNode(ctx context.Context, _ string) (*corev1.Node, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func (hanging) LeaseRenewed(ctx context.Context, _ string) (time.Time, error) {
+	<-ctx.Done()
+	return time.Time{}, ctx.Err()
+}
+
+// What a report needs is asked for 3 s at most, so that the next round is not late.
+func TestConsultEndsInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &source{agents: 9}
+		f := newFleet(s)
+		runFor(t, f, func() {
+			nodes := []string{"node-1", "node-2"}
+			if got := f.Consult(t.Context(), &verdict.Report{Note: nodes}); got != nil || len(f.noted) != 0 {
+				t.Errorf("nothing is asked, and no Lease is there: %+v, noted %v", got, f.noted)
+			}
+			s.leases = map[string]time.Time{"node-2": time.Now()}
+			if got := f.Consult(t.Context(), &verdict.Report{Note: nodes, Ask: nodes}); len(got) != 2 || len(f.noted) != 1 {
+				t.Errorf("%+v, noted %v", got, f.noted)
+			}
+			f.options.Source = hanging{s}
+			begin := time.Now()
+			if got := f.Consult(t.Context(), &verdict.Report{Note: nodes, Ask: nodes}); got != nil || time.Since(begin) != 3*time.Second {
+				t.Errorf("%+v without an answer, after %s", got, time.Since(begin))
+			}
+			f.options.Source = s
 		})
 	})
 }

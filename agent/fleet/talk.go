@@ -83,9 +83,9 @@ func (f *Fleet) Tell(levels map[probes.Condition]probes.Level) {
 	f.talk.render()
 }
 
-// IsTroubled reports whether a condition of this host is bad, or would be but for
+// isTroubled reports whether a condition of this host is bad, or would be but for
 // the fleet brake.
-func (f *Fleet) IsTroubled() bool {
+func (f *Fleet) isTroubled() bool {
 	f.talk.mu.Lock()
 	defer f.talk.mu.Unlock()
 	for _, level := range f.talk.own.Levels {
@@ -99,7 +99,7 @@ func (f *Fleet) IsTroubled() bool {
 // Heard takes what the peers answered in one round, by Node. Only what peers say
 // of conditions that this host has is kept.
 func (f *Fleet) Heard(answers map[string]verdict.Answer) {
-	asked, count := f.Peers(), f.Slices()
+	asked, count := f.Surroundings().Peers, f.Slices()
 	t := &f.talk
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 func hearFor(f *Fleet, length, every time.Duration, silent ...string) {
 	for range length / every {
 		answers := map[string]verdict.Answer{}
-		for _, peer := range f.Peers() {
+		for _, peer := range f.Surroundings().Peers {
 			if !slices.Contains(silent, peer.Node) {
 				answers[peer.Node] = verdict.Answer{Version: verdict.AnswerVersion}
 			}
@@ -42,7 +42,7 @@ func TestMissingPeersLeaveTheList(t *testing.T) {
 				hearFor(f, 55*time.Second, 5*time.Second, silent...)
 				s.change(test.agents-test.gone, nil)
 				hearFor(f, time.Duration(30+test.slices)*time.Second, 5*time.Second, silent...)
-				for _, peer := range f.Peers() {
+				for _, peer := range f.Surroundings().Peers {
 					if slices.Contains(silent, peer.Node) {
 						t.Errorf("%+v: %s is a peer after a minute and a half", test, peer.Node)
 					}
@@ -107,7 +107,7 @@ func TestListIsReadAgainWhenAPeerIsSilent(t *testing.T) {
 			if got := s.reads(); got != 1 {
 				t.Errorf("read %d times in 20 min", got)
 			}
-			hearFor(f, 15*time.Minute, 20*time.Second, f.Peers()[0].Node)
+			hearFor(f, 15*time.Minute, 20*time.Second, f.Surroundings().Peers[0].Node)
 			if got := s.reads(); got < 2 || got > 3 {
 				t.Errorf("read %d times after a peer was silent for 15 min", got)
 			}

@@ -16,9 +16,6 @@ import (
 // Environment is what the probes sample.
 type Environment struct {
 	Host probes.Host
-	// Cluster is what is known of the other hosts; nil: nothing, as without an
-	// API server.
-	Cluster network.Cluster
 }
 
 // NewProbe makes the probe of a condition of config.HostSchema. It panics for any other
@@ -32,7 +29,7 @@ func (e Environment) NewProbe(c config.Condition) probes.Probe {
 	case *config.PID:
 		return pid.New(e.Host, s.Thresholds())
 	case *config.Network:
-		return network.New(e.Host, network.Options{Period: s.Period.Duration, Cluster: e.Cluster, Disabled: s.DisabledClasses})
+		return network.New(e.Host, network.Options{Period: s.Period.Duration, Disabled: s.DisabledClasses})
 	}
 	panic(fmt.Sprintf("condition %s has no probe", c.Name))
 }

@@ -21,7 +21,7 @@ func TestEveryConditionHasItsProbe(t *testing.T) {
 // A class that is off is not asked, so the message does not tell of it.
 func TestDisabledClassesReachTheProbe(t *testing.T) {
 	told := func(classes ...verdict.Class) string {
-		c := config.Condition{Section: &config.Network{DisabledClasses: classes}}
+		c := config.Condition{Section: &config.Network{Sampling: config.Default().Conditions[3].Section.(*config.Network).Sampling, DisabledClasses: classes}}
 		return hostprobes.Environment{Host: probes.Host{Proc: "testdata", Sys: "/sys"}}.NewProbe(c).Observe(t.Context()).Message
 	}
 	if with, without := told(verdict.DNS, verdict.Local), told(verdict.Classes()...); with == without {

@@ -23,7 +23,6 @@ import (
 	"github.com/taintlet/taintlet/agent/fleet/dnspods"
 	"github.com/taintlet/taintlet/agent/hostprobes"
 	"github.com/taintlet/taintlet/probes"
-	"github.com/taintlet/taintlet/probes/network"
 	"github.com/taintlet/taintlet/taints"
 )
 
@@ -126,9 +125,7 @@ func (o *options) parts(cfg *config.Config, log *slog.Logger) (assembly.Options,
 	parts := assembly.Options{
 		Node: o.nodeName, Namespace: o.namespace, DryRun: o.dryRun, DNSPods: dnsPods, Config: cfg, Log: log,
 		Instance: instanceName(), Boot: boot, Now: now, LifecycleController: o.lifecycleController, Version: buildVersion(),
-		NewProbe: func(others network.Cluster) func(config.Condition) probes.Probe {
-			return hostprobes.Environment{Host: o.host, Cluster: others}.NewProbe
-		},
+		NewProbe: hostprobes.Environment{Host: o.host}.NewProbe,
 	}
 	if hostIP, err := netip.ParseAddr(os.Getenv("HOST_IP")); err == nil {
 		parts.HostIP = hostIP

@@ -21,7 +21,6 @@ import (
 // is not verified, and none is shown: nothing is sent over the connection, and
 // whoever can forge the answer can withhold it too.
 type apiCheck struct {
-	server func() string
 	// address is where a server known by its name was most recently reached: a
 	// nameserver that fails is no fault of the API server.
 	address map[string]netip.AddrPort
@@ -29,8 +28,8 @@ type apiCheck struct {
 
 func (*apiCheck) class() verdict.Class { return verdict.API }
 
-func (a *apiCheck) check(ctx context.Context, patience time.Duration) verdict.Result {
-	server := a.server()
+func (a *apiCheck) check(ctx context.Context, in *verdict.Surroundings, patience time.Duration) verdict.Result {
+	server := in.APIServer
 	if server == "" {
 		return verdict.Result{Outcome: verdict.NotKnown, Detail: "no API server is known"}
 	}

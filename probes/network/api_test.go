@@ -32,15 +32,14 @@ func tlsServer(t *testing.T) (address netip.AddrPort, requests *atomic.Int32, lo
 func TestAPIServerIsGreeted(t *testing.T) {
 	t.Parallel()
 	address, requests, logged := tlsServer(t)
-	a := &apiCheck{server: address.String}
+	a, in := &apiCheck{}, verdict.Surroundings{APIServer: address.String()}
 	for range 3 {
-		if got := a.check(t.Context(), time.Second); got.Outcome != verdict.Well {
+		if got := a.check(t.Context(), &in, time.Second); got.Outcome != verdict.Well {
 			t.Errorf("%+v", got)
 		}
 	}
-	name := fmt.Sprintf("localhost:%d", address.Port())
-	a.server = func() string { return name }
-	if got := a.check(t.Context(), time.Second); got.Outcome != verdict.Well {
+	in.APIServer = fmt.Sprintf("localhost:%d", address.Port())
+	if got := a.check(t.Context(), &in, time.Second); got.Outcome != verdict.Well {
 		t.Errorf("by its name: %+v", got)
 	}
 	time.Sleep(50 * time.Millisecond) // nothing tells that a server will log nothing
@@ -54,12 +53,12 @@ func TestAPIServerWhoseNameIsNotResolved(t *testing.T) {
 	t.Parallel()
 	address, _, _ := tlsServer(t)
 	server := fmt.Sprintf("api.invalid:%d", address.Port())
-	a := &apiCheck{server: func() string { return server }}
-	if got := a.check(t.Context(), 4*time.Second); got.Outcome != verdict.Failed || !strings.Contains(got.Detail, "api.invalid") {
+	a, in := &apiCheck{}, verdict.Surroundings{APIServer: server}
+	if got := a.check(t.Context(), &in, 4*time.Second); got.Outcome != verdict.Failed || !strings.Contains(got.Detail, "api.invalid") {
 		t.Errorf("never reached: %+v", got)
 	}
 	a.address = map[string]netip.AddrPort{server: address}
-	if got := a.check(t.Context(), 4*time.Second); got.Outcome != verdict.Well {
+	if got := a.check(t.Context(), &in, 4*time.Second); got.Outcome != verdict.Well {
 		t.Errorf("reached before: %+v", got)
 	}
 }
@@ -78,13 +77,13 @@ func TestAPIServerThatIsNone(t *testing.T) {
 		{"no port", "10.0.0.1", "missing port"},
 		{"garbled port", "localhost:x", "invalid syntax"},
 	} {
-		a := &apiCheck{server: func() string { return test.server }}
-		if got := a.check(t.Context(), 300*time.Millisecond); got.Outcome != verdict.Failed || !strings.Contains(got.Detail, test.detail) {
+		a, in := &apiCheck{}, verdict.Surroundings{APIServer: test.server}
+		if got := a.check(t.Context(), &in, 300*time.Millisecond); got.Outcome != verdict.Failed || !strings.Contains(got.Detail, test.detail) {
 			t.Errorf("%s: %+v, want %q", test.name, got, test.detail)
 		}
 	}
-	a := &apiCheck{server: nowhere}
-	if got := a.check(t.Context(), time.Second); got.Outcome != verdict.NotKnown {
+	a := &apiCheck{}
+	if got := a.check(t.Context(), &verdict.Surroundings{}, time.Second); got.Outcome != verdict.NotKnown {
 		t.Errorf("no server: %+v", got)
 	}
 }

@@ -46,22 +46,22 @@ func BenchmarkRound(b *testing.B) {
 	sh(b, firewall)
 	startServers(b, v)
 	h := hostHere(b)
-	b.Run("all", func(b *testing.B) { rounds(b, v.probe(b, h)) })
+	b.Run("all", func(b *testing.B) { v.rounds(b, v.probe(b, h)) })
 	for _, class := range verdict.Classes() {
 		others := slices.DeleteFunc(verdict.Classes(), func(c verdict.Class) bool { return c == class })
-		b.Run(string(class), func(b *testing.B) { rounds(b, v.probe(b, h, others...)) })
+		b.Run(string(class), func(b *testing.B) { v.rounds(b, v.probe(b, h, others...)) })
 	}
 }
 
 // rounds measures one round after the other.
-func rounds(b *testing.B, p *Probe) {
-	p.Observe(b.Context())
+func (v *village) rounds(b *testing.B, p *Probe) {
+	v.observe(b.Context(), p)
 	bytes, packets := loopbackSent(b)
 	var before, after syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &before)
 	b.ReportAllocs()
 	for b.Loop() {
-		p.Observe(b.Context())
+		v.observe(b.Context(), p)
 	}
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &after)
 	bytesAfter, packetsAfter := loopbackSent(b)

@@ -17,7 +17,7 @@ type check interface {
 	class() verdict.Class
 	// check returns what was found, at the latest when the context ends. patience
 	// is how long one answer may take.
-	check(ctx context.Context, patience time.Duration) verdict.Result
+	check(ctx context.Context, in *verdict.Surroundings, patience time.Duration) verdict.Result
 }
 
 // reached remembers the targets that were reached since they were first asked.

@@ -105,12 +105,12 @@ func TestPodsAreChosen(t *testing.T) {
 func TestSelfIsRefused(t *testing.T) {
 	t.Parallel()
 	address := closedPort(t)
-	s := &selfCheck{address: func() netip.AddrPort { return address }, took: time.Hour}
-	if got := s.check(t.Context(), time.Second); got.Outcome != verdict.Well || s.took > time.Minute {
+	s, in := &selfCheck{took: time.Hour}, verdict.Surroundings{Self: address}
+	if got := s.check(t.Context(), &in, time.Second); got.Outcome != verdict.Well || s.took > time.Minute {
 		t.Errorf("%+v after %v", got, s.took)
 	}
-	address = netip.AddrPort{}
-	if got := s.check(t.Context(), time.Second); got.Outcome != verdict.NotKnown {
+	in.Self = netip.AddrPort{}
+	if got := s.check(t.Context(), &in, time.Second); got.Outcome != verdict.NotKnown {
 		t.Errorf("no address: %+v", got)
 	}
 }

@@ -1,7 +1,6 @@
 package network
 
 import (
-	"net/netip"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -41,20 +40,5 @@ func (p *Probe) forget() {
 			f.forget()
 		}
 	}
-	p.was, p.results, p.apiResult, p.apiDue, p.calm, p.late = map[verdict.Class]bool{}, nil, verdict.Result{}, time.Time{}, 0, 0
+	p.was, p.newest, p.apiResult, p.apiDue, p.calm, p.late = map[verdict.Class]bool{}, verdict.Round{}, verdict.Result{}, time.Time{}, 0, 0
 }
-
-func (r *routeCheck) forget() { r.seen = reached[string]{} }
-
-func (d *dnsCheck) forget() { d.seen = reached[netip.AddrPort]{} }
-
-func (p *podsCheck) forget() { p.seen = reached[netip.AddrPort]{} }
-
-func (l *localCheck) forget() { l.known, l.rounds = map[string]seenDaemon{}, 0 }
-
-func (p *peersCheck) forget() {
-	p.turns.Forget()
-	p.found = nil
-}
-
-func (c *conntrackCheck) forget() { c.known = false }

@@ -21,7 +21,7 @@ type lost struct {
 	now bool
 }
 
-func (l *lost) check(context.Context, time.Duration) verdict.Result {
+func (l *lost) check(context.Context, *verdict.Surroundings, time.Duration) verdict.Result {
 	w := way{target: outside, by: "eth0"}
 	if l.now {
 		w = way{target: outside, lost: noCarrier}
@@ -47,7 +47,7 @@ func TestSleepForgets(t *testing.T) {
 	} {
 		now, slept := time.Unix(1000, 0), 7*time.Hour // the host may have slept before the agent's start
 		p := New(thisHost, Options{Period: testPeriod})
-		route := &lost{routeCheck: newRouteCheck(thisHost, nowhere)}
+		route := &lost{routeCheck: newRouteCheck(thisHost)}
 		p.checks, p.clock = []check{route}, func() (time.Time, time.Duration) { return now, slept }
 		for range 3 {
 			p.Observe(t.Context())
@@ -106,7 +106,7 @@ func TestEveryClassForgets(t *testing.T) {
 	address := []netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:53")}
 	fails := []error{context.DeadlineExceeded}
 	pods, dns := &podsCheck{seen: reached[netip.AddrPort]{}}, &dnsCheck{seen: reached[netip.AddrPort]{}}
-	peers := &peersCheck{peers: func() []verdict.Peer { return nil }, turns: verdict.NewTurns(testPeriod)}
+	peers := &peersCheck{turns: verdict.NewTurns(testPeriod)}
 	peer := verdict.Peer{Node: "a"}
 	for _, test := range []struct {
 		check
@@ -114,7 +114,7 @@ func TestEveryClassForgets(t *testing.T) {
 	}{
 		{pods, func() verdict.Result { return pods.judge(address, []error{nil}) }, func() verdict.Result { return pods.judge(address, fails) }},
 		{dns, func() verdict.Result { return dns.judge(address, []error{nil}) }, func() verdict.Result { return dns.judge(address, fails) }},
-		{l, func() verdict.Result { gone.Store(false); return l.check(t.Context(), time.Second) }, func() verdict.Result { gone.Store(true); return l.check(t.Context(), time.Second) }},
+		{l, func() verdict.Result { gone.Store(false); return l.check(t.Context(), nil, time.Second) }, func() verdict.Result { gone.Store(true); return l.check(t.Context(), nil, time.Second) }},
 		{peers, func() verdict.Result { return peers.took(peer, true) }, func() verdict.Result { return peers.took(peer, false) }},
 	} {
 		if first, second := test.well(), test.fail(); first.Outcome != verdict.Well || second.Outcome != verdict.Failed {

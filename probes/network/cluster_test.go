@@ -17,35 +17,20 @@ import (
 	"github.com/taintlet/taintlet/probes/network/verdict"
 )
 
-// village is a Cluster whose hosts are addresses of lo. Its servers are real.
+// village is a host's surroundings, whose hosts are addresses of lo. Its servers are real.
 type village struct {
-	peers      []verdict.Peer
-	pods       []netip.AddrPort
-	self       netip.AddrPort
-	api        string
-	standings  func(context.Context, []string) ([]verdict.Standing, error)
-	heard      map[string]verdict.Answer
-	said       verdict.Answer
+	verdict.Surroundings
 	handshakes atomic.Int32
-	noted      []string
-	troubled   bool
 	page       atomic.Value // what the peers answer, a string
+	// report is that of the newest round.
+	report *verdict.Report
 }
 
-func (v *village) Peers() []verdict.Peer                   { return v.peers }
-func (v *village) DNSPods() []netip.AddrPort               { return v.pods }
-func (v *village) SelfAddress() netip.AddrPort             { return v.self }
-func (v *village) APIServer() string                       { return v.api }
-func (v *village) IsTroubled() bool                        { return v.troubled }
-func (v *village) Heard(answers map[string]verdict.Answer) { v.heard = answers }
-func (v *village) Says(own verdict.Answer)                 { v.said = own }
-func (v *village) Note(_ context.Context, nodes []string) error {
-	v.noted = append(v.noted, nodes...)
-	return nil
-}
-
-func (v *village) Standings(ctx context.Context, nodes []string) ([]verdict.Standing, error) {
-	return v.standings(ctx, nodes)
+// observe runs a round in the village.
+func (v *village) observe(ctx context.Context, p *Probe) probes.Observation {
+	o, report := p.ObserveIn(ctx, v.Surroundings)
+	v.report = report
+	return o
 }
 
 const testPeriod = 5 * time.Second
@@ -70,12 +55,12 @@ func listen(t testing.TB, address string) net.Listener {
 // addresses gives so many peers the addresses 127.1.0.N. The API server is
 // 127.2.0.1, the DNS pod 127.3.0.1 and the own address 127.1.0.0.
 func (v *village) addresses(peers int) {
-	v.pods = []netip.AddrPort{netip.MustParseAddrPort(fmt.Sprintf("127.3.0.1:%d", podPort))}
-	v.self = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 1, 0, 0}), peerPort)
-	v.api = fmt.Sprintf("127.2.0.1:%d", apiPort)
+	v.DNSPods = []netip.AddrPort{netip.MustParseAddrPort(fmt.Sprintf("127.3.0.1:%d", podPort))}
+	v.Self = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 1, 0, 0}), peerPort)
+	v.APIServer = fmt.Sprintf("127.2.0.1:%d", apiPort)
 	for i := range peers {
 		address := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 1, 0, byte(i + 1)}), peerPort)
-		v.peers = append(v.peers, verdict.Peer{Node: fmt.Sprintf("node-%02d", i+1), Address: address, Other: otherPort})
+		v.Peers = append(v.Peers, verdict.Peer{Node: fmt.Sprintf("node-%02d", i+1), Address: address, Other: otherPort})
 	}
 }
 
@@ -107,11 +92,11 @@ func settle(t testing.TB, peers int) *village {
 		}
 		t.Cleanup(server.Close)
 	}
-	serve(v.api, true)
-	serve(v.self.String(), false)
-	serve(v.pods[0].String(), false)
+	serve(v.APIServer, true)
+	serve(v.Self.String(), false)
+	serve(v.DNSPods[0].String(), false)
 	serve("127.0.0.1:10256", false)
-	for _, peer := range v.peers {
+	for _, peer := range v.Peers {
 		serve(peer.Address.String(), false)
 	}
 	serveDNS(t, "127.4.0.1:53", reply3)
@@ -121,7 +106,7 @@ func settle(t testing.TB, peers int) *village {
 // probe is the probe of a host in the village.
 func (v *village) probe(t testing.TB, h probes.Host, disabled ...verdict.Class) *Probe {
 	t.Helper()
-	p := New(h, Options{Period: testPeriod, Cluster: v, Disabled: disabled})
+	p := New(h, Options{Period: testPeriod, Disabled: disabled})
 	p.patience = 500 * time.Millisecond // there is no network to wait for
 	path := filepath.Join(t.TempDir(), "resolv.conf")
 	if err := os.WriteFile(path, []byte("search svc.cluster.local\nnameserver 127.4.0.1\n"), 0o600); err != nil {

@@ -29,7 +29,9 @@ type conntrackCheck struct {
 
 func (*conntrackCheck) class() verdict.Class { return verdict.Conntrack }
 
-func (c *conntrackCheck) check(context.Context, time.Duration) verdict.Result {
+func (c *conntrackCheck) forget() { c.known = false }
+
+func (c *conntrackCheck) check(context.Context, *verdict.Surroundings, time.Duration) verdict.Result {
 	path := filepath.Join(c.host.Proc, "net", "stat", "nf_conntrack")
 	text, err := hostfile.Read(path)
 	if errors.Is(err, fs.ErrNotExist) {

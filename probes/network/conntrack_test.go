@@ -71,7 +71,7 @@ func TestConntrackThatIsNotRead(t *testing.T) {
 	t.Parallel()
 	h := probes.Host{Proc: t.TempDir()}
 	c := &conntrackCheck{host: h}
-	if got := c.check(t.Context(), patience); got.Outcome != verdict.NotKnown || got.Detail != "this host tracks no connections" {
+	if got := c.check(t.Context(), nil, patience); got.Outcome != verdict.NotKnown || got.Detail != "this host tracks no connections" {
 		t.Errorf("no file: %+v", got)
 	}
 	if err := os.MkdirAll(h.Proc+"/net/stat", 0o700); err != nil {
@@ -80,7 +80,7 @@ func TestConntrackThatIsNotRead(t *testing.T) {
 	if err := os.WriteFile(h.Proc+"/net/stat/nf_conntrack", []byte(stat518), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got := c.check(t.Context(), patience); got.Outcome != verdict.NotKnown || !strings.Contains(got.Detail, "no processor") {
+	if got := c.check(t.Context(), nil, patience); got.Outcome != verdict.NotKnown || !strings.Contains(got.Detail, "no processor") {
 		t.Errorf("a garbled file: %+v", got)
 	}
 }
@@ -108,7 +108,7 @@ nft add chain inet t out { type filter hook output priority 0 ; }
 nft add rule inet t out ct state new counter`)
 	c := &conntrackCheck{host: h}
 	for range 2 {
-		if got := c.check(t.Context(), patience); got.Outcome != verdict.Well {
+		if got := c.check(t.Context(), nil, patience); got.Outcome != verdict.Well {
 			t.Errorf("%+v", got)
 		}
 	}

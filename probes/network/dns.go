@@ -40,7 +40,9 @@ type resolvConf struct {
 
 func (*dnsCheck) class() verdict.Class { return verdict.DNS }
 
-func (d *dnsCheck) check(ctx context.Context, patience time.Duration) verdict.Result {
+func (d *dnsCheck) forget() { d.seen = reached[netip.AddrPort]{} }
+
+func (d *dnsCheck) check(ctx context.Context, _ *verdict.Surroundings, patience time.Duration) verdict.Result {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	d.refresh(ctx, patience/4)

@@ -157,7 +157,7 @@ func TestDNSJudges(t *testing.T) {
 func TestResolvConfThatGoes(t *testing.T) {
 	t.Parallel()
 	d := &dnsCheck{path: filepath.Join(t.TempDir(), "resolv.conf"), seen: reached[netip.AddrPort]{}}
-	if got := d.check(t.Context(), patience); got.Outcome != verdict.NotKnown || !strings.Contains(got.Detail, "no such file") {
+	if got := d.check(t.Context(), nil, patience); got.Outcome != verdict.NotKnown || !strings.Contains(got.Detail, "no such file") {
 		t.Errorf("no file: %+v", got)
 	}
 	if err := os.WriteFile(d.path, []byte("nameserver 127.0.0.1\n"), 0o600); err != nil {

@@ -100,7 +100,9 @@ func newLocalCheck() *localCheck {
 
 func (*localCheck) class() verdict.Class { return verdict.Local }
 
-func (l *localCheck) check(ctx context.Context, patience time.Duration) verdict.Result {
+func (l *localCheck) forget() { l.known, l.rounds = map[string]seenDaemon{}, 0 }
+
+func (l *localCheck) check(ctx context.Context, _ *verdict.Surroundings, patience time.Duration) verdict.Result {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	asked := slices.Clone(l.daemons)

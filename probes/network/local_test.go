@@ -50,19 +50,19 @@ func TestDaemonsAreFoundByTheirHealth(t *testing.T) {
 		{"ill", http.StatusServiceUnavailable, verdict.Failed, "/livez: status 503"},
 		{"well again", http.StatusOK, verdict.Well, "here is well"},
 	} {
-		for ; !l.known["here"].well && l.rounds%seekEvery != 0; l.check(t.Context(), time.Second) {
+		for ; !l.known["here"].well && l.rounds%seekEvery != 0; l.check(t.Context(), nil, time.Second) {
 			if n := asked.Load(); n != 1 { // in the first round
 				t.Errorf("a daemon that was never well was asked %d times in %d rounds", n, l.rounds)
 			}
 		}
 		status.Store(step.status)
-		got := l.check(t.Context(), time.Second)
+		got := l.check(t.Context(), nil, time.Second)
 		if got.Outcome != step.want || !strings.Contains(got.Detail, step.detail) || strings.Contains(got.Detail, "not here") {
 			t.Errorf("%s: %+v, want %v with %q", step.name, got, step.want, step.detail)
 		}
 	}
 	server.Close()
-	if got := l.check(t.Context(), time.Second); got.Outcome != verdict.NotKnown || got.Never {
+	if got := l.check(t.Context(), nil, time.Second); got.Outcome != verdict.NotKnown || got.Never {
 		t.Errorf("gone: %+v", got)
 	}
 }
@@ -154,7 +154,7 @@ func TestStuckDaemonAfterARestart(t *testing.T) {
 		l := newLocalCheck()
 		l.daemons = test.daemons
 		for round := range seekEvery + 1 {
-			if got := l.check(t.Context(), 200*time.Millisecond); got.Outcome != verdict.NotKnown || got.Never != test.never || !strings.Contains(got.Detail, test.detail) {
+			if got := l.check(t.Context(), nil, 200*time.Millisecond); got.Outcome != verdict.NotKnown || got.Never != test.never || !strings.Contains(got.Detail, test.detail) {
 				t.Errorf("%s, round %d: %+v", test.name, round, got)
 				break
 			}

@@ -16,10 +16,7 @@ import (
 // peersCheck asks the agents on other Nodes. Each connection is a new one with a
 // new source port, so that it may take another of several ways than the others.
 type peersCheck struct {
-	peers func() []verdict.Peer
 	turns *verdict.Turns
-	// alert: something is wrong on this host.
-	alert bool
 	// found is what is known of the peers that count. never is how many were asked
 	// some times and never reached.
 	found []verdict.PeerResult
@@ -33,16 +30,20 @@ const otherAfter = 300 * time.Millisecond
 
 func (*peersCheck) class() verdict.Class { return verdict.Peers }
 
-func (p *peersCheck) check(ctx context.Context, patience time.Duration) verdict.Result {
-	chosen := p.peers()
-	now, rest := p.turns.Choose(chosen, p.alert)
+func (p *peersCheck) forget() {
+	p.turns.Forget()
+	p.found = nil
+}
+
+func (p *peersCheck) check(ctx context.Context, in *verdict.Surroundings, patience time.Duration) verdict.Result {
+	now, rest := p.turns.Choose(in.Peers, in.Troubled)
 	results := p.ask(ctx, patience, now, rest)
 	doubtRefusals(ctx, patience/2, results)
 	for peer, result := range results {
 		p.turns.Take(peer, result)
 	}
-	p.found, p.never = p.turns.Results(chosen), p.turns.NeverReached()
-	return verdict.PeersResult(p.found, chosen, p.never)
+	p.found, p.never = p.turns.Results(in.Peers), p.turns.NeverReached()
+	return verdict.PeersResult(p.found, in.Peers, p.never)
 }
 
 // ask asks peers, and the rest of them as soon as one has news or takes its time.
@@ -188,8 +189,8 @@ func parseAnswer(body []byte) (*verdict.Answer, error) {
 	return &a, nil
 }
 
-// said returns what the peers said in the newest round, by Node.
-func (p *peersCheck) said() map[string]verdict.Answer {
+// heard returns what the peers answered in the newest round, by Node.
+func (p *peersCheck) heard() map[string]verdict.Answer {
 	answers := make(map[string]verdict.Answer, len(p.found))
 	for _, peer := range p.found {
 		if peer.Answer != nil && !peer.Carried {

@@ -141,8 +141,8 @@ func TestRefusalsOfAll(t *testing.T) {
 			all = append(all, newRefusing(t, i))
 			peers = append(peers, all[i].Peer)
 		}
-		p.peers = func() []verdict.Peer { return peers }
-		if got := p.check(t.Context(), time.Second); got.Detail != "reached 7 of 7 peers" {
+		in := &verdict.Surroundings{Peers: peers}
+		if got := p.check(t.Context(), in, time.Second); got.Detail != "reached 7 of 7 peers" {
 			t.Fatalf("%s: at first %+v", test.name, got)
 		}
 		for i, r := range all {
@@ -154,7 +154,7 @@ func TestRefusalsOfAll(t *testing.T) {
 			}
 		}
 		for range 3 {
-			p.check(t.Context(), time.Second)
+			p.check(t.Context(), in, time.Second)
 			reached := 0
 			for _, peer := range p.found {
 				if peer.Reached || peer.ReachedOther {
@@ -186,9 +186,9 @@ func TestSlowPeersKubeletIsSpared(t *testing.T) {
 	kubelet.Start()
 	t.Cleanup(kubelet.Close)
 	other := netip.MustParseAddrPort(kubelet.Listener.Addr().String()).Port()
-	p := &peersCheck{peers: func() []verdict.Peer { return []verdict.Peer{{Node: "a", Address: slow, Other: other}} }, turns: verdict.NewTurns(testPeriod)}
+	p, in := &peersCheck{turns: verdict.NewTurns(testPeriod)}, &verdict.Surroundings{Peers: []verdict.Peer{{Node: "a", Address: slow, Other: other}}}
 	for i := range 5 {
-		if p.check(t.Context(), patience); len(p.found) != 1 || !p.found[0].Reached {
+		if p.check(t.Context(), in, patience); len(p.found) != 1 || !p.found[0].Reached {
 			t.Errorf("round %d: %+v", i, p.found)
 		}
 	}

@@ -19,16 +19,16 @@ const podsAtOnce = 3
 // podsCheck connects to DNS pods on other Nodes. No other class crosses the
 // overlay between the hosts.
 type podsCheck struct {
-	pods func() []netip.AddrPort
 	seen reached[netip.AddrPort]
 }
 
 func (*podsCheck) class() verdict.Class { return verdict.Pods }
 
-func (p *podsCheck) check(ctx context.Context, patience time.Duration) verdict.Result {
-	all := p.pods()
-	p.seen.keep(all)
-	chosen := p.choose(all)
+func (p *podsCheck) forget() { p.seen = reached[netip.AddrPort]{} }
+
+func (p *podsCheck) check(ctx context.Context, in *verdict.Surroundings, patience time.Duration) verdict.Result {
+	p.seen.keep(in.DNSPods)
+	chosen := p.choose(in.DNSPods)
 	errs := make([]error, len(chosen))
 	var group sync.WaitGroup
 	for i, pod := range chosen {

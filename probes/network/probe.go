@@ -25,9 +25,6 @@ type Probe struct {
 	at    time.Time
 	slept time.Duration
 
-	cluster Cluster // nil: nothing is known of other hosts
-	report  func(map[verdict.Class]verdict.Result)
-
 	checks []check
 	api    *apiCheck // nil: off
 	self   *selfCheck
@@ -46,11 +43,13 @@ type Probe struct {
 	judge     judge
 	// suspicious: the verdict before was not quite OK.
 	suspicious bool
-	// calm counts the rounds since anything was not well. results are those of the
-	// newest round.
-	calm     int
-	results  map[verdict.Class]verdict.Result
-	measures []probes.Measure // of the newest round
+	// calm counts the rounds since anything was not well.
+	calm int
+	// newest is the newest round, began when it began by the clock of package time, and
+	// measures the quantities behind its verdict.
+	newest   verdict.Round
+	began    time.Time
+	measures []probes.Measure
 }
 
 // judge is a *Judge. Tests of rounds have one that only keeps what it is given.
@@ -64,13 +63,8 @@ type judge interface {
 type Options struct {
 	// Period is the longest time between two rounds.
 	Period time.Duration
-	// Cluster is what is known of the other hosts. Without it only the classes
-	// that need none work: route, local, dns and conntrack.
-	Cluster Cluster
 	// Disabled classes are not asked.
 	Disabled []verdict.Class
-	// Report takes the results of each round; nil: nobody is told.
-	Report func(map[verdict.Class]verdict.Result)
 }
 
 var _ probes.Measurer = (*Probe)(nil)
@@ -79,18 +73,15 @@ var _ probes.Measurer = (*Probe)(nil)
 // class/net/<interface>/carrier in h.Sys, net/stat/nf_conntrack in h.Proc, and
 // its own /etc/resolv.conf.
 func New(h probes.Host, o Options) *Probe {
-	p := &Probe{period: o.Period, clock: hostClock, cluster: o.Cluster, report: o.Report, was: map[verdict.Class]bool{}, patience: patience}
-	p.judge = verdict.NewJudge(o.Period, rand.Uint64()) //nolint:gosec // not a secret
-	apiServer := func() string { return "" }
-	all := []check{newLocalCheck(), &dnsCheck{path: "/etc/resolv.conf", seen: reached[netip.AddrPort]{}}, &conntrackCheck{host: h}}
-	if o.Cluster != nil {
-		apiServer = o.Cluster.APIServer
-		p.api = &apiCheck{server: apiServer}
-		p.self = &selfCheck{address: o.Cluster.SelfAddress}
-		p.peers = &peersCheck{peers: o.Cluster.Peers, turns: verdict.NewTurns(o.Period)}
-		all = append(all, p.self, p.peers, &podsCheck{pods: o.Cluster.DNSPods, seen: reached[netip.AddrPort]{}})
+	p := &Probe{
+		period: o.Period, clock: hostClock, was: map[verdict.Class]bool{}, patience: patience,
+		api: &apiCheck{}, self: &selfCheck{}, peers: &peersCheck{turns: verdict.NewTurns(o.Period)},
+		judge: verdict.NewJudge(o.Period, rand.Uint64()), //nolint:gosec // not a secret
 	}
-	all = append(all, newRouteCheck(h, apiServer))
+	all := []check{
+		newLocalCheck(), &dnsCheck{path: "/etc/resolv.conf", seen: reached[netip.AddrPort]{}}, &conntrackCheck{host: h},
+		p.self, p.peers, &podsCheck{seen: reached[netip.AddrPort]{}}, newRouteCheck(h),
+	}
 	for _, c := range all {
 		if !slices.Contains(o.Disabled, c.class()) {
 			p.checks = append(p.checks, c)
@@ -105,73 +96,47 @@ func New(h probes.Host, o Options) *Probe {
 // Condition returns NetworkUnavailable.
 func (*Probe) Condition() probes.Condition { return verdict.Condition }
 
-// Observe runs a round and judges it.
+// Observe runs a round of which only the host is known.
 func (p *Probe) Observe(ctx context.Context) probes.Observation {
-	began := time.Now()
-	round := p.round(ctx)
-	ended := ctx.Err() != nil // the agent ends, or stood still: what failed is no evidence
-	round.Late = round.Late || ended
-	verdict := p.consult(ctx, &round, p.judge.Next(round))
-	if due := &verdict.Observation.Due; !due.IsZero() {
-		*due = began.Add(due.Sub(round.At)) // of the clock by which the agent waits
+	o, _ := p.ObserveIn(ctx, verdict.Surroundings{})
+	return o
+}
+
+// ObserveIn runs a round and evaluates it. The report is nil when the context ended
+// before the round: what failed then is no evidence.
+func (p *Probe) ObserveIn(ctx context.Context, in verdict.Surroundings) (probes.Observation, *verdict.Report) {
+	p.began = time.Now()
+	p.newest = p.round(ctx, in)
+	ended := ctx.Err() != nil // the agent ends, or stood still
+	p.newest.Late = p.newest.Late || ended
+	p.calm++
+	found := p.judge.Next(p.newest)
+	if ended {
+		return p.settle(found), nil
 	}
-	p.measures = verdict.Measures
-	p.suspicious = isSuspicious(verdict.Observation)
-	p.results = round.Results
-	if p.calm++; p.suspicious {
+	report := &verdict.Report{Own: p.judge.Answer(), Heard: p.peers.heard(), Note: found.Note, Ask: found.Ask}
+	return p.settle(found), report
+}
+
+// Answered evaluates the newest round anew, with the answer to what its Report asks.
+func (p *Probe) Answered(standings []verdict.Standing) probes.Observation {
+	p.newest.Standings = standings
+	return p.settle(p.judge.Answered(p.newest))
+}
+
+// settle keeps what a verdict means for the next round, and returns its Observation.
+func (p *Probe) settle(found verdict.Verdict) probes.Observation {
+	o := found.Observation
+	if !o.Due.IsZero() {
+		o.Due = p.began.Add(o.Due.Sub(p.newest.At)) // of the clock by which the agent waits
+	}
+	p.measures = found.Measures
+	// Peers that were never reached may stay so for good.
+	p.suspicious = (o.Level != probes.OK || o.Hysteresis) && o.Reason != verdict.ReasonPeersNeverReached
+	if p.suspicious {
 		p.calm = 0
 	}
-	if !ended {
-		p.tell(&round)
-	}
-	return verdict.Observation
-}
-
-// isSuspicious reports whether a verdict asks for more than quiet rounds. Peers that
-// were never reached may stay so for good.
-func isSuspicious(o probes.Observation) bool {
-	return (o.Level != probes.OK || o.Hysteresis) && o.Reason != verdict.ReasonPeersNeverReached
-}
-
-// Patience with the API server. To note takes less of it: only then does this host
-// tell the others that it suspects itself.
-const (
-	notePatience    = time.Second
-	consultPatience = 2 * time.Second
-)
-
-// consult asks the API server what the verdict needs, and returns the verdict that
-// follows from the answer. What cannot be noted makes the host wait longer.
-func (p *Probe) consult(ctx context.Context, round *verdict.Round, verdict verdict.Verdict) verdict.Verdict {
-	if p.cluster == nil {
-		return verdict
-	}
-	if len(verdict.Note) > 0 {
-		ctx, cancel := context.WithTimeout(ctx, notePatience)
-		defer cancel()
-		_ = p.cluster.Note(ctx, verdict.Note)
-	}
-	if len(verdict.Ask) > 0 {
-		ctx, cancel := context.WithTimeout(ctx, consultPatience)
-		defer cancel()
-		if standings, err := p.cluster.Standings(ctx, verdict.Ask); err == nil && standings != nil {
-			round.Standings = standings
-			return p.judge.Answered(*round)
-		}
-	}
-	return verdict
-}
-
-// tell passes on what a round found.
-func (p *Probe) tell(round *verdict.Round) {
-	if p.report != nil {
-		p.report(round.Results)
-	}
-	if p.cluster == nil {
-		return
-	}
-	p.cluster.Heard(p.peers.said())
-	p.cluster.Says(p.judge.Answer())
+	return o
 }
 
 // Measures appends what the newest round showed of the peers.

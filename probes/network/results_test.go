@@ -28,7 +28,7 @@ func TestResults(t *testing.T) { //nolint:paralleltest // it may write its file
 	}{
 		{"no carrier", routeTold(way{target: outside, lost: noCarrier})},
 		{"no route", routeTold(way{target: outside, lost: "no route to 192.0.2.1 (network is unreachable), no route to 2001:db8::1 (network is unreachable)"})},
-		{"no carrier since the start", newRouteCheck(thisHost, nowhere).judge([]way{{target: outside, lost: noCarrier}})},
+		{"no carrier since the start", newRouteCheck(thisHost).judge([]way{{target: outside, lost: noCarrier}})},
 		{"garbled carrier", routeTold(carrierOf(t, "up\n"))},
 		{"unreadable carrier", routeTold(carrierOf(t, ""))},
 		{"kernel not asked", routeTold(way{target: outside, err: fmt.Errorf("asking the kernel for routes: %w", syscall.EPERM)})},
@@ -62,7 +62,7 @@ func TestResults(t *testing.T) { //nolint:paralleltest // it may write its file
 
 // routeTold is what the check says of these ways, after a default route was there once.
 func routeTold(ways ...way) verdict.Result {
-	r := newRouteCheck(thisHost, nowhere)
+	r := newRouteCheck(thisHost)
 	r.judge([]way{{target: outside, by: "eth0"}})
 	return r.judge(ways)
 }

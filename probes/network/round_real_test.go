@@ -39,11 +39,11 @@ func notWell(r *verdict.Round) string {
 }
 
 // one runs one round within five seconds.
-func one(t *testing.T, p *Probe) verdict.Round {
+func (v *village) one(t *testing.T, p *Probe) verdict.Round {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
-	r := p.round(ctx)
+	r := p.round(ctx, v.Surroundings)
 	if err := ctx.Err(); err != nil {
 		t.Errorf("the round did not end in time: %v", err)
 	}
@@ -61,7 +61,7 @@ func TestEachClassFailsByItself(t *testing.T) {
 	kubelets := listen(t, fmt.Sprint("0.0.0.0:", otherPort))
 	t.Cleanup(func() { _ = kubelets.Close() })
 	p := v.probe(t, h)
-	if r := one(t, p); notWell(&r) != "" || len(r.Peers) != 12 || r.Late {
+	if r := v.one(t, p); notWell(&r) != "" || len(r.Peers) != 12 || r.Late {
 		t.Fatalf("at first: %s; %+v", notWell(&r), r)
 	}
 	for _, cut := range []struct{ name, begin, end, want string }{
@@ -78,16 +78,16 @@ func TestEachClassFailsByItself(t *testing.T) {
 		{"half of them", "nft add rule inet t out ip daddr 127.1.0.1-127.1.0.6 drop", "nft flush chain inet t out", "peers not known"},
 	} {
 		sh(t, cut.begin)
-		if r := one(t, p); notWell(&r) != cut.want {
+		if r := v.one(t, p); notWell(&r) != cut.want {
 			t.Errorf("%s: %q, want %q: %+v", cut.name, notWell(&r), cut.want, r.Results)
 		}
 		sh(t, cut.end)
-		if r := one(t, p); notWell(&r) != "" {
+		if r := v.one(t, p); notWell(&r) != "" {
 			t.Errorf("after %s: %s: %+v", cut.name, notWell(&r), r.Results)
 		}
 	}
 	sh(t, "ip addr del 127.0.0.1/8 dev lo")
-	if r := one(t, p); r.Outcome(verdict.Self) != verdict.Failed {
+	if r := v.one(t, p); r.Outcome(verdict.Self) != verdict.Failed {
 		t.Errorf("the own address is gone: %+v", r.Results[verdict.Self])
 	}
 }
@@ -103,14 +103,14 @@ func TestQuietRoundsOfTheProbe(t *testing.T) {
 	v := settle(t, 12)
 	p := v.probe(t, h)
 	asked := func() (n int) {
-		p.Observe(t.Context())
+		v.observe(t.Context(), p)
 		for _, peer := range p.peers.found {
 			if !peer.Carried {
 				n++
 			}
 		}
-		if len(p.peers.found) != 12 || len(v.heard) > n {
-			t.Errorf("%d peers count, %d were asked, %d were heard", len(p.peers.found), n, len(v.heard))
+		if len(p.peers.found) != 12 || len(v.report.Heard) > n {
+			t.Errorf("%d peers count, %d were asked, %d were heard", len(p.peers.found), n, len(v.report.Heard))
 		}
 		return n
 	}
@@ -137,11 +137,11 @@ func TestQuietRoundsOfTheProbe(t *testing.T) {
 	}
 	sh(t, "nft flush chain inet t out")
 	quiet("after the cut")
-	v.troubled = true
+	v.Troubled = true
 	if n := asked(); n != 12 {
 		t.Errorf("in trouble: %d peers were asked", n)
 	}
-	v.troubled = false
+	v.Troubled = false
 	quiet("after the trouble")
 	sh(t, "nft add rule inet t out udp dport 53 drop")
 	asked() // it does not know yet
@@ -158,7 +158,7 @@ func TestQuietRoundsOfTheProbe(t *testing.T) {
 	quiet("after the news")
 	sh(t, "nft add rule inet t out ip daddr 127.1.0.0/24 drop")
 	began := time.Now()
-	p.peers.check(t.Context(), 5*time.Second)
+	p.peers.check(t.Context(), &v.Surroundings, 5*time.Second)
 	if took := time.Since(began); took > 9*time.Second {
 		t.Errorf("the others were asked when the first ones had taken all their time: %s", took)
 	}
@@ -172,7 +172,8 @@ func TestQuietRoundsTakeTurns(t *testing.T) {
 		return
 	}
 	sh(t, firewall)
-	p := settle(t, 12).probe(t, h)
+	v := settle(t, 12)
+	p := v.probe(t, h)
 	rules := []string{"udp dport 53", "ip daddr 127.3.0.1", "tcp dport 10256 tcp flags == syn", "ip daddr 127.1.0.0 tcp flags == syn"}
 	// asked returns in how many of so many rounds the classes sent something.
 	asked := func(rounds int) []int {
@@ -182,7 +183,7 @@ func TestQuietRoundsTakeTurns(t *testing.T) {
 			for _, rule := range rules {
 				sh(t, "nft add rule inet t out "+rule+" counter")
 			}
-			p.Observe(t.Context())
+			v.observe(t.Context(), p)
 			output, err := exec.CommandContext(t.Context(), "nft", "list", "chain", "inet", "t", "out").Output()
 			if err != nil {
 				t.Fatal(err)
@@ -207,15 +208,15 @@ func TestQuietRoundsTakeTurns(t *testing.T) {
 	}
 	for range 2 { // what is not asked is as it was, and not late
 		p.self.took = time.Hour
-		p.Observe(t.Context())
-		if text := notWell(&verdict.Round{Results: p.results}); text != "" || p.late > time.Minute {
+		v.observe(t.Context(), p)
+		if text := notWell(&p.newest); text != "" || p.late > time.Minute {
 			t.Errorf("in a quiet round: %s; late by %s", text, p.late)
 		}
 	}
 	sh(t, "nft flush chain inet t out\nnft add rule inet t out udp dport 53 reject")
-	p.Observe(t.Context())
-	p.Observe(t.Context())
-	if outcome := p.results[verdict.DNS].Outcome; outcome != verdict.Failed {
+	v.observe(t.Context(), p)
+	v.observe(t.Context(), p)
+	if outcome := p.newest.Results[verdict.DNS].Outcome; outcome != verdict.Failed {
 		t.Errorf("DNS is %s in the second round after it failed", outcome)
 	}
 	if got := asked(4); !slices.Equal(got, []int{4, 4, 4, 4}) {
@@ -230,8 +231,9 @@ func TestFirstRoundAccusesNothing(t *testing.T) {
 		return
 	}
 	sh(t, firewall+"nft add rule inet t out drop\nip route del default")
-	p := settle(t, 3).probe(t, h)
-	r := one(t, p)
+	v := settle(t, 3)
+	p := v.probe(t, h)
+	r := v.one(t, p)
 	for c, result := range r.Results {
 		if result.Outcome == verdict.Failed {
 			t.Errorf("%s: %+v", c, result)
@@ -250,11 +252,11 @@ func TestSecondPort(t *testing.T) {
 	}
 	sh(t, firewall)
 	v := settle(t, 3)
-	v.peers[2].Other = 0
+	v.Peers[2].Other = 0
 	p := v.probe(t, h)
 	for range 2 { // that the second port answers is known from the first round on
 		var known []bool
-		for _, peer := range one(t, p).Peers {
+		for _, peer := range v.one(t, p).Peers {
 			known = append(known, peer.OtherKnown)
 		}
 		if !slices.Equal(known, []bool{true, true, false}) {
@@ -263,7 +265,7 @@ func TestSecondPort(t *testing.T) {
 	}
 	sh(t, fmt.Sprintf("nft add rule inet t out tcp dport %d drop\nnft add rule inet t out ip daddr 127.1.0.2 drop", peerPort))
 	var got []string
-	for _, peer := range one(t, p).Peers {
+	for _, peer := range v.one(t, p).Peers {
 		got = append(got, fmt.Sprintf("%s %t %t %t", peer.Node, peer.Reached, peer.ReachedOther, peer.OtherKnown))
 	}
 	if want := []string{"node-01 false true true", "node-02 false false true", "node-03 false false false"}; !slices.Equal(got, want) {
@@ -279,13 +281,14 @@ func TestKubeletsAreLeftAlone(t *testing.T) {
 		return
 	}
 	sh(t, firewall)
-	p := settle(t, 12).probe(t, h, verdict.API, verdict.DNS, verdict.Pods, verdict.Local, verdict.Self)
+	v := settle(t, 12)
+	p := v.probe(t, h, verdict.API, verdict.DNS, verdict.Pods, verdict.Local, verdict.Self)
 	p.patience = 50 * time.Millisecond
 	first, second := fmt.Sprintf("tcp dport %d tcp flags == syn", peerPort), fmt.Sprintf("tcp dport %d tcp flags == syn", otherPort)
 	sh(t, "nft add rule inet t out "+second+" counter\nnft add rule inet t out "+first+" counter drop")
 	var last verdict.Verdict
 	for range 20 {
-		r := one(t, p)
+		r := v.one(t, p)
 		last = p.judge.Next(r)
 	}
 	packets := func(rule string) (n int) {
@@ -312,12 +315,12 @@ func TestKubeletsAreLeftAlone(t *testing.T) {
 	}
 	sh(t, "nft flush chain inet t out\nnft add rule inet t out "+second+" counter")
 	for range 60 { // 5 min: each is asked that often at least
-		if one(t, p); len(p.peers.found) == 12 {
+		if v.one(t, p); len(p.peers.found) == 12 {
 			break
 		}
 	}
 	for range 3 {
-		one(t, p)
+		v.one(t, p)
 	}
 	if n := packets(fmt.Sprint("dport ", otherPort)); n != 12 || len(p.peers.found) != 12 {
 		t.Errorf("%d peers count, and their kubelets were asked %d times, want once each", len(p.peers.found), n)
@@ -331,11 +334,12 @@ func TestRetransmitsAreSeen(t *testing.T) {
 		return
 	}
 	sh(t, firewall)
-	p := settle(t, 12).probe(t, h, verdict.API, verdict.DNS, verdict.Pods, verdict.Local)
+	v := settle(t, 12)
+	p := v.probe(t, h, verdict.API, verdict.DNS, verdict.Pods, verdict.Local)
 	p.patience = patience
 	lossy := func(rounds int) (n int) {
 		for range rounds {
-			for _, peer := range one(t, p).Peers {
+			for _, peer := range v.one(t, p).Peers {
 				if peer.Retransmits > 0 {
 					n++
 				}
@@ -363,31 +367,22 @@ func TestRoundEndsAndLeavesNothing(t *testing.T) {
 	v := settle(t, 12)
 	p := v.probe(t, h)
 	p.patience = patience
-	v.standings = func(ctx context.Context, _ []string) ([]verdict.Standing, error) { <-ctx.Done(); return nil, ctx.Err() }
-	one(t, p)
-	one(t, p)
+	v.one(t, p)
+	v.one(t, p)
 	if output, err := exec.CommandContext(t.Context(), "ss", "-Htan", "state", "time-wait").Output(); err != nil || len(output) > 0 {
 		t.Errorf("connections in TIME_WAIT: %v\n%s", err, output)
 	}
 	before := runtime.NumGoroutine()
 	sh(t, "nft add rule inet t out drop")
 	begin := time.Now()
-	one(t, p)
+	v.one(t, p)
 	if took := time.Since(begin); took < patience || took > 5*time.Second-spare/2 {
 		t.Errorf("a silent network took %v", took)
 	}
-	p.judge = &recorder{ask: []string{"node-01"}}
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-	begin = time.Now()
-	p.Observe(ctx)
-	cancel()
-	if took := time.Since(begin); took < patience+time.Second || took > 5*time.Second+spare {
-		t.Errorf("a silent network with a question took %v", took)
-	}
-	ctx, cancel = context.WithCancel(t.Context())
+	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(200*time.Millisecond, cancel)
 	begin = time.Now()
-	p.Observe(ctx)
+	v.observe(ctx, p)
 	if took := time.Since(begin); took > time.Second {
 		t.Errorf("a round whose context ended took %v", took)
 	}
@@ -408,24 +403,25 @@ func TestRoundThatStoodStillIsLate(t *testing.T) {
 		return
 	}
 	sh(t, firewall)
-	p := settle(t, 2).probe(t, h)
-	one(t, p)
+	v := settle(t, 2)
+	p := v.probe(t, h)
+	v.one(t, p)
 	sh(t, "nft add rule inet t out ip daddr 127.3.0.1 drop")
-	if r := one(t, p); r.Late || r.Outcome(verdict.Pods) != verdict.Failed {
+	if r := v.one(t, p); r.Late || r.Outcome(verdict.Pods) != verdict.Failed {
 		t.Errorf("a round with a silent target is late: %t, %+v", r.Late, r.Results)
 	}
 	stop := exec.CommandContext(t.Context(), "sh", "-c", fmt.Sprintf("sleep 0.3; kill -STOP %d; sleep 0.8; kill -CONT %d", os.Getpid(), os.Getpid()))
 	if err := stop.Start(); err != nil {
 		t.Fatal(err)
 	}
-	r := one(t, p)
+	r := v.one(t, p)
 	if !r.Late || p.late < 500*time.Millisecond {
 		t.Errorf("late %t, by %v", r.Late, p.late)
 	}
 	if err := stop.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	if r := one(t, p); r.Late {
+	if r := v.one(t, p); r.Late {
 		t.Errorf("still late, by %v", p.late)
 	}
 }
@@ -438,13 +434,14 @@ func TestLateControlProbeMakesARoundLate(t *testing.T) {
 		return
 	}
 	sh(t, firewall)
-	p := settle(t, 2).probe(t, h)
+	v := settle(t, 2)
+	p := v.probe(t, h)
 	p.patience = patience
-	one(t, p)
+	v.one(t, p)
 	sh(t, "nft add rule inet t out ip daddr 127.1.0.0 drop")
 	flush := time.AfterFunc(300*time.Millisecond, func() { sh(t, "nft flush chain inet t out") })
 	defer flush.Stop()
-	if r := one(t, p); !r.Late || r.Outcome(verdict.Self) != verdict.Well || p.late < 900*time.Millisecond {
+	if r := v.one(t, p); !r.Late || r.Outcome(verdict.Self) != verdict.Well || p.late < 900*time.Millisecond {
 		t.Errorf("late %t, by %v: %+v", r.Late, p.late, r.Results[verdict.Self])
 	}
 }
@@ -462,9 +459,9 @@ func TestEndedRoundIsNotTold(t *testing.T) {
 	p.judge = judge
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	p.Observe(ctx)
-	if !judge.round.Late || v.heard != nil || v.said.Version != 0 {
-		t.Errorf("late %t, heard %v, said %v", judge.round.Late, v.heard, v.said)
+	v.observe(ctx, p)
+	if !judge.round.Late || v.report != nil {
+		t.Errorf("late %t, report %+v", judge.round.Late, v.report)
 	}
 }
 
@@ -477,7 +474,7 @@ func TestDeadlinesWiden(t *testing.T) {
 	sh(t, firewall)
 	v := settle(t, 2)
 	p := v.probe(t, h, verdict.DNS, verdict.API)
-	one(t, p)
+	v.one(t, p)
 	sh(t, "nft add rule inet t out ip daddr 127.3.0.1 drop")
 	for _, test := range []struct{ late, from, to time.Duration }{
 		{0, 500 * time.Millisecond, time.Second},
@@ -486,7 +483,7 @@ func TestDeadlinesWiden(t *testing.T) {
 	} {
 		p.late = test.late
 		begin := time.Now()
-		one(t, p)
+		v.one(t, p)
 		if took := time.Since(begin); took < test.from || took > test.to {
 			t.Errorf("late by %v: a silent target took %v", test.late, took)
 		}
@@ -505,7 +502,7 @@ func TestAPIServerIsAskedWhenItMatters(t *testing.T) {
 	asked := func(rounds int) (n int32) {
 		before := v.handshakes.Load()
 		for range rounds {
-			if r := one(t, p); r.Outcome(verdict.API) != verdict.Well {
+			if r := v.one(t, p); r.Outcome(verdict.API) != verdict.Well {
 				t.Errorf("%+v", r.Results[verdict.API])
 			}
 		}
@@ -522,7 +519,7 @@ func TestAPIServerIsAskedWhenItMatters(t *testing.T) {
 	p.judge = &recorder{level: probes.Unknown}
 	before := v.handshakes.Load()
 	for range 4 {
-		p.Observe(t.Context())
+		v.observe(t.Context(), p)
 	}
 	if n := v.handshakes.Load() - before; n != 3 {
 		t.Errorf("asked %d times in the 3 rounds after a verdict that was not OK", n)
@@ -537,7 +534,7 @@ func TestAPIServerIsAskedWhenItMatters(t *testing.T) {
 		t.Errorf("asked %d times in 3 rounds with trouble", n)
 	}
 	sh(t, "nft add rule inet t out ip daddr 127.2.0.1 drop")
-	if r := one(t, p); r.Outcome(verdict.API) != verdict.Failed {
+	if r := v.one(t, p); r.Outcome(verdict.API) != verdict.Failed {
 		t.Errorf("%+v", r.Results[verdict.API])
 	}
 	sh(t, "nft flush chain inet t out\nip route add default via 10.0.0.1")
@@ -546,7 +543,7 @@ func TestAPIServerIsAskedWhenItMatters(t *testing.T) {
 	}
 }
 
-func TestRoundWithoutCluster(t *testing.T) {
+func TestRoundWithoutSurroundings(t *testing.T) {
 	h, inside := inOwnNetwork(t, "nft")
 	if !inside {
 		return
@@ -561,19 +558,26 @@ func TestRoundWithoutCluster(t *testing.T) {
 		{[]verdict.Class{verdict.DNS, verdict.Local, verdict.Peers}, []verdict.Class{verdict.Conntrack, verdict.Route}},
 		{verdict.Classes(), nil},
 	} {
-		var told map[verdict.Class]verdict.Result
-		p := New(h, Options{Disabled: test.disabled, Report: func(r map[verdict.Class]verdict.Result) { told = r }})
+		p := New(h, Options{Period: testPeriod, Disabled: test.disabled})
 		o := p.Observe(t.Context())
+		needsCluster := []verdict.Class{verdict.Self, verdict.API, verdict.Pods, verdict.Peers}
 		var got []verdict.Class
-		for c := range told {
-			got = append(got, c)
+		for c, result := range p.newest.Results {
+			switch {
+			case slices.Contains(test.disabled, c):
+				t.Errorf("%s is off, and found %+v", c, result)
+			case !slices.Contains(needsCluster, c):
+				got = append(got, c)
+			case result.Outcome != verdict.NotKnown || result.Never:
+				t.Errorf("%s without surroundings: %+v", c, result)
+			}
 		}
 		slices.Sort(got)
 		if !slices.Equal(got, test.want) {
 			t.Errorf("%v is off: %v, want %v", test.disabled, got, test.want)
 		}
-		if len(test.want) > 0 && (o.Level != probes.OK || told[verdict.Route].Detail != "default route by up0 with carrier") {
-			t.Errorf("%+v: %+v", told, o)
+		if len(test.want) > 0 && (o.Level != probes.OK || p.newest.Results[verdict.Route].Detail != "default route by up0 with carrier") {
+			t.Errorf("%+v: %+v", p.newest.Results, o)
 		}
 	}
 }
@@ -588,19 +592,19 @@ func TestDisabledClassesAreNotAsked(t *testing.T) {
 	v := settle(t, 2)
 	p := v.probe(t, h, verdict.Classes()...)
 	sh(t, "nft add rule inet t out meta l4proto { tcp, udp } counter")
-	p.Observe(t.Context())
+	v.observe(t.Context(), p)
 	output, err := exec.CommandContext(t.Context(), "nft", "list", "chain", "inet", "t", "out").Output()
 	if err != nil || !strings.Contains(string(output), "packets 0 bytes 0") {
 		t.Errorf("packets were sent: %v\n%s", err, output)
 	}
-	if v.handshakes.Load() != 0 || len(v.said.Classes) != 0 || v.said.Version != verdict.AnswerVersion {
-		t.Errorf("%d handshakes, said %+v", v.handshakes.Load(), v.said)
+	if v.handshakes.Load() != 0 || len(v.report.Own.Classes) != 0 || v.report.Own.Version != verdict.AnswerVersion {
+		t.Errorf("%d handshakes, said %+v", v.handshakes.Load(), v.report.Own)
 	}
 }
 
-// What is found is told to the cluster, and Standings are asked for when the
-// verdict wants them.
-func TestClusterIsTold(t *testing.T) {
+// A report has what was found, and what the verdict asks for. The answer changes the
+// sample.
+func TestReport(t *testing.T) {
 	h, inside := inOwnNetwork(t, "nft")
 	if !inside {
 		return
@@ -610,33 +614,28 @@ func TestClusterIsTold(t *testing.T) {
 	p := v.probe(t, h)
 	judge := &recorder{level: probes.OK}
 	p.judge = judge
-	v.standings = func(_ context.Context, nodes []string) (s []verdict.Standing, err error) {
-		for _, n := range nodes {
-			s = append(s, verdict.Standing{Node: n, Suspects: true})
-		}
-		return s, nil
+	v.observe(t.Context(), p)
+	if heard := v.report.Heard; len(heard) != 2 || !heard["node-01"].Classes[verdict.DNS] || v.report.Note != nil || v.report.Ask != nil {
+		t.Errorf("%+v", v.report)
 	}
-	p.Observe(t.Context())
-	if judge.round.Standings != nil || len(v.heard) != 2 || !v.heard["node-01"].Classes[verdict.DNS] {
-		t.Errorf("%+v, heard %+v", judge.round, v.heard)
-	}
-	if len(v.said.Classes) != len(verdict.Classes()) || !v.said.Classes[verdict.Peers] || v.said.Lossy != -1 {
-		t.Errorf("said %+v", v.said)
+	if own := v.report.Own; len(own.Classes) != len(verdict.Classes()) || !own.Classes[verdict.Peers] || own.Lossy != -1 {
+		t.Errorf("own %+v", own)
 	}
 	sh(t, "nft add rule inet t out ip daddr 127.1.0.1 drop\nip route del default")
 	judge.note, judge.ask = []string{"node-02"}, []string{"node-01"}
-	o := p.Observe(t.Context())
-	if !slices.Equal(v.noted, judge.note) || o.Reason != "answered" {
-		t.Errorf("noted %v, %+v", v.noted, o)
+	o := v.observe(t.Context(), p)
+	if !slices.Equal(v.report.Note, judge.note) || !slices.Equal(v.report.Ask, judge.ask) || o.Reason != "" || judge.round.Standings != nil {
+		t.Errorf("%+v, %+v", v.report, o)
 	}
-	if s := judge.round.Standings; len(s) != 1 || s[0].Node != "node-01" || !s[0].Suspects {
-		t.Errorf("standings %+v", s)
+	o = p.Answered([]verdict.Standing{{Node: "node-01", Suspects: true}})
+	if s := judge.round.Standings; o.Reason != "answered" || len(s) != 1 || s[0].Node != "node-01" || !s[0].Suspects {
+		t.Errorf("standings %+v, %+v", s, o)
 	}
-	if well, known := v.said.Classes[verdict.Route]; well || !known {
-		t.Errorf("said %+v", v.said)
+	if well, known := v.report.Own.Classes[verdict.Route]; well || !known {
+		t.Errorf("own %+v", v.report.Own)
 	}
-	if _, known := v.said.Classes[verdict.Peers]; known || len(v.heard) != 1 {
-		t.Errorf("half of the peers: said %+v, heard %+v", v.said, v.heard)
+	if _, known := v.report.Own.Classes[verdict.Peers]; known || len(v.report.Heard) != 1 {
+		t.Errorf("half of the peers: %+v", v.report)
 	}
 }
 

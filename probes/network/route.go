@@ -17,8 +17,6 @@ import (
 // interface's carrier. One way to the outside is enough, IPv4 or IPv6.
 type routeCheck struct {
 	host probes.Host
-	// api returns the API server's host and port; empty: not known.
-	api func() string
 	// seen has the targets that were led to since the start. Only they can be lost.
 	seen reached[string]
 	// call asks. It may hang: on some kernels a route is looked up, and carrier
@@ -37,14 +35,16 @@ type way struct {
 	err error
 }
 
-func newRouteCheck(h probes.Host, api func() string) *routeCheck {
-	return &routeCheck{host: h, api: api, seen: reached[string]{}}
+func newRouteCheck(h probes.Host) *routeCheck {
+	return &routeCheck{host: h, seen: reached[string]{}}
 }
 
 func (*routeCheck) class() verdict.Class { return verdict.Route }
 
-func (r *routeCheck) check(ctx context.Context, patience time.Duration) verdict.Result {
-	host, api := r.host, addressOf(r.api())
+func (r *routeCheck) forget() { r.seen = reached[string]{} }
+
+func (r *routeCheck) check(ctx context.Context, in *verdict.Surroundings, patience time.Duration) verdict.Result {
+	host, api := r.host, addressOf(in.APIServer)
 	r.call.Start(func() []way { return ways(host, api) })
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -23,7 +23,7 @@ const (
 
 // round asks all classes at the same time. One round is in flight: Observe is
 // called from one goroutine at a time, and each class ends with the context.
-func (p *Probe) round(ctx context.Context) verdict.Round {
+func (p *Probe) round(ctx context.Context, in verdict.Surroundings) verdict.Round {
 	at, slept := p.clock()
 	r := verdict.Round{At: at, AfterGap: p.isAfterGap(at, slept), Results: map[verdict.Class]verdict.Result{}}
 	if r.AfterGap {
@@ -38,46 +38,40 @@ func (p *Probe) round(ctx context.Context) verdict.Round {
 	// The API server may be asked after all others.
 	each := min(p.patience+p.late, time.Until(deadline.Add(-spare))/2)
 
-	if p.peers != nil {
-		p.peers.alert = p.suspicious || p.cluster.IsTroubled()
-	}
+	in.Troubled = in.Troubled || p.suspicious
 	ticking, stop := context.WithCancel(ctx)
 	var ticker sync.WaitGroup
 	var late time.Duration
 	ticker.Go(func() { late = lateness(ticking) })
-	p.askAll(ctx, each, &r)
-	if p.peers != nil {
-		r.Peers, r.NeverReached = p.peers.found, p.peers.never
-	}
-	p.askAPILate(ctx, each, &r)
+	p.askAll(ctx, &in, each, &r)
+	r.Peers, r.NeverReached = p.peers.found, p.peers.never
+	p.askAPILate(ctx, &in, each, &r)
 	stop()
 	ticker.Wait()
 
-	p.late = max(late, p.selfTook())
+	p.late = max(late, p.self.took)
 	r.Late = p.late > lateAfter
 	return r
 }
 
 // askAll asks every class that is on and due. What is not due is as it was.
-func (p *Probe) askAll(ctx context.Context, each time.Duration, r *verdict.Round) {
+func (p *Probe) askAll(ctx context.Context, in *verdict.Surroundings, each time.Duration, r *verdict.Round) {
 	var checks []check
 	for _, c := range p.checks {
 		if c.class().IsLeftOut(p.calm) {
-			r.Results[c.class()] = p.results[c.class()]
+			r.Results[c.class()] = p.newest.Results[c.class()]
 			continue
 		}
 		checks = append(checks, c)
 	}
-	if p.self != nil {
-		p.self.took = 0
-	}
+	p.self.took = 0
 	if p.api != nil && !r.At.Before(p.apiDue) {
 		checks = append(checks, p.api)
 	}
 	results := make([]verdict.Result, len(checks))
 	var group sync.WaitGroup
 	for i, c := range checks {
-		group.Go(func() { results[i] = c.check(ctx, each) })
+		group.Go(func() { results[i] = c.check(ctx, in, each) })
 	}
 	group.Wait()
 	for i, c := range checks {
@@ -88,14 +82,14 @@ func (p *Probe) askAll(ctx context.Context, each time.Duration, r *verdict.Round
 // askAPILate settles what is known of the API server. Something that fails is no
 // evidence unless the API server answers in the same round, so it is asked now if
 // it was not before, and in the next round too.
-func (p *Probe) askAPILate(ctx context.Context, each time.Duration, r *verdict.Round) {
+func (p *Probe) askAPILate(ctx context.Context, in *verdict.Surroundings, each time.Duration, r *verdict.Round) {
 	if p.api == nil {
 		return
 	}
 	_, asked := r.Results[verdict.API]
 	trouble := p.trouble(r)
 	if trouble && !asked {
-		p.take(r, verdict.API, p.api.check(ctx, each))
+		p.take(r, verdict.API, p.api.check(ctx, in, each))
 		asked = true
 	}
 	if !asked {
@@ -135,12 +129,4 @@ func (p *Probe) take(r *verdict.Round, c verdict.Class, result verdict.Result) {
 		result = verdict.Result{Outcome: verdict.NotKnown, Never: true, Detail: result.Detail + "; never well since the start"}
 	}
 	r.Results[c] = result
-}
-
-// selfTook is how late the control probe was.
-func (p *Probe) selfTook() time.Duration {
-	if p.self == nil {
-		return 0
-	}
-	return p.self.took
 }

@@ -2,7 +2,6 @@ package network
 
 import (
 	"context"
-	"net/netip"
 	"time"
 
 	"github.com/taintlet/taintlet/probes/network/verdict"
@@ -12,15 +11,14 @@ import (
 // needs no network. What it is late by is this host's slowness. It fails where
 // the rule that looks up own addresses is lost.
 type selfCheck struct {
-	address func() netip.AddrPort
 	// took is how long the connection of this round took; 0: there was none.
 	took time.Duration
 }
 
 func (*selfCheck) class() verdict.Class { return verdict.Self }
 
-func (s *selfCheck) check(ctx context.Context, patience time.Duration) verdict.Result {
-	address := s.address()
+func (s *selfCheck) check(ctx context.Context, in *verdict.Surroundings, patience time.Duration) verdict.Result {
+	address := in.Self
 	if !address.IsValid() {
 		return verdict.Result{Outcome: verdict.NotKnown, Detail: "the own address is not known"}
 	}

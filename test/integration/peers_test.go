@@ -55,7 +55,7 @@ func peersOf(t *testing.T, as *rest.Config, namespace, node string, port uint16)
 
 func knows(f *agents.Fleet, count int) func() error {
 	return func() error {
-		if got := len(f.Peers()); got != count {
+		if got := len(f.Surroundings().Peers); got != count {
 			return fmt.Errorf("%d peers, want %d", got, count)
 		}
 		return nil
@@ -123,7 +123,7 @@ func TestPeersByTheEndpointSliceController(t *testing.T) {
 	})
 	f := peersOf(t, as, namespace, nodes[0], 4808)
 	cluster.Eventually(t, "four peers", knows(f, 4))
-	for _, peer := range f.Peers() {
+	for _, peer := range f.Surroundings().Peers {
 		number := strings.TrimPrefix(peer.Node, "peer-")
 		if peer.Address.String() != "198.51.100."+number+":4808" || peer.Other != 10250 || peer.Node == nodes[0] {
 			t.Errorf("%+v", peer)
@@ -263,7 +263,7 @@ func TestPeersOfALargeFleet(t *testing.T) {
 	f := peersOf(t, as, namespace, own, port)
 	cluster.Eventually(t, "twelve peers", knows(f, agents.MaxPeers))
 	perZone, slices := map[int]int{}, map[int]bool{}
-	for _, peer := range f.Peers() {
+	for _, peer := range f.Surroundings().Peers {
 		var slice, endpoint int
 		if _, err := fmt.Sscanf(peer.Node, "large-%d-%d", &slice, &endpoint); err != nil {
 			t.Fatal(err)
@@ -294,7 +294,7 @@ func TestPeersOfALargeFleet(t *testing.T) {
 		if _, err := f.Standings(t.Context(), nil); err != nil {
 			return err
 		}
-		for _, peer := range f.Peers() {
+		for _, peer := range f.Surroundings().Peers {
 			if strings.HasPrefix(peer.Node, "large-"+strings.TrimPrefix(chosen, "agents-")+"-") {
 				return fmt.Errorf("%s is a peer still", peer.Node)
 			}

@@ -18,7 +18,6 @@ import (
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/agent/fleet"
 	"github.com/taintlet/taintlet/probes"
-	"github.com/taintlet/taintlet/probes/network"
 	"github.com/taintlet/taintlet/probes/network/verdict"
 )
 
@@ -110,27 +109,28 @@ func (s scripted) Observe(context.Context) probes.Observation {
 type talking struct {
 	scripted
 	directory *directory
-	cluster   network.Cluster
 	apiDue    time.Time
 }
 
-func (t *talking) Observe(ctx context.Context) probes.Observation {
+// ObserveIn reports what each peer answers, and asks nothing about any of them.
+func (t *talking) ObserveIn(ctx context.Context, in verdict.Surroundings) (probes.Observation, *verdict.Report) {
 	answers := map[string]verdict.Answer{}
-	for _, peer := range t.cluster.Peers() {
+	for _, peer := range in.Peers {
 		if answer, found := t.directory.ask(peer.Node); found {
 			answers[peer.Node] = answer
 		}
 	}
-	t.cluster.Heard(answers)
-	t.cluster.Says(verdict.Answer{
-		Classes: map[verdict.Class]bool{verdict.Route: true, verdict.API: true, verdict.Peers: true}, Lossy: 0, Reach: 100,
-	})
 	if now := time.Now(); now.After(t.apiDue) {
 		t.apiDue = now.Add(apiEvery)
-		shakeHands(ctx, t.cluster.APIServer())
+		shakeHands(ctx, in.APIServer)
 	}
-	return t.scripted.Observe(ctx)
+	return t.Observe(ctx), &verdict.Report{Heard: answers, Own: verdict.Answer{
+		Classes: map[verdict.Class]bool{verdict.Route: true, verdict.API: true, verdict.Peers: true}, Lossy: 0, Reach: 100,
+	}}
 }
+
+// Answered is not called: no report asks anything.
+func (t *talking) Answered([]verdict.Standing) probes.Observation { panic("nothing was asked") }
 
 // shakeHands makes a TLS connection and ends it. What comes of it does not matter
 // here: that the API server is away is told by others.
@@ -187,10 +187,8 @@ func (h *hollow) start(p *agentsProcess, restConfig *rest.Config) error {
 	a, disconnect, err := assembly.New(ctx, assembly.Options{
 		Node: h.node, Namespace: agentNamespace, RestConfig: restConfig, DryRun: assembly.DryRunNone,
 		HostIP: h.hostIP, Listen: netip.AddrPortFrom(netip.IPv6Unspecified(), agentPort),
-		NewProbe: func(others network.Cluster) func(config.Condition) probes.Probe {
-			return h.newProbe(p.directory, others)
-		},
-		Config: cfg, Reload: func() (*config.Config, error) { return config.HostSchema().Load(p.setup.Config) },
+		NewProbe: h.newProbe(p.directory),
+		Config:   cfg, Reload: func() (*config.Config, error) { return config.HostSchema().Load(p.setup.Config) },
 		Log: p.log, Instance: fmt.Sprintf("%s-%d", h.node, h.starts), Boot: h.boot, Now: time.Now,
 		LifecycleController: true, Version: "scale",
 	})
@@ -213,11 +211,11 @@ func (h *hollow) start(p *agentsProcess, restConfig *rest.Config) error {
 	return nil
 }
 
-func (h *hollow) newProbe(d *directory, others network.Cluster) func(config.Condition) probes.Probe {
+func (h *hollow) newProbe(d *directory) func(config.Condition) probes.Probe {
 	return func(c config.Condition) probes.Probe {
 		s := scripted{h.scripts[c.Name]}
 		if c.Name == probes.NetworkUnavailable {
-			return &talking{scripted: s, directory: d, cluster: others}
+			return &talking{scripted: s, directory: d}
 		}
 		return s
 	}

@@ -15,6 +15,38 @@ type Peer struct {
 	Other uint16
 }
 
+// Surroundings are what a round has to know of the cluster around its host: a snapshot
+// that nobody changes. The zero value: nothing is known, as without an API server.
+type Surroundings struct {
+	// Peers are the agents on other Nodes that this one asks.
+	Peers []Peer
+	// DNSPods are the DNS pods on other Nodes.
+	DNSPods []netip.AddrPort
+	// Self is an address of the own Node at which this agent listens; the zero value:
+	// not known.
+	Self netip.AddrPort
+	// APIServer is the host and port of an API server, on another Node where there is a
+	// choice; empty: not known.
+	APIServer string
+	// Troubled: a condition of this host is bad, or would be but for the fleet brake. The
+	// brake then needs the word of all peers.
+	Troubled bool
+}
+
+// Report is what a round leaves for the fleet.
+type Report struct {
+	// Own is what this host is to answer its peers about the classes.
+	Own Answer
+	// Heard is what the peers answered in this round, by Node.
+	Heard map[string]Answer
+	// Note names the Nodes whose Leases are to be read now, since they may be asked
+	// about later.
+	Note []string
+	// Ask names the Nodes whose Standings are needed now, because this host suspects
+	// itself.
+	Ask []string
+}
+
 // Standing is what a Node says of itself, in the API server.
 type Standing struct {
 	Node string
