@@ -61,7 +61,7 @@ controlplane: ## build the Kubernetes components into the user's cache (some min
 
 .PHONY: attack
 attack: controlplane ## attack a running agent in every way, for some minutes; TAINTLET_WRITE_RELIABILITY=1 writes docs/reliability.md
-	TAINTLET_REQUIRE=controlplane TAINTLET_LONG_ATTACKS=1 go test -count 1 -timeout 40m -v -run 'TestAttacks|TestStolenToken' ./test/attack | grep --line-buffered -v '^=== '
+	TAINTLET_REQUIRE=controlplane TAINTLET_LONG_ATTACKS=1 go test -count 1 -timeout 40m -v -run 'TestAttacks|TestStolenToken' ./test/security | grep --line-buffered -v '^=== '
 
 BENCH ?=
 
@@ -103,7 +103,7 @@ scenarios: ## write what happened into the decider's scenarios, and every reason
 	go test ./agent -run 'TestEventTexts|TestStartsAndOverloads' -update
 ifdef ALL
 	TAINTLET_UPDATE_GOLDEN=1 TAINTLET_RECORD_NODES=1 TAINTLET_REQUIRE=controlplane go test -count 1 ./test/integration -run '^TestStatus$$'
-	TAINTLET_UPDATE_GOLDEN=1 TAINTLET_REQUIRE=controlplane go test -count 1 ./test/check
+	TAINTLET_UPDATE_GOLDEN=1 TAINTLET_REQUIRE=controlplane go test -count 1 ./test/deploy -run 'TestEveryLine|TestCheckInEachState'
 	TAINTLET_UPDATE_GOLDEN=1 TAINTLET_NETWORK_TABLE=/dev/null TAINTLET_REQUIRE=controlplane,netns go test -count 1 -timeout 20m ./test/network -run '^TestWrongThreshold$$'
 endif
 	go test ./agent/status -run 'TestGolden|TestScreen|TestDocumentationShowsRealOutput' -update

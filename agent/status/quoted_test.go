@@ -12,7 +12,7 @@ import (
 // quoted are the outputs in docs/status.md, in its order.
 var quoted = []string{
 	"testdata/all.txt", "testdata/well-asked.txt", "testdata/clearing.txt", "testdata/silent-bad.txt",
-	"../../test/check/testdata/broken.txt", "../../test/check/testdata/before.txt",
+	"../../test/deploy/testdata/broken.txt", "../../test/deploy/testdata/before.txt",
 }
 
 // docs/status.md shows real output: that of the golden files. -update puts it in.

@@ -3,6 +3,7 @@ package bed
 import (
 	"context"
 	"errors"
+	"k8s.io/apimachinery/pkg/types"
 	"net/http"
 	"strings"
 	"testing"
@@ -20,6 +21,22 @@ import (
 // NodeNameExtra is what the API server adds to whoever has a pod's token: the
 // Node of the pod.
 const NodeNameExtra = "authentication.kubernetes.io/node-name"
+
+// Client returns a client of the API server.
+func Client(t testing.TB, config *rest.Config) kubernetes.Interface {
+	t.Helper()
+	c, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// PatchNode patches a Node as the agents' field manager.
+func PatchNode(ctx context.Context, as kubernetes.Interface, name string, kind types.PatchType, patch string, subresources ...string) error {
+	_, err := as.CoreV1().Nodes().Patch(ctx, name, kind, []byte(patch), metav1.PatchOptions{FieldManager: Account}, subresources...)
+	return err
+}
 
 // Apply applies a rendered manifest to the cluster.
 func Apply(ctx context.Context, t *testing.T, c *cluster.Cluster, text string) {

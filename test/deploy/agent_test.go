@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -22,6 +23,9 @@ import (
 	"github.com/taintlet/taintlet/test/cluster"
 	"github.com/taintlet/taintlet/test/process"
 )
+
+// patience is how long an event is waited for: far above what a busy machine needs.
+const patience = 2 * time.Minute
 
 const (
 	wellKnown = corev1.TaintNodePIDPressure
@@ -127,7 +131,7 @@ func (p *program) cleanup(kubeconfig string) {
 func TestTheAgentIsNeverRefused(t *testing.T) {
 	cluster.SkipUnlessRequired(t)
 	cluster.SkipWithoutMutatingAdmissionPolicy(t)
-	c := shared.require(t)
+	c := shared.Require(t)
 	const name = "agent"
 	node := c.Register(t, name)
 	createSlice(t, c, namespace, "taintlet", "metrics")
@@ -168,7 +172,7 @@ func TestTheAgentIsNeverRefused(t *testing.T) {
 	}
 	for range 2 {
 		wait("set again", has(wellKnown))
-		if err := patchNode(t.Context(), c.Client(), name, types.MergePatchType, `{"spec": {"taints": []}}`); err != nil {
+		if err := bed.PatchNode(t.Context(), c.Client(), name, types.MergePatchType, `{"spec": {"taints": []}}`); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -191,7 +195,7 @@ func TestTheAgentIsNeverRefused(t *testing.T) {
 // its own, under the policy that bounds it.
 func TestHourlyCleanupIsNotRefused(t *testing.T) {
 	cluster.SkipUnlessRequired(t)
-	c := shared.require(t)
+	c := shared.Require(t)
 	const name = "abandoned"
 	c.Register(t, name)
 	p := newProgram(t, c, name)
@@ -231,7 +235,7 @@ func createSlice(t *testing.T, c *cluster.Cluster, namespace, service, port stri
 func annotate(t *testing.T, c *cluster.Cluster, node, value string) {
 	t.Helper()
 	patch := `{"metadata": {"annotations": {"` + taints.PausedAnnotation + `": ` + value + `}}}`
-	if err := patchNode(t.Context(), c.Client(), node, types.MergePatchType, patch); err != nil {
+	if err := bed.PatchNode(t.Context(), c.Client(), node, types.MergePatchType, patch); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -48,7 +48,7 @@ spec:
 // The real API server accepts what the chart renders, with every combination of
 // the values that change objects.
 func TestEveryCombinationIsAccepted(t *testing.T) {
-	c := shared.require(t)
+	c := shared.Require(t)
 	bed.Apply(t.Context(), t, c, monitoringCRDs)
 	kubectl := bed.NewConsole(t, c)
 	cluster.Eventually(t, "the kinds of the Prometheus operator", func() error {
@@ -115,14 +115,14 @@ func TestKeepFollowsTheCluster(t *testing.T) {
 // The DaemonSet goes onto each Node that has a host, whatever its taints, and
 // asks Pod Security for the host's namespaces and nothing else.
 func TestDaemonSet(t *testing.T) {
-	c := shared.require(t)
+	c := shared.Require(t)
 	c.Register(t, "virtual")
 	c.Register(t, "evacuated")
 	for name, patch := range map[string]string{
 		"virtual":   `{"metadata": {"labels": {"type": "virtual-kubelet"}}}`,
 		"evacuated": `{"spec": {"taints": [{"key": "node.kubernetes.io/memory-pressure", "effect": "NoExecute"}, {"key": "example.com/none", "effect": "NoSchedule"}]}}`,
 	} {
-		if err := patchNode(t.Context(), c.Client(), name, types.MergePatchType, patch); err != nil {
+		if err := bed.PatchNode(t.Context(), c.Client(), name, types.MergePatchType, patch); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -145,7 +145,7 @@ func TestDaemonSet(t *testing.T) {
 	var warnings warningList
 	admin := c.Admin()
 	admin.WarningHandler = &warnings
-	_, err = client(t, admin).CoreV1().Namespaces().Patch(t.Context(), namespace, types.MergePatchType,
+	_, err = bed.Client(t, admin).CoreV1().Namespaces().Patch(t.Context(), namespace, types.MergePatchType,
 		[]byte(`{"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}}`), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
 	if err != nil {
 		t.Fatal(err)
@@ -167,7 +167,7 @@ func (w *warningList) HandleWarningHeader(_ int, _, text string) {
 // The API server puts the agents' requests into two priority levels of their own: a
 // taint and what it waits for do not queue behind what only tells of it.
 func TestFlowSchemas(t *testing.T) {
-	c := shared.require(t)
+	c := shared.Require(t)
 	c.Register(t, "flow")
 	agent, err := rest.HTTPClientFor(bed.AgentOf(t, c, "flow"))
 	if err != nil {

@@ -172,7 +172,7 @@ func leaveTraces(t *testing.T, c *cluster.Cluster) {
 		"":       `{"metadata": {"annotations": {"taintlet.dev/held": "node.kubernetes.io/pid-pressure"}}}`,
 		"status": `{"status": {"conditions": [{"type": "HostPIDPressure", "status": "True"}]}}`,
 	} {
-		if err := patchNode(t.Context(), c.Client(), "worker", types.StrategicMergePatchType, patch, subresource); err != nil {
+		if err := bed.PatchNode(t.Context(), c.Client(), "worker", types.StrategicMergePatchType, patch, subresource); err != nil {
 			t.Fatal(err)
 		}
 	}

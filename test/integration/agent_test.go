@@ -31,7 +31,7 @@ func agentCommand(t *testing.T, as *rest.Config, node string, host *fixtures.Hos
 		t.Fatal(err)
 	}
 	flags = append(flags, "--kubeconfig="+cluster.Kubeconfig(t, as), "--config="+configFile, "--node-name="+node, "--listen=127.0.0.1:0")
-	return exec.Command(agentBinary(t), append(host.Flags(), flags...)...) //nolint:gosec // our own binary, which lives until it is ended
+	return exec.Command(binary.Path(t), append(host.Flags(), flags...)...) //nolint:gosec // our own binary, which lives until it is ended
 }
 
 // quick makes recovery quick enough to be waited for.

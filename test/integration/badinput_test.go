@@ -26,7 +26,7 @@ func exitCode(t *testing.T, args ...string) (int, string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), bed.Patience)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, agentBinary(t), args...).CombinedOutput() //nolint:gosec // our own binary
+	out, err := exec.CommandContext(ctx, binary.Path(t), args...).CombinedOutput() //nolint:gosec // our own binary
 	if exit, ok := err.(*exec.ExitError); ok {                                     //nolint:errorlint // exec returns it bare
 		return exit.ExitCode(), string(out)
 	}

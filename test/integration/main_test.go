@@ -48,7 +48,7 @@ func TestMain(m *testing.M) {
 			code = max(code, 1)
 		}
 	}
-	os.RemoveAll(binary.dir) //nolint:errcheck // a temporary folder
+	binary.Remove()
 	os.Exit(code)
 }
 
@@ -96,24 +96,5 @@ func pressured(t *testing.T, key string) (*cluster.Cluster, string) {
 	return plain.require(t), "taintlet.dev/" + word
 }
 
-// binary is the agent, built once.
-var binary struct {
-	once sync.Once
-	dir  string
-	path string
-	err  error
-}
-
-// agentBinary builds the agent, with the race detector when the tests have it.
-func agentBinary(t *testing.T) string {
-	t.Helper()
-	binary.once.Do(func() {
-		if binary.dir, binary.err = os.MkdirTemp("", "taintlet-integration-"); binary.err == nil { //nolint:usetesting // it outlives the test
-			binary.path, binary.err = process.BuildAgent(context.WithoutCancel(t.Context()), binary.dir, process.BuildOptions{Race: process.RaceEnabled})
-		}
-	})
-	if binary.err != nil {
-		t.Fatal(binary.err)
-	}
-	return binary.path
-}
+// binary is the agent, with the race detector when the tests have it.
+var binary = process.SharedAgent{Options: process.BuildOptions{Race: process.RaceEnabled}}

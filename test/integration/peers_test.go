@@ -312,7 +312,7 @@ func TestPeersOfALargeFleet(t *testing.T) {
 		t.Errorf("%d lists", lists)
 	}
 
-	a := bed.StartAgent(t, agentBinary(t), append(fixtures.NewHost(t).Flags(), "--kubeconfig="+cluster.Kubeconfig(t, as), "--node-name="+own, "--namespace="+namespace, fmt.Sprintf("--listen=:%d", port))...)
+	a := bed.StartAgent(t, binary.Path(t), append(fixtures.NewHost(t).Flags(), "--kubeconfig="+cluster.Kubeconfig(t, as), "--node-name="+own, "--namespace="+namespace, fmt.Sprintf("--listen=:%d", port))...)
 	cluster.Eventually(t, "the agent's peers", func() error {
 		if got := a.Metric(`taintlet_peers{state="known"}`); got != agents.MaxPeers {
 			return fmt.Errorf("%d peers", got)

@@ -286,7 +286,7 @@ func TestStatusOfAThousandNodes(t *testing.T) {
 	if took > 10*time.Second {
 		t.Errorf("%d Nodes took %s", count, took)
 	}
-	command := exec.CommandContext(t.Context(), agentBinary(t), "status", "--kubeconfig="+cluster.Kubeconfig(t, c.Admin())) //nolint:gosec // our own binary
+	command := exec.CommandContext(t.Context(), binary.Path(t), "status", "--kubeconfig="+cluster.Kubeconfig(t, c.Admin())) //nolint:gosec // our own binary
 	var text strings.Builder
 	command.Stdout, command.Stderr = &text, &text
 	memory, _ := process.RunMeasured(t.Context(), command)

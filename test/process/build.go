@@ -8,6 +8,8 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"sync"
+	"testing"
 )
 
 const module = "github.com/taintlet/taintlet"
@@ -60,4 +62,36 @@ func program(ctx context.Context, source, folder string, options BuildOptions, f
 		return "", fmt.Errorf("build %s: %w\n%s", source, errors.Join(err, ctx.Err()), &output)
 	}
 	return program, nil
+}
+
+// SharedAgent is the agent for all tests of a package, built by the first that asks for
+// its path.
+type SharedAgent struct {
+	Options BuildOptions
+
+	once   sync.Once
+	folder string
+	path   string
+	err    error
+}
+
+// Path returns the path of the program.
+func (s *SharedAgent) Path(t testing.TB) string {
+	t.Helper()
+	s.once.Do(func() {
+		if s.folder, s.err = os.MkdirTemp("", "taintlet-agent-"); s.err == nil { //nolint:usetesting // it outlives the test
+			s.path, s.err = BuildAgent(context.WithoutCancel(t.Context()), s.folder, s.Options)
+		}
+	})
+	if s.err != nil {
+		t.Fatal(s.err)
+	}
+	return s.path
+}
+
+// Remove removes the program, if it was built.
+func (s *SharedAgent) Remove() {
+	if s.folder != "" {
+		_ = os.RemoveAll(s.folder)
+	}
 }

@@ -1,4 +1,4 @@
-package attack
+package security
 
 import (
 	"encoding/json"
@@ -11,13 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
-)
-
-// The most that the policies let an agent write, in bytes.
-const (
-	recordBytes  = 8192
-	heldBytes    = 512
-	messageBytes = 2048
 )
 
 // policyAttacks write what the admission policies are to deny: too much, too
@@ -53,7 +46,7 @@ type patch struct {
 	body        string
 }
 
-func status(body string) patch {
+func ofStatus(body string) patch {
 	return patch{kind: types.StrategicMergePatchType, subresource: "status", body: `{"status": {"conditions": [` + body + `]}}`}
 }
 
@@ -62,8 +55,6 @@ func merge(body string) patch { return patch{kind: types.MergePatchType, body: b
 func annotation(key, value string) string {
 	return fmt.Sprintf(`{"metadata": {"annotations": {%q: %q}}}`, key, value)
 }
-
-func letters(bytes int) string { return strings.Repeat("x", bytes) }
 
 // patches tries each patch.
 func patches(as func(*scene) kubernetes.Interface, all []patch) func(*testing.T, *scene) (int, int) {
@@ -103,7 +94,7 @@ func largeConditions() (all []patch) {
 	for _, kind := range conditionTypes() {
 		for _, size := range []int{messageBytes + 1, 100_000, 1_400_000} {
 			for _, field := range []string{"message", "reason"} {
-				all = append(all, status(fmt.Sprintf(`{"type": %q, "status": "True", %q: %q}`, kind, field, letters(size))))
+				all = append(all, ofStatus(fmt.Sprintf(`{"type": %q, "status": "True", %q: %q}`, kind, field, letters(size))))
 			}
 		}
 	}
@@ -136,8 +127,8 @@ func foreign() []patch {
 		merge(`{"metadata": {"finalizers": ["example.com/hold"]}}`),
 		merge(`{"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": "1"}]}}`),
 		merge(`{"spec": {"unschedulable": true}}`),
-		status(`{"type": "Ready", "status": "False"}`),
-		status(`{"type": "HostOther", "status": "True"}`),
+		ofStatus(`{"type": "Ready", "status": "False"}`),
+		ofStatus(`{"type": "HostOther", "status": "True"}`),
 		{kind: types.MergePatchType, subresource: "status", body: `{"status": {"addresses": [{"type": "InternalIP", "address": "192.0.2.1"}]}}`},
 		{kind: types.MergePatchType, subresource: "status", body: `{"status": {"capacity": {"cpu": "1000"}}}`},
 		{other: true, kind: types.MergePatchType, body: annotation("taintlet.dev/record", "x")},
@@ -157,7 +148,7 @@ func settings() []patch {
 		{kind: types.JSONPatchType, body: `[{"op": "add", "path": "/spec/taints", "value": [{"key": "node.kubernetes.io/memory-pressure", "effect": "NoSchedule"}]}]`},
 	}
 	for _, kind := range conditionTypes() {
-		all = append(all, status(`{"type": "`+kind+`", "status": "Unknown", "message": "set by a cleanup"}`))
+		all = append(all, ofStatus(`{"type": "`+kind+`", "status": "Unknown", "message": "set by a cleanup"}`))
 	}
 	for _, p := range all {
 		p.other = true

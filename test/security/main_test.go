@@ -1,16 +1,15 @@
-// Package attack attacks an agent that runs as it is shipped: through its port,
-// its configuration file, its Node's annotations, its API server and a stolen
-// token. It measures what that costs the agent.
-package attack
+// Package security tries what somebody may do who has an agent's token, forges what an
+// agent reads, or floods it: what the policies deny and what they let pass, and what an
+// agent that runs as shipped makes of attacks through its port, its configuration file,
+// its Node's annotations and its API server. It measures what attacks cost the agent.
+package security
 
 import (
-	"context"
 	"fmt"
 	"os"
-	"path/filepath"
-	"sync"
 	"testing"
 
+	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
 	"github.com/taintlet/taintlet/test/process"
 )
@@ -33,36 +32,26 @@ func shortOr(short, long int) int {
 	return short
 }
 
-var shared cluster.Shared
+// On denying everything is tried that the policies deny, on attackable an agent runs as
+// shipped and is attacked.
+var (
+	denying    = bed.Installation{Shared: cluster.Shared{Options: cluster.Options{AuditLog: true}}}
+	attackable = bed.Installation{Keep: true}
+)
 
 func TestMain(m *testing.M) {
-	code := shared.Run(m)
-	os.RemoveAll(binary.dir) //nolint:errcheck // a temporary folder
+	code := denying.Shared.Run(m)
+	if err := attackable.Shared.Stop(nil); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = max(code, 1)
+	}
+	program.Remove()
 	os.Exit(code)
-}
-
-// binary is the agent, built once.
-var binary struct {
-	once sync.Once
-	dir  string
-	path string
-	err  error
 }
 
 // program is the agent as it is shipped: the race detector would take more memory
 // than the agent may.
-func program(t *testing.T) string {
-	t.Helper()
-	binary.once.Do(func() {
-		if binary.dir, binary.err = os.MkdirTemp("", "taintlet-attack-"); binary.err == nil { //nolint:usetesting // it outlives the test
-			binary.path, binary.err = process.BuildAgent(context.WithoutCancel(t.Context()), binary.dir, process.BuildOptions{Release: true})
-		}
-	})
-	if binary.err != nil {
-		t.Fatal(binary.err)
-	}
-	return filepath.Clean(binary.path)
-}
+var program = process.SharedAgent{Options: process.BuildOptions{Release: true}}
 
 // denied counts attempts, and those that were denied.
 type count struct{ attempts, denied int }

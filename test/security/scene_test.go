@@ -1,4 +1,4 @@
-package attack
+package security
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -60,12 +59,7 @@ writeBudget: {burst: 100, interval: 1s}
 // newScene installs the manifests and starts the agent.
 func newScene(t *testing.T) *scene {
 	t.Helper()
-	keep := cluster.HasMutatingAdmissionPolicy(t)
-	manifest := bed.Render(t, "--set", fmt.Sprintf("namespace.create=true,keep=%t,evict.slots=2,cleanup.afterUninstall=false,cleanup.stale=true", keep))
-	manifest = strings.Replace(manifest, "concurrencyPolicy: Forbid", "suspend: true", 1) // or it cleans up in the 17th minute
-	c := shared.Require(t)
-	bed.Apply(t.Context(), t, c, manifest)
-	bed.WaitInForce(t.Context(), t, c, bed.Namespace, "taintlet-nodes", "taintlet-events", "taintlet-leases")
+	c := attackable.Require(t)
 
 	s := &scene{node: "attacked", other: "other", cluster: c, admin: c.Client(), host: fixtures.NewHost(t), t: t, cycled: make(chan struct{})}
 	c.Register(t, s.node)
@@ -73,8 +67,8 @@ func newScene(t *testing.T) *scene {
 	furnish(t, s)
 	s.nodes = observe(t, c, s.node)
 	as := bed.AgentOf(t, c, s.node)
-	s.agent = client(t, as)
-	s.cleanup = client(t, c.WithToken(bed.TokenOf(t, c, bed.Namespace, bed.Account+"-cleanup-stale", nil)))
+	s.agent = bed.Client(t, as)
+	s.cleanup = bed.Client(t, c.WithToken(bed.TokenOf(t, c, bed.Namespace, bed.Account+"-cleanup-stale", nil)))
 	s.api = newAPI(t, as)
 	s.config = configFile(t, configuration)
 	s.attacked = s.start(t, s.node, s.config, s.api.configFor(as))
@@ -94,15 +88,6 @@ func furnish(t *testing.T, s *scene) {
 		corev1.Taint{Key: "dedicated", Value: "group", Effect: corev1.TaintEffectNoSchedule},
 		corev1.Taint{Key: "example.com/gpu", Effect: corev1.TaintEffectNoExecute},
 		corev1.Taint{Key: "example.com/maintenance", Value: "tonight", Effect: corev1.TaintEffectPreferNoSchedule})
-}
-
-func client(t *testing.T, config *rest.Config) kubernetes.Interface {
-	t.Helper()
-	c, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
 }
 
 // configFile writes a configuration into a folder of its own.
@@ -132,7 +117,7 @@ func (s *scene) start(t *testing.T, node, config string, as *rest.Config) *bed.A
 
 func (s *scene) command(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
-	command := process.Command(program(t), args...)
+	command := process.Command(program.Path(t), args...)
 	command.Env = append(os.Environ(), "GOMAXPROCS=1", fmt.Sprintf("GOMEMLIMIT=%dKiB", maxMemory))
 	return command
 }

@@ -1,4 +1,4 @@
-package deploy
+package security
 
 import (
 	"context"
@@ -30,16 +30,16 @@ type flood struct {
 
 func floods() []flood {
 	return []flood{
-		{"Events, 100 connections", account + "-background", 4000, 100, func(ctx context.Context, as kubernetes.Interface, node string, _ int64) (int, error) {
+		{"Events, 100 connections", bed.Account + "-background", 4000, 100, func(ctx context.Context, as kubernetes.Interface, node string, _ int64) (int, error) {
 			event := ownEvent(node)
 			event.Reason, event.Message = letters(reasonBytes), letters(messageBytes)
 			created, err := as.CoreV1().Events("default").Create(ctx, event, metav1.CreateOptions{})
 			return created.Size(), err
 		}},
 		// Writes of one Node overtake one another: more connections write less.
-		{"its Node, one connection", account, 500, 1, func(ctx context.Context, as kubernetes.Interface, node string, number int64) (int, error) {
+		{"its Node, one connection", bed.Account, 500, 1, func(ctx context.Context, as kubernetes.Interface, node string, number int64) (int, error) {
 			patch := fmt.Sprintf(`{"metadata": {"annotations": {%q: "%d"}}}`, taints.HeldAnnotation, number)
-			patched, err := as.CoreV1().Nodes().Patch(ctx, node, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: account})
+			patched, err := as.CoreV1().Nodes().Patch(ctx, node, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: bed.Account})
 			return patched.Size(), err
 		}},
 	}
@@ -49,16 +49,16 @@ func floods() []flood {
 // much of it runs at the same time, however many connections there are, and the
 // others go on. The rates that are logged are in deploy/README.md.
 func TestFloodOfAStolenToken(t *testing.T) {
-	c := shared.require(t)
+	c := denying.Require(t)
 	const name, other = "flooded", "beside-the-flood"
 	c.Register(t, name)
 	c.Register(t, other)
 	applyTo(t, c, name, most()) // each write of the Node writes all of it
 	config := bed.AgentOf(t, c, name)
 	config.QPS = -1
-	stolen := client(t, config)
+	stolen := bed.Client(t, config)
 	limits := `apiserver_flowcontrol_nominal_limit_seats{priority_level="%s"}`
-	levels := map[string]float64{account: gauge(t, c, fmt.Sprintf(limits, account)), account + "-background": gauge(t, c, fmt.Sprintf(limits, account+"-background"))}
+	levels := map[string]float64{bed.Account: gauge(t, c, fmt.Sprintf(limits, bed.Account)), bed.Account + "-background": gauge(t, c, fmt.Sprintf(limits, bed.Account+"-background"))}
 	t.Logf("seats by level: %v", levels)
 	for _, f := range floods() {
 		running, seats := 0.0, levels[f.level]

@@ -1,4 +1,4 @@
-package deploy
+package security
 
 import (
 	"encoding/json"
@@ -51,11 +51,11 @@ func goneFrom(entries map[string]any) map[string]any {
 // still sets and removes its taint, and tells its conditions: only its own
 // annotations have to stay as they are.
 func TestLargestNodeIsTainted(t *testing.T) {
-	c := shared.require(t)
+	c := denying.Require(t)
 	const name = "largest"
 	c.Register(t, name)
 	identity := bed.AgentOf(t, c, name)
-	agent := client(t, identity)
+	agent := bed.Client(t, identity)
 	applyTo(t, c, name, ours())
 	for _, count := range []int{taints.MaxForeignAnnotations - 10, largest} {
 		c.PatchNode(t, name, ofMetadata("annotations", tiny(count)))
@@ -81,7 +81,7 @@ func TestLargestNodeIsTainted(t *testing.T) {
 		"one takes the place of another": `{"metadata": {"annotations": {"aaa": null, "zzzz": ""}}}`,
 	} {
 		begin := time.Now()
-		err := patchNode(t.Context(), agent, name, types.MergePatchType, patch)
+		err := bed.PatchNode(t.Context(), agent, name, types.MergePatchType, patch)
 		t.Logf("%s: refused in %s", what, time.Since(begin))
 		if !bed.DeniedBy(err, "taintlet-nodes") || !strings.Contains(err.Error(), "and none of a Node that has more than 500 others") {
 			t.Errorf("%s: not denied: %.300v", what, err)
@@ -92,14 +92,14 @@ func TestLargestNodeIsTainted(t *testing.T) {
 	c.PatchNode(t, name, ofMetadata("annotations", goneFrom(tiny(largest))))
 	more := taints.MaxForeignAnnotations - foreignAnnotations(c.GetNode(t, name))
 	c.PatchNode(t, name, ofMetadata("annotations", tiny(more)))
-	if err := patchNode(t.Context(), agent, name, types.MergePatchType, held); err != nil {
+	if err := bed.PatchNode(t.Context(), agent, name, types.MergePatchType, held); err != nil {
 		t.Errorf("beside %d annotations: %v", taints.MaxForeignAnnotations, err)
 	}
 	c.PatchNode(t, name, ofMetadata("annotations", map[string]any{"example.com/one-more": ""}))
 	if node := c.GetNode(t, name); taints.AnnotationsChangeable(node) {
 		t.Errorf("%d annotations may be changed", len(node.Annotations))
 	}
-	err := patchNode(t.Context(), agent, name, types.MergePatchType, `{"metadata": {"annotations": {"taintlet.dev/held": null}}}`)
+	err := bed.PatchNode(t.Context(), agent, name, types.MergePatchType, `{"metadata": {"annotations": {"taintlet.dev/held": null}}}`)
 	if !bed.DeniedBy(err, "taintlet-nodes") {
 		t.Errorf("beside one more: %v", err)
 	}
@@ -125,11 +125,11 @@ func marshal(t *testing.T, value any) string {
 // must not grow with the square of what is refused. Each has its own rule, and none
 // of them ends at a limit of the API server.
 func TestRefusedByCount(t *testing.T) {
-	c := shared.require(t)
+	c := denying.Require(t)
 	const name = "counted"
 	c.Register(t, name)
 	applyTo(t, c, name, ours())
-	agent := client(t, bed.AgentOf(t, c, name))
+	agent := bed.Client(t, bed.AgentOf(t, c, name))
 	var managers []metav1.ManagedFieldsEntry
 	for i := range 5000 {
 		managers = append(managers, metav1.ManagedFieldsEntry{
@@ -163,7 +163,7 @@ func TestRefusedByCount(t *testing.T) {
 	} {
 		text := marshal(t, a.patch)
 		begin := time.Now()
-		err := patchNode(t.Context(), agent, name, types.MergePatchType, text, a.subresource)
+		err := bed.PatchNode(t.Context(), agent, name, types.MergePatchType, text, a.subresource)
 		t.Logf("%s: %d bytes refused in %s", a.what, len(text), time.Since(begin))
 		if !bed.DeniedBy(err, "taintlet-nodes") || !strings.Contains(err.Error(), a.says) {
 			t.Errorf("%s: not denied with %q: %.300v", a.what, a.says, err)
@@ -174,7 +174,7 @@ func TestRefusedByCount(t *testing.T) {
 // On a Node with more taints or conditions than any has, the agent changes the other
 // of the two, and the refusal says why it cannot change this one.
 func TestMoreThanIsComparedStays(t *testing.T) {
-	c := shared.require(t)
+	c := denying.Require(t)
 	const name = "overfull"
 	c.Register(t, name)
 	full := map[string][]map[string]any{}
@@ -198,7 +198,7 @@ func TestMoreThanIsComparedStays(t *testing.T) {
 	} {
 		applyTo(t, c, name, ours())
 		before := c.GetNode(t, name)
-		if err := patchNode(t.Context(), c.Client(), name, types.StrategicMergePatchType, marshal(t, a.patch), a.subresource); err != nil {
+		if err := bed.PatchNode(t.Context(), c.Client(), name, types.StrategicMergePatchType, marshal(t, a.patch), a.subresource); err != nil {
 			t.Fatal(err)
 		}
 		applyTo(t, c, name, a.allowed)

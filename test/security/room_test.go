@@ -1,4 +1,4 @@
-package deploy
+package security
 
 import (
 	"encoding/json"
@@ -40,14 +40,14 @@ func none(change taints.Change) taints.Change {
 // The bounds are where they are said to be: what is as large as they are is
 // allowed.
 func TestBoundsLeaveRoom(t *testing.T) {
-	c := shared.require(t)
+	c := denying.Require(t)
 	const name = "roomy"
 	c.Register(t, name)
 	identity := bed.AgentOf(t, c, name)
 	applyTo(t, c, name, most())
 	event := ownEvent(name)
 	event.Reason, event.Message = letters(reasonBytes), letters(messageBytes)
-	if _, err := client(t, identity).CoreV1().Events("default").Create(t.Context(), event, metav1.CreateOptions{}); err != nil {
+	if _, err := bed.Client(t, identity).CoreV1().Events("default").Create(t.Context(), event, metav1.CreateOptions{}); err != nil {
 		t.Error(err)
 	}
 	applyTo(t, c, name, none(most()))
@@ -76,19 +76,19 @@ func applyTo(t *testing.T, c *cluster.Cluster, name string, change taints.Change
 // policies. What they leave in taintlet's own fields must not keep its agent from
 // writing.
 func TestOthersCannotLockTheAgentOut(t *testing.T) {
-	c := shared.require(t)
+	c := denying.Require(t)
 	const name = "littered"
 	c.Register(t, name)
 	applyTo(t, c, name, ours())
 	litter(t, c, name)
 	identity := bed.AgentOf(t, c, name)
-	agent := client(t, identity)
+	agent := bed.Client(t, identity)
 	// One request at a time: it must pass beside what the other does not touch.
 	for subresource, patch := range map[string]string{
 		"status": `{"status": {"conditions": [{"type": "HostDiskPressure", "status": "True", "message": "new"}]}}`,
 		"":       `{"metadata": {"annotations": {"taintlet.dev/held": null}}}`,
 	} {
-		if err := patchNode(t.Context(), agent, name, types.StrategicMergePatchType, patch, subresource); err != nil {
+		if err := bed.PatchNode(t.Context(), agent, name, types.StrategicMergePatchType, patch, subresource); err != nil {
 			t.Errorf("nodes/%s: %v", subresource, err)
 		}
 	}
@@ -107,13 +107,13 @@ func litter(t *testing.T, c *cluster.Cluster, name string) {
 	for range 30 {
 		operations = append(operations, `{"op": "add", "path": "/status/conditions/-", "value": `+large+`}`)
 	}
-	if err := patchNode(t.Context(), c.Client(), name, types.JSONPatchType, "["+strings.Join(operations, ",")+"]", "status"); err != nil {
+	if err := bed.PatchNode(t.Context(), c.Client(), name, types.JSONPatchType, "["+strings.Join(operations, ",")+"]", "status"); err != nil {
 		t.Fatal(err)
 	}
 	// The agent's own entries are made strange.
 	entries := c.GetNode(t, name).ManagedFields
 	for i, entry := range entries {
-		if entry.Manager == account {
+		if entry.Manager == bed.Account {
 			entries[i].FieldsV1 = metav1.NewFieldsV1(`{"f:metadata":{"f:labels":{"f:example.com/other":{}}},"f:spec":{},"f:status":{}}`)
 		}
 	}
@@ -123,7 +123,7 @@ func litter(t *testing.T, c *cluster.Cluster, name string) {
 // The API server keeps ten managers and merges the oldest into one. Whichever
 // that is, the agent goes on to write.
 func TestMoreManagersThanTheAPIServerKeeps(t *testing.T) {
-	c := shared.require(t)
+	c := denying.Require(t)
 	const name, merged = "managed", "ancient-changes"
 	c.Register(t, name)
 	for i := range 15 {
@@ -155,7 +155,7 @@ func TestMoreManagersThanTheAPIServerKeeps(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = patchNode(t.Context(), client(t, bed.AgentOf(t, c, name)), name, types.MergePatchType, string(patch))
+	err = bed.PatchNode(t.Context(), bed.Client(t, bed.AgentOf(t, c, name)), name, types.MergePatchType, string(patch))
 	if err == nil || !strings.Contains(err.Error(), "adds nothing to the managedFields") {
 		t.Errorf("the merged entry is forged: %v", err)
 	}

@@ -1,4 +1,4 @@
-package deploy
+package security
 
 import (
 	"encoding/json"
@@ -70,7 +70,7 @@ func makeBig(t *testing.T, c *cluster.Cluster, name string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := patchNode(t.Context(), c.Client(), name, types.StrategicMergePatchType, string(patch), subresource); err != nil {
+		if err := bed.PatchNode(t.Context(), c.Client(), name, types.StrategicMergePatchType, string(patch), subresource); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -96,7 +96,7 @@ func ours() taints.Change {
 // The cost of an expression is bounded. On a Node larger than any, the agent's
 // writes are allowed, and a denial still says what it is about.
 func TestBigNode(t *testing.T) {
-	c := shared.require(t)
+	c := denying.Require(t)
 	const name = "big"
 	c.Register(t, name)
 	makeBig(t, c, name)
@@ -118,7 +118,7 @@ func TestBigNode(t *testing.T) {
 		`[{"op": "remove", "path": "/spec/taints/199"}]`:           "/taint-199:PreferNoSchedule",
 		`[{"op": "replace", "path": "/spec/taints", "value": []}]`: "taints of others stay",
 	} {
-		err = patchNode(t.Context(), client(t, identity), name, types.JSONPatchType, patch)
+		err = bed.PatchNode(t.Context(), bed.Client(t, identity), name, types.JSONPatchType, patch)
 		if !bed.DeniedBy(err, "taintlet-nodes") || !strings.Contains(err.Error(), says) {
 			t.Errorf("not denied, or without saying %s: %v", says, err)
 		}
@@ -134,22 +134,22 @@ func TestBigNode(t *testing.T) {
 // An agent takes a slot, renews it, gives it up, and takes over one that another
 // let lapse, with the permissions that evict.slots gives it.
 func TestSlotsAreTaken(t *testing.T) {
-	c := shared.require(t)
+	c := denying.Require(t)
 	holder, another, now := "evicting", "evicting-before", metav1.NowMicro()
 	c.Register(t, holder)
 	const slot = "taintlet-evict-0"
 	change := func(as kubernetes.Interface, what string, change func(*coordinationv1.LeaseSpec)) {
 		t.Helper()
-		lease, err := as.CoordinationV1().Leases(namespace).Get(t.Context(), slot, metav1.GetOptions{})
+		lease, err := as.CoordinationV1().Leases(bed.Namespace).Get(t.Context(), slot, metav1.GetOptions{})
 		if err == nil {
 			change(&lease.Spec)
-			_, err = as.CoordinationV1().Leases(namespace).Update(t.Context(), lease, metav1.UpdateOptions{})
+			_, err = as.CoordinationV1().Leases(bed.Namespace).Update(t.Context(), lease, metav1.UpdateOptions{})
 		}
 		if err != nil {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	agent, transitions := client(t, bed.AgentOf(t, c, holder)), int32(1)
+	agent, transitions := bed.Client(t, bed.AgentOf(t, c, holder)), int32(1)
 	take := func(l *coordinationv1.LeaseSpec) {
 		l.HolderIdentity, l.AcquireTime, l.RenewTime, l.LeaseTransitions = &holder, &now, &now, &transitions
 	}
@@ -165,7 +165,7 @@ func TestSlotsAreTaken(t *testing.T) {
 // The controller manager's type check finds nothing to warn of in any
 // expression.
 func TestPoliciesAreWellTyped(t *testing.T) {
-	c := shared.require(t)
+	c := denying.Require(t)
 	for _, name := range []string{"taintlet-nodes", "taintlet-events", "taintlet-leases"} {
 		policies := c.Client().AdmissionregistrationV1().ValidatingAdmissionPolicies()
 		cluster.Eventually(t, "type check of "+name, func() error {

@@ -1,4 +1,4 @@
-package attack
+package security
 
 import (
 	"encoding/json"
@@ -190,7 +190,7 @@ func forgeRecords(t *testing.T, c *scene) (attempts, denied int) {
 	c.nodes.wait(t, time.Minute, "a record", c.isOwn)
 	node, _, _ := c.nodes.newest()
 	real := node.Annotations[taints.RecordAnnotation]
-	forged := forgeries(t, real)
+	forged := forgedAnnotations(t, real)
 	names := slices.Sorted(maps.Keys(forged))
 	for i := 0; i < len(names); i += shortOr(20, 1) {
 		name := names[i]
@@ -228,9 +228,9 @@ func (s *scene) waitReady(t *testing.T, name string, ready bool) {
 	})
 }
 
-// forgeries are records that nobody but an attacker writes, by name: each field of
+// forgedAnnotations are records that nobody but an attacker writes, by name: each field of
 // a real one replaced by each of many values, and fields that are nested.
-func forgeries(t *testing.T, real string) map[string]string {
+func forgedAnnotations(t *testing.T, real string) map[string]string {
 	t.Helper()
 	const huge = "18446744073709551615"
 	values := map[string]string{

@@ -1,4 +1,4 @@
-package deploy
+package security
 
 import (
 	"context"
@@ -21,14 +21,14 @@ import (
 type attempt struct {
 	what string
 	// as is who tries; nil: the agent with its own token.
-	as     func(*scene) kubernetes.Interface
+	as     func(*attempted) kubernetes.Interface
 	policy string // that denies it
 	says   string // a part of its message
-	try    func(ctx context.Context, s *scene, as kubernetes.Interface) error
+	try    func(ctx context.Context, s *attempted, as kubernetes.Interface) error
 }
 
-// scene is what attempts are made on.
-type scene struct {
+// attempted is what attempts are made on.
+type attempted struct {
 	own, other  string // names of Nodes
 	agent       kubernetes.Interface
 	withoutRBAC kubernetes.Interface // the agent, if RBAC let it do everything
@@ -38,7 +38,7 @@ type scene struct {
 	cleaner     kubernetes.Interface // who cleans up every hour, if RBAC let it do everything
 }
 
-func withoutRBAC(s *scene) kubernetes.Interface { return s.withoutRBAC }
+func withoutRBAC(s *attempted) kubernetes.Interface { return s.withoutRBAC }
 
 // node is an attempt to patch the own Node, status one to patch its status.
 func node(what, says, patch string) attempt   { return patchOf(what, says, patch, false) }
@@ -51,14 +51,9 @@ func patchOf(what, says, patch string, ofStatus bool) attempt {
 	} else {
 		what = "nodes: " + what
 	}
-	return attempt{what: what, policy: "taintlet-nodes", says: says, try: func(ctx context.Context, s *scene, as kubernetes.Interface) error {
-		return patchNode(ctx, as, s.own, types.StrategicMergePatchType, patch, subresources...)
+	return attempt{what: what, policy: "taintlet-nodes", says: says, try: func(ctx context.Context, s *attempted, as kubernetes.Interface) error {
+		return bed.PatchNode(ctx, as, s.own, types.StrategicMergePatchType, patch, subresources...)
 	}}
-}
-
-func patchNode(ctx context.Context, as kubernetes.Interface, name string, kind types.PatchType, patch string, subresources ...string) error {
-	_, err := as.CoreV1().Nodes().Patch(ctx, name, kind, []byte(patch), metav1.PatchOptions{FieldManager: account}, subresources...)
-	return err
 }
 
 // The Node that the attempts are made on; each changes a part of it.
@@ -76,8 +71,8 @@ func taintAttempts() []attempt {
 	const first, second = `{"key": "first", "value": "a", "effect": "NoSchedule"}`, `{"key": "second", "effect": "PreferNoSchedule", "timeAdded": "2026-01-01T00:00:00Z"}`
 	list := func(what, says, taints string) attempt {
 		a := node(what, says, "")
-		a.try = func(ctx context.Context, s *scene, as kubernetes.Interface) error {
-			return patchNode(ctx, as, s.own, types.MergePatchType, `{"spec": {"taints": [`+taints+`]}}`)
+		a.try = func(ctx context.Context, s *attempted, as kubernetes.Interface) error {
+			return bed.PatchNode(ctx, as, s.own, types.MergePatchType, `{"spec": {"taints": [`+taints+`]}}`)
 		}
 		return a
 	}
@@ -96,13 +91,13 @@ func taintAttempts() []attempt {
 		list("not-ready", "they are: node.kubernetes.io/not-ready:NoExecute", first+","+second+`, {"key": "node.kubernetes.io/not-ready", "effect": "NoExecute"}`),
 		list("out-of-service", "they are: node.kubernetes.io/out-of-service:NoExecute", first+","+second+`, {"key": "node.kubernetes.io/out-of-service", "effect": "NoExecute"}`),
 		list("a key of our prefix that is no stand-in", "they are: taintlet.dev/other:NoSchedule", first+","+second+`, {"key": "taintlet.dev/other", "effect": "NoSchedule"}`),
-		{what: "nodes: a JSON patch of a foreign taint", policy: "taintlet-nodes", says: "they are: first:NoSchedule", try: func(ctx context.Context, s *scene, as kubernetes.Interface) error {
-			return patchNode(ctx, as, s.own, types.JSONPatchType, `[{"op": "remove", "path": "/spec/taints/0"}]`)
+		{what: "nodes: a JSON patch of a foreign taint", policy: "taintlet-nodes", says: "they are: first:NoSchedule", try: func(ctx context.Context, s *attempted, as kubernetes.Interface) error {
+			return bed.PatchNode(ctx, as, s.own, types.JSONPatchType, `[{"op": "remove", "path": "/spec/taints/0"}]`)
 		}},
-		{what: "nodes: server-side apply of taints by force", policy: "taintlet-nodes", says: "they are: first:NoSchedule, second:PreferNoSchedule", try: func(ctx context.Context, s *scene, as kubernetes.Interface) error {
+		{what: "nodes: server-side apply of taints by force", policy: "taintlet-nodes", says: "they are: first:NoSchedule, second:PreferNoSchedule", try: func(ctx context.Context, s *attempted, as kubernetes.Interface) error {
 			force := true
 			_, err := as.CoreV1().Nodes().Patch(ctx, s.own, types.ApplyPatchType,
-				[]byte(`{"apiVersion": "v1", "kind": "Node", "spec": {"taints": []}}`), metav1.PatchOptions{FieldManager: account, Force: &force})
+				[]byte(`{"apiVersion": "v1", "kind": "Node", "spec": {"taints": []}}`), metav1.PatchOptions{FieldManager: bed.Account, Force: &force})
 			return err
 		}},
 	}
@@ -150,16 +145,16 @@ func conditionAttempts() []attempt {
 func identityAttempts() []attempt {
 	const ours = `{"metadata": {"annotations": {"taintlet.dev/held": "node.kubernetes.io/disk-pressure"}}}`
 	const condition = `{"status": {"conditions": [{"type": "HostDiskPressure", "status": "True"}]}}`
-	of := func(what, says string, as func(*scene) kubernetes.Interface, name func(*scene) string, patch string, subresources ...string) attempt {
-		return attempt{what: what, as: as, policy: "taintlet-nodes", says: says, try: func(ctx context.Context, s *scene, as kubernetes.Interface) error {
-			return patchNode(ctx, as, name(s), types.StrategicMergePatchType, patch, subresources...)
+	of := func(what, says string, as func(*attempted) kubernetes.Interface, name func(*attempted) string, patch string, subresources ...string) attempt {
+		return attempt{what: what, as: as, policy: "taintlet-nodes", says: says, try: func(ctx context.Context, s *attempted, as kubernetes.Interface) error {
+			return bed.PatchNode(ctx, as, name(s), types.StrategicMergePatchType, patch, subresources...)
 		}}
 	}
 	const another, noPod = "may not change another Node", "not that of a pod on a Node"
-	own, other := func(s *scene) string { return s.own }, func(s *scene) string { return s.other }
-	unbound := func(s *scene) kubernetes.Interface { return s.unbound }
-	pending := func(s *scene) kubernetes.Interface { return s.pending }
-	withoutPod := func(s *scene) kubernetes.Interface { return s.withoutPod }
+	own, other := func(s *attempted) string { return s.own }, func(s *attempted) string { return s.other }
+	unbound := func(s *attempted) kubernetes.Interface { return s.unbound }
+	pending := func(s *attempted) kubernetes.Interface { return s.pending }
+	withoutPod := func(s *attempted) kubernetes.Interface { return s.withoutPod }
 	return []attempt{
 		of("nodes: another Node", another, nil, other, ours),
 		of("nodes/status: another Node", another, nil, other, condition, "status"),
@@ -173,20 +168,20 @@ func identityAttempts() []attempt {
 // verbAttempts are also denied where RBAC allows them.
 func verbAttempts() []attempt {
 	all := []attempt{
-		{what: "nodes: create", try: func(ctx context.Context, s *scene, as kubernetes.Interface) error {
+		{what: "nodes: create", try: func(ctx context.Context, s *attempted, as kubernetes.Interface) error {
 			_, err := as.CoreV1().Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "new"}}, metav1.CreateOptions{})
 			return err
 		}},
-		{what: "nodes: delete", try: func(ctx context.Context, s *scene, as kubernetes.Interface) error {
+		{what: "nodes: delete", try: func(ctx context.Context, s *attempted, as kubernetes.Interface) error {
 			return as.CoreV1().Nodes().Delete(ctx, s.own, metav1.DeleteOptions{})
 		}},
-		{what: "nodes: delete all", try: func(ctx context.Context, s *scene, as kubernetes.Interface) error {
+		{what: "nodes: delete all", try: func(ctx context.Context, s *attempted, as kubernetes.Interface) error {
 			return as.CoreV1().Nodes().DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{FieldSelector: "metadata.name=" + s.own})
 		}},
-		{what: "nodes/proxy: connect", try: func(ctx context.Context, s *scene, as kubernetes.Interface) error {
+		{what: "nodes/proxy: connect", try: func(ctx context.Context, s *attempted, as kubernetes.Interface) error {
 			return as.CoreV1().RESTClient().Get().Resource("nodes").Name(s.own).SubResource("proxy").Do(ctx).Error()
 		}},
-		{what: "nodes: update", says: "nothing of a Node's spec but taints", try: func(ctx context.Context, s *scene, as kubernetes.Interface) error {
+		{what: "nodes: update", says: "nothing of a Node's spec but taints", try: func(ctx context.Context, s *attempted, as kubernetes.Interface) error {
 			node, err := as.CoreV1().Nodes().Get(ctx, s.own, metav1.GetOptions{})
 			if err != nil {
 				return err
@@ -215,28 +210,28 @@ func eventAttempts() []attempt {
 		}
 	}
 	const ownOnly = "Events of its own about its own Node only"
-	create := func(what string, event func(*scene) *corev1.Event) attempt {
-		return attempt{what: "events: " + what, policy: "taintlet-events", says: ownOnly, try: func(ctx context.Context, s *scene, as kubernetes.Interface) error {
+	create := func(what string, event func(*attempted) *corev1.Event) attempt {
+		return attempt{what: "events: " + what, policy: "taintlet-events", says: ownOnly, try: func(ctx context.Context, s *attempted, as kubernetes.Interface) error {
 			_, err := as.CoreV1().Events("default").Create(ctx, event(s), metav1.CreateOptions{})
 			return err
 		}}
 	}
 	return []attempt{
-		create("about another Node", func(s *scene) *corev1.Event { return event("Node", s.other, "taintlet") }),
-		create("about a pod", func(*scene) *corev1.Event { return event("Pod", "some", "taintlet") }),
-		create("in the kubelet's name", func(s *scene) *corev1.Event { return event("Node", s.own, "kubelet") }),
-		{what: "events: the kubelet's is changed", as: withoutRBAC, policy: "taintlet-events", says: ownOnly, try: func(ctx context.Context, _ *scene, as kubernetes.Interface) error {
+		create("about another Node", func(s *attempted) *corev1.Event { return event("Node", s.other, "taintlet") }),
+		create("about a pod", func(*attempted) *corev1.Event { return event("Pod", "some", "taintlet") }),
+		create("in the kubelet's name", func(s *attempted) *corev1.Event { return event("Node", s.own, "kubelet") }),
+		{what: "events: the kubelet's is changed", as: withoutRBAC, policy: "taintlet-events", says: ownOnly, try: func(ctx context.Context, _ *attempted, as kubernetes.Interface) error {
 			_, err := as.CoreV1().Events("default").Patch(ctx, "of-kubelet", types.MergePatchType, []byte(`{"message": "all is well"}`), metav1.PatchOptions{})
 			return err
 		}},
-		{what: "events: the kubelet's is taken over", as: withoutRBAC, policy: "taintlet-events", says: "changes no Events but its own", try: func(ctx context.Context, _ *scene, as kubernetes.Interface) error {
+		{what: "events: the kubelet's is taken over", as: withoutRBAC, policy: "taintlet-events", says: "changes no Events but its own", try: func(ctx context.Context, _ *attempted, as kubernetes.Interface) error {
 			_, err := as.CoreV1().Events("default").Patch(ctx, "of-kubelet", types.MergePatchType, []byte(`{"source": {"component": "taintlet"}}`), metav1.PatchOptions{})
 			return err
 		}},
-		{what: "events: deleted", as: withoutRBAC, policy: "taintlet-events", says: "deletes no Events", try: func(ctx context.Context, _ *scene, as kubernetes.Interface) error {
+		{what: "events: deleted", as: withoutRBAC, policy: "taintlet-events", says: "deletes no Events", try: func(ctx context.Context, _ *attempted, as kubernetes.Interface) error {
 			return as.CoreV1().Events("default").Delete(ctx, "of-kubelet", metav1.DeleteOptions{})
 		}},
-		{what: "events.k8s.io: about another Node", as: withoutRBAC, policy: "taintlet-events", says: ownOnly, try: func(ctx context.Context, s *scene, as kubernetes.Interface) error {
+		{what: "events.k8s.io: about another Node", as: withoutRBAC, policy: "taintlet-events", says: ownOnly, try: func(ctx context.Context, s *attempted, as kubernetes.Interface) error {
 			_, err := as.EventsV1().Events("default").Create(ctx, &eventsv1.Event{
 				ObjectMeta: metav1.ObjectMeta{GenerateName: "try-"}, EventTime: metav1.NowMicro(), Type: corev1.EventTypeNormal,
 				Regarding: corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: s.other}, Reason: "Try", Action: "Try",
@@ -248,14 +243,14 @@ func eventAttempts() []attempt {
 }
 
 func leaseAttempts() []attempt {
-	update := func(what, says, name string, change func(*scene, *coordinationv1.Lease)) attempt {
-		return attempt{what: "leases: " + what, policy: "taintlet-leases", says: says, try: func(ctx context.Context, s *scene, as kubernetes.Interface) error {
-			lease, err := as.CoordinationV1().Leases(namespace).Get(ctx, name, metav1.GetOptions{})
+	update := func(what, says, name string, change func(*attempted, *coordinationv1.Lease)) attempt {
+		return attempt{what: "leases: " + what, policy: "taintlet-leases", says: says, try: func(ctx context.Context, s *attempted, as kubernetes.Interface) error {
+			lease, err := as.CoordinationV1().Leases(bed.Namespace).Get(ctx, name, metav1.GetOptions{})
 			if err != nil {
 				return err
 			}
 			change(s, lease)
-			_, err = as.CoordinationV1().Leases(namespace).Update(ctx, lease, metav1.UpdateOptions{})
+			_, err = as.CoordinationV1().Leases(bed.Namespace).Update(ctx, lease, metav1.UpdateOptions{})
 			return err
 		}}
 	}
@@ -266,28 +261,28 @@ func leaseAttempts() []attempt {
 		return a
 	}
 	return []attempt{
-		update("held for another Node", holder, "taintlet-evict-0", func(s *scene, l *coordinationv1.Lease) { l.Spec.HolderIdentity = &s.other }),
-		update("another's is released", holder, slot, func(_ *scene, l *coordinationv1.Lease) { l.Spec.HolderIdentity = nil }),
-		update("another's is renewed", holder, slot, func(_ *scene, l *coordinationv1.Lease) { l.Spec.RenewTime = &metav1.MicroTime{} }),
-		update("the duration changes", "holder and times of a Lease only", "taintlet-evict-0", func(s *scene, l *coordinationv1.Lease) {
+		update("held for another Node", holder, "taintlet-evict-0", func(s *attempted, l *coordinationv1.Lease) { l.Spec.HolderIdentity = &s.other }),
+		update("another's is released", holder, slot, func(_ *attempted, l *coordinationv1.Lease) { l.Spec.HolderIdentity = nil }),
+		update("another's is renewed", holder, slot, func(_ *attempted, l *coordinationv1.Lease) { l.Spec.RenewTime = &metav1.MicroTime{} }),
+		update("the duration changes", "holder and times of a Lease only", "taintlet-evict-0", func(s *attempted, l *coordinationv1.Lease) {
 			seconds := int32(3600)
 			l.Spec.HolderIdentity, l.Spec.LeaseDurationSeconds = &s.own, &seconds
 		}),
-		update("a label is added", "no metadata of a Lease", "taintlet-evict-0", func(s *scene, l *coordinationv1.Lease) {
+		update("a label is added", "no metadata of a Lease", "taintlet-evict-0", func(s *attempted, l *coordinationv1.Lease) {
 			l.Spec.HolderIdentity, l.Labels["zone"] = &s.own, "b"
 		}),
-		elsewhere(update("another Lease of the namespace", names, "another", func(s *scene, l *coordinationv1.Lease) { l.Spec.HolderIdentity = &s.own })),
-		{what: "leases: the kubelet's", as: withoutRBAC, policy: "taintlet-leases", says: names, try: func(ctx context.Context, s *scene, as kubernetes.Interface) error {
+		elsewhere(update("another Lease of the namespace", names, "another", func(s *attempted, l *coordinationv1.Lease) { l.Spec.HolderIdentity = &s.own })),
+		{what: "leases: the kubelet's", as: withoutRBAC, policy: "taintlet-leases", says: names, try: func(ctx context.Context, s *attempted, as kubernetes.Interface) error {
 			_, err := as.CoordinationV1().Leases(corev1.NamespaceNodeLease).Patch(ctx, s.own, types.MergePatchType,
 				[]byte(`{"spec": {"renewTime": null}}`), metav1.PatchOptions{})
 			return err
 		}},
-		{what: "leases: created", as: withoutRBAC, policy: "taintlet-leases", says: "neither creates nor deletes", try: func(ctx context.Context, s *scene, as kubernetes.Interface) error {
-			_, err := as.CoordinationV1().Leases(namespace).Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "taintlet-evict-2"}}, metav1.CreateOptions{})
+		{what: "leases: created", as: withoutRBAC, policy: "taintlet-leases", says: "neither creates nor deletes", try: func(ctx context.Context, s *attempted, as kubernetes.Interface) error {
+			_, err := as.CoordinationV1().Leases(bed.Namespace).Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "taintlet-evict-2"}}, metav1.CreateOptions{})
 			return err
 		}},
-		{what: "leases: deleted", as: withoutRBAC, policy: "taintlet-leases", says: "neither creates nor deletes", try: func(ctx context.Context, s *scene, as kubernetes.Interface) error {
-			return as.CoordinationV1().Leases(namespace).Delete(ctx, slot, metav1.DeleteOptions{})
+		{what: "leases: deleted", as: withoutRBAC, policy: "taintlet-leases", says: "neither creates nor deletes", try: func(ctx context.Context, s *attempted, as kubernetes.Interface) error {
+			return as.CoordinationV1().Leases(bed.Namespace).Delete(ctx, slot, metav1.DeleteOptions{})
 		}},
 	}
 }
@@ -295,7 +290,7 @@ func leaseAttempts() []attempt {
 // Whatever a stolen token, or an agent gone wrong, tries beyond what it is
 // there for is denied, and nothing of it is left.
 func TestWhatIsDenied(t *testing.T) {
-	c := shared.require(t)
+	c := denying.Require(t)
 	s := setScene(t, c)
 	before := c.GetNode(t, s.own)
 	count := 0
@@ -336,8 +331,8 @@ func cleanerAttempts() []attempt {
 		node("a key is held", sizes, `{"metadata": {"annotations": {"taintlet.dev/held": "node.kubernetes.io/memory-pressure"}}}`),
 		status("a record is set", sizes, `{"metadata": {"annotations": {"taintlet.dev/record": "x"}}}`),
 		status("an own condition is set", conditionSizes, `{"status": {"conditions": [{"type": "HostMemoryPressure", "status": "False"}]}}`),
-		{what: "nodes: a taint of a rule is set", policy: "taintlet-nodes", says: "no rule asks for node.kubernetes.io/memory-pressure:NoSchedule", try: func(ctx context.Context, s *scene, as kubernetes.Interface) error {
-			return patchNode(ctx, as, s.own, types.JSONPatchType, `[{"op": "add", "path": "/spec/taints/-", "value": {"key": "node.kubernetes.io/memory-pressure", "effect": "NoSchedule"}}]`)
+		{what: "nodes: a taint of a rule is set", policy: "taintlet-nodes", says: "no rule asks for node.kubernetes.io/memory-pressure:NoSchedule", try: func(ctx context.Context, s *attempted, as kubernetes.Interface) error {
+			return bed.PatchNode(ctx, as, s.own, types.JSONPatchType, `[{"op": "add", "path": "/spec/taints/-", "value": {"key": "node.kubernetes.io/memory-pressure", "effect": "NoSchedule"}}]`)
 		}},
 	}
 	for _, a := range slices.Concat(taintAttempts(), metadataAttempts(), conditionAttempts(), verbAttempts(), forgeries()) {
@@ -347,7 +342,7 @@ func cleanerAttempts() []attempt {
 	}
 	for i := range all {
 		all[i].what = "cleanup: " + all[i].what
-		all[i].as = func(s *scene) kubernetes.Interface { return s.cleaner }
+		all[i].as = func(s *attempted) kubernetes.Interface { return s.cleaner }
 	}
 	return all
 }

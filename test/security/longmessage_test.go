@@ -1,4 +1,4 @@
-package deploy
+package security
 
 import (
 	"testing"
@@ -13,7 +13,7 @@ import (
 // What the agent has to say may be longer than the policies let pass: 32 paths of
 // up to 4096 bytes. Its write is allowed all the same.
 func TestLongMessagePasses(t *testing.T) {
-	c := shared.require(t)
+	c := denying.Require(t)
 	const name = "talkative"
 	c.Register(t, name)
 	agent, err := apiserver.NewClient(bed.AgentOf(t, c, name), name)

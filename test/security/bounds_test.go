@@ -1,9 +1,10 @@
-package deploy
+package security
 
 import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"github.com/taintlet/taintlet/test/bed"
 	"slices"
 	"strings"
 
@@ -69,8 +70,8 @@ func patchedJSON(what, says, subresource, path, value string, times int) attempt
 	} else {
 		operation = strings.Join(slices.Repeat([]string{operation}, times), ",")
 	}
-	return attempt{what: what, policy: "taintlet-nodes", says: says, try: func(ctx context.Context, s *scene, as kubernetes.Interface) error {
-		return patchNode(ctx, as, s.own, types.JSONPatchType, "["+operation+"]", subresource)
+	return attempt{what: what, policy: "taintlet-nodes", says: says, try: func(ctx context.Context, s *attempted, as kubernetes.Interface) error {
+		return bed.PatchNode(ctx, as, s.own, types.JSONPatchType, "["+operation+"]", subresource)
 	}}
 }
 
@@ -78,13 +79,13 @@ func patchedJSON(what, says, subresource, path, value string, times int) attempt
 // what: it believes a patch. A subresource's patch it does not.
 func managerAttempts() []attempt {
 	return append(forgeries(),
-		attempt{what: "nodes: another's name", policy: "taintlet-nodes", says: "under its own name", try: func(ctx context.Context, s *scene, as kubernetes.Interface) error {
+		attempt{what: "nodes: another's name", policy: "taintlet-nodes", says: "under its own name", try: func(ctx context.Context, s *attempted, as kubernetes.Interface) error {
 			_, err := as.CoreV1().Nodes().Patch(ctx, s.own, types.MergePatchType, []byte(`{"metadata": {"annotations": {"taintlet.dev/record": "x"}}}`), metav1.PatchOptions{FieldManager: "kubelet"})
 			return err
 		}},
-		attempt{what: "nodes: server-side apply", policy: "taintlet-nodes", says: "adds nothing to the managedFields of a Node", try: func(ctx context.Context, s *scene, as kubernetes.Interface) error {
+		attempt{what: "nodes: server-side apply", policy: "taintlet-nodes", says: "adds nothing to the managedFields of a Node", try: func(ctx context.Context, s *attempted, as kubernetes.Interface) error {
 			_, err := as.CoreV1().Nodes().Patch(ctx, s.own, types.ApplyPatchType,
-				[]byte(`{"apiVersion": "v1", "kind": "Node", "metadata": {"annotations": {"taintlet.dev/record": "x"}}}`), metav1.PatchOptions{FieldManager: account})
+				[]byte(`{"apiVersion": "v1", "kind": "Node", "metadata": {"annotations": {"taintlet.dev/record": "x"}}}`), metav1.PatchOptions{FieldManager: bed.Account})
 			return err
 		}},
 	)
@@ -94,7 +95,7 @@ func managerAttempts() []attempt {
 func forgeries() []attempt {
 	const adds, removes = "adds nothing to the managedFields of a Node", "removes nothing from the managedFields of a Node"
 	forge := func(what, says string, change func([]metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry) attempt {
-		return attempt{what: "nodes: managedFields: " + what, policy: "taintlet-nodes", says: says, try: func(ctx context.Context, s *scene, as kubernetes.Interface) error {
+		return attempt{what: "nodes: managedFields: " + what, policy: "taintlet-nodes", says: says, try: func(ctx context.Context, s *attempted, as kubernetes.Interface) error {
 			node, err := as.CoreV1().Nodes().Get(ctx, s.own, metav1.GetOptions{})
 			if err != nil {
 				return err
@@ -103,7 +104,7 @@ func forgeries() []attempt {
 			if err != nil {
 				return err
 			}
-			return patchNode(ctx, as, s.own, types.MergePatchType, string(patch))
+			return bed.PatchNode(ctx, as, s.own, types.MergePatchType, string(patch))
 		}}
 	}
 	// The others' entries, each with these fields more.
@@ -180,7 +181,7 @@ func ownEvent(node string) *corev1.Event {
 func eventBoundAttempts() []attempt {
 	const fields, metadata, origin, sizes = "neither action, related object nor series", "no labels, annotations, owners or finalizers", "come from taintlet on its own Node", "128 bytes at most, its message 2048"
 	create := func(what, says string, change func(*corev1.Event)) attempt {
-		return attempt{what: "events: " + what, policy: "taintlet-events", says: says, try: func(ctx context.Context, s *scene, as kubernetes.Interface) error {
+		return attempt{what: "events: " + what, policy: "taintlet-events", says: says, try: func(ctx context.Context, s *attempted, as kubernetes.Interface) error {
 			event := ownEvent(s.own)
 			change(event)
 			_, err := as.CoreV1().Events("default").Create(ctx, event, metav1.CreateOptions{})
@@ -188,7 +189,7 @@ func eventBoundAttempts() []attempt {
 		}}
 	}
 	update := func(what, says, patch string) attempt {
-		return attempt{what: "events: patched: " + what, as: withoutRBAC, policy: "taintlet-events", says: says, try: func(ctx context.Context, s *scene, as kubernetes.Interface) error {
+		return attempt{what: "events: patched: " + what, as: withoutRBAC, policy: "taintlet-events", says: says, try: func(ctx context.Context, s *attempted, as kubernetes.Interface) error {
 			event, err := as.CoreV1().Events("default").Create(ctx, ownEvent(s.own), metav1.CreateOptions{})
 			if err != nil {
 				return err
@@ -234,15 +235,15 @@ func eventBoundAttempts() []attempt {
 
 // leaseBoundAttempts write more into a Lease than an agent does.
 func leaseBoundAttempts() []attempt {
-	update := func(what, says string, change func(*scene, *coordinationv1.Lease)) attempt {
-		return attempt{what: "leases: " + what, policy: "taintlet-leases", says: says, try: func(ctx context.Context, s *scene, as kubernetes.Interface) error {
-			lease, err := as.CoordinationV1().Leases(namespace).Get(ctx, "taintlet-evict-0", metav1.GetOptions{})
+	update := func(what, says string, change func(*attempted, *coordinationv1.Lease)) attempt {
+		return attempt{what: "leases: " + what, policy: "taintlet-leases", says: says, try: func(ctx context.Context, s *attempted, as kubernetes.Interface) error {
+			lease, err := as.CoordinationV1().Leases(bed.Namespace).Get(ctx, "taintlet-evict-0", metav1.GetOptions{})
 			if err != nil {
 				return err
 			}
 			lease.Spec.HolderIdentity = &s.own
 			change(s, lease)
-			_, err = as.CoordinationV1().Leases(namespace).Update(ctx, lease, metav1.UpdateOptions{})
+			_, err = as.CoordinationV1().Leases(bed.Namespace).Update(ctx, lease, metav1.UpdateOptions{})
 			return err
 		}}
 	}
@@ -253,16 +254,16 @@ func leaseBoundAttempts() []attempt {
 	}
 	const adds = "adds nothing to the managedFields of a Lease"
 	return []attempt{
-		update("annotations", "no metadata of a Lease", func(_ *scene, l *coordinationv1.Lease) {
+		update("annotations", "no metadata of a Lease", func(_ *attempted, l *coordinationv1.Lease) {
 			l.Annotations = map[string]string{"note": letters(200_000)}
 		}),
-		update("managedFields: a manager that applies", adds, func(_ *scene, l *coordinationv1.Lease) {
+		update("managedFields: a manager that applies", adds, func(_ *attempted, l *coordinationv1.Lease) {
 			l.ManagedFields = append(l.ManagedFields, entry("Apply", `{"f:metadata":{"f:labels":{"f:app.kubernetes.io/name":{}}}}`))
 		}),
-		update("managedFields: fields that are none", adds, func(_ *scene, l *coordinationv1.Lease) {
+		update("managedFields: fields that are none", adds, func(_ *attempted, l *coordinationv1.Lease) {
 			l.ManagedFields = append(l.ManagedFields, entry("Update", `{"f:spec":{"f:`+letters(1000)+`":{}}}`))
 		}),
-		update("managedFields: emptied", "removes nothing from the managedFields of a Lease", func(_ *scene, l *coordinationv1.Lease) {
+		update("managedFields: emptied", "removes nothing from the managedFields of a Lease", func(_ *attempted, l *coordinationv1.Lease) {
 			l.ManagedFields = []metav1.ManagedFieldsEntry{{}}
 		}),
 	}

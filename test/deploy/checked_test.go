@@ -1,6 +1,4 @@
-// Package check runs taintlet check on a real control plane with the chart in it,
-// and breaks one thing after another.
-package check
+package deploy
 
 import (
 	"context"
@@ -25,10 +23,6 @@ import (
 	"github.com/taintlet/taintlet/test/process"
 )
 
-var shared cluster.Shared
-
-func TestMain(m *testing.M) { os.Exit(shared.Run(m)) }
-
 const (
 	memoryKey = corev1.TaintNodeMemoryPressure
 	// held is the Node on which a taint is kept; its kubelet sees the same trouble, so
@@ -37,7 +31,7 @@ const (
 	held, quiet, bare = "held", "quiet", "bare"
 )
 
-// scene is a cluster with an installation.
+// scene is a cluster with an installation, of which one thing after another breaks.
 type scene struct {
 	t        *testing.T
 	c        *cluster.Cluster
@@ -53,7 +47,7 @@ func install(t *testing.T) *scene {
 	t.Helper()
 	cluster.SkipUnlessRequired(t)
 	cluster.SkipWithoutMutatingAdmissionPolicy(t)
-	s := &scene{t: t, c: shared.Require(t), nodes: map[string]*cluster.Node{}}
+	s := &scene{t: t, c: checked.Require(t), nodes: map[string]*cluster.Node{}}
 	manifest := bed.Render(t, "--set", "namespace.create=true,keep=true,evict.slots=1,cleanup.afterUninstall=false")
 	// A changed template must not end the pods to which the agents' tokens are bound.
 	s.manifest = regexp.MustCompile(`type: RollingUpdate\n\s+rollingUpdate:\n\s+maxUnavailable: 10%`).ReplaceAllString(manifest, "type: OnDelete")

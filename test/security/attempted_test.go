@@ -1,4 +1,4 @@
-package deploy
+package security
 
 import (
 	"testing"
@@ -17,22 +17,22 @@ import (
 const applier = "applier"
 
 // setScene makes the objects that the attempts are made on and those who try.
-func setScene(t *testing.T, c *cluster.Cluster) *scene {
+func setScene(t *testing.T, c *cluster.Cluster) *attempted {
 	t.Helper()
-	s := &scene{own: "denied", other: "denied-other"}
+	s := &attempted{own: "denied", other: "denied-other"}
 	c.Register(t, s.own)
 	c.Register(t, s.other)
-	s.agent = client(t, bed.AgentOf(t, c, s.own))
-	s.withoutRBAC = client(t, bed.AllowedAll(c, namespace, s.own))
-	s.withoutPod = client(t, bed.AllowedAll(c, namespace, ""))
-	cleaner := bed.AllowedAll(c, namespace, s.other) // its pod may run anywhere
+	s.agent = bed.Client(t, bed.AgentOf(t, c, s.own))
+	s.withoutRBAC = bed.Client(t, bed.AllowedAll(c, bed.Namespace, s.own))
+	s.withoutPod = bed.Client(t, bed.AllowedAll(c, bed.Namespace, ""))
+	cleaner := bed.AllowedAll(c, bed.Namespace, s.other) // its pod may run anywhere
 	cleaner.Impersonate.UserName += "-cleanup-stale"
-	s.cleaner = client(t, cleaner)
-	s.unbound = client(t, c.WithToken(bed.Token(t, c, namespace, nil)))
-	s.pending = client(t, c.WithToken(bed.Token(t, c, namespace, pendingPod(t, c))))
+	s.cleaner = bed.Client(t, cleaner)
+	s.unbound = bed.Client(t, c.WithToken(bed.Token(t, c, bed.Namespace, nil)))
+	s.pending = bed.Client(t, c.WithToken(bed.Token(t, c, bed.Namespace, pendingPod(t, c))))
 
 	admin, ctx := c.Client(), t.Context()
-	if err := patchNode(ctx, admin, s.own, types.StrategicMergePatchType, scenery); err != nil {
+	if err := bed.PatchNode(ctx, admin, s.own, types.StrategicMergePatchType, scenery); err != nil {
 		t.Fatal(err)
 	}
 	applied := []byte(`{"apiVersion": "v1", "kind": "Node", "metadata": {"labels": {"applied": "a"}}}`)
@@ -47,7 +47,7 @@ func setScene(t *testing.T, c *cluster.Cluster) *scene {
 	if _, err := admin.CoreV1().Events("default").Create(ctx, event, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	leases := admin.CoordinationV1().Leases(namespace)
+	leases := admin.CoordinationV1().Leases(bed.Namespace)
 	if _, err := leases.Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "another"}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -61,10 +61,10 @@ func setScene(t *testing.T, c *cluster.Cluster) *scene {
 // pendingPod makes a pod with the agent's account that no Node takes.
 func pendingPod(t *testing.T, c *cluster.Cluster) *authenticationv1.BoundObjectReference {
 	t.Helper()
-	pod, err := c.Client().CoreV1().Pods(namespace).Create(t.Context(), &corev1.Pod{
+	pod, err := c.Client().CoreV1().Pods(bed.Namespace).Create(t.Context(), &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "pending"},
 		Spec: corev1.PodSpec{
-			ServiceAccountName: account,
+			ServiceAccountName: bed.Account,
 			NodeSelector:       map[string]string{"no-node": "has-this"},
 			Containers:         []corev1.Container{{Name: "main", Image: "none"}},
 		},

@@ -1,4 +1,4 @@
-package deploy
+package security
 
 import (
 	"maps"
@@ -77,10 +77,10 @@ func TestEveryFieldIsCovered(t *testing.T) {
 }
 
 func TestNoOtherFieldChanges(t *testing.T) {
-	c := shared.require(t)
+	c := denying.Require(t)
 	const name = "fields"
 	c.Register(t, name)
-	agent := client(t, bed.AgentOf(t, c, name))
+	agent := bed.Client(t, bed.AgentOf(t, c, name))
 	for path, fields := range otherFields() {
 		for field, value := range fields {
 			if value == "" {
@@ -105,7 +105,7 @@ func TestNoOtherFieldChanges(t *testing.T) {
 					}
 					continue
 				}
-				if err := patchNode(t.Context(), agent, name, types.MergePatchType, patch, subresource); !bed.DeniedBy(err, "taintlet-nodes") {
+				if err := bed.PatchNode(t.Context(), agent, name, types.MergePatchType, patch, subresource); !bed.DeniedBy(err, "taintlet-nodes") {
 					t.Errorf("%s: not denied: %v", what, err)
 				}
 			}

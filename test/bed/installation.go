@@ -1,0 +1,40 @@
+package bed
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/taintlet/taintlet/test/cluster"
+)
+
+// Installation is one control plane with the chart in it, with two eviction slots and
+// the cleanup of stale Nodes, for all tests of a package. The first test that requires it
+// installs it.
+type Installation struct {
+	Shared cluster.Shared
+	// Keep says that the policy is installed that keeps taints, where this release of
+	// Kubernetes can have it.
+	Keep bool
+
+	once sync.Once
+}
+
+// Require returns the control plane, with the policies in force. Without
+// TAINTLET_REQUIRE=controlplane the test is skipped.
+func (i *Installation) Require(t *testing.T) *cluster.Cluster {
+	t.Helper()
+	cluster.SkipUnlessRequired(t)
+	keep := i.Keep && cluster.HasMutatingAdmissionPolicy(t)
+	c := i.Shared.Require(t)
+	i.once.Do(func() {
+		manifest := Render(t, "--set", fmt.Sprintf("namespace.create=true,keep=%t,evict.slots=2,cleanup.afterUninstall=false,cleanup.stale=true", keep))
+		manifest = strings.Replace(manifest, "concurrencyPolicy: Forbid", "suspend: true", 1) // or the tests have a pod more in the 17th minute
+		ctx := context.WithoutCancel(t.Context())
+		Apply(ctx, t, c, manifest)
+		WaitInForce(ctx, t, c, Namespace, "taintlet-nodes", "taintlet-events", "taintlet-leases")
+	})
+	return c
+}
