@@ -103,10 +103,7 @@ func (s *State) mayTakeOver(t *turn) bool {
 		return false
 	}
 	if a.readOnly {
-		a.readOnly, s.report.due = false, true
-		if noRecord := node.recordErr == nil && node.record.Revision == 0; noRecord && len(s.ledger.owned) > 0 {
-			s.ledger.undecided = true // or a restart would not know what is ours on the Node
-		}
+		a.readOnly = false
 		t.tell(Notice{Kind: Active, Reason: string(Active), Message: "the record on the Node is no longer a newer release's; this agent, " + a.instance.Name + ", is active for this Node again"})
 		return true
 	}
@@ -126,7 +123,7 @@ func (s *State) mayTakeOver(t *turn) bool {
 	}
 	t.tell(Notice{Kind: Active, Reason: string(Active), Message: fmt.Sprintf(
 		"the agent %s has been silent for %s; this one, %s, is active for this Node again", a.other.Name, durationText(silence), a.instance.Name)})
-	a.other, s.report.due = instance{}, true
+	a.other = instance{}
 	return true
 }
 
@@ -137,9 +134,9 @@ func (s *State) leave(next active) {
 	next.instance = s.active.instance
 	s.active = next
 	s.ledger = ledger{uid: s.ledger.uid, policy: s.ledger.policy}
-	s.report.conditions = nil
+	s.report.pending = nil
 	for i := range s.conditions {
-		s.conditions[i].request = request{}
+		s.conditions[i].request, s.conditions[i].shown = request{}, nil
 	}
 }
 
@@ -171,7 +168,9 @@ func (s *State) meet(t *turn) bool {
 	node := t.in.Node
 	if node.UID != s.ledger.uid {
 		s.ledger.begin(node.UID)
-		s.report.due = true
+		for i := range s.conditions {
+			s.conditions[i].shown = nil
+		}
 	}
 	s.eviction.controlPlane = isControlPlane(node.Node)
 	if s.active.instance.isOlderThanWriter(node.record, s.boot) {

@@ -24,9 +24,11 @@ type condition struct {
 	request request
 	// since is when the level last changed; zero: not known.
 	since time.Time
-	// shown is what the Node condition was last rendered with, told what the record
-	// says of the condition to people. Both are replaced, never changed: a State is
-	// copied with each Step.
+	// recorded is what the last revision of the record remembers.
+	recorded remembered
+	// shown is what the Node condition says; nil: this process has not compared it yet.
+	// told is what the record says of the condition to people. Both are replaced, never
+	// changed: a State is copied with each Step.
 	shown *rendered
 	told  *told
 	// falseSince is since when the samples say something else than the Node; zero: they
@@ -46,6 +48,20 @@ type condition struct {
 // disputeOf returns where the dispute of a level's rule is kept.
 func (c *condition) disputeOf(level probes.Level) *dispute {
 	return &c.disputes[level-probes.Degraded]
+}
+
+// remembered is what the record has to remember of a condition. What else it says
+// changes with that, or may wait.
+type remembered struct {
+	level   probes.Level
+	penalty float64
+	setAt   time.Time
+	reason  string
+	stages  [2]stage
+}
+
+func (c *condition) remembered() remembered {
+	return remembered{c.debounce.Level, c.debounce.Penalty, c.debounce.SetAt, c.reason, [2]stage{c.disputes[0].stage, c.disputes[1].stage}}
 }
 
 // isSeen reports whether the condition's probe has taken a sample.
@@ -78,6 +94,7 @@ func (all conditions) following(policy *Policy) conditions {
 			continue
 		}
 		followed[i] = condition{name: name, debounce: Debouncer{Level: probes.OK}}
+		followed[i].recorded = followed[i].remembered()
 	}
 	return followed
 }
@@ -135,7 +152,6 @@ func (s *State) observe(t *turn, o probes.Observation) {
 	if target == probes.Critical {
 		s.eviction.at = t.now
 	}
-	s.ledger.undecided, s.report.due = true, true
 	t.tell(Notice{Kind: LevelChanged, Condition: c.name, From: before.Level, To: target,
 		Reason: c.because.Reason, Message: c.because.Message + c.nowText()})
 }

@@ -22,10 +22,7 @@ type desired struct {
 
 // desire decides which taints are to stand on the Node now.
 func (s *State) desire(t *turn) {
-	next := underSlot(t.in, s.underPause(t.in.Node, s.asked(t)))
-	if !slices.Equal(next, s.ledger.desired) {
-		s.ledger.desired, s.ledger.undecided = next, true
-	}
+	s.ledger.desired = underSlot(t.in, s.underPause(t.in.Node, s.asked(t)))
 }
 
 // asked returns the taints that the rules ask for at the decided levels. Levels
@@ -85,7 +82,7 @@ func underSlot(in Inputs, all []desired) []desired {
 // change renders what the Node should carry: taints, record, held annotation,
 // conditions.
 func (s *State) change(t *turn) taints.Change {
-	change := taints.Change{Owned: s.ledger.mayRemove(t.in.Facts, t.in.Node), Conditions: s.report.conditions}
+	change := taints.Change{Owned: s.ledger.mayRemove(t.in.Facts, t.in.Node), Conditions: s.report.pending}
 	var held []string
 	for _, d := range s.ledger.desired {
 		change.Taints = append(change.Taints, d.full())
@@ -104,7 +101,6 @@ func (s *State) change(t *turn) taints.Change {
 	}
 	// A taint that is due must not wait for room: without the record it is set all
 	// the same, and a restart forgets what the record would have said.
-	wasUnrecorded := s.ledger.unrecorded
 	if s.ledger.unrecorded = !change.AnnotationsFit(t.in.Node.Node); s.ledger.unrecorded {
 		s.ledger.plan(owned)
 		delete(change.Annotations, taints.RecordAnnotation)
@@ -112,7 +108,6 @@ func (s *State) change(t *turn) taints.Change {
 	if !taints.AnnotationsChangeable(t.in.Node.Node) {
 		change.Annotations = nil
 	}
-	s.report.due = s.report.due || s.ledger.unrecorded != wasUnrecorded
 	return change
 }
 

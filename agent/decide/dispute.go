@@ -74,9 +74,6 @@ func (d dispute) settle(level probes.Level, now time.Time) dispute {
 // not return when the pause ends.
 func (s *State) countLosses(t *turn) {
 	l, node := &s.ledger, t.in.Node
-	if !l.isKnown { // just after a start: what the record asks for
-		l.desired, l.isKnown = s.asked(t), true
-	}
 	for _, d := range l.desired {
 		pair := d.taint.Pair()
 		isPaused := s.pause.has(d.condition) && pair.Effect != corev1.TaintEffectNoExecute
@@ -108,10 +105,7 @@ func (s *State) settleDisputes(t *turn) {
 	for _, rule := range t.policy.Rules {
 		c := s.conditions.of(rule.Condition)
 		dispute := c.disputeOf(rule.Level)
-		if next := dispute.settle(c.debounce.Level, t.now); next != *dispute {
-			*dispute = next
-			s.ledger.undecided = true
-		}
+		*dispute = dispute.settle(c.debounce.Level, t.now)
 	}
 }
 

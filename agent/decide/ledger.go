@@ -11,13 +11,11 @@ import (
 
 // ledger is what was decided for the Node, and how much of it is there.
 type ledger struct {
-	// desired are the taints that were decided. isKnown: they were compared once
-	// since the record was taken over.
+	// desired are the taints that are to stand on the Node. Just after a start they are
+	// those that the record asks for.
 	desired []desired
-	isKnown bool
-	// undecided: something changed that the record has to say, and has no
-	// revision yet.
-	undecided bool
+	// decided is what the last revision says, beside what it says of the conditions.
+	decided decision
 	// revision is that of the last decision, landed the newest that was seen on
 	// the Node. 0 is none.
 	revision, landed uint64
@@ -41,6 +39,14 @@ type ledger struct {
 	plannedFor uint64
 }
 
+// decision is what the record remembers of a revision, or what it stands for.
+type decision struct {
+	uid      types.UID
+	instance instance
+	budget   bucket
+	desired  []desired
+}
+
 // follow takes in the configuration. It remembers our pairs, on the Node or on
 // their way to it, that a new configuration does not know.
 func (l *ledger) follow(policy *Policy) {
@@ -60,9 +66,8 @@ func (l *ledger) follow(policy *Policy) {
 	}
 }
 
-// decide gives what was decided a new revision, to be told from all before.
-func (l *ledger) decide(now time.Time) {
-	l.undecided = false
+// revise gives what was decided a new revision, to be told from all before.
+func (l *ledger) revise(now time.Time) {
 	l.revision = max(1, l.revision+1) // 0 is none
 	l.decidedAt, l.decidedTime = now, wallText(now)
 }
@@ -73,7 +78,6 @@ func (l *ledger) hasLanded() bool { return reached(l.landed, l.revision) }
 // begin starts afresh on a Node object that is new.
 func (l *ledger) begin(uid types.UID) {
 	l.uid, l.owned, l.lost, l.landed = uid, nil, nil, 0
-	l.undecided = l.undecided || l.revision > 0
 }
 
 // land takes in the record that the Node carries.

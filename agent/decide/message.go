@@ -15,9 +15,8 @@ import (
 
 // render makes the Node condition: the value and the threshold, what holds the
 // taint back, what clears it and when, and since when it has been so.
-func (c *condition) render(t *turn, o outlook) corev1.NodeCondition {
-	tells := c.toTell(t)
-	shown := corev1.NodeCondition{Type: ConditionType(c.name), Status: corev1.ConditionFalse, Reason: tells.Reason, Message: tells.Message}
+func (s *State) render(t *turn, c *condition, o outlook, reported probes.Observation) corev1.NodeCondition {
+	shown := corev1.NodeCondition{Type: ConditionType(c.name), Status: corev1.ConditionFalse, Reason: reported.Reason, Message: reported.Message}
 	switch {
 	case c.debounce.Level > probes.OK:
 		shown.Status = corev1.ConditionTrue
@@ -30,8 +29,11 @@ func (c *condition) render(t *turn, o outlook) corev1.NodeCondition {
 	case c.request.braked != "":
 		shown.Status, shown.Reason = corev1.ConditionUnknown, ReasonBraked
 		shown.Message += "; " + c.request.braked
-	case tells.Level == probes.Unknown:
+	case reported.Level == probes.Unknown:
 		shown.Status = corev1.ConditionUnknown
+	}
+	if s.ledger.unrecorded {
+		shown.Message += "; taintlet's record does not fit beside the Node's other annotations, so a restart would forget its taints and damping"
 	}
 	return shown
 }

@@ -146,7 +146,7 @@ func (s *State) taintHeld(t *turn, c *condition) (Hold, time.Time) {
 		return HeldWriteBudget, next
 	case s.pause.has(c.name):
 		return HeldPaused, time.Time{}
-	case s.ledger.hasLanded() && !s.ledger.undecided && t.now.Before(next):
+	case s.ledger.hasLanded() && t.now.Before(next):
 		return HeldWriteBudget, next
 	}
 	return "", time.Time{}

@@ -104,7 +104,6 @@ func (s *State) heedPause(t *turn) {
 			s.pause.ending = slices.DeleteFunc(slices.Clone(s.pause.conditions), next.has)
 			return
 		}
-		s.ledger.undecided = true // the token is to be remembered
 		forgiven = s.forgive(next)
 	}
 	s.pause = next

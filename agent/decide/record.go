@@ -172,6 +172,38 @@ func (s *State) record(owned []taints.Pair) record {
 	return r
 }
 
+// isRevisionDue reports whether the record has to remember something else than its
+// last revision does. Until something was decided there is no record, and it need not
+// say who is active.
+func (s *State) isRevisionDue(t *turn) bool {
+	l := &s.ledger
+	for i := range s.conditions {
+		if c := &s.conditions[i]; c.remembered() != c.recorded {
+			return true
+		}
+	}
+	d := &l.decided
+	switch {
+	case d.budget != s.budget || !slices.Equal(d.desired, l.desired):
+		return true
+	case l.revision == 0: // without a record, a restart would not know what is ours on the Node
+		return len(l.owned) > 0 && t.in.Node.recordErr == nil && t.in.Node.record.Revision == 0
+	}
+	return d.uid != l.uid || d.instance != s.active.instance
+}
+
+// revise gives what was decided a new revision, and has the record say to people
+// what the conditions say now.
+func (s *State) revise(t *turn) {
+	l := &s.ledger
+	l.revise(t.now)
+	l.decided = decision{l.uid, s.active.instance, s.budget, l.desired}
+	for i := range s.conditions {
+		c := &s.conditions[i]
+		c.recorded, c.told = c.remembered(), c.tell(s.outlook(t, c), t.now)
+	}
+}
+
 // since is a time as the record keeps it, nil for none.
 func (b Boot) since(t time.Time) *time.Duration {
 	if t.IsZero() {
@@ -203,11 +235,13 @@ func (s *State) restore(t *turn) {
 	}
 	s.ledger.revision, s.ledger.decidedAt, s.ledger.decidedTime = r.Revision, at(r.At), r.Time
 	if r.Revision > 0 {
-		// The record is written anew, with this instance's name and in the time
-		// of this boot: whoever wrote it before has to learn that it is over.
-		s.active.instance.Term, s.ledger.undecided = r.Instance.Term+1, true
+		// So the record differs and is written anew, in the time of this boot: whoever
+		// wrote it before has to learn that it is over.
+		s.active.instance.Term = r.Instance.Term + 1
+		s.budget = bucket{at(r.TokensAt)}.within(t.policy.WriteBudget, t.now)
+	} else {
+		s.budget = bucket{}
 	}
-	s.budget = bucket{at(r.TokensAt)}.within(t.policy.WriteBudget, t.now)
 	s.eviction.at = past(r.EvictedAt)
 	for i := range s.conditions {
 		c := &s.conditions[i]

@@ -6,21 +6,21 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/taints"
 )
 
 // report is what our Node conditions are to say.
 type report struct {
-	// due: the conditions are to be rendered anew.
-	due bool
-	// conditions are being written. They do not change until they are written: a
+	// refresh: their heartbeat is due.
+	refresh bool
+	// pending are being written. They do not change until they are written: a
 	// message that moves with every sample must not make every sample a write.
-	conditions []corev1.NodeCondition
-	// news are when the conditions were last due for news alone, the newest first.
+	pending []corev1.NodeCondition
+	// news are when the conditions were last written for news alone, the newest first.
 	news [newsEach]time.Time
-	// untold: the record does not say yet what the conditions say.
-	untold bool
 }
 
 const (
@@ -40,8 +40,11 @@ const (
 // rendered is what a Node condition was rendered with.
 type rendered struct {
 	outlook
-	severity int // of its value
-	said     said
+	level      probes.Level
+	since      time.Time
+	severity   int // of its value
+	said       said
+	unrecorded bool
 }
 
 // said is what a sample says in one word.
@@ -69,11 +72,11 @@ func (c *condition) compare(now time.Time) {
 	}
 }
 
-// toTell returns the sample that the Node condition is to say: the newest one, or while
+// reported returns the sample that the Node condition is to say: the newest one, or while
 // a condition is OK and says something else for a moment only, the newest that says the
 // same as the Node. A heartbeat must not tell noise, which would be told again when it
 // is over.
-func (c *condition) toTell(t *turn) probes.Observation {
+func (c *condition) reported(t *turn) probes.Observation {
 	isMoment := c.shown != nil && !c.falseSince.IsZero() && !c.isFalse(t.now)
 	if isMoment && !c.saysMore() && !c.steady.Suspicion && classOf(c.steady) < bad {
 		return c.steady
@@ -87,39 +90,48 @@ func (c *condition) isFalse(now time.Time) bool {
 	return !c.falseSince.IsZero() && now.Sub(c.falseSince) >= falseAfter
 }
 
-// heed makes a report due when what a condition waits for is not what the Node
-// shows, when its value has moved, or when its samples have said something else for
-// some time. The mere value of a condition that is OK waits for the heartbeat. A suspicion that begins is told at once, since others decide by it.
-// All else waits until the last report is written, and then for its turn.
-func (s *State) heed(t *turn) {
-	r, all := &s.report, news{}
+// isReportDue reports whether the conditions are to be written: for their heartbeat, for
+// what they have to say at once, or for news whose turn it is. landed: the Node had the
+// last decision when this Step began. The mere value of a condition that is OK waits
+// for the heartbeat. A suspicion that begins is told at once, since others decide by
+// it. All other news waits until the last report is written, and then for its turn.
+func (s *State) isReportDue(t *turn, landed bool) bool {
+	r, all := &s.report, news{isNew: s.report.refresh}
 	for i := range s.conditions {
 		all = all.and(s.newsOf(t, &s.conditions[i]))
 	}
-	r.untold = r.untold || all.differs
-	isTurn := func(reports int) bool { return t.now.Sub(r.news[reports-1]) >= newsWithin }
-	mayWrite := len(r.conditions) == 0 && s.ledger.hasLanded()
-	if !r.due && (all.isUrgent || mayWrite && (all.isOfBad && isTurn(newsEach) || all.differs && isTurn(1))) {
-		copy(r.news[1:], r.news[:])
-		r.due, r.news[0] = true, t.now
+	if all.isNew || !t.Adopted.IsZero() {
+		return all.isNew
 	}
+	isTurn := func(reports int) bool { return t.now.Sub(r.news[reports-1]) >= newsWithin }
+	mayWrite := len(r.pending) == 0 && landed
+	if !all.isUrgent && !(mayWrite && (all.isOfBad && isTurn(newsEach) || all.differs && isTurn(1))) {
+		return false
+	}
+	copy(r.news[1:], r.news[:])
+	r.news[0] = t.now
+	return true
 }
 
 // news is how a condition, or all, differ from what the Node shows.
 type news struct {
+	isNew    bool // the Node shows another level, or this process has shown nothing yet
 	differs  bool // something else is waited for
 	isOfBad  bool // the condition is not OK, and that is so or its value has moved
 	isUrgent bool // a suspicion begins
 }
 
 func (n news) and(other news) news {
-	return news{n.differs || other.differs, n.isOfBad || other.isOfBad, n.isUrgent || other.isUrgent}
+	return news{n.isNew || other.isNew, n.differs || other.differs, n.isOfBad || other.isOfBad, n.isUrgent || other.isUrgent}
 }
 
 func (s *State) newsOf(t *turn, c *condition) news {
-	var shown rendered
-	if c.shown != nil {
-		shown = *c.shown
+	if c.shown == nil {
+		return news{isNew: !s.adopt(t, c)}
+	}
+	shown := c.shown
+	if shown.level != c.debounce.Level || shown.since != c.since || shown.unrecorded != s.ledger.unrecorded {
+		return news{isNew: true}
 	}
 	if !c.saysMore() && shown.outlook == (outlook{}) && c.falseSince.IsZero() {
 		return news{} // as almost always
@@ -131,6 +143,37 @@ func (s *State) newsOf(t *turn, c *condition) news {
 		isOfBad:  c.debounce.Level > probes.OK && differs || c.hasMoved(shown.severity),
 		isUrgent: now.suspicion != "" && shown.suspicion == "",
 	}
+}
+
+// adopt takes what the Node says of a condition for shown, where this process would
+// only say the same again, and reports whether it did. So a restart costs one write,
+// that of the record, and the heartbeat goes on from the time that stands there. As
+// between two heartbeats, the value, with which a message begins, may be older than the
+// newest sample. A time in the future is none of this boot's.
+func (s *State) adopt(t *turn, c *condition) bool {
+	stands := taints.Condition(t.in.Node.Node, ConditionType(c.name))
+	if stands == nil || t.now.Sub(stands.LastHeartbeatTime.Time) >= t.policy.Heartbeat || stands.LastHeartbeatTime.After(t.now.Add(time.Second)) {
+		return false
+	}
+	o := s.outlook(t, c)
+	next := s.render(t, c, o, c.last)
+	if stands.Status != next.Status || stands.Reason != next.Reason || !strings.HasSuffix(stands.Message, strings.TrimPrefix(next.Message, c.last.Message)) {
+		return false
+	}
+	s.show(c, o, c.last)
+	if t.Adopted.IsZero() || stands.LastHeartbeatTime.Before(&metav1.Time{Time: t.Adopted}) {
+		t.Adopted = stands.LastHeartbeatTime.Time
+	}
+	return true
+}
+
+// show remembers what the Node's condition says.
+func (s *State) show(c *condition, o outlook, reported probes.Observation) {
+	severity := c.last.Severity
+	if c.last.Level == probes.Unknown && c.shown != nil {
+		severity = c.shown.severity
+	}
+	c.shown = &rendered{o, c.debounce.Level, c.since, severity, saidBy(reported), s.ledger.unrecorded}
 }
 
 // saysMore reports whether the Node condition says more than the value.
@@ -147,66 +190,37 @@ func (c *condition) hasMoved(shown int) bool {
 // follow takes in that the conditions were written, and that a heartbeat is due.
 func (r *report) follow(in Inputs) {
 	if in.Written {
-		r.conditions = nil
+		r.pending = nil
 	}
-	r.due = r.due || in.Refresh
+	r.refresh = r.refresh || in.Refresh
 }
 
-// render renders the conditions when they are due and every probe has taken a
+// renderAll renders the conditions when they are due and every probe has taken a
 // sample.
-func (s *State) render(t *turn) {
+func (s *State) renderAll(t *turn, landed bool) {
+	if !s.conditions.allSeen() || !s.isReportDue(t, landed) {
+		return
+	}
+	t.Adopted = time.Time{} // all are written
 	r := &s.report
-	if !r.due || !s.conditions.allSeen() {
-		return
-	}
-	if s.adopt(t) {
-		r.due = false
-		return
-	}
-	r.due, r.conditions = false, make([]corev1.NodeCondition, 0, len(s.conditions))
+	r.refresh, r.pending = false, make([]corev1.NodeCondition, 0, len(s.conditions))
 	for i := range s.conditions {
 		c := &s.conditions[i]
-		now, severity := s.outlook(t, c), c.last.Severity
-		if c.last.Level == probes.Unknown && c.shown != nil {
-			severity = c.shown.severity
-		}
-		shown, tells := c.render(t, now), c.toTell(t)
-		if s.ledger.unrecorded {
-			shown.Message += "; taintlet's record does not fit beside the Node's other annotations, so a restart would forget its taints and damping"
-		}
-		r.conditions = append(r.conditions, shown)
-		c.shown = &rendered{now, severity, saidBy(tells)}
+		now, reported := s.outlook(t, c), c.reported(t)
+		r.pending = append(r.pending, s.render(t, c, now, reported))
+		s.show(c, now, reported)
 		c.compare(t.now)
 	}
 }
 
-// decide gives what was decided a new revision, and has the record say to people
-// what the conditions say now.
-func (s *State) decide(t *turn) {
-	s.ledger.decide(t.now)
-	s.report.untold = false
-	for i := range s.conditions {
-		c := &s.conditions[i]
-		c.told = c.tell(s.outlook(t, c), t.now)
-	}
-}
-
-// retell decides the same once more where the record does not say what the
-// conditions say, and reports whether it did. It is asked only while the Node is as
-// it was decided, so that it repairs nothing.
-func (s *State) retell(t *turn) bool {
-	if !s.report.untold || len(s.report.conditions) == 0 || s.ledger.revision == 0 || s.ledger.unrecorded {
+// isSummaryDue reports whether the record does not say what the conditions say that are
+// being written. It is asked only while the Node is as it was decided, so that nothing
+// is repaired by that.
+func (s *State) isSummaryDue(t *turn) bool {
+	if len(s.report.pending) == 0 || s.ledger.revision == 0 || s.ledger.unrecorded {
 		return false
 	}
-	s.report.untold = false
-	for i := range s.conditions {
-		c := &s.conditions[i]
-		if next := c.tell(s.outlook(t, c), t.now); next.recorded() != c.told.recorded() {
-			s.decide(t)
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.conditions, func(c condition) bool { return !c.told.equals(c.tell(s.outlook(t, &c), t.now)) })
 }
 
 // ReasonBraked is the reason of a Node condition whose taint the fleet brake holds

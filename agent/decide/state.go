@@ -32,7 +32,6 @@ func New(boot Boot, name string, started time.Time) State {
 	return State{
 		boot:   boot,
 		active: active{instance: instance{Name: name, Term: 1, StartedAt: started.Sub(boot.At)}},
-		report: report{due: true},
 	}
 }
 

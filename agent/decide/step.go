@@ -12,10 +12,16 @@ import (
 func Step(policy *Policy, s State, in Inputs, now time.Time) (State, Decision) {
 	t := &turn{policy: policy, in: in, now: now}
 	s.conditions = s.conditions.following(policy)
-	s.budget = s.budget.within(policy.WriteBudget, now)
+	// A smaller budget of a new configuration is no decision.
+	s.budget, s.ledger.decided.budget = s.budget.within(policy.WriteBudget, now), s.ledger.decided.budget.within(policy.WriteBudget, now)
 	s.brake.follow(policy, now)
-	if in.Node != nil && s.mayTakeOver(t) {
-		s.restore(t)
+	if in.Node != nil {
+		t.in.Facts.KeepPolicy = in.Facts.KeepPolicy && heldFits(t)
+		if s.mayTakeOver(t) {
+			s.restore(t)
+			s.ledger.desired = s.asked(t)
+			s.ledger.decided = decision{budget: s.budget, desired: s.ledger.desired}
+		}
 	}
 	for _, o := range in.Observations {
 		s.observe(t, o)
@@ -39,7 +45,6 @@ func Step(policy *Policy, s State, in Inputs, now time.Time) (State, Decision) {
 // what to write.
 func (s *State) reconcile(t *turn) {
 	s.ledger.follow(t.policy)
-	t.in.Facts.KeepPolicy = t.in.Facts.KeepPolicy && heldFits(t)
 	if !s.meet(t) {
 		return
 	}
@@ -47,11 +52,11 @@ func (s *State) reconcile(t *turn) {
 	s.countLosses(t)
 	s.settleDisputes(t)
 	s.desire(t)
-	s.heed(t)
-	if s.ledger.undecided {
-		s.decide(t)
+	landed := s.ledger.hasLanded()
+	if s.isRevisionDue(t) {
+		s.revise(t)
 	}
-	s.render(t)
+	s.renderAll(t, landed)
 	change := s.change(t)
 	_, differs := change.Differs(t.in.Node.Node)
 	switch {
@@ -62,7 +67,8 @@ func (s *State) reconcile(t *turn) {
 			return
 		}
 		change = s.change(t)
-	case s.retell(t):
+	case s.isSummaryDue(t):
+		s.revise(t)
 		change, differs = s.change(t), true
 	}
 	if differs || len(change.Conditions) > 0 {
@@ -78,7 +84,7 @@ func (s *State) reconcile(t *turn) {
 func (s *State) repair(t *turn) bool {
 	var ok bool
 	if s.budget, ok = s.budget.take(t.policy.WriteBudget, t.now); ok {
-		s.decide(t)
+		s.revise(t)
 	}
 	return ok
 }

@@ -31,6 +31,14 @@ func (c *condition) tell(o outlook, now time.Time) *told {
 	return next
 }
 
+// equals reports whether both say the same. For the flaps alone the record is not
+// written.
+func (w *told) equals(other *told) bool {
+	a, b := w.recorded(), other.recorded()
+	a.Flaps, b.Flaps = 0, 0
+	return a == b
+}
+
 // flaps is how often the condition was set most recently, as damping counts it: the
 // penalty just after the last set.
 func (d Debouncer) flaps() int { return int(math.Round(d.Penalty)) }
