@@ -12,7 +12,7 @@ import (
 	"github.com/taintlet/taintlet/probes/network/verdict"
 )
 
-// apiCheck makes a new connection to the API server, up to the end of the TLS
+// API makes a new connection to the API server, up to the end of the TLS
 // handshake. Connections that are open already do not tell: client-go notices a
 // dead one after 45 s only.
 //
@@ -20,15 +20,17 @@ import (
 // would be answered by a load balancer with nothing behind it. The certificate
 // is not verified, and none is shown: nothing is sent over the connection, and
 // whoever can forge the answer can withhold it too.
-type apiCheck struct {
+type API struct {
 	// address is where a server known by its name was most recently reached: a
 	// nameserver that fails is no fault of the API server.
 	address map[string]netip.AddrPort
 }
 
-func (*apiCheck) class() verdict.Class { return verdict.API }
+// Class returns verdict.API.
+func (*API) Class() verdict.Class { return verdict.API }
 
-func (a *apiCheck) check(ctx context.Context, in *verdict.Surroundings, patience time.Duration) verdict.Result {
+// Ask implements Check.
+func (a *API) Ask(ctx context.Context, in *verdict.Surroundings, patience time.Duration) verdict.Result {
 	server := in.APIServer
 	if server == "" {
 		return verdict.Result{Outcome: verdict.NotKnown, Detail: "no API server is known"}
@@ -48,7 +50,7 @@ func (a *apiCheck) check(ctx context.Context, in *verdict.Surroundings, patience
 
 // resolve returns the address of a server. A name is looked up, within half of
 // the time that is left.
-func (a *apiCheck) resolve(ctx context.Context, server string) (netip.AddrPort, error) {
+func (a *API) resolve(ctx context.Context, server string) (netip.AddrPort, error) {
 	if address, err := netip.ParseAddrPort(server); err == nil {
 		return address, nil
 	}
@@ -85,7 +87,7 @@ func shakeHands(ctx context.Context, to netip.AddrPort) error {
 	// No HTTP/2 is offered: a server would log that its preface is missing.
 	// One key share, and not the one of 1.2 kB: nothing secret is sent.
 	secure := tls.Client(c, &tls.Config{
-		InsecureSkipVerify: true, // see apiCheck
+		InsecureSkipVerify: true, // see API
 		MinVersion:         tls.VersionTLS12,
 		CurvePreferences:   []tls.CurveID{tls.X25519, tls.CurveP256},
 	})

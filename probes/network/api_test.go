@@ -32,14 +32,14 @@ func tlsServer(t *testing.T) (address netip.AddrPort, requests *atomic.Int32, lo
 func TestAPIServerIsGreeted(t *testing.T) {
 	t.Parallel()
 	address, requests, logged := tlsServer(t)
-	a, in := &apiCheck{}, verdict.Surroundings{APIServer: address.String()}
+	a, in := &API{}, verdict.Surroundings{APIServer: address.String()}
 	for range 3 {
-		if got := a.check(t.Context(), &in, time.Second); got.Outcome != verdict.Well {
+		if got := a.Ask(t.Context(), &in, time.Second); got.Outcome != verdict.Well {
 			t.Errorf("%+v", got)
 		}
 	}
 	in.APIServer = fmt.Sprintf("localhost:%d", address.Port())
-	if got := a.check(t.Context(), &in, time.Second); got.Outcome != verdict.Well {
+	if got := a.Ask(t.Context(), &in, time.Second); got.Outcome != verdict.Well {
 		t.Errorf("by its name: %+v", got)
 	}
 	time.Sleep(50 * time.Millisecond) // nothing tells that a server will log nothing
@@ -53,12 +53,12 @@ func TestAPIServerWhoseNameIsNotResolved(t *testing.T) {
 	t.Parallel()
 	address, _, _ := tlsServer(t)
 	server := fmt.Sprintf("api.invalid:%d", address.Port())
-	a, in := &apiCheck{}, verdict.Surroundings{APIServer: server}
-	if got := a.check(t.Context(), &in, 4*time.Second); got.Outcome != verdict.Failed || !strings.Contains(got.Detail, "api.invalid") {
+	a, in := &API{}, verdict.Surroundings{APIServer: server}
+	if got := a.Ask(t.Context(), &in, 4*time.Second); got.Outcome != verdict.Failed || !strings.Contains(got.Detail, "api.invalid") {
 		t.Errorf("never reached: %+v", got)
 	}
 	a.address = map[string]netip.AddrPort{server: address}
-	if got := a.check(t.Context(), &in, 4*time.Second); got.Outcome != verdict.Well {
+	if got := a.Ask(t.Context(), &in, 4*time.Second); got.Outcome != verdict.Well {
 		t.Errorf("reached before: %+v", got)
 	}
 }
@@ -77,13 +77,13 @@ func TestAPIServerThatIsNone(t *testing.T) {
 		{"no port", "10.0.0.1", "missing port"},
 		{"garbled port", "localhost:x", "invalid syntax"},
 	} {
-		a, in := &apiCheck{}, verdict.Surroundings{APIServer: test.server}
-		if got := a.check(t.Context(), &in, 300*time.Millisecond); got.Outcome != verdict.Failed || !strings.Contains(got.Detail, test.detail) {
+		a, in := &API{}, verdict.Surroundings{APIServer: test.server}
+		if got := a.Ask(t.Context(), &in, 300*time.Millisecond); got.Outcome != verdict.Failed || !strings.Contains(got.Detail, test.detail) {
 			t.Errorf("%s: %+v, want %q", test.name, got, test.detail)
 		}
 	}
-	a := &apiCheck{}
-	if got := a.check(t.Context(), &verdict.Surroundings{}, time.Second); got.Outcome != verdict.NotKnown {
+	a := &API{}
+	if got := a.Ask(t.Context(), &verdict.Surroundings{}, time.Second); got.Outcome != verdict.NotKnown {
 		t.Errorf("no server: %+v", got)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/taintlet/taintlet/probes/network/verdict"
+	"github.com/taintlet/taintlet/probes/probetest"
 )
 
 const serverEnv = "TAINTLET_TEST_SERVER"
@@ -43,9 +44,9 @@ func BenchmarkRound(b *testing.B) {
 		}
 	}
 	v := &village{}
-	sh(b, firewall)
+	probetest.Sh(b, firewall)
 	startServers(b, v)
-	h := hostHere(b)
+	h := probetest.HostHere(b)
 	b.Run("all", func(b *testing.B) { v.rounds(b, v.probe(b, h)) })
 	for _, class := range verdict.Classes() {
 		others := slices.DeleteFunc(verdict.Classes(), func(c verdict.Class) bool { return c == class })

@@ -11,13 +11,13 @@ import (
 	"github.com/taintlet/taintlet/probes/network/verdict"
 )
 
-// check asks one class. The Probe calls it from one goroutine at a time.
-type check interface {
-	// class says which.
-	class() verdict.Class
-	// check returns what was found, at the latest when the context ends. patience
-	// is how long one answer may take.
-	check(ctx context.Context, in *verdict.Surroundings, patience time.Duration) verdict.Result
+// Check asks one class. It is called from one goroutine at a time.
+type Check interface {
+	// Class says which.
+	Class() verdict.Class
+	// Ask returns what was found in these surroundings, at the latest when the context
+	// ends. patience is how long one answer may take.
+	Ask(ctx context.Context, in *verdict.Surroundings, patience time.Duration) verdict.Result
 }
 
 // reached remembers the targets that were reached since they were first asked.

@@ -52,7 +52,7 @@ func TestPodsJudge(t *testing.T) {
 	t.Parallel()
 	a, b := netip.MustParseAddrPort("10.1.0.1:53"), netip.MustParseAddrPort("10.2.0.1:53")
 	late := os.ErrDeadlineExceeded
-	p := &podsCheck{seen: reached[netip.AddrPort]{}}
+	p := &Pods{seen: reached[netip.AddrPort]{}}
 	for _, step := range []struct {
 		name   string
 		errs   []error
@@ -68,12 +68,12 @@ func TestPodsJudge(t *testing.T) {
 		{"one refuses and one answers", []error{nil, syscall.ECONNREFUSED}, verdict.Well, "reached 1 of 2", map[netip.AddrPort]bool{a: true}},
 		{"none of both", []error{late, late}, verdict.Failed, "10.1.0.1:53: no answer in time; 10.2.0.1:53", map[netip.AddrPort]bool{a: false, b: false}},
 	} {
-		got := p.judge([]netip.AddrPort{a, b}, step.errs)
+		got := p.evaluate([]netip.AddrPort{a, b}, step.errs)
 		if got.Outcome != step.want || !strings.Contains(got.Detail, step.detail) || !maps.Equal(got.Pods, step.pods) {
 			t.Errorf("%s: %+v, want %v with %q", step.name, got, step.want, step.detail)
 		}
 	}
-	if got := p.judge(nil, nil); got.Outcome != verdict.NotKnown {
+	if got := p.evaluate(nil, nil); got.Outcome != verdict.NotKnown {
 		t.Errorf("no pods: %+v", got)
 	}
 }
@@ -85,7 +85,7 @@ func TestPodsAreChosen(t *testing.T) {
 	for i := range 10 {
 		all = append(all, netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}), 53))
 	}
-	p := &podsCheck{seen: reached[netip.AddrPort]{all[3]: true, all[7]: true}}
+	p := &Pods{seen: reached[netip.AddrPort]{all[3]: true, all[7]: true}}
 	others := map[netip.AddrPort]bool{}
 	for range 200 {
 		got := p.choose(all)
@@ -105,12 +105,12 @@ func TestPodsAreChosen(t *testing.T) {
 func TestSelfIsRefused(t *testing.T) {
 	t.Parallel()
 	address := closedPort(t)
-	s, in := &selfCheck{took: time.Hour}, verdict.Surroundings{Self: address}
-	if got := s.check(t.Context(), &in, time.Second); got.Outcome != verdict.Well || s.took > time.Minute {
-		t.Errorf("%+v after %v", got, s.took)
+	s, in := &Self{Took: time.Hour}, verdict.Surroundings{Self: address}
+	if got := s.Ask(t.Context(), &in, time.Second); got.Outcome != verdict.Well || s.Took > time.Minute {
+		t.Errorf("%+v after %v", got, s.Took)
 	}
 	in.Self = netip.AddrPort{}
-	if got := s.check(t.Context(), &in, time.Second); got.Outcome != verdict.NotKnown {
+	if got := s.Ask(t.Context(), &in, time.Second); got.Outcome != verdict.NotKnown {
 		t.Errorf("no address: %+v", got)
 	}
 }

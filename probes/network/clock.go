@@ -3,8 +3,6 @@ package network
 import (
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/taintlet/taintlet/probes/network/verdict"
 )
 
@@ -12,13 +10,6 @@ import (
 // long the host has slept since it was booted. Go's own monotonic clock stands still
 // while the host sleeps (clock_gettime(2)).
 type clock func() (at time.Time, slept time.Duration)
-
-func hostClock() (at time.Time, slept time.Duration) {
-	var boot, awake unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &boot) // neither clock can go away
-	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &awake)
-	return time.Unix(0, boot.Nano()), time.Duration(boot.Nano() - awake.Nano())
-}
 
 // shortestSleep is what counts as sleep: the two clocks are not read in one moment.
 const shortestSleep = time.Second
@@ -36,8 +27,8 @@ func (p *Probe) isAfterGap(at time.Time, slept time.Duration) bool {
 // is still asked once only.
 func (p *Probe) forget() {
 	for _, c := range p.checks {
-		if f, ok := c.(interface{ forget() }); ok {
-			f.forget()
+		if f, ok := c.(interface{ Forget() }); ok {
+			f.Forget()
 		}
 	}
 	p.was, p.newest, p.apiResult, p.apiDue, p.calm, p.late = map[verdict.Class]bool{}, verdict.Round{}, verdict.Result{}, time.Time{}, 0, 0

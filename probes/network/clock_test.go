@@ -2,9 +2,6 @@ package network
 
 import (
 	"context"
-	"net/http"
-	"net/netip"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,17 +13,20 @@ import (
 
 // lost is a class whose target is led to until a test says otherwise, as the
 // interface of a host that comes back from sleep has no carrier for some seconds.
-type lost struct {
-	*routeCheck
-	now bool
-}
+type lost struct{ was, now bool }
 
-func (l *lost) check(context.Context, *verdict.Surroundings, time.Duration) verdict.Result {
-	w := way{target: outside, by: "eth0"}
-	if l.now {
-		w = way{target: outside, lost: noCarrier}
+func (*lost) Class() verdict.Class { return verdict.Route }
+func (l *lost) Forget()            { l.was = false }
+
+func (l *lost) Ask(context.Context, *verdict.Surroundings, time.Duration) verdict.Result {
+	switch {
+	case !l.now:
+		l.was = true
+		return verdict.Result{Outcome: verdict.Well}
+	case l.was:
+		return verdict.Result{Outcome: verdict.Failed, Detail: "no carrier"}
 	}
-	return l.judge([]way{w})
+	return verdict.Result{Detail: "no carrier, and none seen since the start"}
 }
 
 // A host that slept, for however short a time, and one whose agent stood still, knows
@@ -47,8 +47,8 @@ func TestSleepForgets(t *testing.T) {
 	} {
 		now, slept := time.Unix(1000, 0), 7*time.Hour // the host may have slept before the agent's start
 		p := New(thisHost, Options{Period: testPeriod})
-		route := &lost{routeCheck: newRouteCheck(thisHost)}
-		p.checks, p.clock = []check{route}, func() (time.Time, time.Duration) { return now, slept }
+		route := &lost{}
+		p.checks, p.clock = []Check{route}, func() (time.Time, time.Duration) { return now, slept }
 		for range 3 {
 			p.Observe(t.Context())
 			now = now.Add(testPeriod)
@@ -92,49 +92,6 @@ func TestDueIsOnTheClockOfTheAgent(t *testing.T) {
 	}
 }
 
-// Every class forgets what was well.
-func TestEveryClassForgets(t *testing.T) {
-	t.Parallel()
-	var gone atomic.Bool
-	port, _ := fickle(t, func(w http.ResponseWriter, _ *http.Request) {
-		if gone.Load() {
-			w.WriteHeader(http.StatusServiceUnavailable)
-		}
-	})
-	l := newLocalCheck()
-	l.daemons = []daemon{{name: "a", port: port, path: "/"}}
-	address := []netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:53")}
-	fails := []error{context.DeadlineExceeded}
-	pods, dns := &podsCheck{seen: reached[netip.AddrPort]{}}, &dnsCheck{seen: reached[netip.AddrPort]{}}
-	peers := &peersCheck{turns: verdict.NewTurns(testPeriod)}
-	peer := verdict.Peer{Node: "a"}
-	for _, test := range []struct {
-		check
-		well, fail func() verdict.Result
-	}{
-		{pods, func() verdict.Result { return pods.judge(address, []error{nil}) }, func() verdict.Result { return pods.judge(address, fails) }},
-		{dns, func() verdict.Result { return dns.judge(address, []error{nil}) }, func() verdict.Result { return dns.judge(address, fails) }},
-		{l, func() verdict.Result { gone.Store(false); return l.check(t.Context(), nil, time.Second) }, func() verdict.Result { gone.Store(true); return l.check(t.Context(), nil, time.Second) }},
-		{peers, func() verdict.Result { return peers.took(peer, true) }, func() verdict.Result { return peers.took(peer, false) }},
-	} {
-		if first, second := test.well(), test.fail(); first.Outcome != verdict.Well || second.Outcome != verdict.Failed {
-			t.Errorf("%s: %+v, then %+v", test.class(), first, second)
-		}
-		test.check.(interface{ forget() }).forget()
-		if got := test.fail(); got.Outcome != verdict.NotKnown || !got.Never {
-			t.Errorf("%s after a gap: %+v", test.class(), got)
-		}
-	}
-}
-
-// took is what the class finds of one peer.
-func (p *peersCheck) took(peer verdict.Peer, reached bool) verdict.Result {
-	p.turns.Choose([]verdict.Peer{peer}, true)
-	p.turns.Take(peer, verdict.PeerResult{Node: peer.Node, Reached: reached})
-	p.found = p.turns.Results([]verdict.Peer{peer})
-	return verdict.PeersResult(p.found, []verdict.Peer{peer}, p.never)
-}
-
 // The clock is that of the record: it counts sleep.
 func TestHostClock(t *testing.T) {
 	t.Parallel()
@@ -142,7 +99,7 @@ func TestHostClock(t *testing.T) {
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &boot); err != nil {
 		t.Fatal(err)
 	}
-	at, slept := hostClock()
+	at, slept := HostClock()
 	if since := at.Sub(time.Unix(0, boot.Nano())); since < 0 || since > time.Minute || slept < -shortestSleep {
 		t.Errorf("%s after the boot clock, slept %s", since, slept)
 	}

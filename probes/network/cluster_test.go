@@ -33,6 +33,9 @@ func (v *village) observe(ctx context.Context, p *Probe) probes.Observation {
 	return o
 }
 
+// thisHost is the host that the tests run on.
+var thisHost = probes.Host{Root: "/", Proc: "/proc", Sys: "/sys"}
+
 const testPeriod = 5 * time.Second
 
 // The ports of the village.
@@ -99,7 +102,7 @@ func settle(t testing.TB, peers int) *village {
 	for _, peer := range v.Peers {
 		serve(peer.Address.String(), false)
 	}
-	serveDNS(t, "127.4.0.1:53", reply3)
+	serveNames(t, "127.4.0.1:53")
 	return v
 }
 
@@ -112,10 +115,31 @@ func (v *village) probe(t testing.TB, h probes.Host, disabled ...verdict.Class) 
 	if err := os.WriteFile(path, []byte("search svc.cluster.local\nnameserver 127.4.0.1\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range p.checks {
-		if d, ok := c.(*dnsCheck); ok {
-			d.path = path
+	for i, c := range p.checks {
+		if c.Class() == verdict.DNS {
+			p.checks[i] = NewDNS(path)
 		}
 	}
 	return p
+}
+
+// serveNames answers every question that there is no such name (RCODE 3).
+func serveNames(t testing.TB, address string) {
+	t.Helper()
+	c, err := net.ListenPacket("udp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	go func() {
+		buffer := make([]byte, 512)
+		for {
+			n, from, err := c.ReadFrom(buffer)
+			if err != nil {
+				return
+			}
+			buffer[2], buffer[3] = buffer[2]|0x80, 3
+			_, _ = c.WriteTo(buffer[:n], from)
+		}
+	}()
 }

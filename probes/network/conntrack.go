@@ -17,21 +17,27 @@ import (
 	"github.com/taintlet/taintlet/probes/network/verdict"
 )
 
-// conntrackCheck watches how many packets the connection table dropped, because
+// Conntrack watches how many packets the connection table dropped, because
 // it is full. Fullness alone is no trouble: the kernel then drops entries that it
 // can do without first.
-type conntrackCheck struct {
+type Conntrack struct {
 	host probes.Host
 	// before is the count of the round before; known says that there was one.
 	before int64
 	known  bool
 }
 
-func (*conntrackCheck) class() verdict.Class { return verdict.Conntrack }
+// NewConntrack returns the class that reads net/stat/nf_conntrack in h.Proc.
+func NewConntrack(h probes.Host) *Conntrack { return &Conntrack{host: h} }
 
-func (c *conntrackCheck) forget() { c.known = false }
+// Class returns verdict.Conntrack.
+func (*Conntrack) Class() verdict.Class { return verdict.Conntrack }
 
-func (c *conntrackCheck) check(context.Context, *verdict.Surroundings, time.Duration) verdict.Result {
+// Forget makes the class as new: nothing was healthy, nobody was reached.
+func (c *Conntrack) Forget() { c.known = false }
+
+// Ask implements Check.
+func (c *Conntrack) Ask(context.Context, *verdict.Surroundings, time.Duration) verdict.Result {
 	path := filepath.Join(c.host.Proc, "net", "stat", "nf_conntrack")
 	text, err := hostfile.Read(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -44,13 +50,13 @@ func (c *conntrackCheck) check(context.Context, *verdict.Surroundings, time.Dura
 	if err != nil {
 		return verdict.Result{Outcome: verdict.NotKnown, Detail: "reading conntrack from " + path + ": " + err.Error()}
 	}
-	return c.judge(now)
+	return c.evaluate(now)
 }
 
-// judge compares a count with that of the round before. The first says nothing
+// evaluate compares a count with that of the round before. The first says nothing
 // and is taken for well. The kernel's counters have 32 bits: one that wraps, or
 // that goes with its processor, is no drop.
-func (c *conntrackCheck) judge(now int64) verdict.Result {
+func (c *Conntrack) evaluate(now int64) verdict.Result {
 	before, known := c.before, c.known
 	c.before, c.known = now, true
 	if known && now > before {

@@ -56,12 +56,12 @@ func TestParseDrops(t *testing.T) {
 
 func TestConntrackFollowsTheCount(t *testing.T) {
 	t.Parallel()
-	c := &conntrackCheck{}
+	c := &Conntrack{}
 	for i, step := range []struct {
 		drops int64
 		want  verdict.Outcome
 	}{{1000, verdict.Well}, {1000, verdict.Well}, {1001, verdict.Failed}, {1001, verdict.Well}, {5000, verdict.Failed}, {3, verdict.Well}, {4, verdict.Failed}} {
-		if got := c.judge(step.drops); got.Outcome != step.want {
+		if got := c.evaluate(step.drops); got.Outcome != step.want {
 			t.Errorf("step %d: %+v, want %v", i, got, step.want)
 		}
 	}
@@ -70,8 +70,8 @@ func TestConntrackFollowsTheCount(t *testing.T) {
 func TestConntrackThatIsNotRead(t *testing.T) {
 	t.Parallel()
 	h := probes.Host{Proc: t.TempDir()}
-	c := &conntrackCheck{host: h}
-	if got := c.check(t.Context(), nil, patience); got.Outcome != verdict.NotKnown || got.Detail != "this host tracks no connections" {
+	c := &Conntrack{host: h}
+	if got := c.Ask(t.Context(), nil, patience); got.Outcome != verdict.NotKnown || got.Detail != "this host tracks no connections" {
 		t.Errorf("no file: %+v", got)
 	}
 	if err := os.MkdirAll(h.Proc+"/net/stat", 0o700); err != nil {
@@ -80,7 +80,7 @@ func TestConntrackThatIsNotRead(t *testing.T) {
 	if err := os.WriteFile(h.Proc+"/net/stat/nf_conntrack", []byte(stat518), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got := c.check(t.Context(), nil, patience); got.Outcome != verdict.NotKnown || !strings.Contains(got.Detail, "no processor") {
+	if got := c.Ask(t.Context(), nil, patience); got.Outcome != verdict.NotKnown || !strings.Contains(got.Detail, "no processor") {
 		t.Errorf("a garbled file: %+v", got)
 	}
 }
@@ -99,16 +99,16 @@ func FuzzParseDrops(f *testing.F) {
 // The limit of the table belongs to the whole machine, so no test may fill it. This
 // one shows that a real file is understood.
 func TestConntrackOfARealHost(t *testing.T) {
-	h, inside := inOwnNetwork(t, "nft")
+	h, inside := probetest.InOwnNetwork(t, "nft")
 	if !inside {
 		return
 	}
-	sh(t, `nft add table inet t
+	probetest.Sh(t, `nft add table inet t
 nft add chain inet t out { type filter hook output priority 0 ; }
 nft add rule inet t out ct state new counter`)
-	c := &conntrackCheck{host: h}
+	c := &Conntrack{host: h}
 	for range 2 {
-		if got := c.check(t.Context(), nil, patience); got.Outcome != verdict.Well {
+		if got := c.Ask(t.Context(), nil, patience); got.Outcome != verdict.Well {
 			t.Errorf("%+v", got)
 		}
 	}

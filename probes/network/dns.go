@@ -20,9 +20,9 @@ import (
 // and resolvers ask again too.
 const dnsTries = 3
 
-// dnsCheck asks the nameservers of the pod's resolv.conf. Any answer counts,
+// DNS asks the nameservers of the pod's resolv.conf. Any answer counts,
 // also that the name does not exist.
-type dnsCheck struct {
+type DNS struct {
 	path string
 	seen reached[netip.AddrPort]
 	// read reads resolv.conf, which lies on the kubelet's disk: it may hang. conf
@@ -38,11 +38,17 @@ type resolvConf struct {
 	err     error
 }
 
-func (*dnsCheck) class() verdict.Class { return verdict.DNS }
+// NewDNS returns the class that asks the nameservers of a resolv.conf.
+func NewDNS(path string) *DNS { return &DNS{path: path, seen: reached[netip.AddrPort]{}} }
 
-func (d *dnsCheck) forget() { d.seen = reached[netip.AddrPort]{} }
+// Class returns verdict.DNS.
+func (*DNS) Class() verdict.Class { return verdict.DNS }
 
-func (d *dnsCheck) check(ctx context.Context, _ *verdict.Surroundings, patience time.Duration) verdict.Result {
+// Forget makes the class as new: nothing was healthy, nobody was reached.
+func (d *DNS) Forget() { d.seen = reached[netip.AddrPort]{} }
+
+// Ask implements Check.
+func (d *DNS) Ask(ctx context.Context, _ *verdict.Surroundings, patience time.Duration) verdict.Result {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	d.refresh(ctx, patience/4)
@@ -57,12 +63,12 @@ func (d *dnsCheck) check(ctx context.Context, _ *verdict.Surroundings, patience 
 		group.Go(func() { errs[i] = query(ctx, server, d.conf.name, patience/dnsTries) })
 	}
 	group.Wait()
-	return d.judge(servers, errs)
+	return d.evaluate(servers, errs)
 }
 
 // refresh reads resolv.conf again. Where that takes long, what it held before
 // stays in use.
-func (d *dnsCheck) refresh(ctx context.Context, patience time.Duration) {
+func (d *DNS) refresh(ctx context.Context, patience time.Duration) {
 	path := d.path
 	d.read.Start(func() resolvConf { return readResolvConf(path) })
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -72,9 +78,9 @@ func (d *dnsCheck) refresh(ctx context.Context, patience time.Duration) {
 	}
 }
 
-// judge says what the answers mean. Nameservers that never answered since the
+// evaluate says what the answers mean. Nameservers that never answered since the
 // start do not count, and of the others one is enough.
-func (d *dnsCheck) judge(servers []netip.AddrPort, errs []error) verdict.Result {
+func (d *DNS) evaluate(servers []netip.AddrPort, errs []error) verdict.Result {
 	var well, failed []string
 	for i, server := range servers {
 		switch {

@@ -134,7 +134,7 @@ func TestDNSJudges(t *testing.T) {
 	t.Parallel()
 	a, b := netip.MustParseAddrPort("10.0.0.1:53"), netip.MustParseAddrPort("10.0.0.2:53")
 	late := os.ErrDeadlineExceeded
-	d := &dnsCheck{path: "/etc/resolv.conf", seen: reached[netip.AddrPort]{}}
+	d := &DNS{path: "/etc/resolv.conf", seen: reached[netip.AddrPort]{}}
 	for _, step := range []struct {
 		name   string
 		errs   []error
@@ -147,7 +147,7 @@ func TestDNSJudges(t *testing.T) {
 		{"the second alone", []error{syscall.ECONNREFUSED, nil}, verdict.Well, "nameserver 10.0.0.2 answers; 10.0.0.1: connection refused"},
 		{"none again", []error{late, late}, verdict.Failed, "10.0.0.1: no answer in time; 10.0.0.2: no answer in time"},
 	} {
-		got := d.judge([]netip.AddrPort{a, b}, step.errs)
+		got := d.evaluate([]netip.AddrPort{a, b}, step.errs)
 		if got.Outcome != step.want || !strings.Contains(got.Detail, step.detail) {
 			t.Errorf("%s: %+v, want %v with %q", step.name, got, step.want, step.detail)
 		}
@@ -156,8 +156,8 @@ func TestDNSJudges(t *testing.T) {
 
 func TestResolvConfThatGoes(t *testing.T) {
 	t.Parallel()
-	d := &dnsCheck{path: filepath.Join(t.TempDir(), "resolv.conf"), seen: reached[netip.AddrPort]{}}
-	if got := d.check(t.Context(), nil, patience); got.Outcome != verdict.NotKnown || !strings.Contains(got.Detail, "no such file") {
+	d := &DNS{path: filepath.Join(t.TempDir(), "resolv.conf"), seen: reached[netip.AddrPort]{}}
+	if got := d.Ask(t.Context(), nil, patience); got.Outcome != verdict.NotKnown || !strings.Contains(got.Detail, "no such file") {
 		t.Errorf("no file: %+v", got)
 	}
 	if err := os.WriteFile(d.path, []byte("nameserver 127.0.0.1\n"), 0o600); err != nil {

@@ -39,8 +39,8 @@ func daemons() []daemon {
 // minute apart at the default period. Most hosts lack most of them for good.
 const seekEvery = 12
 
-// localCheck asks the node's network daemons for their health.
-type localCheck struct {
+// Local asks the node's network daemons for their health.
+type Local struct {
 	daemons []daemon
 	known   map[string]seenDaemon // by name
 	rounds  int                   // so far
@@ -94,15 +94,19 @@ func (s seenDaemon) isFailing(now time.Time) bool {
 	return s.ill >= illAnswers || !s.backAt.IsZero() && now.Sub(s.backAt) < backWithin
 }
 
-func newLocalCheck() *localCheck {
-	return &localCheck{daemons: daemons(), known: map[string]seenDaemon{}}
+// NewLocal returns the class that asks the node's network daemons.
+func NewLocal() *Local {
+	return &Local{daemons: daemons(), known: map[string]seenDaemon{}}
 }
 
-func (*localCheck) class() verdict.Class { return verdict.Local }
+// Class returns verdict.Local.
+func (*Local) Class() verdict.Class { return verdict.Local }
 
-func (l *localCheck) forget() { l.known, l.rounds = map[string]seenDaemon{}, 0 }
+// Forget makes the class as new: nothing was healthy, nobody was reached.
+func (l *Local) Forget() { l.known, l.rounds = map[string]seenDaemon{}, 0 }
 
-func (l *localCheck) check(ctx context.Context, _ *verdict.Surroundings, patience time.Duration) verdict.Result {
+// Ask implements Check.
+func (l *Local) Ask(ctx context.Context, _ *verdict.Surroundings, patience time.Duration) verdict.Result {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	asked := slices.Clone(l.daemons)
@@ -116,13 +120,13 @@ func (l *localCheck) check(ctx context.Context, _ *verdict.Surroundings, patienc
 		group.Go(func() { errs[i] = d.ask(ctx) })
 	}
 	group.Wait()
-	now, _ := hostClock()
-	return l.judge(asked, errs, now)
+	now, _ := HostClock()
+	return l.evaluate(asked, errs, now)
 }
 
-// judge says what the answers mean. One daemon that fails is enough. One that was
+// evaluate says what the answers mean. One daemon that fails is enough. One that was
 // never well, and is there, is stuck or starts: then nothing is known.
-func (l *localCheck) judge(asked []daemon, errs []error, now time.Time) verdict.Result {
+func (l *Local) evaluate(asked []daemon, errs []error, now time.Time) verdict.Result {
 	var well, failed, ill []string
 	for i, d := range asked {
 		known := l.known[d.name].next(errs[i], now)

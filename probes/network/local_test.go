@@ -35,7 +35,7 @@ func TestDaemonsAreFoundByTheirHealth(t *testing.T) {
 		_, _ = w.Write([]byte(strings.Repeat("long ", longestAnswer)))
 	})
 	never := closedPort(t).Port()
-	l := &localCheck{daemons: []daemon{
+	l := &Local{daemons: []daemon{
 		{name: "here", port: port, path: "/livez", header: "brief: true\r\n"},
 		{name: "not here", port: never, path: "/livez"},
 	}, known: map[string]seenDaemon{}}
@@ -50,19 +50,19 @@ func TestDaemonsAreFoundByTheirHealth(t *testing.T) {
 		{"ill", http.StatusServiceUnavailable, verdict.Failed, "/livez: status 503"},
 		{"well again", http.StatusOK, verdict.Well, "here is well"},
 	} {
-		for ; !l.known["here"].well && l.rounds%seekEvery != 0; l.check(t.Context(), nil, time.Second) {
+		for ; !l.known["here"].well && l.rounds%seekEvery != 0; l.Ask(t.Context(), nil, time.Second) {
 			if n := asked.Load(); n != 1 { // in the first round
 				t.Errorf("a daemon that was never well was asked %d times in %d rounds", n, l.rounds)
 			}
 		}
 		status.Store(step.status)
-		got := l.check(t.Context(), nil, time.Second)
+		got := l.Ask(t.Context(), nil, time.Second)
 		if got.Outcome != step.want || !strings.Contains(got.Detail, step.detail) || strings.Contains(got.Detail, "not here") {
 			t.Errorf("%s: %+v, want %v with %q", step.name, got, step.want, step.detail)
 		}
 	}
 	server.Close()
-	if got := l.check(t.Context(), nil, time.Second); got.Outcome != verdict.NotKnown || got.Never {
+	if got := l.Ask(t.Context(), nil, time.Second); got.Outcome != verdict.NotKnown || got.Never {
 		t.Errorf("gone: %+v", got)
 	}
 }
@@ -87,12 +87,12 @@ func TestClosedPort(t *testing.T) {
 		{"never well, and dead", "ssscc", "NNNNN", 5 * time.Second},
 		{"another program on its port", "---ww-", "nnnwwf", 5 * time.Second},
 	} {
-		l := newLocalCheck()
+		l := NewLocal()
 		d := []daemon{{name: "a", path: "/livez"}}
 		now, got := time.Unix(1000, 0), ""
 		for _, a := range strings.Split(test.answers, "") {
 			now = now.Add(test.pause)
-			result := l.judge(d, []error{answer[a]}, now)
+			result := l.evaluate(d, []error{answer[a]}, now)
 			switch {
 			case result.Never:
 				got += "N"
@@ -151,10 +151,10 @@ func TestStuckDaemonAfterARestart(t *testing.T) {
 		{"one is well", []daemon{{name: "fine", port: fine, path: "/"}, {name: "stuck", port: stuck, path: "/"}}, true, "status 503"},
 		{"closed", []daemon{{name: "closed", port: closedPort(t).Port(), path: "/"}}, false, "no network daemon"},
 	} {
-		l := newLocalCheck()
+		l := NewLocal()
 		l.daemons = test.daemons
 		for round := range seekEvery + 1 {
-			if got := l.check(t.Context(), nil, 200*time.Millisecond); got.Outcome != verdict.NotKnown || got.Never != test.never || !strings.Contains(got.Detail, test.detail) {
+			if got := l.Ask(t.Context(), nil, 200*time.Millisecond); got.Outcome != verdict.NotKnown || got.Never != test.never || !strings.Contains(got.Detail, test.detail) {
 				t.Errorf("%s, round %d: %+v", test.name, round, got)
 				break
 			}

@@ -13,14 +13,14 @@ import (
 	"github.com/taintlet/taintlet/probes/network/verdict"
 )
 
-// peersCheck asks the agents on other Nodes. Each connection is a new one with a
+// Peers asks the agents on other Nodes. Each connection is a new one with a
 // new source port, so that it may take another of several ways than the others.
-type peersCheck struct {
+type Peers struct {
 	turns *verdict.Turns
-	// found is what is known of the peers that count. never is how many were asked
+	// Found is what is known of the peers that count. Never is how many were asked
 	// some times and never reached.
-	found []verdict.PeerResult
-	never int
+	Found []verdict.PeerResult
+	Never int
 }
 
 // otherAfter is how long the first port may take before the second one is asked
@@ -28,26 +28,32 @@ type peersCheck struct {
 // long. For the same reason the other peers are asked then.
 const otherAfter = 300 * time.Millisecond
 
-func (*peersCheck) class() verdict.Class { return verdict.Peers }
+// NewPeers returns the class that asks peers in turns, in rounds that come each period.
+func NewPeers(period time.Duration) *Peers { return &Peers{turns: verdict.NewTurns(period)} }
 
-func (p *peersCheck) forget() {
+// Class returns verdict.Peers.
+func (*Peers) Class() verdict.Class { return verdict.Peers }
+
+// Forget makes the class as new: nothing was healthy, nobody was reached.
+func (p *Peers) Forget() {
 	p.turns.Forget()
-	p.found = nil
+	p.Found = nil
 }
 
-func (p *peersCheck) check(ctx context.Context, in *verdict.Surroundings, patience time.Duration) verdict.Result {
+// Ask implements Check.
+func (p *Peers) Ask(ctx context.Context, in *verdict.Surroundings, patience time.Duration) verdict.Result {
 	now, rest := p.turns.Choose(in.Peers, in.Troubled)
 	results := p.ask(ctx, patience, now, rest)
 	doubtRefusals(ctx, patience/2, results)
 	for peer, result := range results {
 		p.turns.Take(peer, result)
 	}
-	p.found, p.never = p.turns.Results(in.Peers), p.turns.NeverReached()
-	return verdict.PeersResult(p.found, in.Peers, p.never)
+	p.Found, p.Never = p.turns.Results(in.Peers), p.turns.NeverReached()
+	return verdict.PeersResult(p.Found, in.Peers, p.Never)
 }
 
 // ask asks peers, and the rest of them as soon as one has news or takes its time.
-func (p *peersCheck) ask(ctx context.Context, patience time.Duration, now, rest []verdict.Peer) map[verdict.Peer]verdict.PeerResult {
+func (p *Peers) ask(ctx context.Context, patience time.Duration, now, rest []verdict.Peer) map[verdict.Peer]verdict.PeerResult {
 	var mu sync.Mutex
 	results := make(map[verdict.Peer]verdict.PeerResult, len(now))
 	var group sync.WaitGroup
@@ -189,10 +195,10 @@ func parseAnswer(body []byte) (*verdict.Answer, error) {
 	return &a, nil
 }
 
-// heard returns what the peers answered in the newest round, by Node.
-func (p *peersCheck) heard() map[string]verdict.Answer {
-	answers := make(map[string]verdict.Answer, len(p.found))
-	for _, peer := range p.found {
+// Heard returns what the peers answered in the newest round, by Node.
+func (p *Peers) Heard() map[string]verdict.Answer {
+	answers := make(map[string]verdict.Answer, len(p.Found))
+	for _, peer := range p.Found {
 		if peer.Answer != nil && !peer.Carried {
 			answers[peer.Node] = *peer.Answer
 		}

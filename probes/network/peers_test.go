@@ -134,7 +134,7 @@ func TestRefusalsOfAll(t *testing.T) {
 		{"some hosts refuse at both ports", 5, 5, 7},
 		{"some of all", 7, 3, 4},
 	} {
-		p := &peersCheck{turns: verdict.NewTurns(testPeriod)}
+		p := &Peers{turns: verdict.NewTurns(testPeriod)}
 		var all []*refusing
 		var peers []verdict.Peer
 		for i := range 7 {
@@ -142,7 +142,7 @@ func TestRefusalsOfAll(t *testing.T) {
 			peers = append(peers, all[i].Peer)
 		}
 		in := &verdict.Surroundings{Peers: peers}
-		if got := p.check(t.Context(), in, time.Second); got.Detail != "reached 7 of 7 peers" {
+		if got := p.Ask(t.Context(), in, time.Second); got.Detail != "reached 7 of 7 peers" {
 			t.Fatalf("%s: at first %+v", test.name, got)
 		}
 		for i, r := range all {
@@ -154,15 +154,15 @@ func TestRefusalsOfAll(t *testing.T) {
 			}
 		}
 		for range 3 {
-			p.check(t.Context(), in, time.Second)
+			p.Ask(t.Context(), in, time.Second)
 			reached := 0
-			for _, peer := range p.found {
+			for _, peer := range p.Found {
 				if peer.Reached || peer.ReachedOther {
 					reached++
 				}
 			}
-			if reached != test.want || len(p.found) != 7 {
-				t.Errorf("%s: reached %d of %d, want %d", test.name, reached, len(p.found), test.want)
+			if reached != test.want || len(p.Found) != 7 {
+				t.Errorf("%s: reached %d of %d, want %d", test.name, reached, len(p.Found), test.want)
 			}
 		}
 	}
@@ -186,10 +186,10 @@ func TestSlowPeersKubeletIsSpared(t *testing.T) {
 	kubelet.Start()
 	t.Cleanup(kubelet.Close)
 	other := netip.MustParseAddrPort(kubelet.Listener.Addr().String()).Port()
-	p, in := &peersCheck{turns: verdict.NewTurns(testPeriod)}, &verdict.Surroundings{Peers: []verdict.Peer{{Node: "a", Address: slow, Other: other}}}
+	p, in := &Peers{turns: verdict.NewTurns(testPeriod)}, &verdict.Surroundings{Peers: []verdict.Peer{{Node: "a", Address: slow, Other: other}}}
 	for i := range 5 {
-		if p.check(t.Context(), in, patience); len(p.found) != 1 || !p.found[0].Reached {
-			t.Errorf("round %d: %+v", i, p.found)
+		if p.Ask(t.Context(), in, patience); len(p.Found) != 1 || !p.Found[0].Reached {
+			t.Errorf("round %d: %+v", i, p.Found)
 		}
 	}
 	kubelet.Close() // it takes what was accepted

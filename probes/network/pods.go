@@ -16,17 +16,23 @@ import (
 // podsAtOnce is how many DNS pods one round asks. One that answers is enough.
 const podsAtOnce = 3
 
-// podsCheck connects to DNS pods on other Nodes. No other class crosses the
+// Pods connects to DNS pods on other Nodes. No other class crosses the
 // overlay between the hosts.
-type podsCheck struct {
+type Pods struct {
 	seen reached[netip.AddrPort]
 }
 
-func (*podsCheck) class() verdict.Class { return verdict.Pods }
+// NewPods returns the class that connects to DNS pods.
+func NewPods() *Pods { return &Pods{seen: reached[netip.AddrPort]{}} }
 
-func (p *podsCheck) forget() { p.seen = reached[netip.AddrPort]{} }
+// Class returns verdict.Pods.
+func (*Pods) Class() verdict.Class { return verdict.Pods }
 
-func (p *podsCheck) check(ctx context.Context, in *verdict.Surroundings, patience time.Duration) verdict.Result {
+// Forget makes the class as new: nothing was healthy, nobody was reached.
+func (p *Pods) Forget() { p.seen = reached[netip.AddrPort]{} }
+
+// Ask implements Check.
+func (p *Pods) Ask(ctx context.Context, in *verdict.Surroundings, patience time.Duration) verdict.Result {
 	p.seen.keep(in.DNSPods)
 	chosen := p.choose(in.DNSPods)
 	errs := make([]error, len(chosen))
@@ -35,12 +41,12 @@ func (p *podsCheck) check(ctx context.Context, in *verdict.Surroundings, patienc
 		group.Go(func() { errs[i] = knock(ctx, pod, patience) })
 	}
 	group.Wait()
-	return p.judge(chosen, errs)
+	return p.evaluate(chosen, errs)
 }
 
 // choose takes some pods: at random, so that the hosts of a cluster ask all of
 // them alike, but first those that were reached before, which can fail.
-func (p *podsCheck) choose(all []netip.AddrPort) []netip.AddrPort {
+func (p *Pods) choose(all []netip.AddrPort) []netip.AddrPort {
 	chosen := slices.Clone(all)
 	rand.Shuffle(len(chosen), func(i, j int) { chosen[i], chosen[j] = chosen[j], chosen[i] })
 	slices.SortStableFunc(chosen, func(a, b netip.AddrPort) int {
@@ -55,10 +61,10 @@ func (p *podsCheck) choose(all []netip.AddrPort) []netip.AddrPort {
 	return chosen[:min(len(chosen), podsAtOnce)]
 }
 
-// judge says what the connections mean. Pods that were never reached since the
+// evaluate says what the connections mean. Pods that were never reached since the
 // start do not count. One that refuses proves nothing: it may be the pod, so that the
 // overlay is well, or a packet filter of this host.
-func (p *podsCheck) judge(asked []netip.AddrPort, errs []error) verdict.Result {
+func (p *Pods) evaluate(asked []netip.AddrPort, errs []error) verdict.Result {
 	pods := make(map[netip.AddrPort]bool, len(asked))
 	there, refused := 0, 0
 	var failed []string

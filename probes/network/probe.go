@@ -6,7 +6,6 @@ package network
 import (
 	"context"
 	"math/rand/v2"
-	"net/netip"
 	"slices"
 	"time"
 
@@ -25,10 +24,10 @@ type Probe struct {
 	at    time.Time
 	slept time.Duration
 
-	checks []check
-	api    *apiCheck // nil: off
-	self   *selfCheck
-	peers  *peersCheck
+	checks []Check
+	api    *API // nil: off
+	self   *Self
+	peers  *Peers
 
 	// patience is how long one answer may take on a host that is in time.
 	patience time.Duration
@@ -74,16 +73,15 @@ var _ probes.Measurer = (*Probe)(nil)
 // its own /etc/resolv.conf.
 func New(h probes.Host, o Options) *Probe {
 	p := &Probe{
-		period: o.Period, clock: hostClock, was: map[verdict.Class]bool{}, patience: patience,
-		api: &apiCheck{}, self: &selfCheck{}, peers: &peersCheck{turns: verdict.NewTurns(o.Period)},
+		period: o.Period, clock: HostClock, was: map[verdict.Class]bool{}, patience: patience,
+		api: &API{}, self: &Self{}, peers: NewPeers(o.Period),
 		judge: verdict.NewJudge(o.Period, rand.Uint64()), //nolint:gosec // not a secret
 	}
-	all := []check{
-		newLocalCheck(), &dnsCheck{path: "/etc/resolv.conf", seen: reached[netip.AddrPort]{}}, &conntrackCheck{host: h},
-		p.self, p.peers, &podsCheck{seen: reached[netip.AddrPort]{}}, newRouteCheck(h),
+	all := []Check{
+		NewLocal(), NewDNS("/etc/resolv.conf"), NewConntrack(h), p.self, p.peers, NewPods(), NewRoute(h),
 	}
 	for _, c := range all {
-		if !slices.Contains(o.Disabled, c.class()) {
+		if !slices.Contains(o.Disabled, c.Class()) {
 			p.checks = append(p.checks, c)
 		}
 	}
@@ -114,7 +112,7 @@ func (p *Probe) ObserveIn(ctx context.Context, in verdict.Surroundings) (probes.
 	if ended {
 		return p.settle(found), nil
 	}
-	report := &verdict.Report{Own: p.judge.Answer(), Heard: p.peers.heard(), Note: found.Note, Ask: found.Ask}
+	report := &verdict.Report{Own: p.judge.Answer(), Heard: p.peers.Heard(), Note: found.Note, Ask: found.Ask}
 	return p.settle(found), report
 }
 

@@ -28,11 +28,11 @@ func TestResults(t *testing.T) { //nolint:paralleltest // it may write its file
 	}{
 		{"no carrier", routeTold(way{target: outside, lost: noCarrier})},
 		{"no route", routeTold(way{target: outside, lost: "no route to 192.0.2.1 (network is unreachable), no route to 2001:db8::1 (network is unreachable)"})},
-		{"no carrier since the start", newRouteCheck(thisHost).judge([]way{{target: outside, lost: noCarrier}})},
+		{"no carrier since the start", NewRoute(thisHost).evaluate([]way{{target: outside, lost: noCarrier}})},
 		{"garbled carrier", routeTold(carrierOf(t, "up\n"))},
 		{"unreadable carrier", routeTold(carrierOf(t, ""))},
 		{"kernel not asked", routeTold(way{target: outside, err: fmt.Errorf("asking the kernel for routes: %w", syscall.EPERM)})},
-		{"packets dropped", (&conntrackCheck{known: true}).judge(812)},
+		{"packets dropped", (&Conntrack{known: true}).evaluate(812)},
 		{"no nameserver answers", dnsTold(true)},
 		{"no nameserver ever answered", dnsTold(false)},
 		{"DNS pods do not answer", podsTold(true)},
@@ -62,9 +62,9 @@ func TestResults(t *testing.T) { //nolint:paralleltest // it may write its file
 
 // routeTold is what the check says of these ways, after a default route was there once.
 func routeTold(ways ...way) verdict.Result {
-	r := newRouteCheck(thisHost)
-	r.judge([]way{{target: outside, by: "eth0"}})
-	return r.judge(ways)
+	r := NewRoute(thisHost)
+	r.evaluate([]way{{target: outside, by: "eth0"}})
+	return r.evaluate(ways)
 }
 
 // carrierOf is the way over an interface whose file has that text; empty: it cannot be
@@ -97,20 +97,20 @@ const noCarrier = "no carrier on eth0, the way to 192.0.2.1, no carrier on eth0,
 // dnsTold is what the check says of a nameserver that does not answer, and did once.
 func dnsTold(once bool) verdict.Result {
 	server := netip.MustParseAddrPort("10.96.0.10:53")
-	d := &dnsCheck{seen: reached[netip.AddrPort]{server: once}}
-	return d.judge([]netip.AddrPort{server}, []error{context.DeadlineExceeded})
+	d := &DNS{seen: reached[netip.AddrPort]{server: once}}
+	return d.evaluate([]netip.AddrPort{server}, []error{context.DeadlineExceeded})
 }
 
 // podsTold is the same of two pods.
 func podsTold(once bool) verdict.Result {
 	pods := []netip.AddrPort{netip.MustParseAddrPort("10.244.3.2:53"), netip.MustParseAddrPort("10.244.7.5:53")}
-	p := &podsCheck{seen: reached[netip.AddrPort]{pods[0]: once, pods[1]: once}}
-	return p.judge(pods, []error{context.DeadlineExceeded, syscall.EHOSTUNREACH})
+	p := &Pods{seen: reached[netip.AddrPort]{pods[0]: once, pods[1]: once}}
+	return p.evaluate(pods, []error{context.DeadlineExceeded, syscall.EHOSTUNREACH})
 }
 
 // daemonTold is what the check says of a daemon that was well once and is not.
 func daemonTold() verdict.Result {
-	l, kubeProxy := newLocalCheck(), daemons()[:1]
-	l.judge(kubeProxy, []error{nil}, time.Time{})
-	return l.judge(kubeProxy, []error{statusError{kubeProxy[0].path, http.StatusServiceUnavailable}}, time.Time{})
+	l, kubeProxy := NewLocal(), daemons()[:1]
+	l.evaluate(kubeProxy, []error{nil}, time.Time{})
+	return l.evaluate(kubeProxy, []error{statusError{kubeProxy[0].path, http.StatusServiceUnavailable}}, time.Time{})
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/probes/network/verdict"
+	"github.com/taintlet/taintlet/probes/probetest"
 )
 
 // firewall is where the tests drop packets.
@@ -52,11 +53,11 @@ func (v *village) one(t *testing.T, p *Probe) verdict.Round {
 
 // Each class fails by itself when what it asks is cut off, and no other does.
 func TestEachClassFailsByItself(t *testing.T) {
-	h, inside := inOwnNetwork(t, "nft")
+	h, inside := probetest.InOwnNetwork(t, "nft")
 	if !inside {
 		return
 	}
-	sh(t, firewall)
+	probetest.Sh(t, firewall)
 	v := settle(t, 12)
 	kubelets := listen(t, fmt.Sprint("0.0.0.0:", otherPort))
 	t.Cleanup(func() { _ = kubelets.Close() })
@@ -77,16 +78,16 @@ func TestEachClassFailsByItself(t *testing.T) {
 		{"those to the DNS pods", "nft add rule inet t out ip daddr 127.3.0.0/16 meta l4proto tcp reject with tcp reset", "nft flush chain inet t out", "pods not known"},
 		{"half of them", "nft add rule inet t out ip daddr 127.1.0.1-127.1.0.6 drop", "nft flush chain inet t out", "peers not known"},
 	} {
-		sh(t, cut.begin)
+		probetest.Sh(t, cut.begin)
 		if r := v.one(t, p); notWell(&r) != cut.want {
 			t.Errorf("%s: %q, want %q: %+v", cut.name, notWell(&r), cut.want, r.Results)
 		}
-		sh(t, cut.end)
+		probetest.Sh(t, cut.end)
 		if r := v.one(t, p); notWell(&r) != "" {
 			t.Errorf("after %s: %s: %+v", cut.name, notWell(&r), r.Results)
 		}
 	}
-	sh(t, "ip addr del 127.0.0.1/8 dev lo")
+	probetest.Sh(t, "ip addr del 127.0.0.1/8 dev lo")
 	if r := v.one(t, p); r.Outcome(verdict.Self) != verdict.Failed {
 		t.Errorf("the own address is gone: %+v", r.Results[verdict.Self])
 	}
@@ -95,22 +96,22 @@ func TestEachClassFailsByItself(t *testing.T) {
 // While all is well a round asks four of twelve peers, and hears and counts those
 // alone. As soon as it fails to reach one, or this host has trouble, it asks all.
 func TestQuietRoundsOfTheProbe(t *testing.T) {
-	h, inside := inOwnNetwork(t, "nft")
+	h, inside := probetest.InOwnNetwork(t, "nft")
 	if !inside {
 		return
 	}
-	sh(t, firewall)
+	probetest.Sh(t, firewall)
 	v := settle(t, 12)
 	p := v.probe(t, h)
 	asked := func() (n int) {
 		v.observe(t.Context(), p)
-		for _, peer := range p.peers.found {
+		for _, peer := range p.peers.Found {
 			if !peer.Carried {
 				n++
 			}
 		}
-		if len(p.peers.found) != 12 || len(v.report.Heard) > n {
-			t.Errorf("%d peers count, %d were asked, %d were heard", len(p.peers.found), n, len(v.report.Heard))
+		if len(p.peers.Found) != 12 || len(v.report.Heard) > n {
+			t.Errorf("%d peers count, %d were asked, %d were heard", len(p.peers.Found), n, len(v.report.Heard))
 		}
 		return n
 	}
@@ -131,11 +132,11 @@ func TestQuietRoundsOfTheProbe(t *testing.T) {
 		}
 	}
 	quiet("at first")
-	sh(t, "nft add rule inet t out ip daddr 127.1.0.0/24 ip daddr != 127.1.0.0 drop")
+	probetest.Sh(t, "nft add rule inet t out ip daddr 127.1.0.0/24 ip daddr != 127.1.0.0 drop")
 	if n := asked(); n != 12 {
 		t.Errorf("cut off: %d peers were asked", n)
 	}
-	sh(t, "nft flush chain inet t out")
+	probetest.Sh(t, "nft flush chain inet t out")
 	quiet("after the cut")
 	v.Troubled = true
 	if n := asked(); n != 12 {
@@ -143,9 +144,9 @@ func TestQuietRoundsOfTheProbe(t *testing.T) {
 	}
 	v.Troubled = false
 	quiet("after the trouble")
-	sh(t, "nft add rule inet t out udp dport 53 drop")
+	probetest.Sh(t, "nft add rule inet t out udp dport 53 drop")
 	asked() // it does not know yet
-	sh(t, "nft flush chain inet t out")
+	probetest.Sh(t, "nft flush chain inet t out")
 	if n := asked(); n != 12 {
 		t.Errorf("after DNS failed: %d peers were asked", n)
 	}
@@ -156,9 +157,9 @@ func TestQuietRoundsOfTheProbe(t *testing.T) {
 	}
 
 	quiet("after the news")
-	sh(t, "nft add rule inet t out ip daddr 127.1.0.0/24 drop")
+	probetest.Sh(t, "nft add rule inet t out ip daddr 127.1.0.0/24 drop")
 	began := time.Now()
-	p.peers.check(t.Context(), &v.Surroundings, 5*time.Second)
+	p.peers.Ask(t.Context(), &v.Surroundings, 5*time.Second)
 	if took := time.Since(began); took > 9*time.Second {
 		t.Errorf("the others were asked when the first ones had taken all their time: %s", took)
 	}
@@ -167,11 +168,11 @@ func TestQuietRoundsOfTheProbe(t *testing.T) {
 // While all is well some classes are asked in every second round. What fails is
 // seen in the second round at the latest, and is then asked in each.
 func TestQuietRoundsTakeTurns(t *testing.T) {
-	h, inside := inOwnNetwork(t, "nft")
+	h, inside := probetest.InOwnNetwork(t, "nft")
 	if !inside {
 		return
 	}
-	sh(t, firewall)
+	probetest.Sh(t, firewall)
 	v := settle(t, 12)
 	p := v.probe(t, h)
 	rules := []string{"udp dport 53", "ip daddr 127.3.0.1", "tcp dport 10256 tcp flags == syn", "ip daddr 127.1.0.0 tcp flags == syn"}
@@ -179,9 +180,9 @@ func TestQuietRoundsTakeTurns(t *testing.T) {
 	asked := func(rounds int) []int {
 		counts := make([]int, len(rules))
 		for range rounds {
-			sh(t, "nft flush chain inet t out")
+			probetest.Sh(t, "nft flush chain inet t out")
 			for _, rule := range rules {
-				sh(t, "nft add rule inet t out "+rule+" counter")
+				probetest.Sh(t, "nft add rule inet t out "+rule+" counter")
 			}
 			v.observe(t.Context(), p)
 			output, err := exec.CommandContext(t.Context(), "nft", "list", "chain", "inet", "t", "out").Output()
@@ -207,13 +208,13 @@ func TestQuietRoundsTakeTurns(t *testing.T) {
 		t.Errorf("dns, pods, local and self were asked in %v of 10 quiet rounds", got)
 	}
 	for range 2 { // what is not asked is as it was, and not late
-		p.self.took = time.Hour
+		p.self.Took = time.Hour
 		v.observe(t.Context(), p)
 		if text := notWell(&p.newest); text != "" || p.late > time.Minute {
 			t.Errorf("in a quiet round: %s; late by %s", text, p.late)
 		}
 	}
-	sh(t, "nft flush chain inet t out\nnft add rule inet t out udp dport 53 reject")
+	probetest.Sh(t, "nft flush chain inet t out\nnft add rule inet t out udp dport 53 reject")
 	v.observe(t.Context(), p)
 	v.observe(t.Context(), p)
 	if outcome := p.newest.Results[verdict.DNS].Outcome; outcome != verdict.Failed {
@@ -226,11 +227,11 @@ func TestQuietRoundsTakeTurns(t *testing.T) {
 
 // Rules lost before any round was well leave what cannot be told.
 func TestFirstRoundAccusesNothing(t *testing.T) {
-	h, inside := inOwnNetwork(t, "nft")
+	h, inside := probetest.InOwnNetwork(t, "nft")
 	if !inside {
 		return
 	}
-	sh(t, firewall+"nft add rule inet t out drop\nip route del default")
+	probetest.Sh(t, firewall+"nft add rule inet t out drop\nip route del default")
 	v := settle(t, 3)
 	p := v.probe(t, h)
 	r := v.one(t, p)
@@ -246,11 +247,11 @@ func TestFirstRoundAccusesNothing(t *testing.T) {
 
 // A firewall that blocks our port leaves the kubelet's.
 func TestSecondPort(t *testing.T) {
-	h, inside := inOwnNetwork(t, "nft")
+	h, inside := probetest.InOwnNetwork(t, "nft")
 	if !inside {
 		return
 	}
-	sh(t, firewall)
+	probetest.Sh(t, firewall)
 	v := settle(t, 3)
 	v.Peers[2].Other = 0
 	p := v.probe(t, h)
@@ -263,7 +264,7 @@ func TestSecondPort(t *testing.T) {
 			t.Errorf("second ports known: %v", known)
 		}
 	}
-	sh(t, fmt.Sprintf("nft add rule inet t out tcp dport %d drop\nnft add rule inet t out ip daddr 127.1.0.2 drop", peerPort))
+	probetest.Sh(t, fmt.Sprintf("nft add rule inet t out tcp dport %d drop\nnft add rule inet t out ip daddr 127.1.0.2 drop", peerPort))
 	var got []string
 	for _, peer := range v.one(t, p).Peers {
 		got = append(got, fmt.Sprintf("%s %t %t %t", peer.Node, peer.Reached, peer.ReachedOther, peer.OtherKnown))
@@ -276,16 +277,16 @@ func TestSecondPort(t *testing.T) {
 // Where our port was never open, the kubelets are not asked at all, and our port less
 // and less often. Once it is open, each kubelet is asked once.
 func TestKubeletsAreLeftAlone(t *testing.T) {
-	h, inside := inOwnNetwork(t, "nft")
+	h, inside := probetest.InOwnNetwork(t, "nft")
 	if !inside {
 		return
 	}
-	sh(t, firewall)
+	probetest.Sh(t, firewall)
 	v := settle(t, 12)
 	p := v.probe(t, h, verdict.API, verdict.DNS, verdict.Pods, verdict.Local, verdict.Self)
 	p.patience = 50 * time.Millisecond
 	first, second := fmt.Sprintf("tcp dport %d tcp flags == syn", peerPort), fmt.Sprintf("tcp dport %d tcp flags == syn", otherPort)
-	sh(t, "nft add rule inet t out "+second+" counter\nnft add rule inet t out "+first+" counter drop")
+	probetest.Sh(t, "nft add rule inet t out "+second+" counter\nnft add rule inet t out "+first+" counter drop")
 	var last verdict.Verdict
 	for range 20 {
 		r := v.one(t, p)
@@ -313,27 +314,27 @@ func TestKubeletsAreLeftAlone(t *testing.T) {
 	if o := last.Observation; o.Message != "none of 12 peers was ever reached at TCP port 9410" {
 		t.Errorf("%+v", o)
 	}
-	sh(t, "nft flush chain inet t out\nnft add rule inet t out "+second+" counter")
+	probetest.Sh(t, "nft flush chain inet t out\nnft add rule inet t out "+second+" counter")
 	for range 60 { // 5 min: each is asked that often at least
-		if v.one(t, p); len(p.peers.found) == 12 {
+		if v.one(t, p); len(p.peers.Found) == 12 {
 			break
 		}
 	}
 	for range 3 {
 		v.one(t, p)
 	}
-	if n := packets(fmt.Sprint("dport ", otherPort)); n != 12 || len(p.peers.found) != 12 {
-		t.Errorf("%d peers count, and their kubelets were asked %d times, want once each", len(p.peers.found), n)
+	if n := packets(fmt.Sprint("dport ", otherPort)); n != 12 || len(p.peers.Found) != 12 {
+		t.Errorf("%d peers count, and their kubelets were asked %d times, want once each", len(p.peers.Found), n)
 	}
 }
 
 // A quarter of the packets is lost: the kernel sends segments again, and says so.
 func TestRetransmitsAreSeen(t *testing.T) {
-	h, inside := inOwnNetwork(t, "nft")
+	h, inside := probetest.InOwnNetwork(t, "nft")
 	if !inside {
 		return
 	}
-	sh(t, firewall)
+	probetest.Sh(t, firewall)
 	v := settle(t, 12)
 	p := v.probe(t, h, verdict.API, verdict.DNS, verdict.Pods, verdict.Local)
 	p.patience = patience
@@ -350,7 +351,7 @@ func TestRetransmitsAreSeen(t *testing.T) {
 	if n := lossy(3); n != 0 {
 		t.Errorf("%d connections of 36 had retransmits without loss", n)
 	}
-	sh(t, fmt.Sprintf("nft add rule inet t out tcp dport %d numgen random mod 4 == 0 drop", peerPort))
+	probetest.Sh(t, fmt.Sprintf("nft add rule inet t out tcp dport %d numgen random mod 4 == 0 drop", peerPort))
 	if n := lossy(6); n < 7 || n > 65 {
 		t.Errorf("%d connections of 72 had retransmits", n)
 	}
@@ -359,11 +360,11 @@ func TestRetransmitsAreSeen(t *testing.T) {
 // Whatever is silent, a round ends in time and leaves no goroutine and no
 // connection.
 func TestRoundEndsAndLeavesNothing(t *testing.T) {
-	h, inside := inOwnNetwork(t, "nft", "ss")
+	h, inside := probetest.InOwnNetwork(t, "nft", "ss")
 	if !inside {
 		return
 	}
-	sh(t, firewall)
+	probetest.Sh(t, firewall)
 	v := settle(t, 12)
 	p := v.probe(t, h)
 	p.patience = patience
@@ -373,7 +374,7 @@ func TestRoundEndsAndLeavesNothing(t *testing.T) {
 		t.Errorf("connections in TIME_WAIT: %v\n%s", err, output)
 	}
 	before := runtime.NumGoroutine()
-	sh(t, "nft add rule inet t out drop")
+	probetest.Sh(t, "nft add rule inet t out drop")
 	begin := time.Now()
 	v.one(t, p)
 	if took := time.Since(begin); took < patience || took > 5*time.Second-spare/2 {
@@ -398,15 +399,15 @@ func TestRoundEndsAndLeavesNothing(t *testing.T) {
 
 // A process that stood still does not notice that answers came in time.
 func TestRoundThatStoodStillIsLate(t *testing.T) {
-	h, inside := inOwnNetwork(t, "nft")
+	h, inside := probetest.InOwnNetwork(t, "nft")
 	if !inside {
 		return
 	}
-	sh(t, firewall)
+	probetest.Sh(t, firewall)
 	v := settle(t, 2)
 	p := v.probe(t, h)
 	v.one(t, p)
-	sh(t, "nft add rule inet t out ip daddr 127.3.0.1 drop")
+	probetest.Sh(t, "nft add rule inet t out ip daddr 127.3.0.1 drop")
 	if r := v.one(t, p); r.Late || r.Outcome(verdict.Pods) != verdict.Failed {
 		t.Errorf("a round with a silent target is late: %t, %+v", r.Late, r.Results)
 	}
@@ -429,17 +430,17 @@ func TestRoundThatStoodStillIsLate(t *testing.T) {
 // The first SYN to the own address is lost, so the kernel sends it again after a
 // second. The probe cannot tell this from a host that is slow.
 func TestLateControlProbeMakesARoundLate(t *testing.T) {
-	h, inside := inOwnNetwork(t, "nft")
+	h, inside := probetest.InOwnNetwork(t, "nft")
 	if !inside {
 		return
 	}
-	sh(t, firewall)
+	probetest.Sh(t, firewall)
 	v := settle(t, 2)
 	p := v.probe(t, h)
 	p.patience = patience
 	v.one(t, p)
-	sh(t, "nft add rule inet t out ip daddr 127.1.0.0 drop")
-	flush := time.AfterFunc(300*time.Millisecond, func() { sh(t, "nft flush chain inet t out") })
+	probetest.Sh(t, "nft add rule inet t out ip daddr 127.1.0.0 drop")
+	flush := time.AfterFunc(300*time.Millisecond, func() { probetest.Sh(t, "nft flush chain inet t out") })
 	defer flush.Stop()
 	if r := v.one(t, p); !r.Late || r.Outcome(verdict.Self) != verdict.Well || p.late < 900*time.Millisecond {
 		t.Errorf("late %t, by %v: %+v", r.Late, p.late, r.Results[verdict.Self])
@@ -448,11 +449,11 @@ func TestLateControlProbeMakesARoundLate(t *testing.T) {
 
 // A round whose context has ended shows nothing, and nobody is told.
 func TestEndedRoundIsNotTold(t *testing.T) {
-	h, inside := inOwnNetwork(t, "nft")
+	h, inside := probetest.InOwnNetwork(t, "nft")
 	if !inside {
 		return
 	}
-	sh(t, firewall)
+	probetest.Sh(t, firewall)
 	v := settle(t, 2)
 	p := v.probe(t, h)
 	judge := &recorder{level: probes.OK}
@@ -467,15 +468,15 @@ func TestEndedRoundIsNotTold(t *testing.T) {
 
 // A host that was late gives its answers more time, up to what the context leaves.
 func TestDeadlinesWiden(t *testing.T) {
-	h, inside := inOwnNetwork(t, "nft")
+	h, inside := probetest.InOwnNetwork(t, "nft")
 	if !inside {
 		return
 	}
-	sh(t, firewall)
+	probetest.Sh(t, firewall)
 	v := settle(t, 2)
 	p := v.probe(t, h, verdict.DNS, verdict.API)
 	v.one(t, p)
-	sh(t, "nft add rule inet t out ip daddr 127.3.0.1 drop")
+	probetest.Sh(t, "nft add rule inet t out ip daddr 127.3.0.1 drop")
 	for _, test := range []struct{ late, from, to time.Duration }{
 		{0, 500 * time.Millisecond, time.Second},
 		{600 * time.Millisecond, 1100 * time.Millisecond, 2 * time.Second},
@@ -492,11 +493,11 @@ func TestDeadlinesWiden(t *testing.T) {
 
 // The API server is asked rarely while all is well, and in each round with trouble.
 func TestAPIServerIsAskedWhenItMatters(t *testing.T) {
-	h, inside := inOwnNetwork(t, "nft")
+	h, inside := probetest.InOwnNetwork(t, "nft")
 	if !inside {
 		return
 	}
-	sh(t, firewall)
+	probetest.Sh(t, firewall)
 	v := settle(t, 2)
 	p := v.probe(t, h)
 	asked := func(rounds int) (n int32) {
@@ -525,30 +526,30 @@ func TestAPIServerIsAskedWhenItMatters(t *testing.T) {
 		t.Errorf("asked %d times in the 3 rounds after a verdict that was not OK", n)
 	}
 	p.suspicious = false
-	sh(t, "nft add rule inet t out ip daddr 127.1.0.1 drop")
+	probetest.Sh(t, "nft add rule inet t out ip daddr 127.1.0.1 drop")
 	if n := asked(3); n != 3 {
 		t.Errorf("asked %d times in 3 rounds with a peer that does not answer", n)
 	}
-	sh(t, "nft flush chain inet t out\nip route del default")
+	probetest.Sh(t, "nft flush chain inet t out\nip route del default")
 	if n := asked(3); n != 3 {
 		t.Errorf("asked %d times in 3 rounds with trouble", n)
 	}
-	sh(t, "nft add rule inet t out ip daddr 127.2.0.1 drop")
+	probetest.Sh(t, "nft add rule inet t out ip daddr 127.2.0.1 drop")
 	if r := v.one(t, p); r.Outcome(verdict.API) != verdict.Failed {
 		t.Errorf("%+v", r.Results[verdict.API])
 	}
-	sh(t, "nft flush chain inet t out\nip route add default via 10.0.0.1")
+	probetest.Sh(t, "nft flush chain inet t out\nip route add default via 10.0.0.1")
 	if n := asked(10); n != 1 {
 		t.Errorf("asked %d times in 10 rounds after the trouble", n)
 	}
 }
 
 func TestRoundWithoutSurroundings(t *testing.T) {
-	h, inside := inOwnNetwork(t, "nft")
+	h, inside := probetest.InOwnNetwork(t, "nft")
 	if !inside {
 		return
 	}
-	sh(t, firewall)
+	probetest.Sh(t, firewall)
 	settle(t, 0)
 	for _, test := range []struct {
 		disabled []verdict.Class
@@ -584,14 +585,14 @@ func TestRoundWithoutSurroundings(t *testing.T) {
 
 // What is off is not asked in a cluster either.
 func TestDisabledClassesAreNotAsked(t *testing.T) {
-	h, inside := inOwnNetwork(t, "nft")
+	h, inside := probetest.InOwnNetwork(t, "nft")
 	if !inside {
 		return
 	}
-	sh(t, firewall)
+	probetest.Sh(t, firewall)
 	v := settle(t, 2)
 	p := v.probe(t, h, verdict.Classes()...)
-	sh(t, "nft add rule inet t out meta l4proto { tcp, udp } counter")
+	probetest.Sh(t, "nft add rule inet t out meta l4proto { tcp, udp } counter")
 	v.observe(t.Context(), p)
 	output, err := exec.CommandContext(t.Context(), "nft", "list", "chain", "inet", "t", "out").Output()
 	if err != nil || !strings.Contains(string(output), "packets 0 bytes 0") {
@@ -605,11 +606,11 @@ func TestDisabledClassesAreNotAsked(t *testing.T) {
 // A report has what was found, and what the verdict asks for. The answer changes the
 // sample.
 func TestReport(t *testing.T) {
-	h, inside := inOwnNetwork(t, "nft")
+	h, inside := probetest.InOwnNetwork(t, "nft")
 	if !inside {
 		return
 	}
-	sh(t, firewall)
+	probetest.Sh(t, firewall)
 	v := settle(t, 2)
 	p := v.probe(t, h)
 	judge := &recorder{level: probes.OK}
@@ -621,7 +622,7 @@ func TestReport(t *testing.T) {
 	if own := v.report.Own; len(own.Classes) != len(verdict.Classes()) || !own.Classes[verdict.Peers] || own.Lossy != -1 {
 		t.Errorf("own %+v", own)
 	}
-	sh(t, "nft add rule inet t out ip daddr 127.1.0.1 drop\nip route del default")
+	probetest.Sh(t, "nft add rule inet t out ip daddr 127.1.0.1 drop\nip route del default")
 	judge.note, judge.ask = []string{"node-02"}, []string{"node-01"}
 	o := v.observe(t.Context(), p)
 	if !slices.Equal(v.report.Note, judge.note) || !slices.Equal(v.report.Ask, judge.ask) || o.Reason != "" || judge.round.Standings != nil {
@@ -636,6 +637,19 @@ func TestReport(t *testing.T) {
 	}
 	if _, known := v.report.Own.Classes[verdict.Peers]; known || len(v.report.Heard) != 1 {
 		t.Errorf("half of the peers: %+v", v.report)
+	}
+}
+
+// In taintlet once a host without carrier is not OK.
+func TestNoCarrierAtTheFirstLook(t *testing.T) {
+	h, inside := probetest.InOwnNetwork(t)
+	if !inside {
+		return
+	}
+	probetest.Sh(t, firewall+"ip link set tor0 down")
+	o := New(h, Options{Period: testPeriod}).Observe(t.Context())
+	if o.Level != probes.Unknown || !strings.Contains(o.Message, "no carrier on up0, the way to 192.0.2.1") {
+		t.Errorf("%+v", o)
 	}
 }
 

@@ -13,9 +13,9 @@ import (
 	"github.com/taintlet/taintlet/probes/network/verdict"
 )
 
-// routeCheck asks the kernel by which interface packets leave, and reads that
+// Route asks the kernel by which interface packets leave, and reads that
 // interface's carrier. One way to the outside is enough, IPv4 or IPv6.
-type routeCheck struct {
+type Route struct {
 	host probes.Host
 	// seen has the targets that were led to since the start. Only they can be lost.
 	seen reached[string]
@@ -35,15 +35,20 @@ type way struct {
 	err error
 }
 
-func newRouteCheck(h probes.Host) *routeCheck {
-	return &routeCheck{host: h, seen: reached[string]{}}
+// NewRoute returns the class that asks the kernel, and reads
+// class/net/<interface>/carrier in h.Sys.
+func NewRoute(h probes.Host) *Route {
+	return &Route{host: h, seen: reached[string]{}}
 }
 
-func (*routeCheck) class() verdict.Class { return verdict.Route }
+// Class returns verdict.Route.
+func (*Route) Class() verdict.Class { return verdict.Route }
 
-func (r *routeCheck) forget() { r.seen = reached[string]{} }
+// Forget makes the class as new: nothing was healthy, nobody was reached.
+func (r *Route) Forget() { r.seen = reached[string]{} }
 
-func (r *routeCheck) check(ctx context.Context, in *verdict.Surroundings, patience time.Duration) verdict.Result {
+// Ask implements Check.
+func (r *Route) Ask(ctx context.Context, in *verdict.Surroundings, patience time.Duration) verdict.Result {
 	host, api := r.host, addressOf(in.APIServer)
 	r.call.Start(func() []way { return ways(host, api) })
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -52,12 +57,12 @@ func (r *routeCheck) check(ctx context.Context, in *verdict.Surroundings, patien
 	if !ok {
 		return verdict.Result{Outcome: verdict.NotKnown, Detail: fmt.Sprintf("asking for routes and reading carrier: no answer for %s", r.call.OutFor())}
 	}
-	return r.judge(found)
+	return r.evaluate(found)
 }
 
-// judge says what the ways mean. A target that was never led to since the start
+// evaluate says what the ways mean. A target that was never led to since the start
 // may be how this host is meant to be.
-func (r *routeCheck) judge(found []way) verdict.Result {
+func (r *Route) evaluate(found []way) verdict.Result {
 	var well, lost, rest []string
 	targets := make([]string, len(found))
 	for i, w := range found {

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/probes/network/verdict"
+	"github.com/taintlet/taintlet/probes/probetest"
 )
 
 // step is what an administrator or a cable does, and what the class route then
@@ -18,11 +18,11 @@ type step struct {
 }
 
 // follow takes a host through steps.
-func follow(t *testing.T, r *routeCheck, apiServer string, steps []step) {
+func follow(t *testing.T, r *Route, apiServer string, steps []step) {
 	t.Helper()
 	for _, s := range steps {
-		sh(t, s.commands)
-		got := r.check(t.Context(), &verdict.Surroundings{APIServer: apiServer}, patience)
+		probetest.Sh(t, s.commands)
+		got := r.Ask(t.Context(), &verdict.Surroundings{APIServer: apiServer}, patience)
 		if got.Outcome != s.want || !strings.Contains(got.Detail, s.detail) {
 			t.Errorf("%s: %v %q, want %v with %q", s.name, got.Outcome, got.Detail, s.want, s.detail)
 		}
@@ -45,12 +45,12 @@ ip addr add 10.0.1.2/24 dev up1
 // One of two next hops is enough, whichever it is. By default the kernel still
 // sends half of the flows to a next hop without carrier.
 func TestECMPLosesOneNextHopAfterTheOther(t *testing.T) {
-	h, inside := inOwnNetwork(t)
+	h, inside := probetest.InOwnNetwork(t)
 	if !inside {
 		return
 	}
-	sh(t, uplinks)
-	follow(t, newRouteCheck(h), "", []step{
+	probetest.Sh(t, uplinks)
+	follow(t, NewRoute(h), "", []step{
 		{"both", "ip route add default nexthop via 10.0.0.1 dev up0 nexthop via 10.0.1.1 dev up1", verdict.Well, "with carrier"},
 		{"the first is lost", "ip link set tor0 down", verdict.Well, "by up1"},
 		{"both are lost", "ip link set tor1 down", verdict.Failed, "no carrier on up"},
@@ -62,12 +62,12 @@ func TestECMPLosesOneNextHopAfterTheOther(t *testing.T) {
 }
 
 func TestIPv6ECMP(t *testing.T) {
-	h, inside := inOwnNetwork(t)
+	h, inside := probetest.InOwnNetwork(t)
 	if !inside {
 		return
 	}
-	sh(t, uplinks+"ip addr add 2001:db8:a::2/64 dev up0 nodad\nip addr add 2001:db8:b::2/64 dev up1 nodad")
-	follow(t, newRouteCheck(h), "", []step{
+	probetest.Sh(t, uplinks+"ip addr add 2001:db8:a::2/64 dev up0 nodad\nip addr add 2001:db8:b::2/64 dev up1 nodad")
+	follow(t, NewRoute(h), "", []step{
 		{"both", "ip route add default nexthop via 2001:db8:a::1 dev up0 nexthop via 2001:db8:b::1 dev up1", verdict.Well, "with carrier"},
 		{"the first is lost", "ip link set tor0 down", verdict.Well, "by up1"},
 		{"both are lost", "ip link set tor1 down", verdict.Failed, "no carrier on up"},
@@ -77,12 +77,12 @@ func TestIPv6ECMP(t *testing.T) {
 
 // Cilium's table 2005 is for packets that its proxy marked.
 func TestTablesThatNothingLeadsTo(t *testing.T) {
-	h, inside := inOwnNetwork(t)
+	h, inside := probetest.InOwnNetwork(t)
 	if !inside {
 		return
 	}
-	sh(t, uplinks)
-	follow(t, newRouteCheck(h), "", []step{
+	probetest.Sh(t, uplinks)
+	follow(t, NewRoute(h), "", []step{
 		{"table 2005 alone", "ip -6 route add default dev up1 table 2005\nip route add default dev up1 table 2005\nip rule add fwmark 0x200/0xf00 table 2005\nip -6 rule add fwmark 0x200/0xf00 table 2005",
 			verdict.NotKnown, "no route to 192.0.2.1 (network is unreachable), no route to 2001:db8::1 (network is unreachable), and none seen since the start"},
 		{"a rule leads there", "ip rule add from all lookup 2005", verdict.Well, "default route by up1"},
@@ -92,12 +92,12 @@ func TestTablesThatNothingLeadsTo(t *testing.T) {
 
 // systemd flushed the rules of nodes whose CNI needs them (cilium#18706).
 func TestRulesAreFlushed(t *testing.T) {
-	h, inside := inOwnNetwork(t)
+	h, inside := probetest.InOwnNetwork(t)
 	if !inside {
 		return
 	}
-	sh(t, uplinks)
-	follow(t, newRouteCheck(h), "", []step{
+	probetest.Sh(t, uplinks)
+	follow(t, NewRoute(h), "", []step{
 		{"the rules lead there", "ip route add default via 10.0.0.1 table 100\nip rule add from all lookup 100 priority 100", verdict.Well, "by up0"},
 		{"flushed", "ip rule flush", verdict.Failed, "no route to 192.0.2.1 (network is unreachable)"},
 		{"back", "ip rule add from all lookup 100 priority 100", verdict.Well, "by up0"},
@@ -107,11 +107,11 @@ func TestRulesAreFlushed(t *testing.T) {
 // A host may have rules before lo is up. /proc/net/route then has no heading for
 // as long as the namespace has had no route.
 func TestRulesBeforeLoIsUp(t *testing.T) {
-	h, inside := inOwnNetwork(t)
+	h, inside := probetest.InOwnNetwork(t)
 	if !inside {
 		return
 	}
-	follow(t, newRouteCheck(h), "", []step{
+	follow(t, NewRoute(h), "", []step{
 		{"nothing", "", verdict.NotKnown, "none seen since the start"},
 		{"rules", "ip rule add from all lookup 100", verdict.NotKnown, "none seen since the start"},
 		{"lo", "ip link set lo up", verdict.NotKnown, "none seen since the start"},
@@ -120,20 +120,20 @@ func TestRulesBeforeLoIsUp(t *testing.T) {
 }
 
 func TestRoutesThatLeadNowhere(t *testing.T) {
-	h, inside := inOwnNetwork(t)
+	h, inside := probetest.InOwnNetwork(t)
 	if !inside {
 		return
 	}
-	sh(t, uplinks)
+	probetest.Sh(t, uplinks)
 	for _, kind := range []string{"blackhole", "unreachable", "prohibit"} {
-		follow(t, newRouteCheck(h), "", []step{
+		follow(t, NewRoute(h), "", []step{
 			{kind + " alone", "ip route add " + kind + " default metric 50\nip -6 route add " + kind + " default metric 50", verdict.NotKnown, "no route to 192.0.2.1"},
 			{kind + " behind a way", "ip route add default via 10.0.0.1 metric 10", verdict.Well, "by up0"},
 			{kind + " alone again", "ip route del default via 10.0.0.1 metric 10", verdict.Failed, "no route to 2001:db8::1"},
 		})
-		sh(t, "ip route flush root 0/0 exact 0.0.0.0/0 table main\nip -6 route del "+kind+" default metric 50")
+		probetest.Sh(t, "ip route flush root 0/0 exact 0.0.0.0/0 table main\nip -6 route del "+kind+" default metric 50")
 	}
-	follow(t, newRouteCheck(h), "", []step{
+	follow(t, NewRoute(h), "", []step{
 		{"a blackhole next hop over lo", "ip nexthop add id 7 blackhole\nip route add default nhid 7\nip -6 nexthop add id 8 blackhole\nip -6 route add default nhid 8", verdict.NotKnown, "no route to 192.0.2.1"},
 		{"default over lo", "ip route replace default dev lo\nip -6 route replace default dev lo", verdict.NotKnown, "no route to 192.0.2.1"},
 	})
@@ -142,58 +142,45 @@ func TestRoutesThatLeadNowhere(t *testing.T) {
 // The API server is a target of its own, so a host that never had a default route
 // is judged too.
 func TestHostThatNeverHadADefaultRoute(t *testing.T) {
-	h, inside := inOwnNetwork(t)
+	h, inside := probetest.InOwnNetwork(t)
 	if !inside {
 		return
 	}
-	sh(t, uplinks)
-	follow(t, newRouteCheck(h), "10.0.0.1:6443", []step{
+	probetest.Sh(t, uplinks)
+	follow(t, NewRoute(h), "10.0.0.1:6443", []step{
 		{"the API server's net", "", verdict.Well, "API server 10.0.0.1 by up0 with carrier"},
 		{"no carrier", "ip link set tor0 down", verdict.Failed, "no carrier on up0, the way to 10.0.0.1"},
 		{"carrier", "ip link set tor0 up", verdict.Well, "by up0"},
 		{"down", "ip link set up0 down", verdict.Failed, "no route to 10.0.0.1"},
 	})
-	follow(t, newRouteCheck(h), "127.0.0.1:6443", []step{
+	follow(t, NewRoute(h), "127.0.0.1:6443", []step{
 		{"the API server is here", "", verdict.NotKnown, "no route to 192.0.2.1"},
 	})
-	follow(t, newRouteCheck(h), "api.example:6443", []step{
+	follow(t, NewRoute(h), "api.example:6443", []step{
 		{"a name", "", verdict.NotKnown, "no route to 192.0.2.1"},
 	})
-}
-
-// In taintlet once a host without carrier is not OK.
-func TestNoCarrierAtTheFirstLook(t *testing.T) {
-	h, inside := inOwnNetwork(t)
-	if !inside {
-		return
-	}
-	sh(t, uplinks+"ip route add default via 10.0.0.1\nip link set tor0 down")
-	o := New(h, Options{Period: testPeriod}).Observe(t.Context())
-	if o.Level != probes.Unknown || !strings.Contains(o.Message, "no carrier on up0, the way to 192.0.2.1") {
-		t.Errorf("%+v", o)
-	}
 }
 
 // The kernel drops the routes of an interface that goes down. The agent may have
 // asked before that.
 func TestCarrierOfAnInterfaceThatIsDown(t *testing.T) {
-	h, inside := inOwnNetwork(t)
+	h, inside := probetest.InOwnNetwork(t)
 	if !inside {
 		return
 	}
-	sh(t, uplinks+"ip link set up0 down")
+	probetest.Sh(t, uplinks+"ip link set up0 down")
 	if carrier, err := readCarrier(h, "up0"); carrier || err != nil {
 		t.Errorf("%t, %v", carrier, err)
 	}
 }
 
 func TestLinkFlaps(t *testing.T) {
-	h, inside := inOwnNetwork(t)
+	h, inside := probetest.InOwnNetwork(t)
 	if !inside {
 		return
 	}
-	sh(t, uplinks)
-	r := newRouteCheck(h)
+	probetest.Sh(t, uplinks)
+	r := NewRoute(h)
 	follow(t, r, "", []step{{"up", "ip route add default via 10.0.0.1 dev up0", verdict.Well, "by up0"}})
 	for range 5 {
 		follow(t, r, "", []step{

@@ -18,7 +18,7 @@ func TestRouteJudges(t *testing.T) {
 	unread := way{target: outside, err: errors.New("reading carrier")}
 	api := way{target: "API server 10.0.0.1", by: "eth1"}
 	apiLost := way{target: "API server 10.0.0.1", lost: "no route to 10.0.0.1"}
-	r := newRouteCheck(thisHost)
+	r := NewRoute(thisHost)
 	for _, step := range []struct {
 		name   string
 		ways   []way
@@ -35,7 +35,7 @@ func TestRouteJudges(t *testing.T) {
 		{"lost", []way{lost}, verdict.Failed, "no carrier on eth0"},
 		{"an API server that was forgotten meanwhile", []way{led, apiLost}, verdict.Well, "default route"},
 	} {
-		got := r.judge(step.ways)
+		got := r.evaluate(step.ways)
 		if got.Outcome != step.want || !strings.Contains(got.Detail, step.detail) {
 			t.Errorf("%s: %+v, want %v with %q", step.name, got, step.want, step.detail)
 		}
@@ -45,16 +45,16 @@ func TestRouteJudges(t *testing.T) {
 func TestRouteThatHangs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := newRouteCheck(thisHost)
+		r := NewRoute(thisHost)
 		release := make(chan struct{})
 		r.call.Start(func() []way { <-release; return nil }) // stands for a read that hangs
-		got := r.check(t.Context(), &verdict.Surroundings{}, time.Second)
+		got := r.Ask(t.Context(), &verdict.Surroundings{}, time.Second)
 		if got.Outcome != verdict.NotKnown || !strings.Contains(got.Detail, "no answer for 1s") {
 			t.Errorf("%+v", got)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if got := r.check(ctx, &verdict.Surroundings{}, time.Second); got.Outcome != verdict.NotKnown {
+		if got := r.Ask(ctx, &verdict.Surroundings{}, time.Second); got.Outcome != verdict.NotKnown {
 			t.Errorf("%+v", got)
 		}
 		close(release)

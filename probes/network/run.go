@@ -44,38 +44,38 @@ func (p *Probe) round(ctx context.Context, in verdict.Surroundings) verdict.Roun
 	var late time.Duration
 	ticker.Go(func() { late = lateness(ticking) })
 	p.askAll(ctx, &in, each, &r)
-	r.Peers, r.NeverReached = p.peers.found, p.peers.never
+	r.Peers, r.NeverReached = p.peers.Found, p.peers.Never
 	p.askAPILate(ctx, &in, each, &r)
 	stop()
 	ticker.Wait()
 
-	p.late = max(late, p.self.took)
+	p.late = max(late, p.self.Took)
 	r.Late = p.late > lateAfter
 	return r
 }
 
 // askAll asks every class that is on and due. What is not due is as it was.
 func (p *Probe) askAll(ctx context.Context, in *verdict.Surroundings, each time.Duration, r *verdict.Round) {
-	var checks []check
+	var checks []Check
 	for _, c := range p.checks {
-		if c.class().IsLeftOut(p.calm) {
-			r.Results[c.class()] = p.newest.Results[c.class()]
+		if c.Class().IsLeftOut(p.calm) {
+			r.Results[c.Class()] = p.newest.Results[c.Class()]
 			continue
 		}
 		checks = append(checks, c)
 	}
-	p.self.took = 0
+	p.self.Took = 0
 	if p.api != nil && !r.At.Before(p.apiDue) {
 		checks = append(checks, p.api)
 	}
 	results := make([]verdict.Result, len(checks))
 	var group sync.WaitGroup
 	for i, c := range checks {
-		group.Go(func() { results[i] = c.check(ctx, in, each) })
+		group.Go(func() { results[i] = c.Ask(ctx, in, each) })
 	}
 	group.Wait()
 	for i, c := range checks {
-		p.take(r, c.class(), results[i])
+		p.take(r, c.Class(), results[i])
 	}
 }
 
@@ -89,7 +89,7 @@ func (p *Probe) askAPILate(ctx context.Context, in *verdict.Surroundings, each t
 	_, asked := r.Results[verdict.API]
 	trouble := p.trouble(r)
 	if trouble && !asked {
-		p.take(r, verdict.API, p.api.check(ctx, in, each))
+		p.take(r, verdict.API, p.api.Ask(ctx, in, each))
 		asked = true
 	}
 	if !asked {

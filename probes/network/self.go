@@ -7,17 +7,19 @@ import (
 	"github.com/taintlet/taintlet/probes/network/verdict"
 )
 
-// selfCheck is the control probe: a connection to this host's own address, which
+// Self is the control probe: a connection to this host's own address, which
 // needs no network. What it is late by is this host's slowness. It fails where
 // the rule that looks up own addresses is lost.
-type selfCheck struct {
-	// took is how long the connection of this round took; 0: there was none.
-	took time.Duration
+type Self struct {
+	// Took is how long the connection of this round took; 0: there was none.
+	Took time.Duration
 }
 
-func (*selfCheck) class() verdict.Class { return verdict.Self }
+// Class returns verdict.Self.
+func (*Self) Class() verdict.Class { return verdict.Self }
 
-func (s *selfCheck) check(ctx context.Context, in *verdict.Surroundings, patience time.Duration) verdict.Result {
+// Ask implements Check.
+func (s *Self) Ask(ctx context.Context, in *verdict.Surroundings, patience time.Duration) verdict.Result {
 	address := in.Self
 	if !address.IsValid() {
 		return verdict.Result{Outcome: verdict.NotKnown, Detail: "the own address is not known"}
@@ -27,6 +29,6 @@ func (s *selfCheck) check(ctx context.Context, in *verdict.Surroundings, patienc
 	if !isThere(err) {
 		return verdict.Result{Outcome: verdict.Failed, Detail: "own address " + address.String() + ": " + why(err)}
 	}
-	s.took = time.Since(begin)
-	return verdict.Result{Outcome: verdict.Well, Detail: "own address answered in " + s.took.Round(10*time.Microsecond).String()}
+	s.Took = time.Since(begin)
+	return verdict.Result{Outcome: verdict.Well, Detail: "own address answered in " + s.Took.Round(10*time.Microsecond).String()}
 }

@@ -1,4 +1,4 @@
-package network
+package probetest
 
 import (
 	"bytes"
@@ -18,16 +18,16 @@ import (
 
 const ownNetworkEnv = "TAINTLET_TEST_OWN_NETWORK"
 
-// inOwnNetwork runs the test once more in a process with a network namespace of
+// InOwnNetwork runs the test once more in a process with a network namespace of
 // its own, in which not even lo is up, and returns false. In that process it
 // returns the host to probe and true.
-func inOwnNetwork(t *testing.T, tools ...string) (probes.Host, bool) {
+func InOwnNetwork(t *testing.T, tools ...string) (probes.Host, bool) {
 	t.Helper()
 	if outside := os.Getenv(ownNetworkEnv); outside != "" {
 		if namespace(t) == outside {
 			t.Fatal("this is the machine's own network, which no test may change")
 		}
-		return hostHere(t), true
+		return HostHere(t), true
 	}
 	if os.Geteuid() != 0 {
 		t.Skip("a network namespace of its own needs root")
@@ -66,12 +66,9 @@ func namespace(t *testing.T) string {
 	return name
 }
 
-// thisHost is the host that the tests run on.
-var thisHost = probes.Host{Root: "/", Proc: "/proc", Sys: "/sys"}
-
-// hostHere is this process's host. A sysfs shows the interfaces of the namespace
+// HostHere is this process's host. A sysfs shows the interfaces of the namespace
 // that it was mounted in.
-func hostHere(t testing.TB) probes.Host {
+func HostHere(t testing.TB) probes.Host {
 	t.Helper()
 	sys := t.TempDir()
 	if err := unix.Mount("sysfs", sys, "sysfs", unix.MS_RDONLY, ""); err != nil {
@@ -85,8 +82,8 @@ func hostHere(t testing.TB) probes.Host {
 	return probes.Host{Root: "/", Proc: "/proc", Sys: sys}
 }
 
-// sh runs commands, one a line.
-func sh(t testing.TB, commands string) {
+// Sh runs commands, one a line.
+func Sh(t testing.TB, commands string) {
 	t.Helper()
 	for line := range strings.Lines(commands) {
 		words := strings.Fields(line)

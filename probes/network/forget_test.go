@@ -1,0 +1,57 @@
+package network
+
+import (
+	"context"
+	"net/http"
+	"net/netip"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/taintlet/taintlet/probes/network/verdict"
+)
+
+// Every class forgets what was well.
+func TestEveryClassForgets(t *testing.T) {
+	t.Parallel()
+	var gone atomic.Bool
+	port, _ := fickle(t, func(w http.ResponseWriter, _ *http.Request) {
+		if gone.Load() {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	})
+	l := NewLocal()
+	l.daemons = []daemon{{name: "a", port: port, path: "/"}}
+	address := []netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:53")}
+	fails := []error{context.DeadlineExceeded}
+	pods, dns := &Pods{seen: reached[netip.AddrPort]{}}, &DNS{seen: reached[netip.AddrPort]{}}
+	peers := &Peers{turns: verdict.NewTurns(testPeriod)}
+	peer, route := verdict.Peer{Node: "a"}, NewRoute(thisHost)
+	for _, test := range []struct {
+		Check
+		well, fail func() verdict.Result
+		never      bool
+	}{
+		{pods, func() verdict.Result { return pods.evaluate(address, []error{nil}) }, func() verdict.Result { return pods.evaluate(address, fails) }, true},
+		{dns, func() verdict.Result { return dns.evaluate(address, []error{nil}) }, func() verdict.Result { return dns.evaluate(address, fails) }, true},
+		{l, func() verdict.Result { gone.Store(false); return l.Ask(t.Context(), nil, time.Second) }, func() verdict.Result { gone.Store(true); return l.Ask(t.Context(), nil, time.Second) }, true},
+		{peers, func() verdict.Result { return peers.Took(peer, true) }, func() verdict.Result { return peers.Took(peer, false) }, true},
+		{route, func() verdict.Result { return route.evaluate([]way{{target: outside, by: "eth0"}}) }, func() verdict.Result { return route.evaluate([]way{{target: outside, lost: noCarrier}}) }, false},
+	} {
+		if first, second := test.well(), test.fail(); first.Outcome != verdict.Well || second.Outcome != verdict.Failed {
+			t.Errorf("%s: %+v, then %+v", test.Class(), first, second)
+		}
+		test.Check.(interface{ Forget() }).Forget()
+		if got := test.fail(); got.Outcome != verdict.NotKnown || got.Never != test.never {
+			t.Errorf("%s after a gap: %+v", test.Class(), got)
+		}
+	}
+}
+
+// took is what the class finds of one peer.
+func (p *Peers) took(peer verdict.Peer, reached bool) verdict.Result {
+	p.turns.Choose([]verdict.Peer{peer}, true)
+	p.turns.Take(peer, verdict.PeerResult{Node: peer.Node, Reached: reached})
+	p.Found = p.turns.Results([]verdict.Peer{peer})
+	return verdict.PeersResult(p.Found, []verdict.Peer{peer}, p.Never)
+}
