@@ -98,7 +98,7 @@ vuln: ## known vulnerabilities in what is called; needs the network
 .PHONY: scenarios
 scenarios: ## write what happened into the decider's scenarios, and every reason and message into the golden files; read the diff; ALL=1: also what real Nodes, kubectl describe and taintlet check say (5 minutes; needs root)
 	go test ./agent/decide -run 'TestScenarios|TestMessages' -update
-	go test ./probes/network -run TestResults -update
+	go test ./probes/network/ask -run TestResults -update
 	go test ./probes/memory ./probes/disk ./probes/pid ./probes/network/verdict -run TestMessages -update
 	go test ./agent -run 'TestEventTexts|TestStartsAndOverloads' -update
 ifdef ALL

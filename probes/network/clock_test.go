@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/probes/network/ask"
 	"github.com/taintlet/taintlet/probes/network/verdict"
 )
 
@@ -48,7 +49,7 @@ func TestSleepForgets(t *testing.T) {
 		now, slept := time.Unix(1000, 0), 7*time.Hour // the host may have slept before the agent's start
 		p := New(thisHost, Options{Period: testPeriod})
 		route := &lost{}
-		p.checks, p.clock = []Check{route}, func() (time.Time, time.Duration) { return now, slept }
+		p.checks, p.clock = []ask.Check{route}, func() (time.Time, time.Duration) { return now, slept }
 		for range 3 {
 			p.Observe(t.Context())
 			now = now.Add(testPeriod)
@@ -99,7 +100,7 @@ func TestHostClock(t *testing.T) {
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &boot); err != nil {
 		t.Fatal(err)
 	}
-	at, slept := HostClock()
+	at, slept := ask.HostClock()
 	if since := at.Sub(time.Unix(0, boot.Nano())); since < 0 || since > time.Minute || slept < -shortestSleep {
 		t.Errorf("%s after the boot clock, slept %s", since, slept)
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/probes/network/ask"
 	"github.com/taintlet/taintlet/probes/network/verdict"
 )
 
@@ -117,7 +118,7 @@ func (v *village) probe(t testing.TB, h probes.Host, disabled ...verdict.Class) 
 	}
 	for i, c := range p.checks {
 		if c.Class() == verdict.DNS {
-			p.checks[i] = NewDNS(path)
+			p.checks[i] = ask.NewDNS(path)
 		}
 	}
 	return p

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/probes/network/ask"
 	"github.com/taintlet/taintlet/probes/network/verdict"
 )
 
@@ -24,10 +25,10 @@ type Probe struct {
 	at    time.Time
 	slept time.Duration
 
-	checks []Check
-	api    *API // nil: off
-	self   *Self
-	peers  *Peers
+	checks []ask.Check
+	api    *ask.API // nil: off
+	self   *ask.Self
+	peers  *ask.Peers
 
 	// patience is how long one answer may take on a host that is in time.
 	patience time.Duration
@@ -73,12 +74,12 @@ var _ probes.Measurer = (*Probe)(nil)
 // its own /etc/resolv.conf.
 func New(h probes.Host, o Options) *Probe {
 	p := &Probe{
-		period: o.Period, clock: HostClock, was: map[verdict.Class]bool{}, patience: patience,
-		api: &API{}, self: &Self{}, peers: NewPeers(o.Period),
+		period: o.Period, clock: ask.HostClock, was: map[verdict.Class]bool{}, patience: patience,
+		api: &ask.API{}, self: &ask.Self{}, peers: ask.NewPeers(o.Period),
 		judge: verdict.NewJudge(o.Period, rand.Uint64()), //nolint:gosec // not a secret
 	}
-	all := []Check{
-		NewLocal(), NewDNS("/etc/resolv.conf"), NewConntrack(h), p.self, p.peers, NewPods(), NewRoute(h),
+	all := []ask.Check{
+		ask.NewLocal(), ask.NewDNS("/etc/resolv.conf"), ask.NewConntrack(h), p.self, p.peers, ask.NewPods(), ask.NewRoute(h),
 	}
 	for _, c := range all {
 		if !slices.Contains(o.Disabled, c.Class()) {

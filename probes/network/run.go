@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/taintlet/taintlet/probes/network/ask"
 	"github.com/taintlet/taintlet/probes/network/verdict"
 )
 
@@ -56,7 +57,7 @@ func (p *Probe) round(ctx context.Context, in verdict.Surroundings) verdict.Roun
 
 // askAll asks every class that is on and due. What is not due is as it was.
 func (p *Probe) askAll(ctx context.Context, in *verdict.Surroundings, each time.Duration, r *verdict.Round) {
-	var checks []Check
+	var checks []ask.Check
 	for _, c := range p.checks {
 		if c.Class().IsLeftOut(p.calm) {
 			r.Results[c.Class()] = p.newest.Results[c.Class()]

@@ -50,7 +50,7 @@ func told(c Class, name string) change {
 
 // recorded are results of the checks, which their own test writes.
 var recorded = sync.OnceValue(func() map[string]Result {
-	text, err := os.ReadFile("../testdata/results.golden")
+	text, err := os.ReadFile("../ask/testdata/results.golden")
 	if err != nil {
 		panic(err)
 	}

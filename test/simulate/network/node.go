@@ -43,7 +43,7 @@ type faults struct {
 	dns     span // its DNS alone
 	local   span // a network daemon of it
 	// daemonless: its network daemon was removed for good, so that nothing is known of
-	// one. That a closed port says so is shown in probes/network.
+	// one. That a closed port says so is shown in probes/network/ask.
 	daemonless span
 	api        span  // its way to the API server
 	dead       spans // without power

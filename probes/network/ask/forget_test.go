@@ -1,4 +1,4 @@
-package network
+package ask
 
 import (
 	"context"
@@ -35,7 +35,7 @@ func TestEveryClassForgets(t *testing.T) {
 		{pods, func() verdict.Result { return pods.evaluate(address, []error{nil}) }, func() verdict.Result { return pods.evaluate(address, fails) }, true},
 		{dns, func() verdict.Result { return dns.evaluate(address, []error{nil}) }, func() verdict.Result { return dns.evaluate(address, fails) }, true},
 		{l, func() verdict.Result { gone.Store(false); return l.Ask(t.Context(), nil, time.Second) }, func() verdict.Result { gone.Store(true); return l.Ask(t.Context(), nil, time.Second) }, true},
-		{peers, func() verdict.Result { return peers.Took(peer, true) }, func() verdict.Result { return peers.Took(peer, false) }, true},
+		{peers, func() verdict.Result { return peers.took(peer, true) }, func() verdict.Result { return peers.took(peer, false) }, true},
 		{route, func() verdict.Result { return route.evaluate([]way{{target: outside, by: "eth0"}}) }, func() verdict.Result { return route.evaluate([]way{{target: outside, lost: noCarrier}}) }, false},
 	} {
 		if first, second := test.well(), test.fail(); first.Outcome != verdict.Well || second.Outcome != verdict.Failed {

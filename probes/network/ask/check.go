@@ -1,4 +1,6 @@
-package network
+// Package ask asks the classes of the network: what the kernel, servers and peers answer
+// now. Each class has a file. What the answers mean together is for package verdict.
+package ask
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package network
+package ask
 
 import (
 	"context"

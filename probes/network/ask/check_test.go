@@ -1,4 +1,4 @@
-package network
+package ask
 
 import (
 	"context"
@@ -12,8 +12,26 @@ import (
 	"testing"
 	"time"
 
+	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/probes/network/verdict"
 )
+
+// thisHost is the host that the tests run on.
+var thisHost = probes.Host{Root: "/", Proc: "/proc", Sys: "/sys"}
+
+const (
+	testPeriod = 5 * time.Second
+	patience   = 1500 * time.Millisecond // as a round has it
+)
+
+func listen(t testing.TB, address string) net.Listener {
+	t.Helper()
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
 
 func TestReachedForgetsOthers(t *testing.T) {
 	t.Parallel()

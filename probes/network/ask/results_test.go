@@ -1,19 +1,21 @@
-package network
+package ask
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"net/http"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/taintlet/taintlet/probes/network/verdict"
-	"github.com/taintlet/taintlet/probes/probetest"
+	"github.com/taintlet/taintlet/probes"
 )
 
 var updateResults = flag.Bool("update", false, "write what the checks find into testdata/results.golden")
@@ -71,10 +73,16 @@ func routeTold(ways ...way) verdict.Result {
 // read.
 func carrierOf(t *testing.T, text string) way {
 	t.Helper()
-	const path = "sys/class/net/eth0/carrier"
-	h := probetest.CopyOfHealthy(t)
-	if probetest.Write(t, h, path, text); text == "" {
-		probetest.Block(t, h, path)
+	root := t.TempDir()
+	h := probes.Host{Root: root, Sys: filepath.Join(root, "sys")}
+	path := filepath.Join(h.Sys, "class/net/eth0/carrier")
+	if err := os.MkdirAll(path, 0o700); err != nil { // a folder cannot be read
+		t.Fatal(err)
+	}
+	if text != "" {
+		if err := errors.Join(os.Remove(path), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	_, err := readCarrier(h, "eth0")
 	if err == nil {
