@@ -8,9 +8,9 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 )
 
-// neverAsked are networks of which no agent asks an address, whatever an EndpointSlice
-// says, besides loopback, link-local and multicast addresses. Whoever may write slices
-// must not make every Node ask its cloud's metadata, or itself.
+// neverAsked are networks of which no agent asks an address, even if an EndpointSlice has
+// one. Neither does an agent ask loopback, link-local and multicast addresses. A writer of
+// slices must not make every Node ask its cloud's metadata, or itself.
 var neverAsked = []netip.Prefix{ //nolint:gochecknoglobals // a constant table
 	netip.MustParsePrefix("0.0.0.0/8"),          // "this network" (RFC 791)
 	netip.MustParsePrefix("240.0.0.0/4"),        // reserved, and broadcast (RFC 1112)

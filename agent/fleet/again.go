@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"context"
 	"math"
 	"math/rand/v2"
 	"time"
@@ -9,9 +8,9 @@ import (
 
 const (
 	// dnsAgainAfter is how long the DNS pods must fail before their list is read
-	// again. Those of a host without power stay in it for 55 s, and the probe accuses
-	// this host after 60 s. The list is read in each round between, and dnsAgainMost
-	// times at most: what fails longer is settled by then.
+	// again. Those of a host without power stay in it for 55 s, and the probe reports
+	// this host as failing after 60 s. The list is read in each round between, and
+	// dnsAgainMost times at most: a longer failure is decided by then.
 	dnsAgainAfter = 30 * time.Second
 	dnsAgainMost  = 10
 
@@ -81,25 +80,4 @@ func peersWait(slices int) func(count int) time.Duration {
 		}
 		return wait + time.Duration(rand.Int64N(int64(max(1, slices))*int64(time.Second))) //nolint:gosec // not a secret
 	}
-}
-
-// reread reads a list outside of its turn.
-func (f *Fleet) reread(ctx context.Context, read func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	f.reading.Lock()
-	defer f.reading.Unlock()
-	return read(ctx)
-}
-
-// rereadAfter is how old the list of agents may be when freshPeers does not read it.
-const rereadAfter = 10 * time.Second
-
-// freshPeers reads where the agents are, unless that was done a moment ago. The caller
-// holds reading.
-func (f *Fleet) freshPeers(ctx context.Context) error {
-	if time.Since(f.readAt) <= rereadAfter {
-		return nil
-	}
-	return f.refreshPeers(ctx)
 }

@@ -84,8 +84,8 @@ func first(own string, names []string, most int) []string {
 
 // choose returns endpoints on most other Nodes, one of each zone in turn, those
 // that rank first for the own Node. One of each Node is enough, and one at each
-// address: whoever writes slices must not have every agent ask one victim as often as
-// it asks a dozen peers.
+// address: a writer of slices must not make every agent ask one victim as often as it
+// asks a dozen peers.
 func choose(own string, all []endpoint, most int) []endpoint {
 	byNode, taken := map[string]endpoint{}, map[netip.Addr]bool{}
 	var nodes []string

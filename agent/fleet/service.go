@@ -26,7 +26,7 @@ type Source interface {
 
 // maxSlices is how many EndpointSlices of a Service are read. Each has up to 100
 // endpoints, so three have far more than are chosen. It also bounds who asks an
-// endpoint: of a fleet with S slices 3/S know it, some 300 agents.
+// endpoint: of a fleet with S slices 3/S know it, about 300 agents.
 const maxSlices = 3
 
 // service is one Service, or several with the same labels, as far as their

@@ -22,15 +22,6 @@ const (
 	// readAtOnce is how many Nodes or Leases are read at the same time. Each may be as
 	// large as the API server stores, and twelve of those are more than an agent's memory.
 	readAtOnce = 4
-	// notedFor is how long a note counts: a Lease that was renewed since says
-	// nothing of a Node that lost its power afterwards. The probe notes some 15 s before
-	// it asks, and asks for 30 s.
-	notedFor = time.Minute
-	// askSoonest and askLatest bound the pause after Standings without an answer,
-	// ±10 %. It is twice as long each time: in a great incident every host asks, and
-	// each question is up to 20 requests.
-	askSoonest = 5 * time.Second
-	askLatest  = time.Minute
 )
 
 // errBusy says that the API server is being asked for something else, errPausing that
@@ -39,28 +30,6 @@ var (
 	errBusy    = errors.New("the lists of the fleet are being read")
 	errPausing = errors.New("the API server did not answer in time; it is asked again in a moment")
 )
-
-// asking says when Standings may ask.
-type asking struct {
-	pause time.Duration // after the newest question; 0: it was answered
-	due   time.Time
-}
-
-// settle takes in how a question ended.
-func (a *asking) settle(err error) {
-	if err == nil {
-		*a = asking{}
-		return
-	}
-	a.pause = min(max(askSoonest, 2*a.pause), askLatest)
-	a.due = time.Now().Add(jittered(a.pause))
-}
-
-// noted is when a Node's Lease was renewed, by that Node's clock, and when that was
-// read, by the own one.
-type noted struct {
-	renewed, at time.Time
-}
 
 // How long the API server may take for what a report needs. To note takes less of it:
 // only then does this host tell the others that it suspects itself.
@@ -92,7 +61,8 @@ func (f *Fleet) Consult(ctx context.Context, report *verdict.Report) []verdict.S
 	return standings
 }
 
-// Note reads when the Nodes' Leases were renewed. What cannot be read is not noted.
+// Note reads when the Nodes' Leases were renewed. A Lease that cannot be read is not
+// noted.
 func (f *Fleet) Note(ctx context.Context, nodes []string) error {
 	if f.options.Source == nil {
 		return nil
@@ -102,36 +72,22 @@ func (f *Fleet) Note(ctx context.Context, nodes []string) error {
 	for _, name := range nodes[:min(MaxPeers, len(nodes))] {
 		group.Go(func() error {
 			renewed, err := f.options.Source.LeaseRenewed(ctx, name)
-			f.note(name, renewed, err)
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			f.noted.take(name, renewed, err)
 			return err
 		})
 	}
 	return group.Wait()
 }
 
-// note keeps what was read of a Lease.
-func (f *Fleet) note(name string, renewed time.Time, err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for old, n := range f.noted {
-		if time.Since(n.at) > notedFor {
-			delete(f.noted, old)
-		}
-	}
-	if err != nil || renewed.IsZero() {
-		delete(f.noted, name)
-		return
-	}
-	f.noted[name] = noted{renewed, time.Now()}
-}
-
 // leaseOf reports whether a Node renews its Lease, if that is known: it was noted
 // long enough ago. No clocks of different hosts are compared.
 func (f *Fleet) leaseOf(ctx context.Context, name string) (renews, known bool) {
 	f.mu.Lock()
-	before, isNoted := f.noted[name]
+	before, isNoted := f.noted.of(name)
 	f.mu.Unlock()
-	if !isNoted || time.Since(before.at) > notedFor {
+	if !isNoted {
 		return false, false
 	}
 	isOld := time.Since(before.at) >= renewedWithin
@@ -146,7 +102,7 @@ func (f *Fleet) leaseOf(ctx context.Context, name string) (renews, known bool) {
 }
 
 // Standings asks the API server what the Nodes say of themselves. A Node whose
-// agent is no ready endpoint any more does not count. Those that do not exist are left
+// agent is not a ready endpoint any more does not count. Those that do not exist are left
 // out. No answer is guessed: an error says that nothing is known.
 func (f *Fleet) Standings(ctx context.Context, nodes []string) ([]verdict.Standing, error) {
 	if f.options.Source == nil {
@@ -206,8 +162,8 @@ func (f *Fleet) standings(ctx context.Context, nodes []string) ([]verdict.Standi
 	return standings, nil
 }
 
-// tellLease says what the Node's Lease tells. One that is renewed shows that a cordoned
-// host is there: it may be cordoned for days.
+// tellLease adds what the Node's Lease shows. If a cordoned Node renews its Lease, its host
+// is there: it may be cordoned for days.
 func (f *Fleet) tellLease(ctx context.Context, s *verdict.Standing) {
 	renews, known := f.leaseOf(ctx, s.Node)
 	switch {
@@ -230,8 +186,8 @@ func leavingTaints() []string {
 }
 
 // standingOf reads what a Node says of itself. The condition's age is not asked
-// for: that would compare two hosts' clocks. When its agent is gone, it is no
-// endpoint.
+// for: that would compare two hosts' clocks. When its agent is gone, it is not an
+// endpoint any more.
 func standingOf(node *corev1.Node) verdict.Standing {
 	s := verdict.Standing{Node: node.Name}
 	if c := taints.Condition(node, decide.ConditionType(verdict.Condition)); c != nil {
@@ -241,7 +197,7 @@ func standingOf(node *corev1.Node) verdict.Standing {
 	return s
 }
 
-// excuseOf says why a Node does not count; empty: it does. One that suspects itself is
+// excuseOf says why a Node does not count; empty: it does. A Node that suspects itself is
 // known to be there.
 func excuseOf(node *corev1.Node, suspects bool) string {
 	ready := taints.Condition(node, corev1.NodeReady)

@@ -28,6 +28,8 @@ type talk struct {
 	rounds  uint64
 	heardAt time.Time
 	shares  map[probes.Condition]decide.Share
+
+	dnsAgain, peersAgain again
 }
 
 // heard is what a peer said of its conditions: those that are bad.
@@ -38,13 +40,13 @@ type heard struct {
 
 // Page returns the answer to GET /peer. It is rendered when what it says changes,
 // not when it is asked for. Nobody may change it.
-func (f *Fleet) Page() []byte {
-	if page := f.talk.page.Load(); page != nil {
+func (t *talk) Page() []byte {
+	if page := t.page.Load(); page != nil {
 		return *page
 	}
-	f.talk.mu.Lock()
-	defer f.talk.mu.Unlock()
-	return f.talk.render()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.render()
 }
 
 // render makes the page anew. Its caller holds the lock.
@@ -57,38 +59,38 @@ func (t *talk) render() []byte {
 	return page
 }
 
-// Says takes what this host is to answer its peers about the classes.
-func (f *Fleet) Says(own verdict.Answer) {
-	f.talk.mu.Lock()
-	defer f.talk.mu.Unlock()
-	well, known := own.Classes[verdict.Pods]
-	f.dnsAgain.hear(known && !well, time.Now(), dnsWait)
-	own.Version, own.Levels = f.talk.own.Version, f.talk.own.Levels
-	if reflect.DeepEqual(f.talk.own, own) {
+// Says takes this host's answer to its peers about the classes.
+func (t *talk) Says(own verdict.Answer) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	healthy, known := own.Classes[verdict.Pods]
+	t.dnsAgain.hear(known && !healthy, time.Now(), dnsWait)
+	own.Version, own.Levels = t.own.Version, t.own.Levels
+	if reflect.DeepEqual(t.own, own) {
 		return
 	}
 	own.Classes = maps.Clone(own.Classes)
-	f.talk.own = own
-	f.talk.render()
+	t.own = own
+	t.render()
 }
 
-// Tell takes the levels that this host is to answer its peers.
-func (f *Fleet) Tell(levels map[probes.Condition]probes.Level) {
-	f.talk.mu.Lock()
-	defer f.talk.mu.Unlock()
-	if maps.Equal(f.talk.own.Levels, levels) {
+// Tell takes the levels in this host's answer to its peers.
+func (t *talk) Tell(levels map[probes.Condition]probes.Level) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if maps.Equal(t.own.Levels, levels) {
 		return
 	}
-	f.talk.own.Levels = maps.Clone(levels)
-	f.talk.render()
+	t.own.Levels = maps.Clone(levels)
+	t.render()
 }
 
 // isTroubled reports whether a condition of this host is bad, or would be but for
 // the fleet brake.
-func (f *Fleet) isTroubled() bool {
-	f.talk.mu.Lock()
-	defer f.talk.mu.Unlock()
-	for _, level := range f.talk.own.Levels {
+func (t *talk) isTroubled() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, level := range t.own.Levels {
 		if level >= probes.Degraded {
 			return true
 		}
@@ -96,16 +98,14 @@ func (f *Fleet) isTroubled() bool {
 	return false
 }
 
-// Heard takes what the peers answered in one round, by Node. Only what peers say
-// of conditions that this host has is kept.
-func (f *Fleet) Heard(answers map[string]verdict.Answer) {
-	asked, count := f.Surroundings().Peers, f.Slices()
-	t := &f.talk
+// hear takes the answers of one round, by Node, of the peers that may be asked. The list
+// of the agents has that many slices.
+func (t *talk) hear(answers map[string]verdict.Answer, peers []verdict.Peer, slicesOfAgents int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
 	t.rounds, t.heardAt = t.rounds+1, now
-	for _, peer := range asked {
+	for _, peer := range peers {
 		answer, found := answers[peer.Node]
 		if !found || answer.Version != verdict.AnswerVersion {
 			continue
@@ -119,17 +119,12 @@ func (f *Fleet) Heard(answers map[string]verdict.Answer) {
 		t.heard[peer.Node] = said
 	}
 	maps.DeleteFunc(t.heard, func(node string, h heard) bool {
-		isPeer := slices.ContainsFunc(asked, func(p verdict.Peer) bool { return p.Node == node })
+		isPeer := slices.ContainsFunc(peers, func(p verdict.Peer) bool { return p.Node == node })
 		return !isPeer || now.Sub(h.at) > freshFor
 	})
 	t.count()
-	answered := 0
-	for _, h := range t.heard {
-		if now.Sub(h.at) <= missedAfter {
-			answered++
-		}
-	}
-	f.peersAgain.hear(100*(len(asked)-answered) > fewMissing*len(asked), now, peersWait(count))
+	missing := len(peers) - t.answeredWithin(missedAfter)
+	t.peersAgain.hear(100*missing > fewMissing*len(peers), now, peersWait(slicesOfAgents))
 }
 
 // count makes the shares anew. Its caller holds the lock.
@@ -147,47 +142,32 @@ func (t *talk) count() {
 	}
 }
 
-// Said returns what the peers said most recently, for the decider.
-func (f *Fleet) Said() decide.Peers {
-	f.mu.Lock()
-	known := len(f.peers)
-	if !f.isRead {
-		known = -1
+// answeredWithin returns how many peers answered within that time. The caller holds the
+// lock.
+func (t *talk) answeredWithin(length time.Duration) (count int) {
+	for _, h := range t.heard {
+		if time.Since(h.at) <= length {
+			count++
+		}
 	}
-	f.mu.Unlock()
-	t := &f.talk
+	return count
+}
+
+// said returns what the peers said most recently, without how many are known.
+func (t *talk) said() decide.Peers {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	peers := decide.Peers{Known: known, Rounds: t.rounds}
+	peers := decide.Peers{Rounds: t.rounds}
 	if time.Since(t.heardAt) <= freshFor {
 		peers.Shares = t.shares
 	}
 	return peers
 }
 
-// Status is what metrics show of a fleet.
-type Status struct {
-	// Known peers, and how many of these answered within the last minute.
-	Known, Answered int
-	// Classes that are known: true is well.
-	Classes map[verdict.Class]bool
-	// Unread are the lists that were read, by whether the last try failed: then the list
-	// before it is in use.
-	Unread map[string]bool
-}
-
-// Status returns what metrics show. Nobody may change its maps.
-func (f *Fleet) Status() Status {
-	f.mu.Lock()
-	s := Status{Known: len(f.peers), Unread: f.unread}
-	f.mu.Unlock()
-	f.talk.mu.Lock()
-	defer f.talk.mu.Unlock()
-	s.Classes = f.talk.own.Classes
-	for _, h := range f.talk.heard {
-		if time.Since(h.at) <= freshFor {
-			s.Answered++
-		}
-	}
-	return s
+// status returns how many peers answered within the last minute, and the classes that this
+// host tells its peers. Nobody may change these.
+func (t *talk) status() (answered int, classes map[verdict.Class]bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.answeredWithin(freshFor), t.own.Classes
 }

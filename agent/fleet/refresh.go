@@ -1,0 +1,194 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"net/netip"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/taintlet/taintlet/probes/network/verdict"
+)
+
+const (
+	// requestTimeout bounds one refresh.
+	requestTimeout = 10 * time.Second
+	// rereadAfter is how old the list of agents may be when freshPeers does not read it.
+	rereadAfter = 10 * time.Second
+)
+
+// Run keeps the lists of peers and DNS pods up to date until the context ends.
+// A list that cannot be read stays as it was.
+func (f *Fleet) Run(ctx context.Context) error {
+	pause := refreshSoonest
+	for f.options.Source != nil {
+		err := f.refresh(ctx)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			f.options.Log.Warn("cannot read where the other agents and the DNS pods are; what is known of them stays", "error", err)
+		}
+		if err == nil && (!f.hasPeers() || len(f.Surroundings().Peers) >= enough) {
+			pause = refreshEvery
+		}
+		if err := f.pause(ctx, jittered(pause)); err != nil {
+			return err
+		}
+		pause = min(2*pause, refreshEvery)
+	}
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// pause waits for a time. During it, the lists of the DNS pods and the peers are read as
+// often as again says.
+func (f *Fleet) pause(ctx context.Context, length time.Duration) error {
+	timer := time.NewTimer(length)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-timer.C:
+			return nil
+		case <-f.dnsAgain.due:
+			if err := f.reread(ctx, f.readDNS); err != nil {
+				f.options.Log.Warn("cannot read where the DNS pods are; what is known of them stays", "error", err)
+			}
+		case <-f.peersAgain.due:
+			if err := f.reread(ctx, f.freshPeers); err != nil {
+				f.options.Log.Warn("cannot read where the other agents are; what is known of them stays", "error", err)
+			}
+		}
+	}
+}
+
+// refresh reads everything.
+func (f *Fleet) refresh(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	f.reading.Lock()
+	defer f.reading.Unlock()
+	var errs [3]error
+	if f.hasPeers() && f.isAgentsTurn() {
+		errs[0] = f.refreshPeers(ctx)
+	}
+	errs[1] = f.readDNS(ctx)
+	errs[2] = f.tried(apiServerList, f.refreshAPIServer(ctx))
+	return errors.Join(errs[:]...)
+}
+
+// isAgentsTurn reports whether a refresh reads where the agents are: when it is their
+// turn, or when peers are too few or do not answer. The caller holds reading.
+func (f *Fleet) isAgentsTurn() bool {
+	f.turn++
+	known := f.Status()
+	return f.turn >= turnsBetween(f.agents.count) || known.Known < enough || known.Answered < known.Known
+}
+
+// reread reads a list outside of its turn.
+func (f *Fleet) reread(ctx context.Context, read func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	f.reading.Lock()
+	defer f.reading.Unlock()
+	return read(ctx)
+}
+
+// tried keeps whether a list could be read, for metrics, and returns its error.
+func (f *Fleet) tried(list string, err error) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if failed := err != nil; f.unread[list] != failed {
+		f.unread = maps.Clone(f.unread)
+		f.unread[list] = failed
+	}
+	return err
+}
+
+// refreshPeers reads where the agents are and chooses those to ask.
+func (f *Fleet) refreshPeers(ctx context.Context) error {
+	err := f.tried(agentList, f.agents.refresh(ctx))
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.isRead = true
+	if err != nil {
+		return err
+	}
+	f.readAt, f.turn, f.slices, f.peers = time.Now(), 0, f.agents.count, nil
+	agents := f.agents.endpoints()
+	f.agentsAt = make(map[netip.Addr]bool, len(agents))
+	for _, e := range agents {
+		f.agentsAt[e.address.Addr()] = true
+	}
+	for _, e := range choose(f.options.Node, agents, MaxPeers) {
+		f.peers = append(f.peers, verdict.Peer{Node: e.node, Address: e.address, Other: kubeletPort})
+	}
+	return nil
+}
+
+// freshPeers is refreshPeers, unless that was done a moment ago. The caller holds
+// reading.
+func (f *Fleet) freshPeers(ctx context.Context) error {
+	if time.Since(f.readAt) <= rereadAfter {
+		return nil
+	}
+	return f.refreshPeers(ctx)
+}
+
+// readDNS reads where the DNS pods are and chooses those to ask.
+func (f *Fleet) readDNS(ctx context.Context) error {
+	if err := f.tried(dnsList, f.dns.refresh(ctx)); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.dnsPods = nil
+	for _, e := range choose(f.options.Node, f.dns.endpoints(), maxDNSPods) {
+		f.dnsPods = append(f.dnsPods, e.address)
+	}
+	return nil
+}
+
+// refreshAPIServer finds, on a Node with an API server, the one of another Node:
+// the own one says nothing of the network.
+func (f *Fleet) refreshAPIServer(ctx context.Context) error {
+	if !f.options.HostIP.IsValid() {
+		return nil
+	}
+	// The API servers keep this EndpointSlice themselves, under this name.
+	slice, err := f.options.Source.GetSlice(ctx, metav1.NamespaceDefault, "kubernetes")
+	if apierrors.IsNotFound(err) {
+		return nil // some providers have none
+	}
+	if err != nil {
+		return err
+	}
+	var others []string
+	isHere := false
+	port := port{name: "https"}.of(slice)
+	for _, e := range slice.Endpoints {
+		for _, text := range e.Addresses {
+			address := addressIn(slice, text)
+			if !address.IsValid() || port == 0 {
+				continue
+			}
+			if address == f.options.HostIP || isOwn(netip.AddrPortFrom(address, port)) {
+				isHere = true
+				continue
+			}
+			others = append(others, netip.AddrPortFrom(address, port).String())
+		}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.otherAPIServer = ""
+	if isHere && len(others) > 0 {
+		f.otherAPIServer = first(f.options.Node, others, 1)[0]
+	}
+	return nil
+}
