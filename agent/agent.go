@@ -11,9 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/agent/fleet"
@@ -27,21 +24,21 @@ import (
 type NodeClient interface {
 	// Watch sends every version of the Node, nil while there is none, until
 	// the context ends.
-	Watch(ctx context.Context, nodes chan<- *corev1.Node) error
+	Watch(ctx context.Context, nodes chan<- *taints.Node) error
 	// Apply makes the Node carry the change and returns the newest version
 	// seen, also with an error.
-	Apply(ctx context.Context, base *corev1.Node, change taints.Change) (*corev1.Node, error)
+	Apply(ctx context.Context, base *taints.Node, change taints.Change) (*taints.Node, error)
 	// KeepPolicyPresent reports whether the admission policy that keeps our
 	// pairs is in force.
 	KeepPolicyPresent(ctx context.Context) (bool, error)
 	// Announce writes a warning Event about the Node before it returns.
-	Announce(ctx context.Context, node *corev1.Node, reason, message string) error
+	Announce(ctx context.Context, node *taints.Node, reason, message string) error
 }
 
 // Recorder takes Events and does not wait for the API server. It is the part of
 // client-go's record.EventRecorder that is used.
 type Recorder interface {
-	Event(object runtime.Object, kind, reason, message string)
+	Event(node *taints.Node, kind, reason, message string)
 }
 
 // Agent is one agent for one Node. All fields but Reload and Fleet are needed.
@@ -114,7 +111,7 @@ type loop struct {
 	policy *policyLookup
 	slots  *slotKeeper
 	fleet  *fleet.Fleet
-	nodes  chan *corev1.Node
+	nodes  chan *taints.Node
 	// stopWatch ends the watch of the Node.
 	stopWatch atomic.Pointer[context.CancelFunc]
 	reloads   chan reload
@@ -150,7 +147,7 @@ func newLoop(a *Agent, workers workers) *loop {
 		levelEvents: newLevelEvents(),
 		policy:      newPolicyLookup(a.Client, a.Log),
 		fleet:       cmp.Or(a.Fleet, fleet.Alone()),
-		nodes:       make(chan *corev1.Node),
+		nodes:       make(chan *taints.Node),
 		reloads:     make(chan reload),
 		results:     make(chan result),
 		state:       decide.New(a.Boot, a.Instance, a.Now()),
@@ -282,7 +279,7 @@ func (l *loop) whyNotReady() string {
 
 // meet takes in a version of the Node unless a newer one is known already: a
 // write's answer may overtake the watch.
-func (l *loop) meet(node *corev1.Node) {
+func (l *loop) meet(node *taints.Node) {
 	if node == nil {
 		l.Log.Warn("node not found; nothing is written until it exists. Is --node-name right?")
 		l.node = nil
@@ -342,9 +339,9 @@ func (l *loop) settle(r result) bool {
 
 // evictionIsDue reports whether an eviction was decided whose taint is not on
 // the Node: its slot was not certain when everything else was written.
-func (l *loop) evictionIsDue(node *corev1.Node) bool {
+func (l *loop) evictionIsDue(node *taints.Node) bool {
 	for _, r := range l.cfg.Rules {
-		if r.Level == probes.Critical && l.state.Level(r.Condition) == probes.Critical && !taints.Has(node.Spec.Taints, r.Taint.Pair()) {
+		if r.Level == probes.Critical && l.state.Level(r.Condition) == probes.Critical && !node.Has(r.Taint.Pair()) {
 			return true
 		}
 	}

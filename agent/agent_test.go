@@ -13,7 +13,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/taintlet/taintlet/agent"
@@ -90,14 +89,14 @@ type client struct {
 	hang    bool
 	slow    time.Duration
 	applied []time.Time
-	node    *corev1.Node
+	node    *taints.Node
 	changes []taints.Change
 
 	announced, evicted, announcedFirst bool
 	reasons, messages                  []string
 }
 
-func (c *client) Announce(_ context.Context, _ *corev1.Node, reason, message string) error {
+func (c *client) Announce(_ context.Context, _ *taints.Node, reason, message string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.refuse != nil {
@@ -107,12 +106,12 @@ func (c *client) Announce(_ context.Context, _ *corev1.Node, reason, message str
 	return nil
 }
 
-func (c *client) Apply(ctx context.Context, base *corev1.Node, change taints.Change) (*corev1.Node, error) {
+func (c *client) Apply(ctx context.Context, base *taints.Node, change taints.Change) (*taints.Node, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.applied = append(c.applied, time.Now())
 	for _, taint := range change.Taints {
-		if taint.Effect == corev1.TaintEffectNoExecute && !c.evicted {
+		if taint.Effect == taints.NoExecute && !c.evicted {
 			c.evicted, c.announcedFirst = true, c.announced
 		}
 	}
@@ -132,9 +131,9 @@ func (c *client) Apply(ctx context.Context, base *corev1.Node, change taints.Cha
 	}
 	c.changes = append(c.changes, change)
 	node, err := c.Offline.Apply(ctx, base, change)
-	for i, condition := range node.Status.Conditions {
+	for i, condition := range node.Conditions {
 		if condition.LastTransitionTime.IsZero() {
-			node.Status.Conditions[i].LastTransitionTime = metav1.Now()
+			node.Conditions[i].LastTransitionTime = time.Now()
 		}
 	}
 	c.node = node
@@ -156,7 +155,7 @@ func (c *client) count() int {
 func (c *client) has(key string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.node != nil && taints.Has(c.node.Spec.Taints, taints.Pair{Key: key, Effect: corev1.TaintEffectNoSchedule})
+	return c.node != nil && c.node.Has(taints.Pair{Key: key, Effect: taints.NoSchedule})
 }
 
 // run runs an agent in a bubble of synthetic time.
@@ -186,7 +185,7 @@ func runInBubble(t *testing.T, a *agent.Agent, byCondition map[probes.Condition]
 	done := make(chan error, 1)
 	switch other := a.Client.(type) {
 	case *beside:
-		other.client, other.versions = c, make(chan *corev1.Node)
+		other.client, other.versions = c, make(chan *taints.Node)
 	case *restarted:
 		other.client = c
 	case *restored:
@@ -423,7 +422,7 @@ func TestTransitionTimesOutliveASlowWrite(t *testing.T) {
 		for _, change := range c.changes[before:] {
 			for _, condition := range change.Conditions {
 				if condition.Type == "HostMemoryPressure" {
-					times = append(times, condition.LastTransitionTime.Time)
+					times = append(times, condition.LastTransitionTime)
 				}
 			}
 		}

@@ -17,10 +17,10 @@ import (
 // beside is a client whose Node others write too.
 type beside struct {
 	*client
-	versions chan *corev1.Node
+	versions chan *taints.Node
 }
 
-func (b *beside) Watch(ctx context.Context, nodes chan<- *corev1.Node) error {
+func (b *beside) Watch(ctx context.Context, nodes chan<- *taints.Node) error {
 	go func() {
 		for {
 			select {
@@ -35,9 +35,9 @@ func (b *beside) Watch(ctx context.Context, nodes chan<- *corev1.Node) error {
 }
 
 // write is another writer's version of the Node.
-func (b *beside) write(change func(*corev1.Node)) {
+func (b *beside) write(change func(*taints.Node)) {
 	b.mu.Lock()
-	node := b.node.DeepCopy()
+	node := b.node.Clone()
 	b.mu.Unlock()
 	node.ResourceVersion = "1000"
 	change(node)
@@ -61,7 +61,7 @@ func TestStandbyLeavesTheSlotAlone(t *testing.T) {
 		if !b.carries(evict()) {
 			t.Fatal("no eviction")
 		}
-		b.write(func(node *corev1.Node) {
+		b.write(func(node *taints.Node) {
 			node.Annotations[taints.RecordAnnotation] = `{"version":1,"revision":100,"boot":"boot","at":0,"instance":{"name":"newer","term":7,"startedAt":1},"conditions":{}}`
 		})
 		time.Sleep(time.Second)
@@ -117,7 +117,7 @@ func TestSignOfLifeShortensThePause(t *testing.T) {
 				time.Sleep(10 * time.Millisecond)
 			}
 			b.setRefuse(nil)
-			b.write(func(*corev1.Node) {})
+			b.write(func(*taints.Node) {})
 			time.Sleep(1300 * time.Millisecond)
 			if !b.has(corev1.TaintNodePIDPressure) {
 				t.Error("the writer sleeps on although the watch shows that the API server is back")
@@ -142,7 +142,7 @@ func TestNothingIsWrittenOnceTheNodeIsAnothers(t *testing.T) {
 				b.setRefuse(apierrors.NewServiceUnavailable("overloaded"))
 				by[probes.MemoryPressure].set(probes.Degraded)
 				time.Sleep(time.Minute) // it is tried again and again
-				b.write(func(node *corev1.Node) { node.Annotations[taints.RecordAnnotation] = record })
+				b.write(func(node *taints.Node) { node.Annotations[taints.RecordAnnotation] = record })
 				time.Sleep(time.Millisecond)
 				before := b.count()
 				time.Sleep(4 * time.Minute) // not as long as an agent waits for the other one

@@ -14,9 +14,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/agent/hostprobes"
@@ -124,7 +121,7 @@ type watched struct {
 func newWatched(cfg *config.Config) *watched {
 	return &watched{
 		policy: cfg.Policy(), state: decide.New(decide.Boot{ID: "1", At: time.Now()}, "agent", time.Now()),
-		node: decide.Read(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "host", UID: "1", ResourceVersion: "1"}}),
+		node: decide.Read(&taints.Node{Name: "host", UID: "1", ResourceVersion: "1"}),
 	}
 }
 

@@ -10,8 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/taintlet/taintlet/agent"
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/probes"
@@ -66,7 +64,7 @@ func eventTexts(t *testing.T) string {
 				memory.set(level)
 				time.Sleep(5 * time.Minute)
 			}
-			b.write(func(node *corev1.Node) { node.Annotations[taints.PausedAnnotation] = "true" })
+			b.write(func(node *taints.Node) { node.Annotations[taints.PausedAnnotation] = "true" })
 			time.Sleep(time.Minute)
 			memory.set(probes.Degraded)
 			time.Sleep(5 * time.Minute)

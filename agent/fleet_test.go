@@ -19,6 +19,7 @@ import (
 	"github.com/taintlet/taintlet/agent/fleet"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/probes/network/verdict"
+	"github.com/taintlet/taintlet/taints"
 )
 
 // eightAgents is a source of the EndpointSlice of eight agents. What a real API
@@ -39,7 +40,7 @@ func (eightAgents) GetSlice(context.Context, string, string) (*discoveryv1.Endpo
 	return slice, nil
 }
 
-func (eightAgents) GetNode(context.Context, string) (*corev1.Node, error) { return &corev1.Node{}, nil }
+func (eightAgents) GetNode(context.Context, string) (*taints.Node, error) { return &taints.Node{}, nil }
 
 func (eightAgents) LeaseRenewed(context.Context, string) (time.Time, error) {
 	return time.Time{}, nil

@@ -7,13 +7,11 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/agent/hostprobes"
 	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/taints"
 )
 
 // newBenchLoop returns a loop that has seen its Node and runs no worker, and its
@@ -27,7 +25,7 @@ func newBenchLoop(b *testing.B) (*loop, map[probes.Condition]*runner) {
 		Client: NewOffline("bench", slog.New(slog.DiscardHandler)), Slots: OfflineSlots{}, Recorder: &Told{},
 		Log: slog.New(slog.DiscardHandler), Instance: "bench", Boot: decide.Boot{ID: "boot", At: begin}, Now: time.Now, Version: "bench",
 	}, workers{})
-	l.node = decide.Read(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "bench", UID: "uid", ResourceVersion: "1"}})
+	l.node = decide.Read(&taints.Node{Name: "bench", UID: "uid", ResourceVersion: "1"})
 	l.policyKnown, l.facts.KeepPolicy = true, true
 	running := map[probes.Condition]*runner{}
 	for _, c := range cfg.Conditions {

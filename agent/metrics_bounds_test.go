@@ -11,7 +11,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	dto "github.com/prometheus/client_model/go"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
@@ -47,7 +46,7 @@ func fill(t *testing.T, m *metrics, texts []string) {
 	m.configured(cfg)
 	policy := cfg.Policy()
 	state := decide.New(decide.Boot{ID: "boot", At: now}, texts[0], now)
-	node := decide.Read(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: texts[0], UID: "uid", ResourceVersion: "1"}})
+	node := decide.Read(&taints.Node{Name: texts[0], UID: "uid", ResourceVersion: "1"})
 	shares := map[probes.Condition]decide.Share{}
 	var measures []probes.Measure
 	for i, text := range texts {
@@ -60,7 +59,7 @@ func fill(t *testing.T, m *metrics, texts []string) {
 		m.reaction.follow(o, &state, cfg, now)
 		state, _ = decide.Step(policy, state, decide.Inputs{Node: node, Facts: taints.Facts{StandInPrefix: cfg.StandInPrefix}, Observations: []probes.Observation{o}}, now)
 		m.state.show(policy, &state, now)
-		m.reaction.written(&corev1.Node{Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: corev1.TaintNodeMemoryPressure, Effect: "NoSchedule"}}}}, &state, now)
+		m.reaction.written(&taints.Node{Taints: []taints.Taint{{Key: corev1.TaintNodeMemoryPressure, Effect: "NoSchedule"}}}, &state, now)
 		shares[probes.Condition(text)] = decide.Share{Asked: 1, Bad: 1}
 		m.fleet.show(fleet.Status{Unread: map[string]bool{"agents": true}, Classes: map[verdict.Class]bool{verdict.DNS: true, verdict.Class(text): true}}, shares, cfg)
 		measures = append(measures, probes.Measure{Name: "available", Path: text, Unit: probes.Unit(i % 4), Value: 1, Degraded: 1, Critical: 1, Clear: 1})
@@ -205,7 +204,7 @@ func TestReactionTime(t *testing.T) {
 	policy, now := cfg.Policy(), time.Unix(1e9, 0)
 	state := decide.New(decide.Boot{ID: "boot", At: now}, "test", now)
 	offline := NewOffline("host", slog.New(slog.DiscardHandler))
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "host", UID: "uid", ResourceVersion: "1"}}
+	node := &taints.Node{Name: "host", UID: "uid", ResourceVersion: "1"}
 	sample := func(level probes.Level, write bool) {
 		t.Helper()
 		o := probes.Observation{Condition: probes.PIDPressure, Level: level, Reason: "Seen", Message: "seen"}
@@ -239,7 +238,7 @@ func TestReactionTime(t *testing.T) {
 	for range 130 {
 		sample(probes.OK, true)
 	}
-	node = node.DeepCopy()
+	node = node.Clone()
 	node.Annotations[taints.PausedAnnotation] = "true"
 	for range 5 {
 		sample(probes.Degraded, true)
@@ -248,7 +247,7 @@ func TestReactionTime(t *testing.T) {
 	for range 5 {
 		sample(probes.Degraded, true)
 	}
-	if !taints.Has(node.Spec.Taints, taints.Pair{Key: corev1.TaintNodePIDPressure, Effect: corev1.TaintEffectNoSchedule}) {
+	if !node.Has(taints.Pair{Key: corev1.TaintNodePIDPressure, Effect: taints.NoSchedule}) {
 		t.Fatal("no taint after the pause")
 	}
 	if count, _ := reactions(t, m); count != 1 {
@@ -288,7 +287,7 @@ func TestUnknownIsShown(t *testing.T) {
 func TestTimeToClearAndTokens(t *testing.T) {
 	policy, m, now := config.Default().Policy(), newMetrics("test"), time.Unix(1e9, 0)
 	state := decide.New(decide.Boot{ID: "boot", At: now}, "test", now)
-	node := decide.Read(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "host", UID: "uid", ResourceVersion: "1"}})
+	node := decide.Read(&taints.Node{Name: "host", UID: "uid", ResourceVersion: "1"})
 	sample := func(level probes.Level) map[string]float64 {
 		o := probes.Observation{Condition: probes.DiskPressure, Level: level, Certain: level > probes.OK, Reason: "Seen", Message: "seen"}
 		now = now.Add(10 * time.Second)

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
@@ -78,14 +77,14 @@ func isHeldBack(s *decide.State, c probes.Condition) bool {
 }
 
 // written takes in a Node that was written.
-func (m *reactionMetrics) written(node *corev1.Node, s *decide.State, now time.Time) {
+func (m *reactionMetrics) written(node *taints.Node, s *decide.State, now time.Time) {
 	if node == nil || len(m.open) == 0 {
 		return
 	}
 	placed := s.Placed()
 	for name, r := range m.open {
 		isSet := slices.ContainsFunc(placed, func(p decide.Placed) bool {
-			return p.Condition == name && taints.Has(node.Spec.Taints, p.Pair)
+			return p.Condition == name && node.Has(p.Pair)
 		})
 		if isSet {
 			m.duration.WithLabelValues(string(name)).Observe(now.Sub(r.since).Seconds())

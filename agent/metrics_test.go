@@ -8,9 +8,6 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/probes"
@@ -28,7 +25,7 @@ func TestGaugesGoBackWithRecovery(t *testing.T) {
 	cfg, m, now := config.Default(), newMetrics("test"), time.Unix(1e9, 0)
 	policy := cfg.Policy()
 	state := decide.New(decide.Boot{ID: "boot", At: now}, "test", now)
-	node := decide.Read(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "host", UID: "uid", ResourceVersion: "1"}})
+	node := decide.Read(&taints.Node{Name: "host", UID: "uid", ResourceVersion: "1"})
 	sample := func(level probes.Level, severity int) {
 		o := probes.Observation{Condition: probes.DiskPressure, Level: level, Severity: severity, Certain: level > probes.OK, Reason: "Seen", Message: "seen"}
 		now = now.Add(time.Second)

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/taintlet/taintlet/taints"
 )
@@ -23,8 +22,8 @@ type Offline struct {
 func NewOffline(name string, log *slog.Logger) *Offline { return &Offline{name, log} }
 
 // Watch sends the Node once. All later versions are answers of Apply.
-func (o *Offline) Watch(ctx context.Context, nodes chan<- *corev1.Node) error {
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: o.name, UID: "dry-run", ResourceVersion: "1"}}
+func (o *Offline) Watch(ctx context.Context, nodes chan<- *taints.Node) error {
+	node := &taints.Node{Name: o.name, UID: "dry-run", ResourceVersion: "1"}
 	select {
 	case nodes <- node:
 	case <-ctx.Done():
@@ -34,7 +33,7 @@ func (o *Offline) Watch(ctx context.Context, nodes chan<- *corev1.Node) error {
 }
 
 // Apply logs the change and makes it in memory.
-func (o *Offline) Apply(_ context.Context, base *corev1.Node, change taints.Change) (*corev1.Node, error) {
+func (o *Offline) Apply(_ context.Context, base *taints.Node, change taints.Change) (*taints.Node, error) {
 	after := change.ApplyTo(base)
 	version, err := strconv.ParseUint(base.ResourceVersion, 10, 64)
 	if err != nil {
@@ -42,7 +41,7 @@ func (o *Offline) Apply(_ context.Context, base *corev1.Node, change taints.Chan
 	}
 	after.ResourceVersion = strconv.FormatUint(version+1, 10)
 	if _, differs := change.Differs(base); differs {
-		o.log.Info("dry run: would patch the node", "taints", describe(after.Spec.Taints), "annotations", change.Annotations)
+		o.log.Info("dry run: would patch the node", "taints", describe(after.Taints), "annotations", change.Annotations)
 	}
 	for _, c := range change.Conditions {
 		o.log.Info("dry run: would set the node condition", "type", string(c.Type), "status", string(c.Status), "reason", c.Reason, "message", c.Message)
@@ -51,7 +50,7 @@ func (o *Offline) Apply(_ context.Context, base *corev1.Node, change taints.Chan
 }
 
 // Announce logs what the Event would say.
-func (o *Offline) Announce(_ context.Context, _ *corev1.Node, reason, message string) error {
+func (o *Offline) Announce(_ context.Context, _ *taints.Node, reason, message string) error {
 	o.log.Info("dry run: would write an event", "type", corev1.EventTypeWarning, "reason", reason, "message", message)
 	return nil
 }

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/taints/apiserver"
 )
@@ -29,7 +27,7 @@ type outbox struct {
 // job is a change to write, and the Node on which it was decided.
 type job struct {
 	sequence uint64
-	base     *corev1.Node
+	base     *taints.Node
 	change   taints.Change
 	// announce is told before the change is made, if that evicts.
 	announce []announcement
@@ -54,7 +52,7 @@ type announcement struct {
 // result is what became of a job. node is the newest version seen, or nil.
 type result struct {
 	sequence uint64
-	node     *corev1.Node
+	node     *taints.Node
 	err      error
 	// isRestored: the Node is older than the one that the job was decided on.
 	isRestored bool
@@ -64,7 +62,7 @@ func newOutbox() *outbox { return &outbox{jobs: make(chan job, 1), alive: make(c
 
 // put hands the newest change out, unless that was done already. A change that
 // the writer has not begun with is replaced.
-func (o *outbox) put(base *corev1.Node, change taints.Change) {
+func (o *outbox) put(base *taints.Node, change taints.Change) {
 	if o.handedOut != nil && brings(*o.handedOut, change, base) {
 		return
 	}
@@ -78,7 +76,7 @@ func (o *outbox) put(base *corev1.Node, change taints.Change) {
 // for, which was decided on base. As soon as the taints stand there, they are owned in
 // the newer change. The conditions that follow the taints are not written twice for
 // that.
-func brings(handedOut, newer taints.Change, base *corev1.Node) bool {
+func brings(handedOut, newer taints.Change, base *taints.Node) bool {
 	if _, differs := newer.Differs(base); !differs {
 		handedOut.Owned = newer.Owned
 	}
@@ -127,7 +125,7 @@ func (o *outbox) announce(a announcement) {
 // settle takes in what became of a job and reports whether the newest change is
 // on the Node. evictionIsDue reports whether a taint that was announced is yet
 // to come.
-func (o *outbox) settle(r result, evictionIsDue func(*corev1.Node) bool) bool {
+func (o *outbox) settle(r result, evictionIsDue func(*taints.Node) bool) bool {
 	switch {
 	case r.err == nil:
 		o.refused = ""

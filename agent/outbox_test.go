@@ -17,7 +17,7 @@ func TestEvictionIsAnnouncedOnce(t *testing.T) {
 		o.announce(announcement{"HostPIDPressureCritical", "used all tasks", time.Unix(int64(i), 0)})
 		o.announce(announcement{"HostMemoryPressureCritical", "used all memory", time.Unix(int64(i), 0)})
 	}
-	o.put(&corev1.Node{}, taints.Change{})
+	o.put(&taints.Node{}, taints.Change{})
 	announced := (<-o.jobs).announce
 	if len(announced) != 2 || announced[0].at != time.Unix(99, 0) || announced[1].at != time.Unix(99, 0) {
 		t.Errorf("%d announcements: %v", len(announced), announced)
@@ -27,17 +27,17 @@ func TestEvictionIsAnnouncedOnce(t *testing.T) {
 // The watch shows a taint before the conditions of the same change are written. Then
 // the taint is owned, and nothing else is new: the writer is at it already.
 func TestOwnTaintsAreNoNewChange(t *testing.T) {
-	taint := corev1.Taint{Key: corev1.TaintNodeMemoryPressure, Effect: corev1.TaintEffectNoSchedule}
+	taint := taints.Taint{Key: corev1.TaintNodeMemoryPressure, Effect: taints.NoSchedule}
 	change := taints.Change{
-		Taints: []corev1.Taint{taint}, Annotations: map[string]string{taints.RecordAnnotation: "1"},
-		Conditions: []corev1.NodeCondition{{Type: "HostMemoryPressure", Status: corev1.ConditionTrue}},
+		Taints: []taints.Taint{taint}, Annotations: map[string]string{taints.RecordAnnotation: "1"},
+		Conditions: []taints.NodeCondition{{Type: "HostMemoryPressure", Status: taints.ConditionTrue}},
 	}
-	before, landed := &corev1.Node{}, &corev1.Node{}
-	landed.Spec.Taints, landed.Annotations = change.Taints, change.Annotations
-	lost := landed.DeepCopy()
-	lost.Spec.Taints = nil
+	before, landed := &taints.Node{}, &taints.Node{}
+	landed.Taints, landed.Annotations = change.Taints, change.Annotations
+	lost := landed.Clone()
+	lost.Taints = nil
 	for name, c := range map[string]struct {
-		base  *corev1.Node
+		base  *taints.Node
 		alter func(*taints.Change)
 		want  bool
 	}{
@@ -51,7 +51,7 @@ func TestOwnTaintsAreNoNewChange(t *testing.T) {
 		o.put(before, change)
 		<-o.jobs // the writer is at it
 		next := change
-		next.Owned = []taints.Pair{taints.PairOf(taint)}
+		next.Owned = []taints.Pair{taint.Pair()}
 		c.alter(&next)
 		o.put(c.base, next)
 		if got := len(o.jobs) == 1; got != c.want {

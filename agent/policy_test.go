@@ -61,7 +61,7 @@ func (w *withPolicy) everHad(key string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.ContainsFunc(w.changes, func(change taints.Change) bool {
-		return slices.ContainsFunc(change.Taints, func(taint corev1.Taint) bool { return taint.Key == key })
+		return slices.ContainsFunc(change.Taints, func(taint taints.Taint) bool { return taint.Key == key })
 	})
 }
 

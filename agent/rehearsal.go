@@ -25,7 +25,7 @@ type Rehearsal struct {
 	log    *slog.Logger
 
 	mu   sync.Mutex
-	real *corev1.Node
+	real *taints.Node
 	// kept is what the real Node lacks of the changes.
 	kept taints.Change
 	// version counts what was shown: the real resourceVersion does not move with
@@ -39,10 +39,10 @@ func NewRehearsal(client *apiserver.Client, log *slog.Logger) *Rehearsal {
 }
 
 // Watch sends every version of the real Node, with what was not kept.
-func (r *Rehearsal) Watch(ctx context.Context, nodes chan<- *corev1.Node) error {
+func (r *Rehearsal) Watch(ctx context.Context, nodes chan<- *taints.Node) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	versions := make(chan *corev1.Node)
+	versions := make(chan *taints.Node)
 	ended := make(chan error, 1)
 	go func() { ended <- r.client.Watch(ctx, versions) }()
 	for {
@@ -59,7 +59,7 @@ func (r *Rehearsal) Watch(ctx context.Context, nodes chan<- *corev1.Node) error 
 }
 
 // see takes a version of the real Node in, and returns what the agent sees.
-func (r *Rehearsal) see(node *corev1.Node) *corev1.Node {
+func (r *Rehearsal) see(node *taints.Node) *taints.Node {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if node == nil || r.real != nil && r.real.UID != node.UID {
@@ -70,7 +70,7 @@ func (r *Rehearsal) see(node *corev1.Node) *corev1.Node {
 }
 
 // shown returns the real Node with what was not kept.
-func (r *Rehearsal) shown() *corev1.Node {
+func (r *Rehearsal) shown() *taints.Node {
 	if r.real == nil {
 		return nil
 	}
@@ -81,7 +81,7 @@ func (r *Rehearsal) shown() *corev1.Node {
 }
 
 // Apply sends the change on top of the real Node, and remembers it.
-func (r *Rehearsal) Apply(ctx context.Context, base *corev1.Node, change taints.Change) (*corev1.Node, error) {
+func (r *Rehearsal) Apply(ctx context.Context, base *taints.Node, change taints.Change) (*taints.Node, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.real == nil {
@@ -95,12 +95,12 @@ func (r *Rehearsal) Apply(ctx context.Context, base *corev1.Node, change taints.
 	}
 	r.keep(change, answer)
 	node := r.shown()
-	if !taints.Equal(before.Spec.Taints, node.Spec.Taints) {
-		r.log.Info("dry run: the API server would let the taints of the node change", "from", describe(before.Spec.Taints), "to", describe(node.Spec.Taints))
+	if !taints.Equal(before.Taints, node.Taints) {
+		r.log.Info("dry run: the API server would let the taints of the node change", "from", describe(before.Taints), "to", describe(node.Taints))
 	}
 	r.log.Debug("dry run: the API server would take the patch of the node", "annotations", change.Annotations)
 	for _, c := range change.Conditions {
-		if was := taints.Condition(before, c.Type); was == nil || was.Status != c.Status || was.Reason != c.Reason {
+		if was := before.Condition(c.Type); was == nil || was.Status != c.Status || was.Reason != c.Reason {
 			r.log.Info("dry run: the API server would take the node condition", "type", string(c.Type), "status", string(c.Status), "reason", c.Reason, "message", c.Message)
 		}
 	}
@@ -109,7 +109,7 @@ func (r *Rehearsal) Apply(ctx context.Context, base *corev1.Node, change taints.
 
 // keep remembers a change that the API server would take. answer is the Node with
 // its conditions.
-func (r *Rehearsal) keep(change taints.Change, answer *corev1.Node) {
+func (r *Rehearsal) keep(change taints.Change, answer *taints.Node) {
 	owned := r.kept.Owned
 	for _, pair := range change.Owned {
 		if !slices.Contains(owned, pair) {
@@ -120,7 +120,7 @@ func (r *Rehearsal) keep(change taints.Change, answer *corev1.Node) {
 	if len(change.Conditions) > 0 {
 		conditions = nil
 		for _, c := range change.Conditions {
-			if written := taints.Condition(answer, c.Type); written != nil {
+			if written := answer.Condition(c.Type); written != nil {
 				conditions = append(conditions, *written)
 			}
 		}
@@ -131,10 +131,10 @@ func (r *Rehearsal) keep(change taints.Change, answer *corev1.Node) {
 
 // sinceBefore gives conditions whose status did not change the time of the last
 // change, which the real Node does not have.
-func sinceBefore(conditions []corev1.NodeCondition, before *corev1.Node) []corev1.NodeCondition {
+func sinceBefore(conditions []taints.NodeCondition, before *taints.Node) []taints.NodeCondition {
 	conditions = slices.Clone(conditions)
 	for i := range conditions {
-		if was := taints.Condition(before, conditions[i].Type); was != nil && was.Status == conditions[i].Status {
+		if was := before.Condition(conditions[i].Type); was != nil && was.Status == conditions[i].Status {
 			conditions[i].LastTransitionTime = was.LastTransitionTime
 		}
 	}
@@ -147,7 +147,7 @@ func (r *Rehearsal) KeepPolicyPresent(ctx context.Context) (bool, error) {
 }
 
 // Announce sends the Event, which is not kept, and logs it.
-func (r *Rehearsal) Announce(ctx context.Context, node *corev1.Node, reason, message string) error {
+func (r *Rehearsal) Announce(ctx context.Context, node *taints.Node, reason, message string) error {
 	r.log.Info("dry run: would write an event", "type", corev1.EventTypeWarning, "reason", reason, "message", message)
 	return r.client.Announce(ctx, node, reason, message)
 }

@@ -5,13 +5,11 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/taintlet/taintlet/agent"
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/taints"
 )
 
 // restarted is a client whose Node had its heartbeat two minutes ago: all is well.
@@ -19,12 +17,12 @@ type restarted struct{ *client }
 
 const toldBefore = 2 * time.Minute
 
-func (c *restarted) Watch(ctx context.Context, nodes chan<- *corev1.Node) error {
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "host", UID: "1", ResourceVersion: "1"}}
+func (c *restarted) Watch(ctx context.Context, nodes chan<- *taints.Node) error {
+	node := &taints.Node{Name: "host", UID: "1", ResourceVersion: "1"}
 	for _, name := range config.Default().Names() {
-		node.Status.Conditions = append(node.Status.Conditions, corev1.NodeCondition{
-			Type: decide.ConditionType(name), Status: corev1.ConditionFalse, Reason: "Seen", Message: "another value",
-			LastHeartbeatTime: metav1.NewTime(time.Now().Add(-toldBefore)),
+		node.Conditions = append(node.Conditions, taints.NodeCondition{
+			Type: decide.ConditionType(name), Status: taints.ConditionFalse, Reason: "Seen", Message: "another value",
+			LastHeartbeatTime: time.Now().Add(-toldBefore),
 		})
 	}
 	select {

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/taintlet/taintlet/agent"
 	"github.com/taintlet/taintlet/agent/config"
@@ -24,14 +23,14 @@ import (
 type restored struct {
 	*client
 	mu      sync.Mutex
-	stored  *corev1.Node
+	stored  *taints.Node
 	watches int
 	writes  int
 	changed chan struct{}
 }
 
 func newRestored(version int) *restored {
-	return &restored{changed: make(chan struct{}, 100), stored: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "host", UID: "1", ResourceVersion: fmt.Sprint(version)}}}
+	return &restored{changed: make(chan struct{}, 100), stored: &taints.Node{Name: "host", UID: "1", ResourceVersion: fmt.Sprint(version)}}
 }
 
 func (r *restored) version() int {
@@ -39,13 +38,13 @@ func (r *restored) version() int {
 	return n
 }
 
-func (r *restored) Watch(ctx context.Context, nodes chan<- *corev1.Node) error {
+func (r *restored) Watch(ctx context.Context, nodes chan<- *taints.Node) error {
 	r.mu.Lock()
 	r.watches++
 	r.mu.Unlock()
 	for told := -1; ; {
 		r.mu.Lock()
-		node, version := r.stored.DeepCopy(), r.version()
+		node, version := r.stored.Clone(), r.version()
 		r.mu.Unlock()
 		if version > told {
 			told = version
@@ -63,18 +62,18 @@ func (r *restored) Watch(ctx context.Context, nodes chan<- *corev1.Node) error {
 	}
 }
 
-func (r *restored) Apply(_ context.Context, base *corev1.Node, change taints.Change) (*corev1.Node, error) {
+func (r *restored) Apply(_ context.Context, base *taints.Node, change taints.Change) (*taints.Node, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.writes++
-	next := r.stored.DeepCopy()
+	next := r.stored.Clone()
 	if _, differs := change.Differs(base); differs { // as Client.Apply: or only conditions are patched
 		next = change.ApplyTo(r.stored)
 	}
 	next.ResourceVersion = fmt.Sprint(r.version() + 1)
 	r.stored = next
 	r.changed <- struct{}{}
-	return next.DeepCopy(), nil
+	return next.Clone(), nil
 }
 
 // After etcd was restored, the Node is older than the one that the agent knows, and
@@ -90,11 +89,11 @@ func TestRestoredNode(t *testing.T) {
 
 func testRestored(t *testing.T, by map[probes.Condition]*probe, server *restored) {
 	t.Helper()
-	key := taints.Pair{Key: corev1.TaintNodeMemoryPressure, Effect: corev1.TaintEffectNoSchedule}
+	key := taints.Pair{Key: corev1.TaintNodeMemoryPressure, Effect: taints.NoSchedule}
 	has := func() bool {
 		server.mu.Lock()
 		defer server.mu.Unlock()
-		return taints.Has(server.stored.Spec.Taints, key)
+		return server.stored.Has(key)
 	}
 	by[probes.MemoryPressure].set(probes.Degraded)
 	time.Sleep(time.Minute)
@@ -102,7 +101,7 @@ func testRestored(t *testing.T, by map[probes.Condition]*probe, server *restored
 		t.Fatal("no taint before the restore")
 	}
 	server.mu.Lock()
-	server.stored = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "host", UID: "1", ResourceVersion: "100"}}
+	server.stored = &taints.Node{Name: "host", UID: "1", ResourceVersion: "100"}
 	watches, writes := server.watches, server.writes
 	server.mu.Unlock()
 	time.Sleep(10 * time.Minute) // two heartbeats

@@ -78,13 +78,13 @@ func (s *slots) set(change func(*slots)) {
 }
 
 func evict() taints.Pair {
-	return taints.Pair{Key: corev1.TaintNodeMemoryPressure, Effect: corev1.TaintEffectNoExecute}
+	return taints.Pair{Key: corev1.TaintNodeMemoryPressure, Effect: taints.NoExecute}
 }
 
 func (c *client) carries(p taints.Pair) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.node != nil && taints.Has(c.node.Spec.Taints, p)
+	return c.node != nil && c.node.Has(p)
 }
 
 func runEvicting(t *testing.T, s *slots, test func(t *testing.T, memory *probe, c *client)) {

@@ -8,7 +8,6 @@ import (
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
-	"github.com/taintlet/taintlet/taints/apiserver"
 )
 
 // tell logs a notice, counts it, and makes it an Event of the Node. before are
@@ -70,7 +69,7 @@ func (l *loop) logLevel(n decide.Notice, before []decide.Placed) {
 }
 
 // taintAttrs are a taint's attributes for the log.
-func taintAttrs(t corev1.Taint) []any {
+func taintAttrs(t taints.Taint) []any {
 	key := t.Key
 	if t.Value != "" {
 		key += "=" + t.Value
@@ -84,7 +83,7 @@ func taintsOf(c probes.Condition, prefix string, all []decide.Placed) string {
 	for _, placed := range all {
 		if placed.Condition == c {
 			taint := placed.Taint()
-			parts = append(parts, taint.ToString()+" ("+string(placed.Via)+")")
+			parts = append(parts, taint.String()+" ("+string(placed.Via)+")")
 		}
 	}
 	if len(parts) == 0 {
@@ -99,6 +98,5 @@ func (l *loop) event(kind, reason, message string) {
 	if l.node == nil {
 		return
 	}
-	about := apiserver.Reference(l.node.Node)
-	l.Recorder.Event(&about, kind, reason, taints.Message(message))
+	l.Recorder.Event(l.node.Node, kind, reason, taints.Message(message))
 }

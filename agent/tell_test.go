@@ -16,6 +16,7 @@ import (
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/taints"
 )
 
 // told collects what the agent logs and which Events it writes.
@@ -36,7 +37,7 @@ func (w *told) Write(line []byte) (int, error) {
 	return w.log.Write(line)
 }
 
-func (w *told) Event(_ runtime.Object, _, reason, message string) {
+func (w *told) Event(_ *taints.Node, _, reason, message string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.events = append(w.events, toldEvent{time.Now(), reason, message})

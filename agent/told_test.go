@@ -3,7 +3,7 @@ package agent
 import (
 	"sync"
 
-	"k8s.io/apimachinery/pkg/runtime"
+	"github.com/taintlet/taintlet/taints"
 )
 
 // Told is a Recorder that keeps the Events of a test.
@@ -13,7 +13,7 @@ type Told struct {
 }
 
 // Event keeps an Event as its type, its reason and its message.
-func (t *Told) Event(_ runtime.Object, kind, reason, message string) {
+func (t *Told) Event(_ *taints.Node, kind, reason, message string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.events = append(t.events, kind+" "+reason+" "+message)

@@ -4,10 +4,9 @@ import (
 	"log/slog"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/taints"
 )
 
 // A good sample that warns, such as of a blocked port, is told once for each incident of
@@ -24,7 +23,7 @@ func TestWarningIsToldOnce(t *testing.T) {
 	good.Reason, near.Reason, unknown.Reason = "NetworkWell", "NotYetSure", "ManySuspect"
 	near.Hysteresis, unknown.Level, other.Condition = true, probes.Unknown, probes.DiskPressure
 	l.tellWarning(blocked)
-	l.node = decide.Read(&corev1.Node{})
+	l.node = decide.Read(&taints.Node{})
 	for i, step := range []struct {
 		o    probes.Observation
 		told int

@@ -9,12 +9,11 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/taintlet/taintlet/agent"
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/taints"
 )
 
 // deaf is a Node whose watch ends.
@@ -23,7 +22,7 @@ type deaf struct {
 	with error
 }
 
-func (d deaf) Watch(context.Context, chan<- *corev1.Node) error { return d.with }
+func (d deaf) Watch(context.Context, chan<- *taints.Node) error { return d.with }
 
 // An agent whose watch, HTTP server or other worker has ended is no agent any
 // more: it ends, says which one it was, and is started anew by the kubelet.

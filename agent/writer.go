@@ -10,7 +10,6 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
@@ -44,7 +43,7 @@ type writer struct {
 	now           func() time.Time
 	announced     map[announcement]bool
 	// written is the Node as the last successful write left it.
-	written *corev1.Node
+	written *taints.Node
 }
 
 // run writes the newest job until the context ends. After a failure it tries
@@ -173,7 +172,7 @@ const announceTimeout = 5 * time.Second
 
 // apply makes the change. A change that evicts is announced first, and made
 // only while the slot is certainly ours: the request ends by then.
-func (w *writer) apply(ctx context.Context, j job, timeout time.Duration) (*corev1.Node, error) {
+func (w *writer) apply(ctx context.Context, j job, timeout time.Duration) (*taints.Node, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	if !evicts(j) {
@@ -201,13 +200,13 @@ func (w *writer) apply(ctx context.Context, j job, timeout time.Duration) (*core
 // sameTransitions gives conditions whose status the last write set already the
 // time of that: lastTransitionTime moves with the status only, and the loop may
 // have decided before it saw that write.
-func (w *writer) sameTransitions(j job) []corev1.NodeCondition {
+func (w *writer) sameTransitions(j job) []taints.NodeCondition {
 	if w.written == nil || !newer(w.written, j.base) {
 		return j.change.Conditions
 	}
 	conditions := slices.Clone(j.change.Conditions)
 	for i := range conditions {
-		before := taints.Condition(w.written, conditions[i].Type)
+		before := w.written.Condition(conditions[i].Type)
 		if before != nil && before.Status == conditions[i].Status {
 			conditions[i].LastTransitionTime = before.LastTransitionTime
 		}
@@ -215,7 +214,7 @@ func (w *writer) sameTransitions(j job) []corev1.NodeCondition {
 	return conditions
 }
 
-func (w *writer) announce(ctx context.Context, node *corev1.Node, a announcement) error {
+func (w *writer) announce(ctx context.Context, node *taints.Node, a announcement) error {
 	ctx, cancel := context.WithTimeout(ctx, announceTimeout)
 	defer cancel()
 	return w.client.Announce(ctx, node, a.reason, a.message)
@@ -223,14 +222,14 @@ func (w *writer) announce(ctx context.Context, node *corev1.Node, a announcement
 
 // evicts reports whether a job adds a NoExecute taint to its Node.
 func evicts(j job) bool {
-	return slices.ContainsFunc(j.change.Taints, func(t corev1.Taint) bool {
-		return t.Effect == corev1.TaintEffectNoExecute && !taints.Has(j.base.Spec.Taints, taints.PairOf(t))
+	return slices.ContainsFunc(j.change.Taints, func(t taints.Taint) bool {
+		return t.Effect == taints.NoExecute && !j.base.Has(t.Pair())
 	})
 }
 
 // next returns what is to be tried again: nothing after success, and nothing
 // when the loop has to decide again.
-func (w *writer) next(failed job, newest *corev1.Node, err error) *job {
+func (w *writer) next(failed job, newest *taints.Node, err error) *job {
 	if err == nil || errors.Is(err, apiserver.ErrOvertaken) {
 		return nil
 	}
@@ -240,7 +239,7 @@ func (w *writer) next(failed job, newest *corev1.Node, err error) *job {
 	return &failed
 }
 
-func (w *writer) report(j job, node *corev1.Node, err error) {
+func (w *writer) report(j job, node *taints.Node, err error) {
 	switch {
 	case errors.Is(err, apiserver.ErrOvertaken):
 		w.log.Debug("node changed while writing", "error", err)
@@ -249,8 +248,8 @@ func (w *writer) report(j job, node *corev1.Node, err error) {
 	case err != nil:
 		w.log.Warn("cannot write the node; trying again", "error", err)
 	default:
-		if !taints.Equal(j.base.Spec.Taints, node.Spec.Taints) {
-			w.log.Info("taints of the node changed", "from", describe(j.base.Spec.Taints), "to", describe(node.Spec.Taints))
+		if !taints.Equal(j.base.Taints, node.Taints) {
+			w.log.Info("taints of the node changed", "from", describe(j.base.Taints), "to", describe(node.Taints))
 		}
 		if _, differs := j.change.Differs(node); differs {
 			w.log.Warn("the API server took the patch but the node lacks a part of it; a webhook may have removed it")
@@ -277,7 +276,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 
 // newer reports whether version a of a Node is newer than b. What cannot be
 // compared counts as newer: the watch is then trusted.
-func newer(a, b *corev1.Node) bool {
+func newer(a, b *taints.Node) bool {
 	order, err := resourceversion.CompareResourceVersion(a.ResourceVersion, b.ResourceVersion)
 	return err != nil || order > 0
 }
@@ -285,7 +284,7 @@ func newer(a, b *corev1.Node) bool {
 // isRestored reports whether an answer of the API server is older than what it told
 // before of the same Node: etcd was restored from a backup. Answers to writes, and to
 // the reads between them, are never from a cache.
-func isRestored(before, answer *corev1.Node) bool {
+func isRestored(before, answer *taints.Node) bool {
 	if before == nil || answer == nil || before.UID != answer.UID {
 		return false
 	}
@@ -297,13 +296,13 @@ func isRestored(before, answer *corev1.Node) bool {
 const maxDescribed = 20
 
 // describe lists taints as kubectl shows them.
-func describe(list []corev1.Taint) []string {
+func describe(list []taints.Taint) []string {
 	described := make([]string, 0, min(len(list), maxDescribed+1))
 	for i, taint := range list {
 		if i == maxDescribed {
 			return append(described, fmt.Sprintf("and %d more", len(list)-i))
 		}
-		described = append(described, taint.ToString())
+		described = append(described, taint.String())
 	}
 	return described
 }

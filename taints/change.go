@@ -1,16 +1,12 @@
 package taints
 
-import (
-	"slices"
-
-	corev1 "k8s.io/api/core/v1"
-)
+import "slices"
 
 // Change is what ought to stand on the Node: all of ours, never a difference,
 // so that a Change that is lost or overtaken by a newer one costs nothing.
 type Change struct {
 	// Taints are ours, in order. Those of others are not part of a Change.
-	Taints []corev1.Taint
+	Taints []Taint
 	// Owned are the pairs that may be replaced or removed.
 	Owned []Pair
 	// Annotations are ours; an empty value means that the annotation is not to
@@ -18,16 +14,16 @@ type Change struct {
 	Annotations map[string]string
 	// Conditions are ours; none means that nodes/status is not written. Times
 	// are added as they are written, but for a lastTransitionTime that is given.
-	Conditions []corev1.NodeCondition
+	Conditions []NodeCondition
 	// Gone are types of ours that are not to be there.
-	Gone []corev1.NodeConditionType
+	Gone []string
 }
 
 // Differs reports whether the node lacks any of the taints or annotations of
 // the change, and returns the taints that it should carry.
-func (c Change) Differs(node *corev1.Node) (next []corev1.Taint, differs bool) {
-	next, _, _ = Plan(node.Spec.Taints, c.Owned, c.Taints)
-	if !Equal(next, node.Spec.Taints) {
+func (c Change) Differs(node *Node) (next []Taint, differs bool) {
+	next, _, _ = Plan(node.Taints, c.Owned, c.Taints)
+	if !Equal(next, node.Taints) {
 		return next, true
 	}
 	for key, value := range c.Annotations {
@@ -51,7 +47,7 @@ const MaxForeignAnnotations = 500
 
 // AnnotationsChangeable reports whether the admission policy lets the agent of the
 // node change annotations.
-func AnnotationsChangeable(node *corev1.Node) bool {
+func AnnotationsChangeable(node *Node) bool {
 	foreign := len(node.Annotations)
 	for _, own := range []string{RecordAnnotation, HeldAnnotation} {
 		if _, found := node.Annotations[own]; found {
@@ -63,7 +59,7 @@ func AnnotationsChangeable(node *corev1.Node) bool {
 
 // AnnotationsFit reports whether the API server would take the annotations of the
 // change beside those that the node has.
-func (c Change) AnnotationsFit(node *corev1.Node) bool {
+func (c Change) AnnotationsFit(node *Node) bool {
 	if !AnnotationsChangeable(node) {
 		return false
 	}
@@ -85,9 +81,9 @@ func (c Change) AnnotationsFit(node *corev1.Node) bool {
 // to fresh as it is. It can if nobody touched our record, the same pairs would
 // be ours, and the lifecycle controller asks for the same ones of them.
 // Otherwise the record would be wrong, or a pair would go that is to stay.
-func (c Change) StillFits(base, fresh *corev1.Node) bool {
-	_, before, lostBefore := Plan(base.Spec.Taints, c.Owned, c.Taints)
-	_, after, lostAfter := Plan(fresh.Spec.Taints, c.Owned, c.Taints)
+func (c Change) StillFits(base, fresh *Node) bool {
+	_, before, lostBefore := Plan(base.Taints, c.Owned, c.Taints)
+	_, after, lostAfter := Plan(fresh.Taints, c.Owned, c.Taints)
 	return base.UID == fresh.UID &&
 		base.Annotations[RecordAnnotation] == fresh.Annotations[RecordAnnotation] &&
 		slices.Equal(before, after) && slices.Equal(lostBefore, lostAfter) &&
@@ -96,9 +92,9 @@ func (c Change) StillFits(base, fresh *corev1.Node) bool {
 
 // ApplyTo returns the node as it would be with the change, without any API
 // server; the conditions come without times. It serves --dry-run=client.
-func (c Change) ApplyTo(node *corev1.Node) *corev1.Node {
-	after := node.DeepCopy()
-	after.Spec.Taints, _ = c.Differs(node)
+func (c Change) ApplyTo(node *Node) *Node {
+	after := node.Clone()
+	after.Taints, _ = c.Differs(node)
 	if after.Annotations == nil {
 		after.Annotations = map[string]string{}
 	}
@@ -110,13 +106,13 @@ func (c Change) ApplyTo(node *corev1.Node) *corev1.Node {
 		}
 	}
 	for _, condition := range c.Conditions {
-		if current := Condition(after, condition.Type); current != nil {
+		if current := after.Condition(condition.Type); current != nil {
 			*current = condition
 		} else {
-			after.Status.Conditions = append(after.Status.Conditions, condition)
+			after.Conditions = append(after.Conditions, condition)
 		}
 	}
-	after.Status.Conditions = slices.DeleteFunc(after.Status.Conditions, func(condition corev1.NodeCondition) bool {
+	after.Conditions = slices.DeleteFunc(after.Conditions, func(condition NodeCondition) bool {
 		return slices.Contains(c.Gone, condition.Type)
 	})
 	return after
@@ -124,21 +120,11 @@ func (c Change) ApplyTo(node *corev1.Node) *corev1.Node {
 
 // ControllerWants reports whether the lifecycle controller derives the pair
 // from a condition that is True now.
-func ControllerWants(node *corev1.Node, p Pair) bool {
+func ControllerWants(node *Node, p Pair) bool {
 	kind, reconciled := LifecycleCondition(p)
 	if !reconciled {
 		return false
 	}
-	condition := Condition(node, kind)
-	return condition != nil && condition.Status == corev1.ConditionTrue
-}
-
-// Condition returns the node's condition of a type, nil when it has none.
-func Condition(node *corev1.Node, kind corev1.NodeConditionType) *corev1.NodeCondition {
-	for i := range node.Status.Conditions {
-		if node.Status.Conditions[i].Type == kind {
-			return &node.Status.Conditions[i]
-		}
-	}
-	return nil
+	condition := node.Condition(kind)
+	return condition != nil && condition.Status == ConditionTrue
 }

@@ -1,10 +1,6 @@
 package taints
 
-import (
-	"slices"
-
-	corev1 "k8s.io/api/core/v1"
-)
+import "slices"
 
 // Plan returns the taints that a Node should carry next. Only owned pairs are
 // replaced or removed; every other taint keeps its place, value and time.
@@ -13,10 +9,10 @@ import (
 //
 // nowOwned are the pairs that are ours once next is on the Node, in the order
 // of want. lost are the owned and wanted pairs that somebody took off the Node.
-func Plan(current []corev1.Taint, owned []Pair, want []corev1.Taint) (next []corev1.Taint, nowOwned, lost []Pair) {
-	next = make([]corev1.Taint, 0, len(current)+len(want))
+func Plan(current []Taint, owned []Pair, want []Taint) (next []Taint, nowOwned, lost []Pair) {
+	next = make([]Taint, 0, len(current)+len(want))
 	for _, taint := range current {
-		pair := PairOf(taint)
+		pair := taint.Pair()
 		if !slices.Contains(owned, pair) {
 			next = append(next, taint)
 			continue
@@ -27,7 +23,7 @@ func Plan(current []corev1.Taint, owned []Pair, want []corev1.Taint) (next []cor
 		}
 	}
 	for _, taint := range want {
-		pair := PairOf(taint)
+		pair := taint.Pair()
 		isOwned := slices.Contains(owned, pair)
 		if index(current, pair) < 0 {
 			next = append(next, taint)
@@ -42,17 +38,14 @@ func Plan(current []corev1.Taint, owned []Pair, want []corev1.Taint) (next []cor
 	return next, nowOwned, lost
 }
 
-// Has reports whether the list holds the pair.
-func Has(list []corev1.Taint, p Pair) bool { return index(list, p) >= 0 }
-
 // Equal reports whether two lists hold the same taints, values and times in
 // the same order.
-func Equal(a, b []corev1.Taint) bool {
-	return slices.EqualFunc(a, b, func(x, y corev1.Taint) bool {
-		return PairOf(x) == PairOf(y) && x.Value == y.Value && x.TimeAdded.Equal(y.TimeAdded)
+func Equal(a, b []Taint) bool {
+	return slices.EqualFunc(a, b, func(x, y Taint) bool {
+		return x.Pair() == y.Pair() && x.Value == y.Value && x.TimeAdded.Equal(y.TimeAdded)
 	})
 }
 
-func index(list []corev1.Taint, p Pair) int {
-	return slices.IndexFunc(list, func(t corev1.Taint) bool { return PairOf(t) == p })
+func index(list []Taint, p Pair) int {
+	return slices.IndexFunc(list, func(t Taint) bool { return t.Pair() == p })
 }

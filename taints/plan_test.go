@@ -7,19 +7,16 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/taintlet/taintlet/taints"
 )
 
 // list reads "key=value:effect key:effect".
-func list(text string) []corev1.Taint {
-	var out []corev1.Taint
+func list(text string) []taints.Taint {
+	var out []taints.Taint
 	for word := range strings.FieldsSeq(text) {
 		identity, effect, _ := strings.Cut(word, ":")
 		key, value, _ := strings.Cut(identity, "=")
-		out = append(out, corev1.Taint{Key: key, Value: value, Effect: corev1.TaintEffect(effect)})
+		out = append(out, taints.Taint{Key: key, Value: value, Effect: taints.Effect(effect)})
 	}
 	return out
 }
@@ -27,7 +24,7 @@ func list(text string) []corev1.Taint {
 func pairs(text string) []taints.Pair {
 	var out []taints.Pair
 	for _, taint := range list(text) {
-		out = append(out, taints.PairOf(taint))
+		out = append(out, taint.Pair())
 	}
 	return out
 }
@@ -69,13 +66,13 @@ func TestPlan(t *testing.T) {
 func TestPlanKeepsForeignTaintsAndIsIdempotent(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a repeatable sequence
 	keys := []string{"a", "b", "c", "d", "e"}
-	pick := func() []corev1.Taint {
-		var out []corev1.Taint
+	pick := func() []taints.Taint {
+		var out []taints.Taint
 		for _, key := range keys {
-			for _, effect := range []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute} {
+			for _, effect := range []taints.Effect{taints.NoSchedule, taints.NoExecute} {
 				if random.IntN(3) == 0 {
-					added := metav1.NewTime(time.Unix(random.Int64N(1e9), 0))
-					out = append(out, corev1.Taint{Key: key, Effect: effect, Value: keys[random.IntN(5)], TimeAdded: &added})
+					added := time.Unix(random.Int64N(1e9), 0)
+					out = append(out, taints.Taint{Key: key, Effect: effect, Value: keys[random.IntN(5)], TimeAdded: added})
 				}
 			}
 		}
@@ -86,11 +83,11 @@ func TestPlanKeepsForeignTaintsAndIsIdempotent(t *testing.T) {
 		current, want := pick(), pick()
 		var owned []taints.Pair
 		for _, taint := range pick() {
-			owned = append(owned, taints.PairOf(taint))
+			owned = append(owned, taint.Pair())
 		}
-		foreign := func(l []corev1.Taint) []corev1.Taint {
-			return slices.DeleteFunc(slices.Clone(l), func(t corev1.Taint) bool {
-				return slices.Contains(owned, taints.PairOf(t)) || !taints.Has(current, taints.PairOf(t))
+		foreign := func(l []taints.Taint) []taints.Taint {
+			return slices.DeleteFunc(slices.Clone(l), func(t taints.Taint) bool {
+				return slices.Contains(owned, t.Pair()) || !(&taints.Node{Taints: current}).Has(t.Pair())
 			})
 		}
 		next, nowOwned, _ := taints.Plan(current, owned, want)

@@ -3,43 +3,7 @@
 // nothing of a host's health and asks no API server: package apiserver does.
 package taints
 
-import (
-	"fmt"
-	"strings"
-
-	corev1 "k8s.io/api/core/v1"
-)
-
-// Pair is a taint's identity: a Node holds each (key, effect) at most once,
-// whatever its value.
-type Pair struct {
-	Key    string
-	Effect corev1.TaintEffect
-}
-
-// PairOf returns the identity of a taint.
-func PairOf(t corev1.Taint) Pair { return Pair{t.Key, t.Effect} }
-
-// With is the taint of this identity with a value; empty: none.
-func (p Pair) With(value string) corev1.Taint {
-	return corev1.Taint{Key: p.Key, Value: value, Effect: p.Effect}
-}
-
-// String is the form in which kubectl shows a taint without a value.
-func (p Pair) String() string { return p.Key + ":" + string(p.Effect) }
-
-// MarshalText writes the form of String.
-func (p Pair) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
-
-// UnmarshalText reads the form of String.
-func (p *Pair) UnmarshalText(text []byte) error {
-	key, effect, found := strings.Cut(string(text), ":")
-	if !found || key == "" {
-		return fmt.Errorf("pair %q is not of the form key:effect", text)
-	}
-	*p = Pair{key, corev1.TaintEffect(effect)}
-	return nil
-}
+import "strings"
 
 // Via says how a pair stays on the Node.
 type Via string
@@ -76,7 +40,7 @@ const KeepPolicyName = "taintlet-keep"
 
 // HeldKeys are the keys that the HeldAnnotation of a Node lists. Whoever may write
 // the annotation may list any.
-func HeldKeys(node *corev1.Node) []string {
+func HeldKeys(node *Node) []string {
 	return strings.Split(node.Annotations[HeldAnnotation], ",")
 }
 
@@ -95,20 +59,20 @@ type Facts struct {
 // node-lifecycle-controller reconciles to the Node condition from which it
 // does (nodeConditionToTaintKeyStatusMap in
 // pkg/controller/nodelifecycle/node_lifecycle_controller.go).
-func lifecycleConditions() map[string]corev1.NodeConditionType {
-	return map[string]corev1.NodeConditionType{
-		corev1.TaintNodeMemoryPressure:     corev1.NodeMemoryPressure,
-		corev1.TaintNodeDiskPressure:       corev1.NodeDiskPressure,
-		corev1.TaintNodePIDPressure:        corev1.NodePIDPressure,
-		corev1.TaintNodeNetworkUnavailable: corev1.NodeNetworkUnavailable,
+func lifecycleConditions() map[string]string {
+	return map[string]string{
+		"node.kubernetes.io/memory-pressure":     "MemoryPressure",
+		"node.kubernetes.io/disk-pressure":       "DiskPressure",
+		"node.kubernetes.io/pid-pressure":        "PIDPressure",
+		"node.kubernetes.io/network-unavailable": "NetworkUnavailable",
 	}
 }
 
 // LifecycleCondition returns the Node condition from which the
 // node-lifecycle-controller derives the pair; false for every pair that it
 // leaves alone.
-func LifecycleCondition(p Pair) (corev1.NodeConditionType, bool) {
-	if p.Effect != corev1.TaintEffectNoSchedule {
+func LifecycleCondition(p Pair) (string, bool) {
+	if p.Effect != NoSchedule {
 		return "", false
 	}
 	condition, ok := lifecycleConditions()[p.Key]
@@ -119,9 +83,9 @@ func LifecycleCondition(p Pair) (corev1.NodeConditionType, bool) {
 // with any effect; empty for a key that a rule may use.
 func Reserved(key string) (owner string) {
 	switch key {
-	case corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, "node.cloudprovider.kubernetes.io/uninitialized":
+	case "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable", "node.cloudprovider.kubernetes.io/uninitialized":
 		return "the control plane"
-	case corev1.TaintNodeUnschedulable, corev1.TaintNodeOutOfService:
+	case "node.kubernetes.io/unschedulable", "node.kubernetes.io/out-of-service":
 		return "administrators"
 	}
 	return ""
@@ -155,10 +119,10 @@ func (p Pair) StandsInFor(other Pair, prefix string) bool {
 }
 
 // standIn is the name and the effect of the pair that stands in for p.
-func (p Pair) standIn() (name string, effect corev1.TaintEffect) {
+func (p Pair) standIn() (name string, effect Effect) {
 	name, effect = p.Key[strings.LastIndexByte(p.Key, '/')+1:], p.Effect
-	if effect == corev1.TaintEffectNoExecute {
-		effect = corev1.TaintEffectNoSchedule
+	if effect == NoExecute {
+		effect = NoSchedule
 	}
 	return name, effect
 }

@@ -3,9 +3,8 @@ package assembly
 import (
 	"log/slog"
 
-	"k8s.io/apimachinery/pkg/runtime"
-
 	"github.com/taintlet/taintlet/agent"
+	"github.com/taintlet/taintlet/taints"
 )
 
 // logRecorder logs the Events of a dry run.
@@ -15,9 +14,9 @@ type logRecorder struct {
 	next agent.Recorder
 }
 
-func (r logRecorder) Event(object runtime.Object, kind, reason, message string) {
+func (r logRecorder) Event(node *taints.Node, kind, reason, message string) {
 	r.log.Info("dry run: would write an event", "type", kind, "reason", reason, "message", message)
 	if r.next != nil {
-		r.next.Event(object, kind, reason, message)
+		r.next.Event(node, kind, reason, message)
 	}
 }

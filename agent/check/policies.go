@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 
@@ -174,16 +173,16 @@ func (s *scene) isKept(ctx context.Context, all *nodes) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	held := taints.Pair{Key: all.heldKey, Effect: corev1.TaintEffectNoSchedule}
-	left := slices.DeleteFunc(slices.Clone(all.heldTaints), func(t corev1.Taint) bool { return taints.PairOf(t) == held })
+	held := taints.Pair{Key: all.heldKey, Effect: taints.NoSchedule}
+	left := slices.DeleteFunc(slices.Clone(all.heldTaints), func(t taints.Taint) bool { return t.Pair() == held })
 	var after struct {
-		Spec struct{ Taints []corev1.Taint }
+		Spec struct{ Taints []taints.Taint }
 	}
 	err = controller.tryPatch(ctx, "/api/v1/nodes/"+all.held, map[string]any{"spec": map[string]any{"taints": left}}, &after)
 	if err != nil {
 		return false, err
 	}
-	return taints.Has(after.Spec.Taints, held), nil
+	return slices.ContainsFunc(after.Spec.Taints, func(t taints.Taint) bool { return t.Pair() == held }), nil
 }
 
 // served reports whether the API server knows a resource of

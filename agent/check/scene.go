@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/taintlet/taintlet/agent/config"
@@ -113,7 +112,7 @@ type nodes struct {
 	// held is a Node on which a taint is kept, with all its taints; empty: none.
 	held       string
 	heldKey    string
-	heldTaints []corev1.Taint
+	heldTaints []taints.Taint
 	// oldKernels, skewed, unknown and disagreeing are Nodes with what is to be said of
 	// them.
 	oldKernels, skewed, unknown, disagreeing []string
@@ -134,7 +133,7 @@ func (s *scene) readNodes(ctx context.Context) (*nodes, error) {
 		return nil, err
 	}
 	all, fleet, cfg := &nodes{}, status.NewFleet(nil, status.DefaultSilentAfter), config.Default()
-	err = client.Each(ctx, func(node *corev1.Node) error {
+	err = client.Each(ctx, func(node *taints.Node) error {
 		fleet.Add(node)
 		all.add(node, cfg)
 		return nil
@@ -150,26 +149,25 @@ func (s *scene) readNodes(ctx context.Context) (*nodes, error) {
 }
 
 // add takes in a Node.
-func (n *nodes) add(node *corev1.Node, cfg *config.Config) {
+func (n *nodes) add(node *taints.Node, cfg *config.Config) {
 	name := strings.Clone(node.Name)
 	n.names = append(n.names, name)
-	info := node.Status.NodeInfo
-	if info.OperatingSystem == "linux" && isOldKernel(info.KernelVersion) {
-		n.oldKernels = append(n.oldKernels, fmt.Sprintf("%s (%s)", name, strings.Clone(info.KernelVersion)))
+	if node.OS == "linux" && isOldKernel(node.Kernel) {
+		n.oldKernels = append(n.oldKernels, fmt.Sprintf("%s (%s)", name, strings.Clone(node.Kernel)))
 	}
 	if off := skewOf(node, cfg); off.Abs() > maxSkew {
 		n.skewed = append(n.skewed, fmt.Sprintf("%s (%s)", name, skewInWords(off)))
 	}
 	for _, definition := range cfg.Conditions {
-		ours := taints.Condition(node, decide.ConditionType(definition.Name))
+		ours := node.Condition(decide.ConditionType(definition.Name))
 		if ours == nil {
 			continue
 		}
-		if ours.Status == corev1.ConditionUnknown && ours.Reason != decide.ReasonBraked {
+		if ours.Status == taints.ConditionUnknown && ours.Reason != decide.ReasonBraked {
 			n.unknown = append(n.unknown, fmt.Sprintf("%s (%s: %s)", name, ours.Type, strings.Clone(ours.Reason)))
 		}
-		theirs := taints.Condition(node, corev1.NodeConditionType(definition.Name))
-		if theirs != nil && theirs.Status == corev1.ConditionTrue && ours.Status == corev1.ConditionFalse {
+		theirs := node.Condition(string(definition.Name))
+		if theirs != nil && theirs.Status == taints.ConditionTrue && ours.Status == taints.ConditionFalse {
 			n.disagreeing = append(n.disagreeing, fmt.Sprintf("%s (%s)", name, definition.Name))
 		}
 	}
@@ -177,15 +175,15 @@ func (n *nodes) add(node *corev1.Node, cfg *config.Config) {
 }
 
 // hold remembers a Node on which a taint is kept now.
-func (n *nodes) hold(node *corev1.Node, name string) {
+func (n *nodes) hold(node *taints.Node, name string) {
 	if n.held != "" {
 		return
 	}
 	for _, key := range taints.HeldKeys(node) {
-		pair := taints.Pair{Key: key, Effect: corev1.TaintEffectNoSchedule}
+		pair := taints.Pair{Key: key, Effect: taints.NoSchedule}
 		_, isReconciled := taints.LifecycleCondition(pair)
-		if isReconciled && taints.Has(node.Spec.Taints, pair) {
-			n.held, n.heldKey, n.heldTaints = name, strings.Clone(key), slices.Clone(node.Spec.Taints)
+		if isReconciled && node.Has(pair) {
+			n.held, n.heldKey, n.heldTaints = name, strings.Clone(key), slices.Clone(node.Taints)
 			return
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -219,12 +218,12 @@ func validateRule(r decide.Rule, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	switch r.Level {
 	case probes.Degraded:
-		if r.Taint.Effect == corev1.TaintEffectNoExecute {
+		if r.Taint.Effect == taints.NoExecute {
 			errs = append(errs, field.Forbidden(at.Child("taint", "effect"), "NoExecute evicts pods and goes with level Critical only"))
 		}
 	case probes.Critical:
-		if r.Taint.Effect != corev1.TaintEffectNoExecute {
-			errs = append(errs, field.NotSupported(at.Child("taint", "effect"), r.Taint.Effect, []corev1.TaintEffect{corev1.TaintEffectNoExecute}))
+		if r.Taint.Effect != taints.NoExecute {
+			errs = append(errs, field.NotSupported(at.Child("taint", "effect"), r.Taint.Effect, []taints.Effect{taints.NoExecute}))
 		}
 	default:
 		errs = append(errs, field.NotSupported(at.Child("level"), r.Level.String(), []string{probes.Degraded.String(), probes.Critical.String()}))
@@ -243,7 +242,7 @@ func validateTaint(t decide.Taint, at *field.Path) field.ErrorList {
 	for _, msg := range validation.IsValidLabelValue(t.Value) {
 		errs = append(errs, field.Invalid(at.Child("value"), t.Value, msg))
 	}
-	effects := []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute}
+	effects := []taints.Effect{taints.NoSchedule, taints.PreferNoSchedule, taints.NoExecute}
 	if !slices.Contains(effects, t.Effect) {
 		errs = append(errs, field.NotSupported(at.Child("effect"), t.Effect, effects))
 	}

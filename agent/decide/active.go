@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/taintlet/taintlet/taints"
 )
 
@@ -77,11 +75,11 @@ type signOfLife struct {
 	heartbeat time.Time
 }
 
-func signOfLifeOn(node *corev1.Node, policy *Policy) signOfLife {
+func signOfLifeOn(node *taints.Node, policy *Policy) signOfLife {
 	sign := signOfLife{record: node.Annotations[taints.RecordAnnotation]}
-	for _, c := range node.Status.Conditions {
+	for _, c := range node.Conditions {
 		if isOurs(c.Type, policy) && c.LastHeartbeatTime.After(sign.heartbeat) {
-			sign.heartbeat = c.LastHeartbeatTime.Time
+			sign.heartbeat = c.LastHeartbeatTime
 		}
 	}
 	return sign

@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/probes"
@@ -34,8 +32,8 @@ func TestAsidesAreBounded(t *testing.T) {
 		suspects := r.IntN(3) == 0
 		symbol := map[bool]string{true: "suspects", false: "ok"}[suspects]
 		s.after(time.Second, sample(probes.NetworkUnavailable, symbol), sample(probes.MemoryPressure, "bad"))
-		shown := taints.Condition(s.read.Node, "HostNetworkUnavailable")
-		if suspects && !was && shown.Status != corev1.ConditionUnknown {
+		shown := s.read.Node.Condition("HostNetworkUnavailable")
+		if suspects && !was && shown.Status != taints.ConditionUnknown {
 			late++
 		}
 		was = suspects

@@ -48,7 +48,7 @@ func BenchmarkRead(b *testing.B) {
 		w.now += time.Second
 		w.sample(probes.Observation{Condition: probes.MemoryPressure, Level: probes.Degraded, Reason: "MemoryLow", Message: "low"})
 	}
-	if len(w.node.Spec.Taints) == 0 {
+	if len(w.node.Taints) == 0 {
 		b.Fatal("the Node is not tainted")
 	}
 	b.ReportAllocs()

@@ -24,7 +24,7 @@ func seenAll(s *sim) {
 
 // fill leaves that many bytes to all further annotations of the Node.
 func fill(s *sim, left int) {
-	s.edit(func(n *corev1.Node) {
+	s.edit(func(n *taints.Node) {
 		delete(n.Annotations, "example.com/notes")
 		used := len("example.com/notes")
 		for key, value := range n.Annotations {
@@ -41,24 +41,24 @@ func fill(s *sim, left int) {
 func TestTaintWithoutRoomForTheRecord(t *testing.T) {
 	s := newSim(config.Default().Policy())
 	seenAll(s)
-	s.edit(func(*corev1.Node) {})
+	s.edit(func(*taints.Node) {})
 	fill(s, 200) // enough for held, not for the record
 	s.after(time.Second, sample(probes.MemoryPressure, "certain"))
-	pair := taints.Pair{Key: corev1.TaintNodeMemoryPressure, Effect: corev1.TaintEffectNoSchedule}
+	pair := taints.Pair{Key: corev1.TaintNodeMemoryPressure, Effect: taints.NoSchedule}
 	says := func(text string) bool {
-		c := taints.Condition(s.read.Node, "HostMemoryPressure")
+		c := s.read.Node.Condition("HostMemoryPressure")
 		return c != nil && strings.Contains(c.Message, text)
 	}
-	if !taints.Has(s.read.Spec.Taints, pair) || s.read.Annotations[taints.RecordAnnotation] != "" {
-		t.Fatalf("taints %v, record %q", s.read.Spec.Taints, s.read.Annotations[taints.RecordAnnotation])
+	if !s.read.Has(pair) || s.read.Annotations[taints.RecordAnnotation] != "" {
+		t.Fatalf("taints %v, record %q", s.read.Taints, s.read.Annotations[taints.RecordAnnotation])
 	}
 	if !says("does not fit") {
-		t.Errorf("the condition says nothing of it: %+v", taints.Condition(s.read.Node, "HostMemoryPressure"))
+		t.Errorf("the condition says nothing of it: %+v", s.read.Node.Condition("HostMemoryPressure"))
 	}
 
 	before := s.writes
 	for range 2 * 3600 {
-		s.edit(func(n *corev1.Node) { n.Spec.Taints = nil })
+		s.edit(func(n *taints.Node) { n.Taints = nil })
 		s.after(time.Second, sample(probes.MemoryPressure, "bad"))
 	}
 	if bound := writeBound(s.cfg, 2*time.Hour); s.writes-before > bound || s.writes == before {
@@ -69,11 +69,11 @@ func TestTaintWithoutRoomForTheRecord(t *testing.T) {
 	seenAll(s)
 	fill(s, 200)
 	s.after(time.Second, sample(probes.MemoryPressure, "certain"))
-	s.edit(func(n *corev1.Node) { delete(n.Annotations, "example.com/notes") })
+	s.edit(func(n *taints.Node) { delete(n.Annotations, "example.com/notes") })
 	s.after(time.Second, sample(probes.MemoryPressure, "bad"))
 	s.after(time.Second, sample(probes.MemoryPressure, "bad"))
 	if s.read.Annotations[taints.RecordAnnotation] == "" || says("does not fit") {
-		t.Errorf("there is room again: record %q, condition %+v", s.read.Annotations[taints.RecordAnnotation], taints.Condition(s.read.Node, "HostMemoryPressure"))
+		t.Errorf("there is room again: record %q, condition %+v", s.read.Annotations[taints.RecordAnnotation], s.read.Node.Condition("HostMemoryPressure"))
 	}
 }
 
@@ -83,17 +83,17 @@ func TestTaintWithoutRoomForAnyAnnotation(t *testing.T) {
 	for _, left := range []int{0, 40, 100} {
 		s := newSim(config.Default().Policy())
 		seenAll(s)
-		s.edit(func(*corev1.Node) {})
+		s.edit(func(*taints.Node) {})
 		fill(s, left)
 		s.after(time.Second, sample(probes.MemoryPressure, "certain"))
-		if !taints.Has(s.read.Spec.Taints, taints.Pair{Key: "taintlet.dev/memory-pressure", Effect: corev1.TaintEffectNoSchedule}) {
-			t.Errorf("%d bytes left: taints %v", left, s.read.Spec.Taints)
+		if !s.read.Has(taints.Pair{Key: "taintlet.dev/memory-pressure", Effect: taints.NoSchedule}) {
+			t.Errorf("%d bytes left: taints %v", left, s.read.Taints)
 		}
-		s.edit(func(n *corev1.Node) { delete(n.Annotations, "example.com/notes") })
+		s.edit(func(n *taints.Node) { delete(n.Annotations, "example.com/notes") })
 		s.after(time.Second, sample(probes.MemoryPressure, "bad"))
-		want := taints.Pair{Key: corev1.TaintNodeMemoryPressure, Effect: corev1.TaintEffectNoSchedule}
-		if len(s.read.Spec.Taints) != 1 || !taints.Has(s.read.Spec.Taints, want) {
-			t.Errorf("there is room again: taints %v", s.read.Spec.Taints)
+		want := taints.Pair{Key: corev1.TaintNodeMemoryPressure, Effect: taints.NoSchedule}
+		if len(s.read.Taints) != 1 || !s.read.Has(want) {
+			t.Errorf("there is room again: taints %v", s.read.Taints)
 		}
 	}
 }
@@ -109,20 +109,20 @@ func TestTaintBesideManyAnnotations(t *testing.T) {
 	if before[taints.RecordAnnotation] == "" || before[taints.HeldAnnotation] == "" {
 		t.Fatalf("annotations %v", before)
 	}
-	s.edit(func(n *corev1.Node) {
+	s.edit(func(n *taints.Node) {
 		for i := range taints.MaxForeignAnnotations + 1 {
 			n.Annotations[fmt.Sprint("example.com/", i)] = ""
 		}
 	})
 	s.after(time.Second, sample(probes.MemoryPressure, "bad"))
-	if !taints.Has(s.read.Spec.Taints, taints.Pair{Key: "taintlet.dev/memory-pressure", Effect: corev1.TaintEffectNoSchedule}) {
-		t.Errorf("taints %v", s.read.Spec.Taints)
+	if !s.read.Has(taints.Pair{Key: "taintlet.dev/memory-pressure", Effect: taints.NoSchedule}) {
+		t.Errorf("taints %v", s.read.Taints)
 	}
 	for range 3600 {
 		s.after(time.Second, sample(probes.MemoryPressure, "ok"))
 	}
-	if len(s.read.Spec.Taints) > 0 {
-		t.Errorf("an hour after the last bad sample the taints are %v", s.read.Spec.Taints)
+	if len(s.read.Taints) > 0 {
+		t.Errorf("an hour after the last bad sample the taints are %v", s.read.Taints)
 	}
 	for _, key := range []string{taints.RecordAnnotation, taints.HeldAnnotation} {
 		if s.read.Annotations[key] != before[key] {
@@ -141,14 +141,14 @@ func TestTaintWithoutRecordIsRemoved(t *testing.T) {
 		fill(s, 200)
 		s.after(time.Second, sample(probes.MemoryPressure, "certain"))
 		s.after(time.Second, sample(probes.MemoryPressure, "bad"))
-		if len(s.read.Spec.Taints) != 1 {
-			t.Fatalf("watch first %v: taints %v", watchFirst, s.read.Spec.Taints)
+		if len(s.read.Taints) != 1 {
+			t.Fatalf("watch first %v: taints %v", watchFirst, s.read.Taints)
 		}
 		for range 3600 {
 			s.after(time.Second, sample(probes.MemoryPressure, "ok"))
 		}
-		if len(s.read.Spec.Taints) != 0 {
-			t.Errorf("watch first %v: an hour later, taints %v", watchFirst, s.read.Spec.Taints)
+		if len(s.read.Taints) != 0 {
+			t.Errorf("watch first %v: an hour later, taints %v", watchFirst, s.read.Taints)
 		}
 	}
 }
@@ -181,7 +181,7 @@ func TestWhatOthersWroteIsToldInShort(t *testing.T) {
 	} {
 		s := newSim(config.Default().Policy())
 		s.after(time.Second, sample(probes.MemoryPressure, "certain"))
-		s.edit(func(n *corev1.Node) { annotate(n.Annotations) })
+		s.edit(func(n *taints.Node) { annotate(n.Annotations) })
 		for _, restart := range []bool{false, true} {
 			if restart {
 				s.restart(false, 0)
@@ -206,7 +206,7 @@ func TestWhatOthersWroteIsToldInShort(t *testing.T) {
 func TestLongRecordIsRefused(t *testing.T) {
 	for length, refused := range map[int]bool{16 << 10: false, 16<<10 + 1: true, 200_000: true} {
 		s := newSim(config.Default().Policy())
-		s.edit(func(n *corev1.Node) {
+		s.edit(func(n *taints.Node) {
 			head, tail := `{"version":1,"revision":1,"conditions":{"MemoryPressure":{"level":"Degraded"}},"boot":"`, `"}`
 			n.Annotations[taints.RecordAnnotation] = head + strings.Repeat("x", length-len(head)-len(tail)) + tail
 		})
@@ -226,7 +226,7 @@ func TestLongRecordIsRefused(t *testing.T) {
 func TestForgedEvictionNeedsNoSlot(t *testing.T) {
 	s := newSim(withCritical(config.Default().Policy()))
 	s.after(time.Second, sample(probes.MemoryPressure, "certain"))
-	s.edit(func(n *corev1.Node) {
+	s.edit(func(n *taints.Node) {
 		forge(n, "conditions", `{"MemoryPressure":{"level":"Critical"}}`)
 		forge(n, "owned", `["node.kubernetes.io/memory-pressure:NoSchedule","node.kubernetes.io/memory-pressure:NoExecute"]`)
 	})
@@ -250,14 +250,14 @@ func TestForgedPairsCostOnce(t *testing.T) {
 		s := newSim(cfg)
 		s.after(time.Second, sample(probes.MemoryPressure, "certain"))
 		for range 2 { // the repair of the first takes the only token
-			s.edit(func(n *corev1.Node) { n.Spec.Taints = nil })
+			s.edit(func(n *taints.Node) { n.Taints = nil })
 			s.after(time.Second)
 		}
 		named := make([]string, pairs)
 		for i := range named {
 			named[i] = fmt.Sprintf(`"k%d:A"`, i)
 		}
-		s.edit(func(n *corev1.Node) {
+		s.edit(func(n *taints.Node) {
 			forge(n, "owned", "["+strings.Join(named, ",")+"]")
 			forge(n, "revision", "99")
 		})

@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/probes"
@@ -209,7 +207,7 @@ func TestWritesAreBoundedAgainstAHostileCoWriter(t *testing.T) {
 					samples[i] = sample(c, hostile(s.state.Level(c), critical, r))
 				}
 				s.after(time.Second, samples...)
-				s.edit(func(n *corev1.Node) { attack(n, r) })
+				s.edit(func(n *taints.Node) { attack(n, r) })
 				s.step(decide.Inputs{})
 			}
 			bound := writeBound(cfg, hours*time.Hour)
@@ -221,32 +219,32 @@ func TestWritesAreBoundedAgainstAHostileCoWriter(t *testing.T) {
 	}
 }
 
-func attacks() map[string]func(*corev1.Node, *rand.Rand) {
-	strip := func(n *corev1.Node, _ *rand.Rand) { n.Spec.Taints = nil }
+func attacks() map[string]func(*taints.Node, *rand.Rand) {
+	strip := func(n *taints.Node, _ *rand.Rand) { n.Taints = nil }
 	old := ""
-	all := map[string]func(*corev1.Node, *rand.Rand){
+	all := map[string]func(*taints.Node, *rand.Rand){
 		"takes the taints off":     strip,
-		"takes one taint off":      func(n *corev1.Node, r *rand.Rand) { n.Spec.Taints = without(n.Spec.Taints, r) },
-		"strips the record":        func(n *corev1.Node, _ *rand.Rand) { delete(n.Annotations, taints.RecordAnnotation) },
-		"writes nonsense":          func(n *corev1.Node, _ *rand.Rand) { n.Annotations[taints.RecordAnnotation] = "nonsense" },
-		"empties what is held":     func(n *corev1.Node, _ *rand.Rand) { n.Annotations[taints.HeldAnnotation] = "" },
-		"forges a higher revision": func(n *corev1.Node, _ *rand.Rand) { forge(n, "revision", strconv.Itoa(1<<40)) },
-		"forges any revision":      func(n *corev1.Node, r *rand.Rand) { forge(n, "revision", strconv.FormatUint(r.Uint64(), 10)) },
-		"forges the highest revision": func(n *corev1.Node, _ *rand.Rand) {
+		"takes one taint off":      func(n *taints.Node, r *rand.Rand) { n.Taints = without(n.Taints, r) },
+		"strips the record":        func(n *taints.Node, _ *rand.Rand) { delete(n.Annotations, taints.RecordAnnotation) },
+		"writes nonsense":          func(n *taints.Node, _ *rand.Rand) { n.Annotations[taints.RecordAnnotation] = "nonsense" },
+		"empties what is held":     func(n *taints.Node, _ *rand.Rand) { n.Annotations[taints.HeldAnnotation] = "" },
+		"forges a higher revision": func(n *taints.Node, _ *rand.Rand) { forge(n, "revision", strconv.Itoa(1<<40)) },
+		"forges any revision":      func(n *taints.Node, r *rand.Rand) { forge(n, "revision", strconv.FormatUint(r.Uint64(), 10)) },
+		"forges the highest revision": func(n *taints.Node, _ *rand.Rand) {
 			forge(n, "revision", strconv.FormatUint(1<<63-1, 10))
 		},
-		"claims to be another agent": func(n *corev1.Node, r *rand.Rand) {
+		"claims to be another agent": func(n *taints.Node, r *rand.Rand) {
 			forge(n, "instance", fmt.Sprintf(`{"name":"other","term":%d}`, r.Uint64()))
 		},
-		"pauses, takes the taints off and resumes": func(n *corev1.Node, r *rand.Rand) {
+		"pauses, takes the taints off and resumes": func(n *taints.Node, r *rand.Rand) {
 			delete(n.Annotations, taints.PausedAnnotation)
 			if r.IntN(2) == 0 {
 				n.Annotations[taints.PausedAnnotation] = "true"
-				n.Spec.Taints = nil
+				n.Taints = nil
 			}
 		},
-		"forges nothing owned": func(n *corev1.Node, _ *rand.Rand) { forge(n, "owned", "[]") },
-		"puts an old record back": func(n *corev1.Node, r *rand.Rand) {
+		"forges nothing owned": func(n *taints.Node, _ *rand.Rand) { forge(n, "owned", "[]") },
+		"puts an old record back": func(n *taints.Node, r *rand.Rand) {
 			if old == "" || r.IntN(100) == 0 {
 				old = n.Annotations[taints.RecordAnnotation]
 			}
@@ -254,18 +252,18 @@ func attacks() map[string]func(*corev1.Node, *rand.Rand) {
 		},
 	}
 	names := []string{"pauses, takes the taints off and resumes", "takes one taint off", "strips the record", "forges any revision", "empties what is held", "forges nothing owned"}
-	mixed := make([]func(*corev1.Node, *rand.Rand), 0, len(names))
+	mixed := make([]func(*taints.Node, *rand.Rand), 0, len(names))
 	for _, name := range names {
 		mixed = append(mixed, all[name])
 	}
-	all["does all of it at random"] = func(n *corev1.Node, r *rand.Rand) { mixed[r.IntN(len(mixed))](n, r) }
+	all["does all of it at random"] = func(n *taints.Node, r *rand.Rand) { mixed[r.IntN(len(mixed))](n, r) }
 	return all
 }
 
-func without(list []corev1.Taint, r *rand.Rand) []corev1.Taint {
+func without(list []taints.Taint, r *rand.Rand) []taints.Taint {
 	if len(list) == 0 {
 		return list
 	}
 	i := r.IntN(len(list))
-	return append(append([]corev1.Taint(nil), list[:i]...), list[i+1:]...)
+	return append(append([]taints.Taint(nil), list[:i]...), list[i+1:]...)
 }

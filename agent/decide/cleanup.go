@@ -4,8 +4,6 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/taintlet/taintlet/taints"
 )
 
@@ -17,7 +15,7 @@ import (
 // removed. While there are any, the record stays too. The annotation
 // taintlet.dev/paused always stays: a person put it there. A record that cannot be read is
 // an error: what it names would be forgotten.
-func Cleanup(policy *Policy, facts taints.Facts, node *corev1.Node) (change taints.Change, stays []taints.Pair, err error) {
+func Cleanup(policy *Policy, facts taints.Facts, node *taints.Node) (change taints.Change, stays []taints.Pair, err error) {
 	read := Read(node)
 	if read.recordErr != nil {
 		return change, nil, read.recordErr
@@ -37,20 +35,20 @@ func Cleanup(policy *Policy, facts taints.Facts, node *corev1.Node) (change tain
 
 // IsTouched reports whether a Node carries anything of taintlet's that a
 // cleanup would remove.
-func IsTouched(node *corev1.Node, policy *Policy) bool {
+func IsTouched(node *taints.Node, policy *Policy) bool {
 	for _, key := range []string{taints.RecordAnnotation, taints.HeldAnnotation} {
 		if _, found := node.Annotations[key]; found {
 			return true
 		}
 	}
-	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return isOurs(c.Type, policy) })
+	return slices.ContainsFunc(node.Conditions, func(c taints.NodeCondition) bool { return isOurs(c.Type, policy) })
 }
 
 // LastSign is when taintlet most recently wrote the Node. The API server notes that by
 // its own clock. Where it does not, the clock of the host that wrote says: its newest
 // heartbeat or decision. Zero when that cannot be told.
-func LastSign(node *corev1.Node, policy *Policy) time.Time {
-	if at := taints.WrittenAt(node); !at.IsZero() {
+func LastSign(node *taints.Node, policy *Policy) time.Time {
+	if at := node.WrittenAt(); !at.IsZero() {
 		return at
 	}
 	last := LastHeartbeat(node, policy)
@@ -62,6 +60,6 @@ func LastSign(node *corev1.Node, policy *Policy) time.Time {
 
 // LastHeartbeat is the newest time of taintlet's conditions on a Node, by the clock of
 // the host that wrote. Zero when there are none.
-func LastHeartbeat(node *corev1.Node, policy *Policy) time.Time {
+func LastHeartbeat(node *taints.Node, policy *Policy) time.Time {
 	return signOfLifeOn(node, policy).heartbeat
 }

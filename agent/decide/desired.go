@@ -4,8 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 )
@@ -60,7 +58,7 @@ func (d desired) as(via taints.Via, pair taints.Pair) desired {
 }
 
 // full is the taint with its value, as it is to stand on the Node.
-func (d desired) full() corev1.Taint {
+func (d desired) full() taints.Taint {
 	return d.taint.Pair().With(d.taint.Value)
 }
 
@@ -75,7 +73,7 @@ func underSlot(in Inputs, all []desired) []desired {
 		return all
 	}
 	return slices.DeleteFunc(all, func(d desired) bool {
-		return d.taint.Effect == corev1.TaintEffectNoExecute && !taints.Has(in.Node.Spec.Taints, d.taint.Pair())
+		return d.taint.Effect == taints.NoExecute && !in.Node.Has(d.taint.Pair())
 	})
 }
 
@@ -93,7 +91,7 @@ func (s *State) change(t *turn) taints.Change {
 	if s.ledger.revision == 0 {
 		return change // nothing was ever decided: nothing to remember
 	}
-	_, owned, _ := taints.Plan(t.in.Node.Spec.Taints, change.Owned, change.Taints)
+	_, owned, _ := taints.Plan(t.in.Node.Taints, change.Owned, change.Taints)
 	owned = append(owned, s.ledger.unasked(t.in.Node, upTo(maxUnasked, s.ledger.owned))...)
 	change.Annotations = map[string]string{
 		taints.RecordAnnotation: s.record(owned).String(),

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 )
@@ -39,7 +37,7 @@ type dispute struct {
 // NoExecute pair is a veto. For any other pair the second removal within a
 // minute is a contest: first the stand-in takes its place, then nothing does.
 func (d dispute) lose(pair, standInPair taints.Pair, now time.Time) dispute {
-	if pair.Effect == corev1.TaintEffectNoExecute {
+	if pair.Effect == taints.NoExecute {
 		return dispute{stage: withdrawn}
 	}
 	if d.lostAt.IsZero() || now.Sub(d.lostAt) > contestWithin {
@@ -76,16 +74,16 @@ func (s *State) countLosses(t *turn) {
 	l, node := &s.ledger, t.in.Node
 	for _, d := range l.desired {
 		pair := d.taint.Pair()
-		isPaused := s.pause.has(d.condition) && pair.Effect != corev1.TaintEffectNoExecute
-		if !slices.Contains(l.owned, pair) || slices.Contains(l.lost, pair) || taints.Has(node.Spec.Taints, pair) || isPaused {
+		isPaused := s.pause.has(d.condition) && pair.Effect != taints.NoExecute
+		if !slices.Contains(l.owned, pair) || slices.Contains(l.lost, pair) || node.Has(pair) || isPaused {
 			continue
 		}
 		l.lost = append(slices.Clip(l.lost), pair)
-		by := taints.LastWriter(node.Node)
+		by := node.Node.LastWriter
 		lost := d.full()
 		t.tell(Notice{
 			Kind: TaintLost, Condition: d.condition, Taint: lost, Via: d.via, By: by, Reason: string(TaintLost),
-			Message: somebody(by) + " removed " + lost.ToString(),
+			Message: somebody(by) + " removed " + lost.String(),
 		})
 		c := s.conditions.of(d.condition)
 		if c == nil {
@@ -116,13 +114,13 @@ func disputeNotice(d desired, by string, now stage) Notice {
 	switch {
 	case now == standIn:
 		n.Kind = TaintContested
-		n.Message = fmt.Sprintf("%s removed %s twice within a minute; %s takes its place for 24 h", who, lost.ToString(), instead.ToString())
-	case lost.Effect == corev1.TaintEffectNoExecute:
+		n.Message = fmt.Sprintf("%s removed %s twice within a minute; %s takes its place for 24 h", who, lost.String(), instead.String())
+	case lost.Effect == taints.NoExecute:
 		n.Kind = TaintVetoed
-		n.Message = fmt.Sprintf("%s removed %s; it will not be set again until the condition has been OK", who, lost.ToString())
+		n.Message = fmt.Sprintf("%s removed %s; it will not be set again until the condition has been OK", who, lost.String())
 	default:
 		n.Kind = TaintWithdrawn
-		n.Message = fmt.Sprintf("%s removed %s twice within a minute; taintlet gives way for 24 h and until the condition has been OK. To keep taints off for good, set the annotation %s on the Node; to have them again, set and remove it", who, lost.ToString(), taints.PausedAnnotation)
+		n.Message = fmt.Sprintf("%s removed %s twice within a minute; taintlet gives way for 24 h and until the condition has been OK. To keep taints off for good, set the annotation %s on the Node; to have them again, set and remove it", who, lost.String(), taints.PausedAnnotation)
 	}
 	n.Reason = string(n.Kind)
 	return n

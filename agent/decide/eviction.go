@@ -4,8 +4,6 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 )
@@ -82,7 +80,7 @@ func (s *State) evictionIsDue(t *turn, c *condition) bool {
 		(s.eviction.at.IsZero() || t.now.Sub(s.eviction.at) >= t.policy.EvictionInterval)
 }
 
-func isControlPlane(node *corev1.Node) bool {
+func isControlPlane(node *taints.Node) bool {
 	for _, label := range []string{"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"} {
 		if _, found := node.Labels[label]; found {
 			return true
@@ -96,7 +94,7 @@ func isControlPlane(node *corev1.Node) bool {
 func (s *State) requestSlot(t *turn) SlotRequest {
 	// A level alone, which a record may forge, needs no slot: a taint that somebody
 	// removed is not asked for any more.
-	if slices.ContainsFunc(s.asked(t), func(d desired) bool { return d.taint.Effect == corev1.TaintEffectNoExecute }) {
+	if slices.ContainsFunc(s.asked(t), func(d desired) bool { return d.taint.Effect == taints.NoExecute }) {
 		return SlotInUse
 	}
 	request := SlotNotNeeded
@@ -106,7 +104,7 @@ func (s *State) requestSlot(t *turn) SlotRequest {
 		}
 	}
 	for _, pair := range s.ledger.owned {
-		if pair.Effect == corev1.TaintEffectNoExecute && taints.Has(t.in.Node.Spec.Taints, pair) {
+		if pair.Effect == taints.NoExecute && t.in.Node.Has(pair) {
 			return SlotInUse
 		}
 	}

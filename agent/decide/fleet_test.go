@@ -88,7 +88,7 @@ func (m *member) ask() {
 func (f *fleet) tainted() int {
 	count := 0
 	for _, m := range f.agents {
-		count += len(m.read.Spec.Taints)
+		count += len(m.read.Taints)
 	}
 	return count
 }

@@ -7,9 +7,6 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/taints"
@@ -17,35 +14,34 @@ import (
 
 // meddle changes foreign taints as others do all day: add, remove, change
 // value, turn around.
-func meddle(n *corev1.Node, r *rand.Rand, own func(taints.Pair) bool) {
+func meddle(n *taints.Node, r *rand.Rand, own func(taints.Pair) bool) {
 	switch r.IntN(4) {
 	case 0:
-		taint := corev1.Taint{
+		taint := taints.Taint{
 			Key:    fmt.Sprintf("example.com/f%d", r.IntN(6)),
 			Value:  fmt.Sprint(r.IntN(3)),
-			Effect: []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute, corev1.TaintEffectPreferNoSchedule}[r.IntN(3)],
+			Effect: []taints.Effect{taints.NoSchedule, taints.NoExecute, taints.PreferNoSchedule}[r.IntN(3)],
 		}
-		if taint.Effect == corev1.TaintEffectNoExecute {
-			added := metav1.NewTime(epoch().Add(time.Duration(r.IntN(1000)) * time.Second))
-			taint.TimeAdded = &added
+		if taint.Effect == taints.NoExecute {
+			taint.TimeAdded = epoch().Add(time.Duration(r.IntN(1000)) * time.Second)
 		}
-		if !taints.Has(n.Spec.Taints, taints.PairOf(taint)) {
-			n.Spec.Taints = append(n.Spec.Taints, taint)
+		if !n.Has(taint.Pair()) {
+			n.Taints = append(n.Taints, taint)
 		}
 	case 1:
-		if i := anyOf(n.Spec.Taints, r); i >= 0 && !own(taints.PairOf(n.Spec.Taints[i])) {
-			n.Spec.Taints = append(n.Spec.Taints[:i], n.Spec.Taints[i+1:]...)
+		if i := anyOf(n.Taints, r); i >= 0 && !own(n.Taints[i].Pair()) {
+			n.Taints = append(n.Taints[:i], n.Taints[i+1:]...)
 		}
 	case 2:
-		if i := anyOf(n.Spec.Taints, r); i >= 0 && !own(taints.PairOf(n.Spec.Taints[i])) {
-			n.Spec.Taints[i].Value = fmt.Sprint(r.IntN(3))
+		if i := anyOf(n.Taints, r); i >= 0 && !own(n.Taints[i].Pair()) {
+			n.Taints[i].Value = fmt.Sprint(r.IntN(3))
 		}
 	case 3:
-		r.Shuffle(len(n.Spec.Taints), func(i, j int) { n.Spec.Taints[i], n.Spec.Taints[j] = n.Spec.Taints[j], n.Spec.Taints[i] })
+		r.Shuffle(len(n.Taints), func(i, j int) { n.Taints[i], n.Taints[j] = n.Taints[j], n.Taints[i] })
 	}
 }
 
-func anyOf(list []corev1.Taint, r *rand.Rand) int {
+func anyOf(list []taints.Taint, r *rand.Rand) int {
 	if len(list) == 0 {
 		return -1
 	}
@@ -61,14 +57,14 @@ func TestForeignTaintsStayAsTheyAre(t *testing.T) {
 		s := newSim(restless(settings(r)))
 		s.onChange = func(s *sim, c taints.Change) {
 			next, _ := c.Differs(s.read.Node)
-			before, after := notOurs(s.cfg, s.read.Spec.Taints), notOurs(s.cfg, next)
+			before, after := notOurs(s.cfg, s.read.Taints), notOurs(s.cfg, next)
 			if !taints.Equal(before, after) {
 				t.Fatalf("seed %d: foreign taints were %v, would be %v", seed, before, after)
 			}
 			foreign += len(before)
 		}
 		for range 600 {
-			s.edit(func(n *corev1.Node) { meddle(n, r, s.cfg.Produces) })
+			s.edit(func(n *taints.Node) { meddle(n, r, s.cfg.Produces) })
 			if r.IntN(50) == 0 {
 				s.facts.KeepPolicy = !s.facts.KeepPolicy
 			}
@@ -85,7 +81,7 @@ func TestOnlyOwnPairsAreRemoved(t *testing.T) {
 	for seed := range uint64(quick(60)) {
 		r := random(seed)
 		cfg := restless(config.Default().Policy())
-		for i, effect := range []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoSchedule} {
+		for i, effect := range []taints.Effect{taints.NoSchedule, taints.PreferNoSchedule, taints.NoSchedule} {
 			cfg.Rules[i].Taint = decide.Taint{Key: fmt.Sprintf("example.com/r%d", i), Effect: effect}
 		}
 		s := newSim(cfg)
@@ -93,20 +89,20 @@ func TestOnlyOwnPairsAreRemoved(t *testing.T) {
 		s.onChange = func(s *sim, c taints.Change) {
 			next, _ := c.Differs(s.read.Node)
 			for pair := range theirs {
-				if taints.Has(s.read.Spec.Taints, pair) && !taints.Has(next, pair) {
+				if s.read.Has(pair) && !(&taints.Node{Taints: next}).Has(pair) {
 					t.Fatalf("seed %d: removed %s, which others put there", seed, pair)
 				}
 			}
 		}
 		for range 400 {
 			pair := cfg.Rules[r.IntN(3)].Taint.Pair()
-			s.edit(func(n *corev1.Node) {
-				switch has := taints.Has(n.Spec.Taints, pair); {
+			s.edit(func(n *taints.Node) {
+				switch has := n.Has(pair); {
 				case !has && r.IntN(3) == 0 && !wants(s, pair):
-					n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: pair.Key, Value: "theirs", Effect: pair.Effect})
+					n.Taints = append(n.Taints, taints.Taint{Key: pair.Key, Value: "theirs", Effect: pair.Effect})
 					theirs[pair] = true
 				case has && theirs[pair] && r.IntN(3) == 0 && !wants(s, pair):
-					n.Spec.Taints, _, _ = taints.Plan(n.Spec.Taints, []taints.Pair{pair}, nil)
+					n.Taints, _, _ = taints.Plan(n.Taints, []taints.Pair{pair}, nil)
 					delete(theirs, pair)
 				}
 			})
@@ -156,9 +152,9 @@ func TestAskedAgainTheAnswerIsTheSame(t *testing.T) {
 			}
 		}
 		for range 600 {
-			s.edit(func(n *corev1.Node) {
+			s.edit(func(n *taints.Node) {
 				if r.IntN(20) == 0 {
-					n.Spec.Taints = nil
+					n.Taints = nil
 				}
 				if r.IntN(20) == 0 {
 					n.Annotations[taints.HeldAnnotation] = "others"

@@ -4,8 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/taintlet/taintlet/taints"
 )
 
@@ -22,7 +20,7 @@ type ledger struct {
 	decidedAt        time.Time
 	decidedTime      string // decidedAt by the wall clock, for people
 	// uid is that of the Node.
-	uid types.UID
+	uid string
 	// owned are our pairs on the Node when it was last seen with our record;
 	// lost are those of them that others removed since. They count once.
 	owned, lost []taints.Pair
@@ -41,7 +39,7 @@ type ledger struct {
 
 // decision is what the record remembers of a revision, or what it stands for.
 type decision struct {
-	uid      types.UID
+	uid      string
 	instance instance
 	budget   bucket
 	desired  []desired
@@ -76,7 +74,7 @@ func (l *ledger) revise(now time.Time) {
 func (l *ledger) hasLanded() bool { return reached(l.landed, l.revision) }
 
 // begin starts afresh on a Node object that is new.
-func (l *ledger) begin(uid types.UID) {
+func (l *ledger) begin(uid string) {
 	l.uid, l.owned, l.lost, l.landed = uid, nil, nil, 0
 }
 
@@ -139,7 +137,7 @@ func (l *ledger) asksFor(pair taints.Pair) bool {
 // stillOwned adds to the pairs those that were ours before and are on the Node.
 func (l *ledger) stillOwned(node *Node, pairs []taints.Pair) []taints.Pair {
 	for _, pair := range l.owned {
-		if !slices.Contains(pairs, pair) && taints.Has(node.Spec.Taints, pair) {
+		if !slices.Contains(pairs, pair) && node.Has(pair) {
 			pairs = append(slices.Clip(pairs), pair)
 		}
 	}
@@ -158,7 +156,7 @@ func reached(a, b uint64) bool {
 func (l *ledger) unasked(node *Node, ours []taints.Pair) []taints.Pair {
 	var pairs []taints.Pair
 	for _, pair := range ours {
-		if !l.asksFor(pair) && !slices.Contains(pairs, pair) && taints.Has(node.Spec.Taints, pair) {
+		if !l.asksFor(pair) && !slices.Contains(pairs, pair) && node.Has(pair) {
 			pairs = append(pairs, pair)
 		}
 	}
@@ -180,7 +178,7 @@ func (l *ledger) mayRemove(facts taints.Facts, node *Node) []taints.Pair {
 	}
 	for _, d := range l.desired {
 		pair := d.taint.Pair()
-		if d.via == taints.Kept && taints.Has(node.Spec.Taints, pair) && !slices.Contains(pairs, pair) {
+		if d.via == taints.Kept && node.Has(pair) && !slices.Contains(pairs, pair) {
 			pairs = append(pairs, pair)
 		}
 	}

@@ -7,19 +7,17 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 )
 
 // render makes the Node condition: the value and the threshold, what holds the
 // taint back, what clears it and when, and since when it has been so.
-func (s *State) render(t *turn, c *condition, o outlook, reported probes.Observation) corev1.NodeCondition {
-	shown := corev1.NodeCondition{Type: ConditionType(c.name), Status: corev1.ConditionFalse, Reason: reported.Reason, Message: reported.Message}
+func (s *State) render(t *turn, c *condition, o outlook, reported probes.Observation) taints.NodeCondition {
+	shown := taints.NodeCondition{Type: ConditionType(c.name), Status: taints.ConditionFalse, Reason: reported.Reason, Message: reported.Message}
 	switch {
 	case c.debounce.Level > probes.OK:
-		shown.Status = corev1.ConditionTrue
+		shown.Status = taints.ConditionTrue
 		parts := []string{c.last.Message, c.sinceText(t.now), c.heldText(t, o), c.clearText(t, o)}
 		if reason, message := c.cause(); classOf(c.last) < bad && reason != "" {
 			shown.Reason = reason
@@ -27,10 +25,10 @@ func (s *State) render(t *turn, c *condition, o outlook, reported probes.Observa
 		}
 		shown.Message = strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), "; ")
 	case c.request.braked != "":
-		shown.Status, shown.Reason = corev1.ConditionUnknown, ReasonBraked
+		shown.Status, shown.Reason = taints.ConditionUnknown, ReasonBraked
 		shown.Message += "; " + c.request.braked
 	case reported.Level == probes.Unknown:
-		shown.Status = corev1.ConditionUnknown
+		shown.Status = taints.ConditionUnknown
 	}
 	if s.ledger.unrecorded {
 		shown.Message += "; taintlet's record does not fit beside the Node's other annotations, so a restart would forget its taints and damping"

@@ -132,8 +132,8 @@ func tell(t *testing.T, text string, out *strings.Builder) []decide.Notice {
 }
 
 func conditionsOf(w *world) []string {
-	all := make([]string, 0, len(w.node.Status.Conditions))
-	for _, c := range w.node.Status.Conditions {
+	all := make([]string, 0, len(w.node.Conditions))
+	for _, c := range w.node.Conditions {
 		all = append(all, fmt.Sprintf("%s %s %s: %s", c.Type, c.Status, c.Reason, c.Message))
 	}
 	return all

@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/probes"
@@ -148,7 +146,7 @@ func TestWhatTheNodeSaysIsTrue(t *testing.T) {
 	s := newSim(config.Default().Policy())
 	seenAll(s)
 	says := func() string {
-		shown := taints.Condition(s.read.Node, decide.ConditionType(probes.NetworkUnavailable))
+		shown := s.read.Node.Condition(decide.ConditionType(probes.NetworkUnavailable))
 		return string(shown.Status) + " " + shown.Reason
 	}
 	take := func(length time.Duration, symbol, reason string) {
@@ -196,8 +194,8 @@ func TestTaintedNodeSaysWhyAfterARestart(t *testing.T) {
 		o.Reason = "NetworkWell"
 		s.after(time.Second, o)
 	}
-	shown := taints.Condition(s.read.Node, decide.ConditionType(probes.NetworkUnavailable))
-	if shown.Status != corev1.ConditionTrue || shown.Reason != "DNSUnreachable" || !strings.HasSuffix(shown.Message, ": DNSUnreachable") {
+	shown := s.read.Node.Condition(decide.ConditionType(probes.NetworkUnavailable))
+	if shown.Status != taints.ConditionTrue || shown.Reason != "DNSUnreachable" || !strings.HasSuffix(shown.Message, ": DNSUnreachable") {
 		t.Errorf("%s %s: %s", shown.Status, shown.Reason, shown.Message)
 	}
 }

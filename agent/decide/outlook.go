@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/taintlet/taintlet/probes"
-	"github.com/taintlet/taintlet/taints"
 )
 
 // Hold says in one word what keeps a condition from its taint, from an eviction, or
@@ -156,7 +155,7 @@ func (s *State) taintHeld(t *turn, c *condition) (Hold, time.Time) {
 // Node, nor what stands in for it.
 func (s *State) lacks(t *turn, name probes.Condition, level probes.Level) bool {
 	return !slices.ContainsFunc(s.ledger.desired, func(d desired) bool {
-		return d.condition == name && d.level == level && taints.Has(t.in.Node.Spec.Taints, d.taint.Pair())
+		return d.condition == name && d.level == level && t.in.Node.Has(d.taint.Pair())
 	})
 }
 

@@ -4,8 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 )
@@ -55,7 +53,7 @@ func parsePause(value string, policy *Policy) pause {
 
 // IsPaused reports whether a Node's annotation taintlet.dev/paused stops additions for
 // a condition. An agent that runs may not have heeded it yet.
-func IsPaused(node *corev1.Node, policy *Policy, name probes.Condition) bool {
+func IsPaused(node *taints.Node, policy *Policy, name probes.Condition) bool {
 	return parsePause(node.Annotations[taints.PausedAnnotation], policy).has(name)
 }
 
@@ -147,9 +145,9 @@ func (s *State) underPause(node *Node, all []desired) []desired {
 	}
 	var allowed []desired
 	for _, d := range all {
-		if s.pause.has(d.condition) && !taints.Has(node.Spec.Taints, d.taint.Pair()) {
+		if s.pause.has(d.condition) && !node.Has(d.taint.Pair()) {
 			d = d.otherWay()
-			if pair := d.taint.Pair(); !slices.Contains(s.ledger.owned, pair) || !taints.Has(node.Spec.Taints, pair) {
+			if pair := d.taint.Pair(); !slices.Contains(s.ledger.owned, pair) || !node.Has(pair) {
 				continue
 			}
 		}

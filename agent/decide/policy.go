@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/taintlet/taintlet/probes"
@@ -94,9 +93,9 @@ type Rule struct {
 
 // Taint is what a rule puts on the Node.
 type Taint struct {
-	Key    string             `json:"key"`
-	Value  string             `json:"value,omitempty"`
-	Effect corev1.TaintEffect `json:"effect"`
+	Key    string        `json:"key"`
+	Value  string        `json:"value,omitempty"`
+	Effect taints.Effect `json:"effect"`
 }
 
 // Pair is the taint's identity.
@@ -130,7 +129,7 @@ func (p *Policy) Asks(condition probes.Condition, level probes.Level) bool {
 // Evicts reports whether taintlet evicts by this pair, here or on any other Node
 // of the cluster.
 func (p *Policy) Evicts(pair taints.Pair) bool {
-	return pair.Effect == corev1.TaintEffectNoExecute && p.Produces(pair)
+	return pair.Effect == taints.NoExecute && p.Produces(pair)
 }
 
 // Produces reports whether this policy or a built-in rule can ask for
@@ -163,17 +162,17 @@ func (p *Policy) BuiltInRules() []Rule {
 // builtIn yields BuiltInRules one by one: Produces asks for them at each step.
 func (p *Policy) builtIn() iter.Seq[Rule] {
 	return func(yield func(Rule) bool) {
-		for rule := range p.wellKnown(probes.Degraded, corev1.TaintEffectNoSchedule) {
+		for rule := range p.wellKnown(probes.Degraded, taints.NoSchedule) {
 			if !yield(rule) {
 				return
 			}
 		}
-		p.wellKnown(probes.Critical, corev1.TaintEffectNoExecute)(yield)
+		p.wellKnown(probes.Critical, taints.NoExecute)(yield)
 	}
 }
 
 // wellKnown yields a rule for each condition that has a well-known key.
-func (p *Policy) wellKnown(level probes.Level, effect corev1.TaintEffect) iter.Seq[Rule] {
+func (p *Policy) wellKnown(level probes.Level, effect taints.Effect) iter.Seq[Rule] {
 	return func(yield func(Rule) bool) {
 		for _, condition := range p.Conditions {
 			rule := Rule{condition.Name, level, Taint{Key: condition.TaintKey, Effect: effect}}

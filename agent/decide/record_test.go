@@ -25,7 +25,7 @@ func longestKeys(t *testing.T) *decide.Policy {
 		cfg.Rules[i].Taint = decide.Taint{
 			Key:    prefix + "/" + string(rune('a'+i)) + strings.Repeat("z", 62),
 			Value:  strings.Repeat("v", 63),
-			Effect: corev1.TaintEffectPreferNoSchedule,
+			Effect: taints.PreferNoSchedule,
 		}
 	}
 	cfg.StandInPrefix = prefix
@@ -52,7 +52,7 @@ func disputed(s *sim) {
 			}
 		}
 		for range 3 {
-			s.edit(func(n *corev1.Node) { n.Spec.Taints = nil })
+			s.edit(func(n *taints.Node) { n.Taints = nil })
 			s.after(20*time.Second, sample(probes.MemoryPressure, "critical"))
 			largest(s)
 		}
@@ -105,7 +105,7 @@ func TestRecordFitsItsFourKilobytes(t *testing.T) {
 // unsigned is the record without who wrote it, when and as which revision, and
 // without what it says to people.
 func unsigned(s *sim) string {
-	node := s.read.DeepCopy()
+	node := s.read.Clone()
 	forge(node, "instance", "0")
 	return recordedOf(node)
 }
@@ -117,9 +117,9 @@ func TestRecordRoundTrip(t *testing.T) {
 	for seed := range uint64(quick(150)) {
 		r := random(seed)
 		s := past(settings(r), r)
-		if seed%3 == 0 && len(s.read.Spec.Taints) > 0 { // a dispute as well
+		if seed%3 == 0 && len(s.read.Taints) > 0 { // a dispute as well
 			for range 2 {
-				s.edit(func(n *corev1.Node) { n.Spec.Taints = nil })
+				s.edit(func(n *taints.Node) { n.Taints = nil })
 				s.after(time.Second, sample(probes.MemoryPressure, "bad"))
 			}
 			for range 600 {
@@ -148,20 +148,20 @@ func TestRecordRoundTrip(t *testing.T) {
 func TestRecordToleratesUnknownFields(t *testing.T) {
 	s := newSim(config.Default().Policy())
 	s.after(time.Second, sample(probes.MemoryPressure, "certain"))
-	s.edit(func(n *corev1.Node) {
+	s.edit(func(n *taints.Node) {
 		forge(n, "novelty", `{"a":[1,2,{"b":null}]}`)
 		forge(n, "conditions", `{"MemoryPressure":{"level":"Degraded","penalty":1,"setAt":3601000000000,"mood":"bad"},"LunarPhase":{"level":"OK"}}`)
 	})
 	s.restart(false, 0)
 	s.after(time.Second, sample(probes.MemoryPressure, "bad"))
-	if s.state.Level(probes.MemoryPressure) != probes.Degraded || len(s.read.Spec.Taints) != 1 {
-		t.Fatalf("level %s, taints %v", s.state.Level(probes.MemoryPressure), s.read.Spec.Taints)
+	if s.state.Level(probes.MemoryPressure) != probes.Degraded || len(s.read.Taints) != 1 {
+		t.Fatalf("level %s, taints %v", s.state.Level(probes.MemoryPressure), s.read.Taints)
 	}
 	for range 200 {
 		s.after(time.Second, sample(probes.MemoryPressure, "ok"))
 	}
-	if len(s.read.Spec.Taints) != 0 {
-		t.Errorf("not cleared: %v", s.read.Spec.Taints)
+	if len(s.read.Taints) != 0 {
+		t.Errorf("not cleared: %v", s.read.Taints)
 	}
 }
 
@@ -175,9 +175,9 @@ func FuzzRecord(f *testing.F) {
 	}
 	f.Add(s.read.Annotations[taints.RecordAnnotation])
 	s.facts.KeepPolicy = false
-	s.edit(func(n *corev1.Node) { n.Spec.Taints = nil })
+	s.edit(func(n *taints.Node) { n.Taints = nil })
 	s.after(time.Second, sample(probes.MemoryPressure, "critical"))
-	s.edit(func(n *corev1.Node) { n.Spec.Taints = nil })
+	s.edit(func(n *taints.Node) { n.Taints = nil })
 	s.after(time.Second, sample(probes.MemoryPressure, "critical"))
 	f.Add(s.read.Annotations[taints.RecordAnnotation])
 	for _, text := range []string{
@@ -192,14 +192,14 @@ func FuzzRecord(f *testing.F) {
 
 func surviveRecord(t *testing.T, text string) {
 	s := newSim(withCritical(config.Default().Policy()))
-	foreign := []corev1.Taint{
-		{Key: "dedicated", Value: "db", Effect: corev1.TaintEffectNoSchedule},
-		{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoExecute},
-		{Key: corev1.TaintNodeMemoryPressure, Effect: corev1.TaintEffectPreferNoSchedule},
-		{Key: "gpu", Effect: corev1.TaintEffectNoExecute},
+	foreign := []taints.Taint{
+		{Key: "dedicated", Value: "db", Effect: taints.NoSchedule},
+		{Key: corev1.TaintNodeNotReady, Effect: taints.NoExecute},
+		{Key: corev1.TaintNodeMemoryPressure, Effect: taints.PreferNoSchedule},
+		{Key: "gpu", Effect: taints.NoExecute},
 	}
-	s.edit(func(n *corev1.Node) {
-		n.Spec.Taints = append([]corev1.Taint(nil), foreign...)
+	s.edit(func(n *taints.Node) {
+		n.Taints = append([]taints.Taint(nil), foreign...)
 		n.Annotations[taints.RecordAnnotation] = text
 	})
 	s.restart(false, 0)
@@ -231,10 +231,10 @@ func surviveRecord(t *testing.T, text string) {
 }
 
 // notOurs returns the taints that this configuration cannot have made.
-func notOurs(cfg *decide.Policy, list []corev1.Taint) []corev1.Taint {
-	var foreign []corev1.Taint
+func notOurs(cfg *decide.Policy, list []taints.Taint) []taints.Taint {
+	var foreign []taints.Taint
 	for _, taint := range list {
-		if !cfg.Produces(taints.PairOf(taint)) {
+		if !cfg.Produces(taint.Pair()) {
 			foreign = append(foreign, taint)
 		}
 	}

@@ -5,9 +5,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 )
@@ -18,7 +15,7 @@ type report struct {
 	refresh bool
 	// pending are being written. They do not change until they are written: a
 	// message that moves with every sample must not make every sample a write.
-	pending []corev1.NodeCondition
+	pending []taints.NodeCondition
 	// news are when the conditions were last written for news alone, the newest first.
 	news [newsEach]time.Time
 }
@@ -151,8 +148,8 @@ func (s *State) newsOf(t *turn, c *condition) news {
 // between two heartbeats, the value, with which a message begins, may be older than the
 // newest sample. A time in the future is none of this boot's.
 func (s *State) adopt(t *turn, c *condition) bool {
-	stands := taints.Condition(t.in.Node.Node, ConditionType(c.name))
-	if stands == nil || t.now.Sub(stands.LastHeartbeatTime.Time) >= t.policy.Heartbeat || stands.LastHeartbeatTime.After(t.now.Add(time.Second)) {
+	stands := t.in.Node.Condition(ConditionType(c.name))
+	if stands == nil || t.now.Sub(stands.LastHeartbeatTime) >= t.policy.Heartbeat || stands.LastHeartbeatTime.After(t.now.Add(time.Second)) {
 		return false
 	}
 	o := s.outlook(t, c)
@@ -161,8 +158,8 @@ func (s *State) adopt(t *turn, c *condition) bool {
 		return false
 	}
 	s.show(c, o, c.last)
-	if t.Adopted.IsZero() || stands.LastHeartbeatTime.Before(&metav1.Time{Time: t.Adopted}) {
-		t.Adopted = stands.LastHeartbeatTime.Time
+	if t.Adopted.IsZero() || stands.LastHeartbeatTime.Before(t.Adopted) {
+		t.Adopted = stands.LastHeartbeatTime
 	}
 	return true
 }
@@ -203,7 +200,7 @@ func (s *State) renderAll(t *turn, landed bool) {
 	}
 	t.Adopted = time.Time{} // all are written
 	r := &s.report
-	r.refresh, r.pending = false, make([]corev1.NodeCondition, 0, len(s.conditions))
+	r.refresh, r.pending = false, make([]taints.NodeCondition, 0, len(s.conditions))
 	for i := range s.conditions {
 		c := &s.conditions[i]
 		now, reported := s.outlook(t, c), c.reported(t)
@@ -231,18 +228,18 @@ const ReasonBraked = "FleetBrake"
 const conditionPrefix = "Host"
 
 // ConditionType returns the type of our Node condition.
-func ConditionType(name probes.Condition) corev1.NodeConditionType {
-	return corev1.NodeConditionType(conditionPrefix + string(name))
+func ConditionType(name probes.Condition) string {
+	return string(conditionPrefix + string(name))
 }
 
 // conditionName returns the condition that a Node condition of ours is about.
-func conditionName(kind corev1.NodeConditionType) (name probes.Condition, isOurs bool) {
+func conditionName(kind string) (name probes.Condition, isOurs bool) {
 	text, isOurs := strings.CutPrefix(string(kind), conditionPrefix)
 	return probes.Condition(text), isOurs
 }
 
 // isOurs reports whether a Node condition's type is one of taintlet's.
-func isOurs(kind corev1.NodeConditionType, policy *Policy) bool {
+func isOurs(kind string, policy *Policy) bool {
 	name, found := conditionName(kind)
 	return found && slices.ContainsFunc(policy.Conditions, func(c Condition) bool { return c.Name == name })
 }

@@ -4,9 +4,6 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/probes"
@@ -23,9 +20,9 @@ func told(t *testing.T, symbol string, cfg *decide.Policy) *sim {
 		s.after(10*time.Second, sample(probes.MemoryPressure, symbol))
 	}
 	s.step(decide.Inputs{Refresh: true})
-	s.edit(func(n *corev1.Node) {
-		for i := range n.Status.Conditions {
-			n.Status.Conditions[i].LastHeartbeatTime = metav1.NewTime(s.now)
+	s.edit(func(n *taints.Node) {
+		for i := range n.Conditions {
+			n.Conditions[i].LastHeartbeatTime = s.now
 		}
 	})
 	s.after(time.Minute)
@@ -60,12 +57,12 @@ func begin(s *sim, symbol string, severity int) (node, conditions int) {
 func TestRestartWritesOnce(t *testing.T) {
 	for _, symbol := range []string{"ok", "bad"} {
 		s := told(t, symbol, config.Default().Policy())
-		before := s.read.DeepCopy()
+		before := s.read.Clone()
 		if node, conditions := begin(s, symbol, 60); node > 1 || conditions > 0 || symbol == "bad" && node != 1 {
 			t.Errorf("%s: the Node was written %d times, its conditions %d times", symbol, node, conditions)
 		}
-		if !taints.Equal(before.Spec.Taints, s.read.Spec.Taints) {
-			t.Errorf("%s: taints became %v", symbol, s.read.Spec.Taints)
+		if !taints.Equal(before.Taints, s.read.Taints) {
+			t.Errorf("%s: taints became %v", symbol, s.read.Taints)
 		}
 		written := 0
 		s.onChange = func(_ *sim, c taints.Change) { written += len(c.Conditions) }
@@ -90,14 +87,14 @@ func TestRestartWritesOnce(t *testing.T) {
 // What differs from what stands on the Node is written at the start, and so is what is
 // due, or of which it is not known when it was written.
 func TestRestartWritesWhatDiffers(t *testing.T) {
-	edit := func(change func(*corev1.NodeCondition)) func(*sim) {
+	edit := func(change func(*taints.NodeCondition)) func(*sim) {
 		return func(s *sim) {
-			s.edit(func(n *corev1.Node) { change(taints.Condition(n, decide.ConditionType(probes.MemoryPressure))) })
+			s.edit(func(n *taints.Node) { change(n.Condition(decide.ConditionType(probes.MemoryPressure))) })
 		}
 	}
 	at := func(after time.Duration) func(*sim) {
 		return func(s *sim) {
-			edit(func(c *corev1.NodeCondition) { c.LastHeartbeatTime = metav1.NewTime(s.now.Add(after)) })(s)
+			edit(func(c *taints.NodeCondition) { c.LastHeartbeatTime = s.now.Add(after) })(s)
 		}
 	}
 	for name, c := range map[string]struct {
@@ -107,16 +104,16 @@ func TestRestartWritesWhatDiffers(t *testing.T) {
 		"bad since":           {"ok", "certain", nil},
 		"good since":          {"bad", "ok", nil},
 		"unknown since":       {"bad", "unknown", nil},
-		"another status":      {"ok", "ok", edit(func(c *corev1.NodeCondition) { c.Status = corev1.ConditionUnknown })},
-		"another reason":      {"bad", "bad", edit(func(c *corev1.NodeCondition) { c.Reason = "Other" })},
-		"another end":         {"bad", "bad", edit(func(c *corev1.NodeCondition) { c.Message += "!" })},
-		"no condition":        {"ok", "ok", edit(func(c *corev1.NodeCondition) { c.Type = "Other" })},
+		"another status":      {"ok", "ok", edit(func(c *taints.NodeCondition) { c.Status = taints.ConditionUnknown })},
+		"another reason":      {"bad", "bad", edit(func(c *taints.NodeCondition) { c.Reason = "Other" })},
+		"another end":         {"bad", "bad", edit(func(c *taints.NodeCondition) { c.Message += "!" })},
+		"no condition":        {"ok", "ok", edit(func(c *taints.NodeCondition) { c.Type = "Other" })},
 		"heartbeat is due":    {"ok", "ok", at(-5 * time.Minute)},
 		"in the future":       {"ok", "ok", at(time.Minute)},
-		"no time":             {"ok", "ok", edit(func(c *corev1.NodeCondition) { c.LastHeartbeatTime = metav1.Time{} })},
+		"no time":             {"ok", "ok", edit(func(c *taints.NodeCondition) { c.LastHeartbeatTime = time.Time{} })},
 		"heartbeats are off":  {"ok", "ok", func(s *sim) { s.cfg.Heartbeat = 0 }},
-		"the record is full":  {"bad", "bad", func(s *sim) { s.edit(func(n *corev1.Node) { n.Annotations["big"] = string(make([]byte, 256<<10)) }) }},
-		"another Node object": {"ok", "ok", func(s *sim) { s.edit(func(n *corev1.Node) { n.UID, n.Status.Conditions = "2", nil }) }},
+		"the record is full":  {"bad", "bad", func(s *sim) { s.edit(func(n *taints.Node) { n.Annotations["big"] = string(make([]byte, 256<<10)) }) }},
+		"another Node object": {"ok", "ok", func(s *sim) { s.edit(func(n *taints.Node) { n.UID, n.Conditions = "2", nil }) }},
 	} {
 		s := told(t, c.was, config.Default().Policy())
 		if c.change != nil {

@@ -58,11 +58,11 @@ func TestRestartTakesNothingOffAndForgetsNothing(t *testing.T) {
 		r := random(seed)
 		s := past(settings(r), r)
 		twin, newBoot := restarted(s, r)
-		before := s.read.Spec.Taints
+		before := s.read.Taints
 		writes := s.writes
 		s.step(decide.Inputs{})
-		if !taints.Equal(before, s.read.Spec.Taints) {
-			t.Fatalf("seed %d: the restart changed the taints from %v to %v", seed, before, s.read.Spec.Taints)
+		if !taints.Equal(before, s.read.Taints) {
+			t.Fatalf("seed %d: the restart changed the taints from %v to %v", seed, before, s.read.Taints)
 		}
 		if len(before) > 0 {
 			tainted++

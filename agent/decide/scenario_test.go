@@ -12,10 +12,6 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/probes"
@@ -91,7 +87,7 @@ type world struct {
 	facts  taints.Facts
 	slot   decide.Slot
 	peers  decide.Peers
-	node   *corev1.Node
+	node   *taints.Node
 	read   *decide.Node
 	// known is the Node as the agent knows it: behind while the API is down,
 	// nil while the Node is deleted.
@@ -137,10 +133,10 @@ func newWorld() *world {
 }
 
 func (w *world) create(uid string) {
-	w.setNode(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "host", UID: types.UID(uid), ResourceVersion: "1"}})
+	w.setNode(&taints.Node{Name: "host", UID: string(uid), ResourceVersion: "1"})
 }
 
-func (w *world) setNode(node *corev1.Node) {
+func (w *world) setNode(node *taints.Node) {
 	w.node, w.read = node, decide.Read(node)
 	if w.apiUp {
 		w.known = w.read
@@ -201,12 +197,12 @@ func (w *world) step(in decide.Inputs) {
 	before := w.node
 	after := d.Change.ApplyTo(before)
 	for _, c := range d.Change.Conditions {
-		taints.Condition(after, c.Type).LastHeartbeatTime = metav1.NewTime(epoch().Add(w.now))
+		after.Condition(c.Type).LastHeartbeatTime = epoch().Add(w.now)
 	}
 	if _, differs := d.Change.Differs(before); differs && onlyTells(before, after) {
 		w.happen("retold")
 	} else if differs {
-		w.happen("write" + difference(before.Spec.Taints, after.Spec.Taints))
+		w.happen("write" + difference(before.Taints, after.Taints))
 	}
 	w.setNode(after)
 	if w.nested++; w.nested > 10 {
@@ -254,16 +250,16 @@ func clockTime(d time.Duration) string {
 	return s
 }
 
-func difference(before, after []corev1.Taint) string {
+func difference(before, after []taints.Taint) string {
 	var b strings.Builder
 	for _, t := range before {
-		if !taints.Has(after, taints.PairOf(t)) {
-			fmt.Fprintf(&b, " -%s", taints.PairOf(t))
+		if !(&taints.Node{Taints: after}).Has(t.Pair()) {
+			fmt.Fprintf(&b, " -%s", t.Pair())
 		}
 	}
 	for _, t := range after {
-		if !taints.Has(before, taints.PairOf(t)) {
-			fmt.Fprintf(&b, " +%s", t.ToString())
+		if !(&taints.Node{Taints: before}).Has(t.Pair()) {
+			fmt.Fprintf(&b, " +%s", t.String())
 		}
 	}
 	if b.Len() == 0 {
@@ -463,7 +459,7 @@ func choose(word, yes, no string, use func(bool)) error {
 // others changes the Node as anybody else might: remove PAIR, add PAIR,
 // annotate KEY=VALUE, annotate KEY- (removes it).
 func (w *world) others(args []string) error {
-	node := w.node.DeepCopy()
+	node := w.node.Clone()
 	if node.Annotations == nil {
 		node.Annotations = map[string]string{}
 	}
@@ -473,15 +469,15 @@ func (w *world) others(args []string) error {
 		if err != nil {
 			return err
 		}
-		pair := taints.PairOf(taint)
-		if taints.Has(node.Spec.Taints, pair) != (args[0] == "remove") {
-			return fmt.Errorf("cannot %s %s: the node has %v", args[0], pair, node.Spec.Taints)
+		pair := taint.Pair()
+		if node.Has(pair) != (args[0] == "remove") {
+			return fmt.Errorf("cannot %s %s: the node has %v", args[0], pair, node.Taints)
 		}
 		if args[0] == "add" {
-			node.Spec.Taints = append(node.Spec.Taints, taint)
+			node.Taints = append(node.Taints, taint)
 			break
 		}
-		node.Spec.Taints, _, _ = taints.Plan(node.Spec.Taints, []taints.Pair{pair}, nil)
+		node.Taints, _, _ = taints.Plan(node.Taints, []taints.Pair{pair}, nil)
 	case "annotate":
 		key, value, found := strings.Cut(strings.TrimSpace(strings.Join(args[1:], " ")), "=")
 		if found {
@@ -499,13 +495,13 @@ func (w *world) others(args []string) error {
 }
 
 // parseTaint reads KEY[=VALUE]:EFFECT.
-func parseTaint(text string) (corev1.Taint, error) {
+func parseTaint(text string) (taints.Taint, error) {
 	var pair taints.Pair
 	if err := pair.UnmarshalText([]byte(text)); err != nil {
-		return corev1.Taint{}, err
+		return taints.Taint{}, err
 	}
 	key, value, _ := strings.Cut(pair.Key, "=")
-	return corev1.Taint{Key: key, Value: value, Effect: pair.Effect}, nil
+	return taints.Taint{Key: key, Value: value, Effect: pair.Effect}, nil
 }
 
 // editRecord forges a part of the record: PATH=JSON, the path with dots.
@@ -537,10 +533,9 @@ func (w *world) editRecord(args []string) error {
 
 // kubelet sets a condition of the kubelet's: TYPE STATUS.
 func (w *world) kubelet(args []string) error {
-	node := w.node.DeepCopy()
-	change := taints.Change{Conditions: []corev1.NodeCondition{{Type: corev1.NodeConditionType(args[0]), Status: corev1.ConditionStatus(args[1])}}}
-	node.Status = change.ApplyTo(node).Status
-	w.setNode(node)
+	node := w.node.Clone()
+	change := taints.Change{Conditions: []taints.NodeCondition{{Type: string(args[0]), Status: taints.ConditionStatus(args[1])}}}
+	w.setNode(change.ApplyTo(node))
 	return nil
 }
 
@@ -610,7 +605,7 @@ func (w *world) configure(args []string) error {
 // showCondition tells one of the Node's conditions: its status and message.
 func (w *world) showCondition(args []string) error {
 	for _, c := range names() {
-		if shown := taints.Condition(w.node, corev1.NodeConditionType("Host"+string(c))); short(c) == args[0] && shown != nil {
+		if shown := w.node.Condition(string("Host" + string(c))); short(c) == args[0] && shown != nil {
 			w.happen(fmt.Sprintf("%s %s: %s", shown.Status, shown.Reason, shown.Message))
 			return nil
 		}
@@ -621,8 +616,8 @@ func (w *world) showCondition(args []string) error {
 // showNode tells the Node's taints and the held annotation.
 func (w *world) showNode() {
 	var pairs []string
-	for _, t := range w.node.Spec.Taints {
-		pairs = append(pairs, t.ToString())
+	for _, t := range w.node.Taints {
+		pairs = append(pairs, t.String())
 	}
 	w.happen("taints [" + strings.Join(pairs, " ") + "] held " + strconv.Quote(w.node.Annotations[taints.HeldAnnotation]))
 }

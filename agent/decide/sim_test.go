@@ -6,9 +6,6 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/probes"
@@ -57,7 +54,7 @@ func newSim(cfg *decide.Policy) *sim {
 		facts: taints.Facts{LifecycleController: true, KeepPolicy: true, StandInPrefix: taints.DefaultStandInPrefix},
 		now:   epoch(),
 		boot:  decide.Boot{ID: "boot", At: epoch().Add(-time.Hour)},
-		read:  decide.Read(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "host", UID: "1"}}),
+		read:  decide.Read(&taints.Node{Name: "host", UID: "1"}),
 	}
 	s.state = decide.New(s.boot, "test", s.boot.At)
 	s.step(decide.Inputs{})
@@ -116,14 +113,14 @@ func (s *sim) step(in decide.Inputs) {
 
 // onlyTells reports whether two versions of a Node differ in nothing but what the
 // record says to people, and in its revision.
-func onlyTells(before, after *corev1.Node) bool {
-	return taints.Equal(before.Spec.Taints, after.Spec.Taints) &&
+func onlyTells(before, after *taints.Node) bool {
+	return taints.Equal(before.Taints, after.Taints) &&
 		before.Annotations[taints.HeldAnnotation] == after.Annotations[taints.HeldAnnotation] &&
 		recordedOf(before) != "" && recordedOf(before) == recordedOf(after)
 }
 
 // recordedOf is the record without what it says to people, and without its revision.
-func recordedOf(node *corev1.Node) string {
+func recordedOf(node *taints.Node) string {
 	var whole map[string]any
 	if json.Unmarshal([]byte(node.Annotations[taints.RecordAnnotation]), &whole) != nil {
 		return ""
@@ -147,8 +144,8 @@ func recordedOf(node *corev1.Node) string {
 }
 
 // edit changes the Node as others might.
-func (s *sim) edit(change func(*corev1.Node)) {
-	node := s.read.DeepCopy()
+func (s *sim) edit(change func(*taints.Node)) {
+	node := s.read.Clone()
 	if node.Annotations == nil {
 		node.Annotations = map[string]string{}
 	}
@@ -217,7 +214,7 @@ func quick(n int) int {
 }
 
 // forge replaces one field of the record on a Node.
-func forge(n *corev1.Node, field, value string) {
+func forge(n *taints.Node, field, value string) {
 	var whole map[string]json.RawMessage
 	if json.Unmarshal([]byte(n.Annotations[taints.RecordAnnotation]), &whole) != nil {
 		return

@@ -6,8 +6,6 @@ package decide
 import (
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 )
@@ -70,7 +68,7 @@ type Placed struct {
 }
 
 // Taint returns the taint with its value.
-func (p Placed) Taint() corev1.Taint {
+func (p Placed) Taint() taints.Taint {
 	return p.Pair.With(p.Value)
 }
 
@@ -85,13 +83,13 @@ func (s *State) Placed() []Placed {
 
 // Node is a Node as Step needs it: the object and its record, read once.
 type Node struct {
-	*corev1.Node
+	*taints.Node
 	record    record
 	recordErr error
 }
 
 // Read prepares a Node for Step.
-func Read(node *corev1.Node) *Node {
+func Read(node *taints.Node) *Node {
 	r, err := parseRecord(node.Annotations[taints.RecordAnnotation])
 	return &Node{node, r, err}
 }
@@ -163,7 +161,7 @@ type Notice struct {
 	Kind      Kind
 	Condition probes.Condition
 	From, To  probes.Level // of a LevelChanged
-	Taint     corev1.Taint // of a TaintLost
+	Taint     taints.Taint // of a TaintLost
 	Via       taints.Via   // of a TaintLost: how the taint was to stay
 	By        string       // of a TaintLost: the field manager that removed it, if known
 	Reason    string

@@ -4,8 +4,6 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 )
@@ -41,7 +39,7 @@ type ConditionStatus struct {
 
 // ReadStatus reads what a Node's record says. All of it is for people: whoever may
 // write the annotation may forge it. The error says why it cannot be read.
-func ReadStatus(node *corev1.Node) (Status, error) {
+func ReadStatus(node *taints.Node) (Status, error) {
 	r, err := parseRecord(node.Annotations[taints.RecordAnnotation])
 	if err != nil {
 		return Status{Found: true}, err
@@ -56,8 +54,8 @@ func ReadStatus(node *corev1.Node) (Status, error) {
 			Disputed: slices.ContainsFunc(disputed(), func(level probes.Level) bool { return c.Dispute[level.String()].Stage != asRuled }),
 		}
 	}
-	for i := range node.Status.Conditions { // the record does not say it: it comes and goes
-		shown := &node.Status.Conditions[i]
+	for i := range node.Conditions { // the record does not say it: it comes and goes
+		shown := &node.Conditions[i]
 		name, isOurs := conditionName(shown.Type)
 		if isOurs && shown.Reason == ReasonBraked {
 			c := s.Conditions[name]

@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/probes"
@@ -45,7 +43,7 @@ func TestRecordTellsPeopleWhatTheyAsk(t *testing.T) {
 	if got := s.memory(t); got != want {
 		t.Errorf("good again: %+v, want %+v", got, want)
 	}
-	s.edit(func(n *corev1.Node) { n.Annotations[taints.PausedAnnotation] = "true"; n.Spec.Taints = nil })
+	s.edit(func(n *taints.Node) { n.Annotations[taints.PausedAnnotation] = "true"; n.Taints = nil })
 	s.after(time.Minute, sample(probes.MemoryPressure, "bad"))
 	if got := s.memory(t); got != (decide.ConditionStatus{Level: probes.Degraded, Since: set, HeldBy: decide.HeldPaused, Flaps: 1}) {
 		t.Errorf("paused: %+v", got)
@@ -68,7 +66,7 @@ func TestForgedTextForPeopleDecidesNothing(t *testing.T) {
 		r := random(1)
 		honest := past(settings(r), r)
 		twin := honest.fork()
-		twin.edit(func(n *corev1.Node) {
+		twin.edit(func(n *taints.Node) {
 			var conditions string
 			for i, c := range names() {
 				if i > 0 {
@@ -87,7 +85,7 @@ func TestForgedTextForPeopleDecidesNothing(t *testing.T) {
 			forge(n, "conditions", "{"+conditions+"}")
 		})
 		plain := honest.fork()
-		plain.edit(func(n *corev1.Node) { // the same without what is told
+		plain.edit(func(n *taints.Node) { // the same without what is told
 			n.Annotations[taints.RecordAnnotation] = twin.read.Annotations[taints.RecordAnnotation]
 			stripTold(n)
 		})
@@ -103,8 +101,8 @@ func TestForgedTextForPeopleDecidesNothing(t *testing.T) {
 			for _, s := range []*sim{twin, plain} {
 				s.after(time.Second, sample(names()[i%4], symbol))
 			}
-			if !taints.Equal(twin.read.Spec.Taints, plain.read.Spec.Taints) || len(twin.events) != len(plain.events) {
-				t.Fatalf("%s: step %d: %v and %v", forged, i, twin.read.Spec.Taints, plain.read.Spec.Taints)
+			if !taints.Equal(twin.read.Taints, plain.read.Taints) || len(twin.events) != len(plain.events) {
+				t.Fatalf("%s: step %d: %v and %v", forged, i, twin.read.Taints, plain.read.Taints)
 			}
 		}
 		if len(twin.events) == 0 {
@@ -114,7 +112,7 @@ func TestForgedTextForPeopleDecidesNothing(t *testing.T) {
 }
 
 // stripTold removes from the record what it says to people.
-func stripTold(n *corev1.Node) {
+func stripTold(n *taints.Node) {
 	var whole map[string]json.RawMessage
 	if json.Unmarshal([]byte(n.Annotations[taints.RecordAnnotation]), &whole) != nil {
 		return

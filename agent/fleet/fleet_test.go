@@ -12,13 +12,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/probes/network/verdict"
+	"github.com/taintlet/taintlet/taints"
 )
 
 // source has one slice for each Service, of so many agents, until it fails. What a
@@ -70,11 +70,10 @@ func (s *source) GetSlice(_ context.Context, _, name string) (*discoveryv1.Endpo
 	return slice, s.err
 }
 
-func (s *source) GetNode(_ context.Context, name string) (*corev1.Node, error) {
-	return &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec:       corev1.NodeSpec{Unschedulable: s.cordoned},
-		Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
+func (s *source) GetNode(_ context.Context, name string) (*taints.Node, error) {
+	return &taints.Node{
+		Name: name, IsUnschedulable: s.cordoned,
+		Conditions: []taints.NodeCondition{{Type: "Ready", Status: taints.ConditionTrue}},
 	}, nil
 }
 
@@ -284,27 +283,27 @@ func TestPage(t *testing.T) {
 }
 
 func TestStandingOf(t *testing.T) {
-	ready := corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue}
-	says := func(status corev1.ConditionStatus, reason string) []corev1.NodeCondition {
-		return []corev1.NodeCondition{ready, {Type: "HostNetworkUnavailable", Status: status, Reason: reason}}
+	ready := taints.NodeCondition{Type: "Ready", Status: taints.ConditionTrue}
+	says := func(status taints.ConditionStatus, reason string) []taints.NodeCondition {
+		return []taints.NodeCondition{ready, {Type: "HostNetworkUnavailable", Status: status, Reason: reason}}
 	}
 	for name, c := range map[string]struct {
-		node              corev1.Node
+		node              taints.Node
 		excused, suspects bool
 	}{
-		"well":               {corev1.Node{Status: corev1.NodeStatus{Conditions: says("False", "DefaultRouteUp")}}, false, false},
-		"no agent":           {corev1.Node{Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{ready}}}, false, false},
-		"suspects":           {corev1.Node{Status: corev1.NodeStatus{Conditions: says("Unknown", "PeersUnreachable")}}, false, true},
-		"many suspect":       {corev1.Node{Status: corev1.NodeStatus{Conditions: says("Unknown", "ManySuspect")}}, false, true},
-		"braked":             {corev1.Node{Status: corev1.NodeStatus{Conditions: says("Unknown", "FleetBrake")}}, false, true},
-		"cannot tell":        {corev1.Node{Status: corev1.NodeStatus{Conditions: says("Unknown", "ReadFailed")}}, false, false},
-		"degraded":           {corev1.Node{Status: corev1.NodeStatus{Conditions: says("True", "NoCarrier")}}, false, true},
-		"never reported":     {corev1.Node{}, true, false},
-		"not ready":          {corev1.Node{Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: "Unknown"}}}}, true, false},
-		"cordoned":           {corev1.Node{Spec: corev1.NodeSpec{Unschedulable: true}, Status: corev1.NodeStatus{Conditions: says("False", "")}}, true, false},
-		"cordoned, suspects": {corev1.Node{Spec: corev1.NodeSpec{Unschedulable: true}, Status: corev1.NodeStatus{Conditions: says("Unknown", "PeersUnreachable")}}, false, true},
-		"being deleted":      {corev1.Node{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{}}, Status: corev1.NodeStatus{Conditions: says("False", "")}}, true, false},
-		"being scaled down":  {corev1.Node{Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "ToBeDeletedByClusterAutoscaler"}}}, Status: corev1.NodeStatus{Conditions: says("True", "")}}, true, true},
+		"well":               {taints.Node{Conditions: says("False", "DefaultRouteUp")}, false, false},
+		"no agent":           {taints.Node{Conditions: []taints.NodeCondition{ready}}, false, false},
+		"suspects":           {taints.Node{Conditions: says("Unknown", "PeersUnreachable")}, false, true},
+		"many suspect":       {taints.Node{Conditions: says("Unknown", "ManySuspect")}, false, true},
+		"braked":             {taints.Node{Conditions: says("Unknown", "FleetBrake")}, false, true},
+		"cannot tell":        {taints.Node{Conditions: says("Unknown", "ReadFailed")}, false, false},
+		"degraded":           {taints.Node{Conditions: says("True", "NoCarrier")}, false, true},
+		"never reported":     {taints.Node{}, true, false},
+		"not ready":          {taints.Node{Conditions: []taints.NodeCondition{{Type: "Ready", Status: "Unknown"}}}, true, false},
+		"cordoned":           {taints.Node{IsUnschedulable: true, Conditions: says("False", "")}, true, false},
+		"cordoned, suspects": {taints.Node{IsUnschedulable: true, Conditions: says("Unknown", "PeersUnreachable")}, false, true},
+		"being deleted":      {taints.Node{IsDeleted: true, Conditions: says("False", "")}, true, false},
+		"being scaled down":  {taints.Node{Taints: []taints.Taint{{Key: "ToBeDeletedByClusterAutoscaler"}}, Conditions: says("True", "")}, true, true},
 	} {
 		if got := standingOf(&c.node); (got.Excuse != "") != c.excused || got.Suspects != c.suspects {
 			t.Errorf("%s: %+v", name, got)

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
+	"github.com/taintlet/taintlet/taints"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,7 +19,7 @@ type Source interface {
 	// GetSlice reads one EndpointSlice.
 	GetSlice(ctx context.Context, namespace, name string) (*discoveryv1.EndpointSlice, error)
 	// GetNode reads a Node.
-	GetNode(ctx context.Context, name string) (*corev1.Node, error)
+	GetNode(ctx context.Context, name string) (*taints.Node, error)
 	// LeaseRenewed returns when a Node's Lease was renewed, by that Node's clock.
 	LeaseRenewed(ctx context.Context, node string) (time.Time, error)
 }

@@ -188,10 +188,10 @@ func leavingTaints() []string {
 // standingOf reads what a Node says of itself. The condition's age is not asked
 // for: that would compare two hosts' clocks. When its agent is gone, it is not an
 // endpoint any more.
-func standingOf(node *corev1.Node) verdict.Standing {
+func standingOf(node *taints.Node) verdict.Standing {
 	s := verdict.Standing{Node: node.Name}
-	if c := taints.Condition(node, decide.ConditionType(verdict.Condition)); c != nil {
-		s.Suspects = c.Status == corev1.ConditionTrue || c.Status == corev1.ConditionUnknown && (verdict.IsSuspicion(c.Reason) || c.Reason == decide.ReasonBraked)
+	if c := node.Condition(decide.ConditionType(verdict.Condition)); c != nil {
+		s.Suspects = c.Status == taints.ConditionTrue || c.Status == taints.ConditionUnknown && (verdict.IsSuspicion(c.Reason) || c.Reason == decide.ReasonBraked)
 	}
 	s.Excuse = excuseOf(node, s.Suspects)
 	return s
@@ -199,16 +199,16 @@ func standingOf(node *corev1.Node) verdict.Standing {
 
 // excuseOf says why a Node does not count; empty: it does. A Node that suspects itself is
 // known to be there.
-func excuseOf(node *corev1.Node, suspects bool) string {
-	ready := taints.Condition(node, corev1.NodeReady)
+func excuseOf(node *taints.Node, suspects bool) string {
+	ready := node.Condition("Ready")
 	switch {
-	case ready == nil || ready.Status != corev1.ConditionTrue:
+	case ready == nil || ready.Status != taints.ConditionTrue:
 		return "is not ready"
-	case node.DeletionTimestamp != nil:
+	case node.IsDeleted:
 		return "is being deleted"
-	case slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return slices.Contains(leavingTaints(), t.Key) }):
+	case slices.ContainsFunc(node.Taints, func(t taints.Taint) bool { return slices.Contains(leavingTaints(), t.Key) }):
 		return "is about to be removed"
-	case node.Spec.Unschedulable && !suspects:
+	case node.IsUnschedulable && !suspects:
 		return cordoned
 	}
 	return ""

@@ -9,9 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/taintlet/taintlet/probes/network/verdict"
+	"github.com/taintlet/taintlet/taints"
 )
 
 // A Node whose Lease was not renewed within 11 s is gone. What is not known of a
@@ -172,7 +171,7 @@ func TestStandingsWithoutAnAnswerPause(t *testing.T) {
 // hanging is a source that gives no answer about Nodes and Leases.
 type hanging struct{ *source }
 
-func (hanging) GetNode(ctx context.Context, _ string) (*corev1.Node, error) {
+func (hanging) GetNode(ctx context.Context, _ string) (*taints.Node, error) {
 	<-ctx.Done()
 	return nil, ctx.Err()
 }

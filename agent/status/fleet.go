@@ -5,9 +5,8 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/taints"
 )
 
 // DefaultSilentAfter is how old the last sign of an agent may be: two and a half
@@ -34,7 +33,7 @@ func NewFleet(names []string, silentAfter time.Duration) *Fleet {
 func (f *Fleet) Reset() { clear(f.nodes) }
 
 // Add takes in a Node as it is now.
-func (f *Fleet) Add(node *corev1.Node) {
+func (f *Fleet) Add(node *taints.Node) {
 	if len(f.names) > 0 && !slices.Contains(f.names, node.Name) {
 		return
 	}

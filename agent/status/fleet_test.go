@@ -7,21 +7,20 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"github.com/taintlet/taintlet/taints"
 )
 
 // generated are Nodes as agents leave them; each tenth is bad.
-func generated(t testing.TB, count int) []*corev1.Node {
+func generated(t testing.TB, count int) []*taints.Node {
 	t.Helper()
 	fixtures := recorded(t)
-	nodes := make([]*corev1.Node, count)
+	nodes := make([]*taints.Node, count)
 	for i := range nodes {
 		from := fixtures["well"]
 		if i%10 == 0 {
 			from = fixtures["bad-memory"]
 		}
-		nodes[i] = from.DeepCopy()
+		nodes[i] = from.Clone()
 		nodes[i].Name = fmt.Sprintf("node-%04d", i)
 	}
 	return nodes
@@ -49,15 +48,15 @@ func TestSummaryAddsUp(t *testing.T) {
 func TestSilenceIsTheAPIServersToTell(t *testing.T) {
 	node := recorded(t)["well"]
 	now := recordedAt(recorded(t))
-	for i := range node.Status.Conditions {
-		node.Status.Conditions[i].LastHeartbeatTime = metav1.NewTime(now.Add(-24 * time.Hour))
+	for i := range node.Conditions {
+		node.Conditions[i].LastHeartbeatTime = now.Add(-24 * time.Hour)
 	}
 	fleet := NewFleet(nil, DefaultSilentAfter)
 	fleet.Add(node)
 	if s := fleet.Report(now).Summary; s.Well != 1 {
 		t.Errorf("%+v", s)
 	}
-	node.ManagedFields = nil // then its own clock does
+	node.SpecWrittenAt, node.StatusWrittenAt = time.Time{}, time.Time{} // then its own clock does
 	node.Annotations = nil
 	fleet.Add(node)
 	if s := fleet.Report(now).Summary; s.Silent != 1 || s.String() != "1 agent, 0 well, 1 silent for 24 h" {
@@ -84,7 +83,7 @@ func TestMemoryOfALargeFleet(t *testing.T) {
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	for i := range 5000 {
-		node := fixtures[i%10].DeepCopy()
+		node := fixtures[i%10].Clone()
 		node.Name = fmt.Sprintf("node-%04d", i)
 		fleet.Add(node)
 	}

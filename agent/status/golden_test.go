@@ -10,13 +10,13 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
+	"github.com/taintlet/taintlet/taints/apiserver"
 	"github.com/taintlet/taintlet/test/fixtures"
 )
 
@@ -24,13 +24,13 @@ var update = flag.Bool("update", false, "write the golden files")
 
 // recorded are the Nodes that TestStatus of test/integration recorded: what real
 // agents and a real control plane made of them.
-func recorded(t testing.TB) map[string]*corev1.Node {
+func recorded(t testing.TB) map[string]*taints.Node {
 	t.Helper()
 	files, err := filepath.Glob("testdata/*.yaml")
 	if err != nil || len(files) == 0 {
 		t.Fatal(files, err)
 	}
-	nodes := map[string]*corev1.Node{}
+	nodes := map[string]*taints.Node{}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
@@ -40,16 +40,16 @@ func recorded(t testing.TB) map[string]*corev1.Node {
 		if err := yaml.UnmarshalStrict(text, node); err != nil {
 			t.Fatalf("%s: %v", file, err)
 		}
-		nodes[node.Name] = node
+		nodes[node.Name] = apiserver.NodeOf(node)
 	}
 	return nodes
 }
 
 // recordedAt is just after the last of them was written.
-func recordedAt(nodes map[string]*corev1.Node) time.Time {
+func recordedAt(nodes map[string]*taints.Node) time.Time {
 	var last time.Time
 	for _, node := range nodes {
-		if at := taints.WrittenAt(node); at.After(last) {
+		if at := node.WrittenAt(); at.After(last) {
 			last = at
 		}
 	}
@@ -130,10 +130,10 @@ func TestScreen(t *testing.T) {
 
 // braked is a Node as the decider writes it while the fleet brake holds the taint of
 // MemoryPressure back.
-func braked(t *testing.T, now time.Time) *corev1.Node {
+func braked(t *testing.T, now time.Time) *taints.Node {
 	t.Helper()
 	policy := config.Default().Policy()
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "braked", UID: "1"}}
+	node := &taints.Node{Name: "braked", UID: "1"}
 	state := decide.New(decide.Boot{ID: "boot", At: now.Add(-time.Hour)}, "agent", now.Add(-time.Hour))
 	for i := range 5 {
 		var all []probes.Observation
@@ -151,9 +151,9 @@ func braked(t *testing.T, now time.Time) *corev1.Node {
 		state, decision = decide.Step(policy, state, decide.Inputs{Observations: all, Node: decide.Read(node), Peers: peers, Refresh: true}, at)
 		if decision.Change != nil {
 			node = decision.Change.ApplyTo(node)
-			for i := range node.Status.Conditions {
-				node.Status.Conditions[i].LastHeartbeatTime = metav1.NewTime(at)
-				node.Status.Conditions[i].LastTransitionTime = metav1.NewTime(at)
+			for i := range node.Conditions {
+				node.Conditions[i].LastHeartbeatTime = at
+				node.Conditions[i].LastTransitionTime = at
 			}
 		}
 	}

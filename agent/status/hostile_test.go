@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/taintlet/taintlet/taints"
+	"github.com/taintlet/taintlet/taints/apiserver"
 )
 
 // hostile texts move the cursor, colour, ring, write backwards, hide and pile up.
@@ -20,7 +21,7 @@ var hostile = []string{
 }
 
 // hostileNode has a hostile text wherever a Node may have one.
-func hostileNode(text string) *corev1.Node {
+func hostileNode(text string) *taints.Node {
 	now := metav1.Now()
 	pair, err := json.Marshal(text + ":NoSchedule")
 	if err != nil {
@@ -30,7 +31,7 @@ func hostileNode(text string) *corev1.Node {
 	if err != nil {
 		panic(err)
 	}
-	return &corev1.Node{
+	return apiserver.NodeOf(&corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "hostile" + text,
 			Annotations: map[string]string{
@@ -52,7 +53,7 @@ func hostileNode(text string) *corev1.Node {
 			{Type: "HostDiskPressure", Status: corev1.ConditionStatus(text), Reason: text, Message: text},
 			{Type: "HostPIDPressure", Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(time.Now().Add(1 << 62))},
 		}},
-	}
+	})
 }
 
 // What somebody else wrote on a Node neither commands a terminal, nor makes a row of
@@ -86,7 +87,7 @@ func TestHostileNodes(t *testing.T) {
 func TestThousandsOfTaints(t *testing.T) {
 	node := hostileNode("x")
 	for range 5000 {
-		node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: "taintlet.dev/" + strings.Repeat("x", 60), Effect: "NoSchedule"})
+		node.Taints = append(node.Taints, taints.Taint{Key: "taintlet.dev/" + strings.Repeat("x", 60), Effect: "NoSchedule"})
 	}
 	n := NewReader().Read(node)
 	if count := len(n.Others) + len(n.Conditions[0].Taints); count > maxTaints {

@@ -4,8 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/probes"
@@ -28,8 +26,8 @@ const maxFlaps = 99
 
 // remover says who removed the condition's taint. The API server forgets that when
 // taintlet writes the taints again, and when none is left.
-func remover(node *corev1.Node, c *Condition) string {
-	if by := taints.LastWriter(node); by != "" {
+func remover(node *taints.Node, c *Condition) string {
+	if by := node.LastWriter; by != "" {
 		return Clean(by, maxWord)
 	}
 	if len(c.Taints) > 0 {
@@ -46,7 +44,7 @@ func NewReader() *Reader { return &Reader{config.Default().Policy()} }
 
 // Read returns what a Node says. Its State is what it says of itself: whether the
 // agent is silent is a question of the time.
-func (r *Reader) Read(node *corev1.Node) Node {
+func (r *Reader) Read(node *taints.Node) Node {
 	n := Node{
 		Name: Clean(node.Name, maxName), State: NoAgent,
 		Paused: Clean(node.Annotations[taints.PausedAnnotation], maxWord),
@@ -54,7 +52,7 @@ func (r *Reader) Read(node *corev1.Node) Node {
 	if n.Paused == "false" {
 		n.Paused = ""
 	}
-	if ready := taints.Condition(node, corev1.NodeReady); ready != nil {
+	if ready := node.Condition("Ready"); ready != nil {
 		n.Ready = Clean(string(ready.Status), maxWord)
 	}
 	remembered, err := decide.ReadStatus(node)
@@ -69,7 +67,7 @@ func (r *Reader) Read(node *corev1.Node) Node {
 		n.LastSign = &last
 	}
 	for _, condition := range r.policy.Conditions {
-		if c := taints.Condition(node, decide.ConditionType(condition.Name)); c != nil {
+		if c := node.Condition(decide.ConditionType(condition.Name)); c != nil {
 			n.Conditions = append(n.Conditions, conditionOf(c, condition.Name, remembered))
 		}
 	}
@@ -87,7 +85,7 @@ func (r *Reader) Read(node *corev1.Node) Node {
 	return n
 }
 
-func conditionOf(c *corev1.NodeCondition, name probes.Condition, remembered decide.Status) Condition {
+func conditionOf(c *taints.NodeCondition, name probes.Condition, remembered decide.Status) Condition {
 	shown := Condition{
 		Name: string(name), Level: levelUnknown, Since: c.LastTransitionTime.UTC(),
 		Reason: Clean(c.Reason, maxWord), Message: Clean(c.Message, maxMessage),
@@ -95,9 +93,9 @@ func conditionOf(c *corev1.NodeCondition, name probes.Condition, remembered deci
 	past := remembered.Conditions[name]
 	shown.Flaps = min(past.Flaps, maxFlaps)
 	switch c.Status {
-	case corev1.ConditionFalse:
+	case taints.ConditionFalse:
 		shown.Level = levelOK
-	case corev1.ConditionTrue:
+	case taints.ConditionTrue:
 		shown.Level = levelDegraded
 		if past.Level == probes.Critical {
 			shown.Level = levelCritical
@@ -122,12 +120,12 @@ type owned struct {
 
 // ours returns the Node's taints that the record says are taintlet's. Without a
 // record that can be read it is the keys that tell.
-func (r *Reader) ours(node *corev1.Node, remembered decide.Status) []owned {
+func (r *Reader) ours(node *taints.Node, remembered decide.Status) []owned {
 	var list []owned
 	held := taints.HeldKeys(node)
-	for _, taint := range node.Spec.Taints {
-		pair := taints.PairOf(taint)
-		isHeld := slices.Contains(held, taint.Key) && taint.Effect == corev1.TaintEffectNoSchedule
+	for _, taint := range node.Taints {
+		pair := taint.Pair()
+		isHeld := slices.Contains(held, taint.Key) && taint.Effect == taints.NoSchedule
 		isStandIn := strings.HasPrefix(taint.Key, taints.DefaultStandInPrefix+"/")
 		if !slices.Contains(remembered.Owned, pair) && !isHeld && !isStandIn {
 			continue
@@ -135,12 +133,12 @@ func (r *Reader) ours(node *corev1.Node, remembered decide.Status) []owned {
 		if len(list) == maxTaints {
 			break
 		}
-		o := owned{Taint{Clean(taint.ToString(), maxTaint), taints.Direct}, r.conditionNamed(taint.Key)}
+		o := owned{Taint{Clean(taint.String(), maxTaint), taints.Direct}, r.conditionNamed(taint.Key)}
 		_, isReconciled := taints.LifecycleCondition(pair)
 		switch {
 		case isHeld && isReconciled:
 			o.Via = taints.Kept
-		case isStandIn || o.condition != "" && !isReconciled && taint.Effect == corev1.TaintEffectNoSchedule:
+		case isStandIn || o.condition != "" && !isReconciled && taint.Effect == taints.NoSchedule:
 			o.Via = taints.StandIn
 		}
 		list = append(list, o)

@@ -15,7 +15,7 @@ func TestPauseIsShownAtOnce(t *testing.T) {
 		"true": "Paused", "DiskPressure, MemoryPressure": "Paused", "PIDPresure": "Paused", "DiskPressure": "", "false": "", "": "",
 	} {
 		node := recorded(t)["bad-memory"]
-		node.Spec.Taints = nil
+		node.Taints = nil
 		node.Annotations[taints.PausedAnnotation] = value
 		n := NewReader().Read(node)
 		if got := n.Conditions[0].HeldBy; got != want || n.State != Untainted {
@@ -29,14 +29,14 @@ func TestPauseIsShownAtOnce(t *testing.T) {
 
 // owning returns a Node that is bad in memory, with these taints, which its record
 // says are taintlet's.
-func owning(t *testing.T, list ...corev1.Taint) *corev1.Node {
+func owning(t *testing.T, list ...taints.Taint) *taints.Node {
 	t.Helper()
 	node := recorded(t)["bad-memory"]
 	node.Annotations[taints.HeldAnnotation] = ""
-	node.Spec.Taints = list
+	node.Taints = list
 	var names []string
 	for _, taint := range list {
-		names = append(names, `"`+taints.PairOf(taint).String()+`"`)
+		names = append(names, `"`+taint.Pair().String()+`"`)
 	}
 	text := node.Annotations[taints.RecordAnnotation]
 	before := `"owned":["node.kubernetes.io/memory-pressure:NoSchedule"]`
@@ -50,19 +50,19 @@ func owning(t *testing.T, list ...corev1.Taint) *corev1.Node {
 // A taint is shown with its value, at the condition that its key names, or at the only
 // one that is bad.
 func TestTaintsBelongToConditions(t *testing.T) {
-	custom := corev1.Taint{Key: "example.com/tired", Value: "yes", Effect: corev1.TaintEffectNoExecute}
-	standIn := corev1.Taint{Key: "status-taint.example.com/memory-pressure", Effect: corev1.TaintEffectNoSchedule}
-	foreign := corev1.Taint{Key: "dedicated", Effect: corev1.TaintEffectNoSchedule}
+	custom := taints.Taint{Key: "example.com/tired", Value: "yes", Effect: taints.NoExecute}
+	standIn := taints.Taint{Key: "status-taint.example.com/memory-pressure", Effect: taints.NoSchedule}
+	foreign := taints.Taint{Key: "dedicated", Effect: taints.NoSchedule}
 	node := owning(t, custom, standIn)
-	node.Spec.Taints = append(node.Spec.Taints, foreign)
+	node.Taints = append(node.Taints, foreign)
 	n := NewReader().Read(node)
 	got := joined(n.Conditions[0].Taints)
 	if want := "example.com/tired=yes:NoExecute (direct), status-taint.example.com/memory-pressure:NoSchedule (stand-in)"; got != want || len(n.Others) != 0 {
 		t.Errorf("taints %q and %v", got, n.Others)
 	}
-	for i := range node.Status.Conditions {
-		if c := &node.Status.Conditions[i]; c.Type == "HostPIDPressure" {
-			c.Status = corev1.ConditionTrue
+	for i := range node.Conditions {
+		if c := &node.Conditions[i]; c.Type == "HostPIDPressure" {
+			c.Status = taints.ConditionTrue
 		}
 	}
 	if n = NewReader().Read(node); joined(n.Others) != "example.com/tired=yes:NoExecute (direct)" || len(n.Conditions[0].Taints) != 1 {
@@ -72,10 +72,10 @@ func TestTaintsBelongToConditions(t *testing.T) {
 
 // A taint of taintlet's on a host that is well is shown: it has to go.
 func TestTaintOfAConditionThatIsWell(t *testing.T) {
-	node := owning(t, corev1.Taint{Key: corev1.TaintNodeDiskPressure, Effect: corev1.TaintEffectNoSchedule})
-	for i := range node.Status.Conditions {
-		if strings.HasPrefix(string(node.Status.Conditions[i].Type), "Host") {
-			node.Status.Conditions[i].Status = corev1.ConditionFalse
+	node := owning(t, taints.Taint{Key: corev1.TaintNodeDiskPressure, Effect: taints.NoSchedule})
+	for i := range node.Conditions {
+		if strings.HasPrefix(string(node.Conditions[i].Type), "Host") {
+			node.Conditions[i].Status = taints.ConditionFalse
 		}
 	}
 	if n := NewReader().Read(node); n.State != Tainted || joined(notWell(n.Conditions)[0].Taints) == "" {

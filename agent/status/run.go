@@ -12,8 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
-	corev1 "k8s.io/api/core/v1"
-
+	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/taints/apiserver"
 )
 
@@ -82,7 +81,7 @@ func Run(ctx context.Context, o Options) (isWell bool, err error) {
 // read reads the Nodes once.
 func (o Options) read(ctx context.Context, client *apiserver.Client, fleet *Fleet) error {
 	if len(o.Nodes) == 0 {
-		return client.Each(ctx, func(node *corev1.Node) error {
+		return client.Each(ctx, func(node *taints.Node) error {
 			fleet.Add(node)
 			return nil
 		})

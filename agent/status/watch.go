@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
+	"github.com/taintlet/taintlet/taints"
 )
 
 // watcher is a Fleet that one goroutine changes and another one shows.
@@ -53,7 +53,7 @@ func (w *watcher) Reset() {
 }
 
 // Seen implements apiserver.Follower.
-func (w *watcher) Seen(node *corev1.Node) { w.change(func() { w.fleet.Add(node) }) }
+func (w *watcher) Seen(node *taints.Node) { w.change(func() { w.fleet.Add(node) }) }
 
 // Gone implements apiserver.Follower.
 func (w *watcher) Gone(name string) { w.change(func() { w.fleet.Remove(name) }) }

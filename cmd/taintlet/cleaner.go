@@ -7,7 +7,6 @@ import (
 	"io"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/taintlet/taintlet/agent/decide"
@@ -88,7 +87,7 @@ func (c *cleaner) all(ctx context.Context) error {
 		return ctx.Err()
 	case <-time.After(cleanupPause):
 	}
-	return c.client.Each(ctx, func(node *corev1.Node) error {
+	return c.client.Each(ctx, func(node *taints.Node) error {
 		if decide.IsTouched(node, c.policy) {
 			return fmt.Errorf("node %s: an agent is still at work on it; delete the DaemonSet first, then clean up again", node.Name)
 		}
@@ -96,18 +95,14 @@ func (c *cleaner) all(ctx context.Context) error {
 	})
 }
 
-// touched returns the Nodes that carry something of ours, without what takes most
-// of their memory, and how many Nodes there are. All are read before the first
-// is written: a list does not wait for a slow reader.
-func (c *cleaner) touched(ctx context.Context) (touched []*corev1.Node, seen int, err error) {
-	err = c.client.Each(ctx, func(node *corev1.Node) error {
+// touched returns the Nodes that carry something of ours, and how many Nodes there
+// are. All are read before the first is written: a list does not wait for a slow
+// reader.
+func (c *cleaner) touched(ctx context.Context) (touched []*taints.Node, seen int, err error) {
+	err = c.client.Each(ctx, func(node *taints.Node) error {
 		seen++
 		if decide.IsTouched(node, c.policy) {
-			for i := range node.ManagedFields { // who wrote when stays
-				node.ManagedFields[i].FieldsV1 = nil
-			}
-			node.Status.Images = nil
-			touched = append(touched, node.DeepCopy())
+			touched = append(touched, node)
 		}
 		return nil
 	})
@@ -123,7 +118,7 @@ func (c *cleaner) stale(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	var stale []*corev1.Node
+	var stale []*taints.Node
 	for _, node := range touched {
 		switch last := decide.LastSign(node, c.policy); {
 		case last.IsZero(), last.After(now.Add(wrongClock)):
@@ -144,7 +139,7 @@ func (c *cleaner) stale(ctx context.Context, now time.Time) error {
 }
 
 // clean cleans up one Node.
-func (c *cleaner) clean(ctx context.Context, before *corev1.Node) error {
+func (c *cleaner) clean(ctx context.Context, before *taints.Node) error {
 	node := before
 	for range cleanupTries {
 		change, stays, err := decide.Cleanup(c.policy, c.facts, node)
@@ -170,7 +165,7 @@ func (c *cleaner) clean(ctx context.Context, before *corev1.Node) error {
 }
 
 // apply writes the change, or returns the Node as it would be.
-func (c *cleaner) apply(ctx context.Context, node *corev1.Node, change taints.Change) (*corev1.Node, error) {
+func (c *cleaner) apply(ctx context.Context, node *taints.Node, change taints.Change) (*taints.Node, error) {
 	if c.dryRun {
 		return change.ApplyTo(node), nil
 	}
@@ -178,7 +173,7 @@ func (c *cleaner) apply(ctx context.Context, node *corev1.Node, change taints.Ch
 }
 
 // tell says what was removed from a Node.
-func (c *cleaner) tell(before, after *corev1.Node) {
+func (c *cleaner) tell(before, after *taints.Node) {
 	removed, verb := 0, "removed"
 	if c.dryRun {
 		verb = "would remove"
@@ -187,9 +182,9 @@ func (c *cleaner) tell(before, after *corev1.Node) {
 		removed++
 		c.say(after, verb+" "+what+" "+name)
 	}
-	for _, taint := range before.Spec.Taints {
-		if !taints.Has(after.Spec.Taints, taints.PairOf(taint)) {
-			gone("taint", taint.ToString())
+	for _, taint := range before.Taints {
+		if !after.Has(taint.Pair()) {
+			gone("taint", taint.String())
 		}
 	}
 	for _, key := range []string{taints.RecordAnnotation, taints.HeldAnnotation} {
@@ -198,8 +193,8 @@ func (c *cleaner) tell(before, after *corev1.Node) {
 			gone("annotation", key)
 		}
 	}
-	for _, condition := range before.Status.Conditions {
-		if taints.Condition(after, condition.Type) == nil {
+	for _, condition := range before.Conditions {
+		if after.Condition(condition.Type) == nil {
 			gone("condition", string(condition.Type))
 		}
 	}
@@ -216,6 +211,6 @@ func (c *cleaner) tell(before, after *corev1.Node) {
 const maxLine = 1 << 10
 
 // say prints a line about a Node.
-func (c *cleaner) say(node *corev1.Node, text string) {
+func (c *cleaner) say(node *taints.Node, text string) {
 	fmt.Fprintln(c.out, status.Clean("node "+node.Name+": "+text, maxLine))
 }

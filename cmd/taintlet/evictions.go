@@ -67,7 +67,9 @@ func evictingRules(cfg *config.Config, w io.Writer) ([]decide.Rule, error) {
 }
 
 // taintOf is the taint that a rule sets.
-func taintOf(rule decide.Rule) corev1.Taint { return rule.Taint.Pair().With(rule.Taint.Value) }
+func taintOf(rule decide.Rule) corev1.Taint {
+	return corev1.Taint{Key: rule.Taint.Key, Value: rule.Taint.Value, Effect: corev1.TaintEffect(rule.Taint.Effect)}
+}
 
 // fated is a pod with its fate.
 type fated struct {

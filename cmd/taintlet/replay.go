@@ -9,9 +9,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/probes"
@@ -83,7 +80,7 @@ func newReplay(cfg *config.Config, lifecycleController bool, w io.Writer) *repla
 	if cfg.Eviction.Slots > 0 {
 		r.slot = decide.SlotHeld
 	}
-	r.node = decide.Read(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "replayed", UID: "1", ResourceVersion: "1"}})
+	r.node = decide.Read(&taints.Node{Name: "replayed", UID: "1", ResourceVersion: "1"})
 	for _, c := range cfg.Conditions {
 		r.subjects = append(r.subjects, &replayed{name: c.Name, section: c.Section, level: probes.OK})
 	}
@@ -171,7 +168,7 @@ func inBrackets(why string) string {
 func (r *replay) taintsOf(condition probes.Condition) []string {
 	var on []string
 	for _, p := range r.state.Placed() {
-		if p.Condition == condition && taints.Has(r.node.Spec.Taints, p.Pair) {
+		if p.Condition == condition && r.node.Has(p.Pair) {
 			on = append(on, withValue(p.Pair, p.Value))
 		}
 	}

@@ -57,7 +57,7 @@ func (c condition) texts(field func(asked) string) string {
 // withValue is how kubectl shows a taint.
 func withValue(pair taints.Pair, value string) string {
 	taint := pair.With(value)
-	return taint.ToString()
+	return taint.String()
 }
 
 // isWell reports whether all conditions are OK.

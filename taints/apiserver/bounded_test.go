@@ -15,6 +15,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
+
+	"github.com/taintlet/taintlet/taints"
 )
 
 // readers are all the ways in which a client reads from the API server, but for
@@ -24,7 +26,7 @@ func readers(client *Client) map[string]func(ctx context.Context) error {
 		"get a Node":       func(ctx context.Context) error { _, err := client.Get(ctx); return err },
 		"get another Node": func(ctx context.Context) error { _, err := client.GetNode(ctx, "b"); return err },
 		"list Nodes": func(ctx context.Context) error {
-			return client.Each(ctx, func(*corev1.Node) error { return nil })
+			return client.Each(ctx, func(*taints.Node) error { return nil })
 		},
 		"list pods":      func(ctx context.Context) error { return client.EachPod(ctx, func(*corev1.Pod) {}) },
 		"list slices":    func(ctx context.Context) error { _, err := client.ListSlices(ctx, "n", "s"); return err },
@@ -32,7 +34,7 @@ func readers(client *Client) map[string]func(ctx context.Context) error {
 		"get a Lease":    func(ctx context.Context) error { _, err := client.LeaseRenewed(ctx, "b"); return err },
 		"get a slot":     func(ctx context.Context) error { _, err := client.Slots("n").get(ctx, "s"); return err },
 		"get a policy":   func(ctx context.Context) error { _, err := client.KeepPolicyPresent(ctx); return err },
-		"write an Event": func(ctx context.Context) error { return client.Announce(ctx, &corev1.Node{}, "r", "m") },
+		"write an Event": func(ctx context.Context) error { return client.Announce(ctx, &taints.Node{}, "r", "m") },
 	}
 }
 
@@ -140,7 +142,7 @@ func TestLargePagesAreDivided(t *testing.T) {
 		t.Fatal(err)
 	}
 	var told []string
-	err = client.Each(t.Context(), func(n *corev1.Node) error { told = append(told, n.Name); return nil })
+	err = client.Each(t.Context(), func(n *taints.Node) error { told = append(told, n.Name); return nil })
 	if err != nil || strings.Join(told, " ") != "small large" {
 		t.Errorf("told %v, error %.300v", told, err)
 	}

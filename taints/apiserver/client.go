@@ -80,7 +80,7 @@ func (c *Client) DryRun() *Client {
 // not written. On a conflict it reads the Node and plans again, so that nobody
 // else's taint is lost, reordered or brought back. It returns the newest Node
 // that it has seen, also with an error.
-func (c *Client) Apply(ctx context.Context, base *corev1.Node, change taints.Change) (*corev1.Node, error) {
+func (c *Client) Apply(ctx context.Context, base *taints.Node, change taints.Change) (*taints.Node, error) {
 	node, err := c.applySpec(ctx, base, change)
 	if err != nil {
 		return node, err
@@ -97,7 +97,7 @@ func (c *Client) Apply(ctx context.Context, base *corev1.Node, change taints.Cha
 	return patched, nil
 }
 
-func (c *Client) applySpec(ctx context.Context, base *corev1.Node, change taints.Change) (*corev1.Node, error) {
+func (c *Client) applySpec(ctx context.Context, base *taints.Node, change taints.Change) (*taints.Node, error) {
 	node := base
 	for range conflictTries {
 		next, differs := change.Differs(node)
@@ -122,7 +122,7 @@ func (c *Client) applySpec(ctx context.Context, base *corev1.Node, change taints
 }
 
 // Get reads the Node.
-func (c *Client) Get(ctx context.Context) (*corev1.Node, error) {
+func (c *Client) Get(ctx context.Context) (*taints.Node, error) {
 	node := &corev1.Node{}
 	err := c.request(func(api rest.Interface) error {
 		return api.Get().Resource("nodes").Name(c.name).Do(ctx).Into(node)
@@ -130,21 +130,21 @@ func (c *Client) Get(ctx context.Context) (*corev1.Node, error) {
 	if err != nil {
 		return nil, explain("get", "nodes", c.name, err)
 	}
-	return node, nil
+	return NodeOf(node), nil
 }
 
 // listPage is how many Nodes one request returns.
 const listPage = 500
 
 // Each calls do with every Node of the cluster, until it returns an error.
-func (c *Client) Each(ctx context.Context, do func(*corev1.Node) error) error {
+func (c *Client) Each(ctx context.Context, do func(*taints.Node) error) error {
 	_, err := c.each(ctx, "", do)
 	return err
 }
 
 // each is Each for the Nodes that a field selector selects, and returns the version
 // of the list: that from which to watch.
-func (c *Client) each(ctx context.Context, selector string, do func(*corev1.Node) error) (version string, err error) {
+func (c *Client) each(ctx context.Context, selector string, do func(*taints.Node) error) (version string, err error) {
 	options := metav1.ListOptions{Limit: listPage, FieldSelector: selector}
 	for {
 		list := &corev1.NodeList{}
@@ -152,7 +152,7 @@ func (c *Client) each(ctx context.Context, selector string, do func(*corev1.Node
 			return "", explain("list", "nodes", "", err)
 		}
 		for i := range list.Items {
-			if err := do(&list.Items[i]); err != nil {
+			if err := do(NodeOf(&list.Items[i])); err != nil {
 				return "", err
 			}
 		}
@@ -174,7 +174,7 @@ func (c *Client) page(ctx context.Context, resource string, options *metav1.List
 	}
 }
 
-func (c *Client) patch(ctx context.Context, kind types.PatchType, body any, subresources ...string) (*corev1.Node, error) {
+func (c *Client) patch(ctx context.Context, kind types.PatchType, body any, subresources ...string) (*taints.Node, error) {
 	data, err := json.Marshal(body)
 	if err != nil {
 		return nil, err
@@ -182,7 +182,7 @@ func (c *Client) patch(ctx context.Context, kind types.PatchType, body any, subr
 	node := &corev1.Node{}
 	err = c.request(func(api rest.Interface) error {
 		return api.Patch(kind).Resource("nodes").Name(c.name).SubResource(subresources...).
-			VersionedParams(&metav1.PatchOptions{FieldManager: taints.FieldManager, DryRun: c.dryRun}, c.codec).
+			VersionedParams(&metav1.PatchOptions{FieldManager: fieldManager, DryRun: c.dryRun}, c.codec).
 			Body(data).Do(ctx).Into(node)
 	})
 	if err != nil {
@@ -192,13 +192,13 @@ func (c *Client) patch(ctx context.Context, kind types.PatchType, body any, subr
 		}
 		return nil, explain("patch", resource, c.name, err)
 	}
-	return node, nil
+	return NodeOf(node), nil
 }
 
 // specPatch is a JSON merge patch. spec.taints is an atomic list, and the patch
 // replaces all of it. So it carries the resourceVersion that it was computed
 // on, and the API server answers 409 when the Node has changed since.
-func specPatch(node *corev1.Node, next []corev1.Taint, annotations map[string]string) any {
+func specPatch(node *taints.Node, next []taints.Taint, annotations map[string]string) any {
 	values := make(map[string]any, len(annotations))
 	for key, value := range annotations {
 		values[key] = value
@@ -215,20 +215,24 @@ func specPatch(node *corev1.Node, next []corev1.Taint, annotations map[string]st
 // statusPatch returns the conditions of a strategic merge patch: they merge by
 // type, so that it touches no type but ours and needs no resourceVersion.
 // lastTransitionTime moves only with the status.
-func statusPatch(node *corev1.Node, change taints.Change, now time.Time) []any {
+func statusPatch(node *taints.Node, change taints.Change, now time.Time) []any {
 	patch := make([]any, 0, len(change.Conditions))
 	for _, condition := range change.Conditions {
-		condition.LastHeartbeatTime, condition.Message = metav1.NewTime(now), taints.Message(condition.Message)
-		if current := taints.Condition(node, condition.Type); current != nil && current.Status == condition.Status {
-			condition.LastTransitionTime = current.LastTransitionTime
+		since := condition.LastTransitionTime
+		if current := node.Condition(condition.Type); current != nil && current.Status == condition.Status {
+			since = current.LastTransitionTime
 		}
-		if condition.LastTransitionTime.IsZero() {
-			condition.LastTransitionTime = condition.LastHeartbeatTime
+		if since.IsZero() {
+			since = now
 		}
-		patch = append(patch, condition)
+		patch = append(patch, corev1.NodeCondition{
+			Type: corev1.NodeConditionType(condition.Type), Status: corev1.ConditionStatus(condition.Status),
+			Reason: condition.Reason, Message: taints.Message(condition.Message),
+			LastHeartbeatTime: metav1.NewTime(now), LastTransitionTime: metav1.NewTime(since),
+		})
 	}
 	for _, kind := range change.Gone {
-		if taints.Condition(node, kind) != nil {
+		if node.Condition(kind) != nil {
 			patch = append(patch, map[string]any{"type": kind, "$patch": "delete"})
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/taintlet/taintlet/taints"
@@ -15,23 +16,22 @@ import (
 
 // Announce writes a warning Event about the Node before it returns. A Recorder
 // writes its own later.
-func (c *Client) Announce(ctx context.Context, node *corev1.Node, reason, message string) error {
-	about := Reference(node)
-	return c.createEvent(ctx, c.event(about, corev1.EventTypeWarning, reason, message))
+func (c *Client) Announce(ctx context.Context, node *taints.Node, reason, message string) error {
+	return c.createEvent(ctx, c.event(node, corev1.EventTypeWarning, reason, message))
 }
 
 // event returns an Event of now. Events about a Node must live in namespace
 // default, since a Node has none of its own.
-func (c *Client) event(about corev1.ObjectReference, kind, reason, message string) *corev1.Event {
+func (c *Client) event(node *taints.Node, kind, reason, message string) *corev1.Event {
 	now := metav1.Now()
 	return &corev1.Event{
 		ObjectMeta:          metav1.ObjectMeta{Name: eventName(c.name, now.Time), Namespace: corev1.NamespaceDefault},
-		InvolvedObject:      about,
+		InvolvedObject:      corev1.ObjectReference{Kind: "Node", APIVersion: "v1", Name: node.Name, UID: types.UID(node.UID)},
 		Reason:              reason,
 		Message:             taints.Message(message),
 		Type:                kind,
-		Source:              corev1.EventSource{Component: taints.FieldManager, Host: c.name},
-		ReportingController: taints.FieldManager,
+		Source:              corev1.EventSource{Component: fieldManager, Host: c.name},
+		ReportingController: fieldManager,
 		ReportingInstance:   c.name,
 		FirstTimestamp:      now,
 		LastTimestamp:       now,
@@ -55,9 +55,4 @@ func (c *Client) createEvent(ctx context.Context, event *corev1.Event) error {
 		return explain("create", "events", event.Namespace, err)
 	}
 	return nil
-}
-
-// Reference is how Events name a Node.
-func Reference(node *corev1.Node) corev1.ObjectReference {
-	return corev1.ObjectReference{Kind: "Node", APIVersion: "v1", Name: node.Name, UID: node.UID}
 }

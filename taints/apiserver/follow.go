@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/taintlet/taintlet/taints"
 )
 
 // followAgain is the least time between two watches.
@@ -21,7 +23,7 @@ const followAgain = time.Second
 type Follower interface {
 	// Reset forgets all Nodes: they are told anew.
 	Reset()
-	Seen(node *corev1.Node)
+	Seen(node *taints.Node)
 	Gone(name string)
 	// Synced is called when each Node has been told once.
 	Synced()
@@ -36,7 +38,7 @@ func (c *Client) Follow(ctx context.Context, f Follower) error {
 	isFirst := true
 	for {
 		f.Reset()
-		version, err := c.each(ctx, c.byName(), func(node *corev1.Node) error {
+		version, err := c.each(ctx, c.byName(), func(node *taints.Node) error {
 			f.Seen(node)
 			return nil
 		})
@@ -102,7 +104,7 @@ func follow(events <-chan watch.Event, version string, f Follower) (string, erro
 		version = node.ResourceVersion
 		switch event.Type {
 		case watch.Added, watch.Modified:
-			f.Seen(node)
+			f.Seen(NodeOf(node))
 		case watch.Deleted:
 			f.Gone(node.Name)
 		}

@@ -12,7 +12,8 @@ import (
 	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/taintlet/taintlet/taints"
 )
 
 const (
@@ -35,7 +36,7 @@ const (
 // Recorder writes Events about a Node in the background. It only creates them,
 // each one anew: how many there may be is bounded here.
 type Recorder struct {
-	event  func(about corev1.ObjectReference, kind, reason, message string) *corev1.Event
+	event  func(node *taints.Node, kind, reason, message string) *corev1.Event
 	create func(context.Context, *corev1.Event) error
 	log    *slog.Logger
 	queue  chan *corev1.Event
@@ -62,23 +63,22 @@ func (c *Client) StartRecorder(ctx context.Context, log *slog.Logger) (recorder 
 	}
 }
 
-func newRecorder(event func(about corev1.ObjectReference, kind, reason, message string) *corev1.Event, create func(context.Context, *corev1.Event) error, log *slog.Logger) *Recorder {
+func newRecorder(event func(node *taints.Node, kind, reason, message string) *corev1.Event, create func(context.Context, *corev1.Event) error, log *slog.Logger) *Recorder {
 	return &Recorder{
 		event: event, create: create, log: log, queue: make(chan *corev1.Event, maxQueued),
 		kinds: map[string]*rate.Limiter{}, reasons: map[string]*rate.Limiter{},
 	}
 }
 
-// Event records an Event about a Node, which is given as a *corev1.ObjectReference.
-// It does not wait. What is beyond the bounds is logged and not written.
-func (r *Recorder) Event(object runtime.Object, kind, reason, message string) {
-	about, ok := object.(*corev1.ObjectReference)
-	if !ok || !r.allow(kind, reason) {
+// Event records an Event about a Node. It does not wait. What is beyond the bounds is
+// logged and not written.
+func (r *Recorder) Event(node *taints.Node, kind, reason, message string) {
+	if !r.allow(kind, reason) {
 		r.log.Warn("event not written: there were too many", "type", kind, "reason", reason)
 		return
 	}
 	select {
-	case r.queue <- r.event(*about, kind, reason, message):
+	case r.queue <- r.event(node, kind, reason, message):
 	default:
 		r.log.Warn("event not written: too many wait for the API server", "type", kind, "reason", reason)
 	}

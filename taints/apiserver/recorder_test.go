@@ -86,10 +86,7 @@ func recording(t *testing.T, test func(t *testing.T, r *Recorder, w *wire, stop 
 	})
 }
 
-func about() *corev1.ObjectReference {
-	reference := Reference(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "host", UID: "uid"}})
-	return &reference
-}
+func about() *taints.Node { return &taints.Node{Name: "host", UID: "uid"} }
 
 func refusal(code int32) error {
 	return explain("create", "events", "default", &apierrors.StatusError{ErrStatus: metav1.Status{Code: code, Message: "refused"}})

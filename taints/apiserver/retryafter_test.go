@@ -8,8 +8,9 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
+
+	"github.com/taintlet/taintlet/taints"
 )
 
 // An answer that puts a request off for hours holds up neither a request nor the
@@ -45,7 +46,7 @@ func TestNothingIsPutOffForLong(t *testing.T) {
 				t.Error(err)
 			}
 			requests.Store(0)
-			nodes := make(chan *corev1.Node)
+			nodes := make(chan *taints.Node)
 			go client.Watch(ctx, nodes) //nolint:errcheck // that of the context
 			select {
 			case <-nodes:

@@ -10,6 +10,8 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+
+	"github.com/taintlet/taintlet/taints"
 )
 
 const (
@@ -76,6 +78,6 @@ func (c *Client) getCached(ctx context.Context, into any, ask func(get *rest.Req
 }
 
 // GetNode reads any Node.
-func (c *Client) GetNode(ctx context.Context, name string) (*corev1.Node, error) {
+func (c *Client) GetNode(ctx context.Context, name string) (*taints.Node, error) {
 	return c.Node(name).Get(ctx)
 }

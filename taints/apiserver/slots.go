@@ -150,8 +150,8 @@ func (s *Slots) isFree(ctx context.Context, lease *coordinationv1.Lease, cooldow
 	if err != nil {
 		return false, err
 	}
-	for _, taint := range node.Spec.Taints {
-		if evicts(taints.PairOf(taint)) {
+	for _, taint := range node.Taints {
+		if evicts(taint.Pair()) {
 			return false, nil
 		}
 	}

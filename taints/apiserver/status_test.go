@@ -6,7 +6,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/taintlet/taintlet/taints"
 )
@@ -17,24 +16,24 @@ func TestLastTransitionTimeMovesWithTheStatusOnly(t *testing.T) {
 	const kind = "HostMemoryPressure"
 	since := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	now := since.Add(time.Hour)
-	node := &corev1.Node{Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{
-		Type: kind, Status: corev1.ConditionTrue, Reason: "MemoryLow", Message: "available 4 %",
-		LastHeartbeatTime: metav1.NewTime(since), LastTransitionTime: metav1.NewTime(since),
-	}}}}
+	node := &taints.Node{Conditions: []taints.NodeCondition{{
+		Type: kind, Status: taints.ConditionTrue, Reason: "MemoryLow", Message: "available 4 %",
+		LastHeartbeatTime: since, LastTransitionTime: since,
+	}}}
 	for _, test := range []struct {
 		name string
-		next corev1.NodeCondition
+		next taints.NodeCondition
 		want time.Time
 	}{
-		{"heartbeat", node.Status.Conditions[0], since},
-		{"other message", corev1.NodeCondition{Type: kind, Status: corev1.ConditionTrue, Reason: "MemoryLow", Message: "available 3 %"}, since},
-		{"other reason", corev1.NodeCondition{Type: kind, Status: corev1.ConditionTrue, Reason: "MemoryStalled", Message: "stalled"}, since},
-		{"other status", corev1.NodeCondition{Type: kind, Status: corev1.ConditionFalse, Reason: "MemorySufficient", Message: "enough"}, now},
-		{"other status, written a moment ago", corev1.NodeCondition{Type: kind, Status: corev1.ConditionFalse, Reason: "MemorySufficient", LastTransitionTime: metav1.NewTime(now.Add(-time.Second))}, now.Add(-time.Second)},
-		{"other type", corev1.NodeCondition{Type: "HostDiskPressure", Status: corev1.ConditionTrue, Reason: "SpaceLow", Message: "full"}, now},
+		{"heartbeat", node.Conditions[0], since},
+		{"other message", taints.NodeCondition{Type: kind, Status: taints.ConditionTrue, Reason: "MemoryLow", Message: "available 3 %"}, since},
+		{"other reason", taints.NodeCondition{Type: kind, Status: taints.ConditionTrue, Reason: "MemoryStalled", Message: "stalled"}, since},
+		{"other status", taints.NodeCondition{Type: kind, Status: taints.ConditionFalse, Reason: "MemorySufficient", Message: "enough"}, now},
+		{"other status, written a moment ago", taints.NodeCondition{Type: kind, Status: taints.ConditionFalse, Reason: "MemorySufficient", LastTransitionTime: now.Add(-time.Second)}, now.Add(-time.Second)},
+		{"other type", taints.NodeCondition{Type: "HostDiskPressure", Status: taints.ConditionTrue, Reason: "SpaceLow", Message: "full"}, now},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			patch := statusPatch(node, taints.Change{Conditions: []corev1.NodeCondition{test.next}}, now)
+			patch := statusPatch(node, taints.Change{Conditions: []taints.NodeCondition{test.next}}, now)
 			if len(patch) != 1 {
 				t.Fatalf("%d conditions in the patch", len(patch))
 			}
@@ -48,8 +47,8 @@ func TestLastTransitionTimeMovesWithTheStatusOnly(t *testing.T) {
 
 // No message of a condition is longer than the admission policies let pass.
 func TestMessagesOfConditionsAreCut(t *testing.T) {
-	change := taints.Change{Conditions: []corev1.NodeCondition{{Type: "HostDiskPressure", Message: strings.Repeat("x", 5000)}}}
-	patch := statusPatch(&corev1.Node{}, change, time.Now())
+	change := taints.Change{Conditions: []taints.NodeCondition{{Type: "HostDiskPressure", Message: strings.Repeat("x", 5000)}}}
+	patch := statusPatch(&taints.Node{}, change, time.Now())
 	if got := len(patch[0].(corev1.NodeCondition).Message); got != 2000 {
 		t.Errorf("a condition's message of %d bytes is written", got)
 	}

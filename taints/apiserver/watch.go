@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/taintlet/taintlet/taints"
 )
 
 // Watch sends every version of the Node that the API server tells of, nil when
@@ -19,7 +21,7 @@ import (
 // error. Trouble with the API server is logged by the logger of the context
 // (klog.NewContext) and retried with backoff. The watch selects one Node by
 // name, which the API server serves from an index, as it does for a kubelet.
-func (c *Client) Watch(ctx context.Context, nodes chan<- *corev1.Node) error {
+func (c *Client) Watch(ctx context.Context, nodes chan<- *taints.Node) error {
 	pace := rate.NewLimiter(rate.Every(watchEvery), watchAtOnce)
 	selector := fields.OneTermEqualSelector(metav1.ObjectNameField, c.name).String()
 	source := &cache.ListWatch{
@@ -63,10 +65,10 @@ const (
 type forwarder struct {
 	ctx   context.Context //nolint:containedctx // cache.ReflectorStore's methods take none
 	name  string
-	nodes chan<- *corev1.Node
+	nodes chan<- *taints.Node
 }
 
-func (f forwarder) send(node *corev1.Node) error {
+func (f forwarder) send(node *taints.Node) error {
 	select {
 	case f.nodes <- node:
 		return nil
@@ -83,7 +85,7 @@ func (f forwarder) Resync() error { return nil }
 
 // Update passes the Node on.
 func (f forwarder) Update(obj any) error {
-	node, err := nodeOf(obj)
+	node, err := nodeIn(obj)
 	if err != nil || node.Name != f.name {
 		return err
 	}
@@ -92,7 +94,7 @@ func (f forwarder) Update(obj any) error {
 
 // Delete tells that the Node is gone.
 func (f forwarder) Delete(obj any) error {
-	node, err := nodeOf(obj)
+	node, err := nodeIn(obj)
 	if err != nil || node.Name != f.name {
 		return err
 	}
@@ -102,7 +104,7 @@ func (f forwarder) Delete(obj any) error {
 // Replace passes the Node on, or that there is none.
 func (f forwarder) Replace(objects []any, _ string) error {
 	for _, obj := range objects {
-		node, err := nodeOf(obj)
+		node, err := nodeIn(obj)
 		if err != nil {
 			return err
 		}
@@ -113,10 +115,10 @@ func (f forwarder) Replace(objects []any, _ string) error {
 	return f.send(nil)
 }
 
-func nodeOf(obj any) (*corev1.Node, error) {
+func nodeIn(obj any) (*taints.Node, error) {
 	node, ok := obj.(*corev1.Node)
 	if !ok {
 		return nil, errors.New("the watch of nodes delivered another kind of object")
 	}
-	return node, nil
+	return NodeOf(node), nil
 }

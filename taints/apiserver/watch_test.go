@@ -13,13 +13,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/taints/apiserver"
 )
 
 // watched runs the watch of the Node own against a server that answers each watch with
 // these events and then ends it, until the context ends. It sends what is told of the
 // Node, and counts the requests.
-func watched(ctx context.Context, t *testing.T, events ...map[string]any) (nodes <-chan *corev1.Node, requests *atomic.Int64) {
+func watched(ctx context.Context, t *testing.T, events ...map[string]any) (nodes <-chan *taints.Node, requests *atomic.Int64) {
 	t.Helper()
 	requests = new(atomic.Int64)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -36,7 +37,7 @@ func watched(ctx context.Context, t *testing.T, events ...map[string]any) (nodes
 	if err != nil {
 		t.Fatal(err)
 	}
-	told := make(chan *corev1.Node)
+	told := make(chan *taints.Node)
 	go func() {
 		defer close(told)
 		_ = client.Watch(ctx, told) // ends with the context

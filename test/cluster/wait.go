@@ -82,9 +82,14 @@ func HasTaint(key string, effect corev1.TaintEffect) func(*corev1.Node) bool {
 // HasCondition returns a condition for WaitNode.
 func HasCondition[S ~string](kind S, status corev1.ConditionStatus) func(*corev1.Node) bool {
 	return func(node *corev1.Node) bool {
-		found := find(node.Status.Conditions, corev1.NodeConditionType(kind))
+		found := Condition(node, kind)
 		return found != nil && found.Status == status
 	}
+}
+
+// Condition returns the condition of a type, nil when the Node has none.
+func Condition[S ~string](node *corev1.Node, kind S) *corev1.NodeCondition {
+	return find(node.Status.Conditions, corev1.NodeConditionType(kind))
 }
 
 // Not returns the opposite of a condition.

@@ -185,7 +185,7 @@ func TestTheAgentIsNeverRefused(t *testing.T) {
 	stop()
 	p.cleanup(p.kubeconfig)
 	after := c.GetNode(t, name)
-	if taints.Condition(after, "HostPIDPressure") != nil || after.Annotations[taints.RecordAnnotation] != "" {
+	if cluster.Condition(after, "HostPIDPressure") != nil || after.Annotations[taints.RecordAnnotation] != "" {
 		t.Errorf("left after the cleanup: %v %v", after.Annotations, after.Status.Conditions)
 	}
 	compareWithRBAC(t, c, requestsOf(t, c, name))
@@ -202,7 +202,7 @@ func TestHourlyCleanupIsNotRefused(t *testing.T) {
 	p.configure(settings(true))
 	stop := p.start()
 	if _, err := c.WaitNode(t.Context(), name, func(node *corev1.Node) bool {
-		return cluster.HasTaint(standIn, corev1.TaintEffectNoSchedule)(node) && taints.Condition(node, "HostPIDPressure") != nil
+		return cluster.HasTaint(standIn, corev1.TaintEffectNoSchedule)(node) && cluster.Condition(node, "HostPIDPressure") != nil
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -210,7 +210,7 @@ func TestHourlyCleanupIsNotRefused(t *testing.T) {
 	token := bed.TokenOf(t, c, namespace, account+"-cleanup-stale", nil)
 	p.cleanup(cluster.Kubeconfig(t, c.WithToken(token)))
 	after := c.GetNode(t, name)
-	if len(after.Spec.Taints) > 0 || taints.Condition(after, "HostPIDPressure") != nil || after.Annotations[taints.RecordAnnotation] != "" {
+	if len(after.Spec.Taints) > 0 || cluster.Condition(after, "HostPIDPressure") != nil || after.Annotations[taints.RecordAnnotation] != "" {
 		t.Errorf("left after the cleanup: %v %v %v", after.Spec.Taints, after.Annotations, after.Status.Conditions)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
 )
@@ -60,11 +61,11 @@ func createNamespace(t *testing.T, c *cluster.Cluster, name string) {
 func allRules() map[string]any {
 	rules := config.Default().Rules
 	for _, taint := range []decide.Taint{
-		{Key: corev1.TaintNodeMemoryPressure, Effect: corev1.TaintEffectPreferNoSchedule},
-		{Key: "example.com/pids", Effect: corev1.TaintEffectNoSchedule},
-		{Key: "example.com/trouble", Effect: corev1.TaintEffectNoSchedule},
-		{Key: "example.com/tired", Effect: corev1.TaintEffectNoSchedule},
-		{Key: "example.com/tired", Effect: corev1.TaintEffectPreferNoSchedule},
+		{Key: corev1.TaintNodeMemoryPressure, Effect: taints.PreferNoSchedule},
+		{Key: "example.com/pids", Effect: taints.NoSchedule},
+		{Key: "example.com/trouble", Effect: taints.NoSchedule},
+		{Key: "example.com/tired", Effect: taints.NoSchedule},
+		{Key: "example.com/tired", Effect: taints.PreferNoSchedule},
 	} {
 		rules = append(rules, decide.Rule{Condition: probes.MemoryPressure, Level: probes.Degraded, Taint: taint})
 	}

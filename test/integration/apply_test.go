@@ -37,13 +37,13 @@ func TestApplyLosesNoForeignTaint(t *testing.T) {
 	var wrote [][]string // each list of foreign taints, in the order of writing
 	other.Go(func() { wrote = rewriteForeign(t, c, node.Name, stop) })
 
-	ours := taints.Pair{Key: "example.com/ours", Effect: corev1.TaintEffectNoSchedule}
-	base := c.GetNode(t, node.Name)
+	ours := taints.Pair{Key: "example.com/ours", Effect: taints.NoSchedule}
+	base := apiserver.NodeOf(c.GetNode(t, node.Name))
 	conflicts := 0
 	for i := range 200 {
 		change := taints.Change{Owned: []taints.Pair{ours}}
 		if i%2 == 0 {
-			change.Taints = []corev1.Taint{{Key: ours.Key, Effect: ours.Effect, Value: strconv.Itoa(i)}}
+			change.Taints = []taints.Taint{{Key: ours.Key, Effect: ours.Effect, Value: strconv.Itoa(i)}}
 		}
 		before := base.ResourceVersion
 		// The other client never pauses: on a busy machine it may win ten times.
@@ -54,8 +54,8 @@ func TestApplyLosesNoForeignTaint(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if taints.Has(base.Spec.Taints, ours) != (i%2 == 0) {
-			t.Fatalf("change %d did not land: %v", i, base.Spec.Taints)
+		if base.Has(ours) != (i%2 == 0) {
+			t.Fatalf("change %d did not land: %v", i, base.Taints)
 		}
 		if consecutive(before, base.ResourceVersion) {
 			conflicts++

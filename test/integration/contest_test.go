@@ -15,7 +15,7 @@ import (
 
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/probes"
-	"github.com/taintlet/taintlet/taints"
+	"github.com/taintlet/taintlet/taints/apiserver"
 	"github.com/taintlet/taintlet/test/cluster"
 	"github.com/taintlet/taintlet/test/fixtures"
 )
@@ -121,7 +121,7 @@ func TestAContestEndsWithAPause(t *testing.T) {
 	c.WaitAgentEvent(t, node.Name, "TaintWithdrawn", "field manager kubectl-taint removed "+memoryStandIn+":NoSchedule twice within a minute")
 	says := func(text string) func(*corev1.Node) bool {
 		return func(node *corev1.Node) bool {
-			condition := taints.Condition(node, "HostMemoryPressure")
+			condition := cluster.Condition(node, "HostMemoryPressure")
 			return condition != nil && condition.Status == corev1.ConditionTrue && strings.Contains(condition.Message, text)
 		}
 	}
@@ -140,7 +140,7 @@ func TestAContestEndsWithAPause(t *testing.T) {
 func heldBy(t *testing.T, hold decide.Hold) func(*corev1.Node) bool {
 	t.Helper()
 	return func(node *corev1.Node) bool {
-		status, err := decide.ReadStatus(node)
+		status, err := decide.ReadStatus(apiserver.NodeOf(node))
 		if err != nil {
 			t.Error(err)
 		}

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/taintlet/taintlet/taints"
+	"github.com/taintlet/taintlet/taints/apiserver"
 	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
 )
@@ -186,7 +187,7 @@ func (f *fleet) isOneStep(versions []version) {
 		if !tainted(f.lesser)(v.Node) {
 			f.t.Errorf("version %s is without NoSchedule: %v", v.ResourceVersion, taintsOf(v.Node))
 		}
-		if i > 0 && i < last && !taints.Equal(v.Spec.Taints, versions[i-1].Spec.Taints) {
+		if i > 0 && i < last && !taints.Equal(apiserver.NodeOf(v.Node).Taints, apiserver.NodeOf(versions[i-1].Node).Taints) {
 			f.t.Errorf("version %s changed taints on the way: %v", v.ResourceVersion, taintsOf(v.Node))
 		}
 		if owned := recordOf(v.Node).Owned; slices.Contains(owned, corev1.TaintNodePIDPressure+":NoExecute") != evicts(v.Node) {

@@ -20,7 +20,6 @@ import (
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/agent/hostprobes"
 	"github.com/taintlet/taintlet/probes"
-	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/taints/apiserver"
 	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
@@ -139,7 +138,7 @@ func TestFifthCondition(t *testing.T) {
 
 	is := func(status corev1.ConditionStatus) func(*corev1.Node) bool {
 		return func(n *corev1.Node) bool {
-			condition := taints.Condition(n, "HostFrost")
+			condition := cluster.Condition(n, "HostFrost")
 			return condition != nil && condition.Status == status
 		}
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/taints/apiserver"
 	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
@@ -79,7 +80,7 @@ func newFleetOn(t *testing.T, c *cluster.Cluster, lesser, namespace string, slot
 	values := allRules()
 	values["rules"] = append(values["rules"].([]decide.Rule), decide.Rule{
 		Condition: probes.PIDPressure, Level: probes.Critical,
-		Taint: decide.Taint{Key: corev1.TaintNodePIDPressure, Effect: corev1.TaintEffectNoExecute},
+		Taint: decide.Taint{Key: corev1.TaintNodePIDPressure, Effect: taints.NoExecute},
 	})
 	bed.InstallRules(t.Context(), t, c, bed.ChartFolder, namespace, map[string]any{"config": values, "evict": map[string]any{"slots": slots}})
 	return &fleet{t, c, namespace, lesser}

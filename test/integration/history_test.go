@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
 )
@@ -63,7 +62,7 @@ func sameTransitions(t *testing.T, versions []version) {
 			continue
 		}
 		for _, condition := range versions[i].Status.Conditions {
-			before := taints.Condition(versions[i-1].Node, condition.Type)
+			before := cluster.Condition(versions[i-1].Node, condition.Type)
 			if before != nil && strings.HasPrefix(string(condition.Type), "Host") && before.Status == condition.Status && !before.LastTransitionTime.Equal(&condition.LastTransitionTime) {
 				t.Errorf("%s of %s was %s since %s, and is since %s", condition.Type, versions[i].Name, condition.Status, before.LastTransitionTime, condition.LastTransitionTime)
 			}

@@ -140,12 +140,12 @@ func TestPeersByTheEndpointSliceController(t *testing.T) {
 	if err := f.Note(t.Context(), nodes[1:]); err != nil {
 		t.Fatal(err)
 	}
-	suspects := taints.Change{Conditions: []corev1.NodeCondition{{Type: "HostNetworkUnavailable", Status: corev1.ConditionUnknown, Reason: "PeersUnreachable"}}}
+	suspects := taints.Change{Conditions: []taints.NodeCondition{{Type: "HostNetworkUnavailable", Status: taints.ConditionUnknown, Reason: "PeersUnreachable"}}}
 	client, err := apiserver.NewClient(identityIn(t, c, namespace, nodes[1]), nodes[1])
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := client.Apply(t.Context(), c.GetNode(t, nodes[1]), suspects); err != nil {
+	if _, err := client.Apply(t.Context(), apiserver.NodeOf(c.GetNode(t, nodes[1])), suspects); err != nil {
 		t.Fatal(err)
 	}
 	patch := marshal(t, map[string]any{"spec": map[string]any{"unschedulable": true}})

@@ -13,7 +13,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
 	"github.com/taintlet/taintlet/test/fixtures"
@@ -121,7 +120,7 @@ func incident(t *testing.T, c *cluster.Cluster) {
 // saying holds when the Node's condition says that: it is written after the record.
 func saying(text string) func(*corev1.Node) bool {
 	return func(node *corev1.Node) bool {
-		condition := taints.Condition(node, "HostMemoryPressure")
+		condition := cluster.Condition(node, "HostMemoryPressure")
 		return condition != nil && strings.Contains(condition.Message, text)
 	}
 }

@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
 	"github.com/taintlet/taintlet/test/fixtures"
@@ -86,7 +85,7 @@ func obstacles() map[string]obstacle {
 			},
 			remove: func(o *obstructed) {
 				waitNode(o.t, o.c, o.node, func(n *corev1.Node) bool {
-					c := taints.Condition(n, "HostMemoryPressure")
+					c := cluster.Condition(n, "HostMemoryPressure")
 					return n.Annotations["taintlet.dev/record"] == "" && c != nil && strings.Contains(c.Message, "record does not fit")
 				})
 				o.annotate("example.com/notes-1-")

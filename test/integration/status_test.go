@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/taintlet/taintlet/agent/status"
-	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
 	"github.com/taintlet/taintlet/test/fixtures"
@@ -75,7 +74,7 @@ func TestStatus(t *testing.T) {
 	waitNode(t, c, "clearing", tainted(memoryKey))
 	hosts["clearing"].Memory(50)
 	waitNode(t, c, "clearing", func(node *corev1.Node) bool {
-		c := taints.Condition(node, "HostMemoryPressure") // it is written after the record
+		c := cluster.Condition(node, "HostMemoryPressure") // it is written after the record
 		return strings.Contains(node.Annotations["taintlet.dev/record"], `"clearsAt"`) && strings.Contains(c.Message, "clears at")
 	})
 	waitNode(t, c, "bad-memory", tainted(memoryKey))

@@ -108,7 +108,7 @@ func (d *deployed) started(t *testing.T) time.Duration {
 func (d *deployed) seesTheHost(t *testing.T) {
 	node, err := d.cluster.WaitNode(t.Context(), nodeName, func(node *corev1.Node) bool {
 		for _, kind := range []corev1.NodeConditionType{"HostMemoryPressure", "HostDiskPressure", "HostPIDPressure", "HostNetworkUnavailable"} {
-			condition := taints.Condition(node, kind)
+			condition := cluster.Condition(node, kind)
 			if condition == nil || condition.Status != corev1.ConditionFalse {
 				return false
 			}
@@ -119,7 +119,7 @@ func (d *deployed) seesTheHost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	message := taints.Condition(node, "HostPIDPressure").Message
+	message := cluster.Condition(node, "HostPIDPressure").Message
 	match := regexp.MustCompile(`used \d+ of (\d+) tasks .* limit kernel\.(pid_max|threads-max),`).FindStringSubmatch(message)
 	if match == nil {
 		t.Fatalf("no limit in %q", message)

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/taintlet/taintlet/taints"
+	"github.com/taintlet/taintlet/taints/apiserver"
 	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
 )
@@ -67,7 +68,7 @@ func isGone(err error) error {
 func (d *deployed) compareNode(t *testing.T) {
 	t.Helper()
 	before, after := d.nodeBefore, d.cluster.GetNode(t, nodeName)
-	if !taints.Equal(before.Spec.Taints, after.Spec.Taints) {
+	if !taints.Equal(apiserver.NodeOf(before).Taints, apiserver.NodeOf(after).Taints) {
 		t.Errorf("taints were %v, and are %v", before.Spec.Taints, after.Spec.Taints)
 	}
 	if !maps.Equal(before.Annotations, after.Annotations) {

@@ -7,7 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/taintlet/taintlet/taints"
+	"github.com/taintlet/taintlet/taints/apiserver"
 	"github.com/taintlet/taintlet/test/cluster"
 	"github.com/taintlet/taintlet/test/kubelet"
 )
@@ -84,7 +84,7 @@ func kubeletClearsFirst(s *story, d *disk) {
 	if held(s.last) {
 		s.t.Errorf("the pair is gone and held: %s", brief(s.last))
 	}
-	if writer := taints.LastWriter(s.last); writer != "" { // somebody else than taintlet
+	if writer := apiserver.NodeOf(s.last).LastWriter; writer != "" { // somebody else than taintlet
 		s.t.Errorf("the pair was removed by %q and not by taintlet", writer)
 	}
 }
@@ -103,7 +103,7 @@ func taintletClearsFirst(s *story, d *disk) {
 	d.giveSpace()
 	s.until("the kubelet is fine", diskPressure(corev1.ConditionFalse))
 	s.until("the pair is gone", cluster.Not(tainted))
-	if writer := taints.LastWriter(s.last); writer != cluster.ControllerManager {
+	if writer := apiserver.NodeOf(s.last).LastWriter; writer != cluster.ControllerManager {
 		s.t.Errorf("the pair was removed by %q and not by the controller", writer)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/taintlet/taintlet/taints"
+	"github.com/taintlet/taintlet/taints/apiserver"
 	"github.com/taintlet/taintlet/test/cluster"
 )
 
@@ -30,7 +31,7 @@ type story struct {
 	cluster  *cluster.Cluster
 	versions <-chan *corev1.Node
 	last     *corev1.Node
-	foreign  []corev1.Taint // of the first version: they stay as they are
+	foreign  []taints.Taint // of the first version: they stay as they are
 	stays    bool           // from here on every version has the pair
 }
 
@@ -128,8 +129,8 @@ func setForeignTaints(t *testing.T, c *cluster.Cluster) {
 		corev1.Taint{Key: foreignPrefix + "second", Effect: corev1.TaintEffectPreferNoSchedule})
 }
 
-func foreignOf(node *corev1.Node) []corev1.Taint {
-	return slices.DeleteFunc(slices.Clone(node.Spec.Taints), func(taint corev1.Taint) bool {
+func foreignOf(node *corev1.Node) []taints.Taint {
+	return slices.DeleteFunc(apiserver.NodeOf(node).Taints, func(taint taints.Taint) bool {
 		return !strings.HasPrefix(taint.Key, foreignPrefix)
 	})
 }

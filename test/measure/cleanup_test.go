@@ -19,6 +19,7 @@ import (
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
+	"github.com/taintlet/taintlet/taints/apiserver"
 	"github.com/taintlet/taintlet/test/cluster"
 	"github.com/taintlet/taintlet/test/process"
 )
@@ -51,7 +52,7 @@ func touched(template *corev1.Node, nodes []*corev1.Node) []*corev1.Node {
 func isOurs(taint corev1.Taint) bool { return taint.Key == corev1.TaintNodeMemoryPressure }
 
 func isTouched(node *corev1.Node) bool {
-	return decide.IsTouched(node, config.Default().Policy()) || slices.ContainsFunc(node.Spec.Taints, isOurs)
+	return decide.IsTouched(apiserver.NodeOf(node), config.Default().Policy()) || slices.ContainsFunc(node.Spec.Taints, isOurs)
 }
 
 // others is what on a Node is not ours.

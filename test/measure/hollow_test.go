@@ -14,12 +14,12 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/record"
 
 	"github.com/taintlet/taintlet/agent"
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/taints/apiserver"
 	"github.com/taintlet/taintlet/test/cluster"
 )
@@ -29,6 +29,11 @@ const (
 	// agentUser is who all agents of a cluster are.
 	agentUser = "system:serviceaccount:taintlet-system:taintlet"
 )
+
+// noEvents writes no Event.
+type noEvents struct{}
+
+func (noEvents) Event(*taints.Node, string, string, string) {}
 
 // toldProbe sees what it is told to see.
 type toldProbe struct {
@@ -94,7 +99,7 @@ func startHollow(t *testing.T, restConfig *rest.Config, node string, cfg *config
 	}
 	a := &agent.Agent{
 		Config: cfg, NewProbe: newProbe, Client: client, Slots: client.Slots(namespace),
-		Recorder: &record.FakeRecorder{}, Log: slog.New(slog.DiscardHandler), Instance: "agent-of-" + node,
+		Recorder: noEvents{}, Log: slog.New(slog.DiscardHandler), Instance: "agent-of-" + node,
 		Boot: decide.Boot{ID: "boot-of-" + node, At: time.Now()}, Now: time.Now, Version: "test",
 	}
 	go func() {

@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/test/cluster"
 )
 
@@ -77,7 +76,7 @@ func (s *scene) eventually(t *testing.T, what string, most *int, holds func(tain
 }
 
 func isBraked(node *corev1.Node) bool {
-	c := taints.Condition(node, "HostMemoryPressure")
+	c := cluster.Condition(node, "HostMemoryPressure")
 	return c != nil && c.Status == corev1.ConditionUnknown && c.Reason == "FleetBrake"
 }
 

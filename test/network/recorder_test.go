@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/test/cluster"
 )
 
@@ -39,7 +38,7 @@ func stateOf(node *corev1.Node) state {
 		// The well-known key, or the one that stands in for it.
 		return strings.HasSuffix(taint.Key, "/network-unavailable")
 	})}
-	if c := taints.Condition(node, condition); c != nil {
+	if c := cluster.Condition(node, condition); c != nil {
 		s.status, s.reason, s.message = c.Status, c.Reason, c.Message
 	}
 	return s

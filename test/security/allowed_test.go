@@ -83,12 +83,12 @@ func ours() taints.Change {
 	}}
 	for _, name := range []string{"memory-pressure", "disk-pressure", "pid-pressure", "network-unavailable"} {
 		for _, prefix := range []string{"node.kubernetes.io/", "taintlet.dev/"} {
-			taint := corev1.Taint{Key: prefix + name, Effect: corev1.TaintEffectNoSchedule}
-			change.Taints, change.Owned = append(change.Taints, taint), append(change.Owned, taints.PairOf(taint))
+			taint := taints.Taint{Key: prefix + name, Effect: taints.NoSchedule}
+			change.Taints, change.Owned = append(change.Taints, taint), append(change.Owned, taint.Pair())
 		}
 	}
-	for _, kind := range []corev1.NodeConditionType{"HostMemoryPressure", "HostDiskPressure", "HostPIDPressure", "HostNetworkUnavailable"} {
-		change.Conditions = append(change.Conditions, corev1.NodeCondition{Type: kind, Status: corev1.ConditionTrue, Reason: "Try", Message: strings.Repeat("m", 1000)})
+	for _, kind := range []string{"HostMemoryPressure", "HostDiskPressure", "HostPIDPressure", "HostNetworkUnavailable"} {
+		change.Conditions = append(change.Conditions, taints.NodeCondition{Type: kind, Status: taints.ConditionTrue, Reason: "Try", Message: strings.Repeat("m", 1000)})
 	}
 	return change
 }
@@ -106,12 +106,12 @@ func TestBigNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	begin := time.Now()
-	node, err := agent.Apply(t.Context(), c.GetNode(t, name), ours())
+	node, err := agent.Apply(t.Context(), apiserver.NodeOf(c.GetNode(t, name)), ours())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("two patches in %s", time.Since(begin))
-	t.Logf("a Node of %d bytes", node.Size())
+	t.Logf("a Node of %d bytes", c.GetNode(t, name).Size())
 
 	// What a message may hold is bounded too.
 	for patch, says := range map[string]string{
@@ -125,7 +125,7 @@ func TestBigNode(t *testing.T) {
 	}
 	clear := ours()
 	clear.Taints, clear.Conditions = nil, nil
-	clear.Gone = []corev1.NodeConditionType{"HostMemoryPressure"}
+	clear.Gone = []string{"HostMemoryPressure"}
 	if _, err := agent.Apply(t.Context(), node, clear); err != nil {
 		t.Error(err)
 	}

@@ -96,7 +96,7 @@ func TestLargestNodeIsTainted(t *testing.T) {
 		t.Errorf("beside %d annotations: %v", taints.MaxForeignAnnotations, err)
 	}
 	c.PatchNode(t, name, ofMetadata("annotations", map[string]any{"example.com/one-more": ""}))
-	if node := c.GetNode(t, name); taints.AnnotationsChangeable(node) {
+	if node := apiserver.NodeOf(c.GetNode(t, name)); taints.AnnotationsChangeable(node) {
 		t.Errorf("%d annotations may be changed", len(node.Annotations))
 	}
 	err := bed.PatchNode(t.Context(), agent, name, types.MergePatchType, `{"metadata": {"annotations": {"taintlet.dev/held": null}}}`)
@@ -186,7 +186,7 @@ func TestMoreThanIsComparedStays(t *testing.T) {
 		full["conditions"] = append(full["conditions"], map[string]any{"type": fmt.Sprint("Condition", i), "status": "False"})
 	}
 	ofTaints := taints.Change{Owned: ours().Owned}
-	ofConditions := taints.Change{Gone: []corev1.NodeConditionType{"HostMemoryPressure"}}
+	ofConditions := taints.Change{Gone: []string{"HostMemoryPressure"}}
 	for _, a := range []struct {
 		subresource      string
 		patch            map[string]any
@@ -202,7 +202,7 @@ func TestMoreThanIsComparedStays(t *testing.T) {
 			t.Fatal(err)
 		}
 		applyTo(t, c, name, a.allowed)
-		_, err := agentOf(t, c, name).Apply(t.Context(), c.GetNode(t, name), a.refused)
+		_, err := agentOf(t, c, name).Apply(t.Context(), apiserver.NodeOf(c.GetNode(t, name)), a.refused)
 		if err == nil || !strings.Contains(err.Error(), a.says) {
 			t.Errorf("not refused with %q: %v", a.says, err)
 		}

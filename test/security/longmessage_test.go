@@ -3,8 +3,6 @@ package security
 import (
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/taints/apiserver"
 	"github.com/taintlet/taintlet/test/bed"
@@ -21,8 +19,8 @@ func TestLongMessagePasses(t *testing.T) {
 		t.Fatal(err)
 	}
 	long := letters(32 * 4096)
-	change := taints.Change{Conditions: []corev1.NodeCondition{{Type: "HostDiskPressure", Status: corev1.ConditionUnknown, Reason: "StatfsBlocked", Message: long}}}
-	node, err := agent.Apply(t.Context(), c.GetNode(t, name), change)
+	change := taints.Change{Conditions: []taints.NodeCondition{{Type: "HostDiskPressure", Status: taints.ConditionUnknown, Reason: "StatfsBlocked", Message: long}}}
+	node, err := agent.Apply(t.Context(), apiserver.NodeOf(c.GetNode(t, name)), change)
 	if err != nil {
 		t.Errorf("%.300s", err.Error())
 	}

@@ -61,7 +61,7 @@ func applyTo(t *testing.T, c *cluster.Cluster, name string, change taints.Change
 		t.Fatal(err)
 	}
 	for {
-		_, err := agent.Apply(t.Context(), c.GetNode(t, name), change)
+		_, err := agent.Apply(t.Context(), apiserver.NodeOf(c.GetNode(t, name)), change)
 		if errors.Is(err, apiserver.ErrOvertaken) {
 			continue // the controllers write this Node too: the agent decides again
 		}

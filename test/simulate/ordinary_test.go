@@ -10,7 +10,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/taintlet/taintlet/agent"
 	"github.com/taintlet/taintlet/agent/config"
@@ -77,18 +76,18 @@ type node struct {
 	entries []string
 }
 
-func (n *node) Apply(ctx context.Context, base *corev1.Node, change taints.Change) (*corev1.Node, error) {
+func (n *node) Apply(ctx context.Context, base *taints.Node, change taints.Change) (*taints.Node, error) {
 	after, err := n.Offline.Apply(ctx, base, change)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if len(after.Spec.Taints) != n.taints {
+	if len(after.Taints) != n.taints {
 		now := time.Since(n.begin)
 		if n.taints > 0 {
 			n.tainted += now - n.since
 		}
-		n.taints, n.since = len(after.Spec.Taints), now
-		n.entries = append(n.entries, fmt.Sprintf("%s: taints %v", time.Since(n.begin), after.Spec.Taints))
-		for _, c := range after.Status.Conditions {
+		n.taints, n.since = len(after.Taints), now
+		n.entries = append(n.entries, fmt.Sprintf("%s: taints %v", time.Since(n.begin), after.Taints))
+		for _, c := range after.Conditions {
 			n.entries = append(n.entries, fmt.Sprintf("    %s %s %s", c.Type, c.Reason, c.Message))
 		}
 	}
@@ -96,7 +95,7 @@ func (n *node) Apply(ctx context.Context, base *corev1.Node, change taints.Chang
 }
 
 // Event notes a warning about the Node.
-func (n *node) Event(_ runtime.Object, kind, reason, message string) {
+func (n *node) Event(_ *taints.Node, kind, reason, message string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if kind == corev1.EventTypeWarning {

@@ -3,9 +3,6 @@ package main
 import (
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/probes"
@@ -101,7 +98,7 @@ func newSimulation(cfg *config.Config, in *input, followUp bool) *simulation {
 		policy: cfg.Policy(),
 		boot:   boot,
 		state:  decide.New(boot, "simulation", boot.At),
-		node:   decide.Read(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "simulated", UID: "1", ResourceVersion: "1"}}),
+		node:   decide.Read(&taints.Node{Name: "simulated", UID: "1", ResourceVersion: "1"}),
 		facts:  taints.Facts{LifecycleController: true, KeepPolicy: true, StandInPrefix: cfg.StandInPrefix},
 	}
 	s.heartbeatAt = s.nextHeartbeat()
@@ -202,7 +199,7 @@ func (s *simulation) step(in decide.Inputs) {
 		return
 	}
 	if _, differs := d.Change.Differs(s.node.Node); differs {
-		if taints.Equal(d.Change.ApplyTo(s.node.Node).Spec.Taints, s.node.Spec.Taints) {
+		if taints.Equal(d.Change.ApplyTo(s.node.Node).Taints, s.node.Taints) {
 			s.writes.Told++
 		} else {
 			s.writes.Node++
@@ -222,7 +219,7 @@ func (s *simulation) compare() {
 	for _, h := range s.subjects {
 		before, n := h.held(), 0
 		for _, p := range placed {
-			if p.Condition == h.condition && taints.Has(s.node.Spec.Taints, p.Pair) {
+			if p.Condition == h.condition && s.node.Has(p.Pair) {
 				n++
 			}
 		}

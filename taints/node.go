@@ -1,0 +1,82 @@
+package taints
+
+import (
+	"maps"
+	"slices"
+	"time"
+)
+
+// Node is what taintlet reads of a Node. The API's own types link net/http, and what
+// decides about a Node has no use for that.
+type Node struct {
+	Name string
+	// UID tells a Node from a later one of the same name.
+	UID string
+	// ResourceVersion is the API server's version of the object.
+	ResourceVersion     string
+	Labels, Annotations map[string]string
+	Taints              []Taint
+	Conditions          []NodeCondition
+	// IsDeleted: its deletion has begun. IsUnschedulable: somebody has cordoned it.
+	IsDeleted, IsUnschedulable bool
+	// LastWriter is the field manager, other than taintlet, that wrote the taints
+	// last; empty when it is not known.
+	LastWriter string
+	// SpecWrittenAt and StatusWrittenAt are when taintlet most recently wrote its
+	// taints and annotations, and its conditions, by the API server's clock; zero
+	// when that is not known.
+	SpecWrittenAt, StatusWrittenAt time.Time
+	// OS and Kernel are what the kubelet reports of its host, such as linux and
+	// 6.8.0-45-generic.
+	OS, Kernel string
+}
+
+// NodeCondition is a condition of a Node.
+type NodeCondition struct {
+	Type            string
+	Status          ConditionStatus
+	Reason, Message string
+	// LastHeartbeatTime is when it was written, LastTransitionTime when its status
+	// last changed.
+	LastHeartbeatTime, LastTransitionTime time.Time
+}
+
+// ConditionStatus says whether a condition holds.
+type ConditionStatus string
+
+// The statuses of a condition.
+const (
+	ConditionTrue    ConditionStatus = "True"
+	ConditionFalse   ConditionStatus = "False"
+	ConditionUnknown ConditionStatus = "Unknown"
+)
+
+// Has reports whether the Node carries the pair.
+func (n *Node) Has(p Pair) bool { return index(n.Taints, p) >= 0 }
+
+// Condition returns the condition of a type, nil when the Node has none.
+func (n *Node) Condition(kind string) *NodeCondition {
+	for i := range n.Conditions {
+		if n.Conditions[i].Type == kind {
+			return &n.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// WrittenAt returns when taintlet most recently wrote the Node, by the API server's
+// clock; zero when that is not known.
+func (n *Node) WrittenAt() time.Time {
+	if n.StatusWrittenAt.After(n.SpecWrittenAt) {
+		return n.StatusWrittenAt
+	}
+	return n.SpecWrittenAt
+}
+
+// Clone returns a copy that may be changed without changing the original.
+func (n *Node) Clone() *Node {
+	c := *n
+	c.Labels, c.Annotations = maps.Clone(n.Labels), maps.Clone(n.Annotations)
+	c.Taints, c.Conditions = slices.Clone(n.Taints), slices.Clone(n.Conditions)
+	return &c
+}
