@@ -177,8 +177,8 @@ func (l *loop) run(ctx context.Context) error {
 				continue // by a probe of the configuration before
 			}
 			if s.report != nil {
-				l.fleet.Heard(s.report.Heard)
-				l.fleet.Says(s.report.Own)
+				l.fleet.Observe(s.report.Heard)
+				l.fleet.SetAnswer(s.report.Own)
 			}
 			l.health.round(s.Condition, l.Now())
 			l.metrics.samples.observe(s.Observation)
@@ -216,7 +216,7 @@ func (l *loop) run(ctx context.Context) error {
 
 // step asks the decider and passes its answer on.
 func (l *loop) step(in decide.Inputs) {
-	in.Facts, in.Slot, in.Peers = l.facts, l.slot, l.fleet.Said()
+	in.Facts, in.Slot, in.Peers = l.facts, l.slot, l.fleet.Peers()
 	if l.policyKnown && !l.policyAwaited { // before that, a wrong via would be written
 		in.Node = l.node
 	}

@@ -67,7 +67,7 @@ func testFleetBrake(t *testing.T) {
 			}
 			answers[peer.Node] = verdict.Answer{Version: verdict.AnswerVersion, Levels: map[probes.Condition]probes.Level{probes.MemoryPressure: level}}
 		}
-		f.Heard(answers)
+		f.Observe(answers)
 	}
 	by := map[probes.Condition]*probe{}
 	events := &agent.Told{}
@@ -163,8 +163,8 @@ func TestReportReachesTheFleet(t *testing.T) {
 			if page := string(f.Page()); !strings.Contains(page, `"classes":{"dns":false},"lossy":7,"reach":50`) {
 				t.Errorf("the peers are told %s", page)
 			}
-			if share := f.Said().Shares[probes.PIDPressure]; share.Asked != 1 || share.Bad != 1 {
-				t.Errorf("heard %+v", f.Said())
+			if share := f.Peers().Shares[probes.PIDPressure]; share.Asked != 1 || share.Bad != 1 {
+				t.Errorf("heard %+v", f.Peers())
 			}
 		})
 	})

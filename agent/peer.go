@@ -57,6 +57,6 @@ func (l *loop) tellFleet() {
 		name := l.cfg.Conditions[i].Name
 		levels[name] = l.state.Shared(name)
 	}
-	l.fleet.Tell(levels)
-	l.metrics.fleet.show(l.fleet.Status(), l.fleet.Said().Shares, l.cfg)
+	l.fleet.SetLevels(levels)
+	l.metrics.fleet.show(l.fleet.Status(), l.fleet.Peers().Shares, l.cfg)
 }

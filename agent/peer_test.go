@@ -30,7 +30,7 @@ func askPeer(h http.Handler) *httptest.ResponseRecorder {
 func TestPeerIsRateLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, f := newMetrics("test"), fleet.Alone()
-		f.Tell(map[probes.Condition]probes.Level{probes.MemoryPressure: probes.OK})
+		f.SetLevels(map[probes.Condition]probes.Level{probes.MemoryPressure: probes.OK})
 		h := newPeerHandler(f, m)
 		codes := map[int]int{}
 		const seconds, each = 10, 10_000
@@ -141,7 +141,7 @@ func peerRequests(t *testing.T, m *metrics, result string) int {
 // What the agent answers is what a peer reads.
 func TestPeerAnswers(t *testing.T) {
 	f := fleet.Alone()
-	f.Says(verdict.Answer{Classes: map[verdict.Class]bool{verdict.DNS: true}, Lossy: -1})
+	f.SetAnswer(verdict.Answer{Classes: map[verdict.Class]bool{verdict.DNS: true}, Lossy: -1})
 	w := askPeer(newPeerHandler(f, newMetrics("test")))
 	const want = `{"version":1,"classes":{"dns":true},"lossy":-1,"reach":0}`
 	if w.Code != http.StatusOK || w.Body.String() != want || w.Header().Get("Content-Type") != "application/json" {
@@ -158,8 +158,8 @@ func peerServer(t testing.TB) string {
 		t.Fatal(err)
 	}
 	f := fleet.Alone()
-	f.Says(verdict.Answer{Classes: map[verdict.Class]bool{verdict.DNS: true, verdict.Pods: true, verdict.Local: true}, Lossy: 0})
-	f.Tell(map[probes.Condition]probes.Level{probes.MemoryPressure: probes.OK, probes.DiskPressure: probes.OK, probes.PIDPressure: probes.OK, probes.NetworkUnavailable: probes.OK})
+	f.SetAnswer(verdict.Answer{Classes: map[verdict.Class]bool{verdict.DNS: true, verdict.Pods: true, verdict.Local: true}, Lossy: 0})
+	f.SetLevels(map[probes.Condition]probes.Level{probes.MemoryPressure: probes.OK, probes.DiskPressure: probes.OK, probes.PIDPressure: probes.OK, probes.NetworkUnavailable: probes.OK})
 	h := newPeerHandler(f, newMetrics("test"))
 	h.window.most = answers{1 << 30, 1 << 30, 1 << 30, 1 << 30}
 	mux := http.NewServeMux()

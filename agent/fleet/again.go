@@ -38,9 +38,9 @@ type again struct {
 
 func newAgain() again { return again{due: make(chan struct{}, 1)} }
 
-// hear takes in whether the members fail. wait returns the pause before the list is due
+// observe takes in whether the members fail. wait returns the pause before the list is due
 // once more, from the number of times that it was due.
-func (a *again) hear(fail bool, now time.Time, wait func(count int) time.Duration) {
+func (a *again) observe(fail bool, now time.Time, wait func(count int) time.Duration) {
 	switch {
 	case !fail:
 		a.next, a.count = time.Time{}, 0
@@ -59,7 +59,7 @@ func (a *again) hear(fail bool, now time.Time, wait func(count int) time.Duratio
 	}
 }
 
-// dnsWait is the pause before the list of the DNS pods is due, for again.hear.
+// dnsWait is the pause before the list of the DNS pods is due, for again.observe.
 func dnsWait(count int) time.Duration {
 	switch {
 	case count == 0:
@@ -70,7 +70,7 @@ func dnsWait(count int) time.Duration {
 	return math.MaxInt64
 }
 
-// peersWait returns the pause before the list of the agents is due, for again.hear. The
+// peersWait returns the pause before the list of the agents is due, for again.observe. The
 // list has that many slices.
 func peersWait(slices int) func(count int) time.Duration {
 	return func(count int) time.Duration {

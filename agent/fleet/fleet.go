@@ -184,26 +184,26 @@ func hostAndPort(address string) string {
 	return net.JoinHostPort(parsed.Hostname(), port)
 }
 
-// Heard takes the peers' answers of one round, by Node. It keeps what they say of
+// Observe takes the peers' answers of one round, by Node. It keeps what they say of
 // conditions that this host has.
-func (f *Fleet) Heard(answers map[string]verdict.Answer) {
+func (f *Fleet) Observe(answers map[string]verdict.Answer) {
 	f.mu.Lock()
 	peers, slices := f.peers, f.slices
 	f.mu.Unlock()
-	f.hear(answers, peers, slices)
+	f.observe(answers, peers, slices)
 }
 
-// Said returns what the peers said most recently, for the decider.
-func (f *Fleet) Said() decide.Peers {
+// Peers returns what the peers reported most recently, for the decider.
+func (f *Fleet) Peers() decide.Peers {
 	f.mu.Lock()
 	known := len(f.peers)
 	if !f.isRead {
 		known = -1
 	}
 	f.mu.Unlock()
-	said := f.said()
-	said.Known = known
-	return said
+	peers := f.reports()
+	peers.Known = known
+	return peers
 }
 
 // Status is what metrics show of a fleet.

@@ -124,7 +124,7 @@ func TestListsAreReadEvery10MinutesAndStay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &source{agents: 20}
 		f := newFleet(s)
-		if known := f.Said().Known; known != -1 {
+		if known := f.Peers().Known; known != -1 {
 			t.Errorf("%d peers are known before anything was read", known)
 		}
 		runFor(t, f, func() {
@@ -139,7 +139,7 @@ func TestListsAreReadEvery10MinutesAndStay(t *testing.T) {
 			if n := s.reads(); n < 11 || n > 14 {
 				t.Errorf("read %d times in 2 h", n)
 			}
-			if len(f.Surroundings().Peers) != MaxPeers || len(f.Surroundings().DNSPods) != maxDNSPods || f.Slices() != 1 || f.Said().Known != MaxPeers {
+			if len(f.Surroundings().Peers) != MaxPeers || len(f.Surroundings().DNSPods) != maxDNSPods || f.Slices() != 1 || f.Peers().Known != MaxPeers {
 				t.Errorf("peers %v, DNS pods %v, %d slices", f.Surroundings().Peers, f.Surroundings().DNSPods, f.Slices())
 			}
 			if got := f.Surroundings().APIServer; got == "10.0.0.1:443" || got == "198.51.100.0:4808" || got == "" {
@@ -153,8 +153,8 @@ func TestListsAreReadEvery10MinutesAndStay(t *testing.T) {
 			if n := s.reads(); n < 6 || n > 8 {
 				t.Errorf("read %d times in 31 min while there is no peer", n)
 			}
-			if f.Surroundings().APIServer != "10.0.0.1:443" || f.Said().Known != 0 {
-				t.Errorf("API server %s, %d peers", f.Surroundings().APIServer, f.Said().Known)
+			if f.Surroundings().APIServer != "10.0.0.1:443" || f.Peers().Known != 0 {
+				t.Errorf("API server %s, %d peers", f.Surroundings().APIServer, f.Peers().Known)
 			}
 		})
 	})
@@ -182,7 +182,7 @@ func TestNoPeersOnLoopback(t *testing.T) {
 			f.options.Listen, _ = netip.ParseAddrPort(listen)
 			f.isRead = !f.hasPeers()
 			runFor(t, f, func() {
-				if s.reads() > 0 || len(f.Surroundings().Peers) > 0 || f.Surroundings().Self.IsValid() || f.Said().Known != 0 {
+				if s.reads() > 0 || len(f.Surroundings().Peers) > 0 || f.Surroundings().Self.IsValid() || f.Peers().Known != 0 {
 					t.Errorf("%q: %v, self %v", listen, f.Surroundings().Peers, f.Surroundings().Self)
 				}
 			})
@@ -217,7 +217,7 @@ func TestShares(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(&source{agents: 20})
 		runFor(t, f, func() {
-			f.Tell(map[probes.Condition]probes.Level{probes.MemoryPressure: probes.OK})
+			f.SetLevels(map[probes.Condition]probes.Level{probes.MemoryPressure: probes.OK})
 			answer := func(level probes.Level) verdict.Answer {
 				return verdict.Answer{Version: verdict.AnswerVersion, Levels: map[probes.Condition]probes.Level{
 					probes.MemoryPressure: level, "Foreign": probes.Degraded,
@@ -230,26 +230,26 @@ func TestShares(t *testing.T) {
 				peers[0].Node: answer(probes.Degraded), peers[1].Node: answer(probes.Critical), peers[2].Node: answer(probes.OK),
 				peers[3].Node: answer(probes.Unknown), peers[4].Node: newer, "no-peer": answer(probes.Degraded),
 			}
-			f.Heard(round)
-			share := func() decide.Share { return f.Said().Shares[probes.MemoryPressure] }
-			if got := f.Said(); share() != (decide.Share{Asked: 3, Bad: 2}) || len(got.Shares) != 1 || got.Rounds != 1 {
+			f.Observe(round)
+			share := func() decide.Share { return f.Peers().Shares[probes.MemoryPressure] }
+			if got := f.Peers(); share() != (decide.Share{Asked: 3, Bad: 2}) || len(got.Shares) != 1 || got.Rounds != 1 {
 				t.Errorf("%+v", got)
 			}
 			if got := f.Status(); got.Known != MaxPeers || got.Answered != 4 {
 				t.Errorf("%+v", got)
 			}
 			time.Sleep(50 * time.Second)
-			f.Heard(map[string]verdict.Answer{peers[0].Node: answer(probes.OK)}) // the others stay for a minute
+			f.Observe(map[string]verdict.Answer{peers[0].Node: answer(probes.OK)}) // the others stay for a minute
 			if share() != (decide.Share{Asked: 3, Bad: 1}) {
 				t.Errorf("%+v after a round that reached one", share())
 			}
 			time.Sleep(50 * time.Second)
-			f.Heard(nil)
+			f.Observe(nil)
 			if share() != (decide.Share{Asked: 1}) {
 				t.Errorf("%+v when only one is fresh", share())
 			}
 			time.Sleep(61 * time.Second)
-			if got := f.Said(); len(got.Shares) != 0 {
+			if got := f.Peers(); len(got.Shares) != 0 {
 				t.Errorf("%+v when no round came for a minute", got)
 			}
 		})
@@ -262,7 +262,7 @@ func TestIsTroubled(t *testing.T) {
 	t.Parallel()
 	for level, want := range map[probes.Level]bool{probes.OK: false, probes.Unknown: false, probes.Degraded: true, probes.Critical: true} {
 		f := Alone()
-		f.Tell(map[probes.Condition]probes.Level{probes.MemoryPressure: level, probes.PIDPressure: probes.OK})
+		f.SetLevels(map[probes.Condition]probes.Level{probes.MemoryPressure: level, probes.PIDPressure: probes.OK})
 		if f.Surroundings().Troubled != want {
 			t.Errorf("%s: %t", level, !want)
 		}
@@ -275,8 +275,8 @@ func TestPage(t *testing.T) {
 	if got, want := string(f.Page()), `{"version":1,"lossy":-1,"reach":-1}`; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	f.Says(verdict.Answer{Classes: map[verdict.Class]bool{verdict.DNS: true, verdict.Pods: false}, Lossy: 3, Reach: 92})
-	f.Tell(map[probes.Condition]probes.Level{probes.MemoryPressure: probes.Degraded})
+	f.SetAnswer(verdict.Answer{Classes: map[verdict.Class]bool{verdict.DNS: true, verdict.Pods: false}, Lossy: 3, Reach: 92})
+	f.SetLevels(map[probes.Condition]probes.Level{probes.MemoryPressure: probes.Degraded})
 	if got, want := string(f.Page()), `{"version":1,"classes":{"dns":true,"pods":false},"lossy":3,"reach":92,"levels":{"MemoryPressure":"Degraded"}}`; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}

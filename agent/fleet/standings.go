@@ -144,7 +144,7 @@ func (f *Fleet) standings(ctx context.Context, nodes []string) ([]verdict.Standi
 				s.Excuse = "has no ready agent"
 			}
 			if !s.Suspects && (s.Excuse == "" || s.Excuse == cordoned) {
-				f.tellLease(ctx, &s)
+				f.addLease(ctx, &s)
 			}
 			found[i] = &s
 			return nil
@@ -162,9 +162,9 @@ func (f *Fleet) standings(ctx context.Context, nodes []string) ([]verdict.Standi
 	return standings, nil
 }
 
-// tellLease adds what the Node's Lease shows. If a cordoned Node renews its Lease, its host
+// addLease adds what the Node's Lease shows. If a cordoned Node renews its Lease, its host
 // is there: it may be cordoned for days.
-func (f *Fleet) tellLease(ctx context.Context, s *verdict.Standing) {
+func (f *Fleet) addLease(ctx context.Context, s *verdict.Standing) {
 	renews, known := f.leaseOf(ctx, s.Node)
 	switch {
 	case known && renews:

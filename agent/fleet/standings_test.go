@@ -106,7 +106,7 @@ func TestDNSPodsAreReadAgain(t *testing.T) {
 		s := &source{agents: 9}
 		f := newFleet(s)
 		says := func(well bool) {
-			f.Says(verdict.Answer{Classes: map[verdict.Class]bool{verdict.Pods: well}})
+			f.SetAnswer(verdict.Answer{Classes: map[verdict.Class]bool{verdict.Pods: well}})
 		}
 		runFor(t, f, func() {
 			for _, test := range []struct {

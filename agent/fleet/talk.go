@@ -59,12 +59,12 @@ func (t *talk) render() []byte {
 	return page
 }
 
-// Says takes this host's answer to its peers about the classes.
-func (t *talk) Says(own verdict.Answer) {
+// SetAnswer sets this host's answer to its peers about the classes.
+func (t *talk) SetAnswer(own verdict.Answer) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	healthy, known := own.Classes[verdict.Pods]
-	t.dnsAgain.hear(known && !healthy, time.Now(), dnsWait)
+	t.dnsAgain.observe(known && !healthy, time.Now(), dnsWait)
 	own.Version, own.Levels = t.own.Version, t.own.Levels
 	if reflect.DeepEqual(t.own, own) {
 		return
@@ -74,8 +74,8 @@ func (t *talk) Says(own verdict.Answer) {
 	t.render()
 }
 
-// Tell takes the levels in this host's answer to its peers.
-func (t *talk) Tell(levels map[probes.Condition]probes.Level) {
+// SetLevels sets the levels in this host's answer to its peers.
+func (t *talk) SetLevels(levels map[probes.Condition]probes.Level) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if maps.Equal(t.own.Levels, levels) {
@@ -98,9 +98,9 @@ func (t *talk) isTroubled() bool {
 	return false
 }
 
-// hear takes the answers of one round, by Node, of the peers that may be asked. The list
+// observe takes the answers of one round, by Node, of the peers that may be asked. The list
 // of the agents has that many slices.
-func (t *talk) hear(answers map[string]verdict.Answer, peers []verdict.Peer, slicesOfAgents int) {
+func (t *talk) observe(answers map[string]verdict.Answer, peers []verdict.Peer, slicesOfAgents int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
@@ -124,7 +124,7 @@ func (t *talk) hear(answers map[string]verdict.Answer, peers []verdict.Peer, sli
 	})
 	t.count()
 	missing := len(peers) - t.answeredWithin(missedAfter)
-	t.peersAgain.hear(100*missing > fewMissing*len(peers), now, peersWait(slicesOfAgents))
+	t.peersAgain.observe(100*missing > fewMissing*len(peers), now, peersWait(slicesOfAgents))
 }
 
 // count makes the shares anew. Its caller holds the lock.
@@ -153,8 +153,8 @@ func (t *talk) answeredWithin(length time.Duration) (count int) {
 	return count
 }
 
-// said returns what the peers said most recently, without how many are known.
-func (t *talk) said() decide.Peers {
+// reports returns what the peers reported most recently, without how many are known.
+func (t *talk) reports() decide.Peers {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	peers := decide.Peers{Rounds: t.rounds}
