@@ -76,7 +76,7 @@ func New(h probes.Host, o Options) *Probe {
 	p := &Probe{
 		period: o.Period, clock: ask.HostClock, was: map[verdict.Class]bool{}, patience: patience,
 		api: &ask.API{}, self: &ask.Self{}, peers: ask.NewPeers(o.Period),
-		judge: verdict.NewJudge(o.Period, rand.Uint64()), //nolint:gosec // not a secret
+		judge: verdict.NewEvaluator(o.Period, rand.Uint64()), //nolint:gosec // not a secret
 	}
 	all := []ask.Check{
 		ask.NewLocal(), ask.NewDNS("/etc/resolv.conf"), ask.NewConntrack(h), p.self, p.peers, ask.NewPods(), ask.NewRoute(h),

@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/taintlet/taintlet/probes/network/verdict"
 	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/probes/network/verdict"
 )
 
 var updateResults = flag.Bool("update", false, "write what the checks find into testdata/results.golden")

@@ -14,24 +14,24 @@ type census struct {
 	excused            []string // for people
 }
 
-// census counts those who answered what was asked, and remembers who does not count.
-// Where any Lease is known, a Node whose Lease is not does not count: it may be
-// without power, and Ready for minutes.
-func (s *suspicion) census(standings []Standing) (c census) {
+// countStandings counts those of the asked Nodes that answered, by what they say. Where
+// any Lease is known, a Node whose Lease was noted and is not known does not count: it
+// may be without power, and Ready for minutes. excused has those that do not count.
+func countStandings(asked, noted []string, standings []Standing) (c census, excused map[string]bool) {
 	byNode := make(map[string]Standing, len(standings))
 	isKnown := false
 	for _, standing := range standings {
 		byNode[standing.Node] = standing
 		isKnown = isKnown || standing.LeaseKnown
 	}
-	excused := map[string]bool{}
-	for _, node := range s.ask {
+	excused = map[string]bool{}
+	for _, node := range asked {
 		standing, exists := byNode[node]
 		excuse := standing.Excuse
 		switch {
 		case !exists:
 			excuse = "does not exist"
-		case excuse == "" && !standing.Suspects && !standing.LeaseKnown && isKnown && slices.Contains(s.noted, node):
+		case excuse == "" && !standing.Suspects && !standing.LeaseKnown && isKnown && slices.Contains(noted, node):
 			excuse = "its Lease is not known"
 		}
 		if excuse != "" {
@@ -47,11 +47,7 @@ func (s *suspicion) census(standings []Standing) (c census) {
 			c.there++
 		}
 	}
-	for node := range s.excused {
-		excused[node] = excused[node] || !slices.Contains(s.ask, node)
-	}
-	s.excused = excused
-	return c
+	return c, excused
 }
 
 // mostExcused are named.

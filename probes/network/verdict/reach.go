@@ -5,29 +5,7 @@ import (
 	"time"
 )
 
-// Of the peers that count, at most a fifth reached makes a host suspect itself.
-// At least four fifths reached is well. What lies between says nothing of this
-// host: the others may be in trouble.
-const (
-	fewestPeers = 2
-	lowPercent  = 20
-	wellPercent = 80
-)
-
-// isThere reports whether the peer's host answered at any port.
-func (p *PeerResult) isThere() bool { return p.Reached || p.ReachedOther }
-
-// reachOf counts peers whose hosts answered.
-func reachOf(peers []PeerResult) (reached, all int) {
-	for i := range peers {
-		if peers[i].isThere() {
-			reached++
-		}
-	}
-	return reached, len(peers)
-}
-
-// peersResult is what the class finds that asked the chosen peers. found are those of
+// PeersResult is what the class finds that asked the chosen peers. found are those of
 // them that count, and never is how many were asked some times and never reached. The
 // verdict reads each peer by itself.
 func PeersResult(found []PeerResult, chosen []Peer, never int) Result {
@@ -65,7 +43,7 @@ func atPort(peers []Peer) string {
 	return fmt.Sprintf(" at TCP port %d", peers[0].Address.Port())
 }
 
-// nearlyAllRefuse reports whether so many of the peers that were asked refuse that
+// NearlyAllRefuse reports whether so many of the peers that were asked refuse that
 // somebody between may refuse for them.
 func NearlyAllRefuse(refused, asked int) bool {
 	return refused >= fewestPeers && 100*refused >= wellPercent*asked

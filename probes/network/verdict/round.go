@@ -1,70 +1,10 @@
 package verdict
 
 import (
-	"net/netip"
 	"time"
 
 	"github.com/taintlet/taintlet/probes"
 )
-
-// Class names one kind of check. A round asks all classes at the same time.
-type Class string
-
-// The classes, in the order in which they are shown.
-const (
-	Route     Class = "route"     // the kernel has a route, and its interface has carrier
-	Self      Class = "self"      // control probe: the Node's own address answers in time
-	API       Class = "api"       // a new connection to the API server
-	Local     Class = "local"     // the Node's network daemons, on loopback
-	Pods      Class = "pods"      // pods on other Nodes, through the overlay
-	DNS       Class = "dns"       // the nameservers of the pod's resolv.conf
-	Peers     Class = "peers"     // agents on other Nodes: reach and loss
-	Conntrack Class = "conntrack" // packets that the connection table dropped
-)
-
-// Classes returns all classes.
-func Classes() []Class {
-	return []Class{Route, Self, API, Local, Pods, DNS, Peers, Conntrack}
-}
-
-// Outcome is what a class found in one round.
-type Outcome int8
-
-const (
-	// NotKnown says that the class is off, has nothing to ask, could not tell, or
-	// was never Well since the probe started. It is neither good nor bad.
-	NotKnown Outcome = iota
-	// Well says that the check passed.
-	Well
-	// Failed says that the check passed before and does not now.
-	Failed
-)
-
-// String returns the word for people.
-func (o Outcome) String() string {
-	switch o {
-	case Well:
-		return "well"
-	case Failed:
-		return "failed"
-	default:
-		return "not known"
-	}
-}
-
-// Result is what one class found in one round.
-type Result struct {
-	Outcome Outcome
-	// Detail says in a few words what was asked and what came, for people.
-	Detail string
-	// Pods has the DNS pods that were asked, of those that were reached since the
-	// start: true, it was reached now. Only class Pods has them.
-	Pods map[netip.AddrPort]bool
-	// Never goes with NotKnown only. The check fails and was never Well since the
-	// start: it may be meant so, such as a closed port, or the fault is older than
-	// the agent. A restart of the agent must not clear the taint of such a host.
-	Never bool
-}
 
 // PeerResult is what one peer's check found in one round.
 type PeerResult struct {
@@ -118,5 +58,27 @@ type Round struct {
 // Outcome returns what a class found.
 func (r *Round) Outcome(c Class) Outcome { return r.Results[c].Outcome }
 
-// longestGap is the longest time between two rounds that are compared.
+// LongestGap is the longest time between two rounds that are compared.
 func LongestGap(period time.Duration) time.Duration { return max(probes.LongestGap, 3*period) }
+
+// Of the peers that count, at most a fifth reached makes a host suspect itself.
+// At least four fifths reached is well. What lies between says nothing of this
+// host: the others may be in trouble.
+const (
+	fewestPeers = 2
+	lowPercent  = 20
+	wellPercent = 80
+)
+
+// isThere reports whether the peer's host answered at any port.
+func (p *PeerResult) isThere() bool { return p.Reached || p.ReachedOther }
+
+// reachOf counts peers whose hosts answered.
+func reachOf(peers []PeerResult) (reached, all int) {
+	for i := range peers {
+		if peers[i].isThere() {
+			reached++
+		}
+	}
+	return reached, len(peers)
+}

@@ -10,18 +10,18 @@ import (
 
 const testPeriod = 5 * time.Second
 
-// script plays rounds to a Judge. A round is well unless it is changed.
+// script plays rounds to an Evaluator. A round is well unless it is changed.
 type script struct {
-	judge *Judge
-	now   time.Time
-	size  int // peers
-	last  Verdict
+	evaluator *Evaluator
+	now       time.Time
+	size      int // peers
+	last      Verdict
 	// reply answers what a verdict asks; nil: nobody answers.
 	reply func(ask []string) []Standing
 }
 
 func newScript() *script {
-	return &script{judge: NewJudge(testPeriod, 7), now: time.Unix(1000, 0), size: 12}
+	return &script{evaluator: NewEvaluator(testPeriod, 7), now: time.Unix(1000, 0), size: 12}
 }
 
 // rounds is how many were played.
@@ -53,12 +53,12 @@ func (s *script) play(rounds int, changes ...change) probes.Observation {
 		for _, c := range changes {
 			c(&r)
 		}
-		s.last = s.judge.Next(r)
+		s.last = s.evaluator.Next(r)
 		if s.reply != nil && s.last.Ask != nil {
 			r.Standings = s.reply(s.last.Ask)
 		}
 		if r.Standings != nil {
-			s.last = s.judge.Answered(r)
+			s.last = s.evaluator.Answered(r)
 		}
 	}
 	return s.last.Observation

@@ -186,7 +186,11 @@ func (s *suspicion) answered(r *Round) {
 	if len(s.ask) == 0 {
 		return
 	}
-	c := s.census(r.Standings)
+	c, excused := countStandings(s.ask, s.noted, r.Standings)
+	for node := range s.excused { // those that were not asked about remain excused
+		excused[node] = excused[node] || !slices.Contains(s.ask, node)
+	}
+	s.excused = excused
 	asked, noted, wasShort := len(s.ask), len(s.noted), s.isShort
 	s.ask, s.noted, s.isShort = nil, nil, false
 	// Of those that were not asked about, as many are gone or excused.

@@ -26,7 +26,7 @@ func TestSuspicionWaits(t *testing.T) {
 	moments := map[time.Duration]bool{}
 	for seed := range uint64(50) {
 		s := newScript()
-		s.judge = NewJudge(testPeriod, seed)
+		s.evaluator = NewEvaluator(testPeriod, seed)
 		s.play(3)
 		// Suspect in the third round, 10 s after the first.
 		took := s.untilAsked(t, reachOnly(0))
@@ -150,7 +150,7 @@ func TestExcusedPeers(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {
 		s := newScript()
-		s.judge = NewJudge(testPeriod, seed)
+		s.evaluator = NewEvaluator(testPeriod, seed)
 		s.size = 7
 		s.play(1)
 		cordoned := func(*Round) {
@@ -386,7 +386,7 @@ func TestShortWait(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {
 		s := newScript()
-		s.judge = NewJudge(testPeriod, seed)
+		s.evaluator = NewEvaluator(testPeriod, seed)
 		s.play(3)
 		if s.play(2, cutOff(0, 12)); s.last.Note != nil || s.last.Observation.Due.IsZero() {
 			t.Fatalf("not suspect yet: %+v", s.last)

@@ -8,7 +8,6 @@ import (
 	"net/netip"
 	"os"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -83,6 +82,50 @@ func examples() map[string]func(*script) probes.Observation {
 	}
 }
 
+// inDocs has what docs/network.md says of each row, by reason: its evidence, and what it
+// needs besides.
+func inDocs() map[string]struct{ evidence, needs string } {
+	const needsPeers = "3 peers know the class, or half of those asked, and two thirds of these report it well"
+	return map[string]struct{ evidence, needs string }{
+		"RouteLost":       {"the kernel led to it before and does not now, or the interface has no carrier", "nothing"},
+		"ConntrackDrops":  {"the connection table dropped packets in 3 of 5 rounds", "nothing"},
+		"PodsUnreachable": {"no DNS pod on another Node answers here, 3 of 5 rounds and 50 s", needsPeers + "; where one pod alone is asked, what peers say of that pod; 80 % of the peers reached"},
+		"DNSUnreachable":  {"no nameserver answers here, 3 of 5 rounds and 20 s", needsPeers},
+		"NodeDaemonFails": {"a network daemon of the Node is not healthy, 3 of 5 rounds and 90 s", needsPeers},
+		"PacketLoss": {
+			"10 % of a minute's connections to peers had retransmits, to half of the peers or more; for 40 s",
+			"the peers' median is three times lower; the same without the peers that lose as much or do not say",
+		},
+		"CutOff": {
+			"at most 20 % of the peers reached, 3 of 5 rounds; suspected for 12 s, or for 50 s",
+			"asked about in the API server, all others are well after 12 s, or more than half of 5 after 50 s",
+		},
+		ReasonPeersUnreachable: {"at most 20 % of the peers reached, 3 of 5 rounds", "nothing yet: others are given time to say the same"},
+		ReasonManySuspect: {
+			"the same; of those asked about, half or more suspect themselves, or too few count; or the peers that are reached reach a part of theirs",
+			"nothing; others are asked about again each minute",
+		},
+		"HostSlow":             {"the control probe or the round itself was late, and something failed", "nothing"},
+		"APIServerSilent":      {"something would be accused, but the API server does not answer", "nothing"},
+		"SomePeersUnreachable": {"20 to 80 % of the peers reached, 3 of 5 rounds", "nothing: it may be this host, or the others"},
+		"NotProven":            {"pods, dns or local fails here in 3 of 5 rounds, without what its row needs", "nothing"},
+		"RouteNotKnown":        {"the kernel could not tell, or never led to it since the start", "nothing"},
+		"LossElsewhereToo":     {"the same, without what it needs", "nothing"},
+		"NotYetSure":           {"something failed in one of the last 5 rounds, or 7 to 10 % of the connections had retransmits", "nothing"},
+		"NeverWell": {
+			"pods, dns or local fails since the agent started and is well at two thirds of the peers; or no peer was ever reached, for the first 5 min",
+			"nothing: the fault may be older than the agent",
+		},
+		ReasonPeersNeverReached: {
+			"a fifth of the peers and two of them, or all, were asked three times or more and never reached, for 5 min",
+			"nothing: somebody may keep taintlet's port closed. If none was reached, it clears nothing in the first hour",
+		},
+		ReasonPortBlocked: {"20 % of the peers or more answer at their second port only, 3 of 5 rounds", "nothing: the network is well"},
+		"NoPeerAnswers":   {"80 % of the peers or more are reached and give no answer that can be read, 3 of 5 rounds", "nothing: their agents may be down, or of another release"},
+		"NetworkWell":     {"none of the above", "nothing"},
+	}
+}
+
 // table is the verdict's table as docs/network.md has it. The examples are what
 // the code says.
 func table(t *testing.T) string {
@@ -100,7 +143,11 @@ func table(t *testing.T) string {
 		if row.near {
 			level = "OK, near"
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | `%s` |\n", row.reason, level, row.evidence, row.needs, play(s).Message)
+		text, ok := inDocs()[row.reason]
+		if !ok {
+			t.Fatalf("inDocs has no %s", row.reason)
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | `%s` |\n", row.reason, level, text.evidence, text.needs, play(s).Message)
 	}
 	return b.String()
 }
@@ -276,8 +323,8 @@ func TestGapForgets(t *testing.T) {
 	if o := s.play(1, class(DNS, Failed, "")); o.Reason != "NotYetSure" {
 		t.Errorf("after a gap: %+v", o)
 	}
-	if s.play(1, class(DNS, Failed, "")); s.judge.relatives[1].here.rounds != 3 {
-		t.Errorf("rounds after the gap: %b", s.judge.relatives[1].here.rounds)
+	if s.play(1, class(DNS, Failed, "")); s.evaluator.evidence.relatives[1].here.rounds != 3 {
+		t.Errorf("rounds after the gap: %b", s.evaluator.evidence.relatives[1].here.rounds)
 	}
 }
 
@@ -407,16 +454,13 @@ func TestVerdictNamesWhatWasNeverWell(t *testing.T) {
 // Every reason that accuses is proven by its class, but for two that need no proof.
 func TestProofs(t *testing.T) {
 	t.Parallel()
-	proven := []string{"RouteLost", "ConntrackDrops"}
-	for _, p := range proofs() {
-		proven = append(proven, p.reason)
+	proven := map[string]Class{
+		"RouteLost": "", "ConntrackDrops": "", "PodsUnreachable": Pods, "DNSUnreachable": DNS, "NodeDaemonFails": Local, "PacketLoss": Peers, "CutOff": Peers,
 	}
-	var accusing []string
 	for _, row := range accusingRows() {
-		accusing = append(accusing, row.reason)
-	}
-	if !slices.Equal(proven, accusing) {
-		t.Errorf("proven are %v, accusing %v", proven, accusing)
+		if by, known := proven[row.reason]; !known || row.provenBy != by {
+			t.Errorf("%s is proven by %q, want %q", row.reason, row.provenBy, by)
+		}
 	}
 }
 
@@ -449,7 +493,7 @@ func TestSameSeedSameVerdicts(t *testing.T) {
 	t.Parallel()
 	run := func(seed uint64) (all []Verdict) {
 		s := newScript()
-		s.judge = NewJudge(testPeriod, seed)
+		s.evaluator = NewEvaluator(testPeriod, seed)
 		for i := range 60 {
 			if s.play(1, reachOnly(1)); i%2 == 1 {
 				all = append(all, s.last) // with whom it asks about
@@ -471,30 +515,30 @@ func TestAnswer(t *testing.T) {
 	t.Parallel()
 	s := newScript()
 	s.play(1, class(Local, NotKnown, ""))
-	if a := s.judge.Answer(); !reflect.DeepEqual(a, Answer{
+	if a := s.evaluator.Answer(); !reflect.DeepEqual(a, Answer{
 		Version: AnswerVersion, Classes: map[Class]bool{Pods: true, DNS: true}, Lossy: -1, Reach: 100,
 	}) {
 		t.Errorf("after a round: %+v", a)
 	}
 	s.play(3, class(DNS, Failed, ""), retransmits(6))
-	if a := s.judge.Answer(); a.Classes[DNS] || a.Lossy != 100*18/48 {
+	if a := s.evaluator.Answer(); a.Classes[DNS] || a.Lossy != 100*18/48 {
 		t.Errorf("after failures: %+v", a)
 	}
 	s.play(4)
-	if a := s.judge.Answer(); a.Classes[DNS] {
+	if a := s.evaluator.Answer(); a.Classes[DNS] {
 		t.Error("a class that failed in one of the last 5 rounds is reported well")
 	}
 	s.play(1, reachOnly(3))
-	if a := s.judge.Answer(); !a.Classes[DNS] || a.Reach != 25 {
+	if a := s.evaluator.Answer(); !a.Classes[DNS] || a.Reach != 25 {
 		t.Errorf("5 rounds later: %+v", a)
 	}
 	s.size = 1
 	s.play(1)
-	if a := s.judge.Answer(); a.Reach != -1 {
+	if a := s.evaluator.Answer(); a.Reach != -1 {
 		t.Errorf("with one peer: %+v", a)
 	}
 	s.play(1, onlyPod(0, 0))
-	if a := s.judge.Answer(); len(a.Pods) != 1 || a.Pods[netip.MustParseAddrPort("10.1.0.1:53")] {
+	if a := s.evaluator.Answer(); len(a.Pods) != 1 || a.Pods[netip.MustParseAddrPort("10.1.0.1:53")] {
 		t.Errorf("after a round without the one pod: %+v", a)
 	}
 }

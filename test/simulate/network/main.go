@@ -1,5 +1,5 @@
 // Command netsim shows whom the verdict of the network probe accuses: it lets
-// 1,000 simulated nodes run the agent's own Judge and Debounce through faults,
+// 1,000 simulated nodes run the agent's own Evaluator and Debounce through faults,
 // and prints how many of the broken and of the healthy nodes are accused.
 //
 //	go run ./test/simulate/network

@@ -75,7 +75,7 @@ type node struct {
 
 	random    *rand.Rand
 	seed      uint64 // of the judge
-	judge     *verdict.Judge
+	judge     *verdict.Evaluator
 	turns     *verdict.Turns
 	alert     bool // its newest verdict was not quite OK
 	calm      int  // rounds since one was not
@@ -96,7 +96,7 @@ type node struct {
 
 // startAgent starts the agent anew: it remembers what its Node shows, and nothing else.
 func (n *node) startAgent() {
-	n.judge, n.turns = verdict.NewJudge(period, n.seed), verdict.NewTurns(period)
+	n.judge, n.turns = verdict.NewEvaluator(period, n.seed), verdict.NewTurns(period)
 	n.seen, n.secondPorts = map[verdict.Class]bool{}, map[string]bool{}
 	n.alert, n.calm, n.results, n.noted = false, 0, nil, nil
 }

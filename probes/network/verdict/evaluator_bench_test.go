@@ -2,8 +2,8 @@ package verdict
 
 import "testing"
 
-// BenchmarkJudge is the verdict on a round of twelve peers, and what is told them.
-func BenchmarkJudge(b *testing.B) {
+// BenchmarkEvaluator is the verdict on a round of twelve peers, and what is told them.
+func BenchmarkEvaluator(b *testing.B) {
 	for name, changes := range map[string][]change{"well": nil, "peers unreachable": {reachOnly(0)}} {
 		b.Run(name, func(b *testing.B) {
 			s := newScript()
@@ -15,8 +15,8 @@ func BenchmarkJudge(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				r.At = r.At.Add(testPeriod)
-				s.judge.Next(r)
-				s.judge.Answer()
+				s.evaluator.Next(r)
+				s.evaluator.Answer()
 			}
 		})
 	}

@@ -1,0 +1,209 @@
+package verdict
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/taintlet/taintlet/probes"
+)
+
+// evidence is what the rounds since the start or a gap showed.
+type evidence struct {
+	// first round since then.
+	first time.Time
+	// slow: in the newest round this host was.
+	slow bool
+	// seen has the classes that were Well since then.
+	seen map[Class]bool
+
+	conntrack, api streak
+	relatives      [3]relative
+	loss           loss
+	reach          reach
+	// never: many of the peers were never reached.
+	never streak
+}
+
+// dnsDwell is how long DNS must fail here and be well at others. By then they have
+// seen a fault of all.
+func dnsDwell(period time.Duration) time.Duration { return 10*time.Second + 2*period }
+
+// lossDwell is that of loss. A fault of all may take half a minute to reach the
+// last host, and what each says is counted over a minute.
+func lossDwell(period time.Duration) time.Duration { return 30*time.Second + 2*period }
+
+// podsDwell is that of pods. It is longer than pods on a host without power are
+// still listed, see suspicionWait: a host with the only one that is left would
+// ask those alone.
+func podsDwell(period time.Duration) time.Duration { return suspicionWait(period) }
+
+// localDwell is that of the node's own daemons, which every roll-out of the CNI
+// restarts.
+const localDwell = 90 * time.Second
+
+// relativeClasses are those in which a host is compared with its peers.
+func relativeClasses() [3]Class { return [3]Class{Pods, DNS, Local} }
+
+func newEvidence(period time.Duration, random *rand.Rand) evidence {
+	e := evidence{seen: map[Class]bool{}}
+	for i, dwell := range []time.Duration{podsDwell(period), dnsDwell(period), localDwell} {
+		e.relatives[i] = relative{class: relativeClasses()[i], dwell: dwell}
+	}
+	e.loss.dwell = lossDwell(period)
+	e.reach.suspicion = suspicion{random: random, wait: suspicionWait(period), shortWait: shortWait(period), lead: leaseLead(period)}
+	return e
+}
+
+// take adds a round to the evidence. What failed on a slow host is none.
+func (e *evidence) take(r *Round) {
+	if e.first.IsZero() {
+		e.first = r.At
+	}
+	for c, result := range r.Results {
+		if result.Outcome == Well {
+			e.seen[c] = true
+		}
+	}
+	e.conntrack.add(r.Outcome(Conntrack) == Failed, r.At)
+	e.slow = (r.Late || r.Outcome(Self) == Failed) && hasFailure(r)
+	if e.slow {
+		return
+	}
+	e.api.add(r.Outcome(API) == Well, r.At)
+	for i := range e.relatives {
+		e.relatives[i].add(r)
+	}
+	e.loss.add(r)
+	e.reach.add(r, e.api.holds(0, r.At))
+	e.never.add(areManyNeverReached(r), r.At)
+}
+
+// hasFailure reports whether anything failed in this round.
+func hasFailure(r *Round) bool {
+	for _, result := range r.Results {
+		if result.Outcome == Failed {
+			return true
+		}
+	}
+	return slices.ContainsFunc(r.Peers, func(p PeerResult) bool { return !p.isThere() })
+}
+
+// mayAccuse reports whether what fails may be this host's fault: the API server
+// answers, and this host is in time.
+func (e *evidence) mayAccuse(r *Round) bool { return !e.slow && r.Outcome(API) == Well }
+
+// severity is that of the worst evidence, on the level's side of 50. It is 0
+// where the level is Unknown.
+func (e *evidence) severity(r *Round, level probes.Level) int {
+	if level == probes.Unknown {
+		return 0
+	}
+	worst := max(e.reach.severity(), e.loss.severity(r.At))
+	for i := range e.relatives {
+		worst = max(worst, e.relatives[i].severity(r.At))
+	}
+	if e.conntrack.now() {
+		worst = max(worst, 60)
+	}
+	if r.Outcome(Route) == Failed {
+		worst = 100
+	}
+	if level == probes.OK {
+		return min(worst, 49)
+	}
+	return max(worst, 50)
+}
+
+// neverHolds is for how long a host stays as it is because no peer was ever
+// reached. In a fleet whose firewalls close the port that is so for ever.
+const neverHolds = time.Hour
+
+// neverReachedFor is how long peers must not be reached until the port is named. In
+// that time the control plane takes a host without power out of the list.
+const neverReachedFor = 5 * time.Minute
+
+// mayBeCutOff reports whether no peer was reached since the start, and that was a
+// short time ago.
+func (e *evidence) mayBeCutOff(r *Round) bool {
+	peers := r.Results[Peers]
+	return peers.Outcome == NotKnown && peers.Never && r.At.Sub(e.first) < neverHolds
+}
+
+// neverWell reports what fails and was never well since the start.
+func (e *evidence) neverWell(r *Round) (string, bool) {
+	for i := range e.relatives {
+		if c := &e.relatives[i]; c.never && c.isWellElsewhere() {
+			return c.String() + "; it was never well since the agent started", true
+		}
+	}
+	return r.Results[Peers].Detail, e.mayBeCutOff(r) && !e.never.holds(neverReachedFor, r.At)
+}
+
+// nearly reports what failed too seldom, or not for long enough.
+func (e *evidence) nearly() (string, bool) {
+	for i := range e.relatives {
+		if c := &e.relatives[i]; c.here.any() {
+			return c.String() + "; not often or not long enough to tell", true
+		}
+	}
+	switch {
+	case e.conntrack.any():
+		return "the connection table dropped packets, in fewer than 3 of the last 5 rounds", true
+	case e.reach.part.any():
+		return e.reach.String() + "; fewer than 80 % in some of the last 5 rounds", true
+	case e.loss.shows(lossEasier):
+		return e.loss.String() + "; not enough or not long enough to tell", true
+	}
+	return "", false
+}
+
+// answer is what this host tells its peers, but for the levels. A class is well
+// when it failed in none of the last 5 rounds: in doubt a peer is excused.
+func (e *evidence) answer() Answer {
+	a := Answer{Version: AnswerVersion, Classes: map[Class]bool{}, Lossy: e.loss.said(), Reach: e.reach.percent()}
+	for i := range e.relatives {
+		c := &e.relatives[i]
+		if c.known {
+			a.Classes[c.class] = !c.here.any()
+		}
+		if len(c.pods) > 0 {
+			a.Pods = c.pods
+		}
+	}
+	return a
+}
+
+// wellness lists what is known of this host, for the message of a host that is
+// well.
+func (e *evidence) wellness(r *Round) string {
+	var well []string
+	for _, c := range Classes() {
+		if c != Peers && r.Outcome(c) == Well {
+			well = append(well, string(c))
+		}
+	}
+	text := "nothing to compare with"
+	if len(well) > 0 {
+		text = strings.Join(well, ", ") + " well"
+	}
+	if e.reach.all > 0 {
+		text = fmt.Sprintf("%s; %s", e.reach.String(), text)
+	}
+	return text
+}
+
+// hasNothingToAsk reports whether a class that is not known has nothing here that
+// could fail: no peers or DNS pods are left in the cluster, or no daemon runs here nor
+// elsewhere. A host that reaches no API server, or no peer, does not know that.
+func (e *evidence) hasNothingToAsk(c Class, r *Round) bool {
+	switch c {
+	case Peers, Pods:
+		return r.Outcome(API) == Well
+	case Local:
+		return !e.relatives[2].isWellElsewhere() && slices.ContainsFunc(r.Peers, func(p PeerResult) bool { return p.Answer != nil })
+	}
+	return false
+}
