@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -131,12 +130,7 @@ func (a *Agent) Instance() string {
 func (a *Agent) Metric(series string) int {
 	a.T.Helper()
 	_, body := a.Get("/metrics")
-	for line := range strings.Lines(body) {
-		if value, found := strings.CutPrefix(line, series+" "); found {
-			return number(a.T, value)
-		}
-	}
-	return 0
+	return int(Metric(body, series))
 }
 
 // Reconfigure puts another configuration in place of the agent's, as a
@@ -176,13 +170,4 @@ func (a *Agent) WaitMetric(line string) {
 		}
 		return fmt.Errorf("no %q in\n%s", line, metrics)
 	})
-}
-
-func number(t testing.TB, text string) int {
-	t.Helper()
-	value, err := strconv.Atoi(strings.TrimSpace(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return value
 }

@@ -19,6 +19,8 @@ const (
 	Namespace = "taintlet-system"
 	// Account is the agent's service account in the release's namespace.
 	Account = "taintlet"
+	// User is who the agents are to the API server.
+	User = "system:serviceaccount:" + Namespace + ":" + Account
 )
 
 // UserOf is who the agent of a release in that namespace is to the API server.

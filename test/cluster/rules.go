@@ -36,16 +36,21 @@ func (c *Cluster) InstallRulesOf(ctx context.Context, objects []*unstructured.Un
 	return c.apply(ctx, shippedFile, objects)
 }
 
-// GrantAsAgent lets a user do what deploy/taintlet.yaml lets agents do, and where: each
-// of its bindings a second time, with the user in place of the agents' account. The
-// policies know agents by that account. The API server hears of all by a watch of its
-// own, a moment later.
+// GrantAsAgent lets a user do what deploy/taintlet.yaml lets agents do, and where. The
+// policies know agents by their account.
 func (c *Cluster) GrantAsAgent(ctx context.Context, user string) error {
 	objects, err := Shipped()
 	if err != nil {
 		return err
 	}
-	objects = slices.DeleteFunc(objects, func(object *unstructured.Unstructured) bool {
+	return c.GrantRolesOf(ctx, user, objects)
+}
+
+// GrantRolesOf lets a user do what the roles of a manifest grant, and where: it applies
+// them with each of their bindings, with the user in place of the account. The API server
+// hears of all by a watch of its own, a moment later.
+func (c *Cluster) GrantRolesOf(ctx context.Context, user string, objects []*unstructured.Unstructured) error {
+	objects = slices.DeleteFunc(slices.Clone(objects), func(object *unstructured.Unstructured) bool {
 		return !slices.Contains([]string{"Namespace", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}, object.GetKind())
 	})
 	for _, object := range objects {

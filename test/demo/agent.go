@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"github.com/taintlet/taintlet/test/bed"
 	"os"
 	"regexp"
 	"strings"
@@ -46,7 +47,7 @@ func (d *demo) runAgent(ctx context.Context) error {
 }
 
 func (d *demo) writeAgentFiles() error {
-	identity, err := d.cluster.Config(agentUser)
+	identity, err := d.cluster.Config(bed.User)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/taintlet/taintlet/test/bed"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -11,9 +12,6 @@ import (
 	"github.com/taintlet/taintlet/test/cluster"
 	"github.com/taintlet/taintlet/test/process"
 )
-
-// agentUser is who the agent is in the cluster.
-const agentUser = "system:serviceaccount:taintlet-system:taintlet"
 
 // showOnce builds the agent and shows what it sees here.
 func (d *demo) showOnce(ctx context.Context) error {
@@ -72,7 +70,7 @@ func (d *demo) startControlPlane(ctx context.Context) error {
 // taintlet has beside the agent.
 func (d *demo) prepareCluster(ctx context.Context) error {
 	err := d.out.await(ctx, "install deploy/keep.yaml and the agent's access rights", func(ctx context.Context) error {
-		if err := d.cluster.GrantAsAgent(ctx, agentUser); err != nil {
+		if err := d.cluster.GrantAsAgent(ctx, bed.User); err != nil {
 			return err
 		}
 		return d.cluster.InstallKeep(ctx)

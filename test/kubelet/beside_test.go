@@ -2,6 +2,7 @@ package kubelet_test
 
 import (
 	"errors"
+	"github.com/taintlet/taintlet/test/bed"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -116,11 +117,10 @@ func startAgent(t *testing.T, c *cluster.Cluster, k *kubelet.Kubelet) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const user = "system:serviceaccount:taintlet-system:taintlet"
-	if err := c.GrantAsAgent(t.Context(), user); err != nil {
+	if err := c.GrantAsAgent(t.Context(), bed.User); err != nil {
 		t.Fatal(err)
 	}
-	identity, err := c.Config(user)
+	identity, err := c.Config(bed.User)
 	if err != nil {
 		t.Fatal(err)
 	}

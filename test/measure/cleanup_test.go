@@ -3,6 +3,7 @@ package measure
 import (
 	"errors"
 	"fmt"
+	"github.com/taintlet/taintlet/test/bed"
 	"maps"
 	"os/exec"
 	"slices"
@@ -11,7 +12,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -144,10 +144,7 @@ func (c *cleaner) start(what string) *run {
 	c.t.Helper()
 	c.runs++
 	r := &run{t: c.t, user: fmt.Sprint("cleaner-", c.runs)}
-	grant(c.t, c.c, r.user,
-		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "list", "patch"}},
-		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes/status"}, Verbs: []string{"patch"}},
-	)
+	grantRolesOf(c.t, c.c, r.user, bed.Render(c.t, "--set", "cleanup.stale=true,cleanup.afterUninstall=false", "--show-only", "templates/cleanup.yaml"))
 	identity, err := c.c.Config(r.user)
 	if err != nil {
 		c.t.Fatal(err)

@@ -3,6 +3,7 @@ package measure
 import (
 	"context"
 	"fmt"
+	"github.com/taintlet/taintlet/test/bed"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -11,7 +12,6 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
@@ -22,12 +22,6 @@ import (
 	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/taints/apiserver"
 	"github.com/taintlet/taintlet/test/cluster"
-)
-
-const (
-	namespace = "taintlet-system"
-	// agentUser is who all agents of a cluster are.
-	agentUser = "system:serviceaccount:taintlet-system:taintlet"
 )
 
 // noEvents writes no Event.
@@ -98,7 +92,7 @@ func startHollow(t *testing.T, restConfig *rest.Config, node string, cfg *config
 		return calm
 	}
 	a := &agent.Agent{
-		Config: cfg, NewProbe: newProbe, Client: client, Slots: client.Slots(namespace),
+		Config: cfg, NewProbe: newProbe, Client: client, Slots: client.Slots(bed.Namespace),
 		Recorder: noEvents{}, Log: slog.New(slog.DiscardHandler), Instance: "agent-of-" + node,
 		Boot: decide.Boot{ID: "boot-of-" + node, At: time.Now()}, Now: time.Now, Version: "test",
 	}
@@ -117,12 +111,13 @@ func startHollow(t *testing.T, restConfig *rest.Config, node string, cfg *config
 // that a client has by default.
 func agents(t *testing.T, c *cluster.Cluster) *rest.Config {
 	t.Helper()
-	if err := c.GrantAsAgent(t.Context(), agentUser); err != nil {
+	if err := c.GrantAsAgent(t.Context(), bed.User); err != nil {
 		t.Fatal(err)
 	}
 	// The manifest has no slots.
-	grant(t, c, agentUser, rbacv1.PolicyRule{APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"}, Verbs: []string{"get", "update"}})
-	identity, err := c.Config(agentUser)
+	text := bed.Render(t, "--set", fmt.Sprintf("evict.slots=%d", slots), "--show-only", "templates/evict.yaml")
+	grantRolesOf(t, c, bed.User, text)
+	identity, err := c.Config(bed.User)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,9 +125,14 @@ func agents(t *testing.T, c *cluster.Cluster) *rest.Config {
 	return identity
 }
 
-func grant(t *testing.T, c *cluster.Cluster, user string, rules ...rbacv1.PolicyRule) {
+// grantRolesOf lets a user do what the roles of a rendered manifest grant.
+func grantRolesOf(t *testing.T, c *cluster.Cluster, user, manifest string) {
 	t.Helper()
-	if err := c.Grant(t.Context(), user, user, rules...); err != nil {
+	objects, err := cluster.ReadManifest(bed.ManifestFile(t, manifest))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.GrantRolesOf(t.Context(), user, objects); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -173,12 +173,12 @@ func nodesNamed(count int) []*corev1.Node {
 // createSlots makes the Leases as whoever installs taintlet does.
 func createSlots(t *testing.T, c *cluster.Cluster, count int) {
 	t.Helper()
-	if _, err := c.Client().CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{}); err != nil {
+	if _, err := c.Client().CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: bed.Namespace}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	for i := range count {
 		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint(apiserver.SlotPrefix, i)}}
-		if _, err := c.Client().CoordinationV1().Leases(namespace).Create(t.Context(), lease, metav1.CreateOptions{}); err != nil {
+		if _, err := c.Client().CoordinationV1().Leases(bed.Namespace).Create(t.Context(), lease, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -3,6 +3,7 @@ package measure
 import (
 	"cmp"
 	"encoding/json"
+	"github.com/taintlet/taintlet/test/bed"
 	"maps"
 	"slices"
 	"testing"
@@ -90,7 +91,7 @@ func deleteNode(t *testing.T, c *cluster.Cluster, name string) {
 // slotHeldBy returns the name of the Lease that a Node holds.
 func slotHeldBy(t *testing.T, c *cluster.Cluster, node string) string {
 	t.Helper()
-	leases, err := c.Client().CoordinationV1().Leases(namespace).List(t.Context(), metav1.ListOptions{})
+	leases, err := c.Client().CoordinationV1().Leases(bed.Namespace).List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +106,7 @@ func slotHeldBy(t *testing.T, c *cluster.Cluster, node string) string {
 
 func holderOf(t *testing.T, c *cluster.Cluster, slot string) string {
 	t.Helper()
-	lease, err := c.Client().CoordinationV1().Leases(namespace).Get(t.Context(), slot, metav1.GetOptions{})
+	lease, err := c.Client().CoordinationV1().Leases(bed.Namespace).Get(t.Context(), slot, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,9 +6,7 @@ import (
 	"io/fs"
 	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -20,9 +18,6 @@ import (
 	"github.com/taintlet/taintlet/test/cluster"
 	"github.com/taintlet/taintlet/test/process"
 )
-
-// nobody is the user of the agent in the chart.
-const nobody = 65532
 
 // agent is a running agent, on a host of the bed.
 type agent struct {
@@ -151,10 +146,7 @@ func (a *agent) kubeconfig() {
 	a.t.Helper()
 	path := filepath.Join(a.dir, "kubeconfig")
 	as := a.scene.cluster.WithToken(bed.TokenOfPod(a.t, a.scene.cluster, a.pod))
-	if err := cluster.WriteKubeconfig(path, as); err != nil {
-		a.t.Fatal(err)
-	}
-	if err := os.Chown(path, nobody, nobody); err != nil {
+	if err := bed.WriteIdentity(path, as); err != nil {
 		a.t.Fatal(err)
 	}
 }
@@ -163,13 +155,11 @@ func (a *agent) kubeconfig() {
 // its memory limit, and as if there was one CPU.
 func (a *agent) run() {
 	a.t.Helper()
-	command := exec.Command("setpriv", "--reuid="+strconv.Itoa(nobody), "--regid="+strconv.Itoa(nobody), "--clear-groups", //nolint:gosec // our own binary
-		"--bounding-set=-all", "--inh-caps=-all", "--no-new-privs", "--pdeathsig=KILL", "--", os.Getenv(agentEnv),
+	command := bed.Unprivileged(os.Getenv(agentEnv),
 		"--procfs="+filepath.Join(a.dir, "proc"), "--sysfs="+filepath.Join(a.dir, "sys"), "--host-root="+a.dir,
 		"--kubeconfig="+filepath.Join(a.dir, "kubeconfig"), "--config="+a.configFile(),
 		"--node-name="+a.Name, fmt.Sprintf("--listen=:%d", bed.AgentPort))
-	command.Env = append(os.Environ(), "GOMAXPROCS=1", "GOMEMLIMIT=64MiB",
-		"NODE_NAME="+a.Name, "POD_NAME="+a.pod.Name, "POD_NAMESPACE="+a.pod.Namespace, "HOST_IP="+a.Address.String())
+	command.Env = append(os.Environ(), a.scene.agents.Env(a.Name, a.Address.String())...)
 	a.output = &process.Lines{}
 	command.Stderr = a.output
 	var err error
@@ -270,12 +260,7 @@ func (a *agent) samples() (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	for line := range strings.Lines(text) {
-		if value, found := strings.CutPrefix(line, samplesSeries+" "); found {
-			return strconv.Atoi(strings.TrimSpace(value))
-		}
-	}
-	return 0, nil // none yet
+	return int(bed.Metric(text, samplesSeries)), nil
 }
 
 const samplesSeries = `taintlet_probe_duration_seconds_count{condition="NetworkUnavailable"}`

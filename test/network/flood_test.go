@@ -129,14 +129,5 @@ func (a *agent) series(name string) int {
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	for line := range strings.Lines(text) {
-		if value, found := strings.CutPrefix(line, name+" "); found {
-			f, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
-			if err != nil {
-				a.t.Fatal(err)
-			}
-			return int(f)
-		}
-	}
-	return 0
+	return int(bed.Metric(text, name))
 }

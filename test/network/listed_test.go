@@ -277,7 +277,7 @@ chain out { type filter hook output priority -310; policy accept;
 meta skuid %[3]d jump agent
 }
 }
-`, bed.AgentPort, victim(), nobody))
+`, bed.AgentPort, victim(), bed.AgentUID))
 	if err != nil {
 		t.Fatal(err)
 	}

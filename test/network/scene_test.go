@@ -31,7 +31,8 @@ type scene struct {
 	bed     *bed.Network
 	cluster *cluster.Cluster
 	records *recorder
-	dir     string // that agents can read
+	agents  *bed.Manifest // what the manifest gives them
+	dir     string        // that agents can read
 }
 
 // stage holds the scene, which the first test that requires it makes.
@@ -72,6 +73,9 @@ func (s *scene) open(ctx context.Context, t *testing.T) (err error) {
 		return err
 	}
 	if s.bed, err = bed.NewNetwork(s.dir, hosts); err != nil {
+		return err
+	}
+	if s.agents, err = bed.ShippedManifest(); err != nil {
 		return err
 	}
 	s.cluster, err = cluster.Start(ctx, cluster.Options{AuditLog: true, Address: bed.Gateway, Progress: os.Stderr})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/taintlet/taintlet/test/bed"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,8 +17,6 @@ import (
 )
 
 const (
-	// agentUser is who the agent is in the cluster.
-	agentUser = "system:serviceaccount:taintlet-system:taintlet"
 	// graceful is how long the agent may take to end when asked.
 	graceful = 5 * time.Second
 )
@@ -26,7 +25,7 @@ const (
 // said on the Node that the host is fine. An empty configuration is the
 // built-in one.
 func (s *stage) startAgent(ctx context.Context, configuration string) (*process.Process, error) {
-	identity, err := s.cluster.Config(agentUser)
+	identity, err := s.cluster.Config(bed.User)
 	if err != nil {
 		return nil, err
 	}

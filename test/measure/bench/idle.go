@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/taintlet/taintlet/test/bed"
 	"os"
 	"time"
 
@@ -45,7 +46,7 @@ func measureIdle(ctx context.Context, o *options) (err error) {
 	}
 	processes := s.kubelet.Processes()
 	contenders := []contender{
-		{"taintlet", a.PID(), agentUser},
+		{"taintlet", a.PID(), bed.User},
 		{"kubelet", processes["kubelet"], "system:node:" + nodeName},
 		{"containerd", processes["containerd"], ""},
 	}
@@ -66,7 +67,7 @@ func measureIdle(ctx context.Context, o *options) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := checkRights(requests, agentUser); err != nil {
+	if err := checkRights(requests, bed.User); err != nil {
 		return err
 	}
 	printIdle(contenders, before, after, countRequests(requests, begin, end), end.Sub(begin))

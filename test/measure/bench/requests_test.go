@@ -1,6 +1,7 @@
 package main
 
 import (
+	"github.com/taintlet/taintlet/test/bed"
 	"maps"
 	"net/http"
 	"testing"
@@ -36,11 +37,11 @@ func TestFiguresOfAnAgentThatLacksRightsDoNotCount(t *testing.T) {
 		r.User.Username, r.ResponseStatus.Code = user, code
 		return r
 	}
-	fine := []cluster.Request{request("others", http.StatusForbidden), request(agentUser, http.StatusOK), request(agentUser, http.StatusNotFound)}
-	if err := checkRights(fine, agentUser); err != nil {
+	fine := []cluster.Request{request("others", http.StatusForbidden), request(bed.User, http.StatusOK), request(bed.User, http.StatusNotFound)}
+	if err := checkRights(fine, bed.User); err != nil {
 		t.Error(err)
 	}
-	if err := checkRights(append(fine, request(agentUser, http.StatusForbidden)), agentUser); err == nil {
+	if err := checkRights(append(fine, request(bed.User, http.StatusForbidden)), bed.User); err == nil {
 		t.Error("a lookup was forbidden, and the figures count")
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/taintlet/taintlet/test/bed"
 	"os"
 	"strconv"
 	"time"
@@ -46,7 +47,7 @@ func (s *stage) setUp(ctx context.Context, o *options) (err error) {
 			return err
 		}
 	}
-	if err := s.cluster.GrantAsAgent(ctx, agentUser); err != nil {
+	if err := s.cluster.GrantAsAgent(ctx, bed.User); err != nil {
 		return err
 	}
 	if o.idle > 0 {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"github.com/taintlet/taintlet/test/bed"
 	"time"
 
 	"github.com/taintlet/taintlet/test/process"
@@ -20,7 +21,7 @@ func (r *run) rollOut(ctx context.Context) error {
 		return err
 	}
 	r.later = append(r.later, func(l log) {
-		own := l.of(agentUser, w)
+		own := l.of(bed.User, w)
 		o.Requests, o.Peak, o.PerAgent = len(own), own.peak(), float64(len(own))/float64(len(r.nodes))
 	})
 	return process.Pause(ctx, settle)

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"fmt"
+	"github.com/taintlet/taintlet/test/bed"
 	"net"
 	"net/netip"
 	"sync"
@@ -22,8 +23,6 @@ import (
 )
 
 const (
-	agentNamespace = "taintlet-system"
-	agentPort      = 4808
 	// apiEvery is how often the network's probe makes a TLS connection to the API
 	// server: apiEvery in probes/network.
 	apiEvery    = 59 * time.Second
@@ -185,8 +184,8 @@ func (h *hollow) start(p *agentsProcess, restConfig *rest.Config) error {
 	h.starts++
 	ctx, cancel := context.WithCancel(context.Background())
 	a, disconnect, err := assembly.New(ctx, assembly.Options{
-		Node: h.node, Namespace: agentNamespace, RestConfig: restConfig, DryRun: assembly.DryRunNone,
-		HostIP: h.hostIP, Listen: netip.AddrPortFrom(netip.IPv6Unspecified(), agentPort),
+		Node: h.node, Namespace: bed.Namespace, RestConfig: restConfig, DryRun: assembly.DryRunNone,
+		HostIP: h.hostIP, Listen: netip.AddrPortFrom(netip.IPv6Unspecified(), bed.AgentPort),
 		NewProbe: h.newProbe(p.directory),
 		Config:   cfg, Reload: func() (*config.Config, error) { return config.HostSchema().Load(p.setup.Config) },
 		Log: p.log, Instance: fmt.Sprintf("%s-%d", h.node, h.starts), Boot: h.boot, Now: time.Now,

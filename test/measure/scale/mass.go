@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"github.com/taintlet/taintlet/test/bed"
 	"time"
 
 	"github.com/taintlet/taintlet/test/process"
@@ -62,7 +63,7 @@ func (r *run) observe(ctx context.Context, at int) error {
 		return err
 	}
 	r.later = append(r.later, func(l log) {
-		own, in := l.of(agentUser, w), &r.f.Incidents[at]
+		own, in := l.of(bed.User, w), &r.f.Incidents[at]
 		in.Requests, in.Peak, in.PerAgent = len(own), own.peak(), r.perAgent(own)
 		in.TooMany, in.Failed = own.refused()
 	})

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"github.com/taintlet/taintlet/test/bed"
 	"time"
 
 	"github.com/taintlet/taintlet/test/process"
@@ -64,7 +65,7 @@ func (r *run) idle(ctx context.Context) (err error) {
 		return err
 	}
 	r.later = append(r.later, func(l log) {
-		own := l.of(agentUser, w)
+		own := l.of(bed.User, w)
 		q.PerHour, q.Heartbeats = map[string]float64{}, own.heartbeats()
 		for kind, count := range own.byKind() {
 			q.PerHour[kind] = float64(count) / perHour

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"github.com/taintlet/taintlet/test/bed"
 	"net/http"
 	"slices"
 	"strings"
@@ -86,7 +87,7 @@ func (l log) byKind() map[string]int {
 	counts := map[string]int{}
 	for _, r := range l {
 		kind := r.Verb + " " + r.Resource()
-		if r.ObjectRef.Resource == "endpointslices" && r.ObjectRef.Namespace != agentNamespace {
+		if r.ObjectRef.Resource == "endpointslices" && r.ObjectRef.Namespace != bed.Namespace {
 			kind += " of " + r.ObjectRef.Namespace
 		}
 		counts[kind]++

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"github.com/taintlet/taintlet/test/bed"
 	"net/http"
 	"slices"
 	"time"
@@ -33,10 +34,10 @@ func (r *run) restartAll(ctx context.Context) (err error) {
 		return err
 	}
 	r.later = append(r.later, func(l log) {
-		own := l.of(agentUser, w)
+		own := l.of(bed.User, w)
 		s.Requests, s.Peak = len(own), own.peak()
 		again := own.since(started).done() // who met a newer version of the Node wrote nothing
-		node, status := again.only("patch", "nodes"), again.only("patch", "nodes/status").early(l.of(agentUser, window{To: w.To}).done())
+		node, status := again.only("patch", "nodes"), again.only("patch", "nodes/status").early(l.of(bed.User, window{To: w.To}).done())
 		s.MostWrites, s.MostStatus, s.MostInAll = most(node), most(status), most(slices.Concat(node, status))
 		s.TooMany, _ = own.refused()
 		s.PerAgent = r.perAgent(own)
@@ -75,7 +76,7 @@ func (r *run) outage(ctx context.Context) (err error) {
 		return err
 	}
 	r.later = append(r.later, func(l log) {
-		own := l.of(agentUser, w)
+		own := l.of(bed.User, w)
 		o.Requests, o.Peak, o.PerAgent = len(own), own.peak(), r.perAgent(own)
 		o.TooMany, _ = own.refused()
 		back := map[string]time.Time{}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/taintlet/taintlet/test/bed"
 	"os"
 	"path/filepath"
 
@@ -19,21 +20,10 @@ import (
 )
 
 const (
-	agentUser      = "system:serviceaccount:" + agentNamespace + ":taintlet"
 	controllerUser = "system:serviceaccount:kube-system:node-controller"
 	foreignUser    = "system:serviceaccount:default:foreign"
 	foreignObject  = "foreign"
 
-	// auditRules keep who asked for what when, of those whose requests are
-	// counted. A log of all would cost the API server more than the agents do.
-	auditRules = `apiVersion: audit.k8s.io/v1
-kind: Policy
-omitStages: [RequestReceived]
-rules:
-- level: Metadata
-  users: ["` + agentUser + `", "` + controllerUser + `"]
-- level: None
-`
 	// sliceSize is how many endpoints an EndpointSlice has.
 	sliceSize = 100
 )
@@ -68,14 +58,13 @@ func (s *stage) prepare(ctx context.Context) (err error) {
 		return err
 	}
 	s.config = filepath.Join(s.folder, "config.yaml")
-	rules := filepath.Join(s.folder, "audit.yaml")
-	if err := errors.Join(s.configure(s.options.brake), os.WriteFile(rules, []byte(auditRules), 0o600)); err != nil {
+	if err := s.configure(s.options.brake); err != nil {
 		return err
 	}
 	measure.Say("the control plane starts")
-	if s.cluster, err = cluster.Start(ctx, cluster.Options{
-		AuditLog: true, Progress: os.Stderr, Args: map[string][]string{cluster.APIServer: {"--audit-policy-file=" + rules}},
-	}); err != nil {
+	// Those whose requests are counted.
+	counted := []string{bed.User, controllerUser}
+	if s.cluster, err = cluster.Start(ctx, cluster.Options{AuditLog: true, AuditOnly: counted, Progress: os.Stderr}); err != nil {
 		return err
 	}
 	for _, step := range []func(context.Context) error{s.cluster.InstallRules, s.cluster.InstallKeep, s.register, s.makeSlices, s.identify} {
@@ -139,46 +128,28 @@ func (s *stage) register(ctx context.Context) (err error) {
 // the API server, of the size that the controllers give them.
 func (s *stage) makeSlices(ctx context.Context) error {
 	for first := 0; first < len(s.nodes); first += sliceSize {
-		slice := newSlice(agentNamespace, "taintlet", "metrics", agentPort)
+		slice := bed.NewSlice(bed.Namespace, fmt.Sprintf("taintlet-%05d", first/sliceSize), "taintlet", "metrics", bed.AgentPort)
 		for i := first; i < min(first+sliceSize, len(s.nodes)); i++ {
 			addEndpoint(slice, s.nodes[i], i)
 		}
-		if _, err := s.cluster.Client().DiscoveryV1().EndpointSlices(agentNamespace).Create(ctx, slice, metav1.CreateOptions{}); err != nil {
+		if err := bed.CreateSlices(ctx, s.cluster, slice); err != nil {
 			return err
 		}
 	}
-	dns := newSlice(metav1.NamespaceSystem, "kube-dns", "dns-tcp", 53)
+	dns := bed.NewSlice(metav1.NamespaceSystem, "kube-dns-00000", "kube-dns", "dns-tcp", 53)
 	addEndpoint(dns, s.nodes[0], 0)
 	addEndpoint(dns, s.nodes[len(s.nodes)-1], len(s.nodes)-1)
-	if _, err := s.cluster.Client().DiscoveryV1().EndpointSlices(metav1.NamespaceSystem).Create(ctx, dns, metav1.CreateOptions{}); err != nil {
-		return err
-	}
-	own := newSlice(metav1.NamespaceDefault, "kubernetes", "https", 6443)
-	own.Name, own.GenerateName = "kubernetes", ""
+	own := bed.NewSlice(metav1.NamespaceDefault, "kubernetes", "kubernetes", "https", 6443)
 	addEndpoint(own, s.nodes[0], 1<<16)
-	_, err := s.cluster.Client().DiscoveryV1().EndpointSlices(metav1.NamespaceDefault).Create(ctx, own, metav1.CreateOptions{})
-	return err
+	return bed.CreateSlices(ctx, s.cluster, dns, own)
 }
 
-func newSlice(namespace, service, port string, number int32) *discoveryv1.EndpointSlice {
-	protocol := corev1.ProtocolTCP
-	return &discoveryv1.EndpointSlice{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: namespace, GenerateName: service + "-",
-			Labels: map[string]string{discoveryv1.LabelServiceName: service, "k8s-app": service, discoveryv1.LabelManagedBy: "hollow-fleet"},
-		},
-		AddressType: discoveryv1.AddressTypeIPv4,
-		Ports:       []discoveryv1.EndpointPort{{Name: &port, Port: &number, Protocol: &protocol}},
-	}
-}
-
+// addEndpoint adds the endpoint of a pod on a Node, as large as the controller makes it.
 func addEndpoint(slice *discoveryv1.EndpointSlice, node string, number int) {
-	ready, zone := true, zoneOf(number)
-	slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{
-		Addresses: []string{addressOf(number + 1).String()}, NodeName: &node, Zone: &zone,
-		Conditions: discoveryv1.EndpointConditions{Ready: &ready, Serving: &ready},
-		TargetRef:  &corev1.ObjectReference{Kind: "Pod", Namespace: slice.Namespace, Name: fmt.Sprintf("%sabc%02d", slice.GenerateName, number%100), UID: "01234567-89ab-cdef-0123-456789abcdef"},
-	})
+	zone, serving := zoneOf(number), true
+	e := bed.AddEndpoint(slice, node, addressOf(number+1).String())
+	e.Zone, e.Conditions.Serving = &zone, &serving
+	e.TargetRef = &corev1.ObjectReference{Kind: "Pod", Namespace: slice.Namespace, Name: fmt.Sprintf("%s-abc%02d", slice.Labels[discoveryv1.LabelServiceName], number%100), UID: "01234567-89ab-cdef-0123-456789abcdef"}
 }
 
 // identify makes the tokens: one for each agent, bound to its Node, and that of the
@@ -187,7 +158,7 @@ func (s *stage) identify(ctx context.Context) error {
 	measure.Say("%d tokens are made", len(s.nodes))
 	s.setup = &setup{Host: s.cluster.URL(), CA: s.cluster.Admin().CAData, Nodes: s.nodes, Tokens: map[string]string{}, Config: s.config}
 	for _, name := range s.nodes {
-		token, err := s.cluster.TokenOn(ctx, agentNamespace, "taintlet", name, cluster.LongToken)
+		token, err := s.cluster.TokenOn(ctx, bed.Namespace, bed.Account, name, cluster.LongToken)
 		if err != nil {
 			return err
 		}

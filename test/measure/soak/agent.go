@@ -2,25 +2,19 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"github.com/taintlet/taintlet/test/bed"
 	"os"
 	"path/filepath"
-	"strconv"
 	"time"
 
 	"k8s.io/client-go/rest"
 
-	"github.com/taintlet/taintlet/test/cluster"
 	"github.com/taintlet/taintlet/test/process"
 )
 
 const (
-	// nobody is the user of the agent in the chart.
-	nobody = 65532
-	// memoryLimit is that of the chart.
-	memoryLimit = "64MiB"
-	graceful    = 10 * time.Second
+	graceful = 10 * time.Second
 )
 
 // agent is an agent that runs.
@@ -43,17 +37,12 @@ type start struct {
 // choose, as its user. Its log is a file in the folder.
 func (s *stage) run(o start) (*agent, error) {
 	kubeconfig := filepath.Join(s.folder, o.node+".kubeconfig")
-	if err := errors.Join(cluster.WriteKubeconfig(kubeconfig, o.as), give(kubeconfig)); err != nil {
+	if err := bed.WriteIdentity(kubeconfig, o.as); err != nil {
 		return nil, err
 	}
-	args := append([]string{o.program, "--kubeconfig=" + kubeconfig, "--config=" + o.config, "--node-name=" + o.node, "--listen=" + o.listen}, o.flags...)
-	if os.Getuid() == 0 {
-		id := strconv.Itoa(nobody)
-		args = append([]string{"setpriv", "--reuid=" + id, "--regid=" + id, "--clear-groups", "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs", "--pdeathsig=KILL", "--"}, args...)
-	}
-	command := process.Command(args[0], args[1:]...)
-	command.Env = append(os.Environ(), "GOMAXPROCS=1", "GOMEMLIMIT="+memoryLimit,
-		"NODE_NAME="+o.node, "POD_NAME=taintlet-"+o.node, "POD_NAMESPACE="+agentNamespace, "HOST_IP="+o.hostIP)
+	args := append([]string{"--kubeconfig=" + kubeconfig, "--config=" + o.config, "--node-name=" + o.node, "--listen=" + o.listen}, o.flags...)
+	command := bed.Unprivileged(o.program, args...)
+	command.Env = append(os.Environ(), s.agentManifest.Env(o.node, o.hostIP)...)
 	p, err := process.Start("the agent of "+o.node, command, filepath.Join(s.folder, o.node+".log"))
 	if err != nil {
 		return nil, err
@@ -61,14 +50,6 @@ func (s *stage) run(o start) (*agent, error) {
 	a := &agent{process: p}
 	s.agents = append(s.agents, a)
 	return a, nil
-}
-
-// give gives a file to the agents' user.
-func give(path string) error {
-	if os.Getuid() != 0 {
-		return nil
-	}
-	return os.Chown(path, nobody, nobody)
 }
 
 // end ends the agent, if it has not ended.

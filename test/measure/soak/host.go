@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/taintlet/taintlet/test/bed"
 	"os"
 	"path/filepath"
 	"sync"
@@ -91,7 +92,7 @@ func newHost(b *bench) (h *fixtures.Host, hasRoot bool, err error) {
 		return nil, false, err
 	}
 	write := filepath.Join(h.Root, "scratch")
-	return h, hasRoot, errors.Join(os.Mkdir(write, 0o755), give(write)) //nolint:gosec // as above
+	return h, hasRoot, errors.Join(os.Mkdir(write, 0o755), bed.GiveToAgents(write)) //nolint:gosec // as above
 }
 
 // fill takes all but a little of the host's root file system, or gives it back.

@@ -3,8 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
+	"github.com/taintlet/taintlet/test/bed"
 	"strings"
 	"time"
 
@@ -24,14 +23,14 @@ func (s *stage) hour(ctx context.Context, f *figures) error {
 	if err != nil {
 		return err
 	}
-	config, err := s.shippedConfig()
+	config, err := s.agentManifest.WriteConfig(s.folder)
 	if err != nil {
 		return err
 	}
 	if err := s.startPeers(program, config); err != nil {
 		return err
 	}
-	as, err := s.watchedIdentity(ctx)
+	as, err := bed.IdentityOn(ctx, s.cluster, watchedNode)
 	if err != nil {
 		return err
 	}
@@ -52,20 +51,6 @@ func (s *stage) hour(ctx context.Context, f *figures) error {
 	}
 	f.Taints, err = s.taints(ctx)
 	return err
-}
-
-// shippedConfig writes the manifest's configuration, with a folder of this host in
-// place of the pod's volume.
-func (s *stage) shippedConfig() (string, error) {
-	scratch := filepath.Join(s.folder, "scratch")
-	if err := os.Mkdir(scratch, 0o755); err != nil { //nolint:gosec // the agent is another user
-		return "", err
-	}
-	if err := give(scratch); err != nil {
-		return "", err
-	}
-	path := filepath.Join(s.folder, "config.yaml")
-	return path, os.WriteFile(path, []byte(strings.ReplaceAll(s.config, "/scratch", scratch)), 0o644) //nolint:gosec // as above
 }
 
 // watch observes and scrapes the agent for that time.

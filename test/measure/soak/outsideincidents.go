@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/taintlet/taintlet/test/bed"
 	"io"
 	"net"
 	"strings"
@@ -118,19 +119,19 @@ func (w *week) changePeers(ctx context.Context) error {
 	number := 1 + w.outsideDice.IntN(peers)
 	slice := w.slice(peerNode(number), w.ports[number])
 	for i := range w.outsideDice.IntN(8) {
-		slice.Endpoints = append(slice.Endpoints, endpoint(fmt.Sprintf("%s-%d", peerNode(number), i), w.hostIP.String()))
+		bed.AddEndpoint(slice, fmt.Sprintf("%s-%d", peerNode(number), i), w.hostIP.String())
 	}
 	return eventually(ctx, func() error { return w.putSlice(ctx, slice) })
 }
 
 func (w *week) putSlice(ctx context.Context, slice *discoveryv1.EndpointSlice) error {
-	_, err := w.cluster.Client().DiscoveryV1().EndpointSlices(agentNamespace).Update(ctx, slice, metav1.UpdateOptions{})
+	_, err := w.cluster.Client().DiscoveryV1().EndpointSlices(bed.Namespace).Update(ctx, slice, metav1.UpdateOptions{})
 	return err
 }
 
 // holdSlots makes somebody the holder of all eviction slots; empty: nobody.
 func (w *week) holdSlots(ctx context.Context, holder string) error {
-	leases := w.cluster.Client().CoordinationV1().Leases(agentNamespace)
+	leases := w.cluster.Client().CoordinationV1().Leases(bed.Namespace)
 	for i := range slots {
 		if err := eventually(ctx, func() error {
 			lease, err := leases.Get(ctx, fmt.Sprint("taintlet-evict-", i), metav1.GetOptions{})

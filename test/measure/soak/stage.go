@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/taintlet/taintlet/test/bed"
 	"math/rand/v2"
 	"net"
 	"net/netip"
@@ -16,7 +17,6 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/rest"
 
 	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/test/cluster"
@@ -25,26 +25,13 @@ import (
 )
 
 const (
-	agentNamespace = "taintlet-system"
-	agentAccount   = "taintlet"
-	agentUser      = "system:serviceaccount:" + agentNamespace + ":" + agentAccount
-	watchedNode    = "watched"
+	watchedNode = "watched"
 	// peerUser is who the peers are in the cluster: what they ask for is not counted.
 	peerUser = "soak-peer"
 	// peers are agents on this host too, at ports of their own. An agent reads three
 	// EndpointSlices, and a slice has one port: so there are two.
 	peers = 2
 )
-
-// auditRules keep what the watched agent asked for.
-const auditRules = `apiVersion: audit.k8s.io/v1
-kind: Policy
-omitStages: [RequestReceived]
-rules:
-- level: Metadata
-  users: ["` + agentUser + `"]
-- level: None
-`
 
 // stage is the cluster with everything on it.
 type stage struct {
@@ -54,9 +41,9 @@ type stage struct {
 	hostIP  netip.Addr
 	// ports are those of the watched agent, of the peers, and of the gate before the
 	// API server.
-	ports  [1 + peers + 1]uint16
-	config string // what the manifest gives the agents
-	agents []*agent
+	ports         [1 + peers + 1]uint16
+	agentManifest *bed.Manifest // what the manifest gives the agents
+	agents        []*agent
 }
 
 // setUp makes the cluster with its Nodes, alive, and taintlet's permissions and
@@ -81,14 +68,8 @@ func (s *stage) prepare(ctx context.Context) (err error) {
 		return err
 	}
 	copy(s.ports[:], free)
-	rules := filepath.Join(s.folder, "audit.yaml")
-	if err := os.WriteFile(rules, []byte(auditRules), 0o600); err != nil {
-		return err
-	}
 	measure.Say("the control plane starts")
-	if s.cluster, err = cluster.Start(ctx, cluster.Options{
-		AuditLog: true, Progress: os.Stderr, Args: map[string][]string{cluster.APIServer: {"--audit-policy-file=" + rules}},
-	}); err != nil {
+	if s.cluster, err = cluster.Start(ctx, cluster.Options{AuditLog: true, AuditOnly: []string{bed.User}, Progress: os.Stderr}); err != nil {
 		return err
 	}
 	for _, step := range []func(context.Context) error{s.install, s.cluster.InstallKeep, s.register, s.makeSlices} {
@@ -170,7 +151,7 @@ func (s *stage) manifest(ctx context.Context) ([]*unstructured.Unstructured, err
 		return nil, err
 	}
 	helm := process.CommandContext(ctx, "go", "tool", "-modfile=test/helm/go.mod", "helm", "template", "taintlet", "deploy/helm/taintlet",
-		"--namespace", agentNamespace, "--kube-version", "1.36", "-f", values,
+		"--namespace", bed.Namespace, "--kube-version", "1.36", "-f", values,
 		"--set", fmt.Sprintf("namespace.create=true,keep=false,cleanup.afterUninstall=false,cleanup.stale=false,evict.slots=%d", slots))
 	helm.Dir, helm.Stderr = s.options.module, os.Stderr
 	text, err := helm.Output()
@@ -194,12 +175,8 @@ func (s *stage) install(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, object := range objects {
-		if object.GetKind() == "ConfigMap" {
-			if s.config, _, err = unstructured.NestedString(object.Object, "data", "config.yaml"); err != nil {
-				return err
-			}
-		}
+	if s.agentManifest, err = bed.ManifestOf(objects); err != nil {
+		return err
 	}
 	return errors.Join(s.cluster.InstallRulesOf(ctx, objects), s.cluster.GrantAsAgent(ctx, peerUser))
 }
@@ -227,7 +204,7 @@ func (s *stage) makeSlices(ctx context.Context) error {
 		if i > 0 {
 			node = peerNode(i)
 		}
-		if _, err := s.cluster.Client().DiscoveryV1().EndpointSlices(agentNamespace).Create(ctx, s.slice(node, port), metav1.CreateOptions{}); err != nil {
+		if err := bed.CreateSlices(ctx, s.cluster, s.slice(node, port)); err != nil {
 			return err
 		}
 	}
@@ -237,17 +214,9 @@ func (s *stage) makeSlices(ctx context.Context) error {
 // slice is an EndpointSlice of the agents: those of some Nodes at one port of this
 // host.
 func (s *stage) slice(name string, port uint16) *discoveryv1.EndpointSlice {
-	number, portName := int32(port), "metrics"
-	return &discoveryv1.EndpointSlice{
-		ObjectMeta:  metav1.ObjectMeta{Name: name, Labels: map[string]string{discoveryv1.LabelServiceName: "taintlet"}},
-		AddressType: discoveryv1.AddressTypeIPv4, Endpoints: []discoveryv1.Endpoint{endpoint(name, s.hostIP.String())},
-		Ports: []discoveryv1.EndpointPort{{Name: &portName, Port: &number}},
-	}
-}
-
-func endpoint(node, address string) discoveryv1.Endpoint {
-	ready := true
-	return discoveryv1.Endpoint{Addresses: []string{address}, NodeName: &node, Conditions: discoveryv1.EndpointConditions{Ready: &ready}}
+	slice := bed.NewSlice(bed.Namespace, name, "taintlet", "metrics", port)
+	bed.AddEndpoint(slice, name, s.hostIP.String())
+	return slice
 }
 
 // taints returns the taints of taintlet's that are on the watched Node.
@@ -274,13 +243,4 @@ func isOwn(t corev1.Taint) bool {
 // program builds taintlet as it is shipped, but that its peers may be on its host.
 func (s *stage) program(ctx context.Context) (string, error) {
 	return swappedProgram(ctx, s.options.module, s.folder, "shipped", oneHost())
-}
-
-// watchedIdentity is who the watched agent is.
-func (s *stage) watchedIdentity(ctx context.Context) (*rest.Config, error) {
-	token, err := s.cluster.TokenOn(ctx, agentNamespace, agentAccount, watchedNode, cluster.LongToken)
-	if err != nil {
-		return nil, err
-	}
-	return s.cluster.WithToken(token), nil
 }

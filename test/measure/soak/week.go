@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/taintlet/taintlet/test/bed"
 	"math"
 	"math/rand/v2"
 	"net/http"
@@ -106,7 +107,7 @@ func (w *week) begin(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if w.shipped, err = w.shippedConfig(); err != nil {
+	if w.shipped, err = w.agentManifest.WriteConfig(w.folder); err != nil {
 		return err
 	}
 	for number := 1; number <= peers; number++ {
@@ -155,11 +156,11 @@ func (w *week) identity(ctx context.Context) (*rest.Config, error) {
 // rotate writes a new token, as a kubelet does. It is valid for ten minutes, the
 // least that the API server gives.
 func (w *week) rotate(ctx context.Context) error {
-	token, err := w.cluster.TokenOn(ctx, agentNamespace, agentAccount, watchedNode, 10*time.Minute)
+	token, err := w.cluster.TokenOn(ctx, bed.Namespace, bed.Account, watchedNode, 10*time.Minute)
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(os.WriteFile(w.tokens+".new", []byte(token), 0o600), give(w.tokens+".new")); err != nil {
+	if err := errors.Join(os.WriteFile(w.tokens+".new", []byte(token), 0o600), bed.GiveToAgents(w.tokens+".new")); err != nil {
 		return err
 	}
 	return os.Rename(w.tokens+".new", w.tokens)

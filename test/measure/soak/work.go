@@ -1,6 +1,7 @@
 package main
 
 import (
+	"github.com/taintlet/taintlet/test/bed"
 	"maps"
 	"slices"
 
@@ -38,7 +39,7 @@ func (s *scraper) work(seconds float64) []work {
 
 // requests are those of the watched agent, by the audit log. A watch has two entries.
 func (w *week) requests() ([]work, error) {
-	all, err := w.cluster.Requests(agentUser)
+	all, err := w.cluster.Requests(bed.User)
 	if err != nil {
 		return nil, err
 	}

@@ -1,7 +1,6 @@
 package footprint
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -38,18 +37,5 @@ func TestRows(t *testing.T) {
 		if rows[want.Name] != want {
 			t.Errorf("got %+v, want %+v", rows[want.Name], want)
 		}
-	}
-}
-
-func TestMetric(t *testing.T) {
-	page := strings.Join([]string{`# HELP a b`, `peers{state="known"} 12`, `answers 9`, `answer 8`, `peers{state="answered"} 7`, `# EOF`}, "\n")
-	if got := metric(page, `peers{state="answered"}`); got != 7 {
-		t.Errorf("got %v", got)
-	}
-	if got := metric(page, "answer"); got != 8 {
-		t.Errorf("got %v, of a series whose name begins alike", got)
-	}
-	if got := metric(page, "peers"); got != 0 {
-		t.Errorf("a series that is not there is %v", got)
 	}
 }

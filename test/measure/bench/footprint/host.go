@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"os/exec"
 	"strconv"
 	"syscall"
@@ -14,9 +15,6 @@ import (
 	"github.com/taintlet/taintlet/test/cluster"
 	"github.com/taintlet/taintlet/test/process"
 )
-
-// nobody is the user of the agent in the chart.
-const nobody = 65532
 
 // host is where programs run: a host of a bed, or this one.
 type host struct {
@@ -80,10 +78,10 @@ func (h *host) url(port, path string) string {
 	return fmt.Sprintf("http://%s%s", net.JoinHostPort("127.0.0.1", port), path)
 }
 
-// run starts a program, with root as nobody.
-func (h *host) run(isRoot bool, name string, command *exec.Cmd, log string) (*process.Process, error) {
-	if isRoot {
-		command.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+// run starts a program, with root as the agents' user.
+func (h *host) run(name string, command *exec.Cmd, log string) (*process.Process, error) {
+	if os.Geteuid() == 0 {
+		command.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: bed.AgentUID, Gid: bed.AgentUID}}
 	}
 	return h.Start(name, command, log)
 }

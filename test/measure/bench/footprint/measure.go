@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/taintlet/taintlet/test/bed"
 	"path/filepath"
 	"strings"
 	"time"
@@ -86,15 +87,15 @@ func (s *stage) startAgent(h *host) (*process.Process, error) {
 	folder := s.folder(h)
 	command := process.Command(s.spec.Agent.Path, "--config="+filepath.Join(folder, "config.yaml"),
 		"--kubeconfig="+filepath.Join(folder, "kubeconfig"), "--listen="+h.listen(h.agent))
-	command.Env = append([]string{"NODE_NAME=" + h.node, "POD_NAME=taintlet-" + h.node, "HOST_IP=" + h.address}, s.env...)
-	return h.run(s.spec.isRoot(), "the agent of "+h.node, command, filepath.Join(folder, "agent.log"))
+	command.Env = s.agents.Env(h.node, h.address)
+	return h.run("the agent of "+h.node, command, filepath.Join(folder, "agent.log"))
 }
 
 // startExporter starts node_exporter with its defaults.
 func (s *stage) startExporter(h *host) (*process.Process, error) {
 	command := process.Command(s.spec.Exporter.Path, "--web.listen-address="+h.listen(h.exporter))
 	command.Env = []string{}
-	return h.run(s.spec.isRoot(), "node_exporter", command, filepath.Join(s.folder(h), "exporter.log"))
+	return h.run("node_exporter", command, filepath.Join(s.folder(h), "exporter.log"))
 }
 
 // timeStarts starts a program again and again, and keeps how long it took.
@@ -188,7 +189,7 @@ func (s *stage) steady(ctx context.Context, f *Figures, subjects []*subject) err
 		u.program.sum(u.usages, length)
 	}
 	// What answered, and not what was started: a figure without peers would flatter.
-	f.Peers = int(metric(subjects[0].scraper.page, `taintlet_peers{state="answered"}`))
+	f.Peers = int(bed.Metric(subjects[0].scraper.page, `taintlet_peers{state="answered"}`))
 	if want := len(s.hosts) - 1; f.Peers != want {
 		f.LeftOut = fmt.Sprintf("%d peers, which did not answer", want-f.Peers)
 		s.say("left out: %s", f.LeftOut)

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strconv"
-	"strings"
 	"time"
 )
 
@@ -34,17 +32,6 @@ func scrape(ctx context.Context, client *http.Client, url string) ([]byte, error
 		err = fmt.Errorf("GET %s: %s", url, response.Status)
 	}
 	return page, err
-}
-
-// metric returns the value of a time series on a page; 0: there is none.
-func metric(page, series string) float64 {
-	for line := range strings.Lines(page) {
-		if text, found := strings.CutPrefix(line, series+" "); found {
-			value, _ := strconv.ParseFloat(strings.TrimSpace(text), 64)
-			return value
-		}
-	}
-	return 0
 }
 
 // scraper scrapes a program until its context ends.
