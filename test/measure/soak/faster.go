@@ -45,7 +45,7 @@ func periods() []swap {
 		{"agent/fleet/fleet.go", "refreshSoonest = 30 * time.Second"},
 		{"probes/disk/mountreader_linux.go", "mountsEvery = 5 * time.Second"},
 		{"probes/disk/mountreader_linux.go", "mountsSeldom = 30 * time.Second"},
-		{"probes/disk/path_linux.go", "wellFor = 2 * time.Minute"},
+		{"probes/disk/health.go", "healthyAgainAfter = 2 * time.Minute"},
 		{"probes/network/verdict/loss.go", "lossWindow = time.Minute"},
 		{"probes/network/run.go", "apiEvery = 59 * time.Second"},
 		{"probes/cgroup/pods.go", "lookAgain = time.Minute"},
