@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -16,9 +17,9 @@ import (
 // week then takes 14 minutes.
 const pace = 720
 
-// swap replaces a text of a source file, wherever the file has it. How many spaces
-// align the text there does not matter.
-type swap struct{ file, old, new string }
+// swap replaces a text of the one source file that has it, wherever the file has it. How
+// many spaces align the text there does not matter.
+type swap struct{ old, new string }
 
 func (s swap) pattern() *regexp.Regexp {
 	return regexp.MustCompile(strings.ReplaceAll(regexp.QuoteMeta(s.old), " ", " +"))
@@ -29,56 +30,56 @@ func (s swap) pattern() *regexp.Regexp {
 // others are not faster.
 func periods() []swap {
 	var all []swap
-	for _, p := range [][2]string{
-		{"agent/config/schema.go", "return 250 * time.Millisecond"},
-		{"agent/config/schema.go", "return 100 * time.Millisecond"},
-		{"agent/config/network.go", "{ return time.Second"},
-		{"agent/reload.go", "rereadEvery = 10 * time.Second"},
-		{"agent/reload.go", "jitterPerSlice = 10 * time.Second"},
-		{"agent/levelevents.go", "levelEventsEvery = time.Minute"},
-		{"agent/writer.go", "joinWithin = 250 * time.Millisecond"},
-		{"agent/decide/dispute.go", "contestWithin = time.Minute"},
-		{"agent/decide/dispute.go", "contestFor = 24 * time.Hour"},
-		{"agent/decide/brake.go", "cautiousFor = 5 * time.Minute"},
-		{"agent/decide/told.go", "flapsFor = time.Hour"},
-		{"agent/fleet/fleet.go", "refreshEvery = 10 * time.Minute"},
-		{"agent/fleet/fleet.go", "refreshSoonest = 30 * time.Second"},
-		{"probes/disk/mountreader_linux.go", "mountsEvery = 5 * time.Second"},
-		{"probes/disk/mountreader_linux.go", "mountsSeldom = 30 * time.Second"},
-		{"probes/disk/health.go", "healthyAgainAfter = 2 * time.Minute"},
-		{"probes/network/verdict/loss.go", "lossWindow = time.Minute"},
-		{"probes/network/run.go", "apiEvery = 59 * time.Second"},
-		{"probes/cgroup/pods.go", "lookAgain = time.Minute"},
-		{"taints/apiserver/connection.go", "distrust = time.Minute"},
-		{"taints/apiserver/recorder.go", "eventEvery = 5 * time.Minute"},
+	for _, p := range []string{
+		"return 250 * time.Millisecond",
+		"return 100 * time.Millisecond",
+		"{ return time.Second",
+		"rereadEvery = 10 * time.Second",
+		"jitterPerSlice = 10 * time.Second",
+		"levelEventsEvery = time.Minute",
+		"joinWithin = 250 * time.Millisecond",
+		"contestWithin = time.Minute",
+		"contestFor = 24 * time.Hour",
+		"cautiousFor = 5 * time.Minute",
+		"flapsFor = time.Hour",
+		"refreshEvery = 10 * time.Minute",
+		"refreshSoonest = 30 * time.Second",
+		"mountsEvery = 5 * time.Second",
+		"mountsSeldom = 30 * time.Second",
+		"healthyAgainAfter = 2 * time.Minute",
+		"lossWindow = time.Minute",
+		"apiEvery = 59 * time.Second",
+		"lookAgain = time.Minute",
+		"distrust = time.Minute",
+		"eventEvery = 5 * time.Minute",
 	} {
-		all = append(all, swap{p[0], p[1], fmt.Sprintf("%s / %d", p[1], pace)})
+		all = append(all, swap{p, fmt.Sprintf("%s / %d", p, pace)})
 	}
 	return append(all,
-		swap{"agent/assembly/connect.go", "ClientRate = 10", fmt.Sprintf("ClientRate = 10 * %d", pace)},
+		swap{"ClientRate = 10", fmt.Sprintf("ClientRate = 10 * %d", pace)},
 		// It is the patience of a request too.
-		swap{"agent/slots.go", "slotEvery = 10 * time.Second", "slotEvery = time.Second"})
+		swap{"slotEvery = 10 * time.Second", "slotEvery = time.Second"})
 }
 
 // bounds are what the configuration's validation and client-go do not let be short.
 func bounds() []swap {
 	return []swap{
-		{"agent/config/validate.go", "minHeartbeat = time.Minute", "minHeartbeat = time.Millisecond"},
-		{"agent/config/validate.go", "between(d.PenaltyHalfLife, time.Minute", "between(d.PenaltyHalfLife, time.Millisecond"},
-		{"agent/config/validate.go", "between(d.UnknownAfter, time.Minute", "between(d.UnknownAfter, time.Millisecond"},
-		{"agent/config/validate.go", "between(w.Interval, time.Second", "between(w.Interval, time.Millisecond"},
-		{"agent/config/disk.go", "between(w.Interval, time.Second", "between(w.Interval, time.Millisecond"},
+		{"minHeartbeat = time.Minute", "minHeartbeat = time.Millisecond"},
+		{"between(d.PenaltyHalfLife, time.Minute", "between(d.PenaltyHalfLife, time.Millisecond"},
+		{"between(d.UnknownAfter, time.Minute", "between(d.UnknownAfter, time.Millisecond"},
+		{"between(b.Interval, time.Second", "between(b.Interval, time.Millisecond"},
+		{"between(w.Interval, time.Second", "between(w.Interval, time.Millisecond"},
 		// client-go asks for a watch of 5 to 10 minutes, and the API server ends it then.
-		{"taints/apiserver/watch.go", "options.Watch = true", "options.Watch, options.TimeoutSeconds = true, new(int64(1))"},
+		{"options.Watch = true", "options.Watch, options.TimeoutSeconds = true, new(int64(1))"},
 	}
 }
 
 // oneHost lets agents at several ports of this host be peers.
 func oneHost() []swap {
 	return []swap{
-		{"agent/fleet/fleet.go", "port{agentPort, []uint16{o.Listen.Port()}}", "port{name: agentPort}"},
-		{"agent/fleet/choose.go", "!taken[e.address.Addr()]", "true"},
-		{"agent/fleet/address.go", "return ok && own.", "return false && ok && own."},
+		{"port{agentPort, []uint16{o.Listen.Port()}}", "port{name: agentPort}"},
+		{"!taken[e.address.Addr()]", "true"},
+		{"return ok && own.", "return false && ok && own."},
 	}
 }
 
@@ -86,15 +87,15 @@ func oneHost() []swap {
 func leaks() map[string]swap {
 	return map[string]swap{
 		"memory": {
-			"agent/runner.go", "func (r *runner) observe(ctx context.Context) probes.Observation {",
-			"var leaked [][]byte\n\nfunc (r *runner) observe(ctx context.Context) probes.Observation {\n\tleaked = append(leaked, make([]byte, 64))",
+			"func (r *runner) observe(ctx context.Context) (o probes.Observation, report *verdict.Report) {",
+			"var leaked [][]byte\n\nfunc (r *runner) observe(ctx context.Context) (o probes.Observation, report *verdict.Report) {\n\tleaked = append(leaked, make([]byte, 64))",
 		},
 		"goroutines": {
-			"agent/http.go", "func answer(w http.ResponseWriter, err error) {",
+			"func answer(w http.ResponseWriter, err error) {",
 			"func answer(w http.ResponseWriter, err error) {\n\tgo func() { select {} }()",
 		},
 		"descriptors": {
-			"agent/listener.go", "l.open = append(l.open, c)\n",
+			"l.open = append(l.open, c)\n",
 			"l.open = append(l.open, c)\n\tif c.RemoteAddr().(*net.TCPAddr).Port%100 == 0 {\n\t\tunix.Dup(1)\n\t}\n",
 		},
 	}
@@ -130,22 +131,50 @@ func swappedProgram(ctx context.Context, module, folder, name string, swaps []sw
 	return process.BuildAgent(ctx, folder, process.BuildOptions{Release: true, Overlay: overlay})
 }
 
-// swapped returns the files with their texts replaced. A text that is not there is
-// an error: the source has changed.
+// swapped returns the files with their texts replaced, by their paths in the module. A
+// text that no file has, or more than one, is an error: the source has changed.
 func swapped(module string, swaps []swap) (map[string]string, error) {
-	files := map[string]string{}
+	files, err := sources(module)
+	if err != nil {
+		return nil, err
+	}
+	changed := map[string]string{}
 	for _, s := range swaps {
-		if _, read := files[s.file]; !read {
-			text, err := os.ReadFile(filepath.Join(module, s.file)) //nolint:gosec // a source file
-			if err != nil {
-				return nil, err
+		var found []string
+		for file, text := range files {
+			if s.pattern().MatchString(text) {
+				found = append(found, file)
 			}
-			files[s.file] = string(text)
 		}
-		if !s.pattern().MatchString(files[s.file]) {
-			return nil, fmt.Errorf("%s has no %q: say in test/measure/soak/faster.go what became of it", s.file, s.old)
+		if len(found) != 1 {
+			return nil, fmt.Errorf("%q is in %v and not in one file: say in test/measure/soak/faster.go what became of it", s.old, found)
 		}
-		files[s.file] = s.pattern().ReplaceAllLiteralString(files[s.file], s.new)
+		file := found[0]
+		files[file] = s.pattern().ReplaceAllLiteralString(files[file], s.new)
+		changed[file] = files[file]
+	}
+	return changed, nil
+}
+
+// sources returns the files of the product, by their paths in the module.
+func sources(module string) (map[string]string, error) {
+	files := map[string]string{}
+	for _, folder := range []string{"agent", "cmd", "probes", "taints"} {
+		err := filepath.WalkDir(filepath.Join(module, folder), func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			text, err := os.ReadFile(path) //nolint:gosec // a source file
+			if err != nil {
+				return err
+			}
+			name, err := filepath.Rel(module, path)
+			files[name] = string(text)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
 	}
 	return files, nil
 }
