@@ -22,7 +22,7 @@ ARG SOURCE_DATE_EPOCH=0
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
     CGO_ENABLED=0 GOOS=${TARGETOS} GOARCH=${TARGETARCH} go build -trimpath -buildvcs=false \
         -tags=nethttpomithttp2 -gcflags=all=-l -gcflags=std= -gcflags=github.com/taintlet/taintlet/...= \
-        -ldflags="-s -w -X main.version=${VERSION}" -o /image/ ./cmd/taintlet && \
+        -ldflags="-s -w -X github.com/taintlet/taintlet/cmd/command.version=${VERSION}" -o /image/ ./cmd/taintlet && \
     cp LICENSE /image/ && \
     chmod 0755 /image/taintlet && chmod 0644 /image/LICENSE && \
     touch -d "@${SOURCE_DATE_EPOCH}" /image/taintlet /image/LICENSE

@@ -24,8 +24,15 @@ help: ## show this
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 .PHONY: build
-build: ## bin/taintlet, static
+build: ## bin/taintlet for hosts, static, and bin/kubectl-taintlet for people
 	@CGO_ENABLED=0 go build -trimpath $(LEAN) -ldflags='-s -w' -o bin/taintlet ./cmd/taintlet
+	@CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o bin/kubectl-taintlet ./cmd/kubectl-taintlet
+
+.PHONY: platforms
+platforms: ## compile kubectl-taintlet for the machines of people: Linux, macOS and Windows
+	@for platform in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64; do \
+		echo $$platform; CGO_ENABLED=0 GOOS=$${platform%/*} GOARCH=$${platform#*/} go build -o /dev/null ./cmd/kubectl-taintlet || exit 1; \
+	done
 
 .PHONY: try
 try: build ## what taintlet sees on this host; no cluster, no root
@@ -96,7 +103,7 @@ vuln: ## known vulnerabilities in what is called; needs the network
 	$(TOOL) govulncheck ./...
 
 .PHONY: scenarios
-scenarios: ## write what happened into the decider's scenarios, and every reason and message into the golden files; read the diff; ALL=1: also what real Nodes, kubectl describe and taintlet check say (5 minutes; needs root)
+scenarios: ## write what happened into the decider's scenarios, and every reason and message into the golden files; read the diff; ALL=1: also what real Nodes, kubectl describe and kubectl taintlet check say (5 minutes; needs root)
 	go test ./agent/decide -run 'TestScenarios|TestMessages' -update
 	go test ./probes/network/ask -run TestResults -update
 	go test ./probes/memory ./probes/disk ./probes/pid ./probes/network/verdict -run TestMessages -update
@@ -106,7 +113,7 @@ ifdef ALL
 	TAINTLET_UPDATE_GOLDEN=1 TAINTLET_REQUIRE=controlplane go test -count 1 ./test/deploy -run 'TestEveryLine|TestCheckInEachState'
 	TAINTLET_UPDATE_GOLDEN=1 TAINTLET_NETWORK_TABLE=/dev/null TAINTLET_REQUIRE=controlplane,netns go test -count 1 -timeout 20m ./test/network -run '^TestWrongThreshold$$'
 endif
-	go test ./agent/status -run 'TestGolden|TestScreen|TestDocumentationShowsRealOutput' -update
+	go test ./cmd/kubectl-taintlet/status -run 'TestGolden|TestScreen|TestDocumentationShowsRealOutput' -update
 	$(MAKE) terminal-pictures
 
 FLAPPING := --synthetic flap --flap-period 10m --flap-duty 0.0167 --duration 6h
@@ -118,10 +125,11 @@ docs-images: ## the pictures in docs/images
 .PHONY: command-line
 command-line: ## docs/command-line.md from the verbs and their flags
 	go test ./cmd/taintlet -run TestCommandLineIsDocumented -update
+	go test ./cmd/kubectl-taintlet -run TestCommandLineIsDocumented -update
 
 .PHONY: terminal-pictures
-terminal-pictures: ## taintlet watch and taintlet status on a terminal as pictures in docs/images
-	go test ./cmd/taintlet -count 1 -run 'TestRecordedWatch|TestTerminalPictures' -update
+terminal-pictures: ## taintlet watch and kubectl taintlet status on a terminal as pictures in docs/images
+	go test ./cmd/taintlet ./cmd/kubectl-taintlet -count 1 -run 'TestRecordedWatch|TestTerminalPictures' -update
 
 .PHONY: monitoring-pictures
 monitoring-pictures: ## the dashboards as pictures in docs/images, from an incident of a minute; needs Prometheus

@@ -47,7 +47,7 @@ type Agent struct {
 	// Reload reads the configuration again; nil: it never changes.
 	Reload func() (*config.Config, error)
 	// NewProbe makes the probe of a condition, also anew when its section
-	// changes. ProbesOf makes those of a host.
+	// changes. Package hostprobes makes those of a host.
 	NewProbe func(config.Condition) probes.Probe
 	Client   NodeClient
 	// Slots bound evictions across the fleet.

@@ -12,7 +12,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
@@ -22,6 +22,7 @@ import (
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/fleet/dnspods"
 	"github.com/taintlet/taintlet/agent/hostprobes"
+	"github.com/taintlet/taintlet/cmd/command"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 )
@@ -42,32 +43,40 @@ type options struct {
 	verbosity           int
 }
 
-func agentVerb() verb {
-	return verb{
-		summary: "run the agent: watch this host and keep the right taints on its Node",
-		examples: []example{
-			{"Run outside of a cluster, without an API server, and log what would be done", "taintlet --dry-run=client --listen="},
-			{"Run beside an installed agent, and see what another configuration would do", "taintlet --dry-run=server --config=new.yaml --kubeconfig=kubeconfig --listen="},
-			{"Run on a host whose Node has another name", "taintlet --kubeconfig=/etc/taintlet/kubeconfig --node-name=worker-1"},
-		},
-		bind: func(flags *pflag.FlagSet) func(context.Context, call) error {
-			o := &options{}
-			addNodeName(flags, &o.nodeName)
-			flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig `file` (default: the pod's service account)")
-			annotate(flags, "kubeconfig", isFile)
-			flags.StringVar(&o.namespace, "namespace", defaultNamespace(), "`namespace` of the agents' Service and of the eviction slots (default: $POD_NAMESPACE, then taintlet-system)")
-			flags.Lookup("namespace").DefValue = ""
-			addConfig(flags, &o.config)
-			addHost(flags, &o.host)
-			addChoice(flags, &o.dryRun, "dry-run", "", "client: run without any API server; server: let the API server check each write and keep nothing; both log each change that would be made", assembly.DryRunNone, assembly.DryRunClient, assembly.DryRunServer)
-			addLifecycleController(flags, &o.lifecycleController)
-			flags.StringVar(&o.listen, "listen", ":4808", "`address` of /metrics, /healthz, /readyz and /peer; empty: none")
-			flags.StringVar(&o.dnsPods, "dns-pods", dnspods.Default().String(), "`where` the cluster's DNS pods are, to which the hosts connect through the overlay: namespace/selector of their EndpointSlices")
-			addChoice(flags, &o.logFormat, "log-format", "", "text or json", "text", "json")
-			flags.IntVarP(&o.verbosity, "verbosity", "v", 0, "1: log details too")
-			return o.run
-		},
+// agentProgram is taintlet without a verb.
+func agentProgram() *cobra.Command {
+	o := &options{}
+	c := &cobra.Command{
+		Use:   "taintlet",
+		Short: "run the agent: watch this host and keep the right taints on its Node",
+		Long: `taintlet watches the health of the host it runs on and keeps the right taints on its
+own Kubernetes Node. Without a verb it runs the agent. People ask about a cluster with kubectl-taintlet.
+
+Exit codes: 0 is success, 1 is a failure, 2 means wrong arguments or a wrong configuration, and 3 that
+something is not well (once).`,
+		Example: `  # Run outside of a cluster, without an API server, and log what would be done
+  taintlet --dry-run=client --listen=
+  # Run beside an installed agent, and see what another configuration would do
+  taintlet --dry-run=server --config=new.yaml --kubeconfig=kubeconfig --listen=
+  # Run on a host whose Node has another name
+  taintlet --kubeconfig=/etc/taintlet/kubeconfig --node-name=worker-1`,
+		RunE: func(c *cobra.Command, _ []string) error { return o.run(c.Context(), c.ErrOrStderr()) },
 	}
+	flags := c.Flags()
+	flags.SortFlags = false
+	addNodeName(flags, &o.nodeName)
+	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig `file` (default: the pod's service account)")
+	flags.StringVar(&o.namespace, "namespace", defaultNamespace(), "`namespace` of the agents' Service and of the eviction slots (default: $POD_NAMESPACE, then taintlet-system)")
+	flags.Lookup("namespace").DefValue = ""
+	command.AddConfig(flags, &o.config)
+	addHost(flags, &o.host)
+	command.AddChoice(c, &o.dryRun, "dry-run", "", "client: run without any API server; server: let the API server check each write and keep nothing; both log each change that would be made", assembly.DryRunNone, assembly.DryRunClient, assembly.DryRunServer)
+	command.AddLifecycleController(flags, &o.lifecycleController)
+	flags.StringVar(&o.listen, "listen", ":4808", "`address` of /metrics, /healthz, /readyz and /peer; empty: none")
+	flags.StringVar(&o.dnsPods, "dns-pods", dnspods.Default().String(), "`where` the cluster's DNS pods are, to which the hosts connect through the overlay: namespace/selector of their EndpointSlices")
+	command.AddChoice(c, &o.logFormat, "log-format", "", "text or json", "text", "json")
+	flags.IntVarP(&o.verbosity, "verbosity", "v", 0, "1: log details too")
+	return c
 }
 
 func defaultNamespace() string {
@@ -77,13 +86,13 @@ func defaultNamespace() string {
 	return "taintlet-system"
 }
 
-func (o *options) run(ctx context.Context, c call) error {
-	cfg, err := loadConfig(o.config)
-	if err := errors.Join(checkNodeName("--node-name", o.nodeName), err); err != nil {
+func (o *options) run(ctx context.Context, stderr io.Writer) error {
+	cfg, err := command.LoadConfig(o.config)
+	if err := errors.Join(command.CheckNodeName("--node-name", o.nodeName), err); err != nil {
 		return err
 	}
 	keepHeapSmall()
-	return serve(ctx, o, cfg, c.stderr)
+	return serve(ctx, o, cfg, stderr)
 }
 
 // serve runs the agent until a signal comes.
@@ -124,7 +133,7 @@ func (o *options) parts(cfg *config.Config, log *slog.Logger) (assembly.Options,
 	}
 	parts := assembly.Options{
 		Node: o.nodeName, Namespace: o.namespace, DryRun: o.dryRun, DNSPods: dnsPods, Config: cfg, Log: log,
-		Instance: instanceName(), Boot: boot, Now: now, LifecycleController: o.lifecycleController, Version: buildVersion(),
+		Instance: instanceName(), Boot: boot, Now: now, LifecycleController: o.lifecycleController, Version: command.Version(),
 		NewProbe: hostprobes.Environment{Host: o.host}.NewProbe,
 	}
 	if hostIP, err := netip.ParseAddr(os.Getenv("HOST_IP")); err == nil {
@@ -145,14 +154,14 @@ func apiConfig(kubeconfig string) (*rest.Config, error) {
 		if err != nil {
 			return nil, fmt.Errorf("no --kubeconfig given and not in a cluster (to see what taintlet sees without one: taintlet once, or --dry-run=client): %w", err)
 		}
-		restConfig.UserAgent = userAgent()
+		restConfig.UserAgent = command.UserAgent()
 		return restConfig, nil
 	}
 	restConfig, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("--kubeconfig %s: %w", kubeconfig, err)
 	}
-	restConfig.UserAgent = userAgent()
+	restConfig.UserAgent = command.UserAgent()
 	return restConfig, nil
 }
 

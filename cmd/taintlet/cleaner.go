@@ -10,7 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/taintlet/taintlet/agent/decide"
-	"github.com/taintlet/taintlet/agent/status"
+	"github.com/taintlet/taintlet/cmd/terminal"
 	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/taints/apiserver"
 )
@@ -151,7 +151,7 @@ func (c *cleaner) clean(ctx context.Context, before *taints.Node) error {
 		case err == nil:
 			c.tell(before, after)
 			if len(stays) > 0 {
-				return fmt.Errorf("node %s: the record names %s, but no rule asks for them, so they may be anybody's: give --config with the rule that did, or remove them by hand and clean up again", node.Name, status.Clean(fmt.Sprint(stays), maxLine))
+				return fmt.Errorf("node %s: the record names %s, but no rule asks for them, so they may be anybody's: give --config with the rule that did, or remove them by hand and clean up again", node.Name, terminal.Clean(fmt.Sprint(stays), maxLine))
 			}
 			return nil
 		case apierrors.IsNotFound(err):
@@ -212,5 +212,5 @@ const maxLine = 1 << 10
 
 // say prints a line about a Node.
 func (c *cleaner) say(node *taints.Node, text string) {
-	fmt.Fprintln(c.out, status.Clean("node "+node.Name+": "+text, maxLine))
+	fmt.Fprintln(c.out, terminal.Clean("node "+node.Name+": "+text, maxLine))
 }

@@ -3,11 +3,12 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
+	"io"
 	"time"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
+	"github.com/taintlet/taintlet/cmd/command"
 	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/taints/apiserver"
 )
@@ -18,13 +19,14 @@ const (
 	cleanupOfStale = "stale"
 )
 
-func cleanupVerb() verb {
-	return verb{
-		name:      "cleanup",
-		arguments: "node [NAME…] | stale | all",
-		words:     []string{cleanupOfNode, cleanupOfStale, cleanupOfAll},
-		summary:   "remove everything of taintlet's from Nodes",
-		about: `It removes the taints, annotations and conditions of taintlet. Stop the agents first: an agent that
+func cleanupVerb() *cobra.Command {
+	o := &cleanupOptions{}
+	c := &cobra.Command{
+		Use: "cleanup node [NAME…] | stale | all", Short: "remove everything of taintlet's from Nodes",
+		DisableFlagsInUseLine: true,
+		Long: `Remove everything of taintlet's from Nodes.
+
+It removes the taints, annotations and conditions of taintlet. Stop the agents first: an agent that
 runs writes them again.
 
   node [NAME…]  these Nodes (default: $NODE_NAME, then the host name)
@@ -33,42 +35,44 @@ runs writes them again.
 
 A taint of a rule of your own is removed only if --config names the file that has the rule. The
 annotation taintlet.dev/paused stays: a person put it there.`,
-		examples: []example{
-			{"What would be removed?", "taintlet cleanup all --dry-run"},
-			{"After the DaemonSet is gone, remove all that it left", "taintlet cleanup all"},
-			{"One Node of another cluster", "taintlet cleanup node worker-1 --context=staging"},
-		},
-		bind: func(flags *pflag.FlagSet) func(context.Context, call) error {
-			o := &cleanupOptions{}
-			flags.BoolVar(&o.dryRun, "dry-run", false, "say what would be removed, and change nothing")
-			addConfig(flags, &o.config)
-			o.cluster.add(flags)
-			addLifecycleController(flags, &o.lifecycleController)
-			return o.run
-		},
+		Example: `  # What would be removed?
+  taintlet cleanup all --dry-run
+  # After the DaemonSet is gone, remove all that it left
+  taintlet cleanup all
+  # One Node of another cluster
+  taintlet cleanup node worker-1 --context=staging`,
+		ValidArgs: []string{cleanupOfNode, cleanupOfStale, cleanupOfAll},
+		RunE:      func(c *cobra.Command, args []string) error { return o.run(c.Context(), args, c.OutOrStdout()) },
 	}
+	flags := c.Flags()
+	flags.SortFlags = false
+	flags.BoolVar(&o.dryRun, "dry-run", false, "say what would be removed, and change nothing")
+	command.AddConfig(flags, &o.config)
+	o.cluster.Add(flags)
+	command.AddLifecycleController(flags, &o.lifecycleController)
+	return c
 }
 
 // cleanupOptions are the flags of the verb.
 type cleanupOptions struct {
 	dryRun              bool
 	config              string
-	cluster             clusterFlags
+	cluster             command.Cluster
 	lifecycleController bool
 }
 
 // run fails when something of taintlet's is left on a Node that was to be
 // cleaned.
-func (o *cleanupOptions) run(ctx context.Context, c call) error {
-	what, nodes, err := cleanupOf(c.args)
+func (o *cleanupOptions) run(ctx context.Context, args []string, stdout io.Writer) error {
+	what, nodes, err := cleanupOf(args)
 	if err != nil {
 		return err
 	}
-	cfg, err := loadConfig(o.config)
+	cfg, err := command.LoadConfig(o.config)
 	if err != nil {
 		return err
 	}
-	restConfig, err := o.cluster.restConfig()
+	restConfig, err := o.cluster.RestConfig()
 	if err != nil {
 		return err
 	}
@@ -77,7 +81,7 @@ func (o *cleanupOptions) run(ctx context.Context, c call) error {
 	if err != nil {
 		return err
 	}
-	cleaner := &cleaner{client, cfg.Policy(), taints.Facts{LifecycleController: o.lifecycleController, StandInPrefix: cfg.StandInPrefix}, c.stdout, o.dryRun}
+	cleaner := &cleaner{client, cfg.Policy(), taints.Facts{LifecycleController: o.lifecycleController, StandInPrefix: cfg.StandInPrefix}, stdout, o.dryRun}
 	switch what {
 	case cleanupOfAll:
 		return cleaner.all(ctx)
@@ -94,19 +98,19 @@ func (o *cleanupOptions) run(ctx context.Context, c call) error {
 // cleanupOf returns what the arguments ask to clean up, and which Nodes.
 func cleanupOf(args []string) (what string, nodes []string, err error) {
 	if len(args) == 0 {
-		return "", nil, usageError{errors.New("say what to clean up: node, stale or all")}
+		return "", nil, command.Usagef("say what to clean up: node, stale or all")
 	}
 	what, nodes = args[0], args[1:]
 	switch {
 	case what != cleanupOfNode && what != cleanupOfStale && what != cleanupOfAll:
-		return "", nil, usageError{fmt.Errorf("cleanup %q: must be one of node, stale, all", what)}
+		return "", nil, command.Usagef("cleanup %q: must be one of node, stale, all", what)
 	case what != cleanupOfNode && len(nodes) > 0:
-		return "", nil, usageError{fmt.Errorf("unexpected argument %q after cleanup %s", nodes[0], what)}
+		return "", nil, command.Usagef("unexpected argument %q after cleanup %s", nodes[0], what)
 	case len(nodes) == 0:
 		nodes = []string{defaultNodeName()}
 	}
 	for _, name := range nodes {
-		err = errors.Join(err, checkNodeName("node", name))
+		err = errors.Join(err, command.CheckNodeName("node", name))
 	}
 	return what, nodes, err
 }

@@ -2,56 +2,34 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
+	"github.com/taintlet/taintlet/cmd/command"
+	"github.com/taintlet/taintlet/test/fixtures"
 	"github.com/taintlet/taintlet/test/process"
 )
 
-// program builds the agent once for all tests, and returns its path.
-func program(t *testing.T) string {
-	t.Helper()
-	path, err := built()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
-var (
-	folder string
-	built  = sync.OnceValues(func() (string, error) {
-		return process.BuildAgent(context.Background(), folder, process.BuildOptions{})
-	})
-)
+// program is the agent, built once for all tests.
+var program = process.SharedProgram{Build: process.BuildAgent}
 
 func TestMain(m *testing.M) {
-	var err error
-	if folder, err = os.MkdirTemp("", "taintlet-cmd-"); err != nil {
-		panic(err)
-	}
 	code := m.Run()
-	os.RemoveAll(folder) //nolint:errcheck // a temporary folder
+	program.Remove()
 	os.Exit(code)
 }
 
-// called runs the program under a name, and returns its exit code and output.
-func called(t *testing.T, name string, args ...string) (code int, stdout, stderr string) {
+// called runs the program and returns its exit code and output.
+func called(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
-	link := filepath.Join(t.TempDir(), name)
-	if err := os.Symlink(program(t), link); err != nil {
-		t.Fatal(err)
-	}
-	var out, errors bytes.Buffer
-	command := exec.CommandContext(t.Context(), link, args...) //nolint:gosec // our own binary
-	command.Stdout, command.Stderr = &out, &errors
-	return codeOf(t, command.Run()), out.String(), errors.String()
+	var out, complaints bytes.Buffer
+	command := exec.CommandContext(t.Context(), program.Path(t), args...) //nolint:gosec // our own binary
+	command.Stdout, command.Stderr = &out, &complaints
+	return codeOf(t, command.Run()), out.String(), complaints.String()
 }
 
 func codeOf(t *testing.T, err error) int {
@@ -64,55 +42,6 @@ func codeOf(t *testing.T, err error) int {
 		return exit.ExitCode()
 	}
 	return 0
-}
-
-// Whoever asks for help gets it on the standard output, by each way to ask.
-func TestHelp(t *testing.T) {
-	for _, v := range verbs() {
-		code, help, stderr := called(t, "taintlet", strings.Fields("help "+v.name)...)
-		if code != 0 || stderr != "" || help != v.help("taintlet") {
-			t.Errorf("help %s: exit code %d, %q, %q", v.name, code, help, stderr)
-		}
-		for _, flag := range []string{"--help", "-h"} {
-			if code, out, stderr := called(t, "taintlet", strings.Fields(v.name+" "+flag)...); code != 0 || out != help || stderr != "" {
-				t.Errorf("%s %s: exit code %d, %q, %q", v.name, flag, code, out, stderr)
-			}
-		}
-		if v.summary == "" || len(v.examples) == 0 || strings.HasSuffix(v.summary, ".") {
-			t.Errorf("%q: summary %q, %d examples", v.name, v.summary, len(v.examples))
-		}
-		for _, e := range v.examples {
-			if !strings.Contains(e.command, strings.TrimSpace("taintlet "+v.name)) || !strings.Contains(help, "\n  "+e.command+"\n") {
-				t.Errorf("%q: example %q", v.name, e.command)
-			}
-			const plugin = "kubectl taintlet"
-			if as := strings.Replace(e.command, "taintlet ", plugin+" ", 1); !strings.Contains(v.help(plugin), "\n  "+as+"\n") {
-				t.Errorf("%q: no example %q for the plugin", v.name, as)
-			}
-		}
-		for line := range strings.Lines(help) {
-			if len([]rune(line)) > helpWidth {
-				t.Errorf("%q: a line of %d columns: %s", v.name, len([]rune(line)), line)
-			}
-		}
-	}
-}
-
-// As a plugin of kubectl the help names what people type. Without arguments
-// it is help, and not an agent on somebody's laptop.
-func TestPluginOfKubectl(t *testing.T) {
-	code, help, _ := called(t, "kubectl-taintlet")
-	if code != 0 || !strings.Contains(help, "\n  kubectl taintlet VERB [flags]\n") || strings.Contains(help, "\n  taintlet ") {
-		t.Errorf("exit code %d, %s", code, help)
-	}
-	code, help, _ = called(t, "kubectl-taintlet", "help", "cleanup")
-	if code != 0 || strings.Contains(help, "\n  taintlet ") || !strings.Contains(help, "\n  kubectl taintlet cleanup all --dry-run\n") {
-		t.Errorf("exit code %d, %s", code, help)
-	}
-	code, _, stderr := called(t, "kubectl-taintlet", "clean")
-	if code != 2 || !strings.Contains(stderr, "See kubectl taintlet help.") {
-		t.Errorf("exit code %d, %s", code, stderr)
-	}
 }
 
 // Every verb ends with the codes that its help has. Those of a cluster are
@@ -131,17 +60,50 @@ func TestExitCodes(t *testing.T) {
 		stdout, stderr string // parts of it
 	}{
 		{[]string{"version"}, 0, "taintlet ", ""},
-		{[]string{"config"}, 0, "kind: TaintletConfiguration", ""},
-		{[]string{"config", "--evictions"}, 1, "", "no cluster is known"},
 		{[]string{"cleanup", "all"}, 1, "", "no cluster is known"},
 		{[]string{"cleanup", "all", "--context=missing"}, 1, "", `context "missing" does not exist`},
-		{[]string{"config", "--config=/nonexistent"}, 2, "", "/nonexistent"},
 		{[]string{"watch", "--config=/nonexistent"}, 2, "", "/nonexistent"},
 		{[]string{"once", "--config=" + sick}, 3, "PIDPressure         Degraded", ""},
+		{[]string{"status"}, 2, "", "taintlet: status is a verb of the program for people: kubectl taintlet status\n"},
+		{[]string{"check", "--pre"}, 2, "", "taintlet: check is a verb of the program for people: kubectl taintlet check\n"},
+		{[]string{"config", "--config=x", "--evictions"}, 2, "", "taintlet: config is a verb of the program for people: kubectl taintlet config\n"},
+		{[]string{"clean"}, 2, "", `unknown verb "clean"; the verbs are cleanup, completion, help, once, record, version, watch`},
+		{[]string{"once", "twice"}, 2, "", `unexpected argument "twice"`},
+		{[]string{"once", "--twice"}, 2, "", "unknown flag: --twice; the flags are --output, --config, "},
+		{[]string{"--log-format=xml"}, 2, "", "must be one of text, json"},
 	} {
-		code, stdout, stderr := called(t, "taintlet", c.args...)
+		code, stdout, stderr := called(t, c.args...)
 		if code != c.code || !strings.Contains(stdout, c.stdout) || !strings.Contains(stderr, c.stderr) || (c.stderr == "") != (stderr == "") {
 			t.Errorf("%q: exit code %d, %q, %q; want %d, %q, %q", c.args, code, stdout, stderr, c.code, c.stdout, c.stderr)
 		}
+	}
+}
+
+// Without a flag the kubeconfig is that at home.
+func TestFindsTheKubeconfigAtHome(t *testing.T) {
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	t.Setenv("KUBECONFIG", "")
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	text := "apiVersion: v1\nkind: Config\nclusters:\n- {name: a, cluster: {server: 'https://127.0.0.1:1'}}\ncontexts:\n- {name: a, context: {cluster: a}}\ncurrent-context: a\n"
+	if err := os.Mkdir(filepath.Join(home, ".kube"), 0o750); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(home, ".kube/config"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, stderr := called(t, "cleanup", "all"); code != 1 || !strings.Contains(stderr, "127.0.0.1:1: connect: connection refused") {
+		t.Errorf("exit code %d, %s", code, stderr)
+	}
+}
+
+// An audit log names the program and its version, not a file.
+func TestRequestsNameTheProgramAndItsVersion(t *testing.T) {
+	restConfig, err := apiConfig(fixtures.HostileServer(t, false, command.UserAgent()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "taintlet/" + command.Version() + " ("; !strings.HasPrefix(restConfig.UserAgent, want) {
+		t.Errorf("%q, want %q", restConfig.UserAgent, want)
 	}
 }

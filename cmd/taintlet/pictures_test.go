@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"os"
 	"os/exec"
@@ -55,7 +54,7 @@ func lastFrame(t *testing.T) string {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	command := exec.CommandContext(ctx, program(t), append([]string{"watch", "--node-name=worker-3", "--config=" + file}, host.Flags()...)...) //nolint:gosec // our own binary
+	command := exec.CommandContext(ctx, program.Path(t), append([]string{"watch", "--node-name=worker-3", "--config=" + file}, host.Flags()...)...) //nolint:gosec // our own binary
 	command.Env = append(os.Environ(), "NO_COLOR=", "TERM=xterm")
 	output := attach(t, command, true)
 	if err := command.Start(); err != nil {
@@ -73,44 +72,11 @@ func lastFrame(t *testing.T) string {
 	return "\x1b[H" + frames[1]
 }
 
-// The pictures of the documentation show what was recorded. -update draws them.
+// The picture of the documentation shows what was recorded. -update draws it.
 func TestTerminalPictures(t *testing.T) {
 	frame, err := os.ReadFile(watched)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for file, c := range map[string]struct{ command, text string }{
-		"watch.svg":  {"taintlet watch", string(frame)},
-		"status.svg": {"taintlet status --watch", statusScreen(t)},
-	} {
-		screen, err := fixtures.ReadScreen(c.text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		picture, path := screen.SVG(c.command), filepath.Join("../../docs/images", file)
-		if *update {
-			if err := os.WriteFile(path, picture, 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if drawn, err := os.ReadFile(path); err != nil || !bytes.Equal(drawn, picture) {
-			t.Errorf("%s does not show what was recorded (%v); make terminal-pictures draws it\n%s", path, err, screen)
-		}
-	}
-}
-
-// statusScreen is what status writes to a terminal of 180 columns: the lines that
-// agent/status tests, of Nodes as real agents left them.
-func statusScreen(t *testing.T) string {
-	t.Helper()
-	lines, err := os.ReadFile("../../agent/status/testdata/screen.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out strings.Builder
-	to := &screen{w: &out, isTerminal: true, colours: true, columns: func() int { return 180 }}
-	if err := to.draw(strings.Split(strings.TrimSuffix(string(lines), "\n"), "\n")); err != nil {
-		t.Fatal(err)
-	}
-	return out.String()
+	fixtures.CheckPicture(t, "../../docs/images/watch.svg", "taintlet watch", string(frame), *update)
 }

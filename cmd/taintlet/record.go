@@ -9,8 +9,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
+	"github.com/taintlet/taintlet/agent/recording"
+	"github.com/taintlet/taintlet/cmd/command"
 	"github.com/taintlet/taintlet/probes"
 )
 
@@ -22,49 +24,56 @@ const (
 	maxRecordingTime = 366 * 24 * time.Hour
 )
 
-// recordOptions are the flags of once that record.
-type recordOptions struct {
-	path string
-	long time.Duration
-}
+func recordVerb() *cobra.Command {
+	var s sampler
+	var long time.Duration
+	c := &cobra.Command{
+		Use: "record FILE", Short: "record samples of this host, to try a configuration on them",
+		Long: `Record samples of this host, to try a configuration on them.
 
-func (o *recordOptions) add(flags *pflag.FlagSet) {
-	flags.StringVar(&o.path, "record", "", "append a sample each second to this CSV `file` instead, until --for is over or a signal comes; - is the standard output")
-	annotate(flags, "record", isFile)
-	flags.DurationVar(&o.long, "for", 0, "how long to record, such as 10m (default: until a signal)")
-}
-
-// validate reports flags that do not go together.
-func (o *recordOptions) validate(flags *pflag.FlagSet) error {
-	switch {
-	case flags.Changed("record") && o.path == "":
-		return errors.New(`--record "": must be a file, or - for the standard output`)
-	case o.path == "" && flags.Changed("for"):
-		return errors.New("--for goes with --record only")
-	case o.path != "" && flags.Changed("output"):
-		return errors.New("--output goes without --record: a recording is CSV")
-	case flags.Changed("for") && (o.long < time.Second || o.long > maxRecordingTime):
-		return fmt.Errorf("--for %s: must be 1s to %s", o.long, maxRecordingTime)
+It appends a sample each second to a CSV FILE, with the quantities that its probe judged by, until --for
+is over or a signal comes; - is the standard output. An hour takes about 2 MB. "kubectl taintlet replay"
+tells what a configuration would have done on them. It contacts no API server.`,
+		Example: `  # Record ten minutes
+  taintlet record host.csv --for=10m`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 || args[0] == "" {
+				return command.Usagef("say into which file: FILE, or - for the standard output")
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			if c.Flags().Changed("for") && (long < time.Second || long > maxRecordingTime) {
+				return command.Usagef("--for %s: must be 1s to %s", long, maxRecordingTime)
+			}
+			if err := s.load(); err != nil {
+				return err
+			}
+			return s.recordFor(c.Context(), long, args[0], c.OutOrStdout())
+		},
 	}
-	return nil
+	c.Flags().SortFlags = false
+	c.Flags().DurationVar(&long, "for", 0, "how long to record, such as 10m (default: until a signal)")
+	s.add(c.Flags())
+	return c
 }
 
-// run records until the time is over or the context ends.
-func (o *recordOptions) run(ctx context.Context, s *sampler, stdout io.Writer) (err error) {
-	if o.long > 0 {
+// recordFor records until the time is over (0: never) or the context ends.
+func (s *sampler) recordFor(ctx context.Context, long time.Duration, path string, stdout io.Writer) (err error) {
+	if long > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, o.long)
+		ctx, cancel = context.WithTimeout(ctx, long)
 		defer cancel()
 	}
-	if o.path == "-" {
-		if _, err := io.WriteString(stdout, recordingHeader()); err != nil {
+	if path == "-" {
+		if _, err := io.WriteString(stdout, recording.Header()); err != nil {
 			return err
 		}
 		return s.record(ctx, stdout)
 	}
-	file, err := openRecording(o.path)
+	file, err := openRecording(path)
 	if err != nil {
-		return fmt.Errorf("--record: %w", err)
+		return err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
 	return s.record(ctx, file)
@@ -89,7 +98,7 @@ func beginRecording(file *os.File) error {
 	if err != nil {
 		return err
 	}
-	header := recordingHeader()
+	header := recording.Header()
 	if !info.Mode().IsRegular() {
 		return fmt.Errorf("%s: must be a regular file", file.Name())
 	}
@@ -125,15 +134,15 @@ func (s *sampler) record(ctx context.Context, to io.Writer) error {
 			return nil // what a probe said as it was stopped says nothing of the host
 		}
 		at := begin.Add(time.Since(begin))
-		samples := make([]recorded, len(observations))
+		samples := make([]recording.Sample, len(observations))
 		for i, o := range observations {
-			samples[i] = recorded{at: at, observation: o}
+			samples[i] = recording.Sample{At: at, Observation: o}
 			if m, ok := s.probes[i].(probes.Measurer); ok {
-				samples[i].inputs = m.Measures(nil)
+				samples[i].Inputs = m.Measures(nil)
 			}
 		}
-		if err := writeRecorded(to, samples); err != nil {
-			return fmt.Errorf("--record: %w", err)
+		if err := recording.Write(to, samples); err != nil {
+			return fmt.Errorf("recording: %w", err)
 		}
 		select {
 		case <-ctx.Done():

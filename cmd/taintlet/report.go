@@ -54,12 +54,6 @@ func (c condition) texts(field func(asked) string) string {
 	return strings.Join(all, ", ")
 }
 
-// withValue is how kubectl shows a taint.
-func withValue(pair taints.Pair, value string) string {
-	taint := pair.With(value)
-	return taint.String()
-}
-
 // isWell reports whether all conditions are OK.
 func (r report) isWell() bool {
 	return !slices.ContainsFunc(r.Conditions, func(c condition) bool { return c.Level != probes.OK })

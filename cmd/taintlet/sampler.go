@@ -8,6 +8,8 @@ import (
 
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/hostprobes"
+	"github.com/taintlet/taintlet/cmd/command"
+	"github.com/taintlet/taintlet/cmd/words"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 )
@@ -24,15 +26,15 @@ type sampler struct {
 }
 
 func (s *sampler) add(flags *pflag.FlagSet) {
-	addConfig(flags, &s.config)
+	command.AddConfig(flags, &s.config)
 	addNodeName(flags, &s.nodeName)
 	addHost(flags, &s.host)
-	addLifecycleController(flags, &s.lifecycleController)
+	command.AddLifecycleController(flags, &s.lifecycleController)
 }
 
 // load reads the configuration and makes the probes.
 func (s *sampler) load() (err error) {
-	if s.cfg, err = loadConfig(s.config); err != nil {
+	if s.cfg, err = command.LoadConfig(s.config); err != nil {
 		return err
 	}
 	host := hostprobes.Environment{Host: s.host}
@@ -59,7 +61,7 @@ func (s *sampler) observe(ctx context.Context) []probes.Observation {
 // sample asks all probes, and adds what the rules ask for.
 func (s *sampler) sample(ctx context.Context) report {
 	observations := s.observe(ctx)
-	r := report{APIVersion: config.APIVersion, Kind: "HostReport", Node: s.nodeName, Eviction: evictionInWords(s.cfg)}
+	r := report{APIVersion: config.APIVersion, Kind: "HostReport", Node: s.nodeName, Eviction: words.Eviction(s.cfg)}
 	for i, observation := range observations {
 		r.Conditions = append(r.Conditions, s.ask(observation, s.probes[i].WakeMode()))
 	}
@@ -75,17 +77,12 @@ func (s *sampler) ask(observation probes.Observation, wake string) condition {
 		if rule.Condition != observation.Condition || rule.Level > observation.Level {
 			continue
 		}
-		via, pair := taints.Resolve(rule.Taint.Pair(), facts(s.cfg, s.lifecycleController))
-		a := asked{Taint: withValue(pair, rule.Taint.Value), Via: via}
+		via, pair := taints.Resolve(rule.Taint.Pair(), words.Complete(s.cfg, s.lifecycleController))
+		a := asked{Taint: words.Taint(pair, rule.Taint.Value), Via: via}
 		if via == taints.Kept {
-			a.StandIn = withValue(taints.StandInFor(pair, s.cfg.StandInPrefix), rule.Taint.Value)
+			a.StandIn = words.Taint(taints.StandInFor(pair, s.cfg.StandInPrefix), rule.Taint.Value)
 		}
 		c.Taints = append(c.Taints, a)
 	}
 	return c
-}
-
-// facts are those of a complete installation.
-func facts(cfg *config.Config, lifecycleController bool) taints.Facts {
-	return taints.Facts{LifecycleController: lifecycleController, KeepPolicy: true, StandInPrefix: cfg.StandInPrefix}
 }

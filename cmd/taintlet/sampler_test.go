@@ -6,13 +6,14 @@ import (
 
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/test/fixtures"
 )
 
 // Levels add up: what Degraded asks for stays at Critical. OK and Unknown ask for
 // nothing.
 func TestWhatIsAskedForAtEachLevel(t *testing.T) {
 	t.Parallel()
-	cfg, err := config.HostSchema().Load(tryConfig(t, `eviction: {slots: 1}
+	cfg, err := config.HostSchema().Load(fixtures.ConfigFile(t, `eviction: {slots: 1}
 rules:
 - {condition: MemoryPressure, level: Degraded, taint: {key: node.kubernetes.io/memory-pressure, effect: NoSchedule}}
 - {condition: MemoryPressure, level: Critical, taint: {key: example.com/memory, value: "950", effect: NoExecute}}

@@ -3,12 +3,13 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
+	"github.com/taintlet/taintlet/cmd/command"
+	"github.com/taintlet/taintlet/cmd/terminal"
 	"github.com/taintlet/taintlet/probes"
 )
 
@@ -16,32 +17,33 @@ import (
 // may.
 const redrawAfter = time.Second
 
-func watchVerb() verb {
-	return verb{
-		name:    "watch",
-		summary: "sample this host every second, with bars, until Ctrl-C",
-		about: `Each bar shows the severity, 0 to 100. The mark in the middle, 50, is the threshold of Degraded. It
+func watchVerb() *cobra.Command {
+	var s sampler
+	c := &cobra.Command{
+		Use: "watch", Short: "sample this host every second, with bars, until Ctrl-C", Args: command.NoArguments,
+		Long: `Sample this host every second, with bars, until Ctrl-C.
+
+Each bar shows the severity, 0 to 100. The mark in the middle, 50, is the threshold of Degraded. It
 shows single samples: an agent sets a taint only after several of them. It contacts no API server and
 changes nothing. Colours need a terminal; NO_COLOR turns them off.`,
-		examples: []example{
-			{"See how near each threshold is", "taintlet watch"},
-			{"Without colours", "NO_COLOR=1 taintlet watch"},
-		},
-		bind: func(flags *pflag.FlagSet) func(context.Context, call) error {
-			s := &sampler{}
-			s.add(flags)
-			return func(ctx context.Context, c call) error {
-				if err := s.load(); err != nil {
-					return err
-				}
-				return watch(ctx, s, newScreen(c.stdout))
+		Example: `  # See how near each threshold is
+  taintlet watch
+  # Without colours
+  NO_COLOR=1 taintlet watch`,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := s.load(); err != nil {
+				return err
 			}
+			return watch(c.Context(), &s, terminal.NewScreen(c.OutOrStdout()))
 		},
 	}
+	c.Flags().SortFlags = false
+	s.add(c.Flags())
+	return c
 }
 
 // watch draws a sample each second until the context ends.
-func watch(ctx context.Context, s *sampler, to *screen) error {
+func watch(ctx context.Context, s *sampler, to *terminal.Screen) error {
 	ticker := time.NewTicker(redrawAfter)
 	defer ticker.Stop()
 	for {
@@ -49,7 +51,7 @@ func watch(ctx context.Context, s *sampler, to *screen) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		if err := to.draw(r.frame(time.Now(), to.colours)); err != nil {
+		if err := to.Draw(r.frame(time.Now(), to.Colours)); err != nil {
 			return err
 		}
 		select {
@@ -102,82 +104,5 @@ func colourOf(level probes.Level) string {
 		return "\x1b[31m"
 	default:
 		return "\x1b[35m"
-	}
-}
-
-// screen is where pictures are drawn: over one another on a terminal, and one
-// below the other elsewhere.
-type screen struct {
-	w          io.Writer
-	isTerminal bool
-	colours    bool
-	columns    func() int // 0: as many as there are
-	lines      func() int // 0: the same
-	drawn      bool
-}
-
-// draw draws a picture in one write, so that it does not flicker.
-func (s *screen) draw(lines []string) error {
-	var text strings.Builder
-	switch {
-	case s.isTerminal && !s.drawn:
-		text.WriteString("\x1b[2J\x1b[H")
-	case s.isTerminal:
-		text.WriteString("\x1b[H")
-	case s.drawn:
-		text.WriteString("\n")
-	}
-	s.drawn = true
-	columns := s.columns()
-	for _, line := range lines {
-		text.WriteString(cut(line, columns))
-		if s.isTerminal {
-			text.WriteString("\x1b[K")
-		}
-		text.WriteString("\n")
-	}
-	if s.isTerminal {
-		text.WriteString("\x1b[J")
-	}
-	_, err := io.WriteString(s.w, text.String())
-	return err
-}
-
-// cut shortens a line to that number of columns. An ellipsis in the last one says
-// so. Sequences that set a colour take no column.
-func cut(line string, columns int) string {
-	all := 0
-	eachLetter(line, func(_ rune, inSequence bool) {
-		if !inSequence {
-			all++
-		}
-	})
-	if columns == 0 || all <= columns {
-		return line
-	}
-	var text strings.Builder
-	eachLetter(line, func(letter rune, inSequence bool) {
-		switch {
-		case inSequence:
-			text.WriteRune(letter)
-			return
-		case columns > 1:
-			text.WriteRune(letter)
-		case columns == 1:
-			text.WriteRune('…')
-		}
-		columns--
-	})
-	return text.String()
-}
-
-// eachLetter calls do with each letter of a line, and whether it belongs to a
-// sequence that sets a colour.
-func eachLetter(line string, do func(letter rune, inSequence bool)) {
-	inSequence := false
-	for _, letter := range line {
-		inSequence = inSequence || letter == '\x1b'
-		do(letter, inSequence)
-		inSequence = inSequence && letter != 'm'
 	}
 }

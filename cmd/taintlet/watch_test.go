@@ -14,7 +14,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/test/fixtures"
 )
 
@@ -25,18 +24,6 @@ func TestBarHasItsMarkAtTheThreshold(t *testing.T) {
 	} {
 		if got := bar(severity); got != want {
 			t.Errorf("%d: %s, want %s", severity, got, want)
-		}
-	}
-}
-
-func TestLinesAreCutToTheTerminal(t *testing.T) {
-	line := "a " + colourOf(probes.Critical) + "bär" + plain + " end"
-	for columns, want := range map[int]string{
-		0: line, 80: line, 9: line, 8: "a " + colourOf(probes.Critical) + "bär" + plain + " e…",
-		4: "a " + colourOf(probes.Critical) + "b…" + plain, 1: "…" + colourOf(probes.Critical) + plain,
-	} {
-		if got := cut(line, columns); got != want {
-			t.Errorf("%d columns: %q, want %q", columns, got, want)
 		}
 	}
 }
@@ -59,7 +46,7 @@ func TestWatch(t *testing.T) {
 			host := fixtures.NewHost(t)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			command := exec.CommandContext(ctx, program(t), append([]string{"watch", "--node-name=host-1"}, host.Flags()...)...) //nolint:gosec // our own binary
+			command := exec.CommandContext(ctx, program.Path(t), append([]string{"watch", "--node-name=host-1"}, host.Flags()...)...) //nolint:gosec // our own binary
 			command.Env = append(os.Environ(), "NO_COLOR=", c.env)
 			output := attach(t, command, c.terminal)
 			if err := command.Start(); err != nil {

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
-	"github.com/taintlet/taintlet/agent/check"
+	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/check"
 	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
 )
@@ -181,10 +181,10 @@ func (s *scene) broken() {
 	}
 	golden(s.t, "broken.txt", text)
 	for args, want := range map[string]int{"": 3, "--pre": 0, "-o=json": 3, "--namespace=elsewhere": 3, "-o=yaml": 2, "a b": 2, "--kubeconfig=/nonexistent": 1} {
-		command := exec.CommandContext(s.t.Context(), s.program, append([]string{"check", "--kubeconfig=" + cluster.Kubeconfig(s.t, s.c.Admin())}, strings.Fields(args)...)...) //nolint:gosec // our own binary
+		command := exec.CommandContext(s.t.Context(), s.plugin, append([]string{"check", "--kubeconfig=" + cluster.Kubeconfig(s.t, s.c.Admin())}, strings.Fields(args)...)...) //nolint:gosec // our own binary
 		out, _ := command.CombinedOutput()
 		if code := command.ProcessState.ExitCode(); code != want {
-			s.t.Errorf("taintlet check %s: exit code %d, not %d\n%s", args, code, want, out)
+			s.t.Errorf("kubectl taintlet check %s: exit code %d, not %d\n%s", args, code, want, out)
 		}
 	}
 	bed.Apply(s.t.Context(), s.t, s.c, s.manifest)

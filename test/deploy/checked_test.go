@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
-	"github.com/taintlet/taintlet/agent/check"
+	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/check"
 	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
 	"github.com/taintlet/taintlet/test/fixtures"
@@ -37,6 +37,7 @@ type scene struct {
 	c        *cluster.Cluster
 	manifest string
 	program  string // the agent's binary
+	plugin   string // kubectl-taintlet
 	nodes    map[string]*cluster.Node
 	host     *fixtures.Host // of the Node quiet
 	agent    *bed.Agent     // the same
@@ -60,8 +61,10 @@ func install(t *testing.T) *scene {
 	s.runPods()
 	dir := t.TempDir()
 	var err error
-	s.program, err = process.BuildAgent(t.Context(), dir, process.BuildOptions{})
-	if err != nil {
+	if s.program, err = process.BuildAgent(t.Context(), dir, process.BuildOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if s.plugin, err = process.BuildPlugin(t.Context(), dir, process.BuildOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{held, quiet, bare} {

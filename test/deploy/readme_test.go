@@ -53,8 +53,10 @@ func TestCommandsOfTheREADME(t *testing.T) {
 	c.Register(t, "worker")
 	runPods(t, c)
 	k := bed.NewConsole(t, c)
-	if _, err := process.BuildAgent(t.Context(), filepath.Join(k.Dir, "bin"), process.BuildOptions{}); err != nil {
-		t.Fatal(err)
+	for _, build := range []func(context.Context, string, process.BuildOptions) (string, error){process.BuildAgent, process.BuildPlugin} {
+		if _, err := build(t.Context(), filepath.Join(k.Dir, "bin"), process.BuildOptions{}); err != nil {
+			t.Fatal(err)
+		}
 	}
 	scripts := commands(t)
 	ran := map[string]bool{}
@@ -74,7 +76,7 @@ func TestCommandsOfTheREADME(t *testing.T) {
 	}
 	removals := []string{"kubectl --namespace taintlet-system delete daemonset", "taintlet cleanup all", "kubectl delete --ignore-not-found"}
 	for _, way := range [][]string{
-		append([]string{"kubectl apply -f deploy/keep.yaml", "kubectl --namespace taintlet-system rollout", "node=$(", "taintlet config --evictions"}, removals...),
+		append([]string{"kubectl apply -f deploy/keep.yaml", "kubectl --namespace taintlet-system rollout", "node=$(", "kubectl taintlet evictions"}, removals...),
 		append([]string{"mkdir -p mine", "kubectl --namespace taintlet-system rollout"}, removals...),
 		{"kubectl create namespace", "kubectl --namespace taintlet-system rollout", "cat >tuning.yaml", "cat >evicting.yaml", removals[0], removals[1], "helm uninstall"},
 	} {

@@ -24,10 +24,21 @@ import (
 // exitCode runs the agent to its end.
 func exitCode(t *testing.T, args ...string) (int, string) {
 	t.Helper()
+	return exitCodeOf(t, binary.Path(t), args...)
+}
+
+// askedCode runs the program for people to its end.
+func askedCode(t *testing.T, args ...string) (int, string) {
+	t.Helper()
+	return exitCodeOf(t, plugin.Path(t), args...)
+}
+
+func exitCodeOf(t *testing.T, program string, args ...string) (int, string) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), bed.Patience)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, binary.Path(t), args...).CombinedOutput() //nolint:gosec // our own binary
-	if exit, ok := err.(*exec.ExitError); ok {                                     //nolint:errorlint // exec returns it bare
+	out, err := exec.CommandContext(ctx, program, args...).CombinedOutput() //nolint:gosec // our own binary
+	if exit, ok := err.(*exec.ExitError); ok {                              //nolint:errorlint // exec returns it bare
 		return exit.ExitCode(), string(out)
 	}
 	if err != nil {
@@ -48,17 +59,17 @@ func TestUsageErrorsExitWithTwoAndNameTheTrouble(t *testing.T) {
 	}{
 		"unknown flag":         {[]string{"--nonsense"}, []string{"unknown flag: --nonsense; the flags are --node-name, ", "See taintlet help."}},
 		"another verb's flag":  {[]string{"once", "--listen="}, []string{"unknown flag: --listen; the flags are --output, ", "See taintlet help once."}},
-		"unknown verb":         {[]string{"start"}, []string{`unknown verb "start"; the verbs are once, watch, `}},
-		"verb after flags":     {[]string{"--verbosity=1", "once"}, []string{"the verb comes before the flags: taintlet once"}},
+		"unknown verb":         {[]string{"start"}, []string{`unknown verb "start"; the verbs are cleanup, completion, help, once, record, `}},
+		"verb after flags":     {[]string{"--verbosity=1", "once"}, []string{"unknown flag: --verbosity; the flags are --output, ", "See taintlet help once."}},
 		"argument":             {[]string{"once", "more"}, []string{`unexpected argument "more"`}},
-		"help of what":         {[]string{"help", "start"}, []string{`unknown verb "start"; the verbs are once, watch, `}},
-		"unknown shell":        {[]string{"completion", "tcsh"}, []string{`shell "tcsh": must be one of bash, zsh, fish`}},
+		"help of what":         {[]string{"help", "start"}, []string{`unknown verb "start"; the verbs are cleanup, completion, help, once, record, `}},
+		"unknown shell":        {[]string{"completion", "tcsh"}, []string{`unknown verb "tcsh"; the verbs are bash, fish, powershell, zsh`}},
 		"output":               {[]string{"once", "--output=xml"}, []string{`--output "xml": must be one of table, json, yaml`}},
 		"two values at once":   {[]string{"--log-format=xml", "--dry-run=maybe"}, []string{"xml", "text, json", "maybe", "none, client, server"}},
-		"Nodes alone":          {[]string{"config", "worker"}, []string{`unexpected argument "worker": Nodes go with --evictions`}},
+		"what people ask":      {[]string{"status", "worker"}, []string{"status is a verb of the program for people: kubectl taintlet status"}},
 		"node name":            {[]string{"--node-name=Not_A_Node"}, []string{"--node-name", "Not_A_Node"}},
 		"missing config":       {[]string{"--config=/nonexistent.yaml"}, []string{"/nonexistent.yaml", "no such file"}},
-		"binary configuration": {[]string{"config", "--config=" + binaryFile}, []string{binaryFile, "not YAML"}},
+		"binary configuration": {[]string{"once", "--config=" + binaryFile}, []string{binaryFile, "not YAML"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, out := exitCode(t, c.args...)

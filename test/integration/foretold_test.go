@@ -60,7 +60,7 @@ func TestEvictionsAreForetold(t *testing.T) {
 		want["default/"+boundPod(t, c, "foretold-"+name, node, tolerating(p.tolerations...))] = p.fate
 	}
 	config := configFile(t, evictingRule)
-	code, out := exitCode(t, "config", "--config="+config, "--evictions", node, "--kubeconfig="+cluster.Kubeconfig(t, c.Admin()))
+	code, out := askedCode(t, "evictions", "--config="+config, node, "--kubeconfig="+cluster.Kubeconfig(t, c.Admin()))
 	if told := fates(out); code != 0 || fmt.Sprint(told) != fmt.Sprint(want) {
 		t.Errorf("exit code %d, told %v, want %v:\n%s", code, told, want, out)
 	}
@@ -72,7 +72,7 @@ func TestEvictionsAreForetold(t *testing.T) {
 			t.Errorf("lacks %q:\n%s", text, out)
 		}
 	}
-	_, counted := exitCode(t, "config", "--config="+config, "--evictions", "--kubeconfig="+cluster.Kubeconfig(t, c.Admin()))
+	_, counted := askedCode(t, "evictions", "--config="+config, "--kubeconfig="+cluster.Kubeconfig(t, c.Admin()))
 	if !regexp.MustCompile(`(?m)^foretold +7 +2 +4$`).MatchString(counted) {
 		t.Errorf("counted for all Nodes:\n%s", counted)
 	}
@@ -118,7 +118,7 @@ func TestEvictionsWithoutARule(t *testing.T) {
 		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", UID: "1"}}
 	})
 	kubeconfig := "--kubeconfig=" + cluster.Kubeconfig(t, c.Admin())
-	code, out := exitCode(t, "config", "--evictions", node, kubeconfig)
+	code, out := askedCode(t, "evictions", node, kubeconfig)
 	for _, want := range []string{
 		"Eviction is off: no rule for level Critical.", "MemoryPressure Critical sets node.kubernetes.io/memory-pressure:NoExecute; of 1 pods",
 		"PIDPressure Critical sets node.kubernetes.io/pid-pressure:NoExecute; of 1 pods", "default/no-rule-plain (ReplicaSet web)\n",
@@ -127,7 +127,7 @@ func TestEvictionsWithoutARule(t *testing.T) {
 			t.Errorf("exit code %d, want %q:\n%s", code, want, out)
 		}
 	}
-	if code, out := exitCode(t, "config", "--evictions", "no-such-node", kubeconfig); code != 1 || !strings.Contains(out, `nodes "no-such-node" not found`) {
+	if code, out := askedCode(t, "evictions", "no-such-node", kubeconfig); code != 1 || !strings.Contains(out, `nodes "no-such-node" not found`) {
 		t.Errorf("exit code %d:\n%s", code, out)
 	}
 }

@@ -49,6 +49,7 @@ func TestMain(m *testing.M) {
 		}
 	}
 	binary.Remove()
+	plugin.Remove()
 	os.Exit(code)
 }
 
@@ -96,5 +97,9 @@ func pressured(t *testing.T, key string) (*cluster.Cluster, string) {
 	return plain.require(t), "taintlet.dev/" + word
 }
 
-// binary is the agent, with the race detector when the tests have it.
-var binary = process.SharedAgent{Options: process.BuildOptions{Race: process.RaceEnabled}}
+// binary is the agent and plugin is kubectl-taintlet, with the race detector when the tests
+// have it.
+var (
+	binary = process.SharedProgram{Build: process.BuildAgent, Options: process.BuildOptions{Race: process.RaceEnabled}}
+	plugin = process.SharedProgram{Build: process.BuildPlugin, Options: process.BuildOptions{Race: process.RaceEnabled}}
+)

@@ -17,7 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/taintlet/taintlet/agent/status"
+	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/status"
 	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
 	"github.com/taintlet/taintlet/test/fixtures"
@@ -28,7 +28,7 @@ import (
 // package status, whose golden files show them.
 const recordEnv = "TAINTLET_RECORD_NODES"
 
-// What real agents and a real control plane make of Nodes, as taintlet status shows
+// What real agents and a real control plane make of Nodes, as kubectl taintlet status shows
 // it: each condition bad, paused, contested, given up, silent, well, without agent.
 func TestStatus(t *testing.T) {
 	t.Parallel()
@@ -121,8 +121,8 @@ func TestStatus(t *testing.T) {
 		"Not_A_Node":                       2,
 		"--kubeconfig=/nonexistent":        1,
 	} {
-		if code, out := exitCode(t, append([]string{"status", kubeconfig}, strings.Fields(args)...)...); code != want {
-			t.Errorf("taintlet status %s: exit code %d, not %d\n%s", args, code, want, out)
+		if code, out := askedCode(t, append([]string{"status", kubeconfig}, strings.Fields(args)...)...); code != want {
+			t.Errorf("kubectl taintlet status %s: exit code %d, not %d\n%s", args, code, want, out)
 		}
 	}
 	if strings.Contains(text, "\nwell ") || strings.Contains(text, "\nsilent ") {
@@ -227,7 +227,7 @@ func contest(t *testing.T, c *cluster.Cluster, host *fixtures.Host, node string,
 	})
 }
 
-// statusOf is what taintlet status shows.
+// statusOf is what kubectl taintlet status shows.
 func statusOf(t *testing.T, c *cluster.Cluster, nodes []string) (isWell bool, text string) {
 	t.Helper()
 	var out strings.Builder
@@ -235,7 +235,7 @@ func statusOf(t *testing.T, c *cluster.Cluster, nodes []string) (isWell bool, te
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("taintlet status %s\n%s", strings.Join(nodes, " "), &out)
+	t.Logf("kubectl taintlet status %s\n%s", strings.Join(nodes, " "), &out)
 	return isWell, out.String()
 }
 
@@ -285,7 +285,7 @@ func TestStatusOfAThousandNodes(t *testing.T) {
 	if took > 10*time.Second {
 		t.Errorf("%d Nodes took %s", count, took)
 	}
-	command := exec.CommandContext(t.Context(), binary.Path(t), "status", "--kubeconfig="+cluster.Kubeconfig(t, c.Admin())) //nolint:gosec // our own binary
+	command := exec.CommandContext(t.Context(), plugin.Path(t), "status", "--kubeconfig="+cluster.Kubeconfig(t, c.Admin())) //nolint:gosec // our own binary
 	var text strings.Builder
 	command.Stdout, command.Stderr = &text, &text
 	memory, _ := process.RunMeasured(t.Context(), command)

@@ -35,6 +35,12 @@ func BuildAgent(ctx context.Context, folder string, options BuildOptions) (strin
 	return program(ctx, "cmd/taintlet", folder, options, Lean()...)
 }
 
+// BuildPlugin builds kubectl-taintlet into the folder, and returns the path of the
+// program.
+func BuildPlugin(ctx context.Context, folder string, options BuildOptions) (string, error) {
+	return program(ctx, "cmd/kubectl-taintlet", folder, options)
+}
+
 // BuildProgram builds another main package of this module, such as test/demo.
 func BuildProgram(ctx context.Context, source, folder string, options BuildOptions) (string, error) {
 	return program(ctx, source, folder, options)
@@ -64,9 +70,11 @@ func program(ctx context.Context, source, folder string, options BuildOptions, f
 	return program, nil
 }
 
-// SharedAgent is the agent for all tests of a package, built by the first that asks for
+// SharedProgram is a program for all tests of a package, built by the first that asks for
 // its path.
-type SharedAgent struct {
+type SharedProgram struct {
+	// Build is BuildAgent or BuildPlugin.
+	Build   func(ctx context.Context, folder string, options BuildOptions) (string, error)
 	Options BuildOptions
 
 	once   sync.Once
@@ -76,11 +84,11 @@ type SharedAgent struct {
 }
 
 // Path returns the path of the program.
-func (s *SharedAgent) Path(t testing.TB) string {
+func (s *SharedProgram) Path(t testing.TB) string {
 	t.Helper()
 	s.once.Do(func() {
-		if s.folder, s.err = os.MkdirTemp("", "taintlet-agent-"); s.err == nil { //nolint:usetesting // it outlives the test
-			s.path, s.err = BuildAgent(context.WithoutCancel(t.Context()), s.folder, s.Options)
+		if s.folder, s.err = os.MkdirTemp("", "taintlet-program-"); s.err == nil { //nolint:usetesting // it outlives the test
+			s.path, s.err = s.Build(context.WithoutCancel(t.Context()), s.folder, s.Options)
 		}
 	})
 	if s.err != nil {
@@ -90,7 +98,7 @@ func (s *SharedAgent) Path(t testing.TB) string {
 }
 
 // Remove removes the program, if it was built.
-func (s *SharedAgent) Remove() {
+func (s *SharedProgram) Remove() {
 	if s.folder != "" {
 		_ = os.RemoveAll(s.folder)
 	}

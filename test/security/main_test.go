@@ -51,7 +51,7 @@ func TestMain(m *testing.M) {
 
 // program is the agent as it is shipped: the race detector would take more memory
 // than the agent may.
-var program = process.SharedAgent{Options: process.BuildOptions{Release: true}}
+var program = process.SharedProgram{Build: process.BuildAgent, Options: process.BuildOptions{Release: true}}
 
 // denied counts attempts, and those that were denied.
 type count struct{ attempts, denied int }

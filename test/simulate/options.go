@@ -150,7 +150,7 @@ Input: a CSV file with the header time,condition,level. time is a number of
 seconds since the start, or RFC 3339 (the first is the start then). level is OK,
 Degraded, Critical or Unknown. Further columns, if you like: certain (true: one
 bad sample is proof) and hysteresis (true: OK, but not past the threshold that
-clears). Recordings of "taintlet once --record" have severity, reason and inputs
+clears). Recordings of "taintlet record" have severity, reason and inputs
 besides, which are left alone here. A level holds until the condition's next row; before its first row a
 condition is OK. A condition without rows is OK throughout and not shown.
 

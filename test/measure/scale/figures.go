@@ -111,7 +111,7 @@ type outage struct {
 	Leases       leaseReport
 }
 
-// status is a run of taintlet status over all Nodes.
+// status is a run of kubectl taintlet status over all Nodes.
 type status struct {
 	Args  string
 	Took  time.Duration

@@ -31,7 +31,7 @@ func render(f *figures, lines []line) string {
 	renderAdmission(p, f)
 	renderHeld(p, f)
 	renderRestarts(p, f)
-	p("\n## taintlet status over all nodes\n\n| run | time | most RSS | lines |\n|---|---|---|---|\n")
+	p("\n## kubectl taintlet status over all nodes\n\n| run | time | most RSS | lines |\n|---|---|---|---|\n")
 	for _, s := range f.Status {
 		p("| %s | %s | %.1f MiB | %d |\n", s.Args, milliseconds(s.Took), s.RSS, s.Lines)
 	}

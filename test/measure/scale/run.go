@@ -39,7 +39,7 @@ func (r *run) parts() []part {
 	all := []part{
 		{"the cluster alone, and with bare watches", r.baseline},
 		{"agents start, and are idle", r.idle},
-		{"taintlet status", r.status},
+		{"kubectl taintlet status", r.status},
 		{"a write with and without policies", r.admission},
 		{"TLS connections", r.handshakes},
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/taintlet/taintlet/test/process"
 )
 
-// status runs taintlet status over all Nodes.
+// status runs kubectl taintlet status over all Nodes.
 func (r *run) status(ctx context.Context) error {
 	kubeconfig := filepath.Join(r.folder, "kubeconfig")
 	if err := cluster.WriteKubeconfig(kubeconfig, r.cluster.Admin()); err != nil {
@@ -29,7 +29,7 @@ func (r *run) status(ctx context.Context) error {
 		s := status{Args: fmt.Sprintf("--output=%s, %d tainted", output, tainted), Took: time.Since(begin), Lines: strings.Count(out.String(), "\n"), RSS: float64(most) / 1024}
 		const notWell = 3
 		if err != nil && command.ProcessState.ExitCode() != notWell {
-			return fmt.Errorf("taintlet status: %w: %s", err, complaint.String())
+			return fmt.Errorf("kubectl taintlet status: %w: %s", err, complaint.String())
 		}
 		r.f.Status = append(r.f.Status, s)
 	}

@@ -32,7 +32,7 @@ const (
 type stage struct {
 	options *options
 	folder  string
-	program string // taintlet
+	program string // kubectl-taintlet
 	config  string // file of the agents
 	cluster *cluster.Cluster
 	nodes   []string
@@ -54,7 +54,7 @@ func (s *stage) prepare(ctx context.Context) (err error) {
 	if s.folder, err = os.MkdirTemp("", "taintlet-scale-"); err != nil {
 		return err
 	}
-	if s.program, err = process.BuildAgent(ctx, s.folder, process.BuildOptions{Release: true}); err != nil {
+	if s.program, err = process.BuildPlugin(ctx, s.folder, process.BuildOptions{Release: true}); err != nil {
 		return err
 	}
 	s.config = filepath.Join(s.folder, "config.yaml")

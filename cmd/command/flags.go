@@ -1,0 +1,67 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/taintlet/taintlet/agent/config"
+)
+
+// AddConfig declares the flag that names a configuration file.
+func AddConfig(flags *pflag.FlagSet, path *string) {
+	flags.StringVar(path, "config", "", "TaintletConfiguration `file` (default: the built-in configuration)")
+}
+
+// LoadConfig reads that file.
+func LoadConfig(path string) (*config.Config, error) {
+	cfg, err := config.HostSchema().Load(path)
+	if err != nil {
+		return nil, UsageError{err}
+	}
+	return cfg, nil
+}
+
+// AddLifecycleController declares the flag that says who else owns taints.
+func AddLifecycleController(flags *pflag.FlagSet, present *bool) {
+	flags.BoolVar(present, "lifecycle-controller", true, "the cluster runs a node-lifecycle-controller that owns the well-known NoSchedule taints")
+}
+
+// choicesOf is the annotation of a flag with the values that it may have.
+const choicesOf = "choices"
+
+// AddChoice declares a flag that has one of some values; the first is the default.
+func AddChoice(c *cobra.Command, value *string, name, shorthand, usage string, allowed ...string) {
+	c.Flags().StringVarP(value, name, shorthand, allowed[0], usage)
+	if err := errors.Join(
+		c.Flags().SetAnnotation(name, choicesOf, allowed),
+		c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(allowed, cobra.ShellCompDirectiveNoFileComp)),
+	); err != nil {
+		panic(err) // the flag was declared just before
+	}
+}
+
+// checkChoices reports all flags whose value is none of those that are allowed.
+func checkChoices(c *cobra.Command, _ []string) error {
+	var errs []error
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		allowed := f.Annotations[choicesOf]
+		if len(allowed) > 0 && !slices.Contains(allowed, f.Value.String()) {
+			errs = append(errs, Usagef("--%s %q: must be one of %s", f.Name, f.Value, strings.Join(allowed, ", ")))
+		}
+	})
+	return errors.Join(errs...)
+}
+
+// CheckNodeName refuses a name that no Node can have. from says where it comes from.
+func CheckNodeName(from, name string) error {
+	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
+		return UsageError{fmt.Errorf("%s %q: %s", from, name, strings.Join(problems, "; "))}
+	}
+	return nil
+}

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/taintlet/taintlet/cmd/command"
+	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/check"
+)
+
+func checkVerb() *cobra.Command {
+	var o check.Options
+	var cluster command.Cluster
+	c := &cobra.Command{
+		Use: "check", Short: "check an installation, or with --pre whether there can be one", Args: command.NoArguments,
+		Long: `Check an installation, or with --pre whether there can be one.
+
+It asks the API server and changes nothing: writes are dry runs. Some checks impersonate the agents'
+account, and one asks for a short-lived token.
+
+√ is good, ‼ works but could be better, × has to be mended. - could not be checked, for the reason
+given. Each × and ‼ says what to do and where that is explained.
+
+Exit code 3: a check failed.`,
+		Example: `  # Can taintlet be installed here?
+  kubectl taintlet check --pre
+  # The same with another port for the agents
+  kubectl taintlet check --pre --port=14808
+  # Is it installed well?
+  kubectl taintlet check
+  # Elsewhere than in taintlet-system
+  kubectl taintlet check --namespace=monitoring`,
+		RunE: func(c *cobra.Command, _ []string) (err error) {
+			if o.Port < 1 || o.Port > 65535 {
+				return command.Usagef("--port %d: must be between 1 and 65535", o.Port)
+			}
+			if o.Config, err = cluster.RestConfig(); err != nil {
+				return err
+			}
+			o.Out = c.OutOrStdout()
+			isWell, err := check.Run(c.Context(), o)
+			if err == nil && !isWell {
+				return command.ErrNotWell
+			}
+			return err
+		},
+	}
+	flags := c.Flags()
+	flags.SortFlags = false
+	flags.BoolVar(&o.Pre, "pre", false, "check before an installation")
+	flags.IntVar(&o.Port, "port", check.DefaultPort, "`port` of the hosts where the agents are to listen, for --pre; 1 to 65535")
+	flags.StringVarP(&o.Namespace, "namespace", "n", "taintlet-system", "namespace of the agents")
+	command.AddChoice(c, &o.Output, "output", "o", "text or json", "text", "json")
+	cluster.Add(flags)
+	return c
+}

@@ -1,0 +1,191 @@
+package check
+
+import (
+	"encoding/json"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+// object is what is used of a manifest's object.
+type object struct {
+	APIVersion, Kind string
+	Metadata         struct{ Name, Namespace string }
+	Rules            []struct{ APIGroups, Resources, ResourceNames, Verbs []string }
+}
+
+func manifests(t *testing.T, files ...string) []object {
+	t.Helper()
+	var all []object
+	for _, file := range files {
+		text, err := os.ReadFile("../../../deploy/" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for document := range strings.SplitSeq(string(text), "\n---\n") {
+			var o object
+			if err := yaml.Unmarshal([]byte(document), &o); err != nil {
+				t.Fatal(err)
+			}
+			if o.Kind != "" {
+				all = append(all, o)
+			}
+		}
+	}
+	return all
+}
+
+// grantedBy is what the roles of the manifest grant, each by group and in words.
+func grantedBy(objects []object) (all []permission) {
+	for _, o := range objects {
+		for _, rule := range o.Rules {
+			for _, resource := range rule.Resources {
+				for _, verb := range rule.Verbs {
+					p := permission{Group: rule.APIGroups[0], Resource: resource, Namespace: o.Metadata.Namespace, Verb: verb}
+					p.Resource, p.Sub, _ = strings.Cut(resource, "/")
+					if len(rule.ResourceNames) > 0 {
+						p.Name = rule.ResourceNames[0]
+					}
+					all = append(all, p)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// inWords says each permission once, with its group, in alphabetical order.
+func inWords(all []permission) string {
+	var words []string
+	for _, p := range all {
+		words = append(words, p.Group+" "+p.String())
+	}
+	slices.Sort(words)
+	return strings.Join(slices.Compact(words), "\n")
+}
+
+// What is checked of the agents' permissions is what the manifest grants.
+func TestNeededIsWhatTheManifestGrants(t *testing.T) {
+	granted, asked := inWords(grantedBy(manifests(t, "taintlet.yaml"))), inWords(needed("taintlet-system", "kube-system"))
+	if granted != asked {
+		t.Errorf("the manifest grants\n%s\nand the check asks for\n%s", granted, asked)
+	}
+}
+
+// The role that is tried before an installation has each rule of the manifest's roles,
+// in whatever namespace, and of those that slots come with.
+func TestGrantableIsWhatTheManifestGrants(t *testing.T) {
+	granted := append(grantedBy(manifests(t, "taintlet.yaml")),
+		permission{Group: "coordination.k8s.io", Resource: "leases", Verb: "get"}, permission{Group: "coordination.k8s.io", Resource: "leases", Verb: "update"})
+	for i := range granted {
+		granted[i].Namespace = ""
+	}
+	var tried object
+	text, err := json.Marshal(map[string]any{"rules": grantable()})
+	if err == nil {
+		err = yaml.Unmarshal(text, &tried)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want, got := inWords(granted), inWords(grantedBy([]object{tried})); got != want {
+		t.Errorf("the manifest grants\n%s\nand the check tries to grant\n%s", want, got)
+	}
+}
+
+// What is checked before an installation is what the manifests create, and the Job
+// that Helm's hook creates.
+func TestCreatableIsWhatTheManifestsCreate(t *testing.T) {
+	created := []string{"batch/jobs in taintlet-system"}
+	for _, o := range manifests(t, "taintlet.yaml", "keep.yaml") {
+		group, _, _ := strings.Cut(o.APIVersion, "/")
+		if group == "v1" {
+			group = ""
+		}
+		plural := strings.ToLower(o.Kind) + "s"
+		plural = strings.Replace(plural, "policys", "policies", 1)
+		place := group + "/" + plural
+		if o.Metadata.Namespace != "" {
+			place += " in " + o.Metadata.Namespace
+		}
+		if !slices.Contains(created, place) {
+			created = append(created, place)
+		}
+	}
+	var asked []string
+	for _, p := range creatable("taintlet-system", true) {
+		asked = append(asked, p.Group+"/"+strings.TrimPrefix(p.String(), "create "))
+	}
+	slices.Sort(created)
+	slices.Sort(asked)
+	if !slices.Equal(created, asked) {
+		t.Errorf("the manifests create\n%s\nand the check asks for\n%s", strings.Join(created, "\n"), strings.Join(asked, "\n"))
+	}
+}
+
+// allChecks are the checks of both lists, each once.
+func allChecks() []check {
+	var all []check
+	for _, g := range append(installed(), before()...) {
+		for _, c := range g.checks {
+			if !slices.ContainsFunc(all, func(other check) bool { return other.name == c.name }) {
+				all = append(all, c)
+			}
+		}
+	}
+	return all
+}
+
+// Each check says what to do, and links to a heading that there is.
+func TestLinksLeadSomewhere(t *testing.T) {
+	for _, c := range allChecks() {
+		file, anchor, found := strings.Cut(c.link, "#")
+		text, err := os.ReadFile("../../../" + file)
+		if err != nil || !found || c.remedy == "" {
+			t.Errorf("%s: remedy %q, link %q: %v", c.name, c.remedy, c.link, err)
+			continue
+		}
+		if !slices.Contains(anchors(string(text)), anchor) {
+			t.Errorf("%s: %s has no heading #%s", c.name, file, anchor)
+		}
+	}
+}
+
+// anchors returns the anchors that GitHub gives to the headings.
+func anchors(markdown string) []string {
+	var all []string
+	for _, heading := range regexp.MustCompile("(?m)^#+ (.+)$").FindAllStringSubmatch(markdown, -1) {
+		text := regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(strings.ToLower(heading[1]), "")
+		all = append(all, strings.ReplaceAll(text, " ", "-"))
+	}
+	return all
+}
+
+func TestOldKernels(t *testing.T) {
+	for release, want := range map[string]bool{
+		"4.19.0-27-amd64": true, "3.10.0-1160.el7.x86_64": true, "4.20.1": false, "5.4.0": false, "6.12.9+": false, "": false, "weird": false,
+	} {
+		if got := isOldKernel(release); got != want {
+			t.Errorf("isOldKernel(%q) = %v", release, got)
+		}
+	}
+}
+
+func TestVersions(t *testing.T) {
+	for v, want := range map[version]int{{"1", "36", ""}: 36, {"1", "30+", ""}: 30, {"2", "1", ""}: 0, {"", "", ""}: 0, {"1", "x", ""}: 0} {
+		if got := v.number(); got != want {
+			t.Errorf("%v: %d", v, got)
+		}
+	}
+}
+
+// Texts of others do not command the terminal.
+func TestTextsAreCleaned(t *testing.T) {
+	if got := clean("a\x1b[2J\nb\u202e" + strings.Repeat("x", 1000)); strings.ContainsAny(got, "\x1b\n\u202e") || len(got) > maxText+len("…") {
+		t.Errorf("%q", got)
+	}
+}

@@ -1,0 +1,224 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/agent/decide"
+	"github.com/taintlet/taintlet/cmd/command"
+	"github.com/taintlet/taintlet/cmd/terminal"
+	"github.com/taintlet/taintlet/cmd/words"
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/taints/apiserver"
+)
+
+func evictionsVerb() *cobra.Command {
+	var path string
+	var cluster command.Cluster
+	c := &cobra.Command{
+		Use: "evictions [NODE…]", Short: "list which pods an eviction would take",
+		Long: `List which pods the NoExecute taints of the rules for level Critical would take from these Nodes: who goes
+at once, who goes later (tolerationSeconds) and who stays. Without NODE it counts them for every Node.`,
+		Example: `  # Which pods would an eviction of this Node take?
+  kubectl taintlet evictions worker-1 --config=config.yaml
+  # How many on each Node?
+  kubectl taintlet evictions --config=config.yaml`,
+		RunE: func(c *cobra.Command, args []string) error {
+			cfg, err := command.LoadConfig(path)
+			if err != nil {
+				return err
+			}
+			restConfig, err := cluster.RestConfig()
+			if err != nil {
+				return err
+			}
+			return showEvictions(c.Context(), cfg, restConfig, args, c.OutOrStdout())
+		},
+	}
+	c.Flags().SortFlags = false
+	command.AddConfig(c.Flags(), &path)
+	cluster.Add(c.Flags())
+	return c
+}
+
+// requestRate is how many requests a second are made at most, after the first
+// requestBurst: pages of pods.
+const requestRate, requestBurst = 10, 120
+
+// showEvictions says what an eviction of these Nodes would take; of none: it
+// counts for all Nodes.
+func showEvictions(ctx context.Context, cfg *config.Config, restConfig *rest.Config, nodes []string, w io.Writer) error {
+	restConfig.QPS, restConfig.Burst = requestRate, requestBurst
+	client, err := apiserver.NewClient(restConfig, "")
+	if err != nil {
+		return err
+	}
+	rules, err := evictingRules(cfg, w)
+	if err != nil {
+		return err
+	}
+	if len(nodes) == 0 {
+		if err := countEvictions(ctx, client, rules, w); err != nil {
+			return err
+		}
+	}
+	for _, name := range nodes {
+		if err := listEvictions(ctx, client.Node(name), name, rules, w); err != nil {
+			return err
+		}
+	}
+	_, err = fmt.Fprintln(w, words.NoRecall)
+	return err
+}
+
+// evictingRules returns the rules for Critical. Where there are none, it says so and
+// returns those that the well-known keys would give to the conditions that can
+// become Critical.
+func evictingRules(cfg *config.Config, w io.Writer) ([]decide.Rule, error) {
+	isCritical := func(r decide.Rule) bool { return r.Level == probes.Critical }
+	rules := slices.DeleteFunc(slices.Clone(cfg.Rules), func(r decide.Rule) bool { return !isCritical(r) })
+	if len(rules) > 0 {
+		return rules, nil
+	}
+	rules = slices.DeleteFunc(cfg.Policy().BuiltInRules(), func(r decide.Rule) bool {
+		condition, _ := cfg.Condition(r.Condition)
+		return !isCritical(r) || !condition.BecomesCritical
+	})
+	_, err := fmt.Fprint(w, "Eviction is off: no rule for level Critical. With rules for the well-known keys:\n\n")
+	return rules, err
+}
+
+// taintOf is the taint that a rule sets.
+func taintOf(rule decide.Rule) corev1.Taint {
+	return corev1.Taint{Key: rule.Taint.Key, Value: rule.Taint.Value, Effect: corev1.TaintEffect(rule.Taint.Effect)}
+}
+
+// fated is a pod with its fate.
+type fated struct {
+	pod *corev1.Pod
+	fate
+}
+
+// listEvictions lists the pods of one Node by their fate, for each rule.
+func listEvictions(ctx context.Context, client *apiserver.Client, name string, rules []decide.Rule, w io.Writer) error {
+	if _, err := client.Get(ctx); err != nil {
+		return err // a Node that does not exist would have no pods
+	}
+	var pods []*corev1.Pod
+	if err := client.EachPod(ctx, func(pod *corev1.Pod) { pods = append(pods, pod.DeepCopy()) }); err != nil {
+		return err
+	}
+	for _, rule := range rules {
+		taint := taintOf(rule)
+		groups := map[string][]fated{}
+		for _, pod := range pods {
+			f := fated{pod, fateOf(pod.Spec.Tolerations, taint)}
+			groups[groupOf(f.fate)] = append(groups[groupOf(f.fate)], f)
+		}
+		fmt.Fprintf(w, "Node %s, %s %s sets %s; of %d pods:\n", name, rule.Condition, rule.Level, taint.ToString(), len(pods))
+		for _, group := range []string{goesAtOnce, goesLater, stays} {
+			if err := writeGroup(w, group, groups[group]); err != nil {
+				return err
+			}
+		}
+		fmt.Fprintln(w)
+	}
+	return nil
+}
+
+const (
+	goesAtOnce = "go at once"
+	goesLater  = "go later"
+	stays      = "stay"
+)
+
+func groupOf(f fate) string {
+	switch {
+	case f.stays:
+		return stays
+	case f.after > 0:
+		return goesLater
+	default:
+		return goesAtOnce
+	}
+}
+
+// writeGroup lists pods: first those that go first.
+func writeGroup(w io.Writer, name string, group []fated) error {
+	slices.SortFunc(group, func(a, b fated) int {
+		return cmp.Or(cmp.Compare(a.after, b.after), cmp.Compare(a.pod.Namespace+"/"+a.pod.Name, b.pod.Namespace+"/"+b.pod.Name))
+	})
+	_, err := fmt.Fprintf(w, "  %d %s\n", len(group), name)
+	for _, f := range group {
+		fmt.Fprintf(w, "    %s\n", describe(f))
+	}
+	return err
+}
+
+// maxWord is the longest name of a thing of others that is printed, in bytes: twice
+// that of an object.
+const maxWord = 2 * 253
+
+// describe names a pod, who made it, when it goes, and whether it still runs.
+func describe(f fated) string {
+	words := []string{terminal.Clean(f.pod.Namespace+"/"+f.pod.Name, maxWord)}
+	for _, owner := range f.pod.OwnerReferences {
+		words = append(words, terminal.Clean(fmt.Sprintf("(%s %s)", owner.Kind, owner.Name), maxWord))
+	}
+	if f.after > 0 {
+		words = append(words, "after "+f.after.Round(time.Second).String())
+	}
+	if f.pod.Status.Phase == corev1.PodSucceeded || f.pod.Status.Phase == corev1.PodFailed {
+		words = append(words, "finished")
+	}
+	return strings.Join(words, " ")
+}
+
+// countEvictions counts the pods of all Nodes by their fate, for each rule.
+func countEvictions(ctx context.Context, client *apiserver.Client, rules []decide.Rule, w io.Writer) error {
+	counts := make([]map[string]map[string]int, len(rules)) // by rule, Node and group
+	for i := range counts {
+		counts[i] = map[string]map[string]int{}
+	}
+	err := client.EachPod(ctx, func(pod *corev1.Pod) {
+		if pod.Spec.NodeName == "" {
+			return
+		}
+		for i, rule := range rules {
+			if counts[i][pod.Spec.NodeName] == nil {
+				counts[i][pod.Spec.NodeName] = map[string]int{}
+			}
+			counts[i][pod.Spec.NodeName][groupOf(fateOf(pod.Spec.Tolerations, taintOf(rule)))]++
+		}
+	})
+	if err != nil {
+		return err
+	}
+	for i, rule := range rules {
+		taint := taintOf(rule)
+		fmt.Fprintf(w, "%s %s sets %s\n", rule.Condition, rule.Level, taint.ToString())
+		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(t, "NODE\tGO AT ONCE\tGO LATER\tSTAY")
+		for _, node := range slices.Sorted(maps.Keys(counts[i])) {
+			count := counts[i][node]
+			fmt.Fprintf(t, "%s\t%d\t%d\t%d\n", terminal.Clean(node, maxWord), count[goesAtOnce], count[goesLater], count[stays])
+		}
+		if err := t.Flush(); err != nil {
+			return err
+		}
+		fmt.Fprintln(w)
+	}
+	return nil
+}

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/taintlet/taintlet/test/process"
+)
+
+// program is this program and agent is taintlet, which records; each is built once for
+// all tests.
+var (
+	program = process.SharedProgram{Build: process.BuildPlugin}
+	agent   = process.SharedProgram{Build: process.BuildAgent}
+)
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	program.Remove()
+	agent.Remove()
+	os.Exit(code)
+}
+
+// called runs the program and returns its exit code and output.
+func called(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	return output(t, program.Path(t), args...)
+}
+
+// output runs a program and returns its exit code and output.
+func output(t *testing.T, path string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, complaints bytes.Buffer
+	command := exec.CommandContext(t.Context(), path, args...) //nolint:gosec // our own binary
+	command.Stdout, command.Stderr = &out, &complaints
+	return codeOf(t, command.Run()), out.String(), complaints.String()
+}
+
+func codeOf(t *testing.T, err error) int {
+	t.Helper()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	if exit != nil {
+		return exit.ExitCode()
+	}
+	return 0
+}
+
+// Help names what people type, by itself and as a plugin of kubectl. Without arguments
+// the program shows help.
+func TestHelpNamesThePlugin(t *testing.T) {
+	code, help, stderr := called(t)
+	if code != 0 || stderr != "" || !strings.Contains(help, "\n  kubectl taintlet [command]\n") {
+		t.Errorf("exit code %d, %s%s", code, help, stderr)
+	}
+	for _, verb := range newProgram().Commands() {
+		_, help, _ := called(t, verb.Name(), "--help")
+		if !strings.Contains(help, "\n  kubectl taintlet "+verb.Name()) || strings.Contains(help, "\n  taintlet ") {
+			t.Errorf("%s: %s", verb.Name(), help)
+		}
+	}
+	if code, _, stderr := called(t, "clean"); code != 2 || !strings.Contains(stderr, "See kubectl taintlet help.") {
+		t.Errorf("exit code %d, %s", code, stderr)
+	}
+}
+
+// Each verb ends with the codes that its help has. Those of a cluster are tested in
+// test/integration and test/check.
+func TestExitCodes(t *testing.T) {
+	t.Setenv("KUBECONFIG", "/nonexistent")
+	t.Setenv("HOME", t.TempDir())
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	for _, c := range []struct {
+		args           []string
+		code           int
+		stdout, stderr string // parts of it
+	}{
+		{[]string{"version"}, 0, "taintlet ", ""},
+		{[]string{"config"}, 0, "kind: TaintletConfiguration", ""},
+		{[]string{"evictions"}, 1, "", "no cluster is known"},
+		{[]string{"config", "--config=/nonexistent"}, 2, "", "/nonexistent"},
+		{[]string{"config", "worker"}, 2, "", `unexpected argument "worker"`},
+		{[]string{"replay", "/nonexistent"}, 2, "", "open /nonexistent"},
+		{[]string{"replay"}, 2, "", "say which recording: FILE"},
+		{[]string{"status", "--watch", "--wait"}, 2, "", "--watch and --wait exclude each other"},
+		{[]string{"status", "Worker_1"}, 2, "", `node "Worker_1": `},
+	} {
+		code, stdout, stderr := called(t, c.args...)
+		if code != c.code || !strings.Contains(stdout, c.stdout) || !strings.Contains(stderr, c.stderr) || (c.stderr == "") != (stderr == "") {
+			t.Errorf("%q: exit code %d, %q, %q; want %d, %q, %q", c.args, code, stdout, stderr, c.code, c.stdout, c.stderr)
+		}
+	}
+}
+
+// kubectl completes the words after "kubectl taintlet" by a program of a name that it
+// knows. A link of that name to this program is one.
+func TestCompletesForKubectl(t *testing.T) {
+	link := filepath.Join(t.TempDir(), completer)
+	if err := os.Symlink(program.Path(t), link); err != nil {
+		t.Fatal(err)
+	}
+	for line, want := range map[string][]string{
+		"":                 {"check", "completion", "config", "evictions", "help", "replay", "status", "version"},
+		"st":               {"status"},
+		"status --wai":     {"--wait"},
+		"status --output ": {"table", "wide", "json", "yaml"},
+		"completion ":      {"bash", "fish", "powershell", "zsh"},
+	} {
+		_, out, _ := output(t, link, strings.Split(line, " ")...)
+		var got []string
+		for offered := range strings.Lines(out) {
+			if word, _, _ := strings.Cut(strings.TrimSpace(offered), "\t"); !strings.HasPrefix(word, ":") {
+				got = append(got, word)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%q: %q, want %q", line, got, want)
+		}
+	}
+}

@@ -1,0 +1,72 @@
+package status
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/taintlet/taintlet/agent/decide"
+)
+
+// quoted are the outputs in docs/status.md, in its order.
+var quoted = []string{
+	"testdata/all.txt", "testdata/well-asked.txt", "testdata/clearing.txt", "testdata/silent-bad.txt",
+	"../../../test/deploy/testdata/broken.txt", "../../../test/deploy/testdata/before.txt",
+}
+
+// docs/status.md shows real output: that of the golden files. -update puts it in.
+func TestDocumentationShowsRealOutput(t *testing.T) {
+	const file = "../../../docs/status.md"
+	page, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := 0
+	wanted := regexp.MustCompile("(?s)```\n(\\$ [^\n]+\n).*?```\n").ReplaceAllStringFunc(string(page), func(block string) string {
+		lines := strings.SplitAfterN(block, "\n", 3)
+		if next == len(quoted) {
+			t.Fatalf("the page has more outputs than %d", next)
+		}
+		golden, err := os.ReadFile(quoted[next])
+		if err != nil {
+			t.Fatal(err)
+		}
+		next++
+		return lines[0] + lines[1] + string(golden) + "```\n"
+	})
+	if next != len(quoted) {
+		t.Fatalf("the page has %d outputs, not %d", next, len(quoted))
+	}
+	if wanted == string(page) {
+		return
+	}
+	if !*update {
+		t.Errorf("%s does not show the golden files; go test ./agent/status -update puts them in", file)
+		return
+	}
+	if err := os.WriteFile(file, []byte(wanted), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Each word of the column HELD BACK BY is explained.
+func TestDocumentationExplainsEachHold(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/status.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, hold := range []decide.Hold{
+		decide.HeldPaused, decide.HeldContested, decide.HeldVetoed, decide.HeldFleetBrake, decide.HeldWriteBudget,
+		decide.HeldEvictionSlot, decide.HeldEvictionInterval, decide.HeldControlPlane,
+	} {
+		if !strings.Contains(string(page), "| `"+string(hold)+"` |") {
+			t.Errorf("docs/status.md does not explain %s", hold)
+		}
+	}
+	for _, heading := range headings()[2:] {
+		if heading != "REASON" && !strings.Contains(string(page), "| "+heading+" |") {
+			t.Errorf("docs/status.md does not explain the column %s", heading)
+		}
+	}
+}

@@ -1,0 +1,203 @@
+package status
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/agent/decide"
+	"github.com/taintlet/taintlet/cmd/terminal"
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/taints"
+)
+
+// What Condition.Level says. A Node's condition has no levels of its own.
+const (
+	levelOK       = "OK"
+	levelDegraded = "Degraded"
+	levelCritical = "Critical"
+	levelUnknown  = "Unknown"
+)
+
+// maxTaints bounds how many taints of a Node are shown.
+const maxTaints = 16
+
+// maxFlaps is what a forged record may claim.
+const maxFlaps = 99
+
+// remover says who removed the condition's taint. The API server forgets that when
+// taintlet writes the taints again, and when none is left.
+func remover(node *taints.Node, c *Condition) string {
+	if by := node.LastWriter; by != "" {
+		return terminal.Clean(by, maxWord)
+	}
+	if len(c.Taints) > 0 {
+		return "see its Events"
+	}
+	return "somebody"
+}
+
+// Reader reads Nodes.
+type Reader struct{ policy *decide.Policy }
+
+// NewReader returns a Reader that knows the built-in conditions.
+func NewReader() *Reader { return &Reader{config.Default().Policy()} }
+
+// Read returns what a Node says. Its State is what it says of itself: whether the
+// agent is silent is a question of the time.
+func (r *Reader) Read(node *taints.Node) Node {
+	n := Node{
+		Name: terminal.Clean(node.Name, maxName), State: NoAgent,
+		Paused: terminal.Clean(node.Annotations[taints.PausedAnnotation], maxWord),
+	}
+	if n.Paused == "false" {
+		n.Paused = ""
+	}
+	if ready := node.Condition("Ready"); ready != nil {
+		n.Ready = terminal.Clean(string(ready.Status), maxWord)
+	}
+	remembered, err := decide.ReadStatus(node)
+	if err != nil {
+		n.Problem = "the record cannot be read: " + terminal.Clean(err.Error(), maxMessage)
+	}
+	n.Agent = terminal.Clean(remembered.Agent, maxWord)
+	if !decide.IsTouched(node, r.policy) {
+		return n
+	}
+	if last := decide.LastSign(node, r.policy); !last.IsZero() {
+		n.LastSign = &last
+	}
+	for _, condition := range r.policy.Conditions {
+		if c := node.Condition(decide.ConditionType(condition.Name)); c != nil {
+			n.Conditions = append(n.Conditions, conditionOf(c, condition.Name, remembered))
+		}
+	}
+	n.place(r.ours(node, remembered))
+	for i := range n.Conditions {
+		c := &n.Conditions[i]
+		if c.HeldBy == "" && isBad(c.Level) && len(c.Taints) == 0 && decide.IsPaused(node, r.policy, probes.Condition(c.Name)) {
+			c.HeldBy = string(decide.HeldPaused) // the agent has not told it yet
+		}
+		if isBad(c.Level) && remembered.Conditions[probes.Condition(c.Name)].Disputed {
+			c.RemovedBy = remover(node, c)
+		}
+	}
+	n.State = n.stateOfItself()
+	return n
+}
+
+func conditionOf(c *taints.NodeCondition, name probes.Condition, remembered decide.Status) Condition {
+	shown := Condition{
+		Name: string(name), Level: levelUnknown, Since: c.LastTransitionTime.UTC(),
+		Reason: terminal.Clean(c.Reason, maxWord), Message: terminal.Clean(c.Message, maxMessage),
+	}
+	past := remembered.Conditions[name]
+	shown.Flaps = min(past.Flaps, maxFlaps)
+	switch c.Status {
+	case taints.ConditionFalse:
+		shown.Level = levelOK
+	case taints.ConditionTrue:
+		shown.Level = levelDegraded
+		if past.Level == probes.Critical {
+			shown.Level = levelCritical
+		}
+		if past.Level > probes.OK && !past.Since.IsZero() {
+			shown.Since = past.Since.UTC()
+		}
+		if !past.ClearsAt.IsZero() {
+			shown.ClearsAt = &past.ClearsAt
+		}
+	}
+	shown.HeldBy = string(past.HeldBy)
+	return shown
+}
+
+// owned is a taint of taintlet's on a Node, and the name of its condition; empty
+// where the key does not tell.
+type owned struct {
+	Taint
+	condition string
+}
+
+// ours returns the Node's taints that the record says are taintlet's. Without a
+// record that can be read it is the keys that tell.
+func (r *Reader) ours(node *taints.Node, remembered decide.Status) []owned {
+	var list []owned
+	held := taints.HeldKeys(node)
+	for _, taint := range node.Taints {
+		pair := taint.Pair()
+		isHeld := slices.Contains(held, taint.Key) && taint.Effect == taints.NoSchedule
+		isStandIn := strings.HasPrefix(taint.Key, taints.DefaultStandInPrefix+"/")
+		if !slices.Contains(remembered.Owned, pair) && !isHeld && !isStandIn {
+			continue
+		}
+		if len(list) == maxTaints {
+			break
+		}
+		o := owned{Taint{terminal.Clean(taint.String(), maxTaint), taints.Direct}, r.conditionNamed(taint.Key)}
+		_, isReconciled := taints.LifecycleCondition(pair)
+		switch {
+		case isHeld && isReconciled:
+			o.Via = taints.Kept
+		case isStandIn || o.condition != "" && !isReconciled && taint.Effect == taints.NoSchedule:
+			o.Via = taints.StandIn
+		}
+		list = append(list, o)
+	}
+	return list
+}
+
+// conditionNamed returns the condition whose key has the same name, under any prefix.
+func (r *Reader) conditionNamed(key string) string {
+	for _, condition := range r.policy.Conditions {
+		_, name, _ := strings.Cut(condition.TaintKey, "/")
+		if strings.HasSuffix(key, "/"+name) {
+			return string(condition.Name)
+		}
+	}
+	return ""
+}
+
+// place gives each condition its taints. A key that names no condition belongs to
+// the only one that is bad.
+func (n *Node) place(list []owned) {
+	var only *Condition
+	bad := 0
+	for i := range n.Conditions {
+		if isBad(n.Conditions[i].Level) {
+			bad, only = bad+1, &n.Conditions[i]
+		}
+	}
+	for _, o := range list {
+		at := slices.IndexFunc(n.Conditions, func(c Condition) bool { return c.Name == o.condition })
+		switch {
+		case at >= 0:
+			n.Conditions[at].Taints = append(n.Conditions[at].Taints, o.Taint)
+		case o.condition == "" && bad == 1:
+			only.Taints = append(only.Taints, o.Taint)
+		default:
+			n.Others = append(n.Others, o.Taint)
+		}
+	}
+}
+
+func isBad(level string) bool { return level == levelDegraded || level == levelCritical }
+
+// stateOfItself is the State but for silence.
+func (n *Node) stateOfItself() State {
+	var isTainted, anyBad, anyUnknown bool
+	for _, c := range n.Conditions {
+		isTainted = isTainted || len(c.Taints) > 0
+		anyBad = anyBad || isBad(c.Level)
+		anyUnknown = anyUnknown || c.Level == levelUnknown
+	}
+	switch {
+	case isTainted, len(n.Others) > 0:
+		return Tainted
+	case anyBad:
+		return Untainted
+	case anyUnknown, n.Problem != "":
+		return Unknown
+	}
+	return Well
+}

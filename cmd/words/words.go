@@ -1,0 +1,79 @@
+// Package words says in plain words what a configuration asks for.
+package words
+
+import (
+	"fmt"
+
+	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/agent/decide"
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/taints"
+)
+
+// NoRecall is what people have to know before they turn eviction on.
+const NoRecall = "An eviction that has begun cannot be recalled: the control plane queues every pod that does not tolerate the taint as soon as it sees it. Removing the taint a moment later saves only pods whose tolerationSeconds have not passed."
+
+// Rules says for each rule what it asks for, how that stays on the Node
+// and why.
+func Rules(cfg *config.Config, lifecycleController bool) []string {
+	var words []string
+	for _, rule := range cfg.Rules {
+		pair := rule.Taint.Pair()
+		via, _ := taints.Resolve(pair, Complete(cfg, lifecycleController))
+		words = append(words, fmt.Sprintf("%s %s asks for %s, %s: %s.",
+			rule.Condition, rule.Level, Taint(pair, rule.Taint.Value), via, whyVia(cfg, rule, via)))
+	}
+	if len(words) == 0 {
+		return []string{"No rule: no taint is ever set."}
+	}
+	return words
+}
+
+// whyVia says why a rule's pair stays on the Node in this way.
+func whyVia(cfg *config.Config, rule decide.Rule, via taints.Via) string {
+	pair := rule.Taint.Pair()
+	_, reconciled := taints.LifecycleCondition(pair)
+	switch {
+	case via == taints.Kept:
+		return fmt.Sprintf("the node-lifecycle-controller would delete this pair; the admission policy %s (deploy/keep.yaml) puts it back. Where the policy is absent, %s stands in for it",
+			taints.KeepPolicyName, Taint(taints.StandInFor(pair, cfg.StandInPrefix), rule.Taint.Value))
+	case reconciled:
+		return "the cluster has no node-lifecycle-controller that would delete it (--lifecycle-controller=false)"
+	default:
+		return "no controller of Kubernetes deletes this pair"
+	}
+}
+
+// Eviction says which conditions evict pods, what that does and what
+// bounds it.
+func Eviction(cfg *config.Config) []string {
+	var words []string
+	for _, rule := range cfg.Rules {
+		if rule.Level == probes.Critical {
+			condition, _ := cfg.Condition(rule.Condition)
+			words = append(words, fmt.Sprintf("Eviction is ON for %s: after %s of critical samples, %s deletes every pod on the Node that does not tolerate it, DaemonSets' and whatever PodDisruptionBudgets say.",
+				rule.Condition, condition.Common().Debounce.CriticalAfter.Duration, Taint(rule.Taint.Pair(), rule.Taint.Value)))
+		}
+	}
+	if len(words) == 0 {
+		return []string{"Eviction is off: no rule for level Critical."}
+	}
+	bound := fmt.Sprintf("Nodes that evict at the same time: at most %d, each at most once in %s; the cooldown of a slot is %s.", cfg.Eviction.Slots, cfg.Eviction.Interval.Duration, cfg.Eviction.Cooldown.Duration)
+	if cfg.Eviction.ControlPlane {
+		bound += " Nodes of the control plane evict too."
+	} else {
+		bound += " Nodes of the control plane never do."
+	}
+	return append(words, bound, NoRecall)
+}
+
+// Taint is how kubectl shows a taint.
+func Taint(pair taints.Pair, value string) string {
+	taint := pair.With(value)
+	return taint.String()
+}
+
+// Complete returns the facts of a complete installation, for those who ask no API server.
+func Complete(cfg *config.Config, lifecycleController bool) taints.Facts {
+	return taints.Facts{LifecycleController: lifecycleController, KeepPolicy: true, StandInPrefix: cfg.StandInPrefix}
+}
