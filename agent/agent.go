@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
-	"math/rand/v2"
 	"net"
 	"sync/atomic"
 	"time"
@@ -14,6 +13,8 @@ import (
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/agent/fleet"
+	"github.com/taintlet/taintlet/agent/pace"
+	"github.com/taintlet/taintlet/agent/slots"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 )
@@ -51,7 +52,7 @@ type Agent struct {
 	NewProbe func(config.Condition) probes.Probe
 	Client   NodeClient
 	// Slots bound evictions across the fleet.
-	Slots SlotClient
+	Slots slots.Client
 	// Fleet is the agents on other Nodes; nil: there are none.
 	Fleet *fleet.Fleet
 	// Recorder takes the Events about the Node.
@@ -76,12 +77,12 @@ func (a *Agent) Run(ctx context.Context, listener net.Listener) error {
 	l := newLoop(a, workers)
 	writer := &writer{
 		client: a.Client, log: a.Log, metrics: l.metrics, jobs: l.outbox.jobs, alive: l.outbox.alive, results: l.results,
-		mayEvictUntil: l.slots.mayEvictUntil, now: a.Now, announced: map[announcement]bool{},
+		mayEvictUntil: l.slots.MayEvictUntil, now: a.Now, announced: map[announcement]bool{},
 	}
 
 	workers.start(ctx, "watch of the node", l.watch)
 	workers.start(ctx, "lookup of the admission policy", l.policy.run)
-	workers.start(ctx, "eviction slot", l.slots.run)
+	workers.start(ctx, "eviction slot", l.slots.Run)
 	workers.start(ctx, "lookup of the fleet", l.fleet.Run)
 	workers.start(ctx, "writer", writer.run)
 	if a.Reload != nil {
@@ -109,7 +110,7 @@ type loop struct {
 	probes *runners
 	outbox *outbox
 	policy *policyLookup
-	slots  *slotKeeper
+	slots  *slots.Keeper
 	fleet  *fleet.Fleet
 	nodes  chan *taints.Node
 	// stopWatch ends the watch of the Node.
@@ -153,7 +154,7 @@ func newLoop(a *Agent, workers workers) *loop {
 		state:       decide.New(a.Boot, a.Instance, a.Now()),
 		facts:       taints.Facts{LifecycleController: a.LifecycleController, StandInPrefix: a.Config.StandInPrefix},
 	}
-	l.slots = newSlotKeeper(a.Slots, a.Log, l.metrics, a.Now)
+	l.slots = slots.NewKeeper(a.Slots, a.Log, a.Now)
 	l.probes = newRunners(a.NewProbe, l.fleet, workers, l.metrics, a.Log)
 	l.metrics.configured(a.Config)
 	return l
@@ -190,11 +191,12 @@ func (l *loop) run(ctx context.Context) error {
 			l.meet(node)
 		case present := <-l.policy.answers:
 			l.learnPolicy(present)
-		case l.slot = <-l.slots.answers:
+		case l.slot = <-l.slots.Answers:
+			l.metrics.slot(l.slot)
 		case r := <-l.results:
 			in.Written = l.settle(r)
 		case <-l.heartbeat.C:
-			l.heartbeat.Reset(jittered(l.cfg.Heartbeat.Duration))
+			l.heartbeat.Reset(pace.Jittered(l.cfg.Heartbeat.Duration))
 			in.Refresh = true
 			l.outbox.allowRepeat()
 			l.policy.ask()
@@ -240,12 +242,12 @@ func (l *loop) step(in decide.Inputs) {
 		l.untold = nil
 	}
 	l.levelEvents.pass(l.Now(), l.event)
-	l.slots.requests.put(slotRequest{request: d.Slot, cfg: l.cfg})
+	l.slots.Request(d.Slot, l.cfg)
 	if d.Change != nil && l.policyKnown {
 		l.outbox.put(l.node.Node, *d.Change)
 	}
 	if !d.Adopted.IsZero() {
-		l.heartbeat.Reset(jittered(l.cfg.Heartbeat.Duration) - l.Now().Sub(d.Adopted))
+		l.heartbeat.Reset(pace.Jittered(l.cfg.Heartbeat.Duration) - l.Now().Sub(d.Adopted))
 	}
 	l.probes.decided(&l.state)
 	l.metrics.state.show(l.deciderPolicy, &l.state, l.Now())
@@ -354,13 +356,5 @@ func newHeartbeat(period time.Duration) *time.Timer {
 		timer.Stop()
 		return timer
 	}
-	return time.NewTimer(jittered(period))
-}
-
-// tempo is a factor of 0.9 to 1.1 for periods, so that the agents of a cluster
-// that started together do not stay together.
-func tempo() float64 { return 0.9 + 0.2*rand.Float64() } //nolint:gosec // not a secret
-
-func jittered(period time.Duration) time.Duration {
-	return time.Duration(float64(period) * tempo())
+	return time.NewTimer(pace.Jittered(period))
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/taintlet/taintlet/agent"
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
+	"github.com/taintlet/taintlet/agent/slots"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 )
@@ -200,7 +201,7 @@ func runInBubble(t *testing.T, a *agent.Agent, byCondition map[probes.Condition]
 		a.Log = log
 	}
 	if a.Slots == nil {
-		a.Slots = agent.OfflineSlots{Log: log}
+		a.Slots = slots.Offline{Log: log}
 	}
 	a.Boot, a.Now = decide.Boot{ID: "boot", At: time.Now()}, time.Now
 	go func() { done <- a.Run(ctx, nil) }()

@@ -45,7 +45,7 @@ func (b *beside) write(change func(*taints.Node)) {
 }
 
 // runBeside is runEvicting with a client that others write beside.
-func runBeside(t *testing.T, s *slots, test func(t *testing.T, by map[probes.Condition]*probe, b *beside)) {
+func runBeside(t *testing.T, s *leases, test func(t *testing.T, by map[probes.Condition]*probe, b *beside)) {
 	t.Helper()
 	b := &beside{}
 	runEvictingOn(t, b, s, func(*config.Config) {}, func(t *testing.T, by map[probes.Condition]*probe, _ *client) { test(t, by, b) })
@@ -54,7 +54,7 @@ func runBeside(t *testing.T, s *slots, test func(t *testing.T, by map[probes.Con
 // An agent on standby leaves the slot, which both hold in the Node's name, to
 // the active one: it neither renews it nor takes it anew.
 func TestStandbyLeavesTheSlotAlone(t *testing.T) {
-	s := &slots{free: true}
+	s := &leases{free: true}
 	runBeside(t, s, func(t *testing.T, by map[probes.Condition]*probe, b *beside) {
 		by[probes.MemoryPressure].set(probes.Critical)
 		time.Sleep(70 * time.Second)
@@ -66,7 +66,7 @@ func TestStandbyLeavesTheSlotAlone(t *testing.T) {
 		})
 		time.Sleep(time.Second)
 		before := s.seen()
-		s.set(func(s *slots) { s.holding = false }) // the other one has released it
+		s.set(func(s *leases) { s.holding = false }) // the other one has released it
 		time.Sleep(10 * time.Minute)
 		if after := s.seen(); after.holding || len(after.acquired)+len(after.renewed)+len(after.released) > len(before.acquired)+len(before.renewed)+len(before.released) {
 			t.Errorf("the slot: before %+v, after %+v", before, after)
@@ -77,13 +77,13 @@ func TestStandbyLeavesTheSlotAlone(t *testing.T) {
 // While the slot is not certain everything but NoExecute is written, and the
 // Event that announces it comes when it is.
 func TestUncertainSlotHoldsUpNothingElse(t *testing.T) {
-	s := &slots{free: true}
+	s := &leases{free: true}
 	runEvicting(t, s, func(t *testing.T, memory *probe, c *client) {
 		memory.set(probes.Critical)
 		time.Sleep(50 * time.Second)
 		c.setRefuse(errors.New("503 Service Unavailable"))
 		time.Sleep(20 * time.Second) // decided, and not written
-		s.set(func(s *slots) { s.err = errors.New("503 Service Unavailable") })
+		s.set(func(s *leases) { s.err = errors.New("503 Service Unavailable") })
 		time.Sleep(6 * time.Minute)
 		c.setRefuse(nil)
 		before := c.count()
@@ -94,7 +94,7 @@ func TestUncertainSlotHoldsUpNothingElse(t *testing.T) {
 		c.mu.Lock()
 		c.evicted = false // only tried so far
 		c.mu.Unlock()
-		s.set(func(s *slots) { s.err = nil })
+		s.set(func(s *leases) { s.err = nil })
 		time.Sleep(4 * time.Minute)
 		c.mu.Lock()
 		first := c.announcedFirst
@@ -108,7 +108,7 @@ func TestUncertainSlotHoldsUpNothingElse(t *testing.T) {
 // An API server that answered that it cannot is asked again when its watch shows
 // that it is back, and not only when the pause is over.
 func TestSignOfLifeShortensThePause(t *testing.T) {
-	runBeside(t, &slots{}, func(t *testing.T, by map[probes.Condition]*probe, b *beside) {
+	runBeside(t, &leases{}, func(t *testing.T, by map[probes.Condition]*probe, b *beside) {
 		for range 10 {
 			b.setRefuse(apierrors.NewServiceUnavailable("overloaded"))
 			by[probes.PIDPressure].set(probes.Degraded)
@@ -136,7 +136,7 @@ func TestNothingIsWrittenOnceTheNodeIsAnothers(t *testing.T) {
 		"a newer release":  `{"version":9}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			runBeside(t, &slots{}, func(t *testing.T, by map[probes.Condition]*probe, b *beside) {
+			runBeside(t, &leases{}, func(t *testing.T, by map[probes.Condition]*probe, b *beside) {
 				by[probes.PIDPressure].set(probes.Degraded)
 				time.Sleep(time.Minute)
 				b.setRefuse(apierrors.NewServiceUnavailable("overloaded"))

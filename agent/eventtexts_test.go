@@ -55,7 +55,7 @@ func eventTexts(t *testing.T) string {
 	var all strings.Builder
 	synctest.Test(t, func(t *testing.T) {
 		a := &agent.Agent{
-			Config: cfg, Client: b, Slots: &slots{free: true}, Recorder: w, Reload: files.load,
+			Config: cfg, Client: b, Slots: &leases{free: true}, Recorder: w, Reload: files.load,
 			NewProbe: func(c config.Condition) probes.Probe { return by[c.Name] },
 		}
 		runInBubble(t, a, by, func(_ *testing.T, by map[probes.Condition]*probe, c *client) {

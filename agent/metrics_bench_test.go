@@ -10,6 +10,7 @@ import (
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/agent/hostprobes"
+	"github.com/taintlet/taintlet/agent/slots"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 )
@@ -22,7 +23,7 @@ func newBenchLoop(b *testing.B) (*loop, map[probes.Condition]*runner) {
 	begin := time.Now()
 	l := newLoop(&Agent{
 		Config: cfg, NewProbe: hostprobes.Environment{Host: probes.Host{Root: "/", Proc: "/proc", Sys: "/sys"}}.NewProbe,
-		Client: NewOffline("bench", slog.New(slog.DiscardHandler)), Slots: OfflineSlots{}, Recorder: &Told{},
+		Client: NewOffline("bench", slog.New(slog.DiscardHandler)), Slots: slots.Offline{}, Recorder: &Told{},
 		Log: slog.New(slog.DiscardHandler), Instance: "bench", Boot: decide.Boot{ID: "boot", At: begin}, Now: time.Now, Version: "bench",
 	}, workers{})
 	l.node = decide.Read(&taints.Node{Name: "bench", UID: "uid", ResourceVersion: "1"})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
+	"github.com/taintlet/taintlet/agent/pace"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 )
@@ -77,9 +78,9 @@ func TestAgentsDoNotBeatInStep(t *testing.T) {
 		middle time.Duration
 		spread float64 // of the middle, to each side
 	}{
-		"heartbeat":  {func() time.Duration { return jittered(5 * time.Minute) }, 5 * time.Minute, 0.1},
-		"try again":  {func() time.Duration { r := newRetry(); return r.after(errors.New("refused"), false) }, 1250 * time.Millisecond, 0.2},
-		"in a hurry": {func() time.Duration { r := newRetry(); return r.after(errors.New("refused"), true) }, 625 * time.Millisecond, 0.2},
+		"heartbeat":  {func() time.Duration { return pace.Jittered(5 * time.Minute) }, 5 * time.Minute, 0.1},
+		"try again":  {func() time.Duration { r := pace.NewRetry(); return r.After(errors.New("refused"), false) }, 1250 * time.Millisecond, 0.2},
+		"in a hurry": {func() time.Duration { r := pace.NewRetry(); return r.After(errors.New("refused"), true) }, 625 * time.Millisecond, 0.2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var waits []time.Duration

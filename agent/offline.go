@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"strconv"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -54,24 +53,6 @@ func (o *Offline) Announce(_ context.Context, _ *taints.Node, reason, message st
 	o.log.Info("dry run: would write an event", "type", corev1.EventTypeWarning, "reason", reason, "message", message)
 	return nil
 }
-
-// OfflineSlots is a fleet of one Node, for --dry-run=client.
-type OfflineSlots struct{ Log *slog.Logger }
-
-// Acquire logs, and gets a slot.
-func (s OfflineSlots) Acquire(context.Context, int, time.Duration, func(taints.Pair) bool) (bool, error) {
-	s.Log.Info("dry run: would take an eviction slot")
-	return true, nil
-}
-
-// Renew keeps the slot.
-func (OfflineSlots) Renew(context.Context) (bool, error) { return true, nil }
-
-// Release gives the slot back.
-func (OfflineSlots) Release(context.Context) error { return nil }
-
-// IsBeyond is false: the fleet of one Node always has a slot.
-func (OfflineSlots) IsBeyond(int) bool { return false }
 
 // KeepPolicyPresent is true: the run shows what a complete installation does.
 func (o *Offline) KeepPolicyPresent(context.Context) (bool, error) {

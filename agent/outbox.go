@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/taintlet/taintlet/agent/pace"
 	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/taints/apiserver"
 )
@@ -129,7 +130,7 @@ func (o *outbox) settle(r result, evictionIsDue func(*taints.Node) bool) bool {
 	switch {
 	case r.err == nil:
 		o.refused = ""
-	case isRefusal(r.err):
+	case pace.IsRefusal(r.err):
 		o.refused = r.err.Error()
 	}
 	if r.sequence != o.sequence {

@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/taintlet/taintlet/agent/decide"
+	"github.com/taintlet/taintlet/agent/pace"
 	"github.com/taintlet/taintlet/taints"
 )
 
@@ -57,7 +58,7 @@ func (p *policyLookup) run(ctx context.Context) error {
 // knowing, the stand-in is the pair that stays. The error is that of the
 // context.
 func (p *policyLookup) lookUp(ctx context.Context) (present bool, err error) {
-	tries := newRetry()
+	tries := pace.NewRetry()
 	for {
 		begin := time.Now()
 		present, err := p.lookUpOnce(ctx)
@@ -69,7 +70,7 @@ func (p *policyLookup) lookUp(ctx context.Context) (present bool, err error) {
 			return false, nil
 		}
 		p.log.Warn("cannot look for the admission policy; trying again", "error", err)
-		if !sleep(ctx, tries.after(err, true)-time.Since(begin)) {
+		if !pace.Sleep(ctx, tries.After(err, true)-time.Since(begin)) {
 			return false, ctx.Err()
 		}
 	}

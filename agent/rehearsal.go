@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -150,30 +149,4 @@ func (r *Rehearsal) KeepPolicyPresent(ctx context.Context) (bool, error) {
 func (r *Rehearsal) Announce(ctx context.Context, node *taints.Node, reason, message string) error {
 	r.log.Info("dry run: would write an event", "type", corev1.EventTypeWarning, "reason", reason, "message", message)
 	return r.client.Announce(ctx, node, reason, message)
-}
-
-// RehearsedSlots are the eviction slots of --dry-run=server. A slot that the API
-// server would give counts as held until it is given back, although no other Node
-// sees that.
-type RehearsedSlots struct {
-	SlotClient // of a client whose writes are dry runs
-	Log        *slog.Logger
-}
-
-// Acquire asks for a slot, which is not kept.
-func (s RehearsedSlots) Acquire(ctx context.Context, count int, cooldown time.Duration, evicts func(taints.Pair) bool) (bool, error) {
-	held, err := s.SlotClient.Acquire(ctx, count, cooldown, evicts)
-	if held {
-		s.Log.Info("dry run: would take an eviction slot")
-	}
-	return held, err
-}
-
-// Renew keeps the slot.
-func (RehearsedSlots) Renew(context.Context) (bool, error) { return true, nil }
-
-// Release gives the slot back.
-func (s RehearsedSlots) Release(context.Context) error {
-	s.Log.Info("dry run: would give the eviction slot back")
-	return nil
 }

@@ -7,6 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/taintlet/taintlet/agent/config"
+
+	"github.com/taintlet/taintlet/agent/pace"
 )
 
 const (
@@ -42,12 +44,12 @@ type reloader struct {
 // run passes on what is new until the context ends: a valid configuration after
 // a random wait, an error once.
 func (r *reloader) run(ctx context.Context) error {
-	for sleep(ctx, rereadEvery) {
+	for pace.Sleep(ctx, rereadEvery) {
 		cfg, err := r.load()
 		if !r.isNews(cfg, err) {
 			continue
 		}
-		if err == nil && !sleep(ctx, randomly(r.jitter())) {
+		if err == nil && !pace.Sleep(ctx, pace.UpTo(r.jitter())) {
 			break
 		}
 		select {

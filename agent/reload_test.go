@@ -13,6 +13,7 @@ import (
 
 	"github.com/taintlet/taintlet/agent"
 	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/agent/slots"
 	"github.com/taintlet/taintlet/probes"
 )
 
@@ -63,7 +64,7 @@ func runReloading(t *testing.T, test func(t *testing.T, r *reloading, by map[pro
 	runReloadingFrom(t, "", nil, test)
 }
 
-func runReloadingFrom(t *testing.T, text string, s agent.SlotClient, test func(t *testing.T, r *reloading, by map[probes.Condition]*probe, c *client)) {
+func runReloadingFrom(t *testing.T, text string, s slots.Client, test func(t *testing.T, r *reloading, by map[probes.Condition]*probe, c *client)) {
 	t.Helper()
 	r := &reloading{t: t, file: filepath.Join(t.TempDir(), "config.yaml"), events: &agent.Told{}, made: map[probes.Condition]int{}}
 	r.write(text)
@@ -229,14 +230,14 @@ rules:
 - {condition: MemoryPressure, level: Critical, taint: {key: node.kubernetes.io/memory-pressure, effect: NoExecute}}
 `, slots)
 	}
-	s := &slots{free: true, number: 2}
+	s := &leases{free: true, number: 2}
 	runReloadingFrom(t, evicting(3), s, func(t *testing.T, r *reloading, by map[probes.Condition]*probe, c *client) {
 		by[probes.MemoryPressure].set(probes.Critical)
 		time.Sleep(90 * time.Second)
 		if !c.carries(evict()) {
 			t.Fatal("no eviction")
 		}
-		s.set(func(s *slots) { s.free = false })
+		s.set(func(s *leases) { s.free = false })
 		r.write(evicting(1))
 		time.Sleep(soon + time.Minute)
 		if c.carries(evict()) || !c.has(corev1.TaintNodeMemoryPressure) {
@@ -247,7 +248,7 @@ rules:
 		if after := s.seen(); len(after.released) > 0 || len(after.renewed) > len(before.renewed) || len(after.acquired) == len(before.acquired) {
 			t.Errorf("%d times released and %d times renewed what is no slot, %d times asked for another", len(after.released), len(after.renewed)-len(before.renewed), len(after.acquired)-len(before.acquired))
 		}
-		s.set(func(s *slots) { s.free, s.number = true, 0 })
+		s.set(func(s *leases) { s.free, s.number = true, 0 })
 		time.Sleep(2 * time.Minute)
 		if !c.carries(evict()) {
 			t.Error("no eviction with a slot that is one")

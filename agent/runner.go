@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/taintlet/taintlet/agent/fleet"
+	"github.com/taintlet/taintlet/agent/pace"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/probes/network/verdict"
 )
@@ -124,7 +125,7 @@ func (r *runner) wait(ctx context.Context, last probes.Observation) bool {
 	case <-timer.C:
 		return true
 	case <-r.probe.Wake():
-		return sleep(ctx, r.minInterval-time.Since(begin))
+		return pace.Sleep(ctx, r.minInterval-time.Since(begin))
 	}
 }
 

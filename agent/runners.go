@@ -8,6 +8,7 @@ import (
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/agent/fleet"
+	"github.com/taintlet/taintlet/agent/pace"
 	"github.com/taintlet/taintlet/probes"
 )
 
@@ -29,7 +30,7 @@ type runners struct {
 func newRunners(newProbe func(config.Condition) probes.Probe, others *fleet.Fleet, workers workers, m *metrics, log *slog.Logger) *runners {
 	return &runners{
 		newProbe: newProbe, fleet: others, workers: workers, metrics: m, log: log,
-		start: time.Now(), tempo: tempo(), samples: make(chan sample), running: map[probes.Condition]*runner{},
+		start: time.Now(), tempo: pace.Tempo(), samples: make(chan sample), running: map[probes.Condition]*runner{},
 	}
 }
 

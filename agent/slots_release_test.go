@@ -15,14 +15,14 @@ import (
 // slowSlots answers a release late: the API server has done it, the answer is
 // on its way.
 type slowSlots struct {
-	*slots
+	*leases
 	late time.Duration
 	gone time.Time // when the API server released it
 }
 
 func (s *slowSlots) Release(ctx context.Context) error {
-	s.set(func(*slots) { s.gone = time.Now() })
-	err := s.slots.Release(ctx)
+	s.set(func(*leases) { s.gone = time.Now() })
+	err := s.leases.Release(ctx)
 	select {
 	case <-time.After(s.late):
 	case <-ctx.Done():
@@ -31,7 +31,7 @@ func (s *slowSlots) Release(ctx context.Context) error {
 }
 
 func (s *slowSlots) goneAt() (at time.Time) {
-	s.set(func(*slots) { at = s.gone })
+	s.set(func(*leases) { at = s.gone })
 	return at
 }
 
@@ -43,7 +43,7 @@ func atOnce(cfg *config.Config) {
 
 // No NoExecute taint is added while the slot is being released.
 func TestNoEvictionWhileTheSlotIsReleased(t *testing.T) {
-	s := &slowSlots{slots: &slots{free: true}, late: 8 * time.Second}
+	s := &slowSlots{leases: &leases{free: true}, late: 8 * time.Second}
 	runEvictingBy(t, s, atOnce, func(t *testing.T, memory *probe, c *client) {
 		memory.set(probes.Critical)
 		time.Sleep(10 * time.Second)
@@ -68,7 +68,7 @@ func TestNoEvictionWhileTheSlotIsReleased(t *testing.T) {
 // The cooldown of the slot begins when the taint is gone, also when another
 // eviction was requested in between and came to nothing.
 func TestCooldownAlsoAfterARequestThatCameToNothing(t *testing.T) {
-	s := &slots{free: true}
+	s := &leases{free: true}
 	runEvictingBy(t, s, func(cfg *config.Config) {
 		atOnce(cfg)
 		cfg.WriteBudget.Burst, cfg.WriteBudget.Interval.Duration = 1, 24*time.Hour
@@ -100,7 +100,7 @@ func TestCooldownAlsoAfterARequestThatCameToNothing(t *testing.T) {
 // Each eviction has an Event of its own, also of two conditions that become
 // critical while the API server is slow.
 func TestEachEvictionIsAnnounced(t *testing.T) {
-	s := &slots{free: true}
+	s := &leases{free: true}
 	cfg := config.Default()
 	cfg.Rules = config.Default().Policy().BuiltInRules()
 	cfg.Eviction.Slots = 1

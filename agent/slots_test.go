@@ -12,12 +12,13 @@ import (
 
 	"github.com/taintlet/taintlet/agent"
 	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/agent/slots"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 )
 
-// slots is a fleet's slots as one Node sees them.
-type slots struct {
+// leases is a fleet's slots as one Node sees them.
+type leases struct {
 	mu       sync.Mutex
 	number   int // of the slot that is got
 	free     bool
@@ -28,7 +29,7 @@ type slots struct {
 	released []time.Time
 }
 
-func (s *slots) Acquire(context.Context, int, time.Duration, func(taints.Pair) bool) (bool, error) {
+func (s *leases) Acquire(context.Context, int, time.Duration, func(taints.Pair) bool) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.acquired = append(s.acquired, time.Now())
@@ -36,7 +37,7 @@ func (s *slots) Acquire(context.Context, int, time.Duration, func(taints.Pair) b
 	return s.holding, s.err
 }
 
-func (s *slots) Renew(context.Context) (bool, error) {
+func (s *leases) Renew(context.Context) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.err == nil {
@@ -45,21 +46,21 @@ func (s *slots) Renew(context.Context) (bool, error) {
 	return s.holding, s.err
 }
 
-func (s *slots) Release(context.Context) error {
+func (s *leases) Release(context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.released, s.holding = append(s.released, time.Now()), false
 	return s.err
 }
 
-func (s *slots) IsBeyond(count int) bool {
+func (s *leases) IsBeyond(count int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.holding && s.number >= count
 }
 
 // seen is a copy of what has happened so far.
-func (s *slots) seen() (seen struct {
+func (s *leases) seen() (seen struct {
 	holding                     bool
 	acquired, renewed, released []time.Time
 },
@@ -71,7 +72,7 @@ func (s *slots) seen() (seen struct {
 	return seen
 }
 
-func (s *slots) set(change func(*slots)) {
+func (s *leases) set(change func(*leases)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	change(s)
@@ -87,20 +88,20 @@ func (c *client) carries(p taints.Pair) bool {
 	return c.node != nil && c.node.Has(p)
 }
 
-func runEvicting(t *testing.T, s *slots, test func(t *testing.T, memory *probe, c *client)) {
+func runEvicting(t *testing.T, s *leases, test func(t *testing.T, memory *probe, c *client)) {
 	t.Helper()
 	runEvictingBy(t, s, func(*config.Config) {}, test)
 }
 
 // runEvictingBy is runEvicting by another configuration.
-func runEvictingBy(t *testing.T, s agent.SlotClient, change func(*config.Config), test func(t *testing.T, memory *probe, c *client)) {
+func runEvictingBy(t *testing.T, s slots.Client, change func(*config.Config), test func(t *testing.T, memory *probe, c *client)) {
 	t.Helper()
 	runEvictingOn(t, nil, s, change, func(t *testing.T, by map[probes.Condition]*probe, c *client) { test(t, by[probes.MemoryPressure], c) })
 }
 
 // runEvictingOn runs an agent that evicts, on a Node of its own or on that of
 // the client.
-func runEvictingOn(t *testing.T, node agent.NodeClient, s agent.SlotClient, change func(*config.Config), test func(t *testing.T, by map[probes.Condition]*probe, c *client)) {
+func runEvictingOn(t *testing.T, node agent.NodeClient, s slots.Client, change func(*config.Config), test func(t *testing.T, by map[probes.Condition]*probe, c *client)) {
 	t.Helper()
 	cfg := config.Default()
 	cfg.Rules = config.Default().Policy().BuiltInRules()
@@ -117,7 +118,7 @@ func runEvictingOn(t *testing.T, node agent.NodeClient, s agent.SlotClient, chan
 // A slot is asked for only when nothing else is missing, renewed while it is
 // used, and released when the taint has been gone for the cooldown.
 func TestSlotIsHeldFromBeforeTheTaintUntilAfterTheCooldown(t *testing.T) {
-	s := &slots{free: true}
+	s := &leases{free: true}
 	runEvicting(t, s, func(t *testing.T, memory *probe, c *client) {
 		memory.set(probes.Critical)
 		time.Sleep(50 * time.Second)
@@ -147,14 +148,14 @@ func TestSlotIsHeldFromBeforeTheTaintUntilAfterTheCooldown(t *testing.T) {
 
 // Without a slot nothing is evicted, and one that comes free is noticed.
 func TestNoSlotNoEviction(t *testing.T) {
-	s := &slots{}
+	s := &leases{}
 	runEvicting(t, s, func(t *testing.T, memory *probe, c *client) {
 		memory.set(probes.Critical)
 		time.Sleep(10 * time.Minute)
 		if c.carries(evict()) {
 			t.Error("evicting without a slot")
 		}
-		s.set(func(s *slots) { s.free = true })
+		s.set(func(s *leases) { s.free = true })
 		time.Sleep(70 * time.Second)
 		if !c.carries(evict()) {
 			t.Error("a free slot is not taken")
@@ -171,7 +172,7 @@ func TestWaitingForASlotGetsSlower(t *testing.T) {
 		9:   {10 * time.Second, 20 * time.Second, 20 * time.Second, 20 * time.Second, 20 * time.Second},
 		100: {10 * time.Second, 10 * time.Second, 10 * time.Second, 10 * time.Second, 10 * time.Second},
 	} {
-		s := &slots{}
+		s := &leases{}
 		runEvictingBy(t, s, func(c *config.Config) { c.Eviction.Slots = count }, func(t *testing.T, memory *probe, _ *client) {
 			for range 2 {
 				before := len(s.seen().acquired)
@@ -195,11 +196,11 @@ func TestWaitingForASlotGetsSlower(t *testing.T) {
 
 // Whoever lost the slot steps down; the NoSchedule taint stays.
 func TestLostSlotStepsDown(t *testing.T) {
-	s := &slots{free: true}
+	s := &leases{free: true}
 	runEvicting(t, s, func(t *testing.T, memory *probe, c *client) {
 		memory.set(probes.Critical)
 		time.Sleep(70 * time.Second)
-		s.set(func(s *slots) { s.holding, s.free = false, false })
+		s.set(func(s *leases) { s.holding, s.free = false, false })
 		time.Sleep(3 * time.Minute)
 		if c.carries(evict()) || !c.has(corev1.TaintNodeMemoryPressure) {
 			t.Error("the eviction goes on without a slot, or the lesser taint is gone too")
@@ -210,30 +211,30 @@ func TestLostSlotStepsDown(t *testing.T) {
 // While the API server is away the taint stays; a slot that could not be
 // renewed for half of its cooldown evicts nothing new.
 func TestSlotThatCannotBeRenewed(t *testing.T) {
-	s := &slots{free: true}
+	s := &leases{free: true}
 	runEvicting(t, s, func(t *testing.T, memory *probe, c *client) {
 		memory.set(probes.Critical)
 		time.Sleep(70 * time.Second)
-		s.set(func(s *slots) { s.err = errors.New("503 Service Unavailable") })
+		s.set(func(s *leases) { s.err = errors.New("503 Service Unavailable") })
 		time.Sleep(time.Hour)
 		if !c.carries(evict()) {
 			t.Error("the taint went because the API server was away")
 		}
 	})
-	s = &slots{free: true}
+	s = &leases{free: true}
 	runEvicting(t, s, func(t *testing.T, memory *probe, c *client) {
 		memory.set(probes.Critical)
 		time.Sleep(50 * time.Second)
 		c.setRefuse(errors.New("503 Service Unavailable"))
 		time.Sleep(20 * time.Second) // the slot is there, the taint is not
-		s.set(func(s *slots) { s.err = errors.New("503 Service Unavailable") })
+		s.set(func(s *leases) { s.err = errors.New("503 Service Unavailable") })
 		time.Sleep(6 * time.Minute)
 		c.setRefuse(nil)
 		time.Sleep(2 * time.Minute)
 		if c.carries(evict()) {
 			t.Error("a taint was added by a slot that others may have taken")
 		}
-		s.set(func(s *slots) { s.err = nil })
+		s.set(func(s *leases) { s.err = nil })
 		time.Sleep(4 * time.Minute)
 		if !c.carries(evict()) {
 			t.Error("no eviction after the slot was renewed")
@@ -243,7 +244,7 @@ func TestSlotThatCannotBeRenewed(t *testing.T) {
 
 // The Event comes before the taint.
 func TestEvictionIsAnnouncedFirst(t *testing.T) {
-	s := &slots{free: true}
+	s := &leases{free: true}
 	runEvicting(t, s, func(t *testing.T, memory *probe, c *client) {
 		memory.set(probes.Critical)
 		time.Sleep(70 * time.Second)

@@ -12,6 +12,7 @@ import (
 	"github.com/taintlet/taintlet/agent"
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
+	"github.com/taintlet/taintlet/agent/slots"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 )
@@ -44,7 +45,7 @@ func TestUnexpectedEndOfAWorkerEndsTheAgent(t *testing.T) {
 			}
 			offline := agent.NewOffline("host", log)
 			a := &agent.Agent{
-				Config: config.Default(), Client: offline, Slots: agent.OfflineSlots{Log: log}, Recorder: &agent.Told{}, Log: log,
+				Config: config.Default(), Client: offline, Slots: slots.Offline{Log: log}, Recorder: &agent.Told{}, Log: log,
 				NewProbe: func(c config.Condition) probes.Probe { return &probe{condition: c.Name, level: probes.OK} },
 				Boot:     decide.Boot{ID: "boot", At: time.Now()}, Now: time.Now, Instance: "test",
 			}

@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
+	"github.com/taintlet/taintlet/agent/pace"
 	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/taints/apiserver"
 )
@@ -95,11 +95,11 @@ func (w *writer) take(ctx context.Context) (*job, bool) {
 
 // tries are those of one job and of what took its place.
 type tries struct {
-	retry   retry
+	retry   pace.Retry
 	timeout time.Duration
 }
 
-func newTries() *tries { return &tries{newRetry(), requestTimeout} }
+func newTries() *tries { return &tries{pace.NewRetry(), requestTimeout} }
 
 // after returns the pause after a try.
 func (t *tries) after(j job, err error) time.Duration {
@@ -110,7 +110,7 @@ func (t *tries) after(j job, err error) time.Duration {
 	if errors.Is(err, context.DeadlineExceeded) {
 		t.timeout = min(2*t.timeout, maxRequestTimeout)
 	}
-	return t.retry.after(err, j.isUrgent())
+	return t.retry.After(err, j.isUrgent())
 }
 
 const (
@@ -133,7 +133,7 @@ func (w *writer) pause(ctx context.Context, j *job, pause time.Duration) (*job, 
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	hurry := func(within time.Duration) {
-		if sooner := time.Now().Add(randomly(within)); sooner.Before(end) {
+		if sooner := time.Now().Add(pace.UpTo(within)); sooner.Before(end) {
 			end = sooner
 			timer.Reset(time.Until(end))
 		}
@@ -254,23 +254,6 @@ func (w *writer) report(j job, node *taints.Node, err error) {
 		if _, differs := j.change.Differs(node); differs {
 			w.log.Warn("the API server took the patch but the node lacks a part of it; a webhook may have removed it")
 		}
-	}
-}
-
-// randomly is a part of a time, so that a fleet does not act all at once.
-func randomly(d time.Duration) time.Duration {
-	return time.Duration(rand.Int64N(int64(d))) //nolint:gosec // not a secret
-}
-
-// sleep waits; false when the context ended first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/taintlet/taintlet/agent"
 	"github.com/taintlet/taintlet/agent/fleet"
+	"github.com/taintlet/taintlet/agent/slots"
 	"github.com/taintlet/taintlet/taints/apiserver"
 )
 
@@ -21,7 +22,7 @@ const (
 // cluster is what the agent needs of one.
 type cluster struct {
 	node   agent.NodeClient
-	slots  agent.SlotClient
+	slots  slots.Client
 	events agent.Recorder
 	// source reads what is known of the fleet, at this API server; nil: nothing.
 	source    fleet.Source
@@ -30,7 +31,7 @@ type cluster struct {
 
 // offline returns a cluster without any API server.
 func offline(node string, log *slog.Logger) cluster {
-	return cluster{node: agent.NewOffline(node, log), slots: agent.OfflineSlots{Log: log}, events: logRecorder{log: log}}
+	return cluster{node: agent.NewOffline(node, log), slots: slots.Offline{Log: log}, events: logRecorder{log: log}}
 }
 
 // connect returns the cluster, and what ends the connection.
@@ -50,7 +51,7 @@ func connect(ctx context.Context, o Options) (cluster, func(), error) {
 	recorder, stop := client.StartRecorder(ctx, o.Log)
 	c := cluster{client, client.Slots(o.Namespace), recorder, client, restConfig.Host}
 	if o.DryRun == DryRunServer {
-		c.node, c.slots, c.events = agent.NewRehearsal(client, o.Log), agent.RehearsedSlots{SlotClient: c.slots, Log: o.Log}, logRecorder{o.Log, recorder}
+		c.node, c.slots, c.events = agent.NewRehearsal(client, o.Log), slots.Rehearsed{Client: c.slots, Log: o.Log}, logRecorder{o.Log, recorder}
 	}
 	return c, stop, nil
 }

@@ -29,7 +29,7 @@ const SlotPrefix = "taintlet-evict-"
 // death of an agent ever free a slot whose Node still evicts.
 //
 // The holder keeps the slot for the cooldown after its taints are gone (see
-// agent/slots.go), so that an eviction cannot walk through the fleet.
+// agent/slots), so that an eviction cannot walk through the fleet.
 //
 // A Slots is used by one goroutine.
 type Slots struct {

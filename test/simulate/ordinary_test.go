@@ -15,6 +15,7 @@ import (
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/agent/hostprobes"
+	"github.com/taintlet/taintlet/agent/slots"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 )
@@ -113,7 +114,7 @@ func live(t *testing.T, day Day) (n *node, host *Host) {
 		lives := &living{host: host, begin: begin}
 		n = &node{Offline: agent.NewOffline("host", log), begin: begin}
 		a := &agent.Agent{
-			Config: config.Default(), Client: n, Slots: agent.OfflineSlots{Log: log}, Recorder: n, Log: log,
+			Config: config.Default(), Client: n, Slots: slots.Offline{Log: log}, Recorder: n, Log: log,
 			Instance: "test", LifecycleController: true, Boot: decide.Boot{ID: "boot", At: begin}, Now: time.Now,
 			NewProbe: func(c config.Condition) probes.Probe {
 				switch c.Name {

@@ -58,7 +58,7 @@ func periods() []swap {
 	return append(all,
 		swap{"ClientRate = 10", fmt.Sprintf("ClientRate = 10 * %d", pace)},
 		// It is the patience of a request too.
-		swap{"slotEvery = 10 * time.Second", "slotEvery = time.Second"})
+		swap{"tryEvery = 10 * time.Second", "tryEvery = time.Second"})
 }
 
 // bounds are what the configuration's validation and client-go do not let be short.

@@ -1,4 +1,4 @@
-package agent
+package pace
 
 import (
 	"context"
@@ -9,12 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// retry says how long to wait before the next try, by what became of the last
+// Retry says how long to wait before the next try, by what became of the last
 // ones. All pauses have jitter, so that a fleet does not come back all at once.
-type retry struct{ unanswered, answered, patient wait.Backoff }
+type Retry struct{ unanswered, answered, patient wait.Backoff }
 
-func newRetry() retry {
-	return retry{
+// NewRetry returns a Retry before its first try.
+func NewRetry() Retry {
+	return Retry{
 		// Nobody answers: asking again costs nobody anything.
 		unanswered: wait.Backoff{Duration: 500 * time.Millisecond, Factor: 1.5, Jitter: 0.5, Steps: 5, Cap: 2 * time.Second},
 		// Somebody answers, or took the question: they have trouble enough.
@@ -24,11 +25,11 @@ func newRetry() retry {
 	}
 }
 
-// after returns the pause after a failed try. urgent: something is late.
-func (r *retry) after(err error, urgent bool) time.Duration {
+// After returns the pause after a failed try. urgent: something is late.
+func (r *Retry) After(err error, urgent bool) time.Duration {
 	unanswered, answered, patient := r.unanswered.Step(), r.answered.Step(), r.patient.Step()
 	switch {
-	case !urgent || isRefusal(err):
+	case !urgent || IsRefusal(err):
 		return patient
 	case isAnswer(err):
 		return answered
@@ -36,8 +37,8 @@ func (r *retry) after(err error, urgent bool) time.Duration {
 	return unanswered
 }
 
-// isRefusal reports whether the API server would say the same again.
-func isRefusal(err error) bool {
+// IsRefusal reports whether the API server would say the same again.
+func IsRefusal(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err)
 }
 

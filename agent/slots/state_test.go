@@ -1,4 +1,4 @@
-package agent
+package slots
 
 import (
 	"log/slog"
@@ -12,12 +12,12 @@ import (
 // Every event in every state that can be reached: a slot is held from the
 // answer that grants it until an answer, or another agent, says otherwise.
 func TestSlotStatesWalked(t *testing.T) {
-	events := map[slotEvent]string{
+	events := map[event]string{
 		ofAnother: "of another", notNeeded: "not needed", requested: "requested", inUse: "in use",
 		granted: "granted", denied: "denied", released: "released", cooled: "cooled",
 	}
-	reached := map[slotState]bool{slotUnneeded: true}
-	for queue := []slotState{slotUnneeded}; len(queue) > 0; queue = queue[1:] {
+	reached := map[state]bool{unneeded: true}
+	for queue := []state{unneeded}; len(queue) > 0; queue = queue[1:] {
 		from := queue[0]
 		for event, name := range events {
 			to := from.on(event)
@@ -30,14 +30,14 @@ func TestSlotStatesWalked(t *testing.T) {
 				"a slot is forgotten that may be held": from.isHeld() && !to.isHeld() &&
 					event != ofAnother && event != denied && event != released,
 				"a denied slot counts as held":                    event == denied && to.isHeld(),
-				"another agent's slot counts as ours":             event == ofAnother && to != slotUnneeded,
-				"what is not needed is still asked for":           event == notNeeded && (to == slotAwaited || to == slotRefused),
-				"what is not needed is still used":                event == notNeeded && (to == slotUsed || to == slotReserved),
-				"a used slot skips its cooldown":                  from == slotUsed && (to == slotReserved || to == slotReleasing),
-				"a slot cools that was not used":                  to == slotCooling && from != slotCooling && from != slotUsed,
-				"a slot is released during its cooldown":          from == slotCooling && to == slotReleasing && event != cooled,
-				"what is requested is neither held nor asked for": (event == requested || event == inUse) && to == slotUnneeded,
-				"what is in use does not count as used":           event == inUse && to.isHeld() && to != slotUsed,
+				"another agent's slot counts as ours":             event == ofAnother && to != unneeded,
+				"what is not needed is still asked for":           event == notNeeded && (to == awaited || to == refused),
+				"what is not needed is still used":                event == notNeeded && (to == used || to == reserved),
+				"a used slot skips its cooldown":                  from == used && (to == reserved || to == releasing),
+				"a slot cools that was not used":                  to == cooling && from != cooling && from != used,
+				"a slot is released during its cooldown":          from == cooling && to == releasing && event != cooled,
+				"what is requested is neither held nor asked for": (event == requested || event == inUse) && to == unneeded,
+				"what is in use does not count as used":           event == inUse && to.isHeld() && to != used,
 			} {
 				if wrong {
 					t.Errorf("%s, %s: %s; %s", from, name, to, what)
@@ -45,7 +45,7 @@ func TestSlotStatesWalked(t *testing.T) {
 			}
 		}
 	}
-	for state := slotUnneeded; state <= slotReleasing; state++ {
+	for state := unneeded; state <= releasing; state++ {
 		if !reached[state] {
 			t.Errorf("%s is never reached", state)
 		}
@@ -57,18 +57,18 @@ func TestSlotStatesWalked(t *testing.T) {
 func TestUnreadRequestOfASlotInUseIsNotForgotten(t *testing.T) {
 	cfg := config.Default()
 	now := time.Unix(1e9, 0)
-	k := newSlotKeeper(nil, slog.New(slog.DiscardHandler), nil, func() time.Time { return now })
-	k.state = slotReserved
+	k := NewKeeper(nil, slog.New(slog.DiscardHandler), func() time.Time { return now })
+	k.state = reserved
 	for _, r := range []decide.SlotRequest{decide.SlotInUse, decide.SlotRequested, decide.SlotNotNeeded} {
-		k.requests.put(slotRequest{request: r, cfg: cfg})
+		k.Request(r, cfg)
 	}
-	k.take(<-k.requests.newest)
-	if k.state != slotCooling || !k.coolingSince.Equal(now) {
+	k.take(<-k.newest)
+	if k.state != cooling || !k.coolingSince.Equal(now) {
 		t.Errorf("%s since %s", k.state, k.coolingSince)
 	}
-	k.requests.put(slotRequest{request: decide.SlotNotNeeded, cfg: cfg})
+	k.Request(decide.SlotNotNeeded, cfg)
 	select {
-	case <-k.requests.newest:
+	case <-k.newest:
 		t.Error("the same request again counts as a new one")
 	default:
 	}

@@ -1,4 +1,6 @@
-package agent
+// Package slots keeps one of the eviction slots of the fleet for this Node: Leases that
+// bound how many Nodes evict at the same time.
+package slots
 
 import (
 	"context"
@@ -8,12 +10,13 @@ import (
 
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
+	"github.com/taintlet/taintlet/agent/pace"
 	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/taints/apiserver"
 )
 
-// SlotClient holds at most one of the fleet's eviction slots (*apiserver.Slots).
-type SlotClient interface {
+// Client holds at most one of the fleet's eviction slots (*apiserver.Slots).
+type Client interface {
 	// Acquire tries to get one of count slots; a slot that is held already
 	// counts. evicts reports whether a pair on another Node may be one of ours
 	// that evicts. With an error it is not known whether there is a slot.
@@ -27,55 +30,35 @@ type SlotClient interface {
 }
 
 const (
-	// slotEvery is how soon a slot is asked for again that was not got. The pauses
-	// double, up to slotWithin: all Nodes of a fleet may be waiting.
-	slotEvery  = 10 * time.Second
-	slotWithin = time.Minute
+	// tryEvery is how soon a slot is asked for again that was not got. The pauses
+	// double, up to tryWithin: all Nodes of a fleet may be waiting.
+	tryEvery  = 10 * time.Second
+	tryWithin = time.Minute
 	// renewsPerCooldown is how often a slot is renewed in one cooldown, the time
 	// after which others may take it.
 	renewsPerCooldown = 5
 )
 
-// slotRequest is what the decider requests, and the bounds that are in force.
-type slotRequest struct {
+// request is what the decider requests, and the bounds that are in force.
+type request struct {
 	request decide.SlotRequest
 	cfg     *config.Config
 	// wasInUse: a request that this one replaced unread had the slot in use.
 	wasInUse bool
 }
 
-// slotRequests pass the newest request to the keeper. The loop puts, the keeper
-// takes.
-type slotRequests struct {
-	newest chan slotRequest // has room for one
-	last   slotRequest      // that was put
-}
+// Keeper is the one goroutine that deals with slots.
+type Keeper struct {
+	client Client
+	log    *slog.Logger
+	now    func() time.Time
+	// Answers say what is known of the slot, when that changes.
+	Answers chan decide.Slot
+	newest  chan request // has room for one
+	last    request      // that was put there
 
-// put hands a request on, if it is a new one.
-func (r *slotRequests) put(next slotRequest) {
-	if next.request == decide.SlotUndecided || next == r.last {
-		return
-	}
-	r.last = next
-	select {
-	case unread := <-r.newest:
-		next.wasInUse = unread.wasInUse || unread.request == decide.SlotInUse
-	default:
-	}
-	r.newest <- next
-}
-
-// slotKeeper is the one goroutine that deals with slots.
-type slotKeeper struct {
-	client   SlotClient
-	log      *slog.Logger
-	metrics  *metrics
-	now      func() time.Time // counts suspended time, and is never stepped
-	requests *slotRequests
-	answers  chan decide.Slot
-
-	state   slotState
-	request slotRequest // the newest one taken; no configuration: none so far
+	state   state
+	request request // the newest one taken; no configuration: none so far
 	// coolingSince is when the NoExecute taints were gone.
 	coolingSince time.Time
 	// pause is how long it was waited before the newest try to get a slot; 0: it was
@@ -88,44 +71,58 @@ type slotKeeper struct {
 	confirmed atomic.Int64
 }
 
-func newSlotKeeper(client SlotClient, log *slog.Logger, m *metrics, now func() time.Time) *slotKeeper {
-	return &slotKeeper{
-		client: client, log: log, metrics: m, now: now,
-		requests: &slotRequests{newest: make(chan slotRequest, 1)}, answers: make(chan decide.Slot),
-	}
+// NewKeeper returns a Keeper that holds no slot. now counts suspended time, and is never
+// stepped.
+func NewKeeper(client Client, log *slog.Logger, now func() time.Time) *Keeper {
+	return &Keeper{client: client, log: log, now: now, newest: make(chan request, 1), Answers: make(chan decide.Slot)}
 }
 
-// mayEvictUntil is until when a NoExecute taint may be added to the Node.
-func (k *slotKeeper) mayEvictUntil() time.Time { return time.Unix(0, k.confirmed.Load()) }
+// Request passes on what the decider requests, and the configuration in force. It does
+// not wait. One goroutine calls it.
+func (k *Keeper) Request(wanted decide.SlotRequest, cfg *config.Config) {
+	next := request{request: wanted, cfg: cfg}
+	if wanted == decide.SlotUndecided || next == k.last {
+		return
+	}
+	k.last = next
+	select {
+	case unread := <-k.newest:
+		next.wasInUse = unread.wasInUse || unread.request == decide.SlotInUse
+	default:
+	}
+	k.newest <- next
+}
 
-// run asks for, keeps and releases a slot until the context ends. A slot that
+// MayEvictUntil is until when a NoExecute taint may be added to the Node.
+func (k *Keeper) MayEvictUntil() time.Time { return time.Unix(0, k.confirmed.Load()) }
+
+// Run asks for, keeps and releases a slot until the context ends. A slot that
 // is in use stays held then: the taint stays too.
-func (k *slotKeeper) run(ctx context.Context) error {
+func (k *Keeper) Run(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case r := <-k.requests.newest:
+		case r := <-k.newest:
 			k.take(r)
 		case <-timer.C:
 		}
 		timer.Reset(k.act(ctx))
 		if now := k.status(); now != k.told {
 			k.told = now
-			k.metrics.slot(now)
 			select {
 			case <-ctx.Done():
 				return ctx.Err()
-			case k.answers <- now:
+			case k.Answers <- now:
 			}
 		}
 	}
 }
 
 // take takes in a request.
-func (k *slotKeeper) take(r slotRequest) {
+func (k *Keeper) take(r request) {
 	if r.wasInUse {
 		k.move(inUse)
 	}
@@ -134,10 +131,10 @@ func (k *slotKeeper) take(r slotRequest) {
 }
 
 // move goes to the state that an event leads to.
-func (k *slotKeeper) move(e slotEvent) {
+func (k *Keeper) move(e event) {
 	before := k.state
 	k.state = before.on(e)
-	if before == slotUsed && k.state == slotCooling {
+	if before == used && k.state == cooling {
 		k.coolingSince = k.now()
 	}
 	if !k.state.isHeld() {
@@ -146,13 +143,13 @@ func (k *slotKeeper) move(e slotEvent) {
 }
 
 // act does what the state asks for and returns when to act again.
-func (k *slotKeeper) act(ctx context.Context) time.Duration {
+func (k *Keeper) act(ctx context.Context) time.Duration {
 	if k.request.cfg == nil {
 		return untilRequested
 	}
 	eviction := k.request.cfg.Eviction
 	cooldown := eviction.Cooldown.Duration
-	ctx, cancel := context.WithTimeout(ctx, slotEvery)
+	ctx, cancel := context.WithTimeout(ctx, tryEvery)
 	defer cancel()
 	if k.state.isHeld() && k.client.IsBeyond(eviction.Slots) {
 		// Its Lease and the permission for it may be gone with the old number.
@@ -160,46 +157,46 @@ func (k *slotKeeper) act(ctx context.Context) time.Duration {
 		k.settle(denied)
 	}
 	left := cooldown - k.now().Sub(k.coolingSince)
-	if k.state == slotCooling && k.request.request == decide.SlotNotNeeded && left <= 0 {
+	if k.state == cooling && k.request.request == decide.SlotNotNeeded && left <= 0 {
 		k.move(cooled)
 	}
 	switch k.state {
-	case slotAwaited, slotRefused:
+	case awaited, refused:
 		k.acquire(ctx, eviction.Slots, cooldown)
 		if !k.state.isHeld() {
 			k.pause = longer(k.pause, eviction.Slots)
-			return jittered(k.pause)
+			return pace.Jittered(k.pause)
 		}
 		k.pause = 0
 		return cooldown / renewsPerCooldown
-	case slotReserved, slotUsed:
+	case reserved, used:
 		k.renew(ctx, cooldown)
 		return cooldown / renewsPerCooldown
-	case slotCooling:
+	case cooling:
 		k.renew(ctx, cooldown)
 		if k.request.request == decide.SlotNotNeeded {
 			return min(left, cooldown/renewsPerCooldown)
 		}
 		return cooldown / renewsPerCooldown
-	case slotReleasing:
+	case releasing:
 		k.release(ctx)
-		return slotEvery
+		return tryEvery
 	default:
 		return untilRequested
 	}
 }
 
 // longer returns the pause after that before, so that each of the slots is read once
-// within slotWithin: the pause is shorter where more slots are to be read in turn.
+// within tryWithin: the pause is shorter where more slots are to be read in turn.
 func longer(pause time.Duration, slots int) time.Duration {
-	most := slotWithin * apiserver.SlotsAtATime / time.Duration(max(slots, apiserver.SlotsAtATime))
-	return max(slotEvery, min(2*pause, most))
+	most := tryWithin * apiserver.SlotsAtATime / time.Duration(max(slots, apiserver.SlotsAtATime))
+	return max(tryEvery, min(2*pause, most))
 }
 
 // untilRequested is as good as never: a request wakes the keeper.
 const untilRequested = time.Hour
 
-func (k *slotKeeper) acquire(ctx context.Context, slots int, cooldown time.Duration) {
+func (k *Keeper) acquire(ctx context.Context, slots int, cooldown time.Duration) {
 	begin := k.now()
 	held, err := k.client.Acquire(ctx, slots, cooldown, k.request.cfg.Policy().Evicts)
 	if err != nil {
@@ -214,7 +211,7 @@ func (k *slotKeeper) acquire(ctx context.Context, slots int, cooldown time.Durat
 	k.log.Info("eviction slot taken")
 }
 
-func (k *slotKeeper) renew(ctx context.Context, cooldown time.Duration) {
+func (k *Keeper) renew(ctx context.Context, cooldown time.Duration) {
 	begin := k.now()
 	held, err := k.client.Renew(ctx)
 	if err != nil {
@@ -229,7 +226,7 @@ func (k *slotKeeper) renew(ctx context.Context, cooldown time.Duration) {
 	k.confirm(begin, cooldown)
 }
 
-func (k *slotKeeper) release(ctx context.Context) {
+func (k *Keeper) release(ctx context.Context) {
 	k.confirmed.Store(0) // from here on another Node may have it
 	if err := k.client.Release(ctx); err != nil {
 		k.log.Warn("cannot release the eviction slot; trying again", "error", err)
@@ -241,25 +238,25 @@ func (k *slotKeeper) release(ctx context.Context) {
 
 // confirm notes that the slot was ours at that time. Half of the cooldown is
 // left to others' clocks and to requests that are slow to arrive.
-func (k *slotKeeper) confirm(at time.Time, cooldown time.Duration) {
+func (k *Keeper) confirm(at time.Time, cooldown time.Duration) {
 	k.settle(granted)
 	k.confirmed.Store(at.Add(cooldown / 2).UnixNano())
 }
 
 // settle takes in an answer, and then what is still requested.
-func (k *slotKeeper) settle(answer slotEvent) {
+func (k *Keeper) settle(answer event) {
 	k.move(answer)
 	k.move(eventOf(k.request.request))
 }
 
 // status is what is known of the slot now.
-func (k *slotKeeper) status() decide.Slot {
+func (k *Keeper) status() decide.Slot {
 	switch {
 	case k.request.request < decide.SlotRequested:
 		return decide.SlotUnknown // an answer to an earlier request is none now
-	case k.state.isHeld() && k.now().Before(k.mayEvictUntil()):
+	case k.state.isHeld() && k.now().Before(k.MayEvictUntil()):
 		return decide.SlotHeld
-	case k.state == slotRefused:
+	case k.state == refused:
 		return decide.SlotNone
 	}
 	return decide.SlotUnknown
