@@ -85,7 +85,7 @@ func (j dueSoon) Next(r verdict.Round) verdict.Verdict {
 func TestDueIsOnTheClockOfTheAgent(t *testing.T) {
 	t.Parallel()
 	p := New(thisHost, Options{Period: testPeriod})
-	p.checks, p.judge = nil, dueSoon{verdict.NewEvaluator(testPeriod, 1)}
+	p.checks, p.evaluator = nil, dueSoon{verdict.NewEvaluator(testPeriod, 1)}
 	p.clock = func() (time.Time, time.Duration) { return time.Unix(1000, 0), 0 }
 	before := time.Now()
 	if due := p.Observe(t.Context()).Due; due.Before(before.Add(7*time.Second)) || due.After(time.Now().Add(7*time.Second)) {

@@ -19,41 +19,17 @@ import (
 type Probe struct {
 	probes.PeriodOnly
 
-	period time.Duration
-	clock  clock
-	// at is when the round before began, slept for how long the host had slept by then.
-	at    time.Time
-	slept time.Duration
-
-	checks []ask.Check
-	api    *ask.API // nil: off
-	self   *ask.Self
-	peers  *ask.Peers
-
-	// patience is how long one answer may take on a host that is in time.
-	patience time.Duration
-	// was has the classes that were Well since the start.
-	was map[verdict.Class]bool
-	// late is by how much the round before was late. It widens the deadlines.
-	late time.Duration
-	// apiResult is what the API server's class found most recently, and apiDue when
-	// it is asked again although nothing fails.
-	apiResult verdict.Result
-	apiDue    time.Time
-	judge     judge
-	// suspicious: the verdict before was not quite OK.
-	suspicious bool
-	// calm counts the rounds since anything was not well.
-	calm int
-	// newest is the newest round, began when it began by the clock of package time, and
-	// measures the quantities behind its verdict.
-	newest   verdict.Round
+	rounds
+	evaluator evaluator
+	// began is when the newest round began by the clock of package time, and measures are
+	// the quantities behind its verdict.
 	began    time.Time
 	measures []probes.Measure
 }
 
-// judge is a *Judge. Tests of rounds have one that only keeps what it is given.
-type judge interface {
+// evaluator is a *verdict.Evaluator. Tests of rounds have an evaluator that keeps the
+// newest round.
+type evaluator interface {
 	Next(round verdict.Round) verdict.Verdict
 	Answered(round verdict.Round) verdict.Verdict
 	Answer() verdict.Answer
@@ -74,9 +50,11 @@ var _ probes.Measurer = (*Probe)(nil)
 // its own /etc/resolv.conf.
 func New(h probes.Host, o Options) *Probe {
 	p := &Probe{
-		period: o.Period, clock: ask.HostClock, was: map[verdict.Class]bool{}, patience: patience,
-		api: &ask.API{}, self: &ask.Self{}, peers: ask.NewPeers(o.Period),
-		judge: verdict.NewEvaluator(o.Period, rand.Uint64()), //nolint:gosec // not a secret
+		rounds: rounds{
+			gaps: gaps{clock: ask.HostClock, period: o.Period}, was: map[verdict.Class]bool{}, patience: patience,
+			api: &ask.API{}, self: &ask.Self{}, peers: ask.NewPeers(o.Period),
+		},
+		evaluator: verdict.NewEvaluator(o.Period, rand.Uint64()), //nolint:gosec // not a secret
 	}
 	all := []ask.Check{
 		ask.NewLocal(), ask.NewDNS("/etc/resolv.conf"), ask.NewConntrack(h), p.self, p.peers, ask.NewPods(), ask.NewRoute(h),
@@ -102,25 +80,25 @@ func (p *Probe) Observe(ctx context.Context) probes.Observation {
 }
 
 // ObserveIn runs a round and evaluates it. The report is nil when the context ended
-// before the round: what failed then is no evidence.
+// before the round, because failures are then no evidence.
 func (p *Probe) ObserveIn(ctx context.Context, in verdict.Surroundings) (probes.Observation, *verdict.Report) {
 	p.began = time.Now()
 	p.newest = p.round(ctx, in)
 	ended := ctx.Err() != nil // the agent ends, or stood still
 	p.newest.Late = p.newest.Late || ended
 	p.calm++
-	found := p.judge.Next(p.newest)
+	found := p.evaluator.Next(p.newest)
 	if ended {
 		return p.settle(found), nil
 	}
-	report := &verdict.Report{Own: p.judge.Answer(), Heard: p.peers.Heard(), Note: found.Note, Ask: found.Ask}
+	report := &verdict.Report{Own: p.evaluator.Answer(), Heard: p.peers.Heard(), Note: found.Note, Ask: found.Ask}
 	return p.settle(found), report
 }
 
 // Answered evaluates the newest round anew, with the answer to what its Report asks.
 func (p *Probe) Answered(standings []verdict.Standing) probes.Observation {
 	p.newest.Standings = standings
-	return p.settle(p.judge.Answered(p.newest))
+	return p.settle(p.evaluator.Answered(p.newest))
 }
 
 // settle keeps what a verdict means for the next round, and returns its Observation.

@@ -156,7 +156,7 @@ func TestQuietRoundsOfTheProbe(t *testing.T) {
 		t.Errorf("peers say something new: %d were asked", n)
 	}
 
-	quiet("after the news")
+	quiet("after the change")
 	probetest.Sh(t, "nft add rule inet t out ip daddr 127.1.0.0/24 drop")
 	began := time.Now()
 	p.peers.Ask(t.Context(), &v.Surroundings, 5*time.Second)
@@ -290,7 +290,7 @@ func TestKubeletsAreLeftAlone(t *testing.T) {
 	var last verdict.Verdict
 	for range 20 {
 		r := v.one(t, p)
-		last = p.judge.Next(r)
+		last = p.evaluator.Next(r)
 	}
 	packets := func(rule string) (n int) {
 		output, err := exec.CommandContext(t.Context(), "nft", "list", "chain", "inet", "t", "out").Output()
@@ -457,7 +457,7 @@ func TestEndedRoundIsNotTold(t *testing.T) {
 	v := settle(t, 2)
 	p := v.probe(t, h)
 	judge := &recorder{level: probes.OK}
-	p.judge = judge
+	p.evaluator = judge
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	v.observe(ctx, p)
@@ -517,7 +517,7 @@ func TestAPIServerIsAskedWhenItMatters(t *testing.T) {
 	if n := asked(10); n != 1 || p.apiDue.Sub(now) < 20*time.Second {
 		t.Errorf("asked %d times when it was due, and again in %v", n, p.apiDue.Sub(now))
 	}
-	p.judge = &recorder{level: probes.Unknown}
+	p.evaluator = &recorder{level: probes.Unknown}
 	before := v.handshakes.Load()
 	for range 4 {
 		v.observe(t.Context(), p)
@@ -614,7 +614,7 @@ func TestReport(t *testing.T) {
 	v := settle(t, 2)
 	p := v.probe(t, h)
 	judge := &recorder{level: probes.OK}
-	p.judge = judge
+	p.evaluator = judge
 	v.observe(t.Context(), p)
 	if heard := v.report.Heard; len(heard) != 2 || !heard["node-01"].Classes[verdict.DNS] || v.report.Note != nil || v.report.Ask != nil {
 		t.Errorf("%+v", v.report)

@@ -22,11 +22,38 @@ const (
 	apiEvery = 59 * time.Second
 )
 
+// rounds runs one round after the other.
+type rounds struct {
+	gaps
+
+	checks []ask.Check
+	api    *ask.API // nil: off
+	self   *ask.Self
+	peers  *ask.Peers
+
+	// patience is how long one answer may take on a host that is in time.
+	patience time.Duration
+	// was has the classes that were Well since the start.
+	was map[verdict.Class]bool
+	// late is by how much the round before was late. It widens the deadlines.
+	late time.Duration
+	// apiResult is what the API server's class found most recently, and apiDue when
+	// it is asked again although nothing fails.
+	apiResult verdict.Result
+	apiDue    time.Time
+	// suspicious: the verdict before was not quite OK.
+	suspicious bool
+	// calm counts the rounds since anything was not well.
+	calm int
+	// newest is the newest round.
+	newest verdict.Round
+}
+
 // round asks all classes at the same time. One round is in flight: Observe is
 // called from one goroutine at a time, and each class ends with the context.
-func (p *Probe) round(ctx context.Context, in verdict.Surroundings) verdict.Round {
-	at, slept := p.clock()
-	r := verdict.Round{At: at, AfterGap: p.isAfterGap(at, slept), Results: map[verdict.Class]verdict.Result{}}
+func (p *rounds) round(ctx context.Context, in verdict.Surroundings) verdict.Round {
+	at, isAfterGap := p.next()
+	r := verdict.Round{At: at, AfterGap: isAfterGap, Results: map[verdict.Class]verdict.Result{}}
 	if r.AfterGap {
 		p.forget()
 	}
@@ -56,7 +83,7 @@ func (p *Probe) round(ctx context.Context, in verdict.Surroundings) verdict.Roun
 }
 
 // askAll asks every class that is on and due. What is not due is as it was.
-func (p *Probe) askAll(ctx context.Context, in *verdict.Surroundings, each time.Duration, r *verdict.Round) {
+func (p *rounds) askAll(ctx context.Context, in *verdict.Surroundings, each time.Duration, r *verdict.Round) {
 	var checks []ask.Check
 	for _, c := range p.checks {
 		if c.Class().IsLeftOut(p.calm) {
@@ -80,10 +107,10 @@ func (p *Probe) askAll(ctx context.Context, in *verdict.Surroundings, each time.
 	}
 }
 
-// askAPILate settles what is known of the API server. Something that fails is no
-// evidence unless the API server answers in the same round, so it is asked now if
-// it was not before, and in the next round too.
-func (p *Probe) askAPILate(ctx context.Context, in *verdict.Surroundings, each time.Duration, r *verdict.Round) {
+// askAPILate settles what is known of the API server. A failure counts only if the API
+// server answers in the same round. So it is asked now if it was not before, and in the
+// next round too.
+func (p *rounds) askAPILate(ctx context.Context, in *verdict.Surroundings, each time.Duration, r *verdict.Round) {
 	if p.api == nil {
 		return
 	}
@@ -106,7 +133,7 @@ func (p *Probe) askAPILate(ctx context.Context, in *verdict.Surroundings, each t
 
 // trouble reports whether something is not as it should be, in this round or in
 // the verdict of the round before.
-func (p *Probe) trouble(r *verdict.Round) bool {
+func (p *rounds) trouble(r *verdict.Round) bool {
 	for _, result := range r.Results {
 		if result.Outcome == verdict.Failed {
 			return true
@@ -122,7 +149,7 @@ func (p *Probe) trouble(r *verdict.Round) bool {
 
 // take puts what a class found into the round. A class that never was Well since
 // the start says nothing when it fails.
-func (p *Probe) take(r *verdict.Round, c verdict.Class, result verdict.Result) {
+func (p *rounds) take(r *verdict.Round, c verdict.Class, result verdict.Result) {
 	switch {
 	case result.Outcome == verdict.Well:
 		p.was[c] = true
@@ -130,4 +157,15 @@ func (p *Probe) take(r *verdict.Round, c verdict.Class, result verdict.Result) {
 		result = verdict.Result{Outcome: verdict.NotKnown, Never: true, Detail: result.Detail + "; never well since the start"}
 	}
 	r.Results[c] = result
+}
+
+// forget drops what was seen: no class was well, and no peer was reached. A call that
+// hangs remains the only one.
+func (p *rounds) forget() {
+	for _, c := range p.checks {
+		if f, ok := c.(interface{ Forget() }); ok {
+			f.Forget()
+		}
+	}
+	p.was, p.newest, p.apiResult, p.apiDue, p.calm, p.late = map[verdict.Class]bool{}, verdict.Round{}, verdict.Result{}, time.Time{}, 0, 0
 }

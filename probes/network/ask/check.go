@@ -1,5 +1,5 @@
-// Package ask asks the classes of the network: what the kernel, servers and peers answer
-// now. Each class has a file. What the answers mean together is for package verdict.
+// Package ask makes the checks of the network: it asks the kernel, servers and peers.
+// Each class has a file. Package verdict says what the answers mean together.
 package ask
 
 import (
@@ -68,7 +68,7 @@ func knock(ctx context.Context, to netip.AddrPort, patience time.Duration) error
 }
 
 // isThere reports whether the end of a dial shows that the target's host
-// answered. Who refuses is there.
+// answered. A host that refuses is there.
 func isThere(err error) bool {
 	return err == nil || errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ECONNRESET)
 }

@@ -83,10 +83,10 @@ func (s seenDaemon) next(err error, now time.Time) seenDaemon {
 // isAway reports whether the daemon does not run here, as most do not.
 func (s seenDaemon) isAway() bool { return !s.well && s.ill == 0 }
 
-// isFailing reports whether a daemon is not well that should be. Whoever removes a
-// daemon, host by host, closes its port for good: that alone is no failure. One that
-// crashes comes back now and then. And one that was ill before is no better for
-// being gone. A single answer may be cut off as it ends.
+// isFailing reports whether a daemon is not well that should be. A daemon that was
+// removed leaves its port closed. That alone is not a failure. A daemon that crashes
+// comes back now and then. A daemon that was ill before its port was closed is still
+// failing. A single answer can be cut off as the daemon ends.
 func (s seenDaemon) isFailing(now time.Time) bool {
 	if !s.closed {
 		return s.ill > 0
@@ -124,8 +124,8 @@ func (l *Local) Ask(ctx context.Context, _ *verdict.Surroundings, patience time.
 	return l.evaluate(asked, errs, now)
 }
 
-// evaluate says what the answers mean. One daemon that fails is enough. One that was
-// never well, and is there, is stuck or starts: then nothing is known.
+// evaluate says what the answers mean. One failing daemon is enough. A daemon that is
+// there and was never well is stuck or starting, so nothing is known.
 func (l *Local) evaluate(asked []daemon, errs []error, now time.Time) verdict.Result {
 	var well, failed, ill []string
 	for i, d := range asked {

@@ -52,7 +52,7 @@ func (p *Peers) Ask(ctx context.Context, in *verdict.Surroundings, patience time
 	return verdict.PeersResult(p.Found, in.Peers, p.Never)
 }
 
-// ask asks peers, and the rest of them as soon as one has news or takes its time.
+// ask asks peers. It asks the rest as soon as one peer has changed or is slow.
 func (p *Peers) ask(ctx context.Context, patience time.Duration, now, rest []verdict.Peer) map[verdict.Peer]verdict.PeerResult {
 	var mu sync.Mutex
 	results := make(map[verdict.Peer]verdict.PeerResult, len(now))
@@ -60,7 +60,7 @@ func (p *Peers) ask(ctx context.Context, patience time.Duration, now, rest []ver
 	ask := func(peer verdict.Peer, doubt func()) {
 		group.Go(func() {
 			result := askPeer(ctx, peer, patience, p.turns.SecondPort(peer), doubt)
-			if p.turns.IsNews(peer, result) {
+			if p.turns.HasChanged(peer, result) {
 				doubt()
 			}
 			mu.Lock()
@@ -118,10 +118,7 @@ func askPeer(ctx context.Context, peer verdict.Peer, patience time.Duration, oth
 	if isAsked := isLate && isBeside; !isAsked && result.Reached != other.Tried {
 		otherErr = knockOther(ctx, peer, patience/2) // the API server is asked in this round yet
 	}
-	isOther := isThere(otherErr)
-	result.OtherOpen = result.OtherOpen || otherErr == nil
-	result.ReachedOther = isOther && !result.Reached
-	result.OtherKnown = result.OtherKnown || isOther
+	takeOther(&result, otherErr)
 	if err == nil {
 		result.Answer = r.answer()
 	}
@@ -140,6 +137,14 @@ func (r *reply) answer() *verdict.Answer {
 	return a
 }
 
+// takeOther takes in how a connection to the second port ended.
+func takeOther(result *verdict.PeerResult, err error) {
+	isOther := isThere(err)
+	result.OtherOpen = result.OtherOpen || err == nil
+	result.ReachedOther = isOther && !result.Reached
+	result.OtherKnown = result.OtherKnown || isOther
+}
+
 var errNotAsked = errors.New("not asked")
 
 // knockOther makes a connection to the peer's second port.
@@ -151,8 +156,8 @@ func knockOther(ctx context.Context, p verdict.Peer, patience time.Duration) err
 }
 
 // doubtRefusals takes those peers for not reached that refuse at their second port
-// too, where a connection was made before. Who refuses is there, but somebody between
-// may refuse for all: this host's own packet filter may. So the second ports, which
+// too, where a connection was made before. A host that refuses is there. But a packet
+// filter between, such as this host's own, can refuse for all peers. So the second ports, which
 // are the kubelets', are tried only when nearly all that were asked refuse.
 func doubtRefusals(ctx context.Context, patience time.Duration, results map[verdict.Peer]verdict.PeerResult) {
 	var refused []verdict.Peer
@@ -179,8 +184,7 @@ func doubtRefusals(ctx context.Context, patience time.Duration, results map[verd
 	}
 }
 
-// parseAnswer reads what a peer said. What does not have this version, or cannot
-// be, is no answer.
+// parseAnswer reads what a peer said. It refuses other versions and impossible values.
 func parseAnswer(body []byte) (*verdict.Answer, error) {
 	var a verdict.Answer
 	if err := json.Unmarshal(body, &a); err != nil {

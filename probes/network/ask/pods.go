@@ -62,8 +62,9 @@ func (p *Pods) choose(all []netip.AddrPort) []netip.AddrPort {
 }
 
 // evaluate says what the connections mean. Pods that were never reached since the
-// start do not count. One that refuses proves nothing: it may be the pod, so that the
-// overlay is well, or a packet filter of this host.
+// start do not count. A refusal
+// proves nothing: it can come from the pod, which shows that the overlay works, or from a
+// packet filter of this host.
 func (p *Pods) evaluate(asked []netip.AddrPort, errs []error) verdict.Result {
 	pods := make(map[netip.AddrPort]bool, len(asked))
 	there, refused := 0, 0

@@ -43,8 +43,8 @@ func atPort(peers []Peer) string {
 	return fmt.Sprintf(" at TCP port %d", peers[0].Address.Port())
 }
 
-// NearlyAllRefuse reports whether so many of the peers that were asked refuse that
-// somebody between may refuse for them.
+// NearlyAllRefuse reports whether nearly all peers that were asked refuse. Then a packet
+// filter between may refuse for them.
 func NearlyAllRefuse(refused, asked int) bool {
 	return refused >= fewestPeers && 100*refused >= wellPercent*asked
 }

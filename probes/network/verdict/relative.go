@@ -71,9 +71,9 @@ func (c *relative) saidBy(a *Answer) (well, known bool) {
 	return well, known
 }
 
-// comparable reports whether peers ask what this host asks. The pods class leaves
-// out those of the own Node: where a part of the fleet is gone, with most of the
-// DNS pods, the host of the one that is left reaches none, and its peers do.
+// comparable reports whether peers ask what this host asks. No host asks the DNS pods of
+// its own Node. Where a part of the fleet is gone with most of the DNS pods, the host of
+// the last pod reaches none, and its peers reach that one.
 func (c *relative) comparable(r *Round) bool {
 	reached, all := reachOf(r.Peers)
 	return c.class != Pods || 100*reached >= wellPercent*all

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// quietRounds without trouble or news must pass before less is asked: as many as
+// quietRounds without trouble or changes must pass before less is asked: as many as
 // the verdict looks back.
 const quietRounds = streakOf
 
@@ -42,11 +42,11 @@ const (
 // Turns chooses whom of its peers a host asks in a round. To be asked wakes a
 // host, and so does each answer; this is most of what the checks of the network
 // cost. So while nothing is new, a round asks few peers, in turn. As soon as one
-// of them has news, the same round asks the others too, and so does each round
-// until nothing was new for some time. So the verdict on trouble never rests on
+// of them has changed, the same round asks the others too, and so does each round
+// until nothing has changed for some time. So the verdict on trouble never rests on
 // few peers.
 //
-// A peer that was never reached does not count, is no news, and is asked less and
+// A peer that was never reached does not count and is no change. It is asked less and
 // less often.
 type Turns struct {
 	few int
@@ -55,7 +55,7 @@ type Turns struct {
 
 	last  map[Peer]turn
 	round int
-	// isNew: the newest round had news. quiet counts the rounds since there were.
+	// isNew: something changed in the newest round. quiet counts the rounds since then.
 	isNew bool
 	quiet int
 }
@@ -92,7 +92,7 @@ func (t *Turns) Forget() {
 }
 
 // Choose begins a round. It returns the peers to ask now, and the rest: to be
-// asked in this round too as soon as one of the first has news. alert: something
+// asked in this round too as soon as one of the first has changed. alert: something
 // is wrong on this host, so that all are asked whose time has come. Other peers are
 // forgotten.
 func (t *Turns) Choose(peers []Peer, alert bool) (now, rest []Peer) {
@@ -120,10 +120,10 @@ func (t *Turns) Choose(peers []Peer, alert bool) (now, rest []Peer) {
 	return inTurn[:t.few], inTurn[t.few:]
 }
 
-// IsNews reports whether a peer's result asks for more: it is not quite well, or
+// HasChanged reports whether a peer's result is worth asking all: it is not quite well, or
 // says something else than before, or is a new one. It may be called from several
 // goroutines, between Choose and Take.
-func (t *Turns) IsNews(p Peer, now PeerResult) bool {
+func (t *Turns) HasChanged(p Peer, now PeerResult) bool {
 	if !now.Reached {
 		return !t.last[p].isClosed()
 	}
@@ -144,7 +144,7 @@ func saysTheSame(a, b *Answer) bool {
 
 // Take keeps the result of a peer that was asked in this round.
 func (t *Turns) Take(p Peer, result PeerResult) {
-	t.isNew = t.isNew || t.IsNews(p, result)
+	t.isNew = t.isNew || t.HasChanged(p, result)
 	last := t.last[p]
 	if result.Reached && last.isClosed() {
 		t.askClosed()

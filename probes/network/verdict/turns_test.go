@@ -40,7 +40,7 @@ func (s *turnsOf) round(alert bool) (asked []string) {
 			if result.Answer == nil {
 				result.Answer = &Answer{Version: AnswerVersion}
 			}
-			isNews = isNews || s.turns.IsNews(p, result)
+			isNews = isNews || s.turns.HasChanged(p, result)
 			s.turns.Take(p, result)
 			asked = append(asked, p.Node)
 		}

@@ -204,7 +204,7 @@ func (f *fleet) askPeers(n *node, t time.Duration) (results []verdict.PeerResult
 	now, rest := n.turns.Choose(peers, n.alert || n.debounce.Level > probes.OK)
 	for asked := 0; asked < len(now); asked++ {
 		result := f.connect(n, f.byName[now[asked].Node], t)
-		if n.turns.IsNews(now[asked], result) {
+		if n.turns.HasChanged(now[asked], result) {
 			now, rest = slices.Concat(now, rest), nil
 		}
 		n.turns.Take(now[asked], result)
