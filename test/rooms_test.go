@@ -1,0 +1,102 @@
+package test
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/taintlet/taintlet/"
+
+// rooms lists each package of the product and which of the others it may import. Who
+// adds an import adds it here, and so decides that the direction is right.
+func rooms() map[string]string {
+	return map[string]string{
+		"probes":                 "",
+		"probes/cgroup":          "",
+		"probes/disk":            "probes probes/hostfile probes/pressure probes/trend",
+		"probes/hostfile":        "probes",
+		"probes/memory":          "probes probes/cgroup probes/hostfile probes/pressure probes/trend",
+		"probes/network":         "probes probes/network/ask probes/network/verdict",
+		"probes/network/ask":     "probes probes/hostfile probes/network/verdict",
+		"probes/network/verdict": "probes",
+		"probes/pid":             "probes probes/cgroup probes/hostfile probes/trend",
+		"probes/pressure":        "probes probes/hostfile",
+		"probes/probetest":       "probes",
+		"probes/trend":           "probes",
+
+		"taints":           "",
+		"taints/apiserver": "taints",
+
+		"agent":               "agent/config agent/decide agent/fleet agent/pace agent/slots probes probes/network/verdict taints taints/apiserver",
+		"agent/assembly":      "agent agent/config agent/decide agent/fleet agent/fleet/dnspods agent/slots probes taints taints/apiserver",
+		"agent/config":        "agent/decide probes probes/disk probes/memory probes/network/verdict probes/pid taints",
+		"agent/decide":        "probes taints",
+		"agent/fleet":         "agent/decide agent/fleet/dnspods probes probes/network/verdict taints",
+		"agent/fleet/dnspods": "",
+		"agent/hostprobes":    "agent/config probes probes/disk probes/memory probes/network probes/pid",
+		"agent/pace":          "",
+		"agent/recording":     "agent/config probes",
+		"agent/slots":         "agent/config agent/decide agent/pace taints taints/apiserver",
+
+		"cmd/command":                 "agent/config cmd/terminal",
+		"cmd/kubectl-taintlet":        "agent/config agent/decide agent/recording cmd/command cmd/kubectl-taintlet/check cmd/kubectl-taintlet/status cmd/terminal cmd/words probes taints taints/apiserver",
+		"cmd/kubectl-taintlet/check":  "agent/config agent/decide agent/fleet/dnspods cmd/kubectl-taintlet/status cmd/terminal taints taints/apiserver",
+		"cmd/kubectl-taintlet/status": "agent/config agent/decide cmd/terminal probes taints taints/apiserver",
+		"cmd/taintlet":                "agent agent/assembly agent/config agent/decide agent/fleet/dnspods agent/hostprobes agent/recording cmd/command cmd/terminal cmd/words probes taints taints/apiserver",
+		"cmd/terminal":                "",
+		"cmd/words":                   "agent/config agent/decide probes taints",
+	}
+}
+
+// goList returns the lines that go list prints in the module's folder.
+func goList(t *testing.T, args ...string) []string {
+	t.Helper()
+	list := exec.CommandContext(t.Context(), "go", append([]string{"list"}, args...)...)
+	list.Dir = ".."
+	out, err := list.Output()
+	if err != nil {
+		t.Fatalf("go list %v: %v", args, err)
+	}
+	return strings.Split(strings.TrimSpace(string(out)), "\n")
+}
+
+// Each package of the product has a room, and imports no other package of the project
+// than its room allows.
+func TestRoomsImportWhatTheyMay(t *testing.T) {
+	allowed := rooms()
+	for _, line := range goList(t, "-f", `{{.ImportPath}} {{join .Imports " "}}`, "./...") {
+		name, imports, _ := strings.Cut(strings.ReplaceAll(line, module, "./"), " ")
+		name = strings.TrimPrefix(name, "./")
+		if strings.HasPrefix(name, "test") {
+			continue
+		}
+		room, found := allowed[name]
+		delete(allowed, name)
+		if !found {
+			t.Errorf("%s has no room; it imports %s", name, imports)
+			continue
+		}
+		for _, path := range strings.Fields(imports) {
+			if other, isOurs := strings.CutPrefix(path, "./"); isOurs && !slices.Contains(strings.Fields(room), other) {
+				t.Errorf("%s imports %s, which its room does not allow", name, other)
+			}
+		}
+	}
+	for name := range allowed {
+		t.Errorf("the room %s has no package", name)
+	}
+}
+
+// What decides is a leaf: it reaches neither the network nor another program, also not
+// through what it imports, which depguard does not see.
+func TestWhatDecidesLinksNoNetwork(t *testing.T) {
+	for _, pure := range []string{"taints", "probes/network/verdict"} {
+		for _, path := range goList(t, "-deps", "./"+pure) {
+			if slices.Contains([]string{"net/http", "crypto/tls", "os/exec"}, path) || strings.HasPrefix(path, "k8s.io/client-go") {
+				t.Errorf("%s links %s", pure, path)
+			}
+		}
+	}
+}
