@@ -22,7 +22,7 @@ func InstallRules(ctx context.Context, t *testing.T, c *cluster.Cluster, folder,
 	if values["evict"] != nil {
 		args, policies = append(args, "--show-only", "templates/evict.yaml"), append(policies, "taintlet-leases")
 	}
-	text, err := RenderFolder(t, folder, args...)
+	text, err := TryRenderFolder(t, folder, args...)
 	if err != nil {
 		t.Fatal(err, text)
 	}

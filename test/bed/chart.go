@@ -52,25 +52,25 @@ var helmOnce = sync.OnceValues(func() (string, error) { //nolint:gochecknoglobal
 	return strings.TrimSpace(string(out)), err
 })
 
-// RenderOrFail renders the chart as deploy/generate does, with more arguments of
+// TryRender renders the chart as deploy/generate does, with more arguments of
 // helm template, and returns the text. On failure it returns what helm says.
-func RenderOrFail(t *testing.T, args ...string) (string, error) {
+func TryRender(t *testing.T, args ...string) (string, error) {
 	t.Helper()
-	return RenderFolder(t, ChartFolder, args...)
+	return TryRenderFolder(t, ChartFolder, args...)
 }
 
-// RenderFolder is RenderOrFail for the chart in that folder, such as a copy with a change.
-func RenderFolder(t *testing.T, folder string, args ...string) (string, error) {
+// TryRenderFolder is TryRender for the chart in that folder, such as a copy with a change.
+func TryRenderFolder(t *testing.T, folder string, args ...string) (string, error) {
 	t.Helper()
 	args = append([]string{"template", "taintlet", folder, "--namespace", Namespace, "--kube-version", "1.36"}, args...)
 	out, err := exec.CommandContext(t.Context(), Helm(t), args...).CombinedOutput()
 	return string(out), err
 }
 
-// Render is RenderOrFail for values that must be good.
+// Render is TryRender for values that must be good.
 func Render(t *testing.T, args ...string) string {
 	t.Helper()
-	text, err := RenderOrFail(t, args...)
+	text, err := TryRender(t, args...)
 	if err != nil {
 		t.Fatalf("helm template %s: %v\n%s", strings.Join(args, " "), err, text)
 	}
