@@ -171,6 +171,7 @@ func newDesk(t *testing.T, c *cluster.Cluster) *desk {
 	script := fmt.Sprintf("#!/bin/sh\nif [ \"$1\" = once ]; then set -- \"$@\" --node-name=worker-5 %s; fi\nexec %s \"$@\"\n", flags, binary.Path(t))
 	err = errors.Join(
 		os.Symlink(filepath.Join(programs, cluster.KubectlProgram), filepath.Join(d.dir, "kubectl")),
+		os.Symlink(plugin.Path(t), filepath.Join(d.dir, "kubectl-taintlet")),
 		os.WriteFile(filepath.Join(d.dir, "taintlet"), []byte(script), 0o700)) //nolint:gosec // it is a program
 	if err != nil {
 		t.Fatal(err)
