@@ -253,7 +253,7 @@ func recordNodes(t *testing.T, c *cluster.Cluster, agents map[string]*bed.Agent)
 		node := c.GetNode(t, name)
 		node.UID, node.Status.Images = "", nil
 		text, err := yaml.Marshal(node)
-		err = errors.Join(err, os.WriteFile(filepath.Join("../../agent/status/testdata", name+".yaml"), text, 0o600))
+		err = errors.Join(err, os.WriteFile(filepath.Join("../../cmd/kubectl-taintlet/status/testdata", name+".yaml"), text, 0o600))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -313,7 +313,7 @@ func createNodes(t *testing.T, c *cluster.Cluster, count int) {
 	t.Helper()
 	fixtures := map[bool]*corev1.Node{}
 	for isBad, name := range map[bool]string{true: "bad-memory", false: "well"} {
-		text, err := os.ReadFile(filepath.Join("../../agent/status/testdata", name+".yaml"))
+		text, err := os.ReadFile(filepath.Join("../../cmd/kubectl-taintlet/status/testdata", name+".yaml"))
 		if err != nil {
 			t.Fatal(err)
 		}
