@@ -154,6 +154,7 @@ func TestReportReachesTheFleet(t *testing.T) {
 		}
 		runInBubble(t, a, by, func(t *testing.T, _ map[probes.Condition]*probe, c *client) {
 			time.Sleep(11 * time.Second)
+			synctest.Wait()
 			if len(network.in.Peers) != 7 || network.in.APIServer != "" {
 				t.Errorf("surroundings %+v", network.in)
 			}
