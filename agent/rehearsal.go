@@ -87,7 +87,8 @@ func (r *Rehearsal) Apply(ctx context.Context, base *taints.Node, change taints.
 		return base, fmt.Errorf("dry run: node %s has not been seen", base.Name)
 	}
 	before := r.kept.ApplyTo(r.real)
-	change.Conditions = sinceBefore(change.Conditions, before)
+	// The real Node does not have the transitions that were not kept.
+	change.Conditions = before.Transitions(change.Conditions)
 	answer, err := r.client.Apply(ctx, r.real, change)
 	if err != nil {
 		return r.shown(), err
@@ -126,18 +127,6 @@ func (r *Rehearsal) keep(change taints.Change, answer *taints.Node) {
 	}
 	r.kept = change
 	r.kept.Owned, r.kept.Conditions = owned, conditions
-}
-
-// sinceBefore gives conditions whose status did not change the time of the last
-// change, which the real Node does not have.
-func sinceBefore(conditions []taints.NodeCondition, before *taints.Node) []taints.NodeCondition {
-	conditions = slices.Clone(conditions)
-	for i := range conditions {
-		if was := before.Condition(conditions[i].Type); was != nil && was.Status == conditions[i].Status {
-			conditions[i].LastTransitionTime = was.LastTransitionTime
-		}
-	}
-	return conditions
 }
 
 // KeepPolicyPresent asks the API server.

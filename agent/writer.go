@@ -53,7 +53,9 @@ func (w *writer) run(ctx context.Context) error {
 	for {
 		j, ok := w.take(ctx)
 		for ok && j != nil {
-			j.change.Conditions = w.sameTransitions(*j)
+			if w.written != nil && newer(w.written, j.base) { // the loop may have decided before it saw that write
+				j.change.Conditions = w.written.Transitions(j.change.Conditions)
+			}
 			begin := time.Now()
 			node, err := w.apply(ctx, *j, tries.timeout)
 			if ctx.Err() != nil {
@@ -195,23 +197,6 @@ func (w *writer) apply(ctx context.Context, j job, timeout time.Duration) (*tain
 		w.announced[a] = true
 	}
 	return w.client.Apply(ctx, j.base, j.change)
-}
-
-// sameTransitions gives conditions whose status the last write set already the
-// time of that: lastTransitionTime moves with the status only, and the loop may
-// have decided before it saw that write.
-func (w *writer) sameTransitions(j job) []taints.NodeCondition {
-	if w.written == nil || !newer(w.written, j.base) {
-		return j.change.Conditions
-	}
-	conditions := slices.Clone(j.change.Conditions)
-	for i := range conditions {
-		before := w.written.Condition(conditions[i].Type)
-		if before != nil && before.Status == conditions[i].Status {
-			conditions[i].LastTransitionTime = before.LastTransitionTime
-		}
-	}
-	return conditions
 }
 
 func (w *writer) announce(ctx context.Context, node *taints.Node, a announcement) error {

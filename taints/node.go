@@ -64,6 +64,19 @@ func (n *Node) Condition(kind string) *NodeCondition {
 	return nil
 }
 
+// Transitions returns the conditions with their LastTransitionTime, which moves with the
+// status only: a condition that has the status that it has on this Node keeps the time
+// of that. The others keep the time that they were given.
+func (n *Node) Transitions(conditions []NodeCondition) []NodeCondition {
+	conditions = slices.Clone(conditions)
+	for i := range conditions {
+		if before := n.Condition(conditions[i].Type); before != nil && before.Status == conditions[i].Status {
+			conditions[i].LastTransitionTime = before.LastTransitionTime
+		}
+	}
+	return conditions
+}
+
 // WrittenAt returns when taintlet most recently wrote the Node, by the API server's
 // clock; zero when that is not known.
 func (n *Node) WrittenAt() time.Time {

@@ -217,11 +217,8 @@ func specPatch(node *taints.Node, next []taints.Taint, annotations map[string]st
 // lastTransitionTime moves only with the status.
 func statusPatch(node *taints.Node, change taints.Change, now time.Time) []any {
 	patch := make([]any, 0, len(change.Conditions))
-	for _, condition := range change.Conditions {
+	for _, condition := range node.Transitions(change.Conditions) {
 		since := condition.LastTransitionTime
-		if current := node.Condition(condition.Type); current != nil && current.Status == condition.Status {
-			since = current.LastTransitionTime
-		}
 		if since.IsZero() {
 			since = now
 		}
