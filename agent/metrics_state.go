@@ -39,7 +39,7 @@ func newStateMetrics() stateMetrics {
 	return stateMetrics{
 		level:     newGauges("condition_level", "1 for the level that was decided for the condition, 0 for the others.", "condition", "level"),
 		since:     newGauges("condition_since_timestamp_seconds", "When the condition went from OK to Degraded; absent while it is OK.", "condition"),
-		clearsIn:  newGauges("condition_clears_in_seconds", "How long every further sample must be good before the condition is OK; absent while it is OK.", "condition"),
+		clearsIn:  newGauges("condition_clears_in_seconds", "How long it takes until the condition is OK if every further sample is good, with the wait for the write budget; absent while it is OK.", "condition"),
 		braked:    newGauges("braked", "1 while the fleet brake holds the condition's taint back.", "condition"),
 		paused:    newGauges("paused", "1 while a person has stopped new taints for the condition.", "condition"),
 		contested: newGauges("contested", "1 while the condition's taint is a stand-in or missing because others removed it.", "condition"),
@@ -58,7 +58,7 @@ func (m *stateMetrics) all() []prometheus.Collector {
 // show shows what was decided.
 func (m *stateMetrics) show(policy *decide.Policy, s *decide.State, now time.Time) {
 	for i := range policy.Conditions {
-		m.showCondition(policy, s, policy.Conditions[i].Name)
+		m.showCondition(policy, s, policy.Conditions[i].Name, now)
 	}
 	m.active.Set(one(s.WhyNotWriting() == ""))
 	m.tokens.Set(float64(s.TokensLeft(policy, now)))
@@ -74,7 +74,7 @@ func (m *stateMetrics) show(policy *decide.Policy, s *decide.State, now time.Tim
 	}
 }
 
-func (m *stateMetrics) showCondition(policy *decide.Policy, s *decide.State, c probes.Condition) {
+func (m *stateMetrics) showCondition(policy *decide.Policy, s *decide.State, c probes.Condition, now time.Time) {
 	series := m.seriesOf(c)
 	for i, g := range series.levels {
 		g.Set(one(s.Level(c) == probes.OK+probes.Level(i)))
@@ -94,7 +94,7 @@ func (m *stateMetrics) showCondition(policy *decide.Policy, s *decide.State, c p
 	if series.since == nil {
 		series.since, series.clearsIn = m.since.WithLabelValues(string(c)), m.clearsIn.WithLabelValues(string(c))
 	}
-	left, _ := s.TimeToClear(policy, c)
+	left, _ := s.TimeToClear(policy, c, now)
 	series.since.Set(float64(since.UnixMilli()) / 1000)
 	series.clearsIn.Set(left.Seconds())
 }

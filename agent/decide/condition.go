@@ -129,9 +129,9 @@ func (s *State) observe(t *turn, o probes.Observation) {
 	}
 	debounce := t.debounce(c.name)
 	c.tellUnknown(t, debounce)
-	target := c.debounce.Target(debounce, s.mayBeCritical(t, c), t.now)
-	if before.Level == probes.Critical && t.in.Slot == SlotNone { // also when the probe could not tell
-		target = min(target, probes.Degraded)
+	target := c.debounce.Target(debounce, t.now)
+	if target == probes.Critical && !s.mayBeCritical(t, c) {
+		target = probes.Degraded
 	}
 	if target == before.Level {
 		c.waitingSince = time.Time{}
@@ -207,20 +207,9 @@ func (s *State) allow(t *turn, c *condition, to probes.Level) bool {
 	if c.waitingSince.IsZero() {
 		c.waitingSince = t.now
 	}
-	if s.conditions.oneWaitsLonger(c, t.now) {
+	if held, _ := s.tokenGate(t, c); held != "" {
 		return false
 	}
-	var ok bool
-	s.budget, ok = s.budget.take(t.policy.WriteBudget, t.now)
-	return ok
-}
-
-// oneWaitsLonger reports whether another condition has waited longer for a
-// token: first come, first served. Otherwise a condition with a period of
-// 1 s could keep a condition with a period of 10 s from clearing for ever. A
-// condition that is not sampled any more holds up nobody.
-func (all conditions) oneWaitsLonger(c *condition, now time.Time) bool {
-	return slices.ContainsFunc(all, func(other condition) bool {
-		return !other.waitingSince.IsZero() && other.waitingSince.Before(c.waitingSince) && now.Sub(other.debounce.seenAt) <= maxGap
-	})
+	s.budget, _ = s.budget.take(t.policy.WriteBudget, t.now)
+	return true
 }

@@ -30,7 +30,7 @@ func newFlapper(cfg decide.Debounce) *flapper {
 func (f *flapper) sample(o probes.Observation, period time.Duration) {
 	f.now = f.now.Add(period)
 	f.debounce = f.debounce.Next(o, f.now)
-	if to := f.debounce.Target(f.cfg, false, f.now); to != f.debounce.Level {
+	if to := f.debounce.Target(f.cfg, f.now); to != f.debounce.Level {
 		f.debounce = f.debounce.Enter(to, f.cfg, f.now)
 		f.changes = append(f.changes, f.now.Sub(epoch()))
 	}

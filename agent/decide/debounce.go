@@ -100,8 +100,8 @@ func (d Debouncer) forget() Debouncer {
 }
 
 // Target is the level that the evidence asks for, at most one step away from
-// the present one. mayBeCritical says whether Critical is possible at all.
-func (d Debouncer) Target(c Debounce, mayBeCritical bool, now time.Time) probes.Level {
+// the present one.
+func (d Debouncer) Target(c Debounce, now time.Time) probes.Level {
 	if unknown := d.unknownFor(now); unknown > 0 {
 		if d.Level == probes.Critical && unknown >= c.UnknownAfter.Duration {
 			return probes.Degraded
@@ -110,14 +110,14 @@ func (d Debouncer) Target(c Debounce, mayBeCritical bool, now time.Time) probes.
 	}
 	switch d.Level {
 	case probes.Critical:
-		if d.class != critical || !mayBeCritical {
+		if d.class != critical {
 			return probes.Degraded
 		}
 	case probes.Degraded:
-		if d.class == clear && d.held >= d.ClearAfter(c) {
+		if d.isClearing() && d.held >= d.ClearAfter(c) {
 			return probes.OK
 		}
-		if d.class == critical && d.held >= c.CriticalAfter.Duration && mayBeCritical {
+		if d.class == critical && d.held >= c.CriticalAfter.Duration {
 			return probes.Critical
 		}
 	default:
@@ -127,6 +127,20 @@ func (d Debouncer) Target(c Debounce, mayBeCritical bool, now time.Time) probes.
 		}
 	}
 	return d.Level
+}
+
+// isClearing reports whether the newest sample brings the condition nearer to OK.
+func (d Debouncer) isClearing() bool {
+	return d.Level > probes.OK && d.class == clear && d.unknownSince.IsZero()
+}
+
+// goodAt is when every sample will have been good for long enough if all are good from
+// now on.
+func (d Debouncer) goodAt(c Debounce, now time.Time) time.Time {
+	if d.isClearing() {
+		return d.seenAt.Add(d.ClearAfter(c) - d.held)
+	}
+	return now.Add(d.ClearAfter(c))
 }
 
 // unknownFor is how long the probe has not been able to tell; 0 when it can.

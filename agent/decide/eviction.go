@@ -48,36 +48,54 @@ type eviction struct {
 	waits bool
 }
 
-// mayBeCritical reports whether a condition may be Critical at all: to stay
-// there, or to step up. Stepping up needs all that evictionIsDue asks for and the slot.
-// Staying ends when the slot is lost, but not when it is unknown.
+// mayBeCritical reports whether a condition whose samples ask for Critical may step up
+// or stay there, but for a token of the write budget.
 func (s *State) mayBeCritical(t *turn, c *condition) bool {
-	if c.last.Level != probes.Critical || !s.mayEvict(t, c) {
+	held, _ := s.evictionGate(t, c)
+	return (held == "" || held == HeldWriteBudget) && (t.policy.Asks(c.name, probes.Critical) || !c.debounce.unknownSince.IsZero())
+}
+
+// evictionGate says what keeps a condition from Critical, to step up or to stay there,
+// and when that is over. Staying there ends when the slot is lost, but not when it is
+// unknown. While the probe cannot tell, nothing else ends it. A vetoed taint would not
+// be set, so the level is of no use.
+func (s *State) evictionGate(t *turn, c *condition) (Hold, time.Time) {
+	isEvicting, again := c.debounce.Level == probes.Critical, s.eviction.at.Add(t.policy.EvictionInterval)
+	switch {
+	case isEvicting && t.in.Slot == SlotNone:
+		return HeldEvictionSlot, time.Time{}
+	case isEvicting && !c.debounce.unknownSince.IsZero():
+		return "", time.Time{}
+	case s.eviction.controlPlane && !t.policy.ControlPlaneEvicts:
+		return HeldControlPlane, time.Time{}
+	case c.disputeOf(probes.Critical).stage == withdrawn:
+		return HeldVetoed, time.Time{}
+	case isEvicting:
+		return "", time.Time{}
+	case s.pause.has(c.name):
+		return HeldPaused, time.Time{}
+	case !s.eviction.at.IsZero() && t.now.Before(again):
+		return HeldEvictionInterval, again
+	case t.in.Slot != SlotHeld:
+		return HeldEvictionSlot, time.Time{}
+	}
+	return s.tokenGate(t, c)
+}
+
+// asksForCritical reports whether the samples of a Degraded condition have asked for
+// Critical for long enough, and a rule does too.
+func (s *State) asksForCritical(t *turn, c *condition) bool {
+	return c.debounce.Level == probes.Degraded && t.policy.Asks(c.name, probes.Critical) &&
+		c.debounce.Target(t.debounce(c.name), t.now) == probes.Critical
+}
+
+// needsSlot reports whether a condition would evict if it had a slot, and a token.
+func (s *State) needsSlot(t *turn, c *condition) bool {
+	if !s.asksForCritical(t, c) {
 		return false
 	}
-	if c.debounce.Level == probes.Critical {
-		return t.in.Slot != SlotNone
-	}
-	return t.in.Slot == SlotHeld && s.evictionIsDue(t, c)
-}
-
-// mayEvict reports whether the configuration, the Node and its people let this
-// condition evict. A vetoed taint would not be set, so the level is of no use.
-func (s *State) mayEvict(t *turn, c *condition) bool {
-	return t.policy.Asks(c.name, probes.Critical) &&
-		c.disputeOf(probes.Critical).stage != withdrawn &&
-		(t.policy.ControlPlaneEvicts || !s.eviction.controlPlane)
-}
-
-// evictionIsDue reports whether nothing but a slot is missing for a step up to
-// Critical. The condition's samples have been critical for long enough, nobody
-// has paused it, and the last eviction of this Node is long enough ago.
-func (s *State) evictionIsDue(t *turn, c *condition) bool {
-	d := c.debounce
-	return d.Level == probes.Degraded && d.class == critical && d.unknownSince.IsZero() &&
-		d.held >= t.debounce(c.name).CriticalAfter.Duration &&
-		s.mayEvict(t, c) && !s.pause.has(c.name) &&
-		(s.eviction.at.IsZero() || t.now.Sub(s.eviction.at) >= t.policy.EvictionInterval)
+	held, _ := s.evictionGate(t, c)
+	return held == "" || held == HeldEvictionSlot || held == HeldWriteBudget
 }
 
 func isControlPlane(node *taints.Node) bool {
@@ -99,7 +117,7 @@ func (s *State) requestSlot(t *turn) SlotRequest {
 	}
 	request := SlotNotNeeded
 	for i := range s.conditions {
-		if s.evictionIsDue(t, &s.conditions[i]) {
+		if s.needsSlot(t, &s.conditions[i]) {
 			request = SlotRequested
 		}
 	}

@@ -30,3 +30,6 @@ func (s *State) NextToken(c WriteBudget, now time.Time) time.Time {
 	}
 	return now
 }
+
+// WritesThatWait is how many writes that no condition asks for wait for a token.
+func (s *State) WritesThatWait() int { return s.writesThatWait() }

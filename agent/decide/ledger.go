@@ -28,6 +28,8 @@ type ledger struct {
 	// stopped asking for them. They may be removed: this process knows
 	// that they are its own, and does not have to believe the record.
 	dropped []taints.Pair
+	// repairWaits: somebody undid a part of the last decision, and a token is missing.
+	repairWaits bool
 	// policy is the configuration that was followed last.
 	policy *Policy
 	// unrecorded: the record does not fit beside the Node's other annotations.

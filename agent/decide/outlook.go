@@ -91,28 +91,13 @@ func (s *State) outlook(t *turn, c *condition) outlook {
 	} else if held, until := s.evictionHeld(t, c); held != "" {
 		o.held, o.until, o.evicting = held, until, true
 	}
-	if c.debounce.class == clear && !o.blind {
-		o.clears = c.debounce.clearsAt(t.debounce(c.name))
-		wait := time.Duration(s.conditions.ahead(c)) * t.policy.WriteBudget.Interval.Duration
-		if next := s.budget.nextAt(t.policy.WriteBudget).Add(wait); next.After(o.clears) {
-			o.clears = next
-			if o.held == "" {
-				o.held, o.until = HeldWriteBudget, next
-			}
+	if c.debounce.isClearing() {
+		o.clears = s.clearsAt(t.policy, c, t.now)
+		if o.held == "" && o.clears.After(c.debounce.goodAt(t.debounce(c.name), t.now)) {
+			o.held, o.until = HeldWriteBudget, o.clears
 		}
 	}
 	return o
-}
-
-// ahead is how many conditions wait for a token before this one.
-func (all conditions) ahead(c *condition) (n int) {
-	for i := range all {
-		waiting := all[i].waitingSince
-		if all[i].name != c.name && !waiting.IsZero() && (c.waitingSince.IsZero() || waiting.Before(c.waitingSince)) {
-			n++
-		}
-	}
-	return n
 }
 
 // suspicion is the reason with which the host suspects itself.
@@ -121,11 +106,6 @@ func (c *condition) suspicion() string {
 		return c.last.Reason
 	}
 	return ""
-}
-
-// clearsAt is when the condition may be OK if every sample is good until then.
-func (d Debouncer) clearsAt(c Debounce) time.Time {
-	return d.seenAt.Add(d.ClearAfter(c) - d.held)
 }
 
 // taintHeld says what keeps the taint of Degraded from the Node.
@@ -173,38 +153,14 @@ func (d dispute) holds() (Hold, time.Time) {
 // evictionHeld says what keeps a condition from evicting that has been critical for
 // long enough.
 func (s *State) evictionHeld(t *turn, c *condition) (Hold, time.Time) {
-	d := c.debounce
-	if d.class != critical || !d.unknownSince.IsZero() || !t.policy.Asks(c.name, probes.Critical) {
-		return "", time.Time{}
-	}
-	if d.Level == probes.Critical {
-		if t.in.Slot != SlotHeld && s.lacks(t, c.name, probes.Critical) {
-			return HeldEvictionSlot, time.Time{}
-		}
-		return "", time.Time{}
-	}
-	if d.held < t.debounce(c.name).CriticalAfter.Duration {
-		return "", time.Time{}
-	}
-	return s.stepUpHeld(t, c)
-}
-
-// stepUpHeld says what keeps a condition from Critical whose samples ask for it.
-func (s *State) stepUpHeld(t *turn, c *condition) (Hold, time.Time) {
-	again, next := s.eviction.at.Add(t.policy.EvictionInterval), s.budget.nextAt(t.policy.WriteBudget)
+	d := &c.debounce
+	isCut := d.Level == probes.Critical && d.class == critical && d.unknownSince.IsZero() && t.policy.Asks(c.name, probes.Critical) &&
+		t.in.Slot != SlotHeld && s.lacks(t, c.name, probes.Critical)
 	switch {
-	case s.eviction.controlPlane && !t.policy.ControlPlaneEvicts:
-		return HeldControlPlane, time.Time{}
-	case c.disputeOf(probes.Critical).stage == withdrawn:
-		return HeldVetoed, time.Time{}
-	case s.pause.has(c.name):
-		return HeldPaused, time.Time{}
-	case !s.eviction.at.IsZero() && t.now.Before(again):
-		return HeldEvictionInterval, again
-	case t.in.Slot != SlotHeld:
+	case isCut:
 		return HeldEvictionSlot, time.Time{}
-	case t.now.Before(next):
-		return HeldWriteBudget, next
+	case s.asksForCritical(t, c):
+		return s.evictionGate(t, c)
 	}
 	return "", time.Time{}
 }

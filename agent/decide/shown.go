@@ -14,18 +14,13 @@ func (s *State) TokensLeft(policy *Policy, now time.Time) int {
 }
 
 // TimeToClear returns how long every further sample must be good before a condition
-// is OK; false where it is OK. The write budget may make it longer.
-func (s *State) TimeToClear(policy *Policy, name probes.Condition) (time.Duration, bool) {
-	c, configured := policy.Condition(name)
-	known := s.conditions.of(name)
-	if !configured || known == nil || known.debounce.Level == probes.OK {
+// is OK; false where it is OK. That it may wait for the write budget is included.
+func (s *State) TimeToClear(policy *Policy, name probes.Condition, now time.Time) (time.Duration, bool) {
+	c := s.conditions.of(name)
+	if c == nil || c.debounce.Level == probes.OK {
 		return 0, false
 	}
-	left := known.debounce.ClearAfter(c.Debounce)
-	if known.debounce.class == clear {
-		left = max(0, left-known.debounce.held)
-	}
-	return left, true
+	return max(0, s.clearsAt(policy, c, now).Sub(now)), true
 }
 
 // Since returns when a condition went from OK to Degraded; false where it is OK.

@@ -59,15 +59,16 @@ func (s *State) reconcile(t *turn) {
 	s.renderAll(t, landed)
 	change := s.change(t)
 	_, differs := change.Differs(t.in.Node.Node)
+	isUndone := s.ledger.hasLanded() && differs // somebody undid a part of it
+	s.ledger.repairWaits = isUndone && !s.repair(t)
 	switch {
-	case !s.ledger.hasLanded():
-	case differs: // somebody undid a part of it
-		if !s.repair(t) {
+	case isUndone:
+		if s.ledger.repairWaits {
 			t.Change = s.onlyConditions(change)
 			return
 		}
 		change = s.change(t)
-	case s.isSummaryDue(t):
+	case s.ledger.hasLanded() && s.isSummaryDue(t):
 		s.revise(t)
 		change, differs = s.change(t), true
 	}

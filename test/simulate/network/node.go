@@ -143,7 +143,7 @@ func (n *node) interval(o probes.Observation, t time.Duration) time.Duration {
 func (n *node) decide(o probes.Observation, c decide.Debounce, t time.Duration) {
 	now := epoch.Add(t)
 	n.debounce = n.debounce.Next(o, now)
-	if target := n.debounce.Target(c, false, now); target != n.debounce.Level {
+	if target := n.debounce.Target(c, now); target != n.debounce.Level {
 		n.debounce = n.debounce.Enter(target, c, now)
 		if target == probes.Degraded && n.accusedAt == never {
 			n.accusedAt, n.because = t, o.Reason+": "+o.Message
