@@ -37,7 +37,7 @@ type Config struct {
 	StandInPrefix string `json:"standInPrefix"`
 	// Heartbeat is how often the Node's conditions are refreshed while nothing
 	// changes, ±10 %. 0: never.
-	Heartbeat metav1.Duration `json:"heartbeat"`
+	Heartbeat decide.Duration `json:"heartbeat"`
 
 	// Hash tells configurations apart: the first digits of the SHA-256 of the
 	// file, or "built-in".
@@ -54,9 +54,9 @@ type Eviction struct {
 	// Cooldown (1s to 24h) is how long a Node keeps its slot after its NoExecute
 	// taints are gone. A silent Node's Lease must not have moved for that long
 	// before another Node may take it.
-	Cooldown metav1.Duration `json:"cooldown"`
+	Cooldown decide.Duration `json:"cooldown"`
 	// Interval (0 to 168h) is the least time between two evictions of one Node.
-	Interval metav1.Duration `json:"interval"`
+	Interval decide.Duration `json:"interval"`
 	// ControlPlane: Nodes of the control plane may evict too.
 	ControlPlane bool `json:"controlPlane"`
 }

@@ -42,7 +42,7 @@ func (c *Config) defaultRules() []decide.Rule {
 // DefaultSampling has the defaults that all conditions share.
 func DefaultSampling(period time.Duration, badSamples, samples int) Sampling {
 	return Sampling{
-		Period: metav1.Duration{Duration: period},
+		Period: decide.Duration{Duration: period},
 		Debounce: decide.Debounce{
 			BadSamples:      badSamples,
 			Samples:         samples,
@@ -55,6 +55,6 @@ func DefaultSampling(period time.Duration, badSamples, samples int) Sampling {
 	}
 }
 
-func seconds(n int) metav1.Duration {
-	return metav1.Duration{Duration: time.Duration(n) * time.Second}
+func seconds(n int) decide.Duration {
+	return decide.Duration{Duration: time.Duration(n) * time.Second}
 }

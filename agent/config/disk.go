@@ -4,9 +4,9 @@ import (
 	"slices"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/probes/disk"
 )
@@ -24,7 +24,7 @@ type Disk struct {
 	InodesPercent    float64 `json:"inodesPercent"`
 	// BlockedAfter (0 to 1h): Degraded when a path, or a write, has given no answer
 	// for this time. Until then it is Unknown. 0: it stays Unknown.
-	BlockedAfter metav1.Duration `json:"blockedAfter"`
+	BlockedAfter decide.Duration `json:"blockedAfter"`
 	WriteProbe   WriteProbe      `json:"writeProbe"`
 	// ClearFactor (1 to 10): a sample is good again only above ClearFactor times
 	// the threshold.
@@ -37,10 +37,10 @@ type WriteProbe struct {
 	// Directory takes a file of 4 KiB for a moment. Empty: no writes.
 	Directory string `json:"directory"`
 	// Interval (1s to 1h) is the time between two successful writes.
-	Interval metav1.Duration `json:"interval"`
+	Interval decide.Duration `json:"interval"`
 	// SlowAfter (0 to 4s): Degraded when no write has been faster for a minute.
 	// 0: a write may take as long as it likes.
-	SlowAfter metav1.Duration `json:"slowAfter"`
+	SlowAfter decide.Duration `json:"slowAfter"`
 }
 
 // defaultDisk has the thresholds of the kubelet's nodefs.available and

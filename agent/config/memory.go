@@ -4,9 +4,9 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/probes/memory"
 )
@@ -27,7 +27,7 @@ type Memory struct {
 	// RunningOutWithin (0 to 10m): Degraded if, at the current rate, memory runs
 	// out within this time and less than RunningOutAvailablePercent is
 	// available.
-	RunningOutWithin           metav1.Duration `json:"runningOutWithin"`
+	RunningOutWithin           decide.Duration `json:"runningOutWithin"`
 	RunningOutAvailablePercent float64         `json:"runningOutAvailablePercent"`
 	// StalledPercent: Degraded when tasks waited for memory for this share of
 	// the last 2 s, as far as the host reclaimed memory, and less than

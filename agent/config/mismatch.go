@@ -6,9 +6,9 @@ import (
 	"reflect"
 
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/probes"
 )
 
@@ -59,7 +59,7 @@ func shown(data json.RawMessage) any {
 // allowed says which values fit a type.
 func allowed(t reflect.Type, data json.RawMessage) string {
 	switch t {
-	case reflect.TypeFor[metav1.Duration]():
+	case reflect.TypeFor[decide.Duration]():
 		return "must be a duration such as 30s, 5m or 1h"
 	case reflect.TypeFor[resource.Quantity]():
 		return "must be an amount such as 100Mi or 2Gi"

@@ -3,9 +3,9 @@ package config
 import (
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/probes/pid"
 )
@@ -23,7 +23,7 @@ type PID struct {
 	CriticalUsedPercent float64 `json:"criticalUsedPercent"`
 	// RunningOutWithin (0 to 10m, 0: never): Degraded if, at the current rate, no
 	// task is left within this time and RunningOutUsedPercent is used.
-	RunningOutWithin      metav1.Duration `json:"runningOutWithin"`
+	RunningOutWithin      decide.Duration `json:"runningOutWithin"`
 	RunningOutUsedPercent float64         `json:"runningOutUsedPercent"`
 	// ClearFactor (1 to 10): a sample is good again only above ClearFactor times
 	// the share that must be free.

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/taintlet/taintlet/agent/decide"
@@ -58,7 +57,7 @@ type Rejudger interface {
 type Sampling struct {
 	// Period is the longest time between two samples, ±10 %: MinInterval to 10m.
 	// The nearer a threshold is, the sooner the next sample is taken.
-	Period   metav1.Duration `json:"period"`
+	Period   decide.Duration `json:"period"`
 	Debounce decide.Debounce `json:"debounce"`
 }
 

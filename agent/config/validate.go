@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -143,7 +142,7 @@ func (c *Config) validateCritical(at *field.Path) field.ErrorList {
 	return errs
 }
 
-func between(d metav1.Duration, low, high time.Duration, at *field.Path) field.ErrorList {
+func between(d decide.Duration, low, high time.Duration, at *field.Path) field.ErrorList {
 	if d.Duration < low || d.Duration > high {
 		return field.ErrorList{field.Invalid(at, d.Duration.String(), "must be "+low.String()+" to "+high.String())}
 	}

@@ -1,11 +1,10 @@
 package decide
 
 import (
+	"encoding/json"
 	"iter"
 	"slices"
 	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
@@ -42,6 +41,22 @@ type Condition struct {
 	Debounce Debounce
 }
 
+// Duration is a time.Duration that files write as in "1m30s".
+type Duration struct{ time.Duration }
+
+// MarshalJSON writes the form of String.
+func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(d.String()) }
+
+// UnmarshalJSON reads the form of String.
+func (d *Duration) UnmarshalJSON(text []byte) (err error) {
+	var written string
+	if err := json.Unmarshal(text, &written); err != nil {
+		return err
+	}
+	d.Duration, err = time.ParseDuration(written)
+	return err
+}
+
 // Debounce configures when samples change the level of a condition.
 type Debounce struct {
 	// BadSamples of the last Samples must be bad before the condition is
@@ -52,15 +67,15 @@ type Debounce struct {
 	// condition is OK again. It doubles each time the condition is set again too
 	// soon, up to MaxClearAfter (ClearAfter to 24h). What was added halves every
 	// PenaltyHalfLife (1m to 168h).
-	ClearAfter      metav1.Duration `json:"clearAfter"`
-	MaxClearAfter   metav1.Duration `json:"maxClearAfter"`
-	PenaltyHalfLife metav1.Duration `json:"penaltyHalfLife"`
+	ClearAfter      Duration `json:"clearAfter"`
+	MaxClearAfter   Duration `json:"maxClearAfter"`
+	PenaltyHalfLife Duration `json:"penaltyHalfLife"`
 	// CriticalAfter (0 to 1h) is how long every sample of a Degraded condition
 	// must be critical before the condition is Critical.
-	CriticalAfter metav1.Duration `json:"criticalAfter"`
+	CriticalAfter Duration `json:"criticalAfter"`
 	// UnknownAfter (1m to 24h) is how long the probe may be unable to tell
 	// before a Critical condition steps down to Degraded and people are told.
-	UnknownAfter metav1.Duration `json:"unknownAfter"`
+	UnknownAfter Duration `json:"unknownAfter"`
 }
 
 // WriteBudget is a token bucket that meters clears, steps up to Critical and
@@ -70,7 +85,7 @@ type WriteBudget struct {
 	// Burst (1 to 100) is how many metered steps may come at the same time.
 	Burst int `json:"burst"`
 	// Interval (1s to 24h) is the time in which one more is allowed.
-	Interval metav1.Duration `json:"interval"`
+	Interval Duration `json:"interval"`
 }
 
 // FleetBrake holds a new Degraded back while a large part of the fleet has the same

@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/probes"
@@ -96,7 +94,7 @@ func TestKnownInputs(t *testing.T) {
 			rows: "605,MemoryPressure,Degraded\n615,MemoryPressure,OK\n800,MemoryPressure,Degraded\n810,MemoryPressure,OK",
 			configure: func(cfg *config.Config) {
 				hold(cfg, 2*time.Minute)
-				cfg.WriteBudget = decide.WriteBudget{Burst: 1, Interval: metav1.Duration{Duration: time.Hour}}
+				cfg.WriteBudget = decide.WriteBudget{Burst: 1, Interval: decide.Duration{Duration: time.Hour}}
 			},
 			// 606 to 735 spends the token; the next comes an hour later.
 			taintlet: known{changes: 4, seen: 2, of: 2, tainted: 129 + 3534, delay: 1, missed: 2, falselyTainted: 120 + 3525},
