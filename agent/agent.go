@@ -224,7 +224,7 @@ func (l *loop) step(in decide.Inputs) {
 	}
 	before := l.state
 	next, d := decide.Step(l.deciderPolicy, before, in, l.Now())
-	if l.policyIsOld() && standsInAnew(before.Placed(), next.Placed()) {
+	if l.policyIsOld() && standsInAnew(before.DesiredTaints(), next.DesiredTaints()) {
 		// The policy may have been installed since. Without the Node the evidence is
 		// taken in and nothing is decided to write.
 		l.policyAwaited = true
@@ -236,7 +236,7 @@ func (l *loop) step(in decide.Inputs) {
 	l.untold = append(l.untold, d.Notices...)
 	if !l.policyAwaited {
 		for _, notice := range l.untold {
-			l.tell(notice, before.Placed())
+			l.tell(notice, before.DesiredTaints())
 			l.heed(notice)
 		}
 		l.untold = nil

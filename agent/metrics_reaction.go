@@ -81,9 +81,9 @@ func (m *reactionMetrics) written(node *taints.Node, s *decide.State, now time.T
 	if node == nil || len(m.open) == 0 {
 		return
 	}
-	placed := s.Placed()
+	placed := s.DesiredTaints()
 	for name, r := range m.open {
-		isSet := slices.ContainsFunc(placed, func(p decide.Placed) bool {
+		isSet := slices.ContainsFunc(placed, func(p decide.DesiredTaint) bool {
 			return p.Condition == name && node.Has(p.Pair)
 		})
 		if isSet {

@@ -24,7 +24,7 @@ type stateMetrics struct {
 	burst     prometheus.Gauge
 
 	series map[probes.Condition]*conditionSeries
-	placed []decide.Placed
+	placed []decide.DesiredTaint
 }
 
 // conditionSeries are the series of one condition. To look them up takes longer
@@ -63,7 +63,7 @@ func (m *stateMetrics) show(policy *decide.Policy, s *decide.State, now time.Tim
 	m.active.Set(one(s.WhyNotWriting() == ""))
 	m.tokens.Set(float64(s.TokensLeft(policy, now)))
 	m.burst.Set(float64(policy.WriteBudget.Burst))
-	placed := s.Placed()
+	placed := s.DesiredTaints()
 	if slices.Equal(placed, m.placed) {
 		return
 	}

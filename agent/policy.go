@@ -92,8 +92,8 @@ func (l *loop) policyIsOld() bool {
 }
 
 // standsInAnew reports whether a stand-in is desired now that was not before.
-func standsInAnew(before, now []decide.Placed) bool {
-	return slices.ContainsFunc(now, func(p decide.Placed) bool {
-		return p.Via == taints.StandIn && !slices.ContainsFunc(before, func(b decide.Placed) bool { return b.Pair == p.Pair })
+func standsInAnew(before, now []decide.DesiredTaint) bool {
+	return slices.ContainsFunc(now, func(p decide.DesiredTaint) bool {
+		return p.Via == taints.StandIn && !slices.ContainsFunc(before, func(b decide.DesiredTaint) bool { return b.Pair == p.Pair })
 	})
 }

@@ -12,7 +12,7 @@ import (
 
 // tell logs a notice, counts it, and makes it an Event of the Node. before are
 // the taints that were desired until then.
-func (l *loop) tell(n decide.Notice, before []decide.Placed) {
+func (l *loop) tell(n decide.Notice, before []decide.DesiredTaint) {
 	l.metrics.notice(n)
 	switch n.Kind {
 	case decide.LevelChanged:
@@ -29,7 +29,7 @@ func (l *loop) tell(n decide.Notice, before []decide.Placed) {
 }
 
 // tellLevel tells of a change of level.
-func (l *loop) tellLevel(n decide.Notice, before []decide.Placed) {
+func (l *loop) tellLevel(n decide.Notice, before []decide.DesiredTaint) {
 	l.logLevel(n, before)
 	e := levelEvent{corev1.EventTypeWarning, "Host" + string(n.Condition) + n.To.String(), n.Message}
 	if n.To == probes.OK {
@@ -37,7 +37,7 @@ func (l *loop) tellLevel(n decide.Notice, before []decide.Placed) {
 		l.levelEvents.add(n.Condition, e)
 		return
 	}
-	e.message += taintsOf(n.Condition, "; taint ", l.state.Placed())
+	e.message += taintsOf(n.Condition, "; taint ", l.state.DesiredTaints())
 	if l.state.IsPaused(n.Condition) {
 		e.message += "; no new taint while the annotation " + taints.PausedAnnotation + " is there"
 	}
@@ -51,8 +51,8 @@ func (l *loop) tellLevel(n decide.Notice, before []decide.Placed) {
 
 // logLevel writes the one line of a change of level, with the taint that comes or
 // goes with it.
-func (l *loop) logLevel(n decide.Notice, before []decide.Placed) {
-	level, all := n.To, l.state.Placed()
+func (l *loop) logLevel(n decide.Notice, before []decide.DesiredTaint) {
+	level, all := n.To, l.state.DesiredTaints()
 	if n.To < n.From {
 		level, all = n.From, before
 	}
@@ -78,7 +78,7 @@ func taintAttrs(t taints.Taint) []any {
 }
 
 // taintsOf says which taints a condition has, behind the prefix.
-func taintsOf(c probes.Condition, prefix string, all []decide.Placed) string {
+func taintsOf(c probes.Condition, prefix string, all []decide.DesiredTaint) string {
 	var parts []string
 	for _, placed := range all {
 		if placed.Condition == c {

@@ -1,9 +1,7 @@
 package decide
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/taintlet/taintlet/probes"
@@ -27,10 +25,10 @@ type condition struct {
 	// recorded is what the last revision of the record remembers.
 	recorded remembered
 	// shown is what the Node condition says; nil: this process has not compared it yet.
-	// told is what the record says of the condition to people. Both are replaced, never
+	// summary is what the record says of the condition to people. Both are replaced, never
 	// changed: a State is copied with each Step.
-	shown *rendered
-	told  *told
+	shown   *rendered
+	summary *summary
 	// falseSince is since when the samples say something else than the Node; zero: they
 	// say the same. steady is the newest that says the same.
 	falseSince time.Time
@@ -41,8 +39,8 @@ type condition struct {
 	// waitingSince is since when a metered step has been due for which there was
 	// no token.
 	waitingSince time.Time
-	// toldUnknown is when a person was last told that the probe cannot tell.
-	toldUnknown time.Time
+	// unknownNotified is when a person was last told that the probe cannot tell.
+	unknownNotified time.Time
 }
 
 // disputeOf returns where the dispute of a level's rule is kept.
@@ -104,112 +102,72 @@ func (all conditions) allSeen() bool {
 	return !slices.ContainsFunc(all, func(c condition) bool { return !c.isSeen() })
 }
 
-// observe adds a sample and moves the condition's level as far as the evidence
-// and the write budget allow.
-func (s *State) observe(t *turn, o probes.Observation) {
-	c := s.conditions.of(o.Condition)
-	if c == nil {
-		return // its probe was dropped a moment ago
-	}
-	if !c.isSeen() {
-		c.because = o
-	}
-	if s.lacksProof(c, o) {
-		o.Hysteresis = true
-	}
-	c.last = o
-	c.compare(t.now)
-	if classOf(o) >= bad {
-		c.lastBad = o
-	}
-	before := c.debounce
-	c.debounce = before.Next(o, t.now)
-	if !s.active.restored {
-		return
-	}
-	debounce := t.debounce(c.name)
-	c.tellUnknown(t, debounce)
-	target := c.debounce.Target(debounce, t.now)
-	if target == probes.Critical && !s.mayBeCritical(t, c) {
-		target = probes.Degraded
-	}
-	if target == before.Level {
-		c.waitingSince = time.Time{}
-		if c.debounce.unknownSince.IsZero() {
-			c.request = request{}
-		}
-		return
-	}
-	if !s.allow(t, c, target) {
-		return
-	}
-	c.waitingSince, c.request = time.Time{}, request{}
-	c.debounce, c.since = c.debounce.Enter(target, debounce, t.now), t.now
-	c.because = c.reasonFor(target)
-	if c.reason = c.because.Reason; target == probes.OK {
-		c.reason = ""
-	}
-	if target == probes.Critical {
-		s.eviction.at = t.now
-	}
-	t.tell(Notice{Kind: LevelChanged, Condition: c.name, From: before.Level, To: target,
-		Reason: c.because.Reason, Message: c.because.Message + c.nowText()})
+// request is a Degraded that the evidence asks for and that was not set yet.
+type request struct {
+	since time.Time // zero: there is none
+	// round is the number of rounds at that time.
+	round uint64
+	// braked says why it waits for the fleet; empty: it does not.
+	braked string
+	// notified: people know that.
+	notified bool
 }
 
-// lacksProof reports whether a good sample clears nothing, because the probe has not
-// seen well since its start what the condition was set for. Before the record is read
-// that may be anything.
-func (s *State) lacksProof(c *condition, o probes.Observation) bool {
-	lacking := strings.Fields(o.NeverWell)
-	return o.Level == probes.OK && (slices.Contains(lacking, c.reason) || !s.active.restored && len(lacking) > 0)
+// compare takes in whether the newest sample says something else than the Node.
+func (c *condition) compare(now time.Time) {
+	switch {
+	case c.shown == nil || c.shown.said == saidBy(c.last):
+		c.falseSince, c.steady = time.Time{}, c.last
+	case c.falseSince.IsZero():
+		c.falseSince = now
+	}
 }
 
-// reasonFor returns the observation that tells why the condition has the level: the
-// newest one, or the newest bad one where the newest is OK and the level is not.
-func (c *condition) reasonFor(level probes.Level) probes.Observation {
-	if level > probes.OK && c.last.Level == probes.OK && c.lastBad.Level > probes.OK {
-		return c.lastBad
+// reported returns the sample that the Node condition is to say: the newest one, or while
+// a condition is OK and says something else for a moment only, the newest that says the
+// same as the Node. A heartbeat must not tell noise, which would be told again when it
+// is over.
+func (c *condition) reported(now time.Time) probes.Observation {
+	isMoment := c.shown != nil && !c.falseSince.IsZero() && !c.isFalse(now)
+	if isMoment && !c.saysMore() && !c.steady.Suspicion && classOf(c.steady) < bad {
+		return c.steady
 	}
 	return c.last
 }
 
-// nowText tells what the newest sample showed, where another one gave the reason.
-func (c *condition) nowText() string {
-	if c.because == c.last {
-		return ""
-	}
-	return "; now " + c.last.Message
+// isFalse reports whether what the Node says of the condition has not been so for some
+// time.
+func (c *condition) isFalse(now time.Time) bool {
+	return !c.falseSince.IsZero() && now.Sub(c.falseSince) >= falseAfter
 }
 
-// debounce returns the configured debounce of a condition of the configuration.
-func (t *turn) debounce(name probes.Condition) Debounce {
-	c, _ := t.policy.Condition(name)
-	return c.Debounce
+// saysMore reports whether the Node condition says more than the value.
+func (c *condition) saysMore() bool {
+	return c.debounce.Level > probes.OK || c.request.braked != "" || c.last.Suspicion
 }
 
-// tellUnknown tells people, once an hour, that the probe has not been able to
-// tell for long.
-func (c *condition) tellUnknown(t *turn, debounce Debounce) {
-	if c.debounce.unknownFor(t.now) < debounce.UnknownAfter.Duration || t.now.Sub(c.toldUnknown) < time.Hour {
-		return
-	}
-	c.toldUnknown = t.now
-	t.tell(Notice{Kind: StillUnknown, Condition: c.name, Reason: string(StillUnknown), Message: fmt.Sprintf(
-		"%s has been Unknown for %s; NoSchedule taints stay: %s", c.name, durationText(c.debounce.unknownFor(t.now)), c.last.Message)})
+// hasMoved reports whether the value is far from the one that the Node shows.
+func (c *condition) hasMoved(shown int) bool {
+	by := c.last.Severity - shown
+	return c.debounce.Level > probes.OK && c.last.Level > probes.Unknown && (by >= moved || by <= -moved)
 }
 
-// allow asks the fleet brake about a new Degraded. It takes a token for the steps
-// that the write budget meters: clears and steps up to Critical.
-func (s *State) allow(t *turn, c *condition, to probes.Level) bool {
-	if to == probes.Degraded {
-		return c.debounce.Level > probes.Degraded || !s.isBraked(t, c)
+// suspicion is the reason with which the host suspects itself.
+func (c *condition) suspicion() string {
+	if c.last.Suspicion && c.last.Level == probes.Unknown && c.debounce.Level == probes.OK {
+		return c.last.Reason
 	}
-	if c.waitingSince.IsZero() {
-		c.waitingSince = t.now
+	return ""
+}
+
+// summarize returns what the record is to say of a condition now.
+func (c *condition) summarize(o outlook, now time.Time) *summary {
+	next := &summary{since: c.since, clearsAt: o.clears, held: o.held, flaps: c.debounce.flaps()}
+	if c.debounce.Level == probes.OK && now.Sub(c.debounce.SetAt) >= flapsFor {
+		next.flaps = 0
 	}
-	if held, _ := s.tokenGate(t, c); held != "" {
-		return false
+	if next.held == HeldFleetBrake { // the Node's condition says so, and it comes and goes
+		next.held = ""
 	}
-	s.budget, _ = s.budget.take(t.policy.WriteBudget, t.now)
-	return true
+	return next
 }

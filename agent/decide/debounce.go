@@ -8,6 +8,15 @@ import (
 	"github.com/taintlet/taintlet/probes"
 )
 
+// flaps is how often the condition was set most recently, as damping counts it: the
+// penalty just after the last set.
+func (d Debouncer) flaps() int { return int(math.Round(d.Penalty)) }
+
+// isDamped reports whether the condition clears later because it was set often.
+func (d Debouncer) isDamped(c Debounce) bool {
+	return d.flaps() > 1 && d.ClearAfter(c) > c.ClearAfter.Duration
+}
+
 // maxGap is the longest time between two samples that still belong together.
 // After a longer one (the host slept, the agent was stopped) the window starts
 // anew, and the gap counts neither as good nor as bad. It is longer than any

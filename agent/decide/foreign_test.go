@@ -115,7 +115,7 @@ func TestOnlyOwnPairsAreRemoved(t *testing.T) {
 }
 
 func wants(s *sim, p taints.Pair) bool {
-	for _, placed := range s.state.Placed() {
+	for _, placed := range s.state.DesiredTaints() {
 		if placed.Pair == p {
 			return true
 		}

@@ -7,6 +7,21 @@ import (
 	"github.com/taintlet/taintlet/taints"
 )
 
+// maxUnasked bounds the length of the pairs that the record names although no
+// rule asks for them, so that a forged list cannot make it too long to be read.
+const maxUnasked = 1000
+
+// upTo returns the first of the pairs, as many as have this length in bytes
+// together.
+func upTo(length int, pairs []taints.Pair) []taints.Pair {
+	for i, pair := range pairs {
+		if length -= len(pair.String()); length < 0 {
+			return pairs[:i]
+		}
+	}
+	return pairs
+}
+
 // ledger is what was decided for the Node, and how much of it is there.
 type ledger struct {
 	// desired are the taints that are to stand on the Node. Just after a start they are

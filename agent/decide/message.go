@@ -2,7 +2,6 @@ package decide
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -126,30 +125,4 @@ func (c *condition) goodText() string {
 		return c.lastBad.Clears
 	}
 	return c.last.Clears
-}
-
-// clockText writes a time as people read it on a clock, with the day if that is not
-// today's.
-func clockText(at, now time.Time) string {
-	at, now = at.UTC(), now.UTC()
-	if at.YearDay() == now.YearDay() && at.Year() == now.Year() {
-		return at.Format("15:04 UTC")
-	}
-	return at.Format("2006-01-02 15:04 UTC")
-}
-
-// durationText writes a wait, rounded up: "90 s", "2 min", "1 h", "1 h 5 min".
-func durationText(d time.Duration) string {
-	if seconds := math.Ceil(d.Seconds()); seconds < 120 {
-		return fmt.Sprintf("%.0f s", seconds)
-	}
-	minutes := int(math.Ceil(d.Minutes()))
-	var parts []string
-	if minutes >= 60 {
-		parts = append(parts, fmt.Sprintf("%d h", minutes/60))
-	}
-	if minutes%60 > 0 {
-		parts = append(parts, fmt.Sprintf("%d min", minutes%60))
-	}
-	return strings.Join(parts, " ")
 }

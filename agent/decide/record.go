@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/taintlet/taintlet/probes"
@@ -22,10 +20,6 @@ const recordVersion = 1
 // some 2 KiB; whoever may write annotations may write 256 KiB.
 const maxRecord = 16 << 10
 
-// maxPenalty is all that damping needs: a second doubled so often is longer
-// than any maxClearAfter. A forged record must not damp for weeks.
-const maxPenalty = 32
-
 var errNewer = errors.New("the record was written by a newer release")
 
 // Boot is one boot of the host and when it began, on the same clock that Step
@@ -34,6 +28,15 @@ var errNewer = errors.New("the record was written by a newer release")
 type Boot struct {
 	ID string
 	At time.Time
+}
+
+// since is a time as the record keeps it, nil for none.
+func (b Boot) since(t time.Time) *time.Duration {
+	if t.IsZero() {
+		return nil
+	}
+	d := t.Sub(b.At)
+	return &d
 }
 
 // record is the annotation taintlet.dev/record: all that must survive the
@@ -65,7 +68,7 @@ type recordCondition struct {
 	SetAt   *time.Duration           `json:"setAt,omitempty"`
 	Reason  string                   `json:"reason,omitempty"`  // of the sample that set it
 	Dispute map[string]recordDispute `json:"dispute,omitempty"` // by level
-	recordTold
+	recordSummary
 }
 
 type recordDispute struct {
@@ -106,17 +109,6 @@ func parseRecord(text string) (record, error) {
 	return r, nil
 }
 
-// maxTold is how much is told of a text that somebody else wrote, in bytes.
-const maxTold = 200
-
-// cut returns the start of a text that somebody else wrote.
-func cut(text string) string {
-	if len(text) <= maxTold {
-		return text
-	}
-	return strings.ToValidUTF8(text[:maxTold], "") + "…"
-}
-
 // timeline turns the record's durations into times of the present process.
 // After a reboot it is unknown how long the host was down. Every event counts
 // as older by the time since the boot and no more, so that nothing is over too
@@ -137,148 +129,19 @@ func (r record) String() string {
 	return string(text)
 }
 
-// disputed are the levels that a rule, and so a dispute, can be about.
-func disputed() []probes.Level { return []probes.Level{probes.Degraded, probes.Critical} }
-
-// record returns what the next process has to know.
-func (s *State) record(owned []taints.Pair) record {
-	r := record{
-		Version:    recordVersion,
-		Revision:   s.ledger.revision,
-		Boot:       s.boot.ID,
-		At:         s.ledger.decidedAt.Sub(s.boot.At),
-		Time:       s.ledger.decidedTime,
-		Instance:   s.active.instance,
-		EvictedAt:  s.boot.since(s.eviction.at),
-		Owned:      owned,
-		Conditions: make(map[probes.Condition]recordCondition, len(s.conditions)),
+// isOlderThanWriter reports whether the record was written by an instance that
+// started after this one. Terms are compared round the clock (RFC 1982), so
+// that a forged one cannot be the last.
+func (i instance) isOlderThanWriter(r record, boot Boot) bool {
+	other := r.Instance
+	if other.Name == "" || other.Name == i.Name {
+		return false
 	}
-	if !s.budget.fullAt.IsZero() {
-		r.TokensAt = s.budget.fullAt.Sub(s.boot.At)
+	if later := int64(other.Term - i.Term); later != 0 { //nolint:gosec // the wrap is meant
+		return later > 0
 	}
-	for i := range s.conditions {
-		c := &s.conditions[i]
-		entry := recordCondition{Level: c.debounce.Level, Penalty: c.debounce.Penalty, SetAt: s.boot.since(c.debounce.SetAt), Reason: c.reason, recordTold: c.told.recorded()}
-		for _, level := range disputed() {
-			if d := *c.disputeOf(level); d != (dispute{}) {
-				if entry.Dispute == nil {
-					entry.Dispute = map[string]recordDispute{}
-				}
-				entry.Dispute[level.String()] = recordDispute{d.stage, s.boot.since(d.until), s.boot.since(d.lostAt)}
-			}
-		}
-		r.Conditions[c.name] = entry
+	if r.Boot == boot.ID && other.StartedAt != i.StartedAt {
+		return other.StartedAt > i.StartedAt
 	}
-	return r
-}
-
-// isRevisionDue reports whether the record has to remember something else than its
-// last revision does. Until something was decided there is no record, and it need not
-// say who is active.
-func (s *State) isRevisionDue(t *turn) bool {
-	l := &s.ledger
-	for i := range s.conditions {
-		if c := &s.conditions[i]; c.remembered() != c.recorded {
-			return true
-		}
-	}
-	d := &l.decided
-	switch {
-	case d.budget != s.budget || !slices.Equal(d.desired, l.desired):
-		return true
-	case l.revision == 0: // without a record, a restart would not know what is ours on the Node
-		return len(l.owned) > 0 && t.in.Node.recordErr == nil && t.in.Node.record.Revision == 0
-	}
-	return d.uid != l.uid || d.instance != s.active.instance
-}
-
-// revise gives what was decided a new revision, and has the record say to people
-// what the conditions say now.
-func (s *State) revise(t *turn) {
-	l := &s.ledger
-	l.revise(t.now)
-	l.decided = decision{l.uid, s.active.instance, s.budget, l.desired}
-	for i := range s.conditions {
-		c := &s.conditions[i]
-		c.recorded, c.told = c.remembered(), c.tell(s.outlook(t, c), t.now)
-	}
-}
-
-// since is a time as the record keeps it, nil for none.
-func (b Boot) since(t time.Time) *time.Duration {
-	if t.IsZero() {
-		return nil
-	}
-	d := t.Sub(b.At)
-	return &d
-}
-
-// restore takes over what the Node's record remembers. Evidence that was
-// collected before is kept. The taints that stand stay until new evidence
-// clears them.
-func (s *State) restore(t *turn) {
-	node := t.in.Node
-	s.active.restored, s.ledger.uid = true, node.UID
-	if node.recordErr != nil {
-		if s.meet(t) {
-			t.tell(Notice{Kind: RecordRefused, Reason: "UnreadableRecord", Message: node.recordErr.Error() + "; nothing is removed that cannot be proven to be taintlet's own"})
-		}
-		return
-	}
-	r := node.record
-	at := r.timeline(s.boot)
-	past := func(d *time.Duration) time.Time {
-		if d == nil {
-			return time.Time{}
-		}
-		return earlier(at(*d), t.now)
-	}
-	s.ledger.revision, s.ledger.decidedAt, s.ledger.decidedTime = r.Revision, at(r.At), r.Time
-	if r.Revision > 0 {
-		// So the record differs and is written anew, in the time of this boot: whoever
-		// wrote it before has to learn that it is over.
-		s.active.instance.Term = r.Instance.Term + 1
-		s.budget = bucket{at(r.TokensAt)}.within(t.policy.WriteBudget, t.now)
-	} else {
-		s.budget = bucket{}
-	}
-	s.eviction.at = past(r.EvictedAt)
-	for i := range s.conditions {
-		c := &s.conditions[i]
-		entry, found := r.Conditions[c.name]
-		if !found {
-			continue
-		}
-		c.debounce.Level, c.debounce.Penalty, c.debounce.SetAt = entry.Level, min(entry.Penalty, maxPenalty), past(entry.SetAt)
-		c.debounce.forecast = false // what set it is not recorded: it clears like any other
-		c.since = earlier(readWall(entry.Since), t.now)
-		if entry.Level > probes.OK {
-			c.reason = cut(entry.Reason)
-		}
-		if entry.Level == probes.Critical && !ownsCritical(t.policy, c.name, r.Owned) {
-			c.debounce.Level = probes.Degraded // an eviction begins with a sample, an Event and a slot
-		}
-		for _, level := range disputed() {
-			saved := entry.Dispute[level.String()]
-			*c.disputeOf(level) = dispute{stage: min(saved.Stage, withdrawn), lostAt: past(saved.LostAt)}
-			if saved.Until != nil {
-				c.disputeOf(level).until = earlier(at(*saved.Until), t.now.Add(contestFor))
-			}
-		}
-	}
-}
-
-// ownsCritical reports whether the taint of the condition's rule for Critical is
-// among the pairs.
-func ownsCritical(policy *Policy, name probes.Condition, owned []taints.Pair) bool {
-	return slices.ContainsFunc(policy.Rules, func(r Rule) bool {
-		return r.Condition == name && r.Level == probes.Critical && slices.Contains(owned, r.Taint.Pair())
-	})
-}
-
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
+	return other.Name > i.Name // on two hosts no clock decides
 }

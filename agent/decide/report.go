@@ -9,133 +9,63 @@ import (
 	"github.com/taintlet/taintlet/taints"
 )
 
-// report is what our Node conditions are to say.
-type report struct {
-	// refresh: their heartbeat is due.
-	refresh bool
-	// pending are being written. They do not change until they are written: a
-	// message that moves with every sample must not make every sample a write.
-	pending []taints.NodeCondition
-	// news are when the conditions were last written for news alone, the newest first.
-	news [newsEach]time.Time
-}
-
-const (
-	// newsEach is how many reports in newsWithin are due to news alone. What comes
-	// and goes must not make every sample a write. For what a condition that is OK
-	// says, half of them. A suspicion that begins is beyond that.
-	newsEach, newsWithin = 2, time.Minute
-	// moved is how far the severity moves until the value is told anew: a quarter of
-	// the way from the threshold, which is 50, to the worst.
-	moved = 13
-	// falseAfter is how long samples must say something else than the Node until it is
-	// told: another reason, or another level. With a sample each few seconds, what the
-	// Node says is true within 30 s.
-	falseAfter = 20 * time.Second
-)
-
-// rendered is what a Node condition was rendered with.
-type rendered struct {
-	outlook
-	level      probes.Level
-	since      time.Time
-	severity   int // of its value
-	said       said
-	unrecorded bool
-}
-
-// said is what a sample says in one word.
-type said struct {
-	level  probes.Level
-	reason string
-}
-
-// saidBy is what a sample says. How near a good sample is to its threshold is part of
-// its value: on a host that is near one all the time, it changes with the noise.
-func saidBy(o probes.Observation) said {
-	if o.Level == probes.OK && o.Clears != "" {
-		return said{level: probes.OK}
+// follow takes in that the conditions were written, and that a heartbeat is due.
+func (r *report) follow(in Inputs) {
+	if in.Written {
+		r.pending = nil
 	}
-	return said{o.Level, o.Reason}
-}
-
-// compare takes in whether the newest sample says something else than the Node.
-func (c *condition) compare(now time.Time) {
-	switch {
-	case c.shown == nil || c.shown.said == saidBy(c.last):
-		c.falseSince, c.steady = time.Time{}, c.last
-	case c.falseSince.IsZero():
-		c.falseSince = now
-	}
-}
-
-// reported returns the sample that the Node condition is to say: the newest one, or while
-// a condition is OK and says something else for a moment only, the newest that says the
-// same as the Node. A heartbeat must not tell noise, which would be told again when it
-// is over.
-func (c *condition) reported(t *turn) probes.Observation {
-	isMoment := c.shown != nil && !c.falseSince.IsZero() && !c.isFalse(t.now)
-	if isMoment && !c.saysMore() && !c.steady.Suspicion && classOf(c.steady) < bad {
-		return c.steady
-	}
-	return c.last
-}
-
-// isFalse reports whether what the Node says of the condition has not been so for some
-// time.
-func (c *condition) isFalse(now time.Time) bool {
-	return !c.falseSince.IsZero() && now.Sub(c.falseSince) >= falseAfter
+	r.refresh = r.refresh || in.Refresh
 }
 
 // isReportDue reports whether the conditions are to be written: for their heartbeat, for
-// what they have to say at once, or for news whose turn it is. landed: the Node had the
+// what they have to say at once, or for a difference whose turn it is. landed: the Node had the
 // last decision when this Step began. The mere value of a condition that is OK waits
-// for the heartbeat. A suspicion that begins is told at once, since others decide by
-// it. All other news waits until the last report is written, and then for its turn.
+// for the heartbeat. A suspicion that begins is reported at once, since others decide by
+// it. Every other difference waits until the last report is written, and then for its turn.
 func (s *State) isReportDue(t *turn, landed bool) bool {
-	r, all := &s.report, news{isNew: s.report.refresh}
+	r, all := &s.report, difference{isNew: s.report.refresh}
 	for i := range s.conditions {
-		all = all.and(s.newsOf(t, &s.conditions[i]))
+		all = all.and(s.differenceOf(t, &s.conditions[i]))
 	}
 	if all.isNew || !t.Adopted.IsZero() {
 		return all.isNew
 	}
-	isTurn := func(reports int) bool { return t.now.Sub(r.news[reports-1]) >= newsWithin }
+	isTurn := func(reports int) bool { return t.now.Sub(r.updates[reports-1]) >= updatesWithin }
 	mayWrite := len(r.pending) == 0 && landed
-	if !all.isUrgent && !(mayWrite && (all.isOfBad && isTurn(newsEach) || all.differs && isTurn(1))) {
+	if !all.isUrgent && !(mayWrite && (all.isOfBad && isTurn(updatesEach) || all.differs && isTurn(1))) {
 		return false
 	}
-	copy(r.news[1:], r.news[:])
-	r.news[0] = t.now
+	copy(r.updates[1:], r.updates[:])
+	r.updates[0] = t.now
 	return true
 }
 
-// news is how a condition, or all, differ from what the Node shows.
-type news struct {
+// difference is how a condition, or all, differ from what the Node shows.
+type difference struct {
 	isNew    bool // the Node shows another level, or this process has shown nothing yet
 	differs  bool // something else is waited for
 	isOfBad  bool // the condition is not OK, and that is so or its value has moved
 	isUrgent bool // a suspicion begins
 }
 
-func (n news) and(other news) news {
-	return news{n.isNew || other.isNew, n.differs || other.differs, n.isOfBad || other.isOfBad, n.isUrgent || other.isUrgent}
+func (d difference) and(other difference) difference {
+	return difference{d.isNew || other.isNew, d.differs || other.differs, d.isOfBad || other.isOfBad, d.isUrgent || other.isUrgent}
 }
 
-func (s *State) newsOf(t *turn, c *condition) news {
+func (s *State) differenceOf(t *turn, c *condition) difference {
 	if c.shown == nil {
-		return news{isNew: !s.adopt(t, c)}
+		return difference{isNew: !s.adopt(t, c)}
 	}
 	shown := c.shown
 	if shown.level != c.debounce.Level || shown.since != c.since || shown.unrecorded != s.ledger.unrecorded {
-		return news{isNew: true}
+		return difference{isNew: true}
 	}
 	if !c.saysMore() && shown.outlook == (outlook{}) && c.falseSince.IsZero() {
-		return news{} // as almost always
+		return difference{} // as almost always
 	}
 	now := s.outlook(t, c)
 	differs := !now.equals(shown.outlook) || c.isFalse(t.now)
-	return news{
+	return difference{
 		differs:  differs,
 		isOfBad:  c.debounce.Level > probes.OK && differs || c.hasMoved(shown.severity),
 		isUrgent: now.suspicion != "" && shown.suspicion == "",
@@ -173,28 +103,9 @@ func (s *State) show(c *condition, o outlook, reported probes.Observation) {
 	c.shown = &rendered{o, c.debounce.Level, c.since, severity, saidBy(reported), s.ledger.unrecorded}
 }
 
-// saysMore reports whether the Node condition says more than the value.
-func (c *condition) saysMore() bool {
-	return c.debounce.Level > probes.OK || c.request.braked != "" || c.last.Suspicion
-}
-
-// hasMoved reports whether the value is far from the one that the Node shows.
-func (c *condition) hasMoved(shown int) bool {
-	by := c.last.Severity - shown
-	return c.debounce.Level > probes.OK && c.last.Level > probes.Unknown && (by >= moved || by <= -moved)
-}
-
-// follow takes in that the conditions were written, and that a heartbeat is due.
-func (r *report) follow(in Inputs) {
-	if in.Written {
-		r.pending = nil
-	}
-	r.refresh = r.refresh || in.Refresh
-}
-
-// renderAll renders the conditions when they are due and every probe has taken a
+// writeReport renders the conditions when they are due and every probe has taken a
 // sample.
-func (s *State) renderAll(t *turn, landed bool) {
+func (s *State) writeReport(t *turn, landed bool) {
 	if !s.conditions.allSeen() || !s.isReportDue(t, landed) {
 		return
 	}
@@ -203,7 +114,7 @@ func (s *State) renderAll(t *turn, landed bool) {
 	r.refresh, r.pending = false, make([]taints.NodeCondition, 0, len(s.conditions))
 	for i := range s.conditions {
 		c := &s.conditions[i]
-		now, reported := s.outlook(t, c), c.reported(t)
+		now, reported := s.outlook(t, c), c.reported(t.now)
 		r.pending = append(r.pending, s.render(t, c, now, reported))
 		s.show(c, now, reported)
 		c.compare(t.now)
@@ -217,29 +128,5 @@ func (s *State) isSummaryDue(t *turn) bool {
 	if len(s.report.pending) == 0 || s.ledger.revision == 0 || s.ledger.unrecorded {
 		return false
 	}
-	return slices.ContainsFunc(s.conditions, func(c condition) bool { return !c.told.equals(c.tell(s.outlook(t, &c), t.now)) })
-}
-
-// ReasonBraked is the reason of a Node condition whose taint the fleet brake holds
-// back.
-const ReasonBraked = "FleetBrake"
-
-// conditionPrefix makes our condition types of the conditions' names.
-const conditionPrefix = "Host"
-
-// ConditionType returns the type of our Node condition.
-func ConditionType(name probes.Condition) string {
-	return string(conditionPrefix + string(name))
-}
-
-// conditionName returns the condition that a Node condition of ours is about.
-func conditionName(kind string) (name probes.Condition, isOurs bool) {
-	text, isOurs := strings.CutPrefix(string(kind), conditionPrefix)
-	return probes.Condition(text), isOurs
-}
-
-// isOurs reports whether a Node condition's type is one of taintlet's.
-func isOurs(kind string, policy *Policy) bool {
-	name, found := conditionName(kind)
-	return found && slices.ContainsFunc(policy.Conditions, func(c Condition) bool { return c.Name == name })
+	return slices.ContainsFunc(s.conditions, func(c condition) bool { return !c.summary.equals(c.summarize(s.outlook(t, &c), t.now)) })
 }

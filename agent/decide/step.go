@@ -28,12 +28,12 @@ func Step(policy *Policy, s State, in Inputs, now time.Time) (State, Decision) {
 	}
 	s.report.follow(in)
 	s.ledger.settle(in)
-	if in.Node != nil && s.active.writes() {
+	if in.Node != nil && s.active.restored {
 		s.reconcile(t)
 	}
-	if in.Node != nil && s.active.writes() {
+	if in.Node != nil && s.active.restored {
 		t.Slot = s.requestSlot(t)
-		s.tellWaiting(t)
+		s.notifyWaiting(t)
 	}
 	if s.active.isStandby() {
 		t.Slot = SlotOfAnother
@@ -45,10 +45,10 @@ func Step(policy *Policy, s State, in Inputs, now time.Time) (State, Decision) {
 // what to write.
 func (s *State) reconcile(t *turn) {
 	s.ledger.follow(t.policy)
-	if !s.meet(t) {
+	if !s.observeNode(t) {
 		return
 	}
-	s.heedPause(t)
+	s.followPause(t)
 	s.countLosses(t)
 	s.settleDisputes(t)
 	s.desire(t)
@@ -56,7 +56,7 @@ func (s *State) reconcile(t *turn) {
 	if s.isRevisionDue(t) {
 		s.revise(t)
 	}
-	s.renderAll(t, landed)
+	s.writeReport(t, landed)
 	change := s.change(t)
 	_, differs := change.Differs(t.in.Node.Node)
 	isUndone := s.ledger.hasLanded() && differs // somebody undid a part of it

@@ -71,10 +71,3 @@ func (s *State) writesThatWait() (n int) {
 	}
 	return n
 }
-
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
-}

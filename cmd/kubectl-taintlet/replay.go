@@ -201,7 +201,7 @@ func inBrackets(why string) string {
 // taintsOf returns the taints that are on the Node for a condition.
 func (r *replay) taintsOf(condition probes.Condition) []string {
 	var on []string
-	for _, p := range r.state.Placed() {
+	for _, p := range r.state.DesiredTaints() {
 		if p.Condition == condition && r.node.Has(p.Pair) {
 			on = append(on, words.Taint(p.Pair, p.Value))
 		}

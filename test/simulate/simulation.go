@@ -215,7 +215,7 @@ func (s *simulation) step(in decide.Inputs) {
 
 // compare notes which taints the Node has after a write.
 func (s *simulation) compare() {
-	placed := s.state.Placed()
+	placed := s.state.DesiredTaints()
 	for _, h := range s.subjects {
 		before, n := h.held(), 0
 		for _, p := range placed {

@@ -10,7 +10,7 @@ import (
 	"github.com/taintlet/taintlet/test/process"
 )
 
-// untold is how long what has changed may wait to be told: newsWithin in
+// untold is how long what has changed may wait to be told: updatesWithin in
 // agent/decide.
 const untold = time.Minute
 

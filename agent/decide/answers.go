@@ -1,0 +1,104 @@
+package decide
+
+import (
+	"time"
+
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/taints"
+)
+
+// WhyNotWriting says why this agent does not write the Node; empty when it does.
+func (s *State) WhyNotWriting() string { return s.active.whyNotWriting() }
+
+// IsPaused reports whether a person has stopped new taints for a condition.
+func (s *State) IsPaused(name probes.Condition) bool { return s.pause.has(name) }
+
+// Level is the level that was decided for a condition.
+func (s *State) Level(name probes.Condition) probes.Level {
+	if c := s.conditions.of(name); c != nil {
+		return c.debounce.Level
+	}
+	return probes.OK
+}
+
+// DesiredTaint is a taint that the State desires on the Node and how it stays there.
+type DesiredTaint struct {
+	Condition probes.Condition
+	Pair      taints.Pair
+	Via       taints.Via
+	Value     string
+	Level     probes.Level // of the rule
+}
+
+// Taint returns the taint with its value.
+func (p DesiredTaint) Taint() taints.Taint {
+	return p.Pair.With(p.Value)
+}
+
+// DesiredTaints returns the taints that are desired now.
+func (s *State) DesiredTaints() []DesiredTaint {
+	placed := make([]DesiredTaint, 0, len(s.ledger.desired))
+	for _, d := range s.ledger.desired {
+		placed = append(placed, DesiredTaint{d.condition, d.taint.Pair(), d.via, d.taint.Value, d.level})
+	}
+	return placed
+}
+
+// TokensLeft returns how many tokens the write budget has.
+func (s *State) TokensLeft(policy *Policy, now time.Time) int {
+	missing := max(0, s.budget.fullAt.Sub(now))
+	interval := policy.WriteBudget.Interval.Duration
+	return max(0, policy.WriteBudget.Burst-int((missing+interval-1)/interval))
+}
+
+// TimeToClear returns how long every further sample must be good before a condition
+// is OK; false where it is OK. That it may wait for the write budget is included.
+func (s *State) TimeToClear(policy *Policy, name probes.Condition, now time.Time) (time.Duration, bool) {
+	c := s.conditions.of(name)
+	if c == nil || c.debounce.Level == probes.OK {
+		return 0, false
+	}
+	return max(0, s.clearsAt(policy, c, now).Sub(now)), true
+}
+
+// Since returns when a condition went from OK to Degraded; false where it is OK.
+func (s *State) Since(name probes.Condition) (time.Time, bool) {
+	c := s.conditions.of(name)
+	if c == nil || c.debounce.Level == probes.OK {
+		return time.Time{}, false
+	}
+	return c.debounce.SetAt, true
+}
+
+// IsContested reports whether a condition's taint is a stand-in or missing because
+// others removed it.
+func (s *State) IsContested(name probes.Condition) bool {
+	c := s.conditions.of(name)
+	return c != nil && (c.disputes[0].stage != asRuled || c.disputes[1].stage != asRuled)
+}
+
+// Shared is the level of a condition that the peers are told: the requested one, since
+// with the decided one the brake would hide from them what it holds back. While the
+// newest sample cannot tell, it is Unknown: a level decided up to an hour ago
+// (unknownAfter) would brake others.
+func (s *State) Shared(name probes.Condition) probes.Level {
+	if c := s.conditions.of(name); c != nil && c.last.Condition != "" && c.last.Level == probes.Unknown {
+		return probes.Unknown
+	}
+	return s.Requested(name)
+}
+
+// Requested is the level that a condition has, or would have but for the fleet
+// brake.
+func (s *State) Requested(name probes.Condition) probes.Level {
+	if c := s.conditions.of(name); c != nil && !c.request.since.IsZero() {
+		return max(c.debounce.Level, probes.Degraded)
+	}
+	return s.Level(name)
+}
+
+// IsBraked reports whether the fleet brake holds a condition's taint back.
+func (s *State) IsBraked(name probes.Condition) bool {
+	c := s.conditions.of(name)
+	return c != nil && c.request.braked != ""
+}

@@ -1,0 +1,85 @@
+package decide
+
+import (
+	"time"
+
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/taints"
+)
+
+// Slot says whether this Node holds one of the fleet's eviction slots.
+type Slot uint8
+
+const (
+	// SlotUnknown means that nobody has asked yet, or the API server does not
+	// answer. What was decided stays; nothing new is evicted.
+	SlotUnknown Slot = iota
+	// SlotNone means that there is none for this Node, or it was lost: step down.
+	SlotNone
+	// SlotHeld means that this Node may evict.
+	SlotHeld
+)
+
+// SlotRequest is what the decider needs of the slot.
+type SlotRequest uint8
+
+const (
+	// SlotUndecided means that nothing is known of the Node.
+	SlotUndecided SlotRequest = iota
+	// SlotOfAnother means that another agent is active for this Node and keeps
+	// its slot.
+	SlotOfAnother
+	// SlotNotNeeded means that no NoExecute pair of ours is on the Node or desired there.
+	SlotNotNeeded
+	// SlotRequested means that only a slot is missing before this Node evicts.
+	SlotRequested
+	// SlotInUse means that the Node carries a NoExecute pair of ours, or is about to.
+	SlotInUse
+)
+
+// Peers is what the agents of other Nodes said most recently. The zero value says
+// that there are none.
+type Peers struct {
+	// Known is how many there are to be asked; negative: not known yet.
+	Known int
+	// Rounds counts the times that they were asked.
+	Rounds uint64
+	// Shares by condition.
+	Shares map[probes.Condition]Share
+}
+
+// Share is how many peers told their level of a condition within the last minute,
+// and how many of these have it Degraded or would have, but for the fleet brake.
+type Share struct{ Asked, Bad int }
+
+// Inputs are what is new since the last Step.
+type Inputs struct {
+	Observations []probes.Observation
+	// Node is the newest version seen, not changed between Steps by anybody;
+	// nil while there is none.
+	Node *Node
+	// Facts of the cluster.
+	Facts taints.Facts
+	// Written: the last Change was written to Node.
+	Written bool
+	// Refresh: the heartbeat of our conditions is due.
+	Refresh bool
+	// Slot is what is known of this Node's eviction slot.
+	Slot Slot
+	// Peers is what the agents of other Nodes said.
+	Peers Peers
+}
+
+// Decision is what one Step came to.
+type Decision struct {
+	// Change is what the Node lacks; nil when it lacks nothing.
+	Change *taints.Change
+	// Notices tell what happened, in order.
+	Notices []Notice
+	// Slot is what is requested of the eviction slot.
+	Slot SlotRequest
+	// Adopted is the heartbeat of the conditions that stand on the Node, by the wall
+	// clock, when a restarted agent found that they say what it would write. The next
+	// heartbeat goes by that. Zero: nothing was adopted now.
+	Adopted time.Time
+}

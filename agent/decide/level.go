@@ -1,0 +1,114 @@
+package decide
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/taintlet/taintlet/probes"
+)
+
+// observe adds a sample and moves the condition's level as far as the evidence
+// and the write budget allow.
+func (s *State) observe(t *turn, o probes.Observation) {
+	c := s.conditions.of(o.Condition)
+	if c == nil {
+		return // its probe was dropped a moment ago
+	}
+	if !c.isSeen() {
+		c.because = o
+	}
+	if s.lacksProof(c, o) {
+		o.Hysteresis = true
+	}
+	c.last = o
+	c.compare(t.now)
+	if classOf(o) >= bad {
+		c.lastBad = o
+	}
+	before := c.debounce
+	c.debounce = before.Next(o, t.now)
+	if !s.active.restored {
+		return
+	}
+	debounce := t.debounce(c.name)
+	c.notifyUnknown(t, debounce)
+	target := c.debounce.Target(debounce, t.now)
+	if target == probes.Critical && !s.mayBeCritical(t, c) {
+		target = probes.Degraded
+	}
+	if target == before.Level {
+		c.waitingSince = time.Time{}
+		if c.debounce.unknownSince.IsZero() {
+			c.request = request{}
+		}
+		return
+	}
+	if !s.allow(t, c, target) {
+		return
+	}
+	c.waitingSince, c.request = time.Time{}, request{}
+	c.debounce, c.since = c.debounce.Enter(target, debounce, t.now), t.now
+	c.because = c.reasonFor(target)
+	if c.reason = c.because.Reason; target == probes.OK {
+		c.reason = ""
+	}
+	if target == probes.Critical {
+		s.eviction.at = t.now
+	}
+	t.notify(Notice{Kind: LevelChanged, Condition: c.name, From: before.Level, To: target,
+		Reason: c.because.Reason, Message: c.because.Message + c.nowText()})
+}
+
+// lacksProof reports whether a good sample clears nothing, because the probe has not
+// seen well since its start what the condition was set for. Before the record is read
+// that may be anything.
+func (s *State) lacksProof(c *condition, o probes.Observation) bool {
+	lacking := strings.Fields(o.NeverWell)
+	return o.Level == probes.OK && (slices.Contains(lacking, c.reason) || !s.active.restored && len(lacking) > 0)
+}
+
+// reasonFor returns the observation that tells why the condition has the level: the
+// newest one, or the newest bad one where the newest is OK and the level is not.
+func (c *condition) reasonFor(level probes.Level) probes.Observation {
+	if level > probes.OK && c.last.Level == probes.OK && c.lastBad.Level > probes.OK {
+		return c.lastBad
+	}
+	return c.last
+}
+
+// nowText tells what the newest sample showed, where another one gave the reason.
+func (c *condition) nowText() string {
+	if c.because == c.last {
+		return ""
+	}
+	return "; now " + c.last.Message
+}
+
+// notifyUnknown tells people, once an hour, that the probe has not been able to
+// tell for long.
+func (c *condition) notifyUnknown(t *turn, debounce Debounce) {
+	if c.debounce.unknownFor(t.now) < debounce.UnknownAfter.Duration || t.now.Sub(c.unknownNotified) < time.Hour {
+		return
+	}
+	c.unknownNotified = t.now
+	t.notify(Notice{Kind: StillUnknown, Condition: c.name, Reason: string(StillUnknown), Message: fmt.Sprintf(
+		"%s has been Unknown for %s; NoSchedule taints stay: %s", c.name, durationText(c.debounce.unknownFor(t.now)), c.last.Message)})
+}
+
+// allow asks the fleet brake about a new Degraded. It takes a token for the steps
+// that the write budget meters: clears and steps up to Critical.
+func (s *State) allow(t *turn, c *condition, to probes.Level) bool {
+	if to == probes.Degraded {
+		return c.debounce.Level > probes.Degraded || !s.isBraked(t, c)
+	}
+	if c.waitingSince.IsZero() {
+		c.waitingSince = t.now
+	}
+	if held, _ := s.tokenGate(t, c); held != "" {
+		return false
+	}
+	s.budget, _ = s.budget.take(t.policy.WriteBudget, t.now)
+	return true
+}

@@ -1,0 +1,140 @@
+package decide
+
+import (
+	"slices"
+	"time"
+
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/taints"
+)
+
+// record returns what the next process has to know.
+func (s *State) record(owned []taints.Pair) record {
+	r := record{
+		Version:    recordVersion,
+		Revision:   s.ledger.revision,
+		Boot:       s.boot.ID,
+		At:         s.ledger.decidedAt.Sub(s.boot.At),
+		Time:       s.ledger.decidedTime,
+		Instance:   s.active.instance,
+		EvictedAt:  s.boot.since(s.eviction.at),
+		Owned:      owned,
+		Conditions: make(map[probes.Condition]recordCondition, len(s.conditions)),
+	}
+	if !s.budget.fullAt.IsZero() {
+		r.TokensAt = s.budget.fullAt.Sub(s.boot.At)
+	}
+	for i := range s.conditions {
+		c := &s.conditions[i]
+		entry := recordCondition{Level: c.debounce.Level, Penalty: c.debounce.Penalty, SetAt: s.boot.since(c.debounce.SetAt), Reason: c.reason, recordSummary: c.summary.recorded()}
+		for _, level := range disputed() {
+			if d := *c.disputeOf(level); d != (dispute{}) {
+				if entry.Dispute == nil {
+					entry.Dispute = map[string]recordDispute{}
+				}
+				entry.Dispute[level.String()] = recordDispute{d.stage, s.boot.since(d.until), s.boot.since(d.lostAt)}
+			}
+		}
+		r.Conditions[c.name] = entry
+	}
+	return r
+}
+
+// isRevisionDue reports whether the record has to remember something else than its
+// last revision does. Until something was decided there is no record, and it need not
+// say who is active.
+func (s *State) isRevisionDue(t *turn) bool {
+	l := &s.ledger
+	for i := range s.conditions {
+		if c := &s.conditions[i]; c.remembered() != c.recorded {
+			return true
+		}
+	}
+	d := &l.decided
+	switch {
+	case d.budget != s.budget || !slices.Equal(d.desired, l.desired):
+		return true
+	case l.revision == 0: // without a record, a restart would not know what is ours on the Node
+		return len(l.owned) > 0 && t.in.Node.recordErr == nil && t.in.Node.record.Revision == 0
+	}
+	return d.uid != l.uid || d.instance != s.active.instance
+}
+
+// revise gives what was decided a new revision, and has the record say to people
+// what the conditions say now.
+func (s *State) revise(t *turn) {
+	l := &s.ledger
+	l.revise(t.now)
+	l.decided = decision{l.uid, s.active.instance, s.budget, l.desired}
+	for i := range s.conditions {
+		c := &s.conditions[i]
+		c.recorded, c.summary = c.remembered(), c.summarize(s.outlook(t, c), t.now)
+	}
+}
+
+// restore takes over what the Node's record remembers. Evidence that was
+// collected before is kept. The taints that stand stay until new evidence
+// clears them.
+func (s *State) restore(t *turn) {
+	node := t.in.Node
+	s.active.restored, s.ledger.uid = true, node.UID
+	if node.recordErr != nil {
+		if s.observeNode(t) {
+			t.notify(Notice{Kind: RecordRefused, Reason: "UnreadableRecord", Message: node.recordErr.Error() + "; nothing is removed that cannot be proven to be taintlet's own"})
+		}
+		return
+	}
+	r := node.record
+	at := r.timeline(s.boot)
+	past := func(d *time.Duration) time.Time {
+		if d == nil {
+			return time.Time{}
+		}
+		return earlier(at(*d), t.now)
+	}
+	s.ledger.revision, s.ledger.decidedAt, s.ledger.decidedTime = r.Revision, at(r.At), r.Time
+	if r.Revision > 0 {
+		// So the record differs and is written anew, in the time of this boot: whoever
+		// wrote it before has to learn that it is over.
+		s.active.instance.Term = r.Instance.Term + 1
+		s.budget = bucket{at(r.TokensAt)}.within(t.policy.WriteBudget, t.now)
+	} else {
+		s.budget = bucket{}
+	}
+	s.eviction.at = past(r.EvictedAt)
+	for i := range s.conditions {
+		c := &s.conditions[i]
+		entry, found := r.Conditions[c.name]
+		if !found {
+			continue
+		}
+		c.debounce.Level, c.debounce.Penalty, c.debounce.SetAt = entry.Level, min(entry.Penalty, maxPenalty), past(entry.SetAt)
+		c.debounce.forecast = false // what set it is not recorded: it clears like any other
+		c.since = earlier(readWall(entry.Since), t.now)
+		if entry.Level > probes.OK {
+			c.reason = cut(entry.Reason)
+		}
+		if entry.Level == probes.Critical && !ownsCritical(t.policy, c.name, r.Owned) {
+			c.debounce.Level = probes.Degraded // an eviction begins with a sample, an Event and a slot
+		}
+		for _, level := range disputed() {
+			saved := entry.Dispute[level.String()]
+			*c.disputeOf(level) = dispute{stage: min(saved.Stage, withdrawn), lostAt: past(saved.LostAt)}
+			if saved.Until != nil {
+				c.disputeOf(level).until = earlier(at(*saved.Until), t.now.Add(contestFor))
+			}
+		}
+	}
+}
+
+// ownsCritical reports whether the taint of the condition's rule for Critical is
+// among the pairs.
+func ownsCritical(policy *Policy, name probes.Condition, owned []taints.Pair) bool {
+	return slices.ContainsFunc(policy.Rules, func(r Rule) bool {
+		return r.Condition == name && r.Level == probes.Critical && slices.Contains(owned, r.Taint.Pair())
+	})
+}
+
+// maxPenalty is all that damping needs: a second doubled so often is longer
+// than any maxClearAfter. A forged record must not damp for weeks.
+const maxPenalty = 32

@@ -1,0 +1,32 @@
+package decide
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/taintlet/taintlet/probes"
+)
+
+// ReasonBraked is the reason of a Node condition whose taint the fleet brake holds
+// back.
+const ReasonBraked = "FleetBrake"
+
+// conditionPrefix makes our condition types of the conditions' names.
+const conditionPrefix = "Host"
+
+// ConditionType returns the type of our Node condition.
+func ConditionType(name probes.Condition) string {
+	return string(conditionPrefix + string(name))
+}
+
+// conditionName returns the condition that a Node condition of ours is about.
+func conditionName(kind string) (name probes.Condition, isOurs bool) {
+	text, isOurs := strings.CutPrefix(string(kind), conditionPrefix)
+	return probes.Condition(text), isOurs
+}
+
+// isOurs reports whether a Node condition's type is one of taintlet's.
+func isOurs(kind string, policy *Policy) bool {
+	name, found := conditionName(kind)
+	return found && slices.ContainsFunc(policy.Conditions, func(c Condition) bool { return c.Name == name })
+}

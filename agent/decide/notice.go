@@ -1,0 +1,38 @@
+package decide
+
+import (
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/taints"
+)
+
+// Kind of a Notice; also the reason of the Event that tells of it.
+type Kind string
+
+// The kinds of Notices.
+const (
+	LevelChanged   Kind = "LevelChanged"
+	TaintLost      Kind = "TaintLost"
+	TaintContested Kind = "TaintContested"
+	TaintVetoed    Kind = "TaintVetoed"
+	TaintWithdrawn Kind = "TaintWithdrawn"
+	StillUnknown   Kind = "ConditionStillUnknown"
+	RecordRefused  Kind = "RecordRefused"
+	Standby        Kind = "AgentStandby"
+	Active         Kind = "AgentActive"
+	Paused         Kind = "TaintsPaused"
+	Resumed        Kind = "TaintsResumed"
+	EvictionWaits  Kind = "EvictionWaitsForSlot"
+	TaintBraked    Kind = "TaintBraked"
+)
+
+// Notice is something that people and metrics are told.
+type Notice struct {
+	Kind      Kind
+	Condition probes.Condition
+	From, To  probes.Level // of a LevelChanged
+	Taint     taints.Taint // of a TaintLost
+	Via       taints.Via   // of a TaintLost: how the taint was to stay
+	By        string       // of a TaintLost: the field manager that removed it, if known
+	Reason    string
+	Message   string
+}

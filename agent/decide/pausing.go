@@ -1,0 +1,79 @@
+package decide
+
+import (
+	"slices"
+
+	"github.com/taintlet/taintlet/taints"
+)
+
+// followPause takes over what the Node says of a pause and tells people. A pause
+// begins at once. One ends with a token of the write budget, so that somebody
+// who pauses and resumes all the time cannot make a write of each.
+func (s *State) followPause(t *turn) {
+	next := parsePause(t.in.Node.Annotations[taints.PausedAnnotation], t.policy)
+	if next.equals(s.pause) {
+		s.pause.ending = nil
+		return
+	}
+	forgiven := false
+	if s.pause.endsFor(next) {
+		var ok bool
+		if s.budget, ok = s.budget.take(t.policy.WriteBudget, t.now); !ok {
+			// What begins does not wait for what ends.
+			s.pause.conditions = pause{conditions: slices.Concat(s.pause.conditions, next.conditions)}.inOrder(t.policy).conditions
+			s.pause.ending = slices.DeleteFunc(slices.Clone(s.pause.conditions), next.has)
+			return
+		}
+		forgiven = s.forgive(next)
+	}
+	s.pause = next
+	n := Notice{Kind: Paused, Message: "the annotation " + taints.PausedAnnotation + " stops new taints for " + next.String() + "; taints that stand go with recovery as always"}
+	switch {
+	case len(next.conditions) == 0:
+		n.Kind, n.Message = Resumed, "the annotation "+taints.PausedAnnotation+" is gone; taints are set again"
+		if forgiven {
+			n.Message += ", also those that others removed"
+		}
+	case next.unreadable != "":
+		n.Message += `. The value is neither "true" nor a list of conditions: ` + next.unreadable
+	}
+	n.Reason = string(n.Kind)
+	t.notify(n)
+}
+
+// forgive ends the contests of the conditions whose pause is over with the next
+// one. Who ends a pause has decided anew, and it is the one way in which a person
+// can end a contest. A veto stays: nobody evicts by mistake.
+func (s *State) forgive(next pause) (forgiven bool) {
+	for i := range s.conditions {
+		c := &s.conditions[i]
+		if !s.pause.has(c.name) || next.has(c.name) {
+			continue
+		}
+		for j := range c.disputes {
+			if d := &c.disputes[j]; d.stage != asRuled && !d.until.IsZero() {
+				*d, forgiven = dispute{}, true
+			}
+		}
+	}
+	return forgiven
+}
+
+// underPause leaves out what a pause stops: of a paused condition only those
+// taints stay desired that are on the Node already, as they are.
+func (s *State) underPause(node *Node, all []desired) []desired {
+	if len(s.pause.conditions) == 0 {
+		return all
+	}
+	var allowed []desired
+	for _, d := range all {
+		if s.pause.has(d.condition) && !node.Has(d.taint.Pair()) {
+			d = d.otherWay()
+			if pair := d.taint.Pair(); !slices.Contains(s.ledger.owned, pair) || !node.Has(pair) {
+				continue
+			}
+		}
+		allowed = append(allowed, d)
+	}
+	return allowed
+}

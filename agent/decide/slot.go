@@ -1,0 +1,38 @@
+package decide
+
+import (
+	"slices"
+
+	"github.com/taintlet/taintlet/taints"
+)
+
+// requestSlot says what the slot is needed for. It is kept until the NoExecute
+// pairs have left the Node: the slot bounds what stands, not what is desired.
+func (s *State) requestSlot(t *turn) SlotRequest {
+	// A level alone, which a record may forge, needs no slot: a taint that somebody
+	// removed is not asked for any more.
+	if slices.ContainsFunc(s.asked(t), func(d desired) bool { return d.taint.Effect == taints.NoExecute }) {
+		return SlotInUse
+	}
+	request := SlotNotNeeded
+	for i := range s.conditions {
+		if s.needsSlot(t, &s.conditions[i]) {
+			request = SlotRequested
+		}
+	}
+	for _, pair := range s.ledger.owned {
+		if pair.Effect == taints.NoExecute && t.in.Node.Has(pair) {
+			return SlotInUse
+		}
+	}
+	return request
+}
+
+// notifyWaiting tells people once when an eviction waits for a slot.
+func (s *State) notifyWaiting(t *turn) {
+	waits := t.Slot == SlotRequested && t.in.Slot == SlotNone
+	if waits && !s.eviction.waits {
+		t.notify(Notice{Kind: EvictionWaits, Reason: string(EvictionWaits), Message: "a condition is critical, but all eviction slots are taken or missing; no pod is evicted"})
+	}
+	s.eviction.waits = waits
+}
