@@ -195,7 +195,7 @@ func (c *cleaner) tell(before, after *taints.Node) {
 	}
 	for _, condition := range before.Conditions {
 		if after.Condition(condition.Type) == nil {
-			gone("condition", string(condition.Type))
+			gone("condition", condition.Type)
 		}
 	}
 	if removed == 0 {

@@ -74,7 +74,7 @@ func TestTaintsBelongToConditions(t *testing.T) {
 func TestTaintOfAConditionThatIsWell(t *testing.T) {
 	node := owning(t, taints.Taint{Key: corev1.TaintNodeDiskPressure, Effect: taints.NoSchedule})
 	for i := range node.Conditions {
-		if strings.HasPrefix(string(node.Conditions[i].Type), "Host") {
+		if strings.HasPrefix(node.Conditions[i].Type, "Host") {
 			node.Conditions[i].Status = taints.ConditionFalse
 		}
 	}
