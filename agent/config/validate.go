@@ -144,7 +144,7 @@ func (c *Config) validateCritical(at *field.Path) field.ErrorList {
 
 func between(d decide.Duration, low, high time.Duration, at *field.Path) field.ErrorList {
 	if d.Duration < low || d.Duration > high {
-		return field.ErrorList{field.Invalid(at, d.Duration.String(), "must be "+low.String()+" to "+high.String())}
+		return field.ErrorList{field.Invalid(at, d.String(), "must be "+low.String()+" to "+high.String())}
 	}
 	return nil
 }

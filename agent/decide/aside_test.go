@@ -32,7 +32,7 @@ func TestAsidesAreBounded(t *testing.T) {
 		suspects := r.IntN(3) == 0
 		symbol := map[bool]string{true: "suspects", false: "ok"}[suspects]
 		s.after(time.Second, sample(probes.NetworkUnavailable, symbol), sample(probes.MemoryPressure, "bad"))
-		shown := s.read.Node.Condition("HostNetworkUnavailable")
+		shown := s.read.Condition("HostNetworkUnavailable")
 		if suspects && !was && shown.Status != taints.ConditionUnknown {
 			late++
 		}

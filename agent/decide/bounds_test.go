@@ -46,7 +46,7 @@ func TestTaintWithoutRoomForTheRecord(t *testing.T) {
 	s.after(time.Second, sample(probes.MemoryPressure, "certain"))
 	pair := taints.Pair{Key: corev1.TaintNodeMemoryPressure, Effect: taints.NoSchedule}
 	says := func(text string) bool {
-		c := s.read.Node.Condition("HostMemoryPressure")
+		c := s.read.Condition("HostMemoryPressure")
 		return c != nil && strings.Contains(c.Message, text)
 	}
 	if !s.read.Has(pair) || s.read.Annotations[taints.RecordAnnotation] != "" {

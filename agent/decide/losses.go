@@ -21,7 +21,7 @@ func (s *State) countLosses(t *turn) {
 			continue
 		}
 		l.lost = append(slices.Clip(l.lost), pair)
-		by := node.Node.LastWriter
+		by := node.LastWriter
 		lost := d.full()
 		t.notify(Notice{
 			Kind: TaintLost, Condition: d.condition, Taint: lost, Via: d.via, By: by, Reason: string(TaintLost),

@@ -16,12 +16,12 @@ const conditionPrefix = "Host"
 
 // ConditionType returns the type of our Node condition.
 func ConditionType(name probes.Condition) string {
-	return string(conditionPrefix + string(name))
+	return conditionPrefix + string(name)
 }
 
 // conditionName returns the condition that a Node condition of ours is about.
 func conditionName(kind string) (name probes.Condition, isOurs bool) {
-	text, isOurs := strings.CutPrefix(string(kind), conditionPrefix)
+	text, isOurs := strings.CutPrefix(kind, conditionPrefix)
 	return probes.Condition(text), isOurs
 }
 

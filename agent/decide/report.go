@@ -32,7 +32,8 @@ func (s *State) isReportDue(t *turn, landed bool) bool {
 	}
 	isTurn := func(reports int) bool { return t.now.Sub(r.updates[reports-1]) >= updatesWithin }
 	mayWrite := len(r.pending) == 0 && landed
-	if !all.isUrgent && !(mayWrite && (all.isOfBad && isTurn(updatesEach) || all.differs && isTurn(1))) {
+	isDue := all.isUrgent || mayWrite && (all.isOfBad && isTurn(updatesEach) || all.differs && isTurn(1))
+	if !isDue {
 		return false
 	}
 	copy(r.updates[1:], r.updates[:])

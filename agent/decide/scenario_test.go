@@ -419,7 +419,7 @@ func verbs() map[string]func(w *world, args []string) error {
 		"record":    (*world).editRecord,
 		"kubelet":   (*world).kubelet,
 		"delete":    func(w *world, _ []string) error { w.known = nil; return nil },
-		"recreate":  func(w *world, _ []string) error { w.create(string(w.node.UID) + "1"); return nil },
+		"recreate":  func(w *world, _ []string) error { w.create(w.node.UID + "1"); return nil },
 		"config":    (*world).configure,
 		"condition": (*world).showCondition,
 		"node":      func(w *world, _ []string) error { w.showNode(); return nil },
