@@ -43,7 +43,7 @@ func (o *Offline) Apply(_ context.Context, base *taints.Node, change taints.Chan
 		o.log.Info("dry run: would patch the node", "taints", describe(after.Taints), "annotations", change.Annotations)
 	}
 	for _, c := range change.Conditions {
-		o.log.Info("dry run: would set the node condition", "type", string(c.Type), "status", string(c.Status), "reason", c.Reason, "message", c.Message)
+		o.log.Info("dry run: would set the node condition", "type", c.Type, "status", string(c.Status), "reason", c.Reason, "message", c.Message)
 	}
 	return after, nil
 }

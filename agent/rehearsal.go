@@ -101,7 +101,7 @@ func (r *Rehearsal) Apply(ctx context.Context, base *taints.Node, change taints.
 	r.log.Debug("dry run: the API server would take the patch of the node", "annotations", change.Annotations)
 	for _, c := range change.Conditions {
 		if was := before.Condition(c.Type); was == nil || was.Status != c.Status || was.Reason != c.Reason {
-			r.log.Info("dry run: the API server would take the node condition", "type", string(c.Type), "status", string(c.Status), "reason", c.Reason, "message", c.Message)
+			r.log.Info("dry run: the API server would take the node condition", "type", c.Type, "status", string(c.Status), "reason", c.Reason, "message", c.Message)
 		}
 	}
 	return node, nil
