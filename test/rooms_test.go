@@ -92,7 +92,7 @@ func TestRoomsImportWhatTheyMay(t *testing.T) {
 // What decides is a leaf: it reaches neither the network nor another program, also not
 // through what it imports, which depguard does not see.
 func TestWhatDecidesLinksNoNetwork(t *testing.T) {
-	for _, pure := range []string{"taints", "probes/network/verdict"} {
+	for _, pure := range []string{"agent/decide", "probes/network/verdict", "taints"} {
 		for _, path := range goList(t, "-deps", "./"+pure) {
 			if slices.Contains([]string{"net/http", "crypto/tls", "os/exec"}, path) || strings.HasPrefix(path, "k8s.io/client-go") {
 				t.Errorf("%s links %s", pure, path)
