@@ -29,7 +29,7 @@ import (
 type options struct {
 	nodes                                      int
 	ramp, idle, base, restart, observed, limit time.Duration
-	brake                                      int
+	brake, stolen                              int
 	keep, short                                bool
 	module                                     string // its folder
 	results                                    string
@@ -47,6 +47,7 @@ func parse(args []string) (*options, error) {
 	flags.DurationVar(&o.observed, "observed", time.Minute, "how long each incident is observed")
 	flags.DurationVar(&o.limit, "limit", 2*time.Hour, "stop after this time, and report what was measured by then")
 	flags.BoolVar(&o.short, "short", false, "leave the roll-outs and the fleet brake out")
+	flags.IntVar(&o.stolen, "stolen", 0, "measure nothing but how late a taint is beside a stolen token on so many connections; writes no results")
 	flags.BoolVar(&o.keep, "keep", false, "keep the logs")
 	flags.StringVar(&o.results, "results", "", "where results are written (default: test/measure/scale/results)")
 	if err := flags.Parse(args); err != nil {
@@ -105,6 +106,9 @@ func runAll(ctx context.Context, o *options) (holds bool, err error) {
 		return false, err
 	}
 	r := &run{stage: s, f: &figures{Origin: measure.Here(o.module), Nodes: o.nodes, Admission: map[string]float64{}}}
+	if o.stolen > 0 {
+		return r.stolen(ctx)
+	}
 	if err := r.all(ctx); err != nil {
 		return false, err
 	}
