@@ -28,8 +28,7 @@ func (h *peerHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	source := sourceOfRequest(r)
 	if !h.window.allows(source, source == hostItself || h.fleet.IsAgent(source), time.Now()) {
 		h.metrics.fleet.requests.WithLabelValues("refused").Inc()
-		w.Header().Set("Connection", "close")
-		w.WriteHeader(http.StatusTooManyRequests)
+		refuse(w, r)
 		return
 	}
 	h.metrics.fleet.requests.WithLabelValues("answered").Inc()

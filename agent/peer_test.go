@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"runtime"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,30 +26,49 @@ func askPeer(h http.Handler) *httptest.ResponseRecorder {
 	return w
 }
 
-// 10,000 requests a second of one address for 10 s: 20 a second are answered, the
-// others are refused, counted, and lose their connection.
+// looping asks again as soon as it is answered, on as many connections as one source
+// may have, for that long. It returns how many answers of each code there were.
+func looping(t *testing.T, h http.Handler, r *http.Request, length time.Duration) map[int]int {
+	t.Helper()
+	var mu sync.Mutex
+	codes, end := map[int]int{}, time.Now().Add(length)
+	var connections sync.WaitGroup
+	for range maxPerSource {
+		connections.Go(func() {
+			for time.Now().Before(end) {
+				w := httptest.NewRecorder()
+				h.ServeHTTP(w, r)
+				if refused := w.Code == http.StatusTooManyRequests; refused != (w.Header().Get("Connection") == "close") || refused && w.Body.Len() > 0 {
+					t.Errorf("%d %v %q", w.Code, w.Header(), w.Body)
+				}
+				mu.Lock()
+				codes[w.Code]++
+				mu.Unlock()
+			}
+		})
+	}
+	connections.Wait()
+	return codes
+}
+
+// A client that loops for 10 s gets 20 answers a second. The others are refused,
+// counted, and lose their connection: two a second on each, so that refusing costs
+// little.
 func TestPeerIsRateLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, f := newMetrics("test"), fleet.Alone()
 		f.SetLevels(map[probes.Condition]probes.Level{probes.MemoryPressure: probes.OK})
 		h := newPeerHandler(f, m)
-		codes := map[int]int{}
-		const seconds, each = 10, 10_000
-		for range seconds * each / 10 {
-			for range 10 {
-				w := askPeer(h)
-				codes[w.Code]++
-				if refused := w.Code == http.StatusTooManyRequests; refused != (w.Header().Get("Connection") == "close") || refused != (w.Body.Len() == 0) {
-					t.Fatalf("%d %v %q", w.Code, w.Header(), w.Body)
-				}
-			}
-			time.Sleep(time.Second / (each / 10))
-		}
+		const seconds = 10
+		codes := looping(t, h, httptest.NewRequest(http.MethodGet, "/peer", nil), seconds*time.Second)
 		if got, want := codes[http.StatusOK], seconds*defaultAnswers().toSource; got != want {
 			t.Errorf("%d answered, want %d", got, want)
 		}
+		if got, want := codes[http.StatusTooManyRequests], seconds*maxPerSource*int(time.Second/refuseAfter); got != want {
+			t.Errorf("%d refused, want %d", got, want)
+		}
 		counted := func(result string) int { return peerRequests(t, m, result) }
-		if counted("answered") != codes[200] || counted("refused") != codes[429] || codes[200]+codes[429] != seconds*each {
+		if counted("answered") != codes[200] || counted("refused") != codes[429] || len(codes) != 2 {
 			t.Errorf("counted %d and %d of %v", counted("answered"), counted("refused"), codes)
 		}
 	})
@@ -93,30 +113,42 @@ func TestNobodySilencesPeer(t *testing.T) {
 	}
 }
 
-// A client that loops gets /metrics 4 times a second. The host itself is not refused,
-// nor is another client meanwhile.
+// A client that loops gets a page 4 times a second. The host itself is not refused,
+// nor is another client at the same time.
 func TestScrapesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := scraped(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-		ask := func(from string, count int) (answered int) {
+		from := func(source string) *http.Request {
 			r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
-			r.RemoteAddr = from
-			r = r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, tcp("192.0.2.1")))
-			for range count {
+			r.RemoteAddr = source
+			return r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, tcp("192.0.2.1")))
+		}
+		const seconds = 10
+		loop := make(chan map[int]int)
+		go func() { loop <- looping(t, h, from("203.0.113.9:1"), seconds*time.Second) }()
+		for i := range 100 {
+			time.Sleep(seconds * time.Second / 200)
+			ask := func(source string) int {
 				w := httptest.NewRecorder()
-				if h.ServeHTTP(w, r); w.Code == http.StatusOK {
-					answered++
-				}
+				h.ServeHTTP(w, from(source))
+				return w.Code
 			}
-			return answered
+			if code := ask("192.0.2.1:1"); code != http.StatusOK {
+				t.Errorf("%d to the host", code)
+			}
+			if i%10 > 0 {
+				continue
+			}
+			if code := ask("198.51.100.1:1"); code != http.StatusOK {
+				t.Errorf("%d to another client", code)
+			}
 		}
-		looping, other, host := ask("203.0.113.9:1", 1000), ask("198.51.100.1:1", 1), ask("192.0.2.1:1", 100)
-		if looping != 4 || other != 1 || host != 100 {
-			t.Errorf("answered %d to a loop, %d to another client, %d to the host", looping, other, host)
+		codes := <-loop
+		if got, want := codes[http.StatusOK], seconds*4; got != want {
+			t.Errorf("%d answered, want %d", got, want)
 		}
-		time.Sleep(time.Second)
-		if again := ask("203.0.113.9:1", 1000); again != 4 {
-			t.Errorf("answered %d a second later", again)
+		if got, most := codes[http.StatusTooManyRequests], seconds*maxPerSource*int(time.Second/refuseAfter); got > most {
+			t.Errorf("%d refused, at most %d", got, most)
 		}
 	})
 }
