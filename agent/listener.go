@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -45,6 +46,15 @@ const (
 	maxConnections = 64
 )
 
+// maxParked is how many connections are kept without being served.
+const maxParked = 64
+
+// newConnections are how many connections are served in a second: twice the answers,
+// because none is needed for each.
+func newConnections() answers {
+	return answers{toSource: 40, toBlock: 120, toAgents: 600, toOthers: 400}
+}
+
 // boundedListener closes connections beyond its bounds at once: not the new one, whose
 // request is there already, but the oldest of those who have most. So whoever keeps
 // connections open or sends slowly loses them, and keeps nobody out. A listener that
@@ -53,32 +63,64 @@ type boundedListener struct {
 	net.Listener
 	isAgent func(netip.Addr) bool
 
-	mu   sync.Mutex
-	open []*boundedConn // the oldest first
+	opened window
+
+	mu     sync.Mutex
+	open   []*boundedConn // the oldest first
+	parked int
 }
 
 func newBoundedListener(l net.Listener, isAgent func(netip.Addr) bool) *boundedListener {
-	return &boundedListener{Listener: l, isAgent: isAgent}
+	return &boundedListener{Listener: l, isAgent: isAgent, opened: window{most: newConnections()}}
 }
 
-// Accept returns the next connection.
+// Accept returns the next connection that is served.
 func (l *boundedListener) Accept() (net.Conn, error) {
-	conn, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
-	}
-	c := &boundedConn{Conn: conn, listener: l, source: sourceOf(conn.RemoteAddr(), conn.LocalAddr())}
-	if c.source != hostItself {
-		c.isAgent = l.isAgent(c.source)
-		c.share = blockOf(c.source)
-	}
-	if over := l.add(c); over != nil {
-		if tcp, ok := over.Conn.(*net.TCPConn); ok {
-			tcp.SetLinger(0) //nolint:errcheck // a reset leaves nothing behind in the kernel
+	for {
+		conn, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
 		}
-		over.Close() //nolint:errcheck // nobody is left to be told
+		c := &boundedConn{Conn: conn, listener: l, source: sourceOf(conn.RemoteAddr(), conn.LocalAddr())}
+		if c.source != hostItself {
+			c.isAgent = l.isAgent(c.source)
+			c.share = blockOf(c.source)
+			if !l.opened.allows(c.source, c.isAgent, time.Now()) {
+				l.park(conn)
+				continue
+			}
+		}
+		if over := l.add(c); over != nil {
+			reset(over.Conn)
+		}
+		return c, nil
 	}
-	return c, nil
+}
+
+// park resets a connection after a while. A client that connects again at once would
+// take half of a core otherwise.
+func (l *boundedListener) park(conn net.Conn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.parked == maxParked {
+		reset(conn)
+		return
+	}
+	l.parked++
+	time.AfterFunc(refuseAfter, func() {
+		reset(conn)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.parked--
+	})
+}
+
+// reset closes a connection so that nothing of it is left behind in the kernel.
+func reset(conn net.Conn) {
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		tcp.SetLinger(0) //nolint:errcheck // it is closed in any case
+	}
+	conn.Close() //nolint:errcheck // nobody is left to be told
 }
 
 // hostItself stands for the host as a source, by whichever of its addresses.

@@ -8,6 +8,8 @@ import (
 	"net/netip"
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 // queue is a listener whose clients come from where the test says.
@@ -72,10 +74,57 @@ func TestSilentConnectionsAreNotAccepted(t *testing.T) {
 	}
 }
 
+// Of a client that connects again and again, the connections beyond 40 a second are not
+// served. The first of them are reset after half a second, so that the client waits. The
+// host itself is served.
+func TestWhoeverConnectsTooOftenWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := &queue{}
+		l := newBoundedListener(q, func(netip.Addr) bool { return false })
+		all := make([]*client, 1000)
+		for i := range all {
+			all[i] = &client{from: "203.0.113.9"}
+			q.clients = append(q.clients, all[i])
+		}
+		served := 0
+		for ; ; served++ {
+			if _, err := l.Accept(); err != nil {
+				break
+			}
+		}
+		open := func() (count int) {
+			for _, c := range all {
+				if !c.closed {
+					count++
+				}
+			}
+			return count
+		}
+		if served != newConnections().toSource || open() != maxPerSource+maxParked {
+			t.Errorf("%d of 1000 are served, %d are open", served, open())
+		}
+		for range 100 {
+			q.clients = append(q.clients, &client{from: "192.0.2.1"})
+			if _, err := l.Accept(); err != nil {
+				t.Error("the host is not served:", err)
+			}
+		}
+		time.Sleep(refuseAfter)
+		synctest.Wait()
+		if n := open(); n != maxPerSource {
+			t.Errorf("%d are open half a second later", n)
+		}
+	})
+}
+
 // No address has more than its share, all together no more than the agent can
 // bear, and whoever comes last gets through: the kubelet of the host, agents of the
 // fleet and Prometheus, while others hold connections open.
 func TestConnectionsAreBounded(t *testing.T) {
+	synctest.Test(t, testConnectionsAreBounded)
+}
+
+func testConnectionsAreBounded(t *testing.T) {
 	q := &queue{}
 	agents := netip.MustParsePrefix("198.18.0.0/16")
 	l := newBoundedListener(q, agents.Contains)
@@ -88,6 +137,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 				all[i].to = "127.0.0.1"
 			}
 			q.clients = append(q.clients, all[i])
+			time.Sleep(time.Second / 30) // slowly enough for each to be served
 			if _, err := l.Accept(); err != nil {
 				t.Fatal(err)
 			}
