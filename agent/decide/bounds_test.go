@@ -53,7 +53,7 @@ func TestTaintWithoutRoomForTheRecord(t *testing.T) {
 		t.Fatalf("taints %v, record %q", s.read.Taints, s.read.Annotations[taints.RecordAnnotation])
 	}
 	if !says("does not fit") {
-		t.Errorf("the condition says nothing of it: %+v", s.read.Node.Condition("HostMemoryPressure"))
+		t.Errorf("the condition says nothing of it: %+v", s.read.Condition("HostMemoryPressure"))
 	}
 
 	before := s.writes
@@ -73,7 +73,7 @@ func TestTaintWithoutRoomForTheRecord(t *testing.T) {
 	s.after(time.Second, sample(probes.MemoryPressure, "bad"))
 	s.after(time.Second, sample(probes.MemoryPressure, "bad"))
 	if s.read.Annotations[taints.RecordAnnotation] == "" || says("does not fit") {
-		t.Errorf("there is room again: record %q, condition %+v", s.read.Annotations[taints.RecordAnnotation], s.read.Node.Condition("HostMemoryPressure"))
+		t.Errorf("there is room again: record %q, condition %+v", s.read.Annotations[taints.RecordAnnotation], s.read.Condition("HostMemoryPressure"))
 	}
 }
 

@@ -146,7 +146,7 @@ func TestWhatTheNodeSaysIsTrue(t *testing.T) {
 	s := newSim(config.Default().Policy())
 	seenAll(s)
 	says := func() string {
-		shown := s.read.Node.Condition(decide.ConditionType(probes.NetworkUnavailable))
+		shown := s.read.Condition(decide.ConditionType(probes.NetworkUnavailable))
 		return string(shown.Status) + " " + shown.Reason
 	}
 	take := func(length time.Duration, symbol, reason string) {
@@ -194,7 +194,7 @@ func TestTaintedNodeSaysWhyAfterARestart(t *testing.T) {
 		o.Reason = "NetworkWell"
 		s.after(time.Second, o)
 	}
-	shown := s.read.Node.Condition(decide.ConditionType(probes.NetworkUnavailable))
+	shown := s.read.Condition(decide.ConditionType(probes.NetworkUnavailable))
 	if shown.Status != taints.ConditionTrue || shown.Reason != "DNSUnreachable" || !strings.HasSuffix(shown.Message, ": DNSUnreachable") {
 		t.Errorf("%s %s: %s", shown.Status, shown.Reason, shown.Message)
 	}

@@ -133,7 +133,7 @@ func newWorld() *world {
 }
 
 func (w *world) create(uid string) {
-	w.setNode(&taints.Node{Name: "host", UID: string(uid), ResourceVersion: "1"})
+	w.setNode(&taints.Node{Name: "host", UID: uid, ResourceVersion: "1"})
 }
 
 func (w *world) setNode(node *taints.Node) {
@@ -534,7 +534,7 @@ func (w *world) editRecord(args []string) error {
 // kubelet sets a condition of the kubelet's: TYPE STATUS.
 func (w *world) kubelet(args []string) error {
 	node := w.node.Clone()
-	change := taints.Change{Conditions: []taints.NodeCondition{{Type: string(args[0]), Status: taints.ConditionStatus(args[1])}}}
+	change := taints.Change{Conditions: []taints.NodeCondition{{Type: args[0], Status: taints.ConditionStatus(args[1])}}}
 	w.setNode(change.ApplyTo(node))
 	return nil
 }
@@ -605,7 +605,7 @@ func (w *world) configure(args []string) error {
 // showCondition tells one of the Node's conditions: its status and message.
 func (w *world) showCondition(args []string) error {
 	for _, c := range names() {
-		if shown := w.node.Condition(string("Host" + string(c))); short(c) == args[0] && shown != nil {
+		if shown := w.node.Condition("Host" + string(c)); short(c) == args[0] && shown != nil {
 			w.happen(fmt.Sprintf("%s %s: %s", shown.Status, shown.Reason, shown.Message))
 			return nil
 		}

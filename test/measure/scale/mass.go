@@ -25,7 +25,7 @@ func (r *run) incident(ctx context.Context, name string, whileHeld func(context.
 	if err := r.level("OK", 0, len(r.nodes)); err != nil {
 		return err
 	}
-	if err := r.view.until(ctx, 0, patience); err != nil {
+	if err := r.view.until(ctx, 0); err != nil {
 		return err
 	}
 	r.f.Incidents[at].Cleared = time.Since(well)

@@ -52,7 +52,7 @@ func (r *run) beside(ctx context.Context, request cluster.LargeRequest) (delay t
 	if err := r.level("Degraded", 1, 1); err != nil {
 		return 0, err
 	}
-	if err := r.view.until(ctx, 1, patience); err != nil {
+	if err := r.view.until(ctx, 1); err != nil {
 		return 0, err
 	}
 	_, at, _ := r.view.now()
@@ -62,5 +62,5 @@ func (r *run) beside(ctx context.Context, request cluster.LargeRequest) (delay t
 	if err := r.level("OK", 1, 1); err != nil {
 		return 0, err
 	}
-	return at.Sub(begin), r.view.until(ctx, 0, patience)
+	return at.Sub(begin), r.view.until(ctx, 0)
 }

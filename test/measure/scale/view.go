@@ -131,7 +131,7 @@ func (v *view) now() (tainted int, last time.Time, changes int) {
 
 // until waits until so many Nodes are tainted. The error says how many there were
 // when the patience was over.
-func (v *view) until(ctx context.Context, count int, patience time.Duration) error {
+func (v *view) until(ctx context.Context, count int) error {
 	return eventually(ctx, patience, func() error {
 		if tainted, _, _ := v.now(); tainted != count {
 			return fmt.Errorf("%d nodes are tainted, not %d", tainted, count)

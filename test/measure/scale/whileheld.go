@@ -25,7 +25,7 @@ func (r *run) whileHeld(ctx context.Context) error {
 	if err := r.level("OK", 0, n/2); err != nil {
 		return err
 	}
-	if err := r.view.until(ctx, n-n/2, patience); err != nil {
+	if err := r.view.until(ctx, n-n/2); err != nil {
 		return err
 	}
 	if err := process.Pause(ctx, settle); err != nil {
