@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -32,10 +33,10 @@ type client struct {
 	net.Conn
 	from   string
 	to     string // empty: 192.0.2.1
-	closed bool
+	closed atomic.Bool
 }
 
-func (c *client) Close() error         { c.closed = true; return nil }
+func (c *client) Close() error         { c.closed.Store(true); return nil }
 func (c *client) LocalAddr() net.Addr  { return tcp(cmp.Or(c.to, "192.0.2.1")) }
 func (c *client) RemoteAddr() net.Addr { return tcp(c.from) }
 
@@ -94,7 +95,7 @@ func TestWhoeverConnectsTooOftenWaits(t *testing.T) {
 		}
 		open := func() (count int) {
 			for _, c := range all {
-				if !c.closed {
+				if !c.closed.Load() {
 					count++
 				}
 			}
@@ -146,7 +147,7 @@ func testConnectionsAreBounded(t *testing.T) {
 	}
 	stand := func(all ...[]*client) (count int) {
 		for _, c := range slices.Concat(all...) {
-			if !c.closed {
+			if !c.closed.Load() {
 				count++
 			}
 		}
