@@ -47,7 +47,7 @@ const (
 )
 
 // maxParked is how many connections are kept without being served.
-const maxParked = 64
+const maxParked = 32
 
 // newConnections are how many connections are served in a second: twice the answers,
 // because none is needed for each.
