@@ -17,10 +17,9 @@ import (
 	"github.com/taintlet/taintlet/test/process"
 )
 
-// Lending is after how long a flood has got all the seats that the API server lends
-// to its priority level: they are counted anew every 10 s
-// (borrowingAdjustmentPeriod in k8s.io/apiserver/pkg/util/flowcontrol).
-const Lending = 25 * time.Second
+// Underway is after how long each connection of a flood has sent its first request, and
+// the seats of its priority level are taken.
+const Underway = 10 * time.Second
 
 // LargeRequest is what Flood sends.
 type LargeRequest struct {

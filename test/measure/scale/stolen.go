@@ -45,7 +45,7 @@ func (r *run) beside(ctx context.Context, request cluster.LargeRequest) (delay t
 	if err != nil {
 		return 0, err
 	}
-	if err := process.Pause(ctx, cluster.Lending); err != nil {
+	if err := process.Pause(ctx, cluster.Underway); err != nil {
 		return 0, err
 	}
 	begin := time.Now()
