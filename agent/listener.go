@@ -49,10 +49,11 @@ const (
 // maxParked is how many connections are kept without being served.
 const maxParked = 32
 
-// newConnections are how many connections are served in a second: twice the answers,
-// because none is needed for each.
+// newConnections are how many connections are served in a second: twice as many as there
+// are answers, so that no client loses an answer for want of a connection.
 func newConnections() answers {
-	return answers{toSource: 40, toBlock: 120, toAgents: 600, toOthers: 400}
+	a := defaultAnswers()
+	return answers{toSource: 2 * a.toSource, toBlock: 2 * a.toBlock, toAgents: 2 * a.toAgents, toOthers: 2 * a.toOthers}
 }
 
 // boundedListener closes connections beyond its bounds at once: not the new one, whose
