@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/taintlet/taintlet/agent/config"
-
 	"github.com/taintlet/taintlet/agent/pace"
 )
 

@@ -33,7 +33,7 @@ func rooms() map[string]string {
 		"agent/assembly":      "agent agent/config agent/decide agent/fleet agent/fleet/dnspods agent/slots probes taints taints/apiserver",
 		"agent/config":        "agent/decide probes probes/disk probes/memory probes/network/verdict probes/pid taints",
 		"agent/decide":        "probes taints",
-		"agent/fleet":         "agent/decide agent/fleet/dnspods probes probes/network/verdict taints",
+		"agent/fleet":         "agent/decide agent/fleet/dnspods agent/pace probes probes/network/verdict taints",
 		"agent/fleet/dnspods": "",
 		"agent/hostprobes":    "agent/config probes probes/disk probes/memory probes/network probes/pid",
 		"agent/pace":          "",

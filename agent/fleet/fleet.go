@@ -86,7 +86,6 @@ type Fleet struct {
 	otherAPIServer string // empty: the configured one
 	noted          notes
 	unread         map[string]bool // lists by whether the last try to read them failed
-
 }
 
 // New returns a fleet that knows nobody yet. Run reads the API server.

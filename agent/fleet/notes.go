@@ -1,6 +1,10 @@
 package fleet
 
-import "time"
+import (
+	"time"
+
+	"github.com/taintlet/taintlet/agent/pace"
+)
 
 const (
 	// askSoonest and askLatest bound the pause after Standings without an answer,
@@ -27,7 +31,7 @@ func (a *asking) settle(err error) {
 		return
 	}
 	a.pause = min(max(askSoonest, 2*a.pause), askLatest)
-	a.due = time.Now().Add(jittered(a.pause))
+	a.due = time.Now().Add(pace.Jittered(a.pause))
 }
 
 // notes are when Leases were renewed, by the name of the Node.

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/taintlet/taintlet/agent/pace"
 	"github.com/taintlet/taintlet/probes/network/verdict"
 )
 
@@ -35,7 +36,7 @@ func (f *Fleet) Run(ctx context.Context) error {
 		if err == nil && (!f.hasPeers() || len(f.Surroundings().Peers) >= enough) {
 			pause = refreshEvery
 		}
-		if err := f.pause(ctx, jittered(pause)); err != nil {
+		if err := f.pause(ctx, pace.Jittered(pause)); err != nil {
 			return err
 		}
 		pause = min(2*pause, refreshEvery)

@@ -6,10 +6,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/taintlet/taintlet/taints"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/taintlet/taintlet/taints"
 )
 
 // Source is where EndpointSlices, Nodes and their Leases are read (*apiserver.Client).

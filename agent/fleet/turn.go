@@ -1,9 +1,6 @@
 package fleet
 
-import (
-	"math/rand/v2"
-	"time"
-)
+import "time"
 
 const (
 	// refreshEvery is how often EndpointSlices are read, ±10 %; those of the agents of a
@@ -28,9 +25,4 @@ const (
 // once.
 func turnsBetween(slices int) int {
 	return min(max(1, (slices+slicesAtATime/2)/slicesAtATime), mostTurns)
-}
-
-// jittered returns the time, ±10 %.
-func jittered(d time.Duration) time.Duration {
-	return time.Duration(float64(d) * (0.9 + 0.2*rand.Float64())) //nolint:gosec // not a secret
 }
