@@ -44,7 +44,7 @@ func (s *State) evictionGate(t *turn, c *condition) (Hold, time.Time) {
 // Critical for long enough, and a rule does too.
 func (s *State) asksForCritical(t *turn, c *condition) bool {
 	return c.debounce.Level == probes.Degraded && t.policy.Asks(c.name, probes.Critical) &&
-		c.debounce.Target(t.debounce(c.name), t.now) == probes.Critical
+		c.debounce.Target(t.policy.debounce(c.name), t.now) == probes.Critical
 }
 
 // needsSlot reports whether a condition would evict if it had a slot, and a token.

@@ -32,7 +32,7 @@ func (s *State) observe(t *turn, o probes.Observation) {
 	if !s.active.restored {
 		return
 	}
-	debounce := t.debounce(c.name)
+	debounce := t.policy.debounce(c.name)
 	c.notifyUnknown(t, debounce)
 	target := c.debounce.Target(debounce, t.now)
 	if target == probes.Critical && !s.mayBeCritical(t, c) {

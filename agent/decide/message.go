@@ -101,7 +101,7 @@ func (c *condition) clearText(t *turn, o outlook) string {
 	case o.blind:
 		return "cannot clear while Unknown"
 	case o.clears.IsZero():
-		debounce := t.debounce(c.name)
+		debounce := t.policy.debounce(c.name)
 		text := "clears after " + durationText(c.debounce.ClearAfter(debounce))
 		if good == "" {
 			text += " of good samples"

@@ -30,7 +30,7 @@ func (s *State) outlook(t *turn, c *condition) outlook {
 	}
 	if c.debounce.isClearing() {
 		o.clears = s.clearsAt(t.policy, c, t.now)
-		if o.held == "" && o.clears.After(c.debounce.goodAt(t.debounce(c.name), t.now)) {
+		if o.held == "" && o.clears.After(c.debounce.goodAt(t.policy.debounce(c.name), t.now)) {
 			o.held, o.until = HeldWriteBudget, o.clears
 		}
 	}

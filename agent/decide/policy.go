@@ -127,6 +127,12 @@ func (p *Policy) Condition(name probes.Condition) (Condition, bool) {
 	return Condition{}, false
 }
 
+// debounce returns the configured debounce of a condition of the policy.
+func (p *Policy) debounce(name probes.Condition) Debounce {
+	c, _ := p.Condition(name)
+	return c.Debounce
+}
+
 // names returns the names of the conditions.
 func (p *Policy) names() []probes.Condition {
 	names := make([]probes.Condition, len(p.Conditions))

@@ -53,12 +53,6 @@ type turn struct {
 
 func (t *turn) notify(n Notice) { t.Notices = append(t.Notices, n) }
 
-// debounce returns the configured debounce of a condition of the configuration.
-func (t *turn) debounce(name probes.Condition) Debounce {
-	c, _ := t.policy.Condition(name)
-	return c.Debounce
-}
-
 // eviction is what a State knows of evictions of this Node.
 type eviction struct {
 	// at is when this Node most recently stepped up to Critical.

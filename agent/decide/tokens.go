@@ -17,8 +17,7 @@ func (s *State) tokenGate(t *turn, c *condition) (Hold, time.Time) {
 // clearsAt is when a condition will be OK if every sample is good from now on: it has
 // been good for long enough then, and has its token.
 func (s *State) clearsAt(policy *Policy, c *condition, now time.Time) time.Time {
-	configured, _ := policy.Condition(c.name)
-	return s.tokenAt(policy, c, c.debounce.goodAt(configured.Debounce, now), now)
+	return s.tokenAt(policy, c, c.debounce.goodAt(policy.debounce(c.name), now), now)
 }
 
 // tokenAt is when a condition gets the token that it needs at that time or later: first
@@ -46,8 +45,7 @@ func (s *State) tokenAt(policy *Policy, c *condition, due, now time.Time) time.T
 		other := &s.conditions[i]
 		claim := other.waitingSince
 		if claim.IsZero() && !waits && other.debounce.isClearing() {
-			configured, _ := policy.Condition(other.name)
-			claim = other.debounce.goodAt(configured.Debounce, now)
+			claim = other.debounce.goodAt(policy.debounce(other.name), now)
 		}
 		if other.name != c.name && !claim.IsZero() && claim.Before(due) && now.Sub(other.debounce.seenAt) <= maxGap {
 			before = append(before, claim)
