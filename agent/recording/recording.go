@@ -1,5 +1,6 @@
-// Package recording is the file of samples that taintlet record writes, and that
-// kubectl taintlet replay and the simulator in test/simulate read.
+// Package recording is the file of samples that taintlet record writes and kubectl
+// taintlet replay reads. The simulator in test/simulate reads it as well, by a reader of
+// its own, which also takes times in seconds and lists several errors at once.
 package recording
 
 import (

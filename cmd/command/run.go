@@ -50,7 +50,7 @@ func Run(program *cobra.Command, args []string, stdout, stderr io.Writer) int {
 	program.SetHelpCommand(helpVerb(program))
 	program.InitDefaultCompletionCmd(args...)
 	if completion, _, err := program.Find([]string{"completion"}); err == nil {
-		completion.Args, completion.RunE = UnknownVerb, showHelp
+		completion.Args, completion.RunE = UnknownVerb, ShowHelp
 	}
 	program.PersistentPreRunE = checkChoices
 	program.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return UsageError{unknownFlag(err, c.Flags())} })
@@ -95,8 +95,8 @@ func helpVerb(program *cobra.Command) *cobra.Command {
 	}
 }
 
-// showHelp runs what is no verb by itself.
-func showHelp(c *cobra.Command, _ []string) error { return c.Help() }
+// ShowHelp runs a program or a verb that does nothing without another verb.
+func ShowHelp(c *cobra.Command, _ []string) error { return c.Help() }
 
 // unknownFlag adds to pflag's error which flags there are.
 func unknownFlag(err error, flags *pflag.FlagSet) error {

@@ -44,7 +44,7 @@ it is installed well, and what a configuration would do. It changes nothing.
 Exit codes: 0 is success, 1 is a failure, 2 means wrong arguments or a wrong configuration, and 3 that
 something is not well (status, check).`,
 		Args: command.UnknownVerb,
-		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+		RunE: command.ShowHelp,
 	}
 	program.AddCommand(statusVerb(), checkVerb(), configVerb(), evictionsVerb(), replayVerb())
 	return program

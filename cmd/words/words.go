@@ -69,8 +69,7 @@ func Eviction(cfg *config.Config) []string {
 
 // Taint is how kubectl shows a taint.
 func Taint(pair taints.Pair, value string) string {
-	taint := pair.With(value)
-	return taint.String()
+	return pair.With(value).String()
 }
 
 // Complete returns the facts of a complete installation, for those who ask no API server.

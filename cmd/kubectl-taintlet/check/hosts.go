@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/taints"
 )
@@ -112,8 +111,8 @@ func unknownCheck() check {
 
 // skewOf is how far a host's clock is ahead of the API server's. An agent stamps its
 // conditions by the one clock, and the API server notes the same write by the other.
-func skewOf(node *taints.Node, cfg *config.Config) time.Duration {
-	noted, stamped := node.StatusWrittenAt, decide.LastHeartbeat(node, cfg.Policy())
+func skewOf(node *taints.Node, policy *decide.Policy) time.Duration {
+	noted, stamped := node.StatusWrittenAt, decide.LastHeartbeat(node, policy)
 	if noted.IsZero() || stamped.IsZero() {
 		return 0
 	}

@@ -132,10 +132,10 @@ func (s *scene) readNodes(ctx context.Context) (*nodes, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, fleet, cfg := &nodes{}, status.NewFleet(nil, status.DefaultSilentAfter), config.Default()
+	all, fleet, policy := &nodes{}, status.NewFleet(nil, status.DefaultSilentAfter), config.Default().Policy()
 	err = client.Each(ctx, func(node *taints.Node) error {
 		fleet.Add(node)
-		all.add(node, cfg)
+		all.add(node, policy)
 		return nil
 	})
 	switch {
@@ -149,26 +149,26 @@ func (s *scene) readNodes(ctx context.Context) (*nodes, error) {
 }
 
 // add takes in a Node.
-func (n *nodes) add(node *taints.Node, cfg *config.Config) {
+func (n *nodes) add(node *taints.Node, policy *decide.Policy) {
 	name := strings.Clone(node.Name)
 	n.names = append(n.names, name)
 	if node.OS == "linux" && isOldKernel(node.Kernel) {
 		n.oldKernels = append(n.oldKernels, fmt.Sprintf("%s (%s)", name, strings.Clone(node.Kernel)))
 	}
-	if off := skewOf(node, cfg); off.Abs() > maxSkew {
+	if off := skewOf(node, policy); off.Abs() > maxSkew {
 		n.skewed = append(n.skewed, fmt.Sprintf("%s (%s)", name, skewInWords(off)))
 	}
-	for _, definition := range cfg.Conditions {
-		ours := node.Condition(decide.ConditionType(definition.Name))
+	for _, condition := range policy.Conditions {
+		ours := node.Condition(decide.ConditionType(condition.Name))
 		if ours == nil {
 			continue
 		}
 		if ours.Status == taints.ConditionUnknown && ours.Reason != decide.ReasonBraked {
 			n.unknown = append(n.unknown, fmt.Sprintf("%s (%s: %s)", name, ours.Type, strings.Clone(ours.Reason)))
 		}
-		theirs := node.Condition(string(definition.Name))
+		theirs := node.Condition(string(condition.Name))
 		if theirs != nil && theirs.Status == taints.ConditionTrue && ours.Status == taints.ConditionFalse {
-			n.disagreeing = append(n.disagreeing, fmt.Sprintf("%s (%s)", name, definition.Name))
+			n.disagreeing = append(n.disagreeing, fmt.Sprintf("%s (%s)", name, condition.Name))
 		}
 	}
 	n.hold(node, name)
