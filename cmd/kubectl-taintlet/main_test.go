@@ -1,10 +1,7 @@
 package main
 
 import (
-	"bytes"
-	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -27,53 +24,26 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// called runs the program and returns its exit code and output.
-func called(t *testing.T, args ...string) (code int, stdout, stderr string) {
-	t.Helper()
-	return output(t, program.Path(t), args...)
-}
-
-// output runs a program and returns its exit code and output.
-func output(t *testing.T, path string, args ...string) (code int, stdout, stderr string) {
-	t.Helper()
-	var out, complaints bytes.Buffer
-	command := exec.CommandContext(t.Context(), path, args...) //nolint:gosec // our own binary
-	command.Stdout, command.Stderr = &out, &complaints
-	return codeOf(t, command.Run()), out.String(), complaints.String()
-}
-
-func codeOf(t *testing.T, err error) int {
-	t.Helper()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		t.Fatal(err)
-	}
-	if exit != nil {
-		return exit.ExitCode()
-	}
-	return 0
-}
-
 // Help names what people type, by itself and as a plugin of kubectl. Without arguments
 // the program shows help.
 func TestHelpNamesThePlugin(t *testing.T) {
-	code, help, stderr := called(t)
+	code, help, stderr := program.Call(t)
 	if code != 0 || stderr != "" || !strings.Contains(help, "\n  kubectl taintlet [command]\n") {
 		t.Errorf("exit code %d, %s%s", code, help, stderr)
 	}
 	for _, verb := range newProgram().Commands() {
-		_, help, _ := called(t, verb.Name(), "--help")
+		_, help, _ := program.Call(t, verb.Name(), "--help")
 		if !strings.Contains(help, "\n  kubectl taintlet "+verb.Name()) || strings.Contains(help, "\n  taintlet ") {
 			t.Errorf("%s: %s", verb.Name(), help)
 		}
 	}
-	if code, _, stderr := called(t, "clean"); code != 2 || !strings.Contains(stderr, "See kubectl taintlet help.") {
+	if code, _, stderr := program.Call(t, "clean"); code != 2 || !strings.Contains(stderr, "See kubectl taintlet help.") {
 		t.Errorf("exit code %d, %s", code, stderr)
 	}
 }
 
 // Each verb ends with the codes that its help has. Those of a cluster are tested in
-// test/integration and test/check.
+// test/integration and test/deploy.
 func TestExitCodes(t *testing.T) {
 	t.Setenv("KUBECONFIG", "/nonexistent")
 	t.Setenv("HOME", t.TempDir())
@@ -93,7 +63,7 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"status", "--watch", "--wait"}, 2, "", "--watch and --wait exclude each other"},
 		{[]string{"status", "Worker_1"}, 2, "", `node "Worker_1": `},
 	} {
-		code, stdout, stderr := called(t, c.args...)
+		code, stdout, stderr := program.Call(t, c.args...)
 		if code != c.code || !strings.Contains(stdout, c.stdout) || !strings.Contains(stderr, c.stderr) || (c.stderr == "") != (stderr == "") {
 			t.Errorf("%q: exit code %d, %q, %q; want %d, %q, %q", c.args, code, stdout, stderr, c.code, c.stdout, c.stderr)
 		}
@@ -114,7 +84,7 @@ func TestCompletesForKubectl(t *testing.T) {
 		"status --output ": {"table", "wide", "json", "yaml"},
 		"completion ":      {"bash", "fish", "powershell", "zsh"},
 	} {
-		_, out, _ := output(t, link, strings.Split(line, " ")...)
+		_, out, _ := process.Call(t, link, strings.Split(line, " ")...)
 		var got []string
 		for offered := range strings.Lines(out) {
 			if word, _, _ := strings.Cut(strings.TrimSpace(offered), "\t"); !strings.HasPrefix(word, ":") {

@@ -37,7 +37,7 @@ func recordWhile(t *testing.T, host *fixtures.Host, path string, do func(further
 	if err := command.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	if code := codeOf(t, command.Wait()); code != 0 || stderr.Len() > 0 {
+	if code := process.CodeOf(t, command.Wait()); code != 0 || stderr.Len() > 0 {
 		t.Errorf("recording: exit code %d, %s", code, &stderr)
 	}
 }
@@ -60,12 +60,12 @@ func TestReplayOfARecordedHost(t *testing.T) {
 	host.Tasks(31000)
 	recordWhile(t, host, path, func(further func(int)) { further(3) })
 
-	code, out, stderr := called(t, "replay", path)
+	code, out, stderr := program.Call(t, "replay", path)
 	if code != 0 || strings.Contains(out, "MemoryPressure      OK →") || !strings.Contains(out, "PIDPressure         OK → Degraded (used 31000 of 32768 tasks (94.6 %, 1768 free)") {
 		t.Errorf("by the defaults: exit code %d, %s\n%s", code, out, stderr)
 	}
 	try := fixtures.ConfigFile(t, "memory: {availablePercent: 30}\npid: {usedPercent: 99, freeTasks: 0, criticalUsedPercent: 0}")
-	code, out, stderr = called(t, "replay", "--config", try, path)
+	code, out, stderr = program.Call(t, "replay", "--config", try, path)
 	if code != 0 || strings.Contains(out, "PIDPressure         OK →") {
 		t.Errorf("by others: exit code %d, %s\n%s", code, out, stderr)
 	}
@@ -96,7 +96,7 @@ func replayText(t *testing.T, recording string, args ...string) (code int, stdou
 	if err := os.WriteFile(path, []byte(recording), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return called(t, append([]string{"replay", path}, args...)...)
+	return program.Call(t, append([]string{"replay", path}, args...)...)
 }
 
 // seconds are lines of one condition, one a second, and the time after them.

@@ -35,7 +35,7 @@ func TestHTTP2IsSpokenToTheAPIServer(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	code, _, stderr := called(t, "cleanup", "all", "--dry-run", "--kubeconfig="+kubeconfig)
+	code, _, stderr := program.Call(t, "cleanup", "all", "--dry-run", "--kubeconfig="+kubeconfig)
 	select {
 	case protocol := <-protocols:
 		if protocol != "HTTP/2.0" {

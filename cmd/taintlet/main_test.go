@@ -1,10 +1,7 @@
 package main
 
 import (
-	"bytes"
-	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -21,27 +18,6 @@ func TestMain(m *testing.M) {
 	code := m.Run()
 	program.Remove()
 	os.Exit(code)
-}
-
-// called runs the program and returns its exit code and output.
-func called(t *testing.T, args ...string) (code int, stdout, stderr string) {
-	t.Helper()
-	var out, complaints bytes.Buffer
-	command := exec.CommandContext(t.Context(), program.Path(t), args...) //nolint:gosec // our own binary
-	command.Stdout, command.Stderr = &out, &complaints
-	return codeOf(t, command.Run()), out.String(), complaints.String()
-}
-
-func codeOf(t *testing.T, err error) int {
-	t.Helper()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		t.Fatal(err)
-	}
-	if exit != nil {
-		return exit.ExitCode()
-	}
-	return 0
 }
 
 // Every verb ends with the codes that its help has. Those of a cluster are
@@ -72,7 +48,7 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"once", "--twice"}, 2, "", "unknown flag: --twice; the flags are --output, --config, "},
 		{[]string{"--log-format=xml"}, 2, "", "must be one of text, json"},
 	} {
-		code, stdout, stderr := called(t, c.args...)
+		code, stdout, stderr := program.Call(t, c.args...)
 		if code != c.code || !strings.Contains(stdout, c.stdout) || !strings.Contains(stderr, c.stderr) || (c.stderr == "") != (stderr == "") {
 			t.Errorf("%q: exit code %d, %q, %q; want %d, %q, %q", c.args, code, stdout, stderr, c.code, c.stdout, c.stderr)
 		}
@@ -92,7 +68,7 @@ func TestFindsTheKubeconfigAtHome(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(home, ".kube/config"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if code, _, stderr := called(t, "cleanup", "all"); code != 1 || !strings.Contains(stderr, "127.0.0.1:1: connect: connection refused") {
+	if code, _, stderr := program.Call(t, "cleanup", "all"); code != 1 || !strings.Contains(stderr, "127.0.0.1:1: connect: connection refused") {
 		t.Errorf("exit code %d, %s", code, stderr)
 	}
 }

@@ -43,7 +43,7 @@ func TestTheEndIsNoSample(t *testing.T) {
 // A recording on the standard output has its header, all conditions, and ends when its
 // time is over.
 func TestRecordingOnStandardOutput(t *testing.T) {
-	code, out, stderr := called(t, append([]string{"record", "-", "--for=3s"}, fixtures.NewHost(t).Flags()...)...)
+	code, out, stderr := program.Call(t, append([]string{"record", "-", "--for=3s"}, fixtures.NewHost(t).Flags()...)...)
 	if code != 0 || stderr != "" {
 		t.Fatalf("exit code %d, %s", code, stderr)
 	}
@@ -88,7 +88,7 @@ func TestRecordingIsRefused(t *testing.T) {
 		{[]string{"record", folder, "--for=2s"}, 1, "is a directory"},
 		{[]string{"record", "/dev/full", "--for=2s"}, 1, "must be a regular file"},
 	} {
-		code, _, stderr := called(t, c.args...)
+		code, _, stderr := program.Call(t, c.args...)
 		if code != c.code || !strings.Contains(stderr, c.want) {
 			t.Errorf("%q: exit code %d, %s; want %d, %s", c.args, code, stderr, c.code, c.want)
 		}
