@@ -26,7 +26,7 @@ func TestExitCode(t *testing.T) {
 		if c.ended {
 			ctx = ended
 		}
-		if got := ExitCode(ctx, "test", c.holds, c.err); got != c.want {
+		if got := exitCode(ctx, "test", c.holds, c.err); got != c.want {
 			t.Errorf("holds %t, %v: %d, want %d", c.holds, c.err, got, c.want)
 		}
 	}

@@ -28,7 +28,6 @@ import (
 
 	"github.com/taintlet/taintlet/test/measure"
 	"github.com/taintlet/taintlet/test/measure/bench/footprint"
-	"github.com/taintlet/taintlet/test/process"
 )
 
 // The parts of a run, in their order.
@@ -49,7 +48,13 @@ func main() {
 			os.Exit(footprint.Child(os.Args[2], measure.Say))
 		}
 	}
-	os.Exit(run())
+	o, err := parse(os.Args[1:])
+	os.Exit(measure.Main("bench", err, func(ctx context.Context, module string) (bool, error) {
+		if o.idle > 0 {
+			return true, measureIdle(ctx, o)
+		}
+		return true, (&bench{options: o, module: module}).parts(ctx)
+	}))
 }
 
 type options struct {
@@ -116,29 +121,6 @@ func (o *options) check() error {
 		}
 	}
 	return nil
-}
-
-func run() int {
-	o, err := parse(os.Args[1:])
-	if errors.Is(err, pflag.ErrHelp) {
-		return measure.ExitOK
-	}
-	b := &bench{options: o}
-	if err == nil {
-		b.module, err = measure.Module()
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		return measure.ExitUsage
-	}
-	ctx, stop := process.Interruptible()
-	defer stop()
-
-	run := b.parts
-	if o.idle > 0 {
-		run = func(ctx context.Context) error { return measureIdle(ctx, o) }
-	}
-	return measure.ExitCode(ctx, "bench", true, run(ctx))
 }
 
 // resultsFolder is where complete results are, and triesFolder where the others

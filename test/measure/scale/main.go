@@ -10,6 +10,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,7 +24,6 @@ import (
 
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/test/measure"
-	"github.com/taintlet/taintlet/test/process"
 )
 
 type options struct {
@@ -73,28 +73,11 @@ func main() {
 		}
 		return
 	}
-	os.Exit(start())
-}
-
-func start() int {
 	o, err := parse(os.Args[1:])
-	if errors.Is(err, pflag.ErrHelp) {
-		return measure.ExitOK
-	}
-	if err == nil {
-		o.module, err = measure.Module()
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "fleet:", err)
-		return measure.ExitUsage
-	}
-	if o.results == "" {
-		o.results = filepath.Join(o.module, "test", "measure", "scale", "results")
-	}
-	ctx, stop := process.Interruptible()
-	defer stop()
-	holds, err := runAll(ctx, o)
-	return measure.ExitCode(ctx, "fleet", holds, err)
+	os.Exit(measure.Main("fleet", err, func(ctx context.Context, module string) (bool, error) {
+		o.module, o.results = module, cmp.Or(o.results, filepath.Join(module, "test", "measure", "scale", "results"))
+		return runAll(ctx, o)
+	}))
 }
 
 // runAll runs everything, prints and writes the results, and reports whether all

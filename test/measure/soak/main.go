@@ -9,6 +9,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,7 +20,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/taintlet/taintlet/test/measure"
-	"github.com/taintlet/taintlet/test/process"
 )
 
 type options struct {
@@ -59,27 +59,12 @@ func parse(args []string) (*options, error) {
 	return o, nil
 }
 
-func main() { os.Exit(run()) }
-
-func run() int {
+func main() {
 	o, err := parse(os.Args[1:])
-	if errors.Is(err, pflag.ErrHelp) {
-		return measure.ExitOK
-	}
-	if err == nil {
-		o.module, err = measure.Module()
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "soak:", err)
-		return measure.ExitUsage
-	}
-	if o.results == "" {
-		o.results = filepath.Join(o.module, "test", "measure", "soak", "results")
-	}
-	ctx, stop := process.Interruptible()
-	defer stop()
-	holds, err := soak(ctx, o)
-	return measure.ExitCode(ctx, "soak", holds, err)
+	os.Exit(measure.Main("soak", err, func(ctx context.Context, module string) (bool, error) {
+		o.module, o.results = module, cmp.Or(o.results, filepath.Join(module, "test", "measure", "soak", "results"))
+		return soak(ctx, o)
+	}))
 }
 
 // soak runs everything, prints and writes the result, and reports whether all holds
