@@ -54,8 +54,8 @@ simulate-network: ## whom 1,000 simulated nodes accuse, into test/simulate/netwo
 
 .PHONY: test
 test: controlplane ## everything, on the real control plane; no such test may skip; K8S=1.35.4: on that release
-	go test $(PURE)
-	TAINTLET_REQUIRE=$(REQUIRE) go test $(RACE) -timeout 20m $$(go list ./... | grep -vxF "$$(go list $(PURE))")
+	go test -timeout 20m $(PURE)
+	TAINTLET_REQUIRE=$(REQUIRE) go test $(RACE) -timeout 40m $$(go list ./... | grep -vxF "$$(go list $(PURE))")
 
 .PHONY: quick
 quick: ## the fast tests, and which tests were skipped and why
@@ -92,6 +92,7 @@ NETWORK_TABLE ?= $(CURDIR)/bin/incidents.md
 network: controlplane ## every incident of the network, on namespaces as hosts (2 hours; needs root); the table for docs/network.md is written to NETWORK_TABLE
 	@mkdir -p $(dir $(NETWORK_TABLE)) && rm -f $(NETWORK_TABLE)
 	TAINTLET_NETWORK_TABLE=$(NETWORK_TABLE) TAINTLET_REQUIRE=controlplane,netns go test -count 1 -timeout 3h -v ./test/network
+	TAINTLET_LONG_ATTACKS=1 TAINTLET_REQUIRE=controlplane,netns go test -count 1 -timeout 40m -v -run TestForgedAnswers ./test/security
 
 .PHONY: lint
 lint: ## linters; .golangci.yml has the reasons
@@ -107,7 +108,7 @@ scenarios: ## write what happened into the decider's scenarios, and every reason
 	go test ./agent/decide -run 'TestScenarios|TestMessages' -update
 	go test ./probes/network/ask -run TestResults -update
 	go test ./probes/memory ./probes/disk ./probes/pid ./probes/network/verdict -run TestMessages -update
-	go test ./agent -run 'TestEventTexts|TestStartsAndOverloads' -update
+	go test ./agent ./agent/sampling -run 'TestEventTexts|TestStartsAndOverloads' -update
 ifdef ALL
 	TAINTLET_UPDATE_GOLDEN=1 TAINTLET_RECORD_NODES=1 TAINTLET_REQUIRE=controlplane go test -count 1 ./test/integration -run '^TestStatus$$'
 	TAINTLET_UPDATE_GOLDEN=1 TAINTLET_REQUIRE=controlplane go test -count 1 ./test/deploy -run 'TestEveryLine|TestCheckInEachState'
@@ -132,7 +133,7 @@ terminal-pictures: ## taintlet watch and kubectl taintlet status on a terminal a
 	go test ./cmd/taintlet ./cmd/kubectl-taintlet -count 1 -run 'TestRecordedWatch|TestTerminalPictures' -update
 
 .PHONY: monitoring-pictures
-monitoring-pictures: ## the dashboards as pictures in docs/images, from an incident of a minute; needs Prometheus
+monitoring-pictures: ## the dashboards as pictures in docs/images, from an incident of an hour in synthetic time; needs Prometheus
 	TAINTLET_REQUIRE=prometheus TAINTLET_MONITORING_PICTURES=$(CURDIR)/docs/images go test -count 1 -run TestMonitoring ./test/monitoring
 
 .PHONY: manifests

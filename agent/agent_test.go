@@ -18,6 +18,7 @@ import (
 	"github.com/taintlet/taintlet/agent"
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
+	"github.com/taintlet/taintlet/agent/node"
 	"github.com/taintlet/taintlet/agent/slots"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
@@ -83,7 +84,7 @@ func (p *probe) since(t time.Time) []time.Time {
 
 // client is a Node in memory that counts the writes and can refuse them.
 type client struct {
-	*agent.Offline
+	*node.Memory
 
 	mu      sync.Mutex
 	refuse  error
@@ -91,7 +92,7 @@ type client struct {
 	slow    time.Duration
 	applied []time.Time
 	node    *taints.Node
-	changes []taints.Change
+	desired []taints.Desired
 
 	announced, evicted, announcedFirst bool
 	reasons, messages                  []string
@@ -107,11 +108,11 @@ func (c *client) Announce(_ context.Context, _ *taints.Node, reason, message str
 	return nil
 }
 
-func (c *client) Apply(ctx context.Context, base *taints.Node, change taints.Change) (*taints.Node, error) {
+func (c *client) Apply(ctx context.Context, base *taints.Node, desired taints.Desired) (*taints.Node, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.applied = append(c.applied, time.Now())
-	for _, taint := range change.Taints {
+	for _, taint := range desired.Taints {
 		if taint.Effect == taints.NoExecute && !c.evicted {
 			c.evicted, c.announcedFirst = true, c.announced
 		}
@@ -130,8 +131,8 @@ func (c *client) Apply(ctx context.Context, base *taints.Node, change taints.Cha
 		time.Sleep(slow)
 		c.mu.Lock()
 	}
-	c.changes = append(c.changes, change)
-	node, err := c.Offline.Apply(ctx, base, change)
+	c.desired = append(c.desired, desired)
+	node, err := c.Memory.Apply(ctx, base, desired)
 	for i, condition := range node.Conditions {
 		if condition.LastTransitionTime.IsZero() {
 			node.Conditions[i].LastTransitionTime = time.Now()
@@ -177,7 +178,7 @@ func runAgent(t *testing.T, a *agent.Agent, byCondition map[probes.Condition]*pr
 func runInBubble(t *testing.T, a *agent.Agent, byCondition map[probes.Condition]*probe, test func(t *testing.T, byCondition map[probes.Condition]*probe, c *client)) {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	c := &client{Offline: agent.NewOffline("host", log)}
+	c := &client{Memory: node.NewMemory("host", log)}
 	for _, condition := range config.Default().Names() {
 		p := &probe{condition: condition, level: probes.OK, wake: make(chan struct{}, 1)}
 		byCondition[condition] = p
@@ -403,15 +404,15 @@ func TestAHungWriteIsGivenUp(t *testing.T) {
 	})
 }
 
-// A change that was decided before the answer to the last write came does not
+// What was decided before the answer to the last write came does not
 // move the time of a transition that this write made.
 func TestTransitionTimesOutliveASlowWrite(t *testing.T) {
 	cfg := config.Default()
-	cfg.Rules = nil // with taints the second change would be another after the answer
+	cfg.Rules = nil // with taints something else would be desired after the answer
 	run(t, cfg, func(t *testing.T, by map[probes.Condition]*probe, c *client) {
 		c.mu.Lock()
 		c.slow = 20 * time.Second
-		before := len(c.changes)
+		before := len(c.desired)
 		c.mu.Unlock()
 		by[probes.MemoryPressure].set(probes.Degraded)
 		time.Sleep(10 * time.Second) // it is being written
@@ -420,8 +421,8 @@ func TestTransitionTimesOutliveASlowWrite(t *testing.T) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		var times []time.Time
-		for _, change := range c.changes[before:] {
-			for _, condition := range change.Conditions {
+		for _, desired := range c.desired[before:] {
+			for _, condition := range desired.Conditions {
 				if condition.Type == "HostMemoryPressure" {
 					times = append(times, condition.LastTransitionTime)
 				}

@@ -18,7 +18,7 @@ import (
 	"github.com/taintlet/taintlet/test/fixtures"
 )
 
-var update = flag.Bool("update", false, "write testdata/events.golden, and what becomes of starts and overloads into docs/how-it-decides.md")
+var update = flag.Bool("update", false, "write testdata/events.golden")
 
 // reload is a configuration file that changes.
 type reload struct {

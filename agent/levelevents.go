@@ -11,7 +11,7 @@ import (
 const levelEventsEvery = time.Minute
 
 // levelEvents let one Event about the level of each condition pass in a minute. Of
-// those that have to wait the newest passes, since it tells what is so.
+// those that have to wait the newest passes, because it has the present level.
 type levelEvents struct {
 	last    map[probes.Condition]time.Time
 	waiting map[probes.Condition]levelEvent
@@ -27,8 +27,8 @@ func newLevelEvents() *levelEvents {
 // add has an Event wait for its turn.
 func (e *levelEvents) add(c probes.Condition, event levelEvent) { e.waiting[c] = event }
 
-// told notes that the condition was told by another way. What waits is out of date.
-func (e *levelEvents) told(c probes.Condition, now time.Time) {
+// wrote notes that an Event about the level was written. An Event that waits is out of date.
+func (e *levelEvents) wrote(c probes.Condition, now time.Time) {
 	e.last[c] = now
 	delete(e.waiting, c)
 }
@@ -39,7 +39,7 @@ func (e *levelEvents) pass(now time.Time, write func(kind, reason, message strin
 		if before, found := e.last[c]; found && now.Sub(before) < levelEventsEvery {
 			continue
 		}
-		e.told(c, now)
+		e.wrote(c, now)
 		write(event.kind, event.reason, event.message)
 	}
 }

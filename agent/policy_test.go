@@ -60,8 +60,8 @@ func (w *withPolicy) tells(t *testing.T, taint string) {
 func (w *withPolicy) everHad(key string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return slices.ContainsFunc(w.changes, func(change taints.Change) bool {
-		return slices.ContainsFunc(change.Taints, func(taint taints.Taint) bool { return taint.Key == key })
+	return slices.ContainsFunc(w.desired, func(desired taints.Desired) bool {
+		return slices.ContainsFunc(desired.Taints, func(taint taints.Taint) bool { return taint.Key == key })
 	})
 }
 

@@ -62,13 +62,13 @@ func (r *restored) Watch(ctx context.Context, nodes chan<- *taints.Node) error {
 	}
 }
 
-func (r *restored) Apply(_ context.Context, base *taints.Node, change taints.Change) (*taints.Node, error) {
+func (r *restored) Apply(_ context.Context, base *taints.Node, desired taints.Desired) (*taints.Node, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.writes++
 	next := r.stored.Clone()
-	if _, differs := change.Differs(base); differs { // as Client.Apply: or only conditions are patched
-		next = change.ApplyTo(r.stored)
+	if _, differs := desired.Differs(base); differs { // as Client.Apply: or only conditions are patched
+		next = desired.ApplyTo(r.stored)
 	}
 	next.ResourceVersion = fmt.Sprint(r.version() + 1)
 	r.stored = next

@@ -12,6 +12,7 @@ import (
 
 	"github.com/taintlet/taintlet/agent"
 	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/agent/node"
 	"github.com/taintlet/taintlet/agent/slots"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
@@ -101,7 +102,7 @@ func runEvictingBy(t *testing.T, s slots.Client, change func(*config.Config), te
 
 // runEvictingOn runs an agent that evicts, on a Node of its own or on that of
 // the client.
-func runEvictingOn(t *testing.T, node agent.NodeClient, s slots.Client, change func(*config.Config), test func(t *testing.T, by map[probes.Condition]*probe, c *client)) {
+func runEvictingOn(t *testing.T, on node.Client, s slots.Client, change func(*config.Config), test func(t *testing.T, by map[probes.Condition]*probe, c *client)) {
 	t.Helper()
 	cfg := config.Default()
 	cfg.Rules = config.Default().Policy().BuiltInRules()
@@ -109,7 +110,7 @@ func runEvictingOn(t *testing.T, node agent.NodeClient, s slots.Client, change f
 	change(cfg)
 	by := map[probes.Condition]*probe{}
 	a := &agent.Agent{
-		Config: cfg, Client: node, Slots: s, Recorder: &agent.Told{},
+		Config: cfg, Client: on, Slots: s, Recorder: &agent.Told{},
 		NewProbe: func(c config.Condition) probes.Probe { return by[c.Name] },
 	}
 	runAgent(t, a, by, test)

@@ -12,7 +12,7 @@ import (
 // A good sample that warns, such as of a blocked port, is told once for each incident of
 // its condition, and an incident lasts until a sample is good again. Peers whose port
 // was blocked for some time are as if never reached: that is the same incident.
-func TestWarningIsToldOnce(t *testing.T) {
+func TestWarningIsReportedOnce(t *testing.T) {
 	events := &Told{}
 	l := &loop{warned: map[probes.Condition]bool{}, Agent: &Agent{Recorder: events, Log: slog.New(slog.DiscardHandler)}}
 	blocked := probes.Observation{Condition: probes.NetworkUnavailable, Level: probes.OK, Warns: true, Reason: "PortBlocked", Message: "reached 12 of 12 peers"}
@@ -22,13 +22,13 @@ func TestWarningIsToldOnce(t *testing.T) {
 	fifth.Condition, fifth.Reason = "Frost", "DoorOpen"
 	good.Reason, near.Reason, unknown.Reason = "NetworkWell", "NotYetSure", "ManySuspect"
 	near.Hysteresis, unknown.Level, other.Condition = true, probes.Unknown, probes.DiskPressure
-	l.tellWarning(blocked)
-	l.node = decide.Read(&taints.Node{})
+	l.reportWarning(blocked)
+	l.newest = decide.Read(&taints.Node{})
 	for i, step := range []struct {
 		o    probes.Observation
 		told int
 	}{{other, 0}, {good, 0}, {blocked, 1}, {blocked, 0}, {near, 0}, {blocked, 0}, {unknown, 0}, {blocked, 0}, {good, 0}, {blocked, 1}, {never, 0}, {good, 0}, {never, 1}, {never, 0}, {fifth, 1}, {good, 0}, {fifth, 0}, {never, 1}} {
-		l.tellWarning(step.o)
+		l.reportWarning(step.o)
 		if got := len(events.Take()); got != step.told {
 			t.Errorf("sample %d, %s: %d Events", i, step.o.Reason, got)
 		}

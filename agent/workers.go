@@ -32,14 +32,6 @@ func (w workers) start(ctx context.Context, name string, run func(context.Contex
 	})
 }
 
-// startBrief runs a worker that may end earlier than the context.
-func (w workers) startBrief(ctx context.Context, run func(context.Context)) {
-	w.group.Go(func() error {
-		run(ctx)
-		return nil
-	})
-}
-
 // wait waits until all have ended and returns the error of the first that ended
 // before the context did.
 func (w workers) wait() error { return w.group.Wait() }

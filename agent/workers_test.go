@@ -12,6 +12,7 @@ import (
 	"github.com/taintlet/taintlet/agent"
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
+	"github.com/taintlet/taintlet/agent/node"
 	"github.com/taintlet/taintlet/agent/slots"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
@@ -19,7 +20,7 @@ import (
 
 // deaf is a Node whose watch ends.
 type deaf struct {
-	*agent.Offline
+	*node.Memory
 	with error
 }
 
@@ -43,7 +44,7 @@ func TestUnexpectedEndOfAWorkerEndsTheAgent(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			offline := agent.NewOffline("host", log)
+			offline := node.NewMemory("host", log)
 			a := &agent.Agent{
 				Config: config.Default(), Client: offline, Slots: slots.Offline{Log: log}, Recorder: &agent.Told{}, Log: log,
 				NewProbe: func(c config.Condition) probes.Probe { return &probe{condition: c.Name, level: probes.OK} },

@@ -10,7 +10,7 @@ import (
 	"github.com/taintlet/taintlet/probes/memory"
 	"github.com/taintlet/taintlet/probes/network"
 	"github.com/taintlet/taintlet/probes/pid"
-	"github.com/taintlet/taintlet/probes/probetest"
+	"github.com/taintlet/taintlet/test/probetest"
 )
 
 // allProbes are the probes of a host, with some thresholds.

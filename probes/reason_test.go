@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/taintlet/taintlet/probes"
-	"github.com/taintlet/taintlet/probes/probetest"
+	"github.com/taintlet/taintlet/test/probetest"
 )
 
 func TestReasonOfAnErrorThatHasNone(t *testing.T) {

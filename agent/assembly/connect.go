@@ -8,6 +8,7 @@ import (
 
 	"github.com/taintlet/taintlet/agent"
 	"github.com/taintlet/taintlet/agent/fleet"
+	"github.com/taintlet/taintlet/agent/node"
 	"github.com/taintlet/taintlet/agent/slots"
 	"github.com/taintlet/taintlet/taints/apiserver"
 )
@@ -21,7 +22,7 @@ const (
 
 // cluster is what the agent needs of one.
 type cluster struct {
-	node   agent.NodeClient
+	node   node.Client
 	slots  slots.Client
 	events agent.Recorder
 	// source reads what is known of the fleet, at this API server; nil: nothing.
@@ -30,8 +31,8 @@ type cluster struct {
 }
 
 // offline returns a cluster without any API server.
-func offline(node string, log *slog.Logger) cluster {
-	return cluster{node: agent.NewOffline(node, log), slots: slots.Offline{Log: log}, events: logRecorder{log: log}}
+func offline(name string, log *slog.Logger) cluster {
+	return cluster{node: node.NewOverlay(node.NewMemory(name, log), log), slots: slots.Offline{Log: log}, events: logRecorder{log: log}}
 }
 
 // connect returns the cluster, and what ends the connection.
@@ -51,7 +52,7 @@ func connect(ctx context.Context, o Options) (cluster, func(), error) {
 	recorder, stop := client.StartRecorder(ctx, o.Log)
 	c := cluster{client, client.Slots(o.Namespace), recorder, client, restConfig.Host}
 	if o.DryRun == DryRunServer {
-		c.node, c.slots, c.events = agent.NewRehearsal(client, o.Log), slots.Rehearsed{Client: c.slots, Log: o.Log}, logRecorder{o.Log, recorder}
+		c.node, c.slots, c.events = node.NewOverlay(client, o.Log), slots.Rehearsed{Client: c.slots, Log: o.Log}, logRecorder{o.Log, recorder}
 	}
 	return c, stop, nil
 }

@@ -24,8 +24,9 @@ type Config struct {
 	// Conditions are those of the Schema, each with its section of the file.
 	Conditions []Condition `json:"-"`
 
-	// Rules say which taint each level of a condition asks for. A file that
-	// has the list replaces all of it; an empty list asks for no taint.
+	// Rules say which taint each level of a condition asks for. A rule of a file
+	// replaces the default of its condition and level; the other defaults stay. A
+	// rule with the effect NoTaint, and an empty list, switch defaults off.
 	Rules       []decide.Rule      `json:"rules"`
 	WriteBudget decide.WriteBudget `json:"writeBudget"`
 	// Eviction bounds what rules for Critical may do.
@@ -64,7 +65,7 @@ type Eviction struct {
 // Policy returns what the configuration asks of the decider. Each call makes a new one.
 func (c *Config) Policy() *decide.Policy {
 	policy := &decide.Policy{
-		Rules:              slices.Clone(c.Rules),
+		Rules:              slices.DeleteFunc(slices.Clone(c.Rules), switchesOff),
 		WriteBudget:        c.WriteBudget,
 		FleetBrake:         c.FleetBrake,
 		EvictionInterval:   c.Eviction.Interval.Duration,

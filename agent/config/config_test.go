@@ -92,7 +92,10 @@ func TestDecodeRefuses(t *testing.T) {
 		"unknown condition":          {header + "rules:\n" + rule("CPUPressure", "Degraded", "a", "NoSchedule"), []string{"rules[0].condition", "CPUPressure", "MemoryPressure"}},
 		"level OK":                   {header + "rules:\n" + rule("MemoryPressure", "OK", "a", "NoSchedule"), []string{"rules[0].level", "Degraded"}},
 		"unknown level":              {header + "rules:\n" + rule("MemoryPressure", "Bad", "a", "NoSchedule"), []string{`"Bad"`, "Degraded"}},
-		"Critical":                   {header + "rules:\n" + rule("MemoryPressure", "Critical", "a", "NoExecute"), []string{"rules[0].level", "eviction.slots is 0", "MemoryPressure Degraded is needed too"}},
+		"Critical":                   {header + "rules:\n" + rule("MemoryPressure", "Critical", "a", "NoExecute"), []string{"rules[0].level", "eviction.slots is 0"}},
+		"Critical without Degraded":  {header + "eviction: {slots: 1}\nrules:\n" + rule("MemoryPressure", "Critical", "a", "NoExecute") + "- {condition: MemoryPressure, level: Degraded, taint: {effect: None}}\n", []string{"rules[0].level", "MemoryPressure Degraded is needed too"}},
+		"Critical switched off":      {header + "eviction: {slots: 1}\nrules:\n- {condition: MemoryPressure, level: Critical, taint: {effect: None}}\n", []string{"rules[0].taint.effect", `"NoExecute"`}},
+		"None with a key":            {header + "rules:\n- {condition: MemoryPressure, level: Degraded, taint: {key: a, effect: None}}\n", []string{"rules[0].taint", "neither key nor value"}},
 		"Critical without NoExecute": {header + "eviction: {slots: 1}\nrules:\n" + rule("MemoryPressure", "Critical", "a", "NoSchedule"), []string{"rules[0].taint.effect", `"NoExecute"`}},
 		"too many slots":             {header + "eviction: {slots: 101}\n", []string{"eviction.slots", "0 (never evict) to 100"}},
 		"no cooldown":                {header + "eviction: {cooldown: 0s}\n", []string{"eviction.cooldown", "1s"}},
@@ -102,6 +105,10 @@ func TestDecodeRefuses(t *testing.T) {
 		"doubled pair": {
 			header + "rules:\n" + rule("MemoryPressure", "Degraded", "a", "NoSchedule") + rule("DiskPressure", "Degraded", "a", "NoSchedule"),
 			[]string{"rules[1].taint", "Duplicate", "a:NoSchedule"},
+		},
+		"a default rule's pair": {
+			header + "rules:\n" + rule("MemoryPressure", "Degraded", "node.kubernetes.io/pid-pressure", "NoSchedule"),
+			[]string{"rules[0].taint", "node.kubernetes.io/pid-pressure:NoSchedule", "the rule for PIDPressure Degraded asks for it"},
 		},
 		"doubled level": {
 			header + "rules:\n" + rule("MemoryPressure", "Degraded", "a", "NoSchedule") + rule("MemoryPressure", "Degraded", "b", "NoSchedule"),

@@ -67,9 +67,7 @@ func (s Schema) Decode(data []byte) (*Config, error) {
 	if !allFit {
 		return cfg, shorten(errs) // what was not read would be called impossible
 	}
-	if cfg.Rules == nil {
-		cfg.Rules = cfg.defaultRules()
-	}
+	cfg.addDefaultRules()
 	for _, invalid := range cfg.Validate() {
 		errs = append(errs, invalid)
 	}

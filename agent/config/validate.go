@@ -185,8 +185,7 @@ func clearFactor(value float64, at *field.Path, setPercent float64) field.ErrorL
 }
 
 func (c *Config) validateRules(at *field.Path) field.ErrorList {
-	// Each condition has one for Degraded and one for Critical at most.
-	if most := 2 * len(c.Conditions); len(c.Rules) > most {
+	if most := c.maxRules(); len(c.Rules) > most {
 		return field.ErrorList{field.TooMany(at, len(c.Rules), most)}
 	}
 	var errs field.ErrorList
@@ -198,8 +197,11 @@ func (c *Config) validateRules(at *field.Path) field.ErrorList {
 		}
 		errs = append(errs, validateRule(rule, here)...)
 		length += len(rule.Taint.Key)
-		for _, earlier := range c.Rules[:i] {
-			if earlier.Taint.Pair() == rule.Taint.Pair() {
+		for j, earlier := range c.Rules[:i] {
+			switch isSame := earlier.Taint.Pair() == rule.Taint.Pair() && !switchesOff(rule); {
+			case isSame && c.isDefaultRule(rule): // which may not be in the file
+				errs = append(errs, field.Invalid(at.Index(j).Child("taint"), rule.Taint.Pair().String(), fmt.Sprintf("the rule for %s %s asks for it", rule.Condition, rule.Level)))
+			case isSame:
 				errs = append(errs, field.Duplicate(here.Child("taint"), rule.Taint.Pair().String()))
 			}
 			if earlier.Condition == rule.Condition && earlier.Level == rule.Level {
@@ -232,6 +234,12 @@ func validateRule(r decide.Rule, at *field.Path) field.ErrorList {
 
 func validateTaint(t decide.Taint, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
+	if t.Effect == NoTaint {
+		if t.Key != "" || t.Value != "" {
+			errs = append(errs, field.Forbidden(at, "the effect None asks for no taint: neither key nor value goes with it"))
+		}
+		return errs
+	}
 	for _, msg := range validation.IsQualifiedName(t.Key) {
 		errs = append(errs, field.Invalid(at.Child("key"), t.Key, msg))
 	}
@@ -241,7 +249,7 @@ func validateTaint(t decide.Taint, at *field.Path) field.ErrorList {
 	for _, msg := range validation.IsValidLabelValue(t.Value) {
 		errs = append(errs, field.Invalid(at.Child("value"), t.Value, msg))
 	}
-	effects := []taints.Effect{taints.NoSchedule, taints.PreferNoSchedule, taints.NoExecute}
+	effects := []taints.Effect{taints.NoSchedule, taints.PreferNoSchedule, taints.NoExecute, NoTaint}
 	if !slices.Contains(effects, t.Effect) {
 		errs = append(errs, field.NotSupported(at.Child("effect"), t.Effect, effects))
 	}

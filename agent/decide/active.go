@@ -2,7 +2,8 @@ package decide
 
 import (
 	"errors"
-	"fmt"
+
+	"github.com/taintlet/taintlet/agent/decide/describe"
 )
 
 // heartbeatsMissed is how many heartbeats may be missing before an instance
@@ -22,7 +23,7 @@ func (s *State) mayTakeOver(t *turn) bool {
 	}
 	if a.readOnly {
 		a.readOnly = false
-		t.notify(Notice{Kind: Active, Reason: string(Active), Message: "the record on the Node is no longer a newer release's; this agent, " + a.instance.Name + ", is active for this Node again"})
+		t.notify(Notice{Kind: Active, Message: describe.RecordReadable(a.instance.Name)})
 		return true
 	}
 	isOlder := a.instance.isOlderThanWriter(node.record, s.boot)
@@ -39,8 +40,7 @@ func (s *State) mayTakeOver(t *turn) bool {
 	if silence == 0 || t.now.Sub(a.heardAt) < silence {
 		return false
 	}
-	t.notify(Notice{Kind: Active, Reason: string(Active), Message: fmt.Sprintf(
-		"the agent %s has been silent for %s; this one, %s, is active for this Node again", a.other.Name, durationText(silence), a.instance.Name)})
+	t.notify(Notice{Kind: Active, Message: describe.OtherSilent(a.other.Name, a.instance.Name, silence)})
 	a.other = instance{}
 	return true
 }
@@ -51,10 +51,10 @@ func (s *State) mayTakeOver(t *turn) bool {
 func (s *State) leave(next active) {
 	next.instance = s.active.instance
 	s.active = next
-	s.ledger = ledger{uid: s.ledger.uid, policy: s.ledger.policy}
+	s.ledger = ledger{uid: s.ledger.uid, policy: s.ledger.policy, policySince: s.ledger.policySince}
 	s.report.pending = nil
 	for i := range s.conditions {
-		s.conditions[i].request, s.conditions[i].shown = request{}, nil
+		s.conditions[i].onset, s.conditions[i].shown = onset{}, nil
 	}
 }
 
@@ -67,16 +67,14 @@ func (s *State) leaveToNewerRelease(t *turn) {
 	owned := s.ledger.owned
 	s.leave(active{readOnly: true})
 	s.ledger.owned = owned // the record may be gone when it is over
-	t.notify(Notice{Kind: RecordRefused, Reason: "NewerRecord", Message: "the record on the Node was written by a newer release of taintlet; this one leaves the Node as it is"})
+	t.notify(Notice{Kind: RecordRefused, Reason: "NewerRecord", Message: describe.RecordNewer()})
 }
 
 // standBy leaves the Node to the newer instance that wrote its record.
 func (s *State) standBy(t *turn) {
 	node := t.in.Node
 	s.leave(active{other: node.record.Instance, heard: signOfLifeOn(node.Node, t.policy), heardAt: t.now})
-	t.notify(Notice{Kind: Standby, Reason: string(Standby), Message: fmt.Sprintf(
-		"another agent, %s, started later than this one, %s, and is active for this Node; this one is on standby and writes nothing until the other has been silent for %d heartbeats",
-		s.active.other.Name, s.active.instance.Name, heartbeatsMissed)})
+	t.notify(Notice{Kind: Standby, Message: describe.Standby(s.active.other.Name, s.active.instance.Name, heartbeatsMissed)})
 }
 
 // observeNode takes in a version of the Node: whether it is a new object, how much of

@@ -3,8 +3,8 @@ package decide
 import (
 	"time"
 
+	"github.com/taintlet/taintlet/agent/decide/describe"
 	"github.com/taintlet/taintlet/probes"
-	"github.com/taintlet/taintlet/taints"
 )
 
 // WhyNotWriting says why this agent does not write the Node; empty when it does.
@@ -21,28 +21,9 @@ func (s *State) Level(name probes.Condition) probes.Level {
 	return probes.OK
 }
 
-// DesiredTaint is a taint that the State desires on the Node and how it stays there.
-type DesiredTaint struct {
-	Condition probes.Condition
-	Pair      taints.Pair
-	Via       taints.Via
-	Value     string
-	Level     probes.Level // of the rule
-}
-
-// Taint returns the taint with its value.
-func (p DesiredTaint) Taint() taints.Taint {
-	return p.Pair.With(p.Value)
-}
-
-// DesiredTaints returns the taints that are desired now.
-func (s *State) DesiredTaints() []DesiredTaint {
-	placed := make([]DesiredTaint, 0, len(s.ledger.desired))
-	for _, d := range s.ledger.desired {
-		placed = append(placed, DesiredTaint{d.condition, d.taint.Pair(), d.via, d.taint.Value, d.level})
-	}
-	return placed
-}
+// DesiredTaints returns the taints that are desired now. The list is replaced with the
+// next Step, never changed.
+func (s *State) DesiredTaints() []DesiredTaint { return s.ledger.desired }
 
 // TokensLeft returns how many tokens the write budget has.
 func (s *State) TokensLeft(policy *Policy, now time.Time) int {
@@ -77,6 +58,48 @@ func (s *State) IsContested(name probes.Condition) bool {
 	return c != nil && (c.disputes[0].stage != asRuled || c.disputes[1].stage != asRuled)
 }
 
+// What a Hold keeps a condition from.
+const (
+	FromTaint    = "taint"
+	FromEviction = "eviction"
+	FromClearing = "clear"
+)
+
+// Held returns what holds a condition back, and from what, as its Node condition says;
+// empty: nothing does.
+func (s *State) Held(name probes.Condition) (by describe.Hold, from string) {
+	c := s.conditions.of(name)
+	switch {
+	case c == nil || c.shown == nil || c.shown.Held == "":
+		return "", ""
+	case c.shown.Evicting:
+		return c.shown.Held, FromEviction
+	case c.shown.Held == describe.HeldWriteBudget && !c.shown.Clears.IsZero():
+		return c.shown.Held, FromClearing
+	}
+	return c.shown.Held, FromTaint
+}
+
+// Reason returns the reason that the Node condition of a condition gives, which is not
+// OK, is held back by the fleet brake, or cannot be told; empty: it is OK.
+func (s *State) Reason(name probes.Condition) string {
+	c := s.conditions.of(name)
+	switch {
+	case c == nil || !c.isSeen():
+		return ""
+	case c.debounce.Level > probes.OK:
+		if reason, _ := c.cause(); classOf(c.last) < bad && reason != "" {
+			return reason
+		}
+		return c.last.Reason
+	case c.onset.braked != "":
+		return describe.ReasonBraked
+	case c.last.Level == probes.Unknown:
+		return c.last.Reason
+	}
+	return ""
+}
+
 // Shared is the level of a condition that the peers are told: the requested one, since
 // with the decided one the brake would hide from them what it holds back. While the
 // newest sample cannot tell, it is Unknown: a level decided up to an hour ago
@@ -91,7 +114,7 @@ func (s *State) Shared(name probes.Condition) probes.Level {
 // Requested is the level that a condition has, or would have but for the fleet
 // brake.
 func (s *State) Requested(name probes.Condition) probes.Level {
-	if c := s.conditions.of(name); c != nil && !c.request.since.IsZero() {
+	if c := s.conditions.of(name); c != nil && !c.onset.since.IsZero() {
 		return max(c.debounce.Level, probes.Degraded)
 	}
 	return s.Level(name)
@@ -100,5 +123,5 @@ func (s *State) Requested(name probes.Condition) probes.Level {
 // IsBraked reports whether the fleet brake holds a condition's taint back.
 func (s *State) IsBraked(name probes.Condition) bool {
 	c := s.conditions.of(name)
-	return c != nil && c.request.braked != ""
+	return c != nil && c.onset.braked != ""
 }

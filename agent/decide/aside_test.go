@@ -19,7 +19,7 @@ func TestAsidesAreBounded(t *testing.T) {
 	s := newSim(config.Default().Policy())
 	seenAll(s)
 	reports, late := 0, 0
-	s.onChange = func(_ *sim, c taints.Change) {
+	s.onWrite = func(_ *sim, c taints.Desired) {
 		if len(c.Conditions) > 0 {
 			reports++
 		}

@@ -3,37 +3,91 @@ package decide
 import (
 	"slices"
 
+	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 )
 
 // desire decides which taints are to stand on the Node now.
 func (s *State) desire(t *turn) {
-	s.ledger.desired = underSlot(t.in, s.underPause(t.in.Node, s.asked(t)))
+	asked := s.asked(t)
+	s.ledger.desired = asked[:0]
+	for _, d := range asked {
+		d = s.asItStands(t.in.Node, d)
+		if held, _ := s.taintGate(t, d); held == "" {
+			s.ledger.desired = append(s.ledger.desired, d)
+		}
+	}
 }
 
-// asked returns the taints that the rules ask for at the decided levels. Levels
-// add up: at Critical the taint of Degraded stays.
-func (s *State) asked(t *turn) []desired {
-	var all []desired
+// asked returns the taints that the rules ask for at the decided levels, and that others
+// let stand. Levels add up: at Critical the taint of Degraded stays.
+func (s *State) asked(t *turn) []DesiredTaint {
+	var all []DesiredTaint
 	for _, rule := range t.policy.Rules {
-		c := s.conditions.of(rule.Condition)
-		if c.debounce.Level < rule.Level {
+		dispute, asks := s.asks(rule)
+		if !asks {
 			continue
 		}
-		if d, ok := place(rule, *c.disputeOf(rule.Level), t.in.Facts); ok && !isDesired(all, d.taint.Pair()) {
+		if d := place(rule, dispute, t.in.Facts); !isDesired(all, d.Pair) {
 			all = append(all, d)
 		}
 	}
 	return all
 }
 
-// underSlot leaves out NoExecute taints that are yet to be set while the slot is
-// not certain. Everything else is written all the same.
-func underSlot(in Inputs, all []desired) []desired {
-	if in.Slot == SlotHeld {
-		return all
+// asks reports whether a rule asks for its taint at the decided level and others let it
+// stand, and returns how far they do.
+func (s *State) asks(rule Rule) (dispute, bool) {
+	c := s.conditions.of(rule.Condition)
+	d := *c.disputeOf(rule.Level)
+	held, _ := d.holds()
+	return d, c.debounce.Level >= rule.Level && held == ""
+}
+
+// DesiredTaint is one taint that a rule asks for, as it is to stand on the Node.
+type DesiredTaint struct {
+	Condition probes.Condition
+	Level     probes.Level // of the rule
+	Pair      taints.Pair
+	Value     string
+	Via       taints.Via
+	ruled     taints.Pair // the pair of the rule
+	standIn   taints.Pair // what takes its place when it cannot stay
+}
+
+// Taint returns the taint with its value.
+func (d DesiredTaint) Taint() taints.Taint { return d.Pair.With(d.Value) }
+
+// as returns the same taint as another pair, and how that one stays.
+func (d DesiredTaint) as(via taints.Via, pair taints.Pair) DesiredTaint {
+	d.Via, d.Pair = via, pair
+	return d
+}
+
+func isDesired(all []DesiredTaint, p taints.Pair) bool {
+	return slices.ContainsFunc(all, func(d DesiredTaint) bool { return d.Pair == p })
+}
+
+// otherWay is the same taint as it stands where the policy is there although it
+// has gone, or is not there although it has come.
+func (d DesiredTaint) otherWay() DesiredTaint {
+	if d.Via != taints.StandIn {
+		return d.as(taints.StandIn, d.standIn)
 	}
-	return slices.DeleteFunc(all, func(d desired) bool {
-		return d.taint.Effect == taints.NoExecute && !in.Node.Has(d.taint.Pair())
-	})
+	if _, reconciled := taints.LifecycleCondition(d.ruled); reconciled {
+		return d.as(taints.Kept, d.ruled)
+	}
+	return d.as(taints.Direct, d.ruled)
+}
+
+// place returns how and as which pair the rule's taint is to stand on the
+// Node.
+func place(rule Rule, dispute dispute, facts taints.Facts) DesiredTaint {
+	d := DesiredTaint{Condition: rule.Condition, Level: rule.Level, Value: rule.Taint.Value, ruled: rule.Taint.Pair()}
+	d.standIn = taints.StandInFor(d.ruled, facts.StandInPrefix)
+	via, pair := taints.Resolve(d.ruled, facts)
+	if dispute.stage == standIn {
+		via, pair = taints.StandIn, d.standIn
+	}
+	return d.as(via, pair)
 }

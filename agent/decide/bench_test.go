@@ -28,8 +28,8 @@ func BenchmarkStep(b *testing.B) {
 				now = now.Add(time.Second)
 				in.Observations[0] = probes.Observation{Condition: probes.MemoryPressure, Level: levels[i%len(levels)]}
 				var d decide.Decision
-				if state, d = decide.Step(cfg, state, in, now); d.Change != nil {
-					in.Node = decide.Read(d.Change.ApplyTo(in.Node.Node))
+				if state, d = decide.Step(cfg, state, in, now); d.Desired != nil {
+					in.Node = decide.Read(d.Desired.ApplyTo(in.Node.Node))
 					in.Written = true
 					continue
 				}

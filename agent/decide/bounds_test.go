@@ -192,8 +192,8 @@ func TestWhatOthersWroteIsToldInShort(t *testing.T) {
 					t.Errorf("%s: a message of %d bytes: %.300s", name, len(n.Message), n.Message)
 				}
 			}
-			if d.Change != nil {
-				if record := d.Change.Annotations[taints.RecordAnnotation]; len(record) > 4096 {
+			if d.Desired != nil {
+				if record := d.Desired.Annotations[taints.RecordAnnotation]; len(record) > 4096 {
 					t.Errorf("%s: a record of %d bytes", name, len(record))
 				}
 			}

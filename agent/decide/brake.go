@@ -1,8 +1,10 @@
 package decide
 
 import (
-	"fmt"
 	"time"
+
+	"github.com/taintlet/taintlet/agent/decide/describe"
+	"github.com/taintlet/taintlet/probes"
 )
 
 const (
@@ -22,42 +24,55 @@ const (
 	hearWithin = 30 * time.Second
 )
 
-// isBraked reports whether a new Degraded has to wait, because the peers have the
+// heldUnheard holds a new Degraded until the peers were heard. It lasts seconds and is not
+// told.
+const heldUnheard describe.Hold = "Unheard"
+
+// brakeGate says whether a new Degraded has to wait, because the peers have the
 // same condition or were not heard yet. What half of a fleet has at the same time
 // is more likely a wrong configuration than the hosts' trouble, and a fleet
 // without room for new pods is worse than either. This host counts as one of the
 // fleet: otherwise half of an even number would be tainted.
-func (s *State) isBraked(t *turn, c *condition) bool {
-	limit, peers := t.policy.FleetBrake, t.in.Peers
-	if limit.Percent == 0 {
-		c.request = request{}
-		return false
-	}
-	r := &c.request
-	if r.since.IsZero() {
-		r.since, r.round = t.now, peers.Rounds
-	}
-	percent, isCautious := limit.Percent, t.now.Sub(s.brake.since) < cautiousFor
+func (s *State) brakeGate(t *turn, c *condition) (describe.Hold, time.Time) {
+	limit, peers, share := t.policy.FleetBrake, t.in.Peers, t.in.Peers.Shares[c.name]
+	percent, isCautious := limit.Percent, t.now.Sub(s.ledger.policySince) < cautiousFor
 	if isCautious {
 		percent = percent * cautiousNum / cautiousDen
 	}
-	share := peers.Shares[c.name]
-	if r.braked != "" && share.Asked < limit.MinPeers && (peers.Known < 0 || peers.Known >= limit.MinPeers) {
-		// Whoever keeps the peers from answering must not end the brake.
-		r.braked = fmt.Sprintf("held back by the fleet brake: half of the peers reported %s, and only %d answer now", c.name, share.Asked)
-		return true
-	}
-	if share.Asked >= limit.MinPeers && 100*(share.Bad+1) >= percent*(share.Asked+1) {
-		r.braked = fmt.Sprintf("held back by the fleet brake: %d of %d peers report %s", share.Bad, share.Asked, c.name)
-		if !r.notified {
-			r.notified = true
-			t.notify(Notice{Kind: TaintBraked, Condition: c.name, Reason: string(TaintBraked), Message: fmt.Sprintf(
-				"%s; %s. No taint follows until fewer do. Is the configuration right?", c.last.Message, r.braked)})
-		}
-		return true
-	}
-	r.braked = ""
 	mayBeMany := peers.Known < 0 || peers.Known >= limit.MinPeers
-	return mayBeMany && isCautious && peers.Rounds < r.round+roundsToHear &&
-		t.now.Sub(r.since) < hearWithin
+	heard := c.onset.since.Add(hearWithin)
+	switch {
+	case limit.Percent == 0:
+		return "", time.Time{}
+	case c.onset.braked != "" && share.Asked < limit.MinPeers && mayBeMany:
+		return describe.HeldFleetBrake, time.Time{} // whoever keeps the peers from answering must not end the brake
+	case share.Asked >= limit.MinPeers && 100*(share.Bad+1) >= percent*(share.Asked+1):
+		return describe.HeldFleetBrake, time.Time{}
+	case mayBeMany && isCautious && peers.Rounds < c.onset.round+roundsToHear && t.now.Before(heard):
+		return heldUnheard, heard
+	}
+	return "", time.Time{}
+}
+
+// mayDegrade notes that the samples ask for a new Degraded, asks the fleet brake about it,
+// and reports whether it may be set. People are told once when the brake holds it.
+func (s *State) mayDegrade(t *turn, c *condition) bool {
+	r, share := &c.onset, t.in.Peers.Shares[c.name]
+	if r.since.IsZero() {
+		r.since, r.round = t.now, t.in.Peers.Rounds
+	}
+	held, _ := s.gate(t, c, probes.Degraded)
+	if r.braked = ""; held != describe.HeldFleetBrake {
+		return held == ""
+	}
+	if share.Asked < t.policy.FleetBrake.MinPeers {
+		r.braked = describe.Silenced(c.name, share.Asked)
+		return false
+	}
+	r.braked = describe.Braked(c.name, share.Bad, share.Asked)
+	if !r.notified {
+		r.notified = true
+		t.notify(Notice{Kind: TaintBraked, Condition: c.name, Message: describe.BrakeBegins(c.last.Message, r.braked)})
+	}
+	return false
 }

@@ -7,30 +7,30 @@ import (
 	"github.com/taintlet/taintlet/taints"
 )
 
-// Cleanup returns the change that removes everything of taintlet's from a Node
-// that has no agent any more: taints, record, held annotation, conditions. A
+// Cleanup returns what is desired of a Node that has no agent any
+// more: nothing of taintlet's taints, record, held annotation, conditions. A
 // taint that the kubelet's own condition asks for is left to the lifecycle
 // controller. stays are pairs that the record names and that
 // neither this configuration nor a built-in rule can produce: they may not be
 // removed. While there are any, the record stays too. The annotation
 // taintlet.dev/paused always stays: a person put it there. A record that cannot be read is
 // an error: what it names would be forgotten.
-func Cleanup(policy *Policy, facts taints.Facts, node *taints.Node) (change taints.Change, stays []taints.Pair, err error) {
+func Cleanup(policy *Policy, facts taints.Facts, node *taints.Node) (desired taints.Desired, stays []taints.Pair, err error) {
 	read := Read(node)
 	if read.recordErr != nil {
-		return change, nil, read.recordErr
+		return desired, nil, read.recordErr
 	}
 	ours := ledger{policy: policy, owned: read.record.Owned}
-	change.Owned = ours.mayRemove(facts, read)
+	desired.Owned = ours.mayRemove(facts, read)
 	stays = ours.unasked(read, ours.owned)
-	change.Annotations = map[string]string{taints.HeldAnnotation: ""}
+	desired.Annotations = map[string]string{taints.HeldAnnotation: ""}
 	if len(stays) == 0 {
-		change.Annotations[taints.RecordAnnotation] = ""
+		desired.Annotations[taints.RecordAnnotation] = ""
 	}
 	for _, name := range policy.names() {
-		change.Gone = append(change.Gone, ConditionType(name))
+		desired.Gone = append(desired.Gone, ConditionType(name))
 	}
-	return change, stays, nil
+	return desired, stays, nil
 }
 
 // IsTouched reports whether a Node carries anything of taintlet's that a

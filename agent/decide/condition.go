@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/taintlet/taintlet/agent/decide/describe"
 	"github.com/taintlet/taintlet/probes"
 )
 
@@ -13,22 +14,23 @@ type condition struct {
 	debounce Debouncer
 	// disputes of the rules for Degraded and Critical.
 	disputes [2]dispute
-	// last is the newest observation, because that which decided the level.
-	last, because probes.Observation
+	// removals are those of its taints by others.
+	removals describe.Removals
+	// last is the newest observation, decisive that which decided the level.
+	last, decisive probes.Observation
 	// reason is that of the sample that set the condition; empty while it is OK. Unlike
-	// because it survives a restart.
+	// decisive it survives a restart.
 	reason string
-	// request is a Degraded that was not set yet.
-	request request
+	// onset is a Degraded that was not set yet.
+	onset onset
 	// since is when the level last changed; zero: not known.
 	since time.Time
 	// recorded is what the last revision of the record remembers.
 	recorded remembered
-	// shown is what the Node condition says; nil: this process has not compared it yet.
-	// summary is what the record says of the condition to people. Both are replaced, never
-	// changed: a State is copied with each Step.
+	// shown is what the Node condition says; nil: this process has not compared it yet. It
+	// is replaced, never changed: a State is copied with each Step.
 	shown   *rendered
-	summary *summary
+	summary summary
 	// falseSince is since when the samples say something else than the Node; zero: they
 	// say the same. steady is the newest that says the same.
 	falseSince time.Time
@@ -102,8 +104,8 @@ func (all conditions) allSeen() bool {
 	return !slices.ContainsFunc(all, func(c condition) bool { return !c.isSeen() })
 }
 
-// request is a Degraded that the evidence asks for and that was not set yet.
-type request struct {
+// onset is a Degraded that the evidence asks for and that was not set yet.
+type onset struct {
 	since time.Time // zero: there is none
 	// round is the number of rounds at that time.
 	round uint64
@@ -116,7 +118,7 @@ type request struct {
 // compare takes in whether the newest sample says something else than the Node.
 func (c *condition) compare(now time.Time) {
 	switch {
-	case c.shown == nil || c.shown.said == saidBy(c.last):
+	case c.shown == nil || c.shown.finding == findingOf(c.last):
 		c.falseSince, c.steady = time.Time{}, c.last
 	case c.falseSince.IsZero():
 		c.falseSince = now
@@ -143,7 +145,7 @@ func (c *condition) isFalse(now time.Time) bool {
 
 // saysMore reports whether the Node condition says more than the value.
 func (c *condition) saysMore() bool {
-	return c.debounce.Level > probes.OK || c.request.braked != "" || c.last.Suspicion
+	return c.debounce.Level > probes.OK || c.onset.braked != "" || c.last.Suspicion
 }
 
 // hasMoved reports whether the value is far from the one that the Node shows.
@@ -161,13 +163,17 @@ func (c *condition) suspicion() string {
 }
 
 // summarize returns what the record is to say of a condition now.
-func (c *condition) summarize(o outlook, now time.Time) *summary {
-	next := &summary{since: c.since, clearsAt: o.clears, held: o.held, flaps: c.debounce.flaps()}
-	if c.debounce.Level == probes.OK && now.Sub(c.debounce.SetAt) >= flapsFor {
-		next.flaps = 0
+func (c *condition) summarize(o describe.Outlook, now time.Time) summary {
+	removals := recent(c.removals, now)
+	next := summary{
+		Since: wallText(c.since), ClearsAt: wallText(o.Clears), HeldBy: o.Held, Flaps: c.debounce.flaps(),
+		Removals: removals.Count, RemovedBy: removals.By, RemovedAt: wallText(removals.At),
 	}
-	if next.held == HeldFleetBrake { // the Node's condition says so, and it comes and goes
-		next.held = ""
+	if c.debounce.Level == probes.OK && now.Sub(c.debounce.SetAt) >= flapsFor {
+		next.Flaps = 0
+	}
+	if next.HeldBy == describe.HeldFleetBrake { // the Node's condition says so, and it comes and goes
+		next.HeldBy = ""
 	}
 	return next
 }

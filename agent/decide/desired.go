@@ -1,57 +1,52 @@
 package decide
 
 import (
-	"slices"
+	"strings"
 
-	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 )
 
-// desired is one taint that a rule asks for, as it is to stand on the Node.
-type desired struct {
-	condition probes.Condition
-	level     probes.Level // of the rule
-	taint     Taint
-	via       taints.Via
-	ruled     taints.Pair // the pair of the rule
-	standIn   taints.Pair // what takes its place when it cannot stay
-}
-
-// as returns the same taint as another pair, and how that one stays.
-func (d desired) as(via taints.Via, pair taints.Pair) desired {
-	d.via, d.taint.Key, d.taint.Effect = via, pair.Key, pair.Effect
-	return d
-}
-
-// full is the taint with its value, as it is to stand on the Node.
-func (d desired) full() taints.Taint {
-	return d.taint.Pair().With(d.taint.Value)
-}
-
-func isDesired(all []desired, p taints.Pair) bool {
-	return slices.ContainsFunc(all, func(d desired) bool { return d.taint.Pair() == p })
-}
-
-// otherWay is the same taint as it stands where the policy is there although it
-// has gone, or is not there although it has come.
-func (d desired) otherWay() desired {
-	if d.via != taints.StandIn {
-		return d.as(taints.StandIn, d.standIn)
+// desired renders what the Node should carry: taints, record, held annotation,
+// conditions. It reports whether the Node lacks any of it but the conditions.
+func (s *State) desired(t *turn) (desired taints.Desired, differs bool) {
+	desired = taints.Desired{Owned: s.ledger.mayRemove(t.in.Facts, t.in.Node), Conditions: s.report.pending}
+	var held []string
+	for _, d := range s.ledger.desired {
+		desired.Taints = append(desired.Taints, d.Taint())
+		if d.Via == taints.Kept {
+			held = append(held, d.Pair.Key)
+		}
 	}
-	if _, reconciled := taints.LifecycleCondition(d.ruled); reconciled {
-		return d.as(taints.Kept, d.ruled)
+	next, owned, _ := taints.Plan(t.in.Node.Taints, desired.Owned, desired.Taints)
+	differs = !taints.Equal(next, t.in.Node.Taints)
+	if s.ledger.revision == 0 {
+		return desired, differs // nothing was ever decided: nothing to remember
 	}
-	return d.as(taints.Direct, d.ruled)
+	owned = append(owned, s.ledger.unasked(t.in.Node, upTo(maxUnasked, s.ledger.owned))...)
+	desired.Annotations = map[string]string{
+		taints.RecordAnnotation: s.record(owned).String(),
+		taints.HeldAnnotation:   strings.Join(held, ","),
+	}
+	// A taint that is due must not wait for room: without the record it is set all
+	// the same, and a restart forgets what the record would have said.
+	if s.ledger.unrecorded = !desired.AnnotationsFit(t.in.Node.Node); s.ledger.unrecorded {
+		s.ledger.plan(owned)
+		delete(desired.Annotations, taints.RecordAnnotation)
+	}
+	if !taints.AnnotationsChangeable(t.in.Node.Node) {
+		desired.Annotations = nil
+	}
+	return desired, differs || desired.AnnotationsDiffer(t.in.Node.Node)
 }
 
-// place returns how and as which pair the rule's taint is to stand on the
-// Node; false when others do not let it stand at all.
-func place(rule Rule, dispute dispute, facts taints.Facts) (desired, bool) {
-	d := desired{condition: rule.Condition, level: rule.Level, taint: rule.Taint, ruled: rule.Taint.Pair()}
-	d.standIn = taints.StandInFor(rule.Taint.Pair(), facts.StandInPrefix)
-	via, pair := taints.Resolve(rule.Taint.Pair(), facts)
-	if dispute.stage == standIn {
-		via, pair = taints.StandIn, d.standIn
+// heldFits reports whether the annotation by which pairs are kept would fit on the
+// Node with the keys of all rules. If not, a taint that is due must not wait for
+// room: its stand-in needs no annotation.
+func heldFits(t *turn) bool {
+	keys := make([]string, 0, len(t.policy.Rules))
+	for _, rule := range t.policy.Rules {
+		keys = append(keys, rule.Taint.Key)
 	}
-	return d.as(via, pair), dispute.stage != withdrawn
+	largest := taints.Desired{Annotations: map[string]string{taints.RecordAnnotation: "", taints.HeldAnnotation: strings.Join(keys, ",")}}
+	return largest.AnnotationsFit(t.in.Node.Node)
 }

@@ -3,6 +3,7 @@ package decide
 import (
 	"time"
 
+	"github.com/taintlet/taintlet/agent/decide/describe"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 )
@@ -64,14 +65,14 @@ func (d dispute) settle(level probes.Level, now time.Time) dispute {
 }
 
 // holds says how a dispute keeps a taint from the Node.
-func (d dispute) holds() (Hold, time.Time) {
+func (d dispute) holds() (describe.Hold, time.Time) {
 	switch {
 	case d.stage != withdrawn:
 		return "", time.Time{}
 	case d.until.IsZero():
-		return HeldVetoed, time.Time{}
+		return describe.HeldVetoed, time.Time{}
 	}
-	return HeldContested, d.until
+	return describe.HeldContested, d.until
 }
 
 // disputed are the levels that a rule, and so a dispute, can be about.

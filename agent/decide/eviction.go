@@ -3,6 +3,7 @@ package decide
 import (
 	"time"
 
+	"github.com/taintlet/taintlet/agent/decide/describe"
 	"github.com/taintlet/taintlet/probes"
 )
 
@@ -10,34 +11,34 @@ import (
 // or stay there, but for a token of the write budget.
 func (s *State) mayBeCritical(t *turn, c *condition) bool {
 	held, _ := s.evictionGate(t, c)
-	return (held == "" || held == HeldWriteBudget) && (t.policy.Asks(c.name, probes.Critical) || !c.debounce.unknownSince.IsZero())
+	return held == "" && (t.policy.Asks(c.name, probes.Critical) || !c.debounce.unknownSince.IsZero())
 }
 
 // evictionGate says what keeps a condition from Critical, to step up or to stay there,
-// and when that is over. Staying there ends when the slot is lost, but not when it is
+// and when that is over. To step up takes a token as well. Staying there ends when the slot is lost, but not when it is
 // unknown. While the probe cannot tell, nothing else ends it. A vetoed taint would not
 // be set, so the level is of no use.
-func (s *State) evictionGate(t *turn, c *condition) (Hold, time.Time) {
+func (s *State) evictionGate(t *turn, c *condition) (describe.Hold, time.Time) {
 	isEvicting, again := c.debounce.Level == probes.Critical, s.eviction.at.Add(t.policy.EvictionInterval)
 	switch {
 	case isEvicting && t.in.Slot == SlotNone:
-		return HeldEvictionSlot, time.Time{}
+		return describe.HeldEvictionSlot, time.Time{}
 	case isEvicting && !c.debounce.unknownSince.IsZero():
 		return "", time.Time{}
 	case s.eviction.controlPlane && !t.policy.ControlPlaneEvicts:
-		return HeldControlPlane, time.Time{}
+		return describe.HeldControlPlane, time.Time{}
 	case c.disputeOf(probes.Critical).stage == withdrawn:
-		return HeldVetoed, time.Time{}
+		return describe.HeldVetoed, time.Time{}
 	case isEvicting:
 		return "", time.Time{}
 	case s.pause.has(c.name):
-		return HeldPaused, time.Time{}
+		return describe.HeldPaused, time.Time{}
 	case !s.eviction.at.IsZero() && t.now.Before(again):
-		return HeldEvictionInterval, again
+		return describe.HeldEvictionInterval, again
 	case t.in.Slot != SlotHeld:
-		return HeldEvictionSlot, time.Time{}
+		return describe.HeldEvictionSlot, time.Time{}
 	}
-	return s.tokenGate(t, c)
+	return "", time.Time{}
 }
 
 // asksForCritical reports whether the samples of a Degraded condition have asked for
@@ -53,5 +54,5 @@ func (s *State) needsSlot(t *turn, c *condition) bool {
 		return false
 	}
 	held, _ := s.evictionGate(t, c)
-	return held == "" || held == HeldEvictionSlot || held == HeldWriteBudget
+	return held == "" || held == describe.HeldEvictionSlot
 }

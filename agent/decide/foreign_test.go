@@ -55,7 +55,7 @@ func TestForeignTaintsStayAsTheyAre(t *testing.T) {
 	for seed := range uint64(quick(60)) {
 		r := random(seed)
 		s := newSim(restless(settings(r)))
-		s.onChange = func(s *sim, c taints.Change) {
+		s.onWrite = func(s *sim, c taints.Desired) {
 			next, _ := c.Differs(s.read.Node)
 			before, after := notOurs(s.cfg, s.read.Taints), notOurs(s.cfg, next)
 			if !taints.Equal(before, after) {
@@ -86,7 +86,7 @@ func TestOnlyOwnPairsAreRemoved(t *testing.T) {
 		}
 		s := newSim(cfg)
 		theirs := map[taints.Pair]bool{}
-		s.onChange = func(s *sim, c taints.Change) {
+		s.onWrite = func(s *sim, c taints.Desired) {
 			next, _ := c.Differs(s.read.Node)
 			for pair := range theirs {
 				if s.read.Has(pair) && !(&taints.Node{Taints: next}).Has(pair) {
@@ -123,14 +123,14 @@ func wants(s *sim, p taints.Pair) bool {
 	return false
 }
 
-// TestAskedAgainTheAnswerIsTheSame: until the Change has landed, Step gives
-// the same Change, and asking moves no level and takes no token.
+// TestAskedAgainTheAnswerIsTheSame: until what is desired has landed, Step gives
+// the same answer, and asking moves no level and takes no token.
 func TestAskedAgainTheAnswerIsTheSame(t *testing.T) {
 	asked := 0
 	for seed := range uint64(quick(40)) {
 		r := random(seed)
 		s := newSim(settings(r))
-		s.onChange = func(s *sim, c taints.Change) {
+		s.onWrite = func(s *sim, c taints.Desired) {
 			state := s.state
 			tokens := state.NextToken(s.cfg.WriteBudget, s.now)
 			if len(c.Annotations) == 0 && tokens.After(s.now) {
@@ -140,8 +140,8 @@ func TestAskedAgainTheAnswerIsTheSame(t *testing.T) {
 				var d decide.Decision
 				state, d = decide.Step(s.cfg, state, decide.Inputs{Node: s.read, Facts: s.facts, Slot: decide.SlotHeld}, s.now.Add(wait))
 				asked++
-				if d.Change == nil || !reflect.DeepEqual(*d.Change, c) {
-					t.Fatalf("seed %d: asked again after %s:\n%+v\nfirst:\n%+v", seed, wait, d.Change, c)
+				if d.Desired == nil || !reflect.DeepEqual(*d.Desired, c) {
+					t.Fatalf("seed %d: asked again after %s:\n%+v\nfirst:\n%+v", seed, wait, d.Desired, c)
 				}
 				if len(d.Notices) > 0 {
 					t.Fatalf("seed %d: asked again, told again: %v", seed, d.Notices)

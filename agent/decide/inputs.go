@@ -60,7 +60,7 @@ type Inputs struct {
 	Node *Node
 	// Facts of the cluster.
 	Facts taints.Facts
-	// Written: the last Change was written to Node.
+	// Written: what the last Decision desired was written to Node.
 	Written bool
 	// Refresh: the heartbeat of our conditions is due.
 	Refresh bool
@@ -72,8 +72,8 @@ type Inputs struct {
 
 // Decision is what one Step came to.
 type Decision struct {
-	// Change is what the Node lacks; nil when it lacks nothing.
-	Change *taints.Change
+	// Desired is what ought to be on the Node; nil when all of that is there.
+	Desired *taints.Desired
 	// Notices tell what happened, in order.
 	Notices []Notice
 	// Slot is what is requested of the eviction slot.

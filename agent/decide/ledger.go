@@ -26,7 +26,7 @@ func upTo(length int, pairs []taints.Pair) []taints.Pair {
 type ledger struct {
 	// desired are the taints that are to stand on the Node. Just after a start they are
 	// those that the record asks for.
-	desired []desired
+	desired []DesiredTaint
 	// decided is what the last revision says, beside what it says of the conditions.
 	decided decision
 	// revision is that of the last decision, landed the newest that was seen on
@@ -45,10 +45,11 @@ type ledger struct {
 	dropped []taints.Pair
 	// repairWaits: somebody undid a part of the last decision, and a token is missing.
 	repairWaits bool
-	// policy is the configuration that was followed last.
-	policy *Policy
+	// policy is the configuration in force, since when.
+	policy      *Policy
+	policySince time.Time
 	// unrecorded: the record does not fit beside the Node's other annotations.
-	// planned are then our pairs once the Change of revision plannedFor has landed.
+	// planned are then our pairs once what revision plannedFor desires has landed.
 	unrecorded bool
 	planned    []taints.Pair
 	plannedFor uint64
@@ -59,20 +60,23 @@ type decision struct {
 	uid      string
 	instance instance
 	budget   bucket
-	desired  []desired
+	desired  []DesiredTaint
 }
 
 // follow takes in the configuration. It remembers our pairs, on the Node or on
 // their way to it, that a new configuration does not know.
-func (l *ledger) follow(policy *Policy) {
+func (l *ledger) follow(policy *Policy, now time.Time) {
 	before := l.policy
-	l.policy = policy
-	if before == nil || before == policy {
+	if before == policy {
+		return
+	}
+	l.policy, l.policySince = policy, now
+	if before == nil {
 		return
 	}
 	ours := slices.Clone(l.owned)
 	for _, d := range l.desired {
-		ours = append(ours, d.taint.Pair())
+		ours = append(ours, d.Pair)
 	}
 	for _, pair := range ours {
 		if before.Produces(pair) && !policy.Produces(pair) && !slices.Contains(l.dropped, pair) {
@@ -113,15 +117,15 @@ func (l *ledger) land(node *Node) {
 	}
 }
 
-// settle takes in that the last Change is on the Node. A Change without its
-// record has landed with that.
+// settle takes in that what was desired is on the Node. Where the record does not fit,
+// it has landed with that.
 func (l *ledger) settle(in Inputs) {
 	if in.Written && l.unrecorded {
 		l.landed, l.owned, l.lost = l.revision, l.planned, nil
 	}
 }
 
-// plan remembers which pairs are ours once the Change of this revision has
+// plan remembers which pairs are ours once what this revision desires has
 // landed without its record. Only the first answer counts: as soon as the watch
 // shows the pairs, they look like somebody else's.
 func (l *ledger) plan(owned []taints.Pair) {
@@ -180,7 +184,7 @@ func (l *ledger) unasked(node *Node, ours []taints.Pair) []taints.Pair {
 	return pairs
 }
 
-// mayRemove returns the pairs that a Change may replace or remove. They are in
+// mayRemove returns the pairs that may be replaced or removed. They are in
 // the record, and a rule asks for them or did so. A kept pair that is there
 // already is taken over: the lifecycle controller put it there and would
 // remove it. A pair that is not desired any more while the kubelet's own
@@ -194,8 +198,8 @@ func (l *ledger) mayRemove(facts taints.Facts, node *Node) []taints.Pair {
 		}
 	}
 	for _, d := range l.desired {
-		pair := d.taint.Pair()
-		if d.via == taints.Kept && node.Has(pair) && !slices.Contains(pairs, pair) {
+		pair := d.Pair
+		if d.Via == taints.Kept && node.Has(pair) && !slices.Contains(pairs, pair) {
 			pairs = append(pairs, pair)
 		}
 	}

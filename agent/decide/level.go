@@ -1,11 +1,11 @@
 package decide
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/taintlet/taintlet/agent/decide/describe"
 	"github.com/taintlet/taintlet/probes"
 )
 
@@ -17,7 +17,7 @@ func (s *State) observe(t *turn, o probes.Observation) {
 		return // its probe was dropped a moment ago
 	}
 	if !c.isSeen() {
-		c.because = o
+		c.decisive = o
 	}
 	if s.lacksProof(c, o) {
 		o.Hysteresis = true
@@ -41,24 +41,24 @@ func (s *State) observe(t *turn, o probes.Observation) {
 	if target == before.Level {
 		c.waitingSince = time.Time{}
 		if c.debounce.unknownSince.IsZero() {
-			c.request = request{}
+			c.onset = onset{}
 		}
 		return
 	}
 	if !s.allow(t, c, target) {
 		return
 	}
-	c.waitingSince, c.request = time.Time{}, request{}
+	c.waitingSince, c.onset = time.Time{}, onset{}
 	c.debounce, c.since = c.debounce.Enter(target, debounce, t.now), t.now
-	c.because = c.reasonFor(target)
-	if c.reason = c.because.Reason; target == probes.OK {
+	c.decisive = c.reasonFor(target)
+	if c.reason = c.decisive.Reason; target == probes.OK {
 		c.reason = ""
 	}
 	if target == probes.Critical {
 		s.eviction.at = t.now
 	}
 	t.notify(Notice{Kind: LevelChanged, Condition: c.name, From: before.Level, To: target,
-		Reason: c.because.Reason, Message: c.because.Message + c.nowText()})
+		Reason: c.decisive.Reason, Message: describe.Changed(c.decisive, c.last)})
 }
 
 // lacksProof reports whether a good sample clears nothing, because the probe has not
@@ -78,14 +78,6 @@ func (c *condition) reasonFor(level probes.Level) probes.Observation {
 	return c.last
 }
 
-// nowText tells what the newest sample showed, where another one gave the reason.
-func (c *condition) nowText() string {
-	if c.because == c.last {
-		return ""
-	}
-	return "; now " + c.last.Message
-}
-
 // notifyUnknown tells people, once an hour, that the probe has not been able to
 // tell for long.
 func (c *condition) notifyUnknown(t *turn, debounce Debounce) {
@@ -93,20 +85,19 @@ func (c *condition) notifyUnknown(t *turn, debounce Debounce) {
 		return
 	}
 	c.unknownNotified = t.now
-	t.notify(Notice{Kind: StillUnknown, Condition: c.name, Reason: string(StillUnknown), Message: fmt.Sprintf(
-		"%s has been Unknown for %s; NoSchedule taints stay: %s", c.name, durationText(c.debounce.unknownFor(t.now)), c.last.Message)})
+	t.notify(Notice{Kind: StillUnknown, Condition: c.name, Message: describe.StillUnknown(c.name, c.debounce.unknownFor(t.now), c.last.Message)})
 }
 
 // allow asks the fleet brake about a new Degraded. It takes a token for the steps
 // that the write budget meters: clears and steps up to Critical.
 func (s *State) allow(t *turn, c *condition, to probes.Level) bool {
 	if to == probes.Degraded {
-		return c.debounce.Level > probes.Degraded || !s.isBraked(t, c)
+		return c.debounce.Level > probes.Degraded || s.mayDegrade(t, c)
 	}
 	if c.waitingSince.IsZero() {
 		c.waitingSince = t.now
 	}
-	if held, _ := s.tokenGate(t, c); held != "" {
+	if held, _ := s.gate(t, c, to); held != "" {
 		return false
 	}
 	s.budget, _ = s.budget.take(t.policy.WriteBudget, t.now)

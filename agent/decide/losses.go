@@ -1,9 +1,9 @@
 package decide
 
 import (
-	"fmt"
 	"slices"
 
+	"github.com/taintlet/taintlet/agent/decide/describe"
 	"github.com/taintlet/taintlet/taints"
 )
 
@@ -15,23 +15,27 @@ import (
 func (s *State) countLosses(t *turn) {
 	l, node := &s.ledger, t.in.Node
 	for _, d := range l.desired {
-		pair := d.taint.Pair()
-		isPaused := s.pause.has(d.condition) && pair.Effect != taints.NoExecute
+		pair := d.Pair
+		isPaused := s.pause.has(d.Condition) && pair.Effect != taints.NoExecute
 		if !slices.Contains(l.owned, pair) || slices.Contains(l.lost, pair) || node.Has(pair) || isPaused {
 			continue
 		}
 		l.lost = append(slices.Clip(l.lost), pair)
 		by := node.LastWriter
-		lost := d.full()
-		t.notify(Notice{
-			Kind: TaintLost, Condition: d.condition, Taint: lost, Via: d.via, By: by, Reason: string(TaintLost),
-			Message: somebody(by) + " removed " + lost.String(),
-		})
-		c := s.conditions.of(d.condition)
-		if c == nil {
-			continue // its section was dropped from the configuration
+		lost, count := d.Taint(), 1
+		c := s.conditions.of(d.Condition)
+		if c != nil { // otherwise its section was dropped from the configuration
+			c.removals = oneMore(c.removals, by, t.now)
+			count = c.removals.Count
 		}
-		dispute := c.disputeOf(d.level)
+		t.notify(Notice{
+			Kind: TaintLost, Condition: d.Condition, Taint: lost, Via: d.Via, By: by, Count: count,
+			Message: describe.Lost(by, lost),
+		})
+		if c == nil {
+			continue
+		}
+		dispute := c.disputeOf(d.Level)
 		before := dispute.stage
 		*dispute = dispute.lose(pair, d.standIn, t.now)
 		if dispute.stage != before {
@@ -50,20 +54,16 @@ func (s *State) settleDisputes(t *turn) {
 }
 
 // disputeNotice tells people what became of the taint that somebody removed.
-func disputeNotice(d desired, by string, now stage) Notice {
-	n := Notice{Condition: d.condition}
-	who, lost, instead := somebody(by), d.full(), d.as(taints.StandIn, d.standIn).full()
+func disputeNotice(d DesiredTaint, by string, now stage) Notice {
+	n := Notice{Condition: d.Condition}
+	lost := d.Taint()
 	switch {
 	case now == standIn:
-		n.Kind = TaintContested
-		n.Message = fmt.Sprintf("%s removed %s twice within a minute; %s takes its place for 24 h", who, lost.String(), instead.String())
+		n.Kind, n.Message = TaintContested, describe.Contested(by, lost, d.as(taints.StandIn, d.standIn).Taint())
 	case lost.Effect == taints.NoExecute:
-		n.Kind = TaintVetoed
-		n.Message = fmt.Sprintf("%s removed %s; it will not be set again until the condition has been OK", who, lost.String())
+		n.Kind, n.Message = TaintVetoed, describe.Vetoed(by, lost)
 	default:
-		n.Kind = TaintWithdrawn
-		n.Message = fmt.Sprintf("%s removed %s twice within a minute; taintlet gives way for 24 h and until the condition has been OK. To keep taints off for good, set the annotation %s on the Node; to have them again, set and remove it", who, lost.String(), taints.PausedAnnotation)
+		n.Kind, n.Message = TaintWithdrawn, describe.Withdrawn(by, lost)
 	}
-	n.Reason = string(n.Kind)
 	return n
 }

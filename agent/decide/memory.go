@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/taintlet/taintlet/agent/decide/describe"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 )
@@ -26,7 +27,7 @@ func (s *State) record(owned []taints.Pair) record {
 	}
 	for i := range s.conditions {
 		c := &s.conditions[i]
-		entry := recordCondition{Level: c.debounce.Level, Penalty: c.debounce.Penalty, SetAt: s.boot.since(c.debounce.SetAt), Reason: c.reason, recordSummary: c.summary.recorded()}
+		entry := recordCondition{Level: c.debounce.Level, Penalty: c.debounce.Penalty, SetAt: s.boot.since(c.debounce.SetAt), Reason: c.reason, summary: c.summary}
 		for _, level := range disputed() {
 			if d := *c.disputeOf(level); d != (dispute{}) {
 				if entry.Dispute == nil {
@@ -80,7 +81,7 @@ func (s *State) restore(t *turn) {
 	s.active.restored, s.ledger.uid = true, node.UID
 	if node.recordErr != nil {
 		if s.observeNode(t) {
-			t.notify(Notice{Kind: RecordRefused, Reason: "UnreadableRecord", Message: node.recordErr.Error() + "; nothing is removed that cannot be proven to be taintlet's own"})
+			t.notify(Notice{Kind: RecordRefused, Reason: "UnreadableRecord", Message: describe.RecordUnreadable(node.recordErr)})
 		}
 		return
 	}
@@ -111,8 +112,9 @@ func (s *State) restore(t *turn) {
 		c.debounce.Level, c.debounce.Penalty, c.debounce.SetAt = entry.Level, min(entry.Penalty, maxPenalty), past(entry.SetAt)
 		c.debounce.forecast = false // what set it is not recorded: it clears like any other
 		c.since = earlier(readWall(entry.Since), t.now)
+		c.removals = entry.removals(t.now)
 		if entry.Level > probes.OK {
-			c.reason = cut(entry.Reason)
+			c.reason = describe.Cut(entry.Reason)
 		}
 		if entry.Level == probes.Critical && !ownsCritical(t.policy, c.name, r.Owned) {
 			c.debounce.Level = probes.Degraded // an eviction begins with a sample, an Event and a slot

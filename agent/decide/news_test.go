@@ -19,7 +19,7 @@ func TestNewsIsBounded(t *testing.T) {
 	seenAll(s)
 	var reports []time.Time
 	changes := len(s.events)
-	s.onChange = func(s *sim, c taints.Change) {
+	s.onWrite = func(s *sim, c taints.Desired) {
 		if len(s.events) == changes && len(c.Conditions) > 0 {
 			reports = append(reports, s.now)
 		}
@@ -48,7 +48,7 @@ func TestValueIsToldWhenItHasMoved(t *testing.T) {
 	s := newSim(config.Default().Policy())
 	seenAll(s)
 	reports := 0
-	s.onChange = func(_ *sim, c taints.Change) {
+	s.onWrite = func(_ *sim, c taints.Desired) {
 		if len(c.Conditions) > 0 {
 			reports++
 		}
@@ -112,7 +112,7 @@ func TestAnHourOfNoiseIsQuiet(t *testing.T) {
 	seenAll(s)
 	s.onNotice = func(n decide.Notice) { t.Errorf("%s at %s: %s", n.Kind, s.now, n.Message) }
 	heartbeat, changes := false, 0
-	s.onChange = func(s *sim, c taints.Change) {
+	s.onWrite = func(s *sim, c taints.Desired) {
 		changes++
 		if _, differs := c.Differs(s.read.Node); differs || !heartbeat {
 			t.Errorf("written at %s: %+v", s.now, c)

@@ -7,10 +7,6 @@ import (
 	"github.com/taintlet/taintlet/probes"
 )
 
-// ReasonBraked is the reason of a Node condition whose taint the fleet brake holds
-// back.
-const ReasonBraked = "FleetBrake"
-
 // conditionPrefix makes our condition types of the conditions' names.
 const conditionPrefix = "Host"
 

@@ -1,84 +1,76 @@
 package decide
 
 import (
-	"slices"
-	"time"
-
+	"github.com/taintlet/taintlet/agent/decide/describe"
 	"github.com/taintlet/taintlet/probes"
 )
 
 // outlook returns what a condition waits for now.
-func (s *State) outlook(t *turn, c *condition) outlook {
+func (s *State) outlook(t *turn, c *condition) describe.Outlook {
 	if c.debounce.Level <= probes.OK {
-		o := outlook{suspicion: c.suspicion()}
-		if c.request.braked != "" {
-			o.held = HeldFleetBrake
+		o := describe.Outlook{Suspicion: c.suspicion()}
+		if c.onset.braked != "" {
+			o.Held = describe.HeldFleetBrake
 		}
 		return o
 	}
-	o := outlook{blind: !c.debounce.unknownSince.IsZero()}
+	o := describe.Outlook{Blind: !c.debounce.unknownSince.IsZero(), Removals: recent(c.removals, t.now)}
 	if classOf(c.last) >= bad {
-		o.reason = c.last.Reason
+		o.Reason = c.last.Reason
 	}
 	if d := *c.disputeOf(probes.Degraded); d.stage == standIn && t.policy.Asks(c.name, probes.Degraded) {
-		o.standIn, o.until = true, d.until
+		o.StandIn, o.Until = true, d.until
 	}
-	if held, until := s.taintHeld(t, c); held != "" {
-		o.held, o.until = held, until
-	} else if held, until := s.evictionHeld(t, c); held != "" {
-		o.held, o.until, o.evicting = held, until, true
+	if held, until := s.gate(t, c, probes.Degraded); held != "" {
+		o.Held, o.Until = held, until
+	} else if s.wantsToEvict(t, c) {
+		if held, until := s.gate(t, c, probes.Critical); held != "" {
+			o.Held, o.Until, o.Evicting = held, until, true
+		}
 	}
 	if c.debounce.isClearing() {
-		o.clears = s.clearsAt(t.policy, c, t.now)
-		if o.held == "" && o.clears.After(c.debounce.goodAt(t.policy.debounce(c.name), t.now)) {
-			o.held, o.until = HeldWriteBudget, o.clears
+		o.Clears = s.clearsAt(t.policy, c, t.now)
+		if o.Held == "" && o.Clears.After(c.debounce.goodAt(t.policy.debounce(c.name), t.now)) {
+			o.Held, o.Until = describe.HeldWriteBudget, o.Clears
 		}
 	}
 	return o
 }
 
-// taintHeld says what keeps the taint of Degraded from the Node.
-func (s *State) taintHeld(t *turn, c *condition) (Hold, time.Time) {
-	if !t.policy.Asks(c.name, probes.Degraded) {
-		return "", time.Time{}
-	}
-	if held, until := c.disputeOf(probes.Degraded).holds(); held != "" {
-		return held, until
-	}
-	if !s.lacks(t, c.name, probes.Degraded) {
-		return "", time.Time{}
-	}
-	next := s.budget.nextAt(t.policy.WriteBudget)
-	switch {
-	case s.pause.isEnding(c.name):
-		return HeldWriteBudget, next
-	case s.pause.has(c.name):
-		return HeldPaused, time.Time{}
-	case s.ledger.hasLanded() && t.now.Before(next):
-		return HeldWriteBudget, next
-	}
-	return "", time.Time{}
-}
-
-// lacks reports whether the taint of the condition's rule for a level is not on the
-// Node, nor what stands in for it.
-func (s *State) lacks(t *turn, name probes.Condition, level probes.Level) bool {
-	return !slices.ContainsFunc(s.ledger.desired, func(d desired) bool {
-		return d.condition == name && d.level == level && t.in.Node.Has(d.taint.Pair())
-	})
-}
-
-// evictionHeld says what keeps a condition from evicting that has been critical for
-// long enough.
-func (s *State) evictionHeld(t *turn, c *condition) (Hold, time.Time) {
+// wantsToEvict reports whether the samples of a condition ask for an eviction: they have
+// been critical for long enough, and the newest one is.
+func (s *State) wantsToEvict(t *turn, c *condition) bool {
 	d := &c.debounce
-	isCut := d.Level == probes.Critical && d.class == critical && d.unknownSince.IsZero() && t.policy.Asks(c.name, probes.Critical) &&
-		t.in.Slot != SlotHeld && s.lacks(t, c.name, probes.Critical)
-	switch {
-	case isCut:
-		return HeldEvictionSlot, time.Time{}
-	case s.asksForCritical(t, c):
-		return s.evictionGate(t, c)
+	return d.Level == probes.Critical && d.class == critical && d.unknownSince.IsZero() || s.asksForCritical(t, c)
+}
+
+// describe returns what the Node condition of a condition is rendered from.
+func (s *State) describe(t *turn, c *condition, o describe.Outlook, reported probes.Observation) describe.Condition {
+	debounce := t.policy.debounce(c.name)
+	d := describe.Condition{
+		Outlook: o, Level: c.debounce.Level, Newest: c.last, Reported: reported, IsBad: classOf(c.last) >= bad,
+		SetAt: c.debounce.SetAt, Good: c.last.Clears,
+		ClearAfter: c.debounce.ClearAfter(debounce), NoRule: !t.policy.Asks(c.name, probes.Degraded),
+		Braked: c.onset.braked, Unrecorded: s.ledger.unrecorded,
 	}
-	return "", time.Time{}
+	d.SetFor, d.SetBy = c.cause()
+	if c.debounce.Level == probes.Critical {
+		d.CriticalAt = c.since
+	}
+	if classOf(c.last) == clear && c.lastBad.Level > probes.OK {
+		d.Good = c.lastBad.Clears // of the sample that is to become good
+	}
+	if c.debounce.isDamped(debounce) {
+		d.Damped = c.debounce.flaps()
+	}
+	return d
+}
+
+// cause returns the reason for which the condition was set, and what was found then. A
+// restarted agent knows the reason only.
+func (c *condition) cause() (reason, message string) {
+	if c.decisive.Level > probes.OK {
+		return c.decisive.Reason, c.decisive.Message
+	}
+	return c.reason, c.reason
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/taintlet/taintlet/agent/decide/describe"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 )
@@ -27,7 +28,7 @@ func (p pause) isEnding(name probes.Condition) bool { return slices.Contains(p.e
 
 func (p pause) has(name probes.Condition) bool { return slices.Contains(p.conditions, name) }
 
-func (p pause) equals(other pause) bool {
+func (p pause) equal(other pause) bool {
 	return p.unreadable == other.unreadable && slices.Equal(p.conditions, other.conditions)
 }
 
@@ -44,7 +45,7 @@ func parsePause(value string, policy *Policy) pause {
 	for word := range strings.SplitSeq(value, ",") {
 		name := probes.Condition(strings.TrimSpace(word))
 		if _, known := policy.Condition(name); !known {
-			return pause{conditions: policy.names(), unreadable: cut(value)}
+			return pause{conditions: policy.names(), unreadable: describe.Cut(value)}
 		}
 		listed = append(listed, name)
 	}

@@ -3,6 +3,7 @@ package decide
 import (
 	"slices"
 
+	"github.com/taintlet/taintlet/agent/decide/describe"
 	"github.com/taintlet/taintlet/taints"
 )
 
@@ -11,7 +12,7 @@ import (
 // who pauses and resumes all the time cannot make a write of each.
 func (s *State) followPause(t *turn) {
 	next := parsePause(t.in.Node.Annotations[taints.PausedAnnotation], t.policy)
-	if next.equals(s.pause) {
+	if next.equal(s.pause) {
 		s.pause.ending = nil
 		return
 	}
@@ -27,17 +28,10 @@ func (s *State) followPause(t *turn) {
 		forgiven = s.forgive(next)
 	}
 	s.pause = next
-	n := Notice{Kind: Paused, Message: "the annotation " + taints.PausedAnnotation + " stops new taints for " + next.String() + "; taints that stand go with recovery as always"}
-	switch {
-	case len(next.conditions) == 0:
-		n.Kind, n.Message = Resumed, "the annotation "+taints.PausedAnnotation+" is gone; taints are set again"
-		if forgiven {
-			n.Message += ", also those that others removed"
-		}
-	case next.unreadable != "":
-		n.Message += `. The value is neither "true" nor a list of conditions: ` + next.unreadable
+	n := Notice{Kind: Paused, Message: describe.Paused(next.String(), next.unreadable)}
+	if len(next.conditions) == 0 {
+		n.Kind, n.Message = Resumed, describe.Resumed(forgiven)
 	}
-	n.Reason = string(n.Kind)
 	t.notify(n)
 }
 
@@ -59,21 +53,15 @@ func (s *State) forgive(next pause) (forgiven bool) {
 	return forgiven
 }
 
-// underPause leaves out what a pause stops: of a paused condition only those
-// taints stay desired that are on the Node already, as they are.
-func (s *State) underPause(node *Node, all []desired) []desired {
-	if len(s.pause.conditions) == 0 {
-		return all
+// asItStands returns the taint as it is on the Node already, where the condition is
+// paused: a pause changes nothing of what stands.
+func (s *State) asItStands(node *Node, d DesiredTaint) DesiredTaint {
+	if !s.pause.has(d.Condition) || node.Has(d.Pair) {
+		return d
 	}
-	var allowed []desired
-	for _, d := range all {
-		if s.pause.has(d.condition) && !node.Has(d.taint.Pair()) {
-			d = d.otherWay()
-			if pair := d.taint.Pair(); !slices.Contains(s.ledger.owned, pair) || !node.Has(pair) {
-				continue
-			}
-		}
-		allowed = append(allowed, d)
+	other := d.otherWay()
+	if pair := other.Pair; slices.Contains(s.ledger.owned, pair) && node.Has(pair) {
+		return other
 	}
-	return allowed
+	return d
 }

@@ -108,7 +108,7 @@ type Rule struct {
 
 // Taint is what a rule puts on the Node.
 type Taint struct {
-	Key    string        `json:"key"`
+	Key    string        `json:"key,omitempty"`
 	Value  string        `json:"value,omitempty"`
 	Effect taints.Effect `json:"effect"`
 }
@@ -144,7 +144,18 @@ func (p *Policy) names() []probes.Condition {
 
 // Asks reports whether a rule asks for a taint at this level of the condition.
 func (p *Policy) Asks(condition probes.Condition, level probes.Level) bool {
-	return slices.ContainsFunc(p.Rules, func(r Rule) bool { return r.Condition == condition && r.Level == level })
+	_, found := p.rule(condition, level)
+	return found
+}
+
+// rule returns the rule for a level of a condition; false if there is none.
+func (p *Policy) rule(condition probes.Condition, level probes.Level) (Rule, bool) {
+	for _, rule := range p.Rules {
+		if rule.Condition == condition && rule.Level == level {
+			return rule, true
+		}
+	}
+	return Rule{}, false
 }
 
 // Evicts reports whether taintlet evicts by this pair, here or on any other Node

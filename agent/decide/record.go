@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/taintlet/taintlet/agent/decide/describe"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 )
@@ -68,7 +69,7 @@ type recordCondition struct {
 	SetAt   *time.Duration           `json:"setAt,omitempty"`
 	Reason  string                   `json:"reason,omitempty"`  // of the sample that set it
 	Dispute map[string]recordDispute `json:"dispute,omitempty"` // by level
-	recordSummary
+	summary
 }
 
 type recordDispute struct {
@@ -91,7 +92,7 @@ func parseRecord(text string) (record, error) {
 		if json.Unmarshal([]byte(text), &v) == nil && v.Version > recordVersion {
 			return record{}, errNewer
 		}
-		return record{}, fmt.Errorf("annotation %s: %s", taints.RecordAnnotation, cut(err.Error()))
+		return record{}, fmt.Errorf("annotation %s: %s", taints.RecordAnnotation, describe.Cut(err.Error()))
 	}
 	switch {
 	case r.Version > recordVersion:
@@ -103,7 +104,7 @@ func parseRecord(text string) (record, error) {
 	}
 	for condition, c := range r.Conditions {
 		if c.Level == probes.Unknown || math.IsNaN(c.Penalty) || c.Penalty < 0 {
-			return record{}, fmt.Errorf("annotation %s: impossible state of %s", taints.RecordAnnotation, cut(string(condition)))
+			return record{}, fmt.Errorf("annotation %s: impossible state of %s", taints.RecordAnnotation, describe.Cut(string(condition)))
 		}
 	}
 	return r, nil

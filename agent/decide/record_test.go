@@ -82,7 +82,7 @@ func TestRecordFitsItsFourKilobytes(t *testing.T) {
 			s.state = decide.New(s.boot, "test", s.boot.At)
 			s.facts.KeepPolicy = policy
 			isDisputed, isHeld := false, false
-			s.onChange = func(s *sim, c taints.Change) {
+			s.onWrite = func(s *sim, c taints.Desired) {
 				text := c.Annotations[taints.RecordAnnotation]
 				if len(text) > len(s.longest) {
 					s.longest = text
@@ -203,7 +203,7 @@ func surviveRecord(t *testing.T, text string) {
 		n.Annotations[taints.RecordAnnotation] = text
 	})
 	s.restart(false, 0)
-	s.onChange = func(s *sim, c taints.Change) {
+	s.onWrite = func(s *sim, c taints.Desired) {
 		next, _ := c.Differs(s.read.Node)
 		if kept := notOurs(s.cfg, next); !taints.Equal(kept, foreign) {
 			t.Fatalf("foreign taints became %v", kept)

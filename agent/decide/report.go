@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/taintlet/taintlet/agent/decide/describe"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 )
@@ -61,15 +62,18 @@ func (s *State) differenceOf(t *turn, c *condition) difference {
 	if shown.level != c.debounce.Level || shown.since != c.since || shown.unrecorded != s.ledger.unrecorded {
 		return difference{isNew: true}
 	}
-	if !c.saysMore() && shown.outlook == (outlook{}) && c.falseSince.IsZero() {
+	if t.in.Node.Condition(ConditionType(c.name)) == nil {
+		return difference{differs: true, isOfBad: true} // somebody removed it
+	}
+	if !c.saysMore() && shown.Outlook == (describe.Outlook{}) && c.falseSince.IsZero() {
 		return difference{} // as almost always
 	}
 	now := s.outlook(t, c)
-	differs := !now.equals(shown.outlook) || c.isFalse(t.now)
+	differs := !now.ReadsLike(shown.Outlook) || c.isFalse(t.now)
 	return difference{
 		differs:  differs,
 		isOfBad:  c.debounce.Level > probes.OK && differs || c.hasMoved(shown.severity),
-		isUrgent: now.suspicion != "" && shown.suspicion == "",
+		isUrgent: now.Suspicion != "" && shown.Suspicion == "",
 	}
 }
 
@@ -84,7 +88,7 @@ func (s *State) adopt(t *turn, c *condition) bool {
 		return false
 	}
 	o := s.outlook(t, c)
-	next := s.render(t, c, o, c.last)
+	next := s.describe(t, c, o, c.last).Node(ConditionType(c.name), t.now)
 	if stands.Status != next.Status || stands.Reason != next.Reason || !strings.HasSuffix(stands.Message, strings.TrimPrefix(next.Message, c.last.Message)) {
 		return false
 	}
@@ -96,12 +100,12 @@ func (s *State) adopt(t *turn, c *condition) bool {
 }
 
 // show remembers what the Node's condition says.
-func (s *State) show(c *condition, o outlook, reported probes.Observation) {
+func (s *State) show(c *condition, o describe.Outlook, reported probes.Observation) {
 	severity := c.last.Severity
 	if c.last.Level == probes.Unknown && c.shown != nil {
 		severity = c.shown.severity
 	}
-	c.shown = &rendered{o, c.debounce.Level, c.since, severity, saidBy(reported), s.ledger.unrecorded}
+	c.shown = &rendered{o, c.debounce.Level, c.since, severity, findingOf(reported), s.ledger.unrecorded}
 }
 
 // writeReport renders the conditions when they are due and every probe has taken a
@@ -116,7 +120,7 @@ func (s *State) writeReport(t *turn, landed bool) {
 	for i := range s.conditions {
 		c := &s.conditions[i]
 		now, reported := s.outlook(t, c), c.reported(t.now)
-		r.pending = append(r.pending, s.render(t, c, now, reported))
+		r.pending = append(r.pending, s.describe(t, c, now, reported).Node(ConditionType(c.name), t.now))
 		s.show(c, now, reported)
 		c.compare(t.now)
 	}
@@ -129,5 +133,5 @@ func (s *State) isSummaryDue(t *turn) bool {
 	if len(s.report.pending) == 0 || s.ledger.revision == 0 || s.ledger.unrecorded {
 		return false
 	}
-	return slices.ContainsFunc(s.conditions, func(c condition) bool { return !c.summary.equals(c.summarize(s.outlook(t, &c), t.now)) })
+	return slices.ContainsFunc(s.conditions, func(c condition) bool { return !c.summary.readsLike(c.summarize(s.outlook(t, &c), t.now)) })
 }

@@ -33,7 +33,7 @@ func told(t *testing.T, symbol string, cfg *decide.Policy) *sim {
 // begin has all probes take their first sample of a restarted agent, and returns what
 // was written: the Node, and its conditions.
 func begin(s *sim, symbol string, severity int) (node, conditions int) {
-	s.onChange = func(s *sim, c taints.Change) {
+	s.onWrite = func(s *sim, c taints.Desired) {
 		if _, differs := c.Differs(s.read.Node); differs {
 			node++
 		}
@@ -65,7 +65,7 @@ func TestRestartWritesOnce(t *testing.T) {
 			t.Errorf("%s: taints became %v", symbol, s.read.Taints)
 		}
 		written := 0
-		s.onChange = func(_ *sim, c taints.Change) { written += len(c.Conditions) }
+		s.onWrite = func(_ *sim, c taints.Desired) { written += len(c.Conditions) }
 		if o := sample(probes.MemoryPressure, symbol); symbol == "bad" {
 			for severity, want := range map[int]int{60: 0, 90: len(names())} {
 				twin := s.fork()

@@ -191,15 +191,15 @@ func (w *world) step(in decide.Inputs) {
 			w.happen(string(n.Kind))
 		}
 	}
-	if d.Change == nil || !w.apiUp {
+	if d.Desired == nil || !w.apiUp {
 		return
 	}
 	before := w.node
-	after := d.Change.ApplyTo(before)
-	for _, c := range d.Change.Conditions {
+	after := d.Desired.ApplyTo(before)
+	for _, c := range d.Desired.Conditions {
 		after.Condition(c.Type).LastHeartbeatTime = epoch().Add(w.now)
 	}
-	if _, differs := d.Change.Differs(before); differs && onlyTells(before, after) {
+	if _, differs := d.Desired.Differs(before); differs && onlyTells(before, after) {
 		w.happen("retold")
 	} else if differs {
 		w.happen("write" + difference(before.Taints, after.Taints))
@@ -485,6 +485,10 @@ func (w *world) others(args []string) error {
 		} else {
 			delete(node.Annotations, strings.TrimSuffix(key, "-"))
 		}
+	case "unset":
+		node.Conditions = slices.DeleteFunc(node.Conditions, func(c taints.NodeCondition) bool {
+			return args[1] == short(probes.Condition(strings.TrimPrefix(c.Type, "Host")))
+		})
 	case "label":
 		node.Labels = map[string]string{args[1]: ""}
 	default:
@@ -534,8 +538,8 @@ func (w *world) editRecord(args []string) error {
 // kubelet sets a condition of the kubelet's: TYPE STATUS.
 func (w *world) kubelet(args []string) error {
 	node := w.node.Clone()
-	change := taints.Change{Conditions: []taints.NodeCondition{{Type: args[0], Status: taints.ConditionStatus(args[1])}}}
-	w.setNode(change.ApplyTo(node))
+	desired := taints.Desired{Conditions: []taints.NodeCondition{{Type: args[0], Status: taints.ConditionStatus(args[1])}}}
+	w.setNode(desired.ApplyTo(node))
 	return nil
 }
 

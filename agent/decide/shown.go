@@ -3,103 +3,63 @@ package decide
 import (
 	"time"
 
+	"github.com/taintlet/taintlet/agent/decide/describe"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 )
 
-// outlook is what a Node condition says beside the value: what holds its taint
-// back, and when it clears.
-type outlook struct {
-	// suspicion is the reason with which the host suspects itself; empty: it does
-	// not. Its peers read that.
-	suspicion string
-	// reason of the newest bad sample.
-	reason string
-	held   Hold
-	// evicting: it is the eviction that is held back, not the taint of Degraded.
-	evicting bool
-	// until is when what holds the taint back is over; zero: that is not known.
-	until time.Time
-	// standIn: the stand-in takes the taint's place.
-	standIn bool
-	// clears is when the condition is OK if all goes well; zero: the newest sample
-	// was not good.
-	clears time.Time
-	// blind: the probe cannot tell.
-	blind bool
-}
-
-// equals reports whether both are told in the same words. People are told full
-// minutes.
-func (o outlook) equals(other outlook) bool {
-	o.clears, other.clears = nextMinute(o.clears), nextMinute(other.clears)
-	o.until, other.until = nextMinute(o.until), nextMinute(other.until)
-	return o == other
-}
-
 // rendered is what a Node condition was rendered with.
 type rendered struct {
-	outlook
+	describe.Outlook
 	level      probes.Level
 	since      time.Time
 	severity   int // of its value
-	said       said
+	finding    finding
 	unrecorded bool
 }
 
-// said is what a sample says in one word.
-type said struct {
+// finding is what a sample says in one word.
+type finding struct {
 	level  probes.Level
 	reason string
 }
 
-// saidBy is what a sample says. How near a good sample is to its threshold is part of
+// findingOf returns what a sample says. How near a good sample is to its threshold is part of
 // its value: on a host that is near one all the time, it changes with the noise.
-func saidBy(o probes.Observation) said {
+func findingOf(o probes.Observation) finding {
 	if o.Level == probes.OK && o.Clears != "" {
-		return said{level: probes.OK}
+		return finding{level: probes.OK}
 	}
-	return said{o.Level, o.Reason}
-}
-
-// summary is what the record says of a condition to people. Nothing is decided by it.
-// It changes only when the record is written for another cause, or when the Node's
-// condition is rendered anew.
-type summary struct {
-	since, clearsAt time.Time
-	held            Hold
-	flaps           int
+	return finding{o.Level, o.Reason}
 }
 
 // flapsFor is how long a condition that is OK again shows how often it was set.
 const flapsFor = time.Hour
 
-// equals reports whether both say the same. For the flaps alone the record is not
-// written.
-func (w *summary) equals(other *summary) bool {
-	a, b := w.recorded(), other.recorded()
-	a.Flaps, b.Flaps = 0, 0
-	return a == b
-}
-
-// recordSummary is told in the record. Times are those of the wall clock, for people.
-type recordSummary struct {
+// summary is what the record says of a condition to people. Nothing is decided by it. It
+// changes only when the record is written for another cause, or when the Node's condition
+// is rendered anew. Times are those of the wall clock.
+type summary struct {
 	// Since is when the level last changed, ClearsAt when the condition clears if
 	// every sample is good until then.
 	Since    string `json:"since,omitempty"`
 	ClearsAt string `json:"clearsAt,omitempty"`
 	// HeldBy says what holds the condition back.
-	HeldBy Hold `json:"heldBy,omitempty"`
+	HeldBy describe.Hold `json:"heldBy,omitempty"`
 	// Flaps is how often the condition was set most recently.
 	Flaps int `json:"flaps,omitempty"`
+	// Removals is how often others removed its taints, RemovedBy the field manager of the
+	// newest removal, and RemovedAt when that was noticed.
+	Removals  int    `json:"removals,omitempty"`
+	RemovedBy string `json:"removedBy,omitempty"`
+	RemovedAt string `json:"removedAt,omitempty"`
 }
 
-// recorded is the text of it; of nil too.
-func (w *summary) recorded() recordSummary {
-	if w == nil {
-		return recordSummary{}
-	}
-	return recordSummary{Since: wallText(w.since), ClearsAt: wallText(w.clearsAt), HeldBy: w.held, Flaps: w.flaps}
+// readsLike reports whether both say the same. For the flaps or the removals alone the
+// record is not written.
+func (s summary) readsLike(other summary) bool {
+	s.Flaps, s.Removals, s.RemovedBy, s.RemovedAt = other.Flaps, other.Removals, other.RemovedBy, other.RemovedAt
+	return s == other
 }
 
 // report is what our Node conditions are to say.

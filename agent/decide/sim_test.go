@@ -29,8 +29,8 @@ type sim struct {
 	longest string // the longest record, for tests that sample for it
 	// watchFirst: the watch shows what was written before the writer says so.
 	watchFirst bool
-	// onChange, when set, sees every Change before it is written.
-	onChange func(s *sim, c taints.Change)
+	// onWrite, when set, sees what is desired before it is written.
+	onWrite func(s *sim, c taints.Desired)
 	// onNotice, when set, sees every Notice.
 	onNotice func(decide.Notice)
 }
@@ -74,7 +74,7 @@ func (s *sim) after(d time.Duration, samples ...probes.Observation) {
 	s.step(decide.Inputs{Observations: samples})
 }
 
-// step takes one step and writes its Change at once.
+// step takes one step and writes what is desired at once.
 func (s *sim) step(in decide.Inputs) {
 	for range 10 {
 		in.Node, in.Facts, in.Slot, in.Peers = s.read, s.facts, decide.SlotHeld, s.peers
@@ -88,14 +88,14 @@ func (s *sim) step(in decide.Inputs) {
 				s.events = append(s.events, event{s.now, n.Condition, n.From, n.To})
 			}
 		}
-		if d.Change == nil {
+		if d.Desired == nil {
 			return
 		}
-		if s.onChange != nil {
-			s.onChange(s, *d.Change)
+		if s.onWrite != nil {
+			s.onWrite(s, *d.Desired)
 		}
-		after := d.Change.ApplyTo(s.read.Node)
-		if _, differs := d.Change.Differs(s.read.Node); differs {
+		after := d.Desired.ApplyTo(s.read.Node)
+		if _, differs := d.Desired.Differs(s.read.Node); differs {
 			if onlyTells(s.read.Node, after) {
 				s.retold++
 			} else {
@@ -131,7 +131,7 @@ func recordedOf(node *taints.Node) string {
 	all, _ := whole["conditions"].(map[string]any)
 	for _, one := range all {
 		if c, ok := one.(map[string]any); ok {
-			for _, field := range []string{"since", "clearsAt", "heldBy", "flaps"} {
+			for _, field := range []string{"since", "clearsAt", "heldBy", "flaps", "removals", "removedBy", "removedAt"} {
 				delete(c, field)
 			}
 		}

@@ -1,8 +1,7 @@
 package decide
 
 import (
-	"slices"
-
+	"github.com/taintlet/taintlet/agent/decide/describe"
 	"github.com/taintlet/taintlet/taints"
 )
 
@@ -11,8 +10,10 @@ import (
 func (s *State) requestSlot(t *turn) SlotRequest {
 	// A level alone, which a record may forge, needs no slot: a taint that somebody
 	// removed is not asked for any more.
-	if slices.ContainsFunc(s.asked(t), func(d desired) bool { return d.taint.Effect == taints.NoExecute }) {
-		return SlotInUse
+	for _, rule := range t.policy.Rules {
+		if dispute, asks := s.asks(rule); asks && dispute.stage == asRuled && rule.Taint.Effect == taints.NoExecute {
+			return SlotInUse
+		}
 	}
 	request := SlotNotNeeded
 	for i := range s.conditions {
@@ -32,7 +33,7 @@ func (s *State) requestSlot(t *turn) SlotRequest {
 func (s *State) notifyWaiting(t *turn) {
 	waits := t.Slot == SlotRequested && t.in.Slot == SlotNone
 	if waits && !s.eviction.waits {
-		t.notify(Notice{Kind: EvictionWaits, Reason: string(EvictionWaits), Message: "a condition is critical, but all eviction slots are taken or missing; no pod is evicted"})
+		t.notify(Notice{Kind: EvictionWaits, Message: describe.SlotMissing()})
 	}
 	s.eviction.waits = waits
 }

@@ -20,7 +20,6 @@ type State struct {
 	pause      pause
 	eviction   eviction
 	report     report
-	brake      brake
 }
 
 // New returns the State of an agent that has just started and seen nothing.
@@ -38,7 +37,7 @@ func New(boot Boot, name string, started time.Time) State {
 func (s State) Forget(name probes.Condition) State {
 	s.conditions = s.conditions.clone()
 	if c := s.conditions.of(name); c != nil {
-		c.debounce, c.request = c.debounce.forget(), request{}
+		c.debounce, c.onset = c.debounce.forget(), onset{}
 	}
 	return s
 }
@@ -51,7 +50,13 @@ type turn struct {
 	Decision
 }
 
-func (t *turn) notify(n Notice) { t.Notices = append(t.Notices, n) }
+// notify adds a notice. Its kind is its reason unless there is another one.
+func (t *turn) notify(n Notice) {
+	if n.Reason == "" && n.Kind != LevelChanged { // which has that of its sample
+		n.Reason = string(n.Kind)
+	}
+	t.Notices = append(t.Notices, n)
+}
 
 // eviction is what a State knows of evictions of this Node.
 type eviction struct {
@@ -61,18 +66,4 @@ type eviction struct {
 	controlPlane bool
 	// waits: people know that an eviction waits for a slot.
 	waits bool
-}
-
-// brake is what a State knows of the fleet brake.
-type brake struct {
-	// policy is the configuration in force, since when.
-	policy *Policy
-	since  time.Time
-}
-
-// follow takes in the configuration.
-func (b *brake) follow(policy *Policy, now time.Time) {
-	if b.policy != policy {
-		b.policy, b.since = policy, now
-	}
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/taintlet/taintlet/agent/decide/describe"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 )
@@ -30,9 +31,15 @@ type ConditionStatus struct {
 	ClearsAt time.Time
 	// HeldBy is what keeps the condition from its taint, from an eviction or from
 	// clearing; empty: nothing.
-	HeldBy Hold
+	HeldBy describe.Hold
 	// Flaps is how often the condition was set most recently, as damping counts it.
 	Flaps int
+	// Removals is how often others removed taints of the condition, until a day after the
+	// newest removal. RemovedBy is the field manager of the newest, empty where the API
+	// server did not know it, and RemovedAt is when that was noticed.
+	Removals  int
+	RemovedBy string
+	RemovedAt time.Time
 	// Disputed: others removed a taint of the condition, and taintlet has given way.
 	Disputed bool
 }
@@ -50,16 +57,17 @@ func ReadStatus(node *taints.Node) (Status, error) {
 	}
 	for name, c := range r.Conditions {
 		s.Conditions[name] = ConditionStatus{
-			Level: c.Level, Since: readWall(c.Since), ClearsAt: readWall(c.ClearsAt), HeldBy: c.HeldBy.known(), Flaps: c.Flaps,
+			Level: c.Level, Since: readWall(c.Since), ClearsAt: readWall(c.ClearsAt), HeldBy: c.HeldBy.Known(), Flaps: c.Flaps,
+			Removals: max(0, c.Removals), RemovedBy: describe.Cut(c.RemovedBy), RemovedAt: readWall(c.RemovedAt),
 			Disputed: slices.ContainsFunc(disputed(), func(level probes.Level) bool { return c.Dispute[level.String()].Stage != asRuled }),
 		}
 	}
 	for i := range node.Conditions { // the record does not say it: it comes and goes
 		shown := &node.Conditions[i]
 		name, isOurs := conditionName(shown.Type)
-		if isOurs && shown.Reason == ReasonBraked {
+		if isOurs && shown.Reason == describe.ReasonBraked {
 			c := s.Conditions[name]
-			c.Level, c.HeldBy = max(c.Level, probes.OK), HeldFleetBrake
+			c.Level, c.HeldBy = max(c.Level, probes.OK), describe.HeldFleetBrake
 			s.Conditions[name] = c
 		}
 	}

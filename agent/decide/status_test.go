@@ -7,6 +7,7 @@ import (
 
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
+	"github.com/taintlet/taintlet/agent/decide/describe"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 )
@@ -45,7 +46,7 @@ func TestRecordTellsPeopleWhatTheyAsk(t *testing.T) {
 	}
 	s.edit(func(n *taints.Node) { n.Annotations[taints.PausedAnnotation] = "true"; n.Taints = nil })
 	s.after(time.Minute, sample(probes.MemoryPressure, "bad"))
-	if got := s.memory(t); got != (decide.ConditionStatus{Level: probes.Degraded, Since: set, HeldBy: decide.HeldPaused, Flaps: 1}) {
+	if got := s.memory(t); got != (decide.ConditionStatus{Level: probes.Degraded, Since: set, HeldBy: describe.HeldPaused, Flaps: 1}) {
 		t.Errorf("paused: %+v", got)
 	}
 	s.restart(false, 0)

@@ -8,13 +8,13 @@ import (
 
 // Step takes in what is new and returns what to write, if anything. The same
 // inputs give the same answer. Asking again before the write has landed gives
-// the same Change.
+// the same Decision.
 func Step(policy *Policy, s State, in Inputs, now time.Time) (State, Decision) {
 	t := &turn{policy: policy, in: in, now: now}
 	s.conditions = s.conditions.following(policy)
 	// A smaller budget of a new configuration is no decision.
 	s.budget, s.ledger.decided.budget = s.budget.within(policy.WriteBudget, now), s.ledger.decided.budget.within(policy.WriteBudget, now)
-	s.brake.follow(policy, now)
+	s.ledger.follow(policy, now)
 	if in.Node != nil {
 		t.in.Facts.KeepPolicy = in.Facts.KeepPolicy && heldFits(t)
 		if s.mayTakeOver(t) {
@@ -44,7 +44,6 @@ func Step(policy *Policy, s State, in Inputs, now time.Time) (State, Decision) {
 // reconcile compares what is desired with what the Node carries, and decides
 // what to write.
 func (s *State) reconcile(t *turn) {
-	s.ledger.follow(t.policy)
 	if !s.observeNode(t) {
 		return
 	}
@@ -57,23 +56,21 @@ func (s *State) reconcile(t *turn) {
 		s.revise(t)
 	}
 	s.writeReport(t, landed)
-	change := s.change(t)
-	_, differs := change.Differs(t.in.Node.Node)
+	desired, differs := s.desired(t)
 	isUndone := s.ledger.hasLanded() && differs // somebody undid a part of it
 	s.ledger.repairWaits = isUndone && !s.repair(t)
 	switch {
+	case s.ledger.repairWaits:
+		t.Desired = s.onlyConditions(desired)
+		return
 	case isUndone:
-		if s.ledger.repairWaits {
-			t.Change = s.onlyConditions(change)
-			return
-		}
-		change = s.change(t)
+		desired, _ = s.desired(t)
 	case s.ledger.hasLanded() && s.isSummaryDue(t):
 		s.revise(t)
-		change, differs = s.change(t), true
+		desired, differs = s.desired(t)
 	}
-	if differs || len(change.Conditions) > 0 {
-		t.Change = &change
+	if differs || len(desired.Conditions) > 0 {
+		t.Desired = &desired
 	} else {
 		s.ledger.dropped = nil
 	}
@@ -83,18 +80,19 @@ func (s *State) reconcile(t *turn) {
 // it had landed. Without a token it waits, so that no fight over a Node can
 // make more writes than the budget has.
 func (s *State) repair(t *turn) bool {
-	var ok bool
-	if s.budget, ok = s.budget.take(t.policy.WriteBudget, t.now); ok {
-		s.revise(t)
+	if held, _ := s.repairGate(t); held != "" {
+		return false
 	}
-	return ok
+	s.budget, _ = s.budget.take(t.policy.WriteBudget, t.now)
+	s.revise(t)
+	return true
 }
 
-// onlyConditions is the part of a change that tells people why nothing else is
+// onlyConditions is the part of what is desired that tells people why nothing else is
 // written; nil for none.
-func (s *State) onlyConditions(change taints.Change) *taints.Change {
-	if len(change.Conditions) == 0 || s.ledger.unrecorded {
-		return nil // without its record a change has landed once it was written
+func (s *State) onlyConditions(desired taints.Desired) *taints.Desired {
+	if len(desired.Conditions) == 0 || s.ledger.unrecorded {
+		return nil // without its record it has landed once it was written
 	}
-	return &taints.Change{Conditions: change.Conditions}
+	return &taints.Desired{Conditions: desired.Conditions}
 }

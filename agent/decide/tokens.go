@@ -3,13 +3,15 @@ package decide
 import (
 	"slices"
 	"time"
+
+	"github.com/taintlet/taintlet/agent/decide/describe"
 )
 
 // tokenGate says whether a condition has to wait for a token of the write budget, and
 // until when.
-func (s *State) tokenGate(t *turn, c *condition) (Hold, time.Time) {
+func (s *State) tokenGate(t *turn, c *condition) (describe.Hold, time.Time) {
 	if at := s.tokenAt(t.policy, c, t.now, t.now); t.now.Before(at) {
-		return HeldWriteBudget, at
+		return describe.HeldWriteBudget, at
 	}
 	return "", time.Time{}
 }

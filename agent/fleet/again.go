@@ -29,7 +29,7 @@ const (
 )
 
 // again says when a list is read outside of its turn, which is while its members fail.
-// The lock of talk guards all fields but due.
+// The lock of the Fleet guards all fields but due.
 type again struct {
 	due   chan struct{}
 	next  time.Time // when the list is due next; zero: its members do not fail

@@ -10,10 +10,12 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/agent/fleet/dnspods"
+	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/probes/network/verdict"
 )
 
@@ -64,8 +66,6 @@ func dnsPort() port { return port{"dns-tcp", []uint16{53, 5353}} }
 
 // Fleet is the fleet as one agent knows it.
 type Fleet struct {
-	talk
-
 	options Options
 
 	// reading is held while the API server is asked. It guards the Services, when the
@@ -76,7 +76,14 @@ type Fleet struct {
 	turn        int // refreshes since the agents were read
 	asking      asking
 
-	// mu guards what was found. Its lists are replaced, never changed.
+	// page is own as the peers get it.
+	page atomic.Pointer[[]byte]
+
+	// dnsAgain and peersAgain say when these lists are read outside of their turn.
+	dnsAgain, peersAgain again
+
+	// mu guards what was found, what this agent says to its peers, and what they said.
+	// Its lists are replaced, never changed.
 	mu             sync.Mutex
 	isRead         bool // the agents, or it was tried at least
 	slices         int  // of the agents
@@ -86,21 +93,26 @@ type Fleet struct {
 	otherAPIServer string // empty: the configured one
 	noted          notes
 	unread         map[string]bool // lists by whether the last try to read them failed
+	own            verdict.Answer  // to the peers
+	// heard is what each peer said, and when. rounds counts.
+	heard   map[string]heard
+	rounds  uint64
+	heardAt time.Time
+	shares  map[probes.Condition]decide.Share
 }
 
 // New returns a fleet that knows nobody yet. Run reads the API server.
 func New(o Options) *Fleet {
 	f := &Fleet{
-		talk: talk{
-			own:   verdict.Answer{Version: verdict.AnswerVersion, Lossy: -1, Reach: -1},
-			heard: map[string]heard{}, dnsAgain: newAgain(), peersAgain: newAgain(),
-		},
 		options: o, noted: notes{}, unread: map[string]bool{agentList: false, dnsList: false, apiServerList: false},
+		own:   verdict.Answer{Version: verdict.AnswerVersion, Lossy: -1, Reach: -1},
+		heard: map[string]heard{}, dnsAgain: newAgain(), peersAgain: newAgain(),
 	}
 	f.agents = service{source: o.Source, namespace: o.Namespace, selectors: []string{dnspods.OfService(o.Service)}, port: port{agentPort, []uint16{o.Listen.Port()}}, own: o.Node}
 	dns := cmp.Or(o.DNSPods, dnspods.Default())
 	f.dns = service{source: o.Source, namespace: dns.Namespace, selectors: dns.Selectors(), port: dnsPort(), own: o.Node}
 	f.isRead = !f.hasPeers()
+	f.render()
 	return f
 }
 
@@ -114,11 +126,10 @@ func (f *Fleet) hasPeers() bool {
 
 // Surroundings returns what is known now of the cluster around this host.
 func (f *Fleet) Surroundings() verdict.Surroundings {
-	isTroubled := f.isTroubled()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return verdict.Surroundings{
-		Peers: f.peers, DNSPods: f.dnsPods, Self: f.selfAddress(), APIServer: f.apiServer(), Troubled: isTroubled,
+		Peers: f.peers, DNSPods: f.dnsPods, Self: f.selfAddress(), APIServer: f.apiServer(), Troubled: f.isTroubled(),
 	}
 }
 
@@ -183,34 +194,10 @@ func hostAndPort(address string) string {
 	return net.JoinHostPort(parsed.Hostname(), port)
 }
 
-// Observe takes the peers' answers of one round, by Node. It keeps what they say of
-// conditions that this host has.
-func (f *Fleet) Observe(answers map[string]verdict.Answer) {
-	f.mu.Lock()
-	peers, slices := f.peers, f.slices
-	f.mu.Unlock()
-	f.observe(answers, peers, slices)
-}
-
-// Peers returns what the peers reported most recently, for the decider.
-func (f *Fleet) Peers() decide.Peers {
-	f.mu.Lock()
-	known := len(f.peers)
-	if !f.isRead {
-		known = -1
-	}
-	f.mu.Unlock()
-	peers := f.reports()
-	peers.Known = known
-	return peers
-}
-
 // Status is what metrics show of a fleet.
 type Status struct {
 	// Known peers, and how many of these answered within the last minute.
 	Known, Answered int
-	// Classes that are known: true is healthy.
-	Classes map[verdict.Class]bool
 	// Unread are the lists that were read, by whether the last try failed: then the list
 	// before it is in use.
 	Unread map[string]bool
@@ -219,8 +206,6 @@ type Status struct {
 // Status returns what metrics show. Nobody may change its maps.
 func (f *Fleet) Status() Status {
 	f.mu.Lock()
-	s := Status{Known: len(f.peers), Unread: f.unread}
-	f.mu.Unlock()
-	s.Answered, s.Classes = f.status()
-	return s
+	defer f.mu.Unlock()
+	return Status{Known: len(f.peers), Answered: f.answeredWithin(freshFor), Unread: f.unread}
 }

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// requestTimeout bounds one refresh.
+	// requestTimeout bounds one reading.
 	requestTimeout = 10 * time.Second
 	// rereadAfter is how old the list of agents may be when freshPeers does not read it.
 	rereadAfter = 10 * time.Second
@@ -26,12 +26,9 @@ const (
 func (f *Fleet) Run(ctx context.Context) error {
 	pause := refreshSoonest
 	for f.options.Source != nil {
-		err := f.refresh(ctx)
+		err := f.read(ctx, "the other agents and the DNS pods", f.refresh)
 		if ctx.Err() != nil {
 			return ctx.Err()
-		}
-		if err != nil {
-			f.options.Log.Warn("cannot read where the other agents and the DNS pods are; what is known of them stays", "error", err)
 		}
 		if err == nil && (!f.hasPeers() || len(f.Surroundings().Peers) >= enough) {
 			pause = refreshEvery
@@ -57,23 +54,29 @@ func (f *Fleet) pause(ctx context.Context, length time.Duration) error {
 		case <-timer.C:
 			return nil
 		case <-f.dnsAgain.due:
-			if err := f.reread(ctx, f.readDNS); err != nil {
-				f.options.Log.Warn("cannot read where the DNS pods are; what is known of them stays", "error", err)
-			}
+			_ = f.read(ctx, "the DNS pods", f.readDNS)
 		case <-f.peersAgain.due:
-			if err := f.reread(ctx, f.freshPeers); err != nil {
-				f.options.Log.Warn("cannot read where the other agents are; what is known of them stays", "error", err)
-			}
+			_ = f.read(ctx, "the other agents", f.freshPeers)
 		}
 	}
 }
 
-// refresh reads everything.
-func (f *Fleet) refresh(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+// read asks the API server where these are. A failure is logged, unless it is the end of the
+// agent.
+func (f *Fleet) read(ctx context.Context, these string, ask func(context.Context) error) error {
+	asking, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	f.reading.Lock()
-	defer f.reading.Unlock()
+	err := ask(asking)
+	f.reading.Unlock()
+	if err != nil && ctx.Err() == nil {
+		f.options.Log.Warn("cannot read where "+these+" are; what is known of them stays", "error", err)
+	}
+	return err
+}
+
+// refresh reads everything. The caller holds reading.
+func (f *Fleet) refresh(ctx context.Context) error {
 	var errs [3]error
 	if f.hasPeers() && f.isAgentsTurn() {
 		errs[0] = f.refreshPeers(ctx)
@@ -89,15 +92,6 @@ func (f *Fleet) isAgentsTurn() bool {
 	f.turn++
 	known := f.Status()
 	return f.turn >= turnsBetween(f.agents.count) || known.Known < enough || known.Answered < known.Known
-}
-
-// reread reads a list outside of its turn.
-func (f *Fleet) reread(ctx context.Context, read func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	f.reading.Lock()
-	defer f.reading.Unlock()
-	return read(ctx)
 }
 
 // tried keeps whether a list could be read, for metrics, and returns its error.

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/taintlet/taintlet/agent/decide"
+	"github.com/taintlet/taintlet/agent/decide/describe"
 	"github.com/taintlet/taintlet/probes/network/verdict"
 	"github.com/taintlet/taintlet/taints"
 )
@@ -191,7 +192,7 @@ func leavingTaints() []string {
 func standingOf(node *taints.Node) verdict.Standing {
 	s := verdict.Standing{Node: node.Name}
 	if c := node.Condition(decide.ConditionType(verdict.Condition)); c != nil {
-		s.Suspects = c.Status == taints.ConditionTrue || c.Status == taints.ConditionUnknown && (verdict.IsSuspicion(c.Reason) || c.Reason == decide.ReasonBraked)
+		s.Suspects = c.Status == taints.ConditionTrue || c.Status == taints.ConditionUnknown && (verdict.IsSuspicion(c.Reason) || c.Reason == describe.ReasonBraked)
 	}
 	s.Excuse = excuseOf(node, s.Suspects)
 	return s

@@ -5,8 +5,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/taintlet/taintlet/agent/decide"
@@ -17,21 +15,6 @@ import (
 // freshFor is how long an answer of a peer counts.
 const freshFor = time.Minute
 
-// talk is what this agent says to its peers and what they said.
-type talk struct {
-	mu sync.Mutex
-	// own is the answer to others, page the same as they get it.
-	own  verdict.Answer
-	page atomic.Pointer[[]byte]
-	// heard is what each peer said, and when. rounds counts.
-	heard   map[string]heard
-	rounds  uint64
-	heardAt time.Time
-	shares  map[probes.Condition]decide.Share
-
-	dnsAgain, peersAgain again
-}
-
 // heard is what a peer said of its conditions: those that are bad.
 type heard struct {
 	at    time.Time
@@ -40,57 +23,47 @@ type heard struct {
 
 // Page returns the answer to GET /peer. It is rendered when what it says changes,
 // not when it is asked for. Nobody may change it.
-func (t *talk) Page() []byte {
-	if page := t.page.Load(); page != nil {
-		return *page
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.render()
-}
+func (f *Fleet) Page() []byte { return *f.page.Load() }
 
 // render makes the page anew. Its caller holds the lock.
-func (t *talk) render() []byte {
-	page, err := json.Marshal(t.own)
+func (f *Fleet) render() {
+	page, err := json.Marshal(f.own)
 	if err != nil { // unreachable: no field of an Answer can fail
 		page = []byte("{}")
 	}
-	t.page.Store(&page)
-	return page
+	f.page.Store(&page)
 }
 
 // SetAnswer sets this host's answer to its peers about the classes.
-func (t *talk) SetAnswer(own verdict.Answer) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+func (f *Fleet) SetAnswer(own verdict.Answer) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	healthy, known := own.Classes[verdict.Pods]
-	t.dnsAgain.observe(known && !healthy, time.Now(), dnsWait)
-	own.Version, own.Levels = t.own.Version, t.own.Levels
-	if reflect.DeepEqual(t.own, own) {
+	f.dnsAgain.observe(known && !healthy, time.Now(), dnsWait)
+	own.Version, own.Levels = f.own.Version, f.own.Levels
+	if reflect.DeepEqual(f.own, own) {
 		return
 	}
 	own.Classes = maps.Clone(own.Classes)
-	t.own = own
-	t.render()
+	f.own = own
+	f.render()
 }
 
 // SetLevels sets the levels in this host's answer to its peers.
-func (t *talk) SetLevels(levels map[probes.Condition]probes.Level) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if maps.Equal(t.own.Levels, levels) {
+func (f *Fleet) SetLevels(levels map[probes.Condition]probes.Level) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if maps.Equal(f.own.Levels, levels) {
 		return
 	}
-	t.own.Levels = maps.Clone(levels)
-	t.render()
+	f.own.Levels = maps.Clone(levels)
+	f.render()
 }
 
 // isTroubled reports whether a condition of this host is bad, or would be but for
-// the fleet brake.
-func (t *talk) isTroubled() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, level := range t.own.Levels {
+// the fleet brake. The caller holds the lock.
+func (f *Fleet) isTroubled() bool {
+	for _, level := range f.own.Levels {
 		if level >= probes.Degraded {
 			return true
 		}
@@ -98,54 +71,54 @@ func (t *talk) isTroubled() bool {
 	return false
 }
 
-// observe takes the answers of one round, by Node, of the peers that may be asked. The list
-// of the agents has that many slices.
-func (t *talk) observe(answers map[string]verdict.Answer, peers []verdict.Peer, slicesOfAgents int) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+// Observe takes the peers' answers of one round, by Node. It keeps what they say of
+// conditions that this host has.
+func (f *Fleet) Observe(answers map[string]verdict.Answer) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	now := time.Now()
-	t.rounds, t.heardAt = t.rounds+1, now
-	for _, peer := range peers {
+	f.rounds, f.heardAt = f.rounds+1, now
+	for _, peer := range f.peers {
 		answer, found := answers[peer.Node]
 		if !found || answer.Version != verdict.AnswerVersion {
 			continue
 		}
 		said := heard{now, map[probes.Condition]bool{}}
-		for condition := range t.own.Levels {
+		for condition := range f.own.Levels {
 			if level := answer.Levels[condition]; level != probes.Unknown {
 				said.known[condition] = level >= probes.Degraded
 			}
 		}
-		t.heard[peer.Node] = said
+		f.heard[peer.Node] = said
 	}
-	maps.DeleteFunc(t.heard, func(node string, h heard) bool {
-		isPeer := slices.ContainsFunc(peers, func(p verdict.Peer) bool { return p.Node == node })
+	maps.DeleteFunc(f.heard, func(node string, h heard) bool {
+		isPeer := slices.ContainsFunc(f.peers, func(p verdict.Peer) bool { return p.Node == node })
 		return !isPeer || now.Sub(h.at) > freshFor
 	})
-	t.count()
-	missing := len(peers) - t.answeredWithin(missedAfter)
-	t.peersAgain.observe(100*missing > fewMissing*len(peers), now, peersWait(slicesOfAgents))
+	f.count()
+	missing := len(f.peers) - f.answeredWithin(missedAfter)
+	f.peersAgain.observe(100*missing > fewMissing*len(f.peers), now, peersWait(f.slices))
 }
 
 // count makes the shares anew. Its caller holds the lock.
-func (t *talk) count() {
-	t.shares = map[probes.Condition]decide.Share{}
-	for _, said := range t.heard {
+func (f *Fleet) count() {
+	f.shares = map[probes.Condition]decide.Share{}
+	for _, said := range f.heard {
 		for condition, isBad := range said.known {
-			share := t.shares[condition]
+			share := f.shares[condition]
 			share.Asked++
 			if isBad {
 				share.Bad++
 			}
-			t.shares[condition] = share
+			f.shares[condition] = share
 		}
 	}
 }
 
 // answeredWithin returns how many peers answered within that time. The caller holds the
 // lock.
-func (t *talk) answeredWithin(length time.Duration) (count int) {
-	for _, h := range t.heard {
+func (f *Fleet) answeredWithin(length time.Duration) (count int) {
+	for _, h := range f.heard {
 		if time.Since(h.at) <= length {
 			count++
 		}
@@ -153,21 +126,16 @@ func (t *talk) answeredWithin(length time.Duration) (count int) {
 	return count
 }
 
-// reports returns what the peers reported most recently, without how many are known.
-func (t *talk) reports() decide.Peers {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	peers := decide.Peers{Rounds: t.rounds}
-	if time.Since(t.heardAt) <= freshFor {
-		peers.Shares = t.shares
+// Peers returns what the peers reported most recently, for the decider.
+func (f *Fleet) Peers() decide.Peers {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	peers := decide.Peers{Known: len(f.peers), Rounds: f.rounds}
+	if !f.isRead {
+		peers.Known = -1
+	}
+	if time.Since(f.heardAt) <= freshFor {
+		peers.Shares = f.shares
 	}
 	return peers
-}
-
-// status returns how many peers answered within the last minute, and the classes that this
-// host tells its peers. Nobody may change these.
-func (t *talk) status() (answered int, classes map[verdict.Class]bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.answeredWithin(freshFor), t.own.Classes
 }

@@ -13,23 +13,20 @@ import (
 	"github.com/taintlet/taintlet/probes/pid"
 )
 
-// Environment is what the probes sample.
-type Environment struct {
-	Host probes.Host
-}
-
-// NewProbe makes the probe of a condition of config.HostSchema. It panics for any other
-// condition.
-func (e Environment) NewProbe(c config.Condition) probes.Probe {
-	switch s := c.Section.(type) {
-	case *config.Memory:
-		return memory.New(e.Host, s.Thresholds())
-	case *config.Disk:
-		return disk.New(e.Host, s.Paths, s.Thresholds(), s.Write())
-	case *config.PID:
-		return pid.New(e.Host, s.Thresholds())
-	case *config.Network:
-		return network.New(e.Host, network.Options{Period: s.Period.Duration, Disabled: s.DisabledClasses})
+// NewProbe returns what makes the probe of a condition of config.HostSchema on a host. It
+// panics for any other condition.
+func NewProbe(h probes.Host) func(config.Condition) probes.Probe {
+	return func(c config.Condition) probes.Probe {
+		switch s := c.Section.(type) {
+		case *config.Memory:
+			return memory.New(h, s.Thresholds())
+		case *config.Disk:
+			return disk.New(h, s.Paths, s.Thresholds(), s.Write())
+		case *config.PID:
+			return pid.New(h, s.Thresholds())
+		case *config.Network:
+			return network.New(h, network.Options{Period: s.Period.Duration, Disabled: s.DisabledClasses})
+		}
+		panic(fmt.Sprintf("condition %s has no probe", c.Name))
 	}
-	panic(fmt.Sprintf("condition %s has no probe", c.Name))
 }

@@ -12,7 +12,7 @@ import (
 // Each condition of the schema has a probe of its own.
 func TestEveryConditionHasItsProbe(t *testing.T) {
 	for _, c := range config.Default().Conditions {
-		if got := (hostprobes.Environment{}).NewProbe(c).Condition(); got != c.Name {
+		if got := hostprobes.NewProbe(probes.Host{})(c).Condition(); got != c.Name {
 			t.Errorf("the probe of %s is about %s", c.Name, got)
 		}
 	}
@@ -22,7 +22,7 @@ func TestEveryConditionHasItsProbe(t *testing.T) {
 func TestDisabledClassesReachTheProbe(t *testing.T) {
 	told := func(classes ...verdict.Class) string {
 		c := config.Condition{Section: &config.Network{Sampling: config.Default().Conditions[3].Section.(*config.Network).Sampling, DisabledClasses: classes}}
-		return hostprobes.Environment{Host: probes.Host{Proc: "testdata", Sys: "/sys"}}.NewProbe(c).Observe(t.Context()).Message
+		return hostprobes.NewProbe(probes.Host{Proc: "testdata", Sys: "/sys"})(c).Observe(t.Context()).Message
 	}
 	if with, without := told(verdict.DNS, verdict.Local), told(verdict.Classes()...); with == without {
 		t.Errorf("with the class route, and without any: %q", with)

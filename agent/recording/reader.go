@@ -22,6 +22,9 @@ const maxLine = 1 << 20
 // Reader reads a recording line by line: a file of days does not have to fit into
 // memory.
 type Reader struct {
+	// ParseTime reads the column time.
+	ParseTime func(field string) (time.Time, error)
+
 	lines      *bufio.Scanner
 	line       int
 	columns    []string
@@ -32,7 +35,7 @@ type Reader struct {
 
 // NewReader reads the header.
 func NewReader(from io.Reader) (*Reader, error) {
-	r := &Reader{lines: bufio.NewScanner(from), lastOf: map[probes.Condition]time.Time{}}
+	r := &Reader{ParseTime: ParseTime, lines: bufio.NewScanner(from), lastOf: map[probes.Condition]time.Time{}}
 	r.lines.Buffer(nil, maxLine)
 	for _, c := range config.HostSchema() {
 		r.conditions = append(r.conditions, string(c.Name))
@@ -82,7 +85,9 @@ func (r *Reader) fields() ([]string, error) {
 		}
 		return fields, nil
 	}
-	switch err := r.lines.Err(); {
+	err := r.lines.Err()
+	r.lines = bufio.NewScanner(strings.NewReader("")) // what follows cannot be read
+	switch {
 	case errors.Is(err, bufio.ErrTooLong):
 		return nil, fmt.Errorf("line %d: must have at most %d bytes", r.line+1, maxLine)
 	case err != nil:
@@ -101,7 +106,7 @@ func (r *Reader) explain(err error) error {
 }
 
 // Next returns the next sample, or io.EOF. Any other error says which line and column
-// is wrong, and what is allowed.
+// is wrong, and what is allowed. After it, Next goes on with the line below.
 func (r *Reader) Next() (Sample, error) {
 	fields, err := r.fields()
 	if err != nil {
@@ -145,7 +150,7 @@ func (r *Reader) set(to *Sample, column, field string) (err error) {
 	o := &to.Observation
 	switch column {
 	case "time":
-		to.At, err = parseTime(field)
+		to.At, err = r.ParseTime(field)
 	case "condition":
 		if o.Condition = probes.Condition(field); !slices.Contains(r.conditions, field) {
 			err = fmt.Errorf("%.60q: must be one of %s", field, strings.Join(r.conditions, ", "))
@@ -176,7 +181,8 @@ func isNoLetter(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9')
 }
 
-func parseTime(field string) (time.Time, error) {
+// ParseTime reads a time of RFC 3339, to the microsecond.
+func ParseTime(field string) (time.Time, error) {
 	at, err := time.Parse(time.RFC3339, field)
 	if err != nil {
 		return at, fmt.Errorf("%.60q: must be RFC 3339, such as 2026-01-31T12:00:00Z", field)

@@ -1,6 +1,5 @@
 // Package recording is the file of samples that taintlet record writes and kubectl
-// taintlet replay reads. The simulator in test/simulate reads it as well, by a reader of
-// its own, which also takes times in seconds and lists several errors at once.
+// taintlet replay reads. The simulator in test/simulate reads it as well.
 package recording
 
 import (

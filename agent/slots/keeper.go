@@ -5,6 +5,7 @@ package slots
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -39,13 +40,18 @@ const (
 	renewsPerCooldown = 5
 )
 
-// request is what the decider requests, and the bounds that are in force.
-type request struct {
+// level is what the decider requests, with the bounds that are in force. It says all that
+// there is to know, so that it may be repeated, and replaced before it was read.
+type level struct {
 	request decide.SlotRequest
 	cfg     *config.Config
-	// wasInUse: a request that this one replaced unread had the slot in use.
-	wasInUse bool
+	// usedUntil is when this Node was last known to carry NoExecute taints, or to be
+	// about to.
+	usedUntil time.Time
 }
+
+// isWanted reports whether a slot is to be had.
+func (l level) isWanted() bool { return l.request >= decide.SlotRequested }
 
 // Keeper is the one goroutine that deals with slots.
 type Keeper struct {
@@ -54,17 +60,20 @@ type Keeper struct {
 	now    func() time.Time
 	// Answers say what is known of the slot, when that changes.
 	Answers chan decide.Slot
-	newest  chan request // has room for one
-	last    request      // that was put there
 
-	state   state
-	request request // the newest one taken; no configuration: none so far
-	// coolingSince is when the NoExecute taints were gone.
-	coolingSince time.Time
+	mu     sync.Mutex
+	newest level
+	woken  chan struct{} // has room for one: newest was replaced by another request
+
+	// slot is what the API server said most recently: unknown while none is wanted.
+	slot decide.Slot
+	// heldSince is since when the slot is held.
+	heldSince time.Time
 	// pause is how long it was waited before the newest try to get a slot; 0: it was
 	// the first one.
 	pause time.Duration
-	told  decide.Slot
+	// answered is the newest of the Answers.
+	answered decide.Slot
 	// confirmed is until when no other Node can have taken the slot: others wait
 	// for the whole cooldown since it was last renewed. Nanoseconds since the
 	// epoch by the clock of now, read by the writer.
@@ -74,23 +83,36 @@ type Keeper struct {
 // NewKeeper returns a Keeper that holds no slot. now counts suspended time, and is never
 // stepped.
 func NewKeeper(client Client, log *slog.Logger, now func() time.Time) *Keeper {
-	return &Keeper{client: client, log: log, now: now, newest: make(chan request, 1), Answers: make(chan decide.Slot)}
+	return &Keeper{client: client, log: log, now: now, woken: make(chan struct{}, 1), Answers: make(chan decide.Slot)}
 }
 
-// Request passes on what the decider requests, and the configuration in force. It does
-// not wait. One goroutine calls it.
-func (k *Keeper) Request(wanted decide.SlotRequest, cfg *config.Config) {
-	next := request{request: wanted, cfg: cfg}
-	if wanted == decide.SlotUndecided || next == k.last {
+// Request says what the decider requests, and the configuration in force. It does not
+// wait. What is requested as before may be said again.
+func (k *Keeper) Request(request decide.SlotRequest, cfg *config.Config) {
+	if request == decide.SlotUndecided {
 		return
 	}
-	k.last = next
-	select {
-	case unread := <-k.newest:
-		next.wasInUse = unread.wasInUse || unread.request == decide.SlotInUse
-	default:
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	before := k.newest
+	k.newest.request, k.newest.cfg = request, cfg
+	if before.request == decide.SlotInUse {
+		k.newest.usedUntil = k.now()
 	}
-	k.newest <- next
+	if before.request == request && before.cfg == cfg {
+		return
+	}
+	select {
+	case k.woken <- struct{}{}:
+	default: // it will read this one
+	}
+}
+
+// read returns what is requested now.
+func (k *Keeper) read() level {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.newest
 }
 
 // MayEvictUntil is until when a NoExecute taint may be added to the Node.
@@ -105,85 +127,71 @@ func (k *Keeper) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case r := <-k.newest:
-			k.take(r)
+		case <-k.woken:
+			k.pause = 0
 		case <-timer.C:
 		}
-		timer.Reset(k.act(ctx))
-		if now := k.status(); now != k.told {
-			k.told = now
+		now := k.now() // before it is read: what is in use from here on counts as use of a slot that is got now
+		wanted := k.read()
+		timer.Reset(k.reconcile(ctx, wanted, now))
+		if answer := k.answer(wanted); answer != k.answered {
+			k.answered = answer
 			select {
 			case <-ctx.Done():
 				return ctx.Err()
-			case k.Answers <- now:
+			case k.Answers <- answer:
 			}
 		}
 	}
 }
 
-// take takes in a request.
-func (k *Keeper) take(r request) {
-	if r.wasInUse {
-		k.move(inUse)
-	}
-	k.request, k.pause = r, 0
-	k.move(eventOf(r.request))
-}
-
-// move goes to the state that an event leads to.
-func (k *Keeper) move(e event) {
-	before := k.state
-	k.state = before.on(e)
-	if before == used && k.state == cooling {
-		k.coolingSince = k.now()
-	}
-	if !k.state.isHeld() {
-		k.confirmed.Store(0)
-	}
-}
-
-// act does what the state asks for and returns when to act again.
-func (k *Keeper) act(ctx context.Context) time.Duration {
-	if k.request.cfg == nil {
+// reconcile brings what is held nearer to what is wanted, and returns when to do so
+// again.
+func (k *Keeper) reconcile(ctx context.Context, wanted level, now time.Time) time.Duration {
+	if wanted.cfg == nil {
 		return untilRequested
 	}
-	eviction := k.request.cfg.Eviction
+	eviction := wanted.cfg.Eviction
 	cooldown := eviction.Cooldown.Duration
 	ctx, cancel := context.WithTimeout(ctx, tryEvery)
 	defer cancel()
-	if k.state.isHeld() && k.client.IsBeyond(eviction.Slots) {
+	if k.slot == decide.SlotHeld && k.client.IsBeyond(eviction.Slots) {
 		// Its Lease and the permission for it may be gone with the old number.
 		k.log.Warn("eviction slot given up: the configuration has fewer slots now", "slots", eviction.Slots)
-		k.settle(denied)
+		k.lose(decide.SlotNone)
 	}
-	left := cooldown - k.now().Sub(k.coolingSince)
-	if k.state == cooling && k.request.request == decide.SlotNotNeeded && left <= 0 {
-		k.move(cooled)
-	}
-	switch k.state {
-	case awaited, refused:
-		k.acquire(ctx, eviction.Slots, cooldown)
-		if !k.state.isHeld() {
-			k.pause = longer(k.pause, eviction.Slots)
-			return pace.Jittered(k.pause)
-		}
-		k.pause = 0
-		return cooldown / renewsPerCooldown
-	case reserved, used:
-		k.renew(ctx, cooldown)
-		return cooldown / renewsPerCooldown
-	case cooling:
-		k.renew(ctx, cooldown)
-		if k.request.request == decide.SlotNotNeeded {
-			return min(left, cooldown/renewsPerCooldown)
-		}
-		return cooldown / renewsPerCooldown
-	case releasing:
-		k.release(ctx)
-		return tryEvery
-	default:
+	cools := k.coolsFor(wanted, now)
+	switch isHeld := k.slot == decide.SlotHeld; {
+	case wanted.request == decide.SlotOfAnother, !wanted.isWanted() && !isHeld: // another agent of this Node keeps its slot
+		k.lose(decide.SlotUnknown)
 		return untilRequested
+	case !isHeld:
+		return k.acquire(ctx, wanted, now)
+	case wanted.isWanted():
+		k.renew(ctx, cooldown, now)
+		return cooldown / renewsPerCooldown
+	case cools > 0:
+		k.renew(ctx, cooldown, now)
+		return min(cools, cooldown/renewsPerCooldown)
 	}
+	k.release(ctx)
+	return tryEvery
+}
+
+// coolsFor returns how long a slot that is not needed any more is kept: until the
+// cooldown after its last use is over. One that was not used since it is held is not
+// kept.
+func (k *Keeper) coolsFor(wanted level, now time.Time) time.Duration {
+	if wanted.usedUntil.Before(k.heldSince) {
+		return 0
+	}
+	return wanted.usedUntil.Add(wanted.cfg.Eviction.Cooldown.Duration).Sub(now)
+}
+
+// lose notes that no slot is held, and what is known of another.
+func (k *Keeper) lose(slot decide.Slot) {
+	k.slot, k.heldSince = slot, time.Time{}
+	k.confirmed.Store(0)
 }
 
 // longer returns the pause after that before, so that each of the slots is read once
@@ -196,34 +204,37 @@ func longer(pause time.Duration, slots int) time.Duration {
 // untilRequested is as good as never: a request wakes the keeper.
 const untilRequested = time.Hour
 
-func (k *Keeper) acquire(ctx context.Context, slots int, cooldown time.Duration) {
-	begin := k.now()
-	held, err := k.client.Acquire(ctx, slots, cooldown, k.request.cfg.Policy().Evicts)
-	if err != nil {
+// acquire tries to get a slot, and returns when to try again, or to renew it.
+func (k *Keeper) acquire(ctx context.Context, wanted level, now time.Time) time.Duration {
+	eviction := wanted.cfg.Eviction
+	cooldown := eviction.Cooldown.Duration
+	held, err := k.client.Acquire(ctx, eviction.Slots, cooldown, wanted.cfg.Policy().Evicts)
+	switch {
+	case err != nil:
 		k.log.Warn("cannot ask for an eviction slot; trying again, nothing new is evicted until then", "error", err)
-		return
+	case held:
+		k.log.Info("eviction slot taken")
+		k.confirm(now, cooldown)
+		k.pause = 0
+		return cooldown / renewsPerCooldown
+	default:
+		k.lose(decide.SlotNone)
 	}
-	if !held {
-		k.settle(denied)
-		return
-	}
-	k.confirm(begin, cooldown)
-	k.log.Info("eviction slot taken")
+	k.pause = longer(k.pause, eviction.Slots)
+	return pace.Jittered(k.pause)
 }
 
-func (k *Keeper) renew(ctx context.Context, cooldown time.Duration) {
-	begin := k.now()
+func (k *Keeper) renew(ctx context.Context, cooldown time.Duration, now time.Time) {
 	held, err := k.client.Renew(ctx)
-	if err != nil {
+	switch {
+	case err != nil:
 		k.log.Warn("cannot renew the eviction slot; trying again, nothing new is evicted until then", "error", err)
-		return
-	}
-	if !held {
+	case held:
+		k.confirm(now, cooldown)
+	default:
 		k.log.Warn("eviction slot lost; stepping down")
-		k.settle(denied)
-		return
+		k.lose(decide.SlotNone)
 	}
-	k.confirm(begin, cooldown)
 }
 
 func (k *Keeper) release(ctx context.Context) {
@@ -233,31 +244,25 @@ func (k *Keeper) release(ctx context.Context) {
 		return
 	}
 	k.log.Info("eviction slot released")
-	k.settle(released)
+	k.lose(decide.SlotUnknown)
 }
 
 // confirm notes that the slot was ours at that time. Half of the cooldown is
 // left to others' clocks and to requests that are slow to arrive.
 func (k *Keeper) confirm(at time.Time, cooldown time.Duration) {
-	k.settle(granted)
+	if k.slot != decide.SlotHeld {
+		k.slot, k.heldSince = decide.SlotHeld, at
+	}
 	k.confirmed.Store(at.Add(cooldown / 2).UnixNano())
 }
 
-// settle takes in an answer, and then what is still requested.
-func (k *Keeper) settle(answer event) {
-	k.move(answer)
-	k.move(eventOf(k.request.request))
-}
-
-// status is what is known of the slot now.
-func (k *Keeper) status() decide.Slot {
+// answer is what is known of the slot that is wanted.
+func (k *Keeper) answer(wanted level) decide.Slot {
 	switch {
-	case k.request.request < decide.SlotRequested:
+	case !wanted.isWanted():
 		return decide.SlotUnknown // an answer to an earlier request is none now
-	case k.state.isHeld() && k.now().Before(k.MayEvictUntil()):
-		return decide.SlotHeld
-	case k.state == refused:
-		return decide.SlotNone
+	case k.slot == decide.SlotHeld && !k.now().Before(k.MayEvictUntil()):
+		return decide.SlotUnknown
 	}
-	return decide.SlotUnknown
+	return k.slot
 }

@@ -10,12 +10,17 @@ import (
 )
 
 // Cluster is the flags that say which cluster is meant by a verb that people run.
-type Cluster struct{ kubeconfig, context string }
+type Cluster struct {
+	kubeconfig, context, as string
+	asGroups                []string
+}
 
 // Add declares the flags.
 func (f *Cluster) Add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig `file` (default: $KUBECONFIG, then ~/.kube/config, then the pod's service account)")
 	flags.StringVar(&f.context, "context", "", "`name` of the context in the kubeconfig (default: the current context)")
+	flags.StringVar(&f.as, "as", "", "`user` to impersonate, as kubectl does")
+	flags.StringArrayVar(&f.asGroups, "as-group", nil, "`group` to impersonate with --as; may be repeated")
 }
 
 // RestConfig finds the cluster as kubectl does.
@@ -23,6 +28,7 @@ func (f *Cluster) RestConfig() (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = f.kubeconfig
 	overrides := &clientcmd.ConfigOverrides{CurrentContext: f.context}
+	overrides.AuthInfo.Impersonate, overrides.AuthInfo.ImpersonateGroups = f.as, f.asGroups
 	restConfig, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
 		return nil, errors.New("no cluster is known: give --kubeconfig, set KUBECONFIG, or run in a pod")

@@ -2,7 +2,6 @@ package command
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -60,8 +59,8 @@ func checkChoices(c *cobra.Command, _ []string) error {
 
 // CheckNodeName refuses a name that no Node can have. from says where it comes from.
 func CheckNodeName(from, name string) error {
-	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
-		return UsageError{fmt.Errorf("%s %q: %s", from, name, strings.Join(problems, "; "))}
+	if len(validation.IsDNS1123Subdomain(name)) > 0 { // its errors are regular expressions
+		return Usagef("%s %q: the name of a Node has lower-case letters, digits, - and . only, begins and ends with a letter or a digit, and has at most %d letters", from, name, validation.DNS1123SubdomainMaxLength)
 	}
 	return nil
 }

@@ -120,7 +120,12 @@ func UnknownVerb(program *cobra.Command, args []string) error {
 			verbs = append(verbs, verb.Name())
 		}
 	}
-	return Usagef("unknown verb %q; the verbs are %s", args[0], strings.Join(verbs, ", "))
+	meant := ""
+	program.SuggestionsMinimumDistance = 2 // letters that differ
+	if near := program.SuggestionsFor(args[0]); len(near) > 0 {
+		meant = "; did you mean " + strings.Join(near, " or ") + "?"
+	}
+	return Usagef("unknown verb %q; the verbs are %s%s", args[0], strings.Join(verbs, ", "), meant)
 }
 
 // NoArguments refuses arguments that are no flags.

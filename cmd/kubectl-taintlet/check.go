@@ -1,6 +1,9 @@
 package main
 
 import (
+	"context"
+	"time"
+
 	"github.com/spf13/cobra"
 
 	"github.com/taintlet/taintlet/cmd/command"
@@ -10,6 +13,7 @@ import (
 func checkVerb() *cobra.Command {
 	var o check.Options
 	var cluster command.Cluster
+	var timeout time.Duration
 	c := &cobra.Command{
 		Use: "check", Short: "check an installation, or with --pre whether there can be one", Args: command.NoArguments,
 		Long: `Check an installation, or with --pre whether there can be one.
@@ -20,13 +24,17 @@ account, and one asks for a short-lived token.
 √ is good, ‼ works but could be better, × has to be mended. - could not be checked, for the reason
 given. Each × and ‼ says what to do and where that is explained.
 
-Exit code 3: a check failed.`,
+With --wait it checks again until nothing fails and the roll-out is over, and then prints the result.
+
+Exit code 3: a check failed. Exit code 1: the API server does not answer.`,
 		Example: `  # Can taintlet be installed here?
   kubectl taintlet check --pre
   # The same with another port for the agents
   kubectl taintlet check --pre --port=14808
   # Is it installed well?
   kubectl taintlet check
+  # In a script, after an installation or an upgrade
+  kubectl taintlet check --wait --timeout=5m
   # Elsewhere than in taintlet-system
   kubectl taintlet check --namespace=monitoring`,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
@@ -36,8 +44,14 @@ Exit code 3: a check failed.`,
 			if o.Config, err = cluster.RestConfig(); err != nil {
 				return err
 			}
-			o.Out = c.OutOrStdout()
-			isWell, err := check.Run(c.Context(), o)
+			o.Out, o.Err, o.Version = c.OutOrStdout(), c.ErrOrStderr(), command.Version()
+			ctx := c.Context()
+			if timeout > 0 && o.Wait {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeout(ctx, timeout)
+				defer cancel()
+			}
+			isWell, err := check.Run(ctx, o)
 			if err == nil && !isWell {
 				return command.ErrNotWell
 			}
@@ -49,6 +63,8 @@ Exit code 3: a check failed.`,
 	flags.BoolVar(&o.Pre, "pre", false, "check before an installation")
 	flags.IntVar(&o.Port, "port", check.DefaultPort, "`port` of the hosts where the agents are to listen, for --pre; 1 to 65535")
 	flags.StringVarP(&o.Namespace, "namespace", "n", "taintlet-system", "namespace of the agents")
+	flags.BoolVar(&o.Wait, "wait", false, "check again until nothing fails and the roll-out is over")
+	flags.DurationVar(&timeout, "timeout", 0, "how long --wait waits (default: for ever)")
 	command.AddChoice(c, &o.Output, "output", "o", "text or json", "text", "json")
 	cluster.Add(flags)
 	return c

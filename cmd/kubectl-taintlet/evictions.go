@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -13,11 +14,12 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/rest"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/cmd/command"
+	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/inuse"
 	"github.com/taintlet/taintlet/cmd/terminal"
 	"github.com/taintlet/taintlet/cmd/words"
 	"github.com/taintlet/taintlet/probes"
@@ -25,32 +27,66 @@ import (
 )
 
 func evictionsVerb() *cobra.Command {
-	var path string
+	var path, namespace string
 	var cluster command.Cluster
 	c := &cobra.Command{
 		Use: "evictions [NODE…]", Short: "list which pods an eviction would take",
 		Long: `List which pods the NoExecute taints of the rules for level Critical would take from these Nodes: who goes
-at once, who goes later (tolerationSeconds) and who stays. Without NODE it counts them for every Node.`,
+at once, who goes later (tolerationSeconds) and who stays. Without NODE it counts them for every Node.
+
+The rules are those that the agents of the cluster use, from the ConfigMap taintlet in their namespace.
+With --config they are those of a file.`,
 		Example: `  # Which pods would an eviction of this Node take?
-  kubectl taintlet evictions worker-1 --config=config.yaml
+  kubectl taintlet evictions worker-1
   # How many on each Node?
+  kubectl taintlet evictions
+  # The same with rules that are not in use yet
   kubectl taintlet evictions --config=config.yaml`,
 		RunE: func(c *cobra.Command, args []string) error {
-			cfg, err := command.LoadConfig(path)
-			if err != nil {
-				return err
-			}
 			restConfig, err := cluster.RestConfig()
 			if err != nil {
 				return err
 			}
-			return showEvictions(c.Context(), cfg, restConfig, args, c.OutOrStdout())
+			restConfig.QPS, restConfig.Burst = requestRate, requestBurst
+			client, err := apiserver.NewClient(restConfig, "")
+			if err != nil {
+				return err
+			}
+			cfg, err := configToShow(c.Context(), client, path, namespace, c.OutOrStdout())
+			if err != nil {
+				return err
+			}
+			return showEvictions(c.Context(), cfg, client, args, c.OutOrStdout())
 		},
 	}
-	c.Flags().SortFlags = false
-	command.AddConfig(c.Flags(), &path)
-	cluster.Add(c.Flags())
+	flags := c.Flags()
+	flags.SortFlags = false
+	flags.StringVar(&path, "config", "", "TaintletConfiguration `file` (default: the one that the agents use)")
+	flags.StringVarP(&namespace, "namespace", "n", "taintlet-system", "namespace of the agents")
+	cluster.Add(flags)
 	return c
+}
+
+// configToShow returns the configuration of a file, or that of the agents, and says
+// which it is. Where there are no agents it is the built-in one.
+func configToShow(ctx context.Context, client *apiserver.Client, path, namespace string, w io.Writer) (*config.Config, error) {
+	if path != "" {
+		return command.LoadConfig(path)
+	}
+	name := namespace + "/" + inuse.ConfigMap
+	cfg, err := inuse.Read(ctx, client, namespace)
+	var refused inuse.RefusedError
+	switch {
+	case apierrors.IsNotFound(err):
+		_, err = fmt.Fprintf(w, "There is no ConfigMap %s. With the built-in configuration:\n\n", name)
+		return config.Default(), err
+	case errors.As(err, &refused):
+		return nil, fmt.Errorf("the agents refuse their configuration and use the last valid one, which only they know; give a file by --config: %w", err)
+	case err != nil:
+		return nil, err
+	}
+	_, err = fmt.Fprintf(w, "With the configuration in use, ConfigMap %s:\n\n", name)
+	return cfg, err
 }
 
 // requestRate is how many requests a second are made at most, after the first
@@ -59,12 +95,7 @@ const requestRate, requestBurst = 10, 120
 
 // showEvictions says what an eviction of these Nodes would take; of none: it
 // counts for all Nodes.
-func showEvictions(ctx context.Context, cfg *config.Config, restConfig *rest.Config, nodes []string, w io.Writer) error {
-	restConfig.QPS, restConfig.Burst = requestRate, requestBurst
-	client, err := apiserver.NewClient(restConfig, "")
-	if err != nil {
-		return err
-	}
+func showEvictions(ctx context.Context, cfg *config.Config, client *apiserver.Client, nodes []string, w io.Writer) error {
 	rules, err := evictingRules(cfg, w)
 	if err != nil {
 		return err
@@ -88,7 +119,7 @@ func showEvictions(ctx context.Context, cfg *config.Config, restConfig *rest.Con
 // become Critical.
 func evictingRules(cfg *config.Config, w io.Writer) ([]decide.Rule, error) {
 	isCritical := func(r decide.Rule) bool { return r.Level == probes.Critical }
-	rules := slices.DeleteFunc(slices.Clone(cfg.Rules), func(r decide.Rule) bool { return !isCritical(r) })
+	rules := slices.DeleteFunc(cfg.Policy().Rules, func(r decide.Rule) bool { return !isCritical(r) })
 	if len(rules) > 0 {
 		return rules, nil
 	}

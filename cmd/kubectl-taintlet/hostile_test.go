@@ -2,6 +2,7 @@ package main
 
 import (
 	"io"
+	"path/filepath"
 	"testing"
 
 	"github.com/taintlet/taintlet/test/fixtures"
@@ -11,7 +12,9 @@ import (
 // runs a verb, nor makes a line of its own, nor fills the screen.
 func TestHostileObjectsInEveryVerb(t *testing.T) {
 	fixtures.CheckHostile(t, newProgram().Commands(), map[string][]string{
-		"status":    {"status", "status -o=wide", "status -o=json", "status -o=yaml", "status node-1"},
+		"status":    {"status", "status -o=wide", "status -o=json", "status -o=yaml", "status node-1", "status --no-headers", "status -o=name"},
+		"events":    {"events", "events node-1", "events -o=json --since=0"},
+		"bugreport": {"bugreport --output=" + filepath.Join(t.TempDir(), "report.tar.gz")},
 		"check":     {"check", "check --pre", "check -o=json"},
 		"evictions": {"evictions", "evictions node-1"},
 		"config":    nil, // asks nobody

@@ -66,13 +66,13 @@ func quietHour(t *testing.T, name string, cfg *config.Config) (near, heartbeats 
 		for _, n := range d.Notices {
 			t.Errorf("%s at %s: %s %s", name, r.now, n.Kind, n.Message)
 		}
-		if d.Change == nil {
+		if d.Desired == nil {
 			return false
 		}
-		if _, differs := d.Change.Differs(r.node.Node); differs && r.now.Sub(r.from) > time.Minute {
-			t.Errorf("%s: written at %s: %+v", name, r.now, d.Change)
+		if _, differs := d.Desired.Differs(r.node.Node); differs && r.now.Sub(r.from) > time.Minute {
+			t.Errorf("%s: written at %s: %+v", name, r.now, d.Desired)
 		}
-		r.node = decide.Read(d.Change.ApplyTo(r.node.Node))
+		r.node = decide.Read(d.Desired.ApplyTo(r.node.Node))
 		r.state, _ = decide.Step(r.policy, r.state, decide.Inputs{Node: r.node, Facts: r.facts, Slot: r.slot, Written: true}, r.now)
 		return true
 	}
@@ -92,7 +92,7 @@ func quietHour(t *testing.T, name string, cfg *config.Config) (near, heartbeats 
 		}
 		for _, c := range r.subjects {
 			if c.name == sample.Observation.Condition {
-				sample.Observation = c.judge(sample)
+				sample.Observation = c.evaluate(sample)
 			}
 		}
 		if sample.Observation.Hysteresis {

@@ -42,10 +42,10 @@ func newProgram() *cobra.Command {
 it is installed well, and what a configuration would do. It changes nothing.
 
 Exit codes: 0 is success, 1 is a failure, 2 means wrong arguments or a wrong configuration, and 3 that
-something is not well (status, check).`,
+something is not healthy (status, check).`,
 		Args: command.UnknownVerb,
 		RunE: command.ShowHelp,
 	}
-	program.AddCommand(statusVerb(), checkVerb(), configVerb(), evictionsVerb(), replayVerb())
+	program.AddCommand(statusVerb(), eventsVerb(), checkVerb(), configVerb(), evictionsVerb(), replayVerb(), bugreportVerb())
 	return program
 }

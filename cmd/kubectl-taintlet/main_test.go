@@ -59,9 +59,14 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"config", "--config=/nonexistent"}, 2, "", "/nonexistent"},
 		{[]string{"config", "worker"}, 2, "", `unexpected argument "worker"`},
 		{[]string{"replay", "/nonexistent"}, 2, "", "open /nonexistent"},
+		{[]string{"staus"}, 2, "", "version; did you mean status?"},
+		{[]string{"nonsense"}, 2, "", `unknown verb "nonsense"; the verbs are bugreport, check, `},
 		{[]string{"replay"}, 2, "", "say which recording: FILE"},
 		{[]string{"status", "--watch", "--wait"}, 2, "", "--watch and --wait exclude each other"},
-		{[]string{"status", "Worker_1"}, 2, "", `node "Worker_1": `},
+		{[]string{"status", "Worker_1"}, 2, "", `node "Worker_1": the name of a Node has lower-case letters, digits, - and . only`},
+		{[]string{"status", "a", "-l", "b=c"}, 2, "", "--selector and names of Nodes exclude each other"},
+		{[]string{"status", "-l", "a in b"}, 2, "", "--selector: "},
+		{[]string{"events", "a", "b"}, 2, "", `unexpected argument "b": events takes one Node`},
 	} {
 		code, stdout, stderr := program.Call(t, c.args...)
 		if code != c.code || !strings.Contains(stdout, c.stdout) || !strings.Contains(stderr, c.stderr) || (c.stderr == "") != (stderr == "") {
@@ -78,10 +83,10 @@ func TestCompletesForKubectl(t *testing.T) {
 		t.Fatal(err)
 	}
 	for line, want := range map[string][]string{
-		"":                 {"check", "completion", "config", "evictions", "help", "replay", "status", "version"},
+		"":                 {"bugreport", "check", "completion", "config", "events", "evictions", "help", "replay", "status", "version"},
 		"st":               {"status"},
 		"status --wai":     {"--wait"},
-		"status --output ": {"table", "wide", "json", "yaml"},
+		"status --output ": {"table", "wide", "name", "json", "yaml"},
 		"completion ":      {"bash", "fish", "powershell", "zsh"},
 	} {
 		_, out, _ := process.Call(t, link, strings.Split(line, " ")...)

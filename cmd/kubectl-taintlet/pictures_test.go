@@ -18,7 +18,7 @@ func TestTerminalPictures(t *testing.T) {
 // package status tests, of Nodes as real agents left them.
 func statusScreen(t *testing.T) string {
 	t.Helper()
-	lines, err := os.ReadFile("status/testdata/screen.txt")
+	lines, err := os.ReadFile("status/testdata/screen-180.txt")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -49,7 +49,7 @@ each condition would have been set and cleared, and which taints that asks for. 
 	return c
 }
 
-// replayFile tells what a configuration would have done on a recording.
+// replayFile prints what a configuration would have done on a recording.
 func replayFile(cfg *config.Config, path string, lifecycleController bool, w io.Writer) error {
 	file, err := os.Open(path) //nolint:gosec // named by whoever calls us
 	if err != nil {
@@ -130,14 +130,14 @@ func (r *replay) add(sample recording.Sample) error {
 	}
 	r.samples++
 	i := slices.IndexFunc(r.subjects, func(c *replayed) bool { return c.name == sample.Observation.Condition })
-	o := r.subjects[i].judge(sample)
+	o := r.subjects[i].evaluate(sample)
 	r.step(decide.Inputs{Observations: []probes.Observation{o}})
-	return r.compare(o)
+	return r.print(o)
 }
 
-// judge judges a sample by the thresholds of the configuration. Where its inputs do
+// evaluate evaluates a sample by the thresholds of the configuration. Where its inputs do
 // not say enough, the recorded level stays.
-func (c *replayed) judge(sample recording.Sample) probes.Observation {
+func (c *replayed) evaluate(sample recording.Sample) probes.Observation {
 	o := sample.Observation
 	again, ok := probes.Observation{}, false
 	if section, can := c.section.(config.Rejudger); can {
@@ -161,15 +161,15 @@ func (r *replay) step(in decide.Inputs) {
 	in.Node, in.Facts, in.Slot = r.node, r.facts, r.slot
 	var d decide.Decision
 	r.state, d = decide.Step(r.policy, r.state, in, r.now)
-	if d.Change == nil {
+	if d.Desired == nil {
 		return
 	}
-	r.node = decide.Read(d.Change.ApplyTo(r.node.Node))
+	r.node = decide.Read(d.Desired.ApplyTo(r.node.Node))
 	r.step(decide.Inputs{Written: true})
 }
 
-// compare tells what the newest sample changed.
-func (r *replay) compare(newest probes.Observation) error {
+// print writes what the newest sample changed.
+func (r *replay) print(newest probes.Observation) error {
 	for _, c := range r.subjects {
 		level, on := r.state.Level(c.name), r.taintsOf(c.name)
 		if level == c.level && slices.Equal(on, c.taints) {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/taintlet/taintlet/cmd/command"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/status"
@@ -15,31 +16,38 @@ func statusVerb() *cobra.Command {
 	var o status.Options
 	var cluster command.Cluster
 	var timeout time.Duration
+	var selector string
 	c := &cobra.Command{
-		Use: "status [NODE…]", Short: "show which Nodes of the cluster are not well, and what taintlet did",
-		Long: `Show which Nodes of the cluster are not well, and what taintlet did.
+		Use: "status [NODE…]", Short: "show which Nodes are degraded, which agents do not run, and what taintlet did",
+		Long: `Show which Nodes are degraded, which agents do not run, and what taintlet did.
 
-It prints one line about the fleet, then a row for each condition that is not well: since
-when, the taint and how it stays, when it clears, what holds it back, and the value against the
-threshold. If you name Nodes, it prints all of their conditions. It reads the Nodes from the API
-server, asks no agent and changes nothing.
+It prints one line about the fleet, one about the agents' DaemonSet, and everything that is wrong with
+the installation and its agents, each with the next command. Then follows a row for each condition that
+is not healthy: since when, the taint and how it stays, when it clears, what holds it back, and the value
+against the threshold with its age. If you name Nodes, it prints all of their conditions and what others
+wrote on them. It reads from the API server, asks no agent and changes nothing.
 
 An agent is silent when it has not written its Node for two and a half heartbeats. --silent-after has
-to fit a heartbeat other than 5 minutes.
+to fit a heartbeat other than 5 minutes. If the agents are no pods, --namespace= reads the Nodes only.
 
-Exit code 3: an agent is silent, a condition is not OK, or there is no agent.`,
-		Example: `  # Is the fleet well?
+Exit code 3: an agent is silent or down, a condition is not OK, something has failed, or there is no agent.`,
+		Example: `  # Is the fleet healthy?
   kubectl taintlet status
   # Why does this Node have a taint?
   kubectl taintlet status worker-3
   # Follow an incident
   kubectl taintlet status --watch
   # Wait for its end in a script
-  kubectl taintlet status --wait --timeout=30m`,
+  kubectl taintlet status --wait --timeout=30m
+  # Cordon the Nodes of a zone that are not healthy
+  kubectl taintlet status -l topology.kubernetes.io/zone=a -o name | xargs kubectl cordon`,
 		Args: nodeNames,
 		RunE: func(c *cobra.Command, args []string) (err error) {
-			if o.Watch && o.Wait {
-				return command.Usagef("--watch and --wait exclude each other")
+			if err := checkStatus(&o, args, selector); err != nil {
+				return err
+			}
+			if o.Config, err = cluster.RestConfig(); err != nil {
+				return err
 			}
 			ctx := c.Context()
 			if timeout > 0 && o.Wait {
@@ -47,29 +55,59 @@ Exit code 3: an agent is silent, a condition is not OK, or there is no agent.`,
 				ctx, cancel = context.WithTimeout(ctx, timeout)
 				defer cancel()
 			}
-			o.Nodes, o.Out, o.Err = args, c.OutOrStdout(), c.ErrOrStderr()
-			if screen := terminal.NewScreen(c.OutOrStdout()); screen.IsTerminal {
-				o.Draw, o.Lines = screen.Draw, func() int { _, lines := screen.Size(); return lines }
-			}
-			if o.Config, err = cluster.RestConfig(); err != nil {
-				return err
-			}
-			isWell, err := status.Run(ctx, o)
-			if err == nil && !isWell && !o.Watch {
-				return command.ErrNotWell
-			}
-			return err
+			o.Nodes = args
+			return showStatus(ctx, c, o)
 		},
 	}
 	flags := c.Flags()
 	flags.SortFlags = false
-	command.AddChoice(c, &o.Output, "output", "o", "table, wide, json or yaml", status.OutputTable, status.OutputWide, status.OutputJSON, status.OutputYAML)
-	flags.BoolVarP(&o.Watch, "watch", "w", false, "print again when something changes, at most once a second, until a signal comes")
-	flags.BoolVar(&o.Wait, "wait", false, "wait until all is well")
+	addStatusFlags(c, &o)
+	flags.StringVarP(&selector, "selector", "l", "", "only Nodes with these `labels`, as kubectl has them")
 	flags.DurationVar(&timeout, "timeout", 0, "how long --wait waits (default: for ever)")
-	flags.DurationVar(&o.SilentAfter, "silent-after", status.DefaultSilentAfter, "how long an agent may give no sign; 0: for ever")
+	addNamespace(flags, &o.Namespace)
 	cluster.Add(flags)
 	return c
+}
+
+// addStatusFlags declares the flags that say what is shown, and how.
+func addStatusFlags(c *cobra.Command, o *status.Options) {
+	flags := c.Flags()
+	command.AddChoice(c, &o.Output, "output", "o", "table, wide, name, json or yaml", status.OutputTable, status.OutputWide, status.OutputName, status.OutputJSON, status.OutputYAML)
+	command.AddChoice(c, &o.SortBy, "sort-by", "", "order of the Nodes: name, since or state", status.SortByName, status.SortBySince, status.SortByState)
+	flags.BoolVar(&o.NoHeaders, "no-headers", false, "print the rows and nothing else")
+	flags.BoolVarP(&o.Watch, "watch", "w", false, "print again when something changes, at most once a second, until a signal comes")
+	flags.BoolVar(&o.Wait, "wait", false, "wait until all is healthy")
+	flags.DurationVar(&o.SilentAfter, "silent-after", status.DefaultSilentAfter, "how long an agent may give no sign; 0: for ever")
+}
+
+// showStatus shows the fleet where the verb writes to. On a terminal it has the terminal's
+// size and colours.
+func showStatus(ctx context.Context, c *cobra.Command, o status.Options) error {
+	o.Out, o.Err, o.Version = c.OutOrStdout(), c.ErrOrStderr(), command.Version()
+	if screen := terminal.NewScreen(c.OutOrStdout()); screen.IsTerminal {
+		o.Out, o.Draw, o.Size, o.Colours = screen.W, screen.Draw, screen.Size, screen.Colours
+	}
+	isWell, err := status.Run(ctx, o)
+	if err == nil && !isWell && !o.Watch {
+		return command.ErrNotWell
+	}
+	return err
+}
+
+// checkStatus refuses flags that do not go together, and reads the selector.
+func checkStatus(o *status.Options, nodes []string, selector string) (err error) {
+	switch {
+	case o.Watch && o.Wait:
+		return command.Usagef("--watch and --wait exclude each other")
+	case selector != "" && len(nodes) > 0:
+		return command.Usagef("--selector and names of Nodes exclude each other")
+	case selector == "":
+		return nil
+	}
+	if o.Selector, err = labels.Parse(selector); err != nil {
+		return command.Usagef("--selector: %w", err)
+	}
+	return nil
 }
 
 // nodeNames refuses arguments that can be no Node's name.

@@ -17,11 +17,11 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 
-	"github.com/taintlet/taintlet/agent"
 	"github.com/taintlet/taintlet/agent/assembly"
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/fleet/dnspods"
 	"github.com/taintlet/taintlet/agent/hostprobes"
+	"github.com/taintlet/taintlet/agent/serve"
 	"github.com/taintlet/taintlet/cmd/command"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
@@ -92,11 +92,11 @@ func (o *options) run(ctx context.Context, stderr io.Writer) error {
 		return err
 	}
 	keepHeapSmall()
-	return serve(ctx, o, cfg, stderr)
+	return runAgent(ctx, o, cfg, stderr)
 }
 
-// serve runs the agent until a signal comes.
-func serve(ctx context.Context, o *options, cfg *config.Config, stderr io.Writer) error {
+// runAgent runs the agent until a signal comes.
+func runAgent(ctx context.Context, o *options, cfg *config.Config, stderr io.Writer) error {
 	log := newLogger(o, stderr)
 	klog.SetSlogLogger(log) // what client-go has to say
 	parts, err := o.parts(cfg, log)
@@ -105,7 +105,7 @@ func serve(ctx context.Context, o *options, cfg *config.Config, stderr io.Writer
 	}
 	var listener net.Listener
 	if o.listen != "" {
-		if listener, err = agent.Listen(ctx, o.listen); err != nil {
+		if listener, err = serve.Listen(ctx, o.listen); err != nil {
 			return fmt.Errorf("--listen: %w", err)
 		}
 		if bound, err := netip.ParseAddrPort(listener.Addr().String()); err == nil {
@@ -134,7 +134,7 @@ func (o *options) parts(cfg *config.Config, log *slog.Logger) (assembly.Options,
 	parts := assembly.Options{
 		Node: o.nodeName, Namespace: o.namespace, DryRun: o.dryRun, DNSPods: dnsPods, Config: cfg, Log: log,
 		Instance: instanceName(), Boot: boot, Now: now, LifecycleController: o.lifecycleController, Version: command.Version(),
-		NewProbe: hostprobes.Environment{Host: o.host}.NewProbe,
+		NewProbe: hostprobes.NewProbe(o.host),
 	}
 	if hostIP, err := netip.ParseAddr(os.Getenv("HOST_IP")); err == nil {
 		parts.HostIP = hostIP

@@ -10,6 +10,10 @@ import (
 const (
 	// repeatAfter is how often the same line is logged.
 	repeatAfter = time.Minute
+	// changesInAMinute is how often the same change is logged in that time. A condition
+	// that comes, goes and comes again is no repetition: without its second line the log
+	// says that it went and stayed away.
+	changesInAMinute = 10
 	// maxRemembered bounds how many lines are remembered for that.
 	maxRemembered = 256
 )
@@ -28,8 +32,8 @@ type told struct {
 }
 
 type line struct {
-	at      time.Time
-	leftOut int
+	at              time.Time
+	logged, leftOut int
 }
 
 func newCalmHandler(h slog.Handler) *calmHandler {
@@ -38,16 +42,20 @@ func newCalmHandler(h slog.Handler) *calmHandler {
 
 // Handle logs the record unless it repeats one of the last minute: one with the
 // same message and attributes. The text of an error does not count, because an
-// address in it may change. client-go names it err.
+// address in it may change. client-go names it err. A line that says from what to what
+// something changed is logged more often.
 func (h *calmHandler) Handle(ctx context.Context, r slog.Record) error {
-	key := r.Level.String() + " " + r.Message
+	key, most := r.Level.String()+" "+r.Message, 1
 	r.Attrs(func(a slog.Attr) bool {
+		if a.Key == "from" {
+			most = changesInAMinute
+		}
 		if a.Key != "error" && a.Key != "err" {
 			key += " " + a.String()
 		}
 		return true
 	})
-	leftOut, repeats := h.told.repeats(key, r.Time)
+	leftOut, repeats := h.told.repeats(key, r.Time, most)
 	if repeats {
 		return nil
 	}
@@ -58,13 +66,17 @@ func (h *calmHandler) Handle(ctx context.Context, r slog.Record) error {
 	return h.Handler.Handle(ctx, r)
 }
 
-// repeats reports whether a line was logged less than a minute ago, and if not,
-// how many were left out since it was.
-func (t *told) repeats(key string, now time.Time) (leftOut int, repeats bool) {
+// repeats reports whether a line was logged as often as it may be in less than a minute,
+// and if not, how many were left out before.
+func (t *told) repeats(key string, now time.Time, most int) (leftOut int, repeats bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if l := t.lines[key]; l != nil {
 		if now.Sub(l.at) < repeatAfter {
+			if l.logged < most {
+				l.logged++
+				return 0, false
+			}
 			l.leftOut++
 			return 0, true
 		}
@@ -72,7 +84,7 @@ func (t *told) repeats(key string, now time.Time) (leftOut int, repeats bool) {
 	} else if len(t.lines) >= maxRemembered {
 		t.forget(now)
 	}
-	t.lines[key] = &line{at: now}
+	t.lines[key] = &line{at: now, logged: 1}
 	return leftOut, false
 }
 

@@ -49,6 +49,35 @@ func TestRepeatedLinesAreLeftOut(t *testing.T) {
 	})
 }
 
+// A condition that comes, goes and comes again within a minute is told each time, up to a
+// bound.
+func TestRepeatedChangesAreLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		log := slog.New(newCalmHandler(slog.NewTextHandler(&out, nil)))
+		flap := func(times int) (set, cleared int) {
+			defer out.Reset()
+			for range times {
+				log.Info("condition changed", "condition", "PIDPressure", "from", "OK", "to", "Degraded")
+				log.Info("condition changed", "condition", "PIDPressure", "from", "Degraded", "to", "OK")
+				time.Sleep(100 * time.Millisecond)
+			}
+			return strings.Count(out.String(), "to=Degraded"), strings.Count(out.String(), "to=OK")
+		}
+		if set, cleared := flap(3); set != 3 || cleared != 3 {
+			t.Errorf("of 3 flaps, %d sets and %d clears are logged", set, cleared)
+		}
+		if set, cleared := flap(100); set != changesInAMinute-3 || cleared != set {
+			t.Errorf("of 103 flaps in a minute, 3 and %d sets, and 3 and %d clears, are logged", set, cleared)
+		}
+		time.Sleep(repeatAfter)
+		log.Info("condition changed", "condition", "PIDPressure", "from", "OK", "to", "Degraded")
+		if !strings.Contains(out.String(), "leftOut=93") {
+			t.Errorf("what was left out is not told: %s", &out)
+		}
+	})
+}
+
 // What client-go says goes through the same handler, also by way of klog.
 func TestRepeatedLinesOfLibrariesAreLeftOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/taintlet/taintlet/agent/decide"
+	"github.com/taintlet/taintlet/agent/pace"
 	"github.com/taintlet/taintlet/cmd/terminal"
 	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/taints/apiserver"
@@ -44,12 +45,39 @@ type cleaner struct {
 	dryRun bool
 }
 
-// one cleans up one Node, whatever is there.
+// each cleans up these Nodes, whatever is there.
+func (c *cleaner) each(ctx context.Context, names []string) error {
+	var failed []error
+	for _, name := range names {
+		failed = append(failed, c.one(ctx, name))
+	}
+	return errors.Join(failed...)
+}
+
+// staysClean is an error when an agent has written one of the Nodes again.
+func (c *cleaner) staysClean(ctx context.Context, names []string) error {
+	if !pace.Sleep(ctx, cleanupPause) {
+		return ctx.Err()
+	}
+	for _, name := range names {
+		node, err := c.client.Node(name).Get(ctx)
+		switch {
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return err
+		case decide.IsTouched(node, c.policy):
+			return fmt.Errorf("node %s: an agent is still at work on it; stop it first, then clean up again", name)
+		}
+	}
+	return nil
+}
+
+// one cleans up one Node, whatever is there. A Node that does not exist is an error: a
+// typing error would leave the one that was meant as it is.
 func (c *cleaner) one(ctx context.Context, name string) error {
 	node, err := c.client.Node(name).Get(ctx)
 	if apierrors.IsNotFound(err) {
-		fmt.Fprintf(c.out, "node %s: does not exist; nothing to do\n", name)
-		return nil
+		return fmt.Errorf("node %s does not exist", name)
 	}
 	if err != nil {
 		return err
@@ -142,14 +170,14 @@ func (c *cleaner) stale(ctx context.Context, now time.Time) error {
 func (c *cleaner) clean(ctx context.Context, before *taints.Node) error {
 	node := before
 	for range cleanupTries {
-		change, stays, err := decide.Cleanup(c.policy, c.facts, node)
+		desired, stays, err := decide.Cleanup(c.policy, c.facts, node)
 		if err != nil {
 			return fmt.Errorf("node %s: it cannot be told which taints are taintlet's, so nothing is removed; remove them and the annotation by hand: %w", node.Name, err)
 		}
-		after, err := c.apply(ctx, node, change)
+		after, err := c.apply(ctx, node, desired)
 		switch {
 		case err == nil:
-			c.tell(before, after)
+			c.report(before, after)
 			if len(stays) > 0 {
 				return fmt.Errorf("node %s: the record names %s, but no rule asks for them, so they may be anybody's: give --config with the rule that did, or remove them by hand and clean up again", node.Name, terminal.Clean(fmt.Sprint(stays), maxLine))
 			}
@@ -164,16 +192,16 @@ func (c *cleaner) clean(ctx context.Context, before *taints.Node) error {
 	return fmt.Errorf("node %s: an agent is still at work on it; stop it first", node.Name)
 }
 
-// apply writes the change, or returns the Node as it would be.
-func (c *cleaner) apply(ctx context.Context, node *taints.Node, change taints.Change) (*taints.Node, error) {
+// apply writes what is desired, or returns the Node as it would be.
+func (c *cleaner) apply(ctx context.Context, node *taints.Node, desired taints.Desired) (*taints.Node, error) {
 	if c.dryRun {
-		return change.ApplyTo(node), nil
+		return desired.ApplyTo(node), nil
 	}
-	return c.client.Node(node.Name).Apply(ctx, node, change)
+	return c.client.Node(node.Name).Apply(ctx, node, desired)
 }
 
-// tell says what was removed from a Node.
-func (c *cleaner) tell(before, after *taints.Node) {
+// report prints what was removed from a Node.
+func (c *cleaner) report(before, after *taints.Node) {
 	removed, verb := 0, "removed"
 	if c.dryRun {
 		verb = "would remove"

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"time"
 
@@ -27,7 +28,8 @@ func cleanupVerb() *cobra.Command {
 		Long: `Remove everything of taintlet's from Nodes.
 
 It removes the taints, annotations and conditions of taintlet. Stop the agents first: an agent that
-runs writes them again.
+runs writes them again. While agents run on these Nodes nothing is removed, and the exit code is 1. With
+--wait it waits for their end. Agents whose pods are being deleted are waited for in any case.
 
   node [NAME…]  these Nodes (default: $NODE_NAME, then the host name)
   stale         Nodes whose agent has given no sign for a day, at most 5 % of all Nodes
@@ -47,6 +49,8 @@ annotation taintlet.dev/paused stays: a person put it there.`,
 	flags := c.Flags()
 	flags.SortFlags = false
 	flags.BoolVar(&o.dryRun, "dry-run", false, "say what would be removed, and change nothing")
+	flags.DurationVar(&o.wait, "wait", 0, "how long to wait for the end of agents that run (default: not at all)")
+	flags.StringVarP(&o.namespace, "namespace", "n", "taintlet-system", "namespace of the agents")
 	command.AddConfig(flags, &o.config)
 	o.cluster.Add(flags)
 	command.AddLifecycleController(flags, &o.lifecycleController)
@@ -56,6 +60,8 @@ annotation taintlet.dev/paused stays: a person put it there.`,
 // cleanupOptions are the flags of the verb.
 type cleanupOptions struct {
 	dryRun              bool
+	wait                time.Duration
+	namespace           string
 	config              string
 	cluster             command.Cluster
 	lifecycleController bool
@@ -82,17 +88,27 @@ func (o *cleanupOptions) run(ctx context.Context, args []string, stdout io.Write
 		return err
 	}
 	cleaner := &cleaner{client, cfg.Policy(), taints.Facts{LifecycleController: o.lifecycleController, StandInPrefix: cfg.StandInPrefix}, stdout, o.dryRun}
+	couldLook := true
+	if !o.dryRun && what != cleanupOfStale { // whose agents were silent for a day
+		if couldLook, err = (agents{client, o.namespace, nodes, o.wait, stdout}).await(ctx); err != nil {
+			return err
+		}
+	}
 	switch what {
 	case cleanupOfAll:
 		return cleaner.all(ctx)
 	case cleanupOfStale:
-		return cleaner.stale(ctx, time.Now())
+		err = cleaner.stale(ctx, time.Now())
+	default:
+		err = cleaner.each(ctx, nodes)
+		if err == nil && !couldLook {
+			err = cleaner.staysClean(ctx, nodes)
+		}
 	}
-	var failed []error
-	for _, name := range nodes {
-		failed = append(failed, cleaner.one(ctx, name))
+	if o.dryRun {
+		fmt.Fprintln(stdout, "dry run: nothing was changed")
 	}
-	return errors.Join(failed...)
+	return err
 }
 
 // cleanupOf returns what the arguments ask to clean up, and which Nodes.
@@ -106,7 +122,7 @@ func cleanupOf(args []string) (what string, nodes []string, err error) {
 		return "", nil, command.Usagef("cleanup %q: must be one of node, stale, all", what)
 	case what != cleanupOfNode && len(nodes) > 0:
 		return "", nil, command.Usagef("unexpected argument %q after cleanup %s", nodes[0], what)
-	case len(nodes) == 0:
+	case what == cleanupOfNode && len(nodes) == 0:
 		nodes = []string{defaultNodeName()}
 	}
 	for _, name := range nodes {

@@ -37,9 +37,9 @@ func (s *sampler) load() (err error) {
 	if s.cfg, err = command.LoadConfig(s.config); err != nil {
 		return err
 	}
-	host := hostprobes.Environment{Host: s.host}
+	newProbe := hostprobes.NewProbe(s.host)
 	for _, condition := range s.cfg.Conditions {
-		s.probes = append(s.probes, host.NewProbe(condition))
+		s.probes = append(s.probes, newProbe(condition))
 	}
 	return nil
 }
@@ -73,7 +73,7 @@ func (s *sampler) sample(ctx context.Context) report {
 // a complete installation.
 func (s *sampler) ask(observation probes.Observation, wake string) condition {
 	c := condition{Observation: observation, Wake: wake}
-	for _, rule := range s.cfg.Rules {
+	for _, rule := range s.cfg.Policy().Rules {
 		if rule.Condition != observation.Condition || rule.Level > observation.Level {
 			continue
 		}

@@ -14,10 +14,10 @@ import (
 const NoRecall = "An eviction that has begun cannot be recalled: the control plane queues every pod that does not tolerate the taint as soon as it sees it. Removing the taint a moment later saves only pods whose tolerationSeconds have not passed."
 
 // Rules says for each rule what it asks for, how that stays on the Node
-// and why.
+// and why, and which conditions have no rule.
 func Rules(cfg *config.Config, lifecycleController bool) []string {
 	var words []string
-	for _, rule := range cfg.Rules {
+	for _, rule := range cfg.Policy().Rules {
 		pair := rule.Taint.Pair()
 		via, _ := taints.Resolve(pair, Complete(cfg, lifecycleController))
 		words = append(words, fmt.Sprintf("%s %s asks for %s, %s: %s.",
@@ -25,6 +25,9 @@ func Rules(cfg *config.Config, lifecycleController bool) []string {
 	}
 	if len(words) == 0 {
 		return []string{"No rule: no taint is ever set."}
+	}
+	for _, condition := range cfg.WithoutTaint() {
+		words = append(words, fmt.Sprintf("WARNING: %s has no rule for Degraded: no taint is ever set for it.", condition))
 	}
 	return words
 }

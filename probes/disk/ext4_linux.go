@@ -2,6 +2,7 @@ package disk
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -45,11 +46,12 @@ func readErrors(h probes.Host, device uint64) errorCount {
 	if !ok {
 		return errorCount{}
 	}
-	scanner := hostfile.Lines(file)
-	if !scanner.Scan() {
+	text, err := io.ReadAll(io.LimitReader(file, 64)) // more than a number takes
+	digits, isWhole := strings.CutSuffix(string(text), "\n")
+	if err != nil || !isWhole {
 		return errorCount{}
 	}
-	errors, err := strconv.ParseUint(scanner.Text(), 10, 64)
+	errors, err := strconv.ParseUint(digits, 10, 64)
 	if err != nil {
 		return errorCount{}
 	}

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/taintlet/taintlet/probes"
-	"github.com/taintlet/taintlet/probes/probetest"
+	"github.com/taintlet/taintlet/test/probetest"
 )
 
 // ext4Host is a host with ext4 on the device 8:1, which is sda1: trees of sysfs and

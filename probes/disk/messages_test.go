@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/taintlet/taintlet/probes"
-	"github.com/taintlet/taintlet/probes/probetest"
+	"github.com/taintlet/taintlet/test/probetest"
 )
 
 func TestMessages(t *testing.T) { //nolint:paralleltest // it may write its file

@@ -62,8 +62,6 @@ const (
 	busyPercent = 10
 )
 
-var _ probes.Probe = (*Probe)(nil)
-
 // New returns the probe of the file systems on which the paths lie. It also
 // writes where writes says. Paths and directories are found under h.Root, as by a
 // process whose root that is: absolute symbolic links stay inside. Paths that do

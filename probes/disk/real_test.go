@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/taintlet/taintlet/probes"
-	"github.com/taintlet/taintlet/probes/probetest"
+	"github.com/taintlet/taintlet/test/probetest"
 )
 
 // The tests of this file make real trouble: loop-mounted file systems that are

@@ -2,7 +2,6 @@ package disk
 
 import (
 	"context"
-	"fmt"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -53,11 +52,16 @@ func (w *mountWatch) run(ctx context.Context, wake func()) {
 }
 
 // open opens the files to poll. One is enough: without the host's process namespace,
-// process 1 may be hidden.
+// process 1 may be hidden. The poll of a file that is not the kernel's waits for ever.
 func (w *mountWatch) open() (files []int) {
 	for _, process := range []string{"1", "self"} {
-		if file, err := openOnProcfs(filepath.Join(w.proc, process, "mountinfo")); err == nil {
+		file, err := unix.Open(filepath.Join(w.proc, process, "mountinfo"), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		switch {
+		case err != nil:
+		case hostfile.IsOnProcfs(file):
 			files = append(files, file)
+		default:
+			closeAll([]int{file})
 		}
 	}
 	return files
@@ -67,20 +71,6 @@ func closeAll(files []int) {
 	for _, file := range files {
 		unix.Close(file) //nolint:errcheck // nothing was written
 	}
-}
-
-// openOnProcfs opens a file that the kernel makes. The poll of any other file waits
-// for ever.
-func openOnProcfs(path string) (file int, err error) {
-	file, err = unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return -1, fmt.Errorf("opening %s: %w", path, err)
-	}
-	if !hostfile.IsOnProcfs(file) {
-		unix.Close(file) //nolint:errcheck // nothing was written
-		return -1, fmt.Errorf("%s does not lie on procfs", path)
-	}
-	return file, nil
 }
 
 // mode says what is watched; empty: nothing. Before run is called, it finds out what

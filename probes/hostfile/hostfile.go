@@ -4,11 +4,8 @@
 package hostfile
 
 import (
-	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"syscall"
 
@@ -28,26 +25,6 @@ func CheckWhole(text string) error {
 		return ErrCutOff
 	}
 	return nil
-}
-
-// Lines returns a scanner over the lines of r. A last line without a newline
-// ends it with ErrCutOff.
-func Lines(r io.Reader) *bufio.Scanner {
-	scanner := bufio.NewScanner(r)
-	scanner.Split(wholeLines)
-	return scanner
-}
-
-// wholeLines is a bufio.SplitFunc like bufio.ScanLines that refuses a last
-// line without a newline.
-func wholeLines(data []byte, atEOF bool) (advance int, line []byte, err error) {
-	if end := bytes.IndexByte(data, '\n'); end >= 0 {
-		return end + 1, data[:end], nil
-	}
-	if atEOF && len(data) > 0 {
-		return 0, nil, ErrCutOff
-	}
-	return 0, nil, nil
 }
 
 // mostBytes is the most that Read takes. The longest file that is read this way is
@@ -110,6 +87,36 @@ func ReadOptional(path, thing string) (text string, found bool, err error) {
 		return "", false, nil
 	}
 	return "", false, probes.Because(thing+"Unreadable", "reading: %w", err)
+}
+
+// Parse reads a file and parses it. What is wrong is said of what the file tells. The reason of
+// an error is the thing, which is the file's name in CamelCase, with Unreadable or Garbled
+// behind it.
+func Parse[T any](path, thing, what string, parse func(text string) (T, error)) (value T, err error) {
+	text, err := Read(path)
+	if err != nil {
+		return value, probes.Because(thing+"Unreadable", "reading %s: %w", what, err)
+	}
+	return parsed(text, path, thing, what, parse)
+}
+
+// ParseOptional is Parse of a file that a probe can do without: see ReadOptional.
+func ParseOptional[T any](path, thing, what string, parse func(text string) (T, error)) (value T, found bool, err error) {
+	text, found, err := ReadOptional(path, thing)
+	if !found {
+		return value, false, err
+	}
+	value, err = parsed(text, path, thing, what, parse)
+	return value, err == nil, err
+}
+
+func parsed[T any](text, path, thing, what string, parse func(text string) (T, error)) (T, error) {
+	value, err := parse(text)
+	if err != nil {
+		var none T
+		return none, probes.Because(thing+"Garbled", "reading %s from %s: %w", what, path, err)
+	}
+	return value, nil
 }
 
 // Excerpt quotes the start of a text that was not understood.

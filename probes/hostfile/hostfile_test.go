@@ -4,33 +4,26 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/taintlet/taintlet/probes"
 )
 
-func TestLinesAreWhole(t *testing.T) {
+func TestTextsAreWhole(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name, text string
-		want       []string
-		err        error
+		want       error
 	}{
-		{"empty", "", nil, nil},
-		{"one", "a b\n", []string{"a b"}, nil},
-		{"an empty one", "\n", []string{""}, nil},
-		{"cut off", "a\nb", []string{"a"}, ErrCutOff},
-		{"cut off within the first", "a", nil, ErrCutOff},
+		{"empty", "", nil},
+		{"one", "a b\n", nil},
+		{"an empty one", "\n", nil},
+		{"cut off", "a\nb", ErrCutOff},
+		{"cut off within the first", "a", ErrCutOff},
 	} {
-		scanner := Lines(strings.NewReader(test.text))
-		var got []string
-		for scanner.Scan() {
-			got = append(got, scanner.Text())
-		}
-		if !slices.Equal(got, test.want) || !errors.Is(scanner.Err(), test.err) {
-			t.Errorf("%s: %q, %v, want %q, %v", test.name, got, scanner.Err(), test.want, test.err)
+		if err := CheckWhole(test.text); !errors.Is(err, test.want) {
+			t.Errorf("%s: %v, want %v", test.name, err, test.want)
 		}
 	}
 }

@@ -18,15 +18,8 @@ import (
 // but not below c_min.
 func readEvictableARC(h probes.Host) (evictable uint64, err error) {
 	path := filepath.Join(h.Proc, "spl", "kstat", "zfs", "arcstats")
-	text, found, err := hostfile.ReadOptional(path, "ARCStats")
-	if !found {
-		return 0, err
-	}
-	evictable, err = parseEvictableARC(text)
-	if err != nil {
-		return 0, probes.Because("ARCStatsGarbled", "reading the size of the ZFS cache from %s: %w", path, err)
-	}
-	return evictable, nil
+	evictable, _, err = hostfile.ParseOptional(path, "ARCStats", "the size of the ZFS cache", parseEvictableARC)
+	return evictable, err
 }
 
 // parseEvictableARC returns size - c_min, or 0 if that is negative, from the text

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/taintlet/taintlet/probes/probetest"
+	"github.com/taintlet/taintlet/test/probetest"
 )
 
 // zfsText is arcstats of the host with ZFS.

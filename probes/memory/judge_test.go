@@ -9,8 +9,8 @@ import (
 
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/probes/pressure"
-	"github.com/taintlet/taintlet/probes/probetest"
 	"github.com/taintlet/taintlet/probes/trend"
+	"github.com/taintlet/taintlet/test/probetest"
 )
 
 var someMemory = Thresholds{AvailablePercent: 5, AvailableBytes: 100 << 20, ClearFactor: 1.5}

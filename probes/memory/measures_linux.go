@@ -1,9 +1,8 @@
 package memory
 
 import (
-	"math"
-
 	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/probes/trend"
 )
 
 var _ probes.Measurer = (*Probe)(nil)
@@ -37,7 +36,7 @@ func (p *Probe) Measures(all []probes.Measure) []probes.Measure {
 			Name: "stalled_fully", Unit: probes.Ratio, Value: v.full.counts / 100, Critical: t.CriticalStalledPercent / 100,
 		})
 	}
-	if v.emptyIn < math.MaxInt64 {
+	if v.emptyIn < trend.Never {
 		within := t.RunningOutWithin.Seconds()
 		all = append(all, probes.Measure{Name: "empty_in", Unit: probes.Seconds, Value: v.emptyIn.Seconds(), Degraded: within, Clear: within * factor})
 	}

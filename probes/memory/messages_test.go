@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/taintlet/taintlet/probes"
-	"github.com/taintlet/taintlet/probes/probetest"
 	"github.com/taintlet/taintlet/probes/trend"
+	"github.com/taintlet/taintlet/test/probetest"
 )
 
 func TestMessages(t *testing.T) { //nolint:paralleltest // it may write its file

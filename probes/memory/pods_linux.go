@@ -3,6 +3,7 @@ package memory
 import (
 	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -13,18 +14,16 @@ import (
 	"github.com/taintlet/taintlet/probes/hostfile"
 )
 
-// podLimits reads the limits that kubelets have set for the memory of all their pods
-// together (--enforce-node-allocatable=pods).
-type podLimits struct{ groups *cgroup.Pods }
-
-func newPodLimits(h probes.Host) podLimits {
-	return podLimits{cgroup.NewPods(h.Sys, "memory", "memory.max", "memory.limit_in_bytes")}
+// newPods finds the limits that kubelets have set for the memory of all their pods together
+// (--enforce-node-allocatable=pods).
+func newPods(h probes.Host) *cgroup.Pods {
+	return cgroup.NewPods(h.Sys, "memory", "memory.max", "memory.limit_in_bytes")
 }
 
-// read returns the limit that leaves the smallest share, of a host with that much
+// readPods returns the limit that leaves the smallest share, of a host with that much
 // memory.
-func (p podLimits) read(total uint64) (tightest allocatable, err error) {
-	for _, path := range p.groups.Files(time.Now()) {
+func readPods(groups *cgroup.Pods, total uint64) (tightest allocatable, err error) {
+	for _, path := range groups.Files(time.Now()) {
 		a, err := readAllocatable(path)
 		switch {
 		case err != nil:
@@ -50,38 +49,40 @@ func readAllocatable(path string) (allocatable, error) {
 	if filepath.Base(path) == "memory.limit_in_bytes" {
 		usageName, cacheName = "memory.usage_in_bytes", "total_inactive_file"
 	}
-	text, found, err := hostfile.ReadOptional(path, "PodsMemory")
-	if !found || text == "max\n" {
+	limit, found, err := hostfile.ParseOptional(path, "PodsMemory", "the memory of all pods", parseLimit)
+	if !found || limit == noLimit {
 		return allocatable{}, err
 	}
-	limit, err := parseAmount(text)
-	if err == nil && limit == 0 {
-		err = errors.New("a limit of 0 bytes cannot be")
-	}
+	usage, err := hostfile.Parse(filepath.Join(filepath.Dir(path), usageName), "PodsMemory", "the memory of all pods", parseAmount)
 	if err != nil {
-		return allocatable{}, garbledPods(path, err)
+		return allocatable{}, err
 	}
-	usagePath, statPath := filepath.Join(filepath.Dir(path), usageName), filepath.Join(filepath.Dir(path), "memory.stat")
-	if text, err = hostfile.Read(usagePath); err != nil {
-		return allocatable{}, probes.Because("PodsMemoryUnreadable", "reading the memory of all pods: %w", err)
-	}
-	usage, err := parseAmount(text)
+	statPath := filepath.Join(filepath.Dir(path), "memory.stat")
+	text, err := hostfile.Read(statPath)
 	if err != nil {
-		return allocatable{}, garbledPods(usagePath, err)
-	}
-	if text, err = hostfile.Read(statPath); err != nil {
 		return allocatable{}, probes.Because("PodsMemoryUnreadable", "reading the page cache of all pods: %w", err)
 	}
 	cache, err := parseStat(text, cacheName)
 	if err != nil {
-		return allocatable{}, garbledPods(statPath, err)
+		return allocatable{}, probes.Because("PodsMemoryGarbled", "reading the memory of all pods from %s: %w", statPath, err)
 	}
 	workingSet := usage - min(usage, cache)
 	return allocatable{limit, limit - min(limit, workingSet)}, nil
 }
 
-func garbledPods(path string, err error) error {
-	return probes.Because("PodsMemoryGarbled", "reading the memory of all pods from %s: %w", path, err)
+// noLimit is the limit of a group that has none.
+const noLimit = math.MaxUint64
+
+// parseLimit returns a limit in bytes.
+func parseLimit(text string) (uint64, error) {
+	if text == "max\n" {
+		return noLimit, nil
+	}
+	limit, err := parseAmount(text)
+	if err == nil && limit == 0 {
+		err = errors.New("a limit of 0 bytes cannot be")
+	}
+	return limit, err
 }
 
 // parseAmount returns the one number of bytes of a text with its newline.

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/taintlet/taintlet/probes"
-	"github.com/taintlet/taintlet/probes/probetest"
+	"github.com/taintlet/taintlet/test/probetest"
 )
 
 // groupOf is the memory of a control group v2.

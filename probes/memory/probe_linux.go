@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/probes/cgroup"
 	"github.com/taintlet/taintlet/probes/pressure"
 	"github.com/taintlet/taintlet/probes/trend"
 )
@@ -18,7 +19,7 @@ type Probe struct {
 
 	host       probes.Host
 	thresholds Thresholds
-	pods       podLimits
+	pods       *cgroup.Pods
 	before     past
 	slope      trend.Slope // of what programs have not taken, memory and swap together
 	pace       trend.Pace  // of available memory
@@ -26,8 +27,6 @@ type Probe struct {
 	plausiblePace float64
 	newest        view // zero: it could not be read
 }
-
-var _ probes.Probe = (*Probe)(nil)
 
 // wakeStalledPercent is the percentage of a window for which some task must have
 // waited for memory to wake the probe. It is half of the default StalledPercent,
@@ -40,7 +39,7 @@ const wakeStalledPercent = 7.5
 func New(h probes.Host, t Thresholds) *Probe {
 	return &Probe{
 		Trigger: pressure.NewTrigger(h, "memory", wakeStalledPercent),
-		host:    h, thresholds: t, pods: newPodLimits(h), plausiblePace: plausiblePace(runtime.NumCPU()),
+		host:    h, thresholds: t, pods: newPods(h), plausiblePace: plausiblePace(runtime.NumCPU()),
 	}
 }
 

@@ -8,13 +8,13 @@ import (
 
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/probes/pressure"
-	"github.com/taintlet/taintlet/probes/probetest"
+	"github.com/taintlet/taintlet/test/probetest"
 )
 
 // readHost reads a sample of a host, after a sample before it.
 func readHost(t testing.TB, h probes.Host, prev sample) (sample, error) {
 	t.Helper()
-	return readSample(t.Context(), h, newPodLimits(h), prev)
+	return readSample(t.Context(), h, newPods(h), prev)
 }
 
 // followAll judges a sequence of samples that are a second apart, and returns

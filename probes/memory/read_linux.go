@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/probes/cgroup"
 	"github.com/taintlet/taintlet/probes/pressure"
 )
 
@@ -11,7 +12,7 @@ import (
 // kernel may lack is not used where it is missing. A file that is there and cannot
 // be read or understood is an error: a guess about a part would be a guess about
 // the whole.
-func readSample(ctx context.Context, h probes.Host, pods podLimits, prev sample) (sample, error) {
+func readSample(ctx context.Context, h probes.Host, pods *cgroup.Pods, prev sample) (sample, error) {
 	info, err := readMeminfo(ctx, h.Proc)
 	if err != nil {
 		return sample{}, err
@@ -33,7 +34,7 @@ func readSample(ctx context.Context, h probes.Host, pods podLimits, prev sample)
 	// A part of the cache beside its data is in MemAvailable already.
 	s.arc = min(cache, notAvailable)
 	s.available, s.held = info.available+s.arc, notAvailable-s.arc
-	if s.pods, err = pods.read(info.total); err != nil {
+	if s.pods, err = readPods(pods, info.total); err != nil {
 		return sample{}, err
 	}
 	// The time is taken soon after, and stalls are a share of it.

@@ -30,16 +30,8 @@ import (
 // groups in it too. Nor is kswapd, which works on every host whose page cache has
 // filled the memory.
 func readReclaims(h probes.Host) (reclaims, error) {
-	path := filepath.Join(h.Proc, "vmstat")
-	text, found, err := hostfile.ReadOptional(path, "VMStat")
-	if !found {
-		return reclaims{}, err
-	}
-	r, err := parseReclaims(text)
-	if err != nil {
-		return reclaims{}, probes.Because("VMStatGarbled", "reading reclaims from %s: %w", path, err)
-	}
-	return r, nil
+	r, _, err := hostfile.ParseOptional(filepath.Join(h.Proc, "vmstat"), "VMStat", "reclaims", parseReclaims)
+	return r, err
 }
 
 // parseReclaims adds up allocstall_* from the text of vmstat, whose lines are a

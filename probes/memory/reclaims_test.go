@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/taintlet/taintlet/probes"
-	"github.com/taintlet/taintlet/probes/probetest"
 	"github.com/taintlet/taintlet/probes/trend"
+	"github.com/taintlet/taintlet/test/probetest"
 )
 
 // vmstatText is the part of vmstat around the lines that count.

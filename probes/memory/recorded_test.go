@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/taintlet/taintlet/probes"
-	"github.com/taintlet/taintlet/probes/probetest"
+	"github.com/taintlet/taintlet/test/probetest"
 )
 
 // recorded returns the samples of a recording in testdata, of a host with 24 GiB

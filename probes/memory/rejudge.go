@@ -5,12 +5,13 @@ import (
 	"time"
 
 	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/probes/trend"
 )
 
 // Rejudge judges the memory, the stalls and the time until nothing is left that
 // were recorded, as Measures names them. False: the level does not follow from them.
 func (t Thresholds) Rejudge(quantities []probes.Measure) (probes.Observation, bool) {
-	v := view{emptyIn: math.MaxInt64}
+	v := view{emptyIn: trend.Never}
 	var whole uint64
 	for _, q := range quantities {
 		switch q.Name {

@@ -1,10 +1,8 @@
 package memory
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -22,16 +20,8 @@ type swap struct{ size, free uint64 }
 // gopsutil takes swap from sysinfo(2), which reports on the reader's own host,
 // whatever h.Proc is. SwapFree in meminfo includes zram.
 func readSwap(h probes.Host) (swap, error) {
-	path := filepath.Join(h.Proc, "swaps")
-	text, found, err := hostfile.ReadOptional(path, "Swaps")
-	if !found {
-		return swap{}, err
-	}
-	s, err := parseSwap(strings.NewReader(text))
-	if err != nil {
-		return swap{}, probes.Because("SwapsGarbled", "reading swap from %s: %w", path, err)
-	}
-	return s, nil
+	s, _, err := hostfile.ParseOptional(filepath.Join(h.Proc, "swaps"), "Swaps", "swap", parseSwap)
+	return s, err
 }
 
 // parseSwap adds up the swap from the text of /proc/swaps
@@ -44,15 +34,18 @@ func readSwap(h probes.Host) (swap, error) {
 // there frees only what its compression saves, and MemAvailable shows that as it
 // happens. The kernel may append text to a name, such as \040(deleted) after
 // zram's number.
-func parseSwap(r io.Reader) (s swap, err error) {
-	scanner := hostfile.Lines(r)
-	if !scanner.Scan() || !strings.HasPrefix(scanner.Text(), "Filename") {
-		return swap{}, cmp.Or(scanner.Err(), errors.New("no header"))
+func parseSwap(text string) (s swap, err error) {
+	header, devices, _ := strings.Cut(text, "\n")
+	if !strings.HasPrefix(header, "Filename") {
+		return swap{}, errors.New("no header")
 	}
-	for scanner.Scan() {
-		fields := strings.Fields(scanner.Text())
+	if err := hostfile.CheckWhole(text); err != nil {
+		return swap{}, err
+	}
+	for line := range strings.Lines(devices) {
+		fields := strings.Fields(line)
 		if len(fields) != 5 {
-			return swap{}, fmt.Errorf("%d fields instead of 5 in %s", len(fields), hostfile.Excerpt(scanner.Text()))
+			return swap{}, fmt.Errorf("%d fields instead of 5 in %s", len(fields), hostfile.Excerpt(strings.TrimSuffix(line, "\n")))
 		}
 		// 48 bits keep the sum over all devices (at most 32) from wrapping.
 		size, err := strconv.ParseUint(fields[2], 10, 48)
@@ -70,5 +63,5 @@ func parseSwap(r io.Reader) (s swap, err error) {
 			s.size, s.free = s.size+1024*size, s.free+1024*(size-used)
 		}
 	}
-	return s, scanner.Err()
+	return s, nil
 }

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/taintlet/taintlet/probes/probetest"
+	"github.com/taintlet/taintlet/test/probetest"
 )
 
 const swapHeader = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n"
@@ -41,7 +41,7 @@ func TestParseSwap(t *testing.T) {
 		{"more used than there is", swapHeader + "/swap file 20 21 -3\n", swap{}, "21 KiB used of 20"},
 		{"binary", probetest.Binary, swap{}, "no header"},
 	} {
-		got, err := parseSwap(strings.NewReader(test.text))
+		got, err := parseSwap(test.text)
 		if want := (swap{1024 * test.want.size, 1024 * test.want.free}); got != want && test.err == "" || (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
 			t.Errorf("%s: %+v, %v, want %+v KiB, %q", test.name, got, err, test.want, test.err)
 		}
@@ -60,7 +60,7 @@ func FuzzParseSwap(f *testing.F) {
 	f.Add(swapHeader)
 	f.Add(probetest.Binary)
 	f.Fuzz(func(t *testing.T, text string) {
-		s, err := parseSwap(strings.NewReader(text))
+		s, err := parseSwap(text)
 		if err == nil && (s.free%1024 != 0 || s.free > s.size || !strings.HasSuffix(text, "\n") || s.size > 0 && strings.Count(text, "\n") < 2) {
 			t.Errorf("%q has %+v", text, s)
 		}

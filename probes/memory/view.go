@@ -1,7 +1,6 @@
 package memory
 
 import (
-	"math"
 	"strconv"
 	"time"
 
@@ -13,7 +12,7 @@ import (
 type view struct {
 	sample
 	some, full stall
-	emptyIn    time.Duration // until nothing is left; math.MaxInt64 where that is not in sight
+	emptyIn    time.Duration // until nothing is left
 }
 
 // stall is the share of a time in which tasks waited for memory, in percent.
@@ -27,12 +26,9 @@ type stall struct {
 // viewOf compares a sample with those before it that it can be compared with, and with
 // the slope.
 func viewOf(before past, now timedSample, slope trend.Slope) view {
-	v := view{sample: now.sample, emptyIn: math.MaxInt64}
+	v := view{sample: now.sample, emptyIn: slope.TimeToEmpty(now.sample.left())}
 	v.some = stallSince(before, now, someSpan, func(s pressure.Stall) float64 { return s.Some })
 	v.full = stallSince(before, now, fullSpan, func(s pressure.Stall) float64 { return s.Full })
-	if left, ok := slope.TimeToEmpty(v.left()); ok {
-		v.emptyIn = left
-	}
 	return v
 }
 

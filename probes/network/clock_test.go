@@ -16,8 +16,7 @@ import (
 // interface of a host that comes back from sleep has no carrier for some seconds.
 type lost struct{ was, now bool }
 
-func (*lost) Class() verdict.Class { return verdict.Route }
-func (l *lost) Forget()            { l.was = false }
+func (l *lost) Forget() { l.was = false }
 
 func (l *lost) Ask(context.Context, *verdict.Surroundings, time.Duration) verdict.Result {
 	switch {
@@ -49,7 +48,7 @@ func TestSleepForgets(t *testing.T) {
 		now, slept := time.Unix(1000, 0), 7*time.Hour // the host may have slept before the agent's start
 		p := New(thisHost, Options{Period: testPeriod})
 		route := &lost{}
-		p.checks, p.clock = []ask.Check{route}, func() (time.Time, time.Duration) { return now, slept }
+		p.checks, p.clock = map[verdict.Class]ask.Check{verdict.Route: route}, func() (time.Time, time.Duration) { return now, slept }
 		for range 3 {
 			p.Observe(t.Context())
 			now = now.Add(testPeriod)

@@ -116,10 +116,8 @@ func (v *village) probe(t testing.TB, h probes.Host, disabled ...verdict.Class) 
 	if err := os.WriteFile(path, []byte("search svc.cluster.local\nnameserver 127.4.0.1\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for i, c := range p.checks {
-		if c.Class() == verdict.DNS {
-			p.checks[i] = ask.NewDNS(path)
-		}
+	if _, isOn := p.checks[verdict.DNS]; isOn {
+		p.checks[verdict.DNS] = ask.NewDNS(path)
 	}
 	return p
 }

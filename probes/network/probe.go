@@ -6,7 +6,6 @@ package network
 import (
 	"context"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"github.com/taintlet/taintlet/probes"
@@ -49,23 +48,20 @@ var _ probes.Measurer = (*Probe)(nil)
 // class/net/<interface>/carrier in h.Sys, net/stat/nf_conntrack in h.Proc, and
 // its own /etc/resolv.conf.
 func New(h probes.Host, o Options) *Probe {
+	self, peers := &ask.Self{}, ask.NewPeers(o.Period)
 	p := &Probe{
 		rounds: rounds{
 			gaps: gaps{clock: ask.HostClock, period: o.Period}, was: map[verdict.Class]bool{}, patience: patience,
-			api: &ask.API{}, self: &ask.Self{}, peers: ask.NewPeers(o.Period),
+			checks: map[verdict.Class]ask.Check{
+				verdict.Route: ask.NewRoute(h), verdict.Self: self, verdict.API: &ask.API{}, verdict.Local: ask.NewLocal(), verdict.Pods: ask.NewPods(),
+				verdict.DNS: ask.NewDNS("/etc/resolv.conf"), verdict.Peers: peers, verdict.Conntrack: ask.NewConntrack(h),
+			},
+			self: self, peers: peers,
 		},
 		evaluator: verdict.NewEvaluator(o.Period, rand.Uint64()), //nolint:gosec // not a secret
 	}
-	all := []ask.Check{
-		ask.NewLocal(), ask.NewDNS("/etc/resolv.conf"), ask.NewConntrack(h), p.self, p.peers, ask.NewPods(), ask.NewRoute(h),
-	}
-	for _, c := range all {
-		if !slices.Contains(o.Disabled, c.Class()) {
-			p.checks = append(p.checks, c)
-		}
-	}
-	if slices.Contains(o.Disabled, verdict.API) {
-		p.api = nil
+	for _, class := range o.Disabled {
+		delete(p.checks, class)
 	}
 	return p
 }
@@ -91,7 +87,8 @@ func (p *Probe) ObserveIn(ctx context.Context, in verdict.Surroundings) (probes.
 	if ended {
 		return p.settle(found), nil
 	}
-	report := &verdict.Report{Own: p.evaluator.Answer(), Heard: p.peers.Heard(), Note: found.Note, Ask: found.Ask}
+	own := p.evaluator.Answer()
+	report := &verdict.Report{Classes: p.newest.Known(&own), Own: own, Heard: p.peers.Heard(), Note: found.Note, Ask: found.Ask}
 	return p.settle(found), report
 }
 

@@ -26,10 +26,10 @@ const (
 type rounds struct {
 	gaps
 
-	checks []ask.Check
-	api    *ask.API // nil: off
-	self   *ask.Self
-	peers  *ask.Peers
+	checks map[verdict.Class]ask.Check // those that are on
+	// self and peers are among them, unless they are off. The round reads more of them.
+	self  *ask.Self
+	peers *ask.Peers
 
 	// patience is how long one answer may take on a host that is in time.
 	patience time.Duration
@@ -84,26 +84,19 @@ func (p *rounds) round(ctx context.Context, in verdict.Surroundings) verdict.Rou
 
 // askAll asks every class that is on and due. What is not due is as it was.
 func (p *rounds) askAll(ctx context.Context, in *verdict.Surroundings, each time.Duration, r *verdict.Round) {
-	var checks []ask.Check
-	for _, c := range p.checks {
-		if c.Class().IsLeftOut(p.calm) {
-			r.Results[c.Class()] = p.newest.Results[c.Class()]
-			continue
+	var due []verdict.Class
+	for class := range p.checks {
+		switch {
+		case class.IsLeftOut(p.calm):
+			r.Results[class] = p.newest.Results[class]
+		case class != verdict.API || !r.At.Before(p.apiDue):
+			due = append(due, class)
 		}
-		checks = append(checks, c)
 	}
 	p.self.Took = 0
-	if p.api != nil && !r.At.Before(p.apiDue) {
-		checks = append(checks, p.api)
-	}
-	results := make([]verdict.Result, len(checks))
-	var group sync.WaitGroup
-	for i, c := range checks {
-		group.Go(func() { results[i] = c.Ask(ctx, in, each) })
-	}
-	group.Wait()
-	for i, c := range checks {
-		p.take(r, c.Class(), results[i])
+	results := ask.Together(due, func(class verdict.Class) verdict.Result { return p.checks[class].Ask(ctx, in, each) })
+	for i, class := range due {
+		p.take(r, class, results[i])
 	}
 }
 
@@ -111,13 +104,14 @@ func (p *rounds) askAll(ctx context.Context, in *verdict.Surroundings, each time
 // server answers in the same round. So it is asked now if it was not before, and in the
 // next round too.
 func (p *rounds) askAPILate(ctx context.Context, in *verdict.Surroundings, each time.Duration, r *verdict.Round) {
-	if p.api == nil {
+	api, isOn := p.checks[verdict.API]
+	if !isOn {
 		return
 	}
 	_, asked := r.Results[verdict.API]
 	trouble := p.trouble(r)
 	if trouble && !asked {
-		p.take(r, verdict.API, p.api.Ask(ctx, in, each))
+		p.take(r, verdict.API, api.Ask(ctx, in, each))
 		asked = true
 	}
 	if !asked {

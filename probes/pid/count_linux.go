@@ -6,27 +6,17 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/probes/hostfile"
 )
 
-// readCount reads a file that holds one number above 0. thing is the file's name
-// in a reason.
-func readCount(path, thing string) (uint64, error) {
-	text, err := hostfile.Read(path)
-	if err != nil {
-		return 0, probes.Because(thing+"Unreadable", "reading a limit: %w", err)
+// parseCountOr returns parseCount, with 0 for this text.
+func parseCountOr(none string) func(text string) (uint64, error) {
+	return func(text string) (uint64, error) {
+		if text == none {
+			return 0, nil
+		}
+		return parseCount(text)
 	}
-	return countOf(path, text, thing)
-}
-
-// countOf is the number above 0 that the text of a file is.
-func countOf(path, text, thing string) (uint64, error) {
-	count, err := parseCount(text)
-	if err != nil {
-		return 0, probes.Because(thing+"Garbled", "reading a limit from %s: %w", path, err)
-	}
-	return count, nil
 }
 
 // parseCount returns the one number, above 0, of a text with its newline.

@@ -9,38 +9,28 @@ import (
 	"github.com/taintlet/taintlet/probes/trend"
 )
 
-// forecast is how soon no task is left at the current rate.
-type forecast struct {
-	left  time.Duration
-	falls bool // false: the number of free tasks does not fall
-}
-
-func forecastOf(b budget, slope trend.Slope) (f forecast) {
-	f.left, f.falls = slope.TimeToEmpty(b.free())
-	return f
-}
-
 // judge says what a sample means, given the slope of the free tasks.
 func (t Thresholds) judge(s sample, slope trend.Slope) probes.Observation {
 	b := s.tightest()
-	return t.judgeBudget(b, forecastOf(b, slope), s.note)
+	return t.judgeBudget(b, slope.TimeToEmpty(b.free()), s.note)
 }
 
-// judgeBudget says what the tightest budget means. Severity is that of the worst
-// cause.
-func (t Thresholds) judgeBudget(b budget, f forecast, note string) probes.Observation {
+// judgeBudget says what the tightest budget means, of which nothing is left in that time
+// at the current rate. Severity is that of the worst cause.
+func (t Thresholds) judgeBudget(b budget, emptyIn time.Duration, note string) probes.Observation {
 	limit := float64(b.limit)
 	threshold, thresholdText, clears := t.freeThreshold(limit)
 	o := trend.Scarce(b.free(), threshold, t.ClearFactor).Observe(probes.PIDPressure, "PIDs", "")
 	o.Clears = clears
-	out := t.runningOut(b, f)
+	out := t.runningOut(b, emptyIn)
 	o.Severity = max(o.Severity, out.Severity)
 	switch {
 	case o.Level == probes.Degraded && t.CriticalUsedPercent > 0 && b.free() < freeAt(t.CriticalUsedPercent, limit):
-		o.Level, o.Reason, thresholdText = probes.Critical, "PIDsExhausted", trend.PercentText(t.CriticalUsedPercent)
+		o.Level, o.Reason = probes.Critical, "PIDsExhausted"
+		thresholdText += ", critical above " + trend.PercentText(t.CriticalUsedPercent)
 	case o.Level == probes.OK && out.Set:
 		o.Level, o.Forecast, o.Hysteresis, o.Reason, o.Clears = probes.Degraded, true, false, "PIDsRunningOut", ""
-		thresholdText += fmt.Sprintf("; none left in %s, threshold %s", trend.SecondsText(f.left.Truncate(time.Second)), trend.SecondsText(t.RunningOutWithin))
+		thresholdText += fmt.Sprintf("; none left in %s, threshold %s", trend.SecondsText(emptyIn.Truncate(time.Second)), trend.SecondsText(t.RunningOutWithin))
 	case o.Level == probes.OK && out.Near:
 		if !o.Hysteresis {
 			o.Clears = "" // it is not the number that keeps it
@@ -54,11 +44,8 @@ func (t Thresholds) judgeBudget(b budget, f forecast, note string) probes.Observ
 
 // runningOut returns the signal of how soon no task is left, together with how
 // many are used.
-func (t Thresholds) runningOut(b budget, f forecast) trend.Signal {
-	if !f.falls {
-		return trend.Signal{}
-	}
-	soon := trend.Scarce(f.left.Seconds(), t.RunningOutWithin.Seconds(), t.ClearFactor).Signal()
+func (t Thresholds) runningOut(b budget, emptyIn time.Duration) trend.Signal {
+	soon := trend.Scarce(emptyIn.Seconds(), t.RunningOutWithin.Seconds(), t.ClearFactor).Signal()
 	much := trend.Scarce(b.free(), freeAt(t.RunningOutUsedPercent, float64(b.limit)), t.ClearFactor).Signal()
 	return trend.Both(soon, much)
 }

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/taintlet/taintlet/probes"
-	"github.com/taintlet/taintlet/probes/probetest"
 	"github.com/taintlet/taintlet/probes/trend"
+	"github.com/taintlet/taintlet/test/probetest"
 )
 
 var somePIDs = Thresholds{UsedPercent: 85, FreeTasks: 1000, ClearFactor: 1.5}

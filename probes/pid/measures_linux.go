@@ -1,6 +1,9 @@
 package pid
 
-import "github.com/taintlet/taintlet/probes"
+import (
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/probes/trend"
+)
 
 var _ probes.Measurer = (*Probe)(nil)
 
@@ -17,7 +20,7 @@ func (p *Probe) Measures(all []probes.Measure) []probes.Measure {
 		free.Critical = freeAt(t.CriticalUsedPercent, limit)
 	}
 	all = append(all, free, probes.Measure{Name: "task_limit", Unit: probes.Items, Value: limit})
-	if left, falls := p.slope.TimeToEmpty(p.budget.free()); falls {
+	if left := p.slope.TimeToEmpty(p.budget.free()); left < trend.Never {
 		within := t.RunningOutWithin.Seconds()
 		all = append(all, probes.Measure{Name: "empty_in", Unit: probes.Seconds, Value: left.Seconds(), Degraded: within, Clear: within * factor})
 	}

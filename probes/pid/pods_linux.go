@@ -11,20 +11,15 @@ import (
 	"github.com/taintlet/taintlet/probes/hostfile"
 )
 
-// podLimits reads the limits that kubelets have set for all their pods together
-// (--system-reserved, --kube-reserved or pid limits), and how many tasks these
-// have.
-type podLimits struct{ groups *cgroup.Pods }
+// newPods finds the limits that kubelets have set for all their pods together
+// (--system-reserved, --kube-reserved or pid limits).
+func newPods(h probes.Host) *cgroup.Pods { return cgroup.NewPods(h.Sys, "pids", "pids.max") }
 
-func newPodLimits(h probes.Host) podLimits {
-	return podLimits{cgroup.NewPods(h.Sys, "pids", "pids.max")}
-}
-
-// read returns the tightest limit of pods, nil where there is none, or where the
-// control groups of the host are not visible.
-func (p podLimits) read() (*budget, error) {
+// readPods returns the tightest limit of pods and how many tasks these have. It is nil
+// where there is no limit, or where the control groups of the host are not visible.
+func readPods(groups *cgroup.Pods) (*budget, error) {
 	var tightest *budget
-	for _, path := range p.groups.Files(time.Now()) {
+	for _, path := range groups.Files(time.Now()) {
 		b, err := readPodTasks(path)
 		if err != nil {
 			return nil, err
@@ -39,26 +34,14 @@ func (p podLimits) read() (*budget, error) {
 // readPodTasks reads one limit and how many tasks there are, which may be none;
 // nil where there is no limit.
 func readPodTasks(path string) (*budget, error) {
-	text, err := hostfile.Read(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist), err == nil && text == "max\n":
+	limit, err := hostfile.Parse(path, "PodsPIDsMax", "a limit", parseCountOr("max\n"))
+	if errors.Is(err, fs.ErrNotExist) || err == nil && limit == 0 {
 		return nil, nil
-	case err != nil:
-		return nil, probes.Because("PodsPIDsMaxUnreadable", "reading a limit: %w", err)
 	}
-	limit, err := countOf(path, text, "PodsPIDsMax")
 	if err != nil {
 		return nil, err
 	}
-	current := filepath.Join(filepath.Dir(path), "pids.current")
-	text, err = hostfile.Read(current)
-	switch {
-	case err != nil:
-		return nil, probes.Because("PodsPIDsCurrentUnreadable", "reading a limit: %w", err)
-	case text == "0\n":
-		return &budget{0, limit, "pids.max of all pods"}, nil
-	}
-	used, err := countOf(current, text, "PodsPIDsCurrent")
+	used, err := hostfile.Parse(filepath.Join(filepath.Dir(path), "pids.current"), "PodsPIDsCurrent", "a limit", parseCountOr("0\n"))
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/probes/cgroup"
 	"github.com/taintlet/taintlet/probes/trend"
 )
 
@@ -16,21 +17,19 @@ type Probe struct {
 
 	host       probes.Host
 	thresholds Thresholds
-	pods       podLimits
+	pods       *cgroup.Pods
 	budget     budget      // of the newest sample that could be read
 	known      bool        // the newest sample could be read
 	slope      trend.Slope // of the budget's free tasks
 	pace       trend.Pace  // of the budget's free tasks
 }
 
-var _ probes.Probe = (*Probe)(nil)
-
 // New returns the probe of the host's tasks. It reads loadavg,
 // sys/kernel/pid_max and sys/kernel/threads-max in h.Proc and, where it is
 // visible, the pids limit of the pods' control group in h.Sys. It does not walk
 // the processes.
 func New(h probes.Host, t Thresholds) *Probe {
-	return &Probe{host: h, thresholds: t, pods: newPodLimits(h)}
+	return &Probe{host: h, thresholds: t, pods: newPods(h)}
 }
 
 // Condition returns PIDPressure.

@@ -8,13 +8,14 @@ import (
 	"strings"
 
 	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/probes/cgroup"
 	"github.com/taintlet/taintlet/probes/hostfile"
 )
 
 // readSample reads the number of tasks and its limits. The host's limit is the
 // lower of kernel.pid_max and kernel.threads-max
 // (Documentation/admin-guide/sysctl/kernel.rst).
-func readSample(h probes.Host, pods podLimits) (s sample, err error) {
+func readSample(h probes.Host, pods *cgroup.Pods) (s sample, err error) {
 	path := filepath.Join(h.Proc, "loadavg")
 	text, err := hostfile.Read(path)
 	if err != nil {
@@ -23,11 +24,11 @@ func readSample(h probes.Host, pods podLimits) (s sample, err error) {
 	if s.host.used, err = parseLoadavgTasks(text); err != nil {
 		return s, probes.Because("LoadavgGarbled", "counting tasks in %s: %w", path, err)
 	}
-	pidMax, err := readCount(filepath.Join(h.Proc, "sys", "kernel", "pid_max"), "PIDMax")
+	pidMax, err := hostfile.Parse(filepath.Join(h.Proc, "sys", "kernel", "pid_max"), "PIDMax", "a limit", parseCount)
 	if err != nil {
 		return s, err
 	}
-	threadsMax, err := readCount(filepath.Join(h.Proc, "sys", "kernel", "threads-max"), "ThreadsMax")
+	threadsMax, err := hostfile.Parse(filepath.Join(h.Proc, "sys", "kernel", "threads-max"), "ThreadsMax", "a limit", parseCount)
 	if err != nil {
 		return s, err
 	}
@@ -39,7 +40,7 @@ func readSample(h probes.Host, pods podLimits) (s sample, err error) {
 	if private || threadsMax < pidMax {
 		s.host.limit, s.host.setting = threadsMax, "kernel.threads-max"
 	}
-	s.pods, err = pods.read()
+	s.pods, err = readPods(pods)
 	return s, err
 }
 

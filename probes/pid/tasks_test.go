@@ -7,12 +7,12 @@ import (
 	"testing"
 
 	"github.com/taintlet/taintlet/probes"
-	"github.com/taintlet/taintlet/probes/probetest"
+	"github.com/taintlet/taintlet/test/probetest"
 )
 
 func TestPIDReadsTheNumbers(t *testing.T) {
 	t.Parallel()
-	got, err := readSample(probetest.Healthy(), newPodLimits(probetest.Healthy()))
+	got, err := readSample(probetest.Healthy(), newPods(probetest.Healthy()))
 	if want := tasks(1234, 32768, 127000); err != nil || got != want {
 		t.Errorf("got %+v, %v, want %+v", got, err, want)
 	}
@@ -120,7 +120,7 @@ func TestPIDLimitOfThePodsComesAndGoes(t *testing.T) {
 	probetest.Check(t, p.Observe(t.Context()), probes.OK, "PIDsSufficient", "limit kernel.pid_max")
 	writeGroup(t, h, "kubepods/pids.max", "2000\n")
 	writeGroup(t, h, "kubepods/pids.current", "1900\n")
-	p.pods = newPodLimits(h) // or it is looked for a minute later
+	p.pods = newPods(h) // or it is looked for a minute later
 	probetest.Check(t, p.Observe(t.Context()), probes.Degraded, "PIDsLow", "limit pids.max of all pods")
 	if err := os.RemoveAll(filepath.Join(h.Sys, "fs/cgroup/kubepods")); err != nil {
 		t.Fatal(err)

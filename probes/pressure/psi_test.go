@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/taintlet/taintlet/probes"
-	"github.com/taintlet/taintlet/probes/probetest"
+	"github.com/taintlet/taintlet/test/probetest"
 )
 
 const somePressure = "some avg10=4.61 avg60=10.86 avg300=28.05 total=812305182\n" +

@@ -20,16 +20,9 @@ func pathOf(h probes.Host, resource string) string {
 // Read reads the totals of a resource: cpu, io or memory. found is false where
 // the kernel does not measure them.
 func Read(h probes.Host, resource string) (t Totals, found bool, err error) {
-	path := pathOf(h, resource)
-	text, found, err := hostfile.ReadOptional(path, "Pressure")
-	if !found {
-		return Totals{}, false, err
-	}
-	t, err = parse(text, resource)
-	if err != nil {
-		return Totals{}, false, probes.Because("PressureGarbled", "reading stalls from %s: %w", path, err)
-	}
-	return t, true, nil
+	return hostfile.ParseOptional(pathOf(h, resource), "Pressure", "stalls", func(text string) (Totals, error) {
+		return parse(text, resource)
+	})
 }
 
 // parse reads the text of a pressure file, such as

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/taintlet/taintlet/probes"
-	"github.com/taintlet/taintlet/probes/probetest"
+	"github.com/taintlet/taintlet/test/probetest"
 )
 
 func TestScarcity(t *testing.T) {

@@ -3,6 +3,7 @@
 package trend
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -28,6 +29,9 @@ const (
 	// this span as over any other.
 	sustainedSpan = 20 * time.Second
 )
+
+// Never is the time until something that is not in sight.
+const Never time.Duration = math.MaxInt64
 
 // Slope tells how fast a quantity changes, from its last samples. It is the
 // median of the slopes of the lines through every two samples (the Theil–Sen
@@ -109,21 +113,21 @@ func (s *Slope) sustainedPerSecond() float64 {
 // TimeToEmpty returns how long the available amount lasts at the current rate. That is
 // the slowest of three rates. The first is that of all samples. The second is that of the
 // newest samples, since a program that has stopped takes no more. The third is that of the
-// last sustainedSpan, since most programs that take much at once stop soon. ok is false
+// last sustainedSpan, since most programs that take much at once stop soon. It is Never
 // when the quantity does not shrink, when there are too few samples, and when it lasts a
 // year or longer.
-func (s *Slope) TimeToEmpty(available float64) (left time.Duration, ok bool) {
+func (s *Slope) TimeToEmpty(available float64) time.Duration {
 	const year = 365 * 24 * time.Hour
 	change, ok := s.perSecond()
 	if !ok {
-		return 0, false
+		return Never
 	}
 	if change = max(change, s.newestPerSecond(), s.sustainedPerSecond()); change >= 0 {
-		return 0, false
+		return Never
 	}
 	seconds := max(0, available) / -change
 	if seconds >= year.Seconds() {
-		return 0, false
+		return Never
 	}
-	return time.Duration(seconds * float64(time.Second)), true
+	return time.Duration(seconds * float64(time.Second))
 }

@@ -94,24 +94,23 @@ func TestTimeToEmpty(t *testing.T) {
 		s         *Slope
 		available float64
 		want      time.Duration
-		ok        bool
 	}{
-		{falling, 10, time.Second, true},
-		{falling, 15, 1500 * time.Millisecond, true},
-		{falling, 0, 0, true},
-		{falling, -1, 0, true},
-		{before(90, 70, 50, 30, 20), 20, 2 * time.Second, true},                          // it slows down
-		{samplesEvery(4*time.Second, 90, 82, 74, 66, 0), 40, 40 * time.Second / 2, true}, // one odd sample
-		{samplesEvery(time.Second, 50, 40, 30, 20, 10), 10, 5 * time.Second, true},       // all of it within 4 s
-		{samplesEvery(time.Second, 50, 50, 50, 50, 50, 40, 30, 20, 10), 10, 5 * time.Second, true},
-		{falling, math.Inf(1), 0, false},
-		{samplesEvery(time.Second, 1, 2, 3, 4, 5), 10, 0, false},
-		{samplesEvery(time.Second, 1, 1, 1, 1, 1), 0, 0, false},
-		{samplesEvery(time.Second, 5, 4, 3, 2), 1, 0, false},
-		{samplesEvery(time.Second, 1<<63, 1<<63, 1<<63-1<<20, 1<<63-1<<20, 1<<63-2<<20), 1 << 63, 0, false},
+		{falling, 10, time.Second},
+		{falling, 15, 1500 * time.Millisecond},
+		{falling, 0, 0},
+		{falling, -1, 0},
+		{before(90, 70, 50, 30, 20), 20, 2 * time.Second}, // it slows down
+		{samplesEvery(4*time.Second, 90, 82, 74, 66, 0), 40, 40 * time.Second / 2}, // one odd sample
+		{samplesEvery(time.Second, 50, 40, 30, 20, 10), 10, 5 * time.Second},       // all of it within 4 s
+		{samplesEvery(time.Second, 50, 50, 50, 50, 50, 40, 30, 20, 10), 10, 5 * time.Second},
+		{falling, math.Inf(1), Never},
+		{samplesEvery(time.Second, 1, 2, 3, 4, 5), 10, Never},
+		{samplesEvery(time.Second, 1, 1, 1, 1, 1), 0, Never},
+		{samplesEvery(time.Second, 5, 4, 3, 2), 1, Never},
+		{samplesEvery(time.Second, 1<<63, 1<<63, 1<<63-1<<20, 1<<63-1<<20, 1<<63-2<<20), 1 << 63, Never},
 	} {
-		if got, ok := test.s.TimeToEmpty(test.available); got != test.want || ok != test.ok {
-			t.Errorf("%v of %+v: %v, %t, want %v, %t", test.available, test.s.samples[:test.s.count], got, ok, test.want, test.ok)
+		if got := test.s.TimeToEmpty(test.available); got != test.want {
+			t.Errorf("%v of %+v: %v, want %v", test.available, test.s.samples[:test.s.count], got, test.want)
 		}
 	}
 }
@@ -127,15 +126,15 @@ func TestTimeToEmptyEndsWithTheFall(t *testing.T) {
 		for since := time.Duration(0); since <= 2*fall; since += apart {
 			left := after + 0.75*max(0, (fall-since).Seconds())
 			s.Add(start.Add(since), left)
-			remains, ok := s.TimeToEmpty(left)
+			remains := s.TimeToEmpty(left)
 			switch {
 			case since >= sustainedSpan && since <= fall:
-				if want := left / 0.75; !ok || remains.Seconds() < want*0.99 || remains.Seconds() > want*1.01 {
-					t.Errorf("every %v, %v into the fall: %v, %t, want %v s", apart, since, remains, ok, want)
+				if want := left / 0.75; remains.Seconds() < want*0.99 || remains.Seconds() > want*1.01 {
+					t.Errorf("every %v, %v into the fall: %v, want %v s", apart, since, remains, want)
 				}
-			case since >= fall+max(apart, 2*newestSpan) && ok:
+			case since >= fall+max(apart, 2*newestSpan) && remains < Never:
 				t.Errorf("every %v, %v after the fall: empty in %v", apart, since-fall, remains)
-			case since >= fall+max(apart, newestSpan) && ok && remains < 10*time.Second:
+			case since >= fall+max(apart, newestSpan) && remains < 10*time.Second:
 				t.Errorf("every %v, %v after the fall: empty in %v", apart, since-fall, remains)
 			}
 		}

@@ -47,7 +47,7 @@ func within(ctx context.Context, most int64) context.Context {
 // how long they put a request off. Watches are not limited: client-go limits each of
 // their events to 16 MiB.
 func Bound(config *rest.Config, most int64) {
-	config.Wrap(func(transport http.RoundTripper) http.RoundTripper { return bounded{impatient{transport}, most} })
+	config.Wrap(func(transport http.RoundTripper) http.RoundTripper { return bounded{transport, most} })
 }
 
 // bounded is a transport whose answers have a bound: most, unless the context of a
@@ -63,6 +63,7 @@ func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
 	if err != nil || response.Body == nil {
 		return response, err
 	}
+	hasten(response.Header)
 	if response.StatusCode >= http.StatusMultipleChoices {
 		response.Body = body{io.LimitReader(response.Body, maxError), response.Body}
 		return response, nil

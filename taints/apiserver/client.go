@@ -21,8 +21,8 @@ import (
 	"github.com/taintlet/taintlet/taints"
 )
 
-// ErrOvertaken is returned by Apply when the Node changed in a way that the
-// Change was not decided on: our record, or which pairs are ours. Nothing was
+// ErrOvertaken is returned by Apply when the Node changed in a way for which nothing
+// was decided: our record, or which pairs are ours. Nothing was
 // written; the caller decides again on the newer Node.
 var ErrOvertaken = errors.New("the node changed while it was written; deciding again")
 
@@ -74,18 +74,39 @@ func (c *Client) DryRun() *Client {
 	return &Client{c.connections, c.codec, c.name, []string{metav1.DryRunAll}}
 }
 
-// Apply makes the Node carry the change, in at most two requests that matter.
+// Apply makes the Node carry what is desired, in at most two requests that matter.
 // The first is to nodes: taints and annotations, guarded by the resourceVersion
 // that it was computed on. The second is to nodes/status: conditions. What is there already is
 // not written. On a conflict it reads the Node and plans again, so that nobody
 // else's taint is lost, reordered or brought back. It returns the newest Node
 // that it has seen, also with an error.
-func (c *Client) Apply(ctx context.Context, base *taints.Node, change taints.Change) (*taints.Node, error) {
-	node, err := c.applySpec(ctx, base, change)
-	if err != nil {
-		return node, err
+func (c *Client) Apply(ctx context.Context, base *taints.Node, desired taints.Desired) (*taints.Node, error) {
+	node := base
+	for range conflictTries {
+		next, differs := desired.Differs(node)
+		if !differs {
+			return c.applyConditions(ctx, node, desired)
+		}
+		patched, err := c.patch(ctx, types.MergePatchType, specPatch(node, next, desired.Annotations))
+		if err == nil {
+			return c.applyConditions(ctx, patched, desired)
+		}
+		if !apierrors.IsConflict(err) {
+			return node, err
+		}
+		if node, err = c.Get(ctx); err != nil {
+			return base, err
+		}
+		if !desired.StillFits(base, node) {
+			return node, ErrOvertaken
+		}
 	}
-	conditions := statusPatch(node, change, time.Now())
+	return node, fmt.Errorf("patch nodes %s: %w", c.name, ErrContended)
+}
+
+// applyConditions is the second request of Apply.
+func (c *Client) applyConditions(ctx context.Context, node *taints.Node, desired taints.Desired) (*taints.Node, error) {
+	conditions := statusPatch(node, desired, time.Now())
 	if len(conditions) == 0 {
 		return node, nil
 	}
@@ -95,30 +116,6 @@ func (c *Client) Apply(ctx context.Context, base *taints.Node, change taints.Cha
 		return node, err
 	}
 	return patched, nil
-}
-
-func (c *Client) applySpec(ctx context.Context, base *taints.Node, change taints.Change) (*taints.Node, error) {
-	node := base
-	for range conflictTries {
-		next, differs := change.Differs(node)
-		if !differs {
-			return node, nil
-		}
-		patched, err := c.patch(ctx, types.MergePatchType, specPatch(node, next, change.Annotations))
-		if err == nil {
-			return patched, nil
-		}
-		if !apierrors.IsConflict(err) {
-			return node, err
-		}
-		if node, err = c.Get(ctx); err != nil {
-			return base, err
-		}
-		if !change.StillFits(base, node) {
-			return node, ErrOvertaken
-		}
-	}
-	return node, fmt.Errorf("patch nodes %s: %w", c.name, ErrContended)
 }
 
 // Get reads the Node.
@@ -215,9 +212,9 @@ func specPatch(node *taints.Node, next []taints.Taint, annotations map[string]st
 // statusPatch returns the conditions of a strategic merge patch: they merge by
 // type, so that it touches no type but ours and needs no resourceVersion.
 // lastTransitionTime moves only with the status.
-func statusPatch(node *taints.Node, change taints.Change, now time.Time) []any {
-	patch := make([]any, 0, len(change.Conditions))
-	for _, condition := range node.Transitions(change.Conditions) {
+func statusPatch(node *taints.Node, desired taints.Desired, now time.Time) []any {
+	patch := make([]any, 0, len(desired.Conditions))
+	for _, condition := range node.Transitions(desired.Conditions) {
 		since := condition.LastTransitionTime
 		if since.IsZero() {
 			since = now
@@ -228,7 +225,7 @@ func statusPatch(node *taints.Node, change taints.Change, now time.Time) []any {
 			LastHeartbeatTime: metav1.NewTime(now), LastTransitionTime: metav1.NewTime(since),
 		})
 	}
-	for _, kind := range change.Gone {
+	for _, kind := range desired.Gone {
 		if node.Condition(kind) != nil {
 			patch = append(patch, map[string]any{"type": kind, "$patch": "delete"})
 		}
@@ -240,16 +237,32 @@ func statusPatch(node *taints.Node, change taints.Change, now time.Time) []any {
 // cluster.
 func (c *Client) KeepPolicyPresent(ctx context.Context) (bool, error) {
 	const resource = "mutatingadmissionpolicybindings"
-	err := c.request(func(api rest.Interface) error {
-		return api.Get().AbsPath("/apis/admissionregistration.k8s.io/v1", resource, taints.KeepPolicyName).Do(ctx).Error()
+	binding := &metav1.PartialObjectMetadata{}
+	err := c.read(ctx, "get", resource+".admissionregistration.k8s.io", taints.KeepPolicyName, binding, func(get *rest.Request) {
+		get.AbsPath("/apis/admissionregistration.k8s.io/v1", resource, taints.KeepPolicyName)
 	})
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}
-	if err != nil {
-		return false, explain("get", resource+".admissionregistration.k8s.io", taints.KeepPolicyName, err)
+	return err == nil, err
+}
+
+// read reads, as JSON, what a request asks for. verb, resource and name say what that is.
+func (c *Client) read(ctx context.Context, verb, resource, name string, into any, ask func(get *rest.Request)) error {
+	var body []byte
+	err := c.request(func(api rest.Interface) (err error) {
+		get := api.Get().SetHeader("Accept", runtime.ContentTypeJSON)
+		ask(get)
+		body, err = get.Do(ctx).Raw()
+		return err
+	})
+	if err == nil {
+		err = json.Unmarshal(body, into)
 	}
-	return true, nil
+	if err != nil {
+		return explain(verb, resource, name, err)
+	}
+	return nil
 }
 
 // explain says what was tried, and for a refusal which permission is missing.

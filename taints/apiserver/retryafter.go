@@ -12,19 +12,13 @@ import (
 // k8s.io/apiserver/pkg/server/filters/priority-and-fairness.go).
 const maxRetryAfter = 1
 
-// impatient is a transport whose answers put nothing off for longer than that.
-type impatient struct{ http.RoundTripper }
-
-// RoundTrip makes the request.
-func (i impatient) RoundTrip(request *http.Request) (*http.Response, error) {
-	response, err := i.RoundTripper.RoundTrip(request)
-	if err != nil {
-		return response, err
+// hasten makes an answer put nothing off for longer than that.
+func hasten(answer http.Header) {
+	said := answer.Get("Retry-After")
+	if said == "" {
+		return
 	}
-	if said := response.Header.Get("Retry-After"); said != "" {
-		if seconds, err := strconv.Atoi(said); err != nil || seconds > maxRetryAfter {
-			response.Header.Set("Retry-After", strconv.Itoa(maxRetryAfter))
-		}
+	if seconds, err := strconv.Atoi(said); err != nil || seconds > maxRetryAfter {
+		answer.Set("Retry-After", strconv.Itoa(maxRetryAfter))
 	}
-	return response, nil
 }

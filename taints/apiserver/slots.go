@@ -222,24 +222,11 @@ func renewedAt(lease *coordinationv1.Lease) time.Time {
 	return lease.Spec.RenewTime.Time
 }
 
-func (s *Slots) path(name string) []string {
-	return []string{"/apis/coordination.k8s.io/v1/namespaces", s.namespace, "leases", name}
-}
-
 func (s *Slots) get(ctx context.Context, name string) (*coordinationv1.Lease, error) {
-	var data []byte
-	err := s.client.request(func(api rest.Interface) (err error) {
-		data, err = api.Get().AbsPath(s.path(name)...).SetHeader("Accept", "application/json").Do(ctx).Raw()
-		return err
-	})
-	if err != nil {
-		return nil, explain("get", "leases.coordination.k8s.io", s.namespace+"/"+name, err)
-	}
 	lease := &coordinationv1.Lease{}
-	if err := json.Unmarshal(data, lease); err != nil {
-		return nil, fmt.Errorf("lease %s/%s: %w", s.namespace, name, err)
-	}
-	return lease, nil
+	return lease, s.client.read(ctx, "get", leaseResource, s.namespace+"/"+name, lease, func(get *rest.Request) {
+		get.AbsPath(leaseAPI+s.namespace, "leases", name)
+	})
 }
 
 func (s *Slots) update(ctx context.Context, lease *coordinationv1.Lease) error {
@@ -248,14 +235,14 @@ func (s *Slots) update(ctx context.Context, lease *coordinationv1.Lease) error {
 		return err
 	}
 	err = s.client.request(func(api rest.Interface) error {
-		request := api.Put().AbsPath(s.path(lease.Name)...).SetHeader("Content-Type", "application/json").Body(data)
+		request := api.Put().AbsPath(leaseAPI+s.namespace, "leases", lease.Name).SetHeader("Content-Type", "application/json").Body(data)
 		for _, stage := range s.client.dryRun {
 			request = request.Param("dryRun", stage)
 		}
 		return request.Do(ctx).Error()
 	})
 	if err != nil {
-		return explain("update", "leases.coordination.k8s.io", s.namespace+"/"+lease.Name, err)
+		return explain("update", leaseResource, s.namespace+"/"+lease.Name, err)
 	}
 	return nil
 }

@@ -33,7 +33,7 @@ func TestLastTransitionTimeMovesWithTheStatusOnly(t *testing.T) {
 		{"other type", taints.NodeCondition{Type: "HostDiskPressure", Status: taints.ConditionTrue, Reason: "SpaceLow", Message: "full"}, now},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			patch := statusPatch(node, taints.Change{Conditions: []taints.NodeCondition{test.next}}, now)
+			patch := statusPatch(node, taints.Desired{Conditions: []taints.NodeCondition{test.next}}, now)
 			if len(patch) != 1 {
 				t.Fatalf("%d conditions in the patch", len(patch))
 			}
@@ -47,8 +47,8 @@ func TestLastTransitionTimeMovesWithTheStatusOnly(t *testing.T) {
 
 // No message of a condition is longer than the admission policies let pass.
 func TestMessagesOfConditionsAreCut(t *testing.T) {
-	change := taints.Change{Conditions: []taints.NodeCondition{{Type: "HostDiskPressure", Message: strings.Repeat("x", 5000)}}}
-	patch := statusPatch(&taints.Node{}, change, time.Now())
+	desired := taints.Desired{Conditions: []taints.NodeCondition{{Type: "HostDiskPressure", Message: strings.Repeat("x", 5000)}}}
+	patch := statusPatch(&taints.Node{}, desired, time.Now())
 	if got := len(patch[0].(corev1.NodeCondition).Message); got != 2000 {
 		t.Errorf("a condition's message of %d bytes is written", got)
 	}

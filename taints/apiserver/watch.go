@@ -2,7 +2,6 @@ package apiserver
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -85,40 +84,34 @@ func (f forwarder) Resync() error { return nil }
 
 // Update passes the Node on.
 func (f forwarder) Update(obj any) error {
-	node, err := nodeIn(obj)
-	if err != nil || node.Name != f.name {
-		return err
+	if node := f.own(obj); node != nil {
+		return f.send(node)
 	}
-	return f.send(node)
+	return nil
 }
 
 // Delete tells that the Node is gone.
 func (f forwarder) Delete(obj any) error {
-	node, err := nodeIn(obj)
-	if err != nil || node.Name != f.name {
-		return err
+	if f.own(obj) != nil {
+		return f.send(nil)
 	}
-	return f.send(nil)
+	return nil
 }
 
 // Replace passes the Node on, or that there is none.
 func (f forwarder) Replace(objects []any, _ string) error {
 	for _, obj := range objects {
-		node, err := nodeIn(obj)
-		if err != nil {
-			return err
-		}
-		if node.Name == f.name {
+		if node := f.own(obj); node != nil {
 			return f.send(node)
 		}
 	}
 	return f.send(nil)
 }
 
-func nodeIn(obj any) (*taints.Node, error) {
-	node, ok := obj.(*corev1.Node)
-	if !ok {
-		return nil, errors.New("the watch of nodes delivered another kind of object")
+// own returns the Node if it is the one that is watched.
+func (f forwarder) own(obj any) *taints.Node {
+	if node, ok := obj.(*corev1.Node); ok && node.Name == f.name {
+		return NodeOf(node)
 	}
-	return NodeOf(node), nil
+	return nil
 }

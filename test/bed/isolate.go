@@ -48,13 +48,19 @@ func RunInNamespaces(before func() error, run func() int) int {
 }
 
 // StartInNamespaces starts a program in a network and a mount namespace of its own, in
-// which it can make a Network.
+// which it can make a Network. It has a loopback and a default route, which leads nowhere.
 func StartInNamespaces(name string, command *exec.Cmd) (*process.Process, error) {
 	room, err := newRoom()
 	if err != nil {
 		return nil, err
 	}
-	p, err := room.Start(name, command, "")
+	p, err := (*process.Process)(nil), room.Do(func() error {
+		return outside("link set lo up", "link add uplink type bridge", "addr add 198.51.100.2/24 dev uplink",
+			"link set uplink up", "route add default via 198.51.100.1")
+	})
+	if err == nil {
+		p, err = room.Start(name, command, "")
+	}
 	if err != nil {
 		room.Close()
 		return nil, err

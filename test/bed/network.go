@@ -91,7 +91,6 @@ func (b *Network) makeAll(hosts int) error {
 // namespace of the tests. The second one is that of a NIC that nobody needs.
 func (b *Network) makeUnderlay() error {
 	return outside(
-		"link set lo up",
 		"link add br0 type bridge",
 		"addr add "+Gateway+"/24 dev br0",
 		"link set br0 up",

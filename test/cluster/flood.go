@@ -18,8 +18,9 @@ import (
 )
 
 // Underway is after how long each connection of a flood has sent its first request, and
-// the seats of its priority level are taken.
-const Underway = 10 * time.Second
+// its priority level has borrowed what it can. The API server settles that every
+// 10 s (borrowingAdjustmentPeriod in k8s.io/apiserver/pkg/util/flowcontrol).
+const Underway = 25 * time.Second
 
 // LargeRequest is what Flood sends.
 type LargeRequest struct {

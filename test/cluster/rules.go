@@ -17,6 +17,15 @@ import (
 // than any of them runs.
 const LongToken = 24 * time.Hour
 
+// InstallShipped applies deploy/taintlet.yaml.
+func (c *Cluster) InstallShipped(ctx context.Context) error {
+	objects, err := Shipped()
+	if err != nil {
+		return err
+	}
+	return c.apply(ctx, shippedFile, objects)
+}
+
 // InstallRules applies deploy/taintlet.yaml but for what would run agents: account,
 // permissions and policies as they are shipped.
 func (c *Cluster) InstallRules(ctx context.Context) error {

@@ -3,13 +3,16 @@ package main
 import (
 	"context"
 	"fmt"
-	"github.com/taintlet/taintlet/test/bed"
 	"os"
+	"os/exec"
 	"regexp"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
 	"github.com/taintlet/taintlet/test/process"
 )
@@ -29,7 +32,7 @@ func (d *demo) runAgent(ctx context.Context) error {
 	if d.plan, err = planFor(now); err != nil {
 		return err
 	}
-	if err := d.writeAgentFiles(); err != nil {
+	if err := d.writeAgentFiles(ctx); err != nil {
 		return err
 	}
 	d.out.tell("%s of memory are available here. The agent's configuration:\n", bytesText(now.Available))
@@ -40,18 +43,76 @@ func (d *demo) runAgent(ctx context.Context) error {
 	if d.agent, err = d.start("the agent", command, d.file(agentLog)); err != nil {
 		return err
 	}
-	return d.out.await(ctx, memoryCondition+" of the Node is False", func(ctx context.Context) error {
+	err = d.out.await(ctx, memoryCondition+" of the Node is False", func(ctx context.Context) error {
 		d.healthy, err = d.cluster.WaitNode(ctx, d.nodeName, cluster.HasCondition(memoryCondition, corev1.ConditionFalse))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if err := d.callReady(ctx); err != nil {
+		return err
+	}
+	return d.showStatus(ctx)
+}
+
+// callReady says of the DaemonSet's pod what a kubelet would: it runs, and its agent is
+// ready, because that has written the Node.
+func (d *demo) callReady(ctx context.Context) error {
+	return d.out.await(ctx, "the agent's pod is ready", func(ctx context.Context) error {
+		pods := d.cluster.Client().CoreV1().Pods(bed.Namespace)
+		found, err := pods.List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + d.nodeName})
+		if err != nil {
+			return err
+		}
+		for i := range found.Items {
+			pod := &found.Items[i]
+			pod.Status.Phase = corev1.PodRunning
+			pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()})
+			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
+				Name: bed.Account, Image: pod.Spec.Containers[0].Image, Ready: true, Started: new(true),
+				State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}},
+			}}
+			if _, err := pods.UpdateStatus(ctx, pod, metav1.UpdateOptions{}); err != nil {
+				return err
+			}
+		}
+		_, err = d.cluster.WaitDaemonSet(ctx, bed.Namespace, bed.Account, func(set *appsv1.DaemonSet) bool { return set.Status.NumberReady == 1 })
 		return err
 	})
 }
 
-func (d *demo) writeAgentFiles() error {
-	identity, err := d.cluster.Config(bed.User)
+// showStatus shows what kubectl taintlet status says of the Node. Its exit code 3 says that
+// not all is well.
+func (d *demo) showStatus(ctx context.Context) error {
+	command := exec.CommandContext(ctx, d.plugin, "status", d.nodeName)
+	command.Env = append(os.Environ(), "KUBECONFIG="+d.kubectl.kubeconfig, "COLUMNS=130")
+	out, err := command.Output()
+	if code := command.ProcessState.ExitCode(); err != nil && code != 3 {
+		return fmt.Errorf("kubectl taintlet status: %w\n%s", err, out)
+	}
+	d.out.command("kubectl taintlet status " + d.nodeName)
+	d.out.quote(string(out))
+	return nil
+}
+
+// writeAgentFiles writes the agent's configuration, into the ConfigMap too, and who it is: the
+// bearer of a token of the agents' account on this Node.
+func (d *demo) writeAgentFiles(ctx context.Context) error {
+	maps := d.cluster.Client().CoreV1().ConfigMaps(bed.Namespace)
+	configuration, err := maps.Get(ctx, bed.Account, metav1.GetOptions{})
 	if err != nil {
 		return err
 	}
-	if err := cluster.WriteKubeconfig(d.file("agent.kubeconfig"), identity); err != nil {
+	configuration.Data["config.yaml"] = d.plan.config()
+	if _, err := maps.Update(ctx, configuration, metav1.UpdateOptions{}); err != nil {
+		return err
+	}
+	token, err := d.cluster.TokenOn(ctx, bed.Namespace, bed.Account, d.nodeName, cluster.LongToken)
+	if err != nil {
+		return err
+	}
+	if err := cluster.WriteKubeconfig(d.file("agent.kubeconfig"), d.cluster.WithToken(token)); err != nil {
 		return err
 	}
 	if err := os.WriteFile(d.file("config.yaml"), []byte(d.plan.config()), 0o600); err != nil {

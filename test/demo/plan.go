@@ -46,8 +46,8 @@ func planFor(now process.HostMemory) (plan, error) {
 	}, nil
 }
 
-// config is the agent's configuration. It has the one rule for memory, so that
-// a full disk of this host, say, does not become a part of the story.
+// config is the agent's configuration. Only memory has a rule, so that a
+// full disk of this host, say, does not become a part of the story.
 func (p plan) config() string {
 	return fmt.Sprintf(`apiVersion: taintlet.dev/v1alpha1
 kind: TaintletConfiguration
@@ -57,7 +57,9 @@ memory:
   clearFactor: %.5f
   debounce: {clearAfter: 3s}
 rules:
-- {condition: MemoryPressure, level: Degraded, taint: {key: node.kubernetes.io/memory-pressure, effect: NoSchedule}}
+- {condition: DiskPressure, level: Degraded, taint: {effect: None}}
+- {condition: PIDPressure, level: Degraded, taint: {effect: None}}
+- {condition: NetworkUnavailable, level: Degraded, taint: {effect: None}}
 `, p.threshold/mebibyte, bytesText(p.margin), p.clearFactor)
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/taintlet/taintlet/test/bed"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -15,8 +14,10 @@ import (
 
 // showOnce builds the agent and shows what it sees here.
 func (d *demo) showOnce(ctx context.Context) error {
-	err := d.out.during("build the agent", func() (err error) {
-		d.binary, err = process.BuildAgent(ctx, d.dir, process.BuildOptions{})
+	err := d.out.during("build the agent and kubectl-taintlet", func() (err error) {
+		if d.binary, err = process.BuildAgent(ctx, d.dir, process.BuildOptions{}); err == nil {
+			d.plugin, err = process.BuildPlugin(ctx, d.dir, process.BuildOptions{})
+		}
 		return err
 	})
 	if err != nil {
@@ -69,11 +70,11 @@ func (d *demo) startControlPlane(ctx context.Context) error {
 // prepareCluster registers this host and installs what an installation of
 // taintlet has beside the agent.
 func (d *demo) prepareCluster(ctx context.Context) error {
-	err := d.out.await(ctx, "install deploy/keep.yaml and the agent's access rights", func(ctx context.Context) error {
-		if err := d.cluster.GrantAsAgent(ctx, bed.User); err != nil {
+	err := d.out.await(ctx, "install deploy/keep.yaml and deploy/taintlet.yaml", func(ctx context.Context) error {
+		if err := d.cluster.InstallKeep(ctx); err != nil {
 			return err
 		}
-		return d.cluster.InstallKeep(ctx)
+		return d.cluster.InstallShipped(ctx)
 	})
 	if err != nil {
 		return err
@@ -85,6 +86,7 @@ func (d *demo) prepareCluster(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.out.tell("There is no kubelet: the demo keeps status and lease of the Node fresh in its place, and says that memory is fine.")
+	d.out.tell("There is no kubelet: the demo keeps status and lease of the Node fresh in its place, says that memory is fine,")
+	d.out.tell("and runs the agent of the DaemonSet's pod.")
 	return d.show(ctx, "get", "nodes")
 }

@@ -25,6 +25,7 @@ type demo struct {
 
 	nodeName string
 	binary   string // the agent
+	plugin   string // kubectl-taintlet
 	kubectl  kubectl
 	cluster  *cluster.Cluster
 	node     *cluster.Node

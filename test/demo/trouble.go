@@ -52,7 +52,10 @@ func (d *demo) exhaust(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return d.describe(ctx, "node", d.nodeName, "Taints", "Conditions", "Events")
+	if err := d.describe(ctx, "node", d.nodeName, "Taints", "Conditions", "Events"); err != nil {
+		return err
+	}
+	return d.showStatus(ctx)
 }
 
 // takeMemory starts this program once more, as the ballast. The channel is

@@ -268,6 +268,9 @@ func requestsOf(t *testing.T, c *cluster.Cluster, node string) map[permission]in
 		if !slices.Equal(r.User.Extra[bed.NodeNameExtra], []string{node}) || r.ObjectRef.Resource == "" {
 			continue
 		}
+		if r.Resource() == "pods" {
+			continue // of the cleanup, which looks for agents in vain
+		}
 		asked[permission{r.Verb, r.Resource(), r.ObjectRef.Namespace}]++
 		if bed.IsRefusal(r.ResponseStatus.Code, r.Resource()) {
 			t.Errorf("refused: %s %s: %d %s", r.Verb, r.RequestURI, r.ResponseStatus.Code, r.ResponseStatus.Message)

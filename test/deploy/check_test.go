@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -77,8 +78,20 @@ func breakages() []breakage {
 		{line: "keep-objects", state: check.Warning, text: `not installed`, do: kubectl("delete", "mutatingadmissionpolicy,mutatingadmissionpolicybinding", "taintlet-keep")},
 		{line: "keep-effect", state: check.Failed, text: `can remove node.kubernetes.io/memory-pressure from Node held`, do: removed("mutatingadmissionpolicybinding", "taintlet-keep")},
 		{line: "images", state: check.Warning, text: `of 2 versions: other:1, taintlet/taintlet:`, do: otherImage("other:1"), undo: otherImage("")},
-		{line: "daemonset", state: check.Failed, text: `^2 of 3 agents are ready`, do: readiness("False"), undo: readiness("True")},
-		{line: "daemonset", state: check.Failed, text: `cannot be read: .*not found`, do: kubectl("--namespace", bed.Namespace, "delete", "daemonset", "taintlet", "--cascade=orphan")},
+		{line: "policy-rules", state: check.Failed, text: `taintlet-nodes refuses taints of the configuration: .*example.com/disk`,
+			do: configured(`rules:\n- {condition: DiskPressure, level: Degraded, taint: {key: example.com/disk, effect: NoSchedule}}\n`)},
+		{line: "policies-unchanged", state: check.Warning, text: `changed by hand: validatingadmissionpolicy taintlet-nodes \(kubectl-patch, 20.* UTC\)`,
+			do: kubectl("patch", "validatingadmissionpolicy", "taintlet-nodes", "--type=merge", "--patch", `{"spec": {"failurePolicy": "Ignore"}}`)},
+		{line: "configuration", state: check.Failed, text: `the agents refuse their configuration: .*memory.availablePercent: Invalid value: 500`, do: configured(`memory: {availablePercent: 500}\n`)},
+		{line: "configuration", state: check.Failed, text: `the ConfigMap taintlet is missing`, do: removed("configmap", "taintlet")},
+		{line: "configuration", state: check.Warning, text: `in the last hour agents refused a configuration: bare$`, do: told("ConfigurationRefused"), undo: forgotten},
+		{line: "rules", state: check.Warning, text: `^no taint is ever set for DiskPressure$`, do: configured(`rules:\n- {condition: DiskPressure, level: Degraded, taint: {effect: None}}\n`)},
+		{line: "slots", state: check.Failed, text: `^1 of 1 eviction slots are missing: taintlet-evict-0$`, do: removed("lease", "taintlet-evict-0")},
+		{line: "restarts", state: check.Warning, text: `bare \(OOMKilled, 3 restarts\)`, do: killed(now), undo: killed(now.Add(-2 * time.Hour))},
+		{line: "one-each", state: check.Warning, text: `^Nodes have more than one agent: bare \(default/second, taintlet-system/taintlet-`, do: agentOfAnother, undo: kubectl("--namespace=default", "delete", "pod", "second", "--grace-period=0", "--force")},
+		{line: "one-each", state: check.Warning, text: `a second agent was on standby on Nodes: bare$`, do: told("AgentStandby"), undo: forgotten},
+		{line: "daemonset", state: check.Failed, text: `^2 of 3 agents are ready; not ready: bare$`, do: readiness("False"), undo: readiness("True")},
+		{line: "daemonset", state: check.Failed, text: `the DaemonSet taintlet is missing in namespace`, do: kubectl("--namespace", bed.Namespace, "delete", "daemonset", "taintlet", "--cascade=orphan")},
 		{line: "daemonset", state: check.Warning, text: `^0 of 3 agents are of the DaemonSet's newest version`, do: patched("daemonset", `{"spec": {"template": {"metadata": {"annotations": {"a": "b"}}}}}`), undo: patched("daemonset", `{"spec": {"template": {"metadata": {"annotations": null}}}}`)},
 		{line: "service", state: check.Failed, text: `is missing in namespace`, do: removed("service", "taintlet")},
 		{line: "service", state: check.Failed, text: `names 0 agents, and 3 are ready`, do: patched("service", `{"spec": {"selector": {"other": "pods"}}}`), undo: patched("service", `{"spec": {"selector": {"other": null}}}`)},
@@ -101,6 +114,50 @@ func breakages() []breakage {
 			kubeletSays(corev1.ConditionTrue)(s)
 		}, undo: func(s *scene) { kubeletSays(corev1.ConditionFalse)(s); clean(s) }},
 	}
+}
+
+// configured gives the agents' ConfigMap a configuration with one slot, and these lines.
+func configured(lines string) func(*scene) {
+	text := strings.ReplaceAll(bed.ConfigHeader+"eviction: {slots: 1}\n", "\n", `\n`) + lines
+	return patched("configmap", `{"data": {"config.yaml": "`+text+`"}}`)
+}
+
+// told makes an Event as an agent writes it about the Node bare.
+func told(reason string) func(*scene) {
+	return func(s *scene) {
+		s.t.Helper()
+		at := metav1.Now()
+		event := &corev1.Event{
+			ObjectMeta: metav1.ObjectMeta{Name: "bare.told"}, Reason: reason, Type: corev1.EventTypeWarning, Message: "test",
+			InvolvedObject: corev1.ObjectReference{Kind: "Node", Name: bare}, Source: corev1.EventSource{Component: "taintlet"}, FirstTimestamp: at, LastTimestamp: at,
+		}
+		if _, err := s.c.Client().CoreV1().Events("default").Create(s.t.Context(), event, metav1.CreateOptions{}); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+func forgotten(s *scene) {
+	kubectl("--namespace=default", "delete", "event", "bare.told")(s)
+}
+
+// killed says of the agent on the Node bare that it ran out of memory then.
+func killed(at time.Time) func(*scene) {
+	return func(s *scene) {
+		s.t.Helper()
+		pod := bed.PodOn(s.t, s.c, bare)
+		patch := fmt.Sprintf(`{"status": {"containerStatuses": [{"name": "taintlet", "ready": true, "restartCount": 3, "image": "a", "imageID": "a",
+			"state": {"running": {}}, "lastState": {"terminated": {"exitCode": 137, "reason": "OOMKilled", "finishedAt": %q}}}]}}`, at.UTC().Format(time.RFC3339))
+		if _, err := s.c.Client().CoreV1().Pods(pod.Namespace).Patch(s.t.Context(), pod.Name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, "status"); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+// agentOfAnother is an agent of another installation on the Node bare.
+func agentOfAnother(s *scene) {
+	s.podWithPort("second", bare, `"containers": [{"name": "taintlet", "image": "a"}]`)
+	kubectl("--namespace=default", "label", "pod", "second", "app.kubernetes.io/name=taintlet")(s)
 }
 
 func kubeletSays(status corev1.ConditionStatus) func(*scene) {
@@ -152,6 +209,10 @@ func TestEveryLineOfAnInstallation(t *testing.T) {
 		s.allGreen(false)
 	}
 	s.broken()
+	s.otherRelease()
+	seen["program"] = true
+	s.elsewhere()
+	s.waits()
 	for line, b := range behindAProxy() {
 		s.becomes(b.config(s), false, line, check.Failed, b.text)
 		seen[line] = true
@@ -191,6 +252,55 @@ func (s *scene) broken() {
 	s.allGreen(false)
 }
 
+// otherRelease checks with the program of another release.
+func (s *scene) otherRelease() {
+	s.t.Helper()
+	var out strings.Builder
+	isWell, err := check.Run(s.t.Context(), check.Options{Config: s.c.Admin(), Out: &out, Namespace: bed.Namespace, Version: "v0.2.0"})
+	if want := "‼ this program is of release 0.2.0, and agents are of 0.1.0\n"; err != nil || !isWell || !strings.Contains(out.String(), want) {
+		s.t.Errorf("%v, lacks %q:\n%s", err, want, out.String())
+	}
+}
+
+// elsewhere checks the wrong namespace, and is told the right one.
+func (s *scene) elsewhere() {
+	s.t.Helper()
+	var out strings.Builder
+	isWell, err := check.Run(s.t.Context(), check.Options{Config: s.c.Admin(), Out: &out, Namespace: "elsewhere", Version: ownRelease})
+	if want := "× the DaemonSet taintlet is missing in namespace elsewhere\n    did you mean --namespace=taintlet-system?\n"; err != nil || isWell || !strings.Contains(out.String(), want) {
+		s.t.Errorf("%v, lacks %q:\n%s", err, want, out.String())
+	}
+}
+
+// waits checks until a roll-out is over.
+func (s *scene) waits() {
+	s.t.Helper()
+	readiness("False")(s)
+	s.becomes(s.c.Admin(), false, "daemonset", check.Failed, `^2 of 3`)
+	ctx, cancel := context.WithTimeout(s.t.Context(), bed.Patience)
+	defer cancel()
+	var out strings.Builder
+	told := &firstLine{wrote: func() { readiness("True")(s) }}
+	isWell, err := check.Run(ctx, check.Options{Config: s.c.Admin(), Out: &out, Err: told, Namespace: bed.Namespace, Version: ownRelease, Wait: true})
+	if err != nil || !isWell || !strings.HasPrefix(told.text, "waiting: 2 of 3 agents are ready") || !strings.Contains(out.String(), "√ all 3 agents are ready\n") {
+		s.t.Errorf("%v, %t, told %q:\n%s", err, isWell, told.text, out.String())
+	}
+}
+
+// firstLine calls wrote once, with the first text.
+type firstLine struct {
+	text  string
+	wrote func()
+}
+
+func (f *firstLine) Write(text []byte) (int, error) {
+	if f.text == "" {
+		f.text = string(text)
+		f.wrote()
+	}
+	return len(text), nil
+}
+
 // viewer checks what somebody is told who may look at things and no more: what cannot
 // be checked is not called good, nor bad.
 func (s *scene) viewer() {
@@ -202,7 +312,7 @@ func (s *scene) viewer() {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	for _, line := range []string{"granted", "bounded", "token", "policy-nodes", "policy-events", "policy-leases", "keep-effect"} {
+	for _, line := range []string{"granted", "bounded", "token", "configuration", "policies-unchanged", "policy-nodes", "policy-events", "policy-leases", "keep-effect"} {
 		s.becomes(config, false, line, check.Skipped, `you may not`)
 	}
 	lines, isWell, err := run(s.t.Context(), config, false)
@@ -269,7 +379,7 @@ func TestEveryLineBeforeAnInstallation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.c.RunKubectl(t, "create", "clusterrole", "most", "--verb=get,list,watch,create,update,patch", "--resource=nodes,nodes/status,events,endpointslices.discovery.k8s.io,leases.coordination.k8s.io,clusterroles.rbac.authorization.k8s.io")
+	s.c.RunKubectl(t, "create", "clusterrole", "most", "--verb=get,list,watch,create,update,patch", "--resource=nodes,nodes/status,pods,events,endpointslices.discovery.k8s.io,leases.coordination.k8s.io,clusterroles.rbac.authorization.k8s.io")
 	s.c.RunKubectl(t, "create", "clusterrolebinding", "most", "--clusterrole=most", "--user=lacks-one")
 	lacksOne, err := s.c.Config("lacks-one")
 	if err != nil {

@@ -31,6 +31,9 @@ const (
 	held, quiet, bare = "held", "quiet", "bare"
 )
 
+// ownRelease is that of this program, which is that of the chart.
+const ownRelease = "v0.1.0"
+
 // scene is a cluster with an installation, of which one thing after another breaks.
 type scene struct {
 	t        *testing.T
@@ -168,7 +171,7 @@ func ready(address, status string) []byte {
 // run runs the check and returns its lines by name, and the text.
 func run(ctx context.Context, config *rest.Config, pre bool) (lines map[string]check.Line, isWell bool, err error) {
 	var out strings.Builder
-	isWell, err = check.Run(ctx, check.Options{Config: config, Out: &out, Output: "json", Namespace: bed.Namespace, Pre: pre})
+	isWell, err = check.Run(ctx, check.Options{Config: config, Out: &out, Output: "json", Namespace: bed.Namespace, Pre: pre, Version: ownRelease})
 	if err != nil {
 		return nil, false, err
 	}
@@ -233,7 +236,7 @@ func (s *scene) allGreen(pre bool) string {
 func (s *scene) print(pre bool) (text string, isWell bool) {
 	s.t.Helper()
 	var out strings.Builder
-	isWell, err := check.Run(s.t.Context(), check.Options{Config: s.c.Admin(), Out: &out, Namespace: bed.Namespace, Pre: pre})
+	isWell, err := check.Run(s.t.Context(), check.Options{Config: s.c.Admin(), Out: &out, Namespace: bed.Namespace, Pre: pre, Version: ownRelease})
 	if err != nil {
 		s.t.Fatal(err)
 	}

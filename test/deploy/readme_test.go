@@ -82,6 +82,9 @@ func TestCommandsOfTheREADME(t *testing.T) {
 	} {
 		leaveTraces(t, c)
 		for i, first := range way {
+			if first == removals[0] {
+				refusesBesideAgents(t, k)
+			}
 			run(first)
 			if i == 0 {
 				k.Run("kubectl get mutatingadmissionpolicybinding taintlet-keep") // Helm finds out by itself
@@ -94,6 +97,21 @@ func TestCommandsOfTheREADME(t *testing.T) {
 		if !ran[first] {
 			t.Errorf("nobody ran the script that begins with %q", first)
 		}
+	}
+}
+
+// refusesBesideAgents cleans up while agents run: that changes nothing and says so.
+func refusesBesideAgents(t *testing.T, k *bed.Console) {
+	t.Helper()
+	const held = "kubectl get node worker -o jsonpath='{.metadata.annotations.taintlet\\.dev/held}'"
+	for _, what := range []string{"all", "node worker"} {
+		out := k.Run("! taintlet cleanup " + what + " 2>&1")
+		if !regexp.MustCompile(`^taintlet: agents still run, and would set again what is removed: taintlet-\S+ on worker; delete the DaemonSet first`).MatchString(out) || k.Run(held) == "" {
+			t.Errorf("cleanup %s beside agents says\n%s", what, out)
+		}
+	}
+	if out := k.Run("taintlet cleanup all --dry-run"); !strings.Contains(out, "dry run: 1 of 1 nodes would be cleaned up") {
+		t.Errorf("a dry run beside agents says\n%s", out)
 	}
 }
 

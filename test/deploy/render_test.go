@@ -96,11 +96,13 @@ func TestBadValuesAreRefused(t *testing.T) {
 		rule("example.com/disk", "NoExecute", "Degraded"):  "/config/rules/0/taint/effect",
 		rule("example.com/disk", "NoSchedule", "Critical"): "/config/rules/0/taint/effect",
 		rule("example.com/disk", "NoExecute", "Critical"):  "set evict.slots",
-		"evict.slots=1," + rule("example.com/disk", "NoExecute", "Critical"):            "DiskPressure Critical needs one for DiskPressure Degraded",
-		`config.standInPrefix="node.kubernetes.io"`:                                     "/config/standInPrefix",
-		`image.pullSecrets="one"`:                                                       "/image/pullSecrets",
-		rule("example.com/disk", "NoSchedule", "Fatal"):                                 "/config/rules/0/level",
-		`cleanup.all=true`:                                                              "'all' not allowed",
+		`evict.slots=1,config.rules=[{"condition": "DiskPressure", "level": "Degraded", "taint": {"effect": "None"}}, {"condition": "DiskPressure", "level": "Critical", "taint": {"key": "example.com/disk", "effect": "NoExecute"}}]`: "DiskPressure Critical needs one for DiskPressure Degraded",
+		rule("example.com/disk", "None", "Degraded"):                                                           "/config/rules/0/taint",
+		`config.rules=[{"condition": "DiskPressure", "level": "Degraded", "taint": {"effect": "NoSchedule"}}]`: "missing property 'key'",
+		`config.standInPrefix="node.kubernetes.io"`:                                                            "/config/standInPrefix",
+		`image.pullSecrets="one"`:                                                                              "/image/pullSecrets",
+		rule("example.com/disk", "NoSchedule", "Fatal"):                                                        "/config/rules/0/level",
+		`cleanup.all=true`: "'all' not allowed",
 		rule("node.kubernetes.io/not-ready", "NoSchedule", "Degraded"):                  "node.kubernetes.io/not-ready belongs to the control plane",
 		`retired=[{"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}]`: "belongs to the control plane or to administrators",
 		`retired=[{"key": "example.com/disk"}]`:                                         "missing property 'effect'",
@@ -246,14 +248,15 @@ func TestPairsOfThePolicy(t *testing.T) {
 		"own prefix": {"config": settings{"standInPrefix": "status-taint.example.com"}},
 		"both":       {"config": settings{"rules": rules, "standInPrefix": "status-taint.example.com"}},
 		"no rules":   {"config": settings{"rules": []any{}}},
-		"evicting":   {"config": settings{"rules": append(rules[:1:1], critical)}, "evict": settings{"slots": 3}},
+		"evicting":   {"config": settings{"rules": []any{critical}}, "evict": settings{"slots": 3}},
+		"one off":    {"config": settings{"rules": []any{settings{"condition": "DiskPressure", "level": "Degraded", "taint": settings{"effect": "None"}}}}},
 		"retired":    {"retired": []any{taint("example.com/old", "NoSchedule"), taint("node.kubernetes.io/disk-pressure", "NoSchedule")}},
 	} {
 		file := bed.ValuesFile(t, values)
 		wanted, former := pairsOfPolicy(t, bed.Render(t, "-f", file, "--show-only", "templates/admission.yaml"))
 		cfg := configOf(t, bed.Render(t, "-f", file, "--show-only", "templates/configmap.yaml"))
 
-		mayWant, mayFind := pairsOf(cfg, cfg.Rules), pairsOf(cfg, cfg.Policy().BuiltInRules())
+		mayWant, mayFind := pairsOf(cfg, cfg.Policy().Rules), pairsOf(cfg, cfg.Policy().BuiltInRules())
 		if name == "retired" {
 			mayFind = append(mayFind, "example.com/old:NoSchedule", "taintlet.dev/old:NoSchedule")
 		}
@@ -343,7 +346,7 @@ func TestConfiguration(t *testing.T) {
 
 // The alerts ask for metrics that the agent has.
 func TestRulesAskForMetricsThatExist(t *testing.T) {
-	files, err := filepath.Glob("../../agent/metrics*.go")
+	files, err := filepath.Glob("../../agent/metrics/*.go")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,15 +41,15 @@ func TestApplyLosesNoForeignTaint(t *testing.T) {
 	base := apiserver.NodeOf(c.GetNode(t, node.Name))
 	conflicts := 0
 	for i := range 200 {
-		change := taints.Change{Owned: []taints.Pair{ours}}
+		desired := taints.Desired{Owned: []taints.Pair{ours}}
 		if i%2 == 0 {
-			change.Taints = []taints.Taint{{Key: ours.Key, Effect: ours.Effect, Value: strconv.Itoa(i)}}
+			desired.Taints = []taints.Taint{{Key: ours.Key, Effect: ours.Effect, Value: strconv.Itoa(i)}}
 		}
 		before := base.ResourceVersion
 		// The other client never pauses: on a busy machine it may win ten times.
 		err := apiserver.ErrContended
 		for errors.Is(err, apiserver.ErrContended) {
-			base, err = client.Apply(ctx, base, change)
+			base, err = client.Apply(ctx, base, desired)
 		}
 		if err != nil {
 			t.Fatal(err)

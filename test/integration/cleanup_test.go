@@ -17,6 +17,9 @@ import (
 	"github.com/taintlet/taintlet/test/fixtures"
 )
 
+// notLookedUp is said to an account that may not list pods, such as the agents'.
+const notLookedUp = "whether agents still run was not looked up: you may not list pods in namespace taintlet-system\n"
+
 // The agent was killed on a tainted Node. Afterwards the Node is as it was
 // before taintlet came, also between the taints, labels and annotations of
 // others.
@@ -32,7 +35,7 @@ func TestCleanupLeavesTheNodeAsItWas(t *testing.T) {
 	before := c.GetNode(t, node.Name)
 	// Nothing of taintlet's is there yet.
 	code, out := cleanup(t, c, node.Name)
-	if want := "node cleaned: nothing of taintlet's was there\nnode cleaned: annotation taintlet.dev/paused stays; a person put it there\n"; code != 0 || out != want {
+	if want := notLookedUp + "node cleaned: nothing of taintlet's was there\nnode cleaned: annotation taintlet.dev/paused stays; a person put it there\n"; code != 0 || out != want {
 		t.Errorf("cleanup of an untouched Node: exit code %d\n%swant\n%s", code, out, want)
 	}
 
@@ -51,7 +54,8 @@ func TestCleanupLeavesTheNodeAsItWas(t *testing.T) {
 		t.Errorf("exit code %d; a dry run made\n%+v\nof\n%+v", dryCode, now, was)
 	}
 	code, out = cleanup(t, c, node.Name)
-	if told := strings.ReplaceAll(dryRun, "would remove", "removed"); told != out || told == dryRun {
+	said, isSummed := strings.CutSuffix(dryRun, "dry run: nothing was changed\n")
+	if told := notLookedUp + strings.ReplaceAll(said, "would remove", "removed"); told != out || told == dryRun || !isSummed {
 		t.Errorf("the dry run says\n%sthe cleanup\n%s", dryRun, out)
 	}
 	after := c.GetNode(t, node.Name)
@@ -63,7 +67,7 @@ func TestCleanupLeavesTheNodeAsItWas(t *testing.T) {
 			t.Errorf("output does not say that %s was removed", line)
 		}
 	}
-	if code != 0 || strings.Count(out, "\n") != 8 { // those and that paused stays
+	if code != 0 || strings.Count(out, "\n") != 9 { // those, that paused stays, and that nobody looked for agents
 		t.Errorf("exit code %d, output:\n%s", code, out)
 	}
 	if got, want := string(marshal(t, []any{after.Labels, after.Annotations, conditionTypes(after)})),
@@ -175,10 +179,24 @@ func TestCleanupWithARecordThatItCannotRead(t *testing.T) {
 	nothingIsLeft(t, c, node.Name)
 }
 
+// A cleanup that cannot look for agents notices one by what it writes again: a condition
+// that somebody removed comes back at once.
+func TestCleanupBesideAnAgentFails(t *testing.T) {
+	t.Parallel()
+	c := plain.require(t)
+	node, host := c.Register(t, "cleaned-beside"), fixtures.NewHost(t)
+	startAgent(t, c, node.Name, host, quick)
+	waitNode(t, c, node.Name, cluster.HasCondition("HostMemoryPressure", corev1.ConditionFalse))
+	if code, out := cleanup(t, c, node.Name); code != 1 || !strings.Contains(out, "node cleaned-beside: an agent is still at work on it; stop it first") {
+		t.Errorf("exit code %d, output:\n%s", code, out)
+	}
+	waitNode(t, c, node.Name, cluster.HasCondition("HostMemoryPressure", corev1.ConditionFalse))
+}
+
 func TestCleanupOfAMissingNode(t *testing.T) {
 	t.Parallel()
 	c := plain.require(t)
-	if code, out := cleanup(t, c, "no-such-node"); code != 0 || out != "node no-such-node: does not exist; nothing to do\n" {
+	if code, out := cleanup(t, c, "no-such-node"); code != 1 || !strings.HasSuffix(out, "taintlet: node no-such-node does not exist\n") {
 		t.Errorf("exit code %d, output:\n%s", code, out)
 	}
 }

@@ -107,7 +107,7 @@ func probesWithFrost(host probes.Host) func(config.Condition) probes.Probe {
 		if f, ok := c.Section.(*frost); ok {
 			return &thermometer{file: filepath.Join(host.Proc, "temperature"), below: f.Below}
 		}
-		return hostprobes.Environment{Host: host}.NewProbe(c)
+		return hostprobes.NewProbe(host)(c)
 	}
 }
 

@@ -140,7 +140,7 @@ func TestPeersByTheEndpointSliceController(t *testing.T) {
 	if err := f.Note(t.Context(), nodes[1:]); err != nil {
 		t.Fatal(err)
 	}
-	suspects := taints.Change{Conditions: []taints.NodeCondition{{Type: "HostNetworkUnavailable", Status: taints.ConditionUnknown, Reason: "PeersUnreachable"}}}
+	suspects := taints.Desired{Conditions: []taints.NodeCondition{{Type: "HostNetworkUnavailable", Status: taints.ConditionUnknown, Reason: "PeersUnreachable"}}}
 	client, err := apiserver.NewClient(identityIn(t, c, namespace, nodes[1]), nodes[1])
 	if err != nil {
 		t.Fatal(err)

@@ -21,11 +21,11 @@ func TestDryRunOnTheServer(t *testing.T) {
 	host.Tasks(calmTasks)
 	pod := boundPod(t, c, "rehearsed", name, tolerating())
 	a := startAgentAs(t, identityIn(t, c, f.namespace, name), name, host, evicting+oneSlot, "--namespace="+f.namespace, "--dry-run=server")
-	a.WaitLog(`would take the node condition" type=HostPIDPressure status=False`)
+	a.WaitLog(`would set the node condition" type=HostPIDPressure status=False`)
 	host.Tasks(criticalTasks)
-	a.WaitLog(`would let the taints of the node change" from=\[\] to="?\[` + f.lesser + `:NoSchedule`) // perhaps both in one patch
+	a.WaitLog(`would change the taints of the node" from=\[\] to="?\[` + f.lesser + `:NoSchedule`) // perhaps both in one patch
 	a.WaitLog(`dry run: would write an event" type=Warning reason=HostPIDPressureCritical`)
-	a.WaitLog(`would let the taints of the node change" .* to=".*pid-pressure:NoExecute`)
+	a.WaitLog(`would change the taints of the node" .* to=".*pid-pressure:NoExecute`)
 	a.WaitLog(`dry run: would take an eviction slot`)
 	// With another version of the real Node, its own last change stays on what it
 	// sees.
@@ -33,7 +33,7 @@ func TestDryRunOnTheServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	host.Tasks(calmTasks)
-	a.WaitLog(`would let the taints of the node change" .* to=\[\]`)
+	a.WaitLog(`would change the taints of the node" .* to=\[\]`)
 	a.WaitLog(`dry run: would give the eviction slot back`)
 	staysSoFar(t, c, pod)
 	now := c.GetNode(t, name)

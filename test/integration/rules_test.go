@@ -53,7 +53,7 @@ rules:
 }
 
 // A key and a value of the operator's own, beside foreign taints that differ
-// from it in one part each. A list of rules replaces the built-in ones.
+// from it in one part each. MemoryPressure is switched off, and so has no taint.
 func TestCustomKeyAndValue(t *testing.T) {
 	t.Parallel()
 	c, host := plain.require(t), fixtures.NewHost(t)
@@ -67,6 +67,7 @@ func TestCustomKeyAndValue(t *testing.T) {
 	startAgent(t, c, node.Name, host, quick+`
 rules:
 - {condition: PIDPressure, level: Degraded, taint: {key: example.com/pids, value: short, effect: NoSchedule}}
+- {condition: MemoryPressure, level: Degraded, taint: {effect: None}}
 `)
 	waitNode(t, c, node.Name, cluster.HasCondition("HostPIDPressure", corev1.ConditionFalse))
 	host.Memory(2)

@@ -56,7 +56,7 @@ func TestStatus(t *testing.T) {
 	for name := range agents {
 		waitNode(t, c, name, cluster.HasCondition("HostMemoryPressure", corev1.ConditionFalse))
 	}
-	if isWell, text := statusOf(t, c, nil); !isWell || !strings.HasPrefix(text, "10 agents, 10 well; 1 node without an agent\n") {
+	if isWell, text := statusOf(t, c, nil); !isWell || !strings.HasPrefix(text, "10 agents, 10 healthy; 1 node without an agent\n") {
 		t.Errorf("well: %v\n%s", isWell, text)
 	}
 
@@ -90,7 +90,7 @@ func TestStatus(t *testing.T) {
 	}
 
 	isWell, text := statusOf(t, c, nil)
-	if isWell || !strings.HasPrefix(text, "10 agents, 2 well, 6 tainted, 2 bad without a taint; 1 node without an agent; 1 node paused\n") {
+	if isWell || !strings.HasPrefix(text, "10 agents, 2 healthy, 6 tainted, 2 degraded without a taint; 1 node without an agent; 1 node paused\n") {
 		t.Errorf("well: %v\n%s", isWell, text)
 	}
 	for _, want := range []string{
@@ -114,14 +114,14 @@ func TestStatus(t *testing.T) {
 		"missing":                          1,
 		"--wait --timeout=1s":              3,
 		"well --wait --timeout=1m -owide":  0,
-		"well missing --wait --timeout=1s": 3,
+		"well missing --wait --timeout=1s": 1,
 		"--silent-after=1ms well":          3,
 		"--silent-after=0 well":            0,
 		"--watch --wait":                   2,
 		"Not_A_Node":                       2,
 		"--kubeconfig=/nonexistent":        1,
 	} {
-		if code, out := askedCode(t, append([]string{"status", kubeconfig}, strings.Fields(args)...)...); code != want {
+		if code, out := askedCode(t, append([]string{"status", kubeconfig, "--namespace="}, strings.Fields(args)...)...); code != want {
 			t.Errorf("kubectl taintlet status %s: exit code %d, not %d\n%s", args, code, want, out)
 		}
 	}
@@ -146,7 +146,7 @@ func waitsUntilWell(t *testing.T, c *cluster.Cluster, hosts map[string]*fixtures
 	screens := &lastScreen{changed: make(chan string, 1000)}
 	watched := make(chan error, 1)
 	go func() {
-		_, err := status.Run(ctx, status.Options{Config: c.Admin(), Out: os.Stderr, Err: os.Stderr, Output: status.OutputTable, Watch: true, Draw: screens.draw, Lines: func() int { return 50 }})
+		_, err := status.Run(ctx, status.Options{Config: c.Admin(), Out: os.Stderr, Err: os.Stderr, Output: status.OutputTable, Watch: true, Draw: screens.draw, Size: func() (columns, lines int) { return 130, 50 }})
 		watched <- err
 	}()
 	var first string
@@ -155,7 +155,7 @@ func waitsUntilWell(t *testing.T, c *cluster.Cluster, hosts map[string]*fixtures
 	case <-ctx.Done():
 		t.Fatal("nothing was drawn")
 	}
-	matches(t, first, `^10 agents, 2 well`)
+	matches(t, first, `^10 agents, 2 healthy`)
 	hosts["bad-memory"].Memory(50)
 	hosts["bad-pid"].Tasks(100)
 	hosts["bad-network"].Carrier(true)
@@ -165,10 +165,10 @@ func waitsUntilWell(t *testing.T, c *cluster.Cluster, hosts map[string]*fixtures
 	hosts["withdrawn"].Memory(50)
 	out.Reset()
 	isWell, err = status.Run(ctx, status.Options{Config: c.Admin(), Out: &out, Err: os.Stderr, Wait: true})
-	if !isWell || err != nil || !strings.Contains(out.String(), "10 agents, 10 well") {
+	if !isWell || err != nil || !strings.Contains(out.String(), "10 agents, 10 healthy") {
 		t.Errorf("waited: %v %v\n%s", isWell, err, &out)
 	}
-	for last := first; !strings.Contains(last, "10 agents, 10 well"); {
+	for last := first; !strings.Contains(last, "10 agents, 10 healthy"); {
 		select {
 		case last = <-screens.changed:
 		case <-ctx.Done():
@@ -285,11 +285,11 @@ func TestStatusOfAThousandNodes(t *testing.T) {
 	if took > 10*time.Second {
 		t.Errorf("%d Nodes took %s", count, took)
 	}
-	command := exec.CommandContext(t.Context(), plugin.Path(t), "status", "--kubeconfig="+cluster.Kubeconfig(t, c.Admin())) //nolint:gosec // our own binary
+	command := exec.CommandContext(t.Context(), plugin.Path(t), "status", "--namespace=", "--kubeconfig="+cluster.Kubeconfig(t, c.Admin())) //nolint:gosec // our own binary
 	var text strings.Builder
 	command.Stdout, command.Stderr = &text, &text
 	memory, _ := process.RunMeasured(t.Context(), command)
-	if code := command.ProcessState.ExitCode(); code != 3 || !strings.HasPrefix(text.String(), "1000 agents, 900 well, 100 tainted\n") {
+	if code := command.ProcessState.ExitCode(); code != 3 || !strings.HasPrefix(text.String(), "1000 agents, 900 healthy, 100 tainted\n") {
 		t.Errorf("exit code %d: %.200s", code, text.String())
 	}
 	t.Logf("the process had %d MiB", memory>>10)
@@ -369,7 +369,7 @@ func TestStatusWatches(t *testing.T) {
 	trouble := make(chan string, 100)
 	ended := make(chan error, 1)
 	go func() {
-		_, err := status.Run(ctx, status.Options{Config: config, Out: os.Stderr, Err: lines(trouble), Output: status.OutputTable, Watch: true, Draw: screens.draw, Lines: func() int { return 7 }})
+		_, err := status.Run(ctx, status.Options{Config: config, Out: os.Stderr, Err: lines(trouble), Output: status.OutputTable, Watch: true, Draw: screens.draw, Size: func() (columns, lines int) { return 130, 7 }})
 		ended <- err
 	}()
 	wait := func(first string) (screen string) {
@@ -392,12 +392,12 @@ func TestStatusWatches(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	screen := wait("20 agents, 18 well, 2 tainted")
-	if lines := strings.Split(screen, "\n"); len(lines) != 6 || !strings.HasPrefix(lines[4], "    available ") || lines[5] != "… and 1 row more" {
+	screen := wait("20 agents, 18 healthy, 2 tainted")
+	if lines := strings.Split(screen, "\n"); len(lines) != 6 || !strings.HasPrefix(lines[4], "    available ") || lines[5] != "… and 2 lines more" {
 		t.Errorf("seven lines show\n%s", screen)
 	}
 	remove("node-0000")
-	wait("19 agents, 18 well, 1 tainted")
+	wait("19 agents, 18 healthy, 1 tainted")
 	g.Refuse()
 	select {
 	case <-trouble:
@@ -412,7 +412,7 @@ func TestStatusWatches(t *testing.T) {
 		t.Fatal(err)
 	}
 	g.Open()
-	wait("18 agents, 18 well")
+	wait("18 agents, 18 healthy")
 	stop()
 	if err := <-ended; err != nil {
 		t.Error(err)

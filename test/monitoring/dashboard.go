@@ -4,16 +4,21 @@ import (
 	"encoding/json"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
 
 // Dashboard is what the pictures need of Grafana's JSON.
 type Dashboard struct {
-	Title      string
+	UID, Title string
 	Panels     []Panel
+	Links      []Link
 	Templating struct{ List []Variable }
 }
+
+// Link leads to another dashboard.
+type Link struct{ Title, URL string }
 
 // Variable is what people choose above a dashboard.
 type Variable struct{ Name, Type, Query string }
@@ -29,6 +34,7 @@ type Panel struct {
 		Defaults struct {
 			Unit     string
 			Min, Max *float64
+			Links    []Link
 			Custom   struct {
 				LineInterpolation string
 				// ScaleDistribution has the base of a logarithmic scale; 0: it is linear.
@@ -71,6 +77,22 @@ type Query struct {
 func (q Query) isThreshold() bool { return strings.HasPrefix(q.RefID, "threshold") }
 func (q Query) isBand() bool      { return q.RefID == "band" }
 
+// processMetrics are the metrics of an agent's process that the dashboards show, with the
+// time that its samples take. In synthetic time they say nothing.
+func processMetrics() []string {
+	return []string{"process_cpu_seconds_total", "process_resident_memory_bytes", "taintlet_probe_duration_seconds_bucket"}
+}
+
+// isOfProcess reports whether the query asks for one of these.
+func (q Query) isOfProcess() bool {
+	return slices.ContainsFunc(processMetrics(), func(metric string) bool { return strings.Contains(q.Expr, metric) })
+}
+
+// isOfProcess reports whether the panel shows nothing else.
+func (p Panel) isOfProcess() bool {
+	return !slices.ContainsFunc(p.Targets, func(q Query) bool { return !q.isOfProcess() })
+}
+
 // folder has what is tested here.
 const folder = "../../deploy/monitoring/"
 
@@ -90,7 +112,7 @@ func ReadDashboard(t testing.TB, name string) *Dashboard {
 
 // On puts in what Grafana puts in for a node.
 func (q Query) On(node string) string {
-	return strings.NewReplacer("$node", node, "$__rate_interval", "20s").Replace(q.Expr)
+	return strings.NewReplacer("$node", node, "$__rate_interval", (4 * scrapeInterval).String()).Replace(q.Expr)
 }
 
 var variablePattern = regexp.MustCompile(`\$\w+`)

@@ -11,9 +11,9 @@ import (
 
 // view is what a picture shows: a range, or a moment for stats and tables.
 type view struct {
-	prometheus *Prometheus
-	from, to   time.Time
-	node       string
+	prometheus       *Prometheus
+	from, to, moment time.Time
+	node             string
 }
 
 // drawn is a query and its answer.
@@ -25,7 +25,8 @@ type drawn struct {
 // picture draws a dashboard, and returns the SVG.
 func (v view) picture(d *Dashboard) ([]byte, error) {
 	p, columns, rows := &picture{}, 0, 0
-	for _, panel := range d.Panels {
+	panels := slices.DeleteFunc(slices.Clone(d.Panels), Panel.isOfProcess)
+	for _, panel := range panels {
 		columns, rows = max(columns, panel.GridPos.X+panel.GridPos.W), max(rows, panel.GridPos.Y+panel.GridPos.H)
 	}
 	const top = 44
@@ -38,8 +39,8 @@ func (v view) picture(d *Dashboard) ([]byte, error) {
 		title += " " + v.node
 	}
 	p.text(2*margin, 29, "title", "start", title)
-	p.text(float64(width-2*margin), 29, "small", "end", fmt.Sprintf("minutes since the beginning; stats and tables at %s", sinceText(v.to.Sub(v.from))))
-	for _, panel := range d.Panels {
+	p.text(float64(width-2*margin), 29, "small", "end", fmt.Sprintf("minutes since the beginning; stats and tables at %s", sinceText(v.moment.Sub(v.from))))
+	for _, panel := range panels {
 		g := panel.GridPos
 		b := box{float64(g.X*column + margin + 3), float64(g.Y*rowHeight + top + 3), float64(g.W*column - 6), float64(g.H*rowHeight - 6)}
 		if err := v.panel(p, panel, b); err != nil {
@@ -62,7 +63,7 @@ func (v view) panel(p *picture, panel Panel, b box) error {
 		var series []Series
 		var err error
 		if isMoment {
-			series, err = v.prometheus.Query(query.On(v.node), v.to)
+			series, err = v.prometheus.Query(query.On(v.node), v.moment)
 		} else {
 			series, err = v.prometheus.Range(query.On(v.node), v.from, v.to)
 		}

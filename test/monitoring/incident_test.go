@@ -1,154 +1,152 @@
 package monitoring
 
 import (
+	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"regexp"
+	"math"
 	"testing"
+	"testing/synctest"
 	"time"
 
-	"github.com/taintlet/taintlet/test/bed"
-	"github.com/taintlet/taintlet/test/fixtures"
-	"github.com/taintlet/taintlet/test/process"
+	"github.com/taintlet/taintlet/probes/network/verdict"
+	"github.com/taintlet/taintlet/taints"
 )
 
-// incident is five agents, each on a host of its own, and what happens to them:
+// workers is how many Nodes the incident has. What happens to them:
 //   - worker-1 runs out of memory, and recovers by way of the value between the
 //     thresholds;
 //   - worker-2 has a fork bomb, again and again;
 //   - worker-3 cannot read its memory;
 //   - worker-4 gets an invalid configuration;
-//   - worker-5 vanishes.
+//   - worker-5 vanishes;
+//   - worker-6 runs out of memory, and somebody removes its taint again and again;
+//   - worker-7 has too many tasks, and a person has paused it;
+//   - worker-8 reaches no DNS while its peers do.
+const workers = 10
+
+// The incident lasts an hour of synthetic time, after some minutes in which all is well.
+// sickAfter is its worst moment.
+const (
+	healthyFor = 5 * time.Minute
+	sickAfter  = 40 * time.Minute
+	endsAfter  = time.Hour
+)
+
+// tick is how often the hosts change.
+const tick = time.Second
+
+// incident is what was recorded of the agents, and a Prometheus that has it.
 type incident struct {
-	t          *testing.T
 	prometheus *Prometheus
-	hosts      map[string]*fixtures.Host
-	agents     map[string]*bed.Agent
 	// start, sick and end are the beginning, the worst moment and the end.
 	start, sick, end time.Time
-	stalled          time.Duration
 }
 
-const workers = 5
-
-// quick makes an incident of minutes last seconds. One token makes the second clear
-// wait.
-const quick = `
-memory: {period: 1s, debounce: {clearAfter: 10s}}
-disk: {period: 1s}
-pid: {period: 1s, debounce: {clearAfter: 5s}}
-writeBudget: {burst: 1, interval: 10m}
-`
-
-// startAgent starts an agent without an API server. It is the one place that knows
-// the agent's flags.
-func startAgent(t *testing.T, program, node string, host *fixtures.Host) *bed.Agent {
-	t.Helper()
-	config := filepath.Join(t.TempDir(), "config.yaml")
-	if err := os.WriteFile(config, []byte(bed.ConfigHeader+quick), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return bed.StartAgent(t, program, append(host.Flags(), "--dry-run=client", "--node-name="+node, "--config="+config, "--listen=127.0.0.1:0")...)
-}
-
-// newIncident starts the agents and a Prometheus whose alerts do not wait.
+// newIncident plays the incident and hands its record to a Prometheus.
 func newIncident(t *testing.T) *incident {
 	t.Helper()
-	program, err := process.BuildAgent(t.Context(), t.TempDir(), process.BuildOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	i := &incident{t: t, hosts: map[string]*fixtures.Host{}, agents: map[string]*bed.Agent{}}
-	var targets []Target
+	var all []*worker
 	for n := range workers {
-		node := worker(n + 1)
-		host := fixtures.NewHost(t)
-		host.Write("proc/pressure/memory", pressure(0, 0))
-		i.hosts[node] = host
-		if node == worker(3) {
-			host.Write("proc/meminfo", "MemTotal: 16\x00")
-		}
-		i.agents[node] = startAgent(t, program, node, host)
-		targets = append(targets, Target{node, i.agents[node].WaitLog(`msg="taintlet starts".* listen=(\S+)`)[1]})
+		all = append(all, newWorker(t, nodeName(n+1)))
 	}
-	i.prometheus = StartPrometheus(t, impatientRules(t), targets)
+	r := newRecording(t)
+	i := &incident{}
+	synctest.Test(t, func(t *testing.T) { i.play(t, all, r) })
+	i.prometheus = StartPrometheus(t, r.blocks())
 	return i
 }
 
-func worker(n int) string { return fmt.Sprintf("worker-%d", n) }
+func nodeName(n int) string { return fmt.Sprintf("worker-%d", n) }
 
-// impatientRules writes the rules without the time that alerts wait, and returns the
-// path.
-func impatientRules(t *testing.T) string {
+// play plays the incident and scrapes the agents all the time.
+func (i *incident) play(t *testing.T, all []*worker, r *recording) {
 	t.Helper()
-	rules, err := os.ReadFile(folder + "rules.yaml")
-	if err != nil {
-		t.Fatal(err)
+	for n, w := range all {
+		w.start(t.Context(), nodeName(n+1))
 	}
-	path := filepath.Join(t.TempDir(), "rules.yaml")
-	if err := os.WriteFile(path, regexp.MustCompile(`(?m)^ +for: .*$`).ReplaceAll(rules, nil), 0o600); err != nil {
-		t.Fatal(err)
+	time.Sleep(scrapeInterval)
+	i.start = time.Now()
+	i.sick, i.end = i.start.Add(sickAfter), i.start.Add(endsAfter)
+	for since := time.Duration(0); since <= endsAfter; since += tick {
+		if since%scrapeInterval == 0 {
+			for n, w := range all {
+				page, err := w.metrics(t.Context())
+				r.scraped(nodeName(n+1), page, err == nil, time.Now())
+			}
+		}
+		if err := story(t, all, since); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(tick)
 	}
-	return path
+	for _, w := range all {
+		if err := w.end(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// story is what happens at a time.
+func story(t *testing.T, all []*worker, since time.Duration) error {
+	t.Helper()
+	minute := since.Minutes()
+	if minute < healthyFor.Minutes() {
+		return nil
+	}
+	all[0].memory(leak(minute))
+	all[1].host.Tasks(bombs(minute))
+	all[5].memory(math.Max(2.5, 50-6*math.Max(0, minute-10)))
+	at := func(m float64) bool { return since == time.Duration(m*float64(time.Minute)) }
+	switch {
+	case at(9):
+		all[2].host.Write("proc/meminfo", "MemTotal: 16\x00")
+	case at(10):
+		all[3].refuse(errors.New("memory.availablePercent: must be a number"))
+	case at(12):
+		return all[4].end()
+	case at(20), at(20.5), at(21), at(21.5): // the taint, and then its stand-in
+		return all[5].node.edit(t.Context(), "kubectl-taint", func(node *taints.Node) { node.Taints = nil })
+	case at(6):
+		return all[6].node.edit(t.Context(), "kubectl-annotate", func(node *taints.Node) {
+			annotations := map[string]string{taints.PausedAnnotation: "true"}
+			for key, value := range node.Annotations {
+				annotations[key] = value
+			}
+			node.Annotations = annotations
+		})
+	case at(18):
+		all[6].host.Tasks(31000)
+	case at(15):
+		all[7].network.fail(verdict.DNS, true)
+	case at(46):
+		all[7].network.fail(verdict.DNS, false)
+	}
+	return nil
+}
+
+// leak is the percentage of memory that is available on worker-1.
+func leak(minute float64) float64 {
+	switch {
+	case minute < 41:
+		return math.Max(3, 50-4*(minute-healthyFor.Minutes()))
+	case minute < 46:
+		return 6 // between the thresholds
+	}
+	return 60
+}
+
+// bombs is how many tasks worker-2 has.
+func bombs(minute float64) int {
+	for _, begin := range []float64{8, 14, 24, 36} {
+		if since := minute - begin; since >= 0 && since < 2 {
+			return min(32000, 100+int(32000*since))
+		}
+	}
+	return 100
 }
 
 // pressure is the file of tasks that waited that long altogether.
 func pressure(some, full time.Duration) string {
 	const line = "%s avg10=0.00 avg60=0.00 avg300=0.00 total=%d\n"
 	return fmt.Sprintf(line+line, "some", some.Microseconds(), "full", full.Microseconds())
-}
-
-// run plays the incident.
-func (i *incident) run() {
-	i.t.Helper()
-	const first, second = "worker-1", "worker-2"
-	p := i.prometheus
-	i.pass(1)
-	i.start = time.Now()
-	i.pass(12)
-	i.agents[worker(4)].Reconfigure("memory: {availablePercent: lots}\n")
-	i.agents[worker(5)].Terminate()
-	for step := range 12 {
-		i.memory(50 - 4*step)
-		i.hosts[second].Tasks(100 + 2700*step)
-		i.pass(1)
-	}
-	i.memory(3)
-	p.Wait("a taint on both", `count(count by (node) (taintlet_taint_desired)) == 2`)
-	p.Wait("the configuration refused", `taintlet_config_refused == 1`)
-	for range 15 {
-		i.memory(3)
-		i.pass(1)
-	}
-	i.sick = time.Now()
-	i.memory(6) // between the thresholds
-	i.hosts[second].Tasks(200)
-	i.pass(10)
-	i.memory(60)
-	p.Wait(first+" well", `taintlet_condition_level{node="worker-1",condition="MemoryPressure",level="OK"} == 1`)
-	p.Wait(second+" well", `taintlet_condition_level{node="worker-2",condition="PIDPressure",level="OK"} == 1`)
-	i.hosts[second].Tasks(32000)
-	p.Wait(second+" tainted again", `taintlet_taint_desired{node="worker-2"}`)
-	i.hosts[second].Tasks(200)
-	p.Wait(second+" waits for a token", // not only for clearAfter, which is 20 s at most
-		`taintlet_condition_clears_in_seconds{node="worker-2"} > 60 and taintlet_condition_severity{node="worker-2",condition="PIDPressure"} < 50`)
-	i.pass(8)
-	i.end = time.Now()
-}
-
-// memory makes that percentage available on worker-1. With little of it, tasks wait.
-func (i *incident) memory(percent int) {
-	host := i.hosts[worker(1)]
-	host.Memory(percent)
-	if percent < 15 {
-		i.stalled += scrapeInterval / 3
-		host.Write("proc/pressure/memory", pressure(i.stalled, i.stalled/4))
-	}
-}
-
-// pass lets that many scrapes pass.
-func (i *incident) pass(scrapes int) {
-	i.t.Helper()
-	i.prometheus.WaitScrapes(worker(1), scrapes)
 }

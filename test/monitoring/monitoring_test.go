@@ -1,6 +1,7 @@
 package monitoring
 
 import (
+	"fmt"
 	"maps"
 	"math"
 	"os"
@@ -13,6 +14,11 @@ import (
 	"time"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/taintlet/taintlet/probes/network/verdict"
+	"github.com/taintlet/taintlet/test/bed"
+	"github.com/taintlet/taintlet/test/fixtures"
+	"github.com/taintlet/taintlet/test/process"
 )
 
 // TestMonitoring plays an incident and asks Prometheus all that the dashboards and
@@ -21,18 +27,18 @@ import (
 func TestMonitoring(t *testing.T) {
 	SkipUnlessRequired(t)
 	i := newIncident(t)
-	i.run()
 	t.Run("dashboards", func(t *testing.T) {
 		for _, name := range []string{"fleet.json", "node.json"} {
 			checkQueries(t, i, name)
 		}
 	})
+	t.Run("classes of the network", func(t *testing.T) { checkClasses(t, i) })
 	t.Run("metrics of the alerts", func(t *testing.T) { checkMetrics(t, i) })
 	t.Run("alerts", func(t *testing.T) { checkAlerts(t, i) })
 	t.Run("documentation", func(t *testing.T) { checkDocumented(t, i) })
 	if into := os.Getenv("TAINTLET_MONITORING_PICTURES"); into != "" && !t.Failed() {
 		draw(t, i, "fleet.json", filepath.Join(into, "monitoring-fleet.svg"), i.sick, "")
-		draw(t, i, "node.json", filepath.Join(into, "monitoring-node.svg"), i.end, worker(1))
+		draw(t, i, "node.json", filepath.Join(into, "monitoring-node.svg"), i.end, nodeName(1))
 	}
 }
 
@@ -44,9 +50,12 @@ func checkQueries(t *testing.T, i *incident, name string) {
 			t.Errorf("%s: %s asks nothing", name, panel.Title)
 		}
 		for _, query := range panel.Targets {
+			if query.isOfProcess() {
+				continue
+			}
 			found := 0
 			for n := range workers {
-				expr := query.On(worker(n + 1))
+				expr := query.On(nodeName(n + 1))
 				if left := variablePattern.FindString(expr); left != "" {
 					t.Fatalf("%s: %s: the variable %s is not known: %s", name, panel.Title, left, query.Expr)
 				}
@@ -74,6 +83,16 @@ func checkQueries(t *testing.T, i *incident, name string) {
 		values, err := i.prometheus.Query("count by ("+label[2]+") ("+label[1]+")", i.sick)
 		if err != nil || len(values) < workers-1 {
 			t.Errorf("%s: the variable %s has the values %v (%v)", name, variable.Name, values, err)
+		}
+	}
+}
+
+// checkClasses fails for each class of network checks that is known and has no metric.
+func checkClasses(t *testing.T, i *incident) {
+	for _, class := range verdict.Classes() {
+		series, err := i.prometheus.Query(fmt.Sprintf("count(taintlet_network_class{class=%q})", class), i.sick)
+		if err != nil || len(series) != 1 || series[0].Points[0].Value != workers-1 { // one agent is silent
+			t.Errorf("the class %s is shown by %v (%v), want %d agents", class, series, err, workers-1)
 		}
 	}
 }
@@ -128,29 +147,68 @@ func checkMetrics(t *testing.T, i *incident) {
 	}
 }
 
-// checkAlerts compares the alerts that fired with what happened.
+// checkAlerts compares the alerts that would have fired with what happened.
 func checkAlerts(t *testing.T, i *incident) {
-	series, err := i.prometheus.Range(`count by (alertname, node, condition, severity) (ALERTS{alertstate="firing"})`, i.start, i.end)
-	if err != nil {
-		t.Fatal(err)
-	}
 	fired := map[string]bool{}
-	for _, s := range series {
-		fired[strings.TrimSpace(s.Labels["alertname"]+" "+s.Labels["severity"]+" "+s.Labels["node"])] = true
+	for _, r := range rules(t) {
+		wait, err := time.ParseDuration(r.For)
+		if err != nil {
+			t.Fatalf("%s: %v", r.Alert, err)
+		}
+		series, err := i.prometheus.Range(r.Expr, i.start, i.end)
+		if err != nil {
+			t.Fatalf("%s: %v", r.Alert, err)
+		}
+		for _, s := range series {
+			if s.longest() >= wait {
+				fired[strings.TrimSpace(r.Alert+" "+r.Labels["severity"]+" "+s.Labels["node"])] = true
+			}
+		}
 	}
 	want := []string{
 		"TaintletAgentDown warning worker-5", "TaintletConditionUnknown warning worker-3", "TaintletConfigurationRefused warning worker-4",
-		"TaintletManyAgentsDown critical", "TaintletWriteBudgetSpent warning worker-1", "TaintletWriteBudgetSpent warning worker-2",
+		"TaintletTaintContested warning worker-6", "TaintletTaintHeld warning worker-6", "TaintletTaintHeld warning worker-7",
 	}
 	if got := slices.Sorted(maps.Keys(fired)); !slices.Equal(got, want) {
 		t.Errorf("fired: %q\nwant: %q", got, want)
 	}
 }
 
+// longest is the longest time for which a series had a value in each scrape.
+func (s Series) longest() (longest time.Duration) {
+	var since, before time.Time
+	for _, point := range s.Points {
+		if point.At.Sub(before) > scrapeInterval {
+			since = point.At
+		}
+		before = point.At
+		longest = max(longest, before.Sub(since))
+	}
+	return longest
+}
+
+// servedByAProcess is what an agent serves that runs as on a host.
+func servedByAProcess(t *testing.T) string {
+	t.Helper()
+	program, err := process.BuildAgent(t.Context(), t.TempDir(), process.BuildOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := bed.StartAgent(t, program, append(fixtures.NewHost(t).Flags(), "--dry-run=client", "--node-name=worker-1", "--listen=127.0.0.1:0")...)
+	a.WaitLog(`msg="probe runs"`) // a sample was taken
+	_, page := a.Get("/metrics")
+	return page
+}
+
 // checkDocumented fails for each metric of the agents that docs/metrics.md lacks, and
-// for what promtool finds wrong with a scrape.
+// for what promtool finds wrong with a scrape of a real process.
 func checkDocumented(t *testing.T, i *incident) {
-	_, scraped := i.agents[worker(1)].Get("/metrics")
+	scraped := servedByAProcess(t)
+	for _, metric := range processMetrics() {
+		if !regexp.MustCompile(`(?m)^` + metric + `[ {]`).MatchString(scraped) {
+			t.Errorf("an agent does not serve %s", metric)
+		}
+	}
 	lint := exec.CommandContext(t.Context(), "promtool", "check", "metrics")
 	lint.Stdin = strings.NewReader(scraped)
 	if out, err := lint.CombinedOutput(); err != nil {
@@ -192,6 +250,50 @@ func TestPanelsLieSideBySide(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Whoever sees a Node in the fleet gets to its own dashboard, in the same time and with the
+// same data source, and back.
+func TestDashboardsLinkToOneAnother(t *testing.T) {
+	fleet, node := ReadDashboard(t, "fleet.json"), ReadDashboard(t, "node.json")
+	named := map[string]bool{}
+	for _, variable := range node.Templating.List {
+		named[variable.Name] = true
+	}
+	leads := func(panel, url string, to *Dashboard) {
+		t.Helper()
+		path, query, _ := strings.Cut(url, "?")
+		if path != "/d/"+to.UID {
+			t.Errorf("%s: the link %q does not lead to /d/%s", panel, url, to.UID)
+		}
+		for parameter := range strings.SplitSeq(query, "&") {
+			name, _, _ := strings.Cut(parameter, "=")
+			if variable, ok := strings.CutPrefix(name, "var-"); ok && !named[variable] {
+				t.Errorf("%s: the link sets the variable %s, which the dashboard lacks", panel, variable)
+			}
+		}
+	}
+	for _, panel := range fleet.Panels {
+		switch {
+		case panel.Type == "table":
+			link := panel.linkOf("node")
+			leads(panel.Title, link, node)
+			for _, needed := range []string{"var-node=${__value.text}", "var-datasource=${datasource}", "${__url_time_range}"} {
+				if !strings.Contains(link, needed) {
+					t.Errorf("%s: the link of a node lacks %s", panel.Title, needed)
+				}
+			}
+		case strings.Contains(panel.Targets[0].LegendFormat, "{{node}}"):
+			if len(panel.FieldConfig.Defaults.Links) != 1 {
+				t.Fatalf("%s: the series of a node have no link", panel.Title)
+			}
+			leads(panel.Title, panel.FieldConfig.Defaults.Links[0].URL, node)
+		}
+	}
+	if len(node.Links) != 1 {
+		t.Fatalf("the dashboard of a node has %d links, want that to the fleet", len(node.Links))
+	}
+	leads(node.Title, node.Links[0].URL, fleet)
 }
 
 // Each alert says how bad it is, what happened, and where to read what to do.
@@ -256,10 +358,11 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// draw writes the picture of a dashboard as it looks at a moment of the incident.
-func draw(t *testing.T, i *incident, name, path string, at time.Time, node string) {
+// draw writes the picture of a dashboard from the beginning of the incident to a moment.
+// Its stats and tables are those of the worst moment.
+func draw(t *testing.T, i *incident, name, path string, to time.Time, node string) {
 	t.Helper()
-	svg, err := view{i.prometheus, i.start, at, node}.picture(ReadDashboard(t, name))
+	svg, err := view{i.prometheus, i.start, to, i.sick, node}.picture(ReadDashboard(t, name))
 	if err != nil {
 		t.Fatal(err)
 	}

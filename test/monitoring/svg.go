@@ -21,7 +21,7 @@ const (
 // on a background of its own: the page may be dark or light.
 const style = `text{font:12px system-ui,-apple-system,"Segoe UI","DejaVu Sans",sans-serif;fill:#1f2328}
 .title{font-size:18px;font-weight:600}.panel{font-weight:600;font-size:13px}.small{fill:#57606a;font-size:11px}.big{font-size:26px;font-weight:600;fill:#fff}.bar{font-size:11px;fill:#fff;font-weight:600}
-.head{font-weight:600;fill:#57606a}.page{fill:#f3f5f7}.paper{fill:#fff;stroke:#d0d7de}.grid{stroke:#e3e7eb;fill:none}.base{stroke:#8c959f;fill:none}
+.link{fill:#0969da}.head{font-weight:600;fill:#57606a}.page{fill:#f3f5f7}.paper{fill:#fff;stroke:#d0d7de}.grid{stroke:#e3e7eb;fill:none}.base{stroke:#8c959f;fill:none}
 .line{fill:none;stroke-width:2;stroke-linejoin:round}.threshold{fill:none;stroke:#c8402a;stroke-width:1.3;stroke-dasharray:6 4}.band{fill:#e69f00;opacity:.22}`
 
 // lineColors are those of lines, in their order. Orange is for Degraded.
@@ -106,7 +106,7 @@ func (a axis) time(t time.Time) float64 { return a.at(float64(t.UnixMilli())) }
 func (p *picture) times(a axis, b box) {
 	span := time.Duration(a.to-a.from) * time.Millisecond
 	every := 10 * time.Second
-	for _, longer := range []time.Duration{20 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute} {
+	for _, longer := range []time.Duration{20 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute} {
 		if b.w/(span.Seconds()/every.Seconds()) < 55 {
 			every = longer
 		}

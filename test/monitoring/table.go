@@ -17,7 +17,7 @@ func (r row) key() string {
 
 // columnOrder is the order of the columns that are labels; those of values follow.
 func columnOrder() []string {
-	return []string{"node", "condition", "level", "input", "path", "key", "effect", "via"}
+	return []string{"node", "condition", "level", "reason", "what", "by", "input", "path", "key", "effect", "via", "field_manager", "hash"}
 }
 
 // table draws the joined answers.
@@ -33,14 +33,18 @@ func (p *picture) table(panel Panel, all []drawn, b box) {
 	}
 	x := b.x
 	for _, c := range columns {
+		class := ""
+		if panel.hasLink(c) {
+			class = "link"
+		}
 		p.text(x, b.y+14, "head", "start", c)
 		for i, r := range rows {
-			p.text(x, b.y+38+float64(i)*22, "", "start", r[c])
+			p.text(x, b.y+38+float64(i)*22, class, "start", r[c])
 		}
 		x += widths[c]
 	}
 	if len(rows) == 0 {
-		p.text(b.x+b.w/2, b.y+50, "small", "middle", "nothing: all is well")
+		p.text(b.x+b.w/2, b.y+50, "small", "middle", "nothing")
 	}
 }
 
@@ -58,7 +62,7 @@ func (p Panel) rows(all []drawn) (columns []string, rows []row) {
 				next[label] = s.Labels[label]
 			}
 			at := slices.IndexFunc(rows, func(r row) bool { return r.key() == next.key() })
-			if at < 0 {
+			if at < 0 || len(all) == 1 { // of one query, each answer is a row
 				rows, at = append(rows, row{}), len(rows)
 			}
 			for label, value := range next {
@@ -92,6 +96,28 @@ func (p Panel) columnOf(query drawn, queries int) string {
 		}
 	}
 	return name
+}
+
+// hasLink reports whether the values of a column lead to another dashboard.
+func (p Panel) hasLink(column string) bool { return p.linkOf(column) != "" }
+
+// linkOf is the address to which the values of a column lead; empty: none.
+func (p Panel) linkOf(column string) string {
+	for _, override := range p.FieldConfig.Overrides {
+		if override.Matcher.ID != "byName" || override.Matcher.Options != column {
+			continue
+		}
+		for _, property := range override.Properties {
+			links, ok := property.Value.([]any)
+			if property.ID != "links" || !ok || len(links) == 0 {
+				continue
+			}
+			link, _ := links[0].(map[string]any)
+			address, _ := link["url"].(string)
+			return address
+		}
+	}
+	return ""
 }
 
 // unitOf is the unit of a column.

@@ -10,6 +10,8 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+
+	"github.com/taintlet/taintlet/test/bed/fleet"
 )
 
 const (
@@ -23,7 +25,7 @@ const (
 
 // limitTables limits the tables while its input is open. The limit is one for all
 // network namespaces, and only the first one may write it: it is that of the process
-// that made the namespaces of the tests (netbed.Main). Whatever becomes of the
+// that made the namespaces of the tests (fleet.Main). Whatever becomes of the
 // test, it is what it was before when the input is closed. A machine that tracks
 // connections itself is left alone.
 const limitTables = `
@@ -37,11 +39,11 @@ cat > /dev/null
 
 // full fills the connection table of a host with established connections to where
 // the API server is, which tracks none, and lets no table be larger.
-func (s *scene) full(number int) fault {
+func (s scene) full(number int) fault {
 	var held []io.Closer
 	var limit *exec.Cmd
 	var input io.WriteCloser
-	begin := func(a *agent) error {
+	begin := func(a *fleet.Agent) error {
 		listener, err := net.Listen("tcp", s.serverAddress().Addr().String()+":0")
 		if err != nil {
 			return err
@@ -75,7 +77,7 @@ func (s *scene) full(number int) fault {
 		}
 		return nil
 	}
-	end := func(*agent) error {
+	end := func(*fleet.Agent) error {
 		errs := []error{input.Close(), limit.Wait()}
 		for _, one := range held {
 			errs = append(errs, one.Close())

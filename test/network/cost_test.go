@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/taintlet/taintlet/test/bed/fleet"
 )
 
 // What the checks may cost: percent of a core, bytes a second, and KiB. Each agent
@@ -51,20 +53,20 @@ func onlyLong(t *testing.T) {
 	}
 }
 
-func (s *scene) costOf(t *testing.T, name, config string) (mean cost) {
+func (s scene) costOf(t *testing.T, name, config string) (mean cost) {
 	t.Helper()
 	t.Run(name, func(t *testing.T) {
-		agents := s.start(t, hosts, config)
-		waitSamples(t, agents, 6) // the start is no steady state
+		agents := s.Start(t, hosts, config)
+		fleet.WaitSamples(t, agents, 6) // the start is no steady state
 		before := make([]cost, len(agents))
 		for i, a := range agents {
-			before[i] = a.spent()
+			before[i] = spent(t, a)
 		}
 		began := time.Now()
 		time.Sleep(costTime)
 		took, count := time.Since(began).Seconds(), float64(len(agents))
 		for i, a := range agents {
-			now := a.spent()
+			now := spent(t, a)
 			mean.cpu += 100 * (now.cpu - before[i].cpu) / took / count
 			mean.bytes += (now.bytes - before[i].bytes) / took / count
 			mean.memory += now.memory / count
@@ -75,12 +77,12 @@ func (s *scene) costOf(t *testing.T, name, config string) (mean cost) {
 
 // spent is what the agent has taken so far: seconds of processor time, bytes, and
 // the memory that it has that is no file.
-func (a *agent) spent() cost {
-	a.t.Helper()
-	c := cost{memory: float64(a.status("RssAnon"))}
-	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", a.process.PID()))
+func spent(t *testing.T, a *fleet.Agent) cost {
+	t.Helper()
+	c := cost{memory: float64(a.Memory(t, "RssAnon"))}
+	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", a.Process.PID()))
 	if err != nil {
-		a.t.Fatal(err)
+		t.Fatal(err)
 	}
 	for _, task := range tasks {
 		text, err := os.ReadFile(task) //nolint:gosec // the kernel's
@@ -89,18 +91,18 @@ func (a *agent) spent() cost {
 		}
 		nanoseconds, err := strconv.ParseFloat(strings.Fields(string(text))[0], 64)
 		if err != nil {
-			a.t.Fatal(err)
+			t.Fatal(err)
 		}
 		c.cpu += nanoseconds / 1e9
 	}
 	text, err := a.Output("", "cat", "/sys/class/net/eth0/statistics/rx_bytes", "/sys/class/net/eth0/statistics/tx_bytes")
 	if err != nil {
-		a.t.Fatal(err)
+		t.Fatal(err)
 	}
 	for _, field := range strings.Fields(text) {
 		bytes, err := strconv.ParseFloat(field, 64)
 		if err != nil {
-			a.t.Fatal(err)
+			t.Fatal(err)
 		}
 		c.bytes += bytes
 	}

@@ -10,25 +10,26 @@ import (
 	"time"
 
 	"github.com/taintlet/taintlet/test/bed"
+	"github.com/taintlet/taintlet/test/bed/fleet"
 	"github.com/taintlet/taintlet/test/process"
 )
 
 // fault breaks something, and mends it again. Both are given all agents.
 type fault struct {
-	begin, end func([]*agent) error
+	begin, end func([]*fleet.Agent) error
 }
 
 // packets is a fault of the packet filter of some hosts.
 func packets(numbers []int, rules ...string) fault {
 	return fault{
-		begin: onHosts(numbers, func(a *agent) error { return a.Break("packets", rules...) }),
-		end:   onHosts(numbers, func(a *agent) error { return a.Mend("packets") }),
+		begin: onHosts(numbers, func(a *fleet.Agent) error { return a.Break("packets", rules...) }),
+		end:   onHosts(numbers, func(a *fleet.Agent) error { return a.Mend("packets") }),
 	}
 }
 
 // onHosts does something on the hosts with these numbers, all if there are none.
-func onHosts(numbers []int, do func(*agent) error) func([]*agent) error {
-	return func(agents []*agent) error {
+func onHosts(numbers []int, do func(*fleet.Agent) error) func([]*fleet.Agent) error {
+	return func(agents []*fleet.Agent) error {
 		var errs []error
 		for _, a := range agents {
 			if len(numbers) == 0 || slices.Contains(numbers, a.Number) {
@@ -70,7 +71,7 @@ func cutOff(numbers ...int) fault {
 // has never left for TCP, which then does not count it as sent again.
 func lossy(percent int, numbers ...int) fault {
 	drop := fmt.Sprintf(" numgen random mod 100 < %d drop", percent)
-	begin := func(a *agent) error {
+	begin := func(a *fleet.Agent) error {
 		var rules []string
 		for _, number := range numbers {
 			if number == a.Number {
@@ -83,16 +84,16 @@ func lossy(percent int, numbers ...int) fault {
 	}
 	return fault{
 		begin: onHosts(nil, begin),
-		end:   onHosts(nil, func(a *agent) error { return a.Mend("packets") }),
+		end:   onHosts(nil, func(a *fleet.Agent) error { return a.Mend("packets") }),
 	}
 }
 
 // noDNS stops all DNS servers.
-func (s *scene) noDNS() fault {
-	each := func(do func(*bed.Host) error) func([]*agent) error {
-		return func([]*agent) error {
+func (s scene) noDNS() fault {
+	each := func(do func(*bed.Host) error) func([]*fleet.Agent) error {
+		return func([]*fleet.Agent) error {
 			var errs []error
-			for _, h := range s.bed.DNS {
+			for _, h := range s.Network.DNS {
 				errs = append(errs, do(h))
 			}
 			return errors.Join(errs...)
@@ -103,15 +104,15 @@ func (s *scene) noDNS() fault {
 
 // frozen stops the API server as an overload does: nobody answers, connections
 // stay.
-func (s *scene) frozen() fault {
-	send := func(signal syscall.Signal) func([]*agent) error {
-		return func([]*agent) error { return syscall.Kill(s.cluster.Processes()["kube-apiserver"], signal) }
+func (s scene) frozen() fault {
+	send := func(signal syscall.Signal) func([]*fleet.Agent) error {
+		return func([]*fleet.Agent) error { return syscall.Kill(s.Cluster.Processes()["kube-apiserver"], signal) }
 	}
 	return fault{begin: send(syscall.SIGSTOP), end: send(syscall.SIGCONT)}
 }
 
 // repeated does something again and again until it ends.
-func repeated(every time.Duration, do, undo func([]*agent) error, pause time.Duration) fault {
+func repeated(every time.Duration, do, undo func([]*fleet.Agent) error, pause time.Duration) fault {
 	stop, stopped := make(chan struct{}), make(chan error, 1)
 	wait := func(d time.Duration) bool {
 		select {
@@ -122,7 +123,7 @@ func repeated(every time.Duration, do, undo func([]*agent) error, pause time.Dur
 		}
 	}
 	return fault{
-		begin: func(agents []*agent) error {
+		begin: func(agents []*fleet.Agent) error {
 			go func() {
 				for err := error(nil); ; {
 					err = errors.Join(err, do(agents))
@@ -136,7 +137,7 @@ func repeated(every time.Duration, do, undo func([]*agent) error, pause time.Dur
 			}()
 			return nil
 		},
-		end: func([]*agent) error {
+		end: func([]*fleet.Agent) error {
 			close(stop)
 			return <-stopped
 		},
@@ -146,7 +147,7 @@ func repeated(every time.Duration, do, undo func([]*agent) error, pause time.Dur
 // oneAfterAnother begins a fault on one host after another, over two minutes.
 func oneAfterAnother(rules ...string) fault {
 	f := packets(nil, rules...)
-	f.begin = func(agents []*agent) error {
+	f.begin = func(agents []*fleet.Agent) error {
 		for _, a := range agents {
 			if err := a.Break("packets", rules...); err != nil {
 				return err
@@ -160,10 +161,10 @@ func oneAfterAnother(rules ...string) fault {
 
 // halfOpen drops what belongs to the connections to the API server that hosts
 // have now, and lets them make new ones.
-func (s *scene) halfOpen(numbers ...int) fault {
+func (s scene) halfOpen(numbers ...int) fault {
 	server := s.serverAddress()
 	return fault{
-		begin: onHosts(numbers, func(a *agent) error {
+		begin: onHosts(numbers, func(a *fleet.Agent) error {
 			ports, err := a.PortsTo(server)
 			if err != nil {
 				return err
@@ -171,19 +172,19 @@ func (s *scene) halfOpen(numbers ...int) fault {
 			set := "{ " + strings.Join(ports, ", ") + " }"
 			return a.Break("packets", "out tcp sport "+set+" drop", "in tcp dport "+set+" drop")
 		}),
-		end: onHosts(numbers, func(a *agent) error { return a.Mend("packets") }),
+		end: onHosts(numbers, func(a *fleet.Agent) error { return a.Mend("packets") }),
 	}
 }
 
 // serverAddress is where the API server listens.
-func (s *scene) serverAddress() netip.AddrPort {
-	return netip.MustParseAddrPort(strings.TrimPrefix(s.cluster.URL(), "https://"))
+func (s scene) serverAddress() netip.AddrPort {
+	return netip.MustParseAddrPort(strings.TrimPrefix(s.Cluster.URL(), "https://"))
 }
 
 // hanging freezes the agents of some hosts. The kernel still accepts connections.
 func hanging(numbers ...int) fault {
-	send := func(signal syscall.Signal) func([]*agent) error {
-		return onHosts(numbers, func(a *agent) error { return syscall.Kill(a.process.PID(), signal) })
+	send := func(signal syscall.Signal) func([]*fleet.Agent) error {
+		return onHosts(numbers, func(a *fleet.Agent) error { return syscall.Kill(a.Process.PID(), signal) })
 	}
 	return fault{begin: send(syscall.SIGSTOP), end: send(syscall.SIGCONT)}
 }
@@ -192,7 +193,7 @@ func hanging(numbers ...int) fault {
 func busy(hogs int) fault {
 	var running []*process.Process
 	return fault{
-		begin: func([]*agent) error {
+		begin: func([]*fleet.Agent) error {
 			for range hogs {
 				p, err := process.Start("a hog", process.Command("sh", "-c", "while :; do :; done"), "")
 				if err != nil {
@@ -202,7 +203,7 @@ func busy(hogs int) fault {
 			}
 			return nil
 		},
-		end: func([]*agent) error {
+		end: func([]*fleet.Agent) error {
 			var errs []error
 			for _, p := range running {
 				errs = append(errs, p.Kill())
@@ -215,29 +216,29 @@ func busy(hogs int) fault {
 // command is a fault of the configuration of some hosts, by ip(8).
 func command(numbers []int, begin, end string) fault {
 	return fault{
-		begin: onHosts(numbers, func(a *agent) error { return a.IP(begin) }),
-		end:   onHosts(numbers, func(a *agent) error { return a.IP(end) }),
+		begin: onHosts(numbers, func(a *fleet.Agent) error { return a.IP(begin) }),
+		end:   onHosts(numbers, func(a *fleet.Agent) error { return a.IP(end) }),
 	}
 }
 
 // left removes the overlay's device.
-func (s *scene) left(numbers ...int) fault {
+func (s scene) left(numbers ...int) fault {
 	return fault{
-		begin: onHosts(numbers, func(a *agent) error { return a.LeaveOverlay() }),
-		end:   onHosts(numbers, func(a *agent) error { return s.bed.RejoinOverlay(a.Host) }),
+		begin: onHosts(numbers, func(a *fleet.Agent) error { return a.LeaveOverlay() }),
+		end:   onHosts(numbers, func(a *fleet.Agent) error { return s.Network.RejoinOverlay(a.Host) }),
 	}
 }
 
-func (s *scene) withoutServices(numbers ...int) fault {
+func (s scene) withoutServices(numbers ...int) fault {
 	return fault{
-		begin: onHosts(numbers, func(a *agent) error { return a.DropServices() }),
-		end:   onHosts(numbers, func(a *agent) error { return s.bed.RestoreServices(a.Host) }),
+		begin: onHosts(numbers, func(a *fleet.Agent) error { return a.DropServices() }),
+		end:   onHosts(numbers, func(a *fleet.Agent) error { return s.Network.RestoreServices(a.Host) }),
 	}
 }
 
 func proxyStuck(numbers ...int) fault {
-	set := func(well bool) func([]*agent) error {
-		return onHosts(numbers, func(a *agent) error {
+	set := func(well bool) func([]*fleet.Agent) error {
+		return onHosts(numbers, func(a *fleet.Agent) error {
 			a.SetProxy(well)
 			return nil
 		})
@@ -247,15 +248,15 @@ func proxyStuck(numbers ...int) fault {
 
 func unplugged(nic string, numbers ...int) fault {
 	return fault{
-		begin: onHosts(numbers, func(a *agent) error { return a.SetCarrier(nic, false) }),
-		end:   onHosts(numbers, func(a *agent) error { return a.SetCarrier(nic, true) }),
+		begin: onHosts(numbers, func(a *fleet.Agent) error { return a.SetCarrier(nic, false) }),
+		end:   onHosts(numbers, func(a *fleet.Agent) error { return a.SetCarrier(nic, true) }),
 	}
 }
 
 // flapping takes the link of a host down and up five times in 10 s.
 func flapping(number int) fault {
 	f := unplugged("eth0", number)
-	f.begin = onHosts([]int{number}, func(a *agent) error {
+	f.begin = onHosts([]int{number}, func(a *fleet.Agent) error {
 		for range 5 {
 			for _, plugged := range []bool{false, true} {
 				if err := a.SetCarrier("eth0", plugged); err != nil {
@@ -272,11 +273,11 @@ func flapping(number int) fault {
 // quarters keeps each two hosts from the other six.
 func quarters() fault {
 	return fault{
-		begin: onHosts(nil, func(a *agent) error {
+		begin: onHosts(nil, func(a *fleet.Agent) error {
 			pair := (a.Number+1)/2*2 - 1
 			return a.Break("packets", between(slices.DeleteFunc(everybody(), func(n int) bool { return n == pair || n == pair+1 })...)...)
 		}),
-		end: onHosts(nil, func(a *agent) error { return a.Mend("packets") }),
+		end: onHosts(nil, func(a *fleet.Agent) error { return a.Mend("packets") }),
 	}
 }
 

@@ -9,22 +9,12 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
-	"github.com/taintlet/taintlet/test/bed"
+	"github.com/taintlet/taintlet/test/bed/fleet"
 )
 
 // longEnv asks for all incidents, which take an hour, and not only for those
 // that are quick. It is the file into which their table is written.
 const longEnv = "TAINTLET_NETWORK_TABLE"
-
-// quick lets Nodes be cleared after 10 s of good samples, however often that
-// happens, so that one incident follows the other. All that decides whether and
-// when a Node is tainted is the default.
-const quick = `
-network: {debounce: {clearAfter: 10s, maxClearAfter: 10s}}
-writeBudget: {burst: 100, interval: 1s}
-`
 
 // incident is one way in which networks break, and whom it makes tainted.
 type incident struct {
@@ -52,7 +42,7 @@ const patience = 90 * time.Second
 type result struct{ name, tainted, after, clears string }
 
 // clearsWithin is how long after the repair nobody may be tainted any more: five
-// samples of 5 s, the 10 s of quick, and what a busy machine needs.
+// samples of 5 s, the 10 s of fleet.Quick, and what a busy machine needs.
 const clearsWithin = 75 * time.Second
 
 func TestIncidents(t *testing.T) {
@@ -63,36 +53,37 @@ func TestIncidents(t *testing.T) {
 // TestIncidentsOfThree has three hosts only: the fewest of which one can be told
 // from the others.
 func TestIncidentsOfThree(t *testing.T) {
+	onlyLong(t) // all of its incidents are
 	s := require(t)
 	s.replay(t, few, s.incidentsOfThree())
 }
 
 // replay lets incidents happen one after another to the same agents.
-func (s *scene) replay(t *testing.T, count int, incidents []incident) {
+func (s scene) replay(t *testing.T, count int, incidents []incident) {
 	t.Helper()
-	agents, started := s.start(t, count, quick), time.Now()
+	agents, started := s.Start(t, count, fleet.Quick), time.Now()
 	var results []result
 	for _, i := range incidents {
 		if i.long && os.Getenv(longEnv) == "" {
 			continue
 		}
 		t.Run(i.name, func(t *testing.T) {
-			s.waitKnown(t, count)
-			s.records.wait(time.Until(started.Add(i.runs)), func(map[string]state) bool { return false })
-			waitSamples(t, agents, 2) // each class is known then
+			s.WaitKnown(t, count)
+			s.Records.Wait(time.Until(started.Add(i.runs)), func(map[string]fleet.State) bool { return false })
+			fleet.WaitSamples(t, agents, 2) // each class is known then
 			results = append(results, s.happens(t, agents, i))
 		})
 	}
 	if t.Failed() {
 		for _, a := range agents {
-			t.Logf("log of %s:\n%s", a.Name, tail(a.output.String(), 12))
+			t.Logf("log of %s:\n%s", a.Name, fleet.Tail(a.Log.String(), 12))
 		}
 	}
 	writeTable(t, count, results)
 }
 
 // happens lets one incident happen and checks who is tainted, and when.
-func (s *scene) happens(t *testing.T, agents []*agent, i incident) result {
+func (s scene) happens(t *testing.T, agents []*fleet.Agent, i incident) result {
 	t.Helper()
 	began := time.Now()
 	if err := i.begin(agents); err != nil {
@@ -114,53 +105,26 @@ func (s *scene) happens(t *testing.T, agents []*agent, i incident) result {
 	r := result{name: i.name, tainted: "nobody", after: "–", clears: "–"}
 	if len(wanted) > 0 {
 		r.tainted = strings.Join(wanted, ", ")
-		all := s.records.wait(i.within+patience, func(states map[string]state) bool { return containsAll(taintedIn(states), wanted) })
+		all := s.Records.Wait(i.within+patience, func(states map[string]fleet.State) bool { return containsAll(fleet.TaintedIn(states), wanted) })
 		r.after = seconds(time.Since(began))
 		if !all || time.Since(began) > i.within {
-			t.Errorf("want tainted within %s: %s; after %s: %s", i.within, wanted, r.after, s.records.tainted())
+			t.Errorf("want tainted within %s: %s; after %s: %s", i.within, wanted, r.after, s.Records.Tainted())
 		}
 	}
-	s.records.wait(time.Until(began.Add(i.lasts)), func(states map[string]state) bool {
-		return !containsAll(names(append(i.tainted, i.may...)), taintedIn(states))
+	s.Records.Wait(time.Until(began.Add(i.lasts)), func(states map[string]fleet.State) bool {
+		return !containsAll(names(append(i.tainted, i.may...)), fleet.TaintedIn(states))
 	})
 	mend()
 	over := time.Now()
-	if !s.records.wait(clearsWithin, func(states map[string]state) bool { return len(taintedIn(states)) == 0 }) {
-		t.Errorf("still tainted %s after the end: %s", clearsWithin, s.records.tainted())
+	if !s.Records.Wait(clearsWithin, func(states map[string]fleet.State) bool { return len(fleet.TaintedIn(states)) == 0 }) {
+		t.Errorf("still tainted %s after the end: %s", clearsWithin, s.Records.Tainted())
 	}
 	if len(wanted) > 0 {
 		r.clears = seconds(time.Since(over))
 	}
-	s.checkChanges(t, began, names(append(i.tainted, i.may...)))
-	t.Logf("tainted: %s; after %s; clears after %s\n%s", r.tainted, r.after, r.clears, show(s.records.since(began)))
+	s.CheckChanges(t, began, names(append(i.tainted, i.may...)))
+	t.Logf("tainted: %s; after %s; clears after %s\n%s", r.tainted, r.after, r.clears, fleet.Show(s.Records.Since(began)))
 	return r
-}
-
-// checkChanges checks that nobody else was tainted, and that all that was
-// written where nobody should be is the suspicion.
-func (s *scene) checkChanges(t *testing.T, began time.Time, may []string) {
-	t.Helper()
-	for _, c := range s.records.since(began) {
-		if (c.tainted || c.status == corev1.ConditionTrue) && !slices.Contains(may, c.node) {
-			t.Errorf("tainted or accused: %s", c)
-		}
-	}
-	requests, err := s.cluster.Requests(":" + bed.Account)
-	if err != nil {
-		t.Fatal(err)
-	}
-	writes := map[string]int{}
-	for _, r := range requests {
-		if r.RequestReceivedTimestamp.Before(began) || r.Verb != "patch" && r.Verb != "create" && r.Verb != "update" {
-			continue
-		}
-		node := strings.Join(r.User.Extra[bed.NodeNameExtra], "")
-		writes[r.Resource()]++
-		if r.Resource() == "nodes" && !slices.Contains(may, node) && strings.Contains(string(r.RequestObject), "network-unavailable") {
-			t.Errorf("%s writes a taint: %.300s", node, r.RequestObject)
-		}
-	}
-	t.Logf("writes of all agents: %v", writes)
 }
 
 func names(numbers []int) []string {
@@ -199,8 +163,8 @@ func writeTable(t *testing.T, count int, results []result) {
 // stopped freezes the agents of some hosts for 3 s of every 10 s, as a host does
 // that is out of CPU or memory.
 func stopped(numbers ...int) fault {
-	send := func(signal syscall.Signal) func([]*agent) error {
-		return onHosts(numbers, func(a *agent) error { return syscall.Kill(a.process.PID(), signal) })
+	send := func(signal syscall.Signal) func([]*fleet.Agent) error {
+		return onHosts(numbers, func(a *fleet.Agent) error { return syscall.Kill(a.Process.PID(), signal) })
 	}
 	return repeated(10*time.Second, send(syscall.SIGSTOP), send(syscall.SIGCONT), 3*time.Second)
 }

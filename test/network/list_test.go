@@ -1,6 +1,10 @@
 package network
 
-import "time"
+import (
+	"time"
+
+	"github.com/taintlet/taintlet/test/bed/fleet"
+)
 
 // The times in which a host has to be tainted at defaults; docs/network.md has
 // the reasons. soon is for what needs no comparison, later for what fails here and
@@ -26,14 +30,14 @@ const (
 	bothBlocked  = "in tcp dport { 4808, 10250 } drop"
 	vxlanIn      = "in udp dport 8472 drop"
 	vxlanOut     = "out udp dport 8472 drop"
-	fromPeers    = "in ip saddr 10.90.0.11-10.90.0.18"
-	toPeers      = "out ip daddr 10.90.0.11-10.90.0.18"
+	fromPeers    = fleet.FromPeers
+	toPeers      = fleet.ToPeers
 	twoMinutes   = 2 * time.Minute
 	threeMinutes = 3*time.Minute + 40*time.Second
 )
 
 // incidents are those of eight hosts. The DNS servers are on the first two.
-func (s *scene) incidents() []incident {
+func (s scene) incidents() []incident {
 	return []incident{
 		{name: "VXLAN broken on one host, the hosts' network is well", fault: packets([]int{6}, vxlanIn, vxlanOut), tainted: []int{6}, within: later},
 		{name: "Policy rules flushed on one host", fault: command([]int{4}, "rule del pref 40000", "rule add pref 40000 lookup 100"), tainted: []int{4}, within: soon, long: true},
@@ -71,7 +75,7 @@ func (s *scene) incidents() []incident {
 }
 
 // incidentsOfThree are those of the small cluster.
-func (s *scene) incidentsOfThree() []incident {
+func (s scene) incidentsOfThree() []incident {
 	return []incident{
 		{name: "One host cut off from its peers, not from the API server", fault: cutOff(3), tainted: []int{3}, within: alone, runs: cautious, long: true},
 		{name: "VXLAN broken on one host, the hosts' network is well", fault: packets([]int{3}, vxlanIn, vxlanOut), tainted: []int{3}, within: later, long: true},

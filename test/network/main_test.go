@@ -1,61 +1,26 @@
-// Package network runs agents on hosts that are network namespaces, with an
-// overlay, DNS servers and the real API server between them, and breaks the
-// network in every way that it is known to break.
+// Package network breaks the network between agents in every way that it is known to
+// break. The agents run on hosts that are network namespaces.
 package network
 
 import (
-	"context"
-	"fmt"
 	"os"
 	"testing"
 
-	"github.com/taintlet/taintlet/test/bed"
-	"github.com/taintlet/taintlet/test/cluster"
-	"github.com/taintlet/taintlet/test/process"
+	"github.com/taintlet/taintlet/test/bed/fleet"
 )
 
-// agentEnv tells the process in the namespaces where the agent is, which was
-// built outside of them.
-const agentEnv = "TAINTLET_NETBED_AGENT"
+func TestMain(m *testing.M) { os.Exit(fleet.Main(m, func() error { return nil })) }
 
-func TestMain(m *testing.M) {
-	if address := os.Getenv(floodEnv); address != "" {
-		os.Exit(flood(address))
-	}
-	folder, err := os.MkdirTemp("", "taintlet-network-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	code := bed.RunInNamespaces(func() error { return buildAll(folder) }, func() int {
-		code := m.Run()
-		if err := theStage.scene.close(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = max(code, 1)
-		}
-		return code
-	})
-	os.RemoveAll(folder) //nolint:errcheck // a temporary folder
-	os.Exit(code)
-}
+const (
+	hosts = fleet.Hosts
+	// few is the size of the small cluster.
+	few = 3
+)
 
-// buildAll builds what may need the network of the host to be built: there is
-// none in the namespaces. The agent is the one that is shipped, not one with the
-// race detector: these tests are about time.
-func buildAll(folder string) error {
-	ctx := context.Background()
-	if _, err := cluster.Build(ctx, os.Stderr); err != nil {
-		return err
-	}
-	if _, err := bed.BuildHelm(); err != nil {
-		return err
-	}
-	agent, err := process.BuildAgent(ctx, folder, process.BuildOptions{Release: true})
-	if err != nil {
-		return err
-	}
-	if err := os.Chmod(folder, 0o755); err != nil { //nolint:gosec // agents are not root
-		return err
-	}
-	return os.Setenv(agentEnv, agent)
+// scene is the hosts, the control plane and the agents, with what these tests do to them.
+type scene struct{ *fleet.Scene }
+
+func require(t *testing.T) scene {
+	t.Helper()
+	return scene{fleet.Require(t)}
 }

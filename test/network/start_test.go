@@ -4,6 +4,8 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"github.com/taintlet/taintlet/test/bed/fleet"
 )
 
 // A port that is blocked when the agents start was never open: nobody is accused.
@@ -18,7 +20,7 @@ func TestBlockedFromTheStart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, began := require(t), time.Now()
 			mend := func() error { return nil }
-			for _, h := range s.bed.Hosts {
+			for _, h := range s.Network.Hosts {
 				if err := h.Break("start", rules...); err != nil {
 					t.Fatal(err)
 				}
@@ -30,10 +32,10 @@ func TestBlockedFromTheStart(t *testing.T) {
 					t.Error(err)
 				}
 			})
-			agents := s.start(t, hosts, quick)
-			waitSamples(t, agents, int(lasts/(5*time.Second)))
-			s.checkChanges(t, began, nil)
-			t.Logf("\n%s", show(s.records.since(began)))
+			agents := s.Start(t, hosts, fleet.Quick)
+			fleet.WaitSamples(t, agents, int(lasts/(5*time.Second)))
+			s.CheckChanges(t, began, nil)
+			t.Logf("\n%s", fleet.Show(s.Records.Since(began)))
 			writeTable(t, hosts, []result{{"From the start: " + name + " blocked on all hosts", "nobody", "–", "–"}})
 		})
 	}

@@ -77,20 +77,20 @@ func makeBig(t *testing.T, c *cluster.Cluster, name string) {
 }
 
 // ours is what the agent writes at most: all conditions, taints and stand-ins.
-func ours() taints.Change {
-	change := taints.Change{Annotations: map[string]string{
+func ours() taints.Desired {
+	desired := taints.Desired{Annotations: map[string]string{
 		taints.RecordAnnotation: strings.Repeat("r", 4096), taints.HeldAnnotation: "node.kubernetes.io/memory-pressure",
 	}}
 	for _, name := range []string{"memory-pressure", "disk-pressure", "pid-pressure", "network-unavailable"} {
 		for _, prefix := range []string{"node.kubernetes.io/", "taintlet.dev/"} {
 			taint := taints.Taint{Key: prefix + name, Effect: taints.NoSchedule}
-			change.Taints, change.Owned = append(change.Taints, taint), append(change.Owned, taint.Pair())
+			desired.Taints, desired.Owned = append(desired.Taints, taint), append(desired.Owned, taint.Pair())
 		}
 	}
 	for _, kind := range []string{"HostMemoryPressure", "HostDiskPressure", "HostPIDPressure", "HostNetworkUnavailable"} {
-		change.Conditions = append(change.Conditions, taints.NodeCondition{Type: kind, Status: taints.ConditionTrue, Reason: "Try", Message: strings.Repeat("m", 1000)})
+		desired.Conditions = append(desired.Conditions, taints.NodeCondition{Type: kind, Status: taints.ConditionTrue, Reason: "Try", Message: strings.Repeat("m", 1000)})
 	}
-	return change
+	return desired
 }
 
 // The cost of an expression is bounded. On a Node larger than any, the agent's

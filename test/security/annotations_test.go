@@ -136,8 +136,7 @@ func (s *scene) isOwnRecord() bool {
 }
 
 func (s *scene) isOwn(node *corev1.Node) bool {
-	var record struct{ Instance struct{ Name string } }
-	return json.Unmarshal([]byte(node.Annotations[taints.RecordAnnotation]), &record) == nil && record.Instance.Name == s.attacked.Instance()
+	return isRecordOf(node, s.attacked)
 }
 
 // fillAnnotations leaves no room, with and without a record of ours on the Node.
@@ -165,7 +164,7 @@ func fillAnnotations(t *testing.T, c *scene) (attempts, denied int) {
 		c.annotate(t, map[string]string{ofAttacker + "a": "", ofAttacker + "b": "", ofAttacker + "c": "", ofAttacker + "d": ""})
 	}
 	c.waitCycle()
-	c.nodes.wait(t, time.Minute, "a record when there is room again", c.isOwn)
+	c.nodes.wait(t, "a record when there is room again", c.isOwn)
 	return n.attempts, n.denied
 }
 
@@ -187,7 +186,7 @@ func (s *scene) fill(part string, size int) {
 func forgeRecords(t *testing.T, c *scene) (attempts, denied int) {
 	var n count
 	c.calm(t)
-	c.nodes.wait(t, time.Minute, "a record", c.isOwn)
+	c.nodes.wait(t, "a record", c.isOwn)
 	node, _, _ := c.nodes.newest()
 	real := node.Annotations[taints.RecordAnnotation]
 	forged := forgedAnnotations(t, real)

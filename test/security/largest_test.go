@@ -60,13 +60,13 @@ func TestLargestNodeIsTainted(t *testing.T) {
 	for _, count := range []int{taints.MaxForeignAnnotations - 10, largest} {
 		c.PatchNode(t, name, ofMetadata("annotations", tiny(count)))
 		t.Logf("%d annotations, a Node of %d bytes", count, c.GetNode(t, name).Size())
-		changes := []taints.Change{none(ours()), ours()}
-		for i := range changes {
+		desired := []taints.Desired{none(ours()), ours()}
+		for i := range desired {
 			if count == largest {
-				changes[i].Annotations = nil // as the agent's decider does
+				desired[i].Annotations = nil // as the agent's decider does
 			}
 			begin := time.Now()
-			applyTo(t, c, name, changes[i])
+			applyTo(t, c, name, desired[i])
 			t.Logf("two patches in %s", time.Since(begin))
 		}
 		begin := time.Now()
@@ -185,12 +185,12 @@ func TestMoreThanIsComparedStays(t *testing.T) {
 		full["taints"] = append(full["taints"], map[string]any{"key": fmt.Sprint("taint-", i), "effect": "PreferNoSchedule"})
 		full["conditions"] = append(full["conditions"], map[string]any{"type": fmt.Sprint("Condition", i), "status": "False"})
 	}
-	ofTaints := taints.Change{Owned: ours().Owned}
-	ofConditions := taints.Change{Gone: []string{"HostMemoryPressure"}}
+	ofTaints := taints.Desired{Owned: ours().Owned}
+	ofConditions := taints.Desired{Gone: []string{"HostMemoryPressure"}}
 	for _, a := range []struct {
 		subresource      string
 		patch            map[string]any
-		allowed, refused taints.Change
+		allowed, refused taints.Desired
 		says             string
 	}{
 		{"", map[string]any{"spec": map[string]any{"taints": full["taints"]}}, ofConditions, ofTaints, "no taints of a Node that has more than 500"},

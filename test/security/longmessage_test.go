@@ -19,8 +19,8 @@ func TestLongMessagePasses(t *testing.T) {
 		t.Fatal(err)
 	}
 	long := letters(32 * 4096)
-	change := taints.Change{Conditions: []taints.NodeCondition{{Type: "HostDiskPressure", Status: taints.ConditionUnknown, Reason: "StatfsBlocked", Message: long}}}
-	node, err := agent.Apply(t.Context(), apiserver.NodeOf(c.GetNode(t, name)), change)
+	desired := taints.Desired{Conditions: []taints.NodeCondition{{Type: "HostDiskPressure", Status: taints.ConditionUnknown, Reason: "StatfsBlocked", Message: long}}}
+	node, err := agent.Apply(t.Context(), apiserver.NodeOf(c.GetNode(t, name)), desired)
 	if err != nil {
 		t.Errorf("%.300s", err.Error())
 	}

@@ -5,11 +5,13 @@
 package security
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"testing"
 
 	"github.com/taintlet/taintlet/test/bed"
+	"github.com/taintlet/taintlet/test/bed/fleet"
 	"github.com/taintlet/taintlet/test/cluster"
 	"github.com/taintlet/taintlet/test/process"
 )
@@ -40,13 +42,13 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	code := denying.Shared.Run(m)
-	if err := attackable.Shared.Stop(nil); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = max(code, 1)
+	if address := os.Getenv(floodEnv); address != "" {
+		os.Exit(floodPort(address))
 	}
-	program.Remove()
-	os.Exit(code)
+	os.Exit(fleet.Main(m, func() error {
+		program.Remove()
+		return errors.Join(denying.Shared.Stop(nil), attackable.Shared.Stop(nil))
+	}))
 }
 
 // program is the agent as it is shipped: the race detector would take more memory

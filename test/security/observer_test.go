@@ -95,9 +95,9 @@ func (o *observer) until(most time.Duration, holds func(*corev1.Node) bool) (tim
 	}
 }
 
-func (o *observer) wait(t *testing.T, most time.Duration, what string, holds func(*corev1.Node) bool) {
+func (o *observer) wait(t *testing.T, what string, holds func(*corev1.Node) bool) {
 	t.Helper()
-	if _, ok := o.until(most, holds); !ok {
+	if _, ok := o.until(time.Minute, holds); !ok {
 		node, _, _ := o.newest()
 		record := node.Annotations[taints.RecordAnnotation]
 		t.Errorf("no version of the Node has %s; taints %v, record of %d bytes: %.200s", what, node.Spec.Taints, len(record), record)
@@ -133,6 +133,9 @@ func foreignOn(node *corev1.Node) string {
 		return strings.HasPrefix(key, ofAttacker) || key == taints.RecordAnnotation || key == taints.HeldAnnotation ||
 			key == taints.PausedAnnotation || key == "node.alpha.kubernetes.io/ttl"
 	})
+	if len(annotations) == 0 {
+		annotations = nil
+	}
 	list := slices.DeleteFunc(slices.Clone(node.Spec.Taints), func(taint corev1.Taint) bool {
 		return taint.Effect == corev1.TaintEffectNoSchedule && (strings.HasPrefix(taint.Key, "taintlet.dev/") || slices.Contains(ruled(), taint.Key))
 	})

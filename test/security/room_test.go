@@ -18,23 +18,23 @@ import (
 )
 
 // most is what the agent may write at most.
-func most() taints.Change {
-	change := ours()
-	change.Annotations = map[string]string{taints.RecordAnnotation: letters(recordBytes), taints.HeldAnnotation: letters(heldBytes)}
-	for i := range change.Conditions {
-		change.Conditions[i].Reason, change.Conditions[i].Message = letters(reasonBytes), letters(messageBytes)
+func most() taints.Desired {
+	desired := ours()
+	desired.Annotations = map[string]string{taints.RecordAnnotation: letters(recordBytes), taints.HeldAnnotation: letters(heldBytes)}
+	for i := range desired.Conditions {
+		desired.Conditions[i].Reason, desired.Conditions[i].Message = letters(reasonBytes), letters(messageBytes)
 	}
-	return change
+	return desired
 }
 
 // none removes what most writes.
-func none(change taints.Change) taints.Change {
-	for _, condition := range change.Conditions {
-		change.Gone = append(change.Gone, condition.Type)
+func none(desired taints.Desired) taints.Desired {
+	for _, condition := range desired.Conditions {
+		desired.Gone = append(desired.Gone, condition.Type)
 	}
-	change.Taints, change.Conditions = nil, nil
-	change.Annotations = map[string]string{taints.RecordAnnotation: "", taints.HeldAnnotation: ""}
-	return change
+	desired.Taints, desired.Conditions = nil, nil
+	desired.Annotations = map[string]string{taints.RecordAnnotation: "", taints.HeldAnnotation: ""}
+	return desired
 }
 
 // The bounds are where they are said to be: what is as large as they are is
@@ -53,15 +53,15 @@ func TestBoundsLeaveRoom(t *testing.T) {
 	applyTo(t, c, name, none(most()))
 }
 
-// applyTo makes the change as the agent of the Node does.
-func applyTo(t *testing.T, c *cluster.Cluster, name string, change taints.Change) {
+// applyTo writes as the agent of the Node does.
+func applyTo(t *testing.T, c *cluster.Cluster, name string, desired taints.Desired) {
 	t.Helper()
 	agent, err := apiserver.NewClient(bed.AgentOf(t, c, name), name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for {
-		_, err := agent.Apply(t.Context(), apiserver.NodeOf(c.GetNode(t, name)), change)
+		_, err := agent.Apply(t.Context(), apiserver.NodeOf(c.GetNode(t, name)), desired)
 		if errors.Is(err, apiserver.ErrOvertaken) {
 			continue // the controllers write this Node too: the agent decides again
 		}
@@ -135,11 +135,11 @@ func TestMoreManagersThanTheAPIServerKeeps(t *testing.T) {
 		if _, err := c.Client().CoreV1().Nodes().Patch(t.Context(), name, types.MergePatchType, patch, manager); err != nil {
 			t.Fatal(err)
 		}
-		change := ours()
+		desired := ours()
 		if i%3 == 2 {
-			change = none(change)
+			desired = none(desired)
 		}
-		applyTo(t, c, name, change)
+		applyTo(t, c, name, desired)
 	}
 	if !slices.ContainsFunc(c.GetNode(t, name).ManagedFields, func(e metav1.ManagedFieldsEntry) bool { return e.Manager == merged }) {
 		t.Errorf("no manager was merged: %v", c.GetNode(t, name).ManagedFields)

@@ -74,7 +74,7 @@ func newScene(t *testing.T) *scene {
 	s.attacked = s.start(t, s.node, s.config, s.api.configFor(as))
 	s.address = s.attacked.WaitLog(`msg="taintlet starts".* listen=(\S+)`)[1]
 	s.peak = newPeak(t, s.attacked.Process)
-	s.nodes.wait(t, time.Minute, "the agent's conditions", cluster.HasCondition("HostMemoryPressure", corev1.ConditionFalse))
+	s.nodes.wait(t, "the agent's conditions", cluster.HasCondition("HostMemoryPressure", corev1.ConditionFalse))
 	return s
 }
 

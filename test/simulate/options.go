@@ -148,7 +148,7 @@ Usage: go run ./test/simulate (--input FILE.csv | --synthetic NAME) [flags]
 %s
 Input: a CSV file with the header time,condition,level. time is a number of
 seconds since the start, or RFC 3339 (the first is the start then). level is OK,
-Degraded, Critical or Unknown. Further columns, if you like: certain (true: one
+Degraded, Critical or Unknown. No row is earlier than the one above. Further columns, if you like: certain (true: one
 bad sample is proof) and hysteresis (true: OK, but not past the threshold that
 clears). Recordings of "taintlet record" have severity, reason and inputs
 besides, which are left alone here. A level holds until the condition's next row; before its first row a

@@ -15,6 +15,7 @@ import (
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/agent/hostprobes"
+	"github.com/taintlet/taintlet/agent/node"
 	"github.com/taintlet/taintlet/agent/slots"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
@@ -64,10 +65,10 @@ func (w well) Observe(context.Context) probes.Observation {
 	return probes.Observation{Condition: w.condition, Level: probes.OK, Reason: "Well"}
 }
 
-// node is a Node in memory that notes each taint that is set or removed, and each
+// noted is a Node in memory that notes each taint that is set or removed, and each
 // warning about it.
-type node struct {
-	*agent.Offline
+type noted struct {
+	*node.Memory
 	begin time.Time
 
 	mu      sync.Mutex
@@ -77,8 +78,8 @@ type node struct {
 	entries []string
 }
 
-func (n *node) Apply(ctx context.Context, base *taints.Node, change taints.Change) (*taints.Node, error) {
-	after, err := n.Offline.Apply(ctx, base, change)
+func (n *noted) Apply(ctx context.Context, base *taints.Node, desired taints.Desired) (*taints.Node, error) {
+	after, err := n.Memory.Apply(ctx, base, desired)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if len(after.Taints) != n.taints {
@@ -96,7 +97,7 @@ func (n *node) Apply(ctx context.Context, base *taints.Node, change taints.Chang
 }
 
 // Event notes a warning about the Node.
-func (n *node) Event(_ *taints.Node, kind, reason, message string) {
+func (n *noted) Event(_ *taints.Node, kind, reason, message string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if kind == corev1.EventTypeWarning {
@@ -105,21 +106,21 @@ func (n *node) Event(_ *taints.Node, kind, reason, message string) {
 }
 
 // live runs an agent with default configuration through a day, and returns what it did.
-func live(t *testing.T, day Day) (n *node, host *Host) {
+func live(t *testing.T, day Day) (n *noted, host *Host) {
 	t.Helper()
 	host = NewHost(t, day)
 	synctest.Test(t, func(t *testing.T) {
 		log := slog.New(slog.DiscardHandler)
 		begin := time.Now()
 		lives := &living{host: host, begin: begin}
-		n = &node{Offline: agent.NewOffline("host", log), begin: begin}
+		n = &noted{Memory: node.NewMemory("host", log), begin: begin}
 		a := &agent.Agent{
 			Config: config.Default(), Client: n, Slots: slots.Offline{Log: log}, Recorder: n, Log: log,
 			Instance: "test", LifecycleController: true, Boot: decide.Boot{ID: "boot", At: begin}, Now: time.Now,
 			NewProbe: func(c config.Condition) probes.Probe {
 				switch c.Name {
 				case probes.MemoryPressure, probes.PIDPressure:
-					return watched{Probe: hostprobes.Environment{Host: host.Host()}.NewProbe(c), lives: lives}
+					return watched{Probe: hostprobes.NewProbe(host.Host())(c), lives: lives}
 				}
 				return well{condition: c.Name}
 			},

@@ -195,20 +195,20 @@ func (s *simulation) step(in decide.Inputs) {
 	in.Node, in.Facts = s.node, s.facts
 	var d decide.Decision
 	s.state, d = decide.Step(s.policy, s.state, in, s.boot.At.Add(s.now))
-	if d.Change == nil {
+	if d.Desired == nil {
 		return
 	}
-	if _, differs := d.Change.Differs(s.node.Node); differs {
-		if taints.Equal(d.Change.ApplyTo(s.node.Node).Taints, s.node.Taints) {
+	if _, differs := d.Desired.Differs(s.node.Node); differs {
+		if taints.Equal(d.Desired.ApplyTo(s.node.Node).Taints, s.node.Taints) {
 			s.writes.Told++
 		} else {
 			s.writes.Node++
 		}
 	}
-	if len(d.Change.Conditions) > 0 {
+	if len(d.Desired.Conditions) > 0 {
 		s.writes.Status++
 	}
-	s.node = decide.Read(d.Change.ApplyTo(s.node.Node))
+	s.node = decide.Read(d.Desired.ApplyTo(s.node.Node))
 	s.compare()
 	s.step(decide.Inputs{Written: true})
 }

@@ -2,8 +2,16 @@ package check
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/status"
+	"github.com/taintlet/taintlet/cmd/terminal"
 )
 
 // daemonSet is what is used of the agents' DaemonSet.
@@ -39,15 +47,18 @@ func daemonSetCheck() check {
 		remedy: "see the pods that are not ready: kubectl get pods --all-namespaces -o wide --selector " + label,
 		ask: func(ctx context.Context, s *scene) answer {
 			d, err := s.agents(ctx)
-			if err != nil {
-				return fail("the DaemonSet %s in namespace %s cannot be read: %v", account, s.namespace, err)
+			switch {
+			case apierrors.IsNotFound(err):
+				return s.noDaemonSet(ctx)
+			case err != nil:
+				return unread("the DaemonSet of the agents", err)
 			}
 			n := d.Status
 			switch {
 			case n.DesiredNumberScheduled == 0:
-				return fail("the DaemonSet %s selects no Node", account)
+				return fail("the DaemonSet %s selects no Node", account).but("mend nodeSelector, affinity and tolerations in the chart's values")
 			case n.NumberReady < n.DesiredNumberScheduled:
-				return fail("%d of %d agents are ready", n.NumberReady, n.DesiredNumberScheduled)
+				return fail("%d of %d agents are ready%s", n.NumberReady, n.DesiredNumberScheduled, s.whoIsNotReady(ctx))
 			case n.UpdatedNumberScheduled < n.DesiredNumberScheduled:
 				return warn("%d of %d agents are of the DaemonSet's newest version", n.UpdatedNumberScheduled, n.DesiredNumberScheduled)
 			}
@@ -55,6 +66,63 @@ func daemonSetCheck() check {
 		},
 	}
 }
+
+// noDaemonSet says that there is none, and where there is one instead.
+func (s *scene) noDaemonSet(ctx context.Context) answer {
+	missing := fail("the DaemonSet %s is missing in namespace %s", account, s.namespace)
+	var elsewhere struct{ Items []pod }
+	if err := s.me.selected(ctx, "/apis/apps/v1/daemonsets", label, &elsewhere); err == nil {
+		for _, d := range elsewhere.Items {
+			if d.Metadata.Name == account {
+				return missing.but("did you mean --namespace=" + d.Metadata.Namespace + "?")
+			}
+		}
+	}
+	return missing.but("install it: apply the manifest or upgrade the chart. Nodes keep the taints that they have until agents run again")
+}
+
+// whoIsNotReady names the agents that are not ready, as far as their pods tell.
+func (s *scene) whoIsNotReady(ctx context.Context) string {
+	all, err := s.agentPods(ctx)
+	if nodes := notReady(all, s.asker(ctx)); err == nil && len(nodes) > 0 {
+		return "; not ready: " + listed(nodes)
+	}
+	return ""
+}
+
+const (
+	// askedAgents is how many agents are asked why they are not ready, and askedFor how
+	// long each may take.
+	askedAgents = 3
+	askedFor    = 2 * time.Second
+)
+
+// asker returns what asks an agent through the API server why it is not ready. The
+// answer is empty where the agent cannot be asked, or too many were.
+func (s *scene) asker(ctx context.Context) func(pod) string {
+	count := 0
+	return func(p pod) string {
+		if count++; count > askedAgents || p.Status.Phase != "Running" {
+			return ""
+		}
+		ctx, cancel := context.WithTimeout(ctx, askedFor)
+		defer cancel()
+		path := fmt.Sprintf("/api/v1/namespaces/%s/pods/%s:%d/proxy/readyz", p.Metadata.Namespace, p.Metadata.Name, p.port())
+		var answered apierrors.APIStatus
+		if err := s.me.client.Get().AbsPath(path).MaxRetries(0).Do(ctx).Error(); !errors.As(err, &answered) || answered.Status().Details == nil {
+			return ""
+		}
+		for _, cause := range answered.Status().Details.Causes {
+			if cause.Type == metav1.CauseTypeUnexpectedServerResponse { // the agent's own text
+				return terminal.Clean(strings.TrimSpace(cause.Message), maxReason)
+			}
+		}
+		return "" // of the API server, which did not reach it
+	}
+}
+
+// maxReason is how much an agent may say, in bytes.
+const maxReason = 200
 
 func signsCheck() check {
 	return check{
@@ -76,7 +144,7 @@ func signsCheck() check {
 			case summary.Agents == 0:
 				return fail("no agent has written its Node yet")
 			case len(silent) > 0:
-				return fail("%d of %d agents have given no sign for %s or longer: %s", len(silent), summary.Agents, status.DefaultSilentAfter, listed(silent))
+				return fail("%d of %d agents have given no sign for %s or longer: %s", len(silent), summary.Agents, all.silentAfter, listed(silent))
 			}
 			return ok("all agents write their Nodes: %s", summary)
 		},
@@ -92,7 +160,7 @@ func serviceCheck() check {
 			found, err := s.me.find(ctx, "/api/v1/namespaces/"+s.namespace+"/services/"+account, &service)
 			switch {
 			case err != nil:
-				return fail("the Service %s cannot be read: %v", account, err)
+				return unread("the Service of the agents", err)
 			case !found:
 				return fail("the Service %s is missing in namespace %s", account, s.namespace)
 			case service.Spec.ClusterIP != "None":
@@ -100,7 +168,7 @@ func serviceCheck() check {
 			}
 			ready, err := s.endpoints(ctx)
 			if err != nil {
-				return fail("the EndpointSlices of the agents cannot be listed: %v", err)
+				return unread("the EndpointSlices of the agents", err)
 			}
 			d, err := s.agents(ctx)
 			if err == nil && ready < d.Status.NumberReady {

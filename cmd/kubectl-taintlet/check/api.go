@@ -20,7 +20,8 @@ import (
 const (
 	// requestRate is how many requests a second a check makes.
 	requestRate = 50
-	// tellsWhoAsks is what the API server is told of the writer of a dry run.
+	// tellsWhoAsks is what the API server is told of the writer of a dry run that is not an
+	// agent's.
 	tellsWhoAsks = "taintlet-check"
 	// maxAnswer bounds an answer, in bytes. The pods of 5,000 agents take 60 MB.
 	maxAnswer = 128 << 20
@@ -29,7 +30,11 @@ const (
 // api asks the API server as one user. Objects are decoded into structs that have
 // what is used and no more: the types of all API groups would cost every agent
 // memory, since it is the same binary.
-type api struct{ client rest.Interface }
+type api struct {
+	client rest.Interface
+	// manager is what the API server is told of the writer of a dry run.
+	manager string
+}
 
 func newAPI(config *rest.Config) (api, error) {
 	scheme := runtime.NewScheme()
@@ -44,7 +49,7 @@ func newAPI(config *rest.Config) (api, error) {
 	if err != nil {
 		return api{}, fmt.Errorf("API client: %w", err)
 	}
-	return api{client}, nil
+	return api{client, tellsWhoAsks}, nil
 }
 
 // get reads an object.
@@ -104,7 +109,7 @@ func (a api) try(ctx context.Context, request *rest.Request, path string, body, 
 	if err != nil {
 		return err
 	}
-	return decode(request.AbsPath(path).Param("dryRun", metav1.DryRunAll).Param("fieldManager", tellsWhoAsks).Body(data).Do(ctx), into)
+	return decode(request.AbsPath(path).Param("dryRun", metav1.DryRunAll).Param("fieldManager", a.manager).Body(data).Do(ctx), into)
 }
 
 func decode(result rest.Result, into any) error {

@@ -67,12 +67,12 @@ type rule struct {
 	Verbs     []string `json:"verbs"`
 }
 
-// grantable is what whoever installs has to be able to grant: what the agents do, and
-// what evict.slots of the chart adds. It is for the whole cluster, since a role cannot
+// grantable is what whoever installs has to be able to grant: what the agents do, what
+// evict.slots of the chart adds, and what the Job after an uninstallation does. It is for the whole cluster, since a role cannot
 // be tried in a namespace that is not there yet.
 func grantable() []rule {
 	var rules []rule
-	for _, p := range append(needed("", ""), permission{Group: "coordination.k8s.io", Resource: "leases", Verb: "update"}) {
+	for _, p := range append(needed("", ""), permission{Group: "coordination.k8s.io", Resource: "leases", Verb: "update"}, permission{Resource: "pods", Verb: "list"}) {
 		r := rule{Groups: []string{p.Group}, Resources: []string{p.Resource}, Verbs: []string{p.Verb}}
 		if p.Sub != "" {
 			r.Resources[0] += "/" + p.Sub
@@ -115,11 +115,11 @@ func namespaceCheck() check {
 			found, err := s.me.find(ctx, "/api/v1/namespaces/"+s.namespace, &namespace)
 			switch {
 			case err != nil:
-				return fail("the namespace %s cannot be read: %v", s.namespace, err)
+				return unread("the namespace "+s.namespace, err)
 			case !found:
 				return ok("the namespace %s is not there yet: create it as the documentation says", s.namespace)
 			case namespace.Metadata.DeletionTimestamp != "":
-				return fail("the namespace %s is being deleted", s.namespace)
+				return fail("the namespace %s is being deleted", s.namespace).but("wait until it is gone; what a finalizer holds back keeps it")
 			}
 			err = s.me.tryCreate(ctx, "/api/v1/namespaces/"+s.namespace+"/pods", podLikeOurs(s.namespace, s.port))
 			switch {

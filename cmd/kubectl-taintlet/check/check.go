@@ -6,9 +6,11 @@ package check
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 
 	"github.com/taintlet/taintlet/agent/config"
@@ -48,6 +50,9 @@ type Report struct {
 	APIVersion string  `json:"apiVersion"`
 	Kind       string  `json:"kind"`
 	Groups     []Group `json:"groups"`
+	// Stopped: the last check failed, and without it the others tell nothing. They
+	// were not made.
+	Stopped bool `json:"stopped,omitempty"`
 }
 
 // Kind is the kind of a Report as JSON.
@@ -62,18 +67,41 @@ type check struct {
 	remedy string
 	link   string
 	ask    func(context.Context, *scene) answer
+	// isBase: where it fails, none of those that follow can tell anything.
+	isBase bool
 }
 
 // answer is what a check found, in words.
 type answer struct {
 	state State
 	text  string
+	// remedy is what to do about this answer; empty: that of the check.
+	remedy string
 }
 
-func ok(format string, args ...any) answer   { return answer{OK, fmt.Sprintf(format, args...)} }
-func warn(format string, args ...any) answer { return answer{Warning, fmt.Sprintf(format, args...)} }
-func fail(format string, args ...any) answer { return answer{Failed, fmt.Sprintf(format, args...)} }
-func skip(format string, args ...any) answer { return answer{Skipped, fmt.Sprintf(format, args...)} }
+func ok(format string, args ...any) answer { return answer{OK, fmt.Sprintf(format, args...), ""} }
+func warn(format string, args ...any) answer {
+	return answer{Warning, fmt.Sprintf(format, args...), ""}
+}
+func fail(format string, args ...any) answer { return answer{Failed, fmt.Sprintf(format, args...), ""} }
+func skip(format string, args ...any) answer {
+	return answer{Skipped, fmt.Sprintf(format, args...), ""}
+}
+
+// but returns the answer with a remedy of its own.
+func (a answer) but(remedy string) answer {
+	a.remedy = remedy
+	return a
+}
+
+// unread is the answer of a check that could not read what it is about. Who lacks a
+// permission is told so, and not how to mend what may be well.
+func unread(what string, err error) answer {
+	if apierrors.IsForbidden(err) {
+		return skip("%s: you may not read that: %v", what, err)
+	}
+	return fail("%s cannot be read: %v", what, err).but("try again; if it stays so, look at the API server")
+}
 
 // group is the checks of one thing, in the order in which they are made.
 type group struct {
@@ -84,12 +112,19 @@ type group struct {
 // installed are the checks of an installation.
 func installed() []group {
 	return []group{
-		{"cluster", []check{versionCheck(), nodesCheck(), imagesCheck()}},
+		{"cluster", []check{versionCheck(), base(nodesCheck()), imagesCheck(), programCheck()}},
 		{"permissions", []check{grantedCheck(), boundedCheck(), tokenCheck()}},
-		{"admission policies", []check{nodesPolicyCheck(), eventsPolicyCheck(), leasesPolicyCheck(), keepObjectsCheck(), keepEffectCheck()}},
-		{"agents", []check{daemonSetCheck(), signsCheck(), serviceCheck(), dnsPodsCheck()}},
+		{"admission policies", []check{nodesPolicyCheck(), eventsPolicyCheck(), leasesPolicyCheck(), rulesAllowedCheck(), unchangedCheck(), keepObjectsCheck(), keepEffectCheck()}},
+		{"configuration", []check{configurationCheck(), rulesCheck(), slotsCheck()}},
+		{"agents", []check{daemonSetCheck(), signsCheck(), restartsCheck(), oneEachCheck(), serviceCheck(), dnsPodsCheck()}},
 		{"hosts", []check{hostNetworkCheck(), hostPIDCheck(), kernelCheck(), unknownCheck(), clockCheck(), kubeletCheck()}},
 	}
+}
+
+// base returns the check as one without which the others tell nothing.
+func base(c check) check {
+	c.isBase = true
+	return c
 }
 
 // before are the checks that need no installation.
@@ -112,31 +147,76 @@ type Options struct {
 	Pre bool
 	// Port is the port of the hosts where the agents are to listen. 0: DefaultPort.
 	Port int
+	// Version is that of this program.
+	Version string
+	// Wait makes the checks again until none fails and the roll-out is over, or the
+	// context ends. Err is told what is waited for.
+	Wait bool
+	Err  io.Writer
 }
 
-// Run makes the checks and prints what they found. It reports whether none failed.
+// Run makes the checks and prints what they found. It reports whether none failed. An
+// API server that does not answer is an error.
 func Run(ctx context.Context, o Options) (isWell bool, err error) {
-	s, err := newScene(o.Config, o.Namespace)
+	report, err := o.make(ctx)
+	if o.Wait {
+		report, err = o.await(ctx, report, err)
+	}
 	if err != nil {
 		return false, err
 	}
-	s.port = cmp.Or(o.Port, DefaultPort)
+	isWell = report.isWell() && (!o.Wait || report.isSettled())
+	return isWell, report.print(o.Out, o.Output)
+}
+
+// make makes the checks once.
+func (o Options) make(ctx context.Context) (report Report, err error) {
+	s, err := newScene(o.Config, o.Namespace)
+	if err != nil {
+		return report, err
+	}
+	s.port, s.program = cmp.Or(o.Port, DefaultPort), o.Version
+	if err := s.reach(ctx); err != nil {
+		return report, err
+	}
 	groups := installed()
 	if o.Pre {
 		groups = before()
 	}
-	report := Report{APIVersion: config.APIVersion, Kind: Kind}
+	report = Report{APIVersion: config.APIVersion, Kind: Kind}
 	for _, g := range groups {
 		found := Group{Name: g.name}
 		for _, c := range g.checks {
-			found.Lines = append(found.Lines, c.line(ctx, s))
+			line := c.line(ctx, s)
+			found.Lines = append(found.Lines, line)
 			if ctx.Err() != nil {
-				return false, ctx.Err()
+				return report, ctx.Err()
+			}
+			if report.Stopped = c.isBase && line.State == Failed; report.Stopped {
+				break
 			}
 		}
 		report.Groups = append(report.Groups, found)
+		if report.Stopped {
+			break
+		}
 	}
-	return report.isWell(), report.print(o.Out, o.Output)
+	return report, nil
+}
+
+// reach asks for the version of the API server. Nothing else is asked of one that does
+// not answer, or does not know who asks.
+func (s *scene) reach(ctx context.Context) error {
+	err := s.me.get(ctx, "/version", &s.version)
+	var answered apierrors.APIStatus
+	switch {
+	case apierrors.IsUnauthorized(err):
+		return fmt.Errorf("the API server %s does not accept who you are: %w", s.config.Host, err)
+	case err != nil && !errors.As(err, &answered):
+		return fmt.Errorf("the API server %s does not answer: %w", s.config.Host, err)
+	}
+	s.versionErr = err
+	return nil
 }
 
 // line makes the check.
@@ -144,7 +224,7 @@ func (c check) line(ctx context.Context, s *scene) Line {
 	found := c.ask(ctx, s)
 	line := Line{Name: c.name, State: found.state, Text: clean(found.text)}
 	if found.state == Failed || found.state == Warning {
-		line.Remedy, line.Link = c.remedy, docs+c.link
+		line.Remedy, line.Link = clean(cmp.Or(found.remedy, c.remedy)), docs+c.link
 	}
 	return line
 }

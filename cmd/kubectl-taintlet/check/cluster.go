@@ -1,8 +1,12 @@
 package check
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"regexp"
 	"slices"
+	"strings"
 )
 
 const (
@@ -17,9 +21,9 @@ func versionCheck() check {
 		name:   "version",
 		remedy: "taintlet needs Kubernetes 1.30 or later, and an API server that answers",
 		link:   "deploy/README.md#deploying-taintlet",
-		ask: func(ctx context.Context, s *scene) answer {
-			if err := s.me.get(ctx, "/version", &s.version); err != nil {
-				return fail("the API server does not say its version: %v", err)
+		ask: func(_ context.Context, s *scene) answer {
+			if s.versionErr != nil {
+				return fail("the API server does not say its version: %v", s.versionErr)
 			}
 			if minor := s.version.number(); minor < oldest {
 				return fail("Kubernetes is %s, older than 1.%d", s.version.GitVersion, oldest)
@@ -36,31 +40,15 @@ func nodesCheck() check {
 		link:   "deploy/README.md#permissions",
 		ask: func(ctx context.Context, s *scene) answer {
 			all, err := s.allNodes(ctx)
-			if err != nil {
+			switch {
+			case errors.Is(err, errNoNodes):
+				return fail("%v", err).but("add a Node first: most of what follows is tried on one")
+			case err != nil:
 				return fail("the Nodes cannot be listed: %v", err)
 			}
 			return ok("the Nodes can be listed: %d", len(all.names))
 		},
 	}
-}
-
-// pods are the agents'.
-type pods struct {
-	Items []struct {
-		Metadata struct{ Name, UID string }
-		Spec     struct {
-			NodeName   string
-			Containers []struct{ Name, Image string }
-		}
-	}
-}
-
-// agentPods returns the agents' pods.
-func (s *scene) agentPods(ctx context.Context) (pods, error) {
-	return s.pods.once(func() (list pods, err error) {
-		err = s.me.selected(ctx, "/api/v1/namespaces/"+s.namespace+"/pods", label, &list)
-		return list, err
-	})
 }
 
 func imagesCheck() check {
@@ -69,26 +57,75 @@ func imagesCheck() check {
 		remedy: "wait for the roll-out, or find out which pods it does not replace",
 		link:   "deploy/README.md#upgrade",
 		ask: func(ctx context.Context, s *scene) answer {
-			list, err := s.agentPods(ctx)
+			images, err := s.images(ctx)
 			if err != nil {
-				return fail("the agents' pods cannot be listed: %v", err)
-			}
-			var images []string
-			for _, pod := range list.Items {
-				for _, container := range pod.Spec.Containers {
-					if container.Name == account && !slices.Contains(images, container.Image) {
-						images = append(images, container.Image)
-					}
-				}
+				return unread("the agents' pods", err)
 			}
 			switch len(images) {
 			case 0:
-				return fail("there are no agents' pods in namespace %s", s.namespace)
+				return fail("there are no agents' pods in namespace %s", s.namespace).but("see what the DaemonSet says: kubectl --namespace " + s.namespace + " describe daemonset " + account)
 			case 1:
 				return ok("all agents are of the same version: %s", images[0])
 			}
-			slices.Sort(images)
 			return warn("agents are of %d versions: %s", len(images), listed(images))
+		},
+	}
+}
+
+// images returns the images of the agents, each once.
+func (s *scene) images(ctx context.Context) (images []string, err error) {
+	list, err := s.agentPods(ctx)
+	for _, pod := range list {
+		for _, container := range pod.Spec.Containers {
+			if container.Name == account && !slices.Contains(images, container.Image) {
+				images = append(images, container.Image)
+			}
+		}
+	}
+	slices.Sort(images)
+	return images, err
+}
+
+// release is a version as releases have it, without what follows the patch number.
+var release = regexp.MustCompile(`^v?(\d+\.\d+\.\d+)$`)
+
+// releaseOf returns the release that a version or the tag of an image names; empty:
+// none.
+func releaseOf(version string) string {
+	name, _, _ := strings.Cut(version, "@")
+	name = name[strings.LastIndexAny(name, ":/")+1:]
+	if found := release.FindStringSubmatch(name); found != nil {
+		return found[1]
+	}
+	return ""
+}
+
+// programCheck compares the release of the agents with that of this program, which
+// knows the configuration and the record of its own release.
+func programCheck() check {
+	return check{
+		name:   "program",
+		remedy: "use the plugin of the agents' release: what another one says of the configuration and of the record may be wrong",
+		link:   "deploy/README.md#the-plugin",
+		ask: func(ctx context.Context, s *scene) answer {
+			own := releaseOf(s.program)
+			if own == "" {
+				return skip("whether this program is of the agents' release: it is %s, which is none", cmp.Or(s.program, "of no version"))
+			}
+			images, err := s.images(ctx)
+			if err != nil || len(images) == 0 {
+				return skip("whether this program is of the agents' release: there are no agents to compare it with")
+			}
+			for _, image := range images {
+				switch theirs := releaseOf(image); theirs {
+				case own:
+				case "":
+					return skip("whether this program is of the agents' release: the image %s names none", image)
+				default:
+					return warn("this program is of release %s, and agents are of %s", own, theirs)
+				}
+			}
+			return ok("this program and the agents are of one release: %s", own)
 		},
 	}
 }

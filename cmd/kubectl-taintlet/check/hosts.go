@@ -6,9 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/taintlet/taintlet/agent/decide"
-	"github.com/taintlet/taintlet/taints"
 )
 
 // maxSkew is how far a host's clock may be off. Nothing is decided by it; it makes
@@ -107,16 +104,6 @@ func unknownCheck() check {
 			trouble: "agents cannot tell about all conditions", fine: "the agents can tell about all conditions",
 		}.ask,
 	}
-}
-
-// skewOf is how far a host's clock is ahead of the API server's. An agent stamps its
-// conditions by the one clock, and the API server notes the same write by the other.
-func skewOf(node *taints.Node, policy *decide.Policy) time.Duration {
-	noted, stamped := node.StatusWrittenAt, decide.LastHeartbeat(node, policy)
-	if noted.IsZero() || stamped.IsZero() {
-		return 0
-	}
-	return stamped.Sub(noted)
 }
 
 func skewInWords(off time.Duration) string {

@@ -201,9 +201,9 @@ func tokenCheck() check {
 		ask: func(ctx context.Context, s *scene) answer {
 			list, err := s.agentPods(ctx)
 			if err != nil {
-				return fail("the agents' pods cannot be listed: %v", err)
+				return unread("the agents' pods", err)
 			}
-			for _, pod := range list.Items {
+			for _, pod := range list {
 				if pod.Spec.NodeName != "" {
 					return s.tokenOf(ctx, pod.Metadata.Name, pod.Metadata.UID, pod.Spec.NodeName)
 				}

@@ -93,7 +93,7 @@ func leasesPolicyCheck() check {
 			found, err := s.me.find(ctx, path, &lease)
 			switch {
 			case err != nil:
-				return fail("the eviction slots cannot be read: %v", err)
+				return unread("the eviction slots", err)
 			case !found:
 				return ok("no Node may evict: there are no eviction slots")
 			}
@@ -122,7 +122,7 @@ func keepObjectsCheck() check {
 			for _, kind := range []string{"mutatingadmissionpolicies", "mutatingadmissionpolicybindings"} {
 				found, err := s.me.find(ctx, admission+kind+"/"+taints.KeepPolicyName, nil)
 				if err != nil {
-					return fail("deploy/keep.yaml cannot be looked for: %v", err)
+					return unread("deploy/keep.yaml", err)
 				}
 				if !found {
 					missing = append(missing, kind)

@@ -58,6 +58,9 @@ func (r Report) print(w io.Writer, format string) error {
 			fmt.Fprintf(&text, ", %d %s", counts[other.state], other.word)
 		}
 	}
+	if r.Stopped {
+		text.WriteString("; without that nothing else can be checked")
+	}
 	text.WriteString("\n")
 	_, err := io.WriteString(w, text.String())
 	return err

@@ -13,6 +13,7 @@ import (
 
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
+	"github.com/taintlet/taintlet/agent/decide/describe"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/status"
 	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/taints/apiserver"
@@ -35,12 +36,16 @@ type scene struct {
 	namespace string
 	port      int // of the hosts, where the agents listen
 
-	version version
+	program string // the version of this program
 
-	nodes     asked[*nodes]
-	daemonSet asked[*daemonSet]
-	pods      asked[pods]
-	admission asked[[]string]
+	version    version
+	versionErr error
+
+	configuration asked[*config.Config]
+	nodes         asked[*nodes]
+	daemonSet     asked[*daemonSet]
+	pods          asked[[]pod]
+	admission     asked[[]string]
 }
 
 // asked is an answer of the API server that several checks need.
@@ -77,9 +82,11 @@ func groupsOf(namespace string) []string {
 
 // agent asks as the agent of a Node.
 func (s *scene) agent(node string) (api, error) {
-	return s.as(rest.ImpersonationConfig{
+	agent, err := s.as(rest.ImpersonationConfig{
 		UserName: s.user(), Groups: groupsOf(s.namespace), Extra: map[string][]string{nodeExtra: {node}},
 	})
+	agent.manager = account // the policies let it write under no other name
+	return agent, err
 }
 
 func (s *scene) as(who rest.ImpersonationConfig) (api, error) {
@@ -109,6 +116,8 @@ func (v version) number() int {
 type nodes struct {
 	names  []string
 	report status.Report
+	// silentAfter is how long an agent may give no sign.
+	silentAfter time.Duration
 	// held is a Node on which a taint is kept, with all its taints; empty: none.
 	held       string
 	heldKey    string
@@ -132,7 +141,8 @@ func (s *scene) readNodes(ctx context.Context) (*nodes, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, fleet, policy := &nodes{}, status.NewFleet(nil, status.DefaultSilentAfter), config.Default().Policy()
+	all, policy := &nodes{silentAfter: s.silentAfter(ctx)}, config.Default().Policy()
+	fleet := status.NewFleet(nil, all.silentAfter)
 	err = client.Each(ctx, func(node *taints.Node) error {
 		fleet.Add(node)
 		all.add(node, policy)
@@ -148,6 +158,16 @@ func (s *scene) readNodes(ctx context.Context) (*nodes, error) {
 	return all, nil
 }
 
+// silentAfter is two and a half heartbeats, so that one may be lost. 0: agents have
+// none.
+func (s *scene) silentAfter(ctx context.Context) time.Duration {
+	cfg, err := s.inUse(ctx)
+	if err != nil {
+		return status.DefaultSilentAfter
+	}
+	return cfg.Heartbeat.Duration * 5 / 2
+}
+
 // add takes in a Node.
 func (n *nodes) add(node *taints.Node, policy *decide.Policy) {
 	name := strings.Clone(node.Name)
@@ -155,7 +175,7 @@ func (n *nodes) add(node *taints.Node, policy *decide.Policy) {
 	if node.OS == "linux" && isOldKernel(node.Kernel) {
 		n.oldKernels = append(n.oldKernels, fmt.Sprintf("%s (%s)", name, strings.Clone(node.Kernel)))
 	}
-	if off := skewOf(node, policy); off.Abs() > maxSkew {
+	if off := status.SkewOf(node, policy); off.Abs() > maxSkew {
 		n.skewed = append(n.skewed, fmt.Sprintf("%s (%s)", name, skewInWords(off)))
 	}
 	for _, condition := range policy.Conditions {
@@ -163,7 +183,7 @@ func (n *nodes) add(node *taints.Node, policy *decide.Policy) {
 		if ours == nil {
 			continue
 		}
-		if ours.Status == taints.ConditionUnknown && ours.Reason != decide.ReasonBraked {
+		if ours.Status == taints.ConditionUnknown && ours.Reason != describe.ReasonBraked {
 			n.unknown = append(n.unknown, fmt.Sprintf("%s (%s: %s)", name, ours.Type, strings.Clone(ours.Reason)))
 		}
 		theirs := node.Condition(string(condition.Name))

@@ -1,11 +1,16 @@
 package status
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/labels"
+
 	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
+	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/problems"
 	"github.com/taintlet/taintlet/taints"
 )
 
@@ -14,14 +19,22 @@ import (
 const DefaultSilentAfter = 12*time.Minute + 30*time.Second
 
 // Fleet is what is known of all Nodes. It keeps rows and no Node, and of a Node that
-// is well its name only.
+// is healthy its name and the last sign of its agent.
 type Fleet struct {
+	// Selector chooses Nodes by their labels; nil: all.
+	Selector labels.Selector
+	// SortBy is the order of Nodes in a Report: one of the Sort constants.
+	SortBy string
+	// Version is that of this program, with which that of the agents is compared.
+	Version string
+
 	reader *Reader
 	// names are the Nodes that were asked for; empty: all.
 	names []string
 	// silentAfter is how old the last sign may be. 0: any age.
-	silentAfter time.Duration
-	nodes       map[string]Node
+	silentAfter  time.Duration
+	nodes        map[string]Node
+	installation *installation.Installation
 }
 
 // NewFleet returns a Fleet that knows no Node.
@@ -34,21 +47,25 @@ func (f *Fleet) Reset() { clear(f.nodes) }
 
 // Add takes in a Node as it is now.
 func (f *Fleet) Add(node *taints.Node) {
-	if len(f.names) > 0 && !slices.Contains(f.names, node.Name) {
+	switch {
+	case len(f.names) > 0 && !slices.Contains(f.names, node.Name):
+		return
+	case f.Selector != nil && !f.Selector.Matches(labels.Set(node.Labels)):
+		f.Remove(node.Name)
 		return
 	}
 	n := f.reader.Read(node)
 	if len(f.names) == 0 {
-		n.Conditions = notWell(n.Conditions)
+		n.Conditions, n.Foreign = notHealthy(n.Conditions), nil
 	}
 	f.nodes[strings.Clone(node.Name)] = n
 }
 
-// notWell copies what is to be shown, so that nothing else stays in memory.
-func notWell(all []Condition) []Condition {
+// notHealthy copies what is to be shown, so that nothing else stays in memory.
+func notHealthy(all []Condition) []Condition {
 	var some []Condition
 	for _, c := range all {
-		if !c.isWell() {
+		if !c.isHealthy() {
 			some = append(some, c)
 		}
 	}
@@ -64,24 +81,59 @@ func (f *Fleet) Has(name string) bool {
 	return found
 }
 
+// SetInstallation takes in what is installed, as it is now.
+func (f *Fleet) SetInstallation(i *installation.Installation) { f.installation = i }
+
 // Report says how the Fleet is at that time.
 func (f *Fleet) Report(now time.Time) Report {
 	r := Report{APIVersion: config.APIVersion, Kind: Kind, Time: now.UTC().Truncate(time.Second), Nodes: []Node{}}
-	for _, n := range f.nodes {
-		n.State, n.asked = f.stateAt(n, now), len(f.names) > 0
+	var pods map[string][]*installation.Pod
+	if f.installation != nil {
+		pods = f.installation.PodsByNode()
+	}
+	var known []problems.Node
+	for name, n := range f.nodes {
+		n.State, n.asked = f.stateAt(n, now, pods[name]), len(f.names) > 0
 		r.Summary.count(n, now)
-		isShown := n.State != Well && n.State != NoAgent || n.Paused != "" || n.asked
+		if n.State != NoAgent {
+			known = append(known, f.known(name, n, now))
+		}
+		isShown := n.State != Healthy && n.State != NoAgent || n.Paused != "" || n.asked
 		if isShown {
+			n.Pods = podsOf(pods[name])
 			r.Nodes = append(r.Nodes, n)
 		}
 	}
-	slices.SortFunc(r.Nodes, func(a, b Node) int { return strings.Compare(a.Name, b.Name) })
+	f.install(&r, known, now)
+	sortNodes(r.Nodes, f.SortBy)
 	return r
 }
 
-// stateAt is the State with silence taken into account.
-func (f *Fleet) stateAt(n Node, now time.Time) State {
-	if n.State != NoAgent && f.silentAfter > 0 && (n.LastSign == nil || now.Sub(*n.LastSign) > f.silentAfter) {
+// known is what there is to judge of an agent's Node.
+func (f *Fleet) known(name string, n Node, now time.Time) problems.Node {
+	k := problems.Node{Name: name, IsSilent: f.isSilent(n, now), Skew: time.Duration(n.ClockSkewSeconds) * time.Second, Unreadable: n.Problem}
+	if n.LastSign != nil {
+		k.LastSign = *n.LastSign
+	}
+	return k
+}
+
+// isSilent reports whether the last sign of the agent is too old.
+func (f *Fleet) isSilent(n Node, now time.Time) bool {
+	return f.silentAfter > 0 && (n.LastSign == nil || now.Sub(*n.LastSign) > f.silentAfter)
+}
+
+// stateAt is the State with dead agents taken into account.
+func (f *Fleet) stateAt(n Node, now time.Time, pods []*installation.Pod) State {
+	isUp := slices.ContainsFunc(pods, func(p *installation.Pod) bool {
+		ready, _ := p.ReadySince()
+		return ready
+	})
+	switch {
+	case n.State == NoAgent:
+	case f.installation != nil && f.installation.Knows(installation.PartPods) && !isUp:
+		return Down
+	case f.isSilent(n, now):
 		return Silent
 	}
 	return n.State
@@ -98,14 +150,16 @@ func (s *Summary) count(n Node, now time.Time) {
 		s.Paused++
 	}
 	switch n.State {
-	case Well:
-		s.Well++
+	case Healthy:
+		s.Healthy++
 	case Tainted:
 		s.Tainted++
-	case Untainted:
-		s.Untainted++
+	case Degraded:
+		s.Degraded++
 	case Unknown:
 		s.Unknown++
+	case Down:
+		s.Down++
 	case Silent:
 		s.Silent++
 		if n.LastSign != nil {
@@ -114,8 +168,58 @@ func (s *Summary) count(n Node, now time.Time) {
 	}
 }
 
-// IsWell reports whether there are agents and all are well. Of Nodes that were asked
-// for by name, each has to have one.
+// IsWell reports whether there are agents, all are healthy and nothing has failed. Of
+// Nodes that were asked for by name, each has to have an agent, and what fails
+// elsewhere does not count.
 func (f *Fleet) IsWell(r Report) bool {
-	return r.Summary.Agents > 0 && r.Summary.Well == r.Summary.Agents && (len(f.names) == 0 || r.Summary.WithoutAgent == 0)
+	isAsked := len(f.names) > 0
+	hasFailed := slices.ContainsFunc(r.Problems, func(p problems.Problem) bool {
+		return p.Severity == problems.Failure && (!isAsked || p.Node != "")
+	})
+	return r.Summary.Agents > 0 && r.Summary.Healthy == r.Summary.Agents && (!isAsked || r.Summary.WithoutAgent == 0) && !hasFailed
+}
+
+// The orders of Nodes in a Report.
+const (
+	SortByName  = "name"
+	SortBySince = "since" // the longest first
+	SortByState = "state" // Down and Silent first, then by the worst level
+)
+
+// sortNodes sorts Nodes; those that are alike by name.
+func sortNodes(nodes []Node, by string) {
+	slices.SortFunc(nodes, func(a, b Node) int {
+		order := 0
+		switch by {
+		case SortBySince:
+			order = a.since().Compare(b.since())
+		case SortByState:
+			order = cmp.Compare(a.urgency(), b.urgency())
+		}
+		return cmp.Or(order, strings.Compare(a.Name, b.Name))
+	})
+}
+
+// since is when the first condition that is not healthy became so.
+func (n Node) since() time.Time {
+	first := time.Unix(1<<40, 0)
+	for _, c := range n.Conditions {
+		if !c.isHealthy() && c.Since.Before(first) {
+			first = c.Since
+		}
+	}
+	if n.State == Silent && n.LastSign != nil {
+		return *n.LastSign
+	}
+	return first
+}
+
+// urgency is less for what is to be shown first.
+func (n Node) urgency() int {
+	order := []State{Down, Silent, Tainted, Degraded, Unknown, Healthy, NoAgent}
+	urgency := 2 * slices.Index(order, n.State)
+	if slices.ContainsFunc(n.Conditions, func(c Condition) bool { return c.Level == levelCritical }) {
+		urgency--
+	}
+	return urgency
 }

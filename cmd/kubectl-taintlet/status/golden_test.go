@@ -1,19 +1,25 @@
 package status
 
 import (
+	"encoding/json"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
+	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
+	"github.com/taintlet/taintlet/cmd/terminal"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/taints/apiserver"
@@ -73,6 +79,7 @@ func TestGolden(t *testing.T) {
 		nodes, asked []string
 		output       string
 		later        time.Duration
+		noHeaders    bool
 	}{
 		"all":         {nodes: all},
 		"all-wide":    {nodes: all, output: OutputWide},
@@ -80,6 +87,8 @@ func TestGolden(t *testing.T) {
 		"all-yaml":    {nodes: all, output: OutputYAML},
 		"well":        {nodes: healthy},
 		"well-asked":  {nodes: healthy, asked: []string{"well"}},
+		"name":        {nodes: all, output: OutputName},
+		"no-headers":  {nodes: []string{"bad-memory", "bad-pid"}, noHeaders: true},
 		"no-agent":    {nodes: []string{"no-agent"}, asked: []string{"no-agent"}},
 		"bad-memory":  {nodes: []string{"bad-memory"}},
 		"bad-disk":    {nodes: []string{"bad-disk"}},
@@ -101,7 +110,7 @@ func TestGolden(t *testing.T) {
 			}
 			var out strings.Builder
 			report := fleet.Report(now.Add(test.later))
-			if err := (Options{Out: &out, Output: test.output}).print(report); err != nil {
+			if err := (Options{Out: &out, Output: test.output, NoHeaders: test.noHeaders}).print(report); err != nil {
 				t.Fatal(err)
 			}
 			if isWell := strings.HasPrefix(name, "well"); fleet.IsWell(report) != isWell {
@@ -112,8 +121,68 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// On a screen, which cuts its lines, each message has a line of its own.
-func TestScreen(t *testing.T) {
+// On a screen a table has messages below its rows, or becomes blocks; nothing but commands
+// is wider than the screen.
+func TestScreens(t *testing.T) {
+	fleet, now := incident(t)
+	for _, columns := range []int{60, 80, 130, 180, 200} {
+		t.Run(fmt.Sprint(columns), func(t *testing.T) {
+			lines := fleet.Report(now).Lines(Format{Columns: columns})
+			fixtures.CompareGolden(t, *update, filepath.Join("testdata", fmt.Sprintf("screen-%d.txt", columns)), strings.Join(lines, "\n")+"\n")
+			for _, line := range lines {
+				if utf8.RuneCountInString(line) > columns && !strings.HasPrefix(line, "    kubectl") {
+					t.Errorf("more than %d columns: %s", columns, line)
+				}
+			}
+		})
+	}
+	lines := fleet.Report(now).Lines(Format{Columns: 130, Rows: 9})
+	if len(lines) != 9 || !strings.HasSuffix(lines[8], " more") {
+		t.Errorf("9 lines are\n%s", strings.Join(lines, "\n"))
+	}
+}
+
+// The output of docs/status.md: three agents, of which one hangs and one was out of memory.
+func TestProblemsOfAFleet(t *testing.T) {
+	all, now := incident(t)
+	names := []string{"well", "silent", "bad-memory"}
+	i := all.installation
+	i.Pods = slices.DeleteFunc(i.Pods, func(p installation.Pod) bool { return !slices.Contains(names, p.Spec.NodeName) })
+	i.DaemonSets[0].Status.DesiredNumberScheduled, i.DaemonSets[0].Status.CurrentNumberScheduled, i.DaemonSets[0].Status.NumberReady = 3, 3, 2
+	i.Pods[0].Status.ContainerStatuses[0].RestartCount = 1
+	i.Pods[0].Status.ContainerStatuses[0].LastState.Terminated = &installation.Ended{Reason: "OOMKilled", ExitCode: 137, FinishedAt: now.Add(-40 * time.Second)}
+	fleet := NewFleet(nil, DefaultSilentAfter)
+	for _, name := range names {
+		fleet.Add(recorded(t)[name])
+	}
+	fleet.SetInstallation(i)
+	report := fleet.Report(now)
+	if fleet.IsWell(report) {
+		t.Error("all is well")
+	}
+	fixtures.CompareGolden(t, *update, filepath.Join("testdata", "problems.txt"), strings.Join(report.Lines(Format{Columns: 130}), "\n")+"\n")
+}
+
+// A level, a mark and the name of a card have colours where the terminal has them, and what
+// is left without the colours is the same.
+func TestColours(t *testing.T) {
+	fleet, now := incident(t)
+	report := fleet.Report(now)
+	coloured := strings.Join(report.Lines(Format{Columns: 130, Colours: true}), "\n")
+	for _, want := range []string{string(terminal.Yellow) + "Degraded\x1b[0m", string(terminal.Red) + "×\x1b[0m"} {
+		if !strings.Contains(coloured, want) {
+			t.Errorf("no %q in\n%s", want, coloured)
+		}
+	}
+	plain := regexp.MustCompile("\x1b\\[[0-9]+m").ReplaceAllString(coloured, "")
+	if want := strings.Join(report.Lines(Format{Columns: 130}), "\n"); plain != want {
+		t.Errorf("without colours\n%s\nwant\n%s", plain, want)
+	}
+}
+
+// incident is the Fleet of all recorded Nodes, on some of which the agents are in trouble.
+func incident(t *testing.T) (*Fleet, time.Time) {
+	t.Helper()
 	nodes := recorded(t)
 	now := recordedAt(nodes)
 	nodes["braked"] = braked(t, now)
@@ -121,11 +190,50 @@ func TestScreen(t *testing.T) {
 	for _, node := range nodes {
 		fleet.Add(node)
 	}
-	report := fleet.Report(now)
-	fixtures.CompareGolden(t, *update, filepath.Join("testdata", "screen.txt"), strings.Join(report.Screen(false, 0), "\n")+"\n")
-	if lines := report.Screen(false, 9); len(lines) != 3+2*4+1 {
-		t.Errorf("9 rows are\n%s", strings.Join(lines, "\n"))
+	fleet.SetInstallation(installed(t, now))
+	return fleet, now
+}
+
+// installed is an installation as the API server has it. The agents of all recorded Nodes are
+// ready but two.
+func installed(t *testing.T, now time.Time) *installation.Installation {
+	t.Helper()
+	i := &installation.Installation{}
+	text, err := os.ReadFile("testdata/installation.json")
+	if err == nil {
+		err = json.Unmarshal(text, i)
 	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range recorded(t) {
+		i.Pods = append(i.Pods, podOn(name, now.Add(-3*time.Hour), true))
+	}
+	i.Pods = append(i.Pods, podOn("braked", now.Add(-3*time.Hour), true))
+	slices.SortFunc(i.Pods, func(a, b installation.Pod) int { return strings.Compare(a.Spec.NodeName, b.Spec.NodeName) })
+	for index := range i.Pods {
+		switch pod := &i.Pods[index]; pod.Spec.NodeName {
+		case "silent":
+			*pod = podOn("silent", now.Add(-14*time.Second), false)
+		case "contested":
+			pod.Status.ContainerStatuses[0].RestartCount = 1
+			pod.Status.ContainerStatuses[0].LastState.Terminated = &installation.Ended{Reason: "OOMKilled", ExitCode: 137, FinishedAt: now.Add(-40 * time.Second)}
+		}
+	}
+	return i
+}
+
+// podOn is the agent's pod on a Node.
+func podOn(node string, since time.Time, isReady bool) installation.Pod {
+	var pod installation.Pod
+	pod.Metadata.Name = "taintlet-" + node
+	pod.Spec.NodeName = node
+	pod.Spec.Containers = append(pod.Spec.Containers, struct{ Name, Image string }{installation.Account, "taintlet/taintlet:0.1.0"})
+	status := map[bool]string{true: "True", false: "False"}[isReady]
+	pod.Status.Phase = "Running"
+	pod.Status.Conditions = []installation.PodCondition{{Type: "Ready", Status: status, LastTransitionTime: since}}
+	pod.Status.ContainerStatuses = []installation.ContainerStatus{{Name: installation.Account}}
+	return pod
 }
 
 // braked is a Node as the decider writes it while the fleet brake holds the taint of
@@ -149,8 +257,8 @@ func braked(t *testing.T, now time.Time) *taints.Node {
 		peers := decide.Peers{Known: 12, Rounds: 9, Shares: map[probes.Condition]decide.Share{probes.MemoryPressure: {Asked: 12, Bad: 8}}}
 		var decision decide.Decision
 		state, decision = decide.Step(policy, state, decide.Inputs{Observations: all, Node: decide.Read(node), Peers: peers, Refresh: true}, at)
-		if decision.Change != nil {
-			node = decision.Change.ApplyTo(node)
+		if decision.Desired != nil {
+			node = decision.Desired.ApplyTo(node)
 			for i := range node.Conditions {
 				node.Conditions[i].LastHeartbeatTime = at
 				node.Conditions[i].LastTransitionTime = at

@@ -6,12 +6,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/taintlet/taintlet/agent/decide"
+	"github.com/taintlet/taintlet/agent/decide/describe"
 )
 
 // quoted are the outputs in docs/status.md, in its order.
 var quoted = []string{
-	"testdata/all.txt", "testdata/well-asked.txt", "testdata/clearing.txt", "testdata/silent-bad.txt",
+	"testdata/all.txt", "testdata/well-asked.txt", "testdata/clearing.txt", "testdata/silent-bad.txt", "testdata/problems.txt",
 	"../../../test/deploy/testdata/broken.txt", "../../../test/deploy/testdata/before.txt",
 }
 
@@ -56,9 +56,9 @@ func TestDocumentationExplainsEachHold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, hold := range []decide.Hold{
-		decide.HeldPaused, decide.HeldContested, decide.HeldVetoed, decide.HeldFleetBrake, decide.HeldWriteBudget,
-		decide.HeldEvictionSlot, decide.HeldEvictionInterval, decide.HeldControlPlane,
+	for _, hold := range []describe.Hold{
+		describe.HeldPaused, describe.HeldContested, describe.HeldVetoed, describe.HeldFleetBrake, describe.HeldWriteBudget,
+		describe.HeldEvictionSlot, describe.HeldEvictionInterval, describe.HeldControlPlane,
 	} {
 		if !strings.Contains(string(page), "| `"+string(hold)+"` |") {
 			t.Errorf("docs/status.md does not explain %s", hold)

@@ -3,9 +3,11 @@ package status
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
+	"github.com/taintlet/taintlet/agent/decide/describe"
 	"github.com/taintlet/taintlet/cmd/terminal"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
@@ -61,22 +63,25 @@ func (r *Reader) Read(node *taints.Node) Node {
 		n.Problem = "the record cannot be read: " + terminal.Clean(err.Error(), maxMessage)
 	}
 	n.Agent = terminal.Clean(remembered.Agent, maxWord)
+	n.Foreign = r.foreign(node, remembered)
 	if !decide.IsTouched(node, r.policy) {
 		return n
 	}
 	if last := decide.LastSign(node, r.policy); !last.IsZero() {
 		n.LastSign = &last
 	}
+	skew := SkewOf(node, r.policy)
+	n.ClockSkewSeconds = int64(skew / time.Second)
 	for _, condition := range r.policy.Conditions {
 		if c := node.Condition(decide.ConditionType(condition.Name)); c != nil {
-			n.Conditions = append(n.Conditions, conditionOf(c, condition.Name, remembered))
+			n.Conditions = append(n.Conditions, conditionOf(c, condition.Name, remembered, skew))
 		}
 	}
 	n.place(r.ours(node, remembered))
 	for i := range n.Conditions {
 		c := &n.Conditions[i]
 		if c.HeldBy == "" && isBad(c.Level) && len(c.Taints) == 0 && decide.IsPaused(node, r.policy, probes.Condition(c.Name)) {
-			c.HeldBy = string(decide.HeldPaused) // the agent has not told it yet
+			c.HeldBy = string(describe.HeldPaused) // the agent has not told it yet
 		}
 		if isBad(c.Level) && remembered.Conditions[probes.Condition(c.Name)].Disputed {
 			c.RemovedBy = remover(node, c)
@@ -86,10 +91,22 @@ func (r *Reader) Read(node *taints.Node) Node {
 	return n
 }
 
-func conditionOf(c *taints.NodeCondition, name probes.Condition, remembered decide.Status) Condition {
+// SkewOf is how far a host's clock is ahead of the API server's. An agent stamps its
+// conditions by the one clock, and the API server notes the same write by the other.
+func SkewOf(node *taints.Node, policy *decide.Policy) time.Duration {
+	noted, stamped := node.StatusWrittenAt, decide.LastHeartbeat(node, policy)
+	if noted.IsZero() || stamped.IsZero() {
+		return 0
+	}
+	return stamped.Sub(noted)
+}
+
+// conditionOf reads a condition of a host whose clock is ahead by skew.
+func conditionOf(c *taints.NodeCondition, name probes.Condition, remembered decide.Status, skew time.Duration) Condition {
 	shown := Condition{
 		Name: string(name), Level: levelUnknown, Since: c.LastTransitionTime.UTC(),
 		Reason: terminal.Clean(c.Reason, maxWord), Message: terminal.Clean(c.Message, maxMessage),
+		ReportedAt: c.LastHeartbeatTime.Add(-skew).UTC(),
 	}
 	past := remembered.Conditions[name]
 	shown.Flaps = min(past.Flaps, maxFlaps)
@@ -119,6 +136,42 @@ type owned struct {
 	condition string
 }
 
+func isHeld(taint taints.Taint, held []string) bool {
+	return slices.Contains(held, taint.Key) && taint.Effect == taints.NoSchedule
+}
+
+func isStandIn(taint taints.Taint) bool {
+	return strings.HasPrefix(taint.Key, taints.DefaultStandInPrefix+"/")
+}
+
+func isOurs(taint taints.Taint, remembered decide.Status, held []string) bool {
+	return slices.Contains(remembered.Owned, taint.Pair()) || isHeld(taint, held) || isStandIn(taint)
+}
+
+// maxForeign bounds how many conditions of others are shown.
+const maxForeign = 32
+
+// foreign returns what others wrote on the Node; nil: nothing.
+func (r *Reader) foreign(node *taints.Node, remembered decide.Status) *Foreign {
+	f := &Foreign{IsUnschedulable: node.IsUnschedulable}
+	held := taints.HeldKeys(node)
+	for _, taint := range node.Taints {
+		if len(f.Taints) < maxTaints && !isOurs(taint, remembered, held) {
+			f.Taints = append(f.Taints, terminal.Clean(taint.String(), maxTaint))
+		}
+	}
+	ours := map[string]bool{}
+	for _, condition := range r.policy.Conditions {
+		ours[decide.ConditionType(condition.Name)] = true
+	}
+	for _, c := range node.Conditions {
+		if len(f.Conditions) < maxForeign && !ours[c.Type] {
+			f.Conditions = append(f.Conditions, ForeignCondition{terminal.Clean(c.Type, maxWord), terminal.Clean(string(c.Status), maxWord), terminal.Clean(c.Reason, maxWord)})
+		}
+	}
+	return f
+}
+
 // ours returns the Node's taints that the record says are taintlet's. Without a
 // record that can be read it is the keys that tell.
 func (r *Reader) ours(node *taints.Node, remembered decide.Status) []owned {
@@ -126,11 +179,10 @@ func (r *Reader) ours(node *taints.Node, remembered decide.Status) []owned {
 	held := taints.HeldKeys(node)
 	for _, taint := range node.Taints {
 		pair := taint.Pair()
-		isHeld := slices.Contains(held, taint.Key) && taint.Effect == taints.NoSchedule
-		isStandIn := strings.HasPrefix(taint.Key, taints.DefaultStandInPrefix+"/")
-		if !slices.Contains(remembered.Owned, pair) && !isHeld && !isStandIn {
+		if !isOurs(taint, remembered, held) {
 			continue
 		}
+		isHeld, isStandIn := isHeld(taint, held), isStandIn(taint)
 		if len(list) == maxTaints {
 			break
 		}
@@ -159,7 +211,7 @@ func (r *Reader) conditionNamed(key string) string {
 }
 
 // place gives each condition its taints. A key that names no condition belongs to
-// the only one that is bad.
+// the only one that is degraded.
 func (n *Node) place(list []owned) {
 	var only *Condition
 	bad := 0
@@ -195,9 +247,9 @@ func (n *Node) stateOfItself() State {
 	case isTainted, len(n.Others) > 0:
 		return Tainted
 	case anyBad:
-		return Untainted
+		return Degraded
 	case anyUnknown, n.Problem != "":
 		return Unknown
 	}
-	return Well
+	return Healthy
 }

@@ -18,7 +18,7 @@ func TestPauseIsShownAtOnce(t *testing.T) {
 		node.Taints = nil
 		node.Annotations[taints.PausedAnnotation] = value
 		n := NewReader().Read(node)
-		if got := n.Conditions[0].HeldBy; got != want || n.State != Untainted {
+		if got := n.Conditions[0].HeldBy; got != want || n.State != Degraded {
 			t.Errorf("paused %q: held back by %q, %s", value, got, n.State)
 		}
 		if isPaused := value != "" && value != "false"; (n.Paused != "") != isPaused {
@@ -70,15 +70,15 @@ func TestTaintsBelongToConditions(t *testing.T) {
 	}
 }
 
-// A taint of taintlet's on a host that is well is shown: it has to go.
-func TestTaintOfAConditionThatIsWell(t *testing.T) {
+// A taint of taintlet's on a host that is healthy is shown: it has to go.
+func TestTaintOfAHealthyCondition(t *testing.T) {
 	node := owning(t, taints.Taint{Key: corev1.TaintNodeDiskPressure, Effect: taints.NoSchedule})
 	for i := range node.Conditions {
 		if strings.HasPrefix(node.Conditions[i].Type, "Host") {
 			node.Conditions[i].Status = taints.ConditionFalse
 		}
 	}
-	if n := NewReader().Read(node); n.State != Tainted || joined(notWell(n.Conditions)[0].Taints) == "" {
+	if n := NewReader().Read(node); n.State != Tainted || joined(notHealthy(n.Conditions)[0].Taints) == "" {
 		t.Errorf("%s %+v", n.State, n.Conditions)
 	}
 }

@@ -1,12 +1,15 @@
-// Package status tells people how the fleet is: which Nodes are not well, since
-// when, what taintlet did and what holds it back. Everything comes from the Nodes;
-// no agent is asked. Reading a Node (read.go) and rendering (table.go, summary.go)
-// are pure. Run does the rest.
+// Package status tells people how the fleet is: which Nodes are degraded, since when,
+// what taintlet did, what holds it back, and which agents do not run. Everything comes
+// from the API server; no agent is asked. Reading a Node (read.go), joining Nodes with
+// the installation (fleet.go) and rendering (lines.go and the files that it names) are
+// pure. Run does the rest.
 package status
 
 import (
 	"time"
 
+	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
+	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/problems"
 	"github.com/taintlet/taintlet/taints"
 )
 
@@ -20,20 +23,51 @@ type Report struct {
 	// Time is when the Report was made, by the API server's clock.
 	Time    time.Time `json:"time"`
 	Summary Summary   `json:"summary"`
-	// Nodes are those that are not well, by name, or those that were asked for.
+	// DaemonSets are the agents'; empty: there is none, or nobody asked.
+	DaemonSets []DaemonSet `json:"daemonSets,omitempty"`
+	// Slots are the eviction slots.
+	Slots []Slot `json:"slots,omitempty"`
+	// Unread are the parts of the installation that could not be read.
+	Unread []installation.Unread `json:"unread,omitempty"`
+	// Problems are everything that is wrong with the installation and its agents.
+	Problems []problems.Problem `json:"problems,omitempty"`
+	// Nodes are those that are not healthy, or those that were asked for.
 	Nodes []Node `json:"nodes"`
 }
 
-// Summary counts Nodes. Each Node with an agent has one State: Well, Tainted,
-// Untainted, Unknown and Silent add up to Agents.
+// DaemonSet is one of the agents'.
+type DaemonSet struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	// Desired is how many Nodes are to have an agent, Ready how many have one that is
+	// ready, and Missing how many have no pod.
+	Desired int `json:"desired"`
+	Ready   int `json:"ready"`
+	Missing int `json:"missing"`
+	// Image is that of the agents to be started.
+	Image string `json:"image,omitempty"`
+}
+
+// Slot is a Lease that lets one Node evict.
+type Slot struct {
+	Name string `json:"name"`
+	// Holder is the Node that has it; empty: none.
+	Holder    string     `json:"holder,omitempty"`
+	RenewedAt *time.Time `json:"renewedAt,omitempty"`
+}
+
+// Summary counts Nodes. Each Node with an agent has one State: Healthy, Tainted,
+// Degraded, Unknown, Silent and Down add up to Agents.
 type Summary struct {
-	Nodes        int `json:"nodes"`
-	Agents       int `json:"agents"`
-	Well         int `json:"well"`
-	Tainted      int `json:"tainted"`
-	Untainted    int `json:"untainted"`
+	Nodes   int `json:"nodes"`
+	Agents  int `json:"agents"`
+	Healthy int `json:"healthy"`
+	Tainted int `json:"tainted"`
+	// Degraded Nodes have no taint of taintlet's.
+	Degraded     int `json:"degraded"`
 	Unknown      int `json:"unknown"`
 	Silent       int `json:"silent"`
+	Down         int `json:"down"`
 	WithoutAgent int `json:"withoutAgent"`
 	// Paused Nodes are in any State.
 	Paused int `json:"paused"`
@@ -49,18 +83,21 @@ type State string
 const (
 	// NoAgent: nothing on the Node is taintlet's.
 	NoAgent State = "NoAgent"
+	// Down: an agent has written the Node, and none that is ready is there now. What the
+	// Node says besides is old.
+	Down State = "Down"
 	// Silent: the agent has given no sign for some heartbeats. What the Node says
 	// besides is old.
 	Silent State = "Silent"
 	// Tainted: a taint of taintlet's is on the Node.
 	Tainted State = "Tainted"
-	// Untainted: a condition is bad, and no taint of taintlet's is on the Node.
-	Untainted State = "Untainted"
+	// Degraded: a condition is degraded, and no taint of taintlet's is on the Node.
+	Degraded State = "Degraded"
 	// Unknown: the agent cannot tell about a condition, or the fleet brake holds a
 	// taint back.
 	Unknown State = "Unknown"
-	// Well: none of these.
-	Well State = "Well"
+	// Healthy: none of these.
+	Healthy State = "Healthy"
 )
 
 // Node is what one Node says.
@@ -80,9 +117,41 @@ type Node struct {
 	Conditions []Condition `json:"conditions,omitempty"`
 	// Others are taints of taintlet's that belong to none of the conditions.
 	Others []Taint `json:"otherTaints,omitempty"`
+	// ClockSkewSeconds is how far the host's clock is ahead of the API server's.
+	ClockSkewSeconds int64 `json:"clockSkewSeconds,omitempty"`
+	// Pods are the agents' pods on this Node.
+	Pods []Pod `json:"pods,omitempty"`
+	// Foreign are the taints and the conditions that are not taintlet's, of a Node that
+	// was asked for.
+	Foreign *Foreign `json:"foreign,omitempty"`
 
 	// asked: somebody asked for this Node by its name.
 	asked bool
+}
+
+// Pod is an agent's pod.
+type Pod struct {
+	Name    string `json:"name"`
+	Version string `json:"version,omitempty"`
+	Ready   bool   `json:"ready"`
+	// Since is when it became ready, or not.
+	Since    *time.Time `json:"since,omitempty"`
+	Restarts int        `json:"restarts"`
+}
+
+// Foreign is what others wrote on a Node.
+type Foreign struct {
+	Taints     []string           `json:"taints,omitempty"`
+	Conditions []ForeignCondition `json:"conditions,omitempty"`
+	// IsUnschedulable: somebody has cordoned the Node.
+	IsUnschedulable bool `json:"unschedulable,omitempty"`
+}
+
+// ForeignCondition is a condition of the kubelet's or of another program's.
+type ForeignCondition struct {
+	Type   string `json:"type"`
+	Status string `json:"status"`
+	Reason string `json:"reason,omitempty"`
 }
 
 // Condition is what a Node says of one of taintlet's conditions.
@@ -93,7 +162,9 @@ type Condition struct {
 	Since   time.Time `json:"since"`
 	Reason  string    `json:"reason"`
 	Message string    `json:"message"`
-	Taints  []Taint   `json:"taints,omitempty"`
+	// ReportedAt is when the agent wrote the Message, by the API server's clock.
+	ReportedAt time.Time `json:"reportedAt"`
+	Taints     []Taint   `json:"taints,omitempty"`
 	// ClearsAt is when the taint goes if all samples stay good; nil: that cannot be
 	// told.
 	ClearsAt *time.Time `json:"clearsAt,omitempty"`
@@ -112,7 +183,7 @@ type Taint struct {
 	Via   taints.Via `json:"via"`
 }
 
-// isWell reports whether nothing about the condition needs a person.
-func (c Condition) isWell() bool {
+// isHealthy reports whether nothing about the condition needs a person.
+func (c Condition) isHealthy() bool {
 	return c.Level == levelOK && len(c.Taints) == 0 && c.HeldBy == ""
 }

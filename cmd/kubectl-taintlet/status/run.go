@@ -6,12 +6,16 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
+	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
 	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/taints/apiserver"
 )
@@ -20,6 +24,7 @@ import (
 const (
 	OutputTable = "table"
 	OutputWide  = "wide"
+	OutputName  = "name"
 	OutputJSON  = "json"
 	OutputYAML  = "yaml"
 )
@@ -32,6 +37,10 @@ const (
 	drawEvery = time.Second
 	// ageEvery is how often what has not changed is drawn again: times go on.
 	ageEvery = 10 * time.Second
+	// readEvery is how often a watch reads the installation, and readShare how much of
+	// the time that may take: the pods of 5,000 agents take more than a second.
+	readEvery = 10 * time.Second
+	readShare = 20
 )
 
 // Options say what Run shows, and where.
@@ -42,19 +51,33 @@ type Options struct {
 	Err io.Writer
 	// Output is one of the formats.
 	Output string
-	// Nodes are shown in full; empty: of all Nodes what is not well.
+	// Nodes are shown in full; empty: of all Nodes what is not healthy.
 	Nodes []string
+	// Selector chooses Nodes by their labels; nil: all.
+	Selector labels.Selector
+	// SortBy is the order of Nodes: one of the Sort constants; empty: by name.
+	SortBy string
+	// Namespace is that of the agents, whose pods and DaemonSet are read; empty: only
+	// Nodes are read.
+	Namespace string
+	// Version is that of this program, with which that of the agents is compared.
+	Version string
 	// Watch draws anew whenever something changes, until the context ends.
 	Watch bool
 	// Wait waits until all is well, until the context ends.
 	Wait bool
 	// SilentAfter is how old the last sign of an agent may be; 0: any age.
 	SilentAfter time.Duration
-	// Draw draws the lines of a table in place of the last one, on a screen that has
-	// so many Lines; 0: any number. nil: Out is no screen, and tables follow one
-	// another.
-	Draw  func(lines []string) error
-	Lines func() int
+	// NoHeaders shows rows and nothing else.
+	NoHeaders bool
+	// Colours are for a terminal whose user wants them.
+	Colours bool
+	// Draw draws the lines of a table in place of the last one. nil: Out is no screen,
+	// and tables follow one another.
+	Draw func(lines []string) error
+	// Size is how many columns and lines the screen has; 0: any number. nil: Out is no
+	// screen.
+	Size func() (columns, lines int)
 }
 
 // Run shows how the fleet is. It reports whether all is well.
@@ -68,14 +91,39 @@ func Run(ctx context.Context, o Options) (isWell bool, err error) {
 		return false, err
 	}
 	fleet := NewFleet(o.Nodes, o.SilentAfter)
+	fleet.Selector, fleet.SortBy, fleet.Version = o.Selector, o.SortBy, o.Version
+	installed, err := o.installed(config)
+	if err != nil {
+		return false, err
+	}
 	if o.Watch || o.Wait {
-		return o.follow(ctx, client, fleet, clock)
+		if err := CheckNames(ctx, client, o.Nodes); err != nil {
+			return false, err
+		}
+		return o.follow(ctx, client, fleet, clock, installed)
 	}
 	if err := o.read(ctx, client, fleet); err != nil {
 		return false, err
 	}
+	i, err := installed(ctx)
+	if err != nil {
+		return false, err
+	}
+	fleet.SetInstallation(i)
 	report := fleet.Report(clock.now())
 	return fleet.IsWell(report), o.print(report)
+}
+
+// installed returns a function that reads what is installed; nil where nobody asks for it.
+func (o Options) installed(config *rest.Config) (func(context.Context) (*installation.Installation, error), error) {
+	if o.Namespace == "" {
+		return func(context.Context) (*installation.Installation, error) { return nil, nil }, nil
+	}
+	reader, err := installation.NewReader(config, o.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	return reader.Read, nil
 }
 
 // read reads the Nodes once.
@@ -88,6 +136,9 @@ func (o Options) read(ctx context.Context, client *apiserver.Client, fleet *Flee
 	}
 	for _, name := range o.Nodes {
 		node, err := client.GetNode(ctx, name)
+		if apierrors.IsNotFound(err) {
+			return unknownNode(ctx, client, name)
+		}
 		if err != nil {
 			return err
 		}
@@ -111,7 +162,33 @@ func (o Options) print(r Report) error {
 		_, err = o.Out.Write(append([]byte("---\n"), data...))
 		return err
 	}
-	return r.Table(o.Out, o.Output == OutputWide, 0)
+	lines := r.Lines(o.format(0))
+	if o.Output == OutputName {
+		lines = r.names()
+	}
+	if len(lines) == 0 {
+		return nil
+	}
+	_, err := io.WriteString(o.Out, strings.Join(lines, "\n")+"\n")
+	return err
+}
+
+// names are the Nodes as kubectl names objects.
+func (r Report) names() []string {
+	var names []string
+	for _, n := range r.Nodes {
+		names = append(names, "node/"+n.Name)
+	}
+	return names
+}
+
+// format is how tables are laid out; of at most so many lines, 0: of any number.
+func (o Options) format(rows int) Format {
+	f := Format{Wide: o.Output == OutputWide, NoHeaders: o.NoHeaders, Rows: rows, Colours: o.Colours}
+	if o.Size != nil {
+		f.Columns, _ = o.Size()
+	}
+	return f
 }
 
 // draw shows a Report in place of the last one.
@@ -120,17 +197,16 @@ func (o Options) draw(r Report) error {
 	if o.Draw == nil || !isTable {
 		return o.print(r)
 	}
-	const furniture = 5 // lines that are no rows
 	rows := 0
-	if lines := o.Lines(); lines > 0 {
-		rows = max(2, lines-furniture)
+	if _, lines := o.Size(); lines > 0 {
+		rows = max(3, lines-1) // the last line has the cursor
 	}
-	return o.Draw(r.Screen(o.Output == OutputWide, rows))
+	return o.Draw(r.Lines(o.format(rows)))
 }
 
 // follow shows the fleet until the context ends, or all is well where that is waited
 // for.
-func (o Options) follow(ctx context.Context, client *apiserver.Client, fleet *Fleet, clock *serverClock) (isWell bool, err error) {
+func (o Options) follow(ctx context.Context, client *apiserver.Client, fleet *Fleet, clock *serverClock, installed func(context.Context) (*installation.Installation, error)) (isWell bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	w := newWatcher(fleet, o.Err)
@@ -139,13 +215,18 @@ func (o Options) follow(ctx context.Context, client *apiserver.Client, fleet *Fl
 		client = client.Node(o.Nodes[0])
 	}
 	go func() { ended <- client.Follow(ctx, w) }()
+	if o.Namespace != "" {
+		go w.reread(ctx, installed)
+	} else {
+		w.installed = true
+	}
 	age := time.NewTicker(ageEvery)
 	defer age.Stop()
 	var report Report
 	for {
 		select {
 		case err := <-ended:
-			if !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
+			if !isOfContext(err) {
 				return false, err
 			}
 			return isWell, o.last(report)
@@ -169,6 +250,10 @@ func (o Options) follow(ctx context.Context, client *apiserver.Client, fleet *Fl
 		case <-time.After(drawEvery):
 		}
 	}
+}
+
+func isOfContext(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // last prints what was waited for in vain.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/taintlet/taintlet/cmd/terminal"
 )
 
 // String is the line about the whole fleet.
@@ -14,9 +16,9 @@ func (s Summary) String() string {
 			parts = append(parts, fmt.Sprintf("%d %s", count, what))
 		}
 	}
-	parts = append(parts, number(s.Agents, "agent"), fmt.Sprintf("%d well", s.Well))
+	parts = append(parts, number(s.Agents, "agent"), fmt.Sprintf("%d healthy", s.Healthy))
 	add(s.Tainted, "tainted")
-	add(s.Untainted, "bad without a taint")
+	add(s.Degraded, "degraded without a taint")
 	add(s.Unknown, "unknown")
 	silent := "silent"
 	if since := time.Duration(s.SilentSeconds) * time.Second; since > 0 {
@@ -24,9 +26,10 @@ func (s Summary) String() string {
 		if s.Silent > 1 {
 			silent += "up to "
 		}
-		silent += span(since)
+		silent += terminal.Span(since)
 	}
 	add(s.Silent, silent)
+	add(s.Down, "with the agent down")
 	line := strings.Join(parts, ", ")
 	if s.Agents == 0 {
 		line = "no agents"
@@ -45,21 +48,4 @@ func number(count int, what string) string {
 		return "1 " + what
 	}
 	return fmt.Sprintf("%d %ss", count, what)
-}
-
-// span is a duration in at most two units.
-func span(d time.Duration) string {
-	d = d.Truncate(time.Second)
-	minutes := int(d.Minutes())
-	switch {
-	case d < time.Minute:
-		return fmt.Sprintf("%d s", int(d.Seconds()))
-	case d < time.Hour:
-		return fmt.Sprintf("%d min", minutes)
-	case d < 24*time.Hour && minutes%60 == 0, d >= 10*time.Hour && d < 48*time.Hour:
-		return fmt.Sprintf("%d h", minutes/60)
-	case d < 24*time.Hour:
-		return fmt.Sprintf("%d h %d min", minutes/60, minutes%60)
-	}
-	return fmt.Sprintf("%d d", minutes/60/24)
 }

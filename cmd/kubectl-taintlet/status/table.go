@@ -2,119 +2,223 @@ package status
 
 import (
 	"fmt"
-	"io"
+	"regexp"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
+	"unicode/utf8"
 
-	"github.com/taintlet/taintlet/agent/decide"
+	"github.com/taintlet/taintlet/agent/decide/describe"
+	"github.com/taintlet/taintlet/cmd/terminal"
 )
 
 // maxShown is how many runes of a message the narrow table shows.
 const maxShown = 240
 
-// Table writes the Report for people: the line about the fleet, then a row for each
-// condition. wide has all columns and whole messages. Otherwise columns that are
-// empty in each row are left out. At most so many rows are shown; 0: all.
-func (r Report) Table(w io.Writer, wide bool, rows int) error {
-	if _, err := fmt.Fprintln(w, r.Summary); err != nil || len(r.Nodes) == 0 {
-		return err
-	}
-	lines := [][]string{headings()}
-	for _, n := range r.Nodes {
-		lines = append(lines, n.rows(r.Time, wide)...)
-	}
-	left := 0
-	if rows > 0 && len(lines) > rows+1 {
-		left, lines = len(lines)-rows-1, lines[:rows+1]
-	}
-	if !wide {
-		lines = withoutEmptyColumns(lines)
-	}
-	fmt.Fprintln(w)
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	for _, line := range lines {
-		fmt.Fprintln(t, strings.Join(line, "\t"))
-	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	if left > 0 {
-		fmt.Fprintf(w, "… and %s more\n", number(left, "row"))
-	}
-	return nil
-}
-
-// Screen is Table for a screen that cuts its lines: each message has a line of its
-// own, below its row.
-func (r Report) Screen(wide bool, rows int) []string {
-	var messages []string
-	for _, n := range r.Nodes {
-		for _, row := range n.rows(r.Time, wide) {
-			messages = append(messages, row[len(row)-1])
-		}
-	}
-	var text strings.Builder
-	if err := r.Table(&text, wide, max(0, rows/2)); err != nil {
-		return nil // unreachable: into memory
-	}
-	lines := strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")
-	const before = 3 // the line about the fleet, an empty one, the headings
-	var screen []string
-	for i, line := range lines {
-		at := i - before
-		if at < 0 || at >= len(messages) || !strings.HasSuffix(line, messages[at]) {
-			screen = append(screen, strings.TrimRight(strings.TrimSuffix(line, "MESSAGE"), " "))
-			continue
-		}
-		screen = append(screen, strings.TrimRight(strings.TrimSuffix(line, messages[at]), " "), "    "+messages[at])
-	}
-	return screen
-}
+// The columns. The message is the last.
+const (
+	nodeColumn = iota
+	conditionColumn
+	levelColumn
+	sinceColumn
+	taintColumn
+	clearsColumn
+	flapsColumn
+	heldColumn
+	removedColumn
+	reasonColumn // in the wide table only
+	ageColumn
+	messageColumn
+)
 
 func headings() []string {
-	return []string{"NODE", "CONDITION", "LEVEL", "SINCE", "TAINT", "CLEARS", "FLAPS", "HELD BACK BY", "REMOVED BY", "REASON", "MESSAGE"}
+	return []string{"NODE", "CONDITION", "LEVEL", "SINCE", "TAINT", "CLEARS", "FLAPS", "HELD BACK BY", "REMOVED BY", "REASON", "AGE", "MESSAGE"}
 }
 
-// reasonColumn is shown in the wide table only.
-const reasonColumn = 9
+// table is a row for each condition, below the headings. Columns that are empty in each
+// row are left out, unless the table is wide. A table that is wider than the screen has
+// its messages below the rows, and one that is too wide even so is written in blocks.
+func (r Report) table(f Format) []string {
+	rows := [][]string{headings()}
+	for _, n := range r.Nodes {
+		rows = append(rows, n.rows(r.Time, f.Wide)...)
+	}
+	if len(rows) == 1 {
+		return nil
+	}
+	keep := fullColumns(rows, f.Wide)
+	widths := widthsOf(rows)
+	all, withoutMessage := -columnGap, -columnGap
+	for _, column := range keep {
+		all += widths[column] + columnGap
+		if column != messageColumn {
+			withoutMessage += widths[column] + columnGap
+		}
+	}
+	lay := func(row []string) []string { return []string{f.line(row, keep, widths)} }
+	switch {
+	case f.Columns == 0 || all <= f.Columns:
+	case withoutMessage <= f.Columns:
+		lay = func(row []string) []string { return f.above(row, keep[:len(keep)-1], widths) }
+	default:
+		lay = func(row []string) []string { return f.block(row, keep, widths) }
+	}
+	if f.NoHeaders {
+		rows = rows[1:]
+	}
+	var lines []string
+	for _, row := range rows {
+		lines = append(lines, lay(row)...)
+	}
+	return lines
+}
+
+// columnGap is how many spaces are between two columns.
+const columnGap = 2
+
+// fullColumns are the columns to be shown.
+func fullColumns(rows [][]string, wide bool) []int {
+	var keep []int
+	for column := range rows[0] {
+		isFull := slices.ContainsFunc(rows[1:], func(row []string) bool { return row[column] != "-" })
+		if isFull || wide {
+			keep = append(keep, column)
+		}
+	}
+	return keep
+}
+
+func widthsOf(rows [][]string) []int {
+	widths := make([]int, len(rows[0]))
+	for _, row := range rows {
+		for column, cell := range row {
+			widths[column] = max(widths[column], utf8.RuneCountInString(cell))
+		}
+	}
+	return widths
+}
+
+// line is a row in one line.
+func (f Format) line(row []string, columns, widths []int) string {
+	var text strings.Builder
+	for i, column := range columns {
+		cell := row[column]
+		padding := strings.Repeat(" ", max(0, widths[column]-utf8.RuneCountInString(cell))+columnGap)
+		if column == levelColumn {
+			cell = f.paint(cell, colourOfLevel(cell))
+		}
+		if i == len(columns)-1 {
+			padding = ""
+		}
+		text.WriteString(cell + padding)
+	}
+	return strings.TrimRight(text.String(), " ")
+}
+
+// above is a row with its message below it.
+func (f Format) above(row []string, columns, widths []int) []string {
+	lines := []string{f.line(row, columns, widths)}
+	if message := row[messageColumn]; !isHeading(row) && message != "-" {
+		lines = append(lines, terminal.Wrap(message, "    ", f.Columns)...)
+	}
+	return lines
+}
+
+func isHeading(row []string) bool { return slices.Equal(row, headings()) }
+
+// block is a row as a line with the first columns, and a line for each other one.
+func (f Format) block(row []string, columns, widths []int) []string {
+	isFirst := func(column int) bool { return column <= sinceColumn || column == ageColumn }
+	var first, rest []int
+	for _, column := range columns {
+		if isFirst(column) {
+			first = append(first, column)
+		} else {
+			rest = append(rest, column)
+		}
+	}
+	lines := []string{f.line(row, first, widths)}
+	if isHeading(row) {
+		return lines
+	}
+	if all := f.line(row, first, make([]int, len(widths))); widths[nodeColumn] > f.Columns/2 {
+		lines = hanging(all, f.Columns) // long names leave no room for columns
+	}
+	for _, column := range rest {
+		text := row[column]
+		if text == "-" {
+			continue
+		}
+		if column != messageColumn {
+			text = strings.ToLower(headings()[column]) + ": " + text
+		}
+		lines = append(lines, terminal.Wrap(text, "    ", f.Columns)...)
+	}
+	return lines
+}
+
+func colourOfLevel(level string) terminal.Colour {
+	switch level {
+	case levelOK, string(Healthy):
+		return terminal.Green
+	case levelDegraded, string(Tainted):
+		return terminal.Yellow
+	case levelCritical, string(Down), string(Silent):
+		return terminal.Red
+	case levelUnknown:
+		return terminal.Magenta
+	}
+	return ""
+}
 
 // rows are the Node's rows, each with a cell for each heading.
 func (n Node) rows(now time.Time, wide bool) [][]string {
 	var rows [][]string
-	row := func(condition, level string, since *time.Time, more ...string) {
-		cells := make([]string, len(headings()))
-		cells[0], cells[1], cells[2] = n.Name, condition, level
-		if since != nil && !since.IsZero() {
-			cells[3] = span(max(0, now.Sub(*since)))
+	row := func(cells map[int]string) {
+		line := make([]string, len(headings()))
+		for column := range line {
+			line[column] = "-"
+			if cells[column] != "" {
+				line[column] = cells[column]
+			}
 		}
-		copy(cells[4:], more)
-		message := &cells[len(cells)-1]
 		if !wide {
-			*message = shorten(*message, maxShown)
-			cells[reasonColumn] = ""
+			line[messageColumn], line[reasonColumn] = shorten(line[messageColumn], maxShown), "-"
 		}
-		for i := range cells {
-			cells[i] = dash(cells[i])
-		}
-		rows = append(rows, cells)
+		rows = append(rows, line)
 	}
 	if message := n.message(now); message != "" {
-		var since *time.Time
-		if n.State == Silent {
-			since = n.LastSign
+		cells := map[int]string{nodeColumn: n.Name, levelColumn: string(n.State), heldColumn: n.pause(), messageColumn: message}
+		if (n.State == Silent || n.State == Down) && n.LastSign != nil {
+			cells[sinceColumn] = age(now, *n.LastSign)
 		}
-		row("", string(n.State), since, "", "", "", n.pause(), "", "", message)
+		row(cells)
 	}
 	for _, c := range n.Conditions {
-		since := c.Since
-		row(c.Name, c.Level, &since, joined(c.Taints), c.clears(now), flapsOf(c, wide), c.HeldBy, c.RemovedBy, c.Reason, c.Message)
+		row(map[int]string{
+			nodeColumn: n.Name, conditionColumn: c.Name, levelColumn: c.Level, sinceColumn: age(now, c.Since), taintColumn: joined(c.Taints),
+			clearsColumn: c.clears(now), flapsColumn: flapsOf(c, wide), heldColumn: c.HeldBy, removedColumn: c.RemovedBy,
+			reasonColumn: c.Reason, ageColumn: age(now, c.ReportedAt), messageColumn: withoutSince(c.Message),
+		})
 	}
 	if len(n.Others) > 0 {
-		row("", "", nil, joined(n.Others), "", "", "", "", "", "taints of taintlet's; their key names no condition")
+		row(map[int]string{nodeColumn: n.Name, taintColumn: joined(n.Others), messageColumn: "taintlet's taints whose key names no condition"})
 	}
 	return rows
+}
+
+// age is the time since then; empty: it is not known.
+func age(now, then time.Time) string {
+	if then.IsZero() {
+		return ""
+	}
+	return terminal.Span(max(0, now.Sub(then)))
+}
+
+// withoutSince leaves out of a message since when the condition is degraded, which a
+// column says: that of the message is by the clock on the wall.
+func withoutSince(message string) string {
+	return regexp.MustCompile(`; (critical )?since (\d{4}-\d\d-\d\d )?\d\d:\d\d UTC`).ReplaceAllString(message, "")
 }
 
 // message is what there is to say of the Node as a whole; empty: nothing.
@@ -123,26 +227,31 @@ func (n Node) message(now time.Time) string {
 	switch n.State {
 	case NoAgent:
 		parts = append(parts, "no agent has written this Node")
-	case Silent:
-		said := "no sign of the agent"
+	case Silent, Down:
+		said := "no agent runs here"
+		if n.State == Silent {
+			said = "no sign of the agent"
+		} else if len(n.Pods) > 0 {
+			said = "the agent is not ready"
+		}
 		if n.Ready == "True" {
-			said += "; the kubelet says that the Node is ready"
+			said += "; the kubelet reports the Node as ready"
 		} else {
 			said += "; the Node is not ready either"
 		}
 		if len(n.Conditions) > 0 {
-			said += "; what follows is what the agent said last"
+			said += "; the rows below are the last report of the agent"
 		}
 		parts = append(parts, said)
 	default:
 		if n.asked && n.LastSign != nil {
-			parts = append(parts, fmt.Sprintf("%s wrote this Node %s ago", strings.TrimSpace("the agent "+n.Agent), span(max(0, now.Sub(*n.LastSign)))))
+			parts = append(parts, fmt.Sprintf("%s wrote this Node %s ago", strings.TrimSpace("the agent "+n.Agent), age(now, *n.LastSign)))
 		}
 	}
 	if n.Problem != "" {
 		parts = append(parts, n.Problem)
 	}
-	isTold := slices.ContainsFunc(n.Conditions, func(c Condition) bool { return c.HeldBy == string(decide.HeldPaused) })
+	isTold := slices.ContainsFunc(n.Conditions, func(c Condition) bool { return c.HeldBy == string(describe.HeldPaused) })
 	if n.Paused != "" && !isTold {
 		parts = append(parts, "the annotation taintlet.dev/paused stops new taints")
 	}
@@ -162,7 +271,7 @@ func (c Condition) clears(now time.Time) string {
 		return ""
 	}
 	if left := c.ClearsAt.Sub(now); left > 0 {
-		return "in " + span(left)
+		return "in " + terminal.Span(left)
 	}
 	return "now"
 }
@@ -182,31 +291,4 @@ func flapsOf(c Condition, wide bool) string {
 		return ""
 	}
 	return fmt.Sprint(c.Flaps)
-}
-
-func dash(cell string) string {
-	if cell == "" {
-		return "-"
-	}
-	return cell
-}
-
-// withoutEmptyColumns leaves out the columns that have a dash in each row.
-func withoutEmptyColumns(lines [][]string) [][]string {
-	var keep []int
-	for i := range lines[0] {
-		for _, line := range lines[1:] {
-			if line[i] != "-" {
-				keep = append(keep, i)
-				break
-			}
-		}
-	}
-	fewer := make([][]string, len(lines))
-	for i, line := range lines {
-		for _, column := range keep {
-			fewer[i] = append(fewer[i], line[column])
-		}
-	}
-	return fewer
 }

@@ -1,12 +1,14 @@
 package status
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
 	"github.com/taintlet/taintlet/taints"
 )
 
@@ -15,6 +17,8 @@ type watcher struct {
 	mu     sync.Mutex
 	fleet  *Fleet
 	synced bool
+	// installed: what is installed was read once.
+	installed bool
 	// changed has a value when something changed since the last Report.
 	changed chan struct{}
 	errors  io.Writer
@@ -31,7 +35,26 @@ func (w *watcher) report(now time.Time) (r Report, isWell, synced bool) {
 	defer w.mu.Unlock()
 	r = w.fleet.Report(now)
 	isComplete := !slices.ContainsFunc(w.fleet.names, func(name string) bool { return !w.fleet.Has(name) })
-	return r, isComplete && w.fleet.IsWell(r), w.synced
+	return r, isComplete && w.fleet.IsWell(r), w.synced && w.installed
+}
+
+// reread reads what is installed again and again until the context ends.
+func (w *watcher) reread(ctx context.Context, read func(context.Context) (*installation.Installation, error)) {
+	for {
+		begin := time.Now()
+		i, err := read(ctx)
+		if err == nil {
+			w.change(func() {
+				w.fleet.SetInstallation(i)
+				w.installed = true
+			})
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(max(readEvery, readShare*time.Since(begin))):
+		}
+	}
 }
 
 func (w *watcher) change(do func()) {

@@ -26,9 +26,6 @@ type API struct {
 	address map[string]netip.AddrPort
 }
 
-// Class returns verdict.API.
-func (*API) Class() verdict.Class { return verdict.API }
-
 // Ask implements Check.
 func (a *API) Ask(ctx context.Context, in *verdict.Surroundings, patience time.Duration) verdict.Result {
 	server := in.APIServer

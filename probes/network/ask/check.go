@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"sync"
 	"syscall"
 	"time"
 
@@ -15,11 +16,20 @@ import (
 
 // Check asks one class. It is called from one goroutine at a time.
 type Check interface {
-	// Class says which.
-	Class() verdict.Class
 	// Ask returns what was found in these surroundings, at the latest when the context
 	// ends. patience is how long one answer may take.
 	Ask(ctx context.Context, in *verdict.Surroundings, patience time.Duration) verdict.Result
+}
+
+// Together asks all of these at the same time, and returns the answers in their order.
+func Together[T, A any](all []T, ask func(T) A) []A {
+	answers := make([]A, len(all))
+	var group sync.WaitGroup
+	for i, one := range all {
+		group.Go(func() { answers[i] = ask(one) })
+	}
+	group.Wait()
+	return answers
 }
 
 // reached remembers the targets that were reached since they were first asked.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"path/filepath"
 	"slices"
@@ -30,9 +29,6 @@ type Conntrack struct {
 // NewConntrack returns the class that reads net/stat/nf_conntrack in h.Proc.
 func NewConntrack(h probes.Host) *Conntrack { return &Conntrack{host: h} }
 
-// Class returns verdict.Conntrack.
-func (*Conntrack) Class() verdict.Class { return verdict.Conntrack }
-
 // Forget makes the class as new: nothing was healthy, nobody was reached.
 func (c *Conntrack) Forget() { c.known = false }
 
@@ -46,7 +42,7 @@ func (c *Conntrack) Ask(context.Context, *verdict.Surroundings, time.Duration) v
 	if err != nil {
 		return verdict.Result{Outcome: verdict.NotKnown, Detail: "reading conntrack: " + err.Error()}
 	}
-	now, err := parseDrops(strings.NewReader(text))
+	now, err := parseDrops(text)
 	if err != nil {
 		return verdict.Result{Outcome: verdict.NotKnown, Detail: "reading conntrack from " + path + ": " + err.Error()}
 	}
@@ -73,19 +69,24 @@ func (c *Conntrack) evaluate(now int64) verdict.Result {
 // of the same connection (nf_ct_resolve_clash). Hosts whose pods ask for IPv4 and
 // IPv6 addresses at the same time have such races all day. Without those, drop is
 // what found no room.
-func parseDrops(r io.Reader) (sum int64, err error) {
-	scanner := hostfile.Lines(r)
-	if !scanner.Scan() {
-		return 0, errors.Join(errors.New("the heading is missing"), scanner.Err())
+func parseDrops(text string) (sum int64, err error) {
+	first, processors, found := strings.Cut(text, "\n")
+	if !found {
+		return 0, errors.New("the heading is missing")
 	}
-	heading := strings.Fields(scanner.Text())
+	heading := strings.Fields(first)
 	drop, clash := slices.Index(heading, "drop"), slices.Index(heading, "insert_failed")
 	if drop < 0 || clash < 0 {
-		return 0, fmt.Errorf("heading %s lacks drop or insert_failed", hostfile.Excerpt(scanner.Text()))
+		return 0, fmt.Errorf("heading %s lacks drop or insert_failed", hostfile.Excerpt(first))
 	}
-	lines := 0
-	for ; scanner.Scan(); lines++ {
-		columns := strings.Fields(scanner.Text())
+	if err := hostfile.CheckWhole(text); err != nil {
+		return 0, err
+	}
+	if processors == "" {
+		return 0, errors.New("there is no processor")
+	}
+	for line := range strings.Lines(processors) {
+		columns := strings.Fields(line)
 		if len(columns) != len(heading) {
 			return 0, fmt.Errorf("a line of %d columns instead of %d", len(columns), len(heading))
 		}
@@ -99,8 +100,5 @@ func parseDrops(r io.Reader) (sum int64, err error) {
 		}
 		sum += int64(drops) - int64(clashes)
 	}
-	if lines == 0 && scanner.Err() == nil {
-		return 0, errors.New("there is no processor")
-	}
-	return sum, scanner.Err()
+	return sum, nil
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/probes/network/verdict"
-	"github.com/taintlet/taintlet/probes/probetest"
+	"github.com/taintlet/taintlet/test/probetest"
 )
 
 // Headings of two kernels.
@@ -44,7 +44,7 @@ func TestParseDrops(t *testing.T) {
 		{"too large", stat518 + strings.Replace(cpu0, "0000000a", "10000000a", 1), 0, "32 bits"},
 		{"binary", probetest.Binary, 0, "lacks drop"},
 	} {
-		got, err := parseDrops(strings.NewReader(test.text))
+		got, err := parseDrops(test.text)
 		switch {
 		case test.err == "" && (err != nil || got != test.want):
 			t.Errorf("%s: %d, %v, want %d", test.name, got, err, test.want)
@@ -90,7 +90,7 @@ func FuzzParseDrops(f *testing.F) {
 	f.Add(stat415 + cpu0 + cpu1)
 	f.Add(probetest.Binary)
 	f.Fuzz(func(t *testing.T, text string) {
-		if _, err := parseDrops(strings.NewReader(text)); err == nil && !strings.HasSuffix(text, "\n") {
+		if _, err := parseDrops(text); err == nil && !strings.HasSuffix(text, "\n") {
 			t.Errorf("%q is cut off and was understood", text)
 		}
 	})

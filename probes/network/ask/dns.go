@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/netip"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/taintlet/taintlet/probes/hostfile"
@@ -41,9 +40,6 @@ type resolvConf struct {
 // NewDNS returns the class that asks the nameservers of a resolv.conf.
 func NewDNS(path string) *DNS { return &DNS{path: path, seen: reached[netip.AddrPort]{}} }
 
-// Class returns verdict.DNS.
-func (*DNS) Class() verdict.Class { return verdict.DNS }
-
 // Forget makes the class as new: nothing was healthy, nobody was reached.
 func (d *DNS) Forget() { d.seen = reached[netip.AddrPort]{} }
 
@@ -57,13 +53,9 @@ func (d *DNS) Ask(ctx context.Context, _ *verdict.Surroundings, patience time.Du
 	}
 	servers := d.conf.servers
 	d.seen.keep(servers)
-	errs := make([]error, len(servers))
-	var group sync.WaitGroup
-	for i, server := range servers {
-		group.Go(func() { errs[i] = query(ctx, server, d.conf.name, patience/dnsTries) })
-	}
-	group.Wait()
-	return d.evaluate(servers, errs)
+	return d.evaluate(servers, Together(servers, func(server netip.AddrPort) error {
+		return query(ctx, server, d.conf.name, patience/dnsTries)
+	}))
 }
 
 // refresh reads resolv.conf again. Where that takes long, what it held before

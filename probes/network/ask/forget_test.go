@@ -28,22 +28,23 @@ func TestEveryClassForgets(t *testing.T) {
 	peers := &Peers{turns: verdict.NewTurns(testPeriod)}
 	peer, route := verdict.Peer{Node: "a"}, NewRoute(thisHost)
 	for _, test := range []struct {
+		class verdict.Class
 		Check
 		well, fail func() verdict.Result
 		never      bool
 	}{
-		{pods, func() verdict.Result { return pods.evaluate(address, []error{nil}) }, func() verdict.Result { return pods.evaluate(address, fails) }, true},
-		{dns, func() verdict.Result { return dns.evaluate(address, []error{nil}) }, func() verdict.Result { return dns.evaluate(address, fails) }, true},
-		{l, func() verdict.Result { gone.Store(false); return l.Ask(t.Context(), nil, time.Second) }, func() verdict.Result { gone.Store(true); return l.Ask(t.Context(), nil, time.Second) }, true},
-		{peers, func() verdict.Result { return peers.took(peer, true) }, func() verdict.Result { return peers.took(peer, false) }, true},
-		{route, func() verdict.Result { return route.evaluate([]way{{target: outside, by: "eth0"}}) }, func() verdict.Result { return route.evaluate([]way{{target: outside, lost: noCarrier}}) }, false},
+		{verdict.Pods, pods, func() verdict.Result { return pods.evaluate(address, []error{nil}) }, func() verdict.Result { return pods.evaluate(address, fails) }, true},
+		{verdict.DNS, dns, func() verdict.Result { return dns.evaluate(address, []error{nil}) }, func() verdict.Result { return dns.evaluate(address, fails) }, true},
+		{verdict.Local, l, func() verdict.Result { gone.Store(false); return l.Ask(t.Context(), nil, time.Second) }, func() verdict.Result { gone.Store(true); return l.Ask(t.Context(), nil, time.Second) }, true},
+		{verdict.Peers, peers, func() verdict.Result { return peers.took(peer, true) }, func() verdict.Result { return peers.took(peer, false) }, true},
+		{verdict.Route, route, func() verdict.Result { return route.evaluate([]way{{target: outside, by: "eth0"}}) }, func() verdict.Result { return route.evaluate([]way{{target: outside, lost: noCarrier}}) }, false},
 	} {
 		if first, second := test.well(), test.fail(); first.Outcome != verdict.Well || second.Outcome != verdict.Failed {
-			t.Errorf("%s: %+v, then %+v", test.Class(), first, second)
+			t.Errorf("%s: %+v, then %+v", test.class, first, second)
 		}
 		test.Check.(interface{ Forget() }).Forget()
 		if got := test.fail(); got.Outcome != verdict.NotKnown || got.Never != test.never {
-			t.Errorf("%s after a gap: %+v", test.Class(), got)
+			t.Errorf("%s after a gap: %+v", test.class, got)
 		}
 	}
 }

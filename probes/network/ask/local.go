@@ -8,7 +8,6 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -99,9 +98,6 @@ func NewLocal() *Local {
 	return &Local{daemons: daemons(), known: map[string]seenDaemon{}}
 }
 
-// Class returns verdict.Local.
-func (*Local) Class() verdict.Class { return verdict.Local }
-
 // Forget makes the class as new: nothing was healthy, nobody was reached.
 func (l *Local) Forget() { l.known, l.rounds = map[string]seenDaemon{}, 0 }
 
@@ -114,12 +110,7 @@ func (l *Local) Ask(ctx context.Context, _ *verdict.Surroundings, patience time.
 		asked = slices.DeleteFunc(asked, func(d daemon) bool { return l.known[d.name].isAway() })
 	}
 	l.rounds++
-	errs := make([]error, len(asked))
-	var group sync.WaitGroup
-	for i, d := range asked {
-		group.Go(func() { errs[i] = d.ask(ctx) })
-	}
-	group.Wait()
+	errs := Together(asked, func(d daemon) error { return d.ask(ctx) })
 	now, _ := HostClock()
 	return l.evaluate(asked, errs, now)
 }

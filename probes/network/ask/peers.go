@@ -31,9 +31,6 @@ const otherAfter = 300 * time.Millisecond
 // NewPeers returns the class that asks peers in turns, in rounds that come each period.
 func NewPeers(period time.Duration) *Peers { return &Peers{turns: verdict.NewTurns(period)} }
 
-// Class returns verdict.Peers.
-func (*Peers) Class() verdict.Class { return verdict.Peers }
-
 // Forget makes the class as new: nothing was healthy, nobody was reached.
 func (p *Peers) Forget() {
 	p.turns.Forget()
@@ -169,12 +166,7 @@ func doubtRefusals(ctx context.Context, patience time.Duration, results map[verd
 	if !verdict.NearlyAllRefuse(len(refused), len(results)) {
 		return
 	}
-	errs := make([]error, len(refused))
-	var group sync.WaitGroup
-	for i, peer := range refused {
-		group.Go(func() { errs[i] = knockOther(ctx, peer, patience) })
-	}
-	group.Wait()
+	errs := Together(refused, func(peer verdict.Peer) error { return knockOther(ctx, peer, patience) })
 	for i, peer := range refused {
 		if errs[i] != nil && isThere(errs[i]) {
 			result := results[peer]

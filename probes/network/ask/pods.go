@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/taintlet/taintlet/probes/network/verdict"
@@ -25,9 +24,6 @@ type Pods struct {
 // NewPods returns the class that connects to DNS pods.
 func NewPods() *Pods { return &Pods{seen: reached[netip.AddrPort]{}} }
 
-// Class returns verdict.Pods.
-func (*Pods) Class() verdict.Class { return verdict.Pods }
-
 // Forget makes the class as new: nothing was healthy, nobody was reached.
 func (p *Pods) Forget() { p.seen = reached[netip.AddrPort]{} }
 
@@ -35,13 +31,7 @@ func (p *Pods) Forget() { p.seen = reached[netip.AddrPort]{} }
 func (p *Pods) Ask(ctx context.Context, in *verdict.Surroundings, patience time.Duration) verdict.Result {
 	p.seen.keep(in.DNSPods)
 	chosen := p.choose(in.DNSPods)
-	errs := make([]error, len(chosen))
-	var group sync.WaitGroup
-	for i, pod := range chosen {
-		group.Go(func() { errs[i] = knock(ctx, pod, patience) })
-	}
-	group.Wait()
-	return p.evaluate(chosen, errs)
+	return p.evaluate(chosen, Together(chosen, func(pod netip.AddrPort) error { return knock(ctx, pod, patience) }))
 }
 
 // choose takes some pods: at random, so that the hosts of a cluster ask all of
@@ -62,9 +52,8 @@ func (p *Pods) choose(all []netip.AddrPort) []netip.AddrPort {
 }
 
 // evaluate says what the connections mean. Pods that were never reached since the
-// start do not count. A refusal
-// proves nothing: it can come from the pod, which shows that the overlay works, or from a
-// packet filter of this host.
+// start do not count. A refusal proves nothing: it can come from the pod, which shows that
+// the overlay works, or from a packet filter of this host.
 func (p *Pods) evaluate(asked []netip.AddrPort, errs []error) verdict.Result {
 	pods := make(map[netip.AddrPort]bool, len(asked))
 	there, refused := 0, 0

@@ -41,9 +41,6 @@ func NewRoute(h probes.Host) *Route {
 	return &Route{host: h, seen: reached[string]{}}
 }
 
-// Class returns verdict.Route.
-func (*Route) Class() verdict.Class { return verdict.Route }
-
 // Forget makes the class as new: nothing was healthy, nobody was reached.
 func (r *Route) Forget() { r.seen = reached[string]{} }
 

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/taintlet/taintlet/probes/network/verdict"
-	"github.com/taintlet/taintlet/probes/probetest"
+	"github.com/taintlet/taintlet/test/probetest"
 )
 
 // step is what an administrator or a cable does, and what the class route then

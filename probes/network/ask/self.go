@@ -15,9 +15,6 @@ type Self struct {
 	Took time.Duration
 }
 
-// Class returns verdict.Self.
-func (*Self) Class() verdict.Class { return verdict.Self }
-
 // Ask implements Check.
 func (s *Self) Ask(ctx context.Context, in *verdict.Surroundings, patience time.Duration) verdict.Result {
 	address := in.Self

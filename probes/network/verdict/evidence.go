@@ -163,7 +163,7 @@ func (e *evidence) nearly() (string, bool) {
 // answer is what this host tells its peers, but for the levels. A class is well
 // when it failed in none of the last 5 rounds: in doubt a peer is excused.
 func (e *evidence) answer() Answer {
-	a := Answer{Version: AnswerVersion, Classes: map[Class]bool{}, Lossy: e.loss.said(), Reach: e.reach.percent()}
+	a := Answer{Version: AnswerVersion, Classes: map[Class]bool{}, Lossy: e.loss.published(), Reach: e.reach.percent()}
 	for i := range e.relatives {
 		c := &e.relatives[i]
 		if c.known {

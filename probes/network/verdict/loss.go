@@ -89,8 +89,8 @@ func (t tally) share() int {
 func (l *loss) add(r *Round) {
 	before := r.At.Add(-lossWindow)
 	l.connections = slices.DeleteFunc(l.connections, func(c connection) bool { return !c.at.After(before) })
-	for node, said := range l.peers {
-		if r.At.Sub(said.at) >= hearsayLasts {
+	for node, heard := range l.peers {
+		if r.At.Sub(heard.at) >= hearsayLasts {
 			delete(l.peers, node)
 		}
 	}
@@ -114,17 +114,17 @@ func (l *loss) count() {
 	l.all = l.tallied(func(string) bool { return true })
 	share := l.all.share()
 	l.own = l.tallied(func(node string) bool {
-		said, ok := l.peers[node]
-		return ok && said.lossy < max(share, 1)
+		heard, ok := l.peers[node]
+		return ok && heard.lossy < max(share, 1)
 	})
 	l.median = -1
 	if len(l.peers) > 0 {
-		said := make([]int, 0, len(l.peers))
+		shares := make([]int, 0, len(l.peers))
 		for _, p := range l.peers {
-			said = append(said, p.lossy)
+			shares = append(shares, p.lossy)
 		}
-		slices.Sort(said)
-		l.median = said[len(said)/2]
+		slices.Sort(shares)
+		l.median = shares[len(shares)/2]
 	}
 }
 
@@ -145,9 +145,9 @@ func (l *loss) isApart() bool {
 // not for as long as they need to see a fault of all.
 func (l *loss) accuses(now time.Time) bool { return l.apart.now() && l.apart.holds(l.dwell, now) }
 
-// said is what peers are told: the share in percent, -1 when too few connections
+// published is the share that peers read, in percent, -1 when too few connections
 // were made.
-func (l *loss) said() int {
+func (l *loss) published() int {
 	if l.all.made < lossFewest {
 		return -1
 	}

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/taintlet/taintlet/probes"
-	"github.com/taintlet/taintlet/probes/probetest"
+	"github.com/taintlet/taintlet/test/probetest"
 )
 
 var update = flag.Bool("update", false, "write what the probe says into testdata/messages.golden")

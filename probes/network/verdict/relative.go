@@ -34,7 +34,7 @@ func (c *relative) add(r *Round) {
 		if !p.Reached || p.Answer == nil {
 			continue
 		}
-		if well, ok := c.saidBy(p.Answer); ok {
+		if well, ok := c.reportOf(p.Answer); ok {
 			c.know++
 			if well {
 				c.well++
@@ -57,10 +57,10 @@ func (c *relative) isWellElsewhere() bool {
 	return c.know > 0 && (c.know >= witnesses || 2*c.know >= c.asked) && 3*c.well >= 2*c.know
 }
 
-// saidBy returns what a peer says of the class. The host of one of two DNS pods
+// reportOf returns what a peer reports of the class. The host of one of two DNS pods
 // asks the other one alone, and its peers ask both: then what they say of that one
 // counts. It is the pod that is gone where they do not reach it either.
-func (c *relative) saidBy(a *Answer) (well, known bool) {
+func (c *relative) reportOf(a *Answer) (well, known bool) {
 	if len(c.pods) != 1 {
 		well, known = a.Classes[c.class]
 		return well, known

@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"maps"
 	"time"
 
 	"github.com/taintlet/taintlet/probes"
@@ -57,6 +58,20 @@ type Round struct {
 
 // Outcome returns what a class found.
 func (r *Round) Outcome(c Class) Outcome { return r.Results[c].Outcome }
+
+// Known returns the classes of which it is known whether they are well. Those in which
+// hosts are compared are as the answer to the peers has them: well when they failed in
+// none of the last 5 rounds. The others are as in this round.
+func (r *Round) Known(own *Answer) map[Class]bool {
+	known := make(map[Class]bool, len(r.Results))
+	maps.Copy(known, own.Classes)
+	for c, result := range r.Results {
+		if _, compared := known[c]; !compared && result.Outcome != NotKnown {
+			known[c] = result.Outcome == Well
+		}
+	}
+	return known
+}
 
 // LongestGap is the longest time between two rounds that are compared.
 func LongestGap(period time.Duration) time.Duration { return max(probes.LongestGap, 3*period) }

@@ -33,8 +33,11 @@ type Surroundings struct {
 	Troubled bool
 }
 
-// Report is what a round leaves for the fleet.
+// Report is what a round leaves for the agent and the fleet.
 type Report struct {
+	// Classes that are known: true is well. People see them all. Peers are told those in
+	// which hosts are compared, in Own.
+	Classes map[Class]bool
 	// Own is what this host is to answer its peers about the classes.
 	Own Answer
 	// Heard is what the peers answered in this round, by Node.

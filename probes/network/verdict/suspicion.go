@@ -110,25 +110,25 @@ func (s *suspicion) prepare(r *Round) {
 // portsTell reports whether enough of the peers that are not reached had a second
 // port that answered. It does not now, so it is not only our port.
 func portsTell(peers []PeerResult) bool {
-	gone, tell := 0, 0
+	gone, proving := 0, 0
 	for i := range peers {
 		if !peers[i].isThere() {
 			gone++
 			if peers[i].OtherKnown {
-				tell++
+				proving++
 			}
 		}
 	}
-	return tell >= fewestPeers && 2*tell >= gone
+	return proving >= fewestPeers && 2*proving >= gone
 }
 
-// next takes in a round. low: few peers have been reached for some rounds. said:
+// next takes in a round. low: few peers have been reached for some rounds. canPublish:
 // the API server answers, so that what hosts say of themselves can be written
 // and read. While it does not, every wait begins anew.
-func (s *suspicion) next(r *Round, low, said bool) {
+func (s *suspicion) next(r *Round, low, canPublish bool) {
 	s.note = nil
 	wasSilent := s.silent
-	s.silent = !said
+	s.silent = !canPublish
 	switch {
 	case !low:
 		s.end()

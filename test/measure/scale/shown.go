@@ -22,7 +22,7 @@ func (r *run) status(ctx context.Context) error {
 	tainted, _, _ := r.view.now()
 	for _, output := range []string{"table", "json"} {
 		var out, complaint bytes.Buffer
-		command := exec.CommandContext(ctx, r.program, "status", "--output="+output, "--kubeconfig="+kubeconfig) //nolint:gosec // our own binary
+		command := exec.CommandContext(ctx, r.program, "status", "--output="+output, "--namespace=", "--kubeconfig="+kubeconfig) //nolint:gosec // our own binary
 		command.Stdout, command.Stderr = &out, &complaint
 		begin := time.Now()
 		most, err := process.RunMeasured(ctx, command)

@@ -122,7 +122,7 @@ func push(all []shown, s shown) []shown {
 	return append(all, s)
 }
 
-// interval is the time to the next round after t, as in agent/runner.go.
+// interval is the time to the next round after t, as in agent/sampling/runner.go.
 func (n *node) interval(o probes.Observation, t time.Duration) time.Duration {
 	interval := period
 	if o.Level != probes.OK || n.debounce.Level != probes.OK {

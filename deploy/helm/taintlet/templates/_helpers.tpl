@@ -15,10 +15,10 @@ app.kubernetes.io/name: taintlet
 apiVersion: taintlet.dev/v1alpha1
 kind: TaintletConfiguration
 {{- $config := deepCopy .Values.config }}
-{{- $degraded := list }}
+{{- $off := list }}
 {{- range $config.rules }}
-{{- if eq .level "Degraded" }}
-{{- $degraded = append $degraded .condition }}
+{{- if eq .taint.effect "None" }}
+{{- $off = append $off .condition }}
 {{- end }}
 {{- end }}
 {{- range $config.rules }}
@@ -26,7 +26,7 @@ kind: TaintletConfiguration
 {{- if not $.Values.evict.slots }}
 {{- fail "config.rules: a rule for Critical evicts pods and needs a bound: set evict.slots" }}
 {{- end }}
-{{- if not (has .condition $degraded) }}
+{{- if has .condition $off }}
 {{- fail (printf "config.rules: the rule for %s Critical needs one for %s Degraded, which comes first" .condition .condition) }}
 {{- end }}
 {{- end }}
@@ -179,16 +179,31 @@ in agent/config/schema.go, with which a test compares it.
 {{- end -}}
 {{- end -}}
 
-{{/* The rules in force, as JSON. An empty list is one: no taints. */}}
+{{/*
+The rules in force, as JSON: those of config, and the default rule of each condition
+for which config has none for Degraded (agent/config/rules.go). An empty list is one:
+no taints. Effect None asks for no taint.
+*/}}
 {{- define "taintlet.rules" -}}
-{{- if hasKey .Values.config "rules" -}}
+{{- $rules := list -}}
+{{- $ruled := list -}}
 {{- range .Values.config.rules -}}
+{{- if eq .level "Degraded" -}}
+{{- $ruled = append $ruled .condition -}}
+{{- end -}}
+{{- if ne .taint.effect "None" -}}
 {{- include "taintlet.refuseReserved" (dict "where" "config.rules" "key" .taint.key) -}}
+{{- $rules = append $rules . -}}
 {{- end -}}
-{{- toJson .Values.config.rules -}}
-{{- else -}}
-{{- include "taintlet.builtIn" "NoSchedule" -}}
 {{- end -}}
+{{- if or .Values.config.rules (not (kindIs "slice" .Values.config.rules)) -}}
+{{- range include "taintlet.conditions" . | fromJsonArray -}}
+{{- if not (has .name $ruled) -}}
+{{- $rules = append $rules (dict "condition" .name "level" "Degraded" "taint" (dict "key" .key "effect" "NoSchedule")) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- toJson $rules -}}
 {{- end -}}
 
 {{/*

@@ -1,0 +1,43 @@
+package config
+
+import (
+	"slices"
+
+	"github.com/taintlet/taintlet/agent/decide"
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/taints"
+)
+
+// NoTaint is the effect of a rule that asks for no taint. It switches off the default
+// rule of its condition. No such rule reaches a Policy.
+const NoTaint taints.Effect = "None"
+
+func switchesOff(r decide.Rule) bool { return r.Taint.Effect == NoTaint }
+
+// maxRules is how many rules a file may have: one for Degraded and one for Critical of
+// each condition.
+func (c *Config) maxRules() int { return 2 * len(c.Conditions) }
+
+// addDefaultRules adds the default rule of each condition and level that a file has no
+// rule for. The rules of the file keep their places, by which errors name them.
+func (c *Config) addDefaultRules() {
+	if c.Rules != nil && len(c.Rules) == 0 {
+		return // no taint at all
+	}
+	for _, rule := range c.defaultRules() {
+		isRuled := slices.ContainsFunc(c.Rules, func(r decide.Rule) bool { return r.Condition == rule.Condition && r.Level == rule.Level })
+		if !isRuled && len(c.Rules) < c.maxRules() {
+			c.Rules = append(c.Rules, rule)
+		}
+	}
+}
+
+// isDefaultRule reports whether a file need not have the rule.
+func (c *Config) isDefaultRule(r decide.Rule) bool { return slices.Contains(c.defaultRules(), r) }
+
+// WithoutTaint returns the conditions for which no taint is ever set: those without a
+// rule for Degraded.
+func (c *Config) WithoutTaint() []probes.Condition {
+	policy := c.Policy()
+	return slices.DeleteFunc(c.Names(), func(name probes.Condition) bool { return policy.Asks(name, probes.Degraded) })
+}

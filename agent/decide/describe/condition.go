@@ -1,0 +1,171 @@
+package describe
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/taints"
+)
+
+// ReasonBraked is the reason of a Node condition whose taint the fleet brake holds
+// back.
+const ReasonBraked = "FleetBrake"
+
+// Outlook is what a Node condition says beside the value: what holds its taint
+// back, and when it clears.
+type Outlook struct {
+	// Suspicion is the reason with which the host suspects itself; empty: it does
+	// not. Its peers read that.
+	Suspicion string
+	// Reason of the newest bad sample.
+	Reason string
+	Held   Hold
+	// Evicting: it is the eviction that is held back, not the taint of Degraded.
+	Evicting bool
+	// Until is when what holds the taint back is over; zero: that is not known.
+	Until time.Time
+	// StandIn: the stand-in takes the taint's place.
+	StandIn bool
+	// Clears is when the condition is OK if all goes well; zero: the newest sample
+	// was not good.
+	Clears time.Time
+	// Blind: the probe cannot tell.
+	Blind bool
+	// Removals of its taints by others.
+	Removals Removals
+}
+
+// ReadsLike reports whether both are rendered in the same words, but for the removals.
+// People read full minutes. A removal is in the record with its repair, and in the
+// condition with its next report: nobody makes this agent write more by removing taints.
+func (o Outlook) ReadsLike(other Outlook) bool {
+	o.Removals, other.Removals = Removals{}, Removals{}
+	o.Clears, other.Clears = nextMinute(o.Clears), nextMinute(other.Clears)
+	o.Until, other.Until = nextMinute(o.Until), nextMinute(other.Until)
+	return o == other
+}
+
+// Condition is what a Node condition is rendered from.
+type Condition struct {
+	Outlook
+	Level probes.Level
+	// Newest is the newest sample, Reported that which a condition that is OK shows.
+	Newest, Reported probes.Observation
+	// IsBad: the newest sample is Degraded or Critical.
+	IsBad bool
+	// SetFor is the reason for which the condition was set, SetBy what was found then.
+	SetFor, SetBy string
+	// SetAt is when it was set, CriticalAt when it became Critical; zero: not known, or
+	// it is not.
+	SetAt, CriticalAt time.Time
+	// Good is what a good sample needs; empty: the probe does not say.
+	Good string
+	// ClearAfter is how long every sample must be good.
+	ClearAfter time.Duration
+	// Damped is how often it was set, where it clears later for that; 0: it does not.
+	Damped int
+	// NoRule: no rule asks for a taint.
+	NoRule bool
+	// Braked says why the fleet brake holds it; empty: it does not.
+	Braked string
+	// Unrecorded: the record does not fit on the Node.
+	Unrecorded bool
+}
+
+// Node makes the Node condition of that type: the value and the threshold, what holds
+// the taint back, what clears it and when, and since when it has been so.
+func (c Condition) Node(kind string, now time.Time) taints.NodeCondition {
+	shown := taints.NodeCondition{Type: kind, Status: taints.ConditionFalse, Reason: c.Reported.Reason, Message: c.Reported.Message}
+	switch {
+	case c.Level > probes.OK:
+		shown.Status = taints.ConditionTrue
+		parts := []string{c.Newest.Message, c.since(now), join(c.held(now), c.Removals.text(now)), c.clears(now)}
+		if !c.IsBad && c.SetFor != "" {
+			shown.Reason = c.SetFor
+			parts = append(parts[:1:1], parts[2], parts[3], strings.TrimSpace("bad "+parts[1])+": "+c.SetBy)
+		}
+		shown.Message = join(parts...)
+	case c.Braked != "":
+		shown.Status, shown.Reason = taints.ConditionUnknown, ReasonBraked
+		shown.Message += "; " + c.Braked
+	case c.Reported.Level == probes.Unknown:
+		shown.Status = taints.ConditionUnknown
+	}
+	if c.Unrecorded {
+		shown.Message += "; taintlet's record does not fit beside the Node's other annotations, so a restart would forget its taints and damping"
+	}
+	return shown
+}
+
+// join makes one text of the parts that say something.
+func join(parts ...string) string {
+	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), "; ")
+}
+
+// since says since when the condition has been critical, or bad at all; empty
+// where that is not known.
+func (c Condition) since(now time.Time) string {
+	switch {
+	case !c.CriticalAt.IsZero():
+		return "critical since " + clockText(c.CriticalAt, now)
+	case c.SetAt.IsZero():
+		return ""
+	}
+	return "since " + clockText(c.SetAt, now)
+}
+
+// held says what keeps the condition from its taint, or from an eviction.
+func (c Condition) held(now time.Time) string {
+	what, until := "no taint", ""
+	if c.Evicting {
+		what = "no eviction"
+	}
+	if !c.Until.IsZero() {
+		until = " until " + clockText(nextMinute(c.Until), now)
+	}
+	switch c.Held {
+	case HeldContested:
+		return fmt.Sprintf("%s%s and until it has been OK: others removed it twice; to end that now, set and remove the annotation %s", what, until, taints.PausedAnnotation)
+	case HeldVetoed:
+		return what + " until it has been OK: others removed it"
+	case HeldPaused:
+		return what + " while the annotation " + taints.PausedAnnotation + " is there"
+	case HeldWriteBudget:
+		if !c.Clears.IsZero() {
+			return "the write budget is used up"
+		}
+		return what + until + ": the write budget is used up"
+	case HeldEvictionSlot:
+		return what + ": no eviction slot is free"
+	case HeldEvictionInterval:
+		return what + until + ": this Node has evicted already"
+	case HeldControlPlane:
+		return what + " on a Node of the control plane"
+	}
+	switch {
+	case c.NoRule:
+		return "no rule asks for a taint"
+	case c.StandIn:
+		return "others removed the taint; a stand-in takes its place" + until
+	}
+	return ""
+}
+
+// clears says what clears the condition, and when.
+func (c Condition) clears(now time.Time) string {
+	switch {
+	case c.Blind:
+		return "cannot clear while Unknown"
+	case !c.Clears.IsZero():
+		return "clears at " + clockText(nextMinute(c.Clears), now) + " if it stays " + cmp.Or(c.Good, "good")
+	}
+	text := "clears after " + durationText(c.ClearAfter) + " " + cmp.Or(c.Good, "of good samples")
+	if c.Damped > 0 {
+		text += fmt.Sprintf(" (set %d times)", c.Damped)
+	}
+	return text
+}

@@ -1,0 +1,105 @@
+package describe
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/taints"
+)
+
+// Lost says who removed a taint. The field manager is empty where it is not known.
+func Lost(by string, lost taints.Taint) string { return somebody(by) + " removed " + lost.String() }
+
+// Contested says that a stand-in takes the place of a taint that others removed.
+func Contested(by string, lost, instead taints.Taint) string {
+	return fmt.Sprintf("%s removed %s twice within a minute; %s takes its place for 24 h", somebody(by), lost.String(), instead.String())
+}
+
+// Vetoed says that a taint that evicts is not set again for now.
+func Vetoed(by string, lost taints.Taint) string {
+	return Lost(by, lost) + "; it will not be set again until the condition has been OK"
+}
+
+// Withdrawn says that neither a taint nor its stand-in is set for now.
+func Withdrawn(by string, lost taints.Taint) string {
+	return fmt.Sprintf("%s removed %s twice within a minute; taintlet gives way for 24 h and until the condition has been OK. To keep taints off for good, set the annotation %s on the Node; to have them again, set and remove it", somebody(by), lost.String(), taints.PausedAnnotation)
+}
+
+// Silenced says that the fleet brake goes on although most peers do not answer any more.
+func Silenced(name probes.Condition, asked int) string {
+	return fmt.Sprintf("held back by the fleet brake: half of the peers reported %s, and only %d answer now", name, asked)
+}
+
+// Braked says for what the fleet brake holds a condition back.
+func Braked(name probes.Condition, bad, asked int) string {
+	return fmt.Sprintf("held back by the fleet brake: %d of %d peers report %s", bad, asked, name)
+}
+
+// BrakeBegins says of a sample that no taint follows, and why.
+func BrakeBegins(sample, braked string) string {
+	return fmt.Sprintf("%s; %s. No taint follows until fewer do. Is the configuration right?", sample, braked)
+}
+
+// StillUnknown says that the probe has not been able to tell for long.
+func StillUnknown(name probes.Condition, since time.Duration, sample string) string {
+	return fmt.Sprintf("%s has been Unknown for %s; NoSchedule taints stay: %s", name, durationText(since), sample)
+}
+
+// Changed says why the level changed, and what the newest sample showed where that is
+// another one.
+func Changed(decisive, newest probes.Observation) string {
+	if decisive == newest {
+		return decisive.Message
+	}
+	return decisive.Message + "; now " + newest.Message
+}
+
+// SlotMissing says that an eviction waits.
+func SlotMissing() string {
+	return "a condition is critical, but all eviction slots are taken or missing; no pod is evicted"
+}
+
+// Paused says for which conditions a pause begins. unreadable is a value of the
+// annotation that is not known.
+func Paused(conditions, unreadable string) string {
+	text := "the annotation " + taints.PausedAnnotation + " stops new taints for " + conditions + "; taints that stand go with recovery as always"
+	if unreadable != "" {
+		text += `. The value is neither "true" nor a list of conditions: ` + unreadable
+	}
+	return text
+}
+
+// Resumed says that a pause is over, and whether contests are over with it.
+func Resumed(isForgiven bool) string {
+	text := "the annotation " + taints.PausedAnnotation + " is gone; taints are set again"
+	if isForgiven {
+		text += ", also those that others removed"
+	}
+	return text
+}
+
+// Standby says that another agent is active.
+func Standby(other, own string, heartbeats int) string {
+	return fmt.Sprintf("another agent, %s, started later than this one, %s, and is active for this Node; this one is on standby and writes nothing until the other has been silent for %d heartbeats", other, own, heartbeats)
+}
+
+// OtherSilent says that this agent is active again.
+func OtherSilent(other, own string, silence time.Duration) string {
+	return fmt.Sprintf("the agent %s has been silent for %s; this one, %s, is active for this Node again", other, durationText(silence), own)
+}
+
+// RecordReadable says that this agent is active again.
+func RecordReadable(own string) string {
+	return "the record on the Node is no longer a newer release's; this agent, " + own + ", is active for this Node again"
+}
+
+// RecordNewer says that the Node is left alone.
+func RecordNewer() string {
+	return "the record on the Node was written by a newer release of taintlet; this one leaves the Node as it is"
+}
+
+// RecordUnreadable says what follows from a record that cannot be read.
+func RecordUnreadable(err error) string {
+	return err.Error() + "; nothing is removed that cannot be proven to be taintlet's own"
+}

@@ -1,0 +1,61 @@
+package describe
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+)
+
+// nextMinute rounds up to a full minute, so that nothing is told to be over before
+// it is.
+func nextMinute(t time.Time) time.Time {
+	if t.IsZero() {
+		return t
+	}
+	return t.Add(time.Minute - 1).Truncate(time.Minute)
+}
+
+// clockText writes a time as people read it on a clock, with the day if that is not
+// today's.
+func clockText(at, now time.Time) string {
+	at, now = at.UTC(), now.UTC()
+	if at.YearDay() == now.YearDay() && at.Year() == now.Year() {
+		return at.Format("15:04 UTC")
+	}
+	return at.Format("2006-01-02 15:04 UTC")
+}
+
+// durationText writes a wait, rounded up: "90 s", "2 min", "1 h", "1 h 5 min".
+func durationText(d time.Duration) string {
+	if seconds := math.Ceil(d.Seconds()); seconds < 120 {
+		return fmt.Sprintf("%.0f s", seconds)
+	}
+	minutes := int(math.Ceil(d.Minutes()))
+	var parts []string
+	if minutes >= 60 {
+		parts = append(parts, fmt.Sprintf("%d h", minutes/60))
+	}
+	if minutes%60 > 0 {
+		parts = append(parts, fmt.Sprintf("%d min", minutes%60))
+	}
+	return strings.Join(parts, " ")
+}
+
+// Cut returns the start of a text that somebody else wrote.
+func Cut(text string) string {
+	if len(text) <= maxQuoted {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxQuoted], "") + "…"
+}
+
+// maxQuoted is how much is told of a text that somebody else wrote, in bytes.
+const maxQuoted = 200
+
+func somebody(fieldManager string) string {
+	if fieldManager == "" {
+		return "somebody"
+	}
+	return "field manager " + fieldManager
+}

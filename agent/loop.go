@@ -1,0 +1,301 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/agent/decide"
+	"github.com/taintlet/taintlet/agent/fleet"
+	"github.com/taintlet/taintlet/agent/metrics"
+	"github.com/taintlet/taintlet/agent/node"
+	"github.com/taintlet/taintlet/agent/pace"
+	"github.com/taintlet/taintlet/agent/sampling"
+	"github.com/taintlet/taintlet/agent/serve"
+	"github.com/taintlet/taintlet/agent/slots"
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/taints"
+)
+
+// loop is the one goroutine that decides. It never waits for the API server.
+// All its methods run on that goroutine.
+type loop struct {
+	*Agent
+	metrics *metrics.Metrics
+	health  *serve.Health
+	// cfg is the configuration in force, deciderPolicy what it asks of the decider.
+	cfg           *config.Config
+	deciderPolicy *decide.Policy
+
+	probes  *sampling.Runners
+	watch   *node.Watch
+	outbox  *node.Outbox
+	policy  *node.PolicyLookup
+	slots   *slots.Keeper
+	fleet   *fleet.Fleet
+	reloads chan reload
+
+	state  decide.State
+	newest *decide.Node // nil: not seen yet, or there is none
+	facts  taints.Facts
+	// answer is the newest one about the admission policy. pending are notices that wait
+	// with a stand-in for the next answer, since they name the taint.
+	answer    policyAnswer
+	pending   []decide.Notice
+	slot      decide.Slot
+	heartbeat *time.Timer
+	// warned: a good sample that warns was reported.
+	warned      map[probes.Condition]bool
+	levelEvents *levelEvents
+}
+
+func newLoop(a *Agent, workers workers) *loop {
+	l := &loop{
+		Agent:   a,
+		metrics: metrics.New(a.Version),
+		health:  serve.NewHealth(a.Config, a.Now()),
+		cfg:     a.Config,
+
+		deciderPolicy: a.Config.Policy(),
+
+		warned:      map[probes.Condition]bool{},
+		levelEvents: newLevelEvents(),
+		watch:       node.NewWatch(a.Client),
+		policy:      node.NewPolicyLookup(a.Client, a.Log),
+		fleet:       cmp.Or(a.Fleet, fleet.Alone()),
+		reloads:     make(chan reload),
+		state:       decide.New(a.Boot, a.Instance, a.Now()),
+		facts:       taints.Facts{LifecycleController: a.LifecycleController, StandInPrefix: a.Config.StandInPrefix},
+	}
+	l.slots = slots.NewKeeper(a.Slots, a.Log, a.Now)
+	l.outbox = node.NewOutbox(a.Client, l.slots.MayEvictUntil, a.Now, a.Log)
+	l.probes = sampling.NewRunners(a.NewProbe, l.fleet, workers.start, l.metrics, a.Log)
+	l.metrics.Configured(a.Config)
+	return l
+}
+
+func (l *loop) run(ctx context.Context) error {
+	for _, c := range l.cfg.Conditions {
+		l.startProbe(ctx, c)
+	}
+	l.policy.Ask()
+	l.heartbeat = newHeartbeat(l.cfg.Heartbeat.Duration)
+	defer func() { l.heartbeat.Stop() }()
+	for {
+		var in decide.Inputs
+		select {
+		case <-ctx.Done():
+			l.Log.Info("stopping; taints stay on the node")
+			return nil
+		case s := <-l.probes.Samples:
+			if !l.probes.IsCurrent(s) {
+				continue // by a probe of the configuration before
+			}
+			if s.Report != nil {
+				l.fleet.Observe(s.Report.Heard)
+				l.fleet.SetAnswer(s.Report.Own)
+				l.metrics.NetworkIs(s.Report.Classes)
+			}
+			l.health.Sampled(s.Condition, l.Now())
+			l.metrics.Observed(s.Observation, &l.state, l.cfg, l.Now())
+			l.reportWarning(s.Observation)
+			in.Observations = []probes.Observation{s.Observation}
+		case version := <-l.watch.Versions:
+			l.outbox.SignOfLife()
+			l.observeNode(version)
+		case present := <-l.policy.Answers:
+			l.observePolicy(present)
+		case l.slot = <-l.slots.Answers:
+			l.metrics.SlotIs(l.slot)
+		case r := <-l.outbox.Results:
+			in.Written = l.observeResult(r)
+		case <-l.heartbeat.C:
+			l.heartbeat.Reset(pace.Jittered(l.cfg.Heartbeat.Duration))
+			in.Refresh = true
+			l.outbox.AllowRepeat()
+			l.policy.Ask()
+		case r := <-l.reloads:
+			if r.err != nil {
+				l.refuse(r.err)
+				continue
+			}
+			before := l.cfg.Heartbeat
+			l.reconfigure(ctx, r.cfg)
+			if l.cfg.Heartbeat != before { // or a file that keeps changing would put it off
+				l.heartbeat.Stop()
+				l.heartbeat = newHeartbeat(l.cfg.Heartbeat.Duration)
+			}
+		}
+		l.evaluate(in)
+	}
+}
+
+// evaluate asks the decider and passes its answer on.
+func (l *loop) evaluate(in decide.Inputs) {
+	in.Facts, in.Slot, in.Peers = l.facts, l.slot, l.fleet.Peers()
+	if l.answer.isKnown && !l.answer.isAwaited { // before that, a wrong via would be written
+		in.Node = l.newest
+	}
+	before := l.state
+	next, d := decide.Step(l.deciderPolicy, before, in, l.Now())
+	if l.answer.isTooOld(l.Now()) && standsInAnew(before.DesiredTaints(), next.DesiredTaints()) {
+		// The policy may have been installed since. Without the Node the evidence is
+		// taken in and nothing is decided to write.
+		l.answer.isAwaited = true
+		l.policy.Ask()
+		in.Node = nil
+		next, d = decide.Step(l.deciderPolicy, before, in, l.Now())
+	}
+	l.state = next
+	l.pending = append(l.pending, d.Notices...)
+	if !l.answer.isAwaited {
+		for _, notice := range l.pending {
+			l.report(notice, before.DesiredTaints())
+			l.react(notice)
+		}
+		l.pending = nil
+	}
+	l.levelEvents.pass(l.Now(), l.event)
+	l.slots.Request(d.Slot, l.cfg)
+	if d.Desired != nil && l.answer.isKnown {
+		l.outbox.Put(l.newest.Node, *d.Desired)
+	}
+	if !d.Adopted.IsZero() {
+		l.heartbeat.Reset(pace.Jittered(l.cfg.Heartbeat.Duration) - l.Now().Sub(d.Adopted))
+	}
+	l.probes.Decided(&l.state)
+	l.metrics.Decided(l.deciderPolicy, &l.state, l.Now())
+	l.reportToFleet()
+	l.health.SetReady(l.whyNotReady())
+}
+
+// reportToFleet passes on the levels that peers get, and shows what is known of the
+// peers.
+func (l *loop) reportToFleet() {
+	levels := make(map[probes.Condition]probes.Level, len(l.cfg.Conditions))
+	for i := range l.cfg.Conditions {
+		name := l.cfg.Conditions[i].Name
+		levels[name] = l.state.Shared(name)
+	}
+	l.fleet.SetLevels(levels)
+	l.metrics.FleetIs(l.fleet.Status(), l.fleet.Peers().Shares, l.cfg)
+}
+
+// react does what follows from a notice besides the report of it.
+func (l *loop) react(n decide.Notice) {
+	switch {
+	case n.Kind == decide.TaintLost && n.Via == taints.Kept:
+		// The policy may be gone. Until that is known nothing is written, so
+		// that at most one write is lost to the controller.
+		l.answer.isKnown = false
+		l.policy.Ask()
+	case l.state.WhyNotWriting() != "":
+		l.outbox.Withdraw() // it is the other agent's, or the newer release's, to write
+	}
+}
+
+// whyNotReady is empty when this agent is active for the Node and may write it.
+func (l *loop) whyNotReady() string {
+	switch {
+	case l.newest == nil:
+		return "node not seen yet, or it does not exist"
+	case !l.answer.isKnown:
+		return "it is not known yet whether the admission policy " + taints.KeepPolicyName + " is there"
+	}
+	return cmp.Or(l.state.WhyNotWriting(), l.outbox.Refused())
+}
+
+// observePolicy takes in whether the admission policy is there.
+func (l *loop) observePolicy(isPresent bool) {
+	if !l.answer.isKnown || isPresent != l.answer.isPresent {
+		l.Log.Info("admission policy looked up", "name", taints.KeepPolicyName, "present", isPresent)
+	}
+	l.answer = policyAnswer{isKnown: true, isPresent: isPresent, at: l.Now()}
+	l.facts.KeepPolicy = isPresent
+}
+
+// observeNode takes in a version of the Node unless a newer one is known already: a
+// write's answer may overtake the watch.
+func (l *loop) observeNode(version *taints.Node) {
+	if version == nil {
+		l.Log.Warn("node not found; nothing is written until it exists. Is --node-name right?")
+		l.newest = nil
+		return
+	}
+	if l.newest == nil || version.UID != l.newest.UID || node.IsNewer(version, l.newest.Node) {
+		l.newest = decide.Read(version)
+	}
+}
+
+// observeResult takes in the writer's answer and reports whether what is desired now is
+// on the Node.
+func (l *loop) observeResult(r node.Result) bool {
+	switch {
+	case r.IsRestored:
+		l.Log.Warn("the node is older than before: etcd was restored. Watching it anew", "version", r.Node.ResourceVersion)
+		l.newest = decide.Read(r.Node)
+		l.watch.Restart()
+	case r.Node != nil && l.newest != nil:
+		l.observeNode(r.Node)
+	}
+	l.metrics.Wrote(r.Node, r.Err, &l.state, l.Now())
+	return l.outbox.Observe(r, l.evictionPending)
+}
+
+// evictionPending reports whether an eviction was decided whose taint is not on
+// the Node: its slot was not certain when everything else was written.
+func (l *loop) evictionPending(written *taints.Node) bool {
+	for _, r := range l.cfg.Rules {
+		if r.Level == probes.Critical && l.state.Level(r.Condition) == probes.Critical && !written.Has(r.Taint.Pair()) {
+			return true
+		}
+	}
+	return false
+}
+
+// refuse keeps the configuration that is in force and reports that.
+func (l *loop) refuse(err error) {
+	l.metrics.Reloaded(err)
+	// Not as an error: two files are two lines, however soon they follow each other.
+	l.Log.Error("configuration refused; the one in force stays", "inForce", l.cfg.Hash, "reason", err.Error())
+	l.event(corev1.EventTypeWarning, "ConfigurationRefused", "configuration "+l.cfg.Hash+" stays in force: "+err.Error())
+}
+
+// reconfigure puts a configuration into force. Only probes that it changes
+// start anew.
+func (l *loop) reconfigure(ctx context.Context, cfg *config.Config) {
+	before := l.cfg
+	l.cfg, l.deciderPolicy = cfg, cfg.Policy()
+	l.facts.StandInPrefix = cfg.StandInPrefix
+	for _, next := range cfg.Conditions {
+		if old, known := before.Condition(next.Name); !known || !config.SameProbe(old, next) {
+			l.state = l.state.Forget(next.Name)
+			l.startProbe(ctx, next)
+		}
+	}
+	l.metrics.Configured(cfg)
+	l.metrics.Reloaded(nil)
+	changes := config.Changes(before, cfg)
+	l.Log.Info("configuration in force", "hash", cfg.Hash, "before", before.Hash, "changes", changes)
+	if cfg.Hash != before.Hash {
+		l.event(corev1.EventTypeNormal, "ConfigurationReloaded", "configuration "+cfg.Hash+" is in force, before it was "+before.Hash+": "+changes)
+	}
+}
+
+// startProbe starts the probe of a condition, in place of that which runs.
+func (l *loop) startProbe(ctx context.Context, c config.Condition) {
+	l.health.Expect(c, l.Now())
+	l.probes.Start(ctx, c, l.state.Level(c.Name))
+}
+
+func newHeartbeat(period time.Duration) *time.Timer {
+	if period == 0 {
+		timer := time.NewTimer(time.Hour)
+		timer.Stop()
+		return timer
+	}
+	return time.NewTimer(pace.Jittered(period))
+}

@@ -1,0 +1,149 @@
+package metrics
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/agent/decide"
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/taints"
+)
+
+// A gauge that stays at 1 after recovery is an alarm that nobody believes the
+// next time: kubernetes/node-problem-detector#474.
+func TestGaugesGoBackWithRecovery(t *testing.T) {
+	const (
+		degraded = `taintlet_condition_level{condition="DiskPressure",level="Degraded"}`
+		severity = `taintlet_condition_severity{condition="DiskPressure"}`
+		wanted   = `taintlet_taint_desired{condition="DiskPressure",effect="NoSchedule",key="node.kubernetes.io/disk-pressure",via="direct"}`
+	)
+	cfg, m, now := config.Default(), New("test"), time.Unix(1e9, 0)
+	policy := cfg.Policy()
+	state := decide.New(decide.Boot{ID: "boot", At: now}, "test", now)
+	node := decide.Read(&taints.Node{Name: "host", UID: "uid", ResourceVersion: "1"})
+	sample := func(level probes.Level, severity int) {
+		o := probes.Observation{Condition: probes.DiskPressure, Level: level, Severity: severity, Certain: level > probes.OK, Reason: "Seen", Message: "seen"}
+		now = now.Add(time.Second)
+		state, _ = decide.Step(policy, state, decide.Inputs{Node: node, Facts: taints.Facts{StandInPrefix: cfg.StandInPrefix}, Observations: []probes.Observation{o}}, now)
+		m.samples.show(o)
+		m.state.show(policy, &state, now)
+	}
+	sample(probes.Degraded, 80)
+	if sick := gauges(t, m); sick[degraded] != 1 || sick[severity] != 80 || sick[wanted] != 1 {
+		t.Fatalf("read-only: %v", sick)
+	}
+	for range int(config.Get[*config.Disk](cfg).Debounce.ClearAfter.Duration/time.Second) + 1 {
+		sample(probes.OK, 0)
+	}
+	well := gauges(t, m)
+	if _, there := well[wanted]; there || well[degraded] != 0 || well[severity] != 0 {
+		t.Errorf("well again: %v", well)
+	}
+}
+
+// gauges returns the metrics' values by what Prometheus would call them.
+func gauges(t *testing.T, m *Metrics) map[string]float64 {
+	t.Helper()
+	families, err := m.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]float64{}
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			labels := ""
+			for _, label := range metric.GetLabel() {
+				labels += fmt.Sprintf(",%s=%q", label.GetName(), label.GetValue())
+			}
+			if metric.Gauge != nil {
+				values[family.GetName()+"{"+strings.TrimPrefix(labels, ",")+"}"] = metric.GetGauge().GetValue()
+			}
+		}
+	}
+	return values
+}
+
+// A removal is seen by increase(): a series begins at 0, before its first event. The first
+// removal by a field manager that is not known is counted under other, and is not lost.
+func TestRemovalsBeginAtZero(t *testing.T) {
+	cfg, m := config.Default(), New("test")
+	m.Configured(cfg)
+	lost := func(manager string) (value float64, found bool) {
+		for _, family := range gather(t, m) {
+			for _, metric := range family.GetMetric() {
+				labels := metric.GetLabel()
+				if family.GetName() == "taintlet_taints_lost_total" && labels[0].GetValue() == "PIDPressure" && labels[1].GetValue() == manager {
+					return metric.GetCounter().GetValue(), true
+				}
+			}
+		}
+		return 0, false
+	}
+	for _, manager := range append(knownManagers(), other) {
+		if value, found := lost(manager); value != 0 || !found {
+			t.Errorf("removals by %q begin at %v (%t)", manager, value, found)
+		}
+	}
+	remove := func(manager string) {
+		m.Noticed(decide.Notice{Kind: decide.TaintLost, Condition: probes.PIDPressure, By: manager})
+	}
+	remove("kubectl-taint")
+	remove("fixer")
+	if first, found := lost("fixer"); first != 0 || !found {
+		t.Errorf("a new field manager begins at %v (%t)", first, found)
+	}
+	remove("fixer")
+	for manager, want := range map[string]float64{"kubectl-taint": 1, "fixer": 1, other: 1} {
+		if got, _ := lost(manager); got != want {
+			t.Errorf("%v removals by %q, want %v", got, manager, want)
+		}
+	}
+}
+
+// What holds a condition back and its reason are one series each, and gone with recovery.
+func TestHeldAndReasonAreShown(t *testing.T) {
+	cfg, m, now := config.Default(), New("test"), time.Unix(1e9, 0)
+	policy := cfg.Policy()
+	state := decide.New(decide.Boot{ID: "boot", At: now}, "test", now)
+	paused := map[string]string{taints.PausedAnnotation: "PIDPressure"}
+	step := func(annotations map[string]string, level probes.Level, reason string) map[string]float64 {
+		node := decide.Read(&taints.Node{Name: "host", UID: "uid", ResourceVersion: "1", Annotations: annotations})
+		var all []probes.Observation
+		for _, c := range cfg.Names() {
+			all = append(all, probes.Observation{Condition: c, Level: probes.OK, Reason: "Fine"})
+			if c == probes.PIDPressure {
+				all[len(all)-1] = probes.Observation{Condition: c, Level: level, Certain: level > probes.OK, Reason: reason}
+			}
+		}
+		now = now.Add(15 * time.Second)
+		state, _ = decide.Step(policy, state, decide.Inputs{Node: node, Facts: taints.Facts{StandInPrefix: cfg.StandInPrefix}, Observations: all, Written: true, Refresh: true}, now)
+		m.Decided(policy, &state, now)
+		shown := map[string]float64{}
+		for name, value := range gauges(t, m) {
+			if strings.HasPrefix(name, "taintlet_held{") || strings.HasPrefix(name, "taintlet_condition_reason{") {
+				shown[name] = value
+			}
+		}
+		return shown
+	}
+	if got := step(paused, probes.OK, "Fine"); len(got) != 0 {
+		t.Errorf("OK and paused: %v", got)
+	}
+	const held, few = `taintlet_held{by="Paused",condition="PIDPressure",what="taint"}`, `taintlet_condition_reason{condition="PIDPressure",reason="FewTasks"}`
+	if got := step(paused, probes.Degraded, "FewTasks"); len(got) != 2 || got[held] != 1 || got[few] != 1 {
+		t.Errorf("bad and paused: %v", got)
+	}
+	const other = `taintlet_condition_reason{condition="PIDPressure",reason="Other"}`
+	if got := step(paused, probes.Degraded, "Other"); len(got) != 2 || got[other] != 1 {
+		t.Errorf("bad for another reason: %v", got)
+	}
+	for range 20 {
+		step(nil, probes.OK, "Fine")
+	}
+	if got := step(nil, probes.OK, "Fine"); len(got) != 0 {
+		t.Errorf("well again: %v", got)
+	}
+}

@@ -1,0 +1,147 @@
+package metrics
+
+import (
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/taintlet/taintlet/agent/decide"
+	"github.com/taintlet/taintlet/agent/decide/describe"
+	"github.com/taintlet/taintlet/probes"
+)
+
+// stateMetrics are about what was decided.
+type stateMetrics struct {
+	level     *prometheus.GaugeVec
+	since     *prometheus.GaugeVec
+	clearsIn  *prometheus.GaugeVec
+	braked    *prometheus.GaugeVec
+	paused    *prometheus.GaugeVec
+	contested *prometheus.GaugeVec
+	held      *prometheus.GaugeVec
+	reason    *prometheus.GaugeVec
+	taint     *prometheus.GaugeVec
+	active    prometheus.Gauge
+	tokens    prometheus.Gauge
+	burst     prometheus.Gauge
+
+	series map[probes.Condition]*conditionSeries
+	placed []decide.DesiredTaint
+}
+
+// conditionSeries are the series of one condition. To look them up takes longer
+// than to set them.
+type conditionSeries struct {
+	levels                    [3]prometheus.Gauge // from OK up
+	braked, paused, contested prometheus.Gauge
+	since, clearsIn           prometheus.Gauge // nil: it is OK
+	held                      hold
+	reason                    string
+}
+
+// hold is what holds a condition back, and from what.
+type hold struct {
+	by   describe.Hold
+	from string
+}
+
+func newStateMetrics() stateMetrics {
+	return stateMetrics{
+		level:     newGauges("condition_level", "1 for the level that was decided for the condition, 0 for the others.", "condition", "level"),
+		since:     newGauges("condition_since_timestamp_seconds", "When the condition went from OK to Degraded; absent while it is OK.", "condition"),
+		clearsIn:  newGauges("condition_clears_in_seconds", "How long it takes until the condition is OK if every further sample is good, with the wait for the write budget; absent while it is OK.", "condition"),
+		braked:    newGauges("braked", "1 while the fleet brake holds the condition's taint back.", "condition"),
+		paused:    newGauges("paused", "1 while a person has stopped new taints for the condition.", "condition"),
+		contested: newGauges("contested", "1 while the condition's taint is a stand-in or missing because others removed it.", "condition"),
+		held:      newGauges("held", "1 while something holds the condition back from a taint, an eviction or a clear, as the Node condition says; absent while nothing does.", "condition", "what", "by"),
+		reason:    newGauges("condition_reason", "1 for the reason that the Node condition gives; absent while the condition is OK.", "condition", "reason"),
+		taint:     newGauges("taint_desired", "1 for each taint that taintlet desires on the Node now.", "condition", "key", "effect", "via"),
+		active:    newGauge("active", "1 while this agent writes the Node, 0 while it is on standby for another one or must not write."),
+		tokens:    newGauge("write_budget_tokens", "Tokens that the write budget has left."),
+		burst:     newGauge("write_budget_burst", "Tokens of a full write budget."),
+		series:    map[probes.Condition]*conditionSeries{},
+	}
+}
+
+func (m *stateMetrics) all() []prometheus.Collector {
+	return []prometheus.Collector{m.level, m.since, m.clearsIn, m.braked, m.paused, m.contested, m.held, m.reason, m.taint, m.active, m.tokens, m.burst}
+}
+
+// show shows what was decided.
+func (m *stateMetrics) show(policy *decide.Policy, s *decide.State, now time.Time) {
+	for i := range policy.Conditions {
+		m.showCondition(policy, s, policy.Conditions[i].Name, now)
+	}
+	m.active.Set(one(s.WhyNotWriting() == ""))
+	m.tokens.Set(float64(s.TokensLeft(policy, now)))
+	m.burst.Set(float64(policy.WriteBudget.Burst))
+	placed := s.DesiredTaints()
+	if slices.Equal(placed, m.placed) {
+		return
+	}
+	m.placed = placed
+	m.taint.Reset()
+	for _, p := range placed {
+		m.taint.WithLabelValues(string(p.Condition), label(p.Pair.Key), string(p.Pair.Effect), string(p.Via)).Set(1)
+	}
+}
+
+func (m *stateMetrics) showCondition(policy *decide.Policy, s *decide.State, c probes.Condition, now time.Time) {
+	series := m.seriesOf(c)
+	for i, g := range series.levels {
+		g.Set(one(s.Level(c) == probes.OK+probes.Level(i)))
+	}
+	series.braked.Set(one(s.IsBraked(c)))
+	series.paused.Set(one(s.IsPaused(c)))
+	series.contested.Set(one(s.IsContested(c)))
+	m.showWhy(s, c, series)
+	since, isBad := s.Since(c)
+	if !isBad {
+		if series.since != nil {
+			series.since, series.clearsIn = nil, nil
+			m.since.DeleteLabelValues(string(c))
+			m.clearsIn.DeleteLabelValues(string(c))
+		}
+		return
+	}
+	if series.since == nil {
+		series.since, series.clearsIn = m.since.WithLabelValues(string(c)), m.clearsIn.WithLabelValues(string(c))
+	}
+	left, _ := s.TimeToClear(policy, c, now)
+	series.since.Set(float64(since.UnixMilli()) / 1000)
+	series.clearsIn.Set(left.Seconds())
+}
+
+// showWhy shows why a condition is not OK, and what holds it back. Each is one series,
+// which is replaced when it changes.
+func (m *stateMetrics) showWhy(s *decide.State, c probes.Condition, series *conditionSeries) {
+	if reason := label(s.Reason(c)); reason != series.reason {
+		m.reason.DeletePartialMatch(prometheus.Labels{"condition": string(c)})
+		if reason != "" {
+			m.reason.WithLabelValues(string(c), reason).Set(1)
+		}
+		series.reason = reason
+	}
+	by, from := s.Held(c)
+	if now := (hold{by, from}); now != series.held {
+		m.held.DeletePartialMatch(prometheus.Labels{"condition": string(c)})
+		if by != "" {
+			m.held.WithLabelValues(string(c), from, string(by)).Set(1)
+		}
+		series.held = now
+	}
+}
+
+func (m *stateMetrics) seriesOf(c probes.Condition) *conditionSeries {
+	if known := m.series[c]; known != nil {
+		return known
+	}
+	name := string(c)
+	series := &conditionSeries{braked: m.braked.WithLabelValues(name), paused: m.paused.WithLabelValues(name), contested: m.contested.WithLabelValues(name)}
+	for i := range series.levels {
+		series.levels[i] = m.level.WithLabelValues(name, (probes.OK + probes.Level(i)).String())
+	}
+	m.series[c] = series
+	return series
+}

@@ -1,0 +1,143 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/taintlet/taintlet/agent/pace"
+	"github.com/taintlet/taintlet/taints"
+	"github.com/taintlet/taintlet/taints/apiserver"
+)
+
+// Outbox holds what is desired until its writer takes it. One goroutine, the loop of
+// the agent, calls its methods, but for Run.
+type Outbox struct {
+	// Results say what became of what was handed out. Each of them is for Observe.
+	Results chan Result
+
+	writer   writer
+	jobs     chan job      // has room for one
+	alive    chan struct{} // the same
+	sequence uint64        // of the newest job
+	// handedOut is what it desires; nil: there is none that may still land.
+	handedOut *taints.Desired
+	// isWritten: the Node had all of it.
+	isWritten bool
+	// announcements of evictions that the writer makes before the taints.
+	announcements []announcement
+	// refused is what the API server said to the newest write, if it refused it.
+	refused string
+}
+
+// NewOutbox returns an empty Outbox. A NoExecute taint is added until the time that
+// mayEvictUntil returns, by the clock of now.
+func NewOutbox(client Client, mayEvictUntil, now func() time.Time, log *slog.Logger) *Outbox {
+	o := &Outbox{Results: make(chan Result), jobs: make(chan job, 1), alive: make(chan struct{}, 1)}
+	o.writer = writer{
+		client: client, log: log, jobs: o.jobs, alive: o.alive, results: o.Results,
+		mayEvictUntil: mayEvictUntil, now: now, announced: map[announcement]bool{},
+	}
+	return o
+}
+
+// Run writes what is desired, until the context ends.
+func (o *Outbox) Run(ctx context.Context) error { return o.writer.run(ctx) }
+
+// Put hands out what is desired, unless that was done already. A job that
+// the writer has not begun with is replaced. Conditions that somebody removed after they
+// were written are handed out again.
+func (o *Outbox) Put(base *taints.Node, desired taints.Desired) {
+	isRemoved := o.isWritten && lacksCondition(base, desired)
+	if o.handedOut != nil && !isRemoved && brings(*o.handedOut, desired, base) {
+		return
+	}
+	o.discard()
+	o.isWritten = false
+	o.sequence++
+	o.handedOut = &desired
+	o.jobs <- job{o.sequence, base, desired, slices.Clone(o.announcements)}
+}
+
+// brings reports whether what was handed out does all that a newer decision asks
+// for, which was decided on base. As soon as the taints stand there, they are owned in
+// the newer one. The conditions that follow the taints are not written twice for
+// that.
+func brings(handedOut, newer taints.Desired, base *taints.Node) bool {
+	if _, differs := newer.Differs(base); !differs {
+		handedOut.Owned = newer.Owned
+	}
+	return reflect.DeepEqual(handedOut, newer)
+}
+
+// lacksCondition reports whether the Node has not all conditions that are desired.
+func lacksCondition(node *taints.Node, desired taints.Desired) bool {
+	return slices.ContainsFunc(desired.Conditions, func(c taints.NodeCondition) bool { return node.Condition(c.Type) == nil })
+}
+
+// discard takes back what the writer has not begun with. The same may be
+// put again.
+func (o *Outbox) discard() {
+	o.handedOut = nil
+	select {
+	case <-o.jobs:
+	default:
+	}
+}
+
+// Withdraw takes back the newest job although the writer may have begun with
+// it: a writer that waits before its next try, or joins jobs, then has nothing
+// to write.
+func (o *Outbox) Withdraw() {
+	o.discard()
+	o.jobs <- job{}
+}
+
+// SignOfLife wakes a writer that waits before its next try: the API server answers.
+func (o *Outbox) SignOfLife() {
+	select {
+	case o.alive <- struct{}{}:
+	default: // there is one already
+	}
+}
+
+// AllowRepeat lets the next job say the same as the one before, as a
+// heartbeat does.
+func (o *Outbox) AllowRepeat() { o.handedOut = nil }
+
+// Announce has the writer write an Event of an eviction before the taint is set. One of
+// the same reason that was not written yet is about an eviction that never came. Many of
+// them would hold the taint up: each may take as long as announceTimeout.
+func (o *Outbox) Announce(reason, message string, at time.Time) {
+	o.announcements = slices.DeleteFunc(slices.Clone(o.announcements), func(before announcement) bool { return before.reason == reason })
+	o.announcements = append(o.announcements, announcement{reason, message, at})
+}
+
+// Observe takes in what became of a job and reports whether what is desired now is
+// on the Node. evictionPending reports whether the Node lacks a taint that was
+// announced.
+func (o *Outbox) Observe(r Result, evictionPending func(*taints.Node) bool) bool {
+	switch {
+	case r.Err == nil:
+		o.refused = ""
+	case pace.IsRefusal(r.Err):
+		o.refused = r.Err.Error()
+	}
+	if r.sequence != o.sequence {
+		return false
+	}
+	if r.Err == nil && !evictionPending(r.Node) {
+		o.announcements = nil
+	}
+	if errors.Is(r.Err, apiserver.ErrOvertaken) {
+		o.handedOut = nil // decided anew on the newer Node
+	}
+	o.isWritten = r.Err == nil
+	return r.Err == nil
+}
+
+// Refused is what the API server said to the newest write, if it refused it.
+func (o *Outbox) Refused() string { return o.refused }

@@ -1,0 +1,231 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/taintlet/taintlet/agent/pace"
+	"github.com/taintlet/taintlet/taints"
+	"github.com/taintlet/taintlet/taints/apiserver"
+)
+
+// joinWithin is the time between two writes: the first job goes at once,
+// those that follow within this time go together.
+const joinWithin = 250 * time.Millisecond
+
+// writer is the one goroutine that writes the Node and waits for the API
+// server.
+type writer struct {
+	client  Client
+	log     *slog.Logger
+	jobs    <-chan job
+	alive   <-chan struct{} // signs of life of the API server
+	results chan<- Result
+	// mayEvictUntil is until when a NoExecute taint may be added.
+	mayEvictUntil func() time.Time
+	now           func() time.Time
+	announced     map[announcement]bool
+	// written is the Node as the last successful write left it.
+	written *taints.Node
+}
+
+// run writes the newest job until the context ends. After a failure it tries
+// the same job again with growing pauses, unless a newer one came.
+func (w *writer) run(ctx context.Context) error {
+	tries := newTries()
+	for {
+		j, ok := w.take(ctx)
+		for ok && j != nil {
+			if w.written != nil && IsNewer(w.written, j.base) { // the loop may have decided before it saw that write
+				j.desired.Conditions = w.written.Transitions(j.desired.Conditions)
+			}
+			begin := time.Now()
+			node, err := w.apply(ctx, *j, tries.timeout)
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if err == nil {
+				w.written = node
+				maps.DeleteFunc(w.announced, func(a announcement, _ bool) bool { return !slices.Contains(j.announce, a) })
+			}
+			w.report(*j, node, err)
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case w.results <- Result{j.sequence, node, err, isRestored(j.base, node)}:
+			}
+			pause := tries.after(*j, err) - time.Since(begin)
+			j, ok = w.pause(ctx, w.next(*j, node, err), max(joinWithin, pause))
+		}
+		if !ok {
+			return ctx.Err()
+		}
+	}
+}
+
+// take waits for the next job.
+func (w *writer) take(ctx context.Context) (*job, bool) {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil, false
+		case j := <-w.jobs:
+			if !j.isWithdrawal() {
+				return &j, true
+			}
+		}
+	}
+}
+
+// tries are those of one job and of what took its place.
+type tries struct {
+	retry   pace.Retry
+	timeout time.Duration
+}
+
+func newTries() *tries { return &tries{pace.NewRetry(), requestTimeout} }
+
+// after returns the pause after a try.
+func (t *tries) after(j job, err error) time.Duration {
+	if err == nil {
+		*t = *newTries()
+		return 0
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		t.timeout = min(2*t.timeout, maxRequestTimeout)
+	}
+	return t.retry.After(err, j.isUrgent())
+}
+
+const (
+	// soonest and latest are when a job is tried again after a sign of life of the
+	// API server: what is urgent at once, but not by all agents in the same
+	// moment, and the rest when that is done.
+	soonest = time.Second
+	latest  = 15 * time.Second
+)
+
+// pause waits before the next try and returns what to try then: the job that
+// failed, if any, or a newer one. A sign of life of the API server, or a job that
+// is more urgent than the one that failed, makes the pause shorter.
+func (w *writer) pause(ctx context.Context, j *job, pause time.Duration) (*job, bool) {
+	select {
+	case <-w.alive: // from before the try
+	default:
+	}
+	end := time.Now().Add(pause)
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	hurry := func(within time.Duration) {
+		if sooner := time.Now().Add(pace.UpTo(within)); sooner.Before(end) {
+			end = sooner
+			timer.Reset(time.Until(end))
+		}
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return nil, false
+		case <-timer.C:
+			return j, true
+		case newer := <-w.jobs:
+			if newer.isWithdrawal() {
+				j = nil
+				continue
+			}
+			if j != nil && newer.isUrgent() && !j.isUrgent() {
+				hurry(soonest)
+			}
+			j = &newer
+		case <-w.alive:
+			if j != nil && j.isUrgent() {
+				hurry(soonest)
+			} else if j != nil {
+				hurry(latest)
+			}
+		}
+	}
+}
+
+// errSlotStale: the slot was not renewed for so long that another Node may
+// take it.
+var errSlotStale = errors.New("the eviction slot could not be renewed for too long")
+
+// announceTimeout is how long the Event before an eviction may take.
+const announceTimeout = 5 * time.Second
+
+// apply writes what is desired. What evicts is announced first, and written
+// only while the slot is certainly ours: the request ends by then.
+func (w *writer) apply(ctx context.Context, j job, timeout time.Duration) (*taints.Node, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	if !evicts(j) {
+		return w.client.Apply(ctx, j.base, j.desired)
+	}
+	left := w.mayEvictUntil().Sub(w.now())
+	if left <= 0 {
+		return nil, errSlotStale
+	}
+	ctx, cancelEviction := context.WithTimeout(ctx, left)
+	defer cancelEviction()
+	for _, a := range j.announce {
+		if w.announced[a] {
+			continue
+		}
+		if err := w.announce(ctx, j.base, a); err != nil {
+			w.log.Warn("cannot announce an eviction by an Event", "error", err)
+			continue
+		}
+		w.announced[a] = true
+	}
+	return w.client.Apply(ctx, j.base, j.desired)
+}
+
+func (w *writer) announce(ctx context.Context, node *taints.Node, a announcement) error {
+	ctx, cancel := context.WithTimeout(ctx, announceTimeout)
+	defer cancel()
+	return w.client.Announce(ctx, node, a.reason, a.message)
+}
+
+// evicts reports whether a job adds a NoExecute taint to its Node.
+func evicts(j job) bool {
+	return slices.ContainsFunc(j.desired.Taints, func(t taints.Taint) bool {
+		return t.Effect == taints.NoExecute && !j.base.Has(t.Pair())
+	})
+}
+
+// next returns what is to be tried again: nothing after success, and nothing
+// when the loop has to decide again.
+func (w *writer) next(failed job, newest *taints.Node, err error) *job {
+	if err == nil || errors.Is(err, apiserver.ErrOvertaken) {
+		return nil
+	}
+	if newest != nil {
+		failed.base = newest
+	}
+	return &failed
+}
+
+func (w *writer) report(j job, node *taints.Node, err error) {
+	switch {
+	case errors.Is(err, apiserver.ErrOvertaken):
+		w.log.Debug("node changed while writing", "error", err)
+	case apierrors.IsNotFound(err):
+		w.log.Warn("node does not exist; trying again", "error", err)
+	case err != nil:
+		w.log.Warn("cannot write the node; trying again", "error", err)
+	default:
+		if !taints.Equal(j.base.Taints, node.Taints) {
+			w.log.Info("taints of the node changed", "from", describe(j.base.Taints), "to", describe(node.Taints))
+		}
+		if _, differs := j.desired.Differs(node); differs {
+			w.log.Warn("the API server took the patch but the node lacks a part of it; a webhook may have removed it")
+		}
+	}
+}

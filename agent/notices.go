@@ -1,0 +1,117 @@
+package agent
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/taintlet/taintlet/agent/decide"
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/taints"
+)
+
+// report logs a notice, counts it, and makes it an Event of the Node. before are
+// the taints that were desired until then.
+func (l *loop) report(n decide.Notice, before []decide.DesiredTaint) {
+	l.metrics.Noticed(n)
+	switch n.Kind {
+	case decide.LevelChanged:
+		l.reportLevel(n, before)
+	case decide.TaintLost: // what follows from it is worth an Event, not each loss
+		l.Log.Warn(n.Message, append(taintAttrs(n.Taint), "condition", string(n.Condition), "via", string(n.Via), "count", n.Count)...)
+	case decide.Active, decide.Paused, decide.Resumed:
+		l.Log.Info(n.Message, "kind", string(n.Kind))
+		l.event(corev1.EventTypeNormal, n.Reason, n.Message)
+	default:
+		l.Log.Warn(n.Message, "kind", string(n.Kind), "condition", string(n.Condition))
+		l.event(corev1.EventTypeWarning, n.Reason, n.Message)
+	}
+}
+
+// reportLevel reports a change of level.
+func (l *loop) reportLevel(n decide.Notice, before []decide.DesiredTaint) {
+	l.logLevel(n, before)
+	e := levelEvent{corev1.EventTypeWarning, "Host" + string(n.Condition) + n.To.String(), n.Message}
+	if n.To == probes.OK {
+		e.kind, e.message = corev1.EventTypeNormal, e.message+taintsOf(n.Condition, "; no more taint ", before)
+		l.levelEvents.add(n.Condition, e)
+		return
+	}
+	e.message += taintsOf(n.Condition, "; taint ", l.state.DesiredTaints())
+	if l.state.IsPaused(n.Condition) {
+		e.message += "; no new taint while the annotation " + taints.PausedAnnotation + " is there"
+	}
+	if n.To == probes.Critical { // announced before the taint is set
+		l.levelEvents.wrote(n.Condition, l.Now())
+		l.outbox.Announce(e.reason, e.message+"; pods that do not tolerate it are deleted now; this cannot be recalled", l.Now())
+		return
+	}
+	l.levelEvents.add(n.Condition, e)
+}
+
+// logLevel writes the one line of a change of level, with the taint that comes or
+// goes with it.
+func (l *loop) logLevel(n decide.Notice, before []decide.DesiredTaint) {
+	level, all := n.To, l.state.DesiredTaints()
+	if n.To < n.From {
+		level, all = n.From, before
+	}
+	attrs := []any{
+		"condition", string(n.Condition), "from", n.From.String(), "to", n.To.String(), "reason", n.Reason, "message", n.Message,
+	}
+	for _, placed := range all {
+		if placed.Condition == n.Condition && placed.Level == level {
+			attrs = append(attrs, taintAttrs(placed.Taint())...)
+			attrs = append(attrs, "via", string(placed.Via))
+		}
+	}
+	l.Log.Info("condition changed", attrs...)
+}
+
+// taintAttrs are a taint's attributes for the log.
+func taintAttrs(t taints.Taint) []any {
+	key := t.Key
+	if t.Value != "" {
+		key += "=" + t.Value
+	}
+	return []any{"taint", key, "effect", string(t.Effect)}
+}
+
+// taintsOf says which taints a condition has, behind the prefix.
+func taintsOf(c probes.Condition, prefix string, all []decide.DesiredTaint) string {
+	var parts []string
+	for _, placed := range all {
+		if placed.Condition == c {
+			taint := placed.Taint()
+			parts = append(parts, taint.String()+" ("+string(placed.Via)+")")
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return prefix + strings.Join(parts, ", ")
+}
+
+// reportWarning writes an Event for a sample that is good and warns all the same, such as
+// of a port that is closed between the hosts: no level changes, and nobody else would
+// say it. An incident lasts until a sample is good again, so there is one Event for each.
+func (l *loop) reportWarning(o probes.Observation) {
+	switch {
+	case o.Level != probes.OK:
+	case !o.Warns && !o.Hysteresis:
+		delete(l.warned, o.Condition)
+	case o.Warns && !l.warned[o.Condition] && l.newest != nil:
+		l.warned[o.Condition] = true
+		l.Log.Warn(o.Message, "condition", string(o.Condition))
+		l.event(corev1.EventTypeWarning, o.Reason, o.Message)
+	}
+}
+
+// event writes an Event about the Node; without one there is nothing to write
+// it about.
+func (l *loop) event(kind, reason, message string) {
+	if l.newest == nil {
+		return
+	}
+	l.Recorder.Event(l.newest.Node, kind, reason, taints.Message(message))
+}

@@ -1,0 +1,184 @@
+package sampling
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/taintlet/taintlet/agent/fleet"
+	"github.com/taintlet/taintlet/agent/metrics"
+	"github.com/taintlet/taintlet/agent/pace"
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/probes/network/verdict"
+)
+
+// sampleTimeout is how long one sample may take. A probe returns by then.
+const sampleTimeout = 5 * time.Second
+
+// runner asks one probe, in its period or when the kernel wakes it. After a
+// bad sample it asks again soon, until the decider has seen enough.
+type runner struct {
+	probe       probes.Probe
+	stop        context.CancelFunc
+	start       time.Time // of the agent
+	period      time.Duration
+	minInterval time.Duration
+	step        time.Duration // minInterval at this agent's tempo
+	followUp    time.Duration
+	fleet       *fleet.Fleet
+	metrics     *metrics.Metrics
+	log         *slog.Logger
+	out         chan<- Sample
+	// measures are those of the newest sample.
+	measures []probes.Measure
+	// wakeMode was shown last.
+	wakeMode string
+	// decided is the level that the loop decided last.
+	decided atomic.Int32
+}
+
+// Sample is what a runner's probe found.
+type Sample struct {
+	probes.Observation
+	// Report is what the sample leaves for the fleet; nil: nothing.
+	Report *verdict.Report
+	by     *runner
+}
+
+// networkProbe is a Probe whose samples depend on the hosts around its own.
+type networkProbe interface {
+	probes.Probe
+	// ObserveIn is Observe, in surroundings that are known. The report is nil when
+	// there is nothing to report.
+	ObserveIn(ctx context.Context, in verdict.Surroundings) (probes.Observation, *verdict.Report)
+	// Answered returns the newest sample with the Standings that its report asks for.
+	Answered(standings []verdict.Standing) probes.Observation
+}
+
+// run takes samples until the context ends, while the probe waits for what wakes it.
+func (r *runner) run(ctx context.Context) error {
+	var waking sync.WaitGroup
+	waking.Go(func() { r.probe.Run(ctx) })
+	defer waking.Wait()
+	for {
+		o, report := r.observe(ctx)
+		r.showWakeMode()
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case r.out <- Sample{o, report, r}:
+		}
+		if !r.wait(ctx, o) {
+			return ctx.Err()
+		}
+	}
+}
+
+func (r *runner) observe(ctx context.Context) (o probes.Observation, report *verdict.Report) {
+	ctx, cancel := context.WithTimeout(ctx, sampleTimeout)
+	defer cancel()
+	begin := time.Now()
+	if p, ok := r.probe.(networkProbe); ok {
+		o, report = r.observeNetwork(ctx, p)
+	} else {
+		o = r.probe.Observe(ctx)
+	}
+	took := time.Since(begin)
+	if measurer, ok := r.probe.(probes.Measurer); ok {
+		r.measures = measurer.Measures(r.measures[:0])
+	}
+	r.metrics.Sampled(o, took, r.measures)
+	return o, report
+}
+
+// observeNetwork takes a sample among the other hosts. What its report asks about them
+// is asked at once, so that the sample has the answer.
+func (r *runner) observeNetwork(ctx context.Context, p networkProbe) (probes.Observation, *verdict.Report) {
+	o, report := p.ObserveIn(ctx, r.fleet.Surroundings())
+	if report != nil {
+		if standings := r.fleet.Consult(ctx, report); standings != nil {
+			o = p.Answered(standings)
+		}
+	}
+	return o, report
+}
+
+// showWakeMode logs and shows what wakes the probe, when that is new.
+func (r *runner) showWakeMode() {
+	mode := r.probe.WakeMode()
+	if mode == r.wakeMode {
+		return
+	}
+	r.wakeMode = mode
+	r.log.Info("probe runs", "condition", string(r.probe.Condition()), "period", r.period, "woken", mode)
+	short, _, _ := strings.Cut(mode, ":") // without the reason
+	r.metrics.WokenBy(r.probe.Condition(), short)
+}
+
+// wait waits until the next sample is due; false when the context ended. A
+// wake-up brings it forward, but never below the shortest interval.
+func (r *runner) wait(ctx context.Context, last probes.Observation) bool {
+	begin := time.Now()
+	timer := time.NewTimer(r.due(begin, last))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	case <-r.probe.Wake():
+		return pace.Sleep(ctx, r.minInterval-time.Since(begin))
+	}
+}
+
+// due is the time until the next sample. After a bad sample that decided nothing
+// yet it is short, and it ends when the probe says that a sample decides more.
+func (r *runner) due(now time.Time, last probes.Observation) time.Duration {
+	next := r.untilNext(now, r.interval(last))
+	switch {
+	case r.decided.Load() != int32(probes.OK):
+		return next
+	case last.Level > probes.OK:
+		return r.followUp
+	case !last.Due.IsZero():
+		return min(next, max(r.followUp, last.Due.Sub(now)))
+	}
+	return next
+}
+
+// interval is the time between two samples now: half of the time in which the
+// threshold could be reached, as far as the probe can say that. A condition that
+// is decided already, or whose probe cannot tell, is sampled at four steps.
+func (r *runner) interval(last probes.Observation) time.Duration {
+	interval := r.period
+	switch {
+	case last.Level != probes.OK || r.decided.Load() != int32(probes.OK):
+		interval = 4 * r.step
+	case last.Headroom > 0:
+		interval = last.Headroom / 2
+	}
+	if interval >= r.period {
+		return r.period
+	}
+	step := r.step
+	for step*2 <= interval {
+		step *= 2
+	}
+	return min(step, r.period)
+}
+
+// untilNext is the time until the next whole interval since the agent's start.
+// Intervals are the same step, doubled again and again. The probes of one agent
+// so take their samples at the same moments: on an idle host most of what the
+// agent costs is being woken. The first such moment is skipped when it comes too
+// soon after a sample.
+func (r *runner) untilNext(now time.Time, interval time.Duration) time.Duration {
+	due := interval - now.Sub(r.start)%interval
+	if due < r.step/2 {
+		due += interval
+	}
+	return due
+}

@@ -1,0 +1,75 @@
+// Package sampling takes samples: one runner for each condition asks its probe in time.
+package sampling
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/agent/decide"
+	"github.com/taintlet/taintlet/agent/fleet"
+	"github.com/taintlet/taintlet/agent/metrics"
+	"github.com/taintlet/taintlet/agent/pace"
+	"github.com/taintlet/taintlet/probes"
+)
+
+// Runners ask the probes that run, one for each condition. One goroutine, the loop of
+// the agent, calls their methods.
+type Runners struct {
+	// Samples are those of all probes.
+	Samples chan Sample
+
+	newProbe    func(config.Condition) probes.Probe
+	startWorker StartWorker
+	fleet       *fleet.Fleet
+	metrics     *metrics.Metrics
+	log         *slog.Logger
+	// start and tempo are those of all: the probes of one agent take their
+	// samples at the same moments.
+	start   time.Time
+	tempo   float64
+	running map[probes.Condition]*runner
+}
+
+// StartWorker runs a worker of the agent until the context ends.
+type StartWorker func(ctx context.Context, name string, run func(context.Context) error)
+
+// NewRunners returns Runners of which none runs yet.
+func NewRunners(newProbe func(config.Condition) probes.Probe, others *fleet.Fleet, startWorker StartWorker, m *metrics.Metrics, log *slog.Logger) *Runners {
+	return &Runners{
+		newProbe: newProbe, fleet: others, startWorker: startWorker, metrics: m, log: log,
+		start: time.Now(), tempo: pace.Tempo(), Samples: make(chan Sample), running: map[probes.Condition]*runner{},
+	}
+}
+
+// Start starts the probe of a condition, in place of that which runs. level is
+// what was decided so far.
+func (r *Runners) Start(ctx context.Context, c config.Condition, level probes.Level) {
+	if old := r.running[c.Name]; old != nil {
+		old.stop()
+	}
+	ctx, stop := context.WithCancel(ctx)
+	next := &runner{
+		probe: r.newProbe(c), stop: stop, start: r.start, fleet: r.fleet, metrics: r.metrics, log: r.log, out: r.Samples,
+		period: r.atTempo(c.Common().Period.Duration), minInterval: c.MinInterval(), step: r.atTempo(c.MinInterval()), followUp: c.FollowUp(),
+	}
+	next.decided.Store(int32(level))
+	r.running[c.Name] = next
+	r.startWorker(ctx, "probe of "+string(c.Name), next.run)
+}
+
+func (r *Runners) atTempo(d time.Duration) time.Duration {
+	return time.Duration(float64(d) * r.tempo)
+}
+
+// IsCurrent reports whether a sample is by a probe that still runs.
+func (r *Runners) IsCurrent(s Sample) bool { return s.by == r.running[s.Condition] }
+
+// Decided passes on to each runner the level that was decided, or that only the fleet
+// brake holds back: no further sample would decide more.
+func (r *Runners) Decided(state *decide.State) {
+	for name, runner := range r.running {
+		runner.decided.Store(int32(state.Requested(name)))
+	}
+}

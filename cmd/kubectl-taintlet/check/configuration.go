@@ -1,0 +1,294 @@
+package check
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/agent/decide"
+	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/inuse"
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/taints"
+	"github.com/taintlet/taintlet/taints/apiserver"
+)
+
+// inUse returns the configuration that the agents use.
+func (s *scene) inUse(ctx context.Context) (*config.Config, error) {
+	return s.configuration.once(func() (*config.Config, error) {
+		client, err := apiserver.NewClient(s.config, "")
+		if err != nil {
+			return nil, err
+		}
+		return inuse.Read(ctx, client, s.namespace)
+	})
+}
+
+func configurationCheck() check {
+	return check{
+		name: "configuration", link: "docs/troubleshooting.md#the-configuration-is-refused",
+		remedy: "mend the field that is named; kubectl taintlet config --config FILE tells whether a file is valid. Until then the last valid configuration stays in force, and an agent that starts ends at once",
+		ask: func(ctx context.Context, s *scene) answer {
+			cfg, err := s.inUse(ctx)
+			var refused inuse.RefusedError
+			switch {
+			case errors.As(err, &refused):
+				return fail("the agents refuse their configuration: %v", err)
+			case apierrors.IsForbidden(err):
+				return skip("whether the configuration is valid: you may not get configmaps in namespace %s", s.namespace)
+			case apierrors.IsNotFound(err):
+				return fail("the ConfigMap %s is missing in namespace %s", inuse.ConfigMap, s.namespace).but("apply the manifest or upgrade the chart again")
+			case err != nil:
+				return fail("the configuration cannot be read: %v", err).but("apply the manifest or upgrade the chart again")
+			}
+			if refusing := s.refusing(ctx); len(refusing) > 0 {
+				return warn("the ConfigMap is valid now; in the last hour agents refused a configuration: %s", listed(refusing)).but("look whether the Event ConfigurationReloaded follows, or read the agents' log")
+			}
+			return ok("the configuration is valid: %s", ruledIn(cfg))
+		},
+	}
+}
+
+// ruledIn says how many taints a configuration asks for.
+func ruledIn(cfg *config.Config) string {
+	count := map[probes.Level]int{}
+	for _, rule := range cfg.Policy().Rules {
+		count[rule.Level]++
+	}
+	return fmt.Sprintf("%d rules for %s, %d for %s", count[probes.Degraded], probes.Degraded, count[probes.Critical], probes.Critical)
+}
+
+// maxEvents is how many Events are read.
+const maxEvents = "500"
+
+// refusing are the Nodes whose agent has told that it refuses a configuration, and
+// nothing of another one since. Who may not list Events learns nothing.
+func (s *scene) refusing(ctx context.Context) []string {
+	const refused = "ConfigurationRefused"
+	last, err := s.lastEvents(ctx, refused, "ConfigurationReloaded")
+	if err != nil {
+		return nil
+	}
+	maps.DeleteFunc(last, func(_ string, e nodeEvent) bool { return e.Reason != refused })
+	return slices.Sorted(maps.Keys(last))
+}
+
+// lastEvents returns the newest Event of these reasons about each Node. The API server
+// keeps Events for an hour, unless it is configured otherwise.
+func (s *scene) lastEvents(ctx context.Context, reasons ...string) (map[string]nodeEvent, error) {
+	last := map[string]nodeEvent{}
+	for _, reason := range reasons {
+		var events struct{ Items []nodeEvent }
+		query := map[string][]string{"fieldSelector": {"involvedObject.kind=Node,reason=" + reason}, "limit": {maxEvents}}
+		if err := s.me.listed(ctx, "/api/v1/namespaces/default/events", query, &events); err != nil {
+			return nil, err
+		}
+		for _, e := range events.Items {
+			name := e.InvolvedObject.Name
+			if known, found := last[name]; !found || !e.LastTimestamp.Before(known.LastTimestamp) {
+				last[name] = e
+			}
+		}
+	}
+	return last, nil
+}
+
+// nodeEvent is what is used of an Event about a Node.
+type nodeEvent struct {
+	InvolvedObject struct{ Name string }
+	Reason         string
+	LastTimestamp  time.Time
+}
+
+func rulesCheck() check {
+	return check{
+		name: "rules", link: "docs/configuration.md#rules",
+		remedy: "if that is not meant, remove the rule with effect None, or the empty list of rules: the default rule is used then",
+		ask: func(ctx context.Context, s *scene) answer {
+			cfg, err := s.inUse(ctx)
+			if err != nil {
+				return skip("whether each condition has a taint: the configuration is not known")
+			}
+			if without := cfg.WithoutTaint(); len(without) > 0 {
+				var names []string
+				for _, name := range without {
+					names = append(names, string(name))
+				}
+				return warn("no taint is ever set for %s", listed(names))
+			}
+			return ok("each condition has a rule that sets a taint")
+		},
+	}
+}
+
+// slotsCheck compares the Leases with the configuration.
+func slotsCheck() check {
+	return check{
+		name: "slots", link: "deploy/README.md#eviction",
+		remedy: "helm upgrade makes the Leases again; to turn eviction off, remove the rules for Critical and evict.slots from the chart's values",
+		ask: func(ctx context.Context, s *scene) answer {
+			cfg, err := s.inUse(ctx)
+			if err != nil {
+				return skip("whether the eviction slots are there: the configuration is not known")
+			}
+			var missing []string
+			for i := range cfg.Eviction.Slots {
+				name := fmt.Sprint(apiserver.SlotPrefix, i)
+				found, err := s.me.find(ctx, "/apis/coordination.k8s.io/v1/namespaces/"+s.namespace+"/leases/"+name, nil)
+				switch {
+				case apierrors.IsForbidden(err):
+					return skip("whether the eviction slots are there: you may not get leases in namespace %s", s.namespace)
+				case err != nil:
+					return fail("the eviction slots cannot be read: %v", err)
+				case !found:
+					missing = append(missing, name)
+				}
+			}
+			evicts := slices.ContainsFunc(cfg.Policy().Rules, func(r decide.Rule) bool { return r.Level == probes.Critical })
+			switch {
+			case len(missing) > 0:
+				return fail("%d of %d eviction slots are missing: %s", len(missing), cfg.Eviction.Slots, listed(missing))
+			case !evicts:
+				return ok("eviction is off: no rule for level Critical")
+			}
+			return ok("eviction is on: at most %d Nodes at the same time", cfg.Eviction.Slots)
+		},
+	}
+}
+
+// rulesAllowedCheck tries, as an agent, to set all taints that the configuration asks
+// for: the policies name them, and are changed apart from the ConfigMap where there is no
+// chart.
+func rulesAllowedCheck() check {
+	return check{
+		name: "policy-rules", link: "deploy/README.md#tune",
+		remedy: "upgrade the chart, which writes both; with kubectl or Kustomize, add the pairs and their stand-ins to the variable wantedPairs of the policy taintlet-nodes",
+		ask: func(ctx context.Context, s *scene) answer {
+			cfg, err := s.inUse(ctx)
+			if err != nil {
+				return skip("whether the policies allow the taints of the rules: the configuration is not known")
+			}
+			all, err := s.allNodes(ctx)
+			if err != nil {
+				return skip("whether the policies allow the taints of the rules: %v", err)
+			}
+			wanted := wantedBy(cfg)
+			err = s.trySet(ctx, all.names[0], wanted)
+			switch {
+			case mayNotImpersonate(err):
+				return skip("whether the policies allow the taints of the rules: you may not impersonate the agents' account")
+			case denied(err, "taintlet-nodes"):
+				return fail("the policy taintlet-nodes refuses taints of the configuration: %v", err)
+			case err != nil:
+				return fail("an agent cannot set the taints of the configuration: %v", err).but("find out who refuses it: permissions, another admission policy or a webhook")
+			}
+			return ok("the agents may set the taints of the configuration, and their stand-ins: %d", len(wanted))
+		},
+	}
+}
+
+// wantedBy are the taints that a configuration can lead to.
+func wantedBy(cfg *config.Config) []taints.Taint {
+	var wanted []taints.Taint
+	add := func(taint taints.Taint) {
+		if !slices.ContainsFunc(wanted, func(t taints.Taint) bool { return t.Pair() == taint.Pair() }) {
+			wanted = append(wanted, taint)
+		}
+	}
+	for _, rule := range cfg.Policy().Rules {
+		pair := rule.Taint.Pair()
+		add(pair.With(rule.Taint.Value))
+		add(taints.StandInFor(pair, cfg.StandInPrefix).With(rule.Taint.Value))
+	}
+	return wanted
+}
+
+// trySet tries, as the agent of a Node, to set taints beside those that are there.
+func (s *scene) trySet(ctx context.Context, node string, wanted []taints.Taint) error {
+	var now struct {
+		Spec struct{ Taints []taints.Taint }
+	}
+	path := "/api/v1/nodes/" + node
+	if err := s.me.get(ctx, path, &now); err != nil {
+		return err
+	}
+	after := now.Spec.Taints
+	for _, taint := range wanted {
+		if !slices.ContainsFunc(after, func(t taints.Taint) bool { return t.Pair() == taint.Pair() }) {
+			after = append(after, taint)
+		}
+	}
+	agent, err := s.agent(node)
+	if err != nil {
+		return err
+	}
+	return agent.tryPatch(ctx, path, map[string]any{"spec": map[string]any{"taints": after}}, nil)
+}
+
+// managed is what is used of an object's managed fields.
+type managed struct {
+	Metadata struct {
+		ManagedFields []struct {
+			Manager  string
+			Time     time.Time
+			FieldsV1 map[string]any
+		}
+	}
+}
+
+// byHand are the managers of commands by which people change a single object.
+func byHand(manager string) bool { return manager == "kubectl-edit" || manager == "kubectl-patch" }
+
+// unchangedCheck finds policies of which somebody changed the spec by hand. What else
+// changes them, such as Helm or a GitOps controller, is how they were installed.
+func unchangedCheck() check {
+	return check{
+		name: "policies-unchanged", link: policyLink,
+		remedy: "apply the manifest or upgrade the chart again, and put what has to differ into its values",
+		ask: func(ctx context.Context, s *scene) answer {
+			var changed []string
+			for _, name := range []string{"taintlet-nodes", "taintlet-events", "taintlet-leases", taints.KeepPolicyName} {
+				kinds := []string{"validatingadmissionpolicies", "validatingadmissionpolicybindings"}
+				if name == taints.KeepPolicyName {
+					kinds = []string{"mutatingadmissionpolicies", "mutatingadmissionpolicybindings"}
+				}
+				for _, kind := range kinds {
+					var policy managed
+					switch found, err := s.me.find(ctx, admission+kind+"/"+name, &policy); {
+					case apierrors.IsForbidden(err):
+						return skip("whether the policies were changed by hand: you may not get %s", kind)
+					case err != nil:
+						return fail("the policies cannot be read: %v", err)
+					case found:
+						changed = append(changed, policy.changes(singular(kind)+" "+name)...)
+					}
+				}
+			}
+			if len(changed) > 0 {
+				return warn("changed by hand: %s", listed(changed))
+			}
+			return ok("nobody changed the policies by hand")
+		},
+	}
+}
+
+// singular is of the kinds of policies.
+func singular(kinds string) string {
+	return strings.NewReplacer("policies", "policy", "bindings", "binding").Replace(kinds)
+}
+
+// changes says who changed the spec of the object by hand, and when.
+func (m managed) changes(name string) (all []string) {
+	for _, entry := range m.Metadata.ManagedFields {
+		if _, isSpec := entry.FieldsV1["f:spec"]; isSpec && byHand(entry.Manager) {
+			all = append(all, fmt.Sprintf("%s (%s, %s)", name, entry.Manager, entry.Time.UTC().Format("2006-01-02 15:04 UTC")))
+		}
+	}
+	return all
+}

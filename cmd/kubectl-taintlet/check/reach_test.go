@@ -1,0 +1,173 @@
+package check
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+)
+
+// checked runs the checks of an installation against a server.
+func checked(ctx context.Context, t *testing.T, o Options) (out string, isWell bool, err error) {
+	t.Helper()
+	var text strings.Builder
+	o.Out, o.Namespace = &text, "taintlet-system"
+	isWell, err = Run(ctx, o)
+	return text.String(), isWell, err
+}
+
+// refusing answers each request but those for the version with a status of Kubernetes.
+func refusing(version string, code int, reason string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if r.URL.Path == "/version" && version != "" {
+			_, _ = w.Write([]byte(version))
+			return
+		}
+		w.WriteHeader(code)
+		_, _ = w.Write([]byte(`{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "` + reason + `", "message": "no"}`))
+	})
+}
+
+// Of a server that does not answer, or that does not know who asks, nothing is asked or
+// advised but that.
+func TestNothingIsAskedOfAServerThatDoesNotAnswer(t *testing.T) {
+	for name, test := range map[string]struct {
+		handler http.Handler
+		want    string
+	}{
+		"nobody is there":        {nil, "does not answer: "},
+		"nobody knows who asks":  {refusing("", http.StatusUnauthorized, "Unauthorized"), "does not accept who you are: "},
+		"another kind of server": {http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) }), "does not answer: "},
+	} {
+		server := httptest.NewServer(test.handler)
+		if test.handler == nil {
+			server.Close()
+		}
+		out, isWell, err := checked(t.Context(), t, Options{Config: &rest.Config{Host: server.URL}})
+		server.Close()
+		if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "\n") || isWell || out != "" {
+			t.Errorf("%s: %v, %t, and printed\n%s", name, err, isWell, out)
+		}
+	}
+}
+
+// Who may not list Nodes is told so, and of nothing else that it were broken.
+func TestWithoutRightsItStops(t *testing.T) {
+	server := httptest.NewServer(refusing(`{"major": "1", "minor": "36", "gitVersion": "v1.36.3"}`, http.StatusForbidden, "Forbidden"))
+	defer server.Close()
+	out, isWell, err := checked(t.Context(), t, Options{Config: &rest.Config{Host: server.URL}})
+	want := `cluster
+-------
+√ Kubernetes is v1.36.3, 1.30 or later
+× the Nodes cannot be listed: list nodes : the permission to list nodes is missing (RBAC or an admission policy): no
+    use an account that may list nodes
+    https://github.com/taintlet/taintlet/blob/main/deploy/README.md#permissions
+
+1 passed, 1 failed; without that nothing else can be checked
+`
+	if err != nil || isWell || out != want {
+		t.Errorf("%v, %t:\n%s\nwant\n%s", err, isWell, out, want)
+	}
+}
+
+// Who waits is told once what for, and gets the last result when the time is over.
+func TestWaitEndsInTime(t *testing.T) {
+	server := httptest.NewServer(refusing(`{"major": "1", "minor": "36", "gitVersion": "v1.36.3"}`, http.StatusForbidden, "Forbidden"))
+	defer server.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), retryAfter+retryAfter/2)
+	defer cancel()
+	var told strings.Builder
+	begin := time.Now()
+	out, isWell, err := checked(ctx, t, Options{Config: &rest.Config{Host: server.URL}, Wait: true, Err: &told})
+	if took := time.Since(begin); err != nil || isWell || took < retryAfter || !strings.Contains(out, "1 failed") || strings.Count(told.String(), "waiting: the Nodes cannot be listed") != 1 {
+		t.Errorf("after %s: %v, %t, told %q:\n%s", took, err, isWell, told.String(), out)
+	}
+}
+
+// A roll-out is not over while its checks warn. Other warnings are not waited for.
+func TestSettled(t *testing.T) {
+	for name, test := range map[string]struct {
+		line Line
+		want bool
+	}{
+		"all is well":          {Line{Name: "signs", State: OK}, true},
+		"something failed":     {Line{Name: "signs", State: Failed}, false},
+		"pods of two versions": {Line{Name: "images", State: Warning}, false},
+		"a warning":            {Line{Name: "kernel", State: Warning}, true},
+	} {
+		r := Report{Groups: []Group{{Lines: []Line{{Name: "version", State: OK}, test.line}}}}
+		if r.isSettled() != test.want {
+			t.Errorf("%s: settled is %t", name, !test.want)
+		}
+	}
+}
+
+// The release of an agent is in the tag of its image.
+func TestReleaseOf(t *testing.T) {
+	for version, want := range map[string]string{
+		"v0.1.0": "0.1.0", "0.1.0": "0.1.0", "taintlet/taintlet:0.1.0": "0.1.0", "images.example.com:5000/t/taintlet:v1.2.3@sha256:12": "1.2.3",
+		"(devel)": "", "": "", "taintlet/taintlet": "", "taintlet/taintlet:latest": "", "v0.0.0-20261123-abcdef": "", "images.example.com:5000/taintlet": "",
+	} {
+		if got := releaseOf(version); got != want {
+			t.Errorf("releaseOf(%q) = %q", version, got)
+		}
+	}
+}
+
+// A pod that is not ready says why, as far as Kubernetes knows.
+func TestWhyAPodIsNotReady(t *testing.T) {
+	var killed, refused, lost, ending pod
+	killed.Spec.NodeName, refused.Spec.NodeName, ending.Spec.NodeName, lost.Metadata.Name = "n1", "n2", "n3", "taintlet-x"
+	killed.Status.ContainerStatuses = []containerStatus{{}}
+	killed.Status.ContainerStatuses[0].State.Waiting = &ended{Reason: "CrashLoopBackOff"}
+	killed.Status.ContainerStatuses[0].LastState.Terminated = &ended{Reason: "OOMKilled", ExitCode: 137}
+	refused.Status.Conditions = []struct{ Type, Status string }{{"Ready", "False"}}
+	now := time.Now()
+	ending.Metadata.DeletionTimestamp, ending.Status.Conditions = &now, []struct{ Type, Status string }{{"Ready", "True"}}
+	tells := func(p pod) string {
+		return map[string]string{"n1": "not asked", "n2": "patch nodes n2: forbidden", "n3": "not asked"}[p.node()]
+	}
+	got := strings.Join(notReady([]pod{killed, refused, lost, ending}, tells), "; ")
+	if want := "n1 (CrashLoopBackOff after OOMKilled); n2 (patch nodes n2: forbidden); n3 (ending); taintlet-x, on no Node yet"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// An agent that is not ready is asked why, through the API server, and only so many are.
+func TestAgentsTellWhyTheyAreNotReady(t *testing.T) {
+	asked := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked++
+		if r.URL.Path != "/api/v1/namespaces/ns/pods/taintlet-1:14808/proxy/readyz" {
+			refusing("", http.StatusForbidden, "Forbidden").ServeHTTP(w, r)
+			return
+		}
+		http.Error(w, "the API server refuses writes\x1b[2J", http.StatusServiceUnavailable)
+	}))
+	defer server.Close()
+	s, err := newScene(&rest.Config{Host: server.URL}, "ns")
+	if err != nil {
+		t.Fatal(err)
+	}
+	asks := s.asker(t.Context())
+	var p pod
+	p.Metadata.Namespace, p.Metadata.Name, p.Status.Phase = "ns", "taintlet-1", "Running"
+	p.Spec.Containers = []podContainer{{Name: account, Ports: []struct{ ContainerPort int }{{14808}}}}
+	if got := asks(p); !strings.HasPrefix(got, "the API server refuses writes") || strings.Contains(got, "\x1b") {
+		t.Errorf("%q", got)
+	}
+	p.Metadata.Name = "taintlet-2"
+	for range 5 {
+		if got := asks(p); got != "" {
+			t.Errorf("%q", got)
+		}
+	}
+	if asked != askedAgents {
+		t.Errorf("%d agents were asked", asked)
+	}
+}

@@ -1,0 +1,263 @@
+package problems
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
+	"github.com/taintlet/taintlet/cmd/terminal"
+)
+
+// recently is for how long the end of an agent that runs again is worth a line.
+const recently = time.Hour
+
+// agents finds the agents that do not run, and those that are too many.
+func agents(f Facts) []Problem {
+	i := f.Installation
+	all := permissions(i)
+	if !i.Knows(installation.PartPods) || !i.Knows(installation.PartDaemonSet) {
+		return append(all, silent(f)...)
+	}
+	if len(i.DaemonSets) == 0 && len(i.Pods) == 0 {
+		return append(all, noDaemonSet(f))
+	}
+	byNode := i.PodsByNode()
+	all = append(all, missing(f, byNode)...)
+	for index := range i.Pods {
+		if p, found := podProblem(f, &i.Pods[index]); found {
+			all = append(all, p)
+		}
+	}
+	for node, pods := range byNode {
+		if len(pods) > 1 {
+			names := make([]string, len(pods))
+			for index, pod := range pods {
+				names[index] = pod.Metadata.Name
+			}
+			slices.Sort(names)
+			all = append(all, failure(SeveralAgents, node,
+				commandOn("kubectl --namespace=%s get pods --field-selector=spec.nodeName=%s --selector="+installation.Label, i.Namespace, node),
+				"%d agents' pods are on this Node, and one writes it: %s", len(pods), strings.Join(names, ", ")))
+		}
+	}
+	return slices.Concat(all, silent(f), standby(f))
+}
+
+func permissions(i *installation.Installation) []Problem {
+	if len(i.MayNot) == 0 {
+		return nil
+	}
+	return []Problem{failure(PermissionMissing, "", reinstall(i), "the agents' account %s/%s is not allowed to %s: the API server refuses its agents",
+		i.Namespace, installation.Account, strings.Join(i.MayNot, ", "))}
+}
+
+// noDaemonSet is the Problem of an installation without agents.
+func noDaemonSet(f Facts) Problem {
+	i := f.Installation
+	text, command := fmt.Sprintf("there is no DaemonSet of taintlet in namespace %s, so no agent runs", i.Namespace), reinstall(i)
+	if len(i.Elsewhere) > 0 {
+		text += "; there is one in " + strings.Join(i.Elsewhere, ", ")
+		command = commandOn("kubectl taintlet status --namespace=%s", i.Elsewhere[0])
+	}
+	var last time.Time
+	for _, n := range f.Nodes {
+		if n.LastSign.After(last) {
+			last = n.LastSign
+		}
+	}
+	if !last.IsZero() {
+		text += "; the last sign of an agent was " + ago(f.Now, last)
+	}
+	return failure(DaemonSetMissing, "", command, "%s", text)
+}
+
+// missing finds Nodes without a pod: those that an agent has written, and those of which only
+// the DaemonSet tells.
+func missing(f Facts, byNode map[string][]*installation.Pod) []Problem {
+	i := f.Installation
+	describe := commandOn("kubectl --namespace=%s describe daemonset "+installation.Account, i.Namespace)
+	var all []Problem
+	for _, n := range f.Nodes {
+		if len(byNode[n.Name]) == 0 {
+			all = append(all, failure(AgentMissing, n.Name, describe, "no agent's pod is on this Node%s", lastSign(f, n.Name)))
+		}
+	}
+	if len(i.DaemonSets) == 0 {
+		return append(all, failure(DaemonSetMissing, "", reinstall(i), "there is no DaemonSet of taintlet in namespace %s: its pods are not replaced when they end", i.Namespace))
+	}
+	for _, d := range i.DaemonSets {
+		desired, current := d.Status.DesiredNumberScheduled, d.Status.CurrentNumberScheduled
+		switch {
+		case desired == 0:
+			all = append(all, failure(DaemonSetSelectsNoNode, "", describe, "the DaemonSet %s selects no Node", d.Metadata.Name))
+		case current < desired && len(all) == 0:
+			all = append(all, failure(AgentMissing, "", describe, "%d of %d Nodes have no agent's pod", desired-current, desired))
+		}
+	}
+	return all
+}
+
+// podProblem judges one agent's pod.
+func podProblem(f Facts, pod *installation.Pod) (Problem, bool) {
+	i, node := f.Installation, pod.Spec.NodeName
+	describe := commandOn("kubectl --namespace=%s describe pod %s", i.Namespace, pod.Metadata.Name)
+	logs := commandOn("kubectl --namespace=%s logs --tail=20 %s", i.Namespace, pod.Metadata.Name)
+	previous := commandOn("kubectl --namespace=%s logs --tail=20 --previous %s", i.Namespace, pod.Metadata.Name)
+	isReady, since := pod.ReadySince()
+	if pod.Metadata.DeletionTimestamp != nil {
+		return Problem{}, false // another one takes its place
+	}
+	if why := pod.WhyNotScheduled(); why != "" {
+		return failure(AgentPending, node, describe, "the pod %s is not scheduled: %s", pod.Metadata.Name, why), true
+	}
+	container := pod.Container()
+	switch {
+	case container == nil && !isReady:
+		return failure(AgentNotStarted, node, describe, "the kubelet has not started the pod %s, made %s%s",
+			pod.Metadata.Name, ago(f.Now, pod.Metadata.CreationTimestamp), reasonOf(pod.Status.Reason, pod.Status.Message)), true
+	case container == nil:
+		return Problem{}, false
+	case container.State.Waiting != nil || container.State.Terminated != nil:
+		return notRunning(f, pod, container, describe, previous), true
+	case !isReady:
+		return failure(AgentNotReady, node, logs, "the pod %s is not ready%s%s%s", pod.Metadata.Name, forSince(f.Now, since), probeFailed(f, pod), lastSign(f, node)), true
+	case container.LastState.Terminated != nil && f.Now.Sub(container.LastState.Terminated.FinishedAt) < recently:
+		ended := *container.LastState.Terminated
+		kind := AgentRestarted
+		if isOutOfMemory(ended) {
+			kind = AgentOutOfMemory
+		}
+		return warning(kind, node, previous, "the agent ended %s %s and runs again: %s", ago(f.Now, ended.FinishedAt), endText(ended), restarts(container)), true
+	}
+	return Problem{}, false
+}
+
+// notRunning judges a container that waits to be started, or has ended.
+func notRunning(f Facts, pod *installation.Pod, c *installation.ContainerStatus, describe, previous string) Problem {
+	ended := cmp.Or(c.State.Terminated, c.LastState.Terminated)
+	kind, command := AgentNotStarted, describe
+	var parts []string
+	if c.State.Waiting != nil {
+		parts = append(parts, "is waiting"+reasonOf(c.State.Waiting.Reason, c.State.Waiting.Message))
+	}
+	if ended != nil {
+		command = previous
+		parts = append(parts, fmt.Sprintf("ended %s %s", ago(f.Now, ended.FinishedAt), endText(*ended)))
+		if isOutOfMemory(*ended) {
+			kind = AgentOutOfMemory
+		}
+	}
+	return failure(kind, pod.Spec.NodeName, command, "the agent in the pod %s %s; %s%s",
+		pod.Metadata.Name, strings.Join(parts, "; it "), restarts(c), lastSign(f, pod.Spec.NodeName))
+}
+
+func isOutOfMemory(e installation.Ended) bool { return e.Reason == "OOMKilled" }
+
+// endText says how a container ended.
+func endText(e installation.Ended) string {
+	const fatal = 128 // and the number of the signal, as a shell has it
+	switch {
+	case isOutOfMemory(e):
+		return "out of memory (OOMKilled)"
+	case e.Signal > 0:
+		return fmt.Sprintf("by signal %d", e.Signal)
+	case e.ExitCode > fatal:
+		return fmt.Sprintf("by signal %d (exit code %d)", e.ExitCode-fatal, e.ExitCode)
+	}
+	return fmt.Sprintf("with exit code %d", e.ExitCode)
+}
+
+func restarts(c *installation.ContainerStatus) string {
+	if c.RestartCount == 1 {
+		return "1 restart"
+	}
+	return fmt.Sprintf("%d restarts", c.RestartCount)
+}
+
+func reasonOf(reason, message string) string {
+	text := strings.Trim(reason+": "+message, ": ")
+	if text == "" {
+		return ""
+	}
+	return ": " + text
+}
+
+// probeFailed is what the kubelet says of the newest probe of the pod that failed.
+func probeFailed(f Facts, pod *installation.Pod) string {
+	var newest installation.Event
+	for _, e := range f.Installation.PodEvents {
+		if e.InvolvedObject.Name == pod.Metadata.Name && !e.At().Before(newest.At()) {
+			newest = e
+		}
+	}
+	if newest.Message == "" {
+		return ""
+	}
+	return ": " + newest.Message
+}
+
+// silent finds the agents that have not written their Node for too long, of those that have
+// a pod as far as is known.
+func silent(f Facts) []Problem {
+	i := f.Installation
+	byNode := i.PodsByNode()
+	var all []Problem
+	for _, n := range f.Nodes {
+		command := commandOn("kubectl describe node %s", n.Name)
+		pods := byNode[n.Name]
+		if len(pods) > 0 {
+			command = commandOn("kubectl --namespace=%s logs --tail=20 %s", i.Namespace, pods[0].Metadata.Name)
+		}
+		if n.IsSilent && (len(pods) > 0 || !i.Knows(installation.PartPods)) {
+			all = append(all, failure(AgentSilent, n.Name, command, "the agent is silent%s", lastSign(f, n.Name)))
+		}
+	}
+	return all
+}
+
+// standby finds Nodes on which an agent reports that another one writes the Node. The second
+// one may have no pod: somebody started it by hand.
+func standby(f Facts) []Problem {
+	var all []Problem
+	for node, e := range newest(f.Installation.Events, "AgentStandby", "AgentActive") {
+		if e.Reason == "AgentStandby" {
+			all = append(all, warning(AgentStandby, node, commandOn("kubectl taintlet events %s", node), "%s: %s", ago(f.Now, e.At()), e.Message))
+		}
+	}
+	return all
+}
+
+// newest returns, by Node, the newest Event that has one of these reasons.
+func newest(events []installation.Event, reasons ...string) map[string]installation.Event {
+	found := map[string]installation.Event{}
+	for _, e := range events {
+		node := e.InvolvedObject.Name
+		if slices.Contains(reasons, e.Reason) && !e.At().Before(found[node].At()) {
+			found[node] = e
+		}
+	}
+	return found
+}
+
+// lastSign says when the agent most recently wrote the Node; empty where that is not known.
+func lastSign(f Facts, node string) string {
+	at, found := slices.BinarySearchFunc(f.Nodes, node, func(n Node, name string) int { return strings.Compare(n.Name, name) })
+	if !found || f.Nodes[at].LastSign.IsZero() {
+		return ""
+	}
+	return "; the agent last wrote the Node " + ago(f.Now, f.Nodes[at].LastSign)
+}
+
+func ago(now, at time.Time) string {
+	return terminal.Span(max(0, now.Sub(at))) + " ago"
+}
+
+func forSince(now, since time.Time) string {
+	if since.IsZero() {
+		return ""
+	}
+	return " for " + terminal.Span(max(0, now.Sub(since)))
+}

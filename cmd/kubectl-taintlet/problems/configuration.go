@@ -1,0 +1,121 @@
+package problems
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/agent/decide"
+	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/taints/apiserver"
+)
+
+// configuration finds what is wrong with the ConfigMap, and which agents refuse theirs.
+func configuration(f Facts) []Problem {
+	i := f.Installation
+	all := refused(f)
+	if !i.Knows(installation.PartConfig) {
+		return all
+	}
+	edit := commandOn("kubectl --namespace=%s edit configmap "+installation.Account, i.Namespace)
+	if i.Config == nil {
+		if len(i.DaemonSets) == 0 {
+			return all // nothing is installed here, which is told
+		}
+		return append(all, failure(ConfigurationMissing, "", reinstall(i), "the ConfigMap %s/%s has no %s: agents that start have no configuration",
+			i.Namespace, installation.Account, installation.ConfigKey))
+	}
+	cfg, err := config.HostSchema().Decode([]byte(*i.Config))
+	if err != nil {
+		return append(all, failure(ConfigurationInvalid, "", edit, "the ConfigMap %s/%s is invalid, so running agents keep the configuration that they have, and others do not start: %v",
+			i.Namespace, installation.Account, err))
+	}
+	var without []string
+	for _, name := range cfg.WithoutTaint() {
+		without = append(without, string(name))
+	}
+	if len(without) > 0 {
+		all = append(all, warning(ConditionWithoutRule, "", edit, "no rule sets a taint for %s: taintlet only reports what it finds", strings.Join(without, ", ")))
+	}
+	return all
+}
+
+// refused finds the agents whose newest Event about their configuration is a refusal. Agents
+// read the file up to a minute after the ConfigMap has changed.
+func refused(f Facts) []Problem {
+	var all []Problem
+	for node, e := range newest(f.Installation.Events, "ConfigurationRefused", "ConfigurationReloaded") {
+		if e.Reason == "ConfigurationRefused" {
+			all = append(all, failure(ConfigurationRefused, node, commandOn("kubectl taintlet events %s", node), "%s: %s", ago(f.Now, e.At()), e.Message))
+		}
+	}
+	return all
+}
+
+// slots finds the Leases that the configuration needs and that are not there.
+func slots(f Facts) []Problem {
+	i := f.Installation
+	if !i.Knows(installation.PartSlots) || i.Config == nil {
+		return nil
+	}
+	cfg, err := config.HostSchema().Decode([]byte(*i.Config))
+	if err != nil || !usesSlots(cfg, *i.Config) {
+		return nil
+	}
+	there := map[string]bool{}
+	for _, lease := range i.Slots {
+		there[lease.Metadata.Name] = true
+	}
+	var missing []string
+	for number := range cfg.Eviction.Slots {
+		if name := fmt.Sprint(apiserver.SlotPrefix, number); !there[name] {
+			missing = append(missing, name)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return []Problem{failure(SlotMissing, "", reinstall(i), "%d of %d eviction slots are missing in namespace %s, so fewer Nodes can evict: the Leases %s",
+		len(missing), cfg.Eviction.Slots, i.Namespace, strings.Join(missing, ", "))}
+}
+
+// usesSlots: a rule evicts, or the file asks for slots as the chart does.
+func usesSlots(cfg *config.Config, text string) bool {
+	policy := cfg.Policy()
+	return slices.ContainsFunc(policy.Conditions, func(c decide.Condition) bool { return policy.Asks(c.Name, probes.Critical) }) || strings.Contains(text, "slots:")
+}
+
+// versions finds agents of several versions, and another version than that of this program.
+func versions(f Facts) []Problem {
+	i := f.Installation
+	found := map[string]int{}
+	for index := range i.Pods {
+		found[i.Pods[index].Spec.Image()]++
+	}
+	delete(found, "")
+	images := slices.Sorted(maps.Keys(found))
+	switch len(images) {
+	case 0:
+		return nil
+	case 1:
+		agents, program := installation.VersionOf(images[0]), strings.TrimPrefix(f.Version, "v")
+		if !isRelease(agents) || !isRelease(program) || agents == program {
+			return nil
+		}
+		return []Problem{warning(ProgramVersionDiffers, "", "kubectl taintlet version", "the agents are of version %s and this program is of version %s", agents, program)}
+	}
+	counts := make([]string, len(images))
+	for index, image := range images {
+		counts[index] = fmt.Sprintf("%d of %s", found[image], image)
+	}
+	return []Problem{warning(VersionsDiffer, "", commandOn("kubectl --namespace=%s rollout status daemonset "+installation.Account, i.Namespace),
+		"agents are of %d versions: %s", len(images), strings.Join(counts, ", "))}
+}
+
+func isRelease(version string) bool {
+	return regexp.MustCompile(`^\d+\.\d+\.\d+$`).MatchString(version)
+}

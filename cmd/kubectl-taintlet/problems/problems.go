@@ -1,0 +1,181 @@
+// Package problems finds everything that is wrong with an installation and its agents, each
+// with the next command. It is pure: it judges what others have read.
+package problems
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
+	"github.com/taintlet/taintlet/cmd/terminal"
+)
+
+// Severity says how bad a Problem is.
+type Severity string
+
+// The Severities.
+const (
+	// Failure: taintlet does not do its work somewhere, or is not protected.
+	Failure Severity = "Failure"
+	// Warning: it does its work, and a person should look.
+	Warning Severity = "Warning"
+)
+
+// Problem is one thing that is wrong.
+type Problem struct {
+	Kind     Kind     `json:"kind"`
+	Severity Severity `json:"severity"`
+	// Node is the Node that has it; empty: the whole installation.
+	Node string `json:"node,omitempty"`
+	Text string `json:"text"`
+	// Command is the next command; empty: there is none.
+	Command string `json:"command,omitempty"`
+}
+
+// Kind is what a Problem is called. Kinds are only ever added; docs/status.md lists them.
+type Kind string
+
+// The Kinds.
+const (
+	DaemonSetMissing       Kind = "DaemonSetMissing"
+	DaemonSetSelectsNoNode Kind = "DaemonSetSelectsNoNode"
+	AgentMissing           Kind = "AgentMissing"
+	AgentPending           Kind = "AgentPending"
+	AgentNotStarted        Kind = "AgentNotStarted"
+	AgentNotReady          Kind = "AgentNotReady"
+	AgentOutOfMemory       Kind = "AgentOutOfMemory"
+	AgentRestarted         Kind = "AgentRestarted"
+	AgentSilent            Kind = "AgentSilent"
+	SeveralAgents          Kind = "SeveralAgents"
+	AgentStandby           Kind = "AgentStandby"
+	PermissionMissing      Kind = "PermissionMissing"
+	RecordUnreadable       Kind = "RecordUnreadable"
+	ClockSkew              Kind = "ClockSkew"
+	ConfigurationMissing   Kind = "ConfigurationMissing"
+	ConfigurationInvalid   Kind = "ConfigurationInvalid"
+	ConfigurationRefused   Kind = "ConfigurationRefused"
+	ConditionWithoutRule   Kind = "ConditionWithoutRule"
+	PolicyMissing          Kind = "PolicyMissing"
+	PolicyNotInForce       Kind = "PolicyNotInForce"
+	PolicyChanged          Kind = "PolicyChanged"
+	SlotMissing            Kind = "SlotMissing"
+	VersionsDiffer         Kind = "VersionsDiffer"
+	ProgramVersionDiffers  Kind = "ProgramVersionDiffers"
+)
+
+// Kinds are all Kinds, in the order in which they are shown.
+func Kinds() []Kind {
+	return []Kind{
+		DaemonSetMissing, DaemonSetSelectsNoNode, PermissionMissing, ConfigurationMissing, ConfigurationInvalid, ConfigurationRefused,
+		PolicyMissing, PolicyNotInForce, PolicyChanged, SlotMissing,
+		AgentMissing, AgentPending, AgentNotStarted, AgentOutOfMemory, AgentNotReady, AgentSilent, SeveralAgents, RecordUnreadable,
+		AgentStandby, AgentRestarted, ClockSkew, ConditionWithoutRule, VersionsDiffer, ProgramVersionDiffers,
+	}
+}
+
+// Facts are what is judged.
+type Facts struct {
+	// Installation is what the API server has; nil: nobody asked.
+	Installation *installation.Installation
+	Nodes        []Node
+	// Now is the time of the API server.
+	Now time.Time
+	// Version is that of this program.
+	Version string
+}
+
+// Node is a Node that an agent has written.
+type Node struct {
+	Name string
+	// LastSign is when the agent most recently wrote the Node; zero: not known.
+	LastSign time.Time
+	// IsSilent: that was too long ago.
+	IsSilent bool
+	// Skew is how far the host's clock is ahead of the API server's.
+	Skew time.Duration
+	// Unreadable says why the record cannot be read; empty: it can.
+	Unreadable string
+}
+
+// Find returns all Problems: first the Failures, those of the installation before those of
+// Nodes, which are sorted by name.
+func Find(f Facts) []Problem {
+	f.Nodes = slices.SortedFunc(slices.Values(f.Nodes), func(a, b Node) int { return strings.Compare(a.Name, b.Name) })
+	all := hosts(f)
+	if f.Installation != nil {
+		all = slices.Concat(all, agents(f), configuration(f), policies(f), slots(f), versions(f))
+	}
+	order := Kinds()
+	slices.SortStableFunc(all, func(a, b Problem) int {
+		return cmp.Or(strings.Compare(string(a.Severity), string(b.Severity)), slices.Index(order, a.Kind)-slices.Index(order, b.Kind), strings.Compare(a.Node, b.Node))
+	})
+	return all
+}
+
+// maxText is the longest text of a Problem, in bytes. Parts of it come from the API server.
+const maxText = 600
+
+func failure(kind Kind, node, command, format string, args ...any) Problem {
+	return problem(Failure, kind, node, command, format, args...)
+}
+
+func warning(kind Kind, node, command, format string, args ...any) Problem {
+	return problem(Warning, kind, node, command, format, args...)
+}
+
+func problem(severity Severity, kind Kind, node, command, format string, args ...any) Problem {
+	text := strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", " ")
+	return Problem{kind, severity, terminal.Clean(node, validation.DNS1123SubdomainMaxLength), terminal.Clean(text, maxText), command}
+}
+
+// commandOn is a command with the names of objects. People copy commands into a shell, so a
+// name that no object can have, from a rogue API server, makes no command.
+func commandOn(format string, names ...string) string {
+	args := make([]any, len(names))
+	for i, name := range names {
+		if len(validation.IsDNS1123Subdomain(name)) > 0 {
+			return ""
+		}
+		args[i] = name
+	}
+	return fmt.Sprintf(format, args...)
+}
+
+// reinstall is the command that puts back what the chart or the manifest installs.
+func reinstall(i *installation.Installation) string {
+	if i.Release != "" {
+		return commandOn("helm --namespace=%[1]s get manifest %[2]s | kubectl --namespace=%[1]s apply --filename=-", i.Namespace, i.Release)
+	}
+	return "kubectl apply --filename=deploy/taintlet.yaml"
+}
+
+// hosts finds what the Nodes themselves tell.
+func hosts(f Facts) []Problem {
+	var all []Problem
+	for _, n := range f.Nodes {
+		if n.Unreadable != "" {
+			all = append(all, failure(RecordUnreadable, n.Name, commandOn("kubectl taintlet events %s", n.Name), "%s", n.Unreadable))
+		}
+		if n.Skew.Abs() > MaxSkew {
+			all = append(all, warning(ClockSkew, n.Name, commandOn("kubectl describe node %s", n.Name),
+				"the host's clock is %s: the times of its conditions and Events are wrong", skewText(n.Skew)))
+		}
+	}
+	return all
+}
+
+// MaxSkew is how far a host's clock may be off. Nothing is decided by it; it makes the times
+// of conditions and Events wrong.
+const MaxSkew = 30 * time.Second
+
+func skewText(skew time.Duration) string {
+	if skew > 0 {
+		return terminal.Span(skew) + " ahead of the API server's"
+	}
+	return terminal.Span(-skew) + " behind the API server's"
+}

@@ -1,0 +1,154 @@
+package status
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
+	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/problems"
+	"github.com/taintlet/taintlet/cmd/terminal"
+)
+
+// install puts into the Report what is installed, and what is wrong.
+func (f *Fleet) install(r *Report, known []problems.Node, now time.Time) {
+	if i := f.installation; i != nil {
+		r.Unread = cleaned(i.Unread)
+		for index := range i.DaemonSets {
+			r.DaemonSets = append(r.DaemonSets, daemonSetOf(&i.DaemonSets[index]))
+		}
+		for _, lease := range i.Slots {
+			r.Slots = append(r.Slots, Slot{terminal.Clean(lease.Metadata.Name, maxName), terminal.Clean(lease.Spec.HolderIdentity, maxName), lease.Spec.RenewTime})
+		}
+	}
+	r.Problems = problems.Find(problems.Facts{Installation: f.installation, Nodes: known, Now: now, Version: f.Version})
+	if len(f.names) > 0 || f.Selector != nil {
+		r.Problems = slices.DeleteFunc(r.Problems, func(p problems.Problem) bool { return p.Node != "" && !f.Has(p.Node) })
+	}
+}
+
+func cleaned(unread []installation.Unread) []installation.Unread {
+	var clean []installation.Unread
+	for _, u := range unread {
+		clean = append(clean, installation.Unread{Part: u.Part, Why: terminal.Clean(u.Why, maxTaint)})
+	}
+	return clean
+}
+
+func daemonSetOf(d *installation.DaemonSet) DaemonSet {
+	s := d.Status
+	return DaemonSet{
+		Namespace: terminal.Clean(d.Metadata.Namespace, maxName), Name: terminal.Clean(d.Metadata.Name, maxName),
+		Desired: s.DesiredNumberScheduled, Ready: s.NumberReady, Missing: max(0, s.DesiredNumberScheduled-s.CurrentNumberScheduled),
+		Image: terminal.Clean(d.Spec.Template.Spec.Image(), maxTaint),
+	}
+}
+
+// podsOf are the agents' pods on a Node.
+func podsOf(pods []*installation.Pod) []Pod {
+	var all []Pod
+	for _, p := range pods {
+		isReady, since := p.ReadySince()
+		pod := Pod{Name: terminal.Clean(p.Metadata.Name, maxName), Version: terminal.Clean(installation.VersionOf(p.Spec.Image()), maxWord), Ready: isReady}
+		if !since.IsZero() {
+			pod.Since = &since
+		}
+		if c := p.Container(); c != nil {
+			pod.Restarts = c.RestartCount
+		}
+		all = append(all, pod)
+	}
+	return all
+}
+
+// installedLines are the lines about what is installed.
+func (r Report) installedLines() []string {
+	var lines []string
+	for _, d := range r.DaemonSets {
+		line := fmt.Sprintf("DaemonSet %s/%s: %d desired, %d ready", d.Namespace, d.Name, d.Desired, d.Ready)
+		if d.Missing > 0 {
+			line += fmt.Sprintf(", %d missing", d.Missing)
+		}
+		if version := installation.VersionOf(d.Image); version != "" {
+			line += "; version " + version
+		}
+		lines = append(lines, line)
+	}
+	if len(r.Slots) > 0 {
+		lines = append(lines, r.slotsLine())
+	}
+	if len(r.Unread) > 0 {
+		parts := make([]string, len(r.Unread))
+		for i, u := range r.Unread {
+			parts[i] = fmt.Sprintf("%s (%s)", u.Part, u.Why)
+		}
+		lines = append(lines, "not read: "+strings.Join(parts, ", "))
+	}
+	return lines
+}
+
+// slotsLine says which Nodes hold the eviction slots.
+func (r Report) slotsLine() string {
+	free := 0
+	var held []string
+	for _, s := range r.Slots {
+		switch {
+		case s.Holder == "":
+			free++
+		case s.RenewedAt == nil:
+			held = append(held, s.Holder+" holds "+s.Name)
+		default:
+			held = append(held, fmt.Sprintf("%s holds %s, renewed %s ago", s.Holder, s.Name, terminal.Span(max(0, r.Time.Sub(*s.RenewedAt)))))
+		}
+	}
+	return strings.Join(append([]string{fmt.Sprintf("eviction slots: %d, %d free", len(r.Slots), free)}, held...), "; ")
+}
+
+// maxOfAKind is how many Problems of one kind are shown.
+const maxOfAKind = 5
+
+// problemLines are the Problems, each with the next command. Commands are not wrapped, so
+// that they can be copied.
+func (r Report) problemLines(f Format) []string {
+	var lines []string
+	shown, all := map[problems.Kind]int{}, map[problems.Kind]int{}
+	for _, p := range r.Problems {
+		all[p.Kind]++
+	}
+	for _, p := range r.Problems {
+		shown[p.Kind]++
+		switch count := shown[p.Kind]; {
+		case count == maxOfAKind+1:
+			lines = append(lines, fmt.Sprintf("  and %d more %s (-o json has all)", all[p.Kind]-maxOfAKind, p.Kind))
+			continue
+		case count > maxOfAKind:
+			continue
+		}
+		text := string(p.Kind) + ": " + p.Text
+		if p.Node != "" {
+			text = string(p.Kind) + " " + p.Node + ": " + p.Text
+		}
+		wrapped := terminal.Wrap(text, "  ", f.Columns)
+		wrapped[0] = f.paint(markOf(p.Severity), colourOfSeverity(p.Severity)) + wrapped[0][1:]
+		lines = append(lines, wrapped...)
+		if p.Command != "" {
+			lines = append(lines, "    "+p.Command)
+		}
+	}
+	return lines
+}
+
+func markOf(s problems.Severity) string {
+	if s == problems.Failure {
+		return "×"
+	}
+	return "‼"
+}
+
+func colourOfSeverity(s problems.Severity) terminal.Colour {
+	if s == problems.Failure {
+		return terminal.Red
+	}
+	return terminal.Yellow
+}

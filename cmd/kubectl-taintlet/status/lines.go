@@ -1,0 +1,66 @@
+package status
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/taintlet/taintlet/cmd/terminal"
+)
+
+// Format says how a Report is laid out for people.
+type Format struct {
+	// Wide shows all columns and whole messages.
+	Wide bool
+	// NoHeaders shows the rows and nothing else.
+	NoHeaders bool
+	// Columns is how many there are; 0: any number. Rows is the same of lines.
+	Columns, Rows int
+	// Colours: levels are shown in colours.
+	Colours bool
+}
+
+func (f Format) paint(text string, colour terminal.Colour) string {
+	if !f.Colours {
+		return text
+	}
+	return colour.Paint(text)
+}
+
+// Lines is the Report for people: the fleet in one line, what is installed, what is wrong
+// with it (installed.go), a card for a Node that was asked for (card.go), and a row for
+// each condition that is not healthy (table.go).
+func (r Report) Lines(f Format) []string {
+	table := r.table(f)
+	if f.NoHeaders {
+		return bounded(table, f)
+	}
+	var lines []string
+	for _, line := range append([]string{r.Summary.String()}, r.installedLines()...) {
+		lines = append(lines, hanging(line, f.Columns)...)
+	}
+	for _, part := range [][]string{r.problemLines(f), r.cards(f), table} {
+		if len(part) > 0 {
+			lines = append(append(lines, ""), part...)
+		}
+	}
+	return bounded(lines, f)
+}
+
+// hanging wraps a line; all lines but the first are indented.
+func hanging(line string, columns int) []string {
+	lines := terminal.Wrap(line, "", columns)
+	if len(lines) == 1 {
+		return lines
+	}
+	rest := terminal.Wrap(strings.TrimPrefix(line[len(lines[0]):], " "), "  ", columns)
+	return append(lines[:1], rest...)
+}
+
+// bounded leaves out the lines for which there is no room.
+func bounded(lines []string, f Format) []string {
+	if f.Rows == 0 || len(lines) <= f.Rows {
+		return lines
+	}
+	left := len(lines) - f.Rows + 1
+	return append(lines[:f.Rows-1:f.Rows-1], fmt.Sprintf("… and %s more", number(left, "line")))
+}

@@ -1,0 +1,132 @@
+package taints
+
+import "slices"
+
+// Desired is what ought to stand on the Node: all of ours, never a difference,
+// so that one that is lost or overtaken by a newer one costs nothing.
+type Desired struct {
+	// Taints are ours, in order. Those of others are not part of it.
+	Taints []Taint
+	// Owned are the pairs that may be replaced or removed.
+	Owned []Pair
+	// Annotations are ours; an empty value means that the annotation is not to
+	// be there.
+	Annotations map[string]string
+	// Conditions are ours; none means that nodes/status is not written. Times
+	// are added as they are written, but for a lastTransitionTime that is given.
+	Conditions []NodeCondition
+	// Gone are types of ours that are not to be there.
+	Gone []string
+}
+
+// Differs reports whether the node lacks any of the desired taints or
+// annotations, and returns the taints that it should carry.
+func (d Desired) Differs(node *Node) (next []Taint, differs bool) {
+	next, _, _ = Plan(node.Taints, d.Owned, d.Taints)
+	return next, !Equal(next, node.Taints) || d.AnnotationsDiffer(node)
+}
+
+// AnnotationsDiffer reports whether the node lacks any of the desired annotations.
+func (d Desired) AnnotationsDiffer(node *Node) bool {
+	for key, value := range d.Annotations {
+		current, found := node.Annotations[key]
+		if current != value || found != (value != "") {
+			return true
+		}
+	}
+	return false
+}
+
+// maxAnnotations is how long all annotations of an object may be together, keys
+// and values, in bytes (TotalAnnotationSizeLimitB in
+// k8s.io/apimachinery/pkg/api/validation).
+const maxAnnotations = 256 << 10
+
+// MaxForeignAnnotations is how many annotations of others a Node may have for the
+// admission policy to let its agent change the agent's own: taintlet.loop in
+// deploy/helm/taintlet/templates/_helpers.tpl, which says why.
+const MaxForeignAnnotations = 500
+
+// AnnotationsChangeable reports whether the admission policy lets the agent of the
+// node change annotations.
+func AnnotationsChangeable(node *Node) bool {
+	foreign := len(node.Annotations)
+	for _, own := range []string{RecordAnnotation, HeldAnnotation} {
+		if _, found := node.Annotations[own]; found {
+			foreign--
+		}
+	}
+	return foreign <= MaxForeignAnnotations
+}
+
+// AnnotationsFit reports whether the API server would take the desired
+// annotations beside those that the node has.
+func (d Desired) AnnotationsFit(node *Node) bool {
+	if !AnnotationsChangeable(node) {
+		return false
+	}
+	size := 0
+	for key, value := range node.Annotations {
+		if _, replaced := d.Annotations[key]; !replaced {
+			size += len(key) + len(value)
+		}
+	}
+	for key, value := range d.Annotations {
+		if value != "" {
+			size += len(key) + len(value)
+		}
+	}
+	return size <= maxAnnotations
+}
+
+// StillFits reports whether what was decided on base can be written
+// to fresh as it is. It can if nobody touched our record, the same pairs would
+// be ours, and the lifecycle controller asks for the same ones of them.
+// Otherwise the record would be wrong, or a pair would go that is to stay.
+func (d Desired) StillFits(base, fresh *Node) bool {
+	_, before, lostBefore := Plan(base.Taints, d.Owned, d.Taints)
+	_, after, lostAfter := Plan(fresh.Taints, d.Owned, d.Taints)
+	return base.UID == fresh.UID &&
+		base.Annotations[RecordAnnotation] == fresh.Annotations[RecordAnnotation] &&
+		slices.Equal(before, after) && slices.Equal(lostBefore, lostAfter) &&
+		!slices.ContainsFunc(d.Owned, func(p Pair) bool { return ControllerWants(base, p) != ControllerWants(fresh, p) })
+}
+
+// ApplyTo returns the node as it would be once that is written, without any API
+// server; the conditions come without times. It serves --dry-run=client.
+func (d Desired) ApplyTo(node *Node) *Node {
+	after := node.Clone()
+	after.Taints, _ = d.Differs(node)
+	if after.Annotations == nil {
+		after.Annotations = map[string]string{}
+	}
+	for key, value := range d.Annotations {
+		if value == "" {
+			delete(after.Annotations, key)
+		} else {
+			after.Annotations[key] = value
+		}
+	}
+	for _, condition := range d.Conditions {
+		if current := after.Condition(condition.Type); current != nil {
+			*current = condition
+		} else {
+			after.Conditions = append(after.Conditions, condition)
+		}
+	}
+	after.Conditions = slices.DeleteFunc(after.Conditions, func(condition NodeCondition) bool {
+		return slices.Contains(d.Gone, condition.Type)
+	})
+	return after
+}
+
+// ControllerWants reports whether the lifecycle controller derives the pair
+// from a condition that is True now.
+func ControllerWants(node *Node, p Pair) bool {
+	kind, reconciled := LifecycleCondition(p)
+	if !reconciled {
+		return false
+	}
+	condition := node.Condition(kind)
+	return condition != nil && condition.Status == ConditionTrue
+}

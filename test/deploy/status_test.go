@@ -1,0 +1,280 @@
+package deploy
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/problems"
+	shown "github.com/taintlet/taintlet/cmd/kubectl-taintlet/status"
+	"github.com/taintlet/taintlet/test/bed"
+	"github.com/taintlet/taintlet/test/cluster"
+)
+
+// visibleWithin is how soon status has to show a fault.
+const visibleWithin = 30 * time.Second
+
+// statusFault is a fault of an installation, and the Problem by which status shows it.
+type statusFault struct {
+	kind     problems.Kind
+	node     string
+	do, undo func(*scene) // no undo: applying the manifest again mends it
+}
+
+func statusFaults() []statusFault {
+	const policies, bindings = "validatingadmissionpolicy", "validatingadmissionpolicybinding"
+	patch := func(kind, name, patch string) func(*scene) {
+		return kubectl("patch", kind, name, "--type=merge", "--patch", patch)
+	}
+	now := time.Now()
+	return []statusFault{
+		{kind: problems.DaemonSetMissing, do: kubectl("--namespace", bed.Namespace, "delete", "daemonset", "taintlet", "--cascade=orphan")},
+		{kind: problems.AgentNotReady, node: bare, do: podStatus(`"conditions": [{"type": "Ready", "status": "False"}], "containerStatuses": [{"name": "taintlet", "image": "a", "imageID": "a", "ready": false, "restartCount": 0, "state": {"running": {}}}]`), undo: readiness("True")},
+		{kind: problems.AgentNotStarted, node: bare, do: podStatus(`"conditions": [{"type": "Ready", "status": "False"}], "containerStatuses": [{"name": "taintlet", "image": "a", "imageID": "a", "ready": false, "restartCount": 4, "state": {"waiting": {"reason": "CrashLoopBackOff"}}}]`), undo: runsAgain},
+		{kind: problems.AgentOutOfMemory, node: bare, do: podStatus(fmt.Sprintf(`"containerStatuses": [{"name": "taintlet", "image": "a", "imageID": "a", "ready": true, "restartCount": 1, "state": {"running": {}}, "lastState": {"terminated": {"reason": "OOMKilled", "exitCode": 137, "finishedAt": %q}}}]`, now.UTC().Format(time.RFC3339))), undo: runsAgain},
+		{kind: problems.AgentRestarted, node: bare, do: podStatus(fmt.Sprintf(`"containerStatuses": [{"name": "taintlet", "image": "a", "imageID": "a", "ready": true, "restartCount": 1, "state": {"running": {}}, "lastState": {"terminated": {"reason": "Error", "exitCode": 137, "finishedAt": %q}}}]`, now.UTC().Format(time.RFC3339))), undo: runsAgain},
+		{kind: problems.SeveralAgents, node: quiet, do: func(s *scene) { bed.Apply(s.t.Context(), s.t, s.c, secondAgent) }, undo: kubectl("--namespace", bed.Namespace, "delete", "daemonset", "second")},
+		{kind: problems.PermissionMissing, do: removed("clusterrolebinding", "taintlet")},
+		{kind: problems.ConfigurationInvalid, do: patched("configmap", `{"data": {"config.yaml": "memory: {availablePercent: 500}"}}`)},
+		{kind: problems.ConfigurationMissing, do: removed("configmap", "taintlet")},
+		{kind: problems.ConditionWithoutRule, do: patched("configmap", `{"data": {"config.yaml": "apiVersion: taintlet.dev/v1alpha1\nkind: TaintletConfiguration\nrules: []\neviction: {slots: 1}\n"}}`)},
+		{kind: problems.ConfigurationRefused, node: quiet, do: func(s *scene) {
+			if err := os.WriteFile(s.agent.ConfigFile(), []byte(bed.ConfigHeader+"memory: {availablePercent: 500}"), 0o600); err != nil {
+				s.t.Fatal(err)
+			}
+		}, undo: func(s *scene) { s.agent.Reconfigure(quickly + "heartbeat: 4m\n") }},
+		{kind: problems.PolicyMissing, do: removed(policies, "taintlet-events")},
+		{kind: problems.PolicyNotInForce, do: removed(bindings, "taintlet-nodes")},
+		{kind: problems.PolicyNotInForce, do: patch(bindings, "taintlet-leases", `{"spec": {"validationActions": ["Audit"]}}`), undo: func(s *scene) { anew(s, bindings, "taintlet-leases") }},
+		{kind: problems.PolicyChanged, do: patch(policies, "taintlet-nodes", `{"spec": {"failurePolicy": "Ignore"}}`), undo: func(s *scene) { anew(s, policies, "taintlet-nodes") }},
+		{kind: problems.SlotMissing, do: removed("lease", "taintlet-evict-0")},
+		{kind: problems.VersionsDiffer, do: otherImage("other:1"), undo: otherImage("")},
+		{kind: problems.ClockSkew, node: bare, do: status("taintlet", condition("HostDiskPressure", "False", "SpaceSufficient", now.Add(24*time.Hour))), undo: status("test", noConditions)},
+	}
+}
+
+// podStatus patches the status of the pod on the Node bare, as its kubelet does.
+func podStatus(fields string) func(*scene) {
+	return func(s *scene) {
+		s.t.Helper()
+		pod := bed.PodOn(s.t, s.c, bare)
+		_, err := s.c.Client().CoreV1().Pods(pod.Namespace).Patch(s.t.Context(), pod.Name, types.StrategicMergePatchType, []byte(`{"status": {`+fields+`}}`), metav1.PatchOptions{}, "status")
+		if err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+// runsAgain makes the pod on the Node bare as it was.
+func runsAgain(s *scene) {
+	podStatus(`"conditions": [{"type": "Ready", "status": "True"}], "containerStatuses": null`)(s)
+}
+
+// anew makes an object anew: who wrote it by hand is forgotten.
+func anew(s *scene, kind, name string) {
+	s.t.Helper()
+	s.c.RunKubectl(s.t, "delete", kind, name)
+	bed.Apply(s.t.Context(), s.t, s.c, s.manifest)
+}
+
+// secondAgent is another DaemonSet of agents, on the Node quiet.
+const secondAgent = `{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: second, namespace: taintlet-system}, spec: {
+  selector: {matchLabels: {second: "true"}}, template: {metadata: {labels: {second: "true", app.kubernetes.io/name: taintlet}},
+  spec: {nodeSelector: {kubernetes.io/hostname: quiet}, tolerations: [{operator: Exists}], containers: [{name: taintlet, image: none}]}}}}`
+
+// status shows each fault of an installation within 30 s, and nothing of it once it is
+// mended. events and bugreport work there too.
+func TestStatusShowsEachFault(t *testing.T) {
+	s := install(t)
+	s.noProblem()
+	for _, f := range statusFaults() {
+		f.do(s)
+		begin := time.Now()
+		found := s.problem(f.kind, f.node)
+		took := time.Since(begin)
+		if took > visibleWithin {
+			t.Errorf("%s was visible after %s", f.kind, took)
+		}
+		t.Logf("%s after %s: %s\n    %s", f.kind, took.Round(time.Millisecond), found.Text, found.Command)
+		if f.undo != nil {
+			f.undo(s)
+		} else {
+			bed.Apply(t.Context(), t, s.c, s.manifest)
+		}
+		s.noProblem()
+	}
+	s.events()
+	s.reportsABug()
+	s.c.RunKubectl(t, "--namespace", bed.Namespace, "delete", "daemonset", "taintlet")
+	cluster.Eventually(t, "no agent is healthy", func() error {
+		report, isWell := s.fleet(s.c.Admin())
+		if isWell || report.Summary.Healthy > 0 || report.Summary.Down != 2 {
+			return fmt.Errorf("%+v", report.Summary)
+		}
+		return nil
+	})
+	s.problem(problems.DaemonSetMissing, "")
+	s.unprivileged()
+}
+
+// fleet is what status finds.
+func (s *scene) fleet(config *rest.Config) (report shown.Report, isWell bool) {
+	s.t.Helper()
+	var out bytes.Buffer
+	isWell, err := shown.Run(s.t.Context(), shown.Options{
+		Config: config, Out: &out, Err: os.Stderr, Output: shown.OutputJSON, Namespace: bed.Namespace, SilentAfter: shown.DefaultSilentAfter,
+	})
+	if err == nil {
+		err = json.Unmarshal(out.Bytes(), &report)
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return report, isWell
+}
+
+// problem waits until status shows a Problem.
+func (s *scene) problem(kind problems.Kind, node string) (found problems.Problem) {
+	s.t.Helper()
+	cluster.Eventually(s.t, fmt.Sprintf("%s %s", kind, node), func() error {
+		report, isWell := s.fleet(s.c.Admin())
+		at := slices.IndexFunc(report.Problems, func(p problems.Problem) bool { return p.Kind == kind && p.Node == node })
+		if at < 0 {
+			return fmt.Errorf("the problems are %+v", report.Problems)
+		}
+		found = report.Problems[at]
+		if isWell && found.Severity == problems.Failure {
+			return fmt.Errorf("all is well in spite of %+v", found)
+		}
+		if found.Command == "" {
+			return fmt.Errorf("no command: %+v", found)
+		}
+		return nil
+	})
+	return found
+}
+
+// noProblem waits until status shows no Problem.
+func (s *scene) noProblem() {
+	s.t.Helper()
+	cluster.Eventually(s.t, "no problem", func() error {
+		report, _ := s.fleet(s.c.Admin())
+		if len(report.Problems) > 0 || len(report.Unread) > 0 {
+			return fmt.Errorf("%+v, %+v", report.Problems, report.Unread)
+		}
+		return nil
+	})
+}
+
+// ask runs a verb of the plugin.
+func (s *scene) ask(args ...string) (out string, code int) {
+	s.t.Helper()
+	command := exec.CommandContext(s.t.Context(), s.plugin, append(args, "--kubeconfig="+cluster.Kubeconfig(s.t, s.c.Admin()))...) //nolint:gosec // our own binary
+	text, err := command.CombinedOutput()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		s.t.Fatal(err)
+	}
+	return string(text), command.ProcessState.ExitCode()
+}
+
+// events lists the Events that the agents have written.
+func (s *scene) events() {
+	s.t.Helper()
+	for args, want := range map[string]string{
+		"events": "ConfigurationRefused", "events " + quiet: "ConfigurationRefused", "events --since=1ns": "no Events of taintlet",
+		"events hold": `there is no Node "hold"; did you mean held?`, "status hold": `there is no Node "hold"; did you mean held?`,
+		"status --wait quite": `there is no Node "quite"; did you mean quiet?`, "status -l kubernetes.io/hostname=held -o name": "node/held\n",
+		"status --as=nobody": "cannot list resource", "status " + held: "other conditions  ",
+	} {
+		out, _ := s.ask(strings.Fields(args)...)
+		if !strings.Contains(out, want) {
+			s.t.Errorf("%s: no %q in\n%s", args, want, out)
+		}
+	}
+}
+
+// reportsABug looks at what bugreport writes.
+func (s *scene) reportsABug() {
+	s.t.Helper()
+	kubectl("--namespace", bed.Namespace, "set", "env", "daemonset/taintlet", "PROXY_PASSWORD=secret-value")(s)
+	file := filepath.Join(s.t.TempDir(), "report.tar.gz")
+	said, code := s.ask("bugreport", "--output="+file)
+	data, err := os.ReadFile(file) //nolint:gosec // of this test
+	if err != nil || code != 0 {
+		s.t.Fatal(err, code, said)
+	}
+	packed, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	files := map[string]string{}
+	archive := tar.NewReader(packed)
+	for {
+		header, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		text, failure := io.ReadAll(archive)
+		if err = errors.Join(err, failure); err != nil {
+			s.t.Fatal(err)
+		}
+		files[header.Name] = string(text)
+		announced, _, _ := strings.Cut(said, " is written.")
+		if !strings.Contains(announced, "\n  "+header.Name+" ") {
+			s.t.Errorf("%s was not announced:\n%s", header.Name, said)
+		}
+		if strings.Contains(string(text), "secret-value") || strings.HasPrefix(string(text), "not read") {
+			s.t.Errorf("%s has\n%s", header.Name, text)
+		}
+	}
+	for name, want := range map[string]string{
+		"status.txt": "DaemonSet taintlet-system/taintlet", "check.txt": "admission policies", "configmap.json": "TaintletConfiguration",
+		"daemonsets.json": "PROXY_PASSWORD", "nodes.json": "taintlet.dev/record", "events.json": "ConfigurationRefused", "leases.json": "taintlet-evict-0",
+		"validating-policies.json": "taintlet-nodes", "mutating-bindings.json": "taintlet-keep", "pods.json": quiet, "version.txt": "",
+	} {
+		if text, found := files[name]; !found || !strings.Contains(text, want) {
+			s.t.Errorf("%s lacks %q", name, want)
+		}
+	}
+	if out, code := s.ask("bugreport", "--output="+file); code != 1 {
+		s.t.Errorf("a file that exists: exit code %d, %s", code, out)
+	}
+	bed.Apply(s.t.Context(), s.t, s.c, s.manifest)
+}
+
+// unprivileged is somebody who may read Nodes and nothing else: status says so, and judges
+// nothing by what it could not read.
+func (s *scene) unprivileged() {
+	s.t.Helper()
+	s.c.RunKubectl(s.t, "create", "clusterrole", "looks-at-nodes", "--verb=get,list", "--resource=nodes")
+	s.c.RunKubectl(s.t, "create", "clusterrolebinding", "looks-at-nodes", "--clusterrole=looks-at-nodes", "--user=looker")
+	config, err := s.c.Config("looker")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var report shown.Report
+	cluster.Eventually(s.t, "the Nodes", func() error {
+		_, err := shown.Run(s.t.Context(), shown.Options{Config: config, Out: io.Discard, Err: os.Stderr, Namespace: bed.Namespace, SilentAfter: shown.DefaultSilentAfter})
+		return err
+	})
+	report, _ = s.fleet(config)
+	if len(report.Problems) > 0 || report.Summary.Down > 0 || len(report.Unread) < 6 {
+		s.t.Errorf("%+v, %+v, %+v", report.Problems, report.Summary, report.Unread)
+	}
+}
