@@ -280,9 +280,11 @@ func (l *loop) reconfigure(ctx context.Context, cfg *config.Config) {
 	l.metrics.Reloaded(nil)
 	changes := config.Changes(before, cfg)
 	l.Log.Info("configuration in force", "hash", cfg.Hash, "before", before.Hash, "changes", changes)
-	if cfg.Hash != before.Hash {
-		l.event(corev1.EventTypeNormal, "ConfigurationReloaded", "configuration "+cfg.Hash+" is in force, before it was "+before.Hash+": "+changes)
+	text := "configuration " + cfg.Hash + " is in force, before it was " + before.Hash + ": " + changes
+	if cfg.Hash == before.Hash { // only after a refusal; who read of that looks for its end
+		text = "the file has configuration " + cfg.Hash + " again, which stayed in force"
 	}
+	l.event(corev1.EventTypeNormal, "ConfigurationReloaded", text)
 }
 
 // startProbe starts the probe of a condition, in place of that which runs.

@@ -181,10 +181,14 @@ func TestReloadRefusesWhatIsInvalid(t *testing.T) {
 		if got := r.probesMade(probes.MemoryPressure); got != 1 {
 			t.Errorf("%d probes made", got)
 		}
-		r.write("pid: {usedPercent: 80}\n")
-		time.Sleep(soon)
-		if told := r.told("ConfigurationReloaded"); len(told) != 1 {
-			t.Errorf("Events %v after the file was mended", told)
+		for _, mended := range []struct{ file, want string }{
+			{"", "stayed in force"}, {"pid: {usedPercent: 80}\n", "is in force, before it was"},
+		} {
+			r.write(mended.file)
+			time.Sleep(soon)
+			if told := r.told("ConfigurationReloaded"); len(told) != 1 || !strings.Contains(told[0], mended.want) {
+				t.Errorf("Events %v after the file was mended, want one with %q", told, mended.want)
+			}
 		}
 	})
 }

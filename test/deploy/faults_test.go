@@ -159,9 +159,8 @@ func faults() []fault {
 		{name: "agents refused by the API server", kinds: []string{"PermissionMissing"}, check: `^granted: `,
 			do: func(f *five) { f.kubectl("delete", "clusterrolebinding", account) }},
 		{name: "configuration refused", kinds: []string{"ConfigurationRefused"}, node: "worker-5", check: `^configuration: `,
-			do: func(f *five) { f.configure(`(?m)^rules:`, "memory: {availablePercent: 200}\nrules:") },
-			// A file that is the one in force is no news for the agents.
-			undo: func(f *five) { f.configure(`availablePercent: 200`, "availablePercent: 6") }},
+			do:   func(f *five) { f.configure(`(?m)^rules:`, "memory: {availablePercent: 200}\nrules:") },
+			undo: func(f *five) { f.configure("memory: {availablePercent: 200}\nrules:", "rules:") }},
 		{name: "condition without a rule", kinds: []string{"ConditionWithoutRule"}, check: `^rules: .*DiskPressure`,
 			do: func(f *five) {
 				f.configure(`(- condition: DiskPressure\n\s+level: Degraded\n\s+taint:\n\s+effect: )NoSchedule\n\s+key: \S+`, "${1}None")
