@@ -34,6 +34,18 @@ const (
 // DefaultStandInPrefix is the DNS prefix of stand-in keys.
 const DefaultStandInPrefix = "taintlet.dev"
 
+// AutoscalerPrefix is the DNS prefix of keys that cluster-autoscaler ignores
+// (StatusTaintPrefix in cluster-autoscaler/utils/taints/taints.go, release 1.36.1): it
+// leaves them out of its templates, and a Node that has them counts as ready.
+const AutoscalerPrefix = "status-taint.cluster-autoscaler.kubernetes.io"
+
+// IsUnreadyToAutoscaler reports whether cluster-autoscaler counts a Node with a taint of
+// this key as unready (notReadyTaints in cluster-autoscaler/utils/kubernetes/ready.go,
+// release 1.36.1).
+func IsUnreadyToAutoscaler(key string) bool {
+	return key == "node.kubernetes.io/disk-pressure" || key == "node.kubernetes.io/network-unavailable"
+}
+
 // KeepPolicyName is the name of the policy of deploy/keep.yaml and of its
 // binding.
 const KeepPolicyName = "taintlet-keep"

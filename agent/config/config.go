@@ -33,6 +33,9 @@ type Config struct {
 	Eviction Eviction `json:"eviction"`
 	// FleetBrake holds taints back that a large part of the fleet asks for.
 	FleetBrake decide.FleetBrake `json:"fleetBrake"`
+	// Autoscaler is the autoscaler of the cluster, ClusterAutoscaler or empty. The
+	// default rules, and the default of StandInPrefix, use keys that it ignores.
+	Autoscaler string `json:"autoscaler"`
 	// StandInPrefix is the DNS prefix of the keys that stand in for pairs that
 	// the control plane would delete.
 	StandInPrefix string `json:"standInPrefix"`

@@ -76,6 +76,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"unknown class":              {header + "network:\n  disabledClasses: [dns, icmp]\n", []string{"network.disabledClasses[1]", `"icmp"`, `"route", "self", "api", "local", "pods", "dns", "peers", "conntrack"`}},
 		"doubled class":              {header + "network:\n  disabledClasses: [dns, dns]\n", []string{"network.disabledClasses[1]", "Duplicate"}},
 		"too many classes":           {header + "network:\n  disabledClasses: [" + strings.Repeat("dns, ", 9) + "]\n", []string{"network.disabledClasses", "at most 8"}},
+		"another autoscaler":         {header + "autoscaler: karpenter\n", []string{`autoscaler: Unsupported value: "karpenter": supported values: "", "cluster-autoscaler"`}},
 		"brake over 100 %":           {header + "fleetBrake: {percent: 101, minPeers: 0}\n", []string{"fleetBrake.percent", "fleetBrake.minPeers"}},
 		"no burst":                   {header + "writeBudget:\n  burst: 0\n", []string{"writeBudget.burst"}},
 		"relative path":              {header + "disk:\n  paths: [var]\n", []string{"disk.paths[0]", "absolute"}},
@@ -158,14 +159,16 @@ func TestOnlyPairsOfRulesAreProduced(t *testing.T) {
 		t.Fatal(err)
 	}
 	for pair, want := range map[string]bool{
-		"example.org/tight:PreferNoSchedule":            true,
-		"example.com/tight:PreferNoSchedule":            true, // its stand-in
-		"node.kubernetes.io/memory-pressure:NoSchedule": true, // built in
-		"node.kubernetes.io/memory-pressure:NoExecute":  true,
-		"taintlet.dev/disk-pressure:NoSchedule":         true,
-		"example.org/tight:NoExecute":                   false,
-		"dedicated:NoSchedule":                          false,
-		"node.kubernetes.io/not-ready:NoExecute":        false,
+		"example.org/tight:PreferNoSchedule":                                     true,
+		"example.com/tight:PreferNoSchedule":                                     true, // its stand-in
+		"node.kubernetes.io/memory-pressure:NoSchedule":                          true, // built in
+		"node.kubernetes.io/memory-pressure:NoExecute":                           true,
+		"taintlet.dev/disk-pressure:NoSchedule":                                  true,
+		"status-taint.cluster-autoscaler.kubernetes.io/disk-pressure:NoSchedule": true, // of an earlier setting autoscaler
+		"status-taint.cluster-autoscaler.kubernetes.io/tight:PreferNoSchedule":   false,
+		"example.org/tight:NoExecute":                                            false,
+		"dedicated:NoSchedule":                                                   false,
+		"node.kubernetes.io/not-ready:NoExecute":                                 false,
 	} {
 		var p taints.Pair
 		if err := p.UnmarshalText([]byte(pair)); err != nil {

@@ -21,7 +21,7 @@ func (s Schema) Default() *Config {
 		TypeMeta:      metav1.TypeMeta{APIVersion: APIVersion, Kind: Kind},
 		WriteBudget:   decide.WriteBudget{Burst: 6, Interval: seconds(600)},
 		Eviction:      Eviction{Cooldown: seconds(600), Interval: seconds(3600)},
-		FleetBrake:    decide.FleetBrake{Percent: 50, MinPeers: 5},
+		FleetBrake:    decide.FleetBrake{Percent: 40, MinPeers: 5},
 		StandInPrefix: taints.DefaultStandInPrefix,
 		Heartbeat:     seconds(300),
 		Hash:          "built-in",
@@ -36,7 +36,11 @@ func (s Schema) Default() *Config {
 // defaultRules ask for the well-known NoSchedule taints. Nothing evicts unless
 // the operator says so.
 func (c *Config) defaultRules() []decide.Rule {
-	return slices.DeleteFunc(c.Policy().BuiltInRules(), func(r decide.Rule) bool { return r.Level != probes.Degraded })
+	rules := slices.DeleteFunc(c.Policy().BuiltInRules(), func(r decide.Rule) bool { return r.Level != probes.Degraded })
+	for i := range rules {
+		rules[i] = c.autoscaled(rules[i])
+	}
+	return rules
 }
 
 // DefaultSampling has the defaults that all conditions share.

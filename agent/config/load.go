@@ -67,6 +67,8 @@ func (s Schema) Decode(data []byte) (*Config, error) {
 	if !allFit {
 		return cfg, shorten(errs) // what was not read would be called impossible
 	}
+	_, hasPrefix := fields["standInPrefix"]
+	cfg.addDefaultPrefix(hasPrefix)
 	cfg.addDefaultRules()
 	for _, invalid := range cfg.Validate() {
 		errs = append(errs, invalid)

@@ -32,6 +32,26 @@ func (c *Config) addDefaultRules() {
 	}
 }
 
+// ClusterAutoscaler is the autoscaler that counts a Node as unready for the well-known
+// taints of disk and network. Above 45 % of such Nodes it stops.
+const ClusterAutoscaler = "cluster-autoscaler"
+
+// autoscaled returns a default rule as the autoscaler of the cluster needs it.
+func (c *Config) autoscaled(rule decide.Rule) decide.Rule {
+	if c.Autoscaler == ClusterAutoscaler && taints.IsUnreadyToAutoscaler(rule.Taint.Key) {
+		rule.Taint.Key = taints.StandInFor(rule.Taint.Pair(), taints.AutoscalerPrefix).Key
+	}
+	return rule
+}
+
+// addDefaultPrefix sets the prefix of stand-ins that the autoscaler of the cluster needs,
+// unless the file has one.
+func (c *Config) addDefaultPrefix(isGiven bool) {
+	if c.Autoscaler == ClusterAutoscaler && !isGiven {
+		c.StandInPrefix = taints.AutoscalerPrefix
+	}
+}
+
 // isDefaultRule reports whether a file need not have the rule.
 func (c *Config) isDefaultRule(r decide.Rule) bool { return slices.Contains(c.defaultRules(), r) }
 

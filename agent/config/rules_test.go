@@ -48,6 +48,17 @@ func TestRulesAreReplacedOneByOne(t *testing.T) {
 			gone:          []string{"NetworkUnavailable Degraded node.kubernetes.io/network-unavailable:NoSchedule"},
 			withoutTaints: []probes.Condition{probes.NetworkUnavailable},
 		},
+		"cluster-autoscaler": {
+			text: "autoscaler: cluster-autoscaler\n",
+			added: []string{"DiskPressure Degraded status-taint.cluster-autoscaler.kubernetes.io/disk-pressure:NoSchedule",
+				"NetworkUnavailable Degraded status-taint.cluster-autoscaler.kubernetes.io/network-unavailable:NoSchedule"},
+			gone: []string{"DiskPressure Degraded node.kubernetes.io/disk-pressure:NoSchedule", "NetworkUnavailable Degraded node.kubernetes.io/network-unavailable:NoSchedule"},
+		},
+		"cluster-autoscaler and a rule": {
+			text:  "autoscaler: cluster-autoscaler\nrules:\n- {condition: DiskPressure, level: Degraded, taint: {key: node.kubernetes.io/disk-pressure, effect: NoSchedule}}\n",
+			added: []string{"NetworkUnavailable Degraded status-taint.cluster-autoscaler.kubernetes.io/network-unavailable:NoSchedule"},
+			gone:  []string{"NetworkUnavailable Degraded node.kubernetes.io/network-unavailable:NoSchedule"},
+		},
 		"all off": {text: "rules: []\n", gone: defaults, withoutTaints: config.Default().Names()},
 	} {
 		cfg, err := config.HostSchema().Decode([]byte(header + test.text))
@@ -63,6 +74,19 @@ func TestRulesAreReplacedOneByOne(t *testing.T) {
 		}
 		if got := cfg.WithoutTaint(); !slices.Equal(got, test.withoutTaints) {
 			t.Errorf("%s: %v have no taint, want %v", name, got, test.withoutTaints)
+		}
+	}
+}
+
+// The stand-ins have keys that the autoscaler ignores, unless the file says otherwise.
+func TestStandInsSuitTheAutoscaler(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                                 "taintlet.dev",
+		"autoscaler: cluster-autoscaler\n": "status-taint.cluster-autoscaler.kubernetes.io",
+		"autoscaler: cluster-autoscaler\nstandInPrefix: example.com\n": "example.com",
+	} {
+		if cfg, err := config.HostSchema().Decode([]byte(header + text)); err != nil || cfg.StandInPrefix != want {
+			t.Errorf("%q: %s, %v", text, cfg.StandInPrefix, err)
 		}
 	}
 }

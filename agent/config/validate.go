@@ -52,6 +52,9 @@ func (c *Config) Validate() field.ErrorList {
 	errs = append(errs, c.Eviction.validate(field.NewPath("eviction"))...)
 	errs = append(errs, validateBrake(c.FleetBrake, field.NewPath("fleetBrake"))...)
 	errs = append(errs, c.validateCritical(field.NewPath("rules"))...)
+	if known := []string{"", ClusterAutoscaler}; !slices.Contains(known, c.Autoscaler) {
+		errs = append(errs, field.NotSupported(field.NewPath("autoscaler"), c.Autoscaler, known))
+	}
 	for _, msg := range validation.IsDNS1123Subdomain(c.StandInPrefix) {
 		errs = append(errs, field.Invalid(field.NewPath("standInPrefix"), c.StandInPrefix, msg))
 	}

@@ -176,8 +176,8 @@ func (p *Policy) Produces(pair taints.Pair) bool {
 			return true
 		}
 	}
-	for rule := range p.builtIn() {
-		if asksFor(rule.Taint.Pair()) {
+	for rule := range p.builtIn() { // also those that a configuration for cluster-autoscaler had
+		if ruled := rule.Taint.Pair(); asksFor(ruled) || pair.StandsInFor(ruled, taints.AutoscalerPrefix) {
 			return true
 		}
 	}

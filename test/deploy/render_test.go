@@ -249,14 +249,20 @@ func TestPairsOfThePolicy(t *testing.T) {
 		"both":       {"config": settings{"rules": rules, "standInPrefix": "status-taint.example.com"}},
 		"no rules":   {"config": settings{"rules": []any{}}},
 		"evicting":   {"config": settings{"rules": []any{critical}}, "evict": settings{"slots": 3}},
-		"one off":    {"config": settings{"rules": []any{settings{"condition": "DiskPressure", "level": "Degraded", "taint": settings{"effect": "None"}}}}},
-		"retired":    {"retired": []any{taint("example.com/old", "NoSchedule"), taint("node.kubernetes.io/disk-pressure", "NoSchedule")}},
+		"autoscaler": {"config": settings{"autoscaler": "cluster-autoscaler"}},
+		"autoscaler, own prefix and rule": {"config": settings{"autoscaler": "cluster-autoscaler", "standInPrefix": "status-taint.example.com",
+			"rules": []any{settings{"condition": "DiskPressure", "level": "Degraded", "taint": taint("node.kubernetes.io/disk-pressure", "NoSchedule")}}}},
+		"one off": {"config": settings{"rules": []any{settings{"condition": "DiskPressure", "level": "Degraded", "taint": settings{"effect": "None"}}}}},
+		"retired": {"retired": []any{taint("example.com/old", "NoSchedule"), taint("node.kubernetes.io/disk-pressure", "NoSchedule")}},
 	} {
 		file := bed.ValuesFile(t, values)
 		wanted, former := pairsOfPolicy(t, bed.Render(t, "-f", file, "--show-only", "templates/admission.yaml"))
 		cfg := configOf(t, bed.Render(t, "-f", file, "--show-only", "templates/configmap.yaml"))
 
 		mayWant, mayFind := pairsOf(cfg, cfg.Policy().Rules), pairsOf(cfg, cfg.Policy().BuiltInRules())
+		for _, rule := range cfg.Policy().BuiltInRules() { // as the setting autoscaler had them
+			mayFind = append(mayFind, taints.StandInFor(rule.Taint.Pair(), taints.AutoscalerPrefix).String())
+		}
 		if name == "retired" {
 			mayFind = append(mayFind, "example.com/old:NoSchedule", "taintlet.dev/old:NoSchedule")
 		}

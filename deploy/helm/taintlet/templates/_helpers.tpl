@@ -199,7 +199,11 @@ no taints. Effect None asks for no taint.
 {{- if or .Values.config.rules (not (kindIs "slice" .Values.config.rules)) -}}
 {{- range include "taintlet.conditions" . | fromJsonArray -}}
 {{- if not (has .name $ruled) -}}
-{{- $rules = append $rules (dict "condition" .name "level" "Degraded" "taint" (dict "key" .key "effect" "NoSchedule")) -}}
+{{- $key := .key -}}
+{{- if and (eq ($.Values.config.autoscaler | default "") "cluster-autoscaler") (has .name (list "DiskPressure" "NetworkUnavailable")) -}}
+{{- $key = regexReplaceAll "^.*/" .key (print (include "taintlet.autoscalerPrefix" $) "/") -}}
+{{- end -}}
+{{- $rules = append $rules (dict "condition" .name "level" "Degraded" "taint" (dict "key" $key "effect" "NoSchedule")) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
@@ -225,7 +229,13 @@ another prefix and never evicts.
 {{- end -}}
 
 {{- define "taintlet.standInPrefixes" -}}
-{{- list (.Values.config.standInPrefix | default "taintlet.dev") "taintlet.dev" | uniq | toJson -}}
+{{- $default := eq (.Values.config.autoscaler | default "") "cluster-autoscaler" | ternary (include "taintlet.autoscalerPrefix" .) "taintlet.dev" -}}
+{{- list (.Values.config.standInPrefix | default $default) "taintlet.dev" | uniq | toJson -}}
+{{- end -}}
+
+{{/* The prefix of keys that cluster-autoscaler ignores (taints.AutoscalerPrefix). */}}
+{{- define "taintlet.autoscalerPrefix" -}}
+status-taint.cluster-autoscaler.kubernetes.io
 {{- end -}}
 
 {{/* Pairs that agents may set and remove, one a line. */}}
@@ -243,6 +253,9 @@ another prefix and never evicts.
 {{- $builtIn = append $builtIn (dict "taint" .) -}}
 {{- end -}}
 {{- $former := include "taintlet.pairs" (dict "rules" $builtIn "prefixes" $prefixes) | splitList "\n" -}}
+{{- range include "taintlet.conditionKeys" . | splitList "\n" -}}
+{{- $former = append $former (regexReplaceAll "^.*/" . (print (include "taintlet.autoscalerPrefix" $) "/") | printf "%s:NoSchedule") -}}
+{{- end -}}
 {{- $wanted := include "taintlet.wanted" . | splitList "\n" -}}
 {{- $only := list -}}
 {{- range $former | uniq -}}
