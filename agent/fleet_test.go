@@ -46,7 +46,7 @@ func (eightAgents) LeaseRenewed(context.Context, string) (time.Time, error) {
 	return time.Time{}, nil
 }
 
-// While half of the fleet has the same condition, the agent sets no taint, tells
+// While a large part of the fleet has the same condition, the agent sets no taint, tells
 // its peers that it would, and does not sample in a hurry. When fewer have it, the
 // taint follows.
 func TestFleetBrake(t *testing.T) {

@@ -11,8 +11,8 @@ const (
 	// cautiousFor is how long after a start, or after a change of the
 	// configuration, the brake is cautious. The peers may have the same wrong
 	// threshold and not have said so yet. So a new Degraded first waits for news of
-	// them, and a smaller share brakes: a sample of 12 may have fewer than half of
-	// what more than half of the fleet has.
+	// them, and a smaller share brakes: a sample of 12 may have less of it than
+	// the fleet.
 	cautiousFor = 5 * time.Minute
 	// cautiousNum and cautiousDen are the part of the share that brakes then.
 	cautiousNum, cautiousDen = 2, 3
@@ -29,10 +29,10 @@ const (
 const heldUnheard describe.Hold = "Unheard"
 
 // brakeGate says whether a new Degraded has to wait, because the peers have the
-// same condition or were not heard yet. What half of a fleet has at the same time
-// is more likely a wrong configuration than the hosts' trouble, and a fleet
+// same condition or were not heard yet. What a large part of a fleet has at the
+// same time is more likely a wrong configuration than the hosts' trouble, and a fleet
 // without room for new pods is worse than either. This host counts as one of the
-// fleet: otherwise half of an even number would be tainted.
+// fleet: otherwise the share of the tainted hosts would be larger than that which brakes.
 func (s *State) brakeGate(t *turn, c *condition) (describe.Hold, time.Time) {
 	limit, peers, share := t.policy.FleetBrake, t.in.Peers, t.in.Peers.Shares[c.name]
 	percent, isCautious := limit.Percent, t.now.Sub(s.ledger.policySince) < cautiousFor

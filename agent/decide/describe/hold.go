@@ -14,7 +14,7 @@ const (
 	HeldVetoed Hold = "Vetoed"
 	// HeldPaused means that a person paused the condition.
 	HeldPaused Hold = "Paused"
-	// HeldFleetBrake means that half of the fleet has the condition.
+	// HeldFleetBrake means that a large part of the fleet has the condition.
 	HeldFleetBrake Hold = "FleetBrake"
 	// HeldWriteBudget means that the write budget has no token.
 	HeldWriteBudget Hold = "WriteBudget"

@@ -28,7 +28,7 @@ func Withdrawn(by string, lost taints.Taint) string {
 
 // Silenced says that the fleet brake goes on although most peers do not answer any more.
 func Silenced(name probes.Condition, asked int) string {
-	return fmt.Sprintf("held back by the fleet brake: half of the peers reported %s, and only %d answer now", name, asked)
+	return fmt.Sprintf("held back by the fleet brake: a large part of the peers reported %s, and only %d answer now", name, asked)
 }
 
 // Braked says for what the fleet brake holds a condition back.
