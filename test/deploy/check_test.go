@@ -86,6 +86,14 @@ func breakages() []breakage {
 		{line: "configuration", state: check.Failed, text: `the ConfigMap taintlet is missing`, do: removed("configmap", "taintlet")},
 		{line: "configuration", state: check.Warning, text: `in the last hour agents refused a configuration: bare$`, do: told("ConfigurationRefused"), undo: forgotten},
 		{line: "rules", state: check.Warning, text: `^no taint is ever set for DiskPressure$`, do: configured(`rules:\n- {condition: DiskPressure, level: Degraded, taint: {effect: None}}\n`)},
+		{line: "daemonsets", state: check.Warning, text: `^DaemonSets lack a toleration for status-taint.*/disk-pressure, status-taint.*/network-unavailable: default/web$`,
+			do: all(daemonSet, configured(`autoscaler: cluster-autoscaler\n`)), undo: all(kubectl("--namespace=default", "delete", "daemonset", "web"), reapplied)},
+		{line: "autoscalers", state: check.Warning, text: `^cluster-autoscaler counts Nodes with node.kubernetes.io/disk-pressure as unready; `,
+			do:   kubectl("--namespace=kube-system", "create", "configmap", "cluster-autoscaler-status"),
+			undo: kubectl("--namespace=kube-system", "delete", "configmap", "cluster-autoscaler-status")},
+		{line: "autoscalers", state: check.Warning, text: `^Karpenter takes example.com/disk:PreferNoSchedule of DiskPressure for a hard taint: `,
+			do:   all(nodePools, configured(`rules:\n- {condition: DiskPressure, level: Degraded, taint: {key: example.com/disk, effect: PreferNoSchedule}}\n`)),
+			undo: all(kubectl("delete", "crd", "nodepools.karpenter.sh"), reapplied)},
 		{line: "slots", state: check.Failed, text: `^1 of 1 eviction slots are missing: taintlet-evict-0$`, do: removed("lease", "taintlet-evict-0")},
 		{line: "restarts", state: check.Warning, text: `bare \(OOMKilled, 3 restarts\)`, do: killed(now), undo: killed(now.Add(-2 * time.Hour))},
 		{line: "one-each", state: check.Warning, text: `^Nodes have more than one agent: bare \(default/second, taintlet-system/taintlet-`, do: agentOfAnother, undo: kubectl("--namespace=default", "delete", "pod", "second", "--grace-period=0", "--force")},
@@ -114,6 +122,32 @@ func breakages() []breakage {
 			kubeletSays(corev1.ConditionTrue)(s)
 		}, undo: func(s *scene) { kubeletSays(corev1.ConditionFalse)(s); clean(s) }},
 	}
+}
+
+// all does one thing after the other.
+func all(things ...func(*scene)) func(*scene) {
+	return func(s *scene) {
+		for _, do := range things {
+			do(s)
+		}
+	}
+}
+
+func reapplied(s *scene) { bed.Apply(s.t.Context(), s.t, s.c, s.manifest) }
+
+// daemonSet makes a DaemonSet without tolerations, which no Node runs.
+func daemonSet(s *scene) {
+	bed.Apply(s.t.Context(), s.t, s.c, `{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: web, namespace: default}, spec: {selector: {matchLabels: {app: web}},
+		template: {metadata: {labels: {app: web}}, spec: {nodeSelector: {no: node}, containers: [{name: web, image: web}]}}}}`)
+}
+
+// nodePools installs the kind of Karpenter, and one of it.
+func nodePools(s *scene) {
+	bed.Apply(s.t.Context(), s.t, s.c, `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: nodepools.karpenter.sh},
+		spec: {group: karpenter.sh, scope: Cluster, names: {kind: NodePool, plural: nodepools}, versions: [{name: v1, served: true, storage: true,
+		schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}}`)
+	s.c.RunKubectl(s.t, "wait", "--for=condition=Established", "crd/nodepools.karpenter.sh")
+	bed.Apply(s.t.Context(), s.t, s.c, `{apiVersion: karpenter.sh/v1, kind: NodePool, metadata: {name: default}, spec: {template: {spec: {taints: []}}}}`)
 }
 
 // configured gives the agents' ConfigMap a configuration with one slot, and these lines.

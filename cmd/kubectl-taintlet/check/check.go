@@ -115,7 +115,7 @@ func installed() []group {
 		{"cluster", []check{versionCheck(), base(nodesCheck()), imagesCheck(), programCheck()}},
 		{"permissions", []check{grantedCheck(), boundedCheck(), tokenCheck()}},
 		{"admission policies", []check{nodesPolicyCheck(), eventsPolicyCheck(), leasesPolicyCheck(), rulesAllowedCheck(), unchangedCheck(), keepObjectsCheck(), keepEffectCheck()}},
-		{"configuration", []check{configurationCheck(), rulesCheck(), slotsCheck()}},
+		{"configuration", []check{configurationCheck(), rulesCheck(), daemonSetsCheck(), autoscalersCheck(), slotsCheck()}},
 		{"agents", []check{daemonSetCheck(), signsCheck(), restartsCheck(), oneEachCheck(), serviceCheck(), dnsPodsCheck()}},
 		{"hosts", []check{hostNetworkCheck(), hostPIDCheck(), kernelCheck(), unknownCheck(), clockCheck(), kubeletCheck()}},
 	}
