@@ -17,7 +17,7 @@ func TestPeersThatBrake(t *testing.T) {
 	const never = -1
 	for _, test := range []struct {
 		asked, cautious, later int
-	}{{4, never, never}, {5, 1, 2}, {8, 2, 4}, {12, 4, 6}} {
+	}{{4, never, never}, {5, 1, 2}, {8, 2, 3}, {12, 3, 5}} {
 		for well, want := range map[time.Duration]int{10 * time.Second: test.cautious, 6 * time.Minute: test.later} {
 			got := never
 			for bad := 0; bad <= test.asked && got == never; bad++ {
