@@ -129,15 +129,16 @@ func TestKilledWhileTainted(t *testing.T) {
 	node, host := c.Register(t, "killed"), fixtures.NewHost(t)
 	first := startAgent(t, c, node.Name, host, quick)
 	host.Memory(2)
-	tainted := waitNode(t, c, node.Name, cluster.HasTaint(key, corev1.TaintEffectNoSchedule))
+	waitNode(t, c, node.Name, cluster.HasTaint(key, corev1.TaintEffectNoSchedule))
 	first.Kill()
+	left := waitNode(t, c, node.Name, cluster.HasTaint(key, corev1.TaintEffectNoSchedule))
 	staysThroughUpdates(t, c, node, key, 5*time.Second)
 
 	second := startAgent(t, c, node.Name, host, quick)
 	second.WaitLog("admission policy looked up")
 	staysThroughUpdates(t, c, node, key, 5*time.Second)
 	now := waitNode(t, c, node.Name, func(*corev1.Node) bool { return true })
-	if before, after := remembered(t, tainted), remembered(t, now); before != after {
+	if before, after := remembered(t, left), remembered(t, now); before != after {
 		t.Errorf("the restart changed what is remembered\nbefore %s\nafter  %s", before, after)
 	}
 	host.Memory(50)
