@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/taintlet/taintlet/agent/decide"
+	"github.com/taintlet/taintlet/probes/network/verdict"
 )
 
 // The schema's name. A file that says another one is refused.
@@ -33,6 +34,8 @@ type Config struct {
 	Eviction Eviction `json:"eviction"`
 	// FleetBrake holds taints back that a large part of the fleet asks for.
 	FleetBrake decide.FleetBrake `json:"fleetBrake"`
+	// Startup is about Nodes that register with a taint.
+	Startup decide.Startup `json:"startup"`
 	// Autoscaler is the autoscaler of the cluster, ClusterAutoscaler or empty. The
 	// default rules, and the default of StandInPrefix, use keys that it ignores.
 	Autoscaler string `json:"autoscaler"`
@@ -71,6 +74,7 @@ func (c *Config) Policy() *decide.Policy {
 		Rules:              slices.DeleteFunc(slices.Clone(c.Rules), switchesOff),
 		WriteBudget:        c.WriteBudget,
 		FleetBrake:         c.FleetBrake,
+		Startup:            c.Startup,
 		EvictionInterval:   c.Eviction.Interval.Duration,
 		ControlPlaneEvicts: c.Eviction.ControlPlane,
 		StandInPrefix:      c.StandInPrefix,
@@ -78,7 +82,7 @@ func (c *Config) Policy() *decide.Policy {
 	}
 	for _, condition := range c.Conditions {
 		policy.Conditions = append(policy.Conditions, decide.Condition{
-			Name: condition.Name, TaintKey: condition.TaintKey, Debounce: condition.Common().Debounce,
+			Name: condition.Name, TaintKey: condition.TaintKey, Debounce: condition.Common().Debounce, AsksPeers: condition.Name == verdict.Condition,
 		})
 	}
 	return policy

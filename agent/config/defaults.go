@@ -22,6 +22,7 @@ func (s Schema) Default() *Config {
 		WriteBudget:   decide.WriteBudget{Burst: 6, Interval: seconds(600)},
 		Eviction:      Eviction{Cooldown: seconds(600), Interval: seconds(3600)},
 		FleetBrake:    decide.FleetBrake{Percent: 40, MinPeers: 5},
+		Startup:       decide.Startup{Timeout: seconds(600)},
 		StandInPrefix: taints.DefaultStandInPrefix,
 		Heartbeat:     seconds(300),
 		Hash:          "built-in",

@@ -52,6 +52,7 @@ func (c *Config) Validate() field.ErrorList {
 	errs = append(errs, c.Eviction.validate(field.NewPath("eviction"))...)
 	errs = append(errs, validateBrake(c.FleetBrake, field.NewPath("fleetBrake"))...)
 	errs = append(errs, c.validateCritical(field.NewPath("rules"))...)
+	errs = append(errs, c.validateStartup(field.NewPath("startup"))...)
 	if known := []string{"", ClusterAutoscaler}; !slices.Contains(known, c.Autoscaler) {
 		errs = append(errs, field.NotSupported(field.NewPath("autoscaler"), c.Autoscaler, known))
 	}
@@ -122,6 +123,29 @@ func validateBrake(b decide.FleetBrake, at *field.Path) field.ErrorList {
 	}
 	if b.MinPeers < 1 || b.MinPeers > maxPeers {
 		errs = append(errs, field.Invalid(at.Child("minPeers"), b.MinPeers, "must be 1 to 12"))
+	}
+	return errs
+}
+
+// validateStartup refuses a key that a rule or a stand-in can have: the taint of a condition
+// would go with the start.
+func (c *Config) validateStartup(at *field.Path) field.ErrorList {
+	errs := between(c.Startup.Timeout, time.Minute, 24*time.Hour, at.Child("timeout"))
+	key := c.Startup.Taint
+	if key == "" {
+		return errs
+	}
+	for _, msg := range validation.IsQualifiedName(key) {
+		errs = append(errs, field.Invalid(at.Child("taint"), key, "must be the key of a taint, without value and effect: "+msg))
+	}
+	if owner := taints.Reserved(key); owner != "" {
+		errs = append(errs, field.Forbidden(at.Child("taint"), key+" belongs to "+owner))
+	}
+	policy := c.Policy()
+	for _, effect := range []taints.Effect{taints.NoSchedule, taints.NoExecute, taints.PreferNoSchedule} {
+		if policy.Produces(taints.Pair{Key: key, Effect: effect}) {
+			return append(errs, field.Forbidden(at.Child("taint"), key+" is a key of a rule or of a stand-in; must be another one"))
+		}
 	}
 	return errs
 }

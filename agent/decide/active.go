@@ -84,6 +84,7 @@ func (s *State) observeNode(t *turn) bool {
 	node := t.in.Node
 	if node.UID != s.ledger.uid {
 		s.ledger.begin(node.UID)
+		s.startup = startup{}
 		for i := range s.conditions {
 			s.conditions[i].shown = nil
 		}

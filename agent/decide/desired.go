@@ -17,6 +17,7 @@ func (s *State) desired(t *turn) (desired taints.Desired, differs bool) {
 			held = append(held, d.Pair.Key)
 		}
 	}
+	desired.Owned = append(desired.Owned, s.startupPairs(t)...)
 	next, owned, _ := taints.Plan(t.in.Node.Taints, desired.Owned, desired.Taints)
 	differs = !taints.Equal(next, t.in.Node.Taints)
 	if s.ledger.revision == 0 {

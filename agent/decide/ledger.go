@@ -61,6 +61,7 @@ type decision struct {
 	instance instance
 	budget   bucket
 	desired  []DesiredTaint
+	freed    string // by startup
 }
 
 // follow takes in the configuration. It remembers our pairs, on the Node or on

@@ -20,6 +20,7 @@ func (s *State) record(owned []taints.Pair) record {
 		Instance:   s.active.instance,
 		EvictedAt:  s.boot.since(s.eviction.at),
 		Owned:      owned,
+		Freed:      s.startup.freed,
 		Conditions: make(map[probes.Condition]recordCondition, len(s.conditions)),
 	}
 	if !s.budget.fullAt.IsZero() {
@@ -53,7 +54,7 @@ func (s *State) isRevisionDue(t *turn) bool {
 	}
 	d := &l.decided
 	switch {
-	case d.budget != s.budget || !slices.Equal(d.desired, l.desired):
+	case d.budget != s.budget || d.freed != s.startup.freed || !slices.Equal(d.desired, l.desired):
 		return true
 	case l.revision == 0: // without a record, a restart would not know what is ours on the Node
 		return len(l.owned) > 0 && t.in.Node.recordErr == nil && t.in.Node.record.Revision == 0
@@ -66,7 +67,7 @@ func (s *State) isRevisionDue(t *turn) bool {
 func (s *State) revise(t *turn) {
 	l := &s.ledger
 	l.revise(t.now)
-	l.decided = decision{l.uid, s.active.instance, s.budget, l.desired}
+	l.decided = decision{l.uid, s.active.instance, s.budget, l.desired, s.startup.freed}
 	for i := range s.conditions {
 		c := &s.conditions[i]
 		c.recorded, c.summary = c.remembered(), c.summarize(s.outlook(t, c), t.now)
@@ -78,7 +79,7 @@ func (s *State) revise(t *turn) {
 // clears them.
 func (s *State) restore(t *turn) {
 	node := t.in.Node
-	s.active.restored, s.ledger.uid = true, node.UID
+	s.active.restored, s.ledger.uid, s.startup = true, node.UID, startup{}
 	if node.recordErr != nil {
 		if s.observeNode(t) {
 			t.notify(Notice{Kind: RecordRefused, Reason: "UnreadableRecord", Message: describe.RecordUnreadable(node.recordErr)})
@@ -92,6 +93,9 @@ func (s *State) restore(t *turn) {
 			return time.Time{}
 		}
 		return earlier(at(*d), t.now)
+	}
+	if r.Freed == node.UID {
+		s.startup = startup{freed: r.Freed, isGone: true} // one patch wrote both
 	}
 	s.ledger.revision, s.ledger.decidedAt, s.ledger.decidedTime = r.Revision, at(r.At), r.Time
 	if r.Revision > 0 {

@@ -16,6 +16,7 @@ import (
 func stories() []struct{ title, text string } {
 	const set, evict = "1s memory certain\n", "0s config critical memory\n1s..1m1s every 1s memory critical\n"
 	const contest = set + "10s others remove node.kubernetes.io/memory-pressure:NoSchedule\n20s others remove node.kubernetes.io/memory-pressure:NoSchedule\n"
+	const starting = "0s config startup example.com/starting; register example.com/starting:NoSchedule\n1s restart\n2s memory ok; disk ok; pid ok; network ok\n"
 	return []struct{ title, text string }{
 		{"well, and not far from the threshold", "1s..21s every 5s memory near"},
 		{"bad", set},
@@ -54,6 +55,9 @@ func stories() []struct{ title, text string } {
 		{"an eviction waits for a token", "0s config budget 1 10m\n1s disk certain\n2s..2m3s every 1s disk ok\n3m config critical memory\n3m1s..5m every 1s memory critical"},
 		{"fleet brake", "0s peers 12 memory 8\n1s peers 12 memory 8\n6m memory certain"},
 		{"suspicion", "1s network suspects"},
+		{"the start-up taint goes", starting + "47s network ok"},
+		{"the start-up taint waits for proof", starting + "1m network never well"},
+		{"the start-up taint stays", starting + "1m network unknown\n11m network unknown"},
 		{"another agent", set + "10s agent second\n11s memory bad\n12s agent first\n13s memory bad\n14s..20m every 10s memory bad"},
 		{"a newer record", set + "2s record version=9"},
 		{"a newer record is gone", set + "2s record version=9\n3s record version=1"},

@@ -23,6 +23,9 @@ const (
 	Resumed        Kind = "TaintsResumed"
 	EvictionWaits  Kind = "EvictionWaitsForSlot"
 	TaintBraked    Kind = "TaintBraked"
+
+	StartupTaintRemoved Kind = "StartupTaintRemoved"
+	StartupTaintStays   Kind = "StartupTaintStays"
 )
 
 // Notice is something that people and metrics are told.

@@ -12,9 +12,10 @@ func (s *State) outlook(t *turn, c *condition) describe.Outlook {
 		if c.onset.braked != "" {
 			o.Held = describe.HeldFleetBrake
 		}
+		o.Starting = s.starting(t, c)
 		return o
 	}
-	o := describe.Outlook{Blind: !c.debounce.unknownSince.IsZero(), Removals: recent(c.removals, t.now)}
+	o := describe.Outlook{Starting: s.starting(t, c), Blind: !c.debounce.unknownSince.IsZero(), Removals: recent(c.removals, t.now)}
 	if classOf(c.last) >= bad {
 		o.Reason = c.last.Reason
 	}
@@ -35,6 +36,18 @@ func (s *State) outlook(t *turn, c *condition) describe.Outlook {
 		}
 	}
 	return o
+}
+
+// starting returns what keeps the start-up taint on the Node, if that is this condition.
+func (s *State) starting(t *turn, c *condition) describe.Starting {
+	if !s.IsStarting() {
+		return describe.Starting{}
+	}
+	missing := s.lacksVerdict(t, c)
+	if missing == "" {
+		return describe.Starting{}
+	}
+	return describe.Starting{Taint: t.policy.Startup.Taint, Since: s.startup.since, Missing: missing}
 }
 
 // wantsToEvict reports whether the samples of a condition ask for an eviction: they have

@@ -20,6 +20,7 @@ type Policy struct {
 	Rules       []Rule
 	WriteBudget WriteBudget
 	FleetBrake  FleetBrake
+	Startup     Startup
 	// EvictionInterval is the least time between two evictions of the Node.
 	EvictionInterval time.Duration
 	// ControlPlaneEvicts: Nodes of the control plane may evict too.
@@ -39,6 +40,9 @@ type Condition struct {
 	// no built-in rule.
 	TaintKey string
 	Debounce Debounce
+	// AsksPeers: its probe asks the peers, so a good verdict before they are known says
+	// little.
+	AsksPeers bool
 }
 
 // Duration is a time.Duration that files write as in "1m30s".
@@ -97,6 +101,17 @@ type FleetBrake struct {
 	Percent int `json:"percent"`
 	// MinPeers (1 to 12) is how many peers must have answered.
 	MinPeers int `json:"minPeers"`
+}
+
+// Startup is about Nodes that register with a taint, so that no pod lands before the first
+// verdict.
+type Startup struct {
+	// Taint is the key with which kubelets register their Nodes (--register-with-taints),
+	// with the effect NoSchedule or NoExecute. The agent removes that taint once, and never
+	// sets it. Empty: there is none.
+	Taint string `json:"taint"`
+	// Timeout (1m to 24h) is how long the taint may stay until people are told.
+	Timeout Duration `json:"timeout"`
 }
 
 // Rule says which taint a level of a condition asks for.

@@ -56,6 +56,8 @@ type record struct {
 	Instance instance `json:"instance"`
 	// Owned are the pairs on the Node that are ours.
 	Owned []taints.Pair `json:"owned,omitempty"`
+	// Freed is the UID of the Node object whose start-up taint was removed.
+	Freed string `json:"freed,omitempty"`
 	// TokensAt is when the write budget is full again.
 	TokensAt time.Duration `json:"tokensAt,omitempty"`
 	// EvictedAt is when the Node last stepped up to Critical.

@@ -419,6 +419,11 @@ func verbs() map[string]func(w *world, args []string) error {
 		"record":    (*world).editRecord,
 		"kubelet":   (*world).kubelet,
 		"delete":    func(w *world, _ []string) error { w.known = nil; return nil },
+		"register": func(w *world, args []string) error {
+			taint, err := parseTaint(args[0])
+			w.setNode(&taints.Node{Name: "host", UID: w.node.UID + "1", ResourceVersion: "1", Taints: []taints.Taint{taint}})
+			return err
+		},
 		"recreate":  func(w *world, _ []string) error { w.create(w.node.UID + "1"); return nil },
 		"config":    (*world).configure,
 		"condition": (*world).showCondition,
@@ -589,6 +594,8 @@ func (w *world) configure(args []string) error {
 		cfg.Eviction.ControlPlane = true
 	case "no-fleet-brake":
 		cfg.FleetBrake.Percent = 0
+	case "startup": // KEY
+		cfg.Startup.Taint = args[1]
 	case "reload": // as it is
 	case "budget": // BURST INTERVAL
 		burst, err := strconv.Atoi(args[1])

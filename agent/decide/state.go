@@ -20,6 +20,7 @@ type State struct {
 	pause      pause
 	eviction   eviction
 	report     report
+	startup    startup
 }
 
 // New returns the State of an agent that has just started and seen nothing.

@@ -48,6 +48,7 @@ func (s *State) reconcile(t *turn) {
 		return
 	}
 	s.followPause(t)
+	s.followStartup(t)
 	s.countLosses(t)
 	s.settleDisputes(t)
 	s.desire(t)

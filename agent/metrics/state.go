@@ -25,6 +25,7 @@ type stateMetrics struct {
 	active    prometheus.Gauge
 	tokens    prometheus.Gauge
 	burst     prometheus.Gauge
+	starting  prometheus.Gauge
 
 	series map[probes.Condition]*conditionSeries
 	placed []decide.DesiredTaint
@@ -60,12 +61,13 @@ func newStateMetrics() stateMetrics {
 		active:    newGauge("active", "1 while this agent writes the Node, 0 while it is on standby for another one or must not write."),
 		tokens:    newGauge("write_budget_tokens", "Tokens that the write budget has left."),
 		burst:     newGauge("write_budget_burst", "Tokens of a full write budget."),
+		starting:  newGauge("startup_taint", "1 while the start-up taint of this Node waits for the first verdict."),
 		series:    map[probes.Condition]*conditionSeries{},
 	}
 }
 
 func (m *stateMetrics) all() []prometheus.Collector {
-	return []prometheus.Collector{m.level, m.since, m.clearsIn, m.braked, m.paused, m.contested, m.held, m.reason, m.taint, m.active, m.tokens, m.burst}
+	return []prometheus.Collector{m.level, m.since, m.clearsIn, m.braked, m.paused, m.contested, m.held, m.reason, m.taint, m.active, m.tokens, m.burst, m.starting}
 }
 
 // show shows what was decided.
@@ -75,6 +77,7 @@ func (m *stateMetrics) show(policy *decide.Policy, s *decide.State, now time.Tim
 	}
 	m.active.Set(one(s.WhyNotWriting() == ""))
 	m.tokens.Set(float64(s.TokensLeft(policy, now)))
+	m.starting.Set(one(s.IsStarting()))
 	m.burst.Set(float64(policy.WriteBudget.Burst))
 	placed := s.DesiredTaints()
 	if slices.Equal(placed, m.placed) {

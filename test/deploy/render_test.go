@@ -249,6 +249,7 @@ func TestPairsOfThePolicy(t *testing.T) {
 		"both":       {"config": settings{"rules": rules, "standInPrefix": "status-taint.example.com"}},
 		"no rules":   {"config": settings{"rules": []any{}}},
 		"evicting":   {"config": settings{"rules": []any{critical}}, "evict": settings{"slots": 3}},
+		"start-up":   {"config": settings{"startup": settings{"taint": "example.com/starting"}}},
 		"autoscaler": {"config": settings{"autoscaler": "cluster-autoscaler"}},
 		"autoscaler, own prefix and rule": {"config": settings{"autoscaler": "cluster-autoscaler", "standInPrefix": "status-taint.example.com",
 			"rules": []any{settings{"condition": "DiskPressure", "level": "Degraded", "taint": taint("node.kubernetes.io/disk-pressure", "NoSchedule")}}}},
@@ -262,6 +263,9 @@ func TestPairsOfThePolicy(t *testing.T) {
 		mayWant, mayFind := pairsOf(cfg, cfg.Policy().Rules), pairsOf(cfg, cfg.Policy().BuiltInRules())
 		for _, rule := range cfg.Policy().BuiltInRules() { // as the setting autoscaler had them
 			mayFind = append(mayFind, taints.StandInFor(rule.Taint.Pair(), taints.AutoscalerPrefix).String())
+		}
+		if name == "start-up" {
+			mayFind = append(mayFind, "example.com/starting:NoSchedule", "example.com/starting:NoExecute")
 		}
 		if name == "retired" {
 			mayFind = append(mayFind, "example.com/old:NoSchedule", "taintlet.dev/old:NoSchedule")

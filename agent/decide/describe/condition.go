@@ -37,6 +37,16 @@ type Outlook struct {
 	Blind bool
 	// Removals of its taints by others.
 	Removals Removals
+	// Starting: the Node's start-up taint waits for this condition.
+	Starting Starting
+}
+
+// Starting says why the taint with which a Node registered is still there. The zero value:
+// not for this condition.
+type Starting struct {
+	Taint   string // its key
+	Since   time.Time
+	Missing string // what it waits for
 }
 
 // ReadsLike reports whether both are rendered in the same words, but for the removals.
@@ -94,6 +104,9 @@ func (c Condition) Node(kind string, now time.Time) taints.NodeCondition {
 		shown.Message += "; " + c.Braked
 	case c.Reported.Level == probes.Unknown:
 		shown.Status = taints.ConditionUnknown
+	}
+	if c.Starting.Taint != "" {
+		shown.Message += fmt.Sprintf("; the start-up taint %s has waited for this condition since %s: %s", c.Starting.Taint, clockText(c.Starting.Since, now), c.Starting.Missing)
 	}
 	if c.Unrecorded {
 		shown.Message += "; taintlet's record does not fit beside the Node's other annotations, so a restart would forget its taints and damping"

@@ -2,6 +2,7 @@ package describe
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/taintlet/taintlet/probes"
@@ -53,6 +54,16 @@ func Changed(decisive, newest probes.Observation) string {
 		return decisive.Message
 	}
 	return decisive.Message + "; now " + newest.Message
+}
+
+// StartupRemoved says that the Node has started.
+func StartupRemoved(key string, after time.Duration) string {
+	return fmt.Sprintf("no condition is Degraded; the start-up taint %s goes after %s", key, durationText(after))
+}
+
+// StartupStays says for what the start-up taint has waited for too long.
+func StartupStays(key string, since time.Duration, waits []string) string {
+	return fmt.Sprintf("the start-up taint %s has been there for %s and stays until every condition is OK; it waits for %s", key, durationText(since), strings.Join(waits, "; "))
 }
 
 // SlotMissing says that an eviction waits.

@@ -69,6 +69,9 @@ func ownTolerated(cfg *config.Config, kept bool) (pairs []taints.Pair) {
 			pairs = append(pairs, pair)
 		}
 	}
+	if key := cfg.Startup.Taint; key != "" {
+		pairs = append(pairs, taints.Pair{Key: key, Effect: taints.NoSchedule})
+	}
 	return pairs
 }
 

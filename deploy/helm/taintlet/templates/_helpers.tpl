@@ -244,7 +244,8 @@ status-taint.cluster-autoscaler.kubernetes.io
 {{- include "taintlet.pairs" (dict "rules" (include "taintlet.rules" . | fromJsonArray) "prefixes" $prefixes) -}}
 {{- end -}}
 
-{{/* Pairs that agents may only remove: Policy.Produces in agent/decide/policy.go, and retired ones. */}}
+{{/* Pairs that agents may only remove: Policy.Produces in agent/decide/policy.go, the
+start-up taint, and retired ones. */}}
 {{- define "taintlet.former" -}}
 {{- $prefixes := include "taintlet.standInPrefixes" . | fromJsonArray -}}
 {{- $builtIn := concat (include "taintlet.builtIn" "NoSchedule" | fromJsonArray) (include "taintlet.builtIn" "NoExecute" | fromJsonArray) -}}
@@ -255,6 +256,11 @@ status-taint.cluster-autoscaler.kubernetes.io
 {{- $former := include "taintlet.pairs" (dict "rules" $builtIn "prefixes" $prefixes) | splitList "\n" -}}
 {{- range include "taintlet.conditionKeys" . | splitList "\n" -}}
 {{- $former = append $former (regexReplaceAll "^.*/" . (print (include "taintlet.autoscalerPrefix" $) "/") | printf "%s:NoSchedule") -}}
+{{- end -}}
+{{- with (.Values.config.startup | default dict).taint -}}
+{{- include "taintlet.refuseReserved" (dict "where" "config.startup.taint" "key" .) -}}
+{{- $former = append $former (print . ":NoSchedule") -}}
+{{- $former = append $former (print . ":NoExecute") -}}
 {{- end -}}
 {{- $wanted := include "taintlet.wanted" . | splitList "\n" -}}
 {{- $only := list -}}
