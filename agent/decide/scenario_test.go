@@ -414,11 +414,11 @@ func verbs() map[string]func(w *world, args []string) error {
 		"lifecycle-controller": func(w *world, args []string) error {
 			return choose(args[0], "present", "absent", func(present bool) { w.facts.LifecycleController = present })
 		},
-		"peers":     (*world).hear,
-		"others":    (*world).others,
-		"record":    (*world).editRecord,
-		"kubelet":   (*world).kubelet,
-		"delete":    func(w *world, _ []string) error { w.known = nil; return nil },
+		"peers":   (*world).hear,
+		"others":  (*world).others,
+		"record":  (*world).editRecord,
+		"kubelet": (*world).kubelet,
+		"delete":  func(w *world, _ []string) error { w.known = nil; return nil },
 		"register": func(w *world, args []string) error {
 			taint, err := parseTaint(args[0])
 			w.setNode(&taints.Node{Name: "host", UID: w.node.UID + "1", ResourceVersion: "1", Taints: []taints.Taint{taint}})

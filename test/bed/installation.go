@@ -30,7 +30,7 @@ func (i *Installation) Require(t *testing.T) *cluster.Cluster {
 	keep := i.Keep && cluster.HasMutatingAdmissionPolicy(t)
 	c := i.Shared.Require(t)
 	i.once.Do(func() {
-		manifest := Render(t, "--set", fmt.Sprintf("namespace.create=true,keep=%t,evict.slots=2,cleanup.afterUninstall=false,cleanup.stale=true", keep))
+		manifest := Render(t, "--set", fmt.Sprintf("namespace.create=true,keep=%t,evict.slots=2,cleanup.afterUninstall=false,cleanup.stale=true,config.startup.taint=example.com/starting", keep))
 		manifest = strings.Replace(manifest, "concurrencyPolicy: Forbid", "suspend: true", 1) // or the tests have a pod more in the 17th minute
 		ctx := context.WithoutCancel(t.Context())
 		Apply(ctx, t, c, manifest)

@@ -53,6 +53,9 @@ type Options struct {
 	// be; their volumes follow a changed ConfigMap then. 0: the kubelet's default,
 	// a minute.
 	SyncFrequency time.Duration
+	// RegisterWithTaints is the flag of that name: the Node has these taints from its
+	// first version on. Empty: none.
+	RegisterWithTaints string
 	// Pods lets pods run. It needs Go at start, and ctr beside containerd.
 	Pods bool
 	// DiskSize is the size, in bytes, of the file system at /var/lib. 0: 2 GiB.
@@ -189,6 +192,7 @@ func (k *Kubelet) startKubelet(ctx context.Context) error {
 		"--hostname-override="+k.NodeName,
 		"--root-dir="+rootDir,
 		"--cert-dir="+filepath.Join(rootDir, "pki"),
+		"--register-with-taints="+k.options.RegisterWithTaints,
 		"-v=2",
 	))
 	if err != nil {

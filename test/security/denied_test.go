@@ -88,6 +88,8 @@ func taintAttempts() []attempt {
 		list("eviction by a well-known key", "no rule asks for node.kubernetes.io/memory-pressure:NoExecute", first+","+second+`, {"key": "node.kubernetes.io/memory-pressure", "effect": "NoExecute"}`),
 		list("eviction by a stand-in", "they are: taintlet.dev/memory-pressure:NoExecute", first+","+second+`, {"key": "taintlet.dev/memory-pressure", "effect": "NoExecute"}`),
 		list("another effect of an own key", "they are: node.kubernetes.io/disk-pressure:PreferNoSchedule", first+","+second+`, {"key": "node.kubernetes.io/disk-pressure", "effect": "PreferNoSchedule"}`),
+		list("the start-up taint is set", "no rule asks for example.com/starting:NoSchedule: taintlet may remove it, not set it", first+","+second+`, {"key": "example.com/starting", "effect": "NoSchedule"}`),
+		list("another effect of the start-up taint", "they are: example.com/starting:PreferNoSchedule", first+","+second+`, {"key": "example.com/starting", "effect": "PreferNoSchedule"}`),
 		list("not-ready", "they are: node.kubernetes.io/not-ready:NoExecute", first+","+second+`, {"key": "node.kubernetes.io/not-ready", "effect": "NoExecute"}`),
 		list("out-of-service", "they are: node.kubernetes.io/out-of-service:NoExecute", first+","+second+`, {"key": "node.kubernetes.io/out-of-service", "effect": "NoExecute"}`),
 		list("a key of our prefix that is no stand-in", "they are: taintlet.dev/other:NoSchedule", first+","+second+`, {"key": "taintlet.dev/other", "effect": "NoSchedule"}`),

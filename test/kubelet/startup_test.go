@@ -1,0 +1,123 @@
+package kubelet_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/taintlet/taintlet/test/bed"
+	"github.com/taintlet/taintlet/test/cluster"
+	"github.com/taintlet/taintlet/test/kubelet"
+	"github.com/taintlet/taintlet/test/process"
+)
+
+// Of the checks of the network, those that need others than this host and the API server
+// are off. No rule asks for a taint, so only the start-up taint keeps a pod off.
+const (
+	startingKey    = "startup-taint.cluster-autoscaler.kubernetes.io/taintlet"
+	startingConfig = bed.ConfigHeader + `
+startup: {taint: ` + startingKey + `, timeout: 1m}
+network: {disabledClasses: [local, pods, dns, peers]}
+rules: []
+`
+	healthyDisk = "disk: {paths: [/var/lib/kubelet], period: 500ms, availablePercent: 1, inodesPercent: 1, debounce: {clearAfter: 1s}}\n"
+	fullDisk    = "disk: {paths: [/var/lib/kubelet], period: 500ms, availablePercent: 99.9, clearFactor: 1.0001, debounce: {clearAfter: 1s}}\n"
+)
+
+// A real kubelet registers its Node with the start-up taint. A pod stays Pending before
+// the agent runs, and while a condition is Degraded. It lands and runs after the first
+// verdict without one.
+func TestPodsWaitForTheFirstVerdict(t *testing.T) {
+	requireKubelet(t)
+	c := cluster.New(t, cluster.Options{})
+	k, err := kubelet.Start(t.Context(), c, kubelet.Options{NodeName: nodeName, Pods: true, RegisterWithTaints: startingKey + "=:NoSchedule", Progress: os.Stderr})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(k.Tail(20))
+		}
+		if err := k.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	pod := cluster.NewPod("early", nodeName)
+	pod.Spec.AutomountServiceAccountToken, pod.Spec.HostNetwork = new(bool), true
+	pod.Spec.Containers[0].Image, pod.Spec.Containers[0].ImagePullPolicy = "localhost/taintlet-test/pause:1", corev1.PullNever
+	name := c.CreatePod(t, pod)
+	waitPod := func(holds func(*corev1.Pod) bool) {
+		t.Helper()
+		if _, err := c.WaitPod(t.Context(), "default", name, holds); err != nil {
+			t.Fatal(err)
+		}
+	}
+	waitPod(cluster.Unschedulable)
+	configFile := startStarting(t, c, k)
+	degraded, err := c.WaitNode(t.Context(), nodeName, cluster.HasCondition("HostDiskPressure", corev1.ConditionTrue))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const waits = "; the start-up taint " + startingKey + " has waited for this condition since "
+	if message := cluster.Condition(degraded, "HostDiskPressure").Message; !strings.Contains(message, waits) {
+		t.Errorf("the condition says %q", message)
+	}
+	// By then an agent without peers does not wait for one any more.
+	c.WaitAgentEvent(t, nodeName, "StartupTaintStays", "it waits for DiskPressure (it is Degraded)")
+	if node := c.GetNode(t, nodeName); !cluster.HasTaint(startingKey, corev1.TaintEffectNoSchedule)(node) {
+		t.Fatalf("freed while a condition is Degraded: %v", node.Spec.Taints)
+	}
+	waitPod(cluster.Unschedulable)
+	write(t, configFile, startingConfig+healthyDisk)
+	mended := time.Now()
+	waitPod(cluster.Scheduled)
+	t.Logf("the pod landed %.0f s after the configuration changed", time.Since(mended).Seconds())
+	c.WaitAgentEvent(t, nodeName, "StartupTaintRemoved", "no condition is Degraded")
+	waitPod(func(pod *corev1.Pod) bool { return pod.Status.Phase == corev1.PodRunning })
+}
+
+func write(t *testing.T, file, text string) {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// startStarting starts the agent where the kubelet lives, and returns its configuration.
+func startStarting(t *testing.T, c *cluster.Cluster, k *kubelet.Kubelet) (configFile string) {
+	t.Helper()
+	dir := t.TempDir()
+	program, err := process.BuildAgent(t.Context(), dir, process.BuildOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.GrantAsAgent(t.Context(), bed.User); err != nil {
+		t.Fatal(err)
+	}
+	identity, err := c.Config(bed.User)
+	if err != nil {
+		t.Fatal(err)
+	}
+	configFile = filepath.Join(dir, "config.yaml")
+	write(t, configFile, startingConfig+fullDisk)
+	log := filepath.Join(dir, "log")
+	command := exec.Command(program, "--node-name="+nodeName, "--kubeconfig="+cluster.Kubeconfig(t, identity), "--config="+configFile, "--listen=")
+	agent, err := k.StartInside("the agent", command, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := agent.Kill(); err != nil {
+			t.Error(err)
+		}
+		if text, err := os.ReadFile(log); t.Failed() {
+			t.Logf("log of the agent: %v\n%s", err, text)
+		}
+	})
+	return configFile
+}
