@@ -96,11 +96,12 @@ func readEvents(ctx context.Context, reader *installation.Reader, node string, s
 	}
 	events := []event{}
 	for _, e := range all {
-		if since > 0 && time.Since(e.At()) > since {
+		at := installation.At(e)
+		if since > 0 && time.Since(at) > since {
 			continue
 		}
 		events = append(events, event{
-			e.At().UTC(), terminal.Clean(e.InvolvedObject.Name, maxWord), terminal.Clean(e.Type, maxWord),
+			at.UTC(), terminal.Clean(e.InvolvedObject.Name, maxWord), terminal.Clean(e.Type, maxWord),
 			terminal.Clean(e.Reason, maxWord), terminal.Clean(e.Message, maxMessage),
 		})
 	}

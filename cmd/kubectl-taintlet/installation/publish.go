@@ -2,53 +2,55 @@ package installation
 
 import (
 	"context"
-	"encoding/json"
-	"net/url"
 	"strings"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // Object is something of an installation that a report shows.
 type Object struct {
 	// Name is a word for it, and What a sentence.
 	Name, What string
-	path       string
-	query      url.Values
+	resource   schema.GroupVersionResource
+	namespace  string
+	options    metav1.ListOptions
 	reduce     func(object map[string]any)
 }
 
 // Objects are what a report shows.
 func (r *Reader) Objects() []Object {
-	events := url.Values{"fieldSelector": {"involvedObject.kind=Node,source=" + Account}}
+	core, admission, all := corev1.SchemeGroupVersion.WithResource, admissionv1.SchemeGroupVersion.WithResource, metav1.ListOptions{}
 	none := func(map[string]any) {}
 	return []Object{
-		{"configmap", "the configuration of the agents", r.within("/api/v1", "configmaps"), labelled(), onlyConfig},
-		{"daemonsets", "the agents' DaemonSet", r.within("/apis/apps/v1", "daemonsets"), labelled(), none},
-		{"pods", "the agents' pods", r.within("/api/v1", "pods"), labelled(), none},
-		{"pod-events", "the Events of that namespace", r.within("/api/v1", "events"), url.Values{}, none},
-		{"events", "taintlet's Events about Nodes", "/api/v1/namespaces/default/events", events, none},
-		{"leases", "the eviction slots", r.within("/apis/coordination.k8s.io/v1", "leases"), url.Values{}, none},
-		{"validating-policies", "the admission policies", admission + "validatingadmissionpolicies", labelled(), none},
-		{"validating-bindings", "their bindings", admission + "validatingadmissionpolicybindings", labelled(), none},
-		{"mutating-policies", "the policies of deploy/keep.yaml", admission + "mutatingadmissionpolicies", labelled(), none},
-		{"mutating-bindings", "their bindings", admission + "mutatingadmissionpolicybindings", labelled(), none},
-		{"nodes", "of each Node: taints, conditions, and taintlet's annotations", "/api/v1/nodes", url.Values{}, reduceNode},
+		{"configmap", "the configuration of the agents", core("configmaps"), r.namespace, Labelled(), onlyConfig},
+		{"daemonsets", "the agents' DaemonSet", appsv1.SchemeGroupVersion.WithResource("daemonsets"), r.namespace, Labelled(), none},
+		{"pods", "the agents' pods", core("pods"), r.namespace, Labelled(), none},
+		{"pod-events", "the Events of that namespace", core("events"), r.namespace, all, none},
+		{"events", "taintlet's Events about Nodes", core("events"), metav1.NamespaceDefault, metav1.ListOptions{FieldSelector: aboutNodes}, none},
+		{"leases", "the eviction slots", coordinationv1.SchemeGroupVersion.WithResource("leases"), r.namespace, all, none},
+		{"validating-policies", "the admission policies", admission("validatingadmissionpolicies"), "", Labelled(), none},
+		{"validating-bindings", "their bindings", admission("validatingadmissionpolicybindings"), "", Labelled(), none},
+		{"mutating-policies", "the policies of deploy/keep.yaml", admission("mutatingadmissionpolicies"), "", Labelled(), none},
+		{"mutating-bindings", "their bindings", admission("mutatingadmissionpolicybindings"), "", Labelled(), none},
+		{"nodes", "of each Node: taints, conditions, and taintlet's annotations", core("nodes"), "", all, reduceNode},
 	}
 }
 
 // Published reads an Object, and leaves out what a report must not show: values of
 // environment variables, and annotations, which may repeat them.
 func (r *Reader) Published(ctx context.Context, o Object) ([]map[string]any, error) {
-	all, err := list[json.RawMessage](ctx, r.api, o.path, o.query)
 	objects := []map[string]any{}
-	for _, data := range all {
-		var object map[string]any
-		if err := json.Unmarshal(data, &object); err != nil {
-			return nil, err
-		}
-		publish(object)
-		o.reduce(object)
-		objects = append(objects, object)
-	}
+	err := Each(ctx, r.client.Dynamic.Resource(o.resource).Namespace(o.namespace).List, o.options, func(u *unstructured.Unstructured) {
+		publish(u.Object)
+		o.reduce(u.Object)
+		objects = append(objects, u.Object)
+	})
 	return objects, err
 }
 

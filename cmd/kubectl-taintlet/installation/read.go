@@ -6,12 +6,15 @@ package installation
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
-	"net/url"
 	"strings"
+	"time"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/taintlet/taintlet/taints/apiserver"
@@ -25,30 +28,29 @@ const (
 	Label = "app.kubernetes.io/name=taintlet"
 	// ConfigKey is the key of the configuration file in the ConfigMap.
 	ConfigKey = "config.yaml"
-
-	admission = "/apis/admissionregistration.k8s.io/v1/"
 )
 
 // Installation is what is there. Of parts in Unread nothing is known.
 type Installation struct {
 	Namespace  string
-	DaemonSets []DaemonSet
+	DaemonSets []*appsv1.DaemonSet
 	// Elsewhere are the other namespaces that have such a DaemonSet; read only if there
 	// is none in Namespace.
 	Elsewhere []string
-	Pods      []Pod
+	Pods      []*corev1.Pod
 	// Config is the configuration file of the ConfigMap; nil: there is none.
 	Config *string
 	// Release is the Helm release that installed the ConfigMap; empty: none did.
 	Release string
-	// Validating and Mutating are the admission policies, each with its bindings.
-	Validating, Mutating                 []Policy
-	ValidatingBindings, MutatingBindings []Binding
-	Slots                                []Lease
+	// Validating and Mutating are the admission policies, each with its bindings. Of those
+	// that mutate it has the fields that those that validate have, too.
+	Validating, Mutating                 []*admissionv1.ValidatingAdmissionPolicy
+	ValidatingBindings, MutatingBindings []*admissionv1.ValidatingAdmissionPolicyBinding
+	Slots                                []*coordinationv1.Lease
 	// Events are taintlet's about Nodes.
-	Events []Event
+	Events []*corev1.Event
 	// PodEvents are those of kubelets about probes of agents that failed.
-	PodEvents []Event
+	PodEvents []*corev1.Event
 	// MayNot are the permissions that the agents' account lacks, of those that it cannot
 	// do without.
 	MayNot []string
@@ -85,14 +87,14 @@ func (i *Installation) Knows(part string) bool {
 
 // Reader reads the installation of a namespace.
 type Reader struct {
-	api       api
+	client    *Client
 	namespace string
 }
 
 // NewReader returns a Reader.
 func NewReader(config *rest.Config, namespace string) (*Reader, error) {
-	a, err := newAPI(config)
-	return &Reader{a, namespace}, err
+	client, err := NewClient(config)
+	return &Reader{client, namespace}, err
 }
 
 // Read reads all parts. The error is that of the context.
@@ -125,31 +127,25 @@ func why(err error) string {
 	return err.Error()
 }
 
-func labelled() url.Values { return url.Values{"labelSelector": {Label}} }
-
-func (r *Reader) within(group, resource string) string {
-	return group + "/namespaces/" + r.namespace + "/" + resource
-}
-
 func (r *Reader) readDaemonSets(ctx context.Context, i *Installation) (err error) {
-	if i.DaemonSets, err = list[DaemonSet](ctx, r.api, r.within("/apis/apps/v1", "daemonsets"), labelled()); err != nil || len(i.DaemonSets) > 0 {
+	i.DaemonSets, err = List[*appsv1.DaemonSet](ctx, r.client.AppsV1().DaemonSets(r.namespace).List, Labelled())
+	if err != nil || len(i.DaemonSets) > 0 {
 		return err
 	}
-	all, err := list[DaemonSet](ctx, r.api, "/apis/apps/v1/daemonsets", labelled())
+	all, err := List[*appsv1.DaemonSet](ctx, r.client.AppsV1().DaemonSets("").List, Labelled())
 	if err != nil {
 		return nil //nolint:nilerr // those of other namespaces are only a hint
 	}
 	for _, d := range all {
-		i.Elsewhere = append(i.Elsewhere, d.Metadata.Namespace)
+		i.Elsewhere = append(i.Elsewhere, d.Namespace)
 	}
 	return nil
 }
 
 func (r *Reader) readPods(ctx context.Context, i *Installation) error {
-	all, err := list[Pod](ctx, r.api, r.within("/api/v1", "pods"), labelled())
+	all, err := r.client.Pods(ctx, r.namespace)
 	for _, pod := range all {
-		if pod.isAgent() {
-			pod.Metadata.ManagedFields = nil // the largest part of a pod
+		if isAgent(pod) {
 			i.Pods = append(i.Pods, pod)
 		}
 	}
@@ -157,21 +153,14 @@ func (r *Reader) readPods(ctx context.Context, i *Installation) error {
 }
 
 func (r *Reader) readConfig(ctx context.Context, i *Installation) error {
-	data, err := r.api.get(ctx, r.within("/api/v1", "configmaps/"+Account), nil)
+	found, err := r.client.CoreV1().ConfigMaps(r.namespace).Get(ctx, Account, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil
 	case err != nil:
 		return err
 	}
-	var found struct {
-		Metadata Meta
-		Data     map[string]string
-	}
-	if err := json.Unmarshal(data, &found); err != nil {
-		return err
-	}
-	i.Release = found.Metadata.Annotations["meta.helm.sh/release-name"]
+	i.Release = found.Annotations["meta.helm.sh/release-name"]
 	if text, has := found.Data[ConfigKey]; has {
 		i.Config = &text
 	}
@@ -179,14 +168,21 @@ func (r *Reader) readConfig(ctx context.Context, i *Installation) error {
 }
 
 func (r *Reader) readPolicies(ctx context.Context, i *Installation) (err error) {
-	if i.Validating, err = list[Policy](ctx, r.api, admission+"validatingadmissionpolicies", labelled()); err != nil {
+	admission := r.client.AdmissionregistrationV1()
+	if i.Validating, err = List[*admissionv1.ValidatingAdmissionPolicy](ctx, admission.ValidatingAdmissionPolicies().List, Labelled()); err != nil {
 		return err
 	}
-	if i.ValidatingBindings, err = list[Binding](ctx, r.api, admission+"validatingadmissionpolicybindings", labelled()); err != nil {
+	if i.ValidatingBindings, err = List[*admissionv1.ValidatingAdmissionPolicyBinding](ctx, admission.ValidatingAdmissionPolicyBindings().List, Labelled()); err != nil {
 		return err
 	}
-	if i.Mutating, err = list[Policy](ctx, r.api, admission+"mutatingadmissionpolicies", labelled()); err == nil {
-		i.MutatingBindings, err = list[Binding](ctx, r.api, admission+"mutatingadmissionpolicybindings", labelled())
+	err = Each(ctx, admission.MutatingAdmissionPolicies().List, Labelled(), func(p *admissionv1.MutatingAdmissionPolicy) {
+		i.Mutating = append(i.Mutating, &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: p.ObjectMeta})
+	})
+	if err == nil {
+		err = Each(ctx, admission.MutatingAdmissionPolicyBindings().List, Labelled(), func(b *admissionv1.MutatingAdmissionPolicyBinding) {
+			spec := admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: b.Spec.PolicyName, MatchResources: b.Spec.MatchResources}
+			i.MutatingBindings = append(i.MutatingBindings, &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: b.ObjectMeta, Spec: spec})
+		})
 	}
 	if apierrors.IsNotFound(err) {
 		return nil // before Kubernetes 1.36
@@ -195,64 +191,53 @@ func (r *Reader) readPolicies(ctx context.Context, i *Installation) (err error) 
 }
 
 func (r *Reader) readSlots(ctx context.Context, i *Installation) error {
-	all, err := list[Lease](ctx, r.api, r.within("/apis/coordination.k8s.io/v1", "leases"), url.Values{})
-	for _, lease := range all {
-		if strings.HasPrefix(lease.Metadata.Name, apiserver.SlotPrefix) {
+	return Each(ctx, r.client.CoordinationV1().Leases(r.namespace).List, metav1.ListOptions{}, func(lease *coordinationv1.Lease) {
+		if strings.HasPrefix(lease.Name, apiserver.SlotPrefix) {
 			i.Slots = append(i.Slots, lease)
 		}
-	}
-	return err
+	})
 }
 
 func (r *Reader) readEvents(ctx context.Context, i *Installation) (err error) {
 	if i.Events, err = r.Events(ctx, ""); err != nil {
 		return err
 	}
-	i.PodEvents, err = list[Event](ctx, r.api, r.within("/api/v1", "events"), url.Values{"fieldSelector": {"involvedObject.kind=Pod,reason=Unhealthy"}})
+	failedProbes := metav1.ListOptions{FieldSelector: "involvedObject.kind=Pod,reason=Unhealthy"}
+	i.PodEvents, err = List[*corev1.Event](ctx, r.client.CoreV1().Events(r.namespace).List, failedProbes)
 	return err
 }
 
+// aboutNodes selects taintlet's Events about Nodes.
+const aboutNodes = "involvedObject.kind=Node,source=" + Account
+
 // Events reads taintlet's Events about a Node; empty: about all Nodes.
-func (r *Reader) Events(ctx context.Context, node string) ([]Event, error) {
-	selector := "involvedObject.kind=Node,source=" + Account
+func (r *Reader) Events(ctx context.Context, node string) ([]*corev1.Event, error) {
+	selector := aboutNodes
 	if node != "" {
 		selector += ",involvedObject.name=" + node
 	}
-	return list[Event](ctx, r.api, "/api/v1/namespaces/default/events", url.Values{"fieldSelector": {selector}})
+	return List[*corev1.Event](ctx, r.client.CoreV1().Events(metav1.NamespaceDefault).List, metav1.ListOptions{FieldSelector: selector})
 }
 
-// review is a question about permissions, and its answer.
-type review struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
-	Spec       struct {
-		User       string     `json:"user"`
-		Groups     []string   `json:"groups"`
-		Attributes attributes `json:"resourceAttributes"`
-	} `json:"spec"`
-	Status struct {
-		Allowed bool `json:"allowed"`
-	} `json:"status,omitzero"`
-}
-
-type attributes struct {
-	Verb        string `json:"verb"`
-	Resource    string `json:"resource"`
-	Subresource string `json:"subresource,omitempty"`
+// At is when an Event most recently happened.
+func At(e *corev1.Event) time.Time {
+	for _, at := range []time.Time{e.LastTimestamp.Time, e.EventTime.Time, e.FirstTimestamp.Time} {
+		if !at.IsZero() {
+			return at
+		}
+	}
+	return e.CreationTimestamp.Time
 }
 
 // readPermissions asks whether the agents are allowed to do what no agent can do without.
 func (r *Reader) readPermissions(ctx context.Context, i *Installation) error {
-	for _, needed := range []attributes{{"watch", "nodes", ""}, {"patch", "nodes", ""}, {"patch", "nodes", "status"}} {
-		question := review{APIVersion: "authorization.k8s.io/v1", Kind: "SubjectAccessReview"}
-		question.Spec.User = "system:serviceaccount:" + r.namespace + ":" + Account
-		question.Spec.Groups = []string{"system:serviceaccounts", "system:serviceaccounts:" + r.namespace, "system:authenticated"}
-		question.Spec.Attributes = needed
-		if err := r.api.ask(ctx, "/apis/authorization.k8s.io/v1/subjectaccessreviews", question, &question); err != nil {
+	for _, needed := range []Permission{{Verb: "watch", Resource: "nodes"}, {Verb: "patch", Resource: "nodes"}, {Verb: "patch", Resource: "nodes", Subresource: "status"}} {
+		isAllowed, err := r.client.MayAgents(ctx, r.namespace, needed)
+		if err != nil {
 			return err
 		}
-		if !question.Status.Allowed {
-			i.MayNot = append(i.MayNot, strings.TrimSuffix(fmt.Sprintf("%s %s/%s", needed.Verb, needed.Resource, needed.Subresource), "/"))
+		if !isAllowed {
+			i.MayNot = append(i.MayNot, needed.String())
 		}
 	}
 	return nil

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
 	"github.com/taintlet/taintlet/cmd/terminal"
 )
@@ -24,10 +26,10 @@ func agents(f Facts) []Problem {
 	if len(i.DaemonSets) == 0 && len(i.Pods) == 0 {
 		return append(all, noDaemonSet(f))
 	}
-	byNode := i.PodsByNode()
+	byNode := installation.PodsByNode(i.Pods)
 	all = append(all, missing(f, byNode)...)
-	for index := range i.Pods {
-		if p, found := podProblem(f, &i.Pods[index]); found {
+	for _, pod := range i.Pods {
+		if p, found := podProblem(f, pod); found {
 			all = append(all, p)
 		}
 	}
@@ -35,7 +37,7 @@ func agents(f Facts) []Problem {
 		if len(pods) > 1 {
 			names := make([]string, len(pods))
 			for index, pod := range pods {
-				names[index] = pod.Metadata.Name
+				names[index] = pod.Name
 			}
 			slices.Sort(names)
 			all = append(all, failure(SeveralAgents, node,
@@ -76,7 +78,7 @@ func noDaemonSet(f Facts) Problem {
 
 // missing finds Nodes without a pod: those that an agent has written, and those of which only
 // the DaemonSet tells.
-func missing(f Facts, byNode map[string][]*installation.Pod) []Problem {
+func missing(f Facts, byNode map[string][]*corev1.Pod) []Problem {
 	i := f.Installation
 	describe := commandOn("kubectl --namespace=%s describe daemonset "+installation.Account, i.Namespace)
 	var all []Problem
@@ -92,7 +94,7 @@ func missing(f Facts, byNode map[string][]*installation.Pod) []Problem {
 		desired, current := d.Status.DesiredNumberScheduled, d.Status.CurrentNumberScheduled
 		switch {
 		case desired == 0:
-			all = append(all, failure(DaemonSetSelectsNoNode, "", describe, "the DaemonSet %s selects no Node", d.Metadata.Name))
+			all = append(all, failure(DaemonSetSelectsNoNode, "", describe, "the DaemonSet %s selects no Node", d.Name))
 		case current < desired && len(all) == 0:
 			all = append(all, failure(AgentMissing, "", describe, "%d of %d Nodes have no agent's pod", desired-current, desired))
 		}
@@ -101,43 +103,43 @@ func missing(f Facts, byNode map[string][]*installation.Pod) []Problem {
 }
 
 // podProblem judges one agent's pod.
-func podProblem(f Facts, pod *installation.Pod) (Problem, bool) {
+func podProblem(f Facts, pod *corev1.Pod) (Problem, bool) {
 	i, node := f.Installation, pod.Spec.NodeName
-	describe := commandOn("kubectl --namespace=%s describe pod %s", i.Namespace, pod.Metadata.Name)
-	logs := commandOn("kubectl --namespace=%s logs --tail=20 %s", i.Namespace, pod.Metadata.Name)
-	previous := commandOn("kubectl --namespace=%s logs --tail=20 --previous %s", i.Namespace, pod.Metadata.Name)
-	isReady, since := pod.ReadySince()
-	if pod.Metadata.DeletionTimestamp != nil {
+	describe := commandOn("kubectl --namespace=%s describe pod %s", i.Namespace, pod.Name)
+	logs := commandOn("kubectl --namespace=%s logs --tail=20 %s", i.Namespace, pod.Name)
+	previous := commandOn("kubectl --namespace=%s logs --tail=20 --previous %s", i.Namespace, pod.Name)
+	isReady, since := installation.ReadySince(pod)
+	if pod.DeletionTimestamp != nil {
 		return Problem{}, false // another one takes its place
 	}
-	if why := pod.WhyNotScheduled(); why != "" {
-		return failure(AgentPending, node, describe, "the pod %s is not scheduled: %s", pod.Metadata.Name, why), true
+	if why := installation.WhyNotScheduled(pod); why != "" {
+		return failure(AgentPending, node, describe, "the pod %s is not scheduled: %s", pod.Name, why), true
 	}
-	container := pod.Container()
+	container := installation.AgentStatus(pod)
 	switch {
 	case container == nil && !isReady:
 		return failure(AgentNotStarted, node, describe, "the kubelet has not started the pod %s, made %s%s",
-			pod.Metadata.Name, ago(f.Now, pod.Metadata.CreationTimestamp), reasonOf(pod.Status.Reason, pod.Status.Message)), true
+			pod.Name, ago(f.Now, pod.CreationTimestamp.Time), reasonOf(pod.Status.Reason, pod.Status.Message)), true
 	case container == nil:
 		return Problem{}, false
 	case container.State.Waiting != nil || container.State.Terminated != nil:
 		return notRunning(f, pod, container, describe, previous), true
 	case !isReady:
-		return failure(AgentNotReady, node, logs, "the pod %s is not ready%s%s%s", pod.Metadata.Name, forSince(f.Now, since), probeFailed(f, pod), lastSign(f, node)), true
-	case container.LastState.Terminated != nil && f.Now.Sub(container.LastState.Terminated.FinishedAt) < recently:
-		ended := *container.LastState.Terminated
+		return failure(AgentNotReady, node, logs, "the pod %s is not ready%s%s%s", pod.Name, forSince(f.Now, since), probeFailed(f, pod), lastSign(f, node)), true
+	case container.LastTerminationState.Terminated != nil && f.Now.Sub(container.LastTerminationState.Terminated.FinishedAt.Time) < recently:
+		ended := *container.LastTerminationState.Terminated
 		kind := AgentRestarted
 		if isOutOfMemory(ended) {
 			kind = AgentOutOfMemory
 		}
-		return warning(kind, node, previous, "the agent ended %s %s and runs again: %s", ago(f.Now, ended.FinishedAt), endText(ended), restarts(container)), true
+		return warning(kind, node, previous, "the agent ended %s %s and runs again: %s", ago(f.Now, ended.FinishedAt.Time), endText(ended), restarts(container)), true
 	}
 	return Problem{}, false
 }
 
 // notRunning judges a container that waits to be started, or has ended.
-func notRunning(f Facts, pod *installation.Pod, c *installation.ContainerStatus, describe, previous string) Problem {
-	ended := cmp.Or(c.State.Terminated, c.LastState.Terminated)
+func notRunning(f Facts, pod *corev1.Pod, c *corev1.ContainerStatus, describe, previous string) Problem {
+	ended := cmp.Or(c.State.Terminated, c.LastTerminationState.Terminated)
 	kind, command := AgentNotStarted, describe
 	var parts []string
 	if c.State.Waiting != nil {
@@ -145,19 +147,19 @@ func notRunning(f Facts, pod *installation.Pod, c *installation.ContainerStatus,
 	}
 	if ended != nil {
 		command = previous
-		parts = append(parts, fmt.Sprintf("ended %s %s", ago(f.Now, ended.FinishedAt), endText(*ended)))
+		parts = append(parts, fmt.Sprintf("ended %s %s", ago(f.Now, ended.FinishedAt.Time), endText(*ended)))
 		if isOutOfMemory(*ended) {
 			kind = AgentOutOfMemory
 		}
 	}
 	return failure(kind, pod.Spec.NodeName, command, "the agent in the pod %s %s; %s%s",
-		pod.Metadata.Name, strings.Join(parts, "; it "), restarts(c), lastSign(f, pod.Spec.NodeName))
+		pod.Name, strings.Join(parts, "; it "), restarts(c), lastSign(f, pod.Spec.NodeName))
 }
 
-func isOutOfMemory(e installation.Ended) bool { return e.Reason == "OOMKilled" }
+func isOutOfMemory(e corev1.ContainerStateTerminated) bool { return e.Reason == "OOMKilled" }
 
 // endText says how a container ended.
-func endText(e installation.Ended) string {
+func endText(e corev1.ContainerStateTerminated) string {
 	const fatal = 128 // and the number of the signal, as a shell has it
 	switch {
 	case isOutOfMemory(e):
@@ -170,7 +172,7 @@ func endText(e installation.Ended) string {
 	return fmt.Sprintf("with exit code %d", e.ExitCode)
 }
 
-func restarts(c *installation.ContainerStatus) string {
+func restarts(c *corev1.ContainerStatus) string {
 	if c.RestartCount == 1 {
 		return "1 restart"
 	}
@@ -186,10 +188,10 @@ func reasonOf(reason, message string) string {
 }
 
 // probeFailed is what the kubelet says of the newest probe of the pod that failed.
-func probeFailed(f Facts, pod *installation.Pod) string {
-	var newest installation.Event
+func probeFailed(f Facts, pod *corev1.Pod) string {
+	newest := &corev1.Event{}
 	for _, e := range f.Installation.PodEvents {
-		if e.InvolvedObject.Name == pod.Metadata.Name && !e.At().Before(newest.At()) {
+		if e.InvolvedObject.Name == pod.Name && !installation.At(e).Before(installation.At(newest)) {
 			newest = e
 		}
 	}
@@ -203,13 +205,13 @@ func probeFailed(f Facts, pod *installation.Pod) string {
 // a pod as far as is known.
 func silent(f Facts) []Problem {
 	i := f.Installation
-	byNode := i.PodsByNode()
+	byNode := installation.PodsByNode(i.Pods)
 	var all []Problem
 	for _, n := range f.Nodes {
 		command := commandOn("kubectl describe node %s", n.Name)
 		pods := byNode[n.Name]
 		if len(pods) > 0 {
-			command = commandOn("kubectl --namespace=%s logs --tail=20 %s", i.Namespace, pods[0].Metadata.Name)
+			command = commandOn("kubectl --namespace=%s logs --tail=20 %s", i.Namespace, pods[0].Name)
 		}
 		if n.IsSilent && (len(pods) > 0 || !i.Knows(installation.PartPods)) {
 			all = append(all, failure(AgentSilent, n.Name, command, "the agent is silent%s", lastSign(f, n.Name)))
@@ -224,18 +226,18 @@ func standby(f Facts) []Problem {
 	var all []Problem
 	for node, e := range newest(f.Installation.Events, "AgentStandby", "AgentActive") {
 		if e.Reason == "AgentStandby" {
-			all = append(all, warning(AgentStandby, node, commandOn("kubectl taintlet events %s", node), "%s: %s", ago(f.Now, e.At()), e.Message))
+			all = append(all, warning(AgentStandby, node, commandOn("kubectl taintlet events %s", node), "%s: %s", ago(f.Now, installation.At(e)), e.Message))
 		}
 	}
 	return all
 }
 
 // newest returns, by Node, the newest Event that has one of these reasons.
-func newest(events []installation.Event, reasons ...string) map[string]installation.Event {
-	found := map[string]installation.Event{}
+func newest(events []*corev1.Event, reasons ...string) map[string]*corev1.Event {
+	found := map[string]*corev1.Event{}
 	for _, e := range events {
 		node := e.InvolvedObject.Name
-		if slices.Contains(reasons, e.Reason) && !e.At().Before(found[node].At()) {
+		if slices.Contains(reasons, e.Reason) && (found[node] == nil || !installation.At(e).Before(installation.At(found[node]))) {
 			found[node] = e
 		}
 	}

@@ -3,7 +3,6 @@ package problems
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -50,7 +49,7 @@ func refused(f Facts) []Problem {
 	var all []Problem
 	for node, e := range newest(f.Installation.Events, "ConfigurationRefused", "ConfigurationReloaded") {
 		if e.Reason == "ConfigurationRefused" {
-			all = append(all, failure(ConfigurationRefused, node, commandOn("kubectl taintlet events %s", node), "%s: %s", ago(f.Now, e.At()), e.Message))
+			all = append(all, failure(ConfigurationRefused, node, commandOn("kubectl taintlet events %s", node), "%s: %s", ago(f.Now, installation.At(e)), e.Message))
 		}
 	}
 	return all
@@ -68,7 +67,7 @@ func slots(f Facts) []Problem {
 	}
 	there := map[string]bool{}
 	for _, lease := range i.Slots {
-		there[lease.Metadata.Name] = true
+		there[lease.Name] = true
 	}
 	var missing []string
 	for number := range cfg.Eviction.Slots {
@@ -93,8 +92,8 @@ func usesSlots(cfg *config.Config, text string) bool {
 func versions(f Facts) []Problem {
 	i := f.Installation
 	found := map[string]int{}
-	for index := range i.Pods {
-		found[i.Pods[index].Spec.Image()]++
+	for _, pod := range i.Pods {
+		found[installation.Agent(&pod.Spec).Image]++
 	}
 	delete(found, "")
 	images := slices.Sorted(maps.Keys(found))
@@ -102,8 +101,8 @@ func versions(f Facts) []Problem {
 	case 0:
 		return nil
 	case 1:
-		agents, program := installation.VersionOf(images[0]), strings.TrimPrefix(f.Version, "v")
-		if !isRelease(agents) || !isRelease(program) || agents == program {
+		agents, program := installation.ReleaseOf(images[0]), installation.ReleaseOf(f.Version)
+		if agents == "" || program == "" || agents == program {
 			return nil
 		}
 		return []Problem{warning(ProgramVersionDiffers, "", "kubectl taintlet version", "the agents are of version %s and this program is of version %s", agents, program)}
@@ -114,8 +113,4 @@ func versions(f Facts) []Problem {
 	}
 	return []Problem{warning(VersionsDiffer, "", commandOn("kubectl --namespace=%s rollout status daemonset "+installation.Account, i.Namespace),
 		"agents are of %d versions: %s", len(images), strings.Join(counts, ", "))}
-}
-
-func isRelease(version string) bool {
-	return regexp.MustCompile(`^\d+\.\d+\.\d+$`).MatchString(version)
 }

@@ -1,8 +1,11 @@
 package problems
 
 import (
+	"reflect"
 	"slices"
 	"strings"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
@@ -20,9 +23,8 @@ func policies(f Facts) []Problem {
 	for _, name := range required(i) {
 		all = append(all, policy(f, name, i.Validating, i.ValidatingBindings, true)...)
 	}
-	isKept := func(m installation.Meta) bool { return m.Name == taints.KeepPolicyName }
-	hasPolicy := slices.ContainsFunc(i.Mutating, func(p installation.Policy) bool { return isKept(p.Metadata) })
-	hasBinding := slices.ContainsFunc(i.MutatingBindings, func(b installation.Binding) bool { return isKept(b.Metadata) })
+	hasPolicy := slices.ContainsFunc(i.Mutating, func(p *admissionv1.ValidatingAdmissionPolicy) bool { return p.Name == taints.KeepPolicyName })
+	hasBinding := slices.ContainsFunc(i.MutatingBindings, func(b *admissionv1.ValidatingAdmissionPolicyBinding) bool { return b.Name == taints.KeepPolicyName })
 	if hasPolicy || hasBinding { // it may be left out, and not one of the two
 		all = append(all, policy(f, taints.KeepPolicyName, i.Mutating, i.MutatingBindings, false)...)
 	}
@@ -43,28 +45,32 @@ func required(i *installation.Installation) []string {
 
 // policy finds what is wrong with one policy and its binding. A policy that validates has to
 // deny.
-func policy(f Facts, name string, all []installation.Policy, bindings []installation.Binding, denies bool) []Problem {
+func policy(f Facts, name string, all []*admissionv1.ValidatingAdmissionPolicy, bindings []*admissionv1.ValidatingAdmissionPolicyBinding, denies bool) []Problem {
 	put := reinstall(f.Installation)
-	at := slices.IndexFunc(all, func(p installation.Policy) bool { return p.Metadata.Name == name })
+	at := slices.IndexFunc(all, func(p *admissionv1.ValidatingAdmissionPolicy) bool { return p.Name == name })
 	if at < 0 {
 		return []Problem{failure(PolicyMissing, "", put, "the admission policy %s is missing", name)}
 	}
-	bound := slices.IndexFunc(bindings, func(b installation.Binding) bool { return b.Spec.PolicyName == name })
+	bound := slices.IndexFunc(bindings, func(b *admissionv1.ValidatingAdmissionPolicyBinding) bool { return b.Spec.PolicyName == name })
 	if bound < 0 {
 		return []Problem{failure(PolicyNotInForce, "", put, "the admission policy %s is not in force: it has no binding", name)}
 	}
 	spec := bindings[bound].Spec
+	var actions []string
+	for _, action := range spec.ValidationActions {
+		actions = append(actions, string(action))
+	}
 	switch {
-	case denies && !slices.Contains(spec.ValidationActions, "Deny"):
-		return []Problem{failure(PolicyNotInForce, "", put, "the admission policy %s is not in force: its binding does not deny (validationActions: %s)", name, strings.Join(spec.ValidationActions, ", "))}
-	case len(spec.MatchResources) > 0 && string(spec.MatchResources) != "null" && string(spec.MatchResources) != "{}":
+	case denies && !slices.Contains(actions, string(admissionv1.Deny)):
+		return []Problem{failure(PolicyNotInForce, "", put, "the admission policy %s is not in force: its binding does not deny (validationActions: %s)", name, strings.Join(actions, ", "))}
+	case spec.MatchResources != nil && !reflect.DeepEqual(*spec.MatchResources, admissionv1.MatchResources{}):
 		return []Problem{failure(PolicyNotInForce, "", put, "the admission policy %s is not in force everywhere: its binding selects objects (matchResources)", name)}
 	}
 	var found []Problem
-	if manager, when := all[at].Metadata.ChangedByHand(); manager != "" {
+	if manager, when := installation.ChangedByHand(all[at].ManagedFields); manager != "" {
 		found = append(found, warning(PolicyChanged, "", put, "the admission policy %s was changed by %s %s", name, manager, ago(f.Now, when)))
 	}
-	if manager, when := bindings[bound].Metadata.ChangedByHand(); manager != "" {
+	if manager, when := installation.ChangedByHand(bindings[bound].ManagedFields); manager != "" {
 		found = append(found, warning(PolicyChanged, "", put, "the binding of the admission policy %s was changed by %s %s", name, manager, ago(f.Now, when)))
 	}
 	return found

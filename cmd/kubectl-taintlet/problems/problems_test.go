@@ -8,6 +8,10 @@ import (
 	"testing"
 	"time"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
 )
 
@@ -43,9 +47,8 @@ func TestHealthyInstallation(t *testing.T) {
 }
 
 // event is one of taintlet's about a Node, so long ago.
-func event(node, reason, message string, before time.Duration) installation.Event {
-	at := now.Add(-before)
-	e := installation.Event{Reason: reason, Message: message, LastTimestamp: &at}
+func event(node, reason, message string, before time.Duration) *corev1.Event {
+	e := &corev1.Event{Reason: reason, Message: message, LastTimestamp: metav1.NewTime(now.Add(-before))}
 	e.InvolvedObject.Kind, e.InvolvedObject.Name = "Node", node
 	return e
 }
@@ -54,13 +57,13 @@ func event(node, reason, message string, before time.Duration) installation.Even
 type fault struct {
 	kind                Kind
 	node, text, command string
-	do                  func(f *Facts, i *installation.Installation, pod *installation.Pod)
+	do                  func(f *Facts, i *installation.Installation, pod *corev1.Pod)
 }
 
-func notReady(pod *installation.Pod, since time.Duration) {
+func notReady(pod *corev1.Pod, since time.Duration) {
 	for i := range pod.Status.Conditions {
 		if c := &pod.Status.Conditions[i]; c.Type == "Ready" {
-			c.Status, c.LastTransitionTime = "False", now.Add(-since)
+			c.Status, c.LastTransitionTime = "False", metav1.NewTime(now.Add(-since))
 		}
 	}
 }
@@ -71,146 +74,146 @@ func agentFaults() []fault {
 	const previous = `^kubectl --namespace=taintlet-system logs --tail=20 --previous taintlet-bbbbb$`
 	return []fault{
 		{DaemonSetMissing, "", `no DaemonSet of taintlet in namespace taintlet-system, so no agent runs; the last sign of an agent was 1 min ago`, `^helm --namespace=taintlet-system get manifest mine \| kubectl --namespace=taintlet-system apply`,
-			func(_ *Facts, i *installation.Installation, _ *installation.Pod) { i.DaemonSets, i.Pods = nil, nil }},
+			func(_ *Facts, i *installation.Installation, _ *corev1.Pod) { i.DaemonSets, i.Pods = nil, nil }},
 		{DaemonSetMissing, "", `; there is one in monitoring;`, `^kubectl taintlet status --namespace=monitoring$`,
-			func(_ *Facts, i *installation.Installation, _ *installation.Pod) {
+			func(_ *Facts, i *installation.Installation, _ *corev1.Pod) {
 				i.DaemonSets, i.Pods, i.Elsewhere = nil, nil, []string{"monitoring"}
 			}},
 		{DaemonSetMissing, "", `its pods are not replaced`, `^helm `,
-			func(_ *Facts, i *installation.Installation, _ *installation.Pod) { i.DaemonSets = nil }},
+			func(_ *Facts, i *installation.Installation, _ *corev1.Pod) { i.DaemonSets = nil }},
 		{DaemonSetSelectsNoNode, "", `selects no Node`, `describe daemonset taintlet$`,
-			func(_ *Facts, i *installation.Installation, _ *installation.Pod) {
+			func(_ *Facts, i *installation.Installation, _ *corev1.Pod) {
 				i.DaemonSets[0].Status.DesiredNumberScheduled = 0
 			}},
 		{AgentMissing, "n2", `no agent's pod is on this Node; the agent last wrote the Node 1 min ago`, `describe daemonset taintlet$`,
-			func(_ *Facts, i *installation.Installation, _ *installation.Pod) { i.Pods = i.Pods[:1] }},
+			func(_ *Facts, i *installation.Installation, _ *corev1.Pod) { i.Pods = i.Pods[:1] }},
 		{AgentMissing, "", `1 of 3 Nodes have no agent's pod`, `describe daemonset taintlet$`,
-			func(_ *Facts, i *installation.Installation, _ *installation.Pod) {
+			func(_ *Facts, i *installation.Installation, _ *corev1.Pod) {
 				i.DaemonSets[0].Status.DesiredNumberScheduled = 3
 			}},
 		{AgentPending, "n2", `is not scheduled: 0/2 nodes are available: Insufficient memory`, `describe pod taintlet-bbbbb$`,
-			func(_ *Facts, _ *installation.Installation, pod *installation.Pod) {
-				pod.Status.Conditions = []installation.PodCondition{{Type: "PodScheduled", Status: "False", Message: "0/2 nodes are available: Insufficient memory"}}
+			func(_ *Facts, _ *installation.Installation, pod *corev1.Pod) {
+				pod.Status.Conditions = []corev1.PodCondition{{Type: "PodScheduled", Status: "False", Message: "0/2 nodes are available: Insufficient memory"}}
 			}},
 		{AgentNotStarted, "n2", `has not started the pod taintlet-bbbbb, made 2 d ago`, `describe pod`,
-			func(_ *Facts, _ *installation.Installation, pod *installation.Pod) {
+			func(_ *Facts, _ *installation.Installation, pod *corev1.Pod) {
 				notReady(pod, time.Minute)
 				pod.Status.ContainerStatuses = nil
 			}},
 		{AgentNotStarted, "n2", `is waiting: ImagePullBackOff: Back-off pulling image; 0 restarts`, `describe pod`,
-			func(_ *Facts, _ *installation.Installation, pod *installation.Pod) {
+			func(_ *Facts, _ *installation.Installation, pod *corev1.Pod) {
 				waits(pod, "ImagePullBackOff", "Back-off pulling image")
 			}},
 		{AgentNotStarted, "n2", `is waiting: CrashLoopBackOff: back-off 5m0s; it ended 9 s ago with exit code 2; 7 restarts; the agent last wrote`, previous,
-			func(_ *Facts, _ *installation.Installation, pod *installation.Pod) {
+			func(_ *Facts, _ *installation.Installation, pod *corev1.Pod) {
 				waits(pod, "CrashLoopBackOff", "back-off 5m0s")
-				ends(pod, installation.Ended{Reason: "Error", ExitCode: 2}, 7)
+				ends(pod, corev1.ContainerStateTerminated{Reason: "Error", ExitCode: 2}, 7)
 			}},
 		{AgentOutOfMemory, "n2", `it ended 9 s ago out of memory \(OOMKilled\)`, previous,
-			func(_ *Facts, _ *installation.Installation, pod *installation.Pod) {
+			func(_ *Facts, _ *installation.Installation, pod *corev1.Pod) {
 				waits(pod, "CrashLoopBackOff", "")
-				ends(pod, installation.Ended{Reason: "OOMKilled", ExitCode: 137}, 3)
+				ends(pod, corev1.ContainerStateTerminated{Reason: "OOMKilled", ExitCode: 137}, 3)
 			}},
 		{AgentOutOfMemory, "n2", `the agent ended 9 s ago out of memory \(OOMKilled\) and runs again: 1 restart`, previous,
-			func(_ *Facts, _ *installation.Installation, pod *installation.Pod) {
-				ends(pod, installation.Ended{Reason: "OOMKilled", ExitCode: 137}, 1)
+			func(_ *Facts, _ *installation.Installation, pod *corev1.Pod) {
+				ends(pod, corev1.ContainerStateTerminated{Reason: "OOMKilled", ExitCode: 137}, 1)
 			}},
 		{AgentRestarted, "n2", `the agent ended 9 s ago by signal 9 \(exit code 137\) and runs again: 2 restarts`, previous,
-			func(_ *Facts, _ *installation.Installation, pod *installation.Pod) {
-				ends(pod, installation.Ended{Reason: "Error", ExitCode: 137}, 2)
+			func(_ *Facts, _ *installation.Installation, pod *corev1.Pod) {
+				ends(pod, corev1.ContainerStateTerminated{Reason: "Error", ExitCode: 137}, 2)
 			}},
 		{AgentNotReady, "n2", `is not ready for 12 s: Readiness probe failed: context deadline exceeded; the agent last wrote the Node 1 min ago`, logs,
-			func(_ *Facts, i *installation.Installation, pod *installation.Pod) {
+			func(_ *Facts, i *installation.Installation, pod *corev1.Pod) {
 				notReady(pod, 12*time.Second)
 				failed := event("taintlet-bbbbb", "Unhealthy", "Readiness probe failed: context deadline exceeded", time.Second)
 				i.PodEvents = append(i.PodEvents, failed)
 			}},
-		{AgentSilent, "n2", `the agent is silent; the agent last wrote`, logs, func(f *Facts, _ *installation.Installation, _ *installation.Pod) { f.Nodes[1].IsSilent = true }},
+		{AgentSilent, "n2", `the agent is silent; the agent last wrote`, logs, func(f *Facts, _ *installation.Installation, _ *corev1.Pod) { f.Nodes[1].IsSilent = true }},
 		{SeveralAgents, "n1", `2 agents' pods are on this Node, and one writes it: taintlet-aaaaa, taintlet-ccccc`, `get pods --field-selector=spec.nodeName=n1 --selector=app.kubernetes.io/name=taintlet$`,
-			func(_ *Facts, i *installation.Installation, pod *installation.Pod) {
-				second := *pod
-				second.Metadata.Name, second.Spec.NodeName = "taintlet-ccccc", "n1"
+			func(_ *Facts, i *installation.Installation, pod *corev1.Pod) {
+				second := pod.DeepCopy()
+				second.Name, second.Spec.NodeName = "taintlet-ccccc", "n1"
 				i.Pods = append(i.Pods, second)
 			}},
 		{AgentStandby, "n2", `^3 min ago: another agent`, `^kubectl taintlet events n2$`,
-			func(_ *Facts, i *installation.Installation, _ *installation.Pod) {
+			func(_ *Facts, i *installation.Installation, _ *corev1.Pod) {
 				i.Events = append(i.Events, event("n2", "AgentStandby", "another agent", 3*time.Minute), event("n2", "AgentActive", "", time.Hour))
 			}},
 	}
 }
 
-func waits(pod *installation.Pod, reason, message string) {
+func waits(pod *corev1.Pod, reason, message string) {
 	notReady(pod, time.Minute)
-	pod.Status.ContainerStatuses[0].State.Waiting = &struct{ Reason, Message string }{reason, message}
+	pod.Status.ContainerStatuses[0].State.Waiting = &corev1.ContainerStateWaiting{Reason: reason, Message: message}
 }
 
-func ends(pod *installation.Pod, ended installation.Ended, restarts int) {
-	ended.FinishedAt = now.Add(-9 * time.Second)
-	pod.Status.ContainerStatuses[0].LastState.Terminated, pod.Status.ContainerStatuses[0].RestartCount = &ended, restarts
+func ends(pod *corev1.Pod, ended corev1.ContainerStateTerminated, restarts int32) {
+	ended.FinishedAt = metav1.NewTime(now.Add(-9 * time.Second))
+	pod.Status.ContainerStatuses[0].LastTerminationState.Terminated, pod.Status.ContainerStatuses[0].RestartCount = &ended, restarts
 }
 
 // otherFaults are those of the rest of the installation, and of hosts.
 func otherFaults() []fault {
 	const configuration = "apiVersion: taintlet.dev/v1alpha1\nkind: TaintletConfiguration\n"
-	configured := func(text string) func(*Facts, *installation.Installation, *installation.Pod) {
-		return func(_ *Facts, i *installation.Installation, _ *installation.Pod) {
+	configured := func(text string) func(*Facts, *installation.Installation, *corev1.Pod) {
+		return func(_ *Facts, i *installation.Installation, _ *corev1.Pod) {
 			text := configuration + text
 			i.Config = &text
 		}
 	}
 	return []fault{
 		{PermissionMissing, "", `taintlet-system/taintlet is not allowed to patch nodes, patch nodes/status`, `^helm `,
-			func(_ *Facts, i *installation.Installation, _ *installation.Pod) {
+			func(_ *Facts, i *installation.Installation, _ *corev1.Pod) {
 				i.MayNot = []string{"patch nodes", "patch nodes/status"}
 			}},
-		{RecordUnreadable, "n2", `^annotation`, `^kubectl taintlet events n2$`, func(f *Facts, _ *installation.Installation, _ *installation.Pod) {
+		{RecordUnreadable, "n2", `^annotation`, `^kubectl taintlet events n2$`, func(f *Facts, _ *installation.Installation, _ *corev1.Pod) {
 			f.Nodes[1].Unreadable = "annotation taintlet.dev/record: version 7 is not 1"
 		}},
 		{ClockSkew, "n2", `the host's clock is 24 h behind the API server's`, `^kubectl describe node n2$`,
-			func(f *Facts, _ *installation.Installation, _ *installation.Pod) { f.Nodes[1].Skew = -24 * time.Hour }},
+			func(f *Facts, _ *installation.Installation, _ *corev1.Pod) { f.Nodes[1].Skew = -24 * time.Hour }},
 		{ConfigurationMissing, "", `ConfigMap taintlet-system/taintlet has no config.yaml`, `^helm `,
-			func(_ *Facts, i *installation.Installation, _ *installation.Pod) { i.Config = nil }},
+			func(_ *Facts, i *installation.Installation, _ *corev1.Pod) { i.Config = nil }},
 		{ConfigurationInvalid, "", `memory.availablePercent: Invalid value: 500`, `^kubectl --namespace=taintlet-system edit configmap taintlet$`,
 			configured("memory: {availablePercent: 500}\n")},
 		{ConfigurationRefused, "n2", `^1 min ago: configuration abc stays in force`, `^kubectl taintlet events n2$`,
-			func(_ *Facts, i *installation.Installation, _ *installation.Pod) {
+			func(_ *Facts, i *installation.Installation, _ *corev1.Pod) {
 				i.Events = append(i.Events, event("n2", "ConfigurationReloaded", "", time.Hour), event("n2", "ConfigurationRefused", "configuration abc stays in force", time.Minute))
 			}},
 		{ConditionWithoutRule, "", `^no rule sets a taint for MemoryPressure, DiskPressure, PIDPressure, NetworkUnavailable: `, `edit configmap`,
 			configured("rules: []\neviction: {slots: 1}\n")},
 		{PolicyMissing, "", `admission policy taintlet-nodes is missing`, `^helm `,
-			func(_ *Facts, i *installation.Installation, _ *installation.Pod) { i.Validating = i.Validating[1:] }},
+			func(_ *Facts, i *installation.Installation, _ *corev1.Pod) { i.Validating = i.Validating[1:] }},
 		{PolicyMissing, "", `admission policy taintlet-keep is missing`, `^helm `,
-			func(_ *Facts, i *installation.Installation, _ *installation.Pod) { i.Mutating = nil }},
+			func(_ *Facts, i *installation.Installation, _ *corev1.Pod) { i.Mutating = nil }},
 		{PolicyNotInForce, "", `taintlet-events is not in force: it has no binding`, `^helm `,
-			func(_ *Facts, i *installation.Installation, _ *installation.Pod) {
+			func(_ *Facts, i *installation.Installation, _ *corev1.Pod) {
 				i.ValidatingBindings = append(i.ValidatingBindings[:1:1], i.ValidatingBindings[2:]...)
 			}},
 		{PolicyNotInForce, "", `taintlet-nodes is not in force: its binding does not deny \(validationActions: Audit\)`, `^helm `,
-			func(_ *Facts, i *installation.Installation, _ *installation.Pod) {
-				i.ValidatingBindings[0].Spec.ValidationActions = []string{"Audit"}
+			func(_ *Facts, i *installation.Installation, _ *corev1.Pod) {
+				i.ValidatingBindings[0].Spec.ValidationActions = []admissionv1.ValidationAction{admissionv1.Audit}
 			}},
 		{PolicyNotInForce, "", `selects objects`, `^helm `,
-			func(_ *Facts, i *installation.Installation, _ *installation.Pod) {
-				i.ValidatingBindings[0].Spec.MatchResources = json.RawMessage(`{"objectSelector": {"matchLabels": {"a": "b"}}}`)
+			func(_ *Facts, i *installation.Installation, _ *corev1.Pod) {
+				i.ValidatingBindings[0].Spec.MatchResources = &admissionv1.MatchResources{ObjectSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}}
 			}},
 		{PolicyChanged, "", `^the admission policy taintlet-nodes was changed by kubectl-edit 5 min ago`, `^helm `,
-			func(_ *Facts, i *installation.Installation, _ *installation.Pod) {
-				i.Validating[0].Metadata.ManagedFields = append(i.Validating[0].Metadata.ManagedFields, edited("f:spec"))
+			func(_ *Facts, i *installation.Installation, _ *corev1.Pod) {
+				i.Validating[0].ManagedFields = append(i.Validating[0].ManagedFields, edited("f:spec"))
 			}},
 		{SlotMissing, "", `1 of 2 eviction slots are missing in namespace taintlet-system, so fewer Nodes can evict: the Leases taintlet-evict-1$`, `^helm `,
-			func(_ *Facts, i *installation.Installation, _ *installation.Pod) { i.Slots = i.Slots[:1] }},
+			func(_ *Facts, i *installation.Installation, _ *corev1.Pod) { i.Slots = i.Slots[:1] }},
 		{VersionsDiffer, "", `agents are of 2 versions: 1 of taintlet/taintlet:0.1.0, 1 of taintlet/taintlet:0.2.0`, `rollout status`,
-			func(_ *Facts, _ *installation.Installation, pod *installation.Pod) {
-				pod.Spec.Containers = []struct{ Name, Image string }{{"taintlet", "taintlet/taintlet:0.2.0"}}
+			func(_ *Facts, _ *installation.Installation, pod *corev1.Pod) {
+				pod.Spec.Containers[0].Image = "taintlet/taintlet:0.2.0"
 			}},
 		{ProgramVersionDiffers, "", `the agents are of version 0.1.0 and this program is of version 0.2.0`, `version`,
-			func(f *Facts, _ *installation.Installation, _ *installation.Pod) { f.Version = "v0.2.0" }},
+			func(f *Facts, _ *installation.Installation, _ *corev1.Pod) { f.Version = "v0.2.0" }},
 	}
 }
 
-func edited(field string) installation.ManagedFields {
-	return installation.ManagedFields{Manager: "kubectl-edit", Time: now.Add(-5 * time.Minute), FieldsV1: map[string]json.RawMessage{field: json.RawMessage(`{}`)}}
+func edited(field string) metav1.ManagedFieldsEntry {
+	return metav1.ManagedFieldsEntry{Manager: "kubectl-edit", Time: new(metav1.NewTime(now.Add(-5 * time.Minute))), FieldsV1: metav1.NewFieldsV1(`{"` + field + `":{}}`)}
 }
 
 // Each fault is one Problem, and no other one.
@@ -218,7 +221,7 @@ func TestEachFault(t *testing.T) {
 	seen := map[Kind]bool{}
 	for _, fault := range append(agentFaults(), otherFaults()...) {
 		f := healthy(t)
-		fault.do(&f, f.Installation, &f.Installation.Pods[1])
+		fault.do(&f, f.Installation, f.Installation.Pods[1])
 		found := Find(f)
 		if len(found) != 1 {
 			t.Errorf("%s %q: %+v", fault.kind, fault.text, found)
@@ -271,11 +274,11 @@ func TestWhatIsOver(t *testing.T) {
 	i.Events = append(i.Events,
 		event("n1", "ConfigurationRefused", "old", 2*time.Minute), event("n1", "ConfigurationReloaded", "", time.Minute),
 		event("n2", "AgentStandby", "old", 20*time.Minute), event("n2", "AgentActive", "", time.Minute))
-	ends(&i.Pods[0], installation.Ended{Reason: "OOMKilled"}, 1)
-	i.Pods[0].Status.ContainerStatuses[0].LastState.Terminated.FinishedAt = now.Add(-2 * time.Hour)
-	i.Validating[0].Metadata.ManagedFields = append(i.Validating[0].Metadata.ManagedFields, edited("f:status"))
-	leaving := i.Pods[1]
-	leaving.Metadata.DeletionTimestamp = &now
+	ends(i.Pods[0], corev1.ContainerStateTerminated{Reason: "OOMKilled"}, 1)
+	i.Pods[0].Status.ContainerStatuses[0].LastTerminationState.Terminated.FinishedAt = metav1.NewTime(now.Add(-2 * time.Hour))
+	i.Validating[0].ManagedFields = append(i.Validating[0].ManagedFields, edited("f:status"))
+	leaving := i.Pods[1].DeepCopy()
+	leaving.DeletionTimestamp = new(metav1.NewTime(now))
 	i.Pods = append(i.Pods, leaving)
 	if found := Find(f); len(found) > 0 {
 		t.Errorf("%+v", found)

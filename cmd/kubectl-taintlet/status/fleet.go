@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/taintlet/taintlet/agent/config"
@@ -87,9 +88,9 @@ func (f *Fleet) SetInstallation(i *installation.Installation) { f.installation =
 // Report says how the Fleet is at that time.
 func (f *Fleet) Report(now time.Time) Report {
 	r := Report{APIVersion: config.APIVersion, Kind: Kind, Time: now.UTC().Truncate(time.Second), Nodes: []Node{}}
-	var pods map[string][]*installation.Pod
+	var pods map[string][]*corev1.Pod
 	if f.installation != nil {
-		pods = f.installation.PodsByNode()
+		pods = installation.PodsByNode(f.installation.Pods)
 	}
 	var known []problems.Node
 	for name, n := range f.nodes {
@@ -124,9 +125,9 @@ func (f *Fleet) isSilent(n Node, now time.Time) bool {
 }
 
 // stateAt is the State with dead agents taken into account.
-func (f *Fleet) stateAt(n Node, now time.Time, pods []*installation.Pod) State {
-	isUp := slices.ContainsFunc(pods, func(p *installation.Pod) bool {
-		ready, _ := p.ReadySince()
+func (f *Fleet) stateAt(n Node, now time.Time, pods []*corev1.Pod) State {
+	isUp := slices.ContainsFunc(pods, func(p *corev1.Pod) bool {
+		ready, _ := installation.ReadySince(p)
 		return ready
 	})
 	switch {

@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/taintlet/taintlet/agent/config"
@@ -147,10 +148,10 @@ func TestProblemsOfAFleet(t *testing.T) {
 	all, now := incident(t)
 	names := []string{"well", "silent", "bad-memory"}
 	i := all.installation
-	i.Pods = slices.DeleteFunc(i.Pods, func(p installation.Pod) bool { return !slices.Contains(names, p.Spec.NodeName) })
+	i.Pods = slices.DeleteFunc(i.Pods, func(p *corev1.Pod) bool { return !slices.Contains(names, p.Spec.NodeName) })
 	i.DaemonSets[0].Status.DesiredNumberScheduled, i.DaemonSets[0].Status.CurrentNumberScheduled, i.DaemonSets[0].Status.NumberReady = 3, 3, 2
 	i.Pods[0].Status.ContainerStatuses[0].RestartCount = 1
-	i.Pods[0].Status.ContainerStatuses[0].LastState.Terminated = &installation.Ended{Reason: "OOMKilled", ExitCode: 137, FinishedAt: now.Add(-40 * time.Second)}
+	i.Pods[0].Status.ContainerStatuses[0].LastTerminationState.Terminated = outOfMemory(now)
 	fleet := NewFleet(nil, DefaultSilentAfter)
 	for _, name := range names {
 		fleet.Add(recorded(t)[name])
@@ -210,30 +211,36 @@ func installed(t *testing.T, now time.Time) *installation.Installation {
 		i.Pods = append(i.Pods, podOn(name, now.Add(-3*time.Hour), true))
 	}
 	i.Pods = append(i.Pods, podOn("braked", now.Add(-3*time.Hour), true))
-	slices.SortFunc(i.Pods, func(a, b installation.Pod) int { return strings.Compare(a.Spec.NodeName, b.Spec.NodeName) })
-	for index := range i.Pods {
-		switch pod := &i.Pods[index]; pod.Spec.NodeName {
+	slices.SortFunc(i.Pods, func(a, b *corev1.Pod) int { return strings.Compare(a.Spec.NodeName, b.Spec.NodeName) })
+	for index, pod := range i.Pods {
+		switch pod.Spec.NodeName {
 		case "silent":
-			*pod = podOn("silent", now.Add(-14*time.Second), false)
+			i.Pods[index] = podOn("silent", now.Add(-14*time.Second), false)
 		case "contested":
 			pod.Status.ContainerStatuses[0].RestartCount = 1
-			pod.Status.ContainerStatuses[0].LastState.Terminated = &installation.Ended{Reason: "OOMKilled", ExitCode: 137, FinishedAt: now.Add(-40 * time.Second)}
+			pod.Status.ContainerStatuses[0].LastTerminationState.Terminated = outOfMemory(now)
 		}
 	}
 	return i
 }
 
 // podOn is the agent's pod on a Node.
-func podOn(node string, since time.Time, isReady bool) installation.Pod {
-	var pod installation.Pod
-	pod.Metadata.Name = "taintlet-" + node
-	pod.Spec.NodeName = node
-	pod.Spec.Containers = append(pod.Spec.Containers, struct{ Name, Image string }{installation.Account, "taintlet/taintlet:0.1.0"})
-	status := map[bool]string{true: "True", false: "False"}[isReady]
-	pod.Status.Phase = "Running"
-	pod.Status.Conditions = []installation.PodCondition{{Type: "Ready", Status: status, LastTransitionTime: since}}
-	pod.Status.ContainerStatuses = []installation.ContainerStatus{{Name: installation.Account}}
-	return pod
+func podOn(node string, since time.Time, isReady bool) *corev1.Pod {
+	status := map[bool]corev1.ConditionStatus{true: corev1.ConditionTrue, false: corev1.ConditionFalse}[isReady]
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "taintlet-" + node},
+		Spec:       corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Name: installation.Account, Image: "taintlet/taintlet:0.1.0"}}},
+		Status: corev1.PodStatus{
+			Phase:             corev1.PodRunning,
+			Conditions:        []corev1.PodCondition{{Type: corev1.PodReady, Status: status, LastTransitionTime: metav1.NewTime(since)}},
+			ContainerStatuses: []corev1.ContainerStatus{{Name: installation.Account}},
+		},
+	}
+}
+
+// outOfMemory is the end of a container 40 seconds ago.
+func outOfMemory(now time.Time) *corev1.ContainerStateTerminated {
+	return &corev1.ContainerStateTerminated{Reason: "OOMKilled", ExitCode: 137, FinishedAt: metav1.NewTime(now.Add(-40 * time.Second))}
 }
 
 // braked is a Node as the decider writes it while the fleet brake holds the taint of

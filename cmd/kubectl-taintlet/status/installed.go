@@ -1,10 +1,14 @@
 package status
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/problems"
@@ -15,11 +19,15 @@ import (
 func (f *Fleet) install(r *Report, known []problems.Node, now time.Time) {
 	if i := f.installation; i != nil {
 		r.Unread = cleaned(i.Unread)
-		for index := range i.DaemonSets {
-			r.DaemonSets = append(r.DaemonSets, daemonSetOf(&i.DaemonSets[index]))
+		for _, d := range i.DaemonSets {
+			r.DaemonSets = append(r.DaemonSets, daemonSetOf(d))
 		}
 		for _, lease := range i.Slots {
-			r.Slots = append(r.Slots, Slot{terminal.Clean(lease.Metadata.Name, maxName), terminal.Clean(lease.Spec.HolderIdentity, maxName), lease.Spec.RenewTime})
+			slot := Slot{Name: terminal.Clean(lease.Name, maxName), Holder: terminal.Clean(*cmp.Or(lease.Spec.HolderIdentity, new("")), maxName)}
+			if at := lease.Spec.RenewTime; at != nil {
+				slot.RenewedAt = new(at.UTC())
+			}
+			r.Slots = append(r.Slots, slot)
 		}
 	}
 	r.Problems = problems.Find(problems.Facts{Installation: f.installation, Nodes: known, Now: now, Version: f.Version})
@@ -36,26 +44,26 @@ func cleaned(unread []installation.Unread) []installation.Unread {
 	return clean
 }
 
-func daemonSetOf(d *installation.DaemonSet) DaemonSet {
+func daemonSetOf(d *appsv1.DaemonSet) DaemonSet {
 	s := d.Status
 	return DaemonSet{
-		Namespace: terminal.Clean(d.Metadata.Namespace, maxName), Name: terminal.Clean(d.Metadata.Name, maxName),
-		Desired: s.DesiredNumberScheduled, Ready: s.NumberReady, Missing: max(0, s.DesiredNumberScheduled-s.CurrentNumberScheduled),
-		Image: terminal.Clean(d.Spec.Template.Spec.Image(), maxTaint),
+		Namespace: terminal.Clean(d.Namespace, maxName), Name: terminal.Clean(d.Name, maxName),
+		Desired: int(s.DesiredNumberScheduled), Ready: int(s.NumberReady), Missing: int(max(0, s.DesiredNumberScheduled-s.CurrentNumberScheduled)),
+		Image: terminal.Clean(installation.Agent(&d.Spec.Template.Spec).Image, maxTaint),
 	}
 }
 
 // podsOf are the agents' pods on a Node.
-func podsOf(pods []*installation.Pod) []Pod {
+func podsOf(pods []*corev1.Pod) []Pod {
 	var all []Pod
 	for _, p := range pods {
-		isReady, since := p.ReadySince()
-		pod := Pod{Name: terminal.Clean(p.Metadata.Name, maxName), Version: terminal.Clean(installation.VersionOf(p.Spec.Image()), maxWord), Ready: isReady}
+		isReady, since := installation.ReadySince(p)
+		pod := Pod{Name: terminal.Clean(p.Name, maxName), Version: terminal.Clean(installation.VersionOf(installation.Agent(&p.Spec).Image), maxWord), Ready: isReady}
 		if !since.IsZero() {
 			pod.Since = &since
 		}
-		if c := p.Container(); c != nil {
-			pod.Restarts = c.RestartCount
+		if c := installation.AgentStatus(p); c != nil {
+			pod.Restarts = int(c.RestartCount)
 		}
 		all = append(all, pod)
 	}

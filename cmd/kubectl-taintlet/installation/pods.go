@@ -1,0 +1,103 @@
+package installation
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Pods reads the pods of a namespace that have the Label; no namespace: of all.
+func (c *Client) Pods(ctx context.Context, namespace string) (all []*corev1.Pod, err error) {
+	err = Each(ctx, c.CoreV1().Pods(namespace).List, Labelled(), func(pod *corev1.Pod) {
+		pod.ManagedFields = nil // the largest part of a pod
+		all = append(all, pod)
+	})
+	return all, err
+}
+
+// isAgent: the pod is the DaemonSet's, and not that of a cleanup.
+func isAgent(pod *corev1.Pod) bool {
+	return !slices.ContainsFunc(pod.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == "Job" })
+}
+
+// Agent is the agent's container; an empty one: there is none.
+func Agent(spec *corev1.PodSpec) *corev1.Container {
+	for i := range spec.Containers {
+		if spec.Containers[i].Name == Account {
+			return &spec.Containers[i]
+		}
+	}
+	return &corev1.Container{}
+}
+
+// AgentStatus is the status of the agent's container; nil: the kubelet reported none yet.
+func AgentStatus(pod *corev1.Pod) *corev1.ContainerStatus {
+	for i := range pod.Status.ContainerStatuses {
+		if pod.Status.ContainerStatuses[i].Name == Account {
+			return &pod.Status.ContainerStatuses[i]
+		}
+	}
+	return nil
+}
+
+// condition returns the pod's condition of a type; an empty one: it has none.
+func condition(pod *corev1.Pod, kind corev1.PodConditionType) corev1.PodCondition {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == kind {
+			return c
+		}
+	}
+	return corev1.PodCondition{}
+}
+
+// ReadySince reports whether a pod is ready, and since when it has been so or not; zero:
+// that is not known.
+func ReadySince(pod *corev1.Pod) (isReady bool, since time.Time) {
+	ready := condition(pod, corev1.PodReady)
+	return ready.Status == corev1.ConditionTrue, ready.LastTransitionTime.UTC()
+}
+
+// WhyNotScheduled is what the scheduler says; empty: the pod has a Node.
+func WhyNotScheduled(pod *corev1.Pod) string {
+	if c := condition(pod, corev1.PodScheduled); c.Status == corev1.ConditionFalse {
+		return c.Message
+	}
+	return ""
+}
+
+// PodsByNode returns the pods that are not being deleted and have not ended, by the name of
+// their Node.
+func PodsByNode(pods []*corev1.Pod) map[string][]*corev1.Pod {
+	byNode := map[string][]*corev1.Pod{}
+	for _, p := range pods {
+		hasEnded := p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+		if p.DeletionTimestamp == nil && !hasEnded && p.Spec.NodeName != "" {
+			byNode[p.Spec.NodeName] = append(byNode[p.Spec.NodeName], p)
+		}
+	}
+	return byNode
+}
+
+// VersionOf is the tag of an image; empty: it has none.
+func VersionOf(image string) string {
+	name := image[strings.LastIndex(image, "/")+1:]
+	name, _, _ = strings.Cut(name, "@")
+	_, tag, _ := strings.Cut(name, ":")
+	return strings.TrimPrefix(tag, "v")
+}
+
+// release is a version as releases have it, without what follows the patch number.
+var release = regexp.MustCompile(`(?:^|:)v?(\d+\.\d+\.\d+)(?:@|$)`)
+
+// ReleaseOf returns the release that a version or the tag of an image names; empty: none.
+func ReleaseOf(version string) string {
+	if found := release.FindStringSubmatch(version); found != nil {
+		return found[1]
+	}
+	return ""
+}
