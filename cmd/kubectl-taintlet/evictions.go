@@ -19,6 +19,7 @@ import (
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/cmd/command"
+	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/inuse"
 	"github.com/taintlet/taintlet/cmd/terminal"
 	"github.com/taintlet/taintlet/cmd/words"
@@ -73,7 +74,7 @@ func configToShow(ctx context.Context, client *apiserver.Client, path, namespace
 	if path != "" {
 		return command.LoadConfig(path)
 	}
-	name := namespace + "/" + inuse.ConfigMap
+	name := namespace + "/" + installation.Account
 	cfg, err := inuse.Read(ctx, client, namespace)
 	var refused inuse.RefusedError
 	switch {

@@ -7,44 +7,28 @@ import (
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/status"
 	"github.com/taintlet/taintlet/cmd/terminal"
 )
 
-// daemonSet is what is used of the agents' DaemonSet.
-type daemonSet struct {
-	Spec struct {
-		Template struct {
-			Spec struct {
-				HostNetwork, HostPID bool
-				ServiceAccountName   string
-				Containers           []struct {
-					Name string
-					Args []string
-				}
-			}
-		}
-	}
-	Status struct {
-		DesiredNumberScheduled, NumberReady, UpdatedNumberScheduled int
-	}
-}
-
 // agents returns the DaemonSet.
-func (s *scene) agents(ctx context.Context) (*daemonSet, error) {
-	return s.daemonSet.once(func() (*daemonSet, error) {
-		read := &daemonSet{}
-		return read, s.me.get(ctx, "/apis/apps/v1/namespaces/"+s.namespace+"/daemonsets/"+account, read)
+func (s *scene) agents(ctx context.Context) (*appsv1.DaemonSet, error) {
+	return s.daemonSet.once(func() (*appsv1.DaemonSet, error) {
+		return s.me.AppsV1().DaemonSets(s.namespace).Get(ctx, account, metav1.GetOptions{})
 	})
 }
 
 func daemonSetCheck() check {
 	return check{
 		name: "daemonset", link: "docs/troubleshooting.md#the-agents-pod-is-not-ready",
-		remedy: "see the pods that are not ready: kubectl get pods --all-namespaces -o wide --selector " + label,
+		remedy: "see the pods that are not ready: kubectl get pods --all-namespaces -o wide --selector " + installation.Label,
 		ask: func(ctx context.Context, s *scene) answer {
 			d, err := s.agents(ctx)
 			switch {
@@ -70,11 +54,10 @@ func daemonSetCheck() check {
 // noDaemonSet says that there is none, and where there is one instead.
 func (s *scene) noDaemonSet(ctx context.Context) answer {
 	missing := fail("the DaemonSet %s is missing in namespace %s", account, s.namespace)
-	var elsewhere struct{ Items []pod }
-	if err := s.me.selected(ctx, "/apis/apps/v1/daemonsets", label, &elsewhere); err == nil {
+	if elsewhere, err := s.me.AppsV1().DaemonSets("").List(ctx, installation.Labelled()); err == nil {
 		for _, d := range elsewhere.Items {
-			if d.Metadata.Name == account {
-				return missing.but("did you mean --namespace=" + d.Metadata.Namespace + "?")
+			if d.Name == account {
+				return missing.but("did you mean --namespace=" + d.Namespace + "?")
 			}
 		}
 	}
@@ -99,17 +82,17 @@ const (
 
 // asker returns what asks an agent through the API server why it is not ready. The
 // answer is empty where the agent cannot be asked, or too many were.
-func (s *scene) asker(ctx context.Context) func(pod) string {
+func (s *scene) asker(ctx context.Context) func(*corev1.Pod) string {
 	count := 0
-	return func(p pod) string {
-		if count++; count > askedAgents || p.Status.Phase != "Running" {
+	return func(p *corev1.Pod) string {
+		if count++; count > askedAgents || p.Status.Phase != corev1.PodRunning {
 			return ""
 		}
 		ctx, cancel := context.WithTimeout(ctx, askedFor)
 		defer cancel()
-		path := fmt.Sprintf("/api/v1/namespaces/%s/pods/%s:%d/proxy/readyz", p.Metadata.Namespace, p.Metadata.Name, p.port())
+		path := fmt.Sprintf("/api/v1/namespaces/%s/pods/%s:%d/proxy/readyz", p.Namespace, p.Name, portOf(p))
 		var answered apierrors.APIStatus
-		if err := s.me.client.Get().AbsPath(path).MaxRetries(0).Do(ctx).Error(); !errors.As(err, &answered) || answered.Status().Details == nil {
+		if err := s.me.CoreV1().RESTClient().Get().AbsPath(path).MaxRetries(0).Do(ctx).Error(); !errors.As(err, &answered) || answered.Status().Details == nil {
 			return ""
 		}
 		for _, cause := range answered.Status().Details.Causes {
@@ -156,14 +139,13 @@ func serviceCheck() check {
 		name: "service", link: "docs/network.md#peers",
 		remedy: "apply the manifest or upgrade the chart again: without the Service the agents have no peers, and so no fleet brake",
 		ask: func(ctx context.Context, s *scene) answer {
-			var service struct{ Spec struct{ ClusterIP string } }
-			found, err := s.me.find(ctx, "/api/v1/namespaces/"+s.namespace+"/services/"+account, &service)
+			service, err := s.me.CoreV1().Services(s.namespace).Get(ctx, account, metav1.GetOptions{})
 			switch {
+			case apierrors.IsNotFound(err):
+				return fail("the Service %s is missing in namespace %s", account, s.namespace)
 			case err != nil:
 				return unread("the Service of the agents", err)
-			case !found:
-				return fail("the Service %s is missing in namespace %s", account, s.namespace)
-			case service.Spec.ClusterIP != "None":
+			case service.Spec.ClusterIP != corev1.ClusterIPNone:
 				return warn("the Service %s has the address %s: it is to be headless", account, service.Spec.ClusterIP)
 			}
 			ready, err := s.endpoints(ctx)
@@ -171,7 +153,7 @@ func serviceCheck() check {
 				return unread("the EndpointSlices of the agents", err)
 			}
 			d, err := s.agents(ctx)
-			if err == nil && ready < d.Status.NumberReady {
+			if err == nil && ready < int(d.Status.NumberReady) {
 				return fail("the Service %s names %d agents, and %d are ready", account, ready, d.Status.NumberReady)
 			}
 			return ok("the Service names the agents to one another: %d", ready)
@@ -181,22 +163,14 @@ func serviceCheck() check {
 
 // endpoints counts the agents that the EndpointSlices name.
 func (s *scene) endpoints(ctx context.Context) (int, error) {
-	var slices struct {
-		Items []struct {
-			Endpoints []struct{ Conditions struct{ Ready *bool } }
-		}
-	}
-	path := "/apis/discovery.k8s.io/v1/namespaces/" + s.namespace + "/endpointslices"
-	if err := s.me.selected(ctx, path, "kubernetes.io/service-name="+account, &slices); err != nil {
-		return 0, err
-	}
+	found, err := s.endpointSlices(ctx, s.namespace, discoveryv1.LabelServiceName+"="+account)
 	count := 0
-	for _, slice := range slices.Items {
+	for _, slice := range found {
 		for _, endpoint := range slice.Endpoints {
-			if ready := endpoint.Conditions.Ready; ready == nil || *ready {
+			if isReady(endpoint) {
 				count++
 			}
 		}
 	}
-	return count, nil
+	return count, err
 }

@@ -4,11 +4,16 @@ import (
 	"context"
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/klog/v2"
 
 	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 )
@@ -24,26 +29,20 @@ func daemonSetsCheck() check {
 			if err != nil {
 				return skip("which DaemonSets tolerate the taints: the configuration is not known")
 			}
-			kept, err := s.me.find(ctx, admission+"mutatingadmissionpolicybindings/"+taints.KeepPolicyName, nil)
-			if err != nil {
+			_, err = s.policyObject(ctx, "mutatingadmissionpolicybindings", taints.KeepPolicyName)
+			isKept := err == nil
+			if err != nil && !apierrors.IsNotFound(err) {
 				return unread("deploy/keep.yaml", err)
 			}
-			var all struct {
-				Items []struct {
-					Metadata struct{ Name, Namespace string }
-					Spec     struct {
-						Template struct{ Spec corev1.PodSpec }
-					}
-				}
-			}
-			if err := s.me.get(ctx, "/apis/apps/v1/daemonsets", &all); err != nil {
+			all, err := installation.List[*appsv1.DaemonSet](ctx, s.me.AppsV1().DaemonSets(metav1.NamespaceAll).List, metav1.ListOptions{})
+			if err != nil {
 				return unread("the DaemonSets", err)
 			}
 			var keys, names []string
-			for _, pair := range ownTolerated(cfg, kept) {
+			for _, pair := range ownTolerated(cfg, isKept) {
 				keys = append(keys, pair.Key)
-				for _, d := range all.Items {
-					if name := d.Metadata.Namespace + "/" + d.Metadata.Name; !tolerates(d.Spec.Template.Spec.Tolerations, pair) && !slices.Contains(names, name) {
+				for _, d := range all {
+					if name := d.Namespace + "/" + d.Name; !tolerates(d.Spec.Template.Spec.Tolerations, pair) && !slices.Contains(names, name) {
 						names = append(names, name)
 					}
 				}
@@ -96,8 +95,9 @@ func autoscalersCheck() check {
 			if err != nil {
 				return unread("Karpenter's NodePools", err)
 			}
-			isScaled, err := s.me.find(ctx, "/api/v1/namespaces/kube-system/configmaps/cluster-autoscaler-status", nil)
-			if err != nil {
+			_, err = s.me.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, "cluster-autoscaler-status", metav1.GetOptions{})
+			isScaled := err == nil
+			if err != nil && !apierrors.IsNotFound(err) {
 				return unread("whether cluster-autoscaler runs", err)
 			}
 			for _, rule := range cfg.Policy().Rules {
@@ -118,23 +118,22 @@ func autoscalersCheck() check {
 // none of them has a PreferNoSchedule taint in its template: then Karpenter does not relax
 // such taints (NewScheduler in pkg/controllers/provisioning/scheduling/scheduler.go).
 func (s *scene) karpenterTakesSoftForHard(ctx context.Context) (bool, error) {
-	var pools struct {
-		Items []struct {
-			Spec struct {
-				Template struct {
-					Spec struct{ Taints []corev1.Taint }
-				}
-			}
-		}
-	}
-	err := s.me.get(ctx, "/apis/karpenter.sh/v1/nodepools", &pools)
-	if apierrors.IsNotFound(err) {
+	resource := schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1", Resource: "nodepools"}
+	pools, err := s.me.Dynamic.Resource(resource).List(ctx, metav1.ListOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
 		return false, nil
+	case err != nil:
+		return false, err
 	}
 	for _, pool := range pools.Items {
-		if slices.ContainsFunc(pool.Spec.Template.Spec.Taints, func(t corev1.Taint) bool { return t.Effect == corev1.TaintEffectPreferNoSchedule }) {
+		all, _, _ := unstructured.NestedSlice(pool.Object, "spec", "template", "spec", "taints")
+		if slices.ContainsFunc(all, func(taint any) bool {
+			fields, _ := taint.(map[string]any)
+			return fields["effect"] == string(corev1.TaintEffectPreferNoSchedule)
+		}) {
 			return false, nil
 		}
 	}
-	return len(pools.Items) > 0, err
+	return len(pools.Items) > 0, nil
 }

@@ -2,9 +2,11 @@ package check
 
 import (
 	"context"
-	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // creatable is what the chart creates with its default values, and what deploy/
@@ -59,26 +61,18 @@ func creatableCheck() check {
 	}
 }
 
-// rule is one of a role.
-type rule struct {
-	Groups    []string `json:"apiGroups"`
-	Resources []string `json:"resources"`
-	Names     []string `json:"resourceNames,omitempty"`
-	Verbs     []string `json:"verbs"`
-}
-
 // grantable is what whoever installs has to be able to grant: what the agents do, what
 // evict.slots of the chart adds, and what the Job after an uninstallation does. It is for the whole cluster, since a role cannot
 // be tried in a namespace that is not there yet.
-func grantable() []rule {
-	var rules []rule
+func grantable() []rbacv1.PolicyRule {
+	var rules []rbacv1.PolicyRule
 	for _, p := range append(needed("", ""), permission{Group: "coordination.k8s.io", Resource: "leases", Verb: "update"}, permission{Resource: "pods", Verb: "list"}) {
-		r := rule{Groups: []string{p.Group}, Resources: []string{p.Resource}, Verbs: []string{p.Verb}}
-		if p.Sub != "" {
-			r.Resources[0] += "/" + p.Sub
+		r := rbacv1.PolicyRule{APIGroups: []string{p.Group}, Resources: []string{p.Resource}, Verbs: []string{p.Verb}}
+		if p.Subresource != "" {
+			r.Resources[0] += "/" + p.Subresource
 		}
 		if p.Name != "" {
-			r.Names = []string{p.Name}
+			r.ResourceNames = []string{p.Name}
 		}
 		rules = append(rules, r)
 	}
@@ -92,11 +86,8 @@ func grantableCheck() check {
 		name: "grantable", link: "deploy/README.md#permissions",
 		remedy: "install as an administrator of the cluster: whoever creates a role must have its permissions, or the verb escalate",
 		ask: func(ctx context.Context, s *scene) answer {
-			err := s.me.tryCreate(ctx, "/apis/rbac.authorization.k8s.io/v1/clusterroles", map[string]any{
-				"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
-				"metadata": map[string]string{"generateName": "taintlet-check-"}, "rules": grantable(),
-			})
-			if err != nil {
+			role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{GenerateName: "taintlet-check-"}, Rules: grantable()}
+			if _, err := s.me.RbacV1().ClusterRoles().Create(ctx, role, tryCreate(tellsWhoAsks)); err != nil {
 				return fail("you may not grant the agents their permissions: %v", err)
 			}
 			return ok("you may grant the agents their permissions")
@@ -109,19 +100,16 @@ func namespaceCheck() check {
 		name: "namespace", link: "deploy/README.md#install",
 		remedy: "label the namespace pod-security.kubernetes.io/enforce=privileged: no other level allows hostNetwork and hostPID",
 		ask: func(ctx context.Context, s *scene) answer {
-			var namespace struct {
-				Metadata struct{ DeletionTimestamp string }
-			}
-			found, err := s.me.find(ctx, "/api/v1/namespaces/"+s.namespace, &namespace)
+			namespace, err := s.me.CoreV1().Namespaces().Get(ctx, s.namespace, metav1.GetOptions{})
 			switch {
+			case apierrors.IsNotFound(err):
+				return ok("the namespace %s is not there yet: create it as the documentation says", s.namespace)
 			case err != nil:
 				return unread("the namespace "+s.namespace, err)
-			case !found:
-				return ok("the namespace %s is not there yet: create it as the documentation says", s.namespace)
-			case namespace.Metadata.DeletionTimestamp != "":
+			case namespace.DeletionTimestamp != nil:
 				return fail("the namespace %s is being deleted", s.namespace).but("wait until it is gone; what a finalizer holds back keeps it")
 			}
-			err = s.me.tryCreate(ctx, "/api/v1/namespaces/"+s.namespace+"/pods", podLikeOurs(s.namespace, s.port))
+			_, err = s.me.CoreV1().Pods(s.namespace).Create(ctx, podLikeOurs(s.port), tryCreate(tellsWhoAsks))
 			switch {
 			case apierrors.IsForbidden(err):
 				return fail("the namespace %s refuses the agents' pods: %v", s.namespace, err)
@@ -134,17 +122,19 @@ func namespaceCheck() check {
 }
 
 // podLikeOurs is a pod that is allowed where the agents' are.
-func podLikeOurs(namespace string, port int) map[string]any {
-	return map[string]any{
-		"apiVersion": "v1", "kind": "Pod",
-		"metadata": map[string]string{"generateName": "taintlet-check-", "namespace": namespace},
-		"spec": map[string]any{
-			"hostNetwork": true, "hostPID": true, "automountServiceAccountToken": false,
-			"securityContext": map[string]any{"runAsNonRoot": true, "runAsUser": 65532, "seccompProfile": map[string]string{"type": "RuntimeDefault"}},
-			"containers": []map[string]any{{
-				"name": "check", "image": fmt.Sprintf("%s/%s", account, account),
-				"ports":           []map[string]any{{"containerPort": port, "hostPort": port}},
-				"securityContext": map[string]any{"allowPrivilegeEscalation": false, "capabilities": map[string]any{"drop": []string{"ALL"}}},
+func podLikeOurs(port int) *corev1.Pod {
+	const nobody = 65532
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "taintlet-check-"},
+		Spec: corev1.PodSpec{
+			HostNetwork: true, HostPID: true, AutomountServiceAccountToken: new(false),
+			SecurityContext: &corev1.PodSecurityContext{
+				RunAsNonRoot: new(true), RunAsUser: new(int64(nobody)), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+			},
+			Containers: []corev1.Container{{
+				Name: "check", Image: account + "/" + account,
+				Ports:           []corev1.ContainerPort{{ContainerPort: int32(port), HostPort: int32(port)}}, //nolint:gosec // 1 to 65535
+				SecurityContext: &corev1.SecurityContext{AllowPrivilegeEscalation: new(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}},
 			}},
 		},
 	}

@@ -6,6 +6,7 @@ package check
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -207,7 +208,10 @@ func (o Options) make(ctx context.Context) (report Report, err error) {
 // reach asks for the version of the API server. Nothing else is asked of one that does
 // not answer, or does not know who asks.
 func (s *scene) reach(ctx context.Context) error {
-	err := s.me.get(ctx, "/version", &s.version)
+	data, err := s.me.Discovery().RESTClient().Get().AbsPath("/version").Do(ctx).Raw()
+	if err == nil {
+		err = json.Unmarshal(data, &s.version)
+	}
 	var answered apierrors.APIStatus
 	switch {
 	case apierrors.IsUnauthorized(err):

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/version"
 	"sigs.k8s.io/yaml"
 )
 
@@ -46,7 +47,7 @@ func grantedBy(objects []object) (all []permission) {
 			for _, resource := range rule.Resources {
 				for _, verb := range rule.Verbs {
 					p := permission{Group: rule.APIGroups[0], Resource: resource, Namespace: o.Metadata.Namespace, Verb: verb}
-					p.Resource, p.Sub, _ = strings.Cut(resource, "/")
+					p.Resource, p.Subresource, _ = strings.Cut(resource, "/")
 					if len(rule.ResourceNames) > 0 {
 						p.Name = rule.ResourceNames[0]
 					}
@@ -177,8 +178,8 @@ func TestOldKernels(t *testing.T) {
 }
 
 func TestVersions(t *testing.T) {
-	for v, want := range map[version]int{{"1", "36", ""}: 36, {"1", "30+", ""}: 30, {"2", "1", ""}: 0, {"", "", ""}: 0, {"1", "x", ""}: 0} {
-		if got := v.number(); got != want {
+	for v, want := range map[version.Info]int{{Major: "1", Minor: "36"}: 36, {Major: "1", Minor: "30+"}: 30, {Major: "2", Minor: "1"}: 0, {}: 0, {Major: "1", Minor: "x"}: 0} {
+		if got := minorOf(v); got != want {
 			t.Errorf("%v: %d", v, got)
 		}
 	}

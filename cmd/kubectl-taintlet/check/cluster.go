@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"regexp"
 	"slices"
-	"strings"
+
+	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
 )
 
 const (
@@ -25,7 +25,7 @@ func versionCheck() check {
 			if s.versionErr != nil {
 				return fail("the API server does not say its version: %v", s.versionErr)
 			}
-			if minor := s.version.number(); minor < oldest {
+			if minor := minorOf(s.version); minor < oldest {
 				return fail("Kubernetes is %s, older than 1.%d", s.version.GitVersion, oldest)
 			}
 			return ok("Kubernetes is %s, 1.%d or later", s.version.GitVersion, oldest)
@@ -76,28 +76,12 @@ func imagesCheck() check {
 func (s *scene) images(ctx context.Context) (images []string, err error) {
 	list, err := s.agentPods(ctx)
 	for _, pod := range list {
-		for _, container := range pod.Spec.Containers {
-			if container.Name == account && !slices.Contains(images, container.Image) {
-				images = append(images, container.Image)
-			}
+		if image := installation.Agent(&pod.Spec).Image; image != "" && !slices.Contains(images, image) {
+			images = append(images, image)
 		}
 	}
 	slices.Sort(images)
 	return images, err
-}
-
-// release is a version as releases have it, without what follows the patch number.
-var release = regexp.MustCompile(`^v?(\d+\.\d+\.\d+)$`)
-
-// releaseOf returns the release that a version or the tag of an image names; empty:
-// none.
-func releaseOf(version string) string {
-	name, _, _ := strings.Cut(version, "@")
-	name = name[strings.LastIndexAny(name, ":/")+1:]
-	if found := release.FindStringSubmatch(name); found != nil {
-		return found[1]
-	}
-	return ""
 }
 
 // programCheck compares the release of the agents with that of this program, which
@@ -108,7 +92,7 @@ func programCheck() check {
 		remedy: "use the plugin of the agents' release: what another one says of the configuration and of the record may be wrong",
 		link:   "deploy/README.md#the-plugin",
 		ask: func(ctx context.Context, s *scene) answer {
-			own := releaseOf(s.program)
+			own := installation.ReleaseOf(s.program)
 			if own == "" {
 				return skip("whether this program is of the agents' release: it is %s, which is none", cmp.Or(s.program, "of no version"))
 			}
@@ -117,7 +101,7 @@ func programCheck() check {
 				return skip("whether this program is of the agents' release: there are no agents to compare it with")
 			}
 			for _, image := range images {
-				switch theirs := releaseOf(image); theirs {
+				switch theirs := installation.ReleaseOf(image); theirs {
 				case own:
 				case "":
 					return skip("whether this program is of the agents' release: the image %s names none", image)

@@ -1,18 +1,21 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
+	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/inuse"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
@@ -43,7 +46,7 @@ func configurationCheck() check {
 			case apierrors.IsForbidden(err):
 				return skip("whether the configuration is valid: you may not get configmaps in namespace %s", s.namespace)
 			case apierrors.IsNotFound(err):
-				return fail("the ConfigMap %s is missing in namespace %s", inuse.ConfigMap, s.namespace).but("apply the manifest or upgrade the chart again")
+				return fail("the ConfigMap %s is missing in namespace %s", account, s.namespace).but("apply the manifest or upgrade the chart again")
 			case err != nil:
 				return fail("the configuration cannot be read: %v", err).but("apply the manifest or upgrade the chart again")
 			}
@@ -65,7 +68,7 @@ func ruledIn(cfg *config.Config) string {
 }
 
 // maxEvents is how many Events are read.
-const maxEvents = "500"
+const maxEvents = 500
 
 // refusing are the Nodes whose agent has told that it refuses a configuration, and
 // nothing of another one since. Who may not list Events learns nothing.
@@ -75,35 +78,28 @@ func (s *scene) refusing(ctx context.Context) []string {
 	if err != nil {
 		return nil
 	}
-	maps.DeleteFunc(last, func(_ string, e nodeEvent) bool { return e.Reason != refused })
+	maps.DeleteFunc(last, func(_ string, e corev1.Event) bool { return e.Reason != refused })
 	return slices.Sorted(maps.Keys(last))
 }
 
 // lastEvents returns the newest Event of these reasons about each Node. The API server
 // keeps Events for an hour, unless it is configured otherwise.
-func (s *scene) lastEvents(ctx context.Context, reasons ...string) (map[string]nodeEvent, error) {
-	last := map[string]nodeEvent{}
+func (s *scene) lastEvents(ctx context.Context, reasons ...string) (map[string]corev1.Event, error) {
+	last := map[string]corev1.Event{}
 	for _, reason := range reasons {
-		var events struct{ Items []nodeEvent }
-		query := map[string][]string{"fieldSelector": {"involvedObject.kind=Node,reason=" + reason}, "limit": {maxEvents}}
-		if err := s.me.listed(ctx, "/api/v1/namespaces/default/events", query, &events); err != nil {
+		options := metav1.ListOptions{FieldSelector: "involvedObject.kind=Node,reason=" + reason, Limit: maxEvents}
+		events, err := s.me.CoreV1().Events(metav1.NamespaceDefault).List(ctx, options)
+		if err != nil {
 			return nil, err
 		}
 		for _, e := range events.Items {
 			name := e.InvolvedObject.Name
-			if known, found := last[name]; !found || !e.LastTimestamp.Before(known.LastTimestamp) {
+			if known, found := last[name]; !found || !e.LastTimestamp.Time.Before(known.LastTimestamp.Time) {
 				last[name] = e
 			}
 		}
 	}
 	return last, nil
-}
-
-// nodeEvent is what is used of an Event about a Node.
-type nodeEvent struct {
-	InvolvedObject struct{ Name string }
-	Reason         string
-	LastTimestamp  time.Time
 }
 
 func rulesCheck() check {
@@ -140,14 +136,14 @@ func slotsCheck() check {
 			var missing []string
 			for i := range cfg.Eviction.Slots {
 				name := fmt.Sprint(apiserver.SlotPrefix, i)
-				found, err := s.me.find(ctx, "/apis/coordination.k8s.io/v1/namespaces/"+s.namespace+"/leases/"+name, nil)
+				_, err := s.me.CoordinationV1().Leases(s.namespace).Get(ctx, name, metav1.GetOptions{})
 				switch {
+				case apierrors.IsNotFound(err):
+					missing = append(missing, name)
 				case apierrors.IsForbidden(err):
 					return skip("whether the eviction slots are there: you may not get leases in namespace %s", s.namespace)
 				case err != nil:
 					return fail("the eviction slots cannot be read: %v", err)
-				case !found:
-					missing = append(missing, name)
 				}
 			}
 			evicts := slices.ContainsFunc(cfg.Policy().Rules, func(r decide.Rule) bool { return r.Level == probes.Critical })
@@ -211,16 +207,14 @@ func wantedBy(cfg *config.Config) []taints.Taint {
 
 // trySet tries, as the agent of a Node, to set taints beside those that are there.
 func (s *scene) trySet(ctx context.Context, node string, wanted []taints.Taint) error {
-	var now struct {
-		Spec struct{ Taints []taints.Taint }
-	}
-	path := "/api/v1/nodes/" + node
-	if err := s.me.get(ctx, path, &now); err != nil {
+	read, err := s.me.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
+	if err != nil {
 		return err
 	}
-	after := now.Spec.Taints
+	now := apiserver.NodeOf(read)
+	after := slices.Clone(now.Taints)
 	for _, taint := range wanted {
-		if !slices.ContainsFunc(after, func(t taints.Taint) bool { return t.Pair() == taint.Pair() }) {
+		if !now.Has(taint.Pair()) {
 			after = append(after, taint)
 		}
 	}
@@ -228,18 +222,8 @@ func (s *scene) trySet(ctx context.Context, node string, wanted []taints.Taint) 
 	if err != nil {
 		return err
 	}
-	return agent.tryPatch(ctx, path, map[string]any{"spec": map[string]any{"taints": after}}, nil)
-}
-
-// managed is what is used of an object's managed fields.
-type managed struct {
-	Metadata struct {
-		ManagedFields []struct {
-			Manager  string
-			Time     time.Time
-			FieldsV1 map[string]any
-		}
-	}
+	_, err = tryPatch(ctx, agent, account, node, setsTaints(after))
+	return err
 }
 
 // byHand are the managers of commands by which people change a single object.
@@ -259,14 +243,15 @@ func unchangedCheck() check {
 					kinds = []string{"mutatingadmissionpolicies", "mutatingadmissionpolicybindings"}
 				}
 				for _, kind := range kinds {
-					var policy managed
-					switch found, err := s.me.find(ctx, admission+kind+"/"+name, &policy); {
+					policy, err := s.policyObject(ctx, kind, name)
+					switch {
+					case apierrors.IsNotFound(err):
 					case apierrors.IsForbidden(err):
 						return skip("whether the policies were changed by hand: you may not get %s", kind)
 					case err != nil:
 						return fail("the policies cannot be read: %v", err)
-					case found:
-						changed = append(changed, policy.changes(singular(kind)+" "+name)...)
+					default:
+						changed = append(changed, changes(singular(kind)+" "+name, policy.GetManagedFields())...)
 					}
 				}
 			}
@@ -284,10 +269,10 @@ func singular(kinds string) string {
 }
 
 // changes says who changed the spec of the object by hand, and when.
-func (m managed) changes(name string) (all []string) {
-	for _, entry := range m.Metadata.ManagedFields {
-		if _, isSpec := entry.FieldsV1["f:spec"]; isSpec && byHand(entry.Manager) {
-			all = append(all, fmt.Sprintf("%s (%s, %s)", name, entry.Manager, entry.Time.UTC().Format("2006-01-02 15:04 UTC")))
+func changes(name string, managed []metav1.ManagedFieldsEntry) (all []string) {
+	for _, entry := range managed {
+		if byHand(entry.Manager) && installation.WritesSpec(entry) {
+			all = append(all, fmt.Sprintf("%s (%s, %s)", name, entry.Manager, cmp.Or(entry.Time, &metav1.Time{}).UTC().Format("2006-01-02 15:04 UTC")))
 		}
 	}
 	return all

@@ -1,13 +1,18 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"net/url"
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/taintlet/taintlet/agent/fleet/dnspods"
+	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
 )
 
 // dnsPods is where the agents look for the pods of the cluster's DNS. A DaemonSet that
@@ -17,36 +22,34 @@ func (s *scene) dnsPods(ctx context.Context) dnspods.Where {
 	if err != nil {
 		return dnspods.Default()
 	}
-	for _, container := range d.Spec.Template.Spec.Containers {
-		for _, arg := range container.Args {
-			text, isSet := strings.CutPrefix(arg, "--dns-pods=")
-			if found, err := dnspods.Parse(text); isSet && container.Name == account && err == nil {
-				return found
-			}
+	for _, arg := range installation.Agent(&d.Spec.Template.Spec).Args {
+		text, isSet := strings.CutPrefix(arg, "--dns-pods=")
+		if found, err := dnspods.Parse(text); isSet && err == nil {
+			return found
 		}
 	}
 	return dnspods.Default()
 }
 
-// dnsSlices is what is used of the EndpointSlices of the cluster's DNS.
-type dnsSlices struct {
-	Items []struct {
-		Metadata  struct{ Labels map[string]string }
-		Endpoints []struct {
-			NodeName   string
-			Conditions struct{ Ready *bool }
-			TargetRef  struct{ Name string }
-		}
+// endpointSlices returns the EndpointSlices of a namespace with a label.
+func (s *scene) endpointSlices(ctx context.Context, namespace, selector string) ([]discoveryv1.EndpointSlice, error) {
+	found, err := s.me.DiscoveryV1().EndpointSlices(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+	if err != nil {
+		return nil, err
 	}
+	return found.Items, nil
 }
 
-// pods returns the ready pods with their Nodes, and their Services, each once.
-func (all dnsSlices) pods() (pods, services []string) {
-	for _, slice := range all.Items {
-		services = append(services, slice.Metadata.Labels["kubernetes.io/service-name"])
+// isReady reports whether an endpoint is ready, which is so where nothing else is said.
+func isReady(e discoveryv1.Endpoint) bool { return *cmp.Or(e.Conditions.Ready, new(true)) }
+
+// podsOf returns the ready pods with their Nodes, and their Services, each once.
+func podsOf(all []discoveryv1.EndpointSlice) (pods, services []string) {
+	for _, slice := range all {
+		services = append(services, slice.Labels[discoveryv1.LabelServiceName])
 		for _, e := range slice.Endpoints {
-			if e.Conditions.Ready == nil || *e.Conditions.Ready {
-				pods = append(pods, fmt.Sprintf("%s (%s)", e.TargetRef.Name, e.NodeName))
+			if isReady(e) {
+				pods = append(pods, fmt.Sprintf("%s (%s)", cmp.Or(e.TargetRef, &corev1.ObjectReference{}).Name, *cmp.Or(e.NodeName, new(""))))
 			}
 		}
 	}
@@ -64,12 +67,11 @@ func dnsPodsCheck() check {
 		ask: func(ctx context.Context, s *scene) answer {
 			where := s.dnsPods(ctx)
 			for _, selector := range where.Selectors() {
-				var found dnsSlices
-				path := "/apis/discovery.k8s.io/v1/namespaces/" + where.Namespace + "/endpointslices"
-				if err := s.me.listed(ctx, path, url.Values{"labelSelector": {selector}}, &found); err != nil {
+				found, err := s.endpointSlices(ctx, where.Namespace, selector)
+				if err != nil {
 					return skip("which DNS pods the agents ask: the EndpointSlices in %s cannot be listed: %v", where.Namespace, err)
 				}
-				pods, services := found.pods()
+				pods, services := podsOf(found)
 				if len(pods) > 0 {
 					return ok("the agents ask the DNS pods of Service %s in %s: %s", listed(services), where.Namespace, listed(pods))
 				}

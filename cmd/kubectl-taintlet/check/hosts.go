@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
 // maxSkew is how far a host's clock may be off. Nothing is decided by it; it makes
@@ -17,7 +19,7 @@ func hostNetworkCheck() check {
 		name: "host-network", link: "docs/troubleshooting.md#a-condition-is-unknown",
 		remedy: "set hostNetwork: true in the DaemonSet's template, as the chart does",
 		ask: func(ctx context.Context, s *scene) answer {
-			return s.hasNamespace(ctx, "hostNetwork", "routes", func(d *daemonSet) bool { return d.Spec.Template.Spec.HostNetwork })
+			return s.hasNamespace(ctx, "hostNetwork", "routes", func(spec *corev1.PodSpec) bool { return spec.HostNetwork })
 		},
 	}
 }
@@ -27,17 +29,17 @@ func hostPIDCheck() check {
 		name: "host-pid", link: "docs/troubleshooting.md#a-condition-is-unknown",
 		remedy: "set hostPID: true in the DaemonSet's template, as the chart does",
 		ask: func(ctx context.Context, s *scene) answer {
-			return s.hasNamespace(ctx, "hostPID", "limits of PIDs and mounts", func(d *daemonSet) bool { return d.Spec.Template.Spec.HostPID })
+			return s.hasNamespace(ctx, "hostPID", "limits of PIDs and mounts", func(spec *corev1.PodSpec) bool { return spec.HostPID })
 		},
 	}
 }
 
-func (s *scene) hasNamespace(ctx context.Context, field, what string, has func(*daemonSet) bool) answer {
+func (s *scene) hasNamespace(ctx context.Context, field, what string, has func(*corev1.PodSpec) bool) answer {
 	d, err := s.agents(ctx)
 	switch {
 	case err != nil:
 		return skip("whether the agents have %s: the DaemonSet cannot be read", field)
-	case !has(d):
+	case !has(&d.Spec.Template.Spec):
 		return fail("the agents lack %s: they do not see the %s of the host", field, what)
 	}
 	return ok("the agents have %s: they see the %s of the host", field, what)

@@ -4,32 +4,17 @@ import (
 	"context"
 	"strings"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
 )
 
 // permission is a verb on a resource, as a review has it.
-type permission struct {
-	Group     string `json:"group,omitempty"`
-	Resource  string `json:"resource"`
-	Sub       string `json:"subresource,omitempty"`
-	Namespace string `json:"namespace,omitempty"`
-	Name      string `json:"name,omitempty"`
-	Verb      string `json:"verb"`
-}
-
-func (p permission) String() string {
-	text := p.Verb + " " + p.Resource
-	if p.Sub != "" {
-		text += "/" + p.Sub
-	}
-	if p.Name != "" {
-		text += " " + p.Name
-	}
-	if p.Namespace != "" {
-		text += " in " + p.Namespace
-	}
-	return text
-}
+type permission = installation.Permission
 
 // needed is what the agents do: the rules of templates/rbac.yaml in the chart, with
 // which a test compares it.
@@ -40,7 +25,7 @@ func needed(namespace, dns string) []permission {
 		{Resource: "nodes", Verb: "list"},
 		{Resource: "nodes", Verb: "watch"},
 		{Resource: "nodes", Verb: "patch"},
-		{Resource: "nodes", Sub: "status", Verb: "patch"},
+		{Resource: "nodes", Subresource: "status", Verb: "patch"},
 		{Group: admission, Resource: "mutatingadmissionpolicybindings", Name: "taintlet-keep", Verb: "get"},
 		{Resource: "events", Namespace: "default", Verb: "create"},
 		{Group: discovery, Resource: "endpointslices", Namespace: "default", Name: "kubernetes", Verb: "get"},
@@ -61,43 +46,21 @@ func excessive() []permission {
 		{Resource: "pods", Verb: "delete"},
 		{Resource: "nodes", Verb: "create"},
 		{Resource: "nodes", Verb: "delete"},
-		{Resource: "nodes", Sub: "proxy", Verb: "get"},
-		{Resource: "serviceaccounts", Sub: "token", Verb: "create"},
+		{Resource: "nodes", Subresource: "proxy", Verb: "get"},
+		{Resource: "serviceaccounts", Subresource: "token", Verb: "create"},
 	}
 }
 
-// review is a question to the authorizer, and its answer.
-type review struct {
-	APIVersion string       `json:"apiVersion"`
-	Kind       string       `json:"kind"`
-	Spec       reviewSpec   `json:"spec"`
-	Status     reviewStatus `json:"status,omitzero"`
-}
-
-type reviewSpec struct {
-	User       string      `json:"user,omitempty"`
-	Groups     []string    `json:"groups,omitempty"`
-	Attributes *permission `json:"resourceAttributes"`
-}
-
-type reviewStatus struct {
-	Allowed bool `json:"allowed"`
-}
-
-const authorization = "/apis/authorization.k8s.io/v1/"
-
 // mayAgent asks whether the agents' account may do something.
 func (s *scene) mayAgent(ctx context.Context, p permission) (bool, error) {
-	question := review{APIVersion: "authorization.k8s.io/v1", Kind: "SubjectAccessReview", Spec: reviewSpec{s.user(), groupsOf(s.namespace), &p}}
-	err := s.me.ask(ctx, authorization+"subjectaccessreviews", question, &question)
-	return question.Status.Allowed, err
+	return s.me.MayAgents(ctx, s.namespace, p)
 }
 
 // mayI asks whether whoever runs the check may do something.
 func (s *scene) mayI(ctx context.Context, p permission) (bool, error) {
-	question := review{APIVersion: "authorization.k8s.io/v1", Kind: "SelfSubjectAccessReview", Spec: reviewSpec{Attributes: &p}}
-	err := s.me.ask(ctx, authorization+"selfsubjectaccessreviews", question, &question)
-	return question.Status.Allowed, err
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: (*authorizationv1.ResourceAttributes)(&p)}}
+	answer, err := s.me.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+	return err == nil && answer.Status.Allowed, err
 }
 
 // sort divides permissions into those that are allowed and those that are not.
@@ -129,7 +92,7 @@ func grantedCheck() check {
 			case err != nil:
 				return fail("the permissions of the agents cannot be looked up: %v", err)
 			case len(refused) > 0:
-				return fail("the agents' account %s may not %s", s.user(), listed(refused))
+				return fail("the agents' account %s may not %s", s.user().UserName, listed(refused))
 			}
 			return ok("the agents may do what they need: %d permissions", len(allowed))
 		},
@@ -156,39 +119,6 @@ func boundedCheck() check {
 	}
 }
 
-// tokenRequest asks for a token that is bound to a pod, as a kubelet does.
-type tokenRequest struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
-	Spec       struct {
-		ExpirationSeconds int `json:"expirationSeconds"`
-		BoundObjectRef    struct {
-			APIVersion string `json:"apiVersion"`
-			Kind       string `json:"kind"`
-			Name       string `json:"name"`
-			UID        string `json:"uid"`
-		} `json:"boundObjectRef"`
-	} `json:"spec"`
-	Status struct {
-		Token string `json:"token"`
-	} `json:"status,omitzero"`
-}
-
-// tokenReview asks whose a token is.
-type tokenReview struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
-	Spec       struct {
-		Token string `json:"token"`
-	} `json:"spec"`
-	Status struct {
-		Authenticated bool `json:"authenticated"`
-		User          struct {
-			Extra map[string][]string `json:"extra"`
-		} `json:"user"`
-	} `json:"status,omitzero"`
-}
-
 // tokenFor is how long the token lives that the check asks for, in seconds: the
 // shortest that the API server grants.
 const tokenFor = 600
@@ -205,7 +135,7 @@ func tokenCheck() check {
 			}
 			for _, pod := range list {
 				if pod.Spec.NodeName != "" {
-					return s.tokenOf(ctx, pod.Metadata.Name, pod.Metadata.UID, pod.Spec.NodeName)
+					return s.tokenOf(ctx, pod)
 				}
 			}
 			return skip("whether tokens name their Node: no agent's pod is on a Node")
@@ -213,26 +143,27 @@ func tokenCheck() check {
 	}
 }
 
-// tokenOf asks for a token of a pod and what the API server makes of it.
-func (s *scene) tokenOf(ctx context.Context, pod, uid, node string) answer {
-	request := tokenRequest{APIVersion: "authentication.k8s.io/v1", Kind: "TokenRequest"}
-	request.Spec.ExpirationSeconds = tokenFor
-	bound := &request.Spec.BoundObjectRef
-	bound.APIVersion, bound.Kind, bound.Name, bound.UID = "v1", "Pod", pod, uid
-	err := s.me.ask(ctx, "/api/v1/namespaces/"+s.namespace+"/serviceaccounts/"+account+"/token", request, &request)
-	review := tokenReview{APIVersion: "authentication.k8s.io/v1", Kind: "TokenReview"}
+// tokenOf asks for a token that is bound to a pod, as a kubelet does, and what the API
+// server makes of it.
+func (s *scene) tokenOf(ctx context.Context, pod *corev1.Pod) answer {
+	request, err := s.me.CoreV1().ServiceAccounts(s.namespace).CreateToken(ctx, account, &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
+		ExpirationSeconds: new(int64(tokenFor)),
+		BoundObjectRef:    &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID},
+	}}, metav1.CreateOptions{})
+	review := &authenticationv1.TokenReview{}
 	if err == nil {
 		review.Spec.Token = request.Status.Token
-		err = s.me.ask(ctx, "/apis/authentication.k8s.io/v1/tokenreviews", review, &review)
+		review, err = s.me.AuthenticationV1().TokenReviews().Create(ctx, review, metav1.CreateOptions{})
 	}
-	found := strings.Join(review.Status.User.Extra[nodeExtra], ",")
 	switch {
 	case apierrors.IsForbidden(err):
 		return skip("whether tokens name their Node: you may not create serviceaccounts/token and tokenreviews")
 	case err != nil:
-		return fail("the token of pod %s cannot be looked at: %v", pod, err)
-	case found != node:
-		return fail("the token of pod %s on Node %s names the Node %q", pod, node, found)
+		return fail("the token of pod %s cannot be looked at: %v", pod.Name, err)
+	}
+	found := strings.Join(review.Status.User.Extra[nodeExtra], ",")
+	if node := pod.Spec.NodeName; found != node {
+		return fail("the token of pod %s on Node %s names the Node %q", pod.Name, node, found)
 	}
 	return ok("tokens of the agents name their Node")
 }

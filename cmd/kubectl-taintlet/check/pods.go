@@ -8,110 +8,54 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
 	"github.com/taintlet/taintlet/cmd/terminal"
 )
 
-// pods are the agents'.
-type pods struct{ Items []pod }
-
-// pod is what is used of an agent's pod.
-type pod struct {
-	Metadata struct {
-		Name, Namespace, UID string
-		DeletionTimestamp    *time.Time
-	}
-	Spec struct {
-		NodeName   string
-		Containers []podContainer
-	}
-	Status struct {
-		Phase             string
-		Conditions        []struct{ Type, Status string }
-		ContainerStatuses []containerStatus
-	}
-}
-
-type podContainer struct {
-	Name, Image string
-	Ports       []struct{ ContainerPort int }
-}
-
-// port is where the agent listens.
-func (p pod) port() int {
-	for _, c := range p.Spec.Containers {
-		if c.Name == account && len(c.Ports) > 0 {
-			return c.Ports[0].ContainerPort
-		}
+// portOf is where the agent listens.
+func portOf(pod *corev1.Pod) int {
+	if ports := installation.Agent(&pod.Spec).Ports; len(ports) > 0 {
+		return int(ports[0].ContainerPort)
 	}
 	return DefaultPort
 }
 
-type containerStatus struct {
-	Name         string
-	RestartCount int
-	State        struct{ Waiting, Terminated *ended }
-	LastState    struct{ Terminated *ended }
-}
-
-// ended is why a container does not run, or did not.
-type ended struct {
-	Reason     string
-	ExitCode   int
-	FinishedAt time.Time
-}
-
 // agentPods returns the agents' pods.
-func (s *scene) agentPods(ctx context.Context) ([]pod, error) {
-	return s.pods.once(func() (own []pod, err error) {
-		var list pods
-		err = s.me.selected(ctx, "/api/v1/namespaces/"+s.namespace+"/pods", label, &list)
-		return list.Items, err
-	})
+func (s *scene) agentPods(ctx context.Context) ([]*corev1.Pod, error) {
+	return s.pods.once(func() ([]*corev1.Pod, error) { return s.me.Pods(ctx, s.namespace) })
 }
 
-// isReady reports whether the pod's agent is active and may write its Node.
-func (p pod) isReady() bool {
-	for _, c := range p.Status.Conditions {
-		if c.Type == "Ready" {
-			return c.Status == "True"
-		}
-	}
-	return false
-}
-
-// runs reports whether the pod has an agent that goes on.
-func (p pod) runs() bool {
-	return p.Metadata.DeletionTimestamp == nil && p.Status.Phase != "Succeeded" && p.Status.Phase != "Failed"
-}
-
-// node is the pod's Node.
-func (p pod) node() string {
+// nodeOf is the pod's Node.
+func nodeOf(p *corev1.Pod) string {
 	if p.Spec.NodeName == "" {
-		return p.Metadata.Name + ", on no Node yet"
+		return p.Name + ", on no Node yet"
 	}
 	return p.Spec.NodeName
 }
 
-// why says why the pod is not ready, as far as Kubernetes knows.
-func (p pod) why() string {
-	if p.Metadata.DeletionTimestamp != nil {
+// whyNot says why the pod is not ready, as far as Kubernetes knows.
+func whyNot(p *corev1.Pod) string {
+	if p.DeletionTimestamp != nil {
 		return "ending"
 	}
 	for _, c := range p.Status.ContainerStatuses {
 		switch {
-		case c.State.Waiting != nil && c.LastState.Terminated != nil:
-			return fmt.Sprintf("%s after %s", word(c.State.Waiting.Reason), c.LastState.Terminated)
+		case c.State.Waiting != nil && c.LastTerminationState.Terminated != nil:
+			return fmt.Sprintf("%s after %s", word(c.State.Waiting.Reason), endText(c.LastTerminationState.Terminated))
 		case c.State.Waiting != nil:
 			return word(c.State.Waiting.Reason)
 		case c.State.Terminated != nil:
-			return c.State.Terminated.String()
+			return endText(c.State.Terminated)
 		}
 	}
 	return ""
 }
 
-// String says how the container ended.
-func (e *ended) String() string {
+// endText says how a container ended.
+func endText(e *corev1.ContainerStateTerminated) string {
 	if e.Reason == "" || e.Reason == "Error" || e.Reason == "Completed" {
 		return fmt.Sprintf("exit code %d", e.ExitCode)
 	}
@@ -123,13 +67,12 @@ func word(text string) string { return terminal.Clean(text, 100) }
 
 // notReady are the Nodes whose agents are not ready, with the reason that Kubernetes knows
 // or the agent itself tells.
-func notReady(all []pod, asks func(pod) string) (nodes []string) {
+func notReady(all []*corev1.Pod, asks func(*corev1.Pod) string) (nodes []string) {
 	for _, p := range all {
-		if p.isReady() && p.Metadata.DeletionTimestamp == nil {
+		if isReady, _ := installation.ReadySince(p); isReady && p.DeletionTimestamp == nil {
 			continue
 		}
-		text := p.node()
-		why := p.why()
+		text, why := nodeOf(p), whyNot(p)
 		if why == "" {
 			why = asks(p)
 		}
@@ -157,8 +100,8 @@ func restartsCheck() check {
 			var restarted []string
 			for _, p := range list {
 				for _, c := range p.Status.ContainerStatuses {
-					if last := c.LastState.Terminated; last != nil && time.Since(last.FinishedAt) < endedWithin {
-						restarted = append(restarted, fmt.Sprintf("%s (%s, %d restarts)", p.node(), last, c.RestartCount))
+					if last := c.LastTerminationState.Terminated; last != nil && time.Since(last.FinishedAt.Time) < endedWithin {
+						restarted = append(restarted, fmt.Sprintf("%s (%s, %d restarts)", nodeOf(p), endText(last), c.RestartCount))
 					}
 				}
 			}
@@ -177,19 +120,17 @@ func oneEachCheck() check {
 		name: "one-each", link: "docs/living-with-kubernetes.md#two-agents-on-one-node",
 		remedy: "remove one of the installations, or the pod that belongs to no DaemonSet",
 		ask: func(ctx context.Context, s *scene) answer {
-			var list pods
-			if err := s.me.selected(ctx, "/api/v1/pods", label, &list); err != nil {
+			list, err := s.me.Pods(ctx, metav1.NamespaceAll)
+			if err != nil {
 				return skip("whether each Node has one agent: you may not list the pods of all namespaces")
 			}
-			byNode := map[string][]string{}
-			for _, p := range list.Items {
-				if p.runs() && p.Spec.NodeName != "" {
-					byNode[p.Spec.NodeName] = append(byNode[p.Spec.NodeName], p.Metadata.Namespace+"/"+p.Metadata.Name)
-				}
-			}
 			var several []string
-			for node, names := range byNode {
-				if len(names) > 1 {
+			for node, pods := range installation.PodsByNode(list) {
+				if len(pods) > 1 {
+					names := make([]string, len(pods))
+					for i, p := range pods {
+						names[i] = p.Namespace + "/" + p.Name
+					}
 					slices.Sort(names)
 					several = append(several, fmt.Sprintf("%s (%s)", node, strings.Join(names, ", ")))
 				}

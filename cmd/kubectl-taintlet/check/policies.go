@@ -7,15 +7,18 @@ import (
 	"slices"
 	"strings"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/rest"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
 	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/taints/apiserver"
 )
 
 const (
-	admission     = "/apis/admissionregistration.k8s.io/v1/"
 	policyLink    = "deploy/README.md#permissions"
 	policyRemedy  = "apply the manifest or upgrade the chart again: without its policies a stolen token can change every Node"
 	keepLink      = "docs/living-with-kubernetes.md#who-owns-a-taint"
@@ -33,7 +36,7 @@ func mayNotImpersonate(err error) bool {
 }
 
 // refuses checks that a policy refuses a dry run of the agent that it has to refuse.
-func (s *scene) refuses(ctx context.Context, policy, what string, try func(agent api, node string) error) answer {
+func (s *scene) refuses(ctx context.Context, policy, what string, try func(agent *installation.Client, node string) error) answer {
 	all, err := s.allNodes(ctx)
 	if err != nil {
 		return skip("whether the policy %s is in force: %v", policy, err)
@@ -59,9 +62,10 @@ func nodesPolicyCheck() check {
 	return check{
 		name: "policy-nodes", remedy: policyRemedy, link: policyLink,
 		ask: func(ctx context.Context, s *scene) answer {
-			return s.refuses(ctx, policy, "an agent's write of somebody else's annotation", func(agent api, node string) error {
+			return s.refuses(ctx, policy, "an agent's write of somebody else's annotation", func(agent *installation.Client, node string) error {
 				patch := map[string]any{"metadata": map[string]any{"annotations": map[string]string{"example.com/taintlet-check": "1"}}}
-				return agent.tryPatch(ctx, "/api/v1/nodes/"+node, patch, nil)
+				_, err := tryPatch(ctx, agent, account, node, patch)
+				return err
 			})
 		},
 	}
@@ -72,12 +76,13 @@ func eventsPolicyCheck() check {
 	return check{
 		name: "policy-events", remedy: policyRemedy, link: policyLink,
 		ask: func(ctx context.Context, s *scene) answer {
-			return s.refuses(ctx, policy, "an agent's Event about another Node", func(agent api, node string) error {
-				event := map[string]any{
-					"apiVersion": "v1", "kind": "Event", "metadata": map[string]string{"name": "taintlet-check", "namespace": "default"},
-					"involvedObject": map[string]string{"kind": "Node", "name": node + "-other"},
+			return s.refuses(ctx, policy, "an agent's Event about another Node", func(agent *installation.Client, node string) error {
+				event := &corev1.Event{
+					ObjectMeta:     metav1.ObjectMeta{Name: "taintlet-check", Namespace: metav1.NamespaceDefault},
+					InvolvedObject: corev1.ObjectReference{Kind: "Node", Name: node + "-other"},
 				}
-				return agent.tryCreate(ctx, "/api/v1/namespaces/default/events", event)
+				_, err := agent.CoreV1().Events(metav1.NamespaceDefault).Create(ctx, event, tryCreate(account))
+				return err
 			})
 		},
 	}
@@ -88,23 +93,18 @@ func leasesPolicyCheck() check {
 	return check{
 		name: "policy-leases", remedy: policyRemedy, link: "deploy/README.md#eviction",
 		ask: func(ctx context.Context, s *scene) answer {
-			path := "/apis/coordination.k8s.io/v1/namespaces/" + s.namespace + "/leases/" + apiserver.SlotPrefix + "0"
-			var lease map[string]any
-			found, err := s.me.find(ctx, path, &lease)
+			lease, err := s.me.CoordinationV1().Leases(s.namespace).Get(ctx, apiserver.SlotPrefix+"0", metav1.GetOptions{})
 			switch {
+			case apierrors.IsNotFound(err):
+				return ok("no Node may evict: there are no eviction slots")
 			case err != nil:
 				return unread("the eviction slots", err)
-			case !found:
-				return ok("no Node may evict: there are no eviction slots")
 			}
-			return s.refuses(ctx, policy, "an agent's taking of a slot for another Node", func(agent api, node string) error {
-				spec, _ := lease["spec"].(map[string]any)
-				if spec == nil {
-					spec = map[string]any{}
-				}
-				spec["holderIdentity"] = node + "-other"
-				lease["spec"] = spec
-				return agent.tryUpdate(ctx, path, lease)
+			return s.refuses(ctx, policy, "an agent's taking of a slot for another Node", func(agent *installation.Client, node string) error {
+				lease.Spec.HolderIdentity = new(node + "-other")
+				options := metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: account}
+				_, err := agent.CoordinationV1().Leases(s.namespace).Update(ctx, lease, options)
+				return err
 			})
 		},
 	}
@@ -115,17 +115,17 @@ func keepObjectsCheck() check {
 		name: "keep-objects", link: keepLink,
 		remedy: "apply deploy/keep.yaml, or install the chart with keep: null or true; without it stand-ins take the place of the well-known taints",
 		ask: func(ctx context.Context, s *scene) answer {
-			if minor := s.version.number(); minor > 0 && minor < keeping {
+			if minor := minorOf(s.version); minor > 0 && minor < keeping {
 				return ok("stand-ins are used: Kubernetes 1.%d cannot have deploy/keep.yaml", minor)
 			}
 			var missing []string
 			for _, kind := range []string{"mutatingadmissionpolicies", "mutatingadmissionpolicybindings"} {
-				found, err := s.me.find(ctx, admission+kind+"/"+taints.KeepPolicyName, nil)
-				if err != nil {
-					return unread("deploy/keep.yaml", err)
-				}
-				if !found {
+				_, err := s.policyObject(ctx, kind, taints.KeepPolicyName)
+				switch {
+				case apierrors.IsNotFound(err):
 					missing = append(missing, kind)
+				case err != nil:
+					return unread("deploy/keep.yaml", err)
 				}
 			}
 			switch len(missing) {
@@ -167,34 +167,36 @@ func keepEffectCheck() check {
 
 // isKept tries to remove a held taint as the node-lifecycle-controller does.
 func (s *scene) isKept(ctx context.Context, all *nodes) (bool, error) {
-	controller, err := s.as(rest.ImpersonationConfig{
-		UserName: "system:serviceaccount:kube-system:node-controller", Groups: groupsOf("kube-system"),
-	})
+	controller, err := s.as(installation.User(metav1.NamespaceSystem, "node-controller"))
 	if err != nil {
 		return false, err
 	}
 	held := taints.Pair{Key: all.heldKey, Effect: taints.NoSchedule}
 	left := slices.DeleteFunc(slices.Clone(all.heldTaints), func(t taints.Taint) bool { return t.Pair() == held })
-	var after struct {
-		Spec struct{ Taints []taints.Taint }
-	}
-	err = controller.tryPatch(ctx, "/api/v1/nodes/"+all.held, map[string]any{"spec": map[string]any{"taints": left}}, &after)
-	if err != nil {
-		return false, err
-	}
-	return slices.ContainsFunc(after.Spec.Taints, func(t taints.Taint) bool { return t.Pair() == held }), nil
+	after, err := tryPatch(ctx, controller, tellsWhoAsks, all.held, setsTaints(left))
+	return err == nil && after.Has(held), err
+}
+
+// policyObject reads an object of a kind of admissionregistration.k8s.io/v1.
+func (s *scene) policyObject(ctx context.Context, kind, name string) (*unstructured.Unstructured, error) {
+	return s.me.Dynamic.Resource(admissionv1.SchemeGroupVersion.WithResource(kind)).Get(ctx, name, metav1.GetOptions{})
+}
+
+// tryCreate are the options of a creation of which nothing is kept.
+func tryCreate(manager string) metav1.CreateOptions {
+	return metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: manager}
 }
 
 // served reports whether the API server knows a resource of
 // admissionregistration.k8s.io/v1.
 func (s *scene) served(ctx context.Context, resource string) (bool, error) {
 	names, err := s.admission.once(func() (names []string, err error) {
-		path := strings.TrimSuffix(admission, "/")
-		var list struct{ Resources []struct{ Name string } }
-		if err := s.me.get(ctx, path, &list); err != nil {
+		path := "/apis/" + admissionv1.SchemeGroupVersion.String()
+		var list metav1.APIResourceList
+		if err := s.me.Discovery().RESTClient().Get().AbsPath(path).Do(ctx).Into(&list); err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
-		for _, r := range list.Resources {
+		for _, r := range list.APIResources {
 			names = append(names, r.Name)
 		}
 		return names, nil

@@ -3,56 +3,33 @@ package check
 import (
 	"context"
 	"fmt"
-	"net/url"
 	"slices"
-	"strconv"
 	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
 )
 
 // DefaultPort is the port of the host where the agents of the chart and of
 // deploy/taintlet.yaml listen. docs/decisions.md says why it is this one.
 const DefaultPort = 4808
 
-// hostPods is a page of pods, with their ports.
-type hostPods struct {
-	Metadata struct{ Continue string }
-	Items    []hostPod
-}
-
-type hostPod struct {
-	Metadata struct {
-		Name, Namespace string
-		Labels          map[string]string
-	}
-	Spec struct {
-		NodeName                   string
-		HostNetwork                bool
-		Containers, InitContainers []portContainer
-	}
-}
-
-type portContainer struct {
-	RestartPolicy string // of an init container that goes on beside the others: Always
-	Ports         []struct {
-		ContainerPort, HostPort int
-		Protocol                string
-	}
-}
-
 // declares says that the pod takes the TCP port of its host. The scheduler goes by
 // the same: it counts neither other protocols nor init containers that end (HostPorts
 // in k8s.io/component-helpers/scheduling).
-func (p hostPod) declares(port int) bool {
+func declares(p *corev1.Pod, port int) bool {
 	containers := slices.Clone(p.Spec.Containers)
 	for _, c := range p.Spec.InitContainers {
-		if c.RestartPolicy == "Always" {
+		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
 			containers = append(containers, c)
 		}
 	}
 	for _, c := range containers {
 		for _, declared := range c.Ports {
-			isOnHost := declared.HostPort == port || p.Spec.HostNetwork && declared.ContainerPort == port
-			if isOnHost && (declared.Protocol == "" || declared.Protocol == "TCP") {
+			isOnHost := int(declared.HostPort) == port || p.Spec.HostNetwork && int(declared.ContainerPort) == port
+			if isOnHost && (declared.Protocol == "" || declared.Protocol == corev1.ProtocolTCP) {
 				return true
 			}
 		}
@@ -61,14 +38,14 @@ func (p hostPod) declares(port int) bool {
 }
 
 // isAgent says that the pod is one of ours.
-func (p hostPod) isAgent(namespace string) bool {
-	key, value, _ := strings.Cut(label, "=")
-	return p.Metadata.Namespace == namespace && p.Metadata.Labels[key] == value
+func isAgent(p *corev1.Pod, namespace string) bool {
+	key, value, _ := strings.Cut(installation.Label, "=")
+	return p.Namespace == namespace && p.Labels[key] == value
 }
 
-// name is the pod's with its Node's.
-func (p hostPod) name() string {
-	name := p.Metadata.Namespace + "/" + p.Metadata.Name
+// nameOf is the pod's with its Node's.
+func nameOf(p *corev1.Pod) string {
+	name := p.Namespace + "/" + p.Name
 	if p.Spec.NodeName == "" {
 		return name + " (on no Node yet)"
 	}
@@ -97,22 +74,12 @@ func portCheck() check {
 
 // podsWithPort returns the pods that take the port of their host, without the agents'.
 func (s *scene) podsWithPort(ctx context.Context) (taken []string, err error) {
-	const page = 500
-	query := url.Values{"limit": {strconv.Itoa(page)}, "fieldSelector": {"status.phase!=Succeeded,status.phase!=Failed"}}
-	for {
-		var pods hostPods
-		if err := s.me.listed(ctx, "/api/v1/pods", query, &pods); err != nil {
-			return nil, err
+	options := metav1.ListOptions{FieldSelector: "status.phase!=Succeeded,status.phase!=Failed"}
+	err = installation.Each(ctx, s.me.CoreV1().Pods(metav1.NamespaceAll).List, options, func(pod *corev1.Pod) {
+		if declares(pod, s.port) && !isAgent(pod, s.namespace) {
+			taken = append(taken, nameOf(pod))
 		}
-		for _, pod := range pods.Items {
-			if pod.declares(s.port) && !pod.isAgent(s.namespace) {
-				taken = append(taken, pod.name())
-			}
-		}
-		if pods.Metadata.Continue == "" {
-			slices.Sort(taken)
-			return taken, nil
-		}
-		query.Set("continue", pods.Metadata.Continue)
-	}
+	})
+	slices.Sort(taken)
+	return taken, err
 }

@@ -3,6 +3,8 @@ package check
 import (
 	"encoding/json"
 	"testing"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
 // A pod takes a port of its host as the scheduler sees it.
@@ -19,11 +21,11 @@ func TestPodsThatTakeThePort(t *testing.T) {
 		`{"hostNetwork": true, "containers": [{"ports": [{"containerPort": 9808, "hostPort": 9808}]}]}`:                             false,
 		`{"hostNetwork": true}`: false,
 	} {
-		var pod hostPod
+		var pod corev1.Pod
 		if err := json.Unmarshal([]byte(`{"spec": `+spec+`}`), &pod); err != nil {
 			t.Fatal(err)
 		}
-		if got := pod.declares(4808); got != want {
+		if got := declares(&pod, 4808); got != want {
 			t.Errorf("%s: %t, want %t", spec, got, want)
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 )
 
@@ -107,32 +109,20 @@ func TestSettled(t *testing.T) {
 	}
 }
 
-// The release of an agent is in the tag of its image.
-func TestReleaseOf(t *testing.T) {
-	for version, want := range map[string]string{
-		"v0.1.0": "0.1.0", "0.1.0": "0.1.0", "taintlet/taintlet:0.1.0": "0.1.0", "images.example.com:5000/t/taintlet:v1.2.3@sha256:12": "1.2.3",
-		"(devel)": "", "": "", "taintlet/taintlet": "", "taintlet/taintlet:latest": "", "v0.0.0-20261123-abcdef": "", "images.example.com:5000/taintlet": "",
-	} {
-		if got := releaseOf(version); got != want {
-			t.Errorf("releaseOf(%q) = %q", version, got)
-		}
-	}
-}
-
 // A pod that is not ready says why, as far as Kubernetes knows.
 func TestWhyAPodIsNotReady(t *testing.T) {
-	var killed, refused, lost, ending pod
-	killed.Spec.NodeName, refused.Spec.NodeName, ending.Spec.NodeName, lost.Metadata.Name = "n1", "n2", "n3", "taintlet-x"
-	killed.Status.ContainerStatuses = []containerStatus{{}}
-	killed.Status.ContainerStatuses[0].State.Waiting = &ended{Reason: "CrashLoopBackOff"}
-	killed.Status.ContainerStatuses[0].LastState.Terminated = &ended{Reason: "OOMKilled", ExitCode: 137}
-	refused.Status.Conditions = []struct{ Type, Status string }{{"Ready", "False"}}
-	now := time.Now()
-	ending.Metadata.DeletionTimestamp, ending.Status.Conditions = &now, []struct{ Type, Status string }{{"Ready", "True"}}
-	tells := func(p pod) string {
-		return map[string]string{"n1": "not asked", "n2": "patch nodes n2: forbidden", "n3": "not asked"}[p.node()]
+	var killed, refused, lost, ending corev1.Pod
+	killed.Spec.NodeName, refused.Spec.NodeName, ending.Spec.NodeName, lost.Name = "n1", "n2", "n3", "taintlet-x"
+	killed.Status.ContainerStatuses = []corev1.ContainerStatus{{
+		State:                corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
+		LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "OOMKilled", ExitCode: 137}},
+	}}
+	refused.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}}
+	ending.DeletionTimestamp, ending.Status.Conditions = new(metav1.Now()), []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	tells := func(p *corev1.Pod) string {
+		return map[string]string{"n1": "not asked", "n2": "patch nodes n2: forbidden", "n3": "not asked"}[nodeOf(p)]
 	}
-	got := strings.Join(notReady([]pod{killed, refused, lost, ending}, tells), "; ")
+	got := strings.Join(notReady([]*corev1.Pod{&killed, &refused, &lost, &ending}, tells), "; ")
 	if want := "n1 (CrashLoopBackOff after OOMKilled); n2 (patch nodes n2: forbidden); n3 (ending); taintlet-x, on no Node yet"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
@@ -155,13 +145,12 @@ func TestAgentsTellWhyTheyAreNotReady(t *testing.T) {
 		t.Fatal(err)
 	}
 	asks := s.asker(t.Context())
-	var p pod
-	p.Metadata.Namespace, p.Metadata.Name, p.Status.Phase = "ns", "taintlet-1", "Running"
-	p.Spec.Containers = []podContainer{{Name: account, Ports: []struct{ ContainerPort int }{{14808}}}}
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "taintlet-1"}, Status: corev1.PodStatus{Phase: corev1.PodRunning}}
+	p.Spec.Containers = []corev1.Container{{Name: account, Ports: []corev1.ContainerPort{{ContainerPort: 14808}}}}
 	if got := asks(p); !strings.HasPrefix(got, "the API server refuses writes") || strings.Contains(got, "\x1b") {
 		t.Errorf("%q", got)
 	}
-	p.Metadata.Name = "taintlet-2"
+	p.Name = "taintlet-2"
 	for range 5 {
 		if got := asks(p); got != "" {
 			t.Errorf("%q", got)

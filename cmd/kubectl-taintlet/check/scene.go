@@ -2,6 +2,7 @@ package check
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -9,42 +10,47 @@ import (
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/rest"
 
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/agent/decide/describe"
+	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/status"
 	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/taints/apiserver"
 )
 
 const (
-	// account is the agents' service account, and the name of most that the chart
-	// installs.
-	account = "taintlet"
-	// label is on all that the chart installs.
-	label = "app.kubernetes.io/name=taintlet"
+	account = installation.Account
 	// nodeExtra is what the API server adds to whoever has a pod's token.
 	nodeExtra = "authentication.kubernetes.io/node-name"
+	// tellsWhoAsks is what the API server is told of the writer of a dry run that is not an
+	// agent's.
+	tellsWhoAsks = "taintlet-check"
 )
 
 // scene is what the checks share. What several of them need is asked for once.
 type scene struct {
 	config    *rest.Config
-	me        api
+	me        *installation.Client
 	namespace string
 	port      int // of the hosts, where the agents listen
 
 	program string // the version of this program
 
-	version    version
+	version    version.Info
 	versionErr error
 
 	configuration asked[*config.Config]
 	nodes         asked[*nodes]
-	daemonSet     asked[*daemonSet]
-	pods          asked[[]pod]
+	daemonSet     asked[*appsv1.DaemonSet]
+	pods          asked[[]*corev1.Pod]
 	admission     asked[[]string]
 }
 
@@ -65,7 +71,7 @@ func (a *asked[T]) once(ask func() (T, error)) (T, error) {
 }
 
 func newScene(config *rest.Config, namespace string) (*scene, error) {
-	me, err := newAPI(config)
+	me, err := installation.NewClient(config)
 	if err != nil {
 		return nil, err
 	}
@@ -73,35 +79,43 @@ func newScene(config *rest.Config, namespace string) (*scene, error) {
 }
 
 // user is the agents' user, whom the checks ask about.
-func (s *scene) user() string { return "system:serviceaccount:" + s.namespace + ":" + account }
-
-// groups are those of the agents' user.
-func groupsOf(namespace string) []string {
-	return []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"}
-}
+func (s *scene) user() rest.ImpersonationConfig { return installation.User(s.namespace, account) }
 
 // agent asks as the agent of a Node.
-func (s *scene) agent(node string) (api, error) {
-	agent, err := s.as(rest.ImpersonationConfig{
-		UserName: s.user(), Groups: groupsOf(s.namespace), Extra: map[string][]string{nodeExtra: {node}},
-	})
-	agent.manager = account // the policies let it write under no other name
-	return agent, err
+func (s *scene) agent(node string) (*installation.Client, error) {
+	user := s.user()
+	user.Extra = map[string][]string{nodeExtra: {node}}
+	return s.as(user)
 }
 
-func (s *scene) as(who rest.ImpersonationConfig) (api, error) {
+func (s *scene) as(who rest.ImpersonationConfig) (*installation.Client, error) {
 	config := rest.CopyConfig(s.config)
 	config.Impersonate = who
-	return newAPI(config)
+	return installation.NewClient(config)
 }
 
-// version is the API server's.
-type version struct {
-	Major, Minor, GitVersion string
+// tryPatch returns the Node that merging a patch would make. The policies let agents write
+// under no manager but their account.
+func tryPatch(ctx context.Context, as *installation.Client, manager, node string, patch any) (*taints.Node, error) {
+	data, err := json.Marshal(patch)
+	if err != nil {
+		return nil, err
+	}
+	options := metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: manager}
+	after, err := as.CoreV1().Nodes().Patch(ctx, node, types.MergePatchType, data, options)
+	if err != nil {
+		return nil, err
+	}
+	return apiserver.NodeOf(after), nil
 }
 
-// number is the minor version of Kubernetes 1; 0: it is not known.
-func (v version) number() int {
+// setsTaints is a patch that replaces the taints of a Node.
+func setsTaints(all []taints.Taint) any {
+	return map[string]any{"spec": map[string]any{"taints": all}}
+}
+
+// minorOf is the minor version of Kubernetes 1; 0: it is not known.
+func minorOf(v version.Info) int {
 	if v.Major != "1" {
 		return 0
 	}

@@ -6,13 +6,8 @@ import (
 	"fmt"
 
 	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
 	"github.com/taintlet/taintlet/taints/apiserver"
-)
-
-// The ConfigMap that the chart and deploy/taintlet.yaml make, and the file in it.
-const (
-	ConfigMap = "taintlet"
-	File      = "config.yaml"
 )
 
 // RefusedError says that the agents refuse their configuration, and why. They go on
@@ -30,13 +25,13 @@ func (e RefusedError) Unwrap() error { return e.Err }
 // it a RefusedError. A release of the agents that differs from this program may refuse
 // other fields.
 func Read(ctx context.Context, client *apiserver.Client, namespace string) (*config.Config, error) {
-	text, err := client.ConfigFile(ctx, namespace, ConfigMap, File)
+	text, err := client.ConfigFile(ctx, namespace, installation.Account, installation.ConfigKey)
 	if err != nil {
 		return nil, err
 	}
 	cfg, err := config.HostSchema().Decode(text)
 	if err != nil {
-		return nil, RefusedError{fmt.Errorf("ConfigMap %s/%s: %w", namespace, ConfigMap, err)}
+		return nil, RefusedError{fmt.Errorf("ConfigMap %s/%s: %w", namespace, installation.Account, err)}
 	}
 	return cfg, nil
 }
