@@ -19,6 +19,7 @@ import (
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/check"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/status"
+	"github.com/taintlet/taintlet/cmd/terminal"
 )
 
 func bugreportVerb() *cobra.Command {
@@ -122,7 +123,7 @@ func writeReport(ctx context.Context, out io.Writer, path string, now time.Time,
 				return ctx.Err()
 			}
 			fmt.Fprintf(&text, "not read: %v\n", err)
-			fmt.Fprintf(out, "%s could not be read: %v\n", p.name, err)
+			fmt.Fprintf(out, "%s could not be read: %s\n", p.name, terminal.Clean(err.Error(), maxMessage))
 		}
 		header := &tar.Header{Name: p.name, Mode: 0o600, Size: int64(text.Len()), ModTime: now}
 		if err := archive.WriteHeader(header); err != nil {

@@ -365,7 +365,7 @@ type proxied struct {
 func behindAProxy() map[string]proxied {
 	return map[string]proxied{
 		"version": {`Kubernetes is v1.29.9, older than 1.30`, changed("/version", fmt.Sprintf(`"minor":"%s"`, strings.Split(release(), ".")[1]), `"minor":"29"`, release(), `v1.29.9`)},
-		"token":   {`of pod taintlet-\S+ on Node \S+ names the Node ""`, changed("/tokenreviews", bed.NodeNameExtra, "example.com/other")},
+		"token":   {`of pod taintlet-\S+ on Node \S+ names the Node ""`, changed("/tokenreviews", bed.NodeNameExtra, strings.ToUpper(bed.NodeNameExtra))},
 		"nodes":   {`the Nodes cannot be listed: .*forbidden`, nobody},
 	}
 }

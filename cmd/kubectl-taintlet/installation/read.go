@@ -42,8 +42,8 @@ type Installation struct {
 	Config *string
 	// Release is the Helm release that installed the ConfigMap; empty: none did.
 	Release string
-	// Validating and Mutating are the admission policies, each with its bindings. Of those
-	// that mutate it has the fields that those that validate have, too.
+	// Validating and Mutating are the admission policies, each with its bindings. Policies
+	// that mutate have only the fields that they share with those that validate.
 	Validating, Mutating                 []*admissionv1.ValidatingAdmissionPolicy
 	ValidatingBindings, MutatingBindings []*admissionv1.ValidatingAdmissionPolicyBinding
 	Slots                                []*coordinationv1.Lease
