@@ -227,6 +227,7 @@ func (l *loop) observeNode(version *taints.Node) {
 	}
 	if l.newest == nil || version.UID != l.newest.UID || node.IsNewer(version, l.newest.Node) {
 		l.newest = decide.Read(version)
+		l.fleet.SetZone(version.Labels[corev1.LabelTopologyZone])
 	}
 }
 

@@ -31,7 +31,8 @@ const heldUnheard describe.Hold = "Unheard"
 // brakeGate says whether a new Degraded has to wait, because the peers have the
 // same condition or were not heard yet. What a large part of a fleet has at the
 // same time is more likely a wrong configuration than the hosts' trouble, and a fleet
-// without room for new pods is worse than either. This host counts as one of the
+// without room for new pods is worse than either. So is a zone without room, where enough
+// of its hosts are peers: autoscalers and volumes know zones. This host counts as one of the
 // fleet: otherwise the share of the tainted hosts would be larger than that which brakes.
 func (s *State) brakeGate(t *turn, c *condition) (describe.Hold, time.Time) {
 	limit, peers, share := t.policy.FleetBrake, t.in.Peers, t.in.Peers.Shares[c.name]
@@ -46,7 +47,7 @@ func (s *State) brakeGate(t *turn, c *condition) (describe.Hold, time.Time) {
 		return "", time.Time{}
 	case c.onset.braked != "" && share.Asked < limit.MinPeers && mayBeMany:
 		return describe.HeldFleetBrake, time.Time{} // whoever keeps the peers from answering must not end the brake
-	case share.Asked >= limit.MinPeers && 100*(share.Bad+1) >= percent*(share.Asked+1):
+	case share.reaches(percent, limit.MinPeers), share.zone().reaches(percent, limit.MinPeers):
 		return describe.HeldFleetBrake, time.Time{}
 	case mayBeMany && isCautious && peers.Rounds < c.onset.round+roundsToHear && t.now.Before(heard):
 		return heldUnheard, heard
@@ -69,7 +70,7 @@ func (s *State) mayDegrade(t *turn, c *condition) bool {
 		r.braked = describe.Silenced(c.name, share.Asked)
 		return false
 	}
-	r.braked = describe.Braked(c.name, share.Bad, share.Asked)
+	r.braked = describe.Braked(c.name, share.Bad, share.Asked, share.ZoneBad, share.ZoneAsked)
 	if !r.notified {
 		r.notified = true
 		t.notify(Notice{Kind: TaintBraked, Condition: c.name, Message: describe.BrakeBegins(c.last.Message, r.braked)})

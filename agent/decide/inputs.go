@@ -50,7 +50,20 @@ type Peers struct {
 
 // Share is how many peers told their level of a condition within the last minute,
 // and how many of these have it Degraded or would have, but for the fleet brake.
-type Share struct{ Asked, Bad int }
+type Share struct {
+	Asked, Bad int
+	// ZoneAsked and ZoneBad are those of them in the own Node's zone; 0: it is not known.
+	ZoneAsked, ZoneBad int
+}
+
+// zone returns the share of the peers in the own Node's zone.
+func (s Share) zone() Share { return Share{Asked: s.ZoneAsked, Bad: s.ZoneBad} }
+
+// reaches reports whether enough peers have told, and this percentage of them and this
+// host have the condition.
+func (s Share) reaches(percent, minPeers int) bool {
+	return s.Asked >= minPeers && 100*(s.Bad+1) >= percent*(s.Asked+1)
+}
 
 // Inputs are what is new since the last Step.
 type Inputs struct {

@@ -32,6 +32,18 @@ func TestPeersThatBrake(t *testing.T) {
 	}
 }
 
+// Of five peers of the own zone, as many brake as of five peers.
+func TestNeighboursThatBrake(t *testing.T) {
+	t.Parallel()
+	for well, want := range map[time.Duration]int{10 * time.Second: 1, 6 * time.Minute: 2} {
+		for bad := range 4 {
+			if got := isBraked(well, decide.Share{Asked: 12, Bad: bad, ZoneAsked: 5, ZoneBad: bad}); got != (bad >= want) {
+				t.Errorf("%s after the start, %d of 5 neighbours: braked %t", well, bad, got)
+			}
+		}
+	}
+}
+
 // isBraked reports whether the taint of a host that was well for a time waits for its
 // peers.
 func isBraked(well time.Duration, share decide.Share) bool {

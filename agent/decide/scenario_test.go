@@ -432,7 +432,7 @@ func verbs() map[string]func(w *world, args []string) error {
 }
 
 // hear is one round of the peers: COUNT, all well; COUNT CONDITION BAD, so many of
-// them with that condition.
+// them with that condition; COUNT CONDITION BAD ZONEBAD/ZONECOUNT, those of the own zone.
 func (w *world) hear(args []string) error {
 	count, err := strconv.Atoi(args[0])
 	if err != nil {
@@ -444,6 +444,11 @@ func (w *world) hear(args []string) error {
 		if args[1] == short(c) {
 			if share.Bad, err = strconv.Atoi(args[2]); err != nil {
 				return err
+			}
+			if args[3] != "" { // those of the zone
+				if _, err := fmt.Sscanf(args[3], "%d/%d", &share.ZoneBad, &share.ZoneAsked); err != nil {
+					return err
+				}
 			}
 		}
 		shares[c] = share

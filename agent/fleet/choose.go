@@ -82,11 +82,21 @@ func first(own string, names []string, most int) []string {
 	return sorted[:min(most, len(sorted))]
 }
 
+const (
+	// neighbours is how many peers are of the own zone, where there are few zones: as many
+	// as the fleet brake needs to judge a zone (fleetBrake.minPeers).
+	neighbours = 5
+	// fewZones is the most zones of which that holds. With more zones a single one is too
+	// small a part of the fleet to stop anybody, and a host whose zone is cut off must not
+	// know mostly hosts of that zone.
+	fewZones = 4
+)
+
 // choose returns endpoints on most other Nodes, one of each zone in turn, those
-// that rank first for the own Node. One of each Node is enough, and one at each
+// that rank first for the own Node. Where there are few zones, the neighbours come first. One of each Node is enough, and one at each
 // address: a writer of slices must not make every agent ask one victim as often as it
 // asks a dozen peers.
-func choose(own string, all []endpoint, most int) []endpoint {
+func choose(own, ownZone string, all []endpoint, most int) []endpoint {
 	byNode, taken := map[string]endpoint{}, map[netip.Addr]bool{}
 	var nodes []string
 	for _, e := range all {
@@ -105,9 +115,12 @@ func choose(own string, all []endpoint, most int) []endpoint {
 		byZone[e.zone] = append(byZone[e.zone], e)
 	}
 	var chosen []endpoint
-	for turn := 0; len(chosen) < min(most, len(nodes)); turn++ {
+	if near := byZone[ownZone]; len(zones) <= fewZones {
+		chosen = append(chosen, near[:min(neighbours, most, len(near))]...)
+	}
+	for turn, near := 0, len(chosen); len(chosen) < min(most, len(nodes)); turn++ {
 		for _, zone := range zones {
-			if turn < len(byZone[zone]) && len(chosen) < most {
+			if turn < len(byZone[zone]) && (zone != ownZone || turn >= near) && len(chosen) < most {
 				chosen = append(chosen, byZone[zone][turn])
 			}
 		}

@@ -38,7 +38,7 @@ func nodesOf(chosen []endpoint) []string {
 func TestChooseSpreadsOverZones(t *testing.T) {
 	all := endpointsIn(map[string]int{"a": 100, "b": 100, "c": 2})
 	all = append(all, all...) // a pod that is being replaced
-	chosen := choose("a-1", all, 12)
+	chosen := choose("a-1", "", all, 12)
 	perZone, seen := map[string]int{}, map[string]bool{}
 	for _, e := range chosen {
 		perZone[e.zone]++
@@ -50,11 +50,29 @@ func TestChooseSpreadsOverZones(t *testing.T) {
 	if want := map[string]int{"a": 5, "b": 5, "c": 2}; !maps.Equal(perZone, want) {
 		t.Errorf("%v, want %v", perZone, want)
 	}
-	if got := choose("a-0", endpointsIn(map[string]int{"": 4}), 12); len(got) != 4 {
+	if got := choose("a-0", "", endpointsIn(map[string]int{"": 4}), 12); len(got) != 4 {
 		t.Errorf("%d of 4 other Nodes", len(got))
 	}
-	if got := choose("x", nil, 12); len(got) != 0 {
+	if got := choose("x", "", nil, 12); len(got) != 0 {
 		t.Errorf("%v of none", got)
+	}
+}
+
+// Where there are few zones, five peers are of the own one. Where there are more, all zones
+// are alike.
+func TestChooseTakesNeighbours(t *testing.T) {
+	for zones, want := range map[int]int{1: 12, 2: 6, 3: 5, 4: 5, 5: 3, 6: 2} {
+		sizes := map[string]int{}
+		for zone := range zones {
+			sizes[fmt.Sprint("z", zone)] = 50
+		}
+		perZone, chosen := map[string]int{}, choose("z0-1", "z0", endpointsIn(sizes), 12)
+		for _, e := range chosen {
+			perZone[e.zone]++
+		}
+		if got := perZone["z0"]; got > want || got < want-1 || zones <= fewZones && got != want || len(chosen) != 12 || len(perZone) != zones {
+			t.Errorf("%d zones: %v, want %d of the own one", zones, perZone, want)
+		}
 	}
 }
 
@@ -65,11 +83,11 @@ func TestChooseIsStableAndFair(t *testing.T) {
 	all := endpointsIn(map[string]int{"": nodes})
 	asked := map[string]int{}
 	for _, e := range all {
-		before := nodesOf(choose(e.node, all, most))
+		before := nodesOf(choose(e.node, e.zone, all, most))
 		for _, node := range before {
 			asked[node]++
 		}
-		after := nodesOf(choose(e.node, all[1:], most))
+		after := nodesOf(choose(e.node, e.zone, all[1:], most))
 		kept := 0
 		for _, node := range before {
 			if slices.Contains(after, node) {
@@ -155,7 +173,7 @@ func TestForgedSlices(t *testing.T) {
 	for i := range 100 {
 		all = append(all, endpoint{node: fmt.Sprint("n-", i), address: victim})
 	}
-	if got := choose("own", all, MaxPeers); len(got) != 1 {
+	if got := choose("own", "", all, MaxPeers); len(got) != 1 {
 		t.Errorf("one address is asked %d times", len(got))
 	}
 }

@@ -88,6 +88,8 @@ type Fleet struct {
 	isRead         bool // the agents, or it was tried at least
 	slices         int  // of the agents
 	peers          []verdict.Peer
+	zone           string              // of the own Node; empty: not known
+	zones          map[string]string   // of the peers, by Node
 	agentsAt       map[netip.Addr]bool // the addresses of all agents whose slices were read
 	dnsPods        []netip.AddrPort
 	otherAPIServer string // empty: the configured one

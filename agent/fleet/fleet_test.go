@@ -226,13 +226,15 @@ func TestShares(t *testing.T) {
 			newer := answer(probes.Degraded)
 			newer.Version++
 			peers := f.Surroundings().Peers
+			f.SetZone("z")
+			f.zones = map[string]string{peers[0].Node: "z", peers[1].Node: "y", peers[2].Node: "z"}
 			round := map[string]verdict.Answer{
 				peers[0].Node: answer(probes.Degraded), peers[1].Node: answer(probes.Critical), peers[2].Node: answer(probes.OK),
 				peers[3].Node: answer(probes.Unknown), peers[4].Node: newer, "no-peer": answer(probes.Degraded),
 			}
 			f.Observe(round)
 			share := func() decide.Share { return f.Peers().Shares[probes.MemoryPressure] }
-			if got := f.Peers(); share() != (decide.Share{Asked: 3, Bad: 2}) || len(got.Shares) != 1 || got.Rounds != 1 {
+			if got := f.Peers(); share() != (decide.Share{Asked: 3, Bad: 2, ZoneAsked: 2, ZoneBad: 1}) || len(got.Shares) != 1 || got.Rounds != 1 {
 				t.Errorf("%+v", got)
 			}
 			if got := f.Status(); got.Known != MaxPeers || got.Answered != 4 {
@@ -240,12 +242,12 @@ func TestShares(t *testing.T) {
 			}
 			time.Sleep(50 * time.Second)
 			f.Observe(map[string]verdict.Answer{peers[0].Node: answer(probes.OK)}) // the others stay for a minute
-			if share() != (decide.Share{Asked: 3, Bad: 1}) {
+			if share() != (decide.Share{Asked: 3, Bad: 1, ZoneAsked: 2}) {
 				t.Errorf("%+v after a round that reached one", share())
 			}
 			time.Sleep(50 * time.Second)
 			f.Observe(nil)
-			if share() != (decide.Share{Asked: 1}) {
+			if share() != (decide.Share{Asked: 1}) { // the list was read again meanwhile, and names no zones
 				t.Errorf("%+v when only one is fresh", share())
 			}
 			time.Sleep(61 * time.Second)

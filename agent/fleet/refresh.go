@@ -120,7 +120,9 @@ func (f *Fleet) refreshPeers(ctx context.Context) error {
 	for _, e := range agents {
 		f.agentsAt[e.address.Addr()] = true
 	}
-	for _, e := range choose(f.options.Node, agents, MaxPeers) {
+	f.zones = map[string]string{}
+	for _, e := range choose(f.options.Node, f.zone, agents, MaxPeers) {
+		f.zones[e.node] = e.zone
 		f.peers = append(f.peers, verdict.Peer{Node: e.node, Address: e.address, Other: kubeletPort})
 	}
 	return nil
@@ -143,7 +145,7 @@ func (f *Fleet) readDNS(ctx context.Context) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.dnsPods = nil
-	for _, e := range choose(f.options.Node, f.dns.endpoints(), maxDNSPods) {
+	for _, e := range choose(f.options.Node, "", f.dns.endpoints(), maxDNSPods) {
 		f.dnsPods = append(f.dnsPods, e.address)
 	}
 	return nil

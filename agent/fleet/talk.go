@@ -60,6 +60,13 @@ func (f *Fleet) SetLevels(levels map[probes.Condition]probes.Level) {
 	f.render()
 }
 
+// SetZone sets the zone of the own Node. It chooses peers from the next list on.
+func (f *Fleet) SetZone(zone string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.zone = zone
+}
+
 // isTroubled reports whether a condition of this host is bad, or would be but for
 // the fleet brake. The caller holds the lock.
 func (f *Fleet) isTroubled() bool {
@@ -103,16 +110,24 @@ func (f *Fleet) Observe(answers map[string]verdict.Answer) {
 // count makes the shares anew. Its caller holds the lock.
 func (f *Fleet) count() {
 	f.shares = map[probes.Condition]decide.Share{}
-	for _, said := range f.heard {
+	for node, said := range f.heard {
+		isNear := f.zone != "" && f.zones[node] == f.zone
 		for condition, isBad := range said.known {
 			share := f.shares[condition]
-			share.Asked++
-			if isBad {
-				share.Bad++
+			share.Asked, share.Bad = share.Asked+1, share.Bad+one(isBad)
+			if isNear {
+				share.ZoneAsked, share.ZoneBad = share.ZoneAsked+1, share.ZoneBad+one(isBad)
 			}
 			f.shares[condition] = share
 		}
 	}
+}
+
+func one(yes bool) int {
+	if yes {
+		return 1
+	}
+	return 0
 }
 
 // answeredWithin returns how many peers answered within that time. The caller holds the

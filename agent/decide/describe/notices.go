@@ -33,8 +33,12 @@ func Silenced(name probes.Condition, asked int) string {
 }
 
 // Braked says for what the fleet brake holds a condition back.
-func Braked(name probes.Condition, bad, asked int) string {
-	return fmt.Sprintf("held back by the fleet brake: %d of %d peers report %s", bad, asked, name)
+func Braked(name probes.Condition, bad, asked, zoneBad, zoneAsked int) string {
+	text := fmt.Sprintf("held back by the fleet brake: %d of %d peers report %s", bad, asked, name)
+	if zoneAsked > 0 && zoneAsked < asked {
+		text += fmt.Sprintf(", %d of %d in this zone", zoneBad, zoneAsked)
+	}
+	return text
 }
 
 // BrakeBegins says of a sample that no taint follows, and why.

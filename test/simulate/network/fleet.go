@@ -75,12 +75,22 @@ func newFleet(size, zones int, seed uint64) *fleet {
 	return f
 }
 
-// choose draws peers for a node: one of each zone in turn.
+// Of how many zones the agent takes how many peers of its own zone first (agent/fleet/choose.go).
+const fewZones, neighbours = 4, 5
+
+// choose draws peers for a node: one of each zone in turn, and neighbours first where there
+// are few zones.
 func choose(self int, inZone [][]int, random *rand.Rand) (peers []int) {
 	shuffled := make([][]int, len(inZone))
 	for z, all := range inZone {
 		shuffled[z] = slices.Clone(all)
 		random.Shuffle(len(all), func(i, k int) { shuffled[z][i], shuffled[z][k] = shuffled[z][k], shuffled[z][i] })
+	}
+	for own := self % len(inZone); len(inZone) > 1 && len(inZone) <= fewZones && len(shuffled[own]) > 0 && len(peers) < neighbours; {
+		if i := shuffled[own][0]; i != self {
+			peers = append(peers, i)
+		}
+		shuffled[own] = shuffled[own][1:]
 	}
 	for left := true; left && len(peers) < K; {
 		left = false
