@@ -36,6 +36,8 @@ type Config struct {
 	FleetBrake decide.FleetBrake `json:"fleetBrake"`
 	// Startup is about Nodes that register with a taint.
 	Startup decide.Startup `json:"startup"`
+	// Repair says when HostRepairNeeded becomes True.
+	Repair Repair `json:"repair"`
 	// Autoscaler is the autoscaler of the cluster, ClusterAutoscaler or empty. The
 	// default rules, and the default of StandInPrefix, use keys that it ignores.
 	Autoscaler string `json:"autoscaler"`
@@ -83,6 +85,7 @@ func (c *Config) Policy() *decide.Policy {
 	for _, condition := range c.Conditions {
 		policy.Conditions = append(policy.Conditions, decide.Condition{
 			Name: condition.Name, TaintKey: condition.TaintKey, Debounce: condition.Common().Debounce, AsksPeers: condition.Name == verdict.Condition,
+			RepairAfter: c.Repair.of(condition.Repairable),
 		})
 	}
 	return policy

@@ -23,6 +23,7 @@ func (s Schema) Default() *Config {
 		Eviction:      Eviction{Cooldown: seconds(600), Interval: seconds(3600)},
 		FleetBrake:    decide.FleetBrake{Percent: 40, MinPeers: 5},
 		Startup:       decide.Startup{Timeout: seconds(600)},
+		Repair:        Repair{After: seconds(600), Reasons: map[string]decide.Duration{}},
 		StandInPrefix: taints.DefaultStandInPrefix,
 		Heartbeat:     seconds(300),
 		Hash:          "built-in",

@@ -57,6 +57,11 @@ func defaultDisk() Section {
 	}
 }
 
+// diskFaults are the reasons of a file system that is broken or does not answer.
+func diskFaults() []string {
+	return []string{"FileSystemReadOnly", "FileSystemShutDown", "FileSystemFailed", "FileSystemBlocked", "WriteFailed", "WriteBlocked"}
+}
+
 // Thresholds returns what the probe judges by.
 func (d *Disk) Thresholds() disk.Thresholds {
 	return disk.Thresholds{

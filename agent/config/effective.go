@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -98,6 +99,11 @@ func (e *effective) flow(value reflect.Value) string {
 			parts = append(parts, e.flow(value.Index(i)))
 		}
 		return "[" + strings.Join(parts, ", ") + "]"
+	case value.Kind() == reflect.Map:
+		for _, key := range slices.SortedFunc(slices.Values(value.MapKeys()), func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) }) {
+			parts = append(parts, key.String()+": "+e.flow(value.MapIndex(key)))
+		}
+		return "{" + strings.Join(parts, ", ") + "}"
 	case isSection(value.Type()):
 		for field, member := range value.Fields() {
 			if member.IsZero() && strings.HasSuffix(field.Tag.Get("json"), ",omitempty") {

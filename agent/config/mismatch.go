@@ -3,7 +3,9 @@ package config
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -38,6 +40,14 @@ func mismatches(data json.RawMessage, t reflect.Type, at *field.Path) field.Erro
 		}
 		for i, item := range items {
 			errs = append(errs, mismatches(item, t.Elem(), at.Index(i))...)
+		}
+	case t.Kind() == reflect.Map:
+		var members map[string]json.RawMessage
+		if json.Unmarshal(data, &members) != nil {
+			return field.ErrorList{field.Invalid(at, shown(data), "must be a section with fields")}
+		}
+		for _, name := range slices.Sorted(maps.Keys(members)) {
+			errs = append(errs, mismatches(members[name], t.Elem(), at.Key(name))...)
 		}
 	default:
 		if json.Unmarshal(data, reflect.New(t).Interface()) != nil {

@@ -21,6 +21,12 @@ func defaultNetwork() Section {
 	return &Network{Sampling: DefaultSampling(5*time.Second, 3, 5), DisabledClasses: []verdict.Class{}}
 }
 
+// networkFaults are the reasons of a host that is cut off, or whose own part of the network
+// fails, as its peers prove.
+func networkFaults() []string {
+	return []string{"RouteLost", "ConntrackDrops", "PodsUnreachable", "DNSUnreachable", "NodeDaemonFails", "CutOff"}
+}
+
 // MinInterval is 1 s: whoever sends a burst of probes would be a part of the
 // trouble.
 func (*Network) MinInterval() time.Duration { return time.Second }

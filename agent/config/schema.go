@@ -26,6 +26,10 @@ type Definition struct {
 	BecomesCritical bool
 	// NewSection makes its section with all defaults.
 	NewSection func() Section
+	// Repairable are the reasons of its faults that a reboot or a replacement of the host
+	// cures. What pods take is none: it follows the pods. Nor is what a person did, or what
+	// load alone can cause.
+	Repairable []string
 }
 
 // Section is what the configuration file says about one condition. It is a
@@ -84,10 +88,10 @@ type Schema []Definition
 // place that says which those are.
 func HostSchema() Schema {
 	return Schema{
-		{probes.MemoryPressure, "memory", corev1.TaintNodeMemoryPressure, true, defaultMemory},
-		{probes.DiskPressure, "disk", corev1.TaintNodeDiskPressure, false, defaultDisk},
-		{probes.PIDPressure, "pid", corev1.TaintNodePIDPressure, true, defaultPID},
-		{probes.NetworkUnavailable, "network", corev1.TaintNodeNetworkUnavailable, false, defaultNetwork},
+		{probes.MemoryPressure, "memory", corev1.TaintNodeMemoryPressure, true, defaultMemory, nil},
+		{probes.DiskPressure, "disk", corev1.TaintNodeDiskPressure, false, defaultDisk, diskFaults()},
+		{probes.PIDPressure, "pid", corev1.TaintNodePIDPressure, true, defaultPID, nil},
+		{probes.NetworkUnavailable, "network", corev1.TaintNodeNetworkUnavailable, false, defaultNetwork, networkFaults()},
 	}
 }
 

@@ -51,6 +51,7 @@ func (c *Config) Validate() field.ErrorList {
 	errs = append(errs, validateBudget(c.WriteBudget, field.NewPath("writeBudget"))...)
 	errs = append(errs, c.Eviction.validate(field.NewPath("eviction"))...)
 	errs = append(errs, validateBrake(c.FleetBrake, field.NewPath("fleetBrake"))...)
+	errs = append(errs, c.Repair.validate(c.RepairReasons(), field.NewPath("repair"))...)
 	errs = append(errs, c.validateCritical(field.NewPath("rules"))...)
 	errs = append(errs, c.validateStartup(field.NewPath("startup"))...)
 	if known := []string{"", ClusterAutoscaler}; !slices.Contains(known, c.Autoscaler) {

@@ -54,8 +54,9 @@ func (s *State) leave(next active) {
 	s.ledger = ledger{uid: s.ledger.uid, policy: s.ledger.policy, policySince: s.ledger.policySince}
 	s.report.pending = nil
 	for i := range s.conditions {
-		s.conditions[i].onset, s.conditions[i].shown = onset{}, nil
+		s.conditions[i].onset, s.conditions[i].shown, s.conditions[i].fault = onset{}, nil, fault{}
 	}
+	s.hostRepair = hostRepair{}
 }
 
 // leaveToNewerRelease leaves the Node as it is while its record is a newer
@@ -88,6 +89,7 @@ func (s *State) observeNode(t *turn) bool {
 		for i := range s.conditions {
 			s.conditions[i].shown = nil
 		}
+		s.hostRepair.shown = nil
 	}
 	s.eviction.controlPlane = isControlPlane(node.Node)
 	if s.active.instance.isOlderThanWriter(node.record, s.boot) {

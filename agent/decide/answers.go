@@ -87,6 +87,8 @@ func (s *State) Reason(name probes.Condition) string {
 	switch {
 	case c == nil || !c.isSeen():
 		return ""
+	case c.debounce.isClearing():
+		return describe.ReasonRecovering
 	case c.debounce.Level > probes.OK:
 		if reason, _ := c.cause(); classOf(c.last) < bad && reason != "" {
 			return reason

@@ -23,6 +23,7 @@ func Cleanup(policy *Policy, facts taints.Facts, node *taints.Node) (desired tai
 	ours := ledger{policy: policy, owned: read.record.Owned}
 	desired.Owned = ours.mayRemove(facts, read)
 	stays = ours.unasked(read, ours.owned)
+	desired.Gone = []string{RepairType}
 	desired.Annotations = map[string]string{taints.HeldAnnotation: ""}
 	if len(stays) == 0 {
 		desired.Annotations[taints.RecordAnnotation] = ""

@@ -23,6 +23,8 @@ type condition struct {
 	reason string
 	// onset is a Degraded that was not set yet.
 	onset onset
+	// fault is what a repair of the host cures.
+	fault fault
 	// since is when the level last changed; zero: not known.
 	since time.Time
 	// recorded is what the last revision of the record remembers.
@@ -163,11 +165,14 @@ func (c *condition) suspicion() string {
 }
 
 // summarize returns what the record is to say of a condition now.
-func (c *condition) summarize(o describe.Outlook, now time.Time) summary {
+func (c *condition) summarize(o describe.Outlook, boot Boot, now time.Time) summary {
 	removals := recent(c.removals, now)
 	next := summary{
 		Since: wallText(c.since), ClearsAt: wallText(o.Clears), HeldBy: o.Held, Flaps: c.debounce.flaps(),
 		Removals: removals.Count, RemovedBy: removals.By, RemovedAt: wallText(removals.At),
+	}
+	if !c.fault.since.IsZero() {
+		next.FaultSince = c.fault.since.Sub(boot.At)
 	}
 	if c.debounce.Level == probes.OK && now.Sub(c.debounce.SetAt) >= flapsFor {
 		next.Flaps = 0

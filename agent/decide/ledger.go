@@ -57,11 +57,12 @@ type ledger struct {
 
 // decision is what the record remembers of a revision, or what it stands for.
 type decision struct {
-	uid      string
-	instance instance
-	budget   bucket
-	desired  []DesiredTaint
-	freed    string // by startup
+	uid           string
+	instance      instance
+	budget        bucket
+	desired       []DesiredTaint
+	freed         string // by startup
+	repairEndedAt time.Time
 }
 
 // follow takes in the configuration. It remembers our pairs, on the Node or on

@@ -28,6 +28,8 @@ func (s *State) observe(t *turn, o probes.Observation) {
 		c.lastBad = o
 	}
 	before := c.debounce
+	policy, _ := t.policy.Condition(c.name)
+	c.fault = c.fault.next(policy, before, o, t.now)
 	c.debounce = before.Next(o, t.now)
 	if !s.active.restored {
 		return

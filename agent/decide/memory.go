@@ -12,16 +12,17 @@ import (
 // record returns what the next process has to know.
 func (s *State) record(owned []taints.Pair) record {
 	r := record{
-		Version:    recordVersion,
-		Revision:   s.ledger.revision,
-		Boot:       s.boot.ID,
-		At:         s.ledger.decidedAt.Sub(s.boot.At),
-		Time:       s.ledger.decidedTime,
-		Instance:   s.active.instance,
-		EvictedAt:  s.boot.since(s.eviction.at),
-		Owned:      owned,
-		Freed:      s.startup.freed,
-		Conditions: make(map[probes.Condition]recordCondition, len(s.conditions)),
+		Version:       recordVersion,
+		Revision:      s.ledger.revision,
+		Boot:          s.boot.ID,
+		At:            s.ledger.decidedAt.Sub(s.boot.At),
+		Time:          s.ledger.decidedTime,
+		Instance:      s.active.instance,
+		EvictedAt:     s.boot.since(s.eviction.at),
+		Owned:         owned,
+		Freed:         s.startup.freed,
+		RepairEndedAt: s.boot.since(s.hostRepair.endedAt),
+		Conditions:    make(map[probes.Condition]recordCondition, len(s.conditions)),
 	}
 	if !s.budget.fullAt.IsZero() {
 		r.TokensAt = s.budget.fullAt.Sub(s.boot.At)
@@ -54,7 +55,7 @@ func (s *State) isRevisionDue(t *turn) bool {
 	}
 	d := &l.decided
 	switch {
-	case d.budget != s.budget || d.freed != s.startup.freed || !slices.Equal(d.desired, l.desired):
+	case d.budget != s.budget || d.freed != s.startup.freed || d.repairEndedAt != s.hostRepair.endedAt || !slices.Equal(d.desired, l.desired):
 		return true
 	case l.revision == 0: // without a record, a restart would not know what is ours on the Node
 		return len(l.owned) > 0 && t.in.Node.recordErr == nil && t.in.Node.record.Revision == 0
@@ -67,10 +68,10 @@ func (s *State) isRevisionDue(t *turn) bool {
 func (s *State) revise(t *turn) {
 	l := &s.ledger
 	l.revise(t.now)
-	l.decided = decision{l.uid, s.active.instance, s.budget, l.desired, s.startup.freed}
+	l.decided = decision{l.uid, s.active.instance, s.budget, l.desired, s.startup.freed, s.hostRepair.endedAt}
 	for i := range s.conditions {
 		c := &s.conditions[i]
-		c.recorded, c.summary = c.remembered(), c.summarize(s.outlook(t, c), t.now)
+		c.recorded, c.summary = c.remembered(), c.summarize(s.outlook(t, c), s.boot, t.now)
 	}
 }
 
@@ -80,6 +81,7 @@ func (s *State) revise(t *turn) {
 func (s *State) restore(t *turn) {
 	node := t.in.Node
 	s.active.restored, s.ledger.uid, s.startup = true, node.UID, startup{}
+	s.restoreRepair(t)
 	if node.recordErr != nil {
 		if s.observeNode(t) {
 			t.notify(Notice{Kind: RecordRefused, Reason: "UnreadableRecord", Message: describe.RecordUnreadable(node.recordErr)})

@@ -24,5 +24,5 @@ func conditionName(kind string) (name probes.Condition, isOurs bool) {
 // isOurs reports whether a Node condition's type is one of taintlet's.
 func isOurs(kind string, policy *Policy) bool {
 	name, found := conditionName(kind)
-	return found && slices.ContainsFunc(policy.Conditions, func(c Condition) bool { return c.Name == name })
+	return kind == RepairType || found && slices.ContainsFunc(policy.Conditions, func(c Condition) bool { return c.Name == name })
 }

@@ -43,6 +43,9 @@ type Condition struct {
 	// AsksPeers: its probe asks the peers, so a good verdict before they are known says
 	// little.
 	AsksPeers bool
+	// RepairAfter has the reasons of faults that a repair of the host cures, each with how
+	// long the fault must be there before the host needs one.
+	RepairAfter map[string]time.Duration
 }
 
 // Duration is a time.Duration that files write as in "1m30s".

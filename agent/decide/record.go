@@ -61,8 +61,10 @@ type record struct {
 	// TokensAt is when the write budget is full again.
 	TokensAt time.Duration `json:"tokensAt,omitempty"`
 	// EvictedAt is when the Node last stepped up to Critical.
-	EvictedAt  *time.Duration                       `json:"evictedAt,omitempty"`
-	Conditions map[probes.Condition]recordCondition `json:"conditions"`
+	EvictedAt *time.Duration `json:"evictedAt,omitempty"`
+	// RepairEndedAt is when the host most recently no longer needed a repair.
+	RepairEndedAt *time.Duration                       `json:"repairEndedAt,omitempty"`
+	Conditions    map[probes.Condition]recordCondition `json:"conditions"`
 }
 
 type recordCondition struct {

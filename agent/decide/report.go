@@ -24,7 +24,7 @@ func (r *report) follow(in Inputs) {
 // for the heartbeat. A suspicion that begins is reported at once, since others decide by
 // it. Every other difference waits until the last report is written, and then for its turn.
 func (s *State) isReportDue(t *turn, landed bool) bool {
-	r, all := &s.report, difference{isNew: s.report.refresh}
+	r, all := &s.report, difference{isNew: s.report.refresh}.and(s.repairDifference(t))
 	for i := range s.conditions {
 		all = all.and(s.differenceOf(t, &s.conditions[i]))
 	}
@@ -116,7 +116,7 @@ func (s *State) writeReport(t *turn, landed bool) {
 	}
 	t.Adopted = time.Time{} // all are written
 	r := &s.report
-	r.refresh, r.pending = false, make([]taints.NodeCondition, 0, len(s.conditions))
+	r.refresh, r.pending = false, make([]taints.NodeCondition, 0, len(s.conditions)+1)
 	for i := range s.conditions {
 		c := &s.conditions[i]
 		now, reported := s.outlook(t, c), c.reported(t.now)
@@ -124,6 +124,9 @@ func (s *State) writeReport(t *turn, landed bool) {
 		s.show(c, now, reported)
 		c.compare(t.now)
 	}
+	needed := s.describeRepair(t)
+	s.hostRepair.shown = &needed
+	r.pending = append(r.pending, needed.Node(RepairType, t.now))
 }
 
 // isSummaryDue reports whether the record does not say what the conditions say that are
@@ -133,5 +136,5 @@ func (s *State) isSummaryDue(t *turn) bool {
 	if len(s.report.pending) == 0 || s.ledger.revision == 0 || s.ledger.unrecorded {
 		return false
 	}
-	return slices.ContainsFunc(s.conditions, func(c condition) bool { return !c.summary.readsLike(c.summarize(s.outlook(t, &c), t.now)) })
+	return slices.ContainsFunc(s.conditions, func(c condition) bool { return !c.summary.readsLike(c.summarize(s.outlook(t, &c), s.boot, t.now)) })
 }

@@ -196,8 +196,9 @@ func (w *world) step(in decide.Inputs) {
 	}
 	before := w.node
 	after := d.Desired.ApplyTo(before)
-	for _, c := range d.Desired.Conditions {
-		after.Condition(c.Type).LastHeartbeatTime = epoch().Add(w.now)
+	stamp(before, after, d.Desired.Conditions, epoch().Add(w.now))
+	if was, is := before.Condition(decide.RepairType), after.Condition(decide.RepairType); was != nil && is != nil && was.Status != is.Status {
+		w.happen("repair " + string(is.Status))
 	}
 	if _, differs := d.Desired.Differs(before); differs && onlyTells(before, after) {
 		w.happen("retold")
@@ -210,6 +211,17 @@ func (w *world) step(in decide.Inputs) {
 	}
 	w.step(decide.Inputs{Written: true})
 	w.nested--
+}
+
+// stamp gives the written conditions their times, as the API server's client does.
+func stamp(before, after *taints.Node, written []taints.NodeCondition, now time.Time) {
+	for _, c := range before.Transitions(written) {
+		at := after.Condition(c.Type)
+		at.LastHeartbeatTime, at.LastTransitionTime = now, c.LastTransitionTime
+		if at.LastTransitionTime.IsZero() {
+			at.LastTransitionTime = now
+		}
+	}
 }
 
 func (w *world) happen(what string) {
@@ -352,6 +364,9 @@ func (w *world) event(words []string) error {
 
 func observation(c probes.Condition, sample string) (probes.Observation, error) {
 	o := probes.Observation{Condition: c, Reason: "Seen", Message: sample}
+	if at := strings.LastIndexByte(sample, ' '); at > 0 && sample[at+1] >= 'A' && sample[at+1] <= 'Z' {
+		sample, o.Reason = sample[:at], sample[at+1:]
+	}
 	switch sample {
 	case "ok":
 		o.Level = probes.OK
@@ -427,6 +442,7 @@ func verbs() map[string]func(w *world, args []string) error {
 		"recreate":  func(w *world, _ []string) error { w.create(w.node.UID + "1"); return nil },
 		"config":    (*world).configure,
 		"condition": (*world).showCondition,
+		"repair":    (*world).showRepair,
 		"node":      func(w *world, _ []string) error { w.showNode(); return nil },
 	}
 }
@@ -497,8 +513,10 @@ func (w *world) others(args []string) error {
 		}
 	case "unset":
 		node.Conditions = slices.DeleteFunc(node.Conditions, func(c taints.NodeCondition) bool {
-			return args[1] == short(probes.Condition(strings.TrimPrefix(c.Type, "Host")))
+			return c.Type == args[1] || args[1] == short(probes.Condition(strings.TrimPrefix(c.Type, "Host")))
 		})
+	case "set-repair":
+		node.Condition(decide.RepairType).Status = taints.ConditionStatus(args[1])
 	case "label":
 		node.Labels = map[string]string{args[1]: ""}
 	default:
@@ -602,6 +620,15 @@ func (w *world) configure(args []string) error {
 	case "startup": // KEY
 		cfg.Startup.Taint = args[1]
 	case "reload": // as it is
+	case "repair-after": // TIME, and REASON for one
+		after, err := time.ParseDuration(args[1])
+		if err != nil {
+			return err
+		}
+		if cfg.Repair.After.Duration = after; args[2] != "" {
+			cfg.Repair = w.cfg.Repair
+			cfg.Repair.Reasons = map[string]decide.Duration{args[2]: {Duration: after}}
+		}
 	case "budget": // BURST INTERVAL
 		burst, err := strconv.Atoi(args[1])
 		if err != nil {
@@ -627,6 +654,16 @@ func (w *world) showCondition(args []string) error {
 		}
 	}
 	return fmt.Errorf("the node has no condition of %q", args[0])
+}
+
+// showRepair tells the Node's condition for repairers.
+func (w *world) showRepair(_ []string) error {
+	shown := w.node.Condition(decide.RepairType)
+	if shown == nil {
+		return fmt.Errorf("the node has no %s", decide.RepairType)
+	}
+	w.happen(fmt.Sprintf("%s %s: %s", shown.Status, shown.Reason, shown.Message))
+	return nil
 }
 
 // showNode tells the Node's taints and the held annotation.

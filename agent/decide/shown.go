@@ -36,7 +36,8 @@ func findingOf(o probes.Observation) finding {
 // flapsFor is how long a condition that is OK again shows how often it was set.
 const flapsFor = time.Hour
 
-// summary is what the record says of a condition to people. Nothing is decided by it. It
+// summary is what the record says of a condition to people. But for FaultSince,
+// nothing is decided by it. It
 // changes only when the record is written for another cause, or when the Node's condition
 // is rendered anew. Times are those of the wall clock.
 type summary struct {
@@ -53,6 +54,9 @@ type summary struct {
 	Removals  int    `json:"removals,omitempty"`
 	RemovedBy string `json:"removedBy,omitempty"`
 	RemovedAt string `json:"removedAt,omitempty"`
+	// FaultSince is since when there is a fault that a repair of the host cures, from the
+	// host's boot. A restarted agent reads it.
+	FaultSince time.Duration `json:"faultSince,omitempty"`
 }
 
 // readsLike reports whether both say the same. For the flaps or the removals alone the

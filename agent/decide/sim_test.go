@@ -95,6 +95,7 @@ func (s *sim) step(in decide.Inputs) {
 			s.onWrite(s, *d.Desired)
 		}
 		after := d.Desired.ApplyTo(s.read.Node)
+		stamp(s.read.Node, after, d.Desired.Conditions, s.now)
 		if _, differs := d.Desired.Differs(s.read.Node); differs {
 			if onlyTells(s.read.Node, after) {
 				s.retold++
@@ -131,7 +132,7 @@ func recordedOf(node *taints.Node) string {
 	all, _ := whole["conditions"].(map[string]any)
 	for _, one := range all {
 		if c, ok := one.(map[string]any); ok {
-			for _, field := range []string{"since", "clearsAt", "heldBy", "flaps", "removals", "removedBy", "removedAt"} {
+			for _, field := range []string{"since", "clearsAt", "heldBy", "flaps", "faultSince", "removals", "removedBy", "removedAt"} {
 				delete(c, field)
 			}
 		}

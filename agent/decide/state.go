@@ -21,6 +21,7 @@ type State struct {
 	eviction   eviction
 	report     report
 	startup    startup
+	hostRepair hostRepair
 }
 
 // New returns the State of an agent that has just started and seen nothing.
@@ -38,7 +39,7 @@ func New(boot Boot, name string, started time.Time) State {
 func (s State) Forget(name probes.Condition) State {
 	s.conditions = s.conditions.clone()
 	if c := s.conditions.of(name); c != nil {
-		c.debounce, c.onset = c.debounce.forget(), onset{}
+		c.debounce, c.onset, c.fault = c.debounce.forget(), onset{}, c.fault.forget()
 	}
 	return s
 }

@@ -20,7 +20,7 @@ func Step(policy *Policy, s State, in Inputs, now time.Time) (State, Decision) {
 		if s.mayTakeOver(t) {
 			s.restore(t)
 			s.ledger.desired = s.asked(t)
-			s.ledger.decided = decision{budget: s.budget, desired: s.ledger.desired}
+			s.ledger.decided = decision{budget: s.budget, desired: s.ledger.desired, repairEndedAt: s.hostRepair.endedAt}
 		}
 	}
 	for _, o := range in.Observations {
@@ -29,6 +29,7 @@ func Step(policy *Policy, s State, in Inputs, now time.Time) (State, Decision) {
 	s.report.follow(in)
 	s.ledger.settle(in)
 	if in.Node != nil && s.active.restored {
+		s.judgeRepair(t)
 		s.reconcile(t)
 	}
 	if in.Node != nil && s.active.restored {

@@ -19,6 +19,7 @@ type stateMetrics struct {
 	braked    *prometheus.GaugeVec
 	paused    *prometheus.GaugeVec
 	contested *prometheus.GaugeVec
+	repair    *prometheus.GaugeVec
 	held      *prometheus.GaugeVec
 	reason    *prometheus.GaugeVec
 	taint     *prometheus.GaugeVec
@@ -36,6 +37,7 @@ type stateMetrics struct {
 type conditionSeries struct {
 	levels                    [3]prometheus.Gauge // from OK up
 	braked, paused, contested prometheus.Gauge
+	repair                    prometheus.Gauge
 	since, clearsIn           prometheus.Gauge // nil: it is OK
 	held                      hold
 	reason                    string
@@ -55,6 +57,7 @@ func newStateMetrics() stateMetrics {
 		braked:    newGauges("braked", "1 while the fleet brake holds the condition's taint back.", "condition"),
 		paused:    newGauges("paused", "1 while a person has stopped new taints for the condition.", "condition"),
 		contested: newGauges("contested", "1 while the condition's taint is a stand-in or missing because others removed it.", "condition"),
+		repair:    newGauges("repair_needed", "1 while HostRepairNeeded is True for a fault of the condition.", "condition"),
 		held:      newGauges("held", "1 while something holds the condition back from a taint, an eviction or a clear, as the Node condition says; absent while nothing does.", "condition", "what", "by"),
 		reason:    newGauges("condition_reason", "1 for the reason that the Node condition gives; absent while the condition is OK.", "condition", "reason"),
 		taint:     newGauges("taint_desired", "1 for each taint that taintlet desires on the Node now.", "condition", "key", "effect", "via"),
@@ -67,7 +70,7 @@ func newStateMetrics() stateMetrics {
 }
 
 func (m *stateMetrics) all() []prometheus.Collector {
-	return []prometheus.Collector{m.level, m.since, m.clearsIn, m.braked, m.paused, m.contested, m.held, m.reason, m.taint, m.active, m.tokens, m.burst, m.starting}
+	return []prometheus.Collector{m.level, m.since, m.clearsIn, m.braked, m.paused, m.contested, m.repair, m.held, m.reason, m.taint, m.active, m.tokens, m.burst, m.starting}
 }
 
 // show shows what was decided.
@@ -98,6 +101,7 @@ func (m *stateMetrics) showCondition(policy *decide.Policy, s *decide.State, c p
 	series.braked.Set(one(s.IsBraked(c)))
 	series.paused.Set(one(s.IsPaused(c)))
 	series.contested.Set(one(s.IsContested(c)))
+	series.repair.Set(one(s.NeedsRepair(c)))
 	m.showWhy(s, c, series)
 	since, isBad := s.Since(c)
 	if !isBad {
@@ -141,7 +145,7 @@ func (m *stateMetrics) seriesOf(c probes.Condition) *conditionSeries {
 		return known
 	}
 	name := string(c)
-	series := &conditionSeries{braked: m.braked.WithLabelValues(name), paused: m.paused.WithLabelValues(name), contested: m.contested.WithLabelValues(name)}
+	series := &conditionSeries{braked: m.braked.WithLabelValues(name), paused: m.paused.WithLabelValues(name), contested: m.contested.WithLabelValues(name), repair: m.repair.WithLabelValues(name)}
 	for i := range series.levels {
 		series.levels[i] = m.level.WithLabelValues(name, (probes.OK + probes.Level(i)).String())
 	}

@@ -143,6 +143,7 @@ func TestChartHasTheConditions(t *testing.T) {
 	for _, c := range config.HostSchema() {
 		names, types, keys = append(names, string(c.Name)), append(types, "Host"+string(c.Name)), append(keys, c.TaintKey)
 	}
+	types = append(types, decide.RepairType)
 	policy := &admissionv1.ValidatingAdmissionPolicy{}
 	decodeFirst(t, bed.Render(t, "--show-only", "templates/admission.yaml"), policy)
 	for _, v := range policy.Spec.Variables {

@@ -15,6 +15,10 @@ import (
 // back.
 const ReasonBraked = "FleetBrake"
 
+// ReasonRecovering is the reason of a Node condition that is True although the newest
+// samples are good: they must be good for longer, or the write budget is used up.
+const ReasonRecovering = "Recovering"
+
 // Outlook is what a Node condition says beside the value: what holds its taint
 // back, and when it clears.
 type Outlook struct {
@@ -105,6 +109,9 @@ func (c Condition) Node(kind string, now time.Time) taints.NodeCondition {
 	case c.Reported.Level == probes.Unknown:
 		shown.Status = taints.ConditionUnknown
 	}
+	if !c.Clears.IsZero() {
+		shown.Reason = ReasonRecovering
+	}
 	if c.Starting.Taint != "" {
 		shown.Message += fmt.Sprintf("; the start-up taint %s has waited for this condition since %s: %s", c.Starting.Taint, clockText(c.Starting.Since, now), c.Starting.Missing)
 	}
@@ -170,13 +177,13 @@ func (c Condition) held(now time.Time) string {
 
 // clears says what clears the condition, and when.
 func (c Condition) clears(now time.Time) string {
-	switch {
-	case c.Blind:
+	if c.Blind {
 		return "cannot clear while Unknown"
-	case !c.Clears.IsZero():
-		return "clears at " + clockText(nextMinute(c.Clears), now) + " if it stays " + cmp.Or(c.Good, "good")
 	}
 	text := "clears after " + durationText(c.ClearAfter) + " " + cmp.Or(c.Good, "of good samples")
+	if !c.Clears.IsZero() {
+		text = "clears at " + clockText(nextMinute(c.Clears), now) + " if it stays " + cmp.Or(c.Good, "good")
+	}
 	if c.Damped > 0 {
 		text += fmt.Sprintf(" (set %d times)", c.Damped)
 	}

@@ -41,6 +41,9 @@ func (n Node) fields(r Report) []field {
 			fields = append(fields, field{"eviction slot", s.Name})
 		}
 	}
+	if n.Repair != nil {
+		fields = append(fields, field{"repair needed", n.Repair.Message})
+	}
 	if n.Foreign != nil {
 		taints := strings.Join(n.Foreign.Taints, ", ")
 		if n.Foreign.IsUnschedulable {

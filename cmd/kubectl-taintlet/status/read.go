@@ -77,6 +77,9 @@ func (r *Reader) Read(node *taints.Node) Node {
 			n.Conditions = append(n.Conditions, conditionOf(c, condition.Name, remembered, skew))
 		}
 	}
+	if c := node.Condition(decide.RepairType); c != nil && c.Status == taints.ConditionTrue {
+		n.Repair = &Repair{terminal.Clean(c.Reason, maxWord), terminal.Clean(c.Message, maxMessage), c.LastTransitionTime.UTC()}
+	}
 	n.place(r.ours(node, remembered))
 	for i := range n.Conditions {
 		c := &n.Conditions[i]
@@ -160,7 +163,7 @@ func (r *Reader) foreign(node *taints.Node, remembered decide.Status) *Foreign {
 			f.Taints = append(f.Taints, terminal.Clean(taint.String(), maxTaint))
 		}
 	}
-	ours := map[string]bool{}
+	ours := map[string]bool{decide.RepairType: true}
 	for _, condition := range r.policy.Conditions {
 		ours[decide.ConditionType(condition.Name)] = true
 	}

@@ -115,6 +115,8 @@ type Node struct {
 	// Problem says why the record on the Node cannot be read.
 	Problem    string      `json:"problem,omitempty"`
 	Conditions []Condition `json:"conditions,omitempty"`
+	// Repair is the Node's condition HostRepairNeeded while that is True.
+	Repair *Repair `json:"repairNeeded,omitempty"`
 	// Others are taints of taintlet's that belong to none of the conditions.
 	Others []Taint `json:"otherTaints,omitempty"`
 	// ClockSkewSeconds is how far the host's clock is ahead of the API server's.
@@ -137,6 +139,13 @@ type Pod struct {
 	// Since is when it became ready, or not.
 	Since    *time.Time `json:"since,omitempty"`
 	Restarts int        `json:"restarts"`
+}
+
+// Repair says why a host needs a reboot or a replacement, and since when.
+type Repair struct {
+	Reason  string    `json:"reason"`
+	Message string    `json:"message"`
+	Since   time.Time `json:"since"`
 }
 
 // Foreign is what others wrote on a Node.

@@ -157,13 +157,16 @@ func (f Format) block(row []string, columns, widths []int) []string {
 	return lines
 }
 
+// repairNeeded stands where a condition has its level.
+const repairNeeded = "True"
+
 func colourOfLevel(level string) terminal.Colour {
 	switch level {
 	case levelOK, string(Healthy):
 		return terminal.Green
 	case levelDegraded, string(Tainted):
 		return terminal.Yellow
-	case levelCritical, string(Down), string(Silent):
+	case levelCritical, string(Down), string(Silent), repairNeeded:
 		return terminal.Red
 	case levelUnknown:
 		return terminal.Magenta
@@ -200,6 +203,9 @@ func (n Node) rows(now time.Time, wide bool) [][]string {
 			clearsColumn: c.clears(now), flapsColumn: flapsOf(c, wide), heldColumn: c.HeldBy, removedColumn: c.RemovedBy,
 			reasonColumn: c.Reason, ageColumn: age(now, c.ReportedAt), messageColumn: withoutSince(c.Message),
 		})
+	}
+	if r := n.Repair; r != nil {
+		row(map[int]string{nodeColumn: n.Name, conditionColumn: "RepairNeeded", levelColumn: repairNeeded, sinceColumn: age(now, r.Since), reasonColumn: r.Reason, messageColumn: r.Message})
 	}
 	if len(n.Others) > 0 {
 		row(map[int]string{nodeColumn: n.Name, taintColumn: joined(n.Others), messageColumn: "taintlet's taints whose key names no condition"})

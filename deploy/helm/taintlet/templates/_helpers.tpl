@@ -159,6 +159,7 @@ in agent/config/schema.go, with which a test compares it.
 {{- range include "taintlet.conditions" . | fromJsonArray -}}
 {{- $types = append $types (print "Host" .name) -}}
 {{- end -}}
+{{- $types = append $types "HostRepairNeeded" -}}
 {{- $types | join "\n" -}}
 {{- end -}}
 

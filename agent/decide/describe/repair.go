@@ -1,0 +1,68 @@
+package describe
+
+import (
+	"time"
+
+	"github.com/taintlet/taintlet/taints"
+)
+
+// The reasons of the Node condition for repairers while it is False. While it is True,
+// its reason is that of the fault.
+const (
+	// ReasonNoRepair means that no fault is there that a repair cures.
+	ReasonNoRepair = "NoRepairNeeded"
+	// ReasonRepairPending means that such a fault has not been there for long enough.
+	ReasonRepairPending = "RepairPending"
+	// ReasonCooldown means that the condition was True within the last hour.
+	ReasonCooldown = "Cooldown"
+)
+
+// Repair is what the Node condition for repairers says.
+type Repair struct {
+	Needed bool
+	// Kind is the Node condition that has the fault, Reason that of the fault; empty: there
+	// is none. Since is since when it has been there.
+	Kind, Reason string
+	Since        time.Time
+	// Next is when the status changes, if the next samples are like the newest one; zero:
+	// that is not known.
+	Next time.Time
+	// Rested is when the status may be True again; zero: now.
+	Rested time.Time
+	// Braked: peers have the same condition, so that the status stays False.
+	Braked bool
+}
+
+// ReadsLike reports whether both are rendered in the same words.
+func (r Repair) ReadsLike(other Repair) bool {
+	for _, each := range []*Repair{&r, &other} {
+		each.Since, each.Next, each.Rested = each.Since.Truncate(time.Minute), nextMinute(each.Next), nextMinute(each.Rested)
+	}
+	return r == other
+}
+
+// Node makes the Node condition of that type.
+func (r Repair) Node(kind string, now time.Time) taints.NodeCondition {
+	c := taints.NodeCondition{Type: kind, Status: taints.ConditionFalse, Reason: ReasonNoRepair}
+	fault, next := "no fault that a reboot or a replacement of the host cures", ""
+	if r.Reason != "" {
+		fault, c.Reason = r.Reason+" since "+clockText(r.Since, now)+", see "+r.Kind, ReasonRepairPending
+	}
+	switch {
+	case r.Needed:
+		c.Status, c.Reason = taints.ConditionTrue, r.Reason
+		if next = "a reboot or a replacement of the host cures this"; !r.Next.IsZero() {
+			next = "recovering: False at " + clockText(nextMinute(r.Next), now) + " if samples stay good"
+		}
+	case r.Reason != "" && r.Braked:
+		next = "held back by the fleet brake"
+	case r.Reason != "":
+		next = "True at " + clockText(nextMinute(r.Next), now) + " if it persists"
+	}
+	c.Message = join(fault, next)
+	if !r.Needed && !r.Rested.IsZero() {
+		c.Reason = ReasonCooldown
+		c.Message = join(c.Message, "was True within the last hour; stays False until "+clockText(nextMinute(r.Rested), now))
+	}
+	return c
+}
