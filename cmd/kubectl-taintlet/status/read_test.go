@@ -3,9 +3,11 @@ package status
 import (
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/taints"
 )
 
@@ -80,5 +82,27 @@ func TestTaintOfAHealthyCondition(t *testing.T) {
 	}
 	if n := NewReader().Read(node); n.State != Tainted || joined(notHealthy(n.Conditions)[0].Taints) == "" {
 		t.Errorf("%s %+v", n.State, n.Conditions)
+	}
+}
+
+// HostRepairNeeded is a row and a line of the card while it is True, and never one of the
+// conditions of others.
+func TestRepairNeededIsShown(t *testing.T) {
+	for status, want := range map[taints.ConditionStatus]bool{taints.ConditionTrue: true, taints.ConditionFalse: false} {
+		node := recorded(t)["bad-memory"]
+		node.Conditions = append(node.Conditions, taints.NodeCondition{
+			Type: decide.RepairType, Status: status, Reason: "CutOff", Message: "CutOff since 03:05 UTC", LastTransitionTime: time.Unix(0, 0),
+		})
+		n := NewReader().Read(node)
+		n.asked = true
+		text := strings.Join(Report{Nodes: []Node{n}, Time: time.Unix(60, 0)}.Lines(Format{}), "\n")
+		for _, line := range []string{"RepairNeeded", "repair needed"} {
+			if strings.Contains(text, line) != want {
+				t.Errorf("%s: %q is in it: %t\n%s", status, line, !want, text)
+			}
+		}
+		if strings.Contains(text, "HostRepairNeeded") {
+			t.Errorf("%s: a condition of others\n%s", status, text)
+		}
 	}
 }
