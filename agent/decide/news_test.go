@@ -195,7 +195,7 @@ func TestTaintedNodeSaysWhyAfterARestart(t *testing.T) {
 		s.after(time.Second, o)
 	}
 	shown := s.read.Condition(decide.ConditionType(probes.NetworkUnavailable))
-	if shown.Status != taints.ConditionTrue || shown.Reason != "DNSUnreachable" || !strings.HasSuffix(shown.Message, ": DNSUnreachable") {
+	if shown.Status != taints.ConditionTrue || shown.Reason != "Recovering" || !strings.HasSuffix(shown.Message, ": DNSUnreachable") {
 		t.Errorf("%s %s: %s", shown.Status, shown.Reason, shown.Message)
 	}
 }

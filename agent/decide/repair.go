@@ -108,10 +108,10 @@ func (s *State) judgeRepair(t *turn) {
 // fault until then; false: nothing points there.
 func (s *State) repairDue(t *turn, c *condition) (time.Time, bool) {
 	f := &c.fault
-	policy, _ := t.policy.Condition(c.name)
 	if f.needed || f.samples == 0 || classOf(c.last) < bad || c.last.Reason != f.reason || c.debounce.Level <= probes.OK {
 		return time.Time{}, false
 	}
+	policy, _ := t.policy.Condition(c.name)
 	due := f.since.Add(policy.RepairAfter[f.reason])
 	if !s.hostRepair.endedAt.IsZero() && s.needsRepair() == nil {
 		due = later(due, s.hostRepair.endedAt.Add(repairRest))
