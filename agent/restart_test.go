@@ -8,6 +8,7 @@ import (
 	"github.com/taintlet/taintlet/agent"
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
+	"github.com/taintlet/taintlet/agent/decide/describe"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 )
@@ -25,6 +26,9 @@ func (c *restarted) Watch(ctx context.Context, nodes chan<- *taints.Node) error 
 			LastHeartbeatTime: time.Now().Add(-toldBefore),
 		})
 	}
+	repair := describe.Repair{}.Node(decide.RepairType, time.Now())
+	repair.LastHeartbeatTime = time.Now().Add(-toldBefore)
+	node.Conditions = append(node.Conditions, repair)
 	select {
 	case nodes <- node:
 	case <-ctx.Done():

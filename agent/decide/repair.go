@@ -142,11 +142,7 @@ func (s *State) restoreRepair(t *turn) {
 	for i := range s.conditions {
 		c := &s.conditions[i]
 		policy, _ := t.policy.Condition(c.name)
-		stands, since := node.Condition(ConditionType(c.name)), time.Time{}
-		if recorded := r.Conditions[c.name].FaultSince; recorded != 0 && r.Boot == s.boot.ID && stands != nil &&
-			stands.Status == taints.ConditionTrue && t.now.Sub(stands.LastHeartbeatTime) < maxGap+t.policy.Heartbeat {
-			since = earlier(later(s.boot.At.Add(recorded), stands.LastTransitionTime), t.now)
-		}
+		since := s.recordedFault(t, c)
 		if _, isOurs := policy.RepairAfter[shownReason(shown)]; isOurs {
 			if c.fault.since = since; since.IsZero() {
 				c.fault.since = earlier(shown.LastTransitionTime, t.now)
@@ -156,6 +152,18 @@ func (s *State) restoreRepair(t *turn) {
 			c.fault.since = since
 		}
 	}
+}
+
+// recordedFault returns since when a fault has been there, as far as the record can be
+// believed; zero: that is not known.
+func (s *State) recordedFault(t *turn, c *condition) time.Time {
+	r, stands := t.in.Node.record, t.in.Node.Condition(ConditionType(c.name))
+	recorded := r.Conditions[c.name].FaultSince
+	if recorded == 0 || r.Boot != s.boot.ID || stands == nil || stands.Status != taints.ConditionTrue ||
+		t.now.Sub(stands.LastHeartbeatTime) >= maxGap+t.policy.Heartbeat {
+		return time.Time{}
+	}
+	return earlier(later(s.boot.At.Add(recorded), stands.LastTransitionTime), t.now)
 }
 
 // shownReason is the reason for which a Node says that its host needs a repair; empty: it

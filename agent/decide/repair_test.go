@@ -33,13 +33,13 @@ func TestEachReasonOfARepair(t *testing.T) {
 		t.Fatal(err)
 	}
 	documented, found := map[string]bool{}, 0
-	_, list, _ := cutAt(string(text), "## Reasons of HostRepairNeeded")
+	_, list := cutAt(string(text), "## Reasons of HostRepairNeeded")
 	for _, row := range regexp.MustCompile("(?m)^- `(\\w+)`").FindAllStringSubmatch(list, -1) {
 		documented[row[1]] = true
 	}
 	for _, name := range names() {
-		_, section, _ := cutAt(string(text), "## "+string(name))
-		section, _, _ = cutAt(section, "\n## ")
+		_, section := cutAt(string(text), "## "+string(name))
+		section, _ = cutAt(section, "\n## ")
 		policy, _ := config.Default().Policy().Condition(name)
 		for _, row := range regexp.MustCompile("(?m)^\\| `(\\w+)` \\| (Bad|Critical)\\.").FindAllStringSubmatch(section, -1) {
 			found++
@@ -73,12 +73,12 @@ func TestEachReasonOfARepair(t *testing.T) {
 	}
 }
 
-func cutAt(text, heading string) (before, after string, found bool) {
+func cutAt(text, heading string) (before, after string) {
 	at := regexp.MustCompile(`(?m)` + regexp.QuoteMeta(heading)).FindStringIndex(text)
 	if at == nil {
-		return text, "", false
+		return text, ""
 	}
-	return text[:at[0]], text[at[1]:], true
+	return text[:at[0]], text[at[1]:]
 }
 
 func repairStatus(w *world) taints.ConditionStatus {

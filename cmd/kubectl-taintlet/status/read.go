@@ -77,9 +77,7 @@ func (r *Reader) Read(node *taints.Node) Node {
 			n.Conditions = append(n.Conditions, conditionOf(c, condition.Name, remembered, skew))
 		}
 	}
-	if c := node.Condition(decide.RepairType); c != nil && c.Status == taints.ConditionTrue {
-		n.Repair = &Repair{terminal.Clean(c.Reason, maxWord), terminal.Clean(c.Message, maxMessage), c.LastTransitionTime.UTC()}
-	}
+	n.Repair = repairOf(node)
 	n.place(r.ours(node, remembered))
 	for i := range n.Conditions {
 		c := &n.Conditions[i]
@@ -92,6 +90,15 @@ func (r *Reader) Read(node *taints.Node) Node {
 	}
 	n.State = n.stateOfItself()
 	return n
+}
+
+// repairOf returns what the Node says of a repair of its host; nil: it needs none.
+func repairOf(node *taints.Node) *Repair {
+	c := node.Condition(decide.RepairType)
+	if c == nil || c.Status != taints.ConditionTrue {
+		return nil
+	}
+	return &Repair{terminal.Clean(c.Reason, maxWord), terminal.Clean(c.Message, maxMessage), c.LastTransitionTime.UTC()}
 }
 
 // SkewOf is how far a host's clock is ahead of the API server's. An agent stamps its
