@@ -62,12 +62,13 @@ func TestCleanupLeavesTheNodeAsItWas(t *testing.T) {
 	for _, line := range []string{
 		"taint " + memoryKey + ":NoSchedule", "annotation taintlet.dev/record", "annotation taintlet.dev/held",
 		"condition HostMemoryPressure", "condition HostDiskPressure", "condition HostPIDPressure", "condition HostNetworkUnavailable",
+		"condition HostRepairNeeded",
 	} {
 		if !strings.Contains(out, "node cleaned: removed "+line+"\n") {
 			t.Errorf("output does not say that %s was removed", line)
 		}
 	}
-	if code != 0 || strings.Count(out, "\n") != 9 { // those, that paused stays, and that nobody looked for agents
+	if code != 0 || strings.Count(out, "\n") != 10 { // those, that paused stays, and that nobody looked for agents
 		t.Errorf("exit code %d, output:\n%s", code, out)
 	}
 	if got, want := string(marshal(t, []any{after.Labels, after.Annotations, conditionTypes(after)})),
