@@ -12,8 +12,8 @@ import (
 // All agents are one user to the API server, so what the token of one is used for may
 // keep the taint of another waiting. Any account without rights can keep the API
 // server busy too. Beside a stolen token the taint comes within 3 seconds, or at most
-// half as late again as beside that, by the median of three floods. Of patches that no policy sees it is measured only
-// that the taint comes.
+// half as late again as beside that, by the median of three floods. Of patches that no
+// policy sees it is measured only that the taint comes.
 // It is not in the table of attacks: what it measures is the machine's API server, and not
 // the agent.
 func TestStolenTokenOnManyConnections(t *testing.T) {

@@ -56,6 +56,7 @@ const (
 	PermissionMissing      Kind = "PermissionMissing"
 	RecordUnreadable       Kind = "RecordUnreadable"
 	ClockSkew              Kind = "ClockSkew"
+	TaintContested         Kind = "TaintContested"
 	ConfigurationMissing   Kind = "ConfigurationMissing"
 	ConfigurationInvalid   Kind = "ConfigurationInvalid"
 	ConfigurationRefused   Kind = "ConfigurationRefused"
@@ -74,7 +75,7 @@ func Kinds() []Kind {
 		DaemonSetMissing, DaemonSetSelectsNoNode, PermissionMissing, ConfigurationMissing, ConfigurationInvalid, ConfigurationRefused,
 		PolicyMissing, PolicyNotInForce, PolicyChanged, SlotMissing,
 		AgentMissing, AgentPending, AgentNotStarted, AgentOutOfMemory, AgentNotReady, AgentSilent, SeveralAgents, RecordUnreadable,
-		AgentStandby, AgentRestarted, ClockSkew, ConditionWithoutRule, VersionsDiffer, ProgramVersionDiffers,
+		AgentStandby, AgentRestarted, TaintContested, ClockSkew, ConditionWithoutRule, VersionsDiffer, ProgramVersionDiffers,
 	}
 }
 
@@ -100,6 +101,15 @@ type Node struct {
 	Skew time.Duration
 	// Unreadable says why the record cannot be read; empty: it can.
 	Unreadable string
+	// Contested are the conditions whose taint others removed, so that taintlet gave way.
+	Contested []Contested
+}
+
+// Contested is a condition whose taint others removed.
+type Contested struct {
+	Condition string
+	// HasTaint: a taint of the condition is on the Node, such as the stand-in.
+	HasTaint bool
 }
 
 // Find returns all Problems: first the Failures, those of the installation before those of
@@ -160,6 +170,13 @@ func hosts(f Facts) []Problem {
 	for _, n := range f.Nodes {
 		if n.Unreadable != "" {
 			all = append(all, failure(RecordUnreadable, n.Name, commandOn("kubectl taintlet events %s", n.Name), "%s", n.Unreadable))
+		}
+		for _, c := range n.Contested {
+			text := "taintlet does not set it while the condition lasts"
+			if c.HasTaint {
+				text = "another taint of the condition is on the Node"
+			}
+			all = append(all, warning(TaintContested, n.Name, commandOn("kubectl taintlet events %s", n.Name), "others removed the taint of %s; %s", c.Condition, text))
 		}
 		if n.Skew.Abs() > MaxSkew {
 			all = append(all, warning(ClockSkew, n.Name, commandOn("kubectl describe node %s", n.Name),

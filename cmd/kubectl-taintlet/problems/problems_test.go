@@ -169,6 +169,14 @@ func otherFaults() []fault {
 		{RecordUnreadable, "n2", `^annotation`, `^kubectl taintlet events n2$`, func(f *Facts, _ *installation.Installation, _ *corev1.Pod) {
 			f.Nodes[1].Unreadable = "annotation taintlet.dev/record: version 7 is not 1"
 		}},
+		{TaintContested, "n2", `^others removed the taint of MemoryPressure; another taint of the condition is on the Node$`, `^kubectl taintlet events n2$`,
+			func(f *Facts, _ *installation.Installation, _ *corev1.Pod) {
+				f.Nodes[1].Contested = []Contested{{"MemoryPressure", true}}
+			}},
+		{TaintContested, "n2", `^others removed the taint of DiskPressure; taintlet does not set it while the condition lasts$`, `^kubectl taintlet events n2$`,
+			func(f *Facts, _ *installation.Installation, _ *corev1.Pod) {
+				f.Nodes[1].Contested = []Contested{{"DiskPressure", false}}
+			}},
 		{ClockSkew, "n2", `the host's clock is 24 h behind the API server's`, `^kubectl describe node n2$`,
 			func(f *Facts, _ *installation.Installation, _ *corev1.Pod) { f.Nodes[1].Skew = -24 * time.Hour }},
 		{ConfigurationMissing, "", `ConfigMap taintlet-system/taintlet has no config.yaml`, `^helm `,

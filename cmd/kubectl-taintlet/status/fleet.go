@@ -116,6 +116,11 @@ func (f *Fleet) known(name string, n Node, now time.Time) problems.Node {
 	if n.LastSign != nil {
 		k.LastSign = *n.LastSign
 	}
+	for _, c := range n.Conditions {
+		if c.RemovedBy != "" {
+			k.Contested = append(k.Contested, problems.Contested{Condition: c.Name, HasTaint: len(c.Taints) > 0})
+		}
+	}
 	return k
 }
 
