@@ -164,6 +164,39 @@ func TestProblemsOfAFleet(t *testing.T) {
 	fixtures.CompareGolden(t, *update, filepath.Join("testdata", "problems.txt"), strings.Join(report.Lines(Format{Columns: 130}), "\n")+"\n")
 }
 
+// A fleet of healthy Nodes is not well while something of its installation has failed. A
+// Warning is no failure, and whoever asks for a Node is answered about that Node.
+func TestFailuresOfTheInstallation(t *testing.T) {
+	nodes := recorded(t)
+	now := recordedAt(nodes)
+	for name, test := range map[string]struct {
+		asked  []string
+		spoil  func(*installation.Installation)
+		isWell bool
+	}{
+		"nothing":                      {spoil: func(*installation.Installation) {}, isWell: true},
+		"no DaemonSet":                 {spoil: func(i *installation.Installation) { i.DaemonSets = nil }},
+		"no DaemonSet, Node asked for": {asked: []string{"well"}, spoil: func(i *installation.Installation) { i.DaemonSets = nil }, isWell: true},
+		"an agent was out of memory": {spoil: func(i *installation.Installation) {
+			i.Pods[0].Status.ContainerStatuses[0].LastTerminationState.Terminated = outOfMemory(now)
+		}, isWell: true},
+		"the Node's agent is not ready": {asked: []string{"well"}, spoil: func(i *installation.Installation) { i.Pods[0] = podOn("well", now.Add(-time.Hour), false) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			i := installed(t, now)
+			i.Pods = slices.DeleteFunc(i.Pods, func(p *corev1.Pod) bool { return p.Spec.NodeName != "well" })
+			i.DaemonSets[0].Status.DesiredNumberScheduled, i.DaemonSets[0].Status.CurrentNumberScheduled, i.DaemonSets[0].Status.NumberReady = 1, 1, 1
+			test.spoil(i)
+			fleet := NewFleet(test.asked, DefaultSilentAfter)
+			fleet.Add(nodes["well"])
+			fleet.SetInstallation(i)
+			if report := fleet.Report(now); fleet.IsWell(report) != test.isWell {
+				t.Errorf("IsWell = %v with %+v", !test.isWell, report.Problems)
+			}
+		})
+	}
+}
+
 // A level, a mark and the name of a card have colours where the terminal has them, and what
 // is left without the colours is the same.
 func TestColours(t *testing.T) {
