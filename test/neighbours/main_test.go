@@ -1,0 +1,127 @@
+// Package neighbours runs taintlet beside the real programs that read taints and conditions
+// of Nodes, on a real control plane, and compares what they do with what they do when the
+// kubelet asks for the same taint. The programs are built from nested modules in this folder.
+package neighbours
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/taintlet/taintlet/test/bed"
+	"github.com/taintlet/taintlet/test/cluster"
+	"github.com/taintlet/taintlet/test/fixtures"
+	"github.com/taintlet/taintlet/test/process"
+)
+
+// keeping has the chart with the policy that keeps taints, plain has it without, so that
+// agents use stand-ins there.
+var (
+	keeping = bed.Installation{Keep: true}
+	plain   bed.Installation
+	agent   = process.SharedProgram{Build: process.BuildAgent}
+)
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	agent.Remove()
+	if err := errors.Join(keeping.Shared.Stop(nil), plain.Shared.Stop(nil)); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = max(code, 1)
+	}
+	os.Exit(code)
+}
+
+// requireNeighbours skips a test unless TAINTLET_REQUIRE lists neighbours: the first build of
+// the programs takes minutes.
+func requireNeighbours(t *testing.T) {
+	t.Helper()
+	if !cluster.Required("neighbours") {
+		t.Skip("needs the real neighbours: run `make neighbours`, or set TAINTLET_REQUIRE=controlplane,neighbours (the first build takes some minutes)")
+	}
+}
+
+// build returns the path of the program of a nested module, built once and kept in Go's
+// cache.
+func build(t *testing.T, module, name string) string {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), "go", "tool", "-modfile=test/neighbours/"+module+"/go.mod", "-n", name)
+	command.Dir = "../.."
+	command.Stderr = os.Stderr
+	out, err := command.Output()
+	if err != nil {
+		t.Fatalf("build %s: %v", name, err)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// trouble is a condition of a host, and a way in which an agent finds it.
+type trouble struct {
+	name      string
+	kubelets  corev1.NodeConditionType // the condition for which Kubernetes sets the taint
+	wellKnown string                   // the key of that taint
+	standIn   string
+	begin     func(*fixtures.Host)
+}
+
+func troubles() []trouble {
+	return []trouble{
+		{"memory", corev1.NodeMemoryPressure, corev1.TaintNodeMemoryPressure, "taintlet.dev/memory-pressure", func(h *fixtures.Host) { h.Memory(2) }},
+		{"disk", corev1.NodeDiskPressure, corev1.TaintNodeDiskPressure, "taintlet.dev/disk-pressure", fill},
+		{"pid", corev1.NodePIDPressure, corev1.TaintNodePIDPressure, "taintlet.dev/pid-pressure", func(h *fixtures.Host) { h.Tasks(30000) }},
+		{"network", corev1.NodeNetworkUnavailable, corev1.TaintNodeNetworkUnavailable, "taintlet.dev/network-unavailable", func(h *fixtures.Host) { h.Carrier(false) }},
+	}
+}
+
+// startAgent starts an agent on a healthy host.
+func startAgent(t *testing.T, c *cluster.Cluster, node string) *fixtures.Host {
+	t.Helper()
+	host := fixtures.NewHost(t)
+	free, total := space(t, host)
+	config := fixtures.ConfigFile(t, fmt.Sprintf("disk: {period: 500ms, availablePercent: %.4f, clearFactor: 1.001}\nnetwork: {period: 1s}", free/total*99.7))
+	bed.StartAgent(t, agent.Path(t), append(host.Flags(), "--kubeconfig="+cluster.Kubeconfig(t, bed.AgentOf(t, c, node)), "--config="+config, "--node-name="+node, "--listen=127.0.0.1:0")...)
+	for _, condition := range []string{"HostMemoryPressure", "HostDiskPressure", "HostPIDPressure"} {
+		waitNode(t, c, node, cluster.HasCondition(condition, corev1.ConditionFalse))
+	}
+	return host
+}
+
+// space is what is free of the host's root file system, and its size.
+func space(t testing.TB, h *fixtures.Host) (free, total float64) {
+	t.Helper()
+	var fs syscall.Statfs_t
+	if err := syscall.Statfs(h.Root, &fs); err != nil {
+		t.Fatal(err)
+	}
+	return float64(fs.Bavail) * float64(fs.Bsize), float64(fs.Blocks) * float64(fs.Bsize)
+}
+
+// fill takes 1 % of what is free, which crosses the threshold of startAgent.
+func fill(h *fixtures.Host) {
+	h.T.Helper()
+	free, _ := space(h.T, h)
+	ballast, err := os.Create(filepath.Join(h.Root, "ballast"))
+	if err != nil {
+		h.T.Fatal(err)
+	}
+	defer ballast.Close() //nolint:errcheck // nothing was written through it
+	if err := syscall.Fallocate(int(ballast.Fd()), 0, 0, int64(free/100)); err != nil {
+		h.T.Fatal(err)
+	}
+}
+
+func waitNode(t *testing.T, c *cluster.Cluster, name string, holds func(*corev1.Node) bool) *corev1.Node {
+	t.Helper()
+	node, err := c.WaitNode(t.Context(), name, holds)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return node
+}
