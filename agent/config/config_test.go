@@ -77,6 +77,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"doubled class":              {header + "network:\n  disabledClasses: [dns, dns]\n", []string{"network.disabledClasses[1]", "Duplicate"}},
 		"too many classes":           {header + "network:\n  disabledClasses: [" + strings.Repeat("dns, ", 9) + "]\n", []string{"network.disabledClasses", "at most 8"}},
 		"a start-up taint in full":   {header + "startup: {taint: \"example.com/starting:NoSchedule\", timeout: 1s}\n", []string{`startup.taint: Invalid value: "example.com/starting:NoSchedule": must be the key of a taint, without value and effect`, `startup.timeout: Invalid value: "1s": must be 1m0s to 24h0m0s`}},
+		"a repair in full":           {header + "repair: {after: 25h, reasons: {SpaceLow: 1m, CutOff: -1s}}\n", []string{`repair.after: Invalid value: "25h0m0s": must be 0s to 24h0m0s`, `repair.reasons[CutOff]: Invalid value: "-1s": must be 0s to 24h0m0s`, `repair.reasons[SpaceLow]: Unsupported value: "SpaceLow": supported values: `}},
 		"a reserved start-up taint":  {header + "startup: {taint: node.kubernetes.io/not-ready}\n", []string{"startup.taint: Forbidden: node.kubernetes.io/not-ready belongs to the control plane"}},
 		"a start-up taint of a rule": {header + "startup: {taint: taintlet.dev/disk-pressure}\n", []string{"startup.taint: Forbidden: taintlet.dev/disk-pressure is a key of a rule or of a stand-in"}},
 		"another autoscaler":         {header + "autoscaler: karpenter\n", []string{`autoscaler: Unsupported value: "karpenter": supported values: "", "cluster-autoscaler"`}},
