@@ -100,6 +100,9 @@ func TestForgedRemovals(t *testing.T) {
 	if got := s.memory(t); got.Removals > 1_000_000 || len(got.RemovedBy) > 210 || got.RemovedAt.After(s.now) {
 		t.Errorf("%d removals by %d bytes at %s", got.Removals, len(got.RemovedBy), got.RemovedAt)
 	}
+	if record := s.read.Annotations[taints.RecordAnnotation]; strings.Contains(record, strings.Repeat("x", 300)) {
+		t.Errorf("the record passes on %d bytes", len(record))
+	}
 }
 
 // What holds a condition back, and why it is not OK, is what its Node condition says.
