@@ -88,7 +88,6 @@ func documentedReasons(t *testing.T) map[string]map[string]bool {
 		line = strings.TrimSpace(line)
 		if heading, ok := strings.CutPrefix(line, "## "); ok {
 			condition = heading
-			tables[condition] = map[string]bool{}
 		}
 		if !strings.HasPrefix(line, "| `") {
 			continue
@@ -101,6 +100,9 @@ func documentedReasons(t *testing.T) map[string]map[string]bool {
 		reason := strings.Trim(cells[0], " `")
 		if tables[condition][reason] {
 			t.Errorf("%s stands twice under %s", reason, condition)
+		}
+		if tables[condition] == nil {
+			tables[condition] = map[string]bool{}
 		}
 		tables[condition][reason] = true
 	}
