@@ -63,11 +63,19 @@ func others(node *corev1.Node) *corev1.Node {
 		return key == taints.RecordAnnotation || key == taints.HeldAnnotation
 	})
 	left.Status.Conditions = slices.DeleteFunc(left.Status.Conditions, func(condition corev1.NodeCondition) bool {
-		name, found := strings.CutPrefix(string(condition.Type), "Host")
-		return found && slices.Contains(config.Default().Names(), probes.Condition(name))
+		return slices.Contains(ourConditions(), string(condition.Type))
 	})
 	left.ResourceVersion, left.ManagedFields, left.Generation = "", nil, 0
 	return left
+}
+
+// ourConditions are the types of all Node conditions that an agent writes.
+func ourConditions() []string {
+	types := []string{decide.RepairType}
+	for _, name := range config.Default().Names() {
+		types = append(types, decide.ConditionType(name))
+	}
+	return types
 }
 
 // nodesNow reads all Nodes: a view may be a little behind.
@@ -199,7 +207,7 @@ func tainted(t *testing.T, c *cluster.Cluster, v *view, name string) (*hollow, *
 	alive := startHollow(t, agents(t, c), name, evictingConfig(1, time.Minute))
 	alive.says(probes.Critical)
 	v.until(t, "NoExecute and our conditions", 1, func(node *corev1.Node) bool {
-		return evicts(node) && len(node.Status.Conditions) == len(config.Default().Names())
+		return evicts(node) && len(node.Status.Conditions) == len(ourConditions())
 	})
 	return alive, c.GetNode(t, name)
 }
