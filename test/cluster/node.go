@@ -72,6 +72,29 @@ func (c *Cluster) RegisterNode(ctx context.Context, name string) (*Node, error) 
 	return node, err
 }
 
+// AdoptNode stands in for the kubelet of a Node that another program has created, as
+// RegisterNode does for its own.
+func (c *Cluster) AdoptNode(ctx context.Context, name string) (*Node, error) {
+	config, err := c.Config("system:node:"+name, "system:nodes")
+	if err != nil {
+		return nil, err
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("adopt node %s: %w", name, err)
+	}
+	found, err := c.admin.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("adopt node %s: %w", name, err)
+	}
+	node := &Node{Name: name, client: client, uid: found.UID, ended: make(chan struct{}), conditions: healthy()}
+	if err := node.report(ctx); err != nil {
+		return nil, fmt.Errorf("adopt node %s: %w", name, err)
+	}
+	node.keepFresh(c)
+	return node, nil
+}
+
 func healthy() []corev1.NodeCondition {
 	var conditions []corev1.NodeCondition
 	for _, kind := range []corev1.NodeConditionType{corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure} {

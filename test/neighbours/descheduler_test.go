@@ -204,16 +204,8 @@ func TestDeschedulerBesideTaintlet(t *testing.T) {
 // and still evicts for others.
 func TestDeschedulerExcludesTaints(t *testing.T) {
 	requireNeighbours(t)
-	page, err := os.ReadFile("../../docs/neighbours.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	policy := regexp.MustCompile("(?s)```yaml\n(apiVersion: descheduler/.*?\n)```").FindSubmatch(page)
-	if policy == nil {
-		t.Fatal("docs/neighbours.md has no policy")
-	}
 	c := plain.Require(t)
-	d := startDescheduler(t, c, string(policy[1]))
+	d := startDescheduler(t, c, example(t, "apiVersion: descheduler/"))
 	of := troubles()[0]
 	kubelets, ours, others := c.Register(t, "excluded-kubelet"), c.Register(t, "excluded-ours"), c.Register(t, "excluded-not")
 	for _, node := range []string{kubelets.Name, ours.Name, others.Name} {

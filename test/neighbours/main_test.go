@@ -26,13 +26,15 @@ import (
 var (
 	keeping = bed.Installation{Keep: true}
 	plain   bed.Installation
-	agent   = process.SharedProgram{Build: process.BuildAgent}
+	// provisioned has Karpenter, which would start Nodes for pods of other tests.
+	provisioned = bed.Installation{Keep: true}
+	agent       = process.SharedProgram{Build: process.BuildAgent}
 )
 
 func TestMain(m *testing.M) {
 	code := m.Run()
 	agent.Remove()
-	if err := errors.Join(keeping.Shared.Stop(nil), plain.Shared.Stop(nil)); err != nil {
+	if err := errors.Join(keeping.Shared.Stop(nil), plain.Shared.Stop(nil), provisioned.Shared.Stop(nil)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		code = max(code, 1)
 	}
@@ -62,6 +64,22 @@ func build(t *testing.T, module, name string) string {
 	return strings.TrimSpace(string(out))
 }
 
+// example returns the example of docs/neighbours.md that begins with that text.
+func example(t *testing.T, begin string) string {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/neighbours.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for block := range strings.SplitSeq(string(page), "```") {
+		if text, isYAML := strings.CutPrefix(block, "yaml\n"); isYAML && strings.HasPrefix(text, begin) {
+			return text
+		}
+	}
+	t.Fatalf("docs/neighbours.md has no example that begins with %s", begin)
+	return ""
+}
+
 // trouble is a condition of a host, and a way in which an agent finds it.
 type trouble struct {
 	name      string
@@ -71,25 +89,35 @@ type trouble struct {
 	begin     func(*fixtures.Host)
 }
 
+// troubles has the disk first: all hosts share one tmpfs, and an agent finds only what fills
+// it after its start.
 func troubles() []trouble {
 	return []trouble{
-		{"memory", corev1.NodeMemoryPressure, corev1.TaintNodeMemoryPressure, "taintlet.dev/memory-pressure", func(h *fixtures.Host) { h.Memory(2) }},
 		{"disk", corev1.NodeDiskPressure, corev1.TaintNodeDiskPressure, "taintlet.dev/disk-pressure", fill},
+		{"memory", corev1.NodeMemoryPressure, corev1.TaintNodeMemoryPressure, "taintlet.dev/memory-pressure", func(h *fixtures.Host) { h.Memory(2) }},
 		{"pid", corev1.NodePIDPressure, corev1.TaintNodePIDPressure, "taintlet.dev/pid-pressure", func(h *fixtures.Host) { h.Tasks(30000) }},
 		{"network", corev1.NodeNetworkUnavailable, corev1.TaintNodeNetworkUnavailable, "taintlet.dev/network-unavailable", func(h *fixtures.Host) { h.Carrier(false) }},
 	}
 }
 
-// startAgent starts an agent on a healthy host.
+// startAgent starts an agent on a healthy host. It finds a lost carrier soon, and asks for a
+// repair then.
 func startAgent(t *testing.T, c *cluster.Cluster, node string) *fixtures.Host {
 	t.Helper()
-	host := fixtures.NewHost(t)
-	free, total := space(t, host)
-	config := fixtures.ConfigFile(t, fmt.Sprintf("disk: {period: 500ms, availablePercent: %.4f, clearFactor: 1.001}\nnetwork: {period: 1s}", free/total*99.7))
-	bed.StartAgent(t, agent.Path(t), append(host.Flags(), "--kubeconfig="+cluster.Kubeconfig(t, bed.AgentOf(t, c, node)), "--config="+config, "--node-name="+node, "--listen=127.0.0.1:0")...)
+	host := startAgentWith(t, c, node, "network: {period: 1s}\nrepair: {after: 1h, reasons: {RouteLost: 4s}}")
 	for _, condition := range []string{"HostMemoryPressure", "HostDiskPressure", "HostPIDPressure"} {
 		waitNode(t, c, node, cluster.HasCondition(condition, corev1.ConditionFalse))
 	}
+	return host
+}
+
+// startAgentWith is startAgent with more of a configuration. It does not wait.
+func startAgentWith(t *testing.T, c *cluster.Cluster, node, more string) *fixtures.Host {
+	t.Helper()
+	host := fixtures.NewHost(t)
+	free, total := space(t, host)
+	config := fixtures.ConfigFile(t, fmt.Sprintf("disk: {period: 500ms, availablePercent: %.4f, clearFactor: 1.001}\n%s", free/total*99.7, more))
+	bed.StartAgent(t, agent.Path(t), append(host.Flags(), "--kubeconfig="+cluster.Kubeconfig(t, bed.AgentOf(t, c, node)), "--config="+config, "--node-name="+node, "--listen=127.0.0.1:0")...)
 	return host
 }
 
