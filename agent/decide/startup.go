@@ -37,8 +37,11 @@ type startup struct {
 // verdict.
 func (s *State) IsStarting() bool { return !s.startup.since.IsZero() }
 
-// pairs are those that the taint can be.
+// pairs are those that the taint can be; none where no taint is configured.
 func (c Startup) pairs() []taints.Pair {
+	if c.Taint == "" {
+		return nil
+	}
 	return []taints.Pair{{Key: c.Taint, Effect: taints.NoSchedule}, {Key: c.Taint, Effect: taints.NoExecute}}
 }
 

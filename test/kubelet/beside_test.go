@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/taintlet/taintlet/test/cluster"
 	"github.com/taintlet/taintlet/test/kubelet"
@@ -108,9 +107,9 @@ func (d *disk) giveSpace() {
 	}
 }
 
-// startAgent starts taintlet where the kubelet lives, and returns when it has
-// found the disk fine.
-func startAgent(t *testing.T, c *cluster.Cluster, k *kubelet.Kubelet) {
+// startAgent starts taintlet with that configuration where the kubelet lives, and returns
+// the file of the configuration.
+func startAgent(t *testing.T, c *cluster.Cluster, k *kubelet.Kubelet, text string) (configFile string) {
 	t.Helper()
 	dir := t.TempDir()
 	program, err := process.BuildAgent(t.Context(), dir, process.BuildOptions{})
@@ -124,11 +123,9 @@ func startAgent(t *testing.T, c *cluster.Cluster, k *kubelet.Kubelet) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config, log := filepath.Join(dir, "config.yaml"), filepath.Join(dir, "log")
-	if err := os.WriteFile(config, []byte(agentConfig), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	command := exec.Command(program, "--node-name="+nodeName, "--kubeconfig="+cluster.Kubeconfig(t, identity), "--config="+config, "--listen=")
+	configFile, log := filepath.Join(dir, "config.yaml"), filepath.Join(dir, "log")
+	write(t, configFile, text)
+	command := exec.Command(program, "--node-name="+nodeName, "--kubeconfig="+cluster.Kubeconfig(t, identity), "--config="+configFile, "--listen=")
 	agent, err := k.StartInside("the agent", command, log)
 	if err != nil {
 		t.Fatal(err)
@@ -141,7 +138,12 @@ func startAgent(t *testing.T, c *cluster.Cluster, k *kubelet.Kubelet) {
 			t.Logf("log of the agent: %v\n%s", err, text)
 		}
 	})
-	if _, err = c.WaitNode(t.Context(), nodeName, cluster.HasCondition("HostDiskPressure", corev1.ConditionFalse)); err != nil {
+	return configFile
+}
+
+func write(t *testing.T, file, text string) {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }

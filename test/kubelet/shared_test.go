@@ -48,7 +48,10 @@ func TestSharedPair(t *testing.T) {
 		}
 	})
 	setForeignTaints(t, c)
-	startAgent(t, c, k)
+	startAgent(t, c, k, agentConfig)
+	if _, err := c.WaitNode(t.Context(), nodeName, cluster.HasCondition("HostDiskPressure", corev1.ConditionFalse)); err != nil {
+		t.Fatal(err)
+	}
 	keepCompany(t, c)
 	for _, test := range []struct {
 		name string

@@ -2,8 +2,6 @@ package kubelet_test
 
 import (
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -13,7 +11,6 @@ import (
 	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
 	"github.com/taintlet/taintlet/test/kubelet"
-	"github.com/taintlet/taintlet/test/process"
 )
 
 // Of the checks of the network, those that need others than this host and the API server
@@ -58,7 +55,7 @@ func TestPodsWaitForTheFirstVerdict(t *testing.T) {
 		}
 	}
 	waitPod(cluster.Unschedulable)
-	configFile := startStarting(t, c, k)
+	configFile := startAgent(t, c, k, startingConfig+fullDisk)
 	degraded, err := c.WaitNode(t.Context(), nodeName, cluster.HasCondition("HostDiskPressure", corev1.ConditionTrue))
 	if err != nil {
 		t.Fatal(err)
@@ -79,45 +76,4 @@ func TestPodsWaitForTheFirstVerdict(t *testing.T) {
 	t.Logf("the pod landed %.0f s after the configuration changed", time.Since(mended).Seconds())
 	c.WaitAgentEvent(t, nodeName, "StartupTaintRemoved", "no condition is Degraded")
 	waitPod(func(pod *corev1.Pod) bool { return pod.Status.Phase == corev1.PodRunning })
-}
-
-func write(t *testing.T, file, text string) {
-	t.Helper()
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// startStarting starts the agent where the kubelet lives, and returns its configuration.
-func startStarting(t *testing.T, c *cluster.Cluster, k *kubelet.Kubelet) (configFile string) {
-	t.Helper()
-	dir := t.TempDir()
-	program, err := process.BuildAgent(t.Context(), dir, process.BuildOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.GrantAsAgent(t.Context(), bed.User); err != nil {
-		t.Fatal(err)
-	}
-	identity, err := c.Config(bed.User)
-	if err != nil {
-		t.Fatal(err)
-	}
-	configFile = filepath.Join(dir, "config.yaml")
-	write(t, configFile, startingConfig+fullDisk)
-	log := filepath.Join(dir, "log")
-	command := exec.Command(program, "--node-name="+nodeName, "--kubeconfig="+cluster.Kubeconfig(t, identity), "--config="+configFile, "--listen=")
-	agent, err := k.StartInside("the agent", command, log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := agent.Kill(); err != nil {
-			t.Error(err)
-		}
-		if text, err := os.ReadFile(log); t.Failed() {
-			t.Logf("log of the agent: %v\n%s", err, text)
-		}
-	})
-	return configFile
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -131,19 +130,8 @@ func space(t testing.TB, h *fixtures.Host) (free, total float64) {
 	return float64(fs.Bavail) * float64(fs.Bsize), float64(fs.Blocks) * float64(fs.Bsize)
 }
 
-// fill takes 1 % of what is free, which crosses the threshold of startAgent.
-func fill(h *fixtures.Host) {
-	h.T.Helper()
-	free, _ := space(h.T, h)
-	ballast, err := os.Create(filepath.Join(h.Root, "ballast"))
-	if err != nil {
-		h.T.Fatal(err)
-	}
-	defer ballast.Close() //nolint:errcheck // nothing was written through it
-	if err := syscall.Fallocate(int(ballast.Fd()), 0, 0, int64(free/100)); err != nil {
-		h.T.Fatal(err)
-	}
-}
+// fill crosses the threshold of startAgent.
+func fill(h *fixtures.Host) { h.Fill(1) }
 
 func waitNode(t *testing.T, c *cluster.Cluster, name string, holds func(*corev1.Node) bool) *corev1.Node {
 	t.Helper()

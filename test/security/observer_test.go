@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/taintlet/taintlet/taints"
+	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
 )
 
@@ -97,7 +98,7 @@ func (o *observer) until(most time.Duration, holds func(*corev1.Node) bool) (tim
 
 func (o *observer) wait(t *testing.T, what string, holds func(*corev1.Node) bool) {
 	t.Helper()
-	if _, ok := o.until(time.Minute, holds); !ok {
+	if _, ok := o.until(bed.Patience, holds); !ok {
 		node, _, _ := o.newest()
 		record := node.Annotations[taints.RecordAnnotation]
 		t.Errorf("no version of the Node has %s; taints %v, record of %d bytes: %.200s", what, node.Spec.Taints, len(record), record)

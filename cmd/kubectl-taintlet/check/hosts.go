@@ -8,11 +8,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-)
 
-// maxSkew is how far a host's clock may be off. Nothing is decided by it; it makes
-// the times of conditions and Events wrong.
-const maxSkew = 30 * time.Second
+	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/problems"
+)
 
 func hostNetworkCheck() check {
 	return check{
@@ -122,8 +120,8 @@ func clockCheck() check {
 		ask: nodeQuestion{
 			whether: "whether the hosts' clocks are right", ofAgents: true,
 			found:   func(all *nodes) []string { return all.skewed },
-			trouble: fmt.Sprintf("clocks of hosts differ from the API server's by more than %s", maxSkew),
-			fine:    fmt.Sprintf("the hosts' clocks agree with the API server's to %s", maxSkew),
+			trouble: fmt.Sprintf("clocks of hosts differ from the API server's by more than %s", problems.MaxSkew),
+			fine:    fmt.Sprintf("the hosts' clocks agree with the API server's to %s", problems.MaxSkew),
 		}.ask,
 	}
 }

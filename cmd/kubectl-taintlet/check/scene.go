@@ -21,6 +21,7 @@ import (
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/agent/decide/describe"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
+	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/problems"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/status"
 	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/taints/apiserver"
@@ -189,7 +190,7 @@ func (n *nodes) add(node *taints.Node, policy *decide.Policy) {
 	if node.OS == "linux" && isOldKernel(node.Kernel) {
 		n.oldKernels = append(n.oldKernels, fmt.Sprintf("%s (%s)", name, strings.Clone(node.Kernel)))
 	}
-	if off := status.SkewOf(node, policy); off.Abs() > maxSkew {
+	if off := status.SkewOf(node, policy); off.Abs() > problems.MaxSkew {
 		n.skewed = append(n.skewed, fmt.Sprintf("%s (%s)", name, skewInWords(off)))
 	}
 	for _, condition := range policy.Conditions {

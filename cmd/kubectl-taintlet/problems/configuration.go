@@ -13,8 +13,17 @@ import (
 	"github.com/taintlet/taintlet/taints/apiserver"
 )
 
+// configured returns the configuration of the ConfigMap; nil: there is none, or it is invalid
+// for the reason of the error.
+func configured(i *installation.Installation) (*config.Config, error) {
+	if i.Config == nil {
+		return nil, nil
+	}
+	return config.HostSchema().Decode([]byte(*i.Config))
+}
+
 // configuration finds what is wrong with the ConfigMap, and which agents refuse theirs.
-func configuration(f Facts) []Problem {
+func configuration(f Facts, cfg *config.Config, invalid error) []Problem {
 	i := f.Installation
 	all := refused(f)
 	if !i.Knows(installation.PartConfig) {
@@ -28,10 +37,9 @@ func configuration(f Facts) []Problem {
 		return append(all, failure(ConfigurationMissing, "", reinstall(i), "the ConfigMap %s/%s has no %s: agents that start have no configuration",
 			i.Namespace, installation.Account, installation.ConfigKey))
 	}
-	cfg, err := config.HostSchema().Decode([]byte(*i.Config))
-	if err != nil {
+	if invalid != nil {
 		return append(all, failure(ConfigurationInvalid, "", edit, "the ConfigMap %s/%s is invalid, so running agents keep the configuration that they have, and others do not start: %v",
-			i.Namespace, installation.Account, err))
+			i.Namespace, installation.Account, invalid))
 	}
 	var without []string
 	for _, name := range cfg.WithoutTaint() {
@@ -56,13 +64,9 @@ func refused(f Facts) []Problem {
 }
 
 // slots finds the Leases that the configuration needs and that are not there.
-func slots(f Facts) []Problem {
+func slots(f Facts, cfg *config.Config) []Problem {
 	i := f.Installation
-	if !i.Knows(installation.PartSlots) || i.Config == nil {
-		return nil
-	}
-	cfg, err := config.HostSchema().Decode([]byte(*i.Config))
-	if err != nil || !usesSlots(cfg, *i.Config) {
+	if !i.Knows(installation.PartSlots) || cfg == nil || !usesSlots(cfg, *i.Config) {
 		return nil
 	}
 	there := map[string]bool{}

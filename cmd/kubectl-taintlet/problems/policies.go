@@ -14,13 +14,13 @@ import (
 
 // policies finds admission policies that are missing, not in force or changed by hand, by
 // their objects. kubectl taintlet check tries them.
-func policies(f Facts) []Problem {
+func policies(f Facts, cfg *config.Config) []Problem {
 	i := f.Installation
 	if !i.Knows(installation.PartPolicies) {
 		return nil
 	}
 	var all []Problem
-	for _, name := range required(i) {
+	for _, name := range required(i, cfg) {
 		all = append(all, policy(f, name, i.Validating, i.ValidatingBindings, true)...)
 	}
 	hasPolicy := slices.ContainsFunc(i.Mutating, func(p *admissionv1.ValidatingAdmissionPolicy) bool { return p.Name == taints.KeepPolicyName })
@@ -32,12 +32,9 @@ func policies(f Facts) []Problem {
 }
 
 // required are the policies of each installation. That of the slots comes with slots.
-func required(i *installation.Installation) []string {
+func required(i *installation.Installation, cfg *config.Config) []string {
 	names := []string{"taintlet-nodes", "taintlet-events"}
-	if i.Config == nil {
-		return names
-	}
-	if cfg, err := config.HostSchema().Decode([]byte(*i.Config)); err == nil && usesSlots(cfg, *i.Config) {
+	if cfg != nil && usesSlots(cfg, *i.Config) {
 		names = append(names, "taintlet-leases")
 	}
 	return names

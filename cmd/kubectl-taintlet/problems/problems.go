@@ -118,7 +118,8 @@ func Find(f Facts) []Problem {
 	f.Nodes = slices.SortedFunc(slices.Values(f.Nodes), func(a, b Node) int { return strings.Compare(a.Name, b.Name) })
 	all := hosts(f)
 	if f.Installation != nil {
-		all = slices.Concat(all, agents(f), configuration(f), policies(f), slots(f), versions(f))
+		cfg, err := configured(f.Installation)
+		all = slices.Concat(all, agents(f), configuration(f, cfg, err), policies(f, cfg), slots(f, cfg), versions(f))
 	}
 	order := Kinds()
 	slices.SortStableFunc(all, func(a, b Problem) int {
