@@ -65,6 +65,9 @@ func (l *loop) logLevel(n decide.Notice, before []decide.DesiredTaint) {
 			attrs = append(attrs, "via", string(placed.Via))
 		}
 	}
+	if c := n.Culprit; c.Kind != "" {
+		attrs = append(attrs, "culprit", c.Who(), "took", c.Took, "seconds", c.Seconds)
+	}
 	l.Log.Info("condition changed", attrs...)
 }
 

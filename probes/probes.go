@@ -104,6 +104,9 @@ type Observation struct {
 	// Clears says what a good sample needs, as it goes on after "it stays": "above
 	// 7.5 %". Empty: there is no threshold to tell.
 	Clears string `json:"-"`
+	// Culprit is who took what is scarce, where that is known. The Message tells it too. It
+	// decides nothing.
+	Culprit Culprit `json:"culprit,omitzero"`
 	// Headroom goes with Level OK only. It is the least time in which the
 	// threshold of Degraded can be reached, at the fastest rate that is plausible
 	// or was seen. 0: the probe cannot say.

@@ -27,6 +27,7 @@ func (s *State) observe(t *turn, o probes.Observation) {
 	if classOf(o) >= bad {
 		c.lastBad = o
 	}
+	c.learnCulprit(o)
 	before := c.debounce
 	policy, _ := t.policy.Condition(c.name)
 	c.fault = c.fault.next(policy, before, o, t.now)
@@ -60,7 +61,7 @@ func (s *State) observe(t *turn, o probes.Observation) {
 		s.eviction.at = t.now
 	}
 	t.notify(Notice{Kind: LevelChanged, Condition: c.name, From: before.Level, To: target,
-		Reason: c.decisive.Reason, Message: describe.Changed(c.decisive, c.last)})
+		Reason: c.decisive.Reason, Message: describe.Changed(c.decisive, c.last), Culprit: c.decisive.Culprit})
 }
 
 // lacksProof reports whether a good sample clears nothing, because the probe has not
@@ -78,6 +79,15 @@ func (c *condition) reasonFor(level probes.Level) probes.Observation {
 		return c.lastBad
 	}
 	return c.last
+}
+
+// learnCulprit takes in who took what is scarce, when that is found only after the sample that
+// decided the level.
+func (c *condition) learnCulprit(o probes.Observation) {
+	isLate := c.decisive.Level > probes.OK && c.decisive.Culprit.Kind == "" && o.Culprit.Kind != ""
+	if isLate && o.Level == c.decisive.Level && o.Reason == c.decisive.Reason {
+		c.decisive = o
+	}
 }
 
 // notifyUnknown tells people, once an hour, that the probe has not been able to

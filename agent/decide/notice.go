@@ -39,4 +39,6 @@ type Notice struct {
 	Count     int          // of a TaintLost: which of the removals within a day it is
 	Reason    string
 	Message   string
+	// Culprit is who took what is scarce, of a LevelChanged.
+	Culprit probes.Culprit
 }

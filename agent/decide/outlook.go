@@ -17,7 +17,7 @@ func (s *State) outlook(t *turn, c *condition) describe.Outlook {
 	}
 	o := describe.Outlook{Starting: s.starting(t, c), Blind: !c.debounce.unknownSince.IsZero(), Removals: recent(c.removals, t.now)}
 	if classOf(c.last) >= bad {
-		o.Reason = c.last.Reason
+		o.Reason, o.Culprit = c.last.Reason, c.last.Culprit.Who()
 	}
 	if d := *c.disputeOf(probes.Degraded); d.stage == standIn && t.policy.Asks(c.name, probes.Degraded) {
 		o.StandIn, o.Until = true, d.until

@@ -51,8 +51,10 @@ func fill(t *testing.T, m *Metrics, texts []string) {
 	for i, text := range texts {
 		c := cfg.Names()[i%4]
 		o := probes.Observation{Condition: c, Level: probes.Level(i / 4 % 4), Reason: text, Message: text, Certain: true}
+		o.Culprit = probes.Culprit{Kind: "pod", Name: text, Command: text, Took: 1}
 		m.samples.count(o, time.Second)
 		m.samples.show(o)
+		m.culprit.show(o)
 		m.samples.showWakeMode(c, "psi trigger")
 		m.Noticed(decide.Notice{Kind: decide.TaintLost, Condition: c, By: text, Message: text})
 		m.reaction.follow(o, &state, cfg, now)

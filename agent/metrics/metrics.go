@@ -28,6 +28,7 @@ type Metrics struct {
 	inputs   inputMetrics
 	reaction reactionMetrics
 	fleet    fleetMetrics
+	culprit  culpritMetrics
 
 	changes *prometheus.CounterVec
 	notices *prometheus.CounterVec
@@ -47,7 +48,7 @@ type Metrics struct {
 func New(version string) *Metrics {
 	m := &Metrics{
 		registry: prometheus.NewRegistry(),
-		samples:  newSampleMetrics(), state: newStateMetrics(), inputs: newInputMetrics(), reaction: newReactionMetrics(), fleet: newFleetMetrics(),
+		samples:  newSampleMetrics(), state: newStateMetrics(), inputs: newInputMetrics(), reaction: newReactionMetrics(), fleet: newFleetMetrics(), culprit: newCulpritMetrics(),
 		changes:  newCounters("condition_changes_total", "Changes of the decided level.", "condition", "to"),
 		notices:  newCounters("notices_total", "What people are told about taints and agents, by kind.", "kind"),
 		writes:   newCounters("node_writes_total", "Tries to write the Node, by result: ok, error, or overtaken by another writer.", "result"),
@@ -83,7 +84,7 @@ func noticeKinds() []decide.Kind {
 // own returns the collectors of taintlet itself.
 func (m *Metrics) own() []prometheus.Collector {
 	all := []prometheus.Collector{m.changes, m.notices, m.writes, m.lost, m.config, m.refused, m.reloads, m.slots, m.build}
-	for _, more := range [][]prometheus.Collector{m.samples.all(), m.state.all(), m.inputs.all(), m.reaction.all(), m.fleet.all()} {
+	for _, more := range [][]prometheus.Collector{m.samples.all(), m.state.all(), m.inputs.all(), m.reaction.all(), m.fleet.all(), m.culprit.all()} {
 		all = append(all, more...)
 	}
 	return all
@@ -134,6 +135,7 @@ func (m *Metrics) WokenBy(c probes.Condition, mode string) { m.samples.showWakeM
 // Observed shows a sample that the decider gets next. The state is the one before it.
 func (m *Metrics) Observed(o probes.Observation, s *decide.State, cfg *config.Config, now time.Time) {
 	m.samples.show(o)
+	m.culprit.show(o)
 	m.reaction.follow(o, s, cfg, now)
 }
 

@@ -36,6 +36,7 @@ type runner struct {
 	measures []probes.Measure
 	// wakeMode was shown last.
 	wakeMode string
+	culprit  culpritLog
 	// decided is the level that the loop decided last.
 	decided atomic.Int32
 }
@@ -66,6 +67,7 @@ func (r *runner) run(ctx context.Context) error {
 	for {
 		o, report := r.observe(ctx)
 		r.showWakeMode()
+		r.culprit.follow(o, r.log)
 		select {
 		case <-ctx.Done():
 			return ctx.Err()

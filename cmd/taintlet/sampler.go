@@ -52,7 +52,7 @@ func (s *sampler) observe(ctx context.Context) []probes.Observation {
 	observations := make([]probes.Observation, len(s.probes))
 	var group sync.WaitGroup
 	for i, probe := range s.probes {
-		group.Go(func() { observations[i] = probe.Observe(ctx) })
+		group.Go(func() { observations[i] = hostprobes.Observe(ctx, probe) })
 	}
 	group.Wait()
 	return observations

@@ -3,7 +3,6 @@ package pid
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -33,7 +32,7 @@ func readSample(h probes.Host, pods *cgroup.Pods) (s sample, err error) {
 		return s, err
 	}
 	s.host.limit, s.host.setting = pidMax, "kernel.pid_max"
-	private := inPrivatePIDNamespace(h.Proc)
+	private := hostfile.InPrivatePIDNamespace(h.Proc)
 	if private {
 		s.note = "; kernel.pid_max is not believed: this is not the host's PID namespace"
 	}
@@ -42,18 +41,6 @@ func readSample(h probes.Host, pods *cgroup.Pods) (s sample, err error) {
 	}
 	s.pods, err = readPods(pods)
 	return s, err
-}
-
-// inPrivatePIDNamespace says whether the reader's PID namespace is not the
-// host's. Newer kernels keep a pid_max for each PID namespace (Linux 6.14, "pid:
-// allow pid_max to be set per pid namespace"), and that of another namespace says
-// nothing of the host's. The host's namespace has a fixed inode
-// (PROC_PID_INIT_INO in include/linux/proc_ns.h). Where the link cannot be read,
-// the namespace counts as the host's.
-func inPrivatePIDNamespace(proc string) bool {
-	const initial = "pid:[4026531836]"
-	link, err := os.Readlink(filepath.Join(proc, "self", "ns", "pid"))
-	return err == nil && link != initial
 }
 
 // parseLoadavgTasks returns the number of tasks from the text of loadavg:

@@ -25,9 +25,9 @@ type Outlook struct {
 	// Suspicion is the reason with which the host suspects itself; empty: it does
 	// not. Its peers read that.
 	Suspicion string
-	// Reason of the newest bad sample.
-	Reason string
-	Held   Hold
+	// Reason of the newest bad sample, and who took what is scarce.
+	Reason, Culprit string
+	Held            Hold
 	// Evicting: it is the eviction that is held back, not the taint of Degraded.
 	Evicting bool
 	// Until is when what holds the taint back is over; zero: that is not known.

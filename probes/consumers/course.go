@@ -1,0 +1,118 @@
+// Package consumers names who took a host's memory or tasks while a condition is near its
+// threshold. It reads the processes then, and only then, groups them by pod and by system unit,
+// and compares them with what they were when the host was healthy. What it finds is told beside
+// a condition, and decides nothing.
+//
+// Reading is for Linux. Comparing is pure.
+package consumers
+
+import (
+	"time"
+
+	"github.com/taintlet/taintlet/probes"
+)
+
+// Want says whether the processes are to be read.
+type Want uint8
+
+// What can be wanted.
+const (
+	Nothing Want = iota
+	Soon         // as far as the allowance goes
+	Now          // also in advance of the allowance, a little
+)
+
+const (
+	// renewAfter is how old the baseline is when it is replaced while the condition is near
+	// its threshold and not bad. So what is told began 10 to 20 minutes before the
+	// condition was bad, at the earliest.
+	renewAfter = 10 * time.Minute
+	// slowest is how often the processes are read at least while the condition is bad.
+	slowest = time.Minute
+)
+
+// Course follows one condition, from the last healthy sample on. It has no clock and reads
+// nothing.
+type Course struct {
+	Resource Resource
+
+	healthy baseline // of the newest healthy sample, without a snapshot
+	host    Host     // of the newest sample
+	newest  *Snapshot
+	base    *baseline
+	// next takes the place of base.
+	next *Snapshot
+	// nextHost is what there was at next.
+	nextHost Host
+	isNear   bool
+	// badAt is when the newest bad sample was, badSince the first of those in a row. Zero:
+	// there was none since the last healthy one.
+	badAt, badSince time.Duration
+	isBad           bool
+	// owed: no snapshot was taken since the condition was near, or bad.
+	owed    bool
+	readAt  time.Duration
+	finding Finding
+}
+
+// Follow takes in a sample, and what there was of the resource then. It says whether the
+// processes are to be read. A sample is near its threshold when its severity is above 0: from
+// the easier threshold on that clears, or when half of any other measure is reached.
+func (c *Course) Follow(o probes.Observation, host Host, now Moment) Want {
+	if o.Level == probes.Unknown {
+		return Nothing
+	}
+	if o.Level == probes.OK && o.Severity == 0 && !o.Hysteresis {
+		*c = Course{Resource: c.Resource, healthy: baseline{since: now, host: host}}
+		return Nothing
+	}
+	isBad := o.Level > probes.OK
+	c.owed = c.owed || !c.isNear || isBad && !c.isBad
+	if isBad {
+		c.badAt = now.Boot
+		if !c.isBad {
+			c.badSince = now.Boot
+		}
+	}
+	c.host, c.isNear, c.isBad = host, true, isBad
+	switch since := now.Boot - c.readAt; {
+	case c.owed:
+		return Now
+	case isBad && since >= min(slowest, (now.Boot-c.badSince)/10):
+		return Soon
+	case since >= renewAfter:
+		return Soon
+	}
+	return Nothing
+}
+
+// Add takes in the processes, as Follow wanted them.
+func (c *Course) Add(s *Snapshot) {
+	if !c.isNear {
+		return // the host has become healthy in between
+	}
+	c.owed, c.readAt, c.newest = false, s.At.Boot, s
+	switch {
+	case c.base == nil:
+		base := c.healthy
+		if base.since == (Moment{}) { // the first sample of all was near already
+			base.since, base.host = s.At, c.host
+		}
+		base.snapshot, base.atFirst = s, c.host
+		c.base = &base
+	case !c.isBad && s.At.Boot-c.badAt >= renewAfter && s.At.Boot-c.base.snapshot.At.Boot >= renewAfter:
+		if c.next != nil {
+			c.base = &baseline{snapshot: c.next, since: c.next.At, host: c.nextHost, atFirst: c.nextHost}
+		}
+		c.next, c.nextHost = s, c.host
+	}
+	c.finding = c.base.compare(c.Resource, s, c.host).after(c.finding, s)
+}
+
+// Finding returns what the newest snapshot says while the newest sample is bad.
+func (c *Course) Finding() Finding {
+	if !c.isBad {
+		return Finding{}
+	}
+	return c.finding
+}

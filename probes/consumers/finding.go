@@ -1,0 +1,188 @@
+package consumers
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/taintlet/taintlet/probes"
+)
+
+// Consumer is a group that holds some of the resource.
+type Consumer struct {
+	Group Group
+	// Command is the name that most of it has.
+	Command string
+	// Took is what the group took since the baseline, Holds what it has now, in bytes or
+	// tasks.
+	Took, Holds float64
+	// Processes is how many it has.
+	Processes int
+	// IsGone: it has no process any more.
+	IsGone bool
+}
+
+// Verdict says what is known of who took the resource.
+type Verdict uint8
+
+// The verdicts.
+const (
+	// NotRead means that nothing was read.
+	NotRead Verdict = iota
+	// Unseen means that it was taken before the first reading, by processes that already
+	// ran.
+	Unseen
+	// Little means that nearly nothing was taken.
+	Little
+	// Many means that nobody took a third.
+	Many
+	// Named means that somebody took a third or more.
+	Named
+)
+
+// Finding is who took a resource, and how much.
+type Finding struct {
+	Resource Resource
+	Verdict  Verdict
+	// At is when it was found, Since when the host was last healthy. Since is zero where
+	// nothing was read before.
+	At, Since time.Time
+	// In is the time from then until the first taker took nearly all of that.
+	In time.Duration
+	// Takers are those who took a third of Taken or more, the one who took most first; of
+	// three, two.
+	Takers [2]Consumer
+	// Taken is what all took, Unowned what shared memory and tmpfs grew by.
+	Taken, Unowned float64
+	// IsPartial: a taker may have taken more, before the first reading.
+	IsPartial bool
+	// Largest is the group that holds most.
+	Largest Consumer
+	// First is that of the Snapshot.
+	First int
+}
+
+const (
+	// leastShare is the part of all that there is below which what was taken explains
+	// nothing.
+	leastShare = 0.005
+	// partial is the part of what somebody took that may have been taken before the first
+	// reading without a word.
+	partial = 0.1
+)
+
+// compare says who took what since the baseline. host is what there is now.
+func (b *baseline) compare(r Resource, now *Snapshot, host Host) Finding {
+	f := Finding{Resource: r, At: now.At.Wall, Since: b.since.Wall, In: now.At.Boot - b.since.Boot, First: now.First}
+	tallies := slices.SortedFunc(maps.Values(b.tallies(r, now)), func(x, y *tally) int {
+		return cmp.Or(cmp.Compare(y.took, x.took), cmp.Compare(x.group.Kind, y.group.Kind), cmp.Compare(x.group.Name, y.group.Name))
+	})
+	var seen float64
+	largest := &tally{}
+	for _, t := range tallies {
+		seen += max(0, t.took)
+		if t.holds > largest.holds {
+			largest = t
+		}
+	}
+	f.Largest = largest.consumer(r, now)
+	if r == Memory {
+		f.Unowned = max(0, now.Shared-b.snapshot.Shared)
+	}
+	blind := b.blind(r)
+	f.Taken = max(seen+f.Unowned, b.host.Left-host.Left-blind)
+	for i, t := range tallies[:min(len(tallies), len(f.Takers))] {
+		if t.took >= f.Taken/3 && t.took >= blind*partial && t.took > 0 {
+			f.Takers[i] = t.consumer(r, now)
+		}
+	}
+	least := host.Total * leastShare
+	switch {
+	case f.In <= 0: // the only snapshot, of a host that was never seen healthy
+		f.Verdict, f.Since = Unseen, time.Time{}
+	case f.Takers[0].Took >= max(1, least):
+		f.Verdict = Named
+		f.IsPartial = blind > f.Takers[0].Took*partial
+	case blind >= max(1, least, f.Taken):
+		f.Verdict = Unseen
+	case f.Taken < max(1, least):
+		f.Verdict = Little
+	default:
+		f.Verdict = Many
+	}
+	if f.Verdict != Named {
+		f.Takers = [2]Consumer{}
+	}
+	return f
+}
+
+// blind returns what was taken between the time when the host was last healthy and the first
+// snapshot, other than by processes that were started in between: nobody saw by whom.
+func (b *baseline) blind(r Resource) float64 {
+	var fresh float64
+	for i := range b.snapshot.Processes {
+		if p := &b.snapshot.Processes[i]; p.Start > b.since.Boot {
+			fresh += r.amount(p)
+		}
+	}
+	return max(0, b.host.Left-b.atFirst.Left-fresh)
+}
+
+func (t *tally) consumer(r Resource, now *Snapshot) Consumer {
+	if t.group.Kind == 0 {
+		return Consumer{}
+	}
+	return Consumer{Group: t.group, Command: now.command(r, t.group), Took: t.took, Holds: t.holds, Processes: t.processes}
+}
+
+// after returns the finding with what only those before it can tell: a taker that is gone,
+// and how fast the first one took it. now is what the finding was made of.
+func (f Finding) after(before Finding, now *Snapshot) Finding {
+	if before.Verdict != Named {
+		return f
+	}
+	was := before.Takers[0]
+	switch is := f.taker(was.Group); {
+	case f.Verdict == Named && is == 1: // both took about as much: the order stays
+		f.Takers[0], f.Takers[1] = f.Takers[1], f.Takers[0]
+		f.In = before.In
+	case f.Verdict == Named && is == 0:
+		if f.Takers[0].Took <= was.Took*(1+partial) {
+			f.In = before.In
+		}
+	case f.Takers[0].Took < was.Took*partial && !now.hasGroup(was.Group):
+		f.Verdict, f.In, f.Takers = Named, before.In, before.Takers
+		f.Takers[0].IsGone, f.Takers[1] = true, Consumer{}
+		f.IsPartial = before.IsPartial
+	}
+	return f
+}
+
+// taker returns the place of a group among the takers; -1: it is none.
+func (f Finding) taker(g Group) int {
+	return slices.IndexFunc(f.Takers[:], func(c Consumer) bool { return c.Group == g })
+}
+
+// hasGroup reports whether a process of the group runs.
+func (s *Snapshot) hasGroup(g Group) bool {
+	return slices.ContainsFunc(s.Processes, func(p Proc) bool { return p.Group == g })
+}
+
+// Culprit returns the finding as data.
+func (f Finding) Culprit() probes.Culprit {
+	c := probes.Culprit{Unit: probes.Bytes}
+	if f.Resource == Tasks {
+		c.Unit = probes.Items
+	}
+	switch first := f.Takers[0]; f.Verdict {
+	case Named:
+		c.Kind, c.Name, c.Command = first.Group.Kind.String(), first.Group.Name, first.Command
+		c.Took, c.Seconds, c.Holds, c.IsGone = first.Took, f.In.Seconds(), first.Holds, first.IsGone
+	case Many:
+		c.Kind, c.Took, c.Seconds = Kind(0).String(), f.Taken, f.In.Seconds()
+	default:
+		return probes.Culprit{}
+	}
+	return c
+}

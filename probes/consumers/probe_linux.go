@@ -1,0 +1,139 @@
+package consumers
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/taintlet/taintlet/probes"
+)
+
+// Probe is a probe whose bad samples name who took what is scarce. A sample never waits for
+// the processes to be read: that is done by Run, on a goroutine of its own, and the samples
+// after it have what was found.
+type Probe struct {
+	probes.Measurer
+
+	reader  *Reader
+	measure [2]string // the names of what is left and of all
+	// wanted has what the newest sample wants to be read.
+	wanted   chan Want
+	measures []probes.Measure
+
+	mu         sync.Mutex
+	course     Course
+	unreadable string
+}
+
+// Name returns a probe of memory or tasks that names consumers.
+func Name(inner probes.Measurer, reader *Reader) *Probe {
+	p := &Probe{Measurer: inner, reader: reader, measure: [2]string{"available", "total"}, wanted: make(chan Want, 1)}
+	if inner.Condition() == probes.PIDPressure {
+		p.course.Resource, p.measure = Tasks, [2]string{"free_tasks", "task_limit"}
+	}
+	return p
+}
+
+// Observe takes a sample, and adds what was found before it.
+func (p *Probe) Observe(ctx context.Context) probes.Observation {
+	o := p.Measurer.Observe(ctx)
+	if want := p.follow(o); want != Nothing {
+		select {
+		case p.wanted <- want:
+		default: // it is about to be read
+		}
+	}
+	return p.explain(o)
+}
+
+// ObserveAndRead takes a sample and reads the processes first, if they are wanted. It is for
+// people, who can wait, where Run does not run.
+func (p *Probe) ObserveAndRead(ctx context.Context) probes.Observation {
+	o := p.Measurer.Observe(ctx)
+	p.read(p.follow(o))
+	return p.explain(o)
+}
+
+// Run runs the inner probe, and reads the processes when they are wanted, until the context
+// ends.
+func (p *Probe) Run(ctx context.Context) {
+	var inner sync.WaitGroup
+	inner.Go(func() { p.Measurer.Run(ctx) })
+	defer inner.Wait()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case want := <-p.wanted:
+			p.read(want)
+		}
+	}
+}
+
+func (p *Probe) follow(o probes.Observation) Want {
+	host := p.host()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.course.Follow(o, host, moment())
+}
+
+// host returns what there was of the resource at the newest sample.
+func (p *Probe) host() (h Host) {
+	p.measures = p.Measures(p.measures[:0])
+	for i := range p.measures {
+		switch m := &p.measures[i]; m.Name {
+		case p.measure[0]:
+			h.Left = m.Value
+		case p.measure[1]:
+			h.Total = m.Value
+		}
+	}
+	return h
+}
+
+func moment() Moment {
+	var at unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &at); err != nil {
+		return Moment{Wall: time.Now()} // every kernel has it
+	}
+	return Moment{time.Now(), time.Duration(at.Nano())}
+}
+
+// read reads the processes, if there is room for that.
+func (p *Probe) read(want Want) {
+	if want == Nothing {
+		return
+	}
+	p.mu.Lock()
+	earlier := p.course.newest
+	p.mu.Unlock()
+	s, err := p.reader.Read(want, moment(), earlier)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err != nil {
+		p.unreadable = err.Error()
+		return
+	}
+	if s != nil {
+		p.unreadable = ""
+		p.course.Add(s)
+	}
+}
+
+// explain returns a bad sample with what was found.
+func (p *Probe) explain(o probes.Observation) probes.Observation {
+	if o.Level <= probes.OK {
+		return o
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if o.Culprit = p.course.Finding().Culprit(); o.Culprit == (probes.Culprit{}) {
+		o.Culprit.Unreadable = p.unreadable
+	}
+	if text := p.course.Finding().Text(); text != "" {
+		o.Message += "; " + text
+	}
+	return o
+}

@@ -1,0 +1,205 @@
+package consumers
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/probes/hostfile"
+)
+
+const (
+	// mostProcesses is how many processes are read at most.
+	mostProcesses = 32_768
+	// perTurn is how many processes are read before other work of this program has its
+	// turn: about 1 ms.
+	perTurn = 64
+	// smallest is the resident memory, in bytes, below which shared memory is not told
+	// apart, which would take another file.
+	smallest = 4 << 20
+	// mostCommand is the longest name of a process that is told, in bytes: the kernel keeps
+	// 15, and workers of its own have up to 63.
+	mostCommand = 32
+)
+
+// errHidden says that the processes of others are not visible.
+var errHidden = errors.New("the processes of other users are hidden (hidepid)")
+
+// Reader reads the processes of a host, and pays for it. All conditions of a host share one.
+type Reader struct {
+	host probes.Host
+
+	mu        sync.Mutex // one reading at a time
+	allowance allowance
+}
+
+// NewReader returns a Reader of the processes in h.Proc.
+func NewReader(h probes.Host) *Reader { return &Reader{host: h} }
+
+// Read reads the processes if the allowance has room; nil: it has not. An error says why
+// they cannot be seen. The group of a process is not read again while the process holds the same
+// as in an earlier snapshot, which may be nil.
+func (r *Reader) Read(want Want, now Moment, earlier *Snapshot) (*Snapshot, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.allowance.has(want, now.Boot) {
+		return nil, nil
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	begin := threadTime()
+	s, err := r.read(now, earlier)
+	r.allowance.pay(now.Boot, threadTime()-begin)
+	return s, err
+}
+
+// threadTime is the CPU time that this thread has used.
+func threadTime() time.Duration {
+	var at unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &at); err != nil {
+		return 0 // every kernel has it
+	}
+	return time.Duration(at.Nano())
+}
+
+func (r *Reader) read(now Moment, earlier *Snapshot) (*Snapshot, error) {
+	if hostfile.InPrivatePIDNamespace(r.host.Proc) {
+		return nil, errors.New("this is not the host's PID namespace (hostPID)")
+	}
+	s := &Snapshot{At: now}
+	shared, err := readShared(r.host.Proc)
+	if err != nil {
+		return nil, err
+	}
+	s.Shared = shared
+	pids, err := listPIDs(r.host.Proc)
+	if err != nil {
+		return nil, err
+	}
+	if len(pids) == 0 || pids[0] != 1 {
+		return nil, errHidden
+	}
+	pids, s.First = bound(pids)
+	isPrivate := r.isPrivateCgroup()
+	s.Processes = make([]Proc, 0, len(pids))
+	for i, pid := range pids {
+		if i%perTurn == perTurn-1 {
+			runtime.Gosched()
+		}
+		p, err := r.readProcess(pid, isPrivate, earlier)
+		switch {
+		case err == nil:
+			s.Processes = append(s.Processes, p)
+		case errors.Is(err, fs.ErrPermission) && pid == 1:
+			return nil, errHidden
+		} // any other has ended
+	}
+	return s, nil
+}
+
+// bound returns the processes that are read, and how many these are where there are more.
+func bound(pids []int32) (kept []int32, first int) {
+	if len(pids) > mostProcesses {
+		return pids[:mostProcesses], mostProcesses
+	}
+	return pids, 0
+}
+
+// listPIDs returns the identifiers of all processes, rising.
+func listPIDs(proc string) (pids []int32, err error) {
+	folder, err := os.Open(proc)
+	if err != nil {
+		return nil, err
+	}
+	defer folder.Close() //nolint:errcheck // nothing was written
+	for {
+		names, err := folder.Readdirnames(1024)
+		for _, name := range names {
+			if pid, err := strconv.ParseInt(name, 10, 32); err == nil && pid > 0 {
+				pids = append(pids, int32(pid))
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			slices.Sort(pids)
+			return pids, nil
+		case err != nil:
+			return nil, err
+		}
+	}
+}
+
+// isPrivateCgroup reports whether this program is in a control group namespace of its own:
+// the first process then lies above its root.
+func (r *Reader) isPrivateCgroup() bool {
+	text, err := hostfile.Read(filepath.Join(r.host.Proc, "1", "cgroup"))
+	return err == nil && strings.Contains(text, ":/..")
+}
+
+// readProcess reads one process. Its name and its numbers cannot be read where it has ended.
+func (r *Reader) readProcess(pid int32, isPrivateCgroup bool, earlier *Snapshot) (p Proc, err error) {
+	folder := r.host.Proc + "/" + strconv.Itoa(int(pid)) + "/"
+	text, err := hostfile.Read(folder + "stat")
+	if err != nil {
+		return p, err
+	}
+	s, err := parseStat(text)
+	if err != nil {
+		return p, err
+	}
+	page := uint64(os.Getpagesize())
+	p = Proc{PID: pid, Tasks: s.tasks, Start: s.start, Bytes: s.resident * page}
+	if p.Bytes >= smallest {
+		text, err := hostfile.Read(folder + "statm")
+		if err != nil {
+			return p, err
+		}
+		pages, err := parseShared(text)
+		if err != nil {
+			return p, err
+		}
+		p.Bytes -= min(p.Bytes, pages*page)
+	}
+	p.Command = Printable(s.command, mostCommand)
+	if known := earlier.same(&p); known != nil {
+		p.Command, p.Group = known.Command, known.Group
+		return p, nil
+	}
+	if s.isKernel {
+		p.Group = Group{Kind: KindKernel}
+		return p, nil
+	}
+	if text, err = hostfile.Read(folder + "cgroup"); err != nil {
+		return p, err
+	}
+	if p.Group = groupOf(text, isPrivateCgroup); p.Group.Kind == 0 {
+		p.Group = Group{KindProcess, p.Command}
+	}
+	return p, nil
+}
+
+// readShared reads the memory of tmpfs and of shared memory from meminfo.
+func readShared(proc string) (float64, error) {
+	text, err := hostfile.Read(filepath.Join(proc, "meminfo"))
+	if err != nil {
+		return 0, err
+	}
+	_, rest, _ := strings.Cut(text, "\nShmem:")
+	digits, _, _ := strings.Cut(strings.TrimSpace(rest), " ")
+	kib, err := strconv.ParseUint(digits, 10, 53)
+	if err != nil {
+		return 0, nil // it is told beside the consumers, and not needed to find them
+	}
+	return float64(kib) * 1024, nil
+}

@@ -1,0 +1,141 @@
+package consumers
+
+import (
+	"slices"
+	"time"
+)
+
+// Resource is what is scarce.
+type Resource uint8
+
+// The resources whose consumers are known.
+const (
+	Memory Resource = iota
+	Tasks
+)
+
+// amount returns what a process holds of the resource, in bytes or tasks.
+func (r Resource) amount(p *Proc) float64 {
+	if r == Tasks {
+		return float64(p.Tasks)
+	}
+	return float64(p.Bytes)
+}
+
+// Moment is a time by both clocks: that of people, and that of the processes.
+type Moment struct {
+	Wall time.Time
+	Boot time.Duration // CLOCK_BOOTTIME
+}
+
+// Host is what there is of the resource, in bytes or tasks.
+type Host struct{ Left, Total float64 }
+
+// Snapshot is the processes of a host at one time.
+type Snapshot struct {
+	At Moment // when reading began
+	// Processes by rising PID.
+	Processes []Proc
+	// Shared is the memory of tmpfs and of shared memory, in bytes. It has no owner.
+	Shared float64
+	// First is how many processes were read, where there are more; 0: all.
+	First int
+}
+
+// baseline is what was there when the host was healthy.
+type baseline struct {
+	snapshot *Snapshot
+	// since is when the host was last healthy, and host what there was then.
+	since Moment
+	host  Host
+	// atFirst is what there was when the snapshot was taken.
+	atFirst Host
+}
+
+// holds returns what the process held at the baseline: nothing, if it was started since.
+// Identifiers are given again, so the time of the start belongs to them.
+func (b *baseline) holds(r Resource, p *Proc) float64 {
+	if p.Start > b.since.Boot {
+		return 0
+	}
+	q := b.snapshot.find(p)
+	if q == nil {
+		return 0
+	}
+	return r.amount(q)
+}
+
+// tally is what one group has.
+type tally struct {
+	group       Group
+	holds, took float64
+	processes   int
+}
+
+// tallies returns what each group has, and took since the baseline. What a process took
+// counts for the group in which it is now. What a process held that has ended since is what its
+// group gave back.
+func (b *baseline) tallies(r Resource, now *Snapshot) map[Group]*tally {
+	all := map[Group]*tally{}
+	of := func(g Group) *tally {
+		t := all[g]
+		if t == nil {
+			t = &tally{group: g}
+			all[g] = t
+		}
+		return t
+	}
+	for i := range now.Processes {
+		p := &now.Processes[i]
+		t, amount := of(p.Group), r.amount(p)
+		t.processes++
+		t.holds += amount
+		t.took += amount - b.holds(r, p)
+	}
+	for i := range b.snapshot.Processes {
+		p := &b.snapshot.Processes[i]
+		if p.Start <= b.since.Boot && now.find(p) == nil {
+			of(p.Group).took -= r.amount(p)
+		}
+	}
+	return all
+}
+
+// find returns a process as it is in the snapshot, which may be nil; nil: it is not there.
+func (s *Snapshot) find(p *Proc) *Proc {
+	if s == nil {
+		return nil
+	}
+	at, found := slices.BinarySearchFunc(s.Processes, p.PID, func(q Proc, pid int32) int { return int(q.PID) - int(pid) })
+	if !found || s.Processes[at].Start != p.Start {
+		return nil
+	}
+	return &s.Processes[at]
+}
+
+// same returns a process that holds the same in the snapshot and has the same name; nil: there
+// is none.
+func (s *Snapshot) same(p *Proc) *Proc {
+	if q := s.find(p); q != nil && q.Bytes == p.Bytes && q.Tasks == p.Tasks && q.Command == p.Command {
+		return q
+	}
+	return nil
+}
+
+// command returns the name that most of what a group holds has, and of several the first
+// in the alphabet.
+func (s *Snapshot) command(r Resource, g Group) (name string) {
+	amounts := map[string]float64{}
+	for i := range s.Processes {
+		if p := &s.Processes[i]; p.Group == g {
+			amounts[p.Command] += r.amount(p)
+		}
+	}
+	most := -1.0
+	for command, amount := range amounts {
+		if amount > most || amount == most && command < name {
+			name, most = command, amount
+		}
+	}
+	return name
+}
