@@ -181,6 +181,7 @@ func (l *loop) reportToFleet() {
 		levels[name] = l.state.Shared(name)
 	}
 	l.fleet.SetLevels(levels)
+	l.fleet.SetMaintenance(l.state.Maintenance() != "", l.deciderPolicy.Maintenance)
 	l.metrics.FleetIs(l.fleet.Status(), l.fleet.Peers().Shares, l.cfg)
 }
 

@@ -38,8 +38,8 @@ func (l *loop) reportLevel(n decide.Notice, before []decide.DesiredTaint) {
 		return
 	}
 	e.message += taintsOf(n.Condition, "; taint ", l.state.DesiredTaints())
-	if l.state.IsPaused(n.Condition) {
-		e.message += "; no new taint while the annotation " + taints.PausedAnnotation + " is there"
+	if why := l.state.WhyNoNewTaint(n.Condition); why != "" {
+		e.message += "; " + why
 	}
 	if n.To == probes.Critical { // announced before the taint is set
 		l.levelEvents.wrote(n.Condition, l.Now())

@@ -38,6 +38,8 @@ type Config struct {
 	Startup decide.Startup `json:"startup"`
 	// Repair says when HostRepairNeeded becomes True.
 	Repair Repair `json:"repair"`
+	// Maintenance says by which Node conditions a Node is under maintenance.
+	Maintenance Maintenance `json:"maintenance"`
 	// Autoscaler is the autoscaler of the cluster, ClusterAutoscaler or empty. The
 	// default rules, and the default of StandInPrefix, use keys that it ignores.
 	Autoscaler string `json:"autoscaler"`
@@ -80,6 +82,7 @@ func (c *Config) Policy() *decide.Policy {
 		EvictionInterval:   c.Eviction.Interval.Duration,
 		ControlPlaneEvicts: c.Eviction.ControlPlane,
 		StandInPrefix:      c.StandInPrefix,
+		Maintenance:        c.Maintenance.Conditions,
 		Heartbeat:          c.Heartbeat.Duration,
 	}
 	for _, condition := range c.Conditions {

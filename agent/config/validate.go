@@ -53,6 +53,7 @@ func (c *Config) Validate() field.ErrorList {
 	errs = append(errs, validateBrake(c.FleetBrake, field.NewPath("fleetBrake"))...)
 	errs = append(errs, c.Repair.validate(c.RepairReasons(), field.NewPath("repair"))...)
 	errs = append(errs, c.validateCritical(field.NewPath("rules"))...)
+	errs = append(errs, c.validateMaintenance(field.NewPath("maintenance", "conditions"))...)
 	errs = append(errs, c.validateStartup(field.NewPath("startup"))...)
 	if known := []string{"", ClusterAutoscaler}; !slices.Contains(known, c.Autoscaler) {
 		errs = append(errs, field.NotSupported(field.NewPath("autoscaler"), c.Autoscaler, known))

@@ -10,8 +10,15 @@ import (
 // WhyNotWriting says why this agent does not write the Node; empty when it does.
 func (s *State) WhyNotWriting() string { return s.active.whyNotWriting() }
 
-// IsPaused reports whether a person has stopped new taints for a condition.
-func (s *State) IsPaused(name probes.Condition) bool { return s.pause.has(name) }
+// PausedBy says what has stopped new taints for a condition, a person or maintenance;
+// empty: nothing has.
+func (s *State) PausedBy(name probes.Condition) describe.Hold { return s.pause.holds(name) }
+
+// WhyNoNewTaint says what has stopped new taints for a condition, for people; empty:
+// nothing has.
+func (s *State) WhyNoNewTaint(name probes.Condition) string {
+	return describe.NoNewTaint(s.pause.holds(name))
+}
 
 // Level is the level that was decided for a condition.
 func (s *State) Level(name probes.Condition) probes.Level {

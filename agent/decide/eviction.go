@@ -32,7 +32,7 @@ func (s *State) evictionGate(t *turn, c *condition) (describe.Hold, time.Time) {
 	case isEvicting:
 		return "", time.Time{}
 	case s.pause.has(c.name):
-		return describe.HeldPaused, time.Time{}
+		return s.pause.holds(c.name), time.Time{}
 	case !s.eviction.at.IsZero() && t.now.Before(again):
 		return describe.HeldEvictionInterval, again
 	case t.in.Slot != SlotHeld:

@@ -33,3 +33,6 @@ func (s *State) NextToken(c WriteBudget, now time.Time) time.Time {
 
 // WritesThatWait is how many writes that no condition asks for wait for a token.
 func (s *State) WritesThatWait() int { return s.writesThatWait() }
+
+// Reaches reports whether the share brakes.
+func (s Share) Reaches(percent, minPeers int) bool { return s.reaches(percent, minPeers) }

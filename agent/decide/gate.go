@@ -53,7 +53,7 @@ func (s *State) taintGate(t *turn, d DesiredTaint) (describe.Hold, time.Time) {
 	case s.pause.isEnding(d.Condition):
 		return describe.HeldWriteBudget, s.budget.nextAt(t.policy.WriteBudget)
 	case s.pause.has(d.Condition):
-		return describe.HeldPaused, time.Time{}
+		return s.pause.holds(d.Condition), time.Time{}
 	}
 	return "", time.Time{}
 }

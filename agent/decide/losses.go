@@ -10,7 +10,7 @@ import (
 // countLosses notes, once for each time that it was written, which of our
 // pairs somebody removed from the Node, whatever else is being decided. What a
 // person removes while the condition is paused is not disputed: they have
-// already said that they decide. A NoExecute taint is vetoed even so: it must
+// already said that they decide. Nor is what goes during maintenance. A NoExecute taint is vetoed even so: it must
 // not return when the pause ends.
 func (s *State) countLosses(t *turn) {
 	l, node := &s.ledger, t.in.Node

@@ -28,6 +28,9 @@ type Policy struct {
 	// StandInPrefix is the DNS prefix of the keys that stand in for pairs that the
 	// control plane would delete.
 	StandInPrefix string
+	// Maintenance has the types of the Node conditions by which a Node is under
+	// maintenance while one of them is True.
+	Maintenance []string
 	// Heartbeat is how often the Node's conditions are refreshed while nothing
 	// changes. 0: never.
 	Heartbeat time.Duration

@@ -617,6 +617,8 @@ func (w *world) configure(args []string) error {
 		cfg.Eviction.ControlPlane = true
 	case "no-fleet-brake":
 		cfg.FleetBrake.Percent = 0
+	case "maintenance": // TYPE, or none
+		cfg.Maintenance.Conditions = strings.Fields(args[1])
 	case "startup": // KEY
 		cfg.Startup.Taint = args[1]
 	case "reload": // as it is

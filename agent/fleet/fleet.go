@@ -92,7 +92,8 @@ type Fleet struct {
 	zones          map[string]string   // of the peers, by Node
 	agentsAt       map[netip.Addr]bool // the addresses of all agents whose slices were read
 	dnsPods        []netip.AddrPort
-	otherAPIServer string // empty: the configured one
+	otherAPIServer string   // empty: the configured one
+	maintenance    []string // types of Node conditions by which a Node is under maintenance
 	noted          notes
 	unread         map[string]bool // lists by whether the last try to read them failed
 	own            verdict.Answer  // to the peers
@@ -141,6 +142,13 @@ func (f *Fleet) IsAgent(address netip.Addr) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.agentsAt[address]
+}
+
+// maintenanceTypes are the types of Node conditions by which a Node is under maintenance.
+func (f *Fleet) maintenanceTypes() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.maintenance
 }
 
 // Slices returns how many EndpointSlices the agents have, and so the size of the

@@ -35,6 +35,8 @@ type source struct {
 	leases   map[string]time.Time
 	leaseErr error
 	cordoned bool // all Nodes
+	// conditions have one more of a Node, by its name.
+	conditions map[string]taints.NodeCondition
 }
 
 func (s *source) ListSlices(_ context.Context, _, selector string) ([]metav1.PartialObjectMetadata, error) {
@@ -73,7 +75,7 @@ func (s *source) GetSlice(_ context.Context, _, name string) (*discoveryv1.Endpo
 func (s *source) GetNode(_ context.Context, name string) (*taints.Node, error) {
 	return &taints.Node{
 		Name: name, IsUnschedulable: s.cordoned,
-		Conditions: []taints.NodeCondition{{Type: "Ready", Status: taints.ConditionTrue}},
+		Conditions: []taints.NodeCondition{{Type: "Ready", Status: taints.ConditionTrue}, s.conditions[name]},
 	}, nil
 }
 
@@ -286,6 +288,7 @@ func TestPage(t *testing.T) {
 
 func TestStandingOf(t *testing.T) {
 	ready := taints.NodeCondition{Type: "Ready", Status: taints.ConditionTrue}
+	drained := taints.NodeCondition{Type: "DrainInProgress", Status: taints.ConditionTrue}
 	says := func(status taints.ConditionStatus, reason string) []taints.NodeCondition {
 		return []taints.NodeCondition{ready, {Type: "HostNetworkUnavailable", Status: status, Reason: reason}}
 	}
@@ -293,21 +296,23 @@ func TestStandingOf(t *testing.T) {
 		node              taints.Node
 		excused, suspects bool
 	}{
-		"well":               {taints.Node{Conditions: says("False", "DefaultRouteUp")}, false, false},
-		"no agent":           {taints.Node{Conditions: []taints.NodeCondition{ready}}, false, false},
-		"suspects":           {taints.Node{Conditions: says("Unknown", "PeersUnreachable")}, false, true},
-		"many suspect":       {taints.Node{Conditions: says("Unknown", "ManySuspect")}, false, true},
-		"braked":             {taints.Node{Conditions: says("Unknown", "FleetBrake")}, false, true},
-		"cannot tell":        {taints.Node{Conditions: says("Unknown", "ReadFailed")}, false, false},
-		"degraded":           {taints.Node{Conditions: says("True", "NoCarrier")}, false, true},
-		"never reported":     {taints.Node{}, true, false},
-		"not ready":          {taints.Node{Conditions: []taints.NodeCondition{{Type: "Ready", Status: "Unknown"}}}, true, false},
-		"cordoned":           {taints.Node{IsUnschedulable: true, Conditions: says("False", "")}, true, false},
-		"cordoned, suspects": {taints.Node{IsUnschedulable: true, Conditions: says("Unknown", "PeersUnreachable")}, false, true},
-		"being deleted":      {taints.Node{IsDeleted: true, Conditions: says("False", "")}, true, false},
-		"being scaled down":  {taints.Node{Taints: []taints.Taint{{Key: "ToBeDeletedByClusterAutoscaler"}}, Conditions: says("True", "")}, true, true},
+		"well":                 {taints.Node{Conditions: says("False", "DefaultRouteUp")}, false, false},
+		"no agent":             {taints.Node{Conditions: []taints.NodeCondition{ready}}, false, false},
+		"suspects":             {taints.Node{Conditions: says("Unknown", "PeersUnreachable")}, false, true},
+		"many suspect":         {taints.Node{Conditions: says("Unknown", "ManySuspect")}, false, true},
+		"braked":               {taints.Node{Conditions: says("Unknown", "FleetBrake")}, false, true},
+		"cannot tell":          {taints.Node{Conditions: says("Unknown", "ReadFailed")}, false, false},
+		"degraded":             {taints.Node{Conditions: says("True", "NoCarrier")}, false, true},
+		"never reported":       {taints.Node{}, true, false},
+		"not ready":            {taints.Node{Conditions: []taints.NodeCondition{{Type: "Ready", Status: "Unknown"}}}, true, false},
+		"cordoned":             {taints.Node{IsUnschedulable: true, Conditions: says("False", "")}, true, false},
+		"cordoned, suspects":   {taints.Node{IsUnschedulable: true, Conditions: says("Unknown", "PeersUnreachable")}, false, true},
+		"maintained":           {taints.Node{Conditions: append(says("False", ""), drained)}, true, false},
+		"maintained, suspects": {taints.Node{Conditions: append(says("Unknown", "PeersUnreachable"), drained)}, false, true},
+		"being deleted":        {taints.Node{IsDeleted: true, Conditions: says("False", "")}, true, false},
+		"being scaled down":    {taints.Node{Taints: []taints.Taint{{Key: "ToBeDeletedByClusterAutoscaler"}}, Conditions: says("True", "")}, true, true},
 	} {
-		if got := standingOf(&c.node); (got.Excuse != "") != c.excused || got.Suspects != c.suspects {
+		if got := standingOf(&c.node, []string{"DrainInProgress"}); (got.Excuse != "") != c.excused || got.Suspects != c.suspects {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}

@@ -126,7 +126,7 @@ func (f *Fleet) standings(ctx context.Context, nodes []string) ([]verdict.Standi
 	if err := f.freshPeers(ctx); err != nil {
 		return nil, err
 	}
-	agents := f.agents.endpoints()
+	agents, maintenance := f.agents.endpoints(), f.maintenanceTypes()
 	nodes = nodes[:min(MaxPeers, len(nodes))]
 	found := make([]*verdict.Standing, len(nodes))
 	var group errgroup.Group
@@ -140,11 +140,11 @@ func (f *Fleet) standings(ctx context.Context, nodes []string) ([]verdict.Standi
 			if err != nil {
 				return err
 			}
-			s := standingOf(node)
+			s := standingOf(node, maintenance)
 			if s.Excuse == "" && !slices.ContainsFunc(agents, func(e endpoint) bool { return e.node == name }) {
 				s.Excuse = "has no ready agent"
 			}
-			if !s.Suspects && (s.Excuse == "" || s.Excuse == cordoned) {
+			if !s.Suspects && (s.Excuse == "" || s.Excuse == cordoned || s.Excuse == maintained) {
 				f.addLease(ctx, &s)
 			}
 			found[i] = &s
@@ -163,11 +163,13 @@ func (f *Fleet) standings(ctx context.Context, nodes []string) ([]verdict.Standi
 	return standings, nil
 }
 
-// addLease adds what the Node's Lease shows. If a cordoned Node renews its Lease, its host
+// addLease adds what the Node's Lease shows. What is known of it counts for the others too.
+// If a cordoned Node renews its Lease, its host
 // is there: it may be cordoned for days.
 func (f *Fleet) addLease(ctx context.Context, s *verdict.Standing) {
 	renews, known := f.leaseOf(ctx, s.Node)
 	switch {
+	case s.Excuse == maintained: // but whether Leases can be known still counts
 	case known && renews:
 		s.Excuse = ""
 	case known:
@@ -180,6 +182,9 @@ func (f *Fleet) addLease(ctx context.Context, s *verdict.Standing) {
 // switched off.
 const cordoned = "is cordoned"
 
+// maintained is why a Node does not count that is about to be drained or repaired.
+const maintained = "is under maintenance"
+
 // leavingTaints say that somebody is about to remove the Node. Other drains make
 // it unschedulable.
 func leavingTaints() []string {
@@ -189,18 +194,19 @@ func leavingTaints() []string {
 // standingOf reads what a Node says of itself. The condition's age is not asked
 // for: that would compare two hosts' clocks. When its agent is gone, it is not an
 // endpoint any more.
-func standingOf(node *taints.Node) verdict.Standing {
+func standingOf(node *taints.Node, maintenance []string) verdict.Standing {
 	s := verdict.Standing{Node: node.Name}
 	if c := node.Condition(decide.ConditionType(verdict.Condition)); c != nil {
 		s.Suspects = c.Status == taints.ConditionTrue || c.Status == taints.ConditionUnknown && (verdict.IsSuspicion(c.Reason) || c.Reason == describe.ReasonBraked)
 	}
-	s.Excuse = excuseOf(node, s.Suspects)
+	s.Excuse = excuseOf(node, s.Suspects, maintenance)
 	return s
 }
 
 // excuseOf says why a Node does not count; empty: it does. A Node that suspects itself is
-// known to be there.
-func excuseOf(node *taints.Node, suspects bool) string {
+// known to be there: what it says excuses others, and neither its cordon nor its maintenance
+// takes that away.
+func excuseOf(node *taints.Node, suspects bool, maintenance []string) string {
 	ready := node.Condition("Ready")
 	switch {
 	case ready == nil || ready.Status != taints.ConditionTrue:
@@ -209,6 +215,8 @@ func excuseOf(node *taints.Node, suspects bool) string {
 		return "is being deleted"
 	case slices.ContainsFunc(node.Taints, func(t taints.Taint) bool { return slices.Contains(leavingTaints(), t.Key) }):
 		return "is about to be removed"
+	case !suspects && decide.MaintenanceOf(node, maintenance) != "":
+		return maintained
 	case node.IsUnschedulable && !suspects:
 		return cordoned
 	}

@@ -19,6 +19,8 @@ const freshFor = time.Minute
 type heard struct {
 	at    time.Time
 	known map[probes.Condition]bool // true: Degraded or worse
+	// maintenance: its Node is under maintenance, so that its conditions do not count.
+	maintenance bool
 }
 
 // Page returns the answer to GET /peer. It is rendered when what it says changes,
@@ -40,7 +42,7 @@ func (f *Fleet) SetAnswer(own verdict.Answer) {
 	defer f.mu.Unlock()
 	healthy, known := own.Classes[verdict.Pods]
 	f.dnsAgain.observe(known && !healthy, time.Now(), dnsWait)
-	own.Version, own.Levels = f.own.Version, f.own.Levels
+	own.Version, own.Levels, own.Maintenance = f.own.Version, f.own.Levels, f.own.Maintenance
 	if reflect.DeepEqual(f.own, own) {
 		return
 	}
@@ -58,6 +60,18 @@ func (f *Fleet) SetLevels(levels map[probes.Condition]probes.Level) {
 	}
 	f.own.Levels = maps.Clone(levels)
 	f.render()
+}
+
+// SetMaintenance sets whether the own Node is under maintenance, which the peers are told,
+// and by which types of Node conditions other Nodes are. Nobody may change the list.
+func (f *Fleet) SetMaintenance(own bool, types []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.maintenance = types
+	if f.own.Maintenance != own {
+		f.own.Maintenance = own
+		f.render()
+	}
 }
 
 // SetZone sets the zone of the own Node. It chooses peers from the next list on.
@@ -90,7 +104,7 @@ func (f *Fleet) Observe(answers map[string]verdict.Answer) {
 		if !found || answer.Version != verdict.AnswerVersion {
 			continue
 		}
-		said := heard{now, map[probes.Condition]bool{}}
+		said := heard{now, map[probes.Condition]bool{}, answer.Maintenance}
 		for condition := range f.own.Levels {
 			if level := answer.Levels[condition]; level != probes.Unknown {
 				said.known[condition] = level >= probes.Degraded
@@ -113,21 +127,9 @@ func (f *Fleet) count() {
 	for node, said := range f.heard {
 		isNear := f.zone != "" && f.zones[node] == f.zone
 		for condition, isBad := range said.known {
-			share := f.shares[condition]
-			share.Asked, share.Bad = share.Asked+1, share.Bad+one(isBad)
-			if isNear {
-				share.ZoneAsked, share.ZoneBad = share.ZoneAsked+1, share.ZoneBad+one(isBad)
-			}
-			f.shares[condition] = share
+			f.shares[condition] = f.shares[condition].With(isBad, said.maintenance, isNear)
 		}
 	}
-}
-
-func one(yes bool) int {
-	if yes {
-		return 1
-	}
-	return 0
 }
 
 // answeredWithin returns how many peers answered within that time. The caller holds the

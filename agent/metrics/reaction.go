@@ -73,7 +73,7 @@ func (m *reactionMetrics) follow(o probes.Observation, s *decide.State, cfg *con
 
 // isHeldBack reports whether a condition's taint is held back on purpose.
 func isHeldBack(s *decide.State, c probes.Condition) bool {
-	return s.IsPaused(c) || s.IsContested(c) || s.IsBraked(c)
+	return s.PausedBy(c) != "" || s.IsContested(c) || s.IsBraked(c)
 }
 
 // written takes in a Node that was written.

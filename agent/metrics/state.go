@@ -13,20 +13,21 @@ import (
 
 // stateMetrics are about what was decided.
 type stateMetrics struct {
-	level     *prometheus.GaugeVec
-	since     *prometheus.GaugeVec
-	clearsIn  *prometheus.GaugeVec
-	braked    *prometheus.GaugeVec
-	paused    *prometheus.GaugeVec
-	contested *prometheus.GaugeVec
-	repair    *prometheus.GaugeVec
-	held      *prometheus.GaugeVec
-	reason    *prometheus.GaugeVec
-	taint     *prometheus.GaugeVec
-	active    prometheus.Gauge
-	tokens    prometheus.Gauge
-	burst     prometheus.Gauge
-	starting  prometheus.Gauge
+	level      *prometheus.GaugeVec
+	since      *prometheus.GaugeVec
+	clearsIn   *prometheus.GaugeVec
+	braked     *prometheus.GaugeVec
+	paused     *prometheus.GaugeVec
+	contested  *prometheus.GaugeVec
+	repair     *prometheus.GaugeVec
+	held       *prometheus.GaugeVec
+	reason     *prometheus.GaugeVec
+	taint      *prometheus.GaugeVec
+	active     prometheus.Gauge
+	tokens     prometheus.Gauge
+	burst      prometheus.Gauge
+	starting   prometheus.Gauge
+	maintained prometheus.Gauge
 
 	series map[probes.Condition]*conditionSeries
 	placed []decide.DesiredTaint
@@ -51,26 +52,27 @@ type hold struct {
 
 func newStateMetrics() stateMetrics {
 	return stateMetrics{
-		level:     newGauges("condition_level", "1 for the level that was decided for the condition, 0 for the others.", "condition", "level"),
-		since:     newGauges("condition_since_timestamp_seconds", "When the condition went from OK to Degraded; absent while it is OK.", "condition"),
-		clearsIn:  newGauges("condition_clears_in_seconds", "How long it takes until the condition is OK if every further sample is good, with the wait for the write budget; absent while it is OK.", "condition"),
-		braked:    newGauges("braked", "1 while the fleet brake holds the condition's taint back.", "condition"),
-		paused:    newGauges("paused", "1 while a person has stopped new taints for the condition.", "condition"),
-		contested: newGauges("contested", "1 while the condition's taint is a stand-in or missing because others removed it.", "condition"),
-		repair:    newGauges("repair_needed", "1 while HostRepairNeeded is True for a fault of the condition.", "condition"),
-		held:      newGauges("held", "1 while something holds the condition back from a taint, an eviction or a clear, as the Node condition says; absent while nothing does.", "condition", "what", "by"),
-		reason:    newGauges("condition_reason", "1 for the reason that the Node condition gives; absent while the condition is OK.", "condition", "reason"),
-		taint:     newGauges("taint_desired", "1 for each taint that taintlet desires on the Node now.", "condition", "key", "effect", "via"),
-		active:    newGauge("active", "1 while this agent writes the Node, 0 while it is on standby for another one or must not write."),
-		tokens:    newGauge("write_budget_tokens", "Tokens that the write budget has left."),
-		burst:     newGauge("write_budget_burst", "Tokens of a full write budget."),
-		starting:  newGauge("startup_taint", "1 while the start-up taint of this Node waits for the first verdict."),
-		series:    map[probes.Condition]*conditionSeries{},
+		level:      newGauges("condition_level", "1 for the level that was decided for the condition, 0 for the others.", "condition", "level"),
+		since:      newGauges("condition_since_timestamp_seconds", "When the condition went from OK to Degraded; absent while it is OK.", "condition"),
+		clearsIn:   newGauges("condition_clears_in_seconds", "How long it takes until the condition is OK if every further sample is good, with the wait for the write budget; absent while it is OK.", "condition"),
+		braked:     newGauges("braked", "1 while the fleet brake holds the condition's taint back.", "condition"),
+		paused:     newGauges("paused", "1 while a person has stopped new taints for the condition.", "condition"),
+		contested:  newGauges("contested", "1 while the condition's taint is a stand-in or missing because others removed it.", "condition"),
+		repair:     newGauges("repair_needed", "1 while HostRepairNeeded is True for a fault of the condition.", "condition"),
+		held:       newGauges("held", "1 while something holds the condition back from a taint, an eviction or a clear, as the Node condition says; absent while nothing does.", "condition", "what", "by"),
+		reason:     newGauges("condition_reason", "1 for the reason that the Node condition gives; absent while the condition is OK.", "condition", "reason"),
+		taint:      newGauges("taint_desired", "1 for each taint that taintlet desires on the Node now.", "condition", "key", "effect", "via"),
+		active:     newGauge("active", "1 while this agent writes the Node, 0 while it is on standby for another one or must not write."),
+		tokens:     newGauge("write_budget_tokens", "Tokens that the write budget has left."),
+		burst:      newGauge("write_budget_burst", "Tokens of a full write budget."),
+		maintained: newGauge("maintenance", "1 while the Node is under maintenance, which stops new taints."),
+		starting:   newGauge("startup_taint", "1 while the start-up taint of this Node waits for the first verdict."),
+		series:     map[probes.Condition]*conditionSeries{},
 	}
 }
 
 func (m *stateMetrics) all() []prometheus.Collector {
-	return []prometheus.Collector{m.level, m.since, m.clearsIn, m.braked, m.paused, m.contested, m.repair, m.held, m.reason, m.taint, m.active, m.tokens, m.burst, m.starting}
+	return []prometheus.Collector{m.level, m.since, m.clearsIn, m.braked, m.paused, m.contested, m.repair, m.held, m.reason, m.taint, m.active, m.tokens, m.burst, m.starting, m.maintained}
 }
 
 // show shows what was decided.
@@ -81,6 +83,7 @@ func (m *stateMetrics) show(policy *decide.Policy, s *decide.State, now time.Tim
 	m.active.Set(one(s.WhyNotWriting() == ""))
 	m.tokens.Set(float64(s.TokensLeft(policy, now)))
 	m.starting.Set(one(s.IsStarting()))
+	m.maintained.Set(one(s.Maintenance() != ""))
 	m.burst.Set(float64(policy.WriteBudget.Burst))
 	placed := s.DesiredTaints()
 	if slices.Equal(placed, m.placed) {
@@ -99,7 +102,7 @@ func (m *stateMetrics) showCondition(policy *decide.Policy, s *decide.State, c p
 		g.Set(one(s.Level(c) == probes.OK+probes.Level(i)))
 	}
 	series.braked.Set(one(s.IsBraked(c)))
-	series.paused.Set(one(s.IsPaused(c)))
+	series.paused.Set(one(s.PausedBy(c) == describe.HeldPaused))
 	series.contested.Set(one(s.IsContested(c)))
 	series.repair.Set(one(s.NeedsRepair(c)))
 	m.showWhy(s, c, series)

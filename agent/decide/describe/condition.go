@@ -154,6 +154,8 @@ func (c Condition) held(now time.Time) string {
 		return what + " until it has been OK: others removed it"
 	case HeldPaused:
 		return what + " while the annotation " + taints.PausedAnnotation + " is there"
+	case HeldMaintenance:
+		return what + " while the Node is under maintenance"
 	case HeldWriteBudget:
 		if !c.Clears.IsZero() {
 			return "the write budget is used up"

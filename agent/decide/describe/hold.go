@@ -14,6 +14,8 @@ const (
 	HeldVetoed Hold = "Vetoed"
 	// HeldPaused means that a person paused the condition.
 	HeldPaused Hold = "Paused"
+	// HeldMaintenance means that the Node is under maintenance.
+	HeldMaintenance Hold = "Maintenance"
 	// HeldFleetBrake means that a large part of the fleet has the condition.
 	HeldFleetBrake Hold = "FleetBrake"
 	// HeldWriteBudget means that the write budget has no token.
@@ -29,7 +31,7 @@ const (
 // Known returns the Hold, empty if it is none of those above.
 func (h Hold) Known() Hold {
 	switch h {
-	case HeldContested, HeldVetoed, HeldPaused, HeldFleetBrake, HeldWriteBudget, HeldEvictionSlot, HeldEvictionInterval, HeldControlPlane:
+	case HeldContested, HeldVetoed, HeldPaused, HeldMaintenance, HeldFleetBrake, HeldWriteBudget, HeldEvictionSlot, HeldEvictionInterval, HeldControlPlane:
 		return h
 	}
 	return ""

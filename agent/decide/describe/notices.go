@@ -85,11 +85,15 @@ func Paused(conditions, unreadable string) string {
 	return text
 }
 
-// Resumed says that a pause is over, and whether contests are over with it.
-func Resumed(isForgiven bool) string {
+// Resumed says that a pause is over, whether contests are over with it, and whether the
+// maintenance of the Node still stops new taints.
+func Resumed(isForgiven, isMaintenance bool) string {
 	text := "the annotation " + taints.PausedAnnotation + " is gone; taints are set again"
 	if isForgiven {
 		text += ", also those that others removed"
+	}
+	if isMaintenance {
+		text += ", when the maintenance of the Node is over"
 	}
 	return text
 }

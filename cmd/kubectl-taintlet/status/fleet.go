@@ -155,6 +155,9 @@ func (s *Summary) count(n Node, now time.Time) {
 	if n.Paused != "" {
 		s.Paused++
 	}
+	if n.Maintenance != "" {
+		s.Maintenance++
+	}
 	switch n.State {
 	case Healthy:
 		s.Healthy++

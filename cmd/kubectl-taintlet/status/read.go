@@ -7,7 +7,6 @@ import (
 
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
-	"github.com/taintlet/taintlet/agent/decide/describe"
 	"github.com/taintlet/taintlet/cmd/terminal"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
@@ -78,11 +77,12 @@ func (r *Reader) Read(node *taints.Node) Node {
 		}
 	}
 	n.Repair = repairOf(node)
+	n.Maintenance = terminal.Clean(decide.MaintenanceOf(node, r.policy.Maintenance), maxWord)
 	n.place(r.ours(node, remembered))
 	for i := range n.Conditions {
 		c := &n.Conditions[i]
-		if c.HeldBy == "" && isBad(c.Level) && len(c.Taints) == 0 && decide.IsPaused(node, r.policy, probes.Condition(c.Name)) {
-			c.HeldBy = string(describe.HeldPaused) // the agent has not told it yet
+		if c.HeldBy == "" && isBad(c.Level) && len(c.Taints) == 0 { // the agent has not told it yet
+			c.HeldBy = string(decide.PausedBy(node, r.policy, probes.Condition(c.Name)))
 		}
 		if isBad(c.Level) && remembered.Conditions[probes.Condition(c.Name)].Disputed {
 			c.RemovedBy = remover(node, c)

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -25,6 +26,30 @@ func TestPauseIsShownAtOnce(t *testing.T) {
 		}
 		if isPaused := value != "" && value != "false"; (n.Paused != "") != isPaused {
 			t.Errorf("paused %q is shown as %q", value, n.Paused)
+		}
+	}
+}
+
+// Maintenance is shown as that, also before the agent has told it. What a person paused
+// is shown as paused.
+func TestMaintenanceIsShownAtOnce(t *testing.T) {
+	for _, test := range []struct{ kind, status, paused, held, maintenance, summary string }{
+		{"DrainInProgress", "True", "", "Maintenance", "DrainInProgress", "; 1 node under maintenance"},
+		{"MaintenancePlanned", "True", "true", "Paused", "MaintenancePlanned", "; 1 node paused; 1 node under maintenance"},
+		{"DrainInProgress", "False", "", "", "", ""},
+		{"Drained", "True", "", "", "", ""},
+	} {
+		node := recorded(t)["bad-memory"]
+		node.Taints = nil
+		node.Annotations[taints.PausedAnnotation] = test.paused
+		node.Conditions = append(node.Conditions, taints.NodeCondition{Type: test.kind, Status: taints.ConditionStatus(test.status)})
+		n := NewReader().Read(node)
+		if n.Conditions[0].HeldBy != test.held || n.Maintenance != test.maintenance || strings.Contains(n.message(time.Now()), test.kind) != (test.maintenance != "") {
+			t.Errorf("%+v: held back by %q, maintenance %q: %s", test, n.Conditions[0].HeldBy, n.Maintenance, n.message(time.Now()))
+		}
+		var s Summary
+		if s.count(n, time.Now()); !strings.HasSuffix(fmt.Sprint(s), "without a taint"+test.summary) {
+			t.Errorf("%+v: %s", test, s)
 		}
 	}
 }

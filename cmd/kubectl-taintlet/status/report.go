@@ -71,6 +71,8 @@ type Summary struct {
 	WithoutAgent int `json:"withoutAgent"`
 	// Paused Nodes are in any State.
 	Paused int `json:"paused"`
+	// Maintenance Nodes are in any State.
+	Maintenance int `json:"maintenance,omitempty"`
 	// SilentSeconds is for how long the agent that has been silent longest has
 	// been.
 	SilentSeconds int64 `json:"silentSeconds,omitempty"`
@@ -112,6 +114,9 @@ type Node struct {
 	Ready string `json:"ready,omitempty"`
 	// Paused is the value of the annotation by which people pause taintlet.
 	Paused string `json:"paused,omitempty"`
+	// Maintenance is the type of the Node condition by which the Node is under maintenance,
+	// one of the default configuration.
+	Maintenance string `json:"maintenance,omitempty"`
 	// Problem says why the record on the Node cannot be read.
 	Problem    string      `json:"problem,omitempty"`
 	Conditions []Condition `json:"conditions,omitempty"`

@@ -40,6 +40,9 @@ func (s Summary) String() string {
 	if s.Paused > 0 {
 		line += fmt.Sprintf("; %s paused", number(s.Paused, "node"))
 	}
+	if s.Maintenance > 0 {
+		line += fmt.Sprintf("; %s under maintenance", number(s.Maintenance, "node"))
+	}
 	return line
 }
 

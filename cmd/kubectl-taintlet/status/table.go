@@ -257,18 +257,27 @@ func (n Node) message(now time.Time) string {
 	if n.Problem != "" {
 		parts = append(parts, n.Problem)
 	}
-	isTold := slices.ContainsFunc(n.Conditions, func(c Condition) bool { return c.HeldBy == string(describe.HeldPaused) })
-	if n.Paused != "" && !isTold {
+	isHeld := func(by describe.Hold) bool {
+		return slices.ContainsFunc(n.Conditions, func(c Condition) bool { return c.HeldBy == string(by) })
+	}
+	if n.Paused != "" && !isHeld(describe.HeldPaused) {
 		parts = append(parts, "the annotation taintlet.dev/paused stops new taints")
+	}
+	if n.Maintenance != "" {
+		parts = append(parts, "the Node is under maintenance, because its condition "+n.Maintenance+" is True: no new taints")
 	}
 	return strings.Join(parts, "; ")
 }
 
+// pause says what stops new taints on the Node.
 func (n Node) pause() string {
-	if n.Paused == "" {
-		return ""
+	switch {
+	case n.Paused != "":
+		return "Paused: " + n.Paused
+	case n.Maintenance != "":
+		return string(describe.HeldMaintenance)
 	}
-	return "Paused: " + n.Paused
+	return ""
 }
 
 // clears says when the taint goes, seen from now.

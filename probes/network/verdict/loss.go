@@ -32,9 +32,14 @@ type connection struct {
 
 // hearsay is what a peer said of itself.
 type hearsay struct {
-	at    time.Time
-	lossy int
+	at          time.Time
+	lossy       int
+	maintenance bool
 }
+
+// isBetter reports whether the peer says that it loses less than this share. One under
+// maintenance does not say so: that would accuse this host.
+func (h hearsay) isBetter(share int) bool { return h.lossy < max(share, 1) && !h.maintenance }
 
 // loss counts connections with retransmits over the last minute.
 type loss struct {
@@ -103,7 +108,7 @@ func (l *loss) add(r *Round) {
 			if l.peers == nil {
 				l.peers = map[string]hearsay{}
 			}
-			l.peers[p.Node] = hearsay{r.At, p.Answer.Lossy}
+			l.peers[p.Node] = hearsay{r.At, p.Answer.Lossy, p.Answer.Maintenance}
 		}
 	}
 	l.count()
@@ -115,14 +120,16 @@ func (l *loss) count() {
 	share := l.all.share()
 	l.own = l.tallied(func(node string) bool {
 		heard, ok := l.peers[node]
-		return ok && heard.lossy < max(share, 1)
+		return ok && heard.isBetter(share)
 	})
 	l.median = -1
-	if len(l.peers) > 0 {
-		shares := make([]int, 0, len(l.peers))
-		for _, p := range l.peers {
+	shares := make([]int, 0, len(l.peers))
+	for _, p := range l.peers {
+		if !p.maintenance || p.lossy >= max(share, 1) {
 			shares = append(shares, p.lossy)
 		}
+	}
+	if len(shares) > 0 {
 		slices.Sort(shares)
 		l.median = shares[len(shares)/2]
 	}

@@ -82,6 +82,9 @@ type Answer struct {
 	Reach int `json:"reach"`
 	// Levels are those decided, by condition.
 	Levels map[probes.Condition]probes.Level `json:"levels,omitempty"`
+	// Maintenance: its Node is under maintenance. What it says may then excuse other hosts,
+	// and accuses none.
+	Maintenance bool `json:"maintenance,omitempty"`
 }
 
 // AnswerVersion is the version of Answer that this agent writes. Others are not

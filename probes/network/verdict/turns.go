@@ -139,7 +139,7 @@ func saysTheSame(a, b *Answer) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
-	return maps.Equal(a.Levels, b.Levels) && maps.Equal(a.Classes, b.Classes)
+	return a.Maintenance == b.Maintenance && maps.Equal(a.Levels, b.Levels) && maps.Equal(a.Classes, b.Classes)
 }
 
 // Take keeps the result of a peer that was asked in this round.

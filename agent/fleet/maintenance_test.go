@@ -1,0 +1,88 @@
+package fleet
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/taintlet/taintlet/agent/decide"
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/probes/network/verdict"
+	"github.com/taintlet/taintlet/taints"
+)
+
+// An agent tells its peers that its Node is under maintenance, and only then.
+func TestMaintenanceIsTold(t *testing.T) {
+	f := Alone()
+	if page := string(f.Page()); strings.Contains(page, "maintenance") {
+		t.Error(page)
+	}
+	f.SetMaintenance(true, nil)
+	f.SetAnswer(verdict.Answer{Lossy: -1, Reach: -1}) // of another round
+	if page := string(f.Page()); !strings.Contains(page, `"maintenance":true`) {
+		t.Error(page)
+	}
+	f.SetMaintenance(false, nil)
+	if page := string(f.Page()); strings.Contains(page, "maintenance") {
+		t.Error(page)
+	}
+}
+
+// Peers under maintenance are in no share, from their next answer on.
+func TestSharesLeaveOutMaintenance(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(&source{agents: 4})
+		f.SetLevels(map[probes.Condition]probes.Level{probes.DiskPressure: probes.OK})
+		runFor(t, f, func() {
+			says := func(maintained ...string) map[string]verdict.Answer {
+				answers := map[string]verdict.Answer{}
+				for _, node := range []string{"node-1", "node-2", "node-3"} {
+					answers[node] = verdict.Answer{
+						Version: verdict.AnswerVersion, Levels: map[probes.Condition]probes.Level{probes.DiskPressure: probes.Degraded},
+						Maintenance: slices.Contains(maintained, node),
+					}
+				}
+				return answers
+			}
+			f.Observe(says())
+			if got, want := f.Peers().Shares[probes.DiskPressure], (decide.Share{Asked: 3, Bad: 3}); got != want {
+				t.Errorf("%+v, want %+v", got, want)
+			}
+			f.Observe(says("node-1", "node-3"))
+			if got, want := f.Peers().Shares[probes.DiskPressure], (decide.Share{Asked: 1, Bad: 1, Maintained: 2}); got != want {
+				t.Errorf("%+v, want %+v", got, want)
+			}
+			if answered := f.Status().Answered; answered != 3 {
+				t.Errorf("%d answered", answered)
+			}
+		})
+	})
+}
+
+// A Node under maintenance does not count even where its Lease is renewed. That its Lease
+// is known does: otherwise Nodes without power would count for it.
+func TestNodesUnderMaintenance(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &source{agents: 9, conditions: map[string]taints.NodeCondition{
+			"node-1": {Type: "DrainInProgress", Status: taints.ConditionTrue},
+			"node-2": {Type: "DrainInProgress", Status: taints.ConditionFalse},
+			"node-3": {Type: "Drained", Status: taints.ConditionTrue},
+		}}
+		f := newFleet(s)
+		f.SetMaintenance(false, []string{"MaintenanceInProgress", "DrainInProgress"})
+		runFor(t, f, func() {
+			s.leases = map[string]time.Time{"node-1": time.Now()}
+			all := []string{"node-1", "node-2", "node-3"}
+			_ = f.Note(t.Context(), all) // two have no Lease
+			time.Sleep(renewedWithin)
+			s.leases["node-1"] = time.Now()
+			got, err := f.Standings(t.Context(), all)
+			want := []verdict.Standing{{Node: "node-1", LeaseKnown: true, Excuse: "is under maintenance"}, {Node: "node-2"}, {Node: "node-3"}}
+			if err != nil || !slices.Equal(got, want) {
+				t.Errorf("%+v, %v, want %+v", got, err, want)
+			}
+		})
+	})
+}

@@ -1,0 +1,66 @@
+package integration
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/taintlet/taintlet/test/cluster"
+	"github.com/taintlet/taintlet/test/fixtures"
+)
+
+// While a condition of the Node says that it is under maintenance, nothing new is set,
+// peers are told, and people see that no person has paused the Node. What recovers goes, and
+// at the end what was decided meanwhile is set. An agent that starts meanwhile does the same.
+func TestMaintenanceByACondition(t *testing.T) {
+	t.Parallel()
+	c := keeping.require(t)
+	node, host := c.Register(t, "maintained"), fixtures.NewHost(t)
+	a := startAgent(t, c, node.Name, host, quick)
+	set := func(kind corev1.NodeConditionType, status corev1.ConditionStatus) {
+		t.Helper()
+		if err := node.SetCondition(t.Context(), kind, status); err != nil {
+			t.Fatal(err)
+		}
+	}
+	waitNode(t, c, node.Name, cluster.HasCondition("HostNetworkUnavailable", corev1.ConditionFalse))
+	host.Carrier(false)
+	waitNode(t, c, node.Name, tainted(corev1.TaintNodeNetworkUnavailable))
+	if _, page := a.Get("/peer"); strings.Contains(page, "maintenance") {
+		t.Errorf("peers are told %s", page)
+	}
+
+	set("MaintenanceInProgress", corev1.ConditionTrue)
+	c.WaitAgentEvent(t, node.Name, "TaintsPaused", "the Node is under maintenance, because its condition MaintenanceInProgress is True: no new taints")
+	a.WaitMetric("taintlet_maintenance 1")
+	if _, page := a.Get("/peer"); !strings.Contains(page, `"maintenance":true`) {
+		t.Errorf("peers are told %s", page)
+	}
+	host.Memory(2)
+	held := waitNode(t, c, node.Name, cluster.HasCondition("HostMemoryPressure", corev1.ConditionTrue))
+	if text := cluster.Condition(held, "HostMemoryPressure").Message; !strings.Contains(text, "; no taint while the Node is under maintenance; ") {
+		t.Error(text)
+	}
+	c.WaitAgentEvent(t, node.Name, "HostMemoryPressureDegraded", "no new taint while the Node is under maintenance")
+	a.WaitMetric(`taintlet_held{by="Maintenance",condition="MemoryPressure",what="taint"} 1`)
+	a.WaitMetric(`taintlet_paused{condition="MemoryPressure"} 0`)
+	hasTaints(t, a, c, node, corev1.TaintNodeNetworkUnavailable)
+
+	a.Kill()
+	a = startAgent(t, c, node.Name, host, quick)
+	a.WaitMetric("taintlet_maintenance 1")
+	hasTaints(t, a, c, node, corev1.TaintNodeNetworkUnavailable)
+	host.Carrier(true)
+	waitNode(t, c, node.Name, untainted(corev1.TaintNodeNetworkUnavailable))
+
+	set("MaintenanceInProgress", corev1.ConditionFalse)
+	waitNode(t, c, node.Name, tainted(memoryKey))
+	c.WaitAgentEvent(t, node.Name, "TaintsResumed", "the Node is no longer under maintenance by its condition MaintenanceInProgress; taints are set again")
+	a.WaitMetric("taintlet_maintenance 0")
+	for _, kind := range []string{"TaintLost", "TaintContested"} {
+		if count := a.Metric(`taintlet_notices_total{kind="` + kind + `"}`); count != 0 {
+			t.Errorf("%d times %s", count, kind)
+		}
+	}
+}
