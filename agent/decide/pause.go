@@ -47,10 +47,8 @@ func (p pause) holds(name probes.Condition) describe.Hold {
 	return ""
 }
 
-// equal reports whether both stop the same for the same cause. Which of several conditions
-// says that the Node is under maintenance is no difference.
 func (p pause) equal(other pause) bool {
-	return p.unreadable == other.unreadable && slices.Equal(p.conditions, other.conditions) && (p.maintenance == "") == (other.maintenance == "")
+	return p.unreadable == other.unreadable && slices.Equal(p.conditions, other.conditions) && p.maintenance == other.maintenance
 }
 
 // parsePause reads the annotation taintlet.dev/paused: "true", or conditions

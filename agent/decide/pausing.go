@@ -14,7 +14,7 @@ import (
 func (s *State) followPause(t *turn) {
 	next := pauseOf(t.in.Node.Node, t.policy)
 	if next.equal(s.pause) {
-		s.pause.ending, s.pause.maintenance = nil, next.maintenance
+		s.pause.ending = nil
 		return
 	}
 	forgiven := false
@@ -35,7 +35,8 @@ func (s *State) followPause(t *turn) {
 }
 
 // notifyPause tells people what stops additions from now on, or does no longer: the
-// annotation, the maintenance, or both.
+// annotation, the maintenance, or both. Which of several conditions says that the Node is
+// under maintenance is not told.
 func notifyPause(t *turn, before, next pause, forgiven bool) {
 	isByPerson, isByMaintenance := len(next.conditions) > 0, next.maintenance != ""
 	switch isSame := before.unreadable == next.unreadable && slices.Equal(before.conditions, next.conditions); {
