@@ -95,8 +95,8 @@ network: controlplane ## every incident of the network, on namespaces as hosts (
 	TAINTLET_LONG_ATTACKS=1 TAINTLET_REQUIRE=controlplane,netns go test -count 1 -timeout 40m -v -run TestForgedAnswers ./test/security
 
 .PHONY: neighbours
-neighbours: controlplane ## what the real descheduler and Karpenter do on taints and conditions of taintlet and of the kubelet (3 minutes; some more to build them)
-	@set -o pipefail; TAINTLET_REQUIRE=controlplane,neighbours go test -count 1 -timeout 30m -v ./test/neighbours | grep --line-buffered -v '^=== '
+neighbours: controlplane ## what the real descheduler, Karpenter and Cluster API do on taints and conditions of taintlet and of the kubelet (12 minutes; some more to build them)
+	@set -o pipefail; TAINTLET_REQUIRE=controlplane,neighbours TAINTLET_LONG_NEIGHBOURS=1 go test -count 1 -timeout 40m -v ./test/neighbours | grep --line-buffered -v '^=== '
 
 .PHONY: lint
 lint: ## linters; .golangci.yml has the reasons

@@ -24,7 +24,7 @@ const (
 )
 
 // readByAutoscaler is the rule of cluster-autoscaler, release 1.36.1, with its default flags:
-//   - GetReadinessState in cluster-autoscaler/utils/kubernetes/ready.go (notReadyTaints)
+//   - GetNodeReadiness in cluster-autoscaler/utils/kubernetes/ready.go (notReadyTaints)
 //   - FilterOutNodesWithStartupTaints, SanitizeTaints and NodeConditionTaints in
 //     cluster-autoscaler/utils/taints/taints.go
 func readByAutoscaler(key string) toAutoscaler {

@@ -18,6 +18,8 @@ type Installation struct {
 	// Keep says that the policy is installed that keeps taints, where this release of
 	// Kubernetes can have it.
 	Keep bool
+	// Values are more arguments of helm.
+	Values []string
 
 	once sync.Once
 }
@@ -30,7 +32,8 @@ func (i *Installation) Require(t *testing.T) *cluster.Cluster {
 	keep := i.Keep && cluster.HasMutatingAdmissionPolicy(t)
 	c := i.Shared.Require(t)
 	i.once.Do(func() {
-		manifest := Render(t, "--set", fmt.Sprintf("namespace.create=true,keep=%t,evict.slots=2,cleanup.afterUninstall=false,cleanup.stale=true,config.startup.taint=example.com/starting", keep))
+		set := fmt.Sprintf("namespace.create=true,keep=%t,evict.slots=2,cleanup.afterUninstall=false,cleanup.stale=true,config.startup.taint=example.com/starting", keep)
+		manifest := Render(t, append([]string{"--set", set}, i.Values...)...)
 		manifest = strings.Replace(manifest, "concurrencyPolicy: Forbid", "suspend: true", 1) // or the tests have a pod more in the 17th minute
 		ctx := context.WithoutCancel(t.Context())
 		Apply(ctx, t, c, manifest)

@@ -98,6 +98,34 @@ func (d *descheduler) evicted(t *testing.T, node string) (names []string) {
 	return names
 }
 
+// settle waits for two whole rounds after the present one.
+func (d *descheduler) settle(t *testing.T) {
+	t.Helper()
+	const end = "Number of evictions/requests"
+	ctx, cancel := context.WithTimeout(t.Context(), 2*bed.Patience)
+	defer cancel()
+	want := strings.Count(d.output.String(), end) + 3
+	if err := d.process.WaitLines(ctx, &d.output, func(lines []string) bool {
+		rounds := 0
+		for _, line := range lines {
+			rounds += strings.Count(line, end)
+		}
+		return rounds >= want
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// evictions counts the pods that it has evicted from the Nodes until now.
+func (d *descheduler) evictions(nodes ...string) (count int) {
+	for _, match := range evictedPod.FindAllStringSubmatch(d.output.String(), -1) {
+		if slices.Contains(nodes, match[2]) {
+			count++
+		}
+	}
+	return count
+}
+
 // createPods creates pods of each kind on a Node and waits until they run there: one without
 // tolerations, one that tolerates the well-known key, one that tolerates all, one that no
 // controller owns, and one of a DaemonSet.

@@ -2,11 +2,11 @@ package neighbours
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
 	"github.com/taintlet/taintlet/test/process"
@@ -28,6 +27,9 @@ const poolLabel = "karpenter.sh/nodepool"
 
 // startingTaint is the start-up taint that the installation lets agents remove.
 const startingTaint = "example.com/starting"
+
+// startupTaints tells a NodePool of the start-up taint.
+const startupTaints = "[{key: " + startingTaint + ", effect: NoSchedule}]"
 
 // pool is a NodePool whose Nodes Karpenter never consolidates.
 const pool = `
@@ -47,13 +49,17 @@ spec:
 type karpenter struct {
 	cluster *cluster.Cluster
 	claims  dynamic.ResourceInterface
+	process *process.Process
+	output  *process.Lines
+	// kubelets are the Nodes whose kubelets the test stands in for.
+	kubelets map[string]*cluster.Node
 }
 
 // startKarpenter starts it as the administrator, with repair, for the length of the test.
 func startKarpenter(t *testing.T, c *cluster.Cluster) *karpenter {
 	t.Helper()
-	list := exec.CommandContext(t.Context(), "go", "list", "-modfile=test/neighbours/karpenter/go.mod", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/karpenter")
-	list.Dir = "../.."
+	list := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/karpenter")
+	list.Dir = "karpenter"
 	folder, err := list.Output()
 	if err != nil {
 		t.Fatal(err)
@@ -69,38 +75,63 @@ func startKarpenter(t *testing.T, c *cluster.Cluster) *karpenter {
 			}
 		}
 	}
-	classes := filepath.Join(t.TempDir(), "class.yaml")
-	if err := os.WriteFile(classes, []byte("apiVersion: karpenter.kwok.sh/v1alpha1\nkind: KWOKNodeClass\nmetadata: {name: default}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	classes := bed.ManifestFile(t, "apiVersion: karpenter.kwok.sh/v1alpha1\nkind: KWOKNodeClass\nmetadata: {name: default}\n")
 	cluster.Eventually(t, "the kinds of Karpenter", func() error { return c.Apply(t.Context(), classes) })
-
-	ports, err := cluster.FreePorts("127.0.0.1", 2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	output := &process.Lines{}
-	command := exec.Command(build(t, "karpenter", "kwok"), "--disable-leader-election=true", "--feature-gates=NodeRepair=true", //nolint:gosec // it lives until it is ended
-		"--metrics-port="+ports[0], "--health-probe-port="+ports[1])
-	command.Env = append(os.Environ(), "KUBECONFIG="+cluster.Kubeconfig(t, c.Admin()), "SYSTEM_NAMESPACE=kube-system")
-	command.Stdout, command.Stderr = output, output
-	running, err := process.Start("Karpenter", command, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := running.Kill(); err != nil {
-			t.Error(err)
-		}
-		if t.Failed() {
-			t.Logf("log of Karpenter:\n%s", output)
-		}
-	})
 	client, err := dynamic.NewForConfig(c.Admin())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &karpenter{cluster: c, claims: client.Resource(schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1", Resource: "nodeclaims"})}
+	k := &karpenter{cluster: c, kubelets: map[string]*cluster.Node{},
+		claims: client.Resource(schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1", Resource: "nodeclaims"})}
+	t.Cleanup(func() {
+		for _, node := range k.kubelets {
+			_ = node.Stop() // Karpenter may have deleted the Node
+		}
+		if err := k.process.Kill(); err != nil {
+			t.Error(err)
+		}
+		if t.Failed() {
+			t.Logf("log of Karpenter:\n%s", k.output)
+		}
+	})
+	k.start(t, 0)
+	return k
+}
+
+// start starts the program with a clock that is ahead, and returns when it looks for Nodes to
+// repair.
+func (k *karpenter) start(t *testing.T, ahead time.Duration) {
+	t.Helper()
+	ports, err := cluster.FreePorts("127.0.0.1", 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.output = &process.Lines{}
+	command := exec.Command(build(t, "karpenter", "karpenter"), "--disable-leader-election=true", "--feature-gates=NodeRepair=true", //nolint:gosec // it lives until it is ended
+		"--metrics-port="+ports[0], "--health-probe-port="+ports[1])
+	command.Env = append(os.Environ(), "KUBECONFIG="+cluster.Kubeconfig(t, k.cluster.Admin()), "SYSTEM_NAMESPACE=kube-system", "TAINTLET_CLOCK_AHEAD="+ahead.String())
+	command.Stdout, command.Stderr = k.output, k.output
+	if k.process, err = process.Start("Karpenter", command, ""); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), bed.Patience)
+	defer cancel()
+	if err := k.process.WaitLines(ctx, k.output, func(lines []string) bool {
+		return slices.ContainsFunc(lines, func(line string) bool {
+			return strings.Contains(line, "Starting workers") && strings.Contains(line, "node.health")
+		})
+	}); err != nil {
+		t.Fatalf("Karpenter does not start: %v\n%s", err, k.output)
+	}
+}
+
+// restart starts the program anew with a clock that is ahead.
+func (k *karpenter) restart(t *testing.T, ahead time.Duration) {
+	t.Helper()
+	if err := k.process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	k.start(t, ahead)
 }
 
 // list returns the NodeClaims of a NodePool.
@@ -110,6 +141,21 @@ func (k *karpenter) list(ctx context.Context, pool string) ([]unstructured.Unstr
 		return nil, err
 	}
 	return found.Items, nil
+}
+
+// kept returns the Nodes of a NodePool whose NodeClaims Karpenter does not delete.
+func (k *karpenter) kept(t *testing.T, pool string) (nodes []string) {
+	t.Helper()
+	claims, err := k.list(t.Context(), pool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, claim := range claims {
+		if name, _, _ := unstructured.NestedString(claim.Object, "status", "nodeName"); claim.GetDeletionTimestamp() == nil {
+			nodes = append(nodes, name)
+		}
+	}
+	return nodes
 }
 
 // initialized is status and reason of the NodeClaim's condition of that name.
@@ -127,26 +173,37 @@ func initialized(claim unstructured.Unstructured) (status, reason string) {
 // ask creates a pod that asks for a Node of the pool which it shares with no other such pod.
 func (k *karpenter) ask(t *testing.T, pool, name string) {
 	t.Helper()
-	labels := map[string]string{"asks-for": pool}
 	pod := cluster.NewPod(pool+"-"+name, "")
-	pod.Labels = labels
+	pod.Labels = map[string]string{"asks-for": pool}
 	pod.Spec.NodeSelector = map[string]string{poolLabel: pool}
 	pod.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")}
-	pod.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
-		LabelSelector: &metav1.LabelSelector{MatchLabels: labels}, TopologyKey: corev1.LabelHostname,
-	}}}}
+	pod.Spec.Affinity = alone(pod.Labels)
 	if _, err := k.cluster.Client().CoreV1().Pods(metav1.NamespaceDefault).Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }
 
+// alone lets a Node have one pod with these labels.
+func alone(labels map[string]string) *corev1.Affinity {
+	return &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+		LabelSelector: &metav1.LabelSelector{MatchLabels: labels}, TopologyKey: corev1.LabelHostname,
+	}}}}
+}
+
 // provision makes Karpenter start Nodes of a new NodePool, and stands in for their kubelets.
-func (k *karpenter) provision(t *testing.T, name, startupTaints string, count int) (nodes []*cluster.Node) {
+func (k *karpenter) provision(t *testing.T, name, startupTaints string, count int) []*cluster.Node {
 	t.Helper()
 	bed.Apply(t.Context(), t, k.cluster, fmt.Sprintf(pool, name, startupTaints))
 	for i := range count {
 		k.ask(t, name, fmt.Sprint(i))
 	}
+	return k.adopt(t, name, count)
+}
+
+// adopt waits until the NodePool has that many Nodes and stands in for the kubelets of those
+// that have none yet. It returns these.
+func (k *karpenter) adopt(t *testing.T, name string, count int) (nodes []*cluster.Node) {
+	t.Helper()
 	var found *corev1.NodeList
 	cluster.Eventually(t, "the Nodes of NodePool "+name, func() (err error) {
 		found, err = k.cluster.Client().CoreV1().Nodes().List(t.Context(), metav1.ListOptions{LabelSelector: poolLabel + "=" + name})
@@ -156,11 +213,14 @@ func (k *karpenter) provision(t *testing.T, name, startupTaints string, count in
 		return err
 	})
 	for _, item := range found.Items {
+		if k.kubelets[item.Name] != nil {
+			continue
+		}
 		node, err := k.cluster.AdoptNode(t.Context(), item.Name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = node.Stop() }) // Karpenter may have deleted the Node
+		k.kubelets[item.Name] = node
 		nodes = append(nodes, node)
 	}
 	return nodes
@@ -180,118 +240,19 @@ func (k *karpenter) waitInitialized(t *testing.T, pool string) {
 	})
 }
 
-// backdate makes every condition of the Node that is in trouble an hour old.
-func backdate(t *testing.T, c *cluster.Cluster, name string) {
+// waitStartupTaint waits until Karpenter waits for the start-up taint of the only Node.
+func (k *karpenter) waitStartupTaint(t *testing.T, pool string) {
 	t.Helper()
-	var old []map[string]any
-	for _, condition := range c.GetNode(t, name).Status.Conditions {
-		if (condition.Type == corev1.NodeReady) != (condition.Status == corev1.ConditionTrue) {
-			old = append(old, map[string]any{"type": condition.Type, "status": condition.Status, "lastTransitionTime": metav1.NewTime(time.Now().Add(-time.Hour))})
-		}
-	}
-	patch, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": old}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Client().CoreV1().Nodes().PatchStatus(t.Context(), name, patch); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// isOld fails the test unless the Node still is in a trouble that is an hour old.
-func isOld(t *testing.T, node *corev1.Node) {
-	t.Helper()
-	count := 0
-	for _, condition := range node.Status.Conditions {
-		if condition.Type == corev1.NodeReady || condition.Status != corev1.ConditionTrue {
-			continue
-		}
-		count++
-		if age := time.Since(condition.LastTransitionTime.Time); age < time.Hour {
-			t.Errorf("%s of %s is True for %s only", condition.Type, node.Name, age)
-		}
-	}
-	if count == 0 {
-		t.Errorf("%s is in no trouble", node.Name)
-	}
-}
-
-// Karpenter replaces no Node for a taint or a condition of taintlet, HostRepairNeeded among
-// them, however old they are, as it replaces none for a taint or a condition of the kubelet's
-// pressure. It replaces the Node whose Ready is False. For a pod that finds only tainted
-// Nodes it starts one Node, whoever asked for the taints.
-func TestKarpenterBesideTaintlet(t *testing.T) {
-	requireNeighbours(t)
-	cluster.SkipWithoutMutatingAdmissionPolicy(t)
-	c := provisioned.Require(t)
-	k := startKarpenter(t, c)
-	page := filepath.Join(t.TempDir(), "example.yaml")
-	if err := os.WriteFile(page, []byte(example(t, "apiVersion: karpenter.sh/")), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	c.RunKubectl(t, "apply", "--dry-run=server", "--validate=strict", "-f", page)
-	kubelets, ours := k.provision(t, "kubelets", "[]", len(troubles())), k.provision(t, "ours", "[]", len(troubles()))
-	broken := k.provision(t, "broken", "[]", 1)[0]
-	for _, pool := range []string{"kubelets", "ours", "broken"} {
-		k.waitInitialized(t, pool)
-	}
-
-	for i, of := range troubles() {
-		if err := kubelets[i].SetCondition(t.Context(), of.kubelets, corev1.ConditionTrue); err != nil {
-			t.Fatal(err)
-		}
-		of.begin(startAgent(t, c, ours[i].Name))
-		if of.kubelets == corev1.NodeNetworkUnavailable {
-			waitNode(t, c, ours[i].Name, cluster.HasCondition(decide.RepairType, corev1.ConditionTrue))
-		}
-		// The agent writes its taint before its condition.
-		waitNode(t, c, ours[i].Name, cluster.HasCondition("Host"+of.kubelets, corev1.ConditionTrue))
-		for _, node := range []*cluster.Node{kubelets[i], ours[i]} {
-			waitNode(t, c, node.Name, cluster.HasTaint(of.wellKnown, corev1.TaintEffectNoSchedule))
-			backdate(t, c, node.Name)
-		}
-	}
-	// Karpenter's watch tells of this one last.
-	if err := broken.SetCondition(t.Context(), corev1.NodeReady, corev1.ConditionFalse); err != nil {
-		t.Fatal(err)
-	}
-	backdate(t, c, broken.Name)
-	cluster.Eventually(t, "the repair of the Node that is not Ready", func() error {
-		claims, err := k.list(t.Context(), "broken")
-		for _, claim := range claims {
-			name, _, _ := unstructured.NestedString(claim.Object, "status", "nodeName")
-			if name == broken.Name && claim.GetDeletionTimestamp() == nil {
-				return fmt.Errorf("its NodeClaim %s stays", claim.GetName())
-			}
-		}
-		return err
-	})
-
-	for _, node := range append(kubelets, ours...) {
-		isOld(t, c.GetNode(t, node.Name))
-	}
-	for _, pool := range []string{"kubelets", "ours"} {
-		k.ask(t, pool, "late")
-	}
-	for _, pool := range []string{"kubelets", "ours"} {
-		want := len(troubles()) + 1
-		cluster.Eventually(t, "a Node for the late pod of "+pool, func() error {
-			claims, err := k.list(t.Context(), pool)
-			if err == nil && len(claims) < want {
-				err = fmt.Errorf("%d of %d NodeClaims", len(claims), want)
-			}
-			return err
-		})
+	cluster.Eventually(t, "Karpenter to wait for the taint", func() error {
 		claims, err := k.list(t.Context(), pool)
-		if err != nil || len(claims) != want {
-			t.Errorf("%s: %d NodeClaims, not %d: %v", pool, len(claims), want, err)
+		if err != nil || len(claims) != 1 {
+			return fmt.Errorf("%d NodeClaims: %w", len(claims), err)
 		}
-		for _, claim := range claims {
-			if claim.GetDeletionTimestamp() != nil {
-				t.Errorf("%s: NodeClaim %s is deleted", pool, claim.GetName())
-			}
+		if status, reason := initialized(claims[0]); status != "Unknown" || reason != "StartupTaintsExist" {
+			return fmt.Errorf("Initialized is %s, %s", status, reason)
 		}
-	}
+		return nil
+	})
 }
 
 // While the start-up taint stays, Karpenter does not take the Node for started, and starts no
@@ -302,18 +263,10 @@ func TestKarpenterWaitsForTheFirstVerdict(t *testing.T) {
 	cluster.SkipWithoutMutatingAdmissionPolicy(t)
 	c := provisioned.Require(t)
 	k := startKarpenter(t, c)
-	node := k.provision(t, "starting", "[{key: "+startingTaint+", effect: NoSchedule}]", 1)[0]
+	c.RunKubectl(t, "apply", "--dry-run=server", "--validate=strict", "-f", bed.ManifestFile(t, example(t, "apiVersion: karpenter.sh/")))
+	node := k.provision(t, "starting", startupTaints, 1)[0]
 	waitNode(t, c, node.Name, cluster.HasTaint(startingTaint, corev1.TaintEffectNoSchedule))
-	cluster.Eventually(t, "Karpenter to wait for the taint", func() error {
-		claims, err := k.list(t.Context(), "starting")
-		if err != nil || len(claims) != 1 {
-			return fmt.Errorf("%d NodeClaims: %w", len(claims), err)
-		}
-		if status, reason := initialized(claims[0]); status != "Unknown" || reason != "StartupTaintsExist" {
-			return fmt.Errorf("Initialized is %s, %s", status, reason)
-		}
-		return nil
-	})
+	k.waitStartupTaint(t, "starting")
 	if _, err := c.WaitPod(t.Context(), metav1.NamespaceDefault, "starting-0", cluster.Unschedulable); err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -20,20 +21,28 @@ import (
 	"github.com/taintlet/taintlet/test/process"
 )
 
+// Rules in JSON.
+const (
+	hardRule = `{"condition": "MemoryPressure", "level": "Degraded", "taint": {"key": "node.kubernetes.io/memory-pressure", "effect": "NoSchedule"}}`
+	softRule = `{"condition": "MemoryPressure", "level": "Degraded", "taint": {"key": "node.kubernetes.io/memory-pressure", "effect": "PreferNoSchedule"}}`
+)
+
 // keeping has the chart with the policy that keeps taints, plain has it without, so that
 // agents use stand-ins there.
 var (
 	keeping = bed.Installation{Keep: true}
 	plain   bed.Installation
-	// provisioned has Karpenter, which would start Nodes for pods of other tests.
-	provisioned = bed.Installation{Keep: true}
-	agent       = process.SharedProgram{Build: process.BuildAgent}
+	// provisioned and provisionedPlain have Karpenter, which would start Nodes for pods of
+	// other tests. Agents may set a soft taint of memory as well.
+	provisioned      = bed.Installation{Keep: true, Values: []string{"--set-json", "config.rules=[" + hardRule + "," + softRule + "]"}}
+	provisionedPlain bed.Installation
+	agent            = process.SharedProgram{Build: process.BuildAgent}
 )
 
 func TestMain(m *testing.M) {
 	code := m.Run()
 	agent.Remove()
-	if err := errors.Join(keeping.Shared.Stop(nil), plain.Shared.Stop(nil), provisioned.Shared.Stop(nil)); err != nil {
+	if err := errors.Join(keeping.Shared.Stop(nil), plain.Shared.Stop(nil), provisioned.Shared.Stop(nil), provisionedPlain.Shared.Stop(nil)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		code = max(code, 1)
 	}
@@ -53,8 +62,8 @@ func requireNeighbours(t *testing.T) {
 // cache.
 func build(t *testing.T, module, name string) string {
 	t.Helper()
-	command := exec.CommandContext(t.Context(), "go", "tool", "-modfile=test/neighbours/"+module+"/go.mod", "-n", name)
-	command.Dir = "../.."
+	command := exec.CommandContext(t.Context(), "go", "tool", "-n", name)
+	command.Dir = module
 	command.Stderr = os.Stderr
 	out, err := command.Output()
 	if err != nil {
@@ -79,23 +88,24 @@ func example(t *testing.T, begin string) string {
 	return ""
 }
 
-// trouble is a condition of a host, and a way in which an agent finds it.
+// trouble is a condition of a host, and a way in which an agent finds it and its end.
 type trouble struct {
 	name      string
 	kubelets  corev1.NodeConditionType // the condition for which Kubernetes sets the taint
 	wellKnown string                   // the key of that taint
 	standIn   string
 	begin     func(*fixtures.Host)
+	end       func(*fixtures.Host)
 }
 
 // troubles has the disk first: all hosts share one tmpfs, and an agent finds only what fills
 // it after its start.
 func troubles() []trouble {
 	return []trouble{
-		{"disk", corev1.NodeDiskPressure, corev1.TaintNodeDiskPressure, "taintlet.dev/disk-pressure", fill},
-		{"memory", corev1.NodeMemoryPressure, corev1.TaintNodeMemoryPressure, "taintlet.dev/memory-pressure", func(h *fixtures.Host) { h.Memory(2) }},
-		{"pid", corev1.NodePIDPressure, corev1.TaintNodePIDPressure, "taintlet.dev/pid-pressure", func(h *fixtures.Host) { h.Tasks(30000) }},
-		{"network", corev1.NodeNetworkUnavailable, corev1.TaintNodeNetworkUnavailable, "taintlet.dev/network-unavailable", func(h *fixtures.Host) { h.Carrier(false) }},
+		{"disk", corev1.NodeDiskPressure, corev1.TaintNodeDiskPressure, "taintlet.dev/disk-pressure", fill, empty},
+		{"memory", corev1.NodeMemoryPressure, corev1.TaintNodeMemoryPressure, "taintlet.dev/memory-pressure", func(h *fixtures.Host) { h.Memory(2) }, func(h *fixtures.Host) { h.Memory(50) }},
+		{"pid", corev1.NodePIDPressure, corev1.TaintNodePIDPressure, "taintlet.dev/pid-pressure", func(h *fixtures.Host) { h.Tasks(30000) }, func(h *fixtures.Host) { h.Tasks(100) }},
+		{"network", corev1.NodeNetworkUnavailable, corev1.TaintNodeNetworkUnavailable, "taintlet.dev/network-unavailable", func(h *fixtures.Host) { h.Carrier(false) }, func(h *fixtures.Host) { h.Carrier(true) }},
 	}
 }
 
@@ -115,7 +125,7 @@ func startAgentWith(t *testing.T, c *cluster.Cluster, node, more string) *fixtur
 	t.Helper()
 	host := fixtures.NewHost(t)
 	free, total := space(t, host)
-	config := fixtures.ConfigFile(t, fmt.Sprintf("disk: {period: 500ms, availablePercent: %.4f, clearFactor: 1.001}\n%s", free/total*99.7, more))
+	config := fixtures.ConfigFile(t, fmt.Sprintf("disk: {period: 500ms, availablePercent: %.4f, clearFactor: 1.001, debounce: {clearAfter: 2s}}\n%s", free/total*99.7, more))
 	bed.StartAgent(t, agent.Path(t), append(host.Flags(), "--kubeconfig="+cluster.Kubeconfig(t, bed.AgentOf(t, c, node)), "--config="+config, "--node-name="+node, "--listen=127.0.0.1:0")...)
 	return host
 }
@@ -132,6 +142,13 @@ func space(t testing.TB, h *fixtures.Host) (free, total float64) {
 
 // fill crosses the threshold of startAgent.
 func fill(h *fixtures.Host) { h.Fill(1) }
+
+func empty(h *fixtures.Host) {
+	h.T.Helper()
+	if err := os.Remove(filepath.Join(h.Root, "ballast")); err != nil {
+		h.T.Fatal(err)
+	}
+}
 
 func waitNode(t *testing.T, c *cluster.Cluster, name string, holds func(*corev1.Node) bool) *corev1.Node {
 	t.Helper()

@@ -1,11 +1,11 @@
-// The real Karpenter with its kwok provider, for the tests in test/neighbours.
+// The real Karpenter with its kwok provider and a clock that can be ahead, for the tests in test/neighbours.
 // This module is apart from the root module so that nothing of its dependencies
 // can reach the agent.
 module github.com/taintlet/taintlet/test/neighbours/karpenter
 
 go 1.26.5
 
-tool sigs.k8s.io/karpenter/kwok
+tool github.com/taintlet/taintlet/test/neighbours/karpenter
 
 require (
 	cel.dev/expr v0.24.0 // indirect
