@@ -92,7 +92,7 @@ func startClusterAPI(t *testing.T, c *cluster.Cluster) *clusterAPI {
 		"conditions":     []any{isTrue("InfrastructureReady"), isTrue("ControlPlaneInitialized")},
 	})
 	output := &process.Lines{}
-	command := exec.Command(build(t, "clusterapi", "clusterapi")) //nolint:gosec,noctx // it lives until it is ended
+	command := exec.Command(build(t, "clusterapi", "clusterapi")) //nolint:gosec // it lives until it is ended
 	command.Env = append(os.Environ(), "KUBECONFIG="+cluster.Kubeconfig(t, c.Admin()))
 	command.Stdout, command.Stderr = output, output
 	running, err := process.Start("Cluster API", command, "")
