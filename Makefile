@@ -94,6 +94,13 @@ network: controlplane ## every incident of the network, on namespaces as hosts (
 	TAINTLET_NETWORK_TABLE=$(NETWORK_TABLE) TAINTLET_REQUIRE=controlplane,netns go test -count 1 -timeout 3h -v ./test/network
 	TAINTLET_LONG_ATTACKS=1 TAINTLET_REQUIRE=controlplane,netns go test -count 1 -timeout 40m -v -run TestForgedAnswers ./test/security
 
+SEEDS ?= 200
+
+.PHONY: culprit
+culprit: controlplane ## SEEDS=200 hogs on a real kubelet with 20 pods: whom does the Node name? Into test/culprit/results.md (15 minutes; needs root and containerd)
+	TAINTLET_CULPRIT_SEEDS=$(SEEDS) TAINTLET_CULPRIT_RESULTS=$(CURDIR)/test/culprit/results.md TAINTLET_REQUIRE=controlplane,kubelet \
+		go test -count 1 -timeout 2h -v -run TestCulprit ./test/culprit | grep --line-buffered -v '^=== '
+
 .PHONY: neighbours
 neighbours: controlplane ## what the real descheduler, Karpenter and Cluster API do on taints and conditions of taintlet and of the kubelet (12 minutes; some more to build them)
 	@set -o pipefail; TAINTLET_REQUIRE=controlplane,neighbours TAINTLET_LONG_NEIGHBOURS=1 go test -count 1 -timeout 40m -v ./test/neighbours | grep --line-buffered -v '^=== '

@@ -124,6 +124,7 @@ func stories() []struct {
 		}},
 		{"a process that already ran takes it at once, and goes on", func(t *testing.T) Finding {
 			s := newScene(t, Memory)
+			s.start(900, pod(2), "postgres", 4*gib)
 			s.start(1000, pod(1), "java", gib)
 			s.sample(4*time.Second, far)
 			s.grow(1000, 4*gib)
@@ -133,11 +134,29 @@ func stories() []struct {
 		}},
 		{"a process that already ran takes it at once, and stops", func(t *testing.T) Finding {
 			s := newScene(t, Memory)
+			s.start(900, pod(2), "postgres", 4*gib)
 			s.start(1000, pod(1), "java", gib)
 			s.sample(4*time.Second, far)
 			s.grow(1000, 4*gib)
 			s.sample(time.Second, bad)
 			s.grow(700, 100*mib)
+			return s.sample(time.Second, bad)
+		}},
+		{"the same, and all others are too small to have taken it", func(t *testing.T) Finding {
+			s := newScene(t, Memory)
+			s.start(900, pod(2), "postgres", gib)
+			s.start(1000, pod(1), "java", gib)
+			s.sample(4*time.Second, far)
+			s.grow(1000, 4*gib)
+			s.sample(time.Second, bad)
+			s.grow(700, 100*mib)
+			return s.sample(time.Second, bad)
+		}},
+		{"threads of a process that already ran, at once", func(t *testing.T) Finding {
+			s := newScene(t, Tasks)
+			s.start(1000, pod(1), "java", 0)
+			s.sample(4*time.Second, far)
+			s.find(1000).Tasks, s.host.Left = 3000, s.host.Left-2999
 			return s.sample(time.Second, bad)
 		}},
 		{"a pod of several processes", func(t *testing.T) Finding {

@@ -75,7 +75,10 @@ const (
 // compare says who took what since the baseline. host is what there is now.
 func (b *baseline) compare(r Resource, now *Snapshot, host Host) Finding {
 	f := Finding{Resource: r, At: now.At.Wall, Since: b.since.Wall, In: now.At.Boot - b.since.Boot, First: now.First}
-	tallies := slices.SortedFunc(maps.Values(b.tallies(r, now)), func(x, y *tally) int {
+	all := b.tallies(r, now)
+	blind := b.blind(r)
+	blind -= b.prove(r, all, blind)
+	tallies := slices.SortedFunc(maps.Values(all), func(x, y *tally) int {
 		return cmp.Or(cmp.Compare(y.took, x.took), cmp.Compare(x.group.Kind, y.group.Kind), cmp.Compare(x.group.Name, y.group.Name))
 	})
 	var seen float64
@@ -90,7 +93,6 @@ func (b *baseline) compare(r Resource, now *Snapshot, host Host) Finding {
 	if r == Memory {
 		f.Unowned = max(0, now.Shared-b.snapshot.Shared)
 	}
-	blind := b.blind(r)
 	f.Taken = max(seen+f.Unowned, b.host.Left-host.Left-blind)
 	for i, t := range tallies[:min(len(tallies), len(f.Takers))] {
 		if t.took >= f.Taken/3 && t.took >= blind*partial && t.took > 0 {
@@ -103,7 +105,7 @@ func (b *baseline) compare(r Resource, now *Snapshot, host Host) Finding {
 		f.Verdict, f.Since = Unseen, time.Time{}
 	case f.Takers[0].Took >= max(1, least):
 		f.Verdict = Named
-		f.IsPartial = blind > f.Takers[0].Took*partial
+		f.IsPartial = b.blind(r) > f.Takers[0].Took*partial
 	case blind >= max(1, least, f.Taken):
 		f.Verdict = Unseen
 	case f.Taken < max(1, least):
@@ -127,6 +129,32 @@ func (b *baseline) blind(r Resource) float64 {
 		}
 	}
 	return max(0, b.host.Left-b.atFirst.Left-fresh)
+}
+
+// prove adds what a group must have taken of what nobody saw, and returns how much that is: what
+// all others together held at the first snapshot is not enough to have taken it. That can be
+// so of one group only.
+func (b *baseline) prove(r Resource, all map[Group]*tally, blind float64) float64 {
+	if blind == 0 {
+		return 0
+	}
+	held, total := map[Group]float64{}, 0.0
+	for i := range b.snapshot.Processes {
+		if p := &b.snapshot.Processes[i]; p.Start <= b.since.Boot {
+			held[p.Group] += r.amount(p)
+			total += r.amount(p)
+		}
+	}
+	if r == Memory {
+		total += b.snapshot.Shared
+	}
+	for group, own := range held {
+		if proven := blind - (total - own); proven > 0 && all[group] != nil {
+			all[group].took += proven
+			return proven
+		}
+	}
+	return 0
 }
 
 func (t *tally) consumer(r Resource, now *Snapshot) Consumer {

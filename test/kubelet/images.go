@@ -38,7 +38,13 @@ func (k *Kubelet) ImportImage(ctx context.Context, archive string) error {
 
 // importSandboxImage builds the program in pause/ and an image of nothing else.
 func (k *Kubelet) importSandboxImage(ctx context.Context) error {
-	program, err := process.BuildProgram(ctx, "test/kubelet/pause", k.dir, process.BuildOptions{Release: true})
+	return k.ImportProgram(ctx, "test/kubelet/pause", sandboxImage)
+}
+
+// ImportProgram builds a program of this module and gives containerd an image of that name
+// with nothing else.
+func (k *Kubelet) ImportProgram(ctx context.Context, source, image string) error {
+	program, err := process.BuildProgram(ctx, source, k.dir, process.BuildOptions{Release: true})
 	if err != nil {
 		return err
 	}
@@ -46,9 +52,9 @@ func (k *Kubelet) importSandboxImage(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	archive, err := sandboxArchive(filepath.Base(program), content)
+	archive, err := archiveOf(image, filepath.Base(program), content)
 	if err != nil {
-		return fmt.Errorf("make the image of the pods' sandbox: %w", err)
+		return fmt.Errorf("make the image %s: %w", image, err)
 	}
 	if err := os.WriteFile(program+".tar", archive, 0o600); err != nil {
 		return err
@@ -56,8 +62,8 @@ func (k *Kubelet) importSandboxImage(ctx context.Context) error {
 	return k.ImportImage(ctx, program+".tar")
 }
 
-// sandboxArchive is an image with one program, as `docker save` would write it.
-func sandboxArchive(name string, program []byte) ([]byte, error) {
+// archiveOf is an image with one program, as `docker save` would write it.
+func archiveOf(image, name string, program []byte) ([]byte, error) {
 	layer, err := tarOf(map[string][]byte{name: program})
 	if err != nil {
 		return nil, err
@@ -72,7 +78,7 @@ func sandboxArchive(name string, program []byte) ([]byte, error) {
 		return nil, err
 	}
 	manifest, err := json.Marshal([]any{map[string]any{
-		"Config": "config.json", "RepoTags": []string{sandboxImage}, "Layers": []string{"layer.tar"},
+		"Config": "config.json", "RepoTags": []string{image}, "Layers": []string{"layer.tar"},
 	}})
 	if err != nil {
 		return nil, err
