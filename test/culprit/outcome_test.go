@@ -48,6 +48,13 @@ func names(text, who string) bool {
 	return false
 }
 
+// isDisturbed reports whether somebody else than the hogs was at work: no taint came, or it
+// was for a consumer that is none of them.
+func (o *outcome) isDisturbed() bool {
+	_, said, _ := strings.Cut(o.message, "; ")
+	return !o.isTainted || o.isWrong && !strings.Contains(said, noSingle) && !strings.Contains(said, "hog) took") && !strings.Contains(said, "hog took")
+}
+
 // isDone reports whether nothing more is waited for.
 func (o *outcome) isDone() bool { return o.isRight || o.isWrong }
 
@@ -58,6 +65,7 @@ func (o outcome) String() string {
 // result is that of all hogs of one course.
 type result struct {
 	hogs, right int
+	disturbed   int // times that somebody else was at work
 	isSingle    bool
 	after       []time.Duration
 }
@@ -75,7 +83,7 @@ func (r *result) add(o outcome) {
 // and all others name nobody.
 func summary(results map[string]*result) (text string, isRight bool) {
 	var table strings.Builder
-	table.WriteString("| hogs | runs | right | text after the taint, median | most |\n|---|---|---|---|---|\n")
+	table.WriteString("| hogs | runs | right | disturbed, and repeated | text after the taint, median | most |\n|---|---|---|---|---|---|\n")
 	single, singleRight, isRight := 0, 0, true
 	for _, c := range courses() {
 		r := results[c.name]
@@ -87,7 +95,7 @@ func summary(results map[string]*result) (text string, isRight bool) {
 		if n := len(r.after); n > 0 {
 			median, most = r.after[n/2], r.after[n-1]
 		}
-		fmt.Fprintf(&table, "| %s | %d | %d | %s | %s |\n", c.name, r.hogs, r.right, median.Round(time.Millisecond), most.Round(time.Millisecond))
+		fmt.Fprintf(&table, "| %s | %d | %d | %d | %s | %s |\n", c.name, r.hogs, r.right, r.disturbed, median.Round(time.Millisecond), most.Round(time.Millisecond))
 		if r.isSingle {
 			single, singleRight = single+r.hogs, singleRight+r.right
 		} else if r.right < r.hogs {

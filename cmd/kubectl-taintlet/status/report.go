@@ -176,6 +176,8 @@ type Condition struct {
 	Since   time.Time `json:"since"`
 	Reason  string    `json:"reason"`
 	Message string    `json:"message"`
+	// Culprits are the pods that the Message names by their UIDs, as far as they are known.
+	Culprits []Culprit `json:"culprits,omitempty"`
 	// ReportedAt is when the agent wrote the Message, by the API server's clock.
 	ReportedAt time.Time `json:"reportedAt"`
 	Taints     []Taint   `json:"taints,omitempty"`

@@ -96,11 +96,16 @@ func Run(ctx context.Context, o Options) (isWell bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	list, err := podLister(config)
+	if err != nil {
+		return false, err
+	}
+	pods := newPodNames(list)
 	if o.Watch || o.Wait {
 		if err := CheckNames(ctx, client, o.Nodes); err != nil {
 			return false, err
 		}
-		return o.follow(ctx, client, fleet, clock, installed)
+		return o.follow(ctx, client, fleet, clock, installed, pods)
 	}
 	if err := o.read(ctx, client, fleet); err != nil {
 		return false, err
@@ -111,6 +116,7 @@ func Run(ctx context.Context, o Options) (isWell bool, err error) {
 	}
 	fleet.SetInstallation(i)
 	report := fleet.Report(clock.now())
+	pods.resolve(ctx, &report, time.Now())
 	return fleet.IsWell(report), o.print(report)
 }
 
@@ -206,7 +212,7 @@ func (o Options) draw(r Report) error {
 
 // follow shows the fleet until the context ends, or all is well where that is waited
 // for.
-func (o Options) follow(ctx context.Context, client *apiserver.Client, fleet *Fleet, clock *serverClock, installed func(context.Context) (*installation.Installation, error)) (isWell bool, err error) {
+func (o Options) follow(ctx context.Context, client *apiserver.Client, fleet *Fleet, clock *serverClock, installed func(context.Context) (*installation.Installation, error), pods *podNames) (isWell bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	w := newWatcher(fleet, o.Err)
@@ -237,6 +243,7 @@ func (o Options) follow(ctx context.Context, client *apiserver.Client, fleet *Fl
 		if report, isWell, isSynced = w.report(clock.now()); !isSynced {
 			continue
 		}
+		pods.resolve(ctx, &report, time.Now())
 		if isWell && o.Wait {
 			return true, o.print(report)
 		}

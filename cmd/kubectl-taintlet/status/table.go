@@ -201,7 +201,7 @@ func (n Node) rows(now time.Time, wide bool) [][]string {
 		row(map[int]string{
 			nodeColumn: n.Name, conditionColumn: c.Name, levelColumn: c.Level, sinceColumn: age(now, c.Since), taintColumn: joined(c.Taints),
 			clearsColumn: c.clears(now), flapsColumn: flapsOf(c, wide), heldColumn: c.HeldBy, removedColumn: c.RemovedBy,
-			reasonColumn: c.Reason, ageColumn: age(now, c.ReportedAt), messageColumn: withoutSince(c.Message),
+			reasonColumn: c.Reason, ageColumn: age(now, c.ReportedAt), messageColumn: withoutSince(c.text()),
 		})
 	}
 	if r := n.Repair; r != nil {

@@ -1,0 +1,147 @@
+package status
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+
+	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
+	"github.com/taintlet/taintlet/cmd/terminal"
+	"github.com/taintlet/taintlet/probes/consumers"
+)
+
+// Culprit is a pod that a message names by its UID. An agent may not read pods; the person
+// who asks perhaps may.
+type Culprit struct {
+	UID       string `json:"uid"`
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+}
+
+// listPods returns the pods of a Node by their UIDs, and static pods by the hash that
+// stands in the name of their control group.
+type listPods func(ctx context.Context, node string) (map[string]Culprit, error)
+
+// podNames gives the pods in messages their names, with one request for each Node that has
+// such a message.
+type podNames struct {
+	list  listPods
+	nodes map[string]podsOfNode
+}
+
+// podsOfNode are the pods of a Node, or why they could not be listed.
+type podsOfNode struct {
+	pods map[string]Culprit
+	err  error
+	at   time.Time
+}
+
+func newPodNames(list listPods) *podNames {
+	return &podNames{list: list, nodes: map[string]podsOfNode{}}
+}
+
+// mostLookups is for how many Nodes of one Report pods are listed at most. The others keep the
+// UIDs: of hundreds of Nodes nobody reads every message.
+const mostLookups = 50
+
+// resolve names the pods of a Report.
+func (p *podNames) resolve(ctx context.Context, r *Report, now time.Time) {
+	var failed error
+	lookups := mostLookups
+	for i := range r.Nodes {
+		n := &r.Nodes[i]
+		n.Conditions = slices.Clone(n.Conditions) // they are the Fleet's
+		for j := range n.Conditions {
+			c := &n.Conditions[j]
+			c.Culprits = nil
+			for _, uid := range consumers.PodsIn(c.Message) {
+				if p.isDue(n.Name, uid, now) && lookups > 0 {
+					lookups--
+					pods, err := p.list(ctx, n.Name)
+					p.nodes[n.Name] = podsOfNode{pods, err, now}
+				}
+				known := p.nodes[n.Name]
+				if pod, found := known.pods[uid]; found {
+					c.Culprits = append(c.Culprits, pod)
+				}
+				if known.err != nil {
+					failed = known.err
+				}
+			}
+		}
+	}
+	if failed != nil {
+		r.Unread = append(r.Unread, installation.Unread{Part: "names of pods", Why: whyNot(failed)})
+	}
+}
+
+// isDue reports whether a Node is asked for its pods, because one is not known. It is asked
+// again only after a while.
+func (p *podNames) isDue(node, uid string, now time.Time) bool {
+	known, isKnown := p.nodes[node]
+	_, found := known.pods[uid]
+	return !found && (!isKnown || now.Sub(known.at) >= readEvery)
+}
+
+func whyNot(err error) string {
+	if apierrors.IsForbidden(err) {
+		return "you may not list pods in all namespaces"
+	}
+	return terminal.Clean(err.Error(), maxTaint)
+}
+
+// listTimeout is how long a Report waits for the pods of one Node.
+const listTimeout = 5 * time.Second
+
+// configAnnotation is the UID that the kubelet gave a static pod. The pod that the API server
+// has in its place has another one (ConfigHashAnnotationKey in pkg/kubelet/types/pod_update.go).
+const configAnnotation = "kubernetes.io/config.hash"
+
+// podLister lists pods without their specs.
+func podLister(config *rest.Config) (listPods, error) {
+	client, err := installation.NewClient(config)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context, node string) (map[string]Culprit, error) {
+		ctx, cancel := context.WithTimeout(ctx, listTimeout)
+		defer cancel()
+		text, err := client.CoreV1().RESTClient().Get().Resource("pods").
+			VersionedParams(&metav1.ListOptions{FieldSelector: "spec.nodeName=" + node}, scheme.ParameterCodec).
+			SetHeader("Accept", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1").DoRaw(ctx)
+		if err != nil {
+			return nil, err
+		}
+		var list metav1.PartialObjectMetadataList
+		if err := json.Unmarshal(text, &list); err != nil {
+			return nil, errors.New("the API server's list of pods cannot be read")
+		}
+		pods := make(map[string]Culprit, len(list.Items))
+		for i := range list.Items {
+			p := &list.Items[i]
+			uid := string(p.UID)
+			if hash := p.Annotations[configAnnotation]; hash != "" {
+				uid = hash
+			}
+			pods[uid] = Culprit{uid, terminal.Clean(p.Namespace, maxName), terminal.Clean(p.Name, maxName)}
+		}
+		return pods, nil
+	}, nil
+}
+
+// text is the message with the names of pods in the place of UIDs.
+func (c Condition) text() string {
+	text := c.Message
+	for _, pod := range c.Culprits {
+		text = strings.ReplaceAll(text, "pod "+pod.UID, "pod "+pod.Namespace+"/"+pod.Name)
+	}
+	return text
+}

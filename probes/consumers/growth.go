@@ -1,0 +1,93 @@
+package consumers
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/probes/trend"
+)
+
+// Growth is a probe of disks whose bad samples tell on which file system how much was
+// written since all were healthy. Who wrote it cannot be seen without privileges: the files of
+// a pod's emptyDir and of its logs are readable by root only.
+type Growth struct {
+	probes.Measurer
+
+	// healthy has what was left at the newest healthy sample, at is its time.
+	healthy  []probes.Measure
+	at       time.Time
+	measures []probes.Measure
+}
+
+// Grow returns a probe of disks that tells what was written.
+func Grow(inner probes.Measurer) *Growth { return &Growth{Measurer: inner} }
+
+// Observe takes a sample.
+func (g *Growth) Observe(ctx context.Context) probes.Observation {
+	o := g.Measurer.Observe(ctx)
+	if text := g.follow(o, time.Now()); text != "" {
+		o.Message += "; " + text
+	}
+	return o
+}
+
+// follow takes in a sample, and says what was written where it is bad.
+func (g *Growth) follow(o probes.Observation, now time.Time) string {
+	switch {
+	case o.Level == probes.OK && o.Severity == 0 && !o.Hysteresis:
+		g.healthy, g.at = g.Measures(g.healthy[:0]), now
+		return ""
+	case o.Level <= probes.OK || len(g.healthy) == 0:
+		return ""
+	}
+	g.measures = g.Measures(g.measures[:0])
+	var most *probes.Measure
+	mostShare, lost := leastShare, 0.0
+	for i := range g.measures {
+		m := &g.measures[i]
+		if m.Name != leftSpace && m.Name != leftInodes || m.Value >= m.Degraded {
+			continue // not what is scarce
+		}
+		before, size := find(g.healthy, m.Name, m.Path), find(g.measures, sizeOf(m.Name), m.Path)
+		if before == nil || size == nil || size.Value <= 0 {
+			continue
+		}
+		if share := (before.Value - m.Value) / size.Value; share >= mostShare {
+			most, mostShare, lost = m, share, before.Value-m.Value
+		}
+	}
+	if most == nil {
+		return ""
+	}
+	amount := trend.BytesText(lost)
+	if most.Name == leftInodes {
+		amount = fmt.Sprintf("%.0f inodes", lost)
+	}
+	f := Finding{Since: g.at, At: now, In: now.Sub(g.at)}
+	return amount + " were taken on " + most.Path + " " + f.whenText() + "; who wrote them cannot be seen"
+}
+
+// The names of what a file system has left, as the probe of disks has them.
+const (
+	leftSpace  = "available"
+	leftInodes = "free_inodes"
+)
+
+// sizeOf returns the name of all that there is.
+func sizeOf(left string) string {
+	if left == leftSpace {
+		return "size"
+	}
+	return "inodes"
+}
+
+func find(all []probes.Measure, name, path string) *probes.Measure {
+	for i := range all {
+		if all[i].Name == name && all[i].Path == path {
+			return &all[i]
+		}
+	}
+	return nil
+}

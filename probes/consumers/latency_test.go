@@ -1,0 +1,63 @@
+package consumers
+
+import (
+	"context"
+	"os/exec"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/taintlet/taintlet/probes/memory"
+	"github.com/taintlet/taintlet/test/probetest"
+)
+
+// BenchmarkSampleBesideReading tells how late a sample of memory ends that is due while 5,000
+// processes are read without a pause, on the one CPU that the chart gives an agent, and how
+// late it ends without that. In an agent, reading has 1 % of the time.
+func BenchmarkSampleBesideReading(b *testing.B) {
+	for range 5000 {
+		sleeper := exec.CommandContext(b.Context(), "sleep", "600")
+		if err := sleeper.Start(); err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(func() {
+			sleeper.Process.Kill() //nolint:errcheck // it sleeps
+			sleeper.Wait()         //nolint:errcheck // it was killed
+		})
+	}
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	for _, name := range []string{"alone", "beside reading"} {
+		b.Run(name, func(b *testing.B) {
+			ctx, cancel := context.WithCancel(b.Context())
+			var reading sync.WaitGroup
+			if name != "alone" {
+				reading.Go(func() {
+					for ctx.Err() == nil {
+						read(b, probetest.HostAt("/"), nil)
+					}
+				})
+			}
+			late(b)
+			cancel()
+			reading.Wait()
+		})
+	}
+}
+
+// late takes a sample each 10 ms and reports how long after that it ended.
+func late(b *testing.B) {
+	b.Helper()
+	probe := memory.New(probetest.HostAt("/"), memory.Thresholds{AvailablePercent: 5, ClearFactor: 1.5})
+	var all []time.Duration
+	for b.Loop() {
+		due := time.Now().Add(10 * time.Millisecond)
+		time.Sleep(time.Until(due))
+		probe.Observe(b.Context())
+		all = append(all, time.Since(due))
+	}
+	slices.Sort(all)
+	b.ReportMetric(float64(all[len(all)/2].Microseconds())/1000, "ms-late-median")
+	b.ReportMetric(float64(all[len(all)*99/100].Microseconds())/1000, "ms-late-p99")
+}
