@@ -45,6 +45,7 @@ func TestGrowth(t *testing.T) {
 		"inodes":                    {func(d *disks) { d.inodes = 1e4 }, "190000 inodes were taken on /data in 41 s since 08:12 UTC; who wrote them cannot be seen"},
 		"what is not scarce":        {func(d *disks) { d.root = 20 * gib; d.data = 9 * gib }, "21 GiB were taken on /data in 41 s since 08:12 UTC; who wrote them cannot be seen"},
 		"nothing was written":       {func(d *disks) { d.data = 29.9 * gib }, ""},
+		"less than explains it":     {func(d *disks) { d.root, d.rootDegradedAt = 89.8*gib, 90*gib }, ""},
 		"another fault of the disk": {func(*disks) {}, ""},
 		"it cannot be read":         {func(d *disks) { d.isDataUnknown = true }, ""},
 		"it is only near":           {func(d *disks) { d.data, d.level = 8*gib, probes.OK }, ""},
