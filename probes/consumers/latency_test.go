@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/probes/memory"
 	"github.com/taintlet/taintlet/test/probetest"
 )
@@ -60,4 +61,18 @@ func late(b *testing.B) {
 	slices.Sort(all)
 	b.ReportMetric(float64(all[len(all)/2].Microseconds())/1000, "ms-late-median")
 	b.ReportMetric(float64(all[len(all)*99/100].Microseconds())/1000, "ms-late-p99")
+}
+
+// BenchmarkFarSample is a sample of memory far from its threshold, alone and with what names
+// consumers around it.
+func BenchmarkFarSample(b *testing.B) {
+	alone := memory.New(probetest.HostAt("/"), memory.Thresholds{ClearFactor: 1.5})
+	for name, p := range map[string]probes.Probe{"alone": alone, "named": Name(alone, NewReader(probetest.HostAt("/")))} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				p.Observe(b.Context())
+			}
+		})
+	}
 }

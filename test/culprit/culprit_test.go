@@ -205,11 +205,15 @@ func (b *bench) play(t *testing.T, c course, seed int) (o outcome) {
 	}
 }
 
-// settle has all hogs give back what they took, and waits until the taint is gone.
+// settle has all hogs give back what they took, and waits until they have and the taint is
+// gone.
 func (b *bench) settle(t *testing.T, key string) {
 	t.Helper()
 	for _, h := range b.all() {
 		h.tell(t, "drop")
+	}
+	for _, h := range b.all() {
+		cluster.Eventually(t, "that "+h.who+" holds nothing", func() error { return h.holdsNothing(t) })
 	}
 	if _, err := b.cluster.WaitNode(t.Context(), nodeName, cluster.Not(cluster.HasTaint(key, corev1.TaintEffectNoSchedule))); err != nil {
 		t.Fatal(err)

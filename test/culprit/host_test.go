@@ -120,6 +120,29 @@ func (h *hog) children(t *testing.T) (pids []int) {
 	return pids
 }
 
+// holdsNothing is an error while the hog holds more than when it waits.
+func (h *hog) holdsNothing(t *testing.T) error {
+	t.Helper()
+	if children := h.children(t); len(children) > 0 {
+		return fmt.Errorf("%d children", len(children))
+	}
+	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(h.pid), "status"))
+	if err != nil {
+		return err
+	}
+	for name, most := range map[string]int{"VmRSS:": 64 << 10, "Threads:": 64} {
+		_, rest, _ := strings.Cut(string(text), name)
+		var held int
+		if _, err := fmt.Sscan(rest, &held); err != nil {
+			return err
+		}
+		if held > most {
+			return fmt.Errorf("%s %d, at most %d", name, held, most)
+		}
+	}
+	return nil
+}
+
 // startHogs starts a hog in each unit, and one in no control group for an empty name.
 func startHogs(t *testing.T, units ...string) (hogs []*hog) {
 	t.Helper()
