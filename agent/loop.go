@@ -13,6 +13,7 @@ import (
 	"github.com/taintlet/taintlet/agent/metrics"
 	"github.com/taintlet/taintlet/agent/node"
 	"github.com/taintlet/taintlet/agent/pace"
+	"github.com/taintlet/taintlet/agent/reported"
 	"github.com/taintlet/taintlet/agent/sampling"
 	"github.com/taintlet/taintlet/agent/serve"
 	"github.com/taintlet/taintlet/agent/slots"
@@ -30,13 +31,15 @@ type loop struct {
 	cfg           *config.Config
 	deciderPolicy *decide.Policy
 
-	probes  *sampling.Runners
-	watch   *node.Watch
-	outbox  *node.Outbox
-	policy  *node.PolicyLookup
-	slots   *slots.Keeper
-	fleet   *fleet.Fleet
-	reloads chan reload
+	probes *sampling.Runners
+	watch  *node.Watch
+	outbox *node.Outbox
+	policy *node.PolicyLookup
+	slots  *slots.Keeper
+	fleet  *fleet.Fleet
+	// reported has the conditions of the Node that others report.
+	reported *reported.Board
+	reloads  chan reload
 
 	state  decide.State
 	newest *decide.Node // nil: not seen yet, or there is none
@@ -72,7 +75,8 @@ func newLoop(a *Agent, workers workers) *loop {
 	}
 	l.slots = slots.NewKeeper(a.Slots, a.Log, a.Now)
 	l.outbox = node.NewOutbox(a.Client, l.slots.MayEvictUntil, a.Now, a.Log)
-	l.probes = sampling.NewRunners(a.NewProbe, l.fleet, workers.start, l.metrics, a.Log)
+	l.reported = reported.NewBoard(a.Now)
+	l.probes = sampling.NewRunners(l.newProbe, l.fleet, workers.start, l.metrics, a.Log)
 	l.metrics.Configured(a.Config)
 	return l
 }
@@ -224,10 +228,12 @@ func (l *loop) observeNode(version *taints.Node) {
 	if version == nil {
 		l.Log.Warn("node not found; nothing is written until it exists. Is --node-name right?")
 		l.newest = nil
+		l.reported.Put(nil)
 		return
 	}
 	if l.newest == nil || version.UID != l.newest.UID || node.IsNewer(version, l.newest.Node) {
 		l.newest = decide.Read(version)
+		l.reported.Put(version)
 		l.fleet.SetZone(version.Labels[corev1.LabelTopologyZone])
 	}
 }
@@ -239,6 +245,7 @@ func (l *loop) observeResult(r node.Result) bool {
 	case r.IsRestored:
 		l.Log.Warn("the node is older than before: etcd was restored. Watching it anew", "version", r.Node.ResourceVersion)
 		l.newest = decide.Read(r.Node)
+		l.reported.Put(r.Node)
 		l.watch.Restart()
 	case r.Node != nil && l.newest != nil:
 		l.observeNode(r.Node)
@@ -287,6 +294,14 @@ func (l *loop) reconfigure(ctx context.Context, cfg *config.Config) {
 		text = "the file has configuration " + cfg.Hash + " again, which stayed in force"
 	}
 	l.event(corev1.EventTypeNormal, "ConfigurationReloaded", text)
+}
+
+// newProbe makes the probe of a condition of the host, or of one that others report.
+func (l *loop) newProbe(c config.Condition) probes.Probe {
+	if r, isReported := c.Section.(*config.Reported); isReported {
+		return l.reported.Probe(reported.Options{Type: r.Type, BadStatus: taints.ConditionStatus(r.BadStatus), StaleAfter: r.StaleAfter.Duration})
+	}
+	return l.NewProbe(c)
 }
 
 // startProbe starts the probe of a condition, in place of that which runs.

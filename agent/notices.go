@@ -19,7 +19,7 @@ func (l *loop) report(n decide.Notice, before []decide.DesiredTaint) {
 		l.reportLevel(n, before)
 	case decide.TaintLost: // what follows from it is worth an Event, not each loss
 		l.Log.Warn(n.Message, append(taintAttrs(n.Taint), "condition", string(n.Condition), "via", string(n.Via), "count", n.Count)...)
-	case decide.Active, decide.Paused, decide.Resumed, decide.StartupTaintRemoved:
+	case decide.Active, decide.Paused, decide.Resumed, decide.StartupTaintRemoved, decide.TaintAcknowledged:
 		l.Log.Info(n.Message, "kind", string(n.Kind))
 		l.event(corev1.EventTypeNormal, n.Reason, n.Message)
 	default:

@@ -3,7 +3,18 @@ package probes
 import (
 	"errors"
 	"fmt"
+	"regexp"
 )
+
+// maxReason is the longest reason, in bytes.
+const maxReason = 64
+
+// aReason is the form of metav1.Condition in k8s.io/apimachinery.
+var aReason = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`) //nolint:gochecknoglobals // a constant
+
+// IsReason reports whether a text that somebody else wrote has the form of a reason, and at
+// most 64 bytes.
+func IsReason(text string) bool { return len(text) <= maxReason && aReason.MatchString(text) }
 
 // reasonError says why a part of the host could not be read or understood. The
 // reason is for machines, the error for people.

@@ -59,20 +59,50 @@ func (d *differences) fields(path string, before, after reflect.Value) {
 }
 
 func (d *differences) sections(before, after []Condition) {
-	for i, condition := range after {
-		d.fields(condition.Field+".", reflect.ValueOf(before[i].Section).Elem(), reflect.ValueOf(condition.Section).Elem())
+	was, is := byPath(before), byPath(after)
+	for _, condition := range after {
+		path := condition.path()
+		if old, found := was[path]; found {
+			d.fields(path+".", reflect.ValueOf(old.Section).Elem(), reflect.ValueOf(condition.Section).Elem())
+		} else {
+			d.compare(path, "none", d.flow(reflect.ValueOf(condition.Section)))
+		}
 	}
+	for _, condition := range before {
+		if _, found := is[condition.path()]; !found {
+			d.compare(condition.path(), d.flow(reflect.ValueOf(condition.Section)), "none")
+		}
+	}
+}
+
+// path is where a condition stands in a file. One that others report is named by its type:
+// in which order a file has these does not matter.
+func (c Condition) path() string {
+	if r, isReported := c.Section.(*Reported); isReported {
+		return reportedField + "[" + r.Type + "]"
+	}
+	return c.Field
+}
+
+func byPath(conditions []Condition) map[string]Condition {
+	all := make(map[string]Condition, len(conditions))
+	for _, c := range conditions {
+		all[c.path()] = c
+	}
+	return all
 }
 
 // rules compares the taints of each condition and level: in which order a file has its
 // rules does not matter.
 func (d *differences) rules(name string, before, after []decide.Rule) {
-	id := func(r decide.Rule) string { return fmt.Sprintf("%s[%s %s]", name, r.Condition, r.Level) }
+	id := func(r decide.Rule) string {
+		return fmt.Sprintf("%s[%s]", name, strings.Join(append([]string{string(r.Condition), r.Level.String()}, r.Reasons...), " "))
+	}
 	taintsOf := func(rules []decide.Rule) map[string]string {
 		all := map[string]string{}
 		for _, r := range rules {
 			if !switchesOff(r) {
-				all[id(r)] = r.Taint.Pair().With(r.Taint.Value).String()
+				all[id(r)] = strings.TrimSpace(r.Taint.Pair().With(r.Taint.Value).String() + " " + string(r.Clear))
 			}
 		}
 		return all

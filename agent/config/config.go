@@ -22,7 +22,8 @@ const (
 type Config struct {
 	metav1.TypeMeta `json:",inline"`
 
-	// Conditions are those of the Schema, each with its section of the file.
+	// Conditions are those of the Schema, each with its section of the file, and then those
+	// that others report, which the file lists.
 	Conditions []Condition `json:"-"`
 
 	// Rules say which taint each level of a condition asks for. A rule of a file
@@ -86,8 +87,10 @@ func (c *Config) Policy() *decide.Policy {
 		Heartbeat:          c.Heartbeat.Duration,
 	}
 	for _, condition := range c.Conditions {
+		_, isReported := condition.Section.(*Reported)
 		policy.Conditions = append(policy.Conditions, decide.Condition{
 			Name: condition.Name, TaintKey: condition.TaintKey, Debounce: condition.Common().Debounce, AsksPeers: condition.Name == verdict.Condition,
+			BecomesCritical: condition.BecomesCritical, Reported: isReported,
 			RepairAfter: c.Repair.of(condition.Repairable),
 		})
 	}

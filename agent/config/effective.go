@@ -60,12 +60,18 @@ func (e *effective) fields(indent string, value, fallback reflect.Value, given m
 
 // sections writes those of the conditions.
 func (e *effective) sections(conditions, defaults []Condition, given map[string]any) {
-	for i, condition := range conditions {
+	for i, condition := range conditions[:len(defaults)] {
 		inner, _ := given[condition.Field].(map[string]any)
 		fmt.Fprintf(&e.text, "\n%s:\n", condition.Field)
 		e.fields("  ", reflect.ValueOf(condition.Section).Elem(), reflect.ValueOf(defaults[i].Section).Elem(), inner)
 	}
 	e.text.WriteString("\n")
+	var reported []*Reported
+	for _, condition := range conditions[len(defaults):] {
+		reported = append(reported, condition.Section.(*Reported))
+	}
+	_, isSet := given[reportedField]
+	e.leaf("", reportedField, reflect.ValueOf(reported), reflect.ValueOf([]*Reported(nil)), isSet)
 }
 
 // leaf writes a field that has no fields of its own, or a list, and marks it if
@@ -104,20 +110,30 @@ func (e *effective) flow(value reflect.Value) string {
 			parts = append(parts, key.String()+": "+e.flow(value.MapIndex(key)))
 		}
 		return "{" + strings.Join(parts, ", ") + "}"
+	case value.Kind() == reflect.Pointer:
+		return e.flow(value.Elem())
 	case isSection(value.Type()):
-		for field, member := range value.Fields() {
-			if member.IsZero() && strings.HasSuffix(field.Tag.Get("json"), ",omitempty") {
-				continue
-			}
-			parts = append(parts, jsonName(field)+": "+e.flow(member))
-		}
-		return "{" + strings.Join(parts, ", ") + "}"
+		return "{" + strings.Join(e.members(value), ", ") + "}"
 	}
 	text, err := yaml.Marshal(value.Interface())
 	if err != nil && e.err == nil {
 		e.err = err
 	}
 	return strings.TrimSpace(string(text))
+}
+
+// members returns the fields of a struct, each in one line.
+func (e *effective) members(value reflect.Value) (parts []string) {
+	for field, member := range value.Fields() {
+		switch {
+		case member.IsZero() && strings.HasSuffix(field.Tag.Get("json"), ",omitempty"):
+		case field.Anonymous:
+			parts = append(parts, e.members(member)...)
+		default:
+			parts = append(parts, jsonName(field)+": "+e.flow(member))
+		}
+	}
+	return parts
 }
 
 // jsonName is the name of a field in the file; empty for one whose own fields

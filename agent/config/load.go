@@ -61,6 +61,17 @@ func (s Schema) Decode(data []byte) (*Config, error) {
 			delete(fields, condition.Field)
 		}
 	}
+	if list, found := fields[reportedField]; found {
+		var entries []json.RawMessage
+		if json.Unmarshal(list, &entries) != nil {
+			errs, allFit = append(errs, field.Invalid(field.NewPath(reportedField), shown(list), "must be a list")), false
+		}
+		for i, entry := range entries {
+			decode(cfg.addReported(i), entry, cfg.Conditions[len(cfg.Conditions)-1].Field+".")
+		}
+		cfg.nameReported()
+		delete(fields, reportedField)
+	}
 	rest, err := json.Marshal(fields)
 	errs = append(errs, err)
 	decode(cfg, rest, "")

@@ -14,9 +14,9 @@ const NoTaint taints.Effect = "None"
 
 func switchesOff(r decide.Rule) bool { return r.Taint.Effect == NoTaint }
 
-// maxRules is how many rules a file may have: one for Degraded and one for Critical of
-// each condition.
-func (c *Config) maxRules() int { return 2 * len(c.Conditions) }
+// maxRules is how many rules a file may have: one for Critical of each condition, and
+// three for Degraded, each for other reasons.
+func (c *Config) maxRules() int { return 4 * len(c.Conditions) }
 
 // addDefaultRules adds the default rule of each condition and level that a file has no
 // rule for. The rules of the file keep their places, by which errors name them.
@@ -53,7 +53,11 @@ func (c *Config) addDefaultPrefix(isGiven bool) {
 }
 
 // isDefaultRule reports whether a file need not have the rule.
-func (c *Config) isDefaultRule(r decide.Rule) bool { return slices.Contains(c.defaultRules(), r) }
+func (c *Config) isDefaultRule(r decide.Rule) bool {
+	return slices.ContainsFunc(c.defaultRules(), func(d decide.Rule) bool {
+		return d.Condition == r.Condition && d.Level == r.Level && d.Taint == r.Taint && len(r.Reasons) == 0
+	})
+}
 
 // WithoutTaint returns the conditions for which no taint is ever set: those without a
 // rule for Degraded.

@@ -22,7 +22,8 @@ type Definition struct {
 	// TaintKey is the well-known key that the built-in rules ask for; empty:
 	// there is no built-in rule.
 	TaintKey string
-	// BecomesCritical: its probe knows the level Critical, so that a rule can evict.
+	// BecomesCritical: its probe knows the level Critical, so that a rule can evict without
+	// naming reasons.
 	BecomesCritical bool
 	// NewSection makes its section with all defaults.
 	NewSection func() Section
@@ -30,6 +31,8 @@ type Definition struct {
 	// cures. What pods take is none: it follows the pods. Nor is what a person did, or what
 	// load alone can cause.
 	Repairable []string
+	// Reasons are those of its bad samples, by which rules choose.
+	Reasons []string
 }
 
 // Section is what the configuration file says about one condition. It is a
@@ -88,10 +91,10 @@ type Schema []Definition
 // place that says which those are.
 func HostSchema() Schema {
 	return Schema{
-		{probes.MemoryPressure, "memory", corev1.TaintNodeMemoryPressure, true, defaultMemory, nil},
-		{probes.DiskPressure, "disk", corev1.TaintNodeDiskPressure, false, defaultDisk, diskFaults()},
-		{probes.PIDPressure, "pid", corev1.TaintNodePIDPressure, true, defaultPID, nil},
-		{probes.NetworkUnavailable, "network", corev1.TaintNodeNetworkUnavailable, false, defaultNetwork, networkFaults()},
+		{probes.MemoryPressure, "memory", corev1.TaintNodeMemoryPressure, true, defaultMemory, nil, memoryReasons()},
+		{probes.DiskPressure, "disk", corev1.TaintNodeDiskPressure, false, defaultDisk, diskFaults(), diskReasons()},
+		{probes.PIDPressure, "pid", corev1.TaintNodePIDPressure, true, defaultPID, nil, pidReasons()},
+		{probes.NetworkUnavailable, "network", corev1.TaintNodeNetworkUnavailable, false, defaultNetwork, networkFaults(), networkReasons()},
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/taintlet/taintlet/agent/decide"
-	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 )
 
@@ -47,6 +46,7 @@ func (c *Config) Validate() field.ErrorList {
 	for _, condition := range c.Conditions {
 		errs = append(errs, condition.validate()...)
 	}
+	errs = append(errs, c.validateReported(field.NewPath(reportedField))...)
 	errs = append(errs, c.validateRules(field.NewPath("rules"))...)
 	errs = append(errs, validateBudget(c.WriteBudget, field.NewPath("writeBudget"))...)
 	errs = append(errs, c.Eviction.validate(field.NewPath("eviction"))...)
@@ -152,25 +152,6 @@ func (c *Config) validateStartup(at *field.Path) field.ErrorList {
 	return errs
 }
 
-// validateCritical refuses rules that would evict without a bound, and those
-// that would leave the Node without a taint on the way down.
-func (c *Config) validateCritical(at *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	policy := c.Policy()
-	for i, rule := range c.Rules {
-		if rule.Level != probes.Critical {
-			continue
-		}
-		if c.Eviction.Slots == 0 {
-			errs = append(errs, field.Forbidden(at.Index(i).Child("level"), "Critical evicts pods and needs a bound: eviction.slots is 0"))
-		}
-		if !policy.Asks(rule.Condition, probes.Degraded) {
-			errs = append(errs, field.Required(at.Index(i).Child("level"), "Critical comes after Degraded: a rule for "+string(rule.Condition)+" Degraded is needed too"))
-		}
-	}
-	return errs
-}
-
 func between(d decide.Duration, low, high time.Duration, at *field.Path) field.ErrorList {
 	if d.Duration < low || d.Duration > high {
 		return field.ErrorList{field.Invalid(at, d.String(), "must be "+low.String()+" to "+high.String())}
@@ -211,76 +192,4 @@ func clearFactor(value float64, at *field.Path, setPercent float64) field.ErrorL
 		return field.ErrorList{field.Invalid(at, value, fmt.Sprintf("the condition could never clear: %g times a threshold of %g %% free is over 100 %%", value, setPercent))}
 	}
 	return nil
-}
-
-func (c *Config) validateRules(at *field.Path) field.ErrorList {
-	if most := c.maxRules(); len(c.Rules) > most {
-		return field.ErrorList{field.TooMany(at, len(c.Rules), most)}
-	}
-	var errs field.ErrorList
-	length := 0
-	for i, rule := range c.Rules {
-		here := at.Index(i)
-		if names := c.Names(); !slices.Contains(names, rule.Condition) {
-			errs = append(errs, field.NotSupported(here.Child("condition"), rule.Condition, names))
-		}
-		errs = append(errs, validateRule(rule, here)...)
-		length += len(rule.Taint.Key)
-		for j, earlier := range c.Rules[:i] {
-			switch isSame := earlier.Taint.Pair() == rule.Taint.Pair() && !switchesOff(rule); {
-			case isSame && c.isDefaultRule(rule): // which may not be in the file
-				errs = append(errs, field.Invalid(at.Index(j).Child("taint"), rule.Taint.Pair().String(), fmt.Sprintf("the rule for %s %s asks for it", rule.Condition, rule.Level)))
-			case isSame:
-				errs = append(errs, field.Duplicate(here.Child("taint"), rule.Taint.Pair().String()))
-			}
-			if earlier.Condition == rule.Condition && earlier.Level == rule.Level {
-				errs = append(errs, field.Duplicate(here, string(rule.Condition)+" "+rule.Level.String()))
-			}
-		}
-	}
-	if length > maxKeys {
-		errs = append(errs, field.TooLong(at, "", maxKeys))
-	}
-	return errs
-}
-
-func validateRule(r decide.Rule, at *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	switch r.Level {
-	case probes.Degraded:
-		if r.Taint.Effect == taints.NoExecute {
-			errs = append(errs, field.Forbidden(at.Child("taint", "effect"), "NoExecute evicts pods and goes with level Critical only"))
-		}
-	case probes.Critical:
-		if r.Taint.Effect != taints.NoExecute {
-			errs = append(errs, field.NotSupported(at.Child("taint", "effect"), r.Taint.Effect, []taints.Effect{taints.NoExecute}))
-		}
-	default:
-		errs = append(errs, field.NotSupported(at.Child("level"), r.Level.String(), []string{probes.Degraded.String(), probes.Critical.String()}))
-	}
-	return append(errs, validateTaint(r.Taint, at.Child("taint"))...)
-}
-
-func validateTaint(t decide.Taint, at *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if t.Effect == NoTaint {
-		if t.Key != "" || t.Value != "" {
-			errs = append(errs, field.Forbidden(at, "the effect None asks for no taint: neither key nor value goes with it"))
-		}
-		return errs
-	}
-	for _, msg := range validation.IsQualifiedName(t.Key) {
-		errs = append(errs, field.Invalid(at.Child("key"), t.Key, msg))
-	}
-	if owner := taints.Reserved(t.Key); owner != "" {
-		errs = append(errs, field.Forbidden(at.Child("key"), t.Key+" belongs to "+owner))
-	}
-	for _, msg := range validation.IsValidLabelValue(t.Value) {
-		errs = append(errs, field.Invalid(at.Child("value"), t.Value, msg))
-	}
-	effects := []taints.Effect{taints.NoSchedule, taints.PreferNoSchedule, taints.NoExecute, NoTaint}
-	if !slices.Contains(effects, t.Effect) {
-		errs = append(errs, field.NotSupported(at.Child("effect"), t.Effect, effects))
-	}
-	return errs
 }

@@ -9,12 +9,19 @@ import (
 
 // desire decides which taints are to stand on the Node now.
 func (s *State) desire(t *turn) {
+	for i := range s.conditions {
+		s.conditions[i].settleManual(t.policy)
+	}
 	asked := s.asked(t)
 	s.ledger.desired = asked[:0]
 	for _, d := range asked {
 		d = s.asItStands(t.in.Node, d)
-		if held, _ := s.taintGate(t, d); held == "" {
-			s.ledger.desired = append(s.ledger.desired, d)
+		if held, _ := s.taintGate(t, d); held != "" {
+			continue
+		}
+		s.ledger.desired = append(s.ledger.desired, d)
+		if d.manual {
+			s.conditions.of(d.Condition).manual = awaiting
 		}
 	}
 }
@@ -23,7 +30,8 @@ func (s *State) desire(t *turn) {
 // let stand. Levels add up: at Critical the taint of Degraded stays.
 func (s *State) asked(t *turn) []DesiredTaint {
 	var all []DesiredTaint
-	for _, rule := range t.policy.Rules {
+	for i := range t.policy.Rules {
+		rule := &t.policy.Rules[i]
 		dispute, asks := s.asks(rule)
 		if !asks {
 			continue
@@ -37,11 +45,11 @@ func (s *State) asked(t *turn) []DesiredTaint {
 
 // asks reports whether a rule asks for its taint at the decided level and others let it
 // stand, and returns how far they do.
-func (s *State) asks(rule Rule) (dispute, bool) {
+func (s *State) asks(rule *Rule) (dispute, bool) {
 	c := s.conditions.of(rule.Condition)
 	d := *c.disputeOf(rule.Level)
 	held, _ := d.holds()
-	return d, c.debounce.Level >= rule.Level && held == ""
+	return d, held == "" && c.asksFor(rule)
 }
 
 // DesiredTaint is one taint that a rule asks for, as it is to stand on the Node.
@@ -53,6 +61,7 @@ type DesiredTaint struct {
 	Via       taints.Via
 	ruled     taints.Pair // the pair of the rule
 	standIn   taints.Pair // what takes its place when it cannot stay
+	manual    bool        // somebody else removes it
 }
 
 // Taint returns the taint with its value.
@@ -82,8 +91,8 @@ func (d DesiredTaint) otherWay() DesiredTaint {
 
 // place returns how and as which pair the rule's taint is to stand on the
 // Node.
-func place(rule Rule, dispute dispute, facts taints.Facts) DesiredTaint {
-	d := DesiredTaint{Condition: rule.Condition, Level: rule.Level, Value: rule.Taint.Value, ruled: rule.Taint.Pair()}
+func place(rule *Rule, dispute dispute, facts taints.Facts) DesiredTaint {
+	d := DesiredTaint{Condition: rule.Condition, Level: rule.Level, Value: rule.Taint.Value, ruled: rule.Taint.Pair(), manual: rule.Clear == ClearManual}
 	d.standIn = taints.StandInFor(d.ruled, facts.StandInPrefix)
 	via, pair := taints.Resolve(d.ruled, facts)
 	if dispute.stage == standIn {

@@ -21,6 +21,12 @@ type condition struct {
 	// reason is that of the sample that set the condition; empty while it is OK. Unlike
 	// decisive it survives a restart.
 	reason string
+	// ruled are the other reasons that it has had since it was set and that rules name,
+	// separated by spaces; latest counts the newest samples towards the next one.
+	ruled  string
+	latest sameReason
+	// manual is what became of a taint that somebody else is to remove.
+	manual manual
 	// onset is a Degraded that was not set yet.
 	onset onset
 	// fault is what a repair of the host cures.
@@ -59,11 +65,13 @@ type remembered struct {
 	penalty float64
 	setAt   time.Time
 	reason  string
+	ruled   string
+	manual  manual
 	stages  [2]stage
 }
 
 func (c *condition) remembered() remembered {
-	return remembered{c.debounce.Level, c.debounce.Penalty, c.debounce.SetAt, c.reason, [2]stage{c.disputes[0].stage, c.disputes[1].stage}}
+	return remembered{c.debounce.Level, c.debounce.Penalty, c.debounce.SetAt, c.reason, c.ruled, c.manual, [2]stage{c.disputes[0].stage, c.disputes[1].stage}}
 }
 
 // isSeen reports whether the condition's probe has taken a sample.
@@ -147,7 +155,7 @@ func (c *condition) isFalse(now time.Time) bool {
 
 // saysMore reports whether the Node condition says more than the value.
 func (c *condition) saysMore() bool {
-	return c.debounce.Level > probes.OK || c.onset.braked != "" || c.last.Suspicion
+	return c.debounce.Level > probes.OK || c.onset.braked != "" || c.last.Suspicion || c.manual == awaiting
 }
 
 // hasMoved reports whether the value is far from the one that the Node shows.

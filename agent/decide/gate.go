@@ -26,15 +26,28 @@ func (s *State) gate(t *turn, c *condition, level probes.Level) (describe.Hold, 
 	return s.tokenGate(t, c)
 }
 
-// ruleGate says what keeps the taint of a rule, whose level is decided, from the Node.
+// ruleGate says what keeps the taints of a level that is decided from the Node.
 func (s *State) ruleGate(t *turn, c *condition, level probes.Level) (describe.Hold, time.Time) {
-	rule, found := t.policy.rule(c.name, level)
-	if !found {
-		return "", time.Time{}
+	for i := range t.policy.Rules {
+		rule := &t.policy.Rules[i]
+		if rule.Condition != c.name || rule.Level != level || level == probes.Degraded && !c.isFor(rule) {
+			continue
+		}
+		if held, until := s.gateOf(t, c, rule); held != "" {
+			return held, until
+		}
 	}
-	dispute := c.disputeOf(level)
+	return "", time.Time{}
+}
+
+// gateOf says what keeps the taint of one rule, whose level is decided, from the Node.
+func (s *State) gateOf(t *turn, c *condition, rule *Rule) (describe.Hold, time.Time) {
+	dispute := c.disputeOf(rule.Level)
 	if held, until := dispute.holds(); held != "" {
 		return held, until
+	}
+	if rule.Clear == ClearManual && c.manual == acknowledged {
+		return describe.HeldAcknowledged, time.Time{}
 	}
 	d := s.asItStands(t.in.Node, place(rule, *dispute, t.in.Facts))
 	if held, until := s.taintGate(t, d); held != "" || t.in.Node.Has(d.Pair) {

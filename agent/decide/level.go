@@ -16,6 +16,7 @@ func (s *State) observe(t *turn, o probes.Observation) {
 	if c == nil {
 		return // its probe was dropped a moment ago
 	}
+	o = t.policy.graded(o)
 	if !c.isSeen() {
 		c.decisive = o
 	}
@@ -36,6 +37,7 @@ func (s *State) observe(t *turn, o probes.Observation) {
 		return
 	}
 	debounce := t.policy.debounce(c.name)
+	c.followReason(t.policy, debounce, o)
 	c.notifyUnknown(t, debounce)
 	target := c.debounce.Target(debounce, t.now)
 	if target == probes.Critical && !s.mayBeCritical(t, c) {
@@ -54,9 +56,7 @@ func (s *State) observe(t *turn, o probes.Observation) {
 	c.waitingSince, c.onset = time.Time{}, onset{}
 	c.debounce, c.since = c.debounce.Enter(target, debounce, t.now), t.now
 	c.decisive = c.reasonFor(target)
-	if c.reason = c.decisive.Reason; target == probes.OK {
-		c.reason = ""
-	}
+	c.enterReason(t.policy, c.decisive.Reason)
 	if target == probes.Critical {
 		s.eviction.at = t.now
 	}

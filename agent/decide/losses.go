@@ -16,7 +16,7 @@ func (s *State) countLosses(t *turn) {
 	l, node := &s.ledger, t.in.Node
 	for _, d := range l.desired {
 		pair := d.Pair
-		isPaused := s.pause.has(d.Condition) && pair.Effect != taints.NoExecute
+		isPaused := s.pause.has(d.Condition) && pair.Effect != taints.NoExecute && !d.manual
 		if !slices.Contains(l.owned, pair) || slices.Contains(l.lost, pair) || node.Has(pair) || isPaused {
 			continue
 		}
@@ -24,6 +24,10 @@ func (s *State) countLosses(t *turn) {
 		by := node.LastWriter
 		lost, count := d.Taint(), 1
 		c := s.conditions.of(d.Condition)
+		if d.manual && c != nil {
+			s.acknowledge(t, c, d)
+			continue
+		}
 		if c != nil { // otherwise its section was dropped from the configuration
 			c.removals = oneMore(c.removals, by, t.now)
 			count = c.removals.Count

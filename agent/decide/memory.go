@@ -2,6 +2,7 @@ package decide
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/taintlet/taintlet/agent/decide/describe"
@@ -29,7 +30,7 @@ func (s *State) record(owned []taints.Pair) record {
 	}
 	for i := range s.conditions {
 		c := &s.conditions[i]
-		entry := recordCondition{Level: c.debounce.Level, Penalty: c.debounce.Penalty, SetAt: s.boot.since(c.debounce.SetAt), Reason: c.reason, summary: c.summary}
+		entry := recordCondition{Level: c.debounce.Level, Penalty: c.debounce.Penalty, SetAt: s.boot.since(c.debounce.SetAt), Reason: c.reason, Ruled: c.ruled, Manual: c.manual, summary: c.summary}
 		for _, level := range disputed() {
 			if d := *c.disputeOf(level); d != (dispute{}) {
 				if entry.Dispute == nil {
@@ -121,8 +122,12 @@ func (s *State) restore(t *turn) {
 		c.removals = entry.removals(t.now)
 		if entry.Level > probes.OK {
 			c.reason = describe.Cut(entry.Reason)
+			for reason := range strings.FieldsSeq(entry.Ruled) {
+				c.addReason(t.policy, reason)
+			}
 		}
-		if entry.Level == probes.Critical && !ownsCritical(t.policy, c.name, r.Owned) {
+		c.restoreManual(t.policy, entry, r.Owned)
+		if entry.Level == probes.Critical && !owns(t.policy, r.Owned, func(r *Rule) bool { return r.Condition == c.name && r.Level == probes.Critical }) {
 			c.debounce.Level = probes.Degraded // an eviction begins with a sample, an Event and a slot
 		}
 		for _, level := range disputed() {
@@ -135,12 +140,9 @@ func (s *State) restore(t *turn) {
 	}
 }
 
-// ownsCritical reports whether the taint of the condition's rule for Critical is
-// among the pairs.
-func ownsCritical(policy *Policy, name probes.Condition, owned []taints.Pair) bool {
-	return slices.ContainsFunc(policy.Rules, func(r Rule) bool {
-		return r.Condition == name && r.Level == probes.Critical && slices.Contains(owned, r.Taint.Pair())
-	})
+// owns reports whether the taint of such a rule is among the pairs.
+func owns(policy *Policy, owned []taints.Pair, isSuch func(*Rule) bool) bool {
+	return slices.ContainsFunc(policy.Rules, func(r Rule) bool { return isSuch(&r) && slices.Contains(owned, r.Taint.Pair()) })
 }
 
 // maxPenalty is all that damping needs: a second doubled so often is longer

@@ -24,6 +24,7 @@ const (
 	EvictionWaits  Kind = "EvictionWaitsForSlot"
 	TaintBraked    Kind = "TaintBraked"
 
+	TaintAcknowledged   Kind = "TaintAcknowledged"
 	StartupTaintRemoved Kind = "StartupTaintRemoved"
 	StartupTaintStays   Kind = "StartupTaintStays"
 )

@@ -1,6 +1,8 @@
 package decide
 
 import (
+	"slices"
+
 	"github.com/taintlet/taintlet/agent/decide/describe"
 	"github.com/taintlet/taintlet/probes"
 )
@@ -9,8 +11,11 @@ import (
 func (s *State) outlook(t *turn, c *condition) describe.Outlook {
 	if c.debounce.Level <= probes.OK {
 		o := describe.Outlook{Suspicion: c.suspicion()}
-		if c.onset.braked != "" {
+		switch {
+		case c.onset.braked != "":
 			o.Held = describe.HeldFleetBrake
+		case c.manual == awaiting:
+			o.Held = describe.HeldAwaitsRemoval
 		}
 		o.Starting = s.starting(t, c)
 		return o
@@ -63,7 +68,7 @@ func (s *State) describe(t *turn, c *condition, o describe.Outlook, reported pro
 	d := describe.Condition{
 		Outlook: o, Level: c.debounce.Level, Newest: c.last, Reported: reported, IsBad: classOf(c.last) >= bad,
 		SetAt: c.debounce.SetAt, Good: c.last.Clears,
-		ClearAfter: c.debounce.ClearAfter(debounce), NoRule: !t.policy.Asks(c.name, probes.Degraded),
+		ClearAfter: c.debounce.ClearAfter(debounce), NoRule: !s.isRuled(t, c), Manual: c.manual == awaiting,
 		Braked: c.onset.braked, Unrecorded: s.ledger.unrecorded,
 	}
 	d.SetFor, d.SetBy = c.cause()
@@ -77,6 +82,11 @@ func (s *State) describe(t *turn, c *condition, o describe.Outlook, reported pro
 		d.Damped = c.debounce.flaps()
 	}
 	return d
+}
+
+// isRuled reports whether a rule asks for a taint for a reason that the condition has.
+func (s *State) isRuled(t *turn, c *condition) bool {
+	return slices.ContainsFunc(t.policy.Rules, func(r Rule) bool { return r.Condition == c.name && r.Level == probes.Degraded && c.isFor(&r) })
 }
 
 // cause returns the reason for which the condition was set, and what was found then. A

@@ -43,6 +43,10 @@ type Condition struct {
 	// no built-in rule.
 	TaintKey string
 	Debounce Debounce
+	// BecomesCritical: its probe knows the level Critical.
+	BecomesCritical bool
+	// Reported: somebody else reports it, as a condition of the Node.
+	Reported bool
 	// AsksPeers: its probe asks the peers, so a good verdict before they are known says
 	// little.
 	AsksPeers bool
@@ -120,23 +124,6 @@ type Startup struct {
 	Timeout Duration `json:"timeout"`
 }
 
-// Rule says which taint a level of a condition asks for.
-type Rule struct {
-	Condition probes.Condition `json:"condition"`
-	Level     probes.Level     `json:"level"`
-	Taint     Taint            `json:"taint"`
-}
-
-// Taint is what a rule puts on the Node.
-type Taint struct {
-	Key    string        `json:"key,omitempty"`
-	Value  string        `json:"value,omitempty"`
-	Effect taints.Effect `json:"effect"`
-}
-
-// Pair is the taint's identity.
-func (t Taint) Pair() taints.Pair { return taints.Pair{Key: t.Key, Effect: t.Effect} }
-
 // Condition returns what the policy says of a condition; false if it has none of that
 // name.
 func (p *Policy) Condition(name probes.Condition) (Condition, bool) {
@@ -161,22 +148,6 @@ func (p *Policy) names() []probes.Condition {
 		names[i] = p.Conditions[i].Name
 	}
 	return names
-}
-
-// Asks reports whether a rule asks for a taint at this level of the condition.
-func (p *Policy) Asks(condition probes.Condition, level probes.Level) bool {
-	_, found := p.rule(condition, level)
-	return found
-}
-
-// rule returns the rule for a level of a condition; false if there is none.
-func (p *Policy) rule(condition probes.Condition, level probes.Level) (Rule, bool) {
-	for _, rule := range p.Rules {
-		if rule.Condition == condition && rule.Level == level {
-			return rule, true
-		}
-	}
-	return Rule{}, false
 }
 
 // Evicts reports whether taintlet evicts by this pair, here or on any other Node
@@ -228,7 +199,7 @@ func (p *Policy) builtIn() iter.Seq[Rule] {
 func (p *Policy) wellKnown(level probes.Level, effect taints.Effect) iter.Seq[Rule] {
 	return func(yield func(Rule) bool) {
 		for _, condition := range p.Conditions {
-			rule := Rule{condition.Name, level, Taint{Key: condition.TaintKey, Effect: effect}}
+			rule := Rule{Condition: condition.Name, Level: level, Taint: Taint{Key: condition.TaintKey, Effect: effect}}
 			if condition.TaintKey != "" && !yield(rule) {
 				return
 			}

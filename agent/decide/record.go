@@ -71,7 +71,9 @@ type recordCondition struct {
 	Level   probes.Level             `json:"level"`
 	Penalty float64                  `json:"penalty,omitempty"`
 	SetAt   *time.Duration           `json:"setAt,omitempty"`
-	Reason  string                   `json:"reason,omitempty"`  // of the sample that set it
+	Reason  string                   `json:"reason,omitempty"` // of the sample that set it
+	Ruled   string                   `json:"ruled,omitempty"`  // other reasons since then
+	Manual  manual                   `json:"manual,omitempty"`
 	Dispute map[string]recordDispute `json:"dispute,omitempty"` // by level
 	summary
 }

@@ -1,6 +1,7 @@
 package decide_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -280,11 +281,12 @@ func difference(before, after []taints.Taint) string {
 	return b.String()
 }
 
+// short is how the scenarios name a condition: one that others report by its type.
 func short(c probes.Condition) string {
-	return map[probes.Condition]string{
+	return cmp.Or(map[probes.Condition]string{
 		probes.MemoryPressure: "memory", probes.DiskPressure: "disk",
 		probes.PIDPressure: "pid", probes.NetworkUnavailable: "network",
-	}[c]
+	}[c], string(c))
 }
 
 // line plays one line. "TIME EVENTS" happens once, "FROM..TO every INTERVAL
@@ -338,7 +340,7 @@ func (w *world) events(text string) error {
 
 // event is one of: CONDITION SAMPLE; one of the verbs below.
 func (w *world) event(words []string) error {
-	for _, c := range names() {
+	for _, c := range w.cfg.Names() {
 		if words[0] == short(c) {
 			o, err := observation(c, strings.Join(words[1:], " "))
 			if err != nil {
@@ -619,6 +621,16 @@ func (w *world) configure(args []string) error {
 		cfg.FleetBrake.Percent = 0
 	case "maintenance": // TYPE, or none
 		cfg.Maintenance.Conditions = strings.Fields(args[1])
+	case "also": // CONDITION LEVEL TAINT, and REASONS or -, and manual
+		if err := addRule(cfg, args[1:]); err != nil {
+			return err
+		}
+	case "reports": // TYPE: a condition that others report
+		more, err := config.HostSchema().Decode([]byte("apiVersion: taintlet.dev/v1alpha1\nkind: TaintletConfiguration\nconditions: [{type: " + args[1] + "}]\n"))
+		if err != nil {
+			return err
+		}
+		cfg.Conditions = append(cfg.Conditions, more.Conditions[len(names())])
 	case "startup": // KEY
 		cfg.Startup.Taint = args[1]
 	case "reload": // as it is
@@ -647,9 +659,34 @@ func (w *world) configure(args []string) error {
 	return cfg.Validate().ToAggregate()
 }
 
+// addRule adds a rule: CONDITION LEVEL TAINT REASONS CLEAR.
+func addRule(cfg *config.Config, args []string) error {
+	taint, err := parseTaint(args[2])
+	if err != nil {
+		return err
+	}
+	rule := decide.Rule{Taint: decide.Taint{Key: taint.Key, Value: taint.Value, Effect: taint.Effect}, Clear: decide.Clearing(args[4])}
+	for _, name := range cfg.Names() {
+		if short(name) == args[0] {
+			rule.Condition = name
+		}
+	}
+	if args[3] != "" && args[3] != "-" {
+		rule.Reasons = strings.Split(args[3], ",")
+	}
+	if err := rule.Level.UnmarshalText([]byte(args[1])); err != nil {
+		return err
+	}
+	if rule.Level == probes.Critical {
+		cfg.Eviction.Slots = 1
+	}
+	cfg.Rules = append(cfg.Rules, rule)
+	return nil
+}
+
 // showCondition tells one of the Node's conditions: its status and message.
 func (w *world) showCondition(args []string) error {
-	for _, c := range names() {
+	for _, c := range w.cfg.Names() {
 		if shown := w.node.Condition("Host" + string(c)); short(c) == args[0] && shown != nil {
 			w.happen(fmt.Sprintf("%s %s: %s", shown.Status, shown.Reason, shown.Message))
 			return nil

@@ -10,7 +10,8 @@ import (
 func (s *State) requestSlot(t *turn) SlotRequest {
 	// A level alone, which a record may forge, needs no slot: a taint that somebody
 	// removed is not asked for any more.
-	for _, rule := range t.policy.Rules {
+	for i := range t.policy.Rules {
+		rule := &t.policy.Rules[i]
 		if dispute, asks := s.asks(rule); asks && dispute.stage == asRuled && rule.Taint.Effect == taints.NoExecute {
 			return SlotInUse
 		}

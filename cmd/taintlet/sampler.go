@@ -39,7 +39,9 @@ func (s *sampler) load() (err error) {
 	}
 	newProbe := hostprobes.NewProbe(s.host)
 	for _, condition := range s.cfg.Conditions {
-		s.probes = append(s.probes, newProbe(condition))
+		if _, isReported := condition.Section.(*config.Reported); !isReported { // that stands on the Node
+			s.probes = append(s.probes, newProbe(condition))
+		}
 	}
 	return nil
 }
@@ -68,15 +70,11 @@ func (s *sampler) sample(ctx context.Context) report {
 	return r
 }
 
-// ask adds what the rules ask for at the level that was seen. Levels add up: at
-// Critical the taint of Degraded stays. Whether the admission policy is there is not known without an API server: via is that of
+// ask adds what the rules ask for at the level that was seen. Whether the admission policy is there is not known without an API server: via is that of
 // a complete installation.
 func (s *sampler) ask(observation probes.Observation, wake string) condition {
 	c := condition{Observation: observation, Wake: wake}
-	for _, rule := range s.cfg.Policy().Rules {
-		if rule.Condition != observation.Condition || rule.Level > observation.Level {
-			continue
-		}
+	for _, rule := range s.cfg.Policy().RulesFor(observation) {
 		via, pair := taints.Resolve(rule.Taint.Pair(), words.Complete(s.cfg, s.lifecycleController))
 		a := asked{Taint: words.Taint(pair, rule.Taint.Value), Via: via}
 		if via == taints.Kept {

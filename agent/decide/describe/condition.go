@@ -86,6 +86,8 @@ type Condition struct {
 	NoRule bool
 	// Braked says why the fleet brake holds it; empty: it does not.
 	Braked string
+	// Manual: the taint is there, and stays until somebody removes it.
+	Manual bool
 	// Unrecorded: the record does not fit on the Node.
 	Unrecorded bool
 }
@@ -108,6 +110,9 @@ func (c Condition) Node(kind string, now time.Time) taints.NodeCondition {
 		shown.Message += "; " + c.Braked
 	case c.Reported.Level == probes.Unknown:
 		shown.Status = taints.ConditionUnknown
+	}
+	if c.Held == HeldAwaitsRemoval {
+		shown.Message += "; the taint of an earlier fault stays until somebody removes it"
 	}
 	if !c.Clears.IsZero() {
 		shown.Reason = ReasonRecovering
@@ -152,6 +157,8 @@ func (c Condition) held(now time.Time) string {
 		return fmt.Sprintf("%s%s and until it has been OK: others removed it twice; to end that now, set and remove the annotation %s", what, until, taints.PausedAnnotation)
 	case HeldVetoed:
 		return what + " until it has been OK: others removed it"
+	case HeldAcknowledged:
+		return what + " until it has been OK: somebody removed it, which acknowledges the fault"
 	case HeldPaused:
 		return what + " while the annotation " + taints.PausedAnnotation + " is there"
 	case HeldMaintenance:
@@ -188,6 +195,9 @@ func (c Condition) clears(now time.Time) string {
 	}
 	if c.Damped > 0 {
 		text += fmt.Sprintf(" (set %d times)", c.Damped)
+	}
+	if c.Manual {
+		text += "; its taint stays until somebody removes it"
 	}
 	return text
 }

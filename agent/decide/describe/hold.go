@@ -12,6 +12,8 @@ const (
 	HeldContested Hold = "Contested"
 	// HeldVetoed means that others removed a NoExecute taint.
 	HeldVetoed Hold = "Vetoed"
+	// HeldAcknowledged means that others removed a taint that waited for that.
+	HeldAcknowledged Hold = "Acknowledged"
 	// HeldPaused means that a person paused the condition.
 	HeldPaused Hold = "Paused"
 	// HeldMaintenance means that the Node is under maintenance.
@@ -24,6 +26,9 @@ const (
 	HeldEvictionSlot Hold = "EvictionSlot"
 	// HeldEvictionInterval means that this Node evicted a short time ago.
 	HeldEvictionInterval Hold = "EvictionInterval"
+	// HeldAwaitsRemoval means that the condition is OK, and its taint stays until somebody
+	// removes it.
+	HeldAwaitsRemoval Hold = "AwaitsRemoval"
 	// HeldControlPlane means that a Node of the control plane does not evict.
 	HeldControlPlane Hold = "ControlPlane"
 )
@@ -31,7 +36,7 @@ const (
 // Known returns the Hold, empty if it is none of those above.
 func (h Hold) Known() Hold {
 	switch h {
-	case HeldContested, HeldVetoed, HeldPaused, HeldMaintenance, HeldFleetBrake, HeldWriteBudget, HeldEvictionSlot, HeldEvictionInterval, HeldControlPlane:
+	case HeldContested, HeldVetoed, HeldAcknowledged, HeldAwaitsRemoval, HeldPaused, HeldMaintenance, HeldFleetBrake, HeldWriteBudget, HeldEvictionSlot, HeldEvictionInterval, HeldControlPlane:
 		return h
 	}
 	return ""

@@ -22,6 +22,15 @@ func Vetoed(by string, lost taints.Taint) string {
 	return Lost(by, lost) + "; it will not be set again until the condition has been OK"
 }
 
+// Acknowledged says that somebody removed a taint that waited for that, and whether its fault
+// is still there.
+func Acknowledged(by string, removed taints.Taint, isFaulty bool) string {
+	if isFaulty {
+		return Lost(by, removed) + ", which acknowledges the fault; it will not be set again until the condition has been OK"
+	}
+	return Lost(by, removed) + ", which acknowledges the fault that is over"
+}
+
 // Withdrawn says that neither a taint nor its stand-in is set for now.
 func Withdrawn(by string, lost taints.Taint) string {
 	return fmt.Sprintf("%s removed %s twice within a minute; taintlet gives way for 24 h and until the condition has been OK. To keep taints off for good, set the annotation %s on the Node; to have them again, set and remove it", somebody(by), lost.String(), taints.PausedAnnotation)

@@ -1,0 +1,134 @@
+package config
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/taintlet/taintlet/agent/decide"
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/taints"
+)
+
+const (
+	// reportedField is the list of conditions that others report.
+	reportedField = "conditions"
+	// maxReported is how long it may be. The record remembers each of them.
+	maxReported = 20
+)
+
+// Reported is about a condition of the Node that somebody else reports, such as
+// node-problem-detector. Its status is the sample.
+type Reported struct {
+	// Type is the type of the Node's condition, such as KernelDeadlock.
+	Type string `json:"type"`
+	// BadStatus (True or False) is the status that is Degraded.
+	BadStatus BadStatus `json:"badStatus"`
+	// StaleAfter (1m to 24h) is how long its reporter may leave it as it is, its heartbeat
+	// included, until it is Unknown. 0: for ever.
+	StaleAfter decide.Duration `json:"staleAfter"`
+	Sampling
+}
+
+// BadStatus is a status of a condition. Files may have it without quotes, as a boolean.
+type BadStatus string
+
+// UnmarshalJSON reads a text or a boolean.
+func (b *BadStatus) UnmarshalJSON(text []byte) error {
+	written := strings.Trim(string(text), `"`)
+	if value, err := strconv.ParseBool(string(text)); err == nil {
+		written = string(taints.ConditionFalse)
+		if value {
+			written = string(taints.ConditionTrue)
+		}
+	}
+	*b = BadStatus(written)
+	return nil
+}
+
+// defaultReported waits for three heartbeats of node-problem-detector (5m,
+// --k8s-exporter-heartbeat-period).
+func defaultReported() *Reported {
+	r := &Reported{BadStatus: BadStatus(taints.ConditionTrue), StaleAfter: seconds(900), Sampling: DefaultSampling(10*time.Second, 2, 3)}
+	r.Debounce.UnknownAfter = seconds(1800)
+	return r
+}
+
+// MinInterval is 1 s: a status does not change more often.
+func (*Reported) MinInterval() time.Duration { return time.Second }
+
+// FollowUp is the period: a status says the same at once again.
+func (r *Reported) FollowUp() time.Duration { return r.Period.Duration }
+
+// aType is a type of a condition that becomes ours behind "Host".
+var aType = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,62}$`) //nolint:gochecknoglobals // a constant
+
+// Validate returns every impossible value. It refuses what taintlet, the kubelet and the
+// network's plugins write, and Ready: the control plane has taints of its own for them.
+func (r *Reported) Validate(at *field.Path) field.ErrorList {
+	errs := field.ErrorList{}
+	owned := []string{"Ready", "MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable"}
+	switch {
+	case r.Type == "":
+		errs = append(errs, field.Required(at.Child("type"), "the type of the Node's condition, such as KernelDeadlock"))
+	case slices.Contains(owned, r.Type):
+		errs = append(errs, field.Forbidden(at.Child("type"), r.Type+" has its taint from the control plane"))
+	case strings.HasPrefix(r.Type, "Host"), r.Type == strings.TrimPrefix(decide.RepairType, "Host"):
+		errs = append(errs, field.Forbidden(at.Child("type"), r.Type+" may be one of taintlet's own conditions"))
+	case !aType.MatchString(r.Type):
+		errs = append(errs, field.Invalid(at.Child("type"), r.Type, "must be at most 63 letters and digits that begin with a capital, such as KernelDeadlock"))
+	}
+	if known := []taints.ConditionStatus{taints.ConditionTrue, taints.ConditionFalse}; !slices.Contains(known, taints.ConditionStatus(r.BadStatus)) {
+		errs = append(errs, field.NotSupported(at.Child("badStatus"), taints.ConditionStatus(r.BadStatus), known))
+	}
+	if d := r.StaleAfter.Duration; d != 0 && (d < time.Minute || d > maxClearAfter) {
+		errs = append(errs, field.Invalid(at.Child("staleAfter"), d.String(), fmt.Sprintf("must be 0 (never), or %s to %s", time.Minute, maxClearAfter)))
+	}
+	return errs
+}
+
+// addReported adds a condition with the defaults, and returns its section.
+func (c *Config) addReported(index int) *Reported {
+	section := defaultReported()
+	c.Conditions = append(c.Conditions, Condition{Definition{Field: fmt.Sprintf("%s[%d]", reportedField, index)}, section})
+	return section
+}
+
+// nameReported names the conditions that others report by their types, which were read.
+func (c *Config) nameReported() {
+	for i := range c.Conditions {
+		if section, isReported := c.Conditions[i].Section.(*Reported); isReported {
+			c.Conditions[i].Name = probes.Condition(section.Type)
+		}
+	}
+}
+
+// reported returns the conditions that others report.
+func (c *Config) reported() (all []*Reported) {
+	for i := range c.Conditions {
+		if section, isReported := c.Conditions[i].Section.(*Reported); isReported {
+			all = append(all, section)
+		}
+	}
+	return all
+}
+
+// validateReported refuses too many of them, and the same one twice.
+func (c *Config) validateReported(at *field.Path) field.ErrorList {
+	all := c.reported()
+	if len(all) > maxReported {
+		return field.ErrorList{field.TooMany(at, len(all), maxReported)}
+	}
+	var errs field.ErrorList
+	for i, r := range all {
+		if slices.ContainsFunc(all[:i], func(other *Reported) bool { return other.Type == r.Type }) {
+			errs = append(errs, field.Duplicate(at.Index(i).Child("type"), r.Type))
+		}
+	}
+	return errs
+}

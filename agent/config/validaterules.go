@@ -1,0 +1,175 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/taintlet/taintlet/agent/decide"
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/taints"
+)
+
+func (c *Config) validateRules(at *field.Path) field.ErrorList {
+	if most := c.maxRules(); len(c.Rules) > most {
+		return field.ErrorList{field.TooMany(at, len(c.Rules), most)}
+	}
+	var errs field.ErrorList
+	length := 0
+	for i, rule := range c.Rules {
+		here := at.Index(i)
+		if names := c.Names(); !slices.Contains(names, rule.Condition) {
+			errs = append(errs, field.NotSupported(here.Child("condition"), rule.Condition, names))
+		}
+		errs = append(errs, validateRule(rule, here)...)
+		errs = append(errs, c.validateReasons(rule, here.Child("reasons"))...)
+		length += len(rule.Taint.Key)
+		for j, earlier := range c.Rules[:i] {
+			switch isSame := earlier.Taint.Pair() == rule.Taint.Pair() && !switchesOff(rule); {
+			case isSame && c.isDefaultRule(rule): // which may not be in the file
+				errs = append(errs, field.Invalid(at.Index(j).Child("taint"), rule.Taint.Pair().String(), fmt.Sprintf("the rule for %s %s asks for it", rule.Condition, rule.Level)))
+			case isSame:
+				errs = append(errs, field.Duplicate(here.Child("taint"), rule.Taint.Pair().String()))
+			}
+			errs = append(errs, validateTwo(earlier, rule, here)...)
+		}
+	}
+	if length > maxKeys {
+		errs = append(errs, field.TooLong(at, "", maxKeys))
+	}
+	return errs
+}
+
+func validateRule(r decide.Rule, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	switch r.Level {
+	case probes.Degraded:
+		if r.Taint.Effect == taints.NoExecute {
+			errs = append(errs, field.Forbidden(at.Child("taint", "effect"), "NoExecute evicts pods and goes with level Critical only"))
+		}
+	case probes.Critical:
+		if r.Taint.Effect != taints.NoExecute {
+			errs = append(errs, field.NotSupported(at.Child("taint", "effect"), r.Taint.Effect, []taints.Effect{taints.NoExecute}))
+		}
+	default:
+		errs = append(errs, field.NotSupported(at.Child("level"), r.Level.String(), []string{probes.Degraded.String(), probes.Critical.String()}))
+	}
+	errs = append(errs, validateClear(r, at)...)
+	return append(errs, validateTaint(r.Taint, at.Child("taint"))...)
+}
+
+// validateTwo refuses two rules of a condition and level for the same reason, two for
+// Critical, and two taints that somebody else removes: which one that acknowledges would
+// not be clear.
+func validateTwo(earlier, later decide.Rule, at *field.Path) field.ErrorList {
+	if earlier.Condition != later.Condition {
+		return nil
+	}
+	var errs field.ErrorList
+	isManual := earlier.Clear == decide.ClearManual && later.Clear == decide.ClearManual
+	if isManual {
+		errs = append(errs, field.Forbidden(at.Child("clear"), "another rule for "+string(later.Condition)+" has manual too; one may have it"))
+	}
+	if earlier.Level != later.Level {
+		return errs
+	}
+	isNarrow := len(earlier.Reasons) > 0 || len(later.Reasons) > 0
+	if !isNarrow || later.Level == probes.Critical {
+		return append(errs, field.Duplicate(at, string(later.Condition)+" "+later.Level.String()))
+	}
+	for i, reason := range later.Reasons {
+		if slices.Contains(earlier.Reasons, reason) {
+			errs = append(errs, field.Duplicate(at.Child("reasons").Index(i), reason))
+		}
+	}
+	return errs
+}
+
+// validateClear refuses what somebody else could not acknowledge: a taint that evicts would
+// keep its slot until then, and one that the control plane removes would be acknowledged by
+// that.
+func validateClear(r decide.Rule, at *field.Path) field.ErrorList {
+	at = at.Child("clear")
+	_, isReconciled := taints.LifecycleCondition(r.Taint.Pair())
+	switch {
+	case r.Clear == decide.ClearAutomatic:
+		return nil
+	case r.Clear != decide.ClearManual:
+		return field.ErrorList{field.NotSupported(at, r.Clear, []decide.Clearing{decide.ClearManual})}
+	case r.Level == probes.Critical:
+		return field.ErrorList{field.Forbidden(at, "manual goes with level Degraded only: a taint that evicts would keep its eviction slot")}
+	case isReconciled:
+		return field.ErrorList{field.Forbidden(at, "manual needs a key of your own: the control plane removes "+r.Taint.Pair().String())}
+	case r.Taint.Effect == NoTaint:
+		return field.ErrorList{field.Forbidden(at, "the effect None asks for no taint that could stay")}
+	}
+	return nil
+}
+
+func validateTaint(t decide.Taint, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if t.Effect == NoTaint {
+		if t.Key != "" || t.Value != "" {
+			errs = append(errs, field.Forbidden(at, "the effect None asks for no taint: neither key nor value goes with it"))
+		}
+		return errs
+	}
+	for _, msg := range validation.IsQualifiedName(t.Key) {
+		errs = append(errs, field.Invalid(at.Child("key"), t.Key, msg))
+	}
+	if owner := taints.Reserved(t.Key); owner != "" {
+		errs = append(errs, field.Forbidden(at.Child("key"), t.Key+" belongs to "+owner))
+	}
+	for _, msg := range validation.IsValidLabelValue(t.Value) {
+		errs = append(errs, field.Invalid(at.Child("value"), t.Value, msg))
+	}
+	effects := []taints.Effect{taints.NoSchedule, taints.PreferNoSchedule, taints.NoExecute, NoTaint}
+	if !slices.Contains(effects, t.Effect) {
+		errs = append(errs, field.NotSupported(at.Child("effect"), t.Effect, effects))
+	}
+	return errs
+}
+
+// validateCritical refuses rules that would evict without a bound, and those
+// that would leave the Node without a taint on the way down.
+func (c *Config) validateCritical(at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	policy := c.Policy()
+	for i, rule := range c.Rules {
+		if rule.Level != probes.Critical {
+			continue
+		}
+		if c.Eviction.Slots == 0 {
+			errs = append(errs, field.Forbidden(at.Index(i).Child("level"), "Critical evicts pods and needs a bound: eviction.slots is 0"))
+		}
+		if !policy.Asks(rule.Condition, probes.Degraded) {
+			errs = append(errs, field.Required(at.Index(i).Child("level"), "Critical comes after Degraded: a rule for "+string(rule.Condition)+" Degraded is needed too"))
+			continue
+		}
+		if bare := withoutDegraded(policy, rule); bare != "" {
+			errs = append(errs, field.Required(at.Index(i), "Critical comes after Degraded: no rule for "+string(rule.Condition)+" Degraded covers "+bare))
+		}
+	}
+	return errs
+}
+
+// withoutDegraded returns what a rule for Critical covers and no rule for Degraded does: a
+// reason, or "all reasons"; empty: nothing.
+func withoutDegraded(policy *decide.Policy, critical decide.Rule) string {
+	isCovered := func(reason string) bool {
+		return slices.ContainsFunc(policy.Rules, func(r decide.Rule) bool {
+			return r.Condition == critical.Condition && r.Level == probes.Degraded && r.Covers(reason)
+		})
+	}
+	for _, reason := range critical.Reasons {
+		if !isCovered(reason) {
+			return "the reason " + reason
+		}
+	}
+	if len(critical.Reasons) == 0 && !isCovered("") {
+		return "all reasons"
+	}
+	return ""
+}

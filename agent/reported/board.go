@@ -1,0 +1,95 @@
+// Package reported takes samples of conditions of the own Node that others report, such as
+// node-problem-detector. It asks nobody: the agent watches its Node in any case.
+package reported
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/taints"
+)
+
+// Board has the newest version of the Node for the probes of its conditions.
+type Board struct {
+	now func() time.Time
+
+	mu     sync.Mutex
+	node   *taints.Node // nil: not seen yet, or there is none
+	probes map[string]*probe
+}
+
+// NewBoard returns a Board without a Node. now is the clock of the agent.
+func NewBoard(now func() time.Time) *Board {
+	return &Board{now: now, probes: map[string]*probe{}}
+}
+
+// Put takes in a version of the Node, which nobody may change; nil: there is none. It wakes
+// the probes of those conditions whose status is another one.
+func (b *Board) Put(node *taints.Node) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	before := b.node
+	b.node = node
+	for kind, p := range b.probes {
+		if statusOf(before, kind) != statusOf(node, kind) {
+			select {
+			case p.wake <- struct{}{}:
+			default: // it is awake
+			}
+		}
+	}
+}
+
+func statusOf(node *taints.Node, kind string) taints.ConditionStatus {
+	if node == nil {
+		return ""
+	}
+	if c := node.Condition(kind); c != nil {
+		return c.Status
+	}
+	return ""
+}
+
+// Probe returns the probe of a condition, in place of the one that was made for it before.
+func (b *Board) Probe(o Options) probes.Probe {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	p := &probe{Options: o, board: b, wake: make(chan struct{}, 1)}
+	b.probes[o.Type] = p
+	return p
+}
+
+// probe takes samples of one condition.
+type probe struct {
+	Options
+	board *Board
+	wake  chan struct{}
+	seen  sighting
+}
+
+// Condition is the type of the Node's condition.
+func (p *probe) Condition() probes.Condition { return probes.Condition(p.Type) }
+
+// Observe judges the newest version of the Node.
+func (p *probe) Observe(context.Context) probes.Observation {
+	p.board.mu.Lock()
+	node := p.board.node
+	p.board.mu.Unlock()
+	now := p.board.now()
+	if node == nil {
+		return p.unknown("NodeNotSeen", "the Node has not been seen yet")
+	}
+	p.seen = p.seen.next(node.Condition(p.Type), now)
+	return p.judge(p.seen, now)
+}
+
+// Wake yields a value when the status is another one.
+func (p *probe) Wake() <-chan struct{} { return p.wake }
+
+// WakeMode says that the Node's watch wakes the probe.
+func (*probe) WakeMode() string { return "watch of the Node" }
+
+// Run returns at once.
+func (*probe) Run(context.Context) {}

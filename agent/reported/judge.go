@@ -1,0 +1,95 @@
+package reported
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/taints"
+)
+
+// Options say which condition is judged, and how.
+type Options struct {
+	// Type is that of the Node's condition.
+	Type string
+	// BadStatus is the status that is Degraded.
+	BadStatus taints.ConditionStatus
+	// StaleAfter is how long nothing of the condition may change, its heartbeat included,
+	// until it is Unknown; 0: for ever.
+	StaleAfter time.Duration
+}
+
+// sighting is what was seen of a condition. No clock of its reporter is believed: when it
+// changed is told by the clock of this agent.
+type sighting struct {
+	isSeen    bool
+	condition *taints.NodeCondition // nil: the Node has none
+	// changedAt is when it was another one most recently; zero: not since the agent started.
+	changedAt time.Time
+}
+
+// next takes in the newest version.
+func (s sighting) next(c *taints.NodeCondition, now time.Time) sighting {
+	isSame := s.condition == nil && c == nil || s.condition != nil && c != nil && *s.condition == *c
+	if s.isSeen && !isSame {
+		s.changedAt = now
+	}
+	s.isSeen, s.condition = true, c
+	return s
+}
+
+const (
+	// severityBad is that of a bad status, half of the way from the threshold to the worst:
+	// a status knows no degrees.
+	severityBad = 75
+	// maxQuoted is how much is told of the reporter's message, in bytes.
+	maxQuoted = 200
+)
+
+// judge returns what was seen as a sample. A reporter that is silent says nothing, neither
+// good nor bad: after a start of this agent, too, until it has said something again.
+func (o *Options) judge(s sighting, now time.Time) probes.Observation {
+	c := s.condition
+	switch {
+	case c == nil:
+		return o.unknown("ConditionMissing", "the Node has no condition "+o.Type)
+	case o.StaleAfter > 0 && s.changedAt.IsZero():
+		return o.unknown("HeartbeatNotSeen", "whoever reports "+o.Type+" has not done so since this agent started")
+	case o.StaleAfter > 0 && now.Sub(s.changedAt) >= o.StaleAfter:
+		return o.unknown("ConditionStale", fmt.Sprintf("whoever reports %s has not done so for %s", o.Type, o.StaleAfter))
+	case c.Status != taints.ConditionTrue && c.Status != taints.ConditionFalse:
+		return o.unknown("ReportedUnknown", fmt.Sprintf("%s is %s: %s", o.Type, quoted(string(c.Status)), quoted(c.Message)))
+	}
+	sample := probes.Observation{Condition: probes.Condition(o.Type), Level: probes.OK, Reason: reasonOf(c), Message: fmt.Sprintf("%s is %s: %s", o.Type, c.Status, quoted(c.Message))}
+	if c.Status == o.BadStatus {
+		sample.Level, sample.Severity = probes.Degraded, severityBad
+	}
+	return sample
+}
+
+func (o *Options) unknown(reason, message string) probes.Observation {
+	return probes.Observation{Condition: probes.Condition(o.Type), Level: probes.Unknown, Reason: reason, Message: message}
+}
+
+// reasonOf returns the reporter's reason; Reported where it has none of the usual form.
+func reasonOf(c *taints.NodeCondition) string {
+	if !probes.IsReason(c.Reason) {
+		return "Reported"
+	}
+	return c.Reason
+}
+
+// quoted returns the beginning of a text of others in one line.
+func quoted(text string) string {
+	if len(text) > maxQuoted {
+		text = text[:maxQuoted] + "…"
+	}
+	text = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(text, ""))
+	return strings.TrimSpace(text)
+}
