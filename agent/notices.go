@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -33,7 +34,12 @@ func (l *loop) reportLevel(n decide.Notice, before []decide.DesiredTaint) {
 	l.logLevel(n, before)
 	e := levelEvent{corev1.EventTypeWarning, "Host" + string(n.Condition) + n.To.String(), n.Message}
 	if n.To == probes.OK {
-		e.kind, e.message = corev1.EventTypeNormal, e.message+taintsOf(n.Condition, "; no more taint ", before)
+		now := l.state.DesiredTaints()
+		gone := slices.DeleteFunc(slices.Clone(before), func(d decide.DesiredTaint) bool { return slices.Contains(now, d) })
+		e.kind, e.message = corev1.EventTypeNormal, e.message+taintsOf(n.Condition, "; no more taint ", gone)
+		if stays := taintsOf(n.Condition, "; taint ", now); stays != "" {
+			e.message += stays + " stays until somebody removes it"
+		}
 		l.levelEvents.add(n.Condition, e)
 		return
 	}
@@ -60,7 +66,8 @@ func (l *loop) logLevel(n decide.Notice, before []decide.DesiredTaint) {
 		"condition", string(n.Condition), "from", n.From.String(), "to", n.To.String(), "reason", n.Reason, "message", n.Message,
 	}
 	for _, placed := range all {
-		if placed.Condition == n.Condition && placed.Level == level {
+		isKept := n.To < n.From && slices.Contains(l.state.DesiredTaints(), placed) // somebody else removes it
+		if placed.Condition == n.Condition && placed.Level == level && !isKept {
 			attrs = append(attrs, taintAttrs(placed.Taint())...)
 			attrs = append(attrs, "via", string(placed.Via))
 		}

@@ -29,7 +29,7 @@ func rooms() map[string]string {
 		"taints":           "",
 		"taints/apiserver": "taints",
 
-		"agent":               "agent/config agent/decide agent/fleet agent/metrics agent/node agent/pace agent/sampling agent/serve agent/slots probes taints",
+		"agent":               "agent/config agent/decide agent/fleet agent/metrics agent/node agent/pace agent/reported agent/sampling agent/serve agent/slots probes taints",
 		"agent/assembly":      "agent agent/config agent/decide agent/fleet agent/fleet/dnspods agent/node agent/slots probes taints taints/apiserver",
 		"agent/config":        "agent/decide probes probes/disk probes/memory probes/network/verdict probes/pid taints",
 		"agent/decide":        "agent/decide/describe probes taints",
@@ -40,6 +40,7 @@ func rooms() map[string]string {
 		"agent/node":          "agent/pace taints taints/apiserver",
 		"agent/pace":          "",
 		"agent/recording":     "agent/config probes",
+		"agent/reported":      "probes taints",
 		"agent/sampling":      "agent/config agent/decide agent/fleet agent/metrics agent/pace probes probes/network/verdict",
 		"agent/serve":         "agent/config agent/fleet agent/metrics agent/pace probes",
 		"agent/slots":         "agent/config agent/decide agent/pace taints taints/apiserver",

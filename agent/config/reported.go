@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/taintlet/taintlet/agent/decide"
@@ -71,12 +72,11 @@ var aType = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,62}$`) //nolint:gochecknoglo
 // Validate returns every impossible value. It refuses what taintlet, the kubelet and the
 // network's plugins write, and Ready: the control plane has taints of its own for them.
 func (r *Reported) Validate(at *field.Path) field.ErrorList {
-	errs := field.ErrorList{}
-	owned := []string{"Ready", "MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable"}
+	var errs field.ErrorList
 	switch {
 	case r.Type == "":
 		errs = append(errs, field.Required(at.Child("type"), "the type of the Node's condition, such as KernelDeadlock"))
-	case slices.Contains(owned, r.Type):
+	case r.Type == string(corev1.NodeReady), slices.ContainsFunc(HostSchema(), func(d Definition) bool { return string(d.Name) == r.Type }):
 		errs = append(errs, field.Forbidden(at.Child("type"), r.Type+" has its taint from the control plane"))
 	case strings.HasPrefix(r.Type, "Host"), r.Type == strings.TrimPrefix(decide.RepairType, "Host"):
 		errs = append(errs, field.Forbidden(at.Child("type"), r.Type+" may be one of taintlet's own conditions"))

@@ -17,6 +17,7 @@ func stories() []struct{ title, text string } {
 	const set, evict = "1s memory certain\n", "0s config critical memory\n1s..1m1s every 1s memory critical\n"
 	const contest = set + "10s others remove node.kubernetes.io/memory-pressure:NoSchedule\n20s others remove node.kubernetes.io/memory-pressure:NoSchedule\n"
 	const starting = "0s config startup example.com/starting; register example.com/starting:NoSchedule\n1s restart\n2s memory ok; disk ok; pid ok; network ok\n"
+	const manual = "0s config drop disk; config also disk Degraded example.com/look:NoSchedule - manual\n1s disk certain FileSystemReadOnly\n"
 	return []struct{ title, text string }{
 		{"well, and not far from the threshold", "1s..21s every 5s memory near"},
 		{"bad", set},
@@ -58,6 +59,11 @@ func stories() []struct{ title, text string } {
 		{"the start-up taint goes", starting + "47s network ok"},
 		{"the start-up taint waits for proof", starting + "1m network never well"},
 		{"the start-up taint stays", starting + "1m network unknown\n11m network unknown"},
+		{"somebody else is to remove the taint", manual},
+		{"somebody else is to remove the taint of a fault that is over", manual + "2s..3m every 1s disk ok"},
+		{"acknowledged while bad", manual + "10s others remove example.com/look:NoSchedule"},
+		{"acknowledged later", manual + "2s..3m every 1s disk ok\n4m others remove example.com/look:NoSchedule"},
+		{"no rule for this reason", "0s config drop disk; config also disk Degraded example.com/broken:NoSchedule FileSystemReadOnly\n1s disk certain SpaceLow"},
 		{"another agent", set + "10s agent second\n11s memory bad\n12s agent first\n13s memory bad\n14s..20m every 10s memory bad"},
 		{"a newer record", set + "2s record version=9"},
 		{"a newer record is gone", set + "2s record version=9\n3s record version=1"},

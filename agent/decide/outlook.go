@@ -72,6 +72,9 @@ func (s *State) describe(t *turn, c *condition, o describe.Outlook, reported pro
 		Braked: c.onset.braked, Unrecorded: s.ledger.unrecorded,
 	}
 	d.SetFor, d.SetBy = c.cause()
+	if d.NoRule && t.policy.Asks(c.name, probes.Degraded) {
+		d.NoRuleFor = c.reason
+	}
 	if c.debounce.Level == probes.Critical {
 		d.CriticalAt = c.since
 	}

@@ -85,5 +85,6 @@ func failureReasons() []string {
 		"LoadavgUnreadable", "LoadavgGarbled", "PIDMaxUnreadable", "PIDMaxGarbled", "ThreadsMaxUnreadable", "ThreadsMaxGarbled",
 		"PodsPIDsMaxUnreadable", "PodsPIDsMaxGarbled", "PodsPIDsCurrentUnreadable", "PodsPIDsCurrentGarbled",
 		"PeersUnreachable", "ManySuspect", "HostSlow", "APIServerSilent", "SomePeersUnreachable", "NotProven", "RouteNotKnown", "LossElsewhereToo",
+		"NodeNotSeen", "ConditionMissing", "HeartbeatNotSeen", "ConditionStale", "ReportedUnknown",
 	}
 }

@@ -3,6 +3,7 @@ package words
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
@@ -20,8 +21,8 @@ func Rules(cfg *config.Config, lifecycleController bool) []string {
 	for _, rule := range cfg.Policy().Rules {
 		pair := rule.Taint.Pair()
 		via, _ := taints.Resolve(pair, Complete(cfg, lifecycleController))
-		words = append(words, fmt.Sprintf("%s %s asks for %s, %s: %s.",
-			rule.Condition, rule.Level, Taint(pair, rule.Taint.Value), via, whyVia(cfg, rule, via)))
+		words = append(words, fmt.Sprintf("%s %s asks for %s%s, %s: %s.%s",
+			rule.Condition, rule.Level, Taint(pair, rule.Taint.Value), forReasons(rule), via, whyVia(cfg, rule, via), untilRemoved(rule)))
 	}
 	if len(words) == 0 {
 		return []string{"No rule: no taint is ever set."}
@@ -30,6 +31,22 @@ func Rules(cfg *config.Config, lifecycleController bool) []string {
 		words = append(words, fmt.Sprintf("WARNING: %s has no rule for Degraded: no taint is ever set for it.", condition))
 	}
 	return words
+}
+
+// forReasons says for which reasons alone a rule asks for its taint.
+func forReasons(rule decide.Rule) string {
+	if len(rule.Reasons) == 0 {
+		return ""
+	}
+	return " for " + strings.Join(rule.Reasons, ", ") + " only"
+}
+
+// untilRemoved says of a rule that somebody else removes its taint.
+func untilRemoved(rule decide.Rule) string {
+	if rule.Clear != decide.ClearManual {
+		return ""
+	}
+	return " It stays until somebody removes it."
 }
 
 // whyVia says why a rule's pair stays on the Node in this way.
@@ -54,8 +71,8 @@ func Eviction(cfg *config.Config) []string {
 	for _, rule := range cfg.Rules {
 		if rule.Level == probes.Critical {
 			condition, _ := cfg.Condition(rule.Condition)
-			words = append(words, fmt.Sprintf("Eviction is ON for %s: after %s of critical samples, %s deletes every pod on the Node that does not tolerate it, DaemonSets' and whatever PodDisruptionBudgets say.",
-				rule.Condition, condition.Common().Debounce.CriticalAfter.Duration, Taint(rule.Taint.Pair(), rule.Taint.Value)))
+			words = append(words, fmt.Sprintf("Eviction is ON for %s: after %s of critical samples, %s%s deletes every pod on the Node that does not tolerate it, DaemonSets' and whatever PodDisruptionBudgets say.",
+				rule.Condition, condition.Common().Debounce.CriticalAfter.Duration, Taint(rule.Taint.Pair(), rule.Taint.Value), forReasons(rule)))
 		}
 	}
 	if len(words) == 0 {

@@ -82,8 +82,10 @@ type Condition struct {
 	ClearAfter time.Duration
 	// Damped is how often it was set, where it clears later for that; 0: it does not.
 	Damped int
-	// NoRule: no rule asks for a taint.
-	NoRule bool
+	// NoRule: no rule asks for a taint. NoRuleFor is the reason for which none does, where
+	// others do for other reasons.
+	NoRule    bool
+	NoRuleFor string
 	// Braked says why the fleet brake holds it; empty: it does not.
 	Braked string
 	// Manual: the taint is there, and stays until somebody removes it.
@@ -176,6 +178,8 @@ func (c Condition) held(now time.Time) string {
 		return what + " on a Node of the control plane"
 	}
 	switch {
+	case c.NoRule && c.NoRuleFor != "":
+		return "no rule asks for a taint for " + c.NoRuleFor
 	case c.NoRule:
 		return "no rule asks for a taint"
 	case c.StandIn:

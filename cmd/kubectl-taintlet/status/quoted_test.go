@@ -57,7 +57,8 @@ func TestDocumentationExplainsEachHold(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, hold := range []describe.Hold{
-		describe.HeldPaused, describe.HeldMaintenance, describe.HeldContested, describe.HeldVetoed, describe.HeldFleetBrake, describe.HeldWriteBudget,
+		describe.HeldPaused, describe.HeldMaintenance, describe.HeldContested, describe.HeldVetoed, describe.HeldAcknowledged, describe.HeldAwaitsRemoval,
+		describe.HeldFleetBrake, describe.HeldWriteBudget,
 		describe.HeldEvictionSlot, describe.HeldEvictionInterval, describe.HeldControlPlane,
 	} {
 		if !strings.Contains(string(page), "| `"+string(hold)+"` |") {

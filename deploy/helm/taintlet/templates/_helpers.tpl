@@ -16,7 +16,17 @@ apiVersion: taintlet.dev/v1alpha1
 kind: TaintletConfiguration
 {{- $config := deepCopy .Values.config }}
 {{- $off := list }}
+{{- $known := list }}
+{{- range include "taintlet.conditions" . | fromJsonArray }}
+{{- $known = append $known .name }}
+{{- end }}
+{{- range $config.conditions }}
+{{- $known = append $known .type }}
+{{- end }}
 {{- range $config.rules }}
+{{- if not (has .condition $known) }}
+{{- fail (printf "config.rules: %s is no condition of taintlet, nor in config.conditions; known are %s" .condition (join ", " $known)) }}
+{{- end }}
 {{- if eq .taint.effect "None" }}
 {{- $off = append $off .condition }}
 {{- end }}
@@ -158,6 +168,9 @@ in agent/config/schema.go, with which a test compares it.
 {{- $types := list -}}
 {{- range include "taintlet.conditions" . | fromJsonArray -}}
 {{- $types = append $types (print "Host" .name) -}}
+{{- end -}}
+{{- range .Values.config.conditions -}}
+{{- $types = append $types (print "Host" .type) -}}
 {{- end -}}
 {{- $types = append $types "HostRepairNeeded" -}}
 {{- $types | join "\n" -}}
