@@ -26,14 +26,18 @@ func NewBoard(now func() time.Time) *Board {
 }
 
 // Put takes in a version of the Node, which nobody may change; nil: there is none. It wakes
-// the probes of those conditions whose status is another one.
+// the probes of those conditions about which it says something else.
 func (b *Board) Put(node *taints.Node) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	before := b.node
 	b.node = node
-	for kind, p := range b.probes {
-		if statusOf(before, kind) != statusOf(node, kind) {
+	if node == nil {
+		return
+	}
+	for _, p := range b.probes {
+		before := p.seen
+		p.seen = before.next(node.Condition(p.Type), b.now())
+		if p.seen.saysMoreThan(before) {
 			select {
 			case p.wake <- struct{}{}:
 			default: // it is awake
@@ -42,21 +46,14 @@ func (b *Board) Put(node *taints.Node) {
 	}
 }
 
-func statusOf(node *taints.Node, kind string) taints.ConditionStatus {
-	if node == nil {
-		return ""
-	}
-	if c := node.Condition(kind); c != nil {
-		return c.Status
-	}
-	return ""
-}
-
 // Probe returns the probe of a condition, in place of the one that was made for it before.
 func (b *Board) Probe(o Options) probes.Probe {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	p := &probe{Options: o, board: b, wake: make(chan struct{}, 1)}
+	if b.node != nil {
+		p.seen = p.seen.next(b.node.Condition(o.Type), b.now())
+	}
 	b.probes[o.Type] = p
 	return p
 }
@@ -66,7 +63,7 @@ type probe struct {
 	Options
 	board *Board
 	wake  chan struct{}
-	seen  sighting
+	seen  sighting // guarded by the board
 }
 
 // Condition is the type of the Node's condition.
@@ -75,17 +72,14 @@ func (p *probe) Condition() probes.Condition { return probes.Condition(p.Type) }
 // Observe judges the newest version of the Node.
 func (p *probe) Observe(context.Context) probes.Observation {
 	p.board.mu.Lock()
-	node := p.board.node
-	p.board.mu.Unlock()
-	now := p.board.now()
-	if node == nil {
+	defer p.board.mu.Unlock()
+	if p.board.node == nil {
 		return p.unknown("NodeNotSeen", "the Node has not been seen yet")
 	}
-	p.seen = p.seen.next(node.Condition(p.Type), now)
-	return p.judge(p.seen, now)
+	return p.judge(p.seen, p.board.now())
 }
 
-// Wake yields a value when the status is another one.
+// Wake yields a value when the status is another one, or begins to count.
 func (p *probe) Wake() <-chan struct{} { return p.wake }
 
 // WakeMode says that the Node's watch wakes the probe.

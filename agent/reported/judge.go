@@ -39,6 +39,19 @@ func (s sighting) next(c *taints.NodeCondition, now time.Time) sighting {
 	return s
 }
 
+// saysMoreThan reports whether another status stands on the Node, or the one that stood
+// there when the agent started begins to count.
+func (s sighting) saysMoreThan(before sighting) bool {
+	return s.status() != before.status() || before.changedAt.IsZero() && !s.changedAt.IsZero()
+}
+
+func (s sighting) status() taints.ConditionStatus {
+	if s.condition == nil {
+		return ""
+	}
+	return s.condition.Status
+}
+
 const (
 	// severityBad is that of a bad status, half of the way from the threshold to the worst:
 	// a status knows no degrees.

@@ -101,6 +101,16 @@ func TestSignsOfLife(t *testing.T) {
 	w.is("Unknown NodeNotSeen: the Node has not been seen yet")
 }
 
+// What is reported between the start of the agent and its first sample counts.
+func TestReportBeforeTheFirstSample(t *testing.T) {
+	w := newWorld(t, deadlock)
+	w.works(0)
+	w.hangs(time.Minute)
+	w.is(hung)
+	w.probe = w.board.Probe(deadlock) // of another configuration
+	w.is("Unknown HeartbeatNotSeen: whoever reports KernelDeadlock has not done so since this agent started")
+}
+
 // No clock of a reporter is believed: a heartbeat in the past or in the future is one
 // sign of life, and the same one again is none.
 func TestForgedHeartbeats(t *testing.T) {
@@ -168,6 +178,10 @@ func TestAnotherStatusWakes(t *testing.T) {
 		t.Error("the first status does not wake")
 	}
 	w.works(time.Minute)
+	if !isWoken() {
+		t.Error("the first heartbeat, from which on it counts, does not wake")
+	}
+	w.works(2 * time.Minute)
 	if isWoken() {
 		t.Error("a heartbeat wakes")
 	}
