@@ -285,6 +285,13 @@ func (l *loop) reconfigure(ctx context.Context, cfg *config.Config) {
 			l.startProbe(ctx, next)
 		}
 	}
+	for _, old := range before.Conditions {
+		if _, found := cfg.Condition(old.Name); !found {
+			l.probes.Stop(old.Name)
+			l.health.Forget(old.Name)
+			l.metrics.Forget(old.Name)
+		}
+	}
 	l.metrics.Configured(cfg)
 	l.metrics.Reloaded(nil)
 	changes := config.Changes(before, cfg)

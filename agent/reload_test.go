@@ -15,6 +15,7 @@ import (
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/slots"
 	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/taints"
 )
 
 const header = "apiVersion: taintlet.dev/v1alpha1\nkind: TaintletConfiguration\n"
@@ -256,6 +257,42 @@ rules:
 		time.Sleep(2 * time.Minute)
 		if !c.carries(evict()) {
 			t.Error("no eviction with a slot that is one")
+		}
+	})
+}
+
+// A condition that others report comes and goes with the configuration: its probe, its taint
+// and its series.
+func TestReloadDropsAConditionOfOthers(t *testing.T) {
+	b := &beside{}
+	r := &reloading{t: t, file: filepath.Join(t.TempDir(), "config.yaml"), events: &agent.Told{}}
+	a := &agent.Agent{Config: config.Default(), Reload: func() (*config.Config, error) { return config.HostSchema().Load(r.file) }, Recorder: r.events, Client: b}
+	r.write("")
+	by := map[probes.Condition]*probe{}
+	a.NewProbe = func(c config.Condition) probes.Probe { return by[c.Name] }
+	runAgent(t, a, by, func(t *testing.T, _ map[probes.Condition]*probe, c *client) {
+		r.t = t
+		r.write("conditions: [{type: KernelDeadlock, staleAfter: 0s}]\nrules:\n- {condition: KernelDeadlock, level: Degraded, taint: {key: example.com/deadlock, effect: NoSchedule}}\n")
+		time.Sleep(soon)
+		b.write(func(node *taints.Node) {
+			node.Conditions = append(node.Conditions, taints.NodeCondition{Type: "KernelDeadlock", Status: taints.ConditionTrue, Reason: "TaskHung"})
+		})
+		time.Sleep(15 * time.Second)
+		if !c.has("example.com/deadlock") {
+			t.Fatal("no taint")
+		}
+		r.write("")
+		time.Sleep(soon)
+		if c.has("example.com/deadlock") {
+			t.Error("the taint of a condition that was dropped is there")
+		}
+		if told := r.told("ConfigurationReloaded"); len(told) != 2 || !strings.Contains(told[1], "conditions[KernelDeadlock] {type: KernelDeadlock") {
+			t.Errorf("Events of the reload: %v", told)
+		}
+		before := c.count()
+		time.Sleep(30 * time.Minute)
+		if got := c.count() - before; got > 8 {
+			t.Errorf("%d writes in 30 minutes: more than heartbeats", got)
 		}
 	})
 }

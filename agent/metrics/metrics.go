@@ -113,6 +113,15 @@ func (m *Metrics) Configured(cfg *config.Config) {
 	}
 }
 
+// Forget ends the series of a condition that is dropped.
+func (m *Metrics) Forget(c probes.Condition) {
+	for _, one := range m.own() {
+		if labelled, ok := one.(interface{ DeletePartialMatch(prometheus.Labels) int }); ok {
+			labelled.DeletePartialMatch(prometheus.Labels{"condition": string(c)})
+		}
+	}
+}
+
 // Reloaded counts a change of the configuration file. An error says why it is refused.
 func (m *Metrics) Reloaded(err error) {
 	if err != nil {

@@ -65,10 +65,16 @@ func (w *waking) Run(ctx context.Context) {
 	w.ended = true
 }
 
-// A probe runs while its runner does: it wakes it, and ends before it.
-func TestAProbeRunsWithItsRunner(t *testing.T) { synctest.Test(t, testAProbeRunsWithItsRunner) }
+// A probe runs while its runner does: it wakes it, and ends before it, with the agent or when
+// its condition is dropped.
+func TestAProbeRunsWithItsRunner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { testAProbeRunsWithItsRunner(t, func(_ *Runners, cancel func()) { cancel() }) })
+	synctest.Test(t, func(t *testing.T) {
+		testAProbeRunsWithItsRunner(t, func(r *Runners, _ func()) { r.Stop(probes.DiskPressure) })
+	})
+}
 
-func testAProbeRunsWithItsRunner(t *testing.T) {
+func testAProbeRunsWithItsRunner(t *testing.T, end func(r *Runners, cancel func())) {
 	probe, ended := &waking{wake: make(chan struct{})}, make(chan error)
 	r := NewRunners(func(config.Condition) probes.Probe { return probe }, fleet.Alone(), func(ctx context.Context, _ string, run func(context.Context) error) {
 		go func() { ended <- run(ctx) }()
@@ -78,13 +84,14 @@ func testAProbeRunsWithItsRunner(t *testing.T) {
 	disk.Period.Duration = time.Hour
 	c, _ := cfg.Condition(probes.DiskPressure)
 	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
 	r.Start(ctx, c, probes.OK)
 	for range 2 { // the second one only because the probe was woken
 		if s := <-r.Samples; !r.IsCurrent(s) {
 			t.Errorf("a sample of another probe: %+v", s)
 		}
 	}
-	cancel()
+	end(r, cancel)
 	if err := <-ended; !errors.Is(err, context.Canceled) || !probe.ended {
 		t.Errorf("%v, the probe ended: %t", err, probe.ended)
 	}

@@ -59,6 +59,14 @@ func (r *Runners) Start(ctx context.Context, c config.Condition, level probes.Le
 	r.startWorker(ctx, "probe of "+string(c.Name), next.run)
 }
 
+// Stop stops the probe of a condition that is dropped.
+func (r *Runners) Stop(name probes.Condition) {
+	if old := r.running[name]; old != nil {
+		old.stop()
+		delete(r.running, name)
+	}
+}
+
 func (r *Runners) atTempo(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * r.tempo)
 }

@@ -46,6 +46,13 @@ func (h *Health) Expect(c config.Condition, now time.Time) {
 	h.rounds[c.Name] = round{now, max(minHealthLimit, 10*c.Common().Period.Duration)}
 }
 
+// Forget expects no sample of a condition any more.
+func (h *Health) Forget(name probes.Condition) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.rounds, name)
+}
+
 // Sampled takes in that a probe gave a sample.
 func (h *Health) Sampled(name probes.Condition, now time.Time) {
 	h.mu.Lock()
