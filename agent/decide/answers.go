@@ -81,7 +81,7 @@ func (s *State) Held(name probes.Condition) (by describe.Hold, from string) {
 		return "", ""
 	case c.shown.Evicting:
 		return c.shown.Held, FromEviction
-	case c.shown.Held == describe.HeldWriteBudget && !c.shown.Clears.IsZero():
+	case c.shown.Held == describe.HeldAwaitsRemoval, c.shown.Held == describe.HeldWriteBudget && !c.shown.Clears.IsZero():
 		return c.shown.Held, FromClearing
 	}
 	return c.shown.Held, FromTaint

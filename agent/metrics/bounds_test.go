@@ -52,6 +52,9 @@ func fill(t *testing.T, m *Metrics, texts []string) {
 		c := cfg.Names()[i%4]
 		o := probes.Observation{Condition: c, Level: probes.Level(i / 4 % 4), Reason: text, Message: text, Certain: true}
 		o.Culprit = probes.Culprit{Kind: "pod", Name: text, Command: text, Took: 1}
+		if o.Condition == probes.PIDPressure {
+			o.Culprit.Unit = probes.Items
+		}
 		m.samples.count(o, time.Second)
 		m.samples.show(o)
 		m.culprit.show(o)

@@ -10,14 +10,14 @@ import (
 type culpritMetrics struct {
 	bytes, tasks *prometheus.GaugeVec
 
-	shown map[probes.Condition]bool
+	shown map[probes.Condition]*prometheus.GaugeVec
 }
 
 func newCulpritMetrics() culpritMetrics {
 	return culpritMetrics{
 		bytes: newGauges("culprit_took_bytes", "Memory that the consumer that took most has taken since the host was healthy, by its kind; none: nobody took a third, and it is what all took. Absent while that is not known.", "kind"),
 		tasks: newGauges("culprit_took_tasks", "The same of tasks.", "kind"),
-		shown: map[probes.Condition]bool{},
+		shown: map[probes.Condition]*prometheus.GaugeVec{},
 	}
 }
 
@@ -28,15 +28,21 @@ func (m *culpritMetrics) all() []prometheus.Collector {
 // show shows the culprit of a sample, and that there is none.
 func (m *culpritMetrics) show(o probes.Observation) {
 	c := &o.Culprit
-	if c.Kind == "" && !m.shown[o.Condition] || c.Kind == "" && o.Level > probes.OK {
+	before := m.shown[o.Condition]
+	if c.Kind == "" && (before == nil || o.Level > probes.OK) {
 		return // as almost always, or the processes are being read
 	}
+	if before != nil {
+		before.Reset()
+		delete(m.shown, o.Condition)
+	}
+	if c.Kind == "" {
+		return
+	}
 	gauges := m.bytes
-	if o.Condition == probes.PIDPressure {
+	if c.Unit == probes.Items {
 		gauges = m.tasks
 	}
-	gauges.Reset()
-	if m.shown[o.Condition] = c.Kind != ""; m.shown[o.Condition] {
-		gauges.WithLabelValues(c.Kind).Set(c.Took)
-	}
+	gauges.WithLabelValues(c.Kind).Set(c.Took)
+	m.shown[o.Condition] = gauges
 }

@@ -34,7 +34,7 @@ func (c *relative) add(r *Round) {
 		if !p.Reached || p.Answer == nil {
 			continue
 		}
-		if well, ok := c.reportOf(p.Answer); ok && !(well && p.Answer.Maintenance) {
+		if well, ok := c.reportOf(p.Answer); ok && (!well || !p.Answer.Maintenance) {
 			c.know++
 			if well {
 				c.well++
