@@ -22,6 +22,7 @@ import (
 	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
 	"github.com/taintlet/taintlet/test/kubelet"
+	"github.com/taintlet/taintlet/test/measure"
 	"github.com/taintlet/taintlet/test/process"
 )
 
@@ -74,6 +75,7 @@ func TestCulprit(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	origin := measure.Here("../..")
 	b := newBench(t)
 	results := map[string]*result{}
 	for seed := range seeds {
@@ -90,14 +92,15 @@ func TestCulprit(t *testing.T) {
 			o = b.play(t, c, seed)
 		}
 		results[c.name].add(o)
+		if path := os.Getenv("TAINTLET_CULPRIT_RESULTS"); path != "" { // also of a run that is broken off
+			text, _ := summary(results)
+			write(t, path, fmt.Sprintf("# Whom the Node names\n\nSeeds 0 to %d of `make culprit SEEDS=%d`, on a real kubelet with %d pods, %s. %s\n\n%s", seed, seeds, pods, origin.Date, origin, text))
+		}
 	}
 	text, isRight := summary(results)
 	t.Log("\n" + text)
 	if !isRight {
 		t.Error("less than 99 % are right")
-	}
-	if path := os.Getenv("TAINTLET_CULPRIT_RESULTS"); path != "" {
-		write(t, path, fmt.Sprintf("%d hogs on a real kubelet with %d pods, %s.\n\n%s", seeds, pods, time.Now().UTC().Format(time.DateOnly), text))
 	}
 }
 

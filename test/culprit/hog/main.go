@@ -24,7 +24,7 @@ func main() {
 	switch {
 	case len(os.Args) == 4 && os.Args[1] == "grow":
 		(&hog{}).do("grow", number(os.Args[2]), number(os.Args[3]))
-		select {}
+		syscall.Pause() //nolint:errcheck // it ends by a signal
 	case len(os.Args) == 2 && os.Args[1] == "sleep":
 		syscall.Pause() //nolint:errcheck // it ends by a signal
 	case len(os.Args) == 2:
