@@ -43,8 +43,22 @@ func (g *Growth) follow(o probes.Observation, now time.Time) string {
 		return ""
 	}
 	g.measures = g.Measures(g.measures[:0])
-	var most *probes.Measure
-	mostShare, lost := leastShare, 0.0
+	most, lost := g.most()
+	if most == nil {
+		return ""
+	}
+	amount := trend.BytesText(lost)
+	if most.Name == leftInodes {
+		amount = fmt.Sprintf("%.0f inodes", lost)
+	}
+	f := Finding{Since: g.at, At: now, In: now.Sub(g.at)}
+	return amount + " were taken on " + most.Path + " " + f.whenText() + "; who wrote them cannot be seen"
+}
+
+// most returns what is scarce of which most was taken, as a share of all that there is, and
+// how much that was; nil: nearly nothing was.
+func (g *Growth) most() (most *probes.Measure, lost float64) {
+	mostShare := leastShare
 	for i := range g.measures {
 		m := &g.measures[i]
 		if m.Name != leftSpace && m.Name != leftInodes || m.Value >= m.Degraded {
@@ -58,15 +72,7 @@ func (g *Growth) follow(o probes.Observation, now time.Time) string {
 			most, mostShare, lost = m, share, before.Value-m.Value
 		}
 	}
-	if most == nil {
-		return ""
-	}
-	amount := trend.BytesText(lost)
-	if most.Name == leftInodes {
-		amount = fmt.Sprintf("%.0f inodes", lost)
-	}
-	f := Finding{Since: g.at, At: now, In: now.Sub(g.at)}
-	return amount + " were taken on " + most.Path + " " + f.whenText() + "; who wrote them cannot be seen"
+	return most, lost
 }
 
 // The names of what a file system has left, as the probe of disks has them.

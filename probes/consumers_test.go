@@ -1,4 +1,4 @@
-package consumers
+package probes_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/probes/consumers"
 	"github.com/taintlet/taintlet/probes/memory"
 	"github.com/taintlet/taintlet/test/probetest"
 )
@@ -36,7 +37,10 @@ func BenchmarkSampleBesideReading(b *testing.B) {
 			if name != "alone" {
 				reading.Go(func() {
 					for ctx.Err() == nil {
-						read(b, probetest.HostAt("/"), nil)
+						if _, err := consumers.NewReader(probetest.HostAt("/")).Read(consumers.Soon, consumers.Moment{}, nil); err != nil {
+							b.Error(err)
+							return
+						}
 					}
 				})
 			}
@@ -67,7 +71,7 @@ func late(b *testing.B) {
 // consumers around it.
 func BenchmarkFarSample(b *testing.B) {
 	alone := memory.New(probetest.HostAt("/"), memory.Thresholds{ClearFactor: 1.5})
-	for name, p := range map[string]probes.Probe{"alone": alone, "named": Name(alone, NewReader(probetest.HostAt("/")))} {
+	for name, p := range map[string]probes.Probe{"alone": alone, "named": consumers.Name(alone, consumers.NewReader(probetest.HostAt("/")))} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
