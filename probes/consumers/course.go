@@ -109,9 +109,10 @@ func (c *Course) Add(s *Snapshot) {
 	c.finding = c.base.compare(c.Resource, s, c.host).after(c.finding, s)
 }
 
-// Finding returns what the newest snapshot says while the newest sample is bad.
+// Finding returns what the newest snapshot says while the newest sample is bad. What was found
+// in an earlier incident is not told of a new one.
 func (c *Course) Finding() Finding {
-	if !c.isBad {
+	if !c.isBad || c.owed {
 		return Finding{}
 	}
 	return c.finding

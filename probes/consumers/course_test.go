@@ -375,6 +375,25 @@ func TestBaselineIsRenewed(t *testing.T) {
 	}
 }
 
+// A second incident does not begin with the culprit of the first.
+func TestFindingOfAnEarlierIncident(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, Memory)
+	s.sample(time.Second, far)
+	s.now += time.Second
+	s.start(1000, pod(1), "java", 5*gib)
+	if f := s.sample(time.Second, bad); f.Verdict != Named {
+		t.Fatalf("%+v", f)
+	}
+	s.sample(time.Second, near)
+	if want := s.course.Follow(probes.Observation{Level: probes.Degraded, Severity: bad}, s.host, Moment{Boot: s.now + time.Second}); want != Now {
+		t.Errorf("wants %d", want)
+	}
+	if f := s.course.Finding(); f != (Finding{}) {
+		t.Errorf("%+v", f)
+	}
+}
+
 // Over any time, reading takes 1 % of one CPU, and three readings.
 func TestAllowance(t *testing.T) {
 	t.Parallel()
