@@ -20,7 +20,7 @@ func (l *loop) report(n decide.Notice, before []decide.DesiredTaint) {
 		l.reportLevel(n, before)
 	case decide.TaintLost: // what follows from it is worth an Event, not each loss
 		l.Log.Warn(n.Message, append(taintAttrs(n.Taint), "condition", string(n.Condition), "via", string(n.Via), "count", n.Count)...)
-	case decide.Active, decide.Paused, decide.Resumed, decide.StartupTaintRemoved, decide.TaintAcknowledged:
+	case decide.Active, decide.Paused, decide.Resumed, decide.StartupTaintRemoved, decide.TaintAcknowledged, decide.SoftTaintSet, decide.SoftTaintCleared:
 		l.Log.Info(n.Message, "kind", string(n.Kind))
 		l.event(corev1.EventTypeNormal, n.Reason, n.Message)
 	default:
@@ -87,11 +87,11 @@ func taintAttrs(t taints.Taint) []any {
 	return []any{"taint", key, "effect", string(t.Effect)}
 }
 
-// taintsOf says which taints a condition has, behind the prefix.
+// taintsOf says which taints a condition has at its level, behind the prefix.
 func taintsOf(c probes.Condition, prefix string, all []decide.DesiredTaint) string {
 	var parts []string
 	for _, placed := range all {
-		if placed.Condition == c {
+		if placed.Condition == c && !placed.IsSoft() {
 			taint := placed.Taint()
 			parts = append(parts, taint.String()+" ("+string(placed.Via)+")")
 		}

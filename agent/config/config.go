@@ -29,7 +29,9 @@ type Config struct {
 	// Rules say which taint each level of a condition asks for. A rule of a file
 	// replaces the default of its condition and level; the other defaults stay. A
 	// rule with the effect NoTaint, and an empty list, switch defaults off.
-	Rules       []decide.Rule      `json:"rules"`
+	Rules []decide.Rule `json:"rules"`
+	// SoftRules ask for taints before a condition is Degraded, at most one for each.
+	SoftRules   []decide.SoftRule  `json:"softRules"`
 	WriteBudget decide.WriteBudget `json:"writeBudget"`
 	// Eviction bounds what rules for Critical may do.
 	Eviction Eviction `json:"eviction"`
@@ -77,6 +79,7 @@ type Eviction struct {
 func (c *Config) Policy() *decide.Policy {
 	policy := &decide.Policy{
 		Rules:              slices.DeleteFunc(slices.Clone(c.Rules), switchesOff),
+		Soft:               slices.Clone(c.SoftRules),
 		WriteBudget:        c.WriteBudget,
 		FleetBrake:         c.FleetBrake,
 		Startup:            c.Startup,

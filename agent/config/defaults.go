@@ -24,6 +24,7 @@ func (s Schema) Default() *Config {
 		FleetBrake:    decide.FleetBrake{Percent: 40, MinPeers: 5},
 		Startup:       decide.Startup{Timeout: seconds(600)},
 		Repair:        Repair{After: seconds(600), Reasons: map[string]decide.Duration{}},
+		SoftRules:     []decide.SoftRule{},
 		Maintenance:   defaultMaintenance(),
 		StandInPrefix: taints.DefaultStandInPrefix,
 		Heartbeat:     seconds(300),

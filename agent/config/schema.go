@@ -146,7 +146,7 @@ func (c *Config) Clone() *Config {
 	for i := range copied.Conditions {
 		copied.Conditions[i].Section = clone(copied.Conditions[i].Section)
 	}
-	copied.Rules = slices.Clone(c.Rules)
+	copied.Rules, copied.SoftRules = slices.Clone(c.Rules), slices.Clone(c.SoftRules)
 	return &copied
 }
 

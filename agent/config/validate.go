@@ -48,6 +48,7 @@ func (c *Config) Validate() field.ErrorList {
 	}
 	errs = append(errs, c.validateReported(field.NewPath(reportedField))...)
 	errs = append(errs, c.validateRules(field.NewPath("rules"))...)
+	errs = append(errs, c.validateSoftRules(field.NewPath("softRules"))...)
 	errs = append(errs, validateBudget(c.WriteBudget, field.NewPath("writeBudget"))...)
 	errs = append(errs, c.Eviction.validate(field.NewPath("eviction"))...)
 	errs = append(errs, validateBrake(c.FleetBrake, field.NewPath("fleetBrake"))...)

@@ -17,7 +17,7 @@ func (c *Config) validateRules(at *field.Path) field.ErrorList {
 		return field.ErrorList{field.TooMany(at, len(c.Rules), most)}
 	}
 	var errs field.ErrorList
-	length := 0
+	length := lengthOfKeys(c.SoftRules)
 	for i, rule := range c.Rules {
 		here := at.Index(i)
 		if names := c.Names(); !slices.Contains(names, rule.Condition) {

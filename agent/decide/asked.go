@@ -40,6 +40,11 @@ func (s *State) asked(t *turn) []DesiredTaint {
 			all = append(all, d)
 		}
 	}
+	for i, rule := range t.policy.Soft {
+		if s.soft.taints[i].isDesired {
+			all = append(all, rule.desired())
+		}
+	}
 	return all
 }
 
@@ -55,7 +60,7 @@ func (s *State) asks(rule *Rule) (dispute, bool) {
 // DesiredTaint is one taint that a rule asks for, as it is to stand on the Node.
 type DesiredTaint struct {
 	Condition probes.Condition
-	Level     probes.Level // of the rule
+	Level     probes.Level // of the rule; OK: it is a soft one
 	Pair      taints.Pair
 	Value     string
 	Via       taints.Via

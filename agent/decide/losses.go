@@ -15,6 +15,9 @@ import (
 func (s *State) countLosses(t *turn) {
 	l, node := &s.ledger, t.in.Node
 	for _, d := range l.desired {
+		if d.IsSoft() {
+			continue // followSoft counts these
+		}
 		pair := d.Pair
 		isPaused := s.pause.has(d.Condition) && pair.Effect != taints.NoExecute && !d.manual
 		if !slices.Contains(l.owned, pair) || slices.Contains(l.lost, pair) || node.Has(pair) || isPaused {

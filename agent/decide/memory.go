@@ -22,6 +22,7 @@ func (s *State) record(owned []taints.Pair) record {
 		EvictedAt:     s.boot.since(s.eviction.at),
 		Owned:         owned,
 		Freed:         s.startup.freed,
+		Soft:          s.soft.record(s.ledger.policy, s.boot),
 		RepairEndedAt: s.boot.since(s.hostRepair.endedAt),
 		Conditions:    make(map[probes.Condition]recordCondition, len(s.conditions)),
 	}
@@ -56,6 +57,8 @@ func (s *State) isRevisionDue(t *turn) bool {
 	}
 	d := &l.decided
 	switch {
+	case s.soft.isDue():
+		return true
 	case d.budget != s.budget || d.freed != s.startup.freed || d.repairEndedAt != s.hostRepair.endedAt || !slices.Equal(d.desired, l.desired):
 		return true
 	case l.revision == 0: // without a record, a restart would not know what is ours on the Node
@@ -69,6 +72,7 @@ func (s *State) isRevisionDue(t *turn) bool {
 func (s *State) revise(t *turn) {
 	l := &s.ledger
 	l.revise(t.now)
+	s.soft.revise()
 	l.decided = decision{l.uid, s.active.instance, s.budget, l.desired, s.startup.freed, s.hostRepair.endedAt}
 	for i := range s.conditions {
 		c := &s.conditions[i]
@@ -110,6 +114,7 @@ func (s *State) restore(t *turn) {
 		s.budget = bucket{}
 	}
 	s.eviction.at = past(r.EvictedAt)
+	s.restoreSoft(t, r.Soft, at)
 	for i := range s.conditions {
 		c := &s.conditions[i]
 		entry, found := r.Conditions[c.name]

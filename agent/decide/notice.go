@@ -24,7 +24,10 @@ const (
 	EvictionWaits  Kind = "EvictionWaitsForSlot"
 	TaintBraked    Kind = "TaintBraked"
 
-	TaintAcknowledged   Kind = "TaintAcknowledged"
+	TaintAcknowledged Kind = "TaintAcknowledged"
+	SoftTaintSet      Kind = "SoftTaintSet"
+	SoftTaintCleared  Kind = "SoftTaintCleared"
+
 	StartupTaintRemoved Kind = "StartupTaintRemoved"
 	StartupTaintStays   Kind = "StartupTaintStays"
 )

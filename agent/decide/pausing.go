@@ -59,16 +59,18 @@ func notifyPause(t *turn, before, next pause, forgiven bool) {
 // next one. Who ends a pause has decided anew, and it is the one way in which a person
 // can end a contest. A veto stays: nobody evicts by mistake.
 func (s *State) forgive(next pause) (forgiven bool) {
+	forgive := func(name probes.Condition, d *dispute) {
+		if s.pause.byPerson(name) && !next.byPerson(name) && d.stage != asRuled && !d.until.IsZero() {
+			*d, forgiven = dispute{}, true
+		}
+	}
 	for i := range s.conditions {
-		c := &s.conditions[i]
-		if !s.pause.byPerson(c.name) || next.byPerson(c.name) {
-			continue
+		for j := range s.conditions[i].disputes {
+			forgive(s.conditions[i].name, &s.conditions[i].disputes[j])
 		}
-		for j := range c.disputes {
-			if d := &c.disputes[j]; d.stage != asRuled && !d.until.IsZero() {
-				*d, forgiven = dispute{}, true
-			}
-		}
+	}
+	for i := range s.soft.taints {
+		forgive(s.soft.taints[i].condition, &s.soft.taints[i].dispute)
 	}
 	return forgiven
 }

@@ -17,7 +17,9 @@ type Policy struct {
 	// Conditions are in the order in which they are shown.
 	Conditions []Condition
 	// Rules say which taint each level of a condition asks for.
-	Rules       []Rule
+	Rules []Rule
+	// Soft has the rules for taints before Degraded, at most one for each condition.
+	Soft        []SoftRule
 	WriteBudget WriteBudget
 	FleetBrake  FleetBrake
 	Startup     Startup
@@ -165,6 +167,11 @@ func (p *Policy) Produces(pair taints.Pair) bool {
 	}
 	for _, rule := range p.Rules {
 		if asksFor(rule.Taint.Pair()) {
+			return true
+		}
+	}
+	for i := range p.Soft { // which have no stand-in
+		if pair == p.Soft[i].Taint.Pair() {
 			return true
 		}
 	}

@@ -62,6 +62,8 @@ type record struct {
 	TokensAt time.Duration `json:"tokensAt,omitempty"`
 	// EvictedAt is when the Node last stepped up to Critical.
 	EvictedAt *time.Duration `json:"evictedAt,omitempty"`
+	// Soft is about soft taints.
+	Soft *recordSoft `json:"soft,omitempty"`
 	// RepairEndedAt is when the host most recently no longer needed a repair.
 	RepairEndedAt *time.Duration                       `json:"repairEndedAt,omitempty"`
 	Conditions    map[probes.Condition]recordCondition `json:"conditions"`
@@ -107,6 +109,9 @@ func parseRecord(text string) (record, error) {
 		return record{}, fmt.Errorf("annotation %s: version %d is not %d", taints.RecordAnnotation, r.Version, recordVersion)
 	case r.Revision == 0:
 		return record{}, fmt.Errorf("annotation %s: no revision", taints.RecordAnnotation)
+	}
+	if !r.Soft.isPossible() {
+		return record{}, fmt.Errorf("annotation %s: impossible state of soft taints", taints.RecordAnnotation)
 	}
 	for condition, c := range r.Conditions {
 		if c.Level == probes.Unknown || math.IsNaN(c.Penalty) || c.Penalty < 0 {

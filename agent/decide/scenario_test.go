@@ -3,6 +3,7 @@ package decide_test
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -369,6 +370,12 @@ func observation(c probes.Condition, sample string) (probes.Observation, error) 
 	if at := strings.LastIndexByte(sample, ' '); at > 0 && sample[at+1] >= 'A' && sample[at+1] <= 'Z' {
 		sample, o.Reason = sample[:at], sample[at+1:]
 	}
+	if number, found := strings.CutPrefix(sample, "severity "); found {
+		var err error
+		o.Level = probes.OK
+		o.Severity, err = strconv.Atoi(number)
+		return o, err
+	}
 	switch sample {
 	case "ok":
 		o.Level = probes.OK
@@ -619,6 +626,19 @@ func (w *world) configure(args []string) error {
 		cfg.Eviction.ControlPlane = true
 	case "no-fleet-brake":
 		cfg.FleetBrake.Percent = 0
+	case "soft": // CONDITION SEVERITY TAINT, or none
+		if cfg.SoftRules = nil; args[1] != "" {
+			severity, err := strconv.Atoi(args[2])
+			taint, errTaint := parseTaint(args[3])
+			if err = errors.Join(err, errTaint); err != nil {
+				return err
+			}
+			for _, name := range names() {
+				if short(name) == args[1] {
+					cfg.SoftRules = []decide.SoftRule{{Condition: name, Severity: severity, Taint: decide.Taint{Key: taint.Key, Value: taint.Value, Effect: taint.Effect}}}
+				}
+			}
+		}
 	case "maintenance": // TYPE, or none
 		cfg.Maintenance.Conditions = strings.Fields(args[1])
 	case "also": // CONDITION LEVEL TAINT, and REASONS or -, and manual

@@ -22,6 +22,7 @@ type State struct {
 	report     report
 	startup    startup
 	hostRepair hostRepair
+	soft       soft
 }
 
 // New returns the State of an agent that has just started and seen nothing.
@@ -37,7 +38,7 @@ func New(boot Boot, name string, started time.Time) State {
 // be judged by other thresholds from now on. What was decided stays, as after
 // a restart.
 func (s State) Forget(name probes.Condition) State {
-	s.conditions = s.conditions.clone()
+	s.conditions, s.soft = s.conditions.clone(), s.soft.forget(name)
 	if c := s.conditions.of(name); c != nil {
 		c.debounce, c.onset, c.fault = c.debounce.forget(), onset{}, c.fault.forget()
 	}

@@ -17,6 +17,8 @@ type Status struct {
 	Agent string
 	// Owned are the pairs that the record names as taintlet's.
 	Owned []taints.Pair
+	// Soft has the soft taints of the record, by pair, with their conditions.
+	Soft map[taints.Pair]probes.Condition
 	// Conditions has those of the record, by name.
 	Conditions map[probes.Condition]ConditionStatus
 }
@@ -53,7 +55,7 @@ func ReadStatus(node *taints.Node) (Status, error) {
 	}
 	s := Status{
 		Found: r.Version > 0, Agent: r.Instance.Name, Owned: r.Owned,
-		Conditions: make(map[probes.Condition]ConditionStatus, len(r.Conditions)),
+		Conditions: make(map[probes.Condition]ConditionStatus, len(r.Conditions)), Soft: r.Soft.pairs(),
 	}
 	for name, c := range r.Conditions {
 		s.Conditions[name] = ConditionStatus{

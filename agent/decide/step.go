@@ -15,6 +15,7 @@ func Step(policy *Policy, s State, in Inputs, now time.Time) (State, Decision) {
 	// A smaller budget of a new configuration is no decision.
 	s.budget, s.ledger.decided.budget = s.budget.within(policy.WriteBudget, now), s.ledger.decided.budget.within(policy.WriteBudget, now)
 	s.ledger.follow(policy, now)
+	s.soft = s.soft.following(policy, now)
 	if in.Node != nil {
 		t.in.Facts.KeepPolicy = in.Facts.KeepPolicy && heldFits(t)
 		if s.mayTakeOver(t) {
@@ -25,6 +26,7 @@ func Step(policy *Policy, s State, in Inputs, now time.Time) (State, Decision) {
 	}
 	for _, o := range in.Observations {
 		s.observe(t, o)
+		s.soft.observe(policy, o, now)
 	}
 	s.report.follow(in)
 	s.ledger.settle(in)
@@ -50,6 +52,7 @@ func (s *State) reconcile(t *turn) {
 	}
 	s.followPause(t)
 	s.followStartup(t)
+	s.followSoft(t)
 	s.countLosses(t)
 	s.settleDisputes(t)
 	s.desire(t)

@@ -77,7 +77,7 @@ func noticeKinds() []decide.Kind {
 	return []decide.Kind{
 		decide.TaintLost, decide.TaintContested, decide.TaintVetoed, decide.TaintWithdrawn, decide.TaintAcknowledged, decide.StillUnknown, decide.RecordRefused,
 		decide.Standby, decide.Active, decide.Paused, decide.Resumed, decide.EvictionWaits, decide.TaintBraked,
-		decide.StartupTaintRemoved, decide.StartupTaintStays,
+		decide.StartupTaintRemoved, decide.StartupTaintStays, decide.SoftTaintSet, decide.SoftTaintCleared,
 	}
 }
 

@@ -84,7 +84,7 @@ func (m *reactionMetrics) written(node *taints.Node, s *decide.State, now time.T
 	placed := s.DesiredTaints()
 	for name, r := range m.open {
 		isSet := slices.ContainsFunc(placed, func(p decide.DesiredTaint) bool {
-			return p.Condition == name && node.Has(p.Pair)
+			return p.Condition == name && !p.IsSoft() && node.Has(p.Pair)
 		})
 		if isSet {
 			m.duration.WithLabelValues(string(name)).Observe(now.Sub(r.since).Seconds())

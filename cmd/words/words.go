@@ -24,6 +24,10 @@ func Rules(cfg *config.Config, lifecycleController bool) []string {
 		words = append(words, fmt.Sprintf("%s %s asks for %s%s, %s: %s.%s",
 			rule.Condition, rule.Level, Taint(pair, rule.Taint.Value), forReasons(rule), via, whyVia(cfg, rule, via), untilRemoved(rule)))
 	}
+	for _, rule := range cfg.SoftRules {
+		words = append(words, fmt.Sprintf("%s from severity %d on asks for %s, %s: a soft taint, before Degraded.",
+			rule.Condition, rule.Severity, Taint(rule.Taint.Pair(), rule.Taint.Value), taints.Direct))
+	}
 	if len(words) == 0 {
 		return []string{"No rule: no taint is ever set."}
 	}

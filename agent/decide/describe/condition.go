@@ -41,6 +41,8 @@ type Outlook struct {
 	Blind bool
 	// Removals of its taints by others.
 	Removals Removals
+	// Soft is the soft taint that a condition that is OK has; empty: none.
+	Soft string
 	// Starting: the Node's start-up taint waits for this condition.
 	Starting Starting
 }
@@ -118,6 +120,9 @@ func (c Condition) Node(kind string, now time.Time) taints.NodeCondition {
 	}
 	if !c.Clears.IsZero() {
 		shown.Reason = ReasonRecovering
+	}
+	if c.Soft != "" {
+		shown.Message += "; soft taint " + c.Soft
 	}
 	if c.Starting.Taint != "" {
 		shown.Message += fmt.Sprintf("; the start-up taint %s has waited for this condition since %s: %s", c.Starting.Taint, clockText(c.Starting.Since, now), c.Starting.Missing)

@@ -13,6 +13,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
@@ -68,6 +69,11 @@ func ownTolerated(cfg *config.Config, kept bool) (pairs []taints.Pair) {
 			pairs = append(pairs, pair)
 		}
 	}
+	for _, rule := range cfg.SoftRules {
+		if pair := rule.Taint.Pair(); pair.Effect == taints.NoSchedule {
+			pairs = append(pairs, pair)
+		}
+	}
 	if key := cfg.Startup.Taint; key != "" {
 		pairs = append(pairs, taints.Pair{Key: key, Effect: taints.NoSchedule})
 	}
@@ -100,7 +106,7 @@ func autoscalersCheck() check {
 			if err != nil && !apierrors.IsNotFound(err) {
 				return unread("whether cluster-autoscaler runs", err)
 			}
-			for _, rule := range cfg.Policy().Rules {
+			for _, rule := range rulesForNodes(cfg) {
 				switch taint := rule.Taint; {
 				case isHard && taint.Effect == taints.PreferNoSchedule:
 					return warn("Karpenter takes %s of %s for a hard taint: it adds a Node where pods could still use this one", taint.Pair(), rule.Condition).
@@ -112,6 +118,15 @@ func autoscalersCheck() check {
 			return ok("no autoscaler that is found misreads the taints of the rules")
 		},
 	}
+}
+
+// rulesForNodes are all rules of a configuration, soft ones as rules for OK.
+func rulesForNodes(cfg *config.Config) []decide.Rule {
+	rules := cfg.Policy().Rules
+	for _, soft := range cfg.SoftRules {
+		rules = append(rules, decide.Rule{Condition: soft.Condition, Level: probes.OK, Taint: soft.Taint})
+	}
+	return rules
 }
 
 // karpenterTakesSoftForHard reports whether the cluster has NodePools of Karpenter and

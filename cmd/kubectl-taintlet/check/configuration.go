@@ -64,7 +64,11 @@ func ruledIn(cfg *config.Config) string {
 	for _, rule := range cfg.Policy().Rules {
 		count[rule.Level]++
 	}
-	return fmt.Sprintf("%d rules for %s, %d for %s", count[probes.Degraded], probes.Degraded, count[probes.Critical], probes.Critical)
+	text := fmt.Sprintf("%d rules for %s, %d for %s", count[probes.Degraded], probes.Degraded, count[probes.Critical], probes.Critical)
+	if soft := len(cfg.SoftRules); soft > 0 {
+		text += fmt.Sprintf(", %d soft", soft)
+	}
+	return text
 }
 
 // maxEvents is how many Events are read.
@@ -201,6 +205,9 @@ func wantedBy(cfg *config.Config) []taints.Taint {
 		pair := rule.Taint.Pair()
 		add(pair.With(rule.Taint.Value))
 		add(taints.StandInFor(pair, cfg.StandInPrefix).With(rule.Taint.Value))
+	}
+	for _, rule := range cfg.SoftRules {
+		add(rule.Taint.Pair().With(rule.Taint.Value))
 	}
 	return wanted
 }

@@ -197,6 +197,10 @@ func (r *Reader) ours(node *taints.Node, remembered decide.Status) []owned {
 			break
 		}
 		o := owned{Taint{terminal.Clean(taint.String(), maxTaint), taints.Direct}, r.conditionNamed(taint.Key)}
+		if name, isSoft := remembered.Soft[pair]; isSoft {
+			list = append(list, owned{o.Taint, string(name)})
+			continue
+		}
 		_, isReconciled := taints.LifecycleCondition(pair)
 		switch {
 		case isHeld && isReconciled:

@@ -252,10 +252,15 @@ another prefix and never evicts.
 status-taint.cluster-autoscaler.kubernetes.io
 {{- end -}}
 
-{{/* Pairs that agents may set and remove, one a line. */}}
+{{/* Pairs that agents may set and remove, one a line. Soft taints have no stand-ins. */}}
 {{- define "taintlet.wanted" -}}
 {{- $prefixes := include "taintlet.standInPrefixes" . | fromJsonArray -}}
-{{- include "taintlet.pairs" (dict "rules" (include "taintlet.rules" . | fromJsonArray) "prefixes" $prefixes) -}}
+{{- $pairs := include "taintlet.pairs" (dict "rules" (include "taintlet.rules" . | fromJsonArray) "prefixes" $prefixes) | splitList "\n" -}}
+{{- range .Values.config.softRules -}}
+{{- include "taintlet.refuseReserved" (dict "where" "config.softRules" "key" .taint.key) -}}
+{{- $pairs = append $pairs (print .taint.key ":" .taint.effect) -}}
+{{- end -}}
+{{- without ($pairs | uniq) "" | join "\n" -}}
 {{- end -}}
 
 {{/* Pairs that agents may only remove: Policy.Produces in agent/decide/policy.go, the

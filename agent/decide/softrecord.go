@@ -1,0 +1,113 @@
+package decide
+
+import (
+	"math"
+	"time"
+
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/taints"
+)
+
+// recordSoft is what the record says of the soft taints.
+type recordSoft struct {
+	// TokensAt is when their budget is full again.
+	TokensAt time.Duration                        `json:"tokensAt,omitempty"`
+	Taints   map[probes.Condition]recordSoftTaint `json:"taints,omitempty"`
+}
+
+type recordSoftTaint struct {
+	// Pair is for people: it is that of the rule.
+	Pair    taints.Pair    `json:"pair"`
+	Set     bool           `json:"set,omitempty"`
+	Desired bool           `json:"desired,omitempty"`
+	Penalty float64        `json:"penalty,omitempty"`
+	SetAt   *time.Duration `json:"setAt,omitempty"`
+	Dispute *recordDispute `json:"dispute,omitempty"`
+}
+
+// isPossible reports whether a record of ours can say this.
+func (r *recordSoft) isPossible() bool {
+	if r == nil {
+		return true
+	}
+	for _, taint := range r.Taints {
+		if math.IsNaN(taint.Penalty) || taint.Penalty < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// record returns what the record is to say of soft taints; nil: there is nothing to
+// remember.
+func (s *soft) record(policy *Policy, boot Boot) *recordSoft {
+	if len(policy.Soft) == 0 {
+		return nil
+	}
+	r := &recordSoft{}
+	if !s.budget.fullAt.IsZero() {
+		r.TokensAt = s.budget.fullAt.Sub(boot.At)
+	}
+	for i, rule := range policy.Soft {
+		t := s.taints[i].softMemory
+		if t == (softMemory{}) {
+			continue
+		}
+		entry := recordSoftTaint{Pair: rule.Taint.Pair(), Set: t.isSet, Desired: t.isDesired, Penalty: t.penalty, SetAt: boot.since(t.setAt)}
+		if t.dispute != (dispute{}) {
+			entry.Dispute = &recordDispute{t.dispute.stage, boot.since(t.dispute.until), boot.since(t.dispute.lostAt)}
+		}
+		if r.Taints == nil {
+			r.Taints = map[probes.Condition]recordSoftTaint{}
+		}
+		r.Taints[rule.Condition] = entry
+	}
+	if r.TokensAt == 0 && r.Taints == nil {
+		return nil
+	}
+	return r
+}
+
+// restoreSoft takes over what the record says of soft taints. Evidence that was collected
+// before is kept.
+func (s *State) restoreSoft(t *turn, r *recordSoft, at func(time.Duration) time.Time) {
+	if r == nil {
+		r = &recordSoft{}
+	}
+	past := func(d *time.Duration) time.Time {
+		if d == nil {
+			return time.Time{}
+		}
+		return earlier(at(*d), t.now)
+	}
+	if s.soft.budget = (bucket{}); r.TokensAt != 0 {
+		s.soft.budget = bucket{at(r.TokensAt)}.within(t.policy.softBudget(), t.now)
+	}
+	for i := range s.soft.taints {
+		soft := &s.soft.taints[i]
+		entry := r.Taints[soft.condition]
+		soft.softMemory = softMemory{isSet: entry.Set, isDesired: entry.Set && entry.Desired, penalty: min(entry.Penalty, maxPenalty), setAt: past(entry.SetAt)}
+		if d := entry.Dispute; d != nil {
+			soft.dispute = dispute{stage: min(d.Stage, withdrawn), lostAt: past(d.LostAt)}
+			if d.Until != nil {
+				soft.dispute.until = earlier(at(*d.Until), t.now.Add(contestFor))
+			}
+		}
+		soft.evidence.Level, soft.evidence.Penalty, soft.evidence.SetAt = probes.OK, soft.penalty, soft.setAt
+		if entry.Set {
+			soft.evidence.Level = probes.Degraded
+		}
+	}
+}
+
+// pairs returns the pairs of the soft taints with their conditions.
+func (r *recordSoft) pairs() map[taints.Pair]probes.Condition {
+	if r == nil {
+		return nil
+	}
+	pairs := make(map[taints.Pair]probes.Condition, len(r.Taints))
+	for condition, taint := range r.Taints {
+		pairs[taint.Pair] = condition
+	}
+	return pairs
+}
