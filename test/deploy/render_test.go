@@ -66,6 +66,9 @@ func TestBadValuesAreRefused(t *testing.T) {
 		return `config.rules=[{"condition": "DiskPressure", "level": "` + level + `", "taint": {"key": "` + key + `", "effect": "` + effect + `"}}]`
 	}
 	for values, says := range map[string]string{
+		`config.softRules=[{"condition": "DiskPressure", "severity": 50, "taint": {"key": "a", "effect": "NoSchedule"}}]`: "/config/softRules/0/severity",
+		`config.softRules=[{"condition": "DiskPressure", "severity": 5, "taint": {"key": "a", "effect": "NoExecute"}}]`:   "/config/softRules/0/taint/effect",
+		`config.maintenance={"conditions": "DrainInProgress"}`:                                                            "/config/maintenance/conditions",
 		`replicas=3`:                                   "additional properties 'replicas' not allowed",
 		`image.digest="sha256:12"`:                     "/image/digest",
 		`image.tag="a tag"`:                            "/image/tag",
@@ -252,14 +255,19 @@ func TestPairsOfThePolicy(t *testing.T) {
 		"autoscaler": {"config": settings{"autoscaler": "cluster-autoscaler"}},
 		"autoscaler, own prefix and rule": {"config": settings{"autoscaler": "cluster-autoscaler", "standInPrefix": "status-taint.example.com",
 			"rules": []any{settings{"condition": "DiskPressure", "level": "Degraded", "taint": taint("node.kubernetes.io/disk-pressure", "NoSchedule")}}}},
-		"one off": {"config": settings{"rules": []any{settings{"condition": "DiskPressure", "level": "Degraded", "taint": settings{"effect": "None"}}}}},
-		"retired": {"retired": []any{taint("example.com/old", "NoSchedule"), taint("node.kubernetes.io/disk-pressure", "NoSchedule")}},
+		"one off":   {"config": settings{"rules": []any{settings{"condition": "DiskPressure", "level": "Degraded", "taint": settings{"effect": "None"}}}}},
+		"soft":      {"config": settings{"softRules": []any{settings{"condition": "DiskPressure", "severity": 30, "taint": taint("example.com/early", "PreferNoSchedule")}}}},
+		"soft only": {"config": settings{"rules": []any{}, "softRules": []any{settings{"condition": "DiskPressure", "severity": 30, "taint": taint("example.com/early", "NoSchedule")}}}},
+		"retired":   {"retired": []any{taint("example.com/old", "NoSchedule"), taint("node.kubernetes.io/disk-pressure", "NoSchedule")}},
 	} {
 		file := bed.ValuesFile(t, values)
 		wanted, former := pairsOfPolicy(t, bed.Render(t, "-f", file, "--show-only", "templates/admission.yaml"))
 		cfg := configOf(t, bed.Render(t, "-f", file, "--show-only", "templates/configmap.yaml"))
 
 		mayWant, mayFind := pairsOf(cfg, cfg.Policy().Rules), pairsOf(cfg, cfg.Policy().BuiltInRules())
+		for _, rule := range cfg.SoftRules { // which have no stand-ins
+			mayWant = append(mayWant, rule.Taint.Pair().String())
+		}
 		for _, rule := range cfg.Policy().BuiltInRules() { // as the setting autoscaler had them
 			mayFind = append(mayFind, taints.StandInFor(rule.Taint.Pair(), taints.AutoscalerPrefix).String())
 		}
