@@ -190,9 +190,9 @@ func (s *State) moveSoft(t *turn, soft *softTaint, rule SoftRule) {
 	s.soft.budget = budget
 	taint := rule.desired().Taint()
 	switch {
-	case !isSet:
+	case !isSet && soft.isDesired:
 		t.notify(Notice{Kind: SoftTaintCleared, Condition: soft.condition, Message: describe.SoftCleared(taint, c.last.Message, rule.clearBelow())})
-	case !soft.isSet:
+	case isSet && !soft.isSet:
 		t.notify(Notice{Kind: SoftTaintSet, Condition: soft.condition, Message: describe.SoftSet(taint, c.last.Message, rule.Severity)})
 	}
 	if isSet != soft.isSet {
