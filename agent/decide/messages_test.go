@@ -46,6 +46,12 @@ func stories() []struct{ title, text string } {
 		{"paused by a slip of the pen", "1s others annotate taintlet.dev/paused=MemoryPresure\n2s memory certain"},
 		{"the end of a pause waits", "0s config budget 1 10m\n1s others annotate taintlet.dev/paused=true\n2s memory certain\n3s others annotate taintlet.dev/paused-\n" +
 			"4s others annotate taintlet.dev/paused=true\n5s others remove node.kubernetes.io/memory-pressure:NoSchedule\n6s others annotate taintlet.dev/paused-\n2m memory bad"},
+		{"no longer under maintenance", "1s kubelet DrainInProgress True\n2s memory certain\n3m kubelet DrainInProgress False"},
+		{"under maintenance", "1s kubelet DrainInProgress True\n2s memory certain"},
+		{"paused and under maintenance", "1s others annotate taintlet.dev/paused=DiskPressure\n2s kubelet DrainInProgress True\n3s others annotate taintlet.dev/paused-\n" +
+			"4s others annotate taintlet.dev/paused=DiskPressure\n5s kubelet DrainInProgress False"},
+		{"a soft taint", "0s config soft memory 30 example.com/memory-elevated:PreferNoSchedule\n1s..2s every 1s memory severity 40"},
+		{"a soft taint goes", "0s config soft memory 30 example.com/memory-elevated:PreferNoSchedule\n1s..2s every 1s memory severity 40\n3s..3m every 1s memory severity 10"},
 		{"evicting", evict},
 		{"an eviction ends, and the newest sample is not bad", evict + "1m2s memory near"},
 		{"an eviction was stopped", evict + "2m others remove node.kubernetes.io/memory-pressure:NoExecute\n2m1s..4m every 1s memory critical"},
