@@ -160,3 +160,28 @@ func TestAConditionHasOneEventAMinute(t *testing.T) {
 		}
 	})
 }
+
+// The Event and the line of a condition that is OK again say of a taint that somebody else is
+// to remove that it stays, not that it is gone.
+func TestATaintThatStaysIsToldSo(t *testing.T) {
+	cfg, err := config.HostSchema().Decode([]byte(header + "rules: [{condition: DiskPressure, level: Degraded, taint: {key: example.com/look, effect: NoSchedule}, clear: manual}]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	runTold(t, cfg, func(t *testing.T, by map[probes.Condition]*probe, w *told) {
+		by[probes.DiskPressure].set(probes.Degraded)
+		time.Sleep(2 * time.Minute)
+		w.take()
+		by[probes.DiskPressure].set(probes.OK)
+		time.Sleep(5 * time.Minute)
+		w.mu.Lock()
+		last := w.events[len(w.events)-1]
+		w.mu.Unlock()
+		if last.reason != "HostDiskPressureOK" || last.message != "OK; taint example.com/look:NoSchedule (direct) stays until somebody removes it" {
+			t.Errorf("%+v", last)
+		}
+		if log := w.take(); !strings.Contains(log, "to=OK") || strings.Contains(log, "example.com/look") {
+			t.Error(log)
+		}
+	})
+}

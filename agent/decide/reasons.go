@@ -7,19 +7,17 @@ import (
 	"github.com/taintlet/taintlet/probes"
 )
 
-// sameReason is how many of the newest bad samples in a row had the same reason.
+// sameReason is how many of the newest samples in a row had the same reason.
 type sameReason struct {
 	reason string
 	count  int
 }
 
-// next takes in a sample. A good one ends the row, an Unknown one says nothing.
+// next takes in a sample. One with another reason ends the row, an Unknown one says nothing.
 func (r sameReason) next(o probes.Observation) sameReason {
 	switch {
 	case o.Level == probes.Unknown:
 		return r
-	case classOf(o) < bad:
-		return sameReason{}
 	case o.Reason != r.reason:
 		return sameReason{o.Reason, 1}
 	}

@@ -42,3 +42,18 @@ func TestUnhealthyWithoutRounds(t *testing.T) {
 		}
 	}
 }
+
+// Nothing is expected of a condition that was dropped.
+func TestADroppedConditionIsNotExpected(t *testing.T) {
+	cfg, start := config.Default(), time.Unix(1e9, 0)
+	h := NewHealth(cfg, start)
+	for _, name := range cfg.Names() {
+		if h.healthy(start.Add(time.Hour)) == nil {
+			t.Fatalf("healthy before %s was dropped", name)
+		}
+		h.Forget(name)
+	}
+	if err := h.healthy(start.Add(time.Hour)); err != nil {
+		t.Error(err)
+	}
+}

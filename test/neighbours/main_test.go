@@ -42,7 +42,7 @@ var (
 func TestMain(m *testing.M) {
 	code := m.Run()
 	agent.Remove()
-	if err := errors.Join(keeping.Shared.Stop(nil), plain.Shared.Stop(nil), provisioned.Shared.Stop(nil), provisionedPlain.Shared.Stop(nil)); err != nil {
+	if err := errors.Join(keeping.Shared.Stop(nil), plain.Shared.Stop(nil), provisioned.Shared.Stop(nil), provisionedPlain.Shared.Stop(nil), detected.Shared.Stop(nil)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		code = max(code, 1)
 	}
