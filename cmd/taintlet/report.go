@@ -21,6 +21,8 @@ type report struct {
 	Kind       string      `json:"kind"`
 	Node       string      `json:"node"`
 	Conditions []condition `json:"conditions"`
+	// Reported are the conditions that others report on the Node, where only the agent looks.
+	Reported []string `json:"reported,omitempty"`
 	// Eviction says in words what level Critical would do.
 	Eviction []string `json:"eviction"`
 }
@@ -94,6 +96,9 @@ func (r report) table(w io.Writer) error {
 				notes = append(notes, fmt.Sprintf("Without deploy/keep.yaml, %s stands in for %s.", a.StandIn, a.Taint))
 			}
 		}
+	}
+	for _, name := range r.Reported {
+		notes = append(notes, name+" is reported by others, as a condition of the Node. Only the agent looks there.")
 	}
 	if err := t.Flush(); err != nil {
 		return err

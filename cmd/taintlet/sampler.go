@@ -23,6 +23,8 @@ type sampler struct {
 
 	cfg    *config.Config
 	probes []probes.Probe
+	// reported are the conditions that others report, which have no probe of the host.
+	reported []string
 }
 
 func (s *sampler) add(flags *pflag.FlagSet) {
@@ -39,9 +41,11 @@ func (s *sampler) load() (err error) {
 	}
 	newProbe := hostprobes.NewProbe(s.host)
 	for _, condition := range s.cfg.Conditions {
-		if _, isReported := condition.Section.(*config.Reported); !isReported { // that stands on the Node
-			s.probes = append(s.probes, newProbe(condition))
+		if _, isReported := condition.Section.(*config.Reported); isReported {
+			s.reported = append(s.reported, string(condition.Name))
+			continue
 		}
+		s.probes = append(s.probes, newProbe(condition))
 	}
 	return nil
 }
@@ -63,7 +67,7 @@ func (s *sampler) observe(ctx context.Context) []probes.Observation {
 // sample asks all probes, and adds what the rules ask for.
 func (s *sampler) sample(ctx context.Context) report {
 	observations := s.observe(ctx)
-	r := report{APIVersion: config.APIVersion, Kind: "HostReport", Node: s.nodeName, Eviction: words.Eviction(s.cfg)}
+	r := report{APIVersion: config.APIVersion, Kind: "HostReport", Node: s.nodeName, Eviction: words.Eviction(s.cfg), Reported: s.reported}
 	for i, observation := range observations {
 		r.Conditions = append(r.Conditions, s.ask(observation, s.probes[i].WakeMode()))
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/taintlet/taintlet/agent/config"
@@ -31,5 +32,22 @@ rules:
 		if got := fmt.Sprint(c.Taints); got != want {
 			t.Errorf("%s asks for %s, want %s", level, got, want)
 		}
+	}
+}
+
+// Conditions that others report have no probe: once names them, and samples the others.
+func TestOnceNamesConditionsOfOthers(t *testing.T) {
+	t.Parallel()
+	s := &sampler{config: fixtures.ConfigFile(t, "conditions: [{type: KernelDeadlock}]\n"), host: probes.Host{Root: "/", Proc: "/proc", Sys: "/sys"}}
+	if err := s.load(); err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	r := report{Conditions: []condition{{Observation: probes.Observation{Condition: probes.MemoryPressure, Level: probes.OK}, Wake: "period"}}, Reported: s.reported}
+	if err := r.print("table", &out); err != nil {
+		t.Fatal(err)
+	}
+	if want := "KernelDeadlock is reported by others, as a condition of the Node. Only the agent looks there."; !strings.Contains(out.String(), want) || len(s.probes) != 4 || !r.isWell() {
+		t.Errorf("%d probes:\n%s", len(s.probes), out.String())
 	}
 }
