@@ -102,7 +102,7 @@ func (d *differences) rules(name string, before, after []decide.Rule) {
 		all := map[string]string{}
 		for _, r := range rules {
 			if !switchesOff(r) {
-				all[id(r)] = strings.TrimSpace(r.Taint.Pair().With(r.Taint.Value).String() + " " + string(r.Clear))
+				all[id(r)] = strings.TrimSpace(r.Taint.Pair().With(r.Taint.Value+r.Taint.ValueFrom).String() + " " + string(r.Clear))
 			}
 		}
 		return all

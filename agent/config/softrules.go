@@ -29,6 +29,9 @@ func (c *Config) validateSoftRules(at *field.Path) field.ErrorList {
 		} else {
 			errs = append(errs, validateTaint(rule.Taint, here.Child("taint"))...)
 		}
+		if rule.Taint.ValueFrom != "" {
+			errs = append(errs, field.Forbidden(here.Child("taint", "valueFrom"), "goes with rules for Degraded only"))
+		}
 		if policy.Produces(pair) {
 			errs = append(errs, field.Forbidden(here.Child("taint"), fmt.Sprintf("%s is a pair of a rule or of a stand-in; must be another one", pair)))
 		}

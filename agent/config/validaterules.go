@@ -111,7 +111,7 @@ func validateClear(r decide.Rule, at *field.Path) field.ErrorList {
 func validateTaint(t decide.Taint, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if t.Effect == NoTaint {
-		if t.Key != "" || t.Value != "" {
+		if t.Key != "" || t.Value != "" || t.ValueFrom != "" {
 			errs = append(errs, field.Forbidden(at, "the effect None asks for no taint: neither key nor value goes with it"))
 		}
 		return errs
@@ -125,6 +125,7 @@ func validateTaint(t decide.Taint, at *field.Path) field.ErrorList {
 	for _, msg := range validation.IsValidLabelValue(t.Value) {
 		errs = append(errs, field.Invalid(at.Child("value"), t.Value, msg))
 	}
+	errs = append(errs, validateValueFrom(t, at)...)
 	effects := []taints.Effect{taints.NoSchedule, taints.PreferNoSchedule, taints.NoExecute, NoTaint}
 	if !slices.Contains(effects, t.Effect) {
 		errs = append(errs, field.NotSupported(at.Child("effect"), t.Effect, effects))

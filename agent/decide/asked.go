@@ -37,6 +37,7 @@ func (s *State) asked(t *turn) []DesiredTaint {
 			continue
 		}
 		if d := place(rule, dispute, t.in.Facts); !isDesired(all, d.Pair) {
+			d.Value = s.valueOf(rule, d.Via)
 			all = append(all, d)
 		}
 	}

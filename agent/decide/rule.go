@@ -32,9 +32,11 @@ const (
 
 // Taint is what a rule puts on the Node.
 type Taint struct {
-	Key    string        `json:"key,omitempty"`
-	Value  string        `json:"value,omitempty"`
-	Effect taints.Effect `json:"effect"`
+	Key   string `json:"key,omitempty"`
+	Value string `json:"value,omitempty"`
+	// ValueFrom says what the value is made of, FromSeverity; empty: it is Value.
+	ValueFrom string        `json:"valueFrom,omitempty"`
+	Effect    taints.Effect `json:"effect"`
 }
 
 // Pair is the taint's identity.

@@ -376,6 +376,12 @@ func observation(c probes.Condition, sample string) (probes.Observation, error) 
 		o.Severity, err = strconv.Atoi(number)
 		return o, err
 	}
+	if number, found := strings.CutPrefix(sample, "bad "); found {
+		var err error
+		o.Level = probes.Degraded
+		o.Severity, err = strconv.Atoi(number)
+		return o, err
+	}
 	switch sample {
 	case "ok":
 		o.Level = probes.OK
@@ -626,6 +632,12 @@ func (w *world) configure(args []string) error {
 		cfg.Eviction.ControlPlane = true
 	case "no-fleet-brake":
 		cfg.FleetBrake.Percent = 0
+	case "value-from-severity": // CONDITION: of the rule for Degraded
+		for i, rule := range cfg.Rules {
+			if short(rule.Condition) == args[1] && rule.Level == probes.Degraded {
+				cfg.Rules[i].Taint.ValueFrom = decide.FromSeverity
+			}
+		}
 	case "soft": // CONDITION SEVERITY TAINT, or none
 		if cfg.SoftRules = nil; args[1] != "" {
 			severity, err := strconv.Atoi(args[2])

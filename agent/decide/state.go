@@ -23,6 +23,7 @@ type State struct {
 	startup    startup
 	hostRepair hostRepair
 	soft       soft
+	values     severityValues
 }
 
 // New returns the State of an agent that has just started and seen nothing.
@@ -38,7 +39,7 @@ func New(boot Boot, name string, started time.Time) State {
 // be judged by other thresholds from now on. What was decided stays, as after
 // a restart.
 func (s State) Forget(name probes.Condition) State {
-	s.conditions, s.soft = s.conditions.clone(), s.soft.forget(name)
+	s.conditions, s.soft, s.values = s.conditions.clone(), s.soft.forget(name), s.values.forget(name)
 	if c := s.conditions.of(name); c != nil {
 		c.debounce, c.onset, c.fault = c.debounce.forget(), onset{}, c.fault.forget()
 	}

@@ -15,11 +15,12 @@ func Step(policy *Policy, s State, in Inputs, now time.Time) (State, Decision) {
 	// A smaller budget of a new configuration is no decision.
 	s.budget, s.ledger.decided.budget = s.budget.within(policy.WriteBudget, now), s.ledger.decided.budget.within(policy.WriteBudget, now)
 	s.ledger.follow(policy, now)
-	s.soft = s.soft.following(policy, now)
+	s.soft, s.values = s.soft.following(policy, now), s.values.following(policy)
 	if in.Node != nil {
 		t.in.Facts.KeepPolicy = in.Facts.KeepPolicy && heldFits(t)
 		if s.mayTakeOver(t) {
 			s.restore(t)
+			s.restoreValues(t)
 			s.ledger.desired = s.asked(t)
 			s.ledger.decided = decision{budget: s.budget, desired: s.ledger.desired, repairEndedAt: s.hostRepair.endedAt}
 		}
@@ -27,6 +28,7 @@ func Step(policy *Policy, s State, in Inputs, now time.Time) (State, Decision) {
 	for _, o := range in.Observations {
 		s.observe(t, o)
 		s.soft.observe(policy, o, now)
+		s.values.observe(o, now)
 	}
 	s.report.follow(in)
 	s.ledger.settle(in)
@@ -53,6 +55,7 @@ func (s *State) reconcile(t *turn) {
 	s.followPause(t)
 	s.followStartup(t)
 	s.followSoft(t)
+	s.followValues(t)
 	s.countLosses(t)
 	s.settleDisputes(t)
 	s.desire(t)

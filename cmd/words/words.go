@@ -22,7 +22,7 @@ func Rules(cfg *config.Config, lifecycleController bool) []string {
 		pair := rule.Taint.Pair()
 		via, _ := taints.Resolve(pair, Complete(cfg, lifecycleController))
 		words = append(words, fmt.Sprintf("%s %s asks for %s%s, %s: %s.%s",
-			rule.Condition, rule.Level, Taint(pair, rule.Taint.Value), forReasons(rule), via, whyVia(cfg, rule, via), untilRemoved(rule)))
+			rule.Condition, rule.Level, Taint(pair, rule.Taint.Value), forReasons(rule), via, whyVia(cfg, rule, via), fromSeverity(rule)+untilRemoved(rule)))
 	}
 	for _, rule := range cfg.SoftRules {
 		words = append(words, fmt.Sprintf("%s from severity %d on asks for %s, %s: a soft taint, before Degraded.",
@@ -51,6 +51,14 @@ func untilRemoved(rule decide.Rule) string {
 		return ""
 	}
 	return " It stays until somebody removes it."
+}
+
+// fromSeverity says what the value of a rule's taint is, where it is none of the file.
+func fromSeverity(rule decide.Rule) string {
+	if rule.Taint.ValueFrom == "" {
+		return ""
+	}
+	return " Its value is the severity: 50, 75 or 100."
 }
 
 // whyVia says why a rule's pair stays on the Node in this way.

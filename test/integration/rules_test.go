@@ -169,6 +169,68 @@ rules:
 	}
 }
 
+// The severity is the value of a taint: a pod that tolerates values below 70 comes at 50,
+// and not at 75. A restarted agent keeps the value, and the policies of the chart let it change.
+func TestSeverityIsTheValue(t *testing.T) {
+	t.Parallel()
+	const gate, key = "TaintTolerationComparisonOperators", "example.com/trouble"
+	cluster.SkipUnlessRequired(t)
+	cluster.SkipBefore(t, "1.35", "feature gate "+gate)
+	c := newCluster(t, cluster.Options{WithoutControllerManager: true, Args: map[string][]string{
+		cluster.APIServer: {"--feature-gates=" + gate + "=true"},
+		cluster.Scheduler: {"--feature-gates=" + gate + "=true"},
+	}})
+	grantAgents(t.Context(), t, c)
+	host := fixtures.NewHost(t)
+	node := readyForPods(t, c, "severity")
+	file := quick + `
+rules:
+- {condition: MemoryPressure, level: Degraded, taint: {key: example.com/trouble, valueFrom: severity, effect: NoSchedule}}
+`
+	a := startAgent(t, c, node, host, file)
+	waitNode(t, c, node, cluster.HasCondition("HostMemoryPressure", corev1.ConditionFalse))
+	hasValue := func(value string) func(*corev1.Node) bool {
+		return func(node *corev1.Node) bool {
+			return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == key && t.Value == value })
+		}
+	}
+	below := corev1.Toleration{Key: key, Operator: corev1.TolerationOpLt, Value: "70", Effect: corev1.TaintEffectNoSchedule}
+	host.Memory(4) // severity 60
+	waitNode(t, c, node, hasValue("50"))
+	c.WaitAgentEvent(t, node, "HostMemoryPressureDegraded", key+"=50:NoSchedule (direct)")
+	schedulerKnows(t, c, node)
+	waitPod(t, c, c.CreatePod(t, cluster.NewPod("at-50", node, below)), cluster.Scheduled)
+
+	host.Memory(2) // severity 80
+	waitNode(t, c, node, hasValue("75"))
+	equal := corev1.Toleration{Key: key, Operator: corev1.TolerationOpEqual, Value: "75", Effect: corev1.TaintEffectNoSchedule}
+	waitPod(t, c, c.CreatePod(t, cluster.NewPod("tells-75", node, equal)), cluster.Scheduled) // the scheduler knows
+	late := c.CreatePod(t, cluster.NewPod("at-75", node, below))
+	waitPod(t, c, late, refusedForTaint)
+	a.Kill()
+	a = startAgent(t, c, node, host, file)
+	a.WaitMetric(`taintlet_condition_level{condition="MemoryPressure",level="Degraded"} 1`)
+	if now := c.GetNode(t, node); !hasValue("75")(now) {
+		t.Errorf("after a restart: %v", now.Spec.Taints)
+	}
+	host.Memory(4)
+	waitNode(t, c, node, hasValue("50"))
+	waitPod(t, c, late, cluster.Scheduled)
+}
+
+// With the gate off, as by default, the API server refuses tolerations that compare.
+func TestComparisonsAreRefusedByDefault(t *testing.T) {
+	t.Parallel()
+	c := plain.require(t)
+	for _, operator := range []corev1.TolerationOperator{corev1.TolerationOpLt, corev1.TolerationOpGt} {
+		pod := cluster.NewPod("compares", "nowhere", corev1.Toleration{Key: "example.com/trouble", Operator: operator, Value: "70", Effect: corev1.TaintEffectNoSchedule})
+		_, err := c.Client().CoreV1().Pods(metav1.NamespaceDefault).Create(t.Context(), pod, metav1.CreateOptions{})
+		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "spec.tolerations[0].operator: Unsupported value: \""+string(operator)+"\"") {
+			t.Errorf("%s: %v", operator, err)
+		}
+	}
+}
+
 // readyForPods registers a node and does what else a controller manager would
 // do before pods can come to it.
 func readyForPods(t *testing.T, c *cluster.Cluster, name string) string {
