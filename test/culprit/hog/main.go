@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"runtime/debug"
 	"strconv"
 	"syscall"
 	"time"
@@ -150,4 +151,5 @@ func (h *hog) drop() {
 		close(h.end)
 	}
 	*h = hog{}
+	debug.FreeOSMemory()
 }
