@@ -185,7 +185,7 @@ func (b *bench) play(t *testing.T, c course, seed int) (o outcome) {
 	defer end()
 	b.atTaint = func() {}
 	o.right = c.run(t, r, b, amount)
-	defer b.settle(t, key)
+	defer b.settle(t, key, condition)
 	deadline := time.After(patience)
 	var tainted time.Time
 	for {
@@ -208,9 +208,9 @@ func (b *bench) play(t *testing.T, c course, seed int) (o outcome) {
 	}
 }
 
-// settle has all hogs give back what they took, and waits until they have and the taint is
-// gone.
-func (b *bench) settle(t *testing.T, key string) {
+// settle has all hogs give back what they took, and waits until they have, and the Node says
+// nothing of that any more.
+func (b *bench) settle(t *testing.T, key string, condition corev1.NodeConditionType) {
 	t.Helper()
 	for _, h := range b.all() {
 		h.tell(t, "drop")
@@ -218,7 +218,9 @@ func (b *bench) settle(t *testing.T, key string) {
 	for _, h := range b.all() {
 		cluster.Eventually(t, "that "+h.who+" holds nothing", func() error { return h.holdsNothing(t) })
 	}
-	if _, err := b.cluster.WaitNode(t.Context(), nodeName, cluster.Not(cluster.HasTaint(key, corev1.TaintEffectNoSchedule))); err != nil {
+	if _, err := b.cluster.WaitNode(t.Context(), nodeName, func(node *corev1.Node) bool {
+		return !cluster.HasTaint(key, corev1.TaintEffectNoSchedule)(node) && messageOf(node, condition) == ""
+	}); err != nil {
 		t.Fatal(err)
 	}
 }
