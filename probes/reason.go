@@ -10,7 +10,7 @@ import (
 const maxReason = 64
 
 // aReason is the form of metav1.Condition in k8s.io/apimachinery.
-var aReason = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`) //nolint:gochecknoglobals // a constant
+var aReason = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`)
 
 // IsReason reports whether a text that somebody else wrote has the form of a reason, and at
 // most 64 bytes.

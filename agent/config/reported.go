@@ -67,7 +67,7 @@ func (*Reported) MinInterval() time.Duration { return time.Second }
 func (r *Reported) FollowUp() time.Duration { return r.Period.Duration }
 
 // aType is a type of a condition that becomes ours behind "Host".
-var aType = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,62}$`) //nolint:gochecknoglobals // a constant
+var aType = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,62}$`)
 
 // Validate returns every impossible value. It refuses what taintlet, the kubelet and the
 // network's plugins write, and Ready: the control plane has taints of its own for them.

@@ -23,9 +23,9 @@ type Rule struct {
 type Clearing string
 
 const (
-	// ClearAutomatic: taintlet does, when the condition is OK again.
+	// ClearAutomatic means that taintlet does, when the condition is OK again.
 	ClearAutomatic Clearing = ""
-	// ClearManual: somebody else does, and so acknowledges the fault. The taint stays until
+	// ClearManual means that somebody else does, and so acknowledges the fault. The taint stays until
 	// then, and does not come back before the condition has been OK.
 	ClearManual Clearing = "manual"
 )

@@ -55,7 +55,7 @@ const (
 	well = "OK KernelHasNoDeadlock: KernelDeadlock is False: kernel has no deadlock"
 )
 
-var deadlock = Options{Type: "KernelDeadlock", BadStatus: taints.ConditionTrue, StaleAfter: 15 * time.Minute} //nolint:gochecknoglobals // a constant
+var deadlock = Options{Type: "KernelDeadlock", BadStatus: taints.ConditionTrue, StaleAfter: 15 * time.Minute}
 
 func (w *world) hangs(heartbeat time.Duration) {
 	w.reports(taints.ConditionTrue, heartbeat, "TaskHung", "task docker:7 blocked for more than 300 s")

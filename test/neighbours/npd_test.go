@@ -80,7 +80,7 @@ func newProblemDetector(t *testing.T, c *cluster.Cluster, node string) *problemD
 func (d *problemDetector) start() *process.Process {
 	d.t.Helper()
 	var log process.Lines
-	command := exec.Command(d.command[0], d.command[1:]...) //nolint:gosec,noctx // it lives until it is ended
+	command := exec.Command(d.command[0], d.command[1:]...) //nolint:gosec // it lives until it is ended
 	command.Stderr = &log
 	p, err := process.Start("node-problem-detector", command, "")
 	if err != nil {

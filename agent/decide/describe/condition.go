@@ -182,6 +182,11 @@ func (c Condition) held(now time.Time) string {
 	case HeldControlPlane:
 		return what + " on a Node of the control plane"
 	}
+	return c.unruled(until)
+}
+
+// unruled says that no rule asks for a taint, or that another taint takes its place.
+func (c Condition) unruled(until string) string {
 	switch {
 	case c.NoRule && c.NoRuleFor != "":
 		return "no rule asks for a taint for " + c.NoRuleFor
