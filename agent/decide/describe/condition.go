@@ -166,10 +166,8 @@ func (c Condition) held(now time.Time) string {
 		return what + " until it has been OK: others removed it"
 	case HeldAcknowledged:
 		return what + " until it has been OK: somebody removed it, which acknowledges the fault"
-	case HeldPaused:
-		return what + " while the annotation " + taints.PausedAnnotation + " is there"
-	case HeldMaintenance:
-		return what + " while the Node is under maintenance"
+	case HeldPaused, HeldMaintenance:
+		return what + " " + stoppedWhile(c.Held)
 	case HeldWriteBudget:
 		if !c.Clears.IsZero() {
 			return "the write budget is used up"

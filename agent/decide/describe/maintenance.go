@@ -20,11 +20,16 @@ func MaintenanceEnds(kind, paused string) string {
 // NoNewTaint says that no taint follows a new level while something stops new taints;
 // empty: nothing does.
 func NoNewTaint(by Hold) string {
-	switch by {
-	case HeldPaused:
-		return "no new taint while the annotation " + taints.PausedAnnotation + " is there"
-	case HeldMaintenance:
-		return "no new taint while the Node is under maintenance"
+	if by == "" {
+		return ""
 	}
-	return ""
+	return "no new taint " + stoppedWhile(by)
+}
+
+// stoppedWhile says for how long a person, or the maintenance of the Node, stops new taints.
+func stoppedWhile(by Hold) string {
+	if by == HeldMaintenance {
+		return "while the Node is under maintenance"
+	}
+	return "while the annotation " + taints.PausedAnnotation + " is there"
 }
