@@ -49,7 +49,7 @@ func Timeless(text string) string {
 		{`available \S+ \SiB of \S+ \SiB \(\S+ %\) on /, threshold \S+ %`, "available … on /, threshold … %"},
 		{`above \S+ % on /`, "above … % on /"},
 		{`; \S+ \SiB were taken on / in [^;]*; who wrote them cannot be seen`, ""}, // on a large disk it is too little to tell
-		{`no carrier on [^;\n]*`, "no carrier on …"}, // this machine's interface and routes
+		{`no carrier on [^;\n]*`, "no carrier on …"},                               // this machine's interface and routes
 		{`the agent \S+ wrote`, "the agent … wrote"},
 		{`-{3,}`, "…"},
 	} {
