@@ -66,6 +66,18 @@ quick: ## the fast tests, and which tests were skipped and why
 controlplane: ## build the Kubernetes components into the user's cache (some minutes when cold)
 	@go run ./test/cluster/build
 
+DEPTH ?= 12
+EXHAUST_FOR ?= 2s
+
+.PHONY: exhaust
+exhaust: ## all sequences of up to DEPTH=12 events through the decider, from 25 states, each for EXHAUST_FOR=2s at most (12 minutes); MUTANTS=1: which broken deciders that finds (10 minutes)
+ifdef MUTANTS
+	TAINTLET_MUTANTS=$(CURDIR)/test/exhaust/mutants.txt go test ./test/exhaust -count 1 -timeout 1h -v -run TestMutants | grep --line-buffered -v '^=== '
+else
+	GOMAXPROCS=1 GOGC=400 go test ./agent/decide -count 1 -timeout 2h -v -run '^TestExhaust$$' -exhaust-depth $(DEPTH) -exhaust-for $(EXHAUST_FOR) \
+		-exhaust-results $(CURDIR)/test/exhaust/results.txt
+endif
+
 .PHONY: attack
 attack: controlplane ## attack a running agent in every way, for some minutes; TAINTLET_WRITE_RELIABILITY=1 writes docs/reliability.md
 	TAINTLET_REQUIRE=controlplane TAINTLET_LONG_ATTACKS=1 go test -count 1 -timeout 40m -v -run 'TestAttacks|TestStolenToken' ./test/security | grep --line-buffered -v '^=== '

@@ -12,7 +12,7 @@ const heartbeatsMissed = 3
 
 // mayTakeOver reports whether this instance takes the Node over with all that
 // its record remembers. It does so at the start, and when it has decided
-// nothing yet and an older instance has. From standby it does so when the
+// nothing yet and an older instance has, or has decided more than this one has read. From standby it does so when the
 // active instance has missed its heartbeats. Without heartbeats silence says
 // nothing.
 func (s *State) mayTakeOver(t *turn) bool {
@@ -27,8 +27,9 @@ func (s *State) mayTakeOver(t *turn) bool {
 		return true
 	}
 	isOlder := a.instance.isOlderThanWriter(node.record, s.boot)
+	a.isSeen = a.isSeen || node.record.Instance.Name == a.instance.Name
 	if !a.isStandby() {
-		return !a.restored || s.ledger.revision == 0 && node.record.Revision > 0 && !isOlder
+		return !a.restored || !isOlder && s.isBehind(node.record)
 	}
 	if isOlder { // perhaps than a third one
 		a.other = node.record.Instance
@@ -43,6 +44,16 @@ func (s *State) mayTakeOver(t *turn) bool {
 	t.notify(Notice{Kind: Active, Message: describe.OtherSilent(a.other.Name, a.instance.Name, silence)})
 	a.other = instance{}
 	return true
+}
+
+// isBehind reports whether the record has decisions of others that this instance has not
+// taken over: it has decided nothing yet, or has decided on a version of the Node that was
+// not the newest. The first answer after a start may come from an API server whose cache is behind,
+// and the last write of an agent that ended may land after that answer.
+func (s *State) isBehind(r record) bool {
+	a := &s.active
+	isLater := !a.isSeen && r.Revision != a.source && reached(r.Revision, a.source)
+	return r.Revision > 0 && (s.ledger.revision == 0 || isLater)
 }
 
 // leave makes this instance decide nothing until it takes over. What was decided

@@ -29,6 +29,10 @@ type active struct {
 	// restored: a Node, and so its record, has been read. Before that evidence
 	// is collected, but nothing is decided.
 	restored bool
+	// source is the revision of that record; 0: there was none. isSeen: a record of this
+	// instance was seen on the Node.
+	source uint64
+	isSeen bool
 	// readOnly: the newest version of the Node has a newer release's record. The
 	// Node is left as it is.
 	readOnly bool

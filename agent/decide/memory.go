@@ -94,6 +94,7 @@ func (s *State) restore(t *turn) {
 		return
 	}
 	r := node.record
+	s.active.source = r.Revision
 	at := r.timeline(s.boot)
 	past := func(d *time.Duration) time.Time {
 		if d == nil {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -77,6 +78,10 @@ func play(t *testing.T, text string) string {
 			}
 			fmt.Fprintf(&out, "%s => %s\n", strings.TrimRight(event, " "), w.told())
 		}
+		if w.judge.verdict != "" {
+			t.Errorf("%q: %s", event, w.judge.verdict)
+			w.judge.verdict = ""
+		}
 	}
 	return out.String()
 }
@@ -111,6 +116,18 @@ type world struct {
 	// agents are those that stand by while another one sees the events.
 	agents map[string]decide.State
 	name   string // of the one that sees them
+	// job is what the writer was given and was not seen to land. late is that of a process
+	// that ended, which may still land.
+	job, late *job
+	// writesWait: nothing is written until a line says so. watchWaits: no change of the
+	// Node by others is seen until then.
+	writesWait, watchWaits bool
+	// previous is the version of the Node before the newest.
+	previous *decide.Node
+	// judge checks each step. isQuiet: nothing is told, which is faster.
+	judge   judge
+	isQuiet bool
+	memo    *memo
 }
 
 func epoch() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) }
@@ -123,6 +140,7 @@ func newWorld() *world {
 		slot:   decide.SlotHeld,
 		apiUp:  true,
 		agents: map[string]decide.State{},
+		judge:  judge{agents: map[string]process{}},
 		name:   "first",
 	}
 	w.create("1")
@@ -139,10 +157,19 @@ func (w *world) create(uid string) {
 }
 
 func (w *world) setNode(node *taints.Node) {
-	w.node, w.read = node, decide.Read(node)
-	if w.apiUp {
+	if w.node != nil {
+		w.judge.othersChanged(w, node)
+	}
+	w.put(node)
+	if w.apiUp && !w.watchWaits {
 		w.known = w.read
 	}
+}
+
+// put makes this the newest version of the Node.
+func (w *world) put(node *taints.Node) {
+	w.previous = w.read
+	w.node, w.read = node, w.memo.read(node)
 }
 
 // start starts the agent, in this boot or in a new one.
@@ -153,8 +180,13 @@ func (w *world) start(bootID string) {
 	w.boot = decide.Boot{ID: bootID, At: epoch().Add(w.started + w.wall)}
 	w.starts++
 	w.state = decide.New(w.boot, fmt.Sprintf("agent-%d", w.starts), w.clock())
-	if !w.apiUp {
+	w.late, w.job = w.job, nil
+	w.judge.started()
+	switch {
+	case !w.apiUp:
 		w.known = nil
+	case w.known != nil: // it reads the newest version, whatever the watch of the one before showed
+		w.known = w.read
 	}
 }
 
@@ -162,13 +194,15 @@ func (w *world) start(bootID string) {
 // that is new starts.
 func (w *world) turnTo(name string) {
 	w.agents[w.name] = w.state
+	w.judge.agents[w.name] = w.judge.process
 	w.name = name
 	state, found := w.agents[name]
 	if !found {
 		w.start(w.boot.ID)
 		return
 	}
-	w.state, w.known = state, w.read
+	w.late, w.job = w.job, nil
+	w.state, w.known, w.judge.process = state, w.read, w.judge.agents[name]
 }
 
 // clock is the boot clock of the running process.
@@ -178,41 +212,114 @@ func (w *world) sample(o probes.Observation) {
 	w.step(decide.Inputs{Observations: []probes.Observation{o}})
 }
 
-// step takes one step. While the API is up the answer is written at once;
-// otherwise it is lost, and the agent goes on with the Node that it knows.
+// step takes one step. While the API is up the answer is written at once, unless writes
+// wait; otherwise it is lost, and the agent goes on with the Node that it knows.
 func (w *world) step(in decide.Inputs) {
 	in.Facts, in.Slot, in.Peers = w.facts, w.slot, w.peers
 	in.Node = w.known
 	var d decide.Decision
+	before := w.state
 	w.state, d = decide.Step(w.policy, w.state, in, w.clock())
-	w.notices = append(w.notices, d.Notices...)
-	for _, n := range d.Notices {
+	w.judge.decided(w, &before, in, d)
+	if !w.isQuiet {
+		w.tell(d.Notices)
+	}
+	if w.state.WhyNotWriting() != "" {
+		w.job = nil
+	}
+	if d.Desired == nil || !w.apiUp {
+		return
+	}
+	w.job = &job{w.known, *d.Desired, w.judge.objection(w, in, d.Desired)}
+	if !w.writesWait {
+		w.land(true)
+	}
+}
+
+// tell remembers what the notices say.
+func (w *world) tell(notices []decide.Notice) {
+	w.notices = append(w.notices, notices...)
+	for _, n := range notices {
 		if n.Kind == decide.LevelChanged {
 			w.happen(fmt.Sprintf("%s %s", short(n.Condition), n.To))
 		} else {
 			w.happen(string(n.Kind))
 		}
 	}
-	if d.Desired == nil || !w.apiUp {
+}
+
+// job is what is desired of the Node, and the version on which it was decided.
+type job struct {
+	base    *decide.Node
+	desired taints.Desired
+	// objection is what the judge has against it.
+	objection string
+}
+
+// land lets the API server take what the writer was given. isHeard: the answer arrives.
+func (w *world) land(isHeard bool) {
+	outcome := w.take(w.job)
+	if !isHeard || outcome == isRefused { // the writer tries again
 		return
 	}
-	before := w.node
-	after := d.Desired.ApplyTo(before)
-	stamp(before, after, d.Desired.Conditions, epoch().Add(w.now))
-	if was, is := before.Condition(decide.RepairType), after.Condition(decide.RepairType); was != nil && is != nil && was.Status != is.Status {
-		w.happen("repair " + string(is.Status))
+	w.job = nil
+	w.known = w.read
+	if outcome == isOvertaken { // decided anew on the newer Node
+		w.step(decide.Inputs{})
+		return
 	}
-	if _, differs := d.Desired.Differs(before); differs && onlyTells(before, after) {
-		w.happen("retold")
-	} else if differs {
-		w.happen("write" + difference(before.Taints, after.Taints))
-	}
-	w.setNode(after)
 	if w.nested++; w.nested > 10 {
 		panic("the decider never settles")
 	}
 	w.step(decide.Inputs{Written: true})
 	w.nested--
+}
+
+// take is the API server with a write that was decided on some version of the Node, as
+// Apply does it (taints/apiserver/client.go). A NoExecute taint is written only with the
+// slot.
+func (w *world) take(job *job) outcome {
+	before, desired := w.node, job.desired
+	if before != job.base.Node && !desired.StillFits(job.base.Node, before) {
+		return isOvertaken
+	}
+	if w.slot != decide.SlotHeld && evicts(desired, before) {
+		return isRefused
+	}
+	after := desired.ApplyTo(before)
+	stamp(before, after, desired.Conditions, epoch().Add(w.now))
+	if !w.isQuiet {
+		w.tellWrite(desired, before, after)
+	}
+	w.put(after)
+	w.judge.wrote(w, before, after, job)
+	return hasLanded
+}
+
+// outcome is what became of a write.
+type outcome int
+
+const (
+	hasLanded outcome = iota
+	// isOvertaken: the Node changed in a way for which nothing was decided.
+	isOvertaken
+	isRefused
+)
+
+// evicts reports whether what is desired adds a NoExecute taint to a Node.
+func evicts(desired taints.Desired, node *taints.Node) bool {
+	return slices.ContainsFunc(desired.Taints, func(t taints.Taint) bool { return t.Effect == taints.NoExecute && !node.Has(t.Pair()) })
+}
+
+func (w *world) tellWrite(desired taints.Desired, before, after *taints.Node) {
+	if was, is := before.Condition(decide.RepairType), after.Condition(decide.RepairType); was != nil && is != nil && was.Status != is.Status {
+		w.happen("repair " + string(is.Status))
+	}
+	if _, differs := desired.Differs(before); differs && onlyTells(before, after) {
+		w.happen("retold")
+	} else if differs {
+		w.happen("write" + difference(before.Taints, after.Taints))
+	}
 }
 
 // stamp gives the written conditions their times, as the API server's client does.
@@ -354,7 +461,7 @@ func (w *world) event(words []string) error {
 			return nil
 		}
 	}
-	act, ok := verbs()[words[0]]
+	act, ok := allVerbs()[words[0]]
 	if !ok {
 		return fmt.Errorf("no such event; testdata/README.md lists them")
 	}
@@ -409,9 +516,11 @@ func observation(c probes.Condition, sample string) (probes.Observation, error) 
 	return o, nil
 }
 
+var allVerbs = sync.OnceValue(verbs)
+
 func verbs() map[string]func(w *world, args []string) error {
 	return map[string]func(w *world, args []string) error{
-		"restart": func(w *world, _ []string) error { w.start(w.boot.ID); return nil },
+		"restart": func(w *world, args []string) error { return w.restart(args[0]) },
 		"reboot":  func(w *world, _ []string) error { w.start(w.boot.ID + "'"); return nil },
 		"agent":   func(w *world, args []string) error { w.turnTo(args[0]); return nil },
 		"heartbeat": func(w *world, _ []string) error {
@@ -444,6 +553,12 @@ func verbs() map[string]func(w *world, args []string) error {
 		"lifecycle-controller": func(w *world, args []string) error {
 			return choose(args[0], "present", "absent", func(present bool) { w.facts.LifecycleController = present })
 		},
+		"writes": func(w *world, args []string) error {
+			return choose(args[0], "wait", "land", func(wait bool) { w.writesWait = wait })
+		},
+		"write":   (*world).write,
+		"watch":   (*world).watch,
+		"forever": (*world).forever,
 		"peers":   (*world).hear,
 		"others":  (*world).others,
 		"record":  (*world).editRecord,
@@ -460,6 +575,54 @@ func verbs() map[string]func(w *world, args []string) error {
 		"repair":    (*world).showRepair,
 		"node":      func(w *world, _ []string) error { w.showNode(); return nil },
 	}
+}
+
+// restart starts the agent anew: "", or "stale", with the version of the Node before the
+// newest, as an API server may answer whose cache is behind.
+func (w *world) restart(how string) error {
+	w.start(w.boot.ID)
+	if how == "stale" {
+		if w.previous == nil || w.previous.UID != w.node.UID {
+			return fmt.Errorf("there is no version before this one")
+		}
+		w.known = w.previous
+	}
+	return nil
+}
+
+// write says what becomes of a write that waits: "lands", "lands unheard" (the answer is
+// lost), or "of the past lands", that of a process which ended.
+func (w *world) write(args []string) error {
+	how := strings.TrimSpace(strings.Join(args, " "))
+	switch {
+	case how == "of the past lands" && w.late != nil:
+		if w.node == w.late.base.Node { // its resourceVersion is the newest
+			w.take(w.late)
+			if !w.watchWaits {
+				w.known = w.read
+			}
+		}
+		w.late = nil
+	case how == "lands" && w.job != nil:
+		w.land(true)
+	case how == "lands unheard" && w.job != nil:
+		w.land(false)
+		if !w.watchWaits {
+			w.known = w.read
+		}
+	default:
+		return fmt.Errorf("write %q: it is none, or not one of: lands, lands unheard, of the past lands", how)
+	}
+	return nil
+}
+
+// watch says when changes of the Node are seen: "waits", "goes on".
+func (w *world) watch(args []string) error {
+	return choose(args[0], "waits", "goes", func(waits bool) {
+		if w.watchWaits = waits; !waits && w.apiUp {
+			w.known = w.read
+		}
+	})
 }
 
 // hear is one round of the peers: COUNT, all well; COUNT CONDITION BAD, so many of
@@ -588,7 +751,11 @@ func (w *world) kubelet(args []string) error {
 
 // configure changes the configuration.
 func (w *world) configure(args []string) error {
-	cfg := w.cfg.Clone()
+	if known, found := w.memo.configuration(w.cfg, args); found {
+		w.cfg, w.policy = known.cfg, known.policy
+		return nil
+	}
+	before, cfg := w.cfg, w.cfg.Clone()
 	switch args[0] {
 	case "critical": // CONDITION: its built-in rule for Critical too
 		cfg.Eviction.Slots = 1
@@ -666,6 +833,8 @@ func (w *world) configure(args []string) error {
 	case "startup": // KEY
 		cfg.Startup.Taint = args[1]
 	case "reload": // as it is
+	case "default":
+		cfg = config.Default()
 	case "repair-after": // TIME, and REASON for one
 		after, err := time.ParseDuration(args[1])
 		if err != nil {
@@ -688,6 +857,7 @@ func (w *world) configure(args []string) error {
 		return fmt.Errorf("config %q", args[0])
 	}
 	w.cfg, w.policy = cfg, cfg.Policy()
+	w.memo.configured(before, args, w)
 	return cfg.Validate().ToAggregate()
 }
 

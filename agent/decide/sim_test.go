@@ -3,6 +3,7 @@ package decide_test
 import (
 	"encoding/json"
 	"math/rand/v2"
+	"sync"
 	"testing"
 	"time"
 
@@ -190,7 +191,9 @@ func eachDebounce(cfg *decide.Policy, change func(*decide.Debounce)) *decide.Pol
 }
 
 // names of the conditions of a host.
-func names() []probes.Condition { return config.Default().Names() }
+func names() []probes.Condition { return hostNames() }
+
+var hostNames = sync.OnceValue(func() []probes.Condition { return config.Default().Names() })
 
 // reread is the same configuration, read again.
 func reread(policy *decide.Policy) *decide.Policy {

@@ -1,0 +1,518 @@
+package decide_test
+
+import (
+	"fmt"
+	"maps"
+	"math/bits"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/taintlet/taintlet/agent/decide"
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/taints"
+)
+
+// judge knows what has to hold after each step of a decider, whatever happens to its Node.
+// It has a model of its own: what the samples were, who put which taint on the Node, and
+// who removed it. All scenarios are played before it, and so is `make exhaust`.
+type judge struct {
+	// verdict is the first thing that did not hold; empty: all does.
+	verdict string
+	// isOff: somebody else wrote the record, so that it proves nothing.
+	isOff bool
+	// ours are the pairs that some process of ours put on the Node. either are those of
+	// which a decider cannot know that: others put them there, and the record names them.
+	ours, either []taints.Pair
+	// bans are taints that others removed so that they must not come back.
+	bans []ban
+	// losses are when pairs were most recently removed by others.
+	losses []loss
+	// isUncertain: others removed a pair of ours, and when the decider sees that is its own
+	// affair. It may then give way to them, or not.
+	isUncertain bool
+	// due are removals of which the next step has to tell.
+	due []taints.Pair
+	// evictedAt is when a NoExecute taint was most recently written; zero: never.
+	evictedAt time.Time
+	// process is the model of the process that sees the events, agents those of the others.
+	process process
+	agents  map[string]process
+}
+
+type ban struct {
+	pair      taints.Pair
+	condition probes.Condition
+	until     time.Time // zero: until the condition is OK
+}
+
+type loss struct {
+	pair taints.Pair
+	at   time.Time
+}
+
+// process is the judge's model of one process.
+type process struct {
+	// isRunning: it has read its Node and may write it. hasLanded: a write of it is there.
+	isRunning, hasLanded bool
+	evidence             [4]evidence
+	// spent is how many tokens were taken since the last write, beside those for levels.
+	// isChanged: something else than a removal was decided since then.
+	spent     int
+	isChanged bool
+	policy    *decide.Policy
+	facts     taints.Facts
+}
+
+// evidence is what the samples of one condition said.
+type evidence struct {
+	class   class
+	held    time.Duration // without gaps, and without what is not known
+	at      time.Time
+	isBlind bool // the newest one was not valid
+	// recent are the samples since the last gap, the newest in bit 0: 1 is bad. isCertain:
+	// the newest one needs no second one.
+	recent    uint8
+	isCertain bool
+	// wasBad: a sample was bad since the condition was last decided to be OK.
+	wasBad bool
+	// isForecast: this process set the condition, and no bad sample was more than a forecast.
+	isForecast bool
+	// isAnnounced: people were told of an eviction that is not over.
+	isAnnounced bool
+}
+
+type class int
+
+const (
+	unseen class = iota
+	isGood
+	isNear
+	isBad
+	isCritical
+)
+
+// maxGap is the longest time between two samples that belong together.
+const maxGap = 11 * time.Minute
+
+func (e *evidence) add(o probes.Observation, now time.Time) {
+	seen := map[probes.Level]class{probes.OK: isGood, probes.Degraded: isBad, probes.Critical: isCritical}[o.Level]
+	if seen == isGood && o.Hysteresis {
+		seen = isNear
+	}
+	if seen == unseen {
+		e.isBlind = true
+		return
+	}
+	gap := now.Sub(e.at)
+	switch {
+	case seen != e.class:
+		e.held = 0
+	case !e.isBlind && gap <= maxGap:
+		e.held += gap
+	}
+	if gap > maxGap {
+		e.recent = 0
+	}
+	e.recent, e.isCertain = e.recent<<1, o.Certain && seen >= isBad
+	if seen >= isBad {
+		e.recent |= 1
+		e.wasBad, e.isForecast = true, o.Forecast && (e.isForecast || !e.wasBad)
+	}
+	e.class, e.at, e.isBlind = seen, now, false
+}
+
+// time does not know that the wall clock was stepped.
+func (w *world) time() time.Time { return epoch().Add(w.now) }
+
+// graded returns a sample with the level that the rule for Critical gives it by its reason.
+func graded(policy *decide.Policy, o probes.Observation) probes.Observation {
+	for _, rule := range policy.Rules {
+		if rule.Condition != o.Condition || rule.Level != probes.Critical || len(rule.Reasons) == 0 || o.Level < probes.Degraded {
+			continue
+		}
+		if o.Level = probes.Degraded; slices.Contains(rule.Reasons, o.Reason) {
+			o.Level = probes.Critical
+		}
+	}
+	return o
+}
+
+func indexOf(name probes.Condition) int { return slices.Index(names(), name) }
+
+func (j *judge) fail(format string, args ...any) {
+	if j.verdict == "" && !j.isOff {
+		j.verdict = fmt.Sprintf(format, args...)
+	}
+}
+
+// started takes in that a process starts.
+func (j *judge) started() { j.process = process{} }
+
+// decided judges one Step.
+func (j *judge) decided(w *world, before *decide.State, in decide.Inputs, d decide.Decision) {
+	p, now := &j.process, w.clock()
+	for _, o := range in.Observations {
+		if i := indexOf(o.Condition); i >= 0 { // reported conditions are not judged
+			p.evidence[i].add(graded(w.policy, o), w.time())
+		}
+	}
+	wasRunning := p.isRunning
+	p.isRunning = w.state.WhyNotWriting() == "" && (wasRunning || in.Node != nil)
+	if p.isRunning && !wasRunning {
+		p.inherit(w)
+		isLost := func(pair taints.Pair) bool { return !w.node.Has(pair) }
+		j.isUncertain = j.isUncertain || slices.ContainsFunc(w.memo.status(w.node).Owned, isLost) // it counts from now
+	}
+	if !p.isRunning {
+		p.hasLanded = false
+		if d.Desired != nil {
+			j.fail("it writes, and it must not: %s", w.state.WhyNotWriting())
+		}
+	}
+	if p.policy != w.policy || p.facts != w.facts {
+		p.policy, p.facts, p.isChanged = w.policy, w.facts, true
+	}
+	metered := 0
+	for _, n := range d.Notices {
+		metered += j.noticed(w, n)
+	}
+	if slices.ContainsFunc(d.Notices, func(n decide.Notice) bool { return n.Kind == decide.Resumed }) {
+		metered++ // once, whatever ends
+	}
+	left := before.Tokens(w.policy.WriteBudget, now) - w.state.Tokens(w.policy.WriteBudget, now)
+	isRestored := left < 0 && !p.hasLanded // from a newer version
+	if wasRunning && !isRestored {
+		if p.spent += left - metered; left < metered {
+			j.fail("%d steps took %d tokens", metered, left)
+		}
+	}
+	for _, pair := range j.due {
+		if !slices.ContainsFunc(d.Notices, func(n decide.Notice) bool { return n.Kind == decide.TaintLost && n.Taint.Pair() == pair }) {
+			j.fail("nobody is told that %s was removed", pair)
+		}
+	}
+	j.due = nil
+	for _, o := range in.Observations {
+		if i := indexOf(o.Condition); i >= 0 && p.isRunning && wasRunning && w.state.Level(o.Condition) == probes.Critical && p.evidence[i].class < isCritical && !p.evidence[i].isBlind {
+			j.fail("%s still evicts after a sample that is not critical", o.Condition)
+		}
+	}
+}
+
+// inherit takes in what the record on the Node says of the bad samples of others.
+func (p *process) inherit(w *world) {
+	for name, c := range w.memo.status(w.node).Conditions {
+		if i := indexOf(name); i >= 0 && c.Level > probes.OK {
+			p.evidence[i].wasBad = true
+			p.evidence[i].isAnnounced = c.Level == probes.Critical
+		}
+	}
+}
+
+// noticed judges one notice, and returns how many tokens its step takes.
+func (j *judge) noticed(w *world, n decide.Notice) (metered int) {
+	p := &j.process
+	p.isChanged = p.isChanged || n.Kind != decide.TaintLost
+	switch n.Kind {
+	case decide.LevelChanged:
+		return j.levelChanged(w, n)
+	case decide.Resumed:
+		j.lift(w, func(b ban) bool { return !b.until.IsZero() })
+		j.losses = nil
+	case decide.StartupTaintRemoved:
+		return 1
+	}
+	return 0
+}
+
+// lift drops the bans that are over. Until that is written, a restart forgets it.
+func (j *judge) lift(w *world, isOver func(ban) bool) {
+	if slices.ContainsFunc(j.bans, isOver) {
+		j.bans = slices.DeleteFunc(slices.Clone(j.bans), isOver)
+		j.isUncertain = j.isUncertain || w.writesWait || !w.apiUp
+	}
+}
+
+func (j *judge) levelChanged(w *world, n decide.Notice) (metered int) {
+	if indexOf(n.Condition) < 0 {
+		if n.To == probes.Degraded {
+			return 0
+		}
+		return 1
+	}
+	configured, _ := w.policy.Condition(n.Condition)
+	e, debounce, now := &j.process.evidence[indexOf(n.Condition)], configured.Debounce, w.time()
+	switch n.To {
+	case probes.OK:
+		least := debounce.ClearAfter.Duration
+		if e.isForecast {
+			least = min(least, 5*time.Second)
+		}
+		if e.class != isGood || e.isBlind || e.held < least {
+			j.fail("%s clears after %s of good samples", n.Condition, e.held)
+		}
+		e.wasBad, e.isForecast, e.isAnnounced, e.recent = false, false, false, 0
+		j.lift(w, func(b ban) bool { return b.condition == n.Condition && b.until.IsZero() })
+		return 1
+	case probes.Degraded:
+		e.isAnnounced = false
+		isBadOften := bits.OnesCount8(e.recent&(1<<debounce.Samples-1)) >= debounce.BadSamples
+		switch {
+		case !e.wasBad:
+			j.fail("%s is set without a bad sample", n.Condition)
+		case n.From == probes.OK && !e.isCertain && !isBadOften:
+			j.fail("%s is set by too few bad samples", n.Condition)
+		}
+	case probes.Critical:
+		e.isAnnounced = true
+		switch paused := decide.PausedBy(w.known.Node, w.policy, n.Condition); {
+		case e.class != isCritical || e.isBlind || e.held < debounce.CriticalAfter.Duration:
+			j.fail("%s evicts after %s of critical samples", n.Condition, e.held)
+		case w.slot != decide.SlotHeld:
+			j.fail("%s evicts without a slot", n.Condition)
+		case paused != "":
+			j.fail("%s evicts although it is held: %s", n.Condition, paused)
+		case !j.evictedAt.IsZero() && now.Sub(j.evictedAt) < w.policy.EvictionInterval:
+			j.fail("%s evicts %s after the last eviction", n.Condition, now.Sub(j.evictedAt))
+		}
+		return 1
+	}
+	return 0
+}
+
+// isManual reports whether somebody else removes the taint.
+func isManual(policy *decide.Policy, d decide.DesiredTaint) bool {
+	return slices.ContainsFunc(policy.Rules, func(r decide.Rule) bool { return r.Clear == decide.ClearManual && r.Taint.Pair() == d.Pair })
+}
+
+// objection says what is wrong with adding the taints that are desired; empty: nothing is. A write
+// that does not land harms nobody, so it counts when it does.
+func (j *judge) objection(w *world, in decide.Inputs, desired *taints.Desired) string {
+	for _, d := range w.state.DesiredTaints() {
+		if in.Node.Has(d.Pair) || !slices.Contains(desired.Taints, d.Taint()) {
+			continue
+		}
+		if d.IsSoft() || indexOf(d.Condition) < 0 || isManual(w.policy, d) { // they have rules of their own
+			continue
+		}
+		e, isEviction := &j.process.evidence[indexOf(d.Condition)], d.Pair.Effect == taints.NoExecute
+		recorded, paused := w.memo.status(w.node).Conditions[d.Condition].Level, decide.PausedBy(in.Node.Node, w.policy, d.Condition)
+		switch {
+		case !e.wasBad && recorded <= probes.OK:
+			return fmt.Sprintf("%s is set without a bad sample", d.Pair)
+		case paused != "":
+			return fmt.Sprintf("%s is set although %s is held: %s", d.Pair, d.Condition, paused)
+		case isEviction && in.Slot != decide.SlotHeld:
+			return fmt.Sprintf("%s is set without a slot", d.Pair)
+		case isEviction && d.Level == probes.Critical && !e.isAnnounced:
+			return fmt.Sprintf("%s is set without an Event", d.Pair)
+		}
+		for _, b := range j.bans {
+			if b.pair == d.Pair && b.condition == d.Condition && (b.until.IsZero() || w.time().Before(b.until)) {
+				return fmt.Sprintf("%s is set although others removed it", d.Pair)
+			}
+		}
+	}
+	return ""
+}
+
+// wrote judges a write of ours that has landed.
+func (j *judge) wrote(w *world, before, after *taints.Node, written *job) {
+	desired := written.desired
+	if written.objection != "" {
+		j.fail("%s", written.objection)
+	}
+	record := w.memo.status(after).Owned
+	for _, t := range before.Taints {
+		pair := t.Pair()
+		isOurs, isTaken := slices.Contains(j.ours, pair) || slices.Contains(j.either, pair), pair.Key == w.policy.Startup.Taint
+		switch {
+		case !after.Has(pair) && !isOurs && !isTaken:
+			j.fail("%s of others is removed", pair)
+		case !after.Has(pair) && w.facts.LifecycleController && taints.ControllerWants(before, pair):
+			j.fail("%s is removed although the kubelet's condition is True", pair)
+		case !isOurs && after.Has(pair) && slices.Contains(record, pair):
+			if isKept := slices.Contains(taints.HeldKeys(after), pair.Key); !isKept {
+				j.fail("the record names %s of others", pair)
+			}
+			j.either = append(slices.Clip(j.either), pair)
+		case !isOurs && after.Has(pair) && !slices.Contains(after.Taints, t):
+			j.fail("%s of others is changed", pair)
+		}
+	}
+	j.others(before, after)
+	isRepair, owned := false, w.memo.status(before).Owned
+	for _, t := range after.Taints {
+		if pair := t.Pair(); !before.Has(pair) {
+			j.ours = append(slices.Clip(j.ours), pair)
+			isRepair = isRepair || slices.Contains(owned, pair)
+			if pair.Effect == taints.NoExecute {
+				j.evictedAt = w.time()
+			}
+		}
+	}
+	j.forget(after)
+	for _, pair := range slices.Clone(j.ours) {
+		switch {
+		case slices.Contains(record, pair):
+		case w.facts.LifecycleController && taints.ControllerWants(written.base.Node, pair): // it is left to the controller
+			j.ours = slices.DeleteFunc(slices.Clone(j.ours), func(p taints.Pair) bool { return p == pair })
+		default:
+			j.fail("%s is on the Node and not in the record", pair)
+		}
+	}
+	if p := &j.process; written != w.late && (!taints.Equal(before.Taints, after.Taints) || desired.AnnotationsDiffer(before)) {
+		if isRepair && p.hasLanded && p.spent == 0 && !p.isChanged {
+			j.fail("a repair without a token: %v", after.Taints)
+		}
+		p.spent, p.isChanged, p.hasLanded = 0, false, true
+	}
+}
+
+// others judges whether a write of ours left everything else on the Node as it was.
+func (j *judge) others(before, after *taints.Node) {
+	for key, value := range after.Annotations {
+		if isOurs := key == taints.RecordAnnotation || key == taints.HeldAnnotation; !isOurs && before.Annotations[key] != value {
+			j.fail("the annotation %s of others is changed", key)
+		}
+	}
+	for _, c := range before.Conditions {
+		if !strings.HasPrefix(c.Type, "Host") && (after.Condition(c.Type) == nil || *after.Condition(c.Type) != c) {
+			j.fail("the condition %s of others is changed", c.Type)
+		}
+	}
+}
+
+// forget drops the pairs that are not on the Node any more.
+func (j *judge) forget(node *taints.Node) {
+	isGone := func(pair taints.Pair) bool { return !node.Has(pair) }
+	if slices.ContainsFunc(j.ours, isGone) {
+		j.ours = slices.DeleteFunc(slices.Clone(j.ours), isGone)
+	}
+	if slices.ContainsFunc(j.either, isGone) {
+		j.either = slices.DeleteFunc(slices.Clone(j.either), isGone)
+	}
+}
+
+// othersChanged takes in that others change the Node, or make a new one.
+func (j *judge) othersChanged(w *world, next *taints.Node) {
+	now := w.time()
+	if next.UID != w.node.UID {
+		j.ours, j.either = nil, nil
+		return
+	}
+	if next.Annotations[taints.RecordAnnotation] != w.node.Annotations[taints.RecordAnnotation] {
+		j.isOff = true
+	}
+	for _, t := range next.Taints {
+		if pair := t.Pair(); !w.node.Has(pair) && slices.Contains(w.memo.status(w.node).Owned, pair) {
+			j.either = append(slices.Clip(j.either), pair)
+		}
+	}
+	// A loss that cannot be misunderstood: the decider had seen its taint there, and desires it.
+	isSeen := w.apiUp && !w.watchWaits && !w.writesWait && w.known == w.read && j.process.hasLanded
+	for _, d := range w.state.DesiredTaints() {
+		isLost := slices.Contains(j.ours, d.Pair) && !next.Has(d.Pair)
+		isPaused := w.state.PausedBy(d.Condition) != "" || decide.PausedBy(next, w.policy, d.Condition) != ""
+		if isLost && (d.IsSoft() || isManual(w.policy, d)) {
+			continue
+		}
+		if !isLost || !isSeen || isPaused {
+			j.isUncertain = j.isUncertain || isLost
+			continue
+		}
+		j.due = append(slices.Clip(j.due), d.Pair)
+		at := slices.IndexFunc(j.losses, func(l loss) bool { return l.pair == d.Pair })
+		switch {
+		case d.Pair.Effect == taints.NoExecute:
+			j.bans = append(slices.Clip(j.bans), ban{d.Pair, d.Condition, time.Time{}})
+		case at >= 0 && now.Sub(j.losses[at].at) <= time.Minute:
+			j.bans = append(slices.Clip(j.bans), ban{d.Pair, d.Condition, now.Add(24 * time.Hour)})
+		}
+		j.losses = slices.DeleteFunc(slices.Clone(j.losses), func(l loss) bool { return l.pair == d.Pair })
+		j.losses = append(j.losses, loss{d.Pair, now})
+	}
+	isDesired := func(pair taints.Pair) bool {
+		return slices.ContainsFunc(w.state.DesiredTaints(), func(d decide.DesiredTaint) bool { return d.Pair == pair })
+	}
+	for _, pair := range j.ours {
+		j.isUncertain = j.isUncertain || !next.Has(pair) && !isDesired(pair)
+	}
+	j.forget(next)
+}
+
+// forever plays samples of one kind for some hours, with everything else as it is, and
+// judges where that ends: nothing is written any more, and the taints are the right ones.
+func (w *world) forever(args []string) error {
+	kind := strings.TrimSpace(strings.Join(args, " "))
+	w.apiUp, w.writesWait, w.watchWaits, w.late = true, false, false, nil
+	if w.known != nil || w.node != nil {
+		w.known = w.read
+	}
+	if w.job != nil {
+		w.land(true)
+	}
+	others := slices.Sorted(maps.Keys(w.agents))
+	var settled []taints.Taint
+	for i := range 36 {
+		if w.now += 10 * time.Minute; i < 10 {
+			w.now -= 9*time.Minute + 30*time.Second
+		}
+		for _, c := range names()[:2] {
+			o, err := observation(c, kind)
+			if err != nil {
+				return err
+			}
+			w.sample(o)
+		}
+		if i == 30 {
+			settled = w.node.Taints
+		}
+		if len(others) > 0 {
+			before := w.name
+			w.turnTo(others[0])
+			others = append(others[1:], before)
+			w.step(decide.Inputs{})
+		}
+	}
+	if !taints.Equal(settled, w.node.Taints) {
+		w.judge.fail("with samples that are %s for 4 hours the taints still change: %v, then %v", kind, settled, w.node.Taints)
+	}
+	w.judge.settled(w, kind)
+	return nil
+}
+
+// settled judges the taints that stand after hours of samples of one kind.
+func (j *judge) settled(w *world, kind string) {
+	if w.state.WhyNotWriting() != "" && len(w.agents) == 0 {
+		return
+	}
+	for _, pair := range j.ours {
+		if kind == "ok" && w.policy.Produces(pair) && !taints.ControllerWants(w.node, pair) {
+			j.fail("%s stands after 4 hours of good samples", pair)
+		}
+	}
+	for _, rule := range w.policy.Rules {
+		isDue := kind == "critical" || rule.Level == probes.Degraded && kind == "bad"
+		if !isDue || indexOf(rule.Condition) > 1 || decide.PausedBy(w.node, w.policy, rule.Condition) != "" {
+			continue
+		}
+		pair := rule.Taint.Pair()
+		if rule.Level == probes.Critical && w.slot != decide.SlotHeld {
+			if w.slot == decide.SlotNone && slices.Contains(j.ours, pair) {
+				j.fail("%s stands without a slot", pair)
+			}
+			continue
+		}
+		isBanned := slices.ContainsFunc(j.bans, func(b ban) bool { return b.condition == rule.Condition })
+		_, resolved := taints.Resolve(pair, w.facts)
+		switch {
+		case isBanned, j.isUncertain:
+		case !w.node.Has(resolved):
+			j.fail("%s is missing after 4 hours of %s samples", resolved, kind)
+		case resolved != pair && slices.Contains(j.ours, pair):
+			j.fail("%s stands beside its stand-in", pair)
+		}
+	}
+}

@@ -1,0 +1,172 @@
+// Package exhaust breaks the decider, one line at a time, and asks whether the enumeration
+// of its states (TestExhaust in agent/decide) notices.
+package exhaust
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/taintlet/taintlet/test/process"
+)
+
+// module is the folder of the module, decider that of the decider in it.
+const (
+	module  = "../.."
+	decider = "agent/decide"
+)
+
+// mutant is one line of the decider, and a wrong one in its place.
+type mutant struct {
+	file, before, after string
+}
+
+// mutants are wrong in one line each.
+func mutants() []mutant {
+	return []mutant{
+		{"debounce.go", `if gap > maxGap {`, `if false {`},
+		{"debounce.go", `d.held = 0`, `d.held += gap`},
+		{"debounce.go", `case d.unknownSince.IsZero() && gap <= maxGap:`, `case gap <= maxGap:`},
+		{"debounce.go", `case d.unknownSince.IsZero() && gap <= maxGap:`, `case d.unknownSince.IsZero():`},
+		{"debounce.go", `if d.class != critical {`, `if d.class == clear {`},
+		{"debounce.go", `if d.isClearing() && d.held >= d.ClearAfter(c) {`, `if d.isClearing() {`},
+		{"debounce.go", `if d.class == critical && d.held >= c.CriticalAfter.Duration {`, `if d.class == critical {`},
+		{"debounce.go", `if d.certain || bits.OnesCount32(recent) >= c.BadSamples {`, `if d.certain || bits.OnesCount32(recent) > 32 {`},
+		{"debounce.go", `if d.certain || bits.OnesCount32(recent) >= c.BadSamples {`, `if d.certain || bits.OnesCount32(recent) >= 1 {`},
+		{"debounce.go", `if level == probes.OK {`, `if false {`},
+		{"debounce.go", `d.Level > probes.OK && d.class == clear && d.unknownSince.IsZero()`, `d.Level > probes.OK && d.class <= between && d.unknownSince.IsZero()`},
+		{"debounce.go", `if d.Level == probes.Critical && unknown >= c.UnknownAfter.Duration {`, `if false {`},
+		{"debounce.go", `return between`, `return clear`},
+		{"bucket.go", `if now.Before(b.nextAt(c)) {`, `if false {`},
+		{"bucket.go", `return bucket{b.fullAt.Add(c.Interval.Duration)}, true`, `return b, true`},
+		{"dispute.go", `if pair.Effect == taints.NoExecute {`, `if false {`},
+		{"dispute.go", `now.Sub(d.lostAt) > contestWithin`, `now.Sub(d.lostAt) >= 0`},
+		{"dispute.go", `now.Sub(d.lostAt) > contestWithin`, `now.Sub(d.lostAt) > contestFor`},
+		{"dispute.go", `if pair == standInPair {`, `if false {`},
+		{"dispute.go", `if d.stage == withdrawn && level != probes.OK {`, `if false {`},
+		{"dispute.go", `over := !now.Before(d.until)`, `over := true`},
+		{"eviction.go", `case isEvicting && t.in.Slot == SlotNone:`, `case false:`},
+		{"eviction.go", `case c.disputeOf(probes.Critical).stage == withdrawn:`, `case false:`},
+		{"eviction.go", `case s.pause.has(c.name):`, `case false:`},
+		{"eviction.go", `case !s.eviction.at.IsZero() && t.now.Before(again):`, `case false:`},
+		{"eviction.go", `case t.in.Slot != SlotHeld:`, `case t.in.Slot == SlotNone:`},
+		{"gate.go", `case d.Pair.Effect == taints.NoExecute && t.in.Slot != SlotHeld:`, `case false:`},
+		{"gate.go", `case s.pause.has(d.Condition):`, `case false:`},
+		{"gate.go", `case s.pause.isEnding(d.Condition):`, `case false:`},
+		{"gate.go", `s.ledger.hasLanded() && t.now.Before(next)`, `s.ledger.hasLanded() && next.IsZero()`},
+		{"ledger.go", `if before.Produces(pair) && !policy.Produces(pair) && !slices.Contains(l.dropped, pair) {`, `if false {`},
+		{"ledger.go", `seen != l.landed && reached(seen, l.landed) {`, `seen != l.landed {`},
+		{"ledger.go", `owned = l.stillOwned(node, owned)`, `_ = l.stillOwned(node, owned)`},
+		{"ledger.go", `l.revision = l.landed`, `_ = l.landed`},
+		{"ledger.go", `l.landed, l.owned, l.lost = seen, owned, nil`, `l.landed, l.owned = seen, owned`},
+		{"ledger.go", `staysAnyway := facts.LifecycleController && taints.ControllerWants(node.Node, pair)`, `staysAnyway := false`},
+		{"ledger.go", `if l.asksFor(pair) && (isDesired(l.desired, pair) || !staysAnyway) {`, `if isDesired(l.desired, pair) || !staysAnyway {`},
+		{"ledger.go", `if d.Via == taints.Kept && node.Has(pair) && !slices.Contains(pairs, pair) {`, `if node.Has(pair) && !slices.Contains(pairs, pair) {`},
+		{"ledger.go", `l.revision = max(1, l.revision+1)`, `l.revision = max(1, l.revision)`},
+		{"losses.go", `isPaused := s.pause.has(d.Condition) && pair.Effect != taints.NoExecute`, `isPaused := s.pause.has(d.Condition)`},
+		{"losses.go", `slices.Contains(l.lost, pair) || node.Has(pair)`, `node.Has(pair)`},
+		{"losses.go", `*dispute = dispute.settle(c.debounce.Level, t.now)`, `_ = dispute.settle(c.debounce.Level, t.now)`},
+		{"asked.go", `return d, held == "" && c.asksFor(rule)`, `return d, held != "none" && c.asksFor(rule)`},
+		{"manual.go", `isAtLevel := c.debounce.Level >= rule.Level`, `isAtLevel := c.debounce.Level == rule.Level`},
+		{"asked.go", `if dispute.stage == standIn {`, `if false {`},
+		{"memory.go", `c.remembered() != c.recorded {`, `c.remembered().level != c.recorded.level {`},
+		{"memory.go", `s.active.instance.Term = r.Instance.Term + 1`, `_ = r.Instance.Term`},
+		{"memory.go", `if entry.Level == probes.Critical && !owns(`, `if entry.Level == probes.Unknown && !owns(`},
+		{"memory.go", `s.eviction.at = past(r.EvictedAt)`, `_ = past(r.EvictedAt)`},
+		{"memory.go", `s.budget = bucket{at(r.TokensAt)}.within(t.policy.WriteBudget, t.now)`, `s.budget = bucket{}`},
+		{"memory.go", `dispute{stage: min(saved.Stage, withdrawn), lostAt: past(saved.LostAt)}`, `dispute{lostAt: past(saved.LostAt)}`},
+		{"active.go", `return !a.restored || !isOlder && s.isBehind(node.record)`, `return !a.restored`},
+		{"active.go", `isLater := !a.isSeen && r.Revision`, `isLater := a.isSeen && r.Revision`},
+		{"active.go", `if s.active.instance.isOlderThanWriter(node.record, s.boot) {`, `if false {`},
+		{"active.go", `if silence == 0 || t.now.Sub(a.heardAt) < silence {`, `if silence == 0 {`},
+		{"step.go", `isUndone := s.ledger.hasLanded() && differs`, `isUndone := s.ledger.hasLanded() && differs && false`},
+		{"step.go", `s.budget, _ = s.budget.take(t.policy.WriteBudget, t.now)`, `_, _ = s.budget.take(t.policy.WriteBudget, t.now)`},
+		{"level.go", `s.budget, _ = s.budget.take(t.policy.WriteBudget, t.now)`, `_, _ = s.budget.take(t.policy.WriteBudget, t.now)`},
+		{"level.go", `if held, _ := s.gate(t, c, to); held != "" {`, `if held, _ := s.gate(t, c, to); held != "" && to == probes.OK {`},
+		{"pausing.go", `d.stage != asRuled && !d.until.IsZero() {`, `d.stage != asRuled {`},
+		{"pausing.go", `if s.budget, ok = s.budget.take(t.policy.WriteBudget, t.now); !ok {`, `if _, ok = s.budget.take(t.policy.WriteBudget, t.now); !ok {`},
+		{"pausing.go", `if !s.pause.has(d.Condition) || node.Has(d.Pair) {`, `if s.pause.has(d.Condition) || node.Has(d.Pair) {`},
+		{"desired.go", `owned = append(owned, s.ledger.unasked(t.in.Node, upTo(maxUnasked, s.ledger.owned))...)`, `_ = s.ledger.unasked(t.in.Node, s.ledger.owned)`},
+		{"desired.go", `held = append(held, d.Pair.Key)`, `_ = held`},
+	}
+}
+
+func (m mutant) swap() process.Swap {
+	return process.Swap{File: filepath.Join(decider, m.file), Old: m.before, New: m.after}
+}
+
+func (m mutant) String() string {
+	return fmt.Sprintf("%s: `%s` becomes `%s`", m.file, m.before, m.after)
+}
+
+// Each mutant is a line of the decider as it is now.
+func TestMutantsFit(t *testing.T) {
+	for _, m := range mutants() {
+		if _, err := process.Overlay(module, t.TempDir(), m.swap()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// survives builds a mutant, runs the enumeration and reports whether nobody noticed.
+func (m mutant) survives(t *testing.T, depth string) bool {
+	t.Helper()
+	folder := t.TempDir()
+	overlay, err := process.Overlay(module, folder, m.swap())
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(folder, "decide.test")
+	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-overlay", overlay, "-o", program, "./"+decider) //nolint:gosec // paths of this test
+	build.Dir = module
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Errorf("%s does not compile: %v\n%s", m, err, out)
+		return false
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	run := exec.CommandContext(ctx, program, "-test.run=^TestExhaust$", "-test.failfast", "-exhaust-depth="+depth, "-exhaust-first") //nolint:gosec // paths of this test
+	run.Dir = filepath.Join(module, decider)
+	out, err := run.CombinedOutput()
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return true
+	case errors.As(err, &exit) && ctx.Err() == nil && strings.Contains(string(out), "--- FAIL: TestExhaust"):
+		return false
+	}
+	t.Fatalf("%s: %v\n%s", m, err, out)
+	return false
+}
+
+// The enumeration notices most mutants. `make exhaust MUTANTS=1` runs it on all of them, and
+// writes which of them live.
+func TestMutants(t *testing.T) {
+	results := os.Getenv("TAINTLET_MUTANTS")
+	if results == "" {
+		t.Skip("takes ten minutes: make exhaust MUTANTS=1")
+	}
+	const depth = "2"
+	killed, survivors := 0, []string{}
+	for _, m := range mutants() {
+		if m.survives(t, depth) {
+			survivors = append(survivors, m.String())
+		} else {
+			killed++
+		}
+		t.Logf("%d killed, %d alive after %s", killed, len(survivors), m)
+	}
+	text := fmt.Sprintf("%d mutants at depth %s: %d killed, %d alive.\n", len(mutants()), depth, killed, len(survivors))
+	for _, s := range survivors {
+		text += "- " + s + "\n"
+	}
+	if err := os.WriteFile(results, []byte(text), 0o644); err != nil { //nolint:gosec // read by everybody
+		t.Fatal(err)
+	}
+}
