@@ -3,7 +3,6 @@ package decide_test
 import (
 	"flag"
 	"fmt"
-	"maps"
 	"os"
 	"reflect"
 	"slices"
@@ -121,9 +120,6 @@ func alphabets() []alphabet {
 func (w *world) clone() *world {
 	twin := *w
 	twin.happened, twin.notices, twin.at = nil, nil, nil
-	if len(w.agents) > 0 {
-		twin.agents, twin.judge.agents = maps.Clone(w.agents), maps.Clone(w.judge.agents)
-	}
 	return &twin
 }
 
@@ -350,9 +346,12 @@ func TestExhaust(t *testing.T) {
 		fmt.Fprintf(results, "| %s | %d | %d | %d | %d | %d | %d |\n", a.name, len(a.events), depths[0], depths[len(depths)-1], sum[0], sum[1], sum[2])
 	}
 	fmt.Fprintf(results, "| all | | | | %d | %d | %d |\n", total[0], total[1], total[2])
-	t.Logf("%d starts in %s\n%s", len(all), time.Since(began).Round(time.Second), results)
+	text := fmt.Sprintf("Up to %d events after each of %d starts, %s for each, in %s on %s:\n\n%s%s", *exhaustDepth, len(all), *exhaustFor,
+		time.Since(began).Round(time.Second), time.Now().UTC().Format(time.DateOnly),
+		"| alphabet | events | least depth finished | most | steps | states | endings |\n|---|---|---|---|---|---|---|\n", results)
+	t.Log(text)
 	if *exhaustResults != "" && !t.Failed() {
-		if err := os.WriteFile(*exhaustResults, []byte(results.String()), 0o600); err != nil {
+		if err := os.WriteFile(*exhaustResults, []byte(text), 0o644); err != nil { //nolint:gosec // read by everybody
 			t.Fatal(err)
 		}
 	}

@@ -51,7 +51,7 @@ func (m *memo) read(node *taints.Node) *decide.Node {
 // status is what the record of a Node says; nothing where it cannot be read.
 func (m *memo) status(node *taints.Node) decide.Status {
 	if m == nil {
-		s, _ := decide.ReadStatus(node) //nolint:errcheck // nothing is said then
+		s, _ := decide.ReadStatus(node) // where it cannot be read, nothing is said
 		return s
 	}
 	text := node.Annotations[taints.RecordAnnotation]
@@ -60,7 +60,7 @@ func (m *memo) status(node *taints.Node) decide.Status {
 		if len(m.statuses) > maxMemo {
 			clear(m.statuses)
 		}
-		s, _ = decide.ReadStatus(&taints.Node{Annotations: map[string]string{taints.RecordAnnotation: text}}) //nolint:errcheck // nothing is said then
+		s, _ = decide.ReadStatus(&taints.Node{Annotations: map[string]string{taints.RecordAnnotation: text}}) // where it cannot be read, nothing is said
 		m.statuses[text] = s
 	}
 	return s

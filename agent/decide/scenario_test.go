@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -193,6 +194,7 @@ func (w *world) start(bootID string) {
 // turnTo lets another agent of the same Node see the events from now on. One
 // that is new starts.
 func (w *world) turnTo(name string) {
+	w.agents, w.judge.agents = maps.Clone(w.agents), maps.Clone(w.judge.agents) // clones of this world have them too
 	w.agents[w.name] = w.state
 	w.judge.agents[w.name] = w.judge.process
 	w.name = name
@@ -857,8 +859,11 @@ func (w *world) configure(args []string) error {
 		return fmt.Errorf("config %q", args[0])
 	}
 	w.cfg, w.policy = cfg, cfg.Policy()
-	w.memo.configured(before, args, w)
-	return cfg.Validate().ToAggregate()
+	err := cfg.Validate().ToAggregate()
+	if err == nil {
+		w.memo.configured(before, args, w)
+	}
+	return err
 }
 
 // addRule adds a rule: CONDITION LEVEL TAINT REASONS CLEAR.

@@ -56,7 +56,7 @@ func mutants() []mutant {
 		{"eviction.go", `case s.pause.has(c.name):`, `case false:`},
 		{"eviction.go", `case !s.eviction.at.IsZero() && t.now.Before(again):`, `case false:`},
 		{"eviction.go", `case t.in.Slot != SlotHeld:`, `case t.in.Slot == SlotNone:`},
-		{"gate.go", `case d.Pair.Effect == taints.NoExecute && t.in.Slot != SlotHeld:`, `case false:`},
+		{"gate.go", `case d.Pair.Effect == taints.NoExecute && t.in.Slot != SlotHeld:`, `case d.Pair.Effect == taints.NoExecute && t.in.Slot == SlotNone:`},
 		{"gate.go", `case s.pause.has(d.Condition):`, `case false:`},
 		{"gate.go", `case s.pause.isEnding(d.Condition):`, `case false:`},
 		{"gate.go", `s.ledger.hasLanded() && t.now.Before(next)`, `s.ledger.hasLanded() && next.IsZero()`},
@@ -126,8 +126,7 @@ func (m mutant) survives(t *testing.T, depth string) bool {
 	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-overlay", overlay, "-o", program, "./"+decider) //nolint:gosec // paths of this test
 	build.Dir = module
 	if out, err := build.CombinedOutput(); err != nil {
-		t.Errorf("%s does not compile: %v\n%s", m, err, out)
-		return false
+		t.Fatalf("%s does not compile: %v\n%s", m, err, out)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
@@ -153,20 +152,35 @@ func TestMutants(t *testing.T) {
 		t.Skip("takes ten minutes: make exhaust MUTANTS=1")
 	}
 	const depth = "2"
-	killed, survivors := 0, []string{}
-	for _, m := range mutants() {
+	killed, survivors := 0, ""
+	for i, m := range mutants() {
 		if m.survives(t, depth) {
-			survivors = append(survivors, m.String())
+			survivors += "- " + m.String() + "\n"
 		} else {
 			killed++
 		}
-		t.Logf("%d killed, %d alive after %s", killed, len(survivors), m)
+		// A run that is ended early leaves what it found.
+		text := fmt.Sprintf("%d of %d mutants tried at depth %s: %d killed, %d alive:\n\n%s", i+1, len(mutants()), depth, killed, i+1-killed, survivors)
+		if err := os.WriteFile(results, []byte(text), 0o644); err != nil { //nolint:gosec // read by everybody
+			t.Fatal(err)
+		}
+		t.Logf("%d killed, %d alive after %s", killed, i+1-killed, m)
 	}
-	text := fmt.Sprintf("%d mutants at depth %s: %d killed, %d alive.\n", len(mutants()), depth, killed, len(survivors))
-	for _, s := range survivors {
-		text += "- " + s + "\n"
-	}
-	if err := os.WriteFile(results, []byte(text), 0o644); err != nil { //nolint:gosec // read by everybody
+}
+
+// The page about reliability has the results as they were written.
+func TestDocumentationQuotesTheResults(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(module, "docs/reliability.md"))
+	if err != nil {
 		t.Fatal(err)
+	}
+	for _, file := range []string{"results.txt", "mutants.txt"} {
+		results, err := os.ReadFile(file) //nolint:gosec // one of two
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(page), strings.TrimSpace(string(results))) {
+			t.Errorf("docs/reliability.md does not have the text of test/exhaust/%s:\n%s", file, results)
+		}
 	}
 }
