@@ -21,6 +21,9 @@ const (
 	reportedField = "conditions"
 	// maxReported is how long it may be. The record remembers each of them.
 	maxReported = 20
+	// reportedEvery is the shortest time between two samples: a status does not change more
+	// often.
+	reportedEvery = time.Second
 )
 
 // Reported is about a condition of the Node that somebody else reports, such as
@@ -60,8 +63,8 @@ func defaultReported() *Reported {
 	return r
 }
 
-// MinInterval is 1 s: a status does not change more often.
-func (*Reported) MinInterval() time.Duration { return time.Second }
+// MinInterval is 1 s.
+func (*Reported) MinInterval() time.Duration { return reportedEvery }
 
 // FollowUp is the period: a status says the same at once again.
 func (r *Reported) FollowUp() time.Duration { return r.Period.Duration }
