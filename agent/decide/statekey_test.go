@@ -60,7 +60,7 @@ const (
 // fields are those that are not written as they are, by type and field.
 var fields = map[string]how{
 	// For people only. What is lost: a restarted agent adopts a Node condition by its text,
-	// and so writes conditions once less.
+	// and so writes conditions once less. After a reboot, times count from record.At.
 	"NodeCondition.Message": {act: dropped}, "describe.Outlook": {act: dropped},
 	"condition.since": {act: dropped}, "condition.summary": {act: dropped}, "condition.removals": {act: dropped}, "rendered.since": {act: dropped},
 	"ledger.decidedAt": {act: dropped}, "ledger.decidedTime": {act: dropped}, "record.Time": {act: dropped}, "record.At": {act: dropped},
