@@ -232,10 +232,15 @@ func (l *loop) observeNode(version *taints.Node) {
 		return
 	}
 	if l.newest == nil || version.UID != l.newest.UID || node.IsNewer(version, l.newest.Node) {
-		l.newest = decide.Read(version)
-		l.reported.Put(version)
+		l.setNode(version)
 		l.fleet.SetZone(version.Labels[corev1.LabelTopologyZone])
 	}
+}
+
+// setNode takes a version of the Node for the newest.
+func (l *loop) setNode(version *taints.Node) {
+	l.newest = decide.Read(version)
+	l.reported.Put(version)
 }
 
 // observeResult takes in the writer's answer and reports whether what is desired now is
@@ -244,8 +249,7 @@ func (l *loop) observeResult(r node.Result) bool {
 	switch {
 	case r.IsRestored:
 		l.Log.Warn("the node is older than before: etcd was restored. Watching it anew", "version", r.Node.ResourceVersion)
-		l.newest = decide.Read(r.Node)
-		l.reported.Put(r.Node)
+		l.setNode(r.Node)
 		l.watch.Restart()
 	case r.Node != nil && l.newest != nil:
 		l.observeNode(r.Node)

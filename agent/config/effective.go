@@ -66,12 +66,8 @@ func (e *effective) sections(conditions, defaults []Condition, given map[string]
 		e.fields("  ", reflect.ValueOf(condition.Section).Elem(), reflect.ValueOf(defaults[i].Section).Elem(), inner)
 	}
 	e.text.WriteString("\n")
-	var reported []*Reported
-	for _, condition := range conditions[len(defaults):] {
-		reported = append(reported, condition.Section.(*Reported))
-	}
 	_, isSet := given[reportedField]
-	e.leaf("", reportedField, reflect.ValueOf(reported), reflect.ValueOf([]*Reported(nil)), isSet)
+	e.leaf("", reportedField, reflect.ValueOf(reportedIn(conditions)), reflect.ValueOf([]*Reported(nil)), isSet)
 }
 
 // leaf writes a field that has no fields of its own, or a list, and marks it if

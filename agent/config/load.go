@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
+
+	"github.com/taintlet/taintlet/probes"
 )
 
 // Load reads and decodes a file; an empty path gives the defaults.
@@ -67,9 +69,10 @@ func (s Schema) Decode(data []byte) (*Config, error) {
 			errs, allFit = append(errs, field.Invalid(field.NewPath(reportedField), shown(list), "must be a list")), false
 		}
 		for i, entry := range entries {
-			decode(cfg.addReported(i), entry, cfg.Conditions[len(cfg.Conditions)-1].Field+".")
+			section, at := defaultReported(), fmt.Sprintf("%s[%d]", reportedField, i)
+			decode(section, entry, at+".")
+			cfg.Conditions = append(cfg.Conditions, Condition{Definition{Name: probes.Condition(section.Type), Field: at}, section})
 		}
-		cfg.nameReported()
 		delete(fields, reportedField)
 	}
 	rest, err := json.Marshal(fields)

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/taintlet/taintlet/agent/decide"
-	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 )
 
@@ -95,26 +94,10 @@ func (r *Reported) Validate(at *field.Path) field.ErrorList {
 	return errs
 }
 
-// addReported adds a condition with the defaults, and returns its section.
-func (c *Config) addReported(index int) *Reported {
-	section := defaultReported()
-	c.Conditions = append(c.Conditions, Condition{Definition{Field: fmt.Sprintf("%s[%d]", reportedField, index)}, section})
-	return section
-}
-
-// nameReported names the conditions that others report by their types, which were read.
-func (c *Config) nameReported() {
-	for i := range c.Conditions {
-		if section, isReported := c.Conditions[i].Section.(*Reported); isReported {
-			c.Conditions[i].Name = probes.Condition(section.Type)
-		}
-	}
-}
-
-// reported returns the conditions that others report.
-func (c *Config) reported() (all []*Reported) {
-	for i := range c.Conditions {
-		if section, isReported := c.Conditions[i].Section.(*Reported); isReported {
+// reportedIn returns the sections of the conditions that others report.
+func reportedIn(conditions []Condition) (all []*Reported) {
+	for i := range conditions {
+		if section, isReported := conditions[i].Section.(*Reported); isReported {
 			all = append(all, section)
 		}
 	}
@@ -123,7 +106,7 @@ func (c *Config) reported() (all []*Reported) {
 
 // validateReported refuses too many of them, and the same one twice.
 func (c *Config) validateReported(at *field.Path) field.ErrorList {
-	all := c.reported()
+	all := reportedIn(c.Conditions)
 	if len(all) > maxReported {
 		return field.ErrorList{field.TooMany(at, len(all), maxReported)}
 	}

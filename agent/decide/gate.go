@@ -30,7 +30,7 @@ func (s *State) gate(t *turn, c *condition, level probes.Level) (describe.Hold, 
 func (s *State) ruleGate(t *turn, c *condition, level probes.Level) (describe.Hold, time.Time) {
 	for i := range t.policy.Rules {
 		rule := &t.policy.Rules[i]
-		if rule.Condition != c.name || rule.Level != level || level == probes.Degraded && !c.isFor(rule) {
+		if rule.Level != level || !c.isFor(rule) {
 			continue
 		}
 		if held, until := s.gateOf(t, c, rule); held != "" {

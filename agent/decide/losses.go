@@ -10,8 +10,8 @@ import (
 // countLosses notes, once for each time that it was written, which of our
 // pairs somebody removed from the Node, whatever else is being decided. What a
 // person removes while the condition is paused is not disputed: they have
-// already said that they decide. Nor is what goes during maintenance. A NoExecute taint is vetoed even so: it must
-// not return when the pause ends.
+// already said that they decide. Nor is what goes during maintenance. A NoExecute taint is
+// vetoed even so: it must not return when the pause ends.
 func (s *State) countLosses(t *turn) {
 	l, node := &s.ledger, t.in.Node
 	for _, d := range l.desired {
@@ -24,31 +24,31 @@ func (s *State) countLosses(t *turn) {
 			continue
 		}
 		l.lost = append(slices.Clip(l.lost), pair)
-		by := node.LastWriter
-		lost, count := d.Taint(), 1
-		c := s.conditions.of(d.Condition)
-		if d.manual && c != nil {
+		switch c := s.conditions.of(d.Condition); {
+		case c == nil: // its section was dropped from the configuration
+			t.notifyLost(d, 1)
+		case d.manual:
 			s.acknowledge(t, c, d)
-			continue
-		}
-		if c != nil { // otherwise its section was dropped from the configuration
-			c.removals = oneMore(c.removals, by, t.now)
-			count = c.removals.Count
-		}
-		t.notify(Notice{
-			Kind: TaintLost, Condition: d.Condition, Taint: lost, Via: d.Via, By: by, Count: count,
-			Message: describe.Lost(by, lost),
-		})
-		if c == nil {
-			continue
-		}
-		dispute := c.disputeOf(d.Level)
-		before := dispute.stage
-		*dispute = dispute.lose(pair, d.standIn, t.now)
-		if dispute.stage != before {
-			t.notify(disputeNotice(d, by, dispute.stage))
+		default:
+			c.lose(t, d, c.disputeOf(d.Level))
 		}
 	}
+}
+
+// lose counts that somebody removed a taint of the condition, and how far its rule gives way.
+func (c *condition) lose(t *turn, d DesiredTaint, dispute *dispute) {
+	by, before := t.in.Node.LastWriter, dispute.stage
+	c.removals = oneMore(c.removals, by, t.now)
+	t.notifyLost(d, c.removals.Count)
+	if *dispute = dispute.lose(d.Pair, d.standIn, t.now); dispute.stage != before {
+		t.notify(disputeNotice(d, by, dispute.stage))
+	}
+}
+
+// notifyLost tells who removed a taint. It is that removal of its condition within a day.
+func (t *turn) notifyLost(d DesiredTaint, count int) {
+	by, lost := t.in.Node.LastWriter, d.Taint()
+	t.notify(Notice{Kind: TaintLost, Condition: d.Condition, Taint: lost, Via: d.Via, By: by, Count: count, Message: describe.Lost(by, lost)})
 }
 
 // settleDisputes ends the disputes that are over.

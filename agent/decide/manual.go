@@ -17,7 +17,7 @@ const (
 
 // asksFor reports whether a rule asks for its taint at the decided level.
 func (c *condition) asksFor(rule *Rule) bool {
-	isAtLevel := c.debounce.Level >= rule.Level && (rule.Level > probes.Degraded || c.isFor(rule))
+	isAtLevel := c.debounce.Level >= rule.Level && c.isFor(rule)
 	if rule.Clear == ClearManual {
 		return c.manual == awaiting || isAtLevel && c.manual == unset
 	}

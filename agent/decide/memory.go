@@ -3,7 +3,6 @@ package decide
 import (
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/taintlet/taintlet/agent/decide/describe"
 	"github.com/taintlet/taintlet/probes"
@@ -37,7 +36,7 @@ func (s *State) record(owned []taints.Pair) record {
 				if entry.Dispute == nil {
 					entry.Dispute = map[string]recordDispute{}
 				}
-				entry.Dispute[level.String()] = recordDispute{d.stage, s.boot.since(d.until), s.boot.since(d.lostAt)}
+				entry.Dispute[level.String()] = s.boot.dispute(d)
 			}
 		}
 		r.Conditions[c.name] = entry
@@ -95,13 +94,8 @@ func (s *State) restore(t *turn) {
 	}
 	r := node.record
 	s.active.source = r.Revision
-	at := r.timeline(s.boot)
-	past := func(d *time.Duration) time.Time {
-		if d == nil {
-			return time.Time{}
-		}
-		return earlier(at(*d), t.now)
-	}
+	line := r.timeline(s.boot, t.now)
+	at, past := line.at, line.past
 	if r.Freed == node.UID {
 		s.startup = startup{freed: r.Freed, isGone: true} // one patch wrote both
 	}
@@ -115,7 +109,7 @@ func (s *State) restore(t *turn) {
 		s.budget = bucket{}
 	}
 	s.eviction.at = past(r.EvictedAt)
-	s.restoreSoft(t, r.Soft, at)
+	s.restoreSoft(t, r.Soft, line)
 	for i := range s.conditions {
 		c := &s.conditions[i]
 		entry, found := r.Conditions[c.name]
@@ -137,11 +131,7 @@ func (s *State) restore(t *turn) {
 			c.debounce.Level = probes.Degraded // an eviction begins with a sample, an Event and a slot
 		}
 		for _, level := range disputed() {
-			saved := entry.Dispute[level.String()]
-			*c.disputeOf(level) = dispute{stage: min(saved.Stage, withdrawn), lostAt: past(saved.LostAt)}
-			if saved.Until != nil {
-				c.disputeOf(level).until = earlier(at(*saved.Until), t.now.Add(contestFor))
-			}
+			*c.disputeOf(level) = line.dispute(entry.Dispute[level.String()])
 		}
 	}
 }

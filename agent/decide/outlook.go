@@ -89,7 +89,7 @@ func (s *State) describe(t *turn, c *condition, o describe.Outlook, reported pro
 
 // isRuled reports whether a rule asks for a taint for a reason that the condition has.
 func (s *State) isRuled(t *turn, c *condition) bool {
-	return slices.ContainsFunc(t.policy.Rules, func(r Rule) bool { return r.Condition == c.name && r.Level == probes.Degraded && c.isFor(&r) })
+	return slices.ContainsFunc(t.policy.Rules, func(r Rule) bool { return r.Level == probes.Degraded && c.isFor(&r) })
 }
 
 // cause returns the reason for which the condition was set, and what was found then. A

@@ -55,10 +55,13 @@ func (c *condition) enterReason(policy *Policy, reason string) {
 	c.addReason(policy, before)
 }
 
-// isFor reports whether a rule for Degraded covers a reason that the condition has or has
-// had since it was set.
+// isFor reports whether a rule of the condition covers a reason that it has or has had since
+// it was set. For Critical the reasons have graded the samples already.
 func (c *condition) isFor(rule *Rule) bool {
-	if rule.Covers(c.reason) {
+	switch {
+	case rule.Condition != c.name:
+		return false
+	case rule.Level > probes.Degraded || rule.Covers(c.reason):
 		return true
 	}
 	for reason := range strings.FieldsSeq(c.ruled) {

@@ -121,15 +121,43 @@ func parseRecord(text string) (record, error) {
 	return r, nil
 }
 
-// timeline turns the record's durations into times of the present process.
+// timeline turns the durations of a record into times of the present process.
+type timeline struct {
+	at  func(time.Duration) time.Time
+	now time.Time
+}
+
+// past returns a time that is not in the future; zero where the record has none.
+func (l timeline) past(d *time.Duration) time.Time {
+	if d == nil {
+		return time.Time{}
+	}
+	return earlier(l.at(*d), l.now)
+}
+
+// dispute returns one that the record remembers. No forged one lasts longer than a real one.
+func (l timeline) dispute(saved recordDispute) dispute {
+	d := dispute{stage: min(saved.Stage, withdrawn), lostAt: l.past(saved.LostAt)}
+	if saved.Until != nil {
+		d.until = earlier(l.at(*saved.Until), l.now.Add(contestFor))
+	}
+	return d
+}
+
+// dispute returns what the record says of one.
+func (b Boot) dispute(d dispute) recordDispute {
+	return recordDispute{d.stage, b.since(d.until), b.since(d.lostAt)}
+}
+
+// timeline returns that of the record.
 // After a reboot it is unknown how long the host was down. Every event counts
 // as older by the time since the boot and no more, so that nothing is over too
 // early, whatever the wall clock says.
-func (r record) timeline(boot Boot) func(time.Duration) time.Time {
+func (r record) timeline(boot Boot, now time.Time) timeline {
 	if r.Boot == boot.ID {
-		return boot.At.Add
+		return timeline{boot.At.Add, now}
 	}
-	return func(t time.Duration) time.Time { return boot.At.Add(t - r.At) }
+	return timeline{func(t time.Duration) time.Time { return boot.At.Add(t - r.At) }, now}
 }
 
 // String writes the annotation.

@@ -132,10 +132,7 @@ func (s *State) isFaultBraked(t *turn, c *condition) bool {
 func (s *State) restoreRepair(t *turn) {
 	node, r := t.in.Node, t.in.Node.record
 	shown := node.Condition(RepairType)
-	s.hostRepair = hostRepair{}
-	if r.RepairEndedAt != nil {
-		s.hostRepair.endedAt = earlier(r.timeline(s.boot)(*r.RepairEndedAt), t.now)
-	}
+	s.hostRepair = hostRepair{endedAt: r.timeline(s.boot, t.now).past(r.RepairEndedAt)}
 	if shown != nil && shown.Status == taints.ConditionFalse && shown.Reason == describe.ReasonCooldown {
 		s.hostRepair.endedAt = later(s.hostRepair.endedAt, earlier(shown.LastTransitionTime, t.now))
 	}

@@ -156,16 +156,8 @@ func (s *State) losesSoft(t *turn, soft *softTaint, rule SoftRule) bool {
 		return false
 	}
 	soft.isDesired = false
-	if s.pause.has(soft.condition) {
-		return true
-	}
-	by := node.LastWriter
-	c := s.conditions.of(soft.condition)
-	c.removals = oneMore(c.removals, by, t.now)
-	t.notify(Notice{Kind: TaintLost, Condition: d.Condition, Taint: d.Taint(), Via: d.Via, By: by, Count: c.removals.Count, Message: describe.Lost(by, d.Taint())})
-	before := soft.dispute.stage
-	if soft.dispute = soft.dispute.lose(d.Pair, d.Pair, t.now); soft.dispute.stage != before {
-		t.notify(disputeNotice(d, by, soft.dispute.stage))
+	if !s.pause.has(soft.condition) {
+		s.conditions.of(soft.condition).lose(t, d, &soft.dispute)
 	}
 	return true
 }

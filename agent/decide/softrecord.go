@@ -55,7 +55,7 @@ func (s *soft) record(policy *Policy, boot Boot) *recordSoft {
 		}
 		entry := recordSoftTaint{Pair: rule.Taint.Pair(), Set: t.isSet, Desired: t.isDesired, Penalty: t.penalty, SetAt: boot.since(t.setAt)}
 		if t.dispute != (dispute{}) {
-			entry.Dispute = &recordDispute{t.dispute.stage, boot.since(t.dispute.until), boot.since(t.dispute.lostAt)}
+			entry.Dispute = new(boot.dispute(t.dispute))
 		}
 		if r.Taints == nil {
 			r.Taints = map[probes.Condition]recordSoftTaint{}
@@ -70,28 +70,19 @@ func (s *soft) record(policy *Policy, boot Boot) *recordSoft {
 
 // restoreSoft takes over what the record says of soft taints. Evidence that was collected
 // before is kept.
-func (s *State) restoreSoft(t *turn, r *recordSoft, at func(time.Duration) time.Time) {
+func (s *State) restoreSoft(t *turn, r *recordSoft, line timeline) {
 	if r == nil {
 		r = &recordSoft{}
 	}
-	past := func(d *time.Duration) time.Time {
-		if d == nil {
-			return time.Time{}
-		}
-		return earlier(at(*d), t.now)
-	}
 	if s.soft.budget = (bucket{}); r.TokensAt != 0 {
-		s.soft.budget = bucket{at(r.TokensAt)}.within(t.policy.softBudget(), t.now)
+		s.soft.budget = bucket{line.at(r.TokensAt)}.within(t.policy.softBudget(), t.now)
 	}
 	for i := range s.soft.taints {
 		soft := &s.soft.taints[i]
 		entry := r.Taints[soft.condition]
-		soft.softMemory = softMemory{isSet: entry.Set, isDesired: entry.Set && entry.Desired, penalty: min(entry.Penalty, maxPenalty), setAt: past(entry.SetAt)}
+		soft.softMemory = softMemory{isSet: entry.Set, isDesired: entry.Set && entry.Desired, penalty: min(entry.Penalty, maxPenalty), setAt: line.past(entry.SetAt)}
 		if d := entry.Dispute; d != nil {
-			soft.dispute = dispute{stage: min(d.Stage, withdrawn), lostAt: past(d.LostAt)}
-			if d.Until != nil {
-				soft.dispute.until = earlier(at(*d.Until), t.now.Add(contestFor))
-			}
+			soft.dispute = line.dispute(*d)
 		}
 		soft.evidence.Level, soft.evidence.Penalty, soft.evidence.SetAt = probes.OK, soft.penalty, soft.setAt
 		if entry.Set {

@@ -62,7 +62,7 @@ func (c *Course) Follow(o probes.Observation, host Host, now Moment) Want {
 	if o.Level == probes.Unknown {
 		return Nothing
 	}
-	if o.Level == probes.OK && o.Severity == 0 && !o.Hysteresis {
+	if isHealthy(o) {
 		*c = Course{Resource: c.Resource, healthy: baseline{since: now, host: host}}
 		return Nothing
 	}
@@ -84,6 +84,11 @@ func (c *Course) Follow(o probes.Observation, host Host, now Moment) Want {
 		return Soon
 	}
 	return Nothing
+}
+
+// isHealthy reports whether a sample is not even near its threshold.
+func isHealthy(o probes.Observation) bool {
+	return o.Level == probes.OK && o.Severity == 0 && !o.Hysteresis
 }
 
 // Add takes in the processes, as Follow wanted them.

@@ -36,7 +36,7 @@ func (g *Growth) Observe(ctx context.Context) probes.Observation {
 // follow takes in a sample, and says what was written where it is bad.
 func (g *Growth) follow(o probes.Observation, now time.Time) string {
 	switch {
-	case o.Level == probes.OK && o.Severity == 0 && !o.Hysteresis:
+	case isHealthy(o):
 		g.healthy, g.at = g.Measures(g.healthy[:0]), now
 		return ""
 	case o.Level <= probes.OK || len(g.healthy) == 0:

@@ -80,7 +80,7 @@ func mutants() []mutant {
 		{"memory.go", `if entry.Level == probes.Critical && !owns(`, `if entry.Level == probes.Unknown && !owns(`},
 		{"memory.go", `s.eviction.at = past(r.EvictedAt)`, `_ = past(r.EvictedAt)`},
 		{"memory.go", `s.budget = bucket{at(r.TokensAt)}.within(t.policy.WriteBudget, t.now)`, `s.budget = bucket{}`},
-		{"memory.go", `dispute{stage: min(saved.Stage, withdrawn), lostAt: past(saved.LostAt)}`, `dispute{lostAt: past(saved.LostAt)}`},
+		{"record.go", `dispute{stage: min(saved.Stage, withdrawn), lostAt: l.past(saved.LostAt)}`, `dispute{lostAt: l.past(saved.LostAt)}`},
 		{"active.go", `return !a.restored || !isOlder && s.isBehind(node.record)`, `return !a.restored`},
 		{"active.go", `isLater := !a.isSeen && r.Revision`, `isLater := a.isSeen && r.Revision`},
 		{"active.go", `if s.active.instance.isOlderThanWriter(node.record, s.boot) {`, `if false {`},

@@ -31,25 +31,32 @@ rules:
 	wantTaints(t, tainted, ours)
 	c.WaitAgentEvent(t, sick.Name, "HostMemoryPressureDegraded", corev1.TaintNodeMemoryPressure+"=low:PreferNoSchedule (direct)")
 
-	// A taint that can be refused tells when the scheduler knows of both.
-	addTaint(t, c, sick.Name, dedicated)
-	schedulerKnows(t, c, sick.Name)
+	isAvoided(t, c, sick.Name, well.Name)
+
+	host.Memory(50)
+	wantTaints(t, waitNode(t, c, sick.Name, cluster.Not(cluster.HasTaint(ours.Key, ours.Effect))), dedicated)
+}
+
+// isAvoided checks that pods which may run on both Nodes come to the one without a taint, and
+// that a pod which may run on the other one only comes there. It adds a taint that can be
+// refused, which tells when the scheduler knows of both.
+func isAvoided(t *testing.T, c *cluster.Cluster, avoided, well string) {
+	t.Helper()
+	addTaint(t, c, avoided, dedicated)
+	schedulerKnows(t, c, avoided)
 	tolerated := toleration("dedicated", "")
 	for i := range 5 {
-		either := cluster.NewPod(fmt.Sprintf("prefer-either-%d", i), "", tolerated)
+		either := cluster.NewPod(fmt.Sprintf("%s-either-%d", avoided, i), "", tolerated)
 		either.Spec.NodeSelector = nil
-		either.Spec.Affinity = onlyOn(sick.Name, well.Name)
+		either.Spec.Affinity = onlyOn(avoided, well)
 		waitPod(t, c, c.CreatePod(t, either), func(pod *corev1.Pod) bool {
-			if cluster.Scheduled(pod) && pod.Spec.NodeName != well.Name {
-				t.Errorf("pod %s is on %s although %s has no taint", pod.Name, pod.Spec.NodeName, well.Name)
+			if cluster.Scheduled(pod) && pod.Spec.NodeName != well {
+				t.Errorf("pod %s is on %s although %s has no taint", pod.Name, pod.Spec.NodeName, well)
 			}
 			return cluster.Scheduled(pod)
 		})
 	}
-	waitPod(t, c, c.CreatePod(t, cluster.NewPod("prefer-sick-only", sick.Name, tolerated)), cluster.Scheduled)
-
-	host.Memory(50)
-	wantTaints(t, waitNode(t, c, sick.Name, cluster.Not(cluster.HasTaint(ours.Key, ours.Effect))), dedicated)
+	waitPod(t, c, c.CreatePod(t, cluster.NewPod(avoided+"-only", avoided, tolerated)), cluster.Scheduled)
 }
 
 // A key and a value of the operator's own, beside foreign taints that differ
@@ -133,9 +140,9 @@ func TestQoSClassesUnderPodTolerationRestriction(t *testing.T) {
 	}
 }
 
-// A value that is a number can be compared with (alpha since Kubernetes 1.35).
-func TestValueIsComparedAsANumber(t *testing.T) {
-	t.Parallel()
+// comparing returns a control plane whose tolerations can compare numbers.
+func comparing(t *testing.T) *cluster.Cluster {
+	t.Helper()
 	const gate = "TaintTolerationComparisonOperators"
 	cluster.SkipUnlessRequired(t)
 	cluster.SkipBefore(t, "1.35", "feature gate "+gate)
@@ -144,6 +151,13 @@ func TestValueIsComparedAsANumber(t *testing.T) {
 		cluster.Scheduler: {"--feature-gates=" + gate + "=true"},
 	}})
 	grantAgents(t.Context(), t, c)
+	return c
+}
+
+// A value that is a number can be compared with (alpha since Kubernetes 1.35).
+func TestValueIsComparedAsANumber(t *testing.T) {
+	t.Parallel()
+	c := comparing(t)
 	host := fixtures.NewHost(t)
 	node := readyForPods(t, c, "number")
 	startAgent(t, c, node, host, quick+`
@@ -173,14 +187,8 @@ rules:
 // and not at 75. A restarted agent keeps the value, and the policies of the chart let it change.
 func TestSeverityIsTheValue(t *testing.T) {
 	t.Parallel()
-	const gate, key = "TaintTolerationComparisonOperators", "example.com/trouble"
-	cluster.SkipUnlessRequired(t)
-	cluster.SkipBefore(t, "1.35", "feature gate "+gate)
-	c := newCluster(t, cluster.Options{WithoutControllerManager: true, Args: map[string][]string{
-		cluster.APIServer: {"--feature-gates=" + gate + "=true"},
-		cluster.Scheduler: {"--feature-gates=" + gate + "=true"},
-	}})
-	grantAgents(t.Context(), t, c)
+	const key = "example.com/trouble"
+	c := comparing(t)
 	host := fixtures.NewHost(t)
 	node := readyForPods(t, c, "severity")
 	file := quick + `

@@ -1,7 +1,6 @@
 package integration
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -39,21 +38,7 @@ writeBudget: {interval: 1s}
 		return condition != nil && strings.HasSuffix(condition.Message, "; soft taint example.com/memory-elevated:PreferNoSchedule")
 	})
 
-	addTaint(t, c, near.Name, dedicated) // tells when the scheduler knows of both
-	schedulerKnows(t, c, near.Name)
-	tolerated := toleration("dedicated", "")
-	for i := range 5 {
-		either := cluster.NewPod(fmt.Sprintf("soft-either-%d", i), "", tolerated)
-		either.Spec.NodeSelector = nil
-		either.Spec.Affinity = onlyOn(near.Name, well.Name)
-		waitPod(t, c, c.CreatePod(t, either), func(pod *corev1.Pod) bool {
-			if cluster.Scheduled(pod) && pod.Spec.NodeName != well.Name {
-				t.Errorf("pod %s is on %s although %s has no taint", pod.Name, pod.Spec.NodeName, well.Name)
-			}
-			return cluster.Scheduled(pod)
-		})
-	}
-	waitPod(t, c, c.CreatePod(t, cluster.NewPod("soft-near-only", near.Name, tolerated)), cluster.Scheduled)
+	isAvoided(t, c, near.Name, well.Name)
 
 	a.Kill()
 	a = startAgent(t, c, near.Name, host, file)
