@@ -78,10 +78,17 @@ func (h *Host) startDNS() (err error) {
 }
 
 // StartDNS starts the server of the pod again, after StopDNS.
-func (h *Host) StartDNS() (err error) {
-	h.dns, err = h.pod.Start("dnsmasq", process.Command("dnsmasq", "--keep-in-foreground", "--conf-file=/dev/null", "--pid-file=",
+func (h *Host) StartDNS() error {
+	return h.startServer("--address=/kubernetes.default.svc.cluster.local/10.96.0.1")
+}
+
+// StartRefusingDNS is StartDNS for a server that knows no name and refuses all questions.
+func (h *Host) StartRefusingDNS() error { return h.startServer() }
+
+func (h *Host) startServer(knows ...string) (err error) {
+	h.dns, err = h.pod.Start("dnsmasq", process.Command("dnsmasq", append(knows, "--keep-in-foreground", "--conf-file=/dev/null", "--pid-file=",
 		"--user=root", "--group=root", "--no-resolv", "--no-hosts", "--bind-interfaces", "--listen-address="+PodAddress(h.Number).String(),
-		"--cache-size=0", "--address=/kubernetes.default.svc.cluster.local/10.96.0.1"), "/dev/null")
+		"--cache-size=0")...), "/dev/null")
 	return err
 }
 

@@ -90,17 +90,31 @@ func lossy(percent int, numbers ...int) fault {
 
 // noDNS stops all DNS servers.
 func (s scene) noDNS() fault {
-	each := func(do func(*bed.Host) error) func([]*fleet.Agent) error {
-		return func([]*fleet.Agent) error {
-			var errs []error
-			for _, h := range s.Network.DNS {
-				errs = append(errs, do(h))
-			}
-			return errors.Join(errs...)
-		}
-	}
-	return fault{begin: each((*bed.Host).StopDNS), end: each((*bed.Host).StartDNS)}
+	return fault{begin: s.onDNS((*bed.Host).StopDNS), end: s.onDNS((*bed.Host).StartDNS)}
 }
+
+// refusingDNS makes all DNS servers refuse what they are asked.
+func (s scene) refusingDNS() fault {
+	instead := func(start func(*bed.Host) error) func([]*fleet.Agent) error {
+		return s.onDNS(func(h *bed.Host) error { return errors.Join(h.StopDNS(), start(h)) })
+	}
+	return fault{begin: instead((*bed.Host).StartRefusingDNS), end: instead((*bed.Host).StartDNS)}
+}
+
+// onDNS does something on the hosts with a DNS server.
+func (s scene) onDNS(do func(*bed.Host) error) func([]*fleet.Agent) error {
+	return func([]*fleet.Agent) error {
+		var errs []error
+		for _, h := range s.Network.DNS {
+			errs = append(errs, do(h))
+		}
+		return errors.Join(errs...)
+	}
+}
+
+// servfail makes the answers of nameservers that come in SERVFAIL: the byte with the RCODE
+// is the fourth after the UDP header.
+const servfail = "in udp sport 53 @th,88,8 set 0x82"
 
 // frozen stops the API server as an overload does: nobody answers, connections
 // stay.

@@ -49,6 +49,8 @@ func (s scene) incidents() []incident {
 		{name: "10 % loss each way on one host", fault: lossy(10, 8), tainted: []int{8}, within: 90 * time.Second, long: true},
 		{name: "DNS unreachable from one host", fault: packets([]int{7}, "out udp dport 53 drop"), tainted: []int{7}, within: later, long: true},
 		{name: "DNS servers stopped for all", fault: s.noDNS(), lasts: lasts, long: true},
+		{name: "SERVFAIL from the nameserver on one host", fault: packets([]int{5}, servfail), tainted: []int{5}, within: later, long: true},
+		{name: "DNS servers refuse for all", fault: s.refusingDNS(), lasts: lasts, long: true},
 		{name: "taintlet's port blocked on all hosts at once", fault: packets(nil, blocked), lasts: lasts, long: true},
 		{name: "One agent frozen for 3 s of every 10 s", fault: stopped(8), lasts: lasts, long: true},
 		{name: "Network plugin's device gone on one host", fault: s.left(3), tainted: []int{3}, within: later, long: true},

@@ -19,8 +19,8 @@ import (
 // and resolvers ask again too.
 const dnsTries = 3
 
-// DNS asks the nameservers of the pod's resolv.conf. Any answer counts,
-// also that the name does not exist.
+// DNS asks the nameservers of the pod's resolv.conf. That the name does not exist is an
+// answer. SERVFAIL and the other errors are none.
 type DNS struct {
 	path string
 	seen reached[netip.AddrPort]
@@ -73,23 +73,34 @@ func (d *DNS) refresh(ctx context.Context, patience time.Duration) {
 // evaluate says what the answers mean. Nameservers that never answered since the
 // start do not count, and of the others one is enough.
 func (d *DNS) evaluate(servers []netip.AddrPort, errs []error) verdict.Result {
-	var well, failed []string
+	var well, failed, refused []string
 	for i, server := range servers {
-		switch {
-		case errs[i] == nil:
+		told := server.Addr().String()
+		if errs[i] == nil {
 			d.seen[server] = true
-			well = append(well, server.Addr().String())
-		case d.seen[server]:
-			failed = append(failed, server.Addr().String()+": "+why(errs[i]))
+			well = append(well, told)
+			continue
+		}
+		told += ": " + why(errs[i])
+		if _, isError := errors.AsType[rcode](errs[i]); isError {
+			refused = append(refused, told)
+		}
+		if d.seen[server] {
+			failed = append(failed, told)
 		}
 	}
+	isError := len(well) == 0 && len(refused) > 0
 	switch {
 	case len(well) > 0 && len(failed) > 0:
 		return verdict.Result{Outcome: verdict.Well, Detail: "nameserver " + strings.Join(well, ", ") + " answers; " + strings.Join(failed, "; ")}
 	case len(well) > 0:
 		return verdict.Result{Outcome: verdict.Well, Detail: "nameserver " + strings.Join(well, ", ") + " answers"}
+	case len(failed) > 0 && isError:
+		return verdict.Result{Outcome: verdict.Failed, IsError: true, Detail: "no nameserver resolves names: " + strings.Join(failed, "; ")}
 	case len(failed) > 0:
 		return verdict.Result{Outcome: verdict.Failed, Detail: "no nameserver answers: " + strings.Join(failed, "; ")}
+	case isError:
+		return verdict.Result{Outcome: verdict.NotKnown, Never: true, IsError: true, Detail: "no nameserver ever resolved names since the start: " + strings.Join(refused, "; ")}
 	case len(servers) > 0:
 		return verdict.Result{Outcome: verdict.NotKnown, Never: true, Detail: "no nameserver ever answered since the start"}
 	}
@@ -136,7 +147,8 @@ func nameToAsk(search []string) string {
 	return "localhost."
 }
 
-// query asks one nameserver, some times, and returns nil at the first answer.
+// query asks one nameserver, some times, and returns nil at the first answer. The error is
+// a rcode where the nameserver answers with one.
 func query(ctx context.Context, server netip.AddrPort, name string, each time.Duration) error {
 	request, err := question(uint16(rand.Uint32()), name)
 	if err != nil {
@@ -176,7 +188,7 @@ func ask(c *net.UDPConn, request []byte, until time.Time) error {
 			return err
 		}
 		if isAnswer(answer[:n], request) {
-			return nil
+			return errorIn(answer[:n])
 		}
 	}
 }
@@ -196,8 +208,40 @@ func question(id uint16, name string) ([]byte, error) {
 }
 
 // isAnswer reports whether a packet is an answer to a question: the same ID, and
-// the bit that says response. Whatever it says shows that the nameserver is there.
+// the bit that says response.
 func isAnswer(packet, question []byte) bool {
 	const head = 12
 	return len(packet) >= head && packet[0] == question[0] && packet[1] == question[1] && packet[2]&0x80 != 0
+}
+
+// rcode is how a nameserver says that it cannot answer (RFC 1035, 4.1.1).
+type rcode byte
+
+// Those that resolvers take for an answer: the name is there, or it does not exist.
+const (
+	noError  rcode = 0
+	nxDomain rcode = 3
+)
+
+// Error returns the name of the code.
+func (r rcode) Error() string {
+	switch r {
+	case 1:
+		return "FORMERR"
+	case 2:
+		return "SERVFAIL"
+	case 4:
+		return "NOTIMP"
+	case 5:
+		return "REFUSED"
+	}
+	return fmt.Sprintf("RCODE %d", byte(r))
+}
+
+// errorIn returns the error that an answer has; nil: none.
+func errorIn(answer []byte) error {
+	if code := rcode(answer[3] & 0xf); code != noError && code != nxDomain {
+		return code
+	}
+	return nil
 }

@@ -3,11 +3,13 @@ package ask
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -82,10 +84,15 @@ func serveDNS(t testing.TB, address string, answer func(question []byte) []byte)
 }
 
 // reply3 is an answer with RCODE 3: there is no such name.
-func reply3(question []byte) []byte {
-	a := append([]byte{}, question...)
-	a[2], a[3] = a[2]|0x80, 3
-	return a
+func reply3(question []byte) []byte { return replyWith(nxDomain)(question) }
+
+// replyWith answers with that RCODE, and with recursion available (RFC 1035, 4.1.1).
+func replyWith(code rcode) func(question []byte) []byte {
+	return func(question []byte) []byte {
+		a := append([]byte{}, question...)
+		a[2], a[3] = a[2]|0x80, 0x80|byte(code)
+		return a
+	}
 }
 
 func TestQuery(t *testing.T) {
@@ -121,6 +128,19 @@ func TestQuery(t *testing.T) {
 	}
 }
 
+// An error is told by its name, and a nameserver that has one is asked once.
+func TestQueryIsAnsweredWithAnError(t *testing.T) {
+	t.Parallel()
+	for code, want := range map[rcode]string{0: "", 1: "FORMERR", 2: "SERVFAIL", 3: "", 4: "NOTIMP", 5: "REFUSED", 9: "RCODE 9"} {
+		var asked atomic.Int32
+		server := nameserver(t, func(question []byte) []byte { asked.Add(1); return replyWith(code)(question) })
+		err := query(t.Context(), server, "localhost.", time.Minute)
+		if got := fmt.Sprint(err); (err != nil || want != "") && got != want || asked.Load() != 1 {
+			t.Errorf("RCODE %d: %v after %d questions, want %q", code, err, asked.Load(), want)
+		}
+	}
+}
+
 func TestQueryIsRefused(t *testing.T) {
 	t.Parallel()
 	begin := time.Now()
@@ -146,11 +166,32 @@ func TestDNSJudges(t *testing.T) {
 		{"none", []error{late, late}, verdict.Failed, "no nameserver answers: 10.0.0.1: no answer in time"},
 		{"the second alone", []error{syscall.ECONNREFUSED, nil}, verdict.Well, "nameserver 10.0.0.2 answers; 10.0.0.1: connection refused"},
 		{"none again", []error{late, late}, verdict.Failed, "10.0.0.1: no answer in time; 10.0.0.2: no answer in time"},
+		{"an error beside an answer", []error{rcode(2), nil}, verdict.Well, "nameserver 10.0.0.2 answers; 10.0.0.1: SERVFAIL"},
+		{"errors", []error{rcode(2), rcode(5)}, verdict.Failed, "no nameserver resolves names: 10.0.0.1: SERVFAIL; 10.0.0.2: REFUSED"},
+		{"an error and silence", []error{late, rcode(5)}, verdict.Failed, "no nameserver resolves names: 10.0.0.1: no answer in time; 10.0.0.2: REFUSED"},
 	} {
 		got := d.evaluate([]netip.AddrPort{a, b}, step.errs)
+		if isError := strings.Contains(step.detail, "resolves"); got.IsError != isError {
+			t.Errorf("%s: %+v, want IsError %t", step.name, got, isError)
+		}
 		if got.Outcome != step.want || !strings.Contains(got.Detail, step.detail) {
 			t.Errorf("%s: %+v, want %v with %q", step.name, got, step.want, step.detail)
 		}
+	}
+}
+
+// Errors since the start may be meant so, or the fault is older than the agent.
+func TestDNSThatAlwaysFailed(t *testing.T) {
+	t.Parallel()
+	server := netip.MustParseAddrPort("10.0.0.1:53")
+	d := &DNS{seen: reached[netip.AddrPort]{}}
+	for range 2 {
+		if got := d.evaluate([]netip.AddrPort{server}, []error{rcode(2)}); got.Outcome != verdict.NotKnown || !got.Never || !got.IsError {
+			t.Errorf("%+v", got)
+		}
+	}
+	if got := d.evaluate([]netip.AddrPort{server}, []error{os.ErrDeadlineExceeded}); got.Outcome != verdict.NotKnown || !got.Never || got.IsError {
+		t.Errorf("silence after errors: %+v", got)
 	}
 }
 
@@ -180,5 +221,9 @@ func FuzzIsAnswer(f *testing.F) {
 	}
 	f.Add(reply3(question))
 	f.Add([]byte{})
-	f.Fuzz(func(_ *testing.T, packet []byte) { isAnswer(packet, question) })
+	f.Fuzz(func(_ *testing.T, packet []byte) {
+		if isAnswer(packet, question) {
+			_ = errorIn(packet)
+		}
+	})
 }

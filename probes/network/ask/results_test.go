@@ -35,8 +35,10 @@ func TestResults(t *testing.T) { //nolint:paralleltest // it may write its file
 		{"unreadable carrier", routeTold(carrierOf(t, ""))},
 		{"kernel not asked", routeTold(way{target: outside, err: fmt.Errorf("asking the kernel for routes: %w", syscall.EPERM)})},
 		{"packets dropped", (&Conntrack{known: true}).evaluate(812)},
-		{"no nameserver answers", dnsTold(true)},
-		{"no nameserver ever answered", dnsTold(false)},
+		{"no nameserver answers", dnsTold(true, context.DeadlineExceeded)},
+		{"no nameserver ever answered", dnsTold(false, context.DeadlineExceeded)},
+		{"nameservers fail", dnsTold(true, rcode(2))},
+		{"nameservers failed since the start", dnsTold(false, rcode(2))},
 		{"DNS pods do not answer", podsTold(true)},
 		{"DNS pods never answered", podsTold(false)},
 		{"unhealthy daemon", daemonTold()},
@@ -102,11 +104,11 @@ func (e pathless) Error() string { return strings.ReplaceAll(e.error.Error(), e.
 // noCarrier is what the kernel's answers come to on a host whose only interface is down.
 const noCarrier = "no carrier on eth0, the way to 192.0.2.1, no carrier on eth0, the way to 2001:db8::1"
 
-// dnsTold is what the check says of a nameserver that does not answer, and did once.
-func dnsTold(once bool) verdict.Result {
+// dnsTold is what the check says of a nameserver with that error, which answered once or not.
+func dnsTold(once bool, err error) verdict.Result {
 	server := netip.MustParseAddrPort("10.96.0.10:53")
 	d := &DNS{seen: reached[netip.AddrPort]{server: once}}
-	return d.evaluate([]netip.AddrPort{server}, []error{context.DeadlineExceeded})
+	return d.evaluate([]netip.AddrPort{server}, []error{err})
 }
 
 // podsTold is the same of two pods.

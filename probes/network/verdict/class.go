@@ -59,4 +59,7 @@ type Result struct {
 	// start: it may be meant so, such as a closed port, or the fault is older than
 	// the agent. A restart of the agent must not clear the taint of such a host.
 	Never bool
+	// IsError: no nameserver gives an answer, and one answers with an error, such as
+	// SERVFAIL. Only class DNS has it.
+	IsError bool
 }

@@ -172,6 +172,9 @@ func (e *evidence) answer() Answer {
 		if len(c.pods) > 0 {
 			a.Pods = c.pods
 		}
+		if resolves := c.resolves(); resolves != nil {
+			a.Resolves = resolves
+		}
 	}
 	return a
 }

@@ -36,6 +36,8 @@ func TestMessages(t *testing.T) { //nolint:paralleltest // it may write its file
 		after(1, told(Conntrack, "packets dropped")), after(1, reachOnly(6)),
 		after(7, told(DNS, "no nameserver answers"), class(API, Failed, "")), after(21, told(Local, "unhealthy daemon"), late),
 		alone.play(1), alone.play(7, told(DNS, "no nameserver answers")),
+		after(7, told(DNS, "nameservers fail"), resolving(12, 12)), after(7, told(DNS, "nameservers fail"), resolving(12, 0)),
+		after(1, told(DNS, "nameservers failed since the start"), resolving(12, 12)),
 	)
 	back := newScript()
 	back.play(2, told(DNS, "no nameserver answers"))
@@ -57,7 +59,7 @@ var recorded = sync.OnceValue(func() map[string]Result {
 	all := map[string]Result{}
 	for line := range strings.Lines(string(text)) {
 		fields := strings.SplitN(strings.TrimSuffix(line, "\n"), " | ", 3)
-		result := Result{Detail: fields[2], Never: fields[1] == "never"}
+		result := Result{Detail: fields[2], Never: fields[1] == "never", IsError: strings.HasPrefix(fields[0], "nameservers fail")}
 		if fields[1] == "failed" {
 			result.Outcome = Failed
 		}

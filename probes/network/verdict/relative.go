@@ -16,6 +16,8 @@ type relative struct {
 	here, apart streak
 	// known: the newest round knew it. never: it fails and was never well.
 	known, never bool
+	// isError: the newest round found nameservers that answer with errors only.
+	isError bool
 	// pods has what the newest round found of each DNS pod.
 	pods map[netip.AddrPort]bool
 	// well of know peers report it well; asked is how many peers there are.
@@ -28,7 +30,7 @@ func (c *relative) add(r *Round) {
 	result := r.Results[c.class]
 	c.known, c.detail = result.Outcome != NotKnown, result.Detail
 	c.never = !c.known && result.Never
-	c.pods = result.Pods
+	c.pods, c.isError = result.Pods, result.IsError
 	c.well, c.know, c.asked = 0, 0, len(r.Peers)
 	for _, p := range r.Peers {
 		if !p.Reached || p.Answer == nil {
@@ -60,7 +62,13 @@ func (c *relative) isWellElsewhere() bool {
 // reportOf returns what a peer reports of the class. The host of one of two DNS pods
 // asks the other one alone, and its peers ask both: then what they say of that one
 // counts. It is the pod that is gone where they do not reach it either.
+//
+// Of nameservers that answer with errors, only peers tell that do not take an error for an
+// answer.
 func (c *relative) reportOf(a *Answer) (well, known bool) {
+	if c.isError {
+		return a.Resolves != nil && *a.Resolves, a.Resolves != nil
+	}
 	if len(c.pods) != 1 {
 		well, known = a.Classes[c.class]
 		return well, known
@@ -113,4 +121,12 @@ func (c *relative) severity(now time.Time) int {
 		return 25
 	}
 	return min(49, 25+int(25*now.Sub(c.apart.since)/c.dwell))
+}
+
+// resolves is what peers are told of the nameservers; nil: not known.
+func (c *relative) resolves() *bool {
+	if c.class != DNS || !c.known && !c.isError {
+		return nil
+	}
+	return new(c.known && !c.here.any())
 }

@@ -193,3 +193,13 @@ func closedTo(n int) change {
 		r.Results[Peers] = PeersResult(r.Peers, chosen, n)
 	}
 }
+
+// resolving makes the first peers say whether their nameservers answer without an error: so
+// many know that, and for the first of these it is so.
+func resolving(know, well int) change {
+	return answers(func(i int, a *Answer) {
+		if i < know {
+			a.Resolves = new(i < well)
+		}
+	})
+}

@@ -71,6 +71,9 @@ type Answer struct {
 	Version int `json:"version"`
 	// Classes that are known, by name: true is well.
 	Classes map[Class]bool `json:"classes,omitempty"`
+	// Resolves: true, its nameservers answered without an error in the last 5 rounds; nil:
+	// not known, or the agent is of a release that takes errors for answers.
+	Resolves *bool `json:"resolves,omitempty"`
 	// Pods has the DNS pods that it asked in its newest round, of those that it
 	// reached before: true, it reached it.
 	Pods map[netip.AddrPort]bool `json:"pods,omitempty"`

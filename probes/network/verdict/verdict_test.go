@@ -90,7 +90,7 @@ func inDocs() map[string]struct{ evidence, needs string } {
 		"RouteLost":       {"the kernel led to it before and does not now, or the interface has no carrier", "nothing"},
 		"ConntrackDrops":  {"the connection table dropped packets in 3 of 5 rounds", "nothing"},
 		"PodsUnreachable": {"no DNS pod on another Node answers here, 3 of 5 rounds and 50 s", needsPeers + "; where one pod alone is asked, what peers say of that pod; 80 % of the peers reached"},
-		"DNSUnreachable":  {"no nameserver answers here, 3 of 5 rounds and 20 s", needsPeers},
+		"DNSUnreachable":  {"no nameserver answers here, or only with errors such as SERVFAIL, 3 of 5 rounds and 20 s", needsPeers + "; of errors, peers that get answers without errors"},
 		"NodeDaemonFails": {"a network daemon of the Node is not healthy, 3 of 5 rounds and 90 s", needsPeers},
 		"PacketLoss": {
 			"10 % of a minute's connections to peers had retransmits, to half of the peers or more; for 40 s",
@@ -516,7 +516,7 @@ func TestAnswer(t *testing.T) {
 	s := newScript()
 	s.play(1, class(Local, NotKnown, ""))
 	if a := s.evaluator.Answer(); !reflect.DeepEqual(a, Answer{
-		Version: AnswerVersion, Classes: map[Class]bool{Pods: true, DNS: true}, Lossy: -1, Reach: 100,
+		Version: AnswerVersion, Classes: map[Class]bool{Pods: true, DNS: true}, Resolves: new(true), Lossy: -1, Reach: 100,
 	}) {
 		t.Errorf("after a round: %+v", a)
 	}
