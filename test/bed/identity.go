@@ -20,7 +20,12 @@ const AgentUID = 65532
 // agents' account that says on which Node its bearer is. The token is valid for longer
 // than any program runs.
 func IdentityOn(ctx context.Context, c *cluster.Cluster, node string) (*rest.Config, error) {
-	token, err := c.TokenOn(ctx, Namespace, Account, node, cluster.LongToken)
+	return IdentityIn(ctx, c, Namespace, node)
+}
+
+// IdentityIn is IdentityOn for a release in another namespace.
+func IdentityIn(ctx context.Context, c *cluster.Cluster, namespace, node string) (*rest.Config, error) {
+	token, err := c.TokenOn(ctx, namespace, Account, node, cluster.LongToken)
 	if err != nil {
 		return nil, err
 	}

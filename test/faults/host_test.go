@@ -1,0 +1,97 @@
+package faults
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/test/fixtures"
+)
+
+// health is what the files of a host say of a condition.
+type health int
+
+const (
+	good health = iota
+	bad
+	critical
+	unreadable
+)
+
+// span is a time in which the files said the same.
+type span struct {
+	begin, end time.Time // end zero: now
+	health     health
+}
+
+// host is a host of files and what they said since the beginning.
+type host struct {
+	files *fixtures.Host
+
+	mu    sync.Mutex
+	spans map[probes.Condition][]span
+}
+
+func newHost(t testing.TB) *host {
+	h := &host{files: fixtures.NewHost(t), spans: map[probes.Condition][]span{}}
+	for _, condition := range []probes.Condition{probes.MemoryPressure, probes.DiskPressure, probes.PIDPressure, probes.NetworkUnavailable} {
+		h.spans[condition] = []span{{begin: time.Now()}}
+	}
+	return h
+}
+
+// set makes the files say that from now on.
+func (h *host) set(condition probes.Condition, to health) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now, spans := time.Now(), h.spans[condition]
+	spans[len(spans)-1].end = now
+	h.spans[condition] = append(spans, span{begin: now, health: to})
+	switch {
+	case condition == probes.PIDPressure:
+		h.files.Tasks(map[health]int{good: 100, bad: 29000, critical: 32000}[to])
+	case to == unreadable:
+		h.files.Remove("proc/meminfo")
+	default:
+		h.files.Memory(map[health]int{good: 50, bad: 2}[to])
+	}
+	h.spans[condition][len(h.spans[condition])-1].begin = now
+}
+
+// now is what the files say.
+func (h *host) now(condition probes.Condition) health {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.spans[condition][len(h.spans[condition])-1].health
+}
+
+// wasSince reports whether the files said that, or worse, for so long at a stretch at some
+// time since then.
+func (h *host) wasSince(since time.Time, condition probes.Condition, least time.Duration, is func(health) bool) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var begin time.Time // of the stretch
+	for _, s := range h.spans[condition] {
+		end := s.end
+		if end.IsZero() {
+			end = time.Now()
+		}
+		if !is(s.health) {
+			begin = time.Time{}
+			continue
+		}
+		if begin.IsZero() {
+			begin = s.begin
+		}
+		if end.After(since) && end.Sub(begin) >= least {
+			return true
+		}
+	}
+	return false
+}
+
+func isGood(h health) bool        { return h == good }
+func isBad(h health) bool         { return h == bad || h == critical }
+func isCritical(h health) bool    { return h == critical }
+func isNotCritical(h health) bool { return h != critical }

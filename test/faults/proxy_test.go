@@ -1,0 +1,190 @@
+package faults
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+
+	"k8s.io/client-go/rest"
+)
+
+// proxy stands between the agent of a Node and the API server. It numbers the agent's
+// requests and asks its rule what becomes of each.
+type proxy struct {
+	front  *httptest.Server
+	onward *httputil.ReverseProxy
+
+	mu       sync.Mutex
+	count    int
+	rule     rule
+	requests []string               // that a fault befell, for whoever reads of a failure
+	reached  map[string]int         // faults by name and kind of request
+	seen     func(c call, b string) // every request, with its body
+}
+
+// call is one request of an agent.
+type call struct {
+	number int
+	kind   string // such as "patch nodes"
+}
+
+// rule says what becomes of a request; nil: the API server answers it.
+type rule func(c call) *fault
+
+// fault is what becomes of one request.
+type fault struct {
+	name string
+	// instead answers in the place of the API server; nil: the API server does.
+	instead http.HandlerFunc
+	// landed sees the API server's answer before the agent does. With an error the agent
+	// gets no answer.
+	landed func(*http.Response) error
+}
+
+// errNoAnswer: the agent is to get no answer.
+var errNoAnswer = errors.New("the agent gets no answer")
+
+type landedKey struct{}
+
+// newProxy returns a proxy without a rule.
+func newProxy(t testing.TB, as *rest.Config) *proxy {
+	t.Helper()
+	target, err := url.Parse(as.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport, err := rest.TLSConfigFor(rest.AnonymousClientConfig(as))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &proxy{reached: map[string]int{}, seen: func(call, string) {}}
+	onward := &http.Transport{TLSClientConfig: transport, ForceAttemptHTTP2: true}
+	p.onward = &httputil.ReverseProxy{
+		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
+		Transport:     onward,
+		FlushInterval: -1,
+		ModifyResponse: func(answer *http.Response) error {
+			if landed, ok := answer.Request.Context().Value(landedKey{}).(func(*http.Response) error); ok {
+				return landed(answer)
+			}
+			return nil
+		},
+		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
+	}
+	p.front = httptest.NewUnstartedServer(p)
+	p.front.EnableHTTP2 = true
+	p.front.Config.ErrorLog = silent()
+	p.front.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
+	p.front.StartTLS()
+	t.Cleanup(func() {
+		p.front.CloseClientConnections()
+		p.front.Close()
+		onward.CloseIdleConnections()
+	})
+	return p
+}
+
+// configFor is the client's configuration with the proxy as its API server.
+func (p *proxy) configFor(as *rest.Config) *rest.Config {
+	through := rest.CopyConfig(as)
+	through.Host = p.front.URL
+	through.CAData = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.front.Certificate().Raw})
+	return through
+}
+
+// begin asks the rule from now on; nil: no request is disturbed any more. The number of
+// the next request is returned.
+func (p *proxy) begin(r rule) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.rule = r
+	return p.count + 1
+}
+
+// cut closes all connections, and with them the agent's watch.
+func (p *proxy) cut() { p.front.CloseClientConnections() }
+
+// numbered returns how many requests there were.
+func (p *proxy) numbered() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.count
+}
+
+// ServeHTTP answers a request as the rule says.
+func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	f := p.judgeCall(r, string(body))
+	if isNodeRead(r) { // so that a fault can answer in the API server's place
+		r.Header.Set("Accept", "application/json")
+	}
+	switch {
+	case f == nil:
+	case f.instead != nil:
+		f.instead(w, r)
+		return
+	case f.landed != nil:
+		r = r.WithContext(context.WithValue(r.Context(), landedKey{}, f.landed))
+	}
+	p.onward.ServeHTTP(w, r)
+}
+
+func (p *proxy) judgeCall(r *http.Request, body string) *fault {
+	p.mu.Lock()
+	p.count++
+	c := call{p.count, kindOf(r)}
+	rule := p.rule
+	p.mu.Unlock()
+	p.seen(c, body)
+	if rule == nil {
+		return nil
+	}
+	f := rule(c)
+	if f != nil {
+		p.mu.Lock()
+		p.reached[f.name+" | "+c.kind]++
+		p.requests = append(p.requests, fmt.Sprintf("request %d, %s: %s", c.number, c.kind, f.name))
+		p.mu.Unlock()
+	}
+	return f
+}
+
+// kindOf names a request by verb and resource, without names.
+func kindOf(r *http.Request) string {
+	resource := "other"
+	for _, known := range []string{"nodes", "leases", "events", "endpointslices", "mutatingadmissionpolicybindings"} {
+		if strings.Contains(r.URL.Path, "/"+known) {
+			resource = known
+		}
+	}
+	verb := map[string]string{http.MethodPost: "create", http.MethodPut: "update", http.MethodPatch: "patch", http.MethodGet: "get", http.MethodDelete: "delete"}[r.Method]
+	switch {
+	case r.URL.Query().Get("watch") != "":
+		verb = "watch"
+	case r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/"+resource):
+		verb = "list"
+	}
+	if strings.HasSuffix(r.URL.Path, "/status") {
+		resource += "/status"
+	}
+	return verb + " " + resource
+}
+
+func isNodeRead(r *http.Request) bool {
+	return r.Method == http.MethodGet && strings.Contains(r.URL.Path, "/nodes")
+}

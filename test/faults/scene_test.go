@@ -1,0 +1,321 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
+
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/taints"
+	"github.com/taintlet/taintlet/taints/apiserver"
+	"github.com/taintlet/taintlet/test/bed"
+	"github.com/taintlet/taintlet/test/cluster"
+	"github.com/taintlet/taintlet/test/process"
+)
+
+// noiseAnnotation is what somebody changes all the time who makes the Node a busy one.
+const noiseAnnotation = "example.com/noise"
+
+// bound is how long after the last fault the Node may take to be right: a refused write is
+// tried again after a minute and a half at the latest.
+const bound = 2 * time.Minute
+
+// scene is a Node with its host, its agents and its judge.
+type scene struct {
+	t     *testing.T
+	c     *cluster.Cluster
+	berth string
+	name  string
+	node  *cluster.Node
+	host  *host
+	judge *judge
+	// agents run on the Node. config is their configuration file.
+	agents []*runner
+	config string
+
+	mu  sync.Mutex
+	log []string
+}
+
+// newScene registers a Node with taints and annotations of others, and starts no agent.
+func newScene(t *testing.T, name string) *scene {
+	t.Helper()
+	c := require(t)
+	s := &scene{t: t, c: c, berth: <-berths, name: name, host: newHost(t), config: filepath.Join(t.TempDir(), "config.yaml")}
+	t.Cleanup(func() { berths <- s.berth })
+	s.configure(configuration)
+	s.register()
+	t.Cleanup(s.leave)
+	s.judge = newJudge(t, c, name, s.host, s.holder)
+	t.Cleanup(s.tell)
+	return s
+}
+
+// register makes the Node, and gives it what belongs to others.
+func (s *scene) register() {
+	s.t.Helper()
+	var err error
+	if s.node, err = s.c.RegisterNode(s.t.Context(), s.name); err != nil {
+		s.t.Fatal(err)
+	}
+	s.c.PatchNode(s.t, s.name, map[string]any{
+		"metadata": map[string]any{"labels": map[string]any{"example.com/pool": "a"}, "annotations": map[string]any{"example.com/note": "a"}},
+		"spec": map[string]any{"taints": []corev1.Taint{
+			{Key: "dedicated", Value: "group", Effect: corev1.TaintEffectNoSchedule},
+			{Key: "example.com/pids", Value: "mine", Effect: corev1.TaintEffectPreferNoSchedule},
+			{Key: "example.com/gpu", Effect: corev1.TaintEffectNoExecute},
+		}},
+	})
+}
+
+// leave removes the Node and frees the slot.
+func (s *scene) leave() {
+	ctx := context.Background()
+	_ = s.node.Stop() // its last report may have met a fault
+	if err := s.c.Client().CoreV1().Nodes().Delete(ctx, s.name, metav1.DeleteOptions{}); err != nil {
+		s.t.Error(err)
+	}
+	if err := s.hold(ctx, ""); err != nil {
+		s.t.Error(err)
+	}
+}
+
+const slot = apiserver.SlotPrefix + "0"
+
+// hold gives the slot to somebody; empty: to nobody.
+func (s *scene) hold(ctx context.Context, holder string) error {
+	spec := fmt.Sprintf(`{"spec":{"holderIdentity":%q,"renewTime":%q}}`, holder, time.Now().UTC().Format(metav1.RFC3339Micro))
+	_, err := s.c.Client().CoordinationV1().Leases(s.berth).Patch(ctx, slot, types.MergePatchType, []byte(spec), metav1.PatchOptions{})
+	return err
+}
+
+// holder asks who holds the slot.
+func (s *scene) holder() string {
+	for {
+		lease, err := s.c.Client().CoordinationV1().Leases(s.berth).Get(context.Background(), slot, metav1.GetOptions{})
+		switch {
+		case err != nil:
+			time.Sleep(50 * time.Millisecond) // the API server is away
+		case lease.Spec.HolderIdentity == nil:
+			return ""
+		default:
+			return *lease.Spec.HolderIdentity
+		}
+	}
+}
+
+// note keeps what was done, for whoever reads of a failure.
+func (s *scene) note(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.log = append(s.log, fmt.Sprintf("%6.2fs ", time.Since(s.judge.begin).Seconds())+fmt.Sprintf(format, args...))
+}
+
+// tell fails the test with what the judge found.
+func (s *scene) tell() {
+	for _, wrong := range s.judge.verdicts() {
+		s.t.Error(wrong)
+	}
+	if s.t.Failed() {
+		s.t.Logf("what was done on %s:\n%s", s.name, strings.Join(s.log, "\n"))
+		for i, r := range s.agents {
+			s.t.Logf("agent %d:\n%s\n%s", i, strings.Join(r.proxy.requests, "\n"), r.tail(60))
+		}
+	}
+}
+
+// configure puts another configuration in place, as a ConfigMap's volume does.
+func (s *scene) configure(text string) {
+	if err := errors.Join(os.WriteFile(s.config+".new", []byte(text), 0o600), os.Rename(s.config+".new", s.config)); err != nil {
+		s.t.Error(err)
+	}
+	if s.judge != nil {
+		s.judge.allow(2)
+	}
+}
+
+// allow adds writes that the write budget does not count.
+func (j *judge) allow(writes int) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.allowed += writes
+}
+
+// set changes the host.
+func (s *scene) set(condition probes.Condition, to health) {
+	s.note("%s is %s", condition, []string{"good", "bad", "critical", "unreadable"}[to])
+	s.host.set(condition, to)
+}
+
+// settles waits until the Node is right, and fails the test if that takes too long.
+func (s *scene) settles() time.Duration {
+	begin := time.Now()
+	if !s.judge.until(bound, s.judge.isRight) {
+		node := s.judge.newest()
+		s.t.Errorf("after %s the Node is not right: taints %v, record %s", bound, node.Spec.Taints, node.Annotations[taints.RecordAnnotation])
+	}
+	return time.Since(begin)
+}
+
+// person changes what belongs to others, guarded by the version, as kubectl does.
+func (s *scene) person(what string, change func(*corev1.Node)) {
+	s.note("a person %s", what)
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		node, err := s.c.Client().CoreV1().Nodes().Get(s.t.Context(), s.name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		had := s.judge.ours(node)
+		change(node)
+		s.judge.expect(node, had)
+		_, err = s.c.Client().CoreV1().Nodes().Update(s.t.Context(), node, metav1.UpdateOptions{})
+		return err
+	})
+	if err != nil {
+		s.t.Errorf("a person %s: %v", what, err)
+	}
+}
+
+// expect takes in what a person is about to write, and which of the agents' pairs are not
+// in it.
+func (j *judge) expect(node *corev1.Node, had []taints.Pair) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	has := j.ours(node)
+	for _, pair := range had {
+		if !slices.Contains(has, pair) && !slices.Contains(j.lifted, pair) {
+			j.lifted = append(j.lifted, pair)
+		}
+	}
+	j.foreign = []string{j.foreign[len(j.foreign)-1], j.foreignOn(node)}
+}
+
+// runner keeps an agent running, as a kubelet does.
+type runner struct {
+	proxy *proxy
+	scene *scene
+	args  []string
+	env   []string
+
+	mu      sync.Mutex
+	now     *process.Process
+	logs    []*process.Lines
+	isEnded bool
+	kills   int
+	changed chan struct{} // closed with the next start
+}
+
+// start starts an agent, which starts again after each end.
+func (s *scene) start() *runner {
+	s.t.Helper()
+	as, err := bed.IdentityIn(s.t.Context(), s.c, s.berth, s.name)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	r := &runner{scene: s, proxy: newProxy(s.t, as), changed: make(chan struct{})}
+	r.proxy.seen = func(c call, body string) {
+		if c.kind == "create events" && strings.Contains(body, "this cannot be recalled") {
+			s.judge.mu.Lock()
+			s.judge.announced = time.Now()
+			s.judge.mu.Unlock()
+		}
+	}
+	r.args = append(s.host.files.Flags(), "--kubeconfig="+cluster.Kubeconfig(s.t, r.proxy.configFor(as)), "--config="+s.config,
+		"--node-name="+s.name, "--namespace="+s.berth, "--listen=127.0.0.1:0")
+	r.env = append(os.Environ(), "GOMAXPROCS=1", "GOMEMLIMIT=64MiB")
+	s.agents = append(s.agents, r)
+	var group sync.WaitGroup
+	if err := r.launch(); err != nil {
+		s.t.Fatal(err)
+	}
+	group.Go(r.keep)
+	s.t.Cleanup(func() {
+		r.end()
+		group.Wait()
+	})
+	return r
+}
+
+func (r *runner) launch() error {
+	command := process.Command(program.Path(r.scene.t), r.args...)
+	output := &process.Lines{}
+	command.Env, command.Stderr = r.env, output
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.isEnded {
+		return nil
+	}
+	var err error
+	r.now, err = process.Start("the agent", command, "")
+	r.logs = append(r.logs, output)
+	r.scene.judge.allow(2)
+	close(r.changed)
+	r.changed = make(chan struct{})
+	return err
+}
+
+func (r *runner) keep() {
+	for {
+		r.mu.Lock()
+		running, isEnded := r.now, r.isEnded
+		r.mu.Unlock()
+		if isEnded {
+			return
+		}
+		<-running.Ended()
+		if err := running.Err(); err != nil {
+			r.scene.judge.complain(fmt.Sprintf("the agent ended by itself: %v", err))
+		}
+		if err := r.launch(); err != nil {
+			r.scene.judge.complain(err.Error())
+			return
+		}
+	}
+}
+
+func (j *judge) complain(text string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.wrong = append(j.wrong, text)
+}
+
+// kill ends the process as the kernel's OOM killer does. It starts again.
+func (r *runner) kill() {
+	r.mu.Lock()
+	running := r.now
+	r.kills++
+	r.mu.Unlock()
+	_ = running.Kill() // that it ended by itself is told by keep
+}
+
+func (r *runner) end() {
+	r.mu.Lock()
+	r.isEnded = true
+	running := r.now
+	r.mu.Unlock()
+	_ = running.Kill()
+}
+
+// tail is the end of the log.
+func (r *runner) tail(lines int) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var all []string
+	for i, l := range r.logs {
+		all = append(all, fmt.Sprintf("--- process %d", i))
+		all = append(all, strings.Split(strings.TrimSpace(l.String()), "\n")...)
+	}
+	return strings.Join(all[max(0, len(all)-lines):], "\n")
+}
