@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"sigs.k8s.io/yaml"
 )
 
 // benchResults are the pages that make bench writes, one a day.
@@ -35,6 +37,12 @@ func TestPagesQuoteTheNewestBench(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: %v", page, err)
 			continue
+		}
+		if page == "../README.md" {
+			if quoting, err = quoteShare(quoting, result); err != nil {
+				t.Errorf("%s: %v", page, err)
+				continue
+			}
 		}
 		if *writeQuotes {
 			if err := os.WriteFile(page, []byte(quoting), 0o600); err != nil {
@@ -67,6 +75,46 @@ func quote(page, result, day string, rows []string) (string, error) {
 		return "", fmt.Errorf("no link to the results")
 	}
 	return dayOfResults.ReplaceAllString(page, "${1}"+day+".md"), nil
+}
+
+// share is what README.md says of the whole cost in one sentence.
+var share = regexp.MustCompile(`used \d+\.\d+ % of a core and \d+\.\d MiB`)
+
+// quoteShare returns the page with the share of a core and the memory that follow
+// from the result's rows.
+func quoteShare(page, result string) (string, error) {
+	var seconds, memory float64
+	for name, figure := range map[string]*float64{"CPU time an hour": &seconds, "RSS": &memory} {
+		row, err := cells(result, name)
+		if err != nil {
+			return "", fmt.Errorf("the result: %w", err)
+		}
+		if _, err := fmt.Sscanf(strings.TrimPrefix(row, firstCell(row)), "%f", figure); err != nil {
+			return "", fmt.Errorf("the result's row of %q: %w", name, err)
+		}
+	}
+	if !share.MatchString(page) {
+		return "", fmt.Errorf("no sentence like %q", share)
+	}
+	return share.ReplaceAllLiteralString(page, fmt.Sprintf("used %.2f %% of a core and %.1f MiB", seconds/36, memory)), nil
+}
+
+// README.md has the requests and limits of the chart.
+func TestREADMEHasTheChartsResources(t *testing.T) {
+	var values struct {
+		Resources struct{ Requests, Limits map[string]string }
+	}
+	if err := yaml.Unmarshal([]byte(readText(t, "../deploy/helm/taintlet/values.yaml")), &values); err != nil {
+		t.Fatal(err)
+	}
+	r := values.Resources
+	want := fmt.Sprintf("Each pod requests %s CPU and %s memory. Its memory limit is %s. It has no CPU limit.", r.Requests["cpu"], r.Requests["memory"], r.Limits["memory"])
+	if r.Limits["cpu"] != "" {
+		t.Errorf("the chart limits CPU to %s, README.md says that nothing does", r.Limits["cpu"])
+	}
+	if text := strings.Join(strings.Fields(readText(t, "../README.md")), " "); !strings.Contains(text, want) {
+		t.Errorf("README.md lacks %q", want)
+	}
 }
 
 var linkPattern = regexp.MustCompile(` \(\[[^]]*\]\([^)]*\)\)`)
