@@ -42,7 +42,7 @@ func rooms() map[string]string {
 		"agent/recording":     "agent/config probes",
 		"agent/reported":      "probes taints",
 		"agent/sampling":      "agent/config agent/decide agent/fleet agent/metrics agent/pace probes probes/network/verdict",
-		"agent/serve":         "agent/config agent/fleet agent/metrics agent/pace probes",
+		"agent/serve":         "agent/config agent/fleet agent/metrics agent/pace probes probes/network/verdict",
 		"agent/slots":         "agent/config agent/decide agent/pace taints taints/apiserver",
 
 		"agent/decide/describe": "probes taints", // its texts

@@ -24,7 +24,7 @@ func defaultNetwork() Section {
 // networkFaults are the reasons of a host that is cut off, or whose own part of the network
 // fails, as its peers prove.
 func networkFaults() []string {
-	return []string{"RouteLost", "ConntrackDrops", "PodsUnreachable", "DNSUnreachable", "NodeDaemonFails", "CutOff"}
+	return []string{"RouteLost", "ConntrackDrops", "PodsUnreachable", "DNSUnreachable", "NodeDaemonFails", "LargePacketsLost", "CutOff"}
 }
 
 // MinInterval is 1 s: whoever sends a burst of probes would be a part of the

@@ -1,7 +1,10 @@
 package serve
 
 import (
+	"bufio"
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
@@ -10,6 +13,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -18,6 +22,7 @@ import (
 	"github.com/taintlet/taintlet/agent/fleet"
 	"github.com/taintlet/taintlet/agent/metrics"
 	"github.com/taintlet/taintlet/probes"
+	checks "github.com/taintlet/taintlet/probes/network/ask"
 	"github.com/taintlet/taintlet/probes/network/verdict"
 )
 
@@ -276,5 +281,76 @@ func BenchmarkPeerServer(b *testing.B) {
 				ask(b, client, url)
 			}
 		})
+	}
+}
+
+// The answer to a padded request is as long as the request, to the byte, so that each of
+// them fills a packet. It is never longer.
+func TestPaddedAnswers(t *testing.T) {
+	f := fleet.Alone()
+	f.SetLevels(map[probes.Condition]probes.Level{probes.MemoryPressure: probes.OK})
+	l, err := Listen(t.Context(), "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: newPeerHandler(f, metrics.New("test"))} //nolint:gosec // for this test
+	go server.Serve(l)                                                      //nolint:errcheck // it ends with the test
+	t.Cleanup(func() { _ = server.Close() })
+	bare := len(answerTo(t, l.Addr(), "GET /peer HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"))
+	for _, size := range []int{100, 1000, 1072, 1073, 1074, 1220, 1448, 4000, 4001, 9000} {
+		const begin, end = "GET /peer HTTP/1.1\r\nHost: 10.0.0.1:4808\r\nPadding: ", "\r\n\r\n"
+		request := begin + strings.Repeat("x", size-len(begin)-len(end)) + end
+		got := len(answerTo(t, l.Addr(), request))
+		want := min(size, verdict.LongestPadded)
+		if size < 1073 {
+			want = bare - len("Connection: close\r\n")
+		}
+		if got != want {
+			t.Errorf("a request of %d bytes is answered with %d, want %d", size, got, want)
+		}
+	}
+}
+
+// answerTo sends a request and returns what comes until it was read or nothing more comes.
+func answerTo(t *testing.T, to net.Addr, request string) []byte {
+	t.Helper()
+	c, err := net.Dial(to.Network(), to.String()) //nolint:noctx // to loopback
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close() //nolint:errcheck // everything was read
+	if _, err := io.WriteString(c, request); err != nil {
+		t.Fatal(err)
+	}
+	counted := &bytes.Buffer{}
+	answer, err := http.ReadResponse(bufio.NewReader(io.TeeReader(c, counted)), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(answer.Body)
+	if err != nil || !json.Valid(body) {
+		t.Fatalf("%q: %v", body, err)
+	}
+	return counted.Bytes()
+}
+
+// Agents exchange full packets with one another: the probe's own question and the answer.
+func TestAgentsExchangeFullPackets(t *testing.T) {
+	f := fleet.Alone()
+	f.SetLevels(map[probes.Condition]probes.Level{probes.MemoryPressure: probes.OK})
+	l, err := Listen(t.Context(), "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: newPeerHandler(f, metrics.New("test"))} //nolint:gosec // for this test
+	go server.Serve(l)                                                      //nolint:errcheck // it ends with the test
+	t.Cleanup(func() { _ = server.Close() })
+	in := &verdict.Surroundings{Peers: []verdict.Peer{{Node: "a", Address: netip.MustParseAddrPort(l.Addr().String())}}}
+	p := checks.NewPeers(5 * time.Second)
+	for range 2 { // one that was reached is asked with a full packet
+		p.Ask(t.Context(), in, 10*time.Second)
+	}
+	if len(p.Found) != 1 || p.Found[0].Full != verdict.Passed || p.Found[0].Answer == nil {
+		t.Errorf("%+v", p.Found)
 	}
 }

@@ -200,7 +200,7 @@ func TestAHundredNodesStartAtOnce(t *testing.T) {
 		return fmt.Errorf("%d Nodes have the taint", len(names))
 	})
 	t.Logf("%d Nodes were freed within %.0f s", manyHosts-1, time.Since(began).Seconds())
-	c.WaitAgentEvent(t, cutOff, "StartupTaintStays", "it waits for NetworkUnavailable (no healthy check yet of PacketLoss, CutOff): none of 12 peers was ever reached")
+	c.WaitAgentEvent(t, cutOff, "StartupTaintStays", "it waits for NetworkUnavailable (no healthy check yet of PacketLoss, LargePacketsLost, CutOff): none of 12 peers was ever reached")
 	names, err := f.starting()
 	if err != nil || !slices.Equal(names, []string{cutOff}) {
 		t.Errorf("%v have the taint, %v", names, err)
@@ -208,7 +208,7 @@ func TestAHundredNodesStartAtOnce(t *testing.T) {
 	waitNode(t, c, cutOff, func(node *corev1.Node) bool { // it is told within a minute
 		network := cluster.Condition(node, "HostNetworkUnavailable")
 		return network != nil && strings.Contains(network.Message, "the start-up taint "+startingKey+" has waited for this condition since ") &&
-			strings.HasSuffix(network.Message, "no healthy check yet of PacketLoss, CutOff")
+			strings.HasSuffix(network.Message, "no healthy check yet of PacketLoss, LargePacketsLost, CutOff")
 	})
 	f.cutOff.Store(false)
 	waitNode(t, c, cutOff, cluster.Not(cluster.HasTaint(startingKey, corev1.TaintEffectNoSchedule)))

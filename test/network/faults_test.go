@@ -297,3 +297,29 @@ func quarters() fault {
 
 // eachAlone keeps all hosts from one another.
 func eachAlone() fault { return packets(nil, between(everybody()...)...) }
+
+// largest is the largest packet that gets through a hole: a tunnel on the way takes the rest.
+const largest = 1400
+
+// holeIn drops the larger packets that come to a host from others, and tells nobody.
+func holeIn(number int) fault {
+	return packets([]int{number}, fmt.Sprintf("%s meta length > %d drop", fromPeers, largest))
+}
+
+// holeOut drops those that a host sends to others, where they arrive: what the own packet
+// filter drops has never left for TCP.
+func holeOut(numbers ...int) fault {
+	begin := func(a *fleet.Agent) error {
+		var rules []string
+		for _, number := range numbers {
+			if number != a.Number {
+				rules = append(rules, fmt.Sprintf("in ip saddr %s meta length > %d drop", bed.HostAddress(number), largest))
+			}
+		}
+		if len(rules) == 0 {
+			rules = []string{"in ip saddr 192.0.2.1 drop"} // nothing: so that there is something to mend
+		}
+		return a.Break("packets", rules...)
+	}
+	return fault{begin: onHosts(nil, begin), end: onHosts(nil, func(a *fleet.Agent) error { return a.Mend("packets") })}
+}

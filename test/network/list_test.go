@@ -15,6 +15,9 @@ const (
 	last  = 100 * time.Second
 	// alone is for one host that is cut off while all others are well.
 	alone = 30 * time.Second
+	// hole is for packets that get lost because they are large. learned is how long agents
+	// run until they have exchanged some with all.
+	hole, learned = 60 * time.Second, 30 * time.Second
 	// cautious is how long the fleet brake waits for two rounds of the peers, some
 	// 6 s, after a start.
 	cautious = 5 * time.Minute
@@ -60,6 +63,9 @@ func (s scene) incidents() []incident {
 		{name: "Nothing from peers comes in on one host", fault: packets([]int{6}, fromPeers+" drop"), tainted: []int{6}, within: last, long: true},
 		{name: "Nothing to peers goes out on one host", fault: packets([]int{7}, toPeers+" drop"), tainted: []int{7}, within: last, long: true},
 		{name: "A third of what one host receives from peers is lost", fault: packets([]int{4}, fromPeers+" numgen random mod 3 == 0 drop"), tainted: []int{4}, within: last, long: true},
+		{name: "Packets above 1,400 bytes to one host get lost", fault: holeIn(6), tainted: []int{6}, within: hole, runs: learned, long: true},
+		{name: "Packets above 1,400 bytes from one host get lost", fault: holeOut(3), tainted: []int{3}, within: hole, runs: learned, long: true},
+		{name: "Packets above 1,400 bytes get lost for all", fault: holeOut(everybody()...), lasts: lasts, runs: learned, long: true},
 		{name: "A zone of two cut off from the other six", fault: cutOff(7, 8), tainted: []int{7, 8}, within: last, long: true},
 
 		{name: "10 % loss each way on three of eight hosts", fault: lossy(10, 6, 7, 8), may: []int{6, 7, 8}, lasts: threeMinutes, long: true},

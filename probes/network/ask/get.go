@@ -20,6 +20,7 @@ const longestAnswer = 4 << 10
 type reply struct {
 	status int
 	body   []byte
+	bytes  int // with the head
 	// connected: there was a connection, and retransmits counts the segments of
 	// it that were sent again.
 	connected   bool
@@ -28,13 +29,18 @@ type reply struct {
 
 // get asks for a path over a new connection. It follows no redirect, and returns
 // what it saw of the connection with an error too.
-//
-// package net/http is used for the bytes only: its client hides the connection.
 func get(ctx context.Context, from netip.AddrPort, path, header string) (r reply, err error) {
-	c, err := dial(ctx, from)
+	c, err := dialToAsk(ctx, from)
 	if err != nil {
 		return r, err
 	}
+	return exchange(ctx, c, fmt.Sprintf("GET %s HTTP/1.1\r\nHost: %s\r\n%s\r\n", path, from, header))
+}
+
+// exchange sends a request over a connection, reads the answer and closes the connection.
+//
+// package net/http is used for the bytes only: its client hides the connection.
+func exchange(ctx context.Context, c *net.TCPConn, request string) (r reply, err error) {
 	defer c.Close() //nolint:errcheck // everything was read
 	r.connected = true
 	defer func() { r.retransmits = sentAgain(c) }()
@@ -45,30 +51,35 @@ func get(ctx context.Context, from netip.AddrPort, path, header string) (r reply
 	}
 	stop := context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
-	if _, err := fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: %s\r\n%s\r\n", path, from, header); err != nil {
+	if _, err := io.WriteString(c, request); err != nil {
 		return r, err
 	}
-	answer, err := http.ReadResponse(bufio.NewReaderSize(io.LimitReader(c, longestAnswer), 1<<10), nil)
+	bounded := &io.LimitedReader{R: c, N: longestAnswer}
+	answer, err := http.ReadResponse(bufio.NewReaderSize(bounded, 1<<10), nil)
 	if err != nil {
 		return r, err
 	}
 	defer answer.Body.Close() //nolint:errcheck // read to its end
 	r.status = answer.StatusCode
 	r.body, err = io.ReadAll(answer.Body)
+	r.bytes = longestAnswer - int(bounded.N)
 	return r, err
 }
 
 // sentAgain returns how many segments of a connection were sent again, its SYN
 // included (tcpi_total_retrans in struct tcp_info, include/uapi/linux/tcp.h).
-func sentAgain(c *net.TCPConn) (n int) {
+func sentAgain(c *net.TCPConn) int { return int(infoOf(c).Total_retrans) }
+
+// infoOf returns what the kernel knows of a connection; the zero value: nothing.
+func infoOf(c *net.TCPConn) (info unix.TCPInfo) {
 	raw, err := c.SyscallConn()
 	if err != nil {
-		return 0
+		return info
 	}
 	_ = raw.Control(func(fd uintptr) {
-		if info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO); err == nil {
-			n = int(info.Total_retrans)
+		if found, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO); err == nil {
+			info = *found
 		}
 	})
-	return n
+	return info
 }

@@ -56,7 +56,7 @@ func (p *Peers) ask(ctx context.Context, patience time.Duration, now, rest []ver
 	var group sync.WaitGroup
 	ask := func(peer verdict.Peer, doubt func()) {
 		group.Go(func() {
-			result := askPeer(ctx, peer, patience, p.turns.SecondPort(peer), doubt)
+			result := p.askOne(ctx, peer, patience, doubt)
 			if p.turns.HasChanged(peer, result) {
 				doubt()
 			}
@@ -75,6 +75,26 @@ func (p *Peers) ask(ctx context.Context, patience time.Duration, now, rest []ver
 	}
 	group.Wait()
 	return results
+}
+
+// askOne asks one peer, with full packets where it is its turn. Where these do not get an
+// answer, small ones tell whether the peer answers at all.
+func (p *Peers) askOne(ctx context.Context, peer verdict.Peer, patience time.Duration, doubt func()) verdict.PeerResult {
+	other := p.turns.SecondPort(peer)
+	if !p.turns.IsFull(peer) || !other.Tried {
+		return askPeer(ctx, peer, patience, other, doubt)
+	}
+	full := askFull(ctx, peer)
+	if full.Answer != nil {
+		full.Reached, full.OtherKnown, full.OtherOpen = true, other.Known, other.Open
+		return full
+	}
+	small := askPeer(ctx, peer, patience, other, doubt)
+	small.FullNow, small.FullBytes = full.FullNow, full.FullBytes
+	if small.Answer != nil {
+		small.Full = full.Full
+	}
+	return small
 }
 
 // askPeer asks one peer, and its second port too where that tells something: when

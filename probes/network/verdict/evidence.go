@@ -23,6 +23,7 @@ type evidence struct {
 	relatives      [3]relative
 	loss           loss
 	reach          reach
+	hole           hole
 	// never: many of the peers were never reached.
 	never streak
 }
@@ -52,7 +53,7 @@ func newEvidence(period time.Duration, random *rand.Rand) evidence {
 	for i, dwell := range []time.Duration{podsDwell(period), dnsDwell(period), localDwell} {
 		e.relatives[i] = relative{class: relativeClasses()[i], dwell: dwell}
 	}
-	e.loss.dwell = lossDwell(period)
+	e.loss.dwell, e.hole.dwell = lossDwell(period), holeDwell(period)
 	e.reach.suspicion = suspicion{random: random, wait: suspicionWait(period), shortWait: shortWait(period), lead: leaseLead(period)}
 	return e
 }
@@ -77,6 +78,7 @@ func (e *evidence) take(r *Round) {
 		e.relatives[i].add(r)
 	}
 	e.loss.add(r)
+	e.hole.add(r)
 	e.reach.add(r, e.api.holds(0, r.At))
 	e.never.add(areManyNeverReached(r), r.At)
 }
@@ -101,7 +103,7 @@ func (e *evidence) severity(r *Round, level probes.Level) int {
 	if level == probes.Unknown {
 		return 0
 	}
-	worst := max(e.reach.severity(), e.loss.severity(r.At))
+	worst := max(e.reach.severity(), e.loss.severity(r.At), e.hole.severity())
 	for i := range e.relatives {
 		worst = max(worst, e.relatives[i].severity(r.At))
 	}
@@ -154,6 +156,8 @@ func (e *evidence) nearly() (string, bool) {
 		return "the connection table dropped packets, in fewer than 3 of the last 5 rounds", true
 	case e.reach.part.any():
 		return e.reach.String() + "; fewer than 80 % in some of the last 5 rounds", true
+	case e.hole.here.any():
+		return e.hole.String() + "; not often or not long enough to tell", true
 	case e.loss.shows(lossEasier):
 		return e.loss.String() + "; not enough or not long enough to tell", true
 	}
@@ -163,7 +167,7 @@ func (e *evidence) nearly() (string, bool) {
 // answer is what this host tells its peers, but for the levels. A class is well
 // when it failed in none of the last 5 rounds: in doubt a peer is excused.
 func (e *evidence) answer() Answer {
-	a := Answer{Version: AnswerVersion, Classes: map[Class]bool{}, Lossy: e.loss.published(), Reach: e.reach.percent()}
+	a := Answer{Version: AnswerVersion, Classes: map[Class]bool{}, Lossy: e.loss.published(), Reach: e.reach.percent(), Full: e.hole.published()}
 	for i := range e.relatives {
 		c := &e.relatives[i]
 		if c.known {

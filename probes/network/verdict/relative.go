@@ -55,8 +55,12 @@ const witnesses = 3
 
 // isWellElsewhere reports whether enough peers know the class, and two thirds of these
 // report it well.
-func (c *relative) isWellElsewhere() bool {
-	return c.know > 0 && (c.know >= witnesses || 2*c.know >= c.asked) && 3*c.well >= 2*c.know
+func (c *relative) isWellElsewhere() bool { return areWitnesses(c.well, c.know, c.asked) }
+
+// areWitnesses reports whether enough of the peers asked know something, and two thirds
+// of these report it well.
+func areWitnesses(well, know, asked int) bool {
+	return know > 0 && (know >= witnesses || 2*know >= asked) && 3*well >= 2*know
 }
 
 // reportOf returns what a peer reports of the class. The host of one of two DNS pods

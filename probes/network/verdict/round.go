@@ -30,6 +30,11 @@ type PeerResult struct {
 	Beside bool
 	// Answer is what the peer said; nil: nothing that could be read.
 	Answer *Answer
+	// Full is how the newest exchange of full packets with the peer ended. FullNow: it was
+	// in this round, and the larger one of its packets had so many bytes.
+	Full      Passage
+	FullNow   bool
+	FullBytes int
 	// Carried: the peer was not asked in this round. This is what it was most
 	// recently, see Turns.
 	Carried bool

@@ -18,6 +18,8 @@ const (
 	ReasonManySuspect       = "ManySuspect"
 	ReasonPortBlocked       = "PortBlocked"
 	ReasonPeersNeverReached = "PeersNeverReached"
+
+	reasonLargePacketsLost = "LargePacketsLost"
 )
 
 // IsSuspicion reports whether a reason says that a host suspects itself.
@@ -71,6 +73,12 @@ func accusingRows() []row {
 			level: probes.Degraded, reason: "PacketLoss", accuses: true, provenBy: Peers,
 			finds: func(e *evidence, r *Round) (string, bool) {
 				return e.loss.String() + "; API server answers", e.loss.accuses(r.At)
+			},
+		},
+		{
+			level: probes.Degraded, reason: reasonLargePacketsLost, accuses: true, certain: true, provenBy: Peers,
+			finds: func(e *evidence, _ *Round) (string, bool) {
+				return e.hole.String() + "; API server answers", e.hole.accuses()
 			},
 		},
 		{
@@ -144,7 +152,7 @@ func unknownRows() []row {
 						return c.String() + "; that proves nothing against this host", true
 					}
 				}
-				return "", false
+				return e.hole.String() + "; that proves nothing against this host", e.hole.unproven()
 			},
 		},
 		{
@@ -216,7 +224,9 @@ func (e *evidence) observe(r *Round) probes.Observation {
 			o.NeverWell = e.unproven(r)
 		}
 		if !e.slow {
-			o.Due = e.reach.due(r)
+			if o.Due = e.reach.due(r); o.Due.IsZero() && e.hole.isNew {
+				o.Due = r.At // as soon as may be: all peers are asked then
+			}
 		}
 		return o
 	}
@@ -229,7 +239,9 @@ func (e *evidence) observe(r *Round) probes.Observation {
 func (e *evidence) unproven(r *Round) string {
 	var reasons []string
 	for _, row := range accusingRows() {
-		if result, isOn := r.Results[row.provenBy]; isOn && !e.seen[row.provenBy] && (result.Never || !e.hasNothingToAsk(row.provenBy, r)) {
+		result, isOn := r.Results[row.provenBy]
+		isUntried := row.reason == reasonLargePacketsLost && e.hole.isUntried(r)
+		if isOn && (isUntried || !e.seen[row.provenBy] && (result.Never || !e.hasNothingToAsk(row.provenBy, r))) {
 			reasons = append(reasons, row.reason)
 		}
 	}

@@ -34,7 +34,7 @@ func (s *script) well() Round {
 		r.Results[c] = Result{Outcome: Well}
 	}
 	for i := range s.size {
-		r.Peers = append(r.Peers, PeerResult{Node: fmt.Sprintf("peer-%d", i), Reached: true, Answer: &Answer{
+		r.Peers = append(r.Peers, PeerResult{Node: fmt.Sprintf("peer-%d", i), Reached: true, Full: Passed, FullNow: true, Answer: &Answer{
 			Version: AnswerVersion, Classes: map[Class]bool{Pods: true, DNS: true, Local: true}, Reach: 100,
 		}})
 	}
@@ -202,4 +202,29 @@ func resolving(know, well int) change {
 			a.Resolves = new(i < well)
 		}
 	})
+}
+
+// fullLost makes full packets get lost on the way to the first peers.
+func fullLost(peers int) change {
+	return func(r *Round) {
+		for i := range peers {
+			r.Peers[i].Full = Lost
+		}
+	}
+}
+
+// counting makes the first peers count an exchange of full packets in each round, and the
+// next ones say that these are lost on their way too.
+func counting(count, lost int) change {
+	return func(r *Round) {
+		number := int(r.At.Unix())
+		answers(func(i int, a *Answer) {
+			switch {
+			case i < count:
+				a.Full = new(number)
+			case i < count+lost:
+				a.Full = new(lostHere)
+			}
+		})(r)
+	}
 }

@@ -74,6 +74,10 @@ type Answer struct {
 	// Resolves: true, its nameservers answered without an error in the last 5 rounds; nil:
 	// not known, or the agent is of a release that takes errors for answers.
 	Resolves *bool `json:"resolves,omitempty"`
+	// Full counts its exchanges of full packets with others that passed, and begins anew
+	// after some thousand: who sees it change knows that one has passed. -1: they are lost
+	// on its way to many. Nil: not known.
+	Full *int `json:"full,omitempty"`
 	// Pods has the DNS pods that it asked in its newest round, of those that it
 	// reached before: true, it reached it.
 	Pods map[netip.AddrPort]bool `json:"pods,omitempty"`
@@ -93,3 +97,12 @@ type Answer struct {
 // AnswerVersion is the version of Answer that this agent writes. Others are not
 // read.
 const AnswerVersion = 1
+
+// PaddingHeader is a header of a request to /peer that asks for an answer as long as the
+// request. Agents that do not know it answer as ever.
+const PaddingHeader = "Padding"
+
+// LongestPadded is how many bytes such a request has at most, and its answer. Where packets
+// hold more, these are not full: what gets lost there is mostly larger than packets are
+// elsewhere, 1,500 bytes, so these find it.
+const LongestPadded = 4000

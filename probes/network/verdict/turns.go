@@ -55,6 +55,7 @@ type Turns struct {
 
 	last  map[Peer]turn
 	round int
+	full  fullTurns
 	// isNew: something changed in the newest round. quiet counts the rounds since then.
 	isNew bool
 	quiet int
@@ -72,6 +73,7 @@ type turn struct {
 	// beside is the round of the newest needless connection to its second port.
 	beside int
 	result PeerResult
+	full   fullTurn
 }
 
 // NewTurns returns Turns for rounds that come each period.
@@ -80,6 +82,7 @@ func NewTurns(period time.Duration) *Turns {
 	return &Turns{
 		few: max(fewPeers, int((fewPeers*period+fewIn-1)/fewIn)), last: map[Peer]turn{},
 		closedWait: rounds(closedWait), closedAfter: rounds(closedAfter), besideEach: rounds(besideEach),
+		full: fullTurns{every: rounds(fullEvery)},
 	}
 }
 
@@ -111,13 +114,16 @@ func (t *Turns) Choose(peers []Peer, alert bool) (now, rest []Peer) {
 		last := t.last[p]
 		return !last.reached && t.round < last.due
 	})
-	if len(inTurn) <= t.few || t.quiet < quietRounds {
-		return inTurn, nil
+	t.full.isAll, t.full.isNext = t.full.isNext, false
+	few := len(inTurn)
+	if t.quiet >= quietRounds && !t.full.isAll {
+		few = min(few, t.few)
+		slices.SortStableFunc(inTurn, func(a, b Peer) int {
+			return cmp.Compare(t.last[a].round, t.last[b].round)
+		})
 	}
-	slices.SortStableFunc(inTurn, func(a, b Peer) int {
-		return cmp.Compare(t.last[a].round, t.last[b].round)
-	})
-	return inTurn[:t.few], inTurn[t.few:]
+	t.chooseFull(inTurn[:few])
+	return inTurn[:few], inTurn[few:]
 }
 
 // HasChanged reports whether a peer's result is worth asking all: it is not quite well, or
@@ -149,6 +155,7 @@ func (t *Turns) Take(p Peer, result PeerResult) {
 	if result.Reached && last.isClosed() {
 		t.askClosed()
 	}
+	last.full = t.takeFull(last.full, last.result.Answer, result)
 	last.round, last.result = t.round, result
 	if result.Beside {
 		last.beside = t.round
@@ -222,6 +229,7 @@ func (t *Turns) Results(peers []Peer) (all []PeerResult) {
 	for _, p := range peers {
 		if last := t.last[p]; last.reached {
 			last.result.Carried = last.round != t.round
+			last.result.Full, last.result.FullNow = last.full.passage, last.full.round == t.round
 			all = append(all, last.result)
 		}
 	}

@@ -42,6 +42,7 @@ func examples() map[string]func(*script) probes.Observation {
 				}
 			})
 		},
+		reasonLargePacketsLost: func(s *script) probes.Observation { return s.play(5, fullLost(12), counting(12, 0)) },
 		"CutOff": func(s *script) probes.Observation {
 			s.until("CutOff", reachOnly(1), s.standing(1, 0))
 			return s.last.Observation
@@ -96,6 +97,10 @@ func inDocs() map[string]struct{ evidence, needs string } {
 			"10 % of a minute's connections to peers had retransmits, to half of the peers or more; for 40 s",
 			"the peers' median is three times lower; the same without the peers that lose as much or do not say",
 		},
+		reasonLargePacketsLost: {
+			"full packets get lost on the way to or from half of the peers and two at least, 3 of 5 rounds and 10 s, and small ones do not",
+			"3 peers know it, or half of those asked, and two thirds of these have exchanged full packets with others since then and lose them to few",
+		},
 		"CutOff": {
 			"at most 20 % of the peers reached, 3 of 5 rounds; suspected for 12 s, or for 50 s",
 			"asked about in the API server, all others are well after 12 s, or more than half of 5 after 50 s",
@@ -108,7 +113,7 @@ func inDocs() map[string]struct{ evidence, needs string } {
 		"HostSlow":             {"the control probe or the round itself was late, and something failed", "nothing"},
 		"APIServerSilent":      {"something would be accused, but the API server does not answer", "nothing"},
 		"SomePeersUnreachable": {"20 to 80 % of the peers reached, 3 of 5 rounds", "nothing: it may be this host, or the others"},
-		"NotProven":            {"pods, dns or local fails here in 3 of 5 rounds, without what its row needs", "nothing"},
+		"NotProven":            {"pods, dns or local fails here in 3 of 5 rounds, or full packets get lost, without what its row needs", "nothing"},
 		"RouteNotKnown":        {"the kernel could not tell, or never led to it since the start", "nothing"},
 		"LossElsewhereToo":     {"the same, without what it needs", "nothing"},
 		"NotYetSure":           {"something failed in one of the last 5 rounds, or 7 to 10 % of the connections had retransmits", "nothing"},
@@ -429,9 +434,9 @@ func TestVerdictNamesWhatWasNeverWell(t *testing.T) {
 		{"there is no DNS pod", "", []change{nothing(Pods)}},
 		{"no DNS ever", "DNSUnreachable", []change{never(DNS)}},
 		{"no nameserver is named", "DNSUnreachable", []change{nothing(DNS)}},
-		{"no peer ever", "PacketLoss CutOff", []change{never(Peers), func(r *Round) { r.Peers = nil }}},
-		{"few peers ever", "PacketLoss CutOff", []change{never(Peers), few}},
-		{"no peers are known, nor does the API server answer", "PacketLoss CutOff", []change{nothing(Peers), func(r *Round) { r.Peers = nil }, class(API, Failed, "")}},
+		{"no peer ever", "PacketLoss LargePacketsLost CutOff", []change{never(Peers), func(r *Round) { r.Peers = nil }}},
+		{"few peers ever", "PacketLoss LargePacketsLost CutOff", []change{never(Peers), few}},
+		{"no peers are known, nor does the API server answer", "PacketLoss LargePacketsLost CutOff", []change{nothing(Peers), func(r *Round) { r.Peers = nil }, class(API, Failed, "")}},
 		{"there are no peers", "", []change{nothing(Peers), func(r *Round) { r.Peers = nil }}},
 		{"peers are switched off", "", []change{off(Peers), func(r *Round) { r.Peers = nil }}},
 	} {
@@ -455,7 +460,7 @@ func TestVerdictNamesWhatWasNeverWell(t *testing.T) {
 func TestProofs(t *testing.T) {
 	t.Parallel()
 	proven := map[string]Class{
-		"RouteLost": "", "ConntrackDrops": "", "PodsUnreachable": Pods, "DNSUnreachable": DNS, "NodeDaemonFails": Local, "PacketLoss": Peers, "CutOff": Peers,
+		"RouteLost": "", "ConntrackDrops": "", "PodsUnreachable": Pods, "DNSUnreachable": DNS, "NodeDaemonFails": Local, "PacketLoss": Peers, reasonLargePacketsLost: Peers, "CutOff": Peers,
 	}
 	for _, row := range accusingRows() {
 		if by, known := proven[row.reason]; !known || row.provenBy != by {
@@ -516,7 +521,7 @@ func TestAnswer(t *testing.T) {
 	s := newScript()
 	s.play(1, class(Local, NotKnown, ""))
 	if a := s.evaluator.Answer(); !reflect.DeepEqual(a, Answer{
-		Version: AnswerVersion, Classes: map[Class]bool{Pods: true, DNS: true}, Resolves: new(true), Lossy: -1, Reach: 100,
+		Version: AnswerVersion, Classes: map[Class]bool{Pods: true, DNS: true}, Resolves: new(true), Full: new(12), Lossy: -1, Reach: 100,
 	}) {
 		t.Errorf("after a round: %+v", a)
 	}

@@ -22,7 +22,9 @@ const (
 	// patience is how long a round takes in which a check gets no answer. SYN packets
 	// leave at 0 and 1 s. A peer's second port is asked 0.3 s after the first.
 	patience = 1800 * time.Millisecond
-	quick    = 20 * time.Millisecond
+	// fullPatience is how long a round takes in which a full packet is lost.
+	fullPatience = time.Second + quick
+	quick        = 20 * time.Millisecond
 	// asking is how long it takes at most to ask the API server about others.
 	asking = time.Second
 	// listed is how long the DNS pods of a Node that is not Ready stay in the list
@@ -194,16 +196,19 @@ func (f *fleet) look(n *node, t time.Duration) (verdict.Round, time.Duration) {
 			r.Results[c] = n.results[c]
 		}
 	}
-	var all bool
-	if r.Peers, all = f.askPeers(n, t); !all {
+	var all, lost bool
+	if r.Peers, all, lost = f.askPeers(n, t); lost {
+		took = max(took, fullPatience)
+	}
+	if !all {
 		took = patience
 	}
 	return r, took
 }
 
 // askPeers asks those peers whose turn it is, and all when one has news, as the
-// probe's class does. all: all were reached.
-func (f *fleet) askPeers(n *node, t time.Duration) (results []verdict.PeerResult, all bool) {
+// probe's class does. all: all were reached. lost: a full packet was lost.
+func (f *fleet) askPeers(n *node, t time.Duration) (results []verdict.PeerResult, all, lost bool) {
 	var peers []verdict.Peer
 	for _, i := range n.peers {
 		if f.ready(f.nodes[i], t) {
@@ -214,13 +219,17 @@ func (f *fleet) askPeers(n *node, t time.Duration) (results []verdict.PeerResult
 	now, rest := n.turns.Choose(peers, n.alert || n.debounce.Level > probes.OK)
 	for asked := 0; asked < len(now); asked++ {
 		result := f.connect(n, f.byName[now[asked].Node], t)
+		if result.Answer != nil && n.turns.IsFull(now[asked]) {
+			f.exchangeFull(n, f.byName[now[asked].Node], t, &result)
+			lost = lost || result.Full == verdict.Lost
+		}
 		if n.turns.HasChanged(now[asked], result) {
 			now, rest = slices.Concat(now, rest), nil
 		}
 		n.turns.Take(now[asked], result)
 		all = all && result.Reached
 	}
-	return n.turns.Results(peers), all
+	return n.turns.Results(peers), all, lost
 }
 
 // ready reports whether a Node is Ready. The control plane notices after 50 s,

@@ -42,6 +42,7 @@ type faults struct {
 	vxlan   span // its overlay
 	dns     span // its DNS alone
 	local   span // a network daemon of it
+	hole    span // full packets to it or from it get lost
 	// daemonless: its network daemon was removed for good, so that nothing is known of
 	// one. That a closed port says so is shown in probes/network/ask.
 	daemonless span

@@ -53,7 +53,7 @@ func (s *scenario) play(seed uint64) (*fleet, matrix) {
 
 // beganAt is when the node's own fault began.
 func (n *node) beganAt() time.Duration {
-	for _, s := range []span{n.cut, n.lossy, n.vxlan, n.dns, n.local} {
+	for _, s := range []span{n.cut, n.lossy, n.vxlan, n.dns, n.local, n.hole} {
 		if s.to != 0 {
 			return s.from
 		}

@@ -25,7 +25,7 @@ func scenarios(short bool) []scenario {
 		size, lasts = 200, 3*time.Minute
 	}
 	var all []scenario
-	for _, group := range [][]scenario{broken(short), zones(), split(), blocked(), outages(), lossy(short), overlay(), small()} {
+	for _, group := range [][]scenario{broken(short), zones(), split(), blocked(), outages(), lossy(short), overlay(), holes(), small()} {
 		all = append(all, group...)
 	}
 	for i := range all {
@@ -278,6 +278,30 @@ func overlay() []scenario {
 			n.local = span{at, at + time.Minute}
 		}),
 	}
+}
+
+// holes: large packets that get lost.
+func holes() (all []scenario) {
+	for _, of := range []struct {
+		name           string
+		percent        float64
+		within         time.Duration
+		size           int
+		least, healthy float64
+	}{
+		{"one of 8 nodes", 12.5, 0, 8, 100, 0},
+		{"one of 3 nodes", 33.3, 0, 3, 100, 0},
+		{"0.5 % of the nodes", 0.5, spread, 0, 100, 0},
+		{"10 % of the nodes", 10, spread, 0, 90, 0},
+		{"all at once", 100, 0, 0, 0, 0},
+		{"all within 30 s", 100, spread, 0, 0, 0},
+		{"all within 2 min", 100, 4 * spread, 0, 0, 5},
+	} {
+		all = append(all, scenario{name: "large packets get lost on " + of.name, size: of.size, least: of.least, most: of.healthy, happens: func(f *fleet) {
+			f.some(of.percent, of.within, func(n *node, at time.Duration) { n.hole, n.broken = from(at), of.least > 0 })
+		}})
+	}
+	return all
 }
 
 // small clusters.
