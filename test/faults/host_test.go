@@ -46,6 +46,9 @@ func (h *host) set(condition probes.Condition, to health) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now, spans := time.Now(), h.spans[condition]
+	if spans[len(spans)-1].health == to {
+		return
+	}
 	spans[len(spans)-1].end = now
 	h.spans[condition] = append(spans, span{begin: now, health: to})
 	switch {

@@ -40,6 +40,8 @@ type judge struct {
 	// foreign are the texts of what belongs to others: what it is, and while a person
 	// changes it also what it will be.
 	foreign []string
+	// isFurnished: others may change anything of theirs.
+	isFurnished bool
 	// claimed are pairs of the rules that a person put on the Node, lifted those that a
 	// person removed.
 	claimed, lifted []taints.Pair
@@ -174,7 +176,9 @@ func (j *judge) judge(before, after *corev1.Node, holder string) {
 			j.gone(after, pair)
 		}
 	}
-	if foreign := j.foreignOn(after); !slices.Contains(j.foreign, foreign) {
+	if foreign := j.foreignOn(after); j.isFurnished {
+		j.foreign = []string{foreign}
+	} else if !slices.Contains(j.foreign, foreign) {
 		j.fail(after, "what belongs to others is %s; it was %s", foreign, j.foreign)
 		j.foreign = append(j.foreign, foreign)
 	}

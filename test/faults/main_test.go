@@ -34,7 +34,7 @@ const (
 
 	// inParallel is how many Nodes are under faults at a time: they wait more than they
 	// compute.
-	inParallel = 8
+	inParallel = 16
 )
 
 // configuration is quick enough for a seed to take seconds.
@@ -46,6 +46,27 @@ eviction: {slots: 1, cooldown: 5s, interval: 0s}
 rules:
 - {condition: PIDPressure, level: Degraded, taint: {key: example.com/pids, effect: NoSchedule}}
 - {condition: PIDPressure, level: Critical, taint: {key: example.com/pids, effect: NoExecute}}
+`
+
+// refusal is a policy that refuses the agents' writes to a Node with refuseAnnotation.
+const refusal = `
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: refusal}
+spec:
+  failurePolicy: Fail
+  matchConstraints:
+    resourceRules:
+    - {apiGroups: [""], apiVersions: [v1], operations: [UPDATE], resources: [nodes, nodes/status]}
+  matchConditions:
+  - {name: agents, expression: 'request.userInfo.username.startsWith("system:serviceaccount:berth-")'}
+  validations:
+  - {expression: '!has(oldObject.metadata.annotations) || !("example.com/refuse" in oldObject.metadata.annotations)', message: a fault of the test}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: refusal}
+spec: {policyName: refusal, validationActions: [Deny]}
 `
 
 var (
@@ -86,6 +107,7 @@ func require(t *testing.T) *cluster.Cluster {
 			bed.InstallRules(ctx, t, c, bed.ChartFolder, berth, map[string]any{"config": map[string]any{"rules": rules}, "evict": map[string]any{"slots": 1}})
 			berths <- berth
 		}
+		bed.Apply(ctx, t, c, refusal)
 	})
 	return c
 }

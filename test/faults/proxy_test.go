@@ -74,6 +74,7 @@ func newProxy(t testing.TB, as *rest.Config) *proxy {
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		Transport:     onward,
 		FlushInterval: -1,
+		ErrorLog:      silent(),
 		ModifyResponse: func(answer *http.Response) error {
 			if landed, ok := answer.Request.Context().Value(landedKey{}).(func(*http.Response) error); ok {
 				return landed(answer)

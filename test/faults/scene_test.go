@@ -9,12 +9,14 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
 
 	"github.com/taintlet/taintlet/probes"
@@ -44,6 +46,10 @@ type scene struct {
 	// agents run on the Node. config is their configuration file.
 	agents []*runner
 	config string
+
+	personal   sync.Mutex   // held while a person writes, or the Node is made anew
+	hasRemoved bool         // a person has removed a taint of ours
+	mayEnd     atomic.Int32 // more than 0: an agent may end by itself
 
 	mu  sync.Mutex
 	log []string
@@ -169,62 +175,77 @@ func (s *scene) settles() time.Duration {
 	return time.Since(begin)
 }
 
-// person changes what belongs to others, guarded by the version, as kubectl does.
+// person changes what belongs to others, guarded by the version, as kubectl does, and
+// returns when the judge has seen it.
 func (s *scene) person(what string, change func(*corev1.Node)) {
+	s.personal.Lock()
+	defer s.personal.Unlock()
 	s.note("a person %s", what)
-	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+	var landed *corev1.Node
+	patience := wait.Backoff{Duration: 10 * time.Millisecond, Factor: 1.2, Jitter: 0.3, Steps: 40, Cap: time.Second}
+	err := retry.RetryOnConflict(patience, func() error {
 		node, err := s.c.Client().CoreV1().Nodes().Get(s.t.Context(), s.name, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
-		had := s.judge.ours(node)
+		before := node.DeepCopy()
 		change(node)
-		s.judge.expect(node, had)
-		_, err = s.c.Client().CoreV1().Nodes().Update(s.t.Context(), node, metav1.UpdateOptions{})
+		s.judge.expect(before, node)
+		landed, err = s.c.Client().CoreV1().Nodes().Update(s.t.Context(), node, metav1.UpdateOptions{})
 		return err
 	})
 	if err != nil {
-		s.t.Errorf("a person %s: %v", what, err)
+		s.judge.complain(fmt.Sprintf("a person %s: %v", what, err))
+		return
 	}
+	s.judge.until(bound, func(node *corev1.Node) bool { return len(after([]*corev1.Node{landed}, node.ResourceVersion)) == 0 })
 }
 
 // expect takes in what a person is about to write, and which of the agents' pairs are not
 // in it.
-func (j *judge) expect(node *corev1.Node, had []taints.Pair) {
+func (j *judge) expect(before, after *corev1.Node) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	has := j.ours(node)
-	for _, pair := range had {
+	has := j.ours(after)
+	for _, pair := range j.ours(before) {
 		if !slices.Contains(has, pair) && !slices.Contains(j.lifted, pair) {
 			j.lifted = append(j.lifted, pair)
 		}
 	}
-	j.foreign = []string{j.foreign[len(j.foreign)-1], j.foreignOn(node)}
+	j.foreign = []string{j.foreignOn(before), j.foreignOn(after)}
+}
+
+// claim has a person put a pair of the rules on the Node before any agent does. It is
+// theirs.
+func (s *scene) claim() {
+	s.judge.mu.Lock()
+	s.judge.claimed = []taints.Pair{{Key: "example.com/pids", Effect: taints.NoSchedule}}
+	s.judge.mu.Unlock()
+	s.person("sets the taint of a rule", func(node *corev1.Node) {
+		node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: "example.com/pids", Value: "mine", Effect: corev1.TaintEffectNoSchedule})
+	})
 }
 
 // runner keeps an agent running, as a kubelet does.
 type runner struct {
-	proxy *proxy
-	scene *scene
-	args  []string
-	env   []string
+	proxy      *proxy
+	scene      *scene
+	kubeconfig string
+	args       []string
+	env        []string
 
 	mu      sync.Mutex
 	now     *process.Process
 	logs    []*process.Lines
 	isEnded bool
 	kills   int
-	changed chan struct{} // closed with the next start
 }
 
 // start starts an agent, which starts again after each end.
 func (s *scene) start() *runner {
 	s.t.Helper()
-	as, err := bed.IdentityIn(s.t.Context(), s.c, s.berth, s.name)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	r := &runner{scene: s, proxy: newProxy(s.t, as), changed: make(chan struct{})}
+	r := &runner{scene: s, proxy: newProxy(s.t, s.c.Admin()), kubeconfig: filepath.Join(s.t.TempDir(), "kubeconfig")}
+	r.identify()
 	r.proxy.seen = func(c call, body string) {
 		if c.kind == "create events" && strings.Contains(body, "this cannot be recalled") {
 			s.judge.mu.Lock()
@@ -232,10 +253,12 @@ func (s *scene) start() *runner {
 			s.judge.mu.Unlock()
 		}
 	}
-	r.args = append(s.host.files.Flags(), "--kubeconfig="+cluster.Kubeconfig(s.t, r.proxy.configFor(as)), "--config="+s.config,
+	r.args = append(s.host.files.Flags(), "--kubeconfig="+r.kubeconfig, "--config="+s.config,
 		"--node-name="+s.name, "--namespace="+s.berth, "--listen=127.0.0.1:0")
 	r.env = append(os.Environ(), "GOMAXPROCS=1", "GOMEMLIMIT=64MiB")
+	s.mu.Lock()
 	s.agents = append(s.agents, r)
+	s.mu.Unlock()
 	var group sync.WaitGroup
 	if err := r.launch(); err != nil {
 		s.t.Fatal(err)
@@ -246,6 +269,18 @@ func (s *scene) start() *runner {
 		group.Wait()
 	})
 	return r
+}
+
+// identify gives the agent a token for the Node as it is now.
+func (r *runner) identify() {
+	s := r.scene
+	as, err := bed.IdentityIn(s.t.Context(), s.c, s.berth, s.name)
+	if err == nil {
+		err = cluster.WriteKubeconfig(r.kubeconfig, r.proxy.configFor(as))
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
 }
 
 func (r *runner) launch() error {
@@ -261,8 +296,6 @@ func (r *runner) launch() error {
 	r.now, err = process.Start("the agent", command, "")
 	r.logs = append(r.logs, output)
 	r.scene.judge.allow(2)
-	close(r.changed)
-	r.changed = make(chan struct{})
 	return err
 }
 
@@ -275,7 +308,11 @@ func (r *runner) keep() {
 			return
 		}
 		<-running.Ended()
-		if err := running.Err(); err != nil {
+		err := running.Err()
+		if err != nil {
+			time.Sleep(100 * time.Millisecond) // a kubelet waits for longer
+		}
+		if err != nil && r.scene.mayEnd.Load() == 0 {
 			r.scene.judge.complain(fmt.Sprintf("the agent ended by itself: %v", err))
 		}
 		if err := r.launch(); err != nil {

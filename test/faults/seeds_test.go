@@ -1,0 +1,175 @@
+package faults
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/test/measure"
+	"github.com/taintlet/taintlet/test/process"
+)
+
+const (
+	seedsEnv = "TAINTLET_FAULT_SEEDS"
+	firstEnv = "TAINTLET_FAULT_FIRST"
+
+	// shortSeeds are how many a usual run of the tests plays.
+	shortSeeds = 24
+	// longSeeds are enough for each fault to befall an agent.
+	longSeeds = 150
+)
+
+// step is a part of a seed: the host changes while troubles befall its agent.
+type step struct {
+	condition probes.Condition
+	to        health
+	troubles  []trouble
+	choices   []uint64
+	length    time.Duration
+	settles   bool // before the next step
+}
+
+// plan makes the steps of a seed.
+func plan(seed uint64) []step {
+	d, all := dice(seed), troubles()
+	steps := make([]step, 3+d.IntN(3))
+	for i := range steps {
+		s := &steps[i]
+		s.condition, s.to = probes.MemoryPressure, []health{good, bad, bad, unreadable}[d.IntN(4)]
+		if d.IntN(2) == 0 {
+			s.condition, s.to = probes.PIDPressure, []health{good, bad, critical, critical}[d.IntN(4)]
+		}
+		for range 1 + d.IntN(2) {
+			s.troubles = append(s.troubles, all[d.IntN(len(all))])
+			s.choices = append(s.choices, d.Uint64())
+		}
+		s.length = time.Duration(500+d.IntN(3500)) * time.Millisecond
+		if isLong() && d.IntN(200) == 0 {
+			s.length = time.Minute
+		}
+		s.settles = d.IntN(3) == 0
+	}
+	return steps
+}
+
+func isLong() bool { return numberOf(seedsEnv, shortSeeds) >= longSeeds }
+
+func numberOf(env string, otherwise uint64) uint64 {
+	if number, err := strconv.ParseUint(os.Getenv(env), 10, 64); err == nil {
+		return number
+	}
+	return otherwise
+}
+
+// Random faults, by seed: whatever befalls the agent, its Node is right in the end and at no
+// time wrong.
+func TestSeeds(t *testing.T) {
+	require(t)
+	origin := measure.Here("../..")
+	begin, first, count := time.Now(), numberOf(firstEnv, 1), numberOf(seedsEnv, shortSeeds)
+	t.Run("seed", func(t *testing.T) {
+		for seed := first; seed < first+count; seed++ {
+			t.Run(fmt.Sprint(seed), func(t *testing.T) {
+				t.Parallel()
+				playSeed(t, seed)
+			})
+		}
+	})
+	if isLong() {
+		for _, kind := range troubles() {
+			if !reached.has(kind.name) {
+				t.Errorf("no seed has reached %q", kind.name)
+			}
+		}
+	}
+	if path := os.Getenv(resultsEnv); path != "" {
+		writeResults(t, path, origin, first, count, time.Since(begin))
+	}
+}
+
+func playSeed(t *testing.T, seed uint64) {
+	s := newScene(t, fmt.Sprint("seed-", seed))
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("again: make faults SEEDS=1 FIRST=%d", seed)
+		}
+	})
+	if seed%8 == 0 {
+		s.claim()
+	}
+	s.start()
+	for i, step := range plan(seed) {
+		s.playStep(i, step)
+	}
+	for _, condition := range []probes.Condition{probes.MemoryPressure, probes.PIDPressure} {
+		if s.host.now(condition) == unreadable {
+			s.set(condition, good)
+		}
+	}
+	worst := s.settles()
+	s.note("the Node is right %s after the last fault", worst)
+	s.staysQuiet()
+	s.set(probes.MemoryPressure, good)
+	s.set(probes.PIDPressure, good)
+	worst = max(worst, s.settles())
+	s.note("the Node is untainted")
+	for _, r := range s.agents {
+		reached.add(r.proxy)
+	}
+	reached.ended(s, worst)
+	if isLong() {
+		t.Logf("seed %d: %d writes, %d starts; the Node was right within %s", seed, s.judge.writes, s.starts(), worst.Round(10*time.Millisecond))
+	}
+}
+
+func (s *scene) playStep(number int, step step) {
+	var names []string
+	var ends []func()
+	for i, trouble := range step.troubles {
+		names = append(names, trouble.name)
+		s.note("step %d: %s begins", number+1, trouble.name)
+		ends = append(ends, trouble.begin(s, step.choices[i]))
+		reached.begun(trouble.name)
+	}
+	s.set(step.condition, step.to)
+	if err := process.Pause(s.t.Context(), step.length); err != nil {
+		s.t.Error(err)
+	}
+	for _, end := range ends {
+		end()
+	}
+	s.note("step %d: %s over", number+1, strings.Join(names, ", "))
+	if step.settles && s.host.now(probes.MemoryPressure) != unreadable {
+		s.note("the Node is right after %s", s.settles())
+	}
+}
+
+// staysQuiet fails the test if an agent writes the Node although nothing changes any more.
+func (s *scene) staysQuiet() {
+	writes := s.judge.written()
+	if err := process.Pause(s.t.Context(), 1500*time.Millisecond); err != nil {
+		s.t.Error(err)
+	}
+	if now := s.judge.written(); now > writes+2 { // a clear may be on its way to the record
+		s.judge.complain(fmt.Sprintf("%d writes in 1.5 s although nothing changes", now-writes))
+	}
+}
+
+func (j *judge) written() int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.writes
+}
+
+func (s *scene) starts() (count int) {
+	for _, r := range s.agents {
+		r.mu.Lock()
+		count += len(r.logs)
+		r.mu.Unlock()
+	}
+	return count
+}
