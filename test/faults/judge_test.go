@@ -92,8 +92,18 @@ func (j *judge) follow(ctx context.Context, c *cluster.Cluster) {
 		for event := range versions.ResultChan() {
 			if node, ok := event.Object.(*corev1.Node); ok && event.Type != watch.Deleted {
 				j.take(node)
+			} else if event.Type == watch.Error { // a new API server does not know the older versions
+				j.catchUp(ctx, c)
 			}
 		}
+	}
+}
+
+// catchUp takes the newest version, if it is another one.
+func (j *judge) catchUp(ctx context.Context, c *cluster.Cluster) {
+	node, err := c.Client().CoreV1().Nodes().Get(ctx, j.node, metav1.GetOptions{})
+	if err == nil && node.ResourceVersion != j.newest().ResourceVersion {
+		j.take(node)
 	}
 }
 

@@ -86,7 +86,7 @@ func TestSeeds(t *testing.T) {
 			}
 		}
 	}
-	if path := os.Getenv(resultsEnv); path != "" {
+	if path := os.Getenv(resultsEnv); path != "" && isLong() {
 		writeResults(t, path, origin, first, count, time.Since(begin))
 	}
 }
@@ -148,15 +148,20 @@ func (s *scene) playStep(number int, step step) {
 	}
 }
 
-// staysQuiet fails the test if an agent writes the Node although nothing changes any more.
+// staysQuiet fails the test if the agents go on writing the Node although nothing changes
+// any more.
 func (s *scene) staysQuiet() {
-	writes := s.judge.written()
-	if err := process.Pause(s.t.Context(), 1500*time.Millisecond); err != nil {
-		s.t.Error(err)
+	const quiet = 1500 * time.Millisecond
+	for range 10 {
+		writes := s.judge.written()
+		if err := process.Pause(s.t.Context(), quiet); err != nil {
+			s.t.Error(err)
+		}
+		if s.judge.written() == writes {
+			return
+		}
 	}
-	if now := s.judge.written(); now > writes+2 { // a clear may be on its way to the record
-		s.judge.complain(fmt.Sprintf("%d writes in 1.5 s although nothing changes", now-writes))
-	}
+	s.judge.complain(fmt.Sprintf("the Node was written in each of ten times %s although nothing changes", quiet))
 }
 
 func (j *judge) written() int {

@@ -269,14 +269,15 @@ func (r *runner) instance() string {
 func (s *scene) rewriteConfiguration(choice uint64) (end func()) {
 	length := int(choice % uint64(len(configuration)))
 	s.note("the configuration is cut off after %d bytes", length)
-	if err := os.WriteFile(s.config, []byte(configuration[:length]), 0o600); err != nil { // not in one piece
+	cut := configuration[:length] + "\n {"                             // the beginning alone could be a configuration of its own
+	if err := os.WriteFile(s.config, []byte(cut), 0o600); err != nil { // not in one piece
 		s.judge.complain(err.Error())
 	}
 	s.judge.allow(4)
 	s.mayEnd.Add(1) // an agent that starts now refuses to run
 	return func() {
 		s.configure(configuration)
-		s.mayEnd.Add(-1)
+		time.AfterFunc(5*time.Second, func() { s.mayEnd.Add(-1) }) // it may be at its end
 	}
 }
 
@@ -384,7 +385,7 @@ func (s *scene) takeDescriptors(uint64) (end func()) {
 	s.mayEnd.Add(1) // it may not have read its configuration yet
 	return func() {
 		_ = unix.Prlimit(pid, unix.RLIMIT_NOFILE, &before, nil)
-		s.mayEnd.Add(-1)
+		time.AfterFunc(5*time.Second, func() { s.mayEnd.Add(-1) }) // it may be at its end
 	}
 }
 
