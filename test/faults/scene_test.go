@@ -74,6 +74,7 @@ func newScene(t *testing.T, name string) *scene {
 	s.register()
 	t.Cleanup(s.leave)
 	s.judge = newJudge(t, c, name, s.host, s.holder)
+	s.judge.hasTold = s.hasTold
 	t.Cleanup(s.tell)
 	return s
 }
@@ -141,6 +142,16 @@ func (s *scene) holder() string {
 			return *lease.Spec.HolderIdentity
 		}
 	}
+}
+
+// hasTold is for judge.hasTold.
+func (s *scene) hasTold() bool {
+	s.mu.Lock()
+	agents := slices.Clone(s.agents)
+	s.mu.Unlock()
+	return slices.ContainsFunc(agents, func(r *runner) bool {
+		return strings.Contains(r.tail(1000), "cannot announce an eviction by an Event")
+	})
 }
 
 // note keeps what was done, for whoever reads of a failure.

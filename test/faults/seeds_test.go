@@ -44,8 +44,10 @@ func plan(seed uint64) []step {
 			s.condition, s.to = probes.PIDPressure, []health{good, bad, critical, critical}[d.IntN(4)]
 		}
 		for range 1 + d.IntN(2) {
-			s.troubles = append(s.troubles, all[d.IntN(len(all))])
-			s.choices = append(s.choices, d.Uint64())
+			one, choice := all[d.IntN(len(all))], d.Uint64()
+			if len(s.troubles) == 0 || s.troubles[0].name != one.name { // two of a kind would end each other
+				s.troubles, s.choices = append(s.troubles, one), append(s.choices, choice)
+			}
 		}
 		s.length = time.Duration(500+d.IntN(3500)) * time.Millisecond
 		if isLong() && d.IntN(200) == 0 {
