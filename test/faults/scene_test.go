@@ -318,16 +318,17 @@ func (r *runner) identify() {
 func (r *runner) launch() error {
 	command := process.Command(program.Path(r.scene.t), r.args...)
 	output := &process.Lines{}
-	command.Env, command.Stderr = r.env, output
+	command.Stderr = output
+	r.scene.judge.allow(2)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.isEnded {
 		return nil
 	}
 	var err error
+	command.Env = r.env
 	r.now, err = process.Start("the agent", command, "")
 	r.logs = append(r.logs, output)
-	r.scene.judge.allow(2)
 	return err
 }
 
