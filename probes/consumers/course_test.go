@@ -357,6 +357,20 @@ func TestWhenItIsRead(t *testing.T) {
 
 // The baseline follows a host that is near its threshold for days: what was taken long ago
 // does not hide who takes it now.
+// What the kernel, or a balloon of the hypervisor, takes within one sample is held by no
+// process, so that nobody is named.
+func TestWhatNoProcessHolds(t *testing.T) {
+	t.Parallel()
+	for range 20 { // maps have no order
+		s := newScene(t, Memory)
+		s.sample(time.Second, 0)
+		s.host.Left -= 11 * gib
+		if f := s.sample(time.Second, 60); f.Verdict != Unseen {
+			t.Fatalf("%+v", f)
+		}
+	}
+}
+
 func TestBaselineIsRenewed(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, Memory)

@@ -133,7 +133,7 @@ func (b *baseline) blind(r Resource) float64 {
 
 // prove adds what a group must have taken of what nobody saw, and returns how much that is: what
 // all others together held at the first snapshot is not enough to have taken it. That can be
-// so of one group only.
+// so of one group only, and only if all together held as much: the rest is the kernel's.
 func (b *baseline) prove(r Resource, all map[Group]*tally, blind float64) float64 {
 	if blind == 0 {
 		return 0
@@ -147,6 +147,9 @@ func (b *baseline) prove(r Resource, all map[Group]*tally, blind float64) float6
 	}
 	if r == Memory {
 		total += b.snapshot.Shared
+	}
+	if blind > total {
+		return 0
 	}
 	for group, own := range held {
 		if proven := blind - (total - own); proven > 0 && all[group] != nil {

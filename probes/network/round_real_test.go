@@ -204,7 +204,7 @@ func TestQuietRoundsTakeTurns(t *testing.T) {
 	if got := asked(5); !slices.Equal(got, []int{5, 5, 5, 5}) {
 		t.Errorf("dns, pods, local and self were asked in %v of the first 5 rounds", got)
 	}
-	if got := asked(10); !slices.Equal(got, []int{5, 5, 5, 5}) {
+	if got := asked(10); !slices.Equal(got, []int{10, 10, 5, 5}) {
 		t.Errorf("dns, pods, local and self were asked in %v of 10 quiet rounds", got)
 	}
 	for range 2 { // what is not asked is as it was, and not late

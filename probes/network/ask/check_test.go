@@ -106,7 +106,7 @@ func TestPodsAreChosen(t *testing.T) {
 	p := &Pods{seen: reached[netip.AddrPort]{all[3]: true, all[7]: true}}
 	others := map[netip.AddrPort]bool{}
 	for range 200 {
-		got := p.choose(all)
+		got := p.choose(all, podsAtOnce)
 		if len(got) != podsAtOnce || !p.seen[got[0]] || !p.seen[got[1]] || got[0] == got[1] {
 			t.Fatalf("chosen %v", got)
 		}
@@ -115,7 +115,7 @@ func TestPodsAreChosen(t *testing.T) {
 	if len(others) != len(all)-2 {
 		t.Errorf("only %d of the other pods are ever asked", len(others))
 	}
-	if got := p.choose(all[:1]); len(got) != 1 {
+	if got := p.choose(all[:1], podsAtOnce); len(got) != 1 {
 		t.Errorf("chosen of one: %v", got)
 	}
 }

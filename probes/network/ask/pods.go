@@ -12,8 +12,9 @@ import (
 	"github.com/taintlet/taintlet/probes/network/verdict"
 )
 
-// podsAtOnce is how many DNS pods one round asks. One that answers is enough.
-const podsAtOnce = 3
+// One round asks podsAtOnce of the DNS pods, or fewPods while all is well. One that
+// answers is enough.
+const podsAtOnce, fewPods = 3, 2
 
 // Pods connects to DNS pods on other Nodes. No other class crosses the
 // overlay between the hosts.
@@ -30,13 +31,17 @@ func (p *Pods) Forget() { p.seen = reached[netip.AddrPort]{} }
 // Ask implements Check.
 func (p *Pods) Ask(ctx context.Context, in *verdict.Surroundings, patience time.Duration) verdict.Result {
 	p.seen.keep(in.DNSPods)
-	chosen := p.choose(in.DNSPods)
+	most := fewPods
+	if in.Troubled {
+		most = podsAtOnce
+	}
+	chosen := p.choose(in.DNSPods, most)
 	return p.evaluate(chosen, Together(chosen, func(pod netip.AddrPort) error { return knock(ctx, pod, patience) }))
 }
 
 // choose takes some pods: at random, so that the hosts of a cluster ask all of
 // them alike, but first those that were reached before, which can fail.
-func (p *Pods) choose(all []netip.AddrPort) []netip.AddrPort {
+func (p *Pods) choose(all []netip.AddrPort, most int) []netip.AddrPort {
 	chosen := slices.Clone(all)
 	rand.Shuffle(len(chosen), func(i, j int) { chosen[i], chosen[j] = chosen[j], chosen[i] })
 	slices.SortStableFunc(chosen, func(a, b netip.AddrPort) int {
@@ -48,7 +53,7 @@ func (p *Pods) choose(all []netip.AddrPort) []netip.AddrPort {
 		}
 		return 1
 	})
-	return chosen[:min(len(chosen), podsAtOnce)]
+	return chosen[:min(len(chosen), most)]
 }
 
 // evaluate says what the connections mean. Pods that were never reached since the

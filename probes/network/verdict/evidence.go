@@ -29,21 +29,28 @@ type evidence struct {
 }
 
 // dnsDwell is how long DNS must fail here and be well at others. By then they have
-// seen a fault of all.
-func dnsDwell(period time.Duration) time.Duration { return 10*time.Second + 2*period }
+// seen a fault of all, although it may take half a minute to reach the last host.
+func dnsDwell(period time.Duration) time.Duration { return 24*time.Second + 2*period }
 
-// lossDwell is that of loss. A fault of all may take half a minute to reach the
-// last host, and what each says is counted over a minute.
-func lossDwell(period time.Duration) time.Duration { return 30*time.Second + 2*period }
+// aloneDwell is that of DNS and pods where no peer has the same trouble. In this time a
+// fault that reaches one host after another has reached one of the peers.
+func aloneDwell(period time.Duration) time.Duration { return 10*time.Second + 2*period }
+
+// lossDwell is that of loss.
+func lossDwell(period time.Duration) time.Duration { return 44*time.Second + 2*period }
+
+// lossAlone is that of loss where no peer loses half as much. The first lost packet of a
+// peer may come some rounds after the fault.
+func lossAlone(period time.Duration) time.Duration { return 5*time.Second + 2*period }
 
 // podsDwell is that of pods. It is longer than pods on a host without power are
-// still listed, see suspicionWait: a host with the only one that is left would
-// ask those alone.
-func podsDwell(period time.Duration) time.Duration { return suspicionWait(period) }
+// still listed, some seconds after the control plane notices: a host with the only one
+// that is left would ask those alone.
+func podsDwell(period time.Duration) time.Duration { return 55*time.Second + 2*period }
 
 // localDwell is that of the node's own daemons, which every roll-out of the CNI
 // restarts.
-const localDwell = 90 * time.Second
+const localDwell = 100 * time.Second
 
 // relativeClasses are those in which a host is compared with its peers.
 func relativeClasses() [3]Class { return [3]Class{Pods, DNS, Local} }
@@ -53,8 +60,9 @@ func newEvidence(period time.Duration, random *rand.Rand) evidence {
 	for i, dwell := range []time.Duration{podsDwell(period), dnsDwell(period), localDwell} {
 		e.relatives[i] = relative{class: relativeClasses()[i], dwell: dwell}
 	}
-	e.loss.dwell, e.hole.dwell = lossDwell(period), holeDwell(period)
-	e.reach.suspicion = suspicion{random: random, wait: suspicionWait(period), shortWait: shortWait(period), lead: leaseLead(period)}
+	e.relatives[0].short, e.relatives[1].short = aloneDwell(period), aloneDwell(period)
+	e.loss.dwell, e.loss.short, e.hole.dwell = lossDwell(period), lossAlone(period), holeDwell(period)
+	e.reach.suspicion = suspicion{random: random, period: period, wait: suspicionWait(period), lead: leaseLead(period)}
 	return e
 }
 
@@ -96,6 +104,20 @@ func hasFailure(r *Round) bool {
 // mayAccuse reports whether what fails may be this host's fault: the API server
 // answers, and this host is in time.
 func (e *evidence) mayAccuse(r *Round) bool { return !e.slow && r.Outcome(API) == Well }
+
+// due is when a round may decide the level; zero: none does soon.
+func (e *evidence) due(r *Round) (first time.Time) {
+	dues := []time.Time{e.reach.due(r), e.loss.due(r), e.hole.due(r)}
+	for i := range e.relatives {
+		dues = append(dues, e.relatives[i].due())
+	}
+	for _, due := range dues {
+		if !due.IsZero() && (first.IsZero() || due.Before(first)) {
+			first = due
+		}
+	}
+	return first
+}
 
 // severity is that of the worst evidence, on the level's side of 50. It is 0
 // where the level is Unknown.

@@ -22,14 +22,15 @@ type hole struct {
 	// before has what peers counted when this host began to lose full packets. Those that
 	// count on since then exchange full packets among themselves.
 	before map[string]int
-	// well of know peers do, of those asked.
-	well, know, asked int
+	// heard is what peers report of theirs, of those asked.
+	heard reports
+	asked int
 }
 
 // holeDwell is how long full packets must get lost here. By then the peers have heard of it
 // and tried, and so have those that they told. With it, no healthy host is accused in the
 // simulation of a fault that reaches all within half a minute, and without it a few are.
-func holeDwell(period time.Duration) time.Duration { return 2 * period }
+func holeDwell(period time.Duration) time.Duration { return 5*time.Second + 2*period }
 
 // lastPassed is the number after which the count begins anew.
 const lastPassed = 9999
@@ -64,7 +65,7 @@ func (h *hole) add(r *Round) {
 // compare counts the peers that exchange full packets among themselves since this host
 // does not.
 func (h *hole) compare(r *Round) {
-	h.well, h.know = 0, 0
+	h.heard = reports{}
 	if !h.here.any() {
 		h.before = nil
 		return
@@ -81,19 +82,26 @@ func (h *hole) compare(r *Round) {
 		before, isKnown := h.before[p.Node]
 		switch {
 		case count < 0:
-			h.know++
+			h.heard.add(false, true, false)
 		case !isKnown:
 			h.before[p.Node] = count
-		case count != before && !p.Answer.Maintenance:
-			h.know++
-			h.well++
+		case count != before:
+			h.heard.add(true, true, p.Answer.Maintenance)
 		}
 	}
 }
 
 // accuses reports whether full packets get lost here and not between the peers.
 func (h *hole) accuses() bool {
-	return h.shows() && h.here.holds(h.dwell, h.now) && areWitnesses(h.well, h.know, h.asked)
+	return h.shows() && h.here.holds(h.dwell, h.now) && h.heard.areWitnesses(h.asked)
+}
+
+// due is when a round shows more; zero: none does soon. All peers are asked then.
+func (h *hole) due(r *Round) time.Time {
+	if h.isNew {
+		return r.At // as soon as may be
+	}
+	return time.Time{}
 }
 
 // unproven reports whether full packets get lost here, and that says nothing of this host yet.
@@ -138,5 +146,5 @@ func (h *hole) severity() int {
 
 // String says what was found, for people.
 func (h *hole) String() string {
-	return fmt.Sprintf("full packets to or from %d of %d peers get lost, and small ones do not; %d of %d peers that know it report theirs well", h.lost, h.tried, h.well, h.know)
+	return fmt.Sprintf("full packets to or from %d of %d peers get lost, and small ones do not; %d of %d peers that know it report theirs well", h.lost, h.tried, h.heard.well, h.heard.know)
 }

@@ -6,15 +6,23 @@ import (
 	"time"
 )
 
-// Loss is judged by connections that were made, over a minute. Those that were
-// not made are the matter of reach. A minute has some 36 connections while all is
-// well, and some 144 from the first retransmit on (see Turns).
+// Loss is judged by connections that were made, over half a minute. Those that were
+// not made are the matter of reach. Half a minute has some 18 connections while all is
+// well, and some 90 from the first retransmit on (see Turns).
 const (
-	lossWindow = time.Minute
+	lossWindow = 30 * time.Second
 	// hearsayLasts is how long what a peer said of itself counts.
 	hearsayLasts = 30 * time.Second
+	// lossFresh is how long it is new: two rounds.
+	lossFresh = 10 * time.Second
 	// lossFewest connections say something.
-	lossFewest = 20
+	lossFewest = 15
+	// lossNewest connections show that packets are lost now, as soon as two of them had
+	// retransmits.
+	lossNewest = 12
+	// lossPressed is how long rounds then follow as soon as may be, at most once in
+	// lossPressedAgain: the window soon has enough of them.
+	lossPressed, lossPressedAgain = 10 * time.Second, time.Minute
 	// lossShare of them, in percent, had retransmits: that is loss.
 	lossShare = 10
 	// lossEasier is the share below which there is none: the easier threshold.
@@ -41,10 +49,10 @@ type hearsay struct {
 // maintenance does not say so: that would accuse this host.
 func (h hearsay) isBetter(share int) bool { return h.lossy < max(share, 1) && !h.maintenance }
 
-// loss counts connections with retransmits over the last minute.
+// loss counts connections with retransmits over the last half minute.
 type loss struct {
-	// dwell is how long peers must see less.
-	dwell time.Duration
+	// dwell is how long peers must see less. short is that where all of them do.
+	dwell, short time.Duration
 
 	connections []connection
 	peers       map[string]hearsay
@@ -52,10 +60,13 @@ type loss struct {
 	// themselves. own: without the peers that say nothing, or that they lose as
 	// much as all of these; their loss may be theirs.
 	all, own tally
-	// apart: this host loses packets and its peers do not.
-	apart streak
-	// median is what peers say, in percent, -1: none knows.
-	median int
+	// apart: this host loses packets and its peers do not. alone: none of them does.
+	apart, alone streak
+	// pressed is when more evidence was wanted at once, isPressing that it is.
+	pressed    time.Time
+	isPressing bool
+	// median is what peers say, in percent, -1: none knows. most is the most that one says.
+	median, most int
 }
 
 // tally counts connections, and those with retransmits.
@@ -112,7 +123,21 @@ func (l *loss) add(r *Round) {
 		}
 	}
 	l.count()
+	l.press(r.At)
 	l.apart.add(l.isApart(), r.At)
+	l.alone.add(l.isApart() && l.isAlone(r), r.At)
+}
+
+// isAlone reports whether half of the peers said a moment ago what they lose, and none of
+// all that did loses half as much as this host.
+func (l *loss) isAlone(r *Round) bool {
+	newly := 0
+	for _, heard := range l.peers {
+		if r.At.Sub(heard.at) < lossFresh {
+			newly++
+		}
+	}
+	return 2*newly >= len(r.Peers) && 2*l.most <= l.own.share()
 }
 
 func (l *loss) count() {
@@ -122,7 +147,7 @@ func (l *loss) count() {
 		heard, ok := l.peers[node]
 		return ok && heard.isBetter(share)
 	})
-	l.median = -1
+	l.median, l.most = -1, -1
 	shares := make([]int, 0, len(l.peers))
 	for _, p := range l.peers {
 		if !p.maintenance || p.lossy >= max(share, 1) {
@@ -131,7 +156,7 @@ func (l *loss) count() {
 	}
 	if len(shares) > 0 {
 		slices.Sort(shares)
-		l.median = shares[len(shares)/2]
+		l.median, l.most = shares[len(shares)/2], shares[len(shares)-1]
 	}
 }
 
@@ -150,15 +175,52 @@ func (l *loss) isApart() bool {
 
 // accuses reports whether this host loses packets and its peers do not, and have
 // not for as long as they need to see a fault of all.
-func (l *loss) accuses(now time.Time) bool { return l.apart.now() && l.apart.holds(l.dwell, now) }
+func (l *loss) accuses(now time.Time) bool {
+	return l.apart.now() && l.apart.holds(l.dwell, now) || l.alone.now() && l.alone.holds(l.short, now)
+}
+
+// press decides whether more evidence is wanted at once: packets are lost now, and the window
+// does not show yet how many.
+func (l *loss) press(now time.Time) {
+	wants := l.newly() > 0 && !l.shows(lossShare)
+	if wants && (l.pressed.IsZero() || now.Sub(l.pressed) >= lossPressedAgain) {
+		l.pressed = now
+	}
+	l.isPressing = wants && now.Sub(l.pressed) < lossPressed
+}
+
+// due is when a round may show that this host alone loses packets; zero: none does soon.
+func (l *loss) due(r *Round) time.Time {
+	if l.isPressing {
+		return r.At
+	}
+	return l.alone.due(l.short)
+}
 
 // published is the share that peers read, in percent, -1 when too few connections
-// were made.
+// were made. It may excuse them, so that of a fault of all it has to rise at once: it is
+// that of the newest connections if that is greater.
 func (l *loss) published() int {
 	if l.all.made < lossFewest {
 		return -1
 	}
-	return l.all.share()
+	return max(l.all.share(), l.newly())
+}
+
+// newly is the share of the newest connections, in percent; 0 if fewer than two of them had
+// retransmits.
+func (l *loss) newly() int {
+	hit := 0
+	newest := l.connections[len(l.connections)-min(lossNewest, len(l.connections)):]
+	for _, c := range newest {
+		if c.retransmitted {
+			hit++
+		}
+	}
+	if hit < 2 {
+		return 0
+	}
+	return 100 * hit / len(newest)
 }
 
 // severity is 50 at the threshold.
@@ -171,7 +233,7 @@ func (l *loss) severity(now time.Time) int {
 
 // String says what was found, for people.
 func (l *loss) String() string {
-	text := fmt.Sprintf("%d of %d connections of the last minute had retransmits (%d %%), to %d of %d peers; threshold %d %%",
+	text := fmt.Sprintf("%d of %d connections of the last 30 s had retransmits (%d %%), to %d of %d peers; threshold %d %%",
 		l.all.hit, l.all.made, l.all.share(), l.all.peersHit, l.all.peersMade, lossShare)
 	if l.median < 0 {
 		return text + "; no peer knows its own"

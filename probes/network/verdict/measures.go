@@ -27,8 +27,8 @@ func (e *evidence) measures(r *Round) (all []probes.Measure) {
 		})
 	}
 	for i := range e.relatives {
-		if c := &e.relatives[i]; c.know > 0 {
-			all = append(all, probes.Measure{Name: "peers_well_" + string(c.class), Unit: probes.Ratio, Value: float64(c.well) / float64(c.know)})
+		if c := &e.relatives[i]; c.heard.know > 0 {
+			all = append(all, probes.Measure{Name: "peers_well_" + string(c.class), Unit: probes.Ratio, Value: float64(c.heard.well) / float64(c.heard.know)})
 		}
 	}
 	if made := e.loss.all.made; made >= lossFewest {

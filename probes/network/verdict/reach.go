@@ -85,7 +85,7 @@ func (p *reach) add(r *Round, apiAnswers bool) {
 	p.part.add(enough && 100*p.reached < wellPercent*p.all, r.At)
 	p.mute.add(enough && 100*p.silent >= wellPercent*p.all, r.At)
 	p.blocked.add(p.other > 0 && 100*p.other >= lowPercent*p.all, r.At)
-	p.suspicion.next(r, p.low.holds(0, r.At), apiAnswers)
+	p.suspicion.next(r, p.low.any(), apiAnswers)
 }
 
 // count counts what the peers of a round are, and say.
@@ -111,8 +111,8 @@ func (p *reach) count(r *Round) {
 }
 
 // accuses reports whether this host is cut off and others are well.
-func (p *reach) accuses() bool {
-	return p.suspicion.stage == accused && p.low.now() && !p.halves
+func (p *reach) accuses(now time.Time) bool {
+	return p.suspicion.stage == accused && p.low.now() && p.low.holds(0, now) && !p.halves
 }
 
 // due is when a round decides whether this host is cut off; zero: none does soon.

@@ -10,19 +10,37 @@ import (
 // whose pods reach no DNS should get no pods while others do.
 type relative struct {
 	class Class
-	// dwell is how long it must fail here and be well there.
-	dwell time.Duration
-	// here: it fails here. apart: it fails here and is well there.
-	here, apart streak
+	// dwell is how long it must fail here and be well there. short is that where it is
+	// well at all that know the same targets; 0: no such time is short enough.
+	dwell, short time.Duration
+	// here: it fails here. apart: it fails here and is well there. alone: and at all of
+	// them.
+	here, apart, alone streak
 	// known: the newest round knew it. never: it fails and was never well.
 	known, never bool
 	// isError: the newest round found nameservers that answer with errors only.
 	isError bool
 	// pods has what the newest round found of each DNS pod.
 	pods map[netip.AddrPort]bool
-	// well of know peers report it well; asked is how many peers there are.
-	well, know, asked int
-	detail            string
+	// heard is what peers report of the class, same what they report of the targets that
+	// this host asked; asked is how many peers there are.
+	heard, same reports
+	asked       int
+	detail      string
+}
+
+// reports counts what peers report: well of know report it well.
+type reports struct{ know, well int }
+
+// add takes in a peer's report. One that is under maintenance is no witness against this host.
+func (r *reports) add(well, known, maintenance bool) {
+	if !known || well && maintenance {
+		return
+	}
+	r.know++
+	if well {
+		r.well++
+	}
 }
 
 // add takes in a round.
@@ -31,21 +49,21 @@ func (c *relative) add(r *Round) {
 	c.known, c.detail = result.Outcome != NotKnown, result.Detail
 	c.never = !c.known && result.Never
 	c.pods, c.isError = result.Pods, result.IsError
-	c.well, c.know, c.asked = 0, 0, len(r.Peers)
+	c.heard, c.same, c.asked = reports{}, reports{}, len(r.Peers)
 	for _, p := range r.Peers {
 		if !p.Reached || p.Answer == nil {
 			continue
 		}
-		if well, ok := c.reportOf(p.Answer); ok && (!well || !p.Answer.Maintenance) {
-			c.know++
-			if well {
-				c.well++
-			}
-		}
+		well, known := c.reportOf(p.Answer)
+		c.heard.add(well, known, p.Answer.Maintenance)
+		well, known = c.reportOfSame(p.Answer)
+		c.same.add(well, known, p.Answer.Maintenance)
 	}
 	failed := result.Outcome == Failed
 	c.here.add(failed, r.At)
-	c.apart.add(failed && c.comparable(r) && c.isWellElsewhere(), r.At)
+	isApart := failed && c.comparable(r) && c.isWellElsewhere()
+	c.apart.add(isApart, r.At)
+	c.alone.add(isApart && c.isWellAtAll(), r.At)
 }
 
 // witnesses is how many peers have to know a class; of fewer than twice as many peers,
@@ -55,12 +73,18 @@ const witnesses = 3
 
 // isWellElsewhere reports whether enough peers know the class, and two thirds of these
 // report it well.
-func (c *relative) isWellElsewhere() bool { return areWitnesses(c.well, c.know, c.asked) }
+func (c *relative) isWellElsewhere() bool { return c.heard.areWitnesses(c.asked) }
+
+// isWellAtAll reports whether enough peers know the same targets, and all report them
+// well. Of a fault that reaches one host after another, some peer has it soon.
+func (c *relative) isWellAtAll() bool { return c.same.areEnough(c.asked) && c.same.well == c.same.know }
 
 // areWitnesses reports whether enough of the peers asked know something, and two thirds
 // of these report it well.
-func areWitnesses(well, know, asked int) bool {
-	return know > 0 && (know >= witnesses || 2*know >= asked) && 3*well >= 2*know
+func (r reports) areWitnesses(asked int) bool { return r.areEnough(asked) && 3*r.well >= 2*r.know }
+
+func (r reports) areEnough(asked int) bool {
+	return r.know > 0 && (r.know >= witnesses || 2*r.know >= asked)
 }
 
 // reportOf returns what a peer reports of the class. The host of one of two DNS pods
@@ -83,6 +107,19 @@ func (c *relative) reportOf(a *Answer) (well, known bool) {
 	return well, known
 }
 
+// reportOfSame returns what a peer reports of the targets that fail here. A DNS pod on a host
+// without power stays listed for most of a minute, and fails at the peers as well.
+func (c *relative) reportOfSame(a *Answer) (well, known bool) {
+	if c.class != Pods {
+		return c.reportOf(a)
+	}
+	for pod := range c.pods {
+		there, isKnown := a.Pods[pod]
+		well, known = well || there, known || isKnown
+	}
+	return well, known
+}
+
 // comparable reports whether peers ask what this host asks. No host asks the DNS pods of
 // its own Node. Where a part of the fleet is gone with most of the DNS pods, the host of
 // the last pod reaches none, and its peers reach that one.
@@ -92,7 +129,17 @@ func (c *relative) comparable(r *Round) bool {
 }
 
 // accuses reports whether the class fails here alone, and has for its dwell.
-func (c *relative) accuses(now time.Time) bool { return c.apart.now() && c.apart.holds(c.dwell, now) }
+func (c *relative) accuses(now time.Time) bool {
+	return c.apart.now() && c.apart.holds(c.dwell, now) || c.short > 0 && c.alone.now() && c.alone.holds(c.short, now)
+}
+
+// due is when a round may show that the class fails here alone; zero: none does soon.
+func (c *relative) due() time.Time {
+	if c.short == 0 {
+		return time.Time{}
+	}
+	return c.alone.due(c.short)
+}
 
 // unproven reports whether it fails here, and that says nothing of this host.
 func (c *relative) unproven(now time.Time) bool {
@@ -109,9 +156,9 @@ func (c *relative) String() string {
 		text += " (" + detail + ")"
 	}
 	if len(c.pods) == 1 {
-		return fmt.Sprintf("%s; %d of %d peers that ask this pod reach it", text, c.well, c.know)
+		return fmt.Sprintf("%s; %d of %d peers that ask this pod reach it", text, c.heard.well, c.heard.know)
 	}
-	return fmt.Sprintf("%s; %d of %d peers that know it report it well", text, c.well, c.know)
+	return fmt.Sprintf("%s; %d of %d peers that know it report it well", text, c.heard.well, c.heard.know)
 }
 
 // severity is 50 when the class has failed here alone for its dwell.

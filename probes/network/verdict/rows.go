@@ -70,7 +70,7 @@ func accusingRows() []row {
 		},
 		relativeRow(0, "PodsUnreachable"), relativeRow(1, "DNSUnreachable"), relativeRow(2, "NodeDaemonFails"),
 		{
-			level: probes.Degraded, reason: "PacketLoss", accuses: true, provenBy: Peers,
+			level: probes.Degraded, reason: "PacketLoss", accuses: true, certain: true, provenBy: Peers,
 			finds: func(e *evidence, r *Round) (string, bool) {
 				return e.loss.String() + "; API server answers", e.loss.accuses(r.At)
 			},
@@ -83,8 +83,8 @@ func accusingRows() []row {
 		},
 		{
 			level: probes.Degraded, reason: "CutOff", accuses: true, certain: true, provenBy: Peers,
-			finds: func(e *evidence, _ *Round) (string, bool) {
-				return fmt.Sprintf("%s; %s; API server answers", &e.reach, e.reach.suspicion.found), e.reach.accuses()
+			finds: func(e *evidence, r *Round) (string, bool) {
+				return fmt.Sprintf("%s; %s; API server answers", &e.reach, e.reach.suspicion.found), e.reach.accuses(r.At)
 			},
 		},
 	}
@@ -93,7 +93,7 @@ func accusingRows() []row {
 // relativeRow is the row of a class that peers are compared in.
 func relativeRow(i int, reason string) row {
 	return row{
-		level: probes.Degraded, reason: reason, accuses: true, provenBy: relativeClasses()[i],
+		level: probes.Degraded, reason: reason, accuses: true, certain: true, provenBy: relativeClasses()[i],
 		finds: func(e *evidence, r *Round) (string, bool) {
 			return e.relatives[i].String() + "; API server answers", e.relatives[i].accuses(r.At)
 		},
@@ -106,7 +106,7 @@ func suspicionRows() []row {
 		{
 			reason: ReasonPeersUnreachable,
 			finds: func(e *evidence, _ *Round) (string, bool) {
-				return e.reach.String() + "; nothing follows before others had time to say the same", e.reach.suspicion.stage == suspect
+				return e.reach.String() + "; nothing follows before others had time to say the same", e.reach.suspicion.stage == suspect && e.reach.low.now()
 			},
 		},
 		{
@@ -224,9 +224,7 @@ func (e *evidence) observe(r *Round) probes.Observation {
 			o.NeverWell = e.unproven(r)
 		}
 		if !e.slow {
-			if o.Due = e.reach.due(r); o.Due.IsZero() && e.hole.isNew {
-				o.Due = r.At // as soon as may be: all peers are asked then
-			}
+			o.Due = e.due(r)
 		}
 		return o
 	}

@@ -14,13 +14,17 @@ const (
 
 // streak says for how long something has shown in 3 of the last 5 rounds.
 type streak struct {
-	rounds uint8     // newest in bit 0; 1: it showed
-	since  time.Time // zero: it did not show often enough
+	rounds uint8               // newest in bit 0; 1: it showed
+	at     [streakOf]time.Time // when these rounds began, newest first
+	// since is when it first showed; zero: it did not show often enough.
+	since time.Time
 }
 
 // add takes in what a round showed.
 func (s *streak) add(showed bool, at time.Time) {
 	s.rounds = s.rounds << 1 & (1<<streakOf - 1)
+	copy(s.at[1:], s.at[:])
+	s.at[0] = at
 	if showed {
 		s.rounds |= 1
 	}
@@ -28,8 +32,28 @@ func (s *streak) add(showed bool, at time.Time) {
 	case bits.OnesCount8(s.rounds) < streakBad:
 		s.since = time.Time{}
 	case s.since.IsZero():
-		s.since = at
+		s.since = s.first()
 	}
+}
+
+// first returns when it first showed, of the last 5 rounds; zero: it did not.
+func (s *streak) first() time.Time {
+	if s.rounds == 0 {
+		return time.Time{}
+	}
+	return s.at[bits.Len8(s.rounds)-1]
+}
+
+// due is when it will have shown for that long, if it goes on to show; zero: it does not
+// show now.
+func (s *streak) due(long time.Duration) time.Time {
+	switch {
+	case !s.now():
+		return time.Time{}
+	case s.since.IsZero():
+		return s.first().Add(long)
+	}
+	return s.since.Add(long)
 }
 
 // holds reports whether it shows, and has for that long.

@@ -18,6 +18,8 @@ const (
 	// suspicionJitter is added to a wait, so that a fleet does not ask at once.
 	suspicionJitter = 10 * time.Second
 	shortJitter     = time.Second
+	// leaseAgain is when Leases are read again after the short wait.
+	leaseAgain = 2 * time.Second
 	// leaseTells is how long after a note a Lease that was not renewed tells that the
 	// Node is gone: a kubelet renews it every 10 s, or 4 % more.
 	leaseTells = 12 * time.Second
@@ -33,16 +35,24 @@ func leaseLead(period time.Duration) time.Duration { return leaseTells + max(per
 // see it and a moment to say so. And hosts that lost power are Ready for 50 s,
 // plus the 5 s in which the control plane notices (--node-monitor-grace-period,
 // --node-monitor-period); the first suspicion comes 10 s after the fault.
-func suspicionWait(period time.Duration) time.Duration { return 40*time.Second + 2*period }
+func suspicionWait(period time.Duration) time.Duration { return 45*time.Second + 2*period }
 
 // shortWait is the wait of a host that reaches no port of its peers, where it
 // reached two before. Nobody blocks taintlet's port then, host by host. What is
-// left is a fault of all at once: each host suspects itself at most a period and
-// some moments after the first. And hosts that lost power: a kubelet renews its
-// Lease every 10 s, so that one which was not renewed within 11 s tells.
-func shortWait(period time.Duration) time.Duration {
-	return leaseTells - 5*time.Second + max(period, 5*time.Second)
+// left is a fault of all: one that reaches one host after another has reached one of many
+// peers soon, and each host suspects itself at most a period and some moments after the
+// fault. Of few peers it takes longer. And hosts that lost power: a kubelet renews its
+// Lease every 10 s, so that those count alone which were renewed meanwhile.
+func shortWait(period time.Duration, peers int) time.Duration {
+	wait := 5*time.Second + max(period, 5*time.Second)
+	if peers < manyWitnesses {
+		wait += 8 * time.Second
+	}
+	return wait
 }
+
+// manyWitnesses peers and more soon show that a fault is one of all.
+const manyWitnesses = 6
 
 // stage is how far a suspicion has come.
 type stage int8
@@ -56,8 +66,8 @@ const (
 
 // suspicion is what a host that does not reach its peers thinks of itself.
 type suspicion struct {
-	wait, shortWait, lead time.Duration
-	random                *rand.Rand
+	period, wait, lead time.Duration
+	random             *rand.Rand
 
 	stage stage
 	// due is when to ask, again. isShort: that is after the short wait; the long
@@ -87,18 +97,18 @@ func (s *suspicion) jittered(d, most time.Duration) time.Duration {
 
 // begin makes the host suspect itself. It asks nothing before the others had their
 // time.
-func (s *suspicion) begin(r *Round) {
+func (s *suspicion) begin(r *Round, wasSilent bool) {
 	s.end()
 	s.stage, s.long = suspect, r.At.Add(s.jittered(s.wait, suspicionJitter))
 	s.due = s.long
-	if !s.silent && portsTell(r.Peers) {
-		s.isShort, s.due = true, r.At.Add(s.jittered(s.shortWait, shortJitter))
+	if !s.silent && !wasSilent && portsTell(r.Peers) { // after a silence others may be about to come back
+		s.isShort, s.due = true, r.At.Add(shortWait(s.period, len(r.Peers)))
 		s.prepare(r)
 	}
 }
 
 func (s *suspicion) end() {
-	*s = suspicion{wait: s.wait, shortWait: s.shortWait, lead: s.lead, random: s.random, silent: s.silent}
+	*s = suspicion{period: s.period, wait: s.wait, lead: s.lead, random: s.random, silent: s.silent}
 }
 
 // prepare chooses whom the next question is about, and has their Leases noted.
@@ -134,7 +144,7 @@ func (s *suspicion) next(r *Round, low, canPublish bool) {
 		s.end()
 		return
 	case s.stage == calm, wasSilent, s.silent:
-		s.begin(r)
+		s.begin(r, wasSilent)
 		return
 	}
 	if s.ask != nil && r.At.Sub(s.askedAt) >= askPatience {
@@ -143,7 +153,7 @@ func (s *suspicion) next(r *Round, low, canPublish bool) {
 	if s.ask == nil && s.noted == nil && !r.At.Before(s.due.Add(-s.lead)) {
 		s.prepare(r)
 	}
-	if s.ask == nil && s.noted != nil && !r.At.Before(s.due) && r.At.Sub(s.notedAt) >= leaseTells {
+	if s.ask == nil && s.noted != nil && !r.At.Before(s.due) && (s.isShort || r.At.Sub(s.notedAt) >= leaseTells) {
 		s.ask, s.askedAt = s.whom(r.Peers), r.At
 	}
 }
@@ -192,6 +202,7 @@ func (s *suspicion) answered(r *Round) {
 	}
 	s.excused = excused
 	asked, noted, wasShort := len(s.ask), len(s.noted), s.isShort
+	wasNoted := s.noted
 	s.ask, s.noted, s.isShort = nil, nil, false
 	// Of those that were not asked about, as many are gone or excused.
 	reached, all := reachOf(r.Peers)
@@ -199,6 +210,9 @@ func (s *suspicion) answered(r *Round) {
 	isFew := c.count >= fewestPeers && 2*c.well > c.count && float64(100*reached) <= lowPercent*live
 	if wasShort && (!isFew || c.well < c.count || c.there < fewestPeers || 2*c.there <= noted) {
 		s.due = s.long
+		if c.well == c.count && r.At.Sub(s.notedAt) < leaseTells { // the others may renew their Leases yet
+			s.isShort, s.noted, s.due = true, wasNoted, r.At.Add(leaseAgain)
+		}
 		return
 	}
 	s.due = r.At.Add(s.jittered(askAgain, suspicionJitter))

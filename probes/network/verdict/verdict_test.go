@@ -28,7 +28,7 @@ func examples() map[string]func(*script) probes.Observation {
 			return s.play(3, told(Conntrack, "packets dropped"))
 		},
 		"PodsUnreachable": func(s *script) probes.Observation {
-			return s.play(13, told(Pods, "DNS pods do not answer"))
+			return s.play(15, told(Pods, "DNS pods do not answer"))
 		},
 		"DNSUnreachable": func(s *script) probes.Observation { return s.play(7, noDNS) },
 		"NodeDaemonFails": func(s *script) probes.Observation {
@@ -90,22 +90,22 @@ func inDocs() map[string]struct{ evidence, needs string } {
 	return map[string]struct{ evidence, needs string }{
 		"RouteLost":       {"the kernel led to it before and does not now, or the interface has no carrier", "nothing"},
 		"ConntrackDrops":  {"the connection table dropped packets in 3 of 5 rounds", "nothing"},
-		"PodsUnreachable": {"no DNS pod on another Node answers here, 3 of 5 rounds and 50 s", needsPeers + "; where one pod alone is asked, what peers say of that pod; 80 % of the peers reached"},
-		"DNSUnreachable":  {"no nameserver answers here, or only with errors such as SERVFAIL, 3 of 5 rounds and 20 s", needsPeers + "; of errors, peers that get answers without errors"},
-		"NodeDaemonFails": {"a network daemon of the Node is not healthy, 3 of 5 rounds and 90 s", needsPeers},
+		"PodsUnreachable": {"no DNS pod on another Node answers here, 3 of 5 rounds and 65 s, or 20 s", needsPeers + "; after 20 s, all that know the same pods; where one pod alone is asked, what peers say of that pod; 80 % of the peers reached"},
+		"DNSUnreachable":  {"no nameserver answers here, or only with errors such as SERVFAIL, 3 of 5 rounds and 34 s, or 20 s", needsPeers + "; after 20 s, all of these; of errors, peers that get answers without errors"},
+		"NodeDaemonFails": {"a network daemon of the Node is not healthy, 3 of 5 rounds and 100 s", needsPeers},
 		"PacketLoss": {
-			"10 % of a minute's connections to peers had retransmits, to half of the peers or more; for 40 s",
-			"the peers' median is three times lower; the same without the peers that lose as much or do not say",
+			"10 % of the connections of 30 s to peers had retransmits, to half of the peers or more; for 54 s, or 15 s",
+			"the peers' median is three times lower; the same without the peers that lose as much or do not say; after 15 s, half of the peers said within 10 s what they lose, and none loses half as much",
 		},
 		reasonLargePacketsLost: {
 			"full packets get lost on the way to or from half of the peers and two at least, 3 of 5 rounds and 10 s, and small ones do not",
 			"3 peers know it, or half of those asked, and two thirds of these have exchanged full packets with others since then and lose them to few",
 		},
 		"CutOff": {
-			"at most 20 % of the peers reached, 3 of 5 rounds; suspected for 12 s, or for 50 s",
-			"asked about in the API server, all others are well after 12 s, or more than half of 5 after 50 s",
+			"at most 20 % of the peers reached, 3 of 5 rounds; suspected for 10 s, or for 55 s",
+			"asked about in the API server, all others are well after 10 s (18 s of fewer than six peers), or more than half of 5 after 55 s",
 		},
-		ReasonPeersUnreachable: {"at most 20 % of the peers reached, 3 of 5 rounds", "nothing yet: others are given time to say the same"},
+		ReasonPeersUnreachable: {"at most 20 % of the peers reached in this round", "nothing yet: others are given time to say the same"},
 		ReasonManySuspect: {
 			"the same; of those asked about, half or more suspect themselves, or too few count; or the peers that are reached reach a part of theirs",
 			"nothing; others are asked about again each minute",
@@ -266,13 +266,14 @@ func TestWhenAccused(t *testing.T) {
 	}{
 		{"RouteLost", 5 * time.Second, 5 * time.Second, class(Route, Failed, "")},
 		{"ConntrackDrops", 15 * time.Second, 15 * time.Second, class(Conntrack, Failed, "")},
-		{"DNSUnreachable", 35 * time.Second, 35 * time.Second, class(DNS, Failed, "")},
-		{"PodsUnreachable", 65 * time.Second, 65 * time.Second, class(Pods, Failed, "")},
-		{"PodsUnreachable", 65 * time.Second, 65 * time.Second, onlyPod(12, 4)},
-		{"PodsUnreachable", 65 * time.Second, 65 * time.Second, onlyPod(3, 0)},
+		{"DNSUnreachable", 25 * time.Second, 25 * time.Second, class(DNS, Failed, "")},
+		{"PodsUnreachable", 70 * time.Second, 70 * time.Second, class(Pods, Failed, "")}, // no peer names its pods
+		{"PodsUnreachable", 70 * time.Second, 70 * time.Second, onlyPod(12, 4)},
+		{"PodsUnreachable", 25 * time.Second, 25 * time.Second, onlyPod(12, 0)},
+		{"PodsUnreachable", 25 * time.Second, 25 * time.Second, onlyPod(3, 0)},
 		{"NodeDaemonFails", 105 * time.Second, 105 * time.Second, class(Local, Failed, "")},
-		{"PacketLoss", 60 * time.Second, 60 * time.Second, retransmits(12)},
-		{"CutOff", 70 * time.Second, 80 * time.Second, reachOnly(2)},
+		{"PacketLoss", 20 * time.Second, 20 * time.Second, retransmits(12)},
+		{"CutOff", 60 * time.Second, 70 * time.Second, reachOnly(2)},
 	} {
 		s := newScript()
 		s.play(12)
@@ -379,8 +380,8 @@ func TestLossOfFewPeers(t *testing.T) {
 	// Below the threshold that sets, and not below the easier one.
 	s = newScript()
 	few := func(r *Round) {
-		if s.now.Unix()%60 == 0 {
-			retransmits(12)(r)
+		if s.now.Unix()%30 == 0 {
+			retransmits(6)(r)
 		}
 	}
 	if o := s.play(24, few); o.Reason != "NotYetSure" || !o.Hysteresis || o.Severity != 40 {
@@ -526,7 +527,7 @@ func TestAnswer(t *testing.T) {
 		t.Errorf("after a round: %+v", a)
 	}
 	s.play(3, class(DNS, Failed, ""), retransmits(6))
-	if a := s.evaluator.Answer(); a.Classes[DNS] || a.Lossy != 100*18/48 {
+	if a := s.evaluator.Answer(); a.Classes[DNS] || a.Lossy != 50 {
 		t.Errorf("after failures: %+v", a)
 	}
 	s.play(4)

@@ -54,7 +54,7 @@ func broken(short bool) (all []scenario) {
 	// Some are not accused before the fifth question: they know many broken ones.
 	lasts := 20 * time.Minute
 	if short {
-		lasts = 8 * time.Minute
+		lasts = 12 * time.Minute
 	}
 	for _, zones := range []int{1, 3, 6} {
 		for _, percent := range []float64{0, 1, 5, 10, 20, 30, 40} {
