@@ -9,27 +9,24 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// stale answers reads of the Node as a second API server does that has seen no version
+// stale answers lists and watches of the Node as a second API server does that has seen no version
 // after this one. Its watches tell of nothing newer.
 func stale(name string, versions []*corev1.Node) *fault {
 	last := versions[len(versions)-1]
 	return &fault{name: name, instead: func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		switch {
-		case r.URL.Query().Get("watch") != "":
+		if r.URL.Query().Get("watch") != "" {
 			for _, node := range after(versions, r.URL.Query().Get("resourceVersion")) {
 				write(w, watchEvent("MODIFIED", node))
 			}
 			http.NewResponseController(w).Flush() //nolint:errcheck // the agent may hang up
 			hold(w, r)
-		case kindOf(r) == "list nodes":
-			write(w, corev1.NodeList{
-				TypeMeta: metav1.TypeMeta{Kind: "NodeList", APIVersion: "v1"},
-				ListMeta: metav1.ListMeta{ResourceVersion: last.ResourceVersion}, Items: []corev1.Node{*last},
-			})
-		default:
-			write(w, typed(last))
+			return
 		}
+		write(w, corev1.NodeList{
+			TypeMeta: metav1.TypeMeta{Kind: "NodeList", APIVersion: "v1"},
+			ListMeta: metav1.ListMeta{ResourceVersion: last.ResourceVersion}, Items: []corev1.Node{*last},
+		})
 	}}
 }
 

@@ -164,11 +164,15 @@ func (s *scene) judgePace(f *fault, tries int, over time.Duration) {
 	}
 }
 
-// fallBehind has all reads answered by an API server that has not seen the newest versions.
+// cachedReads are those that an API server may answer from what it has seen. Asked for one
+// object without a resource version, it reads the newest one from etcd.
+func cachedReads() []string { return []string{"list nodes", "watch nodes"} }
+
+// fallBehind has such reads answered by an API server that has not seen the newest versions.
 func (s *scene) fallBehind(choice uint64) (end func()) {
 	versions := s.judge.seen()
 	behind := stale("stale reads", versions[:max(1, len(versions)-1-int(choice%6))])
-	end = s.each(func(c call) *fault { return only(behind, c, []string{"get nodes", "list nodes", "watch nodes"}) })
+	end = s.each(func(c call) *fault { return only(behind, c, cachedReads()) })
 	s.cut()
 	return end
 }
@@ -181,7 +185,7 @@ func (s *scene) travel(choice uint64) (end func()) {
 		}
 		versions := s.judge.seen()
 		behind := stale("time travel", versions[:max(1, len(versions)-1-int(coin(choice, c.number)/2%6))])
-		return only(behind, c, []string{"get nodes", "list nodes", "watch nodes"})
+		return only(behind, c, cachedReads())
 	})
 	s.cut()
 	return s.meanwhile(end, 700*time.Millisecond, func() { s.cut() })
