@@ -3,7 +3,7 @@ package verdict
 import "github.com/taintlet/taintlet/probes"
 
 // measures returns what the rounds so far show of the peers: how the newest round
-// reached them, how many of them are well, and the loss of the last minute.
+// reached them, how many of them are well, and the loss of the last 30 s.
 func (e *evidence) measures(r *Round) (all []probes.Measure) {
 	if len(r.Peers) > 0 {
 		var answered, silent float64

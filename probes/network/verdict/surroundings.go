@@ -81,7 +81,7 @@ type Answer struct {
 	// Pods has the DNS pods that it asked in its newest round, of those that it
 	// reached before: true, it reached it.
 	Pods map[netip.AddrPort]bool `json:"pods,omitempty"`
-	// Lossy is the share of connections with retransmits over the last minute, in
+	// Lossy is the share of connections with retransmits over the last 30 s, or of the newest if that is more, in
 	// percent, -1 when too few were made.
 	Lossy int `json:"lossy"`
 	// Reach is the share of its own peers that it reached in its newest round, in
