@@ -314,7 +314,7 @@ func TestPaddedAnswers(t *testing.T) {
 // answerTo sends a request and returns what comes until it was read or nothing more comes.
 func answerTo(t *testing.T, to net.Addr, request string) []byte {
 	t.Helper()
-	c, err := net.Dial(to.Network(), to.String()) //nolint:noctx // to loopback
+	c, err := net.Dial(to.Network(), to.String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -327,6 +327,7 @@ func answerTo(t *testing.T, to net.Addr, request string) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer answer.Body.Close() //nolint:errcheck // it is read to its end
 	body, err := io.ReadAll(answer.Body)
 	if err != nil || !json.Valid(body) {
 		t.Fatalf("%q: %v", body, err)

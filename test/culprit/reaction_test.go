@@ -78,7 +78,7 @@ func processes(t *testing.T) []string {
 func startSleepers(t *testing.T, count int) {
 	t.Helper()
 	const script = `i=0; while [ $i -lt $0 ]; do sleep infinity & i=$((i+1)); done; wait`
-	shell := exec.Command("sh", "-c", script, strconv.Itoa(count)) //nolint:noctx // its group is ended
+	shell := exec.Command("sh", "-c", script, strconv.Itoa(count))
 	shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	before := len(processes(t))
 	if err := shell.Start(); err != nil {

@@ -104,13 +104,11 @@ func (p *proxy) configFor(as *rest.Config) *rest.Config {
 	return through
 }
 
-// begin asks the rule from now on; nil: no request is disturbed any more. The number of
-// the next request is returned.
-func (p *proxy) begin(r rule) int {
+// begin asks the rule from now on; nil: no request is disturbed any more.
+func (p *proxy) begin(r rule) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.rule = r
-	return p.count + 1
 }
 
 // cut closes all connections, and with them the agent's watch.

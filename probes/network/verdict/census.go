@@ -50,6 +50,12 @@ func countStandings(asked, noted []string, standings []Standing) (c census, excu
 	return c, excused
 }
 
+// areAllWell reports whether none that counts suspects itself, and enough of those whose
+// Leases were noted are there.
+func (c *census) areAllWell(noted int) bool {
+	return c.well == c.count && c.there >= fewestPeers && 2*c.there > noted
+}
+
 // mostExcused are named.
 const mostExcused = 3
 

@@ -201,18 +201,14 @@ func (s *suspicion) answered(r *Round) {
 		excused[node] = excused[node] || !slices.Contains(s.ask, node)
 	}
 	s.excused = excused
-	asked, noted, wasShort := len(s.ask), len(s.noted), s.isShort
-	wasNoted := s.noted
+	asked, noted, wasShort := len(s.ask), s.noted, s.isShort
 	s.ask, s.noted, s.isShort = nil, nil, false
 	// Of those that were not asked about, as many are gone or excused.
 	reached, all := reachOf(r.Peers)
 	live := float64(reached) + float64(all-reached)*float64(c.count)/float64(asked)
 	isFew := c.count >= fewestPeers && 2*c.well > c.count && float64(100*reached) <= lowPercent*live
-	if wasShort && (!isFew || c.well < c.count || c.there < fewestPeers || 2*c.there <= noted) {
-		s.due = s.long
-		if c.well == c.count && r.At.Sub(s.notedAt) < leaseTells { // the others may renew their Leases yet
-			s.isShort, s.noted, s.due = true, wasNoted, r.At.Add(leaseAgain)
-		}
+	if wasShort && (!isFew || !c.areAllWell(len(noted))) {
+		s.waitOn(r, &c, noted)
 		return
 	}
 	s.due = r.At.Add(s.jittered(askAgain, suspicionJitter))
@@ -223,6 +219,14 @@ func (s *suspicion) answered(r *Round) {
 	s.stage = many
 	if isFew {
 		s.stage = accused
+	}
+}
+
+// waitOn waits for Leases that the others may renew yet, or else for the end of the long wait.
+func (s *suspicion) waitOn(r *Round, c *census, noted []string) {
+	s.due = s.long
+	if c.well == c.count && r.At.Sub(s.notedAt) < leaseTells {
+		s.isShort, s.noted, s.due = true, noted, r.At.Add(leaseAgain)
 	}
 }
 
