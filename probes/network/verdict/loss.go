@@ -176,7 +176,12 @@ func (l *loss) isApart() bool {
 // accuses reports whether this host loses packets and its peers do not, and have
 // not for as long as they need to see a fault of all.
 func (l *loss) accuses(now time.Time) bool {
-	return l.apart.now() && l.apart.holds(l.dwell, now) || l.alone.now() && l.alone.holds(l.short, now)
+	return l.apart.now() && l.apart.holds(l.dwell, now) || l.isAccusedAlone(now)
+}
+
+// isAccusedAlone reports whether that is so of all peers, for the short time.
+func (l *loss) isAccusedAlone(now time.Time) bool {
+	return l.alone.now() && l.alone.holds(l.short, now)
 }
 
 // press decides whether more evidence is wanted at once: packets are lost now, and the window

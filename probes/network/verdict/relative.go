@@ -130,7 +130,12 @@ func (c *relative) comparable(r *Round) bool {
 
 // accuses reports whether the class fails here alone, and has for its dwell.
 func (c *relative) accuses(now time.Time) bool {
-	return c.apart.now() && c.apart.holds(c.dwell, now) || c.short > 0 && c.alone.now() && c.alone.holds(c.short, now)
+	return c.apart.now() && c.apart.holds(c.dwell, now) || c.isAccusedAlone(now)
+}
+
+// isAccusedAlone reports whether it does after the short dwell, as no peer has the same.
+func (c *relative) isAccusedAlone(now time.Time) bool {
+	return c.short > 0 && c.alone.now() && c.alone.holds(c.short, now)
 }
 
 // due is when a round may show that the class fails here alone; zero: none does soon.

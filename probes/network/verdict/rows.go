@@ -40,8 +40,9 @@ type row struct {
 	warns bool
 	// accuses: it holds only while the API server answers and this host is in time.
 	accuses bool
-	// certain: the evidence was confirmed already, so one sample is enough.
-	certain bool
+	// certain reports whether the evidence was confirmed already, so that one sample is
+	// enough; nil: it never is.
+	certain func(*evidence, *Round) bool
 	// provenBy is the class that must have been well since the start before a good
 	// verdict is about this reason; empty: it needs no proof.
 	provenBy Class
@@ -70,19 +71,20 @@ func accusingRows() []row {
 		},
 		relativeRow(0, "PodsUnreachable"), relativeRow(1, "DNSUnreachable"), relativeRow(2, "NodeDaemonFails"),
 		{
-			level: probes.Degraded, reason: "PacketLoss", accuses: true, certain: true, provenBy: Peers,
+			level: probes.Degraded, reason: "PacketLoss", accuses: true, provenBy: Peers,
+			certain: func(e *evidence, r *Round) bool { return e.loss.isAccusedAlone(r.At) },
 			finds: func(e *evidence, r *Round) (string, bool) {
 				return e.loss.String() + "; API server answers", e.loss.accuses(r.At)
 			},
 		},
 		{
-			level: probes.Degraded, reason: reasonLargePacketsLost, accuses: true, certain: true, provenBy: Peers,
+			level: probes.Degraded, reason: reasonLargePacketsLost, accuses: true, certain: always, provenBy: Peers,
 			finds: func(e *evidence, _ *Round) (string, bool) {
 				return e.hole.String() + "; API server answers", e.hole.accuses()
 			},
 		},
 		{
-			level: probes.Degraded, reason: "CutOff", accuses: true, certain: true, provenBy: Peers,
+			level: probes.Degraded, reason: "CutOff", accuses: true, certain: always, provenBy: Peers,
 			finds: func(e *evidence, r *Round) (string, bool) {
 				return fmt.Sprintf("%s; %s; API server answers", &e.reach, e.reach.suspicion.found), e.reach.accuses(r.At)
 			},
@@ -90,10 +92,13 @@ func accusingRows() []row {
 	}
 }
 
+func always(*evidence, *Round) bool { return true }
+
 // relativeRow is the row of a class that peers are compared in.
 func relativeRow(i int, reason string) row {
 	return row{
-		level: probes.Degraded, reason: reason, accuses: true, certain: true, provenBy: relativeClasses()[i],
+		level: probes.Degraded, reason: reason, accuses: true, provenBy: relativeClasses()[i],
+		certain: func(e *evidence, r *Round) bool { return e.relatives[i].isAccusedAlone(r.At) },
 		finds: func(e *evidence, r *Round) (string, bool) {
 			return e.relatives[i].String() + "; API server answers", e.relatives[i].accuses(r.At)
 		},
@@ -217,7 +222,7 @@ func (e *evidence) observe(r *Round) probes.Observation {
 		}
 		o := probes.Observation{
 			Condition: Condition, Level: row.level, Hysteresis: row.near || row.nearAtFirst && e.mayBeCutOff(r),
-			Suspicion: IsSuspicion(row.reason), Certain: row.certain, Warns: row.warns,
+			Suspicion: IsSuspicion(row.reason), Certain: row.certain != nil && row.certain(e, r), Warns: row.warns,
 			Severity: e.severity(r, row.level), Reason: row.reason, Message: message,
 		}
 		if row.level == probes.OK {

@@ -284,6 +284,23 @@ func TestWhenAccused(t *testing.T) {
 	}
 }
 
+// Where no peer has the same, one sample is enough. After the long wait it is not: chance may
+// be part of it.
+func TestCertainIfAlone(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		ill  int // peers whose DNS is not well either
+		want bool
+	}{{0, true}, {4, false}} {
+		s := newScript()
+		s.play(12)
+		ill := answers(func(i int, a *Answer) { a.Classes[DNS] = i >= test.ill })
+		if _, ok := s.until("DNSUnreachable", class(DNS, Failed, ""), ill); !ok || s.last.Observation.Certain != test.want {
+			t.Errorf("%d peers have the same: %+v", test.ill, s.last.Observation)
+		}
+	}
+}
+
 // Whatever peers answer and Nodes say of themselves: where this host's own checks
 // are well, nothing is accused.
 func TestPeersNeverAccuse(t *testing.T) {
