@@ -63,7 +63,7 @@ func (c *relative) add(r *Round) {
 	c.here.add(failed, r.At)
 	isApart := failed && c.comparable(r) && c.isWellElsewhere()
 	c.apart.add(isApart, r.At)
-	c.alone.add(isApart && c.isWellAtAll(), r.At)
+	c.alone.add(isApart && c.isWellAtAll() && reachesMost(r), r.At)
 }
 
 // witnesses is how many peers have to know a class; of fewer than twice as many peers,
@@ -124,8 +124,14 @@ func (c *relative) reportOfSame(a *Answer) (well, known bool) {
 // its own Node. Where a part of the fleet is gone with most of the DNS pods, the host of
 // the last pod reaches none, and its peers reach that one.
 func (c *relative) comparable(r *Round) bool {
+	return c.class != Pods || reachesMost(r)
+}
+
+// reachesMost reports whether this host reaches most of its peers. Where a large part of the
+// fleet is gone, a healthy host may find DNS unreachable for some rounds by bad luck.
+func reachesMost(r *Round) bool {
 	reached, all := reachOf(r.Peers)
-	return c.class != Pods || 100*reached >= wellPercent*all
+	return 100*reached >= wellPercent*all
 }
 
 // accuses reports whether the class fails here alone, and has for its dwell.
