@@ -74,7 +74,8 @@ func newLoop(a *Agent, workers workers) *loop {
 		facts:       taints.Facts{LifecycleController: a.LifecycleController, StandInPrefix: a.Config.StandInPrefix},
 	}
 	l.slots = slots.NewKeeper(a.Slots, a.Log, a.Now)
-	l.outbox = node.NewOutbox(a.Client, l.slots.MayEvictUntil, a.Now, a.Log)
+	crowd := func() time.Duration { return pace.Crowd(l.fleet.Slices()) }
+	l.outbox = node.NewOutbox(a.Client, l.slots.MayEvictUntil, a.Now, crowd, a.Log)
 	l.reported = reported.NewBoard(a.Now)
 	l.probes = sampling.NewRunners(l.newProbe, l.fleet, workers.start, l.metrics, a.Log)
 	l.metrics.Configured(a.Config)

@@ -46,6 +46,7 @@ func connect(ctx context.Context, o Options) (cluster, func(), error) {
 	if err != nil {
 		return cluster{}, nil, err
 	}
+	client = client.Unretried()
 	if o.DryRun == DryRunServer {
 		client = client.DryRun()
 	}

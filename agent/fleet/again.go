@@ -2,8 +2,9 @@ package fleet
 
 import (
 	"math"
-	"math/rand/v2"
 	"time"
+
+	"github.com/taintlet/taintlet/agent/pace"
 )
 
 const (
@@ -78,6 +79,6 @@ func peersWait(slices int) func(count int) time.Duration {
 		for range min(max(0, count-peersAgainSoon), 10) {
 			wait = min(2*wait, refreshEvery)
 		}
-		return wait + time.Duration(rand.Int64N(int64(max(1, slices))*int64(time.Second))) //nolint:gosec // not a secret
+		return wait + pace.UpTo(pace.Crowd(max(1, slices)))
 	}
 }

@@ -34,12 +34,13 @@ type Outbox struct {
 }
 
 // NewOutbox returns an empty Outbox. A NoExecute taint is added until the time that
-// mayEvictUntil returns, by the clock of now.
-func NewOutbox(client Client, mayEvictUntil, now func() time.Time, log *slog.Logger) *Outbox {
+// mayEvictUntil returns, by the clock of now. crowd returns the time in which all agents of
+// the fleet write once.
+func NewOutbox(client Client, mayEvictUntil, now func() time.Time, crowd func() time.Duration, log *slog.Logger) *Outbox {
 	o := &Outbox{Results: make(chan Result), jobs: make(chan job, 1), alive: make(chan struct{}, 1)}
 	o.writer = writer{
 		client: client, log: log, jobs: o.jobs, alive: o.alive, results: o.Results,
-		mayEvictUntil: mayEvictUntil, now: now, announced: map[announcement]bool{},
+		mayEvictUntil: mayEvictUntil, now: now, crowd: crowd, announced: map[announcement]bool{},
 	}
 	return o
 }

@@ -12,7 +12,7 @@ import (
 // A condition that was Critical again and again while nothing could be written is
 // announced once, and not a hundred times before its taint is set.
 func TestEvictionIsAnnouncedOnce(t *testing.T) {
-	o := NewOutbox(nil, nil, nil, nil)
+	o := NewOutbox(nil, nil, nil, nil, nil)
 	for i := range 100 {
 		o.Announce("HostPIDPressureCritical", "used all tasks", time.Unix(int64(i), 0))
 		o.Announce("HostMemoryPressureCritical", "used all memory", time.Unix(int64(i), 0))
@@ -47,7 +47,7 @@ func TestOwnTaintsAreNothingNew(t *testing.T) {
 		"other conditions":              {landed, func(c *taints.Desired) { c.Conditions = nil }, true},
 		"another pair is to be removed": {landed, func(c *taints.Desired) { c.Taints = nil }, true},
 	} {
-		o := NewOutbox(nil, nil, nil, nil)
+		o := NewOutbox(nil, nil, nil, nil, nil)
 		o.Put(before, desired)
 		<-o.jobs // the writer is at it
 		next := desired
@@ -66,7 +66,7 @@ func TestRemovedConditionsAreHandedOutAgain(t *testing.T) {
 	desired := taints.Desired{Conditions: []taints.NodeCondition{{Type: "HostMemoryPressure", Status: taints.ConditionFalse}, {Type: "HostDiskPressure", Status: taints.ConditionFalse}}}
 	bare, written := &taints.Node{}, &taints.Node{Conditions: desired.Conditions}
 	half := &taints.Node{Conditions: desired.Conditions[:1]}
-	o := NewOutbox(nil, nil, nil, nil)
+	o := NewOutbox(nil, nil, nil, nil, nil)
 	putAgain := func(node *taints.Node) bool {
 		o.Put(node, desired)
 		return len(o.jobs) == 1

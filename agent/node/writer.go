@@ -30,7 +30,9 @@ type writer struct {
 	// mayEvictUntil is until when a NoExecute taint may be added.
 	mayEvictUntil func() time.Time
 	now           func() time.Time
-	announced     map[announcement]bool
+	// crowd is the time in which all agents of the fleet write once.
+	crowd     func() time.Duration
+	announced map[announcement]bool
 	// written is the Node as the last successful write left it.
 	written *taints.Node
 }
@@ -38,7 +40,7 @@ type writer struct {
 // run writes the newest job until the context ends. After a failure it tries
 // the same job again with growing pauses, unless a newer one came.
 func (w *writer) run(ctx context.Context) error {
-	tries := newTries()
+	tries := newTries(w.crowd())
 	for {
 		j, ok := w.take(ctx)
 		for ok && j != nil {
@@ -60,7 +62,7 @@ func (w *writer) run(ctx context.Context) error {
 				return ctx.Err()
 			case w.results <- Result{j.sequence, node, err, isRestored(j.base, node)}:
 			}
-			pause := tries.after(*j, err) - time.Since(begin)
+			pause := tries.after(*j, err, w.crowd()) - time.Since(begin)
 			j, ok = w.pause(ctx, w.next(*j, node, err), max(joinWithin, pause))
 		}
 		if !ok {
@@ -89,24 +91,36 @@ type tries struct {
 	timeout time.Duration
 }
 
-func newTries() *tries { return &tries{pace.NewRetry(), requestTimeout} }
+// newTries returns the tries of an agent of a fleet that needs as long as crowd. Where many
+// may wait at the same time, a request waits until the API server refuses it, which it does
+// after 15 s (a quarter of --request-timeout, in
+// k8s.io/apiserver/pkg/server/config.go). One that is given up before has to wait again from the
+// beginning.
+func newTries(crowd time.Duration) *tries {
+	return &tries{pace.NewRetry(), requestTimeout + min(crowd, requestTimeout)}
+}
 
-// after returns the pause after a try.
-func (t *tries) after(j job, err error) time.Duration {
+// after returns the pause after a try. When the API server has too much to do, the agents of
+// the fleet come back one after another.
+func (t *tries) after(j job, err error, crowd time.Duration) time.Duration {
 	if err == nil {
-		*t = *newTries()
+		*t = *newTries(crowd)
 		return 0
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		t.timeout = min(2*t.timeout, maxRequestTimeout)
 	}
-	return t.retry.After(err, j.isUrgent())
+	pause := t.retry.After(err, j.isUrgent())
+	if pace.IsOverload(err) {
+		pause += pace.UpTo(crowd)
+	}
+	return pause
 }
 
 const (
 	// soonest and latest are when a job is tried again after a sign of life of the
-	// API server: what is urgent at once, but not by all agents in the same
-	// moment, and the rest when that is done.
+	// API server, beside the time of the crowd: what is urgent at once, but not by all
+	// agents in the same moment, and the rest when that is done.
 	soonest = time.Second
 	latest  = 15 * time.Second
 )
@@ -145,9 +159,9 @@ func (w *writer) pause(ctx context.Context, j *job, pause time.Duration) (*job, 
 			j = &newer
 		case <-w.alive:
 			if j != nil && j.isUrgent() {
-				hurry(soonest)
+				hurry(soonest + w.crowd())
 			} else if j != nil {
-				hurry(latest)
+				hurry(latest + w.crowd())
 			}
 		}
 	}

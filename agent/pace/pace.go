@@ -22,8 +22,15 @@ func Sleep(ctx context.Context, d time.Duration) bool {
 
 // UpTo is a random part of a time, so that a fleet does not act all at once.
 func UpTo(d time.Duration) time.Duration {
+	if d <= 0 {
+		return 0
+	}
 	return time.Duration(rand.Int64N(int64(d))) //nolint:gosec // not a secret
 }
+
+// Crowd is the time in which all agents of a fleet write once, when one API server
+// writes a hundred Nodes a second. slices is the size of the fleet in hundreds.
+func Crowd(slices int) time.Duration { return time.Duration(slices) * time.Second }
 
 // Tempo is a factor of 0.9 to 1.1 for periods, so that the agents of a cluster
 // that started together do not stay together.

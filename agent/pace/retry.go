@@ -42,6 +42,11 @@ func IsRefusal(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err)
 }
 
+// IsOverload reports whether the API server answered that it has too much to do.
+func IsOverload(err error) bool {
+	return apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err)
+}
+
 // isAnswer reports whether the API server answered, or took the request and was
 // too slow.
 func isAnswer(err error) bool {

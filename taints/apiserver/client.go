@@ -30,6 +30,9 @@ var ErrOvertaken = errors.New("the node changed while it was written; deciding a
 // each of its tries. Nothing was written; it may be called again.
 var ErrContended = errors.New("changed by others during each try")
 
+// writeRetries is how often client-go repeats a request by default (rest.NewRequest).
+const writeRetries = 10
+
 // conflictTries bounds how often one Apply starts over because somebody else
 // wrote the Node at the same time. A busy Node sees a few writes per minute.
 const conflictTries = 10
@@ -43,6 +46,8 @@ type Client struct {
 	name  string
 	// dryRun is sent with every write: nil, or that nothing is to be kept.
 	dryRun []string
+	// retries is how often client-go repeats a write that the API server puts off.
+	retries int
 }
 
 // NewClient returns a client for the Node of that name.
@@ -61,17 +66,30 @@ func NewClient(config *rest.Config, nodeName string) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{connections: connections, codec: runtime.NewParameterCodec(scheme), name: nodeName}, nil
+	return &Client{connections: connections, codec: runtime.NewParameterCodec(scheme), name: nodeName, retries: writeRetries}, nil
 }
 
 // Node returns a client for another Node of the same cluster.
 func (c *Client) Node(name string) *Client {
-	return &Client{c.connections, c.codec, name, c.dryRun}
+	other := *c
+	other.name = name
+	return &other
 }
 
 // DryRun returns a client whose writes the API server checks and does not keep.
 func (c *Client) DryRun() *Client {
-	return &Client{c.connections, c.codec, c.name, []string{metav1.DryRunAll}}
+	other := *c
+	other.dryRun = []string{metav1.DryRunAll}
+	return &other
+}
+
+// Unretried returns a client that makes each write once: its caller knows better when to
+// try again. client-go repeats what the API server puts off (429) each second, ten times, and
+// the agents of a large fleet would do so all together.
+func (c *Client) Unretried() *Client {
+	other := *c
+	other.retries = 0
+	return &other
 }
 
 // Apply makes the Node carry what is desired, in at most two requests that matter.
@@ -180,7 +198,7 @@ func (c *Client) patch(ctx context.Context, kind types.PatchType, body any, subr
 	err = c.request(func(api rest.Interface) error {
 		return api.Patch(kind).Resource("nodes").Name(c.name).SubResource(subresources...).
 			VersionedParams(&metav1.PatchOptions{FieldManager: fieldManager, DryRun: c.dryRun}, c.codec).
-			Body(data).Do(ctx).Into(node)
+			MaxRetries(c.retries).Body(data).Do(ctx).Into(node)
 	})
 	if err != nil {
 		resource := "nodes"

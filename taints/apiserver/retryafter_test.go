@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 
 	"github.com/taintlet/taintlet/taints"
@@ -54,5 +55,24 @@ func TestNothingIsPutOffForLong(t *testing.T) {
 				t.Error("no Node by the watch")
 			}
 		})
+	}
+}
+
+// A write that the API server puts off is its caller's to try again.
+func TestUnretriedWritesOnce(t *testing.T) {
+	var requests atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		requests.Add(1)
+		w.Header().Set("Retry-After", "1")
+		w.WriteHeader(http.StatusTooManyRequests)
+	}))
+	defer server.Close()
+	client, err := NewClient(&rest.Config{Host: server.URL, QPS: -1}, "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	desired := taints.Desired{Taints: []taints.Taint{{Key: "a", Effect: taints.NoSchedule}}}
+	if _, err := client.Unretried().Apply(t.Context(), &taints.Node{}, desired); !apierrors.IsTooManyRequests(err) || requests.Load() != 1 {
+		t.Errorf("%d requests, then %v, want 1, then that there are too many", requests.Load(), err)
 	}
 }
