@@ -13,6 +13,8 @@ type job struct {
 	desired  taints.Desired
 	// announce is written before the Node is written, if that evicts.
 	announce []announcement
+	// waited: its taints were written, and its conditions waited for those of other agents.
+	waited bool
 }
 
 // isWithdrawal reports whether the job is to write nothing.

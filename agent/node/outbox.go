@@ -60,7 +60,7 @@ func (o *Outbox) Put(base *taints.Node, desired taints.Desired) {
 	o.isWritten = false
 	o.sequence++
 	o.handedOut = &desired
-	o.jobs <- job{o.sequence, base, desired, slices.Clone(o.announcements)}
+	o.jobs <- job{sequence: o.sequence, base: base, desired: desired, announce: slices.Clone(o.announcements)}
 }
 
 // brings reports whether what was handed out does all that a newer decision asks

@@ -52,6 +52,11 @@ func (w *writer) run(ctx context.Context) error {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
+			if errors.Is(err, errCrowded) { // the watch shows the taints meanwhile
+				j.base, j.waited = node, true
+				j, ok = w.pause(ctx, j, pace.UpTo(w.crowd()))
+				continue
+			}
 			if err == nil {
 				w.written = node
 				maps.DeleteFunc(w.announced, func(a announcement, _ bool) bool { return !slices.Contains(j.announce, a) })
@@ -171,6 +176,13 @@ func (w *writer) pause(ctx context.Context, j *job, pause time.Duration) (*job, 
 // take it.
 var errSlotStale = errors.New("the eviction slot could not be renewed for too long")
 
+// errCrowded: the taints were written, and the conditions have to wait.
+var errCrowded = errors.New("the API server is slow")
+
+// slow is how long a write of taints takes at least while many agents write theirs. Else it
+// takes milliseconds.
+const slow = time.Second
+
 // announceTimeout is how long the Event before an eviction may take.
 const announceTimeout = 5 * time.Second
 
@@ -180,7 +192,7 @@ func (w *writer) apply(ctx context.Context, j job, timeout time.Duration) (*tain
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	if !evicts(j) {
-		return w.client.Apply(ctx, j.base, j.desired)
+		return w.write(ctx, j)
 	}
 	left := w.mayEvictUntil().Sub(w.now())
 	if left <= 0 {
@@ -198,7 +210,26 @@ func (w *writer) apply(ctx context.Context, j job, timeout time.Duration) (*tain
 		}
 		w.announced[a] = true
 	}
-	return w.client.Apply(ctx, j.base, j.desired)
+	return w.write(ctx, j)
+}
+
+// write writes the taints and then the conditions. If the taints were slow, the agents of the
+// fleet write their conditions one after another, so that they delay no taint:
+// errCrowded.
+func (w *writer) write(ctx context.Context, j job) (*taints.Node, error) {
+	crowd := w.crowd()
+	if crowd == 0 || j.waited || !j.isUrgent() {
+		return w.client.Apply(ctx, j.base, j.desired)
+	}
+	begin := time.Now()
+	node, err := w.client.Apply(ctx, j.base, j.desired.WithoutConditions())
+	switch {
+	case err != nil:
+		return node, err
+	case time.Since(begin) >= slow:
+		return node, errCrowded
+	}
+	return w.client.Apply(ctx, node, j.desired)
 }
 
 func (w *writer) announce(ctx context.Context, node *taints.Node, a announcement) error {

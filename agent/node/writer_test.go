@@ -56,6 +56,125 @@ func TestCrowdComesBackInTurn(t *testing.T) {
 	}
 }
 
+// slowly is an API server that takes its time for taints, and says when conditions came.
+type slowly struct {
+	Memory
+	takes      time.Duration
+	conditions chan time.Time
+}
+
+func (s *slowly) Apply(_ context.Context, base *taints.Node, desired taints.Desired) (*taints.Node, error) {
+	if _, differs := desired.Differs(base); differs {
+		time.Sleep(s.takes)
+	}
+	if len(desired.Conditions) > 0 {
+		s.conditions <- time.Now()
+	}
+	return desired.ApplyTo(base), nil
+}
+
+// While the API server is slow, the agents of a large fleet write their conditions one after
+// another. A taint that is decided meanwhile does not wait for that.
+func TestConditionsOfACrowdWait(t *testing.T) {
+	for name, c := range map[string]struct {
+		takes, crowd  time.Duration
+		least, atMost time.Duration // between the first and the last of 200 agents
+	}{
+		"5,000 agents, slow": {2 * time.Second, 50 * time.Second, 45 * time.Second, 50 * time.Second},
+		"5,000 agents":       {10 * time.Millisecond, 50 * time.Second, 0, 0},
+		"one agent, slow":    {2 * time.Second, 0, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var after []time.Duration
+			for range 200 {
+				synctest.Test(t, func(t *testing.T) { after = append(after, conditionsAfter(t, c.takes, c.crowd)) })
+			}
+			if spread := slices.Max(after) - slices.Min(after); spread < c.least || spread > c.atMost {
+				t.Errorf("their conditions come within %s, want %s to %s", spread, c.least, c.atMost)
+			}
+		})
+	}
+}
+
+// conditionsAfter is when an agent that sets a taint writes its conditions.
+func conditionsAfter(t *testing.T, takes, crowd time.Duration) time.Duration {
+	t.Helper()
+	api := &slowly{takes: takes, conditions: make(chan time.Time, 2)}
+	o := NewOutbox(api, nil, time.Now, func() time.Duration { return crowd }, slog.New(slog.DiscardHandler))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() { _ = o.Run(ctx) }() // its error is that of the context
+	begin := time.Now()
+	o.Put(&taints.Node{}, desired(corev1.TaintNodeMemoryPressure))
+	r := <-o.Results
+	if r.Err != nil {
+		t.Error(r.Err)
+	}
+	written := (<-api.conditions).Sub(begin)
+	if len(api.conditions) > 0 {
+		t.Error("the conditions were written twice")
+	}
+	return written
+}
+
+// A webhook that strips taints, behind a slow API server, does not make the writer try them for ever.
+func TestStrippedTaintsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := &stripping{}
+		o := NewOutbox(api, nil, time.Now, func() time.Duration { return time.Second }, slog.New(slog.DiscardHandler))
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go func() { _ = o.Run(ctx) }() // its error is that of the context
+		o.Put(&taints.Node{}, desired(corev1.TaintNodeMemoryPressure))
+		select {
+		case <-o.Results:
+		case <-time.After(time.Hour):
+			t.Error("no result in an hour")
+		}
+		if api.writes != 2 {
+			t.Errorf("%d writes, want 2", api.writes)
+		}
+	})
+}
+
+// stripping is a slow API server with a webhook that strips what is written.
+type stripping struct {
+	Memory
+	writes int
+}
+
+func (s *stripping) Apply(_ context.Context, base *taints.Node, _ taints.Desired) (*taints.Node, error) {
+	s.writes++
+	time.Sleep(2 * time.Second)
+	return base, nil
+}
+
+// A taint that is decided while the conditions wait is written at once, or nearly so.
+func TestTaintPassesWaitingConditions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := &slowly{takes: 2 * time.Second, conditions: make(chan time.Time, 2)}
+		o := NewOutbox(api, nil, time.Now, func() time.Duration { return time.Hour }, slog.New(slog.DiscardHandler))
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go func() { _ = o.Run(ctx) }() // its error is that of the context
+		o.Put(&taints.Node{}, desired(corev1.TaintNodeMemoryPressure))
+		time.Sleep(3 * time.Second)
+		api.takes = 0
+		begin := time.Now()
+		o.Put(&taints.Node{}, desired(corev1.TaintNodePIDPressure))
+		if <-o.Results; time.Since(begin) > soonest {
+			t.Errorf("the second taint came after %s", time.Since(begin))
+		}
+	})
+}
+
+func desired(key string) taints.Desired {
+	return taints.Desired{
+		Taints:     []taints.Taint{{Key: key, Effect: taints.NoSchedule}},
+		Conditions: []taints.NodeCondition{{Type: "HostMemoryPressure", Status: taints.ConditionTrue}},
+	}
+}
+
 // secondTry is when an agent tries its taint for the second time.
 func secondTry(t *testing.T, err error, crowd time.Duration) time.Duration {
 	t.Helper()
@@ -65,8 +184,7 @@ func secondTry(t *testing.T, err error, crowd time.Duration) time.Duration {
 	defer cancel()
 	go func() { _ = o.Run(ctx) }() // its error is that of the context
 	begin := time.Now()
-	taint := taints.Taint{Key: corev1.TaintNodeMemoryPressure, Effect: taints.NoSchedule}
-	o.Put(&taints.Node{}, taints.Desired{Taints: []taints.Taint{taint}})
+	o.Put(&taints.Node{}, desired(corev1.TaintNodeMemoryPressure))
 	for range 2 {
 		<-o.Results
 	}
