@@ -84,7 +84,7 @@ faults: controlplane ## an agent killed at each of its requests, and SEEDS=1000 
 	@set -o pipefail; TAINTLET_FAULT_SEEDS=$(SEEDS) TAINTLET_FAULT_FIRST=$(FIRST) TAINTLET_FAULT_RESULTS=$(CURDIR)/test/faults/results.md TAINTLET_REQUIRE=controlplane go test -count 1 -timeout 6h -v ./test/faults | grep --line-buffered -v '^ *=== '
 
 .PHONY: attack
-attack: controlplane ## attack a running agent in every way, for some minutes; TAINTLET_WRITE_RELIABILITY=1 writes docs/reliability.md
+attack: controlplane ## attack a running agent in every way, for some minutes; TAINTLET_WRITE_RELIABILITY=1 writes test/security/README.md
 	TAINTLET_REQUIRE=controlplane TAINTLET_LONG_ATTACKS=1 go test -count 1 -timeout 40m -v -run 'TestAttacks|TestStolenToken' ./test/security | grep --line-buffered -v '^=== '
 
 BENCH ?=

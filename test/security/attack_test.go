@@ -23,7 +23,7 @@ type attack struct {
 	// run tries it and counts: attempts, and how many were denied. A failure of
 	// the defence is reported through t.
 	run func(t *testing.T, c *scene) (attempts, denied int)
-	// what says in a line what is done, for docs/reliability.md.
+	// what says in a line what is done, for README.md.
 	what string
 	// quiet: run itself makes the host sick, if at all. Otherwise that is done
 	// again and again while it runs.

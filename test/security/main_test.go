@@ -19,7 +19,7 @@ import (
 const (
 	// longEnv plays the attacks at full length.
 	longEnv = "TAINTLET_LONG_ATTACKS"
-	// writeEnv writes the table into docs/reliability.md.
+	// writeEnv writes the table into README.md.
 	writeEnv = "TAINTLET_WRITE_RELIABILITY"
 )
 

@@ -36,7 +36,7 @@ func table(rows []row) string {
 }
 
 const (
-	page       = "../../docs/reliability.md"
+	page       = "README.md"
 	tableBegin = "<!-- by make attack: begin -->\n"
 	tableEnd   = "<!-- by make attack: end -->\n"
 )

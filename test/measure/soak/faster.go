@@ -47,7 +47,7 @@ func periods() []swap {
 		"mountsEvery = 5 * time.Second",
 		"mountsSeldom = 30 * time.Second",
 		"healthyAgainAfter = 2 * time.Minute",
-		"lossWindow = time.Minute",
+		"lossWindow = 30 * time.Second",
 		"apiEvery = 59 * time.Second",
 		"lookAgain = time.Minute",
 		"distrust = time.Minute",

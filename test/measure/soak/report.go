@@ -15,7 +15,7 @@ func render(f *figures, lines []line) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s, %s\n\n", f.Mode, f.Date)
 	fmt.Fprintf(&b, "%s Took %s.\n", f.Origin, f.Took.Round(time.Second))
-	b.WriteString("Written by `make soak`; [docs/reliability.md](../../../../docs/reliability.md#over-a-week) says what it means.\n\n")
+	b.WriteString("Written by `make soak`; [README.md](../README.md) says what it means.\n\n")
 	if f.Pace > 0 {
 		fmt.Fprintf(&b, "All periods of the agent were divided by %d. The incidents' schedule has seed %d; from %.0f %% on there was none.\n\n", f.Pace, f.Seed, 100*quietFrom)
 	}
