@@ -66,6 +66,16 @@ quick: ## the fast tests, and which tests were skipped and why
 controlplane: ## build the Kubernetes components into the user's cache (some minutes when cold)
 	@go run ./test/cluster/build
 
+FUZZ_FOR ?= 60s
+
+.PHONY: fuzz
+fuzz: ## every fuzz test for FUZZ_FOR=60s; what fails is kept as a seed beside its test
+	@set -e; for test in $$(grep -rl '^func Fuzz' --include=*_test.go .); do \
+		for name in $$(sed -n 's/^func \(Fuzz[A-Za-z]*\)(.*/\1/p' $$test); do \
+			echo "=== $$name in $$(dirname $$test)"; go test $$(dirname $$test) -run '^$$' -fuzz "^$$name$$" -fuzztime $(FUZZ_FOR); \
+		done; \
+	done
+
 DEPTH ?= 12
 EXHAUST_FOR ?= 2s
 

@@ -1,0 +1,50 @@
+package config_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"github.com/taintlet/taintlet/agent/config"
+)
+
+// FuzzConfiguration: whatever a file holds, it is refused in a short text, or what is in force
+// can be written as a file that means the same.
+func FuzzConfiguration(f *testing.F) {
+	for _, text := range []string{
+		"", header, header + "memory: {availablePercent: 7}\nheartbeat: 10m\n", "{}", "null", "[]",
+		header + "rules:\n- {condition: MemoryPressure, level: Critical, taint: {key: example.com/a, effect: NoExecute}}\n",
+		header + "conditions:\n- {type: KernelDeadlock, staleAfter: 10m}\nmemory: {availableBytes: 1Gi}\n",
+		header + "softRules:\n- {condition: MemoryPressure, percent: 80, taint: {key: example.com/a}}\n",
+	} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		before, err := effective(t, data)
+		if err != nil {
+			if len(err.Error()) > 8<<10 {
+				t.Errorf("an error of %d bytes", len(err.Error()))
+			}
+			return
+		}
+		after, err := effective(t, []byte(before))
+		if err != nil {
+			t.Fatalf("what is in force is refused: %v\n%s", err, before)
+		}
+		if marks := regexp.MustCompile(` +# set.*`); marks.ReplaceAllString(before, "") != marks.ReplaceAllString(after, "") {
+			t.Errorf("the effective configuration means something else:\n%s\n%s", before, after)
+		}
+	})
+}
+
+// effective is the whole configuration that a file gives.
+func effective(t *testing.T, data []byte) (string, error) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, text, err := config.HostSchema().Effective(path)
+	return text, err
+}
