@@ -14,7 +14,7 @@ import (
 	"github.com/taintlet/taintlet/probes"
 )
 
-var update = flag.Bool("update", false, "write what becomes of starts and overloads into docs/how-it-decides.md")
+var update = flag.Bool("update", false, "write what becomes of starts and overloads into README.md")
 
 // starts are courses that are ordinary life.
 func starts(t *testing.T) []course {
@@ -216,12 +216,12 @@ func (c course) kubelet() (at time.Duration, reached bool) {
 	return 0, false
 }
 
-// comparePage compares a text with that between the marks of docs/how-it-decides.md,
+// comparePage compares a text with that between the marks of README.md,
 // or writes it there. Figures may differ by a second, for a host with more processors
 // is sampled sooner.
 func comparePage(t *testing.T, got string) {
 	t.Helper()
-	const page, begin, end = "../../docs/how-it-decides.md", "<!-- starts and overloads -->\n", "<!-- end of starts and overloads -->\n"
+	const page, begin, end = "README.md", "<!-- starts and overloads -->\n", "<!-- end of starts and overloads -->\n"
 	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
