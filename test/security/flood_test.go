@@ -47,7 +47,7 @@ func floods() []flood {
 
 // No policy bounds how often something is written. The priority levels bound how
 // much of it runs at the same time, however many connections there are, and the
-// others go on. The rates that are logged are in deploy/README.md.
+// others go on. The rates that are logged are in README.md.
 func TestFloodOfAStolenToken(t *testing.T) {
 	c := denying.Require(t)
 	const name, other = "flooded", "beside-the-flood"
