@@ -116,7 +116,7 @@ soak: controlplane ## a week of an agent, with incidents, 720 times as fast, int
 NETWORK_TABLE ?= $(CURDIR)/bin/incidents.md
 
 .PHONY: network
-network: controlplane ## every incident of the network, on namespaces as hosts (2 hours; needs root); the table for docs/network.md is written to NETWORK_TABLE
+network: controlplane ## every incident of the network, on namespaces as hosts (2 hours; needs root); the table for test/network/README.md is written to NETWORK_TABLE
 	@mkdir -p $(dir $(NETWORK_TABLE)) && rm -f $(NETWORK_TABLE)
 	TAINTLET_NETWORK_TABLE=$(NETWORK_TABLE) TAINTLET_REQUIRE=controlplane,netns go test -count 1 -timeout 3h -v ./test/network
 	TAINTLET_LONG_ATTACKS=1 TAINTLET_REQUIRE=controlplane,netns go test -count 1 -timeout 40m -v -run TestForgedAnswers ./test/security

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	complaintsPage = "../docs/complaints.md"
+	complaintsPage = "complaints.md"
 	// scenarioTest names its subtests after the files in scenarioFiles.
 	scenarioTest  = "TestScenarios"
 	scenarioFiles = "../agent/decide/testdata"

@@ -6,8 +6,8 @@ import (
 	"github.com/taintlet/taintlet/test/bed/fleet"
 )
 
-// The times in which a host has to be tainted at defaults; docs/network.md has
-// the reasons. soon is for what needs no comparison, later for what fails here and
+// The times in which a host has to be tainted at defaults; probes/network/README.md
+// has the reasons. soon is for what needs no comparison, later for what fails here and
 // is well at others, last for a host that suspects itself and asks about others.
 const (
 	soon  = 30 * time.Second

@@ -27,7 +27,7 @@ func IsSuspicion(reason string) bool {
 	return reason == ReasonPeersUnreachable || reason == ReasonManySuspect
 }
 
-// row is a row of the verdict's table, in docs/network.md too. The first row that
+// row is a row of the verdict's table, in ../README.md too. The first row that
 // holds is the verdict.
 type row struct {
 	level  probes.Level

@@ -15,7 +15,7 @@ import (
 	"github.com/taintlet/taintlet/probes"
 )
 
-var writeTable = flag.Bool("write-table", false, "write the verdict's table into docs/network.md")
+var writeTable = flag.Bool("write-table", false, "write the verdict's table into ../README.md")
 
 // examples plays what makes each row hold, by reason.
 func examples() map[string]func(*script) probes.Observation {
@@ -83,7 +83,7 @@ func examples() map[string]func(*script) probes.Observation {
 	}
 }
 
-// inDocs has what docs/network.md says of each row, by reason: its evidence, and what it
+// inDocs has what ../README.md says of each row, by reason: its evidence, and what it
 // needs besides.
 func inDocs() map[string]struct{ evidence, needs string } {
 	const needsPeers = "3 peers know the class, or half of those asked, and two thirds of these report it well"
@@ -131,7 +131,7 @@ func inDocs() map[string]struct{ evidence, needs string } {
 	}
 }
 
-// table is the verdict's table as docs/network.md has it. The examples are what
+// table is the verdict's table as ../README.md has it. The examples are what
 // the code says.
 func table(t *testing.T) string {
 	t.Helper()
@@ -182,7 +182,7 @@ func TestEveryRowHoldsForItsExample(t *testing.T) {
 }
 
 func TestTableInDocs(t *testing.T) {
-	const page, begin, end = "../../../docs/network.md", "<!-- verdict -->\n", "<!-- end of verdict -->\n"
+	const page, begin, end = "../README.md", "<!-- verdict -->\n", "<!-- end of verdict -->\n"
 	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
