@@ -70,7 +70,7 @@ spec: {policyName: refusal, validationActions: [Deny]}
 `
 
 var (
-	shared  cluster.Shared
+	shared  = cluster.Shared{Options: cluster.Options{WithoutScheduler: true}}
 	program = process.SharedProgram{Build: buildAgent, Options: process.BuildOptions{Release: true}}
 	berths  = make(chan string, inParallel)
 	install sync.Once
@@ -91,7 +91,6 @@ func TestMain(m *testing.M) {
 func require(t *testing.T) *cluster.Cluster {
 	t.Helper()
 	cluster.SkipUnlessRequired(t)
-	shared.Options.WithoutScheduler = true
 	c := shared.Require(t)
 	install.Do(func() {
 		rules := append(config.Default().Rules,
