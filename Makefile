@@ -69,12 +69,13 @@ controlplane: ## build the Kubernetes components into the user's cache (some min
 FUZZ_FOR ?= 60s
 
 .PHONY: fuzz
-fuzz: ## every fuzz test for FUZZ_FOR=60s; what fails is kept as a seed beside its test
-	@set -e; for test in $$(grep -rl '^func Fuzz' --include=*_test.go .); do \
+fuzz: ## every fuzz test for FUZZ_FOR=60s; what fails is kept as a seed beside its test, and named at the end
+	@failed=; for test in $$(grep -rl '^func Fuzz' --include=*_test.go .); do \
 		for name in $$(sed -n 's/^func \(Fuzz[A-Za-z]*\)(.*/\1/p' $$test); do \
-			echo "=== $$name in $$(dirname $$test)"; go test $$(dirname $$test) -run '^$$' -fuzz "^$$name$$" -fuzztime $(FUZZ_FOR); \
+			echo "=== $$name in $$(dirname $$test)"; \
+			go test $$(dirname $$test) -run '^$$' -fuzz "^$$name$$" -fuzztime $(FUZZ_FOR) || failed="$$failed $$name"; \
 		done; \
-	done
+	done; [ -z "$$failed" ] || { echo "failed:$$failed"; exit 1; }
 
 DEPTH ?= 12
 EXHAUST_FOR ?= 2s
