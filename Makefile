@@ -190,3 +190,11 @@ image: ## container image, by docker or BUILDER=buildah; BUILDFLAGS='--platform 
 	$(BUILDER) build --tag $(IMAGE):$(VERSION) --build-arg VERSION=$(VERSION) --build-arg REVISION=$$(git rev-parse HEAD) \
 		--build-arg SOURCE_DATE_EPOCH=$$SOURCE_DATE_EPOCH --build-arg CREATED=$$(date -u -d @$$SOURCE_DATE_EPOCH +%FT%TZ) \
 		$(BUILDFLAGS) .
+
+.PHONY: release
+release: ## what a release publishes, into bin/release-VERSION, from a clean tree; VERSION=0.1.0
+	go run ./test/release --version=$(VERSION) --out=bin/release-$(VERSION)
+
+.PHONY: workflows
+workflows: ## lint the workflows of .github; needs the network
+	go run github.com/rhysd/actionlint/cmd/actionlint@v1.7.7

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+)
+
+// chart writes the chart as Helm packages it, and the layout taintlet-chart.
+// Helm gives the files of a package the time of packaging, so they are packed again.
+func (r *release) chart(work string) error {
+	if _, err := r.run(nil, "go", "tool", "-modfile=test/helm/go.mod", "helm", "package", "deploy/helm/taintlet",
+		"--version", r.version, "--app-version", r.version, "--destination", work); err != nil {
+		return err
+	}
+	name := "taintlet-" + r.version + ".tgz"
+	content, err := os.ReadFile(filepath.Join(work, name))
+	if err != nil {
+		return err
+	}
+	files, err := untarGz(content)
+	if err != nil {
+		return err
+	}
+	packed, err := tarGz(files, r.created)
+	if err != nil {
+		return err
+	}
+	if err := r.write(name, packed); err != nil {
+		return err
+	}
+	config, err := json.Marshal(map[string]string{"apiVersion": "v2", "name": "taintlet", "type": "application",
+		"version": r.version, "appVersion": r.version})
+	if err != nil {
+		return err
+	}
+	return r.chartLayout(config, packed)
+}
+
+func (r *release) chartLayout(config, packed []byte) error {
+	l, err := newLayout(filepath.Join(r.out, "taintlet-chart"))
+	if err != nil {
+		return err
+	}
+	metadata, err := l.blob("application/vnd.cncf.helm.config.v1+json", config)
+	if err != nil {
+		return err
+	}
+	content, err := l.blob("application/vnd.cncf.helm.chart.content.v1.tar+gzip", packed)
+	if err != nil {
+		return err
+	}
+	entry, err := l.json(manifestType, manifest{2, manifestType, metadata, []descriptor{content}})
+	if err != nil {
+		return err
+	}
+	return l.tag(entry, r.version)
+}

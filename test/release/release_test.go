@@ -1,0 +1,150 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/taintlet/taintlet/test/cluster"
+)
+
+// A release is built twice, from clones in two folders, and is the same byte for byte.
+// It compiles eight programs twice, so it runs only where TAINTLET_REQUIRE lists release.
+func TestReleaseIsReproducible(t *testing.T) {
+	if !cluster.Required("release") {
+		t.Skip("compiles eight programs twice: set TAINTLET_REQUIRE=release")
+	}
+	first, second := built(t), built(t)
+	checkChecksums(t, first)
+	checkLayouts(t, first)
+	want, got := files(t, first), files(t, second)
+	if len(want) != len(got) || len(want) == 0 {
+		t.Fatalf("%d files, then %d", len(want), len(got))
+	}
+	for name, content := range want {
+		if !bytes.Equal(content, got[name]) {
+			t.Errorf("%s differs between two builds", name)
+		}
+	}
+}
+
+// built clones the repository and returns the folder of a release of the clone.
+func built(t *testing.T) string {
+	t.Helper()
+	source, out := filepath.Join(t.TempDir(), "clone"), filepath.Join(t.TempDir(), "release")
+	if text, err := exec.CommandContext(t.Context(), "git", "clone", "-q", "../..", source).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	r, err := newRelease(source, out, "0.1.0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.build(); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func files(t *testing.T, dir string) map[string][]byte {
+	t.Helper()
+	all := map[string][]byte{}
+	err := fs.WalkDir(os.DirFS(dir), ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		all[name], err = os.ReadFile(filepath.Join(dir, name))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func checkChecksums(t *testing.T, dir string) {
+	t.Helper()
+	check := exec.CommandContext(t.Context(), "sha256sum", "--check", "--strict", "SHA256SUMS")
+	check.Dir = dir
+	if text, err := check.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, text)
+	}
+}
+
+// checkLayouts follows each layout from its index to the blobs: all are there, under their
+// digests and with their sizes, and there are no others.
+func checkLayouts(t *testing.T, dir string) {
+	t.Helper()
+	for layout, blobs := range map[string]int{"taintlet-image": 7, "taintlet-chart": 3} {
+		root := filepath.Join(dir, layout)
+		seen := map[string]bool{}
+		content, err := os.ReadFile(filepath.Join(root, "index.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		follow(t, root, content, seen)
+		left, err := filepath.Glob(filepath.Join(root, "blobs", "sha256", "*"))
+		if err != nil || len(left) != len(seen) || len(seen) != blobs {
+			t.Errorf("%s: %d blobs, %d used, want %d (%v)", layout, len(left), len(seen), blobs, err)
+		}
+	}
+}
+
+func follow(t *testing.T, root string, content []byte, seen map[string]bool) {
+	t.Helper()
+	var node struct {
+		Manifests, Layers []descriptor
+		Config            json.RawMessage
+	}
+	if err := json.Unmarshal(content, &node); err != nil {
+		t.Fatal(err)
+	}
+	next := append(node.Manifests, node.Layers...)
+	var config descriptor
+	if json.Unmarshal(node.Config, &config) == nil && config.Digest != "" {
+		next = append(next, config)
+	}
+	for _, d := range next {
+		sum := strings.TrimPrefix(d.Digest, "sha256:")
+		blob, err := os.ReadFile(filepath.Join(root, "blobs", "sha256", sum))
+		if err != nil || len(blob) != d.Size || sum256(blob) != sum {
+			t.Errorf("%s: %d bytes with digest %s, want %d (%v)", d.Digest, len(blob), sum256(blob), d.Size, err)
+		}
+		seen[sum] = true
+		if d.MediaType == indexType || d.MediaType == manifestType {
+			follow(t, root, blob, seen)
+		}
+	}
+}
+
+// What cannot be a release is refused before anything is built.
+func TestRefuses(t *testing.T) {
+	for _, version := range []string{"", "v0.1.0", "0.1", "0.1.0/x"} {
+		if _, err := newRelease("../..", t.TempDir(), version); err == nil || !strings.Contains(err.Error(), "is not a version") {
+			t.Errorf("version %q: %v", version, err)
+		}
+	}
+	source := filepath.Join(t.TempDir(), "source")
+	for _, args := range [][]string{{"init", "-q", source}, {"-C", source, "-c", "user.name=t", "-c", "user.email=t@localhost", "commit", "-q", "--allow-empty", "-m", "x"}} {
+		if text, err := exec.CommandContext(t.Context(), "git", args...).CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, text)
+		}
+	}
+	full := t.TempDir()
+	if err := os.WriteFile(filepath.Join(full, "left"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := newRelease(source, full, "0.1.0"); err == nil || !strings.Contains(err.Error(), "is not empty") {
+		t.Errorf("a folder with files: %v", err)
+	}
+	if err := os.WriteFile(filepath.Join(source, "new"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := newRelease(source, t.TempDir(), "0.1.0"); err == nil || !strings.Contains(err.Error(), "not clean") {
+		t.Errorf("a tree with changes: %v", err)
+	}
+}
