@@ -31,7 +31,7 @@ build: ## bin/taintlet for hosts, static, and bin/kubectl-taintlet for people
 .PHONY: platforms
 platforms: ## compile kubectl-taintlet for the machines of people: Linux, macOS and Windows
 	@for platform in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64; do \
-		echo $$platform; CGO_ENABLED=0 GOOS=$${platform%/*} GOARCH=$${platform#*/} go build -o /dev/null ./cmd/kubectl-taintlet || exit 1; \
+		echo $$platform; CGO_ENABLED=0 GOOS=$${platform%/*} GOARCH=$${platform#*/} go build -trimpath -o /dev/null ./cmd/kubectl-taintlet || exit 1; \
 	done
 
 .PHONY: try

@@ -7,7 +7,7 @@ import (
 )
 
 // image writes the layout taintlet-image with an image for each architecture. The
-// Dockerfile makes the same files and settings; TestImageIsTheDockerfiles compares them.
+// Dockerfile makes the same files and settings for those who build the image themselves.
 func (r *release) image(work string) error {
 	l, err := newLayout(filepath.Join(r.out, "taintlet-image"))
 	if err != nil {

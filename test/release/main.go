@@ -5,6 +5,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -81,12 +82,12 @@ func newRelease(source, out, version string) (*release, error) {
 	return r, os.MkdirAll(r.out, 0o755)
 }
 
-func (r *release) build() error {
+func (r *release) build() (err error) {
 	work, err := os.MkdirTemp("", "release")
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(work)
+	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
 	steps := []func(string) error{r.notes, r.image, r.plugins, r.chart, r.krew, r.provenance, r.checksums}
 	for _, step := range steps {
 		if err := step(work); err != nil {
@@ -98,7 +99,7 @@ func (r *release) build() error {
 
 // run returns what a command prints, in the repository's folder.
 func (r *release) run(env []string, name string, args ...string) (string, error) {
-	cmd := exec.Command(name, args...)
+	cmd := exec.CommandContext(context.Background(), name, args...)
 	cmd.Dir, cmd.Env = r.source, append(os.Environ(), env...)
 	out, err := cmd.Output()
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
