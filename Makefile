@@ -195,6 +195,10 @@ image: ## container image, by docker or BUILDER=buildah; BUILDFLAGS='--platform 
 release: ## what a release publishes, into bin/release-VERSION, from a clean tree; VERSION=0.1.0
 	go run ./test/release --version=$(VERSION) --out=bin/release-$(VERSION)
 
+.PHONY: reproduce
+reproduce: ## build the release of HEAD twice, for all platforms and with separate caches: the same bytes? (10 minutes)
+	TAINTLET_LONG_RELEASE=1 TAINTLET_REQUIRE=release go test -count 1 -timeout 2h -v -run TestReleaseIsReproducible ./test/release
+
 .PHONY: workflows
 workflows: ## lint the workflows of .github; needs the network
 	go run github.com/rhysd/actionlint/cmd/actionlint@v1.7.7

@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/taintlet/taintlet/test/process"
 )
 
 // image writes the layout taintlet-image with an image for each architecture. The
@@ -14,20 +16,19 @@ func (r *release) image(work string) error {
 		return err
 	}
 	images := index{SchemaVersion: 2, MediaType: indexType}
-	for _, arch := range []string{"amd64", "arm64"} {
-		program := filepath.Join(work, "taintlet-"+arch)
-		if err := r.compile(program, "linux", arch, "taintlet", "-tags=nethttpomithttp2",
-			"-gcflags=all=-l", "-gcflags=std=", "-gcflags=github.com/taintlet/taintlet/...="); err != nil {
+	for _, host := range r.hosts {
+		program := filepath.Join(work, "taintlet-"+host.Architecture)
+		if err := r.compile(program, host, "taintlet", process.Lean()...); err != nil {
 			return err
 		}
-		if err := r.sbom("taintlet-image-linux-"+arch, program); err != nil {
+		if err := r.sbom("taintlet-image-"+host.OS+"-"+host.Architecture, program); err != nil {
 			return err
 		}
-		image, err := r.agentImage(l, program, arch)
+		image, err := r.agentImage(l, program, host.Architecture)
 		if err != nil {
 			return err
 		}
-		image.Platform = &platform{arch, "linux"}
+		image.Platform = &host
 		images.Manifests = append(images.Manifests, image)
 	}
 	entry, err := l.json(indexType, images)

@@ -26,6 +26,8 @@ type release struct {
 	created  time.Time // of the commit
 	source   string    // the repository's folder
 	out      string
+	hosts    []platform // of the image
+	people   []platform // of the plugin
 }
 
 var semver = regexp.MustCompile(`^\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?$`)
@@ -49,7 +51,10 @@ func newRelease(source, out, version string) (*release, error) {
 	if !semver.MatchString(version) {
 		return nil, fmt.Errorf("--version=%q is not a version such as 0.1.0", version)
 	}
-	r := &release{version: version}
+	r := &release{version: version, people: []platform{
+		{"amd64", "darwin"}, {"arm64", "darwin"}, {"amd64", "linux"}, {"arm64", "linux"}, {"amd64", "windows"}, {"arm64", "windows"},
+	}}
+	r.hosts = r.people[2:4]
 	var err error
 	if r.source, err = filepath.Abs(source); err != nil {
 		return nil, err

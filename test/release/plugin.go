@@ -7,40 +7,35 @@ import (
 	"path/filepath"
 )
 
-func platforms() [][2]string {
-	return [][2]string{{"darwin", "amd64"}, {"darwin", "arm64"}, {"linux", "amd64"}, {"linux", "arm64"}, {"windows", "amd64"}, {"windows", "arm64"}}
-}
-
 // compile builds a program the same way wherever the sources are.
-func (r *release) compile(out, goos, arch, program string, flags ...string) error {
+func (r *release) compile(out string, on platform, program string, flags ...string) error {
 	args := append([]string{"build", "-trimpath", "-buildvcs=false", "-o", out,
 		"-ldflags=-s -w -X github.com/taintlet/taintlet/cmd/command.version=" + r.version}, flags...)
-	_, err := r.run([]string{"CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off", "GOAMD64=v1", "GOARM64=v8.0", "GOOS=" + goos, "GOARCH=" + arch},
+	_, err := r.run([]string{"CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off", "GOAMD64=v1", "GOARM64=v8.0", "GOOS=" + on.OS, "GOARCH=" + on.Architecture},
 		"go", append(args, "./cmd/"+program)...)
 	return err
 }
 
-func (r *release) archiveName(goos, arch string) string {
+func (r *release) archiveName(of platform) string {
 	extension := ".tar.gz"
-	if goos == "windows" {
+	if of.OS == "windows" {
 		extension = ".zip"
 	}
-	return fmt.Sprintf("kubectl-taintlet_%s_%s_%s%s", r.version, goos, arch, extension)
+	return fmt.Sprintf("kubectl-taintlet_%s_%s_%s%s", r.version, of.OS, of.Architecture, extension)
 }
 
 // plugins writes an archive of kubectl-taintlet for each platform of people.
 func (r *release) plugins(work string) error {
-	for _, p := range platforms() {
-		goos, arch := p[0], p[1]
+	for _, p := range r.people {
 		name, pack := "kubectl-taintlet", tarGz
-		if goos == "windows" {
+		if p.OS == "windows" {
 			name, pack = name+".exe", zipFile
 		}
-		path := filepath.Join(work, goos+"-"+arch)
-		if err := r.compile(path, goos, arch, "kubectl-taintlet"); err != nil {
+		path := filepath.Join(work, p.OS+"-"+p.Architecture)
+		if err := r.compile(path, p, "kubectl-taintlet"); err != nil {
 			return err
 		}
-		if err := r.sbom("kubectl-taintlet-"+goos+"-"+arch, path); err != nil {
+		if err := r.sbom("kubectl-taintlet-"+p.OS+"-"+p.Architecture, path); err != nil {
 			return err
 		}
 		files, err := r.withLicence(path, name)
@@ -51,7 +46,7 @@ func (r *release) plugins(work string) error {
 		if err != nil {
 			return err
 		}
-		if err := r.write(r.archiveName(goos, arch), packed); err != nil {
+		if err := r.write(r.archiveName(p), packed); err != nil {
 			return err
 		}
 	}
@@ -74,14 +69,14 @@ spec:
     installation and previews evictions.
   platforms:
 `, r.version)
-	for _, p := range platforms() {
-		name := r.archiveName(p[0], p[1])
+	for _, p := range r.people {
+		name := r.archiveName(p)
 		content, err := os.ReadFile(filepath.Join(r.out, name))
 		if err != nil {
 			return err
 		}
 		bin := "kubectl-taintlet"
-		if p[0] == "windows" {
+		if p.OS == "windows" {
 			bin += ".exe"
 		}
 		fmt.Fprintf(&b, `  - selector:
@@ -89,7 +84,7 @@ spec:
     uri: https://github.com/taintlet/taintlet/releases/download/v%s/%s
     sha256: %s
     bin: %s
-`, p[0], p[1], r.version, name, sum256(content), bin)
+`, p.OS, p.Architecture, r.version, name, sum256(content), bin)
 	}
 	return r.write("krew.yaml", b.Bytes())
 }
