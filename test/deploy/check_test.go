@@ -232,9 +232,18 @@ func readiness(status string) func(*scene) {
 func TestEveryLineOfAnInstallation(t *testing.T) {
 	s := install(t)
 	text := s.allGreen(false)
-	golden(t, "installed.txt", text)
 	seen := map[string]bool{}
+	if s.keeps {
+		golden(t, "installed.txt", text)
+	} else {
+		minor := strings.TrimPrefix(release()[:strings.LastIndex(release(), ".")], "v")
+		cluster.Golden(t, "installed-stand-ins.txt", strings.NewReplacer(release(), "v1.35.4", minor, "1.35").Replace(text))
+		seen["keep-objects"], seen["keep-effect"] = true, true // there is nothing to break
+	}
 	for _, b := range breakages() {
+		if !s.keeps && strings.HasPrefix(b.line, "keep-") {
+			continue
+		}
 		b.do(s)
 		s.becomes(s.c.Admin(), false, b.line, b.state, b.text)
 		seen[b.line] = true
@@ -245,7 +254,9 @@ func TestEveryLineOfAnInstallation(t *testing.T) {
 		}
 		s.allGreen(false)
 	}
-	s.broken()
+	if s.keeps {
+		s.broken()
+	}
 	s.otherRelease()
 	seen["program"] = true
 	s.elsewhere()
@@ -254,7 +265,9 @@ func TestEveryLineOfAnInstallation(t *testing.T) {
 		s.becomes(b.config(s), false, line, check.Failed, b.text)
 		seen[line] = true
 	}
-	s.viewer()
+	if s.keeps {
+		s.viewer()
+	}
 	lines, _, err := run(t.Context(), s.c.Admin(), false)
 	if err != nil {
 		t.Fatal(err)
@@ -409,7 +422,9 @@ func nobody(s *scene) *rest.Config {
 // Before an installation: each line green, and seen red.
 func TestEveryLineBeforeAnInstallation(t *testing.T) {
 	s := install(t)
-	golden(t, "before.txt", s.allGreen(true))
+	if text := s.allGreen(true); s.keeps {
+		golden(t, "before.txt", text)
+	}
 	s.c.RunKubectl(t, "create", "clusterrole", "some", "--verb=get,create", "--resource=clusterroles,roles")
 	s.c.RunKubectl(t, "create", "clusterrolebinding", "some", "--clusterrole=some", "--user=somebody")
 	somebody, err := s.c.Config("somebody")

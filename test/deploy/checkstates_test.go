@@ -83,6 +83,8 @@ func (s *scene) fill() {
 // What the check says while a Node is in each state: the lines that are not those of an
 // installation without a fault.
 func TestCheckInEachState(t *testing.T) {
+	cluster.SkipUnlessRequired(t)
+	cluster.SkipWithoutMutatingAdmissionPolicy(t)
 	s := install(t)
 	installed, err := os.ReadFile(filepath.Join("testdata", "installed.txt"))
 	if err != nil {
