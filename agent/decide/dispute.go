@@ -64,12 +64,15 @@ func (d dispute) settle(level probes.Level, now time.Time) dispute {
 	return d
 }
 
+// isVeto reports whether a NoExecute pair was removed.
+func (d dispute) isVeto() bool { return d.stage == withdrawn && d.until.IsZero() }
+
 // holds says how a dispute keeps a taint from the Node.
 func (d dispute) holds() (describe.Hold, time.Time) {
 	switch {
 	case d.stage != withdrawn:
 		return "", time.Time{}
-	case d.until.IsZero():
+	case d.isVeto():
 		return describe.HeldVetoed, time.Time{}
 	}
 	return describe.HeldContested, d.until

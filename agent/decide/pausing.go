@@ -56,12 +56,13 @@ func notifyPause(t *turn, before, next pause, forgiven bool) {
 }
 
 // forgive ends the contests of the conditions whose pause by a person is over with the
-// next one. Who ends a pause has decided anew, and it is the one way in which a person
-// can end a contest. A veto stays: nobody evicts by mistake.
+// next one, and forgets a first loss. Who ends a pause has decided anew, and it is the one
+// way in which a person can end a contest. A veto stays: nobody evicts by mistake.
 func (s *State) forgive(next pause) (forgiven bool) {
 	forgive := func(name probes.Condition, d *dispute) {
-		if s.pause.byPerson(name) && !next.byPerson(name) && d.stage != asRuled && !d.until.IsZero() {
-			*d, forgiven = dispute{}, true
+		if s.pause.byPerson(name) && !next.byPerson(name) && !d.isVeto() {
+			forgiven = forgiven || d.stage != asRuled
+			*d = dispute{}
 		}
 	}
 	for i := range s.conditions {

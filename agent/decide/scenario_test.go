@@ -191,6 +191,12 @@ func (w *world) start(bootID string) {
 	}
 }
 
+// reboot ends all agents of the Node, and starts the one that sees the events.
+func (w *world) reboot() {
+	w.agents, w.judge.agents = map[string]decide.State{}, map[string]process{}
+	w.start(w.boot.ID + "'")
+}
+
 // turnTo lets another agent of the same Node see the events from now on. One
 // that is new starts.
 func (w *world) turnTo(name string) {
@@ -523,7 +529,7 @@ var allVerbs = sync.OnceValue(verbs)
 func verbs() map[string]func(w *world, args []string) error {
 	return map[string]func(w *world, args []string) error{
 		"restart": func(w *world, args []string) error { return w.restart(args[0]) },
-		"reboot":  func(w *world, _ []string) error { w.start(w.boot.ID + "'"); return nil },
+		"reboot":  func(w *world, _ []string) error { w.reboot(); return nil },
 		"agent":   func(w *world, args []string) error { w.turnTo(args[0]); return nil },
 		"heartbeat": func(w *world, _ []string) error {
 			w.step(decide.Inputs{Refresh: true})

@@ -25,6 +25,9 @@ func Step(policy *Policy, s State, in Inputs, now time.Time) (State, Decision) {
 			s.ledger.decided = decision{budget: s.budget, desired: s.ledger.desired, repairEndedAt: s.hostRepair.endedAt}
 		}
 	}
+	if in.Node != nil && s.active.restored && !s.active.instance.isOlderThanWriter(in.Node.record, s.boot) {
+		s.followPause(t) // before the samples: what is paused does not become critical
+	}
 	for _, o := range in.Observations {
 		s.observe(t, o)
 		s.soft.observe(policy, o, now)
@@ -52,7 +55,6 @@ func (s *State) reconcile(t *turn) {
 	if !s.observeNode(t) {
 		return
 	}
-	s.followPause(t)
 	s.followStartup(t)
 	s.followSoft(t)
 	s.followValues(t)
