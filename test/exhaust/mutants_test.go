@@ -89,7 +89,7 @@ func mutants() []mutant {
 		{"step.go", `s.budget, _ = s.budget.take(t.policy.WriteBudget, t.now)`, `_, _ = s.budget.take(t.policy.WriteBudget, t.now)`},
 		{"level.go", `s.budget, _ = s.budget.take(t.policy.WriteBudget, t.now)`, `_, _ = s.budget.take(t.policy.WriteBudget, t.now)`},
 		{"level.go", `if held, _ := s.gate(t, c, to); held != "" {`, `if held, _ := s.gate(t, c, to); held != "" && to == probes.OK {`},
-		{"pausing.go", `d.stage != asRuled && !d.until.IsZero() {`, `d.stage != asRuled {`},
+		{"pausing.go", `!next.byPerson(name) && !d.isVeto() {`, `!next.byPerson(name) {`},
 		{"pausing.go", `if s.budget, ok = s.budget.take(t.policy.WriteBudget, t.now); !ok {`, `if _, ok = s.budget.take(t.policy.WriteBudget, t.now); !ok {`},
 		{"pausing.go", `if !s.pause.has(d.Condition) || node.Has(d.Pair) {`, `if s.pause.has(d.Condition) || node.Has(d.Pair) {`},
 		{"desired.go", `owned = append(owned, s.ledger.unasked(t.in.Node, upTo(maxUnasked, s.ledger.owned))...)`, `_ = s.ledger.unasked(t.in.Node, s.ledger.owned)`},
