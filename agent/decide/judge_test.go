@@ -436,6 +436,9 @@ func (j *judge) othersChanged(w *world, next *taints.Node) {
 	isDesired := func(pair taints.Pair) bool {
 		return slices.ContainsFunc(w.state.DesiredTaints(), func(d decide.DesiredTaint) bool { return d.Pair == pair })
 	}
+	for _, pair := range w.memo.status(w.node).Owned { // it took over what others had set
+		j.isUncertain = j.isUncertain || w.node.Has(pair) && !next.Has(pair) && !slices.Contains(j.ours, pair)
+	}
 	for _, pair := range j.ours {
 		j.isUncertain = j.isUncertain || !next.Has(pair) && !isDesired(pair)
 	}

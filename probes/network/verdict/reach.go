@@ -76,6 +76,10 @@ type reach struct {
 	other int
 }
 
+// suddenRounds is in how many rounds a host that is cut off loses its peers: in the one
+// during which that happens, and in the next.
+const suddenRounds = 2
+
 // add takes in a round.
 func (p *reach) add(r *Round, apiAnswers bool) {
 	p.reached, p.all = reachOf(r.Peers)
@@ -85,7 +89,7 @@ func (p *reach) add(r *Round, apiAnswers bool) {
 	p.part.add(enough && 100*p.reached < wellPercent*p.all, r.At)
 	p.mute.add(enough && 100*p.silent >= wellPercent*p.all, r.At)
 	p.blocked.add(p.other > 0 && 100*p.other >= lowPercent*p.all, r.At)
-	p.suspicion.next(r, p.low.any(), apiAnswers)
+	p.suspicion.next(r, p.low.any(), p.part.count() <= suddenRounds, apiAnswers)
 }
 
 // count counts what the peers of a round are, and say.

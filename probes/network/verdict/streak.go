@@ -29,7 +29,7 @@ func (s *streak) add(showed bool, at time.Time) {
 		s.rounds |= 1
 	}
 	switch {
-	case bits.OnesCount8(s.rounds) < streakBad:
+	case s.count() < streakBad:
 		s.since = time.Time{}
 	case s.since.IsZero():
 		s.since = s.first()
@@ -63,6 +63,9 @@ func (s *streak) holds(long time.Duration, now time.Time) bool {
 
 // now reports whether it showed in the newest round.
 func (s *streak) now() bool { return s.rounds&1 != 0 }
+
+// count is in how many of the last 5 rounds it showed.
+func (s *streak) count() int { return bits.OnesCount8(s.rounds) }
 
 // any reports whether it showed in any of the last 5 rounds.
 func (s *streak) any() bool { return s.rounds != 0 }

@@ -39,10 +39,11 @@ func suspicionWait(period time.Duration) time.Duration { return 45*time.Second +
 
 // shortWait is the wait of a host that reaches no port of its peers, where it
 // reached two before. Nobody blocks taintlet's port then, host by host. What is
-// left is a fault of all: one that reaches one host after another has reached one of many
-// peers soon, and each host suspects itself at most a period and some moments after the
-// fault. Of few peers it takes longer. And hosts that lost power: a kubelet renews its
-// Lease every 10 s, so that those count alone which were renewed meanwhile.
+// left is a fault of all: one that reaches one host after another within some rounds has
+// reached one of many peers soon, and each host suspects itself at most a period and some
+// moments after the fault. Of few peers it takes longer. A slower one takes away the peers
+// one after another, and then the wait is long. And hosts that lost power: a kubelet renews
+// its Lease every 10 s, so that those count alone which were renewed meanwhile.
 func shortWait(period time.Duration, peers int) time.Duration {
 	wait := 5*time.Second + max(period, 5*time.Second)
 	if peers < manyWitnesses {
@@ -96,12 +97,12 @@ func (s *suspicion) jittered(d, most time.Duration) time.Duration {
 }
 
 // begin makes the host suspect itself. It asks nothing before the others had their
-// time.
-func (s *suspicion) begin(r *Round, wasSilent bool) {
+// time. isSudden: it lost its peers within two rounds.
+func (s *suspicion) begin(r *Round, wasSilent, isSudden bool) {
 	s.end()
 	s.stage, s.long = suspect, r.At.Add(s.jittered(s.wait, suspicionJitter))
 	s.due = s.long
-	if !s.silent && !wasSilent && portsTell(r.Peers) { // after a silence others may be about to come back
+	if isSudden && !s.silent && !wasSilent && portsTell(r.Peers) { // after a silence others may be about to come back
 		s.isShort, s.due = true, r.At.Add(shortWait(s.period, len(r.Peers)))
 		s.prepare(r)
 	}
@@ -134,8 +135,8 @@ func portsTell(peers []PeerResult) bool {
 
 // next takes in a round. low: few peers have been reached for some rounds. canPublish:
 // the API server answers, so that what hosts say of themselves can be written
-// and read. While it does not, every wait begins anew.
-func (s *suspicion) next(r *Round, low, canPublish bool) {
+// and read. While it does not, every wait begins anew. isSudden: as of begin.
+func (s *suspicion) next(r *Round, low, isSudden, canPublish bool) {
 	s.note = nil
 	wasSilent := s.silent
 	s.silent = !canPublish
@@ -144,7 +145,7 @@ func (s *suspicion) next(r *Round, low, canPublish bool) {
 		s.end()
 		return
 	case s.stage == calm, wasSilent, s.silent:
-		s.begin(r, wasSilent)
+		s.begin(r, wasSilent, isSudden)
 		return
 	}
 	if s.ask != nil && r.At.Sub(s.askedAt) >= askPatience {

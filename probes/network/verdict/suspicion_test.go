@@ -403,6 +403,34 @@ func TestShortWait(t *testing.T) {
 	}
 }
 
+// A host that is cut off loses its peers at once. One that loses them one after another may
+// be the last one whom a fault of all has left its reach, so that the others do not suspect
+// themselves yet.
+func TestShortWaitNeedsASuddenLoss(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name    string
+		before  []int // how many peers are reached, in the rounds before
+		isShort bool
+	}{
+		{"at once", nil, true},
+		{"in the middle of a round", []int{6}, true},
+		{"in two rounds more", []int{9, 4}, false},
+		{"one after another", []int{11, 10, 9, 8, 7, 6, 5, 4, 3}, false},
+		{"some of them long before", []int{6, 12, 12, 12, 12}, true},
+	} {
+		s := newScript()
+		s.play(5)
+		for _, reached := range test.before {
+			s.play(1, cutOff(reached, 12-reached))
+		}
+		s.play(1, cutOff(0, 12))
+		if isShort := s.last.Note != nil; isShort != test.isShort {
+			t.Errorf("%s: %t", test.name, isShort)
+		}
+	}
+}
+
 func TestShortWaitDependsOnThePeriod(t *testing.T) {
 	t.Parallel()
 	for period, want := range map[time.Duration]time.Duration{time.Second: 10 * time.Second, 5 * time.Second: 10 * time.Second, 20 * time.Second: 25 * time.Second} {
