@@ -20,13 +20,19 @@ type Culprit struct {
 	Holds   float64 `json:"holds,omitempty"`
 	// IsGone: it has ended.
 	IsGone bool `json:"gone,omitempty"`
+	// IsTold: the Message says what is known, were it only that nobody can be named.
+	IsTold bool `json:"-"`
 	// Unreadable says why nobody can be named, whatever happens on this host.
 	Unreadable string `json:"unreadable,omitempty"`
 }
 
-// Who names the culprit in one word that is the same in each sample.
+// Who names the culprit in one word that is the same in each sample; empty: the Message says
+// nothing of it.
 func (c Culprit) Who() string {
 	who := c.Kind
+	if who == "" && c.IsTold {
+		who = "not known"
+	}
 	if c.Name != "" {
 		who += " " + c.Name
 	}

@@ -69,6 +69,31 @@ func TestLateCulprit(t *testing.T) {
 	}
 }
 
+// That nobody can be named is written too, when it is found after the taint was set.
+func TestLateTextWithoutACulprit(t *testing.T) {
+	s := newSim(config.Default().Policy())
+	seenAll(s)
+	var written []string
+	s.onWrite = func(_ *sim, d taints.Desired) {
+		for _, c := range d.Conditions {
+			if c.Type == "HostMemoryPressure" {
+				written = append(written, c.Message)
+			}
+		}
+	}
+	o := sample(probes.MemoryPressure, "bad")
+	s.after(100*time.Millisecond, o)
+	s.after(100*time.Millisecond, o)
+	written = nil
+	o.Message, o.Culprit = "available 1 GiB; not known who took it", probes.Culprit{IsTold: true}
+	for range 10 {
+		s.after(time.Second, o)
+	}
+	if len(written) != 1 || !strings.Contains(written[0], "not known who took it") {
+		t.Errorf("written: %q", written)
+	}
+}
+
 // A culprit changes no level: with it and without it the same taints follow.
 func TestCulpritDecidesNothing(t *testing.T) {
 	plain, told := newSim(config.Default().Policy()), newSim(config.Default().Policy())

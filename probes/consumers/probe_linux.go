@@ -134,6 +134,7 @@ func (p *Probe) explain(o probes.Observation) probes.Observation {
 	}
 	if text := p.course.Finding().Text(); text != "" {
 		o.Message += "; " + text
+		o.Culprit.IsTold = true
 	}
 	return o
 }
