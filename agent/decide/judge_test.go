@@ -161,6 +161,9 @@ func (j *judge) decided(w *world, before *decide.State, in decide.Inputs, d deci
 	p.isRunning = w.state.WhyNotWriting() == "" && (wasRunning || in.Node != nil)
 	if p.isRunning && !wasRunning {
 		p.inherit(w)
+		if w.node.Annotations[taints.RecordAnnotation] == "" {
+			j.evictedAt = time.Time{} // the Node was made anew, and nobody remembers
+		}
 		isLost := func(pair taints.Pair) bool { return !w.node.Has(pair) }
 		j.isUncertain = j.isUncertain || slices.ContainsFunc(w.memo.status(w.node).Owned, isLost) // it counts from now
 	}

@@ -23,7 +23,7 @@ import (
 const (
 	sleepersEnv = "TAINTLET_SLEEPERS"
 	// reactions is how many incidents each of the two agents has.
-	reactions = 25
+	reactions = 6
 	// reactionConfig has each incident end soon. A host of 5,000 processes is read in some
 	// 70 ms, and has to wait 7 s for the next reading: two incidents take longer.
 	reactionConfig = `
