@@ -21,7 +21,7 @@ func checkVerb() *cobra.Command {
 It asks the API server and changes nothing: writes are dry runs. Some checks impersonate the agents'
 account, and one asks for a short-lived token.
 
-√ is good, ‼ works but could be better, × has to be mended. - could not be checked, for the reason
+√ is good, ‼ works but could be better, × must be fixed. - could not be checked, for the reason
 given. Each × and ‼ says what to do and where that is explained.
 
 With --wait it checks again until nothing fails and the roll-out is over, and then prints the result.
@@ -31,7 +31,7 @@ Exit code 3: a check failed. Exit code 1: the API server does not answer.`,
   kubectl taintlet check --pre
   # The same with another port for the agents
   kubectl taintlet check --pre --port=14808
-  # Is it installed well?
+  # Does the installation work?
   kubectl taintlet check
   # In a script, after an installation or an upgrade
   kubectl taintlet check --wait --timeout=5m

@@ -39,7 +39,7 @@ func newProgram() *cobra.Command {
 		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl taintlet"},
 		Short:       "show what taintlet does on a cluster, and what a configuration would do",
 		Long: `taintlet keeps the right taints on each Node of a cluster. This program shows what it does there, whether
-it is installed well, and what a configuration would do. It changes nothing.
+the installation works, and what a configuration would do. It changes nothing.
 
 Exit codes: 0 is success, 1 is a failure, 2 means wrong arguments or a wrong configuration, and 3 that
 something is not healthy (status, check).`,

@@ -53,7 +53,7 @@ func agentProgram() *cobra.Command {
 own Kubernetes Node. Without a verb it runs the agent. People ask about a cluster with kubectl-taintlet.
 
 Exit codes: 0 is success, 1 is a failure, 2 means wrong arguments or a wrong configuration, and 3 that
-something is not well (once).`,
+something is unhealthy (once).`,
 		Example: `  # Run outside of a cluster, without an API server, and log what would be done
   taintlet --dry-run=client --listen=
   # Run beside an installed agent, and see what another configuration would do

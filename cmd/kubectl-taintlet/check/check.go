@@ -1,4 +1,4 @@
-// Package check finds out whether taintlet is installed well, or can be: it asks the
+// Package check finds out whether the installation works, or would: it asks the
 // API server, changes nothing, and says for each failure what to do and where that
 // is explained. Each file has the lines of one group.
 package check
