@@ -25,6 +25,9 @@ const (
 	lossPressed, lossPressedAgain = 10 * time.Second, time.Minute
 	// lossShare of them, in percent, had retransmits: that is loss.
 	lossShare = 10
+	// lossAloneShare of them proves it in the short time. A host that loses 1 % of its
+	// packets each way now and then has 14 % of some connections with retransmits.
+	lossAloneShare = 20
 	// lossEasier is the share below which there is none: the easier threshold.
 	lossEasier = 7
 	// lossApart: the peers' own median must be so many times lower.
@@ -137,7 +140,7 @@ func (l *loss) isAlone(r *Round) bool {
 			newly++
 		}
 	}
-	return 2*newly >= len(r.Peers) && 2*l.most <= l.own.share()
+	return l.own.share() >= lossAloneShare && 2*newly >= len(r.Peers) && 2*l.most <= l.own.share()
 }
 
 func (l *loss) count() {

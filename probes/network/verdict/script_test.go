@@ -142,6 +142,16 @@ func retransmits(peers int) change {
 	}
 }
 
+// retransmitsInTurn is that of so many peers in each round, of others each time.
+func retransmitsInTurn(peers int) change {
+	return func(r *Round) {
+		first := int(r.At.Unix()/int64(testPeriod/time.Second)) * peers
+		for i := range peers {
+			r.Peers[(first+i)%len(r.Peers)].Retransmits = 2
+		}
+	}
+}
+
 // answers changes what each peer says.
 func answers(do func(i int, a *Answer)) change {
 	return func(r *Round) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -25,7 +26,7 @@ func scenarios(short bool) []scenario {
 		size, lasts = 200, 3*time.Minute
 	}
 	var all []scenario
-	for _, group := range [][]scenario{broken(short), zones(), split(), blocked(), outages(), lossy(short), overlay(), holes(), small()} {
+	for _, group := range [][]scenario{broken(short), zones(), split(), blocked(), outages(), lossy(short), background(short), overlay(), holes(), small()} {
 		all = append(all, group...)
 	}
 	for i := range all {
@@ -252,6 +253,31 @@ func lossy(short bool) (all []scenario) {
 	add(20, 70, 0, false, false)
 	for _, loss := range []float64{2, 10, 30, 60, 90} {
 		add(100, loss, 0, false, false)
+	}
+	return all
+}
+
+// background: what every fleet has. In the long form the judges see 1,080,000 rounds of each loss.
+func background(short bool) []scenario {
+	lasts, losses := 90*time.Minute, []float64{0.01, 0.1, 0.5, 1, 2}
+	if short {
+		lasts, losses = 6*time.Minute, []float64{1}
+	}
+	all := []scenario{
+		{name: "agents restart, a tenth at a time, each for 10 s", happens: func(f *fleet) {
+			f.some(100, 0, func(n *node, at time.Duration) {
+				at += time.Duration(n.random.IntN(10)) * 15 * time.Second
+				n.in = span{at, at + 10*time.Second}
+			})
+		}},
+		{name: "each node loses its share of packets, 0.01 to 1 % each way", lasts: lasts, happens: func(f *fleet) {
+			f.some(100, 0, func(n *node, at time.Duration) { n.lossy, n.loss = from(at), 1e-4*math.Pow(100, f.random.Float64()) })
+		}},
+	}
+	for _, loss := range losses {
+		all = append(all, scenario{name: fmt.Sprintf("all nodes lose %g %% of packets each way", loss), lasts: lasts, happens: func(f *fleet) {
+			f.some(100, 0, func(n *node, at time.Duration) { n.lossy, n.loss = from(at), loss/100 })
+		}})
 	}
 	return all
 }
