@@ -25,9 +25,9 @@ const (
 	lossPressed, lossPressedAgain = 10 * time.Second, time.Minute
 	// lossShare of them, in percent, had retransmits: that is loss.
 	lossShare = 10
-	// lossAloneShare of them proves it in the short time. A host that loses 1 % of its
-	// packets each way now and then has 14 % of some connections with retransmits.
-	lossAloneShare = 20
+	// lossAloneShare of them proves it in the short time. Of a host that loses 1 % of its
+	// packets each way, 4 % of the connections have retransmits, and 10 % now and then.
+	lossAloneShare = 15
 	// lossEasier is the share below which there is none: the easier threshold.
 	lossEasier = 7
 	// lossApart: the peers' own median must be so many times lower.

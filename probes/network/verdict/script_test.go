@@ -142,13 +142,11 @@ func retransmits(peers int) change {
 	}
 }
 
-// retransmitsInTurn is that of so many peers in each round, of others each time.
-func retransmitsInTurn(peers int) change {
-	return func(r *Round) {
-		first := int(r.At.Unix()/int64(testPeriod/time.Second)) * peers
-		for i := range peers {
-			r.Peers[(first+i)%len(r.Peers)].Retransmits = 2
-		}
+// retransmitsInTurn is that of one or two peers in each round, of others each time.
+func retransmitsInTurn(r *Round) {
+	number := int(r.At.Unix() / int64(testPeriod/time.Second))
+	for i := range 1 + number%2 {
+		r.Peers[(2*number+i)%len(r.Peers)].Retransmits = 2
 	}
 }
 

@@ -94,7 +94,7 @@ func inDocs() map[string]struct{ evidence, needs string } {
 		"DNSUnreachable":  {"no nameserver answers here, or only with errors such as SERVFAIL, 3 of 5 rounds and 34 s, or 20 s", needsPeers + "; after 20 s, all of these; of errors, peers that get answers without errors"},
 		"NodeDaemonFails": {"a network daemon of the Node is not healthy, 3 of 5 rounds and 100 s", needsPeers},
 		"PacketLoss": {
-			"10 % of the connections of 30 s to peers had retransmits, to half of the peers or more; for 54 s, or 20 % of them for 15 s",
+			"10 % of the connections of 30 s to peers had retransmits, to half of the peers or more; for 54 s, or 15 % of them for 15 s",
 			"the peers' median is three times lower; the same without the peers that lose as much or do not say; after 15 s, half of the peers said within 10 s what they lose, and none loses half as much",
 		},
 		reasonLargePacketsLost: {
@@ -272,8 +272,8 @@ func TestWhenAccused(t *testing.T) {
 		{"PodsUnreachable", 25 * time.Second, 25 * time.Second, onlyPod(12, 0)},
 		{"PodsUnreachable", 25 * time.Second, 25 * time.Second, onlyPod(3, 0)},
 		{"NodeDaemonFails", 105 * time.Second, 105 * time.Second, class(Local, Failed, "")},
-		{"PacketLoss", 25 * time.Second, 25 * time.Second, retransmits(12)},
-		{"PacketLoss", 60 * time.Second, 85 * time.Second, retransmitsInTurn(2)}, // 17 %: not enough for the short time
+		{"PacketLoss", 20 * time.Second, 20 * time.Second, retransmits(12)},
+		{"PacketLoss", 60 * time.Second, 85 * time.Second, retransmitsInTurn}, // 12 %: not enough for the short time
 		{"CutOff", 60 * time.Second, 70 * time.Second, reachOnly(2)},
 	} {
 		s := newScript()
