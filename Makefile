@@ -199,7 +199,7 @@ release: ## what a release publishes, into bin/release-VERSION, from a clean tre
 	go run ./test/release --version=$(VERSION) --out=bin/release-$(VERSION)
 
 .PHONY: reproduce
-reproduce: ## build the release of HEAD twice, for all platforms and with separate caches: the same bytes? (10 minutes)
+reproduce: ## build the release of HEAD twice, for all platforms and with separate caches: the same bytes? (40 minutes on two busy cores)
 	TAINTLET_LONG_RELEASE=1 TAINTLET_REQUIRE=release go test -count 1 -timeout 2h -v -run TestReleaseIsReproducible ./test/release
 
 .PHONY: workflows
