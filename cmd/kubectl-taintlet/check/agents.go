@@ -62,7 +62,7 @@ func (s *scene) noDaemonSet(ctx context.Context) answer {
 func (s *scene) whoIsNotReady(ctx context.Context) string {
 	all, err := s.agentPods(ctx)
 	if nodes := notReady(all, s.asker(ctx)); err == nil && len(nodes) > 0 {
-		return "; not ready: " + listed(nodes)
+		return "; not ready: " + terminal.Listed(nodes)
 	}
 	return ""
 }
@@ -117,7 +117,7 @@ func (s *scene) checkSigns(ctx context.Context) answer {
 	case summary.Agents == 0:
 		return fail("no agent has written its Node yet")
 	case len(silent) > 0:
-		return fail("%d of %d agents have given no sign for %s or longer: %s", len(silent), summary.Agents, all.silentAfter, listed(silent))
+		return fail("%d of %d agents have given no sign for %s or longer: %s", len(silent), summary.Agents, all.silentAfter, terminal.Listed(silent))
 	}
 	return ok("all agents write their Nodes: %s", summary)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
+	"github.com/taintlet/taintlet/cmd/terminal"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 )
@@ -48,9 +49,9 @@ func (s *scene) checkDaemonSets(ctx context.Context) answer {
 	case len(keys) == 0:
 		return ok("Kubernetes gives all DaemonSets tolerations for the taints of the rules")
 	case len(names) > 0:
-		return warn("DaemonSets lack a toleration for %s: %s", listed(keys), listed(names))
+		return warn("DaemonSets lack a toleration for %s: %s", terminal.Listed(keys), terminal.Listed(names))
 	}
-	return ok("all DaemonSets tolerate %s", listed(keys))
+	return ok("all DaemonSets tolerate %s", terminal.Listed(keys))
 }
 
 // ownTolerated are the NoSchedule pairs that a configuration leads to and that a

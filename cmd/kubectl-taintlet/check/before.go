@@ -7,6 +7,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/taintlet/taintlet/cmd/terminal"
 )
 
 // creatable is what the chart creates with its default values, and what deploy/
@@ -50,7 +52,7 @@ func (s *scene) checkCreatable(ctx context.Context) answer {
 	case err != nil:
 		return fail("what you may create cannot be looked up: %v", err)
 	case len(refused) > 0:
-		return fail("you may not %s", listed(refused))
+		return fail("you may not %s", terminal.Listed(refused))
 	}
 	return ok("you may create what the chart creates: %d kinds and places", len(allowed))
 }

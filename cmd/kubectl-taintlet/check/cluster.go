@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
+	"github.com/taintlet/taintlet/cmd/terminal"
 )
 
 const (
@@ -48,7 +49,7 @@ func (s *scene) checkImages(ctx context.Context) answer {
 	case 1:
 		return ok("all agents are of the same version: %s", images[0])
 	}
-	return warn("agents are of %d versions: %s", len(images), listed(images))
+	return warn("agents are of %d versions: %s", len(images), terminal.Listed(images))
 }
 
 // images returns the images of the agents, each once.

@@ -17,6 +17,7 @@ import (
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/inuse"
+	"github.com/taintlet/taintlet/cmd/terminal"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/taints/apiserver"
@@ -47,7 +48,7 @@ func (s *scene) checkConfiguration(ctx context.Context) answer {
 		return fail("the configuration cannot be read: %v", err).but("apply the manifest or upgrade the chart again")
 	}
 	if refusing := s.refusing(ctx); len(refusing) > 0 {
-		return warn("the ConfigMap is valid now; in the last hour agents refused a configuration: %s", listed(refusing)).but("look whether the Event ConfigurationReloaded follows, or read the agents' log")
+		return warn("the ConfigMap is valid now; in the last hour agents refused a configuration: %s", terminal.Listed(refusing)).but("look whether the Event ConfigurationReloaded follows, or read the agents' log")
 	}
 	return ok("the configuration is valid: %s", ruledIn(cfg))
 }
@@ -110,7 +111,7 @@ func (s *scene) checkRules(ctx context.Context) answer {
 		for _, name := range without {
 			names = append(names, string(name))
 		}
-		return warn("no taint is ever set for %s", listed(names))
+		return warn("no taint is ever set for %s", terminal.Listed(names))
 	}
 	return ok("each condition has a rule that sets a taint")
 }
@@ -137,7 +138,7 @@ func (s *scene) checkSlots(ctx context.Context) answer {
 	evicts := slices.ContainsFunc(cfg.Policy().Rules, func(r decide.Rule) bool { return r.Level == probes.Critical })
 	switch {
 	case len(missing) > 0:
-		return fail("%d of %d eviction slots are missing: %s", len(missing), cfg.Eviction.Slots, listed(missing))
+		return fail("%d of %d eviction slots are missing: %s", len(missing), cfg.Eviction.Slots, terminal.Listed(missing))
 	case !evicts:
 		return ok("eviction is off: no rule for level Critical")
 	}
@@ -235,7 +236,7 @@ func (s *scene) checkUnchanged(ctx context.Context) answer {
 		}
 	}
 	if len(changed) > 0 {
-		return warn("changed by hand: %s", listed(changed))
+		return warn("changed by hand: %s", terminal.Listed(changed))
 	}
 	return ok("nobody changed the policies by hand")
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/taintlet/taintlet/agent/fleet/dnspods"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
+	"github.com/taintlet/taintlet/cmd/terminal"
 )
 
 // dnsPods is where the agents look for the pods of the cluster's DNS. A DaemonSet that
@@ -69,7 +70,7 @@ func (s *scene) checkDNSPods(ctx context.Context) answer {
 		}
 		pods, services := podsOf(found)
 		if len(pods) > 0 {
-			return ok("the agents ask the DNS pods of Service %s in %s: %s", listed(services), where.Namespace, listed(pods))
+			return ok("the agents ask the DNS pods of Service %s in %s: %s", terminal.Listed(services), where.Namespace, terminal.Listed(pods))
 		}
 	}
 	return warn("no ready DNS pods are found by %s: the agents do not notice when the network of pods fails on one Node", where)

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/problems"
+	"github.com/taintlet/taintlet/cmd/terminal"
 )
 
 func (s *scene) checkHostNetwork(ctx context.Context) answer {
@@ -65,7 +66,7 @@ func (q nodeQuestion) ask(ctx context.Context, s *scene) answer {
 		return skip("%s: there are no agents", q.whether)
 	}
 	if found := q.found(all); len(found) > 0 {
-		return warn("%s: %s", q.trouble, listed(found))
+		return warn("%s: %s", q.trouble, terminal.Listed(found))
 	}
 	return ok("%s", q.fine)
 }

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
+	"github.com/taintlet/taintlet/cmd/terminal"
 )
 
 // permission is a verb on a resource, as a review has it.
@@ -87,7 +88,7 @@ func (s *scene) checkGranted(ctx context.Context) answer {
 	case err != nil:
 		return fail("the permissions of the agents cannot be looked up: %v", err)
 	case len(refused) > 0:
-		return fail("the agents' account %s may not %s", s.user().UserName, listed(refused))
+		return fail("the agents' account %s may not %s", s.user().UserName, terminal.Listed(refused))
 	}
 	return ok("the agents may do what they need: %d permissions", len(allowed))
 }
@@ -100,7 +101,7 @@ func (s *scene) checkBounded(ctx context.Context) answer {
 	case err != nil:
 		return fail("the permissions of the agents cannot be looked up: %v", err)
 	case len(allowed) > 0:
-		return warn("the agents' account may do more than it needs: %s", listed(allowed))
+		return warn("the agents' account may do more than it needs: %s", terminal.Listed(allowed))
 	}
 	return ok("the agents may not read Secrets, nor create or delete pods and Nodes")
 }

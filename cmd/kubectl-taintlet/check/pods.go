@@ -103,7 +103,7 @@ func (s *scene) checkRestarts(ctx context.Context) answer {
 	}
 	if len(restarted) > 0 {
 		slices.Sort(restarted)
-		return warn("agents ended in the last hour and were started again: %s", listed(restarted))
+		return warn("agents ended in the last hour and were started again: %s", terminal.Listed(restarted))
 	}
 	return ok("no agent ended in the last hour")
 }
@@ -127,11 +127,11 @@ func (s *scene) checkOneEach(ctx context.Context) answer {
 	}
 	slices.Sort(several)
 	if len(several) > 0 {
-		return warn("Nodes have more than one agent: %s", listed(several))
+		return warn("Nodes have more than one agent: %s", terminal.Listed(several))
 	}
 	last, err := s.lastEvents(ctx, "AgentStandby")
 	if standby := slices.Sorted(maps.Keys(last)); err == nil && len(standby) > 0 {
-		return warn("in the last hour a second agent was on standby on Nodes: %s", listed(standby)).
+		return warn("in the last hour a second agent was on standby on Nodes: %s", terminal.Listed(standby)).
 			but("the Event AgentStandby has the name of the agent; where a pod was just replaced, nothing is to be done")
 	}
 	return ok("no Node has more than one agent")

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
+	"github.com/taintlet/taintlet/cmd/terminal"
 )
 
 // DefaultPort is the port of the host where the agents of the chart and of
@@ -61,7 +62,7 @@ func (s *scene) checkPort(ctx context.Context) answer {
 	case err != nil:
 		return skip("whether port %d of the hosts is free: the pods cannot be listed: %v", s.port, err)
 	case len(taken) > 0:
-		return fail("pods declare port %d of their hosts: %s", s.port, listed(taken))
+		return fail("pods declare port %d of their hosts: %s", s.port, terminal.Listed(taken))
 	}
 	return ok("no pod declares port %d of its host", s.port)
 }

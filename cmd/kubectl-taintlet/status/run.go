@@ -2,7 +2,6 @@ package status
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -16,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
+	"github.com/taintlet/taintlet/cmd/terminal"
 	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/taints/apiserver"
 )
@@ -157,9 +157,7 @@ func (o Options) read(ctx context.Context, client *apiserver.Client, fleet *Flee
 func (o Options) print(r Report) error {
 	switch o.Output {
 	case OutputJSON:
-		encoder := json.NewEncoder(o.Out)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(r)
+		return terminal.WriteJSON(o.Out, r)
 	case OutputYAML:
 		data, err := yaml.Marshal(r)
 		if err != nil {
