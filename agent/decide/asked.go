@@ -41,8 +41,8 @@ func (s *State) asked(t *turn) []DesiredTaint {
 			all = append(all, d)
 		}
 	}
-	for i, rule := range t.policy.Soft {
-		if s.soft.taints[i].isDesired {
+	for _, rule := range t.policy.Soft {
+		if s.conditions.of(rule.Condition).soft.isDesired {
 			all = append(all, rule.desired())
 		}
 	}

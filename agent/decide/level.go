@@ -16,6 +16,8 @@ func (s *State) observe(t *turn, o probes.Observation) {
 	if c == nil {
 		return // its probe was dropped a moment ago
 	}
+	c.observeSoft(t.policy, o, t.now)
+	c.observeValue(t.policy, o, t.now)
 	o = t.policy.graded(o)
 	if !c.isSeen() {
 		c.decisive = o

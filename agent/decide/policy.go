@@ -2,8 +2,6 @@ package decide
 
 import (
 	"encoding/json"
-	"iter"
-	"slices"
 	"time"
 
 	"github.com/taintlet/taintlet/probes"
@@ -175,9 +173,12 @@ func (p *Policy) Produces(pair taints.Pair) bool {
 			return true
 		}
 	}
-	for rule := range p.builtIn() { // also those that a configuration for cluster-autoscaler had
-		if ruled := rule.Taint.Pair(); asksFor(ruled) || pair.StandsInFor(ruled, taints.AutoscalerPrefix) {
-			return true
+	for i := range p.Conditions { // those of BuiltInRules, also as a configuration for cluster-autoscaler had them
+		for _, effect := range [2]taints.Effect{taints.NoSchedule, taints.NoExecute} {
+			ruled := taints.Pair{Key: p.Conditions[i].TaintKey, Effect: effect}
+			if ruled.Key != "" && (asksFor(ruled) || pair.StandsInFor(ruled, taints.AutoscalerPrefix)) {
+				return true
+			}
 		}
 	}
 	return false
@@ -186,30 +187,15 @@ func (p *Policy) Produces(pair taints.Pair) bool {
 // BuiltInRules are the rules that any release of taintlet knows without a
 // configuration: the default ones and their NoExecute counterparts. A pair of
 // theirs is recognized as ours even where the configuration dropped the rule.
-func (p *Policy) BuiltInRules() []Rule {
-	return slices.Collect(p.builtIn())
-}
-
-// builtIn yields BuiltInRules one by one: Produces asks for them at each step.
-func (p *Policy) builtIn() iter.Seq[Rule] {
-	return func(yield func(Rule) bool) {
-		for rule := range p.wellKnown(probes.Degraded, taints.NoSchedule) {
-			if !yield(rule) {
-				return
-			}
-		}
-		p.wellKnown(probes.Critical, taints.NoExecute)(yield)
-	}
-}
-
-// wellKnown yields a rule for each condition that has a well-known key.
-func (p *Policy) wellKnown(level probes.Level, effect taints.Effect) iter.Seq[Rule] {
-	return func(yield func(Rule) bool) {
+func (p *Policy) BuiltInRules() (rules []Rule) {
+	for _, rule := range []Rule{
+		{Level: probes.Degraded, Taint: Taint{Effect: taints.NoSchedule}}, {Level: probes.Critical, Taint: Taint{Effect: taints.NoExecute}},
+	} {
 		for _, condition := range p.Conditions {
-			rule := Rule{Condition: condition.Name, Level: level, Taint: Taint{Key: condition.TaintKey, Effect: effect}}
-			if condition.TaintKey != "" && !yield(rule) {
-				return
+			if rule.Condition, rule.Taint.Key = condition.Name, condition.TaintKey; rule.Taint.Key != "" {
+				rules = append(rules, rule)
 			}
 		}
 	}
+	return rules
 }

@@ -65,7 +65,7 @@ func (s *State) differenceOf(t *turn, c *condition) difference {
 	if t.in.Node.Condition(ConditionType(c.name)) == nil {
 		return difference{differs: true, isOfBad: true} // somebody removed it
 	}
-	if !c.saysMore() && s.soft.shown(t.policy, c.name) == "" && !s.IsStarting() && shown.Outlook == (describe.Outlook{}) && c.falseSince.IsZero() {
+	if !c.saysMore() && c.softShown(t.policy) == "" && !s.IsStarting() && shown.Outlook == (describe.Outlook{}) && c.falseSince.IsZero() {
 		return difference{} // as almost always
 	}
 	now := s.outlook(t, c)

@@ -32,19 +32,14 @@ func (p *Policy) softBudget() WriteBudget {
 	return WriteBudget{Burst: softBurst, Interval: p.WriteBudget.Interval}
 }
 
-// soft is what a State knows of soft taints. Without a rule for one it is empty.
-type soft struct {
-	taints []softTaint // one for each rule, in their order
-	// budget has tokens of its own: a soft taint takes none of those that clears, repairs
-	// and steps up to Critical need.
-	budget, recordedBudget bucket
-}
+// soft is the budget of the soft taints, and what the record says of it: it has tokens of its
+// own, and takes none of those that clears, repairs and steps up to Critical need. Without a
+// rule for a soft taint it is empty.
+type soft struct{ budget, recorded bucket }
 
-// softTaint is what a State knows of the taint of a SoftRule.
+// softTaint is what a State knows of the taint of a condition's SoftRule.
 type softTaint struct {
-	condition probes.Condition
 	softMemory
-	recorded softMemory
 	evidence Debouncer // its Level, Penalty and SetAt are those of softMemory
 }
 
@@ -58,29 +53,19 @@ type softMemory struct {
 	dispute   dispute
 }
 
-// following returns a copy that has the rules of the policy. A new rule has set nothing,
-// a dropped one is forgotten.
+// following is the budget under a policy.
 func (s soft) following(policy *Policy, now time.Time) soft {
 	if len(policy.Soft) == 0 {
 		return soft{}
 	}
-	before := s.taints
-	s.taints = make([]softTaint, len(policy.Soft))
-	s.budget, s.recordedBudget = s.budget.within(policy.softBudget(), now), s.recordedBudget.within(policy.softBudget(), now)
-	for i, rule := range policy.Soft {
-		s.taints[i] = softTaint{condition: rule.Condition, evidence: Debouncer{Level: probes.OK}}
-		if at := slices.IndexFunc(before, func(t softTaint) bool { return t.condition == rule.Condition }); at >= 0 {
-			s.taints[i] = before[at]
-		}
-	}
-	return s
+	return soft{s.budget.within(policy.softBudget(), now), s.recorded.within(policy.softBudget(), now)}
 }
 
-// observe adds a sample to the evidence of its rule.
-func (s soft) observe(policy *Policy, o probes.Observation, now time.Time) {
-	for i, rule := range policy.Soft {
-		if rule.Condition == o.Condition {
-			s.taints[i].evidence = s.taints[i].evidence.Next(rule.judge(o), now)
+// observeSoft adds a sample to the evidence of the condition's rule.
+func (c *condition) observeSoft(policy *Policy, o probes.Observation, now time.Time) {
+	for _, rule := range policy.Soft {
+		if rule.Condition == c.name {
+			c.soft.evidence = c.soft.evidence.Next(rule.judge(o), now)
 		}
 	}
 }
@@ -100,30 +85,6 @@ func (r SoftRule) judge(o probes.Observation) probes.Observation {
 	return judged
 }
 
-// forget returns the State's soft taints without the evidence of a condition.
-func (s soft) forget(name probes.Condition) soft {
-	s.taints = slices.Clone(s.taints)
-	for i := range s.taints {
-		if s.taints[i].condition == name {
-			s.taints[i].evidence = s.taints[i].evidence.forget()
-		}
-	}
-	return s
-}
-
-// isDue reports whether the record has to remember something else of soft taints.
-func (s *soft) isDue() bool {
-	return s.budget != s.recordedBudget || slices.ContainsFunc(s.taints, func(t softTaint) bool { return t.softMemory != t.recorded })
-}
-
-// revise notes that the record remembers this.
-func (s *soft) revise() {
-	s.recordedBudget = s.budget
-	for i := range s.taints {
-		s.taints[i].recorded = s.taints[i].softMemory
-	}
-}
-
 // desired returns the soft taint as it is to stand on the Node.
 func (r SoftRule) desired() DesiredTaint {
 	pair := r.Taint.Pair()
@@ -139,39 +100,39 @@ func (s *State) followSoft(t *turn) {
 	if len(t.policy.Soft) == 0 || !s.isSettled(t.in.Node) {
 		return
 	}
-	for i, rule := range t.policy.Soft {
-		soft := &s.soft.taints[i]
-		soft.dispute = soft.dispute.settle(soft.evidence.Level, t.now)
-		if !s.losesSoft(t, soft, rule) {
-			s.moveSoft(t, soft, rule)
+	for _, rule := range t.policy.Soft {
+		c := s.conditions.of(rule.Condition)
+		c.soft.dispute = c.soft.dispute.settle(c.soft.evidence.Level, t.now)
+		if !s.losesSoft(t, c, rule) {
+			s.moveSoft(t, c, rule)
 		}
 	}
 }
 
 // losesSoft notes that somebody removed a soft taint. It is set again with the next token,
 // unless it was removed twice within a minute.
-func (s *State) losesSoft(t *turn, soft *softTaint, rule SoftRule) bool {
+func (s *State) losesSoft(t *turn, c *condition, rule SoftRule) bool {
 	d, node := rule.desired(), t.in.Node
-	if !soft.isDesired || !slices.Contains(s.ledger.owned, d.Pair) || node.Has(d.Pair) {
+	if !c.soft.isDesired || !slices.Contains(s.ledger.owned, d.Pair) || node.Has(d.Pair) {
 		return false
 	}
-	soft.isDesired = false
-	if !s.pause.has(soft.condition) {
-		s.conditions.of(soft.condition).lose(t, d, &soft.dispute)
+	c.soft.isDesired = false
+	if !s.pause.has(c.name) {
+		c.lose(t, d, &c.soft.dispute)
 	}
 	return true
 }
 
 // moveSoft sets or clears a soft taint where the evidence asks for it. A condition that is
 // not OK keeps it.
-func (s *State) moveSoft(t *turn, soft *softTaint, rule SoftRule) {
-	debounce, c := t.policy.debounce(soft.condition), s.conditions.of(soft.condition)
+func (s *State) moveSoft(t *turn, c *condition, rule SoftRule) {
+	debounce, soft := t.policy.debounce(c.name), &c.soft
 	target := soft.evidence.Target(debounce, t.now)
 	if c.debounce.Level > probes.OK {
 		target = max(target, soft.evidence.Level)
 	}
 	isSet := target > probes.OK
-	mayAdd := soft.isDesired || !s.pause.has(soft.condition) && soft.dispute.stage != withdrawn
+	mayAdd := soft.isDesired || !s.pause.has(c.name) && soft.dispute.stage != withdrawn
 	if isSet == soft.isSet && (isSet && mayAdd) == soft.isDesired || isSet && !mayAdd {
 		return
 	}
@@ -183,9 +144,9 @@ func (s *State) moveSoft(t *turn, soft *softTaint, rule SoftRule) {
 	taint := rule.desired().Taint()
 	switch {
 	case !isSet && soft.isDesired:
-		t.notify(Notice{Kind: SoftTaintCleared, Condition: soft.condition, Message: describe.SoftCleared(taint, c.last.Message, rule.clearBelow())})
+		t.notify(Notice{Kind: SoftTaintCleared, Condition: c.name, Message: describe.SoftCleared(taint, c.last.Message, rule.clearBelow())})
 	case isSet && !soft.isSet:
-		t.notify(Notice{Kind: SoftTaintSet, Condition: soft.condition, Message: describe.SoftSet(taint, c.last.Message, rule.Severity)})
+		t.notify(Notice{Kind: SoftTaintSet, Condition: c.name, Message: describe.SoftSet(taint, c.last.Message, rule.Severity)})
 	}
 	if isSet != soft.isSet {
 		soft.evidence = soft.evidence.Enter(target, debounce, t.now)
@@ -200,11 +161,11 @@ func (s *State) isSettled(node *Node) bool {
 	return s.ledger.hasLanded() && !slices.ContainsFunc(s.ledger.desired, func(d DesiredTaint) bool { return !d.IsSoft() && !node.Has(d.Pair) })
 }
 
-// shown returns the soft taint of a condition that is desired, for people; empty: there
-// is none.
-func (s *soft) shown(policy *Policy, name probes.Condition) string {
-	for i, rule := range policy.Soft {
-		if rule.Condition == name && s.taints[i].isDesired {
+// softShown returns the soft taint of the condition that is desired, for people; empty:
+// there is none.
+func (c *condition) softShown(policy *Policy) string {
+	for _, rule := range policy.Soft {
+		if rule.Condition == c.name && c.soft.isDesired {
 			taint := rule.desired().Taint()
 			return taint.String()
 		}

@@ -4,6 +4,7 @@
 package decide
 
 import (
+	"slices"
 	"time"
 
 	"github.com/taintlet/taintlet/probes"
@@ -23,7 +24,6 @@ type State struct {
 	startup    startup
 	hostRepair hostRepair
 	soft       soft
-	values     severityValues
 }
 
 // New returns the State of an agent that has just started and seen nothing.
@@ -39,9 +39,10 @@ func New(boot Boot, name string, started time.Time) State {
 // be judged by other thresholds from now on. What was decided stays, as after
 // a restart.
 func (s State) Forget(name probes.Condition) State {
-	s.conditions, s.soft, s.values = s.conditions.clone(), s.soft.forget(name), s.values.forget(name)
+	s.conditions = slices.Clone(s.conditions)
 	if c := s.conditions.of(name); c != nil {
 		c.debounce, c.onset, c.fault = c.debounce.forget(), onset{}, c.fault.forget()
+		c.soft.evidence, c.value = c.soft.evidence.forget(), c.value.forget()
 	}
 	return s
 }

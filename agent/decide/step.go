@@ -15,7 +15,7 @@ func Step(policy *Policy, s State, in Inputs, now time.Time) (State, Decision) {
 	// A smaller budget of a new configuration is no decision.
 	s.budget, s.ledger.decided.budget = s.budget.within(policy.WriteBudget, now), s.ledger.decided.budget.within(policy.WriteBudget, now)
 	s.ledger.follow(policy, now)
-	s.soft, s.values = s.soft.following(policy, now), s.values.following(policy)
+	s.soft = s.soft.following(policy, now)
 	if in.Node != nil {
 		t.in.Facts.KeepPolicy = in.Facts.KeepPolicy && heldFits(t)
 		if s.mayTakeOver(t) {
@@ -30,8 +30,6 @@ func Step(policy *Policy, s State, in Inputs, now time.Time) (State, Decision) {
 	}
 	for _, o := range in.Observations {
 		s.observe(t, o)
-		s.soft.observe(policy, o, now)
-		s.values.observe(o, now)
 	}
 	s.report.follow(in)
 	s.ledger.settle(in)
