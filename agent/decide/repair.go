@@ -213,6 +213,5 @@ func (s *State) repairDifference(t *turn) difference {
 
 // NeedsRepair reports whether a condition has a fault for which the host needs a repair.
 func (s *State) NeedsRepair(name probes.Condition) bool {
-	c := s.conditions.of(name)
-	return c != nil && c.fault.needed
+	return s.known(name).fault.needed
 }

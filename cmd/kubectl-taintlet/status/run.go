@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
@@ -140,17 +139,7 @@ func (o Options) read(ctx context.Context, client *apiserver.Client, fleet *Flee
 			return nil
 		})
 	}
-	for _, name := range o.Nodes {
-		node, err := client.GetNode(ctx, name)
-		if apierrors.IsNotFound(err) {
-			return unknownNode(ctx, client, name)
-		}
-		if err != nil {
-			return err
-		}
-		fleet.Add(node)
-	}
-	return nil
+	return eachNamed(ctx, client, o.Nodes, fleet.Add)
 }
 
 // print writes a Report.
