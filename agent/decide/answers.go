@@ -147,3 +147,7 @@ func (s *State) Requested(name probes.Condition) probes.Level {
 func (s *State) IsBraked(name probes.Condition) bool {
 	return s.known(name).onset.braked != ""
 }
+
+// Maintenance returns the type of the Node condition by which the Node is under
+// maintenance; empty: it is not. Peers are told.
+func (s *State) Maintenance() string { return s.pause.maintenance }

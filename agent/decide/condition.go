@@ -198,3 +198,55 @@ func (c *condition) summarize(o describe.Outlook, boot Boot, now time.Time) summ
 	}
 	return next
 }
+
+// sameReason is how many of the newest samples in a row had the same reason.
+type sameReason struct {
+	reason string
+	count  int
+}
+
+// fault is trouble of one condition that a repair of the host cures. It is about samples
+// and not about the level: damping, the write budget and a pause do not make it longer.
+type fault struct {
+	// reason is that of the newest sample that found it, since when it is there without a
+	// good sample in between. Zero: there is none.
+	reason string
+	since  time.Time
+	// samples is how many in a row found it, as this process saw them.
+	samples int
+	// isGood: the newest valid sample did not find it. goodFor is for how long none has.
+	isGood  bool
+	goodFor time.Duration
+	// needed: it has been there for so long that the host needs a repair.
+	needed bool
+}
+
+// softTaint is what a State knows of the taint of a condition's SoftRule.
+type softTaint struct {
+	softMemory
+	evidence Debouncer // its Level, Penalty and SetAt are those of softMemory
+}
+
+// softMemory is what the record remembers of a soft taint.
+type softMemory struct {
+	isSet   bool
+	penalty float64
+	setAt   time.Time
+	// isDesired: it is to stand on the Node. Not, if others removed it.
+	isDesired bool
+	dispute   dispute
+}
+
+// severityValue is the value that the taints of a condition get from its severity.
+type severityValue struct {
+	// setAt is when the condition was set, for which step is the value; 0: there is none.
+	setAt time.Time
+	step  int
+	// newest is the step of the newest sample that was not Unknown, taken at seenAt.
+	newest int
+	seenAt time.Time
+	// lower is the highest step of the samples since lowerSince, which were all below
+	// step; zero: the newest was not.
+	lower      int
+	lowerSince time.Time
+}

@@ -133,12 +133,3 @@ func (s *State) restore(t *turn) {
 		}
 	}
 }
-
-// owns reports whether the taint of such a rule is among the pairs.
-func owns(policy *Policy, owned []taints.Pair, isSuch func(*Rule) bool) bool {
-	return slices.ContainsFunc(policy.Rules, func(r Rule) bool { return isSuch(&r) && slices.Contains(owned, r.Taint.Pair()) })
-}
-
-// maxPenalty is all that damping needs: a second doubled so often is longer
-// than any maxClearAfter. A forged record must not damp for weeks.
-const maxPenalty = 32

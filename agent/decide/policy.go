@@ -2,6 +2,7 @@ package decide
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/taintlet/taintlet/probes"
@@ -198,4 +199,55 @@ func (p *Policy) BuiltInRules() (rules []Rule) {
 		}
 	}
 	return rules
+}
+
+// Rule says which taint a level of a condition asks for.
+type Rule struct {
+	Condition probes.Condition `json:"condition"`
+	Level     probes.Level     `json:"level"`
+	// Reasons are those for which the rule asks for its taint; none: all. For Critical they
+	// also say which samples are critical: see Policy.graded.
+	Reasons []string `json:"reasons,omitempty"`
+	Taint   Taint    `json:"taint"`
+	// Clear says who removes the taint.
+	Clear Clearing `json:"clear,omitempty"`
+}
+
+// Clearing says who removes the taint of a rule.
+type Clearing string
+
+const (
+	// ClearAutomatic means that taintlet does, when the condition is OK again.
+	ClearAutomatic Clearing = ""
+	// ClearManual means that somebody else does, and so acknowledges the fault. The taint stays until
+	// then, and does not come back before the condition has been OK.
+	ClearManual Clearing = "manual"
+)
+
+// Taint is what a rule puts on the Node.
+type Taint struct {
+	Key   string `json:"key,omitempty"`
+	Value string `json:"value,omitempty"`
+	// ValueFrom says what the value is made of, FromSeverity; empty: it is Value.
+	ValueFrom string        `json:"valueFrom,omitempty"`
+	Effect    taints.Effect `json:"effect"`
+}
+
+// Pair is the taint's identity.
+func (t Taint) Pair() taints.Pair { return taints.Pair{Key: t.Key, Effect: t.Effect} }
+
+// Covers reports whether the rule asks for its taint for a reason of its condition.
+func (r *Rule) Covers(reason string) bool {
+	return len(r.Reasons) == 0 || slices.Contains(r.Reasons, reason)
+}
+
+// SoftRule asks for a taint before a condition is Degraded: a soft one, by which pods
+// prefer other Nodes.
+type SoftRule struct {
+	Condition probes.Condition `json:"condition"`
+	// Severity (1 to 49) is from which on a sample is bad for this rule. 50 is the threshold
+	// of Degraded.
+	Severity int `json:"severity"`
+	// Taint has the effect PreferNoSchedule or NoSchedule, and is written as asked.
+	Taint Taint `json:"taint"`
 }

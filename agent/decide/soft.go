@@ -9,17 +9,6 @@ import (
 	"github.com/taintlet/taintlet/taints"
 )
 
-// SoftRule asks for a taint before a condition is Degraded: a soft one, by which pods
-// prefer other Nodes.
-type SoftRule struct {
-	Condition probes.Condition `json:"condition"`
-	// Severity (1 to 49) is from which on a sample is bad for this rule. 50 is the threshold
-	// of Degraded.
-	Severity int `json:"severity"`
-	// Taint has the effect PreferNoSchedule or NoSchedule, and is written as asked.
-	Taint Taint `json:"taint"`
-}
-
 // clearBelow is the severity below which a sample is good for the rule: three quarters.
 func (r SoftRule) clearBelow() int { return max(1, r.Severity*3/4) }
 
@@ -30,27 +19,6 @@ const softBurst = 2
 // softBudget bounds the sets and clears of soft taints.
 func (p *Policy) softBudget() WriteBudget {
 	return WriteBudget{Burst: softBurst, Interval: p.WriteBudget.Interval}
-}
-
-// soft is the budget of the soft taints, and what the record says of it: it has tokens of its
-// own, and takes none of those that clears, repairs and steps up to Critical need. Without a
-// rule for a soft taint it is empty.
-type soft struct{ budget, recorded bucket }
-
-// softTaint is what a State knows of the taint of a condition's SoftRule.
-type softTaint struct {
-	softMemory
-	evidence Debouncer // its Level, Penalty and SetAt are those of softMemory
-}
-
-// softMemory is what the record remembers of a soft taint.
-type softMemory struct {
-	isSet   bool
-	penalty float64
-	setAt   time.Time
-	// isDesired: it is to stand on the Node. Not, if others removed it.
-	isDesired bool
-	dispute   dispute
 }
 
 // following is the budget under a policy.
@@ -90,9 +58,6 @@ func (r SoftRule) desired() DesiredTaint {
 	pair := r.Taint.Pair()
 	return DesiredTaint{Condition: r.Condition, Level: probes.OK, Pair: pair, Value: r.Taint.Value, Via: taints.Direct, ruled: pair, standIn: pair}
 }
-
-// IsSoft reports whether a rule asks for the taint before the condition is Degraded.
-func (d DesiredTaint) IsSoft() bool { return d.Level == probes.OK }
 
 // followSoft decides about the soft taints. Each set and each clear takes a token of their
 // own budget, and waits until the last decision is on the Node.

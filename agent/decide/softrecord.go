@@ -1,42 +1,9 @@
 package decide
 
 import (
-	"math"
-	"time"
-
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 )
-
-// recordSoft is what the record says of the soft taints.
-type recordSoft struct {
-	// TokensAt is when their budget is full again.
-	TokensAt time.Duration                        `json:"tokensAt,omitempty"`
-	Taints   map[probes.Condition]recordSoftTaint `json:"taints,omitempty"`
-}
-
-type recordSoftTaint struct {
-	// Pair is for people: it is that of the rule.
-	Pair    taints.Pair    `json:"pair"`
-	Set     bool           `json:"set,omitempty"`
-	Desired bool           `json:"desired,omitempty"`
-	Penalty float64        `json:"penalty,omitempty"`
-	SetAt   *time.Duration `json:"setAt,omitempty"`
-	Dispute *recordDispute `json:"dispute,omitempty"`
-}
-
-// isPossible reports whether a record of ours can say this.
-func (r *recordSoft) isPossible() bool {
-	if r == nil {
-		return true
-	}
-	for _, taint := range r.Taints {
-		if math.IsNaN(taint.Penalty) || taint.Penalty < 0 {
-			return false
-		}
-	}
-	return true
-}
 
 // softRecord returns what the record is to say of soft taints; nil: there is nothing to
 // remember.

@@ -1,8 +1,10 @@
 package decide
 
 import (
+	"slices"
 	"time"
 
+	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 )
 
@@ -103,4 +105,16 @@ func (s *State) onlyConditions(desired taints.Desired) *taints.Desired {
 		return nil // without its record it has landed once it was written
 	}
 	return &taints.Desired{Conditions: desired.Conditions}
+}
+
+// Forget drops the evidence that was collected of a condition, because it will
+// be judged by other thresholds from now on. What was decided stays, as after
+// a restart.
+func (s State) Forget(name probes.Condition) State {
+	s.conditions = slices.Clone(s.conditions)
+	if c := s.conditions.of(name); c != nil {
+		c.debounce, c.onset, c.fault = c.debounce.forget(), onset{}, c.fault.forget()
+		c.soft.evidence, c.value = c.soft.evidence.forget(), c.value.forget()
+	}
+	return s
 }

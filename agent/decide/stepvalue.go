@@ -19,30 +19,6 @@ const valueStep = 25
 // Degraded has no lower one.
 func stepOf(severity int) int { return max(50, severity/valueStep*valueStep) }
 
-// severityValue is the value that the taints of a condition get from its severity.
-type severityValue struct {
-	// setAt is when the condition was set, for which step is the value; 0: there is none.
-	setAt time.Time
-	step  int
-	// newest is the step of the newest sample that was not Unknown, taken at seenAt.
-	newest int
-	seenAt time.Time
-	// lower is the highest step of the samples since lowerSince, which were all below
-	// step; zero: the newest was not.
-	lower      int
-	lowerSince time.Time
-}
-
-// valued are the conditions with a rule that makes a value of the severity, each once.
-func (p *Policy) valued() (names []probes.Condition) {
-	for i := range p.Rules {
-		if rule := &p.Rules[i]; rule.Taint.ValueFrom != "" && !slices.Contains(names, rule.Condition) {
-			names = append(names, rule.Condition)
-		}
-	}
-	return names
-}
-
 // observeValue takes in a sample.
 func (c *condition) observeValue(policy *Policy, o probes.Observation, now time.Time) {
 	v := &c.value
