@@ -19,13 +19,11 @@ func New(ctx context.Context, o Options) (*agent.Agent, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	others := fleet.New(fleet.Options{
+	a := o.Agent
+	a.Client, a.Slots, a.Recorder = c.node, c.slots, c.events
+	a.Fleet = fleet.New(fleet.Options{
 		Node: o.Node, HostIP: o.HostIP, Listen: o.Listen, Namespace: o.Namespace, Service: serviceName, DNSPods: o.DNSPods,
 		APIServer: c.apiServer, Source: c.source, Log: o.Log,
 	})
-	return &agent.Agent{
-		Config: o.Config, Reload: o.Reload, NewProbe: o.NewProbe, Client: c.node, Slots: c.slots, Fleet: others,
-		Recorder: c.events, Log: o.Log, Instance: o.Instance, Boot: o.Boot, Now: o.Now,
-		LifecycleController: o.LifecycleController, Version: o.Version,
-	}, stop, nil
+	return &a, stop, nil
 }

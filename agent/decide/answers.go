@@ -8,7 +8,15 @@ import (
 )
 
 // WhyNotWriting says why this agent does not write the Node; empty when it does.
-func (s *State) WhyNotWriting() string { return s.active.whyNotWriting() }
+func (s *State) WhyNotWriting() string {
+	switch {
+	case s.active.readOnly:
+		return "the record on the Node was written by a newer release"
+	case s.active.isStandby():
+		return "on standby: another agent, " + s.active.other.Name + ", is active for this Node"
+	}
+	return ""
+}
 
 // PausedBy says what has stopped new taints for a condition, a person or maintenance;
 // empty: nothing has.
@@ -22,10 +30,15 @@ func (s *State) WhyNoNewTaint(name probes.Condition) string {
 
 // Level is the level that was decided for a condition.
 func (s *State) Level(name probes.Condition) probes.Level {
+	return s.known(name).debounce.Level
+}
+
+// known returns a condition; one that is OK where the State knows none of that name.
+func (s *State) known(name probes.Condition) *condition {
 	if c := s.conditions.of(name); c != nil {
-		return c.debounce.Level
+		return c
 	}
-	return probes.OK
+	return &condition{debounce: Debouncer{Level: probes.OK}}
 }
 
 // DesiredTaints returns the taints that are desired now. The list is replaced with the
@@ -42,8 +55,8 @@ func (s *State) TokensLeft(policy *Policy, now time.Time) int {
 // TimeToClear returns how long every further sample must be good before a condition
 // is OK; false where it is OK. That it may wait for the write budget is included.
 func (s *State) TimeToClear(policy *Policy, name probes.Condition, now time.Time) (time.Duration, bool) {
-	c := s.conditions.of(name)
-	if c == nil || c.debounce.Level == probes.OK {
+	c := s.known(name)
+	if c.debounce.Level == probes.OK {
 		return 0, false
 	}
 	return max(0, s.clearsAt(policy, c, now).Sub(now)), true
@@ -51,8 +64,8 @@ func (s *State) TimeToClear(policy *Policy, name probes.Condition, now time.Time
 
 // Since returns when a condition went from OK to Degraded; false where it is OK.
 func (s *State) Since(name probes.Condition) (time.Time, bool) {
-	c := s.conditions.of(name)
-	if c == nil || c.debounce.Level == probes.OK {
+	c := s.known(name)
+	if c.debounce.Level == probes.OK {
 		return time.Time{}, false
 	}
 	return c.debounce.SetAt, true
@@ -61,8 +74,8 @@ func (s *State) Since(name probes.Condition) (time.Time, bool) {
 // IsContested reports whether a condition's taint is a stand-in or missing because
 // others removed it.
 func (s *State) IsContested(name probes.Condition) bool {
-	c := s.conditions.of(name)
-	return c != nil && (c.disputes[0].stage != asRuled || c.disputes[1].stage != asRuled)
+	c := s.known(name)
+	return c.disputes[0].stage != asRuled || c.disputes[1].stage != asRuled
 }
 
 // What a Hold keeps a condition from.
@@ -75,9 +88,9 @@ const (
 // Held returns what holds a condition back, and from what, as its Node condition says;
 // empty: nothing does.
 func (s *State) Held(name probes.Condition) (by describe.Hold, from string) {
-	c := s.conditions.of(name)
+	c := s.known(name)
 	switch {
-	case c == nil || c.shown == nil || c.shown.Held == "":
+	case c.shown == nil || c.shown.Held == "":
 		return "", ""
 	case c.shown.Evicting:
 		return c.shown.Held, FromEviction
@@ -90,9 +103,9 @@ func (s *State) Held(name probes.Condition) (by describe.Hold, from string) {
 // Reason returns the reason that the Node condition of a condition gives, which is not
 // OK, is held back by the fleet brake, or cannot be told; empty: it is OK.
 func (s *State) Reason(name probes.Condition) string {
-	c := s.conditions.of(name)
+	c := s.known(name)
 	switch {
-	case c == nil || !c.isSeen():
+	case !c.isSeen():
 		return ""
 	case c.debounce.isClearing():
 		return describe.ReasonRecovering
@@ -114,7 +127,7 @@ func (s *State) Reason(name probes.Condition) string {
 // newest sample cannot tell, it is Unknown: a level decided up to an hour ago
 // (unknownAfter) would brake others.
 func (s *State) Shared(name probes.Condition) probes.Level {
-	if c := s.conditions.of(name); c != nil && c.last.Condition != "" && c.last.Level == probes.Unknown {
+	if c := s.known(name); c.isSeen() && c.last.Level == probes.Unknown {
 		return probes.Unknown
 	}
 	return s.Requested(name)
@@ -123,14 +136,18 @@ func (s *State) Shared(name probes.Condition) probes.Level {
 // Requested is the level that a condition has, or would have but for the fleet
 // brake.
 func (s *State) Requested(name probes.Condition) probes.Level {
-	if c := s.conditions.of(name); c != nil && !c.onset.since.IsZero() {
+	c := s.known(name)
+	if !c.onset.since.IsZero() {
 		return max(c.debounce.Level, probes.Degraded)
 	}
-	return s.Level(name)
+	return c.debounce.Level
 }
 
 // IsBraked reports whether the fleet brake holds a condition's taint back.
 func (s *State) IsBraked(name probes.Condition) bool {
-	c := s.conditions.of(name)
-	return c != nil && c.onset.braked != ""
+	return s.known(name).onset.braked != ""
 }
+
+// Maintenance returns the type of the Node condition by which the Node is under
+// maintenance; empty: it is not. Peers are told.
+func (s *State) Maintenance() string { return s.pause.maintenance }

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/taintlet/taintlet/agent/decide/describe"
-	"github.com/taintlet/taintlet/probes"
 )
 
 const (
@@ -53,27 +52,4 @@ func (s *State) brakeGate(t *turn, c *condition) (describe.Hold, time.Time) {
 		return heldUnheard, heard
 	}
 	return "", time.Time{}
-}
-
-// mayDegrade notes that the samples ask for a new Degraded, asks the fleet brake about it,
-// and reports whether it may be set. People are told once when the brake holds it.
-func (s *State) mayDegrade(t *turn, c *condition) bool {
-	r, share := &c.onset, t.in.Peers.Shares[c.name]
-	if r.since.IsZero() {
-		r.since, r.round = t.now, t.in.Peers.Rounds
-	}
-	held, _ := s.gate(t, c, probes.Degraded)
-	if r.braked = ""; held != describe.HeldFleetBrake {
-		return held == ""
-	}
-	if share.heard() < t.policy.FleetBrake.MinPeers {
-		r.braked = describe.Silenced(c.name, share.heard())
-		return false
-	}
-	r.braked = describe.Braked(c.name, share.Bad, share.Asked, share.ZoneBad, share.ZoneAsked)
-	if !r.notified {
-		r.notified = true
-		t.notify(Notice{Kind: TaintBraked, Condition: c.name, Message: describe.BrakeBegins(c.last.Message, r.braked)})
-	}
-	return false
 }

@@ -46,6 +46,10 @@ type condition struct {
 	// lastBad is the newest observation that was not OK. It is why a condition
 	// stays Degraded when a sample that is OK ends Critical.
 	lastBad probes.Observation
+	// soft is the taint of its SoftRule, value what its severity makes of the values of its
+	// rules. They are empty without such a rule.
+	soft  softTaint
+	value severityValue
 	// waitingSince is since when a metered step has been due for which there was
 	// no token.
 	waitingSince time.Time
@@ -68,10 +72,11 @@ type remembered struct {
 	ruled   string
 	manual  manual
 	stages  [2]stage
+	soft    softMemory
 }
 
 func (c *condition) remembered() remembered {
-	return remembered{c.debounce.Level, c.debounce.Penalty, c.debounce.SetAt, c.reason, c.ruled, c.manual, [2]stage{c.disputes[0].stage, c.disputes[1].stage}}
+	return remembered{c.debounce.Level, c.debounce.Penalty, c.debounce.SetAt, c.reason, c.ruled, c.manual, [2]stage{c.disputes[0].stage, c.disputes[1].stage}, c.soft.softMemory}
 }
 
 // isSeen reports whether the condition's probe has taken a sample.
@@ -90,21 +95,24 @@ func (all conditions) of(name probes.Condition) *condition {
 	return nil
 }
 
-// clone returns a copy that may be changed.
-func (all conditions) clone() conditions { return slices.Clone(all) }
-
 // following returns a copy that has the conditions of the configuration. A new
-// condition is OK, a dropped one is forgotten.
+// condition is OK, a dropped one is forgotten, and so is what belongs to a dropped rule.
 func (all conditions) following(policy *Policy) conditions {
-	followed := make(conditions, len(policy.Conditions))
+	followed, valued := make(conditions, len(policy.Conditions)), policy.valued()
 	for i := range policy.Conditions {
-		name := policy.Conditions[i].Name
+		c, name := &followed[i], policy.Conditions[i].Name
 		if known := all.of(name); known != nil {
-			followed[i] = *known
-			continue
+			*c = *known
+		} else {
+			*c = condition{name: name, debounce: Debouncer{Level: probes.OK}}
+			c.recorded = c.remembered()
 		}
-		followed[i] = condition{name: name, debounce: Debouncer{Level: probes.OK}}
-		followed[i].recorded = followed[i].remembered()
+		if !slices.ContainsFunc(policy.Soft, func(r SoftRule) bool { return r.Condition == name }) {
+			c.soft, c.recorded.soft = softTaint{evidence: Debouncer{Level: probes.OK}}, softMemory{}
+		}
+		if !slices.Contains(valued, name) {
+			c.value = severityValue{}
+		}
 	}
 	return followed
 }
@@ -189,4 +197,56 @@ func (c *condition) summarize(o describe.Outlook, boot Boot, now time.Time) summ
 		next.HeldBy = ""
 	}
 	return next
+}
+
+// sameReason is how many of the newest samples in a row had the same reason.
+type sameReason struct {
+	reason string
+	count  int
+}
+
+// fault is trouble of one condition that a repair of the host cures. It is about samples
+// and not about the level: damping, the write budget and a pause do not make it longer.
+type fault struct {
+	// reason is that of the newest sample that found it, since when it is there without a
+	// good sample in between. Zero: there is none.
+	reason string
+	since  time.Time
+	// samples is how many in a row found it, as this process saw them.
+	samples int
+	// isGood: the newest valid sample did not find it. goodFor is for how long none has.
+	isGood  bool
+	goodFor time.Duration
+	// needed: it has been there for so long that the host needs a repair.
+	needed bool
+}
+
+// softTaint is what a State knows of the taint of a condition's SoftRule.
+type softTaint struct {
+	softMemory
+	evidence Debouncer // its Level, Penalty and SetAt are those of softMemory
+}
+
+// softMemory is what the record remembers of a soft taint.
+type softMemory struct {
+	isSet   bool
+	penalty float64
+	setAt   time.Time
+	// isDesired: it is to stand on the Node. Not, if others removed it.
+	isDesired bool
+	dispute   dispute
+}
+
+// severityValue is the value that the taints of a condition get from its severity.
+type severityValue struct {
+	// setAt is when the condition was set, for which step is the value; 0: there is none.
+	setAt time.Time
+	step  int
+	// newest is the step of the newest sample that was not Unknown, taken at seenAt.
+	newest int
+	seenAt time.Time
+	// lower is the highest step of the samples since lowerSince, which were all below
+	// step; zero: the newest was not.
+	lower      int
+	lowerSince time.Time
 }

@@ -23,7 +23,7 @@ func (s *State) desired(t *turn) (desired taints.Desired, differs bool) {
 	if s.ledger.revision == 0 {
 		return desired, differs // nothing was ever decided: nothing to remember
 	}
-	owned = append(owned, s.ledger.unasked(t.in.Node, upTo(maxUnasked, s.ledger.owned))...)
+	owned = append(owned, s.ledger.unasked(t.in.Node, upToMax(s.ledger.owned))...)
 	desired.Annotations = map[string]string{
 		taints.RecordAnnotation: s.record(owned).String(),
 		taints.HeldAnnotation:   strings.Join(held, ","),

@@ -80,3 +80,12 @@ func (d dispute) holds() (describe.Hold, time.Time) {
 
 // disputed are the levels that a rule, and so a dispute, can be about.
 func disputed() []probes.Level { return []probes.Level{probes.Degraded, probes.Critical} }
+
+// manual is what became of the taint of a rule with ClearManual.
+type manual uint8
+
+const (
+	unset        manual = iota // no fault, or its taint is not set yet
+	awaiting                   // set: it stays until somebody removes it
+	acknowledged               // somebody removed it, and the condition is not OK yet
+)

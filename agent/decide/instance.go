@@ -44,13 +44,3 @@ type active struct {
 }
 
 func (a active) isStandby() bool { return a.other.Name != "" }
-
-func (a active) whyNotWriting() string {
-	switch {
-	case a.readOnly:
-		return "the record on the Node was written by a newer release"
-	case a.isStandby():
-		return "on standby: another agent, " + a.other.Name + ", is active for this Node"
-	}
-	return ""
-}

@@ -11,9 +11,9 @@ import (
 // rule asks for them, so that a forged list cannot make it too long to be read.
 const maxUnasked = 1000
 
-// upTo returns the first of the pairs, as many as have this length in bytes
-// together.
-func upTo(length int, pairs []taints.Pair) []taints.Pair {
+// upToMax returns the first of the pairs, as many as have maxUnasked bytes together.
+func upToMax(pairs []taints.Pair) []taints.Pair {
+	length := maxUnasked
 	for i, pair := range pairs {
 		if length -= len(pair.String()); length < 0 {
 			return pairs[:i]
@@ -148,7 +148,7 @@ func (l *ledger) credible(pairs []taints.Pair) []taints.Pair {
 			asked = append(asked, pair)
 		}
 	}
-	return append(asked, upTo(maxUnasked, others)...)
+	return append(asked, upToMax(others)...)
 }
 
 // asksFor reports whether the configuration or a built-in rule can ask for the

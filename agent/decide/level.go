@@ -16,6 +16,8 @@ func (s *State) observe(t *turn, o probes.Observation) {
 	if c == nil {
 		return // its probe was dropped a moment ago
 	}
+	c.observeSoft(t.policy, o, t.now)
+	c.observeValue(t.policy, o, t.now)
 	o = t.policy.graded(o)
 	if !c.isSeen() {
 		c.decisive = o
@@ -114,4 +116,27 @@ func (s *State) allow(t *turn, c *condition, to probes.Level) bool {
 	}
 	s.budget, _ = s.budget.take(t.policy.WriteBudget, t.now)
 	return true
+}
+
+// mayDegrade notes that the samples ask for a new Degraded, asks the fleet brake about it,
+// and reports whether it may be set. People are told once when the brake holds it.
+func (s *State) mayDegrade(t *turn, c *condition) bool {
+	r, share := &c.onset, t.in.Peers.Shares[c.name]
+	if r.since.IsZero() {
+		r.since, r.round = t.now, t.in.Peers.Rounds
+	}
+	held, _ := s.gate(t, c, probes.Degraded)
+	if r.braked = ""; held != describe.HeldFleetBrake {
+		return held == ""
+	}
+	if share.heard() < t.policy.FleetBrake.MinPeers {
+		r.braked = describe.Silenced(c.name, share.heard())
+		return false
+	}
+	r.braked = describe.Braked(c.name, share.Bad, share.Asked, share.ZoneBad, share.ZoneAsked)
+	if !r.notified {
+		r.notified = true
+		t.notify(Notice{Kind: TaintBraked, Condition: c.name, Message: describe.BrakeBegins(c.last.Message, r.braked)})
+	}
+	return false
 }

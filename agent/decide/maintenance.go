@@ -16,7 +16,3 @@ func MaintenanceOf(node *taints.Node, types []string) string {
 	}
 	return ""
 }
-
-// Maintenance returns the type of the Node condition by which the Node is under
-// maintenance; empty: it is not. Peers are told.
-func (s *State) Maintenance() string { return s.pause.maintenance }

@@ -6,15 +6,6 @@ import (
 	"github.com/taintlet/taintlet/taints"
 )
 
-// manual is what became of the taint of a rule with ClearManual.
-type manual uint8
-
-const (
-	unset        manual = iota // no fault, or its taint is not set yet
-	awaiting                   // set: it stays until somebody removes it
-	acknowledged               // somebody removed it, and the condition is not OK yet
-)
-
 // asksFor reports whether a rule asks for its taint at the decided level.
 func (c *condition) asksFor(rule *Rule) bool {
 	isAtLevel := c.debounce.Level >= rule.Level && c.isFor(rule)

@@ -21,7 +21,7 @@ func (s *State) record(owned []taints.Pair) record {
 		EvictedAt:     s.boot.since(s.eviction.at),
 		Owned:         owned,
 		Freed:         s.startup.freed,
-		Soft:          s.soft.record(s.ledger.policy, s.boot),
+		Soft:          s.softRecord(),
 		RepairEndedAt: s.boot.since(s.hostRepair.endedAt),
 		Conditions:    make(map[probes.Condition]recordCondition, len(s.conditions)),
 	}
@@ -56,9 +56,7 @@ func (s *State) isRevisionDue(t *turn) bool {
 	}
 	d := &l.decided
 	switch {
-	case s.soft.isDue():
-		return true
-	case d.budget != s.budget || d.freed != s.startup.freed || d.repairEndedAt != s.hostRepair.endedAt || !slices.Equal(d.desired, l.desired):
+	case s.soft.budget != s.soft.recorded || d.budget != s.budget || d.freed != s.startup.freed || d.repairEndedAt != s.hostRepair.endedAt || !slices.Equal(d.desired, l.desired):
 		return true
 	case l.revision == 0: // without a record, a restart would not know what is ours on the Node
 		return len(l.owned) > 0 && t.in.Node.recordErr == nil && t.in.Node.record.Revision == 0
@@ -71,7 +69,7 @@ func (s *State) isRevisionDue(t *turn) bool {
 func (s *State) revise(t *turn) {
 	l := &s.ledger
 	l.revise(t.now)
-	s.soft.revise()
+	s.soft.recorded = s.soft.budget
 	l.decided = decision{l.uid, s.active.instance, s.budget, l.desired, s.startup.freed, s.hostRepair.endedAt}
 	for i := range s.conditions {
 		c := &s.conditions[i]
@@ -135,12 +133,3 @@ func (s *State) restore(t *turn) {
 		}
 	}
 }
-
-// owns reports whether the taint of such a rule is among the pairs.
-func owns(policy *Policy, owned []taints.Pair, isSuch func(*Rule) bool) bool {
-	return slices.ContainsFunc(policy.Rules, func(r Rule) bool { return isSuch(&r) && slices.Contains(owned, r.Taint.Pair()) })
-}
-
-// maxPenalty is all that damping needs: a second doubled so often is longer
-// than any maxClearAfter. A forged record must not damp for weeks.
-const maxPenalty = 32

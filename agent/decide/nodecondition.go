@@ -26,3 +26,6 @@ func isOurs(kind string, policy *Policy) bool {
 	name, found := conditionName(kind)
 	return kind == RepairType || found && slices.ContainsFunc(policy.Conditions, func(c Condition) bool { return c.Name == name })
 }
+
+// RepairType is the type of the Node condition for programs that reboot or replace hosts.
+const RepairType = conditionPrefix + "RepairNeeded"

@@ -10,7 +10,7 @@ import (
 // outlook returns what a condition waits for now.
 func (s *State) outlook(t *turn, c *condition) describe.Outlook {
 	if c.debounce.Level <= probes.OK {
-		o := describe.Outlook{Suspicion: c.suspicion(), Soft: s.soft.shown(t.policy, c.name)}
+		o := describe.Outlook{Suspicion: c.suspicion(), Soft: c.softShown(t.policy)}
 		switch {
 		case c.onset.braked != "":
 			o.Held = describe.HeldFleetBrake

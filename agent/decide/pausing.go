@@ -59,19 +59,17 @@ func notifyPause(t *turn, before, next pause, forgiven bool) {
 // next one, and forgets a first loss. Who ends a pause has decided anew, and it is the one
 // way in which a person can end a contest. A veto stays: nobody evicts by mistake.
 func (s *State) forgive(next pause) (forgiven bool) {
-	forgive := func(name probes.Condition, d *dispute) {
-		if s.pause.byPerson(name) && !next.byPerson(name) && !d.isVeto() {
-			forgiven = forgiven || d.stage != asRuled
-			*d = dispute{}
-		}
-	}
 	for i := range s.conditions {
-		for j := range s.conditions[i].disputes {
-			forgive(s.conditions[i].name, &s.conditions[i].disputes[j])
+		c := &s.conditions[i]
+		if !s.pause.byPerson(c.name) || next.byPerson(c.name) {
+			continue
 		}
-	}
-	for i := range s.soft.taints {
-		forgive(s.soft.taints[i].condition, &s.soft.taints[i].dispute)
+		for _, d := range []*dispute{&c.disputes[0], &c.disputes[1], &c.soft.dispute} {
+			if !d.isVeto() {
+				forgiven = forgiven || d.stage != asRuled
+				*d = dispute{}
+			}
+		}
 	}
 	return forgiven
 }

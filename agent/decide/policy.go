@@ -2,7 +2,6 @@ package decide
 
 import (
 	"encoding/json"
-	"iter"
 	"slices"
 	"time"
 
@@ -175,9 +174,12 @@ func (p *Policy) Produces(pair taints.Pair) bool {
 			return true
 		}
 	}
-	for rule := range p.builtIn() { // also those that a configuration for cluster-autoscaler had
-		if ruled := rule.Taint.Pair(); asksFor(ruled) || pair.StandsInFor(ruled, taints.AutoscalerPrefix) {
-			return true
+	for i := range p.Conditions { // those of BuiltInRules, also as a configuration for cluster-autoscaler had them
+		for _, effect := range [2]taints.Effect{taints.NoSchedule, taints.NoExecute} {
+			ruled := taints.Pair{Key: p.Conditions[i].TaintKey, Effect: effect}
+			if ruled.Key != "" && (asksFor(ruled) || pair.StandsInFor(ruled, taints.AutoscalerPrefix)) {
+				return true
+			}
 		}
 	}
 	return false
@@ -186,30 +188,66 @@ func (p *Policy) Produces(pair taints.Pair) bool {
 // BuiltInRules are the rules that any release of taintlet knows without a
 // configuration: the default ones and their NoExecute counterparts. A pair of
 // theirs is recognized as ours even where the configuration dropped the rule.
-func (p *Policy) BuiltInRules() []Rule {
-	return slices.Collect(p.builtIn())
-}
-
-// builtIn yields BuiltInRules one by one: Produces asks for them at each step.
-func (p *Policy) builtIn() iter.Seq[Rule] {
-	return func(yield func(Rule) bool) {
-		for rule := range p.wellKnown(probes.Degraded, taints.NoSchedule) {
-			if !yield(rule) {
-				return
-			}
-		}
-		p.wellKnown(probes.Critical, taints.NoExecute)(yield)
-	}
-}
-
-// wellKnown yields a rule for each condition that has a well-known key.
-func (p *Policy) wellKnown(level probes.Level, effect taints.Effect) iter.Seq[Rule] {
-	return func(yield func(Rule) bool) {
+func (p *Policy) BuiltInRules() (rules []Rule) {
+	for _, rule := range []Rule{
+		{Level: probes.Degraded, Taint: Taint{Effect: taints.NoSchedule}}, {Level: probes.Critical, Taint: Taint{Effect: taints.NoExecute}},
+	} {
 		for _, condition := range p.Conditions {
-			rule := Rule{Condition: condition.Name, Level: level, Taint: Taint{Key: condition.TaintKey, Effect: effect}}
-			if condition.TaintKey != "" && !yield(rule) {
-				return
+			if rule.Condition, rule.Taint.Key = condition.Name, condition.TaintKey; rule.Taint.Key != "" {
+				rules = append(rules, rule)
 			}
 		}
 	}
+	return rules
+}
+
+// Rule says which taint a level of a condition asks for.
+type Rule struct {
+	Condition probes.Condition `json:"condition"`
+	Level     probes.Level     `json:"level"`
+	// Reasons are those for which the rule asks for its taint; none: all. For Critical they
+	// also say which samples are critical: see Policy.graded.
+	Reasons []string `json:"reasons,omitempty"`
+	Taint   Taint    `json:"taint"`
+	// Clear says who removes the taint.
+	Clear Clearing `json:"clear,omitempty"`
+}
+
+// Clearing says who removes the taint of a rule.
+type Clearing string
+
+const (
+	// ClearAutomatic means that taintlet does, when the condition is OK again.
+	ClearAutomatic Clearing = ""
+	// ClearManual means that somebody else does, and so acknowledges the fault. The taint stays until
+	// then, and does not come back before the condition has been OK.
+	ClearManual Clearing = "manual"
+)
+
+// Taint is what a rule puts on the Node.
+type Taint struct {
+	Key   string `json:"key,omitempty"`
+	Value string `json:"value,omitempty"`
+	// ValueFrom says what the value is made of, FromSeverity; empty: it is Value.
+	ValueFrom string        `json:"valueFrom,omitempty"`
+	Effect    taints.Effect `json:"effect"`
+}
+
+// Pair is the taint's identity.
+func (t Taint) Pair() taints.Pair { return taints.Pair{Key: t.Key, Effect: t.Effect} }
+
+// Covers reports whether the rule asks for its taint for a reason of its condition.
+func (r *Rule) Covers(reason string) bool {
+	return len(r.Reasons) == 0 || slices.Contains(r.Reasons, reason)
+}
+
+// SoftRule asks for a taint before a condition is Degraded: a soft one, by which pods
+// prefer other Nodes.
+type SoftRule struct {
+	Condition probes.Condition `json:"condition"`
+	// Severity (1 to 49) is from which on a sample is bad for this rule. 50 is the threshold
+	// of Degraded.
+	Severity int `json:"severity"`
+	// Taint has the effect PreferNoSchedule or NoSchedule, and is written as asked.
+	Taint Taint `json:"taint"`
 }

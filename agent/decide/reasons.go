@@ -7,12 +7,6 @@ import (
 	"github.com/taintlet/taintlet/probes"
 )
 
-// sameReason is how many of the newest samples in a row had the same reason.
-type sameReason struct {
-	reason string
-	count  int
-}
-
 // next takes in a sample. One with another reason ends the row, an Unknown one says nothing.
 func (r sameReason) next(o probes.Observation) sameReason {
 	switch {

@@ -185,3 +185,37 @@ func (i instance) isOlderThanWriter(r record, boot Boot) bool {
 	}
 	return other.Name > i.Name // on two hosts no clock decides
 }
+
+// maxPenalty is all that damping needs: a second doubled so often is longer
+// than any maxClearAfter. A forged record must not damp for weeks.
+const maxPenalty = 32
+
+// recordSoft is what the record says of the soft taints.
+type recordSoft struct {
+	// TokensAt is when their budget is full again.
+	TokensAt time.Duration                        `json:"tokensAt,omitempty"`
+	Taints   map[probes.Condition]recordSoftTaint `json:"taints,omitempty"`
+}
+
+type recordSoftTaint struct {
+	// Pair is for people: it is that of the rule.
+	Pair    taints.Pair    `json:"pair"`
+	Set     bool           `json:"set,omitempty"`
+	Desired bool           `json:"desired,omitempty"`
+	Penalty float64        `json:"penalty,omitempty"`
+	SetAt   *time.Duration `json:"setAt,omitempty"`
+	Dispute *recordDispute `json:"dispute,omitempty"`
+}
+
+// isPossible reports whether a record of ours can say this.
+func (r *recordSoft) isPossible() bool {
+	if r == nil {
+		return true
+	}
+	for _, taint := range r.Taints {
+		if math.IsNaN(taint.Penalty) || taint.Penalty < 0 {
+			return false
+		}
+	}
+	return true
+}

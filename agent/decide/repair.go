@@ -8,28 +8,9 @@ import (
 	"github.com/taintlet/taintlet/taints"
 )
 
-// RepairType is the type of the Node condition for programs that reboot or replace hosts.
-const RepairType = conditionPrefix + "RepairNeeded"
-
 // repairRest is how long that condition stays False once it has become False, so that its
 // status changes at most twice an hour. The minute is for writes that are late.
 const repairRest = time.Hour + time.Minute
-
-// fault is trouble of one condition that a repair of the host cures. It is about samples
-// and not about the level: damping, the write budget and a pause do not make it longer.
-type fault struct {
-	// reason is that of the newest sample that found it, since when it is there without a
-	// good sample in between. Zero: there is none.
-	reason string
-	since  time.Time
-	// samples is how many in a row found it, as this process saw them.
-	samples int
-	// isGood: the newest valid sample did not find it. goodFor is for how long none has.
-	isGood  bool
-	goodFor time.Duration
-	// needed: it has been there for so long that the host needs a repair.
-	needed bool
-}
 
 // next takes in a sample. Before it the condition's evidence was that of d.
 func (f fault) next(c Condition, d Debouncer, o probes.Observation, now time.Time) fault {
@@ -66,14 +47,6 @@ func (f fault) forget() fault {
 		return fault{}
 	}
 	return fault{reason: f.reason, since: f.since, needed: true}
-}
-
-// hostRepair is what a State knows of the repair of its host.
-type hostRepair struct {
-	// endedAt is when the Node most recently said that the host needs one, and it did not.
-	endedAt time.Time
-	// shown is what the Node's condition says; nil: this process has not compared it yet.
-	shown *describe.Repair
 }
 
 // needsRepair returns the first condition with a fault that makes the host need a repair.
@@ -213,6 +186,5 @@ func (s *State) repairDifference(t *turn) difference {
 
 // NeedsRepair reports whether a condition has a fault for which the host needs a repair.
 func (s *State) NeedsRepair(name probes.Condition) bool {
-	c := s.conditions.of(name)
-	return c != nil && c.fault.needed
+	return s.known(name).fault.needed
 }

@@ -42,18 +42,6 @@ func (s *State) isReportDue(t *turn, landed bool) bool {
 	return true
 }
 
-// difference is how a condition, or all, differ from what the Node shows.
-type difference struct {
-	isNew    bool // the Node shows another level, or this process has shown nothing yet
-	differs  bool // something else is waited for
-	isOfBad  bool // the condition is not OK, and that is so or its value has moved
-	isUrgent bool // a suspicion begins
-}
-
-func (d difference) and(other difference) difference {
-	return difference{d.isNew || other.isNew, d.differs || other.differs, d.isOfBad || other.isOfBad, d.isUrgent || other.isUrgent}
-}
-
 func (s *State) differenceOf(t *turn, c *condition) difference {
 	if c.shown == nil {
 		return difference{isNew: !s.adopt(t, c)}
@@ -65,7 +53,7 @@ func (s *State) differenceOf(t *turn, c *condition) difference {
 	if t.in.Node.Condition(ConditionType(c.name)) == nil {
 		return difference{differs: true, isOfBad: true} // somebody removed it
 	}
-	if !c.saysMore() && s.soft.shown(t.policy, c.name) == "" && !s.IsStarting() && shown.Outlook == (describe.Outlook{}) && c.falseSince.IsZero() {
+	if !c.saysMore() && c.softShown(t.policy) == "" && !s.IsStarting() && shown.Outlook == (describe.Outlook{}) && c.falseSince.IsZero() {
 		return difference{} // as almost always
 	}
 	now := s.outlook(t, c)

@@ -7,46 +7,6 @@ import (
 	"github.com/taintlet/taintlet/taints"
 )
 
-// Rule says which taint a level of a condition asks for.
-type Rule struct {
-	Condition probes.Condition `json:"condition"`
-	Level     probes.Level     `json:"level"`
-	// Reasons are those for which the rule asks for its taint; none: all. For Critical they
-	// also say which samples are critical: see Policy.graded.
-	Reasons []string `json:"reasons,omitempty"`
-	Taint   Taint    `json:"taint"`
-	// Clear says who removes the taint.
-	Clear Clearing `json:"clear,omitempty"`
-}
-
-// Clearing says who removes the taint of a rule.
-type Clearing string
-
-const (
-	// ClearAutomatic means that taintlet does, when the condition is OK again.
-	ClearAutomatic Clearing = ""
-	// ClearManual means that somebody else does, and so acknowledges the fault. The taint stays until
-	// then, and does not come back before the condition has been OK.
-	ClearManual Clearing = "manual"
-)
-
-// Taint is what a rule puts on the Node.
-type Taint struct {
-	Key   string `json:"key,omitempty"`
-	Value string `json:"value,omitempty"`
-	// ValueFrom says what the value is made of, FromSeverity; empty: it is Value.
-	ValueFrom string        `json:"valueFrom,omitempty"`
-	Effect    taints.Effect `json:"effect"`
-}
-
-// Pair is the taint's identity.
-func (t Taint) Pair() taints.Pair { return taints.Pair{Key: t.Key, Effect: t.Effect} }
-
-// Covers reports whether the rule asks for its taint for a reason of its condition.
-func (r *Rule) Covers(reason string) bool {
-	return len(r.Reasons) == 0 || slices.Contains(r.Reasons, reason)
-}
-
 // Asks reports whether a rule asks for a taint at this level of the condition, at least for
 // one reason.
 func (p *Policy) Asks(condition probes.Condition, level probes.Level) bool {
@@ -108,4 +68,19 @@ func (p *Policy) graded(o probes.Observation) probes.Observation {
 		o.Level = probes.Critical
 	}
 	return o
+}
+
+// owns reports whether the taint of such a rule is among the pairs.
+func owns(policy *Policy, owned []taints.Pair, isSuch func(*Rule) bool) bool {
+	return slices.ContainsFunc(policy.Rules, func(r Rule) bool { return isSuch(&r) && slices.Contains(owned, r.Taint.Pair()) })
+}
+
+// valued are the conditions with a rule that makes a value of the severity, each once.
+func (p *Policy) valued() (names []probes.Condition) {
+	for i := range p.Rules {
+		if rule := &p.Rules[i]; rule.Taint.ValueFrom != "" && !slices.Contains(names, rule.Condition) {
+			names = append(names, rule.Condition)
+		}
+	}
+	return names
 }

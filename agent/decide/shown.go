@@ -90,3 +90,15 @@ const (
 	// Node says is true within 30 s.
 	falseAfter = 20 * time.Second
 )
+
+// difference is how a condition, or all, differ from what the Node shows.
+type difference struct {
+	isNew    bool // the Node shows another level, or this process has shown nothing yet
+	differs  bool // something else is waited for
+	isOfBad  bool // the condition is not OK, and that is so or its value has moved
+	isUrgent bool // a suspicion begins
+}
+
+func (d difference) and(other difference) difference {
+	return difference{d.isNew || other.isNew, d.differs || other.differs, d.isOfBad || other.isOfBad, d.isUrgent || other.isUrgent}
+}

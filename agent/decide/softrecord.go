@@ -1,61 +1,25 @@
 package decide
 
 import (
-	"math"
-	"time"
-
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 )
 
-// recordSoft is what the record says of the soft taints.
-type recordSoft struct {
-	// TokensAt is when their budget is full again.
-	TokensAt time.Duration                        `json:"tokensAt,omitempty"`
-	Taints   map[probes.Condition]recordSoftTaint `json:"taints,omitempty"`
-}
-
-type recordSoftTaint struct {
-	// Pair is for people: it is that of the rule.
-	Pair    taints.Pair    `json:"pair"`
-	Set     bool           `json:"set,omitempty"`
-	Desired bool           `json:"desired,omitempty"`
-	Penalty float64        `json:"penalty,omitempty"`
-	SetAt   *time.Duration `json:"setAt,omitempty"`
-	Dispute *recordDispute `json:"dispute,omitempty"`
-}
-
-// isPossible reports whether a record of ours can say this.
-func (r *recordSoft) isPossible() bool {
-	if r == nil {
-		return true
-	}
-	for _, taint := range r.Taints {
-		if math.IsNaN(taint.Penalty) || taint.Penalty < 0 {
-			return false
-		}
-	}
-	return true
-}
-
-// record returns what the record is to say of soft taints; nil: there is nothing to
+// softRecord returns what the record is to say of soft taints; nil: there is nothing to
 // remember.
-func (s *soft) record(policy *Policy, boot Boot) *recordSoft {
-	if len(policy.Soft) == 0 {
-		return nil
-	}
+func (s *State) softRecord() *recordSoft {
 	r := &recordSoft{}
-	if !s.budget.fullAt.IsZero() {
-		r.TokensAt = s.budget.fullAt.Sub(boot.At)
+	if !s.soft.budget.fullAt.IsZero() {
+		r.TokensAt = s.soft.budget.fullAt.Sub(s.boot.At)
 	}
-	for i, rule := range policy.Soft {
-		t := s.taints[i].softMemory
+	for _, rule := range s.ledger.policy.Soft {
+		t := s.conditions.of(rule.Condition).soft.softMemory
 		if t == (softMemory{}) {
 			continue
 		}
-		entry := recordSoftTaint{Pair: rule.Taint.Pair(), Set: t.isSet, Desired: t.isDesired, Penalty: t.penalty, SetAt: boot.since(t.setAt)}
+		entry := recordSoftTaint{Pair: rule.Taint.Pair(), Set: t.isSet, Desired: t.isDesired, Penalty: t.penalty, SetAt: s.boot.since(t.setAt)}
 		if t.dispute != (dispute{}) {
-			entry.Dispute = new(boot.dispute(t.dispute))
+			entry.Dispute = new(s.boot.dispute(t.dispute))
 		}
 		if r.Taints == nil {
 			r.Taints = map[probes.Condition]recordSoftTaint{}
@@ -77,9 +41,8 @@ func (s *State) restoreSoft(t *turn, r *recordSoft, line timeline) {
 	if s.soft.budget = (bucket{}); r.TokensAt != 0 {
 		s.soft.budget = bucket{line.at(r.TokensAt)}.within(t.policy.softBudget(), t.now)
 	}
-	for i := range s.soft.taints {
-		soft := &s.soft.taints[i]
-		entry := r.Taints[soft.condition]
+	for _, rule := range t.policy.Soft {
+		soft, entry := &s.conditions.of(rule.Condition).soft, r.Taints[rule.Condition]
 		soft.softMemory = softMemory{isSet: entry.Set, isDesired: entry.Set && entry.Desired, penalty: min(entry.Penalty, maxPenalty), setAt: line.past(entry.SetAt)}
 		if d := entry.Dispute; d != nil {
 			soft.dispute = line.dispute(*d)

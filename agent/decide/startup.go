@@ -16,23 +16,6 @@ import (
 // reads the list again.
 const aloneFor = 45 * time.Second
 
-// startup is what a State knows of the taint with which its Node has registered.
-type startup struct {
-	// since is when this process first saw the taint on this Node object; zero: the Node
-	// does not start.
-	since time.Time
-	// round is the number of rounds when this process first knew a peer; hasPeers: it does.
-	round    uint64
-	hasPeers bool
-	// freed is the UID of the Node object from which the taint was removed. It is removed
-	// once: what comes back is somebody else's.
-	freed string
-	// isGone: the removal has landed.
-	isGone bool
-	// notified: people know that the taint stays for too long.
-	notified bool
-}
-
 // IsStarting reports whether the Node has the start-up taint and waits for its first
 // verdict.
 func (s *State) IsStarting() bool { return !s.startup.since.IsZero() }

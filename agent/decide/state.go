@@ -6,7 +6,7 @@ package decide
 import (
 	"time"
 
-	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/agent/decide/describe"
 )
 
 // State is everything that Step remembers. It is a value: Step returns a new
@@ -23,7 +23,6 @@ type State struct {
 	startup    startup
 	hostRepair hostRepair
 	soft       soft
-	values     severityValues
 }
 
 // New returns the State of an agent that has just started and seen nothing.
@@ -33,17 +32,6 @@ func New(boot Boot, name string, started time.Time) State {
 		boot:   boot,
 		active: active{instance: instance{Name: name, Term: 1, StartedAt: started.Sub(boot.At)}},
 	}
-}
-
-// Forget drops the evidence that was collected of a condition, because it will
-// be judged by other thresholds from now on. What was decided stays, as after
-// a restart.
-func (s State) Forget(name probes.Condition) State {
-	s.conditions, s.soft, s.values = s.conditions.clone(), s.soft.forget(name), s.values.forget(name)
-	if c := s.conditions.of(name); c != nil {
-		c.debounce, c.onset, c.fault = c.debounce.forget(), onset{}, c.fault.forget()
-	}
-	return s
 }
 
 // turn is one call of Step: what its parts are given, and what they decide.
@@ -70,4 +58,34 @@ type eviction struct {
 	controlPlane bool
 	// waits: people know that an eviction waits for a slot.
 	waits bool
+}
+
+// hostRepair is what a State knows of the repair of its host.
+type hostRepair struct {
+	// endedAt is when the Node most recently said that the host needs one, and it did not.
+	endedAt time.Time
+	// shown is what the Node's condition says; nil: this process has not compared it yet.
+	shown *describe.Repair
+}
+
+// soft is the budget of the soft taints, and what the record says of it: it has tokens of its
+// own, and takes none of those that clears, repairs and steps up to Critical need. Without a
+// rule for a soft taint it is empty.
+type soft struct{ budget, recorded bucket }
+
+// startup is what a State knows of the taint with which its Node has registered.
+type startup struct {
+	// since is when this process first saw the taint on this Node object; zero: the Node
+	// does not start.
+	since time.Time
+	// round is the number of rounds when this process first knew a peer; hasPeers: it does.
+	round    uint64
+	hasPeers bool
+	// freed is the UID of the Node object from which the taint was removed. It is removed
+	// once: what comes back is somebody else's.
+	freed string
+	// isGone: the removal has landed.
+	isGone bool
+	// notified: people know that the taint stays for too long.
+	notified bool
 }

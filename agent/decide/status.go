@@ -11,8 +11,6 @@ import (
 
 // Status is what a Node's record and conditions say to people.
 type Status struct {
-	// Found is false where the Node has no record.
-	Found bool
 	// Agent is the name of the instance that wrote the record.
 	Agent string
 	// Owned are the pairs that the record names as taintlet's.
@@ -51,10 +49,10 @@ type ConditionStatus struct {
 func ReadStatus(node *taints.Node) (Status, error) {
 	r, err := parseRecord(node.Annotations[taints.RecordAnnotation])
 	if err != nil {
-		return Status{Found: true}, err
+		return Status{}, err
 	}
 	s := Status{
-		Found: r.Version > 0, Agent: r.Instance.Name, Owned: r.Owned,
+		Agent: r.Instance.Name, Owned: r.Owned,
 		Conditions: make(map[probes.Condition]ConditionStatus, len(r.Conditions)), Soft: r.Soft.pairs(),
 	}
 	for name, c := range r.Conditions {

@@ -27,7 +27,7 @@ func (s *sim) memory(t *testing.T) decide.ConditionStatus {
 func TestRecordTellsPeopleWhatTheyAsk(t *testing.T) {
 	s := newSim(config.Default().Policy())
 	seenAll(s)
-	if status, err := decide.ReadStatus(s.read.Node); err != nil || status.Found {
+	if status, err := decide.ReadStatus(s.read.Node); err != nil || status.Agent != "" {
 		t.Errorf("a Node without a record: %+v %v", status, err)
 	}
 	s.after(time.Second, sample(probes.MemoryPressure, "certain"))

@@ -1,8 +1,10 @@
 package decide
 
 import (
+	"slices"
 	"time"
 
+	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 )
 
@@ -15,7 +17,7 @@ func Step(policy *Policy, s State, in Inputs, now time.Time) (State, Decision) {
 	// A smaller budget of a new configuration is no decision.
 	s.budget, s.ledger.decided.budget = s.budget.within(policy.WriteBudget, now), s.ledger.decided.budget.within(policy.WriteBudget, now)
 	s.ledger.follow(policy, now)
-	s.soft, s.values = s.soft.following(policy, now), s.values.following(policy)
+	s.soft = s.soft.following(policy, now)
 	if in.Node != nil {
 		t.in.Facts.KeepPolicy = in.Facts.KeepPolicy && heldFits(t)
 		if s.mayTakeOver(t) {
@@ -30,8 +32,6 @@ func Step(policy *Policy, s State, in Inputs, now time.Time) (State, Decision) {
 	}
 	for _, o := range in.Observations {
 		s.observe(t, o)
-		s.soft.observe(policy, o, now)
-		s.values.observe(o, now)
 	}
 	s.report.follow(in)
 	s.ledger.settle(in)
@@ -105,4 +105,16 @@ func (s *State) onlyConditions(desired taints.Desired) *taints.Desired {
 		return nil // without its record it has landed once it was written
 	}
 	return &taints.Desired{Conditions: desired.Conditions}
+}
+
+// Forget drops the evidence that was collected of a condition, because it will
+// be judged by other thresholds from now on. What was decided stays, as after
+// a restart.
+func (s State) Forget(name probes.Condition) State {
+	s.conditions = slices.Clone(s.conditions)
+	if c := s.conditions.of(name); c != nil {
+		c.debounce, c.onset, c.fault = c.debounce.forget(), onset{}, c.fault.forget()
+		c.soft.evidence, c.value = c.soft.evidence.forget(), c.value.forget()
+	}
+	return s
 }

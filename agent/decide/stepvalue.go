@@ -19,58 +19,13 @@ const valueStep = 25
 // Degraded has no lower one.
 func stepOf(severity int) int { return max(50, severity/valueStep*valueStep) }
 
-// severityValue is the value that the taints of a condition get from its severity.
-type severityValue struct {
-	condition probes.Condition
-	// setAt is when the condition was set, for which step is the value; 0: there is none.
-	setAt time.Time
-	step  int
-	// newest is the step of the newest sample that was not Unknown, taken at seenAt.
-	newest int
-	seenAt time.Time
-	// lower is the highest step of the samples since lowerSince, which were all below
-	// step; zero: the newest was not.
-	lower      int
-	lowerSince time.Time
-}
-
-// severityValues are those of the conditions that have a rule for one.
-type severityValues []severityValue
-
-// following returns a copy that has the conditions of the policy's rules; nil: there are
-// none.
-func (all severityValues) following(policy *Policy) (next severityValues) {
-	for i := range policy.Rules {
-		rule := &policy.Rules[i]
-		if rule.Taint.ValueFrom == "" || next.of(rule.Condition) != nil {
-			continue
-		}
-		if known := all.of(rule.Condition); known != nil {
-			next = append(next, *known)
-		} else {
-			next = append(next, severityValue{condition: rule.Condition})
-		}
-	}
-	return next
-}
-
-// of returns that of a condition, nil if there is none.
-func (all severityValues) of(name probes.Condition) *severityValue {
-	for i := range all {
-		if all[i].condition == name {
-			return &all[i]
-		}
-	}
-	return nil
-}
-
-// observe takes in a sample.
-func (all severityValues) observe(o probes.Observation, now time.Time) {
-	v := all.of(o.Condition)
-	if v == nil {
+// observeValue takes in a sample.
+func (c *condition) observeValue(policy *Policy, o probes.Observation, now time.Time) {
+	v := &c.value
+	switch {
+	case !slices.Contains(policy.valued(), c.name):
 		return
-	}
-	if o.Level == probes.Unknown {
+	case o.Level == probes.Unknown:
 		v.lowerSince = time.Time{} // the wait begins anew
 		return
 	}
@@ -86,30 +41,28 @@ func (all severityValues) observe(o probes.Observation, now time.Time) {
 	v.newest, v.seenAt = seen, now
 }
 
-// forget drops the evidence of a condition. The value stays.
-func (all severityValues) forget(name probes.Condition) severityValues {
-	all = slices.Clone(all)
-	if v := all.of(name); v != nil {
-		v.newest, v.lowerSince = 0, time.Time{}
-	}
-	return all
+// forget drops the evidence. The value stays.
+func (v severityValue) forget() severityValue {
+	v.newest, v.lowerSince = 0, time.Time{}
+	return v
 }
 
 // followValues moves the values. A set takes its own along. Up goes at once: a token was
 // needed for each way down before it. Down goes when every sample has been lower for as long as
 // a clear takes, with a token of the write budget that nothing else waits for.
 func (s *State) followValues(t *turn) {
-	for i := range s.values {
-		v, c := &s.values[i], s.conditions.of(s.values[i].condition)
+	for _, name := range t.policy.valued() {
+		c := s.conditions.of(name)
+		v := &c.value
 		switch {
 		case c.debounce.Level <= probes.OK:
 		case !v.setAt.Equal(c.debounce.SetAt):
 			v.setAt, v.step, v.lowerSince = c.debounce.SetAt, stepOf(c.last.Severity), time.Time{}
 		case v.newest > v.step:
-			if !s.pause.has(v.condition) {
+			if !s.pause.has(c.name) {
 				v.step, v.lowerSince = v.newest, time.Time{}
 			}
-		case s.mayLower(t, v, c):
+		case s.mayLower(t, c):
 			s.budget, _ = s.budget.take(t.policy.WriteBudget, t.now)
 			v.step, v.lowerSince = v.lower, time.Time{}
 		}
@@ -117,8 +70,9 @@ func (s *State) followValues(t *turn) {
 }
 
 // mayLower reports whether the value of a condition goes down now.
-func (s *State) mayLower(t *turn, v *severityValue, c *condition) bool {
-	isDue := !v.lowerSince.IsZero() && v.seenAt.Sub(v.lowerSince) >= c.debounce.ClearAfter(t.policy.debounce(v.condition))
+func (s *State) mayLower(t *turn, c *condition) bool {
+	v := &c.value
+	isDue := !v.lowerSince.IsZero() && v.seenAt.Sub(v.lowerSince) >= c.debounce.ClearAfter(t.policy.debounce(c.name))
 	return isDue && !s.waitsForToken(t.now) && s.isSettled(t.in.Node) && !t.now.Before(s.budget.nextAt(t.policy.WriteBudget))
 }
 
@@ -138,11 +92,11 @@ func (s *State) restoreValues(t *turn) {
 		if rule.Taint.ValueFrom == "" {
 			continue
 		}
-		v, c := s.values.of(rule.Condition), s.conditions.of(rule.Condition)
+		c := s.conditions.of(rule.Condition)
 		for _, taint := range t.in.Node.Taints {
 			step, err := strconv.Atoi(taint.Value)
 			if err == nil && taint.Pair() == rule.Taint.Pair() && step == min(100, stepOf(step)) {
-				v.setAt, v.step = c.debounce.SetAt, step
+				c.value.setAt, c.value.step = c.debounce.SetAt, step
 			}
 		}
 	}
@@ -156,5 +110,5 @@ func (s *State) valueOf(rule *Rule, via taints.Via) string {
 	case via != taints.Direct:
 		return ""
 	}
-	return strconv.Itoa(max(s.values.of(rule.Condition).step, stepOf(0)))
+	return strconv.Itoa(max(s.conditions.of(rule.Condition).value.step, stepOf(0)))
 }

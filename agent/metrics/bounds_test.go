@@ -142,8 +142,8 @@ func TestMetricsAreLinted(t *testing.T) {
 	m := New("test")
 	fill(t, m, hostileTexts(200))
 	families := gather(t, m)
-	if len(families) != len(m.own()) {
-		t.Errorf("%d of %d metrics have a series", len(families), len(m.own()))
+	if len(families) != len(m.own) {
+		t.Errorf("%d of %d metrics have a series", len(families), len(m.own))
 	}
 	problems, err := promlint.NewWithMetricFamilies(families).Lint()
 	if err != nil {

@@ -13,16 +13,12 @@ type culpritMetrics struct {
 	shown map[probes.Condition]*prometheus.GaugeVec
 }
 
-func newCulpritMetrics() culpritMetrics {
+func newCulpritMetrics(s *series) culpritMetrics {
 	return culpritMetrics{
-		bytes: newGauges("culprit_took_bytes", "Memory that the consumer that took most has taken since the host was healthy, by its kind; none: nobody took a third, and it is what all took. Absent while that is not known.", "kind"),
-		tasks: newGauges("culprit_took_tasks", "The same of tasks.", "kind"),
+		bytes: s.gauges("culprit_took_bytes", "Memory that the consumer that took most has taken since the host was healthy, by its kind; none: nobody took a third, and it is what all took. Absent while that is not known.", "kind"),
+		tasks: s.gauges("culprit_took_tasks", "The same of tasks.", "kind"),
 		shown: map[probes.Condition]*prometheus.GaugeVec{},
 	}
-}
-
-func (m *culpritMetrics) all() []prometheus.Collector {
-	return []prometheus.Collector{m.bytes, m.tasks}
 }
 
 // show shows the culprit of a sample, and that there is none.

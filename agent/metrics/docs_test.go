@@ -23,7 +23,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 		documented[strings.Trim(row[0], "`")+" "+row[1]+" "+strings.ReplaceAll(row[2], ", ", ",")] = true
 	}
 	served := map[string]bool{}
-	for _, c := range New("test").own() {
+	for _, c := range New("test").own {
 		descriptions := make(chan *prometheus.Desc, 1)
 		c.Describe(descriptions)
 		match := descPattern.FindStringSubmatch((<-descriptions).String())

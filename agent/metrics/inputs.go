@@ -43,20 +43,13 @@ func thresholdLabels() [3]string {
 	return [3]string{probes.Degraded.String(), probes.Critical.String(), probes.OK.String()}
 }
 
-func newInputMetrics() inputMetrics {
+func newInputMetrics(s *series) inputMetrics {
 	m := inputMetrics{mu: &sync.Mutex{}, shown: map[probes.Condition]map[inputKey]*input{}}
 	for unit, name := range map[probes.Unit]string{probes.Bytes: "bytes", probes.Seconds: "seconds", probes.Ratio: "ratio", probes.Items: "items"} {
-		m.values[unit] = newGauges("input_"+name, "What the newest sample of the condition showed of an input, in "+name+"; absent while it is not known.", "condition", "input", "path")
-		m.thresholds[unit] = newGauges("input_threshold_"+name, "Threshold of an input, in "+name+", by the level to which it leads; OK: the one that clears.", "condition", "input", "path", "to")
+		m.values[unit] = s.gauges("input_"+name, "What the newest sample of the condition showed of an input, in "+name+"; absent while it is not known.", "condition", "input", "path")
+		m.thresholds[unit] = s.gauges("input_threshold_"+name, "Threshold of an input, in "+name+", by the level to which it leads; OK: the one that clears.", "condition", "input", "path", "to")
 	}
 	return m
-}
-
-func (m *inputMetrics) all() (all []prometheus.Collector) {
-	for unit := range m.values {
-		all = append(all, m.values[unit], m.thresholds[unit])
-	}
-	return all
 }
 
 // show shows the inputs of a condition's newest sample, and no others.

@@ -23,6 +23,7 @@ import (
 // agent, calls all methods but Sampled, WokenBy and PeerRequest, which any may call.
 type Metrics struct {
 	registry *prometheus.Registry
+	own      series
 	samples  sampleMetrics
 	state    stateMetrics
 	inputs   inputMetrics
@@ -46,18 +47,19 @@ type Metrics struct {
 
 // New returns the metrics of an agent of that version.
 func New(version string) *Metrics {
+	s := &series{}
 	m := &Metrics{
 		registry: prometheus.NewRegistry(),
-		samples:  newSampleMetrics(), state: newStateMetrics(), inputs: newInputMetrics(), reaction: newReactionMetrics(), fleet: newFleetMetrics(), culprit: newCulpritMetrics(),
-		changes:  newCounters("condition_changes_total", "Changes of the decided level.", "condition", "to"),
-		notices:  newCounters("notices_total", "What people are told about taints and agents, by kind.", "kind"),
-		writes:   newCounters("node_writes_total", "Tries to write the Node, by result: ok, error, or overtaken by another writer.", "result"),
-		lost:     newCounters("taints_lost_total", "Taints of ours that somebody else removed, by the field manager that did; empty: not known.", "condition", "field_manager"),
-		config:   newGauges("config_info", "1, labelled with the hash of the configuration in force.", "hash"),
-		refused:  newGauge("config_refused", "1 while the configuration file is not in force because it is invalid."),
-		reloads:  newCounters("config_reloads_total", "Changes of the configuration file, by result: applied or refused.", "result"),
-		slots:    newGauge("eviction_slot_held", "1 while this Node holds an eviction slot."),
-		build:    newGauges("build_info", "1, labelled with the version.", "version"),
+		samples:  newSampleMetrics(s), state: newStateMetrics(s), inputs: newInputMetrics(s), reaction: newReactionMetrics(s), fleet: newFleetMetrics(s), culprit: newCulpritMetrics(s),
+		changes:  s.counters("condition_changes_total", "Changes of the decided level.", "condition", "to"),
+		notices:  s.counters("notices_total", "What people are told about taints and agents, by kind.", "kind"),
+		writes:   s.counters("node_writes_total", "Tries to write the Node, by result: ok, error, or overtaken by another writer.", "result"),
+		lost:     s.counters("taints_lost_total", "Taints of ours that somebody else removed, by the field manager that did; empty: not known.", "condition", "field_manager"),
+		config:   s.gauges("config_info", "1, labelled with the hash of the configuration in force.", "hash"),
+		refused:  s.gauge("config_refused", "1 while the configuration file is not in force because it is invalid."),
+		reloads:  s.counters("config_reloads_total", "Changes of the configuration file, by result: applied or refused.", "result"),
+		slots:    s.gauge("eviction_slot_held", "1 while this Node holds an eviction slot."),
+		build:    s.gauges("build_info", "1, labelled with the version.", "version"),
 		managers: map[string]bool{},
 	}
 	m.build.WithLabelValues(version).Set(1)
@@ -66,7 +68,8 @@ func New(version string) *Metrics {
 	for _, kind := range noticeKinds() {
 		begin(m.notices, string(kind))
 	}
-	m.registry.MustRegister(m.own()...)
+	m.own = *s
+	m.registry.MustRegister(m.own...)
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -79,15 +82,6 @@ func noticeKinds() []decide.Kind {
 		decide.Standby, decide.Active, decide.Paused, decide.Resumed, decide.EvictionWaits, decide.TaintBraked,
 		decide.StartupTaintRemoved, decide.StartupTaintStays, decide.SoftTaintSet, decide.SoftTaintCleared,
 	}
-}
-
-// own returns the collectors of taintlet itself.
-func (m *Metrics) own() []prometheus.Collector {
-	all := []prometheus.Collector{m.changes, m.notices, m.writes, m.lost, m.config, m.refused, m.reloads, m.slots, m.build}
-	for _, more := range [][]prometheus.Collector{m.samples.all(), m.state.all(), m.inputs.all(), m.reaction.all(), m.fleet.all(), m.culprit.all()} {
-		all = append(all, more...)
-	}
-	return all
 }
 
 // Gatherer returns all metrics, with those of the process and of Go.
@@ -115,7 +109,7 @@ func (m *Metrics) Configured(cfg *config.Config) {
 
 // Forget ends the series of a condition that is dropped.
 func (m *Metrics) Forget(c probes.Condition) {
-	for _, one := range m.own() {
+	for _, one := range m.own {
 		if labelled, ok := one.(interface{ DeletePartialMatch(prometheus.Labels) int }); ok {
 			labelled.DeletePartialMatch(prometheus.Labels{"condition": string(c)})
 		}

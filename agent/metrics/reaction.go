@@ -27,17 +27,13 @@ type reaction struct {
 	decided bool
 }
 
-func newReactionMetrics() reactionMetrics {
+func newReactionMetrics(s *series) reactionMetrics {
 	return reactionMetrics{
-		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: prefix + "reaction_seconds", Help: "Time from the first bad sample to the acknowledged patch that set the condition's taint.",
-			Buckets: []float64{.1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 900},
-		}, []string{"condition"}),
+		duration: s.histograms("reaction_seconds", "Time from the first bad sample to the acknowledged patch that set the condition's taint.",
+			[]float64{.1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 900}),
 		open: map[probes.Condition]*reaction{},
 	}
 }
-
-func (m *reactionMetrics) all() []prometheus.Collector { return []prometheus.Collector{m.duration} }
 
 // begin begins the series of a condition.
 func (m *reactionMetrics) begin(c probes.Condition) { m.duration.WithLabelValues(string(c)) }

@@ -19,22 +19,15 @@ type sampleMetrics struct {
 	wakeMode *prometheus.GaugeVec
 }
 
-func newSampleMetrics() sampleMetrics {
+func newSampleMetrics(s *series) sampleMetrics {
 	return sampleMetrics{
-		severity: newGauges("condition_severity", "Severity of the newest sample of the condition, 0 to 100; 50 is the threshold.", "condition"),
-		unknown:  newGauges("condition_unknown", "1 while the newest sample of the condition could not tell.", "condition"),
-		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: prefix + "probe_duration_seconds", Help: "Time that one sample took.",
-			Buckets: []float64{.0001, .0003, .001, .003, .01, .03, .1, .3, 1, 3, 10},
-		}, []string{"condition"}),
-		samples:  newCounters("probe_samples_total", "Samples of the condition by the level that they found.", "condition", "level"),
-		failures: newCounters("probe_failures_total", "Samples that found the level Unknown, by reason.", "condition", "reason"),
-		wakeMode: newGauges("probe_wake_mode", "1, labelled with what wakes the probe besides its period.", "condition", "mode"),
+		severity: s.gauges("condition_severity", "Severity of the newest sample of the condition, 0 to 100; 50 is the threshold.", "condition"),
+		unknown:  s.gauges("condition_unknown", "1 while the newest sample of the condition could not tell.", "condition"),
+		duration: s.histograms("probe_duration_seconds", "Time that one sample took.", []float64{.0001, .0003, .001, .003, .01, .03, .1, .3, 1, 3, 10}),
+		samples:  s.counters("probe_samples_total", "Samples of the condition by the level that they found.", "condition", "level"),
+		failures: s.counters("probe_failures_total", "Samples that found the level Unknown, by reason.", "condition", "reason"),
+		wakeMode: s.gauges("probe_wake_mode", "1, labelled with what wakes the probe besides its period.", "condition", "mode"),
 	}
-}
-
-func (m *sampleMetrics) all() []prometheus.Collector {
-	return []prometheus.Collector{m.severity, m.unknown, m.duration, m.samples, m.failures, m.wakeMode}
 }
 
 // begin begins the series of a condition.

@@ -9,16 +9,28 @@ import (
 // prefix begins the name of each metric.
 const prefix = "taintlet_"
 
-func newGauge(name, help string) prometheus.Gauge {
-	return prometheus.NewGauge(prometheus.GaugeOpts{Name: prefix + name, Help: help})
+// series are the collectors of taintlet itself: each one that was made by these methods.
+type series []prometheus.Collector
+
+func (s *series) gauge(name, help string) prometheus.Gauge {
+	return added(s, prometheus.NewGauge(prometheus.GaugeOpts{Name: prefix + name, Help: help}))
 }
 
-func newGauges(name, help string, labels ...string) *prometheus.GaugeVec {
-	return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: prefix + name, Help: help}, labels)
+func (s *series) gauges(name, help string, labels ...string) *prometheus.GaugeVec {
+	return added(s, prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: prefix + name, Help: help}, labels))
 }
 
-func newCounters(name, help string, labels ...string) *prometheus.CounterVec {
-	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: prefix + name, Help: help}, labels)
+func (s *series) counters(name, help string, labels ...string) *prometheus.CounterVec {
+	return added(s, prometheus.NewCounterVec(prometheus.CounterOpts{Name: prefix + name, Help: help}, labels))
+}
+
+func (s *series) histograms(name, help string, buckets []float64) *prometheus.HistogramVec {
+	return added(s, prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: prefix + name, Help: help, Buckets: buckets}, []string{"condition"}))
+}
+
+func added[C prometheus.Collector](s *series, c C) C {
+	*s = append(*s, c)
+	return c
 }
 
 // begin begins the series of counters with one label. A series that begins with its

@@ -50,29 +50,25 @@ type hold struct {
 	from string
 }
 
-func newStateMetrics() stateMetrics {
+func newStateMetrics(s *series) stateMetrics {
 	return stateMetrics{
-		level:      newGauges("condition_level", "1 for the level that was decided for the condition, 0 for the others.", "condition", "level"),
-		since:      newGauges("condition_since_timestamp_seconds", "When the condition went from OK to Degraded; absent while it is OK.", "condition"),
-		clearsIn:   newGauges("condition_clears_in_seconds", "How long it takes until the condition is OK if every further sample is good, with the wait for the write budget; absent while it is OK.", "condition"),
-		braked:     newGauges("braked", "1 while the fleet brake holds the condition's taint back.", "condition"),
-		paused:     newGauges("paused", "1 while a person has stopped new taints for the condition.", "condition"),
-		contested:  newGauges("contested", "1 while the condition's taint is a stand-in or missing because others removed it.", "condition"),
-		repair:     newGauges("repair_needed", "1 while HostRepairNeeded is True for a fault of the condition.", "condition"),
-		held:       newGauges("held", "1 while something holds the condition back from a taint, an eviction or a clear, as the Node condition says; absent while nothing does.", "condition", "what", "by"),
-		reason:     newGauges("condition_reason", "1 for the reason that the Node condition gives; absent while the condition is OK.", "condition", "reason"),
-		taint:      newGauges("taint_desired", "1 for each taint that taintlet desires on the Node now.", "condition", "key", "effect", "via"),
-		active:     newGauge("active", "1 while this agent writes the Node, 0 while it is on standby for another one or must not write."),
-		tokens:     newGauge("write_budget_tokens", "Tokens that the write budget has left."),
-		burst:      newGauge("write_budget_burst", "Tokens of a full write budget."),
-		maintained: newGauge("maintenance", "1 while the Node is under maintenance, which stops new taints."),
-		starting:   newGauge("startup_taint", "1 while the start-up taint of this Node waits for the first verdict."),
+		level:      s.gauges("condition_level", "1 for the level that was decided for the condition, 0 for the others.", "condition", "level"),
+		since:      s.gauges("condition_since_timestamp_seconds", "When the condition went from OK to Degraded; absent while it is OK.", "condition"),
+		clearsIn:   s.gauges("condition_clears_in_seconds", "How long it takes until the condition is OK if every further sample is good, with the wait for the write budget; absent while it is OK.", "condition"),
+		braked:     s.gauges("braked", "1 while the fleet brake holds the condition's taint back.", "condition"),
+		paused:     s.gauges("paused", "1 while a person has stopped new taints for the condition.", "condition"),
+		contested:  s.gauges("contested", "1 while the condition's taint is a stand-in or missing because others removed it.", "condition"),
+		repair:     s.gauges("repair_needed", "1 while HostRepairNeeded is True for a fault of the condition.", "condition"),
+		held:       s.gauges("held", "1 while something holds the condition back from a taint, an eviction or a clear, as the Node condition says; absent while nothing does.", "condition", "what", "by"),
+		reason:     s.gauges("condition_reason", "1 for the reason that the Node condition gives; absent while the condition is OK.", "condition", "reason"),
+		taint:      s.gauges("taint_desired", "1 for each taint that taintlet desires on the Node now.", "condition", "key", "effect", "via"),
+		active:     s.gauge("active", "1 while this agent writes the Node, 0 while it is on standby for another one or must not write."),
+		tokens:     s.gauge("write_budget_tokens", "Tokens that the write budget has left."),
+		burst:      s.gauge("write_budget_burst", "Tokens of a full write budget."),
+		maintained: s.gauge("maintenance", "1 while the Node is under maintenance, which stops new taints."),
+		starting:   s.gauge("startup_taint", "1 while the start-up taint of this Node waits for the first verdict."),
 		series:     map[probes.Condition]*conditionSeries{},
 	}
-}
-
-func (m *stateMetrics) all() []prometheus.Collector {
-	return []prometheus.Collector{m.level, m.since, m.clearsIn, m.braked, m.paused, m.contested, m.repair, m.held, m.reason, m.taint, m.active, m.tokens, m.burst, m.starting, m.maintained}
 }
 
 // show shows what was decided.

@@ -26,6 +26,14 @@ func LoadConfig(path string) (*config.Config, error) {
 	return cfg, nil
 }
 
+// DefaultNamespace is where the documentation installs the agents.
+const DefaultNamespace = "taintlet-system"
+
+// AddNamespace declares the flag that says where the agents are.
+func AddNamespace(flags *pflag.FlagSet, namespace *string) {
+	flags.StringVarP(namespace, "namespace", "n", DefaultNamespace, "namespace of the agents")
+}
+
 // AddLifecycleController declares the flag that says who else owns taints.
 func AddLifecycleController(flags *pflag.FlagSet, present *bool) {
 	flags.BoolVar(present, "lifecycle-controller", true, "the cluster runs a node-lifecycle-controller that owns the well-known NoSchedule taints")

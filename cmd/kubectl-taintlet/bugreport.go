@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -56,7 +55,7 @@ of environment variables. Names of Nodes and images are in the file: look at it 
 	flags := c.Flags()
 	flags.SortFlags = false
 	flags.StringVarP(&file, "output", "o", "", "`file` to be written, which must not exist (default: taintlet-bugreport-TIME.tar.gz)")
-	addNamespace(flags, &namespace)
+	command.AddNamespace(flags, &namespace)
 	cluster.Add(flags)
 	return c
 }
@@ -95,9 +94,7 @@ func partsOf(config *rest.Config, reader *installation.Reader, namespace string)
 			if err != nil {
 				return err
 			}
-			encoder := json.NewEncoder(w)
-			encoder.SetIndent("", "  ")
-			return encoder.Encode(found)
+			return terminal.WriteJSON(w, found)
 		}})
 	}
 	return parts

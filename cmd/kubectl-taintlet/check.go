@@ -62,7 +62,7 @@ Exit code 3: a check failed. Exit code 1: the API server does not answer.`,
 	flags.SortFlags = false
 	flags.BoolVar(&o.Pre, "pre", false, "check before an installation")
 	flags.IntVar(&o.Port, "port", check.DefaultPort, "`port` of the hosts where the agents are to listen, for --pre; 1 to 65535")
-	flags.StringVarP(&o.Namespace, "namespace", "n", "taintlet-system", "namespace of the agents")
+	command.AddNamespace(flags, &o.Namespace)
 	flags.BoolVar(&o.Wait, "wait", false, "check again until nothing fails and the roll-out is over")
 	flags.DurationVar(&timeout, "timeout", 0, "how long --wait waits (default: for ever)")
 	command.AddChoice(c, &o.Output, "output", "o", "text or json", "text", "json")

@@ -63,7 +63,7 @@ With --config they are those of a file.`,
 	flags := c.Flags()
 	flags.SortFlags = false
 	flags.StringVar(&path, "config", "", "TaintletConfiguration `file` (default: the one that the agents use)")
-	flags.StringVarP(&namespace, "namespace", "n", "taintlet-system", "namespace of the agents")
+	command.AddNamespace(flags, &namespace)
 	cluster.Add(flags)
 	return c
 }

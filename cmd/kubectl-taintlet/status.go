@@ -64,7 +64,7 @@ Exit code 3: an agent is silent or down, a condition is not OK, something has fa
 	addStatusFlags(c, &o)
 	flags.StringVarP(&selector, "selector", "l", "", "only Nodes with these `labels`, as kubectl has them")
 	flags.DurationVar(&timeout, "timeout", 0, "how long --wait waits (default: for ever)")
-	addNamespace(flags, &o.Namespace)
+	command.AddNamespace(flags, &o.Namespace)
 	cluster.Add(flags)
 	return c
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 
+	"github.com/taintlet/taintlet/agent"
 	"github.com/taintlet/taintlet/agent/assembly"
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/fleet/dnspods"
@@ -66,7 +68,7 @@ something is unhealthy (once).`,
 	flags.SortFlags = false
 	addNodeName(flags, &o.nodeName)
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig `file` (default: the pod's service account)")
-	flags.StringVar(&o.namespace, "namespace", defaultNamespace(), "`namespace` of the agents' Service and of the eviction slots (default: $POD_NAMESPACE, then taintlet-system)")
+	flags.StringVar(&o.namespace, "namespace", cmp.Or(os.Getenv("POD_NAMESPACE"), command.DefaultNamespace), "`namespace` of the agents' Service and of the eviction slots (default: $POD_NAMESPACE, then taintlet-system)")
 	flags.Lookup("namespace").DefValue = ""
 	command.AddConfig(flags, &o.config)
 	addHost(flags, &o.host)
@@ -77,13 +79,6 @@ something is unhealthy (once).`,
 	command.AddChoice(c, &o.logFormat, "log-format", "", "text or json", "text", "json")
 	flags.IntVarP(&o.verbosity, "verbosity", "v", 0, "1: log details too")
 	return c
-}
-
-func defaultNamespace() string {
-	if namespace := os.Getenv("POD_NAMESPACE"); namespace != "" {
-		return namespace
-	}
-	return "taintlet-system"
 }
 
 func (o *options) run(ctx context.Context, stderr io.Writer) error {
@@ -132,9 +127,11 @@ func (o *options) parts(cfg *config.Config, log *slog.Logger) (assembly.Options,
 		return assembly.Options{}, err
 	}
 	parts := assembly.Options{
-		Node: o.nodeName, Namespace: o.namespace, DryRun: o.dryRun, DNSPods: dnsPods, Config: cfg, Log: log,
-		Instance: instanceName(), Boot: boot, Now: now, LifecycleController: o.lifecycleController, Version: command.Version(),
-		NewProbe: hostprobes.NewProbe(o.host),
+		Node: o.nodeName, Namespace: o.namespace, DryRun: o.dryRun, DNSPods: dnsPods,
+		Agent: agent.Agent{
+			Config: cfg, Log: log, NewProbe: hostprobes.NewProbe(o.host), Instance: instanceName(), Boot: boot, Now: now,
+			LifecycleController: o.lifecycleController, Version: command.Version(),
+		},
 	}
 	if hostIP, err := netip.ParseAddr(os.Getenv("HOST_IP")); err == nil {
 		parts.HostIP = hostIP
@@ -168,11 +165,7 @@ func apiConfig(kubeconfig string) (*rest.Config, error) {
 // instanceName is a name that no other process has. It begins with a name that
 // people know: the pod's, where the manifest passes it on, or the host's.
 func instanceName() string {
-	name := os.Getenv("POD_NAME")
-	if name == "" {
-		name = defaultNodeName()
-	}
-	return fmt.Sprintf("%.60s-%s", name, strings.ToLower(rand.Text()[:6]))
+	return fmt.Sprintf("%.60s-%s", cmp.Or(os.Getenv("POD_NAME"), defaultNodeName()), strings.ToLower(rand.Text()[:6]))
 }
 
 // address is where the listener listens, for the log.

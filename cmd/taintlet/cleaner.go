@@ -110,10 +110,8 @@ func (c *cleaner) all(ctx context.Context) error {
 	if len(touched) == 0 {
 		return nil
 	}
-	select {
-	case <-ctx.Done():
+	if !pace.Sleep(ctx, cleanupPause) {
 		return ctx.Err()
-	case <-time.After(cleanupPause):
 	}
 	return c.client.Each(ctx, func(node *taints.Node) error {
 		if decide.IsTouched(node, c.policy) {

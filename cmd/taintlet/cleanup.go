@@ -50,7 +50,7 @@ annotation taintlet.dev/paused stays: a person put it there.`,
 	flags.SortFlags = false
 	flags.BoolVar(&o.dryRun, "dry-run", false, "say what would be removed, and change nothing")
 	flags.DurationVar(&o.wait, "wait", 0, "how long to wait for the end of agents that run (default: not at all)")
-	flags.StringVarP(&o.namespace, "namespace", "n", "taintlet-system", "namespace of the agents")
+	command.AddNamespace(flags, &o.namespace)
 	command.AddConfig(flags, &o.config)
 	o.cluster.Add(flags)
 	command.AddLifecycleController(flags, &o.lifecycleController)

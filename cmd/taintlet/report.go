@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -10,6 +9,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/taintlet/taintlet/cmd/terminal"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 )
@@ -64,9 +64,7 @@ func (r report) isWell() bool {
 func (r report) print(format string, w io.Writer) error {
 	switch format {
 	case "json":
-		encoder := json.NewEncoder(w)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(r)
+		return terminal.WriteJSON(w, r)
 	case "yaml":
 		data, err := yaml.Marshal(r)
 		if err != nil {

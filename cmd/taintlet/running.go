@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -91,12 +90,5 @@ func (a agents) divide(pods []corev1.Pod, now time.Time) (running, ending []stri
 	return running, ending
 }
 
-// someOf joins the first of some names and says how many more there are.
-func someOf(names []string) string {
-	const most = 5
-	text := strings.Join(names[:min(len(names), most)], ", ")
-	if len(names) > most {
-		text += fmt.Sprintf(" and %d more", len(names)-most)
-	}
-	return terminal.Clean(text, maxLine)
-}
+// someOf names the first of some pods.
+func someOf(names []string) string { return terminal.Clean(terminal.Listed(names), maxLine) }

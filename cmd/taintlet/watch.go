@@ -66,12 +66,12 @@ func watch(ctx context.Context, s *sampler, to *terminal.Screen) error {
 func (r report) frame(now time.Time, colours bool) []string {
 	lines := []string{fmt.Sprintf("%s  %s  (Ctrl-C ends)", r.Node, now.Format(time.TimeOnly)), ""}
 	for _, c := range r.Conditions {
-		paint := func(text string) string { return text }
+		var colour terminal.Colour
 		if colours {
-			paint = func(text string) string { return colourOf(c.Level) + text + plain }
+			colour = colourOf(c.Level)
 		}
 		lines = append(lines,
-			fmt.Sprintf("%-18s  %s  %s %3d", c.Condition, paint(fmt.Sprintf("%-8s", c.Level)), paint(bar(c.Severity)), c.Severity),
+			fmt.Sprintf("%-18s  %s  %s %3d", c.Condition, colour.Paint(fmt.Sprintf("%-8s", c.Level)), colour.Paint(bar(c.Severity)), c.Severity),
 			strings.Repeat(" ", 20)+c.Message)
 		for _, a := range c.Taints {
 			lines = append(lines, fmt.Sprintf("%20sasks for %s (%s)", "", a.Taint, a.Via))
@@ -91,18 +91,15 @@ func bar(severity int) string {
 	return string(half[:barCells]) + "│" + string(half[barCells:])
 }
 
-const plain = "\x1b[0m"
-
 // colourOf is green, yellow, red, and magenta for what is not known.
-func colourOf(level probes.Level) string {
+func colourOf(level probes.Level) terminal.Colour {
 	switch level {
 	case probes.OK:
-		return "\x1b[32m"
+		return terminal.Green
 	case probes.Degraded:
-		return "\x1b[33m"
+		return terminal.Yellow
 	case probes.Critical:
-		return "\x1b[31m"
-	default:
-		return "\x1b[35m"
+		return terminal.Red
 	}
+	return terminal.Magenta
 }

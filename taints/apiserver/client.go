@@ -163,7 +163,7 @@ func (c *Client) each(ctx context.Context, selector string, do func(*taints.Node
 	options := metav1.ListOptions{Limit: listPage, FieldSelector: selector}
 	for {
 		list := &corev1.NodeList{}
-		if err := c.page(ctx, "nodes", &options, list); err != nil {
+		if err := c.page(ctx, metav1.NamespaceNone, "nodes", &options, list); err != nil {
 			return "", explain("list", "nodes", "", err)
 		}
 		for i := range list.Items {
@@ -179,9 +179,9 @@ func (c *Client) each(ctx context.Context, selector string, do func(*taints.Node
 
 // page reads one page of a list. A page that is larger than its bound is asked for
 // again in smaller ones, and so are those that follow.
-func (c *Client) page(ctx context.Context, resource string, options *metav1.ListOptions, into runtime.Object) error {
+func (c *Client) page(ctx context.Context, namespace, resource string, options *metav1.ListOptions, into runtime.Object) error {
 	for {
-		err := c.kept.Get().Resource(resource).VersionedParams(options, c.codec).Do(within(ctx, maxPage)).Into(into)
+		err := c.kept.Get().Namespace(namespace).Resource(resource).VersionedParams(options, c.codec).Do(within(ctx, maxPage)).Into(into)
 		if !errors.Is(err, ErrTooLarge) || options.Limit == 1 {
 			return err
 		}

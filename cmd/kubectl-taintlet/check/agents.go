@@ -25,30 +25,24 @@ func (s *scene) agents(ctx context.Context) (*appsv1.DaemonSet, error) {
 	})
 }
 
-func daemonSetCheck() check {
-	return check{
-		name: "daemonset", link: "docs/troubleshooting.md#the-agents-pod-is-not-ready",
-		remedy: "see the pods that are not ready: kubectl get pods --all-namespaces -o wide --selector " + installation.Label,
-		ask: func(ctx context.Context, s *scene) answer {
-			d, err := s.agents(ctx)
-			switch {
-			case apierrors.IsNotFound(err):
-				return s.noDaemonSet(ctx)
-			case err != nil:
-				return unread("the DaemonSet of the agents", err)
-			}
-			n := d.Status
-			switch {
-			case n.DesiredNumberScheduled == 0:
-				return fail("the DaemonSet %s selects no Node", account).but("mend nodeSelector, affinity and tolerations in the chart's values")
-			case n.NumberReady < n.DesiredNumberScheduled:
-				return fail("%d of %d agents are ready%s", n.NumberReady, n.DesiredNumberScheduled, s.whoIsNotReady(ctx))
-			case n.UpdatedNumberScheduled < n.DesiredNumberScheduled:
-				return warn("%d of %d agents are of the DaemonSet's newest version", n.UpdatedNumberScheduled, n.DesiredNumberScheduled)
-			}
-			return ok("all %d agents are ready", n.DesiredNumberScheduled)
-		},
+func (s *scene) checkDaemonSet(ctx context.Context) answer {
+	d, err := s.agents(ctx)
+	switch {
+	case apierrors.IsNotFound(err):
+		return s.noDaemonSet(ctx)
+	case err != nil:
+		return unread("the DaemonSet of the agents", err)
 	}
+	n := d.Status
+	switch {
+	case n.DesiredNumberScheduled == 0:
+		return fail("the DaemonSet %s selects no Node", account).but("mend nodeSelector, affinity and tolerations in the chart's values")
+	case n.NumberReady < n.DesiredNumberScheduled:
+		return fail("%d of %d agents are ready%s", n.NumberReady, n.DesiredNumberScheduled, s.whoIsNotReady(ctx))
+	case n.UpdatedNumberScheduled < n.DesiredNumberScheduled:
+		return warn("%d of %d agents are of the DaemonSet's newest version", n.UpdatedNumberScheduled, n.DesiredNumberScheduled)
+	}
+	return ok("all %d agents are ready", n.DesiredNumberScheduled)
 }
 
 // noDaemonSet says that there is none, and where there is one instead.
@@ -68,7 +62,7 @@ func (s *scene) noDaemonSet(ctx context.Context) answer {
 func (s *scene) whoIsNotReady(ctx context.Context) string {
 	all, err := s.agentPods(ctx)
 	if nodes := notReady(all, s.asker(ctx)); err == nil && len(nodes) > 0 {
-		return "; not ready: " + listed(nodes)
+		return "; not ready: " + terminal.Listed(nodes)
 	}
 	return ""
 }
@@ -107,58 +101,46 @@ func (s *scene) asker(ctx context.Context) func(*corev1.Pod) string {
 // maxReason is how much an agent may say, in bytes.
 const maxReason = 200
 
-func signsCheck() check {
-	return check{
-		name: "signs", link: "docs/troubleshooting.md#the-agents-pod-is-not-ready",
-		remedy: "read the log of the agent on that Node",
-		ask: func(ctx context.Context, s *scene) answer {
-			all, err := s.allNodes(ctx)
-			if err != nil {
-				return skip("whether the agents write their Nodes: %v", err)
-			}
-			var silent []string
-			for _, node := range all.report.Nodes {
-				if node.State == status.Silent {
-					silent = append(silent, node.Name)
-				}
-			}
-			summary := all.report.Summary
-			switch {
-			case summary.Agents == 0:
-				return fail("no agent has written its Node yet")
-			case len(silent) > 0:
-				return fail("%d of %d agents have given no sign for %s or longer: %s", len(silent), summary.Agents, all.silentAfter, listed(silent))
-			}
-			return ok("all agents write their Nodes: %s", summary)
-		},
+func (s *scene) checkSigns(ctx context.Context) answer {
+	all, err := s.allNodes(ctx)
+	if err != nil {
+		return skip("whether the agents write their Nodes: %v", err)
 	}
+	var silent []string
+	for _, node := range all.report.Nodes {
+		if node.State == status.Silent {
+			silent = append(silent, node.Name)
+		}
+	}
+	summary := all.report.Summary
+	switch {
+	case summary.Agents == 0:
+		return fail("no agent has written its Node yet")
+	case len(silent) > 0:
+		return fail("%d of %d agents have given no sign for %s or longer: %s", len(silent), summary.Agents, all.silentAfter, terminal.Listed(silent))
+	}
+	return ok("all agents write their Nodes: %s", summary)
 }
 
-func serviceCheck() check {
-	return check{
-		name: "service", link: "docs/network.md#peers",
-		remedy: "apply the manifest or upgrade the chart again: without the Service the agents have no peers, and so no fleet brake",
-		ask: func(ctx context.Context, s *scene) answer {
-			service, err := s.me.CoreV1().Services(s.namespace).Get(ctx, account, metav1.GetOptions{})
-			switch {
-			case apierrors.IsNotFound(err):
-				return fail("the Service %s is missing in namespace %s", account, s.namespace)
-			case err != nil:
-				return unread("the Service of the agents", err)
-			case service.Spec.ClusterIP != corev1.ClusterIPNone:
-				return warn("the Service %s has the address %s: it is to be headless", account, service.Spec.ClusterIP)
-			}
-			ready, err := s.endpoints(ctx)
-			if err != nil {
-				return unread("the EndpointSlices of the agents", err)
-			}
-			d, err := s.agents(ctx)
-			if err == nil && ready < int(d.Status.NumberReady) {
-				return fail("the Service %s names %d agents, and %d are ready", account, ready, d.Status.NumberReady)
-			}
-			return ok("the Service names the agents to one another: %d", ready)
-		},
+func (s *scene) checkService(ctx context.Context) answer {
+	service, err := s.me.CoreV1().Services(s.namespace).Get(ctx, account, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return fail("the Service %s is missing in namespace %s", account, s.namespace)
+	case err != nil:
+		return unread("the Service of the agents", err)
+	case service.Spec.ClusterIP != corev1.ClusterIPNone:
+		return warn("the Service %s has the address %s: it is to be headless", account, service.Spec.ClusterIP)
 	}
+	ready, err := s.endpoints(ctx)
+	if err != nil {
+		return unread("the EndpointSlices of the agents", err)
+	}
+	d, err := s.agents(ctx)
+	if err == nil && ready < int(d.Status.NumberReady) {
+		return fail("the Service %s names %d agents, and %d are ready", account, ready, d.Status.NumberReady)
+	}
+	return ok("the Service names the agents to one another: %d", ready)
 }
 
 // endpoints counts the agents that the EndpointSlices name.

@@ -15,48 +15,43 @@ import (
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
+	"github.com/taintlet/taintlet/cmd/terminal"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 )
 
-// daemonSetsCheck names the DaemonSets whose pods do not start on a Node with a taint that
+// checkDaemonSets names the DaemonSets whose pods do not start on a Node with a taint that
 // the rules ask for. Kubernetes gives them tolerations for the well-known keys only.
-func daemonSetsCheck() check {
-	return check{
-		name: "daemonsets", link: "docs/living-with-kubernetes.md#who-owns-a-taint",
-		remedy: "add the toleration to the templates of those that every Node needs, such as the network's: their pods are neither started nor replaced while a Node has the taint",
-		ask: func(ctx context.Context, s *scene) answer {
-			cfg, err := s.inUse(ctx)
-			if err != nil {
-				return skip("which DaemonSets tolerate the taints: the configuration is not known")
-			}
-			_, err = s.policyObject(ctx, "mutatingadmissionpolicybindings", taints.KeepPolicyName)
-			isKept := err == nil
-			if err != nil && !apierrors.IsNotFound(err) {
-				return unread("deploy/keep.yaml", err)
-			}
-			all, err := installation.List[*appsv1.DaemonSet](ctx, s.me.AppsV1().DaemonSets(metav1.NamespaceAll).List, metav1.ListOptions{})
-			if err != nil {
-				return unread("the DaemonSets", err)
-			}
-			var keys, names []string
-			for _, pair := range ownTolerated(cfg, isKept) {
-				keys = append(keys, pair.Key)
-				for _, d := range all {
-					if name := d.Namespace + "/" + d.Name; !tolerates(d.Spec.Template.Spec.Tolerations, pair) && !slices.Contains(names, name) {
-						names = append(names, name)
-					}
-				}
-			}
-			switch {
-			case len(keys) == 0:
-				return ok("Kubernetes gives all DaemonSets tolerations for the taints of the rules")
-			case len(names) > 0:
-				return warn("DaemonSets lack a toleration for %s: %s", listed(keys), listed(names))
-			}
-			return ok("all DaemonSets tolerate %s", listed(keys))
-		},
+func (s *scene) checkDaemonSets(ctx context.Context) answer {
+	cfg, err := s.inUse(ctx)
+	if err != nil {
+		return skip("which DaemonSets tolerate the taints: the configuration is not known")
 	}
+	_, err = s.policyObject(ctx, "mutatingadmissionpolicybindings", taints.KeepPolicyName)
+	isKept := err == nil
+	if err != nil && !apierrors.IsNotFound(err) {
+		return unread("deploy/keep.yaml", err)
+	}
+	all, err := installation.List[*appsv1.DaemonSet](ctx, s.me.AppsV1().DaemonSets(metav1.NamespaceAll).List, metav1.ListOptions{})
+	if err != nil {
+		return unread("the DaemonSets", err)
+	}
+	var keys, names []string
+	for _, pair := range ownTolerated(cfg, isKept) {
+		keys = append(keys, pair.Key)
+		for _, d := range all {
+			if name := d.Namespace + "/" + d.Name; !tolerates(d.Spec.Template.Spec.Tolerations, pair) && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	switch {
+	case len(keys) == 0:
+		return ok("Kubernetes gives all DaemonSets tolerations for the taints of the rules")
+	case len(names) > 0:
+		return warn("DaemonSets lack a toleration for %s: %s", terminal.Listed(keys), terminal.Listed(names))
+	}
+	return ok("all DaemonSets tolerate %s", terminal.Listed(keys))
 }
 
 // ownTolerated are the NoSchedule pairs that a configuration leads to and that a
@@ -86,38 +81,32 @@ func tolerates(all []corev1.Toleration, pair taints.Pair) bool {
 	})
 }
 
-// autoscalersCheck compares the rules with what the autoscalers of the cluster make of
+// checkAutoscalers compares the rules with what the autoscalers of the cluster make of
 // their taints.
-func autoscalersCheck() check {
-	return check{
-		name: "autoscalers", link: "docs/living-with-kubernetes.md#other-controllers",
-		remedy: "set autoscaler: cluster-autoscaler in the configuration, or use keys of your own",
-		ask: func(ctx context.Context, s *scene) answer {
-			cfg, err := s.inUse(ctx)
-			if err != nil {
-				return skip("what autoscalers make of the taints: the configuration is not known")
-			}
-			isHard, err := s.karpenterTakesSoftForHard(ctx)
-			if err != nil {
-				return unread("Karpenter's NodePools", err)
-			}
-			_, err = s.me.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, "cluster-autoscaler-status", metav1.GetOptions{})
-			isScaled := err == nil
-			if err != nil && !apierrors.IsNotFound(err) {
-				return unread("whether cluster-autoscaler runs", err)
-			}
-			for _, rule := range rulesForNodes(cfg) {
-				switch taint := rule.Taint; {
-				case isHard && taint.Effect == taints.PreferNoSchedule:
-					return warn("Karpenter takes %s of %s for a hard taint: it adds a Node where pods could still use this one", taint.Pair(), rule.Condition).
-						but("use NoSchedule, or give a NodePool's template a PreferNoSchedule taint: Karpenter then relaxes all of them")
-				case isScaled && rule.Level == probes.Degraded && taints.IsUnreadyToAutoscaler(taint.Key):
-					return warn("cluster-autoscaler counts Nodes with %s as unready; with more than 3 such Nodes and more than 45 %% of all, it stops", taint.Key)
-				}
-			}
-			return ok("no autoscaler that is found misreads the taints of the rules")
-		},
+func (s *scene) checkAutoscalers(ctx context.Context) answer {
+	cfg, err := s.inUse(ctx)
+	if err != nil {
+		return skip("what autoscalers make of the taints: the configuration is not known")
 	}
+	isHard, err := s.karpenterTakesSoftForHard(ctx)
+	if err != nil {
+		return unread("Karpenter's NodePools", err)
+	}
+	_, err = s.me.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, "cluster-autoscaler-status", metav1.GetOptions{})
+	isScaled := err == nil
+	if err != nil && !apierrors.IsNotFound(err) {
+		return unread("whether cluster-autoscaler runs", err)
+	}
+	for _, rule := range rulesForNodes(cfg) {
+		switch taint := rule.Taint; {
+		case isHard && taint.Effect == taints.PreferNoSchedule:
+			return warn("Karpenter takes %s of %s for a hard taint: it adds a Node where pods could still use this one", taint.Pair(), rule.Condition).
+				but("use NoSchedule, or give a NodePool's template a PreferNoSchedule taint: Karpenter then relaxes all of them")
+		case isScaled && rule.Level == probes.Degraded && taints.IsUnreadyToAutoscaler(taint.Key):
+			return warn("cluster-autoscaler counts Nodes with %s as unready; with more than 3 such Nodes and more than 45 %% of all, it stops", taint.Key)
+		}
+	}
+	return ok("no autoscaler that is found misreads the taints of the rules")
 }
 
 // rulesForNodes are all rules of a configuration, soft ones as rules for OK.

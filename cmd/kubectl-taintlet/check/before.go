@@ -7,6 +7,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/taintlet/taintlet/cmd/terminal"
 )
 
 // creatable is what the chart creates with its default values, and what deploy/
@@ -40,25 +42,19 @@ func creatable(namespace string, keeps bool) []permission {
 	return list
 }
 
-func creatableCheck() check {
-	return check{
-		name: "creatable", link: "deploy/README.md#install",
-		remedy: "install as an administrator of the cluster",
-		ask: func(ctx context.Context, s *scene) answer {
-			keeps, err := s.served(ctx, "mutatingadmissionpolicies")
-			if err != nil {
-				return fail("what you may create cannot be looked up: %v", err)
-			}
-			allowed, refused, err := sort(ctx, s.mayI, creatable(s.namespace, keeps))
-			switch {
-			case err != nil:
-				return fail("what you may create cannot be looked up: %v", err)
-			case len(refused) > 0:
-				return fail("you may not %s", listed(refused))
-			}
-			return ok("you may create what the chart creates: %d kinds and places", len(allowed))
-		},
+func (s *scene) checkCreatable(ctx context.Context) answer {
+	keeps, err := s.served(ctx, "mutatingadmissionpolicies")
+	if err != nil {
+		return fail("what you may create cannot be looked up: %v", err)
 	}
+	allowed, refused, err := sort(ctx, s.mayI, creatable(s.namespace, keeps))
+	switch {
+	case err != nil:
+		return fail("what you may create cannot be looked up: %v", err)
+	case len(refused) > 0:
+		return fail("you may not %s", terminal.Listed(refused))
+	}
+	return ok("you may create what the chart creates: %d kinds and places", len(allowed))
 }
 
 // grantable is what whoever installs has to be able to grant: what the agents do, what
@@ -79,46 +75,34 @@ func grantable() []rbacv1.PolicyRule {
 	return rules
 }
 
-// grantableCheck tries to create a role like the agents': whoever may create roles may
+// checkGrantable tries to create a role like the agents': whoever may create roles may
 // still not grant what they may not do themselves.
-func grantableCheck() check {
-	return check{
-		name: "grantable", link: "deploy/README.md#permissions",
-		remedy: "install as an administrator of the cluster: whoever creates a role must have its permissions, or the verb escalate",
-		ask: func(ctx context.Context, s *scene) answer {
-			role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{GenerateName: "taintlet-check-"}, Rules: grantable()}
-			if _, err := s.me.RbacV1().ClusterRoles().Create(ctx, role, tryCreate(tellsWhoAsks)); err != nil {
-				return fail("you may not grant the agents their permissions: %v", err)
-			}
-			return ok("you may grant the agents their permissions")
-		},
+func (s *scene) checkGrantable(ctx context.Context) answer {
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{GenerateName: "taintlet-check-"}, Rules: grantable()}
+	if _, err := s.me.RbacV1().ClusterRoles().Create(ctx, role, tryCreate(tellsWhoAsks)); err != nil {
+		return fail("you may not grant the agents their permissions: %v", err)
 	}
+	return ok("you may grant the agents their permissions")
 }
 
-func namespaceCheck() check {
-	return check{
-		name: "namespace", link: "deploy/README.md#install",
-		remedy: "label the namespace pod-security.kubernetes.io/enforce=privileged: no other level allows hostNetwork and hostPID",
-		ask: func(ctx context.Context, s *scene) answer {
-			namespace, err := s.me.CoreV1().Namespaces().Get(ctx, s.namespace, metav1.GetOptions{})
-			switch {
-			case apierrors.IsNotFound(err):
-				return ok("the namespace %s is not there yet: create it as the documentation says", s.namespace)
-			case err != nil:
-				return unread("the namespace "+s.namespace, err)
-			case namespace.DeletionTimestamp != nil:
-				return fail("the namespace %s is being deleted", s.namespace).but("wait until it is gone; what a finalizer holds back keeps it")
-			}
-			_, err = s.me.CoreV1().Pods(s.namespace).Create(ctx, podLikeOurs(s.port), tryCreate(tellsWhoAsks))
-			switch {
-			case apierrors.IsForbidden(err):
-				return fail("the namespace %s refuses the agents' pods: %v", s.namespace, err)
-			case err != nil:
-				return fail("whether the namespace %s takes the agents' pods cannot be tried: %v", s.namespace, err)
-			}
-			return ok("the namespace %s takes pods with hostNetwork and hostPID", s.namespace)
-		},
+func (s *scene) checkNamespace(ctx context.Context) answer {
+	namespace, err := s.me.CoreV1().Namespaces().Get(ctx, s.namespace, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return ok("the namespace %s is not there yet: create it as the documentation says", s.namespace)
+	case err != nil:
+		return unread("the namespace "+s.namespace, err)
+	case namespace.DeletionTimestamp != nil:
+		return fail("the namespace %s is being deleted", s.namespace).but("wait until it is gone; what a finalizer holds back keeps it")
 	}
+	_, err = s.me.CoreV1().Pods(s.namespace).Create(ctx, podLikeOurs(s.port), tryCreate(tellsWhoAsks))
+	switch {
+	case apierrors.IsForbidden(err):
+		return fail("the namespace %s refuses the agents' pods: %v", s.namespace, err)
+	case err != nil:
+		return fail("whether the namespace %s takes the agents' pods cannot be tried: %v", s.namespace, err)
+	}
+	return ok("the namespace %s takes pods with hostNetwork and hostPID", s.namespace)
 }
 
 // podLikeOurs is a pod that is allowed where the agents' are.

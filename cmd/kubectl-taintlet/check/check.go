@@ -4,17 +4,12 @@
 package check
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/rest"
 
-	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
 )
 
 // State is what a check found.
@@ -67,7 +62,7 @@ type check struct {
 	name   string
 	remedy string
 	link   string
-	ask    func(context.Context, *scene) answer
+	ask    func(*scene, context.Context) answer
 	// isBase: where it fails, none of those that follow can tell anything.
 	isBase bool
 }
@@ -110,15 +105,131 @@ type group struct {
 	checks []check
 }
 
+// versionCheck, nodesCheck and kernelCheck are made before an installation as well.
+func versionCheck() check {
+	return check{name: "version", ask: (*scene).checkVersion, link: "deploy/README.md#deploying-taintlet",
+		remedy: "taintlet needs Kubernetes 1.30 or later, and an API server that answers"}
+}
+
+func nodesCheck() check {
+	return check{name: "nodes", ask: (*scene).checkNodes, link: "deploy/README.md#permissions",
+		remedy: "use an account that may list nodes"}
+}
+
+func kernelCheck() check {
+	return check{name: "kernel", ask: (*scene).checkKernel, link: "docs/configuration.md#memory",
+		remedy: "taintlet works without pressure stall information (PSI), and does not see stalls; use Linux 4.20 or later"}
+}
+
 // installed are the checks of an installation.
 func installed() []group {
 	return []group{
-		{"cluster", []check{versionCheck(), base(nodesCheck()), imagesCheck(), programCheck()}},
-		{"permissions", []check{grantedCheck(), boundedCheck(), tokenCheck()}},
-		{"admission policies", []check{nodesPolicyCheck(), eventsPolicyCheck(), leasesPolicyCheck(), rulesAllowedCheck(), unchangedCheck(), keepObjectsCheck(), keepEffectCheck()}},
-		{"configuration", []check{configurationCheck(), rulesCheck(), daemonSetsCheck(), autoscalersCheck(), slotsCheck()}},
-		{"agents", []check{daemonSetCheck(), signsCheck(), restartsCheck(), oneEachCheck(), serviceCheck(), dnsPodsCheck()}},
-		{"hosts", []check{hostNetworkCheck(), hostPIDCheck(), kernelCheck(), unknownCheck(), clockCheck(), kubeletCheck()}},
+		{"cluster", []check{
+			versionCheck(),
+			base(nodesCheck()),
+			{name: "images", ask: (*scene).checkImages, link: "deploy/README.md#upgrade",
+				remedy: "wait for the roll-out, or find out which pods it does not replace"},
+			{name: "program", ask: (*scene).checkProgram, link: "deploy/README.md#the-plugin",
+				remedy: "use the plugin of the agents' release: what another one says of the configuration and of the record may be wrong"},
+		}},
+		{"permissions", []check{
+			{name: "granted", ask: (*scene).checkGranted, link: "deploy/README.md#permissions",
+				remedy: "apply the manifest or upgrade the chart again: its roles and their bindings are incomplete"},
+			{name: "bounded", ask: (*scene).checkBounded, link: "deploy/README.md#permissions",
+				remedy: "find the role binding that grants this and remove it: taintlet needs none but its own"},
+			{name: "token", ask: (*scene).checkToken, link: "deploy/README.md#permissions",
+				remedy: "the policies refuse every write of an agent whose token names no Node: see that the API server has the feature ServiceAccountTokenPodNodeInfo (on since 1.30)"},
+		}},
+		{"admission policies", []check{
+			{name: "policy-nodes", ask: (*scene).checkNodesPolicy, link: policyLink,
+				remedy: policyRemedy},
+			{name: "policy-events", ask: (*scene).checkEventsPolicy, link: policyLink,
+				remedy: policyRemedy},
+			{name: "policy-leases", ask: (*scene).checkLeasesPolicy, link: "deploy/README.md#eviction",
+				remedy: policyRemedy},
+			{name: "policy-rules", ask: (*scene).checkRulesAllowed, link: "deploy/README.md#tune",
+				remedy: "upgrade the chart, which writes both; with kubectl or Kustomize, add the pairs and their stand-ins to the variable wantedPairs of the policy taintlet-nodes"},
+			{name: "policies-unchanged", ask: (*scene).checkUnchanged, link: policyLink,
+				remedy: "apply the manifest or upgrade the chart again, and put what has to differ into its values"},
+			{name: "keep-objects", ask: (*scene).checkKeepObjects, link: keepLink,
+				remedy: "apply deploy/keep.yaml, or install the chart with keep: null or true; without it stand-ins take the place of the well-known taints"},
+			{name: "keep-effect", ask: (*scene).checkKeepEffect, link: "docs/troubleshooting.md#the-taint-vanishes-within-a-second",
+				remedy: "apply deploy/keep.yaml again; its policy knows the node-lifecycle-controller by its user"},
+		}},
+		{"configuration", []check{
+			{name: "configuration", ask: (*scene).checkConfiguration, link: "docs/troubleshooting.md#the-configuration-is-refused",
+				remedy: "mend the field that is named; kubectl taintlet config --config FILE tells whether a file is valid. Until then the last valid configuration stays in force, and an agent that starts ends at once"},
+			{name: "rules", ask: (*scene).checkRules, link: "docs/configuration.md#rules",
+				remedy: "if that is not meant, remove the rule with effect None, or the empty list of rules: the default rule is used then"},
+			{name: "daemonsets", ask: (*scene).checkDaemonSets, link: "docs/living-with-kubernetes.md#who-owns-a-taint",
+				remedy: "add the toleration to the templates of those that every Node needs, such as the network's: their pods are neither started nor replaced while a Node has the taint"},
+			{name: "autoscalers", ask: (*scene).checkAutoscalers, link: "docs/living-with-kubernetes.md#other-controllers",
+				remedy: "set autoscaler: cluster-autoscaler in the configuration, or use keys of your own"},
+			{name: "slots", ask: (*scene).checkSlots, link: "deploy/README.md#eviction",
+				remedy: "helm upgrade makes the Leases again; to turn eviction off, remove the rules for Critical and evict.slots from the chart's values"},
+		}},
+		{"agents", agentChecks()},
+		{"hosts", hostChecks()},
+	}
+}
+
+// agentChecks are those of the agents that run.
+func agentChecks() []check {
+	return []check{
+		{name: "daemonset", ask: (*scene).checkDaemonSet, link: "docs/troubleshooting.md#the-agents-pod-is-not-ready",
+			remedy: "see the pods that are not ready: kubectl get pods --all-namespaces -o wide --selector " + installation.Label},
+		{name: "signs", ask: (*scene).checkSigns, link: "docs/troubleshooting.md#the-agents-pod-is-not-ready",
+			remedy: "read the log of the agent on that Node"},
+		{name: "restarts", ask: (*scene).checkRestarts, link: "docs/troubleshooting.md#the-agents-pod-is-not-ready",
+			remedy: "read the log of the one before: kubectl logs --previous. After OOMKilled, raise resources.limits.memory in the chart's values"},
+		{name: "one-each", ask: (*scene).checkOneEach, link: "docs/living-with-kubernetes.md#two-agents-on-one-node",
+			remedy: "remove one of the installations, or the pod that belongs to no DaemonSet"},
+		{name: "service", ask: (*scene).checkService, link: "docs/network.md#peers",
+			remedy: "apply the manifest or upgrade the chart again: without the Service the agents have no peers, and so no fleet brake"},
+		{name: "dns-pods", ask: (*scene).checkDNSPods, link: "docs/network.md#peers",
+			remedy: "say where the pods of the cluster's DNS are: dnsPods in the chart's values, --dns-pods in deploy/taintlet.yaml; or switch class pods off"},
+	}
+}
+
+// hostChecks are those of the hosts, as the Nodes tell of them.
+func hostChecks() []check {
+	return []check{
+		{name: "host-network", ask: (*scene).checkHostNetwork, link: "docs/troubleshooting.md#a-condition-is-unknown",
+			remedy: "set hostNetwork: true in the DaemonSet's template, as the chart does"},
+		{name: "host-pid", ask: (*scene).checkHostPID, link: "docs/troubleshooting.md#a-condition-is-unknown",
+			remedy: "set hostPID: true in the DaemonSet's template, as the chart does"},
+		kernelCheck(),
+		{name: "unknown", ask: (*scene).checkUnknown, link: "docs/troubleshooting.md#a-condition-is-unknown",
+			remedy: "read the condition's message: kubectl describe node"},
+		{name: "clock", ask: (*scene).checkClock, link: "docs/how-it-decides.md#what-survives-a-restart",
+			remedy: "synchronise the hosts' clocks (NTP). taintlet decides nothing by them, but the times of its conditions and Events are wrong"},
+		{name: "kubelet", ask: (*scene).checkKubelet, link: "docs/living-with-kubernetes.md#who-owns-a-taint",
+			remedy: "compare the kubelet's thresholds (evictionHard) with taintlet's: the kubelet evicts where taintlet sees no trouble; for 5 minutes after the trouble that is as it should be"},
+	}
+}
+
+// before are the checks that need no installation.
+func before() []group {
+	return []group{
+		{"cluster", []check{
+			versionCheck(),
+			nodesCheck(),
+			{name: "validating", ask: (*scene).checkValidating, link: "deploy/README.md#permissions",
+				remedy: "taintlet is not safe to install without ValidatingAdmissionPolicy: upgrade to Kubernetes 1.30"},
+			{name: "mutating", ask: (*scene).checkMutating, link: keepLink,
+				remedy: "upgrade to Kubernetes 1.36 to keep the well-known taints; until then leave deploy/keep.yaml out, and stand-ins are used"},
+			kernelCheck(),
+			{name: "port", ask: (*scene).checkPort, link: "deploy/README.md#tune",
+				remedy: "choose a port that is free on all hosts: port in the chart's values; in deploy/taintlet.yaml --listen, containerPort and the Service. Then ask with --port"},
+		}},
+		{"installation", []check{
+			{name: "creatable", ask: (*scene).checkCreatable, link: "deploy/README.md#install",
+				remedy: "install as an administrator of the cluster"},
+			{name: "grantable", ask: (*scene).checkGrantable, link: "deploy/README.md#permissions",
+				remedy: "install as an administrator of the cluster: whoever creates a role must have its permissions, or the verb escalate"},
+			{name: "namespace", ask: (*scene).checkNamespace, link: "deploy/README.md#install",
+				remedy: "label the namespace pod-security.kubernetes.io/enforce=privileged: no other level allows hostNetwork and hostPID"},
+		}},
 	}
 }
 
@@ -126,120 +237,4 @@ func installed() []group {
 func base(c check) check {
 	c.isBase = true
 	return c
-}
-
-// before are the checks that need no installation.
-func before() []group {
-	return []group{
-		{"cluster", []check{versionCheck(), nodesCheck(), validatingCheck(), mutatingCheck(), kernelCheck(), portCheck()}},
-		{"installation", []check{creatableCheck(), grantableCheck(), namespaceCheck()}},
-	}
-}
-
-// Options say what is checked.
-type Options struct {
-	Config *rest.Config
-	Out    io.Writer
-	// Output is empty for text, or "json".
-	Output string
-	// Namespace is that of the installation.
-	Namespace string
-	// Pre checks whether taintlet can be installed.
-	Pre bool
-	// Port is the port of the hosts where the agents are to listen. 0: DefaultPort.
-	Port int
-	// Version is that of this program.
-	Version string
-	// Wait makes the checks again until none fails and the roll-out is over, or the
-	// context ends. Err is told what is waited for.
-	Wait bool
-	Err  io.Writer
-}
-
-// Run makes the checks and prints what they found. It reports whether none failed. An
-// API server that does not answer is an error.
-func Run(ctx context.Context, o Options) (isWell bool, err error) {
-	report, err := o.make(ctx)
-	if o.Wait {
-		report, err = o.await(ctx, report, err)
-	}
-	if err != nil {
-		return false, err
-	}
-	isWell = report.isWell() && (!o.Wait || report.isSettled())
-	return isWell, report.print(o.Out, o.Output)
-}
-
-// make makes the checks once.
-func (o Options) make(ctx context.Context) (report Report, err error) {
-	s, err := newScene(o.Config, o.Namespace)
-	if err != nil {
-		return report, err
-	}
-	s.port, s.program = cmp.Or(o.Port, DefaultPort), o.Version
-	if err := s.reach(ctx); err != nil {
-		return report, err
-	}
-	groups := installed()
-	if o.Pre {
-		groups = before()
-	}
-	report = Report{APIVersion: config.APIVersion, Kind: Kind}
-	for _, g := range groups {
-		found := Group{Name: g.name}
-		for _, c := range g.checks {
-			line := c.line(ctx, s)
-			found.Lines = append(found.Lines, line)
-			if ctx.Err() != nil {
-				return report, ctx.Err()
-			}
-			if report.Stopped = c.isBase && line.State == Failed; report.Stopped {
-				break
-			}
-		}
-		report.Groups = append(report.Groups, found)
-		if report.Stopped {
-			break
-		}
-	}
-	return report, nil
-}
-
-// reach asks for the version of the API server. Nothing else is asked of one that does
-// not answer, or does not know who asks.
-func (s *scene) reach(ctx context.Context) error {
-	data, err := s.me.Discovery().RESTClient().Get().AbsPath("/version").Do(ctx).Raw()
-	if err == nil {
-		err = json.Unmarshal(data, &s.version)
-	}
-	var answered apierrors.APIStatus
-	switch {
-	case apierrors.IsUnauthorized(err):
-		return fmt.Errorf("the API server %s does not accept who you are: %w", s.config.Host, err)
-	case err != nil && !errors.As(err, &answered):
-		return fmt.Errorf("the API server %s does not answer: %w", s.config.Host, err)
-	}
-	s.versionErr = err
-	return nil
-}
-
-// line makes the check.
-func (c check) line(ctx context.Context, s *scene) Line {
-	found := c.ask(ctx, s)
-	line := Line{Name: c.name, State: found.state, Text: clean(found.text)}
-	if found.state == Failed || found.state == Warning {
-		line.Remedy, line.Link = clean(cmp.Or(found.remedy, c.remedy)), docs+c.link
-	}
-	return line
-}
-
-func (r Report) isWell() bool {
-	for _, g := range r.Groups {
-		for _, line := range g.Lines {
-			if line.State == Failed {
-				return false
-			}
-		}
-	}
-	return true
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/inuse"
+	"github.com/taintlet/taintlet/cmd/terminal"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/taints/apiserver"
@@ -33,29 +34,23 @@ func (s *scene) inUse(ctx context.Context) (*config.Config, error) {
 	})
 }
 
-func configurationCheck() check {
-	return check{
-		name: "configuration", link: "docs/troubleshooting.md#the-configuration-is-refused",
-		remedy: "mend the field that is named; kubectl taintlet config --config FILE tells whether a file is valid. Until then the last valid configuration stays in force, and an agent that starts ends at once",
-		ask: func(ctx context.Context, s *scene) answer {
-			cfg, err := s.inUse(ctx)
-			var refused inuse.RefusedError
-			switch {
-			case errors.As(err, &refused):
-				return fail("the agents refuse their configuration: %v", err)
-			case apierrors.IsForbidden(err):
-				return skip("whether the configuration is valid: you may not get configmaps in namespace %s", s.namespace)
-			case apierrors.IsNotFound(err):
-				return fail("the ConfigMap %s is missing in namespace %s", account, s.namespace).but("apply the manifest or upgrade the chart again")
-			case err != nil:
-				return fail("the configuration cannot be read: %v", err).but("apply the manifest or upgrade the chart again")
-			}
-			if refusing := s.refusing(ctx); len(refusing) > 0 {
-				return warn("the ConfigMap is valid now; in the last hour agents refused a configuration: %s", listed(refusing)).but("look whether the Event ConfigurationReloaded follows, or read the agents' log")
-			}
-			return ok("the configuration is valid: %s", ruledIn(cfg))
-		},
+func (s *scene) checkConfiguration(ctx context.Context) answer {
+	cfg, err := s.inUse(ctx)
+	var refused inuse.RefusedError
+	switch {
+	case errors.As(err, &refused):
+		return fail("the agents refuse their configuration: %v", err)
+	case apierrors.IsForbidden(err):
+		return skip("whether the configuration is valid: you may not get configmaps in namespace %s", s.namespace)
+	case apierrors.IsNotFound(err):
+		return fail("the ConfigMap %s is missing in namespace %s", account, s.namespace).but("apply the manifest or upgrade the chart again")
+	case err != nil:
+		return fail("the configuration cannot be read: %v", err).but("apply the manifest or upgrade the chart again")
 	}
+	if refusing := s.refusing(ctx); len(refusing) > 0 {
+		return warn("the ConfigMap is valid now; in the last hour agents refused a configuration: %s", terminal.Listed(refusing)).but("look whether the Event ConfigurationReloaded follows, or read the agents' log")
+	}
+	return ok("the configuration is valid: %s", ruledIn(cfg))
 }
 
 // ruledIn says how many taints a configuration asks for.
@@ -106,91 +101,73 @@ func (s *scene) lastEvents(ctx context.Context, reasons ...string) (map[string]c
 	return last, nil
 }
 
-func rulesCheck() check {
-	return check{
-		name: "rules", link: "docs/configuration.md#rules",
-		remedy: "if that is not meant, remove the rule with effect None, or the empty list of rules: the default rule is used then",
-		ask: func(ctx context.Context, s *scene) answer {
-			cfg, err := s.inUse(ctx)
-			if err != nil {
-				return skip("whether each condition has a taint: the configuration is not known")
-			}
-			if without := cfg.WithoutTaint(); len(without) > 0 {
-				var names []string
-				for _, name := range without {
-					names = append(names, string(name))
-				}
-				return warn("no taint is ever set for %s", listed(names))
-			}
-			return ok("each condition has a rule that sets a taint")
-		},
+func (s *scene) checkRules(ctx context.Context) answer {
+	cfg, err := s.inUse(ctx)
+	if err != nil {
+		return skip("whether each condition has a taint: the configuration is not known")
 	}
+	if without := cfg.WithoutTaint(); len(without) > 0 {
+		var names []string
+		for _, name := range without {
+			names = append(names, string(name))
+		}
+		return warn("no taint is ever set for %s", terminal.Listed(names))
+	}
+	return ok("each condition has a rule that sets a taint")
 }
 
-// slotsCheck compares the Leases with the configuration.
-func slotsCheck() check {
-	return check{
-		name: "slots", link: "deploy/README.md#eviction",
-		remedy: "helm upgrade makes the Leases again; to turn eviction off, remove the rules for Critical and evict.slots from the chart's values",
-		ask: func(ctx context.Context, s *scene) answer {
-			cfg, err := s.inUse(ctx)
-			if err != nil {
-				return skip("whether the eviction slots are there: the configuration is not known")
-			}
-			var missing []string
-			for i := range cfg.Eviction.Slots {
-				name := fmt.Sprint(apiserver.SlotPrefix, i)
-				_, err := s.me.CoordinationV1().Leases(s.namespace).Get(ctx, name, metav1.GetOptions{})
-				switch {
-				case apierrors.IsNotFound(err):
-					missing = append(missing, name)
-				case apierrors.IsForbidden(err):
-					return skip("whether the eviction slots are there: you may not get leases in namespace %s", s.namespace)
-				case err != nil:
-					return fail("the eviction slots cannot be read: %v", err)
-				}
-			}
-			evicts := slices.ContainsFunc(cfg.Policy().Rules, func(r decide.Rule) bool { return r.Level == probes.Critical })
-			switch {
-			case len(missing) > 0:
-				return fail("%d of %d eviction slots are missing: %s", len(missing), cfg.Eviction.Slots, listed(missing))
-			case !evicts:
-				return ok("eviction is off: no rule for level Critical")
-			}
-			return ok("eviction is on: at most %d Nodes at the same time", cfg.Eviction.Slots)
-		},
+// checkSlots compares the Leases with the configuration.
+func (s *scene) checkSlots(ctx context.Context) answer {
+	cfg, err := s.inUse(ctx)
+	if err != nil {
+		return skip("whether the eviction slots are there: the configuration is not known")
 	}
+	var missing []string
+	for i := range cfg.Eviction.Slots {
+		name := fmt.Sprint(apiserver.SlotPrefix, i)
+		_, err := s.me.CoordinationV1().Leases(s.namespace).Get(ctx, name, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+			missing = append(missing, name)
+		case apierrors.IsForbidden(err):
+			return skip("whether the eviction slots are there: you may not get leases in namespace %s", s.namespace)
+		case err != nil:
+			return fail("the eviction slots cannot be read: %v", err)
+		}
+	}
+	evicts := slices.ContainsFunc(cfg.Policy().Rules, func(r decide.Rule) bool { return r.Level == probes.Critical })
+	switch {
+	case len(missing) > 0:
+		return fail("%d of %d eviction slots are missing: %s", len(missing), cfg.Eviction.Slots, terminal.Listed(missing))
+	case !evicts:
+		return ok("eviction is off: no rule for level Critical")
+	}
+	return ok("eviction is on: at most %d Nodes at the same time", cfg.Eviction.Slots)
 }
 
-// rulesAllowedCheck tries, as an agent, to set all taints that the configuration asks
+// checkRulesAllowed tries, as an agent, to set all taints that the configuration asks
 // for: the policies name them, and are changed apart from the ConfigMap where there is no
 // chart.
-func rulesAllowedCheck() check {
-	return check{
-		name: "policy-rules", link: "deploy/README.md#tune",
-		remedy: "upgrade the chart, which writes both; with kubectl or Kustomize, add the pairs and their stand-ins to the variable wantedPairs of the policy taintlet-nodes",
-		ask: func(ctx context.Context, s *scene) answer {
-			cfg, err := s.inUse(ctx)
-			if err != nil {
-				return skip("whether the policies allow the taints of the rules: the configuration is not known")
-			}
-			all, err := s.allNodes(ctx)
-			if err != nil {
-				return skip("whether the policies allow the taints of the rules: %v", err)
-			}
-			wanted := wantedBy(cfg)
-			err = s.trySet(ctx, all.names[0], wanted)
-			switch {
-			case mayNotImpersonate(err):
-				return skip("whether the policies allow the taints of the rules: you may not impersonate the agents' account")
-			case denied(err, "taintlet-nodes"):
-				return fail("the policy taintlet-nodes refuses taints of the configuration: %v", err)
-			case err != nil:
-				return fail("an agent cannot set the taints of the configuration: %v", err).but("find out who refuses it: permissions, another admission policy or a webhook")
-			}
-			return ok("the agents may set the taints of the configuration, and their stand-ins: %d", len(wanted))
-		},
+func (s *scene) checkRulesAllowed(ctx context.Context) answer {
+	cfg, err := s.inUse(ctx)
+	if err != nil {
+		return skip("whether the policies allow the taints of the rules: the configuration is not known")
 	}
+	all, err := s.allNodes(ctx)
+	if err != nil {
+		return skip("whether the policies allow the taints of the rules: %v", err)
+	}
+	wanted := wantedBy(cfg)
+	err = s.trySet(ctx, all.names[0], wanted)
+	switch {
+	case mayNotImpersonate(err):
+		return skip("whether the policies allow the taints of the rules: you may not impersonate the agents' account")
+	case denied(err, "taintlet-nodes"):
+		return fail("the policy taintlet-nodes refuses taints of the configuration: %v", err)
+	case err != nil:
+		return fail("an agent cannot set the taints of the configuration: %v", err).but("find out who refuses it: permissions, another admission policy or a webhook")
+	}
+	return ok("the agents may set the taints of the configuration, and their stand-ins: %d", len(wanted))
 }
 
 // wantedBy are the taints that a configuration can lead to.
@@ -236,38 +213,32 @@ func (s *scene) trySet(ctx context.Context, node string, wanted []taints.Taint) 
 // byHand are the managers of commands by which people change a single object.
 func byHand(manager string) bool { return manager == "kubectl-edit" || manager == "kubectl-patch" }
 
-// unchangedCheck finds policies of which somebody changed the spec by hand. What else
+// checkUnchanged finds policies of which somebody changed the spec by hand. What else
 // changes them, such as Helm or a GitOps controller, is how they were installed.
-func unchangedCheck() check {
-	return check{
-		name: "policies-unchanged", link: policyLink,
-		remedy: "apply the manifest or upgrade the chart again, and put what has to differ into its values",
-		ask: func(ctx context.Context, s *scene) answer {
-			var changed []string
-			for _, name := range []string{"taintlet-nodes", "taintlet-events", "taintlet-leases", taints.KeepPolicyName} {
-				kinds := []string{"validatingadmissionpolicies", "validatingadmissionpolicybindings"}
-				if name == taints.KeepPolicyName {
-					kinds = []string{"mutatingadmissionpolicies", "mutatingadmissionpolicybindings"}
-				}
-				for _, kind := range kinds {
-					policy, err := s.policyObject(ctx, kind, name)
-					switch {
-					case apierrors.IsNotFound(err):
-					case apierrors.IsForbidden(err):
-						return skip("whether the policies were changed by hand: you may not get %s", kind)
-					case err != nil:
-						return fail("the policies cannot be read: %v", err)
-					default:
-						changed = append(changed, changes(singular(kind)+" "+name, policy.GetManagedFields())...)
-					}
-				}
+func (s *scene) checkUnchanged(ctx context.Context) answer {
+	var changed []string
+	for _, name := range []string{"taintlet-nodes", "taintlet-events", "taintlet-leases", taints.KeepPolicyName} {
+		kinds := []string{"validatingadmissionpolicies", "validatingadmissionpolicybindings"}
+		if name == taints.KeepPolicyName {
+			kinds = []string{"mutatingadmissionpolicies", "mutatingadmissionpolicybindings"}
+		}
+		for _, kind := range kinds {
+			policy, err := s.policyObject(ctx, kind, name)
+			switch {
+			case apierrors.IsNotFound(err):
+			case apierrors.IsForbidden(err):
+				return skip("whether the policies were changed by hand: you may not get %s", kind)
+			case err != nil:
+				return fail("the policies cannot be read: %v", err)
+			default:
+				changed = append(changed, changes(singular(kind)+" "+name, policy.GetManagedFields())...)
 			}
-			if len(changed) > 0 {
-				return warn("changed by hand: %s", listed(changed))
-			}
-			return ok("nobody changed the policies by hand")
-		},
+		}
 	}
+	if len(changed) > 0 {
+		return warn("changed by hand: %s", terminal.Listed(changed))
+	}
+	return ok("nobody changed the policies by hand")
 }
 
 // singular is of the kinds of policies.

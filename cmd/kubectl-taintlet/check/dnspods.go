@@ -13,6 +13,7 @@ import (
 
 	"github.com/taintlet/taintlet/agent/fleet/dnspods"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
+	"github.com/taintlet/taintlet/cmd/terminal"
 )
 
 // dnsPods is where the agents look for the pods of the cluster's DNS. A DaemonSet that
@@ -58,25 +59,19 @@ func podsOf(all []discoveryv1.EndpointSlice) (pods, services []string) {
 	return slices.Compact(pods), slices.Compact(services)
 }
 
-// dnsPodsCheck names the pods that class pods connects to. Without them nothing tells
+// checkDNSPods names the pods that class pods connects to. Without them nothing tells
 // that the overlay of a host is broken.
-func dnsPodsCheck() check {
-	return check{
-		name: "dns-pods", link: "docs/network.md#peers",
-		remedy: "say where the pods of the cluster's DNS are: dnsPods in the chart's values, --dns-pods in deploy/taintlet.yaml; or switch class pods off",
-		ask: func(ctx context.Context, s *scene) answer {
-			where := s.dnsPods(ctx)
-			for _, selector := range where.Selectors() {
-				found, err := s.endpointSlices(ctx, where.Namespace, selector)
-				if err != nil {
-					return skip("which DNS pods the agents ask: the EndpointSlices in %s cannot be listed: %v", where.Namespace, err)
-				}
-				pods, services := podsOf(found)
-				if len(pods) > 0 {
-					return ok("the agents ask the DNS pods of Service %s in %s: %s", listed(services), where.Namespace, listed(pods))
-				}
-			}
-			return warn("no ready DNS pods are found by %s: the agents do not notice when the network of pods fails on one Node", where)
-		},
+func (s *scene) checkDNSPods(ctx context.Context) answer {
+	where := s.dnsPods(ctx)
+	for _, selector := range where.Selectors() {
+		found, err := s.endpointSlices(ctx, where.Namespace, selector)
+		if err != nil {
+			return skip("which DNS pods the agents ask: the EndpointSlices in %s cannot be listed: %v", where.Namespace, err)
+		}
+		pods, services := podsOf(found)
+		if len(pods) > 0 {
+			return ok("the agents ask the DNS pods of Service %s in %s: %s", terminal.Listed(services), where.Namespace, terminal.Listed(pods))
+		}
 	}
+	return warn("no ready DNS pods are found by %s: the agents do not notice when the network of pods fails on one Node", where)
 }

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
+	"github.com/taintlet/taintlet/cmd/terminal"
 )
 
 // permission is a verb on a resource, as a review has it.
@@ -79,68 +80,47 @@ func sort(ctx context.Context, may func(context.Context, permission) (bool, erro
 	return allowed, refused, nil
 }
 
-func grantedCheck() check {
-	return check{
-		name:   "granted",
-		remedy: "apply the manifest or upgrade the chart again: its roles and their bindings are incomplete",
-		link:   "deploy/README.md#permissions",
-		ask: func(ctx context.Context, s *scene) answer {
-			allowed, refused, err := sort(ctx, s.mayAgent, needed(s.namespace, s.dnsPods(ctx).Namespace))
-			switch {
-			case apierrors.IsForbidden(err):
-				return skip("whether the agents may do what they need: you may not create subjectaccessreviews")
-			case err != nil:
-				return fail("the permissions of the agents cannot be looked up: %v", err)
-			case len(refused) > 0:
-				return fail("the agents' account %s may not %s", s.user().UserName, listed(refused))
-			}
-			return ok("the agents may do what they need: %d permissions", len(allowed))
-		},
+func (s *scene) checkGranted(ctx context.Context) answer {
+	allowed, refused, err := sort(ctx, s.mayAgent, needed(s.namespace, s.dnsPods(ctx).Namespace))
+	switch {
+	case apierrors.IsForbidden(err):
+		return skip("whether the agents may do what they need: you may not create subjectaccessreviews")
+	case err != nil:
+		return fail("the permissions of the agents cannot be looked up: %v", err)
+	case len(refused) > 0:
+		return fail("the agents' account %s may not %s", s.user().UserName, terminal.Listed(refused))
 	}
+	return ok("the agents may do what they need: %d permissions", len(allowed))
 }
 
-func boundedCheck() check {
-	return check{
-		name:   "bounded",
-		remedy: "find the role binding that grants this and remove it: taintlet needs none but its own",
-		link:   "deploy/README.md#permissions",
-		ask: func(ctx context.Context, s *scene) answer {
-			allowed, _, err := sort(ctx, s.mayAgent, excessive())
-			switch {
-			case apierrors.IsForbidden(err):
-				return skip("whether the agents may do more than they need: you may not create subjectaccessreviews")
-			case err != nil:
-				return fail("the permissions of the agents cannot be looked up: %v", err)
-			case len(allowed) > 0:
-				return warn("the agents' account may do more than it needs: %s", listed(allowed))
-			}
-			return ok("the agents may not read Secrets, nor create or delete pods and Nodes")
-		},
+func (s *scene) checkBounded(ctx context.Context) answer {
+	allowed, _, err := sort(ctx, s.mayAgent, excessive())
+	switch {
+	case apierrors.IsForbidden(err):
+		return skip("whether the agents may do more than they need: you may not create subjectaccessreviews")
+	case err != nil:
+		return fail("the permissions of the agents cannot be looked up: %v", err)
+	case len(allowed) > 0:
+		return warn("the agents' account may do more than it needs: %s", terminal.Listed(allowed))
 	}
+	return ok("the agents may not read Secrets, nor create or delete pods and Nodes")
 }
 
 // tokenFor is how long the token lives that the check asks for, in seconds: the
 // shortest that the API server grants.
 const tokenFor = 600
 
-func tokenCheck() check {
-	return check{
-		name:   "token",
-		remedy: "the policies refuse every write of an agent whose token names no Node: see that the API server has the feature ServiceAccountTokenPodNodeInfo (on since 1.30)",
-		link:   "deploy/README.md#permissions",
-		ask: func(ctx context.Context, s *scene) answer {
-			list, err := s.agentPods(ctx)
-			if err != nil {
-				return unread("the agents' pods", err)
-			}
-			for _, pod := range list {
-				if pod.Spec.NodeName != "" {
-					return s.tokenOf(ctx, pod)
-				}
-			}
-			return skip("whether tokens name their Node: no agent's pod is on a Node")
-		},
+func (s *scene) checkToken(ctx context.Context) answer {
+	list, err := s.agentPods(ctx)
+	if err != nil {
+		return unread("the agents' pods", err)
 	}
+	for _, pod := range list {
+		if pod.Spec.NodeName != "" {
+			return s.tokenOf(ctx, pod)
+		}
+	}
+	return skip("whether tokens name their Node: no agent's pod is on a Node")
 }
 
 // tokenOf asks for a token that is bound to a pod, as a kubelet does, and what the API

@@ -88,63 +88,51 @@ func notReady(all []*corev1.Pod, asks func(*corev1.Pod) string) (nodes []string)
 // endedWithin is how long ago an agent may have ended to be named.
 const endedWithin = time.Hour
 
-func restartsCheck() check {
-	return check{
-		name: "restarts", link: "docs/troubleshooting.md#the-agents-pod-is-not-ready",
-		remedy: "read the log of the one before: kubectl logs --previous. After OOMKilled, raise resources.limits.memory in the chart's values",
-		ask: func(ctx context.Context, s *scene) answer {
-			list, err := s.agentPods(ctx)
-			if err != nil {
-				return skip("whether agents were restarted: the pods cannot be listed")
-			}
-			var restarted []string
-			for _, p := range list {
-				for _, c := range p.Status.ContainerStatuses {
-					if last := c.LastTerminationState.Terminated; last != nil && time.Since(last.FinishedAt.Time) < endedWithin {
-						restarted = append(restarted, fmt.Sprintf("%s (%s, %d restarts)", nodeOf(p), endText(last), c.RestartCount))
-					}
-				}
-			}
-			if len(restarted) > 0 {
-				slices.Sort(restarted)
-				return warn("agents ended in the last hour and were started again: %s", listed(restarted))
-			}
-			return ok("no agent ended in the last hour")
-		},
+func (s *scene) checkRestarts(ctx context.Context) answer {
+	list, err := s.agentPods(ctx)
+	if err != nil {
+		return skip("whether agents were restarted: the pods cannot be listed")
 	}
+	var restarted []string
+	for _, p := range list {
+		for _, c := range p.Status.ContainerStatuses {
+			if last := c.LastTerminationState.Terminated; last != nil && time.Since(last.FinishedAt.Time) < endedWithin {
+				restarted = append(restarted, fmt.Sprintf("%s (%s, %d restarts)", nodeOf(p), endText(last), c.RestartCount))
+			}
+		}
+	}
+	if len(restarted) > 0 {
+		slices.Sort(restarted)
+		return warn("agents ended in the last hour and were started again: %s", terminal.Listed(restarted))
+	}
+	return ok("no agent ended in the last hour")
 }
 
-// oneEachCheck finds Nodes with two agents. One of them writes, and the other waits.
-func oneEachCheck() check {
-	return check{
-		name: "one-each", link: "docs/living-with-kubernetes.md#two-agents-on-one-node",
-		remedy: "remove one of the installations, or the pod that belongs to no DaemonSet",
-		ask: func(ctx context.Context, s *scene) answer {
-			list, err := s.me.Pods(ctx, metav1.NamespaceAll)
-			if err != nil {
-				return skip("whether each Node has one agent: you may not list the pods of all namespaces")
-			}
-			var several []string
-			for node, pods := range installation.PodsByNode(list) {
-				if len(pods) > 1 {
-					names := make([]string, len(pods))
-					for i, p := range pods {
-						names[i] = p.Namespace + "/" + p.Name
-					}
-					slices.Sort(names)
-					several = append(several, fmt.Sprintf("%s (%s)", node, strings.Join(names, ", ")))
-				}
-			}
-			slices.Sort(several)
-			if len(several) > 0 {
-				return warn("Nodes have more than one agent: %s", listed(several))
-			}
-			last, err := s.lastEvents(ctx, "AgentStandby")
-			if standby := slices.Sorted(maps.Keys(last)); err == nil && len(standby) > 0 {
-				return warn("in the last hour a second agent was on standby on Nodes: %s", listed(standby)).
-					but("the Event AgentStandby has the name of the agent; where a pod was just replaced, nothing is to be done")
-			}
-			return ok("no Node has more than one agent")
-		},
+// checkOneEach finds Nodes with two agents. One of them writes, and the other waits.
+func (s *scene) checkOneEach(ctx context.Context) answer {
+	list, err := s.me.Pods(ctx, metav1.NamespaceAll)
+	if err != nil {
+		return skip("whether each Node has one agent: you may not list the pods of all namespaces")
 	}
+	var several []string
+	for node, pods := range installation.PodsByNode(list) {
+		if len(pods) > 1 {
+			names := make([]string, len(pods))
+			for i, p := range pods {
+				names[i] = p.Namespace + "/" + p.Name
+			}
+			slices.Sort(names)
+			several = append(several, fmt.Sprintf("%s (%s)", node, strings.Join(names, ", ")))
+		}
+	}
+	slices.Sort(several)
+	if len(several) > 0 {
+		return warn("Nodes have more than one agent: %s", terminal.Listed(several))
+	}
+	last, err := s.lastEvents(ctx, "AgentStandby")
+	if standby := slices.Sorted(maps.Keys(last)); err == nil && len(standby) > 0 {
+		return warn("in the last hour a second agent was on standby on Nodes: %s", terminal.Listed(standby)).
+			but("the Event AgentStandby has the name of the agent; where a pod was just replaced, nothing is to be done")
+	}
+	return ok("no Node has more than one agent")
 }

@@ -19,10 +19,9 @@ import (
 )
 
 const (
-	policyLink    = "deploy/README.md#permissions"
-	policyRemedy  = "apply the manifest or upgrade the chart again: without its policies a stolen token can change every Node"
-	keepLink      = "docs/living-with-kubernetes.md#who-owns-a-taint"
-	keepEffectDoc = "docs/troubleshooting.md#the-taint-vanishes-within-a-second"
+	policyLink   = "deploy/README.md#permissions"
+	policyRemedy = "apply the manifest or upgrade the chart again: without its policies a stolen token can change every Node"
+	keepLink     = "docs/living-with-kubernetes.md#who-owns-a-taint"
 )
 
 // denied reports whether the policy refused a request.
@@ -57,112 +56,82 @@ func (s *scene) refuses(ctx context.Context, policy, what string, try func(agent
 	}
 }
 
-func nodesPolicyCheck() check {
-	const policy = "taintlet-nodes"
-	return check{
-		name: "policy-nodes", remedy: policyRemedy, link: policyLink,
-		ask: func(ctx context.Context, s *scene) answer {
-			return s.refuses(ctx, policy, "an agent's write of somebody else's annotation", func(agent *installation.Client, node string) error {
-				patch := map[string]any{"metadata": map[string]any{"annotations": map[string]string{"example.com/taintlet-check": "1"}}}
-				_, err := tryPatch(ctx, agent, account, node, patch)
-				return err
-			})
-		},
-	}
+func (s *scene) checkNodesPolicy(ctx context.Context) answer {
+	return s.refuses(ctx, "taintlet-nodes", "an agent's write of somebody else's annotation", func(agent *installation.Client, node string) error {
+		patch := map[string]any{"metadata": map[string]any{"annotations": map[string]string{"example.com/taintlet-check": "1"}}}
+		_, err := tryPatch(ctx, agent, account, node, patch)
+		return err
+	})
 }
 
-func eventsPolicyCheck() check {
-	const policy = "taintlet-events"
-	return check{
-		name: "policy-events", remedy: policyRemedy, link: policyLink,
-		ask: func(ctx context.Context, s *scene) answer {
-			return s.refuses(ctx, policy, "an agent's Event about another Node", func(agent *installation.Client, node string) error {
-				event := &corev1.Event{
-					ObjectMeta:     metav1.ObjectMeta{Name: "taintlet-check", Namespace: metav1.NamespaceDefault},
-					InvolvedObject: corev1.ObjectReference{Kind: "Node", Name: node + "-other"},
-				}
-				_, err := agent.CoreV1().Events(metav1.NamespaceDefault).Create(ctx, event, tryCreate(account))
-				return err
-			})
-		},
-	}
+func (s *scene) checkEventsPolicy(ctx context.Context) answer {
+	return s.refuses(ctx, "taintlet-events", "an agent's Event about another Node", func(agent *installation.Client, node string) error {
+		event := &corev1.Event{
+			ObjectMeta:     metav1.ObjectMeta{Name: "taintlet-check", Namespace: metav1.NamespaceDefault},
+			InvolvedObject: corev1.ObjectReference{Kind: "Node", Name: node + "-other"},
+		}
+		_, err := agent.CoreV1().Events(metav1.NamespaceDefault).Create(ctx, event, tryCreate(account))
+		return err
+	})
 }
 
-func leasesPolicyCheck() check {
-	const policy = "taintlet-leases"
-	return check{
-		name: "policy-leases", remedy: policyRemedy, link: "deploy/README.md#eviction",
-		ask: func(ctx context.Context, s *scene) answer {
-			lease, err := s.me.CoordinationV1().Leases(s.namespace).Get(ctx, apiserver.SlotPrefix+"0", metav1.GetOptions{})
-			switch {
-			case apierrors.IsNotFound(err):
-				return ok("no Node may evict: there are no eviction slots")
-			case err != nil:
-				return unread("the eviction slots", err)
-			}
-			return s.refuses(ctx, policy, "an agent's taking of a slot for another Node", func(agent *installation.Client, node string) error {
-				lease.Spec.HolderIdentity = new(node + "-other")
-				options := metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: account}
-				_, err := agent.CoordinationV1().Leases(s.namespace).Update(ctx, lease, options)
-				return err
-			})
-		},
+func (s *scene) checkLeasesPolicy(ctx context.Context) answer {
+	lease, err := s.me.CoordinationV1().Leases(s.namespace).Get(ctx, apiserver.SlotPrefix+"0", metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return ok("no Node may evict: there are no eviction slots")
+	case err != nil:
+		return unread("the eviction slots", err)
 	}
+	return s.refuses(ctx, "taintlet-leases", "an agent's taking of a slot for another Node", func(agent *installation.Client, node string) error {
+		lease.Spec.HolderIdentity = new(node + "-other")
+		options := metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: account}
+		_, err := agent.CoordinationV1().Leases(s.namespace).Update(ctx, lease, options)
+		return err
+	})
 }
 
-func keepObjectsCheck() check {
-	return check{
-		name: "keep-objects", link: keepLink,
-		remedy: "apply deploy/keep.yaml, or install the chart with keep: null or true; without it stand-ins take the place of the well-known taints",
-		ask: func(ctx context.Context, s *scene) answer {
-			if minor := minorOf(s.version); minor > 0 && minor < keeping {
-				return ok("stand-ins are used: Kubernetes 1.%d cannot have deploy/keep.yaml", minor)
-			}
-			var missing []string
-			for _, kind := range []string{"mutatingadmissionpolicies", "mutatingadmissionpolicybindings"} {
-				_, err := s.policyObject(ctx, kind, taints.KeepPolicyName)
-				switch {
-				case apierrors.IsNotFound(err):
-					missing = append(missing, kind)
-				case err != nil:
-					return unread("deploy/keep.yaml", err)
-				}
-			}
-			switch len(missing) {
-			case 0:
-				return ok("the policy and the binding of deploy/keep.yaml are there")
-			case 1:
-				return fail("deploy/keep.yaml is there in part: %s %s is missing", missing[0], taints.KeepPolicyName)
-			}
-			return warn("deploy/keep.yaml is not installed")
-		},
+func (s *scene) checkKeepObjects(ctx context.Context) answer {
+	if minor := minorOf(s.version); minor > 0 && minor < keeping {
+		return ok("stand-ins are used: Kubernetes 1.%d cannot have deploy/keep.yaml", minor)
 	}
+	var missing []string
+	for _, kind := range []string{"mutatingadmissionpolicies", "mutatingadmissionpolicybindings"} {
+		_, err := s.policyObject(ctx, kind, taints.KeepPolicyName)
+		switch {
+		case apierrors.IsNotFound(err):
+			missing = append(missing, kind)
+		case err != nil:
+			return unread("deploy/keep.yaml", err)
+		}
+	}
+	switch len(missing) {
+	case 0:
+		return ok("the policy and the binding of deploy/keep.yaml are there")
+	case 1:
+		return fail("deploy/keep.yaml is there in part: %s %s is missing", missing[0], taints.KeepPolicyName)
+	}
+	return warn("deploy/keep.yaml is not installed")
 }
 
-func keepEffectCheck() check {
-	return check{
-		name: "keep-effect", link: keepEffectDoc,
-		remedy: "apply deploy/keep.yaml again; its policy knows the node-lifecycle-controller by its user",
-		ask: func(ctx context.Context, s *scene) answer {
-			all, err := s.allNodes(ctx)
-			switch {
-			case err != nil:
-				return skip("whether a kept taint stays: %v", err)
-			case all.held == "":
-				return skip("whether a kept taint stays: no Node has one now")
-			}
-			stays, err := s.isKept(ctx, all)
-			switch {
-			case mayNotImpersonate(err):
-				return skip("whether a kept taint stays: you may not impersonate the node-lifecycle-controller")
-			case err != nil:
-				return fail("whether %s stays on Node %s cannot be tried: %v", all.heldKey, all.held, err)
-			case !stays:
-				return fail("the node-lifecycle-controller can remove %s from Node %s", all.heldKey, all.held)
-			}
-			return ok("a kept taint stays: a removal of %s by the node-lifecycle-controller was tried on Node %s (dry run)", all.heldKey, all.held)
-		},
+func (s *scene) checkKeepEffect(ctx context.Context) answer {
+	all, err := s.allNodes(ctx)
+	switch {
+	case err != nil:
+		return skip("whether a kept taint stays: %v", err)
+	case all.held == "":
+		return skip("whether a kept taint stays: no Node has one now")
 	}
+	stays, err := s.isKept(ctx, all)
+	switch {
+	case mayNotImpersonate(err):
+		return skip("whether a kept taint stays: you may not impersonate the node-lifecycle-controller")
+	case err != nil:
+		return fail("whether %s stays on Node %s cannot be tried: %v", all.heldKey, all.held, err)
+	case !stays:
+		return fail("the node-lifecycle-controller can remove %s from Node %s", all.heldKey, all.held)
+	}
+	return ok("a kept taint stays: a removal of %s by the node-lifecycle-controller was tried on Node %s (dry run)", all.heldKey, all.held)
 }
 
 // isKept tries to remove a held taint as the node-lifecycle-controller does.
@@ -204,32 +173,20 @@ func (s *scene) served(ctx context.Context, resource string) (bool, error) {
 	return slices.Contains(names, resource), err
 }
 
-func validatingCheck() check {
-	return check{
-		name: "validating", link: "deploy/README.md#permissions",
-		remedy: "taintlet is not safe to install without ValidatingAdmissionPolicy: upgrade to Kubernetes 1.30",
-		ask: func(ctx context.Context, s *scene) answer {
-			found, err := s.served(ctx, "validatingadmissionpolicies")
-			if !found {
-				return fail("ValidatingAdmissionPolicy is not served%s", because(err))
-			}
-			return ok("ValidatingAdmissionPolicy is served")
-		},
+func (s *scene) checkValidating(ctx context.Context) answer {
+	found, err := s.served(ctx, "validatingadmissionpolicies")
+	if !found {
+		return fail("ValidatingAdmissionPolicy is not served%s", because(err))
 	}
+	return ok("ValidatingAdmissionPolicy is served")
 }
 
-func mutatingCheck() check {
-	return check{
-		name: "mutating", link: keepLink,
-		remedy: "upgrade to Kubernetes 1.36 to keep the well-known taints; until then leave deploy/keep.yaml out, and stand-ins are used",
-		ask: func(ctx context.Context, s *scene) answer {
-			found, err := s.served(ctx, "mutatingadmissionpolicies")
-			if !found {
-				return warn("MutatingAdmissionPolicy is not served%s: the well-known taints cannot be kept", because(err))
-			}
-			return ok("MutatingAdmissionPolicy is served: the well-known taints can be kept")
-		},
+func (s *scene) checkMutating(ctx context.Context) answer {
+	found, err := s.served(ctx, "mutatingadmissionpolicies")
+	if !found {
+		return warn("MutatingAdmissionPolicy is not served%s: the well-known taints cannot be kept", because(err))
 	}
+	return ok("MutatingAdmissionPolicy is served: the well-known taints can be kept")
 }
 
 func because(err error) string {

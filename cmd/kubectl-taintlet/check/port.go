@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
+	"github.com/taintlet/taintlet/cmd/terminal"
 )
 
 // DefaultPort is the port of the host where the agents of the chart and of
@@ -52,24 +53,18 @@ func nameOf(p *corev1.Pod) string {
 	return fmt.Sprintf("%s (%s)", name, p.Spec.NodeName)
 }
 
-// portCheck finds pods that take the agents' port of their host. There the agents stay
+// checkPort finds pods that take the agents' port of their host. There the agents stay
 // Pending, or keep such a pod from being scheduled. A program that listens without
 // being declared is not found: no API knows of it.
-func portCheck() check {
-	return check{
-		name: "port", link: "deploy/README.md#tune",
-		remedy: "choose a port that is free on all hosts: port in the chart's values; in deploy/taintlet.yaml --listen, containerPort and the Service. Then ask with --port",
-		ask: func(ctx context.Context, s *scene) answer {
-			taken, err := s.podsWithPort(ctx)
-			switch {
-			case err != nil:
-				return skip("whether port %d of the hosts is free: the pods cannot be listed: %v", s.port, err)
-			case len(taken) > 0:
-				return fail("pods declare port %d of their hosts: %s", s.port, listed(taken))
-			}
-			return ok("no pod declares port %d of its host", s.port)
-		},
+func (s *scene) checkPort(ctx context.Context) answer {
+	taken, err := s.podsWithPort(ctx)
+	switch {
+	case err != nil:
+		return skip("whether port %d of the hosts is free: the pods cannot be listed: %v", s.port, err)
+	case len(taken) > 0:
+		return fail("pods declare port %d of their hosts: %s", s.port, terminal.Listed(taken))
 	}
+	return ok("no pod declares port %d of its host", s.port)
 }
 
 // podsWithPort returns the pods that take the port of their host, without the agents'.

@@ -1,7 +1,6 @@
 package check
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -32,9 +31,7 @@ func (s State) sign() string {
 
 func (r Report) print(w io.Writer, format string) error {
 	if format == "json" {
-		encoder := json.NewEncoder(w)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(r)
+		return terminal.WriteJSON(w, r)
 	}
 	var text strings.Builder
 	counts := map[State]int{}
@@ -64,13 +61,4 @@ func (r Report) print(w io.Writer, format string) error {
 	text.WriteString("\n")
 	_, err := io.WriteString(w, text.String())
 	return err
-}
-
-// listed joins the first of some names and says how many more there are.
-func listed(names []string) string {
-	const most = 5
-	if len(names) <= most {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }

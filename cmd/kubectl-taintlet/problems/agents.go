@@ -222,26 +222,24 @@ func silent(f Facts) []Problem {
 
 // standby finds Nodes on which an agent reports that another one writes the Node. The second
 // one may have no pod: somebody started it by hand.
-func standby(f Facts) []Problem {
-	var all []Problem
-	for node, e := range newest(f.Installation.Events, "AgentStandby", "AgentActive") {
-		if e.Reason == "AgentStandby" {
-			all = append(all, warning(AgentStandby, node, commandOn("kubectl taintlet events %s", node), "%s: %s", ago(f.Now, installation.At(e)), e.Message))
+func standby(f Facts) []Problem { return told(f, Warning, AgentStandby, "AgentActive") }
+
+// told finds the Nodes whose newest Event of two reasons is the first: the Kind, and not what
+// ends it.
+func told(f Facts, severity Severity, kind Kind, end string) (all []Problem) {
+	newest := map[string]*corev1.Event{}
+	for _, e := range f.Installation.Events {
+		node := e.InvolvedObject.Name
+		if (e.Reason == string(kind) || e.Reason == end) && (newest[node] == nil || !installation.At(e).Before(installation.At(newest[node]))) {
+			newest[node] = e
+		}
+	}
+	for node, e := range newest {
+		if e.Reason == string(kind) {
+			all = append(all, problem(severity, kind, node, commandOn("kubectl taintlet events %s", node), "%s: %s", ago(f.Now, installation.At(e)), e.Message))
 		}
 	}
 	return all
-}
-
-// newest returns, by Node, the newest Event that has one of these reasons.
-func newest(events []*corev1.Event, reasons ...string) map[string]*corev1.Event {
-	found := map[string]*corev1.Event{}
-	for _, e := range events {
-		node := e.InvolvedObject.Name
-		if slices.Contains(reasons, e.Reason) && (found[node] == nil || !installation.At(e).Before(installation.At(found[node]))) {
-			found[node] = e
-		}
-	}
-	return found
 }
 
 // lastSign says when the agent most recently wrote the Node; empty where that is not known.

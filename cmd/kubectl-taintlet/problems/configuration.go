@@ -54,13 +54,7 @@ func configuration(f Facts, cfg *config.Config, invalid error) []Problem {
 // refused finds the agents whose newest Event about their configuration is a refusal. Agents
 // read the file up to a minute after the ConfigMap has changed.
 func refused(f Facts) []Problem {
-	var all []Problem
-	for node, e := range newest(f.Installation.Events, "ConfigurationRefused", "ConfigurationReloaded") {
-		if e.Reason == "ConfigurationRefused" {
-			all = append(all, failure(ConfigurationRefused, node, commandOn("kubectl taintlet events %s", node), "%s: %s", ago(f.Now, installation.At(e)), e.Message))
-		}
-	}
-	return all
+	return told(f, Failure, ConfigurationRefused, "ConfigurationReloaded")
 }
 
 // slots finds the Leases that the configuration needs and that are not there.

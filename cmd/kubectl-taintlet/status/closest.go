@@ -14,14 +14,20 @@ import (
 // CheckNames returns an error that names the first Node that does not exist, and the
 // Node whose name is most like it.
 func CheckNames(ctx context.Context, client *apiserver.Client, names []string) error {
+	return eachNamed(ctx, client, names, func(*taints.Node) {})
+}
+
+// eachNamed calls do with each of these Nodes.
+func eachNamed(ctx context.Context, client *apiserver.Client, names []string, do func(*taints.Node)) error {
 	for _, name := range names {
-		_, err := client.GetNode(ctx, name)
+		node, err := client.GetNode(ctx, name)
 		if apierrors.IsNotFound(err) {
 			return unknownNode(ctx, client, name)
 		}
 		if err != nil {
 			return err
 		}
+		do(node)
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/problems"
+	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 )
 
@@ -227,7 +228,7 @@ func (n Node) since() time.Time {
 func (n Node) urgency() int {
 	order := []State{Down, Silent, Tainted, Degraded, Unknown, Healthy, NoAgent}
 	urgency := 2 * slices.Index(order, n.State)
-	if slices.ContainsFunc(n.Conditions, func(c Condition) bool { return c.Level == levelCritical }) {
+	if slices.ContainsFunc(n.Conditions, func(c Condition) bool { return c.Level == probes.Critical }) {
 		urgency--
 	}
 	return urgency

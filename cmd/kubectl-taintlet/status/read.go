@@ -12,14 +12,6 @@ import (
 	"github.com/taintlet/taintlet/taints"
 )
 
-// What Condition.Level says. A Node's condition has no levels of its own.
-const (
-	levelOK       = "OK"
-	levelDegraded = "Degraded"
-	levelCritical = "Critical"
-	levelUnknown  = "Unknown"
-)
-
 // maxTaints bounds how many taints of a Node are shown.
 const maxTaints = 16
 
@@ -81,10 +73,10 @@ func (r *Reader) Read(node *taints.Node) Node {
 	n.place(r.ours(node, remembered))
 	for i := range n.Conditions {
 		c := &n.Conditions[i]
-		if c.HeldBy == "" && isBad(c.Level) && len(c.Taints) == 0 { // the agent has not told it yet
+		if c.HeldBy == "" && c.Level > probes.OK && len(c.Taints) == 0 { // the agent has not told it yet
 			c.HeldBy = string(decide.PausedBy(node, r.policy, probes.Condition(c.Name)))
 		}
-		if isBad(c.Level) && remembered.Conditions[probes.Condition(c.Name)].Disputed {
+		if c.Level > probes.OK && remembered.Conditions[probes.Condition(c.Name)].Disputed {
 			c.RemovedBy = remover(node, c)
 		}
 	}
@@ -114,7 +106,7 @@ func SkewOf(node *taints.Node, policy *decide.Policy) time.Duration {
 // conditionOf reads a condition of a host whose clock is ahead by skew.
 func conditionOf(c *taints.NodeCondition, name probes.Condition, remembered decide.Status, skew time.Duration) Condition {
 	shown := Condition{
-		Name: string(name), Level: levelUnknown, Since: c.LastTransitionTime.UTC(),
+		Name: string(name), Since: c.LastTransitionTime.UTC(),
 		Reason: terminal.Clean(c.Reason, maxWord), Message: terminal.Clean(c.Message, maxMessage),
 		ReportedAt: c.LastHeartbeatTime.Add(-skew).UTC(),
 	}
@@ -122,12 +114,9 @@ func conditionOf(c *taints.NodeCondition, name probes.Condition, remembered deci
 	shown.Flaps = min(past.Flaps, maxFlaps)
 	switch c.Status {
 	case taints.ConditionFalse:
-		shown.Level = levelOK
+		shown.Level = probes.OK
 	case taints.ConditionTrue:
-		shown.Level = levelDegraded
-		if past.Level == probes.Critical {
-			shown.Level = levelCritical
-		}
+		shown.Level = max(probes.Degraded, past.Level)
 		if past.Level > probes.OK && !past.Since.IsZero() {
 			shown.Since = past.Since.UTC()
 		}
@@ -230,7 +219,7 @@ func (n *Node) place(list []owned) {
 	var only *Condition
 	bad := 0
 	for i := range n.Conditions {
-		if isBad(n.Conditions[i].Level) {
+		if n.Conditions[i].Level > probes.OK {
 			bad, only = bad+1, &n.Conditions[i]
 		}
 	}
@@ -247,15 +236,13 @@ func (n *Node) place(list []owned) {
 	}
 }
 
-func isBad(level string) bool { return level == levelDegraded || level == levelCritical }
-
 // stateOfItself is the State but for silence.
 func (n *Node) stateOfItself() State {
 	var isTainted, anyBad, anyUnknown bool
 	for _, c := range n.Conditions {
 		isTainted = isTainted || len(c.Taints) > 0
-		anyBad = anyBad || isBad(c.Level)
-		anyUnknown = anyUnknown || c.Level == levelUnknown
+		anyBad = anyBad || c.Level > probes.OK
+		anyUnknown = anyUnknown || c.Level == probes.Unknown
 	}
 	switch {
 	case isTainted, len(n.Others) > 0:

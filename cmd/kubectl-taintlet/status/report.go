@@ -10,6 +10,7 @@ import (
 
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/problems"
+	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 )
 
@@ -171,11 +172,12 @@ type ForeignCondition struct {
 // Condition is what a Node says of one of taintlet's conditions.
 type Condition struct {
 	// Name is the condition's, without Host.
-	Name    string    `json:"name"`
-	Level   string    `json:"level"`
-	Since   time.Time `json:"since"`
-	Reason  string    `json:"reason"`
-	Message string    `json:"message"`
+	Name string `json:"name"`
+	// Level is Unknown where the Node's condition is: that has no levels of its own.
+	Level   probes.Level `json:"level"`
+	Since   time.Time    `json:"since"`
+	Reason  string       `json:"reason"`
+	Message string       `json:"message"`
 	// Culprits are the pods that the Message names by their UIDs, as far as they are known.
 	Culprits []Culprit `json:"culprits,omitempty"`
 	// ReportedAt is when the agent wrote the Message, by the API server's clock.
@@ -201,5 +203,5 @@ type Taint struct {
 
 // isHealthy reports whether nothing about the condition needs a person.
 func (c Condition) isHealthy() bool {
-	return c.Level == levelOK && len(c.Taints) == 0 && c.HeldBy == ""
+	return c.Level == probes.OK && len(c.Taints) == 0 && c.HeldBy == ""
 }

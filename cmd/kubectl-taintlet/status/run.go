@@ -2,7 +2,6 @@ package status
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -10,12 +9,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
+	"github.com/taintlet/taintlet/cmd/terminal"
 	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/taints/apiserver"
 )
@@ -140,26 +139,14 @@ func (o Options) read(ctx context.Context, client *apiserver.Client, fleet *Flee
 			return nil
 		})
 	}
-	for _, name := range o.Nodes {
-		node, err := client.GetNode(ctx, name)
-		if apierrors.IsNotFound(err) {
-			return unknownNode(ctx, client, name)
-		}
-		if err != nil {
-			return err
-		}
-		fleet.Add(node)
-	}
-	return nil
+	return eachNamed(ctx, client, o.Nodes, fleet.Add)
 }
 
 // print writes a Report.
 func (o Options) print(r Report) error {
 	switch o.Output {
 	case OutputJSON:
-		encoder := json.NewEncoder(o.Out)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(r)
+		return terminal.WriteJSON(o.Out, r)
 	case OutputYAML:
 		data, err := yaml.Marshal(r)
 		if err != nil {

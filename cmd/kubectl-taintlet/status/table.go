@@ -10,6 +10,7 @@ import (
 
 	"github.com/taintlet/taintlet/agent/decide/describe"
 	"github.com/taintlet/taintlet/cmd/terminal"
+	"github.com/taintlet/taintlet/probes"
 )
 
 // maxShown is how many runes of a message the narrow table shows.
@@ -162,13 +163,13 @@ const repairNeeded = "True"
 
 func colourOfLevel(level string) terminal.Colour {
 	switch level {
-	case levelOK, string(Healthy):
+	case probes.OK.String(), string(Healthy):
 		return terminal.Green
-	case levelDegraded, string(Tainted):
+	case probes.Degraded.String(), string(Tainted):
 		return terminal.Yellow
-	case levelCritical, string(Down), string(Silent), repairNeeded:
+	case probes.Critical.String(), string(Down), string(Silent), repairNeeded:
 		return terminal.Red
-	case levelUnknown:
+	case probes.Unknown.String():
 		return terminal.Magenta
 	}
 	return ""
@@ -199,7 +200,7 @@ func (n Node) rows(now time.Time, wide bool) [][]string {
 	}
 	for _, c := range n.Conditions {
 		row(map[int]string{
-			nodeColumn: n.Name, conditionColumn: c.Name, levelColumn: c.Level, sinceColumn: age(now, c.Since), taintColumn: joined(c.Taints),
+			nodeColumn: n.Name, conditionColumn: c.Name, levelColumn: c.Level.String(), sinceColumn: age(now, c.Since), taintColumn: joined(c.Taints),
 			clearsColumn: c.clears(now), flapsColumn: flapsOf(c, wide), heldColumn: c.HeldBy, removedColumn: c.RemovedBy,
 			reasonColumn: c.Reason, ageColumn: age(now, c.ReportedAt), messageColumn: withoutSince(c.text()),
 		})

@@ -13,11 +13,12 @@ import (
 const fullPatience = time.Second
 
 // askFull asks a peer with a request of a full packet, as large as the kernel thinks that
-// packets may be on this way, for an answer of a full packet. A peer that is slow to connect
-// is not asked, because the ordinary question is asked after this one.
-func askFull(ctx context.Context, peer verdict.Peer) verdict.PeerResult {
+// packets may be on this way, for an answer of a full packet. A peer that takes
+// longer than patience to connect is not asked, because the ordinary question is asked after this
+// one.
+func askFull(ctx context.Context, peer verdict.Peer, patience time.Duration) verdict.PeerResult {
 	result := verdict.PeerResult{Node: peer.Node}
-	dialing, cancel := context.WithTimeout(ctx, otherAfter)
+	dialing, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	c, err := dialToAsk(dialing, peer.Address)
 	if err != nil {

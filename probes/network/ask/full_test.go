@@ -56,7 +56,7 @@ func TestFullPackets(t *testing.T) {
 func TestFullPacketsToNobody(t *testing.T) {
 	t.Parallel()
 	peer := verdict.Peer{Node: "a", Address: closedPort(t)}
-	if got := askFull(t.Context(), peer); got.FullNow || got.Full != verdict.NotTried || got.Answer != nil {
+	if got := askFull(t.Context(), peer, otherAfter); got.FullNow || got.Full != verdict.NotTried || got.Answer != nil {
 		t.Errorf("%+v", got)
 	}
 }

@@ -3,6 +3,8 @@ package ask
 import (
 	"bufio"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -11,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/taintlet/taintlet/probes/network/verdict"
 )
 
 // longestAnswer is how many bytes of an answer are read, with its head.
@@ -82,4 +86,31 @@ func infoOf(c *net.TCPConn) (info unix.TCPInfo) {
 		}
 	})
 	return info
+}
+
+// answer returns what a peer said; nil: nothing that can be read.
+func (r *reply) answer() *verdict.Answer {
+	if r.status != http.StatusOK {
+		return nil
+	}
+	a, err := parseAnswer(r.body)
+	if err != nil {
+		return nil
+	}
+	return a
+}
+
+// parseAnswer reads what a peer said. It refuses other versions and impossible values.
+func parseAnswer(body []byte) (*verdict.Answer, error) {
+	var a verdict.Answer
+	if err := json.Unmarshal(body, &a); err != nil {
+		return nil, err
+	}
+	if a.Version != verdict.AnswerVersion {
+		return nil, fmt.Errorf("version %d", a.Version)
+	}
+	if a.Lossy < -1 || a.Lossy > 100 {
+		return nil, errors.New("lossy is no percentage")
+	}
+	return &a, nil
 }

@@ -2,10 +2,7 @@ package ask
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"net/http"
 	"net/netip"
 	"sync"
 	"time"
@@ -84,7 +81,7 @@ func (p *Peers) askOne(ctx context.Context, peer verdict.Peer, patience time.Dur
 	if !p.turns.IsFull(peer) || !other.Tried {
 		return askPeer(ctx, peer, patience, other, doubt)
 	}
-	full := askFull(ctx, peer)
+	full := askFull(ctx, peer, otherAfter)
 	if full.Answer != nil {
 		full.Reached, full.OtherKnown, full.OtherOpen = true, other.Known, other.Open
 		return full
@@ -142,18 +139,6 @@ func askPeer(ctx context.Context, peer verdict.Peer, patience time.Duration, oth
 	return result
 }
 
-// answer returns what a peer said; nil: nothing that can be read.
-func (r *reply) answer() *verdict.Answer {
-	if r.status != http.StatusOK {
-		return nil
-	}
-	a, err := parseAnswer(r.body)
-	if err != nil {
-		return nil
-	}
-	return a
-}
-
 // takeOther takes in how a connection to the second port ended.
 func takeOther(result *verdict.PeerResult, err error) {
 	isOther := isThere(err)
@@ -194,21 +179,6 @@ func doubtRefusals(ctx context.Context, patience time.Duration, results map[verd
 			results[peer] = result
 		}
 	}
-}
-
-// parseAnswer reads what a peer said. It refuses other versions and impossible values.
-func parseAnswer(body []byte) (*verdict.Answer, error) {
-	var a verdict.Answer
-	if err := json.Unmarshal(body, &a); err != nil {
-		return nil, err
-	}
-	if a.Version != verdict.AnswerVersion {
-		return nil, fmt.Errorf("version %d", a.Version)
-	}
-	if a.Lossy < -1 || a.Lossy > 100 {
-		return nil, errors.New("lossy is no percentage")
-	}
-	return &a, nil
 }
 
 // Heard returns what the peers answered in the newest round, by Node.

@@ -16,18 +16,6 @@ const fullEvery = 30 * time.Second
 // are sent less often in proportion, so that they cost as much.
 const fullBytes = 1500
 
-// Passage is how an exchange of full packets with a peer ended.
-type Passage int8
-
-const (
-	// NotTried says that none was made, or that the peer's agent does not know of it.
-	NotTried Passage = iota
-	// Passed says that a full packet got there and a full one came back.
-	Passed
-	// Lost says that none came back, and that one of small packets with the same peer worked.
-	Lost
-)
-
 // fullTurn is what the newest exchange of full packets with a peer was.
 type fullTurn struct {
 	// round of it; 0: none was made yet.
@@ -48,65 +36,44 @@ type fullTurns struct {
 	isAll, isNext bool
 }
 
-// chooseFull chooses the one of those that are asked in this round with whom full packets
+// choose chooses the one of those that are asked in this round with whom full packets
 // were exchanged longest ago, where it is time. The time varies by a round: otherwise the
 // turns of some peers and the time would never meet.
-func (t *Turns) chooseFull(asked []Peer) {
-	if t.full.now = (Peer{}); t.round < t.full.due || len(asked) == 0 {
+func (f *fullTurns) choose(round int, asked []Peer, newest func(Peer) fullTurn) {
+	if f.now = (Peer{}); round < f.due || len(asked) == 0 {
 		return
 	}
-	t.full.now = slices.MinFunc(asked, func(a, b Peer) int { return cmp.Compare(t.last[a].full.round, t.last[b].full.round) })
-	t.full.times++
-	t.full.due = t.round + t.full.every + t.full.times%3 - 1
+	f.now = slices.MinFunc(asked, func(a, b Peer) int { return cmp.Compare(newest(a).round, newest(b).round) })
+	f.times++
+	f.due = round + f.every + f.times%3 - 1
 }
 
-// IsFull reports whether full packets are exchanged with a peer in this round: in its turn,
-// after a loss, and once with each that was reached.
-func (t *Turns) IsFull(p Peer) bool {
-	last := t.last[p]
-	return last.reached && (t.full.isAll || p == t.full.now || last.full.round == 0)
-}
-
-// takeFull takes in how such an exchange ended, and what the peer said before. A loss that is
+// take takes in how such an exchange ended, and what the peer said before. A loss that is
 // new makes all peers be asked in the next round, and so do many losses, and a peer that
 // has begun to lose.
-func (t *Turns) takeFull(last fullTurn, before *Answer, result PeerResult) fullTurn {
+func (f *fullTurns) take(round int, last fullTurn, before *Answer, result PeerResult, losesToMany func() bool) fullTurn {
 	if losesFull(result.Answer) && !losesFull(before) {
-		t.full.isNext = true
+		f.isNext = true
 	}
 	if !result.FullNow {
 		return last
 	}
 	if over := result.FullBytes - 1; over >= fullBytes {
-		t.full.due = max(t.full.due, t.round+t.full.every*(1+over/fullBytes))
+		f.due = max(f.due, round+f.every*(1+over/fullBytes))
 	}
 	was := last.passage
-	last.round, last.passage, last.passed = t.round, result.Full, last.passed || result.Full == Passed
+	last.round, last.passage, last.passed = round, result.Full, last.passed || result.Full == Passed
 	if result.Full == Lost && !last.passed {
 		last.passage = NotTried
 	}
-	if last.passage == Lost && (was != Lost || t.full.isAll && t.losesToMany()) {
-		t.full.isNext = true
+	if last.passage == Lost && (was != Lost || f.isAll && losesToMany()) {
+		f.isNext = true
 	}
 	return last
 }
 
 // losesFull reports whether a peer says that it loses full packets.
 func losesFull(a *Answer) bool { return a != nil && a.Full != nil && *a.Full < 0 }
-
-// losesToMany reports whether full packets are lost on the way to many peers.
-func (t *Turns) losesToMany() bool {
-	lost, tried := 0, 0
-	for _, last := range t.last {
-		if last.full.passage != NotTried {
-			tried++
-		}
-		if last.full.passage == Lost {
-			lost++
-		}
-	}
-	return isHole(lost, tried)
-}
 
 // isHole reports whether so many losses of full packets show a hole here and not at the
 // peers.

@@ -102,3 +102,15 @@ func reachOf(peers []PeerResult) (reached, all int) {
 	}
 	return reached, len(peers)
 }
+
+// Passage is how an exchange of full packets with a peer ended.
+type Passage int8
+
+const (
+	// NotTried says that none was made, or that the peer's agent does not know of it.
+	NotTried Passage = iota
+	// Passed says that a full packet got there and a full one came back.
+	Passed
+	// Lost says that none came back, and that one of small packets with the same peer worked.
+	Lost
+)

@@ -122,7 +122,7 @@ func (t *Turns) Choose(peers []Peer, alert bool) (now, rest []Peer) {
 			return cmp.Compare(t.last[a].round, t.last[b].round)
 		})
 	}
-	t.chooseFull(inTurn[:few])
+	t.full.choose(t.round, inTurn[:few], func(p Peer) fullTurn { return t.last[p].full })
 	return inTurn[:few], inTurn[few:]
 }
 
@@ -155,7 +155,7 @@ func (t *Turns) Take(p Peer, result PeerResult) {
 	if result.Reached && last.isClosed() {
 		t.askClosed()
 	}
-	last.full = t.takeFull(last.full, last.result.Answer, result)
+	last.full = t.full.take(t.round, last.full, last.result.Answer, result, t.losesToMany)
 	last.round, last.result = t.round, result
 	if result.Beside {
 		last.beside = t.round
@@ -234,4 +234,25 @@ func (t *Turns) Results(peers []Peer) (all []PeerResult) {
 		}
 	}
 	return all
+}
+
+// IsFull reports whether full packets are exchanged with a peer in this round: in its turn,
+// after a loss, and once with each that was reached.
+func (t *Turns) IsFull(p Peer) bool {
+	last := t.last[p]
+	return last.reached && (t.full.isAll || p == t.full.now || last.full.round == 0)
+}
+
+// losesToMany reports whether full packets are lost on the way to many peers.
+func (t *Turns) losesToMany() bool {
+	lost, tried := 0, 0
+	for _, last := range t.last {
+		if last.full.passage != NotTried {
+			tried++
+		}
+		if last.full.passage == Lost {
+			lost++
+		}
+	}
+	return isHole(lost, tried)
 }

@@ -1,0 +1,123 @@
+package check
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
+
+	"github.com/taintlet/taintlet/agent/config"
+)
+
+// Options say what is checked.
+type Options struct {
+	Config *rest.Config
+	Out    io.Writer
+	// Output is empty for text, or "json".
+	Output string
+	// Namespace is that of the installation.
+	Namespace string
+	// Pre checks whether taintlet can be installed.
+	Pre bool
+	// Port is the port of the hosts where the agents are to listen. 0: DefaultPort.
+	Port int
+	// Version is that of this program.
+	Version string
+	// Wait makes the checks again until none fails and the roll-out is over, or the
+	// context ends. Err is told what is waited for.
+	Wait bool
+	Err  io.Writer
+}
+
+// Run makes the checks and prints what they found. It reports whether none failed. An
+// API server that does not answer is an error.
+func Run(ctx context.Context, o Options) (isWell bool, err error) {
+	report, err := o.make(ctx)
+	if o.Wait {
+		report, err = o.await(ctx, report, err)
+	}
+	if err != nil {
+		return false, err
+	}
+	isWell = report.isWell() && (!o.Wait || report.isSettled())
+	return isWell, report.print(o.Out, o.Output)
+}
+
+// make makes the checks once.
+func (o Options) make(ctx context.Context) (report Report, err error) {
+	s, err := newScene(o.Config, o.Namespace)
+	if err != nil {
+		return report, err
+	}
+	s.port, s.program = cmp.Or(o.Port, DefaultPort), o.Version
+	if err := s.reach(ctx); err != nil {
+		return report, err
+	}
+	groups := installed()
+	if o.Pre {
+		groups = before()
+	}
+	report = Report{APIVersion: config.APIVersion, Kind: Kind}
+	for _, g := range groups {
+		found := Group{Name: g.name}
+		for _, c := range g.checks {
+			line := c.line(ctx, s)
+			found.Lines = append(found.Lines, line)
+			if ctx.Err() != nil {
+				return report, ctx.Err()
+			}
+			if report.Stopped = c.isBase && line.State == Failed; report.Stopped {
+				break
+			}
+		}
+		report.Groups = append(report.Groups, found)
+		if report.Stopped {
+			break
+		}
+	}
+	return report, nil
+}
+
+// reach asks for the version of the API server. Nothing else is asked of one that does
+// not answer, or does not know who asks.
+func (s *scene) reach(ctx context.Context) error {
+	data, err := s.me.Discovery().RESTClient().Get().AbsPath("/version").Do(ctx).Raw()
+	if err == nil {
+		err = json.Unmarshal(data, &s.version)
+	}
+	var answered apierrors.APIStatus
+	switch {
+	case apierrors.IsUnauthorized(err):
+		return fmt.Errorf("the API server %s does not accept who you are: %w", s.config.Host, err)
+	case err != nil && !errors.As(err, &answered):
+		return fmt.Errorf("the API server %s does not answer: %w", s.config.Host, err)
+	}
+	s.versionErr = err
+	return nil
+}
+
+// line makes the check.
+func (c check) line(ctx context.Context, s *scene) Line {
+	found := c.ask(s, ctx)
+	line := Line{Name: c.name, State: found.state, Text: clean(found.text)}
+	if found.state == Failed || found.state == Warning {
+		line.Remedy, line.Link = clean(cmp.Or(found.remedy, c.remedy)), docs+c.link
+	}
+	return line
+}
+
+func (r Report) isWell() bool {
+	for _, g := range r.Groups {
+		for _, line := range g.Lines {
+			if line.State == Failed {
+				return false
+			}
+		}
+	}
+	return true
+}
