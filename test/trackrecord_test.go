@@ -12,7 +12,7 @@ import (
 
 const (
 	reliabilityPage = "../docs/reliability.md"
-	foundFaults     = "trackrecord/faults.txt"
+	foundFaults     = "trackrecord.txt"
 	// unknownCommit stands where nobody looked for a commit, or found it.
 	unknownCommit = "unknown"
 )
