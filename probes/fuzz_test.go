@@ -1,9 +1,7 @@
-package probes_test
+package probes
 
 import (
 	"testing"
-
-	"github.com/taintlet/taintlet/probes"
 )
 
 // FuzzLevel checks that a level is read only from the name that it is written as.
@@ -12,8 +10,8 @@ func FuzzLevel(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		level := probes.Degraded
-		if err := level.UnmarshalText(text); err != nil && level != probes.Degraded || err == nil && level.String() != string(text) {
+		level := Degraded
+		if err := level.UnmarshalText(text); err != nil && level != Degraded || err == nil && level.String() != string(text) {
 			t.Errorf("%q is %s, %v", text, level, err)
 		}
 	})

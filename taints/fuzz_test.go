@@ -1,11 +1,9 @@
-package taints_test
+package taints
 
 import (
 	"strings"
 	"testing"
 	"unicode/utf8"
-
-	"github.com/taintlet/taintlet/taints"
 )
 
 // FuzzPair checks that a pair of the record is refused, or is written as it was read.
@@ -14,9 +12,9 @@ func FuzzPair(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		var pair taints.Pair
+		var pair Pair
 		if pair.UnmarshalText(text) != nil {
-			if pair != (taints.Pair{}) {
+			if pair != (Pair{}) {
 				t.Errorf("a refused pair is %+v", pair)
 			}
 			return
@@ -34,7 +32,7 @@ func FuzzHeldKeys(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		keys := taints.HeldKeys(&taints.Node{Annotations: map[string]string{taints.HeldAnnotation: text}})
+		keys := HeldKeys(&Node{Annotations: map[string]string{HeldAnnotation: text}})
 		if strings.Join(keys, ",") != text {
 			t.Errorf("%q lists %q", text, keys)
 		}
@@ -49,7 +47,7 @@ func FuzzMessage(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		const allowed = 2048 // bytes, in the policies
-		message := taints.Message(text)
+		message := Message(text)
 		if len(message) > allowed || utf8.ValidString(text) && !utf8.ValidString(message) {
 			t.Errorf("a message of %d bytes has become %d bytes: %q", len(text), len(message), message)
 		}

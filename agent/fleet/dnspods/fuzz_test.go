@@ -1,9 +1,7 @@
-package dnspods_test
+package dnspods
 
 import (
 	"testing"
-
-	"github.com/taintlet/taintlet/agent/fleet/dnspods"
 )
 
 // FuzzWhere checks that the flag --dns-pods is refused, or means the same when it is
@@ -13,11 +11,11 @@ func FuzzWhere(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		where, err := dnspods.Parse(text)
+		where, err := Parse(text)
 		if err != nil {
 			return
 		}
-		again, err := dnspods.Parse(where.String())
+		again, err := Parse(where.String())
 		if err != nil || again != where || len(where.Selectors()) == 0 || where.Namespace == "" {
 			t.Errorf("%q is %+v and then %+v, %v", text, where, again, err)
 		}
