@@ -70,13 +70,14 @@ controlplane: ## build the Kubernetes components into the user's cache (some min
 	@go run ./test/cluster/build
 
 FUZZ_FOR ?= 60s
+FUZZ_IN ?= agent cmd probes taints
 
 .PHONY: fuzz
-fuzz: ## every fuzz test for FUZZ_FOR=60s; what fails is kept as a seed beside its test, and named at the end
-	@failed=; for test in $$(grep -rl '^func Fuzz' --include=*_test.go .); do \
+fuzz: ## every fuzz test below FUZZ_IN='agent cmd probes taints' for FUZZ_FOR=60s; what fails is kept as a seed beside its test, and named at the end
+	@failed=; for test in $$(grep -rl '^func Fuzz' --include=*_test.go $(FUZZ_IN)); do \
 		for name in $$(sed -n 's/^func \(Fuzz[A-Za-z]*\)(.*/\1/p' $$test); do \
 			echo "=== $$name in $$(dirname $$test)"; \
-			go test $$(dirname $$test) -run '^$$' -fuzz "^$$name$$" -fuzztime $(FUZZ_FOR) || failed="$$failed $$name"; \
+			go test ./$$(dirname $$test) -run '^$$' -fuzz "^$$name$$" -fuzztime $(FUZZ_FOR) -fuzzminimizetime 2s || failed="$$failed $$name"; \
 		done; \
 	done; [ -z "$$failed" ] || { echo "failed:$$failed"; exit 1; }
 
@@ -144,6 +145,10 @@ lint: ## linters; .golangci.yml has the reasons
 .PHONY: vuln
 vuln: ## known vulnerabilities in what is called; needs the network
 	$(TOOL) govulncheck ./...
+
+.PHONY: staleness
+staleness: ## how many commits have changed the product since each long run was measured
+	@go test ./test -count 1 -v -run '^TestFiguresNameTheirCommit$$' | grep -E 'since|names|FAIL'
 
 .PHONY: scenarios
 scenarios: ## write what happened into the decider's scenarios, and every reason and message into the golden files; read the diff; ALL=1: also what real Nodes, kubectl describe and kubectl taintlet check say (5 minutes; needs root)

@@ -1,17 +1,16 @@
-package config_test
+package config
 
 import (
 	"os"
 	"path/filepath"
 	"regexp"
 	"testing"
-
-	"github.com/taintlet/taintlet/agent/config"
 )
 
 // FuzzConfiguration: whatever a file holds, it is refused in a short text, or what is in force
 // can be written as a file that means the same.
 func FuzzConfiguration(f *testing.F) {
+	const header = "apiVersion: taintlet.dev/v1alpha1\nkind: TaintletConfiguration\n"
 	for _, text := range []string{
 		"", header, header + "memory: {availablePercent: 7}\nheartbeat: 10m\n", "{}", "null", "[]",
 		header + "rules:\n- {condition: MemoryPressure, level: Critical, taint: {key: example.com/a, effect: NoExecute}}\n",
@@ -21,14 +20,14 @@ func FuzzConfiguration(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		before, err := effective(t, data)
+		before, err := effectiveOf(t, data)
 		if err != nil {
 			if len(err.Error()) > 8<<10 {
 				t.Errorf("an error of %d bytes", len(err.Error()))
 			}
 			return
 		}
-		after, err := effective(t, []byte(before))
+		after, err := effectiveOf(t, []byte(before))
 		if err != nil {
 			t.Fatalf("what is in force is refused: %v\n%s", err, before)
 		}
@@ -38,13 +37,13 @@ func FuzzConfiguration(f *testing.F) {
 	})
 }
 
-// effective is the whole configuration that a file gives.
-func effective(t *testing.T, data []byte) (string, error) {
+// effectiveOf is the whole configuration that a file gives.
+func effectiveOf(t *testing.T, data []byte) (string, error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "config.yaml")
 	if err := os.WriteFile(path, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, text, err := config.HostSchema().Effective(path)
+	_, text, err := HostSchema().Effective(path)
 	return text, err
 }

@@ -50,11 +50,11 @@ func runs(t *testing.T, d *Probe) {
 		cancel()
 		select {
 		case <-ended:
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			t.Error("Run does not end with the context")
 		}
 	})
-	for deadline := time.Now().Add(10 * time.Second); d.mountWatch.running.Load() == nil; {
+	for deadline := time.Now().Add(time.Minute); d.mountWatch.running.Load() == nil; {
 		if time.Now().After(deadline) {
 			t.Fatal("nothing is watched")
 		}

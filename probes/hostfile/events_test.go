@@ -58,7 +58,7 @@ func TestAwaitEvent(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("the event was missed")
 	}
 }
@@ -80,7 +80,7 @@ func TestAwaitEventEndsWithTheContext(t *testing.T) {
 		if !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("it goes on")
 	}
 	if err := AwaitEvent(ctx, quiet); !errors.Is(err, context.Canceled) {

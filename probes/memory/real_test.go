@@ -99,7 +99,7 @@ func allocate(t *testing.T, path string, size int64) {
 // host take and give memory meanwhile.
 func waitObserved(t *testing.T, p probes.Probe, wanted func(probes.Observation) bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	ticker := time.NewTicker(100 * time.Millisecond)
 	defer ticker.Stop()

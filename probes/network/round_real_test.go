@@ -482,11 +482,15 @@ func TestDeadlinesWiden(t *testing.T) {
 		{600 * time.Millisecond, 1100 * time.Millisecond, 2 * time.Second},
 		{time.Minute, 2300 * time.Millisecond, 4800 * time.Millisecond},
 	} {
-		p.late = test.late
-		begin := time.Now()
-		v.one(t, p)
-		if took := time.Since(begin); took < test.from || took > test.to {
-			t.Errorf("late by %v: a silent target took %v", test.late, took)
+		shortest := time.Hour
+		for try := 0; try < 10 && shortest > test.to; try++ { // other programs make a round longer
+			p.late = test.late
+			begin := time.Now()
+			v.one(t, p)
+			shortest = min(shortest, time.Since(begin))
+		}
+		if shortest < test.from || shortest > test.to {
+			t.Errorf("late by %v: a silent target took %v", test.late, shortest)
 		}
 	}
 }

@@ -22,7 +22,7 @@ import (
 // tells. It waits for three minutes at most.
 func Eventually(t testing.TB, what string, holds func() error) {
 	t.Helper()
-	const patience, askEvery = 3 * time.Minute, 50 * time.Millisecond
+	const patience, askEvery = 5 * time.Minute, 50 * time.Millisecond
 	for deadline := time.Now().Add(patience); ; time.Sleep(askEvery) {
 		err := holds()
 		if err == nil {

@@ -17,7 +17,7 @@ import (
 
 // waitTimeout is the longest that a Wait function waits, whatever its context
 // says: far above what a busy machine needs, so that a failure is a failure.
-const waitTimeout = 2 * time.Minute
+const waitTimeout = 5 * time.Minute
 
 // WaitNode watches a Node until the condition holds, and returns it as it then
 // is. It waits for two minutes at most; the error shows the Node as last seen.

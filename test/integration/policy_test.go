@@ -46,7 +46,6 @@ func TestPolicyComesAndGoesWhileTainted(t *testing.T) {
 	restart("restarted")
 	kept := map[string]int{}
 	for _, name := range names {
-		versions[name].patience = 2 * time.Minute // for the heartbeat
 		kept[name] = versions[name].wait(0, tainted(memoryKey))
 		changesPlaces(t, versions[name].since(kept[name]-1), memoryStandIn, memoryKey)
 		staysThroughUpdates(t, c, nodes[name], memoryKey, time.Second)

@@ -144,8 +144,8 @@ func TestQueryIsAnsweredWithAnError(t *testing.T) {
 func TestQueryIsRefused(t *testing.T) {
 	t.Parallel()
 	begin := time.Now()
-	err := query(t.Context(), netip.MustParseAddrPort("127.0.0.1:9"), "localhost.", time.Second)
-	if !errors.Is(err, syscall.ECONNREFUSED) || time.Since(begin) > time.Second {
+	err := query(t.Context(), netip.MustParseAddrPort("127.0.0.1:9"), "localhost.", time.Minute)
+	if !errors.Is(err, syscall.ECONNREFUSED) || time.Since(begin) > 30*time.Second {
 		t.Errorf("%v after %v", err, time.Since(begin))
 	}
 }
