@@ -40,6 +40,7 @@ const (
 // configuration is quick enough for a seed to take seconds.
 const configuration = bed.ConfigHeader + `
 memory: {period: 500ms, debounce: {clearAfter: 500ms, maxClearAfter: 500ms}}
+disk: {period: 500ms, debounce: {clearAfter: 500ms, maxClearAfter: 500ms}, writeProbe: {directory: /var/lib/kubelet, interval: 1s}}
 pid: {period: 250ms, debounce: {clearAfter: 500ms, maxClearAfter: 500ms, criticalAfter: 1s}}
 writeBudget: {burst: 20, interval: 10s}
 eviction: {slots: 1, cooldown: 5s, interval: 0s}
@@ -74,6 +75,7 @@ var (
 	program = process.SharedProgram{Build: buildAgent, Options: process.BuildOptions{Release: true}}
 	berths  = make(chan string, inParallel)
 	install sync.Once
+	hooks   = webhook{judges: map[string]*judge{}} // of all scenes
 )
 
 func TestMain(m *testing.M) {
@@ -83,6 +85,7 @@ func TestMain(m *testing.M) {
 	}
 	code := shared.Run(m)
 	program.Remove()
+	hooks.close()
 	os.Exit(code)
 }
 
@@ -107,6 +110,7 @@ func require(t *testing.T) *cluster.Cluster {
 			berths <- berth
 		}
 		bed.Apply(ctx, t, c, refusal)
+		hooks.install(ctx, t, c)
 	})
 	return c
 }

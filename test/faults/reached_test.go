@@ -39,6 +39,13 @@ func (p *points) add(from *proxy) {
 	}
 }
 
+// befell counts a fault of requests that the proxy does not see.
+func (p *points) befell(name, kind string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.count[name+" | "+kind]++
+}
+
 func (p *points) begun(name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -64,7 +71,7 @@ func (p *points) has(name string) bool {
 	if p.begins[name] == 0 {
 		return false
 	}
-	isOfRequests := slices.ContainsFunc(append(requestFaults(), watchFaults()...), func(f *fault) bool { return f.name == name })
+	isOfRequests := strings.HasPrefix(name, webhookName("")) || slices.ContainsFunc(append(requestFaults(), watchFaults()...), func(f *fault) bool { return f.name == name })
 	return !isOfRequests || len(p.kinds(name)) > 0
 }
 

@@ -23,7 +23,6 @@ import (
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/taints/apiserver"
-	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
 	"github.com/taintlet/taintlet/test/process"
 )
@@ -193,7 +192,7 @@ func (j *judge) allow(writes int) {
 
 // set changes the host.
 func (s *scene) set(condition probes.Condition, to health) {
-	s.note("%s is %s", condition, []string{"good", "bad", "critical", "unreadable"}[to])
+	s.note("%s is %s", condition, []string{"good", "bad", "critical", "unreadable", "cut off"}[to])
 	s.host.set(condition, to)
 }
 
@@ -242,6 +241,7 @@ func (j *judge) expect(before, after *corev1.Node) {
 	for _, pair := range j.ours(before) {
 		if !slices.Contains(has, pair) && !slices.Contains(j.lifted, pair) {
 			j.lifted = append(j.lifted, pair)
+			j.lose(pair)
 		}
 	}
 	j.foreign = []string{j.foreignOn(before), j.foreignOn(after)}
@@ -263,11 +263,14 @@ type runner struct {
 	proxy      *proxy
 	scene      *scene
 	kubeconfig string
+	token      string // the file of its token
 	args       []string
 	env        []string
 
 	mu      sync.Mutex
 	now     *process.Process
+	wall    time.Duration // how far the wall clock of its host was stepped
+	group   *group        // nil: the agent is in the control group of the tests
 	logs    []*process.Lines
 	isEnded bool
 	kills   int
@@ -276,7 +279,8 @@ type runner struct {
 // start starts an agent, which starts again after each end.
 func (s *scene) start() *runner {
 	s.t.Helper()
-	r := &runner{scene: s, proxy: newProxy(s.t, s.c.Admin()), kubeconfig: filepath.Join(s.t.TempDir(), "kubeconfig")}
+	folder := s.t.TempDir()
+	r := &runner{scene: s, proxy: newProxy(s.t, s.c.Admin()), kubeconfig: filepath.Join(folder, "kubeconfig"), token: filepath.Join(folder, "token")}
 	r.identify()
 	r.proxy.seen = func(c call, body string) {
 		if c.kind == "create events" && strings.Contains(body, "this cannot be recalled") {
@@ -303,18 +307,6 @@ func (s *scene) start() *runner {
 	return r
 }
 
-// identify gives the agent a token for the Node as it is now.
-func (r *runner) identify() {
-	s := r.scene
-	as, err := bed.IdentityIn(s.t.Context(), s.c, s.berth, s.name)
-	if err == nil {
-		err = cluster.WriteKubeconfig(r.kubeconfig, r.proxy.configFor(as))
-	}
-	if err != nil {
-		s.t.Fatal(err)
-	}
-}
-
 func (r *runner) launch() error {
 	command := process.Command(program.Path(r.scene.t), r.args...)
 	output := &process.Lines{}
@@ -327,8 +319,16 @@ func (r *runner) launch() error {
 	}
 	var err error
 	command.Env = r.env
-	r.now, err = process.Start("the agent", command, "")
+	if r.now, err = process.Start("the agent", command, ""); err != nil {
+		return err
+	}
 	r.logs = append(r.logs, output)
+	if r.group != nil {
+		err = r.group.take(r.now.PID())
+	}
+	if r.wall != 0 {
+		err = errors.Join(err, ignoreEnd(stepClock(r.now.PID(), r.wall)))
+	}
 	return err
 }
 

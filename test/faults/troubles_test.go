@@ -62,6 +62,19 @@ func troubles() []trouble {
 		{"out of descriptors", (*scene).takeDescriptors},
 		{"memory limit close", (*scene).limitMemory},
 		{"a policy refuses", (*scene).refuse},
+		{"the wall clock is stepped", (*scene).stepWall},
+		{"scratch file system full", (*scene).fillScratch},
+		{"files of procfs vanish", (*scene).loseFiles},
+		{"control group of memory too small", (*scene).squeeze},
+		{"connections fall silent", (*scene).fallSilent},
+		{"serving certificate rotated", (*scene).rotateCertificate},
+		{"serving certificate expired", (*scene).expireCertificate},
+		{"serving certificate of a strange authority", (*scene).replaceAuthority},
+		{"token rotated", (*scene).rotateToken},
+		{"token expired", (*scene).expireToken},
+	}
+	for _, what := range []string{hookStrips, hookDelays, hookIsLate, hookRefuses, hookBreaksUp} {
+		all = append(all, trouble{webhookName(what), func(s *scene, _ uint64) func() { return s.interpose(what) }})
 	}
 	for _, f := range requestFaults() {
 		all = append(all, trouble{f.name, func(s *scene, choice uint64) func() { return s.disturb(f, choice) }})
