@@ -266,7 +266,7 @@ func (j *judge) gone(node *corev1.Node, pair taints.Pair) {
 func (j *judge) foreignOn(node *corev1.Node) string {
 	annotations := maps.Clone(node.Annotations)
 	maps.DeleteFunc(annotations, func(key, _ string) bool {
-		return key == taints.RecordAnnotation || key == "node.alpha.kubernetes.io/ttl" || key == noiseAnnotation || key == webhookAnnotation
+		return key == taints.RecordAnnotation || key == "node.alpha.kubernetes.io/ttl" || key == noiseAnnotation
 	})
 	labels := maps.Clone(node.Labels)
 	maps.DeleteFunc(labels, func(key, _ string) bool { return strings.HasPrefix(key, "beta.kubernetes.io/") }) // of a controller

@@ -3,6 +3,8 @@ package faults
 import (
 	"fmt"
 	"os"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -16,6 +18,7 @@ import (
 const (
 	seedsEnv = "TAINTLET_FAULT_SEEDS"
 	firstEnv = "TAINTLET_FAULT_FIRST"
+	onlyEnv  = "TAINTLET_FAULT_ONLY" // a regular expression of the troubles to draw from; empty: all
 
 	// shortSeeds are how many a usual run of the tests plays.
 	shortSeeds = 24
@@ -35,7 +38,8 @@ type step struct {
 
 // plan makes the steps of a seed.
 func plan(seed uint64) []step {
-	d, all := dice(seed), troubles()
+	d, all, only := dice(seed), troubles(), regexp.MustCompile(os.Getenv(onlyEnv))
+	all = slices.DeleteFunc(all, func(t trouble) bool { return !only.MatchString(t.name) })
 	steps := make([]step, 3+d.IntN(3))
 	for i := range steps {
 		s := &steps[i]
