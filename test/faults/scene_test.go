@@ -272,6 +272,7 @@ type runner struct {
 	wall    time.Duration // how far the wall clock of its host was stepped
 	group   *group        // nil: the agent is in the control group of the tests
 	logs    []*process.Lines
+	started []time.Duration // its processes, as sinceBoot has it
 	isEnded bool
 	kills   int
 }
@@ -291,7 +292,7 @@ func (s *scene) start() *runner {
 	}
 	r.args = append(s.host.files.Flags(), "--kubeconfig="+r.kubeconfig, "--config="+s.config,
 		"--node-name="+s.name, "--namespace="+s.berth, "--listen=127.0.0.1:0")
-	r.env = append(os.Environ(), "GOMAXPROCS=1", "GOMEMLIMIT=64MiB")
+	r.env = append(os.Environ(), "GOMAXPROCS=1", "GOMEMLIMIT=64MiB", "GOCOVERDIR="+branches.folder)
 	s.mu.Lock()
 	s.agents = append(s.agents, r)
 	s.mu.Unlock()
@@ -318,7 +319,8 @@ func (r *runner) launch() error {
 		return nil
 	}
 	var err error
-	command.Env = r.env
+	command.Env = append(slices.Clone(r.env), traceEnv+"="+r.traceFile(len(r.started)))
+	r.started = append(r.started, sinceBoot())
 	if r.now, err = process.Start("the agent", command, ""); err != nil {
 		return err
 	}
@@ -370,12 +372,13 @@ func (r *runner) kill() {
 	_ = running.Kill() // that it ended by itself is told by keep
 }
 
+// end ends the agent as a kubelet does.
 func (r *runner) end() {
 	r.mu.Lock()
 	r.isEnded = true
 	running := r.now
 	r.mu.Unlock()
-	_ = running.Kill()
+	_ = running.Stop(10 * time.Second) // it may have been stopped or killed by a fault
 }
 
 // tail is the end of the log.
