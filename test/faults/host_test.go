@@ -20,6 +20,10 @@ const (
 	cutOff // what the files say cannot be read either
 )
 
+func (h health) String() string {
+	return []string{"good", "bad", "critical", "unreadable", "cut off"}[h]
+}
+
 // span is a time in which the files said the same.
 type span struct {
 	begin, end time.Time // end zero: now

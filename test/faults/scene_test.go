@@ -59,6 +59,8 @@ type scene struct {
 	hasRemoved bool         // a person has removed a taint of ours
 	mayEnd     atomic.Int32 // more than 0: an agent may end by itself
 
+	isOfDecider bool // the decider alone does what failed
+
 	mu  sync.Mutex
 	log []string
 }
@@ -166,6 +168,7 @@ func (s *scene) tell() {
 		s.t.Error(wrong)
 	}
 	if s.t.Failed() {
+		s.isOfDecider = os.Getenv(keepEnv) == "" && s.explain()
 		s.t.Logf("what was done on %s:\n%s", s.name, strings.Join(s.log, "\n"))
 		for i, r := range s.agents {
 			s.t.Logf("agent %d:\n%s\n%s", i, strings.Join(r.proxy.requests, "\n"), r.tail(60))
@@ -192,7 +195,7 @@ func (j *judge) allow(writes int) {
 
 // set changes the host.
 func (s *scene) set(condition probes.Condition, to health) {
-	s.note("%s is %s", condition, []string{"good", "bad", "critical", "unreadable", "cut off"}[to])
+	s.note("%s is %s", condition, to)
 	s.host.set(condition, to)
 }
 

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/taintlet/taintlet/agent/decide"
+	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints/apiserver"
 	"github.com/taintlet/taintlet/test/process"
 )
@@ -29,14 +30,28 @@ type trouble struct {
 	begin func(s *scene, choice uint64) (end func())
 }
 
-// targets are the requests that a fault of requests befalls.
-func targets() [][]string {
-	return [][]string{
-		{"patch nodes"},
-		{"patch nodes", "patch nodes/status"},
-		{"get nodes", "list nodes", "watch nodes"},
-		{"get leases", "update leases", "patch leases", "create events"},
-		nil, // all
+// target is the requests that a fault of requests befalls.
+type target struct {
+	kinds []string // empty: all
+	// lead has the agents make such requests.
+	lead func(s *scene)
+	// before is what befalls other requests, after which the agents make these.
+	before func(c call) *fault
+}
+
+// targets are those of all faults of requests. Some requests are rare.
+func targets() []target {
+	conflict, expired := requestFaults()[0], watchFaults()[1]
+	return []target{
+		{kinds: []string{"patch nodes"}},
+		{kinds: []string{"patch nodes", "patch nodes/status"}},
+		{kinds: []string{"get nodes", "list nodes", "watch nodes"}, lead: (*scene).cut},
+		{kinds: []string{"get leases", "update leases", "create events"}},
+		{},
+		{kinds: []string{"get nodes"}, before: func(c call) *fault { return only(conflict, c, []string{"patch nodes"}) }},
+		{kinds: []string{"list nodes"}, lead: (*scene).cut, before: func(c call) *fault { return only(expired, c, []string{"watch nodes"}) }},
+		{kinds: []string{"list endpointslices", "get mutatingadmissionpolicybindings"}, lead: func(s *scene) { s.newestAgent().kill() }},
+		{kinds: []string{"update leases"}, lead: func(s *scene) { s.set(probes.PIDPressure, critical) }},
 	}
 }
 
@@ -140,26 +155,43 @@ func coin(choice uint64, number int) uint64 {
 }
 
 func (s *scene) disturb(f *fault, choice uint64) (end func()) {
-	kinds, share := targets()[choice%5], shares()[choice/5%3]
-	s.note("%d/4 of %s: %s", share, strings.Join(kinds, ", "), f.name)
-	begin, before := time.Now(), s.refused(f.name)
+	all := targets()
+	at, share := all[choice%uint64(len(all))], shares()[choice/uint64(len(all))%3]
+	s.note("%d/4 of %s: %s", share, strings.Join(at.kinds, ", "), f.name)
+	begin, before := time.Now(), s.refused()
 	stop := s.each(func(c call) *fault {
+		if at.before != nil && coin(choice, c.number)%4 == 0 {
+			if led := at.before(c); led != nil {
+				return led
+			}
+		}
 		if coin(choice, c.number)%4 >= share {
 			return nil
 		}
-		return only(f, c, kinds)
+		return only(f, c, at.kinds)
 	})
+	if at.lead != nil {
+		at.lead(s)
+	}
 	return func() {
 		stop()
-		s.judgePace(f, s.refused(f.name)-before, time.Since(begin))
+		after := s.refused()
+		for name, count := range after {
+			s.judgePace(name, count-before[name], time.Since(begin))
+		}
 	}
 }
 
-// refused is how often a fault befell a patch of the Node.
-func (s *scene) refused(name string) (count int) {
+// refused is how often each fault befell a patch of the Node.
+func (s *scene) refused() map[string]int {
+	count := map[string]int{}
 	for _, a := range s.running() {
 		a.proxy.mu.Lock()
-		count += a.proxy.reached[name+" | patch nodes"]
+		for point, times := range a.proxy.reached {
+			if name, kind, _ := strings.Cut(point, " | "); kind == "patch nodes" {
+				count[name] += times
+			}
+		}
 		a.proxy.mu.Unlock()
 	}
 	return count
@@ -167,13 +199,13 @@ func (s *scene) refused(name string) (count int) {
 
 // judgePace bounds how often a refused patch is tried again: after a second, two, four and
 // so on, and at once after something new was decided. After a conflict, ten tries are one.
-func (s *scene) judgePace(f *fault, tries int, over time.Duration) {
+func (s *scene) judgePace(name string, tries int, over time.Duration) {
 	most := 6 + int(over.Seconds())
-	if strings.HasPrefix(f.name, "conflict") {
+	if strings.HasPrefix(name, "conflict") {
 		most *= 10
 	}
 	if tries > most {
-		s.judge.complain(fmt.Sprintf("%d patches of the Node in %s of %q, at most %d are allowed", tries, over, f.name, most))
+		s.judge.complain(fmt.Sprintf("%d patches of the Node in %s of %q, at most %d are allowed", tries, over, name, most))
 	}
 }
 
