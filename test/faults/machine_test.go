@@ -184,16 +184,3 @@ func (r *runner) enter(g *group) {
 	r.mu.Unlock()
 	r.kill()
 }
-
-// unavailable says why this machine cannot have a trouble; empty: it can.
-func unavailable(name string) string {
-	switch {
-	case os.Geteuid() == 0:
-		return ""
-	case strings.HasPrefix(name, "scratch"):
-		return "mounting a small file system needs root"
-	case strings.HasPrefix(name, "control group"):
-		return "making a control group needs root"
-	}
-	return ""
-}

@@ -6,6 +6,7 @@ import (
 	"hash/fnv"
 	"math/rand/v2"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -29,6 +30,39 @@ type trouble struct {
 	name  string
 	begin func(s *scene, choice uint64) (end func())
 }
+
+// unavailable says why this run cannot have a trouble; empty: it can.
+func unavailable(name string) string {
+	isRoot := os.Geteuid() == 0
+	switch name {
+	case fullScratch:
+		if !isRoot {
+			return "mounting a small file system needs root"
+		}
+	case smallGroup:
+		if !isRoot {
+			return "making a control group needs root"
+		}
+	case steppedWall:
+		if runtime.GOARCH != "amd64" {
+			return "the wall clock of a process can be stepped on amd64 only"
+		}
+	case silentWire, expiredToken:
+		if isShort() {
+			return "a usual run of the tests is too short: an agent needs up to a minute and a half to recover"
+		}
+	}
+	return ""
+}
+
+// Names of troubles that not every run can have.
+const (
+	fullScratch  = "scratch file system full"
+	smallGroup   = "control group of memory too small"
+	steppedWall  = "the wall clock is stepped"
+	silentWire   = "connections fall silent"
+	expiredToken = "token expired"
+)
 
 // target is the requests that a fault of requests befalls.
 type target struct {
@@ -77,16 +111,16 @@ func troubles() []trouble {
 		{"out of descriptors", (*scene).takeDescriptors},
 		{"memory limit close", (*scene).limitMemory},
 		{"a policy refuses", (*scene).refuse},
-		{"the wall clock is stepped", (*scene).stepWall},
-		{"scratch file system full", (*scene).fillScratch},
+		{steppedWall, (*scene).stepWall},
+		{fullScratch, (*scene).fillScratch},
 		{"files of procfs vanish", (*scene).loseFiles},
-		{"control group of memory too small", (*scene).squeeze},
-		{"connections fall silent", (*scene).fallSilent},
+		{smallGroup, (*scene).squeeze},
+		{silentWire, (*scene).fallSilent},
 		{"serving certificate rotated", (*scene).rotateCertificate},
 		{"serving certificate expired", (*scene).expireCertificate},
 		{"serving certificate of a strange authority", (*scene).replaceAuthority},
 		{"token rotated", (*scene).rotateToken},
-		{"token expired", (*scene).expireToken},
+		{expiredToken, (*scene).expireToken},
 	}
 	for _, what := range []string{hookStrips, hookDelays, hookIsLate, hookRefuses, hookBreaksUp} {
 		all = append(all, trouble{webhookName(what), func(s *scene, _ uint64) func() { return s.interpose(what) }})

@@ -14,6 +14,7 @@ type wire struct {
 	mu       sync.Mutex
 	isSilent bool // so are new connections
 	open     map[*wireConn]bool
+	accepted int
 }
 
 func newWire(listener net.Listener) *wire {
@@ -31,7 +32,15 @@ func (w *wire) Accept() (net.Conn, error) {
 	defer w.mu.Unlock()
 	c.isSilent.Store(w.isSilent)
 	w.open[c] = true
+	w.accepted++
 	return c, nil
+}
+
+// count is how many connections there were.
+func (w *wire) count() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.accepted
 }
 
 // silence makes all connections silent for good, and as long as it is on also new ones.
