@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -147,32 +148,43 @@ func isStoppedOutside(pid int, begin, end int64) (bool, error) {
 		return false, err
 	}
 	for _, task := range tasks {
-		folder := procFile(pid, filepath.Join("task", task.Name()))
-		for isStopped := false; !isStopped; {
-			stat, err := os.ReadFile(filepath.Join(folder, "stat"))
-			if errors.Is(err, os.ErrNotExist) {
-				break // it has ended
-			} else if err != nil {
-				return false, err
-			}
-			_, after, _ := strings.Cut(string(stat), ") ")
-			isStopped = strings.HasPrefix(after, "T") || strings.HasPrefix(after, "Z") || strings.HasPrefix(after, "X")
-		}
-		// "-1 SP PC" where no system call is under way, else its number, six arguments, SP and PC.
-		call, err := os.ReadFile(filepath.Join(folder, "syscall"))
-		if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH) || errors.Is(err, io.EOF) {
-			continue
-		} else if err != nil {
+		isOutside, err := isThreadOutside(procFile(pid, filepath.Join("task", task.Name())), begin, end)
+		isOver := errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) // the thread has ended
+		if err != nil && !isOver || err == nil && !isOutside {
 			return false, err
-		}
-		fields := strings.Fields(string(call))
-		if len(fields) < 2 {
-			return false, nil // it is not stopped
-		}
-		at, err := strconv.ParseInt(strings.TrimPrefix(fields[len(fields)-1], "0x"), 16, 64)
-		if err != nil || at >= begin && at < end {
-			return false, nil //nolint:nilerr // an address of the kernel: it is not stopped
 		}
 	}
 	return true, nil
+}
+
+// isThreadOutside reports whether a thread is stopped outside of the range.
+func isThreadOutside(folder string, begin, end int64) (bool, error) {
+	for try := 0; ; try++ {
+		stat, err := os.ReadFile(filepath.Join(folder, "stat")) //nolint:gosec // of procfs
+		if err != nil {
+			return false, err
+		}
+		_, after, _ := strings.Cut(string(stat), ") ")
+		if strings.ContainsRune("TZX", rune(after[0])) { // stopped, or at its end
+			break
+		}
+		if try > 1000 { // somebody lets it go on
+			return false, nil
+		}
+		time.Sleep(100 * time.Microsecond) // there is no event to wait for
+	}
+	// "-1 SP PC" where no system call is under way, else its number, six arguments, SP and PC.
+	call, err := os.ReadFile(filepath.Join(folder, "syscall")) //nolint:gosec // of procfs
+	if err != nil {
+		return false, err
+	}
+	fields := strings.Fields(string(call))
+	if len(fields) < 2 {
+		return false, nil // it is not stopped
+	}
+	at, err := strconv.ParseUint(strings.TrimPrefix(fields[len(fields)-1], "0x"), 16, 64)
+	if err != nil {
+		return false, err
+	}
+	return at < uint64(begin) || at >= uint64(end), nil //nolint:gosec // addresses of a process are positive
 }

@@ -88,7 +88,7 @@ func shorten(t *testing.T, seed uint64) {
 	fails := func(kept []place) bool {
 		for range 2 {
 			tries++
-			env := []string{seedsEnv + "=1", firstEnv + "=" + strconv.FormatUint(seed, 10), keepEnv + "=" + textOf(kept), resultsEnv + "="}
+			env := []string{seedsEnv + "=1", firstEnv + "=" + strconv.FormatUint(seed, 10), keepEnv + "=" + textOf(kept), programEnv + "=" + program.Path(t)}
 			_, err := process.Output(ctx, "", env, os.Args[0], "-test.run=^TestSeeds$", "-test.timeout=10m")
 			var exit *exec.ExitError
 			if errors.As(err, &exit) && ctx.Err() == nil {

@@ -22,6 +22,9 @@ import (
 // decisions.
 const traceEnv = "TAINTLET_FAULT_TRACE"
 
+// programEnv names the agent that a run with fewer troubles does not build again.
+const programEnv = "TAINTLET_FAULT_PROGRAM"
+
 // decision is what went into one.
 type decision struct {
 	At           time.Duration        `json:"at"` // by CLOCK_BOOTTIME
@@ -143,6 +146,9 @@ func changes() ([]process.Swap, error) {
 
 // buildAgent builds the agent with its trace, or the mutant that the environment names.
 func buildAgent(ctx context.Context, folder string, options process.BuildOptions) (path string, err error) {
+	if built := os.Getenv(programEnv); built != "" {
+		return built, nil
+	}
 	swaps, err := changes()
 	if err != nil {
 		return "", err
