@@ -273,9 +273,10 @@ func (s *search) fail(verdict string, at int32, last string) {
 }
 
 // fails plays events and returns what the judge says of them.
-func fails(t *testing.T, events []string) string {
-	t.Helper()
-	w := quietWorld(nil)
+func fails(events []string) string { return failsAfter(quietWorld(nil), events) }
+
+// failsAfter is that for a world in which something has happened before.
+func failsAfter(w *world, events []string) string {
 	for _, event := range events {
 		if !w.happens(event) {
 			return ""
@@ -287,25 +288,28 @@ func fails(t *testing.T, events []string) string {
 	return ""
 }
 
-// minimal leaves out the events without which the rest still fails.
-func minimal(t *testing.T, events []string) []string {
-	t.Helper()
-	for isSmaller := true; isSmaller; {
-		isSmaller = false
-		for i := range events {
-			if fewer := slices.Delete(slices.Clone(events), i, i+1); fails(t, fewer) != "" {
+// shortest leaves out the events without which the rest still fails, many at a time as long
+// as that goes.
+func shortest(events []string, fails func([]string) string) []string {
+	for size := max(1, len(events)/2); ; size = max(1, size/2) {
+		isSmaller := false
+		for i := 0; i < len(events); {
+			if fewer := slices.Delete(slices.Clone(events), i, min(i+size, len(events))); fails(fewer) != "" {
 				events, isSmaller = fewer, true
-				break
+			} else {
+				i += size
 			}
 		}
+		if size == 1 && !isSmaller {
+			return events
+		}
 	}
-	return events
 }
 
 // scenario writes events as a file of testdata. Played there, it fails.
-func scenario(verdict string, events []string) string {
+func scenario(origin, verdict string, events []string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Found by make exhaust: %s.\n", verdict)
+	fmt.Fprintf(&b, "# Found by %s: %s.\n", origin, verdict)
 	now := time.Duration(0)
 	for _, event := range events {
 		if step, isTime := strings.CutPrefix(event, "+"); isTime {
@@ -338,8 +342,8 @@ func TestExhaust(t *testing.T) {
 				t.Fatalf("%s, from %s: %s", a.name, begin.name, s.verdict)
 			}
 			if s.verdict != "" {
-				events := minimal(t, slices.Concat(begin.events, s.failing))
-				t.Errorf("%s, from %s: %s\n%s", a.name, begin.name, s.verdict, scenario(fails(t, events), events))
+				events := shortest(slices.Concat(begin.events, s.failing), fails)
+				t.Errorf("%s, from %s: %s\n%s", a.name, begin.name, s.verdict, scenario("make exhaust", fails(events), events))
 			}
 		}
 		slices.Sort(depths)

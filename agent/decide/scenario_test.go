@@ -797,6 +797,14 @@ func (w *world) configure(args []string) error {
 			debounce := &c.Common().Debounce
 			debounce.ClearAfter.Duration, debounce.MaxClearAfter.Duration = least, most
 		}
+	case "critical-after": // LEAST
+		least, err := time.ParseDuration(args[1])
+		if err != nil {
+			return err
+		}
+		for _, c := range cfg.Conditions {
+			c.Common().Debounce.CriticalAfter.Duration = least
+		}
 	case "eviction-interval": // LEAST
 		least, err := time.ParseDuration(args[1])
 		if err != nil {

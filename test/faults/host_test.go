@@ -17,7 +17,12 @@ const (
 	bad
 	critical
 	unreadable
+	cutOff // what the files say cannot be read either
 )
+
+func (h health) String() string {
+	return []string{"good", "bad", "critical", "unreadable", "cut off"}[h]
+}
 
 // span is a time in which the files said the same.
 type span struct {
@@ -38,6 +43,7 @@ func newHost(t testing.TB) *host {
 	for _, condition := range []probes.Condition{probes.MemoryPressure, probes.DiskPressure, probes.PIDPressure, probes.NetworkUnavailable} {
 		h.spans[condition] = []span{{begin: time.Now()}}
 	}
+	h.mountScratch(t)
 	return h
 }
 
@@ -51,15 +57,30 @@ func (h *host) set(condition probes.Condition, to health) {
 	}
 	spans[len(spans)-1].end = now
 	h.spans[condition] = append(spans, span{begin: now, health: to})
+	h.write(condition, to)
+	h.spans[condition][len(h.spans[condition])-1].begin = now
+}
+
+// write has the host say it.
+func (h *host) write(condition probes.Condition, to health) {
+	file := map[probes.Condition]string{probes.MemoryPressure: "proc/meminfo", probes.PIDPressure: "proc/loadavg"}[condition]
 	switch {
+	case condition == probes.DiskPressure:
+		h.fill(to == bad)
+	case to == unreadable:
+		h.files.Remove(file)
+	case to == cutOff:
+		h.files.Write(file, map[probes.Condition]string{probes.MemoryPressure: "MemTotal:       16777216 kB\nMemFr", probes.PIDPressure: "0.10 0.20 0.3"}[condition])
 	case condition == probes.PIDPressure:
 		h.files.Tasks(map[health]int{good: 100, bad: 29000, critical: 32000}[to])
-	case to == unreadable:
-		h.files.Remove("proc/meminfo")
 	default:
 		h.files.Memory(map[health]int{good: 50, bad: 2}[to])
 	}
-	h.spans[condition][len(h.spans[condition])-1].begin = now
+}
+
+// isBlind reports whether some condition cannot be seen now.
+func (h *host) isBlind() bool {
+	return h.now(probes.MemoryPressure) >= unreadable || h.now(probes.PIDPressure) >= unreadable
 }
 
 // now is what the files say.
@@ -97,4 +118,4 @@ func (h *host) wasSince(since time.Time, condition probes.Condition, least time.
 func isGood(h health) bool        { return h == good }
 func isBad(h health) bool         { return h == bad || h == critical }
 func isCritical(h health) bool    { return h == critical }
-func isNotCritical(h health) bool { return h != critical }
+func isNotCritical(h health) bool { return h == good || h == bad }

@@ -35,6 +35,7 @@ type judge struct {
 
 	mu       sync.Mutex
 	versions []*corev1.Node // of the present object, the newest last
+	all      []versionAt    // also of older objects
 	more     chan struct{}  // closed with the next version
 	wrong    []string
 	writes   int // of the agents, to taints and annotations
@@ -49,7 +50,11 @@ type judge struct {
 	// person removed.
 	claimed, lifted []taints.Pair
 	removed         map[taints.Pair]time.Time // by an agent
-	announced       time.Time                 // when an agent most recently announced an eviction
+	// lost is how often others took a pair of the agents'. After that, those that are given
+	// up need not come back.
+	lost      map[taints.Pair]int
+	given     []taints.Pair
+	announced time.Time // when an agent most recently announced an eviction
 }
 
 // ruled are the pairs that the configuration asks for, as they are on a Node whose control
@@ -70,7 +75,7 @@ func ruled() map[taints.Pair]probes.Condition {
 // newJudge judges a Node for the length of the test.
 func newJudge(t testing.TB, c *cluster.Cluster, name string, h *host, holder func() string) *judge {
 	t.Helper()
-	j := &judge{node: name, host: h, holder: holder, more: make(chan struct{}), hasTold: func() bool { return false }, begin: time.Now(), removed: map[taints.Pair]time.Time{}}
+	j := &judge{node: name, host: h, holder: holder, more: make(chan struct{}), hasTold: func() bool { return false }, begin: time.Now(), removed: map[taints.Pair]time.Time{}, lost: map[taints.Pair]int{}}
 	j.take(c.GetNode(t, name))
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	var group sync.WaitGroup
@@ -130,12 +135,13 @@ func (j *judge) take(node *corev1.Node) {
 		j.foreign = []string{j.foreignOn(node)}
 	case j.versions[0].UID != node.UID:
 		j.versions, j.removed, j.lifted, j.claimed = nil, map[taints.Pair]time.Time{}, nil, nil
+		j.lost, j.given = map[taints.Pair]int{}, nil
 		j.foreign = []string{j.foreignOn(node)}
 		j.allowed++
 	default:
 		j.judge(j.versions[len(j.versions)-1], node, holder)
 	}
-	j.versions = append(j.versions, node)
+	j.versions, j.all = append(j.versions, node), append(j.all, versionAt{node, sinceBoot()})
 	close(j.more)
 	j.more = make(chan struct{})
 }
@@ -231,6 +237,14 @@ func (j *judge) added(node *corev1.Node, pair taints.Pair, holder string) {
 	}
 }
 
+// lose notes that others took a pair of the agents'. A NoExecute pair that they took once, and
+// any other that they took twice, need not come back.
+func (j *judge) lose(pair taints.Pair) {
+	if j.lost[pair]++; j.lost[pair] > 1 || evicts(pair) {
+		j.given = append(j.given, pair)
+	}
+}
+
 // lateness is how long after its decision a write may land.
 const lateness = time.Minute
 
@@ -315,6 +329,11 @@ func (j *judge) isRight(node *corev1.Node) bool {
 		delete(want, pair)
 	}
 	has := j.ours(node)
+	for _, pair := range j.given {
+		if !slices.Contains(has, pair) {
+			delete(want, pair)
+		}
+	}
 	for _, pair := range has {
 		if !want[pair] {
 			return false

@@ -40,6 +40,7 @@ const (
 // configuration is quick enough for a seed to take seconds.
 const configuration = bed.ConfigHeader + `
 memory: {period: 500ms, debounce: {clearAfter: 500ms, maxClearAfter: 500ms}}
+disk: {period: 500ms, debounce: {clearAfter: 500ms, maxClearAfter: 500ms}, writeProbe: {directory: /var/lib/kubelet, interval: 1s}}
 pid: {period: 250ms, debounce: {clearAfter: 500ms, maxClearAfter: 500ms, criticalAfter: 1s}}
 writeBudget: {burst: 20, interval: 10s}
 eviction: {slots: 1, cooldown: 5s, interval: 0s}
@@ -70,10 +71,12 @@ spec: {policyName: refusal, validationActions: [Deny]}
 `
 
 var (
-	shared  = cluster.Shared{Options: cluster.Options{WithoutScheduler: true}}
-	program = process.SharedProgram{Build: buildAgent, Options: process.BuildOptions{Release: true}}
-	berths  = make(chan string, inParallel)
-	install sync.Once
+	shared   = cluster.Shared{Options: cluster.Options{WithoutScheduler: true}}
+	program  = process.SharedProgram{Build: buildAgent, Options: process.BuildOptions{Release: true}}
+	berths   = make(chan string, inParallel)
+	install  sync.Once
+	branches = coverage{}                           // of the decider
+	hooks    = webhook{judges: map[string]*judge{}} // of all scenes
 )
 
 func TestMain(m *testing.M) {
@@ -81,8 +84,15 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+	var err error
+	if branches.folder, err = os.MkdirTemp("", "taintlet-coverage-"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	code := shared.Run(m)
+	_ = os.RemoveAll(branches.folder)
 	program.Remove()
+	hooks.close()
 	os.Exit(code)
 }
 
@@ -107,6 +117,7 @@ func require(t *testing.T) *cluster.Cluster {
 			berths <- berth
 		}
 		bed.Apply(ctx, t, c, refusal)
+		hooks.install(ctx, t, c)
 	})
 	return c
 }

@@ -1,19 +1,18 @@
 package faults
 
 import (
-	"context"
-	"fmt"
-	"os"
-
 	"github.com/taintlet/taintlet/test/process"
 )
 
 // mutantEnv names the mutant that runs in place of the agent, to see that the suite finds it.
 const mutantEnv = "TAINTLET_FAULT_MUTANT"
 
+// decider is the folder of what decides.
+const decider = "agent/decide/"
+
 // mutants are agents that are wrong in one place each.
 func mutants() map[string]process.Swap {
-	const client, writer, decider = "taints/apiserver/client.go", "agent/node/writer.go", "agent/decide/"
+	const client, writer = "taints/apiserver/client.go", "agent/node/writer.go"
 	return map[string]process.Swap{
 		"record after the taint": {
 			File: client, Old: "specPatch(node, next, desired.Annotations))\n",
@@ -35,18 +34,4 @@ func mutants() map[string]process.Swap {
 		"forgets the record at starts": {File: decider + "memory.go", Old: "r := node.record\n", New: "r := record{}\n"},
 		"what cannot be read is good":  {File: decider + "debounce.go", Old: "case o.Level == probes.OK:\n", New: "case o.Level == probes.OK, o.Level == probes.Unknown:\n"},
 	}
-}
-
-// buildAgent builds the agent, or the mutant that the environment names.
-func buildAgent(ctx context.Context, folder string, options process.BuildOptions) (path string, err error) {
-	if name := os.Getenv(mutantEnv); name != "" {
-		swap, found := mutants()[name]
-		if !found {
-			return "", fmt.Errorf("no such mutant: %s", name)
-		}
-		if options.Overlay, err = process.Overlay("../..", folder, swap); err != nil {
-			return "", err
-		}
-	}
-	return process.BuildAgent(ctx, folder, options)
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +13,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"k8s.io/client-go/rest"
@@ -22,8 +22,10 @@ import (
 // proxy stands between the agent of a Node and the API server. It numbers the agent's
 // requests and asks its rule what becomes of each.
 type proxy struct {
-	front  *httptest.Server
-	onward *httputil.ReverseProxy
+	front       *httptest.Server
+	wire        *wire
+	certificate atomic.Pointer[tls.Certificate]
+	onward      *httputil.ReverseProxy
 
 	mu       sync.Mutex
 	count    int
@@ -84,9 +86,18 @@ func newProxy(t testing.TB, as *rest.Config) *proxy {
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 	}
 	p.front = httptest.NewUnstartedServer(p)
+	p.wire = newWire(p.front.Listener)
+	p.front.Listener = p.wire
 	p.front.EnableHTTP2 = true
 	p.front.Config.ErrorLog = silent()
-	p.front.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
+	certificate, err := authorities().ca.issue(inLongTime())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.certificate.Store(certificate)
+	p.front.TLS = &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		return &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}, Certificates: []tls.Certificate{*p.certificate.Load()}}, nil
+	}}
 	p.front.StartTLS()
 	t.Cleanup(func() {
 		p.front.CloseClientConnections()
@@ -100,7 +111,7 @@ func newProxy(t testing.TB, as *rest.Config) *proxy {
 func (p *proxy) configFor(as *rest.Config) *rest.Config {
 	through := rest.CopyConfig(as)
 	through.Host = p.front.URL
-	through.CAData = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.front.Certificate().Raw})
+	through.CAData = authorities().ca.pem()
 	return through
 }
 

@@ -24,8 +24,10 @@ type points struct {
 	// count has the faults of requests, by name and kind of request, begins the troubles.
 	count, begins map[string]int
 	// The rest is of the seeds that ended.
-	seeds, wrong, writes, starts int
-	worst                        []time.Duration // from the last fault until the Node was right
+	seeds, writes, starts int
+	wrong                 []uint64        // the seeds that failed
+	around                []uint64        // those of them that the decider alone does not explain
+	worst                 []time.Duration // from the last fault until the Node was right
 }
 
 func (p *points) add(from *proxy) {
@@ -37,6 +39,13 @@ func (p *points) add(from *proxy) {
 	for name, count := range counted {
 		p.count[name] += count
 	}
+}
+
+// befell counts a fault of requests that the proxy does not see.
+func (p *points) befell(name, kind string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.count[name+" | "+kind]++
 }
 
 func (p *points) begun(name string) {
@@ -52,20 +61,88 @@ func (p *points) ended(s *scene, worst time.Duration) {
 	p.writes += s.judge.written()
 	p.starts += s.starts()
 	p.worst = append(p.worst, worst)
-	if len(s.judge.verdicts()) > 0 {
-		p.wrong++
+}
+
+func (p *points) fails(seed uint64, isOfDecider bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.wrong = append(p.wrong, seed); !isOfDecider {
+		p.around = append(p.around, seed)
 	}
 }
 
-// has reports whether a trouble befell an agent: one of requests, a request.
-func (p *points) has(name string) bool {
+// failed are the seeds that failed by what is around the decider.
+func (p *points) failed() []uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.begins[name] == 0 {
-		return false
+	return slices.Sorted(slices.Values(p.around))
+}
+
+// requestKinds are those of an agent.
+func requestKinds() []string {
+	return []string{
+		"create events", "get leases", "get mutatingadmissionpolicybindings", "get nodes", "list endpointslices",
+		"list nodes", "patch nodes", "patch nodes/status", "update leases", "watch nodes",
 	}
-	isOfRequests := slices.ContainsFunc(append(requestFaults(), watchFaults()...), func(f *fault) bool { return f.name == name })
-	return !isOfRequests || len(p.kinds(name)) > 0
+}
+
+// pointsOf are the kinds of requests that a trouble has to befall; none: it is not of requests.
+func pointsOf(name string) []string {
+	is := func(f *fault) bool { return f.name == name }
+	switch {
+	case name == webhookName(hookStrips):
+		return []string{"patch nodes"}
+	case strings.HasPrefix(name, webhookName("")):
+		return []string{"patch nodes", "patch nodes/status"}
+	case name == "stale reads", name == "time travel":
+		return cachedReads()
+	case slices.ContainsFunc(watchFaults(), is):
+		return []string{"watch nodes"}
+	case slices.ContainsFunc(requestFaults(), is):
+		return requestKinds()
+	}
+	return nil
+}
+
+// unreachedPoints are the troubles that befell no agent, and if the run was full also the kinds
+// of requests that a trouble should have befallen.
+func (p *points) unreachedPoints(isFull bool) (missing []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, kind := range troubles() {
+		wanted := pointsOf(kind.name)
+		left := slices.DeleteFunc(slices.Clone(wanted), func(of string) bool { return p.count[kind.name+" | "+of] > 0 })
+		switch {
+		case unavailable(kind.name) != "":
+		case p.begins[kind.name] == 0, len(wanted) > 0 && len(left) == len(wanted):
+			missing = append(missing, kind.name)
+		case isFull:
+			for _, of := range left {
+				missing = append(missing, kind.name+" of "+of)
+			}
+		}
+	}
+	return missing
+}
+
+// requireReached fails a long run if the seeds left something out.
+func requireReached(t *testing.T) {
+	t.Helper()
+	isFull := numberOf(seedsEnv, shortSeeds) >= fullSeeds
+	for _, point := range reached.unreachedPoints(isFull) {
+		t.Errorf("no seed has reached the point %q", point)
+	}
+	exceptions, err := readExceptions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range unreached(branches.read(t), exceptions) {
+		if isFull {
+			t.Errorf("no seed has reached the branch %s", b)
+		} else {
+			t.Logf("these seeds have not reached the branch %s", b)
+		}
+	}
 }
 
 // kinds are the kinds of requests that a fault befell, with how often.
@@ -78,8 +155,26 @@ func (p *points) kinds(name string) (kinds []string) {
 	return kinds
 }
 
+// writeBranches writes how many branches of the decider were reached.
+func writeBranches(text *strings.Builder, all []branch) {
+	count, perFile := 0, map[string][2]int{}
+	for _, b := range all {
+		n := perFile[b.file]
+		if n[1]++; b.isReached {
+			n[0]++
+			count++
+		}
+		perFile[b.file] = n
+	}
+	fmt.Fprintf(text, "- The agents that ended by SIGTERM went through %d of the %d branches of the decider. [unreached.txt](unreached.txt) has a reason for each of the others.\n", count, len(all))
+	text.WriteString("\n| file of agent/decide | branches | reached |\n|---|---|---|\n")
+	for _, file := range slices.Sorted(maps.Keys(perFile)) {
+		fmt.Fprintf(text, "| %s | %d | %d |\n", file, perFile[file][1], perFile[file][0])
+	}
+}
+
 // writeResults writes what the seeds did.
-func writeResults(t *testing.T, path string, origin measure.Origin, first, count uint64, took time.Duration) {
+func writeResults(t *testing.T, path string, origin measure.Origin, first, count uint64, took time.Duration, all []branch) {
 	t.Helper()
 	reached.mu.Lock()
 	defer reached.mu.Unlock()
@@ -88,11 +183,12 @@ func writeResults(t *testing.T, path string, origin measure.Origin, first, count
 	fmt.Fprintf(&text, "# What faults do to an agent\n\nWritten by `make faults SEEDS=%d FIRST=%d`: %d seeds ended in %s, %d at a time, on %s.\n%s\n\n",
 		count, first, reached.seeds, took.Round(time.Second), inParallel, origin.Date, origin)
 	fmt.Fprintf(&text, "- %d seeds broke a rule of the judge.\n- The agents were started %d times and wrote their Nodes %d times.\n",
-		reached.wrong, reached.starts, reached.writes)
+		len(reached.wrong), reached.starts, reached.writes)
 	if n := len(reached.worst); n > 0 {
 		fmt.Fprintf(&text, "- After the last fault of a seed the Node was right within %s in half of the seeds, within %s in 99 of 100, and within %s in the worst.\n",
 			reached.worst[n/2].Round(10*time.Millisecond), reached.worst[n*99/100].Round(10*time.Millisecond), reached.worst[n-1].Round(10*time.Millisecond))
 	}
+	writeBranches(&text, all)
 	text.WriteString("\n| fault | steps | requests that it befell |\n|---|---|---|\n")
 	for _, kind := range troubles() {
 		fmt.Fprintf(&text, "| %s | %d | %s |\n", kind.name, reached.begins[kind.name], strings.Join(reached.kinds(kind.name), ", "))

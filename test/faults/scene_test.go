@@ -23,7 +23,6 @@ import (
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/taints/apiserver"
-	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
 	"github.com/taintlet/taintlet/test/process"
 )
@@ -59,6 +58,8 @@ type scene struct {
 	personal   sync.Mutex   // held while a person writes, or the Node is made anew
 	hasRemoved bool         // a person has removed a taint of ours
 	mayEnd     atomic.Int32 // more than 0: an agent may end by itself
+
+	isOfDecider bool // the decider alone does what failed
 
 	mu  sync.Mutex
 	log []string
@@ -167,6 +168,7 @@ func (s *scene) tell() {
 		s.t.Error(wrong)
 	}
 	if s.t.Failed() {
+		s.isOfDecider = os.Getenv(keepEnv) == "" && s.explain()
 		s.t.Logf("what was done on %s:\n%s", s.name, strings.Join(s.log, "\n"))
 		for i, r := range s.agents {
 			s.t.Logf("agent %d:\n%s\n%s", i, strings.Join(r.proxy.requests, "\n"), r.tail(60))
@@ -193,7 +195,7 @@ func (j *judge) allow(writes int) {
 
 // set changes the host.
 func (s *scene) set(condition probes.Condition, to health) {
-	s.note("%s is %s", condition, []string{"good", "bad", "critical", "unreadable"}[to])
+	s.note("%s is %s", condition, to)
 	s.host.set(condition, to)
 }
 
@@ -242,6 +244,7 @@ func (j *judge) expect(before, after *corev1.Node) {
 	for _, pair := range j.ours(before) {
 		if !slices.Contains(has, pair) && !slices.Contains(j.lifted, pair) {
 			j.lifted = append(j.lifted, pair)
+			j.lose(pair)
 		}
 	}
 	j.foreign = []string{j.foreignOn(before), j.foreignOn(after)}
@@ -263,12 +266,16 @@ type runner struct {
 	proxy      *proxy
 	scene      *scene
 	kubeconfig string
+	token      string // the file of its token
 	args       []string
 	env        []string
 
 	mu      sync.Mutex
 	now     *process.Process
+	wall    time.Duration // how far the wall clock of its host was stepped
+	group   *group        // nil: the agent is in the control group of the tests
 	logs    []*process.Lines
+	started []time.Duration // its processes, as sinceBoot has it
 	isEnded bool
 	kills   int
 }
@@ -276,7 +283,8 @@ type runner struct {
 // start starts an agent, which starts again after each end.
 func (s *scene) start() *runner {
 	s.t.Helper()
-	r := &runner{scene: s, proxy: newProxy(s.t, s.c.Admin()), kubeconfig: filepath.Join(s.t.TempDir(), "kubeconfig")}
+	folder := s.t.TempDir()
+	r := &runner{scene: s, proxy: newProxy(s.t, s.c.Admin()), kubeconfig: filepath.Join(folder, "kubeconfig"), token: filepath.Join(folder, "token")}
 	r.identify()
 	r.proxy.seen = func(c call, body string) {
 		if c.kind == "create events" && strings.Contains(body, "this cannot be recalled") {
@@ -287,7 +295,7 @@ func (s *scene) start() *runner {
 	}
 	r.args = append(s.host.files.Flags(), "--kubeconfig="+r.kubeconfig, "--config="+s.config,
 		"--node-name="+s.name, "--namespace="+s.berth, "--listen=127.0.0.1:0")
-	r.env = append(os.Environ(), "GOMAXPROCS=1", "GOMEMLIMIT=64MiB")
+	r.env = append(os.Environ(), "GOMAXPROCS=1", "GOMEMLIMIT=64MiB", "GOCOVERDIR="+branches.folder)
 	s.mu.Lock()
 	s.agents = append(s.agents, r)
 	s.mu.Unlock()
@@ -303,18 +311,6 @@ func (s *scene) start() *runner {
 	return r
 }
 
-// identify gives the agent a token for the Node as it is now.
-func (r *runner) identify() {
-	s := r.scene
-	as, err := bed.IdentityIn(s.t.Context(), s.c, s.berth, s.name)
-	if err == nil {
-		err = cluster.WriteKubeconfig(r.kubeconfig, r.proxy.configFor(as))
-	}
-	if err != nil {
-		s.t.Fatal(err)
-	}
-}
-
 func (r *runner) launch() error {
 	command := process.Command(program.Path(r.scene.t), r.args...)
 	output := &process.Lines{}
@@ -326,9 +322,18 @@ func (r *runner) launch() error {
 		return nil
 	}
 	var err error
-	command.Env = r.env
-	r.now, err = process.Start("the agent", command, "")
+	command.Env = append(slices.Clone(r.env), traceEnv+"="+r.traceFile(len(r.started)))
+	r.started = append(r.started, sinceBoot())
+	if r.now, err = process.Start("the agent", command, ""); err != nil {
+		return err
+	}
 	r.logs = append(r.logs, output)
+	if r.group != nil {
+		err = r.group.take(r.now.PID())
+	}
+	if r.wall != 0 {
+		err = errors.Join(err, ignoreEnd(stepClock(r.now.PID(), r.wall)))
+	}
 	return err
 }
 
@@ -370,12 +375,13 @@ func (r *runner) kill() {
 	_ = running.Kill() // that it ended by itself is told by keep
 }
 
+// end ends the agent as a kubelet does.
 func (r *runner) end() {
 	r.mu.Lock()
 	r.isEnded = true
 	running := r.now
 	r.mu.Unlock()
-	_ = running.Kill()
+	_ = running.Stop(10 * time.Second) // it may have been stopped or killed by a fault
 }
 
 // tail is the end of the log.

@@ -3,6 +3,8 @@ package faults
 import (
 	"fmt"
 	"os"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -16,11 +18,14 @@ import (
 const (
 	seedsEnv = "TAINTLET_FAULT_SEEDS"
 	firstEnv = "TAINTLET_FAULT_FIRST"
+	onlyEnv  = "TAINTLET_FAULT_ONLY" // a regular expression of the troubles to draw from; empty: all
 
 	// shortSeeds are how many a usual run of the tests plays.
 	shortSeeds = 24
-	// longSeeds are enough for each fault to befall an agent.
+	// longSeeds are enough for each fault to befall an agent, fullSeeds for each to befall
+	// each kind of request, and for each branch of the decider.
 	longSeeds = 150
+	fullSeeds = 1000
 )
 
 // step is a part of a seed: the host changes while troubles befall its agent.
@@ -35,7 +40,8 @@ type step struct {
 
 // plan makes the steps of a seed.
 func plan(seed uint64) []step {
-	d, all := dice(seed), troubles()
+	d, all, only := dice(seed), troubles(), regexp.MustCompile(os.Getenv(onlyEnv))
+	all = slices.DeleteFunc(all, func(t trouble) bool { return !only.MatchString(t.name) })
 	steps := make([]step, 3+d.IntN(3))
 	for i := range steps {
 		s := &steps[i]
@@ -50,13 +56,16 @@ func plan(seed uint64) []step {
 			}
 		}
 		s.length = time.Duration(500+d.IntN(3500)) * time.Millisecond
-		if isLong() && d.IntN(200) == 0 {
+		if d.IntN(200) == 0 && !isShort() {
 			s.length = time.Minute
 		}
 		s.settles = d.IntN(3) == 0
 	}
 	return steps
 }
+
+// isShort reports whether this is a usual run of the tests, which leaves out what takes long.
+func isShort() bool { return os.Getenv(seedsEnv) == "" }
 
 func isLong() bool { return numberOf(seedsEnv, shortSeeds) >= longSeeds }
 
@@ -81,34 +90,35 @@ func TestSeeds(t *testing.T) {
 			})
 		}
 	})
+	if failed := reached.failed(); len(failed) > 0 && os.Getenv(keepEnv) == "" {
+		shorten(t, failed[0])
+	}
 	if isLong() {
-		for _, kind := range troubles() {
-			if !reached.has(kind.name) {
-				t.Errorf("no seed has reached %q", kind.name)
-			}
-		}
+		requireReached(t)
 	}
 	if path := os.Getenv(resultsEnv); path != "" && isLong() {
-		writeResults(t, path, origin, first, count, time.Since(begin))
+		writeResults(t, path, origin, first, count, time.Since(begin), branches.read(t))
 	}
 }
 
 func playSeed(t *testing.T, seed uint64) {
-	s := newScene(t, fmt.Sprint("seed-", seed))
-	t.Cleanup(func() {
+	var s *scene
+	t.Cleanup(func() { // when all has been told
 		if t.Failed() {
+			reached.fails(seed, s != nil && s.isOfDecider)
 			t.Logf("again: make faults SEEDS=1 FIRST=%d", seed)
 		}
 	})
+	s = newScene(t, fmt.Sprint("seed-", seed))
 	if seed%8 == 0 {
 		s.claim()
 	}
 	s.start()
-	for i, step := range plan(seed) {
+	for i, step := range keep(plan(seed), os.Getenv(keepEnv)) {
 		s.playStep(i, step)
 	}
 	for _, condition := range []probes.Condition{probes.MemoryPressure, probes.PIDPressure} {
-		if s.host.now(condition) == unreadable {
+		if s.host.now(condition) >= unreadable {
 			s.set(condition, good)
 		}
 	}
@@ -132,6 +142,10 @@ func (s *scene) playStep(number int, step step) {
 	var names []string
 	var ends []func()
 	for i, trouble := range step.troubles {
+		if why := unavailable(trouble.name); why != "" {
+			s.note("no %s: %s", trouble.name, why)
+			continue
+		}
 		names = append(names, trouble.name)
 		s.note("step %d: %s begins", number+1, trouble.name)
 		ends = append(ends, trouble.begin(s, step.choices[i]))
@@ -145,7 +159,7 @@ func (s *scene) playStep(number int, step step) {
 		end()
 	}
 	s.note("step %d: %s over", number+1, strings.Join(names, ", "))
-	if step.settles && s.host.now(probes.MemoryPressure) != unreadable {
+	if step.settles && !s.host.isBlind() {
 		s.note("the Node is right after %s", s.settles())
 	}
 }

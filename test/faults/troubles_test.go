@@ -6,6 +6,7 @@ import (
 	"hash/fnv"
 	"math/rand/v2"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -18,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/taintlet/taintlet/agent/decide"
+	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints/apiserver"
 	"github.com/taintlet/taintlet/test/process"
 )
@@ -29,14 +31,61 @@ type trouble struct {
 	begin func(s *scene, choice uint64) (end func())
 }
 
-// targets are the requests that a fault of requests befalls.
-func targets() [][]string {
-	return [][]string{
-		{"patch nodes"},
-		{"patch nodes", "patch nodes/status"},
-		{"get nodes", "list nodes", "watch nodes"},
-		{"get leases", "update leases", "patch leases", "create events"},
-		nil, // all
+// unavailable says why this run cannot have a trouble; empty: it can.
+func unavailable(name string) string {
+	isRoot := os.Geteuid() == 0
+	switch name {
+	case fullScratch:
+		if !isRoot {
+			return "mounting a small file system needs root"
+		}
+	case smallGroup:
+		if !isRoot {
+			return "making a control group needs root"
+		}
+	case steppedWall:
+		if runtime.GOARCH != "amd64" {
+			return "the wall clock of a process can be stepped on amd64 only"
+		}
+	case silentWire, expiredToken:
+		if isShort() {
+			return "a usual run of the tests is too short: an agent needs up to a minute and a half to recover"
+		}
+	}
+	return ""
+}
+
+// Names of troubles that not every run can have.
+const (
+	fullScratch  = "scratch file system full"
+	smallGroup   = "control group of memory too small"
+	steppedWall  = "the wall clock is stepped"
+	silentWire   = "connections fall silent"
+	expiredToken = "token expired"
+)
+
+// target is the requests that a fault of requests befalls.
+type target struct {
+	kinds []string // empty: all
+	// lead has the agents make such requests.
+	lead func(s *scene)
+	// before is what befalls other requests, after which the agents make these.
+	before func(c call) *fault
+}
+
+// targets are those of all faults of requests. Some requests are rare.
+func targets() []target {
+	conflict, expired := requestFaults()[0], watchFaults()[1]
+	return []target{
+		{kinds: []string{"patch nodes"}},
+		{kinds: []string{"patch nodes", "patch nodes/status"}},
+		{kinds: []string{"get nodes", "list nodes", "watch nodes"}, lead: (*scene).cut},
+		{kinds: []string{"get leases", "update leases", "create events"}},
+		{},
+		{kinds: []string{"get nodes"}, before: func(c call) *fault { return only(conflict, c, []string{"patch nodes"}) }},
+		{kinds: []string{"list nodes"}, lead: (*scene).cut, before: func(c call) *fault { return only(expired, c, []string{"watch nodes"}) }},
+		{kinds: []string{"list endpointslices", "get mutatingadmissionpolicybindings"}, lead: func(s *scene) { s.newestAgent().kill() }},
+		{kinds: []string{"update leases"}, lead: func(s *scene) { s.set(probes.PIDPressure, critical) }},
 	}
 }
 
@@ -62,6 +111,19 @@ func troubles() []trouble {
 		{"out of descriptors", (*scene).takeDescriptors},
 		{"memory limit close", (*scene).limitMemory},
 		{"a policy refuses", (*scene).refuse},
+		{steppedWall, (*scene).stepWall},
+		{fullScratch, (*scene).fillScratch},
+		{"files of procfs vanish", (*scene).loseFiles},
+		{smallGroup, (*scene).squeeze},
+		{silentWire, (*scene).fallSilent},
+		{"serving certificate rotated", (*scene).rotateCertificate},
+		{"serving certificate expired", (*scene).expireCertificate},
+		{"serving certificate of a strange authority", (*scene).replaceAuthority},
+		{"token rotated", (*scene).rotateToken},
+		{expiredToken, (*scene).expireToken},
+	}
+	for _, what := range []string{hookStrips, hookDelays, hookIsLate, hookRefuses, hookBreaksUp} {
+		all = append(all, trouble{webhookName(what), func(s *scene, _ uint64) func() { return s.interpose(what) }})
 	}
 	for _, f := range requestFaults() {
 		all = append(all, trouble{f.name, func(s *scene, choice uint64) func() { return s.disturb(f, choice) }})
@@ -127,26 +189,43 @@ func coin(choice uint64, number int) uint64 {
 }
 
 func (s *scene) disturb(f *fault, choice uint64) (end func()) {
-	kinds, share := targets()[choice%5], shares()[choice/5%3]
-	s.note("%d/4 of %s: %s", share, strings.Join(kinds, ", "), f.name)
-	begin, before := time.Now(), s.refused(f.name)
+	all := targets()
+	at, share := all[choice%uint64(len(all))], shares()[choice/uint64(len(all))%3]
+	s.note("%d/4 of %s: %s", share, strings.Join(at.kinds, ", "), f.name)
+	begin, before := time.Now(), s.refused()
 	stop := s.each(func(c call) *fault {
+		if at.before != nil && coin(choice, c.number)%4 == 0 {
+			if led := at.before(c); led != nil {
+				return led
+			}
+		}
 		if coin(choice, c.number)%4 >= share {
 			return nil
 		}
-		return only(f, c, kinds)
+		return only(f, c, at.kinds)
 	})
+	if at.lead != nil {
+		at.lead(s)
+	}
 	return func() {
 		stop()
-		s.judgePace(f, s.refused(f.name)-before, time.Since(begin))
+		after := s.refused()
+		for name, count := range after {
+			s.judgePace(name, count-before[name], time.Since(begin))
+		}
 	}
 }
 
-// refused is how often a fault befell a patch of the Node.
-func (s *scene) refused(name string) (count int) {
+// refused is how often each fault befell a patch of the Node.
+func (s *scene) refused() map[string]int {
+	count := map[string]int{}
 	for _, a := range s.running() {
 		a.proxy.mu.Lock()
-		count += a.proxy.reached[name+" | patch nodes"]
+		for point, times := range a.proxy.reached {
+			if name, kind, _ := strings.Cut(point, " | "); kind == "patch nodes" {
+				count[name] += times
+			}
+		}
 		a.proxy.mu.Unlock()
 	}
 	return count
@@ -154,13 +233,13 @@ func (s *scene) refused(name string) (count int) {
 
 // judgePace bounds how often a refused patch is tried again: after a second, two, four and
 // so on, and at once after something new was decided. After a conflict, ten tries are one.
-func (s *scene) judgePace(f *fault, tries int, over time.Duration) {
+func (s *scene) judgePace(name string, tries int, over time.Duration) {
 	most := 6 + int(over.Seconds())
-	if strings.HasPrefix(f.name, "conflict") {
+	if strings.HasPrefix(name, "conflict") {
 		most *= 10
 	}
 	if tries > most {
-		s.judge.complain(fmt.Sprintf("%d patches of the Node in %s of %q, at most %d are allowed", tries, over, f.name, most))
+		s.judge.complain(fmt.Sprintf("%d patches of the Node in %s of %q, at most %d are allowed", tries, over, name, most))
 	}
 }
 

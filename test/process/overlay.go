@@ -2,7 +2,9 @@ package process
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -30,15 +32,12 @@ func Overlay(module, folder string, swaps ...Swap) (overlay string, err error) {
 		if replace[path] != "" {
 			return "", fmt.Errorf("two swaps of %s", s.File)
 		}
-		source, err := os.ReadFile(path) //nolint:gosec // a source file
+		text, err := s.in(path)
 		if err != nil {
 			return "", err
 		}
-		if count := strings.Count(string(source), s.Old); count != 1 {
-			return "", fmt.Errorf("%s has %q %d times", s.File, s.Old, count)
-		}
 		replace[path] = filepath.Join(folder, strconv.Itoa(i)+".go")
-		if err := os.WriteFile(replace[path], []byte(strings.Replace(string(source), s.Old, s.New, 1)), 0o600); err != nil {
+		if err := os.WriteFile(replace[path], []byte(text), 0o600); err != nil {
 			return "", err
 		}
 	}
@@ -48,4 +47,21 @@ func Overlay(module, folder string, swaps ...Swap) (overlay string, err error) {
 	}
 	overlay = filepath.Join(folder, "overlay.json")
 	return overlay, os.WriteFile(overlay, list, 0o600)
+}
+
+// in returns the text that takes the place of the file.
+func (s Swap) in(path string) (string, error) {
+	source, err := os.ReadFile(path) //nolint:gosec // a source file
+	switch {
+	case s.Old == "" && errors.Is(err, fs.ErrNotExist):
+		return s.New, nil
+	case err != nil:
+		return "", err
+	case s.Old == "":
+		return "", fmt.Errorf("%s exists", s.File)
+	}
+	if count := strings.Count(string(source), s.Old); count != 1 {
+		return "", fmt.Errorf("%s has %q %d times", s.File, s.Old, count)
+	}
+	return strings.Replace(string(source), s.Old, s.New, 1), nil
 }

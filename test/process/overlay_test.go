@@ -31,7 +31,13 @@ func TestOverlay(t *testing.T) {
 	if changed, err := os.ReadFile(list.Replace[source]); err != nil || string(changed) != "ten two two" {
 		t.Errorf("%q %v", changed, err)
 	}
-	for _, swaps := range [][]Swap{{{File: "a.go", Old: "two"}}, {{File: "a.go", Old: "three"}}, {{File: "a.go", Old: "one"}, {File: "a.go", Old: "one"}}} {
+	if overlay, err = Overlay(module, folder, Swap{File: "b.go", New: "new"}); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(overlay); err != nil || !strings.Contains(string(text), filepath.Join(module, "b.go")) { //nolint:gosec // of this test
+		t.Errorf("a new file: %s %v", text, err)
+	}
+	for _, swaps := range [][]Swap{{{File: "a.go", New: "new"}}, {{File: "a.go", Old: "two"}}, {{File: "a.go", Old: "three"}}, {{File: "a.go", Old: "one"}, {File: "a.go", Old: "one"}}} {
 		if _, err := Overlay(module, folder, swaps...); err == nil || !strings.Contains(err.Error(), "a.go") {
 			t.Errorf("%v: %v", swaps, err)
 		}
