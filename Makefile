@@ -194,9 +194,11 @@ image: ## container image, by docker or BUILDER=buildah; BUILDFLAGS='--platform 
 		--build-arg SOURCE_DATE_EPOCH=$$SOURCE_DATE_EPOCH --build-arg CREATED=$$(date -u -d @$$SOURCE_DATE_EPOCH +%FT%TZ) \
 		$(BUILDFLAGS) .
 
+RELEASE_IMAGE ?= ghcr.io/taintlet/taintlet
+
 .PHONY: release
-release: ## what a release publishes, into bin/release-VERSION, from a clean tree; VERSION=0.1.0
-	go run ./test/release --version=$(VERSION) --out=bin/release-$(VERSION)
+release: ## what a release publishes, into bin/release-VERSION, from a clean tree; VERSION=0.1.0; the chart refers to RELEASE_IMAGE=ghcr.io/taintlet/taintlet
+	go run ./test/release --version=$(VERSION) --image=$(RELEASE_IMAGE) --out=bin/release-$(VERSION)
 
 .PHONY: reproduce
 reproduce: ## build the release of HEAD twice, for all platforms and with separate caches: the same bytes? (40 minutes on two busy cores)

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // chart writes the chart as Helm packages it, and the layout taintlet-chart.
@@ -22,6 +25,9 @@ func (r *release) chart(work string) error {
 	if err != nil {
 		return err
 	}
+	if err := r.refer(files); err != nil {
+		return err
+	}
 	packed, err := tarGz(files, r.created)
 	if err != nil {
 		return err
@@ -35,6 +41,25 @@ func (r *release) chart(work string) error {
 		return err
 	}
 	return r.chartLayout(config, packed)
+}
+
+// refer makes the packaged chart refer to the release's image, by name and digest.
+func (r *release) refer(files []file) error {
+	image, err := tagged(filepath.Join(r.out, "taintlet-image"))
+	if err != nil {
+		return err
+	}
+	for name, edit := range map[string][2]string{
+		"taintlet/values.yaml": {"  repository: taintlet/taintlet\n", "  repository: " + r.name + "\n"},
+		"taintlet/Chart.yaml":  {"annotations:\n", "annotations:\n  taintlet.dev/image-digest: " + image.Digest + "\n"},
+	} {
+		i := slices.IndexFunc(files, func(f file) bool { return f.name == name })
+		if i < 0 || bytes.Count(files[i].content, []byte(edit[0])) != 1 {
+			return fmt.Errorf("%s of the chart does not have %q once", name, edit[0])
+		}
+		files[i].content = bytes.Replace(files[i].content, []byte(edit[0]), []byte(edit[1]), 1)
+	}
+	return nil
 }
 
 func (r *release) chartLayout(config, packed []byte) error {
@@ -54,5 +79,5 @@ func (r *release) chartLayout(config, packed []byte) error {
 	if err != nil {
 		return err
 	}
-	return l.tag(entry, r.version)
+	return l.tag(entry, "", r.version)
 }
