@@ -128,7 +128,8 @@ network: controlplane ## every incident of the network, on namespaces as hosts (
 SEEDS ?= 200
 
 .PHONY: culprit
-culprit: controlplane ## SEEDS=200 hogs on a real kubelet with 20 pods: whom does the Node name? Into test/culprit/results.md (15 minutes; needs root and containerd)
+culprit: controlplane ## SEEDS=200 hogs on a real kubelet with 20 pods: whom does the Node name? Into test/culprit/results.md and reaction.md (20 minutes; needs root and containerd)
+	TAINTLET_SLEEPERS=5000 TAINTLET_REACTION_RESULTS=$(CURDIR)/test/culprit/reaction.md TAINTLET_REQUIRE=controlplane go test -count 1 -timeout 1h -run TestReactionAmongProcesses ./test/culprit
 	TAINTLET_CULPRIT_SEEDS=$(SEEDS) TAINTLET_CULPRIT_RESULTS=$(CURDIR)/test/culprit/results.md TAINTLET_REQUIRE=controlplane,kubelet \
 		go test -count 1 -timeout 2h -v -run TestCulprit ./test/culprit | grep --line-buffered -v '^=== '
 
