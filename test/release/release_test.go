@@ -53,9 +53,14 @@ func requireRelease(t *testing.T) {
 	t.Setenv("GIT_CONFIG_GLOBAL", trusting)
 }
 
-// built builds a release of a clone of HEAD, in the short form of linux/amd64 alone. The
-// changelog of the clone gets a section of the version where it lacks one.
 func built(t *testing.T, version string) *release {
+	t.Helper()
+	return builtAs(t, version, testImage)
+}
+
+// builtAs builds a release of a clone of HEAD, in the short form of linux/amd64 alone. The
+// changelog of the clone gets a section of the version where it lacks one.
+func builtAs(t *testing.T, version, image string) *release {
 	t.Helper()
 	source, out := filepath.Join(t.TempDir(), "clone"), filepath.Join(t.TempDir(), "release")
 	git(t, "clone", "-q", "../..", source)
@@ -70,7 +75,7 @@ func built(t *testing.T, version string) *release {
 		}
 		git(t, "-C", source, "commit", "-q", "-a", "-m", version)
 	}
-	r, err := newRelease(source, out, testImage, version)
+	r, err := newRelease(source, out, image, version)
 	if err != nil {
 		t.Fatal(err)
 	}
