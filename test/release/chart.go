@@ -9,7 +9,8 @@ import (
 	"slices"
 )
 
-// chart writes the chart as Helm packages it, and the layout taintlet-chart.
+// chart writes the chart as Helm packages it, the manifests that it renders, and the layout
+// taintlet-chart.
 // Helm gives the files of a package the time of packaging, so they are packed again.
 func (r *release) chart(work string) error {
 	if _, err := r.run(nil, "go", "tool", "-modfile=test/helm/go.mod", "helm", "package", "deploy/helm/taintlet",
@@ -33,6 +34,10 @@ func (r *release) chart(work string) error {
 		return err
 	}
 	if err := r.write(name, packed); err != nil {
+		return err
+	}
+	// The manifests for those who do not use Helm.
+	if _, err := r.run([]string{"CHART=" + filepath.Join(r.out, name)}, "deploy/generate", r.out); err != nil {
 		return err
 	}
 	config, err := json.Marshal(map[string]string{"apiVersion": "v2", "name": "taintlet", "type": "application",

@@ -78,6 +78,7 @@ func TestWorkflowPushesWhatTheChartPulls(t *testing.T) {
 	}
 
 	manifest := run(t, os.Environ(), bed.Helm(t), "template", "taintlet", filepath.Join(r.out, "taintlet-0.1.0.tgz"), "--kube-version=1.36")
+	manifest += string(files(t, r.out)["taintlet.yaml"])
 	for line := range strings.Lines(manifest) {
 		image, isImage := strings.CutPrefix(strings.TrimSpace(line), "image: ")
 		if !isImage {
@@ -96,8 +97,8 @@ func TestWorkflowPushesWhatTheChartPulls(t *testing.T) {
 		}
 		t.Log(image)
 	}
-	if count := strings.Count(manifest, "\n        image: ") + strings.Count(manifest, "\n      image: "); count != 2 {
-		t.Errorf("the chart has %d images, want those of the agents and of the cleanup", count)
+	if count := strings.Count(manifest, "\n        image: ") + strings.Count(manifest, "\n      image: "); count != 3 {
+		t.Errorf("%d images, want those of the agents and of the cleanup in the chart, and of the agents in taintlet.yaml", count)
 	}
 	krew, err := os.ReadFile(filepath.Join(r.out, "krew.yaml"))
 	if err != nil {
