@@ -77,7 +77,13 @@ func TestWorkflowPushesWhatTheChartPulls(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	manifest := run(t, os.Environ(), bed.Helm(t), "template", "taintlet", filepath.Join(r.out, "taintlet-0.1.0.tgz"), "--kube-version=1.36")
+	render := func(args ...string) string {
+		return run(t, os.Environ(), bed.Helm(t), append([]string{"template", "taintlet", filepath.Join(r.out, "taintlet-0.1.0.tgz"), "--kube-version=1.36"}, args...)...)
+	}
+	if want := "image: " + r.name + ":v9\n"; strings.Count(render("--set=image.tag=v9"), want) != 2 {
+		t.Errorf("with another tag the chart does not ask for %s", want)
+	}
+	manifest := render()
 	manifest += string(files(t, r.out)["taintlet.yaml"])
 	for line := range strings.Lines(manifest) {
 		image, isImage := strings.CutPrefix(strings.TrimSpace(line), "image: ")
