@@ -129,7 +129,8 @@ network: controlplane ## every incident of the network, on namespaces as hosts (
 SEEDS ?= 200
 
 .PHONY: culprit
-culprit: controlplane ## SEEDS=200 hogs on a real kubelet with 20 pods: whom does the Node name? Into test/culprit/results.md (15 minutes; needs root and containerd)
+culprit: controlplane ## SEEDS=200 hogs on a real kubelet with 20 pods: whom does the Node name? Into test/culprit/results.md and reaction.md (20 minutes; needs root and containerd)
+	TAINTLET_SLEEPERS=5000 TAINTLET_REACTION_RESULTS=$(CURDIR)/test/culprit/reaction.md TAINTLET_REQUIRE=controlplane go test -count 1 -timeout 1h -run TestReactionAmongProcesses ./test/culprit
 	TAINTLET_CULPRIT_SEEDS=$(SEEDS) TAINTLET_CULPRIT_RESULTS=$(CURDIR)/test/culprit/results.md TAINTLET_REQUIRE=controlplane,kubelet \
 		go test -count 1 -timeout 2h -v -run TestCulprit ./test/culprit | grep --line-buffered -v '^=== '
 
@@ -199,9 +200,11 @@ image: ## container image, by docker or BUILDER=buildah; BUILDFLAGS='--platform 
 		--build-arg SOURCE_DATE_EPOCH=$$SOURCE_DATE_EPOCH --build-arg CREATED=$$(date -u -d @$$SOURCE_DATE_EPOCH +%FT%TZ) \
 		$(BUILDFLAGS) .
 
+RELEASE_IMAGE ?= ghcr.io/taintlet/taintlet
+
 .PHONY: release
-release: ## what a release publishes, into bin/release-VERSION, from a clean tree; VERSION=0.1.0
-	go run ./test/release --version=$(VERSION) --out=bin/release-$(VERSION)
+release: ## what a release publishes, into bin/release-VERSION, from a clean tree; VERSION=0.1.0; the chart refers to RELEASE_IMAGE=ghcr.io/taintlet/taintlet
+	go run ./test/release --version=$(VERSION) --image=$(RELEASE_IMAGE) --out=bin/release-$(VERSION)
 
 .PHONY: reproduce
 reproduce: ## build the release of HEAD twice, for all platforms and with separate caches: the same bytes? (40 minutes on two busy cores)

@@ -17,6 +17,7 @@ import (
 	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
 	"github.com/taintlet/taintlet/test/fixtures"
+	"github.com/taintlet/taintlet/test/measure"
 	"github.com/taintlet/taintlet/test/process"
 )
 
@@ -43,6 +44,7 @@ func TestReactionAmongProcesses(t *testing.T) {
 	if err != nil {
 		t.Skipf("takes minutes and thousands of processes: set %s=5000 to measure it", sleepersEnv)
 	}
+	origin := measure.Here("../..")
 	startSleepers(t, count)
 	c := cluster.New(t, cluster.Options{})
 	if err := c.GrantAsAgent(t.Context(), bed.User); err != nil {
@@ -61,8 +63,12 @@ func TestReactionAmongProcesses(t *testing.T) {
 		reader.incident("took")
 		bare.incident("")
 	}
-	t.Logf("from the first bad sample to the taint, %d incidents each, median and most: %s and %s beside %d processes, %s and %s beside none",
-		reactions, reader.median(), slices.Max(reader.times), count, bare.median(), slices.Max(bare.times))
+	text := fmt.Sprintf("From the first bad sample to the taint:\n\n| processes | incidents | median | most |\n|---|---|---|---|\n%s%s",
+		reader.row(strconv.Itoa(count)), bare.row("none"))
+	t.Log(text)
+	if path := os.Getenv("TAINTLET_REACTION_RESULTS"); path != "" {
+		write(t, path, fmt.Sprintf("# The taint beside many processes\n\nWritten by `make culprit` on %s. %s\n\n%s", origin.Date, origin, text))
+	}
 }
 
 func processes(t *testing.T) []string {
@@ -149,8 +155,10 @@ func (r *reactor) incident(says string) {
 	r.wait(func(node *corev1.Node) bool { return !cluster.HasTaint(scarce, corev1.TaintEffectNoSchedule)(node) })
 }
 
-func (r *reactor) median() time.Duration {
-	return slices.Sorted(slices.Values(r.times))[len(r.times)/2]
+// row is the agent's row of the results.
+func (r *reactor) row(name string) string {
+	sorted := slices.Sorted(slices.Values(r.times))
+	return fmt.Sprintf("| %s | %d | %d ms | %d ms |\n", name, len(sorted), sorted[len(sorted)/2].Milliseconds(), sorted[len(sorted)-1].Milliseconds())
 }
 
 func (r *reactor) metric(series string) float64 {

@@ -71,13 +71,14 @@ func (k *Kubelet) config() map[string]any {
 			"webhook":   map[string]any{"enabled": true},
 			"x509":      map[string]any{"clientCAFile": k.file(clientCAFile)},
 		},
-		"authorization":          map[string]any{"mode": "Webhook"},
-		"cgroupDriver":           "cgroupfs",
-		"failCgroupV1":           false,
-		"failSwapOn":             false,
-		"enforceNodeAllocatable": []string{},
-		"makeIPTablesUtilChains": false, // they would be the host's
-		"resolvConf":             "",    // the host's may be in its /run, which the room has not
+		"authorization":               map[string]any{"mode": "Webhook"},
+		"cgroupDriver":                "cgroupfs",
+		"failCgroupV1":                false,
+		"failSwapOn":                  false,
+		"enforceNodeAllocatable":      []string{},
+		"imageGCHighThresholdPercent": 100,   // a full disk is part of tests, and no registry has their images
+		"makeIPTablesUtilChains":      false, // they would be the host's
+		"resolvConf":                  "",    // the host's may be in its /run, which the room has not
 	}
 	if k.options.KernelMemcgNotification {
 		config["kernelMemcgNotification"] = true

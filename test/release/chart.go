@@ -1,12 +1,16 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
-// chart writes the chart as Helm packages it, and the layout taintlet-chart.
+// chart writes the chart as Helm packages it, the manifests that it renders, and the layout
+// taintlet-chart.
 // Helm gives the files of a package the time of packaging, so they are packed again.
 func (r *release) chart(work string) error {
 	if _, err := r.run(nil, "go", "tool", "-modfile=test/helm/go.mod", "helm", "package", "deploy/helm/taintlet",
@@ -22,11 +26,18 @@ func (r *release) chart(work string) error {
 	if err != nil {
 		return err
 	}
+	if err := r.refer(files); err != nil {
+		return err
+	}
 	packed, err := tarGz(files, r.created)
 	if err != nil {
 		return err
 	}
 	if err := r.write(name, packed); err != nil {
+		return err
+	}
+	// The manifests for those who do not use Helm.
+	if _, err := r.run([]string{"CHART=" + filepath.Join(r.out, name)}, "deploy/generate", r.out); err != nil {
 		return err
 	}
 	config, err := json.Marshal(map[string]string{"apiVersion": "v2", "name": "taintlet", "type": "application",
@@ -35,6 +46,25 @@ func (r *release) chart(work string) error {
 		return err
 	}
 	return r.chartLayout(config, packed)
+}
+
+// refer makes the packaged chart refer to the release's image, by name and digest.
+func (r *release) refer(files []file) error {
+	image, err := tagged(filepath.Join(r.out, "taintlet-image"))
+	if err != nil {
+		return err
+	}
+	for name, edit := range map[string][2]string{
+		"taintlet/values.yaml": {"  repository: taintlet/taintlet\n", "  repository: " + r.name + "\n"},
+		"taintlet/Chart.yaml":  {"annotations:\n", "annotations:\n  taintlet.dev/image-digest: " + image.Digest + "\n"},
+	} {
+		i := slices.IndexFunc(files, func(f file) bool { return f.name == name })
+		if i < 0 || bytes.Count(files[i].content, []byte(edit[0])) != 1 {
+			return fmt.Errorf("%s of the chart does not have %q once", name, edit[0])
+		}
+		files[i].content = bytes.Replace(files[i].content, []byte(edit[0]), []byte(edit[1]), 1)
+	}
+	return nil
 }
 
 func (r *release) chartLayout(config, packed []byte) error {
@@ -54,5 +84,5 @@ func (r *release) chartLayout(config, packed []byte) error {
 	if err != nil {
 		return err
 	}
-	return l.tag(entry, r.version)
+	return l.tag(entry, "", r.version)
 }

@@ -8,7 +8,8 @@ import (
 	"github.com/taintlet/taintlet/test/process"
 )
 
-// image writes the layout taintlet-image with an image for each architecture. The
+// image writes the layout taintlet-image with an image for each architecture, as a folder
+// to be pushed and as one file to be imported. The
 // Dockerfile makes the same files and settings for those who build the image themselves.
 func (r *release) image(work string) error {
 	l, err := newLayout(filepath.Join(r.out, "taintlet-image"))
@@ -35,7 +36,14 @@ func (r *release) image(work string) error {
 	if err != nil {
 		return err
 	}
-	return l.tag(entry, r.version)
+	if err := l.tag(entry, r.name, r.version); err != nil {
+		return err
+	}
+	archive, err := l.archive(r.created)
+	if err != nil {
+		return err
+	}
+	return r.write("taintlet-image-"+r.version+".oci.tar", archive)
 }
 
 func (r *release) agentImage(l layout, program, arch string) (descriptor, error) {
@@ -70,7 +78,7 @@ func (r *release) imageConfig(arch, layer string) map[string]any {
 		"config": map[string]any{"User": "65532:65532", "Entrypoint": []string{"/taintlet"}, "Labels": map[string]string{
 			"org.opencontainers.image.title":       "taintlet",
 			"org.opencontainers.image.description": "Watches the health of the host it runs on and keeps the right taints on its own Kubernetes Node",
-			"org.opencontainers.image.source":      "https://github.com/taintlet/taintlet",
+			"org.opencontainers.image.source":      repository,
 			"org.opencontainers.image.licenses":    "Apache-2.0",
 			"org.opencontainers.image.version":     r.version,
 			"org.opencontainers.image.revision":    r.revision,

@@ -5,8 +5,10 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 )
 
 // The types of https://github.com/opencontainers/image-spec that a release needs.
@@ -67,9 +69,16 @@ func (l layout) json(media string, value any) (descriptor, error) {
 	return l.blob(media, content)
 }
 
-// tag makes an index or a manifest the layout's only entry.
-func (l layout) tag(entry descriptor, tag string) error {
+// nameAnnotation is where containerd looks for the name of an image that it imports.
+const nameAnnotation = "io.containerd.image.name"
+
+// tag makes an index or a manifest the layout's only entry. The name is that of an
+// image; without one the entry has only a tag.
+func (l layout) tag(entry descriptor, name, tag string) error {
 	entry.Annotations = map[string]string{"org.opencontainers.image.ref.name": tag}
+	if name != "" {
+		entry.Annotations[nameAnnotation] = name + ":" + tag
+	}
 	content, err := json.Marshal(index{2, indexType, []descriptor{entry}})
 	if err != nil {
 		return err
@@ -77,20 +86,38 @@ func (l layout) tag(entry descriptor, tag string) error {
 	return os.WriteFile(filepath.Join(l.dir, "index.json"), content, 0o644)
 }
 
-// tagged returns the digest of the entry that tag made.
-func tagged(dir string) (string, error) {
+// tagged returns the entry that tag made.
+func tagged(dir string) (descriptor, error) {
 	content, err := os.ReadFile(filepath.Join(dir, "index.json"))
 	if err != nil {
-		return "", err
+		return descriptor{}, err
 	}
 	var i index
 	if err := json.Unmarshal(content, &i); err != nil {
-		return "", err
+		return descriptor{}, err
 	}
 	if len(i.Manifests) != 1 {
-		return "", fmt.Errorf("%s has %d entries", dir, len(i.Manifests))
+		return descriptor{}, fmt.Errorf("%s has %d entries", dir, len(i.Manifests))
 	}
-	return i.Manifests[0].Digest, nil
+	return i.Manifests[0], nil
+}
+
+// archive returns the layout as one file, which `ctr images import` and
+// `podman load` read.
+func (l layout) archive(created time.Time) ([]byte, error) {
+	var files []file
+	err := fs.WalkDir(os.DirFS(l.dir), ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		content, err := os.ReadFile(filepath.Join(l.dir, name))
+		files = append(files, file{name, 0o644, content})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return tarball(files, created)
 }
 
 func sum256(content []byte) string {

@@ -19,9 +19,13 @@ import (
 	"time"
 )
 
+// repository is where sources and releases are published.
+const repository = "https://github.com/taintlet/taintlet"
+
 // release is one release and where it is built.
 type release struct {
 	version  string    // such as 0.1.0
+	name     string    // of the image, in its registry
 	revision string    // the commit
 	created  time.Time // of the commit
 	source   string    // the repository's folder
@@ -30,14 +34,18 @@ type release struct {
 	people   []platform // of the plugin
 }
 
-var semver = regexp.MustCompile(`^\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?$`)
+var (
+	semver    = regexp.MustCompile(`^\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?$`)
+	imageName = regexp.MustCompile(`^[a-z0-9.-]+(:\d+)?(/[a-z0-9]+([._-][a-z0-9]+)*)+$`)
+)
 
 func main() {
 	version := flag.String("version", "", "the release, such as 0.1.0")
+	image := flag.String("image", "ghcr.io/taintlet/taintlet", "where the image will be pushed to, without a tag; the chart refers to it")
 	out := flag.String("out", "", "an empty or absent folder")
 	source := flag.String("source", ".", "a clean working tree of the repository")
 	flag.Parse()
-	r, err := newRelease(*source, *out, *version)
+	r, err := newRelease(*source, *out, *image, *version)
 	if err == nil {
 		err = r.build()
 	}
@@ -46,12 +54,16 @@ func main() {
 	}
 }
 
-// newRelease refuses a version that is none, a tree with changes and a folder with files.
-func newRelease(source, out, version string) (*release, error) {
+// newRelease refuses a version or an image's name that is none, a tree with changes and a
+// folder with files.
+func newRelease(source, out, image, version string) (*release, error) {
 	if !semver.MatchString(version) {
 		return nil, fmt.Errorf("--version=%q is not a version such as 0.1.0", version)
 	}
-	r := &release{version: version, people: []platform{
+	if !imageName.MatchString(image) {
+		return nil, fmt.Errorf("--image=%q is not a name in lower case such as ghcr.io/taintlet/taintlet, without a tag", image)
+	}
+	r := &release{version: version, name: image, people: []platform{
 		{"amd64", "darwin"}, {"arm64", "darwin"}, {"amd64", "linux"}, {"arm64", "linux"}, {"amd64", "windows"}, {"arm64", "windows"},
 	}}
 	r.hosts = r.people[2:4]

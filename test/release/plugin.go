@@ -62,13 +62,13 @@ metadata:
   name: taintlet
 spec:
   version: v%s
-  homepage: https://github.com/taintlet/taintlet
+  homepage: %s
   shortDescription: Shows and checks the taints that taintlet keeps
   description: |
     Shows the health of the Nodes that taintlet watches, checks an
     installation and previews evictions.
   platforms:
-`, r.version)
+`, r.version, repository)
 	for _, p := range r.people {
 		name := r.archiveName(p)
 		content, err := os.ReadFile(filepath.Join(r.out, name))
@@ -81,10 +81,10 @@ spec:
 		}
 		fmt.Fprintf(&b, `  - selector:
       matchLabels: {os: %s, arch: %s}
-    uri: https://github.com/taintlet/taintlet/releases/download/v%s/%s
+    uri: %s/releases/download/v%s/%s
     sha256: %s
     bin: %s
-`, p.OS, p.Architecture, r.version, name, sum256(content), bin)
+`, p.OS, p.Architecture, repository, r.version, name, sum256(content), bin)
 	}
 	return r.write("krew.yaml", b.Bytes())
 }

@@ -38,7 +38,7 @@ func (r *release) sbom(name, program string) error {
 	}
 	return r.writeJSON(name+".spdx.json", map[string]any{
 		"spdxVersion": "SPDX-2.3", "dataLicense": "CC0-1.0", "SPDXID": "SPDXRef-DOCUMENT", "name": name,
-		"documentNamespace": fmt.Sprintf("https://github.com/taintlet/taintlet/releases/download/v%s/%s-%s", r.version, name, r.revision),
+		"documentNamespace": fmt.Sprintf(repository+"/releases/download/v%s/%s-%s", r.version, name, r.revision),
 		"creationInfo":      map[string]any{"created": r.created.Format(time.RFC3339), "creators": []string{"Tool: taintlet-release"}},
 		"packages":          packages, "relationships": relations,
 	})
@@ -62,22 +62,21 @@ func (r *release) provenance(string) error {
 		subjects = append(subjects, map[string]any{"name": name, "digest": map[string]string{"sha256": digest}})
 	}
 	for _, name := range []string{"taintlet-image", "taintlet-chart"} {
-		digest, err := tagged(filepath.Join(r.out, name))
+		entry, err := tagged(filepath.Join(r.out, name))
 		if err != nil {
 			return err
 		}
-		subject(name, strings.TrimPrefix(digest, "sha256:"))
+		subject(name, strings.TrimPrefix(entry.Digest, "sha256:"))
 	}
 	if err := r.eachFile(func(name string, content []byte) { subject(name, sum256(content)) }); err != nil {
 		return err
 	}
-	const repository = "https://github.com/taintlet/taintlet"
 	return r.writeJSON("provenance.intoto.json", map[string]any{
 		"_type": "https://in-toto.io/Statement/v1", "subject": subjects, "predicateType": "https://slsa.dev/provenance/v1",
 		"predicate": map[string]any{
 			"buildDefinition": map[string]any{
 				"buildType":            repository + "/blob/main/docs/release.md",
-				"externalParameters":   map[string]string{"version": r.version},
+				"externalParameters":   map[string]string{"version": r.version, "image": r.name},
 				"internalParameters":   map[string]string{"go": runtime.Version()},
 				"resolvedDependencies": []any{map[string]any{"uri": "git+" + repository, "digest": map[string]string{"gitCommit": r.revision}}},
 			},

@@ -18,23 +18,18 @@ import (
 // longEnv asks for all platforms, each build with a cache of its own.
 const longEnv = "TAINTLET_LONG_RELEASE"
 
+// testImage is another name than the default.
+const testImage = "registry.example.com/team/taintlet"
+
 // A release is built twice, from clones in two folders, and is the same byte for byte.
 // Only the long form proves that the compiler gives the same twice; the short one is of
 // linux/amd64 and shares the cache, in which no path is, thanks to -trimpath.
 func TestReleaseIsReproducible(t *testing.T) {
-	if !cluster.Required("release") {
-		t.Skip("builds a release twice: set TAINTLET_REQUIRE=release, for all platforms run `make reproduce`")
-	}
-	trusting := filepath.Join(t.TempDir(), "gitconfig") // somebody else may own the checkout
-	if err := os.WriteFile(trusting, []byte("[safe]\n\tdirectory = *\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("GIT_CONFIG_GLOBAL", trusting)
-	first, hosts := built(t)
-	second, _ := built(t)
-	checkChecksums(t, first)
-	checkLayouts(t, first, hosts)
-	want, got := files(t, first), files(t, second)
+	requireRelease(t)
+	first, second := built(t, "0.1.0"), built(t, "0.1.0")
+	checkChecksums(t, first.out)
+	checkLayouts(t, first.out, len(first.hosts))
+	want, got := files(t, first.out), files(t, second.out)
 	if len(want) != len(got) || len(want) == 0 {
 		t.Fatalf("%d files, then %d", len(want), len(got))
 	}
@@ -45,15 +40,42 @@ func TestReleaseIsReproducible(t *testing.T) {
 	}
 }
 
-// built clones the repository and returns the folder of a release of the clone, and of
-// how many platforms its image is.
-func built(t *testing.T) (folder string, hosts int) {
+// requireRelease skips a test that builds releases, unless TAINTLET_REQUIRE lists release.
+func requireRelease(t *testing.T) {
+	t.Helper()
+	if !cluster.Required("release") {
+		t.Skip("builds releases: set TAINTLET_REQUIRE=release, for all platforms run `make reproduce`")
+	}
+	trusting := filepath.Join(t.TempDir(), "gitconfig") // somebody else may own the checkout
+	if err := os.WriteFile(trusting, []byte("[safe]\n\tdirectory = *\n[user]\n\tname = t\n\temail = t@localhost\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("GIT_CONFIG_GLOBAL", trusting)
+}
+
+func built(t *testing.T, version string) *release {
+	t.Helper()
+	return builtAs(t, version, testImage)
+}
+
+// builtAs builds a release of a clone of HEAD, in the short form of linux/amd64 alone. The
+// changelog of the clone gets a section of the version where it lacks one.
+func builtAs(t *testing.T, version, image string) *release {
 	t.Helper()
 	source, out := filepath.Join(t.TempDir(), "clone"), filepath.Join(t.TempDir(), "release")
-	if text, err := exec.CommandContext(t.Context(), "git", "clone", "-q", "../..", source).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, text)
+	git(t, "clone", "-q", "../..", source)
+	changelog := filepath.Join(source, "CHANGELOG.md")
+	text, err := os.ReadFile(changelog)
+	if err != nil {
+		t.Fatal(err)
 	}
-	r, err := newRelease(source, out, "0.1.0")
+	if section := "\n## " + version + "\n"; !bytes.Contains(text, []byte(section)) {
+		if err := os.WriteFile(changelog, append(text, section+"\nThe same again.\n"...), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		git(t, "-C", source, "commit", "-q", "-a", "-m", version)
+	}
+	r, err := newRelease(source, out, image, version)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +87,14 @@ func built(t *testing.T) (folder string, hosts int) {
 	if err := r.build(); err != nil {
 		t.Fatal(err)
 	}
-	return out, len(r.hosts)
+	return r
+}
+
+func git(t *testing.T, args ...string) {
+	t.Helper()
+	if text, err := exec.CommandContext(t.Context(), "git", args...).CombinedOutput(); err != nil {
+		t.Fatalf("git %s: %v\n%s", args, err, text)
+	}
 }
 
 func files(t *testing.T, dir string) map[string][]byte {
@@ -142,27 +171,29 @@ func follow(t *testing.T, root string, content []byte, seen map[string]bool) {
 // What cannot be a release is refused before anything is built.
 func TestRefuses(t *testing.T) {
 	for _, version := range []string{"", "v0.1.0", "0.1", "0.1.0/x"} {
-		if _, err := newRelease("../..", t.TempDir(), version); err == nil || !strings.Contains(err.Error(), "is not a version") {
+		if _, err := newRelease("../..", t.TempDir(), testImage, version); err == nil || !strings.Contains(err.Error(), "is not a version") {
 			t.Errorf("version %q: %v", version, err)
 		}
 	}
-	source := filepath.Join(t.TempDir(), "source")
-	for _, args := range [][]string{{"init", "-q", source}, {"-C", source, "-c", "user.name=t", "-c", "user.email=t@localhost", "commit", "-q", "--allow-empty", "-m", "x"}} {
-		if text, err := exec.CommandContext(t.Context(), "git", args...).CombinedOutput(); err != nil {
-			t.Fatalf("%v\n%s", err, text)
+	for _, image := range []string{"", "taintlet", "ghcr.io/Owner/taintlet", "ghcr.io/owner/taintlet:0.1.0"} {
+		if _, err := newRelease("../..", t.TempDir(), image, "0.1.0"); err == nil || !strings.Contains(err.Error(), "is not a name in lower case") {
+			t.Errorf("image %q: %v", image, err)
 		}
 	}
+	source := filepath.Join(t.TempDir(), "source")
+	git(t, "init", "-q", source)
+	git(t, "-C", source, "-c", "user.name=t", "-c", "user.email=t@localhost", "commit", "-q", "--allow-empty", "-m", "x")
 	full := t.TempDir()
 	if err := os.WriteFile(filepath.Join(full, "left"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := newRelease(source, full, "0.1.0"); err == nil || !strings.Contains(err.Error(), "is not empty") {
+	if _, err := newRelease(source, full, testImage, "0.1.0"); err == nil || !strings.Contains(err.Error(), "is not empty") {
 		t.Errorf("a folder with files: %v", err)
 	}
 	if err := os.WriteFile(filepath.Join(source, "new"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := newRelease(source, t.TempDir(), "0.1.0"); err == nil || !strings.Contains(err.Error(), "not clean") {
+	if _, err := newRelease(source, t.TempDir(), testImage, "0.1.0"); err == nil || !strings.Contains(err.Error(), "not clean") {
 		t.Errorf("a tree with changes: %v", err)
 	}
 }

@@ -2,11 +2,20 @@
 app.kubernetes.io/name: taintlet
 {{- end -}}
 
+{{/*
+The image of the agents. A release's chart has the digest of the release's image in an
+annotation, and not in the values, which --reuse-values takes from the release before.
+*/}}
 {{- define "taintlet.image" -}}
+{{- with .Values.image -}}
+{{- $released := index ($.Chart.Annotations | default dict) "taintlet.dev/image-digest" -}}
 {{- if .digest -}}
 {{ .repository }}@{{ .digest }}
+{{- else if or .tag (not $released) -}}
+{{ .repository }}:{{ .tag | default $.Chart.AppVersion }}
 {{- else -}}
-{{ .repository }}:{{ .tag }}
+{{ .repository }}:{{ $.Chart.AppVersion }}@{{ $released }}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 
