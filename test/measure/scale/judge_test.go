@@ -128,6 +128,7 @@ func TestAPartialRunIsNotFull(t *testing.T) {
 	for name, args := range map[string][]string{
 		"parts":    {"--parts", "incident,restarts"},
 		"duration": {"--idle", "30s"},
+		"observed": {"--nodes", "5000", "--observed", "60s"},
 	} {
 		o, err := parse(args)
 		if err != nil {

@@ -48,7 +48,7 @@ func parse(args []string) (*options, error) {
 	flags.DurationVar(&o.idle, "idle", 10*time.Minute, "how long they are idle: whole heartbeats, and a refresh of the slices")
 	flags.DurationVar(&o.base, "base", time.Minute, "how long the cluster is measured without agents")
 	flags.DurationVar(&o.restart, "restart", 50*time.Second, "the time in which all agents are restarted, a tenth at a time")
-	flags.DurationVar(&o.observed, "observed", time.Minute, "how long each incident is observed")
+	flags.DurationVar(&o.observed, "observed", 0, "how long each incident is observed (default 1m0s, and 10 s more than the last taint may take)")
 	flags.DurationVar(&o.refresh, "refresh", 10*time.Minute, "how long the agents are observed after their EndpointSlices have changed")
 	flags.DurationVar(&o.limit, "limit", 3*time.Hour, "stop after this time, and report what was measured by then")
 	flags.StringSliceVar(&o.parts, "parts", nil, "measure these alone, in the order of a full run: "+strings.Join(partNames(), ", "))
@@ -69,13 +69,16 @@ func parse(args []string) (*options, error) {
 			return nil, fmt.Errorf("--parts %s: must be one of %s", part, strings.Join(partNames(), ", "))
 		}
 	}
-	o.partial = partialBy(flags, o.parts)
+	usual := max(time.Minute, lastTaintWithin(o.nodes)+settle)
+	o.observed = cmp.Or(o.observed, usual)
+	o.partial = partialBy(flags, o.parts, usual)
 	o.brake = config.Default().FleetBrake.Percent
 	return o, nil
 }
 
-// partialBy says what a full run has and this one has not; empty: nothing.
-func partialBy(flags *pflag.FlagSet, parts []string) string {
+// partialBy says what a full run has and this one has not; empty: nothing. observed is how
+// long a full run of this size observes an incident.
+func partialBy(flags *pflag.FlagSet, parts []string, observed time.Duration) string {
 	var all []string
 	if len(parts) > 0 {
 		all = append(all, "only "+strings.Join(parts, ", "))
@@ -83,6 +86,9 @@ func partialBy(flags *pflag.FlagSet, parts []string) string {
 	flags.Visit(func(f *pflag.Flag) {
 		given, err := time.ParseDuration(f.Value.String())
 		usual, defaultErr := time.ParseDuration(f.DefValue)
+		if f.Name == "observed" {
+			usual = observed
+		}
 		if err == nil && defaultErr == nil && given < usual && f.Name != "limit" {
 			all = append(all, fmt.Sprintf("%s %s, not %s", f.Name, given, usual))
 		}

@@ -24,7 +24,7 @@ func (r *run) longBraked(ctx context.Context, name string, step int) error {
 	if err := r.brakeAt(ctx, r.options.brake); err != nil {
 		return err
 	}
-	if err := process.Pause(ctx, time.Until(r.configured.Add(r.options.ramp+cautiousFor))); err != nil {
+	if err := process.Pause(ctx, time.Until(r.configured.Add(cautiousFor))); err != nil {
 		return err
 	}
 	return r.incident(ctx, name, step)

@@ -177,6 +177,7 @@ func (r *run) start(ctx context.Context) (err error) {
 		if err := r.agents.tell(command{Op: "start", Over: r.options.ramp, Count: len(r.nodes)}, nil); err != nil {
 			return err
 		}
+		r.configured = time.Now()
 		return process.Pause(ctx, 3*settle)
 	})
 	if err != nil || r.options.measures("idle") {

@@ -45,7 +45,7 @@ type stage struct {
 	kubelets, agents, foreign *child
 	slices                    *sliceController
 	brake                     int       // percent, as it is configured
-	configured                time.Time // when it was
+	configured                time.Time // when the last agent got it
 }
 
 // setUp makes the cluster with its Nodes, alive, and taintlet's permissions and
@@ -117,7 +117,7 @@ func (s *stage) configure(brakePercent int) error {
 	if err := os.WriteFile(s.config+".new", []byte(text), 0o600); err != nil {
 		return err
 	}
-	s.brake, s.configured = brakePercent, time.Now()
+	s.brake = brakePercent
 	return os.Rename(s.config+".new", s.config)
 }
 
