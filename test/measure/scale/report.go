@@ -29,17 +29,25 @@ func render(f *figures, lines []line) string {
 		p("| %s | %s | %s |\n", l.what, l.measured, l.verdict)
 	}
 	renderHarness(p, f)
-	renderIdle(p, f)
-	renderCost(p, f)
-	renderIncidents(p, f)
-	renderAdmission(p, f)
-	renderHeld(p, f)
-	renderRestarts(p, f)
+	for _, section := range []struct {
+		measured bool
+		render   func(printer, *figures)
+	}{
+		{f.Quiet.Seconds > 0, renderIdle}, {f.Base.Seconds > 0 || f.Idle.Seconds > 0, renderCost}, {len(f.Incidents) > 0, renderIncidents},
+		{len(f.Admission) > 0, renderAdmission}, {len(f.Held) > 0, renderHeld}, {f.Start.Seconds > 0, renderRestarts}, {len(f.Status) > 0, renderStatus},
+	} {
+		if section.measured {
+			section.render(p, f)
+		}
+	}
+	return b.String()
+}
+
+func renderStatus(p printer, f *figures) {
 	p("\n## kubectl taintlet status over all nodes\n\n| run | time | most RSS | lines |\n|---|---|---|---|\n")
 	for _, s := range f.Status {
 		p("| %s | %s | %.1f MiB | %d |\n", s.Args, milliseconds(s.Took), s.RSS, s.Lines)
 	}
-	return b.String()
 }
 
 type printer func(format string, args ...any)
@@ -94,9 +102,6 @@ func renderPerThousand(p printer, f *figures) {
 }
 
 func renderIncidents(p printer, f *figures) {
-	if len(f.Incidents) == 0 {
-		return
-	}
 	p("\n## Mass incidents\n\nThe memory of all hosts is bad at the same moment. Figures are those of the %s after it.\n\n", seconds(duration(f.Incidents[0].Cost.Seconds)))
 	p("| | %s |\n|%s\n", strings.Join(column(f, func(in *incident) string { return in.Name }), " | "), strings.Repeat("---|", 1+len(f.Incidents)))
 	for _, row := range []struct {
@@ -162,38 +167,57 @@ func inMs(ms float64) string {
 	return fmt.Sprintf("%.3f ms", ms)
 }
 
-func renderRestarts(p printer, f *figures) {
+// event is something of which it is known how agents and others fared. said is its result
+// beside that.
+type event struct {
+	name, said string
+	spell      spell
+}
+
+// events are those that were measured.
+func (f *figures) events() []event {
 	s, o, c, e := f.Restart, f.Outage, f.Rollout, f.Slices
-	p("\n## Restarts and a configuration\n\n- The agents started: %s.\n", seconds(duration(f.Start.Seconds)))
-	p("- Rolling restart, with %d nodes tainted: it took %s, and %d writes of EndpointSlices.\n", s.Held, seconds(s.Took), s.SliceWrites)
-	p("- Most patches by one agent in it, but for heartbeats: %d of the Node, %d of the status, %d in all.\n", s.MostWrites, s.MostStatus, s.MostInAll)
-	p("- Configuration rolled out: it was in force on all after %s.\n", seconds(c.InForce))
-	p("- EndpointSlices rewritten: %d writes, and %s after them.\n", e.Writes, seconds(duration(e.Seconds)))
-	p("- Crash of the API server: it was ready after %s, and all agents watched after %s.\n\n", seconds(o.Down), seconds(o.Back))
-	p("| | agents start | rolling restart | configuration rolled out | EndpointSlices rewritten | crash of the API server |\n|---|---|---|---|---|---|\n")
-	all := []spell{f.Start, s.spell, c.spell, e.spell, o.spell}
-	row := func(name string, of func(s spell) string) {
+	all := []event{
+		{"agents start", fmt.Sprintf("It took %s.", seconds(duration(f.Start.Seconds))), f.Start},
+		{"rolling restart", fmt.Sprintf("It took %s with %d nodes tainted, and %d writes of EndpointSlices. The most patches by one agent, but for heartbeats, "+
+			"were %d of the Node, %d of the status, %d in all.", seconds(s.Took), s.Held, s.SliceWrites, s.MostWrites, s.MostStatus, s.MostInAll), s.spell},
+		{"configuration rolled out", fmt.Sprintf("It was in force on all after %s.", seconds(c.InForce)), c.spell},
+		{"EndpointSlices rewritten", fmt.Sprintf("There were %d writes, in %s with the time after them.", e.Writes, seconds(duration(e.Seconds))), e.spell},
+		{"crash of the API server", fmt.Sprintf("It was ready after %s, and all agents watched after %s.", seconds(o.Down), seconds(o.Back)), o.spell},
+	}
+	return slices.DeleteFunc(all, func(e event) bool { return e.spell.Leases.Requests == 0 })
+}
+
+func renderRestarts(p printer, f *figures) {
+	all := f.events()
+	p("\n## Restarts and a configuration\n\n")
+	for _, e := range all {
+		p("- **%s**: %s\n", e.name, e.said)
+	}
+	row := func(name string, of func(event) string) {
 		p("| %s |", name)
-		for _, s := range all {
-			p(" %s |", of(s))
+		for _, e := range all {
+			p(" %s |", of(e))
 		}
 		p("\n")
 	}
-	row("measured", func(s spell) string { return seconds(duration(s.Seconds)) })
-	row("changes of taints", func(s spell) string { return fmt.Sprint(s.TaintChanges) })
-	row("requests of agents", func(s spell) string { return fmt.Sprint(s.Requests) })
-	row("most in one second", func(s spell) string { return fmt.Sprint(s.Peak) })
-	row("429 and 5xx to agents", func(s spell) string { return fmt.Sprintf("%d and %d", s.TooMany, s.Failed) })
-	row("foreign client", func(s spell) string { return latencyText(s.Foreign) })
-	row("node leases", func(s spell) string { return leaseText(s.Leases) })
-	row("API server, cores", func(s spell) string { return fmt.Sprintf("%.3f", s.Cost.Cores[cluster.APIServer]) })
-	row("hollow agents, cores", func(s spell) string { return fmt.Sprintf("%.3f", s.Cost.Cores[agentsName]) })
+	p("\n")
+	row("", func(e event) string { return e.name })
+	p("|%s\n", strings.Repeat("---|", 1+len(all)))
+	row("changes of taints", func(e event) string { return fmt.Sprint(e.spell.TaintChanges) })
+	row("requests of agents", func(e event) string { return fmt.Sprint(e.spell.Requests) })
+	row("most in one second", func(e event) string { return fmt.Sprint(e.spell.Peak) })
+	row("429 and 5xx to agents", func(e event) string { return fmt.Sprintf("%d and %d", e.spell.TooMany, e.spell.Failed) })
+	row("foreign client", func(e event) string { return latencyText(e.spell.Foreign) })
+	row("node leases", func(e event) string { return leaseText(e.spell.Leases) })
+	row("API server, cores", func(e event) string { return fmt.Sprintf("%.3f", e.spell.Cost.Cores[cluster.APIServer]) })
+	row("hollow agents, cores", func(e event) string { return fmt.Sprintf("%.3f", e.spell.Cost.Cores[agentsName]) })
 	kinds := map[string]float64{}
-	for _, s := range all {
-		maps.Copy(kinds, s.PerAgent)
+	for _, e := range all {
+		maps.Copy(kinds, e.spell.PerAgent)
 	}
 	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
-		row(kind+", per agent", func(s spell) string { return fmt.Sprintf("%.2f", s.PerAgent[kind]) })
+		row(kind+", per agent", func(e event) string { return fmt.Sprintf("%.2f", e.spell.PerAgent[kind]) })
 	}
 }
 
