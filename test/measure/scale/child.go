@@ -35,16 +35,14 @@ type setup struct {
 	Config string
 	// Foreign is the token of the foreign client.
 	Foreign string
-	// Kubelets are the certificates of the kubelets, by Node, and Admin is that of an
+	// Kubelets are the certificates of the kubelets, by Node, and Admin is the token of an
 	// administrator: for the process of the kubelets.
 	Kubelets map[string]certificate
-	Admin    certificate
+	Admin    string
 }
 
 // certificate is what identifies a client, with its key.
 type certificate struct{ Cert, Key []byte }
-
-func certificateOf(c *rest.Config) certificate { return certificate{c.CertData, c.KeyData} }
 
 // by returns the configuration of a client with a certificate, and with no connection
 // to share.

@@ -62,7 +62,7 @@ func (k *kubelets) do(c command) (any, error) {
 // ends.
 func (k *kubelets) start() error {
 	const atOnce = 8
-	admin, err := corev1client.NewForConfig(k.setup.by(k.setup.Admin))
+	admin, err := corev1client.NewForConfig(k.setup.as(k.setup.Admin))
 	if err != nil {
 		return err
 	}
@@ -78,11 +78,13 @@ func (k *kubelets) start() error {
 		queue <- i
 	}
 	close(queue)
-	var all []error
+	var first error
 	for range k.setup.Nodes {
-		all = append(all, <-errs)
+		if err := <-errs; first == nil {
+			first = err
+		}
 	}
-	return errors.Join(all...)
+	return first
 }
 
 // register makes a Node and its Lease, and starts what keeps it alive.

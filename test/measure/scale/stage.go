@@ -128,13 +128,13 @@ func (s *stage) register(ctx context.Context) (err error) {
 	}
 	s.setup = &setup{Host: s.cluster.URL(), CA: s.cluster.Admin().CAData, Nodes: s.nodes, Tokens: map[string]string{}, Config: s.config}
 	own := *s.setup
-	own.Admin, own.Kubelets = certificateOf(s.cluster.Admin()), map[string]certificate{}
+	own.Admin, own.Kubelets = s.cluster.Admin().BearerToken, map[string]certificate{}
 	for _, name := range s.nodes {
 		c, err := s.cluster.Config("system:node:"+name, "system:nodes")
 		if err != nil {
 			return err
 		}
-		own.Kubelets[name] = certificateOf(c)
+		own.Kubelets[name] = certificate{c.CertData, c.KeyData}
 	}
 	if s.kubelets, err = startChild(ctx, kubeletsKind, s.folder, &own); err != nil {
 		return err
