@@ -111,7 +111,7 @@ bench: controlplane ## what taintlet costs beside node_exporter, and how soon it
 NODES ?= 1000
 
 .PHONY: scale
-scale: controlplane ## what NODES=1000 hollow agents cost one API server, into test/measure/scale/results (half an hour)
+scale: controlplane ## what NODES=1000 hollow agents cost one API server, into test/measure/scale/results (an hour)
 	go run ./test/measure/scale --nodes $(NODES)
 
 .PHONY: soak

@@ -16,10 +16,6 @@ import (
 	"github.com/taintlet/taintlet/probes"
 )
 
-// batches is in how many parts a rolling restart goes through the fleet: the
-// DaemonSet's maxUnavailable is 10 %.
-const batches = 10
-
 // agentsProcess is the child process in which all agents run.
 type agentsProcess struct {
 	setup     *setup
@@ -44,7 +40,10 @@ func newAgentsProcess(s *setup) *agentsProcess {
 
 // do does one command.
 func (p *agentsProcess) do(c command) (any, error) {
-	chosen := p.hollows[c.First : c.First+c.Count]
+	var chosen []*hollow
+	for i := c.First; i < c.First+c.Count; i += max(1, c.Step) {
+		chosen = append(chosen, p.hollows[i])
+	}
 	switch c.Op {
 	case "start":
 		return nil, p.startAll(chosen, c.Over)
@@ -58,7 +57,7 @@ func (p *agentsProcess) do(c command) (any, error) {
 		}
 		return nil, nil
 	case "restart":
-		return p.restartAll(chosen, c.Over)
+		return p.restart(chosen)
 	case "report":
 		return p.report(), nil
 	}
@@ -83,23 +82,18 @@ func (p *agentsProcess) startAll(all []*hollow, over time.Duration) error {
 	return nil
 }
 
-// restartAll ends and starts the agents, one batch after another, and returns when
-// each was started.
-func (p *agentsProcess) restartAll(all []*hollow, over time.Duration) (map[string]time.Time, error) {
-	begin, started := time.Now(), map[string]time.Time{}
-	for batch := range batches {
-		time.Sleep(time.Until(begin.Add(over * time.Duration(batch) / batches)))
-		var ends sync.WaitGroup
-		part := all[len(all)*batch/batches : len(all)*(batch+1)/batches]
-		for _, h := range part {
-			ends.Go(func() { h.stop() })
-		}
-		ends.Wait()
-		for _, h := range part {
-			started[h.node] = time.Now()
-			if err := p.start(h); err != nil {
-				return nil, err
-			}
+// restart ends these agents and starts them, and returns when each was started.
+func (p *agentsProcess) restart(all []*hollow) (map[string]time.Time, error) {
+	var ends sync.WaitGroup
+	for _, h := range all {
+		ends.Go(func() { h.stop() })
+	}
+	ends.Wait()
+	started := map[string]time.Time{}
+	for _, h := range all {
+		started[h.node] = time.Now()
+		if err := p.start(h); err != nil {
+			return nil, err
 		}
 	}
 	return started, nil

@@ -18,9 +18,10 @@ import (
 
 // The kinds of child processes. What is measured runs apart from what measures it.
 const (
-	agentsKind  = "agents"
-	watchesKind = "watches"
-	foreignKind = "foreign"
+	agentsKind   = "agents"
+	watchesKind  = "watches"
+	foreignKind  = "foreign"
+	kubeletsKind = "kubelets"
 )
 
 // setup is what a child process is told by a file.
@@ -34,6 +35,19 @@ type setup struct {
 	Config string
 	// Foreign is the token of the foreign client.
 	Foreign string
+	// Kubelets are the certificates of the kubelets, by Node, and Admin is the token of an
+	// administrator: for the process of the kubelets.
+	Kubelets map[string]certificate
+	Admin    string
+}
+
+// certificate is what identifies a client, with its key.
+type certificate struct{ Cert, Key []byte }
+
+// by returns the configuration of a client with a certificate, and with no connection
+// to share.
+func (s *setup) by(c certificate) *rest.Config {
+	return &rest.Config{Host: s.Host, TLSClientConfig: rest.TLSClientConfig{CAData: s.CA, CertData: c.Cert, KeyData: c.Key}, QPS: -1}
 }
 
 // as returns the configuration of a client with a token, and with no connection to
@@ -48,6 +62,7 @@ type command struct {
 	Over  time.Duration // the time in which it is to happen, evenly spread
 	First int           // of the Nodes, in their order
 	Count int
+	Step  int // every so many of them; 0: each
 	Level string
 	From  time.Time
 	To    time.Time
@@ -77,9 +92,12 @@ func serveChild(kind, path string) error {
 		do = (&watches{setup: s}).do
 	case foreignKind:
 		do = newForeign(s).do
+	case kubeletsKind:
+		do = newKubelets(s).do
 	default:
 		return fmt.Errorf("no such child: %s", kind)
 	}
+	timers := newTimers()
 	in, out := json.NewDecoder(os.Stdin), json.NewEncoder(os.Stdout)
 	for {
 		var c command
@@ -89,7 +107,12 @@ func serveChild(kind, path string) error {
 			return err
 		}
 		var r reply
-		answer, err := do(c)
+		answer, err := any(nil), error(nil)
+		if c.Op == lateness {
+			answer = timers.late(c.From, c.To)
+		} else {
+			answer, err = do(c)
+		}
 		if err != nil {
 			r.Error = err.Error()
 		} else if r.Answer, err = json.Marshal(answer); err != nil {
@@ -139,6 +162,11 @@ func startChild(ctx context.Context, kind, folder string, s *setup) (*child, err
 		return nil, err
 	}
 	run := process.Command(program, kind, path)
+	if kind == foreignKind || kind == kubeletsKind {
+		// They stand for programs of other machines, and must not wait for the
+		// processors of this one. Where that is not allowed, nice goes on without it.
+		run = process.Command("nice", "-n", "-10", program, kind, path)
+	}
 	run.Stdin, run.Stdout, run.Stderr = inRead, outWrite, log
 	p, err := process.Start(kind, run, "")
 	if err != nil {

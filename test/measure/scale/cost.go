@@ -22,6 +22,7 @@ const (
 
 // used is what a process has used since it began, and holds now.
 type used struct {
+	PID int
 	CPU float64 // seconds
 	RSS uint64  // bytes
 }
@@ -34,31 +35,44 @@ type cost struct {
 	// Live is the API server's heap after a collection, with its stacks, in MiB;
 	// Goroutines are its own.
 	Live, Goroutines float64
+	// Late is how late the timers of this program's own processes were.
+	Late map[string]latency
 }
 
 // Names of this program's own processes in a cost.
 const (
-	harnessName = "harness"
-	agentsName  = "hollow agents"
-	foreignName = "foreign client"
+	harnessName  = "harness"
+	agentsName   = "hollow agents"
+	foreignName  = "foreign client"
+	kubeletsName = "kubelets"
 	// othersName stands for all other programs of the machine.
 	othersName = "other programs"
 )
 
+// own are the processes that measure and that keep the Nodes alive. The agents are what is
+// measured.
+func own() []string { return []string{harnessName, kubeletsName, foreignName} }
+
+// ownCores are those of this program's own work.
+func (c cost) ownCores() float64 {
+	sum := 0.0
+	for _, name := range own() {
+		sum += c.Cores[name]
+	}
+	return sum
+}
+
 func (s *stage) used() (map[string]used, error) {
 	pids := s.cluster.Processes()
 	pids[harnessName] = os.Getpid()
-	if s.agents != nil {
-		pids[agentsName] = s.agents.process.PID()
-	}
-	if s.foreign != nil {
-		pids[foreignName] = s.foreign.process.PID()
+	for name, c := range s.children() {
+		pids[name] = c.process.PID()
 	}
 	machine, err := busy()
 	if err != nil {
 		return nil, err
 	}
-	all := map[string]used{}
+	all := map[string]used{othersName: {CPU: machine}}
 	for name, pid := range pids {
 		p, err := procfs.NewProc(pid)
 		if err != nil {
@@ -68,11 +82,8 @@ func (s *stage) used() (map[string]used, error) {
 		if err != nil {
 			return nil, err
 		}
-		own := used{float64(stat.UTime+stat.STime) / ticks, uint64(stat.ResidentMemory())} //nolint:gosec // no negative memory
-		all[name] = own
-		machine -= own.CPU
+		all[name] = used{pid, float64(stat.UTime+stat.STime) / ticks, uint64(stat.ResidentMemory())} //nolint:gosec // no negative memory
 	}
-	all[othersName] = used{CPU: machine}
 	return all, nil
 }
 
@@ -90,7 +101,8 @@ func busy() (float64, error) {
 	return t.User + t.Nice + t.System + t.IRQ + t.SoftIRQ + t.Steal, nil
 }
 
-// during measures what the processes use while do runs.
+// during measures what the processes use while do runs. A process that was replaced
+// meanwhile counts from its own start.
 func (s *stage) during(ctx context.Context, do func() error) (cost, error) {
 	begin := time.Now()
 	before, err := s.used()
@@ -105,9 +117,20 @@ func (s *stage) during(ctx context.Context, do func() error) (cost, error) {
 		return cost{}, err
 	}
 	c := cost{Seconds: time.Since(begin).Seconds(), Cores: map[string]float64{}, RSS: map[string]float64{}}
+	others := 0.0
 	for name, u := range after {
-		c.Cores[name] = (u.CPU - before[name].CPU) / c.Seconds
-		c.RSS[name] = float64(u.RSS) / mebibyte
+		used := u.CPU
+		if b := before[name]; b.PID == u.PID {
+			used -= b.CPU
+		}
+		c.Cores[name], c.RSS[name] = used/c.Seconds, float64(u.RSS)/mebibyte
+		if name != othersName {
+			others += c.Cores[name]
+		}
+	}
+	c.Cores[othersName] -= others
+	if c.Late, err = s.late(begin, begin.Add(time.Since(begin))); err != nil {
+		return cost{}, err
 	}
 	// A collection, so that what is live counts and not what was.
 	if _, err := s.get(ctx, "/debug/pprof/heap?gc=1"); err != nil {

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/taintlet/taintlet/test/measure"
@@ -10,17 +12,26 @@ import (
 // sizes can be compared.
 type figures struct {
 	measure.Origin
+	file  string // in which they were found, without its extension
 	Nodes int
+	// Partial says what a full run has and this one has not; empty: it is a full run.
+	Partial string
+	// Parts are those that were measured to their end.
+	Parts []string
 	// Stopped says where the run ended before its end, and why.
 	Stopped string
+	// CPUs is how many processors the machine has.
+	CPUs int
 	// Base, Watches and Idle are the cost of the cluster with Nodes alone, with a
 	// bare watch of each, and with an agent on each.
 	Base, Watches, Idle cost
+	Start               spell
 	Quiet               idle
-	Incidents           []incident
+	Incidents           []*incident
 	Rollout             rollout
-	Held                []held
+	Held                []*held
 	Restart             restart
+	Slices              rewritten
 	Outage              outage
 	Status              []status
 	// Handshake is what a TLS connection costs the API server, in ms of CPU.
@@ -28,6 +39,9 @@ type figures struct {
 	// Admission is how long writes and policies took, in ms.
 	Admission map[string]float64
 }
+
+// isFull reports whether a run measured all that there was to measure.
+func (f *figures) isFull() bool { return f.Partial == "" && f.Stopped == "" }
 
 // idle is what the agents did while nothing happened.
 type idle struct {
@@ -43,34 +57,27 @@ type idle struct {
 	Leases         leaseReport
 }
 
-// incident is a mass incident: the memory of all hosts is bad at the same moment.
+// incident is a mass incident: the memory of many hosts is bad at the same moment.
 type incident struct {
 	Name string
+	// Bad Nodes; 0, in older results: all.
+	Bad int
 	// Tainted Nodes, and when the last of them was.
-	Tainted  int
-	Last     time.Duration
-	Requests int
-	Peak     int // a second
-	// TooMany and Failed are answers to the agents.
-	TooMany, Failed int
-	Sent, Received  int64
-	Foreign         latency
-	Leases          leaseReport
+	Tainted int
+	Last    time.Duration
+	// Sent and Received are bytes of bodies.
+	Sent, Received int64
 	// Cleared is when the last taint had gone, after all hosts were well again.
 	Cleared time.Duration
-	Cost    cost
-	// PerAgent are requests by verb and resource, on average.
-	PerAgent map[string]float64
+	spell
 }
 
 // rollout is what a new configuration causes.
 type rollout struct {
-	InForce  time.Duration // on all
-	Requests int
-	Peak     int
+	InForce time.Duration // on all
+	// PerAgent is how many requests an agent made. It hides the counts by kind.
 	PerAgent float64
-	Leases   leaseReport
-	Foreign  latency
+	spell
 }
 
 // held is what the node-lifecycle-controller does while taintlet holds pairs of its
@@ -81,34 +88,37 @@ type held struct {
 	// Patches of the controller, a minute, and the cores that its process uses.
 	Patches, Cores float64
 	APIServer      float64 // cores
+	// Policy is how long the keep policy took for each write of the controller, and Timed
+	// for each write that was made to be timed, both on average and by the API server's
+	// metrics. WithPolicy and WithoutPolicy are medians of whole writes. All are in ms.
+	Policy, Timed, WithPolicy, WithoutPolicy float64
+	Cost                                     cost
 }
 
 // restart is a rolling restart of all agents.
 type restart struct {
 	Took time.Duration
 	// Held are the Nodes that were tainted meanwhile.
-	Held, TaintChanges int
+	Held int
 	// MostWrites is the most patches of its Node that one agent made, MostStatus
 	// those of its status that were no heartbeat, MostInAll both together.
 	MostWrites, MostStatus, MostInAll int
-	Requests, Peak                    int // of all
-	PerAgent                          map[string]float64
-	TooMany                           int
-	Foreign                           latency
-	Leases                            leaseReport
+	// SliceWrites are those of the agents' EndpointSlices.
+	SliceWrites int
+	spell
+}
+
+// rewritten is what follows when all EndpointSlices of the agents have changed.
+type rewritten struct {
+	Writes int
+	spell
 }
 
 // outage is a crash of the API server.
 type outage struct {
-	Down         time.Duration // until the API server was ready
-	Back         time.Duration // until every agent watched again, from its start
-	TaintChanges int
-	Requests     int
-	Peak         int
-	TooMany      int
-	PerAgent     map[string]float64
-	Foreign      latency
-	Leases       leaseReport
+	Down time.Duration // until the API server was ready
+	Back time.Duration // until every agent watched again, from its start
+	spell
 }
 
 // status is a run of kubectl taintlet status over all Nodes.
@@ -117,4 +127,24 @@ type status struct {
 	Took  time.Duration
 	RSS   float64 // MiB, at most
 	Lines int
+}
+
+// phase is a named part of a run of which it is known what the processes used.
+type phase struct {
+	name string
+	cost cost
+}
+
+// phases are those of a run, in their order.
+func (f *figures) phases() []phase {
+	all := []phase{{"nodes alone", f.Base}, {"bare watches", f.Watches}, {"agents start", f.Start.Cost}, {"idle", f.Idle}}
+	for _, in := range f.Incidents {
+		all = append(all, phase{"incident, " + in.Name, in.Cost})
+	}
+	for _, h := range f.Held {
+		all = append(all, phase{fmt.Sprintf("%d held", h.Nodes), h.Cost})
+	}
+	all = append(all, phase{"configuration rolled out", f.Rollout.Cost}, phase{"rolling restart", f.Restart.Cost},
+		phase{"EndpointSlices rewritten", f.Slices.Cost}, phase{"crash of the API server", f.Outage.Cost})
+	return slices.DeleteFunc(all, func(p phase) bool { return p.cost.Seconds == 0 })
 }

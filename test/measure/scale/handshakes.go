@@ -20,6 +20,8 @@ func (r *run) handshakes(ctx context.Context) error {
 		}
 		return ctx.Err()
 	})
-	r.f.Handshake = 1000 * (c.Cores[cluster.APIServer] - r.f.Idle.Cores[cluster.APIServer]) * c.Seconds / handshakeTries
+	if idle := r.f.Idle; err == nil && idle.Seconds > 0 {
+		r.f.Handshake = 1000 * (c.Cores[cluster.APIServer] - idle.Cores[cluster.APIServer]) * c.Seconds / handshakeTries
+	}
 	return err
 }

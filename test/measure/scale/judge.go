@@ -1,8 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -13,13 +17,20 @@ const (
 	heartbeatNoise = 0.02
 	// mostDifference is by how much one agent's requests may differ between sizes.
 	mostDifference = 0.05
-	lastTaint      = 30 * time.Second
-	foreignP99     = time.Second
-	mostGrowth     = 1.1
+	// The last taint of a mass incident comes within soonTaint up to soonNodes nodes, and
+	// within lateTaint at lateNodes; in between the bound is a straight line.
+	soonNodes, soonTaint = 1000, 15 * time.Second
+	lateNodes, lateTaint = 5000, 90 * time.Second
+	foreignP99           = time.Second
+	mostGrowth           = 1.1
 	// constant is the exponent up to which something does not grow.
 	constant = 0.05
 	// wholeIdle is how long agents must be idle for their requests to be judged.
 	wholeIdle = 9 * time.Minute
+	// ownShare of the machine is what this program's own work may take.
+	ownShare = 0.25
+	// latestTimer is how late the timers of this program may be, p99.
+	latestTimer = 100 * time.Millisecond
 )
 
 // ruling is what became of a demand.
@@ -51,9 +62,12 @@ func judge(f *figures, others []*figures) []line {
 	if f.Stopped != "" {
 		end.measured, end.verdict = f.Stopped, no
 	}
-	lines := []line{end, judgeIdle(f), judgeEqual(f, others)}
-	for i := range f.Incidents {
-		lines = append(lines, judgeIncident(f, &f.Incidents[i])...)
+	if f.Partial != "" {
+		end.measured, end.verdict = "partial: "+f.Partial, notJudged
+	}
+	lines := slices.Concat([]line{end}, judgeHarness(f), []line{judgeIdle(f), judgeEqual(f, others)})
+	for _, in := range f.Incidents {
+		lines = append(lines, judgeIncident(f, in)...)
 	}
 	lines = append(lines, judgeRestart(f)...)
 	if f.Outage.Leases.Requests > 0 {
@@ -62,6 +76,28 @@ func judge(f *figures, others []*figures) []line {
 		})
 	}
 	return append(lines, judgeGrowth(f, others)...)
+}
+
+// judgeHarness says whether this program measured the API server, and not itself.
+func judgeHarness(f *figures) []line {
+	share := line{"this program's own work takes less than a quarter of the machine", "in no phase", notJudged}
+	late := line{"its timers are at most 100 ms late, p99", "in no phase", notJudged}
+	most, latest := -1.0, time.Duration(-1)
+	for _, p := range f.phases() {
+		if cores := p.cost.ownCores(); cores > most && f.CPUs > 0 {
+			most = cores
+			share.measured = fmt.Sprintf("%.2f of %d cores, in the phase %q", cores, f.CPUs, p.name)
+			share.verdict = rulingOf(cores < ownShare*float64(f.CPUs))
+		}
+		for _, name := range slices.Sorted(maps.Keys(p.cost.Late)) {
+			if l := p.cost.Late[name]; l.P99 > latest {
+				latest = l.P99
+				late.measured = fmt.Sprintf("%s, %s, in the phase %q", milliseconds(l.P99), name, p.name)
+				late.verdict = rulingOf(l.P99 <= latestTimer)
+			}
+		}
+	}
+	return []line{share, late}
 }
 
 func judgeIdle(f *figures) line {
@@ -103,36 +139,57 @@ func total(counts map[string]float64) float64 {
 	return sum
 }
 
+// lastTaintWithin is how soon the last of so many nodes must have its taint.
+func lastTaintWithin(nodes int) time.Duration {
+	if nodes <= soonNodes {
+		return soonTaint
+	}
+	return soonTaint + (lateTaint-soonTaint)*time.Duration(nodes-soonNodes)/(lateNodes-soonNodes)
+}
+
 func judgeIncident(f *figures, in *incident) []line {
 	if in.Leases.Requests == 0 {
 		return nil // it was not observed to its end
 	}
-	name := "mass incident, " + in.Name + ": "
-	var lines []line
-	if in.Tainted == f.Nodes {
-		lines = append(lines, line{name + "last taint within 30 s", seconds(in.Last), rulingOf(in.Last <= lastTaint)})
-	} else {
-		lines = append(lines, line{name + "last taint within 30 s", fmt.Sprintf("%d of %d nodes tainted, the last after %s", in.Tainted, f.Nodes, seconds(in.Last)),
-			rulingOf(in.Last <= lastTaint && in.Name != "brake off")})
+	name, within := "mass incident, "+in.Name+": ", lastTaintWithin(f.Nodes)
+	bad := cmp.Or(in.Bad, f.Nodes)
+	last := line{fmt.Sprintf("%slast taint within %.0f s", name, within.Seconds()), seconds(in.Last), rulingOf(in.Last <= within)}
+	if in.Tainted < bad {
+		last.measured = fmt.Sprintf("%d of %d nodes tainted, the last after %s", in.Tainted, bad, seconds(in.Last))
+		last.verdict = rulingOf(in.Last <= within && !strings.HasSuffix(in.Name, brakeOff)) // the brake holds taints back
 	}
-	return append(lines,
-		line{name + "no 429 at a foreign client", fmt.Sprintf("%d of %d, and %d failed", in.Foreign.TooMany, in.Foreign.Requests, in.Foreign.Failed),
-			rulingOf(in.Foreign.TooMany == 0 && in.Foreign.Failed == 0 && in.Foreign.Requests > 0)},
-		line{name + "its p99 under 1 s", milliseconds(in.Foreign.P99), rulingOf(in.Foreign.P99 < foreignP99)},
-		line{name + "no node lease late", fmt.Sprintf("%d of %d, p99 %s", in.Leases.Late, in.Leases.Requests, milliseconds(in.Leases.P99)),
-			rulingOf(in.Leases.Late == 0 && in.Leases.Requests > 0)},
-	)
+	return append([]line{last}, judgeOthers(name, in.spell)...)
+}
+
+// judgeOthers says whether clients and kubelets noticed.
+func judgeOthers(name string, s spell) []line {
+	return []line{
+		{name + "no 429 at a foreign client", fmt.Sprintf("%d of %d, and %d failed", s.Foreign.TooMany, s.Foreign.Requests, s.Foreign.Failed),
+			rulingOf(s.Foreign.TooMany == 0 && s.Foreign.Failed == 0 && s.Foreign.Requests > 0)},
+		{name + "its p99 under 1 s", milliseconds(s.Foreign.P99), rulingOf(s.Foreign.P99 < foreignP99)},
+		judgeLeases(name, s),
+	}
+}
+
+func judgeLeases(name string, s spell) line {
+	return line{name + "no node lease late", fmt.Sprintf("%d of %d, p99 %s", s.Leases.Late, s.Leases.Requests, milliseconds(s.Leases.P99)),
+		rulingOf(s.Leases.Late == 0 && s.Leases.Requests > 0)}
 }
 
 func judgeRestart(f *figures) []line {
-	if f.Restart.Leases.Requests == 0 {
-		return nil // as above
+	var lines []line
+	if s := f.Rollout.spell; s.Leases.Requests > 0 {
+		const name = "configuration rolled out: "
+		lines = append(lines, line{name + "no taint changes", fmt.Sprintf("%d changes", s.TaintChanges), rulingOf(s.TaintChanges == 0)}, judgeLeases(name, s))
 	}
-	return []line{
-		{"rolling restart: no taint changes", fmt.Sprintf("%d changes on %d tainted nodes", f.Restart.TaintChanges, f.Restart.Held), rulingOf(f.Restart.TaintChanges == 0)},
-		{"rolling restart: at most one write of each agent", fmt.Sprintf("%d: %d of the Node, %d of its status", f.Restart.MostInAll, f.Restart.MostWrites, f.Restart.MostStatus),
-			rulingOf(f.Restart.MostInAll <= 1)},
+	if s := f.Restart; s.Leases.Requests > 0 {
+		const name = "rolling restart: "
+		lines = append(lines,
+			line{name + "no taint changes", fmt.Sprintf("%d changes on %d tainted nodes", s.TaintChanges, s.Held), rulingOf(s.TaintChanges == 0)},
+			line{name + "at most one write of each agent", fmt.Sprintf("%d: %d of the Node, %d of its status", s.MostInAll, s.MostWrites, s.MostStatus), rulingOf(s.MostInAll <= 1)},
+			judgeLeases(name, s.spell))
 	}
+	return lines
 }
 
 // growth is how something depends on the number of Nodes.
@@ -145,14 +202,6 @@ type growth struct {
 // growths are what must not grow faster than the fleet, and what must not grow at
 // all.
 func growths() []growth {
-	off := func(f *figures) incident {
-		for _, in := range f.Incidents {
-			if in.Name == "brake off" {
-				return in
-			}
-		}
-		return incident{}
-	}
 	idle := func(f *figures) float64 {
 		if f.Quiet.Seconds < wholeIdle.Seconds() {
 			return 0
@@ -171,20 +220,24 @@ func growths() []growth {
 	return []growth{
 		{"idle requests of the fleet", all(idle), false},
 		{"idle bytes of the fleet", all(bytes), false},
-		{"requests of a mass incident", func(f *figures) float64 { return float64(off(f).Requests) }, false},
-		{"bytes of a mass incident", func(f *figures) float64 { in := off(f); return float64(in.Sent + in.Received) }, false},
+		{"requests of a mass incident", func(f *figures) float64 { return float64(f.off().Requests) }, false},
+		{"bytes of a mass incident", func(f *figures) float64 { in := f.off(); return float64(in.Sent + in.Received) }, false},
 		{"requests of a rolling restart", func(f *figures) float64 { return float64(f.Restart.Requests) }, false},
 		{"idle requests of one agent", idle, true},
 		{"heartbeats of one agent", func(f *figures) float64 { return f.Quiet.Heartbeats }, true},
-		{"requests of one agent in a mass incident", func(f *figures) float64 { return float64(off(f).Requests) / float64(f.Nodes) }, true},
+		{"requests of one agent in a mass incident", func(f *figures) float64 { return float64(f.off().Requests) / float64(f.Nodes) }, true},
 	}
 }
 
-// judgeGrowth fits an exponent to all sizes that were measured.
+// judgeGrowth fits an exponent to all sizes that were measured by full runs. It judges no
+// run that is not one.
 func judgeGrowth(f *figures, others []*figures) []line {
 	var lines []line
 	for _, g := range growths() {
 		l := line{what: g.what + ": grows at most with the power 1.1 of the nodes", verdict: notJudged, measured: "one size only"}
+		if !f.isFull() {
+			l.measured = "not a full run"
+		}
 		if g.perAgent {
 			l.what = g.what + ": does not grow with the nodes"
 		}
@@ -194,7 +247,7 @@ func judgeGrowth(f *figures, others []*figures) []line {
 				points = append(points, point{float64(run.Nodes), y})
 			}
 		}
-		if exponent, ok := fit(points); ok {
+		if exponent, ok := fit(points); ok && f.isFull() {
 			l.measured = fmt.Sprintf("%.3f", exponent)
 			l.verdict = rulingOf(exponent <= mostGrowth)
 			if g.perAgent {
@@ -204,6 +257,16 @@ func judgeGrowth(f *figures, others []*figures) []line {
 		lines = append(lines, l)
 	}
 	return lines
+}
+
+// off returns the mass incident of all nodes without the brake.
+func (f *figures) off() *incident {
+	for _, in := range f.Incidents {
+		if in.Name == brakeOff {
+			return in
+		}
+	}
+	return &incident{}
 }
 
 type point struct{ x, y float64 }

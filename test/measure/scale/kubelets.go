@@ -17,8 +17,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/typed/coordination/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
-
-	"github.com/taintlet/taintlet/test/cluster"
 )
 
 // What a kubelet does by default: it renews its Lease every 10 s, for 40 s, and
@@ -29,11 +27,10 @@ const (
 	statusEvery  = 5 * time.Minute
 )
 
-// kubelets keep the Nodes alive, each with a kubelet's identity and a connection of
-// its own.
+// kubelets is the child process that keeps the Nodes alive: each with a kubelet's
+// identity and a connection of its own, as kubelets have.
 type kubelets struct {
-	stop    context.CancelFunc
-	running sync.WaitGroup
+	setup   *setup
 	mu      sync.Mutex
 	renewed []asked
 	// late counts renewals that were not done when the next one was due.
@@ -49,42 +46,51 @@ type kubelet struct {
 	lease  *coordinationv1.Lease
 }
 
-// startKubelets registers the Nodes, several at a time, and keeps them alive until
-// end.
-func startKubelets(ctx context.Context, c *cluster.Cluster, nodes []string) (*kubelets, error) {
+func newKubelets(s *setup) *kubelets { return &kubelets{setup: s} }
+
+func (k *kubelets) do(c command) (any, error) {
+	switch c.Op {
+	case "start":
+		return nil, k.start()
+	case "report":
+		return k.report(c.From, c.To), nil
+	}
+	return nil, fmt.Errorf("unknown command %q", c.Op)
+}
+
+// start registers the Nodes, several at a time, and keeps them alive until the process
+// ends.
+func (k *kubelets) start() error {
 	const atOnce = 8
-	work, stop := context.WithCancel(context.WithoutCancel(ctx))
-	k := &kubelets{stop: stop}
-	queue, errs := make(chan int), make(chan error, len(nodes))
-	for range atOnce {
-		go func() {
-			for i := range queue {
-				errs <- k.register(ctx, work, c, nodes[i], i)
-			}
-		}()
-	}
-	for i := range nodes {
-		queue <- i
-	}
-	close(queue)
-	var all []error
-	for range nodes {
-		all = append(all, <-errs)
-	}
-	return k, errors.Join(all...)
-}
-
-func (k *kubelets) end() {
-	k.stop()
-	k.running.Wait()
-}
-
-// register makes a Node and its Lease, and starts what keeps it alive.
-func (k *kubelets) register(ctx, work context.Context, c *cluster.Cluster, name string, number int) error {
-	config, err := c.Config("system:node:"+name, "system:nodes")
+	admin, err := corev1client.NewForConfig(k.setup.as(k.setup.Admin))
 	if err != nil {
 		return err
 	}
+	queue, errs := make(chan int), make(chan error, len(k.setup.Nodes))
+	for range atOnce {
+		go func() {
+			for i := range queue {
+				errs <- k.register(context.Background(), admin, i)
+			}
+		}()
+	}
+	for i := range k.setup.Nodes {
+		queue <- i
+	}
+	close(queue)
+	var first error
+	for range k.setup.Nodes {
+		if err := <-errs; first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+// register makes a Node and its Lease, and starts what keeps it alive.
+func (k *kubelets) register(ctx context.Context, admin *corev1client.CoreV1Client, number int) error {
+	name := k.setup.Nodes[number]
+	config := k.setup.by(k.setup.Kubelets[name])
 	config.ContentType = "application/vnd.kubernetes.protobuf"
 	core, err := corev1client.NewForConfig(config)
 	if err != nil {
@@ -104,10 +110,10 @@ func (k *kubelets) register(ctx, work context.Context, c *cluster.Cluster, name 
 	}
 	// Admission gives a new Node a taint, which the controller would remove, 20 a
 	// second for all.
-	if _, err := c.Client().CoreV1().Nodes().Patch(ctx, name, "application/merge-patch+json", []byte(`{"spec":{"taints":[]}}`), metav1.PatchOptions{}); err != nil {
+	if _, err := admin.Nodes().Patch(ctx, name, "application/merge-patch+json", []byte(`{"spec":{"taints":[]}}`), metav1.PatchOptions{}); err != nil {
 		return fmt.Errorf("untaint node %s: %w", name, err)
 	}
-	k.running.Go(func() { one.run(work) })
+	go one.run(ctx)
 	return nil
 }
 
@@ -197,7 +203,8 @@ func (k *kubelets) note(a asked) {
 	k.renewed = append(k.renewed, a)
 }
 
-// leaseReport is how renewals fared.
+// leaseReport is how renewals fared. Late is how many were not done when the next one
+// was due.
 type leaseReport struct {
 	latency
 	Late int

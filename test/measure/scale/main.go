@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -27,12 +28,15 @@ import (
 )
 
 type options struct {
-	nodes                                      int
-	ramp, idle, base, restart, observed, limit time.Duration
-	brake, stolen                              int
-	keep, short                                bool
-	module                                     string // its folder
-	results                                    string
+	nodes                               int
+	ramp, idle, base, restart, observed time.Duration
+	refresh, limit                      time.Duration
+	brake, stolen                       int
+	parts                               []string // empty: all
+	keep                                bool
+	partial                             string // what a full run has and this one has not
+	module                              string // its folder
+	results                             string
 }
 
 func parse(args []string) (*options, error) {
@@ -44,9 +48,10 @@ func parse(args []string) (*options, error) {
 	flags.DurationVar(&o.idle, "idle", 10*time.Minute, "how long they are idle: whole heartbeats, and a refresh of the slices")
 	flags.DurationVar(&o.base, "base", time.Minute, "how long the cluster is measured without agents")
 	flags.DurationVar(&o.restart, "restart", 50*time.Second, "the time in which all agents are restarted, a tenth at a time")
-	flags.DurationVar(&o.observed, "observed", time.Minute, "how long each incident is observed")
-	flags.DurationVar(&o.limit, "limit", 2*time.Hour, "stop after this time, and report what was measured by then")
-	flags.BoolVar(&o.short, "short", false, "leave the roll-outs and the fleet brake out")
+	flags.DurationVar(&o.observed, "observed", 0, "how long each incident is observed (default 1m0s, and 10 s more than the last taint may take)")
+	flags.DurationVar(&o.refresh, "refresh", 10*time.Minute, "how long the agents are observed after their EndpointSlices have changed")
+	flags.DurationVar(&o.limit, "limit", 3*time.Hour, "stop after this time, and report what was measured by then")
+	flags.StringSliceVar(&o.parts, "parts", nil, "measure these alone, in the order of a full run: "+strings.Join(partNames(), ", "))
 	flags.IntVar(&o.stolen, "stolen", 0, "measure nothing but how late a taint is beside a stolen token on so many connections; writes no results")
 	flags.BoolVar(&o.keep, "keep", false, "keep the logs")
 	flags.StringVar(&o.results, "results", "", "where results are written (default: test/measure/scale/results)")
@@ -59,10 +64,36 @@ func parse(args []string) (*options, error) {
 	if o.nodes < 20 {
 		return nil, fmt.Errorf("--nodes %d: must be at least 20", o.nodes)
 	}
-	if o.brake = config.Default().FleetBrake.Percent; o.short {
-		o.brake = 0
+	for _, part := range o.parts {
+		if !slices.Contains(partNames(), part) {
+			return nil, fmt.Errorf("--parts %s: must be one of %s", part, strings.Join(partNames(), ", "))
+		}
 	}
+	usual := max(time.Minute, lastTaintWithin(o.nodes)+settle)
+	o.observed = cmp.Or(o.observed, usual)
+	o.partial = partialBy(flags, o.parts, usual)
+	o.brake = config.Default().FleetBrake.Percent
 	return o, nil
+}
+
+// partialBy says what a full run has and this one has not; empty: nothing. observed is how
+// long a full run of this size observes an incident.
+func partialBy(flags *pflag.FlagSet, parts []string, observed time.Duration) string {
+	var all []string
+	if len(parts) > 0 {
+		all = append(all, "only "+strings.Join(parts, ", "))
+	}
+	flags.Visit(func(f *pflag.Flag) {
+		given, err := time.ParseDuration(f.Value.String())
+		usual, defaultErr := time.ParseDuration(f.DefValue)
+		if f.Name == "observed" {
+			usual = observed
+		}
+		if err == nil && defaultErr == nil && given < usual && f.Name != "limit" {
+			all = append(all, fmt.Sprintf("%s %s, not %s", f.Name, given, usual))
+		}
+	})
+	return strings.Join(all, "; ")
 }
 
 func main() {
@@ -88,18 +119,18 @@ func runAll(ctx context.Context, o *options) (holds bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	r := &run{stage: s, f: &figures{Origin: measure.Here(o.module), Nodes: o.nodes, Admission: map[string]float64{}}}
+	r := &run{stage: s, f: &figures{Origin: measure.Here(o.module), Nodes: o.nodes, Partial: o.partial, CPUs: runtime.NumCPU(), Admission: map[string]float64{}}}
 	if o.stolen > 0 {
 		return r.stolen(ctx)
 	}
 	if err := r.all(ctx); err != nil {
 		return false, err
 	}
-	others, err := readResults(o.results, r.f)
+	known, err := readResults(o.results)
 	if err != nil {
 		return false, err
 	}
-	lines := judge(r.f, others)
+	lines := judge(r.f, ofOtherSizes(newestFull(known), o.nodes))
 	text := render(r.f, lines)
 	fmt.Print(text)
 	fails := slices.ContainsFunc(lines, func(l line) bool { return l.verdict == no })

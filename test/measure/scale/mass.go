@@ -2,24 +2,68 @@ package main
 
 import (
 	"context"
-	"github.com/taintlet/taintlet/test/bed"
 	"time"
 
 	"github.com/taintlet/taintlet/test/process"
 )
 
-// incident makes the memory of all hosts bad at the same moment, and well again.
-// whileHeld is done in between; nil: nothing.
-func (r *run) incident(ctx context.Context, name string, whileHeld func(context.Context) error) error {
-	at := len(r.f.Incidents)
-	r.f.Incidents = append(r.f.Incidents, incident{Name: name})
-	if err := r.observe(ctx, at); err != nil {
+// zones is how many zones there are.
+const zones = 3
+
+// braked is a mass incident while the fleet brake is on, and no longer cautious.
+func (r *run) braked(ctx context.Context) error {
+	return r.longBraked(ctx, "brake on, agents long started", 1)
+}
+
+// zoneBraked is that of one zone.
+func (r *run) zoneBraked(ctx context.Context) error {
+	return r.longBraked(ctx, "one zone, brake on, agents long started", zones)
+}
+
+func (r *run) longBraked(ctx context.Context, name string, step int) error {
+	if err := r.brakeAt(ctx, r.options.brake); err != nil {
 		return err
 	}
-	if whileHeld != nil {
-		if err := whileHeld(ctx); err != nil {
-			return err
-		}
+	if err := process.Pause(ctx, time.Until(r.configured.Add(cautiousFor))); err != nil {
+		return err
+	}
+	return r.incident(ctx, name, step)
+}
+
+const brakeOff = "brake off"
+
+// unbraked is a mass incident without the fleet brake.
+func (r *run) unbraked(ctx context.Context) error { return r.unbrakedOf(ctx, brakeOff, 1) }
+
+// zone is that of one zone.
+func (r *run) zone(ctx context.Context) error { return r.unbrakedOf(ctx, "one zone, brake off", zones) }
+
+func (r *run) unbrakedOf(ctx context.Context, name string, step int) error {
+	if err := r.brakeAt(ctx, 0); err != nil {
+		return err
+	}
+	return r.incident(ctx, name, step)
+}
+
+// cautious gives all agents the fleet brake again, and makes all hosts bad while it
+// is cautious.
+func (r *run) cautious(ctx context.Context) error {
+	if _, err := r.reconfigure(ctx, r.options.brake); err != nil {
+		return err
+	}
+	return r.incident(ctx, "brake on, just rolled out", 1)
+}
+
+// incident makes the memory of all hosts, or of every so many, bad at the same moment,
+// measures what follows, and makes it well again.
+func (r *run) incident(ctx context.Context, name string, step int) error {
+	if err := r.taint(ctx, 0); err != nil {
+		return err
+	}
+	in := &incident{Name: name, Bad: (len(r.nodes) + step - 1) / step}
+	r.f.Incidents = append(r.f.Incidents, in)
+	if err := r.observe(ctx, in, step); err != nil {
+		return err
 	}
 	well := time.Now()
 	if err := r.level("OK", 0, len(r.nodes)); err != nil {
@@ -28,44 +72,33 @@ func (r *run) incident(ctx context.Context, name string, whileHeld func(context.
 	if err := r.view.until(ctx, 0); err != nil {
 		return err
 	}
-	r.f.Incidents[at].Cleared = time.Since(well)
+	in.Cleared = time.Since(well)
 	return process.Pause(ctx, settle)
 }
 
-// observe makes the memory of all hosts bad and measures what follows.
-func (r *run) observe(ctx context.Context, at int) error {
-	in := &r.f.Incidents[at]
+// observe makes the memory of hosts bad and measures what follows.
+func (r *run) observe(ctx context.Context, in *incident, step int) error {
 	before, err := r.report()
 	if err != nil {
 		return err
 	}
-	w := window{From: time.Now()}
-	in.Cost, err = r.during(ctx, func() error {
-		if err := r.level("Degraded", 0, len(r.nodes)); err != nil {
+	var last time.Time
+	w, err := r.spell(ctx, &in.spell, func() error {
+		bad := command{Op: "level", Level: "Degraded", Count: len(r.nodes), Step: step}
+		if err := r.agents.tell(bad, nil); err != nil {
 			return err
 		}
-		return process.Pause(ctx, r.options.observed)
+		err := process.Pause(ctx, r.options.observed)
+		in.Tainted, last, _ = r.view.now()
+		return err
 	})
 	if err != nil {
 		return err
 	}
-	w.To = w.From.Add(r.options.observed)
-	var last time.Time
-	if in.Tainted, last, _ = r.view.now(); in.Tainted > 0 {
+	if in.Tainted > 0 {
 		in.Last = last.Sub(w.From)
 	}
 	after, err := r.report()
-	if err != nil {
-		return err
-	}
 	in.Sent, in.Received = after.Sent-before.Sent, after.Received-before.Received
-	if in.Foreign, in.Leases, err = r.others(w); err != nil {
-		return err
-	}
-	r.later = append(r.later, func(l log) {
-		own, in := l.of(bed.User, w), &r.f.Incidents[at]
-		in.Requests, in.Peak, in.PerAgent = len(own), own.peak(), r.perAgent(own)
-		in.TooMany, in.Failed = own.refused()
-	})
-	return nil
+	return err
 }

@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/taintlet/taintlet/test/bed"
+	"maps"
 	"os"
 	"path/filepath"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -14,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
 	"github.com/taintlet/taintlet/test/measure"
 	"github.com/taintlet/taintlet/test/process"
@@ -38,15 +40,18 @@ type stage struct {
 	nodes   []string
 	setup   *setup
 
-	kubelets        *kubelets
-	view            *view
-	agents, foreign *child
+	view                      *view
+	timers                    *timers
+	kubelets, agents, foreign *child
+	slices                    *sliceController
+	brake                     int       // percent, as it is configured
+	configured                time.Time // when the last agent got it
 }
 
 // setUp makes the cluster with its Nodes, alive, and taintlet's permissions and
 // policies as they are shipped. No agent runs yet.
 func setUp(ctx context.Context, o *options) (*stage, error) {
-	s := &stage{options: o}
+	s := &stage{options: o, timers: newTimers()}
 	return s, s.prepare(ctx)
 }
 
@@ -58,7 +63,7 @@ func (s *stage) prepare(ctx context.Context) (err error) {
 		return err
 	}
 	s.config = filepath.Join(s.folder, "config.yaml")
-	if err := s.configure(s.options.brake); err != nil {
+	if err := s.configure(s.options.firstBrake()); err != nil {
 		return err
 	}
 	measure.Say("the control plane starts")
@@ -82,7 +87,7 @@ func (s *stage) prepare(ctx context.Context) (err error) {
 // tearDown ends everything.
 func (s *stage) tearDown() error {
 	var errs []error
-	for _, c := range []*child{s.agents, s.foreign} {
+	for _, c := range []*child{s.agents, s.foreign, s.kubelets} {
 		if c != nil {
 			errs = append(errs, c.end())
 		}
@@ -90,8 +95,8 @@ func (s *stage) tearDown() error {
 	if s.view != nil {
 		s.view.end()
 	}
-	if s.kubelets != nil {
-		s.kubelets.end()
+	if s.slices != nil {
+		s.slices.end()
 	}
 	if s.cluster != nil {
 		errs = append(errs, s.cluster.Stop())
@@ -112,6 +117,7 @@ func (s *stage) configure(brakePercent int) error {
 	if err := os.WriteFile(s.config+".new", []byte(text), 0o600); err != nil {
 		return err
 	}
+	s.brake = brakePercent
 	return os.Rename(s.config+".new", s.config)
 }
 
@@ -120,21 +126,35 @@ func (s *stage) register(ctx context.Context) (err error) {
 	for i := range s.options.nodes {
 		s.nodes = append(s.nodes, fmt.Sprintf("node-%05d.region-1.example.com", i))
 	}
-	s.kubelets, err = startKubelets(ctx, s.cluster, s.nodes)
-	return err
+	s.setup = &setup{Host: s.cluster.URL(), CA: s.cluster.Admin().CAData, Nodes: s.nodes, Tokens: map[string]string{}, Config: s.config}
+	own := *s.setup
+	own.Admin, own.Kubelets = s.cluster.Admin().BearerToken, map[string]certificate{}
+	for _, name := range s.nodes {
+		c, err := s.cluster.Config("system:node:"+name, "system:nodes")
+		if err != nil {
+			return err
+		}
+		own.Kubelets[name] = certificate{c.CertData, c.KeyData}
+	}
+	if s.kubelets, err = startChild(ctx, kubeletsKind, s.folder, &own); err != nil {
+		return err
+	}
+	return s.kubelets.tell(command{Op: "start"}, nil)
 }
 
 // makeSlices makes the EndpointSlices of the agents, of the cluster's DNS and of
-// the API server, of the size that the controllers give them.
-func (s *stage) makeSlices(ctx context.Context) error {
-	for first := 0; first < len(s.nodes); first += sliceSize {
-		slice := bed.NewSlice(bed.Namespace, fmt.Sprintf("taintlet-%05d", first/sliceSize), "taintlet", "metrics", bed.AgentPort)
-		for i := first; i < min(first+sliceSize, len(s.nodes)); i++ {
-			addEndpoint(slice, s.nodes[i], i)
-		}
-		if err := bed.CreateSlices(ctx, s.cluster, slice); err != nil {
-			return err
-		}
+// the API server, of the size that the controllers give them. Neighbouring Nodes are in
+// different slices, as pods come in no order of their Nodes.
+func (s *stage) makeSlices(ctx context.Context) (err error) {
+	agents := make([]*discoveryv1.EndpointSlice, (len(s.nodes)+sliceSize-1)/sliceSize)
+	for i := range agents {
+		agents[i] = bed.NewSlice(bed.Namespace, fmt.Sprintf("taintlet-%05d", i), "taintlet", "metrics", bed.AgentPort)
+	}
+	for i, node := range s.nodes {
+		addEndpoint(agents[i%len(agents)], node, i)
+	}
+	if s.slices, err = startSliceController(ctx, s.cluster, agents); err != nil {
+		return err
 	}
 	dns := bed.NewSlice(metav1.NamespaceSystem, "kube-dns-00000", "kube-dns", "dns-tcp", 53)
 	addEndpoint(dns, s.nodes[0], 0)
@@ -156,7 +176,6 @@ func addEndpoint(slice *discoveryv1.EndpointSlice, node string, number int) {
 // foreign client.
 func (s *stage) identify(ctx context.Context) error {
 	measure.Say("%d tokens are made", len(s.nodes))
-	s.setup = &setup{Host: s.cluster.URL(), CA: s.cluster.Admin().CAData, Nodes: s.nodes, Tokens: map[string]string{}, Config: s.config}
 	for _, name := range s.nodes {
 		token, err := s.cluster.TokenOn(ctx, bed.Namespace, bed.Account, name, cluster.LongToken)
 		if err != nil {
@@ -189,4 +208,24 @@ func (s *stage) report() (r agentsReport, err error) {
 // level makes some Nodes' memory have that level.
 func (s *stage) level(level string, first, count int) error {
 	return s.agents.tell(command{Op: "level", Level: level, First: first, Count: count}, nil)
+}
+
+// late says how late the timers of this program's processes were within some time.
+func (s *stage) late(from, to time.Time) (map[string]latency, error) {
+	all := map[string]latency{harnessName: s.timers.late(from, to)}
+	for name, c := range s.children() {
+		var l latency
+		if err := c.tell(command{Op: lateness, From: from, To: to}, &l); err != nil {
+			return nil, err
+		}
+		all[name] = l
+	}
+	return all, nil
+}
+
+// children are the child processes that run, by their names in a cost.
+func (s *stage) children() map[string]*child {
+	all := map[string]*child{kubeletsName: s.kubelets, agentsName: s.agents, foreignName: s.foreign}
+	maps.DeleteFunc(all, func(_ string, c *child) bool { return c == nil })
+	return all
 }

@@ -22,6 +22,9 @@ const floods = 3
 // with the token of another agent, and with that of an account without rights. It
 // reports whether the first is as soon.
 func (r *run) stolen(ctx context.Context) (holds bool, err error) {
+	if err := r.start(ctx); err != nil {
+		return false, err
+	}
 	if err := r.idle(ctx); err != nil {
 		return false, err
 	}

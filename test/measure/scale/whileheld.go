@@ -3,42 +3,47 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/taintlet/taintlet/test/cluster"
 	"github.com/taintlet/taintlet/test/process"
 )
 
-// whileHeld measures the controller while all Nodes are held, restarts all agents,
-// and measures again with half of the Nodes.
+// whileHeld measures the controller and the keep policy while all Nodes are held, a
+// tenth of them and none.
 func (r *run) whileHeld(ctx context.Context) error {
-	n := len(r.nodes)
-	if err := r.status(ctx); err != nil {
+	if err := r.brakeAt(ctx, 0); err != nil {
 		return err
 	}
-	if err := r.heldNow(ctx); err != nil {
-		return err
+	for _, count := range []int{len(r.nodes), len(r.nodes) / 10, 0} {
+		if err := r.taint(ctx, count); err != nil {
+			return err
+		}
+		if err := process.Pause(ctx, 3*settle); err != nil { // what the change left to do
+			return err
+		}
+		if count == len(r.nodes) {
+			if err := r.status(ctx); err != nil {
+				return err
+			}
+		}
+		if err := r.heldNow(ctx, count); err != nil {
+			return err
+		}
 	}
-	if err := r.restartAll(ctx); err != nil {
-		return err
-	}
-	if err := r.level("OK", 0, n/2); err != nil {
-		return err
-	}
-	if err := r.view.until(ctx, n-n/2); err != nil {
-		return err
-	}
-	if err := process.Pause(ctx, settle); err != nil {
-		return err
-	}
-	return r.heldNow(ctx)
+	return nil
 }
 
-// heldNow measures the controller while as many Nodes are held as now are.
-func (r *run) heldNow(ctx context.Context) error {
-	var h held
-	h.Nodes, _, _ = r.view.now()
-	metrics, err := r.metrics(ctx)
+// heldNow measures the controller while so many Nodes are held.
+func (r *run) heldNow(ctx context.Context, count int) error {
+	h := &held{Nodes: count}
+	r.f.Held = append(r.f.Held, h)
+	before, err := r.metrics(ctx)
 	if err != nil {
 		return err
 	}
@@ -52,14 +57,54 @@ func (r *run) heldNow(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for policy, mean := range evaluations(metrics, after) {
-		r.f.Admission[fmt.Sprintf("policy %s, mean for each write of the controller, %d held", policy, h.Nodes)] = mean
-	}
-	h.Seconds, h.Cores, h.APIServer = c.Seconds, c.Cores[cluster.ControllerManager], c.Cores[cluster.APIServer]
-	at := len(r.f.Held)
-	r.f.Held = append(r.f.Held, h)
+	h.Policy = evaluations(before, after)[keepPolicy]
+	h.Seconds, h.Cores, h.APIServer, h.Cost = c.Seconds, c.Cores[cluster.ControllerManager], c.Cores[cluster.APIServer], c
 	r.later = append(r.later, func(l log) {
-		r.f.Held[at].Patches = float64(len(l.of(controllerUser, w).only("patch", "nodes"))) / r.options.observed.Minutes()
+		h.Patches = float64(len(l.of(controllerUser, w).only("patch", "nodes"))) / r.options.observed.Minutes()
 	})
+	return r.timeWrites(ctx, h)
+}
+
+const (
+	keepPolicy = "taintlet-keep"
+	// untaint is how the controller removes a taint.
+	untaint = `{"spec":{"taints":null}}`
+)
+
+// timeWrites times writes of the controller, which the keep policy judges, beside those of
+// an administrator, which it does not: dry runs in turn, of the first Node.
+func (r *run) timeWrites(ctx context.Context, h *held) error {
+	config, err := r.cluster.Config(controllerUser, "system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated")
+	if err != nil {
+		return err
+	}
+	controller, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	before, err := r.metrics(ctx)
+	if err != nil {
+		return err
+	}
+	took := map[kubernetes.Interface][]time.Duration{}
+	for range admissionTries {
+		for _, client := range []kubernetes.Interface{controller, r.cluster.Client()} {
+			begin := time.Now()
+			_, err := client.CoreV1().Nodes().Patch(ctx, r.nodes[0], types.MergePatchType, []byte(untaint), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+			if err != nil {
+				return fmt.Errorf("a write as the controller: %w", err)
+			}
+			took[client] = append(took[client], time.Since(begin))
+		}
+	}
+	after, err := r.metrics(ctx)
+	if err != nil {
+		return err
+	}
+	median := func(all []time.Duration) float64 {
+		slices.Sort(all)
+		return float64(all[len(all)/2].Microseconds()) / 1000
+	}
+	h.Timed, h.WithPolicy, h.WithoutPolicy = evaluations(before, after)[keepPolicy], median(took[controller]), median(took[r.cluster.Client()])
 	return nil
 }

@@ -1,0 +1,222 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+var update = flag.Bool("update", false, "write what the results say into docs/scale.md")
+
+const scalePage = "../../../docs/scale.md"
+
+// pageSizes are those of the full runs that docs/scale.md rests on.
+func pageSizes() []int { return []int{100, 1000, 5000} }
+
+// results are what the page is made of: all runs, and the newest full one of each size.
+type results struct {
+	all  []*figures
+	full []*figures
+}
+
+func committedResults(t *testing.T) *results {
+	t.Helper()
+	all, err := readResults("results")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resultsOf(all)
+}
+
+func resultsOf(all []*figures) *results {
+	full := slices.DeleteFunc(newestFull(all), func(f *figures) bool { return !slices.Contains(pageSizes(), f.Nodes) })
+	return &results{all, full}
+}
+
+// pageSections are the generated parts of the page, by name.
+func pageSections() map[string]func(*results, printer) {
+	return map[string]func(*results, printer){
+		"runs": (*results).runs, "demands": (*results).demands, "growth": (*results).growth, "larger": (*results).larger,
+		"idle": (*results).idle, "cost": (*results).cost, "incidents": (*results).incidents, "incident requests": (*results).incidentRequests,
+		"restarts": (*results).restarts, "restart requests": (*results).restartRequests, "held": (*results).held, "status": (*results).status, "limits": (*results).limits, "own": (*results).own,
+	}
+}
+
+// generated finds a part that is generated: its name, and its text.
+func generated() *regexp.Regexp {
+	return regexp.MustCompile(`(?s)<!-- generated: ([a-z ]+) -->\n(.*?)<!-- end -->`)
+}
+
+// generate returns the page with each generated part as the results have it.
+func generate(page string, r *results) (string, error) {
+	left := pageSections()
+	var err error
+	page = generated().ReplaceAllStringFunc(page, func(part string) string {
+		name := generated().FindStringSubmatch(part)[1]
+		section := left[name]
+		if section == nil {
+			err = fmt.Errorf("<!-- generated: %s -->: no such part, or it is there twice", name)
+			return part
+		}
+		delete(left, name)
+		var b strings.Builder
+		section(r, func(format string, args ...any) { fmt.Fprintf(&b, format, args...) })
+		return fmt.Sprintf("<!-- generated: %s -->\n%s<!-- end -->", name, b.String())
+	})
+	if err == nil && len(left) > 0 {
+		err = fmt.Errorf("the page lacks the parts %q", slices.Sorted(maps.Keys(left)))
+	}
+	return page, err
+}
+
+// The figures of docs/scale.md are those of the newest full runs.
+func TestScalePage(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(scalePage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := generate(string(text), committedResults(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *update {
+		if err := os.WriteFile(scalePage, []byte(want), 0o644); err != nil { //nolint:gosec // for everybody to read
+			t.Fatal(err)
+		}
+		text = []byte(want)
+	}
+	if string(text) != want {
+		t.Errorf("docs/scale.md is not what the results say; after a look at the difference: go test ./test/measure/scale -run TestScalePage -update\n%s", firstDifference(string(text), want))
+	}
+	for _, figure := range figuresIn(generated().ReplaceAllString(string(text), "")) {
+		t.Errorf("docs/scale.md: the figure %s is outside the generated tables", figure)
+	}
+}
+
+func firstDifference(is, want string) string {
+	a, b := strings.Split(is, "\n"), strings.Split(want, "\n")
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			return fmt.Sprintf("line %d is   %s\nand should be %s", i+1, a[i], b[i])
+		}
+	}
+	return fmt.Sprintf("%d lines, and should be %d", len(a), len(b))
+}
+
+// figuresOf returns the figures of the generated parts of a page.
+func figuresOf(page string) map[string]bool {
+	all := map[string]bool{}
+	for _, part := range generated().FindAllStringSubmatch(page, -1) {
+		for _, figure := range figuresIn(part[2]) {
+			all[figure] = true
+		}
+	}
+	return all
+}
+
+// figuresIn returns the numbers of a text, but for those in code, addresses of links, and
+// words such as p99.
+func figuresIn(text string) []string {
+	text = regexp.MustCompile("(?s)```.*?```|`[^`]*`|\\]\\([^)]*\\)").ReplaceAllString(text, " ")
+	var all []string
+	for _, found := range regexp.MustCompile(`(?:^|[^\w.,-])(\d+(?:,\d{3})*(?:\.\d+)?)`).FindAllStringSubmatch(text, -1) {
+		all = append(all, found[1])
+	}
+	return all
+}
+
+// unfounded returns the figures of a text that no result has.
+func unfounded(text string, known map[string]bool) []string {
+	return slices.DeleteFunc(figuresIn(text), func(figure string) bool { return known[figure] })
+}
+
+// A sentence of another page that refers to docs/scale.md has no figure that is not there.
+func TestOtherPagesQuoteTheScalePage(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile(scalePage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := figuresOf(string(page))
+	pages, err := filepath.Glob("../../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range append(pages, "../../../README.md", "README.md") {
+		if path == scalePage {
+			continue
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, sentence := range sentencesAbout(string(text)) {
+			for _, figure := range unfounded(sentence, known) {
+				t.Errorf("%s: %s stands not in docs/scale.md: %s", path, figure, sentence)
+			}
+		}
+	}
+}
+
+// sentencesAbout returns the sentences of a text that refer to docs/scale.md.
+func sentencesAbout(text string) []string {
+	var some []string
+	for _, sentence := range regexp.MustCompile(`[.?!](?:\s|$)|\n\n|\n- |\n\|`).Split(text, -1) {
+		if regexp.MustCompile(`\]\((?:[./\w]*/)?scale\.md(?:#[\w-]*)?\)`).MatchString(sentence) {
+			some = append(some, sentence)
+		}
+	}
+	return some
+}
+
+// Partial runs are in no table of full runs, and a size without a full run is named.
+func TestPageTellsPartialRuns(t *testing.T) {
+	t.Parallel()
+	partial, older := good(5000), good(1000)
+	partial.Partial, partial.file = "only incident", "partial-5000"
+	older.Incidents[1].Last, older.file = 7777*time.Millisecond, "older"
+	newer := good(1000)
+	newer.file = "newer"
+	r := resultsOf([]*figures{older, partial, newer, good(100), good(333)})
+	text := map[string]string{}
+	for name, section := range pageSections() {
+		var b strings.Builder
+		section(r, func(format string, args ...any) { fmt.Fprintf(&b, format, args...) })
+		text[name] = b.String()
+	}
+	for section, want := range map[string]string{
+		"runs": "| 5,000 | no full run |", "limits": "results/partial-5000.md), partial | 5,000 of 5,000 |", "demands": "| demand | 100 nodes | 1,000 nodes |\n",
+		"larger": "From the run of 1,000 nodes", "incidents": "| brake off | 1,000 | 1,000 of 1,000 | 5.0 s |",
+	} {
+		if !strings.Contains(text[section], want) {
+			t.Errorf("%s lacks %q:\n%s", section, want, text[section])
+		}
+	}
+	for section, got := range text {
+		if section != "limits" && strings.Contains(got, "partial-5000") || strings.Contains(got, "7.8 s") || strings.Contains(got, "| 333 |") && section != "limits" {
+			t.Errorf("%s has a run that is partial, old or of another size:\n%s", section, got)
+		}
+	}
+}
+
+// A figure of the text has to stand in a table.
+func TestUnfounded(t *testing.T) {
+	t.Parallel()
+	known := figuresOf("<!-- generated: idle -->\n| 5,000 | 12.06 | 7.4 s |\n<!-- end -->\nand 99 MiB")
+	got := unfounded("12.06 of 5,000 in `13 s`, [here](of/14.md), p99, v1.36; 7.4 s, 430 MiB, 0.1 and 99", known)
+	if want := []string{"430", "0.1", "99"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	text := "An agent makes 49 requests. A fleet was [measured](docs/scale.md#idle) with 5 nodes. Then 6.\n\n- So [others](other-scale.md) do 7"
+	if got := sentencesAbout(text); len(got) != 1 || !strings.Contains(got[0], "with 5 nodes") {
+		t.Errorf("%q", got)
+	}
+}
