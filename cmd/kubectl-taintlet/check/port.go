@@ -57,7 +57,7 @@ func nameOf(p *corev1.Pod) string {
 // being declared is not found: no API knows of it.
 func portCheck() check {
 	return check{
-		name: "port", link: "deploy/README.md#tune",
+		name: "port", link: "deploy/README.md#ports",
 		remedy: "choose a port that is free on all hosts: port in the chart's values; in deploy/taintlet.yaml --listen, containerPort and the Service. Then ask with --port",
 		ask: func(ctx context.Context, s *scene) answer {
 			taken, err := s.podsWithPort(ctx)
