@@ -45,7 +45,7 @@ func commands(t *testing.T) map[string]string {
 }
 
 // The commands of the README install, verify, tune and uninstall, in each of
-// the three ways.
+// the two ways.
 func TestCommandsOfTheREADME(t *testing.T) {
 	cluster.SkipUnlessRequired(t)
 	cluster.SkipWithoutMutatingAdmissionPolicy(t) // the commands are for a cluster that has it
@@ -74,7 +74,6 @@ func TestCommandsOfTheREADME(t *testing.T) {
 	removals := []string{"kubectl --namespace taintlet-system delete daemonset", "taintlet cleanup all", "kubectl delete --ignore-not-found"}
 	for _, way := range [][]string{
 		append([]string{"kubectl apply -f deploy/keep.yaml", "kubectl --namespace taintlet-system rollout"}, removals...),
-		append([]string{"mkdir -p mine", "kubectl --namespace taintlet-system rollout"}, removals...),
 		{
 			"kubectl create namespace", "kubectl --namespace taintlet-system rollout", "cat >tuning.yaml",
 			"kubectl taintlet evictions", "cat >evicting.yaml", "kubectl --namespace taintlet-system get leases", "# the same values without",

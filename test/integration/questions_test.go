@@ -27,9 +27,8 @@ const questionsPage = "../../docs/troubleshooting.md"
 // questions are what an operator asks at night, and what the answer must contain
 // besides what the page shows.
 var questions = []struct{ heading, answer string }{
-	// worker-2 recovers for two minutes, so what shows it is asked first.
+	// worker-2 recovers for two minutes, so its taint is asked for first.
 	{"What clears it?", `last sign +\d+ s ago(?s:.*)worker-2 +MemoryPressure +Degraded +\d+ s .* in \d+ (?:s|min) .* clears at \d\d:\d\d UTC if it stays above 7.5 %`},
-	{"Which nodes are affected?", `^5 agents, 1 healthy, 4 tainted\nDaemonSet taintlet-system/taintlet: 5 desired, 5 ready; version `},
 	{"Is it safe to uninstall?", `would remove taint taintlet.dev/memory-pressure:NoSchedule`},
 	{"Why is this node tainted?", `HostMemoryPressure +True +MemoryLow +available .* threshold 5 %`},
 	{"Did it flap?", `worker-3 .*NoSchedule \(kept\) +- +3 `},
