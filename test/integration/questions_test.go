@@ -98,9 +98,11 @@ func incident(t *testing.T, c *cluster.Cluster) {
 		hosts["worker-3"].Memory(50)
 		waitNode(t, c, "worker-3", cluster.HasCondition("HostMemoryPressure", corev1.ConditionFalse))
 	}
-	hosts["worker-3"].Memory(2)
+	hosts["worker-3"].Memory(4)
 	waitNode(t, c, "worker-3", isBad)
 	clearLater(t, c)
+	hosts["worker-3"].Memory(2) // much less: the condition is written anew, with the wait that is configured now
+	waitNode(t, c, "worker-3", saying("clears after 8 min"))
 	contest(t, c, hosts["worker-4"], "worker-4", memoryKey)
 	c.WaitAgentEvent(t, "worker-4", "TaintContested", "kubectl-taint")
 	hosts["worker-1"].Memory(2)
