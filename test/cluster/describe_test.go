@@ -39,7 +39,7 @@ func TestTimelessKeepsWhatIsConfigured(t *testing.T) {
 		"2026-11-22T08:05:49Z  TaintContested":                         "…  TaintContested",
 		"available 21.2 GiB of 23.5 GiB (90.2 %) on /, threshold 10 %": "available … on /, threshold … %",
 		"threshold 10 %; 1.12 GiB were taken on / in 615 ms since 03:05 UTC; who wrote them cannot be seen; since 03:05 UTC": "threshold 10 %; since …",
-		"available 328 MiB of 16 GiB (1.9 %), threshold 5 %":                                                                 "available 328 MiB of 16 GiB (1.9 %), threshold 5 %",
+		"available 328 MiB of 16 GiB (2.0 %), threshold 5 %":                                                                 "available 328 MiB of 16 GiB (2.0 %), threshold 5 %",
 	} {
 		if got := Timeless(text); got != want {
 			t.Errorf("Timeless(%q) = %q, want %q", text, got, want)

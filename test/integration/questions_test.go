@@ -27,20 +27,15 @@ const questionsPage = "../../docs/troubleshooting.md"
 // questions are what an operator asks at night, and what the answer must contain
 // besides what the page shows.
 var questions = []struct{ heading, answer string }{
+	// worker-2 recovers for two minutes, so its taint is asked for first.
+	{"What clears it?", `last sign +\d+ s ago(?s:.*)worker-2 +MemoryPressure +Degraded +\d+ s .* in \d+ (?:s|min) .* clears at \d\d:\d\d UTC if it stays above 7.5 %`},
+	{"Is it safe to uninstall?", `would remove taint taintlet.dev/memory-pressure:NoSchedule`},
 	{"Why is this node tainted?", `HostMemoryPressure +True +MemoryLow +available .* threshold 5 %`},
-	{"What clears it?", `last sign +\d+ s ago(?s:.*)worker-2 +MemoryPressure +Degraded +\d+ s .* in \d+ min .* clears at \d\d:\d\d UTC if it stays above 7.5 %`},
 	{"Did it flap?", `worker-3 .*NoSchedule \(kept\) +- +3 `},
 	{"Who removed my taint?", `TaintContested .* kubectl-taint `},
 	{"What would happen at another threshold?", `MemoryPressure +Degraded .* threshold 60 %`},
-	{"What changed at 03:12?", `T\d\d:\d\d:\d\dZ +worker-4 +HostMemoryPressureDegraded `},
-	{"Which nodes are affected?", `^5 agents, 1 healthy, 4 tainted\nDaemonSet taintlet-system/taintlet: 5 desired, 5 ready; version `},
-	{"Is it safe to uninstall?", `would remove taint taintlet.dev/memory-pressure:NoSchedule`},
-	{"How do I turn eviction on safely?", `default/web`},
+	{"What happened last night?", `HostMemoryPressureDegraded `},
 	{"How do I exclude a node?", `node/worker-5 annotated`},
-	{"Which ports does it use?", `port 4808`},
-	{"What does it cost?", `flow_schema="taintlet-background",.* [1-9]\d*$`},
-	{"Which rights does it have?", `^nodes +\[\] +\[\] +\[(?:(?:get|list|watch|patch) ?){4}\]`},
-	{"How do I upgrade?", `all agents are of the same version: taintlet/taintlet:`},
 }
 
 // Each question of docs/troubleshooting.md has one command, and the command's output
@@ -97,48 +92,39 @@ func incident(t *testing.T, c *cluster.Cluster) {
 	isBad := func(node *corev1.Node) bool {
 		return tainted(memoryKey)(node) && cluster.HasCondition("HostMemoryPressure", corev1.ConditionTrue)(node)
 	}
-	pods(t, c)
 	for range 2 {
 		hosts["worker-3"].Memory(2)
 		waitNode(t, c, "worker-3", isBad)
 		hosts["worker-3"].Memory(50)
 		waitNode(t, c, "worker-3", cluster.HasCondition("HostMemoryPressure", corev1.ConditionFalse))
 	}
-	hosts["worker-3"].Memory(2)
+	hosts["worker-3"].Memory(4)
 	waitNode(t, c, "worker-3", isBad)
 	clearLater(t, c)
-	hosts["worker-2"].Memory(2)
-	waitNode(t, c, "worker-2", isBad)
-	hosts["worker-2"].Memory(50)
-	waitNode(t, c, "worker-2", saying("clears at"))
+	hosts["worker-3"].Memory(2) // much less: the condition is written anew, with the wait that is configured now
+	waitNode(t, c, "worker-3", saying("clears after 8 min"))
 	contest(t, c, hosts["worker-4"], "worker-4", memoryKey)
 	c.WaitAgentEvent(t, "worker-4", "TaintContested", "kubectl-taint")
 	hosts["worker-1"].Memory(2)
 	waitNode(t, c, "worker-1", isBad)
 	c.WaitAgentEvent(t, "worker-1", "HostMemoryPressureDegraded", "")
+	hosts["worker-2"].Memory(2)
+	waitNode(t, c, "worker-2", isBad)
+	hosts["worker-2"].Memory(50)
+	waitNode(t, c, "worker-2", saying("clears at"))
 }
 
-// pods makes a pod on worker-5 that tolerates no taint, and one that tolerates memory
-// pressure for five minutes.
-func pods(t *testing.T, c *cluster.Cluster) {
-	t.Helper()
-	createPod(t, c, "web", "worker-5", "")
-	seconds := int64(300)
-	c.CreatePod(t, cluster.NewPod("batch", "worker-5", corev1.Toleration{Key: memoryKey, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: &seconds}))
-	for _, name := range []string{"web", "batch"} {
-		waitPod(t, c, name, cluster.Scheduled)
-	}
-}
-
-// clearLater gives the agents a wait before a clear that outlasts the questions.
+// clearLater gives the agents the default wait before a clear, which the page has. The Events
+// about that change are no part of the incident.
 func clearLater(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
-	patch := strings.ReplaceAll(quick, "clearAfter: 2s", "clearAfter: 10m")
+	patch := strings.ReplaceAll(quick, "clearAfter: 2s", "clearAfter: 2m")
 	c.RunKubectl(t, "--namespace", bed.Namespace, "patch", "configmap", bed.Account, "--type=merge", "--patch",
 		string(marshal(t, map[string]any{"data": map[string]string{"config.yaml": bed.ConfigHeader + patch}})))
 	for _, name := range []string{"worker-1", "worker-2", "worker-3", "worker-4", "worker-5"} {
 		c.WaitAgentEvent(t, name, "ConfigurationReloaded", "")
 	}
+	c.RunKubectl(t, "--namespace", "default", "delete", "events", "--field-selector", "reason=ConfigurationReloaded")
 }
 
 // saying holds when the Node's condition says that: it is written after the record.
@@ -225,6 +211,7 @@ func (d *desk) run(t *testing.T, a answer) string {
 	text = regexp.MustCompile(`(?m) +$`).ReplaceAllString(text, "")
 	if strings.HasPrefix(a.command, "kubectl describe ") {
 		text = cluster.NodeDescribed(text)
+		text = regexp.MustCompile(`(?m)^ .* TestKubelet *\n`).ReplaceAllString(text, "") // conditions that the test sets in place of a kubelet
 	}
 	return text
 }

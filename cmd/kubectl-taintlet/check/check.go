@@ -163,7 +163,7 @@ func installed() []group {
 				remedy: "if that is not meant, remove the rule with effect None, or the empty list of rules: the default rule is used then"},
 			{name: "daemonsets", ask: (*scene).checkDaemonSets, link: "docs/living-with-kubernetes.md#who-owns-a-taint",
 				remedy: "add the toleration to the templates of those that every Node needs, such as the network's: their pods are neither started nor replaced while a Node has the taint"},
-			{name: "autoscalers", ask: (*scene).checkAutoscalers, link: "docs/living-with-kubernetes.md#other-controllers",
+			{name: "autoscalers", ask: (*scene).checkAutoscalers, link: "docs/neighbours.md#neighbours",
 				remedy: "set autoscaler: cluster-autoscaler in the configuration, or use keys of your own"},
 			{name: "slots", ask: (*scene).checkSlots, link: "deploy/README.md#eviction",
 				remedy: "helm upgrade makes the Leases again; to turn eviction off, remove the rules for Critical and evict.slots from the chart's values"},
@@ -219,7 +219,7 @@ func before() []group {
 			{name: "mutating", ask: (*scene).checkMutating, link: keepLink,
 				remedy: "upgrade to Kubernetes 1.36 to keep the well-known taints; until then leave deploy/keep.yaml out, and stand-ins are used"},
 			kernelCheck(),
-			{name: "port", ask: (*scene).checkPort, link: "deploy/README.md#tune",
+			{name: "port", ask: (*scene).checkPort, link: "deploy/README.md#ports",
 				remedy: "choose a port that is free on all hosts: port in the chart's values; in deploy/taintlet.yaml --listen, containerPort and the Service. Then ask with --port"},
 		}},
 		{"installation", []check{

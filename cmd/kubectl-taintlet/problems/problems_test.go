@@ -255,7 +255,7 @@ func TestKindsAreDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, kind := range Kinds() {
-		if !strings.Contains(string(page), "\n| `"+string(kind)+"` |") {
+		if !strings.Contains(string(page), "`"+string(kind)+"`") {
 			t.Errorf("docs/status.md does not list %s", kind)
 		}
 	}

@@ -289,7 +289,7 @@ func braked(t *testing.T, now time.Time) *taints.Node {
 			name := condition.Name
 			o := probes.Observation{Condition: name, Level: probes.OK, Reason: "Fine", Message: "fine"}
 			if name == probes.MemoryPressure {
-				o = probes.Observation{Condition: name, Level: probes.Degraded, Severity: 60, Reason: "MemoryLow", Message: "available 328 MiB of 16 GiB (1.9 %), threshold 5 %"}
+				o = probes.Observation{Condition: name, Level: probes.Degraded, Severity: 60, Reason: "MemoryLow", Message: "available 328 MiB of 16 GiB (2.0 %), threshold 5 %"}
 			}
 			all = append(all, o)
 		}

@@ -2,6 +2,7 @@ package status
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -115,7 +116,7 @@ func TestTaintOfAHealthyCondition(t *testing.T) {
 func TestRepairNeededIsShown(t *testing.T) {
 	for status, want := range map[taints.ConditionStatus]bool{taints.ConditionTrue: true, taints.ConditionFalse: false} {
 		node := recorded(t)["bad-memory"]
-		node.Conditions = append(node.Conditions, taints.NodeCondition{
+		node.Conditions = append(slices.DeleteFunc(node.Conditions, func(c taints.NodeCondition) bool { return c.Type == decide.RepairType }), taints.NodeCondition{
 			Type: decide.RepairType, Status: status, Reason: "CutOff", Message: "CutOff since 03:05 UTC", LastTransitionTime: time.Unix(0, 0),
 		})
 		n := NewReader().Read(node)
