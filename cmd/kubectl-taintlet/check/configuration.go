@@ -36,7 +36,7 @@ func (s *scene) inUse(ctx context.Context) (*config.Config, error) {
 func configurationCheck() check {
 	return check{
 		name: "configuration", link: "docs/troubleshooting.md#the-configuration-is-refused",
-		remedy: "mend the field that is named; kubectl taintlet config --config FILE tells whether a file is valid. Until then the last valid configuration stays in force, and an agent that starts ends at once",
+		remedy: "correct the named field; kubectl taintlet config --config FILE checks a file. Until then the last valid configuration stays in force, and an agent that starts ends at once",
 		ask: func(ctx context.Context, s *scene) answer {
 			cfg, err := s.inUse(ctx)
 			var refused inuse.RefusedError
