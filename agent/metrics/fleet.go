@@ -24,7 +24,7 @@ func newFleetMetrics() fleetMetrics {
 		class:    newGauges("network_class", "1 while the class of network checks is healthy, 0 while it fails; absent: not known.", "class"),
 		peers:    newGauges("peers", "Agents on other Nodes: known ones are asked; answered counts those that did within the last minute.", "state"),
 		levels:   newGauges("peer_conditions", "Peers that reported their level of the condition within the last minute: well or bad.", "condition", "state"),
-		unread:   newGauges("fleet_list_failed", "1 while the newest try to read this list from the API server failed, also because the list was too large: the list before it stays in use.", "list"),
+		unread:   newGauges("fleet_list_failed", "1 while this list could not be read from the API server or was too large; the earlier list stays in use.", "list"),
 		requests: newCounters("peer_requests_total", "Requests for /peer, by result: answered, or refused because there were too many.", "result"),
 	}
 	begin(m.requests, "answered", "refused")

@@ -22,14 +22,14 @@ type sampleMetrics struct {
 func newSampleMetrics() sampleMetrics {
 	return sampleMetrics{
 		severity: newGauges("condition_severity", "Severity of the newest sample of the condition, 0 to 100; 50 is the threshold.", "condition"),
-		unknown:  newGauges("condition_unknown", "1 while the newest sample of the condition could not tell.", "condition"),
+		unknown:  newGauges("condition_unknown", "1 while the newest sample of the condition is Unknown.", "condition"),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: prefix + "probe_duration_seconds", Help: "Time that one sample took.",
 			Buckets: []float64{.0001, .0003, .001, .003, .01, .03, .1, .3, 1, 3, 10},
 		}, []string{"condition"}),
 		samples:  newCounters("probe_samples_total", "Samples of the condition by the level that they found.", "condition", "level"),
 		failures: newCounters("probe_failures_total", "Samples that found the level Unknown, by reason.", "condition", "reason"),
-		wakeMode: newGauges("probe_wake_mode", "1, labelled with what wakes the probe besides its period.", "condition", "mode"),
+		wakeMode: newGauges("probe_wake_mode", "1, labelled with the source of early samples.", "condition", "mode"),
 	}
 }
 
