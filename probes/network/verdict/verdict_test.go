@@ -136,7 +136,7 @@ func inDocs() map[string]struct{ evidence, needs string } {
 func table(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
-	b.WriteString("| reason | level | evidence | and | example of a message |\n|---|---|---|---|---|\n")
+	b.WriteString("| reason | level | evidence | also needed | example of a message |\n|---|---|---|---|---|\n")
 	for _, row := range rows() {
 		play, ok := examples()[row.reason]
 		if !ok {
