@@ -95,17 +95,19 @@ func documentedReasons(t *testing.T) map[string]map[string]bool {
 		}
 		cells := strings.Split(strings.Trim(line, "|"), "|")
 		if len(cells) != 3 || slices.ContainsFunc(cells, func(cell string) bool { return strings.TrimSpace(cell) == "" }) {
-			t.Errorf("not a reason, what it means and what to do: %s", line)
+			t.Errorf("not reasons, what they mean and what to do: %s", line)
 			continue
-		}
-		reason := strings.Trim(cells[0], " `")
-		if tables[condition][reason] {
-			t.Errorf("%s stands twice under %s", reason, condition)
 		}
 		if tables[condition] == nil {
 			tables[condition] = map[string]bool{}
 		}
-		tables[condition][reason] = true
+		for name := range strings.SplitSeq(cells[0], ",") {
+			reason := strings.Trim(name, " `")
+			if tables[condition][reason] {
+				t.Errorf("%s stands twice under %s", reason, condition)
+			}
+			tables[condition][reason] = true
+		}
 	}
 	return tables
 }

@@ -15,8 +15,8 @@ type culpritMetrics struct {
 
 func newCulpritMetrics(s *series) culpritMetrics {
 	return culpritMetrics{
-		bytes: s.gauges("culprit_took_bytes", "Memory that the consumer that took most has taken since the host was healthy, by its kind; none: nobody took a third, and it is what all took. Absent while that is not known.", "kind"),
-		tasks: s.gauges("culprit_took_tasks", "The same of tasks.", "kind"),
+		bytes: s.gauges("culprit_took_bytes", "Memory that the culprit has taken since the host was healthy, by its kind; none: the sum, where nobody took a third. Absent while it is not known.", "kind"),
+		tasks: s.gauges("culprit_took_tasks", "Tasks that the culprit has taken since the host was healthy, by its kind.", "kind"),
 		shown: map[probes.Condition]*prometheus.GaugeVec{},
 	}
 }

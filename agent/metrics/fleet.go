@@ -21,10 +21,10 @@ type fleetMetrics struct {
 
 func newFleetMetrics(s *series) fleetMetrics {
 	m := fleetMetrics{
-		class:    s.gauges("network_class", "1 while the class of network checks is well, 0 while it fails; absent: not known.", "class"),
+		class:    s.gauges("network_class", "1 while the class of network checks is healthy, 0 while it fails; absent: not known.", "class"),
 		peers:    s.gauges("peers", "Agents on other Nodes: known ones are asked; answered counts those that did within the last minute.", "state"),
-		levels:   s.gauges("peer_conditions", "Peers that told their level of the condition within the last minute, by whether it is well or bad.", "condition", "state"),
-		unread:   s.gauges("fleet_list_failed", "1 while the newest try to read this list from the API server failed, also because the list was too large: the list before it stays in use.", "list"),
+		levels:   s.gauges("peer_conditions", "Peers that reported their level of the condition within the last minute: well or bad.", "condition", "state"),
+		unread:   s.gauges("fleet_list_failed", "1 while this list could not be read from the API server or was too large; the earlier list stays in use.", "list"),
 		requests: s.counters("peer_requests_total", "Requests for /peer, by result: answered, or refused because there were too many.", "result"),
 	}
 	begin(m.requests, "answered", "refused")

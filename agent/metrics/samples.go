@@ -22,11 +22,11 @@ type sampleMetrics struct {
 func newSampleMetrics(s *series) sampleMetrics {
 	return sampleMetrics{
 		severity: s.gauges("condition_severity", "Severity of the newest sample of the condition, 0 to 100; 50 is the threshold.", "condition"),
-		unknown:  s.gauges("condition_unknown", "1 while the newest sample of the condition could not tell.", "condition"),
+		unknown:  s.gauges("condition_unknown", "1 while the newest sample of the condition is Unknown.", "condition"),
 		duration: s.histograms("probe_duration_seconds", "Time that one sample took.", []float64{.0001, .0003, .001, .003, .01, .03, .1, .3, 1, 3, 10}),
 		samples:  s.counters("probe_samples_total", "Samples of the condition by the level that they found.", "condition", "level"),
 		failures: s.counters("probe_failures_total", "Samples that found the level Unknown, by reason.", "condition", "reason"),
-		wakeMode: s.gauges("probe_wake_mode", "1, labelled with what wakes the probe besides its period.", "condition", "mode"),
+		wakeMode: s.gauges("probe_wake_mode", "1, labelled with the source of early samples.", "condition", "mode"),
 	}
 }
 

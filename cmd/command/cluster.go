@@ -20,7 +20,7 @@ func (f *Cluster) Add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig `file` (default: $KUBECONFIG, then ~/.kube/config, then the pod's service account)")
 	flags.StringVar(&f.context, "context", "", "`name` of the context in the kubeconfig (default: the current context)")
 	flags.StringVar(&f.as, "as", "", "`user` to impersonate, as kubectl does")
-	flags.StringArrayVar(&f.asGroups, "as-group", nil, "`group` to impersonate with --as; may be repeated")
+	flags.StringArrayVar(&f.asGroups, "as-group", nil, "`group` to impersonate with --as; can be repeated")
 }
 
 // RestConfig finds the cluster as kubectl does.

@@ -36,7 +36,7 @@ func AddNamespace(flags *pflag.FlagSet, namespace *string) {
 
 // AddLifecycleController declares the flag that says who else owns taints.
 func AddLifecycleController(flags *pflag.FlagSet, present *bool) {
-	flags.BoolVar(present, "lifecycle-controller", true, "the cluster runs a node-lifecycle-controller that owns the well-known NoSchedule taints")
+	flags.BoolVar(present, "lifecycle-controller", true, "the cluster runs a node-lifecycle-controller")
 }
 
 // choicesOf is the annotation of a flag with the values that it may have.

@@ -26,7 +26,7 @@ const (
 )
 
 // ErrNotWell ends a verb that has already said what is not well.
-var ErrNotWell = errors.New("not all is well")
+var ErrNotWell = errors.New("not everything is healthy")
 
 // UsageError is a mistake in the arguments or in the configuration.
 type UsageError struct{ Err error }

@@ -25,13 +25,13 @@ func bugreportVerb() *cobra.Command {
 	var cluster command.Cluster
 	var namespace, file string
 	c := &cobra.Command{
-		Use: "bugreport", Short: "write everything that an issue needs into one file", Args: command.NoArguments,
-		Long: `Write everything that an issue needs into one file, a .tar.gz: what status and check print, the
-configuration, taintlet's Events, the DaemonSet and its pods, the admission policies, the eviction slots,
-and of each Node its taints, its conditions and taintlet's annotations.
+		Use: "bugreport", Short: "write a file for a bug report", Args: command.NoArguments,
+		Long: `Write a .tar.gz file for a bug report: the output of status and check, the configuration, taintlet's
+Events, the DaemonSet and its pods, the admission policies, the eviction slots, and of each Node the taints,
+the conditions and taintlet's annotations.
 
-It prints the name of each part before it writes anything. It reads no Secret, and leaves out the values
-of environment variables. Names of Nodes and images are in the file: look at it before you publish it.`,
+It first prints the name of each part. It reads no Secret, and leaves out the values of environment
+variables. The file has names of Nodes and images: read it before you publish it.`,
 		Example: `  # Write taintlet-bugreport-….tar.gz into this folder
   kubectl taintlet bugreport
   # Look at it
@@ -54,7 +54,7 @@ of environment variables. Names of Nodes and images are in the file: look at it 
 	}
 	flags := c.Flags()
 	flags.SortFlags = false
-	flags.StringVarP(&file, "output", "o", "", "`file` to be written, which must not exist (default: taintlet-bugreport-TIME.tar.gz)")
+	flags.StringVarP(&file, "output", "o", "", "new `file` to write (default: taintlet-bugreport-TIME.tar.gz)")
 	command.AddNamespace(flags, &namespace)
 	cluster.Add(flags)
 	return c

@@ -15,27 +15,25 @@ func checkVerb() *cobra.Command {
 	var cluster command.Cluster
 	var timeout time.Duration
 	c := &cobra.Command{
-		Use: "check", Short: "check an installation, or with --pre whether there can be one", Args: command.NoArguments,
-		Long: `Check an installation, or with --pre whether there can be one.
+		Use: "check", Short: "check an installation, or with --pre the requirements", Args: command.NoArguments,
+		Long: `Check an installation, or with --pre the requirements.
 
-It asks the API server and changes nothing: writes are dry runs. Some checks impersonate the agents'
-account, and one asks for a short-lived token.
+It changes nothing: writes are dry runs. Some checks impersonate the agents' account, and one requests a
+short-lived token.
 
-√ is good, ‼ works but could be better, × must be fixed. - could not be checked, for the reason
-given. Each × and ‼ says what to do and where that is explained.
-
-With --wait it checks again until nothing fails and the roll-out is over, and then prints the result.
+√ is good, ‼ works but could be better, × must be fixed, and - could not be checked. Each × and ‼ names a
+remedy and its documentation.
 
 Exit code 3: a check failed. Exit code 1: the API server does not answer.`,
 		Example: `  # Can taintlet be installed here?
   kubectl taintlet check --pre
-  # The same with another port for the agents
+  # Can it be installed with another port?
   kubectl taintlet check --pre --port=14808
   # Does the installation work?
   kubectl taintlet check
   # In a script, after an installation or an upgrade
   kubectl taintlet check --wait --timeout=5m
-  # Elsewhere than in taintlet-system
+  # In another namespace
   kubectl taintlet check --namespace=monitoring`,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
 			if o.Port < 1 || o.Port > 65535 {
@@ -60,11 +58,11 @@ Exit code 3: a check failed. Exit code 1: the API server does not answer.`,
 	}
 	flags := c.Flags()
 	flags.SortFlags = false
-	flags.BoolVar(&o.Pre, "pre", false, "check before an installation")
-	flags.IntVar(&o.Port, "port", check.DefaultPort, "`port` of the hosts where the agents are to listen, for --pre; 1 to 65535")
+	flags.BoolVar(&o.Pre, "pre", false, "check the requirements before an installation")
+	flags.IntVar(&o.Port, "port", check.DefaultPort, "`port` at which the agents will listen, for --pre")
 	command.AddNamespace(flags, &o.Namespace)
-	flags.BoolVar(&o.Wait, "wait", false, "check again until nothing fails and the roll-out is over")
-	flags.DurationVar(&timeout, "timeout", 0, "how long --wait waits (default: for ever)")
+	flags.BoolVar(&o.Wait, "wait", false, "check again until nothing fails and the roll-out is over, then print the result")
+	flags.DurationVar(&timeout, "timeout", 0, "how long --wait waits (default: no limit)")
 	command.AddChoice(c, &o.Output, "output", "o", "text or json", "text", "json")
 	cluster.Add(flags)
 	return c

@@ -16,13 +16,13 @@ func configVerb() *cobra.Command {
 	var path string
 	var lifecycleController bool
 	c := &cobra.Command{
-		Use: "config", Short: "check a configuration, show all of it, and what it would do", Args: command.NoArguments,
-		Long: `Check a configuration, show all of it, and what it would do.
+		Use: "config", Short: "check a configuration and show all of it", Args: command.NoArguments,
+		Long: `Check a configuration and show all of it.
 
-It prints the whole configuration. A comment marks each field that the file sets, and gives its
-default. Comments at the end say for each rule how its taint stays on a Node, and why. The output is
-itself a configuration file. It asks no API server.`,
-		Example: `  # Is this file valid, and what does it do?
+A comment marks each field that the file sets, with its default. Comments at the end explain for each rule
+how its taint stays on a Node. The output is a valid configuration file. The command contacts no API
+server.`,
+		Example: `  # Is this file valid?
   kubectl taintlet config --config=config.yaml
   # All defaults
   kubectl taintlet config`,

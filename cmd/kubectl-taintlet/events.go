@@ -70,7 +70,7 @@ The API server keeps Events for an hour, unless it is configured otherwise.`,
 	}
 	flags := c.Flags()
 	flags.SortFlags = false
-	flags.DurationVar(&since, "since", time.Hour, "only Events that are not older; 0: all")
+	flags.DurationVar(&since, "since", time.Hour, "maximum age of the Events; 0: all")
 	command.AddChoice(c, &output, "output", "o", "table or json", "table", "json")
 	cluster.Add(flags)
 	return c

@@ -31,17 +31,16 @@ func evictionsVerb() *cobra.Command {
 	var path, namespace string
 	var cluster command.Cluster
 	c := &cobra.Command{
-		Use: "evictions [NODE…]", Short: "list which pods an eviction would take",
-		Long: `List which pods the NoExecute taints of the rules for level Critical would take from these Nodes: who goes
-at once, who goes later (tolerationSeconds) and who stays. Without NODE it counts them for every Node.
+		Use: "evictions [NODE…]", Short: "list the pods that an eviction would take",
+		Long: `List the pods of these Nodes that the NoExecute taints of the rules for level Critical would evict at once,
+evict later (tolerationSeconds), or leave. Without NODE it counts them for every Node.
 
-The rules are those that the agents of the cluster use, from the ConfigMap taintlet in their namespace.
-With --config they are those of a file.`,
+The rules are those of the ConfigMap taintlet in the agents' namespace, or with --config those of a file.`,
 		Example: `  # Which pods would an eviction of this Node take?
   kubectl taintlet evictions worker-1
   # How many on each Node?
   kubectl taintlet evictions
-  # The same with rules that are not in use yet
+  # With other rules
   kubectl taintlet evictions --config=config.yaml`,
 		RunE: func(c *cobra.Command, args []string) error {
 			restConfig, err := cluster.RestConfig()

@@ -38,11 +38,11 @@ func newProgram() *cobra.Command {
 		Use:         "kubectl-taintlet",
 		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl taintlet"},
 		Short:       "show what taintlet does on a cluster, and what a configuration would do",
-		Long: `taintlet keeps the right taints on each Node of a cluster. This program shows what it does there, whether
-the installation works, and what a configuration would do. It changes nothing.
+		Long: `taintlet keeps the right taints on each Node of a cluster. This program shows its work, checks the
+installation, and tries configurations. It changes nothing.
 
-Exit codes: 0 is success, 1 is a failure, 2 means wrong arguments or a wrong configuration, and 3 that
-something is not healthy (status, check).`,
+Exit codes: 0 is success, 1 is a failure, 2 means wrong arguments or a wrong configuration, and 3 means
+that something is not healthy (status, check).`,
 		Args: command.UnknownVerb,
 		RunE: command.ShowHelp,
 	}

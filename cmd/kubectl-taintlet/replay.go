@@ -24,9 +24,9 @@ func replayVerb() *cobra.Command {
 	var path string
 	var lifecycleController bool
 	c := &cobra.Command{
-		Use: "replay FILE", Short: "tell what a configuration would have done on recorded samples",
-		Long: `Tell what a configuration would have done on the samples that "taintlet record" wrote into a CSV FILE: when
-each condition would have been set and cleared, and which taints that asks for. It asks no API server.`,
+		Use: "replay FILE", Short: "show what a configuration would have done on recorded samples",
+		Long: `Show what a configuration would have done on the samples that "taintlet record" wrote into a CSV FILE: when
+each condition would have been set and cleared, with which taints. It contacts no API server.`,
 		Example: `  # What would these thresholds have done?
   kubectl taintlet replay host.csv --config=config.yaml`,
 		Args: func(_ *cobra.Command, args []string) error {

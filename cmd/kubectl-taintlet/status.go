@@ -21,14 +21,12 @@ func statusVerb() *cobra.Command {
 		Use: "status [NODE…]", Short: "show which Nodes are degraded, which agents do not run, and what taintlet did",
 		Long: `Show which Nodes are degraded, which agents do not run, and what taintlet did.
 
-It prints one line about the fleet, one about the agents' DaemonSet, and everything that is wrong with
-the installation and its agents, each with the next command. Then follows a row for each condition that
-is not healthy: since when, the taint and how it stays, when it clears, what holds it back, and the value
-against the threshold with its age. If you name Nodes, it prints all of their conditions and what others
-wrote on them. It reads from the API server, asks no agent and changes nothing.
+It prints a line about the fleet, one about the agents' DaemonSet, each problem of the installation with the
+next command, and a row for each condition that is not healthy. For named Nodes it prints all conditions,
+and the taints and conditions of others. It reads from the API server and contacts no agent.
 
-An agent is silent when it has not written its Node for two and a half heartbeats. --silent-after has
-to fit a heartbeat other than 5 minutes. If the agents are no pods, --namespace= reads the Nodes only.
+An agent is silent when it has not written its Node for two and a half heartbeats. Set --silent-after for
+a heartbeat other than 5 minutes. If the agents are not pods, --namespace= reads the Nodes only.
 
 Exit code 3: an agent is silent or down, a condition is not OK, something has failed, or there is no agent.`,
 		Example: `  # Is the fleet healthy?
@@ -37,7 +35,7 @@ Exit code 3: an agent is silent or down, a condition is not OK, something has fa
   kubectl taintlet status worker-3
   # Follow an incident
   kubectl taintlet status --watch
-  # Wait for its end in a script
+  # Wait in a script until everything is healthy
   kubectl taintlet status --wait --timeout=30m
   # Cordon the Nodes of a zone that are not healthy
   kubectl taintlet status -l topology.kubernetes.io/zone=a -o name | xargs kubectl cordon`,
@@ -62,8 +60,8 @@ Exit code 3: an agent is silent or down, a condition is not OK, something has fa
 	flags := c.Flags()
 	flags.SortFlags = false
 	addStatusFlags(c, &o)
-	flags.StringVarP(&selector, "selector", "l", "", "only Nodes with these `labels`, as kubectl has them")
-	flags.DurationVar(&timeout, "timeout", 0, "how long --wait waits (default: for ever)")
+	flags.StringVarP(&selector, "selector", "l", "", "only Nodes with these `labels`, as in kubectl")
+	flags.DurationVar(&timeout, "timeout", 0, "how long --wait waits (default: no limit)")
 	command.AddNamespace(flags, &o.Namespace)
 	cluster.Add(flags)
 	return c
@@ -75,9 +73,9 @@ func addStatusFlags(c *cobra.Command, o *status.Options) {
 	command.AddChoice(c, &o.Output, "output", "o", "table, wide, name, json or yaml", status.OutputTable, status.OutputWide, status.OutputName, status.OutputJSON, status.OutputYAML)
 	command.AddChoice(c, &o.SortBy, "sort-by", "", "order of the Nodes: name, since or state", status.SortByName, status.SortBySince, status.SortByState)
 	flags.BoolVar(&o.NoHeaders, "no-headers", false, "print the rows and nothing else")
-	flags.BoolVarP(&o.Watch, "watch", "w", false, "print again when something changes, at most once a second, until a signal comes")
-	flags.BoolVar(&o.Wait, "wait", false, "wait until all is healthy")
-	flags.DurationVar(&o.SilentAfter, "silent-after", status.DefaultSilentAfter, "how long an agent may give no sign; 0: for ever")
+	flags.BoolVarP(&o.Watch, "watch", "w", false, "print again at each change, at most once a second, until a signal arrives")
+	flags.BoolVar(&o.Wait, "wait", false, "wait until everything is healthy")
+	flags.DurationVar(&o.SilentAfter, "silent-after", status.DefaultSilentAfter, "age of the last write after which an agent is silent; 0: never")
 }
 
 // showStatus shows the fleet where the verb writes to. On a terminal it has the terminal's

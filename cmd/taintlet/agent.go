@@ -51,14 +51,14 @@ func agentProgram() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "taintlet",
 		Short: "run the agent: watch this host and keep the right taints on its Node",
-		Long: `taintlet watches the health of the host it runs on and keeps the right taints on its
-own Kubernetes Node. Without a verb it runs the agent. People ask about a cluster with kubectl-taintlet.
+		Long: `taintlet watches the health of its host and keeps the right taints on its own Kubernetes Node. Without a
+verb it runs the agent. kubectl-taintlet is the program for people.
 
-Exit codes: 0 is success, 1 is a failure, 2 means wrong arguments or a wrong configuration, and 3 that
-something is unhealthy (once).`,
-		Example: `  # Run outside of a cluster, without an API server, and log what would be done
+Exit codes: 0 is success, 1 is a failure, 2 means wrong arguments or a wrong configuration, and 3 means
+that something is not healthy (once).`,
+		Example: `  # Run without an API server, and log each change instead of making it
   taintlet --dry-run=client --listen=
-  # Run beside an installed agent, and see what another configuration would do
+  # Try another configuration beside an installed agent
   taintlet --dry-run=server --config=new.yaml --kubeconfig=kubeconfig --listen=
   # Run on a host whose Node has another name
   taintlet --kubeconfig=/etc/taintlet/kubeconfig --node-name=worker-1`,
@@ -68,16 +68,16 @@ something is unhealthy (once).`,
 	flags.SortFlags = false
 	addNodeName(flags, &o.nodeName)
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig `file` (default: the pod's service account)")
-	flags.StringVar(&o.namespace, "namespace", cmp.Or(os.Getenv("POD_NAMESPACE"), command.DefaultNamespace), "`namespace` of the agents' Service and of the eviction slots (default: $POD_NAMESPACE, then taintlet-system)")
+	flags.StringVar(&o.namespace, "namespace", cmp.Or(os.Getenv("POD_NAMESPACE"), command.DefaultNamespace), "`namespace` of the agents (default: $POD_NAMESPACE, then taintlet-system)")
 	flags.Lookup("namespace").DefValue = ""
 	command.AddConfig(flags, &o.config)
 	addHost(flags, &o.host)
-	command.AddChoice(c, &o.dryRun, "dry-run", "", "client: run without any API server; server: let the API server check each write and keep nothing; both log each change that would be made", assembly.DryRunNone, assembly.DryRunClient, assembly.DryRunServer)
+	command.AddChoice(c, &o.dryRun, "dry-run", "", "client: run without an API server; server: the API server checks each write and keeps none; both log each change", assembly.DryRunNone, assembly.DryRunClient, assembly.DryRunServer)
 	command.AddLifecycleController(flags, &o.lifecycleController)
 	flags.StringVar(&o.listen, "listen", ":4808", "`address` of /metrics, /healthz, /readyz and /peer; empty: none")
-	flags.StringVar(&o.dnsPods, "dns-pods", dnspods.Default().String(), "`where` the cluster's DNS pods are, to which the hosts connect through the overlay: namespace/selector of their EndpointSlices")
+	flags.StringVar(&o.dnsPods, "dns-pods", dnspods.Default().String(), "`namespace/selector` of the EndpointSlices of the cluster's DNS pods")
 	command.AddChoice(c, &o.logFormat, "log-format", "", "text or json", "text", "json")
-	flags.IntVarP(&o.verbosity, "verbosity", "v", 0, "1: log details too")
+	flags.IntVarP(&o.verbosity, "verbosity", "v", 0, "1: log details")
 	return c
 }
 

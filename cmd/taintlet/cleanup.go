@@ -23,23 +23,23 @@ const (
 func cleanupVerb() *cobra.Command {
 	o := &cleanupOptions{}
 	c := &cobra.Command{
-		Use: "cleanup node [NAME…] | stale | all", Short: "remove everything of taintlet's from Nodes",
+		Use: "cleanup node [NAME…] | stale | all", Short: "remove what taintlet left on Nodes",
 		DisableFlagsInUseLine: true,
-		Long: `Remove everything of taintlet's from Nodes.
+		Long: `Remove taintlet's taints, annotations and conditions from Nodes.
 
-It removes the taints, annotations and conditions of taintlet. Stop the agents first: an agent that
-runs writes them again. While agents run on these Nodes nothing is removed, and the exit code is 1. With
---wait it waits for their end. Agents whose pods are being deleted are waited for in any case.
+Stop the agents first: while an agent runs on one of these Nodes, the command removes nothing and exits
+with code 1. With --wait it waits for the end of the agents. It always waits for pods that are being
+deleted.
 
   node [NAME…]  these Nodes (default: $NODE_NAME, then the host name)
   stale         Nodes whose agent has given no sign for a day, at most 5 % of all Nodes
   all           every Node
 
-A taint of a rule of your own is removed only if --config names the file that has the rule. The
-annotation taintlet.dev/paused stays: a person put it there.`,
+A taint of a custom rule is removed only if --config names the file with the rule. The annotation
+taintlet.dev/paused stays.`,
 		Example: `  # What would be removed?
   taintlet cleanup all --dry-run
-  # After the DaemonSet is gone, remove all that it left
+  # Clean up after the DaemonSet was deleted
   taintlet cleanup all
   # One Node of another cluster
   taintlet cleanup node worker-1 --context=staging`,
@@ -48,8 +48,8 @@ annotation taintlet.dev/paused stays: a person put it there.`,
 	}
 	flags := c.Flags()
 	flags.SortFlags = false
-	flags.BoolVar(&o.dryRun, "dry-run", false, "say what would be removed, and change nothing")
-	flags.DurationVar(&o.wait, "wait", 0, "how long to wait for the end of agents that run (default: not at all)")
+	flags.BoolVar(&o.dryRun, "dry-run", false, "print what would be removed, and change nothing")
+	flags.DurationVar(&o.wait, "wait", 0, "how long to wait for the end of running agents (default: do not wait)")
 	command.AddNamespace(flags, &o.namespace)
 	command.AddConfig(flags, &o.config)
 	o.cluster.Add(flags)

@@ -18,16 +18,16 @@ func onceVerb() *cobra.Command {
 		Use: "once", Short: "take one sample of this host and print it", Args: command.NoArguments,
 		Long: `Take one sample of this host and print it.
 
-It asks every probe once and prints what the rules would ask for. It contacts no API server
-and changes nothing. SEVERITY 50 is the threshold of Degraded. VIA says how a taint is kept on the
-Node where the admission policy of deploy/keep.yaml is installed.
+It runs each probe once and prints the taints that the rules would set. It contacts no API server and
+changes nothing. SEVERITY 50 is the threshold of Degraded. VIA is the way in which a taint stays on the
+Node, with deploy/keep.yaml installed.
 
 Exit code 3: a condition is not OK.`,
-		Example: `  # Is this host well?
+		Example: `  # Is this host healthy?
   taintlet once
   # For a bug report
   taintlet once -o yaml
-  # By the thresholds of a file
+  # With the thresholds of a file
   taintlet once --config=config.yaml`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := s.load(); err != nil {

@@ -31,9 +31,9 @@ func recordVerb() *cobra.Command {
 		Use: "record FILE", Short: "record samples of this host, to try a configuration on them",
 		Long: `Record samples of this host, to try a configuration on them.
 
-It appends a sample each second to a CSV FILE, with the quantities that its probe judged by, until --for
-is over or a signal comes; - is the standard output. An hour takes about 2 MB. "kubectl taintlet replay"
-tells what a configuration would have done on them. It contacts no API server.`,
+It appends the quantities of a sample each second to a CSV FILE (- is the standard output), until --for is
+over or a signal arrives. An hour takes about 2 MB. "kubectl taintlet replay" shows what a configuration
+would have done. It contacts no API server.`,
 		Example: `  # Record ten minutes
   taintlet record host.csv --for=10m`,
 		Args: func(_ *cobra.Command, args []string) error {

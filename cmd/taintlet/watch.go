@@ -23,10 +23,10 @@ func watchVerb() *cobra.Command {
 		Use: "watch", Short: "sample this host every second, with bars, until Ctrl-C", Args: command.NoArguments,
 		Long: `Sample this host every second, with bars, until Ctrl-C.
 
-Each bar shows the severity, 0 to 100. The mark in the middle, 50, is the threshold of Degraded. It
-shows single samples: an agent sets a taint only after several of them. It contacts no API server and
-changes nothing. Colours need a terminal; NO_COLOR turns them off.`,
-		Example: `  # See how near each threshold is
+Each bar shows the severity of a sample, 0 to 100. The mark in the middle, 50, is the threshold of
+Degraded. An agent sets a taint only after several samples. The command contacts no API server and changes
+nothing. NO_COLOR turns the colours off.`,
+		Example: `  # How near is each threshold?
   taintlet watch
   # Without colours
   NO_COLOR=1 taintlet watch`,

@@ -148,7 +148,7 @@ func (p *rounds) take(r *verdict.Round, c verdict.Class, result verdict.Result) 
 	case result.Outcome == verdict.Well:
 		p.was[c] = true
 	case result.Outcome == verdict.Failed && !p.was[c]:
-		result = verdict.Result{Outcome: verdict.NotKnown, Never: true, Detail: result.Detail + "; never well since the start"}
+		result = verdict.Result{Outcome: verdict.NotKnown, Never: true, Detail: result.Detail + "; never healthy since the start"}
 	}
 	r.Results[c] = result
 }

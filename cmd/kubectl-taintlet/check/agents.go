@@ -36,7 +36,7 @@ func (s *scene) checkDaemonSet(ctx context.Context) answer {
 	n := d.Status
 	switch {
 	case n.DesiredNumberScheduled == 0:
-		return fail("the DaemonSet %s selects no Node", account).but("mend nodeSelector, affinity and tolerations in the chart's values")
+		return fail("the DaemonSet %s selects no Node", account).but("correct nodeSelector, affinity and tolerations in the chart's values")
 	case n.NumberReady < n.DesiredNumberScheduled:
 		return fail("%d of %d agents are ready%s", n.NumberReady, n.DesiredNumberScheduled, s.whoIsNotReady(ctx))
 	case n.UpdatedNumberScheduled < n.DesiredNumberScheduled:

@@ -91,7 +91,7 @@ func (a answer) but(remedy string) answer {
 }
 
 // unread is the answer of a check that could not read what it is about. Who lacks a
-// permission is told so, and not how to mend what may be well.
+// permission is told so, and not how to correct what may be healthy.
 func unread(what string, err error) answer {
 	if apierrors.IsForbidden(err) {
 		return skip("%s: you may not read that: %v", what, err)
@@ -158,12 +158,12 @@ func installed() []group {
 		}},
 		{"configuration", []check{
 			{name: "configuration", ask: (*scene).checkConfiguration, link: "docs/troubleshooting.md#the-configuration-is-refused",
-				remedy: "mend the field that is named; kubectl taintlet config --config FILE tells whether a file is valid. Until then the last valid configuration stays in force, and an agent that starts ends at once"},
+				remedy: "correct the named field; kubectl taintlet config --config FILE checks a file. Until then the last valid configuration stays in force, and an agent that starts ends at once"},
 			{name: "rules", ask: (*scene).checkRules, link: "docs/configuration.md#rules",
 				remedy: "if that is not meant, remove the rule with effect None, or the empty list of rules: the default rule is used then"},
 			{name: "daemonsets", ask: (*scene).checkDaemonSets, link: "docs/living-with-kubernetes.md#who-owns-a-taint",
 				remedy: "add the toleration to the templates of those that every Node needs, such as the network's: their pods are neither started nor replaced while a Node has the taint"},
-			{name: "autoscalers", ask: (*scene).checkAutoscalers, link: "docs/neighbours.md#neighbours",
+			{name: "autoscalers", ask: (*scene).checkAutoscalers, link: "docs/neighbours.md#cluster-autoscaler",
 				remedy: "set autoscaler: cluster-autoscaler in the configuration, or use keys of your own"},
 			{name: "slots", ask: (*scene).checkSlots, link: "deploy/README.md#eviction",
 				remedy: "helm upgrade makes the Leases again; to turn eviction off, remove the rules for Critical and evict.slots from the chart's values"},

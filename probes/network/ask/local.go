@@ -124,7 +124,7 @@ func (l *Local) evaluate(asked []daemon, errs []error, now time.Time) verdict.Re
 		l.known[d.name] = known
 		switch isFailing := known.isFailing(now); {
 		case errs[i] == nil:
-			well = append(well, d.name+" is well")
+			well = append(well, d.name+" is healthy")
 		case isFailing && known.well:
 			failed = append(failed, d.says(errs[i]))
 		case isFailing:
@@ -139,7 +139,7 @@ func (l *Local) evaluate(asked []daemon, errs []error, now time.Time) verdict.Re
 	case len(well) > 0:
 		return verdict.Result{Outcome: verdict.Well, Detail: strings.Join(well, ", ")}
 	}
-	return verdict.Result{Outcome: verdict.NotKnown, Detail: "no network daemon was seen well"}
+	return verdict.Result{Outcome: verdict.NotKnown, Detail: "no network daemon was healthy yet"}
 }
 
 // ask returns nil when the daemon says that it is well. On a host with IPv6 alone

@@ -45,10 +45,10 @@ func TestDaemonsAreFoundByTheirHealth(t *testing.T) {
 		want   verdict.Outcome
 		detail string
 	}{
-		{"another program", http.StatusForbidden, verdict.NotKnown, "no network daemon was seen well"},
-		{"well", http.StatusOK, verdict.Well, "here is well"},
+		{"another program", http.StatusForbidden, verdict.NotKnown, "no network daemon was healthy yet"},
+		{"well", http.StatusOK, verdict.Well, "here is healthy"},
 		{"ill", http.StatusServiceUnavailable, verdict.Failed, "/livez: status 503"},
-		{"well again", http.StatusOK, verdict.Well, "here is well"},
+		{"well again", http.StatusOK, verdict.Well, "here is healthy"},
 	} {
 		for ; !l.known["here"].well && l.rounds%seekEvery != 0; l.Ask(t.Context(), nil, time.Second) {
 			if n := asked.Load(); n != 1 { // in the first round

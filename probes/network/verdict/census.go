@@ -61,7 +61,7 @@ const mostExcused = 3
 
 // String says what was found, for people.
 func (c census) String() string {
-	text := fmt.Sprintf("%d of %d others are well", c.well, c.count)
+	text := fmt.Sprintf("%d of %d others are healthy", c.well, c.count)
 	if len(c.excused) == 0 {
 		return text
 	}

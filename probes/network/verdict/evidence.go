@@ -160,7 +160,7 @@ func (e *evidence) mayBeCutOff(r *Round) bool {
 func (e *evidence) neverWell(r *Round) (string, bool) {
 	for i := range e.relatives {
 		if c := &e.relatives[i]; c.never && c.isWellElsewhere() {
-			return c.String() + "; it was never well since the agent started", true
+			return c.String() + "; it was never healthy since the agent started", true
 		}
 	}
 	return r.Results[Peers].Detail, e.mayBeCutOff(r) && !e.never.holds(neverReachedFor, r.At)

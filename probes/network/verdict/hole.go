@@ -146,5 +146,5 @@ func (h *hole) severity() int {
 
 // String says what was found, for people.
 func (h *hole) String() string {
-	return fmt.Sprintf("full packets to or from %d of %d peers get lost, and small ones do not; %d of %d peers that know it report theirs well", h.lost, h.tried, h.heard.well, h.heard.know)
+	return fmt.Sprintf("full packets to or from %d of %d peers get lost, and small ones do not; %d of %d peers that know it report that theirs arrive", h.lost, h.tried, h.heard.well, h.heard.know)
 }

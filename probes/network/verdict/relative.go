@@ -169,7 +169,7 @@ func (c *relative) String() string {
 	if len(c.pods) == 1 {
 		return fmt.Sprintf("%s; %d of %d peers that ask this pod reach it", text, c.heard.well, c.heard.know)
 	}
-	return fmt.Sprintf("%s; %d of %d peers that know it report it well", text, c.heard.well, c.heard.know)
+	return fmt.Sprintf("%s; %d of %d peers that know it report it as healthy", text, c.heard.well, c.heard.know)
 }
 
 // severity is 50 when the class has failed here alone for its dwell.

@@ -137,7 +137,7 @@ func unknownRows() []row {
 			finds: func(e *evidence, r *Round) (string, bool) {
 				for _, row := range accusingRows() {
 					if message, holds := row.finds(e, r); holds && row.accuses {
-						return strings.TrimSuffix(message, "; API server answers") + "; API server does not answer, so nothing is accused", true
+						return strings.TrimSuffix(message, "; API server answers") + "; API server does not answer, so no taint follows", true
 					}
 				}
 				return "", false

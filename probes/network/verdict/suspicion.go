@@ -239,7 +239,7 @@ func (s *suspicion) knowsOthers(peers []PeerResult) bool {
 // verdict says what follows where this host is not accused.
 func (s *suspicion) verdict() string {
 	if s.count < fewestPeers {
-		return fmt.Sprintf("fewer than %d count, so nobody is accused", fewestPeers)
+		return fmt.Sprintf("fewer than %d count, so no taint follows", fewestPeers)
 	}
-	return "a fault of many accuses nobody"
+	return "a fault of many hosts sets no taint"
 }

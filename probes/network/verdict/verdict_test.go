@@ -83,50 +83,50 @@ func examples() map[string]func(*script) probes.Observation {
 	}
 }
 
-// inDocs has what ../README.md says of each row, by reason: its evidence, and what it
-// needs besides.
+// inDocs has what ../README.md says of each row, by reason: its evidence, and the
+// proof that it needs.
 func inDocs() map[string]struct{ evidence, needs string } {
-	const needsPeers = "3 peers know the class, or half of those asked, and two thirds of these report it well"
+	const needsPeers = "3 peers know the class, or half of the peers that were asked, and two thirds of these report it as healthy"
 	return map[string]struct{ evidence, needs string }{
-		"RouteLost":       {"the kernel led to it before and does not now, or the interface has no carrier", "nothing"},
+		"RouteLost":       {"the kernel had a route and lost it, or the interface has no carrier", "nothing"},
 		"ConntrackDrops":  {"the connection table dropped packets in 3 of 5 rounds", "nothing"},
-		"PodsUnreachable": {"no DNS pod on another Node answers here, 3 of 5 rounds and 65 s, or 20 s", needsPeers + "; after 20 s, all that know the same pods; where one pod alone is asked, what peers say of that pod; 80 % of the peers reached"},
-		"DNSUnreachable":  {"no nameserver answers here, or only with errors such as SERVFAIL, 3 of 5 rounds and 34 s, or 20 s", needsPeers + "; after 20 s, all of these; of errors, peers that get answers without errors"},
+		"PodsUnreachable": {"no DNS pod on another Node answers, 3 of 5 rounds and 65 s, or 20 s", needsPeers + "; after 20 s, all peers that know the same pods; of a single pod, the reports of that pod; 80 % of the peers reached"},
+		"DNSUnreachable":  {"no nameserver answers, or only with errors such as SERVFAIL, 3 of 5 rounds and 34 s, or 20 s", needsPeers + "; after 20 s, all of these; after errors, peers that get answers without errors"},
 		"NodeDaemonFails": {"a network daemon of the Node is not healthy, 3 of 5 rounds and 100 s", needsPeers},
 		"PacketLoss": {
 			"10 % of the connections of 30 s to peers had retransmits, to half of the peers or more; for 54 s, or 15 % of them for 15 s",
-			"the peers' median is three times lower; the same without the peers that lose as much or do not say; after 15 s, half of the peers said within 10 s what they lose, and none loses half as much",
+			"the peers' median is three times lower, also without the peers that lose as much or do not report it; after 15 s, half of the peers reported their loss within 10 s, and none loses half as much",
 		},
 		reasonLargePacketsLost: {
-			"full packets get lost on the way to or from half of the peers and two at least, 3 of 5 rounds and 10 s, and small ones do not",
-			"3 peers know it, or half of those asked, and two thirds of these have exchanged full packets with others since then and lose them to few",
+			"full packets get lost on the way to or from half of the peers and at least two, 3 of 5 rounds and 10 s, and small ones do not",
+			"3 peers know it, or half of the peers that were asked, and two thirds of these have exchanged full packets with others since then and lose few",
 		},
 		"CutOff": {
 			"at most 20 % of the peers reached, 3 of 5 rounds; suspected for 10 s, or for 55 s",
-			"asked about in the API server, all others are well after 10 s (18 s of fewer than six peers), or more than half of 5 after 55 s",
+			"by the API server, all others are healthy after 10 s (18 s with fewer than six peers), or more than half of 5 after 55 s",
 		},
-		ReasonPeersUnreachable: {"at most 20 % of the peers reached in this round", "nothing yet: others are given time to say the same"},
+		ReasonPeersUnreachable: {"at most 20 % of the peers reached in this round", "time, in which other hosts can report the same"},
 		ReasonManySuspect: {
-			"the same; of those asked about, half or more suspect themselves, or too few count; or the peers that are reached reach a part of theirs",
-			"nothing; others are asked about again each minute",
+			"at most 20 % of the peers reached; half of the others or more suspect themselves, or too few count; or the peers that are reached reach a part of theirs",
+			"nothing; the next question follows after a minute",
 		},
 		"HostSlow":             {"the control probe or the round itself was late, and something failed", "nothing"},
-		"APIServerSilent":      {"something would be accused, but the API server does not answer", "nothing"},
-		"SomePeersUnreachable": {"20 to 80 % of the peers reached, 3 of 5 rounds", "nothing: it may be this host, or the others"},
-		"NotProven":            {"pods, dns or local fails here in 3 of 5 rounds, or full packets get lost, without what its row needs", "nothing"},
-		"RouteNotKnown":        {"the kernel could not tell, or never led to it since the start", "nothing"},
-		"LossElsewhereToo":     {"the same, without what it needs", "nothing"},
-		"NotYetSure":           {"something failed in one of the last 5 rounds, or 7 to 10 % of the connections had retransmits", "nothing"},
+		"APIServerSilent":      {"a row above would be Degraded, but the API server does not answer", "nothing"},
+		"SomePeersUnreachable": {"20 to 80 % of the peers reached, 3 of 5 rounds", "nothing: either this host or the others are at fault"},
+		"NotProven":            {"pods, dns or local fails in 3 of 5 rounds, or full packets get lost, without the proof that its row needs", "nothing"},
+		"RouteNotKnown":        {"the kernel did not answer, or had no route since the start", "nothing"},
+		"LossElsewhereToo":     {"the evidence of PacketLoss without its proof", "nothing"},
+		"NotYetSure":           {"a check failed in one of the last 5 rounds, or 7 to 10 % of the connections had retransmits", "nothing"},
 		"NeverWell": {
-			"pods, dns or local fails since the agent started and is well at two thirds of the peers; or no peer was ever reached, for the first 5 min",
-			"nothing: the fault may be older than the agent",
+			"pods, dns or local fails since the agent started and is healthy at two thirds of the peers; or no peer was ever reached, for the first 5 min",
+			"nothing: the fault can be older than the agent",
 		},
 		ReasonPeersNeverReached: {
-			"a fifth of the peers and two of them, or all, were asked three times or more and never reached, for 5 min",
-			"nothing: somebody may keep taintlet's port closed. If none was reached, it clears nothing in the first hour",
+			"a fifth of the peers and at least two, or all, were asked three times or more and never reached, for 5 min",
+			"nothing: taintlet's port can be closed. If no peer was reached, it clears nothing in the first hour",
 		},
-		ReasonPortBlocked: {"20 % of the peers or more answer at their second port only, 3 of 5 rounds", "nothing: the network is well"},
-		"NoPeerAnswers":   {"80 % of the peers or more are reached and give no answer that can be read, 3 of 5 rounds", "nothing: their agents may be down, or of another release"},
+		ReasonPortBlocked: {"20 % of the peers or more answer at their second port only, 3 of 5 rounds", "nothing: the network is healthy"},
+		"NoPeerAnswers":   {"80 % of the peers or more are reached and give no answer that can be read, 3 of 5 rounds", "nothing: their agents can be down, or of another release"},
 		"NetworkWell":     {"none of the above", "nothing"},
 	}
 }
@@ -136,7 +136,7 @@ func inDocs() map[string]struct{ evidence, needs string } {
 func table(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
-	b.WriteString("| reason | level | evidence | needs besides | example of a message |\n|---|---|---|---|---|\n")
+	b.WriteString("| reason | level | evidence | also needed | example of a message |\n|---|---|---|---|---|\n")
 	for _, row := range rows() {
 		play, ok := examples()[row.reason]
 		if !ok {
