@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// writeFigures asks for the figures of the newest results to be written into the pages.
-var writeFigures = flag.Bool("update", false, "write the figures of the newest committed results into the pages that quote them")
+// writeGenerated asks for the parts of pages that are generated from committed files to be written.
+var writeGenerated = flag.Bool("update", false, "write what is generated from committed files into the pages")
 
 // The pages have the figures of the newest committed results, as figures.txt says.
 func TestPagesHaveTheFiguresOfTheNewestResults(t *testing.T) {
@@ -35,7 +35,7 @@ func TestPagesHaveTheFiguresOfTheNewestResults(t *testing.T) {
 		case err != nil:
 			t.Errorf("%s from %s: %v; change the page, or its line in test/figures.txt", q.page, newest, err)
 		case was == now:
-		case *writeFigures:
+		case *writeGenerated:
 			if err := os.WriteFile(path, []byte(strings.Replace(page, was, now, 1)), 0o600); err != nil {
 				t.Fatal(err)
 			}

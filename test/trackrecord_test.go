@@ -124,11 +124,11 @@ func checkGenerated(t *testing.T, page, part, text string) {
 	}
 	wanted := before + begin + text + end + after
 	switch {
-	case *writeQuotes:
+	case *writeGenerated:
 		if err := os.WriteFile(page, []byte(wanted), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	case whole != wanted:
-		t.Errorf("the part %q of %s is not as generated; go test ./test -run %s -update writes it:\n%s", part, page, t.Name(), changed(whole, wanted))
+		t.Errorf("the part %q of %s is not as generated; go test ./test -run %s -update writes it:\n%s", part, page, t.Name(), text)
 	}
 }

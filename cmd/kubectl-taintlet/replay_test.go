@@ -70,7 +70,7 @@ func TestReplayOfARecordedHost(t *testing.T) {
 		t.Errorf("by others: exit code %d, %s\n%s", code, out, stderr)
 	}
 	for _, want := range []string{
-		"  MemoryPressure      OK → Degraded (available 4 GiB of 16 GiB (24.9 %), threshold 30 %",
+		"  MemoryPressure      OK → Degraded (available 4 GiB of 16 GiB (25.0 %), threshold 30 %",
 		"\n                      sets node.kubernetes.io/memory-pressure:NoSchedule\n",
 		"NetworkUnavailable: the levels are those that were recorded.",
 	} {
