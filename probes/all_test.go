@@ -19,7 +19,7 @@ func allProbes(h probes.Host) []probes.Probe {
 		memory.New(h, memory.Thresholds{AvailablePercent: 5, AvailableBytes: 100 << 20, ClearFactor: 1.5}),
 		disk.New(h, []string{"/", "/var/lib/kubelet", "/var/lib/containerd"}, disk.Thresholds{AvailablePercent: 10, InodesPercent: 5, ClearFactor: 1.5}),
 		pid.New(h, pid.Thresholds{UsedPercent: 85, FreeTasks: 1000, ClearFactor: 1.5}),
-		network.New(h, network.Options{Period: time.Second}),
+		network.New(h, time.Second),
 	}
 }
 

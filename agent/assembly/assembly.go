@@ -8,6 +8,8 @@ import (
 
 	"github.com/taintlet/taintlet/agent"
 	"github.com/taintlet/taintlet/agent/fleet"
+	"github.com/taintlet/taintlet/agent/node"
+	"github.com/taintlet/taintlet/agent/slots"
 )
 
 // serviceName is the headless Service of the agents, as the manifests have it.
@@ -15,15 +17,23 @@ const serviceName = "taintlet"
 
 // New returns an agent that is ready to run, and what ends its connection.
 func New(ctx context.Context, o Options) (*agent.Agent, func(), error) {
-	c, stop, err := connect(ctx, o)
-	if err != nil {
-		return nil, nil, err
+	a, stop, others := o.Agent, func() {}, fleet.Options{
+		Node: o.Node, HostIP: o.HostIP, Listen: o.Listen, Namespace: o.Namespace, Service: serviceName, DNSPods: o.DNSPods, Log: o.Log,
 	}
-	a := o.Agent
-	a.Client, a.Slots, a.Recorder = c.node, c.slots, c.events
-	a.Fleet = fleet.New(fleet.Options{
-		Node: o.Node, HostIP: o.HostIP, Listen: o.Listen, Namespace: o.Namespace, Service: serviceName, DNSPods: o.DNSPods,
-		APIServer: c.apiServer, Source: c.source, Log: o.Log,
-	})
+	if o.DryRun == DryRunClient {
+		a.Client, a.Slots, a.Recorder = node.NewOverlay(node.NewMemory(o.Node, o.Log), o.Log), slots.Offline{Log: o.Log}, logRecorder{log: o.Log}
+	} else {
+		client, err := connect(&o)
+		if err != nil {
+			return nil, nil, err
+		}
+		others.Source, others.APIServer = client, o.RestConfig.Host
+		a.Client, a.Slots = client, client.Slots(o.Namespace)
+		a.Recorder, stop = client.StartRecorder(ctx, o.Log)
+	}
+	if o.DryRun == DryRunServer {
+		a.Client, a.Slots, a.Recorder = node.NewOverlay(a.Client, o.Log), slots.Rehearsed{Client: a.Slots, Log: o.Log}, logRecorder{o.Log, a.Recorder}
+	}
+	a.Fleet = fleet.New(others)
 	return &a, stop, nil
 }

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/taintlet/taintlet/agent/decide"
+	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/probes/network/verdict"
 )
 
@@ -98,4 +99,63 @@ func (c *Config) Policy() *decide.Policy {
 		})
 	}
 	return policy
+}
+
+// Names returns the names of the conditions in the order in which they are shown.
+func (c *Config) Names() []probes.Condition {
+	names := make([]probes.Condition, len(c.Conditions))
+	for i := range c.Conditions {
+		names[i] = c.Conditions[i].Name
+	}
+	return names
+}
+
+// Condition returns the condition of that name; false if there is none.
+func (c *Config) Condition(name probes.Condition) (Condition, bool) {
+	for _, condition := range c.Conditions {
+		if condition.Name == name {
+			return condition, true
+		}
+	}
+	return Condition{}, false
+}
+
+// Clone returns a copy whose fields and sections may be changed without
+// changing the original.
+func (c *Config) Clone() *Config {
+	copied := *c
+	copied.Conditions = append([]Condition(nil), c.Conditions...)
+	for i := range copied.Conditions {
+		copied.Conditions[i].Section = clone(copied.Conditions[i].Section)
+	}
+	copied.Rules, copied.SoftRules = slices.Clone(c.Rules), slices.Clone(c.SoftRules)
+	return &copied
+}
+
+// Get returns the section of type S, such as Get[*Memory](c); nil if the
+// configuration has none.
+func Get[S Section](c *Config) (section S) {
+	for _, condition := range c.Conditions {
+		if s, ok := condition.Section.(S); ok {
+			return s
+		}
+	}
+	return section
+}
+
+// Maintenance says when a Node is under maintenance.
+type Maintenance struct {
+	// Conditions are the types of Node conditions, at most maxMaintenance. While one of
+	// them is True, no taint is set, and peers leave the Node out. Empty: no Node is ever
+	// under maintenance.
+	Conditions []string `json:"conditions"`
+}
+
+// RepairReasons returns the reasons for which HostRepairNeeded can be True.
+func (c *Config) RepairReasons() []string {
+	var all []string
+	for _, condition := range c.Conditions {
+		all = append(all, condition.Repairable...)
+	}
+	return all
 }

@@ -2,7 +2,6 @@ package config
 
 import (
 	"slices"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -45,24 +44,4 @@ func (c *Config) defaultRules() []decide.Rule {
 		rules[i] = c.autoscaled(rules[i])
 	}
 	return rules
-}
-
-// DefaultSampling has the defaults that all conditions share.
-func DefaultSampling(period time.Duration, badSamples, samples int) Sampling {
-	return Sampling{
-		Period: decide.Duration{Duration: period},
-		Debounce: decide.Debounce{
-			BadSamples:      badSamples,
-			Samples:         samples,
-			ClearAfter:      seconds(120),
-			MaxClearAfter:   seconds(3600),
-			PenaltyHalfLife: seconds(3600),
-			CriticalAfter:   seconds(60),
-			UnknownAfter:    seconds(300),
-		},
-	}
-}
-
-func seconds(n int) decide.Duration {
-	return decide.Duration{Duration: time.Duration(n) * time.Second}
 }

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
@@ -131,18 +130,3 @@ func (e *effective) members(value reflect.Value) (parts []string) {
 	}
 	return parts
 }
-
-// jsonName is the name of a field in the file; empty for one whose own fields
-// stand in its place.
-func jsonName(field reflect.StructField) string {
-	name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-	return name
-}
-
-// isSection reports whether a type has fields of its own in the file: a struct
-// that is not written as a single value, as durations and amounts are.
-func isSection(t reflect.Type) bool {
-	return t.Kind() == reflect.Struct && !t.Implements(reflect.TypeFor[json.Marshaler]())
-}
-
-func isList(t reflect.Type) bool { return t.Kind() == reflect.Slice }

@@ -9,14 +9,6 @@ import (
 	"github.com/taintlet/taintlet/agent/decide"
 )
 
-// Maintenance says when a Node is under maintenance.
-type Maintenance struct {
-	// Conditions are the types of Node conditions, at most maxMaintenance. While one of
-	// them is True, no taint is set, and peers leave the Node out. Empty: no Node is ever
-	// under maintenance.
-	Conditions []string `json:"conditions"`
-}
-
 // maxMaintenance is how many types of conditions a file may have.
 const maxMaintenance = 16
 

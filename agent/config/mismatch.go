@@ -6,6 +6,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -89,3 +90,18 @@ func allowed(t reflect.Type, data json.RawMessage) string {
 		return fmt.Sprintf("must be text; put it in quotes: \"%s\"", data)
 	}
 }
+
+// jsonName is the name of a field in the file; empty for one whose own fields
+// stand in its place.
+func jsonName(field reflect.StructField) string {
+	name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+	return name
+}
+
+// isSection reports whether a type has fields of its own in the file: a struct
+// that is not written as a single value, as durations and amounts are.
+func isSection(t reflect.Type) bool {
+	return t.Kind() == reflect.Struct && !t.Implements(reflect.TypeFor[json.Marshaler]())
+}
+
+func isList(t reflect.Type) bool { return t.Kind() == reflect.Slice }

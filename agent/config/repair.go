@@ -18,15 +18,6 @@ type Repair struct {
 	Reasons map[string]decide.Duration `json:"reasons"`
 }
 
-// RepairReasons returns the reasons for which HostRepairNeeded can be True.
-func (c *Config) RepairReasons() []string {
-	var all []string
-	for _, condition := range c.Conditions {
-		all = append(all, condition.Repairable...)
-	}
-	return all
-}
-
 // of returns how long each of the faults must be found.
 func (r Repair) of(faults []string) map[string]time.Duration {
 	after := map[string]time.Duration{}

@@ -8,12 +8,6 @@ import (
 	"github.com/taintlet/taintlet/taints"
 )
 
-// NoTaint is the effect of a rule that asks for no taint. It switches off the default
-// rule of its condition. No such rule reaches a Policy.
-const NoTaint taints.Effect = "None"
-
-func switchesOff(r decide.Rule) bool { return r.Taint.Effect == NoTaint }
-
 // maxRules is how many rules a file may have: one for Critical of each condition, and
 // three for Degraded, each for other reasons.
 func (c *Config) maxRules() int { return 4 * len(c.Conditions) }

@@ -2,13 +2,9 @@ package config
 
 import (
 	"reflect"
-	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/probes"
 )
 
@@ -35,54 +31,6 @@ type Definition struct {
 	Reasons []string
 }
 
-// Section is what the configuration file says about one condition. It is a
-// pointer to a struct that embeds Sampling.
-type Section interface {
-	// Common returns what every section has.
-	Common() *Sampling
-	// MinInterval is the shortest time between two samples, but for those that
-	// FollowUp asks for.
-	MinInterval() time.Duration
-	// FollowUp is the time from a bad sample to the next, until the condition is
-	// decided.
-	FollowUp() time.Duration
-	// Validate returns every impossible value but those of Sampling.
-	Validate(at *field.Path) field.ErrorList
-}
-
-// Rejudger is a Section that can judge a sample by its recorded quantities alone.
-type Rejudger interface {
-	// Rejudge returns what the thresholds of this section make of a sample that was
-	// taken earlier, perhaps by other thresholds. The quantities are those that
-	// Measures of its probe gave; only names, paths and values count. False: the
-	// recorded level does not follow from them.
-	Rejudge(recorded probes.Observation, quantities []probes.Measure) (probes.Observation, bool)
-}
-
-// Sampling says how often a probe takes a sample and which samples change the
-// condition's level.
-type Sampling struct {
-	// Period is the longest time between two samples, ±10 %: MinInterval to 10m.
-	// The nearer a threshold is, the sooner the next sample is taken.
-	Period   decide.Duration `json:"period"`
-	Debounce decide.Debounce `json:"debounce"`
-}
-
-// Common returns the Sampling itself.
-func (s *Sampling) Common() *Sampling { return s }
-
-// MinInterval is 250 ms: at most four samples a second.
-func (*Sampling) MinInterval() time.Duration { return 250 * time.Millisecond }
-
-// FollowUp is 100 ms: bad news is confirmed quickly.
-func (*Sampling) FollowUp() time.Duration { return 100 * time.Millisecond }
-
-// Condition is one condition of a configuration.
-type Condition struct {
-	Definition
-	Section
-}
-
 // Schema is the list of conditions that a configuration has, in the order in
 // which they are shown.
 type Schema []Definition
@@ -98,65 +46,14 @@ func HostSchema() Schema {
 	}
 }
 
-// Names returns the names of the conditions in the order in which they are shown.
-func (c *Config) Names() []probes.Condition {
-	names := make([]probes.Condition, len(c.Conditions))
-	for i := range c.Conditions {
-		names[i] = c.Conditions[i].Name
-	}
-	return names
-}
-
-// Condition returns the condition of that name; false if there is none.
-func (c *Config) Condition(name probes.Condition) (Condition, bool) {
-	for _, condition := range c.Conditions {
-		if condition.Name == name {
-			return condition, true
-		}
-	}
-	return Condition{}, false
+// Condition is one condition of a configuration.
+type Condition struct {
+	Definition
+	Section
 }
 
 // SameProbe reports whether two configurations of a condition make the same
 // probe. Debounce is none of the probe's business.
 func SameProbe(a, b Condition) bool {
 	return reflect.DeepEqual(withoutDebounce(a.Section), withoutDebounce(b.Section))
-}
-
-// withoutDebounce returns a copy of a section without its debounce.
-func withoutDebounce(s Section) Section {
-	copied := clone(s)
-	copied.Common().Debounce = decide.Debounce{}
-	return copied
-}
-
-// clone copies a section. Slices and maps in it stay shared; nothing changes
-// them.
-func clone(s Section) Section {
-	copied := reflect.New(reflect.TypeOf(s).Elem())
-	copied.Elem().Set(reflect.ValueOf(s).Elem())
-	return copied.Interface().(Section)
-}
-
-// Clone returns a copy whose fields and sections may be changed without
-// changing the original.
-func (c *Config) Clone() *Config {
-	copied := *c
-	copied.Conditions = append([]Condition(nil), c.Conditions...)
-	for i := range copied.Conditions {
-		copied.Conditions[i].Section = clone(copied.Conditions[i].Section)
-	}
-	copied.Rules, copied.SoftRules = slices.Clone(c.Rules), slices.Clone(c.SoftRules)
-	return &copied
-}
-
-// Get returns the section of type S, such as Get[*Memory](c); nil if the
-// configuration has none.
-func Get[S Section](c *Config) (section S) {
-	for _, condition := range c.Conditions {
-		if s, ok := condition.Section.(S); ok {
-			return s
-		}
-	}
-	return section
 }

@@ -26,7 +26,7 @@ func (s *State) mayTakeOver(t *turn) bool {
 		t.notify(Notice{Kind: Active, Message: describe.RecordReadable(a.instance.Name)})
 		return true
 	}
-	isOlder := a.instance.isOlderThanWriter(node.record, s.boot)
+	isOlder := s.isOlderThanWriter(node)
 	a.isSeen = a.isSeen || node.record.Instance.Name == a.instance.Name
 	if !a.isStandby() {
 		return !a.restored || !isOlder && s.isBehind(node.record)
@@ -44,6 +44,12 @@ func (s *State) mayTakeOver(t *turn) bool {
 	t.notify(Notice{Kind: Active, Message: describe.OtherSilent(a.other.Name, a.instance.Name, silence)})
 	a.other = instance{}
 	return true
+}
+
+// isOlderThanWriter reports whether an instance that started after this one wrote the record
+// of the Node.
+func (s *State) isOlderThanWriter(node *Node) bool {
+	return s.active.instance.isOlderThan(node.record.Instance, node.record.Boot == s.boot.ID)
 }
 
 // isBehind reports whether the record has decisions of others that this instance has not
@@ -103,7 +109,7 @@ func (s *State) observeNode(t *turn) bool {
 		s.hostRepair.shown = nil
 	}
 	s.eviction.controlPlane = isControlPlane(node.Node)
-	if s.active.instance.isOlderThanWriter(node.record, s.boot) {
+	if s.isOlderThanWriter(node) {
 		s.standBy(t)
 		return false
 	}

@@ -44,3 +44,19 @@ type active struct {
 }
 
 func (a active) isStandby() bool { return a.other.Name != "" }
+
+// isOlderThan reports whether the other instance started after this one. Terms are
+// compared round the clock (RFC 1982), so that a forged one cannot be the last.
+// isSameBoot: it wrote in this boot of the host, so the time since boot tells.
+func (i instance) isOlderThan(other instance, isSameBoot bool) bool {
+	if other.Name == "" || other.Name == i.Name {
+		return false
+	}
+	if later := int64(other.Term - i.Term); later != 0 { //nolint:gosec // the wrap is meant
+		return later > 0
+	}
+	if isSameBoot && other.StartedAt != i.StartedAt {
+		return other.StartedAt > i.StartedAt
+	}
+	return other.Name > i.Name // on two hosts no clock decides
+}

@@ -169,23 +169,6 @@ func (r record) String() string {
 	return string(text)
 }
 
-// isOlderThanWriter reports whether the record was written by an instance that
-// started after this one. Terms are compared round the clock (RFC 1982), so
-// that a forged one cannot be the last.
-func (i instance) isOlderThanWriter(r record, boot Boot) bool {
-	other := r.Instance
-	if other.Name == "" || other.Name == i.Name {
-		return false
-	}
-	if later := int64(other.Term - i.Term); later != 0 { //nolint:gosec // the wrap is meant
-		return later > 0
-	}
-	if r.Boot == boot.ID && other.StartedAt != i.StartedAt {
-		return other.StartedAt > i.StartedAt
-	}
-	return other.Name > i.Name // on two hosts no clock decides
-}
-
 // maxPenalty is all that damping needs: a second doubled so often is longer
 // than any maxClearAfter. A forged record must not damp for weeks.
 const maxPenalty = 32

@@ -27,7 +27,7 @@ func Step(policy *Policy, s State, in Inputs, now time.Time) (State, Decision) {
 			s.ledger.decided = decision{budget: s.budget, desired: s.ledger.desired, repairEndedAt: s.hostRepair.endedAt}
 		}
 	}
-	if in.Node != nil && s.active.restored && !s.active.instance.isOlderThanWriter(in.Node.record, s.boot) {
+	if in.Node != nil && s.active.restored && !s.isOlderThanWriter(in.Node) {
 		s.followPause(t) // before the samples: what is paused does not become critical
 	}
 	for _, o := range in.Observations {

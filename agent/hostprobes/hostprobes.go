@@ -28,7 +28,7 @@ func NewProbe(h probes.Host) func(config.Condition) probes.Probe {
 		case *config.PID:
 			return consumers.Name(pid.New(h, s.Thresholds()), reader)
 		case *config.Network:
-			return network.New(h, network.Options{Period: s.Period.Duration, Disabled: s.DisabledClasses})
+			return network.New(h, s.Period.Duration, s.DisabledClasses...)
 		}
 		panic(fmt.Sprintf("condition %s has no probe", c.Name))
 	}

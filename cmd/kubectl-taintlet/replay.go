@@ -203,7 +203,7 @@ func (r *replay) taintsOf(condition probes.Condition) []string {
 	var on []string
 	for _, p := range r.state.DesiredTaints() {
 		if p.Condition == condition && r.node.Has(p.Pair) {
-			on = append(on, words.Taint(p.Pair, p.Value))
+			on = append(on, p.Taint().String())
 		}
 	}
 	return on

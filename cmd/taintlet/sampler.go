@@ -80,9 +80,9 @@ func (s *sampler) ask(observation probes.Observation, wake string) condition {
 	c := condition{Observation: observation, Wake: wake}
 	for _, rule := range s.cfg.Policy().RulesFor(observation) {
 		via, pair := taints.Resolve(rule.Taint.Pair(), words.Complete(s.cfg, s.lifecycleController))
-		a := asked{Taint: words.Taint(pair, rule.Taint.Value), Via: via}
+		a := asked{Taint: pair.With(rule.Taint.Value).String(), Via: via}
 		if via == taints.Kept {
-			a.StandIn = words.Taint(taints.StandInFor(pair, s.cfg.StandInPrefix), rule.Taint.Value)
+			a.StandIn = taints.StandInFor(pair, s.cfg.StandInPrefix).With(rule.Taint.Value).String()
 		}
 		c.Taints = append(c.Taints, a)
 	}

@@ -22,11 +22,11 @@ func Rules(cfg *config.Config, lifecycleController bool) []string {
 		pair := rule.Taint.Pair()
 		via, _ := taints.Resolve(pair, Complete(cfg, lifecycleController))
 		words = append(words, fmt.Sprintf("%s %s asks for %s%s, %s: %s.%s",
-			rule.Condition, rule.Level, Taint(pair, rule.Taint.Value), forReasons(rule), via, whyVia(cfg, rule, via), fromSeverity(rule)+untilRemoved(rule)))
+			rule.Condition, rule.Level, pair.With(rule.Taint.Value), forReasons(rule), via, whyVia(cfg, rule, via), fromSeverity(rule)+untilRemoved(rule)))
 	}
 	for _, rule := range cfg.SoftRules {
 		words = append(words, fmt.Sprintf("%s from severity %d on asks for %s, %s: a soft taint, before Degraded.",
-			rule.Condition, rule.Severity, Taint(rule.Taint.Pair(), rule.Taint.Value), taints.Direct))
+			rule.Condition, rule.Severity, rule.Taint.Pair().With(rule.Taint.Value), taints.Direct))
 	}
 	if len(words) == 0 {
 		return []string{"No rule: no taint is ever set."}
@@ -68,7 +68,7 @@ func whyVia(cfg *config.Config, rule decide.Rule, via taints.Via) string {
 	switch {
 	case via == taints.Kept:
 		return fmt.Sprintf("the node-lifecycle-controller would delete this pair; the admission policy %s (deploy/keep.yaml) puts it back. Where the policy is absent, %s stands in for it",
-			taints.KeepPolicyName, Taint(taints.StandInFor(pair, cfg.StandInPrefix), rule.Taint.Value))
+			taints.KeepPolicyName, taints.StandInFor(pair, cfg.StandInPrefix).With(rule.Taint.Value))
 	case reconciled:
 		return "the cluster has no node-lifecycle-controller that would delete it (--lifecycle-controller=false)"
 	default:
@@ -84,7 +84,7 @@ func Eviction(cfg *config.Config) []string {
 		if rule.Level == probes.Critical {
 			condition, _ := cfg.Condition(rule.Condition)
 			words = append(words, fmt.Sprintf("Eviction is ON for %s: after %s of critical samples, %s%s deletes every pod on the Node that does not tolerate it, DaemonSets' and whatever PodDisruptionBudgets say.",
-				rule.Condition, condition.Common().Debounce.CriticalAfter.Duration, Taint(rule.Taint.Pair(), rule.Taint.Value), forReasons(rule)))
+				rule.Condition, condition.Common().Debounce.CriticalAfter.Duration, rule.Taint.Pair().With(rule.Taint.Value), forReasons(rule)))
 		}
 	}
 	if len(words) == 0 {
@@ -97,11 +97,6 @@ func Eviction(cfg *config.Config) []string {
 		bound += " Nodes of the control plane never do."
 	}
 	return append(words, bound, NoRecall)
-}
-
-// Taint is how kubectl shows a taint.
-func Taint(pair taints.Pair, value string) string {
-	return pair.With(value).String()
 }
 
 // Complete returns the facts of a complete installation, for those who ask no API server.

@@ -46,7 +46,7 @@ func TestSleepForgets(t *testing.T) {
 		{"clocks read one after the other", testPeriod, time.Millisecond, "RouteLost"},
 	} {
 		now, slept := time.Unix(1000, 0), 7*time.Hour // the host may have slept before the agent's start
-		p := New(thisHost, Options{Period: testPeriod})
+		p := New(thisHost, testPeriod)
 		route := &lost{}
 		p.checks, p.clock = map[verdict.Class]ask.Check{verdict.Route: route}, func() (time.Time, time.Duration) { return now, slept }
 		for range 3 {
@@ -83,7 +83,7 @@ func (j dueSoon) Next(r verdict.Round) verdict.Verdict {
 // The agent waits by another clock than that of the rounds.
 func TestDueIsOnTheClockOfTheAgent(t *testing.T) {
 	t.Parallel()
-	p := New(thisHost, Options{Period: testPeriod})
+	p := New(thisHost, testPeriod)
 	p.checks, p.evaluator = nil, dueSoon{verdict.NewEvaluator(testPeriod, 1)}
 	p.clock = func() (time.Time, time.Duration) { return time.Unix(1000, 0), 0 }
 	before := time.Now()

@@ -110,7 +110,7 @@ func settle(t testing.TB, peers int) *village {
 // probe is the probe of a host in the village.
 func (v *village) probe(t testing.TB, h probes.Host, disabled ...verdict.Class) *Probe {
 	t.Helper()
-	p := New(h, Options{Period: testPeriod, Disabled: disabled})
+	p := New(h, testPeriod, disabled...)
 	p.patience = 500 * time.Millisecond // there is no network to wait for
 	path := filepath.Join(t.TempDir(), "resolv.conf")
 	if err := os.WriteFile(path, []byte("search svc.cluster.local\nnameserver 127.4.0.1\n"), 0o600); err != nil {

@@ -34,33 +34,26 @@ type evaluator interface {
 	Answer() verdict.Answer
 }
 
-// Options are what a Probe needs besides the host.
-type Options struct {
-	// Period is the longest time between two rounds.
-	Period time.Duration
-	// Disabled classes are not asked.
-	Disabled []verdict.Class
-}
-
 var _ probes.Measurer = (*Probe)(nil)
 
 // New returns the probe of the host's own network. It reads
 // class/net/<interface>/carrier in h.Sys, net/stat/nf_conntrack in h.Proc, and
-// its own /etc/resolv.conf.
-func New(h probes.Host, o Options) *Probe {
-	self, peers := &ask.Self{}, ask.NewPeers(o.Period)
+// its own /etc/resolv.conf. period is the longest time between two rounds; disabled
+// classes are not asked.
+func New(h probes.Host, period time.Duration, disabled ...verdict.Class) *Probe {
+	self, peers := &ask.Self{}, ask.NewPeers(period)
 	p := &Probe{
 		rounds: rounds{
-			gaps: gaps{clock: ask.HostClock, period: o.Period}, was: map[verdict.Class]bool{}, patience: patience,
+			gaps: gaps{clock: ask.HostClock, period: period}, was: map[verdict.Class]bool{}, patience: patience,
 			checks: map[verdict.Class]ask.Check{
 				verdict.Route: ask.NewRoute(h), verdict.Self: self, verdict.API: &ask.API{}, verdict.Local: ask.NewLocal(), verdict.Pods: ask.NewPods(),
 				verdict.DNS: ask.NewDNS("/etc/resolv.conf"), verdict.Peers: peers, verdict.Conntrack: ask.NewConntrack(h),
 			},
 			self: self, peers: peers,
 		},
-		evaluator: verdict.NewEvaluator(o.Period, rand.Uint64()), //nolint:gosec // not a secret
+		evaluator: verdict.NewEvaluator(period, rand.Uint64()), //nolint:gosec // not a secret
 	}
-	for _, class := range o.Disabled {
+	for _, class := range disabled {
 		delete(p.checks, class)
 	}
 	return p

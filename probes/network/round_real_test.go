@@ -563,7 +563,7 @@ func TestRoundWithoutSurroundings(t *testing.T) {
 		{[]verdict.Class{verdict.DNS, verdict.Local, verdict.Peers}, []verdict.Class{verdict.Conntrack, verdict.Route}},
 		{verdict.Classes(), nil},
 	} {
-		p := New(h, Options{Period: testPeriod, Disabled: test.disabled})
+		p := New(h, testPeriod, test.disabled...)
 		o := p.Observe(t.Context())
 		needsCluster := []verdict.Class{verdict.Self, verdict.API, verdict.Pods, verdict.Peers}
 		var got []verdict.Class
@@ -651,7 +651,7 @@ func TestNoCarrierAtTheFirstLook(t *testing.T) {
 		return
 	}
 	probetest.Sh(t, firewall+"ip link set tor0 down")
-	o := New(h, Options{Period: testPeriod}).Observe(t.Context())
+	o := New(h, testPeriod).Observe(t.Context())
 	if o.Level != probes.Unknown || !strings.Contains(o.Message, "no carrier on up0, the way to 192.0.2.1") {
 		t.Errorf("%+v", o)
 	}

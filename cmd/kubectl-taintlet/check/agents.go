@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,13 +16,6 @@ import (
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/status"
 	"github.com/taintlet/taintlet/cmd/terminal"
 )
-
-// agents returns the DaemonSet.
-func (s *scene) agents(ctx context.Context) (*appsv1.DaemonSet, error) {
-	return s.daemonSet.once(func() (*appsv1.DaemonSet, error) {
-		return s.me.AppsV1().DaemonSets(s.namespace).Get(ctx, account, metav1.GetOptions{})
-	})
-}
 
 func (s *scene) checkDaemonSet(ctx context.Context) answer {
 	d, err := s.agents(ctx)

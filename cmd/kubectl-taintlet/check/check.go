@@ -5,22 +5,11 @@ package check
 
 import (
 	"context"
-	"fmt"
+	"io"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
 
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
-)
-
-// State is what a check found.
-type State string
-
-// The States.
-const (
-	OK      State = "OK"
-	Warning State = "Warning" // works, but not as well as it could
-	Failed  State = "Failed"
-	Skipped State = "Skipped" // nobody can tell, for the reason given
 )
 
 // Line is the answer of one check.
@@ -65,38 +54,6 @@ type check struct {
 	ask    func(*scene, context.Context) answer
 	// isBase: where it fails, none of those that follow can tell anything.
 	isBase bool
-}
-
-// answer is what a check found, in words.
-type answer struct {
-	state State
-	text  string
-	// remedy is what to do about this answer; empty: that of the check.
-	remedy string
-}
-
-func ok(format string, args ...any) answer { return answer{OK, fmt.Sprintf(format, args...), ""} }
-func warn(format string, args ...any) answer {
-	return answer{Warning, fmt.Sprintf(format, args...), ""}
-}
-func fail(format string, args ...any) answer { return answer{Failed, fmt.Sprintf(format, args...), ""} }
-func skip(format string, args ...any) answer {
-	return answer{Skipped, fmt.Sprintf(format, args...), ""}
-}
-
-// but returns the answer with a remedy of its own.
-func (a answer) but(remedy string) answer {
-	a.remedy = remedy
-	return a
-}
-
-// unread is the answer of a check that could not read what it is about. Who lacks a
-// permission is told so, and not how to correct what may be healthy.
-func unread(what string, err error) answer {
-	if apierrors.IsForbidden(err) {
-		return skip("%s: you may not read that: %v", what, err)
-	}
-	return fail("%s cannot be read: %v", what, err).but("try again; if it stays so, look at the API server")
 }
 
 // group is the checks of one thing, in the order in which they are made.
@@ -237,4 +194,24 @@ func before() []group {
 func base(c check) check {
 	c.isBase = true
 	return c
+}
+
+// Options say what is checked.
+type Options struct {
+	Config *rest.Config
+	Out    io.Writer
+	// Output is empty for text, or "json".
+	Output string
+	// Namespace is that of the installation.
+	Namespace string
+	// Pre checks whether taintlet can be installed.
+	Pre bool
+	// Port is the port of the hosts where the agents are to listen. 0: DefaultPort.
+	Port int
+	// Version is that of this program.
+	Version string
+	// Wait makes the checks again until none fails and the roll-out is over, or the
+	// context ends. Err is told what is waited for.
+	Wait bool
+	Err  io.Writer
 }

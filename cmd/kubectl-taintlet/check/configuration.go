@@ -23,17 +23,6 @@ import (
 	"github.com/taintlet/taintlet/taints/apiserver"
 )
 
-// inUse returns the configuration that the agents use.
-func (s *scene) inUse(ctx context.Context) (*config.Config, error) {
-	return s.configuration.once(func() (*config.Config, error) {
-		client, err := apiserver.NewClient(s.config, "")
-		if err != nil {
-			return nil, err
-		}
-		return inuse.Read(ctx, client, s.namespace)
-	})
-}
-
 func (s *scene) checkConfiguration(ctx context.Context) answer {
 	cfg, err := s.inUse(ctx)
 	var refused inuse.RefusedError

@@ -3,9 +3,6 @@ package check
 import (
 	"context"
 	"fmt"
-	"strconv"
-	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -30,21 +27,6 @@ func (s *scene) hasNamespace(ctx context.Context, field, what string, has func(*
 		return fail("the agents lack %s: they do not see the %s of the host", field, what)
 	}
 	return ok("the agents have %s: they see the %s of the host", field, what)
-}
-
-// isOldKernel reports whether Linux is older than 4.20, which brought PSI. What
-// cannot be read is not old.
-func isOldKernel(release string) bool {
-	const major, minor = 4, 20
-	first, rest, _ := strings.Cut(release, ".")
-	second, _, _ := strings.Cut(rest, ".")
-	second, _, _ = strings.Cut(second, "-")
-	a, errA := strconv.Atoi(first)
-	b, errB := strconv.Atoi(second)
-	if errA != nil || errB != nil {
-		return false
-	}
-	return a < major || a == major && b < minor
 }
 
 // nodeQuestion is asked about each Node.
@@ -85,13 +67,6 @@ func (s *scene) checkUnknown(ctx context.Context) answer {
 		found:   func(all *nodes) []string { return all.unknown },
 		trouble: "agents cannot tell about all conditions", fine: "the agents can tell about all conditions",
 	}.ask(ctx, s)
-}
-
-func skewInWords(off time.Duration) string {
-	if off > 0 {
-		return fmt.Sprintf("%s ahead", off)
-	}
-	return fmt.Sprintf("%s behind", -off)
 }
 
 func (s *scene) checkClock(ctx context.Context) answer {

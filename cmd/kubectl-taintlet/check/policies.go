@@ -5,13 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
 	"github.com/taintlet/taintlet/taints"
@@ -23,16 +21,6 @@ const (
 	policyRemedy = "apply the manifest or upgrade the chart again: without its policies a stolen token can change every Node"
 	keepLink     = "docs/living-with-kubernetes.md#who-owns-a-taint"
 )
-
-// denied reports whether the policy refused a request.
-func denied(err error, policy string) bool {
-	return err != nil && strings.Contains(err.Error(), "ValidatingAdmissionPolicy '"+policy+"'")
-}
-
-// mayNotImpersonate reports whether the check itself lacks a permission.
-func mayNotImpersonate(err error) bool {
-	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "impersonate")
-}
 
 // refuses checks that a policy refuses a dry run of the agent that it has to refuse.
 func (s *scene) refuses(ctx context.Context, policy, what string, try func(agent *installation.Client, node string) error) answer {
@@ -144,11 +132,6 @@ func (s *scene) isKept(ctx context.Context, all *nodes) (bool, error) {
 	left := slices.DeleteFunc(slices.Clone(all.heldTaints), func(t taints.Taint) bool { return t.Pair() == held })
 	after, err := tryPatch(ctx, controller, tellsWhoAsks, all.held, setsTaints(left))
 	return err == nil && after.Has(held), err
-}
-
-// policyObject reads an object of a kind of admissionregistration.k8s.io/v1.
-func (s *scene) policyObject(ctx context.Context, kind, name string) (*unstructured.Unstructured, error) {
-	return s.me.Dynamic.Resource(admissionv1.SchemeGroupVersion.WithResource(kind)).Get(ctx, name, metav1.GetOptions{})
 }
 
 // tryCreate are the options of a creation of which nothing is kept.

@@ -6,33 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/rest"
 
 	"github.com/taintlet/taintlet/agent/config"
 )
-
-// Options say what is checked.
-type Options struct {
-	Config *rest.Config
-	Out    io.Writer
-	// Output is empty for text, or "json".
-	Output string
-	// Namespace is that of the installation.
-	Namespace string
-	// Pre checks whether taintlet can be installed.
-	Pre bool
-	// Port is the port of the hosts where the agents are to listen. 0: DefaultPort.
-	Port int
-	// Version is that of this program.
-	Version string
-	// Wait makes the checks again until none fails and the roll-out is over, or the
-	// context ends. Err is told what is waited for.
-	Wait bool
-	Err  io.Writer
-}
 
 // Run makes the checks and prints what they found. It reports whether none failed. An
 // API server that does not answer is an error.

@@ -10,9 +10,12 @@ import (
 	"strings"
 	"time"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/rest"
@@ -21,6 +24,7 @@ import (
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/agent/decide/describe"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
+	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/inuse"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/problems"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/status"
 	"github.com/taintlet/taintlet/taints"
@@ -222,4 +226,59 @@ func (n *nodes) hold(node *taints.Node, name string) {
 			return
 		}
 	}
+}
+
+// isOldKernel reports whether Linux is older than 4.20, which brought PSI. What
+// cannot be read is not old.
+func isOldKernel(release string) bool {
+	const major, minor = 4, 20
+	first, rest, _ := strings.Cut(release, ".")
+	second, _, _ := strings.Cut(rest, ".")
+	second, _, _ = strings.Cut(second, "-")
+	a, errA := strconv.Atoi(first)
+	b, errB := strconv.Atoi(second)
+	if errA != nil || errB != nil {
+		return false
+	}
+	return a < major || a == major && b < minor
+}
+
+func skewInWords(off time.Duration) string {
+	if off > 0 {
+		return fmt.Sprintf("%s ahead", off)
+	}
+	return fmt.Sprintf("%s behind", -off)
+}
+
+// denied reports whether the policy refused a request.
+func denied(err error, policy string) bool {
+	return err != nil && strings.Contains(err.Error(), "ValidatingAdmissionPolicy '"+policy+"'")
+}
+
+// mayNotImpersonate reports whether the check itself lacks a permission.
+func mayNotImpersonate(err error) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "impersonate")
+}
+
+// policyObject reads an object of a kind of admissionregistration.k8s.io/v1.
+func (s *scene) policyObject(ctx context.Context, kind, name string) (*unstructured.Unstructured, error) {
+	return s.me.Dynamic.Resource(admissionv1.SchemeGroupVersion.WithResource(kind)).Get(ctx, name, metav1.GetOptions{})
+}
+
+// inUse returns the configuration that the agents use.
+func (s *scene) inUse(ctx context.Context) (*config.Config, error) {
+	return s.configuration.once(func() (*config.Config, error) {
+		client, err := apiserver.NewClient(s.config, "")
+		if err != nil {
+			return nil, err
+		}
+		return inuse.Read(ctx, client, s.namespace)
+	})
+}
+
+// agents returns the DaemonSet.
+func (s *scene) agents(ctx context.Context) (*appsv1.DaemonSet, error) {
+	return s.daemonSet.once(func() (*appsv1.DaemonSet, error) {
+		return s.me.AppsV1().DaemonSets(s.namespace).Get(ctx, account, metav1.GetOptions{})
+	})
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/problems"
+	"github.com/taintlet/taintlet/cmd/terminal"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 )
@@ -82,9 +83,6 @@ func (f *Fleet) Has(name string) bool {
 	_, found := f.nodes[name]
 	return found
 }
-
-// SetInstallation takes in what is installed, as it is now.
-func (f *Fleet) SetInstallation(i *installation.Installation) { f.installation = i }
 
 // Report says how the Fleet is at that time.
 func (f *Fleet) Report(now time.Time) Report {
@@ -232,4 +230,28 @@ func (n Node) urgency() int {
 		urgency--
 	}
 	return urgency
+}
+
+// SetInstallation takes in what is installed, as it is now.
+func (f *Fleet) SetInstallation(i *installation.Installation) { f.installation = i }
+
+// install puts into the Report what is installed, and what is wrong.
+func (f *Fleet) install(r *Report, known []problems.Node, now time.Time) {
+	if i := f.installation; i != nil {
+		r.Unread = cleaned(i.Unread)
+		for _, d := range i.DaemonSets {
+			r.DaemonSets = append(r.DaemonSets, daemonSetOf(d))
+		}
+		for _, lease := range i.Slots {
+			slot := Slot{Name: terminal.Clean(lease.Name, maxName), Holder: terminal.Clean(*cmp.Or(lease.Spec.HolderIdentity, new("")), maxName)}
+			if at := lease.Spec.RenewTime; at != nil {
+				slot.RenewedAt = new(at.UTC())
+			}
+			r.Slots = append(r.Slots, slot)
+		}
+	}
+	r.Problems = problems.Find(problems.Facts{Installation: f.installation, Nodes: known, Now: now, Version: f.Version})
+	if len(f.names) > 0 || f.Selector != nil {
+		r.Problems = slices.DeleteFunc(r.Problems, func(p problems.Problem) bool { return p.Node != "" && !f.Has(p.Node) })
+	}
 }

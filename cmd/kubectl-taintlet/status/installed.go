@@ -1,11 +1,8 @@
 package status
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"strings"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -14,27 +11,6 @@ import (
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/problems"
 	"github.com/taintlet/taintlet/cmd/terminal"
 )
-
-// install puts into the Report what is installed, and what is wrong.
-func (f *Fleet) install(r *Report, known []problems.Node, now time.Time) {
-	if i := f.installation; i != nil {
-		r.Unread = cleaned(i.Unread)
-		for _, d := range i.DaemonSets {
-			r.DaemonSets = append(r.DaemonSets, daemonSetOf(d))
-		}
-		for _, lease := range i.Slots {
-			slot := Slot{Name: terminal.Clean(lease.Name, maxName), Holder: terminal.Clean(*cmp.Or(lease.Spec.HolderIdentity, new("")), maxName)}
-			if at := lease.Spec.RenewTime; at != nil {
-				slot.RenewedAt = new(at.UTC())
-			}
-			r.Slots = append(r.Slots, slot)
-		}
-	}
-	r.Problems = problems.Find(problems.Facts{Installation: f.installation, Nodes: known, Now: now, Version: f.Version})
-	if len(f.names) > 0 || f.Selector != nil {
-		r.Problems = slices.DeleteFunc(r.Problems, func(p problems.Problem) bool { return p.Node != "" && !f.Has(p.Node) })
-	}
-}
 
 func cleaned(unread []installation.Unread) []installation.Unread {
 	var clean []installation.Unread

@@ -18,14 +18,6 @@ import (
 	"github.com/taintlet/taintlet/probes/consumers"
 )
 
-// Culprit is a pod that a message names by its UID. An agent may not read pods; the person
-// who asks perhaps may.
-type Culprit struct {
-	UID       string `json:"uid"`
-	Namespace string `json:"namespace"`
-	Name      string `json:"name"`
-}
-
 // listPods returns the pods of a Node by their UIDs, and static pods by the hash that
 // stands in the name of their control group.
 type listPods func(ctx context.Context, node string) (map[string]Culprit, error)

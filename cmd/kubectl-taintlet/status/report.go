@@ -205,3 +205,11 @@ type Taint struct {
 func (c Condition) isHealthy() bool {
 	return c.Level == probes.OK && len(c.Taints) == 0 && c.HeldBy == ""
 }
+
+// Culprit is a pod that a message names by its UID. An agent may not read pods; the person
+// who asks perhaps may.
+type Culprit struct {
+	UID       string `json:"uid"`
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+}

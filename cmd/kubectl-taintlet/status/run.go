@@ -91,7 +91,7 @@ func Run(ctx context.Context, o Options) (isWell bool, err error) {
 	}
 	fleet := NewFleet(o.Nodes, o.SilentAfter)
 	fleet.Selector, fleet.SortBy, fleet.Version = o.Selector, o.SortBy, o.Version
-	installed, err := o.installed(config)
+	reader, err := installation.NewReader(config, o.Namespace)
 	if err != nil {
 		return false, err
 	}
@@ -104,31 +104,21 @@ func Run(ctx context.Context, o Options) (isWell bool, err error) {
 		if err := CheckNames(ctx, client, o.Nodes); err != nil {
 			return false, err
 		}
-		return o.follow(ctx, client, fleet, clock, installed, pods)
+		return o.follow(ctx, client, fleet, clock, reader, pods)
 	}
 	if err := o.read(ctx, client, fleet); err != nil {
 		return false, err
 	}
-	i, err := installed(ctx)
-	if err != nil {
-		return false, err
+	if o.Namespace != "" {
+		i, err := reader.Read(ctx)
+		if err != nil {
+			return false, err
+		}
+		fleet.SetInstallation(i)
 	}
-	fleet.SetInstallation(i)
 	report := fleet.Report(clock.now())
 	pods.resolve(ctx, &report, time.Now())
 	return fleet.IsWell(report), o.print(report)
-}
-
-// installed returns a function that reads what is installed; nil where nobody asks for it.
-func (o Options) installed(config *rest.Config) (func(context.Context) (*installation.Installation, error), error) {
-	if o.Namespace == "" {
-		return func(context.Context) (*installation.Installation, error) { return nil, nil }, nil
-	}
-	reader, err := installation.NewReader(config, o.Namespace)
-	if err != nil {
-		return nil, err
-	}
-	return reader.Read, nil
 }
 
 // read reads the Nodes once.
@@ -199,7 +189,7 @@ func (o Options) draw(r Report) error {
 
 // follow shows the fleet until the context ends, or all is well where that is waited
 // for.
-func (o Options) follow(ctx context.Context, client *apiserver.Client, fleet *Fleet, clock *serverClock, installed func(context.Context) (*installation.Installation, error), pods *podNames) (isWell bool, err error) {
+func (o Options) follow(ctx context.Context, client *apiserver.Client, fleet *Fleet, clock *serverClock, reader *installation.Reader, pods *podNames) (isWell bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	w := newWatcher(fleet, o.Err)
@@ -209,7 +199,7 @@ func (o Options) follow(ctx context.Context, client *apiserver.Client, fleet *Fl
 	}
 	go func() { ended <- client.Follow(ctx, w) }()
 	if o.Namespace != "" {
-		go w.reread(ctx, installed)
+		go w.reread(ctx, reader)
 	} else {
 		w.installed = true
 	}

@@ -39,10 +39,10 @@ func (w *watcher) report(now time.Time) (r Report, isWell, synced bool) {
 }
 
 // reread reads what is installed again and again until the context ends.
-func (w *watcher) reread(ctx context.Context, read func(context.Context) (*installation.Installation, error)) {
+func (w *watcher) reread(ctx context.Context, reader *installation.Reader) {
 	for {
 		begin := time.Now()
-		i, err := read(ctx)
+		i, err := reader.Read(ctx)
 		if err == nil {
 			w.change(func() {
 				w.fleet.SetInstallation(i)
