@@ -12,8 +12,8 @@ import (
 // that no number of it is impossible.
 func FuzzStatus(f *testing.F) {
 	for _, text := range []string{
-		"", "{}", "null", `{"version":9}`, `{"version":1,"owned":["a:NoSchedule"],"instance":{"name":"a"}}`,
-		`{"version":1,"conditions":{"MemoryPressure":{"level":"Critical","since":"9999-12-31T23:59:59Z","clearsAt":"x","heldBy":"x","flaps":-1,"removals":-9,"removedBy":"` + strings.Repeat("é", 500) + `","dispute":{"Degraded":{"stage":2}}}}}`,
+		"", "{}", "null", `{"version":9}`, `{"version":1,"revision":1,"owned":["a:NoSchedule"],"instance":{"name":"a"}}`,
+		`{"version":1,"revision":1,"conditions":{"MemoryPressure":{"level":"Critical","since":"9999-12-31T23:59:59Z","clearsAt":"x","heldBy":"x","flaps":-1,"removals":-9,"removedBy":"` + strings.Repeat("é", 500) + `","dispute":{"Degraded":{"stage":2}}}}}`,
 	} {
 		f.Add(text, "HostMemoryPressure", "True", "FleetBrake")
 		f.Add(text, "HostLunarPhase", "?", "")
@@ -28,7 +28,7 @@ func FuzzStatus(f *testing.F) {
 			t.Errorf("a record that cannot be read says %+v", read)
 		}
 		for name, c := range read.Conditions {
-			if c.Removals < 0 || c.Level < probes.Unknown || c.Level > probes.Critical || len(c.RemovedBy) > 200 {
+			if c.Removals < 0 || c.Flaps < 0 || c.Level < probes.Unknown || c.Level > probes.Critical || len(c.RemovedBy) > 250 {
 				t.Errorf("%s is %+v", name, c)
 			}
 		}

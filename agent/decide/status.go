@@ -57,7 +57,7 @@ func ReadStatus(node *taints.Node) (Status, error) {
 	}
 	for name, c := range r.Conditions {
 		s.Conditions[name] = ConditionStatus{
-			Level: c.Level, Since: readWall(c.Since), ClearsAt: readWall(c.ClearsAt), HeldBy: c.HeldBy.Known(), Flaps: c.Flaps,
+			Level: c.Level, Since: readWall(c.Since), ClearsAt: readWall(c.ClearsAt), HeldBy: c.HeldBy.Known(), Flaps: max(0, c.Flaps),
 			Removals: max(0, c.Removals), RemovedBy: describe.Cut(c.RemovedBy), RemovedAt: readWall(c.RemovedAt),
 			Disputed: slices.ContainsFunc(disputed(), func(level probes.Level) bool { return c.Dispute[level.String()].Stage != asRuled }),
 		}

@@ -10,6 +10,7 @@ import (
 func FuzzClean(f *testing.F) {
 	for _, text := range []string{"", "a", "\x1b[2J", "\u202e\u0301", "\xff\xfe", "a\r\nb\tc", "éééé", "\ufffd"} {
 		f.Add(text, uint8(3))
+		f.Add(text, uint8(200))
 	}
 	f.Fuzz(func(t *testing.T, text string, most uint8) {
 		clean := Clean(text, int(most))

@@ -14,12 +14,15 @@ import (
 
 // Whoever may write the ConfigMap chooses the rules of all agents. The policies do not follow
 // the ConfigMap but the values of the chart, so such rules set no taint that the chart does not
-// ask for: no key of others, no eviction, and nothing that others have set goes.
+// ask for. An agent whose rule has the pair of a taint of others leaves that taint as it is.
 func TestRogueConfigurationSetsNoOtherTaint(t *testing.T) {
 	c := denying.Require(t)
-	for name, rules := range map[string]string{
-		"a key that the chart lacks": "{condition: MemoryPressure, level: Degraded, taint: {key: example.com/poison, effect: NoSchedule}}",
-		"a taint of others":          "{condition: MemoryPressure, level: Degraded, taint: {key: dedicated, value: mine, effect: NoSchedule}}",
+	for name, rogue := range map[string]struct {
+		taint     string
+		isRefused bool // by the policy; else the agent leaves a pair alone that was there before it
+	}{
+		"a key that the chart lacks": {"{key: example.com/poison, effect: NoSchedule}", true},
+		"a taint of others":          {"{key: dedicated, value: mine, effect: NoSchedule}", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			node := strings.ReplaceAll(name, " ", "-")
@@ -27,12 +30,18 @@ func TestRogueConfigurationSetsNoOtherTaint(t *testing.T) {
 			dedicated := corev1.Taint{Key: "dedicated", Value: "group", Effect: corev1.TaintEffectNoSchedule}
 			c.SetTaints(t, node, dedicated)
 			host := fixtures.NewHost(t)
+			rules := "rules:\n- {condition: MemoryPressure, level: Degraded, taint: " + rogue.taint + "}\n"
 			a := bed.StartAgent(t, program.Path(t), append(host.Flags(), "--kubeconfig="+cluster.Kubeconfig(t, bed.AgentOf(t, c, node)),
-				"--config="+configFile(t, configuration+"rules:\n- "+rules+"\n"), "--node-name="+node, "--listen=127.0.0.1:0")...)
+				"--config="+configFile(t, configuration+rules), "--node-name="+node, "--listen=127.0.0.1:0")...)
 			host.Memory(2)
-			a.WaitLog(`taints of others|no rule asks for`) // the policy's refusal
-			if code, body := a.Get("/readyz"); code == http.StatusOK {
-				t.Errorf("/readyz = %d %s", code, body)
+			a.WaitLog(`msg="condition changed" condition=MemoryPressure .*to=Degraded`)
+			if rogue.isRefused {
+				a.WaitLog(`taints of others .* stay as and where they are: example.com/poison:NoSchedule`)
+				if code, body := a.Get("/readyz"); code == http.StatusOK {
+					t.Errorf("/readyz = %d %s", code, body)
+				}
+			} else if _, err := c.WaitNode(t.Context(), node, cluster.HasCondition("HostMemoryPressure", corev1.ConditionTrue)); err != nil {
+				t.Error(err)
 			}
 			taints := c.GetNode(t, node).Spec.Taints
 			if len(taints) != 1 || taints[0].Key != dedicated.Key || taints[0].Value != dedicated.Value {
