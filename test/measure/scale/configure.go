@@ -36,7 +36,7 @@ func (r *run) reconfigure(ctx context.Context, brake int) (time.Duration, error)
 	if err := r.configure(brake); err != nil {
 		return 0, err
 	}
-	err = eventually(ctx, slowest, func() error {
+	err = eventually(ctx, patience, func() error {
 		now, err := r.report()
 		if done := now.Log[inForce] - before.Log[inForce]; err == nil && done < len(r.nodes) {
 			err = fmt.Errorf("it is in force on %d nodes", done)

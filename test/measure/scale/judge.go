@@ -15,7 +15,7 @@ const (
 	mostHeartbeats = 12
 	// heartbeatNoise is what the ±10 % of a heartbeat may make of a window.
 	heartbeatNoise = 0.02
-	// mostDifference is by how much one agent's requests may differ between sizes.
+	// mostDifference is by how much more one agent may ask for in a larger fleet.
 	mostDifference = 0.05
 	// The last taint of a mass incident comes within soonTaint up to soonNodes nodes, and
 	// within lateTaint at lateNodes; in between the bound is a straight line.
@@ -112,21 +112,29 @@ func judgeIdle(f *figures) line {
 	return l
 }
 
-// judgeEqual compares what one agent asks for with what it asks for in a fleet of a
-// tenth or of ten times the size.
+// judgeEqual compares what one agent asks for with what it asks for in fleets of other
+// sizes: in the larger of two it may ask for less, but not for more.
 func judgeEqual(f *figures, others []*figures) line {
-	l := line{what: "idle: requests per node within 5 % of another size", verdict: notJudged, measured: "no run of another size"}
+	l := line{what: "idle: an agent of a larger fleet makes at most 5 % more requests", verdict: notJudged, measured: "no run of another size"}
 	if f.Quiet.Seconds < wholeIdle.Seconds() {
+		l.measured = "it was idle for " + seconds(duration(f.Quiet.Seconds))
 		return l
 	}
+	worst := math.Inf(-1)
 	for _, o := range others {
 		own, other := total(f.Quiet.PerHour), total(o.Quiet.PerHour)
 		if o.Quiet.Seconds < wholeIdle.Seconds() || other == 0 {
 			continue
 		}
 		difference := own/other - 1
-		l.measured = fmt.Sprintf("%.2f here, %.2f of %d nodes: %+.1f %%", own, other, o.Nodes, 100*difference)
-		l.verdict = rulingOf(math.Abs(difference) <= mostDifference)
+		if o.Nodes > f.Nodes {
+			difference = other/own - 1
+		}
+		if difference > worst {
+			worst = difference
+			l.measured = fmt.Sprintf("%.2f here, %.2f of %d nodes: %+.1f %%", own, other, o.Nodes, 100*difference)
+			l.verdict = rulingOf(difference <= mostDifference)
+		}
 	}
 	return l
 }

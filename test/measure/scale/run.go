@@ -17,9 +17,6 @@ const (
 	settle = 10 * time.Second
 	// patience is how long an end is waited for that must come.
 	patience = 10 * time.Minute
-	// slowest is how long a roll-out of a configuration may take: maxJitter of
-	// package agent, and some.
-	slowest = 6 * time.Minute
 	// cautiousFor is how long the fleet brake is cautious after a start or a new
 	// configuration: cautiousFor of agent/decide.
 	cautiousFor = 5 * time.Minute
