@@ -141,7 +141,7 @@ func (o *options) parts(cfg *config.Config, log *slog.Logger) (assembly.Options,
 		parts.HostIP = hostIP
 	}
 	if o.config != "" {
-		parts.Reload = func() (*config.Config, error) { return config.HostSchema().Load(o.config) }
+		parts.Reload = config.HostSchema().Reloader(o.config)
 	}
 	if o.dryRun != assembly.DryRunClient {
 		parts.RestConfig, err = apiConfig(o.kubeconfig)
