@@ -1,6 +1,8 @@
 package config_test
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -197,5 +199,38 @@ func TestAWrongTypeIsReportedAlone(t *testing.T) {
 	_, err := config.HostSchema().Decode([]byte("heartbeat: 5 min\n" + header))
 	if want := `heartbeat: Invalid value: "5 min": must be a duration such as 30s, 5m or 1h`; err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
+	}
+}
+
+// A file that stays as it is is decoded once, whether it is valid or not, and every change
+// of it is seen.
+func TestReloaderDecodesChangesOnly(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "config.yaml")
+	load := config.HostSchema().Reloader(path)
+	if _, err := load(); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("without a file: %v", err)
+	}
+	var hashes []string
+	for _, c := range []struct{ text, err string }{
+		{header + "heartbeat: 1m\n", ""}, {header + "heartbeat: 2m\n", ""}, {"", "the file is empty"}, {"kind: [", "not YAML"}, {header + "heartbeat: 1m\n", ""},
+	} {
+		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		first, firstErr := load()
+		second, secondErr := load()
+		switch {
+		case first != second || firstErr != secondErr: //nolint:errorlint // the same error, not one like it
+			t.Errorf("%q was decoded twice: %v, %v", c.text, firstErr, secondErr)
+		case c.err != "" && (firstErr == nil || !strings.Contains(firstErr.Error(), c.err)):
+			t.Errorf("%q: %v, want %s", c.text, firstErr, c.err)
+		case c.err == "" && firstErr != nil:
+			t.Errorf("%q: %v", c.text, firstErr)
+		case c.err == "":
+			hashes = append(hashes, first.Hash+" "+first.Heartbeat.String())
+		}
+	}
+	if len(hashes) != 3 || hashes[0] != hashes[2] || hashes[0] == hashes[1] || !strings.HasSuffix(hashes[1], "2m0s") {
+		t.Errorf("configurations %q", hashes)
 	}
 }

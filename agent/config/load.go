@@ -22,6 +22,25 @@ func (s Schema) Load(path string) (*Config, error) {
 	return cfg, err
 }
 
+// Reloader returns a function that loads a file again and again. It decodes the file only
+// when its bytes have changed.
+func (s Schema) Reloader(path string) func() (*Config, error) {
+	var last []byte
+	var cfg *Config
+	var refused error
+	return func() (*Config, error) {
+		data, err := readFile(path)
+		if err != nil {
+			return nil, fmt.Errorf("configuration: %w", err)
+		}
+		if last == nil || !bytes.Equal(data, last) {
+			last = data
+			cfg, refused = s.decodeFile(path, data)
+		}
+		return cfg, refused
+	}
+}
+
 // load is Load, and returns the file too.
 func (s Schema) load(path string) (*Config, []byte, error) {
 	if path == "" {
@@ -31,12 +50,21 @@ func (s Schema) load(path string) (*Config, []byte, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("configuration: %w", err)
 	}
+	cfg, err := s.decodeFile(path, data)
+	if err != nil {
+		return nil, nil, err
+	}
+	return cfg, data, nil
+}
+
+// decodeFile decodes what a file holds.
+func (s Schema) decodeFile(path string, data []byte) (*Config, error) {
 	cfg, err := s.Decode(data)
 	if err != nil {
-		return nil, nil, fmt.Errorf("configuration %s: %w", path, err)
+		return nil, fmt.Errorf("configuration %s: %w", path, err)
 	}
 	cfg.Hash = fmt.Sprintf("%x", sha256.Sum256(data))[:12]
-	return cfg, data, nil
+	return cfg, nil
 }
 
 // Decode reads a configuration over the defaults. It is strict: an unknown or

@@ -86,6 +86,7 @@ func (o *options) run(ctx context.Context, stderr io.Writer) error {
 	if err := errors.Join(command.CheckNodeName("--node-name", o.nodeName), err); err != nil {
 		return err
 	}
+	relaxTimers()
 	keepHeapSmall()
 	return runAgent(ctx, o, cfg, stderr)
 }
@@ -137,7 +138,7 @@ func (o *options) parts(cfg *config.Config, log *slog.Logger) (assembly.Options,
 		parts.HostIP = hostIP
 	}
 	if o.config != "" {
-		parts.Reload = func() (*config.Config, error) { return config.HostSchema().Load(o.config) }
+		parts.Reload = config.HostSchema().Reloader(o.config)
 	}
 	if o.dryRun != assembly.DryRunClient {
 		parts.RestConfig, err = apiConfig(o.kubeconfig)
