@@ -90,7 +90,7 @@ func tolerates(all []corev1.Toleration, pair taints.Pair) bool {
 // their taints.
 func autoscalersCheck() check {
 	return check{
-		name: "autoscalers", link: "docs/neighbours.md#cluster-autoscaler",
+		name: "autoscalers", link: "docs/neighbours.md#neighbours",
 		remedy: "set autoscaler: cluster-autoscaler in the configuration, or use keys of your own",
 		ask: func(ctx context.Context, s *scene) answer {
 			cfg, err := s.inUse(ctx)
