@@ -10,8 +10,8 @@ import (
 	"github.com/taintlet/taintlet/probes"
 )
 
-// Damping alone: one condition, no write budget. The two bounds are those of
-// ARCHITECTURE.md: 11 changes in the first hour, 6 in each later one, for a
+// Damping alone: one condition, no write budget. The two bounds are
+// 11 changes in the first hour, 6 in each later one, for a
 // host that fails soon after every clear; 12 in any hour for any host.
 
 // flapper is a host that is good until a while after the agent believed it.

@@ -224,7 +224,7 @@ func checkDocumented(t *testing.T, i *incident) {
 	}
 	for _, s := range series {
 		name := regexp.MustCompile(`_(bucket|sum|count)$`).ReplaceAllString(s.Labels["__name__"], "")
-		if !strings.Contains(string(page), "| `"+name+"` |") {
+		if !strings.Contains(string(page), "`"+name+"`") {
 			t.Errorf("docs/metrics.md lacks %s", name)
 		}
 	}

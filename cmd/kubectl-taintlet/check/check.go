@@ -120,7 +120,7 @@ func installed() []group {
 				remedy: "if that is not meant, remove the rule with effect None, or the empty list of rules: the default rule is used then"},
 			{name: "daemonsets", ask: (*scene).checkDaemonSets, link: "docs/living-with-kubernetes.md#who-owns-a-taint",
 				remedy: "add the toleration to the templates of those that every Node needs, such as the network's: their pods are neither started nor replaced while a Node has the taint"},
-			{name: "autoscalers", ask: (*scene).checkAutoscalers, link: "docs/neighbours.md#cluster-autoscaler",
+			{name: "autoscalers", ask: (*scene).checkAutoscalers, link: "docs/neighbours.md#neighbours",
 				remedy: "set autoscaler: cluster-autoscaler in the configuration, or use keys of your own"},
 			{name: "slots", ask: (*scene).checkSlots, link: "deploy/README.md#eviction",
 				remedy: "helm upgrade makes the Leases again; to turn eviction off, remove the rules for Critical and evict.slots from the chart's values"},
