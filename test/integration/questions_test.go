@@ -28,7 +28,7 @@ const questionsPage = "../../docs/troubleshooting.md"
 // besides what the page shows.
 var questions = []struct{ heading, answer string }{
 	{"Why is this node tainted?", `HostMemoryPressure +True +MemoryLow +available .* threshold 5 %`},
-	{"What clears it?", `last sign +\d+ s ago(?s:.*)worker-2 +MemoryPressure +Degraded +\d+ s .* in \d+ min .* clears at \d\d:\d\d UTC if it stays above 7.5 %`},
+	{"What clears it?", `last sign +\d+ (?:s|min) ago(?s:.*)worker-2 +MemoryPressure +Degraded +\d+ (?:s|min) .* in \d+ min .* clears at (?:\d{4}-\d\d-\d\d )?\d\d:\d\d UTC if it stays above 7.5 %`},
 	{"Did it flap?", `worker-3 .*NoSchedule \(kept\) +- +3 `},
 	{"Who removed my taint?", `TaintContested .* kubectl-taint `},
 	{"What would happen at another threshold?", `MemoryPressure +Degraded .* threshold 60 %`},
@@ -133,7 +133,7 @@ func pods(t *testing.T, c *cluster.Cluster) {
 // clearLater gives the agents a wait before a clear that outlasts the questions.
 func clearLater(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
-	patch := strings.ReplaceAll(quick, "clearAfter: 2s", "clearAfter: 10m")
+	patch := strings.ReplaceAll(quick, "clearAfter: 2s", "clearAfter: 30m")
 	c.RunKubectl(t, "--namespace", bed.Namespace, "patch", "configmap", bed.Account, "--type=merge", "--patch",
 		string(marshal(t, map[string]any{"data": map[string]string{"config.yaml": bed.ConfigHeader + patch}})))
 	for _, name := range []string{"worker-1", "worker-2", "worker-3", "worker-4", "worker-5"} {

@@ -48,7 +48,7 @@ func TestStatus(t *testing.T) {
 		case "bad-disk":
 			config = diskAlmostFull(t)
 		case "clearing":
-			config = strings.Replace(quick, "clearAfter: 2s", "clearAfter: 10m", 1) // until it is changed
+			config = strings.Replace(quick, "clearAfter: 2s", "clearAfter: 30m", 1) // until it is changed
 		}
 		hosts[name] = fixtures.NewHost(t)
 		agents[name] = startAgent(t, c, name, hosts[name], config)
@@ -98,7 +98,7 @@ func TestStatus(t *testing.T) {
 		`bad-pid +PIDPressure +Degraded .* node.kubernetes.io/pid-pressure:NoSchedule \(kept\) .* used 30000 of `,
 		`bad-network +NetworkUnavailable +Degraded .* node.kubernetes.io/network-unavailable:NoSchedule \(kept\) `,
 		`bad-disk +DiskPressure +Degraded .* node.kubernetes.io/disk-pressure:NoSchedule \(kept\) `,
-		`clearing +MemoryPressure +Degraded .* in \d+ min .* clears at \d\d:\d\d UTC if it stays `,
+		`clearing +MemoryPressure +Degraded .* in \d+ min .* clears at (?:\d{4}-\d\d-\d\d )?\d\d:\d\d UTC if it stays `,
 		`paused +MemoryPressure +Degraded +\d+ (?:s|min) +- .* Paused .* no taint while the annotation taintlet.dev/paused is there`,
 		`contested +MemoryPressure +Degraded .* taintlet.dev/memory-pressure:NoSchedule \(stand-in\) .* see its Events .* a stand-in takes its place until`,
 		`withdrawn +MemoryPressure +Degraded +\d+ (?:s|min) +- .* Contested +somebody .* no taint until \d{4}-`,
