@@ -149,7 +149,7 @@ vuln: ## known vulnerabilities in what is called; needs the network
 
 .PHONY: staleness
 staleness: ## how many commits have changed the product since each long run was measured
-	@go test ./test -count 1 -v -run '^TestFiguresNameTheirCommit$$' | grep -E 'since|names|FAIL'
+	@go test ./test -count 1 -v -run '^TestFiguresNameTheirCommit$$' | grep -E ' make |names|FAIL'
 
 .PHONY: scenarios
 scenarios: ## write what happened into the decider's scenarios, and every reason and message into the golden files; read the diff; ALL=1: also what real Nodes, kubectl describe and kubectl taintlet check say (5 minutes; needs root)

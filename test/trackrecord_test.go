@@ -78,7 +78,7 @@ func (f fault) coveredBy() (string, error) {
 
 // fileOfTest returns the file of a folder that has the test, and its text; empty: none has.
 func fileOfTest(folder, function string) (path, text string) {
-	files, _ := filepath.Glob(filepath.Join(folder, "*_test.go")) //nolint:errcheck // the pattern is valid
+	files, _ := filepath.Glob(filepath.Join(folder, "*_test.go")) // the pattern is valid
 	for _, file := range files {
 		content, err := os.ReadFile(file)
 		if err == nil && regexp.MustCompile(`(?m)^func `+function+`\(`).Match(content) {
@@ -108,7 +108,7 @@ func history(t *testing.T) map[string]bool {
 }
 
 func git(args ...string) (string, error) {
-	out, err := exec.Command("git", args...).Output() //nolint:gosec,noctx // reads this repository, and ends by itself
+	out, err := exec.Command("git", args...).Output() //nolint:gosec // reads this repository
 	return strings.TrimSpace(string(out)), err
 }
 

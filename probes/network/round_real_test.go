@@ -103,6 +103,7 @@ func TestQuietRoundsOfTheProbe(t *testing.T) {
 	probetest.Sh(t, firewall)
 	v := settle(t, 12)
 	p := v.probe(t, h)
+	p.patience = patience // a busy machine answers late
 	asked := func() (n int) {
 		v.observe(t.Context(), p)
 		for _, peer := range p.peers.Found {
@@ -504,6 +505,7 @@ func TestAPIServerIsAskedWhenItMatters(t *testing.T) {
 	probetest.Sh(t, firewall)
 	v := settle(t, 2)
 	p := v.probe(t, h)
+	p.patience = patience // a busy machine answers late
 	asked := func(rounds int) (n int32) {
 		before := v.handshakes.Load()
 		for range rounds {
