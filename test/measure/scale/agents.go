@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,6 +16,11 @@ import (
 
 	"github.com/taintlet/taintlet/probes"
 )
+
+// agentsGC is by how much the heap of all agents together grows between two collections,
+// in percent. An agent on a host of its own hardly collects. Here its collections would
+// take the processors from the API server, and there is memory enough.
+const agentsGC = 200
 
 // agentsProcess is the child process in which all agents run.
 type agentsProcess struct {
@@ -27,6 +33,7 @@ type agentsProcess struct {
 }
 
 func newAgentsProcess(s *setup) *agentsProcess {
+	debug.SetGCPercent(agentsGC)
 	p := &agentsProcess{setup: s, directory: newDirectory(), told: &counted{
 		Handler: slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}), counts: map[string]int{},
 	}}

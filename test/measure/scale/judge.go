@@ -161,9 +161,9 @@ func judgeIncident(f *figures, in *incident) []line {
 	}
 	name, within := "mass incident, "+in.Name+": ", lastTaintWithin(f.Nodes)
 	bad := cmp.Or(in.Bad, f.Nodes)
-	last := line{fmt.Sprintf("%slast taint within %.0f s", name, within.Seconds()), seconds(in.Last), rulingOf(in.Last <= within)}
+	last := line{name + "last taint in time", fmt.Sprintf("%s, at most %.0f s", seconds(in.Last), within.Seconds()), rulingOf(in.Last <= within)}
 	if in.Tainted < bad {
-		last.measured = fmt.Sprintf("%d of %d nodes tainted, the last after %s", in.Tainted, bad, seconds(in.Last))
+		last.measured = fmt.Sprintf("%d of %d nodes tainted, the last after %s", in.Tainted, bad, last.measured)
 		last.verdict = rulingOf(in.Last <= within && !strings.HasSuffix(in.Name, brakeOff)) // the brake holds taints back
 	}
 	return append([]line{last}, judgeOthers(name, in.spell)...)

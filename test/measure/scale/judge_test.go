@@ -60,9 +60,9 @@ func TestJudge(t *testing.T) {
 		"heartbeats": {func(f *figures) { f.Quiet.Heartbeats = 12.3 }, []string{"idle: at most 12 heartbeats per node and hour"}},
 		"more asked": {func(f *figures) { f.Quiet.PerHour["get nodes"] = 2 }, []string{"idle: an agent of a larger fleet makes at most 5 % more requests"}},
 		"less asked": {func(f *figures) { f.Quiet.PerHour["list endpointslices"] = 2 }, nil},
-		"late taint": {func(f *figures) { f.Incidents[1].Last = 16 * time.Second }, []string{"mass incident, brake off: last taint within 15 s"}},
-		"no taint":   {func(f *figures) { f.Incidents[1].Tainted = 999 }, []string{"mass incident, brake off: last taint within 15 s"}},
-		"no zone":    {func(f *figures) { f.Incidents[2].Tainted = 999 }, []string{"mass incident, one zone, brake off: last taint within 15 s"}},
+		"late taint": {func(f *figures) { f.Incidents[1].Last = 16 * time.Second }, []string{"mass incident, brake off: last taint in time"}},
+		"no taint":   {func(f *figures) { f.Incidents[1].Tainted = 999 }, []string{"mass incident, brake off: last taint in time"}},
+		"no zone":    {func(f *figures) { f.Incidents[2].Tainted = 999 }, []string{"mass incident, one zone, brake off: last taint in time"}},
 		"own work":   {func(f *figures) { f.Incidents[1].Cost.Cores = map[string]float64{kubeletsName: 0.5} }, []string{"this program's own work takes less than a quarter of the machine"}},
 		"late timers": {func(f *figures) {
 			f.Incidents[1].Cost.Late = map[string]latency{agentsName: {Requests: 1, P99: 101 * time.Millisecond}}
