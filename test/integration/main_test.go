@@ -111,7 +111,7 @@ var hasty = process.SharedProgram{Build: buildHasty, Options: process.BuildOptio
 
 func buildHasty(ctx context.Context, folder string, options process.BuildOptions) (program string, err error) {
 	options.Overlay, err = process.Overlay("../..", folder, process.Swap{
-		File: "agent/config/validate.go", Old: "minHeartbeat  = time.Minute", New: "minHeartbeat  = time.Second",
+		File: "agent/config/bounds.go", Old: "minHeartbeat  = time.Minute", New: "minHeartbeat  = time.Second",
 	})
 	if err != nil {
 		return "", err
