@@ -20,7 +20,7 @@ import (
 // judge hears of it.
 func TestWebhookStripsATaint(t *testing.T) {
 	j := &judge{lost: map[taints.Pair]int{}}
-	h := webhook{judges: map[string]*judge{"node": j}}
+	h := webhook{judges: map[string]*judge{"node": j}, seen: func(string, string) {}}
 	noSchedule := func(key string) corev1.Taint { return corev1.Taint{Key: key, Effect: corev1.TaintEffectNoSchedule} }
 	before := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node", Annotations: map[string]string{webhookAnnotation: hookStrips}}}
 	before.Spec.Taints = []corev1.Taint{noSchedule("dedicated"), noSchedule("taintlet.dev/disk-pressure")}
