@@ -52,8 +52,8 @@ func (c coverage) read(t *testing.T) []branch {
 		begin, count, _ := strings.Cut(rest, " ")
 		line, _, _ := strings.Cut(begin, ".")
 		number, err := strconv.Atoi(line)
-		if !found || err != nil {
-			continue // the first line says the mode
+		if !found || err != nil || !strings.HasSuffix(path.Dir(name)+"/", "/"+decider) {
+			continue // the mode, or the main package
 		}
 		if name = path.Base(name); sources[name] == nil {
 			if sources[name], err = readSource(filepath.Join("../..", decider, name)); err != nil {

@@ -16,10 +16,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
-	"github.com/taintlet/taintlet/taints/apiserver"
 	"github.com/taintlet/taintlet/test/process"
 )
 
@@ -57,12 +55,17 @@ func (s *scene) course() (string, error) {
 	s.judge.mu.Lock()
 	versions := slices.Clone(s.judge.all)
 	s.judge.mu.Unlock()
+	return courseOf(s.name, versions, all), nil
+}
+
+// courseOf writes a course from all versions of the Node and the traces of all processes.
+func courseOf(name string, versions []versionAt, all []trace) string {
 	earliest(versions, all)
-	happened := append(s.othersDid(versions), s.agentsDid(versions, all)...)
+	happened := append(othersDid(versions), agentsDid(versions, all)...)
 	slices.SortStableFunc(happened, func(a, b happening) int { return cmp.Compare(a.at, b.at) })
 	var text strings.Builder
-	fmt.Fprintf(&text, "# The course of %s.\n", s.name)
-	for _, event := range slices.Concat(courseConfiguration(), s.firstOfOthers(versions[0].node)) {
+	fmt.Fprintf(&text, "# The course of %s.\n", name)
+	for _, event := range slices.Concat(courseConfiguration(), firstOfOthers(versions[0].node)) {
 		fmt.Fprintf(&text, "0s %s\n", event)
 	}
 	begin, agent := versions[0].at, "first"
@@ -74,7 +77,7 @@ func (s *scene) course() (string, error) {
 		}
 		fmt.Fprintf(&text, "%s %s\n", at, h.event)
 	}
-	return text.String(), nil
+	return text.String()
 }
 
 // earliest gives each version the time at which it was first seen: an agent may have it sooner
@@ -96,7 +99,7 @@ func earliest(versions []versionAt, all []trace) {
 }
 
 // firstOfOthers is what others have on the Node at the beginning.
-func (s *scene) firstOfOthers(node *corev1.Node) (events []string) {
+func firstOfOthers(node *corev1.Node) (events []string) {
 	for _, taint := range node.Spec.Taints {
 		events = append(events, "others add "+taintText(taint))
 	}
@@ -112,13 +115,13 @@ func taintText(taint corev1.Taint) string {
 }
 
 // othersDid are the changes of the Node that no agent made.
-func (s *scene) othersDid(versions []versionAt) (happened []happening) {
+func othersDid(versions []versionAt) (happened []happening) {
 	for i := 1; i < len(versions); i++ {
 		before, after := versions[i-1].node, versions[i].node
 		var events []string
 		switch {
 		case before.UID != after.UID:
-			events = append([]string{"recreate"}, s.firstOfOthers(after)...)
+			events = append([]string{"recreate"}, firstOfOthers(after)...)
 		case before.Annotations[taints.RecordAnnotation] != after.Annotations[taints.RecordAnnotation]:
 			continue // an agent
 		default:
@@ -157,12 +160,12 @@ func differences(before, after *corev1.Node) (events []string) {
 }
 
 // agentsDid is what went into the decisions of all processes, and what became of their writes.
-func (s *scene) agentsDid(versions []versionAt, all []trace) (happened []happening) {
+func agentsDid(versions []versionAt, all []trace) (happened []happening) {
 	for i, one := range all {
 		add := func(at time.Duration, format string, args ...any) {
 			happened = append(happened, happening{at, one.agent, fmt.Sprintf(format, args...)})
 		}
-		if isFirst := i == 0 || all[i-1].agent != one.agent; !isFirst || i == 0 {
+		if i == 0 || all[i-1].agent == one.agent { // "agent NAME" starts another one
 			add(one.started, "%s", begins(versions, one))
 		}
 		slot, keeps := "", ""
@@ -221,17 +224,14 @@ func isBehind(versions []versionAt, d decision) bool {
 
 // unheard are when writes of a process landed of which it heard nothing.
 func unheard(versions []versionAt, one trace) (at []time.Duration) {
-	names := map[string]bool{}
 	for i := 1; i < len(versions); i++ {
 		before, after := versions[i-1].node, versions[i].node
 		if before.Annotations[taints.RecordAnnotation] == after.Annotations[taints.RecordAnnotation] {
 			continue
 		}
-		status, err := decide.ReadStatus(apiserver.NodeOf(after))
-		if err != nil || !one.runs(versions[i].at) {
+		if !one.runs(versions[i].at) {
 			continue
 		}
-		names[status.Agent] = true
 		next := time.Duration(1<<63 - 1)
 		if i+1 < len(versions) {
 			next = versions[i+1].at + time.Second

@@ -75,8 +75,8 @@ var (
 	program  = process.SharedProgram{Build: buildAgent, Options: process.BuildOptions{Release: true}}
 	berths   = make(chan string, inParallel)
 	install  sync.Once
-	branches = coverage{}                           // of the decider
-	hooks    = webhook{judges: map[string]*judge{}} // of all scenes
+	branches = coverage{}                                                 // of the decider
+	hooks    = webhook{judges: map[string]*judge{}, seen: reached.befell} // of all scenes
 )
 
 func TestMain(m *testing.M) {

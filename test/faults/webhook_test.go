@@ -58,6 +58,7 @@ webhooks:
 // webhook is a server that the API server asks.
 type webhook struct {
 	server *httptest.Server
+	seen   func(name, kind string) // each request that it treats otherwise than others
 
 	mu     sync.Mutex
 	judges map[string]*judge // by the name of their Node
@@ -108,7 +109,7 @@ func (h *webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case hookRefuses:
 		answer.Allowed, answer.Result = false, &metav1.Status{Code: http.StatusForbidden, Message: "a fault of the test"}
 	case hookBreaksUp:
-		reached.befell(webhookName(what), kind)
+		h.seen(webhookName(what), kind)
 		panic(http.ErrAbortHandler)
 	case hookStrips:
 		if !h.strip(&before, &after, answer) {
@@ -116,7 +117,7 @@ func (h *webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if kind != "" {
-		reached.befell(webhookName(what), kind)
+		h.seen(webhookName(what), kind)
 	}
 	review.Request, review.Response = nil, answer
 	w.Header().Set("Content-Type", "application/json")

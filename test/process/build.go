@@ -62,7 +62,8 @@ func program(ctx context.Context, source, folder string, options BuildOptions, f
 		env = append(env, "CGO_ENABLED=0")
 	}
 	if options.Cover != "" {
-		args = append(args, "-cover", "-coverpkg="+path.Join(module, options.Cover))
+		// Without its main package the program writes nothing.
+		args = append(args, "-cover", "-coverpkg="+path.Join(module, source)+","+path.Join(module, options.Cover))
 	}
 	if options.Overlay != "" {
 		args = append(args, "-overlay="+options.Overlay)
