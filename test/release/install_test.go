@@ -150,7 +150,7 @@ func (i *installation) importImage(r download) {
 	i.t.Helper()
 	name, _, _ := strings.Cut(r.image, ":"+r.version)
 	var said strings.Builder
-	ctr := exec.Command("ctr", "--namespace=k8s.io", "images", "import", "--base-name="+name, "--digests", //nolint:noctx // it ends with the kubelet
+	ctr := exec.Command("ctr", "--namespace=k8s.io", "images", "import", "--base-name="+name, "--digests",
 		filepath.Join(r.dir, "taintlet-image-"+r.version+".oci.tar"))
 	ctr.Stdout, ctr.Stderr = &said, &said
 	running, err := i.kubelet.StartInside("ctr", ctr, "")
