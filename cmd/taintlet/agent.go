@@ -86,7 +86,6 @@ func (o *options) run(ctx context.Context, stderr io.Writer) error {
 	if err := errors.Join(command.CheckNodeName("--node-name", o.nodeName), err); err != nil {
 		return err
 	}
-	relaxTimers()
 	keepHeapSmall()
 	return runAgent(ctx, o, cfg, stderr)
 }

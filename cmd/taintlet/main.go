@@ -13,6 +13,7 @@ import (
 )
 
 func main() {
+	relaxTimers() // before signals are caught, so that none is lost
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }
 
