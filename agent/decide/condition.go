@@ -47,9 +47,9 @@ type condition struct {
 	// stays Degraded when a sample that is OK ends Critical.
 	lastBad probes.Observation
 	// soft is the taint of its SoftRule, value what its severity makes of the values of its
-	// rules. They are empty without such a rule.
-	soft  softTaint
-	value severityValue
+	// rules; nil: there is no such rule. Each Step has copies of its own.
+	soft  *softTaint
+	value *severityValue
 	// waitingSince is since when a metered step has been due for which there was
 	// no token.
 	waitingSince time.Time
@@ -72,11 +72,10 @@ type remembered struct {
 	ruled   string
 	manual  manual
 	stages  [2]stage
-	soft    softMemory
 }
 
 func (c *condition) remembered() remembered {
-	return remembered{c.debounce.Level, c.debounce.Penalty, c.debounce.SetAt, c.reason, c.ruled, c.manual, [2]stage{c.disputes[0].stage, c.disputes[1].stage}, c.soft.softMemory}
+	return remembered{c.debounce.Level, c.debounce.Penalty, c.debounce.SetAt, c.reason, c.ruled, c.manual, [2]stage{c.disputes[0].stage, c.disputes[1].stage}}
 }
 
 // isSeen reports whether the condition's probe has taken a sample.
@@ -107,14 +106,23 @@ func (all conditions) following(policy *Policy) conditions {
 			*c = condition{name: name, debounce: Debouncer{Level: probes.OK}}
 			c.recorded = c.remembered()
 		}
-		if !slices.ContainsFunc(policy.Soft, func(r SoftRule) bool { return r.Condition == name }) {
-			c.soft, c.recorded.soft = softTaint{evidence: Debouncer{Level: probes.OK}}, softMemory{}
-		}
-		if !slices.Contains(valued, name) {
-			c.value = severityValue{}
-		}
+		hasSoft := slices.ContainsFunc(policy.Soft, func(r SoftRule) bool { return r.Condition == name })
+		c.soft = copied(c.soft, hasSoft, softTaint{evidence: Debouncer{Level: probes.OK}})
+		c.value = copied(c.value, slices.Contains(valued, name), severityValue{})
 	}
 	return followed
+}
+
+// copied returns a copy of what belongs to a rule, or a new one; nil where there is no rule.
+func copied[T any](known *T, hasRule bool, fresh T) *T {
+	if !hasRule {
+		return nil
+	}
+	kept := fresh // not the parameter, which would be on the heap in any case
+	if known != nil {
+		kept = *known
+	}
+	return &kept
 }
 
 // allSeen reports whether every probe has taken a sample.
@@ -224,6 +232,7 @@ type fault struct {
 // softTaint is what a State knows of the taint of a condition's SoftRule.
 type softTaint struct {
 	softMemory
+	recorded softMemory
 	evidence Debouncer // its Level, Penalty and SetAt are those of softMemory
 }
 

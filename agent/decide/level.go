@@ -17,7 +17,7 @@ func (s *State) observe(t *turn, o probes.Observation) {
 		return // its probe was dropped a moment ago
 	}
 	c.observeSoft(t.policy, o, t.now)
-	c.observeValue(t.policy, o, t.now)
+	c.value.observe(o, t.now)
 	o = t.policy.graded(o)
 	if !c.isSeen() {
 		c.decisive = o

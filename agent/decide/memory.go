@@ -50,7 +50,7 @@ func (s *State) record(owned []taints.Pair) record {
 func (s *State) isRevisionDue(t *turn) bool {
 	l := &s.ledger
 	for i := range s.conditions {
-		if c := &s.conditions[i]; c.remembered() != c.recorded {
+		if c := &s.conditions[i]; c.remembered() != c.recorded || c.soft != nil && c.soft.softMemory != c.soft.recorded {
 			return true
 		}
 	}
@@ -74,6 +74,9 @@ func (s *State) revise(t *turn) {
 	for i := range s.conditions {
 		c := &s.conditions[i]
 		c.recorded, c.summary = c.remembered(), c.summarize(s.outlook(t, c), s.boot, t.now)
+		if c.soft != nil {
+			c.soft.recorded = c.soft.softMemory
+		}
 	}
 }
 

@@ -64,7 +64,11 @@ func (s *State) forgive(next pause) (forgiven bool) {
 		if !s.pause.byPerson(c.name) || next.byPerson(c.name) {
 			continue
 		}
-		for _, d := range []*dispute{&c.disputes[0], &c.disputes[1], &c.soft.dispute} {
+		disputes := []*dispute{&c.disputes[0], &c.disputes[1]}
+		if c.soft != nil {
+			disputes = append(disputes, &c.soft.dispute)
+		}
+		for _, d := range disputes {
 			if !d.isVeto() {
 				forgiven = forgiven || d.stage != asRuled
 				*d = dispute{}

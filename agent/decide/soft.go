@@ -91,7 +91,7 @@ func (s *State) losesSoft(t *turn, c *condition, rule SoftRule) bool {
 // moveSoft sets or clears a soft taint where the evidence asks for it. A condition that is
 // not OK keeps it.
 func (s *State) moveSoft(t *turn, c *condition, rule SoftRule) {
-	debounce, soft := t.policy.debounce(c.name), &c.soft
+	debounce, soft := t.policy.debounce(c.name), c.soft
 	target := soft.evidence.Target(debounce, t.now)
 	if c.debounce.Level > probes.OK {
 		target = max(target, soft.evidence.Level)

@@ -42,7 +42,7 @@ func (s *State) restoreSoft(t *turn, r *recordSoft, line timeline) {
 		s.soft.budget = bucket{line.at(r.TokensAt)}.within(t.policy.softBudget(), t.now)
 	}
 	for _, rule := range t.policy.Soft {
-		soft, entry := &s.conditions.of(rule.Condition).soft, r.Taints[rule.Condition]
+		soft, entry := s.conditions.of(rule.Condition).soft, r.Taints[rule.Condition]
 		soft.softMemory = softMemory{isSet: entry.Set, isDesired: entry.Set && entry.Desired, penalty: min(entry.Penalty, maxPenalty), setAt: line.past(entry.SetAt)}
 		if d := entry.Dispute; d != nil {
 			soft.dispute = line.dispute(*d)

@@ -114,7 +114,12 @@ func (s State) Forget(name probes.Condition) State {
 	s.conditions = slices.Clone(s.conditions)
 	if c := s.conditions.of(name); c != nil {
 		c.debounce, c.onset, c.fault = c.debounce.forget(), onset{}, c.fault.forget()
-		c.soft.evidence, c.value = c.soft.evidence.forget(), c.value.forget()
+		if c.soft != nil {
+			c.soft = &softTaint{c.soft.softMemory, c.soft.recorded, c.soft.evidence.forget()}
+		}
+		if c.value != nil {
+			c.value = new(c.value.forget())
+		}
 	}
 	return s
 }

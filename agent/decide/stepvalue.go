@@ -19,11 +19,10 @@ const valueStep = 25
 // Degraded has no lower one.
 func stepOf(severity int) int { return max(50, severity/valueStep*valueStep) }
 
-// observeValue takes in a sample.
-func (c *condition) observeValue(policy *Policy, o probes.Observation, now time.Time) {
-	v := &c.value
+// observe takes in a sample, where there is such a value.
+func (v *severityValue) observe(o probes.Observation, now time.Time) {
 	switch {
-	case !slices.Contains(policy.valued(), c.name):
+	case v == nil:
 		return
 	case o.Level == probes.Unknown:
 		v.lowerSince = time.Time{} // the wait begins anew
@@ -53,7 +52,7 @@ func (v severityValue) forget() severityValue {
 func (s *State) followValues(t *turn) {
 	for _, name := range t.policy.valued() {
 		c := s.conditions.of(name)
-		v := &c.value
+		v := c.value
 		switch {
 		case c.debounce.Level <= probes.OK:
 		case !v.setAt.Equal(c.debounce.SetAt):
@@ -71,7 +70,7 @@ func (s *State) followValues(t *turn) {
 
 // mayLower reports whether the value of a condition goes down now.
 func (s *State) mayLower(t *turn, c *condition) bool {
-	v := &c.value
+	v := c.value
 	isDue := !v.lowerSince.IsZero() && v.seenAt.Sub(v.lowerSince) >= c.debounce.ClearAfter(t.policy.debounce(c.name))
 	return isDue && !s.waitsForToken(t.now) && s.isSettled(t.in.Node) && !t.now.Before(s.budget.nextAt(t.policy.WriteBudget))
 }

@@ -75,7 +75,7 @@ func mutants() []mutant {
 		{"asked.go", `return d, held == "" && c.asksFor(rule)`, `return d, held != "none" && c.asksFor(rule)`},
 		{"manual.go", `isAtLevel := c.debounce.Level >= rule.Level`, `isAtLevel := c.debounce.Level == rule.Level`},
 		{"desiredtaint.go", `if dispute.stage == standIn {`, `if false {`},
-		{"memory.go", `c.remembered() != c.recorded {`, `c.remembered().level != c.recorded.level {`},
+		{"memory.go", `c.remembered() != c.recorded ||`, `c.remembered().level != c.recorded.level ||`},
 		{"memory.go", `s.active.instance.Term = r.Instance.Term + 1`, `_ = r.Instance.Term`},
 		{"memory.go", `if entry.Level == probes.Critical && !owns(`, `if entry.Level == probes.Unknown && !owns(`},
 		{"memory.go", `s.eviction.at = past(r.EvictedAt)`, `_ = past(r.EvictedAt)`},
