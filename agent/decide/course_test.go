@@ -3,6 +3,7 @@ package decide_test
 import (
 	"flag"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -49,18 +50,18 @@ func prefixed(t *testing.T, prefix []string) *world {
 
 // possible plays a course up to its first failure, and returns the events that were possible:
 // what a real API server did, one of a few lines may not have done.
-func possible(t *testing.T, prefix, events []string) (done []string, verdict string) {
+func possible(t *testing.T, prefix, events []string) (done []string) {
 	t.Helper()
 	w := prefixed(t, prefix)
 	for _, event := range events {
-		if !w.happens(event) {
-			continue
+		if w.happens(event) {
+			done = append(done, event)
 		}
-		if done = append(done, event); w.judge.verdict != "" {
+		if w.judge.verdict != "" {
 			break
 		}
 	}
-	return done, w.judge.verdict
+	return done
 }
 
 // TestCourse plays the course of a fault test before the judge, the decider alone. What the
@@ -74,13 +75,20 @@ func TestCourse(t *testing.T) {
 		t.Fatal(err)
 	}
 	prefix, events := courseOf(t, string(text))
-	events = append(events, "writes land", "watch goes on", "forever ok")
-	done, verdict := possible(t, prefix, events)
-	if verdict == "" {
-		t.Logf("the decider does nothing wrong in %d of %d events", len(done), len(events))
+	done := possible(t, prefix, events)
+	failsSo := func(events []string) string {
+		return failsAfter(prefixed(t, prefix), slices.Concat(events, recovery()))
+	}
+	if failsSo(done) == "" {
+		t.Logf("the decider does nothing wrong in %d of %d events, and in the recovery of its host", len(done), len(events))
 		return
 	}
-	failsSo := func(events []string) string { return failsAfter(prefixed(t, prefix), events) }
 	shorter := shortest(done, failsSo)
-	t.Errorf("the decider is wrong:\n%send of the scenario", scenario("a fault test on a real control plane", failsSo(shorter), append(prefix, shorter...)))
+	whole := possible(t, prefix, slices.Concat(shorter, recovery())) // up to the failure
+	t.Errorf("the decider is wrong:\n%send of the scenario", scenario("a fault test on a real control plane", failsSo(shorter), slices.Concat(prefix, whole)))
+}
+
+// recovery is what follows a course: the host is well, and its Node has to become untainted.
+func recovery() []string {
+	return []string{"writes land", "watch goes on", "pid ok", "network ok", "+1s", "pid ok", "network ok", "+1m", "pid ok", "network ok", "forever ok"}
 }

@@ -28,9 +28,9 @@ const (
 // answer. The kept one may be dead then, and a request on it would wait in vain.
 type connections struct {
 	kept, anew rest.Interface
-	// failedAt is when a request last got no answer, as nanoseconds since the
-	// epoch.
-	failedAt atomic.Int64
+	// failedAt is when a request last got no answer; nil: none has. It keeps its
+	// monotonic reading, so that no step of the wall clock matters.
+	failedAt atomic.Pointer[time.Time]
 }
 
 // newConnections connects by a configuration that has all but the transport.
@@ -67,12 +67,12 @@ func newConnections(config *rest.Config) (*connections, error) {
 // request calls do with the way to be used now, and learns from its error.
 func (c *connections) request(do func(rest.Interface) error) error {
 	way := c.kept
-	if time.Since(time.Unix(0, c.failedAt.Load())) < distrust {
+	if failedAt := c.failedAt.Load(); failedAt != nil && time.Since(*failedAt) < distrust {
 		way = c.anew
 	}
 	err := do(way)
 	if isUnanswered(err) {
-		c.failedAt.Store(time.Now().UnixNano())
+		c.failedAt.Store(new(time.Now()))
 	}
 	return err
 }

@@ -34,15 +34,15 @@ type branch struct {
 func (b branch) String() string { return fmt.Sprintf("%s %s %q", b.file, b.function, b.text) }
 
 // read returns all branches.
-func (c coverage) read(t *testing.T) []branch {
+func (c coverage) read(t *testing.T) ([]branch, error) {
 	t.Helper()
 	profile := filepath.Join(t.TempDir(), "profile")
 	if _, err := process.Output(t.Context(), "", nil, "go", "tool", "covdata", "textfmt", "-i="+c.folder, "-o="+profile); err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	file, err := os.Open(profile) //nolint:gosec // of this test
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	defer file.Close() //nolint:errcheck // it was only read
 	sources := map[string]*source{}
@@ -57,7 +57,7 @@ func (c coverage) read(t *testing.T) []branch {
 		}
 		if name = path.Base(name); sources[name] == nil {
 			if sources[name], err = readSource(filepath.Join("../..", decider, name)); err != nil {
-				t.Fatal(err)
+				return nil, err
 			}
 		}
 		b := sources[name].branch(number)
@@ -65,10 +65,10 @@ func (c coverage) read(t *testing.T) []branch {
 		all = append(all, b)
 	}
 	if len(all) == 0 {
-		t.Fatal(errors.New("no agent told which branches it went through"))
+		return nil, errors.New("no agent told which branches it went through")
 	}
 	slices.SortFunc(all, func(a, b branch) int { return cmp.Or(strings.Compare(a.file, b.file), a.line-b.line) })
-	return all
+	return all, nil
 }
 
 // source is a file of the decider.

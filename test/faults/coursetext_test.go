@@ -11,6 +11,7 @@ import (
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
+	"github.com/taintlet/taintlet/test/cluster"
 )
 
 // versionOf is a version of a Node with that record and these taints.
@@ -125,5 +126,43 @@ func TestUnreachedPoints(t *testing.T) {
 	delete(p.begins, "SIGKILL")
 	if left := p.unreachedPoints(false); len(left) != 1 || left[0] != "SIGKILL" {
 		t.Errorf("without SIGKILL, %v was not reached", left)
+	}
+}
+
+// dwellLess is a course in which the host is critical for a third of the time after which it
+// may evict.
+const dwellLess = `10ms restart
+20ms memory ok
+100ms policy absent
+200ms slot held
+1s memory certain
+1.01s write lands
+2s pid certain critical
+2.01s write lands
+2.3s pid certain critical
+2.31s write lands
+2.6s pid ok
+3s write lands unheard
+3.2s restart
+4s pid ok
+5s write lands
+`
+
+// The decider alone is given a course. If it is wrong in one place, the shortest scenario in
+// which it is wrong is told; if it is not, the fault is elsewhere.
+func TestReplayTellsWhoseFaultItIs(t *testing.T) {
+	cluster.SkipUnlessRequired(t) // it compiles the tests of the decider twice
+	course := "0s " + strings.Join(courseConfiguration(), "\n0s ") + "\n" + dwellLess
+	if said, isOfDecider, err := replay(t, course); err != nil || isOfDecider {
+		t.Errorf("the decider is right, and it was said: %s, %v", said, err)
+	}
+	t.Setenv(mutantEnv, "no dwell before an eviction")
+	said, isOfDecider, err := replay(t, course)
+	if err != nil || !isOfDecider {
+		t.Fatalf("the decider waits for no dwell, and it was said: %s, %v", said, err)
+	}
+	_, after, _ := strings.Cut(said, "writes wait\n")
+	if samples := strings.Count(after, " pid "); !strings.Contains(said, "PIDPressure evicts after") || samples == 0 || strings.Count(after, "\n") > 5 {
+		t.Errorf("the scenario is not short:\n%s", said)
 	}
 }

@@ -93,12 +93,18 @@ func TestSeeds(t *testing.T) {
 	if failed := reached.failed(); len(failed) > 0 && os.Getenv(keepEnv) == "" {
 		shorten(t, failed[0])
 	}
-	if isLong() {
-		requireReached(t)
+	if !isLong() {
+		return
 	}
-	if path := os.Getenv(resultsEnv); path != "" && isLong() {
-		writeResults(t, path, origin, first, count, time.Since(begin), branches.read(t))
+	took := time.Since(begin)
+	all, err := branches.read(t)
+	if err != nil {
+		t.Error(err)
 	}
+	if path := os.Getenv(resultsEnv); path != "" {
+		writeResults(t, path, origin, first, count, took, all)
+	}
+	requireReached(t, all)
 }
 
 func playSeed(t *testing.T, seed uint64) {
