@@ -70,7 +70,7 @@ func eventTexts(t *testing.T) string {
 			time.Sleep(5 * time.Minute)
 			by[probes.NetworkUnavailable].warn(verdict.ReasonPortBlocked)
 			time.Sleep(time.Minute)
-			by[probes.NetworkUnavailable].say("NetworkWell")
+			by[probes.NetworkUnavailable].say("NetworkHealthy")
 			time.Sleep(time.Minute)
 			by[probes.NetworkUnavailable].warn(verdict.ReasonPeersNeverReached)
 			time.Sleep(time.Minute)

@@ -20,7 +20,7 @@ func TestWarningIsReportedOnce(t *testing.T) {
 	good.Warns, near.Warns, unknown.Warns, other.Warns = false, false, false, false
 	never.Reason, never.Hysteresis = "PeersNeverReached", true
 	fifth.Condition, fifth.Reason = "Frost", "DoorOpen"
-	good.Reason, near.Reason, unknown.Reason = "NetworkWell", "NotYetSure", "ManySuspect"
+	good.Reason, near.Reason, unknown.Reason = "NetworkHealthy", "NotYetSure", "ManySuspect"
 	near.Hysteresis, unknown.Level, other.Condition = true, probes.Unknown, probes.DiskPressure
 	l.reportWarning(blocked)
 	l.newest = decide.Read(&taints.Node{})

@@ -97,10 +97,10 @@ type Observation struct {
 	Reason string `json:"reason"`
 	// Message tells a person the value, its unit and the threshold.
 	Message string `json:"message"`
-	// NeverWell goes with Level OK only. It has the reasons of Degraded, separated by
+	// NeverHealthy goes with Level OK only. It has the reasons of Degraded, separated by
 	// spaces, whose own check was not well since the probe started. So this sample
 	// clears no condition that was set for one of them.
-	NeverWell string `json:"-"`
+	NeverHealthy string `json:"-"`
 	// Clears says what a good sample needs, as it goes on after "it stays": "above
 	// 7.5 %". Empty: there is no threshold to tell.
 	Clears string `json:"-"`

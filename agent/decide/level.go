@@ -70,7 +70,7 @@ func (s *State) observe(t *turn, o probes.Observation) {
 // seen well since its start what the condition was set for. Before the record is read
 // that may be anything.
 func (s *State) lacksProof(c *condition, o probes.Observation) bool {
-	lacking := strings.Fields(o.NeverWell)
+	lacking := strings.Fields(o.NeverHealthy)
 	return o.Level == probes.OK && (slices.Contains(lacking, c.reason) || !s.active.restored && len(lacking) > 0)
 }
 

@@ -162,18 +162,18 @@ func TestWhatTheNodeSaysIsTrue(t *testing.T) {
 			t.Errorf("%s the Node says %q, want %q", when, got, want)
 		}
 	}
-	take(2*time.Minute, "ok", "NetworkWell")
-	expect("at first", "False NetworkWell")
+	take(2*time.Minute, "ok", "NetworkHealthy")
+	expect("at first", "False NetworkHealthy")
 	take(10*time.Second, "near", "NotYetSure")
 	take(15*time.Second, "unknown", "NotProven")
 	expect("25 s after DNS failed for all", "Unknown NotProven")
 	take(time.Minute, "unknown", "NotProven")
-	take(25*time.Second, "ok", "NetworkWell")
-	expect("25 s after it is well again", "False NetworkWell")
-	take(time.Minute, "ok", "NetworkWell")
+	take(25*time.Second, "ok", "NetworkHealthy")
+	expect("25 s after it is well again", "False NetworkHealthy")
+	take(time.Minute, "ok", "NetworkHealthy")
 	take(10*time.Second, "unknown", "SomePeersUnreachable")
 	s.step(decide.Inputs{Refresh: true})
-	expect("a heartbeat in a moment of something else:", "False NetworkWell")
+	expect("a heartbeat in a moment of something else:", "False NetworkHealthy")
 	take(20*time.Second, "unknown", "SomePeersUnreachable")
 	expect("30 s after some peers are gone", "Unknown SomePeersUnreachable")
 }
@@ -191,7 +191,7 @@ func TestTaintedNodeSaysWhyAfterARestart(t *testing.T) {
 	s.restart(false, 0)
 	for _, name := range names() {
 		o := sample(name, "ok")
-		o.Reason = "NetworkWell"
+		o.Reason = "NetworkHealthy"
 		s.after(time.Second, o)
 	}
 	shown := s.read.Condition(decide.ConditionType(probes.NetworkUnavailable))

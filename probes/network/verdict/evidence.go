@@ -216,7 +216,7 @@ func (e *evidence) wellness(r *Round) string {
 	}
 	text := "nothing to compare with"
 	if len(well) > 0 {
-		text = strings.Join(well, ", ") + " well"
+		text = strings.Join(well, ", ") + " healthy"
 	}
 	if e.reach.all > 0 {
 		text = fmt.Sprintf("%s; %s", e.reach.String(), text)

@@ -25,10 +25,10 @@ func TestHole(t *testing.T) {
 	}{
 		{"with all", 12, reasonLargePacketsLost, []change{fullLost(12), counting(12, 0)}},
 		{"with half", 12, reasonLargePacketsLost, []change{fullLost(6), counting(12, 0)}},
-		{"with fewer", 12, "NetworkWell", []change{fullLost(5), counting(12, 0)}},
-		{"with one of two", 2, "NetworkWell", []change{fullLost(1), counting(2, 0)}},
+		{"with fewer", 12, "NetworkHealthy", []change{fullLost(5), counting(12, 0)}},
+		{"with one of two", 2, "NetworkHealthy", []change{fullLost(1), counting(2, 0)}},
 		{"with two of two", 2, reasonLargePacketsLost, []change{fullLost(2), counting(2, 0)}},
-		{"with one of one", 1, "NetworkWell", []change{fullLost(1), counting(1, 0)}},
+		{"with one of one", 1, "NetworkHealthy", []change{fullLost(1), counting(1, 0)}},
 		{"a third of the peers too", 12, reasonLargePacketsLost, []change{fullLost(12), counting(8, 4)}},
 		{"two fifths of the peers too", 12, "NotProven", []change{fullLost(12), counting(7, 5)}},
 		{"all peers too", 12, "NotProven", []change{fullLost(12), counting(0, 12)}},
@@ -85,7 +85,7 @@ func TestHoleIsCertain(t *testing.T) {
 	if o := s.play(1, counting(12, 0)); o.Reason != "NotYetSure" || !o.Hysteresis {
 		t.Errorf("a round later: %+v", o)
 	}
-	if o := s.play(4, counting(12, 0)); o.Reason != "NetworkWell" {
+	if o := s.play(4, counting(12, 0)); o.Reason != "NetworkHealthy" {
 		t.Errorf("five rounds later: %+v", o)
 	}
 }
@@ -133,13 +133,13 @@ func TestHoleClearsNothingUntried(t *testing.T) {
 			r.Peers[i].Full, r.Peers[i].FullNow = NotTried, false
 		}
 	}
-	if o := s.play(9, untried, counting(2, 0)); o.NeverWell != reasonLargePacketsLost {
+	if o := s.play(9, untried, counting(2, 0)); o.NeverHealthy != reasonLargePacketsLost {
 		t.Errorf("%+v", o)
 	}
-	if o := s.play(1, untried, counting(1, 3)); o.NeverWell != "" {
+	if o := s.play(1, untried, counting(1, 3)); o.NeverHealthy != "" {
 		t.Errorf("most agents are older: %+v", o)
 	}
-	if o := s.play(1, counting(12, 0)); o.NeverWell != "" {
+	if o := s.play(1, counting(12, 0)); o.NeverHealthy != "" {
 		t.Errorf("%+v", o)
 	}
 }

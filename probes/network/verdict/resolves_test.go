@@ -87,10 +87,10 @@ func TestErrorsSinceTheStartClearNothing(t *testing.T) {
 	t.Parallel()
 	since := func(r *Round) { r.Results[DNS] = Result{Never: true, IsError: true} }
 	s := newScript()
-	if o := s.play(30, since, resolving(12, 12)); o.Reason != "NeverWell" || !o.Hysteresis || o.NeverWell != "DNSUnreachable" {
+	if o := s.play(30, since, resolving(12, 12)); o.Reason != "NeverHealthy" || !o.Hysteresis || o.NeverHealthy != "DNSUnreachable" {
 		t.Errorf("well at the peers: %+v", o)
 	}
-	if o := s.play(30, since, resolving(12, 0)); o.Level != probes.OK || o.Hysteresis || o.NeverWell != "DNSUnreachable" {
+	if o := s.play(30, since, resolving(12, 0)); o.Level != probes.OK || o.Hysteresis || o.NeverHealthy != "DNSUnreachable" {
 		t.Errorf("for all: %+v", o)
 	}
 }

@@ -184,7 +184,7 @@ func wellRows() []row {
 			finds: func(e *evidence, _ *Round) (string, bool) { return e.nearly() },
 		},
 		{
-			level: probes.OK, reason: "NeverWell", near: true,
+			level: probes.OK, reason: "NeverHealthy", near: true,
 			finds: (*evidence).neverWell,
 		},
 		{
@@ -207,7 +207,7 @@ func wellRows() []row {
 			},
 		},
 		{
-			level: probes.OK, reason: "NetworkWell",
+			level: probes.OK, reason: "NetworkHealthy",
 			finds: func(e *evidence, r *Round) (string, bool) { return e.wellness(r), true },
 		},
 	}
@@ -226,7 +226,7 @@ func (e *evidence) observe(r *Round) probes.Observation {
 			Severity: e.severity(r, row.level), Reason: row.reason, Message: message,
 		}
 		if row.level == probes.OK {
-			o.NeverWell = e.unproven(r)
+			o.NeverHealthy = e.unproven(r)
 		}
 		if !e.slow {
 			o.Due = e.due(r)

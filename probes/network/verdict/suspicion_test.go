@@ -226,7 +226,7 @@ func TestOnePeer(t *testing.T) {
 	s := newScript()
 	s.size = 1
 	s.play(1)
-	if o := s.play(10, reachOnly(0)); o.Reason != "NetworkWell" || o.Severity != 0 {
+	if o := s.play(10, reachOnly(0)); o.Reason != "NetworkHealthy" || o.Severity != 0 {
 		t.Errorf("one peer, and it is not reached: %+v", o)
 	}
 }
@@ -364,7 +364,7 @@ func TestOneBadRound(t *testing.T) {
 	if o := s.play(1); o.Reason != "NotYetSure" || o.Level != probes.OK || !o.Hysteresis || s.last.Ask != nil {
 		t.Errorf("after a bad round: %+v", o)
 	}
-	if o := s.play(5); o.Reason != "NetworkWell" {
+	if o := s.play(5); o.Reason != "NetworkHealthy" {
 		t.Errorf("after five good rounds: %+v", o)
 	}
 }
@@ -376,7 +376,7 @@ func TestBlockedPortIsNoEvidence(t *testing.T) {
 	if o := s.play(60, secondPortOnly(0), s.standing(0, 0)); o.Reason != ReasonPortBlocked || o.Level != probes.OK || !o.Warns {
 		t.Errorf("%+v", o)
 	}
-	if o := s.play(5, secondPortOnly(11)); o.Reason != "NetworkWell" {
+	if o := s.play(5, secondPortOnly(11)); o.Reason != "NetworkHealthy" {
 		t.Errorf("one port of twelve: %+v", o)
 	}
 }

@@ -72,14 +72,14 @@ func examples() map[string]func(*script) probes.Observation {
 			s.size = 0
 			return s.play(int((neverHolds+time.Minute)/testPeriod), closedTo(12))
 		},
-		"NeverWell": func(s *script) probes.Observation {
+		"NeverHealthy": func(s *script) probes.Observation {
 			return s.play(1, told(DNS, "no nameserver ever answered"))
 		},
 		"RouteNotKnown": func(s *script) probes.Observation {
 			return s.play(1, told(Route, "no carrier since the start"))
 		},
-		"NoPeerAnswers": func(s *script) probes.Observation { return s.play(3, mute(12)) },
-		"NetworkWell":   func(s *script) probes.Observation { return s.play(1) },
+		"NoPeerAnswers":  func(s *script) probes.Observation { return s.play(3, mute(12)) },
+		"NetworkHealthy": func(s *script) probes.Observation { return s.play(1) },
 	}
 }
 
@@ -117,7 +117,7 @@ func inDocs() map[string]struct{ evidence, needs string } {
 		"RouteNotKnown":        {"the kernel did not answer, or had no route since the start", "nothing"},
 		"LossElsewhereToo":     {"the evidence of PacketLoss without its proof", "nothing"},
 		"NotYetSure":           {"a check failed in one of the last 5 rounds, or 7 to 10 % of the connections had retransmits", "nothing"},
-		"NeverWell": {
+		"NeverHealthy": {
 			"pods, dns or local fails since the agent started and is healthy at two thirds of the peers; or no peer was ever reached, for the first 5 min",
 			"nothing: the fault can be older than the agent",
 		},
@@ -127,7 +127,7 @@ func inDocs() map[string]struct{ evidence, needs string } {
 		},
 		ReasonPortBlocked: {"20 % of the peers or more answer at their second port only, 3 of 5 rounds", "nothing: the network is healthy"},
 		"NoPeerAnswers":   {"80 % of the peers or more are reached and give no answer that can be read, 3 of 5 rounds", "nothing: their agents can be down, or of another release"},
-		"NetworkWell":     {"none of the above", "nothing"},
+		"NetworkHealthy":  {"none of the above", "nothing"},
 	}
 }
 
@@ -331,10 +331,10 @@ func TestSlowRoundsAreNoEvidence(t *testing.T) {
 	s := newScript()
 	s.play(1)
 	s.play(20, class(DNS, Failed, ""), reachOnly(0), retransmits(0), late)
-	if o := s.play(1); o.Reason != "NetworkWell" {
+	if o := s.play(1); o.Reason != "NetworkHealthy" {
 		t.Errorf("after slow rounds: %+v", o)
 	}
-	if o := s.play(1, late); o.Reason != "NetworkWell" {
+	if o := s.play(1, late); o.Reason != "NetworkHealthy" {
 		t.Errorf("a late round in which nothing failed: %+v", o)
 	}
 }
@@ -393,7 +393,7 @@ func TestSeverityRises(t *testing.T) {
 func TestLossOfFewPeers(t *testing.T) {
 	t.Parallel()
 	s := newScript()
-	if o := s.play(20, retransmits(5)); o.Reason != "NetworkWell" {
+	if o := s.play(20, retransmits(5)); o.Reason != "NetworkHealthy" {
 		t.Errorf("%+v", o)
 	}
 	// Below the threshold that sets, and not below the easier one.
@@ -409,19 +409,19 @@ func TestLossOfFewPeers(t *testing.T) {
 }
 
 // A restart of the agent forgets what was well. It must not clear a taint.
-func TestNeverWellClearsNothing(t *testing.T) {
+func TestNeverHealthyClearsNothing(t *testing.T) {
 	t.Parallel()
 	s := newScript()
-	if o := s.play(1000, never(DNS)); o.Reason != "NeverWell" || !o.Hysteresis {
+	if o := s.play(1000, never(DNS)); o.Reason != "NeverHealthy" || !o.Hysteresis {
 		t.Errorf("dns never well here, and well at peers: %+v", o)
 	}
 	nobodyKnows := answers(func(_ int, a *Answer) { a.Classes = nil })
-	if o := s.play(1, never(DNS), nobodyKnows); o.Reason != "NetworkWell" {
+	if o := s.play(1, never(DNS), nobodyKnows); o.Reason != "NetworkHealthy" {
 		t.Errorf("dns never well anywhere: %+v", o)
 	}
 	s = newScript()
 	s.size = 0
-	if o := s.play(int(neverReachedFor/testPeriod), closedTo(12)); o.Reason != "NeverWell" || !o.Hysteresis || o.Warns {
+	if o := s.play(int(neverReachedFor/testPeriod), closedTo(12)); o.Reason != "NeverHealthy" || !o.Hysteresis || o.Warns {
 		t.Errorf("no peer ever reached: %+v", o)
 	}
 	if o := s.play(int((neverHolds-neverReachedFor)/testPeriod), closedTo(12)); o.Reason != ReasonPeersNeverReached || !o.Hysteresis || !o.Warns {
@@ -433,7 +433,7 @@ func TestNeverWellClearsNothing(t *testing.T) {
 }
 
 // A good verdict names what it does not prove: whatever was not seen well since the start.
-func TestVerdictNamesWhatWasNeverWell(t *testing.T) {
+func TestVerdictNamesWhatWasNeverHealthy(t *testing.T) {
 	t.Parallel()
 	off := func(c Class) change { return func(r *Round) { delete(r.Results, c) } }
 	nothing := func(c Class) change { return class(c, NotKnown, "") }
@@ -462,16 +462,16 @@ func TestVerdictNamesWhatWasNeverWell(t *testing.T) {
 	} {
 		s := newScript()
 		for range int(2 * time.Hour / testPeriod) {
-			if o := s.play(1, test.changes...); o.Level != probes.OK || o.NeverWell != test.want && s.rounds() > 5 {
-				t.Errorf("%s: %s, %q, want %q", test.name, o.Level, o.NeverWell, test.want)
+			if o := s.play(1, test.changes...); o.Level != probes.OK || o.NeverHealthy != test.want && s.rounds() > 5 {
+				t.Errorf("%s: %s, %q, want %q", test.name, o.Level, o.NeverHealthy, test.want)
 				break
 			}
 		}
-		if o := s.play(5); o.NeverWell != "" {
-			t.Errorf("%s, and then well: %q", test.name, o.NeverWell)
+		if o := s.play(5); o.NeverHealthy != "" {
+			t.Errorf("%s, and then well: %q", test.name, o.NeverHealthy)
 		}
-		if o := s.play(1, test.changes...); o.NeverWell != "" {
-			t.Errorf("%s, and it was well once: %q", test.name, o.NeverWell)
+		if o := s.play(1, test.changes...); o.NeverHealthy != "" {
+			t.Errorf("%s, and it was well once: %q", test.name, o.NeverHealthy)
 		}
 	}
 }
@@ -496,7 +496,7 @@ func TestPeersNeverReachedAreTold(t *testing.T) {
 	for _, test := range []struct {
 		reached, never int
 		want           string
-	}{{0, 1, ReasonPeersNeverReached}, {9, 3, ReasonPeersNeverReached}, {10, 2, "NetworkWell"}, {1, 1, "NetworkWell"}, {2, 2, ReasonPeersNeverReached}} {
+	}{{0, 1, ReasonPeersNeverReached}, {9, 3, ReasonPeersNeverReached}, {10, 2, "NetworkHealthy"}, {1, 1, "NetworkHealthy"}, {2, 2, ReasonPeersNeverReached}} {
 		s := newScript()
 		s.size = test.reached
 		if o := s.play(int(neverReachedFor/testPeriod), closedTo(test.never)); o.Reason == ReasonPeersNeverReached {
@@ -506,7 +506,7 @@ func TestPeersNeverReachedAreTold(t *testing.T) {
 			t.Errorf("%+v: %+v", test, o)
 		}
 		if test.reached > 0 {
-			if o := s.play(1, closedTo(test.never), never(DNS)); o.Reason != "NeverWell" {
+			if o := s.play(1, closedTo(test.never), never(DNS)); o.Reason != "NeverHealthy" {
 				t.Errorf("%+v, and DNS was never well: %+v", test, o)
 			}
 		}
