@@ -194,12 +194,13 @@ func hostAndPort(address string) string {
 	if err != nil || parsed.Host == "" {
 		return ""
 	}
-	if parsed.Port() != "" {
-		return parsed.Host
-	}
-	port := "443"
-	if parsed.Scheme == "http" {
+	port := parsed.Port()
+	switch {
+	case port != "":
+	case parsed.Scheme == "http":
 		port = "80"
+	default:
+		port = "443"
 	}
 	return net.JoinHostPort(parsed.Hostname(), port)
 }
