@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -293,18 +294,18 @@ func TestStatusOfAThousandNodes(t *testing.T) {
 		t.Errorf("exit code %d: %.200s", code, text.String())
 	}
 	t.Logf("the process had %d MiB", memory>>10)
-	pages := 0
+	pages := map[int]int{} // by the code of the answer: a busy API server has some asked again
 	requests, err := c.Requests("")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, r := range requests {
 		if r.Verb == "list" && r.Resource() == "nodes" && strings.Contains(r.RequestURI, "limit=500") {
-			pages++
+			pages[r.ResponseStatus.Code]++
 		}
 	}
-	if pages != 2*count/500 {
-		t.Errorf("%d pages of 500", pages)
+	if pages[http.StatusOK] != 2*count/500 {
+		t.Errorf("pages of 500: %v", pages)
 	}
 }
 
