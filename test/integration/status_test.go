@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -294,18 +293,18 @@ func TestStatusOfAThousandNodes(t *testing.T) {
 		t.Errorf("exit code %d: %.200s", code, text.String())
 	}
 	t.Logf("the process had %d MiB", memory>>10)
-	pages := map[int]int{} // by the code of the answer: a busy API server has some asked again
-	requests, err := c.Requests("")
+	pages := 0
+	requests, err := c.Requests("admin") // components of Kubernetes before 1.35 list Nodes by pages as well
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, r := range requests {
 		if r.Verb == "list" && r.Resource() == "nodes" && strings.Contains(r.RequestURI, "limit=500") {
-			pages[r.ResponseStatus.Code]++
+			pages++
 		}
 	}
-	if pages[http.StatusOK] != 2*count/500 {
-		t.Errorf("pages of 500: %v", pages)
+	if pages != 2*count/500 {
+		t.Errorf("%d pages of 500", pages)
 	}
 }
 
