@@ -294,7 +294,7 @@ func TestStatusOfAThousandNodes(t *testing.T) {
 	}
 	t.Logf("the process had %d MiB", memory>>10)
 	pages := 0
-	requests, err := c.Requests("admin") // components of Kubernetes before 1.35 list Nodes by pages as well
+	requests, err := c.Requests("admin") // on Kubernetes 1.34 another client lists them by pages as well
 	if err != nil {
 		t.Fatal(err)
 	}
