@@ -21,7 +21,10 @@ func (r *runner) identify() {
 	}
 	if err == nil {
 		as.BearerToken, as.BearerTokenFile = "", r.token
-		err = cluster.WriteKubeconfig(r.kubeconfig, r.proxy.configFor(as))
+		err = cluster.WriteKubeconfig(r.kubeconfig+".new", r.proxy.configFor(as))
+	}
+	if err == nil { // at once: a process may be about to read it
+		err = os.Rename(r.kubeconfig+".new", r.kubeconfig)
 	}
 	if err != nil {
 		s.t.Fatal(err)
