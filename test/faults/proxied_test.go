@@ -49,13 +49,18 @@ func TestProxyFallsSilentAndChangesItsCertificate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	isWell := func(when string) {
+	trust, err := rest.TLSConfigFor(through)
+	if err != nil {
+		t.Fatal(err)
+	}
+	anew := &http.Client{Transport: &http.Transport{TLSClientConfig: trust, DisableKeepAlives: true}}
+	isWell := func(when string, client *http.Client) {
 		t.Helper()
 		if text, err := asked(t, client, p.front.URL, patient); text != "well" {
 			t.Errorf("%s: %q, %v", when, text, err)
 		}
 	}
-	isWell("at the beginning")
+	isWell("at the beginning", client)
 	p.wire.silence(true)
 	if _, err := asked(t, client, p.front.URL, moment); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a silent connection: %v", err)
@@ -65,9 +70,7 @@ func TestProxyFallsSilentAndChangesItsCertificate(t *testing.T) {
 	if _, err := asked(t, client, p.front.URL, moment); !errors.Is(err, context.DeadlineExceeded) || p.wire.count() != before {
 		t.Errorf("a connection that fell silent: %v, %d new ones", err, p.wire.count()-before)
 	}
-	client.CloseIdleConnections()
-	p.cut()
-	isWell("by a new connection")
+	isWell("by a new connection", anew)
 	for _, wrong := range []struct {
 		a     authority
 		until time.Time
@@ -81,8 +84,7 @@ func TestProxyFallsSilentAndChangesItsCertificate(t *testing.T) {
 			t.Fatal(err)
 		}
 		p.certificate.Store(certificate)
-		client.CloseIdleConnections()
-		if _, err := asked(t, client, p.front.URL, patient); err == nil || !strings.Contains(err.Error(), wrong.want) {
+		if _, err := asked(t, anew, p.front.URL, patient); err == nil || !strings.Contains(err.Error(), wrong.want) {
 			t.Errorf("%v, want %q", err, wrong.want)
 		}
 	}
