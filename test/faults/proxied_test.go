@@ -13,10 +13,17 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// asked is what a client gets of the proxy within a moment. Its connections are kept.
-func asked(t *testing.T, client *http.Client, url string) (string, error) {
+const (
+	// moment is how long a client waits for an answer that never comes, patient how long for
+	// one that does.
+	moment  = 500 * time.Millisecond
+	patient = time.Minute
+)
+
+// asked is what a client gets of the proxy. Its connections are kept.
+func asked(t *testing.T, client *http.Client, url string, within time.Duration) (string, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), within)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -42,25 +49,28 @@ func TestProxyFallsSilentAndChangesItsCertificate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	isWell := func(when string) {
+	trust, err := rest.TLSConfigFor(through)
+	if err != nil {
+		t.Fatal(err)
+	}
+	anew := &http.Client{Transport: &http.Transport{TLSClientConfig: trust, DisableKeepAlives: true}}
+	isWell := func(when string, client *http.Client) {
 		t.Helper()
-		if text, err := asked(t, client, p.front.URL); text != "well" {
+		if text, err := asked(t, client, p.front.URL, patient); text != "well" {
 			t.Errorf("%s: %q, %v", when, text, err)
 		}
 	}
-	isWell("at the beginning")
+	isWell("at the beginning", client)
 	p.wire.silence(true)
-	if _, err := asked(t, client, p.front.URL); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := asked(t, client, p.front.URL, moment); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a silent connection: %v", err)
 	}
 	p.wire.silence(false)
 	before := p.wire.count()
-	if _, err := asked(t, client, p.front.URL); !errors.Is(err, context.DeadlineExceeded) || p.wire.count() != before {
+	if _, err := asked(t, client, p.front.URL, moment); !errors.Is(err, context.DeadlineExceeded) || p.wire.count() != before {
 		t.Errorf("a connection that fell silent: %v, %d new ones", err, p.wire.count()-before)
 	}
-	client.CloseIdleConnections()
-	p.cut()
-	isWell("by a new connection")
+	isWell("by a new connection", anew)
 	for _, wrong := range []struct {
 		a     authority
 		until time.Time
@@ -74,8 +84,7 @@ func TestProxyFallsSilentAndChangesItsCertificate(t *testing.T) {
 			t.Fatal(err)
 		}
 		p.certificate.Store(certificate)
-		p.cut()
-		if _, err := asked(t, client, p.front.URL); err == nil || !strings.Contains(err.Error(), wrong.want) {
+		if _, err := asked(t, anew, p.front.URL, patient); err == nil || !strings.Contains(err.Error(), wrong.want) {
 			t.Errorf("%v, want %q", err, wrong.want)
 		}
 	}

@@ -156,7 +156,7 @@ func (p *points) kinds(name string) (kinds []string) {
 }
 
 // writeBranches writes how many branches of the decider were reached.
-func writeBranches(text *strings.Builder, all []branch) {
+func writeBranches(text *strings.Builder, all []branch, exceptions []exception) {
 	count, perFile := 0, map[string][2]int{}
 	for _, b := range all {
 		n := perFile[b.file]
@@ -166,7 +166,8 @@ func writeBranches(text *strings.Builder, all []branch) {
 		}
 		perFile[b.file] = n
 	}
-	fmt.Fprintf(text, "- The agents that ended by SIGTERM went through %d of the %d branches of the decider. [unreached.txt](unreached.txt) has a reason for each of the others.\n", count, len(all))
+	fmt.Fprintf(text, "- The agents that ended by SIGTERM went through %d of the %d branches of the decider. [unreached.txt](unreached.txt) has a reason for %d of the others.\n",
+		count, len(all), len(all)-count-len(unreached(all, exceptions)))
 	text.WriteString("\n| file of agent/decide | branches | reached |\n|---|---|---|\n")
 	for _, file := range slices.Sorted(maps.Keys(perFile)) {
 		fmt.Fprintf(text, "| %s | %d | %d |\n", file, perFile[file][1], perFile[file][0])
@@ -188,7 +189,11 @@ func writeResults(t *testing.T, path string, origin measure.Origin, first, count
 		fmt.Fprintf(&text, "- After the last fault of a seed the Node was right within %s in half of the seeds, within %s in 99 of 100, and within %s in the worst.\n",
 			reached.worst[n/2].Round(10*time.Millisecond), reached.worst[n*99/100].Round(10*time.Millisecond), reached.worst[n-1].Round(10*time.Millisecond))
 	}
-	writeBranches(&text, all)
+	exceptions, err := readExceptions()
+	if err != nil {
+		t.Error(err)
+	}
+	writeBranches(&text, all, exceptions)
 	text.WriteString("\n| fault | steps | requests that it befell |\n|---|---|---|\n")
 	for _, kind := range troubles() {
 		fmt.Fprintf(&text, "| %s | %d | %s |\n", kind.name, reached.begins[kind.name], strings.Join(reached.kinds(kind.name), ", "))

@@ -90,13 +90,17 @@ func TestSeeds(t *testing.T) {
 			})
 		}
 	})
+	if took := time.Since(begin); isLong() {
+		report(t, origin, first, count, took)
+	}
 	if failed := reached.failed(); len(failed) > 0 && os.Getenv(keepEnv) == "" {
 		shorten(t, failed[0])
 	}
-	if !isLong() {
-		return
-	}
-	took := time.Since(begin)
+}
+
+// report writes the results of a long run, and fails it if something was not reached.
+func report(t *testing.T, origin measure.Origin, first, count uint64, took time.Duration) {
+	t.Helper()
 	all, err := branches.read(t)
 	if err != nil {
 		t.Error(err)

@@ -2,6 +2,11 @@ package faults
 
 import (
 	"os"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
@@ -16,7 +21,10 @@ func (r *runner) identify() {
 	}
 	if err == nil {
 		as.BearerToken, as.BearerTokenFile = "", r.token
-		err = cluster.WriteKubeconfig(r.kubeconfig, r.proxy.configFor(as))
+		err = cluster.WriteKubeconfig(r.kubeconfig+".new", r.proxy.configFor(as))
+	}
+	if err == nil { // at once: a process may be about to read it
+		err = os.Rename(r.kubeconfig+".new", r.kubeconfig)
 	}
 	if err != nil {
 		s.t.Fatal(err)
@@ -56,4 +64,27 @@ func (s *scene) expireToken(uint64) (end func()) {
 	}
 	r.kill()
 	return r.identify
+}
+
+// The API server itself refuses the token that is over, and takes the one from which it is made.
+func TestExpiredTokenIsRefused(t *testing.T) {
+	s := newScene(t, "expired-token")
+	as, err := bed.IdentityIn(t.Context(), s.c, s.berth, s.name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	expired, err := s.c.Expired(as.BearerToken)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for token, isRefused := range map[string]bool{as.BearerToken: false, expired: true} {
+		client, err := kubernetes.NewForConfig(s.c.WithToken(token))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = client.CoreV1().Nodes().Get(t.Context(), s.name, metav1.GetOptions{})
+		if apierrors.IsUnauthorized(err) != isRefused {
+			t.Errorf("refused: %v, want %t", err, isRefused)
+		}
+	}
 }
