@@ -17,7 +17,11 @@ const serviceName = "taintlet"
 
 // New returns an agent that is ready to run, and what ends its connection.
 func New(ctx context.Context, o Options) (*agent.Agent, func(), error) {
-	a, stop, others := o.Agent, func() {}, fleet.Options{
+	a := &agent.Agent{
+		Config: o.Config, Reload: o.Reload, NewProbe: o.NewProbe, Log: o.Log, Instance: o.Instance, Boot: o.Boot, Now: o.Now,
+		LifecycleController: o.LifecycleController, Version: o.Version,
+	}
+	stop, others := func() {}, fleet.Options{
 		Node: o.Node, HostIP: o.HostIP, Listen: o.Listen, Namespace: o.Namespace, Service: serviceName, DNSPods: o.DNSPods, Log: o.Log,
 	}
 	if o.DryRun == DryRunClient {
@@ -35,5 +39,5 @@ func New(ctx context.Context, o Options) (*agent.Agent, func(), error) {
 		a.Client, a.Slots, a.Recorder = node.NewOverlay(a.Client, o.Log), slots.Rehearsed{Client: a.Slots, Log: o.Log}, logRecorder{o.Log, a.Recorder}
 	}
 	a.Fleet = fleet.New(others)
-	return &a, stop, nil
+	return a, stop, nil
 }

@@ -5,14 +5,12 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"fmt"
+	"github.com/taintlet/taintlet/test/bed"
 	"net"
 	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/taintlet/taintlet/agent"
-	"github.com/taintlet/taintlet/test/bed"
 
 	"k8s.io/client-go/rest"
 
@@ -188,12 +186,10 @@ func (h *hollow) start(p *agentsProcess, restConfig *rest.Config) error {
 	a, disconnect, err := assembly.New(ctx, assembly.Options{
 		Node: h.node, Namespace: bed.Namespace, RestConfig: restConfig, DryRun: assembly.DryRunNone,
 		HostIP: h.hostIP, Listen: netip.AddrPortFrom(netip.IPv6Unspecified(), bed.AgentPort),
-		Agent: agent.Agent{
-			NewProbe: h.newProbe(p.directory),
-			Config:   cfg, Reload: func() (*config.Config, error) { return config.HostSchema().Load(p.setup.Config) },
-			Log: p.log, Instance: fmt.Sprintf("%s-%d", h.node, h.starts), Boot: h.boot, Now: time.Now,
-			LifecycleController: true, Version: "scale",
-		},
+		NewProbe: h.newProbe(p.directory),
+		Config:   cfg, Reload: func() (*config.Config, error) { return config.HostSchema().Load(p.setup.Config) },
+		Log: p.log, Instance: fmt.Sprintf("%s-%d", h.node, h.starts), Boot: h.boot, Now: time.Now,
+		LifecycleController: true, Version: "scale",
 	})
 	if err != nil {
 		cancel()
