@@ -36,13 +36,7 @@ func surviveHeld(t *testing.T, text string) {
 		n.Annotations[taints.HeldAnnotation] = text
 	})
 	s.restart(false, 0)
-	foreign := notOurs(policy, others)
-	s.onWrite = func(s *sim, d taints.Desired) {
-		next, _ := d.Differs(s.read.Node)
-		if kept := notOurs(policy, next); !taints.Equal(kept, foreign) {
-			t.Fatalf("foreign taints became %v", kept)
-		}
-	}
+	s.mustKeep(t, notOurs(policy, others))
 	for i := range 40 {
 		s.after(5*time.Second, sample(names()[i%4], "certain"))
 	}

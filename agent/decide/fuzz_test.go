@@ -45,13 +45,7 @@ func surviveNode(t *testing.T, text, held, paused string) {
 		}
 	})
 	s.restart(false, 0)
-	foreign := notOurs(policy, others)
-	s.onWrite = func(s *sim, d taints.Desired) {
-		next, _ := d.Differs(s.read.Node)
-		if kept := notOurs(policy, next); !taints.Equal(kept, foreign) {
-			t.Fatalf("foreign taints became %v", kept)
-		}
-	}
+	s.mustKeep(t, notOurs(policy, others))
 	for i := range 40 {
 		s.after(5*time.Second, sample(names()[i%4], "certain"))
 	}

@@ -203,12 +203,7 @@ func surviveRecord(t *testing.T, text string) {
 		n.Annotations[taints.RecordAnnotation] = text
 	})
 	s.restart(false, 0)
-	s.onWrite = func(s *sim, c taints.Desired) {
-		next, _ := c.Differs(s.read.Node)
-		if kept := notOurs(s.cfg, next); !taints.Equal(kept, foreign) {
-			t.Fatalf("foreign taints became %v", kept)
-		}
-	}
+	s.mustKeep(t, foreign)
 	symbols := []string{"unknown", "critical", "ok", "near", "bad", "certain"}
 	for i := range 60 {
 		s.after(5*time.Second, sample(names()[i%4], symbols[i%len(symbols)]))
@@ -227,6 +222,16 @@ func surviveRecord(t *testing.T, text string) {
 	s.step(decide.Inputs{})
 	if s.state.Level(probes.MemoryPressure) < probes.Degraded {
 		t.Fatalf("a restart forgot the level; the record is %s", s.read.Annotations[taints.RecordAnnotation])
+	}
+}
+
+// mustKeep fails the test at a write after which the taints of others are not these.
+func (s *sim) mustKeep(t *testing.T, foreign []taints.Taint) {
+	s.onWrite = func(s *sim, d taints.Desired) {
+		next, _ := d.Differs(s.read.Node)
+		if kept := notOurs(s.cfg, next); !taints.Equal(kept, foreign) {
+			t.Fatalf("foreign taints became %v", kept)
+		}
 	}
 }
 
