@@ -33,10 +33,12 @@ type connections struct {
 	failedAt atomic.Pointer[time.Time]
 }
 
-// newConnections connects by a configuration that has all but the transport.
+// newConnections connects by a configuration that has all but the transport. It may have a
+// dialer of its own.
 func newConnections(config *rest.Config) (*connections, error) {
-	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}
-	config.Dial = dialer.DialContext
+	if config.Dial == nil {
+		config.Dial = (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext
+	}
 	Bound(config, maxObject)
 	kept, err := rest.RESTClientFor(config)
 	if err != nil {
@@ -47,7 +49,7 @@ func newConnections(config *rest.Config) (*connections, error) {
 		return nil, fmt.Errorf("API client: %w", err)
 	}
 	transport := &http.Transport{
-		TLSClientConfig: tlsConfig, DialContext: dialer.DialContext, Proxy: http.ProxyFromEnvironment,
+		TLSClientConfig: tlsConfig, DialContext: config.Dial, Proxy: http.ProxyFromEnvironment,
 		TLSHandshakeTimeout: dialTimeout, DisableKeepAlives: true,
 	}
 	if config.Proxy != nil {

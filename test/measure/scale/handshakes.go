@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"net"
 	"strings"
 
 	"github.com/taintlet/taintlet/test/cluster"
@@ -16,7 +17,7 @@ func (r *run) handshakes(ctx context.Context) error {
 	server := strings.TrimPrefix(r.cluster.URL(), "https://")
 	c, err := r.during(ctx, func() error {
 		for range handshakeTries {
-			shakeHands(ctx, server)
+			shakeHands(ctx, new(net.Dialer), server)
 		}
 		return ctx.Err()
 	})

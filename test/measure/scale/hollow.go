@@ -108,6 +108,7 @@ func (s scripted) Observe(context.Context) probes.Observation {
 type talking struct {
 	scripted
 	directory *directory
+	dialer    *net.Dialer
 	apiDue    time.Time
 }
 
@@ -121,7 +122,7 @@ func (t *talking) ObserveIn(ctx context.Context, in verdict.Surroundings) (probe
 	}
 	if now := time.Now(); now.After(t.apiDue) {
 		t.apiDue = now.Add(apiEvery)
-		shakeHands(ctx, in.APIServer)
+		shakeHands(ctx, t.dialer, in.APIServer)
 	}
 	return t.Observe(ctx), &verdict.Report{Heard: answers, Own: verdict.Answer{
 		Classes: map[verdict.Class]bool{verdict.Route: true, verdict.API: true, verdict.Peers: true}, Lossy: 0, Reach: 100,
@@ -133,10 +134,10 @@ func (t *talking) Answered([]verdict.Standing) probes.Observation { panic("nothi
 
 // shakeHands makes a TLS connection and ends it. What comes of it does not matter
 // here: that the API server is away is told by others.
-func shakeHands(ctx context.Context, server string) {
+func shakeHands(ctx context.Context, dialer *net.Dialer, server string) {
 	ctx, cancel := context.WithTimeout(ctx, apiPatience)
 	defer cancel()
-	c, err := new(net.Dialer).DialContext(ctx, "tcp", server)
+	c, err := dialer.DialContext(ctx, "tcp", server)
 	if err != nil {
 		return
 	}
@@ -214,7 +215,7 @@ func (h *hollow) newProbe(d *directory) func(config.Condition) probes.Probe {
 	return func(c config.Condition) probes.Probe {
 		s := scripted{h.scripts[c.Name]}
 		if c.Name == probes.NetworkUnavailable {
-			return &talking{scripted: s, directory: d}
+			return &talking{scripted: s, directory: d, dialer: dialerOf(h.hostIP)}
 		}
 		return s
 	}

@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/typed/coordination/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
 )
 
 // What a kubelet does by default: it renews its Lease every 10 s, for 40 s, and
@@ -91,12 +92,17 @@ func (k *kubelets) start() error {
 func (k *kubelets) register(ctx context.Context, admin *corev1client.CoreV1Client, number int) error {
 	name := k.setup.Nodes[number]
 	config := k.setup.by(k.setup.Kubelets[name])
+	config.Dial = dialerOf(addressOf(number + 1)).DialContext
 	config.ContentType = "application/vnd.kubernetes.protobuf"
-	core, err := corev1client.NewForConfig(config)
+	client, err := rest.HTTPClientFor(config) // one connection
 	if err != nil {
 		return err
 	}
-	coordination, err := v1.NewForConfig(config)
+	core, err := corev1client.NewForConfigAndClient(config, client)
+	if err != nil {
+		return err
+	}
+	coordination, err := v1.NewForConfigAndClient(config, client)
 	if err != nil {
 		return err
 	}

@@ -4,10 +4,9 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
+	"net/netip"
 	"sync"
-	"time"
 
 	"k8s.io/client-go/rest"
 )
@@ -24,8 +23,8 @@ func (w *watches) do(c command) (any, error) {
 		return nil, fmt.Errorf("unknown command %q", c.Op)
 	}
 	errs := make(chan error, len(w.setup.Nodes))
-	for _, node := range w.setup.Nodes {
-		go func() { errs <- w.watch(node) }()
+	for i, node := range w.setup.Nodes {
+		go func() { errs <- w.watch(node, addressOf(i+1)) }()
 	}
 	for range w.setup.Nodes {
 		if err := <-errs; err != nil {
@@ -36,9 +35,9 @@ func (w *watches) do(c command) (any, error) {
 }
 
 // watch begins a watch on a connection of its own, and reads it to its end.
-func (w *watches) watch(node string) error {
+func (w *watches) watch(node string, host netip.Addr) error {
 	config := w.setup.as(w.setup.Tokens[node])
-	config.Dial = (&net.Dialer{Timeout: 30 * time.Second}).DialContext
+	config.Dial = dialerOf(host).DialContext
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return err
