@@ -184,13 +184,17 @@ func (f *Fleet) apiServer() string {
 
 // hostAndPort returns those of a URL, or of a host and port.
 func hostAndPort(address string) string {
-	if !strings.Contains(address, "://") {
-		if _, _, err := net.SplitHostPort(address); err != nil {
-			return ""
-		}
-		return address
+	if strings.Contains(address, "://") {
+		address = hostAndPortOfURL(address)
 	}
-	parsed, err := url.Parse(address)
+	if _, _, err := net.SplitHostPort(address); err != nil {
+		return "" // such as that of the URL "a://]"
+	}
+	return address
+}
+
+func hostAndPortOfURL(text string) string {
+	parsed, err := url.Parse(text)
 	if err != nil || parsed.Host == "" {
 		return ""
 	}
