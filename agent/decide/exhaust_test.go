@@ -98,9 +98,9 @@ func alphabets() []alphabet {
 		{name: "conditions written", events: []string{"pid ok", "network ok", "disk ok", "memory certain", "memory ok", "heartbeat", "+1m", "+2m", "restart"}},
 	}
 	all = append(all,
-		alphabet{name: "deep: a life", patience: 8, events: []string{"memory certain", "memory ok", "+10m", "restart"}},
+		alphabet{name: "deep: a life", patience: 20, events: []string{"memory certain", "memory ok", "+10m", "restart"}},
 		alphabet{name: "deep: crashes", events: []string{"memory certain", "memory ok", "+2m", "writes wait", "write lands unheard", "restart"}},
-		alphabet{name: "deep: removals", events: []string{"memory certain", "+1m", "+10m", "others remove " + kept, "others remove " + stand}, patience: 5},
+		alphabet{name: "deep: removals", events: []string{"memory certain", "+1m", "+10m", "others remove " + kept, "others remove " + stand}, patience: 60},
 	)
 	every := alphabet{name: "every event", depth: -1}
 	for _, a := range all {

@@ -120,11 +120,11 @@ func TestUnreachedPoints(t *testing.T) {
 	if left := p.unreachedPoints(false); len(left) != 0 {
 		t.Errorf("a run that is not full lacks %v", left)
 	}
-	if left := p.unreachedPoints(true); len(left) != 1 || left[0] != "conflict of get nodes" {
+	if left := p.unreachedPoints(true); len(left) != 1 || left[0] != (point{"conflict", "get nodes"}) {
 		t.Errorf("without conflicts of get nodes, %v was not reached", left)
 	}
 	delete(p.begins, "SIGKILL")
-	if left := p.unreachedPoints(false); len(left) != 1 || left[0] != "SIGKILL" {
+	if left := p.unreachedPoints(false); len(left) != 1 || left[0] != (point{trouble: "SIGKILL"}) {
 		t.Errorf("without SIGKILL, %v was not reached", left)
 	}
 }

@@ -104,9 +104,19 @@ func pointsOf(name string) []string {
 	return nil
 }
 
+// point is a trouble, and the kind of requests that it should have befallen; empty: any.
+type point struct{ trouble, kind string }
+
+func (p point) String() string {
+	if p.kind == "" {
+		return p.trouble
+	}
+	return p.trouble + " of " + p.kind
+}
+
 // unreachedPoints are the troubles that befell no agent, and if the run was full also the kinds
 // of requests that a trouble should have befallen.
-func (p *points) unreachedPoints(isFull bool) (missing []string) {
+func (p *points) unreachedPoints(isFull bool) (missing []point) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, kind := range troubles() {
@@ -115,10 +125,10 @@ func (p *points) unreachedPoints(isFull bool) (missing []string) {
 		switch {
 		case unavailable(kind.name) != "":
 		case p.begins[kind.name] == 0, len(wanted) > 0 && len(left) == len(wanted):
-			missing = append(missing, kind.name)
+			missing = append(missing, point{trouble: kind.name})
 		case isFull:
 			for _, of := range left {
-				missing = append(missing, kind.name+" of "+of)
+				missing = append(missing, point{kind.name, of})
 			}
 		}
 	}
@@ -129,8 +139,8 @@ func (p *points) unreachedPoints(isFull bool) (missing []string) {
 func requireReached(t *testing.T, all []branch) {
 	t.Helper()
 	isFull := numberOf(seedsEnv, shortSeeds) >= fullSeeds
-	for _, point := range reached.unreachedPoints(isFull) {
-		t.Errorf("no seed has reached the point %q", point)
+	for _, missing := range reached.unreachedPoints(isFull) {
+		t.Errorf("no seed has reached the point %q", missing)
 	}
 	exceptions, err := readExceptions()
 	if err != nil {

@@ -40,8 +40,24 @@ type step struct {
 
 // plan makes the steps of a seed.
 func plan(seed uint64) []step {
-	d, all, only := dice(seed), troubles(), regexp.MustCompile(os.Getenv(onlyEnv))
-	all = slices.DeleteFunc(all, func(t trouble) bool { return !only.MatchString(t.name) })
+	only := regexp.MustCompile(os.Getenv(onlyEnv))
+	return planOf(seed, slices.DeleteFunc(troubles(), func(t trouble) bool { return !only.MatchString(t.name) }))
+}
+
+// aimed makes the steps of a seed that has one trouble only, and an agent that is killed under it:
+// some requests are made at starts alone.
+func aimed(seed uint64, at string) []step {
+	steps := planOf(seed, slices.DeleteFunc(troubles(), func(t trouble) bool { return t.name != at }))
+	for i := range steps {
+		s := &steps[i]
+		s.troubles, s.choices = append(s.troubles, trouble{"SIGKILL", (*scene).killSometime}), append(s.choices, s.choices[0]%500)
+	}
+	return steps
+}
+
+// planOf draws the troubles of the steps from these.
+func planOf(seed uint64, all []trouble) []step {
+	d := dice(seed)
 	steps := make([]step, 3+d.IntN(3))
 	for i := range steps {
 		s := &steps[i]
@@ -90,11 +106,29 @@ func TestSeeds(t *testing.T) {
 			})
 		}
 	})
+	if count >= fullSeeds {
+		t.Run("aimed", playAimed)
+	}
 	if took := time.Since(begin); isLong() {
 		report(t, origin, first, count, took)
 	}
 	if failed := reached.failed(); len(failed) > 0 && os.Getenv(keepEnv) == "" {
 		shorten(t, failed[0])
+	}
+}
+
+// aims is how many seeds are aimed at a point that the others have not reached.
+const aims = 16
+
+// playAimed aims seeds at the points that random ones have not reached: those of rare requests.
+func playAimed(t *testing.T) {
+	for number, missing := range reached.unreachedPoints(true) {
+		for seed := range uint64(aims) {
+			t.Run(fmt.Sprint(missing, "/", seed), func(t *testing.T) {
+				t.Parallel()
+				newScene(t, fmt.Sprintf("aimed-%d-%d", number, seed)).playSteps(seed, aimed(seed, missing.trouble))
+			})
+		}
 	}
 }
 
@@ -120,11 +154,16 @@ func playSeed(t *testing.T, seed uint64) {
 		}
 	})
 	s = newScene(t, fmt.Sprint("seed-", seed))
+	s.playSteps(seed, keep(plan(seed), os.Getenv(keepEnv)))
+}
+
+// playSteps plays the steps of a seed, and after them the host recovers.
+func (s *scene) playSteps(seed uint64, steps []step) {
 	if seed%8 == 0 {
 		s.claim()
 	}
 	s.start()
-	for i, step := range keep(plan(seed), os.Getenv(keepEnv)) {
+	for i, step := range steps {
 		s.playStep(i, step)
 	}
 	for _, condition := range []probes.Condition{probes.MemoryPressure, probes.PIDPressure} {
@@ -144,7 +183,7 @@ func playSeed(t *testing.T, seed uint64) {
 	}
 	reached.ended(s, worst)
 	if isLong() {
-		t.Logf("seed %d: %d writes, %d starts; the Node was right within %s", seed, s.judge.writes, s.starts(), worst.Round(10*time.Millisecond))
+		s.t.Logf("seed %d: %d writes, %d starts; the Node was right within %s", seed, s.judge.writes, s.starts(), worst.Round(10*time.Millisecond))
 	}
 }
 

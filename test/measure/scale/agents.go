@@ -20,7 +20,7 @@ import (
 // agentsGC is by how much the heap of all agents together grows between two collections,
 // in percent. An agent on a host of its own hardly collects. Here its collections would
 // take the processors from the API server, and there is memory enough.
-const agentsGC = 200
+const agentsGC = 800
 
 // agentsProcess is the child process in which all agents run.
 type agentsProcess struct {
