@@ -19,8 +19,11 @@ import (
 
 // agentsGC is by how much the heap of all agents together grows between two collections,
 // in percent. An agent on a host of its own hardly collects. Here its collections would
-// take the processors from the API server, and there is memory enough.
-const agentsGC = 800
+// take the processors from the API server, and there is memory enough, up to agentsMemory bytes.
+const (
+	agentsGC     = 400
+	agentsMemory = 8 << 30
+)
 
 // agentsProcess is the child process in which all agents run.
 type agentsProcess struct {
@@ -34,6 +37,7 @@ type agentsProcess struct {
 
 func newAgentsProcess(s *setup) *agentsProcess {
 	debug.SetGCPercent(agentsGC)
+	debug.SetMemoryLimit(agentsMemory)
 	p := &agentsProcess{setup: s, directory: newDirectory(), told: &counted{
 		Handler: slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}), counts: map[string]int{},
 	}}
