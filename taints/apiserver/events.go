@@ -50,7 +50,7 @@ func eventName(node string, at time.Time) string {
 func (c *Client) createEvent(ctx context.Context, event *corev1.Event) error {
 	err := c.kept.Post().Namespace(event.Namespace).Resource("events").
 		VersionedParams(&metav1.CreateOptions{DryRun: c.dryRun}, c.codec).
-		Body(event).Do(ctx).Error()
+		MaxRetries(c.retries).Body(event).Do(ctx).Error()
 	if err != nil {
 		return explain("create", "events", event.Namespace, err)
 	}

@@ -38,6 +38,9 @@ const (
 type Recorder struct {
 	event  func(node *taints.Node, kind, reason, message string) *corev1.Event
 	create func(context.Context, *corev1.Event) error
+	// spread is how long the next Events wait, so that the agents of a fleet that falls sick
+	// write theirs one after another.
+	spread func() time.Duration
 	log    *slog.Logger
 	queue  chan *corev1.Event
 
@@ -47,9 +50,10 @@ type Recorder struct {
 }
 
 // StartRecorder returns a Recorder that runs, and what ends it: that writes what is
-// left, for a moment at most. Nothing may be recorded afterwards.
-func (c *Client) StartRecorder(ctx context.Context, log *slog.Logger) (recorder *Recorder, stop func()) {
-	r := newRecorder(c.event, c.createEvent, log)
+// left, for a moment at most. Nothing may be recorded afterwards. spread is asked how long
+// Events wait that come after none, and before each that failed is tried again.
+func (c *Client) StartRecorder(ctx context.Context, spread func() time.Duration, log *slog.Logger) (recorder *Recorder, stop func()) {
+	r := newRecorder(c.event, c.Unretried().createEvent, spread, log)
 	// What is told while the agent ends is written too.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan struct{})
@@ -63,9 +67,9 @@ func (c *Client) StartRecorder(ctx context.Context, log *slog.Logger) (recorder 
 	}
 }
 
-func newRecorder(event func(node *taints.Node, kind, reason, message string) *corev1.Event, create func(context.Context, *corev1.Event) error, log *slog.Logger) *Recorder {
+func newRecorder(event func(node *taints.Node, kind, reason, message string) *corev1.Event, create func(context.Context, *corev1.Event) error, spread func() time.Duration, log *slog.Logger) *Recorder {
 	return &Recorder{
-		event: event, create: create, log: log, queue: make(chan *corev1.Event, maxQueued),
+		event: event, create: create, spread: spread, log: log, queue: make(chan *corev1.Event, maxQueued),
 		kinds: map[string]*rate.Limiter{}, reasons: map[string]*rate.Limiter{},
 	}
 }
@@ -107,11 +111,27 @@ func (r *Recorder) run(ctx context.Context) {
 			r.flush(ctx, nil)
 			return
 		case event := <-r.queue:
-			if !r.write(ctx, event) {
+			if !pause(ctx, r.spread()) {
 				r.flush(ctx, event)
 				return
 			}
+			for ; event != nil; event = r.next() {
+				if !r.write(ctx, event) {
+					r.flush(ctx, event)
+					return
+				}
+			}
 		}
+	}
+}
+
+// next returns an Event that waits; nil: none does.
+func (r *Recorder) next() *corev1.Event {
+	select {
+	case event := <-r.queue:
+		return event
+	default:
+		return nil
 	}
 }
 
@@ -131,7 +151,7 @@ func (r *Recorder) write(ctx context.Context, event *corev1.Event) bool {
 		}
 		r.log.Warn("cannot write an event; trying again", "reason", event.Reason, "error", err)
 		// Not all agents at the same moment.
-		if !pause(ctx, time.Duration(rand.Int64N(int64(2*eventPause)))) { //nolint:gosec // not a secret
+		if !pause(ctx, r.spread()+time.Duration(rand.Int64N(int64(2*eventPause)))) { //nolint:gosec // not a secret
 			return false
 		}
 	}
@@ -169,9 +189,7 @@ func (r *Recorder) flush(ctx context.Context, interrupted *corev1.Event) {
 				return
 			}
 		}
-		select {
-		case event = <-r.queue:
-		default:
+		if event = r.next(); event == nil {
 			return
 		}
 	}

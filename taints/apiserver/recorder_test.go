@@ -27,6 +27,7 @@ type wire struct {
 	mu      sync.Mutex
 	err     error // of each try; nil: the Event arrives
 	hangs   bool
+	spread  time.Duration
 	tries   []time.Time
 	arrived []*corev1.Event
 	log     strings.Builder // of the Recorder
@@ -70,7 +71,7 @@ func recording(t *testing.T, test func(t *testing.T, r *Recorder, w *wire, stop 
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{}
 		client := &Client{name: "host"}
-		r := newRecorder(client.event, w.create, slog.New(slog.NewTextHandler(&w.log, nil)))
+		r := newRecorder(client.event, w.create, func() time.Duration { return w.spread }, slog.New(slog.NewTextHandler(&w.log, nil)))
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() {
@@ -191,6 +192,32 @@ func TestAnEventIsTriedUntilItIsAnswered(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The agents of a fleet that falls sick do not tell of it in the same moment. What an agent has
+// to tell goes together.
+func TestEventsOfAFleetAreSpread(t *testing.T) {
+	recording(t, func(t *testing.T, r *Recorder, w *wire, _ func()) {
+		w.spread = time.Minute
+		begin := time.Now()
+		for _, message := range []string{"first", "second"} {
+			r.Event(about(), corev1.EventTypeNormal, "Paused", message)
+		}
+		time.Sleep(2 * time.Minute)
+		tries, messages := w.seen()
+		if !slices.Equal(messages, []string{"first", "second"}) || slices.ContainsFunc(tries, func(at time.Time) bool { return at.Sub(begin) != time.Minute }) {
+			t.Errorf("%v arrived of tries at %v", messages, tries)
+		}
+		w.set(refusal(http.StatusTooManyRequests), false)
+		r.Event(about(), corev1.EventTypeNormal, "Paused", "third")
+		time.Sleep(10 * time.Minute)
+		tries, _ = w.seen()
+		for i := range tries[3:] {
+			if after := tries[3+i].Sub(tries[2+i]); after < time.Minute {
+				t.Errorf("tried again after %s", after)
+			}
+		}
+	})
 }
 
 // The bounds are those of client-go's recorder, or below: 25 of a type, then one in

@@ -164,7 +164,7 @@ func runInProcess(t *testing.T, as *rest.Config, namespace, node string, host *f
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	recorder, stop := client.StartRecorder(ctx, slog.New(slog.DiscardHandler))
+	recorder, stop := client.StartRecorder(ctx, func() time.Duration { return 0 }, slog.New(slog.DiscardHandler))
 	a := &taintlet.Agent{
 		Config: cfg, Client: client, Slots: client.Slots(namespace), Log: slog.New(slog.DiscardHandler),
 		NewProbe: probesWithFrost(probes.Host{Root: host.Root, Proc: filepath.Join(host.Dir, "proc"), Sys: filepath.Join(host.Dir, "sys")}),
