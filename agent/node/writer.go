@@ -179,10 +179,6 @@ var errSlotStale = errors.New("the eviction slot could not be renewed for too lo
 // errCrowded: the taints were written, and the conditions have to wait.
 var errCrowded = errors.New("the API server is slow")
 
-// slow is how long a write of taints takes at least while many agents write theirs. Else it
-// takes milliseconds.
-const slow = time.Second
-
 // announceTimeout is how long the Event before an eviction may take.
 const announceTimeout = 5 * time.Second
 
@@ -226,7 +222,7 @@ func (w *writer) write(ctx context.Context, j job) (*taints.Node, error) {
 	switch {
 	case err != nil:
 		return node, err
-	case time.Since(begin) >= slow:
+	case time.Since(begin) >= apiserver.Slow:
 		return node, errCrowded
 	}
 	return w.client.Apply(ctx, node, j.desired)

@@ -195,6 +195,7 @@ func (c *Client) patch(ctx context.Context, kind types.PatchType, body any, subr
 		return nil, err
 	}
 	node := &corev1.Node{}
+	defer c.patches.begin()()
 	err = c.request(func(api rest.Interface) error {
 		return api.Patch(kind).Resource("nodes").Name(c.name).SubResource(subresources...).
 			VersionedParams(&metav1.PatchOptions{FieldManager: fieldManager, DryRun: c.dryRun}, c.codec).

@@ -31,6 +31,7 @@ type connections struct {
 	// failedAt is when a request last got no answer; nil: none has. It keeps its
 	// monotonic reading, so that no step of the wall clock matters.
 	failedAt atomic.Pointer[time.Time]
+	patches  lateness
 }
 
 // newConnections connects by a configuration that has all but the transport. It may have a

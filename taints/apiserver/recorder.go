@@ -38,9 +38,10 @@ const (
 type Recorder struct {
 	event  func(node *taints.Node, kind, reason, message string) *corev1.Event
 	create func(context.Context, *corev1.Event) error
-	// spread is how long the next Events wait, so that the agents of a fleet that falls sick
-	// write theirs one after another.
-	spread func() time.Duration
+	// crowd is the time in which all agents of the fleet write once; isLate says whether
+	// they seem to do so now.
+	crowd  func() time.Duration
+	isLate func() bool
 	log    *slog.Logger
 	queue  chan *corev1.Event
 
@@ -50,10 +51,10 @@ type Recorder struct {
 }
 
 // StartRecorder returns a Recorder that runs, and what ends it: that writes what is
-// left, for a moment at most. Nothing may be recorded afterwards. spread is asked how long
-// Events wait that come after none, and before each that failed is tried again.
-func (c *Client) StartRecorder(ctx context.Context, spread func() time.Duration, log *slog.Logger) (recorder *Recorder, stop func()) {
-	r := newRecorder(c.event, c.Unretried().createEvent, spread, log)
+// left, for a moment at most. Nothing may be recorded afterwards. crowd is asked for
+// the time in which all agents of the fleet write once, 0 where that is not known.
+func (c *Client) StartRecorder(ctx context.Context, crowd func() time.Duration, log *slog.Logger) (recorder *Recorder, stop func()) {
+	r := newRecorder(c.event, c.Unretried().createEvent, crowd, c.patches.isLate, log)
 	// What is told while the agent ends is written too.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan struct{})
@@ -67,9 +68,9 @@ func (c *Client) StartRecorder(ctx context.Context, spread func() time.Duration,
 	}
 }
 
-func newRecorder(event func(node *taints.Node, kind, reason, message string) *corev1.Event, create func(context.Context, *corev1.Event) error, spread func() time.Duration, log *slog.Logger) *Recorder {
+func newRecorder(event func(node *taints.Node, kind, reason, message string) *corev1.Event, create func(context.Context, *corev1.Event) error, crowd func() time.Duration, isLate func() bool, log *slog.Logger) *Recorder {
 	return &Recorder{
-		event: event, create: create, spread: spread, log: log, queue: make(chan *corev1.Event, maxQueued),
+		event: event, create: create, crowd: crowd, isLate: isLate, log: log, queue: make(chan *corev1.Event, maxQueued),
 		kinds: map[string]*rate.Limiter{}, reasons: map[string]*rate.Limiter{},
 	}
 }
@@ -111,7 +112,7 @@ func (r *Recorder) run(ctx context.Context) {
 			r.flush(ctx, nil)
 			return
 		case event := <-r.queue:
-			if !pause(ctx, r.spread()) {
+			if !r.letTaintsPass(ctx) {
 				r.flush(ctx, event)
 				return
 			}
@@ -123,6 +124,26 @@ func (r *Recorder) run(ctx context.Context) {
 			}
 		}
 	}
+}
+
+// letTaintsPass waits while the agents of a fleet write their taints: Events come after these, and
+// not all at once. It returns false when the context ends before.
+func (r *Recorder) letTaintsPass(ctx context.Context) bool {
+	crowd := r.crowd()
+	if crowd == 0 {
+		return true
+	}
+	if !pause(ctx, Slow) {
+		return false
+	}
+	return !r.isLate() || pause(ctx, crowd+upTo(crowd))
+}
+
+func upTo(d time.Duration) time.Duration {
+	if d <= 0 {
+		return 0
+	}
+	return time.Duration(rand.Int64N(int64(d))) //nolint:gosec // not a secret
 }
 
 // next returns an Event that waits; nil: none does.
@@ -151,7 +172,7 @@ func (r *Recorder) write(ctx context.Context, event *corev1.Event) bool {
 		}
 		r.log.Warn("cannot write an event; trying again", "reason", event.Reason, "error", err)
 		// Not all agents at the same moment.
-		if !pause(ctx, r.spread()+time.Duration(rand.Int64N(int64(2*eventPause)))) { //nolint:gosec // not a secret
+		if !pause(ctx, upTo(r.crowd())+upTo(2*eventPause)) {
 			return false
 		}
 	}

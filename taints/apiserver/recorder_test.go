@@ -27,7 +27,8 @@ type wire struct {
 	mu      sync.Mutex
 	err     error // of each try; nil: the Event arrives
 	hangs   bool
-	spread  time.Duration
+	crowd   time.Duration
+	isLate  bool
 	tries   []time.Time
 	arrived []*corev1.Event
 	log     strings.Builder // of the Recorder
@@ -71,7 +72,7 @@ func recording(t *testing.T, test func(t *testing.T, r *Recorder, w *wire, stop 
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{}
 		client := &Client{name: "host"}
-		r := newRecorder(client.event, w.create, func() time.Duration { return w.spread }, slog.New(slog.NewTextHandler(&w.log, nil)))
+		r := newRecorder(client.event, w.create, func() time.Duration { return w.crowd }, func() bool { return w.isLate }, slog.New(slog.NewTextHandler(&w.log, nil)))
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() {
@@ -194,29 +195,59 @@ func TestAnEventIsTriedUntilItIsAnswered(t *testing.T) {
 	}
 }
 
-// The agents of a fleet that falls sick do not tell of it in the same moment. What an agent has
-// to tell goes together.
-func TestEventsOfAFleetAreSpread(t *testing.T) {
-	recording(t, func(t *testing.T, r *Recorder, w *wire, _ func()) {
-		w.spread = time.Minute
-		begin := time.Now()
-		for _, message := range []string{"first", "second"} {
-			r.Event(about(), corev1.EventTypeNormal, "Paused", message)
-		}
-		time.Sleep(2 * time.Minute)
-		tries, messages := w.seen()
-		if !slices.Equal(messages, []string{"first", "second"}) || slices.ContainsFunc(tries, func(at time.Time) bool { return at.Sub(begin) != time.Minute }) {
-			t.Errorf("%v arrived of tries at %v", messages, tries)
-		}
-		w.set(refusal(http.StatusTooManyRequests), false)
-		r.Event(about(), corev1.EventTypeNormal, "Paused", "third")
-		time.Sleep(10 * time.Minute)
-		tries, _ = w.seen()
-		for i := range tries[3:] {
-			if after := tries[3+i].Sub(tries[2+i]); after < time.Minute {
-				t.Errorf("tried again after %s", after)
+// In a fleet that falls sick, Events come after the taints and not in the same moment. What an
+// agent has to tell goes together. An agent that falls sick alone tells of it at once.
+func TestEventsOfAFleetComeAfterItsTaints(t *testing.T) {
+	for name, c := range map[string]struct {
+		isLate          bool
+		earliest, until time.Duration
+	}{
+		"alone":        {false, Slow, Slow},
+		"with a fleet": {true, Slow + time.Minute, Slow + 2*time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			recording(t, func(t *testing.T, r *Recorder, w *wire, _ func()) {
+				w.crowd, w.isLate = time.Minute, c.isLate
+				begin := time.Now()
+				for _, message := range []string{"first", "second"} {
+					r.Event(about(), corev1.EventTypeNormal, "Paused", message)
+				}
+				time.Sleep(3 * time.Minute)
+				tries, messages := w.seen()
+				isEarlyOrLate := func(at time.Time) bool { return at.Sub(begin) < c.earliest || at.Sub(begin) > c.until }
+				if !slices.Equal(messages, []string{"first", "second"}) || slices.ContainsFunc(tries, isEarlyOrLate) {
+					t.Errorf("%v arrived of tries at %v, begun at %s", messages, tries, begin)
+				}
+			})
+		})
+	}
+}
+
+// A patch is slow while it waits, and for a while after.
+func TestPatchesAreLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l lateness
+		check := func(when string, want bool) {
+			t.Helper()
+			if got := l.isLate(); got != want {
+				t.Errorf("%s: %t", when, got)
 			}
 		}
+		check("at first", false)
+		end := l.begin()
+		time.Sleep(Slow / 2)
+		check("soon", false)
+		end()
+		time.Sleep(Slow)
+		check("after a quick one", false)
+		end = l.begin()
+		time.Sleep(Slow)
+		check("while one waits", true)
+		end()
+		time.Sleep(lateFor - 1)
+		check("after a slow one", true)
+		time.Sleep(1)
+		check("a while later", false)
 	})
 }
 
