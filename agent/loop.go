@@ -74,8 +74,7 @@ func newLoop(a *Agent, workers workers) *loop {
 		facts:       taints.Facts{LifecycleController: a.LifecycleController, StandInPrefix: a.Config.StandInPrefix},
 	}
 	l.slots = slots.NewKeeper(a.Slots, a.Log, a.Now)
-	crowd := func() time.Duration { return pace.Crowd(l.fleet.Slices()) }
-	l.outbox = node.NewOutbox(a.Client, l.slots.MayEvictUntil, a.Now, crowd, a.Log)
+	l.outbox = node.NewOutbox(a.Client, l.slots.MayEvictUntil, a.Now, l.fleet.Crowd, a.Log)
 	l.reported = reported.NewBoard(a.Now)
 	l.probes = sampling.NewRunners(l.newProbe, l.fleet, workers.start, l.metrics, a.Log)
 	l.metrics.Configured(a.Config)

@@ -10,7 +10,6 @@ import (
 	"github.com/taintlet/taintlet/agent"
 	"github.com/taintlet/taintlet/agent/fleet"
 	"github.com/taintlet/taintlet/agent/node"
-	"github.com/taintlet/taintlet/agent/pace"
 	"github.com/taintlet/taintlet/agent/slots"
 )
 
@@ -35,7 +34,7 @@ func New(ctx context.Context, o Options) (*agent.Agent, func(), error) {
 		}
 		others.Source, others.APIServer = client, o.RestConfig.Host
 		a.Client, a.Slots = client, client.Slots(o.Namespace)
-		a.Recorder, stop = client.StartRecorder(ctx, func() time.Duration { return pace.Crowd(a.Fleet.Slices()) }, o.Log)
+		a.Recorder, stop = client.StartRecorder(ctx, func() time.Duration { return a.Fleet.Crowd() }, o.Log)
 	}
 	if o.DryRun == DryRunServer {
 		a.Client, a.Slots, a.Recorder = node.NewOverlay(a.Client, o.Log), slots.Rehearsed{Client: a.Slots, Log: o.Log}, logRecorder{o.Log, a.Recorder}

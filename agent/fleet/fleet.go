@@ -15,6 +15,7 @@ import (
 
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/agent/fleet/dnspods"
+	"github.com/taintlet/taintlet/agent/pace"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/probes/network/verdict"
 )
@@ -158,6 +159,9 @@ func (f *Fleet) Slices() int {
 	defer f.mu.Unlock()
 	return f.slices
 }
+
+// Crowd is the time in which all agents of the fleet write once; 0: its size is not known.
+func (f *Fleet) Crowd() time.Duration { return pace.Crowd(f.Slices()) }
 
 // selfAddress is an address of the own Node at which this agent listens.
 func (f *Fleet) selfAddress() netip.AddrPort {
