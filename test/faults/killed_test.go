@@ -64,7 +64,7 @@ func TestKilledBetweenRequests(t *testing.T) {
 				r := s.start()
 				r.proxy.begin(r.killAt(number, isAfter, func(kind string) { s.note("killed %s request %d, %s", when, number, kind) }))
 				s.play()
-				if r.kills == 0 {
+				if r.killed() == 0 {
 					t.Logf("this course had no request %d", number)
 				}
 				reached.add(r.proxy)

@@ -375,6 +375,13 @@ func (r *runner) kill() {
 	_ = running.Kill() // that it ended by itself is told by keep
 }
 
+// killed returns how often the agent was killed.
+func (r *runner) killed() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.kills
+}
+
 // end ends the agent as a kubelet does.
 func (r *runner) end() {
 	r.mu.Lock()
