@@ -34,8 +34,8 @@ type connections struct {
 	patches  lateness
 }
 
-// newConnections connects by a configuration that has all but the transport. It may have a
-// dialer of its own.
+// newConnections connects by a configuration that has all but the transport. It may have
+// its own dialer.
 func newConnections(config *rest.Config) (*connections, error) {
 	if config.Dial == nil {
 		config.Dial = (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext

@@ -27,7 +27,8 @@ func (l *lateness) begin() (end func()) {
 	return func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		if l.begun = (time.Time{}); time.Since(begun) >= Slow {
+		l.begun = time.Time{}
+		if time.Since(begun) >= Slow {
 			l.ended = time.Now()
 		}
 	}

@@ -138,8 +138,7 @@ func (p *points) unreachedPoints(isFull bool) (missing []point) {
 // requireReached fails a long run if the seeds left something out.
 func requireReached(t *testing.T, all []branch) {
 	t.Helper()
-	isFull := numberOf(seedsEnv, shortSeeds) >= fullSeeds
-	for _, missing := range reached.unreachedPoints(isFull) {
+	for _, missing := range reached.unreachedPoints(isFull()) {
 		t.Errorf("no seed has reached the point %q", missing)
 	}
 	exceptions, err := readExceptions()
@@ -147,7 +146,7 @@ func requireReached(t *testing.T, all []branch) {
 		t.Fatal(err)
 	}
 	for _, b := range unreached(all, exceptions) {
-		if isFull {
+		if isFull() {
 			t.Errorf("no seed has reached the branch %s", b)
 		} else {
 			t.Logf("these seeds have not reached the branch %s", b)

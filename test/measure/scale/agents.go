@@ -77,7 +77,7 @@ func (p *agentsProcess) do(c command) (any, error) {
 
 func (p *agentsProcess) start(h *hollow) error {
 	restConfig := p.setup.as(p.setup.Tokens[h.node])
-	restConfig.Dial = dialerOf(h.hostIP).DialContext
+	restConfig.Dial = h.dialer.DialContext
 	restConfig.Wrap(func(next http.RoundTripper) http.RoundTripper { return &countingTransport{next, &p.traffic} })
 	return h.start(p, restConfig)
 }

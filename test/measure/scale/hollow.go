@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"fmt"
-	"github.com/taintlet/taintlet/test/bed"
 	"net"
 	"net/netip"
 	"sync"
@@ -20,6 +19,7 @@ import (
 	"github.com/taintlet/taintlet/agent/fleet"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/probes/network/verdict"
+	"github.com/taintlet/taintlet/test/bed"
 )
 
 const (
@@ -27,6 +27,8 @@ const (
 	// server: apiEvery in probes/network.
 	apiEvery    = 59 * time.Second
 	apiPatience = 2 * time.Second
+	// agentDialTimeout is dialTimeout in taints/apiserver.
+	agentDialTimeout = 3 * time.Second
 )
 
 // directory knows the agents that run, by Node: it carries what peers say in place
@@ -154,6 +156,7 @@ func shakeHands(ctx context.Context, dialer *net.Dialer, server string) {
 type hollow struct {
 	node    string
 	hostIP  netip.Addr
+	dialer  *net.Dialer
 	boot    decide.Boot
 	scripts map[probes.Condition]*script
 	starts  int
@@ -162,9 +165,10 @@ type hollow struct {
 
 func newHollow(node string, number int) *hollow {
 	h := &hollow{
-		node: node, hostIP: addressOf(number), scripts: map[probes.Condition]*script{},
+		node: node, hostIP: addressOf(number), dialer: dialerOf(addressOf(number)), scripts: map[probes.Condition]*script{},
 		boot: decide.Boot{ID: "boot-of-" + node, At: time.Now()},
 	}
+	h.dialer.Timeout = agentDialTimeout
 	for _, name := range config.Default().Names() {
 		h.scripts[name] = newScript(name)
 	}
@@ -215,7 +219,7 @@ func (h *hollow) newProbe(d *directory) func(config.Condition) probes.Probe {
 	return func(c config.Condition) probes.Probe {
 		s := scripted{h.scripts[c.Name]}
 		if c.Name == probes.NetworkUnavailable {
-			return &talking{scripted: s, directory: d, dialer: dialerOf(h.hostIP)}
+			return &talking{scripted: s, directory: d, dialer: h.dialer}
 		}
 		return s
 	}
