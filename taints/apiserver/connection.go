@@ -21,13 +21,21 @@ const (
 	// got no answer. client-go notices a dead one after 45 s
 	// (ReadIdleTimeout and PingTimeout in k8s.io/apimachinery/pkg/util/net).
 	distrust = time.Minute
+	// spareIdle is how long a spare connection stays open unused: one that has died
+	// meanwhile costs a request its time, and a new one costs a handshake.
+	spareIdle = 10 * time.Second
 )
 
-// connections are the ways to the API server: one connection that is kept for the
-// watch and for most requests, and new ones for a while after a request got no
-// answer. The kept one may be dead then, and a request on it would wait in vain.
+// connections are the ways to the API server: one connection for the watch and for most
+// requests, and others for a while after a request got no answer. The first one may be dead
+// then, and a request on it would wait in vain.
 type connections struct {
-	kept, anew rest.Interface
+	// kept is HTTP/2: a request without an answer leaves the connection open.
+	kept rest.Interface
+	// spare is HTTP/1.1: a request without an answer closes its connection (net/http), so
+	// that the next one never waits on the same. Whatever is answered keeps it open: in an
+	// overload of the API server each handshake would add to the load.
+	spare rest.Interface
 	// failedAt is when a request last got no answer; nil: none has. It keeps its
 	// monotonic reading, so that no step of the wall clock matters.
 	failedAt atomic.Pointer[time.Time]
@@ -51,7 +59,7 @@ func newConnections(config *rest.Config) (*connections, error) {
 	}
 	transport := &http.Transport{
 		TLSClientConfig: tlsConfig, DialContext: config.Dial, Proxy: http.ProxyFromEnvironment,
-		TLSHandshakeTimeout: dialTimeout, DisableKeepAlives: true,
+		TLSHandshakeTimeout: dialTimeout, MaxIdleConnsPerHost: 1, IdleConnTimeout: spareIdle,
 	}
 	if config.Proxy != nil {
 		transport.Proxy = config.Proxy
@@ -60,18 +68,18 @@ func newConnections(config *rest.Config) (*connections, error) {
 	if err != nil {
 		return nil, fmt.Errorf("API client: %w", err)
 	}
-	anew, err := rest.RESTClientForConfigAndClient(config, &http.Client{Transport: wrapped})
+	spare, err := rest.RESTClientForConfigAndClient(config, &http.Client{Transport: wrapped})
 	if err != nil {
 		return nil, fmt.Errorf("API client: %w", err)
 	}
-	return &connections{kept: kept, anew: anew}, nil
+	return &connections{kept: kept, spare: spare}, nil
 }
 
 // request calls do with the way to be used now, and learns from its error.
 func (c *connections) request(do func(rest.Interface) error) error {
 	way := c.kept
 	if failedAt := c.failedAt.Load(); failedAt != nil && time.Since(*failedAt) < distrust {
-		way = c.anew
+		way = c.spare
 	}
 	err := do(way)
 	if isUnanswered(err) {
