@@ -25,8 +25,8 @@ type points struct {
 	count, begins map[string]int
 	// The rest is of the seeds that ended.
 	seeds, writes, starts int
-	wrong                 []uint64        // the seeds that failed
-	around                []uint64        // those of them that the decider alone does not explain
+	wrong                 []plan          // those that failed
+	around                []plan          // those of them that the decider alone does not explain
 	worst                 []time.Duration // from the last fault until the Node was right
 }
 
@@ -63,19 +63,19 @@ func (p *points) ended(s *scene, worst time.Duration) {
 	p.worst = append(p.worst, worst)
 }
 
-func (p *points) fails(seed uint64, isOfDecider bool) {
+func (p *points) fails(played plan, isOfDecider bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.wrong = append(p.wrong, seed); !isOfDecider {
-		p.around = append(p.around, seed)
+	if p.wrong = append(p.wrong, played); !isOfDecider {
+		p.around = append(p.around, played)
 	}
 }
 
-// failed are the seeds that failed by what is around the decider.
-func (p *points) failed() []uint64 {
+// failed are the plans that failed by what is around the decider.
+func (p *points) failed() []plan {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.Sorted(slices.Values(p.around))
+	return slices.Clone(p.around)
 }
 
 // requestKinds are those of an agent.

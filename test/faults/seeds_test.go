@@ -19,6 +19,7 @@ const (
 	seedsEnv = "TAINTLET_FAULT_SEEDS"
 	firstEnv = "TAINTLET_FAULT_FIRST"
 	onlyEnv  = "TAINTLET_FAULT_ONLY" // a regular expression of the troubles to draw from; empty: all
+	aimEnv   = "TAINTLET_FAULT_AIM"  // the one trouble of each seed, under kills; empty: random ones
 
 	// shortSeeds are how many a usual run of the tests plays.
 	shortSeeds = 24
@@ -38,10 +39,36 @@ type step struct {
 	settles   bool // before the next step
 }
 
-// plan makes the steps of a seed.
-func plan(seed uint64) []step {
+// plan is what makes the steps: a seed, and the one trouble at which it is aimed; empty: all
+// troubles.
+type plan struct {
+	seed uint64
+	aim  string
+}
+
+func (p plan) String() string {
+	again := fmt.Sprintf("make faults SEEDS=1 FIRST=%d", p.seed)
+	if p.aim != "" {
+		again = fmt.Sprintf("%s=%q %s", aimEnv, p.aim, again)
+	}
+	return again
+}
+
+// nodeName is that of the Node on which the plan is played.
+func (p plan) nodeName() string {
+	if p.aim == "" {
+		return fmt.Sprint("seed-", p.seed)
+	}
+	return fmt.Sprintf("aimed-%d-%d", slices.IndexFunc(troubles(), func(t trouble) bool { return t.name == p.aim }), p.seed)
+}
+
+// steps are those of the plan.
+func (p plan) steps() []step {
+	if p.aim != "" {
+		return aimed(p.seed, p.aim)
+	}
 	only := regexp.MustCompile(os.Getenv(onlyEnv))
-	return planOf(seed, slices.DeleteFunc(troubles(), func(t trouble) bool { return !only.MatchString(t.name) }))
+	return planOf(p.seed, slices.DeleteFunc(troubles(), func(t trouble) bool { return !only.MatchString(t.name) }))
 }
 
 // aimed makes the steps of a seed that has one trouble only, and an agent that is killed under it:
@@ -104,7 +131,7 @@ func TestSeeds(t *testing.T) {
 		for seed := first; seed < first+count; seed++ {
 			t.Run(fmt.Sprint(seed), func(t *testing.T) {
 				t.Parallel()
-				playSeed(t, seed)
+				plan{seed, os.Getenv(aimEnv)}.play(t)
 			})
 		}
 	})
@@ -115,20 +142,25 @@ func TestSeeds(t *testing.T) {
 		report(t, origin, first, count, took)
 	}
 	if failed := reached.failed(); len(failed) > 0 && os.Getenv(keepEnv) == "" {
-		shorten(t, failed[0])
+		failed[0].shorten(t)
 	}
 }
 
-// aims is how many seeds are aimed at a point that the others have not reached.
-const aims = 16
+// aims is how many seeds are aimed at a trouble that has spared a kind of request.
+const aims = 24
 
 // playAimed aims seeds at the points that random ones have not reached: those of rare requests.
 func playAimed(t *testing.T) {
-	for number, missing := range reached.unreachedPoints(true) {
+	aimedAt := map[string]bool{}
+	for _, missing := range reached.unreachedPoints(true) {
+		if aimedAt[missing.trouble] {
+			continue // the same plans
+		}
+		aimedAt[missing.trouble] = true
 		for seed := range uint64(aims) {
-			t.Run(fmt.Sprint(missing, "/", seed), func(t *testing.T) {
+			t.Run(fmt.Sprint(missing.trouble, "/", seed), func(t *testing.T) {
 				t.Parallel()
-				newScene(t, fmt.Sprintf("aimed-%d-%d", number, seed)).playSteps(seed, aimed(seed, missing.trouble))
+				plan{seed, missing.trouble}.play(t)
 			})
 		}
 	}
@@ -147,16 +179,17 @@ func report(t *testing.T, origin measure.Origin, first, count uint64, took time.
 	requireReached(t, all)
 }
 
-func playSeed(t *testing.T, seed uint64) {
+// play plays the plan, but for the troubles that are not to be kept.
+func (p plan) play(t *testing.T) {
 	var s *scene
 	t.Cleanup(func() { // when all has been told
 		if t.Failed() {
-			reached.fails(seed, s != nil && s.isOfDecider)
-			t.Logf("again: make faults SEEDS=1 FIRST=%d", seed)
+			reached.fails(p, s != nil && s.isOfDecider)
+			t.Logf("again: %s", p)
 		}
 	})
-	s = newScene(t, fmt.Sprint("seed-", seed))
-	s.playSteps(seed, keep(plan(seed), os.Getenv(keepEnv)))
+	s = newScene(t, p.nodeName())
+	s.playSteps(p.seed, keep(p.steps(), os.Getenv(keepEnv)))
 }
 
 // playSteps plays the steps of a seed, and after them the host recovers.

@@ -78,9 +78,9 @@ func fewest(all []place, fails func([]place) bool) []place {
 // shortenFor is how long the troubles of a failing seed are tried.
 const shortenFor = 5 * time.Minute
 
-// shorten plays a failing seed again and again, with fewer troubles, and tells the fewest with
+// shorten plays a failing plan again and again, with fewer troubles, and tells the fewest with
 // which it fails. Each try has a control plane of its own, and is made twice.
-func shorten(t *testing.T, seed uint64) {
+func (p plan) shorten(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), shortenFor)
 	defer cancel()
@@ -88,7 +88,7 @@ func shorten(t *testing.T, seed uint64) {
 	fails := func(kept []place) bool {
 		for range 2 {
 			tries++
-			env := []string{seedsEnv + "=1", firstEnv + "=" + strconv.FormatUint(seed, 10), keepEnv + "=" + textOf(kept), programEnv + "=" + program.Path(t)}
+			env := []string{seedsEnv + "=1", firstEnv + "=" + strconv.FormatUint(p.seed, 10), aimEnv + "=" + p.aim, keepEnv + "=" + textOf(kept), programEnv + "=" + program.Path(t)}
 			_, err := process.Output(ctx, "", env, os.Args[0], "-test.run=^TestSeeds$", "-test.timeout=10m")
 			var exit *exec.ExitError
 			if errors.As(err, &exit) && ctx.Err() == nil {
@@ -97,18 +97,18 @@ func shorten(t *testing.T, seed uint64) {
 		}
 		return false
 	}
-	all := placesOf(plan(seed))
+	all := placesOf(p.steps())
 	if !fails(all) {
-		t.Logf("seed %d did not fail again in %d tries: the order of its requests matters", seed, tries)
+		t.Logf("%s did not fail again in %d tries: the order of its requests matters", p, tries)
 		return
 	}
 	least := fewest(all, fails)
 	var text strings.Builder
-	for _, p := range least {
-		s := plan(seed)[p.step]
-		fmt.Fprintf(&text, "  in step %d, while %s is %s for %s: %s\n", p.step+1, s.condition, s.to, s.length, s.troubles[p.trouble].name)
+	for _, at := range least {
+		s := p.steps()[at.step]
+		fmt.Fprintf(&text, "  in step %d, while %s is %s for %s: %s\n", at.step+1, s.condition, s.to, s.length, s.troubles[at.trouble].name)
 	}
-	t.Logf("seed %d fails with these of its %d troubles (%d tries): %s=%q make faults SEEDS=1 FIRST=%d\n%s", seed, len(all), tries, keepEnv, textOf(least), seed, &text)
+	t.Logf("it fails with these of its %d troubles (%d tries): %s=%q %s\n%s", len(all), tries, keepEnv, textOf(least), p, &text)
 }
 
 // The fewest troubles are those without which nothing fails.
@@ -120,11 +120,12 @@ func TestFewest(t *testing.T) {
 	if text := textOf(least); text != "0.1 2.0" {
 		t.Errorf("the fewest are %s", text)
 	}
-	left := placesOf(keep(plan(3), textOf(placesOf(plan(3))[:2])))
+	third := plan{seed: 3}
+	left := placesOf(keep(third.steps(), textOf(placesOf(third.steps())[:2])))
 	if len(left) != 2 {
 		t.Errorf("two troubles were kept, and there are %v", left)
 	}
-	if left := placesOf(keep(plan(3), textOf(nil))); len(left) != 0 {
+	if left := placesOf(keep(third.steps(), textOf(nil))); len(left) != 0 {
 		t.Errorf("no trouble was kept, and there are %v", left)
 	}
 }
