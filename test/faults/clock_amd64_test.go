@@ -13,7 +13,10 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"testing"
 	"time"
+
+	"github.com/taintlet/taintlet/test/process"
 )
 
 // clockCode takes the place of clock_gettime in the vDSO, the page of code that the kernel
@@ -77,9 +80,10 @@ func stepClock(pid int, step time.Duration) error {
 	return nil
 }
 
-// orNoMemory tells a process that has ended by what its memory says then.
+// orNoMemory tells a process that has ended by what its memory says then: os.File takes the
+// nothing that was read for io.EOF, and the nothing that was written for io.ErrUnexpectedEOF.
 func orNoMemory(err error) error {
-	if errors.Is(err, io.EOF) {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return errNoMemory
 	}
 	return err
@@ -187,4 +191,29 @@ func isThreadOutside(folder string, begin, end int64) (bool, error) {
 		return false, err
 	}
 	return at < uint64(begin) || at >= uint64(end), nil //nolint:gosec // addresses of a process are positive
+}
+
+// A process that ends while its clock is stepped is no fault of the suite's.
+func TestMemoryOfAnEndedProcess(t *testing.T) {
+	p, err := process.Start("a process", process.Command("sleep", "60"), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	memory, err := os.OpenFile(procFile(p.PID(), "mem"), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer memory.Close() //nolint:errcheck // nothing is written
+	at, _, err := vdsoOf(p.PID())
+	if err := errors.Join(err, p.Kill()); err != nil {
+		t.Fatal(err)
+	}
+	page := make([]byte, 8)
+	_, read := memory.ReadAt(page, at)
+	_, written := memory.WriteAt(page, at)
+	for _, err := range []error{read, written} {
+		if !errors.Is(orNoMemory(err), errNoMemory) {
+			t.Errorf("%v does not tell that the process has ended", err)
+		}
+	}
 }
