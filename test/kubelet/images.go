@@ -48,6 +48,11 @@ func (k *Kubelet) ImportProgram(ctx context.Context, source, image string) error
 	if err != nil {
 		return err
 	}
+	return k.ImportBinary(ctx, program, image)
+}
+
+// ImportBinary gives containerd an image of that name with nothing but a static program.
+func (k *Kubelet) ImportBinary(ctx context.Context, program, image string) error {
 	content, err := os.ReadFile(program)
 	if err != nil {
 		return err
@@ -56,10 +61,11 @@ func (k *Kubelet) ImportProgram(ctx context.Context, source, image string) error
 	if err != nil {
 		return fmt.Errorf("make the image %s: %w", image, err)
 	}
-	if err := os.WriteFile(program+".tar", archive, 0o600); err != nil {
+	packed := k.file(filepath.Base(program) + ".tar")
+	if err := os.WriteFile(packed, archive, 0o600); err != nil {
 		return err
 	}
-	return k.ImportImage(ctx, program+".tar")
+	return k.ImportImage(ctx, packed)
 }
 
 // archiveOf is an image with one program, as `docker save` would write it.

@@ -22,13 +22,18 @@ type Memory struct {
 	AvailableBytes uint64 `json:"availableBytes"`
 }
 
-// Memory asks the kubelet's summary API. The answer may be some seconds old.
-func (k *Kubelet) Memory(ctx context.Context) (Memory, error) {
+// Get asks the kubelet for a page, such as /metrics/resource.
+func (k *Kubelet) Get(ctx context.Context, page string) ([]byte, error) {
 	// The kubelet's certificate is signed by itself, and it is our own child.
 	connections := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // see above
 	defer connections.CloseIdleConnections()
 	client := &http.Client{Transport: transport.NewBearerAuthRoundTripper(k.cluster.Admin().BearerToken, connections)}
-	body, err := process.Get(ctx, client, "https://"+net.JoinHostPort(loopback, k.port)+"/stats/summary?only_cpu_and_memory=true")
+	return process.Get(ctx, client, "https://"+net.JoinHostPort(loopback, k.port)+page)
+}
+
+// Memory asks the kubelet's summary API. The answer may be some seconds old.
+func (k *Kubelet) Memory(ctx context.Context) (Memory, error) {
+	body, err := k.Get(ctx, "/stats/summary?only_cpu_and_memory=true")
 	if err != nil {
 		return Memory{}, fmt.Errorf("ask the kubelet about memory: %w", err)
 	}

@@ -49,6 +49,14 @@ func BuildProgram(ctx context.Context, source, folder string, options BuildOptio
 	return program(ctx, source, folder, options)
 }
 
+// BuildOther builds the program of another project into the folder, and returns its path. The
+// nested module says which version. It is static as releases are, and stripped as taintlet is.
+func BuildOther(ctx context.Context, nested, source, folder string) (string, error) {
+	program := filepath.Join(folder, path.Base(source))
+	_, err := Output(ctx, nested, []string{"CGO_ENABLED=0", "GOTMPDIR=" + folder}, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", program, source)
+	return program, err
+}
+
 func program(ctx context.Context, source, folder string, options BuildOptions, flags ...string) (string, error) {
 	program := filepath.Join(folder, path.Base(source))
 	// The version control's stamp may fail where somebody else owns the files.

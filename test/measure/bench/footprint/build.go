@@ -35,10 +35,7 @@ func buildAll(ctx context.Context, o *Options, folder string) (agent, exporter b
 		return agent, exporter, err
 	}
 	nested := filepath.Join(o.Module, "test", "exporter")
-	exporter.Path = filepath.Join(folder, "node_exporter")
-	// Static as its releases are, and stripped as taintlet is.
-	if _, err := process.Output(ctx, nested, []string{"CGO_ENABLED=0", "GOTMPDIR=" + folder}, "go", "build", "-trimpath", "-buildvcs=false",
-		"-ldflags=-s -w", "-o", exporter.Path, exporterModule); err != nil {
+	if exporter.Path, err = process.BuildOther(ctx, nested, exporterModule, folder); err != nil {
 		return agent, exporter, err
 	}
 	text, err := process.Output(ctx, nested, nil, "go", "list", "-m", "-f", "{{.Version}} {{.Dir}}", exporterModule)
