@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -126,6 +127,28 @@ func TestUnreachedPoints(t *testing.T) {
 	delete(p.begins, "SIGKILL")
 	if left := p.unreachedPoints(false); len(left) != 1 || left[0] != (point{trouble: "SIGKILL"}) {
 		t.Errorf("without SIGKILL, %v was not reached", left)
+	}
+}
+
+// An aimed seed has the trouble of its point, at a target with such requests.
+func TestAimedSeeds(t *testing.T) {
+	at := pointOf("slow answer of list nodes")
+	if at != (point{"slow answer", "list nodes"}) {
+		t.Fatalf("the point is %q", at)
+	}
+	all := targets()
+	for seed := range uint64(aims) {
+		for _, s := range aimed(seed, at) {
+			kinds := all[s.choices[0]%uint64(len(all))].kinds
+			if len(s.troubles) != 2 || s.troubles[0].name != at.trouble || !slices.Contains(kinds, at.kind) {
+				t.Errorf("seed %d: %v befalls %v", seed, s.troubles[0].name, kinds)
+			}
+		}
+	}
+	for _, text := range []string{"conflict", "a webhook that strips of taints"} {
+		if at := pointOf(text); at != (point{trouble: text}) {
+			t.Errorf("%q is taken for %q", text, at)
+		}
 	}
 }
 

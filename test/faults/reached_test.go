@@ -114,6 +114,15 @@ func (p point) String() string {
 	return p.trouble + " of " + p.kind
 }
 
+// pointOf is the point of that text.
+func pointOf(text string) point {
+	trouble, kind, _ := strings.Cut(text, " of ")
+	if !slices.Contains(requestKinds(), kind) {
+		trouble, kind = text, ""
+	}
+	return point{trouble, kind}
+}
+
 // unreachedPoints are the troubles that befell no agent, and if the run was full also the kinds
 // of requests that a trouble should have befallen.
 func (p *points) unreachedPoints(isFull bool) (missing []point) {

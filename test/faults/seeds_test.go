@@ -19,7 +19,7 @@ const (
 	seedsEnv = "TAINTLET_FAULT_SEEDS"
 	firstEnv = "TAINTLET_FAULT_FIRST"
 	onlyEnv  = "TAINTLET_FAULT_ONLY" // a regular expression of the troubles to draw from; empty: all
-	aimEnv   = "TAINTLET_FAULT_AIM"  // the one trouble of each seed, under kills; empty: random ones
+	aimEnv   = "TAINTLET_FAULT_AIM"  // the point at which each seed is aimed; empty: none
 
 	// shortSeeds are how many a usual run of the tests plays.
 	shortSeeds = 24
@@ -39,44 +39,46 @@ type step struct {
 	settles   bool // before the next step
 }
 
-// plan is what makes the steps: a seed, and the one trouble at which it is aimed; empty: all
+// plan is what makes the steps: a seed, and the point at which it is aimed; none: it has random
 // troubles.
 type plan struct {
 	seed uint64
-	aim  string
+	aim  point
 }
 
 func (p plan) String() string {
 	again := fmt.Sprintf("make faults SEEDS=1 FIRST=%d", p.seed)
-	if p.aim != "" {
-		again = fmt.Sprintf("%s=%q %s", aimEnv, p.aim, again)
+	if p.aim != (point{}) {
+		again = fmt.Sprintf("%s='%s' %s", aimEnv, p.aim, again)
 	}
 	return again
 }
 
 // nodeName is that of the Node on which the plan is played.
 func (p plan) nodeName() string {
-	if p.aim == "" {
+	if p.aim == (point{}) {
 		return fmt.Sprint("seed-", p.seed)
 	}
-	return fmt.Sprintf("aimed-%d-%d", slices.IndexFunc(troubles(), func(t trouble) bool { return t.name == p.aim }), p.seed)
+	trouble := slices.IndexFunc(troubles(), func(t trouble) bool { return t.name == p.aim.trouble })
+	return fmt.Sprintf("aimed-%d-%d-%d", trouble, slices.Index(requestKinds(), p.aim.kind), p.seed)
 }
 
 // steps are those of the plan.
 func (p plan) steps() []step {
-	if p.aim != "" {
+	if p.aim != (point{}) {
 		return aimed(p.seed, p.aim)
 	}
 	only := regexp.MustCompile(os.Getenv(onlyEnv))
 	return planOf(p.seed, slices.DeleteFunc(troubles(), func(t trouble) bool { return !only.MatchString(t.name) }))
 }
 
-// aimed makes the steps of a seed that has one trouble only, and an agent that is killed under it:
-// some requests are made at starts alone.
-func aimed(seed uint64, at string) []step {
-	steps := planOf(seed, slices.DeleteFunc(troubles(), func(t trouble) bool { return t.name != at }))
+// aimed makes the steps of a seed that has one trouble only, which befalls requests like that of
+// the point, and an agent that is killed under it: some requests are made at starts alone.
+func aimed(seed uint64, at point) []step {
+	steps := planOf(seed, slices.DeleteFunc(troubles(), func(t trouble) bool { return t.name != at.trouble }))
 	for i := range steps {
 		s := &steps[i]
+		s.choices[0] = towards(s.choices[0], at.kind)
 		s.troubles, s.choices = append(s.troubles, trouble{"SIGKILL", (*scene).killSometime}), append(s.choices, s.choices[0]%500)
 	}
 	return steps
@@ -126,12 +128,12 @@ func numberOf(env string, otherwise uint64) uint64 {
 func TestSeeds(t *testing.T) {
 	require(t)
 	origin := measure.Here("../..")
-	begin, first, count := time.Now(), numberOf(firstEnv, 1), numberOf(seedsEnv, shortSeeds)
+	begin, first, count, aim := time.Now(), numberOf(firstEnv, 1), numberOf(seedsEnv, shortSeeds), pointOf(os.Getenv(aimEnv))
 	t.Run("seed", func(t *testing.T) {
 		for seed := first; seed < first+count; seed++ {
 			t.Run(fmt.Sprint(seed), func(t *testing.T) {
 				t.Parallel()
-				plan{seed, os.Getenv(aimEnv)}.play(t)
+				plan{seed, aim}.play(t)
 			})
 		}
 	})
@@ -146,21 +148,16 @@ func TestSeeds(t *testing.T) {
 	}
 }
 
-// aims is how many seeds are aimed at a trouble that has spared a kind of request.
+// aims is how many seeds are aimed at a point that the others have not reached.
 const aims = 24
 
 // playAimed aims seeds at the points that random ones have not reached: those of rare requests.
 func playAimed(t *testing.T) {
-	aimedAt := map[string]bool{}
 	for _, missing := range reached.unreachedPoints(true) {
-		if aimedAt[missing.trouble] {
-			continue // the same plans
-		}
-		aimedAt[missing.trouble] = true
 		for seed := range uint64(aims) {
-			t.Run(fmt.Sprint(missing.trouble, "/", seed), func(t *testing.T) {
+			t.Run(fmt.Sprint(missing, "/", seed), func(t *testing.T) {
 				t.Parallel()
-				plan{seed, missing.trouble}.play(t)
+				plan{seed, missing}.play(t)
 			})
 		}
 	}

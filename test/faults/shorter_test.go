@@ -88,7 +88,7 @@ func (p plan) shorten(t *testing.T) {
 	fails := func(kept []place) bool {
 		for range 2 {
 			tries++
-			env := []string{seedsEnv + "=1", firstEnv + "=" + strconv.FormatUint(p.seed, 10), aimEnv + "=" + p.aim, keepEnv + "=" + textOf(kept), programEnv + "=" + program.Path(t)}
+			env := []string{seedsEnv + "=1", firstEnv + "=" + strconv.FormatUint(p.seed, 10), aimEnv + "=" + p.aim.String(), keepEnv + "=" + textOf(kept), programEnv + "=" + program.Path(t)}
 			_, err := process.Output(ctx, "", env, os.Args[0], "-test.run=^TestSeeds$", "-test.timeout=10m")
 			var exit *exec.ExitError
 			if errors.As(err, &exit) && ctx.Err() == nil {

@@ -89,6 +89,22 @@ func targets() []target {
 	}
 }
 
+// towards is a choice of a target that has such requests, if one has.
+func towards(choice uint64, kind string) uint64 {
+	var fit []uint64
+	all := targets()
+	for i, t := range all {
+		if slices.Contains(t.kinds, kind) {
+			fit = append(fit, uint64(i)) //nolint:gosec // a few
+		}
+	}
+	if len(fit) == 0 {
+		return choice
+	}
+	round, count := choice/uint64(len(all)), uint64(len(fit))
+	return round*uint64(len(all)) + fit[round/uint64(len(shares()))%count]
+}
+
 // shares are how many of the targets a fault befalls, of 4.
 func shares() []uint64 { return []uint64{1, 2, 4} }
 
