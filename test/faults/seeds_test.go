@@ -140,6 +140,9 @@ func TestSeeds(t *testing.T) {
 	if isFull() {
 		t.Run("aimed", playAimed)
 	}
+	if aim != (point{}) && slices.Contains(reached.unreachedPoints(true), aim) {
+		t.Errorf("no seed has reached the point %q", aim)
+	}
 	if took := time.Since(begin); isLong() {
 		report(t, origin, first, count, took)
 	}

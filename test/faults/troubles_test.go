@@ -75,7 +75,7 @@ type target struct {
 
 // targets are those of all faults of requests. Some requests are rare.
 func targets() []target {
-	conflict, expired := requestFaults()[0], watchFaults()[1]
+	conflict, forbidden := requestFaultNamed("conflict"), requestFaultNamed("forbidden")
 	return []target{
 		{kinds: []string{"patch nodes"}},
 		{kinds: []string{"patch nodes", "patch nodes/status"}},
@@ -83,7 +83,9 @@ func targets() []target {
 		{kinds: []string{"get leases", "update leases", "create events"}},
 		{},
 		{kinds: []string{"get nodes"}, before: func(c call) *fault { return only(conflict, c, []string{"patch nodes"}) }},
-		{kinds: []string{"list nodes"}, lead: (*scene).cut, before: func(c call) *fault { return only(expired, c, []string{"watch nodes"}) }},
+		// client-go lists only after a watch was refused for good: it repeats one that is expired
+		// or put off (isErrorRetriableWithSideEffectsFn of its reflector).
+		{kinds: []string{"list nodes"}, lead: (*scene).cut, before: func(c call) *fault { return only(forbidden, c, []string{"watch nodes"}) }},
 		{kinds: []string{"list endpointslices", "get mutatingadmissionpolicybindings"}, lead: func(s *scene) { s.newestAgent().kill() }},
 		{kinds: []string{"update leases"}, lead: func(s *scene) { s.set(probes.PIDPressure, critical) }},
 	}
