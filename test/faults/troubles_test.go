@@ -83,8 +83,8 @@ func targets() []target {
 		{kinds: []string{"get leases", "update leases", "create events"}},
 		{},
 		{kinds: []string{"get nodes"}, before: func(c call) *fault { return only(conflict, c, []string{"patch nodes"}) }},
-		// client-go lists only after a watch was refused for good: it repeats one that is expired
-		// or put off (isErrorRetriableWithSideEffectsFn of its reflector).
+		// client-go lists only after an error of its watch that it does not retry, as it retries one
+		// that is expired or put off (isErrorRetriableWithSideEffectsFn of its reflector).
 		{kinds: []string{"list nodes"}, lead: (*scene).cut, before: func(c call) *fault { return only(forbidden, c, []string{"watch nodes"}) }},
 		{kinds: []string{"list endpointslices", "get mutatingadmissionpolicybindings"}, lead: func(s *scene) { s.newestAgent().kill() }},
 		{kinds: []string{"update leases"}, lead: func(s *scene) { s.set(probes.PIDPressure, critical) }},
