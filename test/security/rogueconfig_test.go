@@ -1,6 +1,7 @@
 package security
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -37,9 +38,12 @@ func TestRogueConfigurationSetsNoOtherTaint(t *testing.T) {
 			a.WaitLog(`msg="condition changed" condition=MemoryPressure .*to=Degraded`)
 			if rogue.isRefused {
 				a.WaitLog(`taints of others .* stay as and where they are: example.com/poison:NoSchedule`)
-				if code, body := a.Get("/readyz"); code == http.StatusOK {
-					t.Errorf("/readyz = %d %s", code, body)
-				}
+				cluster.Eventually(t, "/readyz that fails", func() error { // the log tells of it first
+					if code, body := a.Get("/readyz"); code == http.StatusOK {
+						return fmt.Errorf("%d %s", code, body)
+					}
+					return nil
+				})
 			} else if _, err := c.WaitNode(t.Context(), node, cluster.HasCondition("HostMemoryPressure", corev1.ConditionTrue)); err != nil {
 				t.Error(err)
 			}
