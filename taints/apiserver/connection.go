@@ -21,8 +21,8 @@ const (
 	// got no answer. client-go notices a dead one after 45 s
 	// (ReadIdleTimeout and PingTimeout in k8s.io/apimachinery/pkg/util/net).
 	distrust = time.Minute
-	// spareIdle is how long a spare connection stays open unused: one that has died
-	// meanwhile costs a request its time, and a new one costs a handshake.
+	// spareIdle is how long a spare connection stays open unused. It may have died
+	// meanwhile, and then the next request waits in vain.
 	spareIdle = 10 * time.Second
 )
 

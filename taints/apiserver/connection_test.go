@@ -2,7 +2,6 @@ package apiserver
 
 import (
 	"context"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -58,9 +57,7 @@ func (s *deafServer) client(t *testing.T) *Client {
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	t.Cleanup(func() { close(s.release) })
-	config := &rest.Config{Host: server.URL, QPS: -1, TLSClientConfig: rest.TLSClientConfig{Insecure: true}}
-	config.Dial = (&net.Dialer{}).DialContext
-	client, err := NewClient(config, "a")
+	client, err := NewClient(&rest.Config{Host: server.URL, QPS: -1, TLSClientConfig: rest.TLSClientConfig{Insecure: true}}, "a")
 	if err != nil {
 		t.Fatal(err)
 	}

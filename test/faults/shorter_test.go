@@ -97,7 +97,8 @@ func (p plan) shorten(t *testing.T) {
 		}
 		return false
 	}
-	all := placesOf(p.steps())
+	steps := p.steps()
+	all := placesOf(steps)
 	if !fails(all) {
 		t.Logf("%s did not fail again in %d tries: the order of its requests matters", p, tries)
 		return
@@ -105,7 +106,7 @@ func (p plan) shorten(t *testing.T) {
 	least := fewest(all, fails)
 	var text strings.Builder
 	for _, at := range least {
-		s := p.steps()[at.step]
+		s := steps[at.step]
 		fmt.Fprintf(&text, "  in step %d, while %s is %s for %s: %s\n", at.step+1, s.condition, s.to, s.length, s.troubles[at.trouble].name)
 	}
 	t.Logf("it fails with these of its %d troubles (%d tries): %s=%q %s\n%s", len(all), tries, keepEnv, textOf(least), p, &text)

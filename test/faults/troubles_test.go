@@ -156,6 +156,11 @@ func troubles() []trouble {
 	return all
 }
 
+// numberOfTrouble is the index of the trouble of that name; -1: there is none.
+func numberOfTrouble(name string) int {
+	return slices.IndexFunc(troubles(), func(t trouble) bool { return t.name == name })
+}
+
 func only(f *fault, c call, kinds []string) *fault {
 	if len(kinds) == 0 || slices.Contains(kinds, c.kind) {
 		return f

@@ -1,7 +1,6 @@
 package kubelet_test
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"path/filepath"
@@ -41,11 +40,11 @@ type neighbour struct {
 func neighbours(t *testing.T) []neighbour {
 	t.Helper()
 	const module = "../neighbours/npd"
-	source, err := process.Output(t.Context(), module, nil, "go", "list", "-m", "-f={{.Dir}}", "k8s.io/node-problem-detector")
+	source, err := process.ModuleFolder(t.Context(), module, "k8s.io/node-problem-detector")
 	if err != nil {
 		t.Fatal(err)
 	}
-	settings := filepath.Join(strings.TrimSpace(source), "config")
+	settings := filepath.Join(source, "config")
 	return []neighbour{
 		{
 			name: "node-exporter", module: "../exporter", source: "github.com/prometheus/node_exporter",
@@ -113,32 +112,19 @@ func (d *deployed) runNeighbour(t *testing.T, n neighbour) {
 	if err := d.kubelet.ImportBinary(t.Context(), program, image); err != nil {
 		t.Fatal(err)
 	}
-	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: n.name},
-		Spec: corev1.PodSpec{
-			NodeName: nodeName, HostNetwork: true, HostPID: true, TerminationGracePeriodSeconds: new(int64(1)),
-			Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
-			Containers: []corev1.Container{{
-				Name: n.name, Image: image, ImagePullPolicy: corev1.PullNever, Args: n.args,
-				SecurityContext: &corev1.SecurityContext{Privileged: new(true)},
-				Env:             []corev1.EnvVar{{Name: "NODE_NAME", Value: nodeName}},
-			}},
-		},
+	pod := cluster.NewPod(n.name, nodeName, corev1.Toleration{Operator: corev1.TolerationOpExists})
+	pod.Spec.HostNetwork, pod.Spec.HostPID = true, true
+	pod.Spec.Containers[0] = corev1.Container{
+		Name: n.name, Image: image, ImagePullPolicy: corev1.PullNever, Args: n.args,
+		SecurityContext: &corev1.SecurityContext{Privileged: new(true)},
+		Env:             []corev1.EnvVar{{Name: "NODE_NAME", Value: nodeName}},
 	}
 	for inside, outside := range n.mounts {
 		volume := fmt.Sprint("host-", len(pod.Spec.Volumes))
 		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: volume, VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: outside}}})
 		pod.Spec.Containers[0].VolumeMounts = append(pod.Spec.Containers[0].VolumeMounts, corev1.VolumeMount{Name: volume, MountPath: inside, ReadOnly: true})
 	}
-	pods := d.cluster.Client().CoreV1().Pods(metav1.NamespaceDefault)
-	if _, err := pods.Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := pods.Delete(context.WithoutCancel(t.Context()), n.name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}); err != nil {
-			t.Error(err)
-		}
-	})
+	d.cluster.CreatePod(t, pod)
 	cluster.Eventually(t, "metrics of "+n.name, func() error {
 		_, err := process.Get(t.Context(), http.DefaultClient, n.scrape)
 		return err

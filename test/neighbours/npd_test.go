@@ -46,13 +46,11 @@ type problemDetector struct {
 func newProblemDetector(t *testing.T, c *cluster.Cluster, node string) *problemDetector {
 	t.Helper()
 	program := build(t, "npd", "nodeproblemdetector")
-	list := exec.CommandContext(t.Context(), "go", "list", "-m", "-modfile=test/neighbours/npd/go.mod", "-f={{.Dir}}", "k8s.io/node-problem-detector")
-	list.Dir = "../.."
-	module, err := list.Output()
+	module, err := process.ModuleFolder(t.Context(), "npd", "k8s.io/node-problem-detector")
 	if err != nil {
 		t.Fatal(err)
 	}
-	shipped, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(module)), "config/kernel-monitor-filelog.json"))
+	shipped, err := os.ReadFile(filepath.Join(module, "config/kernel-monitor-filelog.json"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -57,6 +57,12 @@ func BuildOther(ctx context.Context, nested, source, folder string) (string, err
 	return program, err
 }
 
+// ModuleFolder is where the source of a module is, at the version that the nested module has.
+func ModuleFolder(ctx context.Context, nested, module string) (string, error) {
+	folder, err := Output(ctx, nested, nil, "go", "list", "-m", "-f={{.Dir}}", module)
+	return strings.TrimSpace(folder), err
+}
+
 func program(ctx context.Context, source, folder string, options BuildOptions, flags ...string) (string, error) {
 	program := filepath.Join(folder, path.Base(source))
 	// The version control's stamp may fail where somebody else owns the files.

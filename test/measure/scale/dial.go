@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dialerOf is the dialer of a host, with the times of client-go's own. Each host has a loopback address of its own: from a
-// single one, the kernel searches for a free port beside those of all other hosts
-// (__inet_hash_connect), which took more than half of the time of 5,000 agents.
+// dialerOf is the dialer of a host, with the times of client-go's dialer. Each host has its own
+// loopback address: from a single one, the kernel searches for a free port beside those of all
+// other hosts (__inet_hash_connect), which took more than half of the time of 5,000 agents.
 func dialerOf(host netip.Addr) *net.Dialer {
 	address := host.As4()
 	address[0] = 127
