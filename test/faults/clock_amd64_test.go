@@ -91,19 +91,25 @@ func orNoMemory(err error) error {
 
 func procFile(pid int, name string) string { return filepath.Join("/proc", strconv.Itoa(pid), name) }
 
-// vdsoOf returns where a process has its vDSO.
+// vdsoOf returns where a process has its vDSO. One that has just begun gets it after its
+// stack (begin_new_exec and load_elf_binary in the kernel's fs/), so it waits.
 func vdsoOf(pid int) (begin, end int64, err error) {
-	maps, err := os.ReadFile(procFile(pid, "maps"))
-	if err != nil {
-		return 0, 0, err
-	}
-	for line := range strings.Lines(string(maps)) {
-		if strings.HasSuffix(strings.TrimSpace(line), "[vdso]") {
-			_, err := fmt.Sscanf(line, "%x-%x", &begin, &end)
-			return begin, end, err
+	for {
+		maps, err := os.ReadFile(procFile(pid, "maps"))
+		if err != nil {
+			return 0, 0, err
 		}
+		if len(maps) == 0 {
+			return 0, 0, errNoMemory
+		}
+		for line := range strings.Lines(string(maps)) {
+			if strings.HasSuffix(strings.TrimSpace(line), "[vdso]") {
+				_, err := fmt.Sscanf(line, "%x-%x", &begin, &end)
+				return begin, end, err
+			}
+		}
+		time.Sleep(100 * time.Microsecond) // there is no event to wait for
 	}
-	return 0, 0, errNoMemory // each process has a vDSO
 }
 
 // clockSymbol returns where clock_gettime begins in a vDSO. It needs as many bytes.

@@ -37,8 +37,9 @@ type proxy struct {
 
 // call is one request of an agent.
 type call struct {
-	number int
-	kind   string // such as "patch nodes"
+	number   int
+	kind     string // such as "patch nodes"
+	protocol string // such as "HTTP/1.1"
 }
 
 // rule says what becomes of a request; nil: the API server answers it.
@@ -157,7 +158,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (p *proxy) judgeCall(r *http.Request, body string) *fault {
 	p.mu.Lock()
 	p.count++
-	c := call{p.count, kindOf(r)}
+	c := call{p.count, kindOf(r), r.Proto}
 	rule := p.rule
 	p.mu.Unlock()
 	p.seen(c, body)
