@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -51,14 +52,14 @@ func newHost(t testing.TB) *host {
 func (h *host) set(condition probes.Condition, to health) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	now, spans := time.Now(), h.spans[condition]
+	spans := h.spans[condition]
 	if spans[len(spans)-1].health == to {
 		return
 	}
-	spans[len(spans)-1].end = now
-	h.spans[condition] = append(spans, span{begin: now, health: to})
+	begin := time.Now()
 	h.write(condition, to)
-	h.spans[condition][len(h.spans[condition])-1].begin = now
+	spans[len(spans)-1].end = time.Now() // an agent may have read either while it was written
+	h.spans[condition] = append(spans, span{begin: begin, health: to})
 }
 
 // write has the host say it.
@@ -90,29 +91,43 @@ func (h *host) now(condition probes.Condition) health {
 	return h.spans[condition][len(h.spans[condition])-1].health
 }
 
+// stretches are the times in which the files said that, joined where one follows another.
+func (h *host) stretches(condition probes.Condition, is func(health) bool) []span {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var all []span
+	goesOn := false
+	for _, s := range h.spans[condition] {
+		if s.end.IsZero() {
+			s.end = time.Now()
+		}
+		switch {
+		case is(s.health) && goesOn:
+			all[len(all)-1].end = s.end
+		case is(s.health):
+			all = append(all, s)
+		}
+		goesOn = is(s.health)
+	}
+	return all
+}
+
 // wasSince reports whether the files said that, or worse, for so long at a stretch at some
 // time since then.
 func (h *host) wasSince(since time.Time, condition probes.Condition, least time.Duration, is func(health) bool) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	var begin time.Time // of the stretch
-	for _, s := range h.spans[condition] {
-		end := s.end
-		if end.IsZero() {
-			end = time.Now()
-		}
-		if !is(s.health) {
-			begin = time.Time{}
-			continue
-		}
-		if begin.IsZero() {
-			begin = s.begin
-		}
-		if end.After(since) && end.Sub(begin) >= least {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(h.stretches(condition, is), func(s span) bool {
+		return s.end.After(since) && s.end.Sub(s.begin) >= least
+	})
+}
+
+// recovered reports whether the files said the better for so long at a stretch in the last
+// minute, after they had said the worse at some time since then.
+func (h *host) recovered(since time.Time, condition probes.Condition, least time.Duration, worse, better func(health) bool) bool {
+	bad := h.stretches(condition, worse)
+	first := slices.IndexFunc(bad, func(s span) bool { return s.end.After(since) })
+	return first >= 0 && slices.ContainsFunc(h.stretches(condition, better), func(s span) bool {
+		return s.begin.After(bad[first].begin) && s.end.After(time.Now().Add(-lateness)) && s.end.Sub(s.begin) >= least
+	})
 }
 
 func isGood(h health) bool        { return h == good }

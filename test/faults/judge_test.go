@@ -252,12 +252,12 @@ func (j *judge) gone(node *corev1.Node, pair taints.Pair) {
 	if slices.Contains(j.lifted, pair) {
 		return // a person did it
 	}
-	is, least := isGood, clearAfter
+	worse, better, least := isBad, isGood, clearAfter
 	if evicts(pair) {
-		is, least = isNotCritical, 0
+		worse, better, least = isCritical, isNotCritical, 0
 	}
-	if !j.host.wasSince(time.Now().Add(-lateness), ruled()[pair], least, is) {
-		j.fail(node, "%s is removed although the host was never good for %s", pair, least)
+	if !j.host.recovered(j.removed[pair], ruled()[pair], least, worse, better) {
+		j.fail(node, "%s is removed although the host was not good for %s since it was bad", pair, least)
 	}
 	j.removed[pair] = time.Now()
 }
