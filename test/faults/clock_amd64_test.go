@@ -94,7 +94,7 @@ func procFile(pid int, name string) string { return filepath.Join("/proc", strco
 // vdsoOf returns where a process has its vDSO. One that has just begun gets it after its
 // stack (begin_new_exec and load_elf_binary in the kernel's fs/), so it waits.
 func vdsoOf(pid int) (begin, end int64, err error) {
-	for {
+	for range 100_000 {
 		maps, err := os.ReadFile(procFile(pid, "maps"))
 		if err != nil {
 			return 0, 0, err
@@ -110,6 +110,7 @@ func vdsoOf(pid int) (begin, end int64, err error) {
 		}
 		time.Sleep(100 * time.Microsecond) // there is no event to wait for
 	}
+	return 0, 0, fmt.Errorf("process %d has no vDSO", pid)
 }
 
 // clockSymbol returns where clock_gettime begins in a vDSO. It needs as many bytes.

@@ -120,8 +120,8 @@ func (h *host) wasSince(since time.Time, condition probes.Condition, least time.
 	})
 }
 
-// recovered reports whether the files said the better for so long at a stretch in the last
-// minute, after they had said the worse at some time since then.
+// recovered reports whether the files said the better for so long at a stretch, after they
+// had said the worse at some time since then. The stretch has ended within lateness.
 func (h *host) recovered(since time.Time, condition probes.Condition, least time.Duration, worse, better func(health) bool) bool {
 	bad := h.stretches(condition, worse)
 	first := slices.IndexFunc(bad, func(s span) bool { return s.end.After(since) })
