@@ -201,10 +201,11 @@ func (i *installation) runs(r download) (pod string) {
 // is kept, and that is not checked.
 var noneFailed = regexp.MustCompile(`\n\d+ passed(, 1 not checked)?\n$`)
 
-// checks runs the plugin of the release, which has to find no fault and nothing to warn of.
+// checks runs the plugin of the release, which has to find no fault and nothing to warn of. It
+// waits, because policies are in force on an API server some seconds after they are made.
 func (i *installation) checks(r download) {
 	i.t.Helper()
-	if said := run(i.t, i.env(), r.plugin, "check"); !noneFailed.MatchString(said) {
+	if said := run(i.t, i.env(), r.plugin, "check", "--wait", "--timeout="+patience.String()); !noneFailed.MatchString(said) {
 		i.t.Errorf("kubectl-taintlet check of %s:\n%s", r.version, said)
 	}
 }

@@ -71,21 +71,20 @@ func attempt(do func() error) (err error) {
 // newHost returns a healthy host of files that the agents' user may read. Its root
 // is a small file system of its own where this program may mount one.
 func newHost(b *bench) (h *fixtures.Host, hasRoot bool, err error) {
-	if err := attempt(func() error { h = fixtures.NewHost(b); return nil }); err != nil {
+	hasRoot = os.Getuid() == 0
+	err = attempt(func() error {
+		if !hasRoot {
+			h = fixtures.NewHost(b)
+			return nil
+		}
+		root, err := mountRoot(b)
+		if err == nil {
+			h = fixtures.NewHostOn(b, root)
+		}
+		return err
+	})
+	if err != nil {
 		return nil, false, err
-	}
-	if os.Getuid() == 0 {
-		if err := os.Remove(h.Root); err != nil {
-			return nil, false, err
-		}
-		h.Root, hasRoot = filepath.Join(b.folder, "root"), true
-		if err := os.Mkdir(h.Root, 0o755); err != nil { //nolint:gosec // the agent is another user
-			return nil, false, err
-		}
-		if err := syscall.Mount("tmpfs", h.Root, "tmpfs", 0, fmt.Sprintf("size=%d,mode=755", rootSize)); err != nil {
-			return nil, false, fmt.Errorf("mount a root file system: %w", err)
-		}
-		b.Cleanup(func() { _ = syscall.Unmount(h.Root, syscall.MNT_DETACH) })
 	}
 	// How long tasks wait is that of this machine: the kernel wakes the probes.
 	if err := os.Symlink("/proc/pressure", filepath.Join(h.Dir, "proc", "pressure")); err != nil {
@@ -93,6 +92,19 @@ func newHost(b *bench) (h *fixtures.Host, hasRoot bool, err error) {
 	}
 	write := filepath.Join(h.Root, "scratch")
 	return h, hasRoot, errors.Join(os.Mkdir(write, 0o755), bed.GiveToAgents(write)) //nolint:gosec // as above
+}
+
+// mountRoot mounts a small file system that the agents' user may read.
+func mountRoot(b *bench) (path string, err error) {
+	path = filepath.Join(b.folder, "root")
+	if err := os.Mkdir(path, 0o755); err != nil { //nolint:gosec // the agent is another user
+		return "", err
+	}
+	if err := syscall.Mount("tmpfs", path, "tmpfs", 0, fmt.Sprintf("size=%d,mode=755", rootSize)); err != nil {
+		return "", fmt.Errorf("mount a root file system: %w", err)
+	}
+	b.Cleanup(func() { _ = syscall.Unmount(path, syscall.MNT_DETACH) })
+	return path, nil
 }
 
 // fill takes all but a little of the host's root file system, or gives it back.
