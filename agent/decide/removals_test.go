@@ -1,6 +1,7 @@
 package decide_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -129,5 +130,30 @@ func TestHeldAndReason(t *testing.T) {
 	s.after(time.Second, sample(probes.DiskPressure, "unknown"))
 	if got := s.state.Reason(probes.DiskPressure); got == "" {
 		t.Error("no reason of a condition that cannot be told")
+	}
+}
+
+// A section may be dropped in the step that shows a removal of its taint, and its probe may have
+// taken a sample just before. The removal is told, and nothing else follows.
+func TestADroppedSection(t *testing.T) {
+	w := newWorld()
+	if err := w.events("config reports GPUHealthy; config also GPUHealthy Degraded example.com/gpu:NoSchedule; GPUHealthy certain XID13"); err != nil {
+		t.Fatal(err)
+	}
+	if !w.node.Has(taints.Pair{Key: "example.com/gpu", Effect: taints.NoSchedule}) {
+		t.Fatalf("no taint to remove: %v", w.node.Taints)
+	}
+	before := len(w.happened)
+	w.cfg = config.Default()
+	w.policy = w.cfg.Policy()
+	if err := w.events("others remove example.com/gpu:NoSchedule"); err != nil {
+		t.Fatal(err)
+	}
+	w.step(decide.Inputs{Observations: []probes.Observation{sample("GPUHealthy", "certain XID13")}})
+	if got := w.happened[before:]; !slices.Equal(got, []string{"TaintLost", "write record"}) || len(w.node.Taints) > 0 {
+		t.Errorf("%q followed, and the taints %v", got, w.node.Taints)
+	}
+	if left, clears := w.state.TimeToClear(w.policy, "GPUHealthy", w.clock()); clears {
+		t.Errorf("it clears in %s", left)
 	}
 }

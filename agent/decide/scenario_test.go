@@ -577,8 +577,16 @@ func verbs() map[string]func(w *world, args []string) error {
 			w.setNode(&taints.Node{Name: "host", UID: w.node.UID + "1", ResourceVersion: "1", Taints: []taints.Taint{taint}})
 			return err
 		},
-		"recreate":  func(w *world, _ []string) error { w.create(w.node.UID + "1"); return nil },
-		"config":    (*world).configure,
+		"recreate": func(w *world, _ []string) error { w.create(w.node.UID + "1"); return nil },
+		"config":   (*world).configure,
+		"thresholds": func(w *world, args []string) error {
+			for _, c := range names() {
+				if short(c) == args[0] {
+					w.state = w.state.Forget(c)
+				}
+			}
+			return nil
+		},
 		"condition": (*world).showCondition,
 		"repair":    (*world).showRepair,
 		"node":      func(w *world, _ []string) error { w.showNode(); return nil },
@@ -635,7 +643,12 @@ func (w *world) watch(args []string) error {
 
 // hear is one round of the peers: COUNT, all well; COUNT CONDITION BAD, so many of
 // them with that condition; COUNT CONDITION BAD ZONEBAD/ZONECOUNT, those of the own zone.
+// unread: their list is not read yet.
 func (w *world) hear(args []string) error {
+	if args[0] == "unread" {
+		w.peers = decide.Peers{Known: -1}
+		return nil
+	}
 	count, err := strconv.Atoi(args[0])
 	if err != nil {
 		return err
