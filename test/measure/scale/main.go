@@ -1,4 +1,4 @@
-// Command fleet measures what thousands of agents cost one API server. The agents
+// Command scale measures what thousands of agents cost one API server. The agents
 // are all real but for their probes, which find what they are told to: API server,
 // controllers and scheduler are real as well, and Nodes are kept alive as by
 // kubelets.
@@ -41,7 +41,7 @@ type options struct {
 
 func parse(args []string) (*options, error) {
 	o := &options{}
-	flags := pflag.NewFlagSet("fleet", pflag.ContinueOnError)
+	flags := pflag.NewFlagSet("scale", pflag.ContinueOnError)
 	flags.SortFlags = false
 	flags.IntVar(&o.nodes, "nodes", 100, "how many Nodes")
 	flags.DurationVar(&o.ramp, "ramp", 5*time.Minute, "the time in which all agents start: a heartbeat, so that they are evenly spread")
@@ -105,7 +105,7 @@ func main() {
 		return
 	}
 	o, err := parse(os.Args[1:])
-	os.Exit(measure.Main("fleet", err, func(ctx context.Context, module string) (bool, error) {
+	os.Exit(measure.Main("scale", err, func(ctx context.Context, module string) (bool, error) {
 		o.module, o.results = module, cmp.Or(o.results, filepath.Join(module, "test", "measure", "scale", "results"))
 		return runAll(ctx, o)
 	}))
