@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -172,11 +173,13 @@ func isClosed(err error) bool {
 	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.EAFNOSUPPORT)
 }
 
-// isAbsent reports whether the daemon is not there: nobody listens, or a program that
-// does not know the path. That may be an older release of the daemon.
+// isAbsent reports whether nothing shows that the daemon is there: nobody took the connection,
+// or a program did that does not know the path. That may be an older release of the daemon.
+// Packets get lost on loopback too, where the connection table is full.
 func isAbsent(err error) bool {
-	status, ok := errors.AsType[statusError](err)
-	return isClosed(err) || ok && status.status < http.StatusInternalServerError
+	status, answered := errors.AsType[statusError](err)
+	failed, ok := errors.AsType[*net.OpError](err)
+	return ok && failed.Op == "dial" || answered && status.status < http.StatusInternalServerError
 }
 
 // says tells what is wrong with a daemon, for people.

@@ -1,6 +1,9 @@
 package ask
 
 import (
+	"context"
+	"errors"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -10,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/taintlet/taintlet/probes/network/verdict"
 )
@@ -71,8 +76,11 @@ func TestDaemonsAreFoundByTheirHealth(t *testing.T) {
 // that was stuck before its port closed is no better.
 func TestClosedPort(t *testing.T) {
 	t.Parallel()
-	const well, closed, stuck, absent = "w", "c", "s", "-"
-	answer := map[string]error{well: nil, closed: syscall.ECONNREFUSED, stuck: statusError{"/livez", 503}, absent: statusError{"/livez", 404}}
+	const well, closed, stuck, absent, lost = "w", "c", "s", "-", "l"
+	answer := map[string]error{
+		well: nil, closed: syscall.ECONNREFUSED, stuck: statusError{"/livez", 503}, absent: statusError{"/livez", 404},
+		lost: &net.OpError{Op: "dial", Err: context.DeadlineExceeded},
+	}
 	for _, test := range []struct {
 		name, answers, want string
 		pause               time.Duration // between two answers
@@ -85,6 +93,8 @@ func TestClosedPort(t *testing.T) {
 		{"stuck, and then dead", "wwsssccccc", "wwffffffff", 5 * time.Second},
 		{"stuck, dead, back, and removed long after", "wwssscwwcc", "wwffffwwnn", backWithin},
 		{"never well, and dead", "ssscc", "NNNNN", 5 * time.Second},
+		{"well, and packets are lost", "wlllww", "wfffww", 5 * time.Second},
+		{"nobody there, and packets are lost", "cllllcc", "nnnnnnn", 5 * time.Second},
 		{"another program on its port", "---ww-", "nnnwwf", 5 * time.Second},
 	} {
 		l := NewLocal()
@@ -160,4 +170,46 @@ func TestStuckDaemonAfterARestart(t *testing.T) {
 			}
 		}
 	}
+}
+
+// While the connection table of a host is full, packets to ports that nobody listens on get
+// lost. They are no sign of a daemon.
+func TestLostOnLoopback(t *testing.T) {
+	t.Parallel()
+	port := fullPort(t)
+	l := &Local{daemons: []daemon{{name: "not here", port: port, path: "/"}}, known: map[string]seenDaemon{}}
+	for range illAnswers + 1 {
+		l.rounds = 0 // seek it
+		if got := l.Ask(t.Context(), nil, 100*time.Millisecond); got.Outcome != verdict.NotKnown || got.Never {
+			t.Errorf("%+v", got)
+		}
+	}
+}
+
+// fullPort returns a port of loopback that drops the packets of each new connection: one
+// waits there to be accepted, and no more may.
+func fullPort(t *testing.T) uint16 {
+	t.Helper()
+	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Close(socket) })
+	if err := errors.Join(unix.Bind(socket, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}), unix.Listen(socket, 0)); err != nil {
+		t.Fatal(err)
+	}
+	address, err := unix.Getsockname(socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := uint16(address.(*unix.SockaddrInet4).Port) //nolint:gosec // a port
+	for range 10 {
+		c, err := (&net.Dialer{Timeout: 200 * time.Millisecond}).DialContext(t.Context(), "tcp4", netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), port).String())
+		if err != nil {
+			return port
+		}
+		t.Cleanup(func() { _ = c.Close() })
+	}
+	t.Fatal("a port without room takes connections")
+	return 0
 }
