@@ -83,6 +83,14 @@ func oneHost() []swap {
 	}
 }
 
+// manyAnswers lets a peer answer an agent that asks as often as an accelerated one. What a
+// peer refuses takes half a second.
+func manyAnswers() swap {
+	const answers = "answers{toSource: %[2]d%[1]s, toBlock: %[3]d%[1]s, toAgents: %[4]d%[1]s, toOthers: %[5]d%[1]s}"
+	with := func(factor string) string { return fmt.Sprintf(answers, factor, 20, 60, 300, 200) }
+	return swap{with(""), with(fmt.Sprintf(" * %d", pace))}
+}
+
 // leaks are mistakes that the soak has to find.
 func leaks() map[string]swap {
 	return map[string]swap{

@@ -16,7 +16,7 @@ const module = "../../.."
 // host be peers.
 func TestFasterSourcesAreThoseOfTheAgent(t *testing.T) {
 	t.Parallel()
-	swaps := slices.Concat(periods(), bounds(), oneHost())
+	swaps := append(slices.Concat(periods(), bounds(), oneHost()), manyAnswers())
 	files, err := swapped(module, swaps)
 	if err != nil {
 		t.Fatal(err)

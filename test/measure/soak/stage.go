@@ -240,7 +240,8 @@ func isOwn(t corev1.Taint) bool {
 	return slices.Contains(wellKnown, t.Key) || strings.HasPrefix(t.Key, taints.DefaultStandInPrefix+"/")
 }
 
-// program builds taintlet as it is shipped, but that its peers may be on its host.
-func (s *stage) program(ctx context.Context) (string, error) {
-	return swappedProgram(ctx, s.options.module, s.folder, "shipped", oneHost())
+// program builds taintlet as it is shipped, but that its peers may be on its host, and with
+// those swaps.
+func (s *stage) program(ctx context.Context, swaps ...swap) (string, error) {
+	return swappedProgram(ctx, s.options.module, s.folder, "shipped", append(oneHost(), swaps...))
 }

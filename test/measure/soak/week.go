@@ -95,7 +95,7 @@ func (w *week) begin(ctx context.Context) (err error) {
 	if w.host, w.hasRoot, err = newHost(w.bench); err != nil {
 		return err
 	}
-	if w.program, err = w.stage.program(ctx); err != nil {
+	if w.program, err = w.stage.program(ctx, manyAnswers()); err != nil {
 		return err
 	}
 	swaps := slices.Concat(periods(), bounds(), oneHost())
