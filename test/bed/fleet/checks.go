@@ -16,7 +16,7 @@ import (
 // is well.
 func (s *Scene) WaitKnown(t *testing.T, count int) {
 	t.Helper()
-	if !s.Records.Wait(time.Minute, func(states map[string]State) bool {
+	if !s.Records.Wait(5*time.Minute, func(states map[string]State) bool {
 		well := 0
 		for _, state := range states {
 			if state.Status == corev1.ConditionFalse && !state.Tainted {
