@@ -583,9 +583,10 @@ func verbs() map[string]func(w *world, args []string) error {
 			for _, c := range names() {
 				if short(c) == args[0] {
 					w.state = w.state.Forget(c)
+					return nil
 				}
 			}
-			return nil
+			return fmt.Errorf("thresholds of %q: no such condition", args[0])
 		},
 		"condition": (*world).showCondition,
 		"repair":    (*world).showRepair,
