@@ -405,6 +405,16 @@ func short(c probes.Condition) string {
 	}[c], string(c))
 }
 
+// conditionNamed returns the condition of a configuration that the scenarios call so.
+func conditionNamed(cfg *config.Config, word string) (name probes.Condition, found bool) {
+	for _, c := range cfg.Names() {
+		if short(c) == word {
+			return c, true
+		}
+	}
+	return "", false
+}
+
 // line plays one line. "TIME EVENTS" happens once, "FROM..TO every INTERVAL
 // EVENTS" again and again.
 func (w *world) line(text string) error {
@@ -456,18 +466,16 @@ func (w *world) events(text string) error {
 
 // event is one of: CONDITION SAMPLE; one of the verbs below.
 func (w *world) event(words []string) error {
-	for _, c := range w.cfg.Names() {
-		if words[0] == short(c) {
-			o, err := observation(c, strings.Join(words[1:], " "))
-			if err != nil {
-				return err
-			}
-			if w.retouch != nil {
-				w.retouch(&o)
-			}
-			w.sample(o)
-			return nil
+	if c, found := conditionNamed(w.cfg, words[0]); found {
+		o, err := observation(c, strings.Join(words[1:], " "))
+		if err != nil {
+			return err
 		}
+		if w.retouch != nil {
+			w.retouch(&o)
+		}
+		w.sample(o)
+		return nil
 	}
 	act, ok := allVerbs()[words[0]]
 	if !ok {
@@ -580,13 +588,12 @@ func verbs() map[string]func(w *world, args []string) error {
 		"recreate": func(w *world, _ []string) error { w.create(w.node.UID + "1"); return nil },
 		"config":   (*world).configure,
 		"thresholds": func(w *world, args []string) error {
-			for _, c := range names() {
-				if short(c) == args[0] {
-					w.state = w.state.Forget(c)
-					return nil
-				}
+			c, found := conditionNamed(w.cfg, args[0])
+			if !found {
+				return fmt.Errorf("thresholds of %q: no such condition", args[0])
 			}
-			return fmt.Errorf("thresholds of %q: no such condition", args[0])
+			w.state = w.state.Forget(c)
+			return nil
 		},
 		"condition": (*world).showCondition,
 		"repair":    (*world).showRepair,
@@ -842,10 +849,8 @@ func (w *world) configure(args []string) error {
 			if err = errors.Join(err, errTaint); err != nil {
 				return err
 			}
-			for _, name := range names() {
-				if short(name) == args[1] {
-					cfg.SoftRules = []decide.SoftRule{{Condition: name, Severity: severity, Taint: decide.Taint{Key: taint.Key, Value: taint.Value, Effect: taint.Effect}}}
-				}
+			if name, found := conditionNamed(cfg, args[1]); found {
+				cfg.SoftRules = []decide.SoftRule{{Condition: name, Severity: severity, Taint: decide.Taint{Key: taint.Key, Value: taint.Value, Effect: taint.Effect}}}
 			}
 		}
 	case "maintenance": // TYPE, or none
@@ -901,11 +906,7 @@ func addRule(cfg *config.Config, args []string) error {
 		return err
 	}
 	rule := decide.Rule{Taint: decide.Taint{Key: taint.Key, Value: taint.Value, Effect: taint.Effect}, Clear: decide.Clearing(args[4])}
-	for _, name := range cfg.Names() {
-		if short(name) == args[0] {
-			rule.Condition = name
-		}
-	}
+	rule.Condition, _ = conditionNamed(cfg, args[0])
 	if args[3] != "" && args[3] != "-" {
 		rule.Reasons = strings.Split(args[3], ",")
 	}
@@ -921,13 +922,13 @@ func addRule(cfg *config.Config, args []string) error {
 
 // showCondition tells one of the Node's conditions: its status and message.
 func (w *world) showCondition(args []string) error {
-	for _, c := range w.cfg.Names() {
-		if shown := w.node.Condition("Host" + string(c)); short(c) == args[0] && shown != nil {
-			w.happen(fmt.Sprintf("%s %s: %s", shown.Status, shown.Reason, shown.Message))
-			return nil
-		}
+	c, _ := conditionNamed(w.cfg, args[0])
+	shown := w.node.Condition("Host" + string(c))
+	if shown == nil {
+		return fmt.Errorf("the node has no condition of %q", args[0])
 	}
-	return fmt.Errorf("the node has no condition of %q", args[0])
+	w.happen(fmt.Sprintf("%s %s: %s", shown.Status, shown.Reason, shown.Message))
+	return nil
 }
 
 // showRepair tells the Node's condition for repairers.

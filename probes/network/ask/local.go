@@ -177,9 +177,11 @@ func isClosed(err error) bool {
 // or a program did that does not know the path. That may be an older release of the daemon.
 // Packets get lost on loopback too, where the connection table is full.
 func isAbsent(err error) bool {
-	status, answered := errors.AsType[statusError](err)
+	if answer, ok := errors.AsType[statusError](err); ok {
+		return answer.status < http.StatusInternalServerError
+	}
 	failed, ok := errors.AsType[*net.OpError](err)
-	return ok && failed.Op == "dial" || answered && status.status < http.StatusInternalServerError
+	return ok && failed.Op == "dial"
 }
 
 // says tells what is wrong with a daemon, for people.

@@ -86,9 +86,10 @@ func oneHost() []swap {
 // manyAnswers lets a peer answer an agent that asks as often as an accelerated one. What a
 // peer refuses takes half a second.
 func manyAnswers() swap {
-	const answers = "answers{toSource: %[2]d%[1]s, toBlock: %[3]d%[1]s, toAgents: %[4]d%[1]s, toOthers: %[5]d%[1]s}"
-	with := func(factor string) string { return fmt.Sprintf(answers, factor, 20, 60, 300, 200) }
-	return swap{with(""), with(fmt.Sprintf(" * %d", pace))}
+	return swap{
+		"answers{toSource: 20, toBlock: 60, toAgents: 300, toOthers: 200}",
+		fmt.Sprintf("answers{toSource: 20 * %[1]d, toBlock: 60 * %[1]d, toAgents: 300 * %[1]d, toOthers: 200 * %[1]d}", pace),
+	}
 }
 
 // leaks are mistakes that the soak has to find.

@@ -71,19 +71,15 @@ func attempt(do func() error) (err error) {
 // newHost returns a healthy host of files that the agents' user may read. Its root
 // is a small file system of its own where this program may mount one.
 func newHost(b *bench) (h *fixtures.Host, hasRoot bool, err error) {
-	hasRoot = os.Getuid() == 0
-	err = attempt(func() error {
-		if !hasRoot {
-			h = fixtures.NewHost(b)
-			return nil
-		}
+	newOne := func() *fixtures.Host { return fixtures.NewHost(b) }
+	if hasRoot = os.Getuid() == 0; hasRoot {
 		root, err := mountRoot(b)
-		if err == nil {
-			h = fixtures.NewHostOn(b, root)
+		if err != nil {
+			return nil, false, err
 		}
-		return err
-	})
-	if err != nil {
+		newOne = func() *fixtures.Host { return fixtures.NewHostOn(b, root) }
+	}
+	if err := attempt(func() error { h = newOne(); return nil }); err != nil {
 		return nil, false, err
 	}
 	// How long tasks wait is that of this machine: the kernel wakes the probes.
