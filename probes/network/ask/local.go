@@ -23,8 +23,8 @@ type daemon struct {
 	header string
 }
 
-// daemons lists those that are known, by their documented ports. Which of them
-// runs here shows by itself: only one that was well once can fail.
+// daemons lists those that are known, by their documented ports. Nobody has to say
+// which of them run here: only one that was healthy once can fail.
 func daemons() []daemon {
 	return []daemon{
 		// Not /healthz, which is 503 while the Node is about to be deleted.
@@ -36,7 +36,7 @@ func daemons() []daemon {
 }
 
 // seekEvery is in how many rounds daemons are looked for that were never well: a
-// minute apart at the default period. Most hosts lack most of them for good.
+// minute apart at the default period. Most hosts never have most of them.
 const seekEvery = 12
 
 // Local asks the node's network daemons for their health.
@@ -49,14 +49,14 @@ type Local struct {
 // seenDaemon is what a daemon has been since the start.
 type seenDaemon struct {
 	well bool // once
-	// ill counts the answers that were not well, or did not come, since it was well.
+	// ill counts the bad and the missing answers since the last good one.
 	ill int
 	// closed: nobody listened the last time. backAt is when somebody did again.
 	closed bool
 	backAt time.Time
 }
 
-// backWithin is for how long a daemon that came back is one that crashes: the kubelet
+// backWithin is for how long a daemon that came back counts as crashing: the kubelet
 // waits 5 min at most before it starts a container again.
 const backWithin = 10 * time.Minute
 
@@ -143,7 +143,7 @@ func (l *Local) evaluate(asked []daemon, errs []error, now time.Time) verdict.Re
 	return verdict.Result{Outcome: verdict.NotKnown, Detail: "no network daemon was healthy yet"}
 }
 
-// ask returns nil when the daemon says that it is well. On a host with IPv6 alone
+// ask returns nil when the daemon answers that it is healthy. On a host with IPv6 alone
 // it may listen there alone.
 func (d daemon) ask(ctx context.Context) error {
 	r, err := get(ctx, netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), d.port), d.path, d.header)

@@ -12,8 +12,7 @@ import (
 	"github.com/taintlet/taintlet/test/process"
 )
 
-// WaitKnown waits until that many agents, all that there are, say that their network
-// is well.
+// WaitKnown waits until all agents, and that many, report a healthy network.
 func (s *Scene) WaitKnown(t *testing.T, count int) {
 	t.Helper()
 	if !s.Records.Wait(5*time.Minute, func(states map[string]State) bool {
