@@ -252,18 +252,30 @@ func statusPatch(node *taints.Node, desired taints.Desired, now time.Time) []any
 	return patch
 }
 
-// KeepPolicyPresent reports whether the binding of deploy/keep.yaml is in the
-// cluster.
-func (c *Client) KeepPolicyPresent(ctx context.Context) (bool, error) {
-	const resource = "mutatingadmissionpolicybindings"
-	binding := &metav1.PartialObjectMetadata{}
-	err := c.read(ctx, "get", resource+".admissionregistration.k8s.io", taints.KeepPolicyName, binding, func(get *rest.Request) {
+// KeepPolicy reports whether the binding of deploy/keep.yaml is in the cluster. With the
+// version, which changes with the binding and the policy, the policy has to be there too.
+func (c *Client) KeepPolicy(ctx context.Context, withVersion bool) (isPresent bool, version string, err error) {
+	binding, err := c.keepObject(ctx, "mutatingadmissionpolicybindings")
+	if !withVersion || binding == "" {
+		return binding != "", "", err
+	}
+	policy, err := c.keepObject(ctx, "mutatingadmissionpolicies")
+	if policy == "" {
+		return false, "", err
+	}
+	return true, binding + " " + policy, nil
+}
+
+// keepObject returns the version of an object of deploy/keep.yaml; empty: there is none.
+func (c *Client) keepObject(ctx context.Context, resource string) (version string, err error) {
+	object := &metav1.PartialObjectMetadata{}
+	err = c.read(ctx, "get", resource+".admissionregistration.k8s.io", taints.KeepPolicyName, object, func(get *rest.Request) {
 		get.AbsPath("/apis/admissionregistration.k8s.io/v1", resource, taints.KeepPolicyName)
 	})
 	if apierrors.IsNotFound(err) {
-		return false, nil
+		return "", nil
 	}
-	return err == nil, err
+	return object.ResourceVersion, err
 }
 
 // read reads, as JSON, what a request asks for. verb, resource and name say what that is.
