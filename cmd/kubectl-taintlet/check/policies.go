@@ -112,11 +112,8 @@ func (s *scene) checkKeepEffect(ctx context.Context) answer {
 		return skip(what + ": it is not installed")
 	}
 	all, err := s.allNodes(ctx)
-	switch {
-	case err != nil:
+	if err != nil {
 		return skip(what+": %v", err)
-	case all.untainted == "":
-		return skip(what+": each Node has %s", keptPair())
 	}
 	noticed := slices.IndexFunc(all.report.Problems, func(p problems.Problem) bool { return p.Kind == problems.KeepPolicyFails })
 	keeps, err := s.keeps(ctx, all.untainted)
@@ -130,11 +127,16 @@ func (s *scene) checkKeepEffect(ctx context.Context) answer {
 		return fail("%s", all.report.Problems[noticed].Text)
 	case mayNotImpersonate(err):
 		return skip(what + ": you may not impersonate the node-lifecycle-controller")
+	case errors.Is(err, errAllTainted):
+		return skip(what+": %v", err)
 	case err != nil:
 		return fail(what+" cannot be tried: %v", err)
 	}
 	return ok("the policy %s works: a dry run as the node-lifecycle-controller keeps %s on Node %s", taints.KeepPolicyName, keptPair(), all.untainted)
 }
+
+// errAllTainted says that there is no Node to try the policy on.
+var errAllTainted = errors.New("each Node has the taint with which it is tried")
 
 // keptPair is one that the policy is to keep.
 func keptPair() taints.Pair {
@@ -145,6 +147,9 @@ func keptPair() taints.Pair {
 // node-lifecycle-controller. In a dry run it goes by the annotation of the write, so that
 // any Node will do that does not have the pair. A taint of somebody else goes through it too.
 func (s *scene) keeps(ctx context.Context, node string) (bool, error) {
+	if node == "" {
+		return false, errAllTainted
+	}
 	controller, err := s.as(installation.User(metav1.NamespaceSystem, "node-controller"))
 	if err != nil {
 		return false, err
