@@ -74,7 +74,7 @@ func TryRender(t *testing.T, args ...string) (string, error) {
 // TryRenderFolder is TryRender for the chart in that folder, such as a copy with a change.
 func TryRenderFolder(t *testing.T, folder string, args ...string) (string, error) {
 	t.Helper()
-	args = append([]string{"template", "taintlet", folder, "--namespace", Namespace, "--kube-version", "1.36"}, args...)
+	args = append([]string{"template", "taintlet", folder, "--namespace", Namespace, "--kube-version", "1.37"}, args...)
 	out, err := exec.CommandContext(t.Context(), Helm(t), args...).CombinedOutput()
 	return string(out), err
 }
