@@ -253,17 +253,23 @@ func statusPatch(node *taints.Node, desired taints.Desired, now time.Time) []any
 }
 
 // KeepPolicyPresent reports whether the binding of deploy/keep.yaml is in the
-// cluster.
+// cluster. Kubernetes 1.34 and 1.35 serve v1beta1 at most.
 func (c *Client) KeepPolicyPresent(ctx context.Context) (bool, error) {
-	const resource = "mutatingadmissionpolicybindings"
-	binding := &metav1.PartialObjectMetadata{}
-	err := c.read(ctx, "get", resource+".admissionregistration.k8s.io", taints.KeepPolicyName, binding, func(get *rest.Request) {
-		get.AbsPath("/apis/admissionregistration.k8s.io/v1", resource, taints.KeepPolicyName)
-	})
+	err := c.getKeepPolicy(ctx, "v1")
+	if notServed := apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse); notServed && apierrors.IsNotFound(err) {
+		err = c.getKeepPolicy(ctx, "v1beta1")
+	}
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}
 	return err == nil, err
+}
+
+func (c *Client) getKeepPolicy(ctx context.Context, version string) error {
+	const resource = "mutatingadmissionpolicybindings"
+	return c.read(ctx, "get", resource+".admissionregistration.k8s.io", taints.KeepPolicyName, &metav1.PartialObjectMetadata{}, func(get *rest.Request) {
+		get.AbsPath("/apis/admissionregistration.k8s.io", version, resource, taints.KeepPolicyName)
+	})
 }
 
 // read reads, as JSON, what a request asks for. verb, resource and name say what that is.
@@ -272,7 +278,11 @@ func (c *Client) read(ctx context.Context, verb, resource, name string, into any
 	err := c.request(func(api rest.Interface) (err error) {
 		get := api.Get().SetHeader("Accept", runtime.ContentTypeJSON)
 		ask(get)
-		body, err = get.Do(ctx).Raw()
+		result := get.Do(ctx)
+		if err := result.Error(); err != nil { // as the API server puts it, which Raw does not
+			return err
+		}
+		body, err = result.Raw()
 		return err
 	})
 	if err == nil {
