@@ -190,6 +190,7 @@ func TestFlowSchemas(t *testing.T) {
 		"GET /apis/coordination.k8s.io/v1/namespaces/" + namespace + "/leases/taintlet-evict-0":   reads,
 		"GET /apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/flow":                 reads,
 		"GET /apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings/taintlet-keep": reads,
+		"GET /apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies/taintlet-keep":       reads,
 		"PATCH /api/v1/nodes/flow/status":                                           background,
 		"POST /api/v1/namespaces/default/events":                                    background,
 		"GET /apis/discovery.k8s.io/v1/namespaces/" + namespace + "/endpointslices": background,
