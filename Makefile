@@ -10,7 +10,7 @@ RACE := $(if $(shell command -v gcc || command -v clang),-race)
 PURE := ./agent/decide ./test/simulate/...
 # What no test may skip for want of. With root, containerd, buildah, dnsmasq and Prometheus: controlplane,kubelet,image,netns,prometheus,release
 REQUIRE ?= controlplane
-# The Kubernetes release to run on, such as 1.35.4, of those in test/controlplane;
+# The Kubernetes release to run on, such as 1.36.3, of those in test/controlplane;
 # not set: that of its go.mod.
 ifdef K8S
 export TAINTLET_K8S := $(K8S)
@@ -21,7 +21,7 @@ TOOL := go tool -modfile=$(CURDIR)/test/tools/go.mod
 
 .PHONY: help
 help: ## show this
-	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 .PHONY: build
 build: ## bin/taintlet for hosts, static, and bin/kubectl-taintlet for people
@@ -54,11 +54,26 @@ simulate-network: ## whom 1,000 simulated nodes accuse, into test/simulate/netwo
 
 .PHONY: test
 test: export TAINTLET_SKIPPED = $(CURDIR)/bin/skipped.txt
-test: controlplane ## everything, on the real control plane; no such test may skip; K8S=1.35.4: on that release, and which tests it cannot run
+test: controlplane ## everything, on the real control plane; no such test may skip; K8S=1.36.3: on that release, and which tests it cannot run
 	@mkdir -p bin && rm -f $(TAINTLET_SKIPPED)
 	go test -timeout 20m $(PURE)
 	TAINTLET_REQUIRE=$(REQUIRE) go test $(RACE) -timeout 40m $$(go list ./... | grep -vxF "$$(go list $(PURE))")
 	@! test -s $(TAINTLET_SKIPPED) || sort -u $(TAINTLET_SKIPPED)
+
+OLDEST := $(patsubst test/controlplane/%.mod,%,$(firstword $(sort $(wildcard test/controlplane/1.*.mod))))
+
+.PHONY: older
+older: export TAINTLET_K8S = $(or $(K8S),$(OLDEST))
+older: export TAINTLET_SKIPPED = $(CURDIR)/bin/skipped.txt
+older: ## cluster, deploy and integration on the oldest Kubernetes of test/controlplane, or K8S=1.36.3, and which tests it cannot run (20 minutes; needs no root)
+	@mkdir -p bin && rm -f $(TAINTLET_SKIPPED)
+	@go run ./test/cluster/build
+	TAINTLET_REQUIRE=controlplane go test -count 1 -timeout 40m ./test/cluster ./test/deploy ./test/integration
+	@! test -s $(TAINTLET_SKIPPED) || sort -u $(TAINTLET_SKIPPED)
+
+.PHONY: helm3
+helm3: controlplane ## what the chart renders with Helm 3, and the commands of deploy/README.md (2 minutes)
+	TAINTLET_HELM=3 TAINTLET_REQUIRE=controlplane go test -count 1 ./test/deploy -run 'TestManifestsAreGenerated|TestLint|TestBadValuesAreRefused|TestCommandsOfTheREADME'
 
 .PHONY: quick
 quick: ## the fast tests, and which tests were skipped and why

@@ -41,11 +41,23 @@ func Helm(t *testing.T) string {
 	return path
 }
 
+// helmEnv chooses a major version of Helm among those that test/helm has a module file
+// for: 3. Not set, it is go.mod's, Helm 4. deploy/generate reads it too.
+const helmEnv = "TAINTLET_HELM"
+
+// HelmForcesConflicts says whether helm applies on the server, and so needs --force-conflicts
+// where somebody else changed a field. Helm 3 does not.
+func HelmForcesConflicts() bool { return os.Getenv(helmEnv) != "3" }
+
 // BuildHelm returns the path of helm, for those who build it ahead of the tests.
 func BuildHelm() (string, error) { return helmOnce() }
 
 var helmOnce = sync.OnceValues(func() (string, error) { //nolint:gochecknoglobals // once for all tests
-	command := exec.Command("go", "tool", "-modfile=test/helm/go.mod", "-n", "helm")
+	modfile := "test/helm/go.mod"
+	if major := os.Getenv(helmEnv); major != "" {
+		modfile = "test/helm/v" + major + ".mod"
+	}
+	command := exec.Command("go", "tool", "-modfile="+modfile, "-n", "helm") //nolint:gosec // a file of ours
 	command.Dir = "../.."
 	command.Stderr = os.Stderr
 	out, err := command.Output()
@@ -62,7 +74,7 @@ func TryRender(t *testing.T, args ...string) (string, error) {
 // TryRenderFolder is TryRender for the chart in that folder, such as a copy with a change.
 func TryRenderFolder(t *testing.T, folder string, args ...string) (string, error) {
 	t.Helper()
-	args = append([]string{"template", "taintlet", folder, "--namespace", Namespace, "--kube-version", "1.36"}, args...)
+	args = append([]string{"template", "taintlet", folder, "--namespace", Namespace, "--kube-version", "1.37"}, args...)
 	out, err := exec.CommandContext(t.Context(), Helm(t), args...).CombinedOutput()
 	return string(out), err
 }

@@ -90,7 +90,7 @@ func KubectlEnv(kubeconfig, cache string) []string {
 }
 
 // KubernetesVersion returns the version of Kubernetes that is built, such as
-// v1.36.3: that of TAINTLET_K8S, or else of test/controlplane/go.mod.
+// v1.37.2: that of TAINTLET_K8S, or else of test/controlplane/go.mod.
 func KubernetesVersion() (string, error) {
 	src, err := findSource()
 	if err != nil {

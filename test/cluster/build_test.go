@@ -60,12 +60,12 @@ func TestSourceChangesWithItsModule(t *testing.T) {
 	t.Setenv(releaseEnv, "")
 	stamps := map[string]bool{}
 	for _, content := range [][2]string{{"a", "b"}, {"c", "b"}, {"cb", ""}, {"a", "c"}} {
-		inModule(t, map[string]string{"go.mod": requiring("v1.36.3") + "// " + content[0], "go.sum": content[1]})
+		inModule(t, map[string]string{"go.mod": requiring("v1.37.2") + "// " + content[0], "go.sum": content[1]})
 		src, err := findSource()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if src.version != "v1.36.3" || filepath.Base(src.dir) != "v1.36.3" {
+		if src.version != "v1.37.2" || filepath.Base(src.dir) != "v1.37.2" {
 			t.Errorf("version %s in %s", src.version, src.dir)
 		}
 		stamps[src.stamp] = true

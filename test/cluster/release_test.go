@@ -15,16 +15,16 @@ import (
 
 func TestReleaseIsTheOneAskedFor(t *testing.T) {
 	inModule(t, map[string]string{
-		"go.mod": requiring("v1.36.3"), "go.sum": "new",
+		"go.mod": requiring("v1.37.2"), "go.sum": "new",
 		"1.35.4.mod": requiring("v1.35.4"), "1.35.4.sum": "old",
 		"1.34.4.mod": requiring("v1.34.4"), // and no sums
 	})
 	stamps := map[string]bool{}
 	for _, test := range []struct{ asked, version, modfile, complaint string }{
-		{"", "v1.36.3", "go.mod", ""},
-		{"1.36.3", "v1.36.3", "go.mod", ""},
+		{"", "v1.37.2", "go.mod", ""},
+		{"1.37.2", "v1.37.2", "go.mod", ""},
 		{"1.35.4", "v1.35.4", "1.35.4.mod", ""},
-		{"1.35", "", "", "TAINTLET_K8S=1.35: test/controlplane has no such Kubernetes, but 1.34.4, 1.35.4, 1.36.3"},
+		{"1.35", "", "", "TAINTLET_K8S=1.35: test/controlplane has no such Kubernetes, but 1.34.4, 1.35.4, 1.37.2"},
 		{"1.34.4", "", "", "1.34.4.sum: no such file"},
 	} {
 		t.Setenv(releaseEnv, test.asked)
@@ -77,29 +77,58 @@ func TestReleasesAreWhatTheirFilesAreCalled(t *testing.T) {
 	}
 }
 
-func TestREADMENamesTheReleases(t *testing.T) {
+// The pages that say what taintlet is tested on name each release, and no other.
+func TestPagesNameTheReleases(t *testing.T) {
+	root, found := releases(t)
+	slices.Sort(found)
+	for page, pattern := range map[string]string{
+		"README.md":        `\b1\.\d\d\.\d+\b`,
+		"deploy/README.md": `\b1\.\d\d\.\d+\b`,
+		"docs/release.md":  `(?m)^\| (1\.\d\d\.\d+) \|`,
+	} {
+		text, err := os.ReadFile(filepath.Join(root, page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, match := range regexp.MustCompile(pattern).FindAllStringSubmatch(string(text), -1) {
+			got = append(got, match[len(match)-1])
+		}
+		slices.Sort(got)
+		if got = slices.Compact(got); !slices.Equal(got, found) {
+			t.Errorf("%s names Kubernetes %v, test/controlplane has %v", page, got, found)
+		}
+	}
+}
+
+// The workflow runs .ci/run on the release of go.mod, and on the one before.
+func TestWorkflowRunsTheNewestReleases(t *testing.T) {
+	root, found := releases(t)
+	text, err := os.ReadFile(filepath.Join(root, ".github/workflows/ci.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := len(found) - 1
+	if want := "matrix: {kubernetes: [" + found[last] + ", " + found[last-1] + "]}"; !strings.Contains(string(text), want) {
+		t.Errorf("ci.yml has no %s", want)
+	}
+}
+
+// releases returns the root of the repository and the releases of test/controlplane, go.mod's last.
+func releases(t *testing.T) (root string, found []string) {
+	t.Helper()
 	module, err := findModule()
 	if err != nil {
 		t.Fatal(err)
 	}
-	found, err := readReleases(module)
+	all, err := readReleases(module)
 	if err != nil {
 		t.Fatal(err)
 	}
-	readme, err := os.ReadFile(filepath.Join(module, "..", "..", "README.md"))
-	if err != nil {
-		t.Fatal(err)
+	for _, r := range all {
+		found = append(found, strings.TrimPrefix(r.version, "v"))
 	}
-	var want []string
-	for _, r := range found {
-		want = append(want, strings.TrimPrefix(r.version, "v"))
-	}
-	slices.Sort(want)
-	got := regexp.MustCompile(`\b1\.\d\d\.\d+\b`).FindAllString(string(readme), -1)
-	slices.Sort(got)
-	if got = slices.Compact(got); !slices.Equal(got, want) {
-		t.Errorf("README.md names Kubernetes %v, test/controlplane has %v", got, want)
-	}
+	return filepath.Join(module, "..", ".."), found
 }
 
 // The API server has the last word on which tests may be skipped.

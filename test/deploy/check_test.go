@@ -523,7 +523,7 @@ func (s *scene) podWithPort(name, node, spec string) {
 	}
 }
 
-// release is the control plane's version, such as v1.36.3.
+// release is the control plane's version, such as v1.37.2.
 func release() string {
 	version, err := cluster.KubernetesVersion()
 	if err != nil {
@@ -535,5 +535,5 @@ func release() string {
 // golden compares a text with a file that docs/status.md quotes.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
-	cluster.Golden(t, name, strings.ReplaceAll(got, release(), "v1.36.3")) // whatever the tests run on
+	cluster.Golden(t, name, strings.ReplaceAll(got, release(), "v1.37.2")) // whatever the tests run on
 }

@@ -105,7 +105,7 @@ func TestCheckInEachState(t *testing.T) {
 		}
 		text, isWell := s.print(false)
 		fmt.Fprintf(&told, "%s: %s\n", state.name, map[bool]string{true: "exit code 0", false: "exit code 3"}[isWell])
-		for line := range strings.Lines(strings.ReplaceAll(text, release(), "v1.36.3")) {
+		for line := range strings.Lines(strings.ReplaceAll(text, release(), "v1.37.2")) {
 			if !usual[line] {
 				told.WriteString("  " + line)
 			}

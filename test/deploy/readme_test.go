@@ -44,6 +44,24 @@ func commands(t *testing.T) map[string]string {
 	return scripts
 }
 
+// The beginnings of two scripts of the README that tests treat by themselves.
+const (
+	overAnEdit  = "helm upgrade taintlet"
+	ofDeadNodes = "kubectl --namespace taintlet-system get pods"
+)
+
+// beginning returns the first line, and so the key, of the script that begins like this.
+func beginning(t *testing.T, scripts map[string]string, with string) string {
+	t.Helper()
+	for first := range scripts {
+		if strings.HasPrefix(first, with) {
+			return first
+		}
+	}
+	t.Fatalf("no script of the README begins with %q", with)
+	return ""
+}
+
 // The commands of the README install, verify, tune and uninstall, in each of
 // the two ways.
 func TestCommandsOfTheREADME(t *testing.T) {
@@ -62,14 +80,13 @@ func TestCommandsOfTheREADME(t *testing.T) {
 	ran := map[string]bool{}
 	run := func(first string) {
 		t.Helper()
-		for line, script := range scripts {
-			if strings.HasPrefix(line, first) {
-				ran[line] = true
-				t.Logf("$ %s%s", script, k.Run(script))
-				return
-			}
+		line := beginning(t, scripts, first)
+		ran[line] = true
+		if first == overAnEdit {
+			overwritesAnEdit(t, k, scripts[line])
+			return
 		}
-		t.Fatalf("no script of the README begins with %q", first)
+		t.Logf("$ %s%s", scripts[line], k.Run(scripts[line]))
 	}
 	removals := []string{"kubectl --namespace taintlet-system delete daemonset", "taintlet cleanup all", "kubectl delete --ignore-not-found"}
 	for _, way := range [][]string{
@@ -77,7 +94,7 @@ func TestCommandsOfTheREADME(t *testing.T) {
 		{
 			"kubectl create namespace", "kubectl --namespace taintlet-system rollout", "cat >tuning.yaml",
 			"kubectl taintlet evictions", "cat >evicting.yaml", "kubectl --namespace taintlet-system get leases", "# the same values without",
-			removals[0], removals[1], "helm uninstall",
+			overAnEdit, removals[0], removals[1], "helm uninstall",
 		},
 	} {
 		leaveTraces(t, c)
@@ -92,7 +109,7 @@ func TestCommandsOfTheREADME(t *testing.T) {
 		}
 		nothingIsLeft(t, k)
 	}
-	ran[scriptForDeadNodes(t, scripts)] = true // TestUninstallWithADeadNode
+	ran[beginning(t, scripts, ofDeadNodes)] = true // TestUninstallWithADeadNode
 	for first := range scripts {
 		if !ran[first] {
 			t.Errorf("nobody ran the script that begins with %q", first)
@@ -115,16 +132,24 @@ func refusesBesideAgents(t *testing.T, k *bed.Console) {
 	}
 }
 
-// scriptForDeadNodes is the first line of the script for pods that no kubelet ends.
-func scriptForDeadNodes(t *testing.T, scripts map[string]string) string {
+// overwritesAnEdit changes a field of the chart as somebody would by hand. Helm 4 upgrades
+// over that with the option of the README only, Helm 3 without it.
+func overwritesAnEdit(t *testing.T, k *bed.Console, script string) {
 	t.Helper()
-	for first := range scripts {
-		if strings.HasPrefix(first, "kubectl --namespace taintlet-system get pods") {
-			return first
+	k.Run("kubectl --namespace taintlet-system set resources daemonset/taintlet --limits=memory=80Mi")
+	plain := strings.Replace(script, " --force-conflicts", "", 1)
+	if bed.HelmForcesConflicts() {
+		out := k.Run("! " + strings.TrimSpace(plain) + " 2>&1")
+		t.Logf("$ %s%s", plain, out)
+		if !regexp.MustCompile(`conflict with "kubectl-set".*\.resources\.limits\.memory`).MatchString(out) {
+			t.Errorf("over an edit, an upgrade without --force-conflicts says\n%s", out)
 		}
+		plain = script
 	}
-	t.Fatal("the README has no script for Nodes that are dead")
-	return ""
+	t.Logf("$ %s%s", plain, k.Run(plain))
+	if got := k.Run("kubectl --namespace taintlet-system get daemonset taintlet -o jsonpath='{..limits.memory}'"); got != "64Mi" {
+		t.Errorf("after an upgrade the limit of memory is %s", got)
+	}
 }
 
 // With a dead Node the first command of Uninstall ends in time and says so. The
@@ -155,7 +180,7 @@ func TestUninstallWithADeadNode(t *testing.T) {
 			}
 		}
 	}
-	t.Log(k.Run(scripts[scriptForDeadNodes(t, scripts)]))
+	t.Log(k.Run(scripts[beginning(t, scripts, ofDeadNodes)]))
 	k.Run("kubectl --namespace taintlet-system wait --for=delete daemonset/taintlet --timeout=30s")
 }
 

@@ -52,7 +52,7 @@ func TestLint(t *testing.T) {
 		"monitoring": map[string]any{"podMonitor": true, "prometheusRules": true},
 	})
 	for _, args := range [][]string{nil, {"-f", values}} {
-		args = append([]string{"lint", bed.ChartFolder, "--strict", "--kube-version", "1.36"}, args...)
+		args = append([]string{"lint", bed.ChartFolder, "--strict", "--kube-version", "1.37"}, args...)
 		if out, err := exec.CommandContext(t.Context(), bed.Helm(t), args...).CombinedOutput(); err != nil {
 			t.Errorf("helm %s: %v\n%s", strings.Join(args, " "), err, out)
 		}

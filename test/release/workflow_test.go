@@ -78,7 +78,7 @@ func TestWorkflowPushesWhatTheChartPulls(t *testing.T) {
 	}
 
 	render := func(args ...string) string {
-		return run(t, os.Environ(), bed.Helm(t), append([]string{"template", "taintlet", filepath.Join(r.out, "taintlet-0.1.0.tgz"), "--kube-version=1.36"}, args...)...)
+		return run(t, os.Environ(), bed.Helm(t), append([]string{"template", "taintlet", filepath.Join(r.out, "taintlet-0.1.0.tgz"), "--kube-version=1.37"}, args...)...)
 	}
 	if want := "image: " + r.name + ":v9\n"; strings.Count(render("--set=image.tag=v9"), want) != 2 {
 		t.Errorf("with another tag the chart does not ask for %s", want)

@@ -60,12 +60,12 @@ func TestNothingIsAskedOfAServerThatDoesNotAnswer(t *testing.T) {
 
 // Who may not list Nodes is told so, and of nothing else that it were broken.
 func TestWithoutRightsItStops(t *testing.T) {
-	server := httptest.NewServer(refusing(`{"major": "1", "minor": "36", "gitVersion": "v1.36.3"}`, http.StatusForbidden, "Forbidden"))
+	server := httptest.NewServer(refusing(`{"major": "1", "minor": "37", "gitVersion": "v1.37.2"}`, http.StatusForbidden, "Forbidden"))
 	defer server.Close()
 	out, isWell, err := checked(t.Context(), t, Options{Config: &rest.Config{Host: server.URL}})
 	want := `cluster
 -------
-√ Kubernetes is v1.36.3, 1.30 or later
+√ Kubernetes is v1.37.2, 1.30 or later
 × the Nodes cannot be listed: list nodes : the permission to list nodes is missing (RBAC or an admission policy): no
     use an account that may list nodes
     https://github.com/taintlet/taintlet/blob/main/deploy/README.md#permissions
@@ -79,7 +79,7 @@ func TestWithoutRightsItStops(t *testing.T) {
 
 // Who waits is told once what for, and gets the last result when the time is over.
 func TestWaitEndsInTime(t *testing.T) {
-	server := httptest.NewServer(refusing(`{"major": "1", "minor": "36", "gitVersion": "v1.36.3"}`, http.StatusForbidden, "Forbidden"))
+	server := httptest.NewServer(refusing(`{"major": "1", "minor": "37", "gitVersion": "v1.37.2"}`, http.StatusForbidden, "Forbidden"))
 	defer server.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), retryAfter+retryAfter/2)
 	defer cancel()

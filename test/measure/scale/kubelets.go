@@ -274,7 +274,7 @@ func nodeObject(name string, number int) *corev1.Node {
 			},
 			NodeInfo: corev1.NodeSystemInfo{
 				MachineID: strings.Repeat("0123456789abcdef", 2), BootID: "boot-of-" + name, KernelVersion: "6.12.0-1-cloud-amd64",
-				OSImage: "Debian GNU/Linux 13 (trixie)", ContainerRuntimeVersion: "containerd://2.1.4", KubeletVersion: "v1.36.3",
+				OSImage: "Debian GNU/Linux 13 (trixie)", ContainerRuntimeVersion: "containerd://2.1.4", KubeletVersion: "v1.37.2",
 				OperatingSystem: "linux", Architecture: "amd64",
 			},
 		},
