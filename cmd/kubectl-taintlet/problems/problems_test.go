@@ -319,3 +319,11 @@ func TestVersionsBetweenReleases(t *testing.T) {
 		}
 	}
 }
+
+// What a silent agent noticed of the policy may be over.
+func TestASilentAgentsPolicyIsNoProblem(t *testing.T) {
+	silent := Node{Name: "n1", KeepFails: "the policy taintlet-keep fails: X", IsSilent: true}
+	if found := Find(Facts{Nodes: []Node{silent}, Now: now}); len(found) > 0 {
+		t.Errorf("%+v", found)
+	}
+}
