@@ -110,7 +110,8 @@ func (s *State) restore(t *turn) {
 	} else {
 		s.budget = bucket{}
 	}
-	s.eviction.at, s.keep = past(r.EvictedAt), line.keep(r.Keep)
+	s.eviction.at = past(r.EvictedAt)
+	s.keep = line.keep(r.Keep)
 	s.restoreSoft(t, r.Soft, line)
 	for i := range s.conditions {
 		c := &s.conditions[i]

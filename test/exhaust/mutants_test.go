@@ -61,7 +61,7 @@ func mutants() []mutant {
 		{"gate.go", `case s.pause.isEnding(d.Condition):`, `case false:`},
 		{"gate.go", `s.ledger.hasLanded() && t.now.Before(next)`, `s.ledger.hasLanded() && next.IsZero()`},
 		{"ledger.go", `if before.Produces(pair) && !policy.Produces(pair) && !slices.Contains(l.dropped, pair) {`, `if false {`},
-		{"ledger.go", `seen != l.landed && reached(seen, l.landed) {`, `seen != l.landed {`},
+		{"ledger.go", `seen != l.landed && reached(seen, l.landed)`, `seen != l.landed`},
 		{"ledger.go", `owned = l.stillOwned(node, owned)`, `_ = l.stillOwned(node, owned)`},
 		{"ledger.go", `l.revision = l.landed`, `_ = l.landed`},
 		{"ledger.go", `l.landed, l.owned, l.lost = seen, owned, nil`, `l.landed, l.owned = seen, owned`},

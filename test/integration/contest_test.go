@@ -157,19 +157,20 @@ func TestBothAreRemovedEverySecond(t *testing.T) {
 	t.Parallel()
 	c := keeping.require(t)
 	node, host := c.Register(t, "relentless"), fixtures.NewHost(t)
+	c.SetTaints(t, node.Name, dedicated)
 	a := startAgent(t, c, node.Name, host, quick)
 	host.Memory(2)
 	versions := follow(t, c, node.Name)
 	versions.wait(0, tainted(memoryKey))
 	others := removeForAMinute(t, c, node.Name, memoryKey, memoryStandIn)
-	c.WaitAgentEvent(t, node.Name, "TaintContested", "somebody removed "+memoryKey)
-	c.WaitAgentEvent(t, node.Name, "TaintWithdrawn", "somebody removed "+memoryStandIn)
+	c.WaitAgentEvent(t, node.Name, "TaintContested", "field manager hostile removed "+memoryKey)
+	c.WaitAgentEvent(t, node.Name, "TaintWithdrawn", "field manager hostile removed "+memoryStandIn)
 	removed := others.wait()
 	all := versions.since(0)
 	if removed != 4 || len(gone(all, memoryKey)) != 2 || len(gone(all, memoryStandIn)) != 2 {
 		t.Errorf("others removed %d taints; taints were\n%s", removed, show(all))
 	}
-	if now := all[len(all)-1]; len(now.Spec.Taints) != 0 {
+	if now := all[len(all)-1]; len(now.Spec.Taints) != 1 {
 		t.Errorf("taints = %v", now.Spec.Taints)
 	}
 	a.WaitMetric(`taintlet_notices_total{kind="TaintContested"} 1`)
