@@ -91,12 +91,19 @@ func (w *withPolicy) everHad(key string) bool {
 const memoryStandIn = "taintlet.dev/memory-pressure"
 
 // Before a stand-in is set the policy is looked up again: it may have been installed
-// since the last heartbeat.
+// since the last heartbeat. Then it is not used before API servers have loaded it.
 func TestPolicyIsLookedUpBeforeAStandIn(t *testing.T) {
 	runWithPolicy(t, func(t *testing.T, by map[probes.Condition]*probe, w *withPolicy) {
 		w.isThere.Store(true)
 		by[probes.MemoryPressure].set(probes.Degraded)
-		time.Sleep(10 * time.Second)
+		for before := w.lookups.Load(); w.lookups.Load() == before; {
+			time.Sleep(10 * time.Millisecond)
+		}
+		time.Sleep(2900 * time.Millisecond)
+		if w.has(corev1.TaintNodeMemoryPressure) {
+			t.Error("kept by a policy that may not be loaded")
+		}
+		time.Sleep(7 * time.Second)
 		if !w.has(corev1.TaintNodeMemoryPressure) || w.everHad(memoryStandIn) {
 			t.Errorf("kept %t, stand-in %t", w.has(corev1.TaintNodeMemoryPressure), w.everHad(memoryStandIn))
 		}
