@@ -193,7 +193,7 @@ func runInBubble(t *testing.T, a *agent.Agent, byCondition map[probes.Condition]
 	case *restored:
 		other.client = c
 	case *withPolicy:
-		other.client = c
+		other.beside = &beside{c, make(chan *taints.Node)}
 	default:
 		a.Client = c
 	}

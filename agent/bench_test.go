@@ -28,7 +28,7 @@ func newBenchLoop(b *testing.B) *loop {
 		Log: slog.New(slog.DiscardHandler), Instance: "bench", Boot: decide.Boot{ID: "boot", At: begin}, Now: time.Now, Version: "bench",
 	}, workers{})
 	l.newest = decide.Read(&taints.Node{Name: "bench", UID: "uid", ResourceVersion: "1"})
-	l.observePolicy(true)
+	l.observePolicy(node.PolicyAnswer{IsPresent: true, Version: "1"})
 	return l
 }
 

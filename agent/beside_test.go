@@ -3,6 +3,7 @@ package agent_test
 import (
 	"context"
 	"errors"
+	"strconv"
 	"testing"
 	"time"
 
@@ -39,7 +40,11 @@ func (b *beside) write(change func(*taints.Node)) {
 	b.mu.Lock()
 	node := b.node.Clone()
 	b.mu.Unlock()
-	node.ResourceVersion = "1000"
+	version, err := strconv.Atoi(node.ResourceVersion)
+	if err != nil {
+		panic(err)
+	}
+	node.ResourceVersion = strconv.Itoa(version + 1)
 	change(node)
 	b.versions <- node
 }

@@ -43,9 +43,10 @@ type loop struct {
 
 	state  decide.State
 	newest *decide.Node // nil: not seen yet, or there is none
+	seenAt time.Time    // when that version was
 	facts  taints.Facts
 	// answer is the newest one about the admission policy. pending are notices that wait
-	// with a stand-in for the next answer, since they name the taint.
+	// for the next one, since they name the taint.
 	answer    policyAnswer
 	pending   []decide.Notice
 	slot      decide.Slot
@@ -85,7 +86,7 @@ func (l *loop) run(ctx context.Context) error {
 	for _, c := range l.cfg.Conditions {
 		l.startProbe(ctx, c)
 	}
-	l.policy.Ask()
+	l.policy.Ask(true)
 	l.heartbeat = newHeartbeat(l.cfg.Heartbeat.Duration)
 	defer func() { l.heartbeat.Stop() }()
 	for {
@@ -110,8 +111,8 @@ func (l *loop) run(ctx context.Context) error {
 		case version := <-l.watch.Versions:
 			l.outbox.SignOfLife()
 			l.observeNode(version)
-		case present := <-l.policy.Answers:
-			l.observePolicy(present)
+		case answer := <-l.policy.Answers:
+			l.observePolicy(answer)
 		case l.slot = <-l.slots.Answers:
 			l.metrics.SlotIs(l.slot)
 		case r := <-l.outbox.Results:
@@ -120,7 +121,7 @@ func (l *loop) run(ctx context.Context) error {
 			l.heartbeat.Reset(pace.Jittered(l.cfg.Heartbeat.Duration))
 			in.Refresh = true
 			l.outbox.AllowRepeat()
-			l.policy.Ask()
+			l.policy.Ask(l.state.IsKeepFailing())
 		case r := <-l.reloads:
 			if r.err != nil {
 				l.refuse(r.err)
@@ -141,15 +142,14 @@ func (l *loop) run(ctx context.Context) error {
 func (l *loop) evaluate(in decide.Inputs) {
 	in.Facts, in.Slot, in.Peers = l.facts, l.slot, l.fleet.Peers()
 	if l.answer.isKnown && !l.answer.isAwaited { // before that, a wrong via would be written
-		in.Node = l.newest
+		in.Node, in.NodeAt = l.newest, l.seenAt
 	}
 	before := l.state
 	next, d := decide.Step(l.deciderPolicy, before, in, l.Now())
-	if l.answer.isTooOld(l.Now()) && standsInAnew(before.DesiredTaints(), next.DesiredTaints()) {
-		// The policy may have been installed since. Without the Node the evidence is
-		// taken in and nothing is decided to write.
+	if l.answer.isTooOld(before.DesiredTaints(), next.DesiredTaints(), d.Notices, l.Now()) {
+		// Without the Node the evidence is taken in and nothing is decided to write.
 		l.answer.isAwaited = true
-		l.policy.Ask()
+		l.policy.Ask(l.answer.isPresent)
 		in.Node = nil
 		next, d = decide.Step(l.deciderPolicy, before, in, l.Now())
 	}
@@ -158,7 +158,9 @@ func (l *loop) evaluate(in decide.Inputs) {
 	if !l.answer.isAwaited {
 		for _, notice := range l.pending {
 			l.report(notice, before.DesiredTaints())
-			l.react(notice)
+			if l.state.WhyNotWriting() != "" {
+				l.outbox.Withdraw() // it is the other agent's, or the newer release's, to write
+			}
 		}
 		l.pending = nil
 	}
@@ -189,19 +191,6 @@ func (l *loop) reportToFleet() {
 	l.metrics.FleetIs(l.fleet.Status(), l.fleet.Peers().Shares, l.cfg)
 }
 
-// react does what follows from a notice besides the report of it.
-func (l *loop) react(n decide.Notice) {
-	switch {
-	case n.Kind == decide.TaintLost && n.Via == taints.Kept:
-		// The policy may be gone. Until that is known nothing is written, so
-		// that at most one write is lost to the controller.
-		l.answer.isKnown = false
-		l.policy.Ask()
-	case l.state.WhyNotWriting() != "":
-		l.outbox.Withdraw() // it is the other agent's, or the newer release's, to write
-	}
-}
-
 // whyNotReady is empty when this agent is active for the Node and may write it.
 func (l *loop) whyNotReady() string {
 	switch {
@@ -213,13 +202,22 @@ func (l *loop) whyNotReady() string {
 	return cmp.Or(l.state.WhyNotWriting(), l.outbox.Refused())
 }
 
-// observePolicy takes in whether the admission policy is there.
-func (l *loop) observePolicy(isPresent bool) {
-	if !l.answer.isKnown || isPresent != l.answer.isPresent {
-		l.Log.Info("admission policy looked up", "name", taints.KeepPolicyName, "present", isPresent)
+// observePolicy takes in what is known of the admission policy. One that is new is not used
+// before API servers have loaded it: the first loss would make it one that fails.
+func (l *loop) observePolicy(answer node.PolicyAnswer) {
+	if l.answer.brings(answer, l.facts.KeepVersion) && l.answer.loading != answer {
+		l.answer.loading = answer
+		time.AfterFunc(loadedWithin, func() { l.policy.Ask(answer.Version != "") })
+		return
 	}
-	l.answer = policyAnswer{isKnown: true, isPresent: isPresent, at: l.Now()}
-	l.facts.KeepPolicy = isPresent
+	if !l.answer.isKnown || answer.IsPresent != l.answer.isPresent {
+		l.Log.Info("admission policy looked up", "name", taints.KeepPolicyName, "present", answer.IsPresent)
+	}
+	l.answer = policyAnswer{isKnown: true, isPresent: answer.IsPresent, at: l.Now()}
+	l.facts.KeepPolicy = answer.IsPresent
+	if answer.Version != "" {
+		l.facts.KeepVersion = answer.Version
+	}
 }
 
 // observeNode takes in a version of the Node unless a newer one is known already: a
@@ -239,7 +237,7 @@ func (l *loop) observeNode(version *taints.Node) {
 
 // setNode takes a version of the Node for the newest.
 func (l *loop) setNode(version *taints.Node) {
-	l.newest = decide.Read(version)
+	l.newest, l.seenAt = decide.Read(version), l.Now()
 	l.reported.Put(version)
 }
 

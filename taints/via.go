@@ -61,8 +61,10 @@ type Facts struct {
 	// LifecycleController: a node-lifecycle-controller reconciles the
 	// well-known pairs. False only where the operator says so.
 	LifecycleController bool
-	// KeepPolicy: the binding of deploy/keep.yaml is there.
-	KeepPolicy bool
+	// KeepPolicy: the binding of deploy/keep.yaml is there. KeepVersion changes with the
+	// binding and with the policy.
+	KeepPolicy  bool
+	KeepVersion string
 	// StandInPrefix is the DNS prefix of stand-in keys.
 	StandInPrefix string
 }

@@ -113,6 +113,9 @@ func (s *State) observeNode(t *turn) bool {
 		s.standBy(t)
 		return false
 	}
+	if s.ledger.sets(node) && node.record.Instance.Name == s.active.instance.Name {
+		s.ledger.setAt = t.in.NodeAt
+	}
 	s.ledger.land(node)
 	return true
 }

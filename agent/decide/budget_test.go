@@ -3,7 +3,9 @@ package decide_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -25,11 +27,14 @@ import (
 //     and one may be under way at the start. The end of a person's pause takes
 //     a token; a taint removed during the pause is noted, and set again at its
 //     end: two writes. Taking over from an agent that fell silent is one write
-//     in three heartbeats at most, and so below all else. So at most
-//     3·M + 4 + 3·R·(1 + t/24) with R rules, whatever others do to the Node.
+//     in three heartbeats at most, and so below all else. A policy that fails is
+//     used once a day: one write sets the own keys of all rules, and one the kept
+//     pairs a day later. So at most 3·M + 4 + (3·R + 2)·(1 + t/24) with R rules,
+//     whatever others do to the Node.
 //
 // Not bounded by us: new Node objects, starts of the agent, and changes of
-// configuration or policy. Each is one write.
+// configuration. Each is one write. So is a change of the policy, and one more if
+// it fails then.
 
 func tokensIn(b decide.WriteBudget, t time.Duration) int {
 	return b.Burst + int(t/b.Interval.Duration)
@@ -40,7 +45,7 @@ func levelBound(b decide.WriteBudget, t time.Duration, conditions int) int {
 }
 
 func writeBound(cfg *decide.Policy, t time.Duration) int {
-	return 3*tokensIn(cfg.WriteBudget, t) + 4 + 3*len(cfg.Rules)*(1+int(t/(24*time.Hour)))
+	return 3*tokensIn(cfg.WriteBudget, t) + 4 + (3*len(cfg.Rules)+2)*(1+int(t/(24*time.Hour)))
 }
 
 // restless makes everything fast that the bucket has to bound alone.
@@ -223,7 +228,12 @@ func attacks() map[string]func(*taints.Node, *rand.Rand) {
 	strip := func(n *taints.Node, _ *rand.Rand) { n.Taints = nil }
 	old := ""
 	all := map[string]func(*taints.Node, *rand.Rand){
-		"takes the taints off":     strip,
+		"takes the taints off":                   strip,
+		"takes the taints off as the controller": func(n *taints.Node, _ *rand.Rand) { n.Taints, n.LastWriter = nil, "kube-controller-manager" },
+		"takes kept taints off as the controller": func(n *taints.Node, _ *rand.Rand) {
+			n.LastWriter = "kube-controller-manager"
+			n.Taints = slices.DeleteFunc(slices.Clone(n.Taints), func(t taints.Taint) bool { return strings.HasPrefix(t.Key, "node.kubernetes.io/") })
+		},
 		"takes one taint off":      func(n *taints.Node, r *rand.Rand) { n.Taints = without(n.Taints, r) },
 		"strips the record":        func(n *taints.Node, _ *rand.Rand) { delete(n.Annotations, taints.RecordAnnotation) },
 		"writes nonsense":          func(n *taints.Node, _ *rand.Rand) { n.Annotations[taints.RecordAnnotation] = "nonsense" },
@@ -243,6 +253,9 @@ func attacks() map[string]func(*taints.Node, *rand.Rand) {
 				n.Taints = nil
 			}
 		},
+		"forges that the policy fails": func(n *taints.Node, r *rand.Rand) {
+			forge(n, "keep", fmt.Sprintf(`{"lost":"node.kubernetes.io/memory-pressure:NoSchedule","version":"%d","until":%d}`, r.IntN(2), r.Int64()))
+		},
 		"forges nothing owned": func(n *taints.Node, _ *rand.Rand) { forge(n, "owned", "[]") },
 		"puts an old record back": func(n *taints.Node, r *rand.Rand) {
 			if old == "" || r.IntN(100) == 0 {
@@ -251,7 +264,7 @@ func attacks() map[string]func(*taints.Node, *rand.Rand) {
 			n.Annotations[taints.RecordAnnotation] = old
 		},
 	}
-	names := []string{"pauses, takes the taints off and resumes", "takes one taint off", "strips the record", "forges any revision", "empties what is held", "forges nothing owned"}
+	names := []string{"pauses, takes the taints off and resumes", "takes one taint off", "strips the record", "forges any revision", "empties what is held", "forges nothing owned", "takes the taints off as the controller"}
 	mixed := make([]func(*taints.Node, *rand.Rand), 0, len(names))
 	for _, name := range names {
 		mixed = append(mixed, all[name])

@@ -34,6 +34,9 @@ const (
 	kept    = "node.kubernetes.io/memory-pressure:NoSchedule"
 	evicts2 = "node.kubernetes.io/memory-pressure:NoExecute"
 	stand   = "taintlet.dev/memory-pressure:NoSchedule"
+
+	byPerson     = "others remove " + kept + " by kubectl-taint"
+	byController = "others remove " + kept + " by kube-controller-manager"
 )
 
 // starts are the states to begin with. The first restart makes an agent whose other probes
@@ -58,8 +61,9 @@ func starts() []origin {
 		from("evicting", evicting...),
 		from("evicting, slot unknown", with(evicting, "slot unknown")...),
 		from("vetoed", with(evicting, "others remove "+evicts2)...),
-		from("contested", with(tainted, "others remove "+kept, "+10s", "others remove "+kept)...),
-		from("withdrawn", with(tainted, "others remove "+kept, "+10s", "others remove "+kept, "+10s", "others remove "+stand, "+10s", "others remove "+stand)...),
+		from("policy fails", with(tainted, byController)...),
+		from("contested", with(tainted, byPerson, "+10s", byPerson)...),
+		from("withdrawn", with(tainted, byPerson, "+10s", byPerson, "+10s", "others remove "+stand, "+10s", "others remove "+stand)...),
 		from("paused and tainted", with(tainted, "others annotate taintlet.dev/paused=true")...),
 		from("paused and bad", with([]string{"others annotate taintlet.dev/paused=true"}, tainted...)...),
 		from("pause waits for a token to end", with([]string{"config budget 1 10m", "others annotate taintlet.dev/paused=true"}, with(tainted, "others annotate taintlet.dev/paused-", "others annotate taintlet.dev/paused=true", "memory bad", "others annotate taintlet.dev/paused-")...)...),
@@ -93,6 +97,7 @@ func alphabets() []alphabet {
 		{name: "people", events: []string{"memory certain", "memory ok", "+2m", "+10m", "others annotate taintlet.dev/paused=true", "others annotate taintlet.dev/paused-", "others remove " + kept, "restart"}},
 		{name: "eviction", events: []string{"config critical memory", "memory critical", "memory ok", "memory unknown", "+1m", "+1h", "slot none", "slot held", "slot unknown", "others remove " + evicts2, "restart"}},
 		{name: "cluster", events: []string{"memory certain", "memory ok", "+2m", "policy absent", "policy present", "config drop memory", "config default", "config rule memory example.com/low:NoSchedule", "restart", "others remove " + kept}},
+		{name: "policy fails", events: []string{"memory certain", "memory ok", "+2s", "+2m", "policy changes", "policy absent", "policy present", "restart", byController, byPerson, "others remove " + kept, "others annotate taintlet.dev/paused=true", "others annotate taintlet.dev/paused-"}},
 		{name: "two agents", events: []string{"memory certain", "memory ok", "+2m", "+10m", "agent first", "agent second", "restart", "others remove " + kept}},
 		{name: "two conditions", events: []string{"memory certain", "memory ok", "disk certain", "disk ok", "+2m", "+10m", "others remove " + kept, "restart"}},
 		{name: "conditions written", events: []string{"pid ok", "network ok", "disk ok", "memory certain", "memory ok", "heartbeat", "+1m", "+2m", "restart"}},

@@ -105,6 +105,8 @@ type Inputs struct {
 	// Node is the newest version seen, not changed between Steps by anybody;
 	// nil while there is none.
 	Node *Node
+	// NodeAt is when that version was seen; zero: now.
+	NodeAt time.Time
 	// Facts of the cluster.
 	Facts taints.Facts
 	// Written: what the last Decision desired was written to Node.

@@ -33,6 +33,10 @@ type judge struct {
 	isUncertain bool
 	// due are removals of which the next step has to tell.
 	due []taints.Pair
+	// keepFailed is the version of the policy with which the node-lifecycle-controller removed a
+	// kept pair, until when no pair may be kept by it.
+	keepFailed string
+	keepUntil  time.Time
 	// evictedAt is when a NoExecute taint was most recently written; zero: never.
 	evictedAt time.Time
 	// process is the model of the process that sees the events, agents those of the others.
@@ -55,7 +59,11 @@ type loss struct {
 type process struct {
 	// isRunning: it has read its Node and may write it. hasLanded: a write of it is there.
 	isRunning, hasLanded bool
-	evidence             [4]evidence
+	// set is the record of its newest write that set a taint, seenAt when that was seen on the
+	// Node; zero: it was not.
+	set      string
+	seenAt   time.Time
+	evidence [4]evidence
 	// spent is how many tokens were taken since the last write, beside those for levels.
 	// isChanged: something else than a removal was decided since then.
 	spent     int
@@ -157,6 +165,9 @@ func (j *judge) decided(w *world, before *decide.State, in decide.Inputs, d deci
 			p.evidence[i].add(graded(w.policy, o), w.time())
 		}
 	}
+	if in.Node != nil && p.seenAt.IsZero() && p.set != "" && in.Node.Annotations[taints.RecordAnnotation] == p.set {
+		p.seenAt = w.time()
+	}
 	wasRunning := p.isRunning
 	p.isRunning = w.state.WhyNotWriting() == "" && (wasRunning || in.Node != nil)
 	if p.isRunning && !wasRunning {
@@ -172,6 +183,9 @@ func (j *judge) decided(w *world, before *decide.State, in decide.Inputs, d deci
 		if d.Desired != nil {
 			j.fail("it writes, and it must not: %s", w.state.WhyNotWriting())
 		}
+	}
+	if !w.facts.KeepPolicy {
+		j.keepFailed = ""
 	}
 	if p.policy != w.policy || p.facts != w.facts {
 		p.policy, p.facts, p.isChanged = w.policy, w.facts, true
@@ -300,6 +314,9 @@ func (j *judge) objection(w *world, in decide.Inputs, desired *taints.Desired) s
 			continue
 		}
 		e, isEviction := &j.process.evidence[indexOf(d.Condition)], d.Pair.Effect == taints.NoExecute
+		if d.Via == taints.Kept && j.keepFails(w) {
+			return fmt.Sprintf("%s is to be kept by a policy that has failed", d.Pair)
+		}
 		recorded, paused := w.memo.status(w.node).Conditions[d.Condition].Level, decide.PausedBy(in.Node.Node, w.policy, d.Condition)
 		switch {
 		case !e.wasBad && recorded <= probes.OK:
@@ -353,6 +370,11 @@ func (j *judge) wrote(w *world, before, after *taints.Node, written *job) {
 			if pair.Effect == taints.NoExecute {
 				j.evictedAt = w.time()
 			}
+		}
+	}
+	for _, t := range after.Taints {
+		if written != w.late && !before.Has(t.Pair()) {
+			j.process.set, j.process.seenAt = after.Annotations[taints.RecordAnnotation], time.Time{}
 		}
 	}
 	j.forget(after)
@@ -421,6 +443,11 @@ func (j *judge) othersChanged(w *world, next *taints.Node) {
 		if isLost && (d.IsSoft() || isManual(w.policy, d)) {
 			continue
 		}
+		if isLost && isSeen && j.isControllers(w, d, next, isPaused) {
+			j.due = append(slices.Clip(j.due), d.Pair)
+			j.keepFailed, j.keepUntil = w.facts.KeepVersion, now.Add(24*time.Hour)
+			continue
+		}
 		if !isLost || !isSeen || isPaused {
 			j.isUncertain = j.isUncertain || isLost
 			continue
@@ -446,6 +473,24 @@ func (j *judge) othersChanged(w *world, next *taints.Node) {
 		j.isUncertain = j.isUncertain || !next.Has(pair) && !isDesired(pair)
 	}
 	j.forget(next)
+}
+
+// isControllers reports whether it was the node-lifecycle-controller that removed a pair
+// which the policy was to keep.
+func (j *judge) isControllers(w *world, d decide.DesiredTaint, next *taints.Node, isPaused bool) bool {
+	switch by := next.LastWriter; {
+	case d.Via != taints.Kept || !w.facts.KeepPolicy || j.keepFails(w) || !slices.Contains(taints.HeldKeys(next), d.Pair.Key):
+		return false
+	case by == "":
+		return !isPaused && !j.process.seenAt.IsZero() && w.time().Sub(j.process.seenAt) <= 2*time.Second
+	default:
+		return by == "kube-controller-manager" || by == "k3s"
+	}
+}
+
+// keepFails reports whether no pair may be kept now.
+func (j *judge) keepFails(w *world) bool {
+	return j.keepFailed != "" && j.keepFailed == w.facts.KeepVersion && w.time().Before(j.keepUntil)
 }
 
 // forever plays samples of one kind for some hours, with everything else as it is, and
@@ -512,7 +557,9 @@ func (j *judge) settled(w *world, kind string) {
 			continue
 		}
 		isBanned := slices.ContainsFunc(j.bans, func(b ban) bool { return b.condition == rule.Condition })
-		_, resolved := taints.Resolve(pair, w.facts)
+		facts := w.facts
+		facts.KeepPolicy = facts.KeepPolicy && !j.keepFails(w)
+		_, resolved := taints.Resolve(pair, facts)
 		switch {
 		case isBanned, j.isUncertain:
 		case !w.node.Has(resolved):

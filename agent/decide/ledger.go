@@ -39,6 +39,8 @@ type ledger struct {
 	// owned are our pairs on the Node when it was last seen with our record;
 	// lost are those of them that others removed since. They count once.
 	owned, lost []taints.Pair
+	// setAt is when this process most recently saw a taint on the Node that it had set.
+	setAt time.Time
 	// dropped are pairs that this process desired until a new configuration
 	// stopped asking for them. They may be removed: this process knows
 	// that they are its own, and does not have to believe the record.
@@ -63,6 +65,7 @@ type decision struct {
 	desired       []DesiredTaint
 	freed         string // by startup
 	repairEndedAt time.Time
+	keep          keepFailure
 }
 
 // follow takes in the configuration. It remembers our pairs, on the Node or on
@@ -101,11 +104,25 @@ func (l *ledger) begin(uid string) {
 	l.uid, l.owned, l.lost, l.landed = uid, nil, nil, 0
 }
 
+// isNews reports whether the Node carries a record that was not taken in yet.
+func (l *ledger) isNews(node *Node) bool {
+	seen := node.record.Revision
+	return node.recordErr == nil && seen > 0 && seen != l.landed && reached(seen, l.landed)
+}
+
+// sets reports whether a write has set a desired taint on the Node, which was not there when
+// the record was last taken in, or was lost since.
+func (l *ledger) sets(node *Node) bool {
+	return l.isNews(node) && slices.ContainsFunc(l.desired, func(d DesiredTaint) bool {
+		return node.Has(d.Pair) && (!slices.Contains(l.owned, d.Pair) || slices.Contains(l.lost, d.Pair))
+	})
+}
+
 // land takes in the record that the Node carries.
 func (l *ledger) land(node *Node) {
 	seen := node.record.Revision
 	// What is ours is read once for each revision: a forged list costs nothing.
-	if node.recordErr == nil && seen > 0 && seen != l.landed && reached(seen, l.landed) {
+	if l.isNews(node) {
 		owned := l.credible(node.record.Owned)
 		if seen != l.revision { // nor does one with another revision
 			owned = l.stillOwned(node, owned)

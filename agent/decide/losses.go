@@ -11,7 +11,8 @@ import (
 // pairs somebody removed from the Node, whatever else is being decided. What a
 // person removes while the condition is paused is not disputed: they have
 // already said that they decide. Nor is what goes during maintenance. A NoExecute taint is
-// vetoed even so: it must not return when the pause ends.
+// vetoed even so: it must not return when the pause ends. What the node-lifecycle-controller
+// removes although the policy is there is nobody's decision.
 func (s *State) countLosses(t *turn) {
 	l, node := &s.ledger, t.in.Node
 	for _, d := range l.desired {
@@ -20,34 +21,40 @@ func (s *State) countLosses(t *turn) {
 		}
 		pair := d.Pair
 		isPaused := s.pause.has(d.Condition) && pair.Effect != taints.NoExecute && !d.manual
-		if !slices.Contains(l.owned, pair) || slices.Contains(l.lost, pair) || node.Has(pair) || isPaused {
+		if !slices.Contains(l.owned, pair) || slices.Contains(l.lost, pair) || node.Has(pair) {
+			continue
+		}
+		isBroken := s.losesKept(t, d)
+		if isPaused && !isBroken {
 			continue
 		}
 		l.lost = append(slices.Clip(l.lost), pair)
 		switch c := s.conditions.of(d.Condition); {
+		case isBroken:
 		case c == nil: // its section was dropped from the configuration
-			t.notifyLost(d, 1)
+			t.notifyLost(d, node.LastWriter, 1)
 		case d.manual:
 			s.acknowledge(t, c, d)
 		default:
 			c.lose(t, d, c.disputeOf(d.Level))
 		}
 	}
+	t.in.Facts.KeepPolicy = t.in.Facts.KeepPolicy && !s.IsKeepFailing()
 }
 
 // lose counts that somebody removed a taint of the condition, and how far its rule gives way.
 func (c *condition) lose(t *turn, d DesiredTaint, dispute *dispute) {
 	by, before := t.in.Node.LastWriter, dispute.stage
 	c.removals = oneMore(c.removals, by, t.now)
-	t.notifyLost(d, c.removals.Count)
+	t.notifyLost(d, by, c.removals.Count)
 	if *dispute = dispute.lose(d.Pair, d.standIn, t.now); dispute.stage != before {
 		t.notify(disputeNotice(d, by, dispute.stage))
 	}
 }
 
 // notifyLost tells who removed a taint. It is that removal of its condition within a day.
-func (t *turn) notifyLost(d DesiredTaint, count int) {
-	by, lost := t.in.Node.LastWriter, d.Taint()
+func (t *turn) notifyLost(d DesiredTaint, by string, count int) {
+	lost := d.Taint()
 	t.notify(Notice{Kind: TaintLost, Condition: d.Condition, Taint: lost, Via: d.Via, By: by, Count: count, Message: describe.Lost(by, lost)})
 }
 

@@ -22,6 +22,7 @@ func (s *State) record(owned []taints.Pair) record {
 		Owned:         owned,
 		Freed:         s.startup.freed,
 		Soft:          s.softRecord(),
+		Keep:          s.boot.keep(s.keep),
 		RepairEndedAt: s.boot.since(s.hostRepair.endedAt),
 		Conditions:    make(map[probes.Condition]recordCondition, len(s.conditions)),
 	}
@@ -56,7 +57,7 @@ func (s *State) isRevisionDue(t *turn) bool {
 	}
 	d := &l.decided
 	switch {
-	case s.soft.budget != s.soft.recorded || d.budget != s.budget || d.freed != s.startup.freed || d.repairEndedAt != s.hostRepair.endedAt || !slices.Equal(d.desired, l.desired):
+	case s.soft.budget != s.soft.recorded || d.budget != s.budget || d.freed != s.startup.freed || d.repairEndedAt != s.hostRepair.endedAt || d.keep != s.keep || !slices.Equal(d.desired, l.desired):
 		return true
 	case l.revision == 0: // without a record, a restart would not know what is ours on the Node
 		return len(l.owned) > 0 && t.in.Node.recordErr == nil && t.in.Node.record.Revision == 0
@@ -70,7 +71,7 @@ func (s *State) revise(t *turn) {
 	l := &s.ledger
 	l.revise(t.now)
 	s.soft.recorded = s.soft.budget
-	l.decided = decision{l.uid, s.active.instance, s.budget, l.desired, s.startup.freed, s.hostRepair.endedAt}
+	l.decided = decision{l.uid, s.active.instance, s.budget, l.desired, s.startup.freed, s.hostRepair.endedAt, s.keep}
 	for i := range s.conditions {
 		c := &s.conditions[i]
 		c.recorded, c.summary = c.remembered(), c.summarize(s.outlook(t, c), s.boot, t.now)
@@ -109,7 +110,7 @@ func (s *State) restore(t *turn) {
 	} else {
 		s.budget = bucket{}
 	}
-	s.eviction.at = past(r.EvictedAt)
+	s.eviction.at, s.keep = past(r.EvictedAt), line.keep(r.Keep)
 	s.restoreSoft(t, r.Soft, line)
 	for i := range s.conditions {
 		c := &s.conditions[i]

@@ -38,6 +38,8 @@ func stories() []struct{ title, text string } {
 		{"no rule", "0s config drop memory\n" + set},
 		{"removed once", set + "10s others remove node.kubernetes.io/memory-pressure:NoSchedule"},
 		{"removed once, without a token", "0s config budget 1 10m\n" + set + "2m others remove node.kubernetes.io/memory-pressure:NoSchedule\n4m others remove node.kubernetes.io/memory-pressure:NoSchedule"},
+		{"the policy fails", set + "2s others remove node.kubernetes.io/memory-pressure:NoSchedule by kube-controller-manager"},
+		{"the policy fails without a rule that it would keep", "0s config drop disk\n" + set + "2s others remove node.kubernetes.io/memory-pressure:NoSchedule by kube-controller-manager\n3s disk certain"},
 		{"contested", contest},
 		{"withdrawn", contest + "30s others remove taintlet.dev/memory-pressure:NoSchedule\n40s others remove taintlet.dev/memory-pressure:NoSchedule"},
 		{"withdrawn, then paused and resumed", contest + "30s others remove taintlet.dev/memory-pressure:NoSchedule\n40s others remove taintlet.dev/memory-pressure:NoSchedule\n" +

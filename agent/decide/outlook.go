@@ -27,6 +27,7 @@ func (s *State) outlook(t *turn, c *condition) describe.Outlook {
 	if d := *c.disputeOf(probes.Degraded); d.stage == standIn && t.policy.Asks(c.name, probes.Degraded) {
 		o.StandIn, o.Until = true, d.until
 	}
+	o.KeepFails = s.KeepFails(t.policy, c.name)
 	if held, until := s.gate(t, c, probes.Degraded); held != "" {
 		o.Held, o.Until = held, until
 	} else if s.wantsToEvict(t, c) {

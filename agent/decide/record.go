@@ -64,6 +64,8 @@ type record struct {
 	EvictedAt *time.Duration `json:"evictedAt,omitempty"`
 	// Soft is about soft taints.
 	Soft *recordSoft `json:"soft,omitempty"`
+	// Keep says that the admission policy fails.
+	Keep *recordKeep `json:"keep,omitempty"`
 	// RepairEndedAt is when the host most recently no longer needed a repair.
 	RepairEndedAt *time.Duration                       `json:"repairEndedAt,omitempty"`
 	Conditions    map[probes.Condition]recordCondition `json:"conditions"`
@@ -84,6 +86,12 @@ type recordDispute struct {
 	Stage  stage          `json:"stage,omitempty"`
 	Until  *time.Duration `json:"until,omitempty"`
 	LostAt *time.Duration `json:"lostAt,omitempty"`
+}
+
+type recordKeep struct {
+	Lost    taints.Pair   `json:"lost"`
+	Version string        `json:"version"`
+	Until   time.Duration `json:"until"`
 }
 
 // parseRecord reads the annotation. An absent one is an empty record.
@@ -147,6 +155,31 @@ func (l timeline) dispute(saved recordDispute) dispute {
 // dispute returns what the record says of one.
 func (b Boot) dispute(d dispute) recordDispute {
 	return recordDispute{d.stage, b.since(d.until), b.since(d.lostAt)}
+}
+
+// keep returns the failure of the admission policy that the record remembers. No forged one
+// lasts longer than a real one, or names a taint that no controller removes.
+func (l timeline) keep(saved *recordKeep) keepFailure {
+	if !saved.isPossible() {
+		return keepFailure{}
+	}
+	return keepFailure{saved.Lost, saved.Version, earlier(l.at(saved.Until), l.now.Add(keepAgainAfter))}
+}
+
+func (r *recordKeep) isPossible() bool {
+	if r == nil {
+		return false
+	}
+	_, isReconciled := taints.LifecycleCondition(r.Lost)
+	return isReconciled
+}
+
+// keep returns what the record says of a failure of the admission policy; nil: there is none.
+func (b Boot) keep(f keepFailure) *recordKeep {
+	if f == (keepFailure{}) {
+		return nil
+	}
+	return &recordKeep{f.lost, f.version, f.until.Sub(b.At)}
 }
 
 // timeline returns that of the record.

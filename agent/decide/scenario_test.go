@@ -137,7 +137,7 @@ func newWorld() *world {
 	w := &world{
 		cfg:    config.Default(),
 		policy: config.Default().Policy(),
-		facts:  taints.Facts{LifecycleController: true, KeepPolicy: true, StandInPrefix: taints.DefaultStandInPrefix},
+		facts:  taints.Facts{LifecycleController: true, KeepPolicy: true, KeepVersion: "1", StandInPrefix: taints.DefaultStandInPrefix},
 		slot:   decide.SlotHeld,
 		apiUp:  true,
 		agents: map[string]decide.State{},
@@ -295,6 +295,9 @@ func (w *world) take(job *job) outcome {
 		return isRefused
 	}
 	after := desired.ApplyTo(before)
+	if !taints.Equal(before.Taints, after.Taints) {
+		after.LastWriter = ""
+	}
 	stamp(before, after, desired.Conditions, epoch().Add(w.now))
 	if !w.isQuiet {
 		w.tellWrite(desired, before, after)
@@ -556,6 +559,10 @@ func verbs() map[string]func(w *world, args []string) error {
 			})
 		},
 		"policy": func(w *world, args []string) error {
+			if args[0] == "changes" {
+				w.facts.KeepVersion += "1"
+				return nil
+			}
 			return choose(args[0], "present", "absent", func(present bool) { w.facts.KeepPolicy = present })
 		},
 		"slot": func(w *world, args []string) error {
@@ -689,8 +696,8 @@ func choose(word, yes, no string, use func(bool)) error {
 	return nil
 }
 
-// others changes the Node as anybody else might: remove PAIR, add PAIR,
-// annotate KEY=VALUE, annotate KEY- (removes it).
+// others changes the Node as anybody else might: remove PAIR, remove PAIR by FIELDMANAGER,
+// add PAIR, annotate KEY=VALUE, annotate KEY- (removes it).
 func (w *world) others(args []string) error {
 	node := w.node.Clone()
 	if node.Annotations == nil {
@@ -711,6 +718,7 @@ func (w *world) others(args []string) error {
 			break
 		}
 		node.Taints, _, _ = taints.Plan(node.Taints, []taints.Pair{pair}, nil)
+		node.LastWriter = args[3]
 	case "annotate":
 		key, value, found := strings.Cut(strings.TrimSpace(strings.Join(args[1:], " ")), "=")
 		if found {
@@ -726,6 +734,8 @@ func (w *world) others(args []string) error {
 		node.Condition(decide.RepairType).Status = taints.ConditionStatus(args[1])
 	case "label":
 		node.Labels = map[string]string{args[1]: ""}
+	case "cordon", "uncordon":
+		node.IsUnschedulable = args[0] == "cordon"
 	default:
 		return fmt.Errorf("others %q", args[0])
 	}

@@ -23,6 +23,7 @@ type State struct {
 	startup    startup
 	hostRepair hostRepair
 	soft       soft
+	keep       keepFailure
 }
 
 // New returns the State of an agent that has just started and seen nothing.

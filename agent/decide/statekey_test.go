@@ -66,7 +66,7 @@ var fields = map[string]how{
 	"ledger.decidedAt": {act: dropped}, "ledger.decidedTime": {act: dropped}, "record.Time": {act: dropped}, "record.At": {act: dropped},
 	"recordCondition.summary": {act: dropped}, "Boot.At": {act: dropped}, "eviction.waits": {act: plain},
 	"Observation.Message": {act: dropped}, "condition.unknownNotified": {old: time.Hour},
-	"removals.At": {act: dropped}, "Node.ResourceVersion": {act: dropped}, "Node.LastWriter": {act: dropped},
+	"removals.At": {act: dropped}, "Node.ResourceVersion": {act: dropped},
 	"signOfLife.record": {act: dropped}, "process.policy": {act: plain},
 
 	"ledger.revision": {act: revision}, "ledger.landed": {act: revision}, "ledger.plannedFor": {act: revision}, "record.Revision": {act: revision}, "active.source": {act: revision},
@@ -74,6 +74,8 @@ var fields = map[string]how{
 	"instance.StartedAt": {act: sinceBoot, old: time.Second}, "record.TokensAt": {act: sinceBoot, old: time.Second}, "record.EvictedAt": {act: sinceBoot, old: time.Hour},
 	"record.RepairEndedAt": {act: sinceBoot, old: 2 * time.Hour}, "recordCondition.SetAt": {act: sinceBoot, old: 6 * time.Hour},
 	"recordDispute.Until": {act: sinceBoot, old: time.Second}, "recordDispute.LostAt": {act: sinceBoot, old: 61 * time.Second},
+
+	"recordKeep.Until": {act: sinceBoot, old: time.Second},
 
 	"Debouncer.window": {act: window}, "process.spent": {act: some},
 	"Debouncer.held": {act: atMost, old: time.Hour}, "evidence.held": {act: atMost, old: 2 * time.Minute}, "fault.goodFor": {act: atMost, old: 2 * time.Minute},
@@ -84,7 +86,8 @@ var fields = map[string]how{
 	"ledger.policySince": {old: 301 * time.Second}, "eviction.at": {old: time.Hour}, "report.updates": {old: 61 * time.Second},
 	"active.heardAt": {old: 16 * time.Minute}, "signOfLife.heartbeat": {old: time.Hour},
 	"NodeCondition.LastHeartbeatTime": {old: 20 * time.Minute}, "NodeCondition.LastTransitionTime": {old: 20 * time.Minute},
-	"evidence.at": {old: 12 * time.Minute}, "loss.at": {old: 61 * time.Second}, "ban.until": {old: time.Second}, "judge.evictedAt": {old: time.Hour},
+	"evidence.at": {old: 12 * time.Minute}, "loss.at": {old: 61 * time.Second}, "process.set": {act: dropped}, "process.seenAt": {old: 3 * time.Second},
+	"keepFailure.until": {old: time.Second}, "ledger.setAt": {old: 3 * time.Second}, "ban.until": {old: time.Second}, "judge.evictedAt": {old: time.Hour},
 }
 
 // veryOld is the age beyond which other times are the same: no rule looks back for longer than a day.
@@ -302,10 +305,11 @@ func (k *keyer) key(w *world) uint64 {
 	j := &w.judge
 	k.whole(reflect.ValueOf(&j.process), how{})
 	k.whole(reflect.ValueOf([]any{}), how{})
-	for _, part := range []reflect.Value{reflect.ValueOf(j.ours), reflect.ValueOf(j.either), reflect.ValueOf(j.bans), reflect.ValueOf(j.losses), reflect.ValueOf(j.due)} {
+	for _, part := range []reflect.Value{reflect.ValueOf(j.ours), reflect.ValueOf(j.either), reflect.ValueOf(j.bans), reflect.ValueOf(j.losses), reflect.ValueOf(j.due), reflect.ValueOf(j.keepFailed)} {
 		k.whole(part, how{old: veryOld})
 	}
 	k.whole(reflect.ValueOf(j.evictedAt), fields["judge.evictedAt"])
+	k.whole(reflect.ValueOf(j.keepUntil), how{old: time.Second})
 	return maphash.Bytes(seed, k.out)
 }
 

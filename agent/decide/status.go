@@ -17,6 +17,8 @@ type Status struct {
 	Owned []taints.Pair
 	// Soft has the soft taints of the record, by pair, with their conditions.
 	Soft map[taints.Pair]probes.Condition
+	// KeepFails says that the admission policy fails; empty: the agent did not notice that.
+	KeepFails string
 	// Conditions has those of the record, by name.
 	Conditions map[probes.Condition]ConditionStatus
 }
@@ -54,6 +56,9 @@ func ReadStatus(node *taints.Node) (Status, error) {
 	s := Status{
 		Agent: r.Instance.Name, Owned: r.Owned,
 		Conditions: make(map[probes.Condition]ConditionStatus, len(r.Conditions)), Soft: r.Soft.pairs(),
+	}
+	if r.Keep.isPossible() {
+		s.KeepFails = describe.KeepFails(r.Keep.Lost)
 	}
 	for name, c := range r.Conditions {
 		s.Conditions[name] = ConditionStatus{

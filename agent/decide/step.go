@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -18,13 +19,17 @@ func Step(policy *Policy, s State, in Inputs, now time.Time) (State, Decision) {
 	s.budget, s.ledger.decided.budget = s.budget.within(policy.WriteBudget, now), s.ledger.decided.budget.within(policy.WriteBudget, now)
 	s.ledger.follow(policy, now)
 	s.soft = s.soft.following(policy, now)
+	t.in.NodeAt = cmp.Or(in.NodeAt, now)
 	if in.Node != nil {
-		t.in.Facts.KeepPolicy = in.Facts.KeepPolicy && heldFits(t)
-		if s.mayTakeOver(t) {
+		takesOver := s.mayTakeOver(t)
+		if takesOver {
 			s.restore(t)
 			s.restoreValues(t)
+		}
+		s.followKeep(t)
+		if takesOver {
 			s.ledger.desired = s.asked(t)
-			s.ledger.decided = decision{budget: s.budget, desired: s.ledger.desired, repairEndedAt: s.hostRepair.endedAt}
+			s.ledger.decided = decision{budget: s.budget, desired: s.ledger.desired, repairEndedAt: s.hostRepair.endedAt, keep: s.keep}
 		}
 	}
 	if in.Node != nil && s.active.restored && !s.isOlderThanWriter(in.Node) {

@@ -78,7 +78,7 @@ func New(version string) *Metrics {
 // level.
 func noticeKinds() []decide.Kind {
 	return []decide.Kind{
-		decide.TaintLost, decide.TaintContested, decide.TaintVetoed, decide.TaintWithdrawn, decide.TaintAcknowledged, decide.StillUnknown, decide.RecordRefused,
+		decide.TaintLost, decide.KeepPolicyFails, decide.TaintContested, decide.TaintVetoed, decide.TaintWithdrawn, decide.TaintAcknowledged, decide.StillUnknown, decide.RecordRefused,
 		decide.Standby, decide.Active, decide.Paused, decide.Resumed, decide.EvictionWaits, decide.TaintBraked,
 		decide.StartupTaintRemoved, decide.StartupTaintStays, decide.SoftTaintSet, decide.SoftTaintCleared,
 	}

@@ -99,7 +99,7 @@ func (m *stateMetrics) showCondition(policy *decide.Policy, s *decide.State, c p
 	}
 	series.braked.Set(one(s.IsBraked(c)))
 	series.paused.Set(one(s.PausedBy(c) == describe.HeldPaused))
-	series.contested.Set(one(s.IsContested(c)))
+	series.contested.Set(one(s.IsContested(c) || s.KeepFails(policy, c) != ""))
 	series.repair.Set(one(s.NeedsRepair(c)))
 	m.showWhy(s, c, series)
 	since, isBad := s.Since(c)

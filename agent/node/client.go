@@ -18,9 +18,9 @@ type Client interface {
 	// Apply makes the Node carry what is desired and returns the newest version
 	// seen, also with an error.
 	Apply(ctx context.Context, base *taints.Node, desired taints.Desired) (*taints.Node, error)
-	// KeepPolicyPresent reports whether the admission policy that keeps our
-	// pairs is in force.
-	KeepPolicyPresent(ctx context.Context) (bool, error)
+	// KeepPolicy reports whether the admission policy that keeps our pairs is there, and its
+	// version where that is asked for.
+	KeepPolicy(ctx context.Context, withVersion bool) (isPresent bool, version string, err error)
 	// Announce writes a warning Event about the Node before it returns.
 	Announce(ctx context.Context, node *taints.Node, reason, message string) error
 }

@@ -42,8 +42,8 @@ func (m *Memory) Apply(_ context.Context, base *taints.Node, desired taints.Desi
 // Announce does nothing: nobody reads Events of this Node.
 func (m *Memory) Announce(context.Context, *taints.Node, string, string) error { return nil }
 
-// KeepPolicyPresent is true: the run shows what a complete installation does.
-func (m *Memory) KeepPolicyPresent(context.Context) (bool, error) {
+// KeepPolicy is there: the run shows what a complete installation does.
+func (m *Memory) KeepPolicy(context.Context, bool) (isPresent bool, version string, err error) {
 	m.log.Info("dry run: assuming that the admission policy " + taints.KeepPolicyName + " is installed")
-	return true, nil
+	return true, "dry-run", nil
 }

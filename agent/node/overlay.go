@@ -125,9 +125,9 @@ func (o *Overlay) shown() *taints.Node {
 	return shown
 }
 
-// KeepPolicyPresent asks the Node below.
-func (o *Overlay) KeepPolicyPresent(ctx context.Context) (bool, error) {
-	return o.below.KeepPolicyPresent(ctx)
+// KeepPolicy asks the Node below.
+func (o *Overlay) KeepPolicy(ctx context.Context, withVersion bool) (isPresent bool, version string, err error) {
+	return o.below.KeepPolicy(ctx, withVersion)
 }
 
 // Announce sends the Event, which is not kept, and logs it.

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,20 +15,32 @@ import (
 // when a kept pair was lost, before a stand-in is set, and with each heartbeat, so
 // that a policy that is installed later is used.
 type PolicyLookup struct {
-	client Client
-	log    *slog.Logger
-	asked  chan struct{} // has room for one
-	// Answers say whether the policy is there.
-	Answers chan bool
+	client      Client
+	log         *slog.Logger
+	asked       chan struct{} // has room for one
+	withVersion atomic.Bool   // the same
+	// Answers say what is known of the policy.
+	Answers chan PolicyAnswer
+}
+
+// PolicyAnswer says whether the policy is there.
+type PolicyAnswer struct {
+	IsPresent bool
+	// Version is that of the policy; empty: nobody asked for it, or there is no policy.
+	Version string
 }
 
 // NewPolicyLookup returns a lookup that was not asked yet.
 func NewPolicyLookup(client Client, log *slog.Logger) *PolicyLookup {
-	return &PolicyLookup{client: client, log: log, asked: make(chan struct{}, 1), Answers: make(chan bool)}
+	return &PolicyLookup{client: client, log: log, asked: make(chan struct{}, 1), Answers: make(chan PolicyAnswer)}
 }
 
-// Ask asks for an answer and does not wait for it.
-func (p *PolicyLookup) Ask() {
+// Ask asks for an answer, with the version of the policy or without it, and does not wait
+// for it.
+func (p *PolicyLookup) Ask(withVersion bool) {
+	if withVersion {
+		p.withVersion.Store(true)
+	}
 	select {
 	case p.asked <- struct{}{}:
 	default: // asked already
@@ -42,14 +55,14 @@ func (p *PolicyLookup) Run(ctx context.Context) error {
 			return ctx.Err()
 		case <-p.asked:
 		}
-		present, err := p.lookUp(ctx)
+		answer, err := p.lookUp(ctx, p.withVersion.Swap(false))
 		if err != nil {
 			return err
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case p.Answers <- present:
+		case p.Answers <- answer:
 		}
 	}
 }
@@ -57,27 +70,28 @@ func (p *PolicyLookup) Run(ctx context.Context) error {
 // lookUp asks until there is an answer. Being forbidden to ask is one: without
 // knowing, the stand-in is the pair that stays. The error is that of the
 // context.
-func (p *PolicyLookup) lookUp(ctx context.Context) (present bool, err error) {
+func (p *PolicyLookup) lookUp(ctx context.Context, withVersion bool) (answer PolicyAnswer, err error) {
 	tries := pace.NewRetry()
 	for {
 		begin := time.Now()
-		present, err := p.lookUpOnce(ctx)
+		answer, err := p.lookUpOnce(ctx, withVersion)
 		if err == nil {
-			return present, nil
+			return answer, nil
 		}
 		if apierrors.IsForbidden(err) {
 			p.log.Warn("cannot look for the admission policy; assuming that it is absent", "error", err)
-			return false, nil
+			return PolicyAnswer{}, nil
 		}
 		p.log.Warn("cannot look for the admission policy; trying again", "error", err)
 		if !pace.Sleep(ctx, tries.After(err, true)-time.Since(begin)) {
-			return false, ctx.Err()
+			return PolicyAnswer{}, ctx.Err()
 		}
 	}
 }
 
-func (p *PolicyLookup) lookUpOnce(ctx context.Context) (present bool, err error) {
+func (p *PolicyLookup) lookUpOnce(ctx context.Context, withVersion bool) (answer PolicyAnswer, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	return p.client.KeepPolicyPresent(ctx)
+	answer.IsPresent, answer.Version, err = p.client.KeepPolicy(ctx, withVersion)
+	return answer, err
 }

@@ -33,7 +33,7 @@ func readers(client *Client) map[string]func(ctx context.Context) error {
 		"get a slice":    func(ctx context.Context) error { _, err := client.GetSlice(ctx, "n", "s"); return err },
 		"get a Lease":    func(ctx context.Context) error { _, err := client.LeaseRenewed(ctx, "b"); return err },
 		"get a slot":     func(ctx context.Context) error { _, err := client.Slots("n").get(ctx, "s"); return err },
-		"get a policy":   func(ctx context.Context) error { _, err := client.KeepPolicyPresent(ctx); return err },
+		"get a policy":   func(ctx context.Context) error { _, _, err := client.KeepPolicy(ctx, true); return err },
 		"write an Event": func(ctx context.Context) error { return client.Announce(ctx, &taints.Node{}, "r", "m") },
 	}
 }

@@ -252,18 +252,39 @@ func statusPatch(node *taints.Node, desired taints.Desired, now time.Time) []any
 	return patch
 }
 
-// KeepPolicyPresent reports whether the binding of deploy/keep.yaml is in the
-// cluster.
-func (c *Client) KeepPolicyPresent(ctx context.Context) (bool, error) {
-	const resource = "mutatingadmissionpolicybindings"
-	binding := &metav1.PartialObjectMetadata{}
-	err := c.read(ctx, "get", resource+".admissionregistration.k8s.io", taints.KeepPolicyName, binding, func(get *rest.Request) {
-		get.AbsPath("/apis/admissionregistration.k8s.io/v1", resource, taints.KeepPolicyName)
-	})
-	if apierrors.IsNotFound(err) {
-		return false, nil
+// KeepPolicy reports whether the binding of deploy/keep.yaml is in the cluster. With the
+// version, which changes with the binding and the policy, the policy has to be there too.
+func (c *Client) KeepPolicy(ctx context.Context, withVersion bool) (isPresent bool, version string, err error) {
+	binding, err := c.keepObject(ctx, "mutatingadmissionpolicybindings")
+	if !withVersion || binding == "" {
+		return binding != "", "", err
 	}
-	return err == nil, err
+	policy, err := c.keepObject(ctx, "mutatingadmissionpolicies")
+	if policy == "" {
+		return false, "", err
+	}
+	return true, binding + " " + policy, nil
+}
+
+// keepObject returns the version of an object of deploy/keep.yaml; empty: there is none.
+// Kubernetes 1.34 and 1.35 serve v1beta1 at most.
+func (c *Client) keepObject(ctx context.Context, resource string) (version string, err error) {
+	version, err = c.keepObjectIn(ctx, "v1", resource)
+	if notServed := apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse); notServed && apierrors.IsNotFound(err) {
+		version, err = c.keepObjectIn(ctx, "v1beta1", resource)
+	}
+	if apierrors.IsNotFound(err) {
+		return "", nil
+	}
+	return version, err
+}
+
+func (c *Client) keepObjectIn(ctx context.Context, apiVersion, resource string) (version string, err error) {
+	object := &metav1.PartialObjectMetadata{}
+	err = c.read(ctx, "get", resource+".admissionregistration.k8s.io", taints.KeepPolicyName, object, func(get *rest.Request) {
+		get.AbsPath("/apis/admissionregistration.k8s.io", apiVersion, resource, taints.KeepPolicyName)
+	})
+	return object.ResourceVersion, err
 }
 
 // read reads, as JSON, what a request asks for. verb, resource and name say what that is.
@@ -272,7 +293,11 @@ func (c *Client) read(ctx context.Context, verb, resource, name string, into any
 	err := c.request(func(api rest.Interface) (err error) {
 		get := api.Get().SetHeader("Accept", runtime.ContentTypeJSON)
 		ask(get)
-		body, err = get.Do(ctx).Raw()
+		result := get.Do(ctx)
+		if err := result.Error(); err != nil { // as the API server puts it, which Raw does not
+			return err
+		}
+		body, err = result.Raw()
 		return err
 	})
 	if err == nil {

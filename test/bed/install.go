@@ -153,7 +153,7 @@ func IsRefusal(code int, resource string) bool {
 	switch {
 	case code == http.StatusConflict, code == http.StatusTooManyRequests, code >= 500:
 		return false
-	case code == http.StatusNotFound && (resource == "mutatingadmissionpolicybindings" || resource == "endpointslices"):
+	case code == http.StatusNotFound && (strings.HasPrefix(resource, "mutatingadmissionpolic") || resource == "endpointslices"):
 		return false // that is the answer that was asked for; a lone API server on loopback has no slice
 	}
 	return code >= 400

@@ -11,8 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 )
 
 // keepWrite is one write of a Node's taints under the policy.
@@ -34,7 +32,7 @@ func TestKeepChangesOnlyTheControllersWrites(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			c.PatchNode(t, name, heldAndTaints(test.held, test.before...))
 			change := map[string]any{"spec": map[string]any{"taints": test.write}}
-			if got := dryRun(t, c, test.user, name, change).Spec.Taints; !sameTaints(got, test.want) {
+			if got := write(t, c, test.user, name, change).Spec.Taints; !sameTaints(got, test.want) {
 				t.Errorf("taints %s, want %s", show10(got), show10(test.want))
 			}
 		})
@@ -171,7 +169,7 @@ func annotationInTheWrite(t *testing.T, c *Cluster, name string) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c.PatchNode(t, name, heldAndTaints(test.before, taint(memory)))
-			if got := dryRun(t, c, test.user, name, heldAndTaints(test.write)).Spec.Taints; !sameTaints(got, test.want) {
+			if got := write(t, c, test.user, name, heldAndTaints(test.write)).Spec.Taints; !sameTaints(got, test.want) {
 				t.Errorf("taints %v, want %v", got, test.want)
 			}
 		})
@@ -187,7 +185,7 @@ func deletedNode(t *testing.T, c *Cluster) {
 	if err := c.Client().CoreV1().Nodes().Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	got := dryRun(t, c, controllerUser, name, heldAndTaints(memory))
+	got := write(t, c, controllerUser, name, heldAndTaints(memory))
 	if got.DeletionTimestamp == nil || !sameTaints(got.Spec.Taints, []corev1.Taint{taint(memory)}) {
 		t.Errorf("deleted at %v, taints %v; want the held taint on a deleted Node", got.DeletionTimestamp, got.Spec.Taints)
 	}
@@ -263,19 +261,23 @@ func createNode(t *testing.T, c *Cluster, name string, finalizers ...string) {
 	}
 }
 
-// dryRun returns the Node as it would be if the user made the change.
-func dryRun(t *testing.T, c *Cluster, user, name string, change map[string]any) *corev1.Node {
+// write returns the Node after the user has made the change.
+func write(t *testing.T, c *Cluster, user, name string, change map[string]any) *corev1.Node {
 	t.Helper()
-	config := c.Admin()
-	// The system:masters may write Nodes, which not all of the users may. The
-	// policy reads the name.
-	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:masters"}}
+	return patchAs(t, c, user, name, change, metav1.PatchOptions{})
+}
+
+func patchAs(t *testing.T, c *Cluster, user, name string, change map[string]any, options metav1.PatchOptions) *corev1.Node {
+	t.Helper()
+	client, err := c.as(user)
+	if err != nil {
+		t.Fatal(err)
+	}
 	patch, err := json.Marshal(change)
 	if err != nil {
 		t.Fatal(err)
 	}
-	node, err := kubernetes.NewForConfigOrDie(config).CoreV1().Nodes().
-		Patch(t.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+	node, err := client.CoreV1().Nodes().Patch(t.Context(), name, types.MergePatchType, patch, options)
 	if err != nil {
 		t.Fatal(err)
 	}

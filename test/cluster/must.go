@@ -156,6 +156,15 @@ func Kubeconfig(t testing.TB, config *rest.Config) string {
 // RunKubectl runs the real kubectl as the administrator and returns what it prints.
 func (c *Cluster) RunKubectl(t testing.TB, args ...string) string {
 	t.Helper()
+	out, err := c.tryKubectl(t, args...)
+	if err != nil {
+		t.Fatalf("kubectl %.300s: %v\n%.2000s", strings.Join(args, " "), err, out)
+	}
+	return out
+}
+
+func (c *Cluster) tryKubectl(t testing.TB, args ...string) (string, error) {
+	t.Helper()
 	program, err := Kubectl(t.Context(), os.Stderr)
 	if err != nil {
 		t.Fatal(err)
@@ -163,8 +172,5 @@ func (c *Cluster) RunKubectl(t testing.TB, args ...string) string {
 	command := exec.CommandContext(t.Context(), program, args...)
 	command.Env = KubectlEnv(Kubeconfig(t, c.Admin()), t.TempDir())
 	out, err := command.CombinedOutput()
-	if err != nil {
-		t.Fatalf("kubectl %.300s: %v\n%.2000s", strings.Join(args, " "), err, out)
-	}
-	return string(out)
+	return string(out), err
 }

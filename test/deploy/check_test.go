@@ -76,7 +76,10 @@ func breakages() []breakage {
 		{line: "policy-leases", state: check.Failed, text: `not in force: .* is accepted`, do: removed("validatingadmissionpolicybinding", "taintlet-leases")},
 		{line: "keep-objects", state: check.Failed, text: `in part: mutatingadmissionpolicies taintlet-keep is missing`, do: removed("mutatingadmissionpolicy", "taintlet-keep")},
 		{line: "keep-objects", state: check.Warning, text: `not installed`, do: kubectl("delete", "mutatingadmissionpolicy,mutatingadmissionpolicybinding", "taintlet-keep")},
-		{line: "keep-effect", state: check.Failed, text: `can remove node.kubernetes.io/memory-pressure from Node held`, do: removed("mutatingadmissionpolicybinding", "taintlet-keep")},
+		{line: "keep-effect", state: check.Skipped, text: `^whether the policy taintlet-keep works: it is not installed$`, do: removed("mutatingadmissionpolicy", "taintlet-keep")},
+		{line: "keep-effect", state: check.Failed, text: keepsNothing, do: removed("mutatingadmissionpolicybinding", "taintlet-keep")},
+		{line: "keep-effect", state: check.Failed, text: keepsNothing, do: keepFails},
+		{line: "keep-effect", state: check.Warning, text: `^the policy taintlet-keep works now, and agents do not use it yet: the policy taintlet-keep fails: .* Noticed on bare$`, do: noticed, undo: unnoticed},
 		{line: "images", state: check.Warning, text: `of 2 versions: other:1, taintlet/taintlet:`, do: otherImage("other:1"), undo: otherImage("")},
 		{line: "policy-rules", state: check.Failed, text: `taintlet-nodes refuses taints of the configuration: .*example.com/disk`,
 			do: configured(`rules:\n- {condition: DiskPressure, level: Degraded, taint: {key: example.com/disk, effect: NoSchedule}}\n`)},
@@ -125,6 +128,28 @@ func breakages() []breakage {
 			kubeletSays(corev1.ConditionTrue)(s)
 		}, undo: func(s *scene) { kubeletSays(corev1.ConditionFalse)(s); clean(s) }},
 	}
+}
+
+// keepsNothing is what is said of a policy that fails.
+const keepsNothing = `^the policy taintlet-keep fails: it lets the node-lifecycle-controller remove node.kubernetes.io/memory-pressure:NoSchedule, as a dry run on Node bare shows; `
+
+// keepFails breaks the policy by a slip of the pen.
+func keepFails(s *scene) {
+	s.t.Helper()
+	if err := s.c.BreakKeep(s.t.Context()); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// noticed writes what an agent writes that has noticed that.
+func noticed(s *scene) {
+	status("test", condition("HostDiskPressure", "False", "SpaceSufficient", time.Now()))(s)
+	kubectl("annotate", "node", bare, `taintlet.dev/record={"version": 1, "revision": 1, "keep": {"lost": "`+memoryKey+`:NoSchedule", "version": "1"}}`)(s)
+}
+
+func unnoticed(s *scene) {
+	kubectl("annotate", "node", bare, "taintlet.dev/record-")(s)
+	status("test", noConditions)(s)
 }
 
 // all does one thing after the other.
@@ -283,9 +308,9 @@ func TestEveryLineOfAnInstallation(t *testing.T) {
 func (s *scene) broken() {
 	s.t.Helper()
 	removed("service", "taintlet")(s)
-	kubectl("delete", "mutatingadmissionpolicy,mutatingadmissionpolicybinding", "taintlet-keep")(s)
+	keepFails(s)
 	s.becomes(s.c.Admin(), false, "service", check.Failed, "missing")
-	s.becomes(s.c.Admin(), false, "keep-effect", check.Failed, "can remove")
+	s.becomes(s.c.Admin(), false, "keep-effect", check.Failed, keepsNothing)
 	text, isWell := s.print(false)
 	if isWell {
 		s.t.Error("all is well")

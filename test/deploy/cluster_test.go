@@ -101,13 +101,20 @@ func wantObjects(t *testing.T, manifest string, values map[string]any) {
 
 // keep: null follows what the cluster can do.
 func TestKeepFollowsTheCluster(t *testing.T) {
-	const kind = "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy"
-	for args, wanted := range map[string]bool{
-		"--api-versions=" + kind:                true,
-		"--api-versions=another.example.com/v1": false,
+	const group, kind = "admissionregistration.k8s.io/", "/MutatingAdmissionPolicy"
+	for served, version := range map[string]string{
+		group + "v1" + kind: "v1",
+		group + "v1" + kind + "," + group + "v1beta1" + kind: "v1",
+		group + "v1beta1" + kind:                             "v1beta1",
+		group + "v1alpha1" + kind:                            "",
+		"another.example.com/v1":                             "",
 	} {
-		if got := strings.Contains(bed.Render(t, args), "kind: MutatingAdmissionPolicy\n"); got != wanted {
-			t.Errorf("%s: keep.yaml is there: %v", args, got)
+		rendered := bed.Render(t, "--api-versions="+served)
+		for _, suffix := range []string{"", "Binding"} {
+			object := "apiVersion: " + group + version + "\nkind: MutatingAdmissionPolicy" + suffix + "\n"
+			if got := strings.Contains(rendered, object); got != (version != "") {
+				t.Errorf("%s: %q is there: %v", served, object, got)
+			}
 		}
 	}
 }
@@ -183,6 +190,7 @@ func TestFlowSchemas(t *testing.T) {
 		"GET /apis/coordination.k8s.io/v1/namespaces/" + namespace + "/leases/taintlet-evict-0":   reads,
 		"GET /apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/flow":                 reads,
 		"GET /apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings/taintlet-keep": reads,
+		"GET /apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies/taintlet-keep":       reads,
 		"PATCH /api/v1/nodes/flow/status":                                           background,
 		"POST /api/v1/namespaces/default/events":                                    background,
 		"GET /apis/discovery.k8s.io/v1/namespaces/" + namespace + "/endpointslices": background,

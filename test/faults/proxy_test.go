@@ -183,6 +183,9 @@ func kindOf(r *http.Request) string {
 			resource = known
 		}
 	}
+	if strings.Contains(r.URL.Path, "/mutatingadmissionpolicies/") { // the same lookup
+		resource = "mutatingadmissionpolicybindings"
+	}
 	verb := map[string]string{http.MethodPost: "create", http.MethodPut: "update", http.MethodPatch: "patch", http.MethodGet: "get", http.MethodDelete: "delete"}[r.Method]
 	switch {
 	case r.URL.Query().Get("watch") != "":

@@ -1,10 +1,12 @@
 package integration
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/taintlet/taintlet/test/bed"
@@ -73,6 +75,44 @@ func TestPolicyComesAndGoesWhileTainted(t *testing.T) {
 	agents["running-2"].WaitMetric(`taintlet_taints_lost_total{condition="MemoryPressure",field_manager="kube-controller-manager"} 1`)
 }
 
+// For a minute the controller works on the Node as fast as it can: each time it removes a
+// taint that nobody keeps, it has judged all others too.
+func TestKeptPairStaysForAMinute(t *testing.T) {
+	t.Parallel()
+	c, host := keeping.require(t), fixtures.NewHost(t)
+	const name = "kept-for-a-minute"
+	c.Register(t, name)
+	stamp := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	c.SetTaints(t, name,
+		corev1.Taint{Key: "example.com/first", Value: "one", Effect: corev1.TaintEffectNoExecute, TimeAdded: &stamp},
+		corev1.Taint{Key: memoryKey, Value: "two", Effect: corev1.TaintEffectPreferNoSchedule},
+		dedicated)
+	versions := follow(t, c, name)
+	a := startAgent(t, c, name, host, quick)
+	host.Memory(2)
+	kept := versions.wait(0, tainted(memoryKey))
+	want, rounds := versions.since(kept)[0].Spec.Taints, 0
+	canary := corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}
+	from := kept
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); rounds++ {
+		c.SetTaints(t, name, append(slices.Clone(want), canary)...)
+		from = versions.wait(from, tainted(canary.Key))
+		from = versions.wait(from, untainted(canary.Key))
+	}
+	for _, v := range versions.since(kept) {
+		got := slices.DeleteFunc(slices.Clone(v.Spec.Taints), func(taint corev1.Taint) bool { return taint.Key == canary.Key })
+		if !apiequality.Semantic.DeepEqual(got, want) {
+			t.Fatalf("version %s has the taints\n%v, want\n%v", v.ResourceVersion, got, want)
+		}
+	}
+	if rounds < 20 {
+		t.Errorf("the controller wrote %d times in a minute", rounds)
+	}
+	if lost := a.Metric(`taintlet_notices_total{kind="TaintLost"}`); lost != 0 {
+		t.Errorf("the agent lost its taint %d times", lost)
+	}
+}
+
 // changesPlaces checks that the first of the versions has one of the taints
 // and all others have the other one: no version in between has both or none.
 func changesPlaces(t *testing.T, all []version, from, to string) {
@@ -110,11 +150,14 @@ func TestPolicyInstalledAfterTheAgents(t *testing.T) {
 	grantAgents(t.Context(), t, c)
 	node := c.Register(t, "late")
 	versions := follow(t, c, "late")
-	startAgent(t, c, "late", host, quick+"heartbeat: 1h\n")
+	a := startAgent(t, c, "late", host, quick+"heartbeat: 1h\n")
 	versions.wait(0, cluster.HasCondition("HostMemoryPressure", corev1.ConditionFalse))
+	a.WaitLog("admission policy looked up.*present=false")
+	answered := time.Now()
 	if err := c.InstallKeep(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	time.Sleep(time.Until(answered.Add(time.Second))) // an answer holds that long
 	host.Memory(2)
 	kept := versions.wait(0, tainted(memoryKey))
 	for _, v := range versions.since(0)[:kept+1] {
@@ -124,4 +167,29 @@ func TestPolicyInstalledAfterTheAgents(t *testing.T) {
 	}
 	staysThroughUpdates(t, c, node, memoryKey, time.Second)
 	c.WaitAgentEvent(t, "late", "HostMemoryPressureDegraded", memoryKey+":NoSchedule (kept)")
+}
+
+// Kubernetes 1.34 and 1.35 have the policy's kind as v1beta1 where an administrator has
+// switched it on. The chart and the agent find it there.
+func TestKeptOnAnOlderKubernetes(t *testing.T) {
+	t.Parallel()
+	cluster.SkipBefore(t, "1.34", "MutatingAdmissionPolicy admissionregistration.k8s.io/v1beta1")
+	if cluster.HasMutatingAdmissionPolicy(t) {
+		t.Skip("this Kubernetes has v1")
+	}
+	c, host := newCluster(t, cluster.Options{WithoutScheduler: true, Args: map[string][]string{cluster.APIServer: {
+		"--feature-gates=MutatingAdmissionPolicy=true", "--runtime-config=admissionregistration.k8s.io/v1beta1=true",
+	}}}), fixtures.NewHost(t)
+	grantAgents(t.Context(), t, c)
+	bed.Apply(t.Context(), t, c, bed.Render(t, "--show-only=templates/keep.yaml", "--api-versions=admissionregistration.k8s.io/v1beta1/MutatingAdmissionPolicy"))
+	if err := c.WaitKeep(t.Context(), true); err != nil {
+		t.Fatal(err)
+	}
+	node := c.Register(t, "older")
+	versions := follow(t, c, "older")
+	startAgent(t, c, "older", host, quick)
+	host.Memory(2)
+	versions.wait(0, tainted(memoryKey))
+	staysThroughUpdates(t, c, node, memoryKey, 5*time.Second)
+	c.WaitAgentEvent(t, "older", "HostMemoryPressureDegraded", memoryKey+":NoSchedule (kept)")
 }

@@ -34,6 +34,8 @@ type Outlook struct {
 	Until time.Time
 	// StandIn: the stand-in takes the taint's place.
 	StandIn bool
+	// KeepFails says that the admission policy fails; empty: it does not.
+	KeepFails string
 	// Clears is when the condition is OK if all goes well; zero: the newest sample
 	// was not good.
 	Clears time.Time
@@ -103,7 +105,7 @@ func (c Condition) Node(kind string, now time.Time) taints.NodeCondition {
 	switch {
 	case c.Level > probes.OK:
 		shown.Status = taints.ConditionTrue
-		parts := []string{c.Newest.Message, c.since(now), join(c.held(now), c.Removals.text(now)), c.clears(now)}
+		parts := []string{c.Newest.Message, c.since(now), join(c.held(now), c.KeepFails, c.Removals.text(now)), c.clears(now)}
 		if !c.IsBad && c.SetFor != "" {
 			shown.Reason = c.SetFor
 			parts = append(parts[:1:1], parts[2], parts[3], strings.TrimSpace("bad "+parts[1])+": "+c.SetBy)

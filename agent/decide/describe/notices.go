@@ -17,6 +17,11 @@ func Contested(by string, lost, instead taints.Taint) string {
 	return fmt.Sprintf("%s removed %s twice within a minute; %s takes its place for 24 h", somebody(by), lost.String(), instead.String())
 }
 
+// KeepFails says that the admission policy did not keep a taint, and what follows.
+func KeepFails(lost taints.Pair) string {
+	return "the policy " + taints.KeepPolicyName + " fails: the node-lifecycle-controller removed " + lost.String() + "; own keys are used until it works"
+}
+
 // Vetoed says that a taint that evicts is not set again for now.
 func Vetoed(by string, lost taints.Taint) string {
 	return Lost(by, lost) + "; it will not be set again until the condition has been OK"

@@ -110,8 +110,8 @@ func installed() []group {
 				remedy: "apply the manifest or upgrade the chart again, and put what has to differ into its values"},
 			{name: "keep-objects", ask: (*scene).checkKeepObjects, link: keepLink,
 				remedy: "apply deploy/keep.yaml, or install the chart with keep: null or true; without it stand-ins take the place of the well-known taints"},
-			{name: "keep-effect", ask: (*scene).checkKeepEffect, link: "docs/troubleshooting.md#the-taint-vanishes-within-a-second",
-				remedy: "apply deploy/keep.yaml again; its policy knows the node-lifecycle-controller by its user"},
+			{name: "keep-effect", ask: (*scene).checkKeepEffect, link: "docs/troubleshooting.md#the-policy-taintlet-keep-fails",
+				remedy: "apply deploy/keep.yaml of this release, or upgrade the chart again"},
 		}},
 		{"configuration", []check{
 			{name: "configuration", ask: (*scene).checkConfiguration, link: "docs/troubleshooting.md#the-configuration-is-refused",

@@ -12,6 +12,7 @@ import (
 
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
 	"github.com/taintlet/taintlet/cmd/terminal"
+	"github.com/taintlet/taintlet/taints"
 )
 
 // permission is a verb on a resource, as a review has it.
@@ -27,7 +28,8 @@ func needed(namespace, dns string) []permission {
 		{Resource: "nodes", Verb: "watch"},
 		{Resource: "nodes", Verb: "patch"},
 		{Resource: "nodes", Subresource: "status", Verb: "patch"},
-		{Group: admission, Resource: "mutatingadmissionpolicybindings", Name: "taintlet-keep", Verb: "get"},
+		{Group: admission, Resource: "mutatingadmissionpolicybindings", Name: taints.KeepPolicyName, Verb: "get"},
+		{Group: admission, Resource: "mutatingadmissionpolicies", Name: taints.KeepPolicyName, Verb: "get"},
 		{Resource: "events", Namespace: "default", Verb: "create"},
 		{Group: discovery, Resource: "endpointslices", Namespace: "default", Name: "kubernetes", Verb: "get"},
 		{Group: discovery, Resource: "endpointslices", Namespace: namespace, Verb: "list"},

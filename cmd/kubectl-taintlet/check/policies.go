@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
+	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/problems"
 	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/taints/apiserver"
 )
@@ -102,36 +104,62 @@ func (s *scene) checkKeepObjects(ctx context.Context) answer {
 	return warn("deploy/keep.yaml is not installed")
 }
 
+// checkKeepEffect tries the policy before a Node has a taint: what it says to a write of the
+// node-lifecycle-controller. Who may not try that is told what the agents have noticed.
 func (s *scene) checkKeepEffect(ctx context.Context) answer {
+	const what = "whether the policy " + taints.KeepPolicyName + " works"
+	if _, err := s.policyObject(ctx, "mutatingadmissionpolicies", taints.KeepPolicyName); apierrors.IsNotFound(err) {
+		return skip(what + ": it is not installed")
+	}
 	all, err := s.allNodes(ctx)
-	switch {
-	case err != nil:
-		return skip("whether a kept taint stays: %v", err)
-	case all.held == "":
-		return skip("whether a kept taint stays: no Node has one now")
+	if err != nil {
+		return skip(what+": %v", err)
 	}
-	stays, err := s.isKept(ctx, all)
+	noticed := slices.IndexFunc(all.report.Problems, func(p problems.Problem) bool { return p.Kind == problems.KeepPolicyFails })
+	keeps, err := s.keeps(ctx, all.untainted)
 	switch {
+	case err == nil && !keeps:
+		return fail("the policy %s fails: it lets the node-lifecycle-controller remove %s, as a dry run on Node %s shows; own keys are used until it works", taints.KeepPolicyName, keptPair(), all.untainted)
+	case noticed >= 0 && err == nil:
+		return warn("the policy %s works now, and agents do not use it yet: %s", taints.KeepPolicyName, all.report.Problems[noticed].Text).
+			but("wait: an agent looks for changes of the policy every 5 minutes, and tries one that has not changed again after a day")
+	case noticed >= 0:
+		return fail("%s", all.report.Problems[noticed].Text)
 	case mayNotImpersonate(err):
-		return skip("whether a kept taint stays: you may not impersonate the node-lifecycle-controller")
+		return skip(what + ": you may not impersonate the node-lifecycle-controller")
+	case errors.Is(err, errAllTainted):
+		return skip(what+": %v", err)
 	case err != nil:
-		return fail("whether %s stays on Node %s cannot be tried: %v", all.heldKey, all.held, err)
-	case !stays:
-		return fail("the node-lifecycle-controller can remove %s from Node %s", all.heldKey, all.held)
+		return fail(what+" cannot be tried: %v", err)
 	}
-	return ok("a kept taint stays: a removal of %s by the node-lifecycle-controller was tried on Node %s (dry run)", all.heldKey, all.held)
+	return ok("the policy %s works: a dry run as the node-lifecycle-controller keeps %s on Node %s", taints.KeepPolicyName, keptPair(), all.untainted)
 }
 
-// isKept tries to remove a held taint as the node-lifecycle-controller does.
-func (s *scene) isKept(ctx context.Context, all *nodes) (bool, error) {
+// errAllTainted says that there is no Node to try the policy on.
+var errAllTainted = errors.New("each Node has the taint with which it is tried")
+
+// keptPair is one that the policy is to keep.
+func keptPair() taints.Pair {
+	return taints.Pair{Key: corev1.TaintNodeMemoryPressure, Effect: taints.NoSchedule}
+}
+
+// keeps reports whether the policy puts the pair back into a write of the
+// node-lifecycle-controller. In a dry run it goes by the annotation of the write, so that
+// any Node will do that does not have the pair. A taint of somebody else goes through it too.
+func (s *scene) keeps(ctx context.Context, node string) (bool, error) {
+	if node == "" {
+		return false, errAllTainted
+	}
 	controller, err := s.as(installation.User(metav1.NamespaceSystem, "node-controller"))
 	if err != nil {
 		return false, err
 	}
-	held := taints.Pair{Key: all.heldKey, Effect: taints.NoSchedule}
-	left := slices.DeleteFunc(slices.Clone(all.heldTaints), func(t taints.Taint) bool { return t.Pair() == held })
-	after, err := tryPatch(ctx, controller, tellsWhoAsks, all.held, setsTaints(left))
-	return err == nil && after.Has(held), err
+	others := taints.Taint{Key: "taintlet.dev/check", Effect: taints.NoExecute, TimeAdded: time.Now().UTC().Truncate(time.Second)}
+	after, err := tryPatch(ctx, controller, tellsWhoAsks, node, map[string]any{
+		"metadata": map[string]any{"annotations": map[string]string{taints.HeldAnnotation: keptPair().Key}},
+		"spec":     map[string]any{"taints": []taints.Taint{others}},
+	})
+	return err == nil && after.Has(keptPair()) && after.Has(others.Pair()), err
 }
 
 // tryCreate are the options of a creation of which nothing is kept.

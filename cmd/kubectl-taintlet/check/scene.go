@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -137,10 +136,9 @@ type nodes struct {
 	report status.Report
 	// silentAfter is how long an agent may give no sign.
 	silentAfter time.Duration
-	// held is a Node on which a taint is kept, with all its taints; empty: none.
-	held       string
-	heldKey    string
-	heldTaints []taints.Taint
+	// untainted is a Node without the taint with which the policy that keeps taints is tried;
+	// empty: none.
+	untainted string
 	// oldKernels, skewed, unknown and disagreeing are Nodes with what is to be said of
 	// them.
 	oldKernels, skewed, unknown, disagreeing []string
@@ -210,21 +208,8 @@ func (n *nodes) add(node *taints.Node, policy *decide.Policy) {
 			n.disagreeing = append(n.disagreeing, fmt.Sprintf("%s (%s)", name, condition.Name))
 		}
 	}
-	n.hold(node, name)
-}
-
-// hold remembers a Node on which a taint is kept now.
-func (n *nodes) hold(node *taints.Node, name string) {
-	if n.held != "" {
-		return
-	}
-	for _, key := range taints.HeldKeys(node) {
-		pair := taints.Pair{Key: key, Effect: taints.NoSchedule}
-		_, isReconciled := taints.LifecycleCondition(pair)
-		if isReconciled && node.Has(pair) {
-			n.held, n.heldKey, n.heldTaints = name, strings.Clone(key), slices.Clone(node.Taints)
-			return
-		}
+	if n.untainted == "" && !node.Has(keptPair()) {
+		n.untainted = name
 	}
 }
 

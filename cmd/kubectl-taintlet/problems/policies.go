@@ -9,6 +9,7 @@ import (
 
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
+	"github.com/taintlet/taintlet/cmd/terminal"
 	"github.com/taintlet/taintlet/taints"
 )
 
@@ -29,6 +30,22 @@ func policies(f Facts, cfg *config.Config) []Problem {
 		all = append(all, policy(f, taints.KeepPolicyName, i.Mutating, i.MutatingBindings, false)...)
 	}
 	return all
+}
+
+// keepFails finds out whether agents have noticed that the policy which keeps taints fails.
+// It is one policy, and so one Problem. What a silent agent noticed may be over.
+func keepFails(f Facts) []Problem {
+	text := ""
+	var nodes []string
+	for _, n := range f.Nodes {
+		if n.KeepFails != "" && !n.IsSilent {
+			text, nodes = n.KeepFails, append(nodes, n.Name)
+		}
+	}
+	if text == "" {
+		return nil
+	}
+	return []Problem{failure(KeepPolicyFails, "", "kubectl taintlet check", "%s. Noticed on %s", text, terminal.Listed(nodes))}
 }
 
 // required are the policies of each installation. That of the slots comes with slots.

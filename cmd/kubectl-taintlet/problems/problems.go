@@ -64,6 +64,7 @@ const (
 	PolicyMissing          Kind = "PolicyMissing"
 	PolicyNotInForce       Kind = "PolicyNotInForce"
 	PolicyChanged          Kind = "PolicyChanged"
+	KeepPolicyFails        Kind = "KeepPolicyFails"
 	SlotMissing            Kind = "SlotMissing"
 	VersionsDiffer         Kind = "VersionsDiffer"
 	ProgramVersionDiffers  Kind = "ProgramVersionDiffers"
@@ -73,7 +74,7 @@ const (
 func Kinds() []Kind {
 	return []Kind{
 		DaemonSetMissing, DaemonSetSelectsNoNode, PermissionMissing, ConfigurationMissing, ConfigurationInvalid, ConfigurationRefused,
-		PolicyMissing, PolicyNotInForce, PolicyChanged, SlotMissing,
+		PolicyMissing, PolicyNotInForce, KeepPolicyFails, PolicyChanged, SlotMissing,
 		AgentMissing, AgentPending, AgentNotStarted, AgentOutOfMemory, AgentNotReady, AgentSilent, SeveralAgents, RecordUnreadable,
 		AgentStandby, AgentRestarted, TaintContested, ClockSkew, ConditionWithoutRule, VersionsDiffer, ProgramVersionDiffers,
 	}
@@ -101,6 +102,8 @@ type Node struct {
 	Skew time.Duration
 	// Unreadable says why the record cannot be read; empty: it can.
 	Unreadable string
+	// KeepFails says that the policy which keeps taints fails; empty: the agent did not notice.
+	KeepFails string
 	// Contested are the conditions whose taint others removed, so that taintlet gave way.
 	Contested []Contested
 }
@@ -116,7 +119,7 @@ type Contested struct {
 // Nodes, which are sorted by name.
 func Find(f Facts) []Problem {
 	f.Nodes = slices.SortedFunc(slices.Values(f.Nodes), func(a, b Node) int { return strings.Compare(a.Name, b.Name) })
-	all := hosts(f)
+	all := append(hosts(f), keepFails(f)...)
 	if f.Installation != nil {
 		cfg, err := configured(f.Installation)
 		all = slices.Concat(all, agents(f), configuration(f, cfg, err), policies(f, cfg), slots(f, cfg), versions(f))

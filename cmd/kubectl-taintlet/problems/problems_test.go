@@ -177,6 +177,10 @@ func otherFaults() []fault {
 			func(f *Facts, _ *installation.Installation, _ *corev1.Pod) {
 				f.Nodes[1].Contested = []Contested{{"DiskPressure", false}}
 			}},
+		{KeepPolicyFails, "", `^the policy taintlet-keep fails: X\. Noticed on n1, n2$`, `^kubectl taintlet check$`,
+			func(f *Facts, _ *installation.Installation, _ *corev1.Pod) {
+				f.Nodes[0].KeepFails, f.Nodes[1].KeepFails = "the policy taintlet-keep fails: X", "the policy taintlet-keep fails: X"
+			}},
 		{ClockSkew, "n2", `the host's clock is 24 h behind the API server's`, `^kubectl describe node n2$`,
 			func(f *Facts, _ *installation.Installation, _ *corev1.Pod) { f.Nodes[1].Skew = -24 * time.Hour }},
 		{ConfigurationMissing, "", `ConfigMap taintlet-system/taintlet has no config.yaml`, `^helm `,

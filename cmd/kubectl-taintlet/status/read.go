@@ -53,7 +53,7 @@ func (r *Reader) Read(node *taints.Node) Node {
 	if err != nil {
 		n.Problem = "the record cannot be read: " + terminal.Clean(err.Error(), maxMessage)
 	}
-	n.Agent = terminal.Clean(remembered.Agent, maxWord)
+	n.Agent, n.keepFails = terminal.Clean(remembered.Agent, maxWord), remembered.KeepFails
 	n.Foreign = r.foreign(node, remembered)
 	if !decide.IsTouched(node, r.policy) {
 		return n

@@ -133,6 +133,8 @@ type Node struct {
 	// was asked for.
 	Foreign *Foreign `json:"foreign,omitempty"`
 
+	// keepFails says that the policy which keeps taints fails, as the agent noticed.
+	keepFails string
 	// asked: somebody asked for this Node by its name.
 	asked bool
 }

@@ -311,10 +311,18 @@ start-up taint, and retired ones. */}}
 ]
 {{- end -}}
 
+{{/*
+The version of the kinds in keep.yaml, or nothing if the cluster does not get it. Where an
+administrator has switched it on, Kubernetes 1.34 and 1.35 have v1beta1.
+*/}}
 {{- define "taintlet.keep" -}}
-{{- if kindIs "bool" .Values.keep -}}
-{{- .Values.keep -}}
-{{- else -}}
-{{- .Capabilities.APIVersions.Has "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy" -}}
+{{- $served := list -}}
+{{- range list "v1" "v1beta1" -}}
+{{- if $.Capabilities.APIVersions.Has (printf "admissionregistration.k8s.io/%s/MutatingAdmissionPolicy" .) -}}
+{{- $served = append $served . -}}
+{{- end -}}
+{{- end -}}
+{{- if kindIs "bool" .Values.keep | ternary .Values.keep (gt (len $served) 0) -}}
+{{- first (append $served "v1") -}}
 {{- end -}}
 {{- end -}}
