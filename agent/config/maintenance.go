@@ -13,10 +13,11 @@ import (
 const maxMaintenance = 16
 
 // defaultMaintenance has those of the lifecycle conditions of Kubernetes (KEP-5683, in
-// staging/src/k8s.io/api/core/v1/types.go since 1.37) that say that a Node is about to be
-// disturbed. Drained is none: who drains a Node may keep it so for weeks.
+// staging/src/k8s.io/api/core/v1/types.go since 1.37) that say that a Node is disturbed
+// now. MaintenancePlanned is none of them: a plan that is made weeks ahead would leave the
+// Node without taints until then.
 func defaultMaintenance() Maintenance {
-	return Maintenance{Conditions: []string{"DrainInProgress", "MaintenanceInProgress", "MaintenancePlanned", "GracefulNodeShutdownInProgress"}}
+	return Maintenance{Conditions: []string{"DrainInProgress", decide.Drained, "MaintenanceInProgress", "GracefulNodeShutdownInProgress"}}
 }
 
 // validateMaintenance refuses types that are True on a healthy Node, and our own: a

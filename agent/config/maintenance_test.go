@@ -20,8 +20,8 @@ func TestMaintenanceConditions(t *testing.T) {
 		text string
 		want []string
 	}{
-		{"", []string{"DrainInProgress", "MaintenanceInProgress", "MaintenancePlanned", "GracefulNodeShutdownInProgress"}},
-		{"maintenance: {}\n", []string{"DrainInProgress", "MaintenanceInProgress", "MaintenancePlanned", "GracefulNodeShutdownInProgress"}},
+		{"", []string{"DrainInProgress", "Drained", "MaintenanceInProgress", "GracefulNodeShutdownInProgress"}},
+		{"maintenance: {}\n", []string{"DrainInProgress", "Drained", "MaintenanceInProgress", "GracefulNodeShutdownInProgress"}},
 		{"maintenance: {conditions: []}\n", nil},
 		{"maintenance: {conditions: [example.com/Maintenance]}\n", []string{"example.com/Maintenance"}},
 		{"maintenance: {conditions: [" + strings.Join(many[:16], ", ") + "]}\n", many[:16]},

@@ -734,6 +734,8 @@ func (w *world) others(args []string) error {
 		node.Condition(decide.RepairType).Status = taints.ConditionStatus(args[1])
 	case "label":
 		node.Labels = map[string]string{args[1]: ""}
+	case "cordon", "uncordon":
+		node.IsUnschedulable = args[0] == "cordon"
 	default:
 		return fmt.Errorf("others %q", args[0])
 	}

@@ -18,12 +18,6 @@ func TestMaintenanceByACondition(t *testing.T) {
 	c := keeping.require(t)
 	node, host := c.Register(t, "maintained"), fixtures.NewHost(t)
 	a := startAgent(t, c, node.Name, host, quick)
-	set := func(kind corev1.NodeConditionType, status corev1.ConditionStatus) {
-		t.Helper()
-		if err := node.SetCondition(t.Context(), kind, status); err != nil {
-			t.Fatal(err)
-		}
-	}
 	waitNode(t, c, node.Name, cluster.HasCondition("HostNetworkUnavailable", corev1.ConditionFalse))
 	host.Carrier(false)
 	waitNode(t, c, node.Name, tainted(corev1.TaintNodeNetworkUnavailable))
@@ -31,7 +25,7 @@ func TestMaintenanceByACondition(t *testing.T) {
 		t.Errorf("peers are told %s", page)
 	}
 
-	set("MaintenanceInProgress", corev1.ConditionTrue)
+	setCondition(t, node, "MaintenanceInProgress", corev1.ConditionTrue)
 	c.WaitAgentEvent(t, node.Name, "TaintsPaused", "the Node is under maintenance, because its condition MaintenanceInProgress is True: no new taints")
 	a.WaitMetric("taintlet_maintenance 1")
 	if _, page := a.Get("/peer"); !strings.Contains(page, `"maintenance":true`) {
@@ -54,7 +48,7 @@ func TestMaintenanceByACondition(t *testing.T) {
 	host.Carrier(true)
 	waitNode(t, c, node.Name, untainted(corev1.TaintNodeNetworkUnavailable))
 
-	set("MaintenanceInProgress", corev1.ConditionFalse)
+	setCondition(t, node, "MaintenanceInProgress", corev1.ConditionFalse)
 	waitNode(t, c, node.Name, tainted(memoryKey))
 	c.WaitAgentEvent(t, node.Name, "TaintsResumed", "the Node is no longer under maintenance by its condition MaintenanceInProgress; taints are set again")
 	a.WaitMetric("taintlet_maintenance 0")
@@ -62,5 +56,37 @@ func TestMaintenanceByACondition(t *testing.T) {
 		if count := a.Metric(`taintlet_notices_total{kind="` + kind + `"}`); count != 0 {
 			t.Errorf("%d times %s", count, kind)
 		}
+	}
+}
+
+// A plan stops nothing. A drain does, until the Node takes pods again: `kubectl uncordon` may
+// leave Drained as it is. The API server takes these conditions without a feature gate.
+func TestMaintenanceOfADrainedNode(t *testing.T) {
+	t.Parallel()
+	c := plain.require(t)
+	node, host := c.Register(t, "drained"), fixtures.NewHost(t)
+	a := startAgent(t, c, node.Name, host, quick)
+	waitNode(t, c, node.Name, cluster.HasCondition("HostNetworkUnavailable", corev1.ConditionFalse))
+	setCondition(t, node, "MaintenancePlanned", corev1.ConditionTrue)
+	host.Memory(2)
+	waitNode(t, c, node.Name, tainted(memoryStandIn))
+
+	c.RunKubectl(t, "cordon", node.Name)
+	setCondition(t, node, "Drained", corev1.ConditionTrue)
+	c.WaitAgentEvent(t, node.Name, "TaintsPaused", "the Node is under maintenance, because its condition Drained is True: no new taints")
+	waitNode(t, c, node.Name, tainted(corev1.TaintNodeUnschedulable))
+	host.Carrier(false)
+	waitNode(t, c, node.Name, cluster.HasCondition("HostNetworkUnavailable", corev1.ConditionTrue))
+	hasTaints(t, a, c, node, memoryStandIn, corev1.TaintNodeUnschedulable)
+
+	c.RunKubectl(t, "uncordon", node.Name)
+	waitNode(t, c, node.Name, tainted("taintlet.dev/network-unavailable"))
+	c.WaitAgentEvent(t, node.Name, "TaintsResumed", "the Node is no longer under maintenance by its condition Drained; taints are set again")
+}
+
+func setCondition(t *testing.T, node *cluster.Node, kind corev1.NodeConditionType, status corev1.ConditionStatus) {
+	t.Helper()
+	if err := node.SetCondition(t.Context(), kind, status); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -34,14 +34,19 @@ func TestPauseIsShownAtOnce(t *testing.T) {
 // Maintenance is shown as that, also before the agent has told it. What a person paused
 // is shown as paused.
 func TestMaintenanceIsShownAtOnce(t *testing.T) {
-	for _, test := range []struct{ kind, status, paused, held, maintenance, summary string }{
-		{"DrainInProgress", "True", "", "Maintenance", "DrainInProgress", "; 1 node under maintenance"},
-		{"MaintenancePlanned", "True", "true", "Paused", "MaintenancePlanned", "; 1 node paused; 1 node under maintenance"},
-		{"DrainInProgress", "False", "", "", "", ""},
-		{"Drained", "True", "", "", "", ""},
+	for _, test := range []struct {
+		kind, status, paused, held, maintenance, summary string
+		cordoned                                         bool
+	}{
+		{"DrainInProgress", "True", "", "Maintenance", "DrainInProgress", "; 1 node under maintenance", false},
+		{"MaintenanceInProgress", "True", "true", "Paused", "MaintenanceInProgress", "; 1 node paused; 1 node under maintenance", false},
+		{"DrainInProgress", "False", "", "", "", "", false},
+		{"Drained", "True", "", "Maintenance", "Drained", "; 1 node under maintenance", true},
+		{"Drained", "True", "", "", "", "", false}, // it takes pods again
+		{"MaintenancePlanned", "True", "", "", "", "", true},
 	} {
 		node := recorded(t)["bad-memory"]
-		node.Taints = nil
+		node.Taints, node.IsUnschedulable = nil, test.cordoned
 		node.Annotations[taints.PausedAnnotation] = test.paused
 		node.Conditions = append(node.Conditions, taints.NodeCondition{Type: test.kind, Status: taints.ConditionStatus(test.status)})
 		n := NewReader().Read(node)
