@@ -256,7 +256,7 @@ func recordedMemory(t *testing.T, name string) func(time.Duration) moment {
 // recordedHour is the hour of a busy host that is recorded for replays.
 func recordedHour(t *testing.T, condition probes.Condition) func(time.Duration) moment {
 	t.Helper()
-	file, err := os.Open("../../cmd/kubectl-taintlet/testdata/hour.csv.gz")
+	file, err := os.Open("testdata/hour.csv.gz")
 	if err != nil {
 		t.Fatal(err)
 	}
