@@ -100,7 +100,7 @@ DEPTH ?= 12
 EXHAUST_FOR ?= 2s
 
 .PHONY: exhaust
-exhaust: ## all sequences of up to DEPTH=12 events through the decider, from 26 states, each for EXHAUST_FOR=2s or some times that (40 minutes); MUTANTS=1: which broken deciders that finds (20 minutes)
+exhaust: ## all sequences of up to DEPTH=12 events through the decider, from 25 states, each for EXHAUST_FOR=2s or some times that (40 minutes); MUTANTS=1: which broken deciders that finds (20 minutes)
 ifdef MUTANTS
 	TAINTLET_MUTANTS=$(CURDIR)/test/exhaust/mutants.txt go test ./test/exhaust -count 1 -timeout 1h -v -run TestMutants | grep --line-buffered -v '^=== '
 else

@@ -39,14 +39,12 @@ func (l *loop) sampler(ctx context.Context, name probes.Condition) func() {
 	probe := l.NewProbe(c)
 	var measures []probes.Measure
 	return func() {
-		begin := time.Now()
 		o := probe.Observe(ctx)
-		took := time.Since(begin)
 		if measurer, ok := probe.(probes.Measurer); ok {
 			measures = measurer.Measures(measures[:0])
 		}
-		l.metrics.Sampled(o, took, measures)
-		l.metrics.Observed(o, &l.state, l.cfg, l.Now())
+		l.metrics.Sampled(o, measures)
+		l.metrics.Observed(o)
 		l.evaluate(decide.Inputs{Observations: []probes.Observation{o}})
 	}
 }
@@ -76,7 +74,7 @@ func BenchmarkStepOfTheLoop(b *testing.B) {
 			l.evaluate(in)
 			b.ReportAllocs()
 			for b.Loop() {
-				l.metrics.Observed(o, &l.state, l.cfg, l.Now())
+				l.metrics.Observed(o)
 				l.evaluate(in)
 			}
 		})

@@ -105,7 +105,7 @@ func (l *loop) run(ctx context.Context) error {
 				l.metrics.NetworkIs(s.Report.Classes)
 			}
 			l.health.Sampled(s.Condition, l.Now())
-			l.metrics.Observed(s.Observation, &l.state, l.cfg, l.Now())
+			l.metrics.Observed(s.Observation)
 			l.reportWarning(s.Observation)
 			in.Observations = []probes.Observation{s.Observation}
 		case version := <-l.watch.Versions:
@@ -114,7 +114,6 @@ func (l *loop) run(ctx context.Context) error {
 		case answer := <-l.policy.Answers:
 			l.observePolicy(answer)
 		case l.slot = <-l.slots.Answers:
-			l.metrics.SlotIs(l.slot)
 		case r := <-l.outbox.Results:
 			in.Written = l.observeResult(r)
 		case <-l.heartbeat.C:
@@ -188,7 +187,7 @@ func (l *loop) reportToFleet() {
 	}
 	l.fleet.SetLevels(levels)
 	l.fleet.SetMaintenance(l.state.Maintenance() != "", l.deciderPolicy.Maintenance)
-	l.metrics.FleetIs(l.fleet.Status(), l.fleet.Peers().Shares, l.cfg)
+	l.metrics.FleetIs(l.fleet.Status())
 }
 
 // whyNotReady is empty when this agent is active for the Node and may write it.
@@ -252,7 +251,7 @@ func (l *loop) observeResult(r node.Result) bool {
 	case r.Node != nil && l.newest != nil:
 		l.observeNode(r.Node)
 	}
-	l.metrics.Wrote(r.Node, r.Err, &l.state, l.Now())
+	l.metrics.Wrote(r.Err)
 	return l.outbox.Observe(r, l.evictionPending)
 }
 
@@ -269,7 +268,7 @@ func (l *loop) evictionPending(written *taints.Node) bool {
 
 // refuse keeps the configuration that is in force and reports that.
 func (l *loop) refuse(err error) {
-	l.metrics.Reloaded(err)
+	l.metrics.Refused()
 	// Not as an error: two files are two lines, however soon they follow each other.
 	l.Log.Error("configuration refused; the one in force stays", "inForce", l.cfg.Hash, "reason", err.Error())
 	l.event(corev1.EventTypeWarning, "ConfigurationRefused", "configuration "+l.cfg.Hash+" stays in force: "+err.Error())
@@ -295,7 +294,6 @@ func (l *loop) reconfigure(ctx context.Context, cfg *config.Config) {
 		}
 	}
 	l.metrics.Configured(cfg)
-	l.metrics.Reloaded(nil)
 	changes := config.Changes(before, cfg)
 	l.Log.Info("configuration in force", "hash", cfg.Hash, "before", before.Hash, "changes", changes)
 	text := "configuration " + cfg.Hash + " is in force, before it was " + before.Hash + ": " + changes

@@ -75,9 +75,6 @@ type Observation struct {
 	Severity int `json:"severity"`
 	// Certain means that this sample is proof: no second one is needed.
 	Certain bool `json:"certain,omitempty"`
-	// Forecast goes with Level Degraded only. Nothing is scarce yet: it will be, if
-	// the trend goes on.
-	Forecast bool `json:"forecast,omitempty"`
 	// Hysteresis goes with Level OK only. The host is better than the threshold
 	// that sets, and not yet past the easier one that clears. Such a sample
 	// neither sets nor clears.

@@ -20,8 +20,7 @@ const (
 	minHeartbeat  = time.Minute
 	// maxHeartbeat leaves taintlet cleanup stale, which waits for a day, two to miss.
 	maxHeartbeat = 8 * time.Hour
-	maxForecast  = 10 * time.Minute // further ahead a trend says nothing
-	maxSlowWrite = 4 * time.Second  // a sample, and so the wait for a write, ends after 5 s
+	maxSlowWrite = 4 * time.Second // a sample, and so the wait for a write, ends after 5 s
 	maxSamples   = 32
 	maxPaths     = 32
 	maxPath      = 4096 // PATH_MAX

@@ -7,7 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/taintlet/taintlet/agent/decide"
-	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/probes/disk"
 )
 
@@ -79,11 +78,6 @@ func (d *Disk) Write() disk.Write {
 		Interval:  d.WriteProbe.Interval.Duration,
 		Slow:      d.WriteProbe.SlowAfter.Duration,
 	}
-}
-
-// Rejudge judges a recorded sample of these paths by these thresholds.
-func (d *Disk) Rejudge(recorded probes.Observation, quantities []probes.Measure) (probes.Observation, bool) {
-	return d.Thresholds().Rejudge(recorded, quantities, d.Paths, d.Write())
 }
 
 // Validate returns every impossible value.

@@ -6,8 +6,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/taintlet/taintlet/agent/decide"
-	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/probes/memory"
 )
 
@@ -18,17 +16,12 @@ type Memory struct {
 
 	// AvailablePercent (0 to 100, of all memory but huge pages) and
 	// AvailableBytes: Degraded when available memory is below the larger of the
-	// two. Of the limit of all pods AvailableBytes must be left as well.
+	// two.
 	AvailablePercent float64           `json:"availablePercent"`
 	AvailableBytes   resource.Quantity `json:"availableBytes"`
 	// PercentBaseMax caps the amount of memory that the percentages of available
 	// memory are taken of.
 	PercentBaseMax resource.Quantity `json:"percentBaseMax"`
-	// RunningOutWithin (0 to 10m): Degraded if, at the current rate, memory runs
-	// out within this time and less than RunningOutAvailablePercent is
-	// available.
-	RunningOutWithin           decide.Duration `json:"runningOutWithin"`
-	RunningOutAvailablePercent float64         `json:"runningOutAvailablePercent"`
 	// StalledPercent: Degraded when tasks waited for memory for this share of
 	// the last 2 s, as far as the host reclaimed memory, and less than
 	// StalledAvailablePercent is available.
@@ -50,11 +43,9 @@ func defaultMemory() Section {
 		AvailableBytes:   resource.MustParse("100Mi"),
 		PercentBaseMax:   resource.MustParse("256Gi"),
 
-		RunningOutWithin:           seconds(10),
-		RunningOutAvailablePercent: 20,
-		StalledPercent:             15,
-		StalledAvailablePercent:    15,
-		CriticalStalledPercent:     40,
+		StalledPercent:          15,
+		StalledAvailablePercent: 15,
+		CriticalStalledPercent:  40,
 
 		ClearFactor: 1.5,
 	}
@@ -63,21 +54,14 @@ func defaultMemory() Section {
 // Thresholds returns what the probe judges by.
 func (m *Memory) Thresholds() memory.Thresholds {
 	return memory.Thresholds{
-		AvailablePercent:           m.AvailablePercent,
-		AvailableBytes:             byteCount(m.AvailableBytes),
-		PercentBaseMax:             byteCount(m.PercentBaseMax),
-		RunningOutWithin:           m.RunningOutWithin.Duration,
-		RunningOutAvailablePercent: m.RunningOutAvailablePercent,
-		StalledPercent:             m.StalledPercent,
-		StalledAvailablePercent:    m.StalledAvailablePercent,
-		CriticalStalledPercent:     m.CriticalStalledPercent,
-		ClearFactor:                m.ClearFactor,
+		AvailablePercent:        m.AvailablePercent,
+		AvailableBytes:          byteCount(m.AvailableBytes),
+		PercentBaseMax:          byteCount(m.PercentBaseMax),
+		StalledPercent:          m.StalledPercent,
+		StalledAvailablePercent: m.StalledAvailablePercent,
+		CriticalStalledPercent:  m.CriticalStalledPercent,
+		ClearFactor:             m.ClearFactor,
 	}
-}
-
-// Rejudge judges a recorded sample by these thresholds.
-func (m *Memory) Rejudge(_ probes.Observation, quantities []probes.Measure) (probes.Observation, bool) {
-	return m.Thresholds().Rejudge(quantities)
 }
 
 func byteCount(q resource.Quantity) uint64 { return uint64(max(0, q.Value())) }
@@ -87,8 +71,6 @@ func (m *Memory) Validate(at *field.Path) field.ErrorList {
 	errs := percent(m.AvailablePercent, at.Child("availablePercent"))
 	errs = append(errs, amount(m.AvailableBytes, at.Child("availableBytes"))...)
 	errs = append(errs, amount(m.PercentBaseMax, at.Child("percentBaseMax"))...)
-	errs = append(errs, between(m.RunningOutWithin, 0, maxForecast, at.Child("runningOutWithin"))...)
-	errs = append(errs, percent(m.RunningOutAvailablePercent, at.Child("runningOutAvailablePercent"))...)
 	errs = append(errs, percent(m.StalledPercent, at.Child("stalledPercent"))...)
 	errs = append(errs, percent(m.StalledAvailablePercent, at.Child("stalledAvailablePercent"))...)
 	errs = append(errs, percent(m.CriticalStalledPercent, at.Child("criticalStalledPercent"))...)

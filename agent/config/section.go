@@ -7,7 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/taintlet/taintlet/agent/decide"
-	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 )
 
@@ -24,15 +23,6 @@ type Section interface {
 	FollowUp() time.Duration
 	// Validate returns every impossible value but those of Sampling.
 	Validate(at *field.Path) field.ErrorList
-}
-
-// Rejudger is a Section that can judge a sample by its recorded quantities alone.
-type Rejudger interface {
-	// Rejudge returns what the thresholds of this section make of a sample that was
-	// taken earlier, perhaps by other thresholds. The quantities are those that
-	// Measures of its probe gave; only names, paths and values count. False: the
-	// recorded level does not follow from them.
-	Rejudge(recorded probes.Observation, quantities []probes.Measure) (probes.Observation, bool)
 }
 
 // Sampling says how often a probe takes a sample and which samples change the

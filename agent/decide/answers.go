@@ -18,10 +18,6 @@ func (s *State) WhyNotWriting() string {
 	return ""
 }
 
-// PausedBy says what has stopped new taints for a condition, a person or maintenance;
-// empty: nothing has.
-func (s *State) PausedBy(name probes.Condition) describe.Hold { return s.pause.holds(name) }
-
 // WhyNoNewTaint says what has stopped new taints for a condition, for people; empty:
 // nothing has.
 func (s *State) WhyNoNewTaint(name probes.Condition) string {
@@ -141,11 +137,6 @@ func (s *State) Requested(name probes.Condition) probes.Level {
 		return max(c.debounce.Level, probes.Degraded)
 	}
 	return c.debounce.Level
-}
-
-// IsBraked reports whether the fleet brake holds a condition's taint back.
-func (s *State) IsBraked(name probes.Condition) bool {
-	return s.known(name).onset.braked != ""
 }
 
 // Maintenance returns the type of the Node condition by which the Node is under

@@ -69,7 +69,7 @@ func hostile(level probes.Level, critical bool, r *rand.Rand) string {
 }
 
 func anySample(r *rand.Rand) string {
-	return []string{"ok", "ok", "near", "bad", "forecast", "certain", "critical", "certain critical", "unknown"}[r.IntN(9)]
+	return []string{"ok", "ok", "near", "bad", "certain", "critical", "certain critical", "unknown"}[r.IntN(8)]
 }
 
 func TestLevelChangesAreBounded(t *testing.T) {

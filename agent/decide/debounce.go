@@ -63,7 +63,6 @@ type Debouncer struct {
 
 	window       uint32        // the last samples, newest in bit 0: 1 is bad
 	certain      bool          // the newest sample needs no second one
-	forecast     bool          // no bad sample was more than a forecast
 	class        class         // of the newest valid sample
 	held         time.Duration // how long every sample was of that class
 	seenAt       time.Time     // the newest valid sample
@@ -90,9 +89,6 @@ func (d Debouncer) Next(o probes.Observation, now time.Time) Debouncer {
 	case d.unknownSince.IsZero() && gap <= maxGap:
 		d.held += gap
 	}
-	if seen >= bad {
-		d.forecast = o.Forecast && (d.forecast || d.Level == probes.OK && d.window == 0)
-	}
 	d.window <<= 1
 	if seen >= bad {
 		d.window |= 1
@@ -104,7 +100,7 @@ func (d Debouncer) Next(o probes.Observation, now time.Time) Debouncer {
 
 // forget returns the Debouncer without its evidence.
 func (d Debouncer) forget() Debouncer {
-	d.window, d.certain, d.forecast, d.class, d.held, d.unknownSince = 0, false, false, none, 0, time.Time{}
+	d.window, d.certain, d.class, d.held, d.unknownSince = 0, false, none, 0, time.Time{}
 	return d
 }
 
@@ -160,8 +156,7 @@ func (d Debouncer) unknownFor(now time.Time) time.Duration {
 	return max(1, now.Sub(d.unknownSince))
 }
 
-// Enter moves to a level. A set after OK is what damping counts, unless it turns out
-// that a forecast alone made it.
+// Enter moves to a level. A set after OK is what damping counts.
 func (d Debouncer) Enter(level probes.Level, c Debounce, now time.Time) Debouncer {
 	if d.Level == probes.OK && level == probes.Degraded {
 		d.Penalty = d.decayed(c, now) + 1
@@ -169,10 +164,6 @@ func (d Debouncer) Enter(level probes.Level, c Debounce, now time.Time) Debounce
 	}
 	if level == probes.OK {
 		d.window = 0
-		if d.forecast {
-			d.Penalty = max(0, d.Penalty-1)
-		}
-		d.forecast = false
 	}
 	d.Level = level
 	return d
@@ -187,20 +178,11 @@ func (d Debouncer) decayed(c Debounce, now time.Time) float64 {
 	return d.Penalty * math.Exp2(-elapsed.Seconds()/c.PenaltyHalfLife.Seconds())
 }
 
-// forecastClearAfter is how long every sample must be good before a condition is OK
-// that a forecast alone has set. The forecast was wrong, so that there was no trouble
-// that could come back.
-const forecastClearAfter = 5 * time.Second
-
 // ClearAfter is how long every sample must be good before the condition is OK:
 // min(MaxClearAfter, ClearAfter·2^P), P being the penalty as it was before the
 // last set added to it. A first set, or a set after a long quiet time, therefore
-// clears after ClearAfter. A set that follows closely upon others clears later. One
-// that a forecast alone has made clears after forecastClearAfter.
+// clears after ClearAfter. A set that follows closely upon others clears later.
 func (d Debouncer) ClearAfter(c Debounce) time.Duration {
-	if d.forecast {
-		return min(forecastClearAfter, c.ClearAfter.Duration)
-	}
 	p := max(0, d.Penalty-1)
 	// Compared as floats: the product may be beyond any Duration.
 	if h := c.ClearAfter.Seconds() * math.Exp2(p); h < c.MaxClearAfter.Seconds() {

@@ -56,7 +56,6 @@ func starts() []origin {
 		from("recovering", with(tainted, "memory ok", "+1m", "memory ok")...),
 		from("damped", with(tainted, "memory ok", "+2m", "memory ok", "memory certain")...),
 		from("clear waits for a token", with([]string{"config budget 1 10m"}, with(tainted, "memory ok", "+2m", "memory ok", "memory certain", "memory ok", "+2m", "memory ok", "+2m", "memory ok")...)...),
-		from("forecast", "memory forecast", "memory forecast"),
 		from("critical without a slot", with([]string{"slot none"}, evicting...)...),
 		from("evicting", evicting...),
 		from("evicting, slot unknown", with(evicting, "slot unknown")...),
@@ -115,7 +114,7 @@ func alphabets() []alphabet {
 			}
 		}
 	}
-	every.events = append(every.events, "+24h", "+10s", "writes land", "api down", "api up", "reboot", "recreate", "memory certain critical", "memory forecast",
+	every.events = append(every.events, "+24h", "+10s", "writes land", "api down", "api up", "reboot", "recreate", "memory certain critical",
 		"others add example.com/x:NoSchedule", "others annotate taintlet.dev/paused=MemoryPressure",
 		`others annotate taintlet.dev/record={"version":2}`, "others annotate taintlet.dev/record-", "kubelet Drained True", "kubelet Drained False", "config maintenance Drained")
 	return append(all, every)

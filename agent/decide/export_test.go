@@ -3,6 +3,7 @@ package decide
 import (
 	"time"
 
+	"github.com/taintlet/taintlet/agent/decide/describe"
 	"github.com/taintlet/taintlet/probes"
 )
 
@@ -33,6 +34,9 @@ func (s *State) NextToken(c WriteBudget, now time.Time) time.Time {
 
 // WritesThatWait is how many writes that no condition asks for wait for a token.
 func (s *State) WritesThatWait() int { return s.writesThatWait() }
+
+// PausedBy says what has stopped new taints for a condition, as the State knows it.
+func (s *State) PausedBy(name probes.Condition) describe.Hold { return s.pause.holds(name) }
 
 // Reaches reports whether the share brakes.
 func (s Share) Reaches(percent, minPeers int) bool { return s.reaches(percent, minPeers) }

@@ -84,8 +84,6 @@ type evidence struct {
 	isCertain bool
 	// wasBad: a sample was bad since the condition was last decided to be OK.
 	wasBad bool
-	// isForecast: this process set the condition, and no bad sample was more than a forecast.
-	isForecast bool
 	// isAnnounced: people were told of an eviction that is not over.
 	isAnnounced bool
 }
@@ -125,7 +123,7 @@ func (e *evidence) add(o probes.Observation, now time.Time) {
 	e.recent, e.isCertain = e.recent<<1, o.Certain && seen >= isBad
 	if seen >= isBad {
 		e.recent |= 1
-		e.wasBad, e.isForecast = true, o.Forecast && (e.isForecast || !e.wasBad)
+		e.wasBad = true
 	}
 	e.class, e.at, e.isBlind = seen, now, false
 }
@@ -262,14 +260,10 @@ func (j *judge) levelChanged(w *world, n decide.Notice) (metered int) {
 	e, debounce, now := &j.process.evidence[indexOf(n.Condition)], configured.Debounce, w.time()
 	switch n.To {
 	case probes.OK:
-		least := debounce.ClearAfter.Duration
-		if e.isForecast {
-			least = min(least, 5*time.Second)
-		}
-		if e.class != isGood || e.isBlind || e.held < least {
+		if e.class != isGood || e.isBlind || e.held < debounce.ClearAfter.Duration {
 			j.fail("%s clears after %s of good samples", n.Condition, e.held)
 		}
-		e.wasBad, e.isForecast, e.isAnnounced, e.recent = false, false, false, 0
+		e.wasBad, e.isAnnounced, e.recent = false, false, 0
 		j.lift(w, func(b ban) bool { return b.condition == n.Condition && b.until.IsZero() })
 		return 1
 	case probes.Degraded:

@@ -61,5 +61,5 @@ func isBraked(well time.Duration, share decide.Share) bool {
 	for range 60 {
 		second("bad")
 	}
-	return s.state.IsBraked(probes.MemoryPressure)
+	return s.state.Requested(probes.MemoryPressure) > s.state.Level(probes.MemoryPressure)
 }

@@ -120,7 +120,6 @@ func (s *State) restore(t *turn) {
 			continue
 		}
 		c.debounce.Level, c.debounce.Penalty, c.debounce.SetAt = entry.Level, min(entry.Penalty, maxPenalty), past(entry.SetAt)
-		c.debounce.forecast = false // what set it is not recorded: it clears like any other
 		c.since = earlier(readWall(entry.Since), t.now)
 		c.removals = entry.removals(t.now)
 		if entry.Level > probes.OK {

@@ -517,8 +517,6 @@ func observation(c probes.Condition, sample string) (probes.Observation, error) 
 		o.Level, o.NeverHealthy = probes.OK, "Other "+o.Reason
 	case "bad":
 		o.Level = probes.Degraded
-	case "forecast":
-		o.Level, o.Forecast = probes.Degraded, true
 	case "certain":
 		o.Level, o.Certain = probes.Degraded, true
 	case "critical":
@@ -530,7 +528,7 @@ func observation(c probes.Condition, sample string) (probes.Observation, error) 
 	case "suspects":
 		o.Level, o.Suspicion, o.Reason = probes.Unknown, true, "PeersUnreachable"
 	default:
-		return o, fmt.Errorf("sample %q is not ok, near, never well, bad, forecast, certain, critical, certain critical, unknown or suspects", sample)
+		return o, fmt.Errorf("sample %q is not ok, near, never well, bad, certain, critical, certain critical, unknown or suspects", sample)
 	}
 	return o, nil
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	dto "github.com/prometheus/client_model/go"
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
@@ -30,7 +29,7 @@ func hostileTexts(n int) []string {
 		case 1:
 			texts[i] = fmt.Sprintf("%d\xff\xfe\x00", i)
 		case 2:
-			texts[i] = fmt.Sprintf("%d\"}\n# HELP taintlet_active\n", i)
+			texts[i] = fmt.Sprintf("%d\"}\n# HELP taintlet_held\n", i)
 		default:
 			texts[i] = fmt.Sprintf("%s%d", strings.Repeat("é", 63)+"x", i)
 		}
@@ -46,30 +45,19 @@ func fill(t *testing.T, m *Metrics, texts []string) {
 	policy := cfg.Policy()
 	state := decide.New(decide.Boot{ID: "boot", At: now}, texts[0], now)
 	node := decide.Read(&taints.Node{Name: texts[0], UID: "uid", ResourceVersion: "1", Annotations: map[string]string{taints.PausedAnnotation: "PIDPressure"}})
-	shares := map[probes.Condition]decide.Share{}
 	var measures []probes.Measure
 	for i, text := range texts {
 		c := cfg.Names()[i%4]
 		o := probes.Observation{Condition: c, Level: probes.Level(i / 4 % 4), Reason: text, Message: text, Certain: true}
-		o.Culprit = probes.Culprit{Kind: "pod", Name: text, Command: text, Took: 1}
-		if o.Condition == probes.PIDPressure {
-			o.Culprit.Unit = probes.Items
-		}
-		m.samples.count(o, time.Second)
-		m.samples.show(o)
-		m.culprit.show(o)
-		m.samples.showWakeMode(c, "psi trigger")
+		m.Observed(o)
 		m.Noticed(decide.Notice{Kind: decide.TaintLost, Condition: c, By: text, Message: text})
-		m.reaction.follow(o, &state, cfg, now)
 		state, _ = decide.Step(policy, state, decide.Inputs{Node: node, Facts: taints.Facts{StandInPrefix: cfg.StandInPrefix}, Observations: []probes.Observation{o}}, now)
-		m.state.show(policy, &state, now)
-		m.reaction.written(&taints.Node{Taints: []taints.Taint{{Key: corev1.TaintNodeMemoryPressure, Effect: "NoSchedule"}}}, &state, now)
-		shares[probes.Condition(text)] = decide.Share{Asked: 1, Bad: 1}
-		m.fleet.show(fleet.Status{Unread: map[string]bool{"agents": true}}, shares, cfg)
+		m.Decided(policy, &state, now)
+		m.FleetIs(fleet.Status{Unread: map[string]bool{"agents": true}})
 		m.NetworkIs(map[verdict.Class]bool{verdict.DNS: true, verdict.Class(text): true})
 		measures = append(measures, probes.Measure{Name: "available", Path: text, Unit: probes.Unit(i % 4), Value: 1, Degraded: 1, Critical: 1, Clear: 1})
-		m.inputs.show(c, measures)
-		m.Wrote(nil, nil, &state, now)
+		m.Sampled(o, measures)
+		m.Wrote(nil)
 	}
 }
 
@@ -93,8 +81,7 @@ func TestLabelsAreBounded(t *testing.T) {
 	m := New("test")
 	fill(t, m, hostileTexts(2000))
 	bounds := map[string]int{ // all others: 4 conditions with 5 series each
-		"taintlet_probe_failures_total": 4 * (1 + len(failureReasons())),
-		"taintlet_taints_lost_total":    4 * (maxManagers + 1),
+		"taintlet_taints_lost_total": 4 * (maxManagers + 1),
 	}
 	for _, unit := range []string{"bytes", "seconds", "ratio", "items"} {
 		bounds["taintlet_input_"+unit] = 4 * maxInputs
@@ -115,25 +102,6 @@ func TestLabelsAreBounded(t *testing.T) {
 				}
 			}
 		}
-	}
-}
-
-// A reason that no page explains is "other": a label has only known words.
-func TestFailuresByReason(t *testing.T) {
-	m := New("test")
-	for _, reason := range []string{"MeminfoGarbled", "MeminfoGarbled", "Made\xffUp"} {
-		m.samples.count(probes.Observation{Condition: probes.MemoryPressure, Reason: reason}, 0)
-	}
-	found := map[string]float64{}
-	for _, family := range gather(t, m) {
-		if family.GetName() == "taintlet_probe_failures_total" {
-			for _, metric := range family.GetMetric() {
-				found[metric.GetLabel()[1].GetValue()] = metric.GetCounter().GetValue()
-			}
-		}
-	}
-	if len(found) != 2 || found["MeminfoGarbled"] != 2 || found["other"] != 1 {
-		t.Errorf("failures: %v", found)
 	}
 }
 
@@ -202,84 +170,14 @@ func TestShowingInputsAllocatesNothing(t *testing.T) {
 	}
 }
 
-// The time that counts begins with the first bad sample of those that set the
-// condition, and ends with the Node that has the taint.
-func TestReactionTime(t *testing.T) {
-	cfg, m := config.Default(), New("test")
-	policy, now := cfg.Policy(), time.Unix(1e9, 0)
-	state := decide.New(decide.Boot{ID: "boot", At: now}, "test", now)
-	node := &taints.Node{Name: "host", UID: "uid", ResourceVersion: "1"}
-	sample := func(level probes.Level, write bool) {
-		t.Helper()
-		o := probes.Observation{Condition: probes.PIDPressure, Level: level, Reason: "Seen", Message: "seen"}
-		m.reaction.follow(o, &state, cfg, now)
-		var d decide.Decision
-		state, d = decide.Step(policy, state, decide.Inputs{Node: decide.Read(node), Facts: taints.Facts{StandInPrefix: cfg.StandInPrefix}, Observations: []probes.Observation{o}}, now)
-		now = now.Add(time.Second)
-		if d.Desired == nil || !write {
-			return
-		}
-		node = d.Desired.ApplyTo(node)
-		m.reaction.written(node, &state, now)
-	}
-	sample(probes.Degraded, true) // a single one sets nothing, and is forgotten
-	for range 3 {
-		sample(probes.OK, true)
-	}
-	sample(probes.Degraded, true)
-	sample(probes.OK, true)
-	sample(probes.Degraded, false) // decided 2 s after the first; not written yet
-	sample(probes.Degraded, false)
-	sample(probes.Degraded, true) // written 5 s after the first
-	sample(probes.Degraded, true)
-	m.reaction.written(node, &state, now) // as a heartbeat does
-	if count, sum := reactions(t, m); count != 1 || sum != 5 {
-		t.Errorf("%d reactions, %v s together; want one of 5 s", count, sum)
-	}
-	for range 130 {
-		sample(probes.OK, true)
-	}
-	node = node.Clone()
-	node.Annotations[taints.PausedAnnotation] = "true"
-	for range 5 {
-		sample(probes.Degraded, true)
-	}
-	delete(node.Annotations, taints.PausedAnnotation)
-	for range 5 {
-		sample(probes.Degraded, true)
-	}
-	if !node.Has(taints.Pair{Key: corev1.TaintNodePIDPressure, Effect: taints.NoSchedule}) {
-		t.Fatal("no taint after the pause")
-	}
-	if count, _ := reactions(t, m); count != 1 {
-		t.Errorf("%d reactions: the pause was one", count-1)
-	}
-}
-
-// reactions are how many were measured, and how many seconds they took together.
-func reactions(t *testing.T, m *Metrics) (count uint64, sum float64) {
-	t.Helper()
-	for _, family := range gather(t, m) {
-		if family.GetName() == "taintlet_reaction_seconds" {
-			for _, metric := range family.GetMetric() {
-				count, sum = count+metric.GetHistogram().GetSampleCount(), sum+metric.GetHistogram().GetSampleSum()
-			}
-		}
-	}
-	return count, sum
-}
-
-// A sample that cannot tell shows that at once, and leaves the severity as it was.
+// A sample that cannot tell shows that at once: it has no severity.
 func TestUnknownIsShown(t *testing.T) {
 	m := New("test")
-	const unknown, severity = `taintlet_condition_unknown{condition="PIDPressure"}`, `taintlet_condition_severity{condition="PIDPressure"}`
-	for _, c := range []struct {
-		level probes.Level
-		want  float64
-	}{{probes.Degraded, 0}, {probes.Unknown, 1}, {probes.OK, 0}} {
-		m.samples.show(probes.Observation{Condition: probes.PIDPressure, Level: c.level, Severity: 60 * int(min(c.level, 1))})
-		if got := gauges(t, m); got[unknown] != c.want || got[severity] != 60 {
-			t.Errorf("%s: unknown %v, severity %v", c.level, got[unknown], got[severity])
+	const severity = `taintlet_condition_severity{condition="PIDPressure"}`
+	for _, level := range []probes.Level{probes.Degraded, probes.Unknown, probes.OK} {
+		m.Observed(probes.Observation{Condition: probes.PIDPressure, Level: level, Severity: 60})
+		if got, there := gauges(t, m)[severity]; there != (level != probes.Unknown) || there && got != 60 {
+			t.Errorf("%s: severity %v (%t)", level, got, there)
 		}
 	}
 }
@@ -293,7 +191,7 @@ func TestTimeToClearAndTokens(t *testing.T) {
 		o := probes.Observation{Condition: probes.DiskPressure, Level: level, Certain: level > probes.OK, Reason: "Seen", Message: "seen"}
 		now = now.Add(10 * time.Second)
 		state, _ = decide.Step(policy, state, decide.Inputs{Node: node, Facts: taints.Facts{StandInPrefix: policy.StandInPrefix}, Observations: []probes.Observation{o}}, now)
-		m.state.show(policy, &state, now)
+		m.Decided(policy, &state, now)
 		return gauges(t, m)
 	}
 	const (

@@ -12,7 +12,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/taintlet/taintlet/agent/config"
-	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/test/fixtures"
 )
 
@@ -26,15 +25,52 @@ func TestMetricsAreDocumented(t *testing.T) {
 	}
 	served := map[string]bool{}
 	for _, c := range New("test").own {
-		descriptions := make(chan *prometheus.Desc, 1)
-		c.Describe(descriptions)
-		match := descPattern.FindStringSubmatch((<-descriptions).String())
-		served[match[1]+" "+typeOf(c)+" "+match[2]] = true
+		name, labels := described(c)
+		served[name+" "+typeOf(c)+" "+labels] = true
 	}
 	fixtures.CompareNames(t, "docs/metrics.md", documented, served)
 }
 
+// described returns the name and the labels of a metric.
+func described(c prometheus.Collector) (name, labels string) {
+	descriptions := make(chan *prometheus.Desc, 1)
+	c.Describe(descriptions)
+	match := descPattern.FindStringSubmatch((<-descriptions).String())
+	return match[1], match[2]
+}
+
 var descPattern = regexp.MustCompile(`fqName: "([^"]*)".*variableLabels: \{([^}]*)\}`)
+
+// Each Node of a cluster serves all of them, so there are few, and each has a use: a
+// dashboard, an alert, or a page that says what to look up.
+func TestMetricsAreUsed(t *testing.T) {
+	const most = 28
+	all := New("test").own
+	if len(all) > most {
+		t.Errorf("%d metrics, more than %d", len(all), most)
+	}
+	uses := ""
+	for _, pattern := range []string{"deploy/monitoring/*.json", "deploy/monitoring/rules.yaml", "docs/*.md", "*.md"} {
+		files, err := filepath.Glob("../../" + pattern)
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: %v (%v)", pattern, files, err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if filepath.Base(file) != "metrics.md" {
+				uses += string(text)
+			}
+		}
+	}
+	for _, c := range all {
+		if name, _ := described(c); !regexp.MustCompile(`\b` + name + `\b`).MatchString(uses) {
+			t.Errorf("%s is used by no dashboard, no alert and no page", name)
+		}
+	}
+}
 
 func typeOf(c prometheus.Collector) string {
 	switch c.(type) {
@@ -43,41 +79,8 @@ func typeOf(c prometheus.Collector) string {
 			return "counter"
 		}
 		return "gauge"
-	case *prometheus.HistogramVec:
-		return "histogram"
 	}
 	return "gauge"
-}
-
-// The reasons that failures are counted by are those of Unknown samples in
-// docs/reasons.md.
-func TestFailureReasonsAreDocumented(t *testing.T) {
-	text, err := os.ReadFile("../../docs/reasons.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	documented, counted := map[string]bool{}, map[string]bool{}
-	for _, row := range regexp.MustCompile("(?m)^\\| (`.+`) \\| Unknown\\.").FindAllStringSubmatch(string(text), -1) {
-		for reason := range strings.SplitSeq(row[1], ", ") {
-			documented[strings.Trim(reason, "`")] = true
-		}
-	}
-	for _, reason := range failureReasons() {
-		counted[reason] = true
-	}
-	fixtures.CompareNames(t, "docs/reasons.md", documented, counted)
-}
-
-// The kinds of notices begin at 0, all of them.
-func TestNoticesBeginAtZero(t *testing.T) {
-	all, begun := map[string]bool{}, map[string]bool{string(decide.LevelChanged): true}
-	for _, kind := range fixtures.ConstantsOf(t, "../decide", "Kind") {
-		all[kind] = true
-	}
-	for _, kind := range noticeKinds() {
-		begun[string(kind)] = true
-	}
-	fixtures.CompareNames(t, "agent/decide", all, begun)
 }
 
 // docs/metrics.md has every input, with its condition and unit.

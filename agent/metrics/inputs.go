@@ -102,6 +102,13 @@ func (m *inputMetrics) set(in *input, measure *probes.Measure) {
 	}
 }
 
+// drop forgets a condition, whose series are gone.
+func (m *inputMetrics) drop(c probes.Condition) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.shown, c)
+}
+
 // forget removes the series of an input.
 func (m *inputMetrics) forget(in *input, unit probes.Unit) {
 	labels := prometheus.Labels{"condition": in.labels[0], "input": in.labels[1], "path": in.labels[2]}

@@ -28,8 +28,8 @@ func TestGaugesGoBackWithRecovery(t *testing.T) {
 		o := probes.Observation{Condition: probes.DiskPressure, Level: level, Severity: severity, Certain: level > probes.OK, Reason: "Seen", Message: "seen"}
 		now = now.Add(time.Second)
 		state, _ = decide.Step(policy, state, decide.Inputs{Node: node, Facts: taints.Facts{StandInPrefix: cfg.StandInPrefix}, Observations: []probes.Observation{o}}, now)
-		m.samples.show(o)
-		m.state.show(policy, &state, now)
+		m.Observed(o)
+		m.Decided(policy, &state, now)
 	}
 	sample(probes.Degraded, 80)
 	if sick := gauges(t, m); sick[degraded] != 1 || sick[severity] != 80 || sick[wanted] != 1 {
@@ -42,6 +42,45 @@ func TestGaugesGoBackWithRecovery(t *testing.T) {
 	if _, there := well[wanted]; there || well[degraded] != 0 || well[severity] != 0 {
 		t.Errorf("well again: %v", well)
 	}
+}
+
+// A condition that a configuration drops has no series, and all of them when a later one
+// has it again.
+func TestForgottenConditionComesBack(t *testing.T) {
+	cfg, m, now := config.Default(), New("test"), time.Unix(1e9, 0)
+	policy := cfg.Policy()
+	state := decide.New(decide.Boot{ID: "boot", At: now}, "test", now)
+	show := func() (shown int) {
+		m.Configured(cfg)
+		o := probes.Observation{Condition: probes.PIDPressure, Level: probes.OK}
+		m.Sampled(o, []probes.Measure{{Name: "free_tasks", Unit: probes.Items, Value: 5, Degraded: 3}})
+		m.Observed(o)
+		m.Decided(policy, &state, now)
+		return seriesOf(t, m, probes.PIDPressure)
+	}
+	before := show()
+	m.Forget(probes.PIDPressure)
+	if left := seriesOf(t, m, probes.PIDPressure); left != 0 || before == 0 {
+		t.Errorf("%d of %d series are left", left, before)
+	}
+	if after := show(); after != before {
+		t.Errorf("%d series came back of %d", after, before)
+	}
+}
+
+// seriesOf counts the series of a condition.
+func seriesOf(t *testing.T, m *Metrics, c probes.Condition) (count int) {
+	t.Helper()
+	for _, family := range gather(t, m) {
+		for _, metric := range family.GetMetric() {
+			for _, l := range metric.GetLabel() {
+				if l.GetName() == "condition" && l.GetValue() == string(c) {
+					count++
+				}
+			}
+		}
+	}
+	return count
 }
 
 // gauges returns the metrics' values by what Prometheus would call them.

@@ -24,21 +24,9 @@ func (s *series) counters(name, help string, labels ...string) *prometheus.Count
 	return added(s, prometheus.NewCounterVec(prometheus.CounterOpts{Name: prefix + name, Help: help}, labels))
 }
 
-func (s *series) histograms(name, help string, buckets []float64) *prometheus.HistogramVec {
-	return added(s, prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: prefix + name, Help: help, Buckets: buckets}, []string{"condition"}))
-}
-
 func added[C prometheus.Collector](s *series, c C) C {
 	*s = append(*s, c)
 	return c
-}
-
-// begin begins the series of counters with one label. A series that begins with its
-// first event hides that event from rate().
-func begin(counters *prometheus.CounterVec, values ...string) {
-	for _, value := range values {
-		counters.WithLabelValues(value)
-	}
 }
 
 // other is the label of what has no label of its own.

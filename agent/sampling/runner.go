@@ -3,7 +3,6 @@ package sampling
 import (
 	"context"
 	"log/slog"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -34,7 +33,7 @@ type runner struct {
 	out         chan<- Sample
 	// measures are those of the newest sample.
 	measures []probes.Measure
-	// wakeMode was shown last.
+	// wakeMode was logged last.
 	wakeMode string
 	culprit  culpritLog
 	// decided is the level that the loop decided last.
@@ -66,7 +65,7 @@ func (r *runner) run(ctx context.Context) error {
 	defer waking.Wait()
 	for {
 		o, report := r.observe(ctx)
-		r.showWakeMode()
+		r.logWakeMode()
 		r.culprit.follow(o, r.log)
 		select {
 		case <-ctx.Done():
@@ -82,17 +81,15 @@ func (r *runner) run(ctx context.Context) error {
 func (r *runner) observe(ctx context.Context) (o probes.Observation, report *verdict.Report) {
 	ctx, cancel := context.WithTimeout(ctx, sampleTimeout)
 	defer cancel()
-	begin := time.Now()
 	if p, ok := r.probe.(networkProbe); ok {
 		o, report = r.observeNetwork(ctx, p)
 	} else {
 		o = r.probe.Observe(ctx)
 	}
-	took := time.Since(begin)
 	if measurer, ok := r.probe.(probes.Measurer); ok {
 		r.measures = measurer.Measures(r.measures[:0])
 	}
-	r.metrics.Sampled(o, took, r.measures)
+	r.metrics.Sampled(o, r.measures)
 	return o, report
 }
 
@@ -108,16 +105,14 @@ func (r *runner) observeNetwork(ctx context.Context, p networkProbe) (probes.Obs
 	return o, report
 }
 
-// showWakeMode logs and shows what wakes the probe, when that is new.
-func (r *runner) showWakeMode() {
+// logWakeMode logs what wakes the probe, when that is new.
+func (r *runner) logWakeMode() {
 	mode := r.probe.WakeMode()
 	if mode == r.wakeMode {
 		return
 	}
 	r.wakeMode = mode
 	r.log.Info("probe runs", "condition", string(r.probe.Condition()), "period", r.period, "woken", mode)
-	short, _, _ := strings.Cut(mode, ":") // without the reason
-	r.metrics.WokenBy(r.probe.Condition(), short)
 }
 
 // wait waits until the next sample is due; false when the context ended. A

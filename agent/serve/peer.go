@@ -8,31 +8,27 @@ import (
 	"time"
 
 	"github.com/taintlet/taintlet/agent/fleet"
-	"github.com/taintlet/taintlet/agent/metrics"
 	"github.com/taintlet/taintlet/probes/network/verdict"
 )
 
 // peerHandler answers GET /peer: a page that is already there. What is over the
-// bounds is counted and refused, with an end of its connection.
+// bounds is refused, with an end of its connection.
 type peerHandler struct {
-	fleet   *fleet.Fleet
-	window  window
-	metrics *metrics.Metrics
+	fleet  *fleet.Fleet
+	window window
 }
 
-func newPeerHandler(f *fleet.Fleet, m *metrics.Metrics) *peerHandler {
-	return &peerHandler{fleet: f, window: window{most: defaultAnswers()}, metrics: m}
+func newPeerHandler(f *fleet.Fleet) *peerHandler {
+	return &peerHandler{fleet: f, window: window{most: defaultAnswers()}}
 }
 
 // ServeHTTP answers one request. Its body is not read.
 func (h *peerHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	source := sourceOfRequest(r)
 	if !h.window.allows(source, source == hostItself || h.fleet.IsAgent(source), time.Now()) {
-		h.metrics.PeerRequest(false)
 		refuse(w, r)
 		return
 	}
-	h.metrics.PeerRequest(true)
 	page := padTo(h.fleet.Page(), r)
 	w.Header()["Date"] = nil // nobody reads it, and it is a tenth of the answer
 	w.Header().Set("Content-Type", "application/json")

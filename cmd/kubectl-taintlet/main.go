@@ -37,15 +37,15 @@ func newProgram() *cobra.Command {
 	program := &cobra.Command{
 		Use:         "kubectl-taintlet",
 		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl taintlet"},
-		Short:       "show what taintlet does on a cluster, and what a configuration would do",
+		Short:       "show what taintlet does on a cluster, and what a configuration does",
 		Long: `taintlet keeps the right taints on each Node of a cluster. This program shows its work, checks the
-installation, and tries configurations. It changes nothing.
+installation, and explains configurations. It changes nothing.
 
 Exit codes: 0 is success, 1 is a failure, 2 means wrong arguments or a wrong configuration, and 3 means
 that something is not healthy (status, check).`,
 		Args: command.UnknownVerb,
 		RunE: command.ShowHelp,
 	}
-	program.AddCommand(statusVerb(), eventsVerb(), checkVerb(), configVerb(), evictionsVerb(), replayVerb(), bugreportVerb())
+	program.AddCommand(statusVerb(), checkVerb(), configVerb(), evictionsVerb())
 	return program
 }

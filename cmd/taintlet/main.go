@@ -12,10 +12,7 @@ import (
 	"github.com/taintlet/taintlet/cmd/command"
 )
 
-func main() {
-	relaxTimers() // before signals are caught, so that none is lost
-	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
-}
+func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
 // run does what the arguments ask for and returns the exit code.
 func run(args []string, stdout, stderr io.Writer) int {
@@ -27,16 +24,6 @@ func run(args []string, stdout, stderr io.Writer) int {
 func newProgram() *cobra.Command {
 	program := agentProgram()
 	program.Args = command.UnknownVerb
-	program.AddCommand(onceVerb(), watchVerb(), recordVerb(), cleanupVerb(), moved("status"), moved("check"), moved("config"))
+	program.AddCommand(onceVerb(), cleanupVerb())
 	return program
-}
-
-// moved returns a verb that this program had once, and that says where it is.
-func moved(name string) *cobra.Command {
-	return &cobra.Command{
-		Use: name, Hidden: true, DisableFlagParsing: true,
-		RunE: func(*cobra.Command, []string) error {
-			return command.Usagef("%s is a verb of the program for people: kubectl taintlet %[1]s", name)
-		},
-	}
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/taintlet/taintlet/cmd/command"
+	"github.com/taintlet/taintlet/cmd/terminal"
 )
 
 // onceTimeout is how long the probes may take together.
@@ -14,6 +15,7 @@ const onceTimeout = 10 * time.Second
 func onceVerb() *cobra.Command {
 	var s sampler
 	var output string
+	var isWatched bool
 	c := &cobra.Command{
 		Use: "once", Short: "take one sample of this host and print it", Args: command.NoArguments,
 		Long: `Take one sample of this host and print it.
@@ -22,16 +24,24 @@ It runs each probe once and prints the taints that the rules would set. It conta
 changes nothing. SEVERITY 50 is the threshold of Degraded. VIA is the way in which a taint stays on the
 Node, with deploy/keep.yaml installed.
 
-Exit code 3: a condition is not OK.`,
+With --watch it samples every second until Ctrl-C. Each bar shows a severity, 0 to 100, with a mark at the
+threshold. An agent sets a taint only after several samples. NO_COLOR turns the colours off.
+
+Exit code 3: a condition is not OK. With --watch it is 0.`,
 		Example: `  # Is this host healthy?
   taintlet once
   # For a bug report
   taintlet once -o yaml
+  # How near is each threshold, as time goes on?
+  taintlet once --watch
   # With the thresholds of a file
   taintlet once --config=config.yaml`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := s.load(); err != nil {
 				return err
+			}
+			if isWatched {
+				return watch(c.Context(), &s, terminal.NewScreen(c.OutOrStdout()))
 			}
 			r := s.sample(c.Context())
 			if err := r.print(output, c.OutOrStdout()); err != nil {
@@ -45,6 +55,8 @@ Exit code 3: a condition is not OK.`,
 	}
 	c.Flags().SortFlags = false
 	command.AddChoice(c, &output, "output", "o", "table, json or yaml", "table", "json", "yaml")
+	c.Flags().BoolVarP(&isWatched, "watch", "w", false, "sample every second, with bars, until Ctrl-C")
+	c.MarkFlagsMutuallyExclusive("watch", "output")
 	s.add(c.Flags())
 	return c
 }

@@ -6,9 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
-	"github.com/taintlet/taintlet/cmd/command"
 	"github.com/taintlet/taintlet/cmd/terminal"
 	"github.com/taintlet/taintlet/probes"
 )
@@ -16,31 +13,6 @@ import (
 // redrawAfter is how often watch takes a sample: as often as the network's probe
 // may.
 const redrawAfter = time.Second
-
-func watchVerb() *cobra.Command {
-	var s sampler
-	c := &cobra.Command{
-		Use: "watch", Short: "sample this host every second, with bars, until Ctrl-C", Args: command.NoArguments,
-		Long: `Sample this host every second, with bars, until Ctrl-C.
-
-Each bar shows the severity of a sample, 0 to 100. The mark in the middle, 50, is the threshold of
-Degraded. An agent sets a taint only after several samples. The command contacts no API server and changes
-nothing. NO_COLOR turns the colours off.`,
-		Example: `  # How near is each threshold?
-  taintlet watch
-  # Without colours
-  NO_COLOR=1 taintlet watch`,
-		RunE: func(c *cobra.Command, _ []string) error {
-			if err := s.load(); err != nil {
-				return err
-			}
-			return watch(c.Context(), &s, terminal.NewScreen(c.OutOrStdout()))
-		},
-	}
-	c.Flags().SortFlags = false
-	s.add(c.Flags())
-	return c
-}
 
 // watch draws a sample each second until the context ends.
 func watch(ctx context.Context, s *sampler, to *terminal.Screen) error {

@@ -46,7 +46,7 @@ func TestWatch(t *testing.T) {
 			host := fixtures.NewHost(t)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			command := exec.CommandContext(ctx, program.Path(t), append([]string{"watch", "--node-name=host-1"}, host.Flags()...)...) //nolint:gosec // our own binary
+			command := exec.CommandContext(ctx, program.Path(t), append([]string{"once", "--watch", "--node-name=host-1"}, host.Flags()...)...) //nolint:gosec // our own binary
 			command.Env = append(os.Environ(), "NO_COLOR=", c.env)
 			output := attach(t, command, c.terminal)
 			if err := command.Start(); err != nil {

@@ -28,7 +28,7 @@ func TestClearsIsTheThresholdThatClears(t *testing.T) {
 	if o := large.alone(ofHost(2)); o.Clears != "above 3.75 GiB" {
 		t.Errorf("capped: %+v", o)
 	}
-	if o := allMemory.judged(ofHost(9), 90, 0, 0); o.Reason != "MemoryStalled" || o.Clears != "above 22.5 %, or stalls less" {
+	if o := allMemory.judged(ofHost(9), 90, 0); o.Reason != "MemoryStalled" || o.Clears != "above 22.5 %, or stalls less" {
 		t.Errorf("stalled: %+v", o)
 	}
 }

@@ -1,12 +1,56 @@
+// Package memory is the probe of MemoryPressure. It samples available memory, and how
+// long tasks wait for memory.
 package memory
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/probes/trend"
 )
+
+// Thresholds say when memory is scarce. Little available memory is enough. How long
+// tasks wait for it is noisy, and counts only when available memory is below a level as
+// well. A threshold of 0 is off.
+//
+// Available memory is what the kernel says programs can have without swapping
+// (MemAvailable), and what the ZFS cache would give back. Percentages are taken
+// of all memory but huge pages (see meminfo.ordinary), so that they mean the same on
+// every host.
+type Thresholds struct {
+	// AvailablePercent is the share of available memory, in percent (0 to
+	// 100), below which the host is Degraded.
+	AvailablePercent float64
+	// AvailableBytes is the available memory, in bytes, below which the host is
+	// Degraded, where that is more than AvailablePercent. It is the same on every
+	// host: one with less memory than this is always Degraded.
+	AvailableBytes uint64
+	// PercentBaseMax caps, in bytes, the memory that the two percentages of
+	// available memory are taken of. 0: no cap. A percentage is meant to leave
+	// time before memory runs out, and 5 % of 4 TiB would be 200 GiB.
+	PercentBaseMax uint64
+
+	// StalledPercent and StalledAvailablePercent (0 to 100): Degraded when some
+	// task waited for memory for at least the first percentage of the time, and the
+	// share of available memory is below the second. The time is the last 2 s, or
+	// that since the last sample where it is longer. Stalls count only as far as
+	// the host's own reclaims account for them, because tasks also wait when their
+	// own control group is full and the host is not.
+	StalledPercent          float64
+	StalledAvailablePercent float64
+	// CriticalStalledPercent (0 to 100): Critical when all tasks that had
+	// something to do waited for memory for at least this percentage of the last
+	// 10 s, and available memory is below AvailablePercent or AvailableBytes. The
+	// host's own reclaims limit these stalls as well.
+	CriticalStalledPercent float64
+
+	// ClearFactor is how much easier the threshold is that clears. ClearFactor
+	// times the threshold must be available before memory is sufficient again, or
+	// AvailableBytes and 5 % of the memory where that is less. Of the two measures
+	// of a combination, one must be better than its own threshold by this factor.
+	// 1 or more; less counts as 1.
+	ClearFactor float64
+}
 
 // judge says what a sample means, compared with those before it. What is not known
 // of the view does not count.
@@ -17,17 +61,16 @@ func (t Thresholds) judge(v view) probes.Observation {
 	causes := t.causes(v)
 	o := probes.Observation{Condition: probes.MemoryPressure, Level: probes.OK, Reason: "MemorySufficient"}
 	shown := causes[byLevel]
-	for i, c := range slices.Backward(causes[:]) { // the gravest last, so that it decides
+	for _, c := range slices.Backward(causes[:]) { // the gravest last, so that it decides
 		o.Severity = max(o.Severity, c.Severity)
 		switch {
 		case c.Set:
-			o.Forecast = i == byForecast && o.Level == probes.OK
 			o.Level, o.Hysteresis, o.Reason, shown = c.level, false, c.reason, c
 		case c.Near && o.Level == probes.OK:
 			o.Hysteresis, o.Reason, shown = true, "MemoryNearThreshold", c
 		}
 	}
-	o.Message, o.Clears = cmp.Or(shown.measured, v.text(shown.limit.text()))+shown.text, "above "+shown.limit.clearText()+shown.clears
+	o.Message, o.Clears = v.text(shown.limit.text())+shown.text, "above "+shown.limit.clearText()+shown.clears
 	return o
 }
 
@@ -35,51 +78,28 @@ func (t Thresholds) judge(v view) probes.Observation {
 type cause struct {
 	trend.Signal
 
-	level    probes.Level
-	reason   string
-	limit    bound  // of available memory
-	text     string // about the other measure
-	clears   string // what that one has to be instead
-	measured string // what is compared with limit; empty: the available memory of the host
+	level  probes.Level
+	reason string
+	limit  bound  // of available memory
+	text   string // about the other measure
+	clears string // what that one has to be instead
 }
 
-// These are the indices of two causes: available memory alone, and the forecast.
-const byLevel, byForecast = 1, 3
+// byLevel is the index of the cause that is available memory alone.
+const byLevel = 1
 
 // causes returns all causes, the gravest first.
-func (t Thresholds) causes(v view) [5]cause {
+func (t Thresholds) causes(v view) [3]cause {
 	whole := v.whole()
-	enough, emptying, stalled := t.enough(whole), t.part(t.RunningOutAvailablePercent, whole), t.part(t.StalledAvailablePercent, whole)
-	soonEmpty := trend.Scarce(v.emptyIn.Seconds(), t.RunningOutWithin.Seconds(), t.ClearFactor).Signal()
+	enough, stalled := t.enough(whole), t.part(t.StalledAvailablePercent, whole)
 	someWait, allWait := trend.Excess(v.some.counts, t.StalledPercent, t.ClearFactor), trend.Excess(v.full.counts, t.CriticalStalledPercent, t.ClearFactor)
 	return [...]cause{
 		{trend.Both(enough.compare(v.available), allWait), probes.Critical, "MemoryStalledFully", enough,
-			v.fullText() + ", threshold " + trend.PercentText(t.CriticalStalledPercent), "", ""},
+			v.fullText() + ", threshold " + trend.PercentText(t.CriticalStalledPercent), ""},
 		byLevel: {enough.compare(v.available), probes.Degraded, "MemoryLow", enough,
-			v.someText(), "", ""},
-		t.podsCause(v.pods),
-		byForecast: {trend.Both(emptying.compare(v.available), soonEmpty), probes.Degraded, "MemoryRunningOut", emptying,
-			v.emptyText() + ", threshold " + trend.SecondsText(t.RunningOutWithin), ", or lasts longer", ""},
+			v.someText(), ""},
 		{trend.Both(stalled.compare(v.available), someWait), probes.Degraded, "MemoryStalled", stalled,
-			v.someText() + ", threshold " + trend.PercentText(t.StalledPercent), ", or stalls less", ""},
-	}
-}
-
-// podsCause is that all pods together have little left of their limit. AvailableBytes
-// is the only threshold: pods that fit their limit closely and stay within it are the
-// work of a good scheduler, not trouble. It is the threshold of the kubelet, which
-// evicts pods then.
-func (t Thresholds) podsCause(pods allocatable) cause {
-	if pods.limit == 0 {
-		return cause{}
-	}
-	available, limit := float64(pods.available), float64(pods.limit)
-	floor := t.floor(limit)
-	return cause{
-		Signal: floor.compare(pods.available), level: probes.Degraded, reason: "AllocatableMemoryLow", limit: floor,
-		measured: "left to all pods " + trend.BytesText(available) + " of their limit of " + trend.BytesText(limit) +
-			" (" + trend.ShareText(available, limit) + "), threshold " + floor.text(),
-		clears: " left to all pods",
+			v.someText() + ", threshold " + trend.PercentText(t.StalledPercent), ", or stalls less"},
 	}
 }
 

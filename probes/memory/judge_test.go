@@ -9,7 +9,6 @@ import (
 
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/probes/pressure"
-	"github.com/taintlet/taintlet/probes/trend"
 	"github.com/taintlet/taintlet/test/probetest"
 )
 
@@ -20,7 +19,6 @@ const mib, gib = 1 << 20, 1 << 30
 // allMemory has every threshold, as they are by default.
 var allMemory = Thresholds{
 	AvailablePercent: 5, AvailableBytes: 100 * mib, PercentBaseMax: 256 * gib,
-	RunningOutWithin: 10 * time.Second, RunningOutAvailablePercent: 20,
 	StalledPercent: 15, StalledAvailablePercent: 15, CriticalStalledPercent: 40,
 	ClearFactor: 1.5,
 }
@@ -42,37 +40,23 @@ func (s sample) stalledFor(some, full time.Duration) sample {
 }
 
 // judged judges a sample that comes a second after another one, with the
-// stalls, in percent, that there were between them, and the time to empty.
-func (t Thresholds) judged(s sample, some, full float64, emptyIn time.Duration) probes.Observation {
+// stalls, in percent, that there were between them.
+func (t Thresholds) judged(s sample, some, full float64) probes.Observation {
 	ofSecond := func(percent float64) time.Duration { return time.Duration(percent * float64(10*time.Millisecond)) }
 	return t.after(s.stalledFor(time.Hour, time.Minute),
-		s.stalledFor(time.Hour+ofSecond(some), time.Minute+ofSecond(full)), time.Second, emptyingIn(s, emptyIn))
+		s.stalledFor(time.Hour+ofSecond(some), time.Minute+ofSecond(full)), time.Second)
 }
 
 // after judges a sample that comes some time after another one.
-func (t Thresholds) after(prev, cur sample, dt time.Duration, slope trend.Slope) probes.Observation {
+func (t Thresholds) after(prev, cur sample, dt time.Duration) probes.Observation {
 	start := time.Unix(1000, 0)
 	now := timedSample{cur, start.Add(dt)}
-	return t.judge(viewOf(past{{prev, start}}.comparable(now), now, slope))
+	return t.judge(viewOf(past{{prev, start}}.comparable(now), now))
 }
 
 // alone judges the first sample.
 func (t Thresholds) alone(s sample) probes.Observation {
-	return t.judge(viewOf(nil, timedSample{s, time.Unix(1000, 0)}, trend.Slope{}))
-}
-
-// emptyingIn is the trend of a host with nothing left after that time; none
-// when the time is 0.
-func emptyingIn(s sample, left time.Duration) trend.Slope {
-	if left == 0 {
-		return trend.Slope{}
-	}
-	var slope trend.Slope
-	for second := range 22 { // longer than a trend has to hold
-		before := time.Duration(21-second) * time.Second
-		slope.Add(time.Unix(1000, 0).Add(-before), s.left()*(1+before.Seconds()/left.Seconds()))
-	}
-	return slope
+	return t.judge(viewOf(nil, timedSample{s, time.Unix(1000, 0)}))
 }
 
 func TestMemoryJudgesTheLevel(t *testing.T) {
@@ -122,53 +106,41 @@ func TestMemoryJudgesTheLevel(t *testing.T) {
 
 func TestMemoryJudgesCombinations(t *testing.T) {
 	t.Parallel()
-	const never = 0
 	for _, test := range []struct {
 		name                  string
 		available, some, full float64 // percent
-		emptyIn               time.Duration
 		level                 probes.Level
 		hysteresis            bool
 		severity              int
 		reason, message       string
 	}{
-		{"nothing wrong", 50, 0, 0, never, probes.OK, false, 0, "MemorySufficient",
+		{"nothing wrong", 50, 0, 0, probes.OK, false, 0, "MemorySufficient",
 			"available 50 GiB of 100 GiB (50.0 %), threshold 5 %; stalled 0 % of the last second"},
-		{"stalled, with plenty", 50, 100, 100, never, probes.OK, false, 0, "MemorySufficient", "threshold 5 %; stalled 100 % of the last second"},
-		{"emptying, with plenty", 50, 0, 0, time.Second, probes.OK, false, 0, "MemorySufficient", "stalled 0 %"},
+		{"stalled, with plenty", 50, 100, 100, probes.OK, false, 0, "MemorySufficient", "threshold 5 %; stalled 100 % of the last second"},
 
-		{"stalled at the threshold", 14, 15, 0, never, probes.Degraded, false, 50, "MemoryStalled",
+		{"stalled at the threshold", 14, 15, 0, probes.Degraded, false, 50, "MemoryStalled",
 			"available 14 GiB of 100 GiB (14.0 %), threshold 15 %; stalled 15 % of the last second, threshold 15 %"},
-		{"a little less stalled", 14, 14.9, 0, never, probes.OK, true, 49, "MemoryNearThreshold",
+		{"a little less stalled", 14, 14.9, 0, probes.OK, true, 49, "MemoryNearThreshold",
 			"available 14 GiB of 100 GiB (14.0 %), threshold 15 %; stalled 14 % of the last second, threshold 15 %"},
-		{"stalled two thirds of it", 14, 10, 0, never, probes.OK, true, 33, "MemoryNearThreshold", ""},
-		{"stalled less than that", 14, 9.9, 0, never, probes.OK, false, 33, "MemorySufficient", "threshold 5 %; stalled 9 %"},
-		{"stalled, at the level", 15, 100, 0, never, probes.OK, true, 50, "MemoryNearThreshold", "(15.0 %)"},
-		{"stalled, at the level that clears", 22.5, 100, 0, never, probes.OK, false, 0, "MemorySufficient", ""},
-		{"stalled, just below it", 22.4, 100, 0, never, probes.OK, true, 0, "MemoryNearThreshold", ""},
-		{"stalled, much", 7.5, 58, 0, never, probes.Degraded, false, 75, "MemoryStalled", ""},
+		{"stalled two thirds of it", 14, 10, 0, probes.OK, true, 33, "MemoryNearThreshold", ""},
+		{"stalled less than that", 14, 9.9, 0, probes.OK, false, 33, "MemorySufficient", "threshold 5 %; stalled 9 %"},
+		{"stalled, at the level", 15, 100, 0, probes.OK, true, 50, "MemoryNearThreshold", "(15.0 %)"},
+		{"stalled, at the level that clears", 22.5, 100, 0, probes.OK, false, 0, "MemorySufficient", ""},
+		{"stalled, just below it", 22.4, 100, 0, probes.OK, true, 0, "MemoryNearThreshold", ""},
+		{"stalled, much", 7.5, 58, 0, probes.Degraded, false, 75, "MemoryStalled", ""},
 
-		{"running out", 19, 0, 0, 7500 * time.Millisecond, probes.Degraded, false, 52, "MemoryRunningOut",
-			"available 19 GiB of 100 GiB (19.0 %), threshold 20 %; empty in 7 s, threshold 10 s"},
-		{"at the very end", 8, 0, 0, 400 * time.Millisecond, probes.Degraded, false, 80, "MemoryRunningOut", "; empty in less than 1 s, threshold 10 s"},
-		{"running out, past the time", 19, 0, 0, 10001 * time.Millisecond, probes.OK, true, 49, "MemoryNearThreshold", "empty in 10 s, threshold 10 s"},
-		{"running out, at the level", 20, 0, 0, time.Second, probes.OK, true, 50, "MemoryNearThreshold", "(20.0 %), threshold 20 %"},
-		{"running out later", 19, 0, 0, 15 * time.Second, probes.OK, false, 0, "MemorySufficient", "threshold 5 %"},
-		{"running out not much later", 19, 0, 0, 14500 * time.Millisecond, probes.OK, true, 5, "MemoryNearThreshold", "empty in 14 s"},
-
-		{"low", 4, 0, 0, never, probes.Degraded, false, 60, "MemoryLow", "(4.0 %), threshold 5 %; stalled 0 % of the last second"},
-		{"low and stalled", 4, 31, 5, never, probes.Degraded, false, 60, "MemoryLow", "threshold 5 %; stalled 31 % of the last second"},
-		{"low and running out", 4, 0, 0, time.Second, probes.Degraded, false, 90, "MemoryLow", ""},
-		{"critical", 4, 60, 40, never, probes.Critical, false, 76, "MemoryStalledFully",
+		{"low", 4, 0, 0, probes.Degraded, false, 60, "MemoryLow", "(4.0 %), threshold 5 %; stalled 0 % of the last second"},
+		{"low and stalled", 4, 31, 5, probes.Degraded, false, 60, "MemoryLow", "threshold 5 %; stalled 31 % of the last second"},
+		{"critical", 4, 60, 40, probes.Critical, false, 76, "MemoryStalledFully",
 			"available 4 GiB of 100 GiB (4.0 %), threshold 5 %; all tasks stalled 40 % of the last second, threshold 40 %"},
-		{"almost critical", 4, 60, 39.9, never, probes.Degraded, false, 76, "MemoryLow", ""},
-		{"stalled fully, not low", 5, 60, 60, never, probes.Degraded, false, 76, "MemoryStalled", ""},
-		{"as bad as it gets", 0, 100, 100, never, probes.Critical, false, 100, "MemoryStalledFully", ""},
-		{"a little more than all of the time", 0, 104, 104, never, probes.Critical, false, 100, "MemoryStalledFully", "stalled 100 %"},
+		{"almost critical", 4, 60, 39.9, probes.Degraded, false, 76, "MemoryLow", ""},
+		{"stalled fully, not low", 5, 60, 60, probes.Degraded, false, 76, "MemoryStalled", ""},
+		{"as bad as it gets", 0, 100, 100, probes.Critical, false, 100, "MemoryStalledFully", ""},
+		{"a little more than all of the time", 0, 104, 104, probes.Critical, false, 100, "MemoryStalledFully", "stalled 100 %"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			o := allMemory.judged(ofHost(test.available), test.some, test.full, test.emptyIn)
+			o := allMemory.judged(ofHost(test.available), test.some, test.full)
 			probetest.Check(t, o, test.level, test.reason, test.message)
 			if o.Severity != test.severity || o.Hysteresis != test.hysteresis {
 				t.Errorf("severity %d, hysteresis %t, want %d, %t", o.Severity, o.Hysteresis, test.severity, test.hysteresis)
@@ -179,19 +151,15 @@ func TestMemoryJudgesCombinations(t *testing.T) {
 
 func TestMemoryThresholdsCanBeOff(t *testing.T) {
 	t.Parallel()
-	worst := func(t Thresholds) probes.Observation { return t.judged(ofHost(1), 100, 100, time.Second) }
+	worst := func(t Thresholds) probes.Observation { return t.judged(ofHost(1), 100, 100) }
 	for name, test := range map[string]struct {
 		off    func(*Thresholds)
 		level  probes.Level
 		reason string
 	}{
-		"none":           {func(*Thresholds) {}, probes.Critical, "MemoryStalledFully"},
-		"critical":       {func(t *Thresholds) { t.CriticalStalledPercent = 0 }, probes.Degraded, "MemoryLow"},
-		"level":          {func(t *Thresholds) { t.AvailablePercent, t.AvailableBytes = 0, 0 }, probes.Degraded, "MemoryRunningOut"},
-		"level and time": {func(t *Thresholds) { t.AvailablePercent, t.AvailableBytes, t.RunningOutWithin = 0, 0, 0 }, probes.Degraded, "MemoryStalled"},
-		"the time's level": {func(t *Thresholds) {
-			t.AvailablePercent, t.AvailableBytes, t.RunningOutAvailablePercent = 0, 0, 0
-		}, probes.Degraded, "MemoryStalled"},
+		"none":              {func(*Thresholds) {}, probes.Critical, "MemoryStalledFully"},
+		"critical":          {func(t *Thresholds) { t.CriticalStalledPercent = 0 }, probes.Degraded, "MemoryLow"},
+		"level":             {func(t *Thresholds) { t.AvailablePercent, t.AvailableBytes = 0, 0 }, probes.Degraded, "MemoryStalled"},
 		"all but the stall": {func(t *Thresholds) { *t = Thresholds{StalledPercent: 15} }, probes.OK, "MemorySufficient"},
 		"all but its level": {func(t *Thresholds) { *t = Thresholds{StalledAvailablePercent: 15} }, probes.OK, "MemorySufficient"},
 	} {
@@ -225,14 +193,14 @@ func TestMemoryJudgesTheLevelAloneAfterAGap(t *testing.T) {
 		"pressure has gone":       {before, ofHost(14), time.Second},
 		"pressure was never here": {ofHost(14), ofHost(14), time.Second},
 	} {
-		o := allMemory.after(test.prev, test.cur, test.dt, trend.Slope{})
+		o := allMemory.after(test.prev, test.cur, test.dt)
 		if probetest.WellFormed(t, o); o.Level != probes.OK || o.Reason != "MemorySufficient" || strings.Contains(o.Message, "stalled") {
 			t.Errorf("%s: %+v", name, o)
 		}
 	}
 	long := before.stalledFor(time.Hour+30*time.Second, time.Hour)
-	probetest.Check(t, allMemory.after(before, long, 30*time.Second, trend.Slope{}), probes.Degraded, "MemoryStalled", "stalled 100 % of the last 30.0 s")
-	probetest.Check(t, allMemory.after(before, now, time.Second, trend.Slope{}), probes.Degraded, "MemoryStalled", "stalled 100 % of the last second")
+	probetest.Check(t, allMemory.after(before, long, 30*time.Second), probes.Degraded, "MemoryStalled", "stalled 100 % of the last 30.0 s")
+	probetest.Check(t, allMemory.after(before, now, time.Second), probes.Degraded, "MemoryStalled", "stalled 100 % of the last second")
 }
 
 func TestMemoryLevelIsMonotone(t *testing.T) {
@@ -258,33 +226,15 @@ func TestMemoryIsMonotone(t *testing.T) {
 		thresholds.StalledPercent, thresholds.CriticalStalledPercent = 1+50*random.Float64(), 1+80*random.Float64()
 		thresholds.ClearFactor = 0.5 + 2*random.Float64()
 		less, more := 40*random.Float64(), 40*random.Float64()
-		some, full, soon := 100*random.Float64(), 100*random.Float64(), time.Duration(1+random.Int64N(int64(20*time.Second)))
+		some, full := 100*random.Float64(), 100*random.Float64()
 		better := func(bad float64) float64 { return bad * (1 - max(0, random.Float64()-0.3)) }
-		bad := thresholds.judged(ofHost(min(less, more)), some, full, soon)
-		good := thresholds.judged(ofHost(max(less, more)), better(some), better(full), soon+time.Duration(random.Int64N(int64(20*time.Second))))
+		bad := thresholds.judged(ofHost(min(less, more)), some, full)
+		good := thresholds.judged(ofHost(max(less, more)), better(some), better(full))
 		if probetest.NoBetter(t, bad, good); t.Failed() {
 			t.Fatalf("by %+v", thresholds)
 		}
-		if o := thresholds.judged(ofHost(20+random.Float64()), some, full, 0); o.Level != probes.OK || o.Severity >= 50 {
+		if o := thresholds.judged(ofHost(20+random.Float64()), some, full); o.Level != probes.OK || o.Severity >= 50 {
 			t.Fatalf("stalls alone: %+v", o)
-		}
-	}
-}
-
-// A forecast is one only while nothing is short yet.
-func TestMemoryForecastIsNothingElse(t *testing.T) {
-	t.Parallel()
-	for name, test := range map[string]struct {
-		o    probes.Observation
-		want bool
-	}{
-		"running out":             {allMemory.judged(ofHost(12), 0, 0, 2*time.Second), true},
-		"running out and stalled": {allMemory.judged(ofHost(12), 31, 0, 2*time.Second), false},
-		"running out and low":     {allMemory.judged(ofHost(4), 0, 0, 2*time.Second), false},
-		"stalled":                 {allMemory.judged(ofHost(12), 31, 0, 0), false},
-	} {
-		if test.o.Level != probes.Degraded || test.o.Forecast != test.want {
-			t.Errorf("%s: %+v", name, test.o)
 		}
 	}
 }

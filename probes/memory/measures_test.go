@@ -14,17 +14,13 @@ func TestMeasures(t *testing.T) {
 	probetest.Measures(t, p) // no sample yet
 	for second := range 5 {
 		s := ofHost(30-4*float64(second)).stalledFor(time.Duration(second)*time.Second/5, time.Duration(second)*time.Second/10)
-		s.pods = allocatable{limit: 20 * gib, available: 3 * gib}
 		p.follow(timedSample{s, time.Unix(1000+int64(second), 0)})
 	}
 	probetest.Measures(t, p,
 		probes.Measure{Name: "available", Unit: probes.Bytes, Value: 14 * gib, Degraded: 5 * gib, Clear: 7.5 * gib},
 		probes.Measure{Name: "total", Unit: probes.Bytes, Value: 100 * gib},
-		probes.Measure{Name: "allocatable_available", Unit: probes.Bytes, Value: 3 * gib, Degraded: 100 * mib, Clear: 150 * mib},
-		probes.Measure{Name: "allocatable", Unit: probes.Bytes, Value: 20 * gib},
 		probes.Measure{Name: "stalled", Unit: probes.Ratio, Value: 0.2, Degraded: 0.15, Clear: 0.1},
-		probes.Measure{Name: "stalled_fully", Unit: probes.Ratio, Value: 0.1, Critical: 0.4},
-		probes.Measure{Name: "empty_in", Unit: probes.Seconds, Value: 17.5, Degraded: 10, Clear: 15}) // 16 GiB in 20 s
+		probes.Measure{Name: "stalled_fully", Unit: probes.Ratio, Value: 0.1, Critical: 0.4})
 }
 
 // What could not be read is not told as it was before.

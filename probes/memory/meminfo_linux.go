@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -19,7 +20,6 @@ import (
 // the memory, in bytes.
 type meminfo struct {
 	total, available uint64
-	anon             uint64 // AnonPages
 	hugePages        uint64 // huge pages of all sizes, in use or not
 }
 
@@ -32,147 +32,71 @@ type meminfo struct {
 // buffers of sockets and pipes, the ZFS cache, the memory of drivers.
 func (m meminfo) ordinary() uint64 { return m.total - m.hugePages }
 
-// readMeminfo reads <proc>/meminfo.
-//
-// Available memory comes from gopsutil, which hides trouble: without a meminfo it
-// returns zeros and no error, and without a line MemAvailable it returns an
-// estimate of its own. Its v3 does not know AnonPages either. So the lines that
-// count are read here first, and gopsutil is believed only where all are there.
-func readMeminfo(ctx context.Context, proc string) (meminfo, error) {
-	path := filepath.Join(proc, "meminfo")
-	text, err := hostfile.Read(path)
-	if err != nil {
-		return meminfo{}, probes.Because("MeminfoUnreadable", "reading meminfo: %w", err)
-	}
-	m, err := parseMeminfo(text)
-	if missing, ok := errors.AsType[missingLine](err); ok {
-		return meminfo{}, probes.Because("MeminfoIncomplete", "meminfo under %s has %w", proc, missing)
-	}
-	if err != nil {
-		return meminfo{}, probes.Because("MeminfoGarbled", "meminfo under %s: %w", proc, err)
-	}
-	ctx = context.WithValue(ctx, common.EnvKey, common.EnvMap{common.HostProcEnvKey: proc})
+// readMeminfo reads <proc>/meminfo by gopsutil, which hides trouble: without a meminfo
+// it returns zeros and no error, and of one that is cut off it returns an estimate of
+// its own for MemAvailable. VmallocTotal follows behind MemAvailable on every kernel
+// (fs/proc/meminfo.c), so a text that has it has both. Before Linux 3.14, which had no
+// MemAvailable, gopsutil's estimate is that of the kernel since.
+func readMeminfo(ctx context.Context, h probes.Host) (meminfo, error) {
+	ctx = context.WithValue(ctx, common.EnvKey, common.EnvMap{common.HostProcEnvKey: h.Proc})
 	vm, err := mem.VirtualMemoryWithContext(ctx)
-	if err == nil {
-		m, err = m.believe(vm)
-	}
-	if err != nil {
-		return meminfo{}, probes.Because("MeminfoGarbled", "reading meminfo under %s: %w", proc, err)
-	}
-	return m, nil
-}
-
-// believe returns m with the available memory that gopsutil read, if all that was
-// read fits together.
-func (m meminfo) believe(vm *mem.VirtualMemoryStat) (meminfo, error) {
-	m.available = vm.Available
 	switch {
-	case vm.Total != m.total:
-		return meminfo{}, fmt.Errorf("two reads in a row say %d and %d bytes of memory", m.total, vm.Total)
-	case m.total == 0:
-		return meminfo{}, errors.New("a MemTotal of 0 cannot be")
-	case m.available > m.total:
-		return meminfo{}, errors.New("MemAvailable is more than MemTotal")
-	case m.anon > m.total:
-		return meminfo{}, errors.New("AnonPages is more than MemTotal")
-	case m.hugePages > m.total:
-		return meminfo{}, errors.New("more huge pages than MemTotal")
-	case m.available == 0 && m.anon == 0:
-		return meminfo{}, errors.New("MemAvailable and AnonPages cannot both be 0")
+	case err != nil:
+		return meminfo{}, probes.Because("MeminfoGarbled", "reading meminfo under %s: %w", h.Proc, err)
+	case vm.Total == 0:
+		return meminfo{}, probes.Because("MeminfoUnreadable", "no MemTotal can be read from meminfo under %s", h.Proc)
+	case vm.VmallocTotal == 0:
+		return meminfo{}, probes.Because("MeminfoIncomplete", "meminfo under %s ends before VmallocTotal", h.Proc)
+	}
+	m := meminfo{total: vm.Total, available: vm.Available, hugePages: readHugePages(h, vm)}
+	if err := m.check(vm.Active); err != nil {
+		return meminfo{}, probes.Because("MeminfoGarbled", "meminfo under %s: %w", h.Proc, err)
 	}
 	return m, nil
 }
 
-// missingLine is the name of a line that meminfo must have and has not.
-type missingLine string
-
-func (m missingLine) Error() string { return "no line " + string(m) }
-
-// parseMeminfo returns the lines of meminfo that count, which are such as
-//
-//	MemAvailable:    8192000 kB
-//
-// Kernels before Linux 2.6 put two tables before them, and some that look like
-// Linux still do: lines with other names are passed over. VmallocTotal is there only
-// to show that the text goes on behind the lines that every kernel has.
-//
-// The parser is ours because that of procfs refuses the tables, and takes a number
-// that was cut off for the whole number.
-func parseMeminfo(text string) (meminfo, error) {
-	if err := hostfile.CheckWhole(text); err != nil {
-		return meminfo{}, err
+// check refuses numbers that cannot be true together. Active memory is never 0 on a host
+// that runs.
+func (m meminfo) check(active uint64) error {
+	const most = 1 << 60 // sums of amounts up to it do not wrap
+	switch {
+	case m.total > most:
+		return fmt.Errorf("a MemTotal of %d bytes cannot be", m.total)
+	case m.available > m.total:
+		return errors.New("MemAvailable is more than MemTotal")
+	case m.hugePages > m.total:
+		return errors.New("more huge pages than MemTotal")
+	case m.available == 0 && active == 0:
+		return errors.New("MemAvailable and Active cannot both be 0")
 	}
-	lines, err := parseMeminfoLines(text)
-	if err != nil {
-		return meminfo{}, err
-	}
-	for _, name := range []string{"MemTotal", "MemAvailable", "AnonPages", "VmallocTotal"} {
-		if _, ok := lines[name]; !ok {
-			return meminfo{}, missingLine(name)
-		}
-	}
-	hugePages, err := hugePagesKB(lines)
-	if err != nil {
-		return meminfo{}, err
-	}
-	return meminfo{
-		total: 1024 * lines["MemTotal"], available: 1024 * lines["MemAvailable"],
-		anon: 1024 * lines["AnonPages"], hugePages: 1024 * hugePages,
-	}, nil
+	return nil
 }
 
-// hugePagesKB returns the huge pages of all sizes, in KiB. Before Linux 4.15 meminfo
-// had those of the default size only, and as a number of pages. There are none where
-// the kernel knows none.
-func hugePagesKB(lines map[string]uint64) (uint64, error) {
-	pages, ok := lines["HugePages_Total"]
-	if !ok {
-		return 0, nil
+// readHugePages returns the memory in huge pages, in bytes. The kernel lists all sizes
+// in sysfs (Documentation/admin-guide/mm/hugetlbpage.rst), and in meminfo, as gopsutil
+// reads it, only the default size. Where the two cannot both be of this host, as in a
+// container whose meminfo is its own (LXCFS), meminfo is believed.
+func readHugePages(h probes.Host, vm *mem.VirtualMemoryStat) uint64 {
+	var pages, all uint64
+	if vm.HugePageSize > 0 && vm.HugePagesTotal <= vm.Total/vm.HugePageSize {
+		pages = vm.HugePagesTotal * vm.HugePageSize
+	} else if vm.HugePagesTotal > 0 {
+		return vm.Total + 1 // check refuses it
 	}
-	size, ok := lines["Hugepagesize"]
-	if !ok {
-		return 0, missingLine("Hugepagesize")
-	}
-	if all, ok := lines["Hugetlb"]; ok {
-		return all, nil
-	}
-	if size > 0 && pages > lines["MemTotal"]/size {
-		return 0, fmt.Errorf("%d huge pages of %d kB are more than MemTotal", pages, size)
-	}
-	return pages * size, nil
-}
-
-// parseMeminfoLines returns the values of the lines that count, in KiB but for
-// HugePages_Total, which is a number of pages.
-func parseMeminfoLines(text string) (map[string]uint64, error) {
-	values := make(map[string]uint64, 7)
-	for line := range strings.Lines(text) {
-		name, value, ok := strings.Cut(line, ":")
-		if !ok {
-			return nil, fmt.Errorf("no line of meminfo: %s", hostfile.Excerpt(line))
+	folder := filepath.Join(h.Sys, "kernel", "mm", "hugepages")
+	sizes, _ := os.ReadDir(folder) // there are none where the kernel has no huge pages
+	for _, size := range sizes {
+		kB, isSize := strings.CutPrefix(strings.TrimSuffix(size.Name(), "kB"), "hugepages-")
+		each, err := strconv.ParseUint(kB, 10, 40)
+		text, _, errRead := hostfile.ReadOptional(filepath.Join(folder, size.Name(), "nr_hugepages"), "HugePages")
+		count, errCount := strconv.ParseUint(strings.TrimSuffix(text, "\n"), 10, 64)
+		if !isSize || errors.Join(err, errRead, errCount) != nil || each == 0 || count > vm.Total/(each<<10) {
+			return pages
 		}
-		digits, isKB := strings.CutSuffix(strings.TrimSpace(value), " kB")
-		switch name {
-		case "MemTotal", "MemAvailable", "AnonPages", "Hugepagesize", "Hugetlb":
-			if !isKB {
-				return nil, fmt.Errorf("%s is %s without the unit kB", name, hostfile.Excerpt(digits))
-			}
-		case "HugePages_Total":
-			if isKB {
-				return nil, fmt.Errorf("%s is %s with the unit kB", name, hostfile.Excerpt(digits))
-			}
-		case "VmallocTotal": // that of a large address space may have more bits than count
-			values[name] = 0
-			continue
-		default:
-			continue
-		}
-		// 50 bits keep the sums from wrapping.
-		amount, err := strconv.ParseUint(digits, 10, 50)
-		if err != nil {
-			return nil, fmt.Errorf("%s is no number: %w", name, err)
-		}
-		values[name] = amount
+		all += count * each << 10
 	}
-	return values, nil
+	if all > vm.Total {
+		return pages
+	}
+	return max(pages, all)
 }

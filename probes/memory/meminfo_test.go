@@ -2,11 +2,8 @@ package memory
 
 import (
 	"fmt"
-	"math"
 	"strings"
 	"testing"
-
-	"github.com/shirou/gopsutil/v3/mem"
 
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/test/probetest"
@@ -26,7 +23,7 @@ func line(t testing.TB, text, key, replacement string) string {
 func TestMemoryReadsTheNumbers(t *testing.T) {
 	t.Parallel()
 	got, err := readHost(t, probetest.Healthy(), sample{})
-	want := sample{available: 8192000 << 10, held: 8192000 << 10, capacity: 16384000 << 10}
+	want := sample{available: 8192000 << 10, held: 8192000 << 10}
 	if err != nil || got != want {
 		t.Errorf("got %+v, %v, want %+v", got, err, want)
 	}
@@ -74,7 +71,7 @@ func TestMemorySeesAHostFullOfAnything(t *testing.T) {
 		"slab":         {map[string]int{"MemTotal": 64 << 20, "MemAvailable": 250 * mib, "AnonPages": 2 << 20, "SUnreclaim": 61 << 20}, "available 250 MiB of 64 GiB (0.3 %), threshold 5 %"},
 		"shared":       {map[string]int{"MemAvailable": 123 * mib, "AnonPages": 300 * mib, "Shmem": 15000 * mib}, "available 123 MiB of 15.6 GiB"},
 		"mlocked":      {map[string]int{"MemAvailable": 123 * mib, "AnonPages": 300 * mib, "Unevictable": 15000 * mib}, "available 123 MiB of 15.6 GiB"},
-		"beside pages": {map[string]int{"MemAvailable": 123 * mib, "AnonPages": 300 * mib, "Hugetlb": 8000 * mib}, "available 123 MiB of 7.81 GiB (1.5 %), threshold 5 %"},
+		"beside pages": {map[string]int{"MemAvailable": 123 * mib, "AnonPages": 300 * mib, "HugePages_Total": 4000, "Hugepagesize": 2048}, "available 123 MiB of 7.81 GiB (1.5 %), threshold 5 %"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -84,30 +81,37 @@ func TestMemorySeesAHostFullOfAnything(t *testing.T) {
 	}
 }
 
-// Huge pages are no memory that programs could have without asking for them.
+// Huge pages are no memory that programs could have without asking for them. Those of
+// another size than the default one are in sysfs alone.
 func TestHugePagesAreNotInTheWhole(t *testing.T) {
 	t.Parallel()
 	const gibOfKB = 1 << 20
 	for name, test := range map[string]struct {
 		kB    map[string]int
+		sysfs map[string]string // pages by size
 		whole float64
 	}{
-		"of every size":                      {map[string]int{"MemTotal": 16 * gibOfKB, "Hugetlb": 8 * gibOfKB, "HugePages_Total": 2048, "Hugepagesize": 2048}, 8},
-		"being made":                         {map[string]int{"MemTotal": 16 * gibOfKB, "MemAvailable": 10 * gibOfKB, "Hugetlb": 8 * gibOfKB}, 10},
-		"of the default size, before 4.15":   {map[string]int{"MemTotal": 16 * gibOfKB, "HugePages_Total": 2048, "Hugepagesize": 2048}, 12},
-		"none":                               {map[string]int{"MemTotal": 16 * gibOfKB}, 16},
-		"a kernel without huge pages at all": {map[string]int{"MemTotal": 16 * gibOfKB}, 16},
+		"of the default size":                {map[string]int{"MemTotal": 16 * gibOfKB, "HugePages_Total": 2048, "Hugepagesize": 2048}, nil, 12},
+		"of every size":                      {map[string]int{"MemTotal": 16 * gibOfKB, "HugePages_Total": 2048, "Hugepagesize": 2048}, map[string]string{"2048kB": "2048", "1048576kB": "4"}, 8},
+		"of another size alone":              {map[string]int{"MemTotal": 16 * gibOfKB, "Hugepagesize": 2048}, map[string]string{"2048kB": "0", "1048576kB": "4"}, 12},
+		"being made":                         {map[string]int{"MemTotal": 16 * gibOfKB, "MemAvailable": 10 * gibOfKB, "HugePages_Total": 4096, "Hugepagesize": 2048}, nil, 10},
+		"none":                               {map[string]int{"MemTotal": 16 * gibOfKB}, nil, 16},
+		"a kernel without huge pages at all": {map[string]int{"MemTotal": 16 * gibOfKB}, nil, 16},
+		"a container with a meminfo of its own, on a host with many": {map[string]int{"MemTotal": 16 * gibOfKB}, map[string]string{"1048576kB": "100"}, 16},
+		"a count that cannot be read":                                {map[string]int{"MemTotal": 16 * gibOfKB}, map[string]string{"1048576kB": "many"}, 16},
+		"a size that is none":                                        {map[string]int{"MemTotal": 16 * gibOfKB}, map[string]string{"0kB": "1"}, 16},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			text := withLines(t, test.kB)
-			if _, ok := test.kB["Hugetlb"]; !ok {
-				text = line(t, text, "Hugetlb", "")
-			}
 			if strings.HasPrefix(name, "a kernel without") {
 				text = text[:strings.Index(text, "HugePages_Total")]
 			}
-			s, err := readHost(t, probetest.With(t, "proc/meminfo", text), sample{})
+			h := probetest.With(t, "proc/meminfo", text)
+			for size, count := range test.sysfs {
+				probetest.Write(t, h, "sys/kernel/mm/hugepages/hugepages-"+size+"/nr_hugepages", count+"\n")
+			}
+			s, err := readHost(t, h, sample{})
 			if err != nil || s.whole() != test.whole*gib {
 				t.Errorf("%v GiB, %v, want %v GiB", s.whole()/gib, err, test.whole)
 			}
@@ -130,7 +134,7 @@ Swap: 2147483648        0 2147483648
 		t.Errorf("got %+v, want %+v", o, want)
 	}
 	o = probetest.Observe(t, New(probetest.With(t, "proc/meminfo", tables), someMemory))
-	probetest.Check(t, o, probes.Unknown, "MeminfoIncomplete", "no line MemTotal")
+	probetest.Check(t, o, probes.Unknown, "MeminfoUnreadable", "no MemTotal can be read")
 }
 
 func TestMemoryDamage(t *testing.T) {
@@ -141,69 +145,40 @@ func TestMemoryDamage(t *testing.T) {
 		_, rest, _ := strings.Cut(whole, "\n")
 		return "MemTotal: " + value + "\n" + rest
 	}
-	inNumber := strings.Index(whole, "6144000 kB\nMapped") + 4
-	probetest.Missing(t, "proc/meminfo", func(h probes.Host) probes.Probe { return New(h, someMemory) }, "MeminfoUnreadable")
-	probetest.Damaged(t, "proc/meminfo", func(h probes.Host) probes.Probe { return New(h, someMemory) }, "MeminfoIncomplete", map[string]string{
-		"empty":                     "",
-		"cut off between lines":     whole[:strings.Index(whole, "MemAvailable")],
-		"cut off before AnonPages":  whole[:strings.Index(whole, "AnonPages")],
-		"cut off after AnonPages":   whole[:strings.Index(whole, "Mapped")],
-		"cut off before Shmem":      whole[:strings.Index(whole, "Shmem")],
-		"cut off before the end":    whole[:strings.Index(whole, "VmallocTotal")],
-		"cut off within huge pages": whole[:strings.Index(whole, "Hugepagesize")],
-		"no MemTotal":               strings.TrimPrefix(whole, "MemTotal"),
-		"no MemAvailable":           line(t, whole, "MemAvailable", ""),
-		"no AnonPages":              line(t, whole, "AnonPages", ""),
+	probe := func(h probes.Host) probes.Probe { return New(h, someMemory) }
+	probetest.Missing(t, "proc/meminfo", probe, "MeminfoUnreadable")
+	probetest.Damaged(t, "proc/meminfo", probe, "MeminfoUnreadable", map[string]string{
+		"empty":               "",
+		"binary":              probetest.Binary,
+		"one endless line":    strings.Repeat("x", 1<<17),
+		"no MemTotal":         strings.TrimPrefix(whole, "MemTotal"),
+		"MemTotal 0":          total("0 kB"),
+		"MemTotal wraps to 0": total("18014398509481984 kB"),
 	})
-	probetest.Damaged(t, "proc/meminfo", func(h probes.Host) probes.Probe { return New(h, someMemory) }, "MeminfoGarbled", map[string]string{
-		"binary":                           probetest.Binary,
-		"one endless line":                 strings.Repeat("x", 1<<17),
-		"cut off within a name":            whole[:strings.Index(whole, "ailable")],
-		"cut off within AnonPages' number": whole[:inNumber],
-		"MemTotal 0":                       total("0 kB"),
-		"MemTotal wraps to 0":              total("18014398509481984 kB"),
-		"words":                            available("plenty kB"),
-		"no number":                        available(" kB"),
-		"negative":                         available("-1 kB"),
-		"exponent":                         available("8e6 kB"),
-		"hexadecimal":                      available("0x100 kB"),
-		"no unit":                          available("8192000"),
-		"another unit":                     available("8192000 MB"),
-		"2^63":                             available("9223372036854775808 kB"),
-		"2^64":                             available("18446744073709551616 kB"),
-		"more available than there is":     available("16384001 kB"),
-		"more huge pages than there is":    line(t, whole, "Hugetlb", "Hugetlb: 16384001 kB\n"),
-		"more huge pages, before 4.15":     line(t, line(t, whole, "Hugetlb", ""), "HugePages_Total", "HugePages_Total: 8001\n"),
-		"more than a number can be":        line(t, line(t, whole, "Hugetlb", ""), "HugePages_Total", "HugePages_Total: 1125899906842623\n"),
-		"huge pages with a unit":           line(t, whole, "HugePages_Total", "HugePages_Total: 8 kB\n"),
-		"huge pages without a unit":        line(t, whole, "Hugetlb", "Hugetlb: 8\n"),
-		"no newline at its end":            strings.TrimSuffix(whole, "\n"),
-		"more anonymous than there is":     line(t, whole, "AnonPages", "AnonPages: 16384001 kB\n"),
-		"neither available nor used":       line(t, available("0 kB"), "AnonPages", "AnonPages: 0 kB\n"),
+	probetest.Damaged(t, "proc/meminfo", probe, "MeminfoIncomplete", map[string]string{
+		"cut off between lines":          whole[:strings.Index(whole, "MemAvailable")],
+		"cut off within a name":          whole[:strings.Index(whole, "ailable")],
+		"cut off within MemAvailable":    whole[:strings.Index(whole, "8192000")+4],
+		"cut off before AnonPages":       whole[:strings.Index(whole, "AnonPages")],
+		"cut off before VmallocTotal":    whole[:strings.Index(whole, "VmallocTotal")],
+		"cut off within VmallocTotal":    whole[:strings.Index(whole, "VmallocTotal")+5],
+		"VmallocTotal without its value": whole[:strings.Index(whole, "VmallocTotal")+len("VmallocTotal")],
 	})
-}
-
-func TestBelieve(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		vm  mem.VirtualMemoryStat
-		m   meminfo
-		err string
-	}{
-		{mem.VirtualMemoryStat{Total: 100, Available: 40}, meminfo{total: 100, anon: 50}, ""},
-		{mem.VirtualMemoryStat{Total: 100, Available: 0}, meminfo{total: 100, anon: 50}, ""},
-		{mem.VirtualMemoryStat{UsedPercent: math.NaN()}, meminfo{total: 100, anon: 50}, "two reads"}, // gopsutil without a file
-		{mem.VirtualMemoryStat{UsedPercent: math.NaN()}, meminfo{}, "MemTotal of 0"},
-		{mem.VirtualMemoryStat{Total: 100, Available: 101}, meminfo{total: 100, anon: 50}, "MemAvailable is more"},
-		{mem.VirtualMemoryStat{Total: 100, Available: 40}, meminfo{total: 100, anon: 101}, "AnonPages is more"},
-		{mem.VirtualMemoryStat{Total: 100, Available: 40}, meminfo{total: 100, anon: 1, hugePages: 101}, "more huge pages than"},
-		{mem.VirtualMemoryStat{Total: 100}, meminfo{total: 100}, "both be 0"},
-	} {
-		got, err := test.m.believe(&test.vm)
-		if (err == nil) != (test.err == "") || !strings.Contains(fmt.Sprint(err), test.err) || err == nil && got.available != test.vm.Available {
-			t.Errorf("%+v: %+v, %v, want error %q", test, got, err, test.err)
-		}
-	}
+	probetest.Damaged(t, "proc/meminfo", probe, "MeminfoGarbled", map[string]string{
+		"more than a number can be":     total("9007199254740992 kB"),
+		"words":                         available("plenty kB"),
+		"no number":                     available(" kB"),
+		"negative":                      available("-1 kB"),
+		"exponent":                      available("8e6 kB"),
+		"hexadecimal":                   available("0x100 kB"),
+		"another unit":                  available("8192000 MB"),
+		"2^53":                          available("9007199254740992 kB"),
+		"2^64":                          available("18446744073709551616 kB"),
+		"more available than there is":  available("16384001 kB"),
+		"more huge pages than there is": line(t, whole, "HugePages_Total", "HugePages_Total: 8001\n"),
+		"as many as there are numbers":  line(t, whole, "HugePages_Total", "HugePages_Total: 9223372036854775807\n"),
+		"neither available nor active":  line(t, available("0 kB"), "Active", "Active: 0 kB\n"),
+	})
 }
 
 func TestMemoryWithoutProc(t *testing.T) {
@@ -214,14 +189,14 @@ func TestMemoryWithoutProc(t *testing.T) {
 
 func FuzzReadMeminfo(f *testing.F) {
 	f.Add(probetest.HealthyText(f, "proc/meminfo"))
-	f.Add("MemTotal: 1 kB\nMemAvailable: 1 kB\nAnonPages: 0 kB\nVmallocTotal: 1 kB\n")
+	f.Add("MemTotal: 1 kB\nMemAvailable: 1 kB\nVmallocTotal: 1 kB\n")
 	f.Add(probetest.Binary)
 	f.Fuzz(func(t *testing.T, text string) {
 		h := probes.Host{Root: t.TempDir()}
-		h.Proc = h.Root
+		h.Proc, h.Sys = h.Root, h.Root
 		probetest.Write(t, h, "meminfo", text)
-		m, err := readMeminfo(t.Context(), h.Proc)
-		if err == nil && (m.total == 0 || m.available > m.total || m.anon > m.total || m.available+m.anon == 0 || m.total%1024 != 0) {
+		m, err := readMeminfo(t.Context(), h)
+		if err == nil && (m.total == 0 || m.available > m.total || m.hugePages > m.total || m.total%1024 != 0) {
 			t.Errorf("%q: %+v", text, m)
 		}
 		if s, err := readHost(t, h, sample{}); err == nil && (s.available+s.held > m.total || s.whole() <= 0) {

@@ -6,23 +6,19 @@ import (
 	"time"
 
 	"github.com/taintlet/taintlet/probes"
-	"github.com/taintlet/taintlet/probes/cgroup"
 	"github.com/taintlet/taintlet/probes/pressure"
 	"github.com/taintlet/taintlet/probes/trend"
 )
 
-// Probe watches a host's available memory, how fast it falls, and how long tasks
-// wait for it. It is never certain from one sample, because page cache comes and
-// goes.
+// Probe watches a host's available memory, and how long tasks wait for it. It is
+// never certain from one sample, because page cache comes and goes.
 type Probe struct {
 	*pressure.Trigger
 
 	host       probes.Host
 	thresholds Thresholds
-	pods       *cgroup.Pods
 	before     past
-	slope      trend.Slope // of what programs have not taken, memory and swap together
-	pace       trend.Pace  // of available memory
+	pace       trend.Pace // of available memory
 	// plausiblePace is that of this host.
 	plausiblePace float64
 	newest        view // zero: it could not be read
@@ -34,12 +30,12 @@ type Probe struct {
 const wakeStalledPercent = 7.5
 
 // New returns the probe of the host's memory. It reads meminfo and, where there
-// are such files, pressure/memory, vmstat, swaps and spl/kstat/zfs/arcstats in
-// h.Proc, and the memory of the pods' control group in h.Sys.
+// are such files, pressure/memory, vmstat and spl/kstat/zfs/arcstats in
+// h.Proc, and the counts of huge pages in h.Sys.
 func New(h probes.Host, t Thresholds) *Probe {
 	return &Probe{
 		Trigger: pressure.NewTrigger(h, "memory", wakeStalledPercent),
-		host:    h, thresholds: t, pods: newPods(h), plausiblePace: plausiblePace(runtime.NumCPU()),
+		host:    h, thresholds: t, plausiblePace: plausiblePace(runtime.NumCPU()),
 	}
 }
 
@@ -51,7 +47,7 @@ func (*Probe) Condition() probes.Condition { return probes.MemoryPressure }
 // memory alone.
 func (p *Probe) Observe(ctx context.Context) probes.Observation {
 	began := time.Now()
-	s, err := readSample(ctx, p.host, p.pods, p.before.newest())
+	s, err := readSample(ctx, p.host, p.before.newest())
 	if err != nil {
 		p.newest = view{}
 		return probes.UnknownBecause(probes.MemoryPressure, err)
@@ -63,9 +59,8 @@ func (p *Probe) Observe(ctx context.Context) probes.Observation {
 
 // follow judges a sample by those before it.
 func (p *Probe) follow(now timedSample) probes.Observation {
-	p.slope.Add(now.at, now.sample.notTaken())
 	p.before = p.before.comparable(now)
-	p.newest = viewOf(p.before, now, p.slope)
+	p.newest = viewOf(p.before, now)
 	o := p.thresholds.judge(p.newest)
 	p.before = p.before.add(now)
 	p.pace.Add(now.at, float64(now.sample.available))
@@ -83,4 +78,32 @@ func (p *Probe) follow(now timedSample) probes.Observation {
 func plausiblePace(cpus int) float64 {
 	const gib = 1 << 30
 	return min(16*gib, max(6*gib, float64(cpus)*3*gib))
+}
+
+var _ probes.Measurer = (*Probe)(nil)
+
+// Measures appends what the newest sample showed of available memory, and, where
+// they are known, of stalls.
+func (p *Probe) Measures(all []probes.Measure) []probes.Measure {
+	v, t := &p.newest, &p.thresholds
+	if v.whole() == 0 { // the newest sample could not be read
+		return all
+	}
+	factor := max(1, t.ClearFactor)
+	enough := t.enough(v.whole())
+	all = append(all,
+		probes.Measure{Name: "available", Unit: probes.Bytes, Value: float64(v.available), Degraded: enough.bytes, Clear: enough.clear()},
+		probes.Measure{Name: "total", Unit: probes.Bytes, Value: v.whole()})
+	if v.some.over > 0 {
+		all = append(all, probes.Measure{
+			Name: "stalled", Unit: probes.Ratio, Value: v.some.counts / 100,
+			Degraded: t.StalledPercent / 100, Clear: t.StalledPercent / factor / 100,
+		})
+	}
+	if v.full.over > 0 {
+		all = append(all, probes.Measure{
+			Name: "stalled_fully", Unit: probes.Ratio, Value: v.full.counts / 100, Critical: t.CriticalStalledPercent / 100,
+		})
+	}
+	return all
 }

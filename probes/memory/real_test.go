@@ -223,34 +223,3 @@ func runWithin(t *testing.T, group, script string, args ...string) {
 		t.Fatal(err)
 	}
 }
-
-// The kernel's files of a group with a limit are understood: a program that holds
-// memory leaves that much less of the limit.
-func TestRealGroupWithALimit(t *testing.T) {
-	const limit, held = 256 * mib, 200 * mib
-	group := memoryGroup(t, limit)
-	var path string
-	for _, name := range []string{"memory.max", "memory.limit_in_bytes"} {
-		if _, err := os.Stat(filepath.Join(group, name)); err == nil {
-			path = filepath.Join(group, name)
-		}
-	}
-	before, err := readAllocatable(path)
-	if err != nil || before.limit != limit || before.available < limit-mib {
-		t.Fatalf("an empty group: %+v, %v", before, err)
-	}
-	runWithin(t, group, fmt.Sprintf(`read go; held=$(head -c %d /dev/zero | tr '\0' x); read end`, held))
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
-		now, err := readAllocatable(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if now.available <= limit-held {
-			t.Logf("%d MiB left of %d MiB", now.available/mib, now.limit/mib)
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%d MiB left of %d MiB, though a program holds %d MiB", now.available/mib, now.limit/mib, held/mib)
-		}
-	}
-}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/taintlet/taintlet/probes"
-	"github.com/taintlet/taintlet/probes/trend"
 	"github.com/taintlet/taintlet/test/probetest"
 )
 
@@ -118,7 +117,7 @@ func TestStallsCountOnlyAsFarAsTheHostReclaims(t *testing.T) {
 	judged := func(percent float64, before, now reclaims) probes.Observation {
 		prev, cur := ofHost(percent).stalledFor(0, 0), ofHost(percent).stalledFor(900*time.Millisecond, 800*time.Millisecond)
 		prev.reclaims, cur.reclaims = before, now
-		return allMemory.after(prev, cur, time.Second, trend.Slope{})
+		return allMemory.after(prev, cur, time.Second)
 	}
 	const notCounted = "stalled 90 % of the last second, which does not count because the host itself had no need to reclaim"
 	for name, test := range map[string]struct {

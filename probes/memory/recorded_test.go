@@ -25,7 +25,7 @@ func recorded(t *testing.T, name string) (samples []timedSample) {
 			continue
 		}
 		var ms, some, full int64
-		s := sample{capacity: 24684096 << 10, measured: true, reclaims: reclaims{counted: true}}
+		s := sample{measured: true, reclaims: reclaims{counted: true}}
 		if _, err := fmt.Sscan(line, &ms, &s.available, &some, &full, &s.reclaims.count); err != nil {
 			t.Fatalf("%q: %v", line, err)
 		}
@@ -37,8 +37,7 @@ func recorded(t *testing.T, name string) (samples []timedSample) {
 	return samples
 }
 
-// A recorded overload is seen before memory is low, by its rate. With its end all
-// is well.
+// A recorded overload is seen by its stalls before memory is low. With its end all is well.
 func TestRecordedOverload(t *testing.T) {
 	t.Parallel()
 	p := New(probetest.Healthy(), allMemory)
@@ -54,7 +53,7 @@ func TestRecordedOverload(t *testing.T) {
 			t.Log(s.at.Sub(time.Unix(1000, 0)), probetest.Text(o))
 		}
 	}
-	const want = "MemorySufficient MemoryNearThreshold MemoryRunningOut MemoryLow MemoryStalled MemoryNearThreshold MemorySufficient"
+	const want = "MemorySufficient MemoryNearThreshold MemoryStalled MemoryLow MemoryStalled MemoryNearThreshold MemorySufficient"
 	if got := strings.Join(reasons, " "); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}

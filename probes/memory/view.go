@@ -8,11 +8,10 @@ import (
 	"github.com/taintlet/taintlet/probes/trend"
 )
 
-// view is a sample, and the stalls and the forecast that it shows beside those before it.
+// view is a sample, and the stalls that it shows beside those before it.
 type view struct {
 	sample
 	some, full stall
-	emptyIn    time.Duration // until nothing is left
 }
 
 // stall is the share of a time in which tasks waited for memory, in percent.
@@ -23,10 +22,9 @@ type stall struct {
 	reclaims uint64        // how many there were; 0 where that is not known
 }
 
-// viewOf compares a sample with those before it that it can be compared with, and with
-// the slope.
-func viewOf(before past, now timedSample, slope trend.Slope) view {
-	v := view{sample: now.sample, emptyIn: slope.TimeToEmpty(now.sample.left())}
+// viewOf compares a sample with those before it that it can be compared with.
+func viewOf(before past, now timedSample) view {
+	v := view{sample: now.sample}
 	v.some = stallSince(before, now, someSpan, func(s pressure.Stall) float64 { return s.Some })
 	v.full = stallSince(before, now, fullSpan, func(s pressure.Stall) float64 { return s.Full })
 	return v
@@ -91,14 +89,6 @@ func (s stall) text(what string) string {
 	return text
 }
 
-// emptyText tells when nothing will be left, rounded down: "; empty in 7 s".
-func (v view) emptyText() string {
-	if v.emptyIn < time.Second {
-		return "; empty in less than 1 s"
-	}
-	return "; empty in " + strconv.Itoa(int(v.emptyIn/time.Second)) + " s"
-}
-
 // spanText writes the time between two samples, and "second" for about one.
 func spanText(d time.Duration) string {
 	if d >= 750*time.Millisecond && d < 1500*time.Millisecond {
@@ -106,3 +96,23 @@ func spanText(d time.Duration) string {
 	}
 	return strconv.FormatFloat(d.Seconds(), 'f', 1, 64) + " s"
 }
+
+// sample is what the host's memory was at one time, in bytes.
+type sample struct {
+	available uint64 // MemAvailable, and arc
+	held      uint64 // what is not available, without huge pages: see meminfo.ordinary
+	arc       uint64 // what the ZFS cache would give back
+	stalls    pressure.Totals
+	measured  bool          // the kernel measures pressure
+	reclaims  reclaims      // of the host itself
+	took      time.Duration // how long reading took
+}
+
+// timedSample is a sample and the time at which it was taken.
+type timedSample struct {
+	sample sample
+	at     time.Time
+}
+
+// whole is what programs have and could have, of which percentages are taken.
+func (s sample) whole() float64 { return float64(s.available) + float64(s.held) }

@@ -3,7 +3,6 @@ package pid
 import (
 	"flag"
 	"testing"
-	"time"
 
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/test/probetest"
@@ -12,10 +11,7 @@ import (
 var update = flag.Bool("update", false, "write what the probe says into testdata: hosts.txt of each recorded host, messages.golden of each reason")
 
 // defaultPIDs are the agent's defaults.
-var defaultPIDs = Thresholds{
-	UsedPercent: 85, FreeTasks: 1000, CriticalUsedPercent: 95,
-	RunningOutWithin: 30 * time.Second, RunningOutUsedPercent: 50, ClearFactor: 1.5,
-}
+var defaultPIDs = Thresholds{UsedPercent: 85, FreeTasks: 1000, CriticalUsedPercent: 95, ClearFactor: 1.5}
 
 func TestHosts(t *testing.T) {
 	t.Parallel()
@@ -26,17 +22,10 @@ func TestHosts(t *testing.T) {
 
 func TestEdgesTouchTheirConditionAlone(t *testing.T) {
 	t.Parallel()
-	const podsGroup = "sys/fs/cgroup/kubepods.slice"
 	probetest.Edges(t, func(h probes.Host) probes.Observation { return New(h, defaultPIDs).Observe(t.Context()) },
 		map[string]string{
 			"proc/loadavg":                "LoadavgGarbled",
 			"proc/sys/kernel/pid_max":     "PIDMaxGarbled",
 			"proc/sys/kernel/threads-max": "ThreadsMaxGarbled",
-			podsGroup + "/pids.max":       "PodsPIDsMaxGarbled",
-			podsGroup + "/pids.current":   "PodsPIDsCurrentGarbled",
-		},
-		map[string]probes.Observation{
-			// No pod may run.
-			"edges-zero/" + podsGroup + "/pids.current": {Level: probes.OK, Reason: "PIDsSufficient"},
-		})
+		}, nil)
 }

@@ -1,53 +1,57 @@
+// Package pid is the probe of PIDPressure. It samples how many tasks there are,
+// and how many there may be.
 package pid
 
 import (
 	"fmt"
 	"math"
-	"time"
 
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/probes/trend"
 )
 
-// judge says what a sample means, given the slope of the free tasks.
-func (t Thresholds) judge(s sample, slope trend.Slope) probes.Observation {
-	b := s.tightest()
-	return t.judgeBudget(b, slope.TimeToEmpty(b.free()), s.note)
+// Thresholds say when the host is short of task identifiers, of which every
+// thread takes one. A threshold of 0 is off.
+type Thresholds struct {
+	// UsedPercent is the share of the limit, in percent (above 0, up to 100),
+	// at which the host is Degraded.
+	UsedPercent float64
+	// FreeTasks is the number of free tasks below which the host is Degraded,
+	// where that comes before UsedPercent. It counts as at most a quarter of the
+	// limit, so that a host with a small limit is not Degraded for ever.
+	FreeTasks uint64
+	// CriticalUsedPercent is the share of the limit, in percent (0 to 100), at
+	// which the host is Critical.
+	CriticalUsedPercent float64
+	// ClearFactor times the free tasks of the threshold must be free before
+	// there are enough again. 1 or more; less counts as 1.
+	ClearFactor float64
 }
 
-// judgeBudget says what the tightest budget means, of which nothing is left in that time
-// at the current rate. Severity is that of the worst cause.
-func (t Thresholds) judgeBudget(b budget, emptyIn time.Duration, note string) probes.Observation {
-	limit := float64(b.limit)
+// sample is how many tasks there were at one time, and how many there might be.
+type sample struct {
+	used, limit uint64
+	setting     string // what sets the limit
+	note        string // tells a person which limit is not believed
+}
+
+// free returns how many tasks may still be started. It is 0 where the limit was
+// lowered below the number of tasks that run.
+func (s sample) free() float64 { return float64(s.limit - min(s.used, s.limit)) }
+
+// judge says what a sample means.
+func (t Thresholds) judge(s sample) probes.Observation {
+	limit := float64(s.limit)
 	threshold, thresholdText, clears := t.freeThreshold(limit)
-	o := trend.Scarce(b.free(), threshold, t.ClearFactor).Observe(probes.PIDPressure, "PIDs", "")
+	o := trend.Scarce(s.free(), threshold, t.ClearFactor).Observe(probes.PIDPressure, "PIDs", "")
 	o.Clears = clears
-	out := t.runningOut(b, emptyIn)
-	o.Severity = max(o.Severity, out.Severity)
-	switch {
-	case o.Level == probes.Degraded && t.CriticalUsedPercent > 0 && b.free() < freeAt(t.CriticalUsedPercent, limit):
+	if o.Level == probes.Degraded && t.CriticalUsedPercent > 0 && s.free() < freeAt(t.CriticalUsedPercent, limit) {
 		o.Level, o.Reason = probes.Critical, "PIDsExhausted"
 		thresholdText += ", critical above " + trend.PercentText(t.CriticalUsedPercent)
-	case o.Level == probes.OK && out.Set:
-		o.Level, o.Forecast, o.Hysteresis, o.Reason, o.Clears = probes.Degraded, true, false, "PIDsRunningOut", ""
-		thresholdText += fmt.Sprintf("; none left in %s, threshold %s", trend.SecondsText(emptyIn.Truncate(time.Second)), trend.SecondsText(t.RunningOutWithin))
-	case o.Level == probes.OK && out.Near:
-		if !o.Hysteresis {
-			o.Clears = "" // it is not the number that keeps it
-		}
-		o.Hysteresis, o.Reason = true, "PIDsNearThreshold"
 	}
 	o.Message = fmt.Sprintf("used %d of %d tasks (%s, %.0f free), limit %s, threshold %s%s",
-		b.used, b.limit, trend.ShareText(float64(b.used), limit), b.free(), b.setting, thresholdText, note)
+		s.used, s.limit, trend.ShareText(float64(s.used), limit), s.free(), s.setting, thresholdText, s.note)
 	return o
-}
-
-// runningOut returns the signal of how soon no task is left, together with how
-// many are used.
-func (t Thresholds) runningOut(b budget, emptyIn time.Duration) trend.Signal {
-	soon := trend.Scarce(emptyIn.Seconds(), t.RunningOutWithin.Seconds(), t.ClearFactor).Signal()
-	much := trend.Scarce(b.free(), freeAt(t.RunningOutUsedPercent, float64(b.limit)), t.ClearFactor).Signal()
-	return trend.Both(soon, much)
 }
 
 // freeThreshold returns the number of free tasks below which the host is

@@ -5,18 +5,17 @@ import (
 	"testing"
 
 	"github.com/taintlet/taintlet/probes"
-	"github.com/taintlet/taintlet/probes/trend"
 	"github.com/taintlet/taintlet/test/probetest"
 )
 
 var somePIDs = Thresholds{UsedPercent: 85, FreeTasks: 1000, ClearFactor: 1.5}
 
-// tasks is a sample of a host without a limit of the pods.
+// tasks is a sample of a host with these two limits.
 func tasks(used, pidMax, threadsMax uint64) sample {
 	if threadsMax < pidMax {
-		return sample{host: budget{used, threadsMax, "kernel.threads-max"}}
+		return sample{used: used, limit: threadsMax, setting: "kernel.threads-max"}
 	}
-	return sample{host: budget{used, pidMax, "kernel.pid_max"}}
+	return sample{used: used, limit: pidMax, setting: "kernel.pid_max"}
 }
 
 func TestPIDJudge(t *testing.T) {
@@ -49,7 +48,7 @@ func TestPIDJudge(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			o := test.t.judge(test.s, trend.Slope{})
+			o := test.t.judge(test.s)
 			probetest.Check(t, o, test.level, test.reason, test.message)
 			if o.Severity != test.severity {
 				t.Errorf("severity %d, want %d", o.Severity, test.severity)
@@ -67,7 +66,7 @@ func TestPIDIsMonotone(t *testing.T) {
 			UsedPercent: 60 + 40*random.Float64(), FreeTasks: random.Uint64N(5000), ClearFactor: 1 + random.Float64(),
 		}
 		probetest.Monotone(t, func(free uint64) probes.Observation {
-			return thresholds.judge(tasks(limit-free, limit, limit+1), trend.Slope{})
+			return thresholds.judge(tasks(limit-free, limit, limit+1))
 		}, limit)
 	}
 }
@@ -77,7 +76,7 @@ func TestPIDCritical(t *testing.T) {
 	thresholds := somePIDs
 	thresholds.CriticalUsedPercent = 95
 	for used, level := range map[uint64]probes.Level{94_999: probes.Degraded, 95_000: probes.Critical, 100_000: probes.Critical} {
-		if o := thresholds.judge(tasks(used, 100_000, 100_000), trend.Slope{}); o.Level != level {
+		if o := thresholds.judge(tasks(used, 100_000, 100_000)); o.Level != level {
 			t.Errorf("%d used: %s", used, o.Level)
 		}
 	}

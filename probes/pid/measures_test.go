@@ -10,17 +10,14 @@ import (
 
 // Measures are what the sample was judged by.
 func TestMeasures(t *testing.T) {
-	thresholds := Thresholds{UsedPercent: 85, FreeTasks: 1000, CriticalUsedPercent: 95, RunningOutWithin: 30 * time.Second, RunningOutUsedPercent: 50, ClearFactor: 1.5}
+	thresholds := Thresholds{UsedPercent: 85, FreeTasks: 1000, CriticalUsedPercent: 95, ClearFactor: 1.5}
 	p := New(probes.Host{}, thresholds)
 	probetest.Measures(t, p) // no sample yet
 	p.known = true
-	for second := range 22 {
-		p.follow(tasks(3500+500*uint64(second), 20000, 127000), time.Unix(1000+int64(second), 0))
-	}
+	p.follow(tasks(14_000, 20_000, 127_000), time.Unix(1000, 0))
 	probetest.Measures(t, p,
 		probes.Measure{Name: "free_tasks", Unit: probes.Items, Value: 6000, Degraded: 3001, Critical: 1001, Clear: 4501.5},
-		probes.Measure{Name: "task_limit", Unit: probes.Items, Value: 20000},
-		probes.Measure{Name: "empty_in", Unit: probes.Seconds, Value: 12, Degraded: 30, Clear: 45})
+		probes.Measure{Name: "task_limit", Unit: probes.Items, Value: 20000})
 }
 
 // What could not be read is not told as it was before.

@@ -4,23 +4,23 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/taintlet/taintlet/probes"
-	"github.com/taintlet/taintlet/probes/cgroup"
 	"github.com/taintlet/taintlet/probes/hostfile"
 )
 
 // readSample reads the number of tasks and its limits. The host's limit is the
 // lower of kernel.pid_max and kernel.threads-max
 // (Documentation/admin-guide/sysctl/kernel.rst).
-func readSample(h probes.Host, pods *cgroup.Pods) (s sample, err error) {
+func readSample(h probes.Host) (s sample, err error) {
 	path := filepath.Join(h.Proc, "loadavg")
 	text, err := hostfile.Read(path)
 	if err != nil {
 		return s, probes.Because("LoadavgUnreadable", "counting tasks: %w", err)
 	}
-	if s.host.used, err = parseLoadavgTasks(text); err != nil {
+	if s.used, err = parseLoadavgTasks(text); err != nil {
 		return s, probes.Because("LoadavgGarbled", "counting tasks in %s: %w", path, err)
 	}
 	pidMax, err := hostfile.Parse(filepath.Join(h.Proc, "sys", "kernel", "pid_max"), "PIDMax", "a limit", parseCount)
@@ -31,16 +31,15 @@ func readSample(h probes.Host, pods *cgroup.Pods) (s sample, err error) {
 	if err != nil {
 		return s, err
 	}
-	s.host.limit, s.host.setting = pidMax, "kernel.pid_max"
+	s.limit, s.setting = pidMax, "kernel.pid_max"
 	private := hostfile.InPrivatePIDNamespace(h.Proc)
 	if private {
 		s.note = "; kernel.pid_max is not believed: this is not the host's PID namespace"
 	}
 	if private || threadsMax < pidMax {
-		s.host.limit, s.host.setting = threadsMax, "kernel.threads-max"
+		s.limit, s.setting = threadsMax, "kernel.threads-max"
 	}
-	s.pods, err = readPods(pods)
-	return s, err
+	return s, nil
 }
 
 // parseLoadavgTasks returns the number of tasks from the text of loadavg:
@@ -62,4 +61,26 @@ func parseLoadavgTasks(text string) (uint64, error) {
 		return 0, errors.New("the fourth field has no slash")
 	}
 	return parsePositive(total)
+}
+
+// parseCount returns the one number, above 0, of a text with its newline.
+func parseCount(text string) (uint64, error) {
+	digits, ok := strings.CutSuffix(text, "\n")
+	if !ok {
+		return 0, hostfile.ErrCutOff
+	}
+	return parsePositive(digits)
+}
+
+// parsePositive returns a number from 1 to 2^31-1, for the kernel keeps the
+// number of tasks and its limits in an int.
+func parsePositive(digits string) (uint64, error) {
+	number, err := strconv.ParseUint(digits, 10, 31)
+	if err != nil {
+		return 0, fmt.Errorf("not a count of tasks: %w", err)
+	}
+	if number == 0 {
+		return 0, errors.New("a count of 0 tasks cannot be")
+	}
+	return number, nil
 }

@@ -12,7 +12,7 @@ import (
 
 func TestPIDReadsTheNumbers(t *testing.T) {
 	t.Parallel()
-	got, err := readSample(probetest.Healthy(), newPods(probetest.Healthy()))
+	got, err := readSample(probetest.Healthy())
 	if want := tasks(1234, 32768, 127000); err != nil || got != want {
 		t.Errorf("got %+v, %v, want %+v", got, err, want)
 	}
@@ -51,81 +51,6 @@ func TestPIDDamage(t *testing.T) {
 			"2^63":       "9223372036854775808\n",
 		})
 	}
-}
-
-// The tighter of the host's limit and the pods' counts, wherever the control
-// groups are mounted; no limit is none.
-func TestPIDLimitOfThePods(t *testing.T) {
-	t.Parallel()
-	for name, test := range map[string]struct {
-		files  map[string]string
-		level  probes.Level
-		reason string
-		text   string
-	}{
-		"v2, systemd":  {map[string]string{"kubepods.slice/pids.max": "2000\n", "kubepods.slice/pids.current": "1900\n"}, probes.Degraded, "PIDsLow", "used 1900 of 2000 tasks (95.0 %, 100 free), limit pids.max of all pods"},
-		"v1, cgroupfs": {map[string]string{"pids/kubepods/pids.max": "2000\n", "pids/kubepods/pids.current": "1900\n"}, probes.Degraded, "PIDsLow", "limit pids.max of all pods"},
-		"v2, systemd, --cgroup-root=/kubelet": {map[string]string{
-			"kubelet.slice/kubelet-kubepods.slice/pids.max": "2000\n", "kubelet.slice/kubelet-kubepods.slice/pids.current": "1900\n",
-		}, probes.Degraded, "PIDsLow", "limit pids.max of all pods"},
-		"v1, cgroupfs, --cgroup-root=/kubelet": {map[string]string{
-			"pids/kubelet/kubepods/pids.max": "2000\n", "pids/kubelet/kubepods/pids.current": "1900\n",
-		}, probes.Degraded, "PIDsLow", "limit pids.max of all pods"},
-		"v2, cgroupfs, --cgroup-root=/a/b": {map[string]string{
-			"a/b/kubepods/pids.max": "2000\n", "a/b/kubepods/pids.current": "1900\n",
-		}, probes.Degraded, "PIDsLow", "limit pids.max of all pods"},
-		"in a container": {map[string]string{
-			"docker/4f1d/kubepods/pids.max": "2000\n", "docker/4f1d/kubepods/pids.current": "1900\n",
-		}, probes.Degraded, "PIDsLow", "limit pids.max of all pods"},
-		"hybrid": {map[string]string{
-			"unified/a/kubepods/pids.max": "2000\n", "unified/a/kubepods/pids.current": "1900\n", "pids/a/pids.max": "max\n",
-		}, probes.Degraded, "PIDsLow", "limit pids.max of all pods"},
-		"two kubelets": {map[string]string{
-			"kubepods/pids.max": "2000\n", "kubepods/pids.current": "10\n",
-			"kubelet/kubepods/pids.max": "3000\n", "kubelet/kubepods/pids.current": "2999\n",
-		}, probes.Degraded, "PIDsLow", "used 2999 of 3000"},
-		"no pods":   {map[string]string{"kubepods/pids.max": "2000\n", "kubepods/pids.current": "0\n"}, probes.OK, "PIDsSufficient", "limit kernel.pid_max"},
-		"no limit":  {map[string]string{"kubepods/pids.max": "max\n", "kubepods/pids.current": "1900\n"}, probes.OK, "PIDsSufficient", "limit kernel.pid_max"},
-		"garbled":   {map[string]string{"kubepods/pids.max": "lots\n"}, probes.Unknown, "PodsPIDsMaxGarbled", "lots"},
-		"endless":   {map[string]string{"kubepods/pids.max": strings.Repeat("1", 1<<20+1)}, probes.Unknown, "PodsPIDsMaxUnreadable", "longer than 1 MiB"},
-		"half gone": {map[string]string{"kubepods/pids.max": "2000\n"}, probes.Unknown, "PodsPIDsCurrentUnreadable", "pids.current"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			h := probes.Host{Proc: probetest.Healthy().Proc, Sys: t.TempDir()}
-			for file, text := range test.files {
-				writeGroup(t, h, file, text)
-			}
-			probetest.Check(t, New(h, somePIDs).Observe(t.Context()), test.level, test.reason, test.text)
-		})
-	}
-}
-
-func writeGroup(t *testing.T, h probes.Host, file, text string) {
-	t.Helper()
-	path := filepath.Join(h.Sys, "fs", "cgroup", file)
-	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// The limit of a kubelet that is gone counts no more.
-func TestPIDLimitOfThePodsComesAndGoes(t *testing.T) {
-	t.Parallel()
-	h := probes.Host{Proc: probetest.Healthy().Proc, Sys: t.TempDir()}
-	p := New(h, somePIDs)
-	probetest.Check(t, p.Observe(t.Context()), probes.OK, "PIDsSufficient", "limit kernel.pid_max")
-	writeGroup(t, h, "kubepods/pids.max", "2000\n")
-	writeGroup(t, h, "kubepods/pids.current", "1900\n")
-	p.pods = newPods(h) // or it is looked for a minute later
-	probetest.Check(t, p.Observe(t.Context()), probes.Degraded, "PIDsLow", "limit pids.max of all pods")
-	if err := os.RemoveAll(filepath.Join(h.Sys, "fs/cgroup/kubepods")); err != nil {
-		t.Fatal(err)
-	}
-	probetest.Check(t, p.Observe(t.Context()), probes.OK, "PIDsSufficient", "limit kernel.pid_max")
 }
 
 // A pid_max that belongs to another PID namespace than the host's is not

@@ -1,3 +1,5 @@
+// Package trend measures quantities: how soon one can be used up, how scarce it is, and
+// how to write it for a person.
 package trend
 
 import (
@@ -9,6 +11,12 @@ import (
 
 // paceHalfLife is how soon half of the fastest rate that was seen is forgotten.
 const paceHalfLife = 10 * time.Minute
+
+// timedValue is a value and the time at which it was measured.
+type timedValue struct {
+	at    time.Time
+	value float64
+}
 
 // Pace remembers how fast a quantity fell at its fastest. The zero Pace is ready
 // for use.

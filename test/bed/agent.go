@@ -133,6 +133,13 @@ func (a *Agent) Metric(series string) int {
 	return int(Metric(body, series))
 }
 
+// Losses is how many taints the agent has counted that others removed.
+func (a *Agent) Losses() int {
+	a.T.Helper()
+	_, body := a.Get("/metrics")
+	return int(Sum(body, "taintlet_taints_lost_total"))
+}
+
 // Reconfigure puts another configuration in place of the agent's, as a
 // ConfigMap's volume does, and returns its hash.
 func (a *Agent) Reconfigure(config string) string {

@@ -1,6 +1,7 @@
 package bed
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -14,4 +15,19 @@ func Metric(page, series string) float64 {
 		}
 	}
 	return 0
+}
+
+// Sum returns the sum of all time series of a metric on a page that have all of these
+// labels, such as level="OK".
+func Sum(page, metric string, labels ...string) (sum float64) {
+	for line := range strings.Lines(page) {
+		name, rest, _ := strings.Cut(line, "{")
+		set, text, found := strings.Cut(rest, "} ")
+		if name != metric || !found || slices.ContainsFunc(labels, func(l string) bool { return !strings.Contains(set, l) }) {
+			continue
+		}
+		value, _ := strconv.ParseFloat(strings.TrimSpace(text), 64)
+		sum += value
+	}
+	return sum
 }

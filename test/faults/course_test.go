@@ -282,8 +282,6 @@ func sampleText(o probes.Observation) string {
 		what = "certain critical"
 	case o.Level == probes.Critical:
 		what = "critical"
-	case o.Level == probes.Degraded && o.Forecast:
-		what = "forecast"
 	case o.Level == probes.Degraded && o.Certain:
 		what = "certain"
 	case o.Level == probes.Degraded:

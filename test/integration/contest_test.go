@@ -39,10 +39,8 @@ func TestKeptTaintIsRemovedEverySecond(t *testing.T) {
 	// The first removal by a field manager that is not known begins its series at 0.
 	first.WaitMetric(`taintlet_taints_lost_total{condition="MemoryPressure",field_manager="hostile"} 1`)
 	first.WaitMetric(`taintlet_taints_lost_total{condition="MemoryPressure",field_manager="other"} 1`)
-	first.WaitMetric(`taintlet_notices_total{kind="TaintContested"} 1`)
 	const contested = `taintlet_contested{condition="MemoryPressure"} 1`
 	first.WaitMetric(contested)
-	first.WaitMetric(`taintlet_reaction_seconds_count{condition="MemoryPressure"} 1`) // no repair is one
 
 	first.Kill()
 	second := startAgent(t, c, node.Name, host, quick)
@@ -67,7 +65,7 @@ func TestKeptTaintIsRemovedEverySecond(t *testing.T) {
 	if count := events(t, c, node.Name, "TaintContested"); count != 1 {
 		t.Errorf("%d Events TaintContested", count)
 	}
-	if lost := second.Metric(`taintlet_notices_total{kind="TaintLost"}`); lost != 0 {
+	if lost := second.Losses(); lost != 0 {
 		t.Errorf("the agent that started after the contest lost %d taints", lost)
 	}
 	host.Memory(50)
@@ -88,7 +86,6 @@ func TestStandInIsRemovedEverySecond(t *testing.T) {
 	c.WaitAgentEvent(t, node.Name, "TaintWithdrawn", "somebody removed "+memoryStandIn+":NoSchedule twice within a minute; taintlet gives way")
 	c.WaitAgentEvent(t, node.Name, "TaintWithdrawn", "set the annotation taintlet.dev/paused on the Node")
 	first.WaitMetric(`taintlet_taints_lost_total{condition="MemoryPressure",field_manager=""} 2`)
-	first.WaitMetric(`taintlet_notices_total{kind="TaintWithdrawn"} 1`)
 
 	first.Kill()
 	second := startAgent(t, c, node.Name, host, quick)
@@ -158,7 +155,7 @@ func TestBothAreRemovedEverySecond(t *testing.T) {
 	c := keeping.require(t)
 	node, host := c.Register(t, "relentless"), fixtures.NewHost(t)
 	c.SetTaints(t, node.Name, dedicated)
-	a := startAgent(t, c, node.Name, host, quick)
+	startAgent(t, c, node.Name, host, quick)
 	host.Memory(2)
 	versions := follow(t, c, node.Name)
 	versions.wait(0, tainted(memoryKey))
@@ -173,8 +170,12 @@ func TestBothAreRemovedEverySecond(t *testing.T) {
 	if now := all[len(all)-1]; len(now.Spec.Taints) != 1 {
 		t.Errorf("taints = %v", now.Spec.Taints)
 	}
-	a.WaitMetric(`taintlet_notices_total{kind="TaintContested"} 1`)
-	a.WaitMetric(`taintlet_notices_total{kind="TaintWithdrawn"} 1`)
+	for _, kind := range []string{"TaintContested", "TaintWithdrawn"} {
+		c.WaitAgentEvent(t, node.Name, kind, "")
+		if count := events(t, c, node.Name, kind); count != 1 {
+			t.Errorf("%d Events %s", count, kind)
+		}
+	}
 }
 
 // An administrator removes the taint by hand. Once, it is set again, at the
@@ -210,7 +211,7 @@ func removedByHand(t *testing.T, name string, down bool) {
 	if repairs := recordOf(all[len(all)-1].Node).Revision - recordOf(all[0].Node).Revision; repairs != 1 {
 		t.Errorf("%d repairs of one removal", repairs)
 	}
-	if count := first.Metric(`taintlet_notices_total{kind="TaintContested"}`); count != 0 {
+	if first.Metric(`taintlet_contested{condition="MemoryPressure"}`) != 0 {
 		t.Error("one removal is a contest")
 	}
 
@@ -255,10 +256,10 @@ func TestRecreatedNodeGetsItsTaintBack(t *testing.T) {
 		waitNode(t, c, node.Name, cluster.HasCondition("HostMemoryPressure", corev1.ConditionTrue))
 	}
 	staysThroughUpdates(t, c, node, memoryKey, 3*time.Second)
-	for _, kind := range []string{"TaintLost", "TaintContested", "TaintWithdrawn"} {
-		if count := a.Metric(`taintlet_notices_total{kind="` + kind + `"}`); count != 0 {
-			t.Errorf("%d times %s", count, kind)
-		}
+	if lost := a.Losses(); lost != 0 {
+		t.Errorf("%d taints lost", lost)
+	}
+	for _, kind := range []string{"TaintContested", "TaintWithdrawn"} {
 		if count := events(t, c, node.Name, kind); count != 0 {
 			t.Errorf("%d Events %s", count, kind)
 		}

@@ -40,10 +40,7 @@ func TestNewestAgentIsActive(t *testing.T) {
 
 	third := startAgent(t, c, node.Name, host, quick)
 	since = versions.wait(since, writtenBy(third.Instance()))
-	third.WaitMetric("taintlet_active 1")
-	if code, body := third.Get("/readyz"); code != http.StatusOK {
-		t.Errorf("/readyz = %d %s", code, body)
-	}
+	becomesActive(third)
 	host.Memory(50)
 	versions.wait(since, untainted(memoryKey))
 	waitNode(t, c, node.Name, cluster.HasCondition("HostMemoryPressure", corev1.ConditionFalse))
@@ -51,7 +48,6 @@ func TestNewestAgentIsActive(t *testing.T) {
 	if now := writesOf(first); now != writes {
 		t.Errorf("the first agent wrote %d times after it had become standby", now-writes)
 	}
-	first.WaitMetric("taintlet_active 0")
 	writers := writersOf(versions.since(0))
 	if got, want := strings.Join(writers, " "), strings.Join([]string{first.Instance(), second.Instance(), third.Instance()}, " "); got != want {
 		t.Errorf("the record was written by %s, want %s", got, want)
@@ -96,7 +92,7 @@ func withoutARecord(t *testing.T, name string, olderSees, newerSees bool) {
 	older.WaitMetric(`taintlet_node_writes_total{result="ok"} 1`) // the conditions
 	newer, newerHost := start()                                   // which say what this one would
 	for _, a := range []*bed.Agent{older, newer} {
-		a.WaitMetric("taintlet_active 1")
+		becomesActive(a)
 	}
 	versions := follow(t, c, node.Name)
 	versions.wait(0, func(node *corev1.Node) bool { return node.Annotations["taintlet.dev/record"] == "" })
@@ -111,7 +107,7 @@ func withoutARecord(t *testing.T, name string, olderSees, newerSees bool) {
 	olderHost.Memory(2)
 	newerHost.Memory(2)
 	becomesStandby(older, newer)
-	newer.WaitMetric("taintlet_active 1")
+	becomesActive(newer)
 	staysThroughUpdates(t, c, node, memoryKey, 3*time.Second)
 	if flaps := gone(versions.since(0), memoryKey); len(flaps) != 0 {
 		t.Errorf("the taint went %d times; taints were\n%s", len(flaps), show(versions.since(0)))
@@ -159,18 +155,25 @@ func TestSilentAgentIsReplaced(t *testing.T) {
 		t.Errorf("the older agent did not wait for three heartbeats, only for %s", took)
 	}
 	c.WaitAgentEvent(t, node.Name, "AgentActive", "the agent "+second.Instance()+" has been silent for 30 s; this one, "+first.Instance()+", is active for this Node again")
-	first.WaitMetric("taintlet_active 1")
-	if code, body := first.Get("/readyz"); code != http.StatusOK {
-		t.Errorf("/readyz = %d %s", code, body)
-	}
+	becomesActive(first)
+}
+
+// becomesActive waits until an agent writes the Node.
+func becomesActive(a *bed.Agent) {
+	a.T.Helper()
+	cluster.Eventually(a.T, "an agent that is ready", func() error {
+		if code, body := a.Get("/readyz"); code != http.StatusOK {
+			return fmt.Errorf("/readyz = %d %s", code, body)
+		}
+		return nil
+	})
 }
 
 // becomesStandby waits until an agent leaves the Node to another one, and
 // checks that whoever asks it for its health is told why.
 func becomesStandby(a, other *bed.Agent) {
 	a.T.Helper()
-	a.WaitMetric("taintlet_active 0")
-	a.WaitMetric(`taintlet_notices_total{kind="AgentStandby"} 1`)
+	a.WaitLog("kind=AgentStandby")
 	cluster.Eventually(a.T, "an answer that names the other agent", func() error {
 		code, body := a.Get("/readyz")
 		if code == http.StatusServiceUnavailable && strings.Contains(body, "another agent, "+other.Instance()+", is active for this Node") {

@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -27,18 +28,22 @@ func TestPausedByAnnotation(t *testing.T) {
 
 	annotate("=true")
 	c.WaitAgentEvent(t, node.Name, "TaintsPaused", "stops new taints for MemoryPressure, DiskPressure, PIDPressure, NetworkUnavailable; taints that stand go")
-	a.WaitMetric(`taintlet_paused{condition="MemoryPressure"} 1`)
 	host.Memory(2)
 	waitNode(t, c, node.Name, cluster.HasCondition("HostMemoryPressure", corev1.ConditionTrue))
 	c.WaitAgentEvent(t, node.Name, "HostMemoryPressureDegraded", "no new taint while the annotation taintlet.dev/paused is there")
+	a.WaitMetric(`taintlet_held{by="Paused",condition="MemoryPressure",what="taint"} 1`)
 	hasTaints(t, a, c, node)
 	annotate("-")
 	waitNode(t, c, node.Name, tainted(memoryKey))
 	c.WaitAgentEvent(t, node.Name, "TaintsResumed", "the annotation taintlet.dev/paused is gone; taints are set again")
-	a.WaitMetric(`taintlet_paused{condition="MemoryPressure"} 0`)
 
 	annotate("=true")
-	a.WaitMetric(`taintlet_notices_total{kind="TaintsPaused"} 2`)
+	cluster.Eventually(t, "the Event of the second pause", func() error {
+		if count := events(t, c, node.Name, "TaintsPaused"); count != 2 {
+			return fmt.Errorf("%d of them", count)
+		}
+		return nil
+	})
 	host.Memory(50) // a step down goes on
 	waitNode(t, c, node.Name, untainted(memoryKey))
 
@@ -68,21 +73,19 @@ func TestPausedByASlipOfThePen(t *testing.T) {
 	// for an agent that starts after it.
 	c.RunKubectl(t, "taint", "node", node.Name, memoryKey+":NoSchedule-")
 	hasTaints(t, a, c, node)
-	if lost := a.Metric(`taintlet_notices_total{kind="TaintLost"}`); lost != 0 {
+	if lost := a.Losses(); lost != 0 {
 		t.Errorf("%d taints lost", lost)
 	}
 	a.Kill()
 	a = startAgent(t, c, node.Name, host, quick)
-	a.WaitMetric(`taintlet_notices_total{kind="TaintsPaused"} 1`)
+	a.WaitLog("kind=TaintsPaused")
 	hasTaints(t, a, c, node)
 
 	c.RunKubectl(t, "annotate", "node", node.Name, "taintlet.dev/paused-")
 	waitNode(t, c, node.Name, tainted(memoryKey))
 	waitNode(t, c, node.Name, tainted(corev1.TaintNodeNetworkUnavailable))
-	for _, kind := range []string{"TaintLost", "TaintContested"} {
-		if count := a.Metric(`taintlet_notices_total{kind="` + kind + `"}`); count != 0 {
-			t.Errorf("%d times %s", count, kind)
-		}
+	if lost := a.Losses(); lost != 0 {
+		t.Errorf("%d taints lost", lost)
 	}
 }
 

@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -70,7 +71,7 @@ func TestPolicyComesAndGoesWhileTainted(t *testing.T) {
 			t.Fatalf("%d writes lost; taints were\n%s", len(lost), show(all))
 		}
 		t.Logf("%s: without any taint of ours for %s", name, versions[name].since(back)[0].at.Sub(lost[0].at))
-		agents[name].WaitMetric(`taintlet_notices_total{kind="TaintLost"} 1`)
+		waitLosses(agents[name], 1)
 	}
 	agents["running-2"].WaitMetric(`taintlet_taints_lost_total{condition="MemoryPressure",field_manager="kube-controller-manager"} 1`)
 }
@@ -108,9 +109,20 @@ func TestKeptPairStaysForAMinute(t *testing.T) {
 	if rounds < 20 {
 		t.Errorf("the controller wrote %d times in a minute", rounds)
 	}
-	if lost := a.Metric(`taintlet_notices_total{kind="TaintLost"}`); lost != 0 {
+	if lost := a.Losses(); lost != 0 {
 		t.Errorf("the agent lost its taint %d times", lost)
 	}
+}
+
+// waitLosses waits until the agent has counted that many taints that others removed.
+func waitLosses(a *bed.Agent, count int) {
+	a.T.Helper()
+	cluster.Eventually(a.T, "losses", func() error {
+		if now := a.Losses(); now != count {
+			return fmt.Errorf("%d taints lost, not %d", now, count)
+		}
+		return nil
+	})
 }
 
 // changesPlaces checks that the first of the versions has one of the taints

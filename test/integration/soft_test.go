@@ -47,7 +47,7 @@ writeBudget: {interval: 1s}
 	wantTaints(t, c.GetNode(t, near.Name), soft, dedicated)
 	c.SetTaints(t, near.Name, dedicated)
 	waitNode(t, c, near.Name, hasSoft)
-	a.WaitMetric(`taintlet_notices_total{kind="TaintLost"} 1`)
+	waitLosses(a, 1)
 
 	host.Memory(2)
 	hard := waitNode(t, c, near.Name, cluster.HasCondition("HostMemoryPressure", corev1.ConditionTrue))

@@ -77,10 +77,10 @@ type Query struct {
 func (q Query) isThreshold() bool { return strings.HasPrefix(q.RefID, "threshold") }
 func (q Query) isBand() bool      { return q.RefID == "band" }
 
-// processMetrics are the metrics of an agent's process that the dashboards show, with the
-// time that its samples take. In synthetic time they say nothing.
+// processMetrics are the metrics of an agent's process that the dashboards show. In
+// synthetic time they say nothing.
 func processMetrics() []string {
-	return []string{"process_cpu_seconds_total", "process_resident_memory_bytes", "taintlet_probe_duration_seconds_bucket"}
+	return []string{"process_cpu_seconds_total", "process_resident_memory_bytes"}
 }
 
 // isOfProcess reports whether the query asks for one of these.

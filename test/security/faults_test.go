@@ -222,12 +222,10 @@ const latestWatch = 100 * time.Second
 func (s *scene) hearsOfItsNode(t *testing.T) {
 	t.Helper()
 	begin := time.Now()
-	paused, resumed := s.notices("TaintsPaused"), s.notices("TaintsResumed")
-	s.annotate(t, map[string]string{taints.PausedAnnotation: "true"})
-	s.waitNotices(t, "TaintsPaused", paused+1)
+	s.leaveToNewerRelease(t)
 	if took := time.Since(begin); took > latestWatch {
 		t.Errorf("the agent's watch was back after %s", took)
 	}
-	s.annotate(t, map[string]string{taints.PausedAnnotation: ""})
-	s.waitNotices(t, "TaintsResumed", resumed+1)
+	s.annotate(t, map[string]string{taints.RecordAnnotation: ""})
+	s.waitReady(t, "removed", true)
 }

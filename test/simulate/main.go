@@ -1,12 +1,12 @@
 // Command simulate shows what a configuration of taintlet would do: it drives
-// the decider of the agent through days of recorded or made-up input within
+// the decider of the agent through days of made-up input within
 // seconds, beside the kubelet's rule on the same input.
 //
 //	go run ./test/simulate --synthetic adversary
-//	go run ./test/simulate --input recorded.csv --config taintlet.yaml --plot day.svg
+//	go run ./test/simulate --synthetic flap --config taintlet.yaml --plot day.svg
 //
 // The exit status is 0, 1 when an output could not be written, 2 when the
-// flags, the configuration or the input are wrong.
+// flags or the configuration are wrong.
 package main
 
 import (
@@ -24,7 +24,7 @@ import (
 const (
 	exitOK      = 0
 	exitFailure = 1
-	exitUsage   = 2 // flags, configuration or input
+	exitUsage   = 2 // flags or configuration
 )
 
 func main() {
@@ -45,12 +45,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "simulate: %v\n", err)
 		return exitUsage
 	}
-	in, err := o.open()
-	if err != nil {
-		fmt.Fprintf(stderr, "simulate: %v\n", err)
-		return exitUsage
-	}
-	if err := show(o, newReport(cfg, in, o.followUp), stdout); err != nil {
+	if err := show(o, newReport(cfg, o.open(), o.followUp), stdout); err != nil {
 		fmt.Fprintf(stderr, "simulate: %v\n", err)
 		return exitFailure
 	}

@@ -18,26 +18,22 @@ func write(t *testing.T, name, text string) string {
 }
 
 func TestUsageErrors(t *testing.T) {
-	bad := write(t, "bad.csv", "time,condition,level\n0,MemoryPressure,Bad\n")
 	unknownField := write(t, "bad.yaml", "apiVersion: taintlet.dev/v1alpha1\nkind: TaintletConfiguration\nmemroy: {}\n")
 	for name, c := range map[string]struct {
 		args []string
 		want string
 	}{
-		"nothing":         {nil, "one of --input and --synthetic is needed"},
-		"both":            {[]string{"--input", bad, "--synthetic", "quiet"}, "and not both"},
+		"nothing":         {nil, `--synthetic "": must be one of quiet, spike`},
 		"flag":            {[]string{"--nope"}, "unknown flag: --nope"},
 		"argument":        {[]string{"--synthetic=quiet", "more"}, `unexpected argument "more"`},
 		"generator":       {[]string{"--synthetic=calm"}, `--synthetic "calm": must be one of quiet, spike`},
 		"condition":       {[]string{"--synthetic=quiet", "--condition=Memory"}, `--condition "Memory": must be one of MemoryPressure`},
 		"no condition":    {[]string{"--synthetic=quiet", "--condition="}, "--condition: needs at least one"},
-		"condition mixed": {[]string{"--synthetic=mixed", "--condition=PIDPressure"}, "--condition: goes with --synthetic only"},
+		"condition mixed": {[]string{"--synthetic=mixed", "--condition=PIDPressure"}, "--condition: does not go with mixed"},
 		"duration":        {[]string{"--synthetic=quiet", "--duration=0s"}, "--duration 0s: must be 1s to"},
 		"duty":            {[]string{"--synthetic=flap", "--flap-duty=1"}, "--flap-duty 1: must be more than 0"},
 		"period":          {[]string{"--synthetic=flap", "--flap-period=1ms"}, "--flap-period 1ms: must be 1s to"},
 		"output":          {[]string{"--synthetic=quiet", "-o=xml"}, `--output "xml": must be table or json`},
-		"no such file":    {[]string{"--input=/no/such.csv"}, "--input: open /no/such.csv"},
-		"recording":       {[]string{"--input", bad}, "bad.csv: line 2, column level: \"Bad\": must be one of OK, Degraded, Critical, Unknown"},
 		"configuration":   {[]string{"--synthetic=quiet", "--config", unknownField}, "memroy"},
 		"several at once": {[]string{"--synthetic=quiet", "-o=xml", "--duration=0s"}, "--duration 0s"},
 	} {
@@ -75,18 +71,18 @@ func TestHelpDefinesEveryColumn(t *testing.T) {
 }
 
 func TestTableAndPicture(t *testing.T) {
-	recording := write(t, "day.csv", "time,condition,level\n605,MemoryPressure,Degraded\n1205,MemoryPressure,OK\n")
+	twice := []string{"--synthetic=flap", "--flap-period=12h", "--flap-duty=0.013888"}
 	picture := filepath.Join(t.TempDir(), "day.svg")
 	var out, errs strings.Builder
-	if code := run([]string{"--input", recording, "--plot", picture, "--follow-up=false"}, &out, &errs); code != exitOK {
+	if code := run(append(twice, "--plot", picture, "--follow-up=false"), &out, &errs); code != exitOK {
 		t.Fatalf("exit %d: %s", code, errs.String())
 	}
 	for _, want := range []string{
-		"day.csv, 1h20m5s\n",
-		"MemoryPressure  taintlet        2  1.5       2   11m59s  15.0 %   1/1     1s   1s      1s     2m\n",
-		"MemoryPressure  kubelet         2  1.5       2   14m50s  18.5 %   1/1     5s   5s      5s  4m55s\n",
-		"All: taintlet 2 changes, at most 2 within an hour.\n",
-		"Node writes of taintlet: 2 (taints and record)",
+		"flap, 24h\n",
+		"MemoryPressure  taintlet        3  0.1       2   21m53s  1.5 %   2/2  1.96s  1.96s   3.92s     2m\n",
+		"MemoryPressure  kubelet         3  0.1       2   24m40s  1.7 %   2/2  6.96s  6.96s   13.9s  4m57s\n",
+		"All: taintlet 3 changes, at most 2 within an hour.\n",
+		"Node writes of taintlet: 3 (taints and record)",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%s\nis without %q", out.String(), want)
@@ -96,10 +92,10 @@ func TestTableAndPicture(t *testing.T) {
 		t.Errorf("%s\nis without %q", out.String(), hint)
 	}
 	out.Reset()
-	if code := run([]string{"--input", recording}, &out, &errs); code != exitOK {
+	if code := run(twice, &out, &errs); code != exitOK {
 		t.Fatalf("exit %d: %s", code, errs.String())
 	}
-	if want := " 100ms  100ms   100ms  2m0.1s\n"; !strings.Contains(out.String(), want) || strings.Contains(out.String(), "Samples:") {
+	if want := "610ms  1.06s   1.22s  2m0.1s\n"; !strings.Contains(out.String(), want) || strings.Contains(out.String(), "Samples:") {
 		t.Errorf("%s\nis no table with follow-ups", out.String())
 	}
 	svg, err := os.ReadFile(picture)
@@ -109,7 +105,7 @@ func TestTableAndPicture(t *testing.T) {
 	if got := bands(t, svg); got != 1 {
 		t.Errorf("%d bands, want 1", got)
 	}
-	if code := run([]string{"--input", recording, "--plot", "/no/such/place.svg"}, &out, &errs); code != exitFailure {
+	if code := run(append(twice, "--plot", "/no/such/place.svg"), &out, &errs); code != exitFailure {
 		t.Errorf("exit %d for a picture that cannot be written, want %d", code, exitFailure)
 	}
 }

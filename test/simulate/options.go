@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -18,16 +16,12 @@ import (
 const (
 	// defaultDuration is how long made-up input goes on.
 	defaultDuration = 24 * time.Hour
-	// afterLastRow is how long recorded input goes on after its last row, so
-	// that the clear which follows it can be seen.
-	afterLastRow = time.Hour
 	// maxDuration bounds the run: a year takes a minute.
 	maxDuration = 366 * 24 * time.Hour
 )
 
 // options are the flags.
 type options struct {
-	input      string
 	synthetic  string
 	conditions []string
 	generator  parameters
@@ -47,13 +41,12 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	flags := pflag.NewFlagSet("simulate", pflag.ContinueOnError)
 	o.flags = flags
 	flags.SortFlags = false
-	flags.StringVar(&o.input, "input", "", "recorded input: a CSV file, see below")
 	flags.StringVar(&o.synthetic, "synthetic", "", "made-up input: "+strings.Join(generatorNames(), ", "))
 	flags.StringSliceVar(&o.conditions, "condition", []string{string(probes.MemoryPressure)}, "conditions that the made-up input is about (not with mixed)")
 	flags.Uint64Var(&o.generator.seed, "seed", 1, "seed of random and of mixed")
 	flags.DurationVar(&o.generator.flapPeriod, "flap-period", 10*time.Minute, "time from one failure of flap to the next")
 	flags.Float64Var(&o.generator.flapDuty, "flap-duty", 0.3, "share of that time that is bad, between 0 and 1")
-	flags.DurationVar(&o.duration, "duration", 0, "time to simulate (default: 24h; of recorded input 1h past the last row)")
+	flags.DurationVar(&o.duration, "duration", 0, "time to simulate (default: 24h)")
 	flags.StringVar(&o.config, "config", "", "TaintletConfiguration file (default: the built-in configuration)")
 	flags.BoolVar(&o.followUp, "follow-up", true, "sample again 100 ms (network: 1 s) after a bad sample until the condition is decided, as the agent does; false: by period only")
 	flags.StringVarP(&o.output, "output", "o", "table", "table or json")
@@ -81,14 +74,11 @@ func (o *options) validate() error {
 
 func (o *options) validateInput() []error {
 	var errs []error
-	if (o.input == "") == (o.synthetic == "") {
-		errs = append(errs, errors.New("one of --input and --synthetic is needed, and not both"))
-	}
-	if o.synthetic != "" && !slices.Contains(generatorNames(), o.synthetic) {
+	if !slices.Contains(generatorNames(), o.synthetic) {
 		errs = append(errs, fmt.Errorf("--synthetic %q: must be one of %s", o.synthetic, strings.Join(generatorNames(), ", ")))
 	}
-	if o.flags.Changed("condition") && (o.input != "" || o.synthetic == mixed) {
-		errs = append(errs, fmt.Errorf("--condition: goes with --synthetic only, and not with %s, which is about all four", mixed))
+	if o.flags.Changed("condition") && o.synthetic == mixed {
+		errs = append(errs, fmt.Errorf("--condition: does not go with %s, which is about all four", mixed))
 	}
 	if len(o.conditions) == 0 {
 		errs = append(errs, errors.New("--condition: needs at least one"))
@@ -113,51 +103,21 @@ func (p parameters) validate() []error {
 }
 
 // open returns the input that the flags ask for.
-func (o *options) open() (*input, error) {
-	if o.synthetic != "" {
-		in := synthesize(o.synthetic, o.conditions, o.generator)
-		in.duration = defaultDuration
-		o.shorten(in)
-		return in, nil
-	}
-	file, err := os.Open(o.input)
-	if err != nil {
-		return nil, fmt.Errorf("--input: %w", err)
-	}
-	defer file.Close() //nolint:errcheck // it was only read
-	in, err := readRecording(file)
-	if err != nil {
-		return nil, fmt.Errorf("--input %s: %w", o.input, err)
-	}
-	in.name = filepath.Base(o.input)
-	o.shorten(in)
-	return in, nil
-}
-
-func (o *options) shorten(in *input) {
+func (o *options) open() *input {
+	in := synthesize(o.synthetic, o.conditions, o.generator)
+	in.duration = defaultDuration
 	if o.flags.Changed("duration") {
 		in.duration = o.duration
 	}
+	return in
 }
 
-const usage = `simulate drives the decider of taintlet through recorded or made-up input, beside
+const usage = `simulate drives the decider of taintlet through made-up input, beside
 the kubelet's rule on the same input, and tells what either would have done.
 
-Usage: go run ./test/simulate (--input FILE.csv | --synthetic NAME) [flags]
+Usage: go run ./test/simulate --synthetic NAME [flags]
 
 %s
-Input: a CSV file with the header time,condition,level. time is a number of
-seconds since the start, or RFC 3339 (the first is the start then). level is OK,
-Degraded, Critical or Unknown. No row is earlier than the one above. Further columns, if you like: certain (true: one
-bad sample is proof) and hysteresis (true: OK, but not past the threshold that
-clears). Recordings of "taintlet record" have severity, reason and inputs
-besides, which are left alone here. A level holds until the condition's next row; before its first row a
-condition is OK. A condition without rows is OK throughout and not shown.
-
-  time,condition,level
-  600,MemoryPressure,Degraded
-  1200,MemoryPressure,OK
-
 Made-up input:
   quiet              always OK
   spike              bursts of 1 s to 60 s, every quarter of an hour

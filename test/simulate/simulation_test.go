@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -48,7 +50,7 @@ func TestKnownInputs(t *testing.T) {
 			kubelet:  known{of: 1, delay: none, missed: 3},
 		},
 		"proof needs no second sample": {
-			rows:     "605,MemoryPressure,Critical,true\n700,MemoryPressure,OK,",
+			rows:     "605,MemoryPressure,Critical,certain\n700,MemoryPressure,OK",
 			taintlet: known{changes: 2, seen: 1, of: 1, tainted: 215, delay: 0, missed: 0, falselyTainted: 120},
 			kubelet:  known{changes: 2, seen: 1, of: 1, tainted: 380, delay: 5, missed: 5, falselyTainted: 290},
 		},
@@ -67,7 +69,7 @@ func TestKnownInputs(t *testing.T) {
 			kubelet:  known{changes: 2, seen: 1, of: 1, tainted: 300, delay: 5, missed: 5},
 		},
 		"not past the threshold that clears": {
-			rows:     "605,MemoryPressure,Degraded,false\n615,MemoryPressure,OK,true\n1000,MemoryPressure,OK,false",
+			rows:     "605,MemoryPressure,Degraded\n615,MemoryPressure,OK,near\n1000,MemoryPressure,OK",
 			taintlet: known{changes: 2, seen: 1, of: 1, tainted: 514, delay: 1, missed: 1, falselyTainted: 505},
 			kubelet:  known{changes: 2, seen: 1, of: 1, tainted: 300, delay: 5, missed: 5, falselyTainted: 295},
 		},
@@ -102,17 +104,7 @@ func TestKnownInputs(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			columns := []string{"time,condition,level", ",certain", ",hysteresis"}
-			header := columns[0]
-			if strings.HasSuffix(c.rows, ",") {
-				header += columns[1]
-			} else if strings.HasSuffix(c.rows, "false") {
-				header += columns[2]
-			}
-			in, err := readRecording(strings.NewReader(header + "\n" + c.rows))
-			if err != nil {
-				t.Fatal(err)
-			}
+			in := scripted(t, c.rows)
 			in.duration = 2 * time.Hour
 			cfg := config.Default()
 			if c.configure != nil {
@@ -129,6 +121,51 @@ func TestKnownInputs(t *testing.T) {
 			}
 		})
 	}
+}
+
+// row is a sample that holds from a time on.
+type row struct {
+	at     time.Duration
+	sample sample
+}
+
+// rows are those of one condition, in order of time. It is OK before the first.
+type rows struct {
+	left    []row
+	current sample
+}
+
+func (r *rows) at(now time.Duration, _ answers) (sample, time.Duration) {
+	for len(r.left) > 0 && r.left[0].at <= now {
+		r.current, r.left = r.left[0].sample, r.left[1:]
+	}
+	if len(r.left) == 0 {
+		return r.current, forever
+	}
+	return r.current, r.left[0].at
+}
+
+// scripted reads lines of seconds, condition and level. A fourth column may say
+// that the sample is certain, or near the threshold.
+func scripted(t *testing.T, text string) *input {
+	t.Helper()
+	in := &input{sources: map[probes.Condition]source{}}
+	for line := range strings.Lines(text) {
+		columns := append(strings.Split(strings.TrimSpace(line), ","), "")
+		var level probes.Level
+		seconds, errTime := strconv.ParseFloat(columns[0], 64)
+		if err := errors.Join(errTime, level.UnmarshalText([]byte(columns[2]))); err != nil {
+			t.Fatal(err)
+		}
+		name := probes.Condition(columns[1])
+		known, _ := in.sources[name].(*rows)
+		if known == nil {
+			known = &rows{current: fine()}
+			in.sources[name] = known
+		}
+		known.left = append(known.left, row{time.Duration(seconds * float64(time.Second)), sample{level, columns[3] == "certain", columns[3] == "near"}})
+	}
+	return in
 }
 
 func knownOf(f figures) known {

@@ -270,7 +270,5 @@ func (a *Agent) Samples() (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return int(bed.Metric(text, samplesSeries)), nil
+	return int(bed.Sum(text, "taintlet_probe_samples_total", `condition="NetworkUnavailable"`)), nil
 }
-
-const samplesSeries = `taintlet_probe_duration_seconds_count{condition="NetworkUnavailable"}`

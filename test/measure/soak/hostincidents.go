@@ -3,8 +3,11 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -125,15 +128,20 @@ func (w *week) remove(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, paused := range []float64{4, 0} { // conditions
-		if err := w.annotate(ctx, taints.PausedAnnotation, fmt.Sprint(paused > 0)); err != nil {
-			return err
+	return eventually(ctx, func() error {
+		for _, paused := range []bool{true, false} {
+			if err := w.annotate(ctx, taints.PausedAnnotation, fmt.Sprint(paused)); err != nil {
+				return err
+			}
+			if err := process.Pause(ctx, time.Second); err != nil {
+				return err
+			}
 		}
-		if err := w.awaitMetric(ctx, "taintlet_paused", paused); err != nil {
-			return err
+		if contested := w.scraper.sum("taintlet_contested", `condition="MemoryPressure"`); contested != 0 {
+			return errors.New("others still have their way")
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // withoutTaints removes all taints of taintlet's, and the annotation that keeps them.
@@ -164,14 +172,20 @@ func (w *week) garbleRecord(ctx context.Context) error {
 			return err
 		}
 		if damage == newer {
-			err := w.awaitMetric(ctx, "taintlet_active", 0)
+			err := eventually(ctx, func() error {
+				_, err := process.Get(ctx, http.DefaultClient, "http://"+w.agent.address+"/readyz")
+				if err == nil || !strings.Contains(err.Error(), "newer release") {
+					return fmt.Errorf("the agent does not leave the Node to a newer release: %v", err)
+				}
+				return nil
+			})
 			if err == nil {
 				err = w.annotate(ctx, taints.RecordAnnotation, nil)
 			}
 			if err != nil {
 				return err
 			}
-			return w.awaitMetric(ctx, "taintlet_active", 1) // and there may be nothing to record
+			return w.agent.awaitReady(ctx) // and there may be nothing to record
 		}
 		return w.await(ctx, "a record in place of the damaged one", func(node *corev1.Node) bool {
 			record := node.Annotations[taints.RecordAnnotation]

@@ -77,16 +77,10 @@ func (w *week) reconfigure(ctx context.Context) error {
 // that it takes.
 func (w *week) misconfigure(ctx context.Context) error {
 	all := refused()
-	before := w.scraper.sum("taintlet_config_reloads_total", `result="refused"`)
 	if err := w.configure(all[w.outsideDice.IntN(len(all))]); err != nil {
 		return err
 	}
-	err := eventually(ctx, func() error {
-		if now := w.scraper.sum("taintlet_config_reloads_total", `result="refused"`); now <= before {
-			return fmt.Errorf("%g configurations were refused", now)
-		}
-		return nil
-	})
+	err := w.awaitMetric(ctx, "taintlet_config_refused", 1)
 	return errors.Join(err, w.reconfigure(ctx))
 }
 

@@ -30,7 +30,6 @@ func (s *scraper) work(seconds float64) []work {
 		{"rounds of the network", samples(probes.NetworkUnavailable), seconds / networkPeriod},
 		{"writes of the Node, heartbeats among them", s.sum("taintlet_node_writes_total", `result="ok"`), seconds / heartbeatPeriod},
 		{"changes of a level", s.sum("taintlet_condition_changes_total"), 0},
-		{"answers to peers", s.sum("taintlet_peer_requests_total", `result="answered"`), 0},
 		{"peers that answer, at the end", s.sum("taintlet_peers", `state="answered"`), 0},
 		{"scrapes", float64(answered), seconds / scrapePeriod},
 		{"scrapes without an answer", float64(failed), 0},
