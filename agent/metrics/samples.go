@@ -73,10 +73,9 @@ func failureLabel(reason string) string {
 func failureReasons() []string {
 	return []string{
 		"MeminfoUnreadable", "MeminfoIncomplete", "MeminfoGarbled", "PressureUnreadable", "PressureGarbled", "VMStatUnreadable", "VMStatGarbled",
-		"SwapsUnreadable", "SwapsGarbled", "ARCStatsUnreadable", "ARCStatsGarbled", "PodsMemoryUnreadable", "PodsMemoryGarbled",
+		"ARCStatsUnreadable", "ARCStatsGarbled",
 		"StatfsBlocked", "StatfsFailed", "NoFileSystem", "WritePending", "WriteDirectoryUnusable",
 		"LoadavgUnreadable", "LoadavgGarbled", "PIDMaxUnreadable", "PIDMaxGarbled", "ThreadsMaxUnreadable", "ThreadsMaxGarbled",
-		"PodsPIDsMaxUnreadable", "PodsPIDsMaxGarbled", "PodsPIDsCurrentUnreadable", "PodsPIDsCurrentGarbled",
 		"PeersUnreachable", "ManySuspect", "HostSlow", "APIServerSilent", "SomePeersUnreachable", "NotProven", "RouteNotKnown", "LossElsewhereToo",
 		"NodeNotSeen", "ConditionMissing", "HeartbeatNotSeen", "ConditionStale", "ReportedUnknown",
 	}
