@@ -50,6 +50,10 @@ func (c *Cluster) WaitKeep(ctx context.Context, wanted bool) error {
 		return fmt.Errorf("wait for keep.yaml: %w", err)
 	}
 	defer nodes.Delete(context.WithoutCancel(ctx), name, metav1.DeleteOptions{}) //nolint:errcheck // a Node more harms no test
+	// An admission plugin taints new Nodes, and the answer must not need that.
+	if _, err := nodes.Patch(ctx, name, types.MergePatchType, []byte(`{"spec":{"taints":null}}`), metav1.PatchOptions{}); err != nil {
+		return fmt.Errorf("wait for keep.yaml: %w", err)
+	}
 	for {
 		after, err := controller.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, []byte(tryKeep), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
 		if err != nil {

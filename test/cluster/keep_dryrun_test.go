@@ -74,7 +74,7 @@ func TestKeepThatIsBrokenFailsTheDryRun(t *testing.T) {
 	}
 	maps := string(whole)[strings.Index(string(whole), ".map(taint,\n"):strings.Index(string(whole), "})}]")]
 	breaks := map[string][2]string{
-		"a typo in a variable":          {"variables.before.filter(taint,", "variables.before.filter(taint, taint.keys == '' ||"},
+		"a typo in a variable":          {"variables.before.filter(taint,", "variables.before.filter(taint, taint.keys != '' &&"},
 		"a typo in the stored taints":   {"has(oldObject.spec.taints) ? oldObject.spec.taints : []", "oldObject.spec.taint"},
 		"a typo in the other taints":    {"?'timeAdded': taint.?timeAdded", "'timeAdded': taint.timeadded"},
 		"a typo in a condition":         {"request.dryRun || has(oldObject.spec.taints)", "size(oldObject.spec.taint) > 0"},
