@@ -70,6 +70,9 @@ func TestAKeepPolicyThatFailsIsNamed(t *testing.T) {
 	if !strings.HasPrefix(found.Text, keepFails) || !strings.HasSuffix(found.Text, "alone, beside") {
 		t.Errorf("status says %+v", found)
 	}
+	if errors := c.RunKubectl(t, "get", "--raw=/metrics"); !regexp.MustCompile(`apiserver_mutating_admission_policy_check_total\{error_type="invalid_error",policy="taintlet-keep"`).MatchString(errors) {
+		t.Error("the API server counts no error of the policy, as docs/troubleshooting.md says")
+	}
 	if err := ctx.Err(); err != nil {
 		t.Errorf("named after more than %s: %v", namedWithin, err)
 	}

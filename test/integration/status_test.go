@@ -206,16 +206,19 @@ func (s *lastScreen) draw(lines []string) error {
 	return nil
 }
 
-// contest makes memory bad and removes each key twice: the taint, or the stand-in too.
+// contest makes memory bad and removes each key twice: the taint, or the stand-in too. Then
+// no taint is left.
 func contest(t *testing.T, c *cluster.Cluster, host *fixtures.Host, node string, keys ...string) {
 	t.Helper()
-	if len(keys) == 1 { // as long as a taint is left, the API server knows who wrote the list
-		c.SetTaints(t, node, dedicated)
-	}
+	c.SetTaints(t, node, dedicated) // as long as a taint is left, the API server knows who wrote the list
 	host.Memory(2)
 	versions := follow(t, c, node)
 	from := 0
-	for _, key := range keys {
+	for i, key := range keys {
+		from = versions.wait(from, tainted(key))
+		if i > 0 {
+			c.RunKubectl(t, "taint", "node", node, dedicated.Key+"-")
+		}
 		for range 2 {
 			from = versions.wait(from, tainted(key))
 			c.RunKubectl(t, "taint", "node", node, key+":NoSchedule-")
