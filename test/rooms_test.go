@@ -14,15 +14,14 @@ const module = "github.com/taintlet/taintlet/"
 func rooms() map[string]string {
 	return map[string]string{
 		"probes":                 "",
-		"probes/cgroup":          "",
 		"probes/consumers":       "probes probes/hostfile probes/trend",
 		"probes/disk":            "probes probes/hostfile probes/pressure probes/trend",
 		"probes/hostfile":        "probes",
-		"probes/memory":          "probes probes/cgroup probes/hostfile probes/pressure probes/trend",
+		"probes/memory":          "probes probes/hostfile probes/pressure probes/trend",
 		"probes/network":         "probes probes/network/ask probes/network/verdict",
 		"probes/network/ask":     "probes probes/hostfile probes/network/verdict",
 		"probes/network/verdict": "probes",
-		"probes/pid":             "probes probes/cgroup probes/hostfile probes/trend",
+		"probes/pid":             "probes probes/hostfile probes/trend",
 		"probes/pressure":        "probes probes/hostfile",
 		"probes/trend":           "probes",
 
@@ -39,7 +38,6 @@ func rooms() map[string]string {
 		"agent/metrics":       "agent/config agent/decide agent/decide/describe agent/fleet probes probes/network/verdict taints taints/apiserver",
 		"agent/node":          "agent/pace taints taints/apiserver",
 		"agent/pace":          "",
-		"agent/recording":     "agent/config probes",
 		"agent/reported":      "probes taints",
 		"agent/sampling":      "agent/config agent/decide agent/fleet agent/metrics agent/pace probes probes/network/verdict",
 		"agent/serve":         "agent/config agent/fleet agent/metrics agent/pace probes probes/network/verdict",
@@ -48,13 +46,13 @@ func rooms() map[string]string {
 		"agent/decide/describe": "probes taints", // its texts
 
 		"cmd/command":                       "agent/config cmd/terminal",
-		"cmd/kubectl-taintlet":              "agent/config agent/decide agent/recording cmd/command cmd/kubectl-taintlet/check cmd/kubectl-taintlet/installation cmd/kubectl-taintlet/inuse cmd/kubectl-taintlet/status cmd/terminal cmd/words probes taints taints/apiserver",
+		"cmd/kubectl-taintlet":              "agent/config agent/decide cmd/command cmd/kubectl-taintlet/check cmd/kubectl-taintlet/installation cmd/kubectl-taintlet/inuse cmd/kubectl-taintlet/status cmd/terminal cmd/words probes taints taints/apiserver",
 		"cmd/kubectl-taintlet/check":        "agent/config agent/decide agent/decide/describe agent/fleet/dnspods cmd/kubectl-taintlet/installation cmd/kubectl-taintlet/inuse cmd/kubectl-taintlet/problems cmd/kubectl-taintlet/status cmd/terminal probes taints taints/apiserver",
 		"cmd/kubectl-taintlet/installation": "taints/apiserver",
 		"cmd/kubectl-taintlet/inuse":        "agent/config cmd/kubectl-taintlet/installation taints/apiserver",
 		"cmd/kubectl-taintlet/problems":     "agent/config agent/decide cmd/kubectl-taintlet/installation cmd/terminal probes taints taints/apiserver",
 		"cmd/kubectl-taintlet/status":       "agent/config agent/decide agent/decide/describe cmd/kubectl-taintlet/installation cmd/kubectl-taintlet/problems cmd/terminal probes probes/consumers taints taints/apiserver",
-		"cmd/taintlet":                      "agent agent/assembly agent/config agent/decide agent/fleet/dnspods agent/hostprobes agent/pace agent/recording agent/serve cmd/command cmd/terminal cmd/words probes taints taints/apiserver",
+		"cmd/taintlet":                      "agent agent/assembly agent/config agent/decide agent/fleet/dnspods agent/hostprobes agent/pace agent/serve cmd/command cmd/terminal cmd/words probes taints taints/apiserver",
 		"cmd/terminal":                      "",
 		"cmd/words":                         "agent/config agent/decide probes taints",
 	}

@@ -41,21 +41,23 @@ type course struct {
 	lasts      time.Duration
 }
 
-// outcome is what an agent with defaults made of a course.
+// outcome is what an agent made of a course.
 type outcome struct {
 	tainted  time.Duration // in all
 	setAt    time.Duration // the first taint; -1: none
 	message  string        // of the first taint
 	then     moment
 	clearsBy time.Duration // how long after its set the first taint was cleared; 0: never
+	near     int           // samples between the thresholds
+	patches  int           // writes of the Node after the first minute
 }
 
 // warmUp is how long an agent has watched a host before its course begins.
 const warmUp = 40 * time.Second
 
-// play has an agent with defaults watch a course that begins some time after one of its
-// samples: its probe reads files, its runner says when, its decider decides.
-func (c course) play(t *testing.T, phase time.Duration) (result outcome) {
+// play has an agent watch a course that begins some time after one of its samples: its
+// probe reads files, its runner says when, its decider decides.
+func (c course) play(t *testing.T, cfg *config.Config, phase time.Duration) (result outcome) {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "taintlet-course-") //nolint:usetesting // t.TempDir is on a disk, which is slow
 	if err != nil {
@@ -64,7 +66,6 @@ func (c course) play(t *testing.T, phase time.Duration) (result outcome) {
 	defer os.RemoveAll(dir) //nolint:errcheck // the next boot removes it
 	result.setAt = -1
 	synctest.Test(t, func(t *testing.T) {
-		cfg := config.Default()
 		condition, _ := cfg.Condition(c.condition)
 		r := &runner{
 			probe: hostprobes.NewProbe(probes.Host{Root: dir, Proc: dir, Sys: dir})(condition),
@@ -86,6 +87,12 @@ func (c course) play(t *testing.T, phase time.Duration) (result outcome) {
 			if o.Level == probes.Unknown {
 				t.Fatal(o.Message)
 			}
+			if o.Hysteresis {
+				result.near++
+			}
+			if since < time.Minute {
+				w.patches = 0
+			}
 			before := w.state.Level(c.condition)
 			w.step(decide.Inputs{Observations: []probes.Observation{o}})
 			level := w.state.Level(c.condition)
@@ -102,6 +109,7 @@ func (c course) play(t *testing.T, phase time.Duration) (result outcome) {
 			}
 			time.Sleep(next)
 		}
+		result.patches = w.patches
 	})
 	return result
 }
@@ -111,19 +119,28 @@ type watched struct {
 	policy *decide.Policy
 	state  decide.State
 	node   *decide.Node
+	// patches is how many writes there were.
+	patches int
 }
 
+// newWatched returns one to which all conditions were well: without a sample of each, no
+// condition is written.
 func newWatched(cfg *config.Config) *watched {
-	return &watched{
+	w := &watched{
 		policy: cfg.Policy(), state: decide.New(decide.Boot{ID: "1", At: time.Now()}, "agent", time.Now()),
 		node: decide.Read(&taints.Node{Name: "host", UID: "1", ResourceVersion: "1"}),
 	}
+	for _, name := range cfg.Names() {
+		w.step(decide.Inputs{Observations: []probes.Observation{{Condition: name, Level: probes.OK, Reason: "Well", Message: "well"}}})
+	}
+	return w
 }
 
 func (w *watched) step(in decide.Inputs) {
 	in.Node, in.Facts, in.Slot = w.node, taints.Facts{LifecycleController: true, StandInPrefix: w.policy.StandInPrefix}, decide.SlotNone
 	var d decide.Decision
 	if w.state, d = decide.Step(w.policy, w.state, in, time.Now()); d.Desired != nil {
+		w.patches++
 		w.node = decide.Read(d.Desired.ApplyTo(w.node.Node))
 		w.step(decide.Inputs{Written: true})
 	}

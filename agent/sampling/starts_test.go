@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/probes"
 )
 
@@ -134,7 +135,7 @@ func judge(t *testing.T, c course) judged {
 	t.Helper()
 	worst := judged{course: c}
 	for _, phase := range phases(c) {
-		o := c.play(t, phase)
+		o := c.play(t, config.Default(), phase)
 		worst.tainted = max(worst.tainted, o.tainted)
 		if worst.setAt >= 0 && (o.setAt < 0 || o.setAt > worst.setAt || worst.message == "") {
 			worst.setAt, worst.then, worst.message = o.setAt, o.then, o.message
