@@ -311,6 +311,7 @@ func TestStandingOf(t *testing.T) {
 		"maintained, suspects": {taints.Node{Conditions: append(says("Unknown", "PeersUnreachable"), drained)}, false, true},
 		"being deleted":        {taints.Node{IsDeleted: true, Conditions: says("False", "")}, true, false},
 		"being scaled down":    {taints.Node{Taints: []taints.Taint{{Key: "ToBeDeletedByClusterAutoscaler"}}, Conditions: says("True", "")}, true, true},
+		"being rebooted":       {taints.Node{Taints: []taints.Taint{{Key: "karpenter.sh/rebooting"}}, Conditions: says("True", "")}, true, true},
 	} {
 		if got := standingOf(&c.node, []string{"DrainInProgress"}); (got.Excuse != "") != c.excused || got.Suspects != c.suspects {
 			t.Errorf("%s: %+v", name, got)

@@ -185,10 +185,10 @@ const cordoned = "is cordoned"
 // maintained is why a Node does not count that is about to be drained or repaired.
 const maintained = "is under maintenance"
 
-// leavingTaints say that somebody is about to remove the Node. Other drains make
-// it unschedulable.
+// leavingTaints say that another program is about to remove the Node or to reboot its host.
+// Other drains make it unschedulable.
 func leavingTaints() []string {
-	return []string{"ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted", corev1.TaintNodeOutOfService}
+	return []string{"ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted", "karpenter.sh/rebooting", corev1.TaintNodeOutOfService}
 }
 
 // standingOf reads what a Node says of itself. The condition's age is not asked
@@ -214,7 +214,7 @@ func excuseOf(node *taints.Node, suspects bool, maintenance []string) string {
 	case node.IsDeleted:
 		return "is being deleted"
 	case slices.ContainsFunc(node.Taints, func(t taints.Taint) bool { return slices.Contains(leavingTaints(), t.Key) }):
-		return "is about to be removed"
+		return "is about to be removed or rebooted"
 	case !suspects && decide.MaintenanceOf(node, maintenance) != "":
 		return maintained
 	case node.IsUnschedulable && !suspects:

@@ -62,14 +62,12 @@ type clusterAPI struct {
 // that has started.
 func startClusterAPI(t *testing.T, c *cluster.Cluster) *clusterAPI {
 	t.Helper()
-	list := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/cluster-api")
-	list.Dir = "clusterapi"
-	folder, err := list.Output()
+	folder, err := process.ModuleFolder(t.Context(), "clusterapi", "sigs.k8s.io/cluster-api")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, kind := range []string{"clusters", "machines", "machinepools", "machinehealthchecks"} {
-		if err := c.Apply(t.Context(), filepath.Join(strings.TrimSpace(string(folder)), "config/crd/bases/cluster.x-k8s.io_"+kind+".yaml")); err != nil {
+		if err := c.Apply(t.Context(), filepath.Join(folder, "core/config/crd/bases/cluster.x-k8s.io_"+kind+".yaml")); err != nil {
 			t.Fatal(err)
 		}
 	}

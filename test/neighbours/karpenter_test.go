@@ -49,23 +49,21 @@ spec:
 type karpenter struct {
 	cluster *cluster.Cluster
 	claims  dynamic.ResourceInterface
+	program string
 	process *process.Process
 	output  *process.Lines
+	metrics string // the URL of the metrics
 	// kubelets are the Nodes whose kubelets the test stands in for.
 	kubelets map[string]*cluster.Node
 }
 
-// startKarpenter starts it as the administrator, with repair, for the length of the test.
+// startKarpenter starts it as the administrator, with repair, for the length of the test. The
+// list of its provider lacks HostRepairNeeded.
 func startKarpenter(t *testing.T, c *cluster.Cluster) *karpenter {
 	t.Helper()
-	list := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/karpenter")
-	list.Dir = "karpenter"
-	folder, err := list.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	folder, flags := karpenterSource(t)
 	for _, pattern := range []string{"pkg/apis/crds/*.yaml", "kwok/apis/crds/*.yaml"} {
-		files, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(folder)), pattern))
+		files, err := filepath.Glob(filepath.Join(folder, pattern))
 		if err != nil || len(files) == 0 {
 			t.Fatalf("Karpenter has no %s: %v", pattern, err)
 		}
@@ -81,7 +79,7 @@ func startKarpenter(t *testing.T, c *cluster.Cluster) *karpenter {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := &karpenter{cluster: c, kubelets: map[string]*cluster.Node{},
+	k := &karpenter{cluster: c, kubelets: map[string]*cluster.Node{}, program: build(t, "karpenter", "karpenter", flags...),
 		claims: client.Resource(schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1", Resource: "nodeclaims"})}
 	t.Cleanup(func() {
 		for _, node := range k.kubelets {
@@ -94,22 +92,22 @@ func startKarpenter(t *testing.T, c *cluster.Cluster) *karpenter {
 			t.Logf("log of Karpenter:\n%s", k.output)
 		}
 	})
-	k.start(t, 0)
+	k.start(t, 0, "")
 	return k
 }
 
 // start starts the program with a clock that is ahead, and returns when it looks for Nodes to
-// repair.
-func (k *karpenter) start(t *testing.T, ahead time.Duration) {
+// repair. An action is that for HostRepairNeeded.
+func (k *karpenter) start(t *testing.T, ahead time.Duration, action string) {
 	t.Helper()
 	ports, err := cluster.FreePorts("127.0.0.1", 2)
 	if err != nil {
 		t.Fatal(err)
 	}
-	k.output = &process.Lines{}
-	command := exec.Command(build(t, "karpenter", "karpenter"), "--disable-leader-election=true", "--feature-gates=NodeRepair=true", //nolint:gosec // it lives until it is ended
+	k.output, k.metrics = &process.Lines{}, "http://127.0.0.1:"+ports[0]+"/metrics"
+	command := exec.Command(k.program, "--disable-leader-election=true", "--feature-gates=NodeRepair=true", //nolint:gosec // it lives until it is ended
 		"--metrics-port="+ports[0], "--health-probe-port="+ports[1])
-	command.Env = append(os.Environ(), "KUBECONFIG="+cluster.Kubeconfig(t, k.cluster.Admin()), "SYSTEM_NAMESPACE=kube-system", "TAINTLET_CLOCK_AHEAD="+ahead.String())
+	command.Env = append(os.Environ(), "KUBECONFIG="+cluster.Kubeconfig(t, k.cluster.Admin()), "SYSTEM_NAMESPACE=kube-system", "TAINTLET_CLOCK_AHEAD="+ahead.String(), "TAINTLET_REPAIR="+action)
 	command.Stdout, command.Stderr = k.output, k.output
 	if k.process, err = process.Start("Karpenter", command, ""); err != nil {
 		t.Fatal(err)
@@ -118,7 +116,7 @@ func (k *karpenter) start(t *testing.T, ahead time.Duration) {
 	defer cancel()
 	if err := k.process.WaitLines(ctx, k.output, func(lines []string) bool {
 		return slices.ContainsFunc(lines, func(line string) bool {
-			return strings.Contains(line, "Starting workers") && strings.Contains(line, "node.health")
+			return strings.Contains(line, "Starting workers") && strings.Contains(line, `"controller":"disruption"`)
 		})
 	}); err != nil {
 		t.Fatalf("Karpenter does not start: %v\n%s", err, k.output)
@@ -126,12 +124,12 @@ func (k *karpenter) start(t *testing.T, ahead time.Duration) {
 }
 
 // restart starts the program anew with a clock that is ahead.
-func (k *karpenter) restart(t *testing.T, ahead time.Duration) {
+func (k *karpenter) restart(t *testing.T, ahead time.Duration, action string) {
 	t.Helper()
 	if err := k.process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	k.start(t, ahead)
+	k.start(t, ahead, action)
 }
 
 // list returns the NodeClaims of a NodePool.
@@ -158,11 +156,11 @@ func (k *karpenter) kept(t *testing.T, pool string) (nodes []string) {
 	return nodes
 }
 
-// initialized is status and reason of the NodeClaim's condition of that name.
-func initialized(claim unstructured.Unstructured) (status, reason string) {
+// conditionOf is status and reason of a NodeClaim's condition.
+func conditionOf(claim unstructured.Unstructured, kind string) (status, reason string) {
 	conditions, _, _ := unstructured.NestedSlice(claim.Object, "status", "conditions")
 	for _, entry := range conditions {
-		if condition, _ := entry.(map[string]any); condition["type"] == "Initialized" {
+		if condition, _ := entry.(map[string]any); condition["type"] == kind {
 			status, _ = condition["status"].(string)
 			reason, _ = condition["reason"].(string)
 		}
@@ -232,7 +230,7 @@ func (k *karpenter) waitInitialized(t *testing.T, pool string) {
 	cluster.Eventually(t, "the start of the Nodes of "+pool, func() error {
 		claims, err := k.list(t.Context(), pool)
 		for _, claim := range claims {
-			if status, reason := initialized(claim); status != "True" {
+			if status, reason := conditionOf(claim, "Initialized"); status != "True" {
 				return fmt.Errorf("%s is %s, %s", claim.GetName(), status, reason)
 			}
 		}
@@ -248,7 +246,7 @@ func (k *karpenter) waitStartupTaint(t *testing.T, pool string) {
 		if err != nil || len(claims) != 1 {
 			return fmt.Errorf("%d NodeClaims: %w", len(claims), err)
 		}
-		if status, reason := initialized(claims[0]); status != "Unknown" || reason != "StartupTaintsExist" {
+		if status, reason := conditionOf(claims[0], "Initialized"); status != "Unknown" || reason != "StartupTaintsExist" {
 			return fmt.Errorf("Initialized is %s, %s", status, reason)
 		}
 		return nil

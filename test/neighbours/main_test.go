@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -42,7 +41,7 @@ var (
 func TestMain(m *testing.M) {
 	code := m.Run()
 	agent.Remove()
-	if err := errors.Join(keeping.Shared.Stop(nil), plain.Shared.Stop(nil), provisioned.Shared.Stop(nil), provisionedPlain.Shared.Stop(nil), detected.Shared.Stop(nil)); err != nil {
+	if err := errors.Join(keeping.Shared.Stop(nil), plain.Shared.Stop(nil), provisioned.Shared.Stop(nil), provisionedPlain.Shared.Stop(nil), repaired.Shared.Stop(nil), detected.Shared.Stop(nil)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		code = max(code, 1)
 	}
@@ -59,27 +58,20 @@ func requireNeighbours(t *testing.T) {
 }
 
 // build returns the path of the program of a nested module, built once and kept in Go's
-// cache.
-func build(t *testing.T, module, name string) string {
+// cache. The flags are more of the go command.
+func build(t *testing.T, module, name string, flags ...string) string {
 	t.Helper()
-	command := exec.CommandContext(t.Context(), "go", "tool", "-n", name)
-	command.Dir = module
-	command.Stderr = os.Stderr
-	out, err := command.Output()
+	program, err := process.Output(t.Context(), module, nil, "go", append(append([]string{"tool"}, flags...), "-n", name)...)
 	if err != nil {
-		t.Fatalf("build %s: %v", name, err)
+		t.Fatal(err)
 	}
-	return strings.TrimSpace(string(out))
+	return strings.TrimSpace(program)
 }
 
 // example returns the example of docs/neighbours.md that begins with that text.
 func example(t *testing.T, begin string) string {
 	t.Helper()
-	page, err := os.ReadFile("../../docs/neighbours.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for block := range strings.SplitSeq(string(page), "```") {
+	for block := range strings.SplitSeq(readFile(t, "../../docs/neighbours.md"), "```") {
 		if text, isYAML := strings.CutPrefix(block, "yaml\n"); isYAML && strings.HasPrefix(text, begin) {
 			return text
 		}

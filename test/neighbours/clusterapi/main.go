@@ -11,9 +11,9 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/klog/v2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/cluster-api/api/core/v1beta2/index"
-	"sigs.k8s.io/cluster-api/controllers"
 	"sigs.k8s.io/cluster-api/controllers/clustercache"
+	"sigs.k8s.io/cluster-api/core/reconcilers/machinehealthcheck"
+	"sigs.k8s.io/cluster-api/util/index"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -54,7 +54,7 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := (&controllers.MachineHealthCheckReconciler{Client: manager.GetClient(), ClusterCache: cache}).SetupWithManager(ctx, manager, one); err != nil {
+	if err := (&machinehealthcheck.Reconciler{Client: manager.GetClient(), ClusterCache: cache}).SetupWithManager(ctx, manager, one); err != nil {
 		return err
 	}
 	return manager.Start(ctx)

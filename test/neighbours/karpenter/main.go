@@ -1,6 +1,7 @@
 // Command karpenter is Karpenter with its provider kwok, as its own command kwok is, with a
 // clock that is ahead of the machine's by TAINTLET_CLOCK_AHEAD, such as 1h. Whatever Karpenter
-// sees is older by that time.
+// sees is older by that time. TAINTLET_REPAIR makes the provider list HostRepairNeeded, with
+// that action: ReplaceNode or RebootNode.
 package main
 
 import (
@@ -8,10 +9,13 @@ import (
 	"os"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
 	kwok "sigs.k8s.io/karpenter/kwok/cloudprovider"
+	"sigs.k8s.io/karpenter/pkg/cloudprovider"
 	"sigs.k8s.io/karpenter/pkg/cloudprovider/overlay"
 	"sigs.k8s.io/karpenter/pkg/controllers"
+	"sigs.k8s.io/karpenter/pkg/controllers/node/health"
 	"sigs.k8s.io/karpenter/pkg/controllers/state"
 	"sigs.k8s.io/karpenter/pkg/operator"
 )
@@ -24,6 +28,23 @@ type ahead struct {
 
 func (a ahead) Now() time.Time                        { return time.Now().Add(a.by) }
 func (a ahead) Since(earlier time.Time) time.Duration { return a.Now().Sub(earlier) }
+
+// repairing is a provider that also repairs a Node for HostRepairNeeded, if a route is lost.
+type repairing struct {
+	cloudprovider.CloudProvider
+	action cloudprovider.RepairAction
+}
+
+func (r repairing) RepairPolicies() []cloudprovider.RepairPolicy {
+	policies := r.CloudProvider.RepairPolicies()
+	if r.action == "" {
+		return policies
+	}
+	return append(policies, cloudprovider.RepairPolicy{
+		ConditionType: "HostRepairNeeded", ConditionStatus: corev1.ConditionTrue, ReasonRegex: "^RouteLost$",
+		TerminationGracePeriod: new(time.Duration), Action: r.action,
+	})
+}
 
 func main() {
 	if err := run(); err != nil {
@@ -44,9 +65,13 @@ func run() error {
 		return err
 	}
 	client := op.GetClient()
-	plain := kwok.NewCloudProvider(ctx, client, types)
+	plain := repairing{kwok.NewCloudProvider(ctx, client, types), cloudprovider.RepairAction(os.Getenv("TAINTLET_REPAIR"))}
 	provider := overlay.Decorate(plain, client, op.InstanceTypeStore)
-	cluster := state.NewCluster(op.Clock, client, provider)
-	op.WithControllers(ctx, controllers.NewControllers(ctx, op.Manager, op.Clock, client, op.EventRecorder, provider, plain, cluster, op.InstanceTypeStore)...).Start(ctx)
+	matcher, err := health.NewRepairPolicyMatcher(ctx, provider)
+	if err != nil {
+		return err
+	}
+	cluster := state.NewCluster(op.Clock, client, provider, state.WithRepairPolicyMatcher(matcher))
+	op.WithControllers(ctx, controllers.NewControllers(ctx, op.Manager, op.Clock, client, op.EventRecorder, provider, plain, cluster, op.InstanceTypeStore, op.PredictionStore)...).Start(ctx)
 	return nil
 }
