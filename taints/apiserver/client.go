@@ -267,10 +267,12 @@ func (c *Client) KeepPolicy(ctx context.Context, withVersion bool) (isPresent bo
 }
 
 // keepObject returns the version of an object of deploy/keep.yaml; empty: there is none.
-// Kubernetes 1.34 and 1.35 serve v1beta1 at most.
+// Kubernetes 1.34 and 1.35 serve v1beta1 at most. Where an API server does not serve a
+// kind, its 404 names no object: 1.34.4 answers with a Status, others with a text.
 func (c *Client) keepObject(ctx context.Context, resource string) (version string, err error) {
 	version, err = c.keepObjectIn(ctx, "v1", resource)
-	if notServed := apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse); notServed && apierrors.IsNotFound(err) {
+	var answer apierrors.APIStatus
+	if apierrors.IsNotFound(err) && errors.As(err, &answer) && (answer.Status().Details == nil || answer.Status().Details.Name == "") {
 		version, err = c.keepObjectIn(ctx, "v1beta1", resource)
 	}
 	if apierrors.IsNotFound(err) {
