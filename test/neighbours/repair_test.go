@@ -191,8 +191,11 @@ func TestKarpenterReboots(t *testing.T) {
 	k.restart(t, 0, "RebootNode")
 	cluster.Eventually(t, "the reboot of "+node.Name, func() error {
 		claims, err := k.list(t.Context(), pool)
-		if err != nil || len(claims) != 1 {
-			return fmt.Errorf("%d NodeClaims: %v", len(claims), err)
+		if err != nil {
+			return err
+		}
+		if len(claims) != 1 {
+			return fmt.Errorf("%d NodeClaims", len(claims))
 		}
 		if status, reason := conditionOf(claims[0], "Rebooting"); status != "False" || reason != "RebootSucceeded" {
 			return fmt.Errorf("Rebooting is %s, %s", status, reason)
