@@ -192,7 +192,7 @@ command-line: ## docs/command-line.md from the verbs and their flags
 	go test ./cmd/kubectl-taintlet -run TestCommandLineIsDocumented -update
 
 .PHONY: terminal-pictures
-terminal-pictures: ## taintlet watch and kubectl taintlet status on a terminal as pictures in docs/images
+terminal-pictures: ## taintlet once --watch and kubectl taintlet status on a terminal as pictures in docs/images
 	go test ./cmd/taintlet ./cmd/kubectl-taintlet -count 1 -run 'TestRecordedWatch|TestTerminalPictures' -update
 
 .PHONY: monitoring-pictures

@@ -18,7 +18,7 @@ func allProbes(h probes.Host) []probes.Probe {
 	return []probes.Probe{
 		memory.New(h, memory.Thresholds{AvailablePercent: 5, AvailableBytes: 100 << 20, ClearFactor: 1.5}),
 		disk.New(h, []string{"/", "/var/lib/kubelet", "/var/lib/containerd"}, disk.Thresholds{AvailablePercent: 10, InodesPercent: 5, ClearFactor: 1.5}),
-		pid.New(h, pid.Thresholds{UsedPercent: 85, FreeTasks: 1000, ClearFactor: 1.5}),
+		pid.New(h, pid.Thresholds{UsedPercent: 85, ClearFactor: 1.5}),
 		network.New(h, time.Second),
 	}
 }

@@ -1,10 +1,5 @@
 package probes
 
-import (
-	"math"
-	"time"
-)
-
 // Unit is the unit of a Measure.
 type Unit uint8
 
@@ -37,12 +32,4 @@ type Measurer interface {
 	// Measures appends the quantities of the newest sample. What is not known is
 	// left out. It is called from the goroutine that calls Observe, after it.
 	Measures(all []Measure) []Measure
-}
-
-// Duration returns the value as a time. It is for Measures in Seconds.
-func (m Measure) Duration() time.Duration {
-	if m.Value >= math.MaxInt64/1e9 {
-		return math.MaxInt64
-	}
-	return time.Duration(math.Round(m.Value * 1e9))
 }

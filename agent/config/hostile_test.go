@@ -37,7 +37,7 @@ func TestHostileFiles(t *testing.T) {
 		"a second document":       {header + "---\nmemory: {availablePercent: 50}\n", "line 3: only one YAML document"},
 		"after the end":           {header + "...\nmemory: {availablePercent: 50}\n", "only one YAML document"},
 		"more than any number":    {header + "memory: {availableBytes: 1e19}\n", "memory.availableBytes"},
-		"more than an exbibyte":   {header + "memory: {percentBaseMax: 1025Pi}\n", "must be 0 to 1Ei"},
+		"more than an exbibyte":   {header + "memory: {availableBytes: 1025Pi}\n", "must be 0 to 1Ei"},
 		"a long file":             {header + "# " + strings.Repeat("x", 64<<10), "longer than 65536 bytes"},
 		"ten megabytes":           {header + "heartbeat: \"" + strings.Repeat("x", 10<<20) + "\"\n", "longer than 65536 bytes"},
 		"binary":                  {string([]byte{0, 1, 254, 255}), "not YAML"},

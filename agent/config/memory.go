@@ -19,9 +19,6 @@ type Memory struct {
 	// two.
 	AvailablePercent float64           `json:"availablePercent"`
 	AvailableBytes   resource.Quantity `json:"availableBytes"`
-	// PercentBaseMax caps the amount of memory that the percentages of available
-	// memory are taken of.
-	PercentBaseMax resource.Quantity `json:"percentBaseMax"`
 	// StalledPercent: Degraded when tasks waited for memory for this share of
 	// the last 2 s, as far as the host reclaimed memory, and less than
 	// StalledAvailablePercent is available.
@@ -41,7 +38,6 @@ func defaultMemory() Section {
 		Sampling:         DefaultSampling(4*time.Second, 2, 3),
 		AvailablePercent: 5,
 		AvailableBytes:   resource.MustParse("100Mi"),
-		PercentBaseMax:   resource.MustParse("256Gi"),
 
 		StalledPercent:          15,
 		StalledAvailablePercent: 15,
@@ -56,7 +52,6 @@ func (m *Memory) Thresholds() memory.Thresholds {
 	return memory.Thresholds{
 		AvailablePercent:        m.AvailablePercent,
 		AvailableBytes:          byteCount(m.AvailableBytes),
-		PercentBaseMax:          byteCount(m.PercentBaseMax),
 		StalledPercent:          m.StalledPercent,
 		StalledAvailablePercent: m.StalledAvailablePercent,
 		CriticalStalledPercent:  m.CriticalStalledPercent,
@@ -70,7 +65,6 @@ func byteCount(q resource.Quantity) uint64 { return uint64(max(0, q.Value())) }
 func (m *Memory) Validate(at *field.Path) field.ErrorList {
 	errs := percent(m.AvailablePercent, at.Child("availablePercent"))
 	errs = append(errs, amount(m.AvailableBytes, at.Child("availableBytes"))...)
-	errs = append(errs, amount(m.PercentBaseMax, at.Child("percentBaseMax"))...)
 	errs = append(errs, percent(m.StalledPercent, at.Child("stalledPercent"))...)
 	errs = append(errs, percent(m.StalledAvailablePercent, at.Child("stalledAvailablePercent"))...)
 	errs = append(errs, percent(m.CriticalStalledPercent, at.Child("criticalStalledPercent"))...)

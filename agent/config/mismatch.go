@@ -82,8 +82,6 @@ func allowed(t reflect.Type, data json.RawMessage) string {
 		return "must be true or false"
 	case reflect.Int:
 		return "must be a whole number"
-	case reflect.Uint64:
-		return "must be a whole number, 0 or more"
 	case reflect.Float64:
 		return "must be a number"
 	default:

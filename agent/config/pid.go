@@ -12,10 +12,9 @@ import (
 type PID struct {
 	Sampling
 
-	// UsedPercent and FreeTasks: Degraded when this share of the host's task
-	// limit is used, or when fewer tasks than FreeTasks are left.
+	// UsedPercent: Degraded when this share of the host's task limit is used, or
+	// when few tasks are left.
 	UsedPercent float64 `json:"usedPercent"`
-	FreeTasks   uint64  `json:"freeTasks"`
 	// CriticalUsedPercent: a sample is critical when this share is used. 0:
 	// never.
 	CriticalUsedPercent float64 `json:"criticalUsedPercent"`
@@ -26,13 +25,10 @@ type PID struct {
 
 func defaultPID() Section {
 	return &PID{
-		Sampling:    DefaultSampling(4*time.Second, 2, 3),
-		UsedPercent: 85,
-		FreeTasks:   1000,
-
+		Sampling:            DefaultSampling(4*time.Second, 2, 3),
+		UsedPercent:         85,
 		CriticalUsedPercent: 95,
-
-		ClearFactor: 1.5,
+		ClearFactor:         1.5,
 	}
 }
 
@@ -40,7 +36,6 @@ func defaultPID() Section {
 func (p *PID) Thresholds() pid.Thresholds {
 	return pid.Thresholds{
 		UsedPercent:         p.UsedPercent,
-		FreeTasks:           p.FreeTasks,
 		CriticalUsedPercent: p.CriticalUsedPercent,
 		ClearFactor:         p.ClearFactor,
 	}

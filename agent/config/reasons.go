@@ -37,13 +37,13 @@ func (c *Config) validateReasons(r decide.Rule, at *field.Path) field.ErrorList 
 // renamed, or that comes to mean something else, breaks the rules of files.
 
 func memoryReasons() []string {
-	return []string{"MemoryLow", "AllocatableMemoryLow", "MemoryRunningOut", "MemoryStalled", "MemoryStalledFully"}
+	return []string{"MemoryLow", "MemoryStalled", "MemoryStalledFully"}
 }
 
 func diskReasons() []string {
 	return append(diskFaults(), "SpaceLow", "InodesLow", "MountReadOnly", "WriteSlow", "WriteNoSpace")
 }
 
-func pidReasons() []string { return []string{"PIDsLow", "PIDsRunningOut", "PIDsExhausted"} }
+func pidReasons() []string { return []string{"PIDsLow", "PIDsExhausted"} }
 
 func networkReasons() []string { return append(networkFaults(), "PacketLoss") }

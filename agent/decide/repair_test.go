@@ -19,9 +19,9 @@ import (
 // packets.
 func notRepaired() []string {
 	return []string{
-		"MemoryLow", "AllocatableMemoryLow", "MemoryRunningOut", "MemoryStalled", "MemoryStalledFully",
+		"MemoryLow", "MemoryStalled", "MemoryStalledFully",
 		"SpaceLow", "InodesLow", "WriteNoSpace", "WriteSlow", "MountReadOnly",
-		"PIDsLow", "PIDsRunningOut", "PIDsExhausted", "PacketLoss",
+		"PIDsLow", "PIDsExhausted", "PacketLoss",
 	}
 }
 

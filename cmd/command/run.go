@@ -67,10 +67,7 @@ func Run(program *cobra.Command, args []string, stdout, stderr io.Writer) int {
 	case errors.Is(err, ErrNotWell):
 		return exitNotWell
 	case errors.As(err, &usage):
-		fmt.Fprintf(stderr, "taintlet: %s\n", shortened(err))
-		if !verb.Hidden {
-			fmt.Fprintf(stderr, "See %s.\n", strings.Replace(verb.CommandPath(), program.DisplayName(), program.DisplayName()+" help", 1))
-		}
+		fmt.Fprintf(stderr, "taintlet: %s\nSee %s.\n", shortened(err), strings.Replace(verb.CommandPath(), program.DisplayName(), program.DisplayName()+" help", 1))
 		return exitUsage
 	}
 	fmt.Fprintf(stderr, "taintlet: %s\n", shortened(err))
@@ -116,9 +113,7 @@ func UnknownVerb(program *cobra.Command, args []string) error {
 	}
 	var verbs []string
 	for _, verb := range program.Commands() {
-		if !verb.Hidden {
-			verbs = append(verbs, verb.Name())
-		}
+		verbs = append(verbs, verb.Name())
 	}
 	meant := ""
 	program.SuggestionsMinimumDistance = 2 // letters that differ

@@ -2,7 +2,6 @@ package main
 
 import (
 	"io"
-	"path/filepath"
 	"testing"
 
 	"github.com/taintlet/taintlet/test/fixtures"
@@ -13,12 +12,9 @@ import (
 func TestHostileObjectsInEveryVerb(t *testing.T) {
 	fixtures.CheckHostile(t, newProgram().Commands(), map[string][]string{
 		"status":    {"status", "status -o=wide", "status -o=json", "status -o=yaml", "status node-1", "status --no-headers", "status -o=name"},
-		"events":    {"events", "events node-1", "events -o=json --since=0"},
-		"bugreport": {"bugreport --output=" + filepath.Join(t.TempDir(), "report.tar.gz")},
 		"check":     {"check", "check --pre", "check -o=json"},
 		"evictions": {"evictions", "evictions node-1"},
 		"config":    nil, // asks nobody
-		"replay":    nil, // asks nobody
 	}, func(args []string, stdout, stderr io.Writer) {
 		run(append([]string{"kubectl-taintlet"}, args...), stdout, stderr)
 	})

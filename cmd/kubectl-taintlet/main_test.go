@@ -10,17 +10,12 @@ import (
 	"github.com/taintlet/taintlet/test/process"
 )
 
-// program is this program and agent is taintlet, which records; each is built once for
-// all tests.
-var (
-	program = process.SharedProgram{Build: process.BuildPlugin}
-	agent   = process.SharedProgram{Build: process.BuildAgent}
-)
+// program is this program, built once for all tests.
+var program = process.SharedProgram{Build: process.BuildPlugin}
 
 func TestMain(m *testing.M) {
 	code := m.Run()
 	program.Remove()
-	agent.Remove()
 	os.Exit(code)
 }
 
@@ -58,15 +53,12 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"evictions"}, 1, "", "no cluster is known"},
 		{[]string{"config", "--config=/nonexistent"}, 2, "", "/nonexistent"},
 		{[]string{"config", "worker"}, 2, "", `unexpected argument "worker"`},
-		{[]string{"replay", "/nonexistent"}, 2, "", "open /nonexistent"},
 		{[]string{"staus"}, 2, "", "version; did you mean status?"},
-		{[]string{"nonsense"}, 2, "", `unknown verb "nonsense"; the verbs are bugreport, check, `},
-		{[]string{"replay"}, 2, "", "say which recording: FILE"},
+		{[]string{"nonsense"}, 2, "", `unknown verb "nonsense"; the verbs are check, completion, config, evictions, help, status, version`},
 		{[]string{"status", "--watch", "--wait"}, 2, "", "--watch and --wait exclude each other"},
 		{[]string{"status", "Worker_1"}, 2, "", `node "Worker_1": the name of a Node has lower-case letters, digits, - and . only`},
 		{[]string{"status", "a", "-l", "b=c"}, 2, "", "--selector and names of Nodes exclude each other"},
 		{[]string{"status", "-l", "a in b"}, 2, "", "--selector: "},
-		{[]string{"events", "a", "b"}, 2, "", `unexpected argument "b": events takes one Node`},
 	} {
 		code, stdout, stderr := program.Call(t, c.args...)
 		if code != c.code || !strings.Contains(stdout, c.stdout) || !strings.Contains(stderr, c.stderr) || (c.stderr == "") != (stderr == "") {
@@ -83,7 +75,7 @@ func TestCompletesForKubectl(t *testing.T) {
 		t.Fatal(err)
 	}
 	for line, want := range map[string][]string{
-		"":                 {"bugreport", "check", "completion", "config", "events", "evictions", "help", "replay", "status", "version"},
+		"":                 {"check", "completion", "config", "evictions", "help", "status", "version"},
 		"st":               {"status"},
 		"status --wai":     {"--wait"},
 		"status --output ": {"table", "wide", "name", "json", "yaml"},

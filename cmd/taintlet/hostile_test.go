@@ -13,10 +13,5 @@ func TestHostileObjectsInEveryVerb(t *testing.T) {
 	fixtures.CheckHostile(t, newProgram().Commands(), map[string][]string{
 		"cleanup": {"cleanup all --dry-run", "cleanup stale --dry-run", "cleanup node node-1 --dry-run", "cleanup node node-1"},
 		"once":    nil, // asks nobody
-		"watch":   nil, // asks nobody
-		"record":  nil, // asks nobody
-		"status":  nil, // has moved
-		"check":   nil, // has moved
-		"config":  nil, // has moved
 	}, func(args []string, stdout, stderr io.Writer) { run(args, stdout, stderr) })
 }

@@ -38,14 +38,12 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"version"}, 0, "taintlet ", ""},
 		{[]string{"cleanup", "all"}, 1, "", "no cluster is known"},
 		{[]string{"cleanup", "all", "--context=missing"}, 1, "", `context "missing" does not exist`},
-		{[]string{"watch", "--config=/nonexistent"}, 2, "", "/nonexistent"},
+		{[]string{"once", "--watch", "--config=/nonexistent"}, 2, "", "/nonexistent"},
 		{[]string{"once", "--config=" + sick}, 3, "PIDPressure         Degraded", ""},
-		{[]string{"status"}, 2, "", "taintlet: status is a verb of the program for people: kubectl taintlet status\n"},
-		{[]string{"check", "--pre"}, 2, "", "taintlet: check is a verb of the program for people: kubectl taintlet check\n"},
-		{[]string{"config", "--config=x", "--evictions"}, 2, "", "taintlet: config is a verb of the program for people: kubectl taintlet config\n"},
-		{[]string{"clean"}, 2, "", `unknown verb "clean"; the verbs are cleanup, completion, help, once, record, version, watch`},
+		{[]string{"once", "--watch", "-o=table"}, 2, "", "--watch and --output exclude each other"},
+		{[]string{"clean"}, 2, "", `unknown verb "clean"; the verbs are cleanup, completion, help, once, version`},
 		{[]string{"once", "twice"}, 2, "", `unexpected argument "twice"`},
-		{[]string{"once", "--twice"}, 2, "", "unknown flag: --twice; the flags are --output, --config, "},
+		{[]string{"once", "--twice"}, 2, "", "unknown flag: --twice; the flags are --output, --watch, --config, "},
 		{[]string{"--log-format=xml"}, 2, "", "must be one of text, json"},
 	} {
 		code, stdout, stderr := program.Call(t, c.args...)

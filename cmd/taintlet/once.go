@@ -40,6 +40,9 @@ Exit code 3: a condition is not OK. With --watch it is 0.`,
 			if err := s.load(); err != nil {
 				return err
 			}
+			if isWatched && c.Flags().Changed("output") {
+				return command.Usagef("--watch and --output exclude each other")
+			}
 			if isWatched {
 				return watch(c.Context(), &s, terminal.NewScreen(c.OutOrStdout()))
 			}
@@ -56,7 +59,6 @@ Exit code 3: a condition is not OK. With --watch it is 0.`,
 	c.Flags().SortFlags = false
 	command.AddChoice(c, &output, "output", "o", "table, json or yaml", "table", "json", "yaml")
 	c.Flags().BoolVarP(&isWatched, "watch", "w", false, "sample every second, with bars, until Ctrl-C")
-	c.MarkFlagsMutuallyExclusive("watch", "output")
 	s.add(c.Flags())
 	return c
 }

@@ -14,10 +14,10 @@ import (
 	"github.com/taintlet/taintlet/test/fixtures"
 )
 
-// watched is what watch wrote to a terminal, from its last picture on.
+// watched is what once --watch wrote to a terminal, from its last picture on.
 const watched = "testdata/watch.ansi"
 
-// What watch writes to a terminal is what the picture of the documentation was drawn
+// What once --watch writes to a terminal is what the picture of the documentation was drawn
 // from, but for the time and for the size of this machine's disk. -update records what
 // differs in more.
 func TestRecordedWatch(t *testing.T) {
@@ -40,7 +40,7 @@ func timeless(text string) string {
 	return regexp.MustCompile(`\d\d:\d\d:\d\d|[\d.]+ [KMG]iB of [\d.]+ [KMG]iB \([\d.]+ %\) on /`).ReplaceAllString(text, "…")
 }
 
-// lastFrame is the picture that watch draws of a host without memory and PIDs.
+// lastFrame is the picture that once --watch draws of a host without memory and PIDs.
 func lastFrame(t *testing.T) string {
 	t.Helper()
 	host := fixtures.NewHost(t)
@@ -54,7 +54,7 @@ func lastFrame(t *testing.T) string {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	command := exec.CommandContext(ctx, program.Path(t), append([]string{"watch", "--node-name=worker-3", "--config=" + file}, host.Flags()...)...) //nolint:gosec // our own binary
+	command := exec.CommandContext(ctx, program.Path(t), append([]string{"once", "--watch", "--node-name=worker-3", "--config=" + file}, host.Flags()...)...) //nolint:gosec // our own binary
 	command.Env = append(os.Environ(), "NO_COLOR=", "TERM=xterm")
 	output := attach(t, command, true)
 	if err := command.Start(); err != nil {
@@ -78,5 +78,5 @@ func TestTerminalPictures(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fixtures.CheckPicture(t, "../../docs/images/watch.svg", "taintlet watch", string(frame), *update)
+	fixtures.CheckPicture(t, "../../docs/images/watch.svg", "taintlet once --watch", string(frame), *update)
 }

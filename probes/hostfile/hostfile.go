@@ -28,7 +28,7 @@ func CheckWhole(text string) error {
 }
 
 // mostBytes is the most that Read takes. The longest file that is read this way is
-// meant to have about 100 KiB: swaps, with a line for each device.
+// meant to have about 150 KiB: nf_conntrack, with a line for each of a thousand CPUs.
 const mostBytes = 1 << 20
 
 // ErrTooLong says that a file is longer than any that the kernel makes of its kind.

@@ -23,9 +23,7 @@ func TestClearsIsTheThresholdThatClears(t *testing.T) {
 	if o := byBytes.alone(ofHost(4)); o.Clears != "above 12 GiB" {
 		t.Errorf("by bytes: %+v", o)
 	}
-	large := allMemory
-	large.PercentBaseMax = 50 * gib // 5 % and 15 % of it are 2.5 and 7.5 GiB
-	if o := large.alone(ofHost(2)); o.Clears != "above 3.75 GiB" {
+	if o := allMemory.alone(amounts(10*gib, 502*gib)); o.Clears != "above 19.2 GiB" {
 		t.Errorf("capped: %+v", o)
 	}
 	if o := allMemory.judged(ofHost(9), 90, 0); o.Reason != "MemoryStalled" || o.Clears != "above 22.5 %, or stalls less" {

@@ -23,6 +23,7 @@ func TestHosts(t *testing.T) {
 
 func TestEdgesTouchTheirConditionAlone(t *testing.T) {
 	t.Parallel()
+	const hugePages = "/sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages"
 	probetest.Edges(t, func(h probes.Host) probes.Observation { return New(h, allMemory).Observe(t.Context()) },
 		map[string]string{
 			"proc/meminfo":                "MeminfoGarbled",
@@ -40,6 +41,11 @@ func TestEdgesTouchTheirConditionAlone(t *testing.T) {
 			"edges-zero/proc/spl/kstat/zfs/arcstats": {Level: probes.OK, Reason: "MemorySufficient"},
 			"edges-zero/proc/vmstat":                 {Level: probes.OK, Reason: "MemorySufficient"},
 			"edges-2^63/proc/vmstat":                 {Level: probes.OK, Reason: "MemorySufficient"},
+			// Huge pages that sysfs does not tell are those of meminfo: none.
+			"edges-zero" + hugePages:     {Level: probes.OK, Reason: "MemorySufficient"},
+			"edges-2^63" + hugePages:     {Level: probes.OK, Reason: "MemorySufficient"},
+			"edges-negative" + hugePages: {Level: probes.OK, Reason: "MemorySufficient"},
+			"edges-exponent" + hugePages: {Level: probes.OK, Reason: "MemorySufficient"},
 			// The cache is no larger than what it keeps: nothing to give back.
 			"edges-2^63/proc/spl/kstat/zfs/arcstats": {Level: probes.OK, Reason: "MemorySufficient"},
 		})

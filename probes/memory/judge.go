@@ -25,10 +25,6 @@ type Thresholds struct {
 	// Degraded, where that is more than AvailablePercent. It is the same on every
 	// host: one with less memory than this is always Degraded.
 	AvailableBytes uint64
-	// PercentBaseMax caps, in bytes, the memory that the two percentages of
-	// available memory are taken of. 0: no cap. A percentage is meant to leave
-	// time before memory runs out, and 5 % of 4 TiB would be 200 GiB.
-	PercentBaseMax uint64
 
 	// StalledPercent and StalledAvailablePercent (0 to 100): Degraded when some
 	// task waited for memory for at least the first percentage of the time, and the
@@ -158,11 +154,15 @@ func (t Thresholds) floor(whole float64) bound {
 	return b
 }
 
-// part returns a percentage of the whole, or of PercentBaseMax where that is less.
+// percentBaseMax caps, in bytes, the memory that percentages are taken of. A percentage
+// is meant to leave time before memory runs out, and 5 % of 4 TiB would be 200 GiB.
+const percentBaseMax = 256 << 30
+
+// part returns a percentage of the whole, or of percentBaseMax where that is less.
 func (t Thresholds) part(percent, whole float64) bound {
 	b := bound{clearFactor: max(1, t.ClearFactor), isPercent: true, percent: percent}
-	if most := float64(t.PercentBaseMax); most > 0 && whole > most {
-		whole, b.isPercent = most, false
+	if whole > percentBaseMax {
+		whole, b.isPercent = percentBaseMax, false
 	}
 	b.bytes = whole * percent / 100
 	return b

@@ -18,7 +18,7 @@ const mib, gib = 1 << 20, 1 << 30
 
 // allMemory has every threshold, as they are by default.
 var allMemory = Thresholds{
-	AvailablePercent: 5, AvailableBytes: 100 * mib, PercentBaseMax: 256 * gib,
+	AvailablePercent: 5, AvailableBytes: 100 * mib,
 	StalledPercent: 15, StalledAvailablePercent: 15, CriticalStalledPercent: 40,
 	ClearFactor: 1.5,
 }

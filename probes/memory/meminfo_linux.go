@@ -88,7 +88,7 @@ func readHugePages(h probes.Host, vm *mem.VirtualMemoryStat) uint64 {
 	for _, size := range sizes {
 		kB, isSize := strings.CutPrefix(strings.TrimSuffix(size.Name(), "kB"), "hugepages-")
 		each, err := strconv.ParseUint(kB, 10, 40)
-		text, _, errRead := hostfile.ReadOptional(filepath.Join(folder, size.Name(), "nr_hugepages"), "HugePages")
+		text, errRead := hostfile.Read(filepath.Join(folder, size.Name(), "nr_hugepages"))
 		count, errCount := strconv.ParseUint(strings.TrimSuffix(text, "\n"), 10, 64)
 		if !isSize || errors.Join(err, errRead, errCount) != nil || each == 0 || count > vm.Total/(each<<10) {
 			return pages

@@ -49,6 +49,19 @@ func TestParseReclaims(t *testing.T) {
 	}
 }
 
+// FuzzReclaims checks that no counter is read from a vmstat that is cut off or without it.
+func FuzzReclaims(f *testing.F) {
+	for _, text := range []string{"", "nr_free_pages 1\nallocstall_normal 3\nallocstall_movable 4\n", "allocstall 7\n", "allocstall_dma -1\n", "allocstall_dma 1", "allocstall_x 18446744073709551615\nallocstall_y 1\n"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		r, err := parseReclaims(text)
+		if err == nil && (!strings.HasSuffix(text, "\n") || r.counted != strings.Contains("\n"+text, "\nallocstall")) {
+			t.Errorf("%+v of %q", r, text)
+		}
+	})
+}
+
 // stallingHost is the healthy host with tasks that have waited for memory.
 func stallingHost(t *testing.T) probes.Host {
 	t.Helper()

@@ -11,7 +11,7 @@ import (
 var update = flag.Bool("update", false, "write what the probe says into testdata: hosts.txt of each recorded host, messages.golden of each reason")
 
 // defaultPIDs are the agent's defaults.
-var defaultPIDs = Thresholds{UsedPercent: 85, FreeTasks: 1000, CriticalUsedPercent: 95, ClearFactor: 1.5}
+var defaultPIDs = Thresholds{UsedPercent: 85, CriticalUsedPercent: 95, ClearFactor: 1.5}
 
 func TestHosts(t *testing.T) {
 	t.Parallel()

@@ -11,15 +11,11 @@ import (
 )
 
 // Thresholds say when the host is short of task identifiers, of which every
-// thread takes one. A threshold of 0 is off.
+// thread takes one. A CriticalUsedPercent of 0 is off.
 type Thresholds struct {
 	// UsedPercent is the share of the limit, in percent (above 0, up to 100),
 	// at which the host is Degraded.
 	UsedPercent float64
-	// FreeTasks is the number of free tasks below which the host is Degraded,
-	// where that comes before UsedPercent. It counts as at most a quarter of the
-	// limit, so that a host with a small limit is not Degraded for ever.
-	FreeTasks uint64
 	// CriticalUsedPercent is the share of the limit, in percent (0 to 100), at
 	// which the host is Critical.
 	CriticalUsedPercent float64
@@ -65,9 +61,14 @@ func (t Thresholds) freeThreshold(limit float64) (threshold float64, text, clear
 	return threshold, trend.PercentText(t.UsedPercent), "below " + trend.ShareText(max(0, 100-(100-t.UsedPercent)*factor), 100) + " used"
 }
 
+// fewTasks is the number of free tasks below which the host is Degraded, where that comes
+// before UsedPercent: a pod that starts may take some hundred. It counts as at most a
+// quarter of the limit, so that a host with a small limit is not Degraded for ever.
+const fewTasks = 1000
+
 // freeTasks is freeThreshold without its texts.
 func (t Thresholds) freeTasks(limit float64) float64 {
-	return max(freeAt(t.UsedPercent, limit), min(float64(t.FreeTasks), math.Floor(limit/4)))
+	return max(freeAt(t.UsedPercent, limit), min(fewTasks, math.Floor(limit/4)))
 }
 
 // freeAt returns the number of free tasks below which at least usedPercent of the

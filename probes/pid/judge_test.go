@@ -8,7 +8,7 @@ import (
 	"github.com/taintlet/taintlet/test/probetest"
 )
 
-var somePIDs = Thresholds{UsedPercent: 85, FreeTasks: 1000, ClearFactor: 1.5}
+var somePIDs = Thresholds{UsedPercent: 85, ClearFactor: 1.5}
 
 // tasks is a sample of a host with these two limits.
 func tasks(used, pidMax, threadsMax uint64) sample {
@@ -43,8 +43,8 @@ func TestPIDJudge(t *testing.T) {
 		{"a tiny limit, used up", somePIDs, tasks(301, 400, 400), probes.Degraded, "PIDsLow", "threshold 100 free", 50},
 		{"all used", somePIDs, tasks(400, 400, 400), probes.Degraded, "PIDsLow", "0 free", 100},
 		{"more used than there are", somePIDs, tasks(500, 400, 400), probes.Degraded, "PIDsLow", "(125.0 %, 0 free)", 100},
-		{"100 percent", Thresholds{UsedPercent: 100}, tasks(999, 1000, 1000), probes.OK, "PIDsSufficient", "", 50},
-		{"100 percent reached", Thresholds{UsedPercent: 100}, tasks(1000, 1000, 1000), probes.Degraded, "PIDsLow", "", 100},
+		{"100 percent, with enough free tasks", Thresholds{UsedPercent: 100}, tasks(99_000, 100_000, 100_000), probes.OK, "PIDsSufficient", "threshold 1000 free", 50},
+		{"100 percent, with a task less", Thresholds{UsedPercent: 100}, tasks(99_001, 100_000, 100_000), probes.Degraded, "PIDsLow", "threshold 1000 free", 50},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -63,7 +63,7 @@ func TestPIDIsMonotone(t *testing.T) {
 	for range 10 {
 		limit := 301 + random.Uint64N(1<<22)
 		thresholds := Thresholds{
-			UsedPercent: 60 + 40*random.Float64(), FreeTasks: random.Uint64N(5000), ClearFactor: 1 + random.Float64(),
+			UsedPercent: 60 + 40*random.Float64(), ClearFactor: 1 + random.Float64(),
 		}
 		probetest.Monotone(t, func(free uint64) probes.Observation {
 			return thresholds.judge(tasks(limit-free, limit, limit+1))

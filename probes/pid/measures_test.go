@@ -10,7 +10,7 @@ import (
 
 // Measures are what the sample was judged by.
 func TestMeasures(t *testing.T) {
-	thresholds := Thresholds{UsedPercent: 85, FreeTasks: 1000, CriticalUsedPercent: 95, ClearFactor: 1.5}
+	thresholds := Thresholds{UsedPercent: 85, CriticalUsedPercent: 95, ClearFactor: 1.5}
 	p := New(probes.Host{}, thresholds)
 	probetest.Measures(t, p) // no sample yet
 	p.known = true

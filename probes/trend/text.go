@@ -68,8 +68,5 @@ func TimeText(d time.Duration) string {
 	return plain(math.Floor(minutes/60)) + " h " + plain(math.Mod(minutes, 60)) + " min"
 }
 
-// SecondsText writes a time as it was configured: "10 s", "2.5 s".
-func SecondsText(d time.Duration) string { return plain(d.Seconds()) + " s" }
-
 // plain writes a number without exponent and without needless zeros.
 func plain(number float64) string { return strconv.FormatFloat(number, 'f', -1, 64) }

@@ -235,7 +235,6 @@ memory:
   debounce: {clearAfter: 1s, maxClearAfter: 1s}
 pid:
   usedPercent: %[3]s
-  freeTasks: 1
   clearFactor: %[4]s
   debounce: {clearAfter: 1s, maxClearAfter: 1s}
 rules:

@@ -44,7 +44,7 @@ func settings(sick bool) map[string]any {
 		"heartbeat": "1m",
 		"disk":      map[string]any{"paths": []string{"/"}, "writeProbe": map[string]any{"directory": ""}},
 		"pid": map[string]any{
-			"freeTasks": 0, "usedPercent": used, "clearFactor": 1, "runningOutWithin": "0",
+			"usedPercent": used, "clearFactor": 1,
 			"debounce": map[string]any{"clearAfter": "1s", "maxClearAfter": "1s"},
 		},
 		"rules": []any{map[string]any{

@@ -354,9 +354,9 @@ func TestConfiguration(t *testing.T) {
 		t.Errorf("disk = %+v", disk)
 	}
 	cfg = configOf(t, bed.Render(t, "--show-only", "templates/configmap.yaml", "--set-json",
-		`config={"pid": {"freeTasks": 123456789}, "disk": {"paths": ["/"], "writeProbe": {"directory": ""}}, "heartbeat": "0"}`))
-	pid, disk := config.Get[*config.PID](cfg), config.Get[*config.Disk](cfg)
-	if pid.FreeTasks != 123456789 || len(disk.Paths) != 1 || disk.WriteProbe.Directory != "" || cfg.Heartbeat.Duration != 0 {
+		`config={"memory": {"availableBytes": 123456789}, "disk": {"paths": ["/"], "writeProbe": {"directory": ""}}, "heartbeat": "0"}`))
+	memory, disk := config.Get[*config.Memory](cfg), config.Get[*config.Disk](cfg)
+	if memory.AvailableBytes.Value() != 123456789 || len(disk.Paths) != 1 || disk.WriteProbe.Directory != "" || cfg.Heartbeat.Duration != 0 {
 		t.Errorf("config = %+v", cfg)
 	}
 }

@@ -72,21 +72,15 @@ var parserPattern = regexp.MustCompile(`(?m)^func (?:\(\w+ \*?\w+\) )?((?:[pP]ar
 // them.
 func parsedElsewhere() map[string]string {
 	return map[string]string{
-		"agent/config parse":              "FuzzConfiguration",
-		"agent/config Decode":             "FuzzConfiguration",
-		"agent/config UnmarshalJSON":      "FuzzConfiguration",
-		"agent/decide UnmarshalJSON":      "FuzzConfiguration",
-		"agent/decide readWall":           "FuzzStatus",
-		"agent/decide parseRecord":        "FuzzRecord",
-		"agent/decide parsePause":         "FuzzPaused",
-		"agent/recording parseInputs":     "FuzzReader",
-		"agent/recording parseFlag":       "FuzzReader",
-		"agent/recording parseSeverity":   "FuzzReader",
-		"agent/recording ParseTime":       "FuzzReader",
-		"probes/pressure parseStalled":    "FuzzParsePressure",
-		"probes/pid parsePositive":        "FuzzParseCount",
-		"probes/memory parseMeminfo":      "FuzzReadMeminfo",
-		"probes/memory parseMeminfoLines": "FuzzReadMeminfo",
+		"agent/config parse":           "FuzzConfiguration",
+		"agent/config Decode":          "FuzzConfiguration",
+		"agent/config UnmarshalJSON":   "FuzzConfiguration",
+		"agent/decide UnmarshalJSON":   "FuzzConfiguration",
+		"agent/decide readWall":        "FuzzStatus",
+		"agent/decide parseRecord":     "FuzzRecord",
+		"agent/decide parsePause":      "FuzzPaused",
+		"probes/pressure parseStalled": "FuzzParsePressure",
+		"probes/pid parsePositive":     "FuzzParseCount",
 	}
 }
 
@@ -118,7 +112,7 @@ func TestEveryParserIsFuzzed(t *testing.T) {
 	for gone := range elsewhere {
 		t.Errorf("there is no parser %s", gone)
 	}
-	if found < 30 {
+	if found < 20 {
 		t.Errorf("only %d parsers were found", found)
 	}
 }
@@ -190,7 +184,7 @@ func TestCorporaAreCommitted(t *testing.T) {
 			t.Errorf("there are seeds of %s, and no such test", name)
 		}
 	}
-	for _, name := range []string{"FuzzRecord", "FuzzNode", "FuzzHeld", "FuzzPaused", "FuzzStatus", "FuzzConfiguration", "FuzzChoose", "FuzzSlice", "FuzzHeard", "FuzzParseAnswer", "FuzzRequest", "FuzzReader", "FuzzShown"} {
+	for _, name := range []string{"FuzzRecord", "FuzzNode", "FuzzHeld", "FuzzPaused", "FuzzStatus", "FuzzConfiguration", "FuzzChoose", "FuzzSlice", "FuzzHeard", "FuzzParseAnswer", "FuzzRequest", "FuzzShown"} {
 		if seeds[name] == 0 {
 			t.Errorf("no seed of %s is committed", name)
 		}

@@ -19,8 +19,7 @@ func TestSoftTaintIsAvoidedNotForbidden(t *testing.T) {
 	near, well := c.Register(t, "soft-near"), c.Register(t, "soft-well")
 	soft := corev1.Taint{Key: "example.com/memory-elevated", Effect: corev1.TaintEffectPreferNoSchedule}
 	hasSoft := cluster.HasTaint(soft.Key, soft.Effect)
-	// A host whose agent seldom gets the processor sees the step below as a fall that goes on.
-	file := strings.Replace(quick, "memory: {", "memory: {runningOutAvailablePercent: 0, ", 1) + `
+	file := quick + `
 softRules:
 - {condition: MemoryPressure, severity: 20, taint: {key: example.com/memory-elevated, effect: PreferNoSchedule}}
 writeBudget: {interval: 1s}

@@ -230,7 +230,7 @@ func (d *deployed) memoryRunsLow(t *testing.T) {
 	threshold := memory.Available / 4 * 3 // at most that much is taken, and others take and give some too
 	d.cluster.WaitAgentEvent(t, nodeName, "ConfigurationReloaded", d.configure(t, quick, func(settings map[string]any) {
 		settings["memory"] = map[string]any{
-			"availableBytes": threshold, "clearFactor": 1, "runningOutWithin": "0", "stalledPercent": 0,
+			"availableBytes": threshold, "clearFactor": 1, "stalledPercent": 0,
 			"debounce": atOnce,
 		}
 	}))

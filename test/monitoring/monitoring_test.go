@@ -35,6 +35,7 @@ func TestMonitoring(t *testing.T) {
 	t.Run("classes of the network", func(t *testing.T) { checkClasses(t, i) })
 	t.Run("metrics of the alerts", func(t *testing.T) { checkMetrics(t, i) })
 	t.Run("alerts", func(t *testing.T) { checkAlerts(t, i) })
+	t.Run("thresholds", func(t *testing.T) { checkThresholds(t, i) })
 	t.Run("documentation", func(t *testing.T) { checkDocumented(t, i) })
 	if into := os.Getenv("TAINTLET_MONITORING_PICTURES"); into != "" && !t.Failed() {
 		draw(t, i, "fleet.json", filepath.Join(into, "monitoring-fleet.svg"), i.sick, "")
@@ -226,6 +227,46 @@ func checkDocumented(t *testing.T, i *incident) {
 		name := regexp.MustCompile(`_(bucket|sum|count)$`).ReplaceAllString(s.Labels["__name__"], "")
 		if !strings.Contains(string(page), "`"+name+"`") {
 			t.Errorf("docs/metrics.md lacks %s", name)
+		}
+	}
+}
+
+// checkThresholds fails for each query of "Find your thresholds" that has no number for a
+// node whose memory, tasks or disk the incident changed, or that finds a healthy node to be
+// in more trouble.
+func checkThresholds(t *testing.T, i *incident) {
+	page, err := os.ReadFile("../../docs/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(page), "\n## Find your thresholds\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	queries := regexp.MustCompile("(?s)```promql\n(.*?)\n```").FindAllStringSubmatch(section, -1)
+	if len(queries) < 6 {
+		t.Fatalf("%d queries", len(queries))
+	}
+	for _, query := range queries {
+		series, err := i.prometheus.Query(query[1], i.end)
+		if err != nil {
+			t.Errorf("%s: %v", query[1], err)
+			continue
+		}
+		worst := map[string]float64{} // of each node; less is worse where the least is asked for
+		for _, s := range series {
+			value, node := s.Points[0].Value, s.Labels["node"]
+			if strings.Contains(query[1], "min_over_time") {
+				value = -value
+			}
+			if before, found := worst[node]; !found || value > before || math.IsNaN(value) {
+				worst[node] = value
+			}
+		}
+		sick := nodeName(1) // without memory
+		if strings.Contains(query[1], "_items") {
+			sick = nodeName(2) // with fork bombs
+		}
+		if healthy := nodeName(workers); len(worst) != workers || !(worst[sick] > worst[healthy]) {
+			t.Errorf("%s: %v, want all nodes and %s worse than %s", query[1], worst, sick, healthy)
 		}
 	}
 }

@@ -49,7 +49,6 @@ func NewHost(tb testing.TB, day Day) *Host {
 	h := &Host{tb: tb, dir: dir, day: day, LeastAvailable: Total}
 	for name, content := range map[string]string{
 		"sys/kernel/pid_max": fmt.Sprintln(taskLimit), "sys/kernel/threads-max": "200000\n",
-		"swaps": "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n",
 	} {
 		h.write(name, content)
 	}

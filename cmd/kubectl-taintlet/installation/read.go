@@ -199,24 +199,13 @@ func (r *Reader) readSlots(ctx context.Context, i *Installation) error {
 }
 
 func (r *Reader) readEvents(ctx context.Context, i *Installation) (err error) {
-	if i.Events, err = r.Events(ctx, ""); err != nil {
+	aboutNodes := metav1.ListOptions{FieldSelector: "involvedObject.kind=Node,source=" + Account}
+	if i.Events, err = List[*corev1.Event](ctx, r.client.CoreV1().Events(metav1.NamespaceDefault).List, aboutNodes); err != nil {
 		return err
 	}
 	failedProbes := metav1.ListOptions{FieldSelector: "involvedObject.kind=Pod,reason=Unhealthy"}
 	i.PodEvents, err = List[*corev1.Event](ctx, r.client.CoreV1().Events(r.namespace).List, failedProbes)
 	return err
-}
-
-// aboutNodes selects taintlet's Events about Nodes.
-const aboutNodes = "involvedObject.kind=Node,source=" + Account
-
-// Events reads taintlet's Events about a Node; empty: about all Nodes.
-func (r *Reader) Events(ctx context.Context, node string) ([]*corev1.Event, error) {
-	selector := aboutNodes
-	if node != "" {
-		selector += ",involvedObject.name=" + node
-	}
-	return List[*corev1.Event](ctx, r.client.CoreV1().Events(metav1.NamespaceDefault).List, metav1.ListOptions{FieldSelector: selector})
 }
 
 // At is when an Event most recently happened.

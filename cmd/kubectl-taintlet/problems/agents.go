@@ -236,7 +236,7 @@ func told(f Facts, severity Severity, kind Kind, end string) (all []Problem) {
 	}
 	for node, e := range newest {
 		if e.Reason == string(kind) {
-			all = append(all, problem(severity, kind, node, commandOn("kubectl taintlet events %s", node), "%s: %s", ago(f.Now, installation.At(e)), e.Message))
+			all = append(all, problem(severity, kind, node, EventsOf(node), "%s: %s", ago(f.Now, installation.At(e)), e.Message))
 		}
 	}
 	return all

@@ -160,6 +160,12 @@ func commandOn(format string, names ...string) string {
 	return fmt.Sprintf(format, args...)
 }
 
+// EventsOf is the command that lists taintlet's Events about a Node, the newest last; empty
+// for a name that no Node can have.
+func EventsOf(node string) string {
+	return commandOn("kubectl --namespace=default events --for=node/%s", node)
+}
+
 // reinstall is the command that puts back what the chart or the manifest installs.
 func reinstall(i *installation.Installation) string {
 	if i.Release != "" {
@@ -173,14 +179,14 @@ func hosts(f Facts) []Problem {
 	var all []Problem
 	for _, n := range f.Nodes {
 		if n.Unreadable != "" {
-			all = append(all, failure(RecordUnreadable, n.Name, commandOn("kubectl taintlet events %s", n.Name), "%s", n.Unreadable))
+			all = append(all, failure(RecordUnreadable, n.Name, EventsOf(n.Name), "%s", n.Unreadable))
 		}
 		for _, c := range n.Contested {
 			text := "taintlet does not set it while the condition lasts"
 			if c.HasTaint {
 				text = "another taint of the condition is on the Node"
 			}
-			all = append(all, warning(TaintContested, n.Name, commandOn("kubectl taintlet events %s", n.Name), "others removed the taint of %s; %s", c.Condition, text))
+			all = append(all, warning(TaintContested, n.Name, EventsOf(n.Name), "others removed the taint of %s; %s", c.Condition, text))
 		}
 		if n.Skew.Abs() > MaxSkew {
 			all = append(all, warning(ClockSkew, n.Name, commandOn("kubectl describe node %s", n.Name),

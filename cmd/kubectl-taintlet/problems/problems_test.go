@@ -135,7 +135,7 @@ func agentFaults() []fault {
 				second.Name, second.Spec.NodeName = "taintlet-ccccc", "n1"
 				i.Pods = append(i.Pods, second)
 			}},
-		{AgentStandby, "n2", `^3 min ago: another agent`, `^kubectl taintlet events n2$`,
+		{AgentStandby, "n2", `^3 min ago: another agent`, `^kubectl --namespace=default events --for=node/n2$`,
 			func(_ *Facts, i *installation.Installation, _ *corev1.Pod) {
 				i.Events = append(i.Events, event("n2", "AgentStandby", "another agent", 3*time.Minute), event("n2", "AgentActive", "", time.Hour))
 			}},
@@ -166,14 +166,14 @@ func otherFaults() []fault {
 			func(_ *Facts, i *installation.Installation, _ *corev1.Pod) {
 				i.MayNot = []string{"patch nodes", "patch nodes/status"}
 			}},
-		{RecordUnreadable, "n2", `^annotation`, `^kubectl taintlet events n2$`, func(f *Facts, _ *installation.Installation, _ *corev1.Pod) {
+		{RecordUnreadable, "n2", `^annotation`, `^kubectl --namespace=default events --for=node/n2$`, func(f *Facts, _ *installation.Installation, _ *corev1.Pod) {
 			f.Nodes[1].Unreadable = "annotation taintlet.dev/record: version 7 is not 1"
 		}},
-		{TaintContested, "n2", `^others removed the taint of MemoryPressure; another taint of the condition is on the Node$`, `^kubectl taintlet events n2$`,
+		{TaintContested, "n2", `^others removed the taint of MemoryPressure; another taint of the condition is on the Node$`, `^kubectl --namespace=default events --for=node/n2$`,
 			func(f *Facts, _ *installation.Installation, _ *corev1.Pod) {
 				f.Nodes[1].Contested = []Contested{{"MemoryPressure", true}}
 			}},
-		{TaintContested, "n2", `^others removed the taint of DiskPressure; taintlet does not set it while the condition lasts$`, `^kubectl taintlet events n2$`,
+		{TaintContested, "n2", `^others removed the taint of DiskPressure; taintlet does not set it while the condition lasts$`, `^kubectl --namespace=default events --for=node/n2$`,
 			func(f *Facts, _ *installation.Installation, _ *corev1.Pod) {
 				f.Nodes[1].Contested = []Contested{{"DiskPressure", false}}
 			}},
@@ -187,7 +187,7 @@ func otherFaults() []fault {
 			func(_ *Facts, i *installation.Installation, _ *corev1.Pod) { i.Config = nil }},
 		{ConfigurationInvalid, "", `memory.availablePercent: Invalid value: 500`, `^kubectl --namespace=taintlet-system edit configmap taintlet$`,
 			configured("memory: {availablePercent: 500}\n")},
-		{ConfigurationRefused, "n2", `^1 min ago: configuration abc stays in force`, `^kubectl taintlet events n2$`,
+		{ConfigurationRefused, "n2", `^1 min ago: configuration abc stays in force`, `^kubectl --namespace=default events --for=node/n2$`,
 			func(_ *Facts, i *installation.Installation, _ *corev1.Pod) {
 				i.Events = append(i.Events, event("n2", "ConfigurationReloaded", "", time.Hour), event("n2", "ConfigurationRefused", "configuration abc stays in force", time.Minute))
 			}},

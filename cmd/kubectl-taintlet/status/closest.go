@@ -11,9 +11,9 @@ import (
 	"github.com/taintlet/taintlet/taints/apiserver"
 )
 
-// CheckNames returns an error that names the first Node that does not exist, and the
+// checkNames returns an error that names the first Node that does not exist, and the
 // Node whose name is most like it.
-func CheckNames(ctx context.Context, client *apiserver.Client, names []string) error {
+func checkNames(ctx context.Context, client *apiserver.Client, names []string) error {
 	return eachNamed(ctx, client, names, func(*taints.Node) {})
 }
 

@@ -101,7 +101,7 @@ func Run(ctx context.Context, o Options) (isWell bool, err error) {
 	}
 	pods := newPodNames(list)
 	if o.Watch || o.Wait {
-		if err := CheckNames(ctx, client, o.Nodes); err != nil {
+		if err := checkNames(ctx, client, o.Nodes); err != nil {
 			return false, err
 		}
 		return o.follow(ctx, client, fleet, clock, reader, pods)

@@ -18,7 +18,6 @@ build agent/fleet FuzzChoose
 build agent/fleet FuzzHeard
 build agent/fleet FuzzSlice
 build agent/fleet/dnspods FuzzWhere
-build agent/recording FuzzReader
 build agent/reported FuzzCondition
 build agent/serve FuzzRequest
 build cmd/kubectl-taintlet/check FuzzKernel
@@ -36,8 +35,6 @@ build probes/disk FuzzMounts
 build probes/disk FuzzStatfs
 build probes/disk FuzzWalk
 build probes/memory FuzzParseEvictableARC
-build probes/memory FuzzParseSwap
-build probes/memory FuzzPodLimits
 build probes/memory FuzzReadMeminfo
 build probes/memory FuzzReclaims
 build probes/network/ask FuzzIsAnswer
@@ -59,4 +56,3 @@ build taints/apiserver FuzzRetryAfter
 # agent/decide FuzzNode
 # agent/decide FuzzPaused
 # agent/decide FuzzRecord
-# cmd/kubectl-taintlet FuzzRecording

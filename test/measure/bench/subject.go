@@ -75,7 +75,6 @@ disk:
   %[2]s
 pid:
   usedPercent: %[5]s
-  freeTasks: 0
   clearFactor: %[6]s
   %[2]s
 writeBudget: {burst: 100, interval: 1s}
