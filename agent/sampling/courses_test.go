@@ -261,7 +261,8 @@ func recordedMemory(t *testing.T, name string) func(time.Duration) moment {
 	return steps(at, values)
 }
 
-// recordedHour is the hour of a busy host that is recorded for replays.
+// recordedHour is an hour of a host of two processors on which programs were compiled and
+// clusters ran their tests, as probes recorded it.
 func recordedHour(t *testing.T, condition probes.Condition) func(time.Duration) moment {
 	t.Helper()
 	file, err := os.Open("testdata/hour.csv.gz")

@@ -1,6 +1,6 @@
 // Package disk is the probe of DiskPressure. It samples the space and inodes of
 // file systems, whether they can be written, and whether they answer at all.
-// Reading is for Linux, judging for every platform: people replay recorded samples
+// Reading is for Linux. The rest builds everywhere, for people check configurations
 // elsewhere.
 package disk
 

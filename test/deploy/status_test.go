@@ -1,16 +1,13 @@
 package deploy
 
 import (
-	"archive/tar"
 	"bytes"
-	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -98,7 +95,7 @@ const secondAgent = `{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: sec
   spec: {nodeSelector: {kubernetes.io/hostname: quiet}, tolerations: [{operator: Exists}], containers: [{name: taintlet, image: none}]}}}}`
 
 // status shows each fault of an installation within 30 s, and nothing of it once it is
-// mended. events and bugreport work there too.
+// mended. The command of a Problem shows its Events.
 func TestStatusShowsEachFault(t *testing.T) {
 	s := install(t)
 	s.noProblem()
@@ -118,8 +115,7 @@ func TestStatusShowsEachFault(t *testing.T) {
 		}
 		s.noProblem()
 	}
-	s.events()
-	s.reportsABug()
+	s.asked()
 	s.c.RunKubectl(t, "--namespace", bed.Namespace, "delete", "daemonset", "taintlet")
 	cluster.Eventually(t, "no agent is healthy", func() error {
 		report, isWell := s.fleet(s.c.Admin())
@@ -193,74 +189,25 @@ func (s *scene) ask(args ...string) (out string, code int) {
 	return string(text), command.ProcessState.ExitCode()
 }
 
-// events lists the Events that the agents have written.
-func (s *scene) events() {
+// asked asks for Nodes by the plugin, and for Events by the command that status names.
+func (s *scene) asked() {
 	s.t.Helper()
 	for args, want := range map[string]string{
-		"events": "ConfigurationRefused", "events " + quiet: "ConfigurationRefused", "events --since=1ns": "no Events of taintlet",
-		"events hold": `there is no Node "hold"; did you mean held?`, "status hold": `there is no Node "hold"; did you mean held?`,
-		"status --wait quite": `there is no Node "quite"; did you mean quiet?`, "status -l kubernetes.io/hostname=held -o name": "node/held\n",
-		"status --as=nobody": "cannot list resource", "status " + held: "other conditions  ",
+		"status hold": `there is no Node "hold"; did you mean held?`, "status --wait quite": `there is no Node "quite"; did you mean quiet?`,
+		"status -l kubernetes.io/hostname=held -o name": "node/held\n",
+		"status --as=nobody":                            "cannot list resource", "status " + held: "other conditions  ",
 	} {
 		out, _ := s.ask(strings.Fields(args)...)
 		if !strings.Contains(out, want) {
 			s.t.Errorf("%s: no %q in\n%s", args, want, out)
 		}
 	}
-}
-
-// reportsABug looks at what bugreport writes.
-func (s *scene) reportsABug() {
-	s.t.Helper()
-	kubectl("--namespace", bed.Namespace, "set", "env", "daemonset/taintlet", "PROXY_PASSWORD=secret-value")(s)
-	file := filepath.Join(s.t.TempDir(), "report.tar.gz")
-	said, code := s.ask("bugreport", "--output="+file)
-	data, err := os.ReadFile(file) //nolint:gosec // of this test
-	if err != nil || code != 0 {
-		s.t.Fatal(err, code, said)
-	}
-	packed, err := gzip.NewReader(bytes.NewReader(data))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	files := map[string]string{}
-	archive := tar.NewReader(packed)
-	for {
-		header, err := archive.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		text, failure := io.ReadAll(archive)
-		if err = errors.Join(err, failure); err != nil {
-			s.t.Fatal(err)
-		}
-		files[header.Name] = string(text)
-		announced, _, _ := strings.Cut(said, " is written.")
-		if !strings.Contains(announced, "\n  "+header.Name+" ") {
-			s.t.Errorf("%s was not announced:\n%s", header.Name, said)
-		}
-		isUnserved := !s.keeps && strings.HasPrefix(header.Name, "mutating-")
-		if strings.Contains(string(text), "secret-value") || strings.HasPrefix(string(text), "not read") != isUnserved {
-			s.t.Errorf("%s has\n%s", header.Name, text)
+	for node, isTold := range map[string]bool{quiet: true, bare: false} {
+		command := strings.Fields(problems.EventsOf(node))
+		if out := s.c.RunKubectl(s.t, command[1:]...); strings.Contains(out, "ConfigurationRefused") != isTold {
+			s.t.Errorf("%s prints\n%s", command, out)
 		}
 	}
-	mutating := "taintlet-keep"
-	if !s.keeps {
-		mutating = "could not find the requested resource"
-	}
-	for name, want := range map[string]string{
-		"status.txt": "DaemonSet taintlet-system/taintlet", "check.txt": "admission policies", "configmap.json": "TaintletConfiguration",
-		"daemonsets.json": "PROXY_PASSWORD", "nodes.json": "taintlet.dev/record", "events.json": "ConfigurationRefused", "leases.json": "taintlet-evict-0",
-		"validating-policies.json": "taintlet-nodes", "mutating-bindings.json": mutating, "pods.json": quiet, "version.txt": "",
-	} {
-		if text, found := files[name]; !found || !strings.Contains(text, want) {
-			s.t.Errorf("%s lacks %q", name, want)
-		}
-	}
-	if out, code := s.ask("bugreport", "--output="+file); code != 1 {
-		s.t.Errorf("a file that exists: exit code %d, %s", code, out)
-	}
-	bed.Apply(s.t.Context(), s.t, s.c, s.manifest)
 }
 
 // unprivileged is somebody who may read Nodes and nothing else: status says so, and judges
