@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/probes/network/verdict"
 	"github.com/taintlet/taintlet/taints"
 )
@@ -22,7 +23,9 @@ import (
 //   - worker-5 vanishes;
 //   - worker-6 runs out of memory, and somebody removes its taint again and again;
 //   - worker-7 has too many tasks, and a person has paused it;
-//   - worker-8 reaches no DNS while its peers do.
+//   - worker-8 reaches no DNS while its peers do;
+//   - worker-9 has too many tasks, and so have all its peers: the fleet brake holds its taint
+//     back.
 const workers = 10
 
 // The incident lasts an hour of synthetic time, after some minutes in which all is well.
@@ -122,6 +125,12 @@ func story(t *testing.T, all []*worker, since time.Duration) error {
 		all[6].host.Tasks(31000)
 	case at(15):
 		all[7].network.fail(verdict.DNS, true)
+	case at(25):
+		all[8].network.share(probes.PIDPressure, probes.Degraded)
+		all[8].host.Tasks(31000)
+	case at(35):
+		all[8].network.share(probes.PIDPressure, probes.OK)
+		all[8].host.Tasks(100)
 	case at(46):
 		all[7].network.fail(verdict.DNS, false)
 	}

@@ -168,7 +168,7 @@ func checkAlerts(t *testing.T, i *incident) {
 	}
 	want := []string{
 		"TaintletAgentDown warning worker-5", "TaintletConditionUnknown warning worker-3", "TaintletConfigurationRefused warning worker-4",
-		"TaintletTaintContested warning worker-6", "TaintletTaintHeld warning worker-6", "TaintletTaintHeld warning worker-7",
+		"TaintletFleetBrakeOn critical", "TaintletTaintContested warning worker-6", "TaintletTaintHeld warning worker-6", "TaintletTaintHeld warning worker-7",
 	}
 	if got := slices.Sorted(maps.Keys(fired)); !slices.Equal(got, want) {
 		t.Errorf("fired: %q\nwant: %q", got, want)

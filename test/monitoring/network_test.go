@@ -6,24 +6,51 @@ import (
 	"sync"
 	"time"
 
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/probes/network/verdict"
+	"github.com/taintlet/taintlet/taints"
 )
 
-// scriptedNetwork is the network of a worker with four peers. It asks nobody: a test says
-// which classes fail. What that means is the real verdict's to say.
+// scriptedNetwork is the network of a worker. It asks nobody: a test says which classes
+// fail, and which conditions all peers have. What that means is the real verdict's and the
+// real fleet brake's to say.
 type scriptedNetwork struct {
 	evaluator *verdict.Evaluator
 	measures  []probes.Measure
 
 	mu      sync.Mutex
 	failing map[verdict.Class]bool
+	shared  map[probes.Condition]probes.Level
 }
 
 const (
 	networkPeriod = 5 * time.Second
-	networkPeers  = 4
+	networkPeers  = 6
 )
+
+// endpoints is a source of the EndpointSlice of all peers.
+type endpoints struct{}
+
+func (endpoints) ListSlices(context.Context, string, string) ([]metav1.PartialObjectMetadata, error) {
+	return []metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{Name: "slice"}}}, nil
+}
+
+func (endpoints) GetSlice(context.Context, string, string) (*discoveryv1.EndpointSlice, error) {
+	name, port := "metrics", int32(4808)
+	slice := &discoveryv1.EndpointSlice{AddressType: discoveryv1.AddressTypeIPv4, Ports: []discoveryv1.EndpointPort{{Name: &name, Port: &port}}}
+	for i := range networkPeers {
+		node := fmt.Sprint("peer-", i+1)
+		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{NodeName: &node, Addresses: []string{fmt.Sprint("198.51.100.", i+1)}})
+	}
+	return slice, nil
+}
+
+func (endpoints) GetNode(context.Context, string) (*taints.Node, error) { return &taints.Node{}, nil }
+
+func (endpoints) LeaseRenewed(context.Context, string) (time.Time, error) { return time.Time{}, nil }
 
 // reset forgets what was seen, as a new agent does.
 func (n *scriptedNetwork) reset() { n.evaluator = verdict.NewEvaluator(networkPeriod, 1) }
@@ -33,6 +60,13 @@ func (n *scriptedNetwork) fail(class verdict.Class, fails bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.failing[class] = fails
+}
+
+// share makes all peers report a level of a condition.
+func (n *scriptedNetwork) share(c probes.Condition, level probes.Level) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.shared = map[probes.Condition]probes.Level{c: level}
 }
 
 // Condition returns NetworkUnavailable.
@@ -58,8 +92,11 @@ func (n *scriptedNetwork) ObserveIn(context.Context, verdict.Surroundings) (prob
 	r := n.round()
 	found := n.evaluator.Next(r)
 	n.measures = found.Measures
-	own := n.evaluator.Answer()
-	return found.Observation, &verdict.Report{Own: own, Classes: r.Known(&own)}
+	own, heard := n.evaluator.Answer(), map[string]verdict.Answer{}
+	for _, peer := range r.Peers {
+		heard[peer.Node] = *peer.Answer
+	}
+	return found.Observation, &verdict.Report{Own: own, Classes: r.Known(&own), Heard: heard}
 }
 
 // Answered is for a host that suspects itself, which this one never does.
@@ -86,7 +123,7 @@ func (n *scriptedNetwork) round() verdict.Round {
 	for i := range networkPeers {
 		r.Peers = append(r.Peers, verdict.PeerResult{
 			Node: fmt.Sprintf("peer-%d", i+1), Reached: true, OtherKnown: true,
-			Answer: &verdict.Answer{Version: verdict.AnswerVersion, Classes: wellThere, Reach: 100},
+			Answer: &verdict.Answer{Version: verdict.AnswerVersion, Classes: wellThere, Reach: 100, Levels: n.shared},
 		})
 	}
 	return r

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"github.com/taintlet/taintlet/agent"
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
+	"github.com/taintlet/taintlet/agent/fleet"
 	"github.com/taintlet/taintlet/agent/hostprobes"
 	"github.com/taintlet/taintlet/agent/node"
 	"github.com/taintlet/taintlet/agent/slots"
@@ -57,6 +59,9 @@ func (w *worker) start(ctx context.Context, name string) {
 	host := probes.Host{Root: w.host.Root, Proc: filepath.Join(w.host.Dir, "proc"), Sys: filepath.Join(w.host.Dir, "sys")}
 	a := &agent.Agent{
 		Config: cfg, Client: w.node, Slots: slots.Offline{Log: log}, Recorder: noEvents{}, Log: log,
+		Fleet: fleet.New(fleet.Options{
+			Node: name, Listen: netip.MustParseAddrPort("[::]:4808"), Namespace: "taintlet-system", Service: "taintlet", Source: endpoints{}, Log: log,
+		}),
 		NewProbe: func(c config.Condition) probes.Probe {
 			if c.Name == probes.NetworkUnavailable {
 				return w.network

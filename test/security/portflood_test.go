@@ -74,7 +74,8 @@ func countAnswers(c net.Conn, answered, refused *atomic.Int64) {
 		case http.StatusTooManyRequests:
 			refused.Add(1)
 		}
-		if _, err := io.Copy(io.Discard, response.Body); err != nil {
+		_, err = io.Copy(io.Discard, response.Body)
+		if closed := response.Body.Close(); err != nil || closed != nil {
 			return
 		}
 	}

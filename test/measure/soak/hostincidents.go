@@ -174,8 +174,11 @@ func (w *week) garbleRecord(ctx context.Context) error {
 		if damage == newer {
 			err := eventually(ctx, func() error {
 				_, err := process.Get(ctx, http.DefaultClient, "http://"+w.agent.address+"/readyz")
-				if err == nil || !strings.Contains(err.Error(), "newer release") {
-					return fmt.Errorf("the agent does not leave the Node to a newer release: %v", err)
+				switch {
+				case err == nil:
+					return errors.New("the agent does not leave the Node to a newer release")
+				case !strings.Contains(err.Error(), "newer release"):
+					return err
 				}
 				return nil
 			})
