@@ -48,6 +48,8 @@ func states() []state {
 			s.host.Memory(2)
 		}, undo: func(s *scene) { memory(50)(s); resume(s) }, holds: cluster.HasCondition("HostMemoryPressure", corev1.ConditionTrue)},
 		{name: "contested", do: func(s *scene) {
+			// Without another taint nobody can tell that it was kubectl that removed one so soon.
+			kubectl("taint", "node", quiet, "dedicated=group:NoSchedule")(s)
 			s.host.Memory(2)
 			for range 2 {
 				cluster.Eventually(s.t, "the taint", func() error { // a watch may tell of the taint before
@@ -58,7 +60,7 @@ func states() []state {
 				})
 				kubectl("taint", "node", quiet, memoryKey+":NoSchedule-")(s)
 			}
-		}, undo: memory(50), holds: tainted(standIn)},
+		}, undo: func(s *scene) { memory(50)(s); kubectl("taint", "node", quiet, "dedicated:NoSchedule-")(s) }, holds: tainted(standIn)},
 		// Nobody has written the Node bare as taintlet until it is braked.
 		{name: "silent", do: status("test", condition("HostDiskPressure", "False", "SpaceSufficient", now.Add(-time.Hour))), undo: clean},
 		{name: "braked", do: func(s *scene) {
