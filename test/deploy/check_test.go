@@ -456,7 +456,7 @@ func TestEveryLineBeforeAnInstallation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.c.RunKubectl(t, "create", "clusterrole", "most", "--verb=get,list,watch,create,update,patch", "--resource=nodes,nodes/status,pods,events,endpointslices.discovery.k8s.io,leases.coordination.k8s.io,clusterroles.rbac.authorization.k8s.io")
+	s.c.RunKubectl(t, "create", "clusterrole", "most", "--verb=get,list,watch,create,update,patch", "--resource=nodes,nodes/status,pods,events,endpointslices.discovery.k8s.io,leases.coordination.k8s.io,clusterroles.rbac.authorization.k8s.io,mutatingadmissionpolicies.admissionregistration.k8s.io")
 	s.c.RunKubectl(t, "create", "clusterrolebinding", "most", "--clusterrole=most", "--user=lacks-one")
 	lacksOne, err := s.c.Config("lacks-one")
 	if err != nil {
