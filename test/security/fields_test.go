@@ -38,6 +38,8 @@ func otherFields() map[string]map[string]string {
 			"taints":        `[{"key": "another", "effect": "NoSchedule"}]`,
 			"configSource":  "", // dropped since dynamic kubelet configuration is gone
 			"externalID":    "", // deprecated; may not be updated
+
+			"podPreemptionPolicy": "", // alpha in 1.37: forbidden while InPlacePodVerticalScalingSchedulerPreemption is off
 		},
 		"status": {
 			"capacity":         `{"cpu": "1k"}`,
