@@ -166,7 +166,7 @@ func TestChartHasTheConditions(t *testing.T) {
 	decodeFirst(t, bed.Render(t, "--set", "keep=true", "--show-only", "templates/keep.yaml"), keep)
 	for _, v := range keep.Spec.Variables {
 		if v.Name == "heldKeys" {
-			_, list, _ := strings.Cut(v.Expression, "entry in")
+			list, _, _ := strings.Cut(v.Expression, ".filter")
 			if got := quoted(list); !slices.Equal(got, keys) {
 				t.Errorf("keep.yaml holds %q, want %q", got, keys)
 			}
