@@ -125,8 +125,9 @@ func story(t *testing.T, all []*worker, since time.Duration) error {
 		all[6].host.Tasks(31000)
 	case at(15):
 		all[7].network.fail(verdict.DNS, true)
-	case at(25):
+	case at(24.5): // before its own: heard in the next round of the network
 		all[8].network.share(probes.PIDPressure, probes.Degraded)
+	case at(25):
 		all[8].host.Tasks(31000)
 	case at(35):
 		all[8].network.share(probes.PIDPressure, probes.OK)

@@ -49,7 +49,6 @@ func periods() []swap {
 		"healthyAgainAfter = 2 * time.Minute",
 		"lossWindow = 30 * time.Second",
 		"apiEvery = 59 * time.Second",
-		"lookAgain = time.Minute",
 		"distrust = time.Minute",
 		"eventEvery = 5 * time.Minute",
 	} {
