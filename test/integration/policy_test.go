@@ -10,6 +10,7 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/check"
 	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
 	"github.com/taintlet/taintlet/test/fixtures"
@@ -197,6 +198,7 @@ func TestKeptOnAnOlderKubernetes(t *testing.T) {
 	if err := c.WaitKeep(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
+	c.Register(t, "without") // an agent, for check to try the policy on
 	node := c.Register(t, "older")
 	versions := follow(t, c, "older")
 	startAgent(t, c, "older", host, quick)
@@ -204,4 +206,5 @@ func TestKeptOnAnOlderKubernetes(t *testing.T) {
 	versions.wait(0, tainted(memoryKey))
 	staysThroughUpdates(t, c, node, memoryKey, 5*time.Second)
 	c.WaitAgentEvent(t, "older", "HostMemoryPressureDegraded", memoryKey+":NoSchedule (kept)")
+	checks(t, c, check.OK, `^the policy taintlet-keep works: `)
 }

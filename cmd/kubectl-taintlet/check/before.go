@@ -34,7 +34,7 @@ func creatable(namespace string, keeps bool) []permission {
 		list = append(list, permission{Group: rbac, Resource: "roles", Namespace: in}, permission{Group: rbac, Resource: "rolebindings", Namespace: in})
 	}
 	if keeps {
-		list = append(list, permission{Group: policies, Resource: "mutatingadmissionpolicies"}, permission{Group: policies, Resource: "mutatingadmissionpolicybindings"})
+		list = append(list, permission{Group: policies, Resource: mutatingPolicies}, permission{Group: policies, Resource: mutatingBindings})
 	}
 	for i := range list {
 		list[i].Verb = "create"
@@ -43,11 +43,11 @@ func creatable(namespace string, keeps bool) []permission {
 }
 
 func (s *scene) checkCreatable(ctx context.Context) answer {
-	keeps, err := s.served(ctx, "mutatingadmissionpolicies")
+	version, err := s.me.PolicyVersion(ctx, mutatingPolicies)
 	if err != nil {
 		return fail("what you may create cannot be looked up: %v", err)
 	}
-	allowed, refused, err := sort(ctx, s.mayI, creatable(s.namespace, keeps))
+	allowed, refused, err := sort(ctx, s.mayI, creatable(s.namespace, !version.Empty()))
 	switch {
 	case err != nil:
 		return fail("what you may create cannot be looked up: %v", err)

@@ -174,7 +174,7 @@ func before() []group {
 			{name: "validating", ask: (*scene).checkValidating, link: "deploy/README.md#permissions",
 				remedy: "taintlet is not safe to install without ValidatingAdmissionPolicy: upgrade to Kubernetes 1.30"},
 			{name: "mutating", ask: (*scene).checkMutating, link: keepLink,
-				remedy: "upgrade to Kubernetes 1.36 to keep the well-known taints; until then leave deploy/keep.yaml out, and stand-ins are used"},
+				remedy: "upgrade to Kubernetes 1.36, or switch MutatingAdmissionPolicy on (1.34, 1.35), to keep the well-known taints; until then leave deploy/keep.yaml out, and stand-ins are used"},
 			kernelCheck(),
 			{name: "port", ask: (*scene).checkPort, link: "deploy/README.md#ports",
 				remedy: "choose a port that is free on all hosts: port in the chart's values; in deploy/taintlet.yaml --listen, containerPort and the Service. Then ask with --port"},

@@ -10,12 +10,8 @@ import (
 	"github.com/taintlet/taintlet/cmd/terminal"
 )
 
-const (
-	// oldest is the oldest minor version of Kubernetes that taintlet works with.
-	oldest = 30
-	// keeping is the first that has what deploy/keep.yaml needs.
-	keeping = 36
-)
+// oldest is the oldest minor version of Kubernetes that taintlet works with.
+const oldest = 30
 
 func (s *scene) checkVersion(_ context.Context) answer {
 	if s.versionErr != nil {

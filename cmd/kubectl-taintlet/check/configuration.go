@@ -209,7 +209,7 @@ func (s *scene) checkUnchanged(ctx context.Context) answer {
 	for _, name := range []string{"taintlet-nodes", "taintlet-events", "taintlet-leases", taints.KeepPolicyName} {
 		kinds := []string{"validatingadmissionpolicies", "validatingadmissionpolicybindings"}
 		if name == taints.KeepPolicyName {
-			kinds = []string{"mutatingadmissionpolicies", "mutatingadmissionpolicybindings"}
+			kinds = []string{mutatingPolicies, mutatingBindings}
 		}
 		for _, kind := range kinds {
 			policy, err := s.policyObject(ctx, kind, name)

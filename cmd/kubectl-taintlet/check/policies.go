@@ -3,11 +3,9 @@ package check
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
-	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,9 +17,11 @@ import (
 )
 
 const (
-	policyLink   = "deploy/README.md#permissions"
-	policyRemedy = "apply the manifest or upgrade the chart again: without its policies a stolen token can change every Node"
-	keepLink     = "docs/living-with-kubernetes.md#who-owns-a-taint"
+	policyLink       = "deploy/README.md#permissions"
+	policyRemedy     = "apply the manifest or upgrade the chart again: without its policies a stolen token can change every Node"
+	mutatingPolicies = "mutatingadmissionpolicies"
+	mutatingBindings = "mutatingadmissionpolicybindings"
+	keepLink         = "docs/living-with-kubernetes.md#who-owns-a-taint"
 )
 
 // refuses checks that a policy refuses a dry run of the agent that it has to refuse.
@@ -82,11 +82,11 @@ func (s *scene) checkLeasesPolicy(ctx context.Context) answer {
 }
 
 func (s *scene) checkKeepObjects(ctx context.Context) answer {
-	if minor := minorOf(s.version); minor > 0 && minor < keeping {
-		return ok("stand-ins are used: Kubernetes 1.%d cannot have deploy/keep.yaml", minor)
+	if version, err := s.me.PolicyVersion(ctx, mutatingPolicies); err == nil && version.Empty() {
+		return ok("stand-ins are used: this API server cannot have deploy/keep.yaml, for it does not serve MutatingAdmissionPolicy")
 	}
 	var missing []string
-	for _, kind := range []string{"mutatingadmissionpolicies", "mutatingadmissionpolicybindings"} {
+	for _, kind := range []string{mutatingPolicies, mutatingBindings} {
 		_, err := s.policyObject(ctx, kind, taints.KeepPolicyName)
 		switch {
 		case apierrors.IsNotFound(err):
@@ -108,7 +108,7 @@ func (s *scene) checkKeepObjects(ctx context.Context) answer {
 // node-lifecycle-controller. Who may not try that is told what the agents have noticed.
 func (s *scene) checkKeepEffect(ctx context.Context) answer {
 	const what = "whether the policy " + taints.KeepPolicyName + " works"
-	if _, err := s.policyObject(ctx, "mutatingadmissionpolicies", taints.KeepPolicyName); apierrors.IsNotFound(err) {
+	if _, err := s.policyObject(ctx, mutatingPolicies, taints.KeepPolicyName); apierrors.IsNotFound(err) {
 		return skip(what + ": it is not installed")
 	}
 	all, err := s.allNodes(ctx)
@@ -167,34 +167,17 @@ func tryCreate(manager string) metav1.CreateOptions {
 	return metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: manager}
 }
 
-// served reports whether the API server knows a resource of
-// admissionregistration.k8s.io/v1.
-func (s *scene) served(ctx context.Context, resource string) (bool, error) {
-	names, err := s.admission.once(func() (names []string, err error) {
-		path := "/apis/" + admissionv1.SchemeGroupVersion.String()
-		var list metav1.APIResourceList
-		if err := s.me.Discovery().RESTClient().Get().AbsPath(path).Do(ctx).Into(&list); err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
-		}
-		for _, r := range list.APIResources {
-			names = append(names, r.Name)
-		}
-		return names, nil
-	})
-	return slices.Contains(names, resource), err
-}
-
 func (s *scene) checkValidating(ctx context.Context) answer {
-	found, err := s.served(ctx, "validatingadmissionpolicies")
-	if !found {
+	version, err := s.me.PolicyVersion(ctx, "validatingadmissionpolicies")
+	if version.Empty() {
 		return fail("ValidatingAdmissionPolicy is not served%s", because(err))
 	}
 	return ok("ValidatingAdmissionPolicy is served")
 }
 
 func (s *scene) checkMutating(ctx context.Context) answer {
-	found, err := s.served(ctx, "mutatingadmissionpolicies")
-	if !found {
+	version, err := s.me.PolicyVersion(ctx, mutatingPolicies)
+	if version.Empty() {
 		return warn("MutatingAdmissionPolicy is not served%s: the well-known taints cannot be kept", because(err))
 	}
 	return ok("MutatingAdmissionPolicy is served: the well-known taints can be kept")

@@ -55,7 +55,6 @@ type scene struct {
 	nodes         asked[*nodes]
 	daemonSet     asked[*appsv1.DaemonSet]
 	pods          asked[[]*corev1.Pod]
-	admission     asked[[]string]
 }
 
 // asked is an answer of the API server that several checks need.
@@ -245,9 +244,17 @@ func mayNotImpersonate(err error) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "impersonate")
 }
 
-// policyObject reads an object of a kind of admissionregistration.k8s.io/v1.
-func (s *scene) policyObject(ctx context.Context, kind, name string) (*unstructured.Unstructured, error) {
-	return s.me.Dynamic.Resource(admissionv1.SchemeGroupVersion.WithResource(kind)).Get(ctx, name, metav1.GetOptions{})
+// policyObject reads an object of a resource of admissionregistration.k8s.io, in the version
+// in which that is served.
+func (s *scene) policyObject(ctx context.Context, resource, name string) (*unstructured.Unstructured, error) {
+	version, err := s.me.PolicyVersion(ctx, resource)
+	if err != nil {
+		return nil, err
+	}
+	if version.Empty() {
+		version = admissionv1.SchemeGroupVersion // its answer says that there is no such resource
+	}
+	return s.me.Dynamic.Resource(version.WithResource(resource)).Get(ctx, name, metav1.GetOptions{})
 }
 
 // inUse returns the configuration that the agents use.

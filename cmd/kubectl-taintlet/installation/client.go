@@ -3,9 +3,14 @@ package installation
 import (
 	"context"
 	"fmt"
+	"slices"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	admissionv1beta1 "k8s.io/api/admissionregistration/v1beta1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -39,6 +44,24 @@ func NewClient(config *rest.Config) (*Client, error) {
 	}
 	untyped, err := dynamic.NewForConfig(config)
 	return &Client{typed, untyped}, err
+}
+
+// PolicyVersion returns the version of admissionregistration.k8s.io in which the API server
+// serves a resource; empty: in none. Kubernetes 1.34 and 1.35 serve MutatingAdmissionPolicy as
+// v1beta1, where it is switched on.
+func (c *Client) PolicyVersion(ctx context.Context, resource string) (schema.GroupVersion, error) {
+	for _, version := range []schema.GroupVersion{admissionv1.SchemeGroupVersion, admissionv1beta1.SchemeGroupVersion} {
+		path := "/apis/" + version.String()
+		var list metav1.APIResourceList
+		err := c.Discovery().RESTClient().Get().AbsPath(path).Do(ctx).Into(&list)
+		if err != nil && !apierrors.IsNotFound(err) {
+			return schema.GroupVersion{}, fmt.Errorf("%s: %w", path, err)
+		}
+		if slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == resource }) {
+			return version, nil
+		}
+	}
+	return schema.GroupVersion{}, nil
 }
 
 // Each calls do with each object of a list, which it reads page by page.

@@ -6,6 +6,7 @@ package installation
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
@@ -15,6 +16,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 
 	"github.com/taintlet/taintlet/taints/apiserver"
@@ -175,19 +178,27 @@ func (r *Reader) readPolicies(ctx context.Context, i *Installation) (err error) 
 	if i.ValidatingBindings, err = List[*admissionv1.ValidatingAdmissionPolicyBinding](ctx, admission.ValidatingAdmissionPolicyBindings().List, Labelled()); err != nil {
 		return err
 	}
-	err = Each(ctx, admission.MutatingAdmissionPolicies().List, Labelled(), func(p *admissionv1.MutatingAdmissionPolicy) {
-		i.Mutating = append(i.Mutating, &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: p.ObjectMeta})
-	})
-	if err == nil {
-		err = Each(ctx, admission.MutatingAdmissionPolicyBindings().List, Labelled(), func(b *admissionv1.MutatingAdmissionPolicyBinding) {
-			spec := admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: b.Spec.PolicyName, MatchResources: b.Spec.MatchResources}
-			i.MutatingBindings = append(i.MutatingBindings, &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: b.ObjectMeta, Spec: spec})
-		})
+	if i.Mutating, err = listMutating[admissionv1.ValidatingAdmissionPolicy](ctx, r.client, "mutatingadmissionpolicies"); err != nil {
+		return err
 	}
-	if apierrors.IsNotFound(err) {
-		return nil // before Kubernetes 1.36
-	}
+	i.MutatingBindings, err = listMutating[admissionv1.ValidatingAdmissionPolicyBinding](ctx, r.client, "mutatingadmissionpolicybindings")
 	return err
+}
+
+// listMutating returns the objects of a mutating resource, in whichever version it is served,
+// as objects of the validating kind, whose fields are the same as far as they are read.
+func listMutating[T any](ctx context.Context, c *Client, resource string) (all []*T, err error) {
+	version, err := c.PolicyVersion(ctx, resource)
+	if err != nil || version.Empty() {
+		return nil, err
+	}
+	list := c.Dynamic.Resource(version.WithResource(resource)).List
+	failed := Each(ctx, list, Labelled(), func(object *unstructured.Unstructured) {
+		found := new(T)
+		err = errors.Join(err, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, found))
+		all = append(all, found)
+	})
+	return all, errors.Join(err, failed)
 }
 
 func (r *Reader) readSlots(ctx context.Context, i *Installation) error {
