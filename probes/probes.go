@@ -9,7 +9,9 @@ package probes
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"regexp"
 	"time"
 )
 
@@ -151,3 +153,115 @@ type Host struct {
 // LongestGap is the longest time between two samples that may be compared. After
 // a longer one the host slept or the agent stood still.
 const LongestGap = 30 * time.Second
+
+// Unit is the unit of a Measure.
+type Unit uint8
+
+// The units.
+const (
+	Bytes   Unit = iota
+	Seconds      // of a time
+	Ratio        // a share, 0 to 1
+	Items        // whole things, such as tasks or inodes
+)
+
+// Measure is a quantity that a probe compares with thresholds.
+type Measure struct {
+	// Name is a constant of the probe, in lower case with underscores.
+	Name string
+	// Path tells quantities of one name apart. It is a path of the configuration,
+	// and empty where there is one such quantity.
+	Path string
+	Unit Unit
+	// Value is what the newest sample showed.
+	Value float64
+	// Degraded and Critical are the thresholds of these levels, Clear the easier
+	// one that clears. 0: there is none.
+	Degraded, Critical, Clear float64
+}
+
+// Measurer is a Probe that tells the quantities that it judges by.
+type Measurer interface {
+	Probe
+	// Measures appends the quantities of the newest sample. What is not known is
+	// left out. It is called from the goroutine that calls Observe, after it.
+	Measures(all []Measure) []Measure
+}
+
+// maxReason is the longest reason, in bytes.
+const maxReason = 64
+
+// aReason is the form of metav1.Condition in k8s.io/apimachinery.
+var aReason = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`)
+
+// IsReason reports whether a text that somebody else wrote has the form of a reason, and at
+// most 64 bytes.
+func IsReason(text string) bool { return len(text) <= maxReason && aReason.MatchString(text) }
+
+// reasonError says why a part of the host could not be read or understood. The
+// reason is for machines, the error for people.
+type reasonError struct {
+	reason string
+	err    error
+}
+
+func (e *reasonError) Error() string { return e.err.Error() }
+func (e *reasonError) Unwrap() error { return e.err }
+
+// Because returns an error that says what was tried, formatted as by fmt.Errorf,
+// and carries the reason of the Unknown that it leads to.
+func Because(reason, format string, args ...any) error {
+	return &reasonError{reason: reason, err: fmt.Errorf(format, args...)}
+}
+
+// UnknownBecause returns the Observation of a probe that could not tell because
+// of err. Its reason is that of Because, or ReadFailed for any other error.
+func UnknownBecause(c Condition, err error) Observation {
+	reason := "ReadFailed"
+	if known, ok := errors.AsType[*reasonError](err); ok {
+		reason = known.reason
+	}
+	return Observation{Condition: c, Level: Unknown, Reason: reason, Message: err.Error()}
+}
+
+// Culprit is who took most of what is scarce: a third of it or more. The zero value says
+// nothing.
+type Culprit struct {
+	// Kind is pod, unit, cgroup, process, kernel or own, or none where nobody took a third.
+	// Empty: it is not known.
+	Kind string `json:"kind,omitempty"`
+	// Name is the UID of the pod, or the name of the unit, of the control group or of the
+	// process.
+	Name string `json:"name,omitempty"`
+	// Command is the name of most of its processes.
+	Command string `json:"command,omitempty"`
+	// Unit is that of Took and Holds: Bytes or Items, which are tasks.
+	Unit Unit `json:"-"`
+	// Took is what it took since the host was healthy, Seconds in how long, and Holds what
+	// it has now.
+	Took    float64 `json:"took,omitempty"`
+	Seconds float64 `json:"seconds,omitempty"`
+	Holds   float64 `json:"holds,omitempty"`
+	// IsGone: it has ended.
+	IsGone bool `json:"gone,omitempty"`
+	// IsTold: the Message says what is known, were it only that nobody can be named.
+	IsTold bool `json:"-"`
+	// Unreadable says why nobody can be named, whatever happens on this host.
+	Unreadable string `json:"unreadable,omitempty"`
+}
+
+// Who names the culprit in one word that is the same in each sample; empty: the Message says
+// nothing of it.
+func (c Culprit) Who() string {
+	who := c.Kind
+	if who == "" && c.IsTold {
+		who = "not known"
+	}
+	if c.Name != "" {
+		who += " " + c.Name
+	}
+	if c.IsGone {
+		who += " (gone)"
+	}
+	return who
+}

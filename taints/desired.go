@@ -1,6 +1,9 @@
 package taints
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // Desired is what ought to stand on the Node: all of ours, never a difference,
 // so that one that is lost or overtaken by a newer one costs nothing.
@@ -135,4 +138,18 @@ func ControllerWants(node *Node, p Pair) bool {
 	}
 	condition := node.Condition(kind)
 	return condition != nil && condition.Status == ConditionTrue
+}
+
+// maxMessage is the longest message of a condition or an Event, in bytes. The
+// admission policies let 2 KiB pass.
+const maxMessage = 2000
+
+// Message cuts a message to what the admission policies let pass. Long paths, or
+// many of them, and long keys of taints make longer ones.
+func Message(text string) string {
+	if len(text) <= maxMessage {
+		return text
+	}
+	const more = "…"
+	return strings.ToValidUTF8(text[:maxMessage-len(more)], "") + more
 }

@@ -5,12 +5,17 @@ package assembly
 
 import (
 	"context"
+	"log/slog"
 	"time"
+
+	"k8s.io/client-go/rest"
 
 	"github.com/taintlet/taintlet/agent"
 	"github.com/taintlet/taintlet/agent/fleet"
 	"github.com/taintlet/taintlet/agent/node"
 	"github.com/taintlet/taintlet/agent/slots"
+	"github.com/taintlet/taintlet/taints"
+	"github.com/taintlet/taintlet/taints/apiserver"
 )
 
 // serviceName is the headless Service of the agents, as the manifests have it.
@@ -41,4 +46,40 @@ func New(ctx context.Context, o Options) (*agent.Agent, func(), error) {
 	}
 	a.Fleet = fleet.New(others)
 	return a, stop, nil
+}
+
+// Requests a second to the API server, and at once. The Node needs few requests.
+// Reading all slots needs up to a hundred.
+const (
+	ClientRate  = 10
+	ClientBurst = 120
+)
+
+// connect returns a client of the own Node.
+func connect(o *Options) (*apiserver.Client, error) {
+	restConfig := rest.CopyConfig(o.RestConfig)
+	restConfig.QPS, restConfig.Burst = ClientRate, ClientBurst
+	client, err := apiserver.NewClient(restConfig, o.Node)
+	if err != nil {
+		return nil, err
+	}
+	client = client.Unretried()
+	if o.DryRun == DryRunServer {
+		client = client.DryRun()
+	}
+	return client, nil
+}
+
+// logRecorder logs the Events of a dry run.
+type logRecorder struct {
+	log *slog.Logger
+	// next takes them too, unless it is nil.
+	next agent.Recorder
+}
+
+func (r logRecorder) Event(node *taints.Node, kind, reason, message string) {
+	r.log.Info("dry run: would write an event", "type", kind, "reason", reason, "message", message)
+	if r.next != nil {
+		r.next.Event(node, kind, reason, message)
+	}
 }

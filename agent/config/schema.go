@@ -2,10 +2,14 @@ package config
 
 import (
 	"reflect"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/taints"
 )
 
 // Definition says what a condition is. A new condition needs a Section, a Definition
@@ -57,3 +61,77 @@ type Condition struct {
 func SameProbe(a, b Condition) bool {
 	return reflect.DeepEqual(withoutDebounce(a.Section), withoutDebounce(b.Section))
 }
+
+// Section is what the configuration file says about one condition. It is a
+// pointer to a struct that embeds Sampling.
+type Section interface {
+	// Common returns what every section has.
+	Common() *Sampling
+	// MinInterval is the shortest time between two samples, but for those that
+	// FollowUp asks for.
+	MinInterval() time.Duration
+	// FollowUp is the time from a bad sample to the next, until the condition is
+	// decided.
+	FollowUp() time.Duration
+	// Validate returns every impossible value but those of Sampling.
+	Validate(at *field.Path) field.ErrorList
+}
+
+// Sampling says how often a probe takes a sample and which samples change the
+// condition's level.
+type Sampling struct {
+	// Period is the longest time between two samples, ±10 %: MinInterval to 10m.
+	// The nearer a threshold is, the sooner the next sample is taken.
+	Period   decide.Duration `json:"period"`
+	Debounce decide.Debounce `json:"debounce"`
+}
+
+// Common returns the Sampling itself.
+func (s *Sampling) Common() *Sampling { return s }
+
+// MinInterval is 250 ms: at most four samples a second.
+func (*Sampling) MinInterval() time.Duration { return 250 * time.Millisecond }
+
+// FollowUp is 100 ms: bad news is confirmed quickly.
+func (*Sampling) FollowUp() time.Duration { return 100 * time.Millisecond }
+
+// withoutDebounce returns a copy of a section without its debounce.
+func withoutDebounce(s Section) Section {
+	copied := clone(s)
+	copied.Common().Debounce = decide.Debounce{}
+	return copied
+}
+
+// clone copies a section. Slices and maps in it stay shared; nothing changes
+// them.
+func clone(s Section) Section {
+	copied := reflect.New(reflect.TypeOf(s).Elem())
+	copied.Elem().Set(reflect.ValueOf(s).Elem())
+	return copied.Interface().(Section)
+}
+
+func seconds(n int) decide.Duration {
+	return decide.Duration{Duration: time.Duration(n) * time.Second}
+}
+
+// DefaultSampling has the defaults that all conditions share.
+func DefaultSampling(period time.Duration, badSamples, samples int) Sampling {
+	return Sampling{
+		Period: decide.Duration{Duration: period},
+		Debounce: decide.Debounce{
+			BadSamples:      badSamples,
+			Samples:         samples,
+			ClearAfter:      seconds(120),
+			MaxClearAfter:   seconds(3600),
+			PenaltyHalfLife: seconds(3600),
+			CriticalAfter:   seconds(60),
+			UnknownAfter:    seconds(300),
+		},
+	}
+}
+
+func switchesOff(r decide.Rule) bool { return r.Taint.Effect == NoTaint }
+
+// NoTaint is the effect of a rule that asks for no taint. It switches off the default
+// rule of its condition. No such rule reaches a Policy.
+const NoTaint taints.Effect = "None"

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -121,6 +122,78 @@ func (c *Config) validateStartup(at *field.Path) field.ErrorList {
 		if policy.Produces(taints.Pair{Key: key, Effect: effect}) {
 			return append(errs, field.Forbidden(at.Child("taint"), key+" is a key of a rule or of a stand-in; must be another one"))
 		}
+	}
+	return errs
+}
+
+// maxMaintenance is how many types of conditions a file may have.
+const maxMaintenance = 16
+
+// defaultMaintenance has those of the lifecycle conditions of Kubernetes (KEP-5683, in
+// staging/src/k8s.io/api/core/v1/types.go since 1.37) that say that a Node is disturbed
+// now. MaintenancePlanned is none of them: a plan that is made weeks ahead would leave the
+// Node without taints until then.
+func defaultMaintenance() Maintenance {
+	return Maintenance{Conditions: []string{"DrainInProgress", decide.Drained, "MaintenanceInProgress", "GracefulNodeShutdownInProgress"}}
+}
+
+// validateMaintenance refuses types that are True on a healthy Node, and our own: a
+// condition that is set would stop the taint that it is set for.
+func (c *Config) validateMaintenance(at *field.Path) field.ErrorList {
+	types := c.Maintenance.Conditions
+	if len(types) > maxMaintenance {
+		return field.ErrorList{field.TooMany(at, len(types), maxMaintenance)}
+	}
+	ours := []string{decide.RepairType}
+	for _, name := range c.Names() {
+		ours = append(ours, decide.ConditionType(name))
+	}
+	var errs field.ErrorList
+	for i, kind := range types {
+		here := at.Index(i)
+		for _, msg := range validation.IsQualifiedName(kind) {
+			errs = append(errs, field.Invalid(here, kind, msg))
+		}
+		switch {
+		case kind == "Ready":
+			errs = append(errs, field.Forbidden(here, "Ready is True on every healthy Node"))
+		case slices.Contains(ours, kind):
+			errs = append(errs, field.Forbidden(here, kind+" is a condition of taintlet's own"))
+		case slices.Contains(types[:i], kind):
+			errs = append(errs, field.Duplicate(here, kind))
+		}
+	}
+	return errs
+}
+
+// Repair says when the Node condition HostRepairNeeded becomes True.
+type Repair struct {
+	// After (0 to 24h) is how long a fault that a reboot or a replacement of the host cures
+	// must be found by each sample, Reasons the same for one reason.
+	After   decide.Duration            `json:"after"`
+	Reasons map[string]decide.Duration `json:"reasons"`
+}
+
+// of returns how long each of the faults must be found.
+func (r Repair) of(faults []string) map[string]time.Duration {
+	after := map[string]time.Duration{}
+	for _, reason := range faults {
+		after[reason] = r.After.Duration
+		if own, found := r.Reasons[reason]; found {
+			after[reason] = own.Duration
+		}
+	}
+	return after
+}
+
+func (r Repair) validate(known []string, at *field.Path) field.ErrorList {
+	errs := between(r.After, 0, 24*time.Hour, at.Child("after"))
+	for _, reason := range slices.Sorted(maps.Keys(r.Reasons)) {
+		here := at.Child("reasons").Key(reason)
+		if !slices.Contains(known, reason) {
+			errs = append(errs, field.NotSupported(here, reason, known))
+		}
+		errs = append(errs, between(r.Reasons[reason], 0, 24*time.Hour, here)...)
 	}
 	return errs
 }

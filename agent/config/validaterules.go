@@ -3,7 +3,9 @@ package config
 import (
 	"fmt"
 	"slices"
+	"strings"
 
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/taintlet/taintlet/agent/decide"
@@ -148,3 +150,134 @@ func withoutDegraded(policy *decide.Policy, critical decide.Rule) string {
 	}
 	return ""
 }
+
+// validateSoftRules refuses soft rules that evict, that come no sooner than Degraded, or
+// whose taint the rules, their stand-ins or the control plane have.
+func (c *Config) validateSoftRules(at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	policy := c.Policy()
+	policy.Soft = nil
+	for i, rule := range c.SoftRules {
+		here, pair := at.Index(i), rule.Taint.Pair()
+		if names := c.Names(); !slices.Contains(names, rule.Condition) {
+			errs = append(errs, field.NotSupported(here.Child("condition"), rule.Condition, names))
+		}
+		if rule.Severity < 1 || rule.Severity > 49 {
+			errs = append(errs, field.Invalid(here.Child("severity"), rule.Severity, "must be 1 to 49; 50 is the threshold of Degraded"))
+		}
+		if effects := []taints.Effect{taints.PreferNoSchedule, taints.NoSchedule}; !slices.Contains(effects, pair.Effect) {
+			errs = append(errs, field.NotSupported(here.Child("taint", "effect"), pair.Effect, effects))
+		} else {
+			errs = append(errs, validateTaint(rule.Taint, here.Child("taint"))...)
+		}
+		if rule.Taint.ValueFrom != "" {
+			errs = append(errs, field.Forbidden(here.Child("taint", "valueFrom"), "goes with rules for Degraded only"))
+		}
+		if policy.Produces(pair) {
+			errs = append(errs, field.Forbidden(here.Child("taint"), fmt.Sprintf("%s is a pair of a rule or of a stand-in; must be another one", pair)))
+		}
+		for _, earlier := range c.SoftRules[:i] {
+			switch {
+			case earlier.Condition == rule.Condition:
+				errs = append(errs, field.Duplicate(here.Child("condition"), rule.Condition))
+			case earlier.Taint.Pair() == pair:
+				errs = append(errs, field.Duplicate(here.Child("taint"), pair.String()))
+			}
+		}
+	}
+	return errs
+}
+
+// lengthOfKeys is that of the keys of soft rules, which the record names too, in bytes.
+func lengthOfKeys(soft []decide.SoftRule) (length int) {
+	for _, rule := range soft {
+		length += len(rule.Taint.Key)
+	}
+	return length
+}
+
+// validateValueFrom refuses a value that could evict when it rises, that is given twice, or
+// that others write: the control plane puts its keys back without one.
+func validateValueFrom(t decide.Taint, at *field.Path) field.ErrorList {
+	at = at.Child("valueFrom")
+	switch {
+	case t.ValueFrom == "":
+		return nil
+	case t.ValueFrom != decide.FromSeverity:
+		return field.ErrorList{field.NotSupported(at, t.ValueFrom, []string{decide.FromSeverity})}
+	case t.Value != "":
+		return field.ErrorList{field.Forbidden(at, "the taint has a value already")}
+	case t.Effect == taints.NoExecute:
+		return field.ErrorList{field.Forbidden(at, "NoExecute would evict pods when the value rises")}
+	}
+	for _, prefix := range controlPlanePrefixes() {
+		if strings.HasPrefix(t.Key, prefix+"/") {
+			return field.ErrorList{field.Forbidden(at, "needs a key of your own: "+t.Key+" belongs to the control plane")}
+		}
+	}
+	return nil
+}
+
+func validateTaint(t decide.Taint, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if t.Effect == NoTaint {
+		if t.Key != "" || t.Value != "" || t.ValueFrom != "" {
+			errs = append(errs, field.Forbidden(at, "the effect None asks for no taint: neither key nor value goes with it"))
+		}
+		return errs
+	}
+	for _, msg := range validation.IsQualifiedName(t.Key) {
+		errs = append(errs, field.Invalid(at.Child("key"), t.Key, msg))
+	}
+	if owner := taints.Reserved(t.Key); owner != "" {
+		errs = append(errs, field.Forbidden(at.Child("key"), t.Key+" belongs to "+owner))
+	}
+	for _, msg := range validation.IsValidLabelValue(t.Value) {
+		errs = append(errs, field.Invalid(at.Child("value"), t.Value, msg))
+	}
+	errs = append(errs, validateValueFrom(t, at)...)
+	effects := []taints.Effect{taints.NoSchedule, taints.PreferNoSchedule, taints.NoExecute, NoTaint}
+	if !slices.Contains(effects, t.Effect) {
+		errs = append(errs, field.NotSupported(at.Child("effect"), t.Effect, effects))
+	}
+	return errs
+}
+
+// maxReasons is how many reasons a rule may name.
+const maxReasons = 16
+
+// validateReasons refuses a reason that no sample can have. Those of conditions that others
+// report are not known.
+func (c *Config) validateReasons(r decide.Rule, at *field.Path) field.ErrorList {
+	if len(r.Reasons) > maxReasons {
+		return field.ErrorList{field.TooMany(at, len(r.Reasons), maxReasons)}
+	}
+	var errs field.ErrorList
+	condition, _ := c.Condition(r.Condition)
+	for i, reason := range r.Reasons {
+		switch known := condition.Reasons; {
+		case slices.Contains(r.Reasons[:i], reason):
+			errs = append(errs, field.Duplicate(at.Index(i), reason))
+		case len(known) > 0 && !slices.Contains(known, reason):
+			errs = append(errs, field.NotSupported(at.Index(i), reason, known))
+		case !probes.IsReason(reason):
+			errs = append(errs, field.Invalid(at.Index(i), reason, "must be a reason: letters, digits, _ , and :, such as TaskHung, at most 64"))
+		}
+	}
+	return errs
+}
+
+// The reasons of bad samples, by which rules choose. They are an interface: one that is
+// renamed, or that comes to mean something else, breaks the rules of files.
+
+func memoryReasons() []string {
+	return []string{"MemoryLow", "MemoryStalled", "MemoryStalledFully"}
+}
+
+func diskReasons() []string {
+	return append(diskFaults(), "SpaceLow", "InodesLow", "MountReadOnly", "WriteSlow", "WriteNoSpace")
+}
+
+func pidReasons() []string { return []string{"PIDsLow", "PIDsExhausted"} }
+
+func networkReasons() []string { return append(networkFaults(), "PacketLoss") }

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -269,4 +270,19 @@ func (w *writer) report(j job, node *taints.Node, err error) {
 			w.log.Warn("the API server took the patch but the node lacks a part of it; a webhook may have removed it")
 		}
 	}
+}
+
+// maxDescribed is how many taints are logged: others may have set any number.
+const maxDescribed = 20
+
+// describe lists taints as kubectl shows them.
+func describe(list []taints.Taint) []string {
+	described := make([]string, 0, min(len(list), maxDescribed+1))
+	for i, taint := range list {
+		if i == maxDescribed {
+			return append(described, fmt.Sprintf("and %d more", len(list)-i))
+		}
+		described = append(described, taint.String())
+	}
+	return described
 }

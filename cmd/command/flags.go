@@ -2,12 +2,15 @@ package command
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/taintlet/taintlet/agent/config"
 )
@@ -71,4 +74,35 @@ func CheckNodeName(from, name string) error {
 		return Usagef("%s %q: the name of a Node has lower-case letters, digits, - and . only, begins and ends with a letter or a digit, and has at most %d letters", from, name, validation.DNS1123SubdomainMaxLength)
 	}
 	return nil
+}
+
+// Cluster is the flags that say which cluster is meant by a verb that people run.
+type Cluster struct {
+	kubeconfig, context, as string
+	asGroups                []string
+}
+
+// Add declares the flags.
+func (f *Cluster) Add(flags *pflag.FlagSet) {
+	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig `file` (default: $KUBECONFIG, then ~/.kube/config, then the pod's service account)")
+	flags.StringVar(&f.context, "context", "", "`name` of the context in the kubeconfig (default: the current context)")
+	flags.StringVar(&f.as, "as", "", "`user` to impersonate, as kubectl does")
+	flags.StringArrayVar(&f.asGroups, "as-group", nil, "`group` to impersonate with --as; can be repeated")
+}
+
+// RestConfig finds the cluster as kubectl does.
+func (f *Cluster) RestConfig() (*rest.Config, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = f.kubeconfig
+	overrides := &clientcmd.ConfigOverrides{CurrentContext: f.context}
+	overrides.AuthInfo.Impersonate, overrides.AuthInfo.ImpersonateGroups = f.as, f.asGroups
+	restConfig, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
+	if clientcmd.IsEmptyConfig(err) {
+		return nil, errors.New("no cluster is known: give --kubeconfig, set KUBECONFIG, or run in a pod")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("kubeconfig: %w", err)
+	}
+	restConfig.UserAgent = UserAgent()
+	return restConfig, nil
 }

@@ -1,6 +1,8 @@
 package disk
 
-import "time"
+import (
+	"time"
+)
 
 // sample is what all paths and directories showed at one time.
 type sample struct {
@@ -102,4 +104,33 @@ func (m mount) seemsFailed() bool {
 		return m.superReadOnly && !m.readOnly
 	}
 	return false
+}
+
+// healthyAgainAfter is how long a path or a directory must have been healthy before it may
+// become unreadable without keeping the condition Unknown.
+const healthyAgainAfter = 2 * time.Minute
+
+// health remembers whether a path or a directory was healthy when it was last read. A taint
+// may have been set for an unhealthy one.
+type health struct {
+	unhealthy  bool
+	healthyFor time.Duration // since it was unhealthy; the time between two samples counts if both were healthy
+	healthyAt  time.Time     // the last sample, if it was healthy
+}
+
+// follow takes what a sample showed: an unhealthy path or directory, one that could not be
+// read, or a healthy one.
+func (h *health) follow(isUnhealthy, isUnknown bool, now time.Time) {
+	switch {
+	case isUnhealthy:
+		*h = health{unhealthy: true}
+	case isUnknown:
+		h.healthyAt = time.Time{}
+	case h.unhealthy:
+		if !h.healthyAt.IsZero() {
+			h.healthyFor += now.Sub(h.healthyAt)
+		}
+		h.healthyAt = now
+		h.unhealthy = h.healthyFor < healthyAgainAfter
+	}
 }

@@ -136,3 +136,13 @@ func RecordNewer() string {
 func RecordUnreadable(err error) string {
 	return err.Error() + "; nothing is removed that cannot be proven to be taintlet's own"
 }
+
+// SoftSet says from which severity on a soft taint is set.
+func SoftSet(taint taints.Taint, sample string, severity int) string {
+	return fmt.Sprintf("%s; severity %d or more: soft taint %s", sample, severity, taint.String())
+}
+
+// SoftCleared says below which severity a soft taint is no longer needed.
+func SoftCleared(taint taints.Taint, sample string, severity int) string {
+	return fmt.Sprintf("%s; severity below %d: no more soft taint %s", sample, severity, taint.String())
+}

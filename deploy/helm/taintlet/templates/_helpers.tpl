@@ -204,7 +204,7 @@ in agent/config/schema.go, with which a test compares it.
 
 {{/*
 The rules in force, as JSON: those of config, and the default rule of each condition
-for which config has none for Degraded (agent/config/rules.go). An empty list is one:
+for which config has none for Degraded (agent/config/defaults.go). An empty list is one:
 no taints. Effect None asks for no taint.
 */}}
 {{- define "taintlet.rules" -}}
