@@ -22,6 +22,7 @@ import (
 	"github.com/taintlet/taintlet/agent/slots"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
+	"github.com/taintlet/taintlet/test/fixtures"
 )
 
 // probe is a probe that sees what it is told to see.
@@ -243,7 +244,7 @@ func TestHeartbeatZeroIsNever(t *testing.T) {
 // seen in a fifth of a second, and every second once it is decided.
 func TestABadSampleHurriesUntilDecided(t *testing.T) {
 	cfg := config.Default()
-	config.Get[*config.Disk](cfg).Period.Duration = 10 * time.Second
+	fixtures.Section[*config.Disk](cfg).Period.Duration = 10 * time.Second
 	run(t, cfg, func(t *testing.T, by map[probes.Condition]*probe, c *client) {
 		disk := by[probes.DiskPressure]
 		disk.set(probes.Degraded)
@@ -310,7 +311,7 @@ func TestWakesAreBounded(t *testing.T) {
 // A probe that hangs until its deadline delays no other.
 func TestAHungProbeDelaysNoOther(t *testing.T) {
 	cfg := config.Default()
-	config.Get[*config.Memory](cfg).Period.Duration = time.Second
+	fixtures.Section[*config.Memory](cfg).Period.Duration = time.Second
 	run(t, cfg, func(t *testing.T, by map[probes.Condition]*probe, c *client) {
 		by[probes.DiskPressure].mu.Lock()
 		by[probes.DiskPressure].hang = true

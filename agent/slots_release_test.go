@@ -10,6 +10,7 @@ import (
 	"github.com/taintlet/taintlet/agent"
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/test/fixtures"
 )
 
 // slowSlots answers a release late: the API server has done it, the answer is
@@ -38,7 +39,7 @@ func (s *slowSlots) goneAt() (at time.Time) {
 // atOnce makes evictions follow one another quickly.
 func atOnce(cfg *config.Config) {
 	cfg.Eviction.Interval.Duration = 0
-	config.Get[*config.Memory](cfg).Debounce.CriticalAfter.Duration = 0
+	fixtures.Section[*config.Memory](cfg).Debounce.CriticalAfter.Duration = 0
 }
 
 // No NoExecute taint is added while the slot is being released.

@@ -21,7 +21,7 @@ const (
 // its value before and after, such as "memory.availablePercent 5 → 6". Of many it names
 // the first and says how many more there are.
 func Changes(before, after *Config) string {
-	d := &differences{}
+	d := &differences{was: reflect.ValueOf(before.Debounce), is: reflect.ValueOf(after.Debounce)}
 	d.fields("", reflect.ValueOf(before).Elem(), reflect.ValueOf(after).Elem())
 	switch n := len(d.found); {
 	case n == 0:
@@ -36,6 +36,9 @@ func Changes(before, after *Config) string {
 type differences struct {
 	effective
 	found []string
+	// was and is are the debounce of all conditions. A section whose own followed it is not
+	// told.
+	was, is reflect.Value
 }
 
 // fields compares those of two structs.
@@ -52,6 +55,8 @@ func (d *differences) fields(path string, before, after reflect.Value) {
 			d.fields(path, was, now)
 		case isSection(field.Type):
 			d.fields(path+name+".", was, now)
+		case after.Type() == d.is.Type() && path != debounceField+"." &&
+			d.flow(was) == d.flow(d.was.FieldByIndex(field.Index)) && d.flow(now) == d.flow(d.is.FieldByIndex(field.Index)):
 		default:
 			d.compare(path+name, d.flow(was), d.flow(now))
 		}

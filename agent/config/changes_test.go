@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/test/fixtures"
 )
 
 // The fields that differ are named by their paths, with both values.
@@ -21,6 +22,7 @@ func TestChanges(t *testing.T) {
 	for _, test := range []struct{ before, after, want string }{
 		{"", "# a comment\n", "no field differs"},
 		{"", "memory: {availablePercent: 6}\n", "memory.availablePercent 5 → 6"},
+		{"", "debounce: {clearAfter: 1m}\ndisk: {debounce: {clearAfter: 3m}}\n", "debounce.clearAfter 2m0s → 1m0s, disk.debounce.clearAfter 2m0s → 3m0s"},
 		{"heartbeat: 2m\n", "disk: {paths: [/], writeProbe: {directory: /scratch}, debounce: {clearAfter: 1m}}\n",
 			`disk.debounce.clearAfter 2m0s → 1m0s, disk.paths [/, /var/lib/kubelet, /var/lib/containerd] → [/], disk.writeProbe.directory "" → /scratch, heartbeat 2m0s → 5m0s`},
 		{"", "rules:\n- {condition: PIDPressure, level: Degraded, taint: {effect: None}}\n- {condition: DiskPressure, level: Degraded, taint: {key: example.com/disk, value: \"9\", effect: NoSchedule}}\n",
@@ -42,7 +44,7 @@ func TestChangesAreBounded(t *testing.T) {
 		common.Debounce.Samples++
 		common.Debounce.ClearAfter.Duration++
 	}
-	disk := config.Get[*config.Disk](after)
+	disk := fixtures.Section[*config.Disk](after)
 	disk.Paths = nil
 	for i := range 32 {
 		disk.Paths = append(disk.Paths, fmt.Sprintf("/%d%s", i, strings.Repeat("é", 2000)))

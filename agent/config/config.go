@@ -23,6 +23,8 @@ const (
 type Config struct {
 	metav1.TypeMeta `json:",inline"`
 
+	// Debounce is that of all conditions, but for the fields that a condition's section sets.
+	Debounce decide.Debounce `json:"debounce"`
 	// Conditions are those of the Schema, each with its section of the file, and then those
 	// that others report, which the file lists.
 	Conditions []Condition `json:"-"`
@@ -88,6 +90,7 @@ func (c *Config) Policy() *decide.Policy {
 		ControlPlaneEvicts: c.Eviction.ControlPlane,
 		StandInPrefix:      c.StandInPrefix,
 		Maintenance:        c.Maintenance.Conditions,
+		RepairAfter:        c.Repair.After.Duration,
 		Heartbeat:          c.Heartbeat.Duration,
 	}
 	for _, condition := range c.Conditions {
@@ -95,7 +98,7 @@ func (c *Config) Policy() *decide.Policy {
 		policy.Conditions = append(policy.Conditions, decide.Condition{
 			Name: condition.Name, TaintKey: condition.TaintKey, Debounce: condition.Common().Debounce, AsksPeers: condition.Name == verdict.Condition,
 			BecomesCritical: condition.BecomesCritical, Reported: isReported,
-			RepairAfter: c.Repair.of(condition.Repairable),
+			Repairable: condition.Repairable,
 		})
 	}
 	return policy
@@ -132,17 +135,6 @@ func (c *Config) Clone() *Config {
 	return &copied
 }
 
-// Get returns the section of type S, such as Get[*Memory](c); nil if the
-// configuration has none.
-func Get[S Section](c *Config) (section S) {
-	for _, condition := range c.Conditions {
-		if s, ok := condition.Section.(S); ok {
-			return s
-		}
-	}
-	return section
-}
-
 // Maintenance says when a Node is under maintenance.
 type Maintenance struct {
 	// Conditions are the types of Node conditions, at most maxMaintenance. While one of
@@ -151,11 +143,9 @@ type Maintenance struct {
 	Conditions []string `json:"conditions"`
 }
 
-// RepairReasons returns the reasons for which HostRepairNeeded can be True.
-func (c *Config) RepairReasons() []string {
-	var all []string
-	for _, condition := range c.Conditions {
-		all = append(all, condition.Repairable...)
-	}
-	return all
+// Repair says when the Node condition HostRepairNeeded becomes True.
+type Repair struct {
+	// After (0 to 24h) is how long each sample must find a fault that a reboot or a
+	// replacement of the host cures.
+	After decide.Duration `json:"after"`
 }

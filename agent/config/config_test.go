@@ -2,15 +2,18 @@ package config_test
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/taints"
+	"github.com/taintlet/taintlet/test/fixtures"
 )
 
 const header = "apiVersion: taintlet.dev/v1alpha1\nkind: TaintletConfiguration\n"
@@ -27,13 +30,40 @@ func TestDecodeKeepsDefaultsOfFieldsThatAreNotGiven(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := config.Default()
-	memory, wantMemory := config.Get[*config.Memory](cfg), config.Get[*config.Memory](want)
+	memory, wantMemory := fixtures.Section[*config.Memory](cfg), fixtures.Section[*config.Memory](want)
 	if memory.AvailablePercent != 7 || memory.Debounce.ClearAfter.Duration != 30*time.Second {
 		t.Errorf("memory = %+v", memory)
 	}
 	if memory.ClearFactor != wantMemory.ClearFactor || memory.Debounce.Samples != wantMemory.Debounce.Samples ||
-		len(cfg.Rules) != len(want.Rules) || config.Get[*config.Disk](cfg).AvailablePercent != config.Get[*config.Disk](want).AvailablePercent {
+		len(cfg.Rules) != len(want.Rules) || fixtures.Section[*config.Disk](cfg).AvailablePercent != fixtures.Section[*config.Disk](want).AvailablePercent {
 		t.Errorf("a default was lost: %+v", cfg)
+	}
+}
+
+// A condition has the debounce of all, but for what its own section says, or its default.
+func TestDebounceOfAll(t *testing.T) {
+	cfg, err := config.HostSchema().Decode([]byte(header + `
+debounce: {clearAfter: 30s, samples: 4}
+disk: {debounce: {clearAfter: 1m, badSamples: 1}}
+conditions: [{type: KernelDeadlock}]
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, c := range cfg.Conditions {
+		d := c.Common().Debounce
+		got = append(got, fmt.Sprintf("%s %d of %d, clear %s, unknown %s", c.Name, d.BadSamples, d.Samples, d.ClearAfter, d.UnknownAfter))
+	}
+	want := []string{
+		"MemoryPressure 2 of 4, clear 30s, unknown 5m0s", "DiskPressure 1 of 4, clear 1m0s, unknown 5m0s", "PIDPressure 2 of 4, clear 30s, unknown 5m0s",
+		"NetworkUnavailable 3 of 4, clear 30s, unknown 5m0s", "KernelDeadlock 2 of 4, clear 30s, unknown 30m0s",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q\nwant %q", got, want)
+	}
+	if _, err := config.HostSchema().Decode([]byte(header + "debounce: {samples: 40}\n")); err == nil || strings.Count(err.Error(), "\n") > 0 {
+		t.Errorf("told more than once: %v", err)
 	}
 }
 
@@ -74,11 +104,13 @@ func TestDecodeRefuses(t *testing.T) {
 		"negative clearAfter":        {header + "pid:\n  debounce:\n    clearAfter: -1s\n", []string{"pid.debounce.clearAfter", "-1s"}},
 		"max below clearAfter":       {header + "pid:\n  debounce:\n    maxClearAfter: 1s\n", []string{"pid.debounce.maxClearAfter", "2m0s"}},
 		"more bad than looked":       {header + "network:\n  debounce:\n    badSamples: 6\n", []string{"network.debounce.badSamples", "6"}},
+		"a debounce of all":          {header + "debounce: {samples: 40, badSample: 1}\n", []string{`debounce.samples: Invalid value: 40: must be 1 to 32`, `unknown field "debounce.badSample"`}},
+		"a wrong debounce of all":    {header + "debounce: {clearAfter: 40}\n", []string{`debounce.clearAfter: Invalid value: 40: must be a duration`}},
 		"unknown class":              {header + "network:\n  disabledClasses: [dns, icmp]\n", []string{"network.disabledClasses[1]", `"icmp"`, `"route", "self", "api", "local", "pods", "dns", "peers", "conntrack"`}},
 		"doubled class":              {header + "network:\n  disabledClasses: [dns, dns]\n", []string{"network.disabledClasses[1]", "Duplicate"}},
 		"too many classes":           {header + "network:\n  disabledClasses: [" + strings.Repeat("dns, ", 9) + "]\n", []string{"network.disabledClasses", "at most 8"}},
 		"a start-up taint in full":   {header + "startup: {taint: \"example.com/starting:NoSchedule\", timeout: 1s}\n", []string{`startup.taint: Invalid value: "example.com/starting:NoSchedule": must be the key of a taint, without value and effect`, `startup.timeout: Invalid value: "1s": must be 1m0s to 24h0m0s`}},
-		"a repair in full":           {header + "repair: {after: 25h, reasons: {SpaceLow: 1m, CutOff: -1s}}\n", []string{`repair.after: Invalid value: "25h0m0s": must be 0s to 24h0m0s`, `repair.reasons[CutOff]: Invalid value: "-1s": must be 0s to 24h0m0s`, `repair.reasons[SpaceLow]: Unsupported value: "SpaceLow": supported values: `}},
+		"a repair in full":           {header + "repair: {after: 25h, reasons: {CutOff: 1s}}\n", []string{`repair.after: Invalid value: "25h0m0s": must be 0s to 24h0m0s`, `unknown field "repair.reasons"`}},
 		"a reserved start-up taint":  {header + "startup: {taint: node.kubernetes.io/not-ready}\n", []string{"startup.taint: Forbidden: node.kubernetes.io/not-ready belongs to the control plane"}},
 		"a start-up taint of a rule": {header + "startup: {taint: taintlet.dev/disk-pressure}\n", []string{"startup.taint: Forbidden: taintlet.dev/disk-pressure is a key of a rule or of a stand-in"}},
 		"another autoscaler":         {header + "autoscaler: karpenter\n", []string{`autoscaler: Unsupported value: "karpenter": supported values: "", "cluster-autoscaler"`}},

@@ -18,11 +18,12 @@ func Default() *Config { return HostSchema().Default() }
 func (s Schema) Default() *Config {
 	cfg := &Config{
 		TypeMeta:      metav1.TypeMeta{APIVersion: APIVersion, Kind: Kind},
+		Debounce:      defaultDebounce(2, 3),
 		WriteBudget:   decide.WriteBudget{Burst: 6, Interval: seconds(600)},
 		Eviction:      Eviction{Cooldown: seconds(600), Interval: seconds(3600)},
 		FleetBrake:    decide.FleetBrake{Percent: 40, MinPeers: 5},
 		Startup:       decide.Startup{Timeout: seconds(600)},
-		Repair:        Repair{After: seconds(600), Reasons: map[string]decide.Duration{}},
+		Repair:        Repair{After: seconds(600)},
 		SoftRules:     []decide.SoftRule{},
 		Maintenance:   defaultMaintenance(),
 		StandInPrefix: taints.DefaultStandInPrefix,

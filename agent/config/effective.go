@@ -22,7 +22,7 @@ func (s Schema) Effective(path string) (*Config, string, error) {
 	if err := yaml.Unmarshal(data, &given); err != nil {
 		return nil, "", err
 	}
-	e := &effective{}
+	e := &effective{common: reflect.ValueOf(cfg.Debounce)}
 	e.fields("", reflect.ValueOf(cfg).Elem(), reflect.ValueOf(s.Default()).Elem(), given)
 	return cfg, e.text.String(), e.err
 }
@@ -31,6 +31,8 @@ func (s Schema) Effective(path string) (*Config, string, error) {
 type effective struct {
 	text strings.Builder
 	err  error
+	// common is the debounce of all conditions, of which a section shows what differs.
+	common reflect.Value
 }
 
 // fields writes those of a struct, beside its defaults and what the file gives.
@@ -46,6 +48,9 @@ func (e *effective) fields(indent string, value, fallback reflect.Value, given m
 			e.fields(indent, member, before, nil)
 		case field.Anonymous:
 			e.fields(indent, member, before, given)
+		case name == debounceField && indent != "":
+			inner, _ := given[name].(map[string]any)
+			e.debounce(member, before, inner)
 		case isSection(field.Type):
 			inner, _ := given[name].(map[string]any)
 			fmt.Fprintf(&e.text, "%s%s:\n", indent, name)
@@ -54,6 +59,21 @@ func (e *effective) fields(indent string, value, fallback reflect.Value, given m
 			_, isSet := given[name]
 			e.leaf(indent, name, member, before, isSet)
 		}
+	}
+}
+
+// debounce writes of a section's what differs from that of all conditions, or what the file
+// sets.
+func (e *effective) debounce(value, fallback reflect.Value, given map[string]any) {
+	var own effective
+	for field, member := range value.Fields() {
+		name := jsonName(field)
+		if _, isSet := given[name]; isSet || own.flow(member) != own.flow(e.common.FieldByIndex(field.Index)) {
+			own.leaf("    ", name, member, fallback.FieldByIndex(field.Index), isSet)
+		}
+	}
+	if own.text.Len() > 0 {
+		fmt.Fprintf(&e.text, "  %s:\n%s", debounceField, own.text.String())
 	}
 }
 

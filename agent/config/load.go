@@ -67,6 +67,9 @@ func (s Schema) decodeFile(path string, data []byte) (*Config, error) {
 	return cfg, nil
 }
 
+// debounceField is where a file has the debounce of all conditions, and a section its own.
+const debounceField = "debounce"
+
 // Decode reads a configuration over the defaults. It is strict: an unknown or
 // doubled field, a value of the wrong type and an impossible value are errors
 // that name the field. All of them are reported at once, up to some length;
@@ -81,11 +84,18 @@ func (s Schema) Decode(data []byte) (*Config, error) {
 	cfg.Rules = nil // decoding into the defaults would mix the elements' fields
 	var errs []error
 	allFit := true
+	inherit := func(Section) {} // what the file says of all conditions
 	decode := func(into any, data []byte, prefix string) {
 		found, fits := decodeInto(into, data, prefix)
 		errs, allFit = append(errs, found...), allFit && fits
 	}
+	if common, found := fields[debounceField]; found {
+		decode(&cfg.Debounce, common, debounceField+".")
+		delete(fields, debounceField)
+		inherit = func(section Section) { _, _ = decodeInto(&section.Common().Debounce, common, "") }
+	}
 	for _, condition := range cfg.Conditions {
+		inherit(condition.Section)
 		if section, found := fields[condition.Field]; found {
 			decode(condition.Section, section, condition.Field+".")
 			delete(fields, condition.Field)
@@ -98,6 +108,7 @@ func (s Schema) Decode(data []byte) (*Config, error) {
 		}
 		for i, entry := range entries {
 			section, at := defaultReported(), fmt.Sprintf("%s[%d]", reportedField, i)
+			inherit(section)
 			decode(section, entry, at+".")
 			cfg.Conditions = append(cfg.Conditions, Condition{Definition{Name: probes.Condition(section.Type), Field: at}, section})
 		}

@@ -82,7 +82,8 @@ type Section interface {
 type Sampling struct {
 	// Period is the longest time between two samples, ±10 %: MinInterval to 10m.
 	// The nearer a threshold is, the sooner the next sample is taken.
-	Period   decide.Duration `json:"period"`
+	Period decide.Duration `json:"period"`
+	// Debounce of a file has what differs from that of all conditions.
 	Debounce decide.Debounce `json:"debounce"`
 }
 
@@ -116,17 +117,18 @@ func seconds(n int) decide.Duration {
 
 // DefaultSampling has the defaults that all conditions share.
 func DefaultSampling(period time.Duration, badSamples, samples int) Sampling {
-	return Sampling{
-		Period: decide.Duration{Duration: period},
-		Debounce: decide.Debounce{
-			BadSamples:      badSamples,
-			Samples:         samples,
-			ClearAfter:      seconds(120),
-			MaxClearAfter:   seconds(3600),
-			PenaltyHalfLife: seconds(3600),
-			CriticalAfter:   seconds(60),
-			UnknownAfter:    seconds(300),
-		},
+	return Sampling{Period: decide.Duration{Duration: period}, Debounce: defaultDebounce(badSamples, samples)}
+}
+
+func defaultDebounce(badSamples, samples int) decide.Debounce {
+	return decide.Debounce{
+		BadSamples:      badSamples,
+		Samples:         samples,
+		ClearAfter:      seconds(120),
+		MaxClearAfter:   seconds(3600),
+		PenaltyHalfLife: seconds(3600),
+		CriticalAfter:   seconds(60),
+		UnknownAfter:    seconds(300),
 	}
 }
 

@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -22,8 +21,13 @@ func (c *Config) Validate() field.ErrorList {
 	if c.Kind != Kind {
 		errs = append(errs, field.NotSupported(field.NewPath("kind"), c.Kind, []string{Kind}))
 	}
+	wrong := validateDebounce(c.Debounce, field.NewPath("debounce"))
+	errs = append(errs, wrong...)
 	for _, condition := range c.Conditions {
 		errs = append(errs, condition.validate()...)
+		if len(wrong) == 0 { // else each condition would repeat it
+			errs = append(errs, validateDebounce(condition.Common().Debounce, field.NewPath(condition.Field, "debounce"))...)
+		}
 	}
 	errs = append(errs, c.validateReported(field.NewPath(reportedField))...)
 	errs = append(errs, c.validateRules(field.NewPath("rules"))...)
@@ -31,7 +35,7 @@ func (c *Config) Validate() field.ErrorList {
 	errs = append(errs, validateBudget(c.WriteBudget, field.NewPath("writeBudget"))...)
 	errs = append(errs, c.Eviction.validate(field.NewPath("eviction"))...)
 	errs = append(errs, validateBrake(c.FleetBrake, field.NewPath("fleetBrake"))...)
-	errs = append(errs, c.Repair.validate(c.RepairReasons(), field.NewPath("repair"))...)
+	errs = append(errs, between(c.Repair.After, 0, 24*time.Hour, field.NewPath("repair", "after"))...)
 	errs = append(errs, c.validateCritical(field.NewPath("rules"))...)
 	errs = append(errs, c.validateMaintenance(field.NewPath("maintenance", "conditions"))...)
 	errs = append(errs, c.validateStartup(field.NewPath("startup"))...)
@@ -51,10 +55,9 @@ func (c *Config) Validate() field.ErrorList {
 }
 
 func (c Condition) validate() field.ErrorList {
-	at, sampling := field.NewPath(c.Field), c.Common()
-	errs := between(sampling.Period, c.MinInterval(), maxPeriod, at.Child("period"))
-	errs = append(errs, c.Validate(at)...)
-	return append(errs, validateDebounce(sampling.Debounce, at.Child("debounce"))...)
+	at := field.NewPath(c.Field)
+	errs := between(c.Common().Period, c.MinInterval(), maxPeriod, at.Child("period"))
+	return append(errs, c.Validate(at)...)
 }
 
 func validateDebounce(d decide.Debounce, at *field.Path) field.ErrorList {
@@ -162,38 +165,6 @@ func (c *Config) validateMaintenance(at *field.Path) field.ErrorList {
 		case slices.Contains(types[:i], kind):
 			errs = append(errs, field.Duplicate(here, kind))
 		}
-	}
-	return errs
-}
-
-// Repair says when the Node condition HostRepairNeeded becomes True.
-type Repair struct {
-	// After (0 to 24h) is how long a fault that a reboot or a replacement of the host cures
-	// must be found by each sample, Reasons the same for one reason.
-	After   decide.Duration            `json:"after"`
-	Reasons map[string]decide.Duration `json:"reasons"`
-}
-
-// of returns how long each of the faults must be found.
-func (r Repair) of(faults []string) map[string]time.Duration {
-	after := map[string]time.Duration{}
-	for _, reason := range faults {
-		after[reason] = r.After.Duration
-		if own, found := r.Reasons[reason]; found {
-			after[reason] = own.Duration
-		}
-	}
-	return after
-}
-
-func (r Repair) validate(known []string, at *field.Path) field.ErrorList {
-	errs := between(r.After, 0, 24*time.Hour, at.Child("after"))
-	for _, reason := range slices.Sorted(maps.Keys(r.Reasons)) {
-		here := at.Child("reasons").Key(reason)
-		if !slices.Contains(known, reason) {
-			errs = append(errs, field.NotSupported(here, reason, known))
-		}
-		errs = append(errs, between(r.Reasons[reason], 0, 24*time.Hour, here)...)
 	}
 	return errs
 }

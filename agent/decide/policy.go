@@ -32,6 +32,8 @@ type Policy struct {
 	// Maintenance has the types of the Node conditions by which a Node is under
 	// maintenance while one of them is True.
 	Maintenance []string
+	// RepairAfter is how long such a fault must be there before the host needs a repair.
+	RepairAfter time.Duration
 	// Heartbeat is how often the Node's conditions are refreshed while nothing
 	// changes. 0: never.
 	Heartbeat time.Duration
@@ -51,9 +53,8 @@ type Condition struct {
 	// AsksPeers: its probe asks the peers, so a good verdict before they are known says
 	// little.
 	AsksPeers bool
-	// RepairAfter has the reasons of faults that a repair of the host cures, each with how
-	// long the fault must be there before the host needs one.
-	RepairAfter map[string]time.Duration
+	// Repairable are the reasons of faults that a repair of the host cures.
+	Repairable []string
 }
 
 // Duration is a time.Duration that files write as in "1m30s".

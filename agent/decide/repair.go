@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"slices"
 	"time"
 
 	"github.com/taintlet/taintlet/agent/decide/describe"
@@ -15,12 +16,11 @@ const repairRest = time.Hour + time.Minute
 // next takes in a sample. Before it the condition's evidence was that of d.
 func (f fault) next(c Condition, d Debouncer, o probes.Observation, now time.Time) fault {
 	seen, gap := classOf(o), now.Sub(d.seenAt)
-	_, found := c.RepairAfter[o.Reason]
 	isGap := !d.seenAt.IsZero() && gap > maxGap
 	switch {
 	case seen == none:
 		return f
-	case seen >= bad && found:
+	case seen >= bad && slices.Contains(c.Repairable, o.Reason):
 		if f.since.IsZero() || isGap && !f.needed {
 			f = fault{since: now}
 		}
@@ -84,8 +84,7 @@ func (s *State) repairDue(t *turn, c *condition) (time.Time, bool) {
 	if f.needed || f.samples == 0 || classOf(c.last) < bad || c.last.Reason != f.reason || c.debounce.Level <= probes.OK {
 		return time.Time{}, false
 	}
-	policy, _ := t.policy.Condition(c.name)
-	due := f.since.Add(policy.RepairAfter[f.reason])
+	due := f.since.Add(t.policy.RepairAfter)
 	if !s.hostRepair.endedAt.IsZero() && s.needsRepair() == nil {
 		due = later(due, s.hostRepair.endedAt.Add(repairRest))
 	}
@@ -113,7 +112,7 @@ func (s *State) restoreRepair(t *turn) {
 		c := &s.conditions[i]
 		policy, _ := t.policy.Condition(c.name)
 		since := s.recordedFault(t, c)
-		if _, isOurs := policy.RepairAfter[shownReason(shown)]; isOurs {
+		if slices.Contains(policy.Repairable, shownReason(shown)) {
 			if c.fault.since = since; since.IsZero() {
 				c.fault.since = earlier(shown.LastTransitionTime, t.now)
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/probes/memory"
+	"github.com/taintlet/taintlet/test/fixtures"
 )
 
 // An overload becomes Critical after the same time, whenever its samples are
@@ -47,7 +48,7 @@ func replay(t *testing.T, idle time.Duration, stalled []time.Duration, phase uin
 		s.after(0, sample(name, "ok"))
 	}
 	proc := t.TempDir()
-	p := memory.New(probes.Host{Proc: proc}, config.Get[*config.Memory](config.Default()).Thresholds())
+	p := memory.New(probes.Host{Proc: proc}, fixtures.Section[*config.Memory](config.Default()).Thresholds())
 	begin := time.Now().Add(idle)
 	pause := time.Duration(phase) * 170 * time.Millisecond
 	for {

@@ -878,15 +878,12 @@ func (w *world) configure(args []string) error {
 	case "reload": // as it is
 	case "default":
 		cfg = config.Default()
-	case "repair-after": // TIME, and REASON for one
+	case "repair-after": // TIME
 		after, err := time.ParseDuration(args[1])
 		if err != nil {
 			return err
 		}
-		if cfg.Repair.After.Duration = after; args[2] != "" {
-			cfg.Repair = w.cfg.Repair
-			cfg.Repair.Reasons = map[string]decide.Duration{args[2]: {Duration: after}}
-		}
+		cfg.Repair.After.Duration = after
 	case "budget": // BURST INTERVAL
 		burst, err := strconv.Atoi(args[1])
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
+	"github.com/taintlet/taintlet/test/fixtures"
 )
 
 // A gauge that stays at 1 after recovery is an alarm that nobody believes the
@@ -35,7 +36,7 @@ func TestGaugesGoBackWithRecovery(t *testing.T) {
 	if sick := gauges(t, m); sick[degraded] != 1 || sick[severity] != 80 || sick[wanted] != 1 {
 		t.Fatalf("read-only: %v", sick)
 	}
-	for range int(config.Get[*config.Disk](cfg).Debounce.ClearAfter.Duration/time.Second) + 1 {
+	for range int(fixtures.Section[*config.Disk](cfg).Debounce.ClearAfter.Duration/time.Second) + 1 {
 		sample(probes.OK, 0)
 	}
 	well := gauges(t, m)

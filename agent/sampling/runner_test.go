@@ -12,6 +12,7 @@ import (
 	"github.com/taintlet/taintlet/agent/fleet"
 	"github.com/taintlet/taintlet/agent/metrics"
 	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/test/fixtures"
 )
 
 // The next sample follows soon while it decides more, and not when the level is
@@ -80,7 +81,7 @@ func testAProbeRunsWithItsRunner(t *testing.T, end func(r *Runners, cancel func(
 		go func() { ended <- run(ctx) }()
 	}, metrics.New("test"), slog.New(slog.DiscardHandler))
 	cfg := config.Default()
-	disk := config.Get[*config.Disk](cfg)
+	disk := fixtures.Section[*config.Disk](cfg)
 	disk.Period.Duration = time.Hour
 	c, _ := cfg.Condition(probes.DiskPressure)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -7,13 +7,14 @@ import (
 
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/test/fixtures"
 )
 
 // /healthz fails when a probe has had no round for ten periods, two minutes at
 // least, whatever the other probes do.
 func TestUnhealthyWithoutRounds(t *testing.T) {
 	cfg := config.Default()
-	config.Get[*config.Disk](cfg).Period.Duration = time.Minute
+	fixtures.Section[*config.Disk](cfg).Period.Duration = time.Minute
 	start := time.Unix(1e9, 0)
 	h := NewHealth(cfg, start)
 	rounds := func(now time.Time, but probes.Condition) {

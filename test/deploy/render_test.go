@@ -22,6 +22,7 @@ import (
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/test/bed"
+	"github.com/taintlet/taintlet/test/fixtures"
 )
 
 // deploy/taintlet.yaml and deploy/keep.yaml are what the chart renders.
@@ -350,12 +351,12 @@ func configOf(t *testing.T, manifest string) *config.Config {
 // included.
 func TestConfiguration(t *testing.T) {
 	cfg := configOf(t, bed.Render(t, "--show-only", "templates/configmap.yaml"))
-	if disk := config.Get[*config.Disk](cfg); !slices.Equal(disk.Paths, []string{"/", "/scratch"}) || disk.WriteProbe.Directory != "/scratch" {
+	if disk := fixtures.Section[*config.Disk](cfg); !slices.Equal(disk.Paths, []string{"/", "/scratch"}) || disk.WriteProbe.Directory != "/scratch" {
 		t.Errorf("disk = %+v", disk)
 	}
 	cfg = configOf(t, bed.Render(t, "--show-only", "templates/configmap.yaml", "--set-json",
 		`config={"memory": {"availableBytes": 123456789}, "disk": {"paths": ["/"], "writeProbe": {"directory": ""}}, "heartbeat": "0"}`))
-	memory, disk := config.Get[*config.Memory](cfg), config.Get[*config.Disk](cfg)
+	memory, disk := fixtures.Section[*config.Memory](cfg), fixtures.Section[*config.Disk](cfg)
 	if memory.AvailableBytes.Value() != 123456789 || len(disk.Paths) != 1 || disk.WriteProbe.Directory != "" || cfg.Heartbeat.Duration != 0 {
 		t.Errorf("config = %+v", cfg)
 	}

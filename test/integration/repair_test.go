@@ -26,7 +26,7 @@ func TestRepairNeeded(t *testing.T) {
 		}
 	}
 	h := follow(t, c, node.Name)
-	a := startAgent(t, c, node.Name, host, quick+"repair: {after: 1h, reasons: {RouteLost: 4s}}\n")
+	a := startAgent(t, c, node.Name, host, quick+"repair: {after: 4s}\n")
 	at := h.wait(0, repair(corev1.ConditionFalse, describe.ReasonNoRepair))
 	broken := time.Now()
 	host.Carrier(false)

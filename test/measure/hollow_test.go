@@ -22,6 +22,7 @@ import (
 	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/taints/apiserver"
 	"github.com/taintlet/taintlet/test/cluster"
+	"github.com/taintlet/taintlet/test/fixtures"
 )
 
 // noEvents writes no Event.
@@ -68,7 +69,7 @@ func evictingConfig(slots int, cooldown time.Duration) *config.Config {
 	cfg := config.Default()
 	cfg.Rules = cfg.Policy().BuiltInRules()
 	cfg.Eviction.Slots, cfg.Eviction.Cooldown.Duration = slots, cooldown
-	memory := config.Get[*config.Memory](cfg)
+	memory := fixtures.Section[*config.Memory](cfg)
 	memory.Debounce.ClearAfter.Duration, memory.Debounce.CriticalAfter.Duration = time.Second, 0
 	return cfg
 }

@@ -105,7 +105,7 @@ func troubles() []trouble {
 // repair then.
 func startAgent(t *testing.T, c *cluster.Cluster, node string) *fixtures.Host {
 	t.Helper()
-	host := startAgentWith(t, c, node, "network: {period: 1s}\nrepair: {after: 1h, reasons: {RouteLost: 4s}}")
+	host := startAgentWith(t, c, node, "network: {period: 1s}\nrepair: {after: 4s}")
 	for _, condition := range []string{"HostMemoryPressure", "HostDiskPressure", "HostPIDPressure"} {
 		waitNode(t, c, node, cluster.HasCondition(condition, corev1.ConditionFalse))
 	}
