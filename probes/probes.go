@@ -8,6 +8,7 @@
 package probes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -96,10 +97,10 @@ type Observation struct {
 	Reason string `json:"reason"`
 	// Message tells a person the value, its unit and the threshold.
 	Message string `json:"message"`
-	// NeverHealthy goes with Level OK only. It has the reasons of Degraded, separated by
-	// spaces, whose own check was not well since the probe started. So this sample
-	// clears no condition that was set for one of them.
-	NeverHealthy string `json:"-"`
+	// NeverHealthy goes with Level OK only. It has the reasons of Degraded whose own check was
+	// not well since the probe started. So this sample clears no condition that was set for
+	// one of them.
+	NeverHealthy []string `json:"-"`
 	// Clears says what a good sample needs, as it goes on after "it stays": "above
 	// 7.5 %". Empty: there is no threshold to tell.
 	Clears string `json:"-"`
@@ -123,12 +124,32 @@ type Probe interface {
 	// Wake returns a channel that yields a value when a sample is worth taking
 	// before the period is over. It is nil where nothing wakes the probe.
 	Wake() <-chan struct{}
-	// WakeMode says in a few words what wakes the probe besides its period.
-	WakeMode() string
+	// WakeMode says what wakes the probe besides its period.
+	WakeMode() WakeMode
 	// Run feeds Wake until the context ends. It returns at once where there is
 	// nothing to run. Run is called at most once.
 	Run(ctx context.Context)
 }
+
+// WakeMode says what wakes a probe besides its period, in a few words for people.
+type WakeMode struct {
+	// By is what wakes, such as "psi trigger, 2 s window"; empty: nothing does.
+	By string
+	// Why is why nothing better does; empty: that is as it should be.
+	Why string
+}
+
+// String is By, or "period", and Why.
+func (m WakeMode) String() string {
+	text := cmp.Or(m.By, "period")
+	if m.Why != "" {
+		text += ": " + m.Why
+	}
+	return text
+}
+
+// MarshalText writes the form of String.
+func (m WakeMode) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
 
 // PeriodOnly is embedded by probes that nothing wakes.
 type PeriodOnly struct{}
@@ -136,8 +157,8 @@ type PeriodOnly struct{}
 // Wake returns nil.
 func (PeriodOnly) Wake() <-chan struct{} { return nil }
 
-// WakeMode returns "period".
-func (PeriodOnly) WakeMode() string { return "period" }
+// WakeMode says that nothing wakes.
+func (PeriodOnly) WakeMode() WakeMode { return WakeMode{} }
 
 // Run returns at once.
 func (PeriodOnly) Run(context.Context) {}

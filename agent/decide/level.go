@@ -2,7 +2,6 @@ package decide
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/taintlet/taintlet/agent/decide/describe"
@@ -70,8 +69,7 @@ func (s *State) observe(t *turn, o probes.Observation) {
 // seen well since its start what the condition was set for. Before the record is read
 // that may be anything.
 func (s *State) lacksProof(c *condition, o probes.Observation) bool {
-	lacking := strings.Fields(o.NeverHealthy)
-	return o.Level == probes.OK && (slices.Contains(lacking, c.reason) || !s.active.restored && len(lacking) > 0)
+	return o.Level == probes.OK && (slices.Contains(o.NeverHealthy, c.reason) || !s.active.restored && len(o.NeverHealthy) > 0)
 }
 
 // reasonFor returns the observation that tells why the condition has the level: the

@@ -514,7 +514,7 @@ func observation(c probes.Condition, sample string) (probes.Observation, error) 
 	case "near":
 		o.Level, o.Hysteresis = probes.OK, true
 	case "never well":
-		o.Level, o.NeverHealthy = probes.OK, "Other "+o.Reason
+		o.Level, o.NeverHealthy = probes.OK, []string{"Other", o.Reason}
 	case "bad":
 		o.Level = probes.Degraded
 	case "certain":

@@ -92,8 +92,8 @@ func (s *State) lacksVerdict(t *turn, c *condition) string {
 		return ""
 	case o.Level != probes.OK:
 		return "not known to be OK"
-	case o.NeverHealthy != "":
-		return "no healthy check yet of " + strings.Join(strings.Fields(o.NeverHealthy), ", ")
+	case len(o.NeverHealthy) > 0:
+		return "no healthy check yet of " + strings.Join(o.NeverHealthy, ", ")
 	case o.Hysteresis && o.Clears == "":
 		return "not yet sure"
 	}

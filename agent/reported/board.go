@@ -83,7 +83,7 @@ func (p *probe) Observe(context.Context) probes.Observation {
 func (p *probe) Wake() <-chan struct{} { return p.wake }
 
 // WakeMode says that the Node's watch wakes the probe.
-func (*probe) WakeMode() string { return "watch of the Node" }
+func (*probe) WakeMode() probes.WakeMode { return probes.WakeMode{By: "watch of the Node"} }
 
 // Run returns at once.
 func (*probe) Run(context.Context) {}

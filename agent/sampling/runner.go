@@ -107,7 +107,7 @@ func (r *runner) observeNetwork(ctx context.Context, p networkProbe) (probes.Obs
 
 // logWakeMode logs what wakes the probe, when that is new.
 func (r *runner) logWakeMode() {
-	mode := r.probe.WakeMode()
+	mode := r.probe.WakeMode().String()
 	if mode == r.wakeMode {
 		return
 	}

@@ -30,7 +30,7 @@ type report struct {
 type condition struct {
 	probes.Observation
 	// Wake is what wakes the running probe earlier than its period.
-	Wake string `json:"wake"`
+	Wake probes.WakeMode `json:"wake"`
 	// Taints are asked for at this level.
 	Taints []asked `json:"taints,omitempty"`
 }
@@ -84,9 +84,10 @@ func (r report) table(w io.Writer) error {
 	for _, c := range r.Conditions {
 		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\t%s\n", c.Condition, c.Level, c.Severity,
 			c.texts(func(a asked) string { return a.Taint }), c.texts(func(a asked) string { return string(a.Via) }), c.Message)
-		if why, periodOnly := strings.CutPrefix(c.Wake, "period: "); periodOnly {
-			notes = append(notes, fmt.Sprintf("%s is sampled by period only: %s.", c.Condition, why))
-		} else if c.Wake != "period" {
+		switch {
+		case c.Wake.By == "" && c.Wake.Why != "":
+			notes = append(notes, fmt.Sprintf("%s is sampled by period only: %s.", c.Condition, c.Wake.Why))
+		case c.Wake.By != "":
 			notes = append(notes, fmt.Sprintf("%s is sampled early when woken: %s.", c.Condition, c.Wake))
 		}
 		for _, a := range c.Taints {

@@ -76,7 +76,7 @@ func (s *sampler) sample(ctx context.Context) report {
 
 // ask adds what the rules ask for at the level that was seen. Whether the admission policy is there is not known without an API server: via is that of
 // a complete installation.
-func (s *sampler) ask(observation probes.Observation, wake string) condition {
+func (s *sampler) ask(observation probes.Observation, wake probes.WakeMode) condition {
 	c := condition{Observation: observation, Wake: wake}
 	for _, rule := range s.cfg.Policy().RulesFor(observation) {
 		via, pair := taints.Resolve(rule.Taint.Pair(), words.Complete(s.cfg, s.lifecycleController))

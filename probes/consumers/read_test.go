@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"strconv"
 	"strings"
@@ -254,7 +255,7 @@ func TestProbe(t *testing.T) {
 	running.Go(func() { p.Run(ctx) })
 	defer running.Wait()
 	defer cancel()
-	if o := p.Observe(ctx); o != inner.o {
+	if o := p.Observe(ctx); !reflect.DeepEqual(o, inner.o) {
 		t.Errorf("a good sample became %+v", o)
 	}
 	for pid := 100; pid < 110; pid++ {
@@ -273,11 +274,11 @@ func TestProbe(t *testing.T) {
 		t.Errorf("%+v", o)
 	}
 	o.Culprit, o.Message = probes.Culprit{}, inner.o.Message
-	if o != inner.o {
+	if !reflect.DeepEqual(o, inner.o) {
 		t.Errorf("%+v, want %+v but for the culprit", o, inner.o)
 	}
 	inner.o = probes.Observation{Level: probes.OK}
-	if o := p.Observe(ctx); o != inner.o {
+	if o := p.Observe(ctx); !reflect.DeepEqual(o, inner.o) {
 		t.Errorf("a good sample became %+v", o)
 	}
 }

@@ -204,7 +204,18 @@ func (p *Probe) headroom(s sample) time.Duration {
 
 // WakeMode says what wakes the probe: the Trigger, when tasks have waited for I/O for
 // long, and changes of mounts.
-func (p *Probe) WakeMode() string { return joinModes(p.Trigger.WakeMode(), p.mountWatch.mode()) }
+func (p *Probe) WakeMode() probes.WakeMode { return alsoBy(p.Trigger.WakeMode(), p.mountWatch.mode()) }
+
+// alsoBy adds what else wakes; empty: nothing does.
+func alsoBy(mode probes.WakeMode, by string) probes.WakeMode {
+	switch {
+	case mode.By == "":
+		mode.By = by
+	case by != "":
+		mode.By += "; " + by
+	}
+	return mode
+}
 
 // Run feeds Wake until the context ends. It returns early where neither stalls nor mounts
 // can be watched.

@@ -3,7 +3,6 @@ package disk
 import (
 	"context"
 	"path/filepath"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -89,21 +88,4 @@ func modeOf(files []int) string {
 		return ""
 	}
 	return "mount changes"
-}
-
-// joinModes joins what two wakers say of themselves: "mode" or "mode: why no better".
-func joinModes(stalls, mounts string) string {
-	if mounts == "" {
-		return stalls
-	}
-	mode, why, explained := strings.Cut(stalls, ": ")
-	if mode == "period" {
-		mode = mounts
-	} else {
-		mode += "; " + mounts
-	}
-	if explained {
-		mode += ": " + why
-	}
-	return mode
 }

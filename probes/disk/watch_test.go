@@ -70,7 +70,7 @@ func TestMountsWakeTheProbe(t *testing.T) {
 	}
 	point := mountTmpfs(t)
 	d := New(hostOfOwnMounts(t), []string{point}, someDisk)
-	if mode := d.WakeMode(); !strings.Contains(mode, "mount changes") {
+	if mode := d.WakeMode(); !strings.Contains(mode.By, "mount changes") {
 		t.Errorf("woken by %s", mode)
 	}
 	probetest.Check(t, observe(t, d), probes.OK, "SpaceSufficient", "")
@@ -166,12 +166,12 @@ func TestMountsThatCannotBeWatched(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := New(probes.Host{Root: "/", Proc: proc}, []string{"/"}, someDisk)
-			before := d.WakeMode()
+			before := d.WakeMode().String()
 			if !strings.HasPrefix(before, "period: no PSI") || strings.Contains(before, "mount") {
 				t.Errorf("woken by %s", before)
 			}
 			runs(t, d)
-			if after := d.WakeMode(); after != before {
+			if after := d.WakeMode().String(); after != before {
 				t.Errorf("woken by %s, and before Run by %s", after, before)
 			}
 		})
@@ -180,15 +180,18 @@ func TestMountsThatCannotBeWatched(t *testing.T) {
 
 func TestModesAreJoined(t *testing.T) {
 	t.Parallel()
-	for _, test := range []struct{ stalls, mounts, want string }{
-		{"psi trigger, 2 s window", "mount changes", "psi trigger, 2 s window; mount changes"},
-		{"psi total every 500ms: opening: permission denied", "mount changes", "psi total every 500ms; mount changes: opening: permission denied"},
-		{"period: no PSI", "mount changes", "mount changes: no PSI"},
-		{"period: no PSI", "", "period: no PSI"},
-		{"psi trigger, 2 s window", "", "psi trigger, 2 s window"},
+	for _, test := range []struct {
+		stalls       probes.WakeMode
+		mounts, want string
+	}{
+		{probes.WakeMode{By: "psi trigger, 2 s window"}, "mount changes", "psi trigger, 2 s window; mount changes"},
+		{probes.WakeMode{By: "psi total every 500ms", Why: "opening: permission denied"}, "mount changes", "psi total every 500ms; mount changes: opening: permission denied"},
+		{probes.WakeMode{Why: "no PSI"}, "mount changes", "mount changes: no PSI"},
+		{probes.WakeMode{Why: "no PSI"}, "", "period: no PSI"},
+		{probes.WakeMode{By: "psi trigger, 2 s window"}, "", "psi trigger, 2 s window"},
 	} {
-		if got := joinModes(test.stalls, test.mounts); got != test.want {
-			t.Errorf("%q and %q are %q, want %q", test.stalls, test.mounts, got, test.want)
+		if got := alsoBy(test.stalls, test.mounts).String(); got != test.want {
+			t.Errorf("%v and %q are %q, want %q", test.stalls, test.mounts, got, test.want)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package memory
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -130,7 +131,7 @@ Swap: 2147483648        0 2147483648
 	text := tables + probetest.HealthyText(t, "proc/meminfo")
 	o := probetest.Observe(t, New(probetest.With(t, "proc/meminfo", text), someMemory))
 	want := probetest.Observe(t, New(probetest.Healthy(), someMemory))
-	if o != want {
+	if !reflect.DeepEqual(o, want) {
 		t.Errorf("got %+v, want %+v", o, want)
 	}
 	o = probetest.Observe(t, New(probetest.With(t, "proc/meminfo", tables), someMemory))

@@ -29,7 +29,7 @@ type Trigger struct {
 	resource string  // memory, io or cpu
 	share    float64 // of the time, in percent
 	wake     chan struct{}
-	mode     atomic.Pointer[string]
+	mode     atomic.Pointer[probes.WakeMode]
 }
 
 // NewTrigger returns a trigger that wakes when some task has waited for the
@@ -42,15 +42,14 @@ func NewTrigger(h probes.Host, resource string, share float64) *Trigger {
 // Several wake-ups that nobody took become one.
 func (t *Trigger) Wake() <-chan struct{} { return t.wake }
 
-// WakeMode says what wakes: "psi trigger, 2 s window", "psi total every 500ms:
-// why", or "period: why" where nothing does. Before Run is called, it finds out
-// what Run will do.
-func (t *Trigger) WakeMode() string {
+// WakeMode says what wakes: "psi trigger, 2 s window", "psi total every 500ms", or nothing.
+// Before Run is called, it finds out what Run will do.
+func (t *Trigger) WakeMode() probes.WakeMode {
 	if mode := t.mode.Load(); mode != nil {
 		return *mode
 	}
-	if mode := t.nothingToWatch(); mode != "" {
-		return mode
+	if why := t.nothingToWatch(); why != "" {
+		return probes.WakeMode{Why: why}
 	}
 	armed, window, err := arm(pathOf(t.host, t.resource), t.share)
 	if err != nil {
@@ -60,21 +59,22 @@ func (t *Trigger) WakeMode() string {
 	return kernelMode(window)
 }
 
-func kernelMode(window time.Duration) string {
-	return fmt.Sprintf("psi trigger, %v s window", window.Seconds())
+func kernelMode(window time.Duration) probes.WakeMode {
+	return probes.WakeMode{By: fmt.Sprintf("psi trigger, %v s window", window.Seconds())}
 }
 
-func totalsMode(why error) string { return fmt.Sprintf("psi total every %v: %v", totalsEvery, why) }
+func totalsMode(why error) probes.WakeMode {
+	return probes.WakeMode{By: fmt.Sprintf("psi total every %v", totalsEvery), Why: why.Error()}
+}
 
-// nothingToWatch returns the mode where there are no totals to read, and "" where
-// there are.
+// nothingToWatch says why there are no totals to read; empty: there are.
 func (t *Trigger) nothingToWatch() string {
 	_, found, err := Read(t.host, t.resource)
 	switch {
 	case err != nil:
-		return fmt.Sprintf("period: %v", err)
+		return err.Error()
 	case !found:
-		return fmt.Sprintf("period: no PSI (%s is missing or kept from us)", pathOf(t.host, t.resource))
+		return fmt.Sprintf("no PSI (%s is missing or kept from us)", pathOf(t.host, t.resource))
 	}
 	return ""
 }
@@ -90,8 +90,8 @@ func (t *Trigger) Signal() {
 // Run watches until the context ends. It returns at once where there is nothing
 // to watch.
 func (t *Trigger) Run(ctx context.Context) {
-	if mode := t.nothingToWatch(); mode != "" {
-		t.mode.Store(&mode)
+	if why := t.nothingToWatch(); why != "" {
+		t.mode.Store(&probes.WakeMode{Why: why})
 		return
 	}
 	err := t.letKernelWatch(ctx)

@@ -48,7 +48,7 @@ func modeOf(t testing.TB, trigger *Trigger) string {
 	t.Helper()
 	for range 500 {
 		if mode := trigger.mode.Load(); mode != nil {
-			return *mode
+			return mode.String()
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
@@ -160,7 +160,7 @@ func TestTriggerReadsTotalsWhereTheKernelDoesNotWatch(t *testing.T) {
 		}
 		time.Sleep(totalsEvery / 2) // between two of its reads from here on
 		synctest.Wait()
-		if mode := trigger.WakeMode(); mode != "psi total every 500ms: "+h.Proc+"/pressure/memory does not lie on procfs" {
+		if mode := trigger.WakeMode().String(); mode != "psi total every 500ms: "+h.Proc+"/pressure/memory does not lie on procfs" {
 			t.Errorf("mode %q", mode)
 		}
 		for i, step := range []struct {
@@ -224,7 +224,7 @@ func TestTriggerWithoutPressure(t *testing.T) {
 		if now := trigger.WakeMode(); now != before {
 			t.Errorf("%s: mode %q before Run, %q now", name, before, now)
 		}
-		if mode := trigger.WakeMode(); !strings.HasPrefix(mode, "period: ") || !strings.Contains(mode, test.mode) {
+		if mode := trigger.WakeMode().String(); !strings.HasPrefix(mode, "period: ") || !strings.Contains(mode, test.mode) {
 			t.Errorf("%s: mode %q", name, mode)
 		}
 	}

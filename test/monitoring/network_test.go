@@ -76,7 +76,7 @@ func (*scriptedNetwork) Condition() probes.Condition { return probes.NetworkUnav
 func (*scriptedNetwork) Wake() <-chan struct{} { return nil }
 
 // WakeMode says that nothing wakes.
-func (*scriptedNetwork) WakeMode() string { return "period: a scripted network" }
+func (*scriptedNetwork) WakeMode() probes.WakeMode { return probes.WakeMode{Why: "a scripted network"} }
 
 // Run does nothing.
 func (*scriptedNetwork) Run(context.Context) {}

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -86,8 +87,8 @@ func Text(o probes.Observation) string {
 // Woken says what wakes a probe. Who watches the stalls, the kernel or we, is a
 // matter of the host that the test runs on.
 func Woken(p probes.Probe) string {
-	if mode := p.WakeMode(); strings.HasPrefix(mode, "period") {
-		return "woken by " + mode
+	if mode := p.WakeMode(); mode.By == "" {
+		return "woken by " + mode.String()
 	}
 	return "woken by stalls"
 }
@@ -126,7 +127,7 @@ func Edges(t *testing.T, observe func(probes.Host) probes.Observation, reasons m
 					Check(t, o, want.Level, want.Reason, "")
 				case reason != "":
 					checkGarbled(t, h, o, path, reason)
-				case o != base:
+				case !reflect.DeepEqual(o, base):
 					t.Errorf("got %+v, want %+v as without the edge", o, base)
 				}
 			})

@@ -68,7 +68,7 @@ func StillUnknown(name probes.Condition, since time.Duration, sample string) str
 // Changed says why the level changed, and what the newest sample showed where that is
 // another one.
 func Changed(decisive, newest probes.Observation) string {
-	if decisive == newest {
+	if decisive.Message == newest.Message {
 		return decisive.Message
 	}
 	return decisive.Message + "; now " + newest.Message

@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/taintlet/taintlet/probes"
@@ -133,13 +134,13 @@ func TestHoleClearsNothingUntried(t *testing.T) {
 			r.Peers[i].Full, r.Peers[i].FullNow = NotTried, false
 		}
 	}
-	if o := s.play(9, untried, counting(2, 0)); o.NeverHealthy != reasonLargePacketsLost {
+	if o := s.play(9, untried, counting(2, 0)); !slices.Equal(o.NeverHealthy, []string{reasonLargePacketsLost}) {
 		t.Errorf("%+v", o)
 	}
-	if o := s.play(1, untried, counting(1, 3)); o.NeverHealthy != "" {
+	if o := s.play(1, untried, counting(1, 3)); len(o.NeverHealthy) > 0 {
 		t.Errorf("most agents are older: %+v", o)
 	}
-	if o := s.play(1, counting(12, 0)); o.NeverHealthy != "" {
+	if o := s.play(1, counting(12, 0)); len(o.NeverHealthy) > 0 {
 		t.Errorf("%+v", o)
 	}
 }

@@ -3,7 +3,6 @@ package verdict
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/taintlet/taintlet/probes"
 )
@@ -74,19 +73,19 @@ func accusingRows() []row {
 			level: probes.Degraded, reason: "PacketLoss", accuses: true, provenBy: Peers,
 			certain: func(e *evidence, r *Round) bool { return e.loss.isAccusedAlone(r.At) },
 			finds: func(e *evidence, r *Round) (string, bool) {
-				return e.loss.String() + "; API server answers", e.loss.accuses(r.At)
+				return e.loss.String(), e.loss.accuses(r.At)
 			},
 		},
 		{
 			level: probes.Degraded, reason: reasonLargePacketsLost, accuses: true, certain: always, provenBy: Peers,
 			finds: func(e *evidence, _ *Round) (string, bool) {
-				return e.hole.String() + "; API server answers", e.hole.accuses()
+				return e.hole.String(), e.hole.accuses()
 			},
 		},
 		{
 			level: probes.Degraded, reason: "CutOff", accuses: true, certain: always, provenBy: Peers,
 			finds: func(e *evidence, r *Round) (string, bool) {
-				return fmt.Sprintf("%s; %s; API server answers", &e.reach, e.reach.suspicion.found), e.reach.accuses(r.At)
+				return fmt.Sprintf("%s; %s", &e.reach, e.reach.suspicion.found), e.reach.accuses(r.At)
 			},
 		},
 	}
@@ -100,7 +99,7 @@ func relativeRow(i int, reason string) row {
 		level: probes.Degraded, reason: reason, accuses: true, provenBy: relativeClasses()[i],
 		certain: func(e *evidence, r *Round) bool { return e.relatives[i].isAccusedAlone(r.At) },
 		finds: func(e *evidence, r *Round) (string, bool) {
-			return e.relatives[i].String() + "; API server answers", e.relatives[i].accuses(r.At)
+			return e.relatives[i].String(), e.relatives[i].accuses(r.At)
 		},
 	}
 }
@@ -137,7 +136,7 @@ func unknownRows() []row {
 			finds: func(e *evidence, r *Round) (string, bool) {
 				for _, row := range accusingRows() {
 					if message, holds := row.finds(e, r); holds && row.accuses {
-						return strings.TrimSuffix(message, "; API server answers") + "; API server does not answer, so no taint follows", true
+						return message + "; API server does not answer, so no taint follows", true
 					}
 				}
 				return "", false
@@ -220,6 +219,9 @@ func (e *evidence) observe(r *Round) probes.Observation {
 		if !holds || row.accuses && !e.mayAccuse(r) {
 			continue
 		}
+		if row.accuses {
+			message += "; API server answers"
+		}
 		o := probes.Observation{
 			Condition: Condition, Level: row.level, Hysteresis: row.near || row.nearAtFirst && e.mayBeCutOff(r),
 			Suspicion: IsSuspicion(row.reason), Certain: row.certain != nil && row.certain(e, r), Warns: row.warns,
@@ -236,11 +238,10 @@ func (e *evidence) observe(r *Round) probes.Observation {
 	return probes.Observation{Condition: Condition} // the last row always holds
 }
 
-// unproven returns the reasons that a good verdict says nothing about, separated by
-// spaces: their class was not well since the start. So what the Node's record knows as
-// failed does not become OK by a restart of the agent.
-func (e *evidence) unproven(r *Round) string {
-	var reasons []string
+// unproven returns the reasons that a good verdict says nothing about: their class was not
+// well since the start. So what the Node's record knows as failed does not become OK by a
+// restart of the agent.
+func (e *evidence) unproven(r *Round) (reasons []string) {
 	for _, row := range accusingRows() {
 		result, isOn := r.Results[row.provenBy]
 		isUntried := row.reason == reasonLargePacketsLost && e.hole.isUntried(r)
@@ -248,5 +249,5 @@ func (e *evidence) unproven(r *Round) string {
 			reasons = append(reasons, row.reason)
 		}
 	}
-	return strings.Join(reasons, " ")
+	return reasons
 }

@@ -462,15 +462,15 @@ func TestVerdictNamesWhatWasNeverHealthy(t *testing.T) {
 	} {
 		s := newScript()
 		for range int(2 * time.Hour / testPeriod) {
-			if o := s.play(1, test.changes...); o.Level != probes.OK || o.NeverHealthy != test.want && s.rounds() > 5 {
+			if o := s.play(1, test.changes...); o.Level != probes.OK || strings.Join(o.NeverHealthy, " ") != test.want && s.rounds() > 5 {
 				t.Errorf("%s: %s, %q, want %q", test.name, o.Level, o.NeverHealthy, test.want)
 				break
 			}
 		}
-		if o := s.play(5); o.NeverHealthy != "" {
+		if o := s.play(5); len(o.NeverHealthy) > 0 {
 			t.Errorf("%s, and then well: %q", test.name, o.NeverHealthy)
 		}
-		if o := s.play(1, test.changes...); o.NeverHealthy != "" {
+		if o := s.play(1, test.changes...); len(o.NeverHealthy) > 0 {
 			t.Errorf("%s, and it was well once: %q", test.name, o.NeverHealthy)
 		}
 	}
