@@ -119,10 +119,10 @@ type neighbourly struct {
 	answered []verdict.Standing
 }
 
-func (n *neighbourly) ObserveIn(ctx context.Context, in verdict.Surroundings) (probes.Observation, *verdict.Report) {
+func (n *neighbourly) ObserveIn(ctx context.Context, in verdict.Surroundings) (probes.Observation, *verdict.News) {
 	n.in = in
 	bad := verdict.Answer{Version: verdict.AnswerVersion, Levels: map[probes.Condition]probes.Level{probes.PIDPressure: probes.Degraded}}
-	return n.Observe(ctx), &verdict.Report{
+	return n.Observe(ctx), &verdict.News{
 		Own: verdict.Answer{Classes: map[verdict.Class]bool{verdict.DNS: false}, Lossy: 7, Reach: 50}, Heard: map[string]verdict.Answer{"node-1": bad}, Ask: []string{"node-2"},
 	}
 }

@@ -106,7 +106,7 @@ func (l *loop) run(ctx context.Context) error {
 			}
 			l.health.Sampled(s.Condition, l.Now())
 			l.metrics.Observed(s.Observation)
-			l.reportWarning(s.Observation)
+			l.tellWarning(s.Observation)
 			in.Observations = []probes.Observation{s.Observation}
 		case version := <-l.watch.Versions:
 			l.outbox.SignOfLife()
@@ -156,7 +156,7 @@ func (l *loop) evaluate(in decide.Inputs) {
 	l.pending = append(l.pending, d.Notices...)
 	if !l.answer.isAwaited {
 		for _, notice := range l.pending {
-			l.report(notice, before.DesiredTaints())
+			l.tell(notice, before.DesiredTaints())
 			if l.state.WhyNotWriting() != "" {
 				l.outbox.Withdraw() // it is the other agent's, or the newer release's, to write
 			}
@@ -173,13 +173,13 @@ func (l *loop) evaluate(in decide.Inputs) {
 	}
 	l.probes.Decided(&l.state)
 	l.metrics.Decided(l.deciderPolicy, &l.state, l.Now())
-	l.reportToFleet()
+	l.tellFleet()
 	l.health.SetReady(l.whyNotReady())
 }
 
-// reportToFleet passes on the levels that peers get, and shows what is known of the
+// tellFleet passes on the levels that peers get, and shows what is known of the
 // peers.
-func (l *loop) reportToFleet() {
+func (l *loop) tellFleet() {
 	levels := make(map[probes.Condition]probes.Level, len(l.cfg.Conditions))
 	for i := range l.cfg.Conditions {
 		name := l.cfg.Conditions[i].Name

@@ -12,13 +12,13 @@ import (
 	"github.com/taintlet/taintlet/taints"
 )
 
-// report logs a notice, counts it, and makes it an Event of the Node. before are
+// tell logs a notice, counts it, and makes it an Event of the Node. before are
 // the taints that were desired until then.
-func (l *loop) report(n decide.Notice, before []decide.DesiredTaint) {
+func (l *loop) tell(n decide.Notice, before []decide.DesiredTaint) {
 	l.metrics.Noticed(n)
 	switch n.Kind {
 	case decide.LevelChanged:
-		l.reportLevel(n, before)
+		l.tellLevel(n, before)
 	case decide.TaintLost: // what follows from it is worth an Event, not each loss
 		l.Log.Warn(n.Message, append(taintAttrs(n.Taint), "condition", string(n.Condition), "via", string(n.Via), "count", n.Count)...)
 	case decide.Active, decide.Paused, decide.Resumed, decide.StartupTaintRemoved, decide.TaintAcknowledged, decide.SoftTaintSet, decide.SoftTaintCleared:
@@ -30,8 +30,8 @@ func (l *loop) report(n decide.Notice, before []decide.DesiredTaint) {
 	}
 }
 
-// reportLevel reports a change of level.
-func (l *loop) reportLevel(n decide.Notice, before []decide.DesiredTaint) {
+// tellLevel reports a change of level.
+func (l *loop) tellLevel(n decide.Notice, before []decide.DesiredTaint) {
 	l.logLevel(n, before)
 	e := levelEvent{corev1.EventTypeWarning, "Host" + string(n.Condition) + n.To.String(), n.Message}
 	if n.To == probes.OK {
@@ -103,10 +103,10 @@ func taintsOf(c probes.Condition, prefix string, all []decide.DesiredTaint) stri
 	return prefix + strings.Join(parts, ", ")
 }
 
-// reportWarning writes an Event for a sample that is good and warns all the same, such as
+// tellWarning writes an Event for a sample that is good and warns all the same, such as
 // of a port that is closed between the hosts: no level changes, and nobody else would
 // say it. An incident lasts until a sample is good again, so there is one Event for each.
-func (l *loop) reportWarning(o probes.Observation) {
+func (l *loop) tellWarning(o probes.Observation) {
 	switch {
 	case o.Level != probes.OK:
 	case !o.Warns && !o.Hysteresis:

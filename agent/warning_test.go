@@ -22,13 +22,13 @@ func TestWarningIsReportedOnce(t *testing.T) {
 	fifth.Condition, fifth.Reason = "Frost", "DoorOpen"
 	good.Reason, near.Reason, unknown.Reason = "NetworkHealthy", "NotYetSure", "ManySuspect"
 	near.Hysteresis, unknown.Level, other.Condition = true, probes.Unknown, probes.DiskPressure
-	l.reportWarning(blocked)
+	l.tellWarning(blocked)
 	l.newest = decide.Read(&taints.Node{})
 	for i, step := range []struct {
 		o    probes.Observation
 		told int
 	}{{other, 0}, {good, 0}, {blocked, 1}, {blocked, 0}, {near, 0}, {blocked, 0}, {unknown, 0}, {blocked, 0}, {good, 0}, {blocked, 1}, {never, 0}, {good, 0}, {never, 1}, {never, 0}, {fifth, 1}, {good, 0}, {fifth, 0}, {never, 1}} {
-		l.reportWarning(step.o)
+		l.tellWarning(step.o)
 		if got := len(events.Take()); got != step.told {
 			t.Errorf("sample %d, %s: %d Events", i, step.o.Reason, got)
 		}

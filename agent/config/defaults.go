@@ -96,5 +96,5 @@ func (c *Config) isDefaultRule(r decide.Rule) bool {
 // rule for Degraded.
 func (c *Config) WithoutTaint() []probes.Condition {
 	policy := c.Policy()
-	return slices.DeleteFunc(c.Names(), func(name probes.Condition) bool { return policy.Asks(name, probes.Degraded) })
+	return slices.DeleteFunc(c.Names(), func(name probes.Condition) bool { return policy.HasRule(name, probes.Degraded) })
 }

@@ -121,7 +121,7 @@ func (c *Config) validateCritical(at *field.Path) field.ErrorList {
 		if c.Eviction.Slots == 0 {
 			errs = append(errs, field.Forbidden(at.Index(i).Child("level"), "Critical evicts pods and needs a bound: eviction.slots is 0"))
 		}
-		if !policy.Asks(rule.Condition, probes.Degraded) {
+		if !policy.HasRule(rule.Condition, probes.Degraded) {
 			errs = append(errs, field.Required(at.Index(i).Child("level"), "Critical comes after Degraded: a rule for "+string(rule.Condition)+" Degraded is needed too"))
 			continue
 		}

@@ -69,7 +69,7 @@ func (s *State) leave(next active) {
 	next.instance = s.active.instance
 	s.active = next
 	s.ledger = ledger{uid: s.ledger.uid, policy: s.ledger.policy, policySince: s.ledger.policySince}
-	s.report.pending = nil
+	s.writes.pending = nil
 	for i := range s.conditions {
 		s.conditions[i].onset, s.conditions[i].shown, s.conditions[i].fault = onset{}, nil, fault{}
 	}

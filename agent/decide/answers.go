@@ -71,7 +71,7 @@ func (s *State) Since(name probes.Condition) (time.Time, bool) {
 // others removed it.
 func (s *State) IsContested(name probes.Condition) bool {
 	c := s.known(name)
-	return c.disputes[0].stage != asRuled || c.disputes[1].stage != asRuled
+	return c.disputes[0].conceded != asRuled || c.disputes[1].conceded != asRuled
 }
 
 // What a Hold keeps a condition from.

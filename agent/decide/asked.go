@@ -25,7 +25,7 @@ func (s *State) asked(t *turn) []DesiredTaint {
 	var all []DesiredTaint
 	for i := range t.policy.Rules {
 		rule := &t.policy.Rules[i]
-		dispute, asks := s.asks(rule)
+		dispute, asks := s.letsStand(rule)
 		if !asks {
 			continue
 		}
@@ -42,11 +42,11 @@ func (s *State) asked(t *turn) []DesiredTaint {
 	return all
 }
 
-// asks reports whether a rule asks for its taint at the decided level and others let it
+// letsStand reports whether a rule asks for its taint at the decided level and others let it
 // stand, and returns how far they do.
-func (s *State) asks(rule *Rule) (dispute, bool) {
+func (s *State) letsStand(rule *Rule) (dispute, bool) {
 	c := s.conditions.of(rule.Condition)
 	d := *c.disputeOf(rule.Level)
 	held, _ := d.holds()
-	return d, held == "" && c.asksFor(rule)
+	return d, held == "" && c.meets(rule)
 }

@@ -71,11 +71,11 @@ type remembered struct {
 	reason  string
 	ruled   string
 	manual  manual
-	stages  [2]stage
+	stages  [2]concession
 }
 
 func (c *condition) remembered() remembered {
-	return remembered{c.debounce.Level, c.debounce.Penalty, c.debounce.SetAt, c.reason, c.ruled, c.manual, [2]stage{c.disputes[0].stage, c.disputes[1].stage}}
+	return remembered{c.debounce.Level, c.debounce.Penalty, c.debounce.SetAt, c.reason, c.ruled, c.manual, [2]concession{c.disputes[0].conceded, c.disputes[1].conceded}}
 }
 
 // isSeen reports whether the condition's probe has taken a sample.
@@ -144,7 +144,7 @@ type onset struct {
 // compare takes in whether the newest sample says something else than the Node.
 func (c *condition) compare(now time.Time) {
 	switch {
-	case c.shown == nil || c.shown.finding == findingOf(c.last):
+	case c.shown == nil || c.shown.gist == gistOf(c.last):
 		c.falseSince, c.steady = time.Time{}, c.last
 	case c.falseSince.IsZero():
 		c.falseSince = now

@@ -9,7 +9,7 @@ import (
 // desired renders what the Node should carry: taints, record, held annotation,
 // conditions. It reports whether the Node lacks any of it but the conditions.
 func (s *State) desired(t *turn) (desired taints.Desired, differs bool) {
-	desired = taints.Desired{Owned: s.ledger.mayRemove(t.in.Facts, t.in.Node), Conditions: s.report.pending}
+	desired = taints.Desired{Owned: s.ledger.mayRemove(t.in.Facts, t.in.Node), Conditions: s.writes.pending}
 	var held []string
 	for _, d := range s.ledger.desired {
 		desired.Taints = append(desired.Taints, d.Taint())

@@ -50,7 +50,7 @@ func place(rule *Rule, dispute dispute, facts taints.Facts) DesiredTaint {
 	d := DesiredTaint{Condition: rule.Condition, Level: rule.Level, Value: rule.Taint.Value, ruled: rule.Taint.Pair(), manual: rule.Clear == ClearManual}
 	d.standIn = taints.StandInFor(d.ruled, facts.StandInPrefix)
 	via, pair := taints.Resolve(d.ruled, facts)
-	if dispute.stage == standIn {
+	if dispute.conceded == standIn {
 		via, pair = taints.StandIn, d.standIn
 	}
 	return d.as(via, pair)

@@ -16,20 +16,20 @@ const (
 	contestFor = 24 * time.Hour
 )
 
-// stage says how far a rule has given way to others who remove its taint.
-type stage uint8
+// concession says how far a rule has given way to others who remove its taint.
+type concession uint8
 
 const (
-	asRuled   stage = iota // the pair of the rule, by the via of the cluster
-	standIn                // contested: the stand-in
-	withdrawn              // the stand-in was contested too, or a NoExecute pair was removed: nothing
+	asRuled   concession = iota // the pair of the rule, by the via of the cluster
+	standIn                     // contested: the stand-in
+	withdrawn                   // the stand-in was contested too, or a NoExecute pair was removed: nothing
 )
 
 // dispute is what a rule remembers of others who removed its taint.
 type dispute struct {
-	stage  stage
-	until  time.Time // a contest ends then
-	lostAt time.Time // the last loss, when it was not the second one
+	conceded concession
+	until    time.Time // a contest ends then
+	lostAt   time.Time // the last loss, when it was not the second one
 }
 
 // lose notes that somebody removed the pair of a rule. One removal of a
@@ -37,15 +37,15 @@ type dispute struct {
 // minute is a contest: first the stand-in takes its place, then nothing does.
 func (d dispute) lose(pair, standInPair taints.Pair, now time.Time) dispute {
 	if pair.Effect == taints.NoExecute {
-		return dispute{stage: withdrawn}
+		return dispute{conceded: withdrawn}
 	}
 	if d.lostAt.IsZero() || now.Sub(d.lostAt) > contestWithin {
 		d.lostAt = now
 		return d
 	}
-	next := dispute{stage: standIn, until: now.Add(contestFor)}
+	next := dispute{conceded: standIn, until: now.Add(contestFor)}
 	if pair == standInPair {
-		next.stage = withdrawn
+		next.conceded = withdrawn
 	}
 	return next
 }
@@ -55,22 +55,22 @@ func (d dispute) lose(pair, standInPair taints.Pair, now time.Time) dispute {
 // next set, so that a person who removed it by hand is not overruled.
 func (d dispute) settle(level probes.Level, now time.Time) dispute {
 	over := !now.Before(d.until)
-	if d.stage == withdrawn && level != probes.OK {
+	if d.conceded == withdrawn && level != probes.OK {
 		over = false
 	}
-	if d.stage != asRuled && over {
+	if d.conceded != asRuled && over {
 		return dispute{}
 	}
 	return d
 }
 
 // isVeto reports whether a NoExecute pair was removed.
-func (d dispute) isVeto() bool { return d.stage == withdrawn && d.until.IsZero() }
+func (d dispute) isVeto() bool { return d.conceded == withdrawn && d.until.IsZero() }
 
 // holds says how a dispute keeps a taint from the Node.
 func (d dispute) holds() (describe.Hold, time.Time) {
 	switch {
-	case d.stage != withdrawn:
+	case d.conceded != withdrawn:
 		return "", time.Time{}
 	case d.isVeto():
 		return describe.HeldVetoed, time.Time{}

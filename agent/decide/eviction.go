@@ -11,7 +11,7 @@ import (
 // or stay there, but for a token of the write budget.
 func (s *State) mayBeCritical(t *turn, c *condition) bool {
 	held, _ := s.evictionGate(t, c)
-	return held == "" && (t.policy.Asks(c.name, probes.Critical) || !c.debounce.unknownSince.IsZero())
+	return held == "" && (t.policy.HasRule(c.name, probes.Critical) || !c.debounce.unknownSince.IsZero())
 }
 
 // evictionGate says what keeps a condition from Critical, to step up or to stay there,
@@ -27,7 +27,7 @@ func (s *State) evictionGate(t *turn, c *condition) (describe.Hold, time.Time) {
 		return "", time.Time{}
 	case s.eviction.controlPlane && !t.policy.ControlPlaneEvicts:
 		return describe.HeldControlPlane, time.Time{}
-	case c.disputeOf(probes.Critical).stage == withdrawn:
+	case c.disputeOf(probes.Critical).conceded == withdrawn:
 		return describe.HeldVetoed, time.Time{}
 	case isEvicting:
 		return "", time.Time{}
@@ -41,16 +41,16 @@ func (s *State) evictionGate(t *turn, c *condition) (describe.Hold, time.Time) {
 	return "", time.Time{}
 }
 
-// asksForCritical reports whether the samples of a Degraded condition have asked for
+// isLongCritical reports whether the samples of a Degraded condition have asked for
 // Critical for long enough, and a rule does too.
-func (s *State) asksForCritical(t *turn, c *condition) bool {
-	return c.debounce.Level == probes.Degraded && t.policy.Asks(c.name, probes.Critical) &&
+func (s *State) isLongCritical(t *turn, c *condition) bool {
+	return c.debounce.Level == probes.Degraded && t.policy.HasRule(c.name, probes.Critical) &&
 		c.debounce.Target(t.policy.debounce(c.name), t.now) == probes.Critical
 }
 
 // needsSlot reports whether a condition would evict if it had a slot, and a token.
 func (s *State) needsSlot(t *turn, c *condition) bool {
-	if !s.asksForCritical(t, c) {
+	if !s.isLongCritical(t, c) {
 		return false
 	}
 	held, _ := s.evictionGate(t, c)

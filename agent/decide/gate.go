@@ -53,7 +53,7 @@ func (s *State) gateOf(t *turn, c *condition, rule *Rule) (describe.Hold, time.T
 	if held, until := s.taintGate(t, d); held != "" || t.in.Node.Has(d.Pair) {
 		return held, until
 	}
-	return s.repairGate(t)
+	return s.setAgainGate(t)
 }
 
 // taintGate says what keeps a taint from being desired that is not on the Node yet.
@@ -71,9 +71,9 @@ func (s *State) taintGate(t *turn, d DesiredTaint) (describe.Hold, time.Time) {
 	return "", time.Time{}
 }
 
-// repairGate says what keeps a decision that has landed from being written again,
+// setAgainGate says what keeps a decision that has landed from being written again,
 // because somebody undid a part of it.
-func (s *State) repairGate(t *turn) (describe.Hold, time.Time) {
+func (s *State) setAgainGate(t *turn) (describe.Hold, time.Time) {
 	if next := s.budget.nextAt(t.policy.WriteBudget); s.ledger.hasLanded() && t.now.Before(next) {
 		return describe.HeldWriteBudget, next
 	}

@@ -159,7 +159,7 @@ func (l *ledger) credible(pairs []taints.Pair) []taints.Pair {
 	var asked, others []taints.Pair
 	for _, pair := range pairs {
 		switch {
-		case !l.asksFor(pair):
+		case !l.canProduce(pair):
 			others = append(others, pair)
 		case !slices.Contains(asked, pair):
 			asked = append(asked, pair)
@@ -168,9 +168,9 @@ func (l *ledger) credible(pairs []taints.Pair) []taints.Pair {
 	return append(asked, upToMax(others)...)
 }
 
-// asksFor reports whether the configuration or a built-in rule can ask for the
+// canProduce reports whether the configuration or a built-in rule can ask for the
 // pair, or this process itself did so by an earlier configuration.
-func (l *ledger) asksFor(pair taints.Pair) bool {
+func (l *ledger) canProduce(pair taints.Pair) bool {
 	return l.policy.Produces(pair) || slices.Contains(l.dropped, pair)
 }
 
@@ -196,7 +196,7 @@ func reached(a, b uint64) bool {
 func (l *ledger) unasked(node *Node, ours []taints.Pair) []taints.Pair {
 	var pairs []taints.Pair
 	for _, pair := range ours {
-		if !l.asksFor(pair) && !slices.Contains(pairs, pair) && node.Has(pair) {
+		if !l.canProduce(pair) && !slices.Contains(pairs, pair) && node.Has(pair) {
 			pairs = append(pairs, pair)
 		}
 	}
@@ -212,7 +212,7 @@ func (l *ledger) mayRemove(facts taints.Facts, node *Node) []taints.Pair {
 	var pairs []taints.Pair
 	for _, pair := range l.owned {
 		staysAnyway := facts.LifecycleController && taints.ControllerWants(node.Node, pair)
-		if l.asksFor(pair) && (isDesired(l.desired, pair) || !staysAnyway) {
+		if l.canProduce(pair) && (isDesired(l.desired, pair) || !staysAnyway) {
 			pairs = append(pairs, pair)
 		}
 	}

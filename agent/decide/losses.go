@@ -44,11 +44,11 @@ func (s *State) countLosses(t *turn) {
 
 // lose counts that somebody removed a taint of the condition, and how far its rule gives way.
 func (c *condition) lose(t *turn, d DesiredTaint, dispute *dispute) {
-	by, before := t.in.Node.LastWriter, dispute.stage
+	by, before := t.in.Node.LastWriter, dispute.conceded
 	c.removals = oneMore(c.removals, by, t.now)
 	t.notifyLost(d, by, c.removals.Count)
-	if *dispute = dispute.lose(d.Pair, d.standIn, t.now); dispute.stage != before {
-		t.notify(disputeNotice(d, by, dispute.stage))
+	if *dispute = dispute.lose(d.Pair, d.standIn, t.now); dispute.conceded != before {
+		t.notify(disputeNotice(d, by, dispute.conceded))
 	}
 }
 
@@ -68,7 +68,7 @@ func (s *State) settleDisputes(t *turn) {
 }
 
 // disputeNotice tells people what became of the taint that somebody removed.
-func disputeNotice(d DesiredTaint, by string, now stage) Notice {
+func disputeNotice(d DesiredTaint, by string, now concession) Notice {
 	n := Notice{Condition: d.Condition}
 	lost := d.Taint()
 	switch {

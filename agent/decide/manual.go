@@ -6,8 +6,8 @@ import (
 	"github.com/taintlet/taintlet/taints"
 )
 
-// asksFor reports whether a rule asks for its taint at the decided level.
-func (c *condition) asksFor(rule *Rule) bool {
+// meets reports whether a rule asks for its taint at the decided level.
+func (c *condition) meets(rule *Rule) bool {
 	isAtLevel := c.debounce.Level >= rule.Level && c.isFor(rule)
 	if rule.Clear == ClearManual {
 		return c.manual == awaiting || isAtLevel && c.manual == unset

@@ -24,7 +24,7 @@ func (s *State) outlook(t *turn, c *condition) describe.Outlook {
 	if classOf(c.last) >= bad {
 		o.Reason, o.Culprit = c.last.Reason, c.last.Culprit.Who()
 	}
-	if d := *c.disputeOf(probes.Degraded); d.stage == standIn && t.policy.Asks(c.name, probes.Degraded) {
+	if d := *c.disputeOf(probes.Degraded); d.conceded == standIn && t.policy.HasRule(c.name, probes.Degraded) {
 		o.StandIn, o.Until = true, d.until
 	}
 	o.KeepFails = s.KeepFails(t.policy, c.name)
@@ -49,7 +49,7 @@ func (s *State) starting(t *turn, c *condition) describe.Starting {
 	if !s.IsStarting() {
 		return describe.Starting{}
 	}
-	missing := s.lacksVerdict(t, c)
+	missing := s.awaits(t, c)
 	if missing == "" {
 		return describe.Starting{}
 	}
@@ -60,7 +60,7 @@ func (s *State) starting(t *turn, c *condition) describe.Starting {
 // been critical for long enough, and the newest one is.
 func (s *State) wantsToEvict(t *turn, c *condition) bool {
 	d := &c.debounce
-	return d.Level == probes.Critical && d.class == critical && d.unknownSince.IsZero() || s.asksForCritical(t, c)
+	return d.Level == probes.Critical && d.class == critical && d.unknownSince.IsZero() || s.isLongCritical(t, c)
 }
 
 // describe returns what the Node condition of a condition is rendered from.
@@ -73,7 +73,7 @@ func (s *State) describe(t *turn, c *condition, o describe.Outlook, reported pro
 		Braked: c.onset.braked, Unrecorded: s.ledger.unrecorded,
 	}
 	d.SetFor, d.SetBy = c.cause()
-	if d.NoRule && t.policy.Asks(c.name, probes.Degraded) {
+	if d.NoRule && t.policy.HasRule(c.name, probes.Degraded) {
 		d.NoRuleFor = c.reason
 	}
 	if c.debounce.Level == probes.Critical {

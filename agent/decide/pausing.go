@@ -70,7 +70,7 @@ func (s *State) forgive(next pause) (forgiven bool) {
 		}
 		for _, d := range disputes {
 			if !d.isVeto() {
-				forgiven = forgiven || d.stage != asRuled
+				forgiven = forgiven || d.conceded != asRuled
 				*d = dispute{}
 			}
 		}

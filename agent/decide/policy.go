@@ -162,11 +162,11 @@ func (p *Policy) Evicts(pair taints.Pair) bool {
 // the pair, itself or by a stand-in. No other pair is ever removed from a
 // Node, whatever the record on it says: a kubelet may forge that annotation.
 func (p *Policy) Produces(pair taints.Pair) bool {
-	asksFor := func(ruled taints.Pair) bool {
+	isFor := func(ruled taints.Pair) bool {
 		return pair == ruled || pair.StandsInFor(ruled, p.StandInPrefix) || pair.StandsInFor(ruled, taints.DefaultStandInPrefix)
 	}
 	for _, rule := range p.Rules {
-		if asksFor(rule.Taint.Pair()) {
+		if isFor(rule.Taint.Pair()) {
 			return true
 		}
 	}
@@ -178,7 +178,7 @@ func (p *Policy) Produces(pair taints.Pair) bool {
 	for i := range p.Conditions { // those of BuiltInRules, also as a configuration for cluster-autoscaler had them
 		for _, effect := range [2]taints.Effect{taints.NoSchedule, taints.NoExecute} {
 			ruled := taints.Pair{Key: p.Conditions[i].TaintKey, Effect: effect}
-			if ruled.Key != "" && (asksFor(ruled) || pair.StandsInFor(ruled, taints.AutoscalerPrefix)) {
+			if ruled.Key != "" && (isFor(ruled) || pair.StandsInFor(ruled, taints.AutoscalerPrefix)) {
 				return true
 			}
 		}

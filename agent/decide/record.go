@@ -83,7 +83,7 @@ type recordCondition struct {
 }
 
 type recordDispute struct {
-	Stage  stage          `json:"stage,omitempty"`
+	Stage  concession     `json:"stage,omitempty"`
 	Until  *time.Duration `json:"until,omitempty"`
 	LostAt *time.Duration `json:"lostAt,omitempty"`
 }
@@ -145,7 +145,7 @@ func (l timeline) past(d *time.Duration) time.Time {
 
 // dispute returns one that the record remembers. No forged one lasts longer than a real one.
 func (l timeline) dispute(saved recordDispute) dispute {
-	d := dispute{stage: min(saved.Stage, withdrawn), lostAt: l.past(saved.LostAt)}
+	d := dispute{conceded: min(saved.Stage, withdrawn), lostAt: l.past(saved.LostAt)}
 	if saved.Until != nil {
 		d.until = earlier(l.at(*saved.Until), l.now.Add(contestFor))
 	}
@@ -154,7 +154,7 @@ func (l timeline) dispute(saved recordDispute) dispute {
 
 // dispute returns what the record says of one.
 func (b Boot) dispute(d dispute) recordDispute {
-	return recordDispute{d.stage, b.since(d.until), b.since(d.lostAt)}
+	return recordDispute{d.conceded, b.since(d.until), b.since(d.lostAt)}
 }
 
 // keep returns the failure of the admission policy that the record remembers. No forged one

@@ -11,20 +11,20 @@ import (
 )
 
 // follow takes in that the conditions were written, and that a heartbeat is due.
-func (r *report) follow(in Inputs) {
+func (r *conditionWrites) follow(in Inputs) {
 	if in.Written {
 		r.pending = nil
 	}
 	r.refresh = r.refresh || in.Refresh
 }
 
-// isReportDue reports whether the conditions are to be written: for their heartbeat, for
+// areConditionsDue reports whether the conditions are to be written: for their heartbeat, for
 // what they have to say at once, or for a difference whose turn it is. landed: the Node had the
 // last decision when this Step began. The mere value of a condition that is OK waits
 // for the heartbeat. A suspicion that begins is reported at once, since others decide by
 // it. Every other difference waits until the last report is written, and then for its turn.
-func (s *State) isReportDue(t *turn, landed bool) bool {
-	r, all := &s.report, difference{isNew: s.report.refresh}.and(s.repairDifference(t))
+func (s *State) areConditionsDue(t *turn, landed bool) bool {
+	r, all := &s.writes, difference{isNew: s.writes.refresh}.and(s.repairDifference(t))
 	for i := range s.conditions {
 		all = all.and(s.differenceOf(t, &s.conditions[i]))
 	}
@@ -93,17 +93,17 @@ func (s *State) show(c *condition, o describe.Outlook, reported probes.Observati
 	if c.last.Level == probes.Unknown && c.shown != nil {
 		severity = c.shown.severity
 	}
-	c.shown = &rendered{o, c.debounce.Level, c.since, severity, findingOf(reported), s.ledger.unrecorded}
+	c.shown = &rendered{o, c.debounce.Level, c.since, severity, gistOf(reported), s.ledger.unrecorded}
 }
 
-// writeReport renders the conditions when they are due and every probe has taken a
+// writeConditions renders the conditions when they are due and every probe has taken a
 // sample.
-func (s *State) writeReport(t *turn, landed bool) {
-	if !s.conditions.allSeen() || !s.isReportDue(t, landed) {
+func (s *State) writeConditions(t *turn, landed bool) {
+	if !s.conditions.allSeen() || !s.areConditionsDue(t, landed) {
 		return
 	}
 	t.Adopted = time.Time{} // all are written
-	r := &s.report
+	r := &s.writes
 	r.refresh, r.pending = false, make([]taints.NodeCondition, 0, len(s.conditions)+1)
 	for i := range s.conditions {
 		c := &s.conditions[i]
@@ -121,7 +121,7 @@ func (s *State) writeReport(t *turn, landed bool) {
 // being written. It is asked only while the Node is as it was decided, so that nothing
 // is repaired by that.
 func (s *State) isSummaryDue(t *turn) bool {
-	if len(s.report.pending) == 0 || s.ledger.revision == 0 || s.ledger.unrecorded {
+	if len(s.writes.pending) == 0 || s.ledger.revision == 0 || s.ledger.unrecorded {
 		return false
 	}
 	return slices.ContainsFunc(s.conditions, func(c condition) bool { return !c.summary.readsLike(c.summarize(s.outlook(t, &c), s.boot, t.now)) })

@@ -7,9 +7,9 @@ import (
 	"github.com/taintlet/taintlet/taints"
 )
 
-// Asks reports whether a rule asks for a taint at this level of the condition, at least for
+// HasRule reports whether a rule asks for a taint at this level of the condition, at least for
 // one reason.
-func (p *Policy) Asks(condition probes.Condition, level probes.Level) bool {
+func (p *Policy) HasRule(condition probes.Condition, level probes.Level) bool {
 	_, found := p.rule(condition, level)
 	return found
 }

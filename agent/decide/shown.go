@@ -14,23 +14,23 @@ type rendered struct {
 	level      probes.Level
 	since      time.Time
 	severity   int // of its value
-	finding    finding
+	gist       gist
 	unrecorded bool
 }
 
-// finding is what a sample says in one word.
-type finding struct {
+// gist is what a sample says in one word.
+type gist struct {
 	level  probes.Level
 	reason string
 }
 
-// findingOf returns what a sample says. How near a good sample is to its threshold is part of
+// gistOf returns what a sample says. How near a good sample is to its threshold is part of
 // its value: on a host that is near one all the time, it changes with the noise.
-func findingOf(o probes.Observation) finding {
+func gistOf(o probes.Observation) gist {
 	if o.Level == probes.OK && o.Clears != "" {
-		return finding{level: probes.OK}
+		return gist{level: probes.OK}
 	}
-	return finding{o.Level, o.Reason}
+	return gist{o.Level, o.Reason}
 }
 
 // flapsFor is how long a condition that is OK again shows how often it was set.
@@ -66,8 +66,8 @@ func (s summary) readsLike(other summary) bool {
 	return s == other
 }
 
-// report is what our Node conditions are to say.
-type report struct {
+// conditionWrites is what our Node conditions are to say.
+type conditionWrites struct {
 	// refresh: their heartbeat is due.
 	refresh bool
 	// pending are being written. They do not change until they are written: a

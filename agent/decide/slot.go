@@ -12,7 +12,7 @@ func (s *State) requestSlot(t *turn) SlotRequest {
 	// removed is not asked for any more.
 	for i := range t.policy.Rules {
 		rule := &t.policy.Rules[i]
-		if dispute, asks := s.asks(rule); asks && dispute.stage == asRuled && rule.Taint.Effect == taints.NoExecute {
+		if dispute, asks := s.letsStand(rule); asks && dispute.conceded == asRuled && rule.Taint.Effect == taints.NoExecute {
 			return SlotInUse
 		}
 	}

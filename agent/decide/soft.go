@@ -97,7 +97,7 @@ func (s *State) moveSoft(t *turn, c *condition, rule SoftRule) {
 		target = max(target, soft.evidence.Level)
 	}
 	isSet := target > probes.OK
-	mayAdd := soft.isDesired || !s.pause.has(c.name) && soft.dispute.stage != withdrawn
+	mayAdd := soft.isDesired || !s.pause.has(c.name) && soft.dispute.conceded != withdrawn
 	if isSet == soft.isSet && (isSet && mayAdd) == soft.isDesired || isSet && !mayAdd {
 		return
 	}

@@ -73,18 +73,18 @@ func (s *State) startupPairs(t *turn) []taints.Pair {
 func (s *State) startupWaits(t *turn) (waits []string) {
 	for i := range s.conditions {
 		c := &s.conditions[i]
-		if missing := s.lacksVerdict(t, c); missing != "" {
+		if missing := s.awaits(t, c); missing != "" {
 			waits = append(waits, string(c.name)+" ("+missing+"): "+cmp.Or(c.last.Message, "no sample yet"))
 		}
 	}
 	return waits
 }
 
-// lacksVerdict says why the start-up taint waits for a condition; empty: it does not. What
+// awaits says why the start-up taint waits for a condition; empty: it does not. What
 // the fleet brake holds back keeps no Node closed, as it gets no taint either. A sample
 // that is near a threshold is OK. One that is not yet sure (without a threshold to pass)
 // is not, nor one whose checks were not all well since the start.
-func (s *State) lacksVerdict(t *turn, c *condition) string {
+func (s *State) awaits(t *turn, c *condition) string {
 	switch o := c.last; {
 	case c.debounce.Level > probes.OK:
 		return "it is " + c.debounce.Level.String()

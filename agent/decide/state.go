@@ -19,7 +19,7 @@ type State struct {
 	ledger     ledger
 	pause      pause
 	eviction   eviction
-	report     report
+	writes     conditionWrites
 	startup    startup
 	hostRepair hostRepair
 	soft       soft

@@ -38,7 +38,7 @@ func Step(policy *Policy, s State, in Inputs, now time.Time) (State, Decision) {
 	for _, o := range in.Observations {
 		s.observe(t, o)
 	}
-	s.report.follow(in)
+	s.writes.follow(in)
 	s.ledger.settle(in)
 	if in.Node != nil && s.active.restored {
 		s.judgeRepair(t)
@@ -70,10 +70,10 @@ func (s *State) reconcile(t *turn) {
 	if s.isRevisionDue(t) {
 		s.revise(t)
 	}
-	s.writeReport(t, landed)
+	s.writeConditions(t, landed)
 	desired, differs := s.desired(t)
 	isUndone := s.ledger.hasLanded() && differs // somebody undid a part of it
-	s.ledger.repairWaits = isUndone && !s.repair(t)
+	s.ledger.repairWaits = isUndone && !s.setAgain(t)
 	switch {
 	case s.ledger.repairWaits:
 		t.Desired = s.onlyConditions(desired)
@@ -91,11 +91,11 @@ func (s *State) reconcile(t *turn) {
 	}
 }
 
-// repair decides the same once more, because somebody undid a part of it after
+// setAgain decides the same once more, because somebody undid a part of it after
 // it had landed. Without a token it waits, so that no fight over a Node can
 // make more writes than the budget has.
-func (s *State) repair(t *turn) bool {
-	if held, _ := s.repairGate(t); held != "" {
+func (s *State) setAgain(t *turn) bool {
+	if held, _ := s.setAgainGate(t); held != "" {
 		return false
 	}
 	s.budget, _ = s.budget.take(t.policy.WriteBudget, t.now)

@@ -78,7 +78,7 @@ func (f *Fleet) read(ctx context.Context, these string, ask func(context.Context
 // refresh reads everything. The caller holds reading.
 func (f *Fleet) refresh(ctx context.Context) error {
 	var errs [3]error
-	if f.hasPeers() && f.isAgentsTurn() {
+	if f.hasPeers() && f.isListDue() {
 		errs[0] = f.refreshPeers(ctx)
 	}
 	errs[1] = f.readDNS(ctx)
@@ -86,9 +86,9 @@ func (f *Fleet) refresh(ctx context.Context) error {
 	return errors.Join(errs[:]...)
 }
 
-// isAgentsTurn reports whether a refresh reads where the agents are: when it is their
+// isListDue reports whether a refresh reads where the agents are: when it is their
 // turn, or when peers are too few or do not answer. The caller holds reading.
-func (f *Fleet) isAgentsTurn() bool {
+func (f *Fleet) isListDue() bool {
 	f.turn++
 	known := f.Status()
 	return f.turn >= turnsBetween(f.agents.count) || known.Known < enough || known.Answered < known.Known

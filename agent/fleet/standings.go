@@ -44,7 +44,7 @@ const (
 //
 // This is asked between a round and its sample. An answer before the next round would
 // come 2 to 4 s later.
-func (f *Fleet) Consult(ctx context.Context, report *verdict.Report) []verdict.Standing {
+func (f *Fleet) Consult(ctx context.Context, report *verdict.News) []verdict.Standing {
 	if len(report.Note) > 0 {
 		noting, cancel := context.WithTimeout(ctx, notePatience)
 		defer cancel()

@@ -62,7 +62,7 @@ func (w *writer) run(ctx context.Context) error {
 				w.written = node
 				maps.DeleteFunc(w.announced, func(a announcement, _ bool) bool { return !slices.Contains(j.announce, a) })
 			}
-			w.report(*j, node, err)
+			w.answer(*j, node, err)
 			select {
 			case <-ctx.Done():
 				return ctx.Err()
@@ -254,7 +254,7 @@ func (w *writer) next(failed job, newest *taints.Node, err error) *job {
 	return &failed
 }
 
-func (w *writer) report(j job, node *taints.Node, err error) {
+func (w *writer) answer(j job, node *taints.Node, err error) {
 	switch {
 	case errors.Is(err, apiserver.ErrOvertaken):
 		w.log.Debug("node changed while writing", "error", err)

@@ -44,7 +44,7 @@ type runner struct {
 type Sample struct {
 	probes.Observation
 	// Report is what the sample leaves for the fleet; nil: nothing.
-	Report *verdict.Report
+	Report *verdict.News
 	by     *runner
 }
 
@@ -53,7 +53,7 @@ type networkProbe interface {
 	probes.Probe
 	// ObserveIn is Observe, in surroundings that are known. The report is nil when
 	// there is nothing to report.
-	ObserveIn(ctx context.Context, in verdict.Surroundings) (probes.Observation, *verdict.Report)
+	ObserveIn(ctx context.Context, in verdict.Surroundings) (probes.Observation, *verdict.News)
 	// Answered returns the newest sample with the Standings that its report asks for.
 	Answered(standings []verdict.Standing) probes.Observation
 }
@@ -78,7 +78,7 @@ func (r *runner) run(ctx context.Context) error {
 	}
 }
 
-func (r *runner) observe(ctx context.Context) (o probes.Observation, report *verdict.Report) {
+func (r *runner) observe(ctx context.Context) (o probes.Observation, report *verdict.News) {
 	ctx, cancel := context.WithTimeout(ctx, sampleTimeout)
 	defer cancel()
 	if p, ok := r.probe.(networkProbe); ok {
@@ -95,7 +95,7 @@ func (r *runner) observe(ctx context.Context) (o probes.Observation, report *ver
 
 // observeNetwork takes a sample among the other hosts. What its report asks about them
 // is asked at once, so that the sample has the answer.
-func (r *runner) observeNetwork(ctx context.Context, p networkProbe) (probes.Observation, *verdict.Report) {
+func (r *runner) observeNetwork(ctx context.Context, p networkProbe) (probes.Observation, *verdict.News) {
 	o, report := p.ObserveIn(ctx, r.fleet.Surroundings())
 	if report != nil {
 		if standings := r.fleet.Consult(ctx, report); standings != nil {

@@ -175,7 +175,7 @@ func (c *cleaner) clean(ctx context.Context, before *taints.Node) error {
 		after, err := c.apply(ctx, node, desired)
 		switch {
 		case err == nil:
-			c.report(before, after)
+			c.tell(before, after)
 			if len(stays) > 0 {
 				return fmt.Errorf("node %s: the record names %s, but no rule asks for them, so they may be anybody's: give --config with the rule that did, or remove them by hand and clean up again", node.Name, terminal.Clean(fmt.Sprint(stays), maxLine))
 			}
@@ -198,8 +198,8 @@ func (c *cleaner) apply(ctx context.Context, node *taints.Node, desired taints.D
 	return c.client.Node(node.Name).Apply(ctx, node, desired)
 }
 
-// report prints what was removed from a Node.
-func (c *cleaner) report(before, after *taints.Node) {
+// tell prints what was removed from a Node.
+func (c *cleaner) tell(before, after *taints.Node) {
 	removed, verb := 0, "removed"
 	if c.dryRun {
 		verb = "would remove"

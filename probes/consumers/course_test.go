@@ -365,7 +365,7 @@ func TestWhatNoProcessHolds(t *testing.T) {
 		s := newScene(t, Memory)
 		s.sample(time.Second, 0)
 		s.host.Left -= 11 * gib
-		if f := s.sample(time.Second, 60); f.Verdict != Unseen {
+		if f := s.sample(time.Second, 60); f.Certainty != Unseen {
 			t.Fatalf("%+v", f)
 		}
 	}
@@ -396,7 +396,7 @@ func TestFindingOfAnEarlierIncident(t *testing.T) {
 	s.sample(time.Second, far)
 	s.now += time.Second
 	s.start(1000, pod(1), "java", 5*gib)
-	if f := s.sample(time.Second, bad); f.Verdict != Named {
+	if f := s.sample(time.Second, bad); f.Certainty != Named {
 		t.Fatalf("%+v", f)
 	}
 	s.sample(time.Second, near)

@@ -23,13 +23,13 @@ type Consumer struct {
 	IsGone bool
 }
 
-// Verdict says what is known of who took the resource.
-type Verdict uint8
+// Certainty says what is known of who took the resource.
+type Certainty uint8
 
 // The verdicts.
 const (
 	// NotRead means that nothing was read.
-	NotRead Verdict = iota
+	NotRead Certainty = iota
 	// Unseen means that it was taken before the first reading, by processes that already
 	// ran.
 	Unseen
@@ -43,8 +43,8 @@ const (
 
 // Finding is who took a resource, and how much.
 type Finding struct {
-	Resource Resource
-	Verdict  Verdict
+	Resource  Resource
+	Certainty Certainty
 	// At is when it was found, Since when the host was last healthy. Since is zero where
 	// nothing was read before.
 	At, Since time.Time
@@ -102,18 +102,18 @@ func (b *baseline) compare(r Resource, now *Snapshot, host Host) Finding {
 	least := host.Total * leastShare
 	switch {
 	case f.In <= 0: // the only snapshot, of a host that was never seen healthy
-		f.Verdict, f.Since = Unseen, time.Time{}
+		f.Certainty, f.Since = Unseen, time.Time{}
 	case f.Takers[0].Took >= max(1, least):
-		f.Verdict = Named
+		f.Certainty = Named
 		f.IsPartial = b.blind(r) > f.Takers[0].Took*partial
 	case blind >= max(1, least, f.Taken):
-		f.Verdict = Unseen
+		f.Certainty = Unseen
 	case f.Taken < max(1, least):
-		f.Verdict = Little
+		f.Certainty = Little
 	default:
-		f.Verdict = Many
+		f.Certainty = Many
 	}
-	if f.Verdict != Named {
+	if f.Certainty != Named {
 		f.Takers = [2]Consumer{}
 	}
 	return f
@@ -170,20 +170,20 @@ func (t *tally) consumer(r Resource, now *Snapshot) Consumer {
 // after returns the finding with what only those before it can tell: a taker that is gone,
 // and how fast the first one took it. now is what the finding was made of.
 func (f Finding) after(before Finding, now *Snapshot) Finding {
-	if before.Verdict != Named {
+	if before.Certainty != Named {
 		return f
 	}
 	was := before.Takers[0]
 	switch is := f.taker(was.Group); {
-	case f.Verdict == Named && is == 1: // both took about as much: the order stays
+	case f.Certainty == Named && is == 1: // both took about as much: the order stays
 		f.Takers[0], f.Takers[1] = f.Takers[1], f.Takers[0]
 		f.In = before.In
-	case f.Verdict == Named && is == 0:
+	case f.Certainty == Named && is == 0:
 		if f.Takers[0].Took <= was.Took*(1+partial) {
 			f.In = before.In
 		}
 	case f.Takers[0].Took < was.Took*partial && !now.hasGroup(was.Group):
-		f.Verdict, f.In, f.Takers = Named, before.In, before.Takers
+		f.Certainty, f.In, f.Takers = Named, before.In, before.Takers
 		f.Takers[0].IsGone, f.Takers[1] = true, Consumer{}
 		f.IsPartial = before.IsPartial
 	}
@@ -206,7 +206,7 @@ func (f Finding) Culprit() probes.Culprit {
 	if f.Resource == Tasks {
 		c.Unit = probes.Items
 	}
-	switch first := f.Takers[0]; f.Verdict {
+	switch first := f.Takers[0]; f.Certainty {
 	case Named:
 		c.Kind, c.Name, c.Command = first.Group.Kind.String(), first.Group.Name, first.Command
 		c.Took, c.Seconds, c.Holds, c.IsGone = first.Took, f.In.Seconds(), first.Holds, first.IsGone

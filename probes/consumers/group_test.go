@@ -77,7 +77,7 @@ func TestPodsInText(t *testing.T) {
 	if strings.Join(got, " ") != uid+" "+static {
 		t.Error(got)
 	}
-	if found := (Finding{Verdict: Named, Takers: [2]Consumer{{Group: Group{KindPod, uid}, Took: 1}}}).Text(); len(PodsIn(found)) != 1 {
+	if found := (Finding{Certainty: Named, Takers: [2]Consumer{{Group: Group{KindPod, uid}, Took: 1}}}).Text(); len(PodsIn(found)) != 1 {
 		t.Errorf("the pod is not found in %q", found)
 	}
 }

@@ -12,7 +12,7 @@ import (
 // nothing is known.
 func (f Finding) Text() string {
 	var text string
-	switch f.Verdict {
+	switch f.Certainty {
 	case NotRead:
 		return ""
 	case Named:
@@ -26,7 +26,7 @@ func (f Finding) Text() string {
 			text = "not known who took it: it was taken before the processes were first read"
 		}
 	}
-	if f.Unowned > 0 && f.Unowned >= f.Taken/3 && f.Verdict > Little {
+	if f.Unowned > 0 && f.Unowned >= f.Taken/3 && f.Certainty > Little {
 		text = join(text, "shared memory and tmpfs, which have no owner, grew by "+f.text(f.Unowned))
 	}
 	if f.Largest.Group.Kind != 0 && f.Largest.Group != f.Takers[0].Group {

@@ -17,9 +17,9 @@ import (
 // docs/configuration.md: "/" can be good, near, bad, unread (it cannot be read, and
 // was never bad), unhealthy (it cannot be read, and was not healthy when it last could),
 // waiting (no answer yet) and absent.
-func said(name, word string) pathReport {
+func said(name, word string) pathState {
 	trouble := probes.Because("StatfsFailed", "looking at the file system of %s: permission denied", name)
-	r := pathReport{name: name, answered: true}
+	r := pathState{name: name, answered: true}
 	switch word {
 	case "good":
 		r.fileSystem = half(name)
@@ -28,13 +28,13 @@ func said(name, word string) pathReport {
 	case "bad":
 		r.fileSystem = nearlyFull(name)
 	case "unread":
-		r = pathReport{name: name, trouble: trouble}
+		r = pathState{name: name, trouble: trouble}
 	case "unhealthy":
-		r = pathReport{name: name, trouble: trouble, unhealthy: true}
+		r = pathState{name: name, trouble: trouble, unhealthy: true}
 	case "waiting":
-		r = pathReport{name: name, silence: 3 * time.Second}
+		r = pathState{name: name, silence: 3 * time.Second}
 	case "absent":
-		r = pathReport{name: name, absent: true}
+		r = pathState{name: name, absent: true}
 	}
 	return r
 }
@@ -65,11 +65,11 @@ func TestWhatPathsSayIsJoined(t *testing.T) {
 	} {
 		t.Run(test.root+" and "+test.mnt, func(t *testing.T) {
 			t.Parallel()
-			o := patient.judge(sample{paths: []pathReport{said("/", test.root), said("/mnt", test.mnt)}}).join()
+			o := patient.judge(sample{paths: []pathState{said("/", test.root), said("/mnt", test.mnt)}}).join()
 			checkJoined(t, o, test.want)
 		})
 	}
-	o := impatient.judge(sample{paths: []pathReport{said("/", "good"), said("/mnt", "waiting")}}).join()
+	o := impatient.judge(sample{paths: []pathState{said("/", "good"), said("/mnt", "waiting")}}).join()
 	checkJoined(t, o, "OK, names /mnt") // BlockedAfter 0: an answer is not waited for
 }
 
@@ -95,7 +95,7 @@ func checkJoined(t *testing.T, o probes.Observation, want string) {
 func TestAbsentPathsAreNamed(t *testing.T) {
 	t.Parallel()
 	for _, word := range []string{"good", "bad", "unread", "absent"} {
-		o := someDisk.judge(sample{paths: []pathReport{said("/", word), said("/data/kubelet", "absent"), said("/data/x", "absent")}}).join()
+		o := someDisk.judge(sample{paths: []pathState{said("/", word), said("/data/kubelet", "absent"), said("/data/x", "absent")}}).join()
 		want := "; no such path: /data/kubelet, /data/x"
 		if word == "absent" {
 			want = "; no such path: /, /data/kubelet, /data/x"
@@ -129,7 +129,7 @@ func TestUnusableDirectoryIsJoined(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%s and %v", test.root, test.w.err), func(t *testing.T) {
 			t.Parallel()
-			o := someDisk.judge(sample{paths: []pathReport{said("/", test.root)}, writes: []writeSample{test.w}}).join()
+			o := someDisk.judge(sample{paths: []pathState{said("/", test.root)}, writes: []writeSample{test.w}}).join()
 			probetest.Check(t, o, test.level, test.reason, "")
 			if named := strings.Contains(o.Message, "writing 4 KiB to /scratch: permission denied"); named != (test.w.err != nil) {
 				t.Errorf("the directory is not named, or without need: %s", o.Message)

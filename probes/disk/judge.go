@@ -13,11 +13,11 @@ import (
 	"github.com/taintlet/taintlet/probes/trend"
 )
 
-// verdicts are what each path and each directory of a sample says alone.
-type verdicts struct{ paths, writes []verdict }
+// judgements are what each path and each directory of a sample says alone.
+type judgements struct{ paths, writes []judgement }
 
-// verdict is what one path or directory says.
-type verdict struct {
+// judgement is what one path or directory says.
+type judgement struct {
 	worst     probes.Observation // of the findings, if found
 	found     bool
 	tightness float64 // of space or inodes; the smaller of two equal findings is worse
@@ -29,19 +29,19 @@ type verdict struct {
 }
 
 // add keeps the worse finding, and of equal ones the first.
-func (v *verdict) add(o probes.Observation, tightness float64) {
+func (v *judgement) add(o probes.Observation, tightness float64) {
 	if !v.found || isWorse(o, v.worst) || !isWorse(v.worst, o) && tightness < v.tightness {
 		v.worst, v.tightness, v.found = o, tightness, true
 	}
 }
 
 // isUnhealthy says that a finding is bad or near a threshold.
-func (v *verdict) isUnhealthy() bool {
+func (v *judgement) isUnhealthy() bool {
 	return v.found && (v.worst.Level != probes.OK || v.worst.Hysteresis)
 }
 
 // judge says what a sample means for each path and directory.
-func (t Thresholds) judge(s sample) (v verdicts) {
+func (t Thresholds) judge(s sample) (v judgements) {
 	for _, path := range s.paths {
 		v.paths = append(v.paths, t.judgePath(path))
 	}
@@ -53,8 +53,8 @@ func (t Thresholds) judge(s sample) (v verdicts) {
 
 // join says what the verdicts mean together. The worst finding decides, and the
 // message names whatever is unknown, and paths that are not there.
-func (v verdicts) join() probes.Observation {
-	var all verdict
+func (v judgements) join() probes.Observation {
+	var all judgement
 	var unknown []error
 	var absent []string
 	for _, one := range slices.Concat(v.paths, v.writes) {
@@ -89,9 +89,9 @@ func (v verdicts) join() probes.Observation {
 }
 
 // areUnread says that there are paths and that none of them can be read.
-func (v verdicts) areUnread() bool {
-	isUnknown := func(path verdict) bool { return path.unknown != nil }
-	isRead := func(path verdict) bool { return path.found && path.unknown == nil }
+func (v judgements) areUnread() bool {
+	isUnknown := func(path judgement) bool { return path.unknown != nil }
+	isRead := func(path judgement) bool { return path.found && path.unknown == nil }
 	return slices.ContainsFunc(v.paths, isUnknown) && !slices.ContainsFunc(v.paths, isRead)
 }
 
@@ -109,7 +109,7 @@ func isWorse(a, b probes.Observation) bool {
 }
 
 // judgePath says what one path means.
-func (t Thresholds) judgePath(r pathReport) (v verdict) {
+func (t Thresholds) judgePath(r pathState) (v judgement) {
 	if r.absent {
 		v.absent = r.name
 	}
@@ -132,7 +132,7 @@ func (t Thresholds) judgePath(r pathReport) (v verdict) {
 
 // judgeSpace adds what the space and the inodes of a file system mean, where it has a
 // size.
-func (t Thresholds) judgeSpace(f fileSystem, v *verdict) {
+func (t Thresholds) judgeSpace(f fileSystem, v *judgement) {
 	consider := func(s trend.Scarcity, thing, message, clears string) {
 		o := s.Observe(probes.DiskPressure, thing, message)
 		o.Clears = clears
@@ -210,7 +210,7 @@ func (m mountSample) name() string {
 
 // judgeSilence adds what it means that a call has not been answered: a finding from the
 // threshold on, for the reason blocked, and unknown before it, for the reason pending.
-func (t Thresholds) judgeSilence(call string, silence time.Duration, unhealthy bool, blocked, pending string, v *verdict) {
+func (t Thresholds) judgeSilence(call string, silence time.Duration, unhealthy bool, blocked, pending string, v *judgement) {
 	message := call + " for " + trend.TimeText(silence)
 	if t.BlockedAfter > 0 && silence >= t.BlockedAfter {
 		message += ", threshold " + trend.TimeText(t.BlockedAfter)
@@ -229,14 +229,14 @@ func (f failure) judge(path string) probes.Observation {
 }
 
 // judgeWrite says what a write means.
-func (t Thresholds) judgeWrite(w writeSample) (v verdict) {
+func (t Thresholds) judgeWrite(w writeSample) (v judgement) {
 	if w.silence > 0 {
 		t.judgeSilence(whatWrites+w.Directory+": no answer", w.silence, w.unhealthy, "WriteBlocked", "WritePending", &v)
 		return v
 	}
 	o, err := w.judge(t.ClearFactor)
 	if err != nil {
-		return verdict{unknown: err, holds: w.unhealthy}
+		return judgement{unknown: err, holds: w.unhealthy}
 	}
 	v.add(o, math.Inf(1))
 	return v

@@ -33,13 +33,13 @@ func fewInodes(path string) fileSystem {
 // answering is what paths report whose file systems are these.
 func answering(all ...fileSystem) (s sample) {
 	for _, f := range all {
-		s.paths = append(s.paths, pathReport{name: f.path, answered: true, fileSystem: f})
+		s.paths = append(s.paths, pathState{name: f.path, answered: true, fileSystem: f})
 	}
 	return s
 }
 
 // and returns the sample with one more path.
-func (s sample) and(r pathReport) sample {
+func (s sample) and(r pathState) sample {
 	s.paths = append(slices.Clone(s.paths), r)
 	return s
 }
@@ -55,8 +55,8 @@ func TestDiskJudge(t *testing.T) {
 	t.Parallel()
 	patient := someDisk
 	patient.BlockedAfter = 30 * time.Second
-	stuck := pathReport{name: "/mnt", silence: 3 * time.Second}
-	broken := pathReport{name: "/srv", trouble: probes.Because("StatfsFailed", "looking at the file system of /srv: stale file handle")}
+	stuck := pathState{name: "/mnt", silence: 3 * time.Second}
+	broken := pathState{name: "/srv", trouble: probes.Because("StatfsFailed", "looking at the file system of /srv: stale file handle")}
 	withoutInodes := fileSystem{"/", 4, 50 * gib, 100 * gib, 0, 0}
 	for _, test := range []struct {
 		name            string
@@ -175,7 +175,7 @@ func TestDiskJudgesSilenceAndFailures(t *testing.T) {
 	thresholds := someDisk
 	thresholds.BlockedAfter = 30 * time.Second
 	silent := func(long time.Duration) sample {
-		return answering(half("/")).and(pathReport{name: "/var/lib/kubelet", silence: long})
+		return answering(half("/")).and(pathState{name: "/var/lib/kubelet", silence: long})
 	}
 	probetest.Check(t, thresholds.judge(silent(5*time.Second)).join(), probes.Unknown, "StatfsBlocked", "no answer from /var/lib/kubelet for 5 s")
 	probetest.Check(t, thresholds.judge(silent(30*time.Second-1)).join(), probes.Unknown, "StatfsBlocked", "")
@@ -184,7 +184,7 @@ func TestDiskJudgesSilenceAndFailures(t *testing.T) {
 	probetest.Check(t, someDisk.judge(silent(time.Hour)).join(), probes.OK, "SpaceSufficient", "; unknown: no answer from /var/lib/kubelet for 60 min")
 
 	broken := func(inRow int) probes.Observation {
-		return thresholds.judge(sample{}.and(pathReport{name: "/srv", failed: failure{inRow, fmt.Errorf("statx: %w", syscall.EIO)}})).join()
+		return thresholds.judge(sample{}.and(pathState{name: "/srv", failed: failure{inRow, fmt.Errorf("statx: %w", syscall.EIO)}})).join()
 	}
 	probetest.Check(t, broken(1), probes.Degraded, "FileSystemFailed", "looking at the file system of /srv: input/output error")
 	checkCertain(t, broken(3), "FileSystemFailed", "input/output error, 3 times in a row")
@@ -197,7 +197,7 @@ func TestDiskIsMonotoneInTime(t *testing.T) {
 	thresholds.BlockedAfter = 30 * time.Second
 	for name, judge := range map[string]func(time.Duration) probes.Observation{
 		"silence": func(d time.Duration) probes.Observation {
-			return thresholds.judge(sample{}.and(pathReport{name: "/", silence: d})).join()
+			return thresholds.judge(sample{}.and(pathState{name: "/", silence: d})).join()
 		},
 		"write": func(d time.Duration) probes.Observation {
 			return thresholds.judge(sample{writes: []writeSample{{Write: someWrite, writeAnswer: writeAnswer{took: d}, slowFor: d}}}).join()

@@ -33,7 +33,7 @@ func TestMeasures(t *testing.T) {
 func TestMeasuresOfTimes(t *testing.T) {
 	d := New(nowhere, nil, Thresholds{BlockedAfter: 30 * time.Second, ClearFactor: 2})
 	d.newest = sample{
-		paths: []pathReport{{name: "/mnt", silence: 12 * time.Second}},
+		paths: []pathState{{name: "/mnt", silence: 12 * time.Second}},
 		writes: []writeSample{
 			{Write: Write{Directory: "/data", Slow: 2 * time.Second}, writeAnswer: writeAnswer{took: time.Second / 4}, slowFor: 5 * time.Second},
 			{Write: Write{Directory: "/stuck"}, silence: 3 * time.Second},

@@ -15,7 +15,7 @@ func TestMessages(t *testing.T) { //nolint:paralleltest // it may write its file
 	thresholds.BlockedAfter = 30 * time.Second
 	judge := func(s sample) probes.Observation { return thresholds.judge(s).join() }
 	silent := func(long time.Duration) sample {
-		return answering(half("/")).and(pathReport{name: "/mnt", silence: long})
+		return answering(half("/")).and(pathState{name: "/mnt", silence: long})
 	}
 	mounted := func(fell, readOnly, superReadOnly bool) sample {
 		return onMount(mountSample{path: "/var/lib/kubelet", mount: kubeletOn("ext4", readOnly, superReadOnly), fell: fell})
@@ -48,14 +48,14 @@ func TestMessages(t *testing.T) { //nolint:paralleltest // it may write its file
 		judge(answering(fileSystem{"/", 1, 90 * gib, 100 * gib, 90, 1000})), judge(answering(fileSystem{"/", 1, 90 * gib, 100 * gib, 60, 1000})), judge(answering(fewInodes("/var"))),
 		judge(mounted(true, false, true)), judge(mounted(true, true, false)), judge(mounted(false, false, true)), readOnlyImage(),
 		judge(onMount(mountSample{path: "/var/lib/kubelet", mount: shutdown})),
-		judge(sample{}.and(pathReport{name: "/srv", failed: failure{3, fmt.Errorf("statx: %w", syscall.EIO)}})),
+		judge(sample{}.and(pathState{name: "/srv", failed: failure{3, fmt.Errorf("statx: %w", syscall.EIO)}})),
 		judge(silent(42*time.Second)), judge(silent(5*time.Second)),
-		judge(sample{}.and(pathReport{name: "/srv", trouble: probes.Because("StatfsFailed", "looking at the file system of /srv: stale file handle")})), judge(sample{}),
+		judge(sample{}.and(pathState{name: "/srv", trouble: probes.Because("StatfsFailed", "looking at the file system of /srv: stale file handle")})), judge(sample{}),
 		wrote(answered(40*time.Millisecond, nil)), wrote(answered(4*time.Second, nil)),
 		wrote(slowly(7*time.Second, 64*time.Second)), wrote(slowly(7*time.Second, 22*time.Second)), wrote(writeSample{silence: 12 * time.Second}), wrote(writeSample{silence: 42 * time.Second}),
 		wrote(failed), wrote(readOnly), wrote(meant), wrote(answered(0, syscall.ENOSPC)), wrote(answered(0, syscall.EACCES)),
 		judge(onMount(mountSample{path: "/var/lib/kubelet", mount: emergency})), judge(onMount(mountSample{path: "/var/lib/kubelet", mount: broken, errors: 2})),
 		judge(onMount(mountSample{path: "/data", fell: true})),
-		judge(answering(nearlyFull("/var/lib/kubelet")).and(pathReport{name: "/srv", trouble: probes.Because("StatfsFailed", "looking at the file system of /srv: stale file handle")})),
+		judge(answering(nearlyFull("/var/lib/kubelet")).and(pathState{name: "/srv", trouble: probes.Because("StatfsFailed", "looking at the file system of /srv: stale file handle")})),
 	)
 }

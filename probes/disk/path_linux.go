@@ -80,7 +80,7 @@ func (w *watchedPath) start(sample func(root, path string) (pathSample, error), 
 type stale struct{ mounts, writes bool }
 
 // collect takes the answer about the path.
-func (w *watchedPath) collect(ctx context.Context) (r pathReport, changed stale) {
+func (w *watchedPath) collect(ctx context.Context) (r pathState, changed stale) {
 	r.name, r.unhealthy = w.name, w.health.unhealthy
 	answer, ok := w.call.Wait(ctx)
 	if !ok {

@@ -251,7 +251,7 @@ func (p *Probe) Measures(all []probes.Measure) []probes.Measure {
 }
 
 // measures appends what one path showed.
-func (t Thresholds) measures(r *pathReport, all []probes.Measure) []probes.Measure {
+func (t Thresholds) measures(r *pathState, all []probes.Measure) []probes.Measure {
 	if r.silence > 0 {
 		return append(all, probes.Measure{Name: "no_answer", Path: r.name, Unit: probes.Seconds, Value: r.silence.Seconds(), Degraded: t.BlockedAfter.Seconds()})
 	}

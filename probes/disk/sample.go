@@ -6,13 +6,13 @@ import (
 
 // sample is what all paths and directories showed at one time.
 type sample struct {
-	paths  []pathReport
+	paths  []pathState
 	writes []writeSample
 }
 
-// pathReport is what one path showed. It answered, is absent, is silent, failed or
+// pathState is what one path showed. It answered, is absent, is silent, failed or
 // made trouble. The zero report is that of a path of which nothing is known.
-type pathReport struct {
+type pathState struct {
 	name string
 	// fileSystem is without a size where another path has reported it.
 	fileSystem fileSystem

@@ -70,7 +70,7 @@ func (p *Probe) Observe(ctx context.Context) probes.Observation {
 
 // ObserveIn runs a round and evaluates it. The report is nil when the context ended
 // before the round, because failures are then no evidence.
-func (p *Probe) ObserveIn(ctx context.Context, in verdict.Surroundings) (probes.Observation, *verdict.Report) {
+func (p *Probe) ObserveIn(ctx context.Context, in verdict.Surroundings) (probes.Observation, *verdict.News) {
 	p.began = time.Now()
 	p.newest = p.round(ctx, in)
 	ended := ctx.Err() != nil // the agent ends, or stood still
@@ -81,7 +81,7 @@ func (p *Probe) ObserveIn(ctx context.Context, in verdict.Surroundings) (probes.
 		return p.settle(found), nil
 	}
 	own := p.evaluator.Answer()
-	report := &verdict.Report{Classes: p.newest.Known(&own), Own: own, Heard: p.peers.Heard(), Note: found.Note, Ask: found.Ask}
+	report := &verdict.News{Classes: p.newest.Known(&own), Own: own, Heard: p.peers.Heard(), Note: found.Note, Ask: found.Ask}
 	return p.settle(found), report
 }
 

@@ -51,7 +51,7 @@ type reachingProbe struct {
 	cutOff *atomic.Bool
 }
 
-func (p *reachingProbe) ObserveIn(_ context.Context, in verdict.Surroundings) (probes.Observation, *verdict.Report) {
+func (p *reachingProbe) ObserveIn(_ context.Context, in verdict.Surroundings) (probes.Observation, *verdict.News) {
 	well := verdict.Result{Outcome: verdict.Well}
 	r := verdict.Round{At: time.Now(), Results: map[verdict.Class]verdict.Result{verdict.Route: well, verdict.Self: well, verdict.API: well}}
 	heard := map[string]verdict.Answer{}
@@ -67,7 +67,7 @@ func (p *reachingProbe) ObserveIn(_ context.Context, in verdict.Surroundings) (p
 			heard[peer.Node] = answer
 		}
 	}
-	return p.judge.Next(r).Observation, &verdict.Report{Own: p.judge.Answer(), Heard: heard}
+	return p.judge.Next(r).Observation, &verdict.News{Own: p.judge.Answer(), Heard: heard}
 }
 
 func (p *reachingProbe) Answered([]verdict.Standing) probes.Observation { panic("nothing was asked") }

@@ -88,7 +88,7 @@ func (n *scriptedNetwork) Observe(ctx context.Context) probes.Observation {
 }
 
 // ObserveIn evaluates one round.
-func (n *scriptedNetwork) ObserveIn(context.Context, verdict.Surroundings) (probes.Observation, *verdict.Report) {
+func (n *scriptedNetwork) ObserveIn(context.Context, verdict.Surroundings) (probes.Observation, *verdict.News) {
 	r := n.round()
 	found := n.evaluator.Next(r)
 	n.measures = found.Measures
@@ -96,7 +96,7 @@ func (n *scriptedNetwork) ObserveIn(context.Context, verdict.Surroundings) (prob
 	for _, peer := range r.Peers {
 		heard[peer.Node] = *peer.Answer
 	}
-	return found.Observation, &verdict.Report{Own: own, Classes: r.Known(&own), Heard: heard}
+	return found.Observation, &verdict.News{Own: own, Classes: r.Known(&own), Heard: heard}
 }
 
 // Answered is for a host that suspects itself, which this one never does.

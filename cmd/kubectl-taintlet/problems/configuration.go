@@ -83,7 +83,7 @@ func slots(f Facts, cfg *config.Config) []Problem {
 // usesSlots: a rule evicts, or the file asks for slots as the chart does.
 func usesSlots(cfg *config.Config, text string) bool {
 	policy := cfg.Policy()
-	return slices.ContainsFunc(policy.Conditions, func(c decide.Condition) bool { return policy.Asks(c.Name, probes.Critical) }) || strings.Contains(text, "slots:")
+	return slices.ContainsFunc(policy.Conditions, func(c decide.Condition) bool { return policy.HasRule(c.Name, probes.Critical) }) || strings.Contains(text, "slots:")
 }
 
 // versions finds agents of several versions, and another version than that of this program.

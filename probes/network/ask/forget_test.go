@@ -25,7 +25,7 @@ func TestEveryClassForgets(t *testing.T) {
 	address := []netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:53")}
 	fails := []error{context.DeadlineExceeded}
 	pods, dns := &Pods{seen: reached[netip.AddrPort]{}}, &DNS{seen: reached[netip.AddrPort]{}}
-	peers := &Peers{turns: verdict.NewTurns(testPeriod)}
+	peers := &Peers{turns: verdict.NewRotation(testPeriod)}
 	peer, route := verdict.Peer{Node: "a"}, NewRoute(thisHost)
 	for _, test := range []struct {
 		class verdict.Class

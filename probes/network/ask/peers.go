@@ -14,7 +14,7 @@ import (
 // Peers asks the agents on other Nodes. Each connection is a new one with a
 // new source port, so that it may take another of several ways than the others.
 type Peers struct {
-	turns *verdict.Turns
+	turns *verdict.Rotation
 	// Found is what is known of the peers that count. Never is how many were asked
 	// some times and never reached.
 	Found []verdict.PeerResult
@@ -27,7 +27,7 @@ type Peers struct {
 const otherAfter = 300 * time.Millisecond
 
 // NewPeers returns the class that asks peers in turns, in rounds that come each period.
-func NewPeers(period time.Duration) *Peers { return &Peers{turns: verdict.NewTurns(period)} }
+func NewPeers(period time.Duration) *Peers { return &Peers{turns: verdict.NewRotation(period)} }
 
 // Forget makes the class as new: nothing was healthy, nobody was reached.
 func (p *Peers) Forget() {

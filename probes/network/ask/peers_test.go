@@ -134,7 +134,7 @@ func TestRefusalsOfAll(t *testing.T) {
 		{"some hosts refuse at both ports", 5, 5, 7},
 		{"some of all", 7, 3, 4},
 	} {
-		p := &Peers{turns: verdict.NewTurns(testPeriod)}
+		p := &Peers{turns: verdict.NewRotation(testPeriod)}
 		var all []*refusing
 		var peers []verdict.Peer
 		for i := range 7 {
@@ -186,7 +186,7 @@ func TestSlowPeersKubeletIsSpared(t *testing.T) {
 	kubelet.Start()
 	t.Cleanup(kubelet.Close)
 	other := netip.MustParseAddrPort(kubelet.Listener.Addr().String()).Port()
-	p, in := &Peers{turns: verdict.NewTurns(testPeriod)}, &verdict.Surroundings{Peers: []verdict.Peer{{Node: "a", Address: slow, Other: other}}}
+	p, in := &Peers{turns: verdict.NewRotation(testPeriod)}, &verdict.Surroundings{Peers: []verdict.Peer{{Node: "a", Address: slow, Other: other}}}
 	for i := range 5 {
 		if p.Ask(t.Context(), in, patience); len(p.Found) != 1 || !p.Found[0].Reached {
 			t.Errorf("round %d: %+v", i, p.Found)

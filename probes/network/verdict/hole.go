@@ -23,7 +23,7 @@ type hole struct {
 	// count on since then exchange full packets among themselves.
 	before map[string]int
 	// heard is what peers report of theirs, of those asked.
-	heard reports
+	heard opinions
 	asked int
 }
 
@@ -65,7 +65,7 @@ func (h *hole) add(r *Round) {
 // compare counts the peers that exchange full packets among themselves since this host
 // does not.
 func (h *hole) compare(r *Round) {
-	h.heard = reports{}
+	h.heard = opinions{}
 	if !h.here.any() {
 		h.before = nil
 		return

@@ -8,7 +8,7 @@ import (
 
 // Loss is judged by connections that were made, over half a minute. Those that were
 // not made are the matter of reach. Half a minute has some 18 connections while all is
-// well, and some 90 from the first retransmit on (see Turns).
+// well, and some 90 from the first retransmit on (see Rotation).
 const (
 	lossWindow = 30 * time.Second
 	// hearsayLasts is how long what a peer said of itself counts.

@@ -24,16 +24,16 @@ type relative struct {
 	pods map[netip.AddrPort]bool
 	// heard is what peers report of the class, same what they report of the targets that
 	// this host asked; asked is how many peers there are.
-	heard, same reports
+	heard, same opinions
 	asked       int
 	detail      string
 }
 
-// reports counts what peers report: well of know report it well.
-type reports struct{ know, well int }
+// opinions counts what peers report: well of know report it well.
+type opinions struct{ know, well int }
 
 // add takes in a peer's report. One that is under maintenance is no witness against this host.
-func (r *reports) add(well, known, maintenance bool) {
+func (r *opinions) add(well, known, maintenance bool) {
 	if !known || well && maintenance {
 		return
 	}
@@ -49,7 +49,7 @@ func (c *relative) add(r *Round) {
 	c.known, c.detail = result.Outcome != NotKnown, result.Detail
 	c.never = !c.known && result.Never
 	c.pods, c.isError = result.Pods, result.IsError
-	c.heard, c.same, c.asked = reports{}, reports{}, len(r.Peers)
+	c.heard, c.same, c.asked = opinions{}, opinions{}, len(r.Peers)
 	for _, p := range r.Peers {
 		if !p.Reached || p.Answer == nil {
 			continue
@@ -81,9 +81,9 @@ func (c *relative) isWellAtAll() bool { return c.same.areEnough(c.asked) && c.sa
 
 // areWitnesses reports whether enough of the peers asked know something, and two thirds
 // of these report it well.
-func (r reports) areWitnesses(asked int) bool { return r.areEnough(asked) && 3*r.well >= 2*r.know }
+func (r opinions) areWitnesses(asked int) bool { return r.areEnough(asked) && 3*r.well >= 2*r.know }
 
-func (r reports) areEnough(asked int) bool {
+func (r opinions) areEnough(asked int) bool {
 	return r.know > 0 && (r.know >= witnesses || 2*r.know >= asked)
 }
 

@@ -37,7 +37,7 @@ type PeerResult struct {
 	FullNow   bool
 	FullBytes int
 	// Carried: the peer was not asked in this round. This is what it was most
-	// recently, see Turns.
+	// recently, see Rotation.
 	Carried bool
 }
 

@@ -116,7 +116,7 @@ func suspicionRows() []row {
 		{
 			reason: ReasonManySuspect,
 			finds: func(e *evidence, _ *Round) (string, bool) {
-				return fmt.Sprintf("%s; %s; %s", &e.reach, e.reach.suspicion.found, e.reach.suspicion.verdict()), e.reach.suspectsMany()
+				return fmt.Sprintf("%s; %s; %s", &e.reach, e.reach.suspicion.found, e.reach.suspicion.conclusion()), e.reach.suspectsMany()
 			},
 		},
 	}

@@ -33,8 +33,8 @@ type Surroundings struct {
 	Troubled bool
 }
 
-// Report is what a round leaves for the agent and the fleet.
-type Report struct {
+// News is what a round leaves for the agent and the fleet.
+type News struct {
 	// Classes that are known: true is well. People see them all. Peers are told those in
 	// which hosts are compared, in Own.
 	Classes map[Class]bool

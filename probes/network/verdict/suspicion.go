@@ -236,8 +236,8 @@ func (s *suspicion) knowsOthers(peers []PeerResult) bool {
 	return slices.ContainsFunc(peers, func(p PeerResult) bool { return !p.isThere() && !s.excused[p.Node] })
 }
 
-// verdict says what follows where this host is not accused.
-func (s *suspicion) verdict() string {
+// conclusion says what follows where this host is not accused.
+func (s *suspicion) conclusion() string {
 	if s.count < fewestPeers {
 		return fmt.Sprintf("fewer than %d count, so no taint follows", fewestPeers)
 	}

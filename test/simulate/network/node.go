@@ -77,7 +77,7 @@ type node struct {
 	random    *rand.Rand
 	seed      uint64 // of the judge
 	judge     *verdict.Evaluator
-	turns     *verdict.Turns
+	turns     *verdict.Rotation
 	alert     bool // its newest verdict was not quite OK
 	calm      int  // rounds since one was not
 	results   map[verdict.Class]verdict.Result
@@ -97,7 +97,7 @@ type node struct {
 
 // startAgent starts the agent anew: it remembers what its Node shows, and nothing else.
 func (n *node) startAgent() {
-	n.judge, n.turns = verdict.NewEvaluator(period, n.seed), verdict.NewTurns(period)
+	n.judge, n.turns = verdict.NewEvaluator(period, n.seed), verdict.NewRotation(period)
 	n.seen, n.secondPorts = map[verdict.Class]bool{}, map[string]bool{}
 	n.alert, n.calm, n.results, n.noted = false, 0, nil, nil
 }

@@ -16,8 +16,8 @@ const fullEvery = 30 * time.Second
 // are sent less often in proportion, so that they cost as much.
 const fullBytes = 1500
 
-// fullTurn is what the newest exchange of full packets with a peer was.
-type fullTurn struct {
+// fullExchange is what the newest exchange of full packets with a peer was.
+type fullExchange struct {
 	// round of it; 0: none was made yet.
 	round   int
 	passage Passage
@@ -25,8 +25,8 @@ type fullTurn struct {
 	passed bool
 }
 
-// fullTurns says with whom full packets are exchanged.
-type fullTurns struct {
+// fullExchanges says with whom full packets are exchanged.
+type fullExchanges struct {
 	// every is in rounds. In round due one peer is asked: now, in this round.
 	every, due int
 	now        Peer
@@ -39,7 +39,7 @@ type fullTurns struct {
 // choose chooses the one of those that are asked in this round with whom full packets
 // were exchanged longest ago, where it is time. The time varies by a round: otherwise the
 // turns of some peers and the time would never meet.
-func (f *fullTurns) choose(round int, asked []Peer, newest func(Peer) fullTurn) {
+func (f *fullExchanges) choose(round int, asked []Peer, newest func(Peer) fullExchange) {
 	if f.now = (Peer{}); round < f.due || len(asked) == 0 {
 		return
 	}
@@ -51,7 +51,7 @@ func (f *fullTurns) choose(round int, asked []Peer, newest func(Peer) fullTurn) 
 // take takes in how such an exchange ended, and what the peer said before. A loss that is
 // new makes all peers be asked in the next round, and so do many losses, and a peer that
 // has begun to lose.
-func (f *fullTurns) take(round int, last fullTurn, before *Answer, result PeerResult, losesToMany func() bool) fullTurn {
+func (f *fullExchanges) take(round int, last fullExchange, before *Answer, result PeerResult, losesToMany func() bool) fullExchange {
 	if losesFull(result.Answer) && !losesFull(before) {
 		f.isNext = true
 	}

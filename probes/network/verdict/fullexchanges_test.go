@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// fullScript plays rounds to Turns of so many peers. It returns with whom full packets were
+// fullScript plays rounds to a Rotation of so many peers. It returns with whom full packets were
 // exchanged, by round.
-func fullScript(turns *Turns, peers []Peer, rounds int, ends func(p Peer) Passage) (full [][]Peer) {
+func fullScript(turns *Rotation, peers []Peer, rounds int, ends func(p Peer) Passage) (full [][]Peer) {
 	for range rounds {
 		var with []Peer
 		now, _ := turns.Choose(peers, false)
@@ -36,7 +36,7 @@ func passes(Peer) Passage { return Passed }
 // Each peer once after the start; then one every 30 s, all of them in turn.
 func TestFullPacketsInTurn(t *testing.T) {
 	t.Parallel()
-	turns, peers := NewTurns(testPeriod), twelve()
+	turns, peers := NewRotation(testPeriod), twelve()
 	first := map[Peer]int{}
 	for _, with := range fullScript(turns, peers, 8, passes) {
 		for _, p := range with {
@@ -72,7 +72,7 @@ func TestAllFullPacketsAfterALoss(t *testing.T) {
 	t.Parallel()
 	const rounds = 400
 	for _, test := range []struct{ losing, least, most int }{{0, 0, 0}, {1, 1, 1}, {5, 2, 2}, {6, 200, rounds}, {12, 200, rounds}} {
-		turns, peers := NewTurns(testPeriod), twelve()
+		turns, peers := NewRotation(testPeriod), twelve()
 		fullScript(turns, peers, 8, passes)
 		all := 0
 		for _, with := range fullScript(turns, peers, rounds, func(p Peer) Passage {
@@ -96,7 +96,7 @@ func TestAllFullPacketsAfterALoss(t *testing.T) {
 // A peer that never exchanged a full packet loses none: it may be meant so.
 func TestFullPacketsThatNeverPassed(t *testing.T) {
 	t.Parallel()
-	turns, peers := NewTurns(testPeriod), twelve()
+	turns, peers := NewRotation(testPeriod), twelve()
 	fullScript(turns, peers, 40, func(Peer) Passage { return Lost })
 	for _, p := range turns.Results(peers) {
 		if p.Full != NotTried {
@@ -114,7 +114,7 @@ func TestFullPacketsThatNeverPassed(t *testing.T) {
 // Larger packets are exchanged less often, so that they cost as much.
 func TestLargeFullPacketsAreRare(t *testing.T) {
 	t.Parallel()
-	turns, peers := NewTurns(testPeriod), twelve()
+	turns, peers := NewRotation(testPeriod), twelve()
 	fullScript(turns, peers, 8, passes)
 	count := 0
 	for range 72 {
@@ -136,7 +136,7 @@ func TestLargeFullPacketsAreRare(t *testing.T) {
 // A peer that begins to say that it loses full packets makes all be tried, once.
 func TestFullPacketsAfterAPeersWord(t *testing.T) {
 	t.Parallel()
-	turns, peers := NewTurns(testPeriod), twelve()
+	turns, peers := NewRotation(testPeriod), twelve()
 	fullScript(turns, peers, 8, passes)
 	all := 0
 	for range 40 {

@@ -39,7 +39,7 @@ const (
 	besideEach = 24 * time.Hour
 )
 
-// Turns chooses whom of its peers a host asks in a round. To be asked wakes a
+// Rotation chooses whom of its peers a host asks in a round. To be asked wakes a
 // host, and so does each answer; this is most of what the checks of the network
 // cost. So while nothing is new, a round asks few peers, in turn. As soon as one
 // of them has changed, the same round asks the others too, and so does each round
@@ -48,21 +48,21 @@ const (
 //
 // A peer that was never reached does not count and is no change. It is asked less and
 // less often.
-type Turns struct {
+type Rotation struct {
 	few int
 	// closedWait, closedAfter and besideEach are in rounds.
 	closedWait, closedAfter, besideEach int
 
-	last  map[Peer]turn
+	last  map[Peer]lastAsked
 	round int
-	full  fullTurns
+	full  fullExchanges
 	// isNew: something changed in the newest round. quiet counts the rounds since then.
 	isNew bool
 	quiet int
 }
 
-// turn is what a peer was found to be when it was asked most recently.
-type turn struct {
+// lastAsked is what a peer was found to be when it was asked most recently.
+type lastAsked struct {
 	// round in which it was asked; 0: never.
 	round int
 	// reached: it was, since it was chosen. One that never was may be closed to us.
@@ -73,23 +73,23 @@ type turn struct {
 	// beside is the round of the newest needless connection to its second port.
 	beside int
 	result PeerResult
-	full   fullTurn
+	full   fullExchange
 }
 
-// NewTurns returns Turns for rounds that come each period.
-func NewTurns(period time.Duration) *Turns {
+// NewRotation returns a Rotation for rounds that come each period.
+func NewRotation(period time.Duration) *Rotation {
 	rounds := func(d time.Duration) int { return max(1, int(d/period)) }
-	return &Turns{
-		few: max(fewPeers, int((fewPeers*period+fewIn-1)/fewIn)), last: map[Peer]turn{},
+	return &Rotation{
+		few: max(fewPeers, int((fewPeers*period+fewIn-1)/fewIn)), last: map[Peer]lastAsked{},
 		closedWait: rounds(closedWait), closedAfter: rounds(closedAfter), besideEach: rounds(besideEach),
-		full: fullTurns{every: rounds(fullEvery)},
+		full: fullExchanges{every: rounds(fullEvery)},
 	}
 }
 
 // Forget makes all peers as new: nobody was asked, but for the needless connections.
-func (t *Turns) Forget() {
+func (t *Rotation) Forget() {
 	for peer, last := range t.last {
-		t.last[peer] = turn{beside: last.beside}
+		t.last[peer] = lastAsked{beside: last.beside}
 	}
 	t.quiet = 0
 }
@@ -98,8 +98,8 @@ func (t *Turns) Forget() {
 // asked in this round too as soon as one of the first has changed. alert: something
 // is wrong on this host, so that all are asked whose time has come. Other peers are
 // forgotten.
-func (t *Turns) Choose(peers []Peer, alert bool) (now, rest []Peer) {
-	known := make(map[Peer]turn, len(peers))
+func (t *Rotation) Choose(peers []Peer, alert bool) (now, rest []Peer) {
+	known := make(map[Peer]lastAsked, len(peers))
 	for _, p := range peers {
 		known[p] = t.last[p]
 	}
@@ -122,14 +122,14 @@ func (t *Turns) Choose(peers []Peer, alert bool) (now, rest []Peer) {
 			return cmp.Compare(t.last[a].round, t.last[b].round)
 		})
 	}
-	t.full.choose(t.round, inTurn[:few], func(p Peer) fullTurn { return t.last[p].full })
+	t.full.choose(t.round, inTurn[:few], func(p Peer) fullExchange { return t.last[p].full })
 	return inTurn[:few], inTurn[few:]
 }
 
 // HasChanged reports whether a peer's result is worth asking all: it is not quite well, or
 // says something else than before, or is a new one. It may be called from several
 // goroutines, between Choose and Take.
-func (t *Turns) HasChanged(p Peer, now PeerResult) bool {
+func (t *Rotation) HasChanged(p Peer, now PeerResult) bool {
 	if !now.Reached {
 		return !t.last[p].isClosed()
 	}
@@ -137,7 +137,7 @@ func (t *Turns) HasChanged(p Peer, now PeerResult) bool {
 }
 
 // isClosed reports whether a peer was asked and never reached.
-func (t turn) isClosed() bool { return t.missed > 0 && !t.reached }
+func (t lastAsked) isClosed() bool { return t.missed > 0 && !t.reached }
 
 // saysTheSame compares what others act upon at once. The rest of an answer counts
 // only on a host that has trouble, and that asks all.
@@ -149,7 +149,7 @@ func saysTheSame(a, b *Answer) bool {
 }
 
 // Take keeps the result of a peer that was asked in this round.
-func (t *Turns) Take(p Peer, result PeerResult) {
+func (t *Rotation) Take(p Peer, result PeerResult) {
 	t.isNew = t.isNew || t.HasChanged(p, result)
 	last := t.last[p]
 	if result.Reached && last.isClosed() {
@@ -176,13 +176,13 @@ func (t *Turns) Take(p Peer, result PeerResult) {
 
 // wait is after how many rounds a peer is asked again that was missed so often. The
 // attempts are spread, so that one of several peers soon shows that a port was opened.
-func (t *Turns) wait(missed int) int {
+func (t *Rotation) wait(missed int) int {
 	wait := min(1<<min(missed-1, 30), t.closedWait)
 	return wait/2 + 1 + rand.IntN(wait/2+1) //nolint:gosec // not a secret
 }
 
 // askClosed makes the peers that were never reached due: the port of one was opened.
-func (t *Turns) askClosed() {
+func (t *Rotation) askClosed() {
 	for p, last := range t.last {
 		last.due = 0
 		t.last[p] = last
@@ -190,7 +190,7 @@ func (t *Turns) askClosed() {
 }
 
 // NeverReached is how many peers were asked three times or more, and never reached.
-func (t *Turns) NeverReached() (n int) {
+func (t *Rotation) NeverReached() (n int) {
 	for _, last := range t.last {
 		if last.isClosed() && last.missed >= streakBad {
 			n++
@@ -215,7 +215,7 @@ type SecondPort struct {
 }
 
 // SecondPort returns what is known of a peer's second port.
-func (t *Turns) SecondPort(p Peer) SecondPort {
+func (t *Rotation) SecondPort(p Peer) SecondPort {
 	last := t.last[p]
 	return SecondPort{
 		Tried: last.reached, Known: last.result.OtherKnown, Open: last.result.OtherOpen, Now: last.reached && !last.result.Reached,
@@ -225,7 +225,7 @@ func (t *Turns) SecondPort(p Peer) SecondPort {
 
 // Results returns what is known of those peers that were reached since they were
 // chosen.
-func (t *Turns) Results(peers []Peer) (all []PeerResult) {
+func (t *Rotation) Results(peers []Peer) (all []PeerResult) {
 	for _, p := range peers {
 		if last := t.last[p]; last.reached {
 			last.result.Carried = last.round != t.round
@@ -238,13 +238,13 @@ func (t *Turns) Results(peers []Peer) (all []PeerResult) {
 
 // IsFull reports whether full packets are exchanged with a peer in this round: in its turn,
 // after a loss, and once with each that was reached.
-func (t *Turns) IsFull(p Peer) bool {
+func (t *Rotation) IsFull(p Peer) bool {
 	last := t.last[p]
 	return last.reached && (t.full.isAll || p == t.full.now || last.full.round == 0)
 }
 
 // losesToMany reports whether full packets are lost on the way to many peers.
-func (t *Turns) losesToMany() bool {
+func (t *Rotation) losesToMany() bool {
 	lost, tried := 0, 0
 	for _, last := range t.last {
 		if last.full.passage != NotTried {

@@ -11,7 +11,7 @@ import (
 
 // turnsOf plays rounds with so many peers that are well.
 type turnsOf struct {
-	turns *Turns
+	turns *Rotation
 	peers []Peer
 	// says is what each peer answers, by its name; nil: nothing bad.
 	says map[string]*Answer
@@ -20,7 +20,7 @@ type turnsOf struct {
 }
 
 func newTurnsOf(peers int, period time.Duration) *turnsOf {
-	s := &turnsOf{turns: NewTurns(period), says: map[string]*Answer{}, gone: map[string]bool{}, lossy: map[string]bool{}}
+	s := &turnsOf{turns: NewRotation(period), says: map[string]*Answer{}, gone: map[string]bool{}, lossy: map[string]bool{}}
 	for i := range peers {
 		s.peers = append(s.peers, Peer{Node: fmt.Sprintf("peer-%d", i)})
 	}
