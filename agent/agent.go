@@ -15,6 +15,7 @@ import (
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/agent/fleet"
 	"github.com/taintlet/taintlet/agent/node"
+	"github.com/taintlet/taintlet/agent/sampling"
 	"github.com/taintlet/taintlet/agent/serve"
 	"github.com/taintlet/taintlet/agent/slots"
 	"github.com/taintlet/taintlet/probes"
@@ -58,8 +59,9 @@ type Agent struct {
 // (nil: none). Taints stay on the Node when it returns. The end of the context
 // is no error; a worker that ended before it is one.
 func (a *Agent) Run(ctx context.Context, listener net.Listener) error {
-	workers, ctx := newWorkers(ctx)
-	l := newLoop(a, workers)
+	group, ctx := errgroup.WithContext(ctx)
+	start := starter(group)
+	l := newLoop(a, start)
 	reloader := &reloader{load: a.Reload, current: a.Config.Hash, reloads: l.reloads, slices: l.fleet.Slices}
 	server := &serve.Server{Listener: listener, Metrics: l.metrics, Health: l.health, Fleet: l.fleet, Now: a.Now, Log: a.Log}
 	// The loop starts one more worker for each probe.
@@ -74,10 +76,10 @@ func (a *Agent) Run(ctx context.Context, listener net.Listener) error {
 		{name: "loop", run: l.run},
 	} {
 		if !w.isAbsent {
-			workers.start(ctx, w.name, w.run)
+			start(ctx, w.name, w.run)
 		}
 	}
-	return workers.wait()
+	return group.Wait()
 }
 
 // worker is a goroutine that runs as long as the agent.
@@ -88,31 +90,19 @@ type worker struct {
 	isAbsent bool
 }
 
-// workers are the goroutines of one agent. Each has one owner and ends with the
-// context. When a worker ends before that, all others end too.
-type workers struct{ group *errgroup.Group }
-
-// newWorkers returns no workers yet, and the context that they are to be given.
-func newWorkers(ctx context.Context) (workers, context.Context) {
-	group, ctx := errgroup.WithContext(ctx)
-	return workers{group}, ctx
+// starter starts workers of a group: goroutines of one owner, which end with the context.
+// When a worker ends before that, all others end too, and the group's error has its name.
+func starter(group *errgroup.Group) sampling.StartWorker {
+	return func(ctx context.Context, name string, run func(context.Context) error) {
+		group.Go(func() error {
+			err := run(ctx)
+			switch {
+			case ctx.Err() != nil:
+				return nil
+			case err == nil:
+				return fmt.Errorf("%s ended", name)
+			}
+			return fmt.Errorf("%s ended: %w", name, err)
+		})
+	}
 }
-
-// start runs a worker until the context ends. A worker that ends before that
-// ends the agent, with an error that has its name.
-func (w workers) start(ctx context.Context, name string, run func(context.Context) error) {
-	w.group.Go(func() error {
-		err := run(ctx)
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case err == nil:
-			return fmt.Errorf("%s ended", name)
-		}
-		return fmt.Errorf("%s ended: %w", name, err)
-	})
-}
-
-// wait waits until all have ended and returns the error of the first that ended
-// before the context did.
-func (w workers) wait() error { return w.group.Wait() }

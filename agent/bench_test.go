@@ -26,7 +26,7 @@ func newBenchLoop(b *testing.B) *loop {
 		Config: config.Default(), NewProbe: hostprobes.NewProbe(probes.Host{Root: "/", Proc: "/proc", Sys: "/sys"}),
 		Client: node.NewMemory("bench", slog.New(slog.DiscardHandler)), Slots: slots.Offline{}, Recorder: &Told{},
 		Log: slog.New(slog.DiscardHandler), Instance: "bench", Boot: decide.Boot{ID: "boot", At: begin}, Now: time.Now, Version: "bench",
-	}, workers{})
+	}, nil)
 	l.newest = decide.Read(&taints.Node{Name: "bench", UID: "uid", ResourceVersion: "1"})
 	l.observePolicy(node.PolicyAnswer{IsPresent: true, Version: "1"})
 	return l

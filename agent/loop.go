@@ -12,13 +12,13 @@ import (
 	"github.com/taintlet/taintlet/agent/fleet"
 	"github.com/taintlet/taintlet/agent/metrics"
 	"github.com/taintlet/taintlet/agent/node"
-	"github.com/taintlet/taintlet/agent/pace"
 	"github.com/taintlet/taintlet/agent/reported"
 	"github.com/taintlet/taintlet/agent/sampling"
 	"github.com/taintlet/taintlet/agent/serve"
 	"github.com/taintlet/taintlet/agent/slots"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
+	"github.com/taintlet/taintlet/taints/pace"
 )
 
 // loop is the one goroutine that decides. It never waits for the API server.
@@ -56,7 +56,7 @@ type loop struct {
 	levelEvents *levelEvents
 }
 
-func newLoop(a *Agent, workers workers) *loop {
+func newLoop(a *Agent, start sampling.StartWorker) *loop {
 	l := &loop{
 		Agent:   a,
 		metrics: metrics.New(a.Version),
@@ -77,7 +77,7 @@ func newLoop(a *Agent, workers workers) *loop {
 	l.slots = slots.NewKeeper(a.Slots, a.Log, a.Now)
 	l.outbox = node.NewOutbox(a.Client, l.slots.MayEvictUntil, a.Now, l.fleet.Crowd, a.Log)
 	l.reported = reported.NewBoard(a.Now)
-	l.probes = sampling.NewRunners(l.newProbe, l.fleet, workers.start, l.metrics, a.Log)
+	l.probes = sampling.NewRunners(l.newProbe, l.fleet, start, l.metrics, a.Log)
 	l.metrics.Configured(a.Config)
 	return l
 }

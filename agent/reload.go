@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/taintlet/taintlet/agent/config"
-	"github.com/taintlet/taintlet/agent/pace"
+	"github.com/taintlet/taintlet/taints/pace"
 )
 
 const (

@@ -4,7 +4,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/taintlet/taintlet/agent/pace"
+	"github.com/taintlet/taintlet/taints/pace"
 )
 
 const (

@@ -15,9 +15,9 @@ import (
 
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/agent/fleet/dnspods"
-	"github.com/taintlet/taintlet/agent/pace"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/probes/network/verdict"
+	"github.com/taintlet/taintlet/taints/pace"
 )
 
 const (

@@ -3,7 +3,7 @@ package fleet
 import (
 	"time"
 
-	"github.com/taintlet/taintlet/agent/pace"
+	"github.com/taintlet/taintlet/taints/pace"
 )
 
 const (

@@ -10,8 +10,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/taintlet/taintlet/agent/pace"
 	"github.com/taintlet/taintlet/probes/network/verdict"
+	"github.com/taintlet/taintlet/taints/pace"
 )
 
 const (

@@ -26,7 +26,7 @@ func NewProbe(h probes.Host) func(config.Condition) probes.Probe {
 		case *config.Disk:
 			return consumers.Grow(disk.New(h, s.Paths, s.Thresholds(), s.Write()))
 		case *config.PID:
-			return consumers.Name(pid.New(h, s.Thresholds()), reader)
+			return consumers.Name(pid.New(h, s.Thresholds), reader)
 		case *config.Network:
 			return network.New(h, s.Period.Duration, s.DisabledClasses...)
 		}

@@ -8,9 +8,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/taintlet/taintlet/agent/pace"
 	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/taints/apiserver"
+	"github.com/taintlet/taintlet/taints/pace"
 )
 
 // Outbox holds what is desired until its writer takes it. One goroutine, the loop of

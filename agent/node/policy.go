@@ -8,7 +8,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/taintlet/taintlet/agent/pace"
+	"github.com/taintlet/taintlet/taints/pace"
 )
 
 // PolicyLookup finds out whether the admission policy is there: at the start,

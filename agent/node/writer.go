@@ -11,9 +11,9 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/taintlet/taintlet/agent/pace"
 	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/taints/apiserver"
+	"github.com/taintlet/taintlet/taints/pace"
 )
 
 // joinWithin is the time between two writes: the first job goes at once,

@@ -9,9 +9,9 @@ import (
 
 	"github.com/taintlet/taintlet/agent/fleet"
 	"github.com/taintlet/taintlet/agent/metrics"
-	"github.com/taintlet/taintlet/agent/pace"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/probes/network/verdict"
+	"github.com/taintlet/taintlet/taints/pace"
 )
 
 // sampleTimeout is how long one sample may take. A probe returns by then.

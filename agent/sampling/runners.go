@@ -10,8 +10,8 @@ import (
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/agent/fleet"
 	"github.com/taintlet/taintlet/agent/metrics"
-	"github.com/taintlet/taintlet/agent/pace"
 	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/taints/pace"
 )
 
 // Runners ask the probes that run, one for each condition. One goroutine, the loop of

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/taintlet/taintlet/agent/pace"
+	"github.com/taintlet/taintlet/taints/pace"
 )
 
 // answers are how many requests for /peer are answered in a second. 12 agents ask on

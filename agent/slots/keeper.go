@@ -11,9 +11,9 @@ import (
 
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
-	"github.com/taintlet/taintlet/agent/pace"
 	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/taints/apiserver"
+	"github.com/taintlet/taintlet/taints/pace"
 )
 
 // Client holds at most one of the fleet's eviction slots (*apiserver.Slots).

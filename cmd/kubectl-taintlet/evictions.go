@@ -21,7 +21,6 @@ import (
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/cmd/command"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
-	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/inuse"
 	"github.com/taintlet/taintlet/cmd/terminal"
 	"github.com/taintlet/taintlet/cmd/words"
 	"github.com/taintlet/taintlet/probes"
@@ -75,8 +74,8 @@ func configToShow(ctx context.Context, client *apiserver.Client, path, namespace
 		return command.LoadConfig(path)
 	}
 	name := namespace + "/" + installation.Account
-	cfg, err := inuse.Read(ctx, client, namespace)
-	var refused inuse.RefusedError
+	cfg, err := installation.ConfigInUse(ctx, client, namespace)
+	var refused installation.RefusedError
 	switch {
 	case apierrors.IsNotFound(err):
 		_, err = fmt.Fprintf(w, "There is no ConfigMap %s. With the built-in configuration:\n\n", name)

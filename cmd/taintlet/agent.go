@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 
+	"github.com/taintlet/taintlet/agent"
 	"github.com/taintlet/taintlet/agent/assembly"
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/fleet/dnspods"
@@ -126,13 +127,13 @@ func (o *options) parts(cfg *config.Config, log *slog.Logger) (assembly.Options,
 		return assembly.Options{}, err
 	}
 	parts := assembly.Options{
-		Node: o.nodeName, Namespace: o.namespace, DryRun: o.dryRun, DNSPods: dnsPods, Config: cfg, Log: log,
-		Instance: instanceName(), Boot: boot, Now: now, LifecycleController: o.lifecycleController, Version: command.Version(),
-		NewProbe: hostprobes.NewProbe(o.host),
+		Node: o.nodeName, Namespace: o.namespace, DryRun: o.dryRun, DNSPods: dnsPods,
+		Agent: agent.Agent{
+			Config: cfg, Log: log, Instance: instanceName(), Boot: boot, Now: now, LifecycleController: o.lifecycleController, Version: command.Version(),
+			NewProbe: hostprobes.NewProbe(o.host),
+		},
 	}
-	if hostIP, err := netip.ParseAddr(os.Getenv("HOST_IP")); err == nil {
-		parts.HostIP = hostIP
-	}
+	parts.HostIP, _ = netip.ParseAddr(os.Getenv("HOST_IP")) // the zero value: it is not known
 	if o.config != "" {
 		parts.Reload = config.HostSchema().Reloader(o.config)
 	}
@@ -142,17 +143,12 @@ func (o *options) parts(cfg *config.Config, log *slog.Logger) (assembly.Options,
 	return parts, err
 }
 
-func apiConfig(kubeconfig string) (*rest.Config, error) {
+func apiConfig(kubeconfig string) (restConfig *rest.Config, err error) {
 	if kubeconfig == "" {
-		restConfig, err := rest.InClusterConfig()
-		if err != nil {
+		if restConfig, err = rest.InClusterConfig(); err != nil {
 			return nil, fmt.Errorf("no --kubeconfig given and not in a cluster (to see what taintlet sees without one: taintlet once, or --dry-run=client): %w", err)
 		}
-		restConfig.UserAgent = command.UserAgent()
-		return restConfig, nil
-	}
-	restConfig, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	if err != nil {
+	} else if restConfig, err = clientcmd.BuildConfigFromFlags("", kubeconfig); err != nil {
 		return nil, fmt.Errorf("--kubeconfig %s: %w", kubeconfig, err)
 	}
 	restConfig.UserAgent = command.UserAgent()

@@ -12,11 +12,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/taintlet/taintlet/agent/pace"
 	"github.com/taintlet/taintlet/cmd/command"
 	"github.com/taintlet/taintlet/cmd/terminal"
 	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/taints/apiserver"
+	"github.com/taintlet/taintlet/taints/pace"
 )
 
 const (

@@ -15,13 +15,13 @@ import (
 type Thresholds struct {
 	// UsedPercent is the share of the limit, in percent (above 0, up to 100),
 	// at which the host is Degraded.
-	UsedPercent float64
+	UsedPercent float64 `json:"usedPercent"`
 	// CriticalUsedPercent is the share of the limit, in percent (0 to 100), at
 	// which the host is Critical.
-	CriticalUsedPercent float64
+	CriticalUsedPercent float64 `json:"criticalUsedPercent"`
 	// ClearFactor times the free tasks of the threshold must be free before
 	// there are enough again. 1 or more; less counts as 1.
-	ClearFactor float64
+	ClearFactor float64 `json:"clearFactor"`
 }
 
 // sample is how many tasks there were at one time, and how many there might be.

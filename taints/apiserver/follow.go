@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/taintlet/taintlet/taints"
+	"github.com/taintlet/taintlet/taints/pace"
 )
 
 // followAgain is the least time between two watches.
@@ -56,7 +57,7 @@ func (c *Client) Follow(ctx context.Context, f Follower) error {
 			return ctx.Err()
 		}
 		f.Failed(err)
-		if !pause(ctx, followAgain) {
+		if !pace.Sleep(ctx, followAgain) {
 			return ctx.Err()
 		}
 	}
@@ -85,7 +86,7 @@ func (c *Client) followFrom(ctx context.Context, version string, f Follower) err
 		if err != nil {
 			return explain("watch", "nodes", c.name, err)
 		}
-		if !pause(ctx, followAgain) {
+		if !pace.Sleep(ctx, followAgain) {
 			return ctx.Err()
 		}
 	}
@@ -113,16 +114,4 @@ func follow(events <-chan watch.Event, version string, f Follower) (string, erro
 		return "", errors.New("the list of nodes had no version")
 	}
 	return version, nil
-}
-
-// pause waits; false when the context ended before.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"math/rand/v2"
 	"net/http"
 	"strconv"
 	"strings"
@@ -19,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/taintlet/taintlet/taints"
+	"github.com/taintlet/taintlet/taints/pace"
 )
 
 const (
@@ -138,17 +138,10 @@ func (r *Recorder) letTaintsPass(ctx context.Context) bool {
 	if crowd == 0 {
 		return true
 	}
-	if !pause(ctx, Slow) {
+	if !pace.Sleep(ctx, Slow) {
 		return false
 	}
-	return !r.isLate() || pause(ctx, crowd+upTo(crowd))
-}
-
-func upTo(d time.Duration) time.Duration {
-	if d <= 0 {
-		return 0
-	}
-	return time.Duration(rand.Int64N(int64(d))) //nolint:gosec // not a secret
+	return !r.isLate() || pace.Sleep(ctx, crowd+pace.UpTo(crowd))
 }
 
 // next returns an Event that waits; nil: none does.
@@ -177,7 +170,7 @@ func (r *Recorder) write(ctx context.Context, event *corev1.Event) bool {
 		}
 		r.log.Warn("cannot write an event; trying again", "reason", event.Reason, "error", err)
 		// Not all agents at the same moment.
-		if !pause(ctx, upTo(r.crowd())+upTo(2*eventPause)) {
+		if !pace.Sleep(ctx, pace.UpTo(r.crowd())+pace.UpTo(2*eventPause)) {
 			return false
 		}
 	}

@@ -91,7 +91,7 @@ type apiFault struct {
 }
 
 // afterAnswers is the longest pause of a writer that got answers for some time: the
-// server has trouble enough (agent/pace/pace.go).
+// server has trouble enough (taints/pace/pace.go).
 const afterAnswers = 13 * time.Second
 
 // afterSilence is how long a request waits on a connection that says nothing, and

@@ -16,7 +16,6 @@ import (
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
-	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/inuse"
 	"github.com/taintlet/taintlet/cmd/terminal"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
@@ -25,7 +24,7 @@ import (
 
 func (s *scene) checkConfiguration(ctx context.Context) answer {
 	cfg, err := s.inUse(ctx)
-	var refused inuse.RefusedError
+	var refused installation.RefusedError
 	switch {
 	case errors.As(err, &refused):
 		return fail("the agents refuse their configuration: %v", err)

@@ -23,7 +23,6 @@ import (
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/agent/decide/describe"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
-	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/inuse"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/problems"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/status"
 	"github.com/taintlet/taintlet/taints"
@@ -264,7 +263,7 @@ func (s *scene) inUse(ctx context.Context) (*config.Config, error) {
 		if err != nil {
 			return nil, err
 		}
-		return inuse.Read(ctx, client, s.namespace)
+		return installation.ConfigInUse(ctx, client, s.namespace)
 	})
 }
 
