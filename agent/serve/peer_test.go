@@ -233,7 +233,8 @@ func TestPeerKeepsNothing(t *testing.T) {
 	}
 }
 
-// What a request costs the agent: the answer alone, and refused.
+// What a request costs the agent: the answer alone, and refused. The client of a refused
+// one has gone, so that nobody waits for the pause before it.
 func BenchmarkPeerHandler(b *testing.B) {
 	for name, limit := range map[string]bool{"answered": false, "refused": true} {
 		b.Run(name, func(b *testing.B) {
@@ -242,9 +243,17 @@ func BenchmarkPeerHandler(b *testing.B) {
 			if !limit {
 				h.window.most = answers{1 << 60, 1 << 60, 1 << 60, 1 << 60}
 			}
-			request := httptest.NewRequest(http.MethodGet, "/peer", nil)
+			gone, leave := context.WithCancel(b.Context())
+			leave()
+			request, want := httptest.NewRequest(http.MethodGet, "/peer", nil), http.StatusOK
+			if limit {
+				request, want = request.WithContext(gone), http.StatusTooManyRequests
+			}
 			for b.Loop() {
-				h.ServeHTTP(httptest.NewRecorder(), request)
+				w := httptest.NewRecorder()
+				if h.ServeHTTP(w, request); w.Code != want {
+					b.Fatal(w.Code)
+				}
 			}
 		})
 	}
