@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"slices"
 	"time"
 
 	"github.com/taintlet/taintlet/agent/decide/describe"
@@ -78,4 +79,117 @@ func (s *State) setAgainGate(t *turn) (describe.Hold, time.Time) {
 		return describe.HeldWriteBudget, next
 	}
 	return "", time.Time{}
+}
+
+const (
+	// cautiousFor is how long after a start, or after a change of the
+	// configuration, the brake is cautious. The peers may have the same wrong
+	// threshold and not have said so yet. So a new Degraded first waits for news of
+	// them, and a smaller share brakes: a sample of 12 may have less of it than
+	// the fleet.
+	cautiousFor = 5 * time.Minute
+	// cautiousNum and cautiousDen are the part of the share that brakes then.
+	cautiousNum, cautiousDen = 2, 3
+	// roundsToHear is how many rounds that wait lasts. The first one may have begun
+	// before this host told its peers; the second one did not. So of two hosts
+	// that ask each other, at least one hears of the other.
+	roundsToHear = 2
+	// hearWithin bounds the wait where no round comes.
+	hearWithin = 30 * time.Second
+)
+
+// heldUnheard holds a new Degraded until the peers were heard. It lasts seconds and is not
+// told.
+const heldUnheard describe.Hold = "Unheard"
+
+// brakeGate says whether a new Degraded has to wait, because the peers have the
+// same condition or were not heard yet. What a large part of a fleet has at the
+// same time is more likely a wrong configuration than the hosts' trouble, and a fleet
+// without room for new pods is worse than either. So is a zone without room, where enough
+// of its hosts are peers: autoscalers and volumes know zones. This host counts as one of the
+// fleet: otherwise the share of the tainted hosts would be larger than that which brakes.
+func (s *State) brakeGate(t *turn, c *condition) (describe.Hold, time.Time) {
+	limit, peers, share := t.policy.FleetBrake, t.in.Peers, t.in.Peers.Shares[c.name]
+	percent, isCautious := limit.Percent, t.now.Sub(s.ledger.policySince) < cautiousFor
+	if isCautious {
+		percent = percent * cautiousNum / cautiousDen
+	}
+	mayBeMany := peers.Known < 0 || peers.Known >= limit.MinPeers
+	heard := c.onset.since.Add(hearWithin)
+	switch {
+	case limit.Percent == 0:
+		return "", time.Time{}
+	case c.onset.braked != "" && share.heard() < limit.MinPeers && mayBeMany:
+		return describe.HeldFleetBrake, time.Time{} // whoever keeps the peers from answering must not end the brake
+	case share.reaches(percent, limit.MinPeers), share.zone().reaches(percent, limit.MinPeers):
+		return describe.HeldFleetBrake, time.Time{}
+	case mayBeMany && isCautious && peers.Rounds < c.onset.round+roundsToHear && t.now.Before(heard):
+		return heldUnheard, heard
+	}
+	return "", time.Time{}
+}
+
+// tokenGate says whether a condition has to wait for a token of the write budget, and
+// until when.
+func (s *State) tokenGate(t *turn, c *condition) (describe.Hold, time.Time) {
+	if at := s.tokenAt(t.policy, c, t.now, t.now); t.now.Before(at) {
+		return describe.HeldWriteBudget, at
+	}
+	return "", time.Time{}
+}
+
+// clearsAt is when a condition will be OK if every sample is good from now on: it has
+// been good for long enough then, and has its token.
+func (s *State) clearsAt(policy *Policy, c *condition, now time.Time) time.Time {
+	return s.tokenAt(policy, c, c.debounce.goodAt(policy.debounce(c.name), now), now)
+}
+
+// tokenAt is when a condition gets the token that it needs at that time or later: first
+// come, first served. Otherwise a condition with a period of 1 s could keep a condition
+// with a period of 10 s from clearing for ever. A condition that waits already comes
+// before what is not due yet, such as the clears of other conditions that recover. What
+// is not sampled any more holds up nobody.
+func (s *State) tokenAt(policy *Policy, c *condition, due, now time.Time) time.Time {
+	budget, waits := s.budget, !c.waitingSince.IsZero()
+	take := func(due time.Time) time.Time {
+		at := later(due, budget.nextAt(policy.WriteBudget))
+		budget, _ = budget.take(policy.WriteBudget, at)
+		return at
+	}
+	if waits {
+		due = c.waitingSince
+	} else {
+		for range s.writesThatWait() {
+			take(now)
+		}
+	}
+	var earlierOnes [8]time.Time
+	before := earlierOnes[:0]
+	for i := range s.conditions {
+		other := &s.conditions[i]
+		claim := other.waitingSince
+		if claim.IsZero() && !waits && other.debounce.isClearing() {
+			claim = other.debounce.goodAt(policy.debounce(other.name), now)
+		}
+		if other.name != c.name && !claim.IsZero() && claim.Before(due) && now.Sub(other.debounce.seenAt) <= maxGap {
+			before = append(before, claim)
+		}
+	}
+	slices.SortFunc(before, time.Time.Compare)
+	for _, claim := range before {
+		take(claim)
+	}
+	return take(due)
+}
+
+// writesThatWait is how many writes that no condition asks for wait for a token: the
+// end of a pause, and a repair.
+func (s *State) writesThatWait() (n int) {
+	if len(s.pause.ending) > 0 {
+		n++
+	}
+	if s.ledger.repairWaits {
+		n++
+	}
+	return n
 }

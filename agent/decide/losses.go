@@ -2,8 +2,10 @@ package decide
 
 import (
 	"slices"
+	"time"
 
 	"github.com/taintlet/taintlet/agent/decide/describe"
+	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 )
 
@@ -80,4 +82,115 @@ func disputeNotice(d DesiredTaint, by string, now concession) Notice {
 		n.Kind, n.Message = TaintWithdrawn, describe.Withdrawn(by, lost)
 	}
 	return n
+}
+
+const (
+	// contestWithin: a pair that others remove twice within this time is
+	// contested.
+	contestWithin = time.Minute
+	// contestFor is how long a contest is remembered.
+	contestFor = 24 * time.Hour
+)
+
+// concession says how far a rule has given way to others who remove its taint.
+type concession uint8
+
+const (
+	asRuled   concession = iota // the pair of the rule, by the via of the cluster
+	standIn                     // contested: the stand-in
+	withdrawn                   // the stand-in was contested too, or a NoExecute pair was removed: nothing
+)
+
+// dispute is what a rule remembers of others who removed its taint.
+type dispute struct {
+	conceded concession
+	until    time.Time // a contest ends then
+	lostAt   time.Time // the last loss, when it was not the second one
+}
+
+// lose notes that somebody removed the pair of a rule. One removal of a
+// NoExecute pair is a veto. For any other pair the second removal within a
+// minute is a contest: first the stand-in takes its place, then nothing does.
+func (d dispute) lose(pair, standInPair taints.Pair, now time.Time) dispute {
+	if pair.Effect == taints.NoExecute {
+		return dispute{conceded: withdrawn}
+	}
+	if d.lostAt.IsZero() || now.Sub(d.lostAt) > contestWithin {
+		d.lostAt = now
+		return d
+	}
+	next := dispute{conceded: standIn, until: now.Add(contestFor)}
+	if pair == standInPair {
+		next.conceded = withdrawn
+	}
+	return next
+}
+
+// settle ends what time or recovery ends: a veto when the condition is OK, a
+// contest after a day. What was withdrawn comes back only with the condition's
+// next set, so that a person who removed it by hand is not overruled.
+func (d dispute) settle(level probes.Level, now time.Time) dispute {
+	over := !now.Before(d.until)
+	if d.conceded == withdrawn && level != probes.OK {
+		over = false
+	}
+	if d.conceded != asRuled && over {
+		return dispute{}
+	}
+	return d
+}
+
+// isVeto reports whether a NoExecute pair was removed.
+func (d dispute) isVeto() bool { return d.conceded == withdrawn && d.until.IsZero() }
+
+// holds says how a dispute keeps a taint from the Node.
+func (d dispute) holds() (describe.Hold, time.Time) {
+	switch {
+	case d.conceded != withdrawn:
+		return "", time.Time{}
+	case d.isVeto():
+		return describe.HeldVetoed, time.Time{}
+	}
+	return describe.HeldContested, d.until
+}
+
+// disputed are the levels that a rule, and so a dispute, can be about.
+func disputed() []probes.Level { return []probes.Level{probes.Degraded, probes.Critical} }
+
+// manual is what became of the taint of a rule with ClearManual.
+type manual uint8
+
+const (
+	unset        manual = iota // no fault, or its taint is not set yet
+	awaiting                   // set: it stays until somebody removes it
+	acknowledged               // somebody removed it, and the condition is not OK yet
+)
+
+const (
+	// removalsFor is how long removals are told after the newest.
+	removalsFor = contestFor
+	// maxRemovals bounds the number that a forged record can tell.
+	maxRemovals = 1_000_000
+)
+
+// oneMore counts one removal more.
+func oneMore(r describe.Removals, by string, now time.Time) describe.Removals {
+	return describe.Removals{Count: min(maxRemovals, recent(r, now).Count+1), By: describe.Cut(by), At: now}
+}
+
+// recent returns the removals as long as they are told.
+func recent(r describe.Removals, now time.Time) describe.Removals {
+	if r.Count == 0 || now.Sub(r.At) >= removalsFor {
+		return describe.Removals{}
+	}
+	return r
+}
+
+// removals are those that a record tells of.
+func (s summary) removals(now time.Time) describe.Removals {
+	at := readWall(s.RemovedAt)
+	if s.Removals <= 0 || at.IsZero() {
+		return describe.Removals{}
+	}
+	return describe.Removals{Count: min(s.Removals, maxRemovals), By: describe.Cut(s.RemovedBy), At: earlier(at, now)}
 }

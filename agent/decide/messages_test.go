@@ -182,7 +182,7 @@ var kindLine = regexp.MustCompile(`Kind\s+= "(\w+)"`)
 // kindsInSource returns the kinds of Notices that the source declares.
 func kindsInSource(t *testing.T) (kinds []decide.Kind) {
 	t.Helper()
-	source, err := os.ReadFile("notice.go")
+	source, err := os.ReadFile("state.go")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,10 @@
 package decide
 
 import (
+	"slices"
+	"strings"
+
+	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 )
 
@@ -35,3 +39,26 @@ func isControlPlane(node *taints.Node) bool {
 	}
 	return false
 }
+
+// conditionPrefix makes our condition types of the conditions' names.
+const conditionPrefix = "Host"
+
+// ConditionType returns the type of our Node condition.
+func ConditionType(name probes.Condition) string {
+	return conditionPrefix + string(name)
+}
+
+// conditionName returns the condition that a Node condition of ours is about.
+func conditionName(kind string) (name probes.Condition, isOurs bool) {
+	text, isOurs := strings.CutPrefix(kind, conditionPrefix)
+	return probes.Condition(text), isOurs
+}
+
+// isOurs reports whether a Node condition's type is one of taintlet's.
+func isOurs(kind string, policy *Policy) bool {
+	name, found := conditionName(kind)
+	return kind == RepairType || found && slices.ContainsFunc(policy.Conditions, func(c Condition) bool { return c.Name == name })
+}
+
+// RepairType is the type of the Node condition for programs that reboot or replace hosts.
+const RepairType = conditionPrefix + "RepairNeeded"

@@ -31,7 +31,7 @@ func mutants() map[string]process.Swap {
 		"no Event before an eviction":  {File: writer, Old: "if w.announced[a] {", New: "if true {"},
 		"retries without a pause":      {File: writer, Old: "pause := t.retry.After(err, j.isUrgent())", New: "pause := time.Duration(0)"},
 		"gives up after an error":      {File: writer, Old: "if err == nil || errors.Is(err, apiserver.ErrOvertaken) {", New: "if true {"},
-		"forgets the record at starts": {File: decider + "memory.go", Old: "r := node.record\n", New: "r := record{}\n"},
+		"forgets the record at starts": {File: decider + "record.go", Old: "r := node.record\n", New: "r := record{}\n"},
 		"what cannot be read is good":  {File: decider + "debounce.go", Old: "case o.Level == probes.OK:\n", New: "case o.Level == probes.OK, o.Level == probes.Unknown:\n"},
 	}
 }
