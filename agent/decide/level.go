@@ -58,8 +58,11 @@ func (s *State) observe(t *turn, o probes.Observation) {
 	c.debounce, c.since = c.debounce.Enter(target, debounce, t.now), t.now
 	c.decisive = c.reasonFor(target)
 	c.enterReason(t.policy, c.decisive.Reason)
-	if target == probes.Critical {
+	switch {
+	case target == probes.Critical:
 		s.eviction.at = t.now
+	case before.Level == probes.OK:
+		c.removals = describe.Removals{} // those of an earlier incident say nothing of this one
 	}
 	t.notify(Notice{Kind: LevelChanged, Condition: c.name, From: before.Level, To: target,
 		Reason: c.decisive.Reason, Message: describe.Changed(c.decisive, c.last), Culprit: c.decisive.Culprit})

@@ -49,8 +49,12 @@ func (c *condition) lose(t *turn, d DesiredTaint, dispute *dispute) {
 	by, before := t.in.Node.LastWriter, dispute.conceded
 	c.removals = oneMore(c.removals, by, t.now)
 	t.notifyLost(d, by, c.removals.Count)
-	if *dispute = dispute.lose(d.Pair, d.standIn, t.now); dispute.conceded != before {
+	isReconciled := d.Via == taints.Kept && !t.in.Facts.KeepPolicy // the controller did it
+	switch *dispute = dispute.lose(d.Pair, d.standIn, t.now); {
+	case dispute.conceded != before:
 		t.notify(disputeNotice(d, by, dispute.conceded))
+	case c.removals.Count == 1 && !isReconciled: // whoever removes it again does not know yet what stops that
+		t.notify(Notice{Kind: TaintSetAgain, Condition: c.name, Message: describe.SetAgain(by, d.Taint(), c.name, t.in.Node.Name)})
 	}
 }
 

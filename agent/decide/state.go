@@ -100,6 +100,7 @@ type Kind string
 const (
 	LevelChanged   Kind = "LevelChanged"
 	TaintLost      Kind = "TaintLost"
+	TaintSetAgain  Kind = "TaintSetAgain"
 	TaintContested Kind = "TaintContested"
 	TaintVetoed    Kind = "TaintVetoed"
 	TaintWithdrawn Kind = "TaintWithdrawn"

@@ -35,6 +35,7 @@ func TestKeptTaintIsRemovedEverySecond(t *testing.T) {
 	versions.wait(0, tainted(memoryKey))
 	others := removeForAMinute(t, c, node.Name, memoryKey)
 	moved := versions.wait(0, tainted(memoryStandIn))
+	c.WaitAgentEvent(t, node.Name, "TaintSetAgain", "field manager hostile removed "+memoryKey+":NoSchedule; it is set again, because of MemoryPressure; to stop that: kubectl annotate node "+node.Name+" taintlet.dev/paused=MemoryPressure")
 	c.WaitAgentEvent(t, node.Name, "TaintContested", "field manager hostile removed "+memoryKey+":NoSchedule twice within a minute; "+memoryStandIn+":NoSchedule takes its place")
 	// The first removal by a field manager that is not known begins its series at 0.
 	first.WaitMetric(`taintlet_taints_lost_total{condition="MemoryPressure",field_manager="hostile"} 1`)
@@ -64,6 +65,9 @@ func TestKeptTaintIsRemovedEverySecond(t *testing.T) {
 	}
 	if count := events(t, c, node.Name, "TaintContested"); count != 1 {
 		t.Errorf("%d Events TaintContested", count)
+	}
+	if count := events(t, c, node.Name, "TaintSetAgain"); count != 1 {
+		t.Errorf("%d Events TaintSetAgain", count)
 	}
 	if lost := second.Losses(); lost != 0 {
 		t.Errorf("the agent that started after the contest lost %d taints", lost)

@@ -12,6 +12,11 @@ import (
 // Lost says who removed a taint. The field manager is empty where it is not known.
 func Lost(by string, lost taints.Taint) string { return somebody(by) + " removed " + lost.String() }
 
+// SetAgain says that a taint that others removed comes back, and what stops that.
+func SetAgain(by string, lost taints.Taint, name probes.Condition, node string) string {
+	return fmt.Sprintf("%s; it is set again, because of %s; to stop that: kubectl annotate node %s %s=%s", Lost(by, lost), name, node, taints.PausedAnnotation, name)
+}
+
 // Contested says that a stand-in takes the place of a taint that others removed.
 func Contested(by string, lost, instead taints.Taint) string {
 	return fmt.Sprintf("%s removed %s twice within a minute; %s takes its place for 24 h", somebody(by), lost.String(), instead.String())
