@@ -1,12 +1,16 @@
 package assembly
 
 import (
+	"log/slog"
 	"net/netip"
+	"time"
 
 	"k8s.io/client-go/rest"
 
-	"github.com/taintlet/taintlet/agent"
+	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/agent/fleet/dnspods"
+	"github.com/taintlet/taintlet/probes"
 )
 
 // Values of Options.DryRun.
@@ -29,7 +33,16 @@ type Options struct {
 	// DNSPods says where the pods of the cluster's DNS are; the zero value: where most
 	// clusters have them.
 	DNSPods dnspods.Where
+	// NewProbe makes the probes.
+	NewProbe func(config.Condition) probes.Probe
 
-	// Agent is the agent without its Client, Slots, Fleet and Recorder, which New adds.
-	agent.Agent
+	// The others are those of agent.Agent.
+	Config              *config.Config
+	Reload              func() (*config.Config, error)
+	Log                 *slog.Logger
+	Instance            string
+	Boot                decide.Boot
+	Now                 func() time.Time
+	LifecycleController bool
+	Version             string
 }

@@ -18,7 +18,6 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 
-	"github.com/taintlet/taintlet/agent"
 	"github.com/taintlet/taintlet/agent/assembly"
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/fleet/dnspods"
@@ -127,11 +126,9 @@ func (o *options) parts(cfg *config.Config, log *slog.Logger) (assembly.Options,
 		return assembly.Options{}, err
 	}
 	parts := assembly.Options{
-		Node: o.nodeName, Namespace: o.namespace, DryRun: o.dryRun, DNSPods: dnsPods,
-		Agent: agent.Agent{
-			Config: cfg, Log: log, Instance: instanceName(), Boot: boot, Now: now, LifecycleController: o.lifecycleController, Version: command.Version(),
-			NewProbe: hostprobes.NewProbe(o.host),
-		},
+		Node: o.nodeName, Namespace: o.namespace, DryRun: o.dryRun, DNSPods: dnsPods, Config: cfg, Log: log,
+		Instance: instanceName(), Boot: boot, Now: now, LifecycleController: o.lifecycleController, Version: command.Version(),
+		NewProbe: hostprobes.NewProbe(o.host),
 	}
 	parts.HostIP, _ = netip.ParseAddr(os.Getenv("HOST_IP")) // the zero value: it is not known
 	if o.config != "" {

@@ -17,7 +17,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/taintlet/taintlet/agent"
 	"github.com/taintlet/taintlet/agent/assembly"
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
@@ -115,7 +114,7 @@ func (f *startingFleet) start(namespace string, number int, as *rest.Config) {
 	a, disconnect, err := assembly.New(ctx, assembly.Options{
 		Node: name, Namespace: namespace, RestConfig: as, DryRun: assembly.DryRunNone,
 		HostIP: netip.AddrFrom4([4]byte{198, 51, 100, byte(number + 1)}), Listen: netip.AddrPortFrom(netip.IPv6Unspecified(), 4808),
-		Agent: agent.Agent{NewProbe: func(c config.Condition) probes.Probe {
+		NewProbe: func(c config.Condition) probes.Probe {
 			if c.Name != probes.NetworkUnavailable {
 				return wellProbe{c.Name}
 			}
@@ -125,8 +124,8 @@ func (f *startingFleet) start(namespace string, number int, as *rest.Config) {
 			}
 			return &reachingProbe{wellProbe{c.Name}, verdict.NewEvaluator(5*time.Second, uint64(number)), cutOff} //nolint:gosec // it is small
 		},
-			Config: f.cfg, Log: slog.New(slog.DiscardHandler), Instance: name, Boot: decide.Boot{ID: name, At: time.Now()}, Now: time.Now,
-			LifecycleController: true, Version: "test"},
+		Config: f.cfg, Log: slog.New(slog.DiscardHandler), Instance: name, Boot: decide.Boot{ID: name, At: time.Now()}, Now: time.Now,
+		LifecycleController: true, Version: "test",
 	})
 	if err != nil {
 		f.t.Fatal(err)

@@ -13,7 +13,6 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/taintlet/taintlet/agent"
 	"github.com/taintlet/taintlet/agent/assembly"
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
@@ -192,12 +191,10 @@ func (h *hollow) start(p *agentsProcess, restConfig *rest.Config) error {
 	a, disconnect, err := assembly.New(ctx, assembly.Options{
 		Node: h.node, Namespace: bed.Namespace, RestConfig: restConfig, DryRun: assembly.DryRunNone,
 		HostIP: h.hostIP, Listen: netip.AddrPortFrom(netip.IPv6Unspecified(), bed.AgentPort),
-		Agent: agent.Agent{
-			NewProbe: h.newProbe(p.directory),
-			Config:   cfg, Reload: func() (*config.Config, error) { return config.HostSchema().Load(p.setup.Config) },
-			Log: p.log, Instance: fmt.Sprintf("%s-%d", h.node, h.starts), Boot: h.boot, Now: time.Now,
-			LifecycleController: true, Version: "scale",
-		},
+		NewProbe: h.newProbe(p.directory),
+		Config:   cfg, Reload: func() (*config.Config, error) { return config.HostSchema().Load(p.setup.Config) },
+		Log: p.log, Instance: fmt.Sprintf("%s-%d", h.node, h.starts), Boot: h.boot, Now: time.Now,
+		LifecycleController: true, Version: "scale",
 	})
 	if err != nil {
 		cancel()
