@@ -52,24 +52,25 @@ simulate: ## what taintlet and the kubelet's rule do in a day of flapping input;
 simulate-network: ## whom 1,000 simulated nodes accuse, into test/simulate/network/confusion.txt (some minutes)
 	go run ./test/simulate/network > test/simulate/network/confusion.txt
 
+# Shows each package as it ends, what failed in full, and writes what go test says into a file.
+GOTEST := $(TOOL) gotestsum --format pkgname --hide-summary skipped --jsonfile
+
 .PHONY: test
-test: export TAINTLET_SKIPPED = $(CURDIR)/bin/skipped.txt
-test: controlplane ## everything, on the real control plane; no such test may skip; K8S=1.36.3: on that release, and which tests it cannot run
-	@mkdir -p bin && rm -f $(TAINTLET_SKIPPED)
-	go test -timeout 20m $(PURE)
-	TAINTLET_REQUIRE=$(REQUIRE) go test $(RACE) -timeout 40m $$(go list ./... | grep -vxF "$$(go list $(PURE))")
-	@! test -s $(TAINTLET_SKIPPED) || sort -u $(TAINTLET_SKIPPED)
+test: controlplane ## everything, on the real control plane; no such test may skip; which tests were skipped and why; K8S=1.36.3: on that release
+	@mkdir -p bin
+	@$(GOTEST) bin/test-pure.json -- -timeout 20m $(PURE)
+	@TAINTLET_REQUIRE=$(REQUIRE) $(GOTEST) bin/test-rest.json -- $(RACE) -timeout 40m $$(go list ./... | grep -vxF "$$(go list $(PURE))")
+	@go run ./test/skipped bin/test-pure.json bin/test-rest.json
 
 OLDEST := $(patsubst test/controlplane/%.mod,%,$(firstword $(sort $(wildcard test/controlplane/1.*.mod))))
 
 .PHONY: older
 older: export TAINTLET_K8S = $(or $(K8S),$(OLDEST))
-older: export TAINTLET_SKIPPED = $(CURDIR)/bin/skipped.txt
 older: ## cluster, deploy and integration on the oldest Kubernetes of test/controlplane, or K8S=1.36.3, and which tests it cannot run (20 minutes; needs no root)
-	@mkdir -p bin && rm -f $(TAINTLET_SKIPPED)
+	@mkdir -p bin
 	@go run ./test/cluster/build
-	TAINTLET_REQUIRE=controlplane go test -count 1 -timeout 40m ./test/cluster ./test/deploy ./test/integration
-	@! test -s $(TAINTLET_SKIPPED) || sort -u $(TAINTLET_SKIPPED)
+	@TAINTLET_REQUIRE=controlplane $(GOTEST) bin/test-older.json -- -count 1 -timeout 40m ./test/cluster ./test/deploy ./test/integration
+	@go run ./test/skipped bin/test-older.json
 
 .PHONY: helm3
 helm3: controlplane ## what the chart renders with Helm 3, and the commands of deploy/README.md (2 minutes)

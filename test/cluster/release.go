@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -16,10 +15,6 @@ import (
 // releaseEnv chooses a release of Kubernetes, such as 1.35.4, among those that
 // test/controlplane has a module file for. Not set, it is go.mod's.
 const releaseEnv = "TAINTLET_K8S"
-
-// skippedEnv names a file. A test that is skipped for the release of Kubernetes adds a
-// line with its reason there, because go test says of a package only that it passed.
-const skippedEnv = "TAINTLET_SKIPPED"
 
 // release is one that can be built.
 type release struct {
@@ -97,18 +92,7 @@ func SkipBefore(t testing.TB, first, what string) {
 	if atLeast(chosen, first) {
 		return
 	}
-	reason := fmt.Sprintf("Kubernetes %s has no %s", strings.TrimPrefix(chosen, "v"), what)
-	if path := os.Getenv(skippedEnv); path != "" {
-		list, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = fmt.Fprintf(list, "skipped %s: %s\n", t.Name(), reason)
-		if err := errors.Join(err, list.Close()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Skip(reason)
+	t.Skipf("Kubernetes %s has no %s", strings.TrimPrefix(chosen, "v"), what)
 }
 
 func chosenVersion(t testing.TB) string {

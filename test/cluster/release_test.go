@@ -158,19 +158,3 @@ func TestProgramsAreOfTheRelease(t *testing.T) {
 		}
 	}
 }
-
-// A test that a release cannot run says so in the list that `make test` prints.
-func TestSkippedIsListed(t *testing.T) {
-	list := filepath.Join(t.TempDir(), "skipped.txt")
-	t.Setenv(releaseEnv, "1.35.4")
-	t.Setenv(skippedEnv, list)
-	t.Run("older", func(t *testing.T) {
-		SkipBefore(t, "1.35", "thing")
-		SkipBefore(t, "1.36", "other thing")
-		t.Error("not skipped")
-	})
-	got, err := os.ReadFile(list)
-	if want := "skipped TestSkippedIsListed/older: Kubernetes 1.35.4 has no other thing\n"; err != nil || string(got) != want {
-		t.Errorf("%q (%v), want %q", got, err, want)
-	}
-}
