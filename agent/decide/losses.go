@@ -58,7 +58,7 @@ func (c *condition) lose(t *turn, d DesiredTaint, dispute *dispute) {
 	}
 }
 
-// notifyLost tells who removed a taint. It is that removal of its condition within a day.
+// notifyLost tells who removed a taint. It is that removal since its condition was set.
 func (t *turn) notifyLost(d DesiredTaint, by string, count int) {
 	lost := d.Taint()
 	t.notify(Notice{Kind: TaintLost, Condition: d.Condition, Taint: lost, Via: d.Via, By: by, Count: count, Message: describe.Lost(by, lost)})

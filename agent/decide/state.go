@@ -131,7 +131,7 @@ type Notice struct {
 	Taint     taints.Taint // of a TaintLost
 	Via       taints.Via   // of a TaintLost: how the taint was to stay
 	By        string       // of a TaintLost: the field manager that removed it, if known
-	Count     int          // of a TaintLost: which of the removals within a day it is
+	Count     int          // of a TaintLost: which of the removals since the condition was set it is
 	Reason    string
 	Message   string
 	// Culprit is who took what is scarce, of a LevelChanged.
