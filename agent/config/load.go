@@ -134,7 +134,7 @@ func parse(data []byte) (map[string]json.RawMessage, error) {
 	if len(bytes.TrimSpace(data)) == 0 {
 		return nil, fmt.Errorf("the file is empty; at least apiVersion: %s and kind: %s are needed", APIVersion, Kind)
 	}
-	if err := checkYAML(data); err != nil {
+	if err := checkYAML(string(data)); err != nil {
 		return nil, err
 	}
 	asJSON, err := yaml.YAMLToJSONStrict(data)

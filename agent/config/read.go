@@ -1,15 +1,12 @@
 package config
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
 	"syscall"
-
-	goyaml "go.yaml.in/yaml/v3"
 )
 
 const (
@@ -50,32 +47,51 @@ func readFile(path string) ([]byte, error) {
 // checkYAML refuses what a configuration does not need: a second document, which
 // the decoder would pass over in silence, and anchors and aliases, by which some
 // bytes can stand for gigabytes.
-func checkYAML(data []byte) error {
-	decoder := goyaml.NewDecoder(bytes.NewReader(data))
-	var document, next goyaml.Node
-	if err := decoder.Decode(&document); err != nil {
-		return fmt.Errorf("not YAML: %w", err)
-	}
-	if at := anchored(&document); at != nil {
-		return fmt.Errorf("line %d: YAML anchors and aliases (&name, *name) are not allowed", at.Line)
-	}
-	if err := decoder.Decode(&next); !errors.Is(err, io.EOF) {
-		return fmt.Errorf("line %d: only one YAML document is allowed in a file", next.Line)
+func checkYAML(text string) error {
+	var begun, ended bool
+	for number, line := range strings.Split(text, "\n") {
+		line = strings.TrimRight(line, "\r")
+		marker, rest, _ := strings.Cut(line, " ")
+		isMarker := marker == "---" || marker == "..."
+		if isMarker {
+			line = rest
+		}
+		word := strings.TrimSpace(line)
+		hasContent := word != "" && word[0] != '#' && word[0] != '%'
+		if ended && (hasContent || marker == "---") || begun && marker == "---" {
+			return fmt.Errorf("line %d: only one YAML document is allowed in a file", number+1)
+		}
+		begun, ended = begun || hasContent, ended || marker == "..."
+		if hasAnchor(line) {
+			return fmt.Errorf("line %d: YAML anchors and aliases (&name, *name) are not allowed", number+1)
+		}
 	}
 	return nil
 }
 
-// anchored returns the first node that has an anchor or is an alias; nil: none is.
-func anchored(node *goyaml.Node) *goyaml.Node {
-	if node.Anchor != "" || node.Kind == goyaml.AliasNode {
-		return node
-	}
-	for _, inner := range node.Content {
-		if found := anchored(inner); found != nil {
-			return found
+// hasAnchor reports whether a line has an anchor or an alias: & or * at the start
+// of a value, outside of quotes and comments.
+func hasAnchor(line string) bool {
+	var quote byte
+	before := byte(' ')
+	for i := range len(line) {
+		c := line[i]
+		switch {
+		case quote != 0:
+			if c == quote {
+				quote = 0
+			}
+		case strings.IndexByte(" \t[{,:-", before) < 0: // within a word
+		case c == '"' || c == '\'':
+			quote = c
+		case c == '#' && (before == ' ' || before == '\t'):
+			return false
+		case c == '&' || c == '*':
+			return true
 		}
+		before = c
 	}
-	return nil
+	return false
 }
 
 // shorten joins the errors and returns at most maxError bytes of text. Of a long
