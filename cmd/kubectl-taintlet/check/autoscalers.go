@@ -27,7 +27,7 @@ func (s *scene) checkDaemonSets(ctx context.Context) answer {
 	if err != nil {
 		return skip("which DaemonSets tolerate the taints: the configuration is not known")
 	}
-	_, err = s.policyObject(ctx, mutatingBindings, taints.KeepPolicyName)
+	_, err = s.policyObject(ctx, installation.MutatingBindings, taints.KeepPolicyName)
 	isKept := err == nil
 	if err != nil && !apierrors.IsNotFound(err) {
 		return unread("deploy/keep.yaml", err)

@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
 	"github.com/taintlet/taintlet/cmd/terminal"
 )
 
@@ -34,7 +35,7 @@ func creatable(namespace string, keeps bool) []permission {
 		list = append(list, permission{Group: rbac, Resource: "roles", Namespace: in}, permission{Group: rbac, Resource: "rolebindings", Namespace: in})
 	}
 	if keeps {
-		list = append(list, permission{Group: policies, Resource: mutatingPolicies}, permission{Group: policies, Resource: mutatingBindings})
+		list = append(list, permission{Group: policies, Resource: installation.MutatingPolicies}, permission{Group: policies, Resource: installation.MutatingBindings})
 	}
 	for i := range list {
 		list[i].Verb = "create"
@@ -43,7 +44,7 @@ func creatable(namespace string, keeps bool) []permission {
 }
 
 func (s *scene) checkCreatable(ctx context.Context) answer {
-	version, err := s.me.PolicyVersion(ctx, mutatingPolicies)
+	version, err := s.policyVersion(ctx, installation.MutatingPolicies)
 	if err != nil {
 		return fail("what you may create cannot be looked up: %v", err)
 	}

@@ -208,7 +208,7 @@ func (s *scene) checkUnchanged(ctx context.Context) answer {
 	for _, name := range []string{"taintlet-nodes", "taintlet-events", "taintlet-leases", taints.KeepPolicyName} {
 		kinds := []string{"validatingadmissionpolicies", "validatingadmissionpolicybindings"}
 		if name == taints.KeepPolicyName {
-			kinds = []string{mutatingPolicies, mutatingBindings}
+			kinds = []string{installation.MutatingPolicies, installation.MutatingBindings}
 		}
 		for _, kind := range kinds {
 			policy, err := s.policyObject(ctx, kind, name)

@@ -17,11 +17,9 @@ import (
 )
 
 const (
-	policyLink       = "deploy/README.md#permissions"
-	policyRemedy     = "apply the manifest or upgrade the chart again: without its policies a stolen token can change every Node"
-	mutatingPolicies = "mutatingadmissionpolicies"
-	mutatingBindings = "mutatingadmissionpolicybindings"
-	keepLink         = "docs/living-with-kubernetes.md#who-owns-a-taint"
+	policyLink   = "deploy/README.md#permissions"
+	policyRemedy = "apply the manifest or upgrade the chart again: without its policies a stolen token can change every Node"
+	keepLink     = "docs/living-with-kubernetes.md#who-owns-a-taint"
 )
 
 // refuses checks that a policy refuses a dry run of the agent that it has to refuse.
@@ -82,11 +80,11 @@ func (s *scene) checkLeasesPolicy(ctx context.Context) answer {
 }
 
 func (s *scene) checkKeepObjects(ctx context.Context) answer {
-	if version, err := s.me.PolicyVersion(ctx, mutatingPolicies); err == nil && version.Empty() {
+	if version, err := s.policyVersion(ctx, installation.MutatingPolicies); err == nil && version.Empty() {
 		return ok("stand-ins are used: this API server cannot have deploy/keep.yaml, for it does not serve MutatingAdmissionPolicy")
 	}
 	var missing []string
-	for _, kind := range []string{mutatingPolicies, mutatingBindings} {
+	for _, kind := range []string{installation.MutatingPolicies, installation.MutatingBindings} {
 		_, err := s.policyObject(ctx, kind, taints.KeepPolicyName)
 		switch {
 		case apierrors.IsNotFound(err):
@@ -108,7 +106,7 @@ func (s *scene) checkKeepObjects(ctx context.Context) answer {
 // node-lifecycle-controller. Who may not try that is told what the agents have noticed.
 func (s *scene) checkKeepEffect(ctx context.Context) answer {
 	const what = "whether the policy " + taints.KeepPolicyName + " works"
-	if _, err := s.policyObject(ctx, mutatingPolicies, taints.KeepPolicyName); apierrors.IsNotFound(err) {
+	if _, err := s.policyObject(ctx, installation.MutatingPolicies, taints.KeepPolicyName); apierrors.IsNotFound(err) {
 		return skip(what + ": it is not installed")
 	}
 	all, err := s.allNodes(ctx)
@@ -168,7 +166,7 @@ func tryCreate(manager string) metav1.CreateOptions {
 }
 
 func (s *scene) checkValidating(ctx context.Context) answer {
-	version, err := s.me.PolicyVersion(ctx, "validatingadmissionpolicies")
+	version, err := s.policyVersion(ctx, "validatingadmissionpolicies")
 	if version.Empty() {
 		return fail("ValidatingAdmissionPolicy is not served%s", because(err))
 	}
@@ -176,7 +174,7 @@ func (s *scene) checkValidating(ctx context.Context) answer {
 }
 
 func (s *scene) checkMutating(ctx context.Context) answer {
-	version, err := s.me.PolicyVersion(ctx, mutatingPolicies)
+	version, err := s.policyVersion(ctx, installation.MutatingPolicies)
 	if version.Empty() {
 		return warn("MutatingAdmissionPolicy is not served%s: the well-known taints cannot be kept", because(err))
 	}

@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/rest"
@@ -50,6 +51,7 @@ type scene struct {
 	version    version.Info
 	versionErr error
 
+	admission     asked[map[string]schema.GroupVersion]
 	configuration asked[*config.Config]
 	nodes         asked[*nodes]
 	daemonSet     asked[*appsv1.DaemonSet]
@@ -243,10 +245,17 @@ func mayNotImpersonate(err error) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "impersonate")
 }
 
+// policyVersion returns the version in which a resource of admissionregistration.k8s.io is
+// served; empty: it is not.
+func (s *scene) policyVersion(ctx context.Context, resource string) (schema.GroupVersion, error) {
+	served, err := s.admission.once(func() (map[string]schema.GroupVersion, error) { return s.me.PolicyVersions(ctx) })
+	return served[resource], err
+}
+
 // policyObject reads an object of a resource of admissionregistration.k8s.io, in the version
 // in which that is served.
 func (s *scene) policyObject(ctx context.Context, resource, name string) (*unstructured.Unstructured, error) {
-	version, err := s.me.PolicyVersion(ctx, resource)
+	version, err := s.policyVersion(ctx, resource)
 	if err != nil {
 		return nil, err
 	}

@@ -3,7 +3,6 @@ package installation
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	admissionv1beta1 "k8s.io/api/admissionregistration/v1beta1"
@@ -46,22 +45,29 @@ func NewClient(config *rest.Config) (*Client, error) {
 	return &Client{typed, untyped}, err
 }
 
-// PolicyVersion returns the version of admissionregistration.k8s.io in which the API server
-// serves a resource; empty: in none. Kubernetes 1.34 and 1.35 serve MutatingAdmissionPolicy as
+// The resources of deploy/keep.yaml.
+const (
+	MutatingPolicies = "mutatingadmissionpolicies"
+	MutatingBindings = "mutatingadmissionpolicybindings"
+)
+
+// PolicyVersions returns the version of admissionregistration.k8s.io in which the API server
+// serves each resource of that group. Kubernetes 1.34 and 1.35 serve MutatingAdmissionPolicy as
 // v1beta1, where it is switched on.
-func (c *Client) PolicyVersion(ctx context.Context, resource string) (schema.GroupVersion, error) {
-	for _, version := range []schema.GroupVersion{admissionv1.SchemeGroupVersion, admissionv1beta1.SchemeGroupVersion} {
+func (c *Client) PolicyVersions(ctx context.Context) (map[string]schema.GroupVersion, error) {
+	served := map[string]schema.GroupVersion{}
+	for _, version := range []schema.GroupVersion{admissionv1beta1.SchemeGroupVersion, admissionv1.SchemeGroupVersion} {
 		path := "/apis/" + version.String()
 		var list metav1.APIResourceList
 		err := c.Discovery().RESTClient().Get().AbsPath(path).Do(ctx).Into(&list)
 		if err != nil && !apierrors.IsNotFound(err) {
-			return schema.GroupVersion{}, fmt.Errorf("%s: %w", path, err)
+			return nil, fmt.Errorf("%s: %w", path, err)
 		}
-		if slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == resource }) {
-			return version, nil
+		for _, r := range list.APIResources {
+			served[r.Name] = version
 		}
 	}
-	return schema.GroupVersion{}, nil
+	return served, nil
 }
 
 // Each calls do with each object of a list, which it reads page by page.

@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
 	"github.com/taintlet/taintlet/agent/config"
@@ -180,22 +181,21 @@ func (r *Reader) readPolicies(ctx context.Context, i *Installation) (err error) 
 	if i.ValidatingBindings, err = List[*admissionv1.ValidatingAdmissionPolicyBinding](ctx, admission.ValidatingAdmissionPolicyBindings().List, Labelled()); err != nil {
 		return err
 	}
-	if i.Mutating, err = listMutating[admissionv1.ValidatingAdmissionPolicy](ctx, r.client, "mutatingadmissionpolicies"); err != nil {
+	served, err := r.client.PolicyVersions(ctx)
+	if err != nil || served[MutatingPolicies].Empty() {
 		return err
 	}
-	i.MutatingBindings, err = listMutating[admissionv1.ValidatingAdmissionPolicyBinding](ctx, r.client, "mutatingadmissionpolicybindings")
+	if i.Mutating, err = listMutating[admissionv1.ValidatingAdmissionPolicy](ctx, r.client, served[MutatingPolicies].WithResource(MutatingPolicies)); err != nil {
+		return err
+	}
+	i.MutatingBindings, err = listMutating[admissionv1.ValidatingAdmissionPolicyBinding](ctx, r.client, served[MutatingBindings].WithResource(MutatingBindings))
 	return err
 }
 
-// listMutating returns the objects of a mutating resource, in whichever version it is served,
-// as objects of the validating kind, whose fields are the same as far as they are read.
-func listMutating[T any](ctx context.Context, c *Client, resource string) (all []*T, err error) {
-	version, err := c.PolicyVersion(ctx, resource)
-	if err != nil || version.Empty() {
-		return nil, err
-	}
-	list := c.Dynamic.Resource(version.WithResource(resource)).List
-	failed := Each(ctx, list, Labelled(), func(object *unstructured.Unstructured) {
+// listMutating returns the objects of a mutating resource as objects of the validating kind,
+// whose fields are the same as far as they are read.
+func listMutating[T any](ctx context.Context, c *Client, resource schema.GroupVersionResource) (all []*T, err error) {
+	failed := Each(ctx, c.Dynamic.Resource(resource).List, Labelled(), func(object *unstructured.Unstructured) {
 		found := new(T)
 		err = errors.Join(err, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, found))
 		all = append(all, found)
