@@ -65,15 +65,14 @@ func (e *effective) fields(indent string, value, fallback reflect.Value, given m
 // debounce writes of a section's what differs from that of all conditions, or what the file
 // sets.
 func (e *effective) debounce(value, fallback reflect.Value, given map[string]any) {
-	var own effective
+	heading := fmt.Sprintf("  %s:\n", debounceField)
 	for field, member := range value.Fields() {
 		name := jsonName(field)
-		if _, isSet := given[name]; isSet || own.flow(member) != own.flow(e.common.FieldByIndex(field.Index)) {
-			own.leaf("    ", name, member, fallback.FieldByIndex(field.Index), isSet)
+		if _, isSet := given[name]; isSet || e.flow(member) != e.flow(e.common.FieldByIndex(field.Index)) {
+			e.text.WriteString(heading)
+			e.leaf("    ", name, member, fallback.FieldByIndex(field.Index), isSet)
+			heading = ""
 		}
-	}
-	if own.text.Len() > 0 {
-		fmt.Fprintf(&e.text, "  %s:\n%s", debounceField, own.text.String())
 	}
 }
 
