@@ -99,10 +99,10 @@ func (l *loop) run(ctx context.Context) error {
 			if !l.probes.IsCurrent(s) {
 				continue // by a probe of the configuration before
 			}
-			if s.Report != nil {
-				l.fleet.Observe(s.Report.Heard)
-				l.fleet.SetAnswer(s.Report.Own)
-				l.metrics.NetworkIs(s.Report.Classes)
+			if s.News != nil {
+				l.fleet.Observe(s.News.Heard)
+				l.fleet.SetAnswer(s.News.Own)
+				l.metrics.NetworkIs(s.News.Classes)
 			}
 			l.health.Sampled(s.Condition, l.Now())
 			l.metrics.Observed(s.Observation)

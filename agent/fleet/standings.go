@@ -32,30 +32,30 @@ var (
 	errPausing = errors.New("the API server did not answer in time; it is asked again in a moment")
 )
 
-// How long the API server may take for what a report needs. To note takes less of it:
+// How long the API server may take for what the news of a round need. To note takes less of it:
 // only then does this host tell the others that it suspects itself.
 const (
 	notePatience = time.Second
 	askPatience  = 2 * time.Second
 )
 
-// Consult asks the API server what a round's report needs, and returns the Standings;
+// Consult asks the API server what the news of a round need, and returns the Standings;
 // nil: none are asked for, or there was no answer. A host whose note fails waits longer.
 //
 // This is asked between a round and its sample. An answer before the next round would
 // come 2 to 4 s later.
-func (f *Fleet) Consult(ctx context.Context, report *verdict.News) []verdict.Standing {
-	if len(report.Note) > 0 {
+func (f *Fleet) Consult(ctx context.Context, news *verdict.News) []verdict.Standing {
+	if len(news.Note) > 0 {
 		noting, cancel := context.WithTimeout(ctx, notePatience)
 		defer cancel()
-		_ = f.Note(noting, report.Note)
+		_ = f.Note(noting, news.Note)
 	}
-	if len(report.Ask) == 0 {
+	if len(news.Ask) == 0 {
 		return nil
 	}
 	asking, cancel := context.WithTimeout(ctx, askPatience)
 	defer cancel()
-	standings, err := f.Standings(asking, report.Ask)
+	standings, err := f.Standings(asking, news.Ask)
 	if err != nil {
 		return nil
 	}

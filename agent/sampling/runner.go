@@ -43,18 +43,18 @@ type runner struct {
 // Sample is what a runner's probe found.
 type Sample struct {
 	probes.Observation
-	// Report is what the sample leaves for the fleet; nil: nothing.
-	Report *verdict.News
-	by     *runner
+	// News is what the sample leaves for the fleet; nil: nothing.
+	News *verdict.News
+	by   *runner
 }
 
 // networkProbe is a Probe whose samples depend on the hosts around its own.
 type networkProbe interface {
 	probes.Probe
-	// ObserveIn is Observe, in surroundings that are known. The report is nil when
-	// there is nothing to report.
+	// ObserveIn is Observe, in surroundings that are known. The News are nil when
+	// there is nothing to tell.
 	ObserveIn(ctx context.Context, in verdict.Surroundings) (probes.Observation, *verdict.News)
-	// Answered returns the newest sample with the Standings that its report asks for.
+	// Answered returns the newest sample with the Standings that its News ask for.
 	Answered(standings []verdict.Standing) probes.Observation
 }
 
@@ -64,13 +64,13 @@ func (r *runner) run(ctx context.Context) error {
 	waking.Go(func() { r.probe.Run(ctx) })
 	defer waking.Wait()
 	for {
-		o, report := r.observe(ctx)
+		o, news := r.observe(ctx)
 		r.logWakeMode()
 		r.culprit.follow(o, r.log)
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case r.out <- Sample{o, report, r}:
+		case r.out <- Sample{o, news, r}:
 		}
 		if !r.wait(ctx, o) {
 			return ctx.Err()
@@ -78,11 +78,11 @@ func (r *runner) run(ctx context.Context) error {
 	}
 }
 
-func (r *runner) observe(ctx context.Context) (o probes.Observation, report *verdict.News) {
+func (r *runner) observe(ctx context.Context) (o probes.Observation, news *verdict.News) {
 	ctx, cancel := context.WithTimeout(ctx, sampleTimeout)
 	defer cancel()
 	if p, ok := r.probe.(networkProbe); ok {
-		o, report = r.observeNetwork(ctx, p)
+		o, news = r.observeNetwork(ctx, p)
 	} else {
 		o = r.probe.Observe(ctx)
 	}
@@ -90,19 +90,19 @@ func (r *runner) observe(ctx context.Context) (o probes.Observation, report *ver
 		r.measures = measurer.Measures(r.measures[:0])
 	}
 	r.metrics.Sampled(o, r.measures)
-	return o, report
+	return o, news
 }
 
-// observeNetwork takes a sample among the other hosts. What its report asks about them
+// observeNetwork takes a sample among the other hosts. What its News ask about them
 // is asked at once, so that the sample has the answer.
 func (r *runner) observeNetwork(ctx context.Context, p networkProbe) (probes.Observation, *verdict.News) {
-	o, report := p.ObserveIn(ctx, r.fleet.Surroundings())
-	if report != nil {
-		if standings := r.fleet.Consult(ctx, report); standings != nil {
+	o, news := p.ObserveIn(ctx, r.fleet.Surroundings())
+	if news != nil {
+		if standings := r.fleet.Consult(ctx, news); standings != nil {
 			o = p.Answered(standings)
 		}
 	}
-	return o, report
+	return o, news
 }
 
 // logWakeMode logs what wakes the probe, when that is new.

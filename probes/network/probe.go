@@ -68,7 +68,7 @@ func (p *Probe) Observe(ctx context.Context) probes.Observation {
 	return o
 }
 
-// ObserveIn runs a round and evaluates it. The report is nil when the context ended
+// ObserveIn runs a round and evaluates it. The News are nil when the context ended
 // before the round, because failures are then no evidence.
 func (p *Probe) ObserveIn(ctx context.Context, in verdict.Surroundings) (probes.Observation, *verdict.News) {
 	p.began = time.Now()
@@ -81,8 +81,8 @@ func (p *Probe) ObserveIn(ctx context.Context, in verdict.Surroundings) (probes.
 		return p.settle(found), nil
 	}
 	own := p.evaluator.Answer()
-	report := &verdict.News{Classes: p.newest.Known(&own), Own: own, Heard: p.peers.Heard(), Note: found.Note, Ask: found.Ask}
-	return p.settle(found), report
+	news := &verdict.News{Classes: p.newest.Known(&own), Own: own, Heard: p.peers.Heard(), Note: found.Note, Ask: found.Ask}
+	return p.settle(found), news
 }
 
 // Answered evaluates the newest round anew, with the answer to what its Report asks.

@@ -95,8 +95,8 @@ func manyAnswers() swap {
 func leaks() map[string]swap {
 	return map[string]swap{
 		"memory": {
-			"func (r *runner) observe(ctx context.Context) (o probes.Observation, report *verdict.News) {",
-			"var leaked [][]byte\n\nfunc (r *runner) observe(ctx context.Context) (o probes.Observation, report *verdict.News) {\n\tleaked = append(leaked, make([]byte, 64))",
+			"func (r *runner) observe(ctx context.Context) (o probes.Observation, news *verdict.News) {",
+			"var leaked [][]byte\n\nfunc (r *runner) observe(ctx context.Context) (o probes.Observation, news *verdict.News) {\n\tleaked = append(leaked, make([]byte, 64))",
 		},
 		"goroutines": {
 			"func answer(w http.ResponseWriter, err error) {",
