@@ -67,8 +67,7 @@ func (s *State) Since(name probes.Condition) (time.Time, bool) {
 	return c.debounce.SetAt, true
 }
 
-// IsContested reports whether a condition's taint is a stand-in or missing because
-// others removed it.
+// IsContested reports whether a condition's taint is missing because others removed it.
 func (s *State) IsContested(name probes.Condition) bool {
 	c := s.known(name)
 	return c.disputes[0].conceded != asRuled || c.disputes[1].conceded != asRuled

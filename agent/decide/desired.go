@@ -79,11 +79,10 @@ func (s *State) asked(t *turn) []DesiredTaint {
 	var all []DesiredTaint
 	for i := range t.policy.Rules {
 		rule := &t.policy.Rules[i]
-		dispute, asks := s.letsStand(rule)
-		if !asks {
+		if !s.letsStand(rule) {
 			continue
 		}
-		if d := place(rule, dispute, t.in.Facts); !isDesired(all, d.Pair) {
+		if d := place(rule, t.in.Facts); !isDesired(all, d.Pair) {
 			d.Value = s.valueOf(rule, d.Via)
 			all = append(all, d)
 		}
@@ -97,12 +96,10 @@ func (s *State) asked(t *turn) []DesiredTaint {
 }
 
 // letsStand reports whether a rule asks for its taint at the decided level and others let it
-// stand, and returns how far they do.
-func (s *State) letsStand(rule *Rule) (dispute, bool) {
+// stand.
+func (s *State) letsStand(rule *Rule) bool {
 	c := s.conditions.of(rule.Condition)
-	d := *c.disputeOf(rule.Level)
-	held, _ := d.holds()
-	return d, held == "" && c.meets(rule)
+	return c.disputeOf(rule.Level).conceded == asRuled && c.meets(rule)
 }
 
 // DesiredTaint is one taint that a rule asks for, as it is to stand on the Node.
@@ -144,13 +141,10 @@ func (d DesiredTaint) otherWay() DesiredTaint {
 
 // place returns how and as which pair the rule's taint is to stand on the
 // Node.
-func place(rule *Rule, dispute dispute, facts taints.Facts) DesiredTaint {
+func place(rule *Rule, facts taints.Facts) DesiredTaint {
 	d := DesiredTaint{Condition: rule.Condition, Level: rule.Level, Value: rule.Taint.Value, ruled: rule.Taint.Pair(), manual: rule.Clear == ClearManual}
 	d.standIn = taints.StandInFor(d.ruled, facts.StandInPrefix)
 	via, pair := taints.Resolve(d.ruled, facts)
-	if dispute.conceded == standIn {
-		via, pair = taints.StandIn, d.standIn
-	}
 	return d.as(via, pair)
 }
 

@@ -28,8 +28,8 @@ func (s *State) evictionGate(t *turn, c *condition) (describe.Hold, time.Time) {
 		return "", time.Time{}
 	case s.eviction.controlPlane && !t.policy.ControlPlaneEvicts:
 		return describe.HeldControlPlane, time.Time{}
-	case c.disputeOf(probes.Critical).conceded == withdrawn:
-		return describe.HeldVetoed, time.Time{}
+	case c.disputeOf(probes.Critical).conceded != asRuled:
+		return c.disputeOf(probes.Critical).holds(), time.Time{}
 	case isEvicting:
 		return "", time.Time{}
 	case s.pause.has(c.name):
@@ -65,7 +65,7 @@ func (s *State) requestSlot(t *turn) SlotRequest {
 	// removed is not asked for any more.
 	for i := range t.policy.Rules {
 		rule := &t.policy.Rules[i]
-		if dispute, asks := s.letsStand(rule); asks && dispute.conceded == asRuled && rule.Taint.Effect == taints.NoExecute {
+		if rule.Taint.Effect == taints.NoExecute && s.letsStand(rule) {
 			return SlotInUse
 		}
 	}

@@ -43,14 +43,13 @@ func (s *State) ruleGate(t *turn, c *condition, level probes.Level) (describe.Ho
 
 // gateOf says what keeps the taint of one rule, whose level is decided, from the Node.
 func (s *State) gateOf(t *turn, c *condition, rule *Rule) (describe.Hold, time.Time) {
-	dispute := c.disputeOf(rule.Level)
-	if held, until := dispute.holds(); held != "" {
-		return held, until
+	if held := c.disputeOf(rule.Level).holds(); held != "" {
+		return held, time.Time{}
 	}
 	if rule.Clear == ClearManual && c.manual == acknowledged {
 		return describe.HeldAcknowledged, time.Time{}
 	}
-	d := s.asItStands(t.in.Node, place(rule, *dispute, t.in.Facts))
+	d := s.asItStands(t.in.Node, place(rule, t.in.Facts))
 	if held, until := s.taintGate(t, d); held != "" || t.in.Node.Has(d.Pair) {
 		return held, until
 	}

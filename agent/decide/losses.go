@@ -50,9 +50,11 @@ func (c *condition) lose(t *turn, d DesiredTaint, dispute *dispute) {
 	c.removals = oneMore(c.removals, by, t.now)
 	t.notifyLost(d, by, c.removals.Count)
 	isReconciled := d.Via == taints.Kept && !t.in.Facts.KeepPolicy // the controller did it
-	switch *dispute = dispute.lose(d.Pair, d.standIn, t.now); {
+	switch *dispute = dispute.lose(d.Pair, t.now); {
+	case dispute.conceded != before && dispute.conceded == vetoed:
+		t.notify(Notice{Kind: TaintVetoed, Condition: c.name, Message: describe.Vetoed(by, d.Taint())})
 	case dispute.conceded != before:
-		t.notify(disputeNotice(d, by, dispute.conceded))
+		t.notify(Notice{Kind: TaintContested, Condition: c.name, Message: describe.Contested(by, d.Taint())})
 	case c.removals.Count == 1 && !isReconciled: // whoever removes it again does not know yet what stops that
 		t.notify(Notice{Kind: TaintSetAgain, Condition: c.name, Message: describe.SetAgain(by, d.Taint(), c.name, t.in.Node.Name)})
 	}
@@ -64,98 +66,58 @@ func (t *turn) notifyLost(d DesiredTaint, by string, count int) {
 	t.notify(Notice{Kind: TaintLost, Condition: d.Condition, Taint: lost, Via: d.Via, By: by, Count: count, Message: describe.Lost(by, lost)})
 }
 
-// settleDisputes ends the disputes that are over.
+// settleDisputes ends the disputes of the conditions that are OK.
 func (s *State) settleDisputes(t *turn) {
 	for _, rule := range t.policy.Rules {
 		c := s.conditions.of(rule.Condition)
 		dispute := c.disputeOf(rule.Level)
-		*dispute = dispute.settle(c.debounce.Level, t.now)
+		*dispute = dispute.settle(c.debounce.Level)
 	}
 }
 
-// disputeNotice tells people what became of the taint that somebody removed.
-func disputeNotice(d DesiredTaint, by string, now concession) Notice {
-	n := Notice{Condition: d.Condition}
-	lost := d.Taint()
-	switch {
-	case now == standIn:
-		n.Kind, n.Message = TaintContested, describe.Contested(by, lost, d.as(taints.StandIn, d.standIn).Taint())
-	case lost.Effect == taints.NoExecute:
-		n.Kind, n.Message = TaintVetoed, describe.Vetoed(by, lost)
-	default:
-		n.Kind, n.Message = TaintWithdrawn, describe.Withdrawn(by, lost)
-	}
-	return n
-}
+// contestWithin: a pair that others remove twice within this time is contested.
+const contestWithin = time.Minute
 
-const (
-	// contestWithin: a pair that others remove twice within this time is
-	// contested.
-	contestWithin = time.Minute
-	// contestFor is how long a contest is remembered.
-	contestFor = 24 * time.Hour
-)
-
-// concession says how far a rule has given way to others who remove its taint.
+// concession says how far a rule has given way to others who remove its taint. Whatever
+// it is, it ends when the condition is OK.
 type concession uint8
 
 const (
-	asRuled   concession = iota // the pair of the rule, by the via of the cluster
-	standIn                     // contested: the stand-in
-	withdrawn                   // the stand-in was contested too, or a NoExecute pair was removed: nothing
+	asRuled   concession = iota // its taint is set
+	contested                   // removed twice within a minute: it is not, until a person ends a pause
+	vetoed                      // a NoExecute pair was removed: it is not
 )
 
 // dispute is what a rule remembers of others who removed its taint.
 type dispute struct {
 	conceded concession
-	until    time.Time // a contest ends then
 	lostAt   time.Time // the last loss, when it was not the second one
 }
 
-// lose notes that somebody removed the pair of a rule. One removal of a
-// NoExecute pair is a veto. For any other pair the second removal within a
-// minute is a contest: first the stand-in takes its place, then nothing does.
-func (d dispute) lose(pair, standInPair taints.Pair, now time.Time) dispute {
-	if pair.Effect == taints.NoExecute {
-		return dispute{conceded: withdrawn}
-	}
-	if d.lostAt.IsZero() || now.Sub(d.lostAt) > contestWithin {
+// lose notes that somebody removed the pair of a rule. One removal of a NoExecute pair is
+// a veto. For any other pair the second removal within a minute is a contest.
+func (d dispute) lose(pair taints.Pair, now time.Time) dispute {
+	switch {
+	case pair.Effect == taints.NoExecute:
+		return dispute{conceded: vetoed}
+	case d.lostAt.IsZero() || now.Sub(d.lostAt) > contestWithin:
 		d.lostAt = now
 		return d
 	}
-	next := dispute{conceded: standIn, until: now.Add(contestFor)}
-	if pair == standInPair {
-		next.conceded = withdrawn
-	}
-	return next
+	return dispute{conceded: contested}
 }
 
-// settle ends what time or recovery ends: a veto when the condition is OK, a
-// contest after a day. What was withdrawn comes back only with the condition's
-// next set, so that a person who removed it by hand is not overruled.
-func (d dispute) settle(level probes.Level, now time.Time) dispute {
-	over := !now.Before(d.until)
-	if d.conceded == withdrawn && level != probes.OK {
-		over = false
-	}
-	if d.conceded != asRuled && over {
+// settle ends a dispute with the trouble that it is about.
+func (d dispute) settle(level probes.Level) dispute {
+	if level == probes.OK {
 		return dispute{}
 	}
 	return d
 }
 
-// isVeto reports whether a NoExecute pair was removed.
-func (d dispute) isVeto() bool { return d.conceded == withdrawn && d.until.IsZero() }
-
-// holds says how a dispute keeps a taint from the Node.
-func (d dispute) holds() (describe.Hold, time.Time) {
-	switch {
-	case d.conceded != withdrawn:
-		return "", time.Time{}
-	case d.isVeto():
-		return describe.HeldVetoed, time.Time{}
-	}
-	return describe.HeldContested, d.until
+// holds says how a dispute keeps a taint from the Node; empty: it does not.
+func (d dispute) holds() describe.Hold {
+	return [...]describe.Hold{asRuled: "", contested: describe.HeldContested, vetoed: describe.HeldVetoed}[d.conceded]
 }
 
 // disputed are the levels that a rule, and so a dispute, can be about.
@@ -172,7 +134,7 @@ const (
 
 const (
 	// removalsFor is how long removals are told after the newest.
-	removalsFor = contestFor
+	removalsFor = 24 * time.Hour
 	// maxRemovals bounds the number that a forged record can tell.
 	maxRemovals = 1_000_000
 )

@@ -41,8 +41,7 @@ func stories() []struct{ title, text string } {
 		{"the policy fails", set + "2s others remove node.kubernetes.io/memory-pressure:NoSchedule by kube-controller-manager"},
 		{"the policy fails without a rule that it would keep", "0s config drop disk\n" + set + "2s others remove node.kubernetes.io/memory-pressure:NoSchedule by kube-controller-manager\n3s disk certain"},
 		{"contested", contest},
-		{"withdrawn", contest + "30s others remove taintlet.dev/memory-pressure:NoSchedule\n40s others remove taintlet.dev/memory-pressure:NoSchedule"},
-		{"withdrawn, then paused and resumed", contest + "30s others remove taintlet.dev/memory-pressure:NoSchedule\n40s others remove taintlet.dev/memory-pressure:NoSchedule\n" +
+		{"contested, then paused and resumed", contest +
 			"50s others annotate taintlet.dev/paused=MemoryPressure\n60s others annotate taintlet.dev/paused-\n2m memory bad"},
 		{"paused", "1s others annotate taintlet.dev/paused=true\n2s memory certain"},
 		{"paused by a slip of the pen", "1s others annotate taintlet.dev/paused=MemoryPresure\n2s memory certain"},

@@ -26,9 +26,6 @@ func (s *State) outlook(t *turn, c *condition) describe.Outlook {
 	if classOf(c.last) >= bad {
 		o.Reason, o.Culprit = c.last.Reason, c.last.Culprit.Who()
 	}
-	if d := *c.disputeOf(probes.Degraded); d.conceded == standIn && t.policy.HasRule(c.name, probes.Degraded) {
-		o.StandIn, o.Until = true, d.until
-	}
 	o.KeepFails = s.KeepFails(t.policy, c.name)
 	if held, until := s.gate(t, c, probes.Degraded); held != "" {
 		o.Held, o.Until = held, until

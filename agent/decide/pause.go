@@ -177,7 +177,7 @@ func (s *State) forgive(next pause) (forgiven bool) {
 			disputes = append(disputes, &c.soft.dispute)
 		}
 		for _, d := range disputes {
-			if !d.isVeto() {
+			if d.conceded != vetoed {
 				forgiven = forgiven || d.conceded != asRuled
 				*d = dispute{}
 			}

@@ -86,7 +86,6 @@ type recordCondition struct {
 
 type recordDispute struct {
 	Stage  concession     `json:"stage,omitempty"`
-	Until  *time.Duration `json:"until,omitempty"`
 	LostAt *time.Duration `json:"lostAt,omitempty"`
 }
 
@@ -145,18 +144,14 @@ func (l timeline) past(d *time.Duration) time.Time {
 	return earlier(l.at(*d), l.now)
 }
 
-// dispute returns one that the record remembers. No forged one lasts longer than a real one.
+// dispute returns one that the record remembers.
 func (l timeline) dispute(saved recordDispute) dispute {
-	d := dispute{conceded: min(saved.Stage, withdrawn), lostAt: l.past(saved.LostAt)}
-	if saved.Until != nil {
-		d.until = earlier(l.at(*saved.Until), l.now.Add(contestFor))
-	}
-	return d
+	return dispute{conceded: min(saved.Stage, vetoed), lostAt: l.past(saved.LostAt)}
 }
 
 // dispute returns what the record says of one.
 func (b Boot) dispute(d dispute) recordDispute {
-	return recordDispute{d.conceded, b.since(d.until), b.since(d.lostAt)}
+	return recordDispute{d.conceded, b.since(d.lostAt)}
 }
 
 // keep returns the failure of the admission policy that the record remembers. No forged one

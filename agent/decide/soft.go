@@ -67,10 +67,10 @@ func (s *State) followSoft(t *turn) {
 	}
 	for _, rule := range t.policy.Soft {
 		c := s.conditions.of(rule.Condition)
-		c.soft.dispute = c.soft.dispute.settle(c.soft.evidence.Level, t.now)
 		if !s.losesSoft(t, c, rule) {
 			s.moveSoft(t, c, rule)
 		}
+		c.soft.dispute = c.soft.dispute.settle(c.soft.evidence.Level)
 	}
 }
 
@@ -97,7 +97,7 @@ func (s *State) moveSoft(t *turn, c *condition, rule SoftRule) {
 		target = max(target, soft.evidence.Level)
 	}
 	isSet := target > probes.OK
-	mayAdd := soft.isDesired || !s.pause.has(c.name) && soft.dispute.conceded != withdrawn
+	mayAdd := soft.isDesired || !s.pause.has(c.name) && soft.dispute.conceded == asRuled
 	if isSet == soft.isSet && (isSet && mayAdd) == soft.isDesired || isSet && !mayAdd {
 		return
 	}

@@ -103,7 +103,6 @@ const (
 	TaintSetAgain  Kind = "TaintSetAgain"
 	TaintContested Kind = "TaintContested"
 	TaintVetoed    Kind = "TaintVetoed"
-	TaintWithdrawn Kind = "TaintWithdrawn"
 	StillUnknown   Kind = "ConditionStillUnknown"
 	// KeepPolicyFails: the admission policy is there and keeps no taint.
 	KeepPolicyFails Kind = "KeepPolicyFails"

@@ -21,10 +21,9 @@ import (
 	"github.com/taintlet/taintlet/test/fixtures"
 )
 
-// For a minute somebody removes our taint every second. Two of our writes are
-// lost to it, then the stand-in takes its place, a person is told once, and a
-// restart changes nothing.
-func TestKeptTaintIsRemovedEverySecond(t *testing.T) {
+// For a minute somebody removes our taint every second. Two of our writes are lost to it,
+// then we give way, a person is told once, and a restart changes nothing.
+func TestTaintIsRemovedEverySecond(t *testing.T) {
 	t.Parallel()
 	c := keeping.require(t)
 	node, host := c.Register(t, "contested"), fixtures.NewHost(t)
@@ -34,9 +33,9 @@ func TestKeptTaintIsRemovedEverySecond(t *testing.T) {
 	versions := follow(t, c, node.Name)
 	versions.wait(0, tainted(memoryKey))
 	others := removeForAMinute(t, c, node.Name, memoryKey)
-	moved := versions.wait(0, tainted(memoryStandIn))
 	c.WaitAgentEvent(t, node.Name, "TaintSetAgain", "field manager hostile removed "+memoryKey+":NoSchedule; it is set again, because of MemoryPressure; to stop that: kubectl annotate node "+node.Name+" taintlet.dev/paused=MemoryPressure")
-	c.WaitAgentEvent(t, node.Name, "TaintContested", "field manager hostile removed "+memoryKey+":NoSchedule twice within a minute; "+memoryStandIn+":NoSchedule takes its place")
+	c.WaitAgentEvent(t, node.Name, "TaintContested", "field manager hostile removed "+memoryKey+":NoSchedule twice within a minute; taintlet gives way")
+	c.WaitAgentEvent(t, node.Name, "TaintContested", "set the annotation taintlet.dev/paused on the Node")
 	// The first removal by a field manager that is not known begins its series at 0.
 	first.WaitMetric(`taintlet_taints_lost_total{condition="MemoryPressure",field_manager="hostile"} 1`)
 	first.WaitMetric(`taintlet_taints_lost_total{condition="MemoryPressure",field_manager="other"} 1`)
@@ -45,70 +44,27 @@ func TestKeptTaintIsRemovedEverySecond(t *testing.T) {
 
 	first.Kill()
 	second := startAgent(t, c, node.Name, host, quick)
-	versions.wait(moved, writtenBy(second.Instance()))
+	versions.wait(0, writtenBy(second.Instance()))
 	second.WaitMetric(contested)
 	removed := others.wait()
 	all := versions.since(0)
-	lost := gone(all, memoryKey)
-	if removed != 2 || len(lost) != 2 {
+	if lost := gone(all, memoryKey); removed != 2 || len(lost) != 2 {
 		t.Fatalf("others removed %d taints, the watch saw %d gone; taints were\n%s", removed, len(lost), show(all))
 	}
-	took := all[moved].at.Sub(lost[1].at)
-	t.Logf("the stand-in was seen %s after the version without the taint", took)
-	if took > 5*time.Second {
-		t.Errorf("the stand-in came %s after the second removal", took)
+	if now := all[len(all)-1]; len(now.Spec.Taints) != 1 {
+		t.Errorf("taints = %v", now.Spec.Taints)
 	}
-	for _, v := range all[moved:] {
-		if !tainted(memoryStandIn)(v.Node) || tainted(memoryKey)(v.Node) {
-			t.Fatalf("the stand-in did not stay alone; taints were\n%s", show(all))
+	for _, kind := range []string{"TaintContested", "TaintSetAgain"} {
+		if count := events(t, c, node.Name, kind); count != 1 {
+			t.Errorf("%d Events %s", count, kind)
 		}
-	}
-	if count := events(t, c, node.Name, "TaintContested"); count != 1 {
-		t.Errorf("%d Events TaintContested", count)
-	}
-	if count := events(t, c, node.Name, "TaintSetAgain"); count != 1 {
-		t.Errorf("%d Events TaintSetAgain", count)
 	}
 	if lost := second.Losses(); lost != 0 {
 		t.Errorf("the agent that started after the contest lost %d taints", lost)
 	}
-	host.Memory(50)
-	versions.wait(moved, untainted(memoryStandIn))
 }
 
-// Without the policy it is the stand-in that others remove. It is the last
-// taint of the Node, so that nobody knows who they are.
-func TestStandInIsRemovedEverySecond(t *testing.T) {
-	t.Parallel()
-	c := plain.require(t)
-	node, host := c.Register(t, "withdrawn"), fixtures.NewHost(t)
-	first := startAgent(t, c, node.Name, host, quick)
-	host.Memory(2)
-	versions := follow(t, c, node.Name)
-	versions.wait(0, tainted(memoryStandIn))
-	others := removeForAMinute(t, c, node.Name, memoryStandIn)
-	c.WaitAgentEvent(t, node.Name, "TaintWithdrawn", "somebody removed "+memoryStandIn+":NoSchedule twice within a minute; taintlet gives way")
-	c.WaitAgentEvent(t, node.Name, "TaintWithdrawn", "set the annotation taintlet.dev/paused on the Node")
-	first.WaitMetric(`taintlet_taints_lost_total{condition="MemoryPressure",field_manager=""} 2`)
-
-	first.Kill()
-	second := startAgent(t, c, node.Name, host, quick)
-	versions.wait(0, writtenBy(second.Instance()))
-	removed := others.wait()
-	all := versions.since(0)
-	if lost := gone(all, memoryStandIn); removed != 2 || len(lost) != 2 {
-		t.Fatalf("others removed %d taints, the watch saw %d gone; taints were\n%s", removed, len(lost), show(all))
-	}
-	if now := all[len(all)-1]; len(now.Spec.Taints) != 0 {
-		t.Errorf("taints = %v", now.Spec.Taints)
-	}
-	if count := events(t, c, node.Name, "TaintWithdrawn") + events(t, c, node.Name, "TaintContested"); count != 1 {
-		t.Errorf("%d Events", count)
-	}
-}
-
-// Four removals by hand keep the taint away for a day. The condition says so for
-// as long, and how to end that; who does what it says has the taint again.
+// Two removals by hand keep the taint away. The condition says so for as long, and how to end that; who does what it says has the taint again.
 func TestAContestEndsWithAPause(t *testing.T) {
 	t.Parallel()
 	c := keeping.require(t)
@@ -117,12 +73,12 @@ func TestAContestEndsWithAPause(t *testing.T) {
 	startAgent(t, c, node.Name, host, quick)
 	versions, from := follow(t, c, node.Name), 0
 	host.Memory(2)
-	for _, key := range []string{memoryKey, memoryKey, memoryStandIn, memoryStandIn} {
+	for _, key := range []string{memoryKey, memoryKey} {
 		from = versions.wait(from, tainted(key))
 		c.RunKubectl(t, "taint", "node", node.Name, key+":NoSchedule-")
 		from = versions.wait(from, untainted(key)) // it may be back before kubectl has ended
 	}
-	c.WaitAgentEvent(t, node.Name, "TaintWithdrawn", "field manager kubectl-taint removed "+memoryStandIn+":NoSchedule twice within a minute")
+	c.WaitAgentEvent(t, node.Name, "TaintContested", "field manager kubectl-taint removed "+memoryKey+":NoSchedule twice within a minute")
 	says := func(text string) func(*corev1.Node) bool {
 		return func(node *corev1.Node) bool {
 			condition := cluster.Condition(node, "HostMemoryPressure")
@@ -149,36 +105,6 @@ func heldBy(t *testing.T, hold describe.Hold) func(*corev1.Node) bool {
 			t.Error(err)
 		}
 		return status.Conditions[probes.MemoryPressure].HeldBy == hold
-	}
-}
-
-// Somebody who removes the pair of the rule and its stand-in too costs two
-// writes for each, and then has their way.
-func TestBothAreRemovedEverySecond(t *testing.T) {
-	t.Parallel()
-	c := keeping.require(t)
-	node, host := c.Register(t, "relentless"), fixtures.NewHost(t)
-	c.SetTaints(t, node.Name, dedicated)
-	startAgent(t, c, node.Name, host, quick)
-	host.Memory(2)
-	versions := follow(t, c, node.Name)
-	versions.wait(0, tainted(memoryKey))
-	others := removeForAMinute(t, c, node.Name, memoryKey, memoryStandIn)
-	c.WaitAgentEvent(t, node.Name, "TaintContested", "field manager hostile removed "+memoryKey)
-	c.WaitAgentEvent(t, node.Name, "TaintWithdrawn", "field manager hostile removed "+memoryStandIn)
-	removed := others.wait()
-	all := versions.since(0)
-	if removed != 4 || len(gone(all, memoryKey)) != 2 || len(gone(all, memoryStandIn)) != 2 {
-		t.Errorf("others removed %d taints; taints were\n%s", removed, show(all))
-	}
-	if now := all[len(all)-1]; len(now.Spec.Taints) != 1 {
-		t.Errorf("taints = %v", now.Spec.Taints)
-	}
-	for _, kind := range []string{"TaintContested", "TaintWithdrawn"} {
-		c.WaitAgentEvent(t, node.Name, kind, "")
-		if count := events(t, c, node.Name, kind); count != 1 {
-			t.Errorf("%d Events %s", count, kind)
-		}
 	}
 }
 
@@ -228,7 +154,6 @@ func removedByHand(t *testing.T, name string, down bool) {
 		versions.wait(again, writtenBy(second.Instance()))
 		remove()
 	}
-	versions.wait(again, tainted(memoryStandIn))
 	c.WaitAgentEvent(t, node.Name, "TaintContested", "field manager kubectl-taint removed "+memoryKey+":NoSchedule twice within a minute")
 	if lost := gone(versions.since(0), memoryKey); len(lost) != 2 {
 		t.Errorf("%d taints lost; taints were\n%s", len(lost), show(versions.since(0)))
@@ -263,10 +188,8 @@ func TestRecreatedNodeGetsItsTaintBack(t *testing.T) {
 	if lost := a.Losses(); lost != 0 {
 		t.Errorf("%d taints lost", lost)
 	}
-	for _, kind := range []string{"TaintContested", "TaintWithdrawn"} {
-		if count := events(t, c, node.Name, kind); count != 0 {
-			t.Errorf("%d Events %s", count, kind)
-		}
+	if count := events(t, c, node.Name, "TaintContested"); count != 0 {
+		t.Errorf("%d Events TaintContested", count)
 	}
 	host.Memory(50)
 	waitNode(t, c, node.Name, untainted(memoryKey))

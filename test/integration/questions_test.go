@@ -103,8 +103,7 @@ func incident(t *testing.T, c *cluster.Cluster) {
 	clearLater(t, c)
 	hosts["worker-3"].Memory(2) // much less: the condition is written anew, with the wait that is configured now
 	waitNode(t, c, "worker-3", saying("clears after 8 min"))
-	contest(t, c, hosts["worker-4"], "worker-4", memoryKey)
-	c.WaitAgentEvent(t, "worker-4", "TaintContested", "kubectl-taint")
+	contest(t, c, hosts["worker-4"], "worker-4")
 	hosts["worker-1"].Memory(2)
 	waitNode(t, c, "worker-1", isBad)
 	c.WaitAgentEvent(t, "worker-1", "HostMemoryPressureDegraded", "")

@@ -41,7 +41,7 @@ func TestStatus(t *testing.T) {
 	}
 	c.Register(t, "no-agent")
 	agents, hosts, configs := map[string]*bed.Agent{}, map[string]*fixtures.Host{}, map[string]string{}
-	for _, name := range []string{"bad-disk", "bad-memory", "bad-network", "bad-pid", "clearing", "contested", "paused", "silent", "well", "withdrawn"} {
+	for _, name := range []string{"bad-disk", "bad-memory", "bad-network", "bad-pid", "clearing", "contested", "paused", "silent", "well"} {
 		c.Register(t, name)
 		configs[name] = quick
 		if name == "bad-disk" {
@@ -57,7 +57,7 @@ func TestStatus(t *testing.T) {
 	for name := range agents {
 		waitNode(t, c, name, cluster.HasCondition("HostMemoryPressure", corev1.ConditionFalse))
 	}
-	if isWell, text := statusOf(t, c, nil); !isWell || !strings.HasPrefix(text, "10 agents, 10 healthy; 1 node without an agent\n") {
+	if isWell, text := statusOf(t, c, nil); !isWell || !strings.HasPrefix(text, "9 agents, 9 healthy; 1 node without an agent\n") {
 		t.Errorf("well: %v\n%s", isWell, text)
 	}
 
@@ -68,8 +68,7 @@ func TestStatus(t *testing.T) {
 	c.RunKubectl(t, "annotate", "node", "paused", "taintlet.dev/paused=true")
 	c.WaitAgentEvent(t, "paused", "TaintsPaused", "")
 	hosts["paused"].Memory(2)
-	contest(t, c, hosts["contested"], "contested", memoryKey)
-	contest(t, c, hosts["withdrawn"], "withdrawn", memoryKey, memoryStandIn)
+	contest(t, c, hosts["contested"], "contested")
 	agents["silent"].Kill()
 	hosts["clearing"].Memory(2)
 	waitNode(t, c, "clearing", tainted(memoryKey))
@@ -91,7 +90,7 @@ func TestStatus(t *testing.T) {
 	}
 
 	isWell, text := statusOf(t, c, nil)
-	if isWell || !strings.HasPrefix(text, "10 agents, 2 healthy, 6 tainted, 2 degraded without a taint; 1 node without an agent; 1 node paused\n") {
+	if isWell || !strings.HasPrefix(text, "9 agents, 2 healthy, 5 tainted, 2 degraded without a taint; 1 node without an agent; 1 node paused\n") {
 		t.Errorf("well: %v\n%s", isWell, text)
 	}
 	for _, want := range []string{
@@ -101,8 +100,7 @@ func TestStatus(t *testing.T) {
 		`bad-disk +DiskPressure +Degraded .* node.kubernetes.io/disk-pressure:NoSchedule \(kept\) `,
 		`clearing +MemoryPressure +Degraded .* in \d+ min .* clears at (?:\d{4}-\d\d-\d\d )?\d\d:\d\d UTC if it stays `,
 		`paused +MemoryPressure +Degraded +\d+ (?:s|min) +- .* Paused .* no taint while the annotation taintlet.dev/paused is there`,
-		`contested +MemoryPressure +Degraded .* taintlet.dev/memory-pressure:NoSchedule \(stand-in\) .* see its Events .* a stand-in takes its place until`,
-		`withdrawn +MemoryPressure +Degraded +\d+ (?:s|min) +- .* Contested +somebody .* no taint until \d{4}-`,
+		`contested +MemoryPressure +Degraded +\d+ (?:s|min) +- .* Contested +kubectl-taint .* no taint until it has been OK`,
 	} {
 		matches(t, text, want)
 	}
@@ -161,7 +159,7 @@ func waitsUntilWell(t *testing.T, c *cluster.Cluster, agents map[string]*bed.Age
 	case <-ctx.Done():
 		t.Fatal("nothing was drawn")
 	}
-	matches(t, first, `^10 agents, 2 healthy`)
+	matches(t, first, `^9 agents, 2 healthy`)
 	agents["clearing"].Reconfigure(quick)
 	hosts["bad-memory"].Memory(50)
 	hosts["bad-pid"].Tasks(100)
@@ -169,13 +167,12 @@ func waitsUntilWell(t *testing.T, c *cluster.Cluster, agents map[string]*bed.Age
 	empty(hosts["bad-disk"])
 	hosts["paused"].Memory(50)
 	hosts["contested"].Memory(50)
-	hosts["withdrawn"].Memory(50)
 	out.Reset()
 	isWell, err = status.Run(ctx, status.Options{Config: c.Admin(), Out: &out, Err: os.Stderr, Wait: true})
-	if !isWell || err != nil || !strings.Contains(out.String(), "10 agents, 10 healthy") {
+	if !isWell || err != nil || !strings.Contains(out.String(), "9 agents, 9 healthy") {
 		t.Errorf("waited: %v %v\n%s", isWell, err, &out)
 	}
-	for last := first; !strings.Contains(last, "10 agents, 10 healthy"); {
+	for last := first; !strings.Contains(last, "9 agents, 9 healthy"); {
 		select {
 		case last = <-screens.changed:
 		case <-ctx.Done():
@@ -206,33 +203,21 @@ func (s *lastScreen) draw(lines []string) error {
 	return nil
 }
 
-// contest makes memory bad and removes each key twice: the taint, or the stand-in too. Then
-// no taint is left.
-func contest(t *testing.T, c *cluster.Cluster, host *fixtures.Host, node string, keys ...string) {
+// contest makes memory bad and removes its taint twice.
+func contest(t *testing.T, c *cluster.Cluster, host *fixtures.Host, node string) {
 	t.Helper()
 	c.SetTaints(t, node, dedicated) // as long as a taint is left, the API server knows who wrote the list
 	host.Memory(2)
 	versions := follow(t, c, node)
 	from := 0
-	for i, key := range keys {
-		from = versions.wait(from, tainted(key))
-		if i > 0 {
-			c.RunKubectl(t, "taint", "node", node, dedicated.Key+"-")
-		}
-		for range 2 {
-			from = versions.wait(from, tainted(key))
-			c.RunKubectl(t, "taint", "node", node, key+":NoSchedule-")
-			from = versions.wait(from, untainted(key))
-		}
+	for range 2 {
+		from = versions.wait(from, tainted(memoryKey))
+		c.RunKubectl(t, "taint", "node", node, memoryKey+":NoSchedule-")
+		from = versions.wait(from, untainted(memoryKey))
 	}
-	if len(keys) == 1 {
-		from = versions.wait(from, tainted(memoryStandIn))
-		versions.wait(from, saying("a stand-in takes its place"))
-		return
-	}
-	c.WaitAgentEvent(t, node, "TaintWithdrawn", "")
+	c.WaitAgentEvent(t, node, "TaintContested", "kubectl-taint")
 	versions.wait(from, func(node *corev1.Node) bool { // the Event comes before the record, the condition after it
-		return strings.Contains(node.Annotations["taintlet.dev/record"], `"stage":2`) && saying("no taint until")(node)
+		return strings.Contains(node.Annotations["taintlet.dev/record"], `"stage":1`) && saying("others removed it twice")(node)
 	})
 }
 

@@ -32,8 +32,6 @@ type Outlook struct {
 	Evicting bool
 	// Until is when what holds the taint back is over; zero: that is not known.
 	Until time.Time
-	// StandIn: the stand-in takes the taint's place.
-	StandIn bool
 	// KeepFails says that the admission policy fails; empty: it does not.
 	KeepFails string
 	// Clears is when the condition is OK if all goes well; zero: the newest sample
@@ -163,7 +161,7 @@ func (c Condition) held(now time.Time) string {
 	}
 	switch c.Held {
 	case HeldContested:
-		return fmt.Sprintf("%s%s and until it has been OK: others removed it twice; to end that now, set and remove the annotation %s", what, until, taints.PausedAnnotation)
+		return fmt.Sprintf("%s until it has been OK: others removed it twice; to end that now, set and remove the annotation %s", what, taints.PausedAnnotation)
 	case HeldVetoed:
 		return what + " until it has been OK: others removed it"
 	case HeldAcknowledged:
@@ -182,18 +180,16 @@ func (c Condition) held(now time.Time) string {
 	case HeldControlPlane:
 		return what + " on a Node of the control plane"
 	}
-	return c.unruled(until)
+	return c.unruled()
 }
 
-// unruled says that no rule asks for a taint, or that another taint takes its place.
-func (c Condition) unruled(until string) string {
+// unruled says that no rule asks for a taint; empty: one does.
+func (c Condition) unruled() string {
 	switch {
 	case c.NoRule && c.NoRuleFor != "":
 		return "no rule asks for a taint for " + c.NoRuleFor
 	case c.NoRule:
 		return "no rule asks for a taint"
-	case c.StandIn:
-		return "others removed the taint; a stand-in takes its place" + until
 	}
 	return ""
 }

@@ -12,7 +12,7 @@ type Hold string
 
 // What can hold a condition back.
 const (
-	// HeldContested means that others removed the taint and its stand-in twice.
+	// HeldContested means that others removed the taint twice within a minute.
 	HeldContested Hold = "Contested"
 	// HeldVetoed means that others removed a NoExecute taint.
 	HeldVetoed Hold = "Vetoed"

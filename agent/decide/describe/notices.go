@@ -17,9 +17,9 @@ func SetAgain(by string, lost taints.Taint, name probes.Condition, node string) 
 	return fmt.Sprintf("%s; it is set again, because of %s; to stop that: kubectl annotate node %s %s=%s", Lost(by, lost), name, node, taints.PausedAnnotation, name)
 }
 
-// Contested says that a stand-in takes the place of a taint that others removed.
-func Contested(by string, lost, instead taints.Taint) string {
-	return fmt.Sprintf("%s removed %s twice within a minute; %s takes its place for 24 h", somebody(by), lost.String(), instead.String())
+// Contested says that a taint that others removed twice is not set for now.
+func Contested(by string, lost taints.Taint) string {
+	return fmt.Sprintf("%s removed %s twice within a minute; taintlet gives way until the condition has been OK. To keep taints off for good, set the annotation %s on the Node; to have them again, set and remove it", somebody(by), lost.String(), taints.PausedAnnotation)
 }
 
 // KeepFails says that the admission policy did not keep a taint, and what follows.
@@ -39,11 +39,6 @@ func Acknowledged(by string, removed taints.Taint, isFaulty bool) string {
 		return Lost(by, removed) + ", which acknowledges the fault; it will not be set again until the condition has been OK"
 	}
 	return Lost(by, removed) + ", which acknowledges the fault that is over"
-}
-
-// Withdrawn says that neither a taint nor its stand-in is set for now.
-func Withdrawn(by string, lost taints.Taint) string {
-	return fmt.Sprintf("%s removed %s twice within a minute; taintlet gives way for 24 h and until the condition has been OK. To keep taints off for good, set the annotation %s on the Node; to have them again, set and remove it", somebody(by), lost.String(), taints.PausedAnnotation)
 }
 
 // Silenced says that the fleet brake goes on although most peers do not answer any more.

@@ -39,7 +39,7 @@ func periods() []swap {
 		"levelEventsEvery = time.Minute",
 		"joinWithin = 250 * time.Millisecond",
 		"contestWithin = time.Minute",
-		"contestFor = 24 * time.Hour",
+		"removalsFor = 24 * time.Hour",
 		"cautiousFor = 5 * time.Minute",
 		"flapsFor = time.Hour",
 		"refreshEvery = 10 * time.Minute",
