@@ -21,7 +21,7 @@ func (l *loop) tell(n decide.Notice, before []decide.DesiredTaint) {
 		l.tellLevel(n, before)
 	case decide.TaintLost: // what follows from it is worth an Event, not each loss
 		l.Log.Warn(n.Message, append(taintAttrs(n.Taint), "condition", string(n.Condition), "via", string(n.Via), "count", n.Count)...)
-	case decide.Active, decide.Paused, decide.Resumed, decide.StartupTaintRemoved, decide.TaintAcknowledged, decide.SoftTaintSet, decide.SoftTaintCleared:
+	case decide.Active, decide.Paused, decide.Resumed, decide.Observed, decide.Enforced, decide.StartupTaintRemoved, decide.TaintAcknowledged, decide.SoftTaintSet, decide.SoftTaintCleared:
 		l.Log.Info(n.Message, "kind", string(n.Kind))
 		l.event(corev1.EventTypeNormal, n.Reason, n.Message)
 	default:
@@ -48,7 +48,7 @@ func (l *loop) tellLevel(n decide.Notice, before []decide.DesiredTaint) {
 	if why := l.state.WhyNoNewTaint(n.Condition); why != "" {
 		e.message += "; " + why
 	}
-	if n.To == probes.Critical { // announced before the taint is set
+	if n.To == probes.Critical && !l.state.IsObserved(n.Condition) { // announced before the taint is set
 		l.levelEvents.wrote(n.Condition, l.Now())
 		l.outbox.Announce(e.reason, e.message+"; pods that do not tolerate it are deleted now; this cannot be recalled", l.Now())
 		return

@@ -29,6 +29,9 @@ const (
 	// PausedAnnotation is for people: "true" or a list of conditions stops
 	// additions. taintlet reads it and never writes it.
 	PausedAnnotation = "taintlet.dev/paused"
+	// ModeAnnotation is for people: "Observe" has taintlet report taints, and set none on
+	// this Node. taintlet reads it and never writes it.
+	ModeAnnotation = "taintlet.dev/mode"
 )
 
 // DefaultStandInPrefix is the DNS prefix of stand-in keys.

@@ -3,6 +3,7 @@
 package config
 
 import (
+	"cmp"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,6 +24,8 @@ const (
 type Config struct {
 	metav1.TypeMeta `json:",inline"`
 
+	// Mode is Enforce, or Observe: taints are decided and reported, and none is on the Node.
+	Mode decide.Mode `json:"mode"`
 	// Debounce is that of all conditions, but for the fields that a condition's section sets.
 	Debounce decide.Debounce `json:"debounce"`
 	// Conditions are those of the Schema, each with its section of the file, and then those
@@ -98,7 +101,7 @@ func (c *Config) Policy() *decide.Policy {
 		policy.Conditions = append(policy.Conditions, decide.Condition{
 			Name: condition.Name, TaintKey: condition.TaintKey, Debounce: condition.Common().Debounce, AsksPeers: condition.Name == verdict.Condition,
 			BecomesCritical: condition.BecomesCritical, Reported: isReported,
-			Repairable: condition.Repairable,
+			Repairable: condition.Repairable, Observed: cmp.Or(condition.Common().Mode, c.Mode) == decide.Observe,
 		})
 	}
 	return policy

@@ -18,6 +18,7 @@ func Default() *Config { return HostSchema().Default() }
 func (s Schema) Default() *Config {
 	cfg := &Config{
 		TypeMeta:      metav1.TypeMeta{APIVersion: APIVersion, Kind: Kind},
+		Mode:          decide.Enforce,
 		Debounce:      defaultDebounce(2, 3),
 		WriteBudget:   decide.WriteBudget{Burst: 6, Interval: seconds(600)},
 		Eviction:      Eviction{Cooldown: seconds(600), Interval: seconds(3600)},

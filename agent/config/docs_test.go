@@ -74,7 +74,7 @@ func named(t *testing.T, where string, file map[string]any, of reflect.Type) {
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		switch {
 		case name == "-":
-		case name == "debounce" && where != "the file": // what is not there is that of all
+		case where != "the file" && (name == "debounce" || name == "mode"): // what is not there is that of all
 		case name == "" && field.Anonymous:
 			named(t, where, file, field.Type)
 		case file[name] == nil:

@@ -57,9 +57,9 @@ type Condition struct {
 }
 
 // SameProbe reports whether two configurations of a condition make the same
-// probe. Debounce is none of the probe's business.
+// probe. Mode and Debounce are none of the probe's business.
 func SameProbe(a, b Condition) bool {
-	return reflect.DeepEqual(withoutDebounce(a.Section), withoutDebounce(b.Section))
+	return reflect.DeepEqual(probeOf(a.Section), probeOf(b.Section))
 }
 
 // Section is what the configuration file says about one condition. It is a
@@ -83,6 +83,8 @@ type Sampling struct {
 	// Period is the longest time between two samples, ±10 %: MinInterval to 10m.
 	// The nearer a threshold is, the sooner the next sample is taken.
 	Period decide.Duration `json:"period"`
+	// Mode is that of the condition. Empty: that of all conditions.
+	Mode decide.Mode `json:"mode,omitempty"`
 	// Debounce of a file has what differs from that of all conditions.
 	Debounce decide.Debounce `json:"debounce"`
 }
@@ -96,10 +98,10 @@ func (*Sampling) MinInterval() time.Duration { return 250 * time.Millisecond }
 // FollowUp is 100 ms: bad news is confirmed quickly.
 func (*Sampling) FollowUp() time.Duration { return 100 * time.Millisecond }
 
-// withoutDebounce returns a copy of a section without its debounce.
-func withoutDebounce(s Section) Section {
+// probeOf returns a copy of a section without what is none of its probe's business.
+func probeOf(s Section) Section {
 	copied := clone(s)
-	copied.Common().Debounce = decide.Debounce{}
+	copied.Common().Mode, copied.Common().Debounce = "", decide.Debounce{}
 	return copied
 }
 

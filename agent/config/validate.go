@@ -21,6 +21,7 @@ func (c *Config) Validate() field.ErrorList {
 	if c.Kind != Kind {
 		errs = append(errs, field.NotSupported(field.NewPath("kind"), c.Kind, []string{Kind}))
 	}
+	errs = append(errs, validateMode(c.Mode, field.NewPath("mode"))...)
 	wrong := validateDebounce(c.Debounce, field.NewPath("debounce"))
 	errs = append(errs, wrong...)
 	for _, condition := range c.Conditions {
@@ -57,7 +58,17 @@ func (c *Config) Validate() field.ErrorList {
 func (c Condition) validate() field.ErrorList {
 	at := field.NewPath(c.Field)
 	errs := between(c.Common().Period, c.MinInterval(), maxPeriod, at.Child("period"))
+	if mode := c.Common().Mode; mode != "" {
+		errs = append(errs, validateMode(mode, at.Child("mode"))...)
+	}
 	return append(errs, c.Validate(at)...)
+}
+
+func validateMode(mode decide.Mode, at *field.Path) field.ErrorList {
+	if known := []decide.Mode{decide.Enforce, decide.Observe}; !slices.Contains(known, mode) {
+		return field.ErrorList{field.NotSupported(at, mode, known)}
+	}
+	return nil
 }
 
 func validateDebounce(d decide.Debounce, at *field.Path) field.ErrorList {

@@ -21,8 +21,17 @@ func (s *State) WhyNotWriting() string {
 // WhyNoNewTaint says what has stopped new taints for a condition, for people; empty:
 // nothing has.
 func (s *State) WhyNoNewTaint(name probes.Condition) string {
+	if s.pause.observes(name) {
+		if would := s.would(s.known(name)); would != "" {
+			return describe.WouldSet(would)
+		}
+		return ""
+	}
 	return describe.NoNewTaint(s.pause.holds(name))
 }
+
+// IsObserved reports whether no taint of a condition is to be on the Node.
+func (s *State) IsObserved(name probes.Condition) bool { return s.pause.observes(name) }
 
 // Level is the level that was decided for a condition.
 func (s *State) Level(name probes.Condition) probes.Level {

@@ -57,7 +57,10 @@ func heldFits(t *turn) bool {
 // desire decides which taints are to stand on the Node now.
 func (s *State) desire(t *turn) {
 	for i := range s.conditions {
-		s.conditions[i].settleManual(t.policy)
+		c := &s.conditions[i]
+		if c.settleManual(t.policy); c.manual == awaiting && s.pause.observes(c.name) {
+			c.manual = unset
+		}
 	}
 	asked := s.asked(t)
 	s.ledger.desired = asked[:0]
@@ -88,18 +91,18 @@ func (s *State) asked(t *turn) []DesiredTaint {
 		}
 	}
 	for _, rule := range t.policy.Soft {
-		if s.conditions.of(rule.Condition).soft.isDesired {
+		if s.conditions.of(rule.Condition).soft.isDesired && !s.pause.observes(rule.Condition) {
 			all = append(all, rule.desired())
 		}
 	}
 	return all
 }
 
-// letsStand reports whether a rule asks for its taint at the decided level and others let it
-// stand.
+// letsStand reports whether a rule asks for its taint at the decided level, it is not only
+// observed, and others let it stand.
 func (s *State) letsStand(rule *Rule) bool {
 	c := s.conditions.of(rule.Condition)
-	return c.disputeOf(rule.Level).conceded == asRuled && c.meets(rule)
+	return !s.pause.observes(c.name) && c.disputeOf(rule.Level).conceded == asRuled && c.meets(rule)
 }
 
 // DesiredTaint is one taint that a rule asks for, as it is to stand on the Node.

@@ -20,6 +20,9 @@ func (s *State) mayBeCritical(t *turn, c *condition) bool {
 // unknown. While the probe cannot tell, nothing else ends it. A vetoed taint would not
 // be set, so the level is of no use.
 func (s *State) evictionGate(t *turn, c *condition) (describe.Hold, time.Time) {
+	if s.pause.observes(c.name) { // as if there were a slot
+		return s.observedEvictionGate(t, c), time.Time{}
+	}
 	isEvicting, again := c.debounce.Level == probes.Critical, s.eviction.at.Add(t.policy.EvictionInterval)
 	switch {
 	case isEvicting && t.in.Slot == SlotNone:
@@ -42,6 +45,14 @@ func (s *State) evictionGate(t *turn, c *condition) (describe.Hold, time.Time) {
 	return "", time.Time{}
 }
 
+// observedEvictionGate says what would keep an observed condition from Critical.
+func (s *State) observedEvictionGate(t *turn, c *condition) describe.Hold {
+	if s.eviction.controlPlane && !t.policy.ControlPlaneEvicts && c.debounce.unknownSince.IsZero() {
+		return describe.HeldControlPlane
+	}
+	return ""
+}
+
 // isLongCritical reports whether the samples of a Degraded condition have asked for
 // Critical for long enough, and a rule does too.
 func (s *State) isLongCritical(t *turn, c *condition) bool {
@@ -51,7 +62,7 @@ func (s *State) isLongCritical(t *turn, c *condition) bool {
 
 // needsSlot reports whether a condition would evict if it had a slot, and a token.
 func (s *State) needsSlot(t *turn, c *condition) bool {
-	if !s.isLongCritical(t, c) {
+	if !s.isLongCritical(t, c) || s.pause.observes(c.name) {
 		return false
 	}
 	held, _ := s.evictionGate(t, c)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/taintlet/taintlet/agent/decide"
+	"github.com/taintlet/taintlet/agent/decide/describe"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 )
@@ -47,12 +48,11 @@ type judge struct {
 type ban struct {
 	pair      taints.Pair
 	condition probes.Condition
-	until     time.Time // zero: until the condition is OK
 }
 
 type loss struct {
-	pair taints.Pair
-	at   time.Time
+	ban
+	at time.Time
 }
 
 // process is the judge's model of one process.
@@ -233,7 +233,7 @@ func (j *judge) noticed(w *world, n decide.Notice) (metered int) {
 	case decide.LevelChanged:
 		return j.levelChanged(w, n)
 	case decide.Resumed:
-		j.lift(w, func(b ban) bool { return !b.until.IsZero() })
+		j.lift(w, func(b ban) bool { return b.pair.Effect != taints.NoExecute })
 		j.losses = nil
 	case decide.StartupTaintRemoved:
 		return 1
@@ -264,7 +264,8 @@ func (j *judge) levelChanged(w *world, n decide.Notice) (metered int) {
 			j.fail("%s clears after %s of good samples", n.Condition, e.held)
 		}
 		e.wasBad, e.isAnnounced, e.recent = false, false, 0
-		j.lift(w, func(b ban) bool { return b.condition == n.Condition && b.until.IsZero() })
+		j.lift(w, func(b ban) bool { return b.condition == n.Condition })
+		j.losses = slices.DeleteFunc(slices.Clone(j.losses), func(l loss) bool { return l.condition == n.Condition })
 		return 1
 	case probes.Degraded:
 		e.isAnnounced = false
@@ -280,6 +281,7 @@ func (j *judge) levelChanged(w *world, n decide.Notice) (metered int) {
 		switch paused := decide.PausedBy(w.known.Node, w.policy, n.Condition); {
 		case e.class != isCritical || e.isBlind || e.held < debounce.CriticalAfter.Duration:
 			j.fail("%s evicts after %s of critical samples", n.Condition, e.held)
+		case paused == describe.HeldObserved: // it is only told
 		case w.slot != decide.SlotHeld:
 			j.fail("%s evicts without a slot", n.Condition)
 		case paused != "":
@@ -323,7 +325,7 @@ func (j *judge) objection(w *world, in decide.Inputs, desired *taints.Desired) s
 			return fmt.Sprintf("%s is set without an Event", d.Pair)
 		}
 		for _, b := range j.bans {
-			if b.pair == d.Pair && b.condition == d.Condition && (b.until.IsZero() || w.time().Before(b.until)) {
+			if b.pair == d.Pair && b.condition == d.Condition {
 				return fmt.Sprintf("%s is set although others removed it", d.Pair)
 			}
 		}
@@ -449,13 +451,11 @@ func (j *judge) othersChanged(w *world, next *taints.Node) {
 		j.due = append(slices.Clip(j.due), d.Pair)
 		at := slices.IndexFunc(j.losses, func(l loss) bool { return l.pair == d.Pair })
 		switch {
-		case d.Pair.Effect == taints.NoExecute:
-			j.bans = append(slices.Clip(j.bans), ban{d.Pair, d.Condition, time.Time{}})
-		case at >= 0 && now.Sub(j.losses[at].at) <= time.Minute:
-			j.bans = append(slices.Clip(j.bans), ban{d.Pair, d.Condition, now.Add(24 * time.Hour)})
+		case d.Pair.Effect == taints.NoExecute, at >= 0 && now.Sub(j.losses[at].at) <= time.Minute:
+			j.bans = append(slices.Clip(j.bans), ban{d.Pair, d.Condition})
 		}
 		j.losses = slices.DeleteFunc(slices.Clone(j.losses), func(l loss) bool { return l.pair == d.Pair })
-		j.losses = append(j.losses, loss{d.Pair, now})
+		j.losses = append(j.losses, loss{ban{d.Pair, d.Condition}, now})
 	}
 	isDesired := func(pair taints.Pair) bool {
 		return slices.ContainsFunc(w.state.DesiredTaints(), func(d decide.DesiredTaint) bool { return d.Pair == pair })

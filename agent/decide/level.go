@@ -59,7 +59,7 @@ func (s *State) observe(t *turn, o probes.Observation) {
 	c.decisive = c.reasonFor(target)
 	c.enterReason(t.policy, c.decisive.Reason)
 	switch {
-	case target == probes.Critical:
+	case target == probes.Critical && !s.pause.observes(c.name):
 		s.eviction.at = t.now
 	case before.Level == probes.OK:
 		c.removals = describe.Removals{} // those of an earlier incident say nothing of this one

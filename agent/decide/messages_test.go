@@ -43,6 +43,8 @@ func stories() []struct{ title, text string } {
 		{"contested", contest},
 		{"contested, then paused and resumed", contest +
 			"50s others annotate taintlet.dev/paused=MemoryPressure\n60s others annotate taintlet.dev/paused-\n2m memory bad"},
+		{"mode Observe, and its end", "0s config mode Observe\n" + set + "5s config mode Enforce"},
+		{"mode Observe", "0s config mode Observe\n" + set},
 		{"paused", "1s others annotate taintlet.dev/paused=true\n2s memory certain"},
 		{"paused by a slip of the pen", "1s others annotate taintlet.dev/paused=MemoryPresure\n2s memory certain"},
 		{"the end of a pause waits", "0s config budget 1 10m\n1s others annotate taintlet.dev/paused=true\n2s memory certain\n3s others annotate taintlet.dev/paused-\n" +

@@ -2,6 +2,7 @@ package decide
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/taintlet/taintlet/agent/decide/describe"
@@ -27,7 +28,11 @@ func (s *State) outlook(t *turn, c *condition) describe.Outlook {
 		o.Reason, o.Culprit = c.last.Reason, c.last.Culprit.Who()
 	}
 	o.KeepFails = s.KeepFails(t.policy, c.name)
-	if held, until := s.gate(t, c, probes.Degraded); held != "" {
+	if s.pause.observes(c.name) {
+		if o.Would = s.would(c); o.Would != "" {
+			o.Held = describe.HeldObserved
+		}
+	} else if held, until := s.gate(t, c, probes.Degraded); held != "" {
 		o.Held, o.Until = held, until
 	} else if s.wantsToEvict(t, c) {
 		if held, until := s.gate(t, c, probes.Critical); held != "" {
@@ -41,6 +46,17 @@ func (s *State) outlook(t *turn, c *condition) describe.Outlook {
 		}
 	}
 	return o
+}
+
+// would names the pairs of the rules that ask for a taint of an observed condition now.
+func (s *State) would(c *condition) string {
+	var pairs []string
+	for i := range s.ledger.policy.Rules {
+		if rule := &s.ledger.policy.Rules[i]; c.disputeOf(rule.Level).conceded == asRuled && c.meets(rule) {
+			pairs = append(pairs, rule.Taint.Pair().String())
+		}
+	}
+	return strings.Join(pairs, " and ")
 }
 
 // starting returns what keeps the start-up taint on the Node, if that is this condition.

@@ -11,7 +11,7 @@ import (
 )
 
 // pause says for which conditions a person has stopped additions, or for all of them
-// the maintenance of the Node.
+// the maintenance of the Node, and which are only observed.
 type pause struct {
 	// conditions are those that the annotation names, in the configuration's order. The
 	// slice is replaced, never changed.
@@ -23,6 +23,9 @@ type pause struct {
 	// nor a list of conditions. Whoever wrote it wanted to stop something, so
 	// everything is stopped.
 	unreadable string
+	// observed are those of which no taint is to be on the Node, by the configuration or by
+	// the Node's annotation, in the configuration's order.
+	observed []probes.Condition
 	// ending are those of the conditions whose pause is over, but for a token of the
 	// write budget.
 	ending []probes.Condition
@@ -37,9 +40,14 @@ func (p pause) has(name probes.Condition) bool { return p.holds(name) != "" }
 // byPerson reports whether the annotation stops additions for a condition.
 func (p pause) byPerson(name probes.Condition) bool { return slices.Contains(p.conditions, name) }
 
+// observes reports whether no taint of a condition is to be on the Node.
+func (p pause) observes(name probes.Condition) bool { return slices.Contains(p.observed, name) }
+
 // holds says what stops additions for a condition; empty: nothing does.
 func (p pause) holds(name probes.Condition) describe.Hold {
 	switch {
+	case p.observes(name):
+		return describe.HeldObserved
 	case p.byPerson(name):
 		return describe.HeldPaused
 	case p.maintenance != "":
@@ -49,7 +57,7 @@ func (p pause) holds(name probes.Condition) describe.Hold {
 }
 
 func (p pause) equal(other pause) bool {
-	return p.unreadable == other.unreadable && slices.Equal(p.conditions, other.conditions) && p.maintenance == other.maintenance
+	return p.unreadable == other.unreadable && slices.Equal(p.conditions, other.conditions) && p.maintenance == other.maintenance && slices.Equal(p.observed, other.observed)
 }
 
 // parsePause reads the annotation taintlet.dev/paused: "true", or conditions
@@ -61,21 +69,28 @@ func parsePause(value string, policy *Policy) pause {
 	case "true":
 		return pause{conditions: policy.names()}
 	}
-	var listed []probes.Condition
+	var named []probes.Condition
 	for word := range strings.SplitSeq(value, ",") {
 		name := probes.Condition(strings.TrimSpace(word))
 		if _, known := policy.Condition(name); !known {
 			return pause{conditions: policy.names(), unreadable: describe.Cut(value)}
 		}
-		listed = append(listed, name)
+		named = append(named, name)
 	}
-	return pause{conditions: listed}.inOrder(policy)
+	return pause{conditions: inOrder(named, policy)}
 }
 
-// pauseOf reads what stops additions on a Node: the annotation and the maintenance.
+// pauseOf reads what stops additions on a Node: the annotations, the configuration and the
+// maintenance. An annotation of the mode that is not known was meant to stop something.
 func pauseOf(node *taints.Node, policy *Policy) pause {
 	p := parsePause(node.Annotations[taints.PausedAnnotation], policy)
 	p.maintenance = MaintenanceOf(node, policy.Maintenance)
+	isObserved := !slices.Contains([]string{"", string(Enforce)}, node.Annotations[taints.ModeAnnotation])
+	for i := range policy.Conditions {
+		if c := &policy.Conditions[i]; isObserved || c.Observed {
+			p.observed = append(p.observed, c.Name)
+		}
+	}
 	return p
 }
 
@@ -85,35 +100,28 @@ func PausedBy(node *taints.Node, policy *Policy, name probes.Condition) describe
 	return pauseOf(node, policy).holds(name)
 }
 
-// inOrder returns the pause with each of its conditions once, in the
-// configuration's order.
-func (p pause) inOrder(policy *Policy) pause {
-	listed := p.conditions
-	p.conditions = nil
-	for _, name := range policy.names() {
-		if slices.Contains(listed, name) {
-			p.conditions = append(p.conditions, name)
-		}
-	}
-	return p
+// inOrder returns each of the conditions once, in the configuration's order.
+func inOrder(listed []probes.Condition, policy *Policy) []probes.Condition {
+	return slices.DeleteFunc(policy.names(), func(name probes.Condition) bool { return !slices.Contains(listed, name) })
 }
 
-// String lists the conditions.
-func (p pause) String() string {
-	names := make([]string, len(p.conditions))
-	for i, name := range p.conditions {
+// listed names conditions for people.
+func listed(all []probes.Condition) string {
+	names := make([]string, len(all))
+	for i, name := range all {
 		names[i] = string(name)
 	}
 	return strings.Join(names, ", ")
 }
 
-// endsFor reports whether the pause of some condition is over with the next one: that
-// by a person, or that by the maintenance.
+// endsFor reports whether what stops additions for some condition is over with the next
+// pause: a person's, the maintenance, or the mode.
 func (p pause) endsFor(next pause) bool {
 	if p.maintenance != "" && next.maintenance == "" {
 		return true
 	}
-	return slices.ContainsFunc(p.conditions, func(name probes.Condition) bool { return !next.byPerson(name) })
+	return slices.ContainsFunc(p.conditions, func(name probes.Condition) bool { return !next.byPerson(name) }) ||
+		slices.ContainsFunc(p.observed, func(name probes.Condition) bool { return !next.observes(name) })
 }
 
 // followPause takes over what the Node says of a pause, or of its maintenance, and tells
@@ -130,7 +138,8 @@ func (s *State) followPause(t *turn) {
 		var ok bool
 		if s.budget, ok = s.budget.take(t.policy.WriteBudget, t.now); !ok {
 			// What begins does not wait for what ends.
-			s.pause.conditions = pause{conditions: slices.Concat(s.pause.conditions, next.conditions)}.inOrder(t.policy).conditions
+			s.pause.conditions = inOrder(slices.Concat(s.pause.conditions, next.conditions), t.policy)
+			s.pause.observed = inOrder(slices.Concat(s.pause.observed, next.observed), t.policy)
 			s.pause.maintenance = cmp.Or(next.maintenance, s.pause.maintenance)
 			s.pause.ending = slices.DeleteFunc(t.policy.names(), func(name probes.Condition) bool { return !s.pause.has(name) || next.has(name) })
 			return
@@ -139,18 +148,37 @@ func (s *State) followPause(t *turn) {
 	}
 	before := s.pause
 	s.pause = next
+	s.endObserving(before)
 	notifyPause(t, before, next, forgiven)
+}
+
+// endObserving brings what was Critical only to be reported back to Degraded: an eviction
+// begins with a sample, an Event and a slot.
+func (s *State) endObserving(before pause) {
+	for i := range s.conditions {
+		c := &s.conditions[i]
+		if before.observes(c.name) && !s.pause.observes(c.name) && c.debounce.Level == probes.Critical {
+			c.debounce.Level = probes.Degraded
+		}
+	}
 }
 
 // notifyPause tells people what stops additions from now on, or does no longer: the
 // annotation, the maintenance, or both. Which of several conditions says that the Node is
 // under maintenance is not told.
 func notifyPause(t *turn, before, next pause, forgiven bool) {
+	if !slices.Equal(before.observed, next.observed) {
+		if len(next.observed) > 0 {
+			t.notify(Notice{Kind: Observed, Message: describe.Observed(listed(next.observed))})
+		} else {
+			t.notify(Notice{Kind: Enforced, Message: describe.Enforced(listed(before.observed))})
+		}
+	}
 	isByPerson, isByMaintenance := len(next.conditions) > 0, next.maintenance != ""
 	switch isSame := before.unreadable == next.unreadable && slices.Equal(before.conditions, next.conditions); {
 	case isSame:
 	case isByPerson:
-		t.notify(Notice{Kind: Paused, Message: describe.Paused(next.String(), next.unreadable)})
+		t.notify(Notice{Kind: Paused, Message: describe.Paused(listed(next.conditions), next.unreadable)})
 	default:
 		t.notify(Notice{Kind: Resumed, Message: describe.Resumed(forgiven, isByMaintenance)})
 	}
@@ -159,7 +187,7 @@ func notifyPause(t *turn, before, next pause, forgiven bool) {
 	case isByMaintenance:
 		t.notify(Notice{Kind: Paused, Message: describe.MaintenanceBegins(next.maintenance)})
 	default:
-		t.notify(Notice{Kind: Resumed, Message: describe.MaintenanceEnds(before.maintenance, next.String())})
+		t.notify(Notice{Kind: Resumed, Message: describe.MaintenanceEnds(before.maintenance, listed(next.conditions))})
 	}
 }
 

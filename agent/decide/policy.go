@@ -39,6 +39,17 @@ type Policy struct {
 	Heartbeat time.Duration
 }
 
+// Mode says what becomes of what is decided.
+type Mode string
+
+// The modes.
+const (
+	// Enforce sets taints.
+	Enforce Mode = "Enforce"
+	// Observe decides and reports, and no taint is on the Node.
+	Observe Mode = "Observe"
+)
+
 // Condition is what a Policy says of one condition.
 type Condition struct {
 	Name probes.Condition
@@ -55,6 +66,8 @@ type Condition struct {
 	AsksPeers bool
 	// Repairable are the reasons of faults that a repair of the host cures.
 	Repairable []string
+	// Observed: it is decided and reported as always, and no taint of it is on the Node.
+	Observed bool
 }
 
 // Duration is a time.Duration that files write as in "1m30s".

@@ -65,6 +65,10 @@ func (s *State) needsRepair() *condition {
 func (s *State) judgeRepair(t *turn) {
 	for i := range s.conditions {
 		c := &s.conditions[i]
+		if s.pause.observes(c.name) { // a repairer would reboot the host
+			c.fault.needed = false
+			continue
+		}
 		due, isPending := s.repairDue(t, c)
 		isSeen := c.fault.samples >= t.policy.debounce(c.name).BadSamples
 		if isPending && isSeen && !c.debounce.seenAt.Before(due) && !s.isFaultBraked(t, c) {
@@ -161,7 +165,7 @@ func (s *State) describeRepair(t *turn) describe.Repair {
 		c := &s.conditions[i]
 		if due, isPending := s.repairDue(t, c); isPending {
 			d.Kind, d.Reason, d.Since, d.Next = ConditionType(c.name), c.fault.reason, c.fault.since, due
-			d.Braked = s.isFaultBraked(t, c)
+			d.Braked, d.Observed = s.isFaultBraked(t, c), s.pause.observes(c.name)
 			return d
 		}
 	}

@@ -873,6 +873,14 @@ func (w *world) configure(args []string) error {
 			return err
 		}
 		cfg.Conditions = append(cfg.Conditions, more.Conditions[len(names())])
+	case "mode": // MODE, or MODE CONDITION
+		if args[2] == "" {
+			cfg.Mode = decide.Mode(args[1])
+		} else {
+			name, _ := conditionNamed(cfg, args[2])
+			c, _ := cfg.Condition(name)
+			c.Common().Mode = decide.Mode(args[1])
+		}
 	case "startup": // KEY
 		cfg.Startup.Taint = args[1]
 	case "reload": // as it is

@@ -78,7 +78,7 @@ func (s *State) followSoft(t *turn) {
 // unless it was removed twice within a minute.
 func (s *State) losesSoft(t *turn, c *condition, rule SoftRule) bool {
 	d, node := rule.desired(), t.in.Node
-	if !c.soft.isDesired || !slices.Contains(s.ledger.owned, d.Pair) || node.Has(d.Pair) {
+	if !c.soft.isDesired || s.pause.observes(c.name) || !slices.Contains(s.ledger.owned, d.Pair) || node.Has(d.Pair) {
 		return false
 	}
 	c.soft.isDesired = false
@@ -97,7 +97,8 @@ func (s *State) moveSoft(t *turn, c *condition, rule SoftRule) {
 		target = max(target, soft.evidence.Level)
 	}
 	isSet := target > probes.OK
-	mayAdd := soft.isDesired || !s.pause.has(c.name) && soft.dispute.conceded == asRuled
+	isObserved := s.pause.observes(c.name)
+	mayAdd := soft.isDesired || (isObserved || !s.pause.has(c.name)) && soft.dispute.conceded == asRuled
 	if isSet == soft.isSet && (isSet && mayAdd) == soft.isDesired || isSet && !mayAdd {
 		return
 	}
@@ -109,9 +110,9 @@ func (s *State) moveSoft(t *turn, c *condition, rule SoftRule) {
 	taint := rule.desired().Taint()
 	switch {
 	case !isSet && soft.isDesired:
-		t.notify(Notice{Kind: SoftTaintCleared, Condition: c.name, Message: describe.SoftCleared(taint, c.last.Message, rule.clearBelow())})
+		t.notify(Notice{Kind: SoftTaintCleared, Condition: c.name, Message: describe.SoftCleared(taint, c.last.Message, rule.clearBelow(), isObserved)})
 	case isSet && !soft.isSet:
-		t.notify(Notice{Kind: SoftTaintSet, Condition: c.name, Message: describe.SoftSet(taint, c.last.Message, rule.Severity)})
+		t.notify(Notice{Kind: SoftTaintSet, Condition: c.name, Message: describe.SoftSet(taint, c.last.Message, rule.Severity, isObserved)})
 	}
 	if isSet != soft.isSet {
 		soft.evidence = soft.evidence.Enter(target, debounce, t.now)

@@ -111,6 +111,8 @@ const (
 	Active          Kind = "AgentActive"
 	Paused          Kind = "TaintsPaused"
 	Resumed         Kind = "TaintsResumed"
+	Observed        Kind = "TaintsObserved"
+	Enforced        Kind = "TaintsEnforced"
 	EvictionWaits   Kind = "EvictionWaitsForSlot"
 	TaintBraked     Kind = "TaintBraked"
 

@@ -29,7 +29,7 @@ const questionsPage = "../../docs/troubleshooting.md"
 var questions = []struct{ heading, answer string }{
 	// worker-2 recovers for two minutes, so its taint is asked for first.
 	{"What clears it?", `last sign +\d+ (?:s|min) ago(?s:.*)worker-2 +MemoryPressure +Degraded +\d+ (?:s|min) .* in \d+ (?:s|min) .* clears at \d\d:\d\d UTC if it stays above 7.5 %`},
-	{"Is it safe to uninstall?", `would remove taint taintlet.dev/memory-pressure:NoSchedule`},
+	{"Is it safe to uninstall?", `would remove taint node.kubernetes.io/memory-pressure:NoSchedule`},
 	{"Why is this node tainted?", `HostMemoryPressure +True +MemoryLow +available .* threshold 5 %`},
 	{"Did it flap?", `worker-3 .*NoSchedule \(kept\) +- +3 `},
 	{"Who removed my taint?", `TaintContested .* kubectl-taint `},

@@ -30,6 +30,8 @@ type Outlook struct {
 	Held            Hold
 	// Evicting: it is the eviction that is held back, not the taint of Degraded.
 	Evicting bool
+	// Would has the taints that a condition in mode Observe would have.
+	Would string
 	// Until is when what holds the taint back is over; zero: that is not known.
 	Until time.Time
 	// KeepFails says that the admission policy fails; empty: it does not.
@@ -166,6 +168,8 @@ func (c Condition) held(now time.Time) string {
 		return what + " until it has been OK: others removed it"
 	case HeldAcknowledged:
 		return what + " until it has been OK: somebody removed it, which acknowledges the fault"
+	case HeldObserved:
+		return WouldSet(c.Would)
 	case HeldPaused, HeldMaintenance:
 		return what + " " + stoppedWhile(c.Held)
 	case HeldWriteBudget:

@@ -20,6 +20,8 @@ const (
 	HeldAcknowledged Hold = "Acknowledged"
 	// HeldPaused means that a person paused the condition.
 	HeldPaused Hold = "Paused"
+	// HeldObserved means that the mode of the condition is Observe.
+	HeldObserved Hold = "Observe"
 	// HeldMaintenance means that the Node is under maintenance.
 	HeldMaintenance Hold = "Maintenance"
 	// HeldFleetBrake means that a large part of the fleet has the condition.
@@ -40,7 +42,7 @@ const (
 // Known returns the Hold, empty if it is none of those above.
 func (h Hold) Known() Hold {
 	switch h {
-	case HeldContested, HeldVetoed, HeldAcknowledged, HeldAwaitsRemoval, HeldPaused, HeldMaintenance, HeldFleetBrake, HeldWriteBudget, HeldEvictionSlot, HeldEvictionInterval, HeldControlPlane:
+	case HeldContested, HeldVetoed, HeldAcknowledged, HeldAwaitsRemoval, HeldPaused, HeldObserved, HeldMaintenance, HeldFleetBrake, HeldWriteBudget, HeldEvictionSlot, HeldEvictionInterval, HeldControlPlane:
 		return h
 	}
 	return ""
@@ -60,6 +62,9 @@ func MaintenanceEnds(kind, paused string) string {
 	}
 	return text + "; taints are set again"
 }
+
+// WouldSet says which taints would be there.
+func WouldSet(taints string) string { return "mode Observe: would set " + taints }
 
 // NoNewTaint says that no taint follows a new level while something stops new taints;
 // empty: nothing does.

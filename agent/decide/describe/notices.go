@@ -99,6 +99,16 @@ func Paused(conditions, unreadable string) string {
 	return text
 }
 
+// Observed says for which conditions taints are only reported from now on.
+func Observed(conditions string) string {
+	return "mode Observe for " + conditions + ": taints are reported and not set, and those that stood are removed"
+}
+
+// Enforced says that taints are set again.
+func Enforced(conditions string) string {
+	return "mode Enforce again for " + conditions + ": taints are set"
+}
+
 // Resumed says that a pause is over, whether contests are over with it, and whether the
 // maintenance of the Node still stops new taints.
 func Resumed(isForgiven, isMaintenance bool) string {
@@ -137,12 +147,20 @@ func RecordUnreadable(err error) string {
 	return err.Error() + "; nothing is removed that cannot be proven to be taintlet's own"
 }
 
-// SoftSet says from which severity on a soft taint is set.
-func SoftSet(taint taints.Taint, sample string, severity int) string {
-	return fmt.Sprintf("%s; severity %d or more: soft taint %s", sample, severity, taint.String())
+// SoftSet says from which severity on a soft taint is set, or would be.
+func SoftSet(taint taints.Taint, sample string, severity int, isObserved bool) string {
+	return fmt.Sprintf("%s; severity %d or more: soft taint %s", sample, severity, taint.String()) + inMode(isObserved)
 }
 
 // SoftCleared says below which severity a soft taint is no longer needed.
-func SoftCleared(taint taints.Taint, sample string, severity int) string {
-	return fmt.Sprintf("%s; severity below %d: no more soft taint %s", sample, severity, taint.String())
+func SoftCleared(taint taints.Taint, sample string, severity int, isObserved bool) string {
+	return fmt.Sprintf("%s; severity below %d: no more soft taint %s", sample, severity, taint.String()) + inMode(isObserved)
+}
+
+// inMode says that a taint is only told.
+func inMode(isObserved bool) string {
+	if isObserved {
+		return ", if the mode were not Observe"
+	}
+	return ""
 }

@@ -31,6 +31,8 @@ type Repair struct {
 	Rested time.Time
 	// Braked: peers have the same condition, so that the status stays False.
 	Braked bool
+	// Observed: the mode of that condition is Observe, so that the status stays False.
+	Observed bool
 }
 
 // ReadsLike reports whether both are rendered in the same words.
@@ -54,6 +56,8 @@ func (r Repair) Node(kind string, now time.Time) taints.NodeCondition {
 		if next = "a reboot or a replacement of the host cures this"; !r.Next.IsZero() {
 			next = "recovering: False at " + clockText(nextMinute(r.Next), now) + " if samples stay good"
 		}
+	case r.Reason != "" && r.Observed:
+		next = "mode Observe: would be True from " + clockText(nextMinute(r.Next), now)
 	case r.Reason != "" && r.Braked:
 		next = "held back by the fleet brake"
 	case r.Reason != "":
