@@ -24,9 +24,9 @@ func (l *lost) Ask(context.Context, *verdict.Surroundings, time.Duration) verdic
 		l.was = true
 		return verdict.Result{Outcome: verdict.Well}
 	case l.was:
-		return verdict.Result{Outcome: verdict.Failed, Detail: "no carrier"}
+		return verdict.Result{Outcome: verdict.Failed, IsSure: true, Detail: "no carrier"}
 	}
-	return verdict.Result{Detail: "no carrier, and none seen since the start"}
+	return verdict.Result{IsSure: true, Detail: "no carrier, and none seen since the start"}
 }
 
 // A host that slept, for however short a time, and one whose agent stood still, knows

@@ -655,7 +655,7 @@ func TestNoCarrierAtTheFirstLook(t *testing.T) {
 	}
 	probetest.Sh(t, firewall+"ip link set tor0 down")
 	o := New(h, testPeriod).Observe(t.Context())
-	if o.Level != probes.Unknown || !strings.Contains(o.Message, "no carrier on up0, the way to 192.0.2.1") {
+	if o.Level != probes.Unknown || !strings.Contains(o.Message, "no carrier on up0, which has the default route") {
 		t.Errorf("%+v", o)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"path/filepath"
+	"slices"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -18,7 +19,7 @@ import (
 // is sent.
 //
 // A table of /proc/net does not tell: the kernel looks through several tables,
-// in the order of its rules, and takes one of several next hops. The source
+// in the order of its rules. The source
 // address of a connected UDP socket does not tell the interface either: hosts
 // that speak BGP keep their address on lo or on a dummy interface.
 type kernel struct {
@@ -43,31 +44,47 @@ const loopback = 1
 // errNowhere says that the kernel has no route, or one that leads nowhere.
 var errNowhere = errors.New("leads nowhere")
 
-// interfaceTo returns the interface by which a packet to an address leaves now;
-// empty: the address is one of this host's. The error wraps errNowhere where
-// there is no route, or one of type blackhole, unreachable or prohibit.
-func (k *kernel) interfaceTo(to netip.Addr) (string, error) {
-	if err := unix.Sendto(k.fd, routeRequest(to), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
-		return "", fmt.Errorf("asking the kernel for the route to %s: %w", to, err)
+// route is what the kernel's tables have for an address.
+type route struct {
+	// bits is how long its prefix is: 0 is a default route.
+	bits byte
+	// interfaces are those of its next hops; none: the address is one of this host's.
+	interfaces []int
+}
+
+// routeTo returns the route that the kernel finds by its rules and metrics for a packet to an
+// address. The error wraps errNowhere where there is none, or one of type blackhole,
+// unreachable or prohibit, or over lo.
+func (k *kernel) routeTo(to netip.Addr) (route, error) {
+	// The table's entry has all next hops. It has none where the kernel shows the number of
+	// a nexthop object alone (net.ipv4.nexthop_compat_mode), so the packet's own is asked for.
+	found, err := k.ask(to, unix.RTM_F_FIB_MATCH)
+	if errors.Is(err, errNoInterface) {
+		bits := found.bits
+		found, err = k.ask(to, 0)
+		found.bits = bits
+	}
+	if err == nil && slices.Equal(found.interfaces, []int{loopback}) {
+		err = fmt.Errorf("%w: over lo", errNowhere)
+	}
+	return found, err
+}
+
+func (k *kernel) ask(to netip.Addr, flags uint32) (route, error) {
+	if err := unix.Sendto(k.fd, routeRequest(to, flags), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+		return route{}, fmt.Errorf("asking the kernel for the route to %s: %w", to, err)
 	}
 	n, _, err := unix.Recvfrom(k.fd, k.buffer, 0)
 	if err != nil {
-		return "", fmt.Errorf("asking the kernel for the route to %s: %w", to, err)
+		return route{}, fmt.Errorf("asking the kernel for the route to %s: %w", to, err)
 	}
-	index, err := parseRoute(k.buffer[:n])
-	switch {
-	case err != nil || index == 0:
-		return "", err
-	case index == loopback:
-		return "", fmt.Errorf("%w: over lo", errNowhere)
-	}
-	return k.name(index)
+	return parseRoute(k.buffer[:n])
 }
 
-// routeRequest is what `ip route get` sends: struct nlmsghdr, struct rtmsg and
+// routeRequest is what `ip route get fibmatch` sends: struct nlmsghdr, struct rtmsg and
 // the attribute RTA_DST (rtnetlink(7)). The kernel answers one such request with
 // one message, which is an error where the packet could not be sent.
-func routeRequest(to netip.Addr) []byte {
+func routeRequest(to netip.Addr, flags uint32) []byte {
 	address := to.AsSlice()
 	family := byte(unix.AF_INET)
 	if to.Is6() {
@@ -75,6 +92,7 @@ func routeRequest(to netip.Addr) []byte {
 	}
 	b := make([]byte, unix.SizeofNlMsghdr+unix.SizeofRtMsg+unix.SizeofRtAttr, 64)
 	b[16], b[17] = family, byte(8*len(address))
+	binary.NativeEndian.PutUint32(b[24:], flags)
 	binary.NativeEndian.PutUint16(b[28:], uint16(unix.SizeofRtAttr+len(address)))
 	binary.NativeEndian.PutUint16(b[30:], unix.RTA_DST)
 	b = append(b, address...)
@@ -84,37 +102,60 @@ func routeRequest(to netip.Addr) []byte {
 	return b
 }
 
-// parseRoute returns the index of the interface that the kernel's answer names;
-// 0: the address is the host's own.
-func parseRoute(answer []byte) (index int, err error) {
+// errNoInterface says that a route leads somewhere and names no interface.
+var errNoInterface = errors.New("the kernel's answer about a route names no interface")
+
+// parseRoute reads the kernel's answer.
+func parseRoute(answer []byte) (route, error) {
 	messages, err := syscall.ParseNetlinkMessage(answer)
 	if err != nil || len(messages) != 1 {
-		return 0, fmt.Errorf("the kernel's answer about a route is %d messages: %w", len(messages), err)
+		return route{}, fmt.Errorf("the kernel's answer about a route is %d messages: %w", len(messages), err)
 	}
 	m := &messages[0]
 	switch {
 	case m.Header.Type == unix.NLMSG_ERROR && len(m.Data) >= 4:
-		return 0, refusal(syscall.Errno(-int32(binary.NativeEndian.Uint32(m.Data))))
+		return route{}, refusal(syscall.Errno(-int32(binary.NativeEndian.Uint32(m.Data))))
 	case m.Header.Type != unix.RTM_NEWROUTE || len(m.Data) < unix.SizeofRtMsg:
-		return 0, fmt.Errorf("the kernel's answer about a route has type %d and %d bytes", m.Header.Type, len(m.Data))
+		return route{}, fmt.Errorf("the kernel's answer about a route has type %d and %d bytes", m.Header.Type, len(m.Data))
 	}
-	switch kind := m.Data[7]; kind { // rtm_type in struct rtmsg
+	found := route{bits: m.Data[1]} // rtm_dst_len in struct rtmsg
+	switch kind := m.Data[7]; kind {
 	case unix.RTN_UNICAST:
 	case unix.RTN_LOCAL:
-		return 0, nil
+		return found, nil
 	default:
-		return 0, fmt.Errorf("%w: a route of type %d", errNowhere, kind) // rtnetlink(7) lists them
+		return route{}, fmt.Errorf("%w: a route of type %d", errNowhere, kind) // rtnetlink(7) lists them
 	}
 	attributes, err := syscall.ParseNetlinkRouteAttr(m)
 	if err != nil {
-		return 0, fmt.Errorf("the kernel's answer about a route: %w", err)
+		return route{}, fmt.Errorf("the kernel's answer about a route: %w", err)
 	}
 	for _, a := range attributes {
-		if a.Attr.Type == unix.RTA_OIF && len(a.Value) == 4 {
-			return int(binary.NativeEndian.Uint32(a.Value)), nil
+		switch {
+		case a.Attr.Type == unix.RTA_OIF && len(a.Value) == 4:
+			found.interfaces = append(found.interfaces, int(binary.NativeEndian.Uint32(a.Value)))
+		case a.Attr.Type == unix.RTA_MULTIPATH:
+			found.interfaces = append(found.interfaces, nextHops(a.Value)...)
 		}
 	}
-	return 0, errors.New("the kernel's answer about a route names no interface")
+	if len(found.interfaces) == 0 {
+		return found, errNoInterface
+	}
+	return found, nil
+}
+
+// nextHops returns the interfaces of a list of struct rtnexthop (rtnetlink(7)), each of
+// which begins with its length.
+func nextHops(list []byte) (interfaces []int) {
+	for len(list) >= unix.SizeofRtNexthop {
+		length := int(binary.NativeEndian.Uint16(list))
+		if length < unix.SizeofRtNexthop || length > len(list) {
+			break
+		}
+		interfaces = append(interfaces, int(binary.NativeEndian.Uint32(list[4:])))
+		list = list[min(len(list), (length+unix.RTA_ALIGNTO-1)&^(unix.RTA_ALIGNTO-1)):]
+	}
+	return interfaces
 }
 
 // refusal returns what an error of the kernel means: no route, or one of type

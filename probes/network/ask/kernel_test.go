@@ -23,8 +23,8 @@ func TestAskTheKernel(t *testing.T) {
 	}
 	defer k.close()
 	for _, own := range []string{"127.0.0.1", "127.9.9.9"} {
-		if name, err := k.interfaceTo(netip.MustParseAddr(own)); name != "" || err != nil {
-			t.Errorf("%s: %q, %v", own, name, err)
+		if found, err := k.routeTo(netip.MustParseAddr(own)); found.interfaces != nil || err != nil {
+			t.Errorf("%s: %v, %v", own, found, err)
 		}
 	}
 	if name, err := k.name(loopback); name != "lo" || err != nil {
@@ -77,12 +77,12 @@ func FuzzParseRoute(f *testing.F) {
 	}
 	defer k.close()
 	for _, to := range []string{"127.0.0.1", "192.0.2.1", "::1", "2001:db8::1"} {
-		_, _ = k.interfaceTo(netip.MustParseAddr(to))
+		_, _ = k.routeTo(netip.MustParseAddr(to))
 		f.Add(append([]byte{}, k.buffer[:256]...))
 	}
 	f.Fuzz(func(t *testing.T, answer []byte) {
-		if index, err := parseRoute(answer); err != nil && index != 0 {
-			t.Errorf("%v and %d", err, index)
+		if found, err := parseRoute(answer); err != nil && found.interfaces != nil {
+			t.Errorf("%v and %v", err, found)
 		}
 	})
 }

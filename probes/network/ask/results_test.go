@@ -28,9 +28,11 @@ func TestResults(t *testing.T) { //nolint:paralleltest // it may write its file
 		name string
 		verdict.Result
 	}{
-		{"no carrier", routeTold(way{target: outside, lost: noCarrier})},
-		{"no route", routeTold(way{target: outside, lost: "no route to 192.0.2.1 (network is unreachable), no route to 2001:db8::1 (network is unreachable)"})},
-		{"no carrier since the start", NewRoute(thisHost).evaluate([]way{{target: outside, lost: noCarrier}})},
+		{"no carrier", routeTold(noCarrier)},
+		{"no route", routeTold(way{target: outside, lost: noRoute})},
+		{"no route nor to the API server", routeTold(way{target: outside, lost: noRoute}, way{target: apiTarget, lost: "no route to 10.96.0.1 (network is unreachable)"})},
+		{"no carrier since the start", NewRoute(thisHost).evaluate([]way{noCarrier})},
+		{"no route since the start", NewRoute(thisHost).evaluate([]way{{target: outside, lost: noRoute}})},
 		{"garbled carrier", routeTold(carrierOf(t, "up\n"))},
 		{"unreadable carrier", routeTold(carrierOf(t, ""))},
 		{"kernel not asked", routeTold(way{target: outside, err: fmt.Errorf("asking the kernel for routes: %w", syscall.EPERM)})},
@@ -46,6 +48,9 @@ func TestResults(t *testing.T) { //nolint:paralleltest // it may write its file
 		outcome := found.Outcome.String()
 		if found.Never {
 			outcome = "never"
+		}
+		if found.IsSure {
+			outcome += " surely"
 		}
 		fmt.Fprintf(&text, "%s | %s | %s\n", found.name, outcome, found.Detail)
 	}
@@ -67,7 +72,7 @@ func TestResults(t *testing.T) { //nolint:paralleltest // it may write its file
 // routeTold is what the check says of these ways, after a default route was there once.
 func routeTold(ways ...way) verdict.Result {
 	r := NewRoute(thisHost)
-	r.evaluate([]way{{target: outside, by: "eth0"}})
+	r.evaluate([]way{{target: outside, by: "eth0"}, {target: apiTarget, by: "eth0"}})
 	return r.evaluate(ways)
 }
 
@@ -101,8 +106,14 @@ type pathless struct {
 
 func (e pathless) Error() string { return strings.ReplaceAll(e.error.Error(), e.root, "") }
 
-// noCarrier is what the kernel's answers come to on a host whose only interface is down.
-const noCarrier = "no carrier on eth0, the way to 192.0.2.1, no carrier on eth0, the way to 2001:db8::1"
+// noCarrier is what the kernel's answers come to on a host whose only interface is down, and
+// noRoute on one that has no default route. apiTarget is an API server.
+var noCarrier = way{target: outside, lost: "no carrier on eth0, which has the default route", isDown: true}
+
+const (
+	noRoute   = "no default route (IPv4: network is unreachable, IPv6: network is unreachable)"
+	apiTarget = "API server 10.96.0.1"
+)
 
 // dnsTold is what the check says of a nameserver with that error, which answered once or not.
 func dnsTold(once bool, err error) verdict.Result {

@@ -2,8 +2,10 @@ package ask
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/netip"
 	"strings"
 	"time"
@@ -17,8 +19,9 @@ import (
 // interface's carrier. One way to the outside is enough, IPv4 or IPv6.
 type Route struct {
 	host probes.Host
-	// seen has the targets that were led to since the start. Only they can be lost.
-	seen reached[string]
+	// seen has the targets that were led to since the start, by the interface that led
+	// there most recently. Only they can be lost.
+	seen map[string]string
 	// call asks. It may hang: on some kernels a route is looked up, and carrier
 	// read, under the rtnl lock, which a driver in trouble may hold for long.
 	call hostfile.SoleCall[[]way]
@@ -29,8 +32,9 @@ type way struct {
 	target string
 	// by is the interface, with carrier.
 	by string
-	// lost says why the target is not led to: no route, or no carrier.
-	lost string
+	// lost says why the target is not led to: no route, or no carrier, which isDown says.
+	lost   string
+	isDown bool
 	// err says why it is not known.
 	err error
 }
@@ -38,16 +42,16 @@ type way struct {
 // NewRoute returns the class that asks the kernel, and reads
 // class/net/<interface>/carrier in h.Sys.
 func NewRoute(h probes.Host) *Route {
-	return &Route{host: h, seen: reached[string]{}}
+	return &Route{host: h, seen: map[string]string{}}
 }
 
 // Forget makes the class as new: nothing was healthy, nobody was reached.
-func (r *Route) Forget() { r.seen = reached[string]{} }
+func (r *Route) Forget() { r.seen = map[string]string{} }
 
 // Ask implements Check.
 func (r *Route) Ask(ctx context.Context, in *verdict.Surroundings, patience time.Duration) verdict.Result {
-	host, api := r.host, addressOf(in.APIServer)
-	r.call.Start(func() []way { return ways(host, api) })
+	host, api, before := r.host, addressOf(in.APIServer), r.seen[outside]
+	r.call.Start(func() []way { return ways(host, api, before) })
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	found, ok := r.call.Wait(ctx)
@@ -60,45 +64,58 @@ func (r *Route) Ask(ctx context.Context, in *verdict.Surroundings, patience time
 // evaluate says what the ways mean. A target that was never led to since the start
 // may be how this host is meant to be.
 func (r *Route) evaluate(found []way) verdict.Result {
-	var well, lost, rest []string
-	targets := make([]string, len(found))
-	for i, w := range found {
-		targets[i] = w.target
+	var well, lost, never, unread []string
+	isDown := false
+	seen := map[string]string{}
+	for _, w := range found {
+		before, wasSeen := r.seen[w.target]
+		if wasSeen {
+			seen[w.target] = before
+		}
 		switch {
 		case w.err != nil:
-			rest = append(rest, w.err.Error())
+			unread = append(unread, w.err.Error())
 		case w.lost == "":
-			r.seen[w.target] = true
+			seen[w.target] = w.by
 			well = append(well, w.target+" by "+w.by+" with carrier")
-		case r.seen[w.target]:
+		case wasSeen:
 			lost = append(lost, w.lost)
 		default:
-			rest = append(rest, w.lost+", and none seen since the start")
+			never = append(never, w.lost+", and none seen since the start")
 		}
+		isDown = isDown || w.isDown
 	}
-	r.seen.keep(targets)
+	r.seen = seen
 	switch {
 	case len(lost) > 0:
-		return verdict.Result{Outcome: verdict.Failed, Detail: strings.Join(lost, "; ")}
+		return verdict.Result{Outcome: verdict.Failed, IsSure: isDown || len(lost) > 1, Detail: strings.Join(lost, "; ")}
 	case len(well) > 0:
 		return verdict.Result{Outcome: verdict.Well, Detail: strings.Join(well, "; ")}
 	}
-	return verdict.Result{Outcome: verdict.NotKnown, Detail: strings.Join(rest, "; ")}
+	return verdict.Result{Outcome: verdict.NotKnown, Never: len(unread) == 0, IsSure: isDown, Detail: strings.Join(append(unread, never...), "; ")}
 }
 
 // ways asks the kernel about the outside, and about the API server unless that
-// is on this host.
-func ways(h probes.Host, api netip.Addr) []way {
+// is on this host. before is the interface that led to the outside.
+func ways(h probes.Host, api netip.Addr, before string) []way {
 	k, err := openKernel()
 	if err != nil {
 		return []way{{target: outside, err: err}}
 	}
 	defer k.close()
-	found := []way{k.outside(h)}
+	w := k.outside(h)
+	w.target = outside
+	if w.lost != "" && !w.isDown && before != "" { // a route may go with the carrier
+		if carrier, err := readCarrier(h, before); err == nil && !carrier {
+			w.isDown, w.lost = true, fmt.Sprintf("%s, and no carrier on %s, which led there", w.lost, before)
+		}
+	}
+	found := []way{w}
 	if !api.IsValid() {
 		return found
 	}
-	if w, _ := k.wayTo(h, api); w != (way{}) {
+	hops, err := k.routeTo(api)
+	if w := k.wayOf(h, hops, err, "no route to "+api.String(), "the way to "+api.String()); w != (way{}) {
 		w.target = "API server " + api.String()
 		found = append(found, w)
 	}
@@ -109,61 +126,87 @@ func ways(h probes.Host, api netip.Addr) []way {
 // route leads to.
 const outside = "default route"
 
-// outside looks for a way to addresses that are nobody's (RFC 5737, RFC 3849).
-// Which of several next hops the kernel takes depends on the address. With two of
-// the same weight, all of these addresses get the same one once in 2^63.
+// outside looks for the default route of IPv4, or else of IPv6.
 func (k *kernel) outside(h probes.Host) way {
-	v4 := k.anyOf(h, netip.AddrFrom4([4]byte{192, 0, 2, 1}), 64)
+	v4 := k.defaultRoute(h, "IPv4", func() netip.Addr {
+		n := rand.Uint32()
+		return netip.AddrFrom4([4]byte{1 + byte(n)%223, byte(n >> 8), byte(n >> 16), byte(n >> 24)})
+	})
 	if v4.by != "" {
 		return v4
 	}
-	v6 := k.anyOf(h, netip.MustParseAddr("2001:db8::1"), 64)
-	if v6.by != "" {
+	v6 := k.defaultRoute(h, "IPv6", func() netip.Addr {
+		address := [16]byte{0x20 | byte(rand.Uint32())&0x1f}
+		binary.NativeEndian.PutUint64(address[1:], rand.Uint64())
+		return netip.AddrFrom16(address)
+	})
+	switch {
+	case v6.by != "" || v6.isDown && !v4.isDown:
 		return v6
+	case v4.isDown:
+		return v4
+	case v4.err != nil || v6.err != nil:
+		return way{err: errors.Join(v4.err, v6.err)}
 	}
-	return way{target: outside, lost: v4.lost + ", " + v6.lost, err: errors.Join(v4.err, v6.err)}
+	return way{lost: fmt.Sprintf("no default route (%s, %s)", v4.lost, v6.lost)}
 }
 
-// anyOf returns the first way of so many addresses that is there, or that of the
-// first address. It stops at an address without a route: the others have none.
-func (k *kernel) anyOf(h probes.Host, to netip.Addr, addresses int) (first way) {
-	for i := range addresses {
-		w, routed := k.wayTo(h, to)
-		w.target = outside
-		if w.by != "" {
-			return w
+const (
+	// outsideTries is about how many addresses the kernel is asked at most. Networks discard
+	// some addresses, such as those that nobody has: a discard route for one address, or for
+	// all of these, is no loss of the default route.
+	outsideTries = 8
+	// halfOfAll is the length of the prefixes of two routes that stand for a default route,
+	// as VPNs have them.
+	halfOfAll = 1
+)
+
+// defaultRoute returns the way of the default route that the kernel uses for addresses of a
+// family. No packet is sent to them.
+func (k *kernel) defaultRoute(h probes.Host, family string, random func() netip.Addr) (w way) {
+	for range outsideTries {
+		found, err := k.routeTo(random())
+		switch {
+		case err == nil && found.interfaces == nil: // 127.0.0.0/8
+		case err == nil && found.bits <= halfOfAll:
+			return k.wayOf(h, found, nil, "", "which has the default route")
+		case err == nil:
+			w.err = fmt.Errorf("no %s address found that only a default route leads to", family)
+		case !errors.Is(err, errNowhere):
+			return way{err: err}
+		case w.lost == "":
+			w.lost = family + ": " + why(err)
 		}
-		if i == 0 {
-			first = w
-		}
-		if !routed {
-			break
-		}
-		to = to.Next()
 	}
-	return first
+	return w
 }
 
-// wayTo asks about one address. routed says that the kernel has a route to it.
+// wayOf says what a route means, or why there is none. One next hop with carrier is enough.
 // The zero way: the address is this host's own.
-func (k *kernel) wayTo(h probes.Host, to netip.Addr) (w way, routed bool) {
-	name, err := k.interfaceTo(to)
+func (k *kernel) wayOf(h probes.Host, r route, err error, nowhere, purpose string) way {
 	switch {
 	case errors.Is(err, errNowhere):
-		return way{lost: fmt.Sprintf("no route to %s (%s)", to, why(err))}, false
+		return way{lost: fmt.Sprintf("%s (%s)", nowhere, why(err))}
 	case err != nil:
-		return way{err: err}, true
-	case name == "":
-		return way{}, true
+		return way{err: err}
 	}
-	carrier, err := readCarrier(h, name)
-	switch {
-	case err != nil:
-		return way{err: err}, true
-	case !carrier:
-		return way{lost: fmt.Sprintf("no carrier on %s, the way to %s", name, to)}, true
+	var w way
+	for _, index := range r.interfaces {
+		name, err := k.name(index)
+		carrier := false
+		if err == nil {
+			carrier, err = readCarrier(h, name)
+		}
+		switch {
+		case err != nil:
+			w.err = err
+		case carrier:
+			return way{by: name}
+		case w.lost == "":
+			w.isDown, w.lost = true, fmt.Sprintf("no carrier on %s, %s", name, purpose)
+		}
 	}
-	return way{by: name}, true
+	return w
 }
 
 // addressOf returns the address of "address:port"; the zero Addr for a name.

@@ -84,9 +84,9 @@ func TestTablesThatNothingLeadsTo(t *testing.T) {
 	probetest.Sh(t, uplinks)
 	follow(t, NewRoute(h), "", []step{
 		{"table 2005 alone", "ip -6 route add default dev up1 table 2005\nip route add default dev up1 table 2005\nip rule add fwmark 0x200/0xf00 table 2005\nip -6 rule add fwmark 0x200/0xf00 table 2005",
-			verdict.NotKnown, "no route to 192.0.2.1 (network is unreachable), no route to 2001:db8::1 (network is unreachable), and none seen since the start"},
+			verdict.NotKnown, "no default route (IPv4: network is unreachable, IPv6: network is unreachable), and none seen since the start"},
 		{"a rule leads there", "ip rule add from all lookup 2005", verdict.Well, "default route by up1"},
-		{"the rule goes", "ip rule del from all lookup 2005", verdict.Failed, "no route to 192.0.2.1"},
+		{"the rule goes", "ip rule del from all lookup 2005", verdict.Failed, "no default route (IPv4: "},
 	})
 }
 
@@ -99,7 +99,7 @@ func TestRulesAreFlushed(t *testing.T) {
 	probetest.Sh(t, uplinks)
 	follow(t, NewRoute(h), "", []step{
 		{"the rules lead there", "ip route add default via 10.0.0.1 table 100\nip rule add from all lookup 100 priority 100", verdict.Well, "by up0"},
-		{"flushed", "ip rule flush", verdict.Failed, "no route to 192.0.2.1 (network is unreachable)"},
+		{"flushed", "ip rule flush", verdict.Failed, "no default route (IPv4: network is unreachable"},
 		{"back", "ip rule add from all lookup 100 priority 100", verdict.Well, "by up0"},
 	})
 }
@@ -127,15 +127,35 @@ func TestRoutesThatLeadNowhere(t *testing.T) {
 	probetest.Sh(t, uplinks)
 	for _, kind := range []string{"blackhole", "unreachable", "prohibit"} {
 		follow(t, NewRoute(h), "", []step{
-			{kind + " alone", "ip route add " + kind + " default metric 50\nip -6 route add " + kind + " default metric 50", verdict.NotKnown, "no route to 192.0.2.1"},
+			{kind + " alone", "ip route add " + kind + " default metric 50\nip -6 route add " + kind + " default metric 50", verdict.NotKnown, "no default route (IPv4: "},
 			{kind + " behind a way", "ip route add default via 10.0.0.1 metric 10", verdict.Well, "by up0"},
-			{kind + " alone again", "ip route del default via 10.0.0.1 metric 10", verdict.Failed, "no route to 2001:db8::1"},
+			{kind + " alone again", "ip route del default via 10.0.0.1 metric 10", verdict.Failed, "IPv6: "},
 		})
 		probetest.Sh(t, "ip route flush root 0/0 exact 0.0.0.0/0 table main\nip -6 route del "+kind+" default metric 50")
 	}
 	follow(t, NewRoute(h), "", []step{
-		{"a blackhole next hop over lo", "ip nexthop add id 7 blackhole\nip route add default nhid 7\nip -6 nexthop add id 8 blackhole\nip -6 route add default nhid 8", verdict.NotKnown, "no route to 192.0.2.1"},
-		{"default over lo", "ip route replace default dev lo\nip -6 route replace default dev lo", verdict.NotKnown, "no route to 192.0.2.1"},
+		{"a blackhole next hop over lo", "ip nexthop add id 7 blackhole\nip route add default nhid 7\nip -6 nexthop add id 8 blackhole\nip -6 route add default nhid 8", verdict.NotKnown, "no default route (IPv4: "},
+		{"default over lo", "ip route replace default dev lo\nip -6 route replace default dev lo", verdict.NotKnown, "no default route (IPv4: "},
+	})
+}
+
+// Networks discard the addresses of documentation and others that are nobody's. A way to some
+// addresses is no default route, and two halves are one.
+func TestDefaultRouteAmongOthers(t *testing.T) {
+	h, inside := probetest.InOwnNetwork(t)
+	if !inside {
+		return
+	}
+	probetest.Sh(t, uplinks)
+	r := NewRoute(h)
+	follow(t, r, "", []step{
+		{"a private network only", "ip route add 172.16.0.0/12 via 10.0.1.1", verdict.NotKnown, "none seen since the start"},
+		{"a default route", "ip route add default via 10.0.0.1", verdict.Well, "default route by up0"},
+		{"discards", "ip route add blackhole 192.0.2.1\nip route add unreachable 192.0.2.0/24\nip -6 route add blackhole 2001:db8::/32\nip route add prohibit 198.51.100.0/24\nip route add blackhole 240.0.0.0/4", verdict.Well, "default route by up0"},
+		{"halves", "ip route del default\nip route add 0.0.0.0/1 dev up1\nip route add 128.0.0.0/1 dev up1", verdict.Well, "default route by up1"},
+		{"gone", "ip route del 0.0.0.0/1\nip route del 128.0.0.0/1", verdict.Failed, "no default route (IPv4: network is unreachable"},
+		{"by another interface", "ip route add default dev up1", verdict.Well, "default route by up1"},
+		{"which loses its carrier, and then the route", "ip link set tor1 down\nip route del default dev up1", verdict.Failed, "and no carrier on up1, which led there"},
 	})
 }
 
@@ -154,10 +174,10 @@ func TestHostThatNeverHadADefaultRoute(t *testing.T) {
 		{"down", "ip link set up0 down", verdict.Failed, "no route to 10.0.0.1"},
 	})
 	follow(t, NewRoute(h), "127.0.0.1:6443", []step{
-		{"the API server is here", "", verdict.NotKnown, "no route to 192.0.2.1"},
+		{"the API server is here", "", verdict.NotKnown, "no default route (IPv4: "},
 	})
 	follow(t, NewRoute(h), "api.example:6443", []step{
-		{"a name", "", verdict.NotKnown, "no route to 192.0.2.1"},
+		{"a name", "", verdict.NotKnown, "no default route (IPv4: "},
 	})
 }
 

@@ -34,6 +34,7 @@ func TestRouteJudges(t *testing.T) {
 		{"not read", []way{unread}, verdict.NotKnown, "reading carrier"},
 		{"lost", []way{lost}, verdict.Failed, "no carrier on eth0"},
 		{"an API server that was forgotten meanwhile", []way{led, apiLost}, verdict.Well, "default route"},
+		{"the API server alone again", []way{{target: outside, lost: "no default route"}, api}, verdict.Failed, "no default route"},
 	} {
 		got := r.evaluate(step.ways)
 		if got.Outcome != step.want || !strings.Contains(got.Detail, step.detail) {

@@ -105,6 +105,17 @@ func hasFailure(r *Round) bool {
 // answers, and this host is in time.
 func (e *evidence) mayAccuse(r *Round) bool { return !e.slow && r.Outcome(API) == Well }
 
+// routeIsLost reports whether a way was lost that this host needs. A default route may go
+// because nobody needs it, so something else must fail too, unless the loss itself is sure.
+func (e *evidence) routeIsLost(r *Round) bool {
+	return r.Outcome(Route) == Failed && (r.Results[Route].IsSure || !e.slow && r.anyOfRoutes(func(found Result) bool { return found.Outcome == Failed }))
+}
+
+// anyOfRoutes reports whether something holds of a class whose packets go by the host's routes.
+func (r *Round) anyOfRoutes(holds func(Result) bool) bool {
+	return slices.ContainsFunc([]Class{API, Pods, DNS, Peers}, func(c Class) bool { return holds(r.Results[c]) })
+}
+
 // due is when a round may decide the level; zero: none does soon.
 func (e *evidence) due(r *Round) (first time.Time) {
 	dues := []time.Time{e.reach.due(r), e.loss.due(r), e.hole.due(r)}
@@ -132,7 +143,7 @@ func (e *evidence) severity(r *Round, level probes.Level) int {
 	if e.conntrack.now() {
 		worst = max(worst, 60)
 	}
-	if r.Outcome(Route) == Failed {
+	if e.routeIsLost(r) {
 		worst = 100
 	}
 	if level == probes.OK {

@@ -30,7 +30,7 @@ func TestMessages(t *testing.T) { //nolint:paralleltest // it may write its file
 	alone := newScript()
 	alone.size = 0
 	said = append(said,
-		after(1, told(Route, "no route")), after(1, told(Route, "garbled carrier")), after(1, told(Route, "unreadable carrier")), after(1, told(Route, "kernel not asked")),
+		after(1, told(Route, "no route")), after(1, told(Route, "no route nor to the API server")), after(1, told(Route, "garbled carrier")), after(1, told(Route, "unreadable carrier")), after(1, told(Route, "kernel not asked")),
 		after(13, onlyPod(12, 4)), after(13, onlyPod(12, 6)), after(1, onlyPod(12, 4)),
 		after(1, told(Pods, "DNS pods never answered")), alone.play(1, closedTo(12)), after(63, closedTo(4)),
 		after(1, told(Conntrack, "packets dropped")), after(1, reachOnly(6)),
@@ -60,8 +60,8 @@ var recorded = sync.OnceValue(func() map[string]Result {
 	all := map[string]Result{}
 	for line := range strings.Lines(string(text)) {
 		fields := strings.SplitN(strings.TrimSuffix(line, "\n"), " | ", 3)
-		result := Result{Detail: fields[2], Never: fields[1] == "never", IsError: strings.HasPrefix(fields[0], "nameservers fail")}
-		if fields[1] == "failed" {
+		result := Result{Detail: fields[2], Never: strings.HasPrefix(fields[1], "never"), IsSure: strings.HasSuffix(fields[1], "surely"), IsError: strings.HasPrefix(fields[0], "nameservers fail")}
+		if strings.HasPrefix(fields[1], "failed") {
 			result.Outcome = Failed
 		}
 		all[fields[0]] = result

@@ -176,4 +176,7 @@ type Result struct {
 	// IsError: no nameserver gives an answer, and one answers with an error, such as
 	// SERVFAIL. Only class DNS has it.
 	IsError bool
+	// IsSure: the failure needs no second fact. There is no carrier, or the ways of two
+	// targets are gone. Only class Route has it, with NotKnown where carrier was never seen.
+	IsSure bool
 }

@@ -19,6 +19,7 @@ const (
 	ReasonPeersNeverReached = "PeersNeverReached"
 
 	reasonLargePacketsLost = "LargePacketsLost"
+	reasonRouteLost        = "RouteLost"
 )
 
 // IsSuspicion reports whether a reason says that a host suspects itself.
@@ -57,9 +58,9 @@ func rows() []row { return slices.Concat(accusingRows(), suspicionRows(), unknow
 func accusingRows() []row {
 	return []row{
 		{
-			level: probes.Degraded, reason: "RouteLost",
-			finds: func(_ *evidence, r *Round) (string, bool) {
-				return r.Results[Route].Detail, r.Outcome(Route) == Failed
+			level: probes.Degraded, reason: reasonRouteLost, provenBy: Route,
+			finds: func(e *evidence, r *Round) (string, bool) {
+				return r.Results[Route].Detail, e.routeIsLost(r)
 			},
 		},
 		{
@@ -156,14 +157,17 @@ func unknownRows() []row {
 						return c.String() + "; that proves nothing against this host", true
 					}
 				}
+				if r.Outcome(Route) == Failed {
+					return r.Results[Route].Detail + "; nothing else fails, so that proves nothing against this host", true
+				}
 				return e.hole.String() + "; that proves nothing against this host", e.hole.unproven()
 			},
 		},
 		{
 			reason: "RouteNotKnown",
-			finds: func(_ *evidence, r *Round) (string, bool) {
-				result, isOn := r.Results[Route]
-				return result.Detail, isOn && result.Outcome == NotKnown
+			finds: func(e *evidence, r *Round) (string, bool) {
+				result := r.Results[Route]
+				return result.Detail, result.Outcome == NotKnown && (result.IsSure || !result.Never && e.seen[Route])
 			},
 		},
 		{
@@ -244,8 +248,17 @@ func (e *evidence) observe(r *Round) probes.Observation {
 func (e *evidence) unproven(r *Round) (reasons []string) {
 	for _, row := range accusingRows() {
 		result, isOn := r.Results[row.provenBy]
-		isUntried := row.reason == reasonLargePacketsLost && e.hole.isUntried(r)
-		if isOn && (isUntried || !e.seen[row.provenBy] && (result.Never || !e.hasNothingToAsk(row.provenBy, r))) {
+		if !isOn || e.seen[row.provenBy] && row.reason != reasonLargePacketsLost {
+			continue
+		}
+		isUnproven := result.Never || !e.hasNothingToAsk(row.provenBy, r)
+		switch row.reason {
+		case reasonRouteLost: // a host may be meant to have none
+			isUnproven = r.anyOfRoutes(func(found Result) bool { return found.Outcome == Failed || found.Never })
+		case reasonLargePacketsLost:
+			isUnproven = e.hole.isUntried(r) || !e.seen[row.provenBy] && isUnproven
+		}
+		if isUnproven {
 			reasons = append(reasons, row.reason)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -88,7 +89,7 @@ func examples() map[string]func(*script) probes.Observation {
 func inDocs() map[string]struct{ evidence, needs string } {
 	const needsPeers = "3 peers know the class, or half of the peers that were asked, and two thirds of these report it as healthy"
 	return map[string]struct{ evidence, needs string }{
-		"RouteLost":       {"the kernel had a route and lost it, or the interface has no carrier", "nothing"},
+		"RouteLost":       {"the kernel had a default route, or a route to the API server, and lost it, or the interface has no carrier", "while there is carrier: both routes are lost, or api, pods, dns or peers fails too"},
 		"ConntrackDrops":  {"the connection table dropped packets in 3 of 5 rounds", "nothing"},
 		"PodsUnreachable": {"no DNS pod on another Node answers, 3 of 5 rounds and 65 s, or 20 s", needsPeers + "; after 20 s, all peers that know the same pods; of a single pod, the reports of that pod; 80 % of the peers reached"},
 		"DNSUnreachable":  {"no nameserver answers, or only with errors such as SERVFAIL, 3 of 5 rounds and 34 s, or 20 s", needsPeers + "; after 20 s, all of these; after errors, peers that get answers without errors"},
@@ -113,8 +114,8 @@ func inDocs() map[string]struct{ evidence, needs string } {
 		"HostSlow":             {"the control probe or the round itself was late, and something failed", "nothing"},
 		"APIServerSilent":      {"a row above would be Degraded, but the API server does not answer", "nothing"},
 		"SomePeersUnreachable": {"20 to 80 % of the peers reached, 3 of 5 rounds", "nothing: either this host or the others are at fault"},
-		"NotProven":            {"pods, dns or local fails in 3 of 5 rounds, or full packets get lost, without the proof that its row needs", "nothing"},
-		"RouteNotKnown":        {"the kernel did not answer, or had no route since the start", "nothing"},
+		"NotProven":            {"pods, dns or local fails in 3 of 5 rounds, full packets get lost, or a route is lost, without the proof that its row needs", "nothing"},
+		"RouteNotKnown":        {"the kernel does not answer any more, or the interface has had no carrier since the start", "nothing"},
 		"LossElsewhereToo":     {"the evidence of PacketLoss without its proof", "nothing"},
 		"NotYetSure":           {"a check failed in one of the last 5 rounds, or 7 to 10 % of the connections had retransmits", "nothing"},
 		"NeverHealthy": {
@@ -264,7 +265,9 @@ func TestWhenAccused(t *testing.T) {
 		from, to time.Duration
 		change   change
 	}{
-		{"RouteLost", 5 * time.Second, 5 * time.Second, class(Route, Failed, "")},
+		{reasonRouteLost, 5 * time.Second, 5 * time.Second, told(Route, "no carrier")},
+		{reasonRouteLost, 5 * time.Second, 5 * time.Second, told(Route, "no route nor to the API server")},
+		{reasonRouteLost, 5 * time.Second, 5 * time.Second, func(r *Round) { told(Route, "no route")(r); class(DNS, Failed, "")(r) }},
 		{"ConntrackDrops", 15 * time.Second, 15 * time.Second, class(Conntrack, Failed, "")},
 		{"DNSUnreachable", 25 * time.Second, 25 * time.Second, class(DNS, Failed, "")},
 		{"PodsUnreachable", 70 * time.Second, 70 * time.Second, class(Pods, Failed, "")}, // no peer names its pods
@@ -281,6 +284,29 @@ func TestWhenAccused(t *testing.T) {
 		took, ok := s.until(test.reason, test.change, s.standing(0, 0))
 		if !ok || took < test.from || took > test.to {
 			t.Errorf("%s after %s, want %s to %s", test.reason, took, test.from, test.to)
+		}
+	}
+}
+
+// A host without a default route is meant to have none, so a fault that is over clears: in an
+// air-gapped cluster, and with an API server of its own. One that fails since the start may
+// have lost it before.
+func TestHostsWithoutADefaultRoute(t *testing.T) {
+	t.Parallel()
+	for _, route := range []change{told(Route, "no route since the start"), class(Route, NotKnown, "the API server is here")} {
+		s := newScript()
+		if o := s.play(12, route); o.Level != probes.OK || o.Hysteresis || len(o.NeverHealthy) > 0 {
+			t.Errorf("at first: %+v", o)
+		}
+		if o := s.play(20, route, told(DNS, "no nameserver answers")); o.Reason != "DNSUnreachable" {
+			t.Errorf("DNS fails: %+v", o)
+		}
+		if o := s.play(60, route); o.Level != probes.OK || o.Hysteresis {
+			t.Errorf("DNS is back: %+v", o)
+		}
+		s = newScript()
+		if o := s.play(1, route, told(Peers, "DNS pods never answered")); !slices.Contains(o.NeverHealthy, reasonRouteLost) {
+			t.Errorf("peers are not reached since the start: %+v", o)
 		}
 	}
 }
@@ -476,11 +502,11 @@ func TestVerdictNamesWhatWasNeverHealthy(t *testing.T) {
 	}
 }
 
-// Every reason that accuses is proven by its class, but for two that need no proof.
+// Every reason that accuses is proven by its class, but for one that needs no proof.
 func TestProofs(t *testing.T) {
 	t.Parallel()
 	proven := map[string]Class{
-		"RouteLost": "", "ConntrackDrops": "", "PodsUnreachable": Pods, "DNSUnreachable": DNS, "NodeDaemonFails": Local, "PacketLoss": Peers, reasonLargePacketsLost: Peers, "CutOff": Peers,
+		reasonRouteLost: Route, "ConntrackDrops": "", "PodsUnreachable": Pods, "DNSUnreachable": DNS, "NodeDaemonFails": Local, "PacketLoss": Peers, reasonLargePacketsLost: Peers, "CutOff": Peers,
 	}
 	for _, row := range accusingRows() {
 		if by, known := proven[row.reason]; !known || row.provenBy != by {
