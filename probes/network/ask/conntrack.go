@@ -21,12 +21,16 @@ import (
 // can do without first.
 type Conntrack struct {
 	host probes.Host
-	// before is the count of the round before; known says that there was one.
-	before int64
+	// before has the counts of the round before; known says that there was one.
+	before counts
 	known  bool
 }
 
-// NewConntrack returns the class that reads net/stat/nf_conntrack in h.Proc.
+// counts are sums of columns of net/stat/nf_conntrack, over all processors.
+type counts struct{ drop, insertFailed, tooLong int64 }
+
+// NewConntrack returns the class that reads net/stat/nf_conntrack and
+// sys/net/netfilter/nf_conntrack_{count,max} in h.Proc.
 func NewConntrack(h probes.Host) *Conntrack { return &Conntrack{host: h} }
 
 // Forget makes the class as new: nothing was healthy, nobody was reached.
@@ -37,7 +41,7 @@ func (c *Conntrack) Ask(context.Context, *verdict.Surroundings, time.Duration) v
 	path := filepath.Join(c.host.Proc, "net", "stat", "nf_conntrack")
 	text, err := hostfile.Read(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return verdict.Result{Outcome: verdict.NotKnown, Detail: "this host tracks no connections"}
+		return c.withoutCounts()
 	}
 	if err != nil {
 		return verdict.Result{Outcome: verdict.NotKnown, Detail: "reading conntrack: " + err.Error()}
@@ -49,56 +53,110 @@ func (c *Conntrack) Ask(context.Context, *verdict.Surroundings, time.Duration) v
 	return c.evaluate(now)
 }
 
-// evaluate compares a count with that of the round before. The first says nothing
-// and is taken for well. The kernel's counters have 32 bits: one that wraps, or
+// withoutCounts says what a kernel tells that does not show its counts
+// (CONFIG_NF_CONNTRACK_PROCFS). A full table is then no proof that it drops packets.
+func (c *Conntrack) withoutCounts() verdict.Result {
+	entries, most, err := c.entries()
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return verdict.Result{Outcome: verdict.NotKnown, Detail: "this kernel shows no connection table"}
+	case err != nil:
+		return verdict.Result{Outcome: verdict.NotKnown, Detail: "reading conntrack: " + err.Error()}
+	}
+	found := verdict.Result{Outcome: verdict.Well, Detail: fmt.Sprintf("the connection table has %d of at most %d entries", entries, most)}
+	if isFull(entries, most) {
+		found = verdict.Result{Outcome: verdict.Failed, Detail: fmt.Sprintf("the connection table is full (%d of %d entries); this kernel does not show what it drops", entries, most)}
+	}
+	return found
+}
+
+// isFull reports whether a table has no room. It has no limit if most is 0.
+func isFull(entries, most int64) bool { return most > 0 && entries >= most }
+
+// entries returns how many entries the table has, and may have (nf_conntrack-sysctl.rst).
+func (c *Conntrack) entries() (entries, most int64, err error) {
+	var read [2]int64
+	for i, name := range []string{"nf_conntrack_count", "nf_conntrack_max"} {
+		path := filepath.Join(c.host.Proc, "sys", "net", "netfilter", name)
+		text, err := hostfile.Read(path)
+		if err == nil {
+			read[i], err = strconv.ParseInt(strings.TrimSuffix(text, "\n"), 10, 64)
+		}
+		if err != nil {
+			return 0, 0, fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	return read[0], read[1], nil
+}
+
+// evaluate compares the counts with those of the round before. The first say nothing
+// and are taken for well. The kernel's counters have 32 bits: one that wraps, or
 // that goes with its processor, is no drop.
-func (c *Conntrack) evaluate(now int64) verdict.Result {
+//
+// Both drop and insert_failed count a packet that lost a race against another one
+// of the same connection (nf_ct_resolve_clash). Hosts whose pods ask for IPv4 and
+// IPv6 addresses at the same time have such races all day. insert_failed alone counts
+// connections that died before they were confirmed, races that were resolved (before Linux
+// 5.10), and packets whose chain was too long (5.15). So more drops than insert_failed found
+// no room, and fewer did only if the table is full.
+func (c *Conntrack) evaluate(now counts) verdict.Result {
 	before, known := c.before, c.known
 	c.before, c.known = now, true
-	if known && now > before {
-		return verdict.Result{Outcome: verdict.Failed, Detail: fmt.Sprintf("the connection table dropped %d packets since the round before", now-before)}
+	if !known {
+		return verdict.Result{Outcome: verdict.Well, Detail: "the connection table drops nothing"}
+	}
+	tooLong := max(0, now.tooLong-before.tooLong)
+	dropped := max(0, now.drop-before.drop)
+	noRoom := max(0, dropped-max(0, now.insertFailed-before.insertFailed-tooLong))
+	if noRoom == 0 && dropped > 0 {
+		if entries, most, err := c.entries(); err == nil && isFull(entries, most) {
+			noRoom = dropped
+		}
+	}
+	if noRoom+tooLong > 0 {
+		return verdict.Result{Outcome: verdict.Failed, IsSure: true, Detail: fmt.Sprintf("the connection table dropped %d packets since the round before", noRoom+tooLong)}
 	}
 	return verdict.Result{Outcome: verdict.Well, Detail: "the connection table drops nothing"}
 }
 
-// parseDrops returns how many packets found no room in the table, from the text of
-// net/stat/nf_conntrack (ct_cpu_seq_show in
-// net/netfilter/nf_conntrack_standalone.c). Kernels differ in their columns.
-//
-// Both drop and insert_failed count a packet that lost a race against another one
-// of the same connection (nf_ct_resolve_clash). Hosts whose pods ask for IPv4 and
-// IPv6 addresses at the same time have such races all day. Without those, drop is
-// what found no room.
-func parseDrops(text string) (sum int64, err error) {
+// parseDrops sums the columns of net/stat/nf_conntrack (ct_cpu_seq_show in
+// net/netfilter/nf_conntrack_standalone.c). Kernels differ in their columns. Chains have a
+// limit since Linux 5.15, which has a column for it (chainlength) in the place of delete_list.
+func parseDrops(text string) (sum counts, err error) {
 	first, processors, found := strings.Cut(text, "\n")
 	if !found {
-		return 0, errors.New("the heading is missing")
+		return counts{}, errors.New("the heading is missing")
 	}
 	heading := strings.Fields(first)
-	drop, clash := slices.Index(heading, "drop"), slices.Index(heading, "insert_failed")
-	if drop < 0 || clash < 0 {
-		return 0, fmt.Errorf("heading %s lacks drop or insert_failed", hostfile.Excerpt(first))
+	if !slices.Contains(heading, "drop") || !slices.Contains(heading, "insert_failed") {
+		return counts{}, fmt.Errorf("heading %s lacks drop or insert_failed", hostfile.Excerpt(first))
+	}
+	sums := map[int]*int64{slices.Index(heading, "drop"): &sum.drop, slices.Index(heading, "insert_failed"): &sum.insertFailed}
+	tooLong := slices.Index(heading, "chainlength")
+	if tooLong >= 0 {
+		sums[tooLong] = &sum.tooLong
 	}
 	if err := hostfile.CheckWhole(text); err != nil {
-		return 0, err
+		return counts{}, err
 	}
 	if processors == "" {
-		return 0, errors.New("there is no processor")
+		return counts{}, errors.New("there is no processor")
 	}
 	for line := range strings.Lines(processors) {
 		columns := strings.Fields(line)
 		if len(columns) != len(heading) {
-			return 0, fmt.Errorf("a line of %d columns instead of %d", len(columns), len(heading))
+			return counts{}, fmt.Errorf("a line of %d columns instead of %d", len(columns), len(heading))
 		}
-		drops, err := strconv.ParseUint(columns[drop], 16, 32)
-		if err != nil {
-			return 0, fmt.Errorf("column drop: %s is not a hexadecimal number of 32 bits", hostfile.Excerpt(columns[drop]))
+		for i, to := range sums {
+			n, err := strconv.ParseUint(columns[i], 16, 32)
+			if err != nil {
+				return counts{}, fmt.Errorf("column %s: %s is not a hexadecimal number of 32 bits", heading[i], hostfile.Excerpt(columns[i]))
+			}
+			*to += int64(n)
 		}
-		clashes, err := strconv.ParseUint(columns[clash], 16, 32)
-		if err != nil {
-			return 0, fmt.Errorf("column insert_failed: %s is not a hexadecimal number of 32 bits", hostfile.Excerpt(columns[clash]))
-		}
-		sum += int64(drops) - int64(clashes)
+	}
+	if tooLong < 0 && !slices.Contains(heading, "delete_list") {
+		sum.tooLong = max(0, sum.insertFailed-sum.drop)
 	}
 	return sum, nil
 }

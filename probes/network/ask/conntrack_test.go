@@ -1,7 +1,10 @@
 package ask
 
 import (
+	"errors"
+	"fmt"
 	"os"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -27,61 +30,116 @@ func TestParseDrops(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name, text string
-		want       int64
+		want       counts
 		err        string
 	}{
-		{"one processor", stat518 + cpu0, 10, ""},
-		{"two, an older kernel", stat415 + cpu0 + cpu1, 10 + 1<<32 - 1, ""},
-		{"a race", stat518 + clash, 10, ""},
-		{"a full table", stat518 + full, 0x6e8, ""},
-		{"empty", "", 0, "heading is missing"},
-		{"no processor", stat518, 0, "no processor"},
-		{"another heading", "entries found\n1 2\n", 0, "lacks drop or insert_failed"},
-		{"cut off", stat518 + cpu0[:40], 0, "cut off"},
-		{"cut off at the very end", stat518 + strings.TrimSuffix(cpu0, "\n"), 0, "cut off"},
-		{"short line", stat518 + "00000007\n", 0, "a line of 1 columns instead of 17"},
-		{"not hexadecimal", stat518 + strings.Replace(cpu0, "0000000a", "0000000x", 1), 0, "not a hexadecimal number"},
-		{"too large", stat518 + strings.Replace(cpu0, "0000000a", "10000000a", 1), 0, "32 bits"},
-		{"binary", probetest.Binary, 0, "lacks drop"},
+		{"one processor", stat518 + cpu0, counts{drop: 10}, ""},
+		{"two, an older kernel", stat415 + cpu0 + cpu1, counts{drop: 10 + 1<<32 - 1}, ""},
+		{"a race", stat518 + clash, counts{drop: 11, insertFailed: 1}, ""},
+		{"a full table", stat518 + full, counts{drop: 0x6e8}, ""},
+		{"empty", "", counts{}, "heading is missing"},
+		{"no processor", stat518, counts{}, "no processor"},
+		{"another heading", "entries found\n1 2\n", counts{}, "lacks drop or insert_failed"},
+		{"cut off", stat518 + cpu0[:40], counts{}, "cut off"},
+		{"cut off at the very end", stat518 + strings.TrimSuffix(cpu0, "\n"), counts{}, "cut off"},
+		{"short line", stat518 + "00000007\n", counts{}, "a line of 1 columns instead of 17"},
+		{"not hexadecimal", stat518 + strings.Replace(cpu0, "0000000a", "0000000x", 1), counts{}, "not a hexadecimal number"},
+		{"too large", stat518 + strings.Replace(cpu0, "0000000a", "10000000a", 1), counts{}, "32 bits"},
+		{"binary", probetest.Binary, counts{}, "lacks drop"},
 	} {
 		got, err := parseDrops(test.text)
 		switch {
 		case test.err == "" && (err != nil || got != test.want):
-			t.Errorf("%s: %d, %v, want %d", test.name, got, err, test.want)
+			t.Errorf("%s: %v, %v, want %v", test.name, got, err, test.want)
 		case test.err != "" && (err == nil || !strings.Contains(err.Error(), test.err)):
-			t.Errorf("%s: %d, %v, want an error with %q", test.name, got, err, test.err)
+			t.Errorf("%s: %v, %v, want an error with %q", test.name, got, err, test.err)
 		}
 	}
 }
 
-func TestConntrackFollowsTheCount(t *testing.T) {
+// What packets find no room, by kernels that count other things too. The first three of case
+// "no column" are what a kernel shows that has neither delete_list nor chainlength.
+func TestConntrackFollowsTheCounts(t *testing.T) {
 	t.Parallel()
-	c := &Conntrack{}
-	for i, step := range []struct {
-		drops int64
-		want  verdict.Outcome
-	}{{1000, verdict.Well}, {1000, verdict.Well}, {1001, verdict.Failed}, {1001, verdict.Well}, {5000, verdict.Failed}, {3, verdict.Well}, {4, verdict.Failed}} {
-		if got := c.evaluate(step.drops); got.Outcome != step.want {
-			t.Errorf("step %d: %+v, want %v", i, got, step.want)
+	const old, now, none = "delete_list", "chainlength", "found"
+	for _, test := range []struct {
+		name                  string
+		column                string
+		tooLong, failed, drop int // more than in the round before
+		full                  bool
+		want                  verdict.Outcome
+	}{
+		{"nothing", now, 0, 0, 0, false, verdict.Well},
+		{"no room", now, 0, 0, 1, false, verdict.Failed},
+		{"counters that begin anew", now, -5, -5, -50, false, verdict.Well},
+		{"lost races count in both", now, 0, 30, 30, false, verdict.Well},
+		{"and on old kernels", old, 0, 30, 30, false, verdict.Well},
+		{"resolved races", old, 0, 60, 0, false, verdict.Well},
+		{"resolved races and drops", old, 0, 60, 40, false, verdict.Well},
+		{"of a full table", old, 0, 60, 40, true, verdict.Failed},
+		{"a full table that drops nothing", old, 0, 60, 0, true, verdict.Well},
+		{"died before they were confirmed", now, 0, 60, 0, false, verdict.Well},
+		{"and drops of a full table", now, 0, 60, 40, true, verdict.Failed},
+		{"chains too long", now, 300, 300, 0, false, verdict.Failed},
+		{"chains too long and races", now, 300, 330, 30, false, verdict.Failed},
+		{"no column: no room", none, 0, 0, 40, false, verdict.Failed},
+		{"no column: no room, and races resolved", none, 0, 60, 40, false, verdict.Failed},
+		{"no column: chains too long", none, 0, 300, 0, false, verdict.Failed},
+		{"no column: lost races", none, 0, 30, 30, false, verdict.Well},
+	} {
+		c := &Conntrack{host: withTable(t, 7, 100)}
+		if test.full {
+			c.host = withTable(t, 100, 100)
+		}
+		ask := func(tooLong, failed, drop int) verdict.Result {
+			sums, err := parseDrops(fmt.Sprintf("entries %s insert_failed drop\n00040000 %08x %08x %08x\n", test.column, tooLong, failed, drop))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return c.evaluate(sums)
+		}
+		if got := ask(900, 5000, 100); got.Outcome != verdict.Well {
+			t.Errorf("%s, at first: %+v", test.name, got)
+		}
+		if got := ask(900+test.tooLong, 5000+test.failed, 100+test.drop); got.Outcome != test.want {
+			t.Errorf("%s: %+v, want %v", test.name, got, test.want)
 		}
 	}
+}
+
+// withTable is a host whose connection table has so many entries of at most most, and shows
+// no counts.
+func withTable(t *testing.T, entries, most int) probes.Host {
+	t.Helper()
+	h := probes.Host{Proc: t.TempDir()}
+	dir := h.Proc + "/sys/net/netfilter"
+	if err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(dir+"/nf_conntrack_count", fmt.Appendln(nil, entries), 0o600),
+		os.WriteFile(dir+"/nf_conntrack_max", fmt.Appendln(nil, most), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	return h
 }
 
 func TestConntrackThatIsNotRead(t *testing.T) {
 	t.Parallel()
-	h := probes.Host{Proc: t.TempDir()}
-	c := &Conntrack{host: h}
-	if got := c.Ask(t.Context(), nil, patience); got.Outcome != verdict.NotKnown || got.Detail != "this host tracks no connections" {
-		t.Errorf("no file: %+v", got)
-	}
-	if err := os.MkdirAll(h.Proc+"/net/stat", 0o700); err != nil {
+	garbled := withTable(t, 7, 100)
+	if err := errors.Join(os.MkdirAll(garbled.Proc+"/net/stat", 0o700), os.WriteFile(garbled.Proc+"/net/stat/nf_conntrack", []byte(stat518), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(h.Proc+"/net/stat/nf_conntrack", []byte(stat518), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if got := c.Ask(t.Context(), nil, patience); got.Outcome != verdict.NotKnown || !strings.Contains(got.Detail, "no processor") {
-		t.Errorf("a garbled file: %+v", got)
+	for _, test := range []struct {
+		host probes.Host
+		want verdict.Result
+	}{
+		{probes.Host{Proc: t.TempDir()}, verdict.Result{Detail: "this kernel shows no connection table"}},
+		{garbled, verdict.Result{Detail: "reading conntrack from " + garbled.Proc + "/net/stat/nf_conntrack: there is no processor"}},
+		{withTable(t, 7, 100), verdict.Result{Outcome: verdict.Well, Detail: "the connection table has 7 of at most 100 entries"}},
+		{withTable(t, 7, 0), verdict.Result{Outcome: verdict.Well, Detail: "the connection table has 7 of at most 0 entries"}},
+		{withTable(t, 100, 100), verdict.Result{Outcome: verdict.Failed, Detail: "the connection table is full (100 of 100 entries); this kernel does not show what it drops"}},
+	} {
+		c := &Conntrack{host: test.host}
+		if got := c.Ask(t.Context(), nil, patience); !reflect.DeepEqual(got, test.want) {
+			t.Errorf("%+v, want %+v", got, test.want)
+		}
 	}
 }
 

@@ -105,10 +105,11 @@ func hasFailure(r *Round) bool {
 // answers, and this host is in time.
 func (e *evidence) mayAccuse(r *Round) bool { return !e.slow && r.Outcome(API) == Well }
 
-// routeIsLost reports whether a way was lost that this host needs. A default route may go
-// because nobody needs it, so something else must fail too, unless the loss itself is sure.
-func (e *evidence) routeIsLost(r *Round) bool {
-	return r.Outcome(Route) == Failed && (r.Results[Route].IsSure || !e.slow && r.anyOfRoutes(func(found Result) bool { return found.Outcome == Failed }))
+// isSure reports whether a class fails that needs no peers. A default route may go because
+// nobody needs it, and a full connection table may have room for all that matters. So
+// something else must fail too, unless the failure itself is sure.
+func (e *evidence) isSure(r *Round, c Class) bool {
+	return r.Outcome(c) == Failed && (r.Results[c].IsSure || !e.slow && r.anyOfRoutes(func(found Result) bool { return found.Outcome == Failed }))
 }
 
 // anyOfRoutes reports whether something holds of a class whose packets go by the host's routes.
@@ -140,10 +141,10 @@ func (e *evidence) severity(r *Round, level probes.Level) int {
 	for i := range e.relatives {
 		worst = max(worst, e.relatives[i].severity(r.At))
 	}
-	if e.conntrack.now() {
+	if e.isSure(r, Conntrack) {
 		worst = max(worst, 60)
 	}
-	if e.routeIsLost(r) {
+	if e.isSure(r, Route) {
 		worst = 100
 	}
 	if level == probes.OK {
@@ -186,7 +187,7 @@ func (e *evidence) nearly() (string, bool) {
 	}
 	switch {
 	case e.conntrack.any():
-		return "the connection table dropped packets, in fewer than 3 of the last 5 rounds", true
+		return "the connection table dropped packets, or was full, in fewer than 3 of the last 5 rounds", true
 	case e.reach.part.any():
 		return e.reach.String() + "; fewer than 80 % in some of the last 5 rounds", true
 	case e.hole.here.any():
@@ -242,6 +243,8 @@ func (e *evidence) hasNothingToAsk(c Class, r *Round) bool {
 	switch c {
 	case Peers, Pods:
 		return r.Outcome(API) == Well
+	case Conntrack: // the kernel has no table, or does not show it
+		return true
 	case Local:
 		return !e.relatives[2].isWellElsewhere() && slices.ContainsFunc(r.Peers, func(p PeerResult) bool { return p.Answer != nil })
 	}

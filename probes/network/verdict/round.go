@@ -176,7 +176,8 @@ type Result struct {
 	// IsError: no nameserver gives an answer, and one answers with an error, such as
 	// SERVFAIL. Only class DNS has it.
 	IsError bool
-	// IsSure: the failure needs no second fact. There is no carrier, or the ways of two
-	// targets are gone. Only class Route has it, with NotKnown where carrier was never seen.
+	// IsSure: the failure needs no second fact. There is no carrier, the ways of two targets
+	// are gone, or packets were dropped. Only classes Route and Conntrack have it; Route with
+	// NotKnown where carrier was never seen.
 	IsSure bool
 }

@@ -60,13 +60,13 @@ func accusingRows() []row {
 		{
 			level: probes.Degraded, reason: reasonRouteLost, provenBy: Route,
 			finds: func(e *evidence, r *Round) (string, bool) {
-				return r.Results[Route].Detail, e.routeIsLost(r)
+				return r.Results[Route].Detail, e.isSure(r, Route)
 			},
 		},
 		{
-			level: probes.Degraded, reason: "ConntrackDrops",
+			level: probes.Degraded, reason: "ConntrackDrops", provenBy: Conntrack,
 			finds: func(e *evidence, r *Round) (string, bool) {
-				return r.Results[Conntrack].Detail, e.conntrack.now() && e.conntrack.holds(0, r.At)
+				return r.Results[Conntrack].Detail, e.conntrack.now() && e.conntrack.holds(0, r.At) && e.isSure(r, Conntrack)
 			},
 		},
 		relativeRow(0, "PodsUnreachable"), relativeRow(1, "DNSUnreachable"), relativeRow(2, "NodeDaemonFails"),
@@ -157,8 +157,10 @@ func unknownRows() []row {
 						return c.String() + "; that proves nothing against this host", true
 					}
 				}
-				if r.Outcome(Route) == Failed {
-					return r.Results[Route].Detail + "; nothing else fails, so that proves nothing against this host", true
+				for _, c := range []Class{Route, Conntrack} {
+					if r.Outcome(c) == Failed && !e.isSure(r, c) && (c == Route || e.conntrack.holds(0, r.At)) {
+						return r.Results[c].Detail + "; nothing else fails, so that proves nothing against this host", true
+					}
 				}
 				return e.hole.String() + "; that proves nothing against this host", e.hole.unproven()
 			},

@@ -90,7 +90,7 @@ func inDocs() map[string]struct{ evidence, needs string } {
 	const needsPeers = "3 peers know the class, or half of the peers that were asked, and two thirds of these report it as healthy"
 	return map[string]struct{ evidence, needs string }{
 		"RouteLost":       {"the kernel had a default route, or a route to the API server, and lost it, or the interface has no carrier", "while there is carrier: both routes are lost, or api, pods, dns or peers fails too"},
-		"ConntrackDrops":  {"the connection table dropped packets in 3 of 5 rounds", "nothing"},
+		"ConntrackDrops":  {"the connection table dropped packets in 3 of 5 rounds, or was full where the kernel does not show drops", "where it was full: api, pods, dns or peers fails too"},
 		"PodsUnreachable": {"no DNS pod on another Node answers, 3 of 5 rounds and 65 s, or 20 s", needsPeers + "; after 20 s, all peers that know the same pods; of a single pod, the reports of that pod; 80 % of the peers reached"},
 		"DNSUnreachable":  {"no nameserver answers, or only with errors such as SERVFAIL, 3 of 5 rounds and 34 s, or 20 s", needsPeers + "; after 20 s, all of these; after errors, peers that get answers without errors"},
 		"NodeDaemonFails": {"a network daemon of the Node is not healthy, 3 of 5 rounds and 100 s", needsPeers},
@@ -114,7 +114,7 @@ func inDocs() map[string]struct{ evidence, needs string } {
 		"HostSlow":             {"the control probe or the round itself was late, and something failed", "nothing"},
 		"APIServerSilent":      {"a row above would be Degraded, but the API server does not answer", "nothing"},
 		"SomePeersUnreachable": {"20 to 80 % of the peers reached, 3 of 5 rounds", "nothing: either this host or the others are at fault"},
-		"NotProven":            {"pods, dns or local fails in 3 of 5 rounds, full packets get lost, or a route is lost, without the proof that its row needs", "nothing"},
+		"NotProven":            {"pods, dns or local fails in 3 of 5 rounds, full packets get lost, a route is lost or the connection table is full, without the proof that its row needs", "nothing"},
 		"RouteNotKnown":        {"the kernel does not answer any more, or the interface has had no carrier since the start", "nothing"},
 		"LossElsewhereToo":     {"the evidence of PacketLoss without its proof", "nothing"},
 		"NotYetSure":           {"a check failed in one of the last 5 rounds, or 7 to 10 % of the connections had retransmits", "nothing"},
@@ -268,7 +268,8 @@ func TestWhenAccused(t *testing.T) {
 		{reasonRouteLost, 5 * time.Second, 5 * time.Second, told(Route, "no carrier")},
 		{reasonRouteLost, 5 * time.Second, 5 * time.Second, told(Route, "no route nor to the API server")},
 		{reasonRouteLost, 5 * time.Second, 5 * time.Second, func(r *Round) { told(Route, "no route")(r); class(DNS, Failed, "")(r) }},
-		{"ConntrackDrops", 15 * time.Second, 15 * time.Second, class(Conntrack, Failed, "")},
+		{"ConntrackDrops", 15 * time.Second, 15 * time.Second, told(Conntrack, "packets dropped")},
+		{"ConntrackDrops", 15 * time.Second, 15 * time.Second, func(r *Round) { told(Conntrack, "connection table full")(r); class(DNS, Failed, "")(r) }},
 		{"DNSUnreachable", 25 * time.Second, 25 * time.Second, class(DNS, Failed, "")},
 		{"PodsUnreachable", 70 * time.Second, 70 * time.Second, class(Pods, Failed, "")}, // no peer names its pods
 		{"PodsUnreachable", 70 * time.Second, 70 * time.Second, onlyPod(12, 4)},
@@ -502,11 +503,11 @@ func TestVerdictNamesWhatWasNeverHealthy(t *testing.T) {
 	}
 }
 
-// Every reason that accuses is proven by its class, but for one that needs no proof.
+// Every reason that accuses is proven by its class.
 func TestProofs(t *testing.T) {
 	t.Parallel()
 	proven := map[string]Class{
-		reasonRouteLost: Route, "ConntrackDrops": "", "PodsUnreachable": Pods, "DNSUnreachable": DNS, "NodeDaemonFails": Local, "PacketLoss": Peers, reasonLargePacketsLost: Peers, "CutOff": Peers,
+		reasonRouteLost: Route, "ConntrackDrops": Conntrack, "PodsUnreachable": Pods, "DNSUnreachable": DNS, "NodeDaemonFails": Local, "PacketLoss": Peers, reasonLargePacketsLost: Peers, "CutOff": Peers,
 	}
 	for _, row := range accusingRows() {
 		if by, known := proven[row.reason]; !known || row.provenBy != by {
