@@ -134,7 +134,7 @@ func askPeer(ctx context.Context, peer verdict.Peer, patience time.Duration, oth
 		otherErr = knockOther(ctx, peer, patience/2) // the API server is asked in this round yet
 	}
 	takeOther(&result, otherErr)
-	if err == nil {
+	if result.Hangs = r.connected && isTimeout(err); err == nil {
 		result.Answer = r.answer()
 	}
 	return result

@@ -54,13 +54,14 @@ func TestAskPeer(t *testing.T) {
 		{"a head without end", serveRaw(t, "HTTP/1.1 200 OK\r\nA: "+strings.Repeat("x", 3*longestAnswer)), true, "none"},
 		{"closed at once", serveRaw(t, ""), true, "none"},
 		{"refused", closed, true, "none"},
+		{"hangs", serve(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }), true, "none"},
 	} {
 		got := askPeer(t.Context(), verdict.Peer{Node: "a", Address: test.peer}, time.Second, verdict.SecondPort{}, func() {})
 		answer := "none"
 		if a := got.Answer; a != nil {
 			answer = fmt.Sprint(a.Classes, a.Lossy, a.Levels)
 		}
-		if got.Reached != test.reached || answer != test.answer {
+		if hangs := test.name == "hangs"; got.Reached != test.reached || got.Hangs != hangs || answer != test.answer {
 			t.Errorf("%s: reached %t, answer %v, want %t and %s", test.name, got.Reached, answer, test.reached, test.answer)
 		}
 	}

@@ -98,7 +98,7 @@ func hasFailure(r *Round) bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(r.Peers, func(p PeerResult) bool { return !p.isThere() })
+	return slices.ContainsFunc(r.Peers, func(p PeerResult) bool { return !p.isThere() || p.Hangs })
 }
 
 // mayAccuse reports whether what fails may be this host's fault: the API server
@@ -190,6 +190,8 @@ func (e *evidence) nearly() (string, bool) {
 		return "the connection table dropped packets, or was full, in fewer than 3 of the last 5 rounds", true
 	case e.reach.part.any():
 		return e.reach.String() + "; fewer than 80 % in some of the last 5 rounds", true
+	case e.reach.hangs.any():
+		return fmt.Sprintf("%s, and %d of them do not answer in time; not often enough to tell", &e.reach, e.reach.hung), true
 	case e.hole.here.any():
 		return e.hole.String() + "; not often or not long enough to tell", true
 	case e.loss.shows(lossEasier):

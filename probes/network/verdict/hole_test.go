@@ -39,6 +39,8 @@ func TestHole(t *testing.T) {
 		{"all peers are of an older release", 12, "NotProven", []change{fullLost(12)}},
 		{"peers under maintenance", 12, "NotProven", []change{fullLost(12), counting(12, 0), maintained}},
 		{"small ones are not answered either", 12, "NoPeerAnswers", []change{fullLost(12), mute}},
+		{"and connections hang", 12, "NotProven", []change{fullLost(12), hanging(12)}},
+		{"of half of the peers", 12, "NetworkHealthy", []change{hanging(6)}},
 		{"no peer is reached", 12, ReasonPeersUnreachable, []change{fullLost(12), counting(12, 0), reachOnly(0)}},
 		{"the API server is silent", 12, "APIServerSilent", []change{fullLost(12), counting(12, 0), class(API, Failed, "")}},
 		{"this host is slow", 12, "HostSlow", []change{fullLost(12), counting(12, 0), class(Self, Failed, "")}},

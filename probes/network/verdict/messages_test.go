@@ -33,7 +33,7 @@ func TestMessages(t *testing.T) { //nolint:paralleltest // it may write its file
 		after(1, told(Route, "no route")), after(1, told(Route, "no route nor to the API server")), after(1, told(Route, "garbled carrier")), after(1, told(Route, "unreadable carrier")), after(1, told(Route, "kernel not asked")),
 		after(13, onlyPod(12, 4)), after(13, onlyPod(12, 6)), after(1, onlyPod(12, 4)),
 		after(1, told(Pods, "DNS pods never answered")), alone.play(1, closedTo(12)), after(63, closedTo(4)),
-		after(1, told(Conntrack, "packets dropped")), after(3, told(Conntrack, "connection table full")), after(1, reachOnly(6)),
+		after(1, told(Conntrack, "packets dropped")), after(3, told(Conntrack, "connection table full")), after(1, reachOnly(6)), after(1, hanging(12)), after(3, hanging(12)),
 		after(7, told(DNS, "no nameserver answers"), class(API, Failed, "")), after(21, told(Local, "unhealthy daemon"), late),
 		alone.play(1), alone.play(7, told(DNS, "no nameserver answers")),
 		after(7, told(DNS, "nameservers fail"), resolving(12, 12)), after(7, told(DNS, "nameservers fail"), resolving(12, 0)),

@@ -70,10 +70,11 @@ type reach struct {
 	// reach, reach a part of theirs. Then the fleet is split, and this host knows
 	// by bad luck mostly peers of the other side.
 	halves bool
-	// mute: four fifths or more are reached and give no answer.
-	mute streak
-	// silent of them are reached and give no answer now.
-	silent int
+	// mute: four fifths or more are reached and give no answer. hangs: these are made to wait
+	// for it, as where packets get lost that are not tiny.
+	mute, hangs streak
+	// silent of them are reached and give no answer now, hung of these make wait.
+	silent, hung int
 	// other is how many answered at their second port only.
 	other int
 }
@@ -90,13 +91,14 @@ func (p *reach) add(r *Round, apiAnswers bool) {
 	p.low.add(enough && 100*p.reached <= lowPercent*p.all, r.At)
 	p.part.add(enough && 100*p.reached < wellPercent*p.all, r.At)
 	p.mute.add(enough && 100*p.silent >= wellPercent*p.all, r.At)
+	p.hangs.add(enough && 100*p.hung >= wellPercent*p.all, r.At)
 	p.blocked.add(p.other > 0 && 100*p.other >= lowPercent*p.all, r.At)
 	p.suspicion.next(r, p.low.any(), p.part.count() <= suddenRounds, apiAnswers)
 }
 
 // count counts what the peers of a round are, and say.
 func (p *reach) count(r *Round) {
-	p.other, p.silent = 0, 0
+	p.other, p.silent, p.hung = 0, 0, 0
 	partly, know := 0, 0
 	for i := range r.Peers {
 		peer := &r.Peers[i]
@@ -105,6 +107,9 @@ func (p *reach) count(r *Round) {
 		}
 		if peer.Reached && peer.Answer == nil {
 			p.silent++
+			if peer.Hangs {
+				p.hung++
+			}
 		}
 		if peer.Reached && peer.Answer != nil && peer.Answer.Reach >= 0 {
 			know++

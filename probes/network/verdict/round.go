@@ -31,6 +31,8 @@ type PeerResult struct {
 	Beside bool
 	// Answer is what the peer said; nil: nothing that could be read.
 	Answer *Answer
+	// Hangs: a connection was made, and no answer came over it in time.
+	Hangs bool
 	// Full is how the newest exchange of full packets with the peer ended. FullNow: it was
 	// in this round, and the larger one of its packets had so many bytes.
 	Full      Passage

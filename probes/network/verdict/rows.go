@@ -162,6 +162,9 @@ func unknownRows() []row {
 						return r.Results[c].Detail + "; nothing else fails, so that proves nothing against this host", true
 					}
 				}
+				if e.reach.hangs.holds(0, r.At) {
+					return fmt.Sprintf("%s, and %d of them do not answer in time: packets may get lost that are not tiny; that proves nothing against this host", &e.reach, e.reach.hung), true
+				}
 				return e.hole.String() + "; that proves nothing against this host", e.hole.unproven()
 			},
 		},

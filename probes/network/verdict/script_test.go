@@ -123,6 +123,16 @@ func mute(peers int) change {
 	}
 }
 
+// hanging makes the first peers take connections and give no answer.
+func hanging(peers int) change {
+	return func(r *Round) {
+		mute(peers)(r)
+		for i := range peers {
+			r.Peers[i].Hangs = true
+		}
+	}
+}
+
 // cutOff is reachOnly, where the second ports of the last ones were known.
 func cutOff(reached, known int) change {
 	return func(r *Round) {

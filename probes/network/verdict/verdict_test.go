@@ -114,7 +114,7 @@ func inDocs() map[string]struct{ evidence, needs string } {
 		"HostSlow":             {"the control probe or the round itself was late, and something failed", "nothing"},
 		"APIServerSilent":      {"a row above would be Degraded, but the API server does not answer", "nothing"},
 		"SomePeersUnreachable": {"20 to 80 % of the peers reached, 3 of 5 rounds", "nothing: either this host or the others are at fault"},
-		"NotProven":            {"pods, dns or local fails in 3 of 5 rounds, full packets get lost, a route is lost or the connection table is full, without the proof that its row needs", "nothing"},
+		"NotProven":            {"pods, dns or local fails in 3 of 5 rounds, full packets get lost, a route is lost, the connection table is full, or 80 % of the peers take connections and do not answer, without the proof that its row needs", "nothing"},
 		"RouteNotKnown":        {"the kernel does not answer any more, or the interface has had no carrier since the start", "nothing"},
 		"LossElsewhereToo":     {"the evidence of PacketLoss without its proof", "nothing"},
 		"NotYetSure":           {"a check failed in one of the last 5 rounds, or 7 to 10 % of the connections had retransmits", "nothing"},
@@ -127,7 +127,7 @@ func inDocs() map[string]struct{ evidence, needs string } {
 			"nothing: taintlet's port can be closed. If no peer was reached, it clears nothing in the first hour",
 		},
 		ReasonPortBlocked: {"20 % of the peers or more answer at their second port only, 3 of 5 rounds", "nothing: the network is healthy"},
-		"NoPeerAnswers":   {"80 % of the peers or more are reached and give no answer that can be read, 3 of 5 rounds", "nothing: their agents can be down, or of another release"},
+		"NoPeerAnswers":   {"80 % of the peers or more are reached and refuse or give an answer that cannot be read, 3 of 5 rounds", "nothing: their agents can be down, or of another release"},
 		"NetworkHealthy":  {"none of the above", "nothing"},
 	}
 }
