@@ -96,6 +96,7 @@ type Fleet struct {
 	otherAPIServer string   // empty: the configured one
 	maintenance    []string // types of Node conditions by which a Node is under maintenance
 	noted          notes
+	suspected      bool            // by the agent before this one, of the own host
 	unread         map[string]bool // lists by whether the last try to read them failed
 	own            verdict.Answer  // to the peers
 	// heard is what each peer said, and when. rounds counts.
@@ -133,7 +134,7 @@ func (f *Fleet) Surroundings() verdict.Surroundings {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return verdict.Surroundings{
-		Peers: f.peers, DNSPods: f.dnsPods, Self: f.selfAddress(), APIServer: f.apiServer(), Troubled: f.isTroubled(),
+		Peers: f.peers, DNSPods: f.dnsPods, Self: f.selfAddress(), APIServer: f.apiServer(), Troubled: f.isTroubled(), Suspected: f.suspected,
 	}
 }
 

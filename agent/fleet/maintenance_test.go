@@ -30,6 +30,29 @@ func TestMaintenanceIsTold(t *testing.T) {
 	}
 }
 
+// What the own Node says at the start of an agent tells whether the one before suspected its host.
+func TestSuspicionIsRestored(t *testing.T) {
+	for _, test := range []struct {
+		status taints.ConditionStatus
+		reason string
+		want   bool
+	}{
+		{taints.ConditionUnknown, verdict.ReasonPeersUnreachable, true}, {taints.ConditionUnknown, verdict.ReasonManySuspect, true},
+		{taints.ConditionUnknown, "HostSlow", false}, {taints.ConditionFalse, verdict.ReasonPeersUnreachable, false},
+	} {
+		f := Alone()
+		f.Restore(&taints.Node{Conditions: []taints.NodeCondition{{Type: decide.ConditionType(verdict.Condition), Status: test.status, Reason: test.reason}}})
+		if got := f.Surroundings().Suspected; got != test.want {
+			t.Errorf("%s %s: %t", test.status, test.reason, got)
+		}
+	}
+	f := Alone()
+	f.Restore(&taints.Node{})
+	if f.Surroundings().Suspected {
+		t.Error("a Node that says nothing")
+	}
+}
+
 // Peers under maintenance are in no share, from their next answer on.
 func TestSharesLeaveOutMaintenance(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

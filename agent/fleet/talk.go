@@ -10,6 +10,7 @@ import (
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/probes/network/verdict"
+	"github.com/taintlet/taintlet/taints"
 )
 
 // freshFor is how long an answer of a peer counts.
@@ -79,6 +80,15 @@ func (f *Fleet) SetZone(zone string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.zone = zone
+}
+
+// Restore takes over what the own Node said before this agent wrote it: that its host suspects
+// itself. Nothing but that agent knows that peers were reached before.
+func (f *Fleet) Restore(own *taints.Node) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	c := own.Condition(decide.ConditionType(verdict.Condition))
+	f.suspected = c != nil && c.Status == taints.ConditionUnknown && verdict.IsSuspicion(c.Reason)
 }
 
 // isTroubled reports whether a condition of this host is bad, or would be but for

@@ -67,6 +67,7 @@ func (p *rounds) round(ctx context.Context, in verdict.Surroundings) verdict.Rou
 	each := min(p.patience+p.late, time.Until(deadline.Add(-spare))/2)
 
 	in.Troubled = in.Troubled || p.suspicious
+	p.was[verdict.Peers] = p.was[verdict.Peers] || in.Suspected
 	ticking, stop := context.WithCancel(ctx)
 	var ticker sync.WaitGroup
 	var late time.Duration

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/taintlet/taintlet/probes/network/verdict"
 	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/bed/fleet"
 	"github.com/taintlet/taintlet/test/process"
@@ -193,6 +194,22 @@ func (s scene) halfOpen(numbers ...int) fault {
 // serverAddress is where the API server listens.
 func (s scene) serverAddress() netip.AddrPort {
 	return netip.MustParseAddrPort(strings.TrimPrefix(s.Cluster.URL(), "https://"))
+}
+
+// restarted begins a fault and restarts the agent of a host when that suspects itself.
+func (s scene) restarted(f fault, number int) fault {
+	begin := f.begin
+	f.begin = func(agents []*fleet.Agent) error {
+		return errors.Join(begin(agents), onHosts([]int{number}, func(a *fleet.Agent) error {
+			if !s.Records.Wait(alone, func(states map[string]fleet.State) bool { return verdict.IsSuspicion(states[a.Name].Reason) }) {
+				return errors.New(a.Name + " does not suspect itself")
+			}
+			err := a.Process.Kill()
+			a.Run()
+			return err
+		})(agents))
+	}
+	return f
 }
 
 // hanging freezes the agents of some hosts. The kernel still accepts connections.

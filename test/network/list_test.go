@@ -46,6 +46,7 @@ func (s scene) incidents() []incident {
 		{name: "Policy rules flushed on one host", fault: command([]int{4}, "rule del pref 40000", "rule add pref 40000 lookup 100"), tainted: []int{4}, within: soon, long: true},
 		{name: "taintlet's port and the kubelet's blocked on all hosts at once", fault: packets(nil, bothBlocked), lasts: lasts},
 		{name: "One host cut off from its peers, not from the API server", fault: cutOff(5), tainted: []int{5}, within: alone, runs: cautious},
+		{name: "One host cut off from its peers, whose agent restarts before the taint", fault: s.restarted(cutOff(5), 5), tainted: []int{5}, within: last, runs: cautious, long: true},
 
 		{name: "The connection table of one host is full", fault: s.full(5), tainted: []int{5}, within: later, long: true},
 		{name: "Half of the hosts cut off from the other half", fault: cutOff(1, 2, 3, 4), lasts: lasts, long: true},

@@ -15,6 +15,8 @@ import (
 // new source port, so that it may take another of several ways than the others.
 type Peers struct {
 	turns *verdict.Rotation
+	// wasWell: most peers were reached once, so that a suspicion of the agent before is over.
+	wasWell bool
 	// Found is what is known of the peers that count. Never is how many were asked
 	// some times and never reached.
 	Found []verdict.PeerResult
@@ -37,6 +39,7 @@ func (p *Peers) Forget() {
 
 // Ask implements Check.
 func (p *Peers) Ask(ctx context.Context, in *verdict.Surroundings, patience time.Duration) verdict.Result {
+	p.turns.Suspect(in.Suspected && !p.wasWell)
 	now, rest := p.turns.Choose(in.Peers, in.Troubled)
 	results := p.ask(ctx, patience, now, rest)
 	doubtRefusals(ctx, patience/2, results)
@@ -44,7 +47,9 @@ func (p *Peers) Ask(ctx context.Context, in *verdict.Surroundings, patience time
 		p.turns.Take(peer, result)
 	}
 	p.Found, p.Never = p.turns.Results(in.Peers), p.turns.NeverReached()
-	return verdict.PeersResult(p.Found, in.Peers, p.Never)
+	result := verdict.PeersResult(p.Found, in.Peers, p.Never)
+	p.wasWell = p.wasWell || result.Outcome == verdict.Well
+	return result
 }
 
 // ask asks peers. It asks the rest as soon as one peer has changed or is slow.

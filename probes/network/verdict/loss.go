@@ -58,13 +58,18 @@ type loss struct {
 	dwell, short time.Duration
 
 	connections []connection
-	peers       map[string]hearsay
+	// first is when one was made for the first time.
+	first time.Time
+	peers map[string]hearsay
 	// What these say, as of the newest round. all: whatever the peers say of
 	// themselves. own: without the peers that say nothing, or that they lose as
 	// much as all of these; their loss may be theirs.
 	all, own tally
 	// apart: this host loses packets and its peers do not. alone: none of them does.
 	apart, alone streak
+	// isMeasured: enough connections were made since the start to tell, or with few peers all
+	// of half a minute had no retransmits.
+	isMeasured bool
 	// pressed is when more evidence was wanted at once, isPressing that it is.
 	pressed    time.Time
 	isPressing bool
@@ -126,6 +131,10 @@ func (l *loss) add(r *Round) {
 		}
 	}
 	l.count()
+	if l.first.IsZero() && len(l.connections) > 0 {
+		l.first = r.At
+	}
+	l.isMeasured = l.isMeasured || l.all.made >= lossFewest || l.all.hit == 0 && !l.first.IsZero() && r.At.Sub(l.first) >= lossWindow
 	l.press(r.At)
 	l.apart.add(l.isApart(), r.At)
 	l.alone.add(l.isApart() && l.isAlone(r), r.At)

@@ -56,6 +56,8 @@ type Rotation struct {
 	last  map[Peer]lastAsked
 	round int
 	full  fullExchanges
+	// suspected: the peers were reached, by the agent before this one.
+	suspected bool
 	// isNew: something changed in the newest round. quiet counts the rounds since then.
 	isNew bool
 	quiet int
@@ -94,6 +96,10 @@ func (t *Rotation) Forget() {
 	t.quiet = 0
 }
 
+// Suspect takes the peers for reached that were not asked yet, or no longer does. A host that
+// suspected itself has reached them, and the agent that did was restarted.
+func (t *Rotation) Suspect(suspected bool) { t.suspected = suspected }
+
 // Choose begins a round. It returns the peers to ask now, and the rest: to be
 // asked in this round too as soon as one of the first has changed. alert: something
 // is wrong on this host, so that all are asked whose time has come. Other peers are
@@ -101,7 +107,9 @@ func (t *Rotation) Forget() {
 func (t *Rotation) Choose(peers []Peer, alert bool) (now, rest []Peer) {
 	known := make(map[Peer]lastAsked, len(peers))
 	for _, p := range peers {
-		known[p] = t.last[p]
+		last := t.last[p]
+		last.reached = last.reached || t.suspected && last.round == 0
+		known[p] = last
 	}
 	t.last = known
 	t.quiet++

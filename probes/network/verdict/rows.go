@@ -20,6 +20,7 @@ const (
 
 	reasonLargePacketsLost = "LargePacketsLost"
 	reasonRouteLost        = "RouteLost"
+	reasonPacketLoss       = "PacketLoss"
 )
 
 // IsSuspicion reports whether a reason says that a host suspects itself.
@@ -71,7 +72,7 @@ func accusingRows() []row {
 		},
 		relativeRow(0, "PodsUnreachable"), relativeRow(1, "DNSUnreachable"), relativeRow(2, "NodeDaemonFails"),
 		{
-			level: probes.Degraded, reason: "PacketLoss", accuses: true, provenBy: Peers,
+			level: probes.Degraded, reason: reasonPacketLoss, accuses: true, provenBy: Peers,
 			certain: func(e *evidence, r *Round) bool { return e.loss.isAccusedAlone(r.At) },
 			finds: func(e *evidence, r *Round) (string, bool) {
 				return e.loss.String(), e.loss.accuses(r.At)
@@ -253,15 +254,17 @@ func (e *evidence) observe(r *Round) probes.Observation {
 func (e *evidence) unproven(r *Round) (reasons []string) {
 	for _, row := range accusingRows() {
 		result, isOn := r.Results[row.provenBy]
-		if !isOn || e.seen[row.provenBy] && row.reason != reasonLargePacketsLost {
+		if !isOn {
 			continue
 		}
-		isUnproven := result.Never || !e.hasNothingToAsk(row.provenBy, r)
+		isUnproven := !e.seen[row.provenBy] && (result.Never || !e.hasNothingToAsk(row.provenBy, r))
 		switch row.reason {
 		case reasonRouteLost: // a host may be meant to have none
-			isUnproven = r.anyOfRoutes(func(found Result) bool { return found.Outcome == Failed || found.Never })
+			isUnproven = !e.seen[Route] && r.anyOfRoutes(func(found Result) bool { return found.Outcome == Failed || found.Never })
+		case reasonPacketLoss:
+			isUnproven = isUnproven || e.reach.all >= fewestPeers && !e.loss.isMeasured
 		case reasonLargePacketsLost:
-			isUnproven = e.hole.isUntried(r) || !e.seen[row.provenBy] && isUnproven
+			isUnproven = isUnproven || e.hole.isUntried(r)
 		}
 		if isUnproven {
 			reasons = append(reasons, row.reason)

@@ -31,6 +31,8 @@ type Surroundings struct {
 	// Troubled: a condition of this host is bad, or would be but for the fleet brake. The
 	// brake then needs the word of all peers.
 	Troubled bool
+	// Suspected: this host suspected itself when the agent before this one ended.
+	Suspected bool
 }
 
 // News is what a round leaves for the agent and the fleet.

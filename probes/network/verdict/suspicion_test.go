@@ -265,6 +265,37 @@ func TestAskedAgain(t *testing.T) {
 	}
 }
 
+// A host that suspected itself when its agent was restarted goes on to. Otherwise no peer was
+// ever reached, which is no failure.
+func TestSuspicionSurvivesARestart(t *testing.T) {
+	t.Parallel()
+	for _, suspected := range []bool{true, false} {
+		turns, peers, evaluator := NewRotation(testPeriod), twelve(), NewEvaluator(testPeriod, 1)
+		turns.Suspect(suspected)
+		var v Verdict
+		rounds := 0
+		for now := time.Unix(1000, 0); rounds < 100 && v.Observation.Reason != "CutOff"; rounds++ {
+			now = now.Add(testPeriod)
+			asked, rest := turns.Choose(peers, true)
+			for _, p := range append(asked, rest...) {
+				turns.Take(p, PeerResult{Node: p.Node})
+			}
+			r := Round{At: now, Peers: turns.Results(peers), Results: map[Class]Result{API: {Outcome: Well}}}
+			r.Results[Peers] = PeersResult(r.Peers, peers, turns.NeverReached())
+			v = evaluator.Next(r)
+			for _, node := range v.Ask {
+				r.Standings = append(r.Standings, Standing{Node: node, LeaseKnown: true})
+			}
+			if len(v.Ask) > 0 {
+				v = evaluator.Answered(r)
+			}
+		}
+		if took := time.Duration(rounds) * testPeriod; (v.Observation.Reason == "CutOff") != suspected || suspected && took > 80*time.Second {
+			t.Errorf("suspected %t: %s after %s", suspected, v.Observation.Reason, took)
+		}
+	}
+}
+
 // While the API server is silent nobody can say that he suspects himself. When it
 // is back all need their time.
 func TestSilentAPIServerBeginsTheWaitAnew(t *testing.T) {

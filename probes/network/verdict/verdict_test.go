@@ -459,6 +459,26 @@ func TestNeverHealthyClearsNothing(t *testing.T) {
 	}
 }
 
+// After a restart a good verdict says nothing of packet loss before it was measured: by 15
+// connections, or of few peers by half a minute without a retransmit.
+func TestLossIsMeasuredAfterARestart(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		peers   int
+		changes []change
+		want    int // rounds until it is
+	}{{12, nil, 2}, {3, nil, 5}, {2, nil, 7}, {2, []change{retransmits(1)}, 100}, {2, []change{carried}, 100}} {
+		s := newScript()
+		s.size = test.peers
+		rounds := 1
+		for ; rounds < 100 && slices.Contains(s.play(1, test.changes...).NeverHealthy, reasonPacketLoss); rounds++ {
+		}
+		if rounds != test.want {
+			t.Errorf("%d peers: %d rounds, want %d", test.peers, rounds, test.want)
+		}
+	}
+}
+
 // A good verdict names what it does not prove: whatever was not seen well since the start.
 func TestVerdictNamesWhatWasNeverHealthy(t *testing.T) {
 	t.Parallel()
