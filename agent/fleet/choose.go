@@ -16,6 +16,8 @@ import (
 type endpoint struct {
 	node, zone string
 	address    netip.AddrPort
+	// second is that of the other family, where the Node has both; else the zero value.
+	second netip.AddrPort
 }
 
 // port is a TCP port of a Service, which has one of these numbers; none: any. It is
@@ -94,17 +96,28 @@ const (
 )
 
 // choose returns endpoints on most other Nodes, one of each zone in turn, those
-// that rank first for the own Node. Where there are few zones, the neighbours come first. One of each Node is enough, and one at each
+// that rank first for the own Node. Where there are few zones, the neighbours come first. One of each Node and family is enough, and one at each
 // address: a writer of slices must not make every agent ask one victim as often as it
 // asks a dozen peers.
 func choose(own, ownZone string, all []endpoint, most int) []endpoint {
 	byNode, taken := map[string]endpoint{}, map[netip.Addr]bool{}
 	var nodes []string
 	for _, e := range all {
-		if _, found := byNode[e.node]; !found && e.node != own && !taken[e.address.Addr()] {
-			byNode[e.node], taken[e.address.Addr()] = e, true
-			nodes = append(nodes, e.node)
+		if e.node == own || taken[e.address.Addr()] {
+			continue
 		}
+		known, found := byNode[e.node]
+		switch {
+		case !found:
+			byNode[e.node] = e
+			nodes = append(nodes, e.node)
+		case !known.second.IsValid() && known.address.Addr().Is4() != e.address.Addr().Is4():
+			known.second = e.address
+			byNode[e.node] = known
+		default:
+			continue
+		}
+		taken[e.address.Addr()] = true
 	}
 	byZone := map[string][]endpoint{}
 	var zones []string // in the order of their first

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,7 +20,7 @@ func endpointsIn(zones map[string]int) []endpoint {
 	for _, zone := range slices.Sorted(maps.Keys(zones)) {
 		for i := range zones[zone] {
 			address := netip.AddrFrom4([4]byte{198, 18, byte(len(all) >> 8), byte(len(all))})
-			all = append(all, endpoint{fmt.Sprint(zone, "-", i), zone, netip.AddrPortFrom(address, 4808)})
+			all = append(all, endpoint{node: fmt.Sprint(zone, "-", i), zone: zone, address: netip.AddrPortFrom(address, 4808)})
 		}
 	}
 	return all
@@ -55,6 +56,40 @@ func TestChooseSpreadsOverZones(t *testing.T) {
 	}
 	if got := choose("x", "", nil, 12); len(got) != 0 {
 		t.Errorf("%v of none", got)
+	}
+}
+
+// A Node with both families is asked by both, whichever of its slices comes first.
+func TestBothFamilies(t *testing.T) {
+	both := func(order ...discoveryv1.AddressType) (all []endpoint) {
+		for _, family := range order {
+			slice := &discoveryv1.EndpointSlice{AddressType: family, Ports: []discoveryv1.EndpointPort{{Port: new(int32(4808))}}}
+			for i := range 3 {
+				address := map[discoveryv1.AddressType]string{"IPv4": "198.18.0.%d", "IPv6": "2001:db9::%d"}[family]
+				slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{NodeName: new(fmt.Sprint("node-", i)), Addresses: []string{fmt.Sprintf(address, 1+i)}})
+			}
+			all = append(all, endpointsOf(slice, port{agentPort, []uint16{4808}})...)
+		}
+		return all
+	}
+	for _, order := range [][]discoveryv1.AddressType{{"IPv4", "IPv6"}, {"IPv6", "IPv4"}, {"IPv4", "IPv6", "IPv4"}, {"IPv4", "IPv4"}, {"IPv6"}} {
+		f := newFleet(&source{})
+		f.agents.read = map[string]slice{"a": {endpoints: both(order...)}}
+		f.takePeers()
+		families := map[string][2]int{}
+		for _, p := range f.Surroundings().Peers {
+			count := families[p.Node]
+			if p.Address.Addr().Is4() {
+				count[0]++
+			} else {
+				count[1]++
+			}
+			families[p.Node] = count
+		}
+		want := [2]int{min(1, strings.Count(fmt.Sprint(order), "IPv4")), min(1, strings.Count(fmt.Sprint(order), "IPv6"))}
+		if len(families) != 2 || families["node-1"] != want || families["node-2"] != want || f.Status().Known != 2 {
+			t.Errorf("%v: %v, want %v", order, families, want)
+		}
 	}
 }
 
@@ -124,7 +159,7 @@ func TestEndpointsOfASlice(t *testing.T) {
 			{Addresses: []string{"host.example.com"}, NodeName: &node},
 		},
 	}
-	want := []endpoint{{"n", "z", netip.MustParseAddrPort("192.0.2.1:4808")}, {"n", "", netip.MustParseAddrPort("192.0.2.4:4808")}}
+	want := []endpoint{{node: "n", zone: "z", address: netip.MustParseAddrPort("192.0.2.1:4808")}, {node: "n", address: netip.MustParseAddrPort("192.0.2.4:4808")}}
 	if got := endpointsOf(slice, port{"metrics", []uint16{4808}}); !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}

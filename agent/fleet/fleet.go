@@ -86,9 +86,9 @@ type Fleet struct {
 	// mu guards what was found, what this agent says to its peers, and what they said.
 	// Its lists are replaced, never changed.
 	mu             sync.Mutex
-	isRead         bool // the agents, or it was tried at least
-	slices         int  // of the agents
-	peers          []verdict.Peer
+	isRead         bool                // the agents, or it was tried at least
+	slices         int                 // of the agents
+	peers          []verdict.Peer      // one for each family of a Node
 	zone           string              // of the own Node; empty: not known
 	zones          map[string]string   // of the peers, by Node
 	agentsAt       map[netip.Addr]bool // the addresses of all agents whose slices were read
@@ -227,5 +227,5 @@ type Status struct {
 func (f *Fleet) Status() Status {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return Status{Known: len(f.peers), Answered: f.answeredWithin(freshFor), Unread: f.unread}
+	return Status{Known: verdict.Nodes(f.peers), Answered: f.answeredWithin(freshFor), Unread: f.unread}
 }

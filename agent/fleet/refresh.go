@@ -30,7 +30,7 @@ func (f *Fleet) Run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if err == nil && (!f.hasPeers() || len(f.Surroundings().Peers) >= enough) {
+		if err == nil && (!f.hasPeers() || f.Status().Known >= enough) {
 			pause = refreshEvery
 		}
 		if err := f.pause(ctx, pace.Jittered(pause)); err != nil {
@@ -114,7 +114,14 @@ func (f *Fleet) refreshPeers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	f.readAt, f.turn, f.slices, f.peers = time.Now(), 0, f.agents.count, nil
+	f.readAt, f.turn, f.slices = time.Now(), 0, f.agents.count
+	f.takePeers()
+	return nil
+}
+
+// takePeers chooses the peers among the agents that were read. The caller holds the lock.
+func (f *Fleet) takePeers() {
+	f.peers = nil
 	agents := f.agents.endpoints()
 	f.agentsAt = make(map[netip.Addr]bool, len(agents))
 	for _, e := range agents {
@@ -124,8 +131,10 @@ func (f *Fleet) refreshPeers(ctx context.Context) error {
 	for _, e := range choose(f.options.Node, f.zone, agents, MaxPeers) {
 		f.zones[e.node] = e.zone
 		f.peers = append(f.peers, verdict.Peer{Node: e.node, Address: e.address, Other: kubeletPort})
+		if e.second.IsValid() {
+			f.peers = append(f.peers, verdict.Peer{Node: e.node, Address: e.second, Other: kubeletPort})
+		}
 	}
-	return nil
 }
 
 // freshPeers is refreshPeers, unless that was done a moment ago. The caller holds

@@ -127,8 +127,8 @@ func (f *Fleet) Observe(answers map[string]verdict.Answer) {
 		return !isPeer || now.Sub(h.at) > freshFor
 	})
 	f.count()
-	missing := len(f.peers) - f.answeredWithin(missedAfter)
-	f.peersAgain.observe(100*missing > fewMissing*len(f.peers), now, peersWait(f.slices))
+	known := verdict.Nodes(f.peers)
+	f.peersAgain.observe(100*(known-f.answeredWithin(missedAfter)) > fewMissing*known, now, peersWait(f.slices))
 }
 
 // count makes the shares anew. Its caller holds the lock.
@@ -157,7 +157,7 @@ func (f *Fleet) answeredWithin(length time.Duration) (count int) {
 func (f *Fleet) Peers() decide.Peers {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	peers := decide.Peers{Known: len(f.peers), Rounds: f.rounds}
+	peers := decide.Peers{Known: verdict.Nodes(f.peers), Rounds: f.rounds}
 	if !f.isRead {
 		peers.Known = -1
 	}

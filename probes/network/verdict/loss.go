@@ -119,11 +119,12 @@ func (l *loss) add(r *Round) {
 		}
 	}
 	for _, p := range r.Peers {
-		if !p.Reached || p.Carried {
-			continue
+		for one := &p; one != nil; one = one.Also {
+			if one.Reached && !one.Carried {
+				l.connections = append(l.connections, connection{r.At, p.Node, one.Retransmits > 0})
+			}
 		}
-		l.connections = append(l.connections, connection{r.At, p.Node, p.Retransmits > 0})
-		if p.Answer != nil && p.Answer.Lossy >= 0 {
+		if p.Reached && !p.Carried && p.Answer != nil && p.Answer.Lossy >= 0 {
 			if l.peers == nil {
 				l.peers = map[string]hearsay{}
 			}

@@ -11,17 +11,17 @@ import (
 // them that count, and never is how many were asked some times and never reached. The
 // verdict reads each peer by itself.
 func PeersResult(found []PeerResult, chosen []Peer, never int) Result {
-	asked, reached := len(found), 0
+	asked, reached, all := len(found), 0, Nodes(chosen)
 	for _, peer := range found {
 		if peer.Reached {
 			reached++
 		}
 	}
 	if asked == 0 {
-		return Result{Outcome: NotKnown, Never: len(chosen) > 0, Detail: fmt.Sprintf("none of %d peers was ever reached%s", len(chosen), atPort(chosen))}
+		return Result{Outcome: NotKnown, Never: len(chosen) > 0, Detail: fmt.Sprintf("none of %d peers was ever reached%s", all, atPort(chosen))}
 	}
-	if 100*asked <= lowPercent*len(chosen) { // a host that was cut off before the start reaches as few
-		return Result{Outcome: NotKnown, Never: true, Detail: fmt.Sprintf("only %d of %d peers were ever reached%s", asked, len(chosen), atPort(chosen))}
+	if 100*asked <= lowPercent*all { // a host that was cut off before the start reaches as few
+		return Result{Outcome: NotKnown, Never: true, Detail: fmt.Sprintf("only %d of %d peers were ever reached%s", asked, all, atPort(chosen))}
 	}
 	outcome := NotKnown
 	switch {
@@ -32,7 +32,7 @@ func PeersResult(found []PeerResult, chosen []Peer, never int) Result {
 	}
 	detail := fmt.Sprintf("reached %d of %d peers", reached, asked)
 	if never > 0 {
-		detail += fmt.Sprintf("; %d of %d were never reached%s", never, len(chosen), atPort(chosen))
+		detail += fmt.Sprintf("; %d of %d were never reached%s", never, all, atPort(chosen))
 	}
 	return Result{Outcome: outcome, Detail: detail}
 }

@@ -197,10 +197,16 @@ func (t *Rotation) askClosed() {
 	}
 }
 
-// NeverReached is how many peers were asked three times or more, and never reached.
+// NeverReached is how many Nodes were asked three times or more, and never reached by any of
+// their addresses.
 func (t *Rotation) NeverReached() (n int) {
-	for _, last := range t.last {
-		if last.isClosed() && last.missed >= streakBad {
+	isNever := map[string]bool{}
+	for p, last := range t.last {
+		was, known := isNever[p.Node]
+		isNever[p.Node] = (was || !known) && last.isClosed() && last.missed >= streakBad
+	}
+	for _, never := range isNever {
+		if never {
 			n++
 		}
 	}
@@ -232,16 +238,49 @@ func (t *Rotation) SecondPort(p Peer) SecondPort {
 }
 
 // Results returns what is known of those peers that were reached since they were
-// chosen.
+// chosen, one result for each Node.
 func (t *Rotation) Results(peers []Peer) (all []PeerResult) {
-	for _, p := range peers {
-		if last := t.last[p]; last.reached {
-			last.result.Carried = last.round != t.round
-			last.result.Full, last.result.FullNow = last.full.passage, last.full.round == t.round
-			all = append(all, last.result)
+	for i, p := range peers {
+		last := t.last[p]
+		if !last.reached {
+			continue
 		}
+		last.result.Carried = last.round != t.round
+		last.result.Full, last.result.FullNow = last.full.passage, last.full.round == t.round
+		if isSecond(peers, i) && t.last[peers[i-1]].reached {
+			all[len(all)-1] = joined(all[len(all)-1], last.result)
+			continue
+		}
+		all = append(all, last.result)
 	}
 	return all
+}
+
+// joined returns what is known of a Node that is a peer by IPv4 and by IPv6: the worse result,
+// or else the newer one. A host that has lost one of them does not reach it.
+func joined(a, b PeerResult) PeerResult {
+	worse, other := a, b
+	if order := cmp.Compare(a.rank(), b.rank()); order > 0 || order == 0 && a.Carried && !b.Carried {
+		worse, other = b, a
+	}
+	if worse.Answer == nil && worse.Carried == other.Carried || worse.Carried && !other.Carried && other.Answer != nil {
+		worse.Answer = other.Answer
+	}
+	worse.Also = &other
+	return worse
+}
+
+// rank is higher for a better result.
+func (p *PeerResult) rank() int {
+	switch {
+	case !p.isThere():
+		return 0
+	case !p.Reached:
+		return 1
+	case p.Hangs || p.Full == Lost:
+		return 2
+	}
+	return 3
 }
 
 // IsFull reports whether full packets are exchanged with a peer in this round: in its turn,

@@ -2,12 +2,73 @@ package verdict
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/taintlet/taintlet/probes"
 )
+
+// A host that loses one of two families does not reach its peers, whichever it is, and which
+// is listed first. One family that was never there is no loss, nor is a peer that lost one.
+func TestPeersWithBothFamilies(t *testing.T) {
+	t.Parallel()
+	v4, v6 := netip.MustParseAddr("198.18.0.1"), netip.MustParseAddr("2001:db9::1")
+	for _, test := range []struct {
+		name        string
+		order       []netip.Addr
+		never, lost netip.Addr
+		lostBy      int // so many peers
+		reached     int
+	}{
+		{"IPv6 is lost", []netip.Addr{v4, v6}, netip.Addr{}, v6, 12, 0},
+		{"IPv6, the first", []netip.Addr{v6, v4}, netip.Addr{}, v6, 12, 0},
+		{"IPv4 is lost", []netip.Addr{v4, v6}, netip.Addr{}, v4, 12, 0},
+		{"IPv4, the second", []netip.Addr{v6, v4}, netip.Addr{}, v4, 12, 0},
+		{"IPv6 was never there", []netip.Addr{v4, v6}, v6, v6, 12, 12},
+		{"of one peer", []netip.Addr{v4, v6}, netip.Addr{}, v6, 1, 11},
+		{"IPv6 alone", []netip.Addr{v6}, netip.Addr{}, v6, 12, 0},
+	} {
+		turns := NewRotation(testPeriod)
+		var peers []Peer
+		for i := range 12 {
+			for _, address := range test.order {
+				peers = append(peers, Peer{Node: fmt.Sprint(i), Address: netip.AddrPortFrom(address, uint16(i+1))})
+			}
+		}
+		play := func(broken func(Peer) bool) (asked int) {
+			now, rest := turns.Choose(peers, false)
+			isNews := false
+			for len(now) > 0 {
+				for _, p := range now {
+					result := PeerResult{Node: p.Node, Reached: !broken(p), Answer: &Answer{}}
+					isNews = isNews || turns.HasChanged(p, result)
+					turns.Take(p, result)
+					asked++
+				}
+				now, rest = rest, nil
+				if !isNews {
+					break
+				}
+			}
+			return asked
+		}
+		asked := 0
+		for range 20 {
+			asked = play(func(p Peer) bool { return p.Address.Addr() == test.never })
+		}
+		if found := turns.Results(peers); asked > 4 || len(found) != 12 || PeersResult(found, peers, turns.NeverReached()).Detail != "reached 12 of 12 peers" {
+			t.Errorf("%s, before: %d asked, %d known, %d never", test.name, asked, len(found), turns.NeverReached())
+		}
+		for range 3 {
+			play(func(p Peer) bool { return p.Address.Addr() == test.lost && p.Address.Port() <= uint16(test.lostBy) })
+		}
+		if reached, all := reachOf(turns.Results(peers)); reached != test.reached || all != 12 {
+			t.Errorf("%s: %d of %d reached, want %d", test.name, reached, all, test.reached)
+		}
+	}
+}
 
 // turnsOf plays rounds with so many peers that are well.
 type turnsOf struct {

@@ -38,6 +38,9 @@ type PeerResult struct {
 	Full      Passage
 	FullNow   bool
 	FullBytes int
+	// Also is what was found by the peer's address of the other family; nil: it has none, or
+	// was not reached there yet.
+	Also *PeerResult
 	// Carried: the peer was not asked in this round. This is what it was most
 	// recently, see Rotation.
 	Carried bool

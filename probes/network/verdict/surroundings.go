@@ -6,13 +6,29 @@ import (
 	"github.com/taintlet/taintlet/probes"
 )
 
-// Peer is an agent on another Node.
+// Peer is an agent on another Node, at one of its addresses. A Node with IPv4 and IPv6 is a
+// Peer by each of them.
 type Peer struct {
 	Node string
 	// Address and port where the agent answers /peer.
 	Address netip.AddrPort
 	// Other is a second port of the same host, such as the kubelet's; 0: none.
 	Other uint16
+}
+
+// Nodes returns how many Nodes some peers are on. Those of one Node follow one another.
+func Nodes(peers []Peer) (n int) {
+	for i := range peers {
+		if !isSecond(peers, i) {
+			n++
+		}
+	}
+	return n
+}
+
+// isSecond reports whether a peer is the Node of the one before, by its other family.
+func isSecond(peers []Peer, i int) bool {
+	return i > 0 && peers[i].Node == peers[i-1].Node && peers[i].Address.Addr().Is4() != peers[i-1].Address.Addr().Is4()
 }
 
 // Surroundings are what a round has to know of the cluster around its host: a snapshot
