@@ -74,21 +74,6 @@ func open(path string) (fd int, err error) {
 	}
 }
 
-// ReadOptional reads a file that a probe can do without. found is false, without
-// an error, where the file is missing, where the kernel was told not to keep it
-// (EOPNOTSUPP for PSI), or where we may not read it. The reason of any other error
-// is the thing, which is the file's name in CamelCase, with Unreadable behind it.
-func ReadOptional(path, thing string) (text string, found bool, err error) {
-	text, err = Read(path)
-	switch {
-	case err == nil:
-		return text, true, nil
-	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EOPNOTSUPP):
-		return "", false, nil
-	}
-	return "", false, probes.Because(thing+"Unreadable", "reading: %w", err)
-}
-
 // Parse reads a file and parses it. What is wrong is said of what the file tells. The reason of
 // an error is the thing, which is the file's name in CamelCase, with Unreadable or Garbled
 // behind it.
@@ -97,26 +82,29 @@ func Parse[T any](path, thing, what string, parse func(text string) (T, error)) 
 	if err != nil {
 		return value, probes.Because(thing+"Unreadable", "reading %s: %w", what, err)
 	}
-	return parsed(text, path, thing, what, parse)
-}
-
-// ParseOptional is Parse of a file that a probe can do without: see ReadOptional.
-func ParseOptional[T any](path, thing, what string, parse func(text string) (T, error)) (value T, found bool, err error) {
-	text, found, err := ReadOptional(path, thing)
-	if !found {
-		return value, false, err
-	}
-	value, err = parsed(text, path, thing, what, parse)
-	return value, err == nil, err
-}
-
-func parsed[T any](text, path, thing, what string, parse func(text string) (T, error)) (T, error) {
-	value, err := parse(text)
-	if err != nil {
+	if value, err = parse(text); err != nil {
 		var none T
 		return none, probes.Because(thing+"Garbled", "reading %s from %s: %w", what, path, err)
 	}
 	return value, nil
+}
+
+// ParseOptional reads and parses a file that a probe can do without. found is false,
+// without an error, where the file is missing, where the kernel was told not to keep it
+// (EOPNOTSUPP for PSI), or where we may not read it.
+func ParseOptional[T any](path string, parse func(text string) (T, error)) (value T, found bool, err error) {
+	text, err := Read(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EOPNOTSUPP):
+		return value, false, nil
+	case err != nil:
+		return value, false, err
+	}
+	if value, err = parse(text); err != nil {
+		var none T
+		return none, false, fmt.Errorf("%s: %w", path, err)
+	}
+	return value, true, nil
 }
 
 // Excerpt quotes the start of a text that was not understood.

@@ -4,10 +4,9 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
-
-	"github.com/taintlet/taintlet/probes"
 )
 
 func TestTextsAreWhole(t *testing.T) {
@@ -41,9 +40,6 @@ func TestReadIsBounded(t *testing.T) {
 		text, err := Read(file)
 		if !errors.Is(err, test.want) || err == nil && len(text) != int(test.size) {
 			t.Errorf("%d bytes: %d, %v", test.size, len(text), err)
-		}
-		if _, _, err := ReadOptional(file, "Thing"); !errors.Is(err, test.want) {
-			t.Errorf("%d bytes, optional: %v", test.size, err)
 		}
 	}
 	if _, err := Read(file + "s"); !errors.Is(err, os.ErrNotExist) || err.Error() != "open "+file+"s: no such file or directory" {
@@ -81,25 +77,25 @@ func TestReadClosesWhatItOpens(t *testing.T) {
 	}
 }
 
-func TestReadOptional(t *testing.T) {
+func TestParseOptional(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
-	if err := os.WriteFile(file, []byte("text\n"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte("7"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if text, found, err := ReadOptional(file, "Thing"); text != "text\n" || !found || err != nil {
-		t.Errorf("a file: %q, %t, %v", text, found, err)
+	if value, found, err := ParseOptional(file, strconv.Atoi); value != 7 || !found || err != nil {
+		t.Errorf("a file: %d, %t, %v", value, found, err)
 	}
-	if text, found, err := ReadOptional(filepath.Join(dir, "missing"), "Thing"); text != "" || found || err != nil {
-		t.Errorf("a missing file: %q, %t, %v", text, found, err)
+	if value, found, err := ParseOptional(filepath.Join(dir, "missing"), strconv.Atoi); value != 0 || found || err != nil {
+		t.Errorf("a missing file: %d, %t, %v", value, found, err)
 	}
-	_, found, err := ReadOptional(dir, "Thing")
-	if found || err == nil {
-		t.Fatalf("a directory: %t, %v", found, err)
+	if _, found, err := ParseOptional(dir, strconv.Atoi); found || err == nil || !strings.Contains(err.Error(), dir) {
+		t.Errorf("a directory: %t, %v", found, err)
 	}
-	if o := probes.UnknownBecause(probes.MemoryPressure, err); o.Reason != "ThingUnreadable" || !strings.Contains(o.Message, dir) {
-		t.Errorf("a directory: %+v", o)
+	garbled := func(string) (int, error) { return 7, ErrCutOff }
+	if value, found, err := ParseOptional(file, garbled); value != 0 || found || !errors.Is(err, ErrCutOff) || !strings.HasPrefix(err.Error(), file) {
+		t.Errorf("a garbled file: %d, %t, %v", value, found, err)
 	}
 }
 

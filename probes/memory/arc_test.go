@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,33 +22,37 @@ func zfsText(t testing.TB) string {
 
 func TestParseEvictableARC(t *testing.T) {
 	t.Parallel()
-	// A text with these two lines, among others that end or begin alike.
-	with := func(least, size string) string {
-		return "13 1 0x01 147 39984 1 2\nname                            type data\nhits                            4    7\n" +
-			least + "arc_c_min                       4    9\n" + size + "compressed_size                 4    8\nsize_x                          4    1\n"
+	// A text with what can be evicted behind other lines, among others that end or begin alike.
+	with := func(sizes string, lists ...uint64) string {
+		text := "13 1 0x01 147 39984 1 2\nname                            type data\narc_c_min                       4    9\n" + sizes
+		for i, name := range []string{"mru_evictable_data", "mru_evictable_metadata", "mfu_evictable_data", "mfu_evictable_metadata"} {
+			text += fmt.Sprintf("%-31s 4    %d\n", name, lists[i])
+		}
+		return text + "compressed_size                 4    8\nsize_x                          4    1\n"
 	}
-	const least, size = "c_min                           4    2000\n", "size                            4    5000\n"
+	const sizes = "c_min                           4    2000\nsize                            4    5000\n"
 	for _, test := range []struct {
 		name, text string
 		want       uint64
 		err        string
 	}{
 		{"a real one", zfsText(t), 42 << 30, ""},
-		{"short", with(least, size), 3000, ""},
-		{"smaller than its least size", with(least, "size 4 1999\n"), 0, ""},
-		{"at its least size", with(least, "size 4 2000\n"), 0, ""},
-		{"nothing", with(least, "size 4 0\n"), 0, ""},
-		{"2^64-1", with("c_min 4 0\n", "size 4 18446744073709551615\n"), 1<<64 - 1, ""},
-		{"2^64", with(least, "size 4 18446744073709551616\n"), 0, "no number of bytes"},
-		{"no size", with(least, ""), 0, "no line size"},
-		{"no c_min", with("", size), 0, "no line c_min"},
-		{"negative", with(least, "size 4 -1\n"), 0, "no number of bytes"},
-		{"exponent", with(least, "size 4 5e3\n"), 0, "no number of bytes"},
-		{"another type", with(least, "size 3 5000\n"), 0, "no line size"},
-		{"no value", with(least, "size 4\n"), 0, "no line size"},
+		{"all of it", with(sizes, 1000, 1000, 1000, 1000), 3000, ""},
+		{"some of each list", with(sizes, 1, 20, 300, 1000), 1321, ""},
+		{"pinned", with(sizes, 0, 0, 0, 4), 4, ""},
+		{"lists that wrap", with(sizes, 1<<64-1, 1<<64-1, 1, 1), 3000, ""},
+		{"smaller than its least size", with("c_min 4 2000\nsize 4 1999\n", 1, 1, 1, 1), 0, ""},
+		{"2^64-1", with("c_min 4 0\nsize 4 18446744073709551615\n", 1<<64-1, 1, 1, 1), 1<<64 - 1, ""},
+		{"2^64", with("c_min 4 0\nsize 4 18446744073709551616\n", 1, 1, 1, 1), 0, "no number of bytes"},
+		{"no size", with("c_min 4 0\n", 1, 1, 1, 1), 0, "no line size"},
+		{"no c_min", with("size 4 0\n", 1, 1, 1, 1), 0, "no line c_min"},
+		{"no list", "\n" + sizes, 0, "no line mru_evictable_data"},
+		{"negative", with("c_min 4 0\nsize 4 -1\n", 1, 1, 1, 1), 0, "no number of bytes"},
+		{"exponent", with("c_min 4 0\nsize 4 5e3\n", 1, 1, 1, 1), 0, "no number of bytes"},
+		{"another type", with("size 3 5000\n", 1, 1, 1, 1), 0, "no line size"},
+		{"no value", with("size 4\n", 1, 1, 1, 1), 0, "no line size"},
 		{"empty", "", 0, "no line size"},
 		{"no newline", strings.TrimSuffix(zfsText(t), "\n"), 0, "cut off"},
-		{"cut off within the size", zfsText(t)[:strings.Index(zfsText(t), "\nsize")+40], 0, "cut off"},
 		{"binary", probetest.Binary, 0, "cut off"},
 	} {
 		got, err := parseEvictableARC(test.text)
@@ -57,12 +62,29 @@ func TestParseEvictableARC(t *testing.T) {
 	}
 }
 
-func TestARCDamage(t *testing.T) {
+// LXCFS shows the memory of a container, and the cache is that of its machine.
+func TestCacheOfAnotherMemoryDoesNotCount(t *testing.T) {
 	t.Parallel()
-	damageOptional(t, "proc/spl/kstat/zfs/arcstats", "ARCStats", map[string]string{
-		"empty": "", "binary": probetest.Binary, "cut off": zfsText(t)[:100],
-		"larger than the memory": "\nc_min 4 0\nsize 4 18446744073709551615\n",
-	})
+	h := probetest.CopyOfHealthy(t)
+	probetest.Write(t, h, "proc/spl/kstat/zfs/arcstats", zfsARC(6<<30))
+	s, err := readHost(t, h, sample{})
+	if err != nil || s.arc != 6<<30 {
+		t.Errorf("without LXCFS: %+v, %v", s, err)
+	}
+	probetest.Write(t, h, "proc/self/mountinfo", "1206 1149 0:61 /proc/meminfo "+h.Proc+"/meminfo rw,nosuid,nodev,relatime - fuse.lxcfs lxcfs rw,user_id=0\n")
+	if s, err := readHost(t, h, sample{}); err != nil || s.arc != 0 || s.unread != nil {
+		t.Errorf("with LXCFS: %+v, %v", s, err)
+	}
+	probetest.Remove(t, h, "proc/self/mountinfo")
+	probetest.Write(t, h, "proc/spl/kstat/zfs/arcstats", zfsARC(1<<50))
+	if s, err := readHost(t, h, sample{}); err != nil || s.arc != 0 {
+		t.Errorf("larger than the memory: %+v, %v", s, err)
+	}
+}
+
+// zfsARC is arcstats of a cache that can be evicted whole.
+func zfsARC(size uint64) string {
+	return fmt.Sprintf("\nc_min 4 0\nsize 4 %d\nmru_evictable_data 4 %[1]d\nmru_evictable_metadata 4 0\nmfu_evictable_data 4 0\nmfu_evictable_metadata 4 0\n", size)
 }
 
 // The cache and MemAvailable count a few pages twice; together they are never
@@ -73,7 +95,7 @@ func TestARCAndAvailableAreAtMostTheMemory(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(h.Proc, "spl/kstat/zfs"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	probetest.Write(t, h, "proc/spl/kstat/zfs/arcstats", "\nc_min 4 0\nsize 4 16777216000\n")
+	probetest.Write(t, h, "proc/spl/kstat/zfs/arcstats", zfsARC(16777216000))
 	s, err := readHost(t, h, sample{})
 	if err != nil || s.available != 16777216000 || s.arc != 16777216000-8192000*1024 {
 		t.Errorf("%+v, %v", s, err)
@@ -82,7 +104,7 @@ func TestARCAndAvailableAreAtMostTheMemory(t *testing.T) {
 
 func FuzzParseEvictableARC(f *testing.F) {
 	f.Add(zfsText(f))
-	f.Add("\nc_min 4 0\nsize 4 1\n")
+	f.Add(zfsARC(1))
 	f.Add(probetest.Binary)
 	f.Fuzz(func(t *testing.T, text string) {
 		evictable, err := parseEvictableARC(text)

@@ -66,7 +66,13 @@ func (t Thresholds) judge(v view) probes.Observation {
 			o.Hysteresis, o.Reason, shown = true, "MemoryNearThreshold", c
 		}
 	}
-	o.Message, o.Clears = v.text(shown.limit.text())+shown.text, "above "+shown.limit.clearText()+shown.clears
+	if v.unread != nil && o.Level == probes.OK && t.part(t.StalledAvailablePercent, v.whole()).compare(v.available).Near {
+		o.Hysteresis, o.Reason = true, "MemoryNearThreshold" // a taint may have been set for stalls
+	}
+	o.Message, o.Clears = v.text(shown.limit)+shown.text, "above "+shown.limit.clearText()+shown.clears
+	if v.unread != nil {
+		o.Message += "; unknown: " + v.unread.Error()
+	}
 	return o
 }
 
@@ -114,13 +120,6 @@ func (b bound) clear() float64 { return b.bytes * b.clearFactor }
 // compare compares available memory, in bytes, with the bound.
 func (b bound) compare(available uint64) trend.Signal {
 	return trend.Scarce(float64(available), b.bytes, b.clearFactor).Signal()
-}
-
-func (b bound) text() string {
-	if b.isPercent {
-		return trend.PercentText(b.percent)
-	}
-	return trend.BytesText(b.bytes)
 }
 
 // clearText is the text of the amount that clears.

@@ -1,7 +1,6 @@
 package memory
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -10,28 +9,29 @@ import (
 	"github.com/taintlet/taintlet/test/probetest"
 )
 
-// damageOptional is the damage that a file that need not be there can take.
-func damageOptional(t *testing.T, path, thing string, garbled map[string]string) {
-	t.Helper()
-	h := probetest.CopyOfHealthy(t)
-	if err := os.MkdirAll(filepath.Join(h.Root, path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	probetest.Check(t, probetest.Observe(t, New(h, allMemory)), probes.Unknown, thing+"Unreadable", filepath.Base(path))
-	probetest.Remove(t, h, path)
-	probetest.Check(t, probetest.Observe(t, New(h, allMemory)), probes.OK, "MemorySufficient", "")
-	for name, text := range garbled {
-		probetest.Write(t, h, path, text)
-		o := probetest.Observe(t, New(h, allMemory))
-		if o.Level != probes.Unknown || o.Reason != thing+"Garbled" || !strings.Contains(o.Message, filepath.Base(path)) {
-			t.Errorf("%s: %+v", name, o)
+// A file that need not be there hides nothing that meminfo shows: neither that memory is low
+// nor that it is sufficient. What it would have told is not known: with as little memory as
+// stalls are bad with, nothing clears.
+func TestAuxiliaryFilesHideNothing(t *testing.T) {
+	t.Parallel()
+	const zfs, psi, vmstat = "proc/spl/kstat/zfs/arcstats", "proc/pressure/memory", "proc/vmstat"
+	for _, test := range []struct{ path, text string }{
+		{psi, ""}, {psi, probetest.Binary}, {psi, "some avg10=0.00\n"}, {psi, "some total=1\nfull avg10=0.00 tot"}, {psi, "a directory"},
+		{vmstat, ""}, {vmstat, probetest.Binary}, {vmstat, "allocstall_normal 15"}, {vmstat, "allocstall_normal -1\n"}, {vmstat, "a directory"},
+		{zfs, ""}, {zfs, probetest.Binary}, {zfs, zfsText(t)[:100]}, {zfs, "\nc_min 4 0\nsize 4 99\n"}, {zfs, "a directory"},
+	} {
+		h := stallingHost(t)
+		if test.text == "a directory" {
+			probetest.Block(t, h, test.path)
+		} else {
+			probetest.Write(t, h, test.path, test.text)
+		}
+		probetest.Check(t, probetest.Observe(t, New(h, allMemory)), probes.OK, "MemorySufficient", "; unknown: ")
+		for available, want := range map[string]string{"160000": "MemoryLow", "3000000": "MemoryNearThreshold"} {
+			probetest.Write(t, h, "proc/meminfo", line(t, probetest.HealthyText(t, "proc/meminfo"), "MemAvailable", "MemAvailable: "+available+" kB\n"))
+			if o := probetest.Observe(t, New(h, allMemory)); o.Reason != want || !strings.Contains(o.Message, filepath.Base(test.path)) {
+				t.Errorf("%s is %.20q, %s kB available: %+v", test.path, test.text, available, o)
+			}
 		}
 	}
-}
-
-func TestPressureDamage(t *testing.T) {
-	t.Parallel()
-	damageOptional(t, "proc/pressure/memory", "Pressure", map[string]string{
-		"empty": "", "binary": probetest.Binary, "no full": "some total=1\n", "cut off": "some total=1\nfull avg10=0.00 tot",
-	})
 }

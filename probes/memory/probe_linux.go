@@ -3,9 +3,11 @@ package memory
 import (
 	"context"
 	"runtime"
+	"sync"
 	"time"
 
 	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/probes/hostfile"
 	"github.com/taintlet/taintlet/probes/pressure"
 	"github.com/taintlet/taintlet/probes/trend"
 )
@@ -22,6 +24,9 @@ type Probe struct {
 	// plausiblePace is that of this host.
 	plausiblePace float64
 	newest        view // zero: it could not be read
+	// isOfKernel says that meminfo is the kernel's own. It is not where LXCFS shows that of a
+	// container, and then what the kernel says elsewhere is of another memory.
+	isOfKernel func() bool
 }
 
 // wakeStalledPercent is the percentage of a window for which some task must have
@@ -36,6 +41,7 @@ func New(h probes.Host, t Thresholds) *Probe {
 	return &Probe{
 		Trigger: pressure.NewTrigger(h, "memory", wakeStalledPercent),
 		host:    h, thresholds: t, plausiblePace: plausiblePace(runtime.NumCPU()),
+		isOfKernel: sync.OnceValue(func() bool { return !hostfile.IsMountPoint(h.Proc, "meminfo") }),
 	}
 }
 
@@ -47,7 +53,7 @@ func (*Probe) Condition() probes.Condition { return probes.MemoryPressure }
 // memory alone.
 func (p *Probe) Observe(ctx context.Context) probes.Observation {
 	began := time.Now()
-	s, err := readSample(ctx, p.host, p.before.newest())
+	s, err := p.readSample(ctx, p.before.newest())
 	if err != nil {
 		p.newest = view{}
 		return probes.UnknownBecause(probes.MemoryPressure, err)

@@ -14,7 +14,7 @@ import (
 // readHost reads a sample of a host, after a sample before it.
 func readHost(t testing.TB, h probes.Host, prev sample) (sample, error) {
 	t.Helper()
-	return readSample(t.Context(), h, prev)
+	return New(h, allMemory).readSample(t.Context(), prev)
 }
 
 // followAll judges a sequence of samples that are a second apart, and returns

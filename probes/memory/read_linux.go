@@ -12,35 +12,31 @@ import (
 	"github.com/taintlet/taintlet/probes/pressure"
 )
 
-// readSample reads all that judge needs, after a sample before it. A file that a
-// kernel may lack is not used where it is missing. A file that is there and cannot
-// be read or understood is an error: a guess about a part would be a guess about
-// the whole.
-func readSample(ctx context.Context, h probes.Host, prev sample) (sample, error) {
-	info, err := readMeminfo(ctx, h)
+// readSample reads all that judge needs, after a sample before it. Only meminfo is needed.
+// Another file that is missing is not used. One that cannot be read or understood is not used
+// either, and the sample says so: it hides nothing that meminfo shows.
+func (p *Probe) readSample(ctx context.Context, prev sample) (s sample, err error) {
+	info, err := readMeminfo(ctx, p.host)
 	if err != nil {
-		return sample{}, err
+		return s, err
 	}
-	cache, err := readEvictableARC(h)
-	if err != nil {
-		return sample{}, err
-	}
-	if cache > info.total {
-		return sample{}, probes.Because("ARCStatsGarbled", "arcstats under %s: the ZFS cache is larger than the memory", h.Proc)
-	}
-	var s sample
 	// Huge pages that are made or given up just now can be in MemAvailable, too.
 	notAvailable := info.ordinary() - min(info.ordinary(), info.available)
-	// A part of the cache beside its data is in MemAvailable already.
-	s.arc = min(cache, notAvailable)
-	s.available, s.held = info.available+s.arc, notAvailable-s.arc
-	// The time is taken soon after, and stalls are a share of it.
-	s.stalls, s.measured, err = pressure.Read(h, "memory")
-	if err != nil {
-		return sample{}, err
+	cache, err := readEvictableARC(p.host)
+	if cache > 0 && cache <= info.total && p.isOfKernel() {
+		// A part of the cache beside its data is in MemAvailable already.
+		s.arc = min(cache, notAvailable)
 	}
-	s.reclaims, err = s.reclaimsAfter(prev, h)
-	return s, err
+	s.available, s.held, s.unread = info.available+s.arc, notAvailable-s.arc, err
+	// The time is taken soon after, and stalls are a share of it.
+	s.stalls, s.measured, err = pressure.Read(p.host, "memory")
+	if err == nil {
+		s.reclaims, err = s.reclaimsAfter(prev, p.host)
+	}
+	if err != nil {
+		s.measured, s.unread = false, err
+	}
+	return s, nil
 }
 
 // reclaimsAfter reads the reclaims where tasks have waited since the sample before.
@@ -55,33 +51,39 @@ func (s sample) reclaimsAfter(prev sample, h probes.Host) (reclaims, error) {
 	return readReclaims(h)
 }
 
-// readEvictableARC returns what ZFS would give back of its cache (ARC), in
+// readEvictableARC returns what ZFS would give back of its cache (ARC) now, in
 // bytes. It is 0 where there is no ZFS.
 //
 // MemAvailable leaves this cache out (openzfs/zfs#10255), so that a healthy file
 // server would seem full. Under pressure the cache shrinks like the page cache,
-// but not below c_min.
+// but not below c_min, and not by what is pinned.
 func readEvictableARC(h probes.Host) (evictable uint64, err error) {
 	path := filepath.Join(h.Proc, "spl", "kstat", "zfs", "arcstats")
-	evictable, _, err = hostfile.ParseOptional(path, "ARCStats", "the size of the ZFS cache", parseEvictableARC)
+	evictable, _, err = hostfile.ParseOptional(path, parseEvictableARC)
 	return evictable, err
 }
 
-// parseEvictableARC returns size - c_min, or 0 if that is negative, from the text
-// of arcstats. After two lines of header each line has name, type and value.
+// parseEvictableARC returns what can be evicted now, and at most size - c_min, from the
+// text of arcstats: as arc_evictable_memory in module/os/linux/zfs/arc_os.c does. After
+// two lines of header each line has name, type and value.
 func parseEvictableARC(text string) (uint64, error) {
 	if err := hostfile.CheckWhole(text); err != nil {
 		return 0, err
 	}
-	size, err := kstat(text, "size")
-	if err != nil {
-		return 0, err
+	names := [...]string{"size", "c_min", "mru_evictable_data", "mru_evictable_metadata", "mfu_evictable_data", "mfu_evictable_metadata"}
+	var values [len(names)]uint64
+	for i, name := range names {
+		var err error
+		if values[i], err = kstat(text, name); err != nil {
+			return 0, err
+		}
 	}
-	least, err := kstat(text, "c_min")
-	if err != nil {
-		return 0, err
+	left := values[0] - min(values[0], values[1])
+	var evictable uint64
+	for _, list := range values[2:] {
+		evictable += min(list, left-evictable)
 	}
-	return size - min(size, least), nil
+	return evictable, nil
 }
 
 // kstat returns one value of a table of the Solaris porting layer. Its type is 4,

@@ -135,7 +135,7 @@ func TestRealControlGroupAtItsLimit(t *testing.T) {
 		o := p.Observe(t.Context())
 		probetest.WellFormed(t, o)
 		switch stalled := p.before[len(p.before)-1].sample.stalls; {
-		case o.Level == probes.OK && strings.Contains(o.Message, " count because "):
+		case o.Level == probes.OK && strings.Contains(o.Message, "by the host's own reclaim"):
 			t.Log(o.Message)
 			stalls++
 		case o.Level != probes.OK:

@@ -16,10 +16,9 @@ type view struct {
 
 // stall is the share of a time in which tasks waited for memory, in percent.
 type stall struct {
-	percent  float64
-	over     time.Duration // 0: it is not known
-	counts   float64       // the part of percent that the host's own reclaims account for
-	reclaims uint64        // how many there were; 0 where that is not known
+	percent float64
+	over    time.Duration // 0: it is not known
+	counts  float64       // the part of percent that the host's own reclaims account for
 }
 
 // viewOf compares a sample with those before it that it can be compared with.
@@ -44,8 +43,8 @@ func stallSince(before past, now timedSample, span time.Duration, kind func(pres
 	}
 	s := stall{percent: kind(waited), over: over}
 	lasted := time.Duration(s.percent / 100 * float64(over))
-	counts, times := now.sample.reclaims.accountFor(lasted, earlier.sample.reclaims)
-	if s.counts, s.reclaims = s.percent, times; counts < lasted {
+	counts := now.sample.reclaims.accountFor(lasted, earlier.sample.reclaims)
+	if s.counts = s.percent; counts < lasted {
 		s.counts = 100 * counts.Seconds() / over.Seconds()
 	}
 	return s
@@ -53,14 +52,18 @@ func stallSince(before past, now timedSample, span time.Duration, kind func(pres
 
 // text tells available memory and its limit: "available 412 MiB of 15.6 GiB
 // (2.6 %), threshold 5 %".
-func (v view) text(limit string) string {
+func (v view) text(limit bound) string {
 	available := float64(v.available)
-	text := "available " + trend.BytesText(available) + " of " + trend.BytesText(v.whole()) +
+	availableText, limitText := trend.BytesApart(available, limit.bytes)
+	if limit.isPercent {
+		availableText, limitText = trend.BytesText(available), trend.PercentText(limit.percent)
+	}
+	text := "available " + availableText + " of " + trend.BytesText(v.whole()) +
 		" (" + trend.ShareText(available, v.whole()) + ")"
 	if v.arc > 0 {
 		text += ", " + trend.BytesText(float64(v.arc)) + " of it ZFS cache"
 	}
-	return text + ", threshold " + limit
+	return text + ", threshold " + limitText
 }
 
 // someText tells for how long some task waited: "; stalled 31 % of the last
@@ -79,12 +82,10 @@ func (s stall) text(what string) string {
 	text := what + strconv.Itoa(percent) + " % of the last " + spanText(s.over)
 	switch {
 	case percent == 0 || s.counts == s.percent:
-	case s.reclaims == 0:
-		text += ", which does not count because the host itself had no need to reclaim"
-	case s.reclaims == 1:
-		text += ", of which " + strconv.Itoa(int(s.counts)) + " % count because the host itself reclaimed once"
+	case s.counts == 0:
+		text += ", none of it by the host's own reclaim"
 	default:
-		text += ", of which " + strconv.Itoa(int(s.counts)) + " % count because the host itself reclaimed " + strconv.FormatUint(s.reclaims, 10) + " times"
+		text += ", " + strconv.Itoa(int(s.counts)) + " % by the host's own reclaim"
 	}
 	return text
 }
@@ -105,6 +106,7 @@ type sample struct {
 	stalls    pressure.Totals
 	measured  bool          // the kernel measures pressure
 	reclaims  reclaims      // of the host itself
+	unread    error         // why a file beside meminfo is not used, although it is there
 	took      time.Duration // how long reading took
 }
 
@@ -117,7 +119,8 @@ type timedSample struct {
 // whole is what programs have and could have, of which percentages are taken.
 func (s sample) whole() float64 { return float64(s.available) + float64(s.held) }
 
-// reclaims is how often a task had to reclaim memory of the host before it got any.
+// reclaims is how often memory of the host had to be reclaimed, by a task before it got any
+// or in advance.
 type reclaims struct {
 	count   uint64 // since the host started
 	counted bool   // the kernel counts it
@@ -130,16 +133,15 @@ type reclaims struct {
 const stallPerReclaim = 20 * time.Millisecond
 
 // accountFor returns how much of a stall the host's own reclaims since an earlier
-// sample account for, and how many there were. Where the kernel does not count them,
-// they account for all of it: the level of available memory that goes with every
-// stall has to do then.
-func (r reclaims) accountFor(stall time.Duration, earlier reclaims) (counts time.Duration, times uint64) {
+// sample account for. Where the kernel does not count them, they account for all of
+// it: the level of available memory that goes with every stall has to do then.
+func (r reclaims) accountFor(stall time.Duration, earlier reclaims) time.Duration {
 	switch {
 	case !r.counted || !earlier.counted:
-		return stall, 0
+		return stall
 	case r.count <= earlier.count: // it may wrap
-		return 0, 0
+		return 0
 	}
-	times = r.count - earlier.count
-	return min(stall, time.Duration(min(times, uint64(stall/stallPerReclaim)+1))*stallPerReclaim), times
+	times := min(r.count-earlier.count, uint64(stall/stallPerReclaim)+1)
+	return min(stall, time.Duration(times)*stallPerReclaim)
 }

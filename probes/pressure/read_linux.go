@@ -20,9 +20,7 @@ func pathOf(h probes.Host, resource string) string {
 // Read reads the totals of a resource: cpu, io or memory. found is false where
 // the kernel does not measure them.
 func Read(h probes.Host, resource string) (t Totals, found bool, err error) {
-	return hostfile.ParseOptional(pathOf(h, resource), "Pressure", "stalls", func(text string) (Totals, error) {
-		return parse(text, resource)
-	})
+	return hostfile.ParseOptional(pathOf(h, resource), func(text string) (Totals, error) { return parse(text, resource) })
 }
 
 // parse reads the text of a pressure file, such as

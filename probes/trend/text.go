@@ -9,20 +9,35 @@ import (
 // BytesText writes a number of bytes for a person: "412 MiB", "15.6 GiB". It
 // uses binary units and at most three significant digits, or four from 1000 to
 // 1023.
-func BytesText(bytes float64) string {
+func BytesText(bytes float64) string { return bytesText(bytes, 0) }
+
+// BytesApart writes two numbers of bytes that a person compares: with as many more digits
+// as it takes to tell them apart.
+func BytesApart(a, b float64) (textA, textB string) {
+	for more := range 9 {
+		textA, textB = bytesText(a, more), bytesText(b, more)
+		if textA != textB || a == b {
+			break
+		}
+	}
+	return textA, textB
+}
+
+// bytesText writes a number of bytes with more digits than BytesText.
+func bytesText(bytes float64, more int) string {
 	units := [...]string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
 	unit := 0
 	for math.Round(bytes) >= 1024 && unit < len(units)-1 {
 		bytes /= 1024
 		unit++
 	}
-	digits := 0
+	digits := more
 	switch {
 	case unit == 0 || bytes >= 99.95:
 	case bytes >= 9.995:
-		digits = 1
+		digits++
 	default:
-		digits = 2
+		digits += 2
 	}
 	scale := math.Pow10(digits)
 	return plain(math.Round(bytes*scale)/scale) + " " + units[unit]

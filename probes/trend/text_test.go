@@ -56,3 +56,22 @@ func TestTimesText(t *testing.T) {
 		}
 	}
 }
+
+// What is compared never reads as equal.
+func TestBytesApart(t *testing.T) {
+	t.Parallel()
+	const gib = 1 << 30
+	for _, test := range []struct {
+		a, b float64
+		want string
+	}{
+		{12.96 * gib, 13.04 * gib, "12.96 GiB, 13.04 GiB"},
+		{13 * gib, 12.8 * gib, "13 GiB, 12.8 GiB"},
+		{13*gib - 1, 13 * gib, "12.999999999 GiB, 13 GiB"},
+		{100, 100, "100 B, 100 B"},
+	} {
+		if a, b := BytesApart(test.a, test.b); a+", "+b != test.want {
+			t.Errorf("%s, %s, want %s", a, b, test.want)
+		}
+	}
+}
