@@ -39,16 +39,18 @@ func (f *filling) follow(now fileSystem, at time.Time) {
 }
 
 // headroom returns the least time in which the space or the inodes can reach their
-// threshold, in percent (0: there is none). It is math.MaxInt64 where neither has one.
-func (f *filling) headroom(availablePercent, inodesPercent float64) time.Duration {
+// threshold. It is math.MaxInt64 where neither has one.
+func (f *filling) headroom(t Thresholds) time.Duration {
 	least := time.Duration(math.MaxInt64)
-	consider := func(pace trend.Pace, free, total uint64, percent, plausible float64) {
-		if total > 0 && percent > 0 {
+	consider := func(pace trend.Pace, free, total uint64, enough, plausible float64) {
+		if total > 0 && enough > 0 {
 			plausible = min(plausible, float64(total)/leastFill)
-			least = min(least, pace.Headroom(float64(free)-float64(total)*percent/100, plausible))
+			least = min(least, pace.Headroom(float64(free)-enough, plausible))
 		}
 	}
-	consider(f.space, f.of.available, f.of.size, availablePercent, plausibleBytes)
-	consider(f.inodes, f.of.inodesFree, f.of.inodesTotal, inodesPercent, plausibleInodes)
+	bytes, _ := t.spaceEnough(f.of.size)
+	inodes, _ := t.inodesEnough(f.of.inodesTotal)
+	consider(f.space, f.of.available, f.of.size, bytes, plausibleBytes)
+	consider(f.inodes, f.of.inodesFree, f.of.inodesTotal, inodes, plausibleInodes)
 	return least
 }

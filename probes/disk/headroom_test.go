@@ -27,9 +27,8 @@ func TestHeadroomIsTheLeastOfAllPaths(t *testing.T) {
 	readOnlyFirst := sharedRoom
 	readOnlyFirst.readOnly = true
 	container := pathMounts{own: mount{point: a, fsType: "overlay", readOnly: true, upper: "/u"}}
-	immutable, shared := container, container
+	immutable := container
 	immutable.own.superReadOnly = true
-	shared.beneath = mount{point: "/", fsType: "ext4", readOnly: true, superReadOnly: true}
 	for _, test := range []struct {
 		name   string
 		a, b   pathSample
@@ -51,7 +50,6 @@ func TestHeadroomIsTheLeastOfAllPaths(t *testing.T) {
 		{"read-only and writable mounts of one device", readOnlyFirst, sharedRoom, nil, pathMounts{}, seconds(20)},
 		{"the read-only root of a container", meant, roomy, nil, container, seconds(2)},
 		{"an image that is read-only", meant, roomy, nil, immutable, seconds(20)},
-		{"a container on a read-only file system", meant, roomy, nil, shared, seconds(20)},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -102,15 +100,15 @@ func TestHeadroomFollowsWhatWasSeen(t *testing.T) {
 			change func()
 			want   time.Duration
 		}{
-			{"a plausible rate", func() {}, 450 * time.Second},
-			{"10 GiB in a second", func() { now.available -= 10 * gib }, 89 * time.Second},
-			{"slower", func() { now.available -= 1 * gib }, 88900 * time.Millisecond},
-			{"grown", func() { now.size *= 2 }, (989 - 200) * time.Second / 2},
-			{"shrunk: no rate", func() { now.size /= 2; now.available -= 80 * gib }, (909 - 100) * time.Second / 2},
-			{"10 GiB in a second again", func() { now.available -= 10 * gib }, 79900 * time.Millisecond},
-			{"another device", func() { now.device = 2; now.available -= 80 * gib }, (819 - 100) * time.Second / 2},
-			{"a million inodes in a second", func() { now.inodesFree -= 1e6 }, 94 * time.Second},
-			{"the inodes are resized", func() { now.inodesTotal, now.inodesFree = now.inodesTotal/2, now.inodesFree/2 }, (819 - 100) * time.Second / 2},
+			{"a plausible rate", func() {}, 474 * time.Second},
+			{"10 GiB in a second", func() { now.available -= 10 * gib }, 93800 * time.Millisecond},
+			{"slower", func() { now.available -= 1 * gib }, 93700 * time.Millisecond},
+			{"grown", func() { now.size *= 2 }, (989 - 52) * time.Second / 2},
+			{"shrunk: no rate", func() { now.size /= 2; now.available -= 80 * gib }, (909 - 52) * time.Second / 2},
+			{"10 GiB in a second again", func() { now.available -= 10 * gib }, 84700 * time.Millisecond},
+			{"another device", func() { now.device = 2; now.available -= 80 * gib }, (819 - 52) * time.Second / 2},
+			{"a million inodes in a second", func() { now.inodesFree -= 1e6 }, 97 * time.Second},
+			{"the inodes are resized", func() { now.inodesTotal, now.inodesFree = now.inodesTotal/2, now.inodesFree/2 }, (819 - 52) * time.Second / 2},
 		} {
 			step.change()
 			o := observeBriefly(t, d)
@@ -137,7 +135,7 @@ func TestHeadroomOfAnUnreadablePathIsForgotten(t *testing.T) {
 	if o := d.Observe(t.Context()); o.Headroom != 3*time.Second {
 		t.Errorf("readable: %+v", o)
 	}
-	err = syscall.ESTALE
+	err = syscall.ELOOP
 	if o := d.Observe(t.Context()); o.Level != probes.OK || o.Headroom != 7200*time.Millisecond {
 		t.Errorf("unreadable: %+v", o)
 	}

@@ -140,17 +140,26 @@ func (t Thresholds) judgeSpace(f fileSystem, v *judgement) {
 	}
 	if f.size > 0 {
 		available, size := float64(f.available), float64(f.size)
-		consider(trend.Scarce(available, size*t.AvailablePercent/100, t.ClearFactor), "Space",
-			fmt.Sprintf("available %s of %s (%s) on %s, threshold %s", trend.BytesText(available), trend.BytesText(size),
-				trend.ShareText(available, size), f.path, trend.PercentText(t.AvailablePercent)),
-			"above "+trend.TimesText(t.AvailablePercent, t.ClearFactor)+" on "+f.path)
+		enough, isCapped := t.spaceEnough(f.size)
+		availableText, threshold, clears := trend.BytesText(available), trend.PercentText(t.AvailablePercent), trend.TimesText(t.AvailablePercent, t.ClearFactor)
+		if isCapped {
+			availableText, threshold = trend.BytesApart(available, enough)
+			clears = trend.BytesText(enough * max(1, t.ClearFactor))
+		}
+		consider(trend.Scarce(available, enough, t.ClearFactor), "Space",
+			fmt.Sprintf("available %s of %s (%s) on %s, threshold %s", availableText, trend.BytesText(size), trend.ShareText(available, size), f.path, threshold),
+			"above "+clears+" on "+f.path)
 	}
 	if f.inodesTotal > 0 {
 		free, total := float64(f.inodesFree), float64(f.inodesTotal)
-		consider(trend.Scarce(free, total*t.InodesPercent/100, t.ClearFactor), "Inodes",
-			fmt.Sprintf("free %d of %d inodes (%s) on %s, threshold %s", f.inodesFree, f.inodesTotal,
-				trend.ShareText(free, total), f.path, trend.PercentText(t.InodesPercent)),
-			"above "+trend.TimesText(t.InodesPercent, t.ClearFactor)+" of the inodes on "+f.path)
+		enough, isCapped := t.inodesEnough(f.inodesTotal)
+		threshold, clears := trend.PercentText(t.InodesPercent), trend.TimesText(t.InodesPercent, t.ClearFactor)+" of the inodes"
+		if isCapped {
+			threshold, clears = fmt.Sprintf("%.0f", enough), fmt.Sprintf("%.0f inodes", enough*max(1, t.ClearFactor))
+		}
+		consider(trend.Scarce(free, enough, t.ClearFactor), "Inodes",
+			fmt.Sprintf("free %d of %d inodes (%s) on %s, threshold %s", f.inodesFree, f.inodesTotal, trend.ShareText(free, total), f.path, threshold),
+			"above "+clears+" on "+f.path)
 	}
 }
 
@@ -167,12 +176,6 @@ func (m mountSample) judge() (o probes.Observation, found bool) {
 		return degraded("MountReadOnly", 100, false, name+" turned read-only"), true
 	case m.fell:
 		return degraded("FileSystemReadOnly", 100, m.mount.seemsFailed(), name+" turned read-only"), true
-	case m.errors > 0 && m.mount.stopsAtErrors && !m.mount.superReadOnly:
-		// Between Linux 6.12, or a stable kernel of that time, and 6.15 nothing but a
-		// write shows that. It follows from what the kernel does with errors, which
-		// is no proof.
-		return degraded("FileSystemReadOnly", 100, false, fmt.Sprintf(
-			"%s takes no more writes after an error (errors=remount-ro, errors_count grew by %d)", name, m.errors)), true
 	case m.mount.seemsFailed():
 		// An error before we were started, or an image that is meant so. Hysteresis
 		// sets nothing, and clears nothing that was set before a restart.

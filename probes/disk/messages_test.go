@@ -41,8 +41,8 @@ func TestMessages(t *testing.T) { //nolint:paralleltest // it may write its file
 	}
 	failed, readOnly, meant := answered(0, syscall.EIO), answered(0, syscall.EROFS), answered(0, syscall.EROFS)
 	failed.failures, readOnly.failures, meant.meant = 2, 1, true
-	emergency, broken := kubeletOn("ext4", false, false), kubeletOn("ext4", false, false)
-	emergency.emergency, broken.stopsAtErrors = true, true
+	emergency := kubeletOn("ext4", false, false)
+	emergency.emergency = true
 	probetest.Golden(t, *update,
 		judge(answering(half("/"))), judge(answering(fileSystem{"/", 1, 12 * gib, 100 * gib, 0, 0})), judge(answering(half("/"), nearlyFull("/var/lib/kubelet"))),
 		judge(answering(fileSystem{"/", 1, 90 * gib, 100 * gib, 90, 1000})), judge(answering(fileSystem{"/", 1, 90 * gib, 100 * gib, 60, 1000})), judge(answering(fewInodes("/var"))),
@@ -50,12 +50,12 @@ func TestMessages(t *testing.T) { //nolint:paralleltest // it may write its file
 		judge(onMount(mountSample{path: "/var/lib/kubelet", mount: shutdown})),
 		judge(sample{}.and(pathState{name: "/srv", failed: failure{3, fmt.Errorf("statx: %w", syscall.EIO)}})),
 		judge(silent(42*time.Second)), judge(silent(5*time.Second)),
-		judge(sample{}.and(pathState{name: "/srv", trouble: probes.Because("StatfsFailed", "looking at the file system of /srv: stale file handle")})), judge(sample{}),
+		judge(sample{}.and(pathState{name: "/srv", trouble: probes.Because("StatfsFailed", "looking at the file system of /srv: permission denied")})), judge(sample{}),
 		wrote(answered(40*time.Millisecond, nil)), wrote(answered(4*time.Second, nil)),
 		wrote(slowly(7*time.Second, 64*time.Second)), wrote(slowly(7*time.Second, 22*time.Second)), wrote(writeSample{silence: 12 * time.Second}), wrote(writeSample{silence: 42 * time.Second}),
 		wrote(failed), wrote(readOnly), wrote(meant), wrote(answered(0, syscall.ENOSPC)), wrote(answered(0, syscall.EACCES)),
-		judge(onMount(mountSample{path: "/var/lib/kubelet", mount: emergency})), judge(onMount(mountSample{path: "/var/lib/kubelet", mount: broken, errors: 2})),
+		judge(onMount(mountSample{path: "/var/lib/kubelet", mount: emergency})),
 		judge(onMount(mountSample{path: "/data", fell: true})),
-		judge(answering(nearlyFull("/var/lib/kubelet")).and(pathState{name: "/srv", trouble: probes.Because("StatfsFailed", "looking at the file system of /srv: stale file handle")})),
+		judge(answering(nearlyFull("/var/lib/kubelet")).and(pathState{name: "/srv", trouble: probes.Because("StatfsFailed", "looking at the file system of /srv: permission denied")})),
 	)
 }

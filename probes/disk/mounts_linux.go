@@ -68,15 +68,14 @@ func mountsOf(h probes.Host, wanted []wantedMount) []pathMounts {
 			search.add(onDevice(w.device, w.path), own)
 		case own.upper != "":
 			*beneath = w.known.beneath
-			search.add(again(*beneath, above(own.upper)), beneath)
+			upper, err := filepath.EvalSymlinks(filepath.Join(h.Root, own.upper))
+			if err != nil {
+				upper = own.upper // it is the host's, and not in our mount namespace
+			}
+			search.add(again(*beneath, above(upper)), beneath)
 		}
 	}
 	search.run(h.Proc, "1")
-	for i := range found {
-		for _, m := range []*mount{&found[i].own, &found[i].beneath} {
-			m.stopsAtErrors = stopsAtErrors(h, m.fsType, m.device)
-		}
-	}
 	return found
 }
 

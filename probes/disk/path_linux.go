@@ -6,8 +6,6 @@ import (
 	"io/fs"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/probes/hostfile"
 )
@@ -24,19 +22,14 @@ type watchedPath struct {
 	// Whether they could be written when first seen: the path itself, by
 	// statfs(2), and the file system beneath an overlay, by its mount.
 	itself, beneath firstSight
-	// The errors of ext4 since then.
-	itsErrors, beneathErrors errorGrowth
-	filling                  filling
-	health                   health
+	filling         filling
+	health          health
 }
 
 // pathAnswer is what one call about a path found out.
 type pathAnswer struct {
 	sample pathSample
 	err    error
-	// itsErrors are those of the path's own file system, beneathErrors those of the
-	// one beneath an overlay.
-	itsErrors, beneathErrors errorCount
 }
 
 // firstSight remembers whether a thing could be written when it was first seen.
@@ -57,20 +50,10 @@ func (f *firstSight) fell(device uint64, readOnly bool) bool {
 }
 
 // start begins to ask about the path, unless an earlier call is still out.
-func (w *watchedPath) start(sample func(root, path string) (pathSample, error), errorsOf func(device uint64) errorCount) {
-	var beneath uint64
-	if isExt4(w.mounts.beneath.fsType) {
-		beneath = w.mounts.beneath.device
-	}
+func (w *watchedPath) start(sample func(root, path string) (pathSample, error)) {
 	root, name := w.root, w.name
 	w.call.Start(func() (answer pathAnswer) {
 		answer.sample, answer.err = sample(root, name)
-		if answer.err == nil && answer.sample.kind == unix.EXT4_SUPER_MAGIC {
-			answer.itsErrors = errorsOf(answer.sample.device)
-		}
-		if beneath != 0 {
-			answer.beneathErrors = errorsOf(beneath)
-		}
 		return answer
 	})
 }
@@ -86,9 +69,6 @@ func (w *watchedPath) collect(ctx context.Context) (r pathState, changed stale) 
 	if !ok {
 		r.silence = max(w.call.Silence(), 1)
 		return r, stale{}
-	}
-	if w.follow(answer) {
-		changed = stale{mounts: true, writes: true}
 	}
 	switch {
 	case errors.Is(answer.err, fs.ErrNotExist):
@@ -107,7 +87,6 @@ func (w *watchedPath) collect(ctx context.Context) (r pathState, changed stale) 
 	old := w.last
 	if old.path != "" && answer.sample.identity() != old.identity() {
 		w.forget() // another file system is mounted there now
-		w.follow(answer)
 		r.unhealthy, changed = false, stale{mounts: true, writes: true}
 	}
 	w.last = answer.sample
@@ -116,12 +95,6 @@ func (w *watchedPath) collect(ctx context.Context) (r pathState, changed stale) 
 	r.answered, r.fileSystem = true, w.last.fileSystem
 	changed.mounts = changed.mounts || answer.sample.readOnly != old.readOnly || answer.sample.mountID != old.mountID
 	return r, changed
-}
-
-// follow takes the error counts, and says whether there are new errors.
-func (w *watchedPath) follow(answer pathAnswer) bool {
-	itself, beneath := w.itsErrors.follow(answer.itsErrors), w.beneathErrors.follow(answer.beneathErrors)
-	return itself || beneath
 }
 
 // forget starts the path's history afresh.
@@ -140,24 +113,26 @@ func (w *watchedPath) canBeFilled() bool {
 }
 
 // isReadOnlyForAll says that nobody can write to the path's file system, by any mount.
-func (w *watchedPath) isReadOnlyForAll() bool {
-	return w.mounts.own.superReadOnly || w.mounts.beneath.superReadOnly
-}
+func (w *watchedPath) isReadOnlyForAll() bool { return w.mounts.own.superReadOnly }
 
 // describeMounts returns what is known about the mounts under the path. Whether the
-// path itself can be written is known only while it answers.
+// path itself can be written is known only while it answers. An overlay's upper directory
+// could be written when the overlay was mounted (ovl_get_upper in fs/overlayfs/super.c). What
+// has been read-only from the start for no error does not lie beneath it: the name of that
+// directory leads through a symbolic link that only the host has.
 func (w *watchedPath) describeMounts(answered bool) (all []mountSample) {
 	if w.last.path == "" {
 		return nil
 	}
-	own := mountSample{path: w.name, mount: w.mounts.own, errors: w.itsErrors.more}
+	own := mountSample{path: w.name, mount: w.mounts.own}
 	own.fell = answered && w.itself.fell(w.last.device, w.last.readOnly)
 	all = append(all, own)
 	if beneath := w.mounts.beneath; beneath.point != "" {
-		all = append(all, mountSample{
-			path: beneath.point, mount: beneath, errors: w.beneathErrors.more,
-			fell: w.beneath.fell(beneath.device, beneath.readOnly || beneath.superReadOnly),
-		})
+		m := mountSample{path: beneath.point, mount: beneath}
+		m.fell = w.beneath.fell(beneath.device, beneath.readOnly || beneath.superReadOnly)
+		if m.fell || !beneath.superReadOnly || beneath.failed() || beneath.seemsFailed() {
+			all = append(all, m)
+		}
 	}
 	return all
 }

@@ -37,8 +37,10 @@ type Probe struct {
 	writers    []*writer
 	// samplePath samples one path. It may hang.
 	samplePath func(root, path string) (pathSample, error)
-	// readErrors reads the error count of an ext4.
-	readErrors func(device uint64) errorCount
+	// sampleProgram reads from the disk of a program. It may hang.
+	sampleProgram func(root, path string) (pathSample, error)
+	// program reads from the disk on which this program lies.
+	program *watchedPath
 
 	mounts mountReader
 
@@ -69,8 +71,8 @@ const (
 func New(h probes.Host, paths []string, t Thresholds, writes ...Write) *Probe {
 	p := &Probe{
 		Trigger: pressure.NewTrigger(h, "io", wakeStalledPercent),
-		host:    h, thresholds: t, samplePath: samplePath,
-		readErrors: func(device uint64) errorCount { return readErrors(h, device) },
+		host:    h, thresholds: t, samplePath: samplePath, sampleProgram: new(diskReader).sample,
+		program:    &watchedPath{name: program},
 		mounts:     mountReader{read: func(wanted []wantedMount) []pathMounts { return mountsOf(h, wanted) }},
 		mountWatch: &mountWatch{proc: h.Proc},
 	}
@@ -102,6 +104,8 @@ func (p *Probe) Observe(ctx context.Context) probes.Observation {
 		v := &verdicts.paths[i]
 		path.health.follow(v.isUnhealthy(), v.unknown != nil, now)
 	}
+	v := &verdicts.paths[len(p.paths)]
+	p.program.health.follow(v.isUnhealthy(), v.unknown != nil, now)
 	for i, w := range p.writers {
 		v := &verdicts.writes[i]
 		w.health.follow(v.isUnhealthy(), v.unknown != nil, now)
@@ -117,8 +121,9 @@ func (p *Probe) Observe(ctx context.Context) probes.Observation {
 // context ends.
 func (p *Probe) read(ctx context.Context) (s sample) {
 	for _, path := range p.paths {
-		path.start(p.samplePath, p.readErrors)
+		path.start(p.samplePath)
 	}
+	p.program.start(p.sampleProgram)
 	if len(p.writers) > 0 {
 		busy := p.isBusy()
 		for _, w := range p.writers {
@@ -145,12 +150,21 @@ func (p *Probe) read(ctx context.Context) (s sample) {
 			r.fileSystem = fileSystem{} // nobody can fill it, and images are full by design
 		}
 	}
+	s.paths = append(s.paths, p.readProgram(ctx))
 	for _, w := range p.writers {
 		sample, failed := w.collect(ctx)
 		s.writes = append(s.writes, sample)
 		p.mounts.matter = p.mounts.matter || failed
 	}
 	return s
+}
+
+// readProgram takes what reading from the disk of this program showed: that the disk fails,
+// or gives no answer. Its space and its flags count for the paths only.
+func (p *Probe) readProgram(ctx context.Context) pathState {
+	r, _ := p.program.collect(ctx)
+	r.fileSystem, r.answered = fileSystem{}, false
+	return r
 }
 
 // isBusy says whether tasks have waited long for I/O since the last sample. It
@@ -193,7 +207,7 @@ func (p *Probe) headroom(s sample) time.Duration {
 	least := time.Duration(math.MaxInt64)
 	for i, path := range p.paths {
 		if s.paths[i].answered && path.canBeFilled() {
-			least = min(least, path.filling.headroom(p.thresholds.AvailablePercent, p.thresholds.InodesPercent))
+			least = min(least, path.filling.headroom(p.thresholds))
 		}
 	}
 	if least == math.MaxInt64 {
@@ -257,13 +271,13 @@ func (t Thresholds) measures(r *pathState, all []probes.Measure) []probes.Measur
 	}
 	f, factor := &r.fileSystem, max(1, t.ClearFactor)
 	if f.size > 0 {
-		enough := float64(f.size) * t.AvailablePercent / 100
+		enough, _ := t.spaceEnough(f.size)
 		all = append(all,
 			probes.Measure{Name: "available", Path: r.name, Unit: probes.Bytes, Value: float64(f.available), Degraded: enough, Clear: enough * factor},
 			probes.Measure{Name: "size", Path: r.name, Unit: probes.Bytes, Value: float64(f.size)})
 	}
 	if f.inodesTotal > 0 {
-		enough := float64(f.inodesTotal) * t.InodesPercent / 100
+		enough, _ := t.inodesEnough(f.inodesTotal)
 		all = append(all,
 			probes.Measure{Name: "free_inodes", Path: r.name, Unit: probes.Items, Value: float64(f.inodesFree), Degraded: enough, Clear: enough * factor},
 			probes.Measure{Name: "inodes", Path: r.name, Unit: probes.Items, Value: float64(f.inodesTotal)})

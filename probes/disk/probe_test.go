@@ -43,7 +43,7 @@ func TestDiskReadsEachDeviceOnce(t *testing.T) {
 		return half(""), nil
 	})
 	var sizes []fileSystem
-	for _, r := range d.read(t.Context()).paths {
+	for _, r := range d.read(t.Context()).paths[:len(d.paths)] {
 		sizes = append(sizes, r.fileSystem)
 		if r.answered == r.absent || r.trouble != nil || r.silence != 0 {
 			t.Errorf("%+v", r)
@@ -57,7 +57,7 @@ func TestDiskReadsEachDeviceOnce(t *testing.T) {
 // TestTroubleIsThePathsOwn: it makes the condition Unknown where no path can be read.
 func TestTroubleIsThePathsOwn(t *testing.T) {
 	t.Parallel()
-	for _, trouble := range []error{syscall.EACCES, syscall.ESTALE, syscall.ENOTCONN, syscall.ELOOP, errors.New("odd")} {
+	for _, trouble := range []error{syscall.EACCES, syscall.ENAMETOOLONG, syscall.ELOOP, errors.New("odd")} {
 		usage := func(path string) (fileSystem, error) {
 			if path == "/mnt" {
 				return fileSystem{}, trouble
@@ -171,13 +171,59 @@ func TestDiskGivesABlockedPathUp(t *testing.T) {
 	})
 }
 
+// A read from the disk of this program that hangs is given up like a path.
+func TestProgramsDiskThatHangs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		release, reads := make(chan struct{}), atomic.Int64{}
+		d := fakeDisk([]string{"/"}, func(path string) (fileSystem, error) { return half(path), nil })
+		d.thresholds.BlockedAfter = 30 * time.Second
+		d.sampleProgram = func(string, string) (pathSample, error) {
+			reads.Add(1)
+			<-release
+			return pathSample{}, nil
+		}
+		for second := range 40 {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			o := d.Observe(ctx)
+			cancel()
+			if want := map[bool]string{true: "FileSystemBlocked", false: "StatfsBlocked"}[second >= 29]; o.Reason != want {
+				t.Errorf("after %d s: %+v", second, o)
+			}
+			time.Sleep(time.Second)
+		}
+		close(release)
+		synctest.Wait()
+		probetest.Check(t, observeBriefly(t, d), probes.OK, "SpaceSufficient", "")
+		if reads.Load() != 2 {
+			t.Errorf("%d reads", reads.Load())
+		}
+	})
+}
+
+// Where nothing can be read directly, nothing is known of the disk.
+func TestFileThatCannotBeReadDirectlyTellsNothing(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]error{"/proc/self/status": syscall.EINVAL, "/none": syscall.ENOENT, t.TempDir(): syscall.EINVAL} {
+		if _, err := readDirect(path); !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", path, err, want)
+		}
+		if s, err := new(diskReader).sample("", path); err != nil || s != (pathSample{}) {
+			t.Errorf("%s: %+v, %v", path, s, err)
+		}
+	}
+}
+
 // TestDiskFailuresInARow: two are proof, and one good sample between them begins
 // anew.
 func TestDiskFailuresInARow(t *testing.T) {
 	t.Parallel()
 	var err error
 	d := fakeDisk([]string{"/"}, func(path string) (fileSystem, error) { return half(path), err })
-	for _, broken := range []error{syscall.EIO, syscall.EUCLEAN, syscall.EBADMSG} {
+	for _, broken := range []error{
+		syscall.EIO, syscall.EUCLEAN, syscall.EBADMSG, syscall.ENODEV, syscall.ENXIO, syscall.ENOLINK, syscall.EREMOTEIO, syscall.ENODATA,
+		syscall.ENOTCONN, syscall.ESHUTDOWN, syscall.ECONNABORTED, syscall.ESTALE, syscall.ETIMEDOUT, syscall.EHOSTDOWN,
+	} {
 		err = broken
 		probetest.Check(t, d.Observe(t.Context()), probes.Degraded, "FileSystemFailed", broken.Error())
 		checkCertain(t, d.Observe(t.Context()), "FileSystemFailed", "2 times in a row")
@@ -246,7 +292,7 @@ func TestSpaceOfWhatNobodyWritesTo(t *testing.T) {
 		reason string
 	}{
 		"an image":                   {pathMounts{own: mount{point: "/", fsType: "ext4", readOnly: true, superReadOnly: true}}, "SpaceSufficient"},
-		"an overlay on an image":     {pathMounts{own: mount{point: "/", fsType: "overlay", upper: "/up"}, beneath: mount{point: "/up", fsType: "ext4", superReadOnly: true, readOnly: true}}, "SpaceSufficient"},
+		"an overlay, and a guess":    {pathMounts{own: mount{point: "/", fsType: "overlay", upper: "/up"}, beneath: mount{point: "/", fsType: "erofs", superReadOnly: true, readOnly: true}}, "SpaceLow"},
 		"a container's root":         {pathMounts{own: mount{point: "/", fsType: "overlay", upper: "/up", readOnly: true}, beneath: mount{point: "/up", fsType: "ext4"}}, "SpaceLow"},
 		"writable":                   {pathMounts{own: mount{point: "/", fsType: "ext4"}}, "SpaceLow"},
 		"the mounts cannot be found": {pathMounts{}, "SpaceLow"},

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"syscall"
@@ -152,8 +153,8 @@ func TestDiskUnderRealPressure(t *testing.T) {
 		test func(*testing.T)
 	}{
 		{"space", realSpace}, {"inodes", realInodes}, {"read-only", realReadOnly}, {"image", realImage}, {"frozen", realFrozen},
-		{"error", realError}, {"error that is not shown", realHiddenError}, {"error that does not stop writes", realErrorWithoutConsequence},
-		{"shutdown", realShutdown}, {"shutdown of XFS", realShutdownOfXFS}, {"container root", realContainerRoot}, {"no answer", realSilence},
+		{"error", realError}, {"dead disk", realDeadDisk},
+		{"shutdown", realShutdown}, {"shutdown of XFS", realShutdownOfXFS}, {"container root", realContainerRoot}, {"linked upper directory", realLinkedUpper}, {"no answer", realSilence},
 		{"another file system", realAnother}, {"resized", realResize}, {"resized ext4", realResizeOfExt4}, {"links inside the root", realLinks},
 	} {
 		t.Run(test.name, test.test)
@@ -308,10 +309,9 @@ func realError(t *testing.T) {
 	probetest.Check(t, observe(t, d), probes.OK, "SpaceSufficient", "")
 	probetest.Check(t, observe(t, withoutWrites), probes.OK, "SpaceSufficient", "")
 	failFileSystem(t, point)
+	withoutWrites.mounts.at, d.mounts.at = time.Time{}, time.Time{} // emergency_ro is in mountinfo only
 	o := observe(t, withoutWrites)
-	if m := mountNow(t, point); !m.emergency && !m.superReadOnly {
-		probetest.Check(t, o, probes.Degraded, "FileSystemReadOnly", "takes no more writes")
-	} else {
+	if m := mountNow(t, point); m.emergency || m.superReadOnly { // else only writes show it
 		checkCertain(t, o, "FileSystemReadOnly", "ext4 of "+point)
 		checkCertain(t, observe(t, d), "FileSystemReadOnly", "ext4 of "+point)
 		fromStart := New(thisHost, []string{point}, someDisk)
@@ -325,64 +325,27 @@ func realError(t *testing.T) {
 	checkCertain(t, observe(t, writer), "FileSystemReadOnly", "2 times in a row")
 }
 
-// realHiddenError has a mountinfo that does not show what an error did, as that of
-// Linux 6.12. The file system itself says errors=remount-ro, which mountinfo does
-// not show either.
-func realHiddenError(t *testing.T) {
-	point, image := t.TempDir(), newImage(t)
-	run(t, "tune2fs", "-e", "remount-ro", image)
+// realDeadDisk takes the disk away beneath a file system, as one that was pulled out: all
+// that answers from memory answers as before.
+func realDeadDisk(t *testing.T) {
+	disk, point := loopMount(t), t.TempDir()
+	image := filepath.Join(disk, "image")
+	run(t, "cp", newImage(t, "-b", "1024"), image)
 	mountImage(t, image, point, "rw")
-	h := probes.Host{Root: "/", Proc: t.TempDir(), Sys: "/sys"}
-	if err := os.Symlink("/proc/fs", filepath.Join(h.Proc, "fs")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(filepath.Join(h.Proc, "self"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	look := func(d *Probe) probes.Observation {
-		text := strings.ReplaceAll(string(readAll(t, "/proc/self/mountinfo")), ",emergency_ro", "")
-		if err := os.WriteFile(filepath.Join(h.Proc, "self", "mountinfo"), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return observe(t, d)
-	}
-	d := New(h, []string{point}, someDisk)
-	probetest.Check(t, look(d), probes.OK, "SpaceSufficient", "")
-	failFileSystem(t, point)
-	if mountNow(t, point).superReadOnly {
-		t.Skip("this kernel shows the error in the file system's flags")
-	}
-	for range 3 {
-		probetest.Check(t, look(d), probes.Degraded, "FileSystemReadOnly",
-			"takes no more writes after an error (errors=remount-ro, errors_count grew by 1)")
-	}
-	// The error stays in the superblock, and most likely device and mount ID are those
-	// of before. Nobody checked the file system, but it can be written.
-	unmount(t, point)
-	mountImage(t, image, point, "rw")
-	probetest.Check(t, look(d), probes.OK, "SpaceSufficient", "")
-	probetest.Check(t, look(New(h, []string{point}, someDisk)), probes.OK, "SpaceSufficient", "")
-}
-
-// realErrorWithoutConsequence finds errors in a file system that goes on. The next
-// sample writes, to be sure.
-func realErrorWithoutConsequence(t *testing.T) {
-	point := t.TempDir()
-	mountImage(t, newImage(t), point, "errors=continue")
-	failFileSystem(t, point) // before the agent started
-	d := New(thisHost, []string{point}, someDisk, Write{Directory: point, Interval: time.Hour, Slow: 20 * time.Second})
+	file := filepath.Join(point, "program")
+	run(t, "cp", "/bin/sh", file)
+	run(t, "sync", "-f", file)
+	d := New(thisHost, []string{point}, someDisk)
+	d.program.name = file
 	probetest.Check(t, observe(t, d), probes.OK, "SpaceSufficient", "")
-	written := d.writers[0].at
-	failFileSystem(t, point)
-	for begin := time.Now(); d.paths[0].itsErrors.more == 0; { // the kernel counts a moment later
-		if probetest.Check(t, observe(t, d), probes.OK, "SpaceSufficient", ""); time.Since(begin) > time.Minute {
-			t.Fatal("the error is not counted")
-		}
+	if d.program.last.device != d.paths[0].last.device {
+		t.Fatal("nothing was read from the disk")
 	}
-	probetest.Check(t, observe(t, d), probes.OK, "SpaceSufficient", "")
-	if !d.writers[0].at.After(written) {
-		t.Error("nothing was written")
-	}
+	shutDown(t, disk)
+	probetest.Check(t, observe(t, d), probes.OK, "SpaceSufficient", "") // it is not read at once
+	d.sampleProgram = new(diskReader).sample
+	probetest.Check(t, observe(t, d), probes.Degraded, "FileSystemFailed", "input/output error")
+	checkCertain(t, observe(t, d), "FileSystemFailed", "2 times in a row")
 }
 
 // failFileSystem makes ext4 believe that it found an error.
@@ -459,6 +422,7 @@ func realAnother(t *testing.T) {
 	probetest.Check(t, observe(t, d), probes.OK, "SpaceSufficient", "")
 	before := d.paths[0].last
 	failFileSystem(t, point)
+	d.mounts.at = time.Time{}
 	if o := observe(t, d); o.Level != probes.Degraded {
 		t.Errorf("after an error: %+v", o)
 	}
@@ -585,11 +549,49 @@ func realContainerRoot(t *testing.T) {
 	probetest.Check(t, observe(t, d), probes.OK, "SpaceSufficient", "on "+root)
 	probetest.Check(t, observe(t, d), probes.OK, "SpaceSufficient", "on "+root) // knows what is beneath
 	failFileSystem(t, point)
+	d.mounts.at = time.Time{}
 	o := observe(t, d)
 	if m := mountNow(t, point); !m.emergency && !m.superReadOnly {
 		t.Skip("this kernel tells only a write that the file system failed")
 	}
 	checkCertain(t, o, "FileSystemReadOnly", "ext4 of "+point+" (/dev/loop")
+}
+
+// realLinkedUpper watches an overlay whose upper directory is named through a symbolic link to a
+// full disk, as on a host with a read-only root. The name alone leads to that root.
+func realLinkedUpper(t *testing.T) {
+	disk, root, links := loopMount(t), filepath.Join(t.TempDir(), "root"), t.TempDir()
+	link := filepath.Join(links, "link")
+	err := os.Symlink(disk, link)
+	for _, dir := range []string{root, filepath.Join(disk, "lower"), filepath.Join(disk, "upper"), filepath.Join(disk, "work")} {
+		err = errors.Join(err, os.Mkdir(dir, 0o700))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	options := fmt.Sprintf("lowerdir=%[1]s/lower,upperdir=%[1]s/upper,workdir=%[1]s/work", link)
+	if err := unix.Mount("overlay", root, "overlay", 0, options); err != nil {
+		t.Skipf("no overlay here: %v", err)
+	}
+	t.Cleanup(func() { unix.Unmount(root, unix.MNT_DETACH) })     //nolint:errcheck // goes with the process
+	run(t, "fallocate", "-l", "50M", filepath.Join(disk, "fill")) // of 53.4 MiB
+	h := probes.Host{Root: "/", Proc: t.TempDir(), Sys: "/sys"}
+	image := regexp.MustCompile(`(?m)^(\d+ \d+ \d+:\d+ / / ).*$`)
+	for _, process := range []string{"1", "self"} {
+		text := image.ReplaceAll(readAll(t, "/proc/self/mountinfo"), []byte("${1}ro,relatime - erofs /dev/dm-0 ro"))
+		if err := errors.Join(os.Mkdir(filepath.Join(h.Proc, process), 0o700), os.WriteFile(filepath.Join(h.Proc, process, "mountinfo"), text, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d := New(h, []string{root}, someDisk)
+	probetest.Check(t, observe(t, d), probes.Degraded, "SpaceLow", "")
+	if beneath := d.paths[0].mounts.beneath.point; beneath != disk {
+		t.Errorf("%s is beneath, want %s", beneath, disk)
+	}
+	if err := os.Remove(link); err != nil { // as in a pod, where the host's link is not seen
+		t.Fatal(err)
+	}
+	probetest.Check(t, observe(t, New(h, []string{root}, someDisk)), probes.Degraded, "SpaceLow", "")
 }
 
 // hostOfOwnMounts is this host as it would be if its process 1 had our mounts.
@@ -639,8 +641,9 @@ func realSilence(t *testing.T) {
 	hangUp()
 	noMoreGoroutines(t, before)
 	o := observe(t, d)
-	for deadline := time.Now().Add(30 * time.Second); o.Reason != "StatfsFailed" && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(30 * time.Second); o.Reason != "FileSystemFailed" && time.Now().Before(deadline); {
 		o = observe(t, d) // on a busy machine the kernel takes its time to let go
 	}
-	probetest.Check(t, o, probes.Unknown, "StatfsFailed", point)
+	o.Certain = false
+	probetest.Check(t, o, probes.Degraded, "FileSystemFailed", point+": transport endpoint is not connected")
 }

@@ -27,10 +27,9 @@ type pathState struct {
 
 // mountSample is one mount under a path.
 type mountSample struct {
-	path   string // the path, or the mount point of what lies beneath it
-	mount  mount  // zero: not known
-	fell   bool   // it could be written when first seen, and cannot now
-	errors uint64 // of ext4, since the file system was first seen
+	path  string // the path, or the mount point of what lies beneath it
+	mount mount  // zero: not known
+	fell  bool   // it could be written when first seen, and cannot now
 }
 
 // failure is that a file system says that it is broken, and for how many samples in
@@ -86,7 +85,6 @@ type mount struct {
 	superReadOnly         bool   // the file system, for everybody
 	emergency             bool   // ext4 gave up writing after an error (Linux 6.15 and later)
 	shutdown              bool   // ext4 was shut down (newer kernels)
-	stopsAtErrors         bool   // ext4 gives up writing at the first error (errors=remount-ro)
 	upper                 string // of an overlay: the directory that takes the writes
 }
 

@@ -122,10 +122,26 @@ func isImage(kind int64) bool {
 	return false
 }
 
-// isBroken says whether err means that a file system or its device is broken: EIO,
-// and what XFS and ext4 report of damage (EFSCORRUPTED is EUCLEAN, EFSBADCRC is
-// EBADMSG). XFS returns EIO even from stat(2) once it has shut down
-// (xfs_vn_getattr in fs/xfs/xfs_iops.c).
+// isBroken says whether err means that a file system, its device or its server is dead or
+// damaged, whatever call gave it.
 func isBroken(err error) bool {
-	return errors.Is(err, unix.EIO) || errors.Is(err, unix.EUCLEAN) || errors.Is(err, unix.EBADMSG)
+	code, ok := errors.AsType[unix.Errno](err)
+	if !ok {
+		return false
+	}
+	switch code {
+	// What XFS and ext4 report of damage: EFSCORRUPTED is EUCLEAN, EFSBADCRC is EBADMSG. XFS
+	// returns EIO even from stat(2) once it has shut down (xfs_vn_getattr in
+	// fs/xfs/xfs_iops.c).
+	case unix.EIO, unix.EUCLEAN, unix.EBADMSG:
+		return true
+	// What else a device answers (blk_errors in block/blk-core.c), or that it is gone.
+	case unix.ENODEV, unix.ENXIO, unix.ENOLINK, unix.EREMOTEIO, unix.ENODATA:
+		return true
+	// The server of FUSE, NFS, CIFS or Ceph is gone, or does not know the file system any
+	// more.
+	case unix.ENOTCONN, unix.ESHUTDOWN, unix.ECONNABORTED, unix.ESTALE, unix.ETIMEDOUT, unix.EHOSTDOWN:
+		return true
+	}
+	return false
 }

@@ -12,11 +12,12 @@ type Thresholds struct {
 	// AvailablePercent is the share of space, in percent (0 to 100), that must be
 	// available to an unprivileged writer; below it the host is Degraded. The
 	// percentage is taken of what such a writer could have at all, as in df(1),
-	// which leaves the superuser's reserve out. 0: no such threshold.
+	// which leaves the superuser's reserve out, and of percentBaseMax at most. 0: no such
+	// threshold.
 	AvailablePercent float64
 	// InodesPercent is the share of free inodes, in percent (0 to 100), below
 	// which the host is Degraded. 0: no such threshold. It has no effect on file
-	// systems that do not count inodes.
+	// systems that do not count inodes. It is taken of inodesBaseMax at most.
 	InodesPercent float64
 	// BlockedAfter is how long a path or a write may give no answer before the host
 	// is Degraded; until then it is Unknown. 0: it stays Unknown.
@@ -25,6 +26,26 @@ type Thresholds struct {
 	// A write must be faster than its own threshold by this factor. 1 or more;
 	// less counts as 1.
 	ClearFactor float64
+}
+
+const (
+	// percentBaseMax caps, in bytes, the size that percentages are taken of. A percentage is
+	// meant to leave room for what is on its way, such as images that are being pulled: 10 %
+	// of 512 GiB are 51 GiB, and 10 % of 1 TiB are no more trouble with 99 GiB left.
+	percentBaseMax = 512 << 30
+	// inodesBaseMax caps the inodes in the same way: ext4 makes one for each 16 KiB.
+	inodesBaseMax = percentBaseMax / (16 << 10)
+)
+
+// spaceEnough returns how many bytes must be available of a size. isCapped says that these are
+// not AvailablePercent of it.
+func (t Thresholds) spaceEnough(size uint64) (bytes float64, isCapped bool) {
+	return float64(min(size, percentBaseMax)) * t.AvailablePercent / 100, size > percentBaseMax
+}
+
+// inodesEnough returns how many inodes must be free of all.
+func (t Thresholds) inodesEnough(total uint64) (inodes float64, isCapped bool) {
+	return float64(min(total, inodesBaseMax)) * t.InodesPercent / 100, total > inodesBaseMax
 }
 
 // Write is a directory to write to at intervals. Only a write tells whether a

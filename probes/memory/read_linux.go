@@ -22,10 +22,12 @@ func (p *Probe) readSample(ctx context.Context, prev sample) (s sample, err erro
 	}
 	// Huge pages that are made or given up just now can be in MemAvailable, too.
 	notAvailable := info.ordinary() - min(info.ordinary(), info.available)
-	cache, err := readEvictableARC(p.host)
-	if cache > 0 && cache <= info.total && p.isOfKernel() {
-		// A part of the cache beside its data is in MemAvailable already.
-		s.arc = min(cache, notAvailable)
+	if p.isOfKernel() {
+		var cache uint64
+		if cache, err = readEvictableARC(p.host); cache <= info.total {
+			// A part of the cache beside its data is in MemAvailable already.
+			s.arc = min(cache, notAvailable)
+		}
 	}
 	s.available, s.held, s.unread = info.available+s.arc, notAvailable-s.arc, err
 	// The time is taken soon after, and stalls are a share of it.

@@ -30,7 +30,6 @@ build probes FuzzLevel
 build probes/consumers FuzzGroups
 build probes/consumers FuzzShared
 build probes/consumers FuzzStat
-build probes/disk FuzzErrors
 build probes/disk FuzzMounts
 build probes/disk FuzzStatfs
 build probes/disk FuzzWalk
