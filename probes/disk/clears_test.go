@@ -11,9 +11,9 @@ import (
 func TestClearsIsTheThresholdThatClears(t *testing.T) {
 	t.Parallel()
 	for want, s := range map[string]sample{
-		"above 15 % on /data":               answering(half("/"), nearlyFull("/data")),
-		"above 7.5 % of the inodes on /var": answering(half("/"), fewInodes("/var")),
-		"":                                  onMount(mountSample{path: "/", mount: kubeletOn("ext4", true, true), fell: true}),
+		"above 15 %":                answering(half("/"), nearlyFull("/data")),
+		"above 7.5 % of the inodes": answering(half("/"), fewInodes("/var")),
+		"":                          onMount(mountSample{mount: kubeletOn("ext4", true, true), fell: true}),
 	} {
 		if o := someDisk.judge(s).join(); o.Clears != want {
 			t.Errorf("clears %q, want %q: %+v", o.Clears, want, o)
@@ -39,8 +39,8 @@ func TestASampleIsGoodJustPastWhatClears(t *testing.T) {
 		good, near, bad sample
 		clears          string
 	}{
-		"space":  {space(15.01), space(14.99), space(9), "above 15 % on /"},
-		"inodes": {inodes(7.51), inodes(7.49), inodes(4), "above 7.5 % of the inodes on /"},
+		"space":  {space(15.01), space(14.99), space(9), "above 15 %"},
+		"inodes": {inodes(7.51), inodes(7.49), inodes(4), "above 7.5 % of the inodes"},
 		"writes": {wrote(1.99), wrote(2.01), wrote(4), "below 2 s"},
 	} {
 		for what, s := range map[string]sample{"good": test.good, "near": test.near, "bad": test.bad} {

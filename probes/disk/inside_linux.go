@@ -16,13 +16,18 @@ func isWholeHost(root string) bool { return filepath.Clean(root) == "/" }
 
 // openInside opens the path as a process would whose root is root: an absolute
 // symbolic link and .. stay inside. The descriptor is good for asking about the
-// file and for resolving names in it (O_PATH).
+// file and for resolving names in it (O_PATH). os.Root refuses absolute links, and
+// openat2(2) is missing before Linux 5.6 and refused by security profiles older than it.
 func openInside(root, path string) (descriptor int, err error) {
-	descriptor, err = resolve(root, path)
-	// Linux before 5.6 lacks the call, security profiles older than the call refuse
-	// it, and where a path has .. it fails while others rename directories.
-	if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM) || errors.Is(err, unix.EAGAIN) {
-		descriptor, err = walk(root, path)
+	if !isWholeHost(root) {
+		path, err = walk(root, path)
+	}
+	if err == nil {
+		// O_DIRECTORY makes the kernel mount what autofs mounts on demand.
+		descriptor, err = openAt(path, unix.O_DIRECTORY)
+	}
+	if errors.Is(err, unix.ENOTDIR) && path != "" {
+		descriptor, err = openAt(path, 0)
 	}
 	if err != nil {
 		return -1, fmt.Errorf("opening: %w", err)
@@ -30,36 +35,17 @@ func openInside(root, path string) (descriptor int, err error) {
 	return descriptor, nil
 }
 
-// resolve lets the kernel resolve the path.
-func resolve(root, path string) (descriptor int, err error) {
-	top, err := openAt(root, unix.O_DIRECTORY)
-	if err != nil {
-		// Not wrapped, because a missing root is trouble, unlike a missing path
-		// in it.
-		return -1, fmt.Errorf("the host's root: %v", err) //nolint:errorlint // on purpose
-	}
-	defer unix.Close(top) //nolint:errcheck // nothing was written
-	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT}
-	open := func() (err error) {
-		descriptor, err = unix.Openat2(top, path, &how)
-		return err
-	}
-	// O_DIRECTORY makes the kernel mount what autofs mounts on demand.
-	err = uninterrupted(open)
-	if errors.Is(err, unix.ENOTDIR) {
-		how.Flags &^= unix.O_DIRECTORY
-		err = uninterrupted(open)
-	}
-	return descriptor, err
-}
-
 // mostLinks is how many symbolic links a path may lead through, as in the kernel
 // (MAXSYMLINKS in include/linux/namei.h).
 const mostLinks = 40
 
-// walk does by names what resolve does. It may go astray where others rename directories
-// at the same time.
-func walk(root, path string) (descriptor int, err error) {
+// walk returns the name, without links, of what a path leads to inside a root. It may go
+// astray where others rename directories at the same time.
+func walk(root, path string) (name string, err error) {
+	if _, err := os.Stat(root); err != nil {
+		// Not wrapped, because a missing root is trouble, unlike a missing path in it.
+		return "", fmt.Errorf("the host's root: %v", err) //nolint:errorlint // on purpose
+	}
 	inside, links := "/", 0 // inside has no links and is a directory, but for the last name
 	for rest := strings.Split(path, "/"); len(rest) > 0; {
 		name := rest[0]
@@ -72,9 +58,9 @@ func walk(root, path string) (descriptor int, err error) {
 		file, err := os.Lstat(filepath.Join(root, next))
 		switch {
 		case err != nil:
-			return -1, err
+			return "", err
 		case file.Mode()&fs.ModeSymlink == 0 && !file.IsDir() && len(rest) > 0:
-			return -1, unix.ENOTDIR
+			return "", unix.ENOTDIR
 		case file.Mode()&fs.ModeSymlink == 0:
 			inside = next
 			continue
@@ -84,14 +70,14 @@ func walk(root, path string) (descriptor int, err error) {
 			err = unix.ELOOP
 		}
 		if err != nil {
-			return -1, err
+			return "", err
 		}
 		if filepath.IsAbs(target) {
 			inside = "/"
 		}
 		rest = append(strings.Split(target, "/"), rest...)
 	}
-	return openAt(filepath.Join(root, inside), 0)
+	return filepath.Join(root, inside), nil
 }
 
 // openAt opens a path in order to ask about the file.

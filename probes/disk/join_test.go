@@ -81,7 +81,7 @@ func checkJoined(t *testing.T, o probes.Observation, want string) {
 		got += " near"
 	}
 	for _, name := range []string{"/", "/mnt"} {
-		if strings.Contains(o.Message, "of "+name+": permission denied") || strings.Contains(o.Message, "no answer from "+name+" ") {
+		if strings.Contains(o.Message, "of "+name+": permission denied") || strings.Contains(o.Message, "the file system of "+name+": no answer") {
 			got += ", names " + name
 		}
 	}

@@ -1,6 +1,7 @@
 package disk
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -113,17 +114,18 @@ func (t Thresholds) judgePath(r pathState) (v judgement) {
 	if r.absent {
 		v.absent = r.name
 	}
-	t.judgeSpace(r.fileSystem, &v)
+	title := cmp.Or(r.title, "the file system of "+r.name)
+	t.judgeSpace(r.fileSystem, title+r.seenBy, &v)
 	for _, m := range r.mounts {
-		if o, found := m.judge(); found {
+		if o, found := m.judge(title); found {
 			v.add(o, math.Inf(1))
 		}
 	}
 	switch {
 	case r.failed.inRow > 0:
-		v.add(r.failed.judge(r.name), math.Inf(1))
+		v.add(r.failed.judge(title), math.Inf(1))
 	case r.silence > 0:
-		t.judgeSilence("no answer from "+r.name, r.silence, r.unhealthy, "FileSystemBlocked", "StatfsBlocked", &v)
+		t.judgeSilence(title+": no answer", r.silence, r.unhealthy, "FileSystemBlocked", "StatfsBlocked", &v)
 	case r.trouble != nil:
 		v.unknown, v.holds = r.trouble, r.unhealthy
 	}
@@ -132,7 +134,7 @@ func (t Thresholds) judgePath(r pathState) (v judgement) {
 
 // judgeSpace adds what the space and the inodes of a file system mean, where it has a
 // size.
-func (t Thresholds) judgeSpace(f fileSystem, v *judgement) {
+func (t Thresholds) judgeSpace(f fileSystem, title string, v *judgement) {
 	consider := func(s trend.Scarcity, thing, message, clears string) {
 		o := s.Observe(probes.DiskPressure, thing, message)
 		o.Clears = clears
@@ -147,8 +149,8 @@ func (t Thresholds) judgeSpace(f fileSystem, v *judgement) {
 			clears = trend.BytesText(enough * max(1, t.ClearFactor))
 		}
 		consider(trend.Scarce(available, enough, t.ClearFactor), "Space",
-			fmt.Sprintf("available %s of %s (%s) on %s, threshold %s", availableText, trend.BytesText(size), trend.ShareText(available, size), f.path, threshold),
-			"above "+clears+" on "+f.path)
+			fmt.Sprintf("available %s of %s (%s) on %s, threshold %s", availableText, trend.BytesText(size), trend.ShareText(available, size), title, threshold),
+			"above "+clears)
 	}
 	if f.inodesTotal > 0 {
 		free, total := float64(f.inodesFree), float64(f.inodesTotal)
@@ -158,57 +160,36 @@ func (t Thresholds) judgeSpace(f fileSystem, v *judgement) {
 			threshold, clears = fmt.Sprintf("%.0f", enough), fmt.Sprintf("%.0f inodes", enough*max(1, t.ClearFactor))
 		}
 		consider(trend.Scarce(free, enough, t.ClearFactor), "Inodes",
-			fmt.Sprintf("free %d of %d inodes (%s) on %s, threshold %s", f.inodesFree, f.inodesTotal, trend.ShareText(free, total), f.path, threshold),
-			"above "+clears+" on "+f.path)
+			fmt.Sprintf("free %d of %d inodes (%s) on %s, threshold %s", f.inodesFree, f.inodesTotal, trend.ShareText(free, total), title, threshold),
+			"above "+clears)
 	}
 }
 
 // judge says what the mount's flags mean. It is certain where an error made the
 // file system read-only, but not where somebody may have remounted it.
-func (m mountSample) judge() (o probes.Observation, found bool) {
-	name := m.name()
+func (m mountSample) judge(title string) (o probes.Observation, found bool) {
 	switch {
 	case m.mount.emergency:
-		return degraded("FileSystemReadOnly", 100, true, name+" was made read-only by the kernel after an error (emergency_ro)"), true
+		return degraded("FileSystemReadOnly", 100, true, title+": made read-only by the kernel after an error (emergency_ro)"), true
 	case m.mount.shutdown:
-		return degraded("FileSystemShutDown", 100, true, name+" was shut down"), true
-	case m.fell && m.readOnlyByMount():
-		return degraded("MountReadOnly", 100, false, name+" turned read-only"), true
+		return degraded("FileSystemShutDown", 100, true, title+": shut down"), true
+	case m.fell && m.mount.readOnly && !m.mount.superReadOnly: // it could be written through another mount
+		return degraded("MountReadOnly", 100, false, title+": the mount turned read-only"), true
 	case m.fell:
-		return degraded("FileSystemReadOnly", 100, m.mount.seemsFailed(), name+" turned read-only"), true
+		return degraded("FileSystemReadOnly", 100, m.mount.seemsFailed(), title+": turned read-only"), true
 	case m.mount.seemsFailed():
 		// An error before we were started, or an image that is meant so. Hysteresis
 		// sets nothing, and clears nothing that was set before a restart.
 		return probes.Observation{
 			Condition: probes.DiskPressure, Level: probes.OK, Hysteresis: true, Severity: 49, Reason: "FileSystemReadOnlyFromStart",
-			Message: name + " has been read-only since the start, and its mount is not",
+			Message: title + ": read-only since the start, and its mount is not",
 		}, true
 	case m.mount.superReadOnly:
 		return probes.Observation{
-			Condition: probes.DiskPressure, Level: probes.OK, Reason: "ReadOnlyByDesign", Message: name + " is read-only and cannot fill up",
+			Condition: probes.DiskPressure, Level: probes.OK, Reason: "ReadOnlyByDesign", Message: title + ": read-only and cannot fill up",
 		}, true
 	}
 	return probes.Observation{}, false
-}
-
-// readOnlyByMount says that the mount is read-only and the file system is not: it
-// could be written through another mount.
-func (m mountSample) readOnlyByMount() bool { return m.mount.readOnly && !m.mount.superReadOnly }
-
-// name returns the mount's name for a message: "ext4 of /var/lib/kubelet
-// (/dev/sda1)".
-func (m mountSample) name() string {
-	if m.mount.fsType == "" {
-		return "the file system of " + m.path
-	}
-	name := m.mount.fsType + " of " + m.path
-	if m.readOnlyByMount() {
-		name = "the mount of " + m.path
-	}
-	if m.mount.source != "" && m.mount.source != m.mount.fsType && m.mount.source != "none" {
-		name += " (" + m.mount.source + ")"
-	}
-	return printable(name)
 }
 
 // judgeSilence adds what it means that a call has not been answered: a finding from the
@@ -225,16 +206,16 @@ func (t Thresholds) judgeSilence(call string, silence time.Duration, unhealthy b
 }
 
 // judge says what it means that a file system says it is broken.
-func (f failure) judge(path string) probes.Observation {
+func (f failure) judge(title string) probes.Observation {
 	o := degradedByFailures("FileSystemFailed", f.inRow)
-	o.Message = fmt.Sprintf("looking at the file system of %s: %s%s", path, errorText(f.err), inRowText(f.inRow))
+	o.Message = title + ": " + errorText(f.err) + inRowText(f.inRow)
 	return o
 }
 
 // judgeWrite says what a write means.
 func (t Thresholds) judgeWrite(w writeSample) (v judgement) {
 	if w.silence > 0 {
-		t.judgeSilence(whatWrites+w.Directory+": no answer", w.silence, w.unhealthy, "WriteBlocked", "WritePending", &v)
+		t.judgeSilence(whatWrites+w.place()+": no answer", w.silence, w.unhealthy, "WriteBlocked", "WritePending", &v)
 		return v
 	}
 	o, err := w.judge(t.ClearFactor)
@@ -244,6 +225,9 @@ func (t Thresholds) judgeWrite(w writeSample) (v judgement) {
 	v.add(o, math.Inf(1))
 	return v
 }
+
+// place names the file system that is written to, or the directory.
+func (w writeSample) place() string { return cmp.Or(w.title, w.Directory) }
 
 // whatWrites begins the messages about writes.
 const whatWrites = "writing 4 KiB to "
@@ -258,10 +242,10 @@ func (w writeSample) judge(clearFactor float64) (probes.Observation, error) {
 			reason = "FileSystemReadOnly"
 		}
 		o := degradedByFailures(reason, w.failures)
-		o.Message = whatWrites + w.Directory + ": " + errorText(w.err) + inRowText(w.failures)
+		o.Message = whatWrites + w.place() + ": " + errorText(w.err) + inRowText(w.failures)
 		return o, nil
 	case errors.Is(w.err, syscall.ENOSPC), errors.Is(w.err, syscall.EDQUOT):
-		return degraded("WriteNoSpace", 100, false, whatWrites+w.Directory+": "+errorText(w.err)), nil
+		return degraded("WriteNoSpace", 100, false, whatWrites+w.place()+": "+errorText(w.err)), nil
 	case w.err != nil:
 		// What is wrong with the directory says nothing about the disk.
 		return probes.Observation{}, probes.Because("WriteDirectoryUnusable", "%s%s: %s", whatWrites, w.Directory, errorText(w.err)+meantText(w.meant))
@@ -277,7 +261,7 @@ const slowFor = time.Minute
 func (w writeSample) judgeTime(clearFactor float64) probes.Observation {
 	o := probes.Observation{
 		Condition: probes.DiskPressure, Level: probes.OK, Reason: "WritePrompt", Severity: lateness(w.took, w.Slow, clearFactor),
-		Message: whatWrites + w.Directory + " took " + trend.TimeText(w.took),
+		Message: whatWrites + w.place() + ": took " + trend.TimeText(w.took),
 	}
 	if w.Slow > 0 {
 		o.Message += ", threshold " + trend.TimeText(w.Slow)

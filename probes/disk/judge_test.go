@@ -46,7 +46,8 @@ func (s sample) and(r pathState) sample {
 
 // onMount is a sample of one path with much space, on this mount.
 func onMount(m mountSample) sample {
-	s := answering(half(m.path))
+	s := answering(half("/var/lib/kubelet"))
+	s.paths[0].title = (&pathMounts{own: m.mount}).title("/var/lib/kubelet", kubeletRole)
 	s.paths[0].mounts = []mountSample{m}
 	return s
 }
@@ -66,11 +67,11 @@ func TestDiskJudge(t *testing.T) {
 		severity        int
 	}{
 		{"plenty", answering(half("/")), probes.OK, "SpaceSufficient",
-			"available 50 GiB of 100 GiB (50.0 %) on /, threshold 10 %", 0},
+			"available 50 GiB of 100 GiB (50.0 %) on the file system of /, threshold 10 %", 0},
 		{"the worst decides", answering(half("/"), nearlyFull("/var/lib/kubelet"), fewInodes("/x")), probes.Degraded, "InodesLow",
-			"free 21500 of 1000000 inodes (2.1 %) on /x, threshold 5 %", 78},
+			"free 21500 of 1000000 inodes (2.1 %) on the file system of /x, threshold 5 %", 78},
 		{"space", answering(nearlyFull("/var/lib/kubelet"), half("/")), probes.Degraded, "SpaceLow",
-			"available 4.1 GiB of 78.2 GiB (5.2 %) on /var/lib/kubelet, threshold 10 %", 73},
+			"available 4.1 GiB of 78.2 GiB (5.2 %) on the file system of /var/lib/kubelet, threshold 10 %", 73},
 		{"at the threshold", answering(fileSystem{"/", 1, 10 * gib, 100 * gib, 0, 0}), probes.OK, "SpaceNearThreshold", "(10.0 %)", 50},
 		{"a byte less", answering(fileSystem{"/", 1, 10*gib - 1, 100 * gib, 0, 0}), probes.Degraded, "SpaceLow", "(9.9 %)", 50},
 		{"at the clear threshold", answering(fileSystem{"/", 1, 15 * gib, 100 * gib, 0, 0}), probes.OK, "SpaceSufficient", "(15.0 %)", 0},
@@ -78,14 +79,14 @@ func TestDiskJudge(t *testing.T) {
 		{"no inodes counted", answering(withoutInodes), probes.OK, "SpaceSufficient", "50.0 %", 0},
 		{"full", answering(fileSystem{"/", 1, 0, gib, 0, 0}), probes.Degraded, "SpaceLow", "available 0 B of 1 GiB (0.0 %)", 100},
 		{"no inodes left", answering(fileSystem{"/", 1, gib, gib, 0, 9}), probes.Degraded, "InodesLow", "free 0 of 9", 100},
-		{"99 GB of 1 TB", answering(fileSystem{"/", 1, 99e9, 1e12, 9e6, 6e7}), probes.OK, "SpaceSufficient", "available 92.2 GiB of 931 GiB (9.9 %) on /, threshold 51.2 GiB", 0},
-		{"little of a large one", answering(fileSystem{"/", 1, 52419 * mib, 1e13, 0, 0}), probes.Degraded, "SpaceLow", "available 51.19 GiB of 9.09 TiB (0.5 %) on /, threshold 51.2 GiB", 50},
-		{"few inodes of a large one", answering(fileSystem{"/", 1, 9e12, 1e13, 1677721, 6e8}), probes.Degraded, "InodesLow", "free 1677721 of 600000000 inodes (0.2 %) on /, threshold 1677722", 50},
+		{"99 GB of 1 TB", answering(fileSystem{"/", 1, 99e9, 1e12, 9e6, 6e7}), probes.OK, "SpaceSufficient", "available 92.2 GiB of 931 GiB (9.9 %) on the file system of /, threshold 51.2 GiB", 0},
+		{"little of a large one", answering(fileSystem{"/", 1, 52419 * mib, 1e13, 0, 0}), probes.Degraded, "SpaceLow", "available 51.19 GiB of 9.09 TiB (0.5 %) on the file system of /, threshold 51.2 GiB", 50},
+		{"few inodes of a large one", answering(fileSystem{"/", 1, 9e12, 1e13, 1677721, 6e8}), probes.Degraded, "InodesLow", "free 1677721 of 600000000 inodes (0.2 %) on the file system of /, threshold 1677722", 50},
 		{"without size", answering(fileSystem{"/proc", 1, 0, 0, 0, 0}), probes.Unknown, "NoFileSystem", "", 0},
 		{"nothing there", sample{}, probes.Unknown, "NoFileSystem", "none of the paths", 0},
-		{"no answer hides behind no OK", answering(half("/")).and(stuck), probes.Unknown, "StatfsBlocked", "no answer from /mnt for 3 s", 0},
+		{"no answer hides behind no OK", answering(half("/")).and(stuck), probes.Unknown, "StatfsBlocked", "the file system of /mnt: no answer for 3 s", 0},
 		{"no answer hides no trouble", answering(nearlyFull("/")).and(stuck), probes.Degraded, "SpaceLow", "5.2 %", 73},
-		{"all troubles are named", sample{}.and(broken).and(stuck), probes.Unknown, "StatfsFailed", "/srv: stale file handle; no answer from /mnt for 3 s", 0},
+		{"all troubles are named", sample{}.and(broken).and(stuck), probes.Unknown, "StatfsFailed", "/srv: stale file handle; the file system of /mnt: no answer for 3 s", 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -130,7 +131,6 @@ func kubeletOn(fsType string, readOnly, superReadOnly bool) mount {
 
 func TestDiskJudgesMounts(t *testing.T) {
 	t.Parallel()
-	const path = "/var/lib/kubelet"
 	emergency, shutdown := kubeletOn("ext4", false, false), kubeletOn("ext4", false, false)
 	emergency.emergency, shutdown.shutdown = true, true
 	odd := kubeletOn("ext4", false, true)
@@ -142,24 +142,24 @@ func TestDiskJudgesMounts(t *testing.T) {
 		certain         bool
 		reason, message string
 	}{
-		{"writable", mountSample{path: path, mount: kubeletOn("ext4", false, false), fell: false}, probes.OK, false, "SpaceSufficient", ""},
-		{"not known", mountSample{path: path}, probes.OK, false, "SpaceSufficient", ""},
-		{"read-only root of an immutable system", mountSample{path: "/", mount: mount{point: "/", fsType: "squashfs", readOnly: true, superReadOnly: true}, fell: false}, probes.OK, false, "SpaceSufficient", ""},
-		{"squashfs mounted without ro", mountSample{path: "/", mount: mount{point: "/", fsType: "squashfs", superReadOnly: true}, fell: false}, probes.OK, false, "SpaceSufficient", ""},
-		{"read-only root of a container", mountSample{path: "/", mount: mount{point: "/", fsType: "overlay", source: "overlay", readOnly: true}, fell: false}, probes.OK, false, "SpaceSufficient", ""},
-		{"error remount", mountSample{path: path, mount: kubeletOn("ext4", false, true), fell: true}, probes.Degraded, true, "FileSystemReadOnly",
-			"ext4 of /var/lib/kubelet (/dev/sda1) turned read-only"},
-		{"somebody's remount", mountSample{path: path, mount: kubeletOn("ext4", true, true), fell: true}, probes.Degraded, false, "FileSystemReadOnly",
-			"ext4 of /var/lib/kubelet (/dev/sda1) turned read-only"},
-		{"somebody's remount of the mount", mountSample{path: path, mount: kubeletOn("xfs", true, false), fell: true}, probes.Degraded, false, "MountReadOnly",
-			"the mount of /var/lib/kubelet (/dev/sda1) turned read-only"},
-		{"turned, and the mounts cannot be read", mountSample{path: path, mount: mount{}, fell: true}, probes.Degraded, false, "FileSystemReadOnly",
-			"the file system of /var/lib/kubelet turned read-only"},
-		{"as after an error, from the start", mountSample{path: path, mount: kubeletOn("btrfs", false, true), fell: false}, probes.OK, false, "FileSystemReadOnlyFromStart",
-			"btrfs of /var/lib/kubelet (/dev/sda1) has been read-only since the start, and its mount is not"},
-		{"emergency, even from the start", mountSample{path: path, mount: emergency, fell: false}, probes.Degraded, true, "FileSystemReadOnly", "emergency_ro"},
-		{"shut down", mountSample{path: path, mount: shutdown, fell: false}, probes.Degraded, true, "FileSystemShutDown", "ext4 of /var/lib/kubelet (/dev/sda1) was shut down"},
-		{"odd name", mountSample{path: path, mount: odd, fell: true}, probes.Degraded, true, "FileSystemReadOnly", "(/dev/a?b?[1m)"},
+		{"writable", mountSample{mount: kubeletOn("ext4", false, false), fell: false}, probes.OK, false, "SpaceSufficient", ""},
+		{"not known", mountSample{}, probes.OK, false, "SpaceSufficient", ""},
+		{"read-only root of an immutable system", mountSample{mount: mount{point: "/", fsType: "squashfs", readOnly: true, superReadOnly: true}, fell: false}, probes.OK, false, "SpaceSufficient", ""},
+		{"squashfs mounted without ro", mountSample{mount: mount{point: "/", fsType: "squashfs", superReadOnly: true}, fell: false}, probes.OK, false, "SpaceSufficient", ""},
+		{"read-only root of a container", mountSample{mount: mount{point: "/", fsType: "overlay", source: "overlay", readOnly: true}, fell: false}, probes.OK, false, "SpaceSufficient", ""},
+		{"error remount", mountSample{mount: kubeletOn("ext4", false, true), fell: true}, probes.Degraded, true, "FileSystemReadOnly",
+			"the kubelet's file system, /dev/sda1 ext4: turned read-only"},
+		{"somebody's remount", mountSample{mount: kubeletOn("ext4", true, true), fell: true}, probes.Degraded, false, "FileSystemReadOnly",
+			"the kubelet's file system, /dev/sda1 ext4: turned read-only"},
+		{"somebody's remount of the mount", mountSample{mount: kubeletOn("xfs", true, false), fell: true}, probes.Degraded, false, "MountReadOnly",
+			"the kubelet's file system, /dev/sda1 xfs: the mount turned read-only"},
+		{"turned, and the mounts cannot be read", mountSample{mount: mount{}, fell: true}, probes.Degraded, false, "FileSystemReadOnly",
+			"the kubelet's file system: turned read-only"},
+		{"as after an error, from the start", mountSample{mount: kubeletOn("btrfs", false, true), fell: false}, probes.OK, false, "FileSystemReadOnlyFromStart",
+			"the kubelet's file system, /dev/sda1 btrfs: read-only since the start, and its mount is not"},
+		{"emergency, even from the start", mountSample{mount: emergency, fell: false}, probes.Degraded, true, "FileSystemReadOnly", "emergency_ro"},
+		{"shut down", mountSample{mount: shutdown, fell: false}, probes.Degraded, true, "FileSystemShutDown", "the kubelet's file system, /dev/sda1 ext4: shut down"},
+		{"odd name", mountSample{mount: odd, fell: true}, probes.Degraded, true, "FileSystemReadOnly", "/dev/a?b?[1m ext4"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -180,16 +180,16 @@ func TestDiskJudgesSilenceAndFailures(t *testing.T) {
 	silent := func(long time.Duration) sample {
 		return answering(half("/")).and(pathState{name: "/var/lib/kubelet", silence: long})
 	}
-	probetest.Check(t, thresholds.judge(silent(5*time.Second)).join(), probes.Unknown, "StatfsBlocked", "no answer from /var/lib/kubelet for 5 s")
+	probetest.Check(t, thresholds.judge(silent(5*time.Second)).join(), probes.Unknown, "StatfsBlocked", "the file system of /var/lib/kubelet: no answer for 5 s")
 	probetest.Check(t, thresholds.judge(silent(30*time.Second-1)).join(), probes.Unknown, "StatfsBlocked", "")
 	o := thresholds.judge(silent(42 * time.Second)).join()
-	probetest.Check(t, o, probes.Degraded, "FileSystemBlocked", "no answer from /var/lib/kubelet for 42 s, threshold 30 s")
-	probetest.Check(t, someDisk.judge(silent(time.Hour)).join(), probes.OK, "SpaceSufficient", "; unknown: no answer from /var/lib/kubelet for 60 min")
+	probetest.Check(t, o, probes.Degraded, "FileSystemBlocked", "the file system of /var/lib/kubelet: no answer for 42 s, threshold 30 s")
+	probetest.Check(t, someDisk.judge(silent(time.Hour)).join(), probes.OK, "SpaceSufficient", "; unknown: the file system of /var/lib/kubelet: no answer for 60 min")
 
 	broken := func(inRow int) probes.Observation {
 		return thresholds.judge(sample{}.and(pathState{name: "/srv", failed: failure{inRow, fmt.Errorf("statx: %w", syscall.EIO)}})).join()
 	}
-	probetest.Check(t, broken(1), probes.Degraded, "FileSystemFailed", "looking at the file system of /srv: input/output error")
+	probetest.Check(t, broken(1), probes.Degraded, "FileSystemFailed", "the file system of /srv: input/output error")
 	checkCertain(t, broken(3), "FileSystemFailed", "input/output error, 3 times in a row")
 }
 

@@ -18,7 +18,7 @@ func TestMessages(t *testing.T) { //nolint:paralleltest // it may write its file
 		return answering(half("/")).and(pathState{name: "/mnt", silence: long})
 	}
 	mounted := func(fell, readOnly, superReadOnly bool) sample {
-		return onMount(mountSample{path: "/var/lib/kubelet", mount: kubeletOn("ext4", readOnly, superReadOnly), fell: fell})
+		return onMount(mountSample{mount: kubeletOn("ext4", readOnly, superReadOnly), fell: fell})
 	}
 	readOnlyImage := func() probes.Observation {
 		s := mounted(false, true, true)
@@ -47,15 +47,15 @@ func TestMessages(t *testing.T) { //nolint:paralleltest // it may write its file
 		judge(answering(half("/"))), judge(answering(fileSystem{"/", 1, 12 * gib, 100 * gib, 0, 0})), judge(answering(half("/"), nearlyFull("/var/lib/kubelet"))),
 		judge(answering(fileSystem{"/", 1, 90 * gib, 100 * gib, 90, 1000})), judge(answering(fileSystem{"/", 1, 90 * gib, 100 * gib, 60, 1000})), judge(answering(fewInodes("/var"))),
 		judge(mounted(true, false, true)), judge(mounted(true, true, false)), judge(mounted(false, false, true)), readOnlyImage(),
-		judge(onMount(mountSample{path: "/var/lib/kubelet", mount: shutdown})),
+		judge(onMount(mountSample{mount: shutdown})),
 		judge(sample{}.and(pathState{name: "/srv", failed: failure{3, fmt.Errorf("statx: %w", syscall.EIO)}})),
 		judge(silent(42*time.Second)), judge(silent(5*time.Second)),
 		judge(sample{}.and(pathState{name: "/srv", trouble: probes.Because("StatfsFailed", "looking at the file system of /srv: permission denied")})), judge(sample{}),
 		wrote(answered(40*time.Millisecond, nil)), wrote(answered(4*time.Second, nil)),
 		wrote(slowly(7*time.Second, 64*time.Second)), wrote(slowly(7*time.Second, 22*time.Second)), wrote(writeSample{silence: 12 * time.Second}), wrote(writeSample{silence: 42 * time.Second}),
 		wrote(failed), wrote(readOnly), wrote(meant), wrote(answered(0, syscall.ENOSPC)), wrote(answered(0, syscall.EACCES)),
-		judge(onMount(mountSample{path: "/var/lib/kubelet", mount: emergency})),
-		judge(onMount(mountSample{path: "/data", fell: true})),
+		judge(onMount(mountSample{mount: emergency})),
+		judge(onMount(mountSample{fell: true})),
 		judge(answering(nearlyFull("/var/lib/kubelet")).and(pathState{name: "/srv", trouble: probes.Because("StatfsFailed", "looking at the file system of /srv: permission denied")})),
 	)
 }

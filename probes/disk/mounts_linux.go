@@ -22,6 +22,13 @@ import (
 type pathMounts struct {
 	own     mount
 	beneath mount // of an overlay: the one on which its upper directory lies
+	// through is a mount of our own namespace on the file system beneath. A quota of the
+	// overlay's directory does not count there.
+	through mount
+	// isSure says that beneath was not found by a name alone.
+	isSure bool
+	// host is where the host has mounted the file system, of a path without a role.
+	host mount
 }
 
 // wantedMount says of which path the mounts are wanted, and what was known of them
@@ -45,12 +52,12 @@ func (w wantedMount) isOf(other wantedMount) bool {
 // mountinfo, by the mount ID. That is exact where the device is not (btrfs shows
 // another one in stat(2) than in mountinfo), and where the name is not (symbolic
 // links). In a container the root is an overlay. What is written there goes to a
-// file system that only the host's mountinfo has, which is that of process 1. Once
-// found, it is found again by its ID: the overlay stays on it, whatever is mounted
-// over its directory later.
+// file system of which only the host's mountinfo has all, which is that of process 1.
 func mountsOf(h probes.Host, wanted []wantedMount) []pathMounts {
 	found := make([]pathMounts, len(wanted))
 	var search mountSearch
+	var file mount
+	search.add(ofRuntime, &file)
 	for i, w := range wanted {
 		found[i].own = w.known.own
 		switch {
@@ -61,22 +68,67 @@ func mountsOf(h probes.Host, wanted []wantedMount) []pathMounts {
 		}
 	}
 	search.run(h.Proc, "self")
+	var ours mountSearch
 	for i, w := range wanted {
-		own, beneath := &found[i].own, &found[i].beneath
+		own, known := &found[i].own, w.known
 		switch {
 		case own.point == "" && w.device != 0:
 			search.add(onDevice(w.device, w.path), own)
 		case own.upper != "":
-			*beneath = w.known.beneath
-			upper, err := filepath.EvalSymlinks(filepath.Join(h.Root, own.upper))
-			if err != nil {
-				upper = own.upper // it is the host's, and not in our mount namespace
-			}
-			search.add(again(*beneath, above(upper)), beneath)
+			found[i].findBeneath(h, &ours, &search, file, known)
+		case own.point != "" && found[i].role(w.path) == 0:
+			found[i].host = known.host
+			search.add(wholly(own.device), &found[i].host)
 		}
 	}
+	ours.run(h.Proc, "self")
 	search.run(h.Proc, "1")
+	for i, w := range wanted {
+		m := &found[i]
+		isNew := w.known.beneath.device != m.beneath.device
+		switch beneath := &m.beneath; {
+		case m.through.device != beneath.device && m.through.device != 0:
+			*beneath = m.through // without process 1
+		case m.isSure && m.through.device == 0 && beneath.device != 0:
+			search.add(wholly(beneath.device), &m.through)
+		case !m.isSure && isNew && beneath.superReadOnly && !beneath.failed() && !beneath.seemsFailed():
+			// An upper directory could be written when the overlay was mounted
+			// (ovl_get_upper in fs/overlayfs/super.c): its name leads through a link.
+			*beneath = mount{}
+		}
+	}
+	search.run(h.Proc, "self")
 	return found
+}
+
+// findBeneath searches our mounts or the host's for the one beneath an overlay. Once found, it is found again by its
+// ID: the overlay stays on it, whatever is mounted over its directory later. The name of the
+// upper directory is the host's, and may lead through symbolic links that only the host has.
+// It is sure where the name is resolved in our own mount namespace, and in a container by a
+// file that the runtime keeps beside it.
+func (m *pathMounts) findBeneath(h probes.Host, ours, hosts *mountSearch, file mount, known pathMounts) {
+	m.beneath, m.isSure = known.beneath, true
+	upper, err := filepath.EvalSymlinks(filepath.Join(h.Root, m.own.upper))
+	switch {
+	case err == nil:
+		ours.add(again(known.beneath, above(upper)), &m.beneath)
+	case file.point != "":
+		m.through = file
+		hosts.add(again(known.beneath, onDevice(file.device, m.own.upper)), &m.beneath)
+	default:
+		m.isSure = false
+		hosts.add(again(known.beneath, above(m.own.upper)), &m.beneath)
+	}
+}
+
+// ofRuntime is the rank of a file that the container runtime keeps for a container: containerd
+// and Docker keep it on the file system of their root directory. That of CRI-O is on a tmpfs.
+func ofRuntime(l mountLine) int {
+	point := string(l.point)
+	if (point == "/etc/resolv.conf" || point == "/etc/hostname") && string(l.fsType) != "tmpfs" && roleOf(string(l.root)) == runtimeRole {
+		return plainMatch
+	}
+	return 0
 }
 
 // mountSearch finds several mounts in one pass.
@@ -212,6 +264,18 @@ func onDevice(device uint64, path string) func(mountLine) int {
 	}
 }
 
+// wholly returns the rank of mounts of the device: those of the whole file system rank higher
+// than those of a directory or a file.
+func wholly(device uint64) func(mountLine) int {
+	onIt := onDevice(device, "")
+	return func(l mountLine) int {
+		if onIt(l) > 0 && string(l.root) == "/" {
+			return exactMatch
+		}
+		return onIt(l)
+	}
+}
+
 // above returns the rank of mounts above path: the closer, the higher.
 func above(path string) func(mountLine) int {
 	return func(l mountLine) int {
@@ -230,7 +294,7 @@ func above(path string) func(mountLine) int {
 // mountLine is one line of mountinfo (proc_pid_mountinfo(5)), split but not yet
 // parsed.
 type mountLine struct {
-	id, device, point, options, fsType, source, superOptions []byte
+	id, device, root, point, options, fsType, source, superOptions []byte
 }
 
 // splitMountLine splits a line. ok is false for a malformed one. It reads what
@@ -242,7 +306,7 @@ func splitMountLine(line []byte) (l mountLine, ok bool) {
 		return l, false
 	}
 	var skipped []byte
-	for _, field := range []*[]byte{&l.id, &skipped, &l.device, &skipped, &l.point, &l.options} {
+	for _, field := range []*[]byte{&l.id, &skipped, &l.device, &l.root, &l.point, &l.options} {
 		if *field, before, _ = bytes.Cut(before, []byte(" ")); len(*field) == 0 {
 			return l, false
 		}
@@ -256,11 +320,12 @@ func splitMountLine(line []byte) (l mountLine, ok bool) {
 // mount parses the line.
 func (l mountLine) mount() mount {
 	m := mount{
-		point: unescape(l.point), fsType: string(l.fsType), source: unescape(l.source), device: deviceNumber(l.device),
+		point: unescape(l.point), root: unescape(l.root), fsType: string(l.fsType), source: unescape(l.source), device: deviceNumber(l.device),
 		readOnly:      hasOption(l.options, "ro"),
 		superReadOnly: hasOption(l.superOptions, "ro"),
 		emergency:     hasOption(l.superOptions, "emergency_ro"),
 		shutdown:      hasOption(l.superOptions, "shutdown"),
+		quota:         hasOption(l.superOptions, "prjquota") || hasOption(l.superOptions, "pquota"),
 	}
 	m.id, _ = strconv.ParseUint(string(l.id), 10, 64) // 0: not known
 	if m.fsType == "overlay" {

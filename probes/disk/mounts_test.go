@@ -46,7 +46,7 @@ func TestMountAbove(t *testing.T) {
 		"/var/lib/kubelet/x":   {point: "/var/lib/kubelet", fsType: "ext4", source: "/dev/sda9"},
 		"/var/lib/kubelet":     {point: "/var/lib/kubelet", fsType: "ext4", source: "/dev/sda9"},
 		"/var/lib/kubelets":    {point: "/var", fsType: "ext4", source: "/dev/sda8"},
-		"/var/lib/containerd/": {point: "/var/lib/containerd", fsType: "xfs", source: "/dev/sdb1"},
+		"/var/lib/containerd/": {point: "/var/lib/containerd", fsType: "xfs", source: "/dev/sdb1", quota: true},
 		"/data/my disk/x":      {point: "/data/my disk", fsType: "btrfs", source: "/dev/disk/by-label/my disk"},
 		"/mnt/nfs/home":        {point: "/mnt/nfs", fsType: "nfs4", source: "server:/export"},
 		"/failed":              {point: "/failed", fsType: "ext4", source: "/dev/sdd1", emergency: true},
@@ -58,7 +58,7 @@ func TestMountAbove(t *testing.T) {
 			upper: "/var/lib/containerd/snap,shots/17/fs"},
 	} {
 		got := find(text, above(path))
-		got.id, got.device = 0, 0
+		got.id, got.device, got.root = 0, 0, ""
 		if got != want {
 			t.Errorf("%s lies on %+v, want %+v", path, got, want)
 		}
@@ -111,6 +111,38 @@ func TestMountsOfAPod(t *testing.T) {
 	}
 	if found := mountsOf(nowhere, []wantedMount{{path: "/scratch", mountID: 901, device: unix.Mkdev(8, 9)}}); found[0] != (pathMounts{}) {
 		t.Errorf("without mountinfo: %+v", found)
+	}
+}
+
+// TestFileOfTheRuntime: beside the container's own files the runtime keeps its others, also where
+// the name of the upper directory leads through a symbolic link, here to /dev/sdc1.
+func TestFileOfTheRuntime(t *testing.T) {
+	t.Parallel()
+	const overlay = "900 700 0:77 / / ro - overlay overlay rw,upperdir=/var/lib/containerd/snapshots/17/fs\n"
+	const host = "25 1 8:1 / / rw - ext4 /dev/sda1 rw\n31 25 8:33 / /data rw - xfs /dev/sdc1 rw,emergency_ro\n"
+	file := func(root, point, fsType string) string {
+		return "903 900 8:33 " + root + " " + point + " ro - " + fsType + " /dev/sdc1 rw\n"
+	}
+	const sandbox = "/containerd/io.containerd.grpc.v1.cri/sandboxes/5f/resolv.conf"
+	for name, test := range map[string]struct{ self, first, source, through string }{
+		"containerd":            {overlay + file(sandbox, "/etc/resolv.conf", "xfs"), host, "/dev/sdc1", "/etc/resolv.conf"},
+		"Docker":                {overlay + file("/docker/containers/5f/hostname", "/etc/hostname", "xfs"), host, "/dev/sdc1", "/etc/hostname"},
+		"without process 1":     {overlay + file(sandbox, "/etc/resolv.conf", "xfs"), "", "/dev/sdc1", "/etc/resolv.conf"},
+		"CRI-O":                 {overlay + file("/containers/storage/overlay-containers/5f/userdata/resolv.conf", "/etc/resolv.conf", "tmpfs"), host, "/dev/sda1", ""},
+		"a file of the kubelet": {overlay + file("/var/lib/kubelet/pods/5f/etc-hosts", "/etc/hosts", "xfs"), host, "/dev/sda1", ""},
+		"no file":               {overlay, host, "/dev/sda1", ""},
+	} {
+		h := probes.Host{Proc: t.TempDir()}
+		for process, text := range map[string]string{"self": test.self, "1": test.first} {
+			path := filepath.Join(h.Proc, process, "mountinfo")
+			if err := errors.Join(os.Mkdir(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		m := mountsOf(h, []wantedMount{{path: "/", mountID: 900, device: unix.Mkdev(0, 77)}})[0]
+		if m.beneath.source != test.source || m.through.point != test.through || m.beneath.emergency != (test.source == "/dev/sdc1" && test.first != "") {
+			t.Errorf("%s: beneath is %+v, through is %+v", name, m.beneath, m.through)
+		}
 	}
 }
 
@@ -190,8 +222,8 @@ func TestOverlayStaysOnItsMount(t *testing.T) {
 		{root + runtime, "/dev/sdb1"},
 		{root + runtime + over, "/dev/sdb1"},
 		{root + strings.Replace(runtime, " rw\n", " rw,emergency_ro\n", 1) + over, "/dev/sdb1"},
-		{root + strings.Replace(runtime, "8:17", "8:49", 1) + over, "/dev/sdc1"}, // its ID is another's
-		{root + over, "/dev/sdc1"}, // it is gone, and the overlay is not worth much
+		{root + strings.Replace(runtime, "8:17", "8:49", 1) + over, ""}, // its ID is another's
+		{root + over, ""}, // it is gone, and no upper directory lies on what is read-only
 		{root, "/dev/sda1"},
 	} {
 		write("1", step.mounts)
@@ -345,7 +377,7 @@ func FuzzMounts(f *testing.F) {
 				t.Errorf("%+v", m)
 			}
 			for _, fell := range []bool{false, true} {
-				o := someDisk.judge(onMount(mountSample{path: "/x", mount: m, fell: fell})).join()
+				o := someDisk.judge(onMount(mountSample{mount: m, fell: fell})).join()
 				o.Certain = false
 				probetest.WellFormed(t, o)
 			}

@@ -17,6 +17,8 @@ type watchedPath struct {
 	call       hostfile.SureCall[pathAnswer]
 
 	last     pathSample // of the last answer
+	title    string     // see pathState
+	through  string     // a mount whose space counts, if a quota hides that of the path
 	failures int        // samples in a row in which the file system failed
 	mounts   pathMounts
 	// Whether they could be written when first seen: the path itself, by
@@ -51,9 +53,18 @@ func (f *firstSight) fell(device uint64, readOnly bool) bool {
 
 // start begins to ask about the path, unless an earlier call is still out.
 func (w *watchedPath) start(sample func(root, path string) (pathSample, error)) {
-	root, name := w.root, w.name
+	root, name, through := w.root, w.name, w.mounts.through.point
+	w.through = through
 	w.call.Start(func() (answer pathAnswer) {
 		answer.sample, answer.err = sample(root, name)
+		if through == "" || answer.err != nil {
+			return answer
+		}
+		// A quota makes the size of the file system smaller, never larger.
+		if whole, err := sample("/", through); err == nil && whole.size > answer.sample.size {
+			whole.device = answer.sample.device
+			answer.sample.fileSystem = whole.fileSystem
+		}
 		return answer
 	})
 }
@@ -64,7 +75,7 @@ type stale struct{ mounts, writes bool }
 
 // collect takes the answer about the path.
 func (w *watchedPath) collect(ctx context.Context) (r pathState, changed stale) {
-	r.name, r.unhealthy = w.name, w.health.unhealthy
+	r.name, r.title, r.unhealthy = w.name, w.title, w.health.unhealthy
 	answer, ok := w.call.Wait(ctx)
 	if !ok {
 		r.silence = max(w.call.Silence(), 1)
@@ -116,23 +127,17 @@ func (w *watchedPath) canBeFilled() bool {
 func (w *watchedPath) isReadOnlyForAll() bool { return w.mounts.own.superReadOnly }
 
 // describeMounts returns what is known about the mounts under the path. Whether the
-// path itself can be written is known only while it answers. An overlay's upper directory
-// could be written when the overlay was mounted (ovl_get_upper in fs/overlayfs/super.c). What
-// has been read-only from the start for no error does not lie beneath it: the name of that
-// directory leads through a symbolic link that only the host has.
+// path itself can be written is known only while it answers.
 func (w *watchedPath) describeMounts(answered bool) (all []mountSample) {
 	if w.last.path == "" {
 		return nil
 	}
-	own := mountSample{path: w.name, mount: w.mounts.own}
+	own := mountSample{mount: w.mounts.own}
 	own.fell = answered && w.itself.fell(w.last.device, w.last.readOnly)
 	all = append(all, own)
 	if beneath := w.mounts.beneath; beneath.point != "" {
-		m := mountSample{path: beneath.point, mount: beneath}
-		m.fell = w.beneath.fell(beneath.device, beneath.readOnly || beneath.superReadOnly)
-		if m.fell || !beneath.superReadOnly || beneath.failed() || beneath.seemsFailed() {
-			all = append(all, m)
-		}
+		fell := w.beneath.fell(beneath.device, beneath.readOnly || beneath.superReadOnly)
+		all = append(all, mountSample{mount: beneath, fell: fell})
 	}
 	return all
 }

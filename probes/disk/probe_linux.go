@@ -131,39 +131,82 @@ func (p *Probe) read(ctx context.Context) (s sample) {
 		}
 		p.writesMatter = false
 	}
-	seen := map[uint64]bool{}
 	for _, path := range p.paths {
-		r, changed := path.collect(ctx)
-		p.mounts.matter = p.mounts.matter || changed.mounts
-		p.writesMatter = p.writesMatter || changed.writes
-		if r.answered && seen[path.last.device] {
-			r.fileSystem = fileSystem{}
-		}
-		seen[path.last.device] = seen[path.last.device] || r.answered
-		s.paths = append(s.paths, r)
+		s.paths = append(s.paths, p.collect(ctx, path))
 	}
 	p.renewMounts(ctx)
 	for i, path := range p.paths {
+		if path.mounts.through.point != path.through {
+			path.start(p.samplePath)
+			s.paths[i] = p.collect(ctx, path)
+		}
 		r := &s.paths[i]
+		r.title = path.title
+		if path.mounts.isUnderQuota() {
+			r.seenBy = ", as a container sees it"
+		}
 		r.mounts = path.describeMounts(r.answered)
 		if path.isReadOnlyForAll() {
 			r.fileSystem = fileSystem{} // nobody can fill it, and images are full by design
 		}
 	}
+	p.countOnce(s.paths)
 	s.paths = append(s.paths, p.readProgram(ctx))
 	for _, w := range p.writers {
 		sample, failed := w.collect(ctx)
+		for _, path := range p.paths {
+			if path.name == w.Directory || path.last.path != "" && path.last.device == w.place.device {
+				sample.title = path.title
+			}
+		}
 		s.writes = append(s.writes, sample)
 		p.mounts.matter = p.mounts.matter || failed
 	}
 	return s
 }
 
+// collect takes the answer about a path.
+func (p *Probe) collect(ctx context.Context, path *watchedPath) pathState {
+	r, changed := path.collect(ctx)
+	p.mounts.matter = p.mounts.matter || changed.mounts
+	p.writesMatter = p.writesMatter || changed.writes
+	return r
+}
+
+// countOnce leaves the space of each file system to one path. That is the first, and of an
+// overlay and a path beneath it the one that says that there is more: a quota says less.
+func (p *Probe) countOnce(states []pathState) {
+	for i, path := range p.paths {
+		for j, other := range p.paths[:i] {
+			a, b := &states[i], &states[j]
+			lowest := path.mounts.lowest().device
+			switch {
+			case !a.answered || !b.answered:
+			case path.last.device == other.last.device:
+				a.fileSystem = fileSystem{}
+			case lowest == 0 || lowest != other.mounts.lowest().device:
+			case a.fileSystem.size > b.fileSystem.size:
+				b.fileSystem = fileSystem{}
+			default:
+				a.fileSystem = fileSystem{}
+			}
+		}
+	}
+}
+
 // readProgram takes what reading from the disk of this program showed: that the disk fails,
 // or gives no answer. Its space and its flags count for the paths only.
 func (p *Probe) readProgram(ctx context.Context) pathState {
 	r, _ := p.program.collect(ctx)
-	r.fileSystem, r.answered = fileSystem{}, false
+	r.fileSystem, r.answered, r.title = fileSystem{}, false, "the disk of taintlet's program"
+	for _, path := range p.paths {
+		if path.title != "" && path.last.device == p.program.last.device {
+			r.title = path.title
+			if path.mounts.isUnderQuota() {
+				r.seenBy = ", as a container sees it"
+			}
+		}
+	}
 	return r
 }
 
@@ -198,6 +241,15 @@ func (p *Probe) renewMounts(ctx context.Context) {
 	}
 	for i, path := range p.paths {
 		path.mounts = found[i]
+	}
+	for _, path := range p.paths {
+		roles, lowest := path.mounts.role(path.name), path.mounts.lowest().device
+		for _, other := range p.paths {
+			if lowest != 0 && lowest == other.mounts.lowest().device {
+				roles |= other.mounts.role(other.name)
+			}
+		}
+		path.title = path.mounts.title(path.name, roles)
 	}
 }
 

@@ -99,18 +99,18 @@ func TestDiskThatHangs(t *testing.T) {
 			}
 			return o
 		}
-		probetest.Check(t, observe(), probes.Unknown, "StatfsBlocked", "no answer from /mnt for 1 s")
+		probetest.Check(t, observe(), probes.Unknown, "StatfsBlocked", "the file system of /mnt: no answer for 1 s")
 		synctest.Wait()
 		before := runtime.NumGoroutine()
 		for range 100 {
 			start := time.Now()
-			probetest.Check(t, observe(), probes.Unknown, "StatfsBlocked", "no answer from /mnt for")
+			probetest.Check(t, observe(), probes.Unknown, "StatfsBlocked", "the file system of /mnt: no answer for")
 			if took := time.Since(start); took > 0 {
 				t.Fatalf("waited %v for a call that had its time", took)
 			}
 			time.Sleep(time.Second)
 		}
-		probetest.Check(t, observe(), probes.Unknown, "StatfsBlocked", "no answer from /mnt for 101 s")
+		probetest.Check(t, observe(), probes.Unknown, "StatfsBlocked", "the file system of /mnt: no answer for 101 s")
 		synctest.Wait()
 		// Other tests may end meanwhile; a goroutine for each sample would show.
 		if after := runtime.NumGoroutine(); calls.Load() != 1 || after > before+50 {
@@ -119,7 +119,7 @@ func TestDiskThatHangs(t *testing.T) {
 		hung = false
 		close(release)
 		synctest.Wait()
-		probetest.Check(t, observe(), probes.Degraded, "SpaceLow", "on /mnt")
+		probetest.Check(t, observe(), probes.Degraded, "SpaceLow", "on the file system of /mnt")
 		if calls.Load() != 2 {
 			t.Errorf("%d calls instead of 2", calls.Load())
 		}
@@ -138,7 +138,7 @@ func TestDiskThatHangsHidesNoOther(t *testing.T) {
 		})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		probetest.Check(t, d.Observe(ctx), probes.Degraded, "SpaceLow", "on /,")
+		probetest.Check(t, d.Observe(ctx), probes.Degraded, "SpaceLow", "on the file system of /,")
 		close(release)
 	})
 }
@@ -161,10 +161,10 @@ func TestDiskGivesABlockedPathUp(t *testing.T) {
 			return d.Observe(ctx)
 		}
 		for range 3 {
-			probetest.Check(t, observe(), probes.Unknown, "StatfsBlocked", "no answer from /mnt")
+			probetest.Check(t, observe(), probes.Unknown, "StatfsBlocked", "the file system of /mnt: no answer")
 			time.Sleep(5 * time.Second)
 		}
-		probetest.Check(t, observe(), probes.Degraded, "FileSystemBlocked", "no answer from /mnt for 35 s, threshold 30 s")
+		probetest.Check(t, observe(), probes.Degraded, "FileSystemBlocked", "the file system of /mnt: no answer for 35 s, threshold 30 s")
 		slow.Store(int64(time.Second))
 		time.Sleep(10 * time.Second)
 		probetest.Check(t, observe(), probes.OK, "SpaceSufficient", "")
@@ -250,7 +250,7 @@ func TestDiskRemembersWhatWasWritable(t *testing.T) {
 			reason = "ReadOnlyByDesign"
 		}
 		if bad {
-			want, reason, message = probes.Degraded, "FileSystemReadOnly", "ext4 of /x (/dev/sdb) turned read-only"
+			want, reason, message = probes.Degraded, "FileSystemReadOnly", "the file system of /x, /dev/sdb ext4: turned read-only"
 		}
 		probetest.Check(t, d.Observe(t.Context()), want, reason, message)
 	}
@@ -292,7 +292,6 @@ func TestSpaceOfWhatNobodyWritesTo(t *testing.T) {
 		reason string
 	}{
 		"an image":                   {pathMounts{own: mount{point: "/", fsType: "ext4", readOnly: true, superReadOnly: true}}, "SpaceSufficient"},
-		"an overlay, and a guess":    {pathMounts{own: mount{point: "/", fsType: "overlay", upper: "/up"}, beneath: mount{point: "/", fsType: "erofs", superReadOnly: true, readOnly: true}}, "SpaceLow"},
 		"a container's root":         {pathMounts{own: mount{point: "/", fsType: "overlay", upper: "/up", readOnly: true}, beneath: mount{point: "/up", fsType: "ext4"}}, "SpaceLow"},
 		"writable":                   {pathMounts{own: mount{point: "/", fsType: "ext4"}}, "SpaceLow"},
 		"the mounts cannot be found": {pathMounts{}, "SpaceLow"},

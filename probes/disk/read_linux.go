@@ -61,5 +61,5 @@ func readDirect(path string) (s pathSample, err error) {
 	if err != nil {
 		return s, err
 	}
-	return sampleFile(file, "", unix.AT_EMPTY_PATH)
+	return sampleFile(file)
 }

@@ -164,7 +164,7 @@ func TestDiskUnderRealPressure(t *testing.T) {
 func realSpace(t *testing.T) {
 	point := loopMount(t)
 	d := realDisk(point)
-	probetest.Check(t, observe(t, d), probes.OK, "SpaceSufficient", "on "+point)
+	probetest.Check(t, observe(t, d), probes.OK, "SpaceSufficient", "on the file system of ")
 	var usage unix.Statfs_t
 	if err := unix.Statfs(point, &usage); err != nil {
 		t.Fatal(err)
@@ -178,7 +178,7 @@ func realSpace(t *testing.T) {
 	if err := unix.Fallocate(int(file.Fd()), 0, 0, int64(usage.Bavail)*usage.Frsize-total*5/100); err != nil {
 		t.Fatal(err)
 	}
-	probetest.Check(t, observe(t, d), probes.Degraded, "SpaceLow", "%) on "+point+", threshold 10 %")
+	probetest.Check(t, observe(t, d), probes.Degraded, "SpaceLow", ", threshold 10 %")
 	if err := unix.Fallocate(int(file.Fd()), 0, 0, int64(usage.Bavail)*usage.Frsize); !errors.Is(err, unix.ENOSPC) {
 		t.Fatalf("not full: %v", err)
 	}
@@ -188,7 +188,7 @@ func realSpace(t *testing.T) {
 	if err := errors.Join(file.Close(), os.Remove(file.Name())); err != nil {
 		t.Fatal(err)
 	}
-	probetest.Check(t, observe(t, d), probes.OK, "SpaceSufficient", "on "+point)
+	probetest.Check(t, observe(t, d), probes.OK, "SpaceSufficient", "on the file system of ")
 }
 
 func realInodes(t *testing.T) {
@@ -206,7 +206,7 @@ func realInodes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	probetest.Check(t, observe(t, d), probes.Degraded, "InodesLow", "free 0 of 64 inodes (0.0 %) on "+point+", threshold 5 %")
+	probetest.Check(t, observe(t, d), probes.Degraded, "InodesLow", "free 0 of 64 inodes (0.0 %) on the file system of "+point+", ")
 	probetest.Check(t, observe(t, writer), probes.Degraded, "WriteNoSpace", "")
 	for i := range made {
 		if err := os.Remove(filepath.Join(point, fmt.Sprint("f", i))); err != nil {
@@ -222,13 +222,13 @@ func realReadOnly(t *testing.T) {
 	d, writer := realDisk(point), New(thisHost, nil, someDisk, Write{Directory: point})
 	probetest.Check(t, observe(t, d), probes.OK, "SpaceSufficient", "")
 	run(t, "mount", "-o", "remount,ro", point)
-	probetest.Check(t, observe(t, d), probes.Degraded, "FileSystemReadOnly", "ext4 of "+point+" (/dev/loop")
+	probetest.Check(t, observe(t, d), probes.Degraded, "FileSystemReadOnly", "ext4: ")
 	checkCertain(t, observe(t, d), "FileSystemReadOnly", "read-only file system, 2 times in a row")
 	probetest.Check(t, observe(t, writer), probes.Degraded, "FileSystemReadOnly", "writing 4 KiB to "+point+": read-only file system")
 	checkCertain(t, observe(t, writer), "FileSystemReadOnly", "2 times in a row")
 
 	fromStart := New(thisHost, []string{point}, someDisk)
-	probetest.Check(t, observe(t, fromStart), probes.OK, "ReadOnlyByDesign", "is read-only and cannot fill up")
+	probetest.Check(t, observe(t, fromStart), probes.OK, "ReadOnlyByDesign", ": read-only and cannot fill up")
 
 	run(t, "mount", "-o", "remount,rw", point)
 	probetest.Check(t, observe(t, d), probes.OK, "SpaceSufficient", "")
@@ -239,7 +239,7 @@ func realReadOnly(t *testing.T) {
 	probetest.Check(t, observe(t, New(thisHost, []string{point}, someDisk)), probes.OK, "SpaceSufficient", "")
 	probetest.Check(t, observe(t, New(thisHost, nil, someDisk, Write{Directory: point})), probes.Unknown, "WriteDirectoryUnusable",
 		"read-only file system (its mount is, its file system is not)")
-	probetest.Check(t, observe(t, d), probes.Degraded, "MountReadOnly", "the mount of "+point+" (/dev/loop")
+	probetest.Check(t, observe(t, d), probes.Degraded, "MountReadOnly", ": the mount turned read-only")
 	run(t, "mount", "-o", "remount,bind,rw", point)
 	probetest.Check(t, observe(t, d), probes.OK, "SpaceSufficient", "")
 }
@@ -250,12 +250,12 @@ func realImage(t *testing.T) {
 	if output, err := exec.CommandContext(t.Context(), "dd", "if=/dev/zero", "of="+filepath.Join(point, "usr"), "bs=1M").CombinedOutput(); err == nil {
 		t.Fatalf("not full: %s", output)
 	}
-	probetest.Check(t, observe(t, New(thisHost, []string{point, other}, someDisk)), probes.Degraded, "SpaceLow", "on "+point)
+	probetest.Check(t, observe(t, New(thisHost, []string{point, other}, someDisk)), probes.Degraded, "SpaceLow", "on the file system of ")
 	run(t, "mount", "-o", "remount,ro", point)
 	d := New(thisHost, []string{point, other}, someDisk)
-	probetest.Check(t, observe(t, d), probes.OK, "SpaceSufficient", "on "+other)
+	probetest.Check(t, observe(t, d), probes.OK, "SpaceSufficient", "on the file system of "+other)
 	run(t, "mount", "-o", "remount,rw", point)
-	probetest.Check(t, observe(t, d), probes.Degraded, "SpaceLow", "on "+point)
+	probetest.Check(t, observe(t, d), probes.Degraded, "SpaceLow", "on the file system of ")
 }
 
 func realFrozen(t *testing.T) {
@@ -286,9 +286,9 @@ func realFrozen(t *testing.T) {
 	if !s.paths[0].answered || !s.paths[1].answered || len(s.writes) != 1 || s.writes[0].silence <= 0 {
 		t.Errorf("the other paths did not answer: %+v", s)
 	}
-	probetest.Check(t, observe(t, d), probes.Unknown, "WritePending", "writing 4 KiB to "+point+": no answer for ")
+	probetest.Check(t, observe(t, d), probes.Unknown, "WritePending", "writing 4 KiB to the file system of "+point+", /dev/loop")
 	d.thresholds.BlockedAfter = time.Second // which has passed
-	probetest.Check(t, observe(t, d), probes.Degraded, "WriteBlocked", "writing 4 KiB to "+point+": no answer for ")
+	probetest.Check(t, observe(t, d), probes.Degraded, "WriteBlocked", "writing 4 KiB to the file system of "+point+", /dev/loop")
 	for range 50 {
 		d.Observe(t.Context()) // waits for nothing
 	}
@@ -312,8 +312,8 @@ func realError(t *testing.T) {
 	withoutWrites.mounts.at, d.mounts.at = time.Time{}, time.Time{} // emergency_ro is in mountinfo only
 	o := observe(t, withoutWrites)
 	if m := mountNow(t, point); m.emergency || m.superReadOnly { // else only writes show it
-		checkCertain(t, o, "FileSystemReadOnly", "ext4 of "+point)
-		checkCertain(t, observe(t, d), "FileSystemReadOnly", "ext4 of "+point)
+		checkCertain(t, o, "FileSystemReadOnly", " ext4: ")
+		checkCertain(t, observe(t, d), "FileSystemReadOnly", " ext4: ")
 		fromStart := New(thisHost, []string{point}, someDisk)
 		if m.emergency {
 			checkCertain(t, observe(t, fromStart), "FileSystemReadOnly", "emergency_ro")
@@ -368,13 +368,13 @@ func realShutdown(t *testing.T) {
 	probetest.Check(t, observe(t, d), probes.OK, "SpaceSufficient", "")
 	probetest.Check(t, observe(t, withoutWrites), probes.OK, "SpaceSufficient", "")
 	shutDown(t, point)
-	probetest.Check(t, observe(t, d), probes.Degraded, "WriteFailed", "writing 4 KiB to "+point+": input/output error")
+	probetest.Check(t, observe(t, d), probes.Degraded, "WriteFailed", " ext4: input/output error")
 	o := observe(t, d)
 	withoutWrites.mounts.at = time.Now().Add(-mountsEvery)
 	late := observe(t, withoutWrites)
 	if mountNow(t, point).shutdown {
-		checkCertain(t, o, "FileSystemShutDown", "ext4 of "+point)
-		checkCertain(t, late, "FileSystemShutDown", "ext4 of "+point)
+		checkCertain(t, o, "FileSystemShutDown", " ext4: ")
+		checkCertain(t, late, "FileSystemShutDown", " ext4: ")
 	} else {
 		checkCertain(t, o, "WriteFailed", "2 times in a row")
 	}
@@ -394,7 +394,7 @@ func realShutdownOfXFS(t *testing.T) {
 	d := New(thisHost, []string{point, "/"}, someDisk)
 	probetest.Check(t, observe(t, d), probes.OK, "SpaceSufficient", "")
 	shutDown(t, point)
-	probetest.Check(t, observe(t, d), probes.Degraded, "FileSystemFailed", "looking at the file system of "+point+": input/output error")
+	probetest.Check(t, observe(t, d), probes.Degraded, "FileSystemFailed", "the file system of "+point+", ")
 	checkCertain(t, observe(t, d), "FileSystemFailed", "2 times in a row")
 }
 
@@ -481,7 +481,7 @@ func realResizeOfExt4(t *testing.T) {
 	if err := unix.Fallocate(int(file.Fd()), 0, 0, 51*mib); err != nil {
 		t.Fatal(err)
 	}
-	probetest.Check(t, observe(t, d), probes.Degraded, "SpaceLow", "on "+point)
+	probetest.Check(t, observe(t, d), probes.Degraded, "SpaceLow", "on the file system of ")
 	if err := os.Truncate(image, 256*mib); err != nil {
 		t.Fatal(err)
 	}
@@ -494,7 +494,7 @@ func realResizeOfExt4(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v: %s", err, output)
 	}
-	probetest.Check(t, observe(t, d), probes.OK, "SpaceSufficient", "on "+point)
+	probetest.Check(t, observe(t, d), probes.OK, "SpaceSufficient", "on the file system of ")
 }
 
 // realLinks has a host's root elsewhere, with an absolute link to a file system of its
@@ -520,13 +520,13 @@ func realLinks(t *testing.T) {
 	if err := os.WriteFile(full, make([]byte, mib-16<<10), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	probetest.Check(t, observe(t, d), probes.Degraded, "SpaceLow", "on /, threshold 10 %"+unreadable)
+	probetest.Check(t, observe(t, d), probes.Degraded, "SpaceLow", "on the file system of /, tmpfs, threshold 10 %"+unreadable)
 	if err := os.Remove(full); err != nil {
 		t.Fatal(err)
 	}
 	probetest.Check(t, observe(t, d), probes.OK, "SpaceSufficient", unreadable)
 	run(t, "mount", "-o", "remount,ro", filepath.Join(root, "var/snap/kubelet"))
-	probetest.Check(t, observe(t, d), probes.Degraded, "FileSystemReadOnly", "ext4 of /var/lib/kubelet (/dev/loop")
+	probetest.Check(t, observe(t, d), probes.Degraded, "FileSystemReadOnly", "the kubelet's file system, /dev/loop")
 }
 
 // realContainerRoot watches an overlay that is read-only by its mount, as in a
@@ -546,15 +546,15 @@ func realContainerRoot(t *testing.T) {
 	run(t, "mount", "-o", "remount,bind,ro", root)
 	// Process 1 of the pod's host is this one.
 	d := New(hostOfOwnMounts(t), []string{root}, someDisk)
-	probetest.Check(t, observe(t, d), probes.OK, "SpaceSufficient", "on "+root)
-	probetest.Check(t, observe(t, d), probes.OK, "SpaceSufficient", "on "+root) // knows what is beneath
+	probetest.Check(t, observe(t, d), probes.OK, "SpaceSufficient", "on the file system of ")
+	probetest.Check(t, observe(t, d), probes.OK, "SpaceSufficient", "on the file system of ") // knows what is beneath
 	failFileSystem(t, point)
 	d.mounts.at = time.Time{}
 	o := observe(t, d)
 	if m := mountNow(t, point); !m.emergency && !m.superReadOnly {
 		t.Skip("this kernel tells only a write that the file system failed")
 	}
-	checkCertain(t, o, "FileSystemReadOnly", "ext4 of "+point+" (/dev/loop")
+	checkCertain(t, o, "FileSystemReadOnly", "ext4: ")
 }
 
 // realLinkedUpper watches an overlay whose upper directory is named through a symbolic link to a
@@ -588,10 +588,13 @@ func realLinkedUpper(t *testing.T) {
 	if beneath := d.paths[0].mounts.beneath.point; beneath != disk {
 		t.Errorf("%s is beneath, want %s", beneath, disk)
 	}
+	// The mounts of process 1 do not have the disk. An overlay in our own mount namespace lies on
+	// one of ours.
+	probetest.Check(t, observe(t, New(thisHost, []string{root}, someDisk)), probes.Degraded, "SpaceLow", ", /dev/loop")
 	if err := os.Remove(link); err != nil { // as in a pod, where the host's link is not seen
 		t.Fatal(err)
 	}
-	probetest.Check(t, observe(t, New(h, []string{root}, someDisk)), probes.Degraded, "SpaceLow", "")
+	probetest.Check(t, observe(t, New(h, []string{root}, someDisk)), probes.Degraded, "SpaceLow", "on the file system of "+root+", threshold")
 }
 
 // hostOfOwnMounts is this host as it would be if its process 1 had our mounts.
@@ -631,13 +634,13 @@ func realSilence(t *testing.T) {
 	before := runtime.NumGoroutine()
 	d := realDisk("/", point)
 	d.writers = nil
-	probetest.Check(t, observe(t, d), probes.Unknown, "StatfsBlocked", "no answer from "+point+" for ")
+	probetest.Check(t, observe(t, d), probes.Unknown, "StatfsBlocked", "the file system of "+point+": no answer for ")
 	for range 50 {
 		d.Observe(t.Context()) // waits for nothing
 	}
 	noMoreGoroutines(t, before+1)
 	time.Sleep(time.Second)
-	probetest.Check(t, observe(t, d), probes.Degraded, "FileSystemBlocked", "no answer from "+point+" for ")
+	probetest.Check(t, observe(t, d), probes.Degraded, "FileSystemBlocked", "the file system of "+point+": no answer for ")
 	hangUp()
 	noMoreGoroutines(t, before)
 	o := observe(t, d)

@@ -14,6 +14,10 @@ type sample struct {
 // made trouble. The zero report is that of a path of which nothing is known.
 type pathState struct {
 	name string
+	// title names the file system as the host knows it; empty: the mounts are not known.
+	title string
+	// seenBy follows the title where space may be that of a quota.
+	seenBy string
 	// fileSystem is without a size where another path has reported it.
 	fileSystem fileSystem
 	mounts     []mountSample
@@ -27,9 +31,8 @@ type pathState struct {
 
 // mountSample is one mount under a path.
 type mountSample struct {
-	path  string // the path, or the mount point of what lies beneath it
-	mount mount  // zero: not known
-	fell  bool   // it could be written when first seen, and cannot now
+	mount mount // zero: not known
+	fell  bool  // it could be written when first seen, and cannot now
 }
 
 // failure is that a file system says that it is broken, and for how many samples in
@@ -44,6 +47,7 @@ type failure struct {
 type writeSample struct {
 	Write
 	writeAnswer
+	title     string        // see pathState
 	failures  int           // in a row
 	slowFor   time.Duration // since the start of the first slow write in a row; 0: it was not slow
 	silence   time.Duration // 0: it came back
@@ -80,12 +84,14 @@ type identity struct {
 // mount is what mountinfo says about one mount. The zero mount is not known.
 type mount struct {
 	point, fsType, source string
+	root                  string // the directory of the file system that is mounted
 	id, device            uint64 // what tells it from others
 	readOnly              bool   // this mount
 	superReadOnly         bool   // the file system, for everybody
 	emergency             bool   // ext4 gave up writing after an error (Linux 6.15 and later)
 	shutdown              bool   // ext4 was shut down (newer kernels)
 	upper                 string // of an overlay: the directory that takes the writes
+	quota                 bool   // the file system has quotas of directories
 }
 
 // failed says that the kernel has given the file system up. That is never meant

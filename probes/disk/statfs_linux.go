@@ -30,35 +30,25 @@ func (s pathSample) identity() identity { return identity{s.device, s.kind, s.fs
 // cost whether the file system is read-only, and it counts blocks in f_bsize
 // where the kernel counts in f_frsize.
 func samplePath(root, path string) (pathSample, error) {
-	if isWholeHost(root) {
-		return sampleFile(unix.AT_FDCWD, path, 0)
-	}
 	descriptor, err := openInside(root, path)
 	if err != nil {
 		return pathSample{}, err
 	}
 	defer unix.Close(descriptor) //nolint:errcheck // nothing was written
-	return sampleFile(descriptor, "", unix.AT_EMPTY_PATH)
+	return sampleFile(descriptor)
 }
 
-// sampleFile asks about the file that statx(2) finds with these arguments: a path,
-// or an open file.
-func sampleFile(descriptor int, path string, flags int) (pathSample, error) {
+// sampleFile asks about an open file.
+func sampleFile(descriptor int) (pathSample, error) {
 	var where unix.Statx_t
 	err := uninterrupted(func() error {
-		return unix.Statx(descriptor, path, flags, unix.STATX_TYPE|unix.STATX_MNT_ID, &where)
+		return unix.Statx(descriptor, "", unix.AT_EMPTY_PATH, unix.STATX_TYPE|unix.STATX_MNT_ID, &where)
 	})
 	if err != nil {
 		return pathSample{}, fmt.Errorf("statx: %w", err)
 	}
 	var usage unix.Statfs_t
-	err = uninterrupted(func() error {
-		if path == "" {
-			return unix.Fstatfs(descriptor, &usage)
-		}
-		return unix.Statfs(path, &usage)
-	})
-	if err != nil {
+	if err := uninterrupted(func() error { return unix.Fstatfs(descriptor, &usage) }); err != nil {
 		return pathSample{}, fmt.Errorf("statfs: %w", err)
 	}
 	s := pathSample{readOnly: usage.Flags&unix.ST_RDONLY != 0}

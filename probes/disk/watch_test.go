@@ -84,7 +84,7 @@ func TestMountsWakeTheProbe(t *testing.T) {
 	if !isWoken(d, 2*time.Second) {
 		t.Error("not woken by a remount")
 	}
-	probetest.Check(t, observe(t, d), probes.Degraded, "FileSystemReadOnly", "tmpfs of "+point+" turned read-only")
+	probetest.Check(t, observe(t, d), probes.Degraded, "FileSystemReadOnly", ", tmpfs: turned read-only")
 	// As where pods come and go.
 	begin, wakes := time.Now(), 0
 	for time.Since(begin) < mountsEvery+2*time.Second {

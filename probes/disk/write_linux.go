@@ -149,7 +149,7 @@ func (f *testFile) write() writeAnswer {
 	if errors.Is(err, unix.EROFS) {
 		answer.meant = isMeantReadOnly(f.host, directory)
 	}
-	if at, err := sampleFile(int(directory.Fd()), "", unix.AT_EMPTY_PATH); err == nil {
+	if at, err := sampleFile(int(directory.Fd())); err == nil {
 		answer.place = at.identity()
 	}
 	return answer

@@ -44,10 +44,10 @@ func TestDiskJudgesWrites(t *testing.T) {
 		reason, message string
 	}{
 		{"prompt", wrote(time.Millisecond, nil, 0), probes.OK, 0, false, "SpaceSufficient", ""},
-		{"near", wrote(900*time.Millisecond, nil, 0), probes.OK, 35, false, "WriteNearThreshold", "writing 4 KiB to /scratch took 900 ms, threshold 1 s"},
-		{"slow for a minute", slow(3200*time.Millisecond, time.Minute), probes.Degraded, 84, false, "WriteSlow", "writing 4 KiB to /scratch took 3.2 s, threshold 1 s; none was faster for 60 s, threshold 60 s"},
+		{"near", wrote(900*time.Millisecond, nil, 0), probes.OK, 35, false, "WriteNearThreshold", "writing 4 KiB to /scratch: took 900 ms, threshold 1 s"},
+		{"slow for a minute", slow(3200*time.Millisecond, time.Minute), probes.Degraded, 84, false, "WriteSlow", "writing 4 KiB to /scratch: took 3.2 s, threshold 1 s; none was faster for 60 s, threshold 60 s"},
 		{"at the threshold", slow(time.Second, time.Hour), probes.Degraded, 50, false, "WriteSlow", "took 1 s, threshold 1 s"},
-		{"slow for less", slow(9*time.Second, 59*time.Second), probes.OK, 49, false, "WriteSlowBriefly", "writing 4 KiB to /scratch took 9 s, threshold 1 s; slow for 59 s"},
+		{"slow for less", slow(9*time.Second, 59*time.Second), probes.OK, 49, false, "WriteSlowBriefly", "writing 4 KiB to /scratch: took 9 s, threshold 1 s; slow for 59 s"},
 		{"no answer", pending(30 * time.Second), probes.Degraded, 50, false, "WriteBlocked", "writing 4 KiB to /scratch: no answer for 30 s, threshold 30 s"},
 		{"no answer yet", pending(29 * time.Second), probes.Unknown, 0, false, "WritePending", "writing 4 KiB to /scratch: no answer for 29 s"},
 		{"EROFS", wrote(0, syscall.EROFS, 1), probes.Degraded, 75, false, "FileSystemReadOnly", "writing 4 KiB to /scratch: read-only file system"},
@@ -77,7 +77,7 @@ func TestDiskJudgesWrites(t *testing.T) {
 	anyTime := wrote(time.Minute, nil, 0)
 	anyTime.Slow = 0
 	o := someDisk.judge(sample{writes: []writeSample{anyTime}}).join()
-	probetest.Check(t, o, probes.OK, "WritePrompt", "writing 4 KiB to /scratch took 60 s")
+	probetest.Check(t, o, probes.OK, "WritePrompt", "writing 4 KiB to /scratch: took 60 s")
 	s := answering(half("/"))
 	s.writes = []writeSample{pending(time.Hour)}
 	o = someDisk.judge(s).join() // BlockedAfter 0: it stays Unknown, and an answer is not waited for
