@@ -74,7 +74,7 @@ func (l *loop) logLevel(n decide.Notice, before []decide.DesiredTaint) {
 		}
 	}
 	if c := n.Culprit; c.Kind != "" {
-		attrs = append(attrs, "culprit", c.Who(), "took", c.Took, "seconds", c.Seconds)
+		attrs = append(attrs, "culprit", c.Who(), "took", c.TookText)
 	}
 	l.Log.Info("condition changed", attrs...)
 }

@@ -263,6 +263,9 @@ type Culprit struct {
 	Took    float64 `json:"took,omitempty"`
 	Seconds float64 `json:"seconds,omitempty"`
 	Holds   float64 `json:"holds,omitempty"`
+	// TookText and HoldsText are the same for a person: "4.1 GiB in 2.7 s", "5 GiB".
+	TookText  string `json:"-"`
+	HoldsText string `json:"-"`
 	// IsGone: it has ended.
 	IsGone bool `json:"gone,omitempty"`
 	// IsTold: the Message says what is known, were it only that nobody can be named.

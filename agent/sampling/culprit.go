@@ -27,7 +27,7 @@ func (l *culpritLog) follow(o probes.Observation, log *slog.Logger) {
 	}
 }
 
-// culpritAttrs are a culprit's attributes for the log. Amounts are in bytes or tasks.
+// culpritAttrs are a culprit's attributes for the log.
 func culpritAttrs(c *probes.Culprit) []any {
-	return []any{"kind", c.Kind, "name", c.Name, "command", c.Command, "took", c.Took, "seconds", c.Seconds, "holds", c.Holds, "gone", c.IsGone}
+	return []any{"kind", c.Kind, "name", c.Name, "command", c.Command, "took", c.TookText, "holds", c.HoldsText, "gone", c.IsGone}
 }

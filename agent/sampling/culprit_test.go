@@ -15,7 +15,7 @@ func TestCulpritLog(t *testing.T) {
 	var out bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&out, nil))
 	var l culpritLog
-	bad := probes.Observation{Condition: probes.MemoryPressure, Level: probes.Degraded, Culprit: probes.Culprit{Kind: "pod", Name: "a", Command: "java", Took: 5}}
+	bad := probes.Observation{Condition: probes.MemoryPressure, Level: probes.Degraded, Culprit: probes.Culprit{Kind: "pod", Name: "a", Command: "java", Took: 5 << 30, TookText: "5 GiB in 2.7 s"}}
 	hidden := probes.Observation{Level: probes.Degraded, Culprit: probes.Culprit{Unreadable: "hidepid"}}
 	other := bad
 	other.Culprit.Name = "b"
@@ -33,7 +33,7 @@ func TestCulpritLog(t *testing.T) {
 			t.Errorf("step %d: %d lines, want %d:\n%s", i, got, step.want, out.String())
 		}
 	}
-	if want := "condition=MemoryPressure kind=pod name=a command=java took=5"; !strings.Contains(out.String(), want) {
+	if want := "condition=MemoryPressure kind=pod name=a command=java took=\"5 GiB in 2.7 s\""; !strings.Contains(out.String(), want) {
 		t.Errorf("no %q in:\n%s", want, out.String())
 	}
 }

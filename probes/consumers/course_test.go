@@ -168,6 +168,17 @@ func stories() []struct {
 			}
 			return s.sample(time.Second, bad)
 		}},
+		{"forked processes share their pages: no more than the host lost, and has", func(t *testing.T) Finding {
+			s := newScene(t, Memory)
+			s.sample(4*time.Second, far)
+			left := s.host.Left
+			s.now += 100 * time.Millisecond
+			for i := range 10 {
+				s.start(int32(1000+i), Group{KindUnit, "forks.service"}, "python3", 1.7*gib)
+			}
+			s.host.Left = left - 1.5*gib
+			return s.sample(time.Second, bad)
+		}},
 		{"two take about as much", func(t *testing.T) Finding {
 			s := newScene(t, Memory)
 			s.sample(4*time.Second, far)
@@ -306,7 +317,7 @@ func TestWhoIsNamed(t *testing.T) {
 		"it ends": "pod " + pod(1).Name + " (gone)", "it moves to another control group": "unit batch.scope",
 		"a process of the host": "process stress-ng", "a restart takes no more than before": "pod " + pod(2).Name,
 		"nearly nothing happens at the threshold": "", "the host was never seen healthy": "",
-		"a process that already ran takes it at once, and stops": "", "threads of a unit, for a day": "unit kubelet.service",
+		"a process that already ran takes it at once, and stops": "", "forked processes share their pages: no more than the host lost, and has": "unit forks.service", "threads of a unit, for a day": "unit kubelet.service",
 	}
 	for _, story := range stories() {
 		expected, isListed := want[story.name]

@@ -3,10 +3,12 @@ package consumers
 import (
 	"cmp"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
 	"github.com/taintlet/taintlet/probes"
+	"github.com/taintlet/taintlet/probes/trend"
 )
 
 // Consumer is a group that holds some of the resource.
@@ -45,9 +47,8 @@ const (
 type Finding struct {
 	Resource  Resource
 	Certainty Certainty
-	// At is when it was found, Since when the host was last healthy. Since is zero where
-	// nothing was read before.
-	At, Since time.Time
+	// Since is when the host was last healthy. Zero: nothing was read before.
+	Since time.Time
 	// In is the time from then until the first taker took nearly all of that.
 	In time.Duration
 	// Takers are those who took a third of Taken or more, the one who took most first; of
@@ -74,7 +75,7 @@ const (
 
 // compare says who took what since the baseline. host is what there is now.
 func (b *baseline) compare(r Resource, now *Snapshot, host Host) Finding {
-	f := Finding{Resource: r, At: now.At.Wall, Since: b.since.Wall, In: now.At.Boot - b.since.Boot, First: now.First}
+	f := Finding{Resource: r, Since: b.since.Wall, In: now.At.Boot - b.since.Boot, First: now.First}
 	all := b.tallies(r, now)
 	blind := b.blind(r)
 	blind -= b.prove(r, all, blind)
@@ -89,14 +90,20 @@ func (b *baseline) compare(r Resource, now *Snapshot, host Host) Finding {
 			largest = t
 		}
 	}
-	f.Largest = largest.consumer(r, now)
+	// Forked processes share pages, which count in each of them. So a group took at most what
+	// the host lost, and holds at most what it has.
+	most := Consumer{Took: math.Inf(1), Holds: math.Inf(1)}
+	if r == Memory {
+		most = Consumer{Took: max(0, b.host.Left-host.Left), Holds: host.Total}
+	}
+	f.Largest = largest.consumer(r, now, most)
 	if r == Memory {
 		f.Unowned = max(0, now.Shared-b.snapshot.Shared)
 	}
-	f.Taken = max(seen+f.Unowned, b.host.Left-host.Left-blind)
+	f.Taken = min(max(seen+f.Unowned, b.host.Left-host.Left-blind), most.Took)
 	for i, t := range tallies[:min(len(tallies), len(f.Takers))] {
 		if t.took >= f.Taken/3 && t.took >= blind*partial && t.took > 0 {
-			f.Takers[i] = t.consumer(r, now)
+			f.Takers[i] = t.consumer(r, now, most)
 		}
 	}
 	least := host.Total * leastShare
@@ -160,11 +167,12 @@ func (b *baseline) prove(r Resource, all map[Group]*tally, blind float64) float6
 	return 0
 }
 
-func (t *tally) consumer(r Resource, now *Snapshot) Consumer {
+// consumer returns the group, with at most as much as most has.
+func (t *tally) consumer(r Resource, now *Snapshot, most Consumer) Consumer {
 	if t.group.Kind == 0 {
 		return Consumer{}
 	}
-	return Consumer{Group: t.group, Command: now.command(r, t.group), Took: t.took, Holds: t.holds, Processes: t.processes}
+	return Consumer{Group: t.group, Command: now.command(r, t.group), Took: min(t.took, most.Took), Holds: min(t.holds, most.Holds), Processes: t.processes}
 }
 
 // after returns the finding with what only those before it can tell: a taker that is gone,
@@ -215,5 +223,6 @@ func (f Finding) Culprit() probes.Culprit {
 	default:
 		return probes.Culprit{}
 	}
+	c.TookText, c.HoldsText = f.text(c.Took)+" in "+trend.TimeText(f.In), f.text(c.Holds)
 	return c
 }

@@ -9,8 +9,7 @@ import (
 	"github.com/taintlet/taintlet/probes/trend"
 )
 
-// Growth is a probe of disks whose bad samples tell on which file system how much was
-// written since all were healthy. Who wrote it cannot be seen without privileges: the files of
+// Growth is a probe of disks whose bad samples tell how much was written since all were healthy. Who wrote it cannot be seen without privileges: the files of
 // a pod's emptyDir and of its logs are readable by root only.
 type Growth struct {
 	probes.Measurer
@@ -51,19 +50,23 @@ func (g *Growth) follow(o probes.Observation, now time.Time) string {
 	if most.Name == leftInodes {
 		amount = fmt.Sprintf("%.0f inodes", lost)
 	}
-	f := Finding{Since: g.at, At: now, In: now.Sub(g.at)}
-	return amount + " were taken on " + most.Path + " " + f.whenText() + "; who wrote them cannot be seen"
+	return amount + " written in " + trend.TimeText(now.Sub(g.at))
 }
 
 // most returns what is scarce of which most was taken, as a share of all that there is, and
-// how much that was; nil: nearly nothing was.
+// how much that was; nil: nearly nothing was, or several file systems are scarce, of which the
+// message names one.
 func (g *Growth) most() (most *probes.Measure, lost float64) {
-	mostShare := leastShare
+	mostShare, scarce := leastShare, ""
 	for i := range g.measures {
 		m := &g.measures[i]
 		if m.Name != leftSpace && m.Name != leftInodes || m.Value >= m.Degraded {
 			continue // not what is scarce
 		}
+		if scarce != "" && scarce != m.Path {
+			return nil, 0
+		}
+		scarce = m.Path
 		before, size := find(g.healthy, m.Name, m.Path), find(g.measures, sizeOf(m.Name), m.Path)
 		if before == nil || size == nil || size.Value <= 0 {
 			continue

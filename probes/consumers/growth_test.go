@@ -41,9 +41,10 @@ func TestGrowth(t *testing.T) {
 		change func(*disks)
 		want   string
 	}{
-		"space":                     {func(d *disks) { d.data = 8 * gib }, "22 GiB were taken on /data in 41 s since 08:12 UTC; who wrote them cannot be seen"},
-		"inodes":                    {func(d *disks) { d.inodes = 1e4 }, "190000 inodes were taken on /data in 41 s since 08:12 UTC; who wrote them cannot be seen"},
-		"what is not scarce":        {func(d *disks) { d.root = 20 * gib; d.data = 9 * gib }, "21 GiB were taken on /data in 41 s since 08:12 UTC; who wrote them cannot be seen"},
+		"space":                     {func(d *disks) { d.data = 8 * gib }, "22 GiB written in 41 s"},
+		"inodes":                    {func(d *disks) { d.inodes = 1e4 }, "190000 inodes written in 41 s"},
+		"what is not scarce":        {func(d *disks) { d.root = 20 * gib; d.data = 9 * gib }, "21 GiB written in 41 s"},
+		"two are scarce":            {func(d *disks) { d.root, d.data = 5*gib, 8*gib }, ""},
 		"nothing was written":       {func(d *disks) { d.data = 29.9 * gib }, ""},
 		"less than explains it":     {func(d *disks) { d.root, d.rootDegradedAt = 89.8*gib, 90*gib }, ""},
 		"another fault of the disk": {func(*disks) {}, ""},
@@ -75,7 +76,7 @@ func TestGrowthInTheMessage(t *testing.T) {
 	d.level, d.severity, d.data = probes.OK, 0, 30*gib
 	g.Observe(t.Context())
 	d.level, d.severity, d.data = probes.Degraded, 60, 8*gib
-	if o := g.Observe(t.Context()); !strings.HasPrefix(o.Message, "m; 22 GiB were taken on /data in ") {
+	if o := g.Observe(t.Context()); !strings.HasPrefix(o.Message, "m; 22 GiB written in ") {
 		t.Errorf("%q", o.Message)
 	}
 }

@@ -2,57 +2,61 @@ package consumers
 
 import (
 	"fmt"
-	"strings"
-	"time"
 
 	"github.com/taintlet/taintlet/probes/trend"
 )
 
-// Text tells the finding to a person: who, how much, how fast, since when. It is empty where
+// Text tells the finding to a person in one clause: who, how much, how fast. It is empty where
 // nothing is known.
 func (f Finding) Text() string {
 	var text string
-	switch f.Certainty {
-	case NotRead:
+	in := "in " + trend.TimeText(f.In)
+	switch {
+	case f.Certainty == NotRead:
 		return ""
-	case Named:
-		text = f.namedText()
-	case Many:
-		text = "no single consumer: nobody took a third of the " + f.text(f.Taken) + " that were taken " + f.whenText()
-	case Little:
-		text = "nobody took much " + f.whenText()
-	case Unseen:
-		if !f.Since.IsZero() {
-			text = "not known who took it: it was taken before the processes were first read"
-		}
-	}
-	if f.Unowned > 0 && f.Unowned >= f.Taken/3 && f.Certainty > Little {
-		text = join(text, "shared memory and tmpfs, which have no owner, grew by "+f.text(f.Unowned))
-	}
-	if f.Largest.Group.Kind != 0 && f.Largest.Group != f.Takers[0].Group {
-		text = join(text, "the largest is "+f.Largest.nameText()+" with "+f.text(f.Largest.Holds))
+	case f.Certainty == Named:
+		text = f.namedText(in)
+	case f.Certainty > Little && f.Unowned > 0 && f.Unowned >= f.Taken/3:
+		text = "shared memory and tmpfs, which have no owner, grew by " + f.text(f.Unowned) + " " + in
+	case f.Certainty == Many:
+		text = f.withLargest("nobody took a third of the " + f.text(f.Taken) + " taken " + in)
+	case f.Certainty == Little:
+		text = f.withLargest("nobody took much " + in)
+	case f.Since.IsZero():
+		text = f.withLargest("")
+	default:
+		text = f.withLargest("it was taken before the processes were first read")
 	}
 	if f.First > 0 {
-		text = join(text, fmt.Sprintf("of the first %d processes", f.First))
+		text += fmt.Sprintf(" (of the first %d processes)", f.First)
 	}
 	return text
 }
 
+// withLargest appends the group that holds most.
+func (f Finding) withLargest(text string) string {
+	if f.Largest.Group.Kind == 0 {
+		return text
+	}
+	if text != "" {
+		text += ", "
+	}
+	return text + "the largest is " + f.Largest.nameText() + " with " + f.text(f.Largest.Holds)
+}
+
 // namedText is that of one taker, or two.
-func (f Finding) namedText() string {
+func (f Finding) namedText(in string) string {
 	first, second := f.Takers[0], f.Takers[1]
 	text := first.nameText() + f.tookText(first)
-	if second.Group.Kind != 0 {
-		return text + " and " + second.nameText() + f.tookText(second) + " " + f.whenText()
-	}
-	text += " " + f.whenText()
 	switch {
+	case second.Group.Kind != 0:
+		return text + " and " + second.nameText() + f.tookText(second) + " " + in
 	case first.IsGone:
-		return text + ", and is gone"
+		return text + " " + in + ", and is gone"
 	case f.Resource == Memory:
-		return text + ", and has " + f.text(first.Holds)
+		return text + " " + in + ", and has " + f.text(first.Holds)
 	}
-	return text + ", and has " + fmt.Sprintf("%.0f", first.Holds)
+	return text + " " + in + ", and has " + fmt.Sprintf("%.0f", first.Holds)
 }
 
 // nameText names a consumer: "pod 7c0f… (java)".
@@ -65,22 +69,16 @@ func (c Consumer) nameText() string {
 
 // tookText says how much a consumer took. Several processes may share pages of memory.
 func (f Finding) tookText(c Consumer) string {
+	isShared := f.Resource == Memory && c.Processes > 1
 	switch {
+	case f.IsPartial && isShared:
+		return " took about " + f.text(c.Took)
 	case f.IsPartial:
 		return " took at least " + f.text(c.Took)
-	case f.Resource == Memory && c.Processes > 1:
+	case isShared:
 		return " took up to " + f.text(c.Took)
 	}
 	return " took " + f.text(c.Took)
-}
-
-// whenText says how fast it was taken, and since when: "in 41 s since 08:12 UTC".
-func (f Finding) whenText() string {
-	format, since := "15:04 UTC", f.Since.UTC()
-	if f.At.Sub(since) >= 12*time.Hour {
-		format = "2006-01-02 15:04 UTC"
-	}
-	return "in " + trend.TimeText(f.In) + " since " + since.Format(format)
 }
 
 // text writes an amount of the resource.
@@ -89,14 +87,4 @@ func (f Finding) text(amount float64) string {
 		return fmt.Sprintf("%.0f tasks", amount)
 	}
 	return trend.BytesText(amount)
-}
-
-func join(parts ...string) string {
-	said := parts[:0]
-	for _, part := range parts {
-		if part != "" {
-			said = append(said, part)
-		}
-	}
-	return strings.Join(said, "; ")
 }

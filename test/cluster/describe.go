@@ -46,10 +46,10 @@ func Timeless(text string) string {
 		{`(clears after \d+)s\b`, "$1 s"},
 		{`\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\dZ| UTC)`, "…"},
 		{`\d\d:\d\d UTC`, "…"},
-		{`available \S+ \SiB of \S+ \SiB \(\S+ %\) on /, threshold \S+ %`, "available … on /, threshold … %"},
-		{`above \S+ % on /`, "above … % on /"},
-		{`; \S+ \SiB were taken on / in [^;]*; who wrote them cannot be seen`, ""}, // on a large disk it is too little to tell
-		{`no carrier on [^;\n]*`, "no carrier on …"},                               // this machine's interface and routes
+		{`available \S+ \SiB of \S+ \SiB \(\S+ %\) on [^;]*, threshold \S+ (%|\SiB)`, "available … on …, threshold … %"},
+		{`(on …, threshold … %[^\n]* above) \S+ (%|\SiB)`, "$1 … %"},
+		{`; \S+ \SiB written in [^;]*`, ""},          // on a large disk it is too little to tell
+		{`no carrier on [^;\n]*`, "no carrier on …"}, // this machine's interface and routes
 		{`the agent \S+ wrote`, "the agent … wrote"},
 		{`-{3,}`, "…"},
 	} {

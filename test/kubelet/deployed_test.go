@@ -205,7 +205,7 @@ func (d *deployed) diskFills(t *testing.T) {
 	s.stays = true
 	s.untilControllerWorked()
 	s.until("the condition is True", cluster.HasCondition("HostDiskPressure", corev1.ConditionTrue))
-	t.Log(d.cluster.WaitAgentEvent(t, nodeName, "HostDiskPressureDegraded", " on /, "))
+	t.Log(d.cluster.WaitAgentEvent(t, nodeName, "HostDiskPressureDegraded", " file system, "))
 
 	began := time.Now()
 	d.cluster.WaitAgentEvent(t, nodeName, "ConfigurationReloaded", d.configure(t, quick))
@@ -214,7 +214,7 @@ func (d *deployed) diskFills(t *testing.T) {
 	disk.giveSpace()
 	s.until("the pair is gone", cluster.Not(tainted))
 	s.until("the condition is False", cluster.HasCondition("HostDiskPressure", corev1.ConditionFalse))
-	t.Log(d.cluster.WaitAgentEvent(t, nodeName, "HostDiskPressureOK", " on /scratch, "))
+	t.Log(d.cluster.WaitAgentEvent(t, nodeName, "HostDiskPressureOK", " file system, "))
 	if after := d.process(t).PID; after != before {
 		t.Errorf("process %d took the place of %d", after, before)
 	}
