@@ -33,8 +33,9 @@ type Config struct {
 	Conditions []Condition `json:"-"`
 
 	// Rules say which taint each level of a condition asks for. A rule of a file
-	// replaces the default of its condition and level; the other defaults stay. A
-	// rule with the effect NoTaint, and an empty list, switch defaults off.
+	// without reasons replaces the default of its condition and level; one with reasons
+	// is added to it. A rule with the effect NoTaint, and an empty list, switch defaults
+	// off.
 	Rules []decide.Rule `json:"rules"`
 	// SoftRules ask for taints before a condition is Degraded, at most one for each.
 	SoftRules   []decide.SoftRule  `json:"softRules"`

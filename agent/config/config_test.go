@@ -144,7 +144,7 @@ func TestDecodeRefuses(t *testing.T) {
 		},
 		"a default rule's pair": {
 			header + "rules:\n" + rule("MemoryPressure", "Degraded", "node.kubernetes.io/pid-pressure", "NoSchedule"),
-			[]string{"rules[0].taint", "node.kubernetes.io/pid-pressure:NoSchedule", "the rule for PIDPressure Degraded asks for it"},
+			[]string{"rules[0].taint", "node.kubernetes.io/pid-pressure:NoSchedule", "the default rule for PIDPressure Degraded asks for it"},
 		},
 		"doubled level": {
 			header + "rules:\n" + rule("MemoryPressure", "Degraded", "a", "NoSchedule") + rule("MemoryPressure", "Degraded", "b", "NoSchedule"),

@@ -53,13 +53,16 @@ func (c *Config) defaultRules() []decide.Rule {
 func (c *Config) maxRules() int { return 4 * len(c.Conditions) }
 
 // addDefaultRules adds the default rule of each condition and level that a file has no
-// rule for. The rules of the file keep their places, by which errors name them.
+// rule without reasons for. The rules of the file keep their places, by which errors name
+// them.
 func (c *Config) addDefaultRules() {
 	if c.Rules != nil && len(c.Rules) == 0 {
 		return // no taint at all
 	}
 	for _, rule := range c.defaultRules() {
-		isRuled := slices.ContainsFunc(c.Rules, func(r decide.Rule) bool { return r.Condition == rule.Condition && r.Level == rule.Level })
+		isRuled := slices.ContainsFunc(c.Rules, func(r decide.Rule) bool {
+			return r.Condition == rule.Condition && r.Level == rule.Level && len(r.Reasons) == 0
+		})
 		if !isRuled && len(c.Rules) < c.maxRules() {
 			c.Rules = append(c.Rules, rule)
 		}
@@ -89,7 +92,7 @@ func (c *Config) addDefaultPrefix(isGiven bool) {
 // isDefaultRule reports whether a file need not have the rule.
 func (c *Config) isDefaultRule(r decide.Rule) bool {
 	return slices.ContainsFunc(c.defaultRules(), func(d decide.Rule) bool {
-		return d.Condition == r.Condition && d.Level == r.Level && d.Taint == r.Taint && len(r.Reasons) == 0
+		return d.Condition == r.Condition && d.Level == r.Level && d.Taint == r.Taint
 	})
 }
 

@@ -110,6 +110,7 @@ func TestReportedConditionsAreRefused(t *testing.T) {
 		"manual eviction":     {header + "eviction: {slots: 1}\nrules: [{condition: MemoryPressure, level: Critical, taint: {key: example.com/a, effect: NoExecute}, clear: manual}]\n", "rules[0].clear: Forbidden: manual goes with level Degraded only"},
 		"manual and reserved": {header + "rules: [{condition: DiskPressure, level: Degraded, taint: {key: node.kubernetes.io/disk-pressure, effect: NoSchedule}, clear: manual}]\n", "rules[0].clear: Forbidden: manual needs a key of your own"},
 		"manual and none":     {header + "rules: [{condition: DiskPressure, level: Degraded, taint: {effect: None}, clear: manual}]\n", "rules[0].clear: Forbidden: the effect None"},
+		"none for a reason":   {header + "rules: [{condition: DiskPressure, level: Degraded, reasons: [SpaceLow], taint: {effect: None}}]\n", "rules[0].reasons: Forbidden: the effect None"},
 		"manual twice": {strings.Replace(reasons("Deadlock", "Degraded", "A"), "}}\n", "}, clear: manual}\n", 1) + "- {condition: Deadlock, level: Degraded, reasons: [B], taint: {key: example.com/b, effect: NoSchedule}, clear: manual}\n",
 			"rules[1].clear: Forbidden: another rule for Deadlock has manual too; one may have it"},
 	} {

@@ -25,7 +25,8 @@ func pairsAsked(cfg *config.Config) []string {
 	return all
 }
 
-// A rule of a file replaces the default of its condition and level, and no other.
+// A rule of a file without reasons replaces the default of its condition and level, and no
+// other; one with reasons is added.
 func TestRulesAreReplacedOneByOne(t *testing.T) {
 	defaults := pairsAsked(config.Default())
 	for name, test := range map[string]struct {
@@ -38,6 +39,14 @@ func TestRulesAreReplacedOneByOne(t *testing.T) {
 			text:  "rules:\n- {condition: DiskPressure, level: Degraded, taint: {key: example.com/disk, effect: PreferNoSchedule}}\n",
 			added: []string{"DiskPressure Degraded example.com/disk:PreferNoSchedule"},
 			gone:  []string{"DiskPressure Degraded node.kubernetes.io/disk-pressure:NoSchedule"},
+		},
+		"for a reason": {
+			text:  "rules:\n- {condition: DiskPressure, level: Degraded, reasons: [FileSystemReadOnly], taint: {key: example.com/look, effect: NoSchedule}}\n",
+			added: []string{"DiskPressure Degraded example.com/look:NoSchedule"},
+		},
+		"for a reason only": {
+			text: "rules:\n- {condition: DiskPressure, level: Degraded, taint: {effect: None}}\n" +
+				"- {condition: DiskPressure, level: Degraded, reasons: [FileSystemReadOnly], taint: {key: node.kubernetes.io/disk-pressure, effect: NoSchedule}}\n",
 		},
 		"an eviction": {
 			text:  "eviction: {slots: 1}\nrules:\n- {condition: MemoryPressure, level: Critical, taint: {key: node.kubernetes.io/memory-pressure, effect: NoExecute}}\n",

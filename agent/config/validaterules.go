@@ -30,7 +30,7 @@ func (c *Config) validateRules(at *field.Path) field.ErrorList {
 		for j, earlier := range c.Rules[:i] {
 			switch isSame := earlier.Taint.Pair() == rule.Taint.Pair() && !switchesOff(rule); {
 			case isSame && c.isDefaultRule(rule): // which may not be in the file
-				errs = append(errs, field.Invalid(at.Index(j).Child("taint"), rule.Taint.Pair().String(), fmt.Sprintf("the rule for %s %s asks for it", rule.Condition, rule.Level)))
+				errs = append(errs, field.Invalid(at.Index(j).Child("taint"), rule.Taint.Pair().String(), fmt.Sprintf("the default rule for %s %s asks for it; a rule without reasons replaces that rule", rule.Condition, rule.Level)))
 			case isSame:
 				errs = append(errs, field.Duplicate(here.Child("taint"), rule.Taint.Pair().String()))
 			}
@@ -56,6 +56,9 @@ func validateRule(r decide.Rule, at *field.Path) field.ErrorList {
 		}
 	default:
 		errs = append(errs, field.NotSupported(at.Child("level"), r.Level.String(), []string{probes.Degraded.String(), probes.Critical.String()}))
+	}
+	if switchesOff(r) && len(r.Reasons) > 0 {
+		errs = append(errs, field.Forbidden(at.Child("reasons"), "the effect None replaces the default rule, which a rule with reasons does not"))
 	}
 	errs = append(errs, validateClear(r, at)...)
 	return append(errs, validateTaint(r.Taint, at.Child("taint"))...)

@@ -251,6 +251,8 @@ func TestPairsOfThePolicy(t *testing.T) {
 		"own prefix": {"config": settings{"standInPrefix": "status-taint.example.com"}},
 		"both":       {"config": settings{"rules": rules, "standInPrefix": "status-taint.example.com"}},
 		"no rules":   {"config": settings{"rules": []any{}}},
+		"for a reason": {"config": settings{"rules": []any{settings{"condition": "DiskPressure", "level": "Degraded", "reasons": []any{"FileSystemReadOnly"},
+			"taint": taint("example.com/look", "NoSchedule")}}}},
 		"evicting":   {"config": settings{"rules": []any{critical}}, "evict": settings{"slots": 3}},
 		"start-up":   {"config": settings{"startup": settings{"taint": "example.com/starting"}}},
 		"autoscaler": {"config": settings{"autoscaler": "cluster-autoscaler"}},

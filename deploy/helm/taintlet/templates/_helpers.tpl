@@ -25,6 +25,7 @@ apiVersion: taintlet.dev/v1alpha1
 kind: TaintletConfiguration
 {{- $config := deepCopy .Values.config }}
 {{- $off := list }}
+{{- $on := list }}
 {{- $known := list }}
 {{- range include "taintlet.conditions" . | fromJsonArray }}
 {{- $known = append $known .name }}
@@ -38,6 +39,8 @@ kind: TaintletConfiguration
 {{- end }}
 {{- if eq .taint.effect "None" }}
 {{- $off = append $off .condition }}
+{{- else if eq .level "Degraded" }}
+{{- $on = append $on .condition }}
 {{- end }}
 {{- end }}
 {{- range $config.rules }}
@@ -45,7 +48,7 @@ kind: TaintletConfiguration
 {{- if not $.Values.evict.slots }}
 {{- fail "config.rules: a rule for Critical evicts pods and needs a bound: set evict.slots" }}
 {{- end }}
-{{- if has .condition $off }}
+{{- if and (has .condition $off) (not (has .condition $on)) }}
 {{- fail (printf "config.rules: the rule for %s Critical needs one for %s Degraded, which comes first" .condition .condition) }}
 {{- end }}
 {{- end }}
@@ -204,14 +207,14 @@ in agent/config/schema.go, with which a test compares it.
 
 {{/*
 The rules in force, as JSON: those of config, and the default rule of each condition
-for which config has none for Degraded (agent/config/defaults.go). An empty list is one:
-no taints. Effect None asks for no taint.
+for which config has none for Degraded without reasons (agent/config/defaults.go). An empty
+list is one: no taints. Effect None asks for no taint.
 */}}
 {{- define "taintlet.rules" -}}
 {{- $rules := list -}}
 {{- $ruled := list -}}
 {{- range .Values.config.rules -}}
-{{- if eq .level "Degraded" -}}
+{{- if and (eq .level "Degraded") (not .reasons) -}}
 {{- $ruled = append $ruled .condition -}}
 {{- end -}}
 {{- if ne .taint.effect "None" -}}
