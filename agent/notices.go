@@ -37,14 +37,14 @@ func (l *loop) tellLevel(n decide.Notice, before []decide.DesiredTaint) {
 	if n.To == probes.OK {
 		now := l.state.DesiredTaints()
 		gone := slices.DeleteFunc(slices.Clone(before), func(d decide.DesiredTaint) bool { return slices.Contains(now, d) })
-		e.kind, e.message = corev1.EventTypeNormal, e.message+taintsOf(n.Condition, "; no more taint ", gone)
+		e.kind, e.message = corev1.EventTypeNormal, e.message+taintsOf(n.Condition, "; removes taint ", gone)
 		if stays := taintsOf(n.Condition, "; taint ", now); stays != "" {
 			e.message += stays + " stays until somebody removes it"
 		}
 		l.levelEvents.add(n.Condition, e)
 		return
 	}
-	e.message += taintsOf(n.Condition, "; taint ", l.state.DesiredTaints())
+	e.message += taintsOf(n.Condition, "; sets taint ", l.state.DesiredTaints())
 	if why := l.state.WhyNoNewTaint(n.Condition); why != "" {
 		e.message += "; " + why
 	}
@@ -94,7 +94,7 @@ func taintsOf(c probes.Condition, prefix string, all []decide.DesiredTaint) stri
 	for _, placed := range all {
 		if placed.Condition == c && !placed.IsSoft() {
 			taint := placed.Taint()
-			parts = append(parts, taint.String()+" ("+string(placed.Via)+")")
+			parts = append(parts, taint.String())
 		}
 	}
 	if len(parts) == 0 {

@@ -105,7 +105,7 @@ func TestAChangeIsOneLineWithAllFields(t *testing.T) {
 		time.Sleep(4 * time.Minute)
 		line(t, w.take(), `msg="condition changed" condition=MemoryPressure from=Degraded to=OK `+strings.Replace(fields, "%s", "OK", 1),
 			`msg="taints of the node changed" from="[example.com/tired=very:NoSchedule]" to=[]`)
-		if last := w.events[len(w.events)-1]; len(w.events) != 2 || !strings.HasSuffix(last.message, "; no more taint example.com/tired=very:NoSchedule (direct)") {
+		if last := w.events[len(w.events)-1]; len(w.events) != 2 || !strings.HasSuffix(last.message, "; removes taint example.com/tired=very:NoSchedule") {
 			t.Errorf("Events: %v", w.events)
 		}
 	})
@@ -177,7 +177,7 @@ func TestATaintThatStaysIsToldSo(t *testing.T) {
 		w.mu.Lock()
 		last := w.events[len(w.events)-1]
 		w.mu.Unlock()
-		if last.reason != "HostDiskPressureOK" || last.message != "OK; taint example.com/look:NoSchedule (direct) stays until somebody removes it" {
+		if last.reason != "HostDiskPressureOK" || last.message != "OK; taint example.com/look:NoSchedule stays until somebody removes it" {
 			t.Errorf("%+v", last)
 		}
 		if log := w.take(); !strings.Contains(log, "to=OK") || strings.Contains(log, "example.com/look") {

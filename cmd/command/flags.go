@@ -90,6 +90,9 @@ func (f *Cluster) Add(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.asGroups, "as-group", nil, "`group` to impersonate with --as; can be repeated")
 }
 
+// ErrNoCluster is returned where nothing says which cluster is meant.
+var ErrNoCluster = errors.New("no cluster is known: give --kubeconfig, set KUBECONFIG, or run in a pod")
+
 // RestConfig finds the cluster as kubectl does.
 func (f *Cluster) RestConfig() (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
@@ -98,7 +101,7 @@ func (f *Cluster) RestConfig() (*rest.Config, error) {
 	overrides.AuthInfo.Impersonate, overrides.AuthInfo.ImpersonateGroups = f.as, f.asGroups
 	restConfig, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
-		return nil, errors.New("no cluster is known: give --kubeconfig, set KUBECONFIG, or run in a pod")
+		return nil, ErrNoCluster
 	}
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig: %w", err)

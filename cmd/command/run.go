@@ -47,13 +47,17 @@ func (e UsageError) Error() string { return e.Err.Error() }
 // error.
 func Run(program *cobra.Command, args []string, stdout, stderr io.Writer) int {
 	stdout, stderr = &terminal.Writer{W: stdout}, &terminal.Writer{W: stderr}
-	program.AddCommand(versionVerb(program.DisplayName()))
+	if _, rest, err := program.Find([]string{"version"}); err != nil || len(rest) > 0 {
+		program.AddCommand(versionVerb(program.DisplayName()))
+	}
 	program.SilenceErrors, program.SilenceUsage = true, true
 	program.SetHelpCommand(helpVerb(program))
 	program.InitDefaultCompletionCmd(args...)
 	if completion, _, err := program.Find([]string{"completion"}); err == nil {
 		completion.Args, completion.RunE = UnknownVerb, ShowHelp
 	}
+	program.Version = Version()
+	program.Flags().Bool("version", false, "print the version")
 	program.PersistentPreRunE = checkChoices
 	program.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return UsageError{unknownFlag(err, c.Flags())} })
 	program.SetArgs(args)
@@ -120,7 +124,8 @@ func UnknownVerb(program *cobra.Command, args []string) error {
 	meant := ""
 	program.SuggestionsMinimumDistance = 2 // letters that differ
 	if near := program.SuggestionsFor(args[0]); len(near) > 0 {
-		meant = "; did you mean " + strings.Join(near, " or ") + "?"
+		last := len(near) - 1
+		meant = "; did you mean " + strings.TrimPrefix(strings.Join(near[:last], ", ")+" or "+near[last], " or ") + "?"
 	}
 	return Usagef("unknown verb %q; the verbs are %s%s", args[0], strings.Join(verbs, ", "), meant)
 }

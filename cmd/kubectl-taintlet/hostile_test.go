@@ -15,6 +15,7 @@ func TestHostileObjectsInEveryVerb(t *testing.T) {
 		"check":     {"check", "check --pre", "check -o=json"},
 		"evictions": {"evictions", "evictions node-1"},
 		"config":    nil, // asks nobody
+		"version":   {"version"},
 	}, func(args []string, stdout, stderr io.Writer) {
 		run(append([]string{"kubectl-taintlet"}, args...), stdout, stderr)
 	})

@@ -46,6 +46,6 @@ that something is not healthy (status, check).`,
 		Args: command.UnknownVerb,
 		RunE: command.ShowHelp,
 	}
-	program.AddCommand(statusVerb(), checkVerb(), configVerb(), evictionsVerb())
+	program.AddCommand(statusVerb(), checkVerb(), configVerb(), evictionsVerb(), versionVerb())
 	return program
 }

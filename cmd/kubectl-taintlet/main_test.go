@@ -49,6 +49,8 @@ func TestExitCodes(t *testing.T) {
 		stdout, stderr string // parts of it
 	}{
 		{[]string{"version"}, 0, "taintlet ", ""},
+		{[]string{"--version"}, 0, "kubectl taintlet version ", ""},
+		{[]string{"completion", "sh"}, 2, "", "did you mean bash, fish or zsh?"},
 		{[]string{"config"}, 0, "kind: TaintletConfiguration", ""},
 		{[]string{"evictions"}, 1, "", "no cluster is known"},
 		{[]string{"config", "--config=/nonexistent"}, 2, "", "/nonexistent"},

@@ -15,6 +15,14 @@ func WriteJSON(w io.Writer, value any) error {
 	return encoder.Encode(value)
 }
 
+// Count is a number of things, such as 1 Node or 3 Nodes.
+func Count(number int, what string) string {
+	if number == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", number, what)
+}
+
 // Listed joins the first of some names and says how many more there are.
 func Listed(names []string) string {
 	const most = 5

@@ -21,6 +21,12 @@ func Clean(text string, most int) string {
 	}, Plain(Cut(text, most)))
 }
 
+// Sentence is Clean of a text of several lines, such as an error that has several: they
+// become parts of one sentence.
+func Sentence(text string, most int) string {
+	return Clean(strings.ReplaceAll(strings.TrimSpace(text), "\n", "; "), most)
+}
+
 // Plain makes a text safe for a terminal. What does not print, what changes the
 // direction of writing and what is stacked upon a letter becomes a question mark. Ends
 // of lines and tabs stay.

@@ -35,6 +35,9 @@ type sample struct {
 // lowered below the number of tasks that run.
 func (s sample) free() float64 { return float64(s.limit - min(s.used, s.limit)) }
 
+// OtherNamespace is what the message says where the agent is not in the host's PID namespace.
+const OtherNamespace = "this is not the host's PID namespace"
+
 // judge says what a sample means.
 func (t Thresholds) judge(s sample) probes.Observation {
 	limit := float64(s.limit)

@@ -34,7 +34,7 @@ func readSample(h probes.Host) (s sample, err error) {
 	s.limit, s.setting = pidMax, "kernel.pid_max"
 	private := hostfile.InPrivatePIDNamespace(h.Proc)
 	if private {
-		s.note = "; kernel.pid_max is not believed: this is not the host's PID namespace"
+		s.note = "; kernel.pid_max is not believed: " + OtherNamespace
 	}
 	if private || threadsMax < pidMax {
 		s.limit, s.setting = threadsMax, "kernel.threads-max"

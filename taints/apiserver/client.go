@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -313,8 +314,9 @@ func (c *Client) read(ctx context.Context, verb, resource, name string, into any
 
 // explain says what was tried, and for a refusal which permission is missing.
 func explain(verb, resource, name string, err error) error {
+	tried := strings.TrimSpace(verb + " " + resource + " " + name)
 	if apierrors.IsForbidden(err) {
-		return fmt.Errorf("%s %s %s: the permission to %s %s is missing (RBAC or an admission policy): %w", verb, resource, name, verb, resource, err)
+		return fmt.Errorf("%s: the permission to %s %s is missing (RBAC or an admission policy): %w", tried, verb, resource, err)
 	}
-	return fmt.Errorf("%s %s %s: %w", verb, resource, name, err)
+	return fmt.Errorf("%s: %w", tried, err)
 }

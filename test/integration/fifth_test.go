@@ -149,7 +149,7 @@ func TestFifthCondition(t *testing.T) {
 		t.Errorf("taints %v", cold.Spec.Taints)
 	}
 	waitNode(t, c, node.Name, is(corev1.ConditionTrue))
-	c.WaitAgentEvent(t, node.Name, "HostFrostDegraded", "-4 °C, threshold 5 °C; taint example.com/frost:NoSchedule (direct)")
+	c.WaitAgentEvent(t, node.Name, "HostFrostDegraded", "-4 °C, threshold 5 °C; sets taint example.com/frost:NoSchedule")
 	temperature("20")
 	waitNode(t, c, node.Name, func(n *corev1.Node) bool {
 		return len(n.Spec.Taints) == 0 && is(corev1.ConditionFalse)(n)

@@ -179,7 +179,7 @@ func TestPolicyInstalledAfterTheAgents(t *testing.T) {
 		}
 	}
 	staysThroughUpdates(t, c, node, memoryKey, time.Second)
-	c.WaitAgentEvent(t, "late", "HostMemoryPressureDegraded", memoryKey+":NoSchedule (kept)")
+	c.WaitAgentEvent(t, "late", "HostMemoryPressureDegraded", memoryKey+":NoSchedule")
 }
 
 // Kubernetes 1.34 and 1.35 have the policy's kind as v1beta1 where an administrator has
@@ -205,6 +205,6 @@ func TestKeptOnAnOlderKubernetes(t *testing.T) {
 	host.Memory(2)
 	versions.wait(0, tainted(memoryKey))
 	staysThroughUpdates(t, c, node, memoryKey, 5*time.Second)
-	c.WaitAgentEvent(t, "older", "HostMemoryPressureDegraded", memoryKey+":NoSchedule (kept)")
+	c.WaitAgentEvent(t, "older", "HostMemoryPressureDegraded", memoryKey+":NoSchedule")
 	checks(t, c, check.OK, `^the policy taintlet-keep works: `)
 }

@@ -115,7 +115,7 @@ func TestConditionsOfOthers(t *testing.T) {
 	if !cluster.HasTaint("example.com/gpu-slow", corev1.TaintEffectPreferNoSchedule)(both) {
 		t.Errorf("the first reason's taint has gone: %v", both.Spec.Taints)
 	}
-	c.WaitAgentEvent(t, node.Name, "HostAcceleratedHardwareReadyDegraded", "AcceleratedHardwareReady is False: NvidiaXID13Error says its reporter; taint example.com/gpu-slow:PreferNoSchedule (direct)")
+	c.WaitAgentEvent(t, node.Name, "HostAcceleratedHardwareReadyDegraded", "AcceleratedHardwareReady is False: NvidiaXID13Error says its reporter; sets taint example.com/gpu-slow:PreferNoSchedule")
 	r.report(well()...)
 	wait(func(n *corev1.Node) bool { return len(n.Spec.Taints) == 0 })
 

@@ -29,7 +29,7 @@ rules:
 	tainted := waitNode(t, c, sick.Name, cluster.HasTaint(corev1.TaintNodeMemoryPressure, corev1.TaintEffectPreferNoSchedule))
 	ours := corev1.Taint{Key: corev1.TaintNodeMemoryPressure, Value: "low", Effect: corev1.TaintEffectPreferNoSchedule}
 	wantTaints(t, tainted, ours)
-	c.WaitAgentEvent(t, sick.Name, "HostMemoryPressureDegraded", corev1.TaintNodeMemoryPressure+"=low:PreferNoSchedule (direct)")
+	c.WaitAgentEvent(t, sick.Name, "HostMemoryPressureDegraded", corev1.TaintNodeMemoryPressure+"=low:PreferNoSchedule")
 
 	isAvoided(t, c, sick.Name, well.Name)
 
@@ -83,7 +83,7 @@ rules:
 	ours := corev1.Taint{Key: "example.com/pids", Value: "short", Effect: corev1.TaintEffectNoSchedule}
 	tainted := waitNode(t, c, node.Name, cluster.HasTaint(ours.Key, ours.Effect))
 	wantTaints(t, tainted, append(slices.Clone(foreign), ours)...)
-	c.WaitAgentEvent(t, node.Name, "HostPIDPressureDegraded", "example.com/pids=short:NoSchedule (direct)")
+	c.WaitAgentEvent(t, node.Name, "HostPIDPressureDegraded", "example.com/pids=short:NoSchedule")
 
 	second := corev1.Toleration{Key: "example.com/pids-2", Operator: corev1.TolerationOpExists}
 	schedulerKnows(t, c, node.Name, second)
@@ -116,7 +116,7 @@ func TestWithoutALifecycleController(t *testing.T) {
 	if held, found := tainted.Annotations["taintlet.dev/held"]; found {
 		t.Errorf("annotation held = %q, want none", held)
 	}
-	c.WaitAgentEvent(t, node.Name, "HostMemoryPressureDegraded", corev1.TaintNodeMemoryPressure+":NoSchedule (direct)")
+	c.WaitAgentEvent(t, node.Name, "HostMemoryPressureDegraded", corev1.TaintNodeMemoryPressure+":NoSchedule")
 	host.Memory(50)
 	wantTaints(t, waitNode(t, c, node.Name, cluster.Not(cluster.HasTaint(ours.Key, ours.Effect))), foreign)
 }
@@ -205,7 +205,7 @@ rules:
 	below := corev1.Toleration{Key: key, Operator: corev1.TolerationOpLt, Value: "70", Effect: corev1.TaintEffectNoSchedule}
 	host.Memory(4) // severity 60
 	waitNode(t, c, node, hasValue("50"))
-	c.WaitAgentEvent(t, node, "HostMemoryPressureDegraded", key+"=50:NoSchedule (direct)")
+	c.WaitAgentEvent(t, node, "HostMemoryPressureDegraded", key+"=50:NoSchedule")
 	schedulerKnows(t, c, node)
 	waitPod(t, c, c.CreatePod(t, cluster.NewPod("at-50", node, below)), cluster.Scheduled)
 
@@ -264,7 +264,7 @@ func TestStandInPrefix(t *testing.T) {
 	host.Memory(2)
 	ours := corev1.Taint{Key: "status-taint.cluster-autoscaler.kubernetes.io/memory-pressure", Effect: corev1.TaintEffectNoSchedule}
 	wantTaints(t, waitNode(t, c, node.Name, cluster.HasTaint(ours.Key, ours.Effect)), ours)
-	c.WaitAgentEvent(t, node.Name, "HostMemoryPressureDegraded", ours.Key+":NoSchedule (stand-in)")
+	c.WaitAgentEvent(t, node.Name, "HostMemoryPressureDegraded", ours.Key+":NoSchedule")
 	host.Memory(50)
 	wantTaints(t, waitNode(t, c, node.Name, cluster.Not(cluster.HasTaint(ours.Key, ours.Effect))))
 }

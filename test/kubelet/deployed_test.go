@@ -247,7 +247,7 @@ func (d *deployed) memoryRunsLow(t *testing.T) {
 	}
 	wait(lacksMemory)
 	wait(cluster.HasCondition("HostMemoryPressure", corev1.ConditionTrue))
-	t.Log(d.cluster.WaitAgentEvent(t, nodeName, "HostMemoryPressureDegraded", "memory-pressure:NoSchedule (kept)"))
+	t.Log(d.cluster.WaitAgentEvent(t, nodeName, "HostMemoryPressureDegraded", "memory-pressure:NoSchedule"))
 	release()
 	wait(cluster.Not(lacksMemory))
 	wait(cluster.HasCondition("HostMemoryPressure", corev1.ConditionFalse))

@@ -61,9 +61,7 @@ func unread(what string, err error) answer {
 const maxText = 600
 
 // clean makes a text that has parts of others safe for a terminal.
-func clean(text string) string {
-	return terminal.Clean(strings.ReplaceAll(text, "\n", " "), maxText)
-}
+func clean(text string) string { return terminal.Sentence(text, maxText) }
 
 func (s State) sign() string {
 	switch s {

@@ -10,6 +10,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/version"
 	"sigs.k8s.io/yaml"
+
+	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/taints"
 )
 
 // object is what is used of a manifest's object.
@@ -174,6 +177,18 @@ func TestOldKernels(t *testing.T) {
 		if got := isOldKernel(release); got != want {
 			t.Errorf("isOldKernel(%q) = %v", release, got)
 		}
+	}
+}
+
+// An agent that says that it is not in the host's PID namespace is believed, whatever the
+// DaemonSet says: its Node may be a container.
+func TestAgentsSayInWhichNamespaceTheyAre(t *testing.T) {
+	node := &taints.Node{Name: "n1", Conditions: []taints.NodeCondition{{Type: "HostPIDPressure", Status: taints.ConditionFalse, Message: "used 1 of 9; kernel.pid_max is not believed: this is not the host's PID namespace"}}}
+	all := &nodes{names: []string{"n1"}}
+	all.add(node, config.Default().Policy())
+	s := &scene{nodes: asked[*nodes]{isKnown: true, answer: all}}
+	if got := s.checkHostPID(t.Context()); got.state != Warning || !strings.HasSuffix(got.text, ": n1") {
+		t.Errorf("%+v", got)
 	}
 }
 

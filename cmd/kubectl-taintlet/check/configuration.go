@@ -65,7 +65,11 @@ func (s *scene) refusing(ctx context.Context) []string {
 	if err != nil {
 		return nil
 	}
-	maps.DeleteFunc(last, func(_ string, e corev1.Event) bool { return e.Reason != refused })
+	pods, err := s.agentPods(ctx)
+	if err != nil {
+		return nil
+	}
+	maps.DeleteFunc(last, func(_ string, e corev1.Event) bool { return e.Reason != refused || installation.IsOver(&e, pods) })
 	return slices.Sorted(maps.Keys(last))
 }
 
@@ -130,7 +134,7 @@ func (s *scene) checkSlots(ctx context.Context) answer {
 	case !evicts:
 		return ok("eviction is off: no rule for level Critical")
 	}
-	return ok("eviction is on: at most %d Nodes at the same time", cfg.Eviction.Slots)
+	return ok("eviction is on: at most %s at the same time", terminal.Count(cfg.Eviction.Slots, "Node"))
 }
 
 // checkRulesAllowed tries, as an agent, to set all taints that the configuration asks

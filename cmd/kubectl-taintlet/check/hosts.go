@@ -15,6 +15,10 @@ func (s *scene) checkHostNetwork(ctx context.Context) answer {
 }
 
 func (s *scene) checkHostPID(ctx context.Context) answer {
+	if all, err := s.allNodes(ctx); err == nil && len(all.otherPIDs) > 0 {
+		return warn("agents say that they are not in the host's PID namespace: %s", terminal.Listed(all.otherPIDs)).
+			but("set hostPID: true in the DaemonSet's template, as the chart does. Where it is set, the Node is itself a container, and its own limit of PIDs is not seen")
+	}
 	return s.hasNamespace(ctx, "hostPID", "limits of PIDs and mounts", func(spec *corev1.PodSpec) bool { return spec.HostPID })
 }
 

@@ -26,6 +26,7 @@ import (
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/problems"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/status"
+	"github.com/taintlet/taintlet/probes/pid"
 	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/taints/apiserver"
 )
@@ -139,9 +140,9 @@ type nodes struct {
 	// untainted is a Node without the taint with which the policy that keeps taints is tried;
 	// empty: none.
 	untainted string
-	// oldKernels, skewed, unknown and disagreeing are Nodes with what is to be said of
-	// them.
-	oldKernels, skewed, unknown, disagreeing []string
+	// oldKernels, skewed, unknown, disagreeing and otherPIDs are Nodes with what is to be
+	// said of them.
+	oldKernels, skewed, unknown, disagreeing, otherPIDs []string
 }
 
 // errNoNodes says that a check needs Nodes.
@@ -202,6 +203,9 @@ func (n *nodes) add(node *taints.Node, policy *decide.Policy) {
 		}
 		if ours.Status == taints.ConditionUnknown && ours.Reason != describe.ReasonBraked {
 			n.unknown = append(n.unknown, fmt.Sprintf("%s (%s: %s)", name, ours.Type, strings.Clone(ours.Reason)))
+		}
+		if strings.Contains(ours.Message, pid.OtherNamespace) {
+			n.otherPIDs = append(n.otherPIDs, name)
 		}
 		theirs := node.Condition(string(condition.Name))
 		if theirs != nil && theirs.Status == taints.ConditionTrue && ours.Status == taints.ConditionFalse {

@@ -83,6 +83,30 @@ func PodsByNode(pods []*corev1.Pod) map[string][]*corev1.Pod {
 	return byNode
 }
 
+// startedAt is when the agent in a pod started; zero: it does not run.
+func startedAt(pod *corev1.Pod) time.Time {
+	if c := AgentStatus(pod); c != nil && c.State.Running != nil {
+		return c.State.Running.StartedAt.Time
+	}
+	return time.Time{}
+}
+
+// IsOver reports whether the agent that wrote an Event about its Node has ended: each of the
+// Node's agents started later. pods are all of them; none: nobody can tell.
+func IsOver(e *corev1.Event, pods []*corev1.Pod) bool {
+	isOver := false
+	for _, pod := range pods {
+		if pod.Spec.NodeName != e.InvolvedObject.Name {
+			continue
+		}
+		if !startedAt(pod).After(At(e)) {
+			return false
+		}
+		isOver = true
+	}
+	return isOver
+}
+
 // VersionOf is the tag of an image; empty: it has none.
 func VersionOf(image string) string {
 	name := image[strings.LastIndex(image, "/")+1:]

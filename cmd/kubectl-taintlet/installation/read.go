@@ -55,8 +55,9 @@ type Installation struct {
 	Slots                                []*coordinationv1.Lease
 	// Events are taintlet's about Nodes.
 	Events []*corev1.Event
-	// PodEvents are those of kubelets about probes of agents that failed.
-	PodEvents []*corev1.Event
+	// PodEvents are those of kubelets about probes of agents that failed, and Refused those
+	// of the controller of the DaemonSet about pods that it was not allowed to create.
+	PodEvents, Refused []*corev1.Event
 	// MayNot are the permissions that the agents' account lacks, of those that it cannot
 	// do without.
 	MayNot []string
@@ -217,7 +218,11 @@ func (r *Reader) readEvents(ctx context.Context, i *Installation) (err error) {
 		return err
 	}
 	failedProbes := metav1.ListOptions{FieldSelector: "involvedObject.kind=Pod,reason=Unhealthy"}
-	i.PodEvents, err = List[*corev1.Event](ctx, r.client.CoreV1().Events(r.namespace).List, failedProbes)
+	if i.PodEvents, err = List[*corev1.Event](ctx, r.client.CoreV1().Events(r.namespace).List, failedProbes); err != nil {
+		return err
+	}
+	refused := metav1.ListOptions{FieldSelector: "involvedObject.kind=DaemonSet,reason=FailedCreate"}
+	i.Refused, err = List[*corev1.Event](ctx, r.client.CoreV1().Events(r.namespace).List, refused)
 	return err
 }
 

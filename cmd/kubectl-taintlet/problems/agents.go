@@ -81,10 +81,11 @@ func noDaemonSet(f Facts) Problem {
 func missing(f Facts, byNode map[string][]*corev1.Pod) []Problem {
 	i := f.Installation
 	describe := commandOn("kubectl --namespace=%s describe daemonset "+installation.Account, i.Namespace)
+	refused := newestMessage(f, i.Refused, installation.Account)
 	var all []Problem
 	for _, n := range f.Nodes {
 		if len(byNode[n.Name]) == 0 {
-			all = append(all, failure(AgentMissing, n.Name, describe, "no agent's pod is on this Node%s", lastSign(f, n.Name)))
+			all = append(all, failure(AgentMissing, n.Name, describe, "no agent's pod is on this Node%s%s", lastSign(f, n.Name), refused))
 		}
 	}
 	if len(i.DaemonSets) == 0 {
@@ -96,7 +97,7 @@ func missing(f Facts, byNode map[string][]*corev1.Pod) []Problem {
 		case desired == 0:
 			all = append(all, failure(DaemonSetSelectsNoNode, "", describe, "the DaemonSet %s selects no Node", d.Name))
 		case current < desired && len(all) == 0:
-			all = append(all, failure(AgentMissing, "", describe, "%d of %d Nodes have no agent's pod", desired-current, desired))
+			all = append(all, failure(AgentMissing, "", describe, "%d of %d Nodes have no agent's pod%s", desired-current, desired, refused))
 		}
 	}
 	return all
@@ -125,7 +126,7 @@ func podProblem(f Facts, pod *corev1.Pod) (Problem, bool) {
 	case container.State.Waiting != nil || container.State.Terminated != nil:
 		return notRunning(f, pod, container, describe, previous), true
 	case !isReady:
-		return failure(AgentNotReady, node, logs, "the pod %s is not ready%s%s%s", pod.Name, forSince(f.Now, since), probeFailed(f, pod), lastSign(f, node)), true
+		return failure(AgentNotReady, node, logs, "the pod %s is not ready%s%s%s", pod.Name, forSince(f.Now, since), newestMessage(f, f.Installation.PodEvents, pod.Name), lastSign(f, node)), true
 	case container.LastTerminationState.Terminated != nil && f.Now.Sub(container.LastTerminationState.Terminated.FinishedAt.Time) < recently:
 		ended := *container.LastTerminationState.Terminated
 		kind := AgentRestarted
@@ -173,10 +174,7 @@ func endText(e corev1.ContainerStateTerminated) string {
 }
 
 func restarts(c *corev1.ContainerStatus) string {
-	if c.RestartCount == 1 {
-		return "1 restart"
-	}
-	return fmt.Sprintf("%d restarts", c.RestartCount)
+	return terminal.Count(int(c.RestartCount), "restart")
 }
 
 func reasonOf(reason, message string) string {
@@ -187,11 +185,11 @@ func reasonOf(reason, message string) string {
 	return ": " + text
 }
 
-// probeFailed is what the kubelet says of the newest probe of the pod that failed.
-func probeFailed(f Facts, pod *corev1.Pod) string {
+// newestMessage is what the newest of some Events about an object says.
+func newestMessage(f Facts, all []*corev1.Event, name string) string {
 	newest := &corev1.Event{}
-	for _, e := range f.Installation.PodEvents {
-		if e.InvolvedObject.Name == pod.Name && !installation.At(e).Before(installation.At(newest)) {
+	for _, e := range all {
+		if e.InvolvedObject.Name == name && f.Now.Sub(installation.At(e)) < recently && !installation.At(e).Before(installation.At(newest)) {
 			newest = e
 		}
 	}
@@ -225,7 +223,7 @@ func silent(f Facts) []Problem {
 func standby(f Facts) []Problem { return told(f, Warning, AgentStandby, "AgentActive") }
 
 // told finds the Nodes whose newest Event of two reasons is the first: the Kind, and not what
-// ends it.
+// ends it. The end of the agent that wrote it ends it too.
 func told(f Facts, severity Severity, kind Kind, end string) (all []Problem) {
 	newest := map[string]*corev1.Event{}
 	for _, e := range f.Installation.Events {
@@ -235,7 +233,7 @@ func told(f Facts, severity Severity, kind Kind, end string) (all []Problem) {
 		}
 	}
 	for node, e := range newest {
-		if e.Reason == string(kind) {
+		if e.Reason == string(kind) && !installation.IsOver(e, f.Installation.Pods) {
 			all = append(all, problem(severity, kind, node, EventsOf(node), "%s: %s", ago(f.Now, installation.At(e)), e.Message))
 		}
 	}

@@ -30,6 +30,9 @@ func configuration(f Facts, cfg *config.Config, invalid error) []Problem {
 		return all
 	}
 	edit := commandOn("kubectl --namespace=%s edit configmap "+installation.Account, i.Namespace)
+	if i.Release != "" { // the next upgrade would undo an edit
+		edit = commandOn("helm --namespace=%s get values %s", i.Namespace, i.Release)
+	}
 	if i.Config == nil {
 		if len(i.DaemonSets) == 0 {
 			return all // nothing is installed here, which is told

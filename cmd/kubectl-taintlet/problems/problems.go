@@ -13,6 +13,7 @@ import (
 
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
 	"github.com/taintlet/taintlet/cmd/terminal"
+	"github.com/taintlet/taintlet/taints"
 )
 
 // Severity says how bad a Problem is.
@@ -57,6 +58,7 @@ const (
 	RecordUnreadable       Kind = "RecordUnreadable"
 	ClockSkew              Kind = "ClockSkew"
 	TaintContested         Kind = "TaintContested"
+	PauseMistyped          Kind = "PauseMistyped"
 	ConfigurationMissing   Kind = "ConfigurationMissing"
 	ConfigurationInvalid   Kind = "ConfigurationInvalid"
 	ConfigurationRefused   Kind = "ConfigurationRefused"
@@ -76,7 +78,7 @@ func Kinds() []Kind {
 		DaemonSetMissing, DaemonSetSelectsNoNode, PermissionMissing, ConfigurationMissing, ConfigurationInvalid, ConfigurationRefused,
 		PolicyMissing, PolicyNotInForce, KeepPolicyFails, PolicyChanged, SlotMissing,
 		AgentMissing, AgentPending, AgentNotStarted, AgentOutOfMemory, AgentNotReady, AgentSilent, SeveralAgents, RecordUnreadable,
-		AgentStandby, AgentRestarted, TaintContested, ClockSkew, ConditionWithoutRule, VersionsDiffer, ProgramVersionDiffers,
+		AgentStandby, AgentRestarted, TaintContested, PauseMistyped, ClockSkew, ConditionWithoutRule, VersionsDiffer, ProgramVersionDiffers,
 	}
 }
 
@@ -104,6 +106,9 @@ type Node struct {
 	Unreadable string
 	// KeepFails says that the policy which keeps taints fails; empty: the agent did not notice.
 	KeepFails string
+	// MistypedPause is a word of the annotation taintlet.dev/paused that names no condition;
+	// empty: there is none.
+	MistypedPause string
 	// Contested are the conditions whose taint others removed, so that taintlet gave way.
 	Contested []Contested
 }
@@ -143,8 +148,7 @@ func warning(kind Kind, node, command, format string, args ...any) Problem {
 }
 
 func problem(severity Severity, kind Kind, node, command, format string, args ...any) Problem {
-	text := strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", " ")
-	return Problem{kind, severity, terminal.Clean(node, validation.DNS1123SubdomainMaxLength), terminal.Clean(text, maxText), command}
+	return Problem{kind, severity, terminal.Clean(node, validation.DNS1123SubdomainMaxLength), terminal.Sentence(fmt.Sprintf(format, args...), maxText), command}
 }
 
 // commandOn is a command with the names of objects. People copy commands into a shell, so a
@@ -187,6 +191,10 @@ func hosts(f Facts) []Problem {
 				text = "another taint of the condition is on the Node"
 			}
 			all = append(all, warning(TaintContested, n.Name, EventsOf(n.Name), "others removed the taint of %s; %s", c.Condition, text))
+		}
+		if n.MistypedPause != "" {
+			all = append(all, warning(PauseMistyped, n.Name, commandOn("kubectl annotate --overwrite node %s "+taints.PausedAnnotation+"=true", n.Name),
+				"all conditions are paused, because %q in the annotation %s is not one of them", n.MistypedPause, taints.PausedAnnotation))
 		}
 		if n.Skew.Abs() > MaxSkew {
 			all = append(all, warning(ClockSkew, n.Name, commandOn("kubectl describe node %s", n.Name),

@@ -91,6 +91,11 @@ func agentFaults() []fault {
 			func(_ *Facts, i *installation.Installation, _ *corev1.Pod) {
 				i.DaemonSets[0].Status.DesiredNumberScheduled = 3
 			}},
+		{AgentMissing, "", `1 of 3 Nodes have no agent's pod: Error creating: pods "taintlet-" is forbidden: violates PodSecurity "baseline:latest"$`, `describe daemonset taintlet$`,
+			func(_ *Facts, i *installation.Installation, _ *corev1.Pod) {
+				i.DaemonSets[0].Status.DesiredNumberScheduled = 3
+				i.Refused = append(i.Refused, event("taintlet", "FailedCreate", `Error creating: pods "taintlet-" is forbidden: violates PodSecurity "baseline:latest"`, time.Minute))
+			}},
 		{AgentPending, "n2", `is not scheduled: 0/2 nodes are available: Insufficient memory`, `describe pod taintlet-bbbbb$`,
 			func(_ *Facts, _ *installation.Installation, pod *corev1.Pod) {
 				pod.Status.Conditions = []corev1.PodCondition{{Type: "PodScheduled", Status: "False", Message: "0/2 nodes are available: Insufficient memory"}}
@@ -177,6 +182,10 @@ func otherFaults() []fault {
 			func(f *Facts, _ *installation.Installation, _ *corev1.Pod) {
 				f.Nodes[1].Contested = []Contested{{"DiskPressure", false}}
 			}},
+		{PauseMistyped, "n2", `^all conditions are paused, because "Memorypressure" in the annotation taintlet.dev/paused is not one of them$`, `^kubectl annotate --overwrite node n2 taintlet.dev/paused=true$`,
+			func(f *Facts, _ *installation.Installation, _ *corev1.Pod) {
+				f.Nodes[1].MistypedPause = "Memorypressure"
+			}},
 		{KeepPolicyFails, "", `^the policy taintlet-keep fails: X\. Noticed on n1, n2$`, `^kubectl taintlet check$`,
 			func(f *Facts, _ *installation.Installation, _ *corev1.Pod) {
 				f.Nodes[0].KeepFails, f.Nodes[1].KeepFails = "the policy taintlet-keep fails: X", "the policy taintlet-keep fails: X"
@@ -185,13 +194,18 @@ func otherFaults() []fault {
 			func(f *Facts, _ *installation.Installation, _ *corev1.Pod) { f.Nodes[1].Skew = -24 * time.Hour }},
 		{ConfigurationMissing, "", `ConfigMap taintlet-system/taintlet has no config.yaml`, `^helm `,
 			func(_ *Facts, i *installation.Installation, _ *corev1.Pod) { i.Config = nil }},
-		{ConfigurationInvalid, "", `memory.availablePercent: Invalid value: 500`, `^kubectl --namespace=taintlet-system edit configmap taintlet$`,
+		{ConfigurationInvalid, "", `memory.availablePercent: Invalid value: 500`, `^helm --namespace=taintlet-system get values mine$`,
 			configured("memory: {availablePercent: 500}\n")},
+		{ConfigurationInvalid, "", `do not start: memory.availablePercent: Invalid value: 500: must be 0 to 100 percent; memory.clearFactor: `, `^kubectl --namespace=taintlet-system edit configmap taintlet$`,
+			func(f *Facts, i *installation.Installation, pod *corev1.Pod) {
+				configured("memory: {availablePercent: 500, clearFactor: 0.5}\n")(f, i, pod)
+				i.Release = ""
+			}},
 		{ConfigurationRefused, "n2", `^1 min ago: configuration abc stays in force`, `^kubectl --namespace=default events --for=node/n2$`,
 			func(_ *Facts, i *installation.Installation, _ *corev1.Pod) {
 				i.Events = append(i.Events, event("n2", "ConfigurationReloaded", "", time.Hour), event("n2", "ConfigurationRefused", "configuration abc stays in force", time.Minute))
 			}},
-		{ConditionWithoutRule, "", `^no rule sets a taint for MemoryPressure, DiskPressure, PIDPressure, NetworkUnavailable: `, `edit configmap`,
+		{ConditionWithoutRule, "", `^no rule sets a taint for MemoryPressure, DiskPressure, PIDPressure, NetworkUnavailable: `, `^helm --namespace=taintlet-system get values mine$`,
 			configured("rules: []\neviction: {slots: 1}\n")},
 		{PolicyMissing, "", `admission policy taintlet-nodes is missing`, `^helm `,
 			func(_ *Facts, i *installation.Installation, _ *corev1.Pod) { i.Validating = i.Validating[1:] }},
@@ -277,15 +291,17 @@ func TestUnreadPartsAreNotJudged(t *testing.T) {
 	}
 }
 
-// What is over is no Problem: a refusal before the configuration that is in force, an agent
-// that took over, the end of an agent long ago, a write of the status by a controller, and a
+// What is over is no Problem: a refusal before the configuration that is in force or by an
+// agent that was started again since, an agent that took over, the end of an agent long ago, a write of the status by a controller, and a
 // pod that is being replaced.
 func TestWhatIsOver(t *testing.T) {
 	f := healthy(t)
 	i := f.Installation
 	i.Events = append(i.Events,
 		event("n1", "ConfigurationRefused", "old", 2*time.Minute), event("n1", "ConfigurationReloaded", "", time.Minute),
-		event("n2", "AgentStandby", "old", 20*time.Minute), event("n2", "AgentActive", "", time.Minute))
+		event("n2", "AgentStandby", "old", 20*time.Minute), event("n2", "AgentActive", "", time.Minute),
+		event("n2", "ConfigurationRefused", "of the agent before", time.Minute))
+	i.Pods[1].Status.ContainerStatuses[0].State.Running = &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(now.Add(-30 * time.Second))}
 	ends(i.Pods[0], corev1.ContainerStateTerminated{Reason: "OOMKilled"}, 1)
 	i.Pods[0].Status.ContainerStatuses[0].LastTerminationState.Terminated.FinishedAt = metav1.NewTime(now.Add(-2 * time.Hour))
 	i.Validating[0].ManagedFields = append(i.Validating[0].ManagedFields, edited("f:status"))

@@ -72,7 +72,7 @@ func (n Node) agentText(r Report) string {
 			text += " for " + terminal.Span(max(0, r.Time.Sub(*p.Since)))
 		}
 		if p.Restarts > 0 {
-			text += ", " + number(p.Restarts, "restart")
+			text += ", " + terminal.Count(p.Restarts, "restart")
 		}
 		parts = append(parts, text)
 	}

@@ -81,7 +81,7 @@ func bounded(lines []string, f Format) []string {
 		return lines
 	}
 	left := len(lines) - f.Rows + 1
-	return append(lines[:f.Rows-1:f.Rows-1], fmt.Sprintf("… and %s more", number(left, "line")))
+	return append(lines[:f.Rows-1:f.Rows-1], fmt.Sprintf("… and %s more", terminal.Count(left, "line")))
 }
 
 // String is the line about the whole fleet.
@@ -92,7 +92,7 @@ func (s Summary) String() string {
 			parts = append(parts, fmt.Sprintf("%d %s", count, what))
 		}
 	}
-	parts = append(parts, number(s.Agents, "agent"), fmt.Sprintf("%d healthy", s.Healthy))
+	parts = append(parts, terminal.Count(s.Agents, "agent"), fmt.Sprintf("%d healthy", s.Healthy))
 	add(s.Tainted, "tainted")
 	add(s.Degraded, "degraded without a taint")
 	add(s.Unknown, "unknown")
@@ -111,20 +111,13 @@ func (s Summary) String() string {
 		line = "no agents"
 	}
 	if s.WithoutAgent > 0 {
-		line += fmt.Sprintf("; %s without an agent", number(s.WithoutAgent, "node"))
+		line += fmt.Sprintf("; %s without an agent", terminal.Count(s.WithoutAgent, "node"))
 	}
 	if s.Paused > 0 {
-		line += fmt.Sprintf("; %s paused", number(s.Paused, "node"))
+		line += fmt.Sprintf("; %s paused", terminal.Count(s.Paused, "node"))
 	}
 	if s.Maintenance > 0 {
-		line += fmt.Sprintf("; %s under maintenance", number(s.Maintenance, "node"))
+		line += fmt.Sprintf("; %s under maintenance", terminal.Count(s.Maintenance, "node"))
 	}
 	return line
-}
-
-func number(count int, what string) string {
-	if count == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", count, what)
 }

@@ -143,6 +143,33 @@ func TestScreens(t *testing.T) {
 	}
 }
 
+// A watch says of each table when it is from, on a screen and elsewhere.
+func TestAWatchHasAClock(t *testing.T) {
+	fleet, now := incident(t)
+	report := fleet.Report(now)
+	var out strings.Builder
+	o := Options{Out: &out, Output: OutputTable, Watch: true}
+	for range 2 {
+		if err := o.draw(report); err != nil {
+			t.Fatal(err)
+		}
+	}
+	clock := now.UTC().Format("2006-01-02 15:04:05 UTC")
+	if strings.Count(out.String(), "\n"+clock+"\n11 agents") != 2 {
+		t.Errorf("without a screen:\n%s", out.String())
+	}
+	o.Size = func() (columns, lines int) { return 100, 20 }
+	o.Draw = func(lines []string) error {
+		if len(lines) != 19 || lines[0] != clock {
+			t.Errorf("on a screen of 20 lines, %d lines:\n%s", len(lines), strings.Join(lines, "\n"))
+		}
+		return nil
+	}
+	if err := o.draw(report); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // The output of docs/status.md: three agents, of which one hangs and one was out of memory.
 func TestProblemsOfAFleet(t *testing.T) {
 	all, now := incident(t)

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -18,18 +19,6 @@ const maxTaints = 16
 // maxFlaps is what a forged record may claim.
 const maxFlaps = 99
 
-// remover says who removed the condition's taint. The API server forgets that when
-// taintlet writes the taints again, and when none is left.
-func remover(node *taints.Node, c *Condition) string {
-	if by := node.LastWriter; by != "" {
-		return terminal.Clean(by, maxWord)
-	}
-	if len(c.Taints) > 0 {
-		return "see its Events"
-	}
-	return "somebody"
-}
-
 // Reader reads Nodes.
 type Reader struct{ policy *decide.Policy }
 
@@ -46,6 +35,7 @@ func (r *Reader) Read(node *taints.Node) Node {
 	if n.Paused == "false" {
 		n.Paused = ""
 	}
+	n.mistyped = r.mistypedPause(n.Paused)
 	if ready := node.Condition("Ready"); ready != nil {
 		n.Ready = terminal.Clean(string(ready.Status), maxWord)
 	}
@@ -76,12 +66,24 @@ func (r *Reader) Read(node *taints.Node) Node {
 		if c.HeldBy == "" && c.Level > probes.OK && len(c.Taints) == 0 { // the agent has not told it yet
 			c.HeldBy = string(decide.PausedBy(node, r.policy, probes.Condition(c.Name)))
 		}
-		if c.Level > probes.OK && remembered.Conditions[probes.Condition(c.Name)].Disputed {
-			c.RemovedBy = remover(node, c)
+		if past := remembered.Conditions[probes.Condition(c.Name)]; c.Level > probes.OK && past.Disputed {
+			c.RemovedBy = terminal.Clean(cmp.Or(past.RemovedBy, "unknown"), maxWord)
 		}
 	}
 	n.State = n.stateOfItself()
 	return n
+}
+
+// mistypedPause is the first word of a pause that names no condition, so that the agent pauses
+// all of them; empty: there is none.
+func (r *Reader) mistypedPause(value string) string {
+	for word := range strings.SplitSeq(value, ",") {
+		word = strings.TrimSpace(word)
+		if _, isKnown := r.policy.Condition(probes.Condition(word)); !isKnown && value != "true" {
+			return word
+		}
+	}
+	return ""
 }
 
 // repairOf returns what the Node says of a repair of its host; nil: it needs none.

@@ -135,6 +135,8 @@ type Node struct {
 
 	// keepFails says that the policy which keeps taints fails, as the agent noticed.
 	keepFails string
+	// mistyped is the word by which somebody paused more conditions than they meant.
+	mistyped string
 	// asked: somebody asked for this Node by its name.
 	asked bool
 }
@@ -192,8 +194,8 @@ type Condition struct {
 	Flaps int `json:"flaps,omitempty"`
 	// HeldBy says what keeps a taint from being set or removed.
 	HeldBy string `json:"heldBackBy,omitempty"`
-	// RemovedBy is the field manager that removed the taint, where Kubernetes knows
-	// it; "somebody" where it does not.
+	// RemovedBy is the field manager that removed the taint, as the agent noted it; "unknown"
+	// where the API server did not know it.
 	RemovedBy string `json:"removedBy,omitempty"`
 }
 

@@ -146,6 +146,9 @@ func (o Options) print(r Report) error {
 		return err
 	}
 	lines := r.Lines(o.format(0))
+	if o.Watch && !o.NoHeaders {
+		lines = append([]string{"", r.clock()}, lines...)
+	}
 	if o.Output == OutputName {
 		lines = r.names()
 	}
@@ -155,6 +158,9 @@ func (o Options) print(r Report) error {
 	_, err := io.WriteString(o.Out, strings.Join(lines, "\n")+"\n")
 	return err
 }
+
+// clock is when the Report was made: a watch shows one after another.
+func (r Report) clock() string { return r.Time.Format("2006-01-02 15:04:05 UTC") }
 
 // names are the Nodes as kubectl names objects.
 func (r Report) names() []string {
@@ -182,9 +188,13 @@ func (o Options) draw(r Report) error {
 	}
 	rows := 0
 	if _, lines := o.Size(); lines > 0 {
-		rows = max(3, lines-1) // the last line has the cursor
+		rows = max(3, lines-2) // the first line has the time, and the last one the cursor
 	}
-	return o.Draw(r.Lines(o.format(rows)))
+	lines := r.Lines(o.format(rows))
+	if !o.NoHeaders {
+		lines = append([]string{r.clock()}, lines...)
+	}
+	return o.Draw(lines)
 }
 
 // follow shows the fleet until the context ends, or all is well where that is waited

@@ -273,6 +273,8 @@ func (n Node) message(now time.Time) string {
 // pause says what stops new taints on the Node.
 func (n Node) pause() string {
 	switch {
+	case n.mistyped != "":
+		return "Paused: all"
 	case n.Paused != "":
 		return "Paused: " + n.Paused
 	case n.Maintenance != "":
