@@ -75,6 +75,24 @@ func TestReasonsHaveAMessage(t *testing.T) {
 	}
 }
 
+// A message is one sentence with at most two clauses.
+func TestMessagesAreShort(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"memory", "disk", "pid"} {
+		text, err := os.ReadFile(filepath.Join(name, "testdata", "messages.golden"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			_, message, _ := strings.Cut(line, ": ")
+			message, _, _ = strings.Cut(strings.TrimSuffix(message, "\n"), " | ")
+			if runes := len([]rune(message)); runes > 160 || strings.Count(message, "; ") > 2 {
+				t.Errorf("%s: %d characters: %s", name, runes, message)
+			}
+		}
+	}
+}
+
 // documentedReasons returns the reasons in the tables of docs/reasons.md by the heading
 // above.
 func documentedReasons(t *testing.T) map[string]map[string]bool {

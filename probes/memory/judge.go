@@ -95,11 +95,14 @@ func (t Thresholds) causes(v view) [3]cause {
 	whole := v.whole()
 	enough, stalled := t.enough(whole), t.part(t.StalledAvailablePercent, whole)
 	someWait, allWait := trend.Excess(v.some.counts, t.StalledPercent, t.ClearFactor), trend.Excess(v.full.counts, t.CriticalStalledPercent, t.ClearFactor)
+	besides := ""
+	if t.StalledPercent > 0 && v.some.percent >= t.StalledPercent {
+		besides = v.someText() // why these stalls do not decide
+	}
 	return [...]cause{
 		{trend.Both(enough.compare(v.available), allWait), probes.Critical, "MemoryStalledFully", enough,
 			v.fullText() + ", threshold " + trend.PercentText(t.CriticalStalledPercent), ""},
-		byLevel: {enough.compare(v.available), probes.Degraded, "MemoryLow", enough,
-			v.someText(), ""},
+		byLevel: {enough.compare(v.available), probes.Degraded, "MemoryLow", enough, besides, ""},
 		{trend.Both(stalled.compare(v.available), someWait), probes.Degraded, "MemoryStalled", stalled,
 			v.someText() + ", threshold " + trend.PercentText(t.StalledPercent), ", or stalls less"},
 	}
