@@ -27,9 +27,8 @@ type mountAnswer struct {
 }
 
 const (
-	// mountsEvery is how often the mounts are read while nothing seems to have
-	// changed, and at most how often because mounts of anybody did. In between, the
-	// flags that every statfs(2) returns anyway show most changes. They do not show
+	// mountsEvery is how often the mounts are read while nothing seems to have changed.
+	// In between, the flags that every statfs(2) returns anyway show most changes. They do not show
 	// that ext4 was shut down, nor what lies beneath an overlay.
 	mountsEvery = 5 * time.Second
 	// mountsSeldom is how often the mounts are read where that takes long: when all
@@ -40,17 +39,9 @@ const (
 	mountsShare = 1000
 )
 
-// isDue says whether the mounts are to be read with this sample. changed says that the
-// mounts of somebody have changed.
-func (m *mountReader) isDue(changed bool) bool {
-	since := time.Since(m.at)
-	switch {
-	case m.matter || m.at.IsZero() || since >= min(max(m.took*mountsShare, mountsEvery), mountsSeldom):
-		return true
-	case since < mountsEvery:
-		return false
-	}
-	return changed
+// isDue says whether the mounts are to be read with this sample.
+func (m *mountReader) isDue() bool {
+	return m.matter || m.at.IsZero() || time.Since(m.at) >= min(max(m.took*mountsShare, mountsEvery), mountsSeldom)
 }
 
 // renew reads the mounts. ok is false where there is no answer, or one to an earlier

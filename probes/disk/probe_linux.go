@@ -4,7 +4,6 @@ import (
 	"context"
 	"math"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"github.com/taintlet/taintlet/probes"
@@ -50,8 +49,6 @@ type Probe struct {
 	// sample.
 	writesMatter bool
 	newest       sample
-
-	mountWatch *mountWatch
 }
 
 const (
@@ -72,9 +69,8 @@ func New(h probes.Host, paths []string, t Thresholds, writes ...Write) *Probe {
 	p := &Probe{
 		Trigger: pressure.NewTrigger(h, "io", wakeStalledPercent),
 		host:    h, thresholds: t, samplePath: samplePath, sampleProgram: new(diskReader).sample,
-		program:    &watchedPath{name: program},
-		mounts:     mountReader{read: func(wanted []wantedMount) []pathMounts { return mountsOf(h, wanted) }},
-		mountWatch: &mountWatch{proc: h.Proc},
+		program: &watchedPath{name: program},
+		mounts:  mountReader{read: func(wanted []wantedMount) []pathMounts { return mountsOf(h, wanted) }},
 	}
 	for _, name := range paths {
 		p.paths = append(p.paths, &watchedPath{root: h.Root, name: name})
@@ -227,14 +223,13 @@ func (p *Probe) isBusy() bool {
 // exact and add others. Mounts that cannot be read add nothing, because the disk is not
 // the cause.
 func (p *Probe) renewMounts(ctx context.Context) {
-	if !p.mounts.isDue(p.mountWatch.changed.Load()) {
+	if !p.mounts.isDue() {
 		return
 	}
 	wanted := make([]wantedMount, len(p.paths))
 	for i, path := range p.paths {
 		wanted[i] = wantedMount{filepath.Join(path.root, path.name), path.last.mountID, path.last.device, path.mounts}
 	}
-	p.mountWatch.changed.Store(false) // before the reading, so that no later change is missed
 	found, ok := p.mounts.renew(ctx, wanted)
 	if !ok {
 		return
@@ -266,30 +261,6 @@ func (p *Probe) headroom(s sample) time.Duration {
 		return 0
 	}
 	return least
-}
-
-// WakeMode says what wakes the probe: the Trigger, when tasks have waited for I/O for
-// long, and changes of mounts.
-func (p *Probe) WakeMode() probes.WakeMode { return alsoBy(p.Trigger.WakeMode(), p.mountWatch.mode()) }
-
-// alsoBy adds what else wakes; empty: nothing does.
-func alsoBy(mode probes.WakeMode, by string) probes.WakeMode {
-	switch {
-	case mode.By == "":
-		mode.By = by
-	case by != "":
-		mode.By += "; " + by
-	}
-	return mode
-}
-
-// Run feeds Wake until the context ends. It returns early where neither stalls nor mounts
-// can be watched.
-func (p *Probe) Run(ctx context.Context) {
-	var group sync.WaitGroup
-	defer group.Wait()
-	group.Go(func() { p.mountWatch.run(ctx, p.Signal) })
-	p.Trigger.Run(ctx)
 }
 
 var _ probes.Measurer = (*Probe)(nil)
