@@ -16,7 +16,8 @@ type condition struct {
 	disputes [2]dispute
 	// removals are those of its taints by others.
 	removals describe.Removals
-	// last is the newest observation, decisive that which decided the level.
+	// last is the newest observation, decisive that which decided the level, or the worst
+	// with the same reason since then.
 	last, decisive probes.Observation
 	// reason is that of the sample that set the condition; empty while it is OK. Unlike
 	// decisive it survives a restart.

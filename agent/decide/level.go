@@ -85,10 +85,11 @@ func (c *condition) reasonFor(level probes.Level) probes.Observation {
 }
 
 // learnCulprit takes in who took what is scarce, when that is found only after the sample that
-// decided the level.
+// decided the level, and how bad it has become.
 func (c *condition) learnCulprit(o probes.Observation) {
 	isLate := c.decisive.Level > probes.OK && c.decisive.Culprit.Kind == "" && o.Culprit.Kind != ""
-	if isLate && o.Level == c.decisive.Level && o.Reason == c.decisive.Reason {
+	isWorse := c.debounce.Level > probes.OK && classOf(o) >= bad && o.Severity > c.decisive.Severity
+	if (isLate && o.Level == c.decisive.Level || isWorse) && o.Reason == c.decisive.Reason {
 		c.decisive = o
 	}
 }

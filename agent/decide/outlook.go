@@ -125,6 +125,9 @@ type rendered struct {
 	severity   int // of its value
 	gist       gist
 	unrecorded bool
+	// value is the message of the sample that it tells, at is when it was told.
+	value string
+	at    time.Time
 }
 
 // gist is what a sample says in one word.
@@ -191,6 +194,9 @@ const (
 	// and goes must not make every sample a write. For what a condition that is OK
 	// says, half of them. A suspicion that begins is beyond that.
 	updatesEach, updatesWithin = 2, time.Minute
+	// staleAfter and up to staleSpread more, by the name of the process, is how long the value
+	// of a condition that is not OK stands on the Node while samples have another one.
+	staleAfter, staleSpread = time.Minute, 15 * time.Second
 	// moved is how far the severity moves until the value is told anew: a quarter of
 	// the way from the threshold, which is 50, to the worst.
 	moved = 13

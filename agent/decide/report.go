@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"hash/fnv"
 	"slices"
 	"strings"
 	"time"
@@ -60,9 +61,18 @@ func (s *State) differenceOf(t *turn, c *condition) difference {
 	differs := !now.ReadsLike(shown.Outlook) || c.isFalse(t.now)
 	return difference{
 		differs:  differs,
-		isOfBad:  c.debounce.Level > probes.OK && differs || c.hasMoved(shown.severity),
+		isOfBad:  c.debounce.Level > probes.OK && (differs || s.isStale(c, t.now)) || c.hasMoved(shown.severity),
 		isUrgent: now.Suspicion != "" && shown.Suspicion == "",
 	}
+}
+
+// isStale reports whether the Node tells a value of a condition that is not OK for longer than
+// people may take it for the present one.
+func (s *State) isStale(c *condition, now time.Time) bool {
+	hash := fnv.New32a()
+	hash.Write([]byte(s.active.instance.Name)) // what a fleet has at once, it does not tell anew at once
+	after := staleAfter + time.Duration(hash.Sum32())*time.Microsecond%staleSpread
+	return c.shown.value != c.last.Message && c.last.Level > probes.Unknown && now.Sub(c.shown.at) >= after
 }
 
 // adopt takes what the Node says of a condition for shown, where this process would
@@ -80,7 +90,7 @@ func (s *State) adopt(t *turn, c *condition) bool {
 	if stands.Status != next.Status || stands.Reason != next.Reason || !strings.HasSuffix(stands.Message, strings.TrimPrefix(next.Message, c.last.Message)) {
 		return false
 	}
-	s.show(c, o, c.last)
+	s.show(c, o, c.last, stands.LastHeartbeatTime)
 	if t.Adopted.IsZero() || stands.LastHeartbeatTime.Before(t.Adopted) {
 		t.Adopted = stands.LastHeartbeatTime
 	}
@@ -88,12 +98,12 @@ func (s *State) adopt(t *turn, c *condition) bool {
 }
 
 // show remembers what the Node's condition says.
-func (s *State) show(c *condition, o describe.Outlook, reported probes.Observation) {
+func (s *State) show(c *condition, o describe.Outlook, reported probes.Observation, at time.Time) {
 	severity := c.last.Severity
 	if c.last.Level == probes.Unknown && c.shown != nil {
 		severity = c.shown.severity
 	}
-	c.shown = &rendered{o, c.debounce.Level, c.since, severity, gistOf(reported), s.ledger.unrecorded}
+	c.shown = &rendered{o, c.debounce.Level, c.since, severity, gistOf(reported), s.ledger.unrecorded, reported.Message, at}
 }
 
 // writeConditions renders the conditions when they are due and every probe has taken a
@@ -109,7 +119,7 @@ func (s *State) writeConditions(t *turn, landed bool) {
 		c := &s.conditions[i]
 		now, reported := s.outlook(t, c), c.reported(t.now)
 		r.pending = append(r.pending, s.describe(t, c, now, reported).Node(ConditionType(c.name), t.now))
-		s.show(c, now, reported)
+		s.show(c, now, reported, t.now)
 		c.compare(t.now)
 	}
 	needed := s.describeRepair(t)

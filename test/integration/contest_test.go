@@ -85,7 +85,7 @@ func TestAContestEndsWithAPause(t *testing.T) {
 			return condition != nil && condition.Status == corev1.ConditionTrue && strings.Contains(condition.Message, text)
 		}
 	}
-	waitNode(t, c, node.Name, says("others removed it twice; to end that now, set and remove the annotation taintlet.dev/paused"))
+	waitNode(t, c, node.Name, says("no taint until it has been OK: others removed it twice"))
 	waitNode(t, c, node.Name, heldBy(t, describe.HeldContested))
 
 	c.RunKubectl(t, "annotate", "node", node.Name, "taintlet.dev/paused=MemoryPressure")

@@ -98,19 +98,21 @@ type Condition struct {
 	Unrecorded bool
 }
 
-// Node makes the Node condition of that type: the value and the threshold, what holds
-// the taint back, what clears it and when, and since when it has been so.
+// Node makes the Node condition of that type. While it is bad that is one sentence, the
+// value and the threshold, and two clauses: the one thing that people need to know besides,
+// and what clears it and when.
 func (c Condition) Node(kind string, now time.Time) taints.NodeCondition {
 	shown := taints.NodeCondition{Type: kind, Status: taints.ConditionFalse, Reason: c.Reported.Reason, Message: c.Reported.Message}
 	switch {
 	case c.Level > probes.OK:
 		shown.Status = taints.ConditionTrue
-		parts := []string{c.Newest.Message, c.since(now), join(c.held(now), c.KeepFails, c.Removals.text(now)), c.clears(now)}
+		since := c.since(now)
 		if !c.IsBad && c.SetFor != "" {
-			shown.Reason = c.SetFor
-			parts = append(parts[:1:1], parts[2], parts[3], strings.TrimSpace("bad "+parts[1])+": "+c.SetBy)
+			cause, _, _ := strings.Cut(c.SetBy, ";")
+			cause, _, _ = strings.Cut(cause, ", threshold") // which the value has
+			shown.Reason, since = c.SetFor, strings.TrimSpace("bad "+since)+": "+cause
 		}
-		shown.Message = join(parts...)
+		shown.Message = join(c.Newest.Message, cmp.Or(c.held(now), c.KeepFails, c.Removals.text(now), since), c.clears(now))
 	case c.Braked != "":
 		shown.Status, shown.Reason = taints.ConditionUnknown, ReasonBraked
 		shown.Message += "; " + c.Braked
@@ -163,7 +165,7 @@ func (c Condition) held(now time.Time) string {
 	}
 	switch c.Held {
 	case HeldContested:
-		return fmt.Sprintf("%s until it has been OK: others removed it twice; to end that now, set and remove the annotation %s", what, taints.PausedAnnotation)
+		return what + " until it has been OK: others removed it twice"
 	case HeldVetoed:
 		return what + " until it has been OK: others removed it"
 	case HeldAcknowledged:
@@ -211,7 +213,7 @@ func (c Condition) clears(now time.Time) string {
 		text += fmt.Sprintf(" (set %d times)", c.Damped)
 	}
 	if c.Manual {
-		text += "; its taint stays until somebody removes it"
+		text += ", its taint when somebody removes it"
 	}
 	return text
 }

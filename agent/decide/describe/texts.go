@@ -78,5 +78,5 @@ func (r Removals) text(now time.Time) string {
 	case 1:
 		return fmt.Sprintf("taint removed by %s at %s", somebody(r.By), clockText(r.At, now))
 	}
-	return fmt.Sprintf("taint removed %d times, most recently by %s at %s", r.Count, somebody(r.By), clockText(r.At, now))
+	return fmt.Sprintf("taint removed %d times, last by %s at %s", r.Count, somebody(r.By), clockText(r.At, now))
 }
