@@ -89,25 +89,16 @@ func openAt(path string, flags int) (descriptor int, err error) {
 	return descriptor, err
 }
 
-// openDirectory opens a directory under root, to list it and to make files in it.
-func openDirectory(root, path string) (*os.File, error) {
+// openDirectory opens a directory under root, to make files in it.
+func openDirectory(root, path string) (*os.Root, error) {
 	if isWholeHost(root) {
-		return os.OpenFile(path, unix.O_DIRECTORY, 0)
+		return os.OpenRoot(path)
 	}
-	inside, err := openInside(root, path)
-	if err != nil {
-		return nil, err
-	}
-	defer unix.Close(inside) //nolint:errcheck // nothing was written
-	var descriptor int
-	err = uninterrupted(func() (err error) {
-		descriptor, err = unix.Openat(inside, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-		return err
-	})
+	name, err := walk(root, path)
 	if err != nil {
 		return nil, fmt.Errorf("opening: %w", err)
 	}
-	return os.NewFile(uintptr(descriptor), path), nil
+	return os.OpenRoot(name)
 }
 
 // uninterrupted repeats a system call that a signal interrupted. Go's scheduler

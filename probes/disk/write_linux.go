@@ -141,28 +141,35 @@ func (f *testFile) write() writeAnswer {
 		return writeAnswer{err: err}
 	}
 	defer directory.Close() //nolint:errcheck // nothing was written through it
+	opened, err := directory.Open(".")
+	if err != nil {
+		return writeAnswer{err: err}
+	}
+	defer opened.Close() //nolint:errcheck // nothing was written through it
 	if !f.cleaned {
-		f.cleaned = removeLeftovers(directory) == nil
+		f.cleaned = removeLeftovers(directory, opened) == nil
 	}
 	err = f.writeIn(directory)
 	answer := writeAnswer{took: time.Since(begin), err: err}
 	if errors.Is(err, unix.EROFS) {
-		answer.meant = isMeantReadOnly(f.host, directory)
+		answer.meant = isMeantReadOnly(f.host, opened)
 	}
-	if at, err := sampleFile(int(directory.Fd())); err == nil {
+	if at, err := sampleFile(int(opened.Fd())); err == nil {
 		answer.place = at.identity()
 	}
 	return answer
 }
 
-func (f *testFile) writeIn(directory *os.File) error {
-	file, err := f.create(directory)
+// writeIn writes the file. A file or a link that has its name and is not ours is an error.
+func (f *testFile) writeIn(directory *os.Root) error {
+	const how = os.O_WRONLY | os.O_CREATE | os.O_EXCL
+	file, err := directory.OpenFile(f.name, how, 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		// It is ours, and could not be removed the last time.
-		if err := remove(directory, f.name); err != nil {
+		if err := directory.Remove(f.name); err != nil {
 			return err
 		}
-		file, err = f.create(directory)
+		file, err = directory.OpenFile(f.name, how, 0o600)
 	}
 	if err != nil {
 		return err
@@ -172,63 +179,32 @@ func (f *testFile) writeIn(directory *os.File) error {
 		err = uninterrupted(func() error { return unix.Fdatasync(int(file.Fd())) })
 	}
 	closeErr := file.Close()
-	removeErr := remove(directory, f.name)
+	removeErr := directory.Remove(f.name)
 	if errors.Is(removeErr, fs.ErrNotExist) {
 		removeErr = nil // another process removed it as a leftover
 	}
 	return cmp.Or(err, closeErr, removeErr)
 }
 
-// create creates the file. A file or a link of that name is an error.
-func (f *testFile) create(directory *os.File) (file *os.File, err error) {
-	const how = unix.O_WRONLY | unix.O_CREAT | unix.O_EXCL | unix.O_NOFOLLOW | unix.O_CLOEXEC
-	var descriptor int
-	err = uninterrupted(func() (err error) {
-		descriptor, err = unix.Openat(int(directory.Fd()), f.name, how, 0o600)
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("creating: %w", err)
-	}
-	return os.NewFile(uintptr(descriptor), f.name), nil
-}
-
-// remove removes a file of the directory.
-func remove(directory *os.File, name string) error {
-	err := uninterrupted(func() error { return unix.Unlinkat(int(directory.Fd()), name, 0) })
-	if err != nil {
-		return fmt.Errorf("removing: %w", err)
-	}
-	return nil
-}
-
 // removeLeftovers removes the files of processes that were killed during a write.
 // Removing the file of a process that still runs does no harm.
-func removeLeftovers(directory *os.File) error {
+func removeLeftovers(directory *os.Root, opened *os.File) error {
 	// A directory with more entries than this is not meant for test files.
 	const most = 10_000
-	names, err := directory.Readdirnames(most)
+	entries, err := opened.ReadDir(most)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
 	leftover := regexp.MustCompile(`^\.taintlet-write-[0-9a-f]{16}$`)
-	for _, name := range names {
-		if !leftover.MatchString(name) || !isRegular(directory, name) {
+	for _, entry := range entries {
+		if !leftover.MatchString(entry.Name()) || !entry.Type().IsRegular() {
 			continue
 		}
-		if err := remove(directory, name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := directory.Remove(entry.Name()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
 	return nil
-}
-
-func isRegular(directory *os.File, name string) bool {
-	var file unix.Stat_t
-	err := uninterrupted(func() error {
-		return unix.Fstatat(int(directory.Fd()), name, &file, unix.AT_SYMLINK_NOFOLLOW)
-	})
-	return err == nil && file.Mode&unix.S_IFMT == unix.S_IFREG
 }
 
 // isMeantReadOnly says that the directory's mount is read-only and its file system

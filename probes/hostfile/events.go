@@ -8,29 +8,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// AwaitEvent waits until the kernel announces an event of one of the open files
-// (POLLPRI), or until the context ends, which is an error. Any other error says
-// why no event will come.
-//
-// The descriptors must not be those of an os.File: Go's poller would take the
-// event.
-func AwaitEvent(ctx context.Context, descriptors ...int) error {
-	files := make([]unix.PollFd, len(descriptors))
-	for i, descriptor := range descriptors {
-		files[i] = unix.PollFd{Fd: int32(descriptor), Events: unix.POLLPRI}
-	}
-	if err := Poll(ctx, files); err != nil {
-		return err
-	}
-	for _, file := range files {
-		// With its event the kernel announces an error (POLLERR), which is none.
-		if file.Revents&unix.POLLPRI != 0 {
-			return nil
-		}
-	}
-	return errors.New("the kernel announces no events")
-}
-
 // Poll waits as poll(2) does until one of the files has something to tell, which
 // is then in its Revents. When the context ends, it returns the context's error.
 func Poll(ctx context.Context, files []unix.PollFd) error {

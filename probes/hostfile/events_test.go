@@ -41,12 +41,21 @@ func connected(t *testing.T) (sender, receiver int) {
 	return sender, receiver
 }
 
-func TestAwaitEvent(t *testing.T) {
+// poll waits for an event of one of the files.
+func poll(ctx context.Context, descriptors ...int) error {
+	var files []unix.PollFd
+	for _, descriptor := range descriptors {
+		files = append(files, unix.PollFd{Fd: int32(descriptor), Events: unix.POLLPRI})
+	}
+	return Poll(ctx, files)
+}
+
+func TestPoll(t *testing.T) {
 	t.Parallel()
 	_, quiet := connected(t)
 	sender, receiver := connected(t)
 	answer := make(chan error, 1)
-	go func() { answer <- AwaitEvent(t.Context(), quiet, receiver) }()
+	go func() { answer <- poll(t.Context(), quiet, receiver) }()
 	if err := unix.Send(sender, []byte("no event"), 0); err != nil {
 		t.Fatal(err)
 	}
@@ -63,12 +72,12 @@ func TestAwaitEvent(t *testing.T) {
 	}
 }
 
-func TestAwaitEventEndsWithTheContext(t *testing.T) {
+func TestPollEndsWithTheContext(t *testing.T) {
 	t.Parallel()
 	_, quiet := connected(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	answer := make(chan error, 1)
-	go func() { answer <- AwaitEvent(ctx, quiet) }()
+	go func() { answer <- poll(ctx, quiet) }()
 	select {
 	case err := <-answer:
 		t.Fatalf("without an event: %v", err)
@@ -83,25 +92,7 @@ func TestAwaitEventEndsWithTheContext(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Error("it goes on")
 	}
-	if err := AwaitEvent(ctx, quiet); !errors.Is(err, context.Canceled) {
+	if err := poll(ctx, quiet); !errors.Is(err, context.Canceled) {
 		t.Errorf("after the end: %v", err)
-	}
-}
-
-func TestAwaitEventOfNoUse(t *testing.T) {
-	t.Parallel()
-	var ends [2]int
-	if err := unix.Pipe2(ends[:], unix.O_CLOEXEC); err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Close(ends[1]); err != nil {
-		t.Fatal(err)
-	}
-	defer unix.Close(ends[0]) //nolint:errcheck // nothing was written
-	const closed = 1 << 20
-	for _, descriptor := range []int{ends[0], closed} {
-		if err := AwaitEvent(t.Context(), descriptor); err == nil || errors.Is(err, context.Canceled) {
-			t.Errorf("descriptor %d: %v", descriptor, err)
-		}
 	}
 }
