@@ -46,9 +46,9 @@ func Timeless(text string) string {
 		{`(clears after \d+)s\b`, "$1 s"},
 		{`\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\dZ| UTC)`, "…"},
 		{`\d\d:\d\d UTC`, "…"},
-		{`available \S+ \SiB of \S+ \SiB \(\S+ %\) on [^;]*, threshold \S+ (%|\SiB)`, "available … on …, threshold … %"},
+		{`available \S+ \SiB of \S+ \SiB \(\S+ %\) on [^;\n]*, threshold \S+ (%|\SiB)`, "available … on …, threshold … %"},
 		{`(on …, threshold … %[^\n]* above) \S+ (%|\SiB)`, "$1 … %"},
-		{`; \S+ \SiB written in [^;]*`, ""},          // on a large disk it is too little to tell
+		{`; \S+ \SiB written in [^;\n]*`, ""},        // on a large disk it is too little to tell
 		{`no carrier on [^;\n]*`, "no carrier on …"}, // this machine's interface and routes
 		{`the agent \S+ wrote`, "the agent … wrote"},
 		{`-{3,}`, "…"},

@@ -39,6 +39,7 @@ func TestTimelessKeepsWhatIsConfigured(t *testing.T) {
 		"2026-11-22T08:05:49Z  TaintContested":          "…  TaintContested",
 		"available 21.2 GiB of 23.5 GiB (90.2 %) on the root file system, /dev/vda ext4, threshold 10 %; clears after … above 15 %": "available … on …, threshold … %; clears after … above … %",
 		"available 70 GiB of 1 TiB (6.8 %) on the root file system, /dev/vda ext4, threshold 51.2 GiB":                              "available … on …, threshold … %",
+		"available 70 GiB of 1 TiB (6.8 %) on x, threshold 10 %\navailable 1 GiB of 2 GiB (50.0 %), threshold 5 %":                  "available … on …, threshold … %\navailable 1 GiB of 2 GiB (50.0 %), threshold 5 %",
 		"threshold 10 %; 1.12 GiB written in 615 ms; since 03:05 UTC":                                                               "threshold 10 %; since …",
 		"available 328 MiB of 16 GiB (2.0 %), threshold 5 %":                                                                        "available 328 MiB of 16 GiB (2.0 %), threshold 5 %",
 	} {
