@@ -47,7 +47,9 @@ type Options struct {
 	APIServer string
 	// Source reads the API server; nil: there is none.
 	Source Source
-	Log    *slog.Logger
+	// Way is told of the way to the API server; nil: nobody is.
+	Way Way
+	Log *slog.Logger
 }
 
 // The lists that are read.
@@ -93,7 +95,8 @@ type Fleet struct {
 	zones          map[string]string   // of the peers, by Node
 	agentsAt       map[netip.Addr]bool // the addresses of all agents whose slices were read
 	dnsPods        []netip.AddrPort
-	otherAPIServer string   // empty: the configured one
+	otherAPIServer string // empty: the configured one
+	apiServers     []netip.AddrPort
 	maintenance    []string // types of Node conditions by which a Node is under maintenance
 	noted          notes
 	suspected      bool            // by the agent before this one, of the own host
@@ -134,7 +137,7 @@ func (f *Fleet) Surroundings() verdict.Surroundings {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return verdict.Surroundings{
-		Peers: f.peers, DNSPods: f.dnsPods, Self: f.selfAddress(), APIServer: f.apiServer(), Troubled: f.isTroubled(), Suspected: f.suspected,
+		Peers: f.peers, DNSPods: f.dnsPods, Self: f.selfAddress(), APIServer: f.apiServer(), APIServers: f.apiServers, Troubled: f.isTroubled(), Suspected: f.suspected,
 	}
 }
 

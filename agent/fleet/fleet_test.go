@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -157,6 +158,39 @@ func TestListsAreReadEvery10MinutesAndStay(t *testing.T) {
 			}
 			if f.Surroundings().APIServer != "10.0.0.1:443" || f.Peers().Known != 0 {
 				t.Errorf("API server %s, %d peers", f.Surroundings().APIServer, f.Peers().Known)
+			}
+		})
+	})
+}
+
+// ways keeps what a Way is told.
+type ways struct {
+	endpoints           []netip.AddrPort
+	isBroken, elsewhere bool
+}
+
+func (w *ways) SetEndpoints(endpoints []netip.AddrPort) { w.endpoints = endpoints }
+func (w *ways) ObserveWay(isBroken, elsewhere bool)     { w.isBroken, w.elsewhere = isBroken, elsewhere }
+
+// The endpoints of the API server are known for the time in which its Service is not reached: the
+// own one first, and no more than three others. They are asked on other Nodes only.
+func TestEndpointsOfTheAPIServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, told := newFleet(&source{agents: 9}), &ways{}
+		f.options.Way = told
+		runFor(t, f, func() {
+			own := netip.MustParseAddrPort("198.51.100.0:4808")
+			asked := f.Surroundings().APIServers
+			if len(asked) != maxAPIServers || !slices.Equal(told.endpoints, append([]netip.AddrPort{own}, asked...)) || slices.Contains(asked, own) {
+				t.Errorf("asked %v, dialed %v", asked, told.endpoints)
+			}
+			f.Consult(t.Context(), &verdict.News{Classes: map[verdict.Class]bool{verdict.Route: false}, Elsewhere: true})
+			if !told.isBroken || !told.elsewhere {
+				t.Errorf("%+v", told)
+			}
+			f.Consult(t.Context(), &verdict.News{})
+			if told.isBroken || told.elsewhere {
+				t.Errorf("%+v", told)
 			}
 		})
 	})

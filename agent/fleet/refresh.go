@@ -160,8 +160,11 @@ func (f *Fleet) readDNS(ctx context.Context) error {
 	return nil
 }
 
-// refreshAPIServer finds, on a Node with an API server, the one of another Node:
-// the own one says nothing of the network.
+// maxAPIServers is how many endpoints of the API server are kept.
+const maxAPIServers = 3
+
+// refreshAPIServer finds the endpoints of the API server. On a Node with an API server, the
+// one of another Node is asked: the own one says nothing of the network.
 func (f *Fleet) refreshAPIServer(ctx context.Context) error {
 	if !f.options.HostIP.IsValid() {
 		return nil
@@ -175,7 +178,7 @@ func (f *Fleet) refreshAPIServer(ctx context.Context) error {
 		return err
 	}
 	var others []string
-	isHere := false
+	var endpoints []netip.AddrPort // the own one first
 	port := port{name: "https"}.of(slice)
 	for _, e := range slice.Endpoints {
 		for _, text := range e.Addresses {
@@ -184,7 +187,7 @@ func (f *Fleet) refreshAPIServer(ctx context.Context) error {
 				continue
 			}
 			if address == f.options.HostIP || isOwn(netip.AddrPortFrom(address, port)) {
-				isHere = true
+				endpoints = append(endpoints, netip.AddrPortFrom(address, port))
 				continue
 			}
 			others = append(others, netip.AddrPortFrom(address, port).String())
@@ -192,9 +195,16 @@ func (f *Fleet) refreshAPIServer(ctx context.Context) error {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.otherAPIServer = ""
-	if isHere && len(others) > 0 {
-		f.otherAPIServer = first(f.options.Node, others, 1)[0]
+	others, f.otherAPIServer = first(f.options.Node, others, maxAPIServers), ""
+	if len(endpoints) > 0 && len(others) > 0 {
+		f.otherAPIServer = others[0]
+	}
+	f.apiServers = nil
+	for _, other := range others {
+		f.apiServers = append(f.apiServers, netip.MustParseAddrPort(other))
+	}
+	if f.options.Way != nil {
+		f.options.Way.SetEndpoints(append(endpoints[:min(1, len(endpoints))], f.apiServers...))
 	}
 	return nil
 }

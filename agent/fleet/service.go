@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"maps"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -23,6 +24,15 @@ type Source interface {
 	GetNode(ctx context.Context, name string) (*taints.Node, error)
 	// LeaseRenewed returns when a Node's Lease was renewed, by that Node's clock.
 	LeaseRenewed(ctx context.Context, node string) (time.Time, error)
+}
+
+// Way is how the API server is reached (*apiserver.Client).
+type Way interface {
+	// SetEndpoints sets where it is dialed while its configured address fails.
+	SetEndpoints([]netip.AddrPort)
+	// ObserveWay takes in whether this host has lost a route, and whether the endpoints answer
+	// and the configured address does not.
+	ObserveWay(isBroken, elsewhere bool)
 }
 
 // maxSlices is how many EndpointSlices of a Service are read. Each has up to 100

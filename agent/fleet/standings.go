@@ -45,6 +45,10 @@ const (
 // This is asked between a round and its sample. An answer before the next round would
 // come 2 to 4 s later.
 func (f *Fleet) Consult(ctx context.Context, news *verdict.News) []verdict.Standing {
+	if f.options.Way != nil {
+		routed, known := news.Classes[verdict.Route]
+		f.options.Way.ObserveWay(known && !routed, news.Elsewhere)
+	}
 	if len(news.Note) > 0 {
 		noting, cancel := context.WithTimeout(ctx, notePatience)
 		defer cancel()

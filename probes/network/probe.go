@@ -81,7 +81,7 @@ func (p *Probe) ObserveIn(ctx context.Context, in verdict.Surroundings) (probes.
 		return p.settle(found), nil
 	}
 	own := p.evaluator.Answer()
-	news := &verdict.News{Classes: p.newest.Known(&own), Own: own, Heard: p.peers.Heard(), Note: found.Note, Ask: found.Ask}
+	news := &verdict.News{Classes: p.newest.Known(&own), Own: own, Elsewhere: p.newest.Results[verdict.API].Elsewhere, Heard: p.peers.Heard(), Note: found.Note, Ask: found.Ask}
 	return p.settle(found), news
 }
 

@@ -120,7 +120,7 @@ func (p *rounds) askAPILate(ctx context.Context, in *verdict.Surroundings, each 
 		return
 	}
 	p.apiResult, p.apiDue = r.Results[verdict.API], time.Time{}
-	if p.apiResult.Outcome == verdict.Well && !trouble {
+	if p.apiResult.Outcome == verdict.Well && !p.apiResult.Elsewhere && !trouble {
 		p.apiDue = r.At.Add(apiEvery)
 		p.apiResult.Detail += ", asked at " + time.Now().UTC().Format(time.TimeOnly)
 	}

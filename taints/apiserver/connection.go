@@ -41,6 +41,7 @@ type connections struct {
 	// monotonic reading, so that no step of the wall clock matters.
 	failedAt atomic.Pointer[time.Time]
 	patches  lateness
+	detour   *detour
 }
 
 // newConnections connects by a configuration that has all but the transport. It may have
@@ -49,6 +50,8 @@ func newConnections(config *rest.Config) (*connections, error) {
 	if config.Dial == nil {
 		config.Dial = (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext
 	}
+	way := &detour{dial: config.Dial, configured: hostAndPort(config), open: map[*detoured]bool{}}
+	config.Dial = way.DialContext
 	Bound(config, maxObject)
 	kept, err := rest.RESTClientFor(config)
 	if err != nil {
@@ -73,7 +76,20 @@ func newConnections(config *rest.Config) (*connections, error) {
 	if err != nil {
 		return nil, fmt.Errorf("API client: %w", err)
 	}
-	return &connections{kept: kept, spare: spare}, nil
+	return &connections{kept: kept, spare: spare, detour: way}, nil
+}
+
+// hostAndPort is the address that is dialed for a configuration; empty: it is not valid.
+func hostAndPort(config *rest.Config) string {
+	server, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return ""
+	}
+	port := server.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[server.Scheme]
+	}
+	return net.JoinHostPort(server.Hostname(), port)
 }
 
 // request calls do with the way to be used now, and learns from its error.

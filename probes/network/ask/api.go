@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"time"
 
@@ -32,17 +33,25 @@ func (a *API) Ask(ctx context.Context, in *verdict.Surroundings, patience time.D
 	if server == "" {
 		return verdict.Result{Outcome: verdict.NotKnown, Detail: "no API server is known"}
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	asking, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	address, err := a.resolve(ctx, server)
+	address, err := a.resolve(asking, server)
 	if err == nil {
-		err = shakeHands(ctx, address)
+		err = shakeHands(asking, address)
 	}
-	if err != nil {
-		return verdict.Result{Outcome: verdict.Failed, Detail: "API server " + server + ": " + why(err)}
+	if err == nil {
+		a.address = map[string]netip.AddrPort{server: address}
+		return verdict.Result{Outcome: verdict.Well, Detail: "API server " + server + " answers"}
 	}
-	a.address = map[string]netip.AddrPort{server: address}
-	return verdict.Result{Outcome: verdict.Well, Detail: "API server " + server + " answers"}
+	detail := "API server " + server + ": " + why(err)
+	others := slices.DeleteFunc(slices.Clone(in.APIServers), func(other netip.AddrPort) bool { return other == address || other.String() == server })
+	asking, cancelOthers := context.WithTimeout(ctx, patience)
+	defer cancelOthers()
+	errs := Together(others, func(other netip.AddrPort) error { return shakeHands(asking, other) })
+	if i := slices.Index(errs, nil); i >= 0 {
+		return verdict.Result{Outcome: verdict.Well, Elsewhere: true, Detail: detail + "; its own address " + others[i].String() + " answers"}
+	}
+	return verdict.Result{Outcome: verdict.Failed, Detail: detail}
 }
 
 // resolve returns the address of a server. A name is looked up, within half of

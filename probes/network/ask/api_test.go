@@ -48,6 +48,30 @@ func TestAPIServerIsGreeted(t *testing.T) {
 	}
 }
 
+// While the configured address does not answer, an API server that does is enough.
+func TestAPIServerElsewhere(t *testing.T) {
+	t.Parallel()
+	configured, _, _ := tlsServer(t)
+	other, _, _ := tlsServer(t)
+	closed := closedPort(t)
+	for _, test := range []struct {
+		server    netip.AddrPort
+		others    []netip.AddrPort
+		want      verdict.Outcome
+		elsewhere bool
+	}{
+		{configured, []netip.AddrPort{other}, verdict.Well, false},
+		{closed, []netip.AddrPort{closedPort(t), other}, verdict.Well, true},
+		{closed, []netip.AddrPort{closed}, verdict.Failed, false},
+		{closed, nil, verdict.Failed, false},
+	} {
+		a, in := &API{}, &verdict.Surroundings{APIServer: test.server.String(), APIServers: test.others}
+		if got := a.Ask(t.Context(), in, time.Second); got.Outcome != test.want || got.Elsewhere != test.elsewhere {
+			t.Errorf("%+v: %+v", test, got)
+		}
+	}
+}
+
 // A name that is not resolved any more is no fault of the server.
 func TestAPIServerWhoseNameIsNotResolved(t *testing.T) {
 	t.Parallel()

@@ -181,6 +181,9 @@ type Result struct {
 	// IsError: no nameserver gives an answer, and one answers with an error, such as
 	// SERVFAIL. Only class DNS has it.
 	IsError bool
+	// Elsewhere: the API server answers at one of its own addresses, and not at the
+	// configured one. Only class API has it.
+	Elsewhere bool
 	// IsSure: the failure needs no second fact. There is no carrier, the ways of two targets
 	// are gone, or packets were dropped. Only classes Route and Conntrack have it; Route with
 	// NotKnown where carrier was never seen.

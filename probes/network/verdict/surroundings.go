@@ -44,6 +44,9 @@ type Surroundings struct {
 	// APIServer is the host and port of an API server, on another Node where there is a
 	// choice; empty: not known.
 	APIServer string
+	// APIServers are addresses of the API servers themselves, on other Nodes. They are asked
+	// while APIServer does not answer.
+	APIServers []netip.AddrPort
 	// Troubled: a condition of this host is bad, or would be but for the fleet brake. The
 	// brake then needs the word of all peers.
 	Troubled bool
@@ -58,6 +61,9 @@ type News struct {
 	Classes map[Class]bool
 	// Own is what this host is to answer its peers about the classes.
 	Own Answer
+	// Elsewhere: the API server answers at one of its own addresses, and not at the configured
+	// one.
+	Elsewhere bool
 	// Heard is what the peers answered in this round, by Node.
 	Heard map[string]Answer
 	// Note names the Nodes whose Leases are to be read now, since they may be asked
