@@ -85,6 +85,7 @@ type Eviction struct {
 // Policy returns what the configuration asks of the decider. Each call makes a new one.
 func (c *Config) Policy() *decide.Policy {
 	policy := &decide.Policy{
+		Hash:               c.Hash,
 		Rules:              slices.DeleteFunc(slices.Clone(c.Rules), switchesOff),
 		Soft:               slices.Clone(c.SoftRules),
 		WriteBudget:        c.WriteBudget,

@@ -18,13 +18,29 @@ func (s Schema) Effective(path string) (*Config, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
+	text, err := s.whole(cfg, data)
+	return cfg, text, err
+}
+
+// EffectiveOf is Effective of what a file holds.
+func (s Schema) EffectiveOf(data []byte) (*Config, string, error) {
+	cfg, err := s.Decode(data)
+	if err != nil {
+		return nil, "", err
+	}
+	text, err := s.whole(cfg, data)
+	return cfg, text, err
+}
+
+// whole writes a configuration that was decoded from data.
+func (s Schema) whole(cfg *Config, data []byte) (string, error) {
 	var given map[string]any
 	if err := yaml.Unmarshal(data, &given); err != nil {
-		return nil, "", err
+		return "", err
 	}
 	e := &effective{common: reflect.ValueOf(cfg.Debounce)}
 	e.fields("", reflect.ValueOf(cfg).Elem(), reflect.ValueOf(s.Default()).Elem(), given)
-	return cfg, e.text.String(), e.err
+	return e.text.String(), e.err
 }
 
 // effective writes a configuration, field by field in the order of its types.

@@ -63,9 +63,12 @@ func (s Schema) decodeFile(path string, data []byte) (*Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("configuration %s: %w", path, err)
 	}
-	cfg.Hash = fmt.Sprintf("%x", sha256.Sum256(data))[:12]
+	cfg.Hash = HashOf(data)
 	return cfg, nil
 }
+
+// HashOf tells files apart: the Hash of the Config that a file has.
+func HashOf(data []byte) string { return fmt.Sprintf("%x", sha256.Sum256(data))[:12] }
 
 // debounceField is where a file has the debounce of all conditions, and a section its own.
 const debounceField = "debounce"

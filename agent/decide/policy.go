@@ -13,6 +13,8 @@ import (
 // was given it: a configuration that is read again is a new Policy, even if it says
 // the same.
 type Policy struct {
+	// Hash tells configurations apart; empty: nobody is told which one this is.
+	Hash string
 	// Conditions are in the order in which they are shown.
 	Conditions []Condition
 	// Rules say which taint each level of a condition asks for.

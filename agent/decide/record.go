@@ -56,6 +56,8 @@ type record struct {
 	Time string        `json:"time,omitempty"`
 	// Instance is the agent that wrote the record.
 	Instance instance `json:"instance"`
+	// Config is the hash of the configuration in force.
+	Config string `json:"config,omitempty"`
 	// Owned are the pairs on the Node that are ours.
 	Owned []taints.Pair `json:"owned,omitempty"`
 	// Freed is the UID of the Node object whose start-up taint was removed.
@@ -242,6 +244,7 @@ func (s *State) record(owned []taints.Pair) record {
 		At:            s.ledger.decidedAt.Sub(s.boot.At),
 		Time:          s.ledger.decidedTime,
 		Instance:      s.active.instance,
+		Config:        s.ledger.policy.Hash,
 		EvictedAt:     s.boot.since(s.eviction.at),
 		Owned:         owned,
 		Freed:         s.startup.freed,

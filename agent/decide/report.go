@@ -128,11 +128,16 @@ func (s *State) writeConditions(t *turn, landed bool) {
 }
 
 // isSummaryDue reports whether the record does not say what the conditions say that are
-// being written. It is asked only while the Node is as it was decided, so that nothing
-// is repaired by that.
+// being written, or which configuration is in force. The first record comes with the
+// conditions. It is asked only while the Node is as it was decided, so that nothing is
+// repaired by that.
 func (s *State) isSummaryDue(t *turn) bool {
-	if len(s.writes.pending) == 0 || s.ledger.revision == 0 || s.ledger.unrecorded {
+	hasRecord, isWriting := s.ledger.revision != 0, len(s.writes.pending) > 0
+	if s.ledger.unrecorded || t.in.Node.recordErr != nil || !hasRecord && !isWriting {
 		return false
 	}
-	return slices.ContainsFunc(s.conditions, func(c condition) bool { return !c.summary.readsLike(c.summarize(s.outlook(t, &c), s.boot, t.now)) })
+	if t.in.Node.record.Config != t.policy.Hash {
+		return true
+	}
+	return hasRecord && isWriting && slices.ContainsFunc(s.conditions, func(c condition) bool { return !c.summary.readsLike(c.summarize(s.outlook(t, &c), s.boot, t.now)) })
 }

@@ -124,3 +124,25 @@ func TestRestartWritesWhatDiffers(t *testing.T) {
 		}
 	}
 }
+
+// The record says which configuration is in force. A change of it is one write, of the record
+// alone.
+func TestRecordSaysWhichConfigurationIsInForce(t *testing.T) {
+	s := told(t, "ok", config.Default().Policy())
+	begin(s, "ok", 1)
+	next := config.Default()
+	next.Hash = "newest"
+	s.cfg = next.Policy()
+	nodes, conditions := 0, 0
+	s.onWrite = func(s *sim, c taints.Desired) {
+		nodes++
+		conditions += len(c.Conditions)
+	}
+	for range 10 {
+		s.after(time.Second, sample(probes.MemoryPressure, "ok"))
+	}
+	status, err := decide.ReadStatus(s.read.Node)
+	if err != nil || status.Config != "newest" || nodes != 1 || conditions != 0 {
+		t.Errorf("%v, configuration %q after %d writes with %d conditions", err, status.Config, nodes, conditions)
+	}
+}

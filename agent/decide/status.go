@@ -13,6 +13,8 @@ import (
 type Status struct {
 	// Agent is the name of the instance that wrote the record.
 	Agent string
+	// Config is the hash of the configuration that it uses; empty: it does not say so.
+	Config string
 	// Owned are the pairs that the record names as taintlet's.
 	Owned []taints.Pair
 	// Soft has the soft taints of the record, by pair, with their conditions.
@@ -54,7 +56,7 @@ func ReadStatus(node *taints.Node) (Status, error) {
 		return Status{}, err
 	}
 	s := Status{
-		Agent: r.Instance.Name, Owned: r.Owned,
+		Agent: r.Instance.Name, Config: r.Config, Owned: r.Owned,
 		Conditions: make(map[probes.Condition]ConditionStatus, len(r.Conditions)), Soft: r.Soft.pairs(),
 	}
 	if r.Keep.isPossible() {

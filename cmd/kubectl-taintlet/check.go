@@ -61,7 +61,7 @@ Exit code 3: a check failed. Exit code 1: the API server does not answer.`,
 	flags.BoolVar(&o.Pre, "pre", false, "check the requirements before an installation")
 	flags.IntVar(&o.Port, "port", check.DefaultPort, "`port` at which the agents will listen, for --pre")
 	command.AddNamespace(flags, &o.Namespace)
-	flags.BoolVar(&o.Wait, "wait", false, "check again until nothing fails and the roll-out is over, then print the result")
+	flags.BoolVar(&o.Wait, "wait", false, "check again until nothing fails and all agents run and use the newest configuration")
 	flags.DurationVar(&timeout, "timeout", 0, "how long --wait waits (default: no limit)")
 	command.AddChoice(c, &o.Output, "output", "o", "text or json", "text", "json")
 	cluster.Add(flags)

@@ -1,49 +1,155 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/cmd/command"
+	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
+	"github.com/taintlet/taintlet/cmd/terminal"
 	"github.com/taintlet/taintlet/cmd/words"
+	"github.com/taintlet/taintlet/taints"
+	"github.com/taintlet/taintlet/taints/apiserver"
 )
 
 func configVerb() *cobra.Command {
-	var path string
-	var lifecycleController bool
+	var o configOptions
 	c := &cobra.Command{
-		Use: "config", Short: "check a configuration and show all of it", Args: command.NoArguments,
-		Long: `Check a configuration and show all of it.
+		Use: "config [NODE]", Short: "show the configuration in force, or check a file", Args: cobra.MatchAll(atMostOneNode, nodeNames),
+		Long: `Show the configuration in force, or check a file.
 
-A comment marks each field that the file sets, with its default. Comments at the end explain for each rule
-how its taint stays on a Node. The output is a valid configuration file. The command contacts no API
-server.`,
-		Example: `  # Is this file valid?
+It reads the agents' ConfigMap, and says on how many Nodes it is in force, or whether it is on NODE. --config
+checks a file instead, and --default shows the built-in configuration; these contact no API server.
+
+A comment marks each field that the configuration sets, with its default. Comments at the end explain for
+each rule how its taint stays on a Node. The output is a valid configuration file.`,
+		Example: `  # What is in force?
+  kubectl taintlet config
+  # Also on this Node?
+  kubectl taintlet config worker-1
+  # Is this file valid?
   kubectl taintlet config --config=config.yaml
   # All defaults
-  kubectl taintlet config`,
-		RunE: func(c *cobra.Command, _ []string) error {
-			cfg, text, err := config.HostSchema().Effective(path)
-			if err != nil {
-				return command.UsageError{Err: err}
+  kubectl taintlet config --default`,
+		RunE: func(c *cobra.Command, args []string) error {
+			if o.isDefault && o.path != "" || len(args) > 0 && (o.isDefault || o.path != "") {
+				return command.Usagef("give a NODE, --config or --default, and only one of them")
 			}
-			where := "The built-in configuration"
-			if path != "" {
-				where = path + " is valid. The whole configuration"
+			heading, cfg, text, err := o.read(c.Context(), args)
+			if err != nil {
+				return err
 			}
 			out := c.OutOrStdout()
-			_, err = fmt.Fprintf(out, "# %s:\n%s", where, text)
-			return errors.Join(err, writeComments(out, words.Rules(cfg, lifecycleController), words.Eviction(cfg)))
+			_, err = fmt.Fprintf(out, "# %s:\n%s", heading, text)
+			return errors.Join(err, writeComments(out, words.Rules(cfg, o.lifecycleController), words.Eviction(cfg)))
 		},
 	}
-	c.Flags().SortFlags = false
-	command.AddConfig(c.Flags(), &path)
-	command.AddLifecycleController(c.Flags(), &lifecycleController)
+	flags := c.Flags()
+	flags.SortFlags = false
+	flags.StringVar(&o.path, "config", "", "TaintletConfiguration `file` to check (default: the one that the agents use)")
+	flags.BoolVar(&o.isDefault, "default", false, "show the built-in configuration")
+	command.AddLifecycleController(flags, &o.lifecycleController)
+	command.AddNamespace(flags, &o.namespace)
+	o.cluster.Add(flags)
 	return c
+}
+
+// configOptions are the flags of the verb.
+type configOptions struct {
+	path, namespace                string
+	isDefault, lifecycleController bool
+	cluster                        command.Cluster
+}
+
+// read returns the configuration that was asked for, the whole of it as a file, and says which
+// one it is.
+func (o *configOptions) read(ctx context.Context, nodes []string) (heading string, cfg *config.Config, text string, err error) {
+	if o.isDefault || o.path != "" {
+		heading = "The built-in configuration"
+		if o.path != "" {
+			heading = o.path + " is valid. The whole configuration"
+		}
+		if cfg, text, err = config.HostSchema().Effective(o.path); err != nil {
+			err = command.UsageError{Err: err}
+		}
+		return heading, cfg, text, err
+	}
+	restConfig, err := o.cluster.RestConfig()
+	if errors.Is(err, command.ErrNoCluster) {
+		err = fmt.Errorf("%w; --default shows the built-in configuration", err)
+	}
+	if err != nil {
+		return "", nil, "", err
+	}
+	client, err := apiserver.NewClient(restConfig, "")
+	if err != nil {
+		return "", nil, "", err
+	}
+	name := fmt.Sprintf("ConfigMap %s/%s", o.namespace, installation.Account)
+	file, err := client.ConfigFile(ctx, o.namespace, installation.Account, installation.ConfigKey)
+	if apierrors.IsNotFound(err) {
+		err = fmt.Errorf("there is no %s; --default shows the built-in configuration", name)
+	}
+	if err != nil {
+		return "", nil, "", err
+	}
+	if cfg, text, err = config.HostSchema().EffectiveOf(file); err != nil {
+		return "", nil, "", fmt.Errorf("the agents refuse the %s, and keep the last valid configuration: %w", name, err)
+	}
+	where, err := inForce(ctx, client, config.HashOf(file), nodes)
+	return name + where, cfg, text, err
+}
+
+// inForce says on how many Nodes a configuration is in force, or whether it is on one.
+func inForce(ctx context.Context, client *apiserver.Client, hash string, nodes []string) (string, error) {
+	if len(nodes) > 0 {
+		node, err := client.GetNode(ctx, nodes[0])
+		if err != nil {
+			return "", err
+		}
+		switch used := configOf(node); used {
+		case hash:
+			return fmt.Sprintf(", configuration %s, in force on Node %s", hash, nodes[0]), nil
+		case "":
+			return fmt.Sprintf(", configuration %s. No agent says what is in force on Node %s", hash, nodes[0]), nil
+		default:
+			return fmt.Sprintf(", configuration %s. Node %s still uses %s, which only its agent knows", hash, nodes[0], used), nil
+		}
+	}
+	agents, count := 0, 0
+	err := client.Each(ctx, func(node *taints.Node) error {
+		if used := configOf(node); used != "" {
+			agents++
+			if used == hash {
+				count++
+			}
+		}
+		return nil
+	})
+	return fmt.Sprintf(", configuration %s, in force on %d of %s", hash, count, terminal.Count(agents, "Node")), err
+}
+
+// configOf is the hash of the configuration that a Node's agent uses; empty: nobody says.
+func configOf(node *taints.Node) string {
+	status, err := decide.ReadStatus(node)
+	if err != nil {
+		return ""
+	}
+	return terminal.Clean(status.Config, maxWord)
+}
+
+func atMostOneNode(_ *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return command.Usagef("unexpected argument %q", args[1])
+	}
+	return nil
 }
 
 // writeComments writes paragraphs of lines as comments of YAML.

@@ -14,8 +14,9 @@ func TestHostileObjectsInEveryVerb(t *testing.T) {
 		"status":    {"status", "status -o=wide", "status -o=json", "status -o=yaml", "status node-1", "status --no-headers", "status -o=name"},
 		"check":     {"check", "check --pre", "check -o=json"},
 		"evictions": {"evictions", "evictions node-1"},
-		"config":    nil, // asks nobody
+		"config":    {"config", "config node-1"},
 		"version":   {"version"},
+		"cleanup":   {"cleanup all --dry-run", "cleanup stale --dry-run", "cleanup node node-1"},
 	}, func(args []string, stdout, stderr io.Writer) {
 		run(append([]string{"kubectl-taintlet"}, args...), stdout, stderr)
 	})

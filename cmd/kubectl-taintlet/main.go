@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/taintlet/taintlet/cmd/cleanup"
 	"github.com/taintlet/taintlet/cmd/command"
 )
 
@@ -39,13 +40,13 @@ func newProgram() *cobra.Command {
 		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl taintlet"},
 		Short:       "show what taintlet does on a cluster, and what a configuration does",
 		Long: `taintlet keeps the right taints on each Node of a cluster. This program shows its work, checks the
-installation, and explains configurations. It changes nothing.
+installation, and explains configurations. Only cleanup changes something.
 
 Exit codes: 0 is success, 1 is a failure, 2 means wrong arguments or a wrong configuration, and 3 means
 that something is not healthy (status, check).`,
 		Args: command.UnknownVerb,
 		RunE: command.ShowHelp,
 	}
-	program.AddCommand(statusVerb(), checkVerb(), configVerb(), evictionsVerb(), versionVerb())
+	program.AddCommand(statusVerb(), checkVerb(), cleanup.Verb("kubectl taintlet", nil), configVerb(), evictionsVerb(), versionVerb())
 	return program
 }

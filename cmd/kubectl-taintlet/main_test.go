@@ -51,12 +51,16 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"version"}, 0, "taintlet ", ""},
 		{[]string{"--version"}, 0, "kubectl taintlet version ", ""},
 		{[]string{"completion", "sh"}, 2, "", "did you mean bash, fish or zsh?"},
-		{[]string{"config"}, 0, "kind: TaintletConfiguration", ""},
+		{[]string{"config", "--default"}, 0, "# The built-in configuration:\nkind: TaintletConfiguration\n", ""},
+		{[]string{"config"}, 1, "", "no cluster is known: give --kubeconfig, set KUBECONFIG, or run in a pod; --default shows the built-in"},
+		{[]string{"config", "n1", "--default"}, 2, "", "only one of them"},
+		{[]string{"cleanup", "all"}, 1, "", "no cluster is known"},
+		{[]string{"cleanup", "node"}, 2, "", "cleanup node: name the Nodes"},
 		{[]string{"evictions"}, 1, "", "no cluster is known"},
 		{[]string{"config", "--config=/nonexistent"}, 2, "", "/nonexistent"},
-		{[]string{"config", "worker"}, 2, "", `unexpected argument "worker"`},
+		{[]string{"config", "n1", "worker"}, 2, "", `unexpected argument "worker"`},
 		{[]string{"staus"}, 2, "", "version; did you mean status?"},
-		{[]string{"nonsense"}, 2, "", `unknown verb "nonsense"; the verbs are check, completion, config, evictions, help, status, version`},
+		{[]string{"nonsense"}, 2, "", `unknown verb "nonsense"; the verbs are check, cleanup, completion, config, evictions, help, status, version`},
 		{[]string{"status", "--watch", "--wait"}, 2, "", "--watch and --wait exclude each other"},
 		{[]string{"status", "Worker_1"}, 2, "", `node "Worker_1": the name of a Node has lower-case letters, digits, - and . only`},
 		{[]string{"status", "a", "-l", "b=c"}, 2, "", "--selector and names of Nodes exclude each other"},
@@ -77,7 +81,7 @@ func TestCompletesForKubectl(t *testing.T) {
 		t.Fatal(err)
 	}
 	for line, want := range map[string][]string{
-		"":                 {"check", "completion", "config", "evictions", "help", "status", "version"},
+		"":                 {"check", "cleanup", "completion", "config", "evictions", "help", "status", "version"},
 		"st":               {"status"},
 		"status --wai":     {"--wait"},
 		"status --output ": {"table", "wide", "name", "json", "yaml"},

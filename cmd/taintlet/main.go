@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/taintlet/taintlet/cmd/cleanup"
 	"github.com/taintlet/taintlet/cmd/command"
 	"github.com/taintlet/taintlet/probes"
 )
@@ -28,7 +29,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 func newProgram() *cobra.Command {
 	program := agentProgram()
 	program.Args = command.UnknownVerb
-	program.AddCommand(onceVerb(), cleanupVerb())
+	program.AddCommand(onceVerb(), cleanup.Verb("taintlet", defaultNodeName))
 	return program
 }
 

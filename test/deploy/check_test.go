@@ -88,6 +88,7 @@ func breakages() []breakage {
 		{line: "configuration", state: check.Failed, text: `the agents refuse their configuration: .*memory.availablePercent: Invalid value: 500`, do: configured(`memory: {availablePercent: 500}\n`)},
 		{line: "configuration", state: check.Failed, text: `the ConfigMap taintlet is missing`, do: removed("configmap", "taintlet")},
 		{line: "configuration", state: check.Warning, text: `in the last hour agents refused a configuration: bare$`, do: told("ConfigurationRefused"), undo: forgotten},
+		{line: "in-force", state: check.Warning, text: `^2 of 2 agents use configuration [0-9a-f]{12}, newest is [0-9a-f]{12}$`, do: configured(`heartbeat: 4m\n`)},
 		{line: "rules", state: check.Warning, text: `^no taint is ever set for DiskPressure$`, do: configured(`rules:\n- {condition: DiskPressure, level: Degraded, taint: {effect: None}}\n`)},
 		{line: "daemonsets", state: check.Warning, text: `^DaemonSets lack a toleration for status-taint.*/disk-pressure, status-taint.*/network-unavailable: default/web$`,
 			do: all(daemonSet, configured(`autoscaler: cluster-autoscaler\n`)), undo: all(kubectl("--namespace=default", "delete", "daemonset", "web"), reapplied)},

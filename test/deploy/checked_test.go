@@ -59,6 +59,9 @@ func install(t *testing.T) *scene {
 	if s.manifest == manifest {
 		t.Fatal("the manifest has another updateStrategy than this test replaces")
 	}
+	// The agents use the configuration of the ConfigMap.
+	inUse := "  config.yaml: |\n    " + strings.ReplaceAll(strings.TrimSpace(bed.ConfigHeader+quickly), "\n", "\n    ") + "\n---\n"
+	s.manifest = regexp.MustCompile(`(?s)  config\.yaml: \|\n.*?\n---\n`).ReplaceAllLiteralString(s.manifest, inUse)
 	bed.Apply(t.Context(), t, s.c, s.manifest)
 	bed.WaitInForce(t.Context(), t, s.c, bed.Namespace, "taintlet-nodes", "taintlet-events", "taintlet-leases")
 	s.serveDNS()
@@ -93,7 +96,7 @@ func install(t *testing.T) *scene {
 }
 
 // quickly makes recovery quick enough to be waited for, again and again.
-const quickly = `
+const quickly = `eviction: {slots: 1}
 memory: {debounce: {clearAfter: 1s}}
 disk: {period: 500ms, debounce: {clearAfter: 1s}}
 pid: {debounce: {clearAfter: 1s}}

@@ -379,6 +379,9 @@ func TestRulesAskForMetricsThatExist(t *testing.T) {
 		source = append(source, content...)
 	}
 	rules := bed.Render(t, "--set", "monitoring.prometheusRules=true", "--show-only", "templates/monitoring.yaml")
+	if withTaints := bed.Render(t, "--set", "monitoring.prometheusRules=true,monitoring.taintAlerts=true", "--show-only", "templates/monitoring.yaml"); strings.Contains(rules, "TaintletNodeTainted") || !strings.Contains(withTaints, "summary: '{{ $labels.node }} has the taint {{ $labels.key }}:{{ $labels.effect }}.'") {
+		t.Errorf("the alert on taints is there without being asked for, or not with it:\n%s", withTaints)
+	}
 	names := regexp.MustCompile(`taintlet_(\w+)`).FindAllStringSubmatch(rules, -1)
 	if len(names) == 0 {
 		t.Fatalf("no metrics in\n%s", rules)

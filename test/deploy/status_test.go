@@ -54,7 +54,8 @@ func statusFaults() []statusFault {
 			if err := os.WriteFile(s.agent.ConfigFile(), []byte(bed.ConfigHeader+"memory: {availablePercent: 500}"), 0o600); err != nil {
 				s.t.Fatal(err)
 			}
-		}, undo: func(s *scene) { s.agent.Reconfigure(quickly + "heartbeat: 4m\n") }},
+		}, undo: func(s *scene) { s.agent.Reconfigure(quickly) }},
+		{kind: problems.ConfigurationNotInForce, do: func(s *scene) { s.agent.Reconfigure(quickly + "heartbeat: 4m\n") }, undo: func(s *scene) { s.agent.Reconfigure(quickly) }},
 		{kind: problems.PolicyMissing, do: removed(policies, "taintlet-events")},
 		{kind: problems.PolicyNotInForce, do: removed(bindings, "taintlet-nodes")},
 		{kind: problems.PolicyNotInForce, do: patch(bindings, "taintlet-leases", `{"spec": {"validationActions": ["Audit"]}}`), undo: func(s *scene) { anew(s, bindings, "taintlet-leases") }},
@@ -116,6 +117,7 @@ func TestStatusShowsEachFault(t *testing.T) {
 		s.noProblem()
 	}
 	s.asked()
+	s.onCall()
 	s.c.RunKubectl(t, "--namespace", bed.Namespace, "delete", "daemonset", "taintlet")
 	cluster.Eventually(t, "no agent is healthy", func() error {
 		report, isWell := s.fleet(s.c.Admin())
@@ -208,6 +210,25 @@ func (s *scene) asked() {
 			s.t.Errorf("%s prints\n%s", command, out)
 		}
 	}
+}
+
+// onCall is somebody with the role of the chart for that: status can read all but what the
+// agents are allowed to do.
+func (s *scene) onCall() {
+	s.t.Helper()
+	s.c.RunKubectl(s.t, "create", "clusterrolebinding", "oncall", "--clusterrole=taintlet-oncall", "--user=oncall")
+	config, err := s.c.Config("oncall")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	cluster.Eventually(s.t, "all but the permissions", func() error {
+		var out bytes.Buffer
+		_, err := shown.Run(s.t.Context(), shown.Options{Config: config, Out: &out, Err: os.Stderr, Namespace: bed.Namespace, SilentAfter: shown.DefaultSilentAfter})
+		if want := "\nnot read: permissions of the agents (you are not allowed to)\n"; err == nil && !strings.Contains(out.String(), want) {
+			err = fmt.Errorf("lacks %q:\n%s", want, out.String())
+		}
+		return err
+	})
 }
 
 // unprivileged is somebody who may read Nodes and nothing else: status says so, and judges

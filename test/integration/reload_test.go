@@ -5,6 +5,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/taintlet/taintlet/agent/decide"
+	"github.com/taintlet/taintlet/taints/apiserver"
 	"github.com/taintlet/taintlet/test/cluster"
 	"github.com/taintlet/taintlet/test/fixtures"
 )
@@ -29,6 +31,10 @@ func TestConfigurationIsReloaded(t *testing.T) {
 	a.WaitLog(`msg="configuration in force" hash=` + hash + ` before=` + first)
 	c.WaitAgentEvent(t, node.Name, "ConfigurationReloaded", hash)
 	a.WaitMetric(`taintlet_config_info{hash="` + hash + `"} 1`)
+	waitNode(t, c, node.Name, func(node *corev1.Node) bool {
+		status, err := decide.ReadStatus(apiserver.NodeOf(node))
+		return err == nil && status.Config == hash
+	})
 
 	a.Reconfigure("memory: {availablePercent: 500}\n")
 	a.WaitLog(`msg="configuration refused; the one in force stays" inForce=` + hash)

@@ -57,9 +57,15 @@ type Panel struct {
 			}
 		}
 	}
+	Options struct {
+		SortBy []struct{ DisplayName string }
+	}
 	Transformations []struct {
 		ID      string
-		Options struct{ RenameByName map[string]string }
+		Options struct {
+			RenameByName  map[string]string
+			ExcludeByName map[string]bool
+		}
 	}
 }
 

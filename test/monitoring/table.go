@@ -84,13 +84,21 @@ func (p Panel) rows(all []drawn) (columns []string, rows []row) {
 	return columns, rows
 }
 
+// valueColumn is how Grafana calls the values of a query of a table.
+func (q Query) valueColumn(queries int) string {
+	if queries > 1 {
+		return "Value #" + q.RefID
+	}
+	return "Value"
+}
+
 // columnOf is the name of a query's column of values; empty: it is hidden.
 func (p Panel) columnOf(query drawn, queries int) string {
-	name := "Value"
-	if queries > 1 {
-		name += " #" + query.RefID
-	}
+	name := query.valueColumn(queries)
 	for _, t := range p.Transformations {
+		if t.Options.ExcludeByName[name] {
+			return ""
+		}
 		if renamed, ok := t.Options.RenameByName[name]; ok {
 			return renamed
 		}

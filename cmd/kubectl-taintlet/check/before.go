@@ -2,6 +2,7 @@ package check
 
 import (
 	"context"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -58,12 +59,27 @@ func (s *scene) checkCreatable(ctx context.Context) answer {
 	return ok("you may create what the chart creates: %d kinds and places", len(allowed))
 }
 
+// onCall is what the chart's role for people on call grants, beyond what agents do.
+func onCall() (list []permission) {
+	const admission = "admissionregistration.k8s.io"
+	for _, p := range []permission{
+		{Resource: "pods"}, {Resource: "events"}, {Group: "apps", Resource: "daemonsets"}, {Group: "coordination.k8s.io", Resource: "leases"},
+		{Group: admission, Resource: "validatingadmissionpolicies"}, {Group: admission, Resource: "validatingadmissionpolicybindings"},
+		{Group: admission, Resource: installation.MutatingPolicies}, {Group: admission, Resource: installation.MutatingBindings},
+	} {
+		p.Verb = "list"
+		list = append(list, p)
+	}
+	return append(list, permission{Resource: "configmaps", Verb: "get"})
+}
+
 // grantable is what whoever installs has to be able to grant: what the agents do, what
-// evict.slots of the chart adds, and what the Job after an uninstallation does. It is for the whole cluster, since a role cannot
+// evict.slots of the chart adds, what people on call read, and what the Job after an
+// uninstallation does. It is for the whole cluster, since a role cannot
 // be tried in a namespace that is not there yet.
 func grantable() []rbacv1.PolicyRule {
 	var rules []rbacv1.PolicyRule
-	for _, p := range append(needed("", ""), permission{Group: "coordination.k8s.io", Resource: "leases", Verb: "update"}, permission{Resource: "pods", Verb: "list"}) {
+	for _, p := range slices.Concat(needed("", ""), []permission{{Group: "coordination.k8s.io", Resource: "leases", Verb: "update"}}, onCall()) {
 		r := rbacv1.PolicyRule{APIGroups: []string{p.Group}, Resources: []string{p.Resource}, Verbs: []string{p.Verb}}
 		if p.Subresource != "" {
 			r.Resources[0] += "/" + p.Subresource

@@ -116,6 +116,8 @@ func installed() []group {
 		{"configuration", []check{
 			{name: "configuration", ask: (*scene).checkConfiguration, link: "docs/troubleshooting.md#the-configuration-is-refused",
 				remedy: "correct the named field; kubectl taintlet config --config FILE checks a file. Until then the last valid configuration stays in force, and an agent that starts ends at once"},
+			{name: "in-force", ask: (*scene).checkInForce, link: "deploy/README.md#tune",
+				remedy: "wait: the kubelet changes the agent's file a minute or so after the ConfigMap. An agent that does not follow has the reason in its log"},
 			{name: "rules", ask: (*scene).checkRules, link: "docs/configuration.md#rules",
 				remedy: "if that is not meant, remove the rule with effect None, or the empty list of rules: the default rule is used then"},
 			{name: "daemonsets", ask: (*scene).checkDaemonSets, link: "docs/living-with-kubernetes.md#who-owns-a-taint",

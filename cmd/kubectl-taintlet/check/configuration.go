@@ -16,6 +16,7 @@ import (
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
+	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/problems"
 	"github.com/taintlet/taintlet/cmd/terminal"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
@@ -39,6 +40,20 @@ func (s *scene) checkConfiguration(ctx context.Context) answer {
 		return warn("the ConfigMap is valid now; in the last hour agents refused a configuration: %s", terminal.Listed(refusing)).but("look whether the Event ConfigurationReloaded follows, or read the agents' log")
 	}
 	return ok("the configuration is valid: %s", ruledIn(cfg))
+}
+
+// checkInForce compares the configuration that each agent uses with that of the ConfigMap.
+func (s *scene) checkInForce(ctx context.Context) answer {
+	all, err := s.allNodes(ctx)
+	if err != nil {
+		return skip("whether all agents use the configuration: %v", err)
+	}
+	for _, p := range all.report.Problems {
+		if p.Kind == problems.ConfigurationNotInForce {
+			return warn("%s", p.Text)
+		}
+	}
+	return ok("all agents use the configuration of the ConfigMap")
 }
 
 // ruledIn says how many taints a configuration asks for.

@@ -100,6 +100,7 @@ func TestSettled(t *testing.T) {
 		"all is well":          {Line{Name: "signs", State: OK}, true},
 		"something failed":     {Line{Name: "signs", State: Failed}, false},
 		"pods of two versions": {Line{Name: "images", State: Warning}, false},
+		"an old configuration": {Line{Name: "in-force", State: Warning}, false},
 		"a warning":            {Line{Name: "kernel", State: Warning}, true},
 	} {
 		r := Report{Groups: []Group{{Lines: []Line{{Name: "version", State: OK}, test.line}}}}

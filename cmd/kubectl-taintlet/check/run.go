@@ -127,8 +127,9 @@ func (o Options) await(ctx context.Context, report Report, err error) (Report, e
 	return report, nil
 }
 
-// rolledOut are the checks whose warning says that a roll-out goes on.
-func rolledOut() []string { return []string{"images", "daemonset"} }
+// rolledOut are the checks whose warning says that a roll-out goes on, of the agents or of
+// their configuration.
+func rolledOut() []string { return []string{"images", "daemonset", "in-force"} }
 
 // isSettled reports whether nothing failed, and no roll-out goes on.
 func (r Report) isSettled() bool { return len(r.unsettled()) == 0 }

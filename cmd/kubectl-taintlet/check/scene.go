@@ -161,6 +161,12 @@ func (s *scene) readNodes(ctx context.Context) (*nodes, error) {
 	}
 	all, policy := &nodes{silentAfter: s.silentAfter(ctx)}, config.Default().Policy()
 	fleet := status.NewFleet(nil, all.silentAfter)
+	fleet.Version = s.program
+	i, err := (&installation.Reader{Client: s.me, Namespace: s.namespace}).Read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	fleet.SetInstallation(i)
 	err = client.Each(ctx, func(node *taints.Node) error {
 		fleet.Add(node)
 		all.add(node, policy)

@@ -20,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/rest"
 
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/taints/apiserver"
@@ -94,19 +93,13 @@ func (i *Installation) Knows(part string) bool {
 
 // Reader reads the installation of a namespace.
 type Reader struct {
-	client    *Client
-	namespace string
-}
-
-// NewReader returns a Reader.
-func NewReader(config *rest.Config, namespace string) (*Reader, error) {
-	client, err := NewClient(config)
-	return &Reader{client, namespace}, err
+	Client    *Client
+	Namespace string
 }
 
 // Read reads all parts. The error is that of the context.
 func (r *Reader) Read(ctx context.Context) (*Installation, error) {
-	i := &Installation{Namespace: r.namespace}
+	i := &Installation{Namespace: r.Namespace}
 	for _, part := range []struct {
 		name string
 		read func(context.Context, *Installation) error
@@ -135,11 +128,11 @@ func why(err error) string {
 }
 
 func (r *Reader) readDaemonSets(ctx context.Context, i *Installation) (err error) {
-	i.DaemonSets, err = List[*appsv1.DaemonSet](ctx, r.client.AppsV1().DaemonSets(r.namespace).List, Labelled())
+	i.DaemonSets, err = List[*appsv1.DaemonSet](ctx, r.Client.AppsV1().DaemonSets(r.Namespace).List, Labelled())
 	if err != nil || len(i.DaemonSets) > 0 {
 		return err
 	}
-	all, err := List[*appsv1.DaemonSet](ctx, r.client.AppsV1().DaemonSets("").List, Labelled())
+	all, err := List[*appsv1.DaemonSet](ctx, r.Client.AppsV1().DaemonSets("").List, Labelled())
 	if err != nil {
 		return nil //nolint:nilerr // those of other namespaces are only a hint
 	}
@@ -150,7 +143,7 @@ func (r *Reader) readDaemonSets(ctx context.Context, i *Installation) (err error
 }
 
 func (r *Reader) readPods(ctx context.Context, i *Installation) error {
-	all, err := r.client.Pods(ctx, r.namespace)
+	all, err := r.Client.Pods(ctx, r.Namespace)
 	for _, pod := range all {
 		if isAgent(pod) {
 			i.Pods = append(i.Pods, pod)
@@ -160,7 +153,7 @@ func (r *Reader) readPods(ctx context.Context, i *Installation) error {
 }
 
 func (r *Reader) readConfig(ctx context.Context, i *Installation) error {
-	found, err := r.client.CoreV1().ConfigMaps(r.namespace).Get(ctx, Account, metav1.GetOptions{})
+	found, err := r.Client.CoreV1().ConfigMaps(r.Namespace).Get(ctx, Account, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil
@@ -175,21 +168,21 @@ func (r *Reader) readConfig(ctx context.Context, i *Installation) error {
 }
 
 func (r *Reader) readPolicies(ctx context.Context, i *Installation) (err error) {
-	admission := r.client.AdmissionregistrationV1()
+	admission := r.Client.AdmissionregistrationV1()
 	if i.Validating, err = List[*admissionv1.ValidatingAdmissionPolicy](ctx, admission.ValidatingAdmissionPolicies().List, Labelled()); err != nil {
 		return err
 	}
 	if i.ValidatingBindings, err = List[*admissionv1.ValidatingAdmissionPolicyBinding](ctx, admission.ValidatingAdmissionPolicyBindings().List, Labelled()); err != nil {
 		return err
 	}
-	served, err := r.client.PolicyVersions(ctx)
+	served, err := r.Client.PolicyVersions(ctx)
 	if err != nil || served[MutatingPolicies].Empty() {
 		return err
 	}
-	if i.Mutating, err = listMutating[admissionv1.ValidatingAdmissionPolicy](ctx, r.client, served[MutatingPolicies].WithResource(MutatingPolicies)); err != nil {
+	if i.Mutating, err = listMutating[admissionv1.ValidatingAdmissionPolicy](ctx, r.Client, served[MutatingPolicies].WithResource(MutatingPolicies)); err != nil {
 		return err
 	}
-	i.MutatingBindings, err = listMutating[admissionv1.ValidatingAdmissionPolicyBinding](ctx, r.client, served[MutatingBindings].WithResource(MutatingBindings))
+	i.MutatingBindings, err = listMutating[admissionv1.ValidatingAdmissionPolicyBinding](ctx, r.Client, served[MutatingBindings].WithResource(MutatingBindings))
 	return err
 }
 
@@ -205,7 +198,7 @@ func listMutating[T any](ctx context.Context, c *Client, resource schema.GroupVe
 }
 
 func (r *Reader) readSlots(ctx context.Context, i *Installation) error {
-	return Each(ctx, r.client.CoordinationV1().Leases(r.namespace).List, metav1.ListOptions{}, func(lease *coordinationv1.Lease) {
+	return Each(ctx, r.Client.CoordinationV1().Leases(r.Namespace).List, metav1.ListOptions{}, func(lease *coordinationv1.Lease) {
 		if strings.HasPrefix(lease.Name, apiserver.SlotPrefix) {
 			i.Slots = append(i.Slots, lease)
 		}
@@ -214,15 +207,15 @@ func (r *Reader) readSlots(ctx context.Context, i *Installation) error {
 
 func (r *Reader) readEvents(ctx context.Context, i *Installation) (err error) {
 	aboutNodes := metav1.ListOptions{FieldSelector: "involvedObject.kind=Node,source=" + Account}
-	if i.Events, err = List[*corev1.Event](ctx, r.client.CoreV1().Events(metav1.NamespaceDefault).List, aboutNodes); err != nil {
+	if i.Events, err = List[*corev1.Event](ctx, r.Client.CoreV1().Events(metav1.NamespaceDefault).List, aboutNodes); err != nil {
 		return err
 	}
 	failedProbes := metav1.ListOptions{FieldSelector: "involvedObject.kind=Pod,reason=Unhealthy"}
-	if i.PodEvents, err = List[*corev1.Event](ctx, r.client.CoreV1().Events(r.namespace).List, failedProbes); err != nil {
+	if i.PodEvents, err = List[*corev1.Event](ctx, r.Client.CoreV1().Events(r.Namespace).List, failedProbes); err != nil {
 		return err
 	}
 	refused := metav1.ListOptions{FieldSelector: "involvedObject.kind=DaemonSet,reason=FailedCreate"}
-	i.Refused, err = List[*corev1.Event](ctx, r.client.CoreV1().Events(r.namespace).List, refused)
+	i.Refused, err = List[*corev1.Event](ctx, r.Client.CoreV1().Events(r.Namespace).List, refused)
 	return err
 }
 
@@ -239,7 +232,7 @@ func At(e *corev1.Event) time.Time {
 // readPermissions asks whether the agents are allowed to do what no agent can do without.
 func (r *Reader) readPermissions(ctx context.Context, i *Installation) error {
 	for _, needed := range []Permission{{Verb: "watch", Resource: "nodes"}, {Verb: "patch", Resource: "nodes"}, {Verb: "patch", Resource: "nodes", Subresource: "status"}} {
-		isAllowed, err := r.client.MayAgents(ctx, r.namespace, needed)
+		isAllowed, err := r.Client.MayAgents(ctx, r.Namespace, needed)
 		if err != nil {
 			return err
 		}

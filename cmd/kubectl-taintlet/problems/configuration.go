@@ -9,6 +9,7 @@ import (
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
+	"github.com/taintlet/taintlet/cmd/terminal"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints/apiserver"
 )
@@ -44,6 +45,7 @@ func configuration(f Facts, cfg *config.Config, invalid error) []Problem {
 		return append(all, failure(ConfigurationInvalid, "", edit, "the ConfigMap %s/%s is invalid, so running agents keep the configuration that they have, and others do not start: %v",
 			i.Namespace, installation.Account, invalid))
 	}
+	all = append(all, notInForce(f)...)
 	var without []string
 	for _, name := range cfg.WithoutTaint() {
 		without = append(without, string(name))
@@ -52,6 +54,29 @@ func configuration(f Facts, cfg *config.Config, invalid error) []Problem {
 		all = append(all, warning(ConditionWithoutRule, "", edit, "no rule sets a taint for %s: taintlet only reports what it finds", strings.Join(without, ", ")))
 	}
 	return all
+}
+
+// notInForce finds the agents that use another configuration than that of the ConfigMap. They
+// read it a minute or so after it has changed. What a silent agent uses is not known.
+func notInForce(f Facts) []Problem {
+	newest, agents, late := config.HashOf([]byte(*f.Installation.Config)), 0, 0
+	var old []string
+	for _, n := range f.Nodes {
+		if n.Config == "" || n.IsSilent {
+			continue
+		}
+		agents++
+		if n.Config != newest {
+			late++
+			old = append(old, n.Config)
+		}
+	}
+	if late == 0 {
+		return nil
+	}
+	slices.Sort(old)
+	return []Problem{warning(ConfigurationNotInForce, "", commandOn("kubectl taintlet check --wait --namespace=%s", f.Installation.Namespace),
+		"%d of %d agents use configuration %s, newest is %s", late, agents, terminal.Listed(slices.Compact(old)), newest)}
 }
 
 // refused finds the agents whose newest Event about their configuration is a refusal. Agents

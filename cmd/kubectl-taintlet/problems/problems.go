@@ -43,39 +43,40 @@ type Kind string
 
 // The Kinds.
 const (
-	DaemonSetMissing       Kind = "DaemonSetMissing"
-	DaemonSetSelectsNoNode Kind = "DaemonSetSelectsNoNode"
-	AgentMissing           Kind = "AgentMissing"
-	AgentPending           Kind = "AgentPending"
-	AgentNotStarted        Kind = "AgentNotStarted"
-	AgentNotReady          Kind = "AgentNotReady"
-	AgentOutOfMemory       Kind = "AgentOutOfMemory"
-	AgentRestarted         Kind = "AgentRestarted"
-	AgentSilent            Kind = "AgentSilent"
-	SeveralAgents          Kind = "SeveralAgents"
-	AgentStandby           Kind = "AgentStandby"
-	PermissionMissing      Kind = "PermissionMissing"
-	RecordUnreadable       Kind = "RecordUnreadable"
-	ClockSkew              Kind = "ClockSkew"
-	TaintContested         Kind = "TaintContested"
-	PauseMistyped          Kind = "PauseMistyped"
-	ConfigurationMissing   Kind = "ConfigurationMissing"
-	ConfigurationInvalid   Kind = "ConfigurationInvalid"
-	ConfigurationRefused   Kind = "ConfigurationRefused"
-	ConditionWithoutRule   Kind = "ConditionWithoutRule"
-	PolicyMissing          Kind = "PolicyMissing"
-	PolicyNotInForce       Kind = "PolicyNotInForce"
-	PolicyChanged          Kind = "PolicyChanged"
-	KeepPolicyFails        Kind = "KeepPolicyFails"
-	SlotMissing            Kind = "SlotMissing"
-	VersionsDiffer         Kind = "VersionsDiffer"
-	ProgramVersionDiffers  Kind = "ProgramVersionDiffers"
+	DaemonSetMissing        Kind = "DaemonSetMissing"
+	DaemonSetSelectsNoNode  Kind = "DaemonSetSelectsNoNode"
+	AgentMissing            Kind = "AgentMissing"
+	AgentPending            Kind = "AgentPending"
+	AgentNotStarted         Kind = "AgentNotStarted"
+	AgentNotReady           Kind = "AgentNotReady"
+	AgentOutOfMemory        Kind = "AgentOutOfMemory"
+	AgentRestarted          Kind = "AgentRestarted"
+	AgentSilent             Kind = "AgentSilent"
+	SeveralAgents           Kind = "SeveralAgents"
+	AgentStandby            Kind = "AgentStandby"
+	PermissionMissing       Kind = "PermissionMissing"
+	RecordUnreadable        Kind = "RecordUnreadable"
+	ClockSkew               Kind = "ClockSkew"
+	TaintContested          Kind = "TaintContested"
+	PauseMistyped           Kind = "PauseMistyped"
+	ConfigurationMissing    Kind = "ConfigurationMissing"
+	ConfigurationInvalid    Kind = "ConfigurationInvalid"
+	ConfigurationRefused    Kind = "ConfigurationRefused"
+	ConfigurationNotInForce Kind = "ConfigurationNotInForce"
+	ConditionWithoutRule    Kind = "ConditionWithoutRule"
+	PolicyMissing           Kind = "PolicyMissing"
+	PolicyNotInForce        Kind = "PolicyNotInForce"
+	PolicyChanged           Kind = "PolicyChanged"
+	KeepPolicyFails         Kind = "KeepPolicyFails"
+	SlotMissing             Kind = "SlotMissing"
+	VersionsDiffer          Kind = "VersionsDiffer"
+	ProgramVersionDiffers   Kind = "ProgramVersionDiffers"
 )
 
 // Kinds are all Kinds, in the order in which they are shown.
 func Kinds() []Kind {
 	return []Kind{
-		DaemonSetMissing, DaemonSetSelectsNoNode, PermissionMissing, ConfigurationMissing, ConfigurationInvalid, ConfigurationRefused,
+		DaemonSetMissing, DaemonSetSelectsNoNode, PermissionMissing, ConfigurationMissing, ConfigurationInvalid, ConfigurationRefused, ConfigurationNotInForce,
 		PolicyMissing, PolicyNotInForce, KeepPolicyFails, PolicyChanged, SlotMissing,
 		AgentMissing, AgentPending, AgentNotStarted, AgentOutOfMemory, AgentNotReady, AgentSilent, SeveralAgents, RecordUnreadable,
 		AgentStandby, AgentRestarted, TaintContested, PauseMistyped, ClockSkew, ConditionWithoutRule, VersionsDiffer, ProgramVersionDiffers,
@@ -100,6 +101,8 @@ type Node struct {
 	LastSign time.Time
 	// IsSilent: that was too long ago.
 	IsSilent bool
+	// Config is the hash of the configuration that the agent uses; empty: it does not say so.
+	Config string
 	// Skew is how far the host's clock is ahead of the API server's.
 	Skew time.Duration
 	// Unreadable says why the record cannot be read; empty: it can.

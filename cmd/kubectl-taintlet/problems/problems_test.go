@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
 )
 
@@ -204,6 +205,10 @@ func otherFaults() []fault {
 		{ConfigurationRefused, "n2", `^1 min ago: configuration abc stays in force`, `^kubectl --namespace=default events --for=node/n2$`,
 			func(_ *Facts, i *installation.Installation, _ *corev1.Pod) {
 				i.Events = append(i.Events, event("n2", "ConfigurationReloaded", "", time.Hour), event("n2", "ConfigurationRefused", "configuration abc stays in force", time.Minute))
+			}},
+		{ConfigurationNotInForce, "", `^1 of 2 agents use configuration 8198aaaaaaaa, newest is [0-9a-f]{12}$`, `^kubectl taintlet check --wait --namespace=taintlet-system$`,
+			func(f *Facts, i *installation.Installation, _ *corev1.Pod) {
+				f.Nodes[0].Config, f.Nodes[1].Config = config.HashOf([]byte(*i.Config)), "8198aaaaaaaa"
 			}},
 		{ConditionWithoutRule, "", `^no rule sets a taint for MemoryPressure, DiskPressure, PIDPressure, NetworkUnavailable: `, `^helm --namespace=taintlet-system get values mine$`,
 			configured("rules: []\neviction: {slots: 1}\n")},

@@ -111,7 +111,7 @@ func (f *Fleet) Report(now time.Time) Report {
 
 // known is what there is to judge of an agent's Node.
 func (f *Fleet) known(name string, n Node, now time.Time) problems.Node {
-	k := problems.Node{Name: name, IsSilent: f.isSilent(n, now), Skew: time.Duration(n.ClockSkewSeconds) * time.Second, Unreadable: n.Problem, KeepFails: n.keepFails, MistypedPause: n.mistyped}
+	k := problems.Node{Name: name, Config: n.Config, IsSilent: f.isSilent(n, now), Skew: time.Duration(n.ClockSkewSeconds) * time.Second, Unreadable: n.Problem, KeepFails: n.keepFails, MistypedPause: n.mistyped}
 	if n.LastSign != nil {
 		k.LastSign = *n.LastSign
 	}

@@ -11,7 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
 
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
 	"github.com/taintlet/taintlet/cmd/terminal"
@@ -98,11 +97,7 @@ const listTimeout = 5 * time.Second
 const configAnnotation = "kubernetes.io/config.hash"
 
 // podLister lists pods without their specs.
-func podLister(config *rest.Config) (listPods, error) {
-	client, err := installation.NewClient(config)
-	if err != nil {
-		return nil, err
-	}
+func podLister(client *installation.Client) listPods {
 	return func(ctx context.Context, node string) (map[string]Culprit, error) {
 		ctx, cancel := context.WithTimeout(ctx, listTimeout)
 		defer cancel()
@@ -126,7 +121,7 @@ func podLister(config *rest.Config) (listPods, error) {
 			pods[uid] = Culprit{uid, terminal.Clean(p.Namespace, maxName), terminal.Clean(p.Name, maxName)}
 		}
 		return pods, nil
-	}, nil
+	}
 }
 
 // text is the message with the names of pods in the place of UIDs.

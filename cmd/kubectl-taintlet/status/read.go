@@ -43,7 +43,7 @@ func (r *Reader) Read(node *taints.Node) Node {
 	if err != nil {
 		n.Problem = "the record cannot be read: " + terminal.Clean(err.Error(), maxMessage)
 	}
-	n.Agent, n.keepFails = terminal.Clean(remembered.Agent, maxWord), remembered.KeepFails
+	n.Agent, n.Config, n.keepFails = terminal.Clean(remembered.Agent, maxWord), terminal.Clean(remembered.Config, maxWord), remembered.KeepFails
 	n.Foreign = r.foreign(node, remembered)
 	if !decide.IsTouched(node, r.policy) {
 		return n

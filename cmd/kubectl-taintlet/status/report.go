@@ -111,6 +111,8 @@ type Node struct {
 	LastSign *time.Time `json:"lastSign,omitempty"`
 	// Agent is the name of the agent that wrote the record.
 	Agent string `json:"agent,omitempty"`
+	// Config is the hash of the configuration that the agent uses, which tells files apart.
+	Config string `json:"configuration,omitempty"`
 	// Ready is the kubelet's condition of that name: True, False or Unknown.
 	Ready string `json:"ready,omitempty"`
 	// Paused is the value of the annotation by which people pause taintlet.

@@ -91,15 +91,11 @@ func Run(ctx context.Context, o Options) (isWell bool, err error) {
 	}
 	fleet := NewFleet(o.Nodes, o.SilentAfter)
 	fleet.Selector, fleet.SortBy, fleet.Version = o.Selector, o.SortBy, o.Version
-	reader, err := installation.NewReader(config, o.Namespace)
-	if err != nil {
+	reader := &installation.Reader{Namespace: o.Namespace}
+	if reader.Client, err = installation.NewClient(config); err != nil {
 		return false, err
 	}
-	list, err := podLister(config)
-	if err != nil {
-		return false, err
-	}
-	pods := newPodNames(list)
+	pods := newPodNames(podLister(reader.Client))
 	if o.Watch || o.Wait {
 		if err := checkNames(ctx, client, o.Nodes); err != nil {
 			return false, err

@@ -1,4 +1,6 @@
-package main
+// Package cleanup is the verb that removes from Nodes what taintlet left there. Both programs
+// have it: people run it, and so does the Job after an uninstallation.
+package cleanup
 
 import (
 	"context"
@@ -6,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,15 +23,21 @@ import (
 )
 
 const (
-	cleanupOfNode  = "node"
-	cleanupOfAll   = "all"
-	cleanupOfStale = "stale"
+	ofNode  = "node"
+	ofAll   = "all"
+	ofStale = "stale"
 )
 
-func cleanupVerb() *cobra.Command {
-	o := &cleanupOptions{}
+// Verb returns the verb of a program. ownNode is the name of the Node that the program runs
+// on, for a call that names none; nil: there is no such Node.
+func Verb(program string, ownNode func() string) *cobra.Command {
+	o := &options{ownNode: ownNode}
+	usage, nodes := "cleanup node NAME… | stale | all", "node NAME…    these Nodes"
+	if ownNode != nil {
+		usage, nodes = "cleanup node [NAME…] | stale | all", "node [NAME…]  these Nodes (default: $NODE_NAME, then the host name)"
+	}
 	c := &cobra.Command{
-		Use: "cleanup node [NAME…] | stale | all", Short: "remove what taintlet left on Nodes",
+		Use: usage, Short: "remove what taintlet left on Nodes",
 		DisableFlagsInUseLine: true,
 		Long: `Remove taintlet's taints, annotations and conditions from Nodes.
 
@@ -36,19 +45,19 @@ Stop the agents first: while an agent runs on one of these Nodes, the command re
 with code 1. With --wait it waits for the end of the agents. It always waits for pods that are being
 deleted.
 
-  node [NAME…]  these Nodes (default: $NODE_NAME, then the host name)
+  ` + nodes + `
   stale         Nodes whose agent has given no sign for a day, at most 5 % of all Nodes
   all           every Node
 
 A taint of a custom rule is removed only if --config names the file with the rule. The annotation
 taintlet.dev/paused stays.`,
-		Example: `  # What would be removed?
-  taintlet cleanup all --dry-run
+		Example: strings.ReplaceAll(`  # What would be removed?
+  PROGRAM cleanup all --dry-run
   # Clean up after the DaemonSet was deleted
-  taintlet cleanup all
+  PROGRAM cleanup all
   # One Node of another cluster
-  taintlet cleanup node worker-1 --context=staging`,
-		ValidArgs: []string{cleanupOfNode, cleanupOfStale, cleanupOfAll},
+  PROGRAM cleanup node worker-1 --context=staging`, "PROGRAM", program),
+		ValidArgs: []string{ofNode, ofStale, ofAll},
 		RunE:      func(c *cobra.Command, args []string) error { return o.run(c.Context(), args, c.OutOrStdout()) },
 	}
 	flags := c.Flags()
@@ -62,8 +71,9 @@ taintlet.dev/paused stays.`,
 	return c
 }
 
-// cleanupOptions are the flags of the verb.
-type cleanupOptions struct {
+// options are the flags of the verb.
+type options struct {
+	ownNode             func() string
 	dryRun              bool
 	wait                time.Duration
 	namespace           string
@@ -74,8 +84,8 @@ type cleanupOptions struct {
 
 // run fails when something of taintlet's is left on a Node that was to be
 // cleaned.
-func (o *cleanupOptions) run(ctx context.Context, args []string, stdout io.Writer) error {
-	what, nodes, err := cleanupOf(args)
+func (o *options) run(ctx context.Context, args []string, stdout io.Writer) error {
+	what, nodes, err := o.targets(args)
 	if err != nil {
 		return err
 	}
@@ -94,15 +104,15 @@ func (o *cleanupOptions) run(ctx context.Context, args []string, stdout io.Write
 	}
 	cleaner := &cleaner{client, cfg.Policy(), taints.Facts{LifecycleController: o.lifecycleController, StandInPrefix: cfg.StandInPrefix}, stdout, o.dryRun}
 	couldLook := true
-	if !o.dryRun && what != cleanupOfStale { // whose agents were silent for a day
+	if !o.dryRun && what != ofStale { // whose agents were silent for a day
 		if couldLook, err = (agents{client, o.namespace, nodes, o.wait, stdout}).await(ctx); err != nil {
 			return err
 		}
 	}
 	switch what {
-	case cleanupOfAll:
+	case ofAll:
 		return cleaner.all(ctx)
-	case cleanupOfStale:
+	case ofStale:
 		err = cleaner.stale(ctx, time.Now())
 	default:
 		err = cleaner.each(ctx, nodes)
@@ -116,19 +126,21 @@ func (o *cleanupOptions) run(ctx context.Context, args []string, stdout io.Write
 	return err
 }
 
-// cleanupOf returns what the arguments ask to clean up, and which Nodes.
-func cleanupOf(args []string) (what string, nodes []string, err error) {
+// targets returns what the arguments ask to clean up, and which Nodes.
+func (o *options) targets(args []string) (what string, nodes []string, err error) {
 	if len(args) == 0 {
 		return "", nil, command.Usagef("say what to clean up: node, stale or all")
 	}
 	what, nodes = args[0], args[1:]
 	switch {
-	case what != cleanupOfNode && what != cleanupOfStale && what != cleanupOfAll:
+	case what != ofNode && what != ofStale && what != ofAll:
 		return "", nil, command.Usagef("cleanup %q: must be one of node, stale, all", what)
-	case what != cleanupOfNode && len(nodes) > 0:
+	case what != ofNode && len(nodes) > 0:
 		return "", nil, command.Usagef("unexpected argument %q after cleanup %s", nodes[0], what)
-	case what == cleanupOfNode && len(nodes) == 0:
-		nodes = []string{defaultNodeName()}
+	case what == ofNode && len(nodes) == 0 && o.ownNode == nil:
+		return "", nil, command.Usagef("cleanup node: name the Nodes")
+	case what == ofNode && len(nodes) == 0:
+		nodes = []string{o.ownNode()}
 	}
 	for _, name := range nodes {
 		err = errors.Join(err, command.CheckNodeName("node", name))
