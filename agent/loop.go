@@ -77,7 +77,7 @@ func newLoop(a *Agent, start sampling.StartWorker) *loop {
 	l.slots = slots.NewKeeper(a.Slots, a.Log, a.Now)
 	l.outbox = node.NewOutbox(a.Client, l.slots.MayEvictUntil, a.Now, l.fleet.Crowd, a.Log)
 	l.reported = reported.NewBoard(a.Now)
-	l.probes = sampling.NewRunners(l.newProbe, l.fleet, start, l.metrics, a.Log)
+	l.probes = sampling.NewRunners(l.newProbe, start, l.metrics, a.Log)
 	l.metrics.Configured(a.Config)
 	return l
 }
@@ -98,11 +98,6 @@ func (l *loop) run(ctx context.Context) error {
 		case s := <-l.probes.Samples:
 			if !l.probes.IsCurrent(s) {
 				continue // by a probe of the configuration before
-			}
-			if s.News != nil {
-				l.fleet.Observe(s.News.Heard)
-				l.fleet.SetAnswer(s.News.Own)
-				l.metrics.NetworkIs(s.News.Classes)
 			}
 			l.health.Sampled(s.Condition, l.Now())
 			l.metrics.Observed(s.Observation)
@@ -187,7 +182,9 @@ func (l *loop) tellFleet() {
 	}
 	l.fleet.SetLevels(levels)
 	l.fleet.SetMaintenance(l.state.Maintenance() != "", l.deciderPolicy.Maintenance)
-	l.metrics.FleetIs(l.fleet.Status())
+	status := l.fleet.Status()
+	l.metrics.FleetIs(status)
+	l.metrics.NetworkIs(status.Classes)
 }
 
 // whyNotReady is empty when this agent is active for the Node and may write it.
@@ -311,7 +308,7 @@ func (l *loop) newProbe(c config.Condition) probes.Probe {
 	if r, isReported := c.Section.(*config.Reported); isReported {
 		return l.reported.Probe(reported.Options{Type: r.Type, BadStatus: taints.ConditionStatus(r.BadStatus), StaleAfter: r.StaleAfter.Duration})
 	}
-	return l.NewProbe(c)
+	return l.fleet.Among(l.NewProbe(c))
 }
 
 // startProbe starts the probe of a condition, in place of that which runs.

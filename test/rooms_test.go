@@ -39,7 +39,7 @@ func rooms() map[string]string {
 		"agent/metrics":       "agent/config agent/decide agent/decide/describe agent/fleet probes probes/network/verdict taints taints/apiserver",
 		"agent/node":          "taints taints/apiserver taints/pace",
 		"agent/reported":      "probes taints",
-		"agent/sampling":      "agent/config agent/decide agent/fleet agent/metrics probes probes/network/verdict taints/pace",
+		"agent/sampling":      "agent/config agent/decide agent/metrics probes taints/pace",
 		"agent/serve":         "agent/config agent/fleet agent/metrics probes probes/network/verdict taints/pace",
 		"agent/slots":         "agent/config agent/decide taints taints/apiserver taints/pace",
 

@@ -96,9 +96,9 @@ const (
 )
 
 // choose returns endpoints on most other Nodes, one of each zone in turn, those
-// that rank first for the own Node. Where there are few zones, the neighbours come first. One of each Node and family is enough, and one at each
-// address: a writer of slices must not make every agent ask one victim as often as it
-// asks a dozen peers.
+// that rank first for the own Node. Where there are few zones, the neighbours come first.
+// One of each Node and family is enough, and one at each address: a writer of slices must
+// not make every agent ask one victim as often as it asks a dozen peers.
 func choose(own, ownZone string, all []endpoint, most int) []endpoint {
 	byNode, taken := map[string]endpoint{}, map[netip.Addr]bool{}
 	var nodes []string

@@ -102,6 +102,7 @@ type Fleet struct {
 	suspected      bool            // by the agent before this one, of the own host
 	unread         map[string]bool // lists by whether the last try to read them failed
 	own            verdict.Answer  // to the peers
+	classes        map[verdict.Class]bool
 	// heard is what each peer said, and when. rounds counts.
 	heard   map[string]heard
 	rounds  uint64
@@ -224,11 +225,13 @@ type Status struct {
 	// Unread are the lists that were read, by whether the last try failed: then the list
 	// before it is in use.
 	Unread map[string]bool
+	// Classes of network checks that are known: true is well.
+	Classes map[verdict.Class]bool
 }
 
 // Status returns what metrics show. Nobody may change its maps.
 func (f *Fleet) Status() Status {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return Status{Known: verdict.Nodes(f.peers), Answered: f.answeredWithin(freshFor), Unread: f.unread}
+	return Status{Known: verdict.Nodes(f.peers), Answered: f.answeredWithin(freshFor), Unread: f.unread, Classes: f.classes}
 }

@@ -52,6 +52,14 @@ func (f *Fleet) SetAnswer(own verdict.Answer) {
 	f.render()
 }
 
+// setClasses sets the classes of network checks that are known, for metrics. Nobody may change
+// the map.
+func (f *Fleet) setClasses(classes map[verdict.Class]bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.classes = classes
+}
+
 // SetLevels sets the levels in this host's answer to its peers.
 func (f *Fleet) SetLevels(levels map[probes.Condition]probes.Level) {
 	f.mu.Lock()

@@ -7,10 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/taintlet/taintlet/agent/fleet"
 	"github.com/taintlet/taintlet/agent/metrics"
 	"github.com/taintlet/taintlet/probes"
-	"github.com/taintlet/taintlet/probes/network/verdict"
 	"github.com/taintlet/taintlet/taints/pace"
 )
 
@@ -27,7 +25,6 @@ type runner struct {
 	minInterval time.Duration
 	step        time.Duration // minInterval at this agent's tempo
 	followUp    time.Duration
-	fleet       *fleet.Fleet
 	metrics     *metrics.Metrics
 	log         *slog.Logger
 	out         chan<- Sample
@@ -43,19 +40,7 @@ type runner struct {
 // Sample is what a runner's probe found.
 type Sample struct {
 	probes.Observation
-	// News is what the sample leaves for the fleet; nil: nothing.
-	News *verdict.News
-	by   *runner
-}
-
-// networkProbe is a Probe whose samples depend on the hosts around its own.
-type networkProbe interface {
-	probes.Probe
-	// ObserveIn is Observe, in surroundings that are known. The News are nil when
-	// there is nothing to tell.
-	ObserveIn(ctx context.Context, in verdict.Surroundings) (probes.Observation, *verdict.News)
-	// Answered returns the newest sample with the Standings that its News ask for.
-	Answered(standings []verdict.Standing) probes.Observation
+	by *runner
 }
 
 // run takes samples until the context ends, while the probe waits for what wakes it.
@@ -64,13 +49,13 @@ func (r *runner) run(ctx context.Context) error {
 	waking.Go(func() { r.probe.Run(ctx) })
 	defer waking.Wait()
 	for {
-		o, news := r.observe(ctx)
+		o := r.observe(ctx)
 		r.logWakeMode()
 		r.culprit.follow(o, r.log)
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case r.out <- Sample{o, news, r}:
+		case r.out <- Sample{o, r}:
 		}
 		if !r.wait(ctx, o) {
 			return ctx.Err()
@@ -78,31 +63,15 @@ func (r *runner) run(ctx context.Context) error {
 	}
 }
 
-func (r *runner) observe(ctx context.Context) (o probes.Observation, news *verdict.News) {
+func (r *runner) observe(ctx context.Context) probes.Observation {
 	ctx, cancel := context.WithTimeout(ctx, sampleTimeout)
 	defer cancel()
-	if p, ok := r.probe.(networkProbe); ok {
-		o, news = r.observeNetwork(ctx, p)
-	} else {
-		o = r.probe.Observe(ctx)
-	}
+	o := r.probe.Observe(ctx)
 	if measurer, ok := r.probe.(probes.Measurer); ok {
 		r.measures = measurer.Measures(r.measures[:0])
 	}
 	r.metrics.Sampled(o, r.measures)
-	return o, news
-}
-
-// observeNetwork takes a sample among the other hosts. What its News ask about them
-// is asked at once, so that the sample has the answer.
-func (r *runner) observeNetwork(ctx context.Context, p networkProbe) (probes.Observation, *verdict.News) {
-	o, news := p.ObserveIn(ctx, r.fleet.Surroundings())
-	if news != nil {
-		if standings := r.fleet.Consult(ctx, news); standings != nil {
-			o = p.Answered(standings)
-		}
-	}
-	return o, news
+	return o
 }
 
 // logWakeMode logs what wakes the probe, when that is new.

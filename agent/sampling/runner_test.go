@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/taintlet/taintlet/agent/config"
-	"github.com/taintlet/taintlet/agent/fleet"
 	"github.com/taintlet/taintlet/agent/metrics"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/test/fixtures"
@@ -77,7 +76,7 @@ func TestAProbeRunsWithItsRunner(t *testing.T) {
 
 func testAProbeRunsWithItsRunner(t *testing.T, end func(r *Runners, cancel func())) {
 	probe, ended := &waking{wake: make(chan struct{})}, make(chan error)
-	r := NewRunners(func(config.Condition) probes.Probe { return probe }, fleet.Alone(), func(ctx context.Context, _ string, run func(context.Context) error) {
+	r := NewRunners(func(config.Condition) probes.Probe { return probe }, func(ctx context.Context, _ string, run func(context.Context) error) {
 		go func() { ended <- run(ctx) }()
 	}, metrics.New("test"), slog.New(slog.DiscardHandler))
 	cfg := config.Default()

@@ -8,7 +8,6 @@ import (
 
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
-	"github.com/taintlet/taintlet/agent/fleet"
 	"github.com/taintlet/taintlet/agent/metrics"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints/pace"
@@ -22,7 +21,6 @@ type Runners struct {
 
 	newProbe    func(config.Condition) probes.Probe
 	startWorker StartWorker
-	fleet       *fleet.Fleet
 	metrics     *metrics.Metrics
 	log         *slog.Logger
 	// start and tempo are those of all: the probes of one agent take their
@@ -36,9 +34,9 @@ type Runners struct {
 type StartWorker func(ctx context.Context, name string, run func(context.Context) error)
 
 // NewRunners returns Runners of which none runs yet.
-func NewRunners(newProbe func(config.Condition) probes.Probe, others *fleet.Fleet, startWorker StartWorker, m *metrics.Metrics, log *slog.Logger) *Runners {
+func NewRunners(newProbe func(config.Condition) probes.Probe, startWorker StartWorker, m *metrics.Metrics, log *slog.Logger) *Runners {
 	return &Runners{
-		newProbe: newProbe, fleet: others, startWorker: startWorker, metrics: m, log: log,
+		newProbe: newProbe, startWorker: startWorker, metrics: m, log: log,
 		start: time.Now(), tempo: pace.Tempo(), Samples: make(chan Sample), running: map[probes.Condition]*runner{},
 	}
 }
@@ -51,7 +49,7 @@ func (r *Runners) Start(ctx context.Context, c config.Condition, level probes.Le
 	}
 	ctx, stop := context.WithCancel(ctx)
 	next := &runner{
-		probe: r.newProbe(c), stop: stop, start: r.start, fleet: r.fleet, metrics: r.metrics, log: r.log, out: r.Samples,
+		probe: r.newProbe(c), stop: stop, start: r.start, metrics: r.metrics, log: r.log, out: r.Samples,
 		period: r.atTempo(c.Common().Period.Duration), minInterval: c.MinInterval(), step: r.atTempo(c.MinInterval()), followUp: c.FollowUp(),
 	}
 	next.decided.Store(int32(level))

@@ -77,7 +77,7 @@ func bounds() []swap {
 func oneHost() []swap {
 	return []swap{
 		{"port{agentPort, []uint16{o.Listen.Port()}}", "port{name: agentPort}"},
-		{"!taken[e.address.Addr()]", "true"},
+		{"taken[e.address.Addr()] {", "false {"},
 		{"return ok && own.", "return false && ok && own."},
 	}
 }
@@ -95,8 +95,8 @@ func manyAnswers() swap {
 func leaks() map[string]swap {
 	return map[string]swap{
 		"memory": {
-			"func (r *runner) observe(ctx context.Context) (o probes.Observation, news *verdict.News) {",
-			"var leaked [][]byte\n\nfunc (r *runner) observe(ctx context.Context) (o probes.Observation, news *verdict.News) {\n\tleaked = append(leaked, make([]byte, 64))",
+			"func (r *runner) observe(ctx context.Context) probes.Observation {",
+			"var leaked [][]byte\n\nfunc (r *runner) observe(ctx context.Context) probes.Observation {\n\tleaked = append(leaked, make([]byte, 64))",
 		},
 		"goroutines": {
 			"func answer(w http.ResponseWriter, err error) {",
