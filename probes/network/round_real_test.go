@@ -3,6 +3,8 @@ package network
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"net/netip"
 	"os"
 	"os/exec"
 	"runtime"
@@ -91,6 +93,55 @@ func TestEachClassFailsByItself(t *testing.T) {
 	probetest.Sh(t, "ip addr del 127.0.0.1/8 dev lo")
 	if r := v.one(t, p); r.Outcome(verdict.Self) != verdict.Failed {
 		t.Errorf("the own address is gone: %+v", r.Results[verdict.Self])
+	}
+}
+
+// Of peers with IPv4 and IPv6, each family can be lost alone. Where no packet above 200 bytes comes
+// through, connections are made and no answer comes.
+func TestPeersWithBothFamiliesAreLostByOne(t *testing.T) {
+	h, inside := probetest.InOwnNetwork(t, "nft")
+	if !inside {
+		return
+	}
+	probetest.Sh(t, firewall)
+	v := settle(t, 6)
+	var both []verdict.Peer
+	for i, peer := range v.Peers {
+		second := netip.MustParseAddr(fmt.Sprintf("fd00:1::%d", i+1))
+		probetest.Sh(t, fmt.Sprintf("ip addr add %s/128 dev lo nodad", second))
+		l := listen(t, netip.AddrPortFrom(second, peerPort).String())
+		server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, answer) })}
+		go server.Serve(l) //nolint:errcheck // its end
+		t.Cleanup(func() { _ = server.Close() })
+		both = append(both, peer, verdict.Peer{Node: peer.Node, Address: netip.AddrPortFrom(second, peerPort), Other: otherPort})
+	}
+	v.Peers = both
+	p := v.probe(t, h)
+	p.patience = patience
+	for _, cut := range []struct {
+		rule           string
+		reached, hangs int
+	}{
+		{"ip6 daddr fd00:1::/64", 0, 0}, {"ip daddr 127.1.0.1-127.1.0.6", 0, 0}, {"ip6 daddr fd00:1::1", 5, 0},
+		{"tcp sport 9410 meta length > 200", 6, 6},
+	} {
+		v.one(t, p)
+		v.one(t, p)
+		probetest.Sh(t, "nft add rule inet t out "+cut.rule+" drop")
+		r := v.one(t, p)
+		reached, hangs := 0, 0
+		for _, peer := range r.Peers {
+			if peer.Reached {
+				reached++
+			}
+			if peer.Hangs {
+				hangs++
+			}
+		}
+		if len(r.Peers) != 6 || reached != cut.reached || hangs != cut.hangs {
+			t.Errorf("%s: %d of %d reached, %d hang: %+v", cut.rule, reached, len(r.Peers), hangs, r.Results[verdict.Peers])
+		}
+		probetest.Sh(t, "nft flush chain inet t out")
 	}
 }
 
