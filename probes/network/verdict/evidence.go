@@ -26,44 +26,23 @@ type evidence struct {
 	hole           hole
 	// never: many of the peers were never reached.
 	never streak
+	// table has the rows of the verdict, and accusing those that accuse.
+	table, accusing []row
 }
 
-// dnsDwell is how long DNS must fail here and be well at others. By then they have
-// seen a fault of all, although it may take half a minute to reach the last host.
-func dnsDwell(period time.Duration) time.Duration { return 24*time.Second + 2*period }
-
-// aloneDwell is that of DNS and pods where no peer has the same trouble. In this time a
-// fault that reaches one host after another has reached one of the peers.
-func aloneDwell(period time.Duration) time.Duration { return 10*time.Second + 2*period }
-
-// lossDwell is that of loss.
-func lossDwell(period time.Duration) time.Duration { return 44*time.Second + 2*period }
-
-// lossAlone is that of loss where no peer loses half as much. The first lost packet of a
-// peer may come some rounds after the fault.
-func lossAlone(period time.Duration) time.Duration { return 5*time.Second + 2*period }
-
-// podsDwell is that of pods. It is longer than pods on a host without power are
-// still listed, some seconds after the control plane notices: a host with the only one
-// that is left would ask those alone.
-func podsDwell(period time.Duration) time.Duration { return 55*time.Second + 2*period }
-
-// localDwell is that of the node's own daemons, which every roll-out of the CNI
-// restarts.
-const localDwell = 100 * time.Second
-
-// relativeClasses are those in which a host is compared with its peers.
-func relativeClasses() [3]Class { return [3]Class{Pods, DNS, Local} }
-
 func newEvidence(period time.Duration, random *rand.Rand) evidence {
-	e := evidence{seen: map[Class]bool{}}
-	for i, dwell := range []time.Duration{podsDwell(period), dnsDwell(period), localDwell} {
-		e.relatives[i] = relative{class: relativeClasses()[i], dwell: dwell}
+	e, all := evidence{seen: map[Class]bool{}, table: rows(), accusing: accusingRows()}, shapes(period)
+	for i := range e.relatives {
+		e.relatives[i] = relative{compared: compared{shape: all[i]}, class: all[i].provenBy}
 	}
-	e.relatives[0].short, e.relatives[1].short = aloneDwell(period), aloneDwell(period)
-	e.loss.dwell, e.loss.short, e.hole.dwell = lossDwell(period), lossAlone(period), holeDwell(period)
+	e.loss.shape, e.hole.shape = all[3], all[4]
 	e.reach.suspicion = suspicion{random: random, period: period, wait: suspicionWait(period), lead: leaseLead(period)}
 	return e
+}
+
+// comparisons returns those of all shapes, in their order.
+func (e *evidence) comparisons() [5]comparison {
+	return [...]comparison{&e.relatives[0], &e.relatives[1], &e.relatives[2], &e.loss, &e.hole}
 }
 
 // take adds a round to the evidence. What failed on a slow host is none.
@@ -119,12 +98,9 @@ func (r *Round) anyOfRoutes(holds func(Result) bool) bool {
 
 // due is when a round may decide the level; zero: none does soon.
 func (e *evidence) due(r *Round) (first time.Time) {
-	dues := []time.Time{e.reach.due(r), e.loss.due(r), e.hole.due(r)}
-	for i := range e.relatives {
-		dues = append(dues, e.relatives[i].due())
-	}
-	for _, due := range dues {
-		if !due.IsZero() && (first.IsZero() || due.Before(first)) {
+	first = e.reach.due(r)
+	for _, c := range e.comparisons() {
+		if due := c.due(r); !due.IsZero() && (first.IsZero() || due.Before(first)) {
 			first = due
 		}
 	}
@@ -137,9 +113,9 @@ func (e *evidence) severity(r *Round, level probes.Level) int {
 	if level == probes.Unknown {
 		return 0
 	}
-	worst := max(e.reach.severity(), e.loss.severity(r.At), e.hole.severity())
-	for i := range e.relatives {
-		worst = max(worst, e.relatives[i].severity(r.At))
+	worst := e.reach.severity()
+	for _, c := range e.comparisons() {
+		worst = max(worst, c.severity(r.At))
 	}
 	if e.isSure(r, Conntrack) {
 		worst = max(worst, 60)

@@ -8,15 +8,11 @@ import (
 // hole is what a host knows of the largest packets: where these get lost and small ones
 // do not, connections are made and then hang.
 type hole struct {
-	// dwell is for how long they must get lost here and not between the peers.
-	dwell time.Duration
+	compared
 	// lost of tried peers: full packets get lost on the way there or back.
 	lost, tried int
-	// here: they do to many. isNew: one was lost in the newest round.
-	here  streak
+	// isNew: one was lost in the newest round.
 	isNew bool
-	// now is when the newest round began.
-	now time.Time
 	// passed counts the exchanges that passed, for the peers to see it change.
 	passed int
 	// before has what peers counted when this host began to lose full packets. Those that
@@ -26,11 +22,6 @@ type hole struct {
 	heard opinions
 	asked int
 }
-
-// holeDwell is how long full packets must get lost here. By then the peers have heard of it
-// and tried, and so have those that they told. With it, no healthy host is accused in the
-// simulation of a fault that reaches all within half a minute, and without it a few are.
-func holeDwell(period time.Duration) time.Duration { return 5*time.Second + 2*period }
 
 // lastPassed is the number after which the count begins anew.
 const lastPassed = 9999
@@ -57,9 +48,11 @@ func (h *hole) add(r *Round) {
 			h.passed = h.passed%lastPassed + 1
 		}
 	}
-	h.isNew, h.now = lostNow > 0, r.At
-	h.here.add(isHole(h.lost, h.tried) && lostNow >= fewestPeers, r.At)
+	h.isNew = lostNow > 0
+	here := isHole(h.lost, h.tried) && lostNow >= fewestPeers
+	h.here.add(here, r.At)
 	h.compare(r)
+	h.apart.add(here && h.heard.areWitnesses(h.asked), r.At)
 }
 
 // compare counts the peers that exchange full packets among themselves since this host
@@ -91,9 +84,12 @@ func (h *hole) compare(r *Round) {
 	}
 }
 
-// accuses reports whether full packets get lost here and not between the peers.
-func (h *hole) accuses() bool {
-	return h.shows() && h.here.holds(h.dwell, h.now) && h.heard.areWitnesses(h.asked)
+// accuses reports whether full packets get lost here, and by now not between the peers.
+func (h *hole) accuses(now time.Time) bool { return h.apart.now() && h.here.holds(h.dwell, now) }
+
+// unproven reports whether they get lost here, and that says nothing of this host yet.
+func (h *hole) unproven(now time.Time) bool {
+	return h.here.now() && h.here.holds(0, now) && !h.accuses(now)
 }
 
 // due is when a round shows more; zero: none does soon. All peers are asked then.
@@ -103,12 +99,6 @@ func (h *hole) due(r *Round) time.Time {
 	}
 	return time.Time{}
 }
-
-// unproven reports whether full packets get lost here, and that says nothing of this host yet.
-func (h *hole) unproven() bool { return h.shows() && !h.accuses() }
-
-// shows reports whether full packets get lost, and have in 3 of the last 5 rounds.
-func (h *hole) shows() bool { return h.here.now() && !h.here.since.IsZero() }
 
 // isUntried reports whether no full packet passed here since the start, although peers know
 // of them. In a fleet of older agents none can.
@@ -134,9 +124,9 @@ func (h *hole) published() *int {
 }
 
 // severity is 75 where this host is accused.
-func (h *hole) severity() int {
+func (h *hole) severity(now time.Time) int {
 	switch {
-	case h.accuses():
+	case h.accuses(now):
 		return 75
 	case h.here.any():
 		return 25

@@ -54,8 +54,7 @@ func (h hearsay) isBetter(share int) bool { return h.lossy < max(share, 1) && !h
 
 // loss counts connections with retransmits over the last half minute.
 type loss struct {
-	// dwell is how long peers must see less. short is that where all of them do.
-	dwell, short time.Duration
+	compared
 
 	connections []connection
 	// first is when one was made for the first time.
@@ -65,8 +64,6 @@ type loss struct {
 	// themselves. own: without the peers that say nothing, or that they lose as
 	// much as all of these; their loss may be theirs.
 	all, own tally
-	// apart: this host loses packets and its peers do not. alone: none of them does.
-	apart, alone streak
 	// isMeasured: enough connections were made since the start to tell, or with few peers all
 	// of half a minute had no retransmits.
 	isMeasured bool
@@ -137,8 +134,7 @@ func (l *loss) add(r *Round) {
 	}
 	l.isMeasured = l.isMeasured || l.all.made >= lossFewest || l.all.hit == 0 && !l.first.IsZero() && r.At.Sub(l.first) >= lossWindow
 	l.press(r.At)
-	l.apart.add(l.isApart(), r.At)
-	l.alone.add(l.isApart() && l.isAlone(r), r.At)
+	l.take(l.shows(lossShare), l.isApart(), l.isAlone(r), r.At)
 }
 
 // isAlone reports whether half of the peers said a moment ago what they lose, and none of
@@ -186,17 +182,6 @@ func (l *loss) isApart() bool {
 		2*l.own.peersHit >= l.own.peersMade && l.median >= 0 && lossApart*l.median <= l.own.share()
 }
 
-// accuses reports whether this host loses packets and its peers do not, and have
-// not for as long as they need to see a fault of all.
-func (l *loss) accuses(now time.Time) bool {
-	return l.apart.now() && l.apart.holds(l.dwell, now) || l.isAccusedAlone(now)
-}
-
-// isAccusedAlone reports whether that is so of all peers, for the short time.
-func (l *loss) isAccusedAlone(now time.Time) bool {
-	return l.alone.now() && l.alone.holds(l.short, now)
-}
-
 // press decides whether more evidence is wanted at once: packets are lost now, and the window
 // does not show yet how many.
 func (l *loss) press(now time.Time) {
@@ -212,7 +197,7 @@ func (l *loss) due(r *Round) time.Time {
 	if l.isPressing {
 		return r.At
 	}
-	return l.alone.due(l.short)
+	return l.compared.due(r)
 }
 
 // published is the share that peers read, in percent, -1 when too few connections

@@ -9,13 +9,8 @@ import (
 // relative compares a class that fails here with what peers say of it. A node
 // whose pods reach no DNS should get no pods while others do.
 type relative struct {
+	compared
 	class Class
-	// dwell is how long it must fail here and be well there. short is that where it is
-	// well at all that know the same targets; 0: no such time is short enough.
-	dwell, short time.Duration
-	// here: it fails here. apart: it fails here and is well there. alone: and at all of
-	// them.
-	here, apart, alone streak
 	// known: the newest round knew it. never: it fails and was never well.
 	known, never bool
 	// isError: the newest round found nameservers that answer with errors only.
@@ -59,11 +54,7 @@ func (c *relative) add(r *Round) {
 		well, known = c.reportOfSame(p.Answer)
 		c.same.add(well, known, p.Answer.Maintenance)
 	}
-	failed := result.Outcome == Failed
-	c.here.add(failed, r.At)
-	isApart := failed && c.comparable(r) && c.isWellElsewhere()
-	c.apart.add(isApart, r.At)
-	c.alone.add(isApart && c.isWellAtAll() && reachesMost(r), r.At)
+	c.take(result.Outcome == Failed, c.comparable(r) && c.isWellElsewhere(), c.isWellAtAll() && reachesMost(r), r.At)
 }
 
 // witnesses is how many peers have to know a class; of fewer than twice as many peers,
@@ -132,29 +123,6 @@ func (c *relative) comparable(r *Round) bool {
 func reachesMost(r *Round) bool {
 	reached, all := reachOf(r.Peers)
 	return 100*reached >= wellPercent*all
-}
-
-// accuses reports whether the class fails here alone, and has for its dwell.
-func (c *relative) accuses(now time.Time) bool {
-	return c.apart.now() && c.apart.holds(c.dwell, now) || c.isAccusedAlone(now)
-}
-
-// isAccusedAlone reports whether it does after the short dwell, as no peer has the same.
-func (c *relative) isAccusedAlone(now time.Time) bool {
-	return c.short > 0 && c.alone.now() && c.alone.holds(c.short, now)
-}
-
-// due is when a round may show that the class fails here alone; zero: none does soon.
-func (c *relative) due() time.Time {
-	if c.short == 0 {
-		return time.Time{}
-	}
-	return c.alone.due(c.short)
-}
-
-// unproven reports whether it fails here, and that says nothing of this host.
-func (c *relative) unproven(now time.Time) bool {
-	return c.here.holds(0, now) && c.here.now() && !c.apart.now()
 }
 
 // String says what was found, for people.

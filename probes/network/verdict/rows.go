@@ -57,7 +57,7 @@ func rows() []row { return slices.Concat(accusingRows(), suspicionRows(), unknow
 
 // What accuses.
 func accusingRows() []row {
-	return []row{
+	all := []row{
 		{
 			level: probes.Degraded, reason: reasonRouteLost, provenBy: Route,
 			finds: func(e *evidence, r *Round) (string, bool) {
@@ -70,40 +70,26 @@ func accusingRows() []row {
 				return r.Results[Conntrack].Detail, e.conntrack.now() && e.conntrack.holds(0, r.At) && e.isSure(r, Conntrack)
 			},
 		},
-		relativeRow(0, "PodsUnreachable"), relativeRow(1, "DNSUnreachable"), relativeRow(2, "NodeDaemonFails"),
-		{
-			level: probes.Degraded, reason: reasonPacketLoss, accuses: true, provenBy: Peers,
-			certain: func(e *evidence, r *Round) bool { return e.loss.isAccusedAlone(r.At) },
-			finds: func(e *evidence, r *Round) (string, bool) {
-				return e.loss.String(), e.loss.accuses(r.At)
-			},
-		},
-		{
-			level: probes.Degraded, reason: reasonLargePacketsLost, accuses: true, certain: always, provenBy: Peers,
-			finds: func(e *evidence, _ *Round) (string, bool) {
-				return e.hole.String(), e.hole.accuses()
-			},
-		},
-		{
-			level: probes.Degraded, reason: "CutOff", accuses: true, certain: always, provenBy: Peers,
-			finds: func(e *evidence, r *Round) (string, bool) {
-				return fmt.Sprintf("%s; %s", &e.reach, e.reach.suspicion.found), e.reach.accuses(r.At)
-			},
-		},
 	}
-}
-
-func always(*evidence, *Round) bool { return true }
-
-// relativeRow is the row of a class that peers are compared in.
-func relativeRow(i int, reason string) row {
-	return row{
-		level: probes.Degraded, reason: reason, accuses: true, provenBy: relativeClasses()[i],
-		certain: func(e *evidence, r *Round) bool { return e.relatives[i].isAccusedAlone(r.At) },
+	for i, s := range shapes(0) {
+		all = append(all, row{
+			level: probes.Degraded, reason: s.reason, accuses: true, provenBy: s.provenBy,
+			certain: func(e *evidence, r *Round) bool { return s.isCertain || e.comparisons()[i].isAccusedAlone(r.At) },
+			finds: func(e *evidence, r *Round) (string, bool) {
+				c := e.comparisons()[i]
+				if !c.accuses(r.At) {
+					return "", false
+				}
+				return c.String(), true
+			},
+		})
+	}
+	return append(all, row{
+		level: probes.Degraded, reason: "CutOff", accuses: true, provenBy: Peers, certain: func(*evidence, *Round) bool { return true },
 		finds: func(e *evidence, r *Round) (string, bool) {
-			return e.relatives[i].String(), e.relatives[i].accuses(r.At)
+			return fmt.Sprintf("%s; %s", &e.reach, e.reach.suspicion.found), e.reach.accuses(r.At)
 		},
-	}
+	})
 }
 
 // What this host tells the others while it suspects itself.
@@ -136,7 +122,7 @@ func unknownRows() []row {
 		{
 			reason: "APIServerSilent",
 			finds: func(e *evidence, r *Round) (string, bool) {
-				for _, row := range accusingRows() {
+				for _, row := range e.accusing {
 					if message, holds := row.finds(e, r); holds && row.accuses {
 						return message + "; API server does not answer, so no taint follows", true
 					}
@@ -166,7 +152,7 @@ func unknownRows() []row {
 				if e.reach.hangs.holds(0, r.At) {
 					return fmt.Sprintf("%s, and %d of them do not answer in time: packets may get lost that are not tiny; that proves nothing against this host", &e.reach, e.reach.hung), true
 				}
-				return e.hole.String() + "; that proves nothing against this host", e.hole.unproven()
+				return e.hole.String() + "; that proves nothing against this host", e.hole.unproven(r.At)
 			},
 		},
 		{
@@ -178,8 +164,8 @@ func unknownRows() []row {
 		},
 		{
 			reason: "LossElsewhereToo",
-			finds: func(e *evidence, _ *Round) (string, bool) {
-				return e.loss.String() + "; that proves nothing against this host", e.loss.shows(lossShare) && !e.loss.apart.now()
+			finds: func(e *evidence, r *Round) (string, bool) {
+				return e.loss.String() + "; that proves nothing against this host", e.loss.unproven(r.At)
 			},
 		},
 	}
@@ -224,7 +210,7 @@ func wellRows() []row {
 
 // observe returns the first row of the table that holds.
 func (e *evidence) observe(r *Round) probes.Observation {
-	for _, row := range rows() {
+	for _, row := range e.table {
 		message, holds := row.finds(e, r)
 		if !holds || row.accuses && !e.mayAccuse(r) {
 			continue
@@ -252,7 +238,7 @@ func (e *evidence) observe(r *Round) probes.Observation {
 // well since the start. So what the Node's record knows as failed does not become OK by a
 // restart of the agent.
 func (e *evidence) unproven(r *Round) (reasons []string) {
-	for _, row := range accusingRows() {
+	for _, row := range e.accusing {
 		result, isOn := r.Results[row.provenBy]
 		if !isOn {
 			continue

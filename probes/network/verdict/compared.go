@@ -1,0 +1,84 @@
+package verdict
+
+import "time"
+
+// compared is the shape of all in which a host is compared with its peers: DNS pods,
+// nameservers, the node's daemons, lost packets and lost full packets. What fails here and not
+// at the peers, for its time, is this host's fault.
+type compared struct {
+	shape
+	// here: it fails here. apart: and not at the peers. alone: and at none of them.
+	here, apart, alone streak
+}
+
+// shape has the numbers of one.
+type shape struct {
+	reason string
+	// provenBy is the class that must have been well since the start before a good verdict is
+	// about the reason.
+	provenBy Class
+	// dwell is how long it must fail here, and not at the peers. By then they have seen a fault
+	// of all. short is that where it fails at none of them; 0: no such time is short enough.
+	dwell, short time.Duration
+	// isCertain: one sample is enough. Else it is after the short time.
+	isCertain bool
+}
+
+// shapes are those of all. A fault of all may take half a minute to reach the last host. One that
+// reaches one host after another has reached one of the peers in the short time.
+func shapes(period time.Duration) [5]shape {
+	after := func(d time.Duration) time.Duration { return d + 2*period }
+	return [...]shape{
+		// Pods on a host without power are still listed, some seconds after the control plane
+		// notices: a host with the only one that is left would ask those alone.
+		{"PodsUnreachable", Pods, after(55 * time.Second), after(10 * time.Second), false},
+		{"DNSUnreachable", DNS, after(24 * time.Second), after(10 * time.Second), false},
+		// Every roll-out of the CNI restarts the node's own daemons.
+		{"NodeDaemonFails", Local, 100 * time.Second, 0, false},
+		// The first lost packet of a peer may come some rounds after the fault.
+		{reasonPacketLoss, Peers, after(44 * time.Second), after(5 * time.Second), false},
+		// By then the peers have heard of it and tried, and so have those that they told. With
+		// it, no healthy host is accused in the simulation of a fault that reaches all within
+		// half a minute, and without it a few are.
+		{reasonLargePacketsLost, Peers, after(5 * time.Second), 0, true},
+	}
+}
+
+// take takes in what a round showed.
+func (c *compared) take(here, apart, alone bool, at time.Time) {
+	c.here.add(here, at)
+	c.apart.add(here && apart, at)
+	c.alone.add(here && apart && alone, at)
+}
+
+// accuses reports whether it fails here and not at the peers, and has for long enough.
+func (c *compared) accuses(now time.Time) bool {
+	return c.apart.now() && c.apart.holds(c.dwell, now) || c.isAccusedAlone(now)
+}
+
+// isAccusedAlone reports whether it fails at no peer, and has for the short time.
+func (c *compared) isAccusedAlone(now time.Time) bool {
+	return c.short > 0 && c.alone.now() && c.alone.holds(c.short, now)
+}
+
+// due is when a round may show that it fails here alone; zero: none does soon.
+func (c *compared) due(*Round) time.Time {
+	if c.short == 0 {
+		return time.Time{}
+	}
+	return c.alone.due(c.short)
+}
+
+// unproven reports whether it fails here, and that says nothing of this host.
+func (c *compared) unproven(now time.Time) bool {
+	return c.here.now() && c.here.holds(0, now) && !c.apart.now()
+}
+
+// comparison is a compared with what is its own.
+type comparison interface {
+	accuses(now time.Time) bool
+	isAccusedAlone(now time.Time) bool
+	due(r *Round) time.Time
+	severity(now time.Time) int
+	String() string
+}
