@@ -84,21 +84,26 @@ func mountsOf(h probes.Host, wanted []wantedMount) []pathMounts {
 	ours.run(h.Proc, "self")
 	search.run(h.Proc, "1")
 	for i, w := range wanted {
-		m := &found[i]
-		isNew := w.known.beneath.device != m.beneath.device
-		switch beneath := &m.beneath; {
-		case m.through.device != beneath.device && m.through.device != 0:
-			*beneath = m.through // without process 1
-		case m.isSure && m.through.device == 0 && beneath.device != 0:
-			search.add(wholly(beneath.device), &m.through)
-		case !m.isSure && isNew && beneath.superReadOnly && !beneath.failed() && !beneath.seemsFailed():
-			// An upper directory could be written when the overlay was mounted
-			// (ovl_get_upper in fs/overlayfs/super.c): its name leads through a link.
-			*beneath = mount{}
-		}
+		found[i].settle(&ours, w.known.beneath)
 	}
-	search.run(h.Proc, "self")
+	ours.run(h.Proc, "self")
 	return found
+}
+
+// settle looks at what was found beneath an overlay, compared with what was known before.
+func (m *pathMounts) settle(ours *mountSearch, known mount) {
+	beneath := &m.beneath
+	isImage := beneath.superReadOnly && !beneath.failed() && !beneath.seemsFailed()
+	switch {
+	case beneath.device != m.through.device && m.through.device != 0:
+		*beneath = m.through // without process 1
+	case m.isSure && m.through.device == 0 && beneath.device != 0:
+		ours.add(wholly(beneath.device), &m.through)
+	case !m.isSure && isImage && beneath.device != known.device:
+		// An upper directory could be written when the overlay was mounted
+		// (ovl_get_upper in fs/overlayfs/super.c): its name leads through a link.
+		*beneath = mount{}
+	}
 }
 
 // findBeneath searches our mounts or the host's for the one beneath an overlay. Once found, it is found again by its

@@ -1,6 +1,7 @@
 package disk
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"path/filepath"
@@ -150,11 +151,7 @@ func (p *Probe) read(ctx context.Context) (s sample) {
 	s.paths = append(s.paths, p.readProgram(ctx))
 	for _, w := range p.writers {
 		sample, failed := w.collect(ctx)
-		for _, path := range p.paths {
-			if path.name == w.Directory || path.last.path != "" && path.last.device == w.place.device {
-				sample.title = path.title
-			}
-		}
+		sample.title = p.titleOf(w.Directory, w.place.device)
 		s.writes = append(s.writes, sample)
 		p.mounts.matter = p.mounts.matter || failed
 	}
@@ -194,16 +191,20 @@ func (p *Probe) countOnce(states []pathState) {
 // or gives no answer. Its space and its flags count for the paths only.
 func (p *Probe) readProgram(ctx context.Context) pathState {
 	r, _ := p.program.collect(ctx)
-	r.fileSystem, r.answered, r.title = fileSystem{}, false, "the disk of taintlet's program"
+	r.fileSystem, r.answered = fileSystem{}, false
+	r.title = cmp.Or(p.titleOf(program, p.program.last.device), "the disk of taintlet's program")
+	return r
+}
+
+// titleOf returns the title of a path that has that name or lies on that device; empty: there
+// is none.
+func (p *Probe) titleOf(name string, device uint64) (title string) {
 	for _, path := range p.paths {
-		if path.title != "" && path.last.device == p.program.last.device {
-			r.title = path.title
-			if path.mounts.isUnderQuota() {
-				r.seenBy = ", as a container sees it"
-			}
+		if path.name == name || device != 0 && path.last.device == device {
+			title = path.title
 		}
 	}
-	return r
+	return title
 }
 
 // isBusy says whether tasks have waited long for I/O since the last sample. It
