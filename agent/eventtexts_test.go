@@ -51,6 +51,11 @@ func eventTexts(t *testing.T) string {
 	t.Helper()
 	cfg, other := config.Default(), config.Default()
 	cfg.Rules, cfg.Eviction.Slots, cfg.Hash, other.Hash = cfg.Policy().BuiltInRules(), 1, "sha256:one", "sha256:two"
+	pools, err := config.HostSchema().Decode([]byte(header + "overrides: [{nodeSelector: {example.com/pool: batch}, memory: {availablePercent: 7}}]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pools.Hash = "sha256:three"
 	w, by, files, b := &told{}, map[probes.Condition]*probe{}, &reload{cfg: cfg}, &beside{}
 	var all strings.Builder
 	synctest.Test(t, func(t *testing.T) {
@@ -76,7 +81,11 @@ func eventTexts(t *testing.T) string {
 			time.Sleep(time.Minute)
 			files.set(nil, errors.New("memory.period: Invalid value: \"1ms\": must be 250ms to 10m"))
 			time.Sleep(time.Minute)
-			files.set(other, nil)
+			for _, file := range []*config.Config{other, pools} {
+				files.set(file, nil)
+				time.Sleep(time.Minute)
+			}
+			b.write(func(node *taints.Node) { node.Labels = map[string]string{"example.com/pool": "batch"} })
 			time.Sleep(time.Minute)
 			for i, reason := range c.reasons {
 				fmt.Fprintf(&all, "before the taint: %s: %s\n", reason, c.messages[i])

@@ -3,6 +3,7 @@ package agent
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,8 +28,9 @@ type loop struct {
 	*Agent
 	metrics *metrics.Metrics
 	health  *serve.Health
-	// cfg is the configuration in force, deciderPolicy what it asks of the decider.
-	cfg           *config.Config
+	// file is the configuration of the file, cfg that which is in force: the file's for the
+	// labels of the Node. deciderPolicy is what cfg asks of the decider.
+	file, cfg     *config.Config
 	deciderPolicy *decide.Policy
 
 	probes *sampling.Runners
@@ -43,8 +45,10 @@ type loop struct {
 
 	state  decide.State
 	newest *decide.Node // nil: not seen yet, or there is none
-	seenAt time.Time    // when that version was
-	facts  taints.Facts
+	// hasSeenNode: some version of it was seen.
+	hasSeenNode bool
+	seenAt      time.Time // when that version was
+	facts       taints.Facts
 	// answer is the newest one about the admission policy. pending are notices that wait
 	// for the next one, since they name the taint.
 	answer    policyAnswer
@@ -61,6 +65,7 @@ func newLoop(a *Agent, start sampling.StartWorker) *loop {
 		Agent:   a,
 		metrics: metrics.New(a.Version),
 		health:  serve.NewHealth(a.Config, a.Now()),
+		file:    a.Config,
 		cfg:     a.Config,
 
 		deciderPolicy: a.Config.Policy(),
@@ -122,12 +127,13 @@ func (l *loop) run(ctx context.Context) error {
 				continue
 			}
 			before := l.cfg.Heartbeat
-			l.reconfigure(ctx, r.cfg)
+			l.reload(ctx, r.cfg)
 			if l.cfg.Heartbeat != before { // or a file that keeps changing would put it off
 				l.heartbeat.Stop()
 				l.heartbeat = newHeartbeat(l.cfg.Heartbeat.Duration)
 			}
 		}
+		l.followLabels(ctx)
 		l.evaluate(in)
 	}
 }
@@ -268,15 +274,58 @@ func (l *loop) evictionPending(written *taints.Node) bool {
 
 // refuse keeps the configuration that is in force and reports that.
 func (l *loop) refuse(err error) {
-	l.metrics.Refused()
+	l.metrics.Refused(true)
 	// Not as an error: two files are two lines, however soon they follow each other.
 	l.Log.Error("configuration refused; the one in force stays", "inForce", l.cfg.Hash, "reason", err.Error())
 	l.event(corev1.EventTypeWarning, "ConfigurationRefused", "configuration "+l.cfg.Hash+" stays in force: "+err.Error())
 }
 
-// reconfigure puts a configuration into force. Only probes that it changes
-// start anew.
-func (l *loop) reconfigure(ctx context.Context, cfg *config.Config) {
+// reload puts a new file into force and reports that.
+func (l *loop) reload(ctx context.Context, file *config.Config) {
+	next, before := file, l.cfg
+	if l.newest != nil {
+		next = file.For(l.newest.Labels)
+	}
+	l.file = file
+	changes := l.reconfigure(ctx, next)
+	l.metrics.Refused(false)
+	text := "configuration " + named(next) + " is in force, before it was " + named(before) + ": " + changes
+	if named(next) == named(before) { // only after a refusal; who read of that looks for its end
+		text = "the file has configuration " + named(next) + " again, which stayed in force"
+	}
+	l.event(corev1.EventTypeNormal, "ConfigurationReloaded", text)
+}
+
+// named is what Events call a configuration.
+func named(cfg *config.Config) string {
+	if cfg.Override == "" {
+		return cfg.Hash
+	}
+	return cfg.Hash + " with " + cfg.Override
+}
+
+// followLabels puts the override into force that the labels of the Node ask for. A start is no
+// change: nothing is decided before the Node is seen.
+func (l *loop) followLabels(ctx context.Context) {
+	if l.newest == nil {
+		return
+	}
+	isStart := !l.hasSeenNode
+	l.hasSeenNode = true
+	next, before := l.file.For(l.newest.Labels), l.cfg
+	if next == before {
+		return
+	}
+	changes := l.reconfigure(ctx, next)
+	if !isStart {
+		l.event(corev1.EventTypeNormal, "OverrideChanged", fmt.Sprintf("the labels of the node match %s, before they matched %s: %s",
+			cmp.Or(next.Override, "no override"), cmp.Or(before.Override, "no override"), changes))
+	}
+}
+
+// reconfigure puts a configuration into force and returns what that changes. Only probes that
+// it changes start anew.
+func (l *loop) reconfigure(ctx context.Context, cfg *config.Config) (changes string) {
 	before := l.cfg
 	l.cfg, l.deciderPolicy = cfg, cfg.Policy()
 	l.facts.StandInPrefix = cfg.StandInPrefix
@@ -294,13 +343,9 @@ func (l *loop) reconfigure(ctx context.Context, cfg *config.Config) {
 		}
 	}
 	l.metrics.Configured(cfg)
-	changes := config.Changes(before, cfg)
-	l.Log.Info("configuration in force", "hash", cfg.Hash, "before", before.Hash, "changes", changes)
-	text := "configuration " + cfg.Hash + " is in force, before it was " + before.Hash + ": " + changes
-	if cfg.Hash == before.Hash { // only after a refusal; who read of that looks for its end
-		text = "the file has configuration " + cfg.Hash + " again, which stayed in force"
-	}
-	l.event(corev1.EventTypeNormal, "ConfigurationReloaded", text)
+	changes = config.Changes(before, cfg)
+	l.Log.Info("configuration in force", "hash", cfg.Hash, "override", cfg.Override, "before", before.Hash, "changes", changes)
+	return changes
 }
 
 // newProbe makes the probe of a condition of the host, or of one that others report.

@@ -48,7 +48,7 @@ func (d *differences) fields(path string, before, after reflect.Value) {
 		switch {
 		case field.Type == reflect.TypeFor[[]Condition]():
 			d.sections(was.Interface().([]Condition), now.Interface().([]Condition))
-		case name == "-", field.Type == reflect.TypeFor[metav1.TypeMeta]():
+		case name == "-", name == overridesField, !field.IsExported(), field.Type == reflect.TypeFor[metav1.TypeMeta]():
 		case field.Type == reflect.TypeFor[[]decide.Rule]():
 			d.rules(name, was.Interface().([]decide.Rule), now.Interface().([]decide.Rule))
 		case field.Anonymous:

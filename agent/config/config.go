@@ -60,9 +60,19 @@ type Config struct {
 	// changes, ±10 %. 0: never.
 	Heartbeat decide.Duration `json:"heartbeat"`
 
+	// Overrides are what the file sets differently for some Nodes: see For.
+	Overrides []Override `json:"overrides"`
+
 	// Hash tells configurations apart: the first digits of the SHA-256 of the
 	// file, or "built-in".
 	Hash string `json:"-"`
+	// Override names the override that is merged into this configuration, by its place and
+	// its labels; empty: none.
+	Override string `json:"-"`
+	// nodeSelector has the labels of that override. family are the file's own configuration
+	// and those that its overrides make.
+	nodeSelector map[string]string
+	family       []*Config
 }
 
 // Eviction bounds what rules for Critical may do: NoExecute deletes every pod
@@ -84,6 +94,17 @@ type Eviction struct {
 
 // Policy returns what the configuration asks of the decider. Each call makes a new one.
 func (c *Config) Policy() *decide.Policy {
+	policy := c.ownPolicy()
+	for _, other := range c.family {
+		if other != c {
+			policy.Elsewhere = append(policy.Elsewhere, other.ownPolicy())
+		}
+	}
+	return policy
+}
+
+// ownPolicy is Policy without those of other overrides.
+func (c *Config) ownPolicy() *decide.Policy {
 	policy := &decide.Policy{
 		Hash:               c.Hash,
 		Rules:              slices.DeleteFunc(slices.Clone(c.Rules), switchesOff),

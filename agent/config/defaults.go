@@ -26,6 +26,7 @@ func (s Schema) Default() *Config {
 		Startup:       decide.Startup{Timeout: seconds(600)},
 		Repair:        Repair{After: seconds(600)},
 		SoftRules:     []decide.SoftRule{},
+		Overrides:     []Override{},
 		Maintenance:   defaultMaintenance(),
 		StandInPrefix: taints.DefaultStandInPrefix,
 		Heartbeat:     seconds(300),

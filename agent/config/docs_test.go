@@ -73,7 +73,7 @@ func named(t *testing.T, where string, file map[string]any, of reflect.Type) {
 	for field := range of.Fields() {
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		switch {
-		case name == "-":
+		case name == "-", !field.IsExported():
 		case where != "the file" && (name == "debounce" || name == "mode"): // what is not there is that of all
 		case name == "" && field.Anonymous:
 			named(t, where, file, field.Type)

@@ -59,7 +59,7 @@ func (e *effective) fields(indent string, value, fallback reflect.Value, given m
 		switch {
 		case field.Type == reflect.TypeFor[[]Condition]():
 			e.sections(member.Interface().([]Condition), before.Interface().([]Condition), given)
-		case name == "-":
+		case name == "-", !field.IsExported():
 		case field.Type == reflect.TypeFor[metav1.TypeMeta](): // which every file has
 			e.fields(indent, member, before, nil)
 		case field.Anonymous:
@@ -140,7 +140,7 @@ func (e *effective) flow(value reflect.Value) string {
 			parts = append(parts, key.String()+": "+e.flow(value.MapIndex(key)))
 		}
 		return "{" + strings.Join(parts, ", ") + "}"
-	case value.Kind() == reflect.Pointer:
+	case value.Kind() == reflect.Pointer, value.Kind() == reflect.Interface && !value.IsNil():
 		return e.flow(value.Elem())
 	case isSection(value.Type()):
 		return "{" + strings.Join(e.members(value), ", ") + "}"

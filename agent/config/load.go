@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"strings"
 
@@ -63,7 +64,10 @@ func (s Schema) decodeFile(path string, data []byte) (*Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("configuration %s: %w", path, err)
 	}
-	cfg.Hash = HashOf(data)
+	hash := HashOf(data)
+	for _, member := range cfg.family {
+		member.Hash = hash
+	}
 	return cfg, nil
 }
 
@@ -82,6 +86,13 @@ func (s Schema) Decode(data []byte) (*Config, error) {
 	if err != nil {
 		return nil, shorten([]error{err})
 	}
+	cfg, errs := s.decodeFields(maps.Clone(fields))
+	return cfg, shorten(append(errs, s.decodeOverrides(cfg, fields, errs)...))
+}
+
+// decodeFields decodes the fields at the root of a file, and takes them out of the map. It
+// does not read the overrides.
+func (s Schema) decodeFields(fields map[string]json.RawMessage) (*Config, []error) {
 	cfg := s.Default()
 	cfg.APIVersion, cfg.Kind, cfg.Hash = "", "", ""
 	cfg.Rules = nil // decoding into the defaults would mix the elements' fields
@@ -118,10 +129,12 @@ func (s Schema) Decode(data []byte) (*Config, error) {
 		delete(fields, reportedField)
 	}
 	rest, err := json.Marshal(fields)
-	errs = append(errs, err)
+	if err != nil {
+		return cfg, append(errs, err)
+	}
 	decode(cfg, rest, "")
 	if !allFit {
-		return cfg, shorten(errs) // what was not read would be called impossible
+		return cfg, errs // what was not read would be called impossible
 	}
 	_, hasPrefix := fields["standInPrefix"]
 	cfg.addDefaultPrefix(hasPrefix)
@@ -129,7 +142,7 @@ func (s Schema) Decode(data []byte) (*Config, error) {
 	for _, invalid := range cfg.Validate() {
 		errs = append(errs, invalid)
 	}
-	return cfg, shorten(errs)
+	return cfg, errs
 }
 
 // parse returns the fields at the root of the file.

@@ -39,6 +39,9 @@ type Policy struct {
 	// Heartbeat is how often the Node's conditions are refreshed while nothing
 	// changes. 0: never.
 	Heartbeat time.Duration
+	// Elsewhere are the policies of other Nodes, and of this one with other labels: pairs of
+	// theirs are ours too.
+	Elsewhere []*Policy
 }
 
 // Mode says what becomes of what is decided.
@@ -198,7 +201,7 @@ func (p *Policy) Produces(pair taints.Pair) bool {
 			}
 		}
 	}
-	return false
+	return slices.ContainsFunc(p.Elsewhere, func(other *Policy) bool { return other.Produces(pair) })
 }
 
 // BuiltInRules are the rules that any release of taintlet knows without a

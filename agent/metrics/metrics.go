@@ -70,7 +70,6 @@ func (m *Metrics) Gatherer() prometheus.Gatherer { return m.registry }
 func (m *Metrics) Configured(cfg *config.Config) {
 	m.config.Reset()
 	m.config.WithLabelValues(cfg.Hash).Set(1)
-	m.refused.Set(0)
 	m.names = cfg.Names()
 	for _, c := range m.names {
 		m.conditions.begin(c)
@@ -81,8 +80,13 @@ func (m *Metrics) Configured(cfg *config.Config) {
 	}
 }
 
-// Refused shows that the configuration file is not in force.
-func (m *Metrics) Refused() { m.refused.Set(1) }
+// Refused shows whether the configuration file is refused and so not in force.
+func (m *Metrics) Refused(isRefused bool) {
+	m.refused.Set(0)
+	if isRefused {
+		m.refused.Set(1)
+	}
+}
 
 // Forget ends the series of a condition that is dropped.
 func (m *Metrics) Forget(c probes.Condition) {

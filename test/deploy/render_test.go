@@ -144,6 +144,11 @@ func TestSchemaHasTheConfiguration(t *testing.T) {
 	}
 	compareFields(t, schema.Definitions, "config.conditions", whole.Properties["conditions"], reflect.TypeFor[[]config.Reported]())
 	delete(whole.Properties, "conditions")
+	overrides := whole.Properties["overrides"].Items
+	delete(whole.Properties, "overrides")
+	if got, want := len(overrides.Properties), len(whole.Properties)+len(config.Default().Conditions)+1-5; got != want || overrides.Properties["nodeSelector"] == nil {
+		t.Errorf("config.overrides have %d fields in the schema, want %d", got, want)
+	}
 	compareFields(t, schema.Definitions, "config", whole, reflect.TypeFor[config.Config]())
 }
 
@@ -214,7 +219,7 @@ func compareFields(t *testing.T, definitions map[string]*schemaObject, path stri
 	for _, field := range reflect.VisibleFields(of) {
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		switch name {
-		case "", "-", "apiVersion", "kind": // what is embedded, or not in the file; what the chart writes
+		case "", "-", "apiVersion", "kind", "overrides": // what is embedded, or not in the file; what the chart writes
 			continue
 		}
 		known = append(known, name)
@@ -258,7 +263,12 @@ func TestPairsOfThePolicy(t *testing.T) {
 		"autoscaler": {"config": settings{"autoscaler": "cluster-autoscaler"}},
 		"autoscaler, own prefix and rule": {"config": settings{"autoscaler": "cluster-autoscaler", "standInPrefix": "status-taint.example.com",
 			"rules": []any{settings{"condition": "DiskPressure", "level": "Degraded", "taint": taint("node.kubernetes.io/disk-pressure", "NoSchedule")}}}},
-		"one off":   {"config": settings{"rules": []any{settings{"condition": "DiskPressure", "level": "Degraded", "taint": settings{"effect": "None"}}}}},
+		"one off": {"config": settings{"rules": []any{settings{"condition": "DiskPressure", "level": "Degraded", "taint": settings{"effect": "None"}}}}},
+		"overrides": {"config": settings{"rules": rules, "overrides": []any{
+			settings{"nodeSelector": settings{"a": "b"}, "rules": []any{}, "softRules": []any{settings{"condition": "DiskPressure", "severity": 30, "taint": taint("example.com/early", "PreferNoSchedule")}}},
+			settings{"nodeSelector": settings{"a": "c"}, "rules": []any{settings{"condition": "DiskPressure", "level": "Degraded", "taint": taint("example.com/pool", "NoSchedule")}}},
+			settings{"nodeSelector": settings{"a": "d"}, "memory": settings{"availablePercent": 7}},
+		}}},
 		"soft":      {"config": settings{"softRules": []any{settings{"condition": "DiskPressure", "severity": 30, "taint": taint("example.com/early", "PreferNoSchedule")}}}},
 		"soft only": {"config": settings{"rules": []any{}, "softRules": []any{settings{"condition": "DiskPressure", "severity": 30, "taint": taint("example.com/early", "NoSchedule")}}}},
 		"retired":   {"retired": []any{taint("example.com/old", "NoSchedule"), taint("node.kubernetes.io/disk-pressure", "NoSchedule")}},
@@ -268,8 +278,11 @@ func TestPairsOfThePolicy(t *testing.T) {
 		cfg := configOf(t, bed.Render(t, "-f", file, "--show-only", "templates/configmap.yaml"))
 
 		mayWant, mayFind := pairsOf(cfg, cfg.Policy().Rules), pairsOf(cfg, cfg.Policy().BuiltInRules())
-		for _, rule := range cfg.SoftRules { // which have no stand-ins
-			mayWant = append(mayWant, rule.Taint.Pair().String())
+		for _, policy := range append(cfg.Policy().Elsewhere, cfg.Policy()) {
+			mayWant = append(mayWant, pairsOf(cfg, policy.Rules)...)
+			for _, rule := range policy.Soft { // which have no stand-ins
+				mayWant = append(mayWant, rule.Taint.Pair().String())
+			}
 		}
 		for _, rule := range cfg.Policy().BuiltInRules() { // as the setting autoscaler had them
 			mayFind = append(mayFind, taints.StandInFor(rule.Taint.Pair(), taints.AutoscalerPrefix).String())

@@ -24,8 +24,6 @@ annotation, and not in the values, which --reuse-values takes from the release b
 apiVersion: taintlet.dev/v1alpha1
 kind: TaintletConfiguration
 {{- $config := deepCopy .Values.config }}
-{{- $off := list }}
-{{- $on := list }}
 {{- $known := list }}
 {{- range include "taintlet.conditions" . | fromJsonArray }}
 {{- $known = append $known .name }}
@@ -33,9 +31,24 @@ kind: TaintletConfiguration
 {{- range $config.conditions }}
 {{- $known = append $known .type }}
 {{- end }}
-{{- range $config.rules }}
-{{- if not (has .condition $known) }}
-{{- fail (printf "config.rules: %s is no condition of taintlet, nor in config.conditions; known are %s" .condition (join ", " $known)) }}
+{{- range prepend ($config.overrides | default list) $config }}
+{{- include "taintlet.checkRules" (dict "rules" .rules "known" $known "slots" $.Values.evict.slots) }}
+{{- end }}
+{{- if .Values.evict.slots }}
+{{- $_ := set $config "eviction" (merge (dict "slots" .Values.evict.slots) ($config.eviction | default dict)) }}
+{{- end }}
+{{- with $config }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{/* Refuses rules that the agent would refuse. */}}
+{{- define "taintlet.checkRules" -}}
+{{- $off := list }}
+{{- $on := list }}
+{{- range .rules }}
+{{- if not (has .condition $.known) }}
+{{- fail (printf "config.rules: %s is no condition of taintlet, nor in config.conditions; known are %s" .condition (join ", " $.known)) }}
 {{- end }}
 {{- if eq .taint.effect "None" }}
 {{- $off = append $off .condition }}
@@ -43,21 +56,15 @@ kind: TaintletConfiguration
 {{- $on = append $on .condition }}
 {{- end }}
 {{- end }}
-{{- range $config.rules }}
+{{- range .rules }}
 {{- if eq .level "Critical" }}
-{{- if not $.Values.evict.slots }}
+{{- if not $.slots }}
 {{- fail "config.rules: a rule for Critical evicts pods and needs a bound: set evict.slots" }}
 {{- end }}
 {{- if and (has .condition $off) (not (has .condition $on)) }}
 {{- fail (printf "config.rules: the rule for %s Critical needs one for %s Degraded, which comes first" .condition .condition) }}
 {{- end }}
 {{- end }}
-{{- end }}
-{{- if .Values.evict.slots }}
-{{- $_ := set $config "eviction" (merge (dict "slots" .Values.evict.slots) ($config.eviction | default dict)) }}
-{{- end }}
-{{- with $config }}
-{{ toYaml . }}
 {{- end }}
 {{- end -}}
 
@@ -206,14 +213,16 @@ in agent/config/schema.go, with which a test compares it.
 {{- end -}}
 
 {{/*
-The rules in force, as JSON: those of config, and the default rule of each condition
-for which config has none for Degraded without reasons (agent/config/defaults.go). An empty
-list is one: no taints. Effect None asks for no taint.
+The rules in force on some Node, as JSON: those of config and of its overrides, and the
+default rule of each condition for which these have none for Degraded without reasons
+(agent/config/defaults.go). An empty list is one: no taints. Effect None asks for no taint.
 */}}
 {{- define "taintlet.rules" -}}
 {{- $rules := list -}}
+{{- range prepend (.Values.config.overrides | default list) .Values.config -}}
+{{- $own := hasKey . "rules" | ternary .rules $.Values.config.rules -}}
 {{- $ruled := list -}}
-{{- range .Values.config.rules -}}
+{{- range $own -}}
 {{- if and (eq .level "Degraded") (not .reasons) -}}
 {{- $ruled = append $ruled .condition -}}
 {{- end -}}
@@ -222,8 +231,8 @@ list is one: no taints. Effect None asks for no taint.
 {{- $rules = append $rules . -}}
 {{- end -}}
 {{- end -}}
-{{- if or .Values.config.rules (not (kindIs "slice" .Values.config.rules)) -}}
-{{- range include "taintlet.conditions" . | fromJsonArray -}}
+{{- if or $own (not (kindIs "slice" $own)) -}}
+{{- range include "taintlet.conditions" $ | fromJsonArray -}}
 {{- if not (has .name $ruled) -}}
 {{- $key := .key -}}
 {{- if and (eq ($.Values.config.autoscaler | default "") "cluster-autoscaler") (has .name (list "DiskPressure" "NetworkUnavailable")) -}}
@@ -233,7 +242,8 @@ list is one: no taints. Effect None asks for no taint.
 {{- end -}}
 {{- end -}}
 {{- end -}}
-{{- toJson $rules -}}
+{{- end -}}
+{{- $rules | uniq | toJson -}}
 {{- end -}}
 
 {{/*
@@ -268,9 +278,11 @@ status-taint.cluster-autoscaler.kubernetes.io
 {{- define "taintlet.wanted" -}}
 {{- $prefixes := include "taintlet.standInPrefixes" . | fromJsonArray -}}
 {{- $pairs := include "taintlet.pairs" (dict "rules" (include "taintlet.rules" . | fromJsonArray) "prefixes" $prefixes) | splitList "\n" -}}
-{{- range .Values.config.softRules -}}
+{{- range prepend (.Values.config.overrides | default list) .Values.config -}}
+{{- range .softRules -}}
 {{- include "taintlet.refuseReserved" (dict "where" "config.softRules" "key" .taint.key) -}}
 {{- $pairs = append $pairs (print .taint.key ":" .taint.effect) -}}
+{{- end -}}
 {{- end -}}
 {{- without ($pairs | uniq) "" | join "\n" -}}
 {{- end -}}
