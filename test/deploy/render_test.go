@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
@@ -114,7 +115,13 @@ func TestBadValuesAreRefused(t *testing.T) {
 		`cleanup.all=true`: "'all' not allowed",
 		rule("node.kubernetes.io/not-ready", "NoSchedule", "Degraded"):                  "node.kubernetes.io/not-ready belongs to the control plane",
 		`retired=[{"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}]`: "belongs to the control plane or to administrators",
-		`retired=[{"key": "example.com/disk"}]`:                                         "missing property 'effect'",
+		`disk.mounts=["data"]`:                  "/disk/mounts/0",
+		`disk.mounts=["/"]`:                     "/disk/mounts/0",
+		`disk.mounts=["/data/../etc"]`:          "/disk/mounts/0",
+		`disk.mounts=["/etc/taintlet"]`:         "/disk/mounts/0",
+		`extraArgs=["debug"]`:                   "/extraArgs/0",
+		`podLabels={"a": "b c"}`:                "/podLabels/a",
+		`retired=[{"key": "example.com/disk"}]`: "missing property 'effect'",
 	} {
 		if out, err := bed.TryRender(t, "--set-json", values); err == nil || !strings.Contains(out, says) {
 			t.Errorf("%s: %v, without %q:\n%s", values, err, says, out)
@@ -445,6 +452,52 @@ func TestPodsOfCleanupsStartWhereAgentsDo(t *testing.T) {
 				t.Errorf("%s.yaml: %d pods have %q, want %d", template, got, part, want)
 			}
 		}
+	}
+}
+
+// What people set of pods reaches the agents'. Their affinity is added to the exclusion of
+// virtual nodes, and their labels do not take the agents out of the DaemonSet.
+func TestOptionsOfPods(t *testing.T) {
+	set := &appsv1.DaemonSet{}
+	decodeFirst(t, bed.Render(t, "--show-only", "templates/daemonset.yaml", "--set-json", strings.ReplaceAll(`podLabels={"team": "nodes", "app.kubernetes.io/name": "other"},podAnnotations={"a": "1"},
+priorityClassName="mine",updateStrategy={"type": "OnDelete"},extraArgs=["--verbosity=1"],extraEnv=[{"name": "E", "value": "e"}],
+extraVolumes=[{"name": "v", "emptyDir": {}}],extraVolumeMounts=[{"name": "v", "mountPath": "/v"}],disk.mounts=["/data"],
+affinity={"podAntiAffinity": {}, "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+{"matchExpressions": [{"key": "a", "operator": "Exists"}]}, {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["b"]}]}]}}}`, "\n", "")), set)
+	pod := set.Spec.Template
+	agent := pod.Spec.Containers[0]
+	for what, ok := range map[string]bool{
+		"podLabels":         pod.Labels["team"] == "nodes" && pod.Labels["app.kubernetes.io/name"] == "taintlet",
+		"podAnnotations":    pod.Annotations["a"] == "1",
+		"priorityClassName": pod.Spec.PriorityClassName == "mine",
+		"updateStrategy":    set.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType,
+		"extraArgs":         slices.Contains(agent.Args, "--verbosity=1"),
+		"extraEnv":          slices.ContainsFunc(agent.Env, func(e corev1.EnvVar) bool { return e.Name == "E" && e.Value == "e" }),
+		"extraVolumes":      slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == "v" && v.EmptyDir != nil }),
+		"extraVolumeMounts": slices.ContainsFunc(agent.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == "v" && m.MountPath == "/v" }),
+		"disk.mounts":       slices.ContainsFunc(agent.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == "disk-0" && m.MountPath == "/data" && m.ReadOnly }),
+		"affinity":          pod.Spec.Affinity.PodAntiAffinity != nil,
+	} {
+		if !ok {
+			t.Errorf("%s did not reach the pods: %+v", what, pod)
+		}
+	}
+	terms := pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+	for i, own := range []int{1, 0} {
+		if term := terms[i]; len(term.MatchExpressions) != own+2 || term.MatchExpressions[own].Key != "type" || len(term.MatchFields) != 1-own {
+			t.Errorf("term %d of the affinity is %+v", i, term)
+		}
+	}
+}
+
+// A mounted disk of the host is watched. Without one, no part of the host is mounted.
+func TestDisksOfHosts(t *testing.T) {
+	cfg := configOf(t, bed.Render(t, "--show-only", "templates/configmap.yaml", "--set-json", `disk.mounts=["/data","/var/log"]`))
+	if disk := fixtures.Section[*config.Disk](cfg); !slices.Equal(disk.Paths, []string{"/", "/scratch", "/data", "/var/log"}) {
+		t.Errorf("paths are %v", disk.Paths)
+	}
+	if text := bed.Render(t, "--show-only", "templates/daemonset.yaml"); strings.Contains(text, "hostPath") {
+		t.Error("the default DaemonSet mounts a part of the host")
 	}
 }
 

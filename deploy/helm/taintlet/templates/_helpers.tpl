@@ -34,12 +34,33 @@ kind: TaintletConfiguration
 {{- range prepend ($config.overrides | default list) $config }}
 {{- include "taintlet.checkRules" (dict "rules" .rules "known" $known "slots" $.Values.evict.slots) }}
 {{- end }}
+{{- if .Values.disk.mounts }}
+{{- $disk := $config.disk | default dict }}
+{{- $_ := set $config "disk" (set $disk "paths" (concat ($disk.paths | default list) .Values.disk.mounts | uniq)) }}
+{{- end }}
 {{- if .Values.evict.slots }}
 {{- $_ := set $config "eviction" (merge (dict "slots" .Values.evict.slots) ($config.eviction | default dict)) }}
 {{- end }}
 {{- with $config }}
 {{ toYaml . }}
 {{- end }}
+{{- end -}}
+
+{{/*
+The affinity of values, with the exclusion of virtual nodes, which have no host to look at, in
+each of its terms: a Node has to match one term.
+*/}}
+{{- define "taintlet.affinity" -}}
+{{- $affinity := deepCopy .Values.affinity -}}
+{{- $node := $affinity.nodeAffinity | default dict -}}
+{{- $required := $node.requiredDuringSchedulingIgnoredDuringExecution | default dict -}}
+{{- $exclusion := list (dict "key" "type" "operator" "NotIn" "values" (list "virtual-kubelet")) (dict "key" "eks.amazonaws.com/compute-type" "operator" "NotIn" "values" (list "fargate")) -}}
+{{- $terms := list -}}
+{{- range $required.nodeSelectorTerms | default (list dict) -}}
+{{- $terms = append $terms (set . "matchExpressions" (concat (.matchExpressions | default list) $exclusion)) -}}
+{{- end -}}
+{{- $_ := set $node "requiredDuringSchedulingIgnoredDuringExecution" (dict "nodeSelectorTerms" $terms) -}}
+{{- toYaml (set $affinity "nodeAffinity" $node) -}}
 {{- end -}}
 
 {{/* Refuses rules that the agent would refuse. */}}
