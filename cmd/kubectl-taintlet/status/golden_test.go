@@ -29,6 +29,9 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
+// testsOwn is the hash of a configuration of that test, which is none of the installation's.
+var testsOwn = regexp.MustCompile(`"config":"[0-9a-f]+",`)
+
 // recorded are the Nodes that TestStatus of test/integration recorded: what real
 // agents and a real control plane made of them.
 func recorded(t testing.TB) map[string]*taints.Node {
@@ -46,6 +49,9 @@ func recorded(t testing.TB) map[string]*taints.Node {
 		node := &corev1.Node{}
 		if err := yaml.UnmarshalStrict(text, node); err != nil {
 			t.Fatalf("%s: %v", file, err)
+		}
+		if record, has := node.Annotations[taints.RecordAnnotation]; has {
+			node.Annotations[taints.RecordAnnotation] = testsOwn.ReplaceAllString(record, "")
 		}
 		nodes[node.Name] = apiserver.NodeOf(node)
 	}
@@ -97,7 +103,6 @@ func TestGolden(t *testing.T) {
 		"bad-network": {nodes: []string{"bad-network"}},
 		"clearing":    {nodes: []string{"clearing"}},
 		"contested":   {nodes: []string{"contested"}},
-		"withdrawn":   {nodes: []string{"withdrawn"}},
 		"paused":      {nodes: []string{"paused"}},
 		"braked":      {nodes: []string{"braked"}},
 		"silent":      {nodes: []string{"silent", "no-agent"}, later: 20 * time.Minute},
@@ -155,7 +160,7 @@ func TestAWatchHasAClock(t *testing.T) {
 		}
 	}
 	clock := now.UTC().Format("2006-01-02 15:04:05 UTC")
-	if strings.Count(out.String(), "\n"+clock+"\n11 agents") != 2 {
+	if strings.Count(out.String(), "\n"+clock+"\n10 agents") != 2 {
 		t.Errorf("without a screen:\n%s", out.String())
 	}
 	o.Size = func() (columns, lines int) { return 100, 20 }
