@@ -73,6 +73,8 @@ func (r *Route) evaluate(found []way) verdict.Result {
 			seen[w.target] = before
 		}
 		switch {
+		case errors.Is(w.err, errNoneFound) && !wasSeen:
+			never = append(never, w.err.Error())
 		case w.err != nil:
 			unread = append(unread, w.err.Error())
 		case w.lost == "":
@@ -161,6 +163,9 @@ const (
 	halfOfAll = 1
 )
 
+// errNoneFound: the kernel has a more exact route for each address that was tried.
+var errNoneFound = errors.New("no address found that only a default route leads to")
+
 // defaultRoute returns the way of the default route that the kernel uses for addresses of a
 // family. No packet is sent to them.
 func (k *kernel) defaultRoute(h probes.Host, family string, random func() netip.Addr) (w way) {
@@ -171,7 +176,7 @@ func (k *kernel) defaultRoute(h probes.Host, family string, random func() netip.
 		case err == nil && found.bits <= halfOfAll:
 			return k.wayOf(h, found, nil, "", "which has the default route")
 		case err == nil:
-			w.err = fmt.Errorf("no %s address found that only a default route leads to", family)
+			w.err = fmt.Errorf("%s: %w", family, errNoneFound)
 		case !errors.Is(err, errNowhere):
 			return way{err: err}
 		case w.lost == "":

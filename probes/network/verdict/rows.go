@@ -158,8 +158,8 @@ func unknownRows() []row {
 		{
 			reason: "RouteNotKnown",
 			finds: func(e *evidence, r *Round) (string, bool) {
-				result := r.Results[Route]
-				return result.Detail, result.Outcome == NotKnown && (result.IsSure || !result.Never && e.seen[Route])
+				result, isOn := r.Results[Route]
+				return result.Detail, isOn && result.Outcome == NotKnown && (result.IsSure || !result.Never)
 			},
 		},
 		{

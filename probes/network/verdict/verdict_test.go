@@ -294,7 +294,7 @@ func TestWhenAccused(t *testing.T) {
 // have lost it before.
 func TestHostsWithoutADefaultRoute(t *testing.T) {
 	t.Parallel()
-	for _, route := range []change{told(Route, "no route since the start"), class(Route, NotKnown, "the API server is here")} {
+	for _, route := range []change{told(Route, "no route since the start")} {
 		s := newScript()
 		if o := s.play(12, route); o.Level != probes.OK || o.Hysteresis || len(o.NeverHealthy) > 0 {
 			t.Errorf("at first: %+v", o)
