@@ -182,6 +182,10 @@ func (l *loss) isApart() bool {
 		2*l.own.peersHit >= l.own.peersMade && l.median >= 0 && lossApart*l.median <= l.own.share()
 }
 
+// unproven reports whether this host loses packets, and that says nothing of it. The window has
+// half a minute of them already.
+func (l *loss) unproven() bool { return l.here.now() && !l.apart.now() }
+
 // press decides whether more evidence is wanted at once: packets are lost now, and the window
 // does not show yet how many.
 func (l *loss) press(now time.Time) {

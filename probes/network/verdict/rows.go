@@ -164,8 +164,8 @@ func unknownRows() []row {
 		},
 		{
 			reason: "LossElsewhereToo",
-			finds: func(e *evidence, r *Round) (string, bool) {
-				return e.loss.String() + "; that proves nothing against this host", e.loss.unproven(r.At)
+			finds: func(e *evidence, _ *Round) (string, bool) {
+				return e.loss.String() + "; that proves nothing against this host", e.loss.unproven()
 			},
 		},
 	}
