@@ -106,11 +106,11 @@ func (m *pathMounts) settle(ours *mountSearch, known mount) {
 	}
 }
 
-// findBeneath searches our mounts or the host's for the one beneath an overlay. Once found, it is found again by its
-// ID: the overlay stays on it, whatever is mounted over its directory later. The name of the
-// upper directory is the host's, and may lead through symbolic links that only the host has.
-// It is sure where the name is resolved in our own mount namespace, and in a container by a
-// file that the runtime keeps beside it.
+// findBeneath searches our mounts or the host's for the one beneath an overlay. Once found, it
+// is found again by its ID: the overlay stays on it, whatever is mounted over its directory
+// later. The name of the upper directory is the host's, and may lead through symbolic links that
+// only the host has. It is sure where the name is resolved in our own mount namespace, and in a
+// container by a file that the runtime keeps beside it.
 func (m *pathMounts) findBeneath(h probes.Host, ours, hosts *mountSearch, file mount, known pathMounts) {
 	m.beneath, m.isSure = known.beneath, true
 	upper, err := filepath.EvalSymlinks(filepath.Join(h.Root, m.own.upper))

@@ -167,7 +167,8 @@ func (p *Probe) collect(ctx context.Context, path *watchedPath) pathState {
 }
 
 // countOnce leaves the space of each file system to one path. That is the first, and of an
-// overlay and a path beneath it the one that says that there is more: a quota says less.
+// overlay and a path beneath it the one that says that there is more: a quota says less. Where
+// the name of a directory alone says what lies beneath, only the same size makes two paths one.
 func (p *Probe) countOnce(states []pathState) {
 	for i, path := range p.paths {
 		for j, other := range p.paths[:i] {
@@ -178,6 +179,9 @@ func (p *Probe) countOnce(states []pathState) {
 			case path.last.device == other.last.device:
 				a.fileSystem = fileSystem{}
 			case lowest == 0 || lowest != other.mounts.lowest().device:
+			case a.fileSystem.size == b.fileSystem.size:
+				a.fileSystem = fileSystem{}
+			case !path.mounts.isCertain() || !other.mounts.isCertain():
 			case a.fileSystem.size > b.fileSystem.size:
 				b.fileSystem = fileSystem{}
 			default:

@@ -40,6 +40,9 @@ func (m *pathMounts) lowest() mount {
 	return m.own
 }
 
+// isCertain says that what is known of the lowest mount does not come from a name alone.
+func (m *pathMounts) isCertain() bool { return m.own.upper == "" || m.isSure }
+
 // isUnderQuota says that space may be that of a quota which the container runtime has given to a
 // container, and that nothing shows the file system itself.
 func (m *pathMounts) isUnderQuota() bool {

@@ -60,15 +60,18 @@ func TestQuotaOfAContainerDoesNotCount(t *testing.T) {
 	beneath := mount{point: "/var/lib/docker", fsType: "xfs", source: "/dev/sda1", device: sda, quota: true}
 	emptyDir := pathMounts{own: mount{point: "/scratch", root: "/volumes/kubernetes.io~empty-dir/x", fsType: "xfs", source: "/dev/sda1", device: sda}}
 	for name, mounts := range map[string][]pathMounts{
-		"a file of the runtime": {{own: own, beneath: beneath, through: mount{point: "/etc/hostname"}}, {}},
-		"another path":          {{own: own, beneath: beneath}, emptyDir},
+		"a file of the runtime": {{own: own, beneath: beneath, isSure: true, through: mount{point: "/etc/hostname"}}, {}},
+		"another path":          {{own: own, beneath: beneath, isSure: true}, emptyDir},
+		"a larger one":          {{own: own, beneath: beneath}, emptyDir}, // the name leads through a link to another disk, and both count
 	} {
 		d := New(nowhere, []string{"/", "/scratch"}, someDisk)
 		d.samplePath = func(_, path string) (pathSample, error) {
 			switch {
+			case path == "/" && name == "a larger one":
+				return pathSample{fileSystem: fileSystem{"", 7, 500 * gib, 1000 * gib, 0, 0}}, nil
 			case path == "/":
 				return pathSample{fileSystem: fileSystem{"", 7, 9 * gib, 10 * gib, 0, 0}}, nil
-			case path == "/etc/hostname" || name == "another path":
+			case path == "/etc/hostname" || name != "a file of the runtime":
 				return pathSample{fileSystem: fileSystem{"", 8, gib, 100 * gib, 0, 0}}, nil
 			}
 			return pathSample{fileSystem: half("")}, nil
