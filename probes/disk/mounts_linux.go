@@ -92,12 +92,17 @@ func mountsOf(h probes.Host, wanted []wantedMount) []pathMounts {
 
 // settle looks at what was found beneath an overlay, compared with what was known before.
 func (m *pathMounts) settle(ours *mountSearch, known mount) {
-	beneath := &m.beneath
+	beneath, file := &m.beneath, m.through
 	isImage := beneath.superReadOnly && !beneath.failed() && !beneath.seemsFailed()
 	switch {
-	case beneath.device != m.through.device && m.through.device != 0:
-		*beneath = m.through // without process 1
-	case m.isSure && m.through.device == 0 && beneath.device != 0:
+	case file.device != 0:
+		if beneath.device == 0 { // without process 1
+			*beneath = file
+		}
+		if beneath.device != file.device || !beneath.quota {
+			m.through = mount{}
+		}
+	case m.isSure && beneath.device != 0:
 		ours.add(wholly(beneath.device), &m.through)
 	case !m.isSure && isImage && beneath.device != known.device:
 		// An upper directory could be written when the overlay was mounted
@@ -119,10 +124,23 @@ func (m *pathMounts) findBeneath(h probes.Host, ours, hosts *mountSearch, file m
 		ours.add(again(known.beneath, above(upper)), &m.beneath)
 	case file.point != "":
 		m.through = file
-		hosts.add(again(known.beneath, onDevice(file.device, m.own.upper)), &m.beneath)
+		hosts.add(again(known.beneath, besideFile(file.device, m.own.upper)), &m.beneath)
 	default:
 		m.isSure = false
 		hosts.add(again(known.beneath, above(m.own.upper)), &m.beneath)
+	}
+}
+
+// besideFile returns the rank of mounts where the runtime keeps a file on the device. Its
+// layers lie there as well, or on a mount of their own in the runtime's directory.
+func besideFile(device uint64, upper string) func(mountLine) int {
+	isAbove, isOnIt := above(upper), onDevice(device, upper)
+	const closer = 1 << 20
+	return func(l mountLine) int {
+		if rank := isAbove(l); rank > 0 && roleOf(string(l.point)) == runtimeRole {
+			return closer + rank
+		}
+		return isOnIt(l)
 	}
 }
 

@@ -119,9 +119,9 @@ func TestMountsOfAPod(t *testing.T) {
 func TestFileOfTheRuntime(t *testing.T) {
 	t.Parallel()
 	const overlay = "900 700 0:77 / / ro - overlay overlay rw,upperdir=/var/lib/containerd/snapshots/17/fs\n"
-	const host = "25 1 8:1 / / rw - ext4 /dev/sda1 rw\n31 25 8:33 / /data rw - xfs /dev/sdc1 rw,emergency_ro\n"
+	const host = "25 1 8:1 / / rw - ext4 /dev/sda1 rw\n31 25 8:33 / /data rw - xfs /dev/sdc1 rw,emergency_ro,prjquota\n"
 	file := func(root, point, fsType string) string {
-		return "903 900 8:33 " + root + " " + point + " ro - " + fsType + " /dev/sdc1 rw\n"
+		return "903 900 8:33 " + root + " " + point + " ro - " + fsType + " /dev/sdc1 rw,prjquota\n"
 	}
 	const sandbox = "/containerd/io.containerd.grpc.v1.cri/sandboxes/5f/resolv.conf"
 	for name, test := range map[string]struct{ self, first, source, through string }{
@@ -131,6 +131,8 @@ func TestFileOfTheRuntime(t *testing.T) {
 		"CRI-O":                 {overlay + file("/containers/storage/overlay-containers/5f/userdata/resolv.conf", "/etc/resolv.conf", "tmpfs"), host, "/dev/sda1", ""},
 		"a file of the kubelet": {overlay + file("/var/lib/kubelet/pods/5f/etc-hosts", "/etc/hosts", "xfs"), host, "/dev/sda1", ""},
 		"no file":               {overlay, host, "/dev/sda1", ""},
+		"layers elsewhere":      {overlay + file(sandbox, "/etc/resolv.conf", "xfs"), host + "32 25 8:49 / /var/lib/containerd/snapshots rw - ext4 /dev/sdd1 rw\n", "/dev/sdd1", ""},
+		"no quota":              {overlay + strings.Replace(file(sandbox, "/etc/resolv.conf", "xfs"), ",prjquota", "", 1), "", "/dev/sdc1", ""},
 	} {
 		h := probes.Host{Proc: t.TempDir()}
 		for process, text := range map[string]string{"self": test.self, "1": test.first} {
