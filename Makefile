@@ -202,7 +202,8 @@ monitoring-pictures: ## the dashboards as pictures in docs/images, from an incid
 	TAINTLET_REQUIRE=prometheus TAINTLET_MONITORING_PICTURES=$(CURDIR)/docs/images go test -count 1 -run TestMonitoring ./test/monitoring
 
 .PHONY: manifests
-manifests: ## deploy/taintlet.yaml and deploy/keep.yaml from the Helm chart
+manifests: ## deploy/taintlet.yaml and deploy/keep.yaml from the Helm chart, and the chart's list of bounds from the agent's
+	TAINTLET_UPDATE_GOLDEN=1 go test ./test/deploy -run '^TestBoundsAreTheAgents$$'
 	cp deploy/monitoring/rules.yaml deploy/helm/taintlet/rules.yaml # Helm reads no file beside the chart
 	deploy/generate
 

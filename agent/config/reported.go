@@ -1,7 +1,6 @@
 package config
 
 import (
-	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
@@ -87,9 +86,6 @@ func (r *Reported) Validate(at *field.Path) field.ErrorList {
 	}
 	if known := []taints.ConditionStatus{taints.ConditionTrue, taints.ConditionFalse}; !slices.Contains(known, taints.ConditionStatus(r.BadStatus)) {
 		errs = append(errs, field.NotSupported(at.Child("badStatus"), taints.ConditionStatus(r.BadStatus), known))
-	}
-	if d := r.StaleAfter.Duration; d != 0 && (d < time.Minute || d > maxClearAfter) {
-		errs = append(errs, field.Invalid(at.Child("staleAfter"), d.String(), fmt.Sprintf("must be 0 (never), or %s to %s", time.Minute, maxClearAfter)))
 	}
 	return errs
 }

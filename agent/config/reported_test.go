@@ -91,7 +91,7 @@ func TestReportedConditionsAreRefused(t *testing.T) {
 		"twice":            {header + "conditions: [{type: A}, {type: A}]\n", `conditions[1].type: Duplicate value: "A"`},
 		"too many":         {many, "conditions: Too many: 21: must have at most 20 items"},
 		"a bad bad status": {header + "conditions: [{type: A, badStatus: Unknown}]\n", `conditions[0].badStatus: Unsupported value: "Unknown": supported values: "True", "False"`},
-		"stale at once":    {header + "conditions: [{type: A, staleAfter: 1s}]\n", `conditions[0].staleAfter: Invalid value: "1s": must be 0 (never), or 1m0s to 24h0m0s`},
+		"stale at once":    {header + "conditions: [{type: A, staleAfter: 1s}]\n", `conditions[0].staleAfter: Invalid value: "1s": must be 0 (never), or 1m to 24h`},
 		"a debounce":       {header + "conditions: [{type: A, debounce: {samples: 40}}]\n", "conditions[0].debounce.samples: Invalid value: 40: must be 1 to 32"},
 		"a type's typo":    {header + "conditions: [{type: A, period: fast}]\n", `conditions[0].period: Invalid value: "fast": must be a duration such as 30s, 5m or 1h`},
 

@@ -68,12 +68,7 @@ func byteCount(q resource.Quantity) uint64 { return uint64(max(0, q.Value())) }
 
 // Validate returns every impossible value.
 func (m *Memory) Validate(at *field.Path) field.ErrorList {
-	errs := percent(m.AvailablePercent, at.Child("availablePercent"))
-	errs = append(errs, amount(m.AvailableBytes, at.Child("availableBytes"))...)
-	errs = append(errs, percent(m.StalledPercent, at.Child("stalledPercent"))...)
-	errs = append(errs, percent(m.StalledAvailablePercent, at.Child("stalledAvailablePercent"))...)
-	errs = append(errs, percent(m.CriticalStalledPercent, at.Child("criticalStalledPercent"))...)
-	return append(errs, clearFactor(m.ClearFactor, at.Child("clearFactor"), m.AvailablePercent)...)
+	return clearFactor(m.ClearFactor, at.Child("clearFactor"), m.AvailablePercent)
 }
 
 // Disk is the section of DiskPressure.
@@ -161,20 +156,10 @@ func (d *Disk) Validate(at *field.Path) field.ErrorList {
 			errs = append(errs, field.Duplicate(at.Child("paths").Index(i), p))
 		}
 	}
-	errs = append(errs, percent(d.AvailablePercent, at.Child("availablePercent"))...)
-	errs = append(errs, percent(d.InodesPercent, at.Child("inodesPercent"))...)
-	errs = append(errs, between(d.BlockedAfter, 0, time.Hour, at.Child("blockedAfter"))...)
-	errs = append(errs, d.WriteProbe.validate(at.Child("writeProbe"))...)
-	return append(errs, clearFactor(d.ClearFactor, at.Child("clearFactor"), max(d.AvailablePercent, d.InodesPercent))...)
-}
-
-func (w WriteProbe) validate(at *field.Path) field.ErrorList {
-	errs := between(w.Interval, time.Second, time.Hour, at.Child("interval"))
-	errs = append(errs, between(w.SlowAfter, 0, maxSlowWrite, at.Child("slowAfter"))...)
-	if w.Directory != "" {
-		errs = append(errs, absolute(w.Directory, at.Child("directory"))...)
+	if directory := d.WriteProbe.Directory; directory != "" {
+		errs = append(errs, absolute(directory, at.Child("writeProbe", "directory"))...)
 	}
-	return errs
+	return append(errs, clearFactor(d.ClearFactor, at.Child("clearFactor"), max(d.AvailablePercent, d.InodesPercent))...)
 }
 
 // PID is the section of PIDPressure. Its ClearFactor is 1 to 10.
@@ -189,9 +174,7 @@ func defaultPID() Section {
 
 // Validate returns every impossible value.
 func (p *PID) Validate(at *field.Path) field.ErrorList {
-	errs := percent(p.UsedPercent, at.Child("usedPercent"))
-	errs = append(errs, percent(p.CriticalUsedPercent, at.Child("criticalUsedPercent"))...)
-	return append(errs, clearFactor(p.ClearFactor, at.Child("clearFactor"), 100-p.UsedPercent)...)
+	return clearFactor(p.ClearFactor, at.Child("clearFactor"), 100-p.UsedPercent)
 }
 
 // Network is the section of NetworkUnavailable.

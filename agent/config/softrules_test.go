@@ -36,7 +36,7 @@ func TestSoftRules(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		rule("CPUPressure", "30", "a", "NoSchedule"):                                                 "softRules[0].condition: Unsupported value: \"CPUPressure\"",
-		rule("PIDPressure", "0", "a", "NoSchedule"):                                                  "softRules[0].severity: Invalid value: 0: must be 1 to 49; 50 is the threshold of Degraded",
+		rule("PIDPressure", "0", "a", "NoSchedule"):                                                  "softRules[0].severity: Invalid value: 0: must be 1 to 49",
 		rule("PIDPressure", "50", "a", "NoSchedule"):                                                 "softRules[0].severity: Invalid value: 50",
 		rule("PIDPressure", "30", "a", "NoExecute"):                                                  "softRules[0].taint.effect: Unsupported value: \"NoExecute\": supported values: \"PreferNoSchedule\", \"NoSchedule\"",
 		rule("PIDPressure", "30", "a", "None"):                                                       "softRules[0].taint.effect: Unsupported value: \"None\"",

@@ -165,9 +165,6 @@ func (c *Config) validateSoftRules(at *field.Path) field.ErrorList {
 		if names := c.Names(); !slices.Contains(names, rule.Condition) {
 			errs = append(errs, field.NotSupported(here.Child("condition"), rule.Condition, names))
 		}
-		if rule.Severity < 1 || rule.Severity > 49 {
-			errs = append(errs, field.Invalid(here.Child("severity"), rule.Severity, "must be 1 to 49; 50 is the threshold of Degraded"))
-		}
 		if effects := []taints.Effect{taints.PreferNoSchedule, taints.NoSchedule}; !slices.Contains(effects, pair.Effect) {
 			errs = append(errs, field.NotSupported(here.Child("taint", "effect"), pair.Effect, effects))
 		} else {

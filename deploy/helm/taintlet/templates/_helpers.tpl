@@ -31,6 +31,16 @@ kind: TaintletConfiguration
 {{- range $config.conditions }}
 {{- $known = append $known .type }}
 {{- end }}
+{{- $wrong := list }}
+{{- range $i, $part := prepend ($config.overrides | default list) $config }}
+{{- $where := eq $i 0 | ternary "config" (printf "config.overrides[%d]" (sub $i 1)) }}
+{{- range $.Files.Get "bounds.json" | fromJsonArray }}
+{{- $wrong = append $wrong (include "taintlet.outOfBounds" (dict "value" $part "path" $where "fields" (splitList "." .field) "bound" .)) }}
+{{- end }}
+{{- end }}
+{{- with without $wrong "" }}
+{{- fail (join "" . | print "\n") }}
+{{- end }}
 {{- range prepend ($config.overrides | default list) $config }}
 {{- include "taintlet.checkRules" (dict "rules" .rules "known" $known "slots" $.Values.evict.slots) }}
 {{- end }}
@@ -61,6 +71,51 @@ each of its terms: a Node has to match one term.
 {{- end -}}
 {{- $_ := set $node "requiredDuringSchedulingIgnoredDuringExecution" (dict "nodeSelectorTerms" $terms) -}}
 {{- toYaml (set $affinity "nodeAffinity" $node) -}}
+{{- end -}}
+
+{{/*
+The values that are out of their bounds, one a line: those of the fields in value, which is
+at path. bounds.json is the agent's list (agent/config/bounds.go), which a test writes.
+*/}}
+{{- define "taintlet.outOfBounds" -}}
+{{- $at := . -}}
+{{- if not .fields -}}
+{{- $size := include "taintlet.size" .value | float64 -}}
+{{- $isZero := and .bound.orZero (eq $size 0.0) -}}
+{{- if and (not $isZero) (or (lt $size (include "taintlet.size" .bound.low | float64)) (gt $size (include "taintlet.size" .bound.high | float64))) -}}
+{{ .path }}: {{ .value }} must be {{ if .bound.orZero }}0 (never), or {{ end }}{{ .bound.low }} to {{ .bound.high }}{{ "\n" }}
+{{- end -}}
+{{- else -}}
+{{- $name := trimSuffix "[]" (first .fields) -}}
+{{- $path := printf "%s.%s" .path $name -}}
+{{- if not (hasKey .value $name) -}}
+{{- else if eq $name (first .fields) -}}
+{{- include "taintlet.outOfBounds" (dict "value" (get .value $name) "path" $path "fields" (rest .fields) "bound" .bound) -}}
+{{- else -}}
+{{- range $i, $entry := get .value $name -}}
+{{- include "taintlet.outOfBounds" (dict "value" $entry "path" (printf "%s[%d]" $path $i) "fields" (rest $at.fields) "bound" $at.bound) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* How large a value is: a number, a duration in seconds, or an amount in bytes. */}}
+{{- define "taintlet.size" -}}
+{{- $units := dict "ns" 1e-9 "us" 1e-6 "µs" 1e-6 "ms" 1e-3 "s" 1.0 "m" 60.0 "h" 3600.0 -}}
+{{- $factors := dict "" 1.0 "n" 1e-9 "u" 1e-6 "m" 1e-3 "k" 1e3 "M" 1e6 "G" 1e9 "T" 1e12 "P" 1e15 "E" 1e18 "Ki" 1024.0 "Mi" 1048576.0 "Gi" 1073741824.0 "Ti" 1099511627776.0 "Pi" 1125899906842624.0 "Ei" 1152921504606846976.0 -}}
+{{- $size := 0.0 -}}
+{{- if not (kindIs "string" .) -}}
+{{- $size = float64 . -}}
+{{- else if regexMatch "^([0-9.]+(ns|us|µs|ms|s|m|h))+$" . -}}
+{{- range regexFindAll "[0-9.]+[a-zµ]+" . -1 -}}
+{{- $unit := regexFind "[a-zµ]+$" . -}}
+{{- $size = addf $size (mulf (trimSuffix $unit . | float64) (get $units $unit)) -}}
+{{- end -}}
+{{- else -}}
+{{- $unit := regexFind "[A-Za-z]*$" . -}}
+{{- $size = mulf (trimSuffix $unit . | float64) (get $factors $unit) -}}
+{{- end -}}
+{{- $size -}}
 {{- end -}}
 
 {{/* Refuses rules that the agent would refuse. */}}
