@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -99,6 +100,18 @@ func (c *Config) validateBounds() (errs field.ErrorList) {
 				continue // which would be told for each section
 			}
 			errs = append(errs, field.Invalid(at.path, shownValue(at.value), bound.String()))
+		}
+	}
+	return errs
+}
+
+// boundsBeside returns the values out of bounds, but for those of fields that other errors are
+// about, and for entries of lists, which such errors can have left out.
+func (c *Config) boundsBeside(others []error) (errs []error) {
+	for _, invalid := range c.validateBounds() {
+		isTold := slices.ContainsFunc(others, func(err error) bool { return strings.HasPrefix(err.Error(), invalid.Field+":") })
+		if !isTold && !strings.Contains(invalid.Field, "[") {
+			errs = append(errs, invalid)
 		}
 	}
 	return errs

@@ -80,7 +80,7 @@ const debounceField = "debounce"
 // Decode reads a configuration over the defaults. It is strict: an unknown or
 // doubled field, a value of the wrong type and an impossible value are errors
 // that name the field. All of them are reported at once, up to some length;
-// impossible values are reported when all types are right.
+// values that do not fit together are reported when all types are right.
 func (s Schema) Decode(data []byte) (*Config, error) {
 	fields, err := parse(data)
 	if err != nil {
@@ -132,9 +132,14 @@ func (s Schema) decodeFields(fields map[string]json.RawMessage) (*Config, []erro
 	if err != nil {
 		return cfg, append(errs, err)
 	}
-	decode(cfg, rest, "")
-	if !allFit {
-		return cfg, errs // what was not read would be called impossible
+	sections := []string{reportedField}
+	for _, definition := range s {
+		sections = append(sections, definition.Field)
+	}
+	found, fits := decodeInto(cfg, rest, "", sections...)
+	errs = append(errs, found...)
+	if !allFit || !fits { // fields that do not fit together may not have been read
+		return cfg, append(errs, cfg.boundsBeside(errs)...)
 	}
 	_, hasPrefix := fields["standInPrefix"]
 	cfg.addDefaultPrefix(hasPrefix)
@@ -162,28 +167,37 @@ func parse(data []byte) (map[string]json.RawMessage, error) {
 	return fields, err
 }
 
+// unknownField is how the decoder's error about one begins.
+const unknownField = `unknown field "`
+
 // decodeInto reads one part of the file. Its errors name the fields by their path
 // from the root, which begins with prefix. fits is false if a value has a wrong
-// type; then the rest of the part may not have been read.
-func decodeInto(into any, data []byte, prefix string) (errs []error, fits bool) {
+// type. Then the others of the part are read. more are names of fields that are read already.
+func decodeInto(into any, data []byte, prefix string, more ...string) (errs []error, fits bool) {
 	strictErrs, err := kjson.UnmarshalStrict(data, into)
 	if err != nil {
 		var at *field.Path
 		if prefix != "" {
 			at = field.NewPath(strings.TrimSuffix(prefix, "."))
 		}
-		for _, wrong := range mismatches(data, reflect.TypeOf(into).Elem(), at) {
-			errs = append(errs, wrong)
+		fitting, wrong := mismatches(data, reflect.TypeOf(into).Elem(), at)
+		for _, err := range wrong {
+			errs = append(errs, err)
 		}
 		if errs == nil {
-			errs = []error{err}
+			return []error{err}, false
 		}
-		return errs, false
+		strictErrs, _ = kjson.UnmarshalStrict(fitting, into) //nolint:errcheck // told already
 	}
 	for _, strict := range strictErrs {
 		if named, ok := errors.AsType[kjson.FieldError](strict); ok {
-			named.SetFieldPath(prefix + named.FieldPath())
+			name := named.FieldPath()
+			named.SetFieldPath(prefix + name)
+			if known := suggestion(reflect.TypeOf(into).Elem(), name, more...); known != "" && strings.HasPrefix(strict.Error(), unknownField) {
+				strict = fmt.Errorf("%w: did you mean %s?", strict, known)
+			}
 		}
+		errs = append(errs, strict)
 	}
-	return strictErrs, true
+	return errs, err == nil
 }

@@ -16,46 +16,96 @@ import (
 )
 
 // mismatches returns an error for each value of the JSON that does not fit the
-// type of its field, with its path and what is allowed. The decoder itself stops at
-// the first, and names neither the place in a list nor the field of a duration.
-func mismatches(data json.RawMessage, t reflect.Type, at *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	switch {
+// type of its field, with its path and what is allowed, and the JSON without these fields. The
+// decoder itself stops at the first, and names neither the place in a list nor the field of a
+// duration.
+func mismatches(data json.RawMessage, t reflect.Type, at *field.Path) (fitting json.RawMessage, errs field.ErrorList) {
+	var members map[string]json.RawMessage
+	var items []json.RawMessage
+	switch isObject := isSection(t) || t.Kind() == reflect.Map; {
+	case isObject && json.Unmarshal(data, &members) != nil:
+		return data, field.ErrorList{field.Invalid(at, shown(data), "must be a section with fields")}
+	case isList(t) && json.Unmarshal(data, &items) != nil:
+		return data, field.ErrorList{field.Invalid(at, shown(data), "must be a list")}
 	case isSection(t):
-		var members map[string]json.RawMessage
-		if json.Unmarshal(data, &members) != nil {
-			return field.ErrorList{field.Invalid(at, shown(data), "must be a section with fields")}
-		}
-		for member := range t.Fields() {
+		for _, member := range reflect.VisibleFields(t) {
 			name := jsonName(member)
-			if member.Anonymous && name == "" {
-				errs = append(errs, mismatches(data, member.Type, at)...)
-			} else if value, found := members[name]; found {
-				errs = append(errs, mismatches(value, member.Type, at.Child(name))...)
+			value, found := members[name]
+			if !found {
+				continue
 			}
+			inner, wrong := mismatches(value, member.Type, at.Child(name))
+			if members[name] = inner; len(wrong) > 0 && !isSection(member.Type) {
+				delete(members, name)
+			}
+			errs = append(errs, wrong...)
+		}
+		fitting, _ = json.Marshal(members) //nolint:errcheck // it was JSON
+		return fitting, errs
+	case isObject:
+		for _, name := range slices.Sorted(maps.Keys(members)) {
+			_, wrong := mismatches(members[name], t.Elem(), at.Key(name))
+			errs = append(errs, wrong...)
 		}
 	case isList(t):
-		var items []json.RawMessage
-		if json.Unmarshal(data, &items) != nil {
-			return field.ErrorList{field.Invalid(at, shown(data), "must be a list")}
-		}
 		for i, item := range items {
-			errs = append(errs, mismatches(item, t.Elem(), at.Index(i))...)
+			_, wrong := mismatches(item, t.Elem(), at.Index(i))
+			errs = append(errs, wrong...)
 		}
-	case t.Kind() == reflect.Map:
-		var members map[string]json.RawMessage
-		if json.Unmarshal(data, &members) != nil {
-			return field.ErrorList{field.Invalid(at, shown(data), "must be a section with fields")}
-		}
-		for _, name := range slices.Sorted(maps.Keys(members)) {
-			errs = append(errs, mismatches(members[name], t.Elem(), at.Key(name))...)
-		}
-	default:
-		if json.Unmarshal(data, reflect.New(t).Interface()) != nil {
-			errs = append(errs, field.Invalid(at, shown(data), allowed(t, data)))
+	case json.Unmarshal(data, reflect.New(t).Interface()) != nil:
+		errs = field.ErrorList{field.Invalid(at, shown(data), allowed(t, data))}
+	}
+	return data, errs
+}
+
+// maxTypo is how many letters a field's name may be from one that there is, for that to be
+// suggested.
+const maxTypo = 2
+
+// suggestion names a field that there is: the one whose name is nearest to that of a field, by
+// its path below a type; empty: none is near. more are the fields that a file has beside those
+// of the type.
+func suggestion(t reflect.Type, name string, more ...string) string {
+	first, rest, isDeep := strings.Cut(name, ".")
+	first, _, isEntry := strings.Cut(first, "[")
+	var names []string
+	for _, member := range reflect.VisibleFields(t) {
+		switch known := jsonName(member); {
+		case isDeep && known == first && isEntry:
+			return suggestion(member.Type.Elem(), rest)
+		case isDeep && known == first:
+			return suggestion(member.Type, rest)
+		case known != "" && known != "-":
+			names = append(names, known)
 		}
 	}
-	return errs
+	best, least := "", maxTypo+1
+	for _, known := range append(names, more...) {
+		if far := distance(strings.ToLower(known), strings.ToLower(first)); far < least {
+			best, least = known, far
+		}
+	}
+	return best
+}
+
+// distance is the Levenshtein distance of two names.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		before := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			next := min(row[j]+1, row[j+1]+1, before+1)
+			if a[i] == b[j] {
+				next = min(next, before)
+			}
+			before, row[j+1] = row[j+1], next
+		}
+	}
+	return row[len(b)]
 }
 
 // shown is a value as an error shows it.

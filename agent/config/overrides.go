@@ -7,10 +7,10 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	kjson "sigs.k8s.io/json"
 )
 
 const (
@@ -77,12 +77,11 @@ func (s Schema) decodeOverrides(cfg *Config, file map[string]json.RawMessage, kn
 			if slices.ContainsFunc(known, func(other error) bool { return other.Error() == err.Error() }) {
 				continue
 			}
-			if named, ok := errors.AsType[kjson.FieldError](err); ok {
-				named.SetFieldPath(at.String() + "." + named.FieldPath())
-			} else {
-				err = fmt.Errorf("%s.%w", at, err)
+			text := at.String() + "." + err.Error()
+			if rest, isUnknown := strings.CutPrefix(err.Error(), unknownField); isUnknown {
+				text = unknownField + at.String() + "." + rest
 			}
-			errs = append(errs, err)
+			errs = append(errs, errors.New(text))
 		}
 		var wrong field.ErrorList
 		merged.nodeSelector, wrong = readSelector(override[selectorField], at.Child(selectorField))
