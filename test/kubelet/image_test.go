@@ -24,7 +24,7 @@ import (
 
 const (
 	// maxSize is of the layers, not compressed, in bytes.
-	maxSize = 18_400_000
+	maxSize = 18_500_000
 	version = "v0.0.0-test"
 )
 
