@@ -50,8 +50,8 @@ const (
 // less often.
 type Rotation struct {
 	few int
-	// closedWait, closedAfter and besideEach are in rounds.
-	closedWait, closedAfter, besideEach int
+	// closedWait, closedAfter, besideEach and assumedFor are in rounds.
+	closedWait, closedAfter, besideEach, assumedFor int
 
 	last  map[Peer]lastAsked
 	round int
@@ -69,6 +69,8 @@ type lastAsked struct {
 	round int
 	// reached: it was, since it was chosen. One that never was may be closed to us.
 	reached bool
+	// assumed: the agent before this one has reached it, and this one has not yet.
+	assumed bool
 	// missed counts the attempts since it was reached. One that was never reached is
 	// asked again in round due.
 	missed, due int
@@ -83,7 +85,7 @@ func NewRotation(period time.Duration) *Rotation {
 	rounds := func(d time.Duration) int { return max(1, int(d/period)) }
 	return &Rotation{
 		few: max(fewPeers, int((fewPeers*period+fewIn-1)/fewIn)), last: map[Peer]lastAsked{},
-		closedWait: rounds(closedWait), closedAfter: rounds(closedAfter), besideEach: rounds(besideEach),
+		closedWait: rounds(closedWait), closedAfter: rounds(closedAfter), besideEach: rounds(besideEach), assumedFor: rounds(neverHolds),
 		full: fullExchanges{every: rounds(fullEvery)},
 	}
 }
@@ -108,7 +110,9 @@ func (t *Rotation) Choose(peers []Peer, alert bool) (now, rest []Peer) {
 	known := make(map[Peer]lastAsked, len(peers))
 	for _, p := range peers {
 		last := t.last[p]
-		last.reached = last.reached || t.suspected && last.round == 0
+		if t.suspected && last.round == 0 {
+			last.reached, last.assumed = true, true
+		}
 		known[p] = last
 	}
 	t.last = known
@@ -169,12 +173,12 @@ func (t *Rotation) Take(p Peer, result PeerResult) {
 		last.beside = t.round
 	}
 	if result.Reached {
-		last.reached, last.missed = true, 0
+		last.reached, last.assumed, last.missed = true, false, 0
 	} else {
 		last.missed++
 	}
-	if last.missed >= t.closedAfter && result.ReachedOther {
-		last.reached = false
+	if last.missed >= t.closedAfter && result.ReachedOther || last.assumed && last.missed >= t.assumedFor {
+		last.reached, last.assumed = false, false
 	}
 	if last.isClosed() {
 		last.due = t.round + t.wait(last.missed)
