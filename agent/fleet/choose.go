@@ -100,25 +100,7 @@ const (
 // One of each Node and family is enough, and one at each address: a writer of slices must
 // not make every agent ask one victim as often as it asks a dozen peers.
 func choose(own, ownZone string, all []endpoint, most int) []endpoint {
-	byNode, taken := map[string]endpoint{}, map[netip.Addr]bool{}
-	var nodes []string
-	for _, e := range all {
-		if e.node == own || taken[e.address.Addr()] {
-			continue
-		}
-		known, found := byNode[e.node]
-		switch {
-		case !found:
-			byNode[e.node] = e
-			nodes = append(nodes, e.node)
-		case !known.second.IsValid() && known.address.Addr().Is4() != e.address.Addr().Is4():
-			known.second = e.address
-			byNode[e.node] = known
-		default:
-			continue
-		}
-		taken[e.address.Addr()] = true
-	}
+	byNode, nodes := othersByNode(own, all)
 	byZone := map[string][]endpoint{}
 	var zones []string // in the order of their first
 	for _, node := range first(own, nodes, len(nodes)) {
@@ -140,6 +122,31 @@ func choose(own, ownZone string, all []endpoint, most int) []endpoint {
 		}
 	}
 	return chosen
+}
+
+// othersByNode returns one endpoint of each other Node, with its second address, and the Nodes in
+// their order.
+func othersByNode(own string, all []endpoint) (byNode map[string]endpoint, nodes []string) {
+	byNode = map[string]endpoint{}
+	taken := map[netip.Addr]bool{}
+	for _, e := range all {
+		if e.node == own || taken[e.address.Addr()] {
+			continue
+		}
+		known, found := byNode[e.node]
+		switch {
+		case !found:
+			byNode[e.node] = e
+			nodes = append(nodes, e.node)
+		case !known.second.IsValid() && known.address.Addr().Is4() != e.address.Addr().Is4():
+			known.second = e.address
+			byNode[e.node] = known
+		default:
+			continue
+		}
+		taken[e.address.Addr()] = true
+	}
+	return byNode, nodes
 }
 
 // neverAsked are networks of which no agent asks an address, even if an EndpointSlice has

@@ -115,18 +115,8 @@ func (l *loss) add(r *Round) {
 			delete(l.peers, node)
 		}
 	}
-	for _, p := range r.Peers {
-		for one := &p; one != nil; one = one.Also {
-			if one.Reached && !one.Carried {
-				l.connections = append(l.connections, connection{r.At, p.Node, one.Retransmits > 0})
-			}
-		}
-		if p.Reached && !p.Carried && p.Answer != nil && p.Answer.Lossy >= 0 {
-			if l.peers == nil {
-				l.peers = map[string]hearsay{}
-			}
-			l.peers[p.Node] = hearsay{r.At, p.Answer.Lossy, p.Answer.Maintenance}
-		}
+	for i := range r.Peers {
+		l.takePeer(&r.Peers[i], r.At)
 	}
 	l.count()
 	if l.first.IsZero() && len(l.connections) > 0 {
@@ -135,6 +125,21 @@ func (l *loss) add(r *Round) {
 	l.isMeasured = l.isMeasured || l.all.made >= lossFewest || l.all.hit == 0 && !l.first.IsZero() && r.At.Sub(l.first) >= lossWindow
 	l.press(r.At)
 	l.take(l.shows(lossShare), l.isApart(), l.isAlone(r), r.At)
+}
+
+// takePeer takes in the connections to a peer, by each of its addresses, and what it says.
+func (l *loss) takePeer(p *PeerResult, at time.Time) {
+	for one := p; one != nil; one = one.Also {
+		if one.Reached && !one.Carried {
+			l.connections = append(l.connections, connection{at, p.Node, one.Retransmits > 0})
+		}
+	}
+	if p.Reached && !p.Carried && p.Answer != nil && p.Answer.Lossy >= 0 {
+		if l.peers == nil {
+			l.peers = map[string]hearsay{}
+		}
+		l.peers[p.Node] = hearsay{at, p.Answer.Lossy, p.Answer.Maintenance}
+	}
 }
 
 // isAlone reports whether half of the peers said a moment ago what they lose, and none of
