@@ -112,6 +112,9 @@ func runAgent(ctx context.Context, o *options, cfg *config.Config, stderr io.Wri
 	}
 	defer stop()
 	log.Info("taintlet starts", "version", parts.Version, "node", o.nodeName, "instance", parts.Instance, "config", cfg.Hash, "dryRun", o.dryRun, "listen", address(listener))
+	keeping, stopKeeping := context.WithCancel(ctx)
+	defer stopKeeping()
+	go keepPages(keeping, log)
 	return a.Run(ctx, listener)
 }
 
