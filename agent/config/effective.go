@@ -137,7 +137,7 @@ func (e *effective) flow(value reflect.Value) string {
 		return "[" + strings.Join(parts, ", ") + "]"
 	case value.Kind() == reflect.Map:
 		for _, key := range slices.SortedFunc(slices.Values(value.MapKeys()), func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) }) {
-			parts = append(parts, key.String()+": "+e.flow(value.MapIndex(key)))
+			parts = append(parts, e.flow(key)+": "+e.flow(value.MapIndex(key)))
 		}
 		return "{" + strings.Join(parts, ", ") + "}"
 	case value.Kind() == reflect.Pointer, value.Kind() == reflect.Interface && !value.IsNil():

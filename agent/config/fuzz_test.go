@@ -15,6 +15,7 @@ func FuzzConfiguration(f *testing.F) {
 		"", header, header + "memory: {availablePercent: 7}\nheartbeat: 10m\n", "{}", "null", "[]",
 		header + "rules:\n- {condition: MemoryPressure, level: Critical, taint: {key: example.com/a, effect: NoExecute}}\n",
 		header + "conditions:\n- {type: KernelDeadlock, staleAfter: 10m}\nmemory: {availableBytes: 1Gi}\n",
+		header + "overrides: [{nodeSelector: {pool: batch, \"on\": \"\"}, memory: {period: null}, rules: []}]\n",
 		header + "softRules:\n- {condition: MemoryPressure, percent: 80, taint: {key: example.com/a}}\n",
 	} {
 		f.Add([]byte(text))

@@ -84,7 +84,7 @@ func (s Schema) decodeOverrides(cfg *Config, file map[string]json.RawMessage, kn
 			errs = append(errs, errors.New(text))
 		}
 		var wrong field.ErrorList
-		merged.nodeSelector, wrong = readSelector(override[selectorField], at.Child(selectorField))
+		merged.nodeSelector, wrong = selectorOf(override[selectorField], at.Child(selectorField))
 		for _, err := range wrong {
 			errs = append(errs, err)
 		}
@@ -97,8 +97,8 @@ func (s Schema) decodeOverrides(cfg *Config, file map[string]json.RawMessage, kn
 	return errs
 }
 
-// readSelector reads the labels of an override.
-func readSelector(value any, at *field.Path) (labels map[string]string, errs field.ErrorList) {
+// selectorOf reads the labels of an override.
+func selectorOf(value any, at *field.Path) (labels map[string]string, errs field.ErrorList) {
 	given, _ := value.(map[string]any)
 	if len(given) == 0 {
 		return nil, field.ErrorList{field.Invalid(at, value, "must be labels of Nodes, such as {example.com/pool: batch}")}
