@@ -79,10 +79,16 @@ func InstallFleet(t *testing.T, c *cluster.Cluster, values map[string]any, count
 	if err := CreateSlices(t.Context(), c, dns); err != nil {
 		t.Fatal(err)
 	}
+	return RunFleet(t, c, count, program), manifest
+}
+
+// RunFleet is InstallFleet of a chart that is installed in another way.
+func RunFleet(t *testing.T, c *cluster.Cluster, count int, program string) (fleet []*Kubelet) {
+	t.Helper()
 	for number := range count {
 		fleet = append(fleet, runKubelet(t, c, fmt.Sprintf("worker-%d", number+1), program))
 	}
-	return fleet, manifest
+	return fleet
 }
 
 // FleetPort is where InstallFleet's agents listen: not at the chart's port, which an agent of
@@ -191,8 +197,7 @@ func (k *Kubelet) writeConfig(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	text := strings.ReplaceAll(configuration.Data["config.yaml"], "/scratch", "/var/lib/kubelet") // which Host has
-	path := k.file("config.yaml")
+	text, path := configuration.Data["config.yaml"], k.file("config.yaml")
 	if old, err := os.ReadFile(path); err == nil && string(old) == text {
 		return nil
 	}

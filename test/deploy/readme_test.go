@@ -3,6 +3,7 @@ package deploy
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -114,6 +115,43 @@ func TestCommandsOfTheREADME(t *testing.T) {
 		if !ran[first] {
 			t.Errorf("nobody ran the script that begins with %q", first)
 		}
+	}
+}
+
+// The commands of the front page end with a check that finds nothing wrong, and the pods ask
+// for the image that was built and pushed. docker writes down what it is asked to do. The
+// agents are processes of this host.
+func TestREADMEInstalls(t *testing.T) {
+	cluster.SkipUnlessRequired(t)
+	cluster.SkipWithoutMutatingAdmissionPolicy(t)
+	c := cluster.New(t, cluster.Options{})
+	k := bed.NewConsole(t, c)
+	bin, agents := filepath.Join(k.Dir, "bin"), t.TempDir()
+	asked := filepath.Join(k.Dir, "docker.txt")
+	docker := "#!/bin/sh\necho \"$@\" >>" + asked + "\n"
+	program, err := process.BuildAgent(t.Context(), agents, process.BuildOptions{})
+	if err = errors.Join(err, os.WriteFile(filepath.Join(bin, "docker"), []byte(docker), 0o700)); err != nil { //nolint:gosec // a program
+		t.Fatal(err)
+	}
+	out, err := process.Output(t.Context(), ".", nil, "go", "env", "GOCACHE", "GOMODCACHE")
+	caches := strings.Fields(out)
+	if err != nil || len(caches) != 2 {
+		t.Fatal(out, err)
+	}
+	bed.RunFleet(t, c, 1, program)
+	scripts := bed.Scripts(t, "README.md")
+	k.Dir = "../.." // where make, the chart and the plugin are
+	where := fmt.Sprintf("export GOBIN=%s GOCACHE=%s GOMODCACHE=%s\n", bin, caches[0], caches[1])
+	for i, mode := range []string{"Observe", "Enforce"} {
+		t.Logf("$ %s%s", scripts[i], k.Run(where+scripts[i]))
+		if got := k.Run("kubectl --namespace taintlet-system get configmap taintlet -o jsonpath='{.data}'"); !strings.Contains(got, "mode: "+mode) {
+			t.Errorf("the mode is not %s in %s", mode, got)
+		}
+	}
+	image := k.Run("kubectl --namespace taintlet-system get daemonset taintlet -o jsonpath='{..image}'")
+	text, err := os.ReadFile(asked) //nolint:gosec // ours
+	if want := regexp.MustCompile(`^build --tag ` + regexp.QuoteMeta(image) + ` .* \.\npush ` + regexp.QuoteMeta(image) + "\n$"); err != nil || !want.Match(text) {
+		t.Errorf("%v: the pods run %s, and docker was asked to\n%s", err, image, text)
 	}
 }
 
