@@ -54,25 +54,32 @@ func (s *State) differenceOf(t *turn, c *condition) difference {
 	if t.in.Node.Condition(ConditionType(c.name)) == nil {
 		return difference{differs: true, isOfBad: true} // somebody removed it
 	}
-	if !c.saysMore() && c.softShown(t.policy) == "" && !s.IsStarting() && shown.Outlook == (describe.Outlook{}) && c.falseSince.IsZero() {
+	if s.isQuiet(t, c) {
 		return difference{} // as almost always
 	}
 	now := s.outlook(t, c)
 	differs := !now.ReadsLike(shown.Outlook) || c.isFalse(t.now)
 	return difference{
 		differs:  differs,
-		isOfBad:  c.debounce.Level > probes.OK && (differs || s.isStale(c, t.now)) || c.hasMoved(shown.severity),
+		isOfBad:  c.debounce.Level > probes.OK && differs || s.isStale(c, t.now) || c.hasMoved(shown.severity),
 		isUrgent: now.Suspicion != "" && shown.Suspicion == "",
 	}
+}
+
+// isQuiet reports whether a condition says no more than its value, as on the Node.
+func (s *State) isQuiet(t *turn, c *condition) bool {
+	return !c.saysMore() && c.softShown(t.policy) == "" && !s.IsStarting() && c.shown.Outlook == (describe.Outlook{}) && c.falseSince.IsZero()
 }
 
 // isStale reports whether the Node tells a value of a condition that is not OK for longer than
 // people may take it for the present one.
 func (s *State) isStale(c *condition, now time.Time) bool {
+	if c.debounce.Level <= probes.OK || c.last.Level == probes.Unknown || c.shown.value == c.last.Message {
+		return false
+	}
 	hash := fnv.New32a()
 	hash.Write([]byte(s.active.instance.Name)) // what a fleet has at once, it does not tell anew at once
-	after := staleAfter + time.Duration(hash.Sum32())*time.Microsecond%staleSpread
-	return c.shown.value != c.last.Message && c.last.Level > probes.Unknown && now.Sub(c.shown.at) >= after
+	return now.Sub(c.shown.at) >= staleAfter+time.Duration(hash.Sum32())*time.Microsecond%staleSpread
 }
 
 // adopt takes what the Node says of a condition for shown, where this process would

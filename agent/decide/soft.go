@@ -107,18 +107,23 @@ func (s *State) moveSoft(t *turn, c *condition, rule SoftRule) {
 		return
 	}
 	s.soft.budget = budget
-	taint := rule.desired().Taint()
-	switch {
-	case !isSet && soft.isDesired:
-		t.notify(Notice{Kind: SoftTaintCleared, Condition: c.name, Message: describe.SoftCleared(taint, c.last.Message, rule.clearBelow(), isObserved)})
-	case isSet && !soft.isSet:
-		t.notify(Notice{Kind: SoftTaintSet, Condition: c.name, Message: describe.SoftSet(taint, c.last.Message, rule.Severity, isObserved)})
-	}
+	c.notifySoft(t, rule, isSet, isObserved)
 	if isSet != soft.isSet {
 		soft.evidence = soft.evidence.Enter(target, debounce, t.now)
 		soft.penalty, soft.setAt = soft.evidence.Penalty, soft.evidence.SetAt
 	}
 	soft.isSet, soft.isDesired = isSet, isSet
+}
+
+// notifySoft tells people that a soft taint is set now, or cleared.
+func (c *condition) notifySoft(t *turn, rule SoftRule, isSet, isObserved bool) {
+	taint := rule.desired().Taint()
+	switch {
+	case !isSet && c.soft.isDesired:
+		t.notify(Notice{Kind: SoftTaintCleared, Condition: c.name, Message: describe.SoftCleared(taint, c.last.Message, rule.clearBelow(), isObserved)})
+	case isSet && !c.soft.isSet:
+		t.notify(Notice{Kind: SoftTaintSet, Condition: c.name, Message: describe.SoftSet(taint, c.last.Message, rule.Severity, isObserved)})
+	}
 }
 
 // isSettled reports whether the last decision is on the Node, and nobody has undone it: a

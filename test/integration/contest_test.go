@@ -48,7 +48,7 @@ func TestTaintIsRemovedEverySecond(t *testing.T) {
 	second.WaitMetric(contested)
 	removed := others.wait()
 	all := versions.since(0)
-	if lost := gone(all, memoryKey); removed != 2 || len(lost) != 2 {
+	if lost := gone(all); removed != 2 || len(lost) != 2 {
 		t.Fatalf("others removed %d taints, the watch saw %d gone; taints were\n%s", removed, len(lost), show(all))
 	}
 	if now := all[len(all)-1]; len(now.Spec.Taints) != 1 {
@@ -155,7 +155,7 @@ func removedByHand(t *testing.T, name string, down bool) {
 		remove()
 	}
 	c.WaitAgentEvent(t, node.Name, "TaintContested", "field manager kubectl-taint removed "+memoryKey+":NoSchedule twice within a minute")
-	if lost := gone(versions.since(0), memoryKey); len(lost) != 2 {
+	if lost := gone(versions.since(0)); len(lost) != 2 {
 		t.Errorf("%d taints lost; taints were\n%s", len(lost), show(versions.since(0)))
 	}
 }

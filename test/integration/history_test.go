@@ -100,10 +100,10 @@ func (h *history) wait(from int, holds func(*corev1.Node) bool) int {
 }
 
 // gone returns the versions that lack the taint although the one before had it.
-func gone(versions []version, key string) []version {
+func gone(versions []version) []version {
 	var lacking []version
 	for i := 1; i < len(versions); i++ {
-		if tainted(key)(versions[i-1].Node) && untainted(key)(versions[i].Node) {
+		if tainted(memoryKey)(versions[i-1].Node) && untainted(memoryKey)(versions[i].Node) {
 			lacking = append(lacking, versions[i])
 		}
 	}

@@ -52,7 +52,7 @@ func TestNewestAgentIsActive(t *testing.T) {
 	if got, want := strings.Join(writers, " "), strings.Join([]string{first.Instance(), second.Instance(), third.Instance()}, " "); got != want {
 		t.Errorf("the record was written by %s, want %s", got, want)
 	}
-	if lost := gone(versions.since(0), memoryKey); len(lost) != 2 {
+	if lost := gone(versions.since(0)); len(lost) != 2 {
 		t.Errorf("the taint went %d times for two recoveries; taints were\n%s", len(lost), show(versions.since(0)))
 	}
 	if count := events(t, c, node.Name, "AgentStandby"); count != 1 {
@@ -109,7 +109,7 @@ func withoutARecord(t *testing.T, name string, olderSees, newerSees bool) {
 	becomesStandby(older, newer)
 	becomesActive(newer)
 	staysThroughUpdates(t, c, node, memoryKey, 3*time.Second)
-	if flaps := gone(versions.since(0), memoryKey); len(flaps) != 0 {
+	if flaps := gone(versions.since(0)); len(flaps) != 0 {
 		t.Errorf("the taint went %d times; taints were\n%s", len(flaps), show(versions.since(0)))
 	}
 	if writers := writersOf(versions.since(0)); len(writers) > 2 || writers[len(writers)-1] != newer.Instance() {
@@ -119,7 +119,7 @@ func withoutARecord(t *testing.T, name string, olderSees, newerSees bool) {
 	newerHost.Memory(50)
 	versions.wait(set, untainted(memoryKey))
 	waitNode(t, c, node.Name, cluster.HasCondition("HostMemoryPressure", corev1.ConditionFalse))
-	if all := versions.since(set); len(gone(all, memoryKey)) != 1 {
+	if all := versions.since(set); len(gone(all)) != 1 {
 		t.Errorf("the taint came back; taints were\n%s", show(all))
 	}
 }

@@ -82,7 +82,7 @@ func TestAKeepPolicyThatFailsIsNamed(t *testing.T) {
 		agents[name] = startAgent(t, c, name, host, quick+"heartbeat: 1m\n")
 		agents[name].WaitLog("admission policy looked up")
 		staysThroughUpdates(t, c, nodes[name], memoryStandIn, 3*time.Second)
-		if all := versions[name].since(0); len(gone(all, memoryKey)) != 1 || events(t, c, name, "KeepPolicyFails") != 1 || events(t, c, name, "TaintContested") != 0 {
+		if all := versions[name].since(0); len(gone(all)) != 1 || events(t, c, name, "KeepPolicyFails") != 1 || events(t, c, name, "TaintContested") != 0 {
 			t.Errorf("%s: lost more than once, or told something else; taints were\n%s", name, show(all))
 		}
 	}

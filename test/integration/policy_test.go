@@ -67,7 +67,7 @@ func TestPolicyComesAndGoesWhileTainted(t *testing.T) {
 		updateUntil(t, c, nodes[name], untainted(memoryKey))
 		back := versions[name].wait(kept[name], tainted(memoryStandIn))
 		all := versions[name].since(kept[name])
-		lost := gone(all, memoryKey)
+		lost := gone(all)
 		if len(lost) != 1 {
 			t.Fatalf("%d writes lost; taints were\n%s", len(lost), show(all))
 		}
