@@ -106,7 +106,6 @@ func (c *Config) Policy() *decide.Policy {
 // ownPolicy is Policy without those of other overrides.
 func (c *Config) ownPolicy() *decide.Policy {
 	policy := &decide.Policy{
-		Hash:               c.Hash,
 		Rules:              slices.DeleteFunc(slices.Clone(c.Rules), switchesOff),
 		Soft:               slices.Clone(c.SoftRules),
 		WriteBudget:        c.WriteBudget,
@@ -126,6 +125,9 @@ func (c *Config) ownPolicy() *decide.Policy {
 			BecomesCritical: condition.BecomesCritical, Reported: isReported,
 			Repairable: condition.Repairable, Observed: cmp.Or(condition.Common().Mode, c.Mode) == decide.Observe,
 		})
+	}
+	if c.Hash != builtIn { // of which nobody asks whether it is the newest
+		policy.Hash = c.Hash
 	}
 	return policy
 }

@@ -10,6 +10,9 @@ import (
 	"github.com/taintlet/taintlet/taints"
 )
 
+// builtIn is the Hash of the configuration of an agent that is given none.
+const builtIn = "built-in"
+
 // Default returns the configuration of an agent that is given none.
 func Default() *Config { return HostSchema().Default() }
 
@@ -30,7 +33,7 @@ func (s Schema) Default() *Config {
 		Maintenance:   defaultMaintenance(),
 		StandInPrefix: taints.DefaultStandInPrefix,
 		Heartbeat:     seconds(300),
-		Hash:          "built-in",
+		Hash:          builtIn,
 	}
 	for _, definition := range s {
 		cfg.Conditions = append(cfg.Conditions, Condition{definition, definition.NewSection()})

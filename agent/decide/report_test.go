@@ -128,11 +128,14 @@ func TestRestartWritesWhatDiffers(t *testing.T) {
 // The record says which configuration is in force. A change of it is one write, of the record
 // alone.
 func TestRecordSaysWhichConfigurationIsInForce(t *testing.T) {
-	s := told(t, "ok", config.Default().Policy())
+	hashed := func(hash string) *decide.Policy {
+		policy := config.Default().Policy()
+		policy.Hash = hash
+		return policy
+	}
+	s := told(t, "ok", hashed("oldest"))
 	begin(s, "ok", 1)
-	next := config.Default()
-	next.Hash = "newest"
-	s.cfg = next.Policy()
+	s.cfg = hashed("newest")
 	nodes, conditions := 0, 0
 	s.onWrite = func(s *sim, c taints.Desired) {
 		nodes++

@@ -86,10 +86,10 @@ func obstacles() map[string]obstacle {
 			remove: func(o *obstructed) {
 				waitNode(o.t, o.c, o.node, func(n *corev1.Node) bool {
 					c := cluster.Condition(n, "HostMemoryPressure")
-					return n.Annotations["taintlet.dev/record"] == "" && c != nil && strings.Contains(c.Message, "record does not fit")
+					return c != nil && strings.Contains(c.Message, "record does not fit")
 				})
 				o.annotate("example.com/notes-1-")
-				waitNode(o.t, o.c, o.node, func(n *corev1.Node) bool { return n.Annotations["taintlet.dev/record"] != "" })
+				waitNode(o.t, o.c, o.node, func(n *corev1.Node) bool { return strings.Contains(n.Annotations["taintlet.dev/record"], "memory-pressure:NoSchedule") })
 			},
 			anyway: true,
 		},
