@@ -8,6 +8,7 @@ import (
 
 	"github.com/taintlet/taintlet/cmd/command"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/check"
+	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
 )
 
 func checkVerb() *cobra.Command {
@@ -59,7 +60,7 @@ Exit code 3: a check failed. Exit code 1: the API server does not answer.`,
 	flags := c.Flags()
 	flags.SortFlags = false
 	flags.BoolVar(&o.Pre, "pre", false, "check the requirements before an installation")
-	flags.IntVar(&o.Port, "port", check.DefaultPort, "`port` at which the agents will listen, for --pre")
+	flags.IntVar(&o.Port, "port", installation.DefaultPort, "`port` at which the agents will listen, for --pre")
 	command.AddNamespace(flags, &o.Namespace)
 	flags.BoolVar(&o.Wait, "wait", false, "check again until nothing fails and all agents run and use the newest configuration")
 	flags.DurationVar(&timeout, "timeout", 0, "how long --wait waits (default: no limit)")

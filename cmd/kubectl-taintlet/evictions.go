@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -74,16 +73,17 @@ func configToShow(ctx context.Context, client *apiserver.Client, path, namespace
 		return command.LoadConfig(path)
 	}
 	name := namespace + "/" + installation.Account
-	cfg, err := installation.ConfigInUse(ctx, client, namespace)
-	var refused installation.RefusedError
-	switch {
-	case apierrors.IsNotFound(err):
+	file, err := client.ConfigFile(ctx, namespace, installation.Account, installation.ConfigKey)
+	if apierrors.IsNotFound(err) {
 		_, err = fmt.Fprintf(w, "There is no ConfigMap %s. With the built-in configuration:\n\n", name)
 		return config.Default(), err
-	case errors.As(err, &refused):
-		return nil, fmt.Errorf("the agents refuse their configuration and use the last valid one, which only they know; give a file by --config: %w", err)
-	case err != nil:
+	}
+	if err != nil {
 		return nil, err
+	}
+	cfg, err := config.HostSchema().Decode(file)
+	if err != nil {
+		return nil, fmt.Errorf("the agents refuse their configuration and use the last valid one, which only they know; give a file by --config: ConfigMap %s: %w", name, err)
 	}
 	_, err = fmt.Fprintf(w, "With the configuration in use, ConfigMap %s:\n\n", name)
 	return cfg, err

@@ -21,7 +21,7 @@ func statusVerb() *cobra.Command {
 		Use: "status [NODE…]", Short: "show which Nodes are degraded, which agents do not run, and what taintlet did",
 		Long: `Show which Nodes are degraded, which agents do not run, and what taintlet did.
 
-It prints a line about the fleet, one about the agents' DaemonSet, each problem of the installation with the
+It prints a line about the fleet, one about the agents' DaemonSet, each finding about the installation with the
 next command, and a row for each condition that is not healthy. For named Nodes it prints all conditions,
 and the taints and conditions of others. It reads from the API server and contacts no agent.
 

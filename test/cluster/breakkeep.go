@@ -27,7 +27,7 @@ func (c *Cluster) BreakKeep(ctx context.Context) error {
 	if !isBroken {
 		return errors.New("break keep.yaml: no variable has " + asked)
 	}
-	if _, err := policies.Update(ctx, policy, metav1.UpdateOptions{}); err != nil {
+	if _, err := policies.Update(ctx, policy, metav1.UpdateOptions{FieldManager: "taintlet-test"}); err != nil {
 		return err
 	}
 	return c.WaitKeep(ctx, false)

@@ -225,7 +225,7 @@ func (f *five) dayAhead() string {
 }
 
 // problem is what status says of something that is wrong.
-type problem struct{ Kind, Node, Text string }
+type problem struct{ Code, Node, Text string }
 
 // ask runs kubectl taintlet and returns what it prints.
 func (f *five) ask(args ...string) (string, error) {
@@ -248,15 +248,15 @@ func (f *five) problems() ([]problem, error) {
 	if err != nil {
 		return nil, err
 	}
-	var report struct{ Problems []problem }
-	if err := yaml.Unmarshal([]byte(data), &report); err != nil || len(report.Problems) == 0 {
+	var report struct{ Findings []problem }
+	if err := yaml.Unmarshal([]byte(data), &report); err != nil || len(report.Findings) == 0 {
 		return nil, err
 	}
 	text, err := f.ask("status")
 	if err != nil {
 		return nil, err
 	}
-	shown := slices.DeleteFunc(report.Problems, func(p problem) bool { return !strings.Contains(text, p.Text[:min(len(p.Text), 20)]) })
+	shown := slices.DeleteFunc(report.Findings, func(p problem) bool { return !strings.Contains(text, p.Text[:min(len(p.Text), 20)]) })
 	return shown, nil
 }
 
@@ -305,7 +305,7 @@ func (f *five) wantShown(fault fault) {
 		if err != nil {
 			f.t.Fatal(err)
 		}
-		at := slices.IndexFunc(all, func(p problem) bool { return slices.Contains(fault.kinds, p.Kind) && p.Node == fault.node })
+		at := slices.IndexFunc(all, func(p problem) bool { return slices.Contains(fault.kinds, p.Code) && p.Node == fault.node })
 		if at >= 0 {
 			f.t.Logf("after %.1f s status says: %s", time.Since(began).Seconds(), all[at].Text)
 			return

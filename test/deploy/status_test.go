@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
-	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/problems"
+	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/findings"
 	shown "github.com/taintlet/taintlet/cmd/kubectl-taintlet/status"
 	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
@@ -28,7 +28,7 @@ const visibleWithin = 30 * time.Second
 
 // statusFault is a fault of an installation, and the Problem by which status shows it.
 type statusFault struct {
-	kind     problems.Kind
+	kind     findings.Code
 	node     string
 	do, undo func(*scene) // no undo: applying the manifest again mends it
 }
@@ -40,29 +40,29 @@ func statusFaults() []statusFault {
 	}
 	now := time.Now()
 	return []statusFault{
-		{kind: problems.DaemonSetMissing, do: kubectl("--namespace", bed.Namespace, "delete", "daemonset", "taintlet", "--cascade=orphan")},
-		{kind: problems.AgentNotReady, node: bare, do: podStatus(`"conditions": [{"type": "Ready", "status": "False"}], "containerStatuses": [{"name": "taintlet", "image": "a", "imageID": "a", "ready": false, "restartCount": 0, "state": {"running": {}}}]`), undo: readiness("True")},
-		{kind: problems.AgentNotStarted, node: bare, do: podStatus(`"conditions": [{"type": "Ready", "status": "False"}], "containerStatuses": [{"name": "taintlet", "image": "a", "imageID": "a", "ready": false, "restartCount": 4, "state": {"waiting": {"reason": "CrashLoopBackOff"}}}]`), undo: runsAgain},
-		{kind: problems.AgentOutOfMemory, node: bare, do: podStatus(fmt.Sprintf(`"containerStatuses": [{"name": "taintlet", "image": "a", "imageID": "a", "ready": true, "restartCount": 1, "state": {"running": {}}, "lastState": {"terminated": {"reason": "OOMKilled", "exitCode": 137, "finishedAt": %q}}}]`, now.UTC().Format(time.RFC3339))), undo: runsAgain},
-		{kind: problems.AgentRestarted, node: bare, do: podStatus(fmt.Sprintf(`"containerStatuses": [{"name": "taintlet", "image": "a", "imageID": "a", "ready": true, "restartCount": 1, "state": {"running": {}}, "lastState": {"terminated": {"reason": "Error", "exitCode": 137, "finishedAt": %q}}}]`, now.UTC().Format(time.RFC3339))), undo: runsAgain},
-		{kind: problems.SeveralAgents, node: quiet, do: func(s *scene) { bed.Apply(s.t.Context(), s.t, s.c, secondAgent) }, undo: kubectl("--namespace", bed.Namespace, "delete", "daemonset", "second")},
-		{kind: problems.PermissionMissing, do: removed("clusterrolebinding", "taintlet")},
-		{kind: problems.ConfigurationInvalid, do: patched("configmap", `{"data": {"config.yaml": "memory: {availablePercent: 500}"}}`)},
-		{kind: problems.ConfigurationMissing, do: removed("configmap", "taintlet")},
-		{kind: problems.ConditionWithoutRule, do: patched("configmap", `{"data": {"config.yaml": "apiVersion: taintlet.dev/v1alpha1\nkind: TaintletConfiguration\nrules: []\neviction: {slots: 1}\n"}}`)},
-		{kind: problems.ConfigurationRefused, node: quiet, do: func(s *scene) {
+		{kind: findings.DaemonSetMissing, do: kubectl("--namespace", bed.Namespace, "delete", "daemonset", "taintlet", "--cascade=orphan")},
+		{kind: findings.AgentNotReady, node: bare, do: podStatus(`"conditions": [{"type": "Ready", "status": "False"}], "containerStatuses": [{"name": "taintlet", "image": "a", "imageID": "a", "ready": false, "restartCount": 0, "state": {"running": {}}}]`), undo: readiness("True")},
+		{kind: findings.AgentNotStarted, node: bare, do: podStatus(`"conditions": [{"type": "Ready", "status": "False"}], "containerStatuses": [{"name": "taintlet", "image": "a", "imageID": "a", "ready": false, "restartCount": 4, "state": {"waiting": {"reason": "CrashLoopBackOff"}}}]`), undo: runsAgain},
+		{kind: findings.AgentOutOfMemory, node: bare, do: podStatus(fmt.Sprintf(`"containerStatuses": [{"name": "taintlet", "image": "a", "imageID": "a", "ready": true, "restartCount": 1, "state": {"running": {}}, "lastState": {"terminated": {"reason": "OOMKilled", "exitCode": 137, "finishedAt": %q}}}]`, now.UTC().Format(time.RFC3339))), undo: runsAgain},
+		{kind: findings.AgentRestarted, node: bare, do: podStatus(fmt.Sprintf(`"containerStatuses": [{"name": "taintlet", "image": "a", "imageID": "a", "ready": true, "restartCount": 1, "state": {"running": {}}, "lastState": {"terminated": {"reason": "Error", "exitCode": 137, "finishedAt": %q}}}]`, now.UTC().Format(time.RFC3339))), undo: runsAgain},
+		{kind: findings.SeveralAgents, node: quiet, do: func(s *scene) { bed.Apply(s.t.Context(), s.t, s.c, secondAgent) }, undo: kubectl("--namespace", bed.Namespace, "delete", "daemonset", "second")},
+		{kind: findings.PermissionMissing, do: removed("clusterrolebinding", "taintlet")},
+		{kind: findings.ConfigurationInvalid, do: patched("configmap", `{"data": {"config.yaml": "memory: {availablePercent: 500}"}}`)},
+		{kind: findings.ConfigurationMissing, do: removed("configmap", "taintlet")},
+		{kind: findings.ConditionWithoutRule, do: patched("configmap", `{"data": {"config.yaml": "apiVersion: taintlet.dev/v1alpha1\nkind: TaintletConfiguration\nrules: []\neviction: {slots: 1}\n"}}`)},
+		{kind: findings.ConfigurationRefused, node: quiet, do: func(s *scene) {
 			if err := os.WriteFile(s.agent.ConfigFile(), []byte(bed.ConfigHeader+"memory: {availablePercent: 500}"), 0o600); err != nil {
 				s.t.Fatal(err)
 			}
 		}, undo: func(s *scene) { s.agent.Reconfigure(quickly) }},
-		{kind: problems.ConfigurationNotInForce, do: func(s *scene) { s.agent.Reconfigure(quickly + "heartbeat: 4m\n") }, undo: func(s *scene) { s.agent.Reconfigure(quickly) }},
-		{kind: problems.PolicyMissing, do: removed(policies, "taintlet-events")},
-		{kind: problems.PolicyNotInForce, do: removed(bindings, "taintlet-nodes")},
-		{kind: problems.PolicyNotInForce, do: patch(bindings, "taintlet-leases", `{"spec": {"validationActions": ["Audit"]}}`), undo: func(s *scene) { anew(s, bindings, "taintlet-leases") }},
-		{kind: problems.PolicyChanged, do: patch(policies, "taintlet-nodes", `{"spec": {"failurePolicy": "Ignore"}}`), undo: func(s *scene) { anew(s, policies, "taintlet-nodes") }},
-		{kind: problems.SlotMissing, do: removed("lease", "taintlet-evict-0")},
-		{kind: problems.VersionsDiffer, do: otherImage("other:1"), undo: otherImage("")},
-		{kind: problems.ClockSkew, node: bare, do: status("taintlet", condition("HostDiskPressure", "False", "SpaceSufficient", now.Add(24*time.Hour))), undo: status("test", noConditions)},
+		{kind: findings.ConfigurationNotInForce, do: func(s *scene) { s.agent.Reconfigure(quickly + "heartbeat: 4m\n") }, undo: func(s *scene) { s.agent.Reconfigure(quickly) }},
+		{kind: findings.PolicyMissing, do: removed(policies, "taintlet-events")},
+		{kind: findings.PolicyNotInForce, do: removed(bindings, "taintlet-nodes")},
+		{kind: findings.PolicyNotInForce, do: patch(bindings, "taintlet-leases", `{"spec": {"validationActions": ["Audit"]}}`), undo: func(s *scene) { anew(s, bindings, "taintlet-leases") }},
+		{kind: findings.PolicyChanged, do: patch(policies, "taintlet-nodes", `{"spec": {"failurePolicy": "Ignore"}}`), undo: func(s *scene) { anew(s, policies, "taintlet-nodes") }},
+		{kind: findings.SlotMissing, do: removed("lease", "taintlet-evict-0")},
+		{kind: findings.VersionsDiffer, do: otherImage("other:1"), undo: otherImage("")},
+		{kind: findings.ClockSkew, node: bare, do: status("taintlet", condition("HostDiskPressure", "False", "SpaceSufficient", now.Add(24*time.Hour))), undo: status("test", noConditions)},
 	}
 }
 
@@ -96,7 +96,7 @@ const secondAgent = `{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: sec
   spec: {nodeSelector: {kubernetes.io/hostname: quiet}, tolerations: [{operator: Exists}], containers: [{name: taintlet, image: none}]}}}}`
 
 // status shows each fault of an installation within 30 s, and nothing of it once it is
-// mended. The command of a Problem shows its Events.
+// mended. The command of a Finding shows its Events.
 func TestStatusShowsEachFault(t *testing.T) {
 	s := install(t)
 	s.noProblem()
@@ -126,7 +126,7 @@ func TestStatusShowsEachFault(t *testing.T) {
 		}
 		return nil
 	})
-	s.problem(problems.DaemonSetMissing, "")
+	s.problem(findings.DaemonSetMissing, "")
 	s.unprivileged()
 }
 
@@ -146,17 +146,17 @@ func (s *scene) fleet(config *rest.Config) (report shown.Report, isWell bool) {
 	return report, isWell
 }
 
-// problem waits until status shows a Problem.
-func (s *scene) problem(kind problems.Kind, node string) (found problems.Problem) {
+// problem waits until status shows a Finding.
+func (s *scene) problem(kind findings.Code, node string) (found findings.Finding) {
 	s.t.Helper()
 	cluster.Eventually(s.t, fmt.Sprintf("%s %s", kind, node), func() error {
 		report, isWell := s.fleet(s.c.Admin())
-		at := slices.IndexFunc(report.Problems, func(p problems.Problem) bool { return p.Kind == kind && p.Node == node })
+		at := slices.IndexFunc(report.Findings, func(p findings.Finding) bool { return p.Code == kind && p.Node == node })
 		if at < 0 {
-			return fmt.Errorf("the problems are %+v", report.Problems)
+			return fmt.Errorf("the problems are %+v", report.Findings)
 		}
-		found = report.Problems[at]
-		if isWell && found.Severity == problems.Failure {
+		found = report.Findings[at]
+		if isWell && found.Severity == findings.Failure {
 			return fmt.Errorf("all is well in spite of %+v", found)
 		}
 		if found.Command == "" {
@@ -167,13 +167,13 @@ func (s *scene) problem(kind problems.Kind, node string) (found problems.Problem
 	return found
 }
 
-// noProblem waits until status shows no Problem.
+// noProblem waits until status shows no Finding.
 func (s *scene) noProblem() {
 	s.t.Helper()
 	cluster.Eventually(s.t, "no problem", func() error {
 		report, _ := s.fleet(s.c.Admin())
-		if len(report.Problems) > 0 || len(report.Unread) > 0 {
-			return fmt.Errorf("%+v, %+v", report.Problems, report.Unread)
+		if len(report.Findings) > 0 || len(report.Unread) > 0 {
+			return fmt.Errorf("%+v, %+v", report.Findings, report.Unread)
 		}
 		return nil
 	})
@@ -205,7 +205,7 @@ func (s *scene) asked() {
 		}
 	}
 	for node, isTold := range map[string]bool{quiet: true, bare: false} {
-		command := strings.Fields(problems.EventsOf(node))
+		command := strings.Fields(findings.EventsOf(node))
 		if out := s.c.RunKubectl(s.t, command[1:]...); strings.Contains(out, "ConfigurationRefused") != isTold {
 			s.t.Errorf("%s prints\n%s", command, out)
 		}
@@ -247,7 +247,7 @@ func (s *scene) unprivileged() {
 		return err
 	})
 	report, _ = s.fleet(config)
-	if len(report.Problems) > 0 || report.Summary.Down > 0 || len(report.Unread) < 6 {
-		s.t.Errorf("%+v, %+v, %+v", report.Problems, report.Summary, report.Unread)
+	if len(report.Findings) > 0 || report.Summary.Down > 0 || len(report.Unread) < 6 {
+		s.t.Errorf("%+v, %+v, %+v", report.Findings, report.Summary, report.Unread)
 	}
 }

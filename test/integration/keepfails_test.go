@@ -13,7 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/check"
-	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/problems"
+	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/findings"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/status"
 	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
@@ -66,7 +66,7 @@ func TestAKeepPolicyThatFailsIsNamed(t *testing.T) {
 		c.WaitAgentEvent(t, name, "KeepPolicyFails", keepFails)
 		agents[name].WaitMetric(`taintlet_contested{condition="MemoryPressure"} 1`)
 	}
-	found := problemOf(t, c, problems.KeepPolicyFails)
+	found := problemOf(t, c, findings.KeepPolicyFails)
 	if !strings.HasPrefix(found.Text, keepFails) || !strings.HasSuffix(found.Text, "alone, beside") {
 		t.Errorf("status says %+v", found)
 	}
@@ -124,19 +124,19 @@ func checks(t *testing.T, c *cluster.Cluster, state check.State, pattern string)
 	})
 }
 
-// problemOf waits for a Problem of kubectl taintlet status.
-func problemOf(t *testing.T, c *cluster.Cluster, kind problems.Kind) (found problems.Problem) {
+// problemOf waits for a Finding of kubectl taintlet status.
+func problemOf(t *testing.T, c *cluster.Cluster, kind findings.Code) (found findings.Finding) {
 	t.Helper()
 	cluster.Eventually(t, "status says "+string(kind), func() error {
 		var report status.Report
 		runPlugin(t, c, &report, "status")
-		for _, p := range report.Problems {
-			if p.Kind == kind {
+		for _, p := range report.Findings {
+			if p.Code == kind {
 				found = p
 				return nil
 			}
 		}
-		return fmt.Errorf("it says %v", report.Problems)
+		return fmt.Errorf("it says %v", report.Findings)
 	})
 	return found
 }

@@ -87,7 +87,11 @@ func (r Report) print(w io.Writer, format string) error {
 			counts[line.State]++
 			fmt.Fprintf(&text, "%s %s\n", line.State.sign(), line.Text)
 			if line.Remedy != "" {
-				fmt.Fprintf(&text, "    %s\n    %s\n", line.Remedy, line.Link)
+				fmt.Fprintf(&text, "    %s\n", line.Remedy)
+				if line.Command != "" {
+					fmt.Fprintf(&text, "    %s\n", line.Command)
+				}
+				fmt.Fprintf(&text, "    %s\n", line.Link)
 			}
 		}
 		text.WriteString("\n")

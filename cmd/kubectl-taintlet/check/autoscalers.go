@@ -27,9 +27,8 @@ func (s *scene) checkDaemonSets(ctx context.Context) answer {
 	if err != nil {
 		return skip("which DaemonSets tolerate the taints: the configuration is not known")
 	}
-	_, err = s.policyObject(ctx, installation.MutatingBindings, taints.KeepPolicyName)
-	isKept := err == nil
-	if err != nil && !apierrors.IsNotFound(err) {
+	isKept, err := s.hasKeep(ctx)
+	if err != nil {
 		return unread("deploy/keep.yaml", err)
 	}
 	all, err := installation.List[*appsv1.DaemonSet](ctx, s.me.AppsV1().DaemonSets(metav1.NamespaceAll).List, metav1.ListOptions{})

@@ -2,11 +2,9 @@ package check
 
 import (
 	"context"
-	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/problems"
 	"github.com/taintlet/taintlet/cmd/terminal"
 )
 
@@ -70,15 +68,6 @@ func (s *scene) checkUnknown(ctx context.Context) answer {
 		whether: "whether the agents can tell about all conditions", ofAgents: true,
 		found:   func(all *nodes) []string { return all.unknown },
 		trouble: "agents cannot tell about all conditions", fine: "the agents can tell about all conditions",
-	}.ask(ctx, s)
-}
-
-func (s *scene) checkClock(ctx context.Context) answer {
-	return nodeQuestion{
-		whether: "whether the hosts' clocks are right", ofAgents: true,
-		found:   func(all *nodes) []string { return all.skewed },
-		trouble: fmt.Sprintf("clocks of hosts differ from the API server's by more than %s", problems.MaxSkew),
-		fine:    fmt.Sprintf("the hosts' clocks agree with the API server's to %s", problems.MaxSkew),
 	}.ask(ctx, s)
 }
 

@@ -113,11 +113,11 @@ func (s *scene) checkBounded(ctx context.Context) answer {
 const tokenFor = 600
 
 func (s *scene) checkToken(ctx context.Context) answer {
-	list, err := s.agentPods(ctx)
+	all, err := s.allNodes(ctx)
 	if err != nil {
 		return unread("the agents' pods", err)
 	}
-	for _, pod := range list {
+	for _, pod := range all.installation.Pods {
 		if pod.Spec.NodeName != "" {
 			return s.tokenOf(ctx, pod)
 		}

@@ -10,8 +10,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/findings"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
-	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/problems"
 	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/taints/apiserver"
 )
@@ -83,46 +83,36 @@ func (s *scene) checkKeepObjects(ctx context.Context) answer {
 	if version, err := s.policyVersion(ctx, installation.MutatingPolicies); err == nil && version.Empty() {
 		return ok("stand-ins are used: this API server cannot have deploy/keep.yaml, for it does not serve MutatingAdmissionPolicy")
 	}
-	var missing []string
-	for _, kind := range []string{installation.MutatingPolicies, installation.MutatingBindings} {
-		_, err := s.policyObject(ctx, kind, taints.KeepPolicyName)
-		switch {
-		case apierrors.IsNotFound(err):
-			missing = append(missing, kind)
-		case err != nil:
-			return unread("deploy/keep.yaml", err)
-		}
+	switch has, err := s.hasKeep(ctx); {
+	case err != nil:
+		return unread("deploy/keep.yaml", err)
+	case !has:
+		return warn("deploy/keep.yaml is not installed")
 	}
-	switch len(missing) {
-	case 0:
-		return ok("the policy and the binding of deploy/keep.yaml are there")
-	case 1:
-		return fail("deploy/keep.yaml is there in part: %s %s is missing", missing[0], taints.KeepPolicyName)
-	}
-	return warn("deploy/keep.yaml is not installed")
+	return ok("deploy/keep.yaml is installed")
 }
 
 // checkKeepEffect tries the policy before a Node has a taint: what it says to a write of the
 // node-lifecycle-controller. Who may not try that is told what the agents have noticed.
 func (s *scene) checkKeepEffect(ctx context.Context) answer {
 	const what = "whether the policy " + taints.KeepPolicyName + " works"
-	if _, err := s.policyObject(ctx, installation.MutatingPolicies, taints.KeepPolicyName); apierrors.IsNotFound(err) {
+	if has, err := s.hasKeep(ctx); err == nil && !has {
 		return skip(what + ": it is not installed")
 	}
 	all, err := s.allNodes(ctx)
 	if err != nil {
 		return skip(what+": %v", err)
 	}
-	noticed := slices.IndexFunc(all.report.Problems, func(p problems.Problem) bool { return p.Kind == problems.KeepPolicyFails })
+	noticed := slices.IndexFunc(all.report.Findings, func(p findings.Finding) bool { return p.Code == findings.KeepPolicyFails })
 	keeps, err := s.keeps(ctx, all.untainted)
 	switch {
 	case err == nil && !keeps:
 		return fail("the policy %s fails: it lets the node-lifecycle-controller remove %s, as a dry run on Node %s shows; own keys are used until it works", taints.KeepPolicyName, keptPair(), all.untainted)
 	case noticed >= 0 && err == nil:
-		return warn("the policy %s works now, and agents do not use it yet: %s", taints.KeepPolicyName, all.report.Problems[noticed].Text).
+		return warn("the policy %s works now, and agents do not use it yet: %s", taints.KeepPolicyName, all.report.Findings[noticed].Text).
 			but("wait: an agent looks for changes of the policy every 5 minutes, and tries one that has not changed again after a day")
 	case noticed >= 0:
-		return fail("%s", all.report.Problems[noticed].Text)
+		return fail("%s", all.report.Findings[noticed].Text)
 	case mayNotImpersonate(err):
 		return skip(what + ": you may not impersonate the node-lifecycle-controller")
 	case errors.Is(err, errAllTainted):

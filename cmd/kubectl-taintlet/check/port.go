@@ -13,10 +13,6 @@ import (
 	"github.com/taintlet/taintlet/cmd/terminal"
 )
 
-// DefaultPort is the port of the host where the agents of the chart and of
-// deploy/taintlet.yaml listen. docs/decisions.md says why it is this one.
-const DefaultPort = 4808
-
 // declares says that the pod takes the TCP port of its host. The scheduler goes by
 // the same: it counts neither other protocols nor init containers that end (HostPorts
 // in k8s.io/component-helpers/scheduling).

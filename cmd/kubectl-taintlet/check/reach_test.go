@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 )
 
@@ -107,57 +105,5 @@ func TestSettled(t *testing.T) {
 		if r.isSettled() != test.want {
 			t.Errorf("%s: settled is %t", name, !test.want)
 		}
-	}
-}
-
-// A pod that is not ready says why, as far as Kubernetes knows.
-func TestWhyAPodIsNotReady(t *testing.T) {
-	var killed, refused, lost, ending corev1.Pod
-	killed.Spec.NodeName, refused.Spec.NodeName, ending.Spec.NodeName, lost.Name = "n1", "n2", "n3", "taintlet-x"
-	killed.Status.ContainerStatuses = []corev1.ContainerStatus{{
-		State:                corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
-		LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "OOMKilled", ExitCode: 137}},
-	}}
-	refused.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}}
-	ending.DeletionTimestamp, ending.Status.Conditions = new(metav1.Now()), []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
-	tells := func(p *corev1.Pod) string {
-		return map[string]string{"n1": "not asked", "n2": "patch nodes n2: forbidden", "n3": "not asked"}[nodeOf(p)]
-	}
-	got := strings.Join(notReady([]*corev1.Pod{&killed, &refused, &lost, &ending}, tells), "; ")
-	if want := "n1 (CrashLoopBackOff after OOMKilled); n2 (patch nodes n2: forbidden); n3 (ending); taintlet-x, on no Node yet"; got != want {
-		t.Errorf("%s, want %s", got, want)
-	}
-}
-
-// An agent that is not ready is asked why, through the API server, and only so many are.
-func TestAgentsTellWhyTheyAreNotReady(t *testing.T) {
-	asked := 0
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked++
-		if r.URL.Path != "/api/v1/namespaces/ns/pods/taintlet-1:14808/proxy/readyz" {
-			refusing("", http.StatusForbidden, "Forbidden").ServeHTTP(w, r)
-			return
-		}
-		http.Error(w, "the API server refuses writes\x1b[2J", http.StatusServiceUnavailable)
-	}))
-	defer server.Close()
-	s, err := newScene(&rest.Config{Host: server.URL}, "ns")
-	if err != nil {
-		t.Fatal(err)
-	}
-	asks := s.asker(t.Context())
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "taintlet-1"}, Status: corev1.PodStatus{Phase: corev1.PodRunning}}
-	p.Spec.Containers = []corev1.Container{{Name: account, Ports: []corev1.ContainerPort{{ContainerPort: 14808}}}}
-	if got := asks(p); !strings.HasPrefix(got, "the API server refuses writes") || strings.Contains(got, "\x1b") {
-		t.Errorf("%q", got)
-	}
-	p.Name = "taintlet-2"
-	for range 5 {
-		if got := asks(p); got != "" {
-			t.Errorf("%q", got)
-		}
-	}
-	if asked != askedAgents {
-		t.Errorf("%d agents were asked", asked)
 	}
 }

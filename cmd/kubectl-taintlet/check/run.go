@@ -12,6 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/findings"
+	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
 )
 
 // Run makes the checks and prints what they found. It reports whether none failed. An
@@ -34,7 +36,7 @@ func (o Options) make(ctx context.Context) (report Report, err error) {
 	if err != nil {
 		return report, err
 	}
-	s.port, s.program = cmp.Or(o.Port, DefaultPort), o.Version
+	s.port, s.program = cmp.Or(o.Port, installation.DefaultPort), o.Version
 	if err := s.reach(ctx); err != nil {
 		return report, err
 	}
@@ -46,12 +48,12 @@ func (o Options) make(ctx context.Context) (report Report, err error) {
 	for _, g := range groups {
 		found := Group{Name: g.name}
 		for _, c := range g.checks {
-			line := c.line(ctx, s)
-			found.Lines = append(found.Lines, line)
+			lines := c.lines(ctx, s)
+			found.Lines = append(found.Lines, lines...)
 			if ctx.Err() != nil {
 				return report, ctx.Err()
 			}
-			if report.Stopped = c.isBase && line.State == Failed; report.Stopped {
+			if report.Stopped = c.isBase && lines[0].State == Failed; report.Stopped {
 				break
 			}
 		}
@@ -81,13 +83,58 @@ func (s *scene) reach(ctx context.Context) error {
 	return nil
 }
 
-// line makes the check.
-func (c check) line(ctx context.Context, s *scene) Line {
-	found := c.ask(s, ctx)
+// maxOfACheck is how many Findings of one check are shown.
+const maxOfACheck = 5
+
+// lines makes the check: a line for each Finding that answers it, or one for its answer.
+func (c check) lines(ctx context.Context, s *scene) (lines []Line) {
+	unread := ""
+	if len(c.codes) > 0 || c.part != "" {
+		all, err := s.allNodes(ctx)
+		if err != nil {
+			return []Line{c.line(skip("%s: %v", c.name, err))}
+		}
+		for _, f := range all.report.Findings {
+			if slices.Contains(c.codes, f.Code) {
+				lines = append(lines, c.finding(f))
+			}
+		}
+		if at := slices.IndexFunc(all.report.Unread, func(u installation.Unread) bool { return u.Part == c.part }); at >= 0 {
+			unread = all.report.Unread[at].Why
+		}
+	}
+	switch {
+	case len(lines) > maxOfACheck:
+		more := Line{Name: c.name, State: lines[0].State, Text: fmt.Sprintf("and %d more: kubectl taintlet status -o json has all", len(lines)-maxOfACheck)}
+		return append(lines[:maxOfACheck], more)
+	case len(lines) > 0:
+		return lines
+	case unread != "":
+		return []Line{c.line(skip("%s: %s could not be read: %s", c.name, c.part, unread))}
+	}
+	return []Line{c.line(c.ask(s, ctx))}
+}
+
+// line is that of an answer.
+func (c check) line(found answer) Line {
 	line := Line{Name: c.name, State: found.state, Text: clean(found.text)}
 	if found.state == Failed || found.state == Warning {
 		line.Remedy, line.Link = clean(cmp.Or(found.remedy, c.remedy)), docs+c.link
 	}
+	return line
+}
+
+// finding is the line of a Finding.
+func (c check) finding(f findings.Finding) Line {
+	found := answer{state: Warning, text: f.Text}
+	if f.Severity == findings.Failure {
+		found.state = Failed
+	}
+	if f.Node != "" {
+		found.text = f.Node + ": " + f.Text
+	}
+	line := c.line(found)
+	line.Code, line.Node, line.Command = f.Code, f.Node, f.Command
 	return line
 }
 

@@ -5,16 +5,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/version"
@@ -24,7 +23,6 @@ import (
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/agent/decide/describe"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
-	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/problems"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/status"
 	"github.com/taintlet/taintlet/probes/pid"
 	"github.com/taintlet/taintlet/taints"
@@ -52,11 +50,8 @@ type scene struct {
 	version    version.Info
 	versionErr error
 
-	admission     asked[map[string]schema.GroupVersion]
-	configuration asked[*config.Config]
-	nodes         asked[*nodes]
-	daemonSet     asked[*appsv1.DaemonSet]
-	pods          asked[[]*corev1.Pod]
+	admission asked[map[string]schema.GroupVersion]
+	nodes     asked[*nodes]
 }
 
 // asked is an answer of the API server that several checks need.
@@ -131,18 +126,19 @@ func minorOf(v version.Info) int {
 	return minor
 }
 
-// nodes is what the checks have to know of all Nodes.
+// nodes is what the checks have to know of all Nodes, and of what is installed.
 type nodes struct {
-	names  []string
-	report status.Report
-	// silentAfter is how long an agent may give no sign.
-	silentAfter time.Duration
+	names        []string
+	report       status.Report
+	installation *installation.Installation
+	// config is the configuration that the agents use; nil: it is not known.
+	config *config.Config
 	// untainted is a Node without the taint with which the policy that keeps taints is tried;
 	// empty: none.
 	untainted string
-	// oldKernels, skewed, unknown, disagreeing and otherPIDs are Nodes with what is to be
+	// oldKernels, unknown, disagreeing and otherPIDs are Nodes with what is to be
 	// said of them.
-	oldKernels, skewed, unknown, disagreeing, otherPIDs []string
+	oldKernels, unknown, disagreeing, otherPIDs []string
 }
 
 // errNoNodes says that a check needs Nodes.
@@ -153,20 +149,23 @@ func (s *scene) allNodes(ctx context.Context) (*nodes, error) {
 	return s.nodes.once(func() (*nodes, error) { return s.readNodes(ctx) })
 }
 
-// readNodes reads the Nodes, page by page.
+// readNodes reads what is installed, and the Nodes page by page. An agent may give no sign
+// for two and a half heartbeats, so that one may be lost.
 func (s *scene) readNodes(ctx context.Context) (*nodes, error) {
 	client, err := apiserver.NewClient(s.config, "")
 	if err != nil {
 		return nil, err
 	}
-	all, policy := &nodes{silentAfter: s.silentAfter(ctx)}, config.Default().Policy()
-	fleet := status.NewFleet(nil, all.silentAfter)
-	fleet.Version = s.program
 	i, err := (&installation.Reader{Client: s.me, Namespace: s.namespace}).Read(ctx)
 	if err != nil {
 		return nil, err
 	}
-	fleet.SetInstallation(i)
+	all, policy, silentAfter := &nodes{installation: i}, config.Default().Policy(), status.DefaultSilentAfter
+	if all.config, err = i.Configuration(); err == nil && all.config != nil {
+		silentAfter = all.config.Heartbeat.Duration * 5 / 2
+	}
+	fleet := status.NewFleet(nil, silentAfter)
+	fleet.Version = s.program
 	err = client.Each(ctx, func(node *taints.Node) error {
 		fleet.Add(node)
 		all.add(node, policy)
@@ -178,18 +177,9 @@ func (s *scene) readNodes(ctx context.Context) (*nodes, error) {
 	case len(all.names) == 0:
 		return nil, errNoNodes
 	}
+	fleet.SetInstallation(i)
 	all.report = fleet.Report(time.Now())
 	return all, nil
-}
-
-// silentAfter is two and a half heartbeats, so that one may be lost. 0: agents have
-// none.
-func (s *scene) silentAfter(ctx context.Context) time.Duration {
-	cfg, err := s.inUse(ctx)
-	if err != nil {
-		return status.DefaultSilentAfter
-	}
-	return cfg.Heartbeat.Duration * 5 / 2
 }
 
 // add takes in a Node.
@@ -198,9 +188,6 @@ func (n *nodes) add(node *taints.Node, policy *decide.Policy) {
 	n.names = append(n.names, name)
 	if node.OS == "linux" && isOldKernel(node.Kernel) {
 		n.oldKernels = append(n.oldKernels, fmt.Sprintf("%s (%s)", name, strings.Clone(node.Kernel)))
-	}
-	if off := status.SkewOf(node, policy); off.Abs() > problems.MaxSkew {
-		n.skewed = append(n.skewed, fmt.Sprintf("%s (%s)", name, skewInWords(off)))
 	}
 	for _, condition := range policy.Conditions {
 		ours := node.Condition(decide.ConditionType(condition.Name))
@@ -238,13 +225,6 @@ func isOldKernel(release string) bool {
 	return a < major || a == major && b < minor
 }
 
-func skewInWords(off time.Duration) string {
-	if off > 0 {
-		return fmt.Sprintf("%s ahead", off)
-	}
-	return fmt.Sprintf("%s behind", -off)
-}
-
 // denied reports whether the policy refused a request.
 func denied(err error, policy string) bool {
 	return err != nil && strings.Contains(err.Error(), "ValidatingAdmissionPolicy '"+policy+"'")
@@ -262,33 +242,41 @@ func (s *scene) policyVersion(ctx context.Context, resource string) (schema.Grou
 	return served[resource], err
 }
 
-// policyObject reads an object of a resource of admissionregistration.k8s.io, in the version
-// in which that is served.
-func (s *scene) policyObject(ctx context.Context, resource, name string) (*unstructured.Unstructured, error) {
-	version, err := s.policyVersion(ctx, resource)
-	if err != nil {
-		return nil, err
-	}
-	if version.Empty() {
-		version = admissionv1.SchemeGroupVersion // its answer says that there is no such resource
-	}
-	return s.me.Dynamic.Resource(version.WithResource(resource)).Get(ctx, name, metav1.GetOptions{})
-}
+// errNotKnown says that the configuration could not be read, or that the agents refuse it.
+var errNotKnown = errors.New("the configuration is not known")
 
 // inUse returns the configuration that the agents use.
 func (s *scene) inUse(ctx context.Context) (*config.Config, error) {
-	return s.configuration.once(func() (*config.Config, error) {
-		client, err := apiserver.NewClient(s.config, "")
-		if err != nil {
-			return nil, err
-		}
-		return installation.ConfigInUse(ctx, client, s.namespace)
-	})
+	all, err := s.allNodes(ctx)
+	switch {
+	case err != nil:
+		return nil, err
+	case all.config == nil:
+		return nil, errNotKnown
+	}
+	return all.config, nil
 }
 
 // agents returns the DaemonSet.
 func (s *scene) agents(ctx context.Context) (*appsv1.DaemonSet, error) {
-	return s.daemonSet.once(func() (*appsv1.DaemonSet, error) {
-		return s.me.AppsV1().DaemonSets(s.namespace).Get(ctx, account, metav1.GetOptions{})
-	})
+	all, err := s.allNodes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range all.installation.DaemonSets {
+		if d.Name == account {
+			return d, nil
+		}
+	}
+	return nil, errors.New("there is none, or it cannot be read")
+}
+
+// hasKeep reports whether deploy/keep.yaml is installed, or a part of it.
+func (s *scene) hasKeep(ctx context.Context) (bool, error) {
+	all, err := s.allNodes(ctx)
+	if err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(all.installation.Mutating, func(p *admissionv1.ValidatingAdmissionPolicy) bool { return p.Name == taints.KeepPolicyName }) ||
+		slices.ContainsFunc(all.installation.MutatingBindings, func(b *admissionv1.ValidatingAdmissionPolicyBinding) bool { return b.Name == taints.KeepPolicyName }), nil
 }

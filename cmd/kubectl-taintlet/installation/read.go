@@ -7,7 +7,6 @@ package installation
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -43,6 +42,9 @@ type Installation struct {
 	// is none in Namespace.
 	Elsewhere []string
 	Pods      []*corev1.Pod
+	// Said is what agents that are not ready answered when they were asked why, by the names
+	// of their pods.
+	Said map[string]string
 	// Config is the configuration file of the ConfigMap; nil: there is none.
 	Config *string
 	// Release is the Helm release that installed the ConfigMap; empty: none did.
@@ -116,7 +118,8 @@ func (r *Reader) Read(ctx context.Context) (*Installation, error) {
 			i.Unread = append(i.Unread, Unread{part.name, why(err)})
 		}
 	}
-	return i, nil
+	r.readSaid(ctx, i)
+	return i, ctx.Err()
 }
 
 // why says in a few words why a part could not be read.
@@ -243,28 +246,11 @@ func (r *Reader) readPermissions(ctx context.Context, i *Installation) error {
 	return nil
 }
 
-// RefusedError says that the agents refuse their configuration, and why. They go on
-// with the last one that was valid; agents that start do not come up.
-type RefusedError struct{ Err error }
-
-// Error says why.
-func (e RefusedError) Error() string { return e.Err.Error() }
-
-// Unwrap returns why.
-func (e RefusedError) Unwrap() error { return e.Err }
-
-// ConfigInUse reads the agents' configuration from the ConfigMap in their namespace. Where
-// that has none the error is a NotFound of the API server, and where the agents refuse
-// it a RefusedError. A release of the agents that differs from this program may refuse
-// other fields.
-func ConfigInUse(ctx context.Context, client *apiserver.Client, namespace string) (*config.Config, error) {
-	text, err := client.ConfigFile(ctx, namespace, Account, ConfigKey)
-	if err != nil {
-		return nil, err
+// Configuration is that of the ConfigMap; nil: there is none, or it is invalid for the reason
+// of the error. A release of the agents that differs from this program may refuse other fields.
+func (i *Installation) Configuration() (*config.Config, error) {
+	if i.Config == nil {
+		return nil, nil
 	}
-	cfg, err := config.HostSchema().Decode(text)
-	if err != nil {
-		return nil, RefusedError{fmt.Errorf("ConfigMap %s/%s: %w", namespace, Account, err)}
-	}
-	return cfg, nil
+	return config.HostSchema().Decode([]byte(*i.Config))
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/problems"
+	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/findings"
 	"github.com/taintlet/taintlet/cmd/terminal"
 )
 
@@ -52,7 +52,7 @@ func (n Node) fields(r Report) []field {
 		}
 		fields = append(fields, field{"other taints", taints}, field{"other conditions", n.Foreign.conditionsText()})
 	}
-	return append(fields, field{"events", problems.EventsOf(n.Name)})
+	return append(fields, field{"events", findings.EventsOf(n.Name)})
 }
 
 // agentText says which agents' pods are on the Node; empty: nobody asked.

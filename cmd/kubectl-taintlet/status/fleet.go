@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/findings"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
-	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/problems"
 	"github.com/taintlet/taintlet/cmd/terminal"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
@@ -91,7 +91,7 @@ func (f *Fleet) Report(now time.Time) Report {
 	if f.installation != nil {
 		pods = installation.PodsByNode(f.installation.Pods)
 	}
-	var known []problems.Node
+	var known []findings.Node
 	for name, n := range f.nodes {
 		n.State, n.asked = f.stateAt(n, now, pods[name]), len(f.names) > 0
 		r.Summary.count(n, now)
@@ -110,14 +110,14 @@ func (f *Fleet) Report(now time.Time) Report {
 }
 
 // known is what there is to judge of an agent's Node.
-func (f *Fleet) known(name string, n Node, now time.Time) problems.Node {
-	k := problems.Node{Name: name, Config: n.Config, IsSilent: f.isSilent(n, now), Skew: time.Duration(n.ClockSkewSeconds) * time.Second, Unreadable: n.Problem, KeepFails: n.keepFails, MistypedPause: n.mistyped}
+func (f *Fleet) known(name string, n Node, now time.Time) findings.Node {
+	k := findings.Node{Name: name, Config: n.Config, IsSilent: f.isSilent(n, now), Skew: time.Duration(n.ClockSkewSeconds) * time.Second, Unreadable: n.Problem, KeepFails: n.keepFails, MistypedPause: n.mistyped}
 	if n.LastSign != nil {
 		k.LastSign = *n.LastSign
 	}
 	for _, c := range n.Conditions {
 		if c.RemovedBy != "" {
-			k.Contested = append(k.Contested, problems.Contested{Condition: c.Name, HasTaint: len(c.Taints) > 0})
+			k.Contested = append(k.Contested, findings.Contested{Condition: c.Name, HasTaint: len(c.Taints) > 0})
 		}
 	}
 	return k
@@ -181,8 +181,8 @@ func (s *Summary) count(n Node, now time.Time) {
 // elsewhere does not count.
 func (f *Fleet) IsWell(r Report) bool {
 	isAsked := len(f.names) > 0
-	hasFailed := slices.ContainsFunc(r.Problems, func(p problems.Problem) bool {
-		return p.Severity == problems.Failure && (!isAsked || p.Node != "")
+	hasFailed := slices.ContainsFunc(r.Findings, func(p findings.Finding) bool {
+		return p.Severity == findings.Failure && (!isAsked || p.Node != "")
 	})
 	return r.Summary.Agents > 0 && r.Summary.Healthy == r.Summary.Agents && (!isAsked || r.Summary.WithoutAgent == 0) && !hasFailed
 }
@@ -236,7 +236,7 @@ func (n Node) urgency() int {
 func (f *Fleet) SetInstallation(i *installation.Installation) { f.installation = i }
 
 // install puts into the Report what is installed, and what is wrong.
-func (f *Fleet) install(r *Report, known []problems.Node, now time.Time) {
+func (f *Fleet) install(r *Report, known []findings.Node, now time.Time) {
 	if i := f.installation; i != nil {
 		r.Unread = cleaned(i.Unread)
 		for _, d := range i.DaemonSets {
@@ -250,8 +250,8 @@ func (f *Fleet) install(r *Report, known []problems.Node, now time.Time) {
 			r.Slots = append(r.Slots, slot)
 		}
 	}
-	r.Problems = problems.Find(problems.Facts{Installation: f.installation, Nodes: known, Now: now, Version: f.Version})
+	r.Findings = findings.Find(findings.Facts{Installation: f.installation, Nodes: known, Now: now, Version: f.Version})
 	if len(f.names) > 0 || f.Selector != nil {
-		r.Problems = slices.DeleteFunc(r.Problems, func(p problems.Problem) bool { return p.Node != "" && !f.Has(p.Node) })
+		r.Findings = slices.DeleteFunc(r.Findings, func(p findings.Finding) bool { return p.Node != "" && !f.Has(p.Node) })
 	}
 }

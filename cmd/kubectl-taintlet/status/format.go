@@ -67,7 +67,7 @@ func (r Report) Lines(f Format) []string {
 	for _, line := range append([]string{r.Summary.String()}, r.installedLines()...) {
 		lines = append(lines, hanging(line, f.Columns)...)
 	}
-	for _, part := range [][]string{r.problemLines(f), r.cards(f), table} {
+	for _, part := range [][]string{r.findingLines(f), r.cards(f), table} {
 		if len(part) > 0 {
 			lines = append(append(lines, ""), part...)
 		}

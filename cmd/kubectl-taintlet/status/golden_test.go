@@ -223,7 +223,7 @@ func TestFailuresOfTheInstallation(t *testing.T) {
 			fleet.Add(nodes["well"])
 			fleet.SetInstallation(i)
 			if report := fleet.Report(now); fleet.IsWell(report) != test.isWell {
-				t.Errorf("IsWell = %v with %+v", !test.isWell, report.Problems)
+				t.Errorf("IsWell = %v with %+v", !test.isWell, report.Findings)
 			}
 		})
 	}

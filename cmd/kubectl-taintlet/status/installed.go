@@ -7,8 +7,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/findings"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
-	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/problems"
 	"github.com/taintlet/taintlet/cmd/terminal"
 )
 
@@ -89,29 +89,29 @@ func (r Report) slotsLine() string {
 	return strings.Join(append([]string{fmt.Sprintf("eviction slots: %d, %d free", len(r.Slots), free)}, held...), "; ")
 }
 
-// maxOfAKind is how many Problems of one kind are shown.
-const maxOfAKind = 5
+// maxOfACode is how many Findings of one kind are shown.
+const maxOfACode = 5
 
-// problemLines are the Problems, each with the next command. Commands are not wrapped, so
+// findingLines are the Findings, each with the next command. Commands are not wrapped, so
 // that they can be copied.
-func (r Report) problemLines(f Format) []string {
+func (r Report) findingLines(f Format) []string {
 	var lines []string
-	shown, all := map[problems.Kind]int{}, map[problems.Kind]int{}
-	for _, p := range r.Problems {
-		all[p.Kind]++
+	shown, all := map[findings.Code]int{}, map[findings.Code]int{}
+	for _, p := range r.Findings {
+		all[p.Code]++
 	}
-	for _, p := range r.Problems {
-		shown[p.Kind]++
-		switch count := shown[p.Kind]; {
-		case count == maxOfAKind+1:
-			lines = append(lines, fmt.Sprintf("  and %d more %s (-o json has all)", all[p.Kind]-maxOfAKind, p.Kind))
+	for _, p := range r.Findings {
+		shown[p.Code]++
+		switch count := shown[p.Code]; {
+		case count == maxOfACode+1:
+			lines = append(lines, fmt.Sprintf("  and %d more %s (-o json has all)", all[p.Code]-maxOfACode, p.Code))
 			continue
-		case count > maxOfAKind:
+		case count > maxOfACode:
 			continue
 		}
-		text := string(p.Kind) + ": " + p.Text
+		text := string(p.Code) + ": " + p.Text
 		if p.Node != "" {
-			text = string(p.Kind) + " " + p.Node + ": " + p.Text
+			text = string(p.Code) + " " + p.Node + ": " + p.Text
 		}
 		wrapped := terminal.Wrap(text, "  ", f.Columns)
 		wrapped[0] = f.paint(markOf(p.Severity), colourOfSeverity(p.Severity)) + wrapped[0][1:]
@@ -123,15 +123,15 @@ func (r Report) problemLines(f Format) []string {
 	return lines
 }
 
-func markOf(s problems.Severity) string {
-	if s == problems.Failure {
+func markOf(s findings.Severity) string {
+	if s == findings.Failure {
 		return "×"
 	}
 	return "‼"
 }
 
-func colourOfSeverity(s problems.Severity) terminal.Colour {
-	if s == problems.Failure {
+func colourOfSeverity(s findings.Severity) terminal.Colour {
+	if s == findings.Failure {
 		return terminal.Red
 	}
 	return terminal.Yellow

@@ -8,8 +8,8 @@ package status
 import (
 	"time"
 
+	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/findings"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
-	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/problems"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 )
@@ -30,8 +30,8 @@ type Report struct {
 	Slots []Slot `json:"slots,omitempty"`
 	// Unread are the parts of the installation that could not be read.
 	Unread []installation.Unread `json:"unread,omitempty"`
-	// Problems are everything that is wrong with the installation and its agents.
-	Problems []problems.Problem `json:"problems,omitempty"`
+	// Findings are everything that is wrong with the installation and its agents.
+	Findings []findings.Finding `json:"findings,omitempty"`
 	// Nodes are those that are not healthy, or those that were asked for.
 	Nodes []Node `json:"nodes"`
 }

@@ -1,4 +1,4 @@
-package problems
+package findings
 
 import (
 	"fmt"
@@ -14,17 +14,8 @@ import (
 	"github.com/taintlet/taintlet/taints/apiserver"
 )
 
-// configured returns the configuration of the ConfigMap; nil: there is none, or it is invalid
-// for the reason of the error.
-func configured(i *installation.Installation) (*config.Config, error) {
-	if i.Config == nil {
-		return nil, nil
-	}
-	return config.HostSchema().Decode([]byte(*i.Config))
-}
-
 // configuration finds what is wrong with the ConfigMap, and which agents refuse theirs.
-func configuration(f Facts, cfg *config.Config, invalid error) []Problem {
+func configuration(f Facts, cfg *config.Config, invalid error) []Finding {
 	i := f.Installation
 	all := refused(f)
 	if !i.Knows(installation.PartConfig) {
@@ -58,7 +49,7 @@ func configuration(f Facts, cfg *config.Config, invalid error) []Problem {
 
 // notInForce finds the agents that use another configuration than that of the ConfigMap. They
 // read it a minute or so after it has changed. What a silent agent uses is not known.
-func notInForce(f Facts) []Problem {
+func notInForce(f Facts) []Finding {
 	newest, agents, late := config.HashOf([]byte(*f.Installation.Config)), 0, 0
 	var old []string
 	for _, n := range f.Nodes {
@@ -75,18 +66,18 @@ func notInForce(f Facts) []Problem {
 		return nil
 	}
 	slices.Sort(old)
-	return []Problem{warning(ConfigurationNotInForce, "", commandOn("kubectl taintlet check --wait --namespace=%s", f.Installation.Namespace),
+	return []Finding{warning(ConfigurationNotInForce, "", commandOn("kubectl taintlet check --wait --namespace=%s", f.Installation.Namespace),
 		"%d of %d agents use configuration %s, newest is %s", late, agents, terminal.Listed(slices.Compact(old)), newest)}
 }
 
 // refused finds the agents whose newest Event about their configuration is a refusal. Agents
 // read the file up to a minute after the ConfigMap has changed.
-func refused(f Facts) []Problem {
+func refused(f Facts) []Finding {
 	return told(f, Failure, ConfigurationRefused, "ConfigurationReloaded")
 }
 
 // slots finds the Leases that the configuration needs and that are not there.
-func slots(f Facts, cfg *config.Config) []Problem {
+func slots(f Facts, cfg *config.Config) []Finding {
 	i := f.Installation
 	if !i.Knows(installation.PartSlots) || cfg == nil || !usesSlots(cfg, *i.Config) {
 		return nil
@@ -104,7 +95,7 @@ func slots(f Facts, cfg *config.Config) []Problem {
 	if len(missing) == 0 {
 		return nil
 	}
-	return []Problem{failure(SlotMissing, "", reinstall(i), "%d of %d eviction slots are missing in namespace %s, so fewer Nodes can evict: the Leases %s",
+	return []Finding{failure(SlotMissing, "", reinstall(i), "%d of %d eviction slots are missing in namespace %s, so fewer Nodes can evict: the Leases %s",
 		len(missing), cfg.Eviction.Slots, i.Namespace, strings.Join(missing, ", "))}
 }
 
@@ -115,7 +106,7 @@ func usesSlots(cfg *config.Config, text string) bool {
 }
 
 // versions finds agents of several versions, and another version than that of this program.
-func versions(f Facts) []Problem {
+func versions(f Facts) []Finding {
 	i := f.Installation
 	found := map[string]int{}
 	for _, pod := range i.Pods {
@@ -131,12 +122,12 @@ func versions(f Facts) []Problem {
 		if agents == "" || program == "" || agents == program {
 			return nil
 		}
-		return []Problem{warning(ProgramVersionDiffers, "", "kubectl taintlet version", "the agents are of version %s and this program is of version %s", agents, program)}
+		return []Finding{warning(ProgramVersionDiffers, "", "kubectl taintlet version", "the agents are of version %s and this program is of version %s", agents, program)}
 	}
 	counts := make([]string, len(images))
 	for index, image := range images {
 		counts[index] = fmt.Sprintf("%d of %s", found[image], image)
 	}
-	return []Problem{warning(VersionsDiffer, "", commandOn("kubectl --namespace=%s rollout status daemonset "+installation.Account, i.Namespace),
+	return []Finding{warning(VersionsDiffer, "", commandOn("kubectl --namespace=%s rollout status daemonset "+installation.Account, i.Namespace),
 		"agents are of %d versions: %s", len(images), strings.Join(counts, ", "))}
 }

@@ -1,4 +1,4 @@
-package problems
+package findings
 
 import (
 	"cmp"
@@ -17,7 +17,7 @@ import (
 const recently = time.Hour
 
 // agents finds the agents that do not run, and those that are too many.
-func agents(f Facts) []Problem {
+func agents(f Facts) []Finding {
 	i := f.Installation
 	all := permissions(i)
 	if !i.Knows(installation.PartPods) || !i.Knows(installation.PartDaemonSet) {
@@ -29,7 +29,7 @@ func agents(f Facts) []Problem {
 	byNode := installation.PodsByNode(i.Pods)
 	all = append(all, missing(f, byNode)...)
 	for _, pod := range i.Pods {
-		if p, found := podProblem(f, pod); found {
+		if p, found := podFinding(f, pod); found {
 			all = append(all, p)
 		}
 	}
@@ -48,20 +48,24 @@ func agents(f Facts) []Problem {
 	return slices.Concat(all, silent(f), standby(f))
 }
 
-func permissions(i *installation.Installation) []Problem {
+func permissions(i *installation.Installation) []Finding {
 	if len(i.MayNot) == 0 {
 		return nil
 	}
-	return []Problem{failure(PermissionMissing, "", reinstall(i), "the agents' account %s/%s is not allowed to %s: the API server refuses its agents",
+	return []Finding{failure(PermissionMissing, "", reinstall(i), "the agents' account %s/%s is not allowed to %s: the API server refuses its agents",
 		i.Namespace, installation.Account, strings.Join(i.MayNot, ", "))}
 }
 
-// noDaemonSet is the Problem of an installation without agents.
-func noDaemonSet(f Facts) Problem {
+// noDaemonSet is the Finding of a namespace without agents: taintlet is not installed there, or
+// a part of it is left.
+func noDaemonSet(f Facts) Finding {
 	i := f.Installation
-	text, command := fmt.Sprintf("there is no DaemonSet of taintlet in namespace %s, so no agent runs", i.Namespace), reinstall(i)
+	code, text, command := DaemonSetMissing, fmt.Sprintf("there is no DaemonSet of taintlet in namespace %s, so no agent runs", i.Namespace), reinstall(i)
+	if i.Knows(installation.PartConfig) && i.Config == nil {
+		code, text, command = NotInstalled, fmt.Sprintf("taintlet is not installed in namespace %s", i.Namespace), commandOn("kubectl taintlet check --pre --namespace=%s", i.Namespace)
+	}
 	if len(i.Elsewhere) > 0 {
-		text += "; there is one in " + strings.Join(i.Elsewhere, ", ")
+		text += "; it is in " + strings.Join(i.Elsewhere, ", ")
 		command = commandOn("kubectl taintlet status --namespace=%s", i.Elsewhere[0])
 	}
 	var last time.Time
@@ -73,16 +77,16 @@ func noDaemonSet(f Facts) Problem {
 	if !last.IsZero() {
 		text += "; the last sign of an agent was " + ago(f.Now, last)
 	}
-	return failure(DaemonSetMissing, "", command, "%s", text)
+	return failure(code, "", command, "%s", text)
 }
 
 // missing finds Nodes without a pod: those that an agent has written, and those of which only
 // the DaemonSet tells.
-func missing(f Facts, byNode map[string][]*corev1.Pod) []Problem {
+func missing(f Facts, byNode map[string][]*corev1.Pod) []Finding {
 	i := f.Installation
 	describe := commandOn("kubectl --namespace=%s describe daemonset "+installation.Account, i.Namespace)
 	refused := newestMessage(f, i.Refused, installation.Account)
-	var all []Problem
+	var all []Finding
 	for _, n := range f.Nodes {
 		if len(byNode[n.Name]) == 0 {
 			all = append(all, failure(AgentMissing, n.Name, describe, "no agent's pod is on this Node%s%s", lastSign(f, n.Name), refused))
@@ -103,15 +107,15 @@ func missing(f Facts, byNode map[string][]*corev1.Pod) []Problem {
 	return all
 }
 
-// podProblem judges one agent's pod.
-func podProblem(f Facts, pod *corev1.Pod) (Problem, bool) {
+// podFinding judges one agent's pod.
+func podFinding(f Facts, pod *corev1.Pod) (Finding, bool) {
 	i, node := f.Installation, pod.Spec.NodeName
 	describe := commandOn("kubectl --namespace=%s describe pod %s", i.Namespace, pod.Name)
 	logs := commandOn("kubectl --namespace=%s logs --tail=20 %s", i.Namespace, pod.Name)
 	previous := commandOn("kubectl --namespace=%s logs --tail=20 --previous %s", i.Namespace, pod.Name)
 	isReady, since := installation.ReadySince(pod)
 	if pod.DeletionTimestamp != nil {
-		return Problem{}, false // another one takes its place
+		return Finding{}, false // another one takes its place
 	}
 	if why := installation.WhyNotScheduled(pod); why != "" {
 		return failure(AgentPending, node, describe, "the pod %s is not scheduled: %s", pod.Name, why), true
@@ -122,26 +126,26 @@ func podProblem(f Facts, pod *corev1.Pod) (Problem, bool) {
 		return failure(AgentNotStarted, node, describe, "the kubelet has not started the pod %s, made %s%s",
 			pod.Name, ago(f.Now, pod.CreationTimestamp.Time), reasonOf(pod.Status.Reason, pod.Status.Message)), true
 	case container == nil:
-		return Problem{}, false
+		return Finding{}, false
 	case container.State.Waiting != nil || container.State.Terminated != nil:
 		return notRunning(f, pod, container, describe, previous), true
 	case !isReady:
-		return failure(AgentNotReady, node, logs, "the pod %s is not ready%s%s%s", pod.Name, forSince(f.Now, since), newestMessage(f, f.Installation.PodEvents, pod.Name), lastSign(f, node)), true
+		return failure(AgentNotReady, node, logs, "the pod %s is not ready%s%s%s", pod.Name, forSince(f.Now, since), whyNotReady(f, pod), lastSign(f, node)), true
 	case container.LastTerminationState.Terminated != nil && f.Now.Sub(container.LastTerminationState.Terminated.FinishedAt.Time) < recently:
 		ended := *container.LastTerminationState.Terminated
-		kind := AgentRestarted
+		code := AgentRestarted
 		if isOutOfMemory(ended) {
-			kind = AgentOutOfMemory
+			code = AgentOutOfMemory
 		}
-		return warning(kind, node, previous, "the agent ended %s %s and runs again: %s", ago(f.Now, ended.FinishedAt.Time), endText(ended), restarts(container)), true
+		return warning(code, node, previous, "the agent ended %s %s and runs again: %s", ago(f.Now, ended.FinishedAt.Time), endText(ended), restarts(container)), true
 	}
-	return Problem{}, false
+	return Finding{}, false
 }
 
 // notRunning judges a container that waits to be started, or has ended.
-func notRunning(f Facts, pod *corev1.Pod, c *corev1.ContainerStatus, describe, previous string) Problem {
+func notRunning(f Facts, pod *corev1.Pod, c *corev1.ContainerStatus, describe, previous string) Finding {
 	ended := cmp.Or(c.State.Terminated, c.LastTerminationState.Terminated)
-	kind, command := AgentNotStarted, describe
+	code, command := AgentNotStarted, describe
 	var parts []string
 	if c.State.Waiting != nil {
 		parts = append(parts, "is waiting"+reasonOf(c.State.Waiting.Reason, c.State.Waiting.Message))
@@ -150,10 +154,10 @@ func notRunning(f Facts, pod *corev1.Pod, c *corev1.ContainerStatus, describe, p
 		command = previous
 		parts = append(parts, fmt.Sprintf("ended %s %s", ago(f.Now, ended.FinishedAt.Time), endText(*ended)))
 		if isOutOfMemory(*ended) {
-			kind = AgentOutOfMemory
+			code = AgentOutOfMemory
 		}
 	}
-	return failure(kind, pod.Spec.NodeName, command, "the agent in the pod %s %s; %s%s",
+	return failure(code, pod.Spec.NodeName, command, "the agent in the pod %s %s; %s%s",
 		pod.Name, strings.Join(parts, "; it "), restarts(c), lastSign(f, pod.Spec.NodeName))
 }
 
@@ -185,6 +189,14 @@ func reasonOf(reason, message string) string {
 	return ": " + text
 }
 
+// whyNotReady is what the agent says, or else the kubelet.
+func whyNotReady(f Facts, pod *corev1.Pod) string {
+	if said := f.Installation.Said[pod.Name]; said != "" {
+		return ": " + said
+	}
+	return newestMessage(f, f.Installation.PodEvents, pod.Name)
+}
+
 // newestMessage is what the newest of some Events about an object says.
 func newestMessage(f Facts, all []*corev1.Event, name string) string {
 	newest := &corev1.Event{}
@@ -201,10 +213,10 @@ func newestMessage(f Facts, all []*corev1.Event, name string) string {
 
 // silent finds the agents that have not written their Node for too long, of those that have
 // a pod as far as is known.
-func silent(f Facts) []Problem {
+func silent(f Facts) []Finding {
 	i := f.Installation
 	byNode := installation.PodsByNode(i.Pods)
-	var all []Problem
+	var all []Finding
 	for _, n := range f.Nodes {
 		command := commandOn("kubectl describe node %s", n.Name)
 		pods := byNode[n.Name]
@@ -220,21 +232,21 @@ func silent(f Facts) []Problem {
 
 // standby finds Nodes on which an agent reports that another one writes the Node. The second
 // one may have no pod: somebody started it by hand.
-func standby(f Facts) []Problem { return told(f, Warning, AgentStandby, "AgentActive") }
+func standby(f Facts) []Finding { return told(f, Warning, AgentStandby, "AgentActive") }
 
-// told finds the Nodes whose newest Event of two reasons is the first: the Kind, and not what
+// told finds the Nodes whose newest Event of two reasons is the first: the Code, and not what
 // ends it. The end of the agent that wrote it ends it too.
-func told(f Facts, severity Severity, kind Kind, end string) (all []Problem) {
+func told(f Facts, severity Severity, code Code, end string) (all []Finding) {
 	newest := map[string]*corev1.Event{}
 	for _, e := range f.Installation.Events {
 		node := e.InvolvedObject.Name
-		if (e.Reason == string(kind) || e.Reason == end) && (newest[node] == nil || !installation.At(e).Before(installation.At(newest[node]))) {
+		if (e.Reason == string(code) || e.Reason == end) && (newest[node] == nil || !installation.At(e).Before(installation.At(newest[node]))) {
 			newest[node] = e
 		}
 	}
 	for node, e := range newest {
-		if e.Reason == string(kind) && !installation.IsOver(e, f.Installation.Pods) {
-			all = append(all, problem(severity, kind, node, EventsOf(node), "%s: %s", ago(f.Now, installation.At(e)), e.Message))
+		if e.Reason == string(code) && !installation.IsOver(e, f.Installation.Pods) {
+			all = append(all, finding(severity, code, node, EventsOf(node), "%s: %s", ago(f.Now, installation.At(e)), e.Message))
 		}
 	}
 	return all

@@ -1,4 +1,4 @@
-package problems
+package findings
 
 import (
 	"encoding/json"
@@ -35,7 +35,7 @@ func healthy(t *testing.T) Facts {
 	}
 }
 
-// An installation without a fault has no Problem.
+// An installation without a fault has no Finding.
 func TestHealthyInstallation(t *testing.T) {
 	f := healthy(t)
 	if found := Find(f); len(found) > 0 {
@@ -56,7 +56,7 @@ func event(node, reason, message string, before time.Duration) *corev1.Event {
 
 // fault is something that is wrong, and what is said of it. The command is a pattern.
 type fault struct {
-	kind                Kind
+	code                Code
 	node, text, command string
 	do                  func(f *Facts, i *installation.Installation, pod *corev1.Pod)
 }
@@ -76,7 +76,12 @@ func agentFaults() []fault {
 	return []fault{
 		{DaemonSetMissing, "", `no DaemonSet of taintlet in namespace taintlet-system, so no agent runs; the last sign of an agent was 1 min ago`, `^helm --namespace=taintlet-system get manifest mine \| kubectl --namespace=taintlet-system apply`,
 			func(_ *Facts, i *installation.Installation, _ *corev1.Pod) { i.DaemonSets, i.Pods = nil, nil }},
-		{DaemonSetMissing, "", `; there is one in monitoring;`, `^kubectl taintlet status --namespace=monitoring$`,
+		{NotInstalled, "", `^taintlet is not installed in namespace taintlet-system; the last sign of an agent was 1 min ago$`, `^kubectl taintlet check --pre --namespace=taintlet-system$`,
+			func(f *Facts, i *installation.Installation, _ *corev1.Pod) {
+				*i = installation.Installation{Namespace: i.Namespace, MayNot: []string{"patch nodes"}}
+				f.Nodes[1].IsSilent = true
+			}},
+		{DaemonSetMissing, "", `; it is in monitoring;`, `^kubectl taintlet status --namespace=monitoring$`,
 			func(_ *Facts, i *installation.Installation, _ *corev1.Pod) {
 				i.DaemonSets, i.Pods, i.Elsewhere = nil, nil, []string{"monitoring"}
 			}},
@@ -88,6 +93,11 @@ func agentFaults() []fault {
 			}},
 		{AgentMissing, "n2", `no agent's pod is on this Node; the agent last wrote the Node 1 min ago`, `describe daemonset taintlet$`,
 			func(_ *Facts, i *installation.Installation, _ *corev1.Pod) { i.Pods = i.Pods[:1] }},
+		{AgentNotReady, "n2", `is not ready`, logs, // which explains why it is silent
+			func(f *Facts, _ *installation.Installation, pod *corev1.Pod) {
+				notReady(pod, time.Hour)
+				f.Nodes[1].IsSilent = true
+			}},
 		{AgentMissing, "", `1 of 3 Nodes have no agent's pod`, `describe daemonset taintlet$`,
 			func(_ *Facts, i *installation.Installation, _ *corev1.Pod) {
 				i.DaemonSets[0].Status.DesiredNumberScheduled = 3
@@ -197,7 +207,7 @@ func otherFaults() []fault {
 			func(_ *Facts, i *installation.Installation, _ *corev1.Pod) { i.Config = nil }},
 		{ConfigurationInvalid, "", `memory.availablePercent: Invalid value: 500`, `^helm --namespace=taintlet-system get values mine$`,
 			configured("memory: {availablePercent: 500}\n")},
-		{ConfigurationInvalid, "", `do not start: memory.availablePercent: Invalid value: 500: must be 0 to 100 percent; memory.clearFactor: `, `^kubectl --namespace=taintlet-system edit configmap taintlet$`,
+		{ConfigurationInvalid, "", `do not start: memory.availablePercent: Invalid value: 500: must be 0 to 100; memory.clearFactor: `, `^kubectl --namespace=taintlet-system edit configmap taintlet$`,
 			func(f *Facts, i *installation.Installation, pod *corev1.Pod) {
 				configured("memory: {availablePercent: 500, clearFactor: 0.5}\n")(f, i, pod)
 				i.Release = ""
@@ -247,39 +257,39 @@ func edited(field string) metav1.ManagedFieldsEntry {
 	return metav1.ManagedFieldsEntry{Manager: "kubectl-edit", Time: new(metav1.NewTime(now.Add(-5 * time.Minute))), FieldsV1: metav1.NewFieldsV1(`{"` + field + `":{}}`)}
 }
 
-// Each fault is one Problem, and no other one.
+// Each fault is one Finding, and no other one.
 func TestEachFault(t *testing.T) {
-	seen := map[Kind]bool{}
+	seen := map[Code]bool{}
 	for _, fault := range append(agentFaults(), otherFaults()...) {
 		f := healthy(t)
 		fault.do(&f, f.Installation, f.Installation.Pods[1])
 		found := Find(f)
 		if len(found) != 1 {
-			t.Errorf("%s %q: %+v", fault.kind, fault.text, found)
+			t.Errorf("%s %q: %+v", fault.code, fault.text, found)
 			continue
 		}
 		p := found[0]
-		if p.Kind != fault.kind || p.Node != fault.node || !regexp.MustCompile(fault.text).MatchString(p.Text) || !regexp.MustCompile(fault.command).MatchString(p.Command) {
-			t.Errorf("%s %q: %+v", fault.kind, fault.text, p)
+		if p.Code != fault.code || p.Node != fault.node || !regexp.MustCompile(fault.text).MatchString(p.Text) || !regexp.MustCompile(fault.command).MatchString(p.Command) {
+			t.Errorf("%s %q: %+v", fault.code, fault.text, p)
 		}
-		seen[fault.kind] = true
+		seen[fault.code] = true
 	}
-	for _, kind := range Kinds() {
-		if !seen[kind] {
-			t.Errorf("no fault makes %s", kind)
+	for _, code := range Codes() {
+		if !seen[code] {
+			t.Errorf("no fault makes %s", code)
 		}
 	}
 }
 
-// Each Kind is listed where people look it up.
+// Each Code is listed where people look it up.
 func TestKindsAreDocumented(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/status.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, kind := range Kinds() {
-		if !strings.Contains(string(page), "`"+string(kind)+"`") {
-			t.Errorf("docs/status.md does not list %s", kind)
+	for _, code := range Codes() {
+		if !strings.Contains(string(page), "`"+string(code)+"`") {
+			t.Errorf("docs/status.md does not list %s", code)
 		}
 	}
 }
@@ -296,7 +306,7 @@ func TestUnreadPartsAreNotJudged(t *testing.T) {
 	}
 }
 
-// What is over is no Problem: a refusal before the configuration that is in force or by an
+// What is over is no Finding: a refusal before the configuration that is in force or by an
 // agent that was started again since, an agent that took over, the end of an agent long ago, a write of the status by a controller, and a
 // pod that is being replaced.
 func TestWhatIsOver(t *testing.T) {

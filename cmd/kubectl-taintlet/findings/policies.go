@@ -1,4 +1,4 @@
-package problems
+package findings
 
 import (
 	"reflect"
@@ -15,12 +15,12 @@ import (
 
 // policies finds admission policies that are missing, not in force or changed by hand, by
 // their objects. kubectl taintlet check tries them.
-func policies(f Facts, cfg *config.Config) []Problem {
+func policies(f Facts, cfg *config.Config) []Finding {
 	i := f.Installation
 	if !i.Knows(installation.PartPolicies) {
 		return nil
 	}
-	var all []Problem
+	var all []Finding
 	for _, name := range required(i, cfg) {
 		all = append(all, policy(f, name, i.Validating, i.ValidatingBindings, true)...)
 	}
@@ -33,8 +33,8 @@ func policies(f Facts, cfg *config.Config) []Problem {
 }
 
 // keepFails finds out whether agents have noticed that the policy which keeps taints fails.
-// It is one policy, and so one Problem. What a silent agent noticed may be over.
-func keepFails(f Facts) []Problem {
+// It is one policy, and so one Finding. What a silent agent noticed may be over.
+func keepFails(f Facts) []Finding {
 	text := ""
 	var nodes []string
 	for _, n := range f.Nodes {
@@ -45,7 +45,7 @@ func keepFails(f Facts) []Problem {
 	if text == "" {
 		return nil
 	}
-	return []Problem{failure(KeepPolicyFails, "", "kubectl taintlet check", "%s. Noticed on %s", text, terminal.Listed(nodes))}
+	return []Finding{failure(KeepPolicyFails, "", "kubectl taintlet check", "%s. Noticed on %s", text, terminal.Listed(nodes))}
 }
 
 // required are the policies of each installation. That of the slots comes with slots.
@@ -59,15 +59,15 @@ func required(i *installation.Installation, cfg *config.Config) []string {
 
 // policy finds what is wrong with one policy and its binding. A policy that validates has to
 // deny.
-func policy(f Facts, name string, all []*admissionv1.ValidatingAdmissionPolicy, bindings []*admissionv1.ValidatingAdmissionPolicyBinding, denies bool) []Problem {
+func policy(f Facts, name string, all []*admissionv1.ValidatingAdmissionPolicy, bindings []*admissionv1.ValidatingAdmissionPolicyBinding, denies bool) []Finding {
 	put := reinstall(f.Installation)
 	at := slices.IndexFunc(all, func(p *admissionv1.ValidatingAdmissionPolicy) bool { return p.Name == name })
 	if at < 0 {
-		return []Problem{failure(PolicyMissing, "", put, "the admission policy %s is missing", name)}
+		return []Finding{failure(PolicyMissing, "", put, "the admission policy %s is missing", name)}
 	}
 	bound := slices.IndexFunc(bindings, func(b *admissionv1.ValidatingAdmissionPolicyBinding) bool { return b.Spec.PolicyName == name })
 	if bound < 0 {
-		return []Problem{failure(PolicyNotInForce, "", put, "the admission policy %s is not in force: it has no binding", name)}
+		return []Finding{failure(PolicyNotInForce, "", put, "the admission policy %s is not in force: it has no binding", name)}
 	}
 	spec := bindings[bound].Spec
 	var actions []string
@@ -76,11 +76,11 @@ func policy(f Facts, name string, all []*admissionv1.ValidatingAdmissionPolicy, 
 	}
 	switch {
 	case denies && !slices.Contains(actions, string(admissionv1.Deny)):
-		return []Problem{failure(PolicyNotInForce, "", put, "the admission policy %s is not in force: its binding does not deny (validationActions: %s)", name, strings.Join(actions, ", "))}
+		return []Finding{failure(PolicyNotInForce, "", put, "the admission policy %s is not in force: its binding does not deny (validationActions: %s)", name, strings.Join(actions, ", "))}
 	case spec.MatchResources != nil && !reflect.DeepEqual(*spec.MatchResources, admissionv1.MatchResources{}):
-		return []Problem{failure(PolicyNotInForce, "", put, "the admission policy %s is not in force everywhere: its binding selects objects (matchResources)", name)}
+		return []Finding{failure(PolicyNotInForce, "", put, "the admission policy %s is not in force everywhere: its binding selects objects (matchResources)", name)}
 	}
-	var found []Problem
+	var found []Finding
 	if manager, when := installation.ChangedByHand(all[at].ManagedFields); manager != "" {
 		found = append(found, warning(PolicyChanged, "", put, "the admission policy %s was changed by %s %s", name, manager, ago(f.Now, when)))
 	}

@@ -1,6 +1,6 @@
-// Package problems finds everything that is wrong with an installation and its agents, each
+// Package findings finds everything that is wrong with an installation and its agents, each
 // with the next command. It is pure: it judges what others have read.
-package problems
+package findings
 
 import (
 	"cmp"
@@ -16,7 +16,7 @@ import (
 	"github.com/taintlet/taintlet/taints"
 )
 
-// Severity says how bad a Problem is.
+// Severity says how bad a Finding is.
 type Severity string
 
 // The Severities.
@@ -27,60 +27,91 @@ const (
 	Warning Severity = "Warning"
 )
 
-// Problem is one thing that is wrong.
-type Problem struct {
-	Kind     Kind     `json:"kind"`
+// Finding is one thing that is wrong.
+type Finding struct {
+	Code     Code     `json:"code"`
 	Severity Severity `json:"severity"`
 	// Node is the Node that has it; empty: the whole installation.
 	Node string `json:"node,omitempty"`
 	Text string `json:"text"`
 	// Command is the next command; empty: there is none.
 	Command string `json:"command,omitempty"`
+	// DependsOn are the Findings that would explain this one. It is shown where there is none
+	// of them, for its Node or for the whole installation.
+	DependsOn []Code `json:"dependsOn,omitempty"`
 }
 
-// Kind is what a Problem is called. Kinds are only ever added; docs/status.md lists them.
-type Kind string
+// Code is what a Finding is called. Codes are only ever added; docs/status.md lists them.
+type Code string
 
-// The Kinds.
+// The Codes.
 const (
-	DaemonSetMissing        Kind = "DaemonSetMissing"
-	DaemonSetSelectsNoNode  Kind = "DaemonSetSelectsNoNode"
-	AgentMissing            Kind = "AgentMissing"
-	AgentPending            Kind = "AgentPending"
-	AgentNotStarted         Kind = "AgentNotStarted"
-	AgentNotReady           Kind = "AgentNotReady"
-	AgentOutOfMemory        Kind = "AgentOutOfMemory"
-	AgentRestarted          Kind = "AgentRestarted"
-	AgentSilent             Kind = "AgentSilent"
-	SeveralAgents           Kind = "SeveralAgents"
-	AgentStandby            Kind = "AgentStandby"
-	PermissionMissing       Kind = "PermissionMissing"
-	RecordUnreadable        Kind = "RecordUnreadable"
-	ClockSkew               Kind = "ClockSkew"
-	TaintContested          Kind = "TaintContested"
-	PauseMistyped           Kind = "PauseMistyped"
-	ConfigurationMissing    Kind = "ConfigurationMissing"
-	ConfigurationInvalid    Kind = "ConfigurationInvalid"
-	ConfigurationRefused    Kind = "ConfigurationRefused"
-	ConfigurationNotInForce Kind = "ConfigurationNotInForce"
-	ConditionWithoutRule    Kind = "ConditionWithoutRule"
-	PolicyMissing           Kind = "PolicyMissing"
-	PolicyNotInForce        Kind = "PolicyNotInForce"
-	PolicyChanged           Kind = "PolicyChanged"
-	KeepPolicyFails         Kind = "KeepPolicyFails"
-	SlotMissing             Kind = "SlotMissing"
-	VersionsDiffer          Kind = "VersionsDiffer"
-	ProgramVersionDiffers   Kind = "ProgramVersionDiffers"
+	NotInstalled            Code = "NotInstalled"
+	DaemonSetMissing        Code = "DaemonSetMissing"
+	DaemonSetSelectsNoNode  Code = "DaemonSetSelectsNoNode"
+	AgentMissing            Code = "AgentMissing"
+	AgentPending            Code = "AgentPending"
+	AgentNotStarted         Code = "AgentNotStarted"
+	AgentNotReady           Code = "AgentNotReady"
+	AgentOutOfMemory        Code = "AgentOutOfMemory"
+	AgentRestarted          Code = "AgentRestarted"
+	AgentSilent             Code = "AgentSilent"
+	SeveralAgents           Code = "SeveralAgents"
+	AgentStandby            Code = "AgentStandby"
+	PermissionMissing       Code = "PermissionMissing"
+	RecordUnreadable        Code = "RecordUnreadable"
+	ClockSkew               Code = "ClockSkew"
+	TaintContested          Code = "TaintContested"
+	PauseMistyped           Code = "PauseMistyped"
+	ConfigurationMissing    Code = "ConfigurationMissing"
+	ConfigurationInvalid    Code = "ConfigurationInvalid"
+	ConfigurationRefused    Code = "ConfigurationRefused"
+	ConfigurationNotInForce Code = "ConfigurationNotInForce"
+	ConditionWithoutRule    Code = "ConditionWithoutRule"
+	PolicyMissing           Code = "PolicyMissing"
+	PolicyNotInForce        Code = "PolicyNotInForce"
+	PolicyChanged           Code = "PolicyChanged"
+	KeepPolicyFails         Code = "KeepPolicyFails"
+	SlotMissing             Code = "SlotMissing"
+	VersionsDiffer          Code = "VersionsDiffer"
+	ProgramVersionDiffers   Code = "ProgramVersionDiffers"
 )
 
-// Kinds are all Kinds, in the order in which they are shown.
-func Kinds() []Kind {
-	return []Kind{
-		DaemonSetMissing, DaemonSetSelectsNoNode, PermissionMissing, ConfigurationMissing, ConfigurationInvalid, ConfigurationRefused, ConfigurationNotInForce,
+// Codes are all Codes, in the order in which they are shown.
+func Codes() []Code {
+	return []Code{
+		NotInstalled, DaemonSetMissing, DaemonSetSelectsNoNode, PermissionMissing, ConfigurationMissing, ConfigurationInvalid, ConfigurationRefused, ConfigurationNotInForce,
 		PolicyMissing, PolicyNotInForce, KeepPolicyFails, PolicyChanged, SlotMissing,
 		AgentMissing, AgentPending, AgentNotStarted, AgentOutOfMemory, AgentNotReady, AgentSilent, SeveralAgents, RecordUnreadable,
 		AgentStandby, AgentRestarted, TaintContested, PauseMistyped, ClockSkew, ConditionWithoutRule, VersionsDiffer, ProgramVersionDiffers,
 	}
+}
+
+// dependsOn are the Codes that explain this one.
+func (c Code) dependsOn() []Code {
+	noAgent := []Code{NotInstalled, DaemonSetMissing, DaemonSetSelectsNoNode}
+	switch c {
+	case NotInstalled, RecordUnreadable, TaintContested, PauseMistyped, ClockSkew, KeepPolicyFails: // of the Nodes
+		return nil
+	case AgentMissing:
+		return noAgent
+	case AgentSilent:
+		return append(noAgent, AgentMissing, AgentPending, AgentNotStarted, AgentOutOfMemory, AgentNotReady)
+	case ConfigurationNotInForce:
+		return append(noAgent, ConfigurationInvalid)
+	case ProgramVersionDiffers:
+		return []Code{NotInstalled, VersionsDiffer}
+	}
+	return []Code{NotInstalled}
+}
+
+// unexplained returns the Findings that no other one explains.
+func unexplained(all []Finding) []Finding {
+	return slices.DeleteFunc(slices.Clone(all), func(f Finding) bool {
+		return slices.ContainsFunc(all, func(other Finding) bool {
+			return other.Severity == Failure && slices.Contains(f.DependsOn, other.Code) && (other.Node == "" || other.Node == f.Node)
+		})
+	})
 }
 
 // Facts are what is judged.
@@ -123,35 +154,35 @@ type Contested struct {
 	HasTaint bool
 }
 
-// Find returns all Problems: first the Failures, those of the installation before those of
-// Nodes, which are sorted by name.
-func Find(f Facts) []Problem {
+// Find returns all Findings that no other one explains: first the Failures, those of the
+// installation before those of Nodes, which are sorted by name.
+func Find(f Facts) []Finding {
 	f.Nodes = slices.SortedFunc(slices.Values(f.Nodes), func(a, b Node) int { return strings.Compare(a.Name, b.Name) })
 	all := append(hosts(f), keepFails(f)...)
 	if f.Installation != nil {
-		cfg, err := configured(f.Installation)
+		cfg, err := f.Installation.Configuration()
 		all = slices.Concat(all, agents(f), configuration(f, cfg, err), policies(f, cfg), slots(f, cfg), versions(f))
 	}
-	order := Kinds()
-	slices.SortStableFunc(all, func(a, b Problem) int {
-		return cmp.Or(strings.Compare(string(a.Severity), string(b.Severity)), slices.Index(order, a.Kind)-slices.Index(order, b.Kind), strings.Compare(a.Node, b.Node))
+	order := Codes()
+	slices.SortStableFunc(all, func(a, b Finding) int {
+		return cmp.Or(strings.Compare(string(a.Severity), string(b.Severity)), slices.Index(order, a.Code)-slices.Index(order, b.Code), strings.Compare(a.Node, b.Node))
 	})
-	return all
+	return unexplained(all)
 }
 
-// maxText is the longest text of a Problem, in bytes. Parts of it come from the API server.
+// maxText is the longest text of a Finding, in bytes. Parts of it come from the API server.
 const maxText = 600
 
-func failure(kind Kind, node, command, format string, args ...any) Problem {
-	return problem(Failure, kind, node, command, format, args...)
+func failure(code Code, node, command, format string, args ...any) Finding {
+	return finding(Failure, code, node, command, format, args...)
 }
 
-func warning(kind Kind, node, command, format string, args ...any) Problem {
-	return problem(Warning, kind, node, command, format, args...)
+func warning(code Code, node, command, format string, args ...any) Finding {
+	return finding(Warning, code, node, command, format, args...)
 }
 
-func problem(severity Severity, kind Kind, node, command, format string, args ...any) Problem {
-	return Problem{kind, severity, terminal.Clean(node, validation.DNS1123SubdomainMaxLength), terminal.Sentence(fmt.Sprintf(format, args...), maxText), command}
+func finding(severity Severity, code Code, node, command, format string, args ...any) Finding {
+	return Finding{code, severity, terminal.Clean(node, validation.DNS1123SubdomainMaxLength), terminal.Sentence(fmt.Sprintf(format, args...), maxText), command, code.dependsOn()}
 }
 
 // commandOn is a command with the names of objects. People copy commands into a shell, so a
@@ -182,8 +213,8 @@ func reinstall(i *installation.Installation) string {
 }
 
 // hosts finds what the Nodes themselves tell.
-func hosts(f Facts) []Problem {
-	var all []Problem
+func hosts(f Facts) []Finding {
+	var all []Finding
 	for _, n := range f.Nodes {
 		if n.Unreadable != "" {
 			all = append(all, failure(RecordUnreadable, n.Name, EventsOf(n.Name), "%s", n.Unreadable))

@@ -1,0 +1,42 @@
+package installation
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+)
+
+// An agent that is not ready is asked why, through the API server, and only so many are.
+func TestAgentsTellWhyTheyAreNotReady(t *testing.T) {
+	asked := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked++
+		if r.URL.Path != "/api/v1/namespaces/ns/pods/taintlet-0:14808/proxy/readyz" {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusForbidden)
+			_, _ = w.Write([]byte(`{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "message": "no"}`))
+			return
+		}
+		http.Error(w, "the API server refuses writes", http.StatusServiceUnavailable)
+	}))
+	defer server.Close()
+	client, err := NewClient(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := &Installation{}
+	for n := range 5 {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: fmt.Sprint("taintlet-", n)}, Status: corev1.PodStatus{Phase: corev1.PodRunning}}
+		p.Spec.Containers = []corev1.Container{{Name: Account, Ports: []corev1.ContainerPort{{ContainerPort: 14808}}}}
+		i.Pods = append(i.Pods, p)
+	}
+	(&Reader{Client: client, Namespace: "ns"}).readSaid(t.Context(), i)
+	if i.Said["taintlet-0"] != "the API server refuses writes" || i.Said["taintlet-1"] != "" || asked != askedAgents {
+		t.Errorf("%q, %d agents were asked", i.Said, asked)
+	}
+}
