@@ -45,7 +45,8 @@ func AddLifecycleController(flags *pflag.FlagSet, present *bool) {
 // choicesOf is the annotation of a flag with the values that it may have.
 const choicesOf = "choices"
 
-// AddChoice declares a flag that has one of some values; the first is the default.
+// AddChoice declares a flag that has one of some values; the first is the default. A value
+// that ends in = takes an argument.
 func AddChoice(c *cobra.Command, value *string, name, shorthand, usage string, allowed ...string) {
 	c.Flags().StringVarP(value, name, shorthand, allowed[0], usage)
 	if err := errors.Join(
@@ -61,7 +62,10 @@ func checkChoices(c *cobra.Command, _ []string) error {
 	var errs []error
 	c.Flags().VisitAll(func(f *pflag.Flag) {
 		allowed := f.Annotations[choicesOf]
-		if len(allowed) > 0 && !slices.Contains(allowed, f.Value.String()) {
+		fits := func(choice string) bool { // one that ends in = takes an argument
+			return f.Value.String() == choice || strings.HasSuffix(choice, "=") && strings.HasPrefix(f.Value.String(), choice)
+		}
+		if len(allowed) > 0 && !slices.ContainsFunc(allowed, fits) {
 			errs = append(errs, Usagef("--%s %q: must be one of %s", f.Name, f.Value, strings.Join(allowed, ", ")))
 		}
 	})

@@ -51,6 +51,7 @@ each rule how its taint stays on a Node. The output is a valid configuration fil
 			return errors.Join(err, writeComments(out, words.Rules(cfg, o.lifecycleController), words.Eviction(cfg)))
 		},
 	}
+	c.ValidArgsFunction = completeNodes(&o.cluster)
 	flags := c.Flags()
 	flags.SortFlags = false
 	flags.StringVar(&o.path, "config", "", "TaintletConfiguration `file` to check (default: the one that the agents use)")

@@ -58,6 +58,7 @@ The rules are those of the ConfigMap taintlet in the agents' namespace, or with 
 			return showEvictions(c.Context(), cfg, client, args, c.OutOrStdout())
 		},
 	}
+	c.ValidArgsFunction = completeNodes(&cluster)
 	flags := c.Flags()
 	flags.SortFlags = false
 	flags.StringVar(&path, "config", "", "TaintletConfiguration `file` (default: the one that the agents use)")

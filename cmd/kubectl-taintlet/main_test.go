@@ -1,6 +1,8 @@
 package main
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -80,12 +82,23 @@ func TestCompletesForKubectl(t *testing.T) {
 	if err := os.Symlink(program.Path(t), link); err != nil {
 		t.Fatal(err)
 	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(`{"kind": "NodeList", "apiVersion": "v1", "items": [{"metadata": {"name": "n1"}}, {"metadata": {"name": "n2"}}, {"metadata": {"name": "other"}}]}`))
+	}))
+	defer server.Close()
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	text := `{"apiVersion": "v1", "kind": "Config", "clusters": [{"name": "c", "cluster": {"server": "` + server.URL + `"}}], "contexts": [{"name": "c", "context": {"cluster": "c"}}], "current-context": "c"}`
+	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for line, want := range map[string][]string{
 		"":                 {"check", "cleanup", "completion", "config", "evictions", "help", "status", "version"},
 		"st":               {"status"},
 		"status --wai":     {"--wait"},
-		"status --output ": {"table", "wide", "name", "json", "yaml"},
-		"completion ":      {"bash", "fish", "powershell", "zsh"},
+		"status --output ": {"table", "wide", "name", "json", "yaml", "jsonpath="},
+		"status --kubeconfig=" + kubeconfig + " n1 n": {"n2"},
+		"completion ": {"bash", "fish", "powershell", "zsh"},
 	} {
 		_, out, _ := process.Call(t, link, strings.Split(line, " ")...)
 		var got []string

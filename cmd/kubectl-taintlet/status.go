@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -10,6 +12,8 @@ import (
 	"github.com/taintlet/taintlet/cmd/command"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/status"
 	"github.com/taintlet/taintlet/cmd/terminal"
+	"github.com/taintlet/taintlet/taints"
+	"github.com/taintlet/taintlet/taints/apiserver"
 )
 
 func statusVerb() *cobra.Command {
@@ -57,6 +61,7 @@ Exit code 3: an agent is silent or down, a condition is not OK, something has fa
 			return showStatus(ctx, c, o)
 		},
 	}
+	c.ValidArgsFunction = completeNodes(&cluster)
 	flags := c.Flags()
 	flags.SortFlags = false
 	addStatusFlags(c, &o)
@@ -70,7 +75,7 @@ Exit code 3: an agent is silent or down, a condition is not OK, something has fa
 // addStatusFlags declares the flags that say what is shown, and how.
 func addStatusFlags(c *cobra.Command, o *status.Options) {
 	flags := c.Flags()
-	command.AddChoice(c, &o.Output, "output", "o", "table, wide, name, json or yaml", status.OutputTable, status.OutputWide, status.OutputName, status.OutputJSON, status.OutputYAML)
+	command.AddChoice(c, &o.Output, "output", "o", "table, wide, name, json, yaml or jsonpath=TEMPLATE", status.OutputTable, status.OutputWide, status.OutputName, status.OutputJSON, status.OutputYAML, status.OutputJSONPath)
 	command.AddChoice(c, &o.SortBy, "sort-by", "", "order of the Nodes: name, since or state", status.SortByName, status.SortBySince, status.SortByState)
 	flags.BoolVar(&o.NoHeaders, "no-headers", false, "print the rows and nothing else")
 	flags.BoolVarP(&o.Watch, "watch", "w", false, "print again at each change, at most once a second, until a signal arrives")
@@ -106,6 +111,34 @@ func checkStatus(o *status.Options, nodes []string, selector string) (err error)
 		return command.Usagef("--selector: %w", err)
 	}
 	return nil
+}
+
+// completeWithin is how long a shell waits for names.
+const completeWithin = 3 * time.Second
+
+// completeNodes completes the names of Nodes.
+func completeNodes(cluster *command.Cluster) cobra.CompletionFunc {
+	return func(c *cobra.Command, args []string, typed string) (names []cobra.Completion, _ cobra.ShellCompDirective) {
+		restConfig, err := cluster.RestConfig()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		ctx, cancel := context.WithTimeout(c.Context(), completeWithin)
+		defer cancel()
+		client, err := apiserver.NewClient(restConfig, "")
+		if err == nil {
+			err = client.Each(ctx, func(node *taints.Node) error {
+				if strings.HasPrefix(node.Name, typed) && !slices.Contains(args, node.Name) {
+					names = append(names, terminal.Clean(node.Name, maxWord))
+				}
+				return nil
+			})
+		}
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
+	}
 }
 
 // nodeNames refuses arguments that can be no Node's name.

@@ -127,6 +127,23 @@ func TestGolden(t *testing.T) {
 	}
 }
 
+// A template of JSONPath reads the JSON.
+func TestJSONPath(t *testing.T) {
+	fleet, now := incident(t)
+	var out strings.Builder
+	for _, template := range []string{`{.summary.tainted} {.findings[?(@.severity=="Failure")].code}`, `{range .nodes[?(@.state=="Down")]}{.name}{end}`} {
+		if err := (Options{Out: &out, Output: OutputJSONPath + template}).print(fleet.Report(now)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out.String() != "5 AgentNotReady\nsilent\n" {
+		t.Errorf("%q", out.String())
+	}
+	if err := (Options{Out: &out, Output: OutputJSONPath + "{.nodes"}).print(fleet.Report(now)); err == nil {
+		t.Error("a template that does not end is accepted")
+	}
+}
+
 // On a screen a table has messages below its rows, or becomes blocks; nothing but commands
 // is wider than the screen.
 func TestScreens(t *testing.T) {

@@ -2,6 +2,7 @@ package status
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/jsonpath"
 	"sigs.k8s.io/yaml"
 
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
@@ -26,6 +28,8 @@ const (
 	OutputName  = "name"
 	OutputJSON  = "json"
 	OutputYAML  = "yaml"
+	// OutputJSONPath is followed by a template, as kubectl has them.
+	OutputJSONPath = "jsonpath="
 )
 
 const (
@@ -141,6 +145,9 @@ func (o Options) print(r Report) error {
 		_, err = o.Out.Write(append([]byte("---\n"), data...))
 		return err
 	}
+	if template, isPath := strings.CutPrefix(o.Output, OutputJSONPath); isPath {
+		return r.printPath(o.Out, template)
+	}
 	lines := r.Lines(o.format(0))
 	if o.Watch && !o.NoHeaders {
 		lines = append([]string{"", r.clock()}, lines...)
@@ -152,6 +159,27 @@ func (o Options) print(r Report) error {
 		return nil
 	}
 	_, err := io.WriteString(o.Out, strings.Join(lines, "\n")+"\n")
+	return err
+}
+
+// printPath writes what a template of JSONPath finds in the JSON.
+func (r Report) printPath(w io.Writer, template string) error {
+	path := jsonpath.New("output")
+	if err := path.Parse(template); err != nil {
+		return err
+	}
+	text, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	var report any
+	if err := json.Unmarshal(text, &report); err != nil {
+		return err
+	}
+	if err := path.Execute(w, report); err != nil {
+		return err
+	}
+	_, err = io.WriteString(w, "\n")
 	return err
 }
 
