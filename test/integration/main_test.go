@@ -111,7 +111,7 @@ var hasty = process.SharedProgram{Build: buildHasty, Options: process.BuildOptio
 
 func buildHasty(ctx context.Context, folder string, options process.BuildOptions) (program string, err error) {
 	options.Overlay, err = process.Overlay("../..", folder, process.Swap{
-		File: "agent/config/bounds.go", Old: "minHeartbeat  = time.Minute", New: "minHeartbeat  = time.Second",
+		File: "agent/config/bounds.go", Old: `{Field: "heartbeat", Low: "1m"`, New: `{Field: "heartbeat", Low: "1s"`,
 	})
 	if err != nil {
 		return "", err

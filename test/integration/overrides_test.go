@@ -2,6 +2,8 @@ package integration
 
 import (
 	"fmt"
+	"os"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,6 +13,7 @@ import (
 	"github.com/taintlet/taintlet/agent/decide"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
+	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
 	"github.com/taintlet/taintlet/test/fixtures"
 )
@@ -67,4 +70,52 @@ func TestOverrideFollowsTheLabels(t *testing.T) {
 	wait()
 	label("batch")
 	wait(batch)
+}
+
+// A first week, with a host under pressure in two pools: all observed, one pool enforced, one
+// more Node by its label, and all of it stopped by an annotation and by the configuration.
+func TestFirstWeek(t *testing.T) {
+	t.Parallel()
+	c := plain.require(t)
+	page, err := os.ReadFile("../../docs/first-week.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var days []string
+	for _, block := range strings.Split(string(page), "```yaml\nconfig:\n")[1:] {
+		day, _, _ := strings.Cut(block, "```")
+		days = append(days, quick+strings.ReplaceAll("\n"+day, "\n  ", "\n"))
+	}
+	isTainted := cluster.HasTaint("taintlet.dev/memory-pressure", corev1.TaintEffectNoSchedule)
+	var names []string
+	var agents []*bed.Agent
+	for _, name := range []string{"week-canary", "week-other"} {
+		host := fixtures.NewHost(t)
+		host.Memory(2)
+		names = append(names, c.Register(t, name).Name)
+		agents = append(agents, startAgent(t, c, name, host, days[0]))
+	}
+	c.RunKubectl(t, "label", "node", names[0], "example.com/pool=canary")
+	for _, name := range names {
+		c.WaitAgentEvent(t, name, "HostMemoryPressureDegraded", "mode Observe: would set taintlet.dev/memory-pressure:NoSchedule")
+	}
+	for _, a := range agents {
+		a.Reconfigure(days[1])
+	}
+	waitNode(t, c, names[0], isTainted)
+	c.WaitAgentEvent(t, names[1], "ConfigurationReloaded", "")
+	if isTainted(waitNode(t, c, names[1], func(*corev1.Node) bool { return true })) {
+		t.Error("a Node of another pool is tainted")
+	}
+	c.RunKubectl(t, "label", "node", names[1], "example.com/pool=canary")
+	waitNode(t, c, names[1], isTainted)
+	c.RunKubectl(t, "annotate", "node", names[1], "taintlet.dev/mode=Observe")
+	waitNode(t, c, names[1], cluster.Not(isTainted))
+	for _, a := range agents {
+		a.Reconfigure(days[2])
+	}
+	c.RunKubectl(t, "annotate", "node", names[1], "taintlet.dev/mode-")
+	waitNode(t, c, names[1], isTainted)
+	agents[0].Reconfigure(days[0])
+	waitNode(t, c, names[0], cluster.Not(isTainted))
 }

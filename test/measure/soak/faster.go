@@ -63,11 +63,11 @@ func periods() []swap {
 // bounds are what the configuration's validation and client-go do not let be short.
 func bounds() []swap {
 	return []swap{
-		{"minHeartbeat = time.Minute", "minHeartbeat = time.Millisecond"},
-		{"between(d.PenaltyHalfLife, time.Minute", "between(d.PenaltyHalfLife, time.Millisecond"},
-		{"between(d.UnknownAfter, time.Minute", "between(d.UnknownAfter, time.Millisecond"},
-		{"between(b.Interval, time.Second", "between(b.Interval, time.Millisecond"},
-		{"between(w.Interval, time.Second", "between(w.Interval, time.Millisecond"},
+		{`"heartbeat", Low: "1m"`, `"heartbeat", Low: "1ms"`},
+		{`"debounce.penaltyHalfLife", Low: "1m"`, `"debounce.penaltyHalfLife", Low: "1ms"`},
+		{`"debounce.unknownAfter", Low: "1m"`, `"debounce.unknownAfter", Low: "1ms"`},
+		{`"writeBudget.interval", Low: "1s"`, `"writeBudget.interval", Low: "1ms"`},
+		{`"disk.writeProbe.interval", Low: "1s"`, `"disk.writeProbe.interval", Low: "1ms"`},
 		// client-go asks for a watch of 5 to 10 minutes, and the API server ends it then.
 		{"options.Watch = true", "options.Watch, options.TimeoutSeconds = true, new(int64(1))"},
 	}
