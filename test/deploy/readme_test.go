@@ -89,7 +89,7 @@ func TestCommandsOfTheREADME(t *testing.T) {
 		}
 		t.Logf("$ %s%s", scripts[line], k.Run(scripts[line]))
 	}
-	removals := []string{"kubectl --namespace taintlet-system delete daemonset", "taintlet cleanup all", "kubectl delete --ignore-not-found"}
+	removals := []string{"kubectl --namespace taintlet-system delete daemonset", "kubectl taintlet cleanup all", "kubectl delete --ignore-not-found"}
 	for _, way := range [][]string{
 		append([]string{"kubectl apply -f deploy/keep.yaml", "kubectl --namespace taintlet-system rollout"}, removals...),
 		{
