@@ -87,7 +87,7 @@ func newHost(b *bench) (h *fixtures.Host, hasRoot bool, err error) {
 		return nil, false, err
 	}
 	write := filepath.Join(h.Root, "scratch")
-	return h, hasRoot, errors.Join(os.Mkdir(write, 0o755), bed.GiveToAgents(write)) //nolint:gosec // as above
+	return h, hasRoot, errors.Join(os.MkdirAll(write, 0o755), bed.GiveToAgents(write)) //nolint:gosec // as above
 }
 
 // mountRoot mounts a small file system that the agents' user may read.
