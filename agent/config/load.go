@@ -187,7 +187,7 @@ func decodeInto(into any, data []byte, prefix string, more ...string) (errs []er
 		if errs == nil {
 			return []error{err}, false
 		}
-		strictErrs, _ = kjson.UnmarshalStrict(fitting, into) //nolint:errcheck // told already
+		strictErrs, _ = kjson.UnmarshalStrict(fitting, into) // told already
 	}
 	for _, strict := range strictErrs {
 		if named, ok := errors.AsType[kjson.FieldError](strict); ok {

@@ -28,19 +28,8 @@ func mismatches(data json.RawMessage, t reflect.Type, at *field.Path) (fitting j
 	case isList(t) && json.Unmarshal(data, &items) != nil:
 		return data, field.ErrorList{field.Invalid(at, shown(data), "must be a list")}
 	case isSection(t):
-		for _, member := range reflect.VisibleFields(t) {
-			name := jsonName(member)
-			value, found := members[name]
-			if !found {
-				continue
-			}
-			inner, wrong := mismatches(value, member.Type, at.Child(name))
-			if members[name] = inner; len(wrong) > 0 && !isSection(member.Type) {
-				delete(members, name)
-			}
-			errs = append(errs, wrong...)
-		}
-		fitting, _ = json.Marshal(members) //nolint:errcheck // it was JSON
+		errs = mismatchesOf(members, t, at)
+		fitting, _ = json.Marshal(members) // it was JSON
 		return fitting, errs
 	case isObject:
 		for _, name := range slices.Sorted(maps.Keys(members)) {
@@ -56,6 +45,23 @@ func mismatches(data json.RawMessage, t reflect.Type, at *field.Path) (fitting j
 		errs = field.ErrorList{field.Invalid(at, shown(data), allowed(t, data))}
 	}
 	return data, errs
+}
+
+// mismatchesOf returns those of the fields of a section, which it removes from them.
+func mismatchesOf(members map[string]json.RawMessage, t reflect.Type, at *field.Path) (errs field.ErrorList) {
+	for _, member := range reflect.VisibleFields(t) {
+		name := jsonName(member)
+		value, found := members[name]
+		if !found {
+			continue
+		}
+		inner, wrong := mismatches(value, member.Type, at.Child(name))
+		if members[name] = inner; len(wrong) > 0 && !isSection(member.Type) {
+			delete(members, name)
+		}
+		errs = append(errs, wrong...)
+	}
+	return errs
 }
 
 // maxTypo is how many letters a field's name may be from one that there is, for that to be

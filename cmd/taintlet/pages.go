@@ -33,6 +33,9 @@ const (
 func keepPages(ctx context.Context, log *slog.Logger) {
 	code, err := ownCode()
 	for _, r := range code {
+		if !r.isText { // a constant may have been relocated
+			continue
+		}
 		// Pages that are used from now on are mapped again.
 		unix.Syscall(unix.SYS_MADVISE, r.begin, r.end-r.begin, unix.MADV_DONTNEED) //nolint:errcheck // they are not told apart then
 	}
@@ -47,12 +50,15 @@ func keepPages(ctx context.Context, log *slog.Logger) {
 	}
 	if err == nil && limit.Cur > keepFree {
 		kept, err := lockUsed(code, uintptr(min(limit.Cur-keepFree, 1<<30)))
-		log.Debug("pages of the program are kept in memory", "KiB", kept>>10, "error", err)
+		log.Debug("pages of the program are kept in memory", "kib", kept>>10, "error", err)
 	}
 }
 
-// pages are a range of memory.
-type pages struct{ begin, end uintptr }
+// pages are a range of memory. isText: its bytes are those of the file.
+type pages struct {
+	begin, end uintptr
+	isText     bool
+}
 
 // ownCode returns where the code of this program and its constants are mapped.
 func ownCode() (all []pages, err error) {
@@ -70,7 +76,7 @@ func ownCode() (all []pages, err error) {
 		var p pages
 		var mode string
 		_, err := fmt.Sscanf(lines.Text(), "%x-%x %s", &p.begin, &p.end, &mode)
-		if err == nil && strings.HasPrefix(mode, "r-") && strings.HasSuffix(lines.Text(), " "+name) {
+		if p.isText = strings.HasPrefix(mode, "r-x"); err == nil && strings.HasPrefix(mode, "r-") && strings.HasSuffix(lines.Text(), " "+name) {
 			all = append(all, p)
 		}
 	}

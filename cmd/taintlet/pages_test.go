@@ -15,7 +15,7 @@ import (
 func TestPagesInUseAreKept(t *testing.T) {
 	code, err := ownCode()
 	if err != nil || len(code) < 2 {
-		t.Fatalf("%x, %v", code, err)
+		t.Fatalf("%+v, %v", code, err)
 	}
 	t.Cleanup(func() { unix.Munlockall() }) //nolint:errcheck // nothing depends on it
 	const most = 64 << 10                   // any process may lock as much

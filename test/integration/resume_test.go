@@ -89,7 +89,9 @@ func obstacles() map[string]obstacle {
 					return c != nil && strings.Contains(c.Message, "record does not fit")
 				})
 				o.annotate("example.com/notes-1-")
-				waitNode(o.t, o.c, o.node, func(n *corev1.Node) bool { return strings.Contains(n.Annotations["taintlet.dev/record"], "memory-pressure:NoSchedule") })
+				waitNode(o.t, o.c, o.node, func(n *corev1.Node) bool {
+					return strings.Contains(n.Annotations["taintlet.dev/record"], "memory-pressure:NoSchedule")
+				})
 			},
 			anyway: true,
 		},
