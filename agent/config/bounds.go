@@ -59,7 +59,7 @@ func Bounds() []Bound {
 		{Field: "disk.writeProbe.interval", Low: "1s", High: "1h"},
 		{Field: "disk.writeProbe.slowAfter", Low: "0s", High: "4s"}, // a sample, and so the wait for a write, ends after 5 s
 		{Field: "disk.clearFactor", Low: "1", High: "10"},
-		{Field: "pid.usedPercent", Low: "0", High: "100"},
+		{Field: "pid.usedPercent", Low: "0.001", High: "100"},
 		{Field: "pid.criticalUsedPercent", Low: "0", High: "100"},
 		{Field: "pid.clearFactor", Low: "1", High: "10"},
 		{Field: "writeBudget.burst", Low: "1", High: "100"},

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -84,5 +85,37 @@ func named(t *testing.T, where string, file map[string]any, of reflect.Type) {
 				named(t, where+"."+name, inner, field.Type)
 			}
 		}
+	}
+}
+
+// The page says what 0 means in each field that can be 0.
+func TestEveryZeroIsDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../docs/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	comments, path := map[string]string{}, []string{}
+	for line := range strings.Lines(string(page)) {
+		name, rest, isField := strings.Cut(strings.TrimSpace(line), ":")
+		if line == "## Find your thresholds\n" {
+			break
+		} else if depth := (len(line) - len(strings.TrimLeft(line, " "))) / 2; isField && depth <= len(path) {
+			path = append(path[:depth], name)
+			_, comments[strings.Join(path, ".")], _ = strings.Cut(rest, "#")
+		}
+	}
+	count := 0
+	for _, bound := range config.Bounds() {
+		isOfSection := strings.Contains(bound.Field, "[]") || strings.Contains(bound.Field, ".debounce.")
+		if isOfSection || !bound.OrZero && strings.TrimRight(bound.Low, "s") != "0" {
+			continue
+		}
+		count++
+		if !regexp.MustCompile(`\b0s?( with \w+)?: `).MatchString(comments[bound.Field]) {
+			t.Errorf("%s can be 0, and the page does not say what that means: %q", bound.Field, comments[bound.Field])
+		}
+	}
+	if count < 15 {
+		t.Errorf("only %d fields can be 0", count)
 	}
 }
