@@ -66,7 +66,7 @@ func (s *State) desire(t *turn) {
 	s.ledger.desired = asked[:0]
 	for _, d := range asked {
 		d = s.asItStands(t.in.Node, d)
-		if held, _ := s.taintGate(t, d); held != "" {
+		if held, _ := s.taintGate(t, d); held != "" || s.isOver(t, d) {
 			continue
 		}
 		s.ledger.desired = append(s.ledger.desired, d)
@@ -74,6 +74,18 @@ func (s *State) desire(t *turn) {
 			s.conditions.of(d.Condition).manual = awaiting
 		}
 	}
+}
+
+// isOver reports whether the newest sample is good, and no write has set the taint yet. The way
+// to the API server may have been a part of the trouble: what was decided meanwhile must not
+// land when both are back. The next bad sample sets it.
+func (s *State) isOver(t *turn, d DesiredTaint) bool {
+	isSet := func(pair taints.Pair) bool { return slices.Contains(s.ledger.owned, pair) || t.in.Node.Has(pair) }
+	if d.Level == probes.OK || d.manual || isSet(d.Pair) || isSet(d.ruled) || isSet(d.standIn) {
+		return false
+	}
+	last := s.conditions.of(d.Condition).last
+	return last.Level == probes.OK && !last.Hysteresis
 }
 
 // asked returns the taints that the rules ask for at the decided levels, and that others
