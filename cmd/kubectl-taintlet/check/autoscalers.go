@@ -29,7 +29,7 @@ func (s *scene) checkDaemonSets(ctx context.Context) answer {
 	}
 	isKept, err := s.hasKeep(ctx)
 	if err != nil {
-		return unread("deploy/keep.yaml", err)
+		return skip("which DaemonSets tolerate the taints: %v", err)
 	}
 	all, err := installation.List[*appsv1.DaemonSet](ctx, s.me.AppsV1().DaemonSets(metav1.NamespaceAll).List, metav1.ListOptions{})
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
 	"github.com/taintlet/taintlet/taints"
 )
 
@@ -190,6 +191,15 @@ func TestAgentsSayInWhichNamespaceTheyAre(t *testing.T) {
 	s := &scene{nodes: asked[*nodes]{isKnown: true, answer: all}}
 	if got := s.checkHostPID(t.Context()); got.state != Warning || !strings.HasSuffix(got.text, ": n1") {
 		t.Errorf("%+v", got)
+	}
+}
+
+// Of policies that could not be read nobody says that they are not installed.
+func TestUnreadPoliciesAreNotMissing(t *testing.T) {
+	all := &nodes{installation: &installation.Installation{Unread: []installation.Unread{{Part: installation.PartPolicies}}}}
+	s := &scene{nodes: asked[*nodes]{isKnown: true, answer: all}}
+	if has, err := s.hasKeep(t.Context()); has || err == nil {
+		t.Errorf("has %t, and no error", has)
 	}
 }
 

@@ -277,6 +277,9 @@ func (s *scene) hasKeep(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	if !all.installation.Knows(installation.PartPolicies) {
+		return false, errors.New("the admission policies could not be read")
+	}
 	return slices.ContainsFunc(all.installation.Mutating, func(p *admissionv1.ValidatingAdmissionPolicy) bool { return p.Name == taints.KeepPolicyName }) ||
 		slices.ContainsFunc(all.installation.MutatingBindings, func(b *admissionv1.ValidatingAdmissionPolicyBinding) bool { return b.Name == taints.KeepPolicyName }), nil
 }
