@@ -30,7 +30,6 @@ func tainted(key string) func(*corev1.Node) bool {
 // bare, whose conditions are written as an agent does: nobody waits here until an agent
 // is called silent, and the fleet is too small for a brake.
 func states() []state {
-	const standIn = "taintlet.dev/memory-pressure"
 	full := strings.Replace(quickly, "disk: {", "disk: {availablePercent: 99.9, clearFactor: 1.0001, ", 1)
 	memory := func(percent int) func(*scene) { return func(s *scene) { s.host.Memory(percent) } }
 	pause := kubectl("annotate", "node", quiet, "taintlet.dev/paused=true")
@@ -61,7 +60,8 @@ func states() []state {
 				})
 				kubectl("taint", "node", quiet, memoryKey+":NoSchedule-")(s)
 			}
-		}, undo: func(s *scene) { memory(50)(s); kubectl("taint", "node", quiet, "dedicated:NoSchedule-")(s) }, holds: tainted(standIn)},
+			s.c.WaitAgentEvent(s.t, quiet, "TaintContested", "")
+		}, undo: func(s *scene) { memory(50)(s); kubectl("taint", "node", quiet, "dedicated:NoSchedule-")(s) }, holds: func(n *corev1.Node) bool { return strings.Contains(n.Annotations["taintlet.dev/record"], `"stage"`) }},
 		// Nobody has written the Node bare as taintlet until it is braked.
 		{name: "silent", do: status("test", condition("HostDiskPressure", "False", "SpaceSufficient", now.Add(-time.Hour))), undo: clean},
 		{name: "braked", do: func(s *scene) {
@@ -108,7 +108,7 @@ func TestCheckInEachState(t *testing.T) {
 		}
 		text, isWell := s.print(false)
 		fmt.Fprintf(&told, "%s: %s\n", state.name, map[bool]string{true: "exit code 0", false: "exit code 3"}[isWell])
-		text = regexp.MustCompile(`taintlet-[a-z0-9]{5}\b`).ReplaceAllString(text, "taintlet-xxxxx") // a pod
+		text = regexp.MustCompile(`--tail=20 taintlet-\w+`).ReplaceAllString(text, "--tail=20 taintlet-xxxxx")
 		for line := range strings.Lines(strings.ReplaceAll(text, release(), "v1.37.2")) {
 			if !usual[line] {
 				told.WriteString("  " + line)
