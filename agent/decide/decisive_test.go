@@ -41,7 +41,7 @@ func TestStepDownTellsWhyTheHostIsStillDegraded(t *testing.T) {
 	if last.To != probes.Degraded || last.Reason != "MemoryStalledFully" || last.Message != "4 %; now 7 %" {
 		t.Errorf("Critical to Degraded: %+v", last)
 	}
-	if shown != "MemoryStalledFully: 7 %; clears after 2 min of good samples; bad since 00:00 UTC: 4 %" {
+	if shown != "MemoryStalledFully: 7 %; bad since 00:00 UTC: 4 %; clears after 2 min of good samples" {
 		t.Errorf("the Node condition says %q", shown)
 	}
 	for range 70 {

@@ -97,7 +97,7 @@ func (s *State) adopt(t *turn, c *condition) bool {
 	if stands.Status != next.Status || stands.Reason != next.Reason || !strings.HasSuffix(stands.Message, strings.TrimPrefix(next.Message, c.last.Message)) {
 		return false
 	}
-	s.show(c, o, c.last, stands.LastHeartbeatTime)
+	s.show(c, o, c.last, t.now)
 	if t.Adopted.IsZero() || stands.LastHeartbeatTime.Before(t.Adopted) {
 		t.Adopted = stands.LastHeartbeatTime
 	}
@@ -105,12 +105,12 @@ func (s *State) adopt(t *turn, c *condition) bool {
 }
 
 // show remembers what the Node's condition says.
-func (s *State) show(c *condition, o describe.Outlook, reported probes.Observation, at time.Time) {
+func (s *State) show(c *condition, o describe.Outlook, reported probes.Observation, now time.Time) {
 	severity := c.last.Severity
 	if c.last.Level == probes.Unknown && c.shown != nil {
 		severity = c.shown.severity
 	}
-	c.shown = &rendered{o, c.debounce.Level, c.since, severity, gistOf(reported), s.ledger.unrecorded, reported.Message, at}
+	c.shown = &rendered{o, c.debounce.Level, c.since, severity, gistOf(reported), s.ledger.unrecorded, reported.Message, now}
 }
 
 // writeConditions renders the conditions when they are due and every probe has taken a

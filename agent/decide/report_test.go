@@ -70,7 +70,7 @@ func TestRestartWritesOnce(t *testing.T) {
 			for severity, want := range map[int]int{60: 0, 90: len(names()) + 1} {
 				twin := s.fork()
 				o.Severity, written = severity, 0
-				twin.after(2*time.Minute, o)
+				twin.after(20*time.Second, o)
 				if written != want {
 					t.Errorf("severity 60 and then %d: %d conditions are written, want %d", severity, written, want)
 				}

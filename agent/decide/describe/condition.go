@@ -108,8 +108,10 @@ func (c Condition) Node(kind string, now time.Time) taints.NodeCondition {
 		shown.Status = taints.ConditionTrue
 		since := c.since(now)
 		if !c.IsBad && c.SetFor != "" {
-			cause, _, _ := strings.Cut(c.SetBy, ";")
-			cause, _, _ = strings.Cut(cause, ", threshold") // which the value has
+			cause, rest, _ := strings.Cut(c.SetBy, ", threshold") // which the value has
+			if _, culprit, found := strings.Cut(rest, ";"); found {
+				cause += ";" + culprit
+			}
 			shown.Reason, since = c.SetFor, strings.TrimSpace("bad "+since)+": "+cause
 		}
 		shown.Message = join(c.Newest.Message, cmp.Or(c.held(now), c.KeepFails, c.Removals.text(now), since), c.clears(now))
