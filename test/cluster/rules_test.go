@@ -93,7 +93,7 @@ func shippedRights(t *testing.T) (all []authorizationv1.ResourceAttributes) {
 		t.Fatal(err)
 	}
 	for _, object := range objects {
-		var role rbacv1.Role // a ClusterRole has the same rules
+		var role rbacv1.Role                                                                                            // a ClusterRole has the same rules
 		if kind := object.GetKind(); kind != "Role" && kind != "ClusterRole" || object.GetName() == "taintlet-oncall" { // which is for people
 			continue
 		}
