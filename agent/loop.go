@@ -344,7 +344,7 @@ func (l *loop) reconfigure(ctx context.Context, cfg *config.Config) (changes str
 	}
 	l.metrics.Configured(cfg)
 	changes = config.Changes(before, cfg)
-	l.Log.Info("configuration in force", "hash", cfg.Hash, "override", cfg.Override, "before", before.Hash, "changes", changes)
+	l.Log.Info("configuration in force", "hash", cfg.Hash, "before", before.Hash, "override", cfg.Override, "changes", changes)
 	return changes
 }
 

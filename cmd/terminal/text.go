@@ -24,7 +24,7 @@ func Clean(text string, most int) string {
 // Sentence is Clean of a text of several lines, such as an error that has several: they
 // become parts of one sentence.
 func Sentence(text string, most int) string {
-	return Clean(strings.ReplaceAll(strings.TrimSpace(text), "\n", "; "), most)
+	return Clean(strings.NewReplacer(":\n", ": ", "\n", "; ").Replace(strings.TrimSpace(text)), most)
 }
 
 // Plain makes a text safe for a terminal. What does not print, what changes the

@@ -458,8 +458,10 @@ func TestEveryLineBeforeAnInstallation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.c.RunKubectl(t, "create", "clusterrole", "most", "--verb=get,list,watch,create,update,patch", "--resource=nodes,nodes/status,pods,events,endpointslices.discovery.k8s.io,leases.coordination.k8s.io,clusterroles.rbac.authorization.k8s.io,mutatingadmissionpolicies.admissionregistration.k8s.io")
+	s.c.RunKubectl(t, "create", "clusterrole", "most", "--verb=get,list,watch,create,update,patch", "--resource=nodes,nodes/status,pods,events,endpointslices.discovery.k8s.io,leases.coordination.k8s.io,clusterroles.rbac.authorization.k8s.io,mutatingadmissionpolicies.admissionregistration.k8s.io,validatingadmissionpolicies.admissionregistration.k8s.io,validatingadmissionpolicybindings.admissionregistration.k8s.io,configmaps,daemonsets.apps")
 	s.c.RunKubectl(t, "create", "clusterrolebinding", "most", "--clusterrole=most", "--user=lacks-one")
+	s.c.RunKubectl(t, "create", "clusterrole", "lists", "--verb=list", "--resource=mutatingadmissionpolicybindings.admissionregistration.k8s.io")
+	s.c.RunKubectl(t, "create", "clusterrolebinding", "lists", "--clusterrole=lists", "--user=lacks-one")
 	lacksOne, err := s.c.Config("lacks-one")
 	if err != nil {
 		t.Fatal(err)

@@ -294,7 +294,7 @@ func TestREADMEHasThePermissions(t *testing.T) {
 		if err := yaml.Unmarshal([]byte(document), &role); err != nil {
 			t.Fatal(err)
 		}
-		if role.Kind != "ClusterRole" && role.Kind != "Role" {
+		if role.Kind != "ClusterRole" && role.Kind != "Role" || role.Name == "taintlet-oncall" { // which is for people
 			continue
 		}
 		for _, rule := range role.Rules {

@@ -48,7 +48,7 @@ func TestKeptTaintFromTroubleToRecovery(t *testing.T) {
 			}
 			waitPod(t, c, waiting, cluster.Scheduled)
 			waitNode(t, c, node.Name, cluster.HasCondition(trouble.condition, corev1.ConditionFalse))
-			c.WaitAgentEvent(t, node.Name, trouble.condition+"OK", "no more taint "+trouble.key+":NoSchedule")
+			c.WaitAgentEvent(t, node.Name, trouble.condition+"OK", "removes taint "+trouble.key+":NoSchedule")
 		})
 	}
 }

@@ -371,8 +371,9 @@ func TestStatusWatches(t *testing.T) {
 		for {
 			select {
 			case screen = <-screens.changed:
-				if line, _, _ := strings.Cut(screen, "\n"); line == first {
-					return screen
+				_, rest, _ := strings.Cut(screen, "\n") // below the time
+				if line, _, _ := strings.Cut(rest, "\n"); line == first {
+					return rest
 				}
 			case <-ctx.Done():
 				t.Fatalf("no screen says %q; the last one was\n%s", first, screen)
@@ -387,7 +388,7 @@ func TestStatusWatches(t *testing.T) {
 		}
 	}
 	screen := wait("20 agents, 18 healthy, 2 tainted")
-	if lines := strings.Split(screen, "\n"); len(lines) != 6 || !strings.HasPrefix(lines[4], "    available ") || lines[5] != "… and 2 lines more" {
+	if lines := strings.Split(screen, "\n"); len(lines) != 5 || !strings.HasPrefix(lines[3], "node-0000 ") || lines[4] != "… and 3 lines more" {
 		t.Errorf("seven lines show\n%s", screen)
 	}
 	remove("node-0000")

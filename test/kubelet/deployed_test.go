@@ -251,7 +251,7 @@ func (d *deployed) memoryRunsLow(t *testing.T) {
 	release()
 	wait(cluster.Not(lacksMemory))
 	wait(cluster.HasCondition("HostMemoryPressure", corev1.ConditionFalse))
-	t.Log(d.cluster.WaitAgentEvent(t, nodeName, "HostMemoryPressureOK", "no more taint"))
+	t.Log(d.cluster.WaitAgentEvent(t, nodeName, "HostMemoryPressureOK", "removes taint"))
 	d.cluster.WaitAgentEvent(t, nodeName, "ConfigurationReloaded", d.configure(t, quick, func(settings map[string]any) { settings["heartbeat"] = "1m" }))
 }
 
