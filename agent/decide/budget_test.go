@@ -23,13 +23,14 @@ import (
 //   - Node writes. Each write carries a change of level (2·(tokens) + 4), or a
 //     repair (one token, one write), or a step of a dispute. A veto needs a
 //     step up to Critical before it in the same episode: at most one more for
-//     each token. A contest goes through at most 3 stages a day for each rule,
-//     and one may be under way at the start. The end of a person's pause takes
-//     a token; a taint removed during the pause is noted, and set again at its
-//     end: two writes. Taking over from an agent that fell silent is one write
+//     each token. A contest ends with the clear of its condition, which took a
+//     token, and one of each rule may be under way at the start. The end of a
+//     person's pause takes a token; a taint removed during the pause is noted, and
+//     set again at its end: two writes. So does the end of mode Observe, whose
+//     begin removes the taints. Taking over from an agent that fell silent is one write
 //     in three heartbeats at most, and so below all else. A policy that fails is
 //     used once a day: one write sets the own keys of all rules, and one the kept
-//     pairs a day later. So at most 3·M + 4 + (3·R + 2)·(1 + t/24) with R rules,
+//     pairs a day later. So at most 3·M + 4 + R + 2·(1 + t/24) with R rules,
 //     whatever others do to the Node.
 //
 // Not bounded by us: new Node objects, starts of the agent, and changes of
@@ -45,7 +46,7 @@ func levelBound(b decide.WriteBudget, t time.Duration, conditions int) int {
 }
 
 func writeBound(cfg *decide.Policy, t time.Duration) int {
-	return 3*tokensIn(cfg.WriteBudget, t) + 4 + (3*len(cfg.Rules)+2)*(1+int(t/(24*time.Hour)))
+	return 3*tokensIn(cfg.WriteBudget, t) + 4 + len(cfg.Rules) + 2*(1+int(t/(24*time.Hour)))
 }
 
 // restless makes everything fast that the bucket has to bound alone.
@@ -252,6 +253,9 @@ func attacks() map[string]func(*taints.Node, *rand.Rand) {
 				n.Annotations[taints.PausedAnnotation] = "true"
 				n.Taints = nil
 			}
+		},
+		"observes and enforces again": func(n *taints.Node, r *rand.Rand) {
+			n.Annotations[taints.ModeAnnotation] = []string{"Observe", "Enforce"}[r.IntN(2)]
 		},
 		"forges that the policy fails": func(n *taints.Node, r *rand.Rand) {
 			forge(n, "keep", fmt.Sprintf(`{"lost":"node.kubernetes.io/memory-pressure:NoSchedule","version":"%d","until":%d}`, r.IntN(2), r.Int64()))

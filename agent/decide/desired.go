@@ -58,9 +58,7 @@ func heldFits(t *turn) bool {
 func (s *State) desire(t *turn) {
 	for i := range s.conditions {
 		c := &s.conditions[i]
-		if c.settleManual(t.policy); c.manual == awaiting && s.pause.observes(c.name) {
-			c.manual = unset
-		}
+		c.settleManual(t.policy, s.pause.observes(c.name))
 	}
 	asked := s.asked(t)
 	s.ledger.desired = asked[:0]
@@ -114,7 +112,12 @@ func (s *State) asked(t *turn) []DesiredTaint {
 // observed, and others let it stand.
 func (s *State) letsStand(rule *Rule) bool {
 	c := s.conditions.of(rule.Condition)
-	return !s.pause.observes(c.name) && c.disputeOf(rule.Level).conceded == asRuled && c.meets(rule)
+	return !s.pause.observes(c.name) && c.asks(rule)
+}
+
+// asks reports whether a rule asks for its taint at the decided level, and others let it stand.
+func (c *condition) asks(rule *Rule) bool {
+	return c.disputeOf(rule.Level).conceded == asRuled && c.meets(rule)
 }
 
 // DesiredTaint is one taint that a rule asks for, as it is to stand on the Node.

@@ -20,17 +20,16 @@ func (s *State) mayBeCritical(t *turn, c *condition) bool {
 // unknown. While the probe cannot tell, nothing else ends it. A vetoed taint would not
 // be set, so the level is of no use.
 func (s *State) evictionGate(t *turn, c *condition) (describe.Hold, time.Time) {
-	if s.pause.observes(c.name) { // as if there were a slot
-		return s.observedEvictionGate(t, c), time.Time{}
-	}
-	isEvicting, again := c.debounce.Level == probes.Critical, s.eviction.at.Add(t.policy.EvictionInterval)
+	isEvicting, isObserved, again := c.debounce.Level == probes.Critical, s.pause.observes(c.name), s.eviction.at.Add(t.policy.EvictionInterval)
 	switch {
-	case isEvicting && t.in.Slot == SlotNone:
+	case isEvicting && t.in.Slot == SlotNone && !isObserved:
 		return describe.HeldEvictionSlot, time.Time{}
 	case isEvicting && !c.debounce.unknownSince.IsZero():
 		return "", time.Time{}
 	case s.eviction.controlPlane && !t.policy.ControlPlaneEvicts:
 		return describe.HeldControlPlane, time.Time{}
+	case isObserved: // as if there were a slot
+		return "", time.Time{}
 	case c.disputeOf(probes.Critical).conceded != asRuled:
 		return c.disputeOf(probes.Critical).holds(), time.Time{}
 	case isEvicting:
@@ -43,14 +42,6 @@ func (s *State) evictionGate(t *turn, c *condition) (describe.Hold, time.Time) {
 		return describe.HeldEvictionSlot, time.Time{}
 	}
 	return "", time.Time{}
-}
-
-// observedEvictionGate says what would keep an observed condition from Critical.
-func (s *State) observedEvictionGate(t *turn, c *condition) describe.Hold {
-	if s.eviction.controlPlane && !t.policy.ControlPlaneEvicts && c.debounce.unknownSince.IsZero() {
-		return describe.HeldControlPlane
-	}
-	return ""
 }
 
 // isLongCritical reports whether the samples of a Degraded condition have asked for

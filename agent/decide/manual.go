@@ -38,10 +38,12 @@ func (c *condition) restoreManual(policy *Policy, entry recordCondition, owned [
 	}
 }
 
-// settleManual forgets an acknowledgement when the condition is OK, and everything when the
-// configuration has no such rule any more.
-func (c *condition) settleManual(policy *Policy) {
-	if c.manual == acknowledged && c.debounce.Level == probes.OK || c.manual != unset && !policy.hasManual(c.name) {
+// settleManual forgets an acknowledgement when the condition is OK, a taint that waits when it
+// is only observed, and everything when the configuration has no such rule any more.
+func (c *condition) settleManual(policy *Policy, isObserved bool) {
+	switch {
+	case c.manual == acknowledged && c.debounce.Level == probes.OK, c.manual == awaiting && isObserved,
+		c.manual != unset && !policy.hasManual(c.name):
 		c.manual = unset
 	}
 }

@@ -52,7 +52,7 @@ func (s *State) outlook(t *turn, c *condition) describe.Outlook {
 func (s *State) would(c *condition) string {
 	var pairs []string
 	for i := range s.ledger.policy.Rules {
-		if rule := &s.ledger.policy.Rules[i]; c.disputeOf(rule.Level).conceded == asRuled && c.meets(rule) {
+		if rule := &s.ledger.policy.Rules[i]; c.asks(rule) {
 			pairs = append(pairs, rule.Taint.Pair().String())
 		}
 	}

@@ -51,7 +51,7 @@ func mutants() []mutant {
 		{"losses.go", `return dispute{conceded: contested}`, `return dispute{lostAt: now}`},
 		{"losses.go", `if level == probes.OK {`, `if false {`},
 		{"losses.go", `if level == probes.OK {`, `if true {`},
-		{"eviction.go", `case isEvicting && t.in.Slot == SlotNone:`, `case false:`},
+		{"eviction.go", `case isEvicting && t.in.Slot == SlotNone && !isObserved:`, `case false:`},
 		{"eviction.go", `case c.disputeOf(probes.Critical).conceded != asRuled:`, `case false:`},
 		{"eviction.go", `case s.pause.has(c.name):`, `case false:`},
 		{"eviction.go", `case !s.eviction.at.IsZero() && t.now.Before(again):`, `case false:`},
