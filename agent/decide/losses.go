@@ -32,6 +32,8 @@ func (s *State) countLosses(t *turn) {
 		}
 		l.lost = append(slices.Clip(l.lost), pair)
 		switch c := s.conditions.of(d.Condition); {
+		case isBroken && c != nil: // and so, perhaps, was the first removal
+			c.disputeOf(d.Level).lostAt = time.Time{}
 		case isBroken:
 		case c == nil: // its section was dropped from the configuration
 			t.notifyLost(d, node.LastWriter, 1)
