@@ -109,6 +109,7 @@ func (c *Config) ownPolicy() *decide.Policy {
 		Rules:              slices.DeleteFunc(slices.Clone(c.Rules), switchesOff),
 		Soft:               slices.Clone(c.SoftRules),
 		WriteBudget:        c.WriteBudget,
+		Upkeep:             decide.WriteBudget{Burst: 2 * c.WriteBudget.Burst, Interval: decide.Duration{Duration: c.WriteBudget.Interval.Duration / 4}},
 		FleetBrake:         c.FleetBrake,
 		Startup:            c.Startup,
 		EvictionInterval:   c.Eviction.Interval.Duration,

@@ -23,7 +23,7 @@ func (s Schema) Default() *Config {
 		TypeMeta:      metav1.TypeMeta{APIVersion: APIVersion, Kind: Kind},
 		Mode:          decide.Enforce,
 		Debounce:      defaultDebounce(2, 3),
-		WriteBudget:   decide.WriteBudget{Burst: 6, Interval: seconds(600)},
+		WriteBudget:   decide.WriteBudget{Burst: 3, Interval: seconds(2400)},
 		Eviction:      Eviction{Cooldown: seconds(600), Interval: seconds(3600)},
 		FleetBrake:    decide.FleetBrake{Percent: 40, MinPeers: 5},
 		Startup:       decide.Startup{Timeout: seconds(600)},

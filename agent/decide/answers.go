@@ -50,11 +50,13 @@ func (s *State) known(name probes.Condition) *condition {
 // next Step, never changed.
 func (s *State) DesiredTaints() []DesiredTaint { return s.ledger.desired }
 
-// TokensLeft returns how many tokens the write budget has.
+// TokensLeft returns how many tokens the emptiest bucket has.
 func (s *State) TokensLeft(policy *Policy, now time.Time) int {
-	missing := max(0, s.budget.fullAt.Sub(now))
-	interval := policy.WriteBudget.Interval.Duration
-	return max(0, policy.WriteBudget.Burst-int((missing+interval-1)/interval))
+	left := s.upkeep.left(policy.Upkeep, now)
+	for i := range s.conditions {
+		left = min(left, s.conditions[i].budget.left(policy.WriteBudget, now))
+	}
+	return left
 }
 
 // TimeToClear returns how long every further sample must be good before a condition
@@ -64,7 +66,7 @@ func (s *State) TimeToClear(policy *Policy, name probes.Condition, now time.Time
 	if c.debounce.Level == probes.OK {
 		return 0, false
 	}
-	return max(0, s.clearsAt(policy, c, now).Sub(now)), true
+	return max(0, c.clearsAt(policy, now).Sub(now)), true
 }
 
 // Since returns when a condition went from OK to Degraded; false where it is OK.

@@ -27,6 +27,12 @@ func (b bucket) nextAt(c WriteBudget) time.Time {
 	return b.fullAt.Add(-time.Duration(c.Burst-1) * c.Interval.Duration)
 }
 
+// left is how many tokens there are.
+func (b bucket) left(c WriteBudget, now time.Time) int {
+	missing, interval := max(0, b.fullAt.Sub(now)), c.Interval.Duration
+	return max(0, c.Burst-int((missing+interval-1)/interval))
+}
+
 // within is the bucket with no more tokens missing than the budget has: a clock
 // may have been stepped, or the budget been made larger.
 func (b bucket) within(c WriteBudget, now time.Time) bucket {

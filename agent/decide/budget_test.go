@@ -15,22 +15,22 @@ import (
 	"github.com/taintlet/taintlet/taints"
 )
 
-// The write bound. In t hours the bucket gives out at most M = burst + t/interval
-// tokens (6 + 6t). Clears, steps up to Critical and repairs take one each.
+// The write bound. In t hours a bucket gives out at most M = burst + t/interval tokens: by
+// default 3 + 1.5t to each of C conditions, for clears and steps up to Critical, and U =
+// 6 + 6t to the Node, for repairs and ends of pauses.
 //
 //   - Level changes. A set follows a clear or is the first of its condition, a
-//     step down from Critical follows a step up. So at most 2·M + 4 of them.
-//   - Node writes. Each write carries a change of level (2·(tokens) + 4), or a
-//     repair (one token, one write), or a step of a dispute. A veto needs a
-//     step up to Critical before it in the same episode: at most one more for
-//     each token. A contest ends with the clear of its condition, which took a
-//     token, and one of each rule may be under way at the start. The end of a
-//     person's pause takes a token; a taint removed during the pause is noted, and
-//     set again at its end: two writes. So does the end of mode Observe, whose
+//     step down from Critical follows a step up. So at most 2·M + 1 of each condition.
+//   - Node writes. Each write carries a change of level, or a repair (one token, one
+//     write), or a step of a dispute. A veto needs a step up to Critical before it in the
+//     same episode: at most one more for each token. A contest ends with the clear of its
+//     condition, which took a token, and one of each rule may be under way at the start.
+//     The end of a person's pause takes a token; a taint removed during the pause is noted,
+//     and set again at its end: two writes. So does the end of mode Observe, whose
 //     begin removes the taints. Taking over from an agent that fell silent is one write
 //     in three heartbeats at most, and so below all else. A policy that fails is
 //     used once a day: one write sets the own keys of all rules, and one the kept
-//     pairs a day later. So at most 3·M + 4 + R + 2·(1 + t/24) with R rules,
+//     pairs a day later. So at most 3·(C·M + U) + C + R + 2·(1 + t/24) with R rules,
 //     whatever others do to the Node.
 //
 // Not bounded by us: new Node objects, starts of the agent, and changes of
@@ -42,11 +42,20 @@ func tokensIn(b decide.WriteBudget, t time.Duration) int {
 }
 
 func levelBound(b decide.WriteBudget, t time.Duration, conditions int) int {
-	return 2*tokensIn(b, t) + conditions
+	return conditions * (2*tokensIn(b, t) + 1)
 }
 
 func writeBound(cfg *decide.Policy, t time.Duration) int {
-	return 3*tokensIn(cfg.WriteBudget, t) + 4 + len(cfg.Rules) + 2*(1+int(t/(24*time.Hour)))
+	tokens := 4*tokensIn(cfg.WriteBudget, t) + tokensIn(cfg.Upkeep, t)
+	return 3*tokens + 4 + len(cfg.Rules) + 2*(1+int(t/(24*time.Hour)))
+}
+
+// In an hour, four conditions change the taints of a Node at most 36 times, each 9 times.
+func TestChangesInAnHour(t *testing.T) {
+	budget := config.Default().Policy().WriteBudget
+	if one, all := levelBound(budget, time.Hour, 1), levelBound(budget, time.Hour, 4); one > 11 || all > 40 {
+		t.Errorf("%d changes of one condition, %d of four", one, all)
+	}
 }
 
 // restless makes everything fast that the bucket has to bound alone.

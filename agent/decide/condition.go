@@ -51,9 +51,8 @@ type condition struct {
 	// rules; nil: there is no such rule. Each Step has copies of its own.
 	soft  *softTaint
 	value *severityValue
-	// waitingSince is since when a metered step has been due for which there was
-	// no token.
-	waitingSince time.Time
+	// budget meters its clears and its steps up to Critical.
+	budget bucket
 	// unknownNotified is when a person was last told that the probe cannot tell.
 	unknownNotified time.Time
 }
@@ -69,6 +68,7 @@ type remembered struct {
 	level   probes.Level
 	penalty float64
 	setAt   time.Time
+	budget  bucket
 	reason  string
 	ruled   string
 	manual  manual
@@ -76,7 +76,7 @@ type remembered struct {
 }
 
 func (c *condition) remembered() remembered {
-	return remembered{c.debounce.Level, c.debounce.Penalty, c.debounce.SetAt, c.reason, c.ruled, c.manual, [2]concession{c.disputes[0].conceded, c.disputes[1].conceded}}
+	return remembered{c.debounce.Level, c.debounce.Penalty, c.debounce.SetAt, c.budget, c.reason, c.ruled, c.manual, [2]concession{c.disputes[0].conceded, c.disputes[1].conceded}}
 }
 
 // isSeen reports whether the condition's probe has taken a sample.
@@ -97,7 +97,7 @@ func (all conditions) of(name probes.Condition) *condition {
 
 // following returns a copy that has the conditions of the configuration. A new
 // condition is OK, a dropped one is forgotten, and so is what belongs to a dropped rule.
-func (all conditions) following(policy *Policy) conditions {
+func (all conditions) following(policy *Policy, now time.Time) conditions {
 	followed, valued := make(conditions, len(policy.Conditions)), policy.valued()
 	for i := range policy.Conditions {
 		c, name := &followed[i], policy.Conditions[i].Name
@@ -107,6 +107,7 @@ func (all conditions) following(policy *Policy) conditions {
 			*c = condition{name: name, debounce: Debouncer{Level: probes.OK}}
 			c.recorded = c.remembered()
 		}
+		c.budget = c.budget.within(policy.WriteBudget, now)
 		hasSoft := slices.ContainsFunc(policy.Soft, func(r SoftRule) bool { return r.Condition == name })
 		c.soft = copied(c.soft, hasSoft, softTaint{evidence: Debouncer{Level: probes.OK}})
 		c.value = copied(c.value, slices.Contains(valued, name), severityValue{})

@@ -13,27 +13,25 @@ func (s *State) Penalty(c probes.Condition) float64 { return s.conditions.of(c).
 // SetAt is when a condition was last set.
 func (s *State) SetAt(c probes.Condition) time.Time { return s.conditions.of(c).debounce.SetAt }
 
-// Tokens is how many metered steps could be made at once.
-func (s *State) Tokens(c WriteBudget, now time.Time) int {
-	b, n := s.budget, 0
-	for ok := true; ok && n <= c.Burst; n++ {
-		if b, ok = b.take(c, now); !ok {
-			return n
+// Tokens is how many tokens all buckets of a configuration have together.
+func (s *State) Tokens(p *Policy, now time.Time) int {
+	left := s.upkeep.left(p.Upkeep, now)
+	for i := range p.Conditions {
+		left += s.known(p.Conditions[i].Name).budget.left(p.WriteBudget, now)
+	}
+	return left
+}
+
+// NextToken is when the next bucket without a token gets one; now if all have one.
+func (s *State) NextToken(p *Policy, now time.Time) time.Time {
+	next := s.upkeep.nextAt(p.Upkeep)
+	for i := range s.conditions {
+		if at := s.conditions[i].budget.nextAt(p.WriteBudget); at.After(now) && (at.Before(next) || !next.After(now)) {
+			next = at
 		}
 	}
-	return n
+	return later(now, next)
 }
-
-// NextToken is when the next metered step could be made.
-func (s *State) NextToken(c WriteBudget, now time.Time) time.Time {
-	if at := s.budget.nextAt(c); at.After(now) {
-		return at
-	}
-	return now
-}
-
-// WritesThatWait is how many writes that no condition asks for wait for a token.
-func (s *State) WritesThatWait() int { return s.writesThatWait() }
 
 // PausedBy says what has stopped new taints for a condition, as the State knows it.
 func (s *State) PausedBy(name probes.Condition) describe.Hold { return s.pause.holds(name) }

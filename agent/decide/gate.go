@@ -1,7 +1,6 @@
 package decide
 
 import (
-	"slices"
 	"time"
 
 	"github.com/taintlet/taintlet/agent/decide/describe"
@@ -15,7 +14,7 @@ import (
 func (s *State) gate(t *turn, c *condition, level probes.Level) (describe.Hold, time.Time) {
 	switch {
 	case level == probes.OK:
-		return s.tokenGate(t, c)
+		return c.tokenGate(t)
 	case c.debounce.Level >= level:
 		return s.ruleGate(t, c, level)
 	case level == probes.Degraded:
@@ -24,7 +23,7 @@ func (s *State) gate(t *turn, c *condition, level probes.Level) (describe.Hold, 
 	if held, until := s.evictionGate(t, c); held != "" {
 		return held, until
 	}
-	return s.tokenGate(t, c)
+	return c.tokenGate(t)
 }
 
 // ruleGate says what keeps the taints of a level that is decided from the Node.
@@ -64,7 +63,7 @@ func (s *State) taintGate(t *turn, d DesiredTaint) (describe.Hold, time.Time) {
 	case d.Pair.Effect == taints.NoExecute && t.in.Slot != SlotHeld:
 		return describe.HeldEvictionSlot, time.Time{}
 	case s.pause.isEnding(d.Condition):
-		return describe.HeldWriteBudget, s.budget.nextAt(t.policy.WriteBudget)
+		return describe.HeldWriteBudget, s.upkeep.nextAt(t.policy.Upkeep)
 	case s.pause.has(d.Condition):
 		return s.pause.holds(d.Condition), time.Time{}
 	}
@@ -74,7 +73,7 @@ func (s *State) taintGate(t *turn, d DesiredTaint) (describe.Hold, time.Time) {
 // setAgainGate says what keeps a decision that has landed from being written again,
 // because somebody undid a part of it.
 func (s *State) setAgainGate(t *turn) (describe.Hold, time.Time) {
-	if next := s.budget.nextAt(t.policy.WriteBudget); s.ledger.hasLanded() && t.now.Before(next) {
+	if next := s.upkeep.nextAt(t.policy.Upkeep); s.ledger.hasLanded() && t.now.Before(next) {
 		return describe.HeldWriteBudget, next
 	}
 	return "", time.Time{}
@@ -128,67 +127,16 @@ func (s *State) brakeGate(t *turn, c *condition) (describe.Hold, time.Time) {
 	return "", time.Time{}
 }
 
-// tokenGate says whether a condition has to wait for a token of the write budget, and
-// until when.
-func (s *State) tokenGate(t *turn, c *condition) (describe.Hold, time.Time) {
-	if at := s.tokenAt(t.policy, c, t.now, t.now); t.now.Before(at) {
+// tokenGate says whether a condition has to wait for a token of its bucket, and until when.
+func (c *condition) tokenGate(t *turn) (describe.Hold, time.Time) {
+	if at := c.budget.nextAt(t.policy.WriteBudget); t.now.Before(at) {
 		return describe.HeldWriteBudget, at
 	}
 	return "", time.Time{}
 }
 
 // clearsAt is when a condition will be OK if every sample is good from now on: it has
-// been good for long enough then, and has its token.
-func (s *State) clearsAt(policy *Policy, c *condition, now time.Time) time.Time {
-	return s.tokenAt(policy, c, c.debounce.goodAt(policy.debounce(c.name), now), now)
-}
-
-// tokenAt is when a condition gets the token that it needs at that time or later: first
-// come, first served. Otherwise a condition with a period of 1 s could keep a condition
-// with a period of 10 s from clearing for ever. A condition that waits already comes
-// before what is not due yet, such as the clears of other conditions that recover. What
-// is not sampled any more holds up nobody.
-func (s *State) tokenAt(policy *Policy, c *condition, due, now time.Time) time.Time {
-	budget, waits := s.budget, !c.waitingSince.IsZero()
-	take := func(due time.Time) time.Time {
-		at := later(due, budget.nextAt(policy.WriteBudget))
-		budget, _ = budget.take(policy.WriteBudget, at)
-		return at
-	}
-	if waits {
-		due = c.waitingSince
-	} else {
-		for range s.writesThatWait() {
-			take(now)
-		}
-	}
-	var earlierOnes [8]time.Time
-	before := earlierOnes[:0]
-	for i := range s.conditions {
-		other := &s.conditions[i]
-		claim := other.waitingSince
-		if claim.IsZero() && !waits && other.debounce.isClearing() {
-			claim = other.debounce.goodAt(policy.debounce(other.name), now)
-		}
-		if other.name != c.name && !claim.IsZero() && claim.Before(due) && now.Sub(other.debounce.seenAt) <= maxGap {
-			before = append(before, claim)
-		}
-	}
-	slices.SortFunc(before, time.Time.Compare)
-	for _, claim := range before {
-		take(claim)
-	}
-	return take(due)
-}
-
-// writesThatWait is how many writes that no condition asks for wait for a token: the
-// end of a pause, and a repair.
-func (s *State) writesThatWait() (n int) {
-	if len(s.pause.ending) > 0 {
-		n++
-	}
-	if s.ledger.repairWaits {
-		n++
-	}
-	return n
+// been good for long enough then, and has its token. Nothing else takes that token.
+func (c *condition) clearsAt(policy *Policy, now time.Time) time.Time {
+	return later(c.debounce.goodAt(policy.debounce(c.name), now), c.budget.nextAt(policy.WriteBudget))
 }

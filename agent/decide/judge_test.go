@@ -195,7 +195,7 @@ func (j *judge) decided(w *world, before *decide.State, in decide.Inputs, d deci
 	if slices.ContainsFunc(d.Notices, func(n decide.Notice) bool { return n.Kind == decide.Resumed }) {
 		metered++ // once, whatever ends
 	}
-	left := before.Tokens(w.policy.WriteBudget, now) - w.state.Tokens(w.policy.WriteBudget, now)
+	left := before.Tokens(w.policy, now) - w.state.Tokens(w.policy, now)
 	isRestored := left < 0 && !p.hasLanded // from a newer version
 	if wasRunning && !isRestored {
 		if p.spent += left - metered; left < metered {

@@ -45,8 +45,6 @@ type ledger struct {
 	// stopped asking for them. They may be removed: this process knows
 	// that they are its own, and does not have to believe the record.
 	dropped []taints.Pair
-	// repairWaits: somebody undid a part of the last decision, and a token is missing.
-	repairWaits bool
 	// policy is the configuration in force, since when.
 	policy      *Policy
 	policySince time.Time
@@ -61,7 +59,7 @@ type ledger struct {
 type decision struct {
 	uid           string
 	instance      instance
-	budget        bucket
+	upkeep        bucket
 	desired       []DesiredTaint
 	freed         string // by startup
 	repairEndedAt time.Time

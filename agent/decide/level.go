@@ -9,7 +9,7 @@ import (
 )
 
 // observe adds a sample and moves the condition's level as far as the evidence
-// and the write budget allow.
+// and its bucket allow.
 func (s *State) observe(t *turn, o probes.Observation) {
 	c := s.conditions.of(o.Condition)
 	if c == nil {
@@ -45,7 +45,6 @@ func (s *State) observe(t *turn, o probes.Observation) {
 		target = probes.Degraded
 	}
 	if target == before.Level {
-		c.waitingSince = time.Time{}
 		if c.debounce.unknownSince.IsZero() {
 			c.onset = onset{}
 		}
@@ -54,7 +53,7 @@ func (s *State) observe(t *turn, o probes.Observation) {
 	if !s.allow(t, c, target) {
 		return
 	}
-	c.waitingSince, c.onset = time.Time{}, onset{}
+	c.onset = onset{}
 	c.debounce, c.since = c.debounce.Enter(target, debounce, t.now), t.now
 	c.decisive = c.reasonFor(target)
 	c.enterReason(t.policy, c.decisive.Reason)
@@ -104,19 +103,16 @@ func (c *condition) notifyUnknown(t *turn, debounce Debounce) {
 	t.notify(Notice{Kind: StillUnknown, Condition: c.name, Message: describe.StillUnknown(c.name, c.debounce.unknownFor(t.now), c.last.Message)})
 }
 
-// allow asks the fleet brake about a new Degraded. It takes a token for the steps
-// that the write budget meters: clears and steps up to Critical.
+// allow asks the fleet brake about a new Degraded. It takes a token of the
+// condition's bucket for clears and steps up to Critical.
 func (s *State) allow(t *turn, c *condition, to probes.Level) bool {
 	if to == probes.Degraded {
 		return c.debounce.Level > probes.Degraded || s.mayDegrade(t, c)
 	}
-	if c.waitingSince.IsZero() {
-		c.waitingSince = t.now
-	}
 	if held, _ := s.gate(t, c, to); held != "" {
 		return false
 	}
-	s.budget, _ = s.budget.take(t.policy.WriteBudget, t.now)
+	c.budget, _ = c.budget.take(t.policy.WriteBudget, t.now)
 	return true
 }
 

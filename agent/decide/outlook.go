@@ -40,7 +40,7 @@ func (s *State) outlook(t *turn, c *condition) describe.Outlook {
 		}
 	}
 	if c.debounce.isClearing() {
-		o.Clears = s.clearsAt(t.policy, c, t.now)
+		o.Clears = c.clearsAt(t.policy, t.now)
 		if o.Held == "" && o.Clears.After(c.debounce.goodAt(t.policy.debounce(c.name), t.now)) {
 			o.Held, o.Until = describe.HeldWriteBudget, o.Clears
 		}

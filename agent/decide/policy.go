@@ -20,8 +20,13 @@ type Policy struct {
 	// Rules say which taint each level of a condition asks for.
 	Rules []Rule
 	// Soft has the rules for taints before Degraded, at most one for each condition.
-	Soft        []SoftRule
+	Soft []SoftRule
+	// WriteBudget is that of each condition, for its clears and its steps up to Critical: so
+	// none waits for another condition. Setting Degraded and stepping down from Critical
+	// need no token. Upkeep is that of the Node, for what no condition asks for: people who
+	// pause and resume wait less than a condition that flaps.
 	WriteBudget WriteBudget
+	Upkeep      WriteBudget
 	FleetBrake  FleetBrake
 	Startup     Startup
 	// EvictionInterval is the least time between two evictions of the Node.
@@ -112,9 +117,7 @@ type Debounce struct {
 	UnknownAfter Duration `json:"unknownAfter"`
 }
 
-// WriteBudget is a token bucket that meters clears, steps up to Critical and
-// repairs of what others undid. Setting Degraded and stepping down from
-// Critical need no token.
+// WriteBudget is a token bucket.
 type WriteBudget struct {
 	// Burst (1 to 100) is how many metered steps may come at the same time.
 	Burst int `json:"burst"`

@@ -62,7 +62,7 @@ type record struct {
 	Owned []taints.Pair `json:"owned,omitempty"`
 	// Freed is the UID of the Node object whose start-up taint was removed.
 	Freed string `json:"freed,omitempty"`
-	// TokensAt is when the write budget is full again.
+	// TokensAt is when the bucket of repairs and ends of pauses is full again.
 	TokensAt time.Duration `json:"tokensAt,omitempty"`
 	// EvictedAt is when the Node last stepped up to Critical.
 	EvictedAt *time.Duration `json:"evictedAt,omitempty"`
@@ -76,13 +76,15 @@ type record struct {
 }
 
 type recordCondition struct {
-	Level   probes.Level             `json:"level"`
-	Penalty float64                  `json:"penalty,omitempty"`
-	SetAt   *time.Duration           `json:"setAt,omitempty"`
-	Reason  string                   `json:"reason,omitempty"` // of the sample that set it
-	Ruled   string                   `json:"ruled,omitempty"`  // other reasons since then
-	Manual  manual                   `json:"manual,omitempty"`
-	Dispute map[string]recordDispute `json:"dispute,omitempty"` // by level
+	Level   probes.Level   `json:"level"`
+	Penalty float64        `json:"penalty,omitempty"`
+	SetAt   *time.Duration `json:"setAt,omitempty"`
+	Reason  string         `json:"reason,omitempty"` // of the sample that set it
+	Ruled   string         `json:"ruled,omitempty"`  // other reasons since then
+	Manual  manual         `json:"manual,omitempty"`
+	// TokensAt is when the condition's bucket is full again.
+	TokensAt time.Duration            `json:"tokensAt,omitempty"`
+	Dispute  map[string]recordDispute `json:"dispute,omitempty"` // by level
 	summary
 }
 
@@ -144,6 +146,22 @@ func (l timeline) past(d *time.Duration) time.Time {
 		return time.Time{}
 	}
 	return earlier(l.at(*d), l.now)
+}
+
+// bucket returns one that the record remembers.
+func (l timeline) bucket(fullAt time.Duration, c WriteBudget) bucket {
+	if fullAt == 0 {
+		return bucket{}
+	}
+	return bucket{l.at(fullAt)}.within(c, l.now)
+}
+
+// tokensAt returns what the record says of a bucket; 0: it was never used.
+func (b Boot) tokensAt(of bucket) time.Duration {
+	if of.fullAt.IsZero() {
+		return 0
+	}
+	return of.fullAt.Sub(b.At)
 }
 
 // dispute returns one that the record remembers.
@@ -253,12 +271,10 @@ func (s *State) record(owned []taints.Pair) record {
 		RepairEndedAt: s.boot.since(s.hostRepair.endedAt),
 		Conditions:    make(map[probes.Condition]recordCondition, len(s.conditions)),
 	}
-	if !s.budget.fullAt.IsZero() {
-		r.TokensAt = s.budget.fullAt.Sub(s.boot.At)
-	}
+	r.TokensAt = s.boot.tokensAt(s.upkeep)
 	for i := range s.conditions {
 		c := &s.conditions[i]
-		entry := recordCondition{Level: c.debounce.Level, Penalty: c.debounce.Penalty, SetAt: s.boot.since(c.debounce.SetAt), Reason: c.reason, Ruled: c.ruled, Manual: c.manual, summary: c.summary}
+		entry := recordCondition{Level: c.debounce.Level, Penalty: c.debounce.Penalty, SetAt: s.boot.since(c.debounce.SetAt), Reason: c.reason, Ruled: c.ruled, Manual: c.manual, TokensAt: s.boot.tokensAt(c.budget), summary: c.summary}
 		for _, level := range disputed() {
 			if d := *c.disputeOf(level); d != (dispute{}) {
 				if entry.Dispute == nil {
@@ -284,7 +300,7 @@ func (s *State) isRevisionDue(t *turn) bool {
 	}
 	d := &l.decided
 	switch {
-	case s.soft.budget != s.soft.recorded || d.budget != s.budget || d.freed != s.startup.freed || d.repairEndedAt != s.hostRepair.endedAt || d.keep != s.keep || !slices.Equal(d.desired, l.desired):
+	case s.soft.budget != s.soft.recorded || d.upkeep != s.upkeep || d.freed != s.startup.freed || d.repairEndedAt != s.hostRepair.endedAt || d.keep != s.keep || !slices.Equal(d.desired, l.desired):
 		return true
 	case l.revision == 0: // without a record, a restart would not know what is ours on the Node
 		return len(l.owned) > 0 && t.in.Node.recordErr == nil && t.in.Node.record.Revision == 0
@@ -298,7 +314,7 @@ func (s *State) revise(t *turn) {
 	l := &s.ledger
 	l.revise(t.now)
 	s.soft.recorded = s.soft.budget
-	l.decided = decision{l.uid, s.active.instance, s.budget, l.desired, s.startup.freed, s.hostRepair.endedAt, s.keep}
+	l.decided = decision{l.uid, s.active.instance, s.upkeep, l.desired, s.startup.freed, s.hostRepair.endedAt, s.keep}
 	for i := range s.conditions {
 		c := &s.conditions[i]
 		c.recorded, c.summary = c.remembered(), c.summarize(s.outlook(t, c), s.boot, t.now)
@@ -333,9 +349,9 @@ func (s *State) restore(t *turn) {
 		// So the record differs and is written anew, in the time of this boot: whoever
 		// wrote it before has to learn that it is over.
 		s.active.instance.Term = r.Instance.Term + 1
-		s.budget = bucket{at(r.TokensAt)}.within(t.policy.WriteBudget, t.now)
+		s.upkeep = line.bucket(r.TokensAt, t.policy.Upkeep)
 	} else {
-		s.budget = bucket{}
+		s.upkeep = bucket{}
 	}
 	s.eviction.at = past(r.EvictedAt)
 	s.keep = line.keep(r.Keep)
@@ -347,6 +363,7 @@ func (s *State) restore(t *turn) {
 			continue
 		}
 		c.debounce.Level, c.debounce.Penalty, c.debounce.SetAt = entry.Level, min(entry.Penalty, maxPenalty), past(entry.SetAt)
+		c.budget = line.bucket(entry.TokensAt, t.policy.WriteBudget)
 		c.since = earlier(readWall(entry.Since), t.now)
 		c.removals = entry.removals(t.now)
 		if entry.Level > probes.OK {

@@ -67,8 +67,7 @@ func TestRestartTakesNothingOffAndForgetsNothing(t *testing.T) {
 		if len(before) > 0 {
 			tainted++
 		}
-		budget := s.cfg.WriteBudget
-		if tokens := twin.state.Tokens(budget, twin.now); tokens < budget.Burst {
+		if fresh := newSim(s.cfg).state; twin.state.Tokens(s.cfg, twin.now) < fresh.Tokens(s.cfg, twin.now) {
 			spent++
 		}
 		for _, c := range names() {
@@ -81,7 +80,7 @@ func TestRestartTakesNothingOffAndForgetsNothing(t *testing.T) {
 			}
 		}
 		if newBoot {
-			if a, b := s.state.Tokens(budget, s.now), twin.state.Tokens(budget, twin.now); a > b {
+			if a, b := s.state.Tokens(s.cfg, s.now), twin.state.Tokens(s.cfg, twin.now); a > b {
 				t.Fatalf("seed %d: a reboot made %d tokens of %d", seed, a, b)
 			}
 			continue
@@ -89,10 +88,10 @@ func TestRestartTakesNothingOffAndForgetsNothing(t *testing.T) {
 		if s.writes > writes+1 {
 			t.Fatalf("seed %d: a restart in the same boot made %d writes; one takes the record over", seed, s.writes-writes)
 		}
-		if a, b := s.state.Tokens(budget, s.now), twin.state.Tokens(budget, twin.now); a != b {
+		if a, b := s.state.Tokens(s.cfg, s.now), twin.state.Tokens(s.cfg, twin.now); a != b {
 			t.Fatalf("seed %d: %d tokens became %d", seed, b, a)
 		}
-		if a, b := s.state.NextToken(budget, s.now).Sub(s.now), twin.state.NextToken(budget, twin.now).Sub(twin.now); a != b {
+		if a, b := s.state.NextToken(s.cfg, s.now).Sub(s.now), twin.state.NextToken(s.cfg, twin.now).Sub(twin.now); a != b {
 			t.Fatalf("seed %d: the next token in %s, before the restart in %s", seed, a, b)
 		}
 		c := probes.MemoryPressure
@@ -110,7 +109,10 @@ func TestRestartNeverDecidesEarlier(t *testing.T) {
 	for seed := range uint64(quick(300)) {
 		r := random(seed)
 		s := past(settings(r), r)
-		twin, _ := restarted(s, r)
+		twin, newBoot := restarted(s, r)
+		if newBoot {
+			twin.now = twin.now.Add(30 * time.Second) // as long as the host has been up
+		}
 		symbols := []string{"ok", "ok", "near", "bad", "bad", "certain", "critical", "unknown"}
 		for n := 0; len(twin.events) == 0 && n < 100; n++ {
 			symbol := symbols[r.IntN(len(symbols))]

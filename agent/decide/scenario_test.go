@@ -905,6 +905,9 @@ func (w *world) configure(args []string) error {
 		return fmt.Errorf("config %q", args[0])
 	}
 	w.cfg, w.policy = cfg, cfg.Policy()
+	if cfg.WriteBudget != config.Default().WriteBudget { // both buckets are as the scenario says
+		w.policy.Upkeep = w.policy.WriteBudget
+	}
 	err := cfg.Validate().ToAggregate()
 	if err == nil {
 		w.memo.configured(before, args, w)

@@ -13,12 +13,12 @@ import (
 func (r SoftRule) clearBelow() int { return max(1, r.Severity*3/4) }
 
 // softBurst is how many sets and clears of soft taints may come at the same time. Then one
-// may come in each interval of the write budget, which they take nothing from.
+// may come in each interval of upkeep, whose tokens they leave alone.
 const softBurst = 2
 
 // softBudget bounds the sets and clears of soft taints.
 func (p *Policy) softBudget() WriteBudget {
-	return WriteBudget{Burst: softBurst, Interval: p.WriteBudget.Interval}
+	return WriteBudget{Burst: softBurst, Interval: p.Upkeep.Interval}
 }
 
 // following is the budget under a policy.

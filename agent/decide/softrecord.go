@@ -8,10 +8,7 @@ import (
 // softRecord returns what the record is to say of soft taints; nil: there is nothing to
 // remember.
 func (s *State) softRecord() *recordSoft {
-	r := &recordSoft{}
-	if !s.soft.budget.fullAt.IsZero() {
-		r.TokensAt = s.soft.budget.fullAt.Sub(s.boot.At)
-	}
+	r := &recordSoft{TokensAt: s.boot.tokensAt(s.soft.budget)}
 	for _, rule := range s.ledger.policy.Soft {
 		t := s.conditions.of(rule.Condition).soft.softMemory
 		if t == (softMemory{}) {
@@ -38,9 +35,7 @@ func (s *State) restoreSoft(t *turn, r *recordSoft, line timeline) {
 	if r == nil {
 		r = &recordSoft{}
 	}
-	if s.soft.budget = (bucket{}); r.TokensAt != 0 {
-		s.soft.budget = bucket{line.at(r.TokensAt)}.within(t.policy.softBudget(), t.now)
-	}
+	s.soft.budget = line.bucket(r.TokensAt, t.policy.softBudget())
 	for _, rule := range t.policy.Soft {
 		soft, entry := s.conditions.of(rule.Condition).soft, r.Taints[rule.Condition]
 		soft.softMemory = softMemory{isSet: entry.Set, isDesired: entry.Set && entry.Desired, penalty: min(entry.Penalty, maxPenalty), setAt: line.past(entry.SetAt)}

@@ -47,12 +47,12 @@ func (s *State) followStartup(t *turn) {
 	}
 	waits := s.startupWaits(t)
 	if len(waits) == 0 {
-		budget, taken := s.budget.take(t.policy.WriteBudget, t.now)
+		upkeep, taken := s.upkeep.take(t.policy.Upkeep, t.now)
 		if !taken {
 			return
 		}
 		t.notify(Notice{Kind: StartupTaintRemoved, Message: describe.StartupRemoved(t.policy.Startup.Taint, t.now.Sub(u.since))})
-		s.budget, s.startup = budget, startup{freed: s.ledger.uid}
+		s.upkeep, s.startup = upkeep, startup{freed: s.ledger.uid}
 		return
 	}
 	if !u.notified && t.now.Sub(u.since) >= t.policy.Startup.Timeout.Duration {

@@ -16,7 +16,9 @@ import (
 type State struct {
 	boot       Boot
 	conditions conditions
-	budget     bucket
+	// upkeep meters what no condition asks for: repairs of what others undid, the end of a
+	// pause, lower values, and the removal of the start-up taint.
+	upkeep     bucket
 	active     active
 	ledger     ledger
 	pause      pause

@@ -72,7 +72,7 @@ var fields = map[string]how{
 	"ledger.revision": {act: revision}, "ledger.landed": {act: revision}, "ledger.plannedFor": {act: revision}, "record.Revision": {act: revision}, "active.source": {act: revision},
 	"instance.Term": {act: term}, "instance.Name": {act: name},
 	"instance.StartedAt": {act: sinceBoot, old: time.Second}, "record.TokensAt": {act: sinceBoot, old: time.Second}, "record.EvictedAt": {act: sinceBoot, old: time.Hour},
-	"record.RepairEndedAt": {act: sinceBoot, old: 2 * time.Hour}, "recordCondition.SetAt": {act: sinceBoot, old: 6 * time.Hour},
+	"record.RepairEndedAt": {act: sinceBoot, old: 2 * time.Hour}, "recordCondition.TokensAt": {act: sinceBoot, old: time.Second}, "recordCondition.SetAt": {act: sinceBoot, old: 6 * time.Hour},
 	"recordDispute.Until": {act: sinceBoot, old: time.Second}, "recordDispute.LostAt": {act: sinceBoot, old: 61 * time.Second},
 
 	"recordKeep.Until": {act: sinceBoot, old: time.Second},
@@ -82,7 +82,7 @@ var fields = map[string]how{
 
 	"dispute.until": {old: time.Second}, "dispute.lostAt": {old: 61 * time.Second}, "bucket.fullAt": {old: time.Second},
 	"Debouncer.SetAt": {old: 6 * time.Hour}, "remembered.setAt": {act: dropped}, "Debouncer.seenAt": {old: 12 * time.Minute}, "Debouncer.unknownSince": {old: 6 * time.Minute},
-	"condition.waitingSince": {old: 2 * time.Hour}, "condition.falseSince": {old: 21 * time.Second}, "onset.since": {old: 31 * time.Second},
+	"condition.falseSince": {old: 21 * time.Second}, "onset.since": {old: 31 * time.Second},
 	"ledger.policySince": {old: 301 * time.Second}, "eviction.at": {old: time.Hour}, "report.updates": {old: 61 * time.Second},
 	"active.heardAt": {old: 16 * time.Minute}, "signOfLife.heartbeat": {old: time.Hour},
 	"NodeCondition.LastHeartbeatTime": {old: 20 * time.Minute}, "NodeCondition.LastTransitionTime": {old: 20 * time.Minute},

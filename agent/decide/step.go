@@ -14,9 +14,8 @@ import (
 // the same Decision.
 func Step(policy *Policy, s State, in Inputs, now time.Time) (State, Decision) {
 	t := &turn{policy: policy, in: in, now: now}
-	s.conditions = s.conditions.following(policy)
-	// A smaller budget of a new configuration is no decision.
-	s.budget, s.ledger.decided.budget = s.budget.within(policy.WriteBudget, now), s.ledger.decided.budget.within(policy.WriteBudget, now)
+	s.conditions = s.conditions.following(policy, now)
+	s.upkeep = s.upkeep.within(policy.Upkeep, now)
 	s.ledger.follow(policy, now)
 	s.soft = s.soft.following(policy, now)
 	t.in.NodeAt = cmp.Or(in.NodeAt, now)
@@ -29,7 +28,7 @@ func Step(policy *Policy, s State, in Inputs, now time.Time) (State, Decision) {
 		s.followKeep(t)
 		if takesOver {
 			s.ledger.desired = s.asked(t)
-			s.ledger.decided = decision{budget: s.budget, desired: s.ledger.desired, repairEndedAt: s.hostRepair.endedAt, keep: s.keep}
+			s.ledger.decided = decision{upkeep: s.upkeep, desired: s.ledger.desired, repairEndedAt: s.hostRepair.endedAt, keep: s.keep}
 		}
 	}
 	if in.Node != nil && s.active.restored && !s.isOlderThanWriter(in.Node) {
@@ -73,9 +72,8 @@ func (s *State) reconcile(t *turn) {
 	s.writeConditions(t, landed)
 	desired, differs := s.desired(t)
 	isUndone := s.ledger.hasLanded() && differs // somebody undid a part of it
-	s.ledger.repairWaits = isUndone && !s.setAgain(t)
 	switch {
-	case s.ledger.repairWaits:
+	case isUndone && !s.setAgain(t):
 		t.Desired = s.onlyConditions(desired)
 		return
 	case isUndone:
@@ -98,7 +96,7 @@ func (s *State) setAgain(t *turn) bool {
 	if held, _ := s.setAgainGate(t); held != "" {
 		return false
 	}
-	s.budget, _ = s.budget.take(t.policy.WriteBudget, t.now)
+	s.upkeep, _ = s.upkeep.take(t.policy.Upkeep, t.now)
 	s.revise(t)
 	return true
 }

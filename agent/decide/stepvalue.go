@@ -1,7 +1,6 @@
 package decide
 
 import (
-	"slices"
 	"strconv"
 	"time"
 
@@ -48,7 +47,7 @@ func (v severityValue) forget() severityValue {
 
 // followValues moves the values. A set takes its own along. Up goes at once: a token was
 // needed for each way down before it. Down goes when every sample has been lower for as long as
-// a clear takes, with a token of the write budget that nothing else waits for.
+// a clear takes, with a token.
 func (s *State) followValues(t *turn) {
 	for _, name := range t.policy.valued() {
 		c := s.conditions.of(name)
@@ -62,7 +61,7 @@ func (s *State) followValues(t *turn) {
 				v.step, v.lowerSince = v.newest, time.Time{}
 			}
 		case s.mayLower(t, c):
-			s.budget, _ = s.budget.take(t.policy.WriteBudget, t.now)
+			s.upkeep, _ = s.upkeep.take(t.policy.Upkeep, t.now)
 			v.step, v.lowerSince = v.lower, time.Time{}
 		}
 	}
@@ -72,15 +71,7 @@ func (s *State) followValues(t *turn) {
 func (s *State) mayLower(t *turn, c *condition) bool {
 	v := c.value
 	isDue := !v.lowerSince.IsZero() && v.seenAt.Sub(v.lowerSince) >= c.debounce.ClearAfter(t.policy.debounce(c.name))
-	return isDue && !s.waitsForToken(t.now) && s.isSettled(t.in.Node) && !t.now.Before(s.budget.nextAt(t.policy.WriteBudget))
-}
-
-// waitsForToken reports whether a step of a condition, the end of a pause or a repair waits
-// for a token of the write budget. A condition that is not sampled any more holds up nobody.
-func (s *State) waitsForToken(now time.Time) bool {
-	return s.writesThatWait() > 0 || slices.ContainsFunc(s.conditions, func(c condition) bool {
-		return !c.waitingSince.IsZero() && now.Sub(c.debounce.seenAt) <= maxGap
-	})
+	return isDue && s.isSettled(t.in.Node) && !t.now.Before(s.upkeep.nextAt(t.policy.Upkeep))
 }
 
 // restoreValues takes the values over that stand on the Node: the record does not have

@@ -200,7 +200,7 @@ func TestTimeToClearAndTokens(t *testing.T) {
 		since  = `taintlet_condition_since_timestamp_seconds{condition="DiskPressure"}`
 		tokens = `taintlet_write_budget_tokens{}`
 	)
-	if got := sample(probes.Degraded); got[clears] != 120 || got[since] != 1e9+10 || got[tokens] != 6 {
+	if got := sample(probes.Degraded); got[clears] != 120 || got[since] != 1e9+10 || got[tokens] != 3 {
 		t.Errorf("bad: clears in %v, since %v, %v tokens", got[clears], got[since], got[tokens])
 	}
 	sample(probes.OK)
@@ -211,16 +211,16 @@ func TestTimeToClearAndTokens(t *testing.T) {
 	for range 11 {
 		got = sample(probes.OK)
 	}
-	if _, there := got[clears]; there || got[tokens] != 5 {
+	if _, there := got[clears]; there || got[tokens] != 2 {
 		t.Errorf("well again: clears in %v, %v tokens", got[clears], got[tokens])
 	}
-	for range 59 {
+	for range 239 {
 		got = sample(probes.OK)
 	}
-	if got[tokens] != 5 {
+	if got[tokens] != 2 {
 		t.Errorf("%v tokens before the interval is over", got[tokens])
 	}
-	if got = sample(probes.OK); got[tokens] != 6 {
+	if got = sample(probes.OK); got[tokens] != 3 {
 		t.Errorf("%v tokens after an interval", got[tokens])
 	}
 }

@@ -59,7 +59,7 @@ func newConditionMetrics(s *series) conditionMetrics {
 		held:      s.gauges("held", "1 while something holds the condition back from a taint, an eviction or a clear, as the Node condition says; absent while nothing does.", "condition", "what", "by"),
 		reason:    s.gauges("condition_reason", "1 for the reason that the Node condition gives; absent while the condition is OK.", "condition", "reason"),
 		taint:     s.gauges("taint_desired", "1 for each taint that taintlet desires on the Node now.", "condition", "key", "effect", "via"),
-		tokens:    s.gauge("write_budget_tokens", "Tokens that the write budget has left."),
+		tokens:    s.gauge("write_budget_tokens", "Tokens left in the emptiest bucket of the write budget."),
 		series:    map[probes.Condition]*conditionSeries{},
 	}
 }

@@ -211,7 +211,9 @@ func (j *judge) judge(before, after *corev1.Node, holder string) {
 // bound is the write bound of agent/decide/budget_test.go for the configuration of the
 // scenes.
 func (j *judge) bound() int {
-	return 3*(budgetBurst+int(time.Since(j.begin)/budgetInterval)) + 4 + 3*len(ruled()) + j.allowed
+	tokensIn := func(burst int, interval time.Duration) int { return burst + int(time.Since(j.begin)/interval) }
+	tokens := 4*tokensIn(budgetBurst, budgetInterval) + tokensIn(2*budgetBurst, budgetInterval/4)
+	return 3*tokens + 4 + 3*len(ruled()) + j.allowed
 }
 
 func (j *judge) added(node *corev1.Node, pair taints.Pair, holder string) {

@@ -33,7 +33,7 @@ const quick = `
 memory: {period: 250ms, debounce: {clearAfter: 2s, maxClearAfter: 1m, penaltyHalfLife: 1m, criticalAfter: 1s}}
 pid: {period: 250ms, debounce: {clearAfter: 2s, maxClearAfter: 1m, penaltyHalfLife: 1m, criticalAfter: 1s}}
 network: {period: 1s, debounce: {clearAfter: 2s, maxClearAfter: 1m, penaltyHalfLife: 1m, criticalAfter: 1s}}
-writeBudget: {burst: 6, interval: 10s}
+writeBudget: {burst: 3, interval: 40s}
 repair: {after: 10s}
 `
 

@@ -110,13 +110,12 @@ func newReport(cfg *config.Config, in *input, followUp bool) *report {
 	return r
 }
 
-// bound is how many changes the write budget allows in all: each of its tokens
+// bound is how many changes the write budget allows in all: each token of a condition
 // pays for a clear or a step up to Critical, and each of these makes one step
-// in the other direction possible; four conditions may be set without a clear
-// before.
+// in the other direction possible; a condition may be set without a clear before.
 func bound(budget decide.WriteBudget, duration time.Duration) int {
 	tokens := budget.Burst + int(duration/budget.Interval.Duration)
-	return 2*tokens + len(config.HostSchema())
+	return (2*tokens + 1) * len(config.HostSchema())
 }
 
 func (c *course) figures(rule string, taints track, end time.Duration) figures {

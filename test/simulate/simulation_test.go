@@ -204,6 +204,7 @@ func TestAdversaryIsDamped(t *testing.T) {
 	damped := made(t, config.Default(), adversary, time.Hour, probes.MemoryPressure).All[0].Changes
 	fixed := config.Default()
 	hold(fixed, 5*time.Minute)
+	fixed.WriteBudget = decide.WriteBudget{Burst: 100, Interval: decide.Duration{Duration: time.Second}}
 	undamped := made(t, fixed, adversary, time.Hour, probes.MemoryPressure).All[0].Changes
 	kubelet := made(t, config.Default(), kubeletAdversary, time.Hour, probes.MemoryPressure).All[1].Changes
 	t.Logf("changes in the first hour: %d by default, %d with a fixed hold of 5 min, %d of the kubelet's rule against its own adversary", damped, undamped, kubelet)
@@ -232,8 +233,8 @@ func TestWriteBoundHolds(t *testing.T) {
 				r := made(t, cfg, input, 24*time.Hour, config.Default().Names()...)
 				ours := r.All[0]
 				t.Logf("%d changes of at most %d, %d within an hour", ours.Changes, r.Bound, ours.MostInAnHour)
-				if r.Bound != 2*(6+6*24)+4 {
-					t.Errorf("the bound is %d, want 304", r.Bound)
+				if r.Bound != 4*(2*(3+36)+1) {
+					t.Errorf("the bound is %d, want 316", r.Bound)
 				}
 				if ours.Changes > r.Bound {
 					t.Errorf("%d changes, want at most %d", ours.Changes, r.Bound)
