@@ -76,7 +76,7 @@ func newLoop(a *Agent, start sampling.StartWorker) *loop {
 		policy:      node.NewPolicyLookup(a.Client, a.Log),
 		fleet:       cmp.Or(a.Fleet, fleet.Alone()),
 		reloads:     make(chan reload),
-		state:       decide.New(a.Boot, a.Instance, a.Now()),
+		state:       decide.New(a.Boot, a.Instance),
 		facts:       taints.Facts{LifecycleController: a.LifecycleController, StandInPrefix: a.Config.StandInPrefix},
 	}
 	l.slots = slots.NewKeeper(a.Slots, a.Log, a.Now)
@@ -159,7 +159,7 @@ func (l *loop) evaluate(in decide.Inputs) {
 		for _, notice := range l.pending {
 			l.tell(notice, before.DesiredTaints())
 			if l.state.WhyNotWriting() != "" {
-				l.outbox.Withdraw() // it is the other agent's, or the newer release's, to write
+				l.outbox.Withdraw() // it is the newer release's to write
 			}
 		}
 		l.pending = nil

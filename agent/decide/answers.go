@@ -9,11 +9,8 @@ import (
 
 // WhyNotWriting says why this agent does not write the Node; empty when it does.
 func (s *State) WhyNotWriting() string {
-	switch {
-	case s.active.readOnly:
+	if s.active.readOnly {
 		return "the record on the Node was written by a newer release"
-	case s.active.isStandby():
-		return "on standby: another agent, " + s.active.other.Name + ", is active for this Node"
 	}
 	return ""
 }

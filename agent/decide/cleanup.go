@@ -61,6 +61,11 @@ func LastSign(node *taints.Node, policy *Policy) time.Time {
 
 // LastHeartbeat is the newest time of taintlet's conditions on a Node, by the clock of
 // the host that wrote. Zero when there are none.
-func LastHeartbeat(node *taints.Node, policy *Policy) time.Time {
-	return signOfLifeOn(node, policy).heartbeat
+func LastHeartbeat(node *taints.Node, policy *Policy) (newest time.Time) {
+	for _, c := range node.Conditions {
+		if isOurs(c.Type, policy) {
+			newest = later(newest, c.LastHeartbeatTime)
+		}
+	}
+	return newest
 }

@@ -72,7 +72,6 @@ func starts() []origin {
 		from("the kubelet's condition", with(tainted, "kubelet MemoryPressure True")...),
 		from("restarted", with(tainted, "restart")...),
 		from("written and not heard", with([]string{"writes wait"}, with(tainted, "write lands unheard")...)...),
-		from("two agents", with(tainted, "agent second", "agent first")...),
 		from("without a lifecycle controller", with([]string{"lifecycle-controller absent"}, tainted...)...),
 	}
 }
@@ -98,7 +97,6 @@ func alphabets() []alphabet {
 		{name: "eviction", events: []string{"config critical memory", "memory critical", "memory ok", "memory unknown", "+1m", "+1h", "slot none", "slot held", "slot unknown", "others remove " + evicts2, "restart"}},
 		{name: "cluster", events: []string{"memory certain", "memory ok", "+2m", "policy absent", "policy present", "config drop memory", "config default", "config rule memory example.com/low:NoSchedule", "restart", "others remove " + kept}},
 		{name: "policy fails", events: []string{"memory certain", "memory ok", "+2s", "+2m", "policy changes", "policy absent", "policy present", "restart", byController, byPerson, "others remove " + kept, "others annotate taintlet.dev/paused=true", "others annotate taintlet.dev/paused-"}},
-		{name: "two agents", events: []string{"memory certain", "memory ok", "+2m", "+10m", "agent first", "agent second", "restart", "others remove " + kept}},
 		{name: "two conditions", events: []string{"memory certain", "memory ok", "disk certain", "disk ok", "+2m", "+10m", "others remove " + kept, "restart"}},
 		{name: "conditions written", events: []string{"pid ok", "network ok", "disk ok", "memory certain", "memory ok", "heartbeat", "+1m", "+2m", "restart"}},
 	}
@@ -141,9 +139,6 @@ func (w *world) happens(event string) (isPossible bool) {
 		return true
 	}
 	words := strings.Fields(event)
-	if words[0] == "agent" && words[1] == w.name {
-		return false
-	}
 	if words[0] == "config" {
 		before := w.cfg
 		return w.event(words) == nil && !reflect.DeepEqual(before.Rules, w.cfg.Rules) || before.WriteBudget != w.cfg.WriteBudget || len(before.Maintenance.Conditions) != len(w.cfg.Maintenance.Conditions)

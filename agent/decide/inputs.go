@@ -26,9 +26,6 @@ type SlotRequest uint8
 const (
 	// SlotUndecided means that nothing is known of the Node.
 	SlotUndecided SlotRequest = iota
-	// SlotOfAnother means that another agent is active for this Node and keeps
-	// its slot.
-	SlotOfAnother
 	// SlotNotNeeded means that no NoExecute pair of ours is on the Node or desired there.
 	SlotNotNeeded
 	// SlotRequested means that only a slot is missing before this Node evicts.

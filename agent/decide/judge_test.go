@@ -2,7 +2,6 @@ package decide_test
 
 import (
 	"fmt"
-	"maps"
 	"math/bits"
 	"slices"
 	"strings"
@@ -40,9 +39,7 @@ type judge struct {
 	keepUntil  time.Time
 	// evictedAt is when a NoExecute taint was most recently written; zero: never.
 	evictedAt time.Time
-	// process is the model of the process that sees the events, agents those of the others.
 	process process
-	agents  map[string]process
 }
 
 type ban struct {
@@ -498,7 +495,6 @@ func (w *world) forever(args []string) error {
 	if w.job != nil {
 		w.land(true)
 	}
-	others := slices.Sorted(maps.Keys(w.agents))
 	var settled []taints.Taint
 	for i := range 36 {
 		if w.now += 10 * time.Minute; i < 10 {
@@ -514,12 +510,6 @@ func (w *world) forever(args []string) error {
 		if i == 30 {
 			settled = w.node.Taints
 		}
-		if len(others) > 0 {
-			before := w.name
-			w.turnTo(others[0])
-			others = append(others[1:], before)
-			w.step(decide.Inputs{})
-		}
 	}
 	if !taints.Equal(settled, w.node.Taints) {
 		w.judge.fail("with samples that are %s for 4 hours the taints still change: %v, then %v", kind, settled, w.node.Taints)
@@ -530,7 +520,7 @@ func (w *world) forever(args []string) error {
 
 // settled judges the taints that stand after hours of samples of one kind.
 func (j *judge) settled(w *world, kind string) {
-	if w.state.WhyNotWriting() != "" && len(w.agents) == 0 {
+	if w.state.WhyNotWriting() != "" {
 		return
 	}
 	for _, pair := range j.ours {

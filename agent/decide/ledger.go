@@ -58,7 +58,7 @@ type ledger struct {
 // decision is what the record remembers of a revision, or what it stands for.
 type decision struct {
 	uid           string
-	instance      instance
+	instance      string // the name of the process that wrote it
 	upkeep        bucket
 	desired       []DesiredTaint
 	freed         string // by startup

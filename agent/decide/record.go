@@ -75,6 +75,11 @@ type record struct {
 	Conditions    map[probes.Condition]recordCondition `json:"conditions"`
 }
 
+// instance is one run of the agent.
+type instance struct {
+	Name string `json:"name"`
+}
+
 type recordCondition struct {
 	Level   probes.Level   `json:"level"`
 	Penalty float64        `json:"penalty,omitempty"`
@@ -261,7 +266,7 @@ func (s *State) record(owned []taints.Pair) record {
 		Boot:          s.boot.ID,
 		At:            s.ledger.decidedAt.Sub(s.boot.At),
 		Time:          s.ledger.decidedTime,
-		Instance:      s.active.instance,
+		Instance:      instance{s.active.name},
 		Config:        s.ledger.policy.Hash,
 		EvictedAt:     s.boot.since(s.eviction.at),
 		Owned:         owned,
@@ -305,7 +310,7 @@ func (s *State) isRevisionDue(t *turn) bool {
 	case l.revision == 0: // without a record, a restart would not know what is ours on the Node
 		return len(l.owned) > 0 && t.in.Node.recordErr == nil && t.in.Node.record.Revision == 0
 	}
-	return d.uid != l.uid || d.instance != s.active.instance
+	return d.uid != l.uid || d.instance != s.active.name
 }
 
 // revise gives what was decided a new revision, and has the record say to people
@@ -314,7 +319,7 @@ func (s *State) revise(t *turn) {
 	l := &s.ledger
 	l.revise(t.now)
 	s.soft.recorded = s.soft.budget
-	l.decided = decision{l.uid, s.active.instance, s.upkeep, l.desired, s.startup.freed, s.hostRepair.endedAt, s.keep}
+	l.decided = decision{l.uid, s.active.name, s.upkeep, l.desired, s.startup.freed, s.hostRepair.endedAt, s.keep}
 	for i := range s.conditions {
 		c := &s.conditions[i]
 		c.recorded, c.summary = c.remembered(), c.summarize(s.outlook(t, c), s.boot, t.now)
@@ -332,9 +337,8 @@ func (s *State) restore(t *turn) {
 	s.active.restored, s.ledger.uid, s.startup = true, node.UID, startup{}
 	s.restoreRepair(t)
 	if node.recordErr != nil {
-		if s.observeNode(t) {
-			t.notify(Notice{Kind: RecordRefused, Reason: "UnreadableRecord", Message: describe.RecordUnreadable(node.recordErr)})
-		}
+		s.observeNode(t)
+		t.notify(Notice{Kind: RecordRefused, Reason: "UnreadableRecord", Message: describe.RecordUnreadable(node.recordErr)})
 		return
 	}
 	r := node.record
@@ -346,9 +350,6 @@ func (s *State) restore(t *turn) {
 	}
 	s.ledger.revision, s.ledger.decidedAt, s.ledger.decidedTime = r.Revision, at(r.At), r.Time
 	if r.Revision > 0 {
-		// So the record differs and is written anew, in the time of this boot: whoever
-		// wrote it before has to learn that it is over.
-		s.active.instance.Term = r.Instance.Term + 1
 		s.upkeep = line.bucket(r.TokensAt, t.policy.Upkeep)
 	} else {
 		s.upkeep = bucket{}

@@ -79,7 +79,7 @@ func TestRecordFitsItsFourKilobytes(t *testing.T) {
 			cfg.WriteBudget.Burst = 100 // so that every dispute is written
 			s := newSim(cfg)
 			s.boot.ID = "0f8fad5b-d9cb-469f-a165-70867728950e"
-			s.state = decide.New(s.boot, "test", s.boot.At)
+			s.state = decide.New(s.boot, "test")
 			s.facts.KeepPolicy = policy
 			isDisputed, isHeld := false, false
 			s.onWrite = func(s *sim, c taints.Desired) {

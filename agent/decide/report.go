@@ -78,7 +78,7 @@ func (s *State) isStale(c *condition, now time.Time) bool {
 		return false
 	}
 	hash := fnv.New32a()
-	hash.Write([]byte(s.active.instance.Name)) // what a fleet has at once, it does not tell anew at once
+	hash.Write([]byte(s.active.name)) // what a fleet has at once, it does not tell anew at once
 	return now.Sub(c.shown.at) >= staleAfter+time.Duration(hash.Sum32())*time.Microsecond%staleSpread
 }
 

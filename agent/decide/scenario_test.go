@@ -6,7 +6,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -114,9 +113,6 @@ type world struct {
 	at      []time.Duration // when each of them happened
 	nested  int             // writes that followed from one another
 	starts  int             // of agents
-	// agents are those that stand by while another one sees the events.
-	agents map[string]decide.State
-	name   string // of the one that sees them
 	// job is what the writer was given and was not seen to land. late is that of a process
 	// that ended, which may still land.
 	job, late *job
@@ -140,9 +136,6 @@ func newWorld() *world {
 		facts:  taints.Facts{LifecycleController: true, KeepPolicy: true, KeepVersion: "1", StandInPrefix: taints.DefaultStandInPrefix},
 		slot:   decide.SlotHeld,
 		apiUp:  true,
-		agents: map[string]decide.State{},
-		judge:  judge{agents: map[string]process{}},
-		name:   "first",
 	}
 	w.create("1")
 	w.start("boot-1")
@@ -180,7 +173,7 @@ func (w *world) start(bootID string) {
 	}
 	w.boot = decide.Boot{ID: bootID, At: epoch().Add(w.started + w.wall)}
 	w.starts++
-	w.state = decide.New(w.boot, fmt.Sprintf("agent-%d", w.starts), w.clock())
+	w.state = decide.New(w.boot, fmt.Sprintf("agent-%d", w.starts))
 	w.late, w.job = w.job, nil
 	w.judge.started()
 	switch {
@@ -191,27 +184,8 @@ func (w *world) start(bootID string) {
 	}
 }
 
-// reboot ends all agents of the Node, and starts the one that sees the events.
-func (w *world) reboot() {
-	w.agents, w.judge.agents = map[string]decide.State{}, map[string]process{}
-	w.start(w.boot.ID + "'")
-}
-
-// turnTo lets another agent of the same Node see the events from now on. One
-// that is new starts.
-func (w *world) turnTo(name string) {
-	w.agents, w.judge.agents = maps.Clone(w.agents), maps.Clone(w.judge.agents) // clones of this world have them too
-	w.agents[w.name] = w.state
-	w.judge.agents[w.name] = w.judge.process
-	w.name = name
-	state, found := w.agents[name]
-	if !found {
-		w.start(w.boot.ID)
-		return
-	}
-	w.late, w.job = w.job, nil
-	w.state, w.known, w.judge.process = state, w.read, w.judge.agents[name]
-}
+// reboot starts the host and the agent anew.
+func (w *world) reboot() { w.start(w.boot.ID + "'") }
 
 // clock is the boot clock of the running process.
 func (w *world) clock() time.Time { return w.boot.At.Add(w.now - w.started) }
@@ -539,7 +513,6 @@ func verbs() map[string]func(w *world, args []string) error {
 	return map[string]func(w *world, args []string) error{
 		"restart": func(w *world, args []string) error { return w.restart(args[0]) },
 		"reboot":  func(w *world, _ []string) error { w.reboot(); return nil },
-		"agent":   func(w *world, args []string) error { w.turnTo(args[0]); return nil },
 		"heartbeat": func(w *world, _ []string) error {
 			w.step(decide.Inputs{Refresh: true})
 			return nil

@@ -57,7 +57,7 @@ func newSim(cfg *decide.Policy) *sim {
 		boot:  decide.Boot{ID: "boot", At: epoch().Add(-time.Hour)},
 		read:  decide.Read(&taints.Node{Name: "host", UID: "1"}),
 	}
-	s.state = decide.New(s.boot, "test", s.boot.At)
+	s.state = decide.New(s.boot, "test")
 	s.step(decide.Inputs{})
 	return s
 }
@@ -164,7 +164,7 @@ func (s *sim) restart(newBoot bool, wall time.Duration) {
 	} else { // the same boot, seen by a stepped clock
 		s.now, s.boot.At = s.now.Add(wall), s.boot.At.Add(wall)
 	}
-	s.state = decide.New(s.boot, "test", s.boot.At)
+	s.state = decide.New(s.boot, "test")
 }
 
 func sample(c probes.Condition, symbol string) probes.Observation {

@@ -32,11 +32,8 @@ type State struct {
 
 // New returns the State of an agent that has just started and seen nothing.
 // The name tells this process from all others.
-func New(boot Boot, name string, started time.Time) State {
-	return State{
-		boot:   boot,
-		active: active{instance: instance{Name: name, Term: 1, StartedAt: started.Sub(boot.At)}},
-	}
+func New(boot Boot, name string) State {
+	return State{boot: boot, active: active{name: name}}
 }
 
 // turn is one call of Step: what its parts are given, and what they decide.
@@ -109,7 +106,6 @@ const (
 	// KeepPolicyFails: the admission policy is there and keeps no taint.
 	KeepPolicyFails Kind = "KeepPolicyFails"
 	RecordRefused   Kind = "RecordRefused"
-	Standby         Kind = "AgentStandby"
 	Active          Kind = "AgentActive"
 	Paused          Kind = "TaintsPaused"
 	Resumed         Kind = "TaintsResumed"

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/maphash"
-	"maps"
 	"math"
 	"reflect"
 	"slices"
@@ -21,10 +20,10 @@ type keyer struct {
 	out  []byte
 	now  int64 // seconds since the year 1
 	boot time.Duration
-	// revision and term are those to which others are relative, names those that were seen.
-	revision, term uint64
-	names          []string
-	policies       []*decide.Policy
+	// revision is that to which others are relative, names are those that were seen.
+	revision uint64
+	names    []string
+	policies []*decide.Policy
 	// isStale: the version before the newest can still be read. isLate: a write of a process
 	// that ended can still land.
 	isStale, isLate bool
@@ -47,7 +46,6 @@ const (
 	// sinceBoot: a duration since the boot of the host.
 	sinceBoot
 	revision
-	term
 	name
 	// window: the last five samples, and whether there was a bad one before.
 	window
@@ -67,11 +65,11 @@ var fields = map[string]how{
 	"recordCondition.summary": {act: dropped}, "Boot.At": {act: dropped}, "eviction.waits": {act: plain},
 	"Observation.Message": {act: dropped}, "condition.unknownNotified": {old: time.Hour},
 	"removals.At": {act: dropped}, "Node.ResourceVersion": {act: dropped},
-	"signOfLife.record": {act: dropped}, "process.policy": {act: plain},
+	"process.policy": {act: plain},
 
 	"ledger.revision": {act: revision}, "ledger.landed": {act: revision}, "ledger.plannedFor": {act: revision}, "record.Revision": {act: revision}, "active.source": {act: revision},
-	"instance.Term": {act: term}, "instance.Name": {act: name},
-	"instance.StartedAt": {act: sinceBoot, old: time.Second}, "record.TokensAt": {act: sinceBoot, old: time.Second}, "record.EvictedAt": {act: sinceBoot, old: time.Hour},
+	"instance.Name": {act: name}, "active.name": {act: name}, "decision.instance": {act: name},
+	"record.TokensAt": {act: sinceBoot, old: time.Second}, "record.EvictedAt": {act: sinceBoot, old: time.Hour},
 	"record.RepairEndedAt": {act: sinceBoot, old: 2 * time.Hour}, "recordCondition.TokensAt": {act: sinceBoot, old: time.Second}, "recordCondition.SetAt": {act: sinceBoot, old: 6 * time.Hour},
 	"recordDispute.Until": {act: sinceBoot, old: time.Second}, "recordDispute.LostAt": {act: sinceBoot, old: 61 * time.Second},
 
@@ -84,7 +82,7 @@ var fields = map[string]how{
 	"Debouncer.SetAt": {old: 6 * time.Hour}, "remembered.setAt": {act: dropped}, "Debouncer.seenAt": {old: 12 * time.Minute}, "Debouncer.unknownSince": {old: 6 * time.Minute},
 	"condition.falseSince": {old: 21 * time.Second}, "onset.since": {old: 31 * time.Second},
 	"ledger.policySince": {old: 301 * time.Second}, "eviction.at": {old: time.Hour}, "report.updates": {old: 61 * time.Second},
-	"active.heardAt": {old: 16 * time.Minute}, "signOfLife.heartbeat": {old: time.Hour},
+
 	"NodeCondition.LastHeartbeatTime": {old: 20 * time.Minute}, "NodeCondition.LastTransitionTime": {old: 20 * time.Minute},
 	"evidence.at": {old: 12 * time.Minute}, "loss.at": {old: 61 * time.Second}, "process.set": {act: dropped}, "process.seenAt": {old: 3 * time.Second},
 	"keepFailure.until": {old: time.Second}, "ledger.setAt": {old: 3 * time.Second}, "ban.until": {old: time.Second}, "judge.evictedAt": {old: time.Hour},
@@ -143,9 +141,6 @@ func (k *keyer) value(v reflect.Value, h how) {
 		return
 	case revision:
 		k.counter(v.Uint(), &k.revision)
-		return
-	case term:
-		k.counter(v.Uint(), &k.term)
 		return
 	case window:
 		bits := int64(v.Uint() & 31)
@@ -281,18 +276,12 @@ func compareText(a, b string) int {
 // key is a number that differs for worlds which a decider, or the judge, can tell apart.
 func (k *keyer) key(w *world) uint64 {
 	clock := w.clock()
-	k.out, k.revision, k.term, k.names = k.out[:0], 0, 0, k.names[:0]
+	k.out, k.revision, k.names = k.out[:0], 0, k.names[:0]
 	k.now = clock.Unix() + 62135596800
 	k.boot = clock.Sub(w.boot.At)
-	k.out = fmt.Appendf(k.out, "%t%t%t%v%d%t%t%s%s", w.apiUp, w.writesWait, w.watchWaits, w.facts, w.slot, w.judge.isOff, w.judge.isUncertain, w.name, w.boot.ID)
+	k.out = fmt.Appendf(k.out, "%t%t%t%v%d%t%t%s", w.apiUp, w.writesWait, w.watchWaits, w.facts, w.slot, w.judge.isOff, w.judge.isUncertain, w.boot.ID)
 	k.policy(w.policy)
 	k.whole(reflect.ValueOf(&w.state), how{})
-	for _, name := range slices.Sorted(maps.Keys(w.agents)) {
-		state, process := w.agents[name], w.judge.agents[name]
-		k.text(name)
-		k.whole(reflect.ValueOf(&state), how{})
-		k.whole(reflect.ValueOf(&process), how{})
-	}
 	k.node(w, w.read)
 	k.node(w, w.known)
 	if k.isStale {

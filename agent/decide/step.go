@@ -31,7 +31,7 @@ func Step(policy *Policy, s State, in Inputs, now time.Time) (State, Decision) {
 			s.ledger.decided = decision{upkeep: s.upkeep, desired: s.ledger.desired, repairEndedAt: s.hostRepair.endedAt, keep: s.keep}
 		}
 	}
-	if in.Node != nil && s.active.restored && !s.isOlderThanWriter(in.Node) {
+	if in.Node != nil && s.active.restored {
 		s.followPause(t) // before the samples: what is paused does not become critical
 	}
 	for _, o := range in.Observations {
@@ -42,13 +42,8 @@ func Step(policy *Policy, s State, in Inputs, now time.Time) (State, Decision) {
 	if in.Node != nil && s.active.restored {
 		s.judgeRepair(t)
 		s.reconcile(t)
-	}
-	if in.Node != nil && s.active.restored {
 		t.Slot = s.requestSlot(t)
 		s.notifyWaiting(t)
-	}
-	if s.active.isStandby() {
-		t.Slot = SlotOfAnother
 	}
 	return s, t.Decision
 }
@@ -56,9 +51,7 @@ func Step(policy *Policy, s State, in Inputs, now time.Time) (State, Decision) {
 // reconcile compares what is desired with what the Node carries, and decides
 // what to write.
 func (s *State) reconcile(t *turn) {
-	if !s.observeNode(t) {
-		return
-	}
+	s.observeNode(t)
 	s.followStartup(t)
 	s.followSoft(t)
 	s.followValues(t)

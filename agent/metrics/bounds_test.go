@@ -44,7 +44,7 @@ func fill(t *testing.T, m *Metrics, texts []string) {
 	cfg, now := config.Default(), time.Unix(1e9, 0)
 	m.Configured(cfg)
 	policy := cfg.Policy()
-	state := decide.New(decide.Boot{ID: "boot", At: now}, texts[0], now)
+	state := decide.New(decide.Boot{ID: "boot", At: now}, texts[0])
 	node := decide.Read(&taints.Node{Name: texts[0], UID: "uid", ResourceVersion: "1", Annotations: map[string]string{taints.PausedAnnotation: "PIDPressure"}})
 	var measures []probes.Measure
 	for i, text := range texts {
@@ -186,7 +186,7 @@ func TestUnknownIsShown(t *testing.T) {
 // What is decided shows how long it may last, and what bounds it.
 func TestTimeToClearAndTokens(t *testing.T) {
 	policy, m, now := config.Default().Policy(), New("test"), time.Unix(1e9, 0)
-	state := decide.New(decide.Boot{ID: "boot", At: now}, "test", now)
+	state := decide.New(decide.Boot{ID: "boot", At: now}, "test")
 	node := decide.Read(&taints.Node{Name: "host", UID: "uid", ResourceVersion: "1"})
 	sample := func(level probes.Level) map[string]float64 {
 		o := probes.Observation{Condition: probes.DiskPressure, Level: level, Certain: level > probes.OK, Reason: "Seen", Message: "seen"}

@@ -23,7 +23,7 @@ func TestGaugesGoBackWithRecovery(t *testing.T) {
 	)
 	cfg, m, now := config.Default(), New("test"), time.Unix(1e9, 0)
 	policy := cfg.Policy()
-	state := decide.New(decide.Boot{ID: "boot", At: now}, "test", now)
+	state := decide.New(decide.Boot{ID: "boot", At: now}, "test")
 	node := decide.Read(&taints.Node{Name: "host", UID: "uid", ResourceVersion: "1"})
 	sample := func(level probes.Level, severity int) {
 		o := probes.Observation{Condition: probes.DiskPressure, Level: level, Severity: severity, Certain: level > probes.OK, Reason: "Seen", Message: "seen"}
@@ -50,7 +50,7 @@ func TestGaugesGoBackWithRecovery(t *testing.T) {
 func TestForgottenConditionComesBack(t *testing.T) {
 	cfg, m, now := config.Default(), New("test"), time.Unix(1e9, 0)
 	policy := cfg.Policy()
-	state := decide.New(decide.Boot{ID: "boot", At: now}, "test", now)
+	state := decide.New(decide.Boot{ID: "boot", At: now}, "test")
 	show := func() (shown int) {
 		m.Configured(cfg)
 		o := probes.Observation{Condition: probes.PIDPressure, Level: probes.OK}
@@ -147,7 +147,7 @@ func TestRemovalsBeginAtZero(t *testing.T) {
 func TestHeldAndReasonAreShown(t *testing.T) {
 	cfg, m, now := config.Default(), New("test"), time.Unix(1e9, 0)
 	policy := cfg.Policy()
-	state := decide.New(decide.Boot{ID: "boot", At: now}, "test", now)
+	state := decide.New(decide.Boot{ID: "boot", At: now}, "test")
 	paused := map[string]string{taints.PausedAnnotation: "PIDPressure"}
 	step := func(annotations map[string]string, level probes.Level, reason string) map[string]float64 {
 		node := decide.Read(&taints.Node{Name: "host", UID: "uid", ResourceVersion: "1", Annotations: annotations})

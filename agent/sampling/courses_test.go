@@ -127,7 +127,7 @@ type watched struct {
 // condition is written.
 func newWatched(cfg *config.Config) *watched {
 	w := &watched{
-		policy: cfg.Policy(), state: decide.New(decide.Boot{ID: "1", At: time.Now()}, "agent", time.Now()),
+		policy: cfg.Policy(), state: decide.New(decide.Boot{ID: "1", At: time.Now()}, "agent"),
 		node: decide.Read(&taints.Node{Name: "host", UID: "1", ResourceVersion: "1"}),
 	}
 	for _, name := range cfg.Names() {

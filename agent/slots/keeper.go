@@ -162,7 +162,7 @@ func (k *Keeper) reconcile(ctx context.Context, wanted level, now time.Time) tim
 	}
 	cools := k.coolsFor(wanted, now)
 	switch isHeld := k.slot == decide.SlotHeld; {
-	case wanted.request == decide.SlotOfAnother, !wanted.isWanted() && !isHeld: // another agent of this Node keeps its slot
+	case !wanted.isWanted() && !isHeld:
 		k.lose(decide.SlotUnknown)
 		return untilRequested
 	case !isHeld:

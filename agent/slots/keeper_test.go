@@ -92,11 +92,11 @@ func (a at) name(cooldown time.Duration) string {
 
 // Every level, or two of which the first is never read, after every other in each place
 // that can be reached, with every answer, soon and after the cooldown: a slot is held
-// from the answer that grants it until an answer, or another agent, says otherwise.
+// from the answer that grants it until an answer says otherwise.
 func TestSlotStatesWalked(t *testing.T) {
 	cfg := config.Default()
 	cooldown := cfg.Eviction.Cooldown.Duration
-	levels := []decide.SlotRequest{decide.SlotOfAnother, decide.SlotNotNeeded, decide.SlotRequested, decide.SlotInUse}
+	levels := []decide.SlotRequest{decide.SlotNotNeeded, decide.SlotRequested, decide.SlotInUse}
 	reached := map[string]bool{}
 	start := at{now: time.Unix(1e6, 0), path: "unneeded"}
 	for queue := []at{start}; len(queue) > 0; queue = queue[1:] {
@@ -157,9 +157,8 @@ func walk(t *testing.T, cfg *config.Config, from at, said []decide.SlotRequest, 
 	for what, wrong := range map[string]bool{
 		"a slot is held without having been granted": !wasHeld && isHeld && (says != granted || !asks("acquire")),
 		"a slot is forgotten that may be held": wasHeld && !isHeld &&
-			request != decide.SlotOfAnother && !isLost && (says != granted || !asks("release")),
+			!isLost && (says != granted || !asks("release")),
 		"a denied slot counts as held":                         isHeld && isLost && len(s.asked) > 0 && !asks("release"),
-		"another agent's slot counts as ours":                  request == decide.SlotOfAnother && (isHeld || len(s.asked) > 0),
 		"what is not needed is still asked for":                request == decide.SlotNotNeeded && asks("acquire"),
 		"what is not needed is still used":                     request == decide.SlotNotNeeded && isHeld && !cools && !asks("release"),
 		"a used slot skips its cooldown, or is released in it": cools && asks("release"),

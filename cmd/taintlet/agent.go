@@ -97,6 +97,17 @@ func runAgent(ctx context.Context, o *options, cfg *config.Config, stderr io.Wri
 	if err != nil {
 		return err
 	}
+	if parts.RestConfig != nil && o.dryRun == assembly.DryRunNone {
+		name, err := lockName(o.nodeName, parts.RestConfig)
+		if err != nil {
+			return err
+		}
+		lock, err := o.lock(ctx, name, parts.Instance, log)
+		if lock == nil {
+			return err
+		}
+		defer lock.Close() //nolint:errcheck // it ends with this process in any case
+	}
 	var listener net.Listener
 	if o.listen != "" {
 		if listener, err = serve.Listen(ctx, o.listen); err != nil {

@@ -103,7 +103,12 @@ func (a *Agent) WaitLines(what string, holds func(lines []string) bool) {
 // Get asks the agent's HTTP server and returns status and body.
 func (a *Agent) Get(path string) (int, string) {
 	a.T.Helper()
-	address := a.WaitLog(`msg="taintlet starts".* listen=(\S+)`)[1]
+	return a.GetAt(a.WaitLog(`msg="taintlet starts".* listen=(\S+)`)[1], path)
+}
+
+// GetAt is Get for the port of an agent that waits for another one.
+func (a *Agent) GetAt(address, path string) (int, string) {
+	a.T.Helper()
 	request, err := http.NewRequestWithContext(a.T.Context(), http.MethodGet, fmt.Sprintf("http://%s%s", address, path), nil)
 	if err != nil {
 		a.T.Fatal(err)

@@ -186,18 +186,15 @@ func faults() []fault {
 				anew(f, k)
 				f.writeAgain(k)
 			})},
-		{name: "two agents on one Node", kinds: []string{"AgentStandby", "SeveralAgents"}, node: "worker-5", check: `^one-each: .*worker-5`,
+		{name: "two agents on one Node", kinds: []string{"AgentNotReady"}, node: "worker-5", check: `^daemonset: .*worker-5.*another agent, "by-hand`,
 			do: on(5, func(f *five, k *bed.Kubelet) {
-				k.Host.Memory(2) // a healthy Node has no record, by which agents hear of one another
-				if _, err := f.c.WaitNode(f.t.Context(), k.Node, tainted(memoryKey)); err != nil {
-					f.t.Fatal(err)
-				}
 				f.byHand = bed.StartAgentCommand(f.t, k.Command(f.program, "by-hand", "127.0.0.1:0"))
+				f.byHand.WaitLog("another agent, .* runs for this Node")
+				f.kubectl("--namespace", namespace, "delete", "pod", "--wait=false", bed.PodOn(f.t, f.c, k.Node).Name)
+				f.byHand.WaitLog("taintlet starts") // the new pod waits for it
 			}), undo: on(5, func(f *five, k *bed.Kubelet) {
 				f.byHand.Kill()
 				anew(f, k)
-				// As an hour later: the Event is what tells.
-				f.kubectl("--namespace=default", "delete", "events", "--field-selector=reason=AgentStandby")
 			})},
 		{name: "slot Leases deleted", kinds: []string{"SlotMissing"}, check: `^slots: `,
 			do: func(f *five) {

@@ -24,15 +24,6 @@ func startAgentAs(t *testing.T, as *rest.Config, node string, host *fixtures.Hos
 	return bed.StartAgentCommand(t, agentCommand(t, as, node, host, config, flags...))
 }
 
-// startHasty is startAgent for the program hasty.
-func startHasty(t *testing.T, c *cluster.Cluster, node string, host *fixtures.Host, config string) *bed.Agent {
-	t.Helper()
-	command := agentCommand(t, identity(t, c, node), node, host, config)
-	command.Path = hasty.Path(t)
-	command.Args[0] = command.Path
-	return bed.StartAgentCommand(t, command)
-}
-
 func agentCommand(t *testing.T, as *rest.Config, node string, host *fixtures.Host, config string, flags ...string) *exec.Cmd {
 	t.Helper()
 	configFile := filepath.Join(t.TempDir(), "config.yaml")

@@ -50,7 +50,6 @@ func TestMain(m *testing.M) {
 	}
 	binary.Remove()
 	plugin.Remove()
-	hasty.Remove()
 	os.Exit(code)
 }
 
@@ -104,17 +103,3 @@ var (
 	binary = process.SharedProgram{Build: process.BuildAgent, Options: process.BuildOptions{Race: process.RaceEnabled}}
 	plugin = process.SharedProgram{Build: process.BuildPlugin, Options: process.BuildOptions{Race: process.RaceEnabled}}
 )
-
-// hasty is an agent that can be told to write its Node more often than each minute, for what
-// happens when it does not.
-var hasty = process.SharedProgram{Build: buildHasty, Options: process.BuildOptions{Race: process.RaceEnabled}}
-
-func buildHasty(ctx context.Context, folder string, options process.BuildOptions) (program string, err error) {
-	options.Overlay, err = process.Overlay("../..", folder, process.Swap{
-		File: "agent/config/bounds.go", Old: `{Field: "heartbeat", Low: "1m"`, New: `{Field: "heartbeat", Low: "1s"`,
-	})
-	if err != nil {
-		return "", err
-	}
-	return process.BuildAgent(ctx, folder, options)
-}

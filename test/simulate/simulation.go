@@ -97,7 +97,7 @@ func newSimulation(cfg *config.Config, in *input, followUp bool) *simulation {
 		cfg:    cfg,
 		policy: cfg.Policy(),
 		boot:   boot,
-		state:  decide.New(boot, "simulation", boot.At),
+		state:  decide.New(boot, "simulation"),
 		node:   decide.Read(&taints.Node{Name: "simulated", UID: "1", ResourceVersion: "1"}),
 		facts:  taints.Facts{LifecycleController: true, KeepPolicy: true, StandInPrefix: cfg.StandInPrefix},
 	}

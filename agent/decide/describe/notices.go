@@ -122,16 +122,6 @@ func Resumed(isForgiven, isMaintenance bool) string {
 	return text
 }
 
-// Standby says that another agent is active.
-func Standby(other, own string, heartbeats int) string {
-	return fmt.Sprintf("another agent, %s, started later than this one, %s, and is active for this Node; this one is on standby and writes nothing until the other has been silent for %d heartbeats", other, own, heartbeats)
-}
-
-// OtherSilent says that this agent is active again.
-func OtherSilent(other, own string, silence time.Duration) string {
-	return fmt.Sprintf("the agent %s has been silent for %s; this one, %s, is active for this Node again", other, durationText(silence), own)
-}
-
 // RecordReadable says that this agent is active again.
 func RecordReadable(own string) string {
 	return "the record on the Node is no longer a newer release's; this agent, " + own + ", is active for this Node again"

@@ -164,7 +164,7 @@ func agentChecks() []check {
 			remedy: "read the log of the agent on that Node"},
 		{name: "restarts", codes: []findings.Code{findings.AgentOutOfMemory, findings.AgentRestarted}, part: installation.PartPods, ask: fine("no agent ended in the last hour"), link: "docs/troubleshooting.md#the-agents-pod-is-not-ready",
 			remedy: "read the log of the one before: kubectl logs --previous. After OOMKilled, raise resources.limits.memory in the chart's values"},
-		{name: "one-each", codes: []findings.Code{findings.SeveralAgents, findings.AgentStandby}, part: installation.PartEvents, ask: (*scene).checkOneEach, link: "docs/living-with-kubernetes.md#two-agents-on-one-node",
+		{name: "one-each", codes: []findings.Code{findings.SeveralAgents}, part: installation.PartPods, ask: (*scene).checkOneEach, link: "docs/living-with-kubernetes.md#two-agents-on-one-node",
 			remedy: "remove one of the installations, or the pod that belongs to no DaemonSet"},
 		{name: "service", ask: (*scene).checkService, link: "docs/network.md#peers",
 			remedy: "apply the manifest or upgrade the chart again: without the Service the agents have no peers, and so no fleet brake"},

@@ -45,7 +45,7 @@ func agents(f Facts) []Finding {
 				"%d agents' pods are on this Node, and one writes it: %s", len(pods), strings.Join(names, ", ")))
 		}
 	}
-	return slices.Concat(all, silent(f), standby(f))
+	return append(all, silent(f)...)
 }
 
 func permissions(i *installation.Installation) []Finding {
@@ -229,10 +229,6 @@ func silent(f Facts) []Finding {
 	}
 	return all
 }
-
-// standby finds Nodes on which an agent reports that another one writes the Node. The second
-// one may have no pod: somebody started it by hand.
-func standby(f Facts) []Finding { return told(f, Warning, AgentStandby, "AgentActive") }
 
 // told finds the Nodes whose newest Event of two reasons is the first: the Code, and not what
 // ends it. The end of the agent that wrote it ends it too.

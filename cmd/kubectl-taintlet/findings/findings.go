@@ -57,7 +57,6 @@ const (
 	AgentRestarted          Code = "AgentRestarted"
 	AgentSilent             Code = "AgentSilent"
 	SeveralAgents           Code = "SeveralAgents"
-	AgentStandby            Code = "AgentStandby"
 	PermissionMissing       Code = "PermissionMissing"
 	RecordUnreadable        Code = "RecordUnreadable"
 	ClockSkew               Code = "ClockSkew"
@@ -83,7 +82,7 @@ func Codes() []Code {
 		NotInstalled, DaemonSetMissing, DaemonSetSelectsNoNode, PermissionMissing, ConfigurationMissing, ConfigurationInvalid, ConfigurationRefused, ConfigurationNotInForce,
 		PolicyMissing, PolicyNotInForce, KeepPolicyFails, PolicyChanged, SlotMissing,
 		AgentMissing, AgentPending, AgentNotStarted, AgentOutOfMemory, AgentNotReady, AgentSilent, SeveralAgents, RecordUnreadable,
-		AgentStandby, AgentRestarted, TaintContested, PauseMistyped, ClockSkew, ConditionWithoutRule, VersionsDiffer, ProgramVersionDiffers,
+		AgentRestarted, TaintContested, PauseMistyped, ClockSkew, ConditionWithoutRule, VersionsDiffer, ProgramVersionDiffers,
 	}
 }
 

@@ -151,10 +151,6 @@ func agentFaults() []fault {
 				second.Name, second.Spec.NodeName = "taintlet-ccccc", "n1"
 				i.Pods = append(i.Pods, second)
 			}},
-		{AgentStandby, "n2", `^3 min ago: another agent`, `^kubectl --namespace=default events --for=node/n2$`,
-			func(_ *Facts, i *installation.Installation, _ *corev1.Pod) {
-				i.Events = append(i.Events, event("n2", "AgentStandby", "another agent", 3*time.Minute), event("n2", "AgentActive", "", time.Hour))
-			}},
 	}
 }
 
@@ -307,14 +303,13 @@ func TestUnreadPartsAreNotJudged(t *testing.T) {
 }
 
 // What is over is no Finding: a refusal before the configuration that is in force or by an
-// agent that was started again since, an agent that took over, the end of an agent long ago, a write of the status by a controller, and a
+// agent that was started again since, the end of an agent long ago, a write of the status by a controller, and a
 // pod that is being replaced.
 func TestWhatIsOver(t *testing.T) {
 	f := healthy(t)
 	i := f.Installation
 	i.Events = append(i.Events,
 		event("n1", "ConfigurationRefused", "old", 2*time.Minute), event("n1", "ConfigurationReloaded", "", time.Minute),
-		event("n2", "AgentStandby", "old", 20*time.Minute), event("n2", "AgentActive", "", time.Minute),
 		event("n2", "ConfigurationRefused", "of the agent before", time.Minute))
 	i.Pods[1].Status.ContainerStatuses[0].State.Running = &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(now.Add(-30 * time.Second))}
 	ends(i.Pods[0], corev1.ContainerStateTerminated{Reason: "OOMKilled"}, 1)

@@ -331,7 +331,7 @@ func braked(t *testing.T, now time.Time) *taints.Node {
 	t.Helper()
 	policy := config.Default().Policy()
 	node := &taints.Node{Name: "braked", UID: "1"}
-	state := decide.New(decide.Boot{ID: "boot", At: now.Add(-time.Hour)}, "agent", now.Add(-time.Hour))
+	state := decide.New(decide.Boot{ID: "boot", At: now.Add(-time.Hour)}, "agent")
 	for i := range 5 {
 		var all []probes.Observation
 		for _, condition := range policy.Conditions {
