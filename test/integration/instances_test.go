@@ -22,7 +22,7 @@ func TestSecondAgentOfANodeWaits(t *testing.T) {
 	first := startAgent(t, c, node.Name, host, quick)
 	host.Memory(2)
 	versions := follow(t, c, node.Name)
-	versions.wait(0, tainted(memoryKey))
+	since := versions.wait(0, tainted(memoryKey))
 
 	second := startAgent(t, c, node.Name, host, quick)
 	address := second.WaitLog(`msg="this agent waits" listen=(\S+)`)[1]
@@ -37,7 +37,7 @@ func TestSecondAgentOfANodeWaits(t *testing.T) {
 		t.Errorf("/healthz = %d %s", code, body)
 	}
 	host.Memory(50)
-	since := versions.wait(0, untainted(memoryKey))
+	since = versions.wait(since, untainted(memoryKey))
 	host.Memory(2)
 	since = versions.wait(since, tainted(memoryKey))
 
