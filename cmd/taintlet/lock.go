@@ -65,8 +65,9 @@ func takeLock(ctx context.Context, name, owner string) (net.Listener, error) {
 }
 
 const (
-	// lockAskedEvery is the least time between two tries for a lock.
-	lockAskedEvery = time.Second
+	// lockAskedEvery is the least time between two tries for a lock, and saysWithin is how
+	// long its owner may take to say who it is.
+	lockAskedEvery, saysWithin = 100 * time.Millisecond, time.Second
 	// maxOwner is how much is read of the name of an owner, in bytes.
 	maxOwner = 100
 )
@@ -79,7 +80,7 @@ func awaitLock(ctx context.Context, name string, tell func(owner string)) {
 	if conn, err := dialer.DialContext(ctx, "unix", name); err == nil {
 		stop := context.AfterFunc(ctx, func() { conn.Close() }) //nolint:errcheck // nobody is left to be told
 		defer stop()
-		conn.SetReadDeadline(time.Now().Add(lockAskedEvery)) //nolint:errcheck // then it is not known
+		conn.SetReadDeadline(time.Now().Add(saysWithin)) //nolint:errcheck // then it is not known
 		owner, _, _ := bufio.NewReader(io.LimitReader(conn, maxOwner)).ReadLine()
 		tell(string(owner))
 		conn.SetReadDeadline(time.Time{}) //nolint:errcheck // as above
