@@ -44,7 +44,7 @@ func New(h probes.Host, period time.Duration, disabled ...verdict.Class) *Probe 
 	self, peers := &ask.Self{}, ask.NewPeers(period)
 	p := &Probe{
 		rounds: rounds{
-			gaps: gaps{clock: ask.HostClock, period: period}, was: map[verdict.Class]bool{}, patience: patience,
+			gaps: gaps{clock: hostClock, period: period}, was: map[verdict.Class]bool{}, patience: patience,
 			checks: map[verdict.Class]ask.Check{
 				verdict.Route: ask.NewRoute(h), verdict.Self: self, verdict.API: &ask.API{}, verdict.Local: ask.NewLocal(), verdict.Pods: ask.NewPods(),
 				verdict.DNS: ask.NewDNS("/etc/resolv.conf"), verdict.Peers: peers, verdict.Conntrack: ask.NewConntrack(h),

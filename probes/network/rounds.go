@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/taintlet/taintlet/probes/network/verdict"
 )
 
@@ -11,6 +13,14 @@ import (
 // long the host has slept since it was booted. Go's own monotonic clock stands still
 // while the host sleeps (clock_gettime(2)).
 type clock func() (at time.Time, slept time.Duration)
+
+// hostClock is the host's clock.
+func hostClock() (at time.Time, slept time.Duration) {
+	var boot, awake unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &boot) // neither clock can go away
+	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &awake)
+	return time.Unix(0, boot.Nano()), time.Duration(boot.Nano() - awake.Nano())
+}
 
 // shortestSleep is what counts as sleep: the two clocks are not read in one moment.
 const shortestSleep = time.Second

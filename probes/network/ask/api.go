@@ -1,13 +1,13 @@
 package ask
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
 	"net"
 	"net/netip"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/taintlet/taintlet/probes/network/verdict"
@@ -35,7 +35,7 @@ func (a *API) Ask(ctx context.Context, in *verdict.Surroundings, patience time.D
 	}
 	asking, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	address, err := a.resolve(asking, server)
+	address, err := a.resolve(asking, server, patience/2)
 	if err == nil {
 		err = shakeHands(asking, address)
 	}
@@ -54,25 +54,18 @@ func (a *API) Ask(ctx context.Context, in *verdict.Surroundings, patience time.D
 	return verdict.Result{Outcome: verdict.Failed, Detail: detail}
 }
 
-// resolve returns the address of a server. A name is looked up, within half of
-// the time that is left.
-func (a *API) resolve(ctx context.Context, server string) (netip.AddrPort, error) {
+// resolve returns the address of a server. A name is looked up.
+func (a *API) resolve(ctx context.Context, server string, patience time.Duration) (netip.AddrPort, error) {
 	if address, err := netip.ParseAddrPort(server); err == nil {
 		return address, nil
 	}
 	host, port, err := net.SplitHostPort(server)
-	if err != nil {
+	number, errOfPort := net.LookupPort("tcp", port)
+	if err = cmp.Or(err, errOfPort); err != nil {
 		return netip.AddrPort{}, err
 	}
-	number, err := strconv.ParseUint(port, 10, 16)
-	if err != nil {
-		return netip.AddrPort{}, err
-	}
-	if deadline, ok := ctx.Deadline(); ok {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, time.Until(deadline)/2)
-		defer cancel()
-	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	addresses, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 	if before, known := a.address[server]; known && err != nil {
 		return before, nil
@@ -85,7 +78,7 @@ func (a *API) resolve(ctx context.Context, server string) (netip.AddrPort, error
 
 // shakeHands makes a TLS connection and ends it.
 func shakeHands(ctx context.Context, to netip.AddrPort) error {
-	c, err := dial(ctx, to)
+	c, err := dial(ctx, to, true)
 	if err != nil {
 		return err
 	}

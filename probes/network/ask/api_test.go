@@ -99,7 +99,7 @@ func TestAPIServerThatIsNone(t *testing.T) {
 		{"refused", closedPort(t).String(), "connection refused"},
 		{"silent", silent.Addr().String(), "no answer in time"},
 		{"no port", "10.0.0.1", "missing port"},
-		{"garbled port", "localhost:x", "invalid syntax"},
+		{"garbled port", "localhost:x", "unknown port"},
 	} {
 		a, in := &API{}, verdict.Surroundings{APIServer: test.server}
 		if got := a.Ask(t.Context(), &in, 300*time.Millisecond); got.Outcome != verdict.Failed || !strings.Contains(got.Detail, test.detail) {

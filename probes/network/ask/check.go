@@ -5,8 +5,10 @@ package ask
 import (
 	"context"
 	"errors"
+	"maps"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -36,42 +38,29 @@ func Together[T, A any](all []T, ask func(T) A) []A {
 
 // reached remembers the targets that were reached since they were first asked.
 // A target that never was may be closed to us, and says nothing of this host.
-type reached[T comparable] map[T]bool
+type reached map[netip.AddrPort]bool
 
 // keep forgets all others.
-func (r reached[T]) keep(targets []T) {
-	wanted := make(map[T]bool, len(targets))
-	for _, target := range targets {
-		wanted[target] = true
-	}
-	for target := range r {
-		if !wanted[target] {
-			delete(r, target)
-		}
-	}
+func (r reached) keep(targets []netip.AddrPort) {
+	maps.DeleteFunc(r, func(target netip.AddrPort, _ bool) bool { return !slices.Contains(targets, target) })
 }
 
-// dial makes a new connection with a source port that the kernel chooses.
+// dial makes a new connection with a source port that the kernel chooses. asks: a request
+// follows at once. It is then the third packet of the handshake, which saves one
+// (TCP_QUICKACK, tcp(7)).
 //
 // Closing it sends RST instead of FIN. Each round makes a dozen connections, and
 // a FIN would leave each of them for a minute in TIME_WAIT, and for two in the
 // connection tracking of every host between.
-func dial(ctx context.Context, to netip.AddrPort) (*net.TCPConn, error) {
-	return dialWith(ctx, to, nil)
-}
-
-// dialToAsk is dial for a connection on which a request follows at once. The request is the
-// third packet of the handshake then, which saves one (TCP_QUICKACK, tcp(7)).
-func dialToAsk(ctx context.Context, to netip.AddrPort) (*net.TCPConn, error) {
-	return dialWith(ctx, to, func(_, _ string, c syscall.RawConn) error {
-		return c.Control(func(fd uintptr) {
-			_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_QUICKACK, 0) // without it there is a packet more
-		})
-	})
-}
-
-func dialWith(ctx context.Context, to netip.AddrPort, control func(network, address string, c syscall.RawConn) error) (*net.TCPConn, error) {
-	dialer := net.Dialer{KeepAlive: -1, Control: control}
+func dial(ctx context.Context, to netip.AddrPort, asks bool) (*net.TCPConn, error) {
+	dialer := net.Dialer{KeepAlive: -1}
+	if asks {
+		dialer.Control = func(_, _ string, c syscall.RawConn) error {
+			return c.Control(func(fd uintptr) {
+				_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_QUICKACK, 0) // without it there is a packet more
+			})
+		}
+	}
 	c, err := dialer.DialTCP(ctx, "tcp", netip.AddrPort{}, to)
 	if err != nil {
 		return nil, err
@@ -86,7 +75,7 @@ func dialWith(ctx context.Context, to netip.AddrPort, control func(network, addr
 func knock(ctx context.Context, to netip.AddrPort, patience time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	c, err := dial(ctx, to)
+	c, err := dial(ctx, to, false)
 	if err != nil {
 		return err
 	}
@@ -102,7 +91,7 @@ func isThere(err error) bool {
 // why says in a few words why there was no answer. The addresses that package
 // net puts before it are told already.
 func why(err error) string {
-	if errors.Is(err, context.DeadlineExceeded) || isTimeout(err) {
+	if isTimeout(err) {
 		return "no answer in time"
 	}
 	if errno, ok := errors.AsType[syscall.Errno](err); ok {

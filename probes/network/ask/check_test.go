@@ -35,9 +35,10 @@ func listen(t testing.TB, address string) net.Listener {
 
 func TestReachedForgetsOthers(t *testing.T) {
 	t.Parallel()
-	r := reached[string]{"a": true, "b": true}
-	r.keep([]string{"b", "c"})
-	if len(r) != 1 || !r["b"] {
+	a, b, c := netip.MustParseAddrPort("10.0.0.1:53"), netip.MustParseAddrPort("10.0.0.2:53"), netip.MustParseAddrPort("10.0.0.3:53")
+	r := reached{a: true, b: true}
+	r.keep([]netip.AddrPort{b, c})
+	if len(r) != 1 || !r[b] {
 		t.Errorf("%v", r)
 	}
 }
@@ -70,7 +71,7 @@ func TestPodsJudge(t *testing.T) {
 	t.Parallel()
 	a, b := netip.MustParseAddrPort("10.1.0.1:53"), netip.MustParseAddrPort("10.2.0.1:53")
 	late := os.ErrDeadlineExceeded
-	p := &Pods{seen: reached[netip.AddrPort]{}}
+	p := &Pods{seen: reached{}}
 	for _, step := range []struct {
 		name   string
 		errs   []error
@@ -103,7 +104,7 @@ func TestPodsAreChosen(t *testing.T) {
 	for i := range 10 {
 		all = append(all, netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}), 53))
 	}
-	p := &Pods{seen: reached[netip.AddrPort]{all[3]: true, all[7]: true}}
+	p := &Pods{seen: reached{all[3]: true, all[7]: true}}
 	others := map[netip.AddrPort]bool{}
 	for range 200 {
 		got := p.choose(all, podsAtOnce)

@@ -23,7 +23,7 @@ const dnsTries = 3
 // answer. SERVFAIL and the other errors are none.
 type DNS struct {
 	path string
-	seen reached[netip.AddrPort]
+	seen reached
 	// read reads resolv.conf, which lies on the kubelet's disk: it may hang. conf
 	// is what it held most recently.
 	read hostfile.SoleCall[resolvConf]
@@ -38,10 +38,10 @@ type resolvConf struct {
 }
 
 // NewDNS returns the class that asks the nameservers of a resolv.conf.
-func NewDNS(path string) *DNS { return &DNS{path: path, seen: reached[netip.AddrPort]{}} }
+func NewDNS(path string) *DNS { return &DNS{path: path, seen: reached{}} }
 
 // Forget makes the class as new: nothing was healthy, nobody was reached.
-func (d *DNS) Forget() { d.seen = reached[netip.AddrPort]{} }
+func (d *DNS) Forget() { d.seen = reached{} }
 
 // Ask implements Check.
 func (d *DNS) Ask(ctx context.Context, _ *verdict.Surroundings, patience time.Duration) verdict.Result {
@@ -91,10 +91,9 @@ func (d *DNS) evaluate(servers []netip.AddrPort, errs []error) verdict.Result {
 	}
 	isError := len(well) == 0 && len(refused) > 0
 	switch {
-	case len(well) > 0 && len(failed) > 0:
-		return verdict.Result{Outcome: verdict.Well, Detail: "nameserver " + strings.Join(well, ", ") + " answers; " + strings.Join(failed, "; ")}
 	case len(well) > 0:
-		return verdict.Result{Outcome: verdict.Well, Detail: "nameserver " + strings.Join(well, ", ") + " answers"}
+		told := append([]string{"nameserver " + strings.Join(well, ", ") + " answers"}, failed...)
+		return verdict.Result{Outcome: verdict.Well, Detail: strings.Join(told, "; ")}
 	case len(failed) > 0 && isError:
 		return verdict.Result{Outcome: verdict.Failed, IsError: true, Detail: "no nameserver resolves names: " + strings.Join(failed, "; ")}
 	case len(failed) > 0:

@@ -154,7 +154,7 @@ func TestDNSJudges(t *testing.T) {
 	t.Parallel()
 	a, b := netip.MustParseAddrPort("10.0.0.1:53"), netip.MustParseAddrPort("10.0.0.2:53")
 	late := os.ErrDeadlineExceeded
-	d := &DNS{path: "/etc/resolv.conf", seen: reached[netip.AddrPort]{}}
+	d := &DNS{path: "/etc/resolv.conf", seen: reached{}}
 	for _, step := range []struct {
 		name   string
 		errs   []error
@@ -184,7 +184,7 @@ func TestDNSJudges(t *testing.T) {
 func TestDNSThatAlwaysFailed(t *testing.T) {
 	t.Parallel()
 	server := netip.MustParseAddrPort("10.0.0.1:53")
-	d := &DNS{seen: reached[netip.AddrPort]{}}
+	d := &DNS{seen: reached{}}
 	for range 2 {
 		if got := d.evaluate([]netip.AddrPort{server}, []error{rcode(2)}); got.Outcome != verdict.NotKnown || !got.Never || !got.IsError {
 			t.Errorf("%+v", got)
@@ -197,7 +197,7 @@ func TestDNSThatAlwaysFailed(t *testing.T) {
 
 func TestResolvConfThatGoes(t *testing.T) {
 	t.Parallel()
-	d := &DNS{path: filepath.Join(t.TempDir(), "resolv.conf"), seen: reached[netip.AddrPort]{}}
+	d := &DNS{path: filepath.Join(t.TempDir(), "resolv.conf"), seen: reached{}}
 	if got := d.Ask(t.Context(), nil, patience); got.Outcome != verdict.NotKnown || !strings.Contains(got.Detail, "no such file") {
 		t.Errorf("no file: %+v", got)
 	}

@@ -24,7 +24,7 @@ func TestEveryClassForgets(t *testing.T) {
 	l.daemons = []daemon{{name: "a", port: port, path: "/"}}
 	address := []netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:53")}
 	fails := []error{context.DeadlineExceeded}
-	pods, dns := &Pods{seen: reached[netip.AddrPort]{}}, &DNS{seen: reached[netip.AddrPort]{}}
+	pods, dns := &Pods{seen: reached{}}, &DNS{seen: reached{}}
 	peers := &Peers{turns: verdict.NewRotation(testPeriod)}
 	peer, route := verdict.Peer{Node: "a"}, NewRoute(thisHost)
 	for _, test := range []struct {

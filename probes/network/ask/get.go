@@ -34,7 +34,7 @@ type reply struct {
 // get asks for a path over a new connection. It follows no redirect, and returns
 // what it saw of the connection with an error too.
 func get(ctx context.Context, from netip.AddrPort, path, header string) (r reply, err error) {
-	c, err := dialToAsk(ctx, from)
+	c, err := dial(ctx, from, true)
 	if err != nil {
 		return r, err
 	}
@@ -47,7 +47,7 @@ func get(ctx context.Context, from netip.AddrPort, path, header string) (r reply
 func exchange(ctx context.Context, c *net.TCPConn, request string) (r reply, err error) {
 	defer c.Close() //nolint:errcheck // everything was read
 	r.connected = true
-	defer func() { r.retransmits = sentAgain(c) }()
+	defer func() { r.retransmits = int(infoOf(c).Total_retrans) }() // its SYN included
 	if deadline, ok := ctx.Deadline(); ok {
 		if err := c.SetDeadline(deadline); err != nil {
 			return r, err
@@ -70,11 +70,8 @@ func exchange(ctx context.Context, c *net.TCPConn, request string) (r reply, err
 	return r, err
 }
 
-// sentAgain returns how many segments of a connection were sent again, its SYN
-// included (tcpi_total_retrans in struct tcp_info, include/uapi/linux/tcp.h).
-func sentAgain(c *net.TCPConn) int { return int(infoOf(c).Total_retrans) }
-
-// infoOf returns what the kernel knows of a connection; the zero value: nothing.
+// infoOf returns what the kernel knows of a connection (struct tcp_info in
+// include/uapi/linux/tcp.h); the zero value: nothing.
 func infoOf(c *net.TCPConn) (info unix.TCPInfo) {
 	raw, err := c.SyscallConn()
 	if err != nil {

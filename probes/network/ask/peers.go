@@ -23,10 +23,10 @@ type Peers struct {
 	Never int
 }
 
-// otherAfter is how long the first port may take before the second one is asked
-// beside it: waiting for one after the other would make a bad round twice as
-// long. For the same reason the other peers are asked then.
-const otherAfter = 300 * time.Millisecond
+// otherAfter is how long a peer may take before the other peers are asked beside it:
+// waiting for one after the other would make a bad round twice as long. otherPatience is
+// how long its second port may take then, as the API server is asked in this round yet.
+const otherAfter, otherPatience = 300 * time.Millisecond, 700 * time.Millisecond
 
 // NewPeers returns the class that asks peers in turns, in rounds that come each period.
 func NewPeers(period time.Duration) *Peers { return &Peers{turns: verdict.NewRotation(period)} }
@@ -101,42 +101,35 @@ func (p *Peers) askOne(ctx context.Context, peer verdict.Peer, patience time.Dur
 }
 
 // askPeer asks one peer, and its second port too where that tells something: when
-// the peer is reached for the first time, and when it is not reached any more. The
-// second port of a peer that takes long is asked beside the first: doubt is called
-// then.
+// the peer is reached for the first time, and when it is not reached any more. Doubt is
+// called when the peer takes long. It may be called more than once.
 func askPeer(ctx context.Context, peer verdict.Peer, patience time.Duration, other verdict.SecondPort, doubt func()) verdict.PeerResult {
 	result := verdict.PeerResult{Node: peer.Node, OtherKnown: other.Known, OtherOpen: other.Open}
-	isBeside, pause := other.Tried && !other.Spared, otherAfter
-	if other.Now {
-		pause = 0
-	}
+	slow := time.AfterFunc(otherAfter, doubt)
 	beside, cancel := context.WithCancel(ctx)
 	defer cancel()
 	found := make(chan error, 1)
-	timer := time.AfterFunc(pause, func() {
-		doubt()
-		err := errNotAsked
-		if isBeside {
-			err = knockOther(beside, peer, patience)
-		}
-		found <- err
-	})
+	if other.Now {
+		go func() { found <- knockOther(beside, peer, patience) }()
+	}
 
 	first, end := context.WithTimeout(ctx, patience)
 	r, err := get(first, peer.Address, "/peer", "")
 	end()
 	result.Reached, result.Retransmits = r.connected || isThere(err), r.retransmits
 	result.Refused = result.Reached && !r.connected
+	if !slow.Stop() {
+		doubt() // returns when the call of the timer has
+	}
 	if result.Reached {
 		cancel()
 	}
-	otherErr, isLate := errNotAsked, !timer.Stop()
-	if isLate {
+	otherErr := errNotAsked
+	switch {
+	case other.Now:
 		otherErr = <-found
-		result.Beside = isBeside && result.Reached && !other.Now
-	}
-	if isAsked := isLate && isBeside; !isAsked && result.Reached != other.Tried {
-		otherErr = knockOther(ctx, peer, patience/2) // the API server is asked in this round yet
+	case result.Reached != other.Tried:
+		otherErr = knockOther(ctx, peer, min(patience, otherPatience))
 	}
 	takeOther(&result, otherErr)
 	if result.Hangs = r.connected && isTimeout(err); err == nil {
@@ -210,7 +203,7 @@ func askFull(ctx context.Context, peer verdict.Peer, patience time.Duration) ver
 	result := verdict.PeerResult{Node: peer.Node}
 	dialing, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	c, err := dialToAsk(dialing, peer.Address)
+	c, err := dial(dialing, peer.Address, true)
 	if err != nil {
 		return result
 	}

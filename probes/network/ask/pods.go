@@ -19,14 +19,14 @@ const podsAtOnce, fewPods = 3, 2
 // Pods connects to DNS pods on other Nodes. No other class crosses the
 // overlay between the hosts.
 type Pods struct {
-	seen reached[netip.AddrPort]
+	seen reached
 }
 
 // NewPods returns the class that connects to DNS pods.
-func NewPods() *Pods { return &Pods{seen: reached[netip.AddrPort]{}} }
+func NewPods() *Pods { return &Pods{seen: reached{}} }
 
 // Forget makes the class as new: nothing was healthy, nobody was reached.
-func (p *Pods) Forget() { p.seen = reached[netip.AddrPort]{} }
+func (p *Pods) Forget() { p.seen = reached{} }
 
 // Ask implements Check.
 func (p *Pods) Ask(ctx context.Context, in *verdict.Surroundings, patience time.Duration) verdict.Result {
@@ -44,15 +44,8 @@ func (p *Pods) Ask(ctx context.Context, in *verdict.Surroundings, patience time.
 func (p *Pods) choose(all []netip.AddrPort, most int) []netip.AddrPort {
 	chosen := slices.Clone(all)
 	rand.Shuffle(len(chosen), func(i, j int) { chosen[i], chosen[j] = chosen[j], chosen[i] })
-	slices.SortStableFunc(chosen, func(a, b netip.AddrPort) int {
-		switch {
-		case p.seen[a] == p.seen[b]:
-			return 0
-		case p.seen[a]:
-			return -1
-		}
-		return 1
-	})
+	others := slices.DeleteFunc(slices.Clone(chosen), func(pod netip.AddrPort) bool { return p.seen[pod] })
+	chosen = append(slices.DeleteFunc(chosen, func(pod netip.AddrPort) bool { return !p.seen[pod] }), others...)
 	return chosen[:min(len(chosen), most)]
 }
 

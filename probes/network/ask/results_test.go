@@ -119,14 +119,14 @@ const (
 // dnsTold is what the check says of a nameserver with that error, which answered once or not.
 func dnsTold(once bool, err error) verdict.Result {
 	server := netip.MustParseAddrPort("10.96.0.10:53")
-	d := &DNS{seen: reached[netip.AddrPort]{server: once}}
+	d := &DNS{seen: reached{server: once}}
 	return d.evaluate([]netip.AddrPort{server}, []error{err})
 }
 
 // podsTold is the same of two pods.
 func podsTold(once bool) verdict.Result {
 	pods := []netip.AddrPort{netip.MustParseAddrPort("10.244.3.2:53"), netip.MustParseAddrPort("10.244.7.5:53")}
-	p := &Pods{seen: reached[netip.AddrPort]{pods[0]: once, pods[1]: once}}
+	p := &Pods{seen: reached{pods[0]: once, pods[1]: once}}
 	return p.evaluate(pods, []error{context.DeadlineExceeded, syscall.EHOSTUNREACH})
 }
 

@@ -104,7 +104,7 @@ func TestFullPacketsThatNeverPassed(t *testing.T) {
 		}
 	}
 	turns.Forget()
-	for p := range turns.last {
+	for _, p := range peers {
 		if turns.IsFull(p) {
 			t.Errorf("%s is asked before it was reached", p.Node)
 		}

@@ -34,9 +34,6 @@ const (
 	// port is the kubelet's, which logs every connection that sends nothing. Then the
 	// peer is one that was never reached.
 	closedAfter = 10 * time.Minute
-	// besideEach is the least time between two needless connections to the second
-	// port of a peer that takes its time and answers.
-	besideEach = 24 * time.Hour
 )
 
 // Rotation chooses whom of its peers a host asks in a round. To be asked wakes a
@@ -50,8 +47,8 @@ const (
 // less often.
 type Rotation struct {
 	few int
-	// closedWait, closedAfter, besideEach and assumedFor are in rounds.
-	closedWait, closedAfter, besideEach, assumedFor int
+	// closedWait, closedAfter and assumedFor are in rounds.
+	closedWait, closedAfter, assumedFor int
 
 	last  map[Peer]lastAsked
 	round int
@@ -74,10 +71,8 @@ type lastAsked struct {
 	// missed counts the attempts since it was reached. One that was never reached is
 	// asked again in round due.
 	missed, due int
-	// beside is the round of the newest needless connection to its second port.
-	beside int
-	result PeerResult
-	full   fullExchange
+	result      PeerResult
+	full        fullExchange
 }
 
 // NewRotation returns a Rotation for rounds that come each period.
@@ -85,16 +80,14 @@ func NewRotation(period time.Duration) *Rotation {
 	rounds := func(d time.Duration) int { return max(1, int(d/period)) }
 	return &Rotation{
 		few: max(fewPeers, int((fewPeers*period+fewIn-1)/fewIn)), last: map[Peer]lastAsked{},
-		closedWait: rounds(closedWait), closedAfter: rounds(closedAfter), besideEach: rounds(besideEach), assumedFor: rounds(neverHolds),
+		closedWait: rounds(closedWait), closedAfter: rounds(closedAfter), assumedFor: rounds(neverHolds),
 		full: fullExchanges{every: rounds(fullEvery)},
 	}
 }
 
-// Forget makes all peers as new: nobody was asked, but for the needless connections.
+// Forget makes all peers as new: nobody was asked.
 func (t *Rotation) Forget() {
-	for peer, last := range t.last {
-		t.last[peer] = lastAsked{beside: last.beside}
-	}
+	clear(t.last)
 	t.quiet = 0
 }
 
@@ -169,9 +162,6 @@ func (t *Rotation) Take(p Peer, result PeerResult) {
 	}
 	last.full = t.full.take(t.round, last.full, last.result.Answer, result, t.losesToMany)
 	last.round, last.result = t.round, result
-	if result.Beside {
-		last.beside = t.round
-	}
 	if result.Reached {
 		last.reached, last.assumed, last.missed = true, false, 0
 	} else {
@@ -228,8 +218,6 @@ type SecondPort struct {
 	// Now: the first one did not answer when it was asked before, so both are asked
 	// at the same time.
 	Now bool
-	// Spared: the first one takes its time and answers, so it is waited for.
-	Spared bool
 }
 
 // SecondPort returns what is known of a peer's second port.
@@ -237,7 +225,6 @@ func (t *Rotation) SecondPort(p Peer) SecondPort {
 	last := t.last[p]
 	return SecondPort{
 		Tried: last.reached, Known: last.result.OtherKnown, Open: last.result.OtherOpen, Now: last.reached && !last.result.Reached,
-		Spared: last.beside > 0 && t.round-last.beside < t.besideEach,
 	}
 }
 

@@ -27,8 +27,6 @@ type PeerResult struct {
 	// Retransmits is how many segments of this connection were sent again
 	// (tcpi_total_retrans in struct tcp_info, include/uapi/linux/tcp.h).
 	Retransmits int
-	// Beside: the second port was asked beside the first, which answered after all.
-	Beside bool
 	// Answer is what the peer said; nil: nothing that could be read.
 	Answer *Answer
 	// Hangs: a connection was made, and no answer came over it in time.

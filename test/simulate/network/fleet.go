@@ -20,7 +20,8 @@ const (
 	// start is when faults begin: every class was well before.
 	start = time.Minute
 	// patience is how long a round takes in which a check gets no answer. SYN packets
-	// leave at 0 and 1 s. A peer's second port is asked 0.3 s after the first.
+	// leave at 0 and 1 s. A peer's second port is asked after the first, and beside it
+	// in the rounds that follow: the first bad round takes longer, and others less.
 	patience = 1800 * time.Millisecond
 	// fullPatience is how long a round takes in which a full packet is lost.
 	fullPatience = time.Second + quick
