@@ -18,11 +18,31 @@ import (
 type Probe struct {
 	probes.PeriodOnly
 
-	rounds
+	clock  clock
+	period time.Duration
+	checks map[verdict.Class]ask.Check // those that are on
+	// self and peers are among them, unless they are off. The round reads more of them.
+	self      *ask.Self
+	peers     *ask.Peers
 	evaluator evaluator
-	// began is when the newest round began by the clock of package time, and measures are
-	// the quantities behind its verdict.
-	began    time.Time
+
+	// patience is how long one answer may take on a host that is in time, and late by how
+	// much the round before was late. It widens the deadlines.
+	patience, late time.Duration
+	// newest is the newest round. It began at began by the clock of package time, and the
+	// host had slept for slept by then.
+	newest verdict.Round
+	began  time.Time
+	slept  time.Duration
+	// was has the classes that were Well since the start.
+	was map[verdict.Class]bool
+	// apiDue is when the API server is asked again although nothing fails.
+	apiDue time.Time
+	// suspicious: the newest verdict was not quite OK. calm counts the rounds since one was
+	// not.
+	suspicious bool
+	calm       int
+	// measures are the quantities behind the newest verdict.
 	measures []probes.Measure
 }
 
@@ -43,13 +63,10 @@ var _ probes.Measurer = (*Probe)(nil)
 func New(h probes.Host, period time.Duration, disabled ...verdict.Class) *Probe {
 	self, peers := &ask.Self{}, ask.NewPeers(period)
 	p := &Probe{
-		rounds: rounds{
-			gaps: gaps{clock: hostClock, period: period}, was: map[verdict.Class]bool{}, patience: patience,
-			checks: map[verdict.Class]ask.Check{
-				verdict.Route: ask.NewRoute(h), verdict.Self: self, verdict.API: &ask.API{}, verdict.Local: ask.NewLocal(), verdict.Pods: ask.NewPods(),
-				verdict.DNS: ask.NewDNS("/etc/resolv.conf"), verdict.Peers: peers, verdict.Conntrack: ask.NewConntrack(h),
-			},
-			self: self, peers: peers,
+		clock: hostClock, period: period, self: self, peers: peers, patience: patience, was: map[verdict.Class]bool{},
+		checks: map[verdict.Class]ask.Check{
+			verdict.Route: ask.NewRoute(h), verdict.Self: self, verdict.API: &ask.API{}, verdict.Local: ask.NewLocal(), verdict.Pods: ask.NewPods(),
+			verdict.DNS: ask.NewDNS("/etc/resolv.conf"), verdict.Peers: peers, verdict.Conntrack: ask.NewConntrack(h),
 		},
 		evaluator: verdict.NewEvaluator(period, rand.Uint64()), //nolint:gosec // not a secret
 	}
@@ -71,17 +88,17 @@ func (p *Probe) Observe(ctx context.Context) probes.Observation {
 // ObserveIn runs a round and evaluates it. The News are nil when the context ended
 // before the round, because failures are then no evidence.
 func (p *Probe) ObserveIn(ctx context.Context, in verdict.Surroundings) (probes.Observation, *verdict.News) {
-	p.began = time.Now()
-	p.newest = p.round(ctx, in)
+	r := p.round(ctx, in)
 	ended := ctx.Err() != nil // the agent ends, or stood still
-	p.newest.Late = p.newest.Late || ended
+	r.Late = r.Late || ended
+	p.newest = r
 	p.calm++
-	found := p.evaluator.Next(p.newest)
+	found := p.evaluator.Next(r)
 	if ended {
 		return p.settle(found), nil
 	}
 	own := p.evaluator.Answer()
-	news := &verdict.News{Classes: p.newest.Known(&own), Own: own, Elsewhere: p.newest.Results[verdict.API].Elsewhere, Heard: p.peers.Heard(), Note: found.Note, Ask: found.Ask}
+	news := &verdict.News{Classes: r.Known(&own), Own: own, Elsewhere: r.Results[verdict.API].Elsewhere, Heard: p.peers.Heard(), Note: found.Note, Ask: found.Ask}
 	return p.settle(found), news
 }
 

@@ -4,8 +4,6 @@ import (
 	"maps"
 	"net/netip"
 	"time"
-
-	"github.com/taintlet/taintlet/probes"
 )
 
 // PeerResult is what one peer's check found in one round.
@@ -81,9 +79,6 @@ func (r *Round) Known(own *Answer) map[Class]bool {
 	}
 	return known
 }
-
-// LongestGap is the longest time between two rounds that are compared.
-func LongestGap(period time.Duration) time.Duration { return max(probes.LongestGap, 3*period) }
 
 // Of the peers that count, at most a fifth reached makes a host suspect itself.
 // At least four fifths reached is well. What lies between says nothing of this

@@ -29,10 +29,8 @@ type Verdict struct {
 // A peer may excuse this host, and never accuse it. A fault of all accuses
 // nobody.
 type Evaluator struct {
-	period time.Duration
-	random *rand.Rand
-	// last is when the newest round began.
-	last     time.Time
+	period   time.Duration
+	random   *rand.Rand
 	evidence evidence
 }
 
@@ -45,10 +43,9 @@ func NewEvaluator(period time.Duration, seed uint64) *Evaluator {
 
 // Next takes in a round and says what the rounds so far mean.
 func (e *Evaluator) Next(r Round) Verdict {
-	if gap := r.At.Sub(e.last); r.AfterGap || !e.last.IsZero() && (gap < 0 || gap > LongestGap(e.period)) {
+	if r.AfterGap {
 		e.evidence = newEvidence(e.period, e.random)
 	}
-	e.last = r.At
 	e.evidence.take(&r)
 	return e.verdict(&r)
 }
