@@ -83,16 +83,16 @@ func (p *Peers) ask(ctx context.Context, patience time.Duration, now, rest []ver
 // askOne asks one peer, with full packets where it is its turn. Where these do not get an
 // answer, small ones tell whether the peer answers at all.
 func (p *Peers) askOne(ctx context.Context, peer verdict.Peer, patience time.Duration, doubt func()) verdict.PeerResult {
-	other := p.turns.SecondPort(peer)
-	if !p.turns.IsFull(peer) || !other.Tried {
-		return askPeer(ctx, peer, patience, other, doubt)
+	last, wasReached := p.turns.Last(peer)
+	if !p.turns.IsFull(peer) || !wasReached {
+		return askPeer(ctx, peer, patience, last, wasReached, doubt)
 	}
 	full := askFull(ctx, peer, otherAfter)
 	if full.Answer != nil {
-		full.Reached, full.OtherKnown, full.OtherOpen = true, other.Known, other.Open
+		full.Reached, full.OtherKnown, full.OtherOpen = true, last.OtherKnown, last.OtherOpen
 		return full
 	}
-	small := askPeer(ctx, peer, patience, other, doubt)
+	small := askPeer(ctx, peer, patience, last, wasReached, doubt)
 	small.FullNow, small.FullBytes = full.FullNow, full.FullBytes
 	if small.Answer != nil {
 		small.Full = full.Full
@@ -101,15 +101,18 @@ func (p *Peers) askOne(ctx context.Context, peer verdict.Peer, patience time.Dur
 }
 
 // askPeer asks one peer, and its second port too where that tells something: when
-// the peer is reached for the first time, and when it is not reached any more. Doubt is
-// called when the peer takes long. It may be called more than once.
-func askPeer(ctx context.Context, peer verdict.Peer, patience time.Duration, other verdict.SecondPort, doubt func()) verdict.PeerResult {
-	result := verdict.PeerResult{Node: peer.Node, OtherKnown: other.Known, OtherOpen: other.Open}
+// the peer is reached for the first time, and when it is not reached any more. In the rounds
+// that follow both are asked at the same time. last is its result before this one, and
+// wasReached that it ever was. Doubt is called when the peer takes long. It may be called more
+// than once.
+func askPeer(ctx context.Context, peer verdict.Peer, patience time.Duration, last verdict.PeerResult, wasReached bool, doubt func()) verdict.PeerResult {
+	result := verdict.PeerResult{Node: peer.Node, OtherKnown: last.OtherKnown, OtherOpen: last.OtherOpen}
+	isMissing := wasReached && !last.Reached
 	slow := time.AfterFunc(otherAfter, doubt)
 	beside, cancel := context.WithCancel(ctx)
 	defer cancel()
 	found := make(chan error, 1)
-	if other.Now {
+	if isMissing {
 		go func() { found <- knockOther(beside, peer, patience) }()
 	}
 
@@ -126,9 +129,9 @@ func askPeer(ctx context.Context, peer verdict.Peer, patience time.Duration, oth
 	}
 	otherErr := errNotAsked
 	switch {
-	case other.Now:
+	case isMissing:
 		otherErr = <-found
-	case result.Reached != other.Tried:
+	case result.Reached != wasReached:
 		otherErr = knockOther(ctx, peer, min(patience, otherPatience))
 	}
 	takeOther(&result, otherErr)

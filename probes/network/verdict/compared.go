@@ -20,7 +20,8 @@ type shape struct {
 	// dwell is how long it must fail here, and not at the peers. By then they have seen a fault
 	// of all. short is that where it fails at none of them; 0: no such time is short enough.
 	dwell, short time.Duration
-	// isCertain: one sample is enough. Else it is after the short time.
+	// isCertain: one sample is enough, as the peers have tried since it began to fail here,
+	// which is then what the dwell is counted from. Else it is after the short time.
 	isCertain bool
 }
 
@@ -53,7 +54,11 @@ func (c *compared) take(here, apart, alone bool, at time.Time) {
 
 // accuses reports whether it fails here and not at the peers, and has for long enough.
 func (c *compared) accuses(now time.Time) bool {
-	return c.apart.now() && c.apart.holds(c.dwell, now) || c.isAccusedAlone(now)
+	since := &c.apart
+	if c.isCertain {
+		since = &c.here
+	}
+	return c.apart.now() && since.holds(c.dwell, now) || c.isAccusedAlone(now)
 }
 
 // isAccusedAlone reports whether it fails at no peer, and has for the short time.
@@ -82,3 +87,30 @@ type comparison interface {
 	severity(now time.Time) int
 	String() string
 }
+
+// opinions counts what peers report: well of know report it well.
+type opinions struct{ know, well int }
+
+// add takes in a peer's report. One that is under maintenance is no witness against this host.
+func (r *opinions) add(well, known, maintenance bool) {
+	if !known || well && maintenance {
+		return
+	}
+	r.know++
+	if well {
+		r.well++
+	}
+}
+
+// witnesses is how many peers have to know something; of fewer than twice as many peers,
+// half have to. While most peers give no answer, as when somebody floods them, one that
+// lies could otherwise accuse this host of a fault of all.
+const witnesses = 3
+
+// areEnough reports whether enough of the peers asked know something.
+func (r opinions) areEnough(asked int) bool {
+	return r.know > 0 && (r.know >= witnesses || 2*r.know >= asked)
+}
+
+// areWitnesses reports whether enough do, and two thirds of these report it well.
+func (r opinions) areWitnesses(asked int) bool { return r.areEnough(asked) && 3*r.well >= 2*r.know }

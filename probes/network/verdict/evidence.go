@@ -26,12 +26,11 @@ type evidence struct {
 	hole           hole
 	// never: many of the peers were never reached.
 	never streak
-	// table has the rows of the verdict, and accusing those that accuse.
-	table, accusing []row
+	table []row // of the verdict
 }
 
 func newEvidence(period time.Duration, random *rand.Rand) evidence {
-	e, all := evidence{seen: map[Class]bool{}, table: rows(), accusing: accusingRows()}, shapes(period)
+	e, all := evidence{seen: map[Class]bool{}, table: rows(), loss: loss{peers: map[string]hearsay{}}}, shapes(period)
 	for i := range e.relatives {
 		e.relatives[i] = relative{compared: compared{shape: all[i]}, class: all[i].provenBy}
 	}
@@ -147,7 +146,7 @@ func (e *evidence) mayBeCutOff(r *Round) bool {
 // neverWell reports what fails and was never well since the start.
 func (e *evidence) neverWell(r *Round) (string, bool) {
 	for i := range e.relatives {
-		if c := &e.relatives[i]; c.never && c.isWellElsewhere() {
+		if c := &e.relatives[i]; c.found.Never && c.isWellElsewhere() {
 			return c.String() + "; it was never healthy since the agent started", true
 		}
 	}
@@ -170,7 +169,7 @@ func (e *evidence) nearly() (string, bool) {
 		return fmt.Sprintf("%s, and %d of them do not answer in time; not often enough to tell", &e.reach, e.reach.hung), true
 	case e.hole.here.any():
 		return e.hole.String() + "; not often or not long enough to tell", true
-	case e.loss.shows(lossEasier):
+	case e.loss.all.shows(lossEasier):
 		return e.loss.String() + "; not enough or not long enough to tell", true
 	}
 	return "", false
@@ -182,14 +181,15 @@ func (e *evidence) answer() Answer {
 	a := Answer{Version: AnswerVersion, Classes: map[Class]bool{}, Lossy: e.loss.published(), Reach: e.reach.percent(), Full: e.hole.published()}
 	for i := range e.relatives {
 		c := &e.relatives[i]
-		if c.known {
+		isKnown := c.found.Outcome != NotKnown
+		if isKnown {
 			a.Classes[c.class] = !c.here.any()
 		}
-		if len(c.pods) > 0 {
-			a.Pods = c.pods
+		if len(c.found.Pods) > 0 {
+			a.Pods = c.found.Pods
 		}
-		if resolves := c.resolves(); resolves != nil {
-			a.Resolves = resolves
+		if c.class == DNS && (isKnown || c.found.IsError) {
+			a.Resolves = new(isKnown && !c.here.any())
 		}
 	}
 	return a

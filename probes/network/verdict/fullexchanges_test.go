@@ -141,7 +141,7 @@ func TestFullPacketsAfterAPeersWord(t *testing.T) {
 	all := 0
 	for range 40 {
 		now, _ := turns.Choose(peers, false)
-		if turns.full.isAll {
+		if turns.fullAll {
 			all++
 		}
 		for _, p := range now {

@@ -9,29 +9,30 @@ import (
 // do not, connections are made and then hang.
 type hole struct {
 	compared
-	// lost of tried peers: full packets get lost on the way there or back.
+	// lost of tried peers: full packets get lost on the way there or back. isNew: one was
+	// lost in the newest round.
 	lost, tried int
-	// isNew: one was lost in the newest round.
-	isNew bool
+	isNew       bool
 	// passed counts the exchanges that passed, for the peers to see it change.
 	passed int
 	// before has what peers counted when this host began to lose full packets. Those that
 	// count on since then exchange full packets among themselves.
 	before map[string]int
-	// heard is what peers report of theirs, of those asked.
+	// heard is what peers report of theirs.
 	heard opinions
-	asked int
 }
 
-// lastPassed is the number after which the count begins anew.
-const lastPassed = 9999
+// lastPassed is the number after which the count begins anew. lostHere is what peers are told
+// instead of the count.
+const lastPassed, lostHere = 9999, -1
 
-// lostHere is what peers are told instead of the count.
-const lostHere = -1
+// isHole reports whether so many losses of full packets show a hole here and not at the
+// peers.
+func isHole(lost, tried int) bool { return lost >= fewestPeers && 2*lost >= tried }
 
 // add takes in a round.
 func (h *hole) add(r *Round) {
-	h.lost, h.tried, h.asked = 0, 0, len(r.Peers)
+	h.lost, h.tried = 0, 0
 	lostNow := 0
 	for i := range r.Peers {
 		p := &r.Peers[i]
@@ -51,19 +52,18 @@ func (h *hole) add(r *Round) {
 	h.isNew = lostNow > 0
 	here := isHole(h.lost, h.tried) && lostNow >= fewestPeers
 	h.here.add(here, r.At)
-	h.compare(r)
-	h.apart.add(here && h.heard.areWitnesses(h.asked), r.At)
+	h.hear(r)
+	h.apart.add(here && h.heard.areWitnesses(len(r.Peers)), r.At)
 }
 
-// compare counts the peers that exchange full packets among themselves since this host
-// does not.
-func (h *hole) compare(r *Round) {
+// hear counts the peers that exchange full packets among themselves since this host does not.
+func (h *hole) hear(r *Round) {
 	h.heard = opinions{}
-	if !h.here.any() {
+	switch {
+	case !h.here.any():
 		h.before = nil
 		return
-	}
-	if h.before == nil {
+	case h.before == nil:
 		h.before = map[string]int{}
 	}
 	for i := range r.Peers {
@@ -82,14 +82,6 @@ func (h *hole) compare(r *Round) {
 			h.heard.add(true, true, p.Answer.Maintenance)
 		}
 	}
-}
-
-// accuses reports whether full packets get lost here, and by now not between the peers.
-func (h *hole) accuses(now time.Time) bool { return h.apart.now() && h.here.holds(h.dwell, now) }
-
-// unproven reports whether they get lost here, and that says nothing of this host yet.
-func (h *hole) unproven(now time.Time) bool {
-	return h.here.now() && h.here.holds(0, now) && !h.accuses(now)
 }
 
 // due is when a round shows more; zero: none does soon. All peers are asked then.

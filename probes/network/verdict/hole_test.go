@@ -79,7 +79,7 @@ func TestHoleIsCertain(t *testing.T) {
 	t.Parallel()
 	s := newScript()
 	s.play(5, counting(12, 0))
-	for i, want := range []string{"NotYetSure", "NotYetSure", "NotProven", reasonLargePacketsLost} {
+	for i, want := range []string{"NotYetSure", "NotYetSure", "NotYetSure", reasonLargePacketsLost} {
 		o := s.play(1, fullLost(12), counting(12, 0))
 		if o.Reason != want || o.Certain != (o.Level == probes.Degraded) || o.Due.IsZero() {
 			t.Errorf("round %d: %+v", i, o)

@@ -2,6 +2,7 @@ package verdict
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 )
@@ -11,9 +12,8 @@ import (
 // well, and some 90 from the first retransmit on (see Rotation).
 const (
 	lossWindow = 30 * time.Second
-	// hearsayLasts is how long what a peer said of itself counts.
-	hearsayLasts = 30 * time.Second
-	// lossFresh is how long it is new: two rounds.
+	// lossFresh is how long what a peer said of itself is new: two rounds. It counts for the
+	// window.
 	lossFresh = 10 * time.Second
 	// lossFewest connections say something.
 	lossFewest = 15
@@ -82,19 +82,23 @@ type tally struct {
 
 // tallied counts the connections to the peers that count.
 func (l *loss) tallied(counts func(node string) bool) (t tally) {
-	made, hit := map[string]bool{}, map[string]bool{}
+	hit := map[string]bool{} // by peers
 	for _, c := range l.connections {
 		if !counts(c.node) {
 			continue
 		}
 		t.made++
-		made[c.node] = true
 		if c.retransmitted {
 			t.hit++
-			hit[c.node] = true
+		}
+		hit[c.node] = hit[c.node] || c.retransmitted
+	}
+	for _, isHit := range hit {
+		t.peersMade++
+		if isHit {
+			t.peersHit++
 		}
 	}
-	t.peersMade, t.peersHit = len(made), len(hit)
 	return t
 }
 
@@ -106,15 +110,17 @@ func (t tally) share() int {
 	return 100 * t.hit / t.made
 }
 
-// add takes in a round.
+// shows reports whether these are so much loss, spread over the peers. Loss that few of them
+// have is theirs.
+func (t tally) shows(percent int) bool {
+	return t.share() >= percent && t.peersMade >= fewestPeers && 2*t.peersHit >= t.peersMade
+}
+
+// add takes in a round. This host is alone if half of the peers said a moment ago what they lose,
+// and none of all that did loses half as much.
 func (l *loss) add(r *Round) {
-	before := r.At.Add(-lossWindow)
-	l.connections = slices.DeleteFunc(l.connections, func(c connection) bool { return !c.at.After(before) })
-	for node, heard := range l.peers {
-		if r.At.Sub(heard.at) >= hearsayLasts {
-			delete(l.peers, node)
-		}
-	}
+	l.connections = slices.DeleteFunc(l.connections, func(c connection) bool { return r.At.Sub(c.at) >= lossWindow })
+	maps.DeleteFunc(l.peers, func(_ string, heard hearsay) bool { return r.At.Sub(heard.at) >= lossWindow })
 	for i := range r.Peers {
 		l.takePeer(&r.Peers[i], r.At)
 	}
@@ -124,7 +130,20 @@ func (l *loss) add(r *Round) {
 	}
 	l.isMeasured = l.isMeasured || l.all.made >= lossFewest || l.all.hit == 0 && !l.first.IsZero() && r.At.Sub(l.first) >= lossWindow
 	l.press(r.At)
-	l.take(l.shows(lossShare), l.isApart(), l.isAlone(r), r.At)
+	newly := 0
+	for _, heard := range l.peers {
+		if r.At.Sub(heard.at) < lossFresh {
+			newly++
+		}
+	}
+	isAlone := l.own.share() >= lossAloneShare && 2*newly >= len(r.Peers) && 2*l.most <= l.own.share()
+	l.take(l.all.shows(lossShare), l.isApart(), isAlone, r.At)
+}
+
+// isApart reports whether this host loses more than its peers: among those that say that they
+// lose less, and than their median.
+func (l *loss) isApart() bool {
+	return l.own.shows(lossShare) && l.median >= 0 && lossApart*l.median <= l.own.share()
 }
 
 // takePeer takes in the connections to a peer, by each of its addresses, and what it says.
@@ -135,25 +154,12 @@ func (l *loss) takePeer(p *PeerResult, at time.Time) {
 		}
 	}
 	if p.Reached && !p.Carried && p.Answer != nil && p.Answer.Lossy >= 0 {
-		if l.peers == nil {
-			l.peers = map[string]hearsay{}
-		}
 		l.peers[p.Node] = hearsay{at, p.Answer.Lossy, p.Answer.Maintenance}
 	}
 }
 
-// isAlone reports whether half of the peers said a moment ago what they lose, and none of
-// all that did loses half as much as this host.
-func (l *loss) isAlone(r *Round) bool {
-	newly := 0
-	for _, heard := range l.peers {
-		if r.At.Sub(heard.at) < lossFresh {
-			newly++
-		}
-	}
-	return l.own.share() >= lossAloneShare && 2*newly >= len(r.Peers) && 2*l.most <= l.own.share()
-}
-
+// count counts the connections, and what the peers say. One under maintenance that loses less does
+// not count.
 func (l *loss) count() {
 	l.all = l.tallied(func(string) bool { return true })
 	share := l.all.share()
@@ -162,7 +168,7 @@ func (l *loss) count() {
 		return ok && heard.isBetter(share)
 	})
 	l.median, l.most = -1, -1
-	shares := make([]int, 0, len(l.peers))
+	var shares []int
 	for _, p := range l.peers {
 		if !p.maintenance || p.lossy >= max(share, 1) {
 			shares = append(shares, p.lossy)
@@ -174,19 +180,6 @@ func (l *loss) count() {
 	}
 }
 
-// shows reports whether this host sees loss, spread over the peers. Loss that few
-// of them have is theirs.
-func (l *loss) shows(percent int) bool {
-	return l.all.share() >= percent && l.all.peersMade >= fewestPeers && 2*l.all.peersHit >= l.all.peersMade
-}
-
-// isApart reports whether this host loses packets and its peers do not: neither
-// among those that say they lose less than this host, nor by their median.
-func (l *loss) isApart() bool {
-	return l.shows(lossShare) && l.own.share() >= lossShare && l.own.peersMade >= fewestPeers &&
-		2*l.own.peersHit >= l.own.peersMade && l.median >= 0 && lossApart*l.median <= l.own.share()
-}
-
 // unproven reports whether this host loses packets, and that says nothing of it. The window has
 // half a minute of them already.
 func (l *loss) unproven() bool { return l.here.now() && !l.apart.now() }
@@ -194,8 +187,8 @@ func (l *loss) unproven() bool { return l.here.now() && !l.apart.now() }
 // press decides whether more evidence is wanted at once: packets are lost now, and the window
 // does not show yet how many.
 func (l *loss) press(now time.Time) {
-	wants := l.newly() > 0 && !l.shows(lossShare)
-	if wants && (l.pressed.IsZero() || now.Sub(l.pressed) >= lossPressedAgain) {
+	wants := l.newly() > 0 && !l.all.shows(lossShare)
+	if wants && now.Sub(l.pressed) >= lossPressedAgain {
 		l.pressed = now
 	}
 	l.isPressing = wants && now.Sub(l.pressed) < lossPressed

@@ -2,7 +2,6 @@ package verdict
 
 import (
 	"fmt"
-	"net/netip"
 	"time"
 )
 
@@ -11,130 +10,71 @@ import (
 type relative struct {
 	compared
 	class Class
-	// known: the newest round knew it. never: it fails and was never well.
-	known, never bool
-	// isError: the newest round found nameservers that answer with errors only.
-	isError bool
-	// pods has what the newest round found of each DNS pod.
-	pods map[netip.AddrPort]bool
-	// heard is what peers report of the class, same what they report of the targets that
-	// this host asked; asked is how many peers there are.
-	heard, same opinions
-	asked       int
-	detail      string
+	// found is what the newest round found, and heard what the peers asked report of it.
+	found Result
+	heard opinions
+	asked int
 }
 
-// opinions counts what peers report: well of know report it well.
-type opinions struct{ know, well int }
-
-// add takes in a peer's report. One that is under maintenance is no witness against this host.
-func (r *opinions) add(well, known, maintenance bool) {
-	if !known || well && maintenance {
-		return
-	}
-	r.know++
-	if well {
-		r.well++
-	}
-}
-
-// add takes in a round.
+// add takes in a round. No host asks the DNS pods of its own Node. Where a part of the fleet is
+// gone with most of the DNS pods, the host of the last pod reaches none, and its peers reach that
+// one. So pods are compared only while this host reaches most of its peers. A class fails here
+// alone if enough peers know the same targets, and all report them well: of a fault that reaches
+// one host after another, some peer has it soon.
 func (c *relative) add(r *Round) {
-	result := r.Results[c.class]
-	c.known, c.detail = result.Outcome != NotKnown, result.Detail
-	c.never = !c.known && result.Never
-	c.pods, c.isError = result.Pods, result.IsError
-	c.heard, c.same, c.asked = opinions{}, opinions{}, len(r.Peers)
-	for _, p := range r.Peers {
+	c.found, c.heard, c.asked = r.Results[c.class], opinions{}, len(r.Peers)
+	var same opinions
+	for i := range r.Peers {
+		p := &r.Peers[i]
 		if !p.Reached || p.Answer == nil {
 			continue
 		}
-		well, known := c.reportOf(p.Answer)
+		well, known := c.reportOf(p.Answer, len(c.found.Pods) == 1)
 		c.heard.add(well, known, p.Answer.Maintenance)
-		well, known = c.reportOfSame(p.Answer)
-		c.same.add(well, known, p.Answer.Maintenance)
+		well, known = c.reportOf(p.Answer, true)
+		same.add(well, known, p.Answer.Maintenance)
 	}
-	c.take(result.Outcome == Failed, c.comparable(r) && c.isWellElsewhere(), c.isWellAtAll() && reachesMost(r), r.At)
+	reached, all := reachOf(r.Peers)
+	reachesMost := 100*reached >= wellPercent*all
+	isAlone := reachesMost && same.areEnough(c.asked) && same.well == same.know
+	c.take(c.found.Outcome == Failed, (c.class != Pods || reachesMost) && c.isWellElsewhere(), isAlone, r.At)
 }
 
-// witnesses is how many peers have to know a class; of fewer than twice as many peers,
-// half have to. While most peers give no answer, as when somebody floods them, one that
-// lies could otherwise accuse this host of a fault of all.
-const witnesses = 3
-
-// isWellElsewhere reports whether enough peers know the class, and two thirds of these
-// report it well.
+// isWellElsewhere reports whether enough peers know the class, and most of these report it well.
 func (c *relative) isWellElsewhere() bool { return c.heard.areWitnesses(c.asked) }
 
-// isWellAtAll reports whether enough peers know the same targets, and all report them
-// well. Of a fault that reaches one host after another, some peer has it soon.
-func (c *relative) isWellAtAll() bool { return c.same.areEnough(c.asked) && c.same.well == c.same.know }
-
-// areWitnesses reports whether enough of the peers asked know something, and two thirds
-// of these report it well.
-func (r opinions) areWitnesses(asked int) bool { return r.areEnough(asked) && 3*r.well >= 2*r.know }
-
-func (r opinions) areEnough(asked int) bool {
-	return r.know > 0 && (r.know >= witnesses || 2*r.know >= asked)
-}
-
-// reportOf returns what a peer reports of the class. The host of one of two DNS pods
-// asks the other one alone, and its peers ask both: then what they say of that one
-// counts. It is the pod that is gone where they do not reach it either.
+// reportOf returns what a peer reports of the class, or of the same DNS pods that this host asked.
+// The host of one of two pods asks the other one alone, and its peers ask both: then what they say
+// of that one counts. It is the pod that is gone where they do not reach it either, and one on a
+// host without power stays listed for most of a minute.
 //
 // Of nameservers that answer with errors, only peers tell that do not take an error for an
 // answer.
-func (c *relative) reportOf(a *Answer) (well, known bool) {
-	if c.isError {
+func (c *relative) reportOf(a *Answer, ofSame bool) (well, known bool) {
+	switch {
+	case c.found.IsError:
 		return a.Resolves != nil && *a.Resolves, a.Resolves != nil
-	}
-	if len(c.pods) != 1 {
+	case c.class != Pods || !ofSame:
 		well, known = a.Classes[c.class]
 		return well, known
 	}
-	for only := range c.pods {
-		well, known = a.Pods[only]
-	}
-	return well, known
-}
-
-// reportOfSame returns what a peer reports of the targets that fail here. A DNS pod on a host
-// without power stays listed for most of a minute, and fails at the peers as well.
-func (c *relative) reportOfSame(a *Answer) (well, known bool) {
-	if c.class != Pods {
-		return c.reportOf(a)
-	}
-	for pod := range c.pods {
+	for pod := range c.found.Pods {
 		there, isKnown := a.Pods[pod]
 		well, known = well || there, known || isKnown
 	}
 	return well, known
 }
 
-// comparable reports whether peers ask what this host asks. No host asks the DNS pods of
-// its own Node. Where a part of the fleet is gone with most of the DNS pods, the host of
-// the last pod reaches none, and its peers reach that one.
-func (c *relative) comparable(r *Round) bool {
-	return c.class != Pods || reachesMost(r)
-}
-
-// reachesMost reports whether this host reaches most of its peers. Where a large part of the
-// fleet is gone, a healthy host may find DNS unreachable for some rounds by bad luck.
-func reachesMost(r *Round) bool {
-	reached, all := reachOf(r.Peers)
-	return 100*reached >= wellPercent*all
-}
-
 // String says what was found, for people.
 func (c *relative) String() string {
-	text, detail := fmt.Sprintf("%s fails here", c.class), c.detail
-	if !c.here.now() && !c.never {
-		text, detail = fmt.Sprintf("%s failed here a moment ago", c.class), "now: "+c.detail
+	text, detail := fmt.Sprintf("%s fails here", c.class), c.found.Detail
+	if !c.here.now() && !c.found.Never {
+		text, detail = fmt.Sprintf("%s failed here a moment ago", c.class), "now: "+detail
 	}
-	if c.detail != "" {
+	if c.found.Detail != "" {
 		text += " (" + detail + ")"
 	}
-	if len(c.pods) == 1 {
+	if len(c.found.Pods) == 1 {
 		return fmt.Sprintf("%s; %d of %d peers that ask this pod reach it", text, c.heard.well, c.heard.know)
 	}
 	return fmt.Sprintf("%s; %d of %d peers that know it report it as healthy", text, c.heard.well, c.heard.know)
@@ -151,12 +91,4 @@ func (c *relative) severity(now time.Time) int {
 		return 25
 	}
 	return min(49, 25+int(25*now.Sub(c.apart.since)/c.dwell))
-}
-
-// resolves is what peers are told of the nameservers; nil: not known.
-func (c *relative) resolves() *bool {
-	if c.class != DNS || !c.known && !c.isError {
-		return nil
-	}
-	return new(c.known && !c.here.any())
 }

@@ -34,6 +34,15 @@ const (
 	// port is the kubelet's, which logs every connection that sends nothing. Then the
 	// peer is one that was never reached.
 	closedAfter = 10 * time.Minute
+
+	// fullEvery is how often one of the peers is asked with a request, and for an answer, of a
+	// full packet while all is well. Such an exchange has 2,500 bytes more than another. A host
+	// takes part in two of them in that time, its own and that of a peer, so they add 850 bytes
+	// to a round of 5,600.
+	fullEvery = 30 * time.Second
+	// fullBytes is what one packet holds in most networks. Where packets are larger, full ones
+	// are sent less often in proportion, so that they cost as much.
+	fullBytes = 1500
 )
 
 // Rotation chooses whom of its peers a host asks in a round. To be asked wakes a
@@ -46,44 +55,48 @@ const (
 // A peer that was never reached does not count and is no change. It is asked less and
 // less often.
 type Rotation struct {
-	few int
-	// closedWait, closedAfter and assumedFor are in rounds.
-	closedWait, closedAfter, assumedFor int
+	period time.Duration
+	few    int
 
 	last  map[Peer]lastAsked
 	round int
-	full  fullExchanges
 	// suspected: the peers were reached, by the agent before this one.
 	suspected bool
 	// isNew: something changed in the newest round. quiet counts the rounds since then.
 	isNew bool
 	quiet int
+
+	// In round fullDue full packets are exchanged with one peer: fullNow, in this round.
+	// fullTimes counts these rounds.
+	fullDue, fullTimes int
+	fullNow            Peer
+	// fullAll: with all peers in this round. fullNext: with all in the next one.
+	fullAll, fullNext bool
 }
 
 // lastAsked is what a peer was found to be when it was asked most recently.
 type lastAsked struct {
-	// round in which it was asked; 0: never.
-	round int
+	// round in which it was asked, and fullRound in which full packets were exchanged; 0: never.
+	round, fullRound int
 	// reached: it was, since it was chosen. One that never was may be closed to us.
 	reached bool
 	// assumed: the agent before this one has reached it, and this one has not yet.
 	assumed bool
+	// passed: a full packet did, since it was chosen. Where none ever did, it may be meant so.
+	passed bool
 	// missed counts the attempts since it was reached. One that was never reached is
 	// asked again in round due.
 	missed, due int
 	result      PeerResult
-	full        fullExchange
 }
 
 // NewRotation returns a Rotation for rounds that come each period.
 func NewRotation(period time.Duration) *Rotation {
-	rounds := func(d time.Duration) int { return max(1, int(d/period)) }
-	return &Rotation{
-		few: max(fewPeers, int((fewPeers*period+fewIn-1)/fewIn)), last: map[Peer]lastAsked{},
-		closedWait: rounds(closedWait), closedAfter: rounds(closedAfter), assumedFor: rounds(neverHolds),
-		full: fullExchanges{every: rounds(fullEvery)},
-	}
+	return &Rotation{period: period, few: max(fewPeers, int((fewPeers*period+fewIn-1)/fewIn)), last: map[Peer]lastAsked{}}
 }
+
+// rounds is how many come in a time.
+func (t *Rotation) rounds(d time.Duration) int { return max(1, int(d/t.period)) }
 
 // Forget makes all peers as new: nobody was asked.
 func (t *Rotation) Forget() {
@@ -119,26 +132,44 @@ func (t *Rotation) Choose(peers []Peer, alert bool) (now, rest []Peer) {
 		last := t.last[p]
 		return !last.reached && t.round < last.due
 	})
-	t.full.isAll, t.full.isNext = t.full.isNext, false
+	t.fullAll, t.fullNext = t.fullNext, false
 	few := len(inTurn)
-	if t.quiet >= quietRounds && !t.full.isAll {
+	if t.quiet >= quietRounds && !t.fullAll {
 		few = min(few, t.few)
-		slices.SortStableFunc(inTurn, func(a, b Peer) int {
-			return cmp.Compare(t.last[a].round, t.last[b].round)
-		})
+		slices.SortStableFunc(inTurn, func(a, b Peer) int { return cmp.Compare(t.last[a].round, t.last[b].round) })
 	}
-	t.full.choose(t.round, inTurn[:few], func(p Peer) fullExchange { return t.last[p].full })
+	t.chooseFull(inTurn[:few])
 	return inTurn[:few], inTurn[few:]
+}
+
+// chooseFull chooses the one of those that are asked in this round with whom full packets
+// were exchanged longest ago, where it is time. The time varies by a round: otherwise the
+// turns of some peers and the time would never meet.
+func (t *Rotation) chooseFull(asked []Peer) {
+	if t.fullNow = (Peer{}); t.round < t.fullDue || len(asked) == 0 {
+		return
+	}
+	t.fullNow = slices.MinFunc(asked, func(a, b Peer) int { return cmp.Compare(t.last[a].fullRound, t.last[b].fullRound) })
+	t.fullTimes++
+	t.fullDue = t.round + t.rounds(fullEvery) + t.fullTimes%3 - 1
+}
+
+// IsFull reports whether full packets are exchanged with a peer in this round: in its turn,
+// after a loss, and once with each that was reached.
+func (t *Rotation) IsFull(p Peer) bool {
+	last := t.last[p]
+	return last.reached && (t.fullAll || p == t.fullNow || last.fullRound == 0)
 }
 
 // HasChanged reports whether a peer's result is worth asking all: it is not quite well, or
 // says something else than before, or is a new one. It may be called from several
 // goroutines, between Choose and Take.
 func (t *Rotation) HasChanged(p Peer, now PeerResult) bool {
+	last := t.last[p]
 	if !now.Reached {
-		return !t.last[p].isClosed()
+		return !last.isClosed()
 	}
-	return now.Retransmits > 0 || !saysTheSame(t.last[p].result.Answer, now.Answer)
+	return now.Retransmits > 0 || !saysTheSame(last.result.Answer, now.Answer)
 }
 
 // isClosed reports whether a peer was asked and never reached.
@@ -157,17 +188,20 @@ func saysTheSame(a, b *Answer) bool {
 func (t *Rotation) Take(p Peer, result PeerResult) {
 	t.isNew = t.isNew || t.HasChanged(p, result)
 	last := t.last[p]
-	if result.Reached && last.isClosed() {
-		t.askClosed()
+	if result.Reached && last.isClosed() { // its port was opened, and so may be those of others
+		for other, closed := range t.last {
+			closed.due = 0
+			t.last[other] = closed
+		}
 	}
-	last.full = t.full.take(t.round, last.full, last.result.Answer, result, t.losesToMany)
+	t.takeFull(&last, &result)
 	last.round, last.result = t.round, result
 	if result.Reached {
 		last.reached, last.assumed, last.missed = true, false, 0
 	} else {
 		last.missed++
 	}
-	if last.missed >= t.closedAfter && result.ReachedOther || last.assumed && last.missed >= t.assumedFor {
+	if last.missed >= t.rounds(closedAfter) && result.ReachedOther || last.assumed && last.missed >= t.rounds(neverHolds) {
 		last.reached, last.assumed = false, false
 	}
 	if last.isClosed() {
@@ -176,19 +210,52 @@ func (t *Rotation) Take(p Peer, result PeerResult) {
 	t.last[p] = last
 }
 
+// takeFull takes in how an exchange of full packets ended, and what the peer says of its own. A
+// loss that is new makes all peers be asked in the next round, and so do many losses, and a peer
+// that has begun to lose.
+func (t *Rotation) takeFull(last *lastAsked, result *PeerResult) {
+	if losesFull(result.Answer) && !losesFull(last.result.Answer) {
+		t.fullNext = true
+	}
+	was := last.result.Full
+	if !result.FullNow {
+		result.Full = was
+		return
+	}
+	if over := result.FullBytes - 1; over >= fullBytes {
+		t.fullDue = max(t.fullDue, t.round+t.rounds(fullEvery)*(1+over/fullBytes))
+	}
+	last.fullRound, last.passed = t.round, last.passed || result.Full == Passed
+	if result.Full == Lost && !last.passed {
+		result.Full = NotTried
+	}
+	if result.Full == Lost && (was != Lost || t.fullAll && t.losesToMany()) {
+		t.fullNext = true
+	}
+}
+
+// losesFull reports whether a peer says that it loses full packets.
+func losesFull(a *Answer) bool { return a != nil && a.Full != nil && *a.Full < 0 }
+
+// losesToMany reports whether full packets are lost on the way to many peers.
+func (t *Rotation) losesToMany() bool {
+	lost, tried := 0, 0
+	for _, last := range t.last {
+		if last.result.Full != NotTried {
+			tried++
+		}
+		if last.result.Full == Lost {
+			lost++
+		}
+	}
+	return isHole(lost, tried)
+}
+
 // wait is after how many rounds a peer is asked again that was missed so often. The
 // attempts are spread, so that one of several peers soon shows that a port was opened.
 func (t *Rotation) wait(missed int) int {
-	wait := min(1<<min(missed-1, 30), t.closedWait)
+	wait := min(1<<min(missed-1, 30), t.rounds(closedWait))
 	return wait/2 + 1 + rand.IntN(wait/2+1) //nolint:gosec // not a secret
-}
-
-// askClosed makes the peers that were never reached due: the port of one was opened.
-func (t *Rotation) askClosed() {
-	for p, last := range t.last {
-		last.due = 0
-		t.last[p] = last
-	}
 }
 
 // NeverReached is how many Nodes were asked three times or more, and never reached by any of
@@ -207,25 +274,10 @@ func (t *Rotation) NeverReached() (n int) {
 	return n
 }
 
-// SecondPort is what is known of a peer's second port. It is the kubelet's, so it is
-// asked only if it tells something.
-type SecondPort struct {
-	// Tried: it was asked once while the first one answered. Known: it answered
-	// then, or later. One that does not may be closed to us.
-	Tried, Known bool
-	// Open: a connection was made to it.
-	Open bool
-	// Now: the first one did not answer when it was asked before, so both are asked
-	// at the same time.
-	Now bool
-}
-
-// SecondPort returns what is known of a peer's second port.
-func (t *Rotation) SecondPort(p Peer) SecondPort {
-	last := t.last[p]
-	return SecondPort{
-		Tried: last.reached, Known: last.result.OtherKnown, Open: last.result.OtherOpen, Now: last.reached && !last.result.Reached,
-	}
+// Last returns what a peer was found to be most recently, and whether it was reached since it
+// was chosen.
+func (t *Rotation) Last(p Peer) (result PeerResult, reached bool) {
+	return t.last[p].result, t.last[p].reached
 }
 
 // Results returns what is known of those peers that were reached since they were
@@ -236,8 +288,7 @@ func (t *Rotation) Results(peers []Peer) (all []PeerResult) {
 		if !last.reached {
 			continue
 		}
-		last.result.Carried = last.round != t.round
-		last.result.Full, last.result.FullNow = last.full.passage, last.full.round == t.round
+		last.result.Carried, last.result.FullNow = last.round != t.round, last.fullRound == t.round
 		if isSecond(peers, i) && t.last[peers[i-1]].reached {
 			all[len(all)-1] = joined(all[len(all)-1], last.result)
 			continue
@@ -272,25 +323,4 @@ func (p *PeerResult) rank() int {
 		return 2
 	}
 	return 3
-}
-
-// IsFull reports whether full packets are exchanged with a peer in this round: in its turn,
-// after a loss, and once with each that was reached.
-func (t *Rotation) IsFull(p Peer) bool {
-	last := t.last[p]
-	return last.reached && (t.full.isAll || p == t.full.now || last.full.round == 0)
-}
-
-// losesToMany reports whether full packets are lost on the way to many peers.
-func (t *Rotation) losesToMany() bool {
-	lost, tried := 0, 0
-	for _, last := range t.last {
-		if last.full.passage != NotTried {
-			tried++
-		}
-		if last.full.passage == Lost {
-			lost++
-		}
-	}
-	return isHole(lost, tried)
 }

@@ -278,7 +278,7 @@ func TestClosedPeersAreAskedRarely(t *testing.T) {
 			t.Errorf("%d times in a day, want one in 2.5 to 5 min", asked)
 		}
 		s.gone = map[string]bool{}
-		for range s.turns.closedWait + 2 {
+		for range s.turns.rounds(closedWait) + 2 {
 			if len(s.round(alert)) == 12 {
 				break
 			}
@@ -299,7 +299,7 @@ func TestBlockedPeersAreClosedAfterSomeTime(t *testing.T) {
 	for range int(time.Hour / testPeriod) {
 		now, rest := s.turns.Choose(s.peers, false)
 		for _, p := range slices.Concat(now, rest) {
-			if s.turns.SecondPort(p).Tried {
+			if _, isTried := s.turns.Last(p); isTried {
 				blocked++
 			}
 			s.turns.Take(p, PeerResult{Node: p.Node, ReachedOther: true})

@@ -122,8 +122,11 @@ func unknownRows() []row {
 		{
 			reason: "APIServerSilent",
 			finds: func(e *evidence, r *Round) (string, bool) {
-				for _, row := range e.accusing {
-					if message, holds := row.finds(e, r); holds && row.accuses {
+				for _, row := range e.table {
+					if !row.accuses {
+						continue
+					}
+					if message, holds := row.finds(e, r); holds {
 						return message + "; API server does not answer, so no taint follows", true
 					}
 				}
@@ -238,7 +241,7 @@ func (e *evidence) observe(r *Round) probes.Observation {
 // well since the start. So what the Node's record knows as failed does not become OK by a
 // restart of the agent.
 func (e *evidence) unproven(r *Round) (reasons []string) {
-	for _, row := range e.accusing {
+	for _, row := range e.table {
 		result, isOn := r.Results[row.provenBy]
 		if !isOn {
 			continue
