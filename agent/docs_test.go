@@ -60,11 +60,11 @@ func eventReasons(t *testing.T) map[string]bool {
 // warnings are the reasons of the probes' good samples that people are told of.
 func warnings(t *testing.T) (reasons []string) {
 	t.Helper()
-	text, err := os.ReadFile("../probes/network/verdict/rows.go")
+	text, err := os.ReadFile("../probes/network/verdict/judge.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, match := range regexp.MustCompile(`reason: Reason(\w+),.* warns: true`).FindAllStringSubmatch(string(text), -1) {
+	for _, match := range regexp.MustCompile(`o\.Reason, o\.Warns = Reason(\w+), true`).FindAllStringSubmatch(string(text), -1) {
 		reasons = append(reasons, match[1])
 	}
 	return reasons

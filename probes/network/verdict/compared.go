@@ -14,9 +14,6 @@ type compared struct {
 // shape has the numbers of one.
 type shape struct {
 	reason string
-	// provenBy is the class that must have been well since the start before a good verdict is
-	// about the reason.
-	provenBy Class
 	// dwell is how long it must fail here, and not at the peers. By then they have seen a fault
 	// of all. short is that where it fails at none of them; 0: no such time is short enough.
 	dwell, short time.Duration
@@ -32,16 +29,16 @@ func shapes(period time.Duration) [5]shape {
 	return [...]shape{
 		// Pods on a host without power are still listed, some seconds after the control plane
 		// notices: a host with the only one that is left would ask those alone.
-		{"PodsUnreachable", Pods, after(55 * time.Second), after(10 * time.Second), false},
-		{"DNSUnreachable", DNS, after(24 * time.Second), after(10 * time.Second), false},
+		{"PodsUnreachable", after(55 * time.Second), after(10 * time.Second), false},
+		{"DNSUnreachable", after(24 * time.Second), after(10 * time.Second), false},
 		// Every roll-out of the CNI restarts the node's own daemons.
-		{"NodeDaemonFails", Local, 100 * time.Second, 0, false},
+		{"NodeDaemonFails", 100 * time.Second, 0, false},
 		// The first lost packet of a peer may come some rounds after the fault.
-		{reasonPacketLoss, Peers, after(44 * time.Second), after(5 * time.Second), false},
+		{reasonPacketLoss, after(44 * time.Second), after(5 * time.Second), false},
 		// By then the peers have heard of it and tried, and so have those that they told. With
 		// it, no healthy host is accused in the simulation of a fault that reaches all within
 		// half a minute, and without it a few are.
-		{reasonLargePacketsLost, Peers, after(5 * time.Second), 0, true},
+		{reasonLargePacketsLost, after(5 * time.Second), 0, true},
 	}
 }
 
@@ -74,15 +71,15 @@ func (c *compared) due(*Round) time.Time {
 	return c.alone.due(c.short)
 }
 
-// unproven reports whether it fails here, and that says nothing of this host.
-func (c *compared) unproven(now time.Time) bool {
-	return c.here.now() && c.here.holds(0, now) && !c.apart.now()
-}
+// isUnproven reports whether it fails here, and that says nothing of this host.
+func (c *compared) isUnproven() bool { return c.here.now() && !c.apart.now() }
+
+// base returns what all have.
+func (c *compared) base() *compared { return c }
 
 // comparison is a compared with what is its own.
 type comparison interface {
-	accuses(now time.Time) bool
-	isAccusedAlone(now time.Time) bool
+	base() *compared
 	due(r *Round) time.Time
 	severity(now time.Time) int
 	String() string

@@ -180,10 +180,6 @@ func (l *loss) count() {
 	}
 }
 
-// unproven reports whether this host loses packets, and that says nothing of it. The window has
-// half a minute of them already.
-func (l *loss) unproven() bool { return l.here.now() && !l.apart.now() }
-
 // press decides whether more evidence is wanted at once: packets are lost now, and the window
 // does not show yet how many.
 func (l *loss) press(now time.Time) {

@@ -17,7 +17,7 @@ var update = flag.Bool("update", false, "write what the probe says into testdata
 // so does every other way to come to a row.
 func TestMessages(t *testing.T) { //nolint:paralleltest // it may write its file
 	var said []probes.Observation
-	for _, row := range rows() {
+	for _, row := range rows {
 		s := newScript()
 		s.play(1)
 		said = append(said, examples()[row.reason](s))

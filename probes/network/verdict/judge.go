@@ -1,0 +1,298 @@
+package verdict
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/taintlet/taintlet/probes"
+)
+
+// Condition is the condition of the verdict.
+const Condition = probes.NetworkUnavailable
+
+// The reasons by which agents know one another's suspicion, through the API
+// server, and the reasons that are worth an Event though nothing is wrong.
+const (
+	ReasonPeersUnreachable  = "PeersUnreachable"
+	ReasonManySuspect       = "ManySuspect"
+	ReasonPortBlocked       = "PortBlocked"
+	ReasonPeersNeverReached = "PeersNeverReached"
+
+	reasonLargePacketsLost = "LargePacketsLost"
+	reasonRouteLost        = "RouteLost"
+	reasonPacketLoss       = "PacketLoss"
+	reasonConntrackDrops   = "ConntrackDrops"
+	reasonCutOff           = "CutOff"
+)
+
+// IsSuspicion reports whether a reason says that a host suspects itself.
+func IsSuspicion(reason string) bool {
+	return reason == ReasonPeersUnreachable || reason == ReasonManySuspect
+}
+
+// observe says what the evidence means. ../README.md has a table of it.
+func (e *evidence) observe(r *Round) probes.Observation {
+	o := e.judge(r)
+	o.Condition, o.Suspicion, o.Severity = Condition, IsSuspicion(o.Reason), e.severity(r, o.Level)
+	if o.Level == probes.OK {
+		o.NeverHealthy = e.unproven(r)
+	}
+	if !e.slow {
+		o.Due = e.due(r)
+	}
+	return o
+}
+
+// judge returns the first that holds: what accuses this host, then what is not known, then what
+// is well.
+func (e *evidence) judge(r *Round) probes.Observation {
+	accused := e.fails(r)
+	suspicion := &e.reach.suspicion
+	switch reason, message := e.failsHere(r); {
+	case reason != "":
+		return probes.Observation{Level: probes.Degraded, Reason: reason, Message: message}
+	case accused.Level == probes.Degraded && !e.slow && r.Outcome(API) == Well:
+		accused.Message += "; API server answers"
+		return accused
+	case suspicion.stage == suspect && e.reach.low.now():
+		return notKnown(ReasonPeersUnreachable, e.reach.String()+"; nothing follows before others had time to say the same")
+	case e.reach.suspectsMany():
+		return notKnown(ReasonManySuspect, fmt.Sprintf("%s; %s; %s", &e.reach, suspicion.found, suspicion.conclusion()))
+	case e.slow:
+		return notKnown("HostSlow", "this host is slow: its own address did not answer in time; what failed in this round is no evidence")
+	case accused.Level == probes.Degraded:
+		return notKnown("APIServerSilent", accused.Message+"; API server does not answer, so no taint follows")
+	}
+	if reason, message := e.unclear(r); reason != "" {
+		return notKnown(reason, message)
+	}
+	return e.well(r)
+}
+
+func notKnown(reason, message string) probes.Observation {
+	return probes.Observation{Reason: reason, Message: message}
+}
+
+// failsHere returns what accuses this host without its peers.
+func (e *evidence) failsHere(r *Round) (reason, message string) {
+	switch {
+	case e.isSure(r, Route):
+		return reasonRouteLost, r.Results[Route].Detail
+	case e.conntrack.now() && e.conntrack.holds(0, r.At) && e.isSure(r, Conntrack):
+		return reasonConntrackDrops, r.Results[Conntrack].Detail
+	}
+	return "", ""
+}
+
+// fails returns what accuses this host beside its peers, if the API server answers and this host
+// is in time.
+func (e *evidence) fails(r *Round) (o probes.Observation) {
+	for _, c := range e.comparisons() {
+		if of := c.base(); of.accuses(r.At) {
+			return probes.Observation{Level: probes.Degraded, Reason: of.reason, Message: c.String(), Certain: of.isCertain || of.isAccusedAlone(r.At)}
+		}
+	}
+	if e.reach.accuses(r.At) {
+		return probes.Observation{Level: probes.Degraded, Reason: reasonCutOff, Message: fmt.Sprintf("%s; %s", &e.reach, e.reach.suspicion.found), Certain: true}
+	}
+	return o
+}
+
+// unclear returns what says nothing of this host.
+func (e *evidence) unclear(r *Round) (reason, message string) {
+	const proves = "; that proves nothing against this host"
+	if e.reach.part.holds(0, r.At) {
+		return "SomePeersUnreachable", e.reach.String() + "; below 80 %, and above 20 %: this host or the others"
+	}
+	for _, c := range e.comparisons() {
+		if of := c.base(); of.reason != reasonPacketLoss && of.here.holds(0, r.At) && of.isUnproven() {
+			return "NotProven", c.String() + proves
+		}
+	}
+	for _, c := range []Class{Route, Conntrack} {
+		if r.Outcome(c) == Failed && !e.isSure(r, c) && (c == Route || e.conntrack.holds(0, r.At)) {
+			return "NotProven", r.Results[c].Detail + "; nothing else fails, so that proves nothing against this host"
+		}
+	}
+	route, isOn := r.Results[Route]
+	switch {
+	case e.reach.hangs.holds(0, r.At):
+		return "NotProven", fmt.Sprintf("%s, and %d of them do not answer in time: packets may get lost that are not tiny%s", &e.reach, e.reach.hung, proves)
+	case isOn && route.Outcome == NotKnown && (route.IsSure || !route.Never):
+		return "RouteNotKnown", route.Detail
+	case e.loss.isUnproven(): // the window has half a minute of it already
+		return "LossElsewhereToo", e.loss.String() + proves
+	}
+	return "", ""
+}
+
+// well returns what to say where nothing is wrong for sure.
+func (e *evidence) well(r *Round) probes.Observation {
+	o := probes.Observation{Level: probes.OK}
+	nearly, neverWell := e.nearly(), e.neverWell(r)
+	switch {
+	case nearly != "":
+		o.Reason, o.Message, o.Hysteresis = "NotYetSure", nearly, true
+	case neverWell != "":
+		o.Reason, o.Message, o.Hysteresis = "NeverHealthy", neverWell, true
+	case e.never.holds(neverReachedFor, r.At):
+		o.Reason, o.Warns = ReasonPeersNeverReached, true
+		o.Message, o.Hysteresis = r.Results[Peers].Detail+", which must be open between the Nodes", e.mayBeCutOff(r)
+	case e.reach.blocked.holds(0, r.At):
+		o.Reason, o.Warns = ReasonPortBlocked, true
+		o.Message = fmt.Sprintf("%s; %d of them at their second port only: taintlet's port is blocked", &e.reach, e.reach.other)
+	case e.reach.mute.holds(0, r.At):
+		o.Reason = "NoPeerAnswers"
+		o.Message = fmt.Sprintf("%s; %d of them give no answer that can be read, so nothing can be compared", &e.reach, e.reach.silent)
+	default:
+		o.Reason, o.Message = "NetworkHealthy", e.wellness(r)
+	}
+	return o
+}
+
+// nearly says what failed too seldom, or not for long enough; empty: nothing.
+func (e *evidence) nearly() string {
+	const tooShort = "; not often or not long enough to tell"
+	for i := range e.relatives {
+		if c := &e.relatives[i]; c.here.any() {
+			return c.String() + tooShort
+		}
+	}
+	switch {
+	case e.conntrack.any():
+		return "the connection table dropped packets, or was full, in fewer than 3 of the last 5 rounds"
+	case e.reach.part.any():
+		return e.reach.String() + "; fewer than 80 % in some of the last 5 rounds"
+	case e.reach.hangs.any():
+		return fmt.Sprintf("%s, and %d of them do not answer in time; not often enough to tell", &e.reach, e.reach.hung)
+	case e.hole.here.any():
+		return e.hole.String() + tooShort
+	case e.loss.all.shows(lossEasier):
+		return e.loss.String() + "; not enough or not long enough to tell"
+	}
+	return ""
+}
+
+// neverHolds is for how long a host stays as it is because no peer was ever
+// reached. In a fleet whose firewalls close the port that is so for ever.
+const neverHolds = time.Hour
+
+// neverReachedFor is how long peers must not be reached until the port is named. In
+// that time the control plane takes a host without power out of the list.
+const neverReachedFor = 5 * time.Minute
+
+// mayBeCutOff reports whether no peer was reached since the start, and that was a
+// short time ago.
+func (e *evidence) mayBeCutOff(r *Round) bool {
+	peers := r.Results[Peers]
+	return peers.Outcome == NotKnown && peers.Never && r.At.Sub(e.first) < neverHolds
+}
+
+// neverWell says what fails and was never well since the start; empty: nothing.
+func (e *evidence) neverWell(r *Round) string {
+	for i := range e.relatives {
+		if c := &e.relatives[i]; c.found.Never && c.isWellElsewhere() {
+			return c.String() + "; it was never healthy since the agent started"
+		}
+	}
+	if e.mayBeCutOff(r) && !e.never.holds(neverReachedFor, r.At) {
+		return r.Results[Peers].Detail
+	}
+	return ""
+}
+
+// wellness lists what is known of a host that is well.
+func (e *evidence) wellness(r *Round) string {
+	var well []string
+	for _, c := range Classes() {
+		if c != Peers && r.Outcome(c) == Well {
+			well = append(well, string(c))
+		}
+	}
+	text := "nothing to compare with"
+	if len(well) > 0 {
+		text = strings.Join(well, ", ") + " healthy"
+	}
+	if e.reach.all > 0 {
+		text = fmt.Sprintf("%s; %s", e.reach.String(), text)
+	}
+	return text
+}
+
+// severity is that of the worst evidence, on the level's side of 50. It is 0
+// where the level is Unknown.
+func (e *evidence) severity(r *Round, level probes.Level) int {
+	if level == probes.Unknown {
+		return 0
+	}
+	worst := e.reach.severity()
+	for _, c := range e.comparisons() {
+		worst = max(worst, c.severity(r.At))
+	}
+	if e.isSure(r, Conntrack) {
+		worst = max(worst, 60)
+	}
+	if e.isSure(r, Route) {
+		worst = 100
+	}
+	if level == probes.OK {
+		return min(worst, 49)
+	}
+	return max(worst, 50)
+}
+
+// due is when a round may decide the level; zero: none does soon.
+func (e *evidence) due(r *Round) (first time.Time) {
+	first = e.reach.due(r)
+	for _, c := range e.comparisons() {
+		if due := c.due(r); !due.IsZero() && (first.IsZero() || due.Before(first)) {
+			first = due
+		}
+	}
+	return first
+}
+
+// unproven returns the reasons that a good verdict says nothing about: their class was not
+// well since the start. So what the Node's record knows as failed does not become OK by a
+// restart of the agent.
+func (e *evidence) unproven(r *Round) (reasons []string) {
+	// A host may be meant to have no route.
+	isRouteMissed := !e.seen[Route] && r.anyOfRoutes(func(found Result) bool { return found.Outcome == Failed || found.Never })
+	for _, one := range []struct {
+		reason string
+		class  Class
+		is     bool
+	}{
+		{reasonRouteLost, Route, isRouteMissed},
+		{reasonConntrackDrops, Conntrack, e.isUnseen(Conntrack, r)},
+		{e.relatives[0].reason, Pods, e.isUnseen(Pods, r)},
+		{e.relatives[1].reason, DNS, e.isUnseen(DNS, r)},
+		{e.relatives[2].reason, Local, e.isUnseen(Local, r)},
+		{reasonPacketLoss, Peers, e.isUnseen(Peers, r) || e.reach.all >= fewestPeers && !e.loss.isMeasured},
+		{reasonLargePacketsLost, Peers, e.isUnseen(Peers, r) || e.hole.isUntried(r)},
+		{reasonCutOff, Peers, e.isUnseen(Peers, r)},
+	} {
+		if _, isOn := r.Results[one.class]; isOn && one.is {
+			reasons = append(reasons, one.reason)
+		}
+	}
+	return reasons
+}
+
+// isUnseen reports whether a class was not well since the start, and may have something to ask
+// that fails. There is nothing if no peers or DNS pods are left in the cluster, or no daemon
+// runs here nor elsewhere. A host that reaches no API server, or no peer, does not know that.
+func (e *evidence) isUnseen(c Class, r *Round) bool {
+	hasNothing := false
+	switch c {
+	case Peers, Pods:
+		hasNothing = r.Outcome(API) == Well
+	case Conntrack: // the kernel has no table, or does not show it
+		hasNothing = true
+	case Local:
+		hasNothing = !e.relatives[2].isWellElsewhere() && slices.ContainsFunc(r.Peers, func(p PeerResult) bool { return p.Answer != nil })
+	}
+	return !e.seen[c] && (r.Results[c].Never || !hasNothing)
+}
