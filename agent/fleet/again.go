@@ -35,19 +35,22 @@ type again struct {
 	due   chan struct{}
 	next  time.Time // when the list is due next; zero: its members do not fail
 	count int       // how often it was due since they began to fail
+	// wait returns the pause before the list is due once more, from count.
+	wait func(count int) time.Duration
 }
 
-func newAgain() again { return again{due: make(chan struct{}, 1)} }
+func newAgain(wait func(count int) time.Duration) again {
+	return again{due: make(chan struct{}, 1), wait: wait}
+}
 
-// observe takes in whether the members fail. wait returns the pause before the list is due
-// once more, from the number of times that it was due.
-func (a *again) observe(fail bool, now time.Time, wait func(count int) time.Duration) {
+// observe takes in whether the members fail.
+func (a *again) observe(fail bool, now time.Time) {
 	switch {
 	case !fail:
 		a.next, a.count = time.Time{}, 0
 		return
 	case a.next.IsZero():
-		a.next = now.Add(wait(0))
+		a.next = now.Add(a.wait(0))
 	}
 	if now.Before(a.next) {
 		return
@@ -55,12 +58,12 @@ func (a *again) observe(fail bool, now time.Time, wait func(count int) time.Dura
 	select {
 	case a.due <- struct{}{}:
 		a.count++
-		a.next = now.Add(wait(a.count))
+		a.next = now.Add(a.wait(a.count))
 	default: // it is due already
 	}
 }
 
-// dnsWait is the pause before the list of the DNS pods is due, for again.observe.
+// dnsWait is the pause before the list of the DNS pods is due.
 func dnsWait(count int) time.Duration {
 	switch {
 	case count == 0:
@@ -71,14 +74,8 @@ func dnsWait(count int) time.Duration {
 	return math.MaxInt64
 }
 
-// peersWait returns the pause before the list of the agents is due, for again.observe. The
-// list has that many slices.
-func peersWait(slices int) func(count int) time.Duration {
-	return func(count int) time.Duration {
-		wait := peersAgainEach
-		for range min(max(0, count-peersAgainSoon), 10) {
-			wait = min(2*wait, refreshEvery)
-		}
-		return wait + pace.UpTo(pace.Crowd(max(1, slices)))
-	}
+// peersWait is the pause before the list of the agents is due, which has that many slices.
+func peersWait(count, slices int) time.Duration {
+	wait := min(peersAgainEach<<min(max(0, count-peersAgainSoon), 10), refreshEvery)
+	return wait + pace.UpTo(pace.Crowd(max(1, slices)))
 }

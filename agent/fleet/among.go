@@ -44,7 +44,6 @@ func (a among) Observe(ctx context.Context) probes.Observation {
 	}
 	a.fleet.Observe(news.Heard)
 	a.fleet.SetAnswer(news.Own)
-	a.fleet.setClasses(news.Classes)
 	return o
 }
 

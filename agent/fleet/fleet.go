@@ -77,7 +77,8 @@ type Fleet struct {
 	agents, dns service
 	readAt      time.Time
 	turn        int // refreshes since the agents were read
-	asking      asking
+	askPause    time.Duration
+	askDue      time.Time
 
 	// page is own as the peers get it.
 	page atomic.Pointer[[]byte]
@@ -98,7 +99,7 @@ type Fleet struct {
 	otherAPIServer string // empty: the configured one
 	apiServers     []netip.AddrPort
 	maintenance    []string // types of Node conditions by which a Node is under maintenance
-	noted          notes
+	noted          map[string]noted // Leases, by the name of the Node
 	suspected      bool            // by the agent before this one, of the own host
 	unread         map[string]bool // lists by whether the last try to read them failed
 	own            verdict.Answer  // to the peers
@@ -113,10 +114,11 @@ type Fleet struct {
 // New returns a fleet that knows nobody yet. Run reads the API server.
 func New(o Options) *Fleet {
 	f := &Fleet{
-		options: o, noted: notes{}, unread: map[string]bool{agentList: false, dnsList: false, apiServerList: false},
+		options: o, unread: map[string]bool{agentList: false, dnsList: false, apiServerList: false},
 		own:   verdict.Answer{Version: verdict.AnswerVersion, Lossy: -1, Reach: -1},
-		heard: map[string]heard{}, dnsAgain: newAgain(), peersAgain: newAgain(),
+		heard: map[string]heard{}, dnsAgain: newAgain(dnsWait),
 	}
+	f.peersAgain = newAgain(func(count int) time.Duration { return peersWait(count, f.slices) })
 	f.agents = service{source: o.Source, namespace: o.Namespace, selectors: []string{dnspods.OfService(o.Service)}, port: port{agentPort, []uint16{o.Listen.Port()}}, own: o.Node}
 	dns := cmp.Or(o.DNSPods, dnspods.Default())
 	f.dns = service{source: o.Source, namespace: dns.Namespace, selectors: dns.Selectors(), port: dnsPort(), own: o.Node}
@@ -148,13 +150,6 @@ func (f *Fleet) IsAgent(address netip.Addr) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.agentsAt[address]
-}
-
-// maintenanceTypes are the types of Node conditions by which a Node is under maintenance.
-func (f *Fleet) maintenanceTypes() []string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.maintenance
 }
 
 // Slices returns how many EndpointSlices the agents have, and so the size of the
@@ -191,31 +186,20 @@ func (f *Fleet) apiServer() string {
 	return hostAndPort(f.options.APIServer)
 }
 
-// hostAndPort returns those of a URL, or of a host and port.
+// hostAndPort returns those of a URL, or of a host and port; empty: of neither.
 func hostAndPort(address string) string {
 	if strings.Contains(address, "://") {
-		address = hostAndPortOfURL(address)
+		parsed, err := url.Parse(address)
+		if err != nil || parsed.Host == "" {
+			return ""
+		}
+		port := map[string]string{"http": "80"}[parsed.Scheme]
+		address = net.JoinHostPort(parsed.Hostname(), cmp.Or(parsed.Port(), port, "443"))
 	}
 	if _, _, err := net.SplitHostPort(address); err != nil {
 		return "" // such as that of the URL "a://]"
 	}
 	return address
-}
-
-func hostAndPortOfURL(text string) string {
-	parsed, err := url.Parse(text)
-	if err != nil || parsed.Host == "" {
-		return ""
-	}
-	port := parsed.Port()
-	switch {
-	case port != "":
-	case parsed.Scheme == "http":
-		port = "80"
-	default:
-		port = "443"
-	}
-	return net.JoinHostPort(parsed.Hostname(), port)
 }
 
 // Status is what metrics show of a fleet.

@@ -42,7 +42,7 @@ func (f *Fleet) SetAnswer(own verdict.Answer) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	healthy, known := own.Classes[verdict.Pods]
-	f.dnsAgain.observe(known && !healthy, time.Now(), dnsWait)
+	f.dnsAgain.observe(known && !healthy, time.Now())
 	own.Version, own.Levels, own.Maintenance = f.own.Version, f.own.Levels, f.own.Maintenance
 	if reflect.DeepEqual(f.own, own) {
 		return
@@ -50,14 +50,6 @@ func (f *Fleet) SetAnswer(own verdict.Answer) {
 	own.Classes = maps.Clone(own.Classes)
 	f.own = own
 	f.render()
-}
-
-// setClasses sets the classes of network checks that are known, for metrics. Nobody may change
-// the map.
-func (f *Fleet) setClasses(classes map[verdict.Class]bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.classes = classes
 }
 
 // SetLevels sets the levels in this host's answer to its peers.
@@ -136,7 +128,7 @@ func (f *Fleet) Observe(answers map[string]verdict.Answer) {
 	})
 	f.count()
 	known := verdict.Nodes(f.peers)
-	f.peersAgain.observe(100*(known-f.answeredWithin(missedAfter)) > fewMissing*known, now, peersWait(f.slices))
+	f.peersAgain.observe(100*(known-f.answeredWithin(missedAfter)) > fewMissing*known, now)
 }
 
 // count makes the shares anew. Its caller holds the lock.

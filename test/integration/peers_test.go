@@ -154,6 +154,7 @@ func TestPeersByTheEndpointSliceController(t *testing.T) {
 	}
 	want := []verdict.Standing{
 		{Node: nodes[1], Suspects: true}, {Node: nodes[2], LeaseKnown: true}, {Node: nodes[3], LeaseKnown: true}, {Node: nodes[4], Excuse: "does not renew its Lease", LeaseKnown: true},
+		{Node: "gone", Excuse: "does not exist"},
 	}
 	cluster.Eventually(t, "the Leases to be old enough", func() error {
 		standings, err := f.Standings(t.Context(), append(nodes[1:5:5], "gone"))

@@ -179,20 +179,14 @@ type census struct {
 // any Lease is known, a Node whose Lease was noted and is not known does not count: it
 // may be without power, and Ready for minutes. excused has those that do not count.
 func countStandings(asked, noted []string, standings []Standing) (c census, excused map[string]bool) {
-	byNode := make(map[string]Standing, len(standings))
-	isKnown := false
-	for _, standing := range standings {
-		byNode[standing.Node] = standing
-		isKnown = isKnown || standing.LeaseKnown
-	}
+	isKnown := slices.ContainsFunc(standings, func(s Standing) bool { return s.LeaseKnown })
 	excused = map[string]bool{}
-	for _, node := range asked {
-		standing, exists := byNode[node]
-		excuse := standing.Excuse
-		switch {
-		case !exists:
-			excuse = "does not exist"
-		case excuse == "" && !standing.Suspects && !standing.LeaseKnown && isKnown && slices.Contains(noted, node):
+	for _, standing := range standings {
+		node, excuse := standing.Node, standing.Excuse
+		if !slices.Contains(asked, node) {
+			continue
+		}
+		if excuse == "" && !standing.Suspects && !standing.LeaseKnown && isKnown && slices.Contains(noted, node) {
 			excuse = "its Lease is not known"
 		}
 		if excuse != "" {

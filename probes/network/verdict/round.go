@@ -59,7 +59,7 @@ type Round struct {
 	// NeverReached is how many other peers were asked some times and never reached.
 	NeverReached int
 	// Standings answers the question that the verdict of this round asked; nil: not
-	// asked, or no answer. Those who do not exist any more are left out.
+	// asked, or no answer.
 	Standings []Standing
 }
 
