@@ -32,22 +32,11 @@ func isHole(lost, tried int) bool { return lost >= fewestPeers && 2*lost >= trie
 
 // add takes in a round.
 func (h *hole) add(r *Round) {
-	h.lost, h.tried = 0, 0
-	lostNow := 0
-	for i := range r.Peers {
-		p := &r.Peers[i]
-		if p.Full != NotTried && p.Reached && p.Answer != nil {
-			h.tried++
-			if p.Full == Lost {
-				h.lost++
-			}
-		}
-		if p.FullNow && p.Full == Lost {
-			lostNow++
-		}
-		if p.FullNow && p.Full == Passed {
-			h.passed = h.passed%lastPassed + 1
-		}
+	h.tried = count(r.Peers, func(p *PeerResult) bool { return p.Full != NotTried && p.Reached && p.Answer != nil })
+	h.lost = count(r.Peers, func(p *PeerResult) bool { return p.Full == Lost && p.Reached && p.Answer != nil })
+	lostNow := count(r.Peers, func(p *PeerResult) bool { return p.FullNow && p.Full == Lost })
+	for range count(r.Peers, func(p *PeerResult) bool { return p.FullNow && p.Full == Passed }) {
+		h.passed = h.passed%lastPassed + 1
 	}
 	h.isNew = lostNow > 0
 	here := isHole(h.lost, h.tried) && lostNow >= fewestPeers
@@ -95,12 +84,7 @@ func (h *hole) due(r *Round) time.Time {
 // isUntried reports whether no full packet passed here since the start, although peers know
 // of them. In a fleet of older agents none can.
 func (h *hole) isUntried(r *Round) bool {
-	know := 0
-	for i := range r.Peers {
-		if a := r.Peers[i].Answer; a != nil && a.Full != nil && *a.Full > 0 {
-			know++
-		}
-	}
+	know := count(r.Peers, func(p *PeerResult) bool { return p.Answer != nil && p.Answer.Full != nil && *p.Answer.Full > 0 })
 	return h.passed == 0 && know >= fewestPeers
 }
 

@@ -112,7 +112,7 @@ func TestTellsWhetherFullPacketsPass(t *testing.T) {
 			t.Errorf("after %d: %d", want+1, *s.evaluator.Answer().Full)
 		}
 	}
-	s.evaluator.evidence.hole.passed = lastPassed
+	s.evaluator.hole.passed = lastPassed
 	if s.play(1, one); *s.evaluator.Answer().Full != 1 {
 		t.Errorf("after the last number: %d", *s.evaluator.Answer().Full)
 	}

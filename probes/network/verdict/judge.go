@@ -33,7 +33,7 @@ func IsSuspicion(reason string) bool {
 }
 
 // observe says what the evidence means. ../README.md has a table of it.
-func (e *evidence) observe(r *Round) probes.Observation {
+func (e *Evaluator) observe(r *Round) probes.Observation {
 	o := e.judge(r)
 	o.Condition, o.Suspicion, o.Severity = Condition, IsSuspicion(o.Reason), e.severity(r, o.Level)
 	if o.Level == probes.OK {
@@ -47,7 +47,7 @@ func (e *evidence) observe(r *Round) probes.Observation {
 
 // judge returns the first that holds: what accuses this host, then what is not known, then what
 // is well.
-func (e *evidence) judge(r *Round) probes.Observation {
+func (e *Evaluator) judge(r *Round) probes.Observation {
 	accused := e.fails(r)
 	suspicion := &e.reach.suspicion
 	switch reason, message := e.failsHere(r); {
@@ -76,7 +76,7 @@ func notKnown(reason, message string) probes.Observation {
 }
 
 // failsHere returns what accuses this host without its peers.
-func (e *evidence) failsHere(r *Round) (reason, message string) {
+func (e *Evaluator) failsHere(r *Round) (reason, message string) {
 	switch {
 	case e.isSure(r, Route):
 		return reasonRouteLost, r.Results[Route].Detail
@@ -88,7 +88,7 @@ func (e *evidence) failsHere(r *Round) (reason, message string) {
 
 // fails returns what accuses this host beside its peers, if the API server answers and this host
 // is in time.
-func (e *evidence) fails(r *Round) (o probes.Observation) {
+func (e *Evaluator) fails(r *Round) (o probes.Observation) {
 	for _, c := range e.comparisons() {
 		if of := c.base(); of.accuses(r.At) {
 			return probes.Observation{Level: probes.Degraded, Reason: of.reason, Message: c.String(), Certain: of.isCertain || of.isAccusedAlone(r.At)}
@@ -101,7 +101,7 @@ func (e *evidence) fails(r *Round) (o probes.Observation) {
 }
 
 // unclear returns what says nothing of this host.
-func (e *evidence) unclear(r *Round) (reason, message string) {
+func (e *Evaluator) unclear(r *Round) (reason, message string) {
 	const proves = "; that proves nothing against this host"
 	if e.reach.part.holds(0, r.At) {
 		return "SomePeersUnreachable", e.reach.String() + "; below 80 %, and above 20 %: this host or the others"
@@ -129,7 +129,7 @@ func (e *evidence) unclear(r *Round) (reason, message string) {
 }
 
 // well returns what to say where nothing is wrong for sure.
-func (e *evidence) well(r *Round) probes.Observation {
+func (e *Evaluator) well(r *Round) probes.Observation {
 	o := probes.Observation{Level: probes.OK}
 	nearly, neverWell := e.nearly(), e.neverWell(r)
 	switch {
@@ -153,7 +153,7 @@ func (e *evidence) well(r *Round) probes.Observation {
 }
 
 // nearly says what failed too seldom, or not for long enough; empty: nothing.
-func (e *evidence) nearly() string {
+func (e *Evaluator) nearly() string {
 	const tooShort = "; not often or not long enough to tell"
 	for i := range e.relatives {
 		if c := &e.relatives[i]; c.here.any() {
@@ -185,13 +185,13 @@ const neverReachedFor = 5 * time.Minute
 
 // mayBeCutOff reports whether no peer was reached since the start, and that was a
 // short time ago.
-func (e *evidence) mayBeCutOff(r *Round) bool {
+func (e *Evaluator) mayBeCutOff(r *Round) bool {
 	peers := r.Results[Peers]
 	return peers.Outcome == NotKnown && peers.Never && r.At.Sub(e.first) < neverHolds
 }
 
 // neverWell says what fails and was never well since the start; empty: nothing.
-func (e *evidence) neverWell(r *Round) string {
+func (e *Evaluator) neverWell(r *Round) string {
 	for i := range e.relatives {
 		if c := &e.relatives[i]; c.found.Never && c.isWellElsewhere() {
 			return c.String() + "; it was never healthy since the agent started"
@@ -204,7 +204,7 @@ func (e *evidence) neverWell(r *Round) string {
 }
 
 // wellness lists what is known of a host that is well.
-func (e *evidence) wellness(r *Round) string {
+func (e *Evaluator) wellness(r *Round) string {
 	var well []string
 	for _, c := range Classes() {
 		if c != Peers && r.Outcome(c) == Well {
@@ -223,7 +223,7 @@ func (e *evidence) wellness(r *Round) string {
 
 // severity is that of the worst evidence, on the level's side of 50. It is 0
 // where the level is Unknown.
-func (e *evidence) severity(r *Round, level probes.Level) int {
+func (e *Evaluator) severity(r *Round, level probes.Level) int {
 	if level == probes.Unknown {
 		return 0
 	}
@@ -244,7 +244,7 @@ func (e *evidence) severity(r *Round, level probes.Level) int {
 }
 
 // due is when a round may decide the level; zero: none does soon.
-func (e *evidence) due(r *Round) (first time.Time) {
+func (e *Evaluator) due(r *Round) (first time.Time) {
 	first = e.reach.due(r)
 	for _, c := range e.comparisons() {
 		if due := c.due(r); !due.IsZero() && (first.IsZero() || due.Before(first)) {
@@ -257,7 +257,7 @@ func (e *evidence) due(r *Round) (first time.Time) {
 // unproven returns the reasons that a good verdict says nothing about: their class was not
 // well since the start. So what the Node's record knows as failed does not become OK by a
 // restart of the agent.
-func (e *evidence) unproven(r *Round) (reasons []string) {
+func (e *Evaluator) unproven(r *Round) (reasons []string) {
 	// A host may be meant to have no route.
 	isRouteMissed := !e.seen[Route] && r.anyOfRoutes(func(found Result) bool { return found.Outcome == Failed || found.Never })
 	for _, one := range []struct {
@@ -284,7 +284,7 @@ func (e *evidence) unproven(r *Round) (reasons []string) {
 // isUnseen reports whether a class was not well since the start, and may have something to ask
 // that fails. There is nothing if no peers or DNS pods are left in the cluster, or no daemon
 // runs here nor elsewhere. A host that reaches no API server, or no peer, does not know that.
-func (e *evidence) isUnseen(c Class, r *Round) bool {
+func (e *Evaluator) isUnseen(c Class, r *Round) bool {
 	hasNothing := false
 	switch c {
 	case Peers, Pods:

@@ -11,44 +11,34 @@ import (
 // them that count, and never is how many were asked some times and never reached. The
 // verdict reads each peer by itself.
 func PeersResult(found []PeerResult, chosen []Peer, never int) Result {
-	asked, reached, all := len(found), 0, Nodes(chosen)
-	for _, peer := range found {
-		if peer.Reached {
-			reached++
-		}
+	asked, all, reached := len(found), Nodes(chosen), count(found, func(p *PeerResult) bool { return p.Reached })
+	atPort := "" // all agents of a fleet listen at the same
+	if len(chosen) > 0 {
+		atPort = fmt.Sprintf(" at TCP port %d", chosen[0].Address.Port())
 	}
 	if asked == 0 {
-		return Result{Outcome: NotKnown, Never: len(chosen) > 0, Detail: fmt.Sprintf("none of %d peers was ever reached%s", all, atPort(chosen))}
+		return Result{Never: len(chosen) > 0, Detail: fmt.Sprintf("none of %d peers was ever reached%s", all, atPort)}
 	}
-	if 100*asked <= lowPercent*all { // a host that was cut off before the start reaches as few
-		return Result{Outcome: NotKnown, Never: true, Detail: fmt.Sprintf("only %d of %d peers were ever reached%s", asked, all, atPort(chosen))}
+	if isFew(asked, all) { // a host that was cut off before the start reaches as few
+		return Result{Never: true, Detail: fmt.Sprintf("only %d of %d peers were ever reached%s", asked, all, atPort)}
 	}
-	outcome := NotKnown
+	result := Result{Detail: fmt.Sprintf("reached %d of %d peers", reached, asked)}
 	switch {
-	case 100*reached >= wellPercent*asked:
-		outcome = Well
-	case 100*reached <= lowPercent*asked:
-		outcome = Failed
+	case isMost(reached, asked):
+		result.Outcome = Well
+	case isFew(reached, asked):
+		result.Outcome = Failed
 	}
-	detail := fmt.Sprintf("reached %d of %d peers", reached, asked)
 	if never > 0 {
-		detail += fmt.Sprintf("; %d of %d were never reached%s", never, all, atPort(chosen))
+		result.Detail += fmt.Sprintf("; %d of %d were never reached%s", never, all, atPort)
 	}
-	return Result{Outcome: outcome, Detail: detail}
-}
-
-// atPort names taintlet's port. All agents of a fleet listen at the same.
-func atPort(peers []Peer) string {
-	if len(peers) == 0 {
-		return ""
-	}
-	return fmt.Sprintf(" at TCP port %d", peers[0].Address.Port())
+	return result
 }
 
 // NearlyAllRefuse reports whether nearly all peers that were asked refuse. Then a packet
 // filter between may refuse for them.
 func NearlyAllRefuse(refused, asked int) bool {
-	return refused >= fewestPeers && 100*refused >= wellPercent*asked
+	return refused >= fewestPeers && isMost(refused, asked)
 }
 
 // areManyNeverReached reports whether a fifth of the peers and two of them, or all,
@@ -86,39 +76,21 @@ const suddenRounds = 2
 // add takes in a round.
 func (p *reach) add(r *Round, apiAnswers bool) {
 	p.reached, p.all = reachOf(r.Peers)
-	p.count(r)
+	p.other = count(r.Peers, func(p *PeerResult) bool { return !p.Reached && p.ReachedOther })
+	p.silent = count(r.Peers, func(p *PeerResult) bool { return p.Reached && p.Answer == nil })
+	p.hung = count(r.Peers, func(p *PeerResult) bool { return p.Reached && p.Answer == nil && p.Hangs })
+	know := count(r.Peers, func(p *PeerResult) bool { return p.Reached && p.Answer != nil && p.Answer.Reach >= 0 })
+	partly := count(r.Peers, func(p *PeerResult) bool {
+		return p.Reached && p.Answer != nil && p.Answer.Reach > lowPercent && p.Answer.Reach < wellPercent
+	})
+	p.halves = know > 0 && 2*partly >= know
 	enough := p.all >= fewestPeers
-	p.low.add(enough && 100*p.reached <= lowPercent*p.all, r.At)
-	p.part.add(enough && 100*p.reached < wellPercent*p.all, r.At)
-	p.mute.add(enough && 100*p.silent >= wellPercent*p.all, r.At)
-	p.hangs.add(enough && 100*p.hung >= wellPercent*p.all, r.At)
+	p.low.add(enough && isFew(p.reached, p.all), r.At)
+	p.part.add(enough && !isMost(p.reached, p.all), r.At)
+	p.mute.add(enough && isMost(p.silent, p.all), r.At)
+	p.hangs.add(enough && isMost(p.hung, p.all), r.At)
 	p.blocked.add(p.other > 0 && 100*p.other >= lowPercent*p.all, r.At)
 	p.suspicion.next(r, p.low.any(), p.part.count() <= suddenRounds, apiAnswers)
-}
-
-// count counts what the peers of a round are, and say.
-func (p *reach) count(r *Round) {
-	p.other, p.silent, p.hung = 0, 0, 0
-	partly, know := 0, 0
-	for i := range r.Peers {
-		peer := &r.Peers[i]
-		if !peer.Reached && peer.ReachedOther {
-			p.other++
-		}
-		if peer.Reached && peer.Answer == nil {
-			p.silent++
-			if peer.Hangs {
-				p.hung++
-			}
-		}
-		if peer.Reached && peer.Answer != nil && peer.Answer.Reach >= 0 {
-			know++
-			if peer.Answer.Reach > lowPercent && peer.Answer.Reach < wellPercent {
-				partly++
-			}
-		}
-	}
-	p.halves = know > 0 && 2*partly >= know
 }
 
 // accuses reports whether this host is cut off and others are well.

@@ -34,8 +34,7 @@ func (c *relative) add(r *Round) {
 		well, known = c.reportOf(p.Answer, true)
 		same.add(well, known, p.Answer.Maintenance)
 	}
-	reached, all := reachOf(r.Peers)
-	reachesMost := 100*reached >= wellPercent*all
+	reachesMost := isMost(reachOf(r.Peers))
 	isAlone := reachesMost && same.areEnough(c.asked) && same.well == same.know
 	c.take(c.found.Outcome == Failed, (c.class != Pods || reachesMost) && c.isWellElsewhere(), isAlone, r.At)
 }

@@ -92,14 +92,23 @@ const (
 // isThere reports whether the peer's host answered at any port.
 func (p *PeerResult) isThere() bool { return p.Reached || p.ReachedOther }
 
-// reachOf counts peers whose hosts answered.
-func reachOf(peers []PeerResult) (reached, all int) {
+// isFew and isMost compare the peers that are so with all of them.
+func isFew(n, all int) bool  { return 100*n <= lowPercent*all }
+func isMost(n, all int) bool { return 100*n >= wellPercent*all }
+
+// count returns how many peers are so.
+func count(peers []PeerResult, is func(*PeerResult) bool) (n int) {
 	for i := range peers {
-		if peers[i].isThere() {
-			reached++
+		if is(&peers[i]) {
+			n++
 		}
 	}
-	return reached, len(peers)
+	return n
+}
+
+// reachOf counts peers whose hosts answered.
+func reachOf(peers []PeerResult) (reached, all int) {
+	return count(peers, (*PeerResult).isThere), len(peers)
 }
 
 // Passage is how an exchange of full packets with a peer ended.

@@ -67,8 +67,8 @@ const (
 
 // suspicion is what a host that does not reach its peers thinks of itself.
 type suspicion struct {
-	period, wait, lead time.Duration
-	random             *rand.Rand
+	period time.Duration
+	random *rand.Rand
 
 	stage stage
 	// due is when to ask, again. isShort: that is after the short wait; the long
@@ -100,7 +100,7 @@ func (s *suspicion) jittered(d, most time.Duration) time.Duration {
 // time. isSudden: it lost its peers within two rounds.
 func (s *suspicion) begin(r *Round, wasSilent, isSudden bool) {
 	s.end()
-	s.stage, s.long = suspect, r.At.Add(s.jittered(s.wait, suspicionJitter))
+	s.stage, s.long = suspect, r.At.Add(s.jittered(suspicionWait(s.period), suspicionJitter))
 	s.due = s.long
 	if isSudden && !s.silent && !wasSilent && portsTell(r.Peers) { // after a silence others may be about to come back
 		s.isShort, s.due = true, r.At.Add(shortWait(s.period, len(r.Peers)))
@@ -109,7 +109,7 @@ func (s *suspicion) begin(r *Round, wasSilent, isSudden bool) {
 }
 
 func (s *suspicion) end() {
-	*s = suspicion{period: s.period, wait: s.wait, lead: s.lead, random: s.random, silent: s.silent}
+	*s = suspicion{period: s.period, random: s.random, silent: s.silent}
 }
 
 // prepare chooses whom the next question is about, and has their Leases noted.
@@ -121,15 +121,8 @@ func (s *suspicion) prepare(r *Round) {
 // portsTell reports whether enough of the peers that are not reached had a second
 // port that answered. It does not now, so it is not only our port.
 func portsTell(peers []PeerResult) bool {
-	gone, proving := 0, 0
-	for i := range peers {
-		if !peers[i].isThere() {
-			gone++
-			if peers[i].OtherKnown {
-				proving++
-			}
-		}
-	}
+	gone := count(peers, func(p *PeerResult) bool { return !p.isThere() })
+	proving := count(peers, func(p *PeerResult) bool { return !p.isThere() && p.OtherKnown })
 	return proving >= fewestPeers && 2*proving >= gone
 }
 
@@ -151,7 +144,7 @@ func (s *suspicion) next(r *Round, low, isSudden, canPublish bool) {
 	if s.ask != nil && r.At.Sub(s.askedAt) >= askPatience {
 		s.ask, s.noted = nil, nil
 	}
-	if s.ask == nil && s.noted == nil && !r.At.Before(s.due.Add(-s.lead)) {
+	if s.ask == nil && s.noted == nil && !r.At.Before(s.due.Add(-leaseLead(s.period))) {
 		s.prepare(r)
 	}
 	if s.ask == nil && s.noted != nil && !r.At.Before(s.due) && (s.isShort || r.At.Sub(s.notedAt) >= leaseTells) {
@@ -214,7 +207,7 @@ func (s *suspicion) answered(r *Round) {
 	}
 	s.due = r.At.Add(s.jittered(askAgain, suspicionJitter))
 	if c.count < fewestPeers && s.knowsOthers(r.Peers) {
-		s.due = r.At.Add(s.jittered(s.lead, shortJitter))
+		s.due = r.At.Add(s.jittered(leaseLead(s.period), shortJitter))
 	}
 	s.found, s.count = c.String(), c.count
 	s.stage = many

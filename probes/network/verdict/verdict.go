@@ -24,63 +24,148 @@ type Verdict struct {
 }
 
 // Evaluator turns rounds into verdicts. It has no clock and does no I/O: time is what
-// the rounds say. The same rounds and the same seed give the same verdicts.
+// the rounds say. The same rounds and the same seed give the same verdicts. It has what the
+// rounds since the start, or since a gap, showed.
 //
 // A peer may excuse this host, and never accuse it. A fault of all accuses
 // nobody.
 type Evaluator struct {
-	period   time.Duration
-	random   *rand.Rand
-	evidence evidence
+	// first round since then.
+	first time.Time
+	// slow: in the newest round this host was.
+	slow bool
+	// seen has the classes that were Well since then.
+	seen map[Class]bool
+
+	conntrack, api streak
+	relatives      [3]relative
+	loss           loss
+	reach          reach
+	hole           hole
+	// never: many of the peers were never reached.
+	never streak
 }
 
 // NewEvaluator returns an Evaluator of rounds that come each period. seed chooses whom
 // to ask about and the jitter; it should differ between hosts.
 func NewEvaluator(period time.Duration, seed uint64) *Evaluator {
-	random := rand.New(rand.NewPCG(seed, 0))
-	return &Evaluator{period: period, random: random, evidence: newEvidence(period, random)}
+	e := newEvaluator(suspicion{period: period, random: rand.New(rand.NewPCG(seed, 0))})
+	return &e
+}
+
+func newEvaluator(s suspicion) Evaluator {
+	e, all := Evaluator{seen: map[Class]bool{}, loss: loss{peers: map[string]hearsay{}}, reach: reach{suspicion: s}}, shapes(s.period)
+	for i, class := range []Class{Pods, DNS, Local} {
+		e.relatives[i] = relative{compared: compared{shape: all[i]}, class: class}
+	}
+	e.loss.shape, e.hole.shape = all[3], all[4]
+	return e
 }
 
 // Next takes in a round and says what the rounds so far mean.
 func (e *Evaluator) Next(r Round) Verdict {
 	if r.AfterGap {
-		e.evidence = newEvidence(e.period, e.random)
+		e.reach.suspicion.silent = false
+		e.reach.suspicion.end()
+		*e = newEvaluator(e.reach.suspicion)
 	}
-	e.evidence.take(&r)
+	e.take(&r)
 	return e.verdict(&r)
 }
 
 // Answered takes in the Standings that the verdict of this round asked for.
 func (e *Evaluator) Answered(r Round) Verdict {
-	e.evidence.reach.suspicion.answered(&r)
+	e.reach.suspicion.answered(&r)
 	return e.verdict(&r)
 }
 
-// Answer is what this host answers its peers, but for the levels.
-func (e *Evaluator) Answer() Answer { return e.evidence.answer() }
-
 func (e *Evaluator) verdict(r *Round) Verdict {
-	s := &e.evidence.reach.suspicion
-	return Verdict{Observation: e.evidence.observe(r), Note: slices.Clone(s.note), Ask: slices.Clone(s.ask), Measures: e.evidence.measures(r)}
+	s := &e.reach.suspicion
+	return Verdict{Observation: e.observe(r), Note: slices.Clone(s.note), Ask: slices.Clone(s.ask), Measures: e.measures(r)}
+}
+
+// comparisons returns those of all shapes, in their order.
+func (e *Evaluator) comparisons() [5]comparison {
+	return [...]comparison{&e.relatives[0], &e.relatives[1], &e.relatives[2], &e.loss, &e.hole}
+}
+
+// take adds a round to the evidence. What failed on a slow host is none.
+func (e *Evaluator) take(r *Round) {
+	if e.first.IsZero() {
+		e.first = r.At
+	}
+	for c, result := range r.Results {
+		if result.Outcome == Well {
+			e.seen[c] = true
+		}
+	}
+	e.conntrack.add(r.Outcome(Conntrack) == Failed, r.At)
+	e.slow = (r.Late || r.Outcome(Self) == Failed) && hasFailure(r)
+	if e.slow {
+		return
+	}
+	e.api.add(r.Outcome(API) == Well, r.At)
+	for i := range e.relatives {
+		e.relatives[i].add(r)
+	}
+	e.loss.add(r)
+	e.hole.add(r)
+	e.reach.add(r, e.api.holds(0, r.At))
+	e.never.add(areManyNeverReached(r), r.At)
+}
+
+// hasFailure reports whether anything failed in this round.
+func hasFailure(r *Round) bool {
+	for _, result := range r.Results {
+		if result.Outcome == Failed {
+			return true
+		}
+	}
+	return count(r.Peers, func(p *PeerResult) bool { return !p.isThere() || p.Hangs }) > 0
+}
+
+// isSure reports whether a class fails that needs no peers. A default route may go because
+// nobody needs it, and a full connection table may have room for all that matters. So
+// something else must fail too, unless the failure itself is sure.
+func (e *Evaluator) isSure(r *Round, c Class) bool {
+	return r.Outcome(c) == Failed && (r.Results[c].IsSure || !e.slow && r.anyOfRoutes(func(found Result) bool { return found.Outcome == Failed }))
+}
+
+// anyOfRoutes reports whether something holds of a class whose packets go by the host's routes.
+func (r *Round) anyOfRoutes(holds func(Result) bool) bool {
+	return slices.ContainsFunc([]Class{API, Pods, DNS, Peers}, func(c Class) bool { return holds(r.Results[c]) })
+}
+
+// Answer is what this host answers its peers, but for the levels. A class is well
+// when it failed in none of the last 5 rounds: in doubt a peer is excused.
+func (e *Evaluator) Answer() Answer {
+	a := Answer{Version: AnswerVersion, Classes: map[Class]bool{}, Lossy: e.loss.published(), Reach: e.reach.percent(), Full: e.hole.published()}
+	for i := range e.relatives {
+		c := &e.relatives[i]
+		isKnown := c.found.Outcome != NotKnown
+		if isKnown {
+			a.Classes[c.class] = !c.here.any()
+		}
+		if len(c.found.Pods) > 0 {
+			a.Pods = c.found.Pods
+		}
+		if c.class == DNS && (isKnown || c.found.IsError) {
+			a.Resolves = new(isKnown && !c.here.any())
+		}
+	}
+	return a
 }
 
 // measures returns what the rounds so far show of the peers: how the newest round
 // reached them, how many of them are well, and the loss of the last 30 s.
-func (e *evidence) measures(r *Round) (all []probes.Measure) {
+func (e *Evaluator) measures(r *Round) (all []probes.Measure) {
 	if len(r.Peers) > 0 {
-		var answered, silent float64
-		for i := range r.Peers {
-			switch peer := &r.Peers[i]; {
-			case peer.Answer != nil:
-				answered++
-			case peer.isThere():
-				silent++
-			}
-		}
+		answered := count(r.Peers, func(p *PeerResult) bool { return p.Answer != nil })
+		silent := count(r.Peers, func(p *PeerResult) bool { return p.Answer == nil && p.isThere() })
 		all = append(all,
-			probes.Measure{Name: "peers_answered", Unit: probes.Items, Value: answered},
-			probes.Measure{Name: "peers_silent", Unit: probes.Items, Value: silent},
-			probes.Measure{Name: "peers_unreachable", Unit: probes.Items, Value: float64(len(r.Peers)) - answered - silent})
+			probes.Measure{Name: "peers_answered", Unit: probes.Items, Value: float64(answered)},
+			probes.Measure{Name: "peers_silent", Unit: probes.Items, Value: float64(silent)},
+			probes.Measure{Name: "peers_unreachable", Unit: probes.Items, Value: float64(len(r.Peers) - answered - silent)})
 	}
 	if e.reach.all >= fewestPeers {
 		all = append(all, probes.Measure{

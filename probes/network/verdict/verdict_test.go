@@ -389,8 +389,8 @@ func TestGapForgets(t *testing.T) {
 	if o := s.play(1, class(DNS, Failed, ""), func(r *Round) { r.AfterGap = true }); o.Reason != "NotYetSure" {
 		t.Errorf("after a gap: %+v", o)
 	}
-	if s.play(1, class(DNS, Failed, "")); s.evaluator.evidence.relatives[1].here.rounds != 3 {
-		t.Errorf("rounds after the gap: %b", s.evaluator.evidence.relatives[1].here.rounds)
+	if s.play(1, class(DNS, Failed, "")); s.evaluator.relatives[1].here.rounds != 3 {
+		t.Errorf("rounds after the gap: %b", s.evaluator.relatives[1].here.rounds)
 	}
 }
 
