@@ -31,7 +31,7 @@ type API struct {
 func (a *API) Ask(ctx context.Context, in *verdict.Surroundings, patience time.Duration) verdict.Result {
 	server := in.APIServer
 	if server == "" {
-		return verdict.Result{Outcome: verdict.NotKnown, Detail: "no API server is known"}
+		return verdict.Result{Detail: "no API server is known"}
 	}
 	asking, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -43,12 +43,14 @@ func (c *Conntrack) Ask(context.Context, *verdict.Surroundings, time.Duration) v
 	if errors.Is(err, fs.ErrNotExist) {
 		return c.withoutCounts()
 	}
-	if err != nil {
-		return verdict.Result{Outcome: verdict.NotKnown, Detail: "reading conntrack: " + err.Error()}
+	now := counts{}
+	if err == nil {
+		if now, err = parseDrops(text); err != nil {
+			err = fmt.Errorf("%s: %w", path, err)
+		}
 	}
-	now, err := parseDrops(text)
 	if err != nil {
-		return verdict.Result{Outcome: verdict.NotKnown, Detail: "reading conntrack from " + path + ": " + err.Error()}
+		return verdict.Result{Detail: "reading conntrack: " + err.Error()}
 	}
 	return c.evaluate(now)
 }
@@ -59,15 +61,13 @@ func (c *Conntrack) withoutCounts() verdict.Result {
 	entries, most, err := c.entries()
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return verdict.Result{Outcome: verdict.NotKnown, Detail: "this kernel shows no connection table"}
+		return verdict.Result{Detail: "this kernel shows no connection table"}
 	case err != nil:
-		return verdict.Result{Outcome: verdict.NotKnown, Detail: "reading conntrack: " + err.Error()}
+		return verdict.Result{Detail: "reading conntrack: " + err.Error()}
+	case isFull(entries, most):
+		return verdict.Result{Outcome: verdict.Failed, Detail: fmt.Sprintf("the connection table is full (%d of %d entries); this kernel does not show what it drops", entries, most)}
 	}
-	found := verdict.Result{Outcome: verdict.Well, Detail: fmt.Sprintf("the connection table has %d of at most %d entries", entries, most)}
-	if isFull(entries, most) {
-		found = verdict.Result{Outcome: verdict.Failed, Detail: fmt.Sprintf("the connection table is full (%d of %d entries); this kernel does not show what it drops", entries, most)}
-	}
-	return found
+	return verdict.Result{Outcome: verdict.Well, Detail: fmt.Sprintf("the connection table has %d of at most %d entries", entries, most)}
 }
 
 // isFull reports whether a table has no room. It has no limit if most is 0.
@@ -100,11 +100,11 @@ func (c *Conntrack) entries() (entries, most int64, err error) {
 // 5.10), and packets whose chain was too long (5.15). So more drops than insert_failed found
 // no room, and fewer did only if the table is full.
 func (c *Conntrack) evaluate(now counts) verdict.Result {
-	before, known := c.before, c.known
-	c.before, c.known = now, true
-	if !known {
-		return verdict.Result{Outcome: verdict.Well, Detail: "the connection table drops nothing"}
+	before := c.before
+	if !c.known {
+		before = now
 	}
+	c.before, c.known = now, true
 	tooLong := max(0, now.tooLong-before.tooLong)
 	dropped := max(0, now.drop-before.drop)
 	noRoom := max(0, dropped-max(0, now.insertFailed-before.insertFailed-tooLong))
@@ -123,15 +123,12 @@ func (c *Conntrack) evaluate(now counts) verdict.Result {
 // net/netfilter/nf_conntrack_standalone.c). Kernels differ in their columns. Chains have a
 // limit since Linux 5.15, which has a column for it (chainlength) in the place of delete_list.
 func parseDrops(text string) (sum counts, err error) {
-	first, processors, found := strings.Cut(text, "\n")
-	if !found {
-		return counts{}, errors.New("the heading is missing")
-	}
+	first, processors, _ := strings.Cut(text, "\n")
 	heading := strings.Fields(first)
-	if !slices.Contains(heading, "drop") || !slices.Contains(heading, "insert_failed") {
+	sums := map[int]*int64{slices.Index(heading, "drop"): &sum.drop, slices.Index(heading, "insert_failed"): &sum.insertFailed}
+	if sums[-1] != nil {
 		return counts{}, fmt.Errorf("heading %s lacks drop or insert_failed", hostfile.Excerpt(first))
 	}
-	sums := map[int]*int64{slices.Index(heading, "drop"): &sum.drop, slices.Index(heading, "insert_failed"): &sum.insertFailed}
 	tooLong := slices.Index(heading, "chainlength")
 	if tooLong >= 0 {
 		sums[tooLong] = &sum.tooLong

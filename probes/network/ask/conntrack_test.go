@@ -37,7 +37,7 @@ func TestParseDrops(t *testing.T) {
 		{"two, an older kernel", stat415 + cpu0 + cpu1, counts{drop: 10 + 1<<32 - 1}, ""},
 		{"a race", stat518 + clash, counts{drop: 11, insertFailed: 1}, ""},
 		{"a full table", stat518 + full, counts{drop: 0x6e8}, ""},
-		{"empty", "", counts{}, "heading is missing"},
+		{"empty", "", counts{}, "lacks drop"},
 		{"no processor", stat518, counts{}, "no processor"},
 		{"another heading", "entries found\n1 2\n", counts{}, "lacks drop or insert_failed"},
 		{"cut off", stat518 + cpu0[:40], counts{}, "cut off"},
@@ -131,7 +131,7 @@ func TestConntrackThatIsNotRead(t *testing.T) {
 		want verdict.Result
 	}{
 		{probes.Host{Proc: t.TempDir()}, verdict.Result{Detail: "this kernel shows no connection table"}},
-		{garbled, verdict.Result{Detail: "reading conntrack from " + garbled.Proc + "/net/stat/nf_conntrack: there is no processor"}},
+		{garbled, verdict.Result{Detail: "reading conntrack: " + garbled.Proc + "/net/stat/nf_conntrack: there is no processor"}},
 		{withTable(t, 7, 100), verdict.Result{Outcome: verdict.Well, Detail: "the connection table has 7 of at most 100 entries"}},
 		{withTable(t, 7, 0), verdict.Result{Outcome: verdict.Well, Detail: "the connection table has 7 of at most 0 entries"}},
 		{withTable(t, 100, 100), verdict.Result{Outcome: verdict.Failed, Detail: "the connection table is full (100 of 100 entries); this kernel does not show what it drops"}},

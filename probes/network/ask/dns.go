@@ -49,7 +49,7 @@ func (d *DNS) Ask(ctx context.Context, _ *verdict.Surroundings, patience time.Du
 	defer cancel()
 	d.refresh(ctx, patience/4)
 	if d.conf.err != nil {
-		return verdict.Result{Outcome: verdict.NotKnown, Detail: d.conf.err.Error()}
+		return verdict.Result{Detail: d.conf.err.Error()}
 	}
 	servers := d.conf.servers
 	d.seen.keep(servers)
@@ -99,11 +99,11 @@ func (d *DNS) evaluate(servers []netip.AddrPort, errs []error) verdict.Result {
 	case len(failed) > 0:
 		return verdict.Result{Outcome: verdict.Failed, Detail: "no nameserver answers: " + strings.Join(failed, "; ")}
 	case isError:
-		return verdict.Result{Outcome: verdict.NotKnown, Never: true, IsError: true, Detail: "no nameserver ever resolved names since the start: " + strings.Join(refused, "; ")}
+		return verdict.Result{Never: true, IsError: true, Detail: "no nameserver ever resolved names since the start: " + strings.Join(refused, "; ")}
 	case len(servers) > 0:
-		return verdict.Result{Outcome: verdict.NotKnown, Never: true, Detail: "no nameserver ever answered since the start"}
+		return verdict.Result{Never: true, Detail: "no nameserver ever answered since the start"}
 	}
-	return verdict.Result{Outcome: verdict.NotKnown, Detail: d.path + " names no nameserver"}
+	return verdict.Result{Detail: d.path + " names no nameserver"}
 }
 
 func readResolvConf(path string) resolvConf {

@@ -135,11 +135,11 @@ func (l *Local) evaluate(asked []daemon, errs []error, now time.Time) verdict.Re
 	case len(failed) > 0:
 		return verdict.Result{Outcome: verdict.Failed, Detail: strings.Join(failed, "; ")}
 	case len(ill) > 0:
-		return verdict.Result{Outcome: verdict.NotKnown, Never: true, Detail: strings.Join(ill, "; ")}
+		return verdict.Result{Never: true, Detail: strings.Join(ill, "; ")}
 	case len(well) > 0:
 		return verdict.Result{Outcome: verdict.Well, Detail: strings.Join(well, ", ")}
 	}
-	return verdict.Result{Outcome: verdict.NotKnown, Detail: "no network daemon was healthy yet"}
+	return verdict.Result{Detail: "no network daemon was healthy yet"}
 }
 
 // ask returns nil when the daemon answers that it is healthy. On a host with IPv6 alone

@@ -73,11 +73,11 @@ func (p *Pods) evaluate(asked []netip.AddrPort, errs []error) verdict.Result {
 	case there > 0:
 		return verdict.Result{Pods: pods, Outcome: verdict.Well, Detail: fmt.Sprintf("reached %d of %d DNS pods on other Nodes", there, len(asked))}
 	case refused > 0:
-		return verdict.Result{Outcome: verdict.NotKnown, Detail: fmt.Sprintf("%d of %d DNS pods on other Nodes refuse, and none answers", refused, len(asked))}
+		return verdict.Result{Detail: fmt.Sprintf("%d of %d DNS pods on other Nodes refuse, and none answers", refused, len(asked))}
 	case len(failed) > 0:
 		return verdict.Result{Pods: pods, Outcome: verdict.Failed, Detail: "no DNS pod on another Node reached: " + strings.Join(failed, "; ")}
 	case len(asked) > 0:
-		return verdict.Result{Outcome: verdict.NotKnown, Never: true, Detail: "no DNS pod on another Node was ever reached"}
+		return verdict.Result{Never: true, Detail: "no DNS pod on another Node was ever reached"}
 	}
-	return verdict.Result{Outcome: verdict.NotKnown, Detail: "no DNS pods on other Nodes are known"}
+	return verdict.Result{Detail: "no DNS pods on other Nodes are known"}
 }

@@ -39,6 +39,10 @@ type way struct {
 	err error
 }
 
+// outside is the target that stands for all addresses that nothing but a default
+// route leads to.
+const outside = "default route"
+
 // NewRoute returns the class that asks the kernel, and reads
 // class/net/<interface>/carrier in h.Sys.
 func NewRoute(h probes.Host) *Route {
@@ -50,13 +54,13 @@ func (r *Route) Forget() { r.seen = map[string]string{} }
 
 // Ask implements Check.
 func (r *Route) Ask(ctx context.Context, in *verdict.Surroundings, patience time.Duration) verdict.Result {
-	host, api, before := r.host, addressOf(in.APIServer), r.seen[outside]
-	r.call.Start(func() []way { return ways(host, api, before) })
+	host, server, before := r.host, in.APIServer, r.seen[outside]
+	r.call.Start(func() []way { return ways(host, server, before) })
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	found, ok := r.call.Wait(ctx)
 	if !ok {
-		return verdict.Result{Outcome: verdict.NotKnown, Detail: fmt.Sprintf("asking for routes and reading carrier: no answer for %s", r.call.OutFor())}
+		return verdict.Result{Detail: fmt.Sprintf("asking for routes and reading carrier: no answer for %s", r.call.OutFor())}
 	}
 	return r.evaluate(found)
 }
@@ -64,28 +68,26 @@ func (r *Route) Ask(ctx context.Context, in *verdict.Surroundings, patience time
 // evaluate says what the ways mean. A target that was never led to since the start
 // may be how this host is meant to be.
 func (r *Route) evaluate(found []way) verdict.Result {
-	var well, lost, never, unread []string
-	isDown := false
-	seen := map[string]string{}
+	var well, lost, rest []string
+	isDown, never, seen := false, true, map[string]string{}
 	for _, w := range found {
 		before, wasSeen := r.seen[w.target]
 		if wasSeen {
 			seen[w.target] = before
 		}
+		isDown = isDown || w.isDown
 		switch {
-		case errors.Is(w.err, errNoneFound) && !wasSeen:
-			never = append(never, w.err.Error())
 		case w.err != nil:
-			unread = append(unread, w.err.Error())
+			rest = append(rest, w.err.Error())
+			never = never && !wasSeen && errors.Is(w.err, errNoneFound)
 		case w.lost == "":
 			seen[w.target] = w.by
 			well = append(well, w.target+" by "+w.by+" with carrier")
 		case wasSeen:
 			lost = append(lost, w.lost)
 		default:
-			never = append(never, w.lost+", and none seen since the start")
+			rest = append(rest, w.lost+", and none seen since the start")
 		}
-		isDown = isDown || w.isDown
 	}
 	r.seen = seen
 	switch {
@@ -94,12 +96,12 @@ func (r *Route) evaluate(found []way) verdict.Result {
 	case len(well) > 0:
 		return verdict.Result{Outcome: verdict.Well, Detail: strings.Join(well, "; ")}
 	}
-	return verdict.Result{Outcome: verdict.NotKnown, Never: len(unread) == 0, IsSure: isDown, Detail: strings.Join(append(unread, never...), "; ")}
+	return verdict.Result{Never: never, IsSure: isDown, Detail: strings.Join(rest, "; ")}
 }
 
 // ways asks the kernel about the outside, and about the API server unless that
-// is on this host. before is the interface that led to the outside.
-func ways(h probes.Host, api netip.Addr, before string) []way {
+// is on this host, or is known by its name. before is the interface that led to the outside.
+func ways(h probes.Host, server, before string) []way {
 	k, err := openKernel()
 	if err != nil {
 		return []way{{target: outside, err: err}}
@@ -113,9 +115,11 @@ func ways(h probes.Host, api netip.Addr, before string) []way {
 		}
 	}
 	found := []way{w}
-	if !api.IsValid() {
+	target, err := netip.ParseAddrPort(server)
+	if err != nil {
 		return found
 	}
+	api := target.Addr().Unmap().WithZone("")
 	hops, err := k.routeTo(api)
 	if w := k.wayOf(h, hops, err, "no route to "+api.String(), "the way to "+api.String()); w != (way{}) {
 		w.target = "API server " + api.String()
@@ -123,10 +127,6 @@ func ways(h probes.Host, api netip.Addr, before string) []way {
 	}
 	return found
 }
-
-// outside is the target that stands for all addresses that nothing but a default
-// route leads to.
-const outside = "default route"
 
 // outside looks for the default route of IPv4, or else of IPv6.
 func (k *kernel) outside(h probes.Host) way {
@@ -188,14 +188,11 @@ func (k *kernel) defaultRoute(h probes.Host, family string, random func() netip.
 
 // wayOf says what a route means, or why there is none. One next hop with carrier is enough.
 // The zero way: the address is this host's own.
-func (k *kernel) wayOf(h probes.Host, r route, err error, nowhere, purpose string) way {
-	switch {
-	case errors.Is(err, errNowhere):
+func (k *kernel) wayOf(h probes.Host, r route, err error, nowhere, purpose string) (w way) {
+	if errors.Is(err, errNowhere) {
 		return way{lost: fmt.Sprintf("%s (%s)", nowhere, why(err))}
-	case err != nil:
-		return way{err: err}
 	}
-	var w way
+	w.err = err
 	for _, index := range r.interfaces {
 		name, err := k.name(index)
 		carrier := false
@@ -212,13 +209,4 @@ func (k *kernel) wayOf(h probes.Host, r route, err error, nowhere, purpose strin
 		}
 	}
 	return w
-}
-
-// addressOf returns the address of "address:port"; the zero Addr for a name.
-func addressOf(hostPort string) netip.Addr {
-	target, err := netip.ParseAddrPort(hostPort)
-	if err != nil {
-		return netip.Addr{}
-	}
-	return target.Addr().Unmap().WithZone("")
 }

@@ -19,7 +19,7 @@ type Self struct {
 func (s *Self) Ask(ctx context.Context, in *verdict.Surroundings, patience time.Duration) verdict.Result {
 	address := in.Self
 	if !address.IsValid() {
-		return verdict.Result{Outcome: verdict.NotKnown, Detail: "the own address is not known"}
+		return verdict.Result{Detail: "the own address is not known"}
 	}
 	begin := time.Now()
 	err := knock(ctx, address, patience)
