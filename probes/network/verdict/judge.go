@@ -59,7 +59,7 @@ func (e *Evaluator) judge(r *Round) probes.Observation {
 	case suspicion.stage == suspect && e.reach.low.now():
 		return notKnown(ReasonPeersUnreachable, e.reach.String()+"; nothing follows before others had time to say the same")
 	case e.reach.suspectsMany():
-		return notKnown(ReasonManySuspect, fmt.Sprintf("%s; %s; %s", &e.reach, suspicion.found, suspicion.conclusion()))
+		return notKnown(ReasonManySuspect, fmt.Sprintf("%s; %s; %s", &e.reach, suspicion.found, suspicion.found.conclusion()))
 	case e.slow:
 		return notKnown("HostSlow", "this host is slow: its own address did not answer in time; what failed in this round is no evidence")
 	case accused.Level == probes.Degraded:

@@ -2,8 +2,6 @@ package verdict
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 )
 
@@ -138,63 +136,3 @@ func (p *reach) severity() int {
 
 // String says how many were reached, for people.
 func (p *reach) String() string { return fmt.Sprintf("reached %d of %d peers", p.reached, p.all) }
-
-// census is what the Nodes that were asked about say of themselves.
-type census struct {
-	// count of them count. Of these, well do not suspect themselves, and there renew
-	// their Leases.
-	count, well, there int
-	excused            []string // for people
-}
-
-// countStandings counts those of the asked Nodes that answered, by what they say. Where
-// any Lease is known, a Node whose Lease was noted and is not known does not count: it
-// may be without power, and Ready for minutes. excused has those that do not count.
-func countStandings(asked, noted []string, standings []Standing) (c census, excused map[string]bool) {
-	isKnown := slices.ContainsFunc(standings, func(s Standing) bool { return s.LeaseKnown })
-	excused = map[string]bool{}
-	for _, standing := range standings {
-		node, excuse := standing.Node, standing.Excuse
-		if !slices.Contains(asked, node) {
-			continue
-		}
-		if excuse == "" && !standing.Suspects && !standing.LeaseKnown && isKnown && slices.Contains(noted, node) {
-			excuse = "its Lease is not known"
-		}
-		if excuse != "" {
-			excused[node] = true
-			c.excused = append(c.excused, node+" "+excuse)
-			continue
-		}
-		c.count++
-		if !standing.Suspects {
-			c.well++
-		}
-		if standing.LeaseKnown {
-			c.there++
-		}
-	}
-	return c, excused
-}
-
-// areAllWell reports whether none that counts suspects itself, and enough of those whose
-// Leases were noted are there.
-func (c *census) areAllWell(noted int) bool {
-	return c.well == c.count && c.there >= fewestPeers && 2*c.there > noted
-}
-
-// mostExcused are named.
-const mostExcused = 3
-
-// String says what was found, for people.
-func (c census) String() string {
-	text := fmt.Sprintf("%d of %d others are healthy", c.well, c.count)
-	if len(c.excused) == 0 {
-		return text
-	}
-	text += "; not counted: " + strings.Join(c.excused[:min(mostExcused, len(c.excused))], ", ")
-	if more := len(c.excused) - mostExcused; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text
-}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -23,6 +24,8 @@ const (
 	// leaseTells is how long after a note a Lease that was not renewed tells that the
 	// Node is gone: a kubelet renews it every 10 s, or 4 % more.
 	leaseTells = 12 * time.Second
+	// manyWitnesses peers and more soon show that a fault is one of all.
+	manyWitnesses = 6
 )
 
 // leaseLead is how long before a question the Leases are noted that it is about: some
@@ -52,9 +55,6 @@ func shortWait(period time.Duration, peers int) time.Duration {
 	return wait
 }
 
-// manyWitnesses peers and more soon show that a fault is one of all.
-const manyWitnesses = 6
-
 // stage is how far a suspicion has come.
 type stage int8
 
@@ -77,18 +77,16 @@ type suspicion struct {
 	isShort   bool
 	// silent: the API server did not answer in the round before.
 	silent bool
-	// note has the Nodes whose Leases are to be noted after this round, noted those
-	// of the next question, since notedAt. The control plane may take minutes to see
-	// that a host has no power.
-	note, noted []string
-	notedAt     time.Time
+	// noted has the Nodes whose Leases are noted after the round at notedAt, for the next
+	// question. The control plane may take minutes to see that a host has no power.
+	noted   []string
+	notedAt time.Time
 	// excused were those asked about that do not count. Others are asked about first.
 	excused map[string]bool
 	// ask has the Nodes whose Standings are awaited, since askedAt.
 	ask     []string
 	askedAt time.Time
-	found   string // what the last answer showed, for people
-	count   int    // of those asked about
+	found   census // by the last answer
 }
 
 // jittered adds some jitter.
@@ -108,15 +106,10 @@ func (s *suspicion) begin(r *Round, wasSilent, isSudden bool) {
 	}
 }
 
-func (s *suspicion) end() {
-	*s = suspicion{period: s.period, random: s.random, silent: s.silent}
-}
+func (s *suspicion) end() { *s = suspicion{period: s.period, random: s.random, silent: s.silent} }
 
 // prepare chooses whom the next question is about, and has their Leases noted.
-func (s *suspicion) prepare(r *Round) {
-	s.noted, s.notedAt = s.draw(r.Peers, askSome), r.At
-	s.note = s.noted
-}
+func (s *suspicion) prepare(r *Round) { s.noted, s.notedAt = s.draw(r.Peers, askSome), r.At }
 
 // portsTell reports whether enough of the peers that are not reached had a second
 // port that answered. It does not now, so it is not only our port.
@@ -130,7 +123,6 @@ func portsTell(peers []PeerResult) bool {
 // the API server answers, so that what hosts say of themselves can be written
 // and read. While it does not, every wait begins anew. isSudden: as of begin.
 func (s *suspicion) next(r *Round, low, isSudden, canPublish bool) {
-	s.note = nil
 	wasSilent := s.silent
 	s.silent = !canPublish
 	switch {
@@ -148,18 +140,11 @@ func (s *suspicion) next(r *Round, low, isSudden, canPublish bool) {
 		s.prepare(r)
 	}
 	if s.ask == nil && s.noted != nil && !r.At.Before(s.due) && (s.isShort || r.At.Sub(s.notedAt) >= leaseTells) {
-		s.ask, s.askedAt = s.whom(r.Peers), r.At
+		s.ask, s.askedAt = s.noted, r.At
+		if s.isShort { // of a fault that reaches all within half a minute, few may have it yet
+			s.ask = s.draw(r.Peers, len(r.Peers))
+		}
 	}
-}
-
-// whom chooses whom to ask about. After the short wait these are all that are not
-// reached: of a fault that reaches all within half a minute, few may have it yet.
-// Later they are those whose Leases were noted.
-func (s *suspicion) whom(peers []PeerResult) []string {
-	if s.isShort {
-		return s.draw(peers, len(peers))
-	}
-	return s.noted
 }
 
 // draw chooses some of the peers that are not reached: those first that are not known
@@ -185,53 +170,100 @@ func (s *suspicion) draw(peers []PeerResult, most int) []string {
 // answered takes in what the Nodes that were asked about say of themselves. After
 // the short wait the others may not have had the time to suspect themselves, so
 // that none of them may, and of those whose Leases were noted more than half must be
-// known to be there. Otherwise the host waits on.
+// known to be there. Otherwise the host waits on: for Leases that the others may renew yet, or
+// else for the end of the long wait.
 func (s *suspicion) answered(r *Round) {
 	if len(s.ask) == 0 {
 		return
 	}
-	c, excused := countStandings(s.ask, s.noted, r.Standings)
+	asked, noted, wasShort := s.ask, s.noted, s.isShort
+	c, excused := countStandings(asked, noted, r.Standings)
 	for node := range s.excused { // those that were not asked about remain excused
-		excused[node] = excused[node] || !slices.Contains(s.ask, node)
+		excused[node] = excused[node] || !slices.Contains(asked, node)
 	}
-	s.excused = excused
-	asked, noted, wasShort := len(s.ask), s.noted, s.isShort
-	s.ask, s.noted, s.isShort = nil, nil, false
+	s.ask, s.noted, s.isShort, s.excused = nil, nil, false, excused
 	// Of those that were not asked about, as many are gone or excused.
 	reached, all := reachOf(r.Peers)
-	live := float64(reached) + float64(all-reached)*float64(c.count)/float64(asked)
-	isFew := c.count >= fewestPeers && 2*c.well > c.count && float64(100*reached) <= lowPercent*live
-	if wasShort && (!isFew || !c.areAllWell(len(noted))) {
-		s.waitOn(r, &c, noted)
+	live := float64(reached) + float64(all-reached)*float64(c.count)/float64(len(asked))
+	areWell := c.count >= fewestPeers && 2*c.well > c.count && float64(100*reached) <= lowPercent*live
+	if wasShort && (!areWell || !c.areAllWell(len(noted))) {
+		s.due = s.long
+		if c.well == c.count && r.At.Sub(s.notedAt) < leaseTells {
+			s.isShort, s.noted, s.due = true, noted, r.At.Add(leaseAgain)
+		}
 		return
 	}
 	s.due = r.At.Add(s.jittered(askAgain, suspicionJitter))
-	if c.count < fewestPeers && s.knowsOthers(r.Peers) {
+	others := count(r.Peers, func(p *PeerResult) bool { return !p.isThere() && !excused[p.Node] })
+	if c.count < fewestPeers && others > 0 {
 		s.due = r.At.Add(s.jittered(leaseLead(s.period), shortJitter))
 	}
-	s.found, s.count = c.String(), c.count
-	s.stage = many
-	if isFew {
+	s.found, s.stage = c, many
+	if areWell {
 		s.stage = accused
 	}
 }
 
-// waitOn waits for Leases that the others may renew yet, or else for the end of the long wait.
-func (s *suspicion) waitOn(r *Round, c *census, noted []string) {
-	s.due = s.long
-	if c.well == c.count && r.At.Sub(s.notedAt) < leaseTells {
-		s.isShort, s.noted, s.due = true, noted, r.At.Add(leaseAgain)
-	}
+// census is what the Nodes that were asked about say of themselves.
+type census struct {
+	// count of them count. Of these, well do not suspect themselves, and there renew
+	// their Leases.
+	count, well, there int
+	excused            []string // for people
 }
 
-// knowsOthers reports whether there are peers to ask about that may count.
-func (s *suspicion) knowsOthers(peers []PeerResult) bool {
-	return slices.ContainsFunc(peers, func(p PeerResult) bool { return !p.isThere() && !s.excused[p.Node] })
+// countStandings counts those of the asked Nodes that answered, by what they say. Where
+// any Lease is known, a Node whose Lease was noted and is not known does not count: it
+// may be without power, and Ready for minutes. excused has those that do not count.
+func countStandings(asked, noted []string, standings []Standing) (c census, excused map[string]bool) {
+	isKnown := slices.ContainsFunc(standings, func(s Standing) bool { return s.LeaseKnown })
+	excused = map[string]bool{}
+	for _, standing := range standings {
+		node, excuse := standing.Node, standing.Excuse
+		if !slices.Contains(asked, node) {
+			continue
+		}
+		if excuse == "" && !standing.Suspects && !standing.LeaseKnown && isKnown && slices.Contains(noted, node) {
+			excuse = "its Lease is not known"
+		}
+		if excuse != "" {
+			excused[node] = true
+			c.excused = append(c.excused, node+" "+excuse)
+			continue
+		}
+		c.count++
+		if !standing.Suspects {
+			c.well++
+		}
+		if standing.LeaseKnown {
+			c.there++
+		}
+	}
+	return c, excused
+}
+
+// areAllWell reports whether none that counts suspects itself, and enough of those whose
+// Leases were noted are there.
+func (c *census) areAllWell(noted int) bool {
+	return c.well == c.count && c.there >= fewestPeers && 2*c.there > noted
+}
+
+// String says what was found, for people. It names the first that do not count.
+func (c census) String() string {
+	const most = 3
+	text := fmt.Sprintf("%d of %d others are healthy", c.well, c.count)
+	if len(c.excused) > 0 {
+		text += "; not counted: " + strings.Join(c.excused[:min(most, len(c.excused))], ", ")
+	}
+	if more := len(c.excused) - most; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }
 
 // conclusion says what follows where this host is not accused.
-func (s *suspicion) conclusion() string {
-	if s.count < fewestPeers {
+func (c census) conclusion() string {
+	if c.count < fewestPeers {
 		return fmt.Sprintf("fewer than %d count, so no taint follows", fewestPeers)
 	}
 	return "a fault of many hosts sets no taint"

@@ -81,7 +81,11 @@ func (e *Evaluator) Answered(r Round) Verdict {
 
 func (e *Evaluator) verdict(r *Round) Verdict {
 	s := &e.reach.suspicion
-	return Verdict{Observation: e.observe(r), Note: slices.Clone(s.note), Ask: slices.Clone(s.ask), Measures: e.measures(r)}
+	v := Verdict{Observation: e.observe(r), Ask: slices.Clone(s.ask), Measures: e.measures(r)}
+	if s.notedAt.Equal(r.At) {
+		v.Note = slices.Clone(s.noted)
+	}
+	return v
 }
 
 // comparisons returns those of all shapes, in their order.
