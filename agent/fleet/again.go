@@ -39,28 +39,21 @@ type again struct {
 	wait func(count int) time.Duration
 }
 
-func newAgain(wait func(count int) time.Duration) again {
-	return again{due: make(chan struct{}, 1), wait: wait}
-}
-
 // observe takes in whether the members fail.
 func (a *again) observe(fail bool, now time.Time) {
-	switch {
-	case !fail:
+	if !fail {
 		a.next, a.count = time.Time{}, 0
 		return
-	case a.next.IsZero():
+	}
+	if a.next.IsZero() {
 		a.next = now.Add(a.wait(0))
 	}
-	if now.Before(a.next) {
+	if now.Before(a.next) || len(a.due) > 0 { // it is due already
 		return
 	}
-	select {
-	case a.due <- struct{}{}:
-		a.count++
-		a.next = now.Add(a.wait(a.count))
-	default: // it is due already
-	}
+	a.due <- struct{}{}
+	a.count++
+	a.next = now.Add(a.wait(a.count))
 }
 
 // dnsWait is the pause before the list of the DNS pods is due.
@@ -75,7 +68,7 @@ func dnsWait(count int) time.Duration {
 }
 
 // peersWait is the pause before the list of the agents is due, which has that many slices.
-func peersWait(count, slices int) time.Duration {
+func (f *Fleet) peersWait(count int) time.Duration {
 	wait := min(peersAgainEach<<min(max(0, count-peersAgainSoon), 10), refreshEvery)
-	return wait + pace.UpTo(pace.Crowd(max(1, slices)))
+	return wait + pace.UpTo(pace.Crowd(max(1, f.slices)))
 }

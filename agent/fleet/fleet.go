@@ -98,11 +98,11 @@ type Fleet struct {
 	dnsPods        []netip.AddrPort
 	otherAPIServer string // empty: the configured one
 	apiServers     []netip.AddrPort
-	maintenance    []string // types of Node conditions by which a Node is under maintenance
+	maintenance    []string         // types of Node conditions by which a Node is under maintenance
 	noted          map[string]noted // Leases, by the name of the Node
-	suspected      bool            // by the agent before this one, of the own host
-	unread         map[string]bool // lists by whether the last try to read them failed
-	own            verdict.Answer  // to the peers
+	suspected      bool             // by the agent before this one, of the own host
+	unread         map[string]bool  // lists by whether the last try to read them failed
+	own            verdict.Answer   // to the peers
 	classes        map[verdict.Class]bool
 	// heard is what each peer said, and when. rounds counts.
 	heard   map[string]heard
@@ -113,17 +113,16 @@ type Fleet struct {
 
 // New returns a fleet that knows nobody yet. Run reads the API server.
 func New(o Options) *Fleet {
-	f := &Fleet{
-		options: o, unread: map[string]bool{agentList: false, dnsList: false, apiServerList: false},
-		own:   verdict.Answer{Version: verdict.AnswerVersion, Lossy: -1, Reach: -1},
-		heard: map[string]heard{}, dnsAgain: newAgain(dnsWait),
-	}
-	f.peersAgain = newAgain(func(count int) time.Duration { return peersWait(count, f.slices) })
-	f.agents = service{source: o.Source, namespace: o.Namespace, selectors: []string{dnspods.OfService(o.Service)}, port: port{agentPort, []uint16{o.Listen.Port()}}, own: o.Node}
 	dns := cmp.Or(o.DNSPods, dnspods.Default())
-	f.dns = service{source: o.Source, namespace: dns.Namespace, selectors: dns.Selectors(), port: dnsPort(), own: o.Node}
+	f := &Fleet{
+		options: o, heard: map[string]heard{}, unread: map[string]bool{agentList: false, dnsList: false, apiServerList: false},
+		dnsAgain: again{due: make(chan struct{}, 1), wait: dnsWait},
+		agents:   service{source: o.Source, namespace: o.Namespace, selectors: []string{dnspods.OfService(o.Service)}, port: port{agentPort, []uint16{o.Listen.Port()}}, own: o.Node},
+		dns:      service{source: o.Source, namespace: dns.Namespace, selectors: dns.Selectors(), port: dnsPort(), own: o.Node},
+	}
+	f.peersAgain = again{due: make(chan struct{}, 1), wait: f.peersWait}
 	f.isRead = !f.hasPeers()
-	f.render()
+	f.say(func(own *verdict.Answer) { *own = verdict.Answer{Version: verdict.AnswerVersion, Lossy: -1, Reach: -1} })
 	return f
 }
 
@@ -139,9 +138,14 @@ func (f *Fleet) hasPeers() bool {
 func (f *Fleet) Surroundings() verdict.Surroundings {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return verdict.Surroundings{
-		Peers: f.peers, DNSPods: f.dnsPods, Self: f.selfAddress(), APIServer: f.apiServer(), APIServers: f.apiServers, Troubled: f.isTroubled(), Suspected: f.suspected,
+	in := verdict.Surroundings{
+		Peers: f.peers, DNSPods: f.dnsPods, Self: f.selfAddress(), APIServers: f.apiServers, Suspected: f.suspected,
+		APIServer: cmp.Or(f.otherAPIServer, hostAndPort(f.options.APIServer)),
 	}
+	for _, level := range f.own.Levels {
+		in.Troubled = in.Troubled || level >= probes.Degraded
+	}
+	return in
 }
 
 // IsAgent reports whether an agent of the fleet is known to be at an address. Of a
@@ -175,15 +179,6 @@ func (f *Fleet) selfAddress() netip.AddrPort {
 		return netip.AddrPortFrom(f.options.HostIP, listen.Port())
 	}
 	return netip.AddrPort{}
-}
-
-// apiServer is the host and port of an API server, on another Node where there is
-// a choice. The caller holds the lock.
-func (f *Fleet) apiServer() string {
-	if f.otherAPIServer != "" {
-		return f.otherAPIServer
-	}
-	return hostAndPort(f.options.APIServer)
 }
 
 // hostAndPort returns those of a URL, or of a host and port; empty: of neither.

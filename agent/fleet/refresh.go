@@ -27,9 +27,6 @@ func (f *Fleet) Run(ctx context.Context) error {
 	pause := refreshSoonest
 	for f.options.Source != nil {
 		err := f.read(ctx, "the other agents and the DNS pods", f.refresh)
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
 		if err == nil && (!f.hasPeers() || f.Status().Known >= enough) {
 			pause = refreshEvery
 		}
@@ -77,21 +74,14 @@ func (f *Fleet) read(ctx context.Context, these string, ask func(context.Context
 
 // refresh reads everything. The caller holds reading.
 func (f *Fleet) refresh(ctx context.Context) error {
-	var errs [3]error
-	if f.hasPeers() && f.isListDue() {
-		errs[0] = f.refreshPeers(ctx)
-	}
-	errs[1] = f.readDNS(ctx)
-	errs[2] = f.tried(apiServerList, f.refreshAPIServer(ctx))
-	return errors.Join(errs[:]...)
-}
-
-// isListDue reports whether a refresh reads where the agents are: when it is their
-// turn, or when peers are too few or do not answer. The caller holds reading.
-func (f *Fleet) isListDue() bool {
+	var err error
 	f.turn++
 	known := f.Status()
-	return f.turn >= turnsBetween(f.agents.count) || known.Known < enough || known.Answered < known.Known
+	isTurn := f.turn >= turnsBetween(f.agents.count) || known.Known < enough || known.Answered < known.Known
+	if f.hasPeers() && isTurn { // or peers are too few or do not answer
+		err = f.refreshPeers(ctx)
+	}
+	return errors.Join(err, f.readDNS(ctx), f.tried(apiServerList, f.refreshAPIServer(ctx)))
 }
 
 // tried keeps whether a list could be read, for metrics, and returns its error.
@@ -105,7 +95,7 @@ func (f *Fleet) tried(list string, err error) error {
 	return err
 }
 
-// refreshPeers reads where the agents are and chooses those to ask.
+// refreshPeers reads where the agents are and chooses those to ask. The caller holds reading.
 func (f *Fleet) refreshPeers(ctx context.Context) error {
 	err := f.tried(agentList, f.agents.refresh(ctx))
 	f.mu.Lock()
@@ -121,13 +111,11 @@ func (f *Fleet) refreshPeers(ctx context.Context) error {
 
 // takePeers chooses the peers among the agents that were read. The caller holds the lock.
 func (f *Fleet) takePeers() {
-	f.peers = nil
 	agents := f.agents.endpoints()
-	f.agentsAt = make(map[netip.Addr]bool, len(agents))
+	f.peers, f.zones, f.agentsAt = nil, map[string]string{}, map[netip.Addr]bool{}
 	for _, e := range agents {
 		f.agentsAt[e.address.Addr()] = true
 	}
-	f.zones = map[string]string{}
 	for _, e := range choose(f.options.Node, f.zone, agents, MaxPeers) {
 		f.zones[e.node] = e.zone
 		f.peers = append(f.peers, verdict.Peer{Node: e.node, Address: e.address, Other: kubeletPort})
@@ -178,33 +166,31 @@ func (f *Fleet) refreshAPIServer(ctx context.Context) error {
 		return err
 	}
 	var others []string
-	var endpoints []netip.AddrPort // the own one first
+	var own []netip.AddrPort // at most one
 	port := port{name: "https"}.of(slice)
 	for _, e := range slice.Endpoints {
 		for _, text := range e.Addresses {
-			address := addressIn(slice, text)
-			if !address.IsValid() || port == 0 {
-				continue
+			address := netip.AddrPortFrom(addressIn(slice, text), port)
+			switch {
+			case !address.IsValid() || port == 0:
+			case address.Addr() == f.options.HostIP || isOwn(address):
+				own = []netip.AddrPort{address}
+			default:
+				others = append(others, address.String())
 			}
-			if address == f.options.HostIP || isOwn(netip.AddrPortFrom(address, port)) {
-				endpoints = append(endpoints, netip.AddrPortFrom(address, port))
-				continue
-			}
-			others = append(others, netip.AddrPortFrom(address, port).String())
 		}
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	others, f.otherAPIServer = first(f.options.Node, others, maxAPIServers), ""
-	if len(endpoints) > 0 && len(others) > 0 {
+	others, f.otherAPIServer, f.apiServers = first(f.options.Node, others, maxAPIServers), "", nil
+	if len(own) > 0 && len(others) > 0 {
 		f.otherAPIServer = others[0]
 	}
-	f.apiServers = nil
 	for _, other := range others {
 		f.apiServers = append(f.apiServers, netip.MustParseAddrPort(other))
 	}
 	if f.options.Way != nil {
-		f.options.Way.SetEndpoints(append(endpoints[:min(1, len(endpoints))], f.apiServers...))
+		f.options.Way.SetEndpoints(append(own, f.apiServers...))
 	}
 	return nil
 }

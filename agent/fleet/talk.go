@@ -24,13 +24,18 @@ type heard struct {
 	maintenance bool
 }
 
-// Page returns the answer to GET /peer. It is rendered when what it says changes,
-// not when it is asked for. Nobody may change it.
+// Page returns the answer to GET /peer. Nobody may change it.
 func (f *Fleet) Page() []byte { return *f.page.Load() }
 
-// render makes the page anew. Its caller holds the lock.
-func (f *Fleet) render() {
-	page, err := json.Marshal(f.own)
+// say changes this host's answer to its peers. The page is rendered when it changes, not when
+// it is asked for. The caller holds the lock.
+func (f *Fleet) say(change func(own *verdict.Answer)) {
+	own := f.own
+	if change(&own); f.page.Load() != nil && reflect.DeepEqual(f.own, own) {
+		return
+	}
+	f.own = own
+	page, err := json.Marshal(own)
 	if err != nil { // unreachable: no field of an Answer can fail
 		page = []byte("{}")
 	}
@@ -38,41 +43,32 @@ func (f *Fleet) render() {
 }
 
 // SetAnswer sets this host's answer to its peers about the classes.
-func (f *Fleet) SetAnswer(own verdict.Answer) {
+func (f *Fleet) SetAnswer(answer verdict.Answer) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	healthy, known := own.Classes[verdict.Pods]
+	healthy, known := answer.Classes[verdict.Pods]
 	f.dnsAgain.observe(known && !healthy, time.Now())
-	own.Version, own.Levels, own.Maintenance = f.own.Version, f.own.Levels, f.own.Maintenance
-	if reflect.DeepEqual(f.own, own) {
-		return
-	}
-	own.Classes = maps.Clone(own.Classes)
-	f.own = own
-	f.render()
+	answer.Classes = maps.Clone(answer.Classes)
+	f.say(func(own *verdict.Answer) {
+		answer.Version, answer.Levels, answer.Maintenance = own.Version, own.Levels, own.Maintenance
+		*own = answer
+	})
 }
 
 // SetLevels sets the levels in this host's answer to its peers.
 func (f *Fleet) SetLevels(levels map[probes.Condition]probes.Level) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if maps.Equal(f.own.Levels, levels) {
-		return
-	}
-	f.own.Levels = maps.Clone(levels)
-	f.render()
+	f.say(func(own *verdict.Answer) { own.Levels = maps.Clone(levels) })
 }
 
 // SetMaintenance sets whether the own Node is under maintenance, which the peers are told,
 // and by which types of Node conditions other Nodes are. Nobody may change the list.
-func (f *Fleet) SetMaintenance(own bool, types []string) {
+func (f *Fleet) SetMaintenance(isOwn bool, types []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.maintenance = types
-	if f.own.Maintenance != own {
-		f.own.Maintenance = own
-		f.render()
-	}
+	f.say(func(own *verdict.Answer) { own.Maintenance = isOwn })
 }
 
 // SetZone sets the zone of the own Node. It chooses peers from the next list on.
@@ -89,17 +85,6 @@ func (f *Fleet) Restore(own *taints.Node) {
 	defer f.mu.Unlock()
 	c := own.Condition(decide.ConditionType(verdict.Condition))
 	f.suspected = c != nil && c.Status == taints.ConditionUnknown && verdict.IsSuspicion(c.Reason)
-}
-
-// isTroubled reports whether a condition of this host is bad, or would be but for
-// the fleet brake. The caller holds the lock.
-func (f *Fleet) isTroubled() bool {
-	for _, level := range f.own.Levels {
-		if level >= probes.Degraded {
-			return true
-		}
-	}
-	return false
 }
 
 // Observe takes the peers' answers of one round, by Node. It keeps what they say of
@@ -126,13 +111,6 @@ func (f *Fleet) Observe(answers map[string]verdict.Answer) {
 		isPeer := slices.ContainsFunc(f.peers, func(p verdict.Peer) bool { return p.Node == node })
 		return !isPeer || now.Sub(h.at) > freshFor
 	})
-	f.count()
-	known := verdict.Nodes(f.peers)
-	f.peersAgain.observe(100*(known-f.answeredWithin(missedAfter)) > fewMissing*known, now)
-}
-
-// count makes the shares anew. Its caller holds the lock.
-func (f *Fleet) count() {
 	f.shares = map[probes.Condition]decide.Share{}
 	for node, said := range f.heard {
 		isNear := f.zone != "" && f.zones[node] == f.zone
@@ -140,6 +118,8 @@ func (f *Fleet) count() {
 			f.shares[condition] = f.shares[condition].With(isBad, said.maintenance, isNear)
 		}
 	}
+	known := verdict.Nodes(f.peers)
+	f.peersAgain.observe(100*(known-f.answeredWithin(missedAfter)) > fewMissing*known, now)
 }
 
 // answeredWithin returns how many peers answered within that time. The caller holds the
