@@ -62,7 +62,13 @@ func (d *DNS) Ask(ctx context.Context, _ *verdict.Surroundings, patience time.Du
 // stays in use.
 func (d *DNS) refresh(ctx context.Context, patience time.Duration) {
 	path := d.path
-	d.read.Start(func() resolvConf { return readResolvConf(path) })
+	d.read.Start(func() resolvConf { 
+		text, err := hostfile.Read(path)
+		if err != nil {
+			return resolvConf{err: fmt.Errorf("reading nameservers: %w", err)}
+		}
+		return parseResolvConf(text)
+	})
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if conf, ok := d.read.Wait(ctx); ok && (conf.err == nil || len(d.conf.servers) == 0) {
@@ -104,14 +110,6 @@ func (d *DNS) evaluate(servers []netip.AddrPort, errs []error) verdict.Result {
 		return verdict.Result{Never: true, Detail: "no nameserver ever answered since the start"}
 	}
 	return verdict.Result{Detail: d.path + " names no nameserver"}
-}
-
-func readResolvConf(path string) resolvConf {
-	text, err := hostfile.Read(path)
-	if err != nil {
-		return resolvConf{err: fmt.Errorf("reading nameservers: %w", err)}
-	}
-	return parseResolvConf(text)
 }
 
 // parseResolvConf reads what resolv.conf(5) describes. Lines that are not
@@ -162,11 +160,9 @@ func query(ctx context.Context, server netip.AddrPort, name string, each time.Du
 	stop := context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	for range dnsTries {
-		if err = ask(c, request, time.Now().Add(each)); err == nil || ctx.Err() != nil {
+		err = ask(c, request, time.Now().Add(each))
+		if err == nil || ctx.Err() != nil || !isTimeout(err) { // refused, or no route
 			return err
-		}
-		if !isTimeout(err) {
-			return err // refused, or no route
 		}
 	}
 	return err
@@ -216,30 +212,18 @@ func isAnswer(packet, question []byte) bool {
 // rcode is how a nameserver says that it cannot answer (RFC 1035, 4.1.1).
 type rcode byte
 
-// Those that resolvers take for an answer: the name is there, or it does not exist.
-const (
-	noError  rcode = 0
-	nxDomain rcode = 3
-)
-
 // Error returns the name of the code.
 func (r rcode) Error() string {
-	switch r {
-	case 1:
-		return "FORMERR"
-	case 2:
-		return "SERVFAIL"
-	case 4:
-		return "NOTIMP"
-	case 5:
-		return "REFUSED"
+	if name := map[rcode]string{1: "FORMERR", 2: "SERVFAIL", 4: "NOTIMP", 5: "REFUSED"}[r]; name != "" {
+		return name
 	}
 	return fmt.Sprintf("RCODE %d", byte(r))
 }
 
-// errorIn returns the error that an answer has; nil: none.
+// errorIn returns the error that an answer has; nil: none. That the name is there (0), or does
+// not exist (3), is an answer, as resolvers take it.
 func errorIn(answer []byte) error {
-	if code := rcode(answer[3] & 0xf); code != noError && code != nxDomain {
+	if code := rcode(answer[3] & 0xf); code != 0 && code != 3 {
 		return code
 	}
 	return nil

@@ -84,7 +84,7 @@ func serveDNS(t testing.TB, address string, answer func(question []byte) []byte)
 }
 
 // reply3 is an answer with RCODE 3: there is no such name.
-func reply3(question []byte) []byte { return replyWith(nxDomain)(question) }
+func reply3(question []byte) []byte { return replyWith(3)(question) }
 
 // replyWith answers with that RCODE, and with recursion available (RFC 1035, 4.1.1).
 func replyWith(code rcode) func(question []byte) []byte {
