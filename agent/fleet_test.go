@@ -127,6 +127,8 @@ func (n *neighbourly) ObserveIn(ctx context.Context, in verdict.Surroundings) (p
 	}
 }
 
+func (*neighbourly) Measures(all []probes.Measure) []probes.Measure { return all }
+
 func (n *neighbourly) Answered(standings []verdict.Standing) probes.Observation {
 	n.answered = standings
 	return probes.Observation{Condition: n.condition, Level: probes.Degraded, Certain: true, Reason: "Answered"}

@@ -10,6 +10,7 @@ import (
 // networkProbe is a Probe whose samples depend on the hosts around its own.
 type networkProbe interface {
 	probes.Probe
+	probes.Measurer
 	// ObserveIn is Observe, in surroundings that are known. The News are nil when
 	// there is nothing to tell.
 	ObserveIn(ctx context.Context, in verdict.Surroundings) (probes.Observation, *verdict.News)
@@ -45,12 +46,4 @@ func (a among) Observe(ctx context.Context) probes.Observation {
 	a.fleet.Observe(news.Heard)
 	a.fleet.SetAnswer(news.Own)
 	return o
-}
-
-// Measures appends those of the newest sample.
-func (a among) Measures(all []probes.Measure) []probes.Measure {
-	if measurer, ok := a.networkProbe.(probes.Measurer); ok {
-		return measurer.Measures(all)
-	}
-	return all
 }

@@ -35,7 +35,7 @@ func notWell(r *verdict.Round) string {
 	var words []string
 	for _, c := range verdict.Classes() {
 		if result := r.Results[c]; result.Outcome != verdict.Well {
-			words = append(words, fmt.Sprintf("%s %s", c, result.Outcome))
+			words = append(words, fmt.Sprintf("%s %s", c, []string{"not known", "well", "failed"}[result.Outcome]))
 		}
 	}
 	return strings.Join(words, ", ")
@@ -271,7 +271,7 @@ func TestQuietRoundsTakeTurns(t *testing.T) {
 	v.observe(t.Context(), p)
 	v.observe(t.Context(), p)
 	if outcome := p.newest.Results[verdict.DNS].Outcome; outcome != verdict.Failed {
-		t.Errorf("DNS is %s in the second round after it failed", outcome)
+		t.Errorf("DNS is %v in the second round after it failed", outcome)
 	}
 	if got := asked(4); !slices.Equal(got, []int{4, 4, 4, 4}) {
 		t.Errorf("dns, pods, local and self were asked in %v of 4 rounds after trouble", got)

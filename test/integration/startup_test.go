@@ -70,6 +70,8 @@ func (p *reachingProbe) ObserveIn(_ context.Context, in verdict.Surroundings) (p
 	return p.judge.Next(r).Observation, &verdict.News{Own: p.judge.Answer(), Heard: heard}
 }
 
+func (p *reachingProbe) Measures(all []probes.Measure) []probes.Measure { return all }
+
 func (p *reachingProbe) Answered([]verdict.Standing) probes.Observation { panic("nothing was asked") }
 
 // startingFleet is hosts that register at the same time, each with an agent that is real

@@ -62,7 +62,7 @@ func (d *DNS) Ask(ctx context.Context, _ *verdict.Surroundings, patience time.Du
 // stays in use.
 func (d *DNS) refresh(ctx context.Context, patience time.Duration) {
 	path := d.path
-	d.read.Start(func() resolvConf { 
+	d.read.Start(func() resolvConf {
 		text, err := hostfile.Read(path)
 		if err != nil {
 			return resolvConf{err: fmt.Errorf("reading nameservers: %w", err)}

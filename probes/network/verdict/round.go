@@ -156,18 +156,6 @@ const (
 	Failed
 )
 
-// String returns the word for people.
-func (o Outcome) String() string {
-	switch o {
-	case Well:
-		return "well"
-	case Failed:
-		return "failed"
-	default:
-		return "not known"
-	}
-}
-
 // Result is what one class found in one round.
 type Result struct {
 	Outcome Outcome

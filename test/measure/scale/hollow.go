@@ -131,6 +131,9 @@ func (t *talking) ObserveIn(ctx context.Context, in verdict.Surroundings) (probe
 	}}
 }
 
+// Measures are none.
+func (t *talking) Measures(all []probes.Measure) []probes.Measure { return all }
+
 // Answered is not called: no report asks anything.
 func (t *talking) Answered([]verdict.Standing) probes.Observation { panic("nothing was asked") }
 
