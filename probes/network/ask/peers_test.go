@@ -114,6 +114,7 @@ func newRefusing(t *testing.T, i int) *refusing {
 	t.Helper()
 	r := &refusing{agent: httptest.NewServer(says(`{"version":1,"lossy":-1,"reach":100}`)), kubelet: listen(t, "127.0.0.1:0")}
 	t.Cleanup(r.agent.Close)
+	t.Cleanup(func() { _ = r.kubelet.Close() }) // and not when it is collected as garbage
 	r.Peer = verdict.Peer{
 		Node: fmt.Sprint("node-", i), Address: netip.MustParseAddrPort(r.agent.Listener.Addr().String()),
 		Other: netip.MustParseAddrPort(r.kubelet.Addr().String()).Port(),
