@@ -40,12 +40,9 @@ const (
 	readAtOnce = 4
 )
 
-// errBusy says that the API server is being asked for something else, errPausing that
-// it did not answer a short time ago.
-var (
-	errBusy    = errors.New("the lists of the fleet are being read")
-	errPausing = errors.New("the API server did not answer in time; it is asked again in a moment")
-)
+// errNotNow says that the API server is being asked for something else, or did not answer a
+// short time ago.
+var errNotNow = errors.New("the API server is not asked now")
 
 // noted is when a Node's Lease was renewed, by that Node's clock, and when that was
 // read, by the own one.
@@ -111,11 +108,11 @@ func (f *Fleet) Standings(ctx context.Context, nodes []string) ([]verdict.Standi
 		return nil, nil
 	}
 	if !f.reading.TryLock() {
-		return nil, errBusy
+		return nil, errNotNow
 	}
 	defer f.reading.Unlock()
 	if time.Now().Before(f.askDue) {
-		return nil, errPausing
+		return nil, errNotNow
 	}
 	standings, err := f.standings(ctx, nodes[:min(MaxPeers, len(nodes))])
 	if err != nil {

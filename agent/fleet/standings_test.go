@@ -89,7 +89,7 @@ func TestCordonedNodes(t *testing.T) {
 func TestStandingsDoNotWait(t *testing.T) {
 	f := newFleet(&source{agents: 9})
 	f.reading.Lock()
-	if got, err := f.Standings(t.Context(), []string{"node-1"}); !errors.Is(err, errBusy) || got != nil {
+	if got, err := f.Standings(t.Context(), []string{"node-1"}); !errors.Is(err, errNotNow) || got != nil {
 		t.Errorf("%+v, %v", got, err)
 	}
 }

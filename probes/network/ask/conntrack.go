@@ -89,16 +89,15 @@ func (c *Conntrack) entries() (entries, most int64, err error) {
 	return read[0], read[1], nil
 }
 
-// evaluate compares the counts with those of the round before. The first say nothing
-// and are taken for well. The kernel's counters have 32 bits: one that wraps, or
-// that goes with its processor, is no drop.
+// evaluate compares the counts with those of the round before. The kernel's counters have 32
+// bits: one that wraps, or that goes with its processor, is no drop.
 //
 // Both drop and insert_failed count a packet that lost a race against another one
-// of the same connection (nf_ct_resolve_clash). Hosts whose pods ask for IPv4 and
-// IPv6 addresses at the same time have such races all day. insert_failed alone counts
-// connections that died before they were confirmed, races that were resolved (before Linux
-// 5.10), and packets whose chain was too long (5.15). So more drops than insert_failed found
-// no room, and fewer did only if the table is full.
+// of the same connection (nf_ct_resolve_clash), as pods have them all day that ask for IPv4 and
+// IPv6 addresses at the same time. insert_failed alone counts connections that died before they
+// were confirmed, races that were resolved (before Linux 5.10), and packets whose chain was too
+// long (5.15). So more drops than insert_failed found no room, and fewer did only if the table
+// is full.
 func (c *Conntrack) evaluate(now counts) verdict.Result {
 	before := c.before
 	if !c.known {

@@ -87,11 +87,8 @@ func infoOf(c *net.TCPConn) (info unix.TCPInfo) {
 
 // answer returns what a peer said; nil: nothing that can be read.
 func (r *reply) answer() *verdict.Answer {
-	if r.status != http.StatusOK {
-		return nil
-	}
 	a, err := parseAnswer(r.body)
-	if err != nil {
+	if err != nil || r.status != http.StatusOK {
 		return nil
 	}
 	return a

@@ -134,19 +134,13 @@ func askPeer(ctx context.Context, peer verdict.Peer, patience time.Duration, las
 	case result.Reached != wasReached:
 		otherErr = knockOther(ctx, peer, min(patience, otherPatience))
 	}
-	takeOther(&result, otherErr)
+	isOther := isThere(otherErr)
+	result.ReachedOther = isOther && !result.Reached
+	result.OtherKnown, result.OtherOpen = result.OtherKnown || isOther, result.OtherOpen || otherErr == nil
 	if result.Hangs = r.connected && isTimeout(err); err == nil {
 		result.Answer = r.answer()
 	}
 	return result
-}
-
-// takeOther takes in how a connection to the second port ended.
-func takeOther(result *verdict.PeerResult, err error) {
-	isOther := isThere(err)
-	result.OtherOpen = result.OtherOpen || err == nil
-	result.ReachedOther = isOther && !result.Reached
-	result.OtherKnown = result.OtherKnown || isOther
 }
 
 var errNotAsked = errors.New("not asked")
@@ -160,9 +154,8 @@ func knockOther(ctx context.Context, p verdict.Peer, patience time.Duration) err
 }
 
 // doubtRefusals takes those peers for not reached that refuse at their second port
-// too, where a connection was made before. A host that refuses is there. But a packet
-// filter between, such as this host's own, can refuse for all peers. So the second ports, which
-// are the kubelets', are tried only when nearly all that were asked refuse.
+// too, where a connection was made before: a packet filter between, such as this host's own, can
+// refuse for all peers. So it is done only when nearly all that were asked refuse.
 func doubtRefusals(ctx context.Context, patience time.Duration, results map[verdict.Peer]verdict.PeerResult) {
 	var refused []verdict.Peer
 	for peer, result := range results {
