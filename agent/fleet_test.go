@@ -123,7 +123,7 @@ func (n *neighbourly) ObserveIn(ctx context.Context, in verdict.Surroundings) (p
 	n.in = in
 	bad := verdict.Answer{Version: verdict.AnswerVersion, Levels: map[probes.Condition]probes.Level{probes.PIDPressure: probes.Degraded}}
 	return n.Observe(ctx), &verdict.News{
-		Own: verdict.Answer{Classes: map[verdict.Class]bool{verdict.DNS: false}, Lossy: 7, Reach: 50}, Heard: map[string]verdict.Answer{"node-1": bad}, Ask: []string{"node-2"},
+		Own: verdict.Answer{Classes: map[verdict.Class]bool{verdict.DNS: false}, Lossy: 7, Reach: 50}, Round: verdict.Round{Peers: []verdict.PeerResult{{Node: "node-1", Answer: &bad}}}, Ask: []string{"node-2"},
 	}
 }
 

@@ -43,7 +43,7 @@ func (a among) Observe(ctx context.Context) probes.Observation {
 	if standings := a.fleet.Consult(ctx, news); standings != nil {
 		o = a.Answered(standings)
 	}
-	a.fleet.Observe(news.Heard)
+	a.fleet.Observe(news.Round.Heard())
 	a.fleet.SetAnswer(news.Own)
 	return o
 }

@@ -88,22 +88,18 @@ type Fleet struct {
 
 	// mu guards what was found, what this agent says to its peers, and what they said.
 	// Its lists are replaced, never changed.
-	mu             sync.Mutex
-	isRead         bool                // the agents, or it was tried at least
-	slices         int                 // of the agents
-	peers          []verdict.Peer      // one for each family of a Node
-	zone           string              // of the own Node; empty: not known
-	zones          map[string]string   // of the peers, by Node
-	agentsAt       map[netip.Addr]bool // the addresses of all agents whose slices were read
-	dnsPods        []netip.AddrPort
-	otherAPIServer string // empty: the configured one
-	apiServers     []netip.AddrPort
-	maintenance    []string         // types of Node conditions by which a Node is under maintenance
-	noted          map[string]noted // Leases, by the name of the Node
-	suspected      bool             // by the agent before this one, of the own host
-	unread         map[string]bool  // lists by whether the last try to read them failed
-	own            verdict.Answer   // to the peers
-	classes        map[verdict.Class]bool
+	mu          sync.Mutex
+	isRead      bool                 // the agents, or it was tried at least
+	slices      int                  // of the agents
+	in          verdict.Surroundings // what is read of it
+	zone        string               // of the own Node; empty: not known
+	zones       map[string]string    // of the peers, by Node
+	agentsAt    map[netip.Addr]bool  // the addresses of all agents whose slices were read
+	maintenance []string             // types of Node conditions by which a Node is under maintenance
+	noted       map[string]noted     // Leases, by the name of the Node
+	unread      map[string]bool      // lists by whether the last try to read them failed
+	own         verdict.Answer       // to the peers
+	classes     map[verdict.Class]bool
 	// heard is what each peer said, and when. rounds counts.
 	heard   map[string]heard
 	rounds  uint64
@@ -138,10 +134,8 @@ func (f *Fleet) hasPeers() bool {
 func (f *Fleet) Surroundings() verdict.Surroundings {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	in := verdict.Surroundings{
-		Peers: f.peers, DNSPods: f.dnsPods, Self: f.selfAddress(), APIServers: f.apiServers, Suspected: f.suspected,
-		APIServer: cmp.Or(f.otherAPIServer, hostAndPort(f.options.APIServer)),
-	}
+	in := f.in
+	in.Self, in.APIServer = f.selfAddress(), cmp.Or(in.APIServer, hostAndPort(f.options.APIServer))
 	for _, level := range f.own.Levels {
 		in.Troubled = in.Troubled || level >= probes.Degraded
 	}
@@ -212,5 +206,5 @@ type Status struct {
 func (f *Fleet) Status() Status {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return Status{Known: verdict.Nodes(f.peers), Answered: f.answeredWithin(freshFor), Unread: f.unread, Classes: f.classes}
+	return Status{Known: verdict.Nodes(f.in.Peers), Answered: f.answeredWithin(freshFor), Unread: f.unread, Classes: f.classes}
 }

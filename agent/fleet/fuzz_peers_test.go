@@ -65,7 +65,7 @@ func FuzzHeard(f *testing.F) {
 			return
 		}
 		alone := Alone()
-		alone.peers = []verdict.Peer{{Node: "liar"}, {Node: "other"}}
+		alone.in.Peers = []verdict.Peer{{Node: "liar"}, {Node: "other"}}
 		alone.SetLevels(map[probes.Condition]probes.Level{probes.MemoryPressure: probes.OK})
 		for range 3 {
 			alone.Observe(map[string]verdict.Answer{"liar": answer, "stranger": answer})

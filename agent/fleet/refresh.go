@@ -112,15 +112,15 @@ func (f *Fleet) refreshPeers(ctx context.Context) error {
 // takePeers chooses the peers among the agents that were read. The caller holds the lock.
 func (f *Fleet) takePeers() {
 	agents := f.agents.endpoints()
-	f.peers, f.zones, f.agentsAt = nil, map[string]string{}, map[netip.Addr]bool{}
+	f.in.Peers, f.zones, f.agentsAt = nil, map[string]string{}, map[netip.Addr]bool{}
 	for _, e := range agents {
 		f.agentsAt[e.address.Addr()] = true
 	}
 	for _, e := range choose(f.options.Node, f.zone, agents, MaxPeers) {
 		f.zones[e.node] = e.zone
-		f.peers = append(f.peers, verdict.Peer{Node: e.node, Address: e.address, Other: kubeletPort})
+		f.in.Peers = append(f.in.Peers, verdict.Peer{Node: e.node, Address: e.address, Other: kubeletPort})
 		if e.second.IsValid() {
-			f.peers = append(f.peers, verdict.Peer{Node: e.node, Address: e.second, Other: kubeletPort})
+			f.in.Peers = append(f.in.Peers, verdict.Peer{Node: e.node, Address: e.second, Other: kubeletPort})
 		}
 	}
 }
@@ -141,9 +141,9 @@ func (f *Fleet) readDNS(ctx context.Context) error {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.dnsPods = nil
+	f.in.DNSPods = nil
 	for _, e := range choose(f.options.Node, "", f.dns.endpoints(), maxDNSPods) {
-		f.dnsPods = append(f.dnsPods, e.address)
+		f.in.DNSPods = append(f.in.DNSPods, e.address)
 	}
 	return nil
 }
@@ -182,15 +182,15 @@ func (f *Fleet) refreshAPIServer(ctx context.Context) error {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	others, f.otherAPIServer, f.apiServers = first(f.options.Node, others, maxAPIServers), "", nil
+	others, f.in.APIServer, f.in.APIServers = first(f.options.Node, others, maxAPIServers), "", nil
 	if len(own) > 0 && len(others) > 0 {
-		f.otherAPIServer = others[0]
+		f.in.APIServer = others[0]
 	}
 	for _, other := range others {
-		f.apiServers = append(f.apiServers, netip.MustParseAddrPort(other))
+		f.in.APIServers = append(f.in.APIServers, netip.MustParseAddrPort(other))
 	}
 	if f.options.Way != nil {
-		f.options.Way.SetEndpoints(append(own, f.apiServers...))
+		f.options.Way.SetEndpoints(append(own, f.in.APIServers...))
 	}
 	return nil
 }

@@ -55,11 +55,10 @@ type noted struct{ renewed, at time.Time }
 // come 2 to 4 s later.
 func (f *Fleet) Consult(ctx context.Context, news *verdict.News) []verdict.Standing {
 	f.mu.Lock()
-	f.classes = news.Classes // nobody changes the map
+	f.classes = news.Round.Known(&news.Own)
 	f.mu.Unlock()
 	if f.options.Way != nil {
-		routed, known := news.Classes[verdict.Route]
-		f.options.Way.ObserveWay(known && !routed, news.Elsewhere)
+		f.options.Way.ObserveWay(news.Round.Outcome(verdict.Route) == verdict.Failed, news.Round.Results[verdict.API].Elsewhere)
 	}
 	if len(news.Note) > 0 {
 		noting, cancel := context.WithTimeout(ctx, notePatience)

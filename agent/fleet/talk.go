@@ -84,7 +84,7 @@ func (f *Fleet) Restore(own *taints.Node) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	c := own.Condition(decide.ConditionType(verdict.Condition))
-	f.suspected = c != nil && c.Status == taints.ConditionUnknown && verdict.IsSuspicion(c.Reason)
+	f.in.Suspected = c != nil && c.Status == taints.ConditionUnknown && verdict.IsSuspicion(c.Reason)
 }
 
 // Observe takes the peers' answers of one round, by Node. It keeps what they say of
@@ -94,7 +94,7 @@ func (f *Fleet) Observe(answers map[string]verdict.Answer) {
 	defer f.mu.Unlock()
 	now := time.Now()
 	f.rounds, f.heardAt = f.rounds+1, now
-	for _, peer := range f.peers {
+	for _, peer := range f.in.Peers {
 		answer, found := answers[peer.Node]
 		if !found || answer.Version != verdict.AnswerVersion {
 			continue
@@ -108,7 +108,7 @@ func (f *Fleet) Observe(answers map[string]verdict.Answer) {
 		f.heard[peer.Node] = said
 	}
 	maps.DeleteFunc(f.heard, func(node string, h heard) bool {
-		isPeer := slices.ContainsFunc(f.peers, func(p verdict.Peer) bool { return p.Node == node })
+		isPeer := slices.ContainsFunc(f.in.Peers, func(p verdict.Peer) bool { return p.Node == node })
 		return !isPeer || now.Sub(h.at) > freshFor
 	})
 	f.shares = map[probes.Condition]decide.Share{}
@@ -118,7 +118,7 @@ func (f *Fleet) Observe(answers map[string]verdict.Answer) {
 			f.shares[condition] = f.shares[condition].With(isBad, said.maintenance, isNear)
 		}
 	}
-	known := verdict.Nodes(f.peers)
+	known := verdict.Nodes(f.in.Peers)
 	f.peersAgain.observe(100*(known-f.answeredWithin(missedAfter)) > fewMissing*known, now)
 }
 
@@ -137,7 +137,7 @@ func (f *Fleet) answeredWithin(length time.Duration) (count int) {
 func (f *Fleet) Peers() decide.Peers {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	peers := decide.Peers{Known: verdict.Nodes(f.peers), Rounds: f.rounds}
+	peers := decide.Peers{Known: verdict.Nodes(f.in.Peers), Rounds: f.rounds}
 	if !f.isRead {
 		peers.Known = -1
 	}

@@ -97,9 +97,7 @@ func (p *Probe) ObserveIn(ctx context.Context, in verdict.Surroundings) (probes.
 	if ended {
 		return p.settle(found), nil
 	}
-	own := p.evaluator.Answer()
-	news := &verdict.News{Classes: r.Known(&own), Own: own, Elsewhere: r.Results[verdict.API].Elsewhere, Heard: p.peers.Heard(), Note: found.Note, Ask: found.Ask}
-	return p.settle(found), news
+	return p.settle(found), &verdict.News{Round: r, Own: p.evaluator.Answer(), Note: found.Note, Ask: found.Ask}
 }
 
 // Answered evaluates the newest round anew, with the answer to what its Report asks.

@@ -54,7 +54,6 @@ type reachingProbe struct {
 func (p *reachingProbe) ObserveIn(_ context.Context, in verdict.Surroundings) (probes.Observation, *verdict.News) {
 	well := verdict.Result{Outcome: verdict.Well}
 	r := verdict.Round{At: time.Now(), Results: map[verdict.Class]verdict.Result{verdict.Route: well, verdict.Self: well, verdict.API: well}}
-	heard := map[string]verdict.Answer{}
 	switch answer := (verdict.Answer{Version: verdict.AnswerVersion, Lossy: 0, Reach: 100}); {
 	case len(in.Peers) == 0:
 	case p.cutOff.Load():
@@ -64,10 +63,9 @@ func (p *reachingProbe) ObserveIn(_ context.Context, in verdict.Surroundings) (p
 		r.Results[verdict.Peers] = well
 		for _, peer := range in.Peers {
 			r.Peers = append(r.Peers, verdict.PeerResult{Node: peer.Node, Reached: true, Answer: &answer})
-			heard[peer.Node] = answer
 		}
 	}
-	return p.judge.Next(r).Observation, &verdict.News{Own: p.judge.Answer(), Heard: heard}
+	return p.judge.Next(r).Observation, &verdict.News{Round: r, Own: p.judge.Answer()}
 }
 
 func (p *reachingProbe) Measures(all []probes.Measure) []probes.Measure { return all }

@@ -92,11 +92,7 @@ func (n *scriptedNetwork) ObserveIn(context.Context, verdict.Surroundings) (prob
 	r := n.round()
 	found := n.evaluator.Next(r)
 	n.measures = found.Measures
-	own, heard := n.evaluator.Answer(), map[string]verdict.Answer{}
-	for _, peer := range r.Peers {
-		heard[peer.Node] = *peer.Answer
-	}
-	return found.Observation, &verdict.News{Own: own, Classes: r.Known(&own), Heard: heard}
+	return found.Observation, &verdict.News{Round: r, Own: n.evaluator.Answer()}
 }
 
 // Answered is for a host that suspects itself, which this one never does.

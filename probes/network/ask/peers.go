@@ -176,17 +176,6 @@ func doubtRefusals(ctx context.Context, patience time.Duration, results map[verd
 	}
 }
 
-// Heard returns what the peers answered in the newest round, by Node.
-func (p *Peers) Heard() map[string]verdict.Answer {
-	answers := make(map[string]verdict.Answer, len(p.Found))
-	for _, peer := range p.Found {
-		if peer.Answer != nil && !peer.Carried {
-			answers[peer.Node] = *peer.Answer
-		}
-	}
-	return answers
-}
-
 // fullPatience is how long an exchange of full packets may take once there is a connection:
 // its packets are sent again after 0.2 and 0.6 s.
 const fullPatience = time.Second

@@ -56,16 +56,9 @@ type Surroundings struct {
 
 // News is what a round leaves for the agent and the fleet.
 type News struct {
-	// Classes that are known: true is well. People see them all. Peers are told those in
-	// which hosts are compared, in Own.
-	Classes map[Class]bool
+	Round Round
 	// Own is what this host is to answer its peers about the classes.
 	Own Answer
-	// Elsewhere: the API server answers at one of its own addresses, and not at the configured
-	// one.
-	Elsewhere bool
-	// Heard is what the peers answered in this round, by Node.
-	Heard map[string]Answer
 	// Note names the Nodes whose Leases are to be read now, since they may be asked
 	// about later.
 	Note []string

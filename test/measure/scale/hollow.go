@@ -116,17 +116,17 @@ type talking struct {
 
 // ObserveIn reports what each peer answers, and asks nothing about any of them.
 func (t *talking) ObserveIn(ctx context.Context, in verdict.Surroundings) (probes.Observation, *verdict.News) {
-	answers := map[string]verdict.Answer{}
+	r := verdict.Round{}
 	for _, peer := range in.Peers {
 		if answer, found := t.directory.ask(peer.Node); found {
-			answers[peer.Node] = answer
+			r.Peers = append(r.Peers, verdict.PeerResult{Node: peer.Node, Answer: &answer})
 		}
 	}
 	if now := time.Now(); now.After(t.apiDue) {
 		t.apiDue = now.Add(apiEvery)
 		shakeHands(ctx, t.dialer, in.APIServer)
 	}
-	return t.Observe(ctx), &verdict.News{Heard: answers, Own: verdict.Answer{
+	return t.Observe(ctx), &verdict.News{Round: r, Own: verdict.Answer{
 		Classes: map[verdict.Class]bool{verdict.Route: true, verdict.API: true, verdict.Peers: true}, Lossy: 0, Reach: 100,
 	}}
 }
