@@ -119,10 +119,10 @@ type neighbourly struct {
 	answered []verdict.Standing
 }
 
-func (n *neighbourly) ObserveIn(ctx context.Context, in verdict.Surroundings) (probes.Observation, *verdict.News) {
+func (n *neighbourly) ObserveIn(ctx context.Context, in verdict.Surroundings) (probes.Observation, *verdict.Verdict) {
 	n.in = in
 	bad := verdict.Answer{Version: verdict.AnswerVersion, Levels: map[probes.Condition]probes.Level{probes.PIDPressure: probes.Degraded}}
-	return n.Observe(ctx), &verdict.News{
+	return n.Observe(ctx), &verdict.Verdict{
 		Own: verdict.Answer{Classes: map[verdict.Class]bool{verdict.DNS: false}, Lossy: 7, Reach: 50}, Round: verdict.Round{Peers: []verdict.PeerResult{{Node: "node-1", Answer: &bad}}}, Ask: []string{"node-2"},
 	}
 }

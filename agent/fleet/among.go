@@ -11,10 +11,10 @@ import (
 type networkProbe interface {
 	probes.Probe
 	probes.Measurer
-	// ObserveIn is Observe, in surroundings that are known. The News are nil when
+	// ObserveIn is Observe, in surroundings that are known. The Verdict is nil when
 	// there is nothing to tell.
-	ObserveIn(ctx context.Context, in verdict.Surroundings) (probes.Observation, *verdict.News)
-	// Answered returns the newest sample with the Standings that its News ask for.
+	ObserveIn(ctx context.Context, in verdict.Surroundings) (probes.Observation, *verdict.Verdict)
+	// Answered returns the newest sample with the Standings that its Verdict asks for.
 	Answered(standings []verdict.Standing) probes.Observation
 }
 
@@ -33,7 +33,7 @@ func (f *Fleet) Among(p probes.Probe) probes.Probe {
 	return p
 }
 
-// Observe takes a sample among the other hosts. What its News ask about them is asked at once,
+// Observe takes a sample among the other hosts. What its Verdict asks about them is asked at once,
 // so that the sample has the answer.
 func (a among) Observe(ctx context.Context) probes.Observation {
 	o, news := a.ObserveIn(ctx, a.fleet.Surroundings())

@@ -184,11 +184,11 @@ func TestEndpointsOfTheAPIServer(t *testing.T) {
 			if len(asked) != maxAPIServers || !slices.Equal(told.endpoints, append([]netip.AddrPort{own}, asked...)) || slices.Contains(asked, own) {
 				t.Errorf("asked %v, dialed %v", asked, told.endpoints)
 			}
-			f.Consult(t.Context(), &verdict.News{Round: verdict.Round{Results: map[verdict.Class]verdict.Result{verdict.Route: {Outcome: verdict.Failed}, verdict.API: {Elsewhere: true}}}})
+			f.Consult(t.Context(), &verdict.Verdict{Round: verdict.Round{Results: map[verdict.Class]verdict.Result{verdict.Route: {Outcome: verdict.Failed}, verdict.API: {Elsewhere: true}}}})
 			if !told.isBroken || !told.elsewhere {
 				t.Errorf("%+v", told)
 			}
-			f.Consult(t.Context(), &verdict.News{})
+			f.Consult(t.Context(), &verdict.Verdict{})
 			if told.isBroken || told.elsewhere {
 				t.Errorf("%+v", told)
 			}

@@ -53,7 +53,7 @@ type noted struct{ renewed, at time.Time }
 //
 // This is asked between a round and its sample. An answer before the next round would
 // come 2 to 4 s later.
-func (f *Fleet) Consult(ctx context.Context, news *verdict.News) []verdict.Standing {
+func (f *Fleet) Consult(ctx context.Context, news *verdict.Verdict) []verdict.Standing {
 	f.mu.Lock()
 	f.classes = news.Round.Known(&news.Own)
 	f.mu.Unlock()

@@ -183,16 +183,16 @@ func TestConsultEndsInTime(t *testing.T) {
 		f := newFleet(s)
 		runFor(t, f, func() {
 			nodes := []string{"node-1", "node-2"}
-			if got := f.Consult(t.Context(), &verdict.News{Note: nodes}); got != nil || len(f.noted) != 0 {
+			if got := f.Consult(t.Context(), &verdict.Verdict{Note: nodes}); got != nil || len(f.noted) != 0 {
 				t.Errorf("nothing is asked, and no Lease is there: %+v, noted %v", got, f.noted)
 			}
 			s.leases = map[string]time.Time{"node-2": time.Now()}
-			if got := f.Consult(t.Context(), &verdict.News{Note: nodes, Ask: nodes}); len(got) != 2 || len(f.noted) != 1 {
+			if got := f.Consult(t.Context(), &verdict.Verdict{Note: nodes, Ask: nodes}); len(got) != 2 || len(f.noted) != 1 {
 				t.Errorf("%+v, noted %v", got, f.noted)
 			}
 			f.options.Source = hanging{s}
 			begin := time.Now()
-			if got := f.Consult(t.Context(), &verdict.News{Note: nodes, Ask: nodes}); got != nil || time.Since(begin) != 3*time.Second {
+			if got := f.Consult(t.Context(), &verdict.Verdict{Note: nodes, Ask: nodes}); got != nil || time.Since(begin) != 3*time.Second {
 				t.Errorf("%+v without an answer, after %s", got, time.Since(begin))
 			}
 			f.options.Source = s

@@ -24,7 +24,7 @@ type village struct {
 	handshakes atomic.Int32
 	page       atomic.Value // what the peers answer, a string
 	// report is that of the newest round.
-	report *verdict.News
+	report *verdict.Verdict
 }
 
 // observe runs a round in the village.

@@ -51,7 +51,6 @@ type Probe struct {
 type evaluator interface {
 	Next(round verdict.Round) verdict.Verdict
 	Answered(round verdict.Round) verdict.Verdict
-	Answer() verdict.Answer
 }
 
 var _ probes.Measurer = (*Probe)(nil)
@@ -85,9 +84,9 @@ func (p *Probe) Observe(ctx context.Context) probes.Observation {
 	return o
 }
 
-// ObserveIn runs a round and evaluates it. The News are nil when the context ended
+// ObserveIn runs a round and evaluates it. The Verdict is nil when the context ended
 // before the round, because failures are then no evidence.
-func (p *Probe) ObserveIn(ctx context.Context, in verdict.Surroundings) (probes.Observation, *verdict.News) {
+func (p *Probe) ObserveIn(ctx context.Context, in verdict.Surroundings) (probes.Observation, *verdict.Verdict) {
 	r := p.round(ctx, in)
 	ended := ctx.Err() != nil // the agent ends, or stood still
 	r.Late = r.Late || ended
@@ -97,10 +96,10 @@ func (p *Probe) ObserveIn(ctx context.Context, in verdict.Surroundings) (probes.
 	if ended {
 		return p.settle(found), nil
 	}
-	return p.settle(found), &verdict.News{Round: r, Own: p.evaluator.Answer(), Note: found.Note, Ask: found.Ask}
+	return p.settle(found), &found
 }
 
-// Answered evaluates the newest round anew, with the answer to what its Report asks.
+// Answered evaluates the newest round anew, with the answer to what its Verdict asks.
 func (p *Probe) Answered(standings []verdict.Standing) probes.Observation {
 	p.newest.Standings = standings
 	return p.settle(p.evaluator.Answered(p.newest))

@@ -718,19 +718,11 @@ type recorder struct {
 	level     probes.Level
 }
 
-func (r *recorder) Answer() verdict.Answer {
-	a := verdict.Answer{Version: verdict.AnswerVersion, Classes: map[verdict.Class]bool{}, Lossy: -1}
-	for class, result := range r.round.Results {
-		if result.Outcome != verdict.NotKnown {
-			a.Classes[class] = result.Outcome == verdict.Well
-		}
-	}
-	return a
-}
-
 func (r *recorder) Next(round verdict.Round) verdict.Verdict {
 	r.round = round
-	return verdict.Verdict{Observation: probes.Observation{Level: r.level}, Note: r.note, Ask: r.ask}
+	own := verdict.Answer{Version: verdict.AnswerVersion, Lossy: -1}
+	own.Classes = round.Known(&own)
+	return verdict.Verdict{Observation: probes.Observation{Level: r.level}, Round: round, Own: own, Note: r.note, Ask: r.ask}
 }
 
 func (r *recorder) Answered(round verdict.Round) verdict.Verdict {

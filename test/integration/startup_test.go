@@ -51,7 +51,7 @@ type reachingProbe struct {
 	cutOff *atomic.Bool
 }
 
-func (p *reachingProbe) ObserveIn(_ context.Context, in verdict.Surroundings) (probes.Observation, *verdict.News) {
+func (p *reachingProbe) ObserveIn(_ context.Context, in verdict.Surroundings) (probes.Observation, *verdict.Verdict) {
 	well := verdict.Result{Outcome: verdict.Well}
 	r := verdict.Round{At: time.Now(), Results: map[verdict.Class]verdict.Result{verdict.Route: well, verdict.Self: well, verdict.API: well}}
 	switch answer := (verdict.Answer{Version: verdict.AnswerVersion, Lossy: 0, Reach: 100}); {
@@ -65,7 +65,8 @@ func (p *reachingProbe) ObserveIn(_ context.Context, in verdict.Surroundings) (p
 			r.Peers = append(r.Peers, verdict.PeerResult{Node: peer.Node, Reached: true, Answer: &answer})
 		}
 	}
-	return p.judge.Next(r).Observation, &verdict.News{Round: r, Own: p.judge.Answer()}
+	found := p.judge.Next(r)
+	return found.Observation, &found
 }
 
 func (p *reachingProbe) Measures(all []probes.Measure) []probes.Measure { return all }

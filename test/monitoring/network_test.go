@@ -88,11 +88,11 @@ func (n *scriptedNetwork) Observe(ctx context.Context) probes.Observation {
 }
 
 // ObserveIn evaluates one round.
-func (n *scriptedNetwork) ObserveIn(context.Context, verdict.Surroundings) (probes.Observation, *verdict.News) {
+func (n *scriptedNetwork) ObserveIn(context.Context, verdict.Surroundings) (probes.Observation, *verdict.Verdict) {
 	r := n.round()
 	found := n.evaluator.Next(r)
 	n.measures = found.Measures
-	return found.Observation, &verdict.News{Round: r, Own: n.evaluator.Answer()}
+	return found.Observation, &found
 }
 
 // Answered is for a host that suspects itself, which this one never does.

@@ -104,25 +104,25 @@ func TestTellsWhetherFullPacketsPass(t *testing.T) {
 		}
 	}
 	one := func(r *Round) { untried(r); r.Peers[3].Full, r.Peers[3].FullNow = Passed, true }
-	if s.play(3, untried); s.evaluator.Answer().Full != nil {
+	if s.play(3, untried); s.last.Own.Full != nil {
 		t.Error("tells what it does not know")
 	}
 	for want := range 3 {
-		if s.play(1, one); *s.evaluator.Answer().Full != want+1 {
-			t.Errorf("after %d: %d", want+1, *s.evaluator.Answer().Full)
+		if s.play(1, one); *s.last.Own.Full != want+1 {
+			t.Errorf("after %d: %d", want+1, *s.last.Own.Full)
 		}
 	}
 	s.evaluator.hole.passed = lastPassed
-	if s.play(1, one); *s.evaluator.Answer().Full != 1 {
-		t.Errorf("after the last number: %d", *s.evaluator.Answer().Full)
+	if s.play(1, one); *s.last.Own.Full != 1 {
+		t.Errorf("after the last number: %d", *s.last.Own.Full)
 	}
-	if s.play(5, fullLost(2)); *s.evaluator.Answer().Full == lostHere {
+	if s.play(5, fullLost(2)); *s.last.Own.Full == lostHere {
 		t.Error("what is lost with two of twelve is theirs")
 	}
-	if s.play(1, fullLost(3)); *s.evaluator.Answer().Full != lostHere {
+	if s.play(1, fullLost(3)); *s.last.Own.Full != lostHere {
 		t.Error("is a witness although more than a fifth is lost")
 	}
-	if s.play(1, fullLost(6)); *s.evaluator.Answer().Full != lostHere {
+	if s.play(1, fullLost(6)); *s.last.Own.Full != lostHere {
 		t.Error("hides that they get lost")
 	}
 }

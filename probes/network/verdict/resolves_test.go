@@ -63,7 +63,7 @@ func TestTellsWhetherItResolves(t *testing.T) {
 		s := newScript()
 		s.play(1, test.change)
 		got := "not known"
-		if a := s.evaluator.Answer(); a.Resolves != nil {
+		if a := s.last.Own; a.Resolves != nil {
 			got = map[bool]string{true: "true", false: "false"}[*a.Resolves]
 		}
 		if got != test.want {
@@ -73,11 +73,11 @@ func TestTellsWhetherItResolves(t *testing.T) {
 	s := newScript()
 	s.play(1, errorsOnly)
 	for range streakOf - 1 {
-		if s.play(1); *s.evaluator.Answer().Resolves {
+		if s.play(1); *s.last.Own.Resolves {
 			t.Error("errors of the last 5 rounds are forgotten")
 		}
 	}
-	if s.play(1); !*s.evaluator.Answer().Resolves {
+	if s.play(1); !*s.last.Own.Resolves {
 		t.Error("errors before the last 5 rounds are not forgotten")
 	}
 }

@@ -54,19 +54,6 @@ type Surroundings struct {
 	Suspected bool
 }
 
-// News is what a round leaves for the agent and the fleet.
-type News struct {
-	Round Round
-	// Own is what this host is to answer its peers about the classes.
-	Own Answer
-	// Note names the Nodes whose Leases are to be read now, since they may be asked
-	// about later.
-	Note []string
-	// Ask names the Nodes whose Standings are needed now, because this host suspects
-	// itself.
-	Ask []string
-}
-
 // Standing is what a Node says of itself, in the API server.
 type Standing struct {
 	Node string

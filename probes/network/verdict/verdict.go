@@ -10,10 +10,14 @@ import (
 	"github.com/taintlet/taintlet/probes"
 )
 
-// Verdict is what the rounds so far mean.
+// Verdict is what the rounds so far mean, for the agent and the fleet.
 type Verdict struct {
 	Observation probes.Observation
-	// Note names the Nodes whose Leases are to be noted now, since they may be asked
+	// Round is the newest.
+	Round Round
+	// Own is what this host answers its peers, but for the levels.
+	Own Answer
+	// Note names the Nodes whose Leases are to be read now, since they may be asked
 	// about later.
 	Note []string
 	// Ask names the Nodes whose Standings are needed now, because this host suspects
@@ -81,7 +85,7 @@ func (e *Evaluator) Answered(r Round) Verdict {
 
 func (e *Evaluator) verdict(r *Round) Verdict {
 	s := &e.reach.suspicion
-	v := Verdict{Observation: e.observe(r), Ask: slices.Clone(s.ask), Measures: e.measures(r)}
+	v := Verdict{Observation: e.observe(r), Round: *r, Own: e.answer(), Ask: slices.Clone(s.ask), Measures: e.measures(r)}
 	if s.notedAt.Equal(r.At) {
 		v.Note = slices.Clone(s.noted)
 	}
@@ -140,9 +144,9 @@ func (r *Round) anyOfRoutes(holds func(Result) bool) bool {
 	return slices.ContainsFunc([]Class{API, Pods, DNS, Peers}, func(c Class) bool { return holds(r.Results[c]) })
 }
 
-// Answer is what this host answers its peers, but for the levels. A class is well
-// when it failed in none of the last 5 rounds: in doubt a peer is excused.
-func (e *Evaluator) Answer() Answer {
+// answer is what this host answers its peers. A class is well when it failed in none of the last
+// 5 rounds: in doubt a peer is excused.
+func (e *Evaluator) answer() Answer {
 	a := Answer{Version: AnswerVersion, Classes: map[Class]bool{}, Lossy: e.loss.published(), Reach: e.reach.percent(), Full: e.hole.published()}
 	for i := range e.relatives {
 		c := &e.relatives[i]

@@ -115,7 +115,7 @@ type talking struct {
 }
 
 // ObserveIn reports what each peer answers, and asks nothing about any of them.
-func (t *talking) ObserveIn(ctx context.Context, in verdict.Surroundings) (probes.Observation, *verdict.News) {
+func (t *talking) ObserveIn(ctx context.Context, in verdict.Surroundings) (probes.Observation, *verdict.Verdict) {
 	r := verdict.Round{}
 	for _, peer := range in.Peers {
 		if answer, found := t.directory.ask(peer.Node); found {
@@ -126,7 +126,7 @@ func (t *talking) ObserveIn(ctx context.Context, in verdict.Surroundings) (probe
 		t.apiDue = now.Add(apiEvery)
 		shakeHands(ctx, t.dialer, in.APIServer)
 	}
-	return t.Observe(ctx), &verdict.News{Round: r, Own: verdict.Answer{
+	return t.Observe(ctx), &verdict.Verdict{Round: r, Own: verdict.Answer{
 		Classes: map[verdict.Class]bool{verdict.Route: true, verdict.API: true, verdict.Peers: true}, Lossy: 0, Reach: 100,
 	}}
 }

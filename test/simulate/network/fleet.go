@@ -161,7 +161,7 @@ func (f *fleet) round(n *node, debounce decide.Debounce) {
 		n.calm = 0
 	}
 	n.decide(v.Observation, debounce, done)
-	n.answers = push(n.answers, shown{at: done, answer: n.judge.Answer()})
+	n.answers = push(n.answers, shown{at: done, answer: v.Own})
 	n.due = max(done+time.Second/2, t+n.interval(v.Observation, t))
 }
 
