@@ -82,7 +82,7 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		c := &boundedConn{Conn: conn, listener: l, source: sourceOf(conn.RemoteAddr(), conn.LocalAddr())}
+		c := &boundedConn{Conn: conn, listener: l, source: sourceOf(conn.RemoteAddr().String(), conn.LocalAddr())}
 		if c.source != hostItself {
 			c.isAgent = l.isAgent(c.source)
 			c.share = blockOf(c.source)
