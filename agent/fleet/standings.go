@@ -186,12 +186,6 @@ func (f *Fleet) addLease(ctx context.Context, s *verdict.Standing) {
 // switched off, one under maintenance to be drained or repaired.
 const cordoned, maintained = "is cordoned", "is under maintenance"
 
-// leavingTaints say that another program is about to remove the Node or to reboot its host.
-// Other drains make it unschedulable.
-func leavingTaints() []string {
-	return []string{"ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted", "karpenter.sh/rebooting", corev1.TaintNodeOutOfService}
-}
-
 // standingOf reads what a Node says of itself. The condition's age is not asked
 // for: that would compare two hosts' clocks. When its agent is gone, it is not an
 // endpoint any more. A Node that suspects itself is known to be there: what it says excuses
@@ -201,13 +195,16 @@ func standingOf(node *taints.Node, maintenance []string) verdict.Standing {
 	if c := node.Condition(decide.ConditionType(verdict.Condition)); c != nil {
 		s.Suspects = c.Status == taints.ConditionTrue || c.Status == taints.ConditionUnknown && (verdict.IsSuspicion(c.Reason) || c.Reason == describe.ReasonBraked)
 	}
+	// Another program is about to remove the Node or to reboot its host. Other drains make it
+	// unschedulable.
+	leaving := []string{"ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted", "karpenter.sh/rebooting", corev1.TaintNodeOutOfService}
 	ready := node.Condition("Ready")
 	switch {
 	case ready == nil || ready.Status != taints.ConditionTrue:
 		s.Excuse = "is not ready"
 	case node.IsDeleted:
 		s.Excuse = "is being deleted"
-	case slices.ContainsFunc(node.Taints, func(t taints.Taint) bool { return slices.Contains(leavingTaints(), t.Key) }):
+	case slices.ContainsFunc(node.Taints, func(t taints.Taint) bool { return slices.Contains(leaving, t.Key) }):
 		s.Excuse = "is about to be removed or rebooted"
 	case !s.Suspects && decide.MaintenanceOf(node, maintenance) != "":
 		s.Excuse = maintained

@@ -80,9 +80,6 @@ func (s seenDaemon) next(err error, now time.Time) seenDaemon {
 	return s
 }
 
-// isAway reports whether the daemon does not run here, as most do not.
-func (s seenDaemon) isAway() bool { return !s.well && s.ill == 0 }
-
 // isFailing reports whether a daemon is not well that should be. A daemon that was
 // removed leaves its port closed. That alone is not a failure. A daemon that crashes
 // comes back now and then. A daemon that was ill before its port was closed is still
@@ -108,7 +105,7 @@ func (l *Local) Ask(ctx context.Context, _ *verdict.Surroundings, patience time.
 	defer cancel()
 	asked := slices.Clone(l.daemons)
 	if l.rounds%seekEvery != 0 {
-		asked = slices.DeleteFunc(asked, func(d daemon) bool { return l.known[d.name].isAway() })
+		asked = slices.DeleteFunc(asked, func(d daemon) bool { known := l.known[d.name]; return !known.well && known.ill == 0 })
 	}
 	l.rounds++
 	errs := Together(asked, func(d daemon) error { return d.ask(ctx) })

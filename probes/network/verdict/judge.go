@@ -48,22 +48,24 @@ func (e *Evaluator) observe(r *Round) probes.Observation {
 // judge returns the first that holds: what accuses this host, then what is not known, then what
 // is well.
 func (e *Evaluator) judge(r *Round) probes.Observation {
-	accused := e.fails(r)
+	failing := e.fails(r)
 	suspicion := &e.reach.suspicion
-	switch reason, message := e.failsHere(r); {
-	case reason != "":
-		return probes.Observation{Level: probes.Degraded, Reason: reason, Message: message}
-	case accused.Level == probes.Degraded && !e.slow && r.Outcome(API) == Well:
-		accused.Message += "; API server answers"
-		return accused
+	switch {
+	case e.isSure(r, Route):
+		return probes.Observation{Level: probes.Degraded, Reason: reasonRouteLost, Message: r.Results[Route].Detail}
+	case e.conntrack.now() && e.conntrack.holds(0, r.At) && e.isSure(r, Conntrack):
+		return probes.Observation{Level: probes.Degraded, Reason: reasonConntrackDrops, Message: r.Results[Conntrack].Detail}
+	case failing.Level == probes.Degraded && !e.slow && r.Outcome(API) == Well:
+		failing.Message += "; API server answers"
+		return failing
 	case suspicion.stage == suspect && e.reach.low.now():
 		return notKnown(ReasonPeersUnreachable, e.reach.String()+"; nothing follows before others had time to say the same")
-	case e.reach.suspectsMany():
+	case suspicion.stage == many || suspicion.stage == accused && e.reach.halves:
 		return notKnown(ReasonManySuspect, fmt.Sprintf("%s; %s; %s", &e.reach, suspicion.found, suspicion.found.conclusion()))
 	case e.slow:
 		return notKnown("HostSlow", "this host is slow: its own address did not answer in time; what failed in this round is no evidence")
-	case accused.Level == probes.Degraded:
-		return notKnown("APIServerSilent", accused.Message+"; API server does not answer, so no taint follows")
+	case failing.Level == probes.Degraded:
+		return notKnown("APIServerSilent", failing.Message+"; API server does not answer, so no taint follows")
 	}
 	if reason, message := e.unclear(r); reason != "" {
 		return notKnown(reason, message)
@@ -73,17 +75,6 @@ func (e *Evaluator) judge(r *Round) probes.Observation {
 
 func notKnown(reason, message string) probes.Observation {
 	return probes.Observation{Reason: reason, Message: message}
-}
-
-// failsHere returns what accuses this host without its peers.
-func (e *Evaluator) failsHere(r *Round) (reason, message string) {
-	switch {
-	case e.isSure(r, Route):
-		return reasonRouteLost, r.Results[Route].Detail
-	case e.conntrack.now() && e.conntrack.holds(0, r.At) && e.isSure(r, Conntrack):
-		return reasonConntrackDrops, r.Results[Conntrack].Detail
-	}
-	return "", ""
 }
 
 // fails returns what accuses this host beside its peers, if the API server answers and this host

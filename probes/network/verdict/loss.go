@@ -129,7 +129,13 @@ func (l *loss) add(r *Round) {
 		l.first = r.At
 	}
 	l.isMeasured = l.isMeasured || l.all.made >= lossFewest || l.all.hit == 0 && !l.first.IsZero() && r.At.Sub(l.first) >= lossWindow
-	l.press(r.At)
+	// More evidence is wanted at once if packets are lost now, and the window does not show yet
+	// how many.
+	wants := l.newly() > 0 && !l.all.shows(lossShare)
+	if wants && r.At.Sub(l.pressed) >= lossPressedAgain {
+		l.pressed = r.At
+	}
+	l.isPressing = wants && r.At.Sub(l.pressed) < lossPressed
 	newly := 0
 	for _, heard := range l.peers {
 		if r.At.Sub(heard.at) < lossFresh {
@@ -178,16 +184,6 @@ func (l *loss) count() {
 		slices.Sort(shares)
 		l.median, l.most = shares[len(shares)/2], shares[len(shares)-1]
 	}
-}
-
-// press decides whether more evidence is wanted at once: packets are lost now, and the window
-// does not show yet how many.
-func (l *loss) press(now time.Time) {
-	wants := l.newly() > 0 && !l.all.shows(lossShare)
-	if wants && now.Sub(l.pressed) >= lossPressedAgain {
-		l.pressed = now
-	}
-	l.isPressing = wants && now.Sub(l.pressed) < lossPressed
 }
 
 // due is when a round may show that this host alone loses packets; zero: none does soon.

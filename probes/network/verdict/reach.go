@@ -39,13 +39,6 @@ func NearlyAllRefuse(refused, asked int) bool {
 	return refused >= fewestPeers && isMost(refused, asked)
 }
 
-// areManyNeverReached reports whether a fifth of the peers and two of them, or all,
-// were never reached.
-func areManyNeverReached(r *Round) bool {
-	all := r.NeverReached + len(r.Peers)
-	return r.NeverReached > 0 && (r.NeverReached == all || r.NeverReached >= fewestPeers && 100*r.NeverReached >= lowPercent*all)
-}
-
 // reach is what a host knows of its peers.
 type reach struct {
 	suspicion suspicion
@@ -107,11 +100,6 @@ func (p *reach) due(r *Round) time.Time {
 		return r.At // as soon as may be
 	}
 	return time.Time{}
-}
-
-// suspectsMany reports whether others are not better.
-func (p *reach) suspectsMany() bool {
-	return p.suspicion.stage == many || p.suspicion.stage == accused && p.halves
 }
 
 // percent is what peers are told, -1 when there are too few.

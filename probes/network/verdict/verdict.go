@@ -46,7 +46,7 @@ type Evaluator struct {
 	loss           loss
 	reach          reach
 	hole           hole
-	// never: many of the peers were never reached.
+	// never: a fifth of the peers and two of them, or all, were never reached.
 	never streak
 }
 
@@ -119,7 +119,8 @@ func (e *Evaluator) take(r *Round) {
 	e.loss.add(r)
 	e.hole.add(r)
 	e.reach.add(r, e.api.holds(0, r.At))
-	e.never.add(areManyNeverReached(r), r.At)
+	never, all := r.NeverReached, r.NeverReached+len(r.Peers)
+	e.never.add(never > 0 && (never == all || never >= fewestPeers && 100*never >= lowPercent*all), r.At)
 }
 
 // hasFailure reports whether anything failed in this round.
