@@ -70,17 +70,15 @@ func (at port) of(slice *discoveryv1.EndpointSlice) (number uint16) {
 	return number
 }
 
-// rank orders things of a name for one Node. Each Node has an order of its own
+// first returns the most names that rank first for a Node. Each Node has an order of its own
 // that looks random and stays when others come and go (rendezvous hashing).
-func rank(own, name string) uint64 {
-	sum := sha256.Sum256([]byte(own + "\x00" + name))
-	return binary.BigEndian.Uint64(sum[:])
-}
-
-// first returns the most names that rank first for a Node.
 func first(own string, names []string, most int) []string {
+	rank := func(name string) uint64 {
+		sum := sha256.Sum256([]byte(own + "\x00" + name))
+		return binary.BigEndian.Uint64(sum[:])
+	}
 	sorted := slices.SortedFunc(slices.Values(names), func(a, b string) int {
-		return cmp.Or(cmp.Compare(rank(own, a), rank(own, b)), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a, b))
 	})
 	return sorted[:min(most, len(sorted))]
 }

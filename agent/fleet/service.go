@@ -63,9 +63,15 @@ type slice struct {
 // refresh reads the metadata of all slices, and then those slices that rank first
 // for the own Node and have changed. After an error all is as it was before.
 func (s *service) refresh(ctx context.Context) error {
-	list, err := s.list(ctx)
-	if err != nil {
-		return err
+	var list []metav1.PartialObjectMetadata
+	for _, selector := range s.selectors {
+		some, err := s.source.ListSlices(ctx, s.namespace, selector)
+		if err != nil {
+			return err
+		}
+		if list = some; len(list) > 0 {
+			break
+		}
 	}
 	versions := make(map[string]string, len(list))
 	for i := range list {
@@ -90,16 +96,6 @@ func (s *service) refresh(ctx context.Context) error {
 	}
 	s.count, s.read = len(versions), read
 	return nil
-}
-
-// list returns the metadata of all slices.
-func (s *service) list(ctx context.Context) (list []metav1.PartialObjectMetadata, err error) {
-	for _, selector := range s.selectors {
-		if list, err = s.source.ListSlices(ctx, s.namespace, selector); err != nil || len(list) > 0 {
-			return list, err
-		}
-	}
-	return list, nil
 }
 
 // endpoints returns those of the slices that were read.

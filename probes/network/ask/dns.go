@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -113,7 +114,9 @@ func (d *DNS) evaluate(servers []netip.AddrPort, errs []error) verdict.Result {
 }
 
 // parseResolvConf reads what resolv.conf(5) describes. Lines that are not
-// understood are skipped, as the resolvers skip them.
+// understood are skipped, as the resolvers skip them. The name to ask for is one that the
+// nameserver knows by itself, so that no other is asked: a Service that each cluster has, where
+// the search list shows the cluster's domain, and localhost (RFC 6761) elsewhere.
 func parseResolvConf(text string) resolvConf {
 	const most = 3 // MAXNS: no resolver asks more
 	conf := resolvConf{name: "localhost."}
@@ -126,22 +129,14 @@ func parseResolvConf(text string) resolvConf {
 				conf.servers = append(conf.servers, netip.AddrPortFrom(address, 53))
 			}
 		case fields[0] == "search":
-			conf.name = nameToAsk(fields[1:])
+			conf.name = "localhost."
+			at := slices.IndexFunc(fields, func(domain string) bool { return strings.HasPrefix(domain, "svc.") && len(domain) < 200 })
+			if at > 0 {
+				conf.name = "kubernetes.default." + strings.TrimSuffix(fields[at], ".") + "."
+			}
 		}
 	}
 	return conf
-}
-
-// nameToAsk returns a name that the nameserver knows by itself, so that no other
-// is asked: a Service that each cluster has, where the search list shows the
-// cluster's domain, and localhost (RFC 6761) elsewhere.
-func nameToAsk(search []string) string {
-	for _, domain := range search {
-		if strings.HasPrefix(domain, "svc.") && len(domain) < 200 {
-			return "kubernetes.default." + strings.TrimSuffix(domain, ".") + "."
-		}
-	}
-	return "localhost."
 }
 
 // query asks one nameserver, some times, and returns nil at the first answer. The error is

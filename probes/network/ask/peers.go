@@ -39,7 +39,7 @@ func (p *Peers) Forget() {
 
 // Ask implements Check.
 func (p *Peers) Ask(ctx context.Context, in *verdict.Surroundings, patience time.Duration) verdict.Result {
-	p.turns.Suspect(in.Suspected && !p.wasWell)
+	p.turns.Suspected = in.Suspected && !p.wasWell
 	now, rest := p.turns.Choose(in.Peers, in.Troubled)
 	results := p.ask(ctx, patience, now, rest)
 	doubtRefusals(ctx, patience/2, results)

@@ -146,8 +146,8 @@ func (e *Evaluator) well(r *Round) probes.Observation {
 // nearly says what failed too seldom, or not for long enough; empty: nothing.
 func (e *Evaluator) nearly() string {
 	const tooShort = "; not often or not long enough to tell"
-	for i := range e.relatives {
-		if c := &e.relatives[i]; c.here.any() {
+	for _, c := range e.relatives {
+		if c.here.any() {
 			return c.String() + tooShort
 		}
 	}
@@ -183,8 +183,8 @@ func (e *Evaluator) mayBeCutOff(r *Round) bool {
 
 // neverWell says what fails and was never well since the start; empty: nothing.
 func (e *Evaluator) neverWell(r *Round) string {
-	for i := range e.relatives {
-		if c := &e.relatives[i]; c.found.Never && c.isWellElsewhere() {
+	for _, c := range e.relatives {
+		if c.found.Never && c.isWellElsewhere() {
 			return c.String() + "; it was never healthy since the agent started"
 		}
 	}

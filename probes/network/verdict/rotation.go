@@ -60,8 +60,9 @@ type Rotation struct {
 
 	last  map[Peer]lastAsked
 	round int
-	// suspected: the peers were reached, by the agent before this one.
-	suspected bool
+	// Suspected takes the peers for reached that were not asked yet. A host that suspected itself
+	// has reached them, and the agent that did was restarted.
+	Suspected bool
 	// isNew: something changed in the newest round. quiet counts the rounds since then.
 	isNew bool
 	quiet int
@@ -104,10 +105,6 @@ func (t *Rotation) Forget() {
 	t.quiet = 0
 }
 
-// Suspect takes the peers for reached that were not asked yet, or no longer does. A host that
-// suspected itself has reached them, and the agent that did was restarted.
-func (t *Rotation) Suspect(suspected bool) { t.suspected = suspected }
-
 // Choose begins a round. It returns the peers to ask now, and the rest: to be
 // asked in this round too as soon as one of the first has changed. alert: something
 // is wrong on this host, so that all are asked whose time has come. Other peers are
@@ -116,7 +113,7 @@ func (t *Rotation) Choose(peers []Peer, alert bool) (now, rest []Peer) {
 	known := make(map[Peer]lastAsked, len(peers))
 	for _, p := range peers {
 		last := t.last[p]
-		if t.suspected && last.round == 0 {
+		if t.Suspected && last.round == 0 {
 			last.reached, last.assumed = true, true
 		}
 		known[p] = last

@@ -271,7 +271,7 @@ func TestSuspicionSurvivesARestart(t *testing.T) {
 	t.Parallel()
 	for _, suspected := range []bool{true, false} {
 		turns, peers, evaluator := NewRotation(testPeriod), twelve(), NewEvaluator(testPeriod, 1)
-		turns.Suspect(suspected)
+		turns.Suspected = suspected
 		var v Verdict
 		rounds := 0
 		for now := time.Unix(1000, 0); rounds < 100 && v.Observation.Reason != "CutOff"; rounds++ {

@@ -42,7 +42,7 @@ type Evaluator struct {
 	seen map[Class]bool
 
 	conntrack, api streak
-	relatives      [3]relative
+	relatives      [3]*relative
 	loss           loss
 	reach          reach
 	hole           hole
@@ -60,7 +60,7 @@ func NewEvaluator(period time.Duration, seed uint64) *Evaluator {
 func newEvaluator(s suspicion) Evaluator {
 	e, all := Evaluator{seen: map[Class]bool{}, loss: loss{peers: map[string]hearsay{}}, reach: reach{suspicion: s}}, shapes(s.period)
 	for i, class := range []Class{Pods, DNS, Local} {
-		e.relatives[i] = relative{compared: compared{shape: all[i]}, class: class}
+		e.relatives[i] = &relative{compared: compared{shape: all[i]}, class: class}
 	}
 	e.loss.shape, e.hole.shape = all[3], all[4]
 	return e
@@ -94,7 +94,7 @@ func (e *Evaluator) verdict(r *Round) Verdict {
 
 // comparisons returns those of all shapes, in their order.
 func (e *Evaluator) comparisons() [5]comparison {
-	return [...]comparison{&e.relatives[0], &e.relatives[1], &e.relatives[2], &e.loss, &e.hole}
+	return [...]comparison{e.relatives[0], e.relatives[1], e.relatives[2], &e.loss, &e.hole}
 }
 
 // take adds a round to the evidence. What failed on a slow host is none.
@@ -113,8 +113,8 @@ func (e *Evaluator) take(r *Round) {
 		return
 	}
 	e.api.add(r.Outcome(API) == Well, r.At)
-	for i := range e.relatives {
-		e.relatives[i].add(r)
+	for _, c := range e.relatives {
+		c.add(r)
 	}
 	e.loss.add(r)
 	e.hole.add(r)
@@ -149,8 +149,7 @@ func (r *Round) anyOfRoutes(holds func(Result) bool) bool {
 // 5 rounds: in doubt a peer is excused.
 func (e *Evaluator) answer() Answer {
 	a := Answer{Version: AnswerVersion, Classes: map[Class]bool{}, Lossy: e.loss.published(), Reach: e.reach.percent(), Full: e.hole.published()}
-	for i := range e.relatives {
-		c := &e.relatives[i]
+	for _, c := range e.relatives {
 		isKnown := c.found.Outcome != NotKnown
 		if isKnown {
 			a.Classes[c.class] = !c.here.any()
@@ -182,8 +181,8 @@ func (e *Evaluator) measures(r *Round) (all []probes.Measure) {
 			Degraded: lowPercent / 100., Clear: wellPercent / 100.,
 		})
 	}
-	for i := range e.relatives {
-		if c := &e.relatives[i]; c.heard.know > 0 {
+	for _, c := range e.relatives {
+		if c.heard.know > 0 {
 			all = append(all, probes.Measure{Name: "peers_well_" + string(c.class), Unit: probes.Ratio, Value: float64(c.heard.well) / float64(c.heard.know)})
 		}
 	}
