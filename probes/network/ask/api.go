@@ -60,12 +60,12 @@ func (a *API) resolve(ctx context.Context, server string, patience time.Duration
 		return address, nil
 	}
 	host, port, err := net.SplitHostPort(server)
-	number, errOfPort := net.LookupPort("tcp", port)
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	number, errOfPort := net.DefaultResolver.LookupPort(ctx, "tcp", port)
 	if err = cmp.Or(err, errOfPort); err != nil {
 		return netip.AddrPort{}, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
 	addresses, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 	if before, known := a.address[server]; known && err != nil {
 		return before, nil

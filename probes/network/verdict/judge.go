@@ -37,7 +37,7 @@ func (e *Evaluator) observe(r *Round) probes.Observation {
 	o := e.judge(r)
 	o.Condition, o.Suspicion, o.Severity = Condition, IsSuspicion(o.Reason), e.severity(r, o.Level)
 	if o.Level == probes.OK {
-		o.NeverHealthy = e.unproven(r)
+		o.NeverHealthy = e.unseen(r)
 	}
 	if !e.slow {
 		o.Due = e.due(r)
@@ -53,7 +53,7 @@ func (e *Evaluator) judge(r *Round) probes.Observation {
 	switch {
 	case e.isSure(r, Route):
 		return probes.Observation{Level: probes.Degraded, Reason: reasonRouteLost, Message: r.Results[Route].Detail}
-	case e.conntrack.now() && e.conntrack.holds(0, r.At) && e.isSure(r, Conntrack):
+	case e.conntrack.often() && e.isSure(r, Conntrack):
 		return probes.Observation{Level: probes.Degraded, Reason: reasonConntrackDrops, Message: r.Results[Conntrack].Detail}
 	case failing.Level == probes.Degraded && !e.slow && r.Outcome(API) == Well:
 		failing.Message += "; API server answers"
@@ -85,7 +85,7 @@ func (e *Evaluator) fails(r *Round) (o probes.Observation) {
 			return probes.Observation{Level: probes.Degraded, Reason: of.reason, Message: c.String(), Certain: of.isCertain || of.isAccusedAlone(r.At)}
 		}
 	}
-	if e.reach.accuses(r.At) {
+	if e.reach.accuses() {
 		return probes.Observation{Level: probes.Degraded, Reason: reasonCutOff, Message: fmt.Sprintf("%s; %s", &e.reach, e.reach.suspicion.found), Certain: true}
 	}
 	return o
@@ -93,30 +93,40 @@ func (e *Evaluator) fails(r *Round) (o probes.Observation) {
 
 // unclear returns what says nothing of this host.
 func (e *Evaluator) unclear(r *Round) (reason, message string) {
-	const proves = "; that proves nothing against this host"
-	if e.reach.part.holds(0, r.At) {
+	if e.reach.part.often() {
 		return "SomePeersUnreachable", e.reach.String() + "; below 80 %, and above 20 %: this host or the others"
 	}
-	for _, c := range e.comparisons() {
-		if of := c.base(); of.reason != reasonPacketLoss && of.here.holds(0, r.At) && of.isUnproven() {
-			return "NotProven", c.String() + proves
-		}
-	}
-	for _, c := range []Class{Route, Conntrack} {
-		if r.Outcome(c) == Failed && !e.isSure(r, c) && (c == Route || e.conntrack.holds(0, r.At)) {
-			return "NotProven", r.Results[c].Detail + "; nothing else fails, so that proves nothing against this host"
-		}
+	if unproven := e.unproven(r); unproven != "" {
+		return "NotProven", unproven + provesNothing
 	}
 	route, isOn := r.Results[Route]
 	switch {
-	case e.reach.hangs.holds(0, r.At):
-		return "NotProven", fmt.Sprintf("%s, and %d of them do not answer in time: packets may get lost that are not tiny%s", &e.reach, e.reach.hung, proves)
 	case isOn && route.Outcome == NotKnown && (route.IsSure || !route.Never):
 		return "RouteNotKnown", route.Detail
 	case e.loss.isUnproven(): // the window has half a minute of it already
-		return "LossElsewhereToo", e.loss.String() + proves
+		return "LossElsewhereToo", e.loss.String() + "; " + provesNothing
 	}
 	return "", ""
+}
+
+const provesNothing = "that proves nothing against this host"
+
+// unproven says what fails here and may fail elsewhere too; empty: nothing.
+func (e *Evaluator) unproven(r *Round) string {
+	for _, c := range e.comparisons() {
+		if of := c.base(); of.reason != reasonPacketLoss && of.here.often() && of.isUnproven() {
+			return c.String() + "; "
+		}
+	}
+	for _, c := range []Class{Route, Conntrack} {
+		if r.Outcome(c) == Failed && !e.isSure(r, c) && (c == Route || e.conntrack.often()) {
+			return r.Results[c].Detail + "; nothing else fails, so "
+		}
+	}
+	if e.reach.hangs.often() {
+		return fmt.Sprintf("%s, and %d of them do not answer in time: packets may get lost that are not tiny; ", &e.reach, e.reach.hung)
+	}
+	return ""
 }
 
 // well returns what to say where nothing is wrong for sure.
@@ -131,10 +141,10 @@ func (e *Evaluator) well(r *Round) probes.Observation {
 	case e.never.holds(neverReachedFor, r.At):
 		o.Reason, o.Warns = ReasonPeersNeverReached, true
 		o.Message, o.Hysteresis = r.Results[Peers].Detail+", which must be open between the Nodes", e.mayBeCutOff(r)
-	case e.reach.blocked.holds(0, r.At):
+	case e.reach.blocked.often():
 		o.Reason, o.Warns = ReasonPortBlocked, true
 		o.Message = fmt.Sprintf("%s; %d of them at their second port only: taintlet's port is blocked", &e.reach, e.reach.other)
-	case e.reach.mute.holds(0, r.At):
+	case e.reach.mute.often():
 		o.Reason = "NoPeerAnswers"
 		o.Message = fmt.Sprintf("%s; %d of them give no answer that can be read, so nothing can be compared", &e.reach, e.reach.silent)
 	default:
@@ -245,10 +255,10 @@ func (e *Evaluator) due(r *Round) (first time.Time) {
 	return first
 }
 
-// unproven returns the reasons that a good verdict says nothing about: their class was not
+// unseen returns the reasons that a good verdict says nothing about: their class was not
 // well since the start. So what the Node's record knows as failed does not become OK by a
 // restart of the agent.
-func (e *Evaluator) unproven(r *Round) (reasons []string) {
+func (e *Evaluator) unseen(r *Round) (reasons []string) {
 	// A host may be meant to have no route.
 	isRouteMissed := !e.seen[Route] && r.anyOfRoutes(func(found Result) bool { return found.Outcome == Failed || found.Never })
 	for _, one := range []struct {

@@ -116,8 +116,7 @@ func (t tally) shows(percent int) bool {
 	return t.share() >= percent && t.peersMade >= fewestPeers && 2*t.peersHit >= t.peersMade
 }
 
-// add takes in a round. This host is alone if half of the peers said a moment ago what they lose,
-// and none of all that did loses half as much.
+// add takes in a round.
 func (l *loss) add(r *Round) {
 	l.connections = slices.DeleteFunc(l.connections, func(c connection) bool { return r.At.Sub(c.at) >= lossWindow })
 	maps.DeleteFunc(l.peers, func(_ string, heard hearsay) bool { return r.At.Sub(heard.at) >= lossWindow })
@@ -136,14 +135,19 @@ func (l *loss) add(r *Round) {
 		l.pressed = r.At
 	}
 	l.isPressing = wants && r.At.Sub(l.pressed) < lossPressed
+	l.take(l.all.shows(lossShare), l.isApart(), l.isAlone(r), r.At)
+}
+
+// isAlone reports whether half of the peers said a moment ago what they lose, and none of all
+// that did loses half as much as this host.
+func (l *loss) isAlone(r *Round) bool {
 	newly := 0
 	for _, heard := range l.peers {
 		if r.At.Sub(heard.at) < lossFresh {
 			newly++
 		}
 	}
-	isAlone := l.own.share() >= lossAloneShare && 2*newly >= len(r.Peers) && 2*l.most <= l.own.share()
-	l.take(l.all.shows(lossShare), l.isApart(), isAlone, r.At)
+	return l.own.share() >= lossAloneShare && 2*newly >= len(r.Peers) && 2*l.most <= l.own.share()
 }
 
 // isApart reports whether this host loses more than its peers: among those that say that they

@@ -47,9 +47,7 @@ type reach struct {
 	// low: at most a fifth. part: less than four fifths. blocked: a fifth or more
 	// answer at their second port only.
 	low, part, blocked streak
-	// halves: half or more of the peers that are reached, and say how many they
-	// reach, reach a part of theirs. Then the fleet is split, and this host knows
-	// by bad luck mostly peers of the other side.
+	// halves: the fleet is split, and this host knows by bad luck mostly peers of the other side.
 	halves bool
 	// mute: four fifths or more are reached and give no answer. hangs: these are made to wait
 	// for it, as where packets get lost that are not tiny.
@@ -70,11 +68,7 @@ func (p *reach) add(r *Round, apiAnswers bool) {
 	p.other = count(r.Peers, func(p *PeerResult) bool { return !p.Reached && p.ReachedOther })
 	p.silent = count(r.Peers, func(p *PeerResult) bool { return p.Reached && p.Answer == nil })
 	p.hung = count(r.Peers, func(p *PeerResult) bool { return p.Reached && p.Answer == nil && p.Hangs })
-	know := count(r.Peers, func(p *PeerResult) bool { return p.Reached && p.Answer != nil && p.Answer.Reach >= 0 })
-	partly := count(r.Peers, func(p *PeerResult) bool {
-		return p.Reached && p.Answer != nil && p.Answer.Reach > lowPercent && p.Answer.Reach < wellPercent
-	})
-	p.halves = know > 0 && 2*partly >= know
+	p.halves = areHalves(r.Peers)
 	enough := p.all >= fewestPeers
 	p.low.add(enough && isFew(p.reached, p.all), r.At)
 	p.part.add(enough && !isMost(p.reached, p.all), r.At)
@@ -84,9 +78,19 @@ func (p *reach) add(r *Round, apiAnswers bool) {
 	p.suspicion.next(r, p.low.any(), p.part.count() <= suddenRounds, apiAnswers)
 }
 
+// areHalves reports whether half or more of the peers that are reached, and say how many they
+// reach, reach a part of theirs.
+func areHalves(peers []PeerResult) bool {
+	know := count(peers, func(p *PeerResult) bool { return p.Reached && p.Answer != nil && p.Answer.Reach >= 0 })
+	partly := count(peers, func(p *PeerResult) bool {
+		return p.Reached && p.Answer != nil && p.Answer.Reach > lowPercent && p.Answer.Reach < wellPercent
+	})
+	return know > 0 && 2*partly >= know
+}
+
 // accuses reports whether this host is cut off and others are well.
-func (p *reach) accuses(now time.Time) bool {
-	return p.suspicion.stage == accused && p.low.now() && p.low.holds(0, now) && !p.halves
+func (p *reach) accuses() bool {
+	return p.suspicion.stage == accused && p.low.now() && p.low.often() && !p.halves
 }
 
 // due is when a round decides whether this host is cut off; zero: none does soon.

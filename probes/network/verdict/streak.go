@@ -61,6 +61,9 @@ func (s *streak) holds(long time.Duration, now time.Time) bool {
 	return !s.since.IsZero() && now.Sub(s.since) >= long
 }
 
+// often reports whether it showed in 3 of the last 5 rounds.
+func (s *streak) often() bool { return !s.since.IsZero() }
+
 // now reports whether it showed in the newest round.
 func (s *streak) now() bool { return s.rounds&1 != 0 }
 

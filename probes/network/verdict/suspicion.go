@@ -186,8 +186,7 @@ func (s *suspicion) answered(r *Round) {
 	reached, all := reachOf(r.Peers)
 	live := float64(reached) + float64(all-reached)*float64(c.count)/float64(len(asked))
 	areWell := c.count >= fewestPeers && 2*c.well > c.count && float64(100*reached) <= lowPercent*live
-	areAllWell := c.well == c.count && c.there >= fewestPeers && 2*c.there > len(noted)
-	if wasShort && (!areWell || !areAllWell) {
+	if wasShort && (!areWell || !c.areAllWell(len(noted))) {
 		s.due = s.long
 		if c.well == c.count && r.At.Sub(s.notedAt) < leaseTells {
 			s.isShort, s.noted, s.due = true, noted, r.At.Add(leaseAgain)
@@ -241,6 +240,12 @@ func countStandings(asked, noted []string, standings []Standing) (c census, excu
 		}
 	}
 	return c, excused
+}
+
+// areAllWell reports whether none that counts suspects itself, and enough of those whose
+// Leases were noted are there.
+func (c *census) areAllWell(noted int) bool {
+	return c.well == c.count && c.there >= fewestPeers && 2*c.there > noted
 }
 
 // String says what was found, for people. It names the first that do not count.

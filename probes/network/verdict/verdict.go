@@ -118,7 +118,7 @@ func (e *Evaluator) take(r *Round) {
 	}
 	e.loss.add(r)
 	e.hole.add(r)
-	e.reach.add(r, e.api.holds(0, r.At))
+	e.reach.add(r, e.api.often())
 	never, all := r.NeverReached, r.NeverReached+len(r.Peers)
 	e.never.add(never > 0 && (never == all || never >= fewestPeers && 100*never >= lowPercent*all), r.At)
 }
