@@ -26,7 +26,7 @@ type Peers struct {
 // otherAfter is how long a peer may take before the other peers are asked beside it:
 // waiting for one after the other would make a bad round twice as long. otherPatience is
 // how long its second port may take then, as the API server is asked in this round yet.
-const otherAfter, otherPatience = 300 * time.Millisecond, 700 * time.Millisecond
+const otherAfter, otherPatience = 300 * time.Millisecond, 500 * time.Millisecond
 
 // NewPeers returns the class that asks peers in turns, in rounds that come each period.
 func NewPeers(period time.Duration) *Peers { return &Peers{turns: verdict.NewRotation(period)} }
