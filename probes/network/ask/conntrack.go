@@ -1,6 +1,7 @@
 package ask
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,10 +21,8 @@ import (
 // it is full. Fullness alone is no trouble: the kernel then drops entries that it
 // can do without first.
 type Conntrack struct {
-	host probes.Host
-	// before has the counts of the round before; known says that there was one.
-	before counts
-	known  bool
+	host   probes.Host
+	before *counts // of the round before; nil: there was none
 }
 
 // counts are sums of columns of net/stat/nf_conntrack, over all processors.
@@ -34,7 +33,7 @@ type counts struct{ drop, insertFailed, tooLong int64 }
 func NewConntrack(h probes.Host) *Conntrack { return &Conntrack{host: h} }
 
 // Forget makes the class as new: nothing was healthy, nobody was reached.
-func (c *Conntrack) Forget() { c.known = false }
+func (c *Conntrack) Forget() { c.before = nil }
 
 // Ask implements Check.
 func (c *Conntrack) Ask(context.Context, *verdict.Surroundings, time.Duration) verdict.Result {
@@ -99,11 +98,8 @@ func (c *Conntrack) entries() (entries, most int64, err error) {
 // long (5.15). So more drops than insert_failed found no room, and fewer did only if the table
 // is full.
 func (c *Conntrack) evaluate(now counts) verdict.Result {
-	before := c.before
-	if !c.known {
-		before = now
-	}
-	c.before, c.known = now, true
+	before := cmp.Or(c.before, &now)
+	c.before = &now
 	tooLong := max(0, now.tooLong-before.tooLong)
 	dropped := max(0, now.drop-before.drop)
 	noRoom := max(0, dropped-max(0, now.insertFailed-before.insertFailed-tooLong))

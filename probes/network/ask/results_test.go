@@ -36,7 +36,7 @@ func TestResults(t *testing.T) { //nolint:paralleltest // it may write its file
 		{"garbled carrier", routeTold(carrierOf(t, "up\n"))},
 		{"unreadable carrier", routeTold(carrierOf(t, ""))},
 		{"kernel not asked", routeTold(way{target: outside, err: fmt.Errorf("asking the kernel for routes: %w", syscall.EPERM)})},
-		{"packets dropped", (&Conntrack{known: true}).evaluate(counts{drop: 812})},
+		{"packets dropped", (&Conntrack{before: &counts{}}).evaluate(counts{drop: 812})},
 		{"connection table full", (&Conntrack{host: withTable(t, 262144, 262144)}).withoutCounts()},
 		{"no nameserver answers", dnsTold(true, context.DeadlineExceeded)},
 		{"no nameserver ever answered", dnsTold(false, context.DeadlineExceeded)},

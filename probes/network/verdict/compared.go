@@ -74,6 +74,19 @@ func (c *compared) due(*Round) time.Time {
 // isUnproven reports whether it fails here, and that says nothing of this host.
 func (c *compared) isUnproven() bool { return c.here.now() && !c.apart.now() }
 
+// severity is 50 when it has failed here alone for its dwell.
+func (c *compared) severity(now time.Time) int {
+	switch {
+	case c.accuses(now):
+		return 75
+	case !c.here.any():
+		return 0
+	case c.apart.since.IsZero():
+		return 25
+	}
+	return min(49, 25+int(25*now.Sub(c.apart.since)/c.dwell))
+}
+
 // base returns what all have.
 func (c *compared) base() *compared { return c }
 

@@ -99,17 +99,6 @@ func (h *hole) published() *int {
 	return new(h.passed)
 }
 
-// severity is 75 where this host is accused.
-func (h *hole) severity(now time.Time) int {
-	switch {
-	case h.accuses(now):
-		return 75
-	case h.here.any():
-		return 25
-	}
-	return 0
-}
-
 // String says what was found, for people.
 func (h *hole) String() string {
 	return fmt.Sprintf("full packets to or from %d of %d peers get lost, and small ones do not; %d of %d peers that know it report that theirs arrive", h.lost, h.tried, h.heard.well, h.heard.know)

@@ -1,9 +1,6 @@
 package verdict
 
-import (
-	"fmt"
-	"time"
-)
+import "fmt"
 
 // relative compares a class that fails here with what peers say of it. A node
 // whose pods reach no DNS should get no pods while others do.
@@ -77,17 +74,4 @@ func (c *relative) String() string {
 		return fmt.Sprintf("%s; %d of %d peers that ask this pod reach it", text, c.heard.well, c.heard.know)
 	}
 	return fmt.Sprintf("%s; %d of %d peers that know it report it as healthy", text, c.heard.well, c.heard.know)
-}
-
-// severity is 50 when the class has failed here alone for its dwell.
-func (c *relative) severity(now time.Time) int {
-	switch {
-	case c.accuses(now):
-		return 75
-	case !c.here.any():
-		return 0
-	case c.apart.since.IsZero():
-		return 25
-	}
-	return min(49, 25+int(25*now.Sub(c.apart.since)/c.dwell))
 }
