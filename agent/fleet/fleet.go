@@ -5,10 +5,7 @@ package fleet
 import (
 	"cmp"
 	"log/slog"
-	"net"
 	"net/netip"
-	"net/url"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -43,7 +40,7 @@ type Options struct {
 	// DNSPods says where the pods of the cluster's DNS are; the zero value:
 	// dnspods.Default.
 	DNSPods dnspods.Where
-	// APIServer is its URL, or host and port, as it is configured.
+	// APIServer is its host and port, as it is configured.
 	APIServer string
 	// Source reads the API server; nil: there is none.
 	Source Source
@@ -135,7 +132,7 @@ func (f *Fleet) Surroundings() verdict.Surroundings {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	in := f.in
-	in.Self, in.APIServer = f.selfAddress(), cmp.Or(in.APIServer, hostAndPort(f.options.APIServer))
+	in.Self, in.APIServer = f.selfAddress(), cmp.Or(in.APIServer, f.options.APIServer)
 	for _, level := range f.own.Levels {
 		in.Troubled = in.Troubled || level >= probes.Degraded
 	}
@@ -173,22 +170,6 @@ func (f *Fleet) selfAddress() netip.AddrPort {
 		return netip.AddrPortFrom(f.options.HostIP, listen.Port())
 	}
 	return netip.AddrPort{}
-}
-
-// hostAndPort returns those of a URL, or of a host and port; empty: of neither.
-func hostAndPort(address string) string {
-	if strings.Contains(address, "://") {
-		parsed, err := url.Parse(address)
-		if err != nil || parsed.Host == "" {
-			return ""
-		}
-		port := map[string]string{"http": "80"}[parsed.Scheme]
-		address = net.JoinHostPort(parsed.Hostname(), cmp.Or(parsed.Port(), port, "443"))
-	}
-	if _, _, err := net.SplitHostPort(address); err != nil {
-		return "" // such as that of the URL "a://]"
-	}
-	return address
 }
 
 // Status is what metrics show of a fleet.

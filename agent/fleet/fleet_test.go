@@ -103,7 +103,7 @@ func (s *source) reads() int {
 func newFleet(s *source) *Fleet {
 	return New(Options{
 		Node: "node-0", HostIP: netip.MustParseAddr("198.51.100.0"), Listen: netip.MustParseAddrPort("[::]:4808"),
-		Namespace: "taintlet-system", Service: "taintlet", APIServer: "https://10.0.0.1", Source: s, Log: slog.New(slog.DiscardHandler),
+		Namespace: "taintlet-system", Service: "taintlet", APIServer: "10.0.0.1:443", Source: s, Log: slog.New(slog.DiscardHandler),
 	})
 }
 
@@ -232,17 +232,6 @@ func TestSelfAddress(t *testing.T) {
 		f.options.Listen = netip.MustParseAddrPort(listen)
 		if got := f.Surroundings().Self.String(); got != want {
 			t.Errorf("%s: %s, want %s", listen, got, want)
-		}
-	}
-}
-
-func TestHostAndPort(t *testing.T) {
-	for address, want := range map[string]string{
-		"https://10.0.0.1:6443": "10.0.0.1:6443", "https://10.0.0.1": "10.0.0.1:443", "http://[2001:db8::1]": "[2001:db8::1]:80",
-		"10.0.0.1:6443": "10.0.0.1:6443", "https://proxy/k8s/clusters/c1": "proxy:443", "": "", "::": "",
-	} {
-		if got := hostAndPort(address); got != want {
-			t.Errorf("%q: %q, want %q", address, got, want)
 		}
 	}
 }

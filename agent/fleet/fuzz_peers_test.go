@@ -82,16 +82,3 @@ func FuzzHeard(f *testing.F) {
 		}
 	})
 }
-
-// FuzzAPIServer checks that the address of an API server is refused, or is a host and a port.
-func FuzzAPIServer(f *testing.F) {
-	for _, text := range []string{"https://10.0.0.1", "http://a:6443/b", "[::1]:6443", "https://[fe80::1%25eth0]", "://", "a", "https://a:b", "https://:443"} {
-		f.Add(text)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		found := hostAndPort(text)
-		if found != "" && hostAndPort(found) != found {
-			t.Errorf("%q is %q, and that is %q", text, found, hostAndPort(found))
-		}
-	})
-}

@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -82,14 +83,15 @@ func newConnections(config *rest.Config) (*connections, error) {
 // hostAndPort is the address that is dialed for a configuration; empty: it is not valid.
 func hostAndPort(config *rest.Config) string {
 	server, _, err := rest.DefaultServerUrlFor(config)
-	if err != nil {
+	if err != nil || server.Host == "" {
 		return ""
 	}
-	port := server.Port()
-	if port == "" {
-		port = map[string]string{"http": "80", "https": "443"}[server.Scheme]
+	port := map[string]string{"http": "80"}[server.Scheme]
+	address := net.JoinHostPort(server.Hostname(), cmp.Or(server.Port(), port, "443"))
+	if _, _, err := net.SplitHostPort(address); err != nil {
+		return "" // such as that of the URL "a://]"
 	}
-	return net.JoinHostPort(server.Hostname(), port)
+	return address
 }
 
 // request calls do with the way to be used now, and learns from its error.

@@ -116,6 +116,9 @@ func (d *detour) observe(elsewhere bool) {
 	}
 }
 
+// Address is the host and port of the API server as it is configured; empty: it is not valid.
+func (c *Client) Address() string { return c.detour.configured }
+
 // SetEndpoints sets where the API server is dialed while its configured address fails, the
 // preferred one first.
 func (c *Client) SetEndpoints(endpoints []netip.AddrPort) {

@@ -2,11 +2,13 @@ package apiserver
 
 import (
 	"encoding/json"
+	"net"
 	"net/http"
 	"strconv"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
 )
 
 // FuzzNodeOf checks that any Node of the API is read with all its taints and conditions, in
@@ -49,6 +51,19 @@ func FuzzRetryAfter(f *testing.F) {
 		seconds, err := strconv.Atoi(answer.Get("Retry-After"))
 		if said != "" && (err != nil || seconds > 1) {
 			t.Errorf("%q has become %q", said, answer.Get("Retry-After"))
+		}
+	})
+}
+
+// FuzzAPIServer checks that the address of an API server is refused, or is a host and a port.
+func FuzzAPIServer(f *testing.F) {
+	for _, text := range []string{"https://10.0.0.1", "http://a:6443/b", "[::1]:6443", "https://[fe80::1%25eth0]", "://", "a", "https://a:b", "https://:443"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		found := hostAndPort(&rest.Config{Host: text})
+		if host, port, err := net.SplitHostPort(found); found != "" && (err != nil || net.JoinHostPort(host, port) != found || port == "") {
+			t.Errorf("%q is %q: %v", text, found, err)
 		}
 	})
 }

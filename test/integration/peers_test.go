@@ -39,7 +39,7 @@ func peersOf(t *testing.T, as *rest.Config, namespace, node string, port uint16)
 	}
 	f := agents.New(agents.Options{
 		Node: node, Listen: netip.AddrPortFrom(netip.IPv6Unspecified(), port), Namespace: namespace, Service: "taintlet",
-		APIServer: as.Host, Source: client, Log: slog.New(slog.DiscardHandler),
+		APIServer: client.Address(), Source: client, Log: slog.New(slog.DiscardHandler),
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)

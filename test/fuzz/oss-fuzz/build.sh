@@ -13,7 +13,6 @@ build() { compile_native_go_fuzzer_v2 "github.com/taintlet/taintlet/$1" "$2" "$(
 
 build agent/config FuzzConfiguration
 build agent/decide FuzzStatus
-build agent/fleet FuzzAPIServer
 build agent/fleet FuzzChoose
 build agent/fleet FuzzHeard
 build agent/fleet FuzzSlice
@@ -47,6 +46,7 @@ build probes/pressure FuzzParsePressure
 build taints FuzzHeldKeys
 build taints FuzzMessage
 build taints FuzzPair
+build taints/apiserver FuzzAPIServer
 build taints/apiserver FuzzNodeOf
 build taints/apiserver FuzzRetryAfter
 
