@@ -247,6 +247,9 @@ func (f *Fleet) install(r *Report, known []findings.Node, now time.Time) {
 			if at := lease.Spec.RenewTime; at != nil {
 				slot.RenewedAt = new(at.UTC())
 			}
+			if until := f.cooldownUntil(slot.Holder); until.After(now) {
+				slot.CooldownUntil = &until
+			}
 			r.Slots = append(r.Slots, slot)
 		}
 	}
@@ -254,4 +257,17 @@ func (f *Fleet) install(r *Report, known []findings.Node, now time.Time) {
 	if len(f.names) > 0 || f.Selector != nil {
 		r.Findings = slices.DeleteFunc(r.Findings, func(p findings.Finding) bool { return p.Node != "" && !f.Has(p.Node) })
 	}
+}
+
+// cooldownUntil is until when a Node keeps its eviction slot at most; zero: it evicts or is
+// about to, or nothing is known of it. The removal of its NoExecute taint was a write of its
+// spec.
+func (f *Fleet) cooldownUntil(holder string) time.Time {
+	n := f.nodes[holder]
+	cfg, err := f.installation.Configuration()
+	isCritical := slices.ContainsFunc(n.Conditions, func(c Condition) bool { return c.Level == probes.Critical })
+	if err != nil || cfg == nil || n.evicts || isCritical {
+		return time.Time{}
+	}
+	return n.specWrittenAt.Add(cfg.Eviction.Cooldown.Duration).UTC()
 }

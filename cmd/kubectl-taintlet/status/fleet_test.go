@@ -3,6 +3,7 @@ package status
 import (
 	"fmt"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -83,6 +84,31 @@ func TestMemoryOfALargeFleet(t *testing.T) {
 		t.Errorf("5,000 Nodes keep %d KiB", kept>>10)
 	}
 	runtime.KeepAlive(fleet)
+}
+
+// A Node keeps its eviction slot for the cooldown after the write that removed its NoExecute
+// taint, and the line of the slots says until when. One that evicts has no end to tell.
+func TestCooldownOfASlot(t *testing.T) {
+	now := recordedAt(recorded(t))
+	for name, test := range map[string]struct {
+		effect taints.Effect
+		wrote  time.Time
+		want   string
+	}{
+		"evicts":         {taints.NoExecute, now, "bad-memory holds taintlet-evict-0, renewed 15 s ago"},
+		"evicts no more": {taints.NoSchedule, now.Add(-4 * time.Minute), "bad-memory holds taintlet-evict-0, cooldown until " + now.Add(6*time.Minute).UTC().Format("15:04") + " UTC"},
+		"is to give up":  {taints.NoSchedule, now.Add(-11 * time.Minute), "bad-memory holds taintlet-evict-0, renewed 15 s ago"},
+	} {
+		node := recorded(t)["bad-memory"]
+		node.SpecWrittenAt, node.Taints[0].Effect = test.wrote, test.effect
+		node.Annotations[taints.RecordAnnotation] = strings.ReplaceAll(node.Annotations[taints.RecordAnnotation], "NoSchedule", string(test.effect))
+		fleet := NewFleet(nil, DefaultSilentAfter)
+		fleet.Add(node)
+		fleet.SetInstallation(installed(t, now))
+		if line := fleet.Report(now).slotsLine(); !strings.HasSuffix(line, test.want) {
+			t.Errorf("%s: %s", name, line)
+		}
+	}
 }
 
 func BenchmarkReport(b *testing.B) {

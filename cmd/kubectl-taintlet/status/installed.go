@@ -80,6 +80,8 @@ func (r Report) slotsLine() string {
 		switch {
 		case s.Holder == "":
 			free++
+		case s.CooldownUntil != nil:
+			held = append(held, fmt.Sprintf("%s holds %s, cooldown until %s", s.Holder, s.Name, s.CooldownUntil.Format("15:04 UTC")))
 		case s.RenewedAt == nil:
 			held = append(held, s.Holder+" holds "+s.Name)
 		default:

@@ -60,7 +60,10 @@ func (r *Reader) Read(node *taints.Node) Node {
 	}
 	n.Repair = repairOf(node)
 	n.Maintenance = terminal.Clean(decide.MaintenanceOf(node, r.policy.Maintenance), maxWord)
-	n.place(r.ours(node, remembered))
+	ours := r.ours(node, remembered)
+	n.evicts = slices.ContainsFunc(ours, func(o owned) bool { return strings.HasSuffix(o.Taint.Taint, ":"+string(taints.NoExecute)) })
+	n.specWrittenAt = node.SpecWrittenAt
+	n.place(ours)
 	for i := range n.Conditions {
 		c := &n.Conditions[i]
 		if c.HeldBy == "" && c.Level > probes.OK && len(c.Taints) == 0 { // the agent has not told it yet

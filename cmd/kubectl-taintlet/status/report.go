@@ -55,6 +55,8 @@ type Slot struct {
 	// Holder is the Node that has it; empty: none.
 	Holder    string     `json:"holder,omitempty"`
 	RenewedAt *time.Time `json:"renewedAt,omitempty"`
+	// CooldownUntil is until when the Holder, which evicts no more, keeps the Slot.
+	CooldownUntil *time.Time `json:"cooldownUntil,omitempty"`
 }
 
 // Summary counts Nodes. Each Node with an agent has one State: Healthy, Tainted,
@@ -137,6 +139,10 @@ type Node struct {
 
 	// keepFails says that the policy which keeps taints fails, as the agent noticed.
 	keepFails string
+	// evicts: a NoExecute taint of taintlet's is on the Node. specWrittenAt is when an agent
+	// most recently wrote the Node's taints or annotations.
+	evicts        bool
+	specWrittenAt time.Time
 	// mistyped is the word by which somebody paused more conditions than they meant.
 	mistyped string
 	// asked: somebody asked for this Node by its name.
