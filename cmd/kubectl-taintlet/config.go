@@ -2,12 +2,15 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/yaml"
 
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
@@ -25,14 +28,15 @@ func configVerb() *cobra.Command {
 		Use: "config [NODE]", Short: "show the configuration in force, or check a file", Args: cobra.MatchAll(atMostOneNode, nodeNames),
 		Long: `Show the configuration in force, or check a file.
 
-It reads the agents' ConfigMap, and says on how many Nodes it is in force, or whether it is on NODE. --config
-checks a file instead, and --default shows the built-in configuration; these contact no API server.
+It reads the agents' ConfigMap, and says on how many Nodes it is in force. For NODE it shows the configuration
+with the override that applies to the Node, and says which one that is. --config checks a file instead, and
+--default shows the built-in configuration; these contact no API server.
 
 A comment marks each field that the configuration sets, with its default. Comments at the end explain for
 each rule how its taint stays on a Node. The output is a valid configuration file.`,
 		Example: `  # What is in force?
   kubectl taintlet config
-  # Also on this Node?
+  # What is in force on this Node?
   kubectl taintlet config worker-1
   # Is this file valid?
   kubectl taintlet config --config=config.yaml
@@ -104,26 +108,60 @@ func (o *configOptions) read(ctx context.Context, nodes []string) (heading strin
 	if cfg, text, err = config.HostSchema().EffectiveOf(file); err != nil {
 		return "", nil, "", fmt.Errorf("the agents refuse the %s, and keep the last valid configuration: %w", name, err)
 	}
-	where, err := inForce(ctx, client, config.HashOf(file), nodes)
-	return name + where, cfg, text, err
+	name += ", configuration " + config.HashOf(file)
+	if len(nodes) == 0 {
+		where, err := inForce(ctx, client, config.HashOf(file))
+		return name + where, cfg, text, err
+	}
+	node, err := client.GetNode(ctx, nodes[0])
+	if err != nil {
+		return "", nil, "", err
+	}
+	if merged := cfg.For(node.Labels); merged != cfg {
+		cfg, text, err = withOverride(file, merged.Override)
+		name += " with " + terminal.Clean(merged.Override, maxWord)
+	}
+	return name + inForceOn(node, config.HashOf(file)), cfg, text, err
 }
 
-// inForce says on how many Nodes a configuration is in force, or whether it is on one.
-func inForce(ctx context.Context, client *apiserver.Client, hash string, nodes []string) (string, error) {
-	if len(nodes) > 0 {
-		node, err := client.GetNode(ctx, nodes[0])
-		if err != nil {
-			return "", err
-		}
-		switch used := configOf(node); used {
-		case hash:
-			return fmt.Sprintf(", configuration %s, in force on Node %s", hash, nodes[0]), nil
-		case "":
-			return fmt.Sprintf(", configuration %s. No agent says what is in force on Node %s", hash, nodes[0]), nil
-		default:
-			return fmt.Sprintf(", configuration %s. Node %s still uses %s, which only its agent knows", hash, nodes[0], used), nil
-		}
+// withOverride is the whole configuration of a Node to which an override of the file applies.
+// The override names itself by its place.
+func withOverride(file []byte, name string) (cfg *config.Config, text string, err error) {
+	var all struct {
+		Overrides []config.Override `json:"overrides"`
 	}
+	var at int
+	_, err = fmt.Sscanf(name, "overrides[%d]", &at)
+	if err = errors.Join(err, yaml.Unmarshal(file, &all)); err != nil {
+		return nil, "", err
+	}
+	change := all.Overrides[at]
+	delete(change, "nodeSelector")
+	change["overrides"] = nil
+	patch, errPatch := json.Marshal(change)
+	whole, errWhole := yaml.YAMLToJSON(file)
+	merged, errMerged := jsonpatch.MergePatch(whole, patch)
+	if err = errors.Join(errPatch, errWhole, errMerged); err != nil {
+		return nil, "", err
+	}
+	return config.HostSchema().EffectiveOf(merged)
+}
+
+// inForceOn says whether a configuration is in force on a Node.
+func inForceOn(node *taints.Node, hash string) string {
+	name := terminal.Clean(node.Name, maxWord)
+	switch used := configOf(node); used {
+	case hash:
+		return ", in force on Node " + name
+	case "":
+		return ". No agent says what is in force on Node " + name
+	default:
+		return fmt.Sprintf(". Node %s still uses %s, which only its agent knows", name, used)
+	}
+}
+
+// inForce says on how many Nodes a configuration is in force.
+func inForce(ctx context.Context, client *apiserver.Client, hash string) (string, error) {
 	agents, count := 0, 0
 	err := client.Each(ctx, func(node *taints.Node) error {
 		if used := configOf(node); used != "" {
@@ -134,7 +172,7 @@ func inForce(ctx context.Context, client *apiserver.Client, hash string, nodes [
 		}
 		return nil
 	})
-	return fmt.Sprintf(", configuration %s, in force on %d of %s", hash, count, terminal.Count(agents, "Node")), err
+	return fmt.Sprintf(", in force on %d of %s", count, terminal.Count(agents, "Node")), err
 }
 
 // configOf is the hash of the configuration that a Node's agent uses; empty: nobody says.

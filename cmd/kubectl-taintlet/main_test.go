@@ -75,6 +75,17 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
+// kubeconfigOf is the path of a kubeconfig for an API server.
+func kubeconfigOf(t *testing.T, server string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	text := `{"apiVersion": "v1", "kind": "Config", "clusters": [{"name": "c", "cluster": {"server": "` + server + `"}}], "contexts": [{"name": "c", "context": {"cluster": "c"}}], "current-context": "c"}`
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 // kubectl completes the words after "kubectl taintlet" by a program of a name that it
 // knows. A link of that name to this program is one.
 func TestCompletesForKubectl(t *testing.T) {
@@ -87,11 +98,7 @@ func TestCompletesForKubectl(t *testing.T) {
 		_, _ = w.Write([]byte(`{"kind": "NodeList", "apiVersion": "v1", "items": [{"metadata": {"name": "n1"}}, {"metadata": {"name": "n2"}}, {"metadata": {"name": "other"}}]}`))
 	}))
 	defer server.Close()
-	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	text := `{"apiVersion": "v1", "kind": "Config", "clusters": [{"name": "c", "cluster": {"server": "` + server.URL + `"}}], "contexts": [{"name": "c", "context": {"cluster": "c"}}], "current-context": "c"}`
-	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kubeconfig := kubeconfigOf(t, server.URL)
 	for line, want := range map[string][]string{
 		"":                 {"check", "cleanup", "completion", "config", "evictions", "help", "status", "version"},
 		"st":               {"status"},

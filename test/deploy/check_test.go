@@ -91,6 +91,8 @@ func breakages() []breakage {
 		{line: "configuration", state: check.Failed, text: `^bare: .* ago: test`, do: told("ConfigurationRefused"), undo: forgotten},
 		{line: "in-force", state: check.Warning, text: `^2 of 2 agents use configuration [0-9a-f]{12}, newest is [0-9a-f]{12}$`, do: configured(`heartbeat: 4m\n`)},
 		{line: "rules", state: check.Warning, text: `^no rule sets a taint for DiskPressure: `, do: configured(`rules:\n- {condition: DiskPressure, level: Degraded, taint: {effect: None}}\n`)},
+		{line: "overrides", state: check.Warning, text: `^overrides apply to no Node: overrides\[1\] {example.com/pool: gone}$`,
+			do: configured(`overrides:\n- nodeSelector: {kubernetes.io/hostname: bare}\n- nodeSelector: {example.com/pool: gone}\n`)},
 		{line: "daemonsets", state: check.Warning, text: `^DaemonSets lack a toleration for status-taint.*/disk-pressure, status-taint.*/network-unavailable: default/web$`,
 			do: all(daemonSet, configured(`autoscaler: cluster-autoscaler\n`)), undo: all(kubectl("--namespace=default", "delete", "daemonset", "web"), reapplied)},
 		{line: "autoscalers", state: check.Warning, text: `^cluster-autoscaler counts Nodes with node.kubernetes.io/disk-pressure as unready; `,

@@ -133,6 +133,8 @@ func installed() []group {
 				remedy: "wait: the kubelet changes the agent's file a minute or so after the ConfigMap. An agent that does not follow has the reason in its log"},
 			{name: "rules", codes: []findings.Code{findings.ConditionWithoutRule}, part: installation.PartConfig, ask: fine("each condition has a rule that sets a taint"), link: "docs/configuration.md#rules",
 				remedy: "if that is not meant, remove the rule with effect None, or the empty list of rules: the default rule is used then"},
+			{name: "overrides", ask: (*scene).checkOverrides, link: "docs/configuration.md#overrides",
+				remedy: "correct the labels of its nodeSelector, or its place: only the first override that matches a Node applies. While a pool has no Node this is as it should be"},
 			{name: "daemonsets", ask: (*scene).checkDaemonSets, link: "docs/living-with-kubernetes.md#who-owns-a-taint",
 				remedy: "add the toleration to the templates of those that every Node needs, such as the network's: their pods are neither started nor replaced while a Node has the taint"},
 			{name: "autoscalers", ask: (*scene).checkAutoscalers, link: "docs/neighbours.md#neighbours",

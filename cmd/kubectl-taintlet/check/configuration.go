@@ -3,7 +3,9 @@ package check
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -34,6 +36,30 @@ func ruledIn(cfg *config.Config) string {
 		text += fmt.Sprintf(", %d soft", soft)
 	}
 	return text
+}
+
+// checkOverrides finds overrides that apply to no Node: its labels are others, or an earlier
+// override has them too.
+func (s *scene) checkOverrides(ctx context.Context) answer {
+	all, err := s.allNodes(ctx)
+	if err != nil || all.config == nil {
+		return skip("whether each override applies to a Node: the configuration is not known")
+	}
+	var unused []string
+	for i, override := range all.config.Overrides {
+		if place := fmt.Sprintf("overrides[%d]", i); !all.overrides[place] {
+			selector, _ := override["nodeSelector"].(map[string]any)
+			labels := make([]string, 0, len(selector))
+			for _, key := range slices.Sorted(maps.Keys(selector)) {
+				labels = append(labels, fmt.Sprintf("%s: %v", key, selector[key]))
+			}
+			unused = append(unused, fmt.Sprintf("%s {%s}", place, strings.Join(labels, ", ")))
+		}
+	}
+	if len(unused) > 0 {
+		return warn("overrides apply to no Node: %s", terminal.Listed(unused))
+	}
+	return ok("each override applies to a Node: %d", len(all.config.Overrides))
 }
 
 // checkSlots says how many Nodes may evict.

@@ -136,6 +136,8 @@ type nodes struct {
 	// untainted is a Node without the taint with which the policy that keeps taints is tried;
 	// empty: none.
 	untainted string
+	// overrides are those of the configuration that apply to a Node, by how they begin.
+	overrides map[string]bool
 	// oldKernels, unknown, disagreeing and otherPIDs are Nodes with what is to be
 	// said of them.
 	oldKernels, unknown, disagreeing, otherPIDs []string
@@ -160,7 +162,7 @@ func (s *scene) readNodes(ctx context.Context) (*nodes, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, policy, silentAfter := &nodes{installation: i}, config.Default().Policy(), status.DefaultSilentAfter
+	all, policy, silentAfter := &nodes{installation: i, overrides: map[string]bool{}}, config.Default().Policy(), status.DefaultSilentAfter
 	if all.config, err = i.Configuration(); err == nil && all.config != nil {
 		silentAfter = all.config.Heartbeat.Duration * 5 / 2
 	}
@@ -186,6 +188,10 @@ func (s *scene) readNodes(ctx context.Context) (*nodes, error) {
 func (n *nodes) add(node *taints.Node, policy *decide.Policy) {
 	name := strings.Clone(node.Name)
 	n.names = append(n.names, name)
+	if n.config != nil {
+		place, _, _ := strings.Cut(n.config.For(node.Labels).Override, " ")
+		n.overrides[place] = true
+	}
 	if node.OS == "linux" && isOldKernel(node.Kernel) {
 		n.oldKernels = append(n.oldKernels, fmt.Sprintf("%s (%s)", name, strings.Clone(node.Kernel)))
 	}
