@@ -2,7 +2,10 @@ package check
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -12,6 +15,29 @@ import (
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
 	"github.com/taintlet/taintlet/cmd/terminal"
 )
+
+// oldest is the oldest minor version of Kubernetes that taintlet works with.
+const oldest = 30
+
+func (s *scene) checkVersion(_ context.Context) Line {
+	if s.versionErr != nil {
+		return fail("the API server does not say its version: %v", s.versionErr)
+	}
+	if minor := minorOf(s.version); minor < oldest {
+		return fail("Kubernetes is %s, older than 1.%d", s.version.GitVersion, oldest)
+	}
+	return ok("Kubernetes is %s, 1.%d or later", s.version.GitVersion, oldest)
+}
+
+func (s *scene) checkNodes(context.Context) Line {
+	switch {
+	case errors.Is(s.readErr, errNoNodes):
+		return fail("%v", s.readErr).but("add a Node first: most of what follows is tried on one")
+	case s.readErr != nil:
+		return fail("the Nodes cannot be listed: %v", s.readErr)
+	}
+	return ok("the Nodes can be listed: %d", len(s.names))
+}
 
 // creatable is what the chart creates with its default values, and what deploy/
 // taintlet.yaml and deploy/keep.yaml do. A test compares it with the chart.
@@ -44,13 +70,10 @@ func creatable(namespace string, keeps bool) []permission {
 	return list
 }
 
-func (s *scene) checkCreatable(ctx context.Context) answer {
-	version, err := s.policyVersion(ctx, installation.MutatingPolicies)
-	if err != nil {
-		return fail("what you may create cannot be looked up: %v", err)
-	}
-	allowed, refused, err := sort(ctx, s.mayI, creatable(s.namespace, !version.Empty()))
-	switch {
+func (s *scene) checkCreatable(ctx context.Context) Line {
+	_, keeps := s.served[installation.MutatingPolicies]
+	allowed, refused, err := sort(ctx, s.mayI, creatable(s.namespace, keeps))
+	switch err := errors.Join(s.servedErr, err); {
 	case err != nil:
 		return fail("what you may create cannot be looked up: %v", err)
 	case len(refused) > 0:
@@ -94,7 +117,7 @@ func grantable() []rbacv1.PolicyRule {
 
 // checkGrantable tries to create a role like the agents': whoever may create roles may
 // still not grant what they may not do themselves.
-func (s *scene) checkGrantable(ctx context.Context) answer {
+func (s *scene) checkGrantable(ctx context.Context) Line {
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{GenerateName: "taintlet-check-"}, Rules: grantable()}
 	if _, err := s.me.RbacV1().ClusterRoles().Create(ctx, role, tryCreate(tellsWhoAsks)); err != nil {
 		return fail("you may not grant the agents their permissions: %v", err)
@@ -102,7 +125,7 @@ func (s *scene) checkGrantable(ctx context.Context) answer {
 	return ok("you may grant the agents their permissions")
 }
 
-func (s *scene) checkNamespace(ctx context.Context) answer {
+func (s *scene) checkNamespace(ctx context.Context) Line {
 	namespace, err := s.me.CoreV1().Namespaces().Get(ctx, s.namespace, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
@@ -139,4 +162,66 @@ func podLikeOurs(port int) *corev1.Pod {
 			}},
 		},
 	}
+}
+
+// declares says that the pod takes the TCP port of its host. The scheduler goes by
+// the same: it counts neither other protocols nor init containers that end (HostPorts
+// in k8s.io/component-helpers/scheduling).
+func declares(p *corev1.Pod, port int) bool {
+	containers := slices.Clone(p.Spec.Containers)
+	for _, c := range p.Spec.InitContainers {
+		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+			containers = append(containers, c)
+		}
+	}
+	for _, c := range containers {
+		for _, declared := range c.Ports {
+			isOnHost := int(declared.HostPort) == port || p.Spec.HostNetwork && int(declared.ContainerPort) == port
+			if isOnHost && (declared.Protocol == "" || declared.Protocol == corev1.ProtocolTCP) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// isAgent says that the pod is one of ours.
+func isAgent(p *corev1.Pod, namespace string) bool {
+	key, value, _ := strings.Cut(installation.Label, "=")
+	return p.Namespace == namespace && p.Labels[key] == value
+}
+
+// nameOf is the pod's with its Node's.
+func nameOf(p *corev1.Pod) string {
+	name := p.Namespace + "/" + p.Name
+	if p.Spec.NodeName == "" {
+		return name + " (on no Node yet)"
+	}
+	return fmt.Sprintf("%s (%s)", name, p.Spec.NodeName)
+}
+
+// checkPort finds pods that take the agents' port of their host. There the agents stay
+// Pending, or keep such a pod from being scheduled. A program that listens without
+// being declared is not found: no API knows of it.
+func (s *scene) checkPort(ctx context.Context) Line {
+	taken, err := s.podsWithPort(ctx)
+	switch {
+	case err != nil:
+		return skip("whether port %d of the hosts is free: the pods cannot be listed: %v", s.port, err)
+	case len(taken) > 0:
+		return fail("pods declare port %d of their hosts: %s", s.port, terminal.Listed(taken))
+	}
+	return ok("no pod declares port %d of its host", s.port)
+}
+
+// podsWithPort returns the pods that take the port of their host, without the agents'.
+func (s *scene) podsWithPort(ctx context.Context) (taken []string, err error) {
+	options := metav1.ListOptions{FieldSelector: "status.phase!=Succeeded,status.phase!=Failed"}
+	err = installation.Each(ctx, s.me.CoreV1().Pods(metav1.NamespaceAll).List, options, func(pod *corev1.Pod) {
+		if declares(pod, s.port) && !isAgent(pod, s.namespace) {
+			taken = append(taken, nameOf(pod))
+		}
+	})
+	slices.Sort(taken)
+	return taken, err
 }

@@ -5,12 +5,26 @@ package check
 
 import (
 	"context"
+	"fmt"
 	"io"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/findings"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
+	"github.com/taintlet/taintlet/cmd/terminal"
+)
+
+// State is what a check found.
+type State string
+
+// The States.
+const (
+	OK      State = "OK"
+	Warning State = "Warning" // works, but not as well as it could
+	Failed  State = "Failed"
+	Skipped State = "Skipped" // nobody can tell, for the reason given
 )
 
 // Line is the answer of one check.
@@ -28,6 +42,42 @@ type Line struct {
 	Command string `json:"command,omitempty"`
 	Link    string `json:"link,omitempty"`
 }
+
+func ok(format string, args ...any) Line { return Line{State: OK, Text: fmt.Sprintf(format, args...)} }
+
+func warn(format string, args ...any) Line {
+	return Line{State: Warning, Text: fmt.Sprintf(format, args...)}
+}
+
+func fail(format string, args ...any) Line {
+	return Line{State: Failed, Text: fmt.Sprintf(format, args...)}
+}
+
+func skip(format string, args ...any) Line {
+	return Line{State: Skipped, Text: fmt.Sprintf(format, args...)}
+}
+
+// but returns the line with a remedy of its own, and not that of the check.
+func (l Line) but(remedy string) Line {
+	l.Remedy = remedy
+	return l
+}
+
+// unread is the answer of a check that could not read what it is about. Who lacks a
+// permission is told so, and not how to correct what may be healthy.
+func unread(what string, err error) Line {
+	if apierrors.IsForbidden(err) {
+		return skip("%s: you may not read that: %v", what, err)
+	}
+	return fail("%s cannot be read: %v", what, err).but("try again; if it stays so, look at the API server")
+}
+
+// maxText is the longest text of a line, in bytes. Parts of it come from the API
+// server.
+const maxText = 600
+
+// clean makes a text that has parts of others safe for a terminal.
+func clean(text string) string { return terminal.Sentence(text, maxText) }
 
 // Group is some checks about one thing.
 type Group struct {
@@ -56,11 +106,14 @@ type check struct {
 	name   string
 	remedy string
 	link   string
-	ask    func(*scene, context.Context) answer
+	ask    func(*scene, context.Context) Line
 	// codes are the Findings that answer it. Only if there is none of them, it asks, unless
 	// the part of the installation that they are about could not be read.
 	codes []findings.Code
 	part  string
+	// ofConfig is the question about the configuration of the agents that it asks; empty: it
+	// needs none.
+	ofConfig string
 	// isBase: where it fails, none of those that follow can tell anything.
 	isBase bool
 }
@@ -83,7 +136,7 @@ func nodesCheck() check {
 }
 
 func kernelCheck() check {
-	return check{name: "kernel", ask: (*scene).checkKernel, link: "docs/configuration.md#memory",
+	return check{name: kernel, ask: ofNodes(kernel, "whether the kernels have PSI", "kernels are too old for PSI", "no kernel is too old for PSI (Linux 4.20)"), link: "docs/configuration.md#memory",
 		remedy: "taintlet works without pressure stall information (PSI), and does not see stalls; use Linux 4.20 or later"}
 }
 
@@ -117,7 +170,7 @@ func installed() []group {
 				remedy: policyRemedy},
 			{name: "policies", codes: []findings.Code{findings.PolicyMissing, findings.PolicyNotInForce}, part: installation.PartPolicies, ask: fine("the admission policies have their bindings"), link: policyLink,
 				remedy: policyRemedy},
-			{name: "policy-rules", ask: (*scene).checkRulesAllowed, link: "deploy/README.md#tune",
+			{name: "policy-rules", ofConfig: "whether the policies allow the taints of the rules", ask: (*scene).checkRulesAllowed, link: "deploy/README.md#tune",
 				remedy: "upgrade the chart, which writes both; with kubectl or Kustomize, add the pairs and their stand-ins to the variable wantedPairs of the policy taintlet-nodes"},
 			{name: "policies-unchanged", codes: []findings.Code{findings.PolicyChanged}, part: installation.PartPolicies, ask: fine("nobody changed the policies by hand"), link: policyLink,
 				remedy: "apply the manifest or upgrade the chart again, and put what has to differ into its values"},
@@ -127,19 +180,19 @@ func installed() []group {
 				remedy: "apply deploy/keep.yaml of this release, or upgrade the chart again"},
 		}},
 		{"configuration", []check{
-			{name: "configuration", codes: []findings.Code{findings.ConfigurationMissing, findings.ConfigurationInvalid, findings.ConfigurationRefused}, part: installation.PartConfig, ask: (*scene).checkConfiguration, link: "docs/troubleshooting.md#the-configuration-is-refused",
+			{name: "configuration", codes: []findings.Code{findings.ConfigurationMissing, findings.ConfigurationInvalid, findings.ConfigurationRefused}, part: installation.PartConfig, ofConfig: "whether the configuration is valid", ask: (*scene).checkConfiguration, link: "docs/troubleshooting.md#the-configuration-is-refused",
 				remedy: "correct the named field; kubectl taintlet config --config FILE checks a file. Until then the last valid configuration stays in force, and an agent that starts ends at once"},
 			{name: "in-force", codes: []findings.Code{findings.ConfigurationNotInForce}, part: installation.PartConfig, ask: fine("all agents use the configuration of the ConfigMap"), link: "deploy/README.md#tune",
 				remedy: "wait: the kubelet changes the agent's file a minute or so after the ConfigMap. An agent that does not follow has the reason in its log"},
 			{name: "rules", codes: []findings.Code{findings.ConditionWithoutRule}, part: installation.PartConfig, ask: fine("each condition has a rule that sets a taint"), link: "docs/configuration.md#rules",
 				remedy: "if that is not meant, remove the rule with effect None, or the empty list of rules: the default rule is used then"},
-			{name: "overrides", ask: (*scene).checkOverrides, link: "docs/configuration.md#overrides",
+			{name: "overrides", ofConfig: "whether each override applies to a Node", ask: (*scene).checkOverrides, link: "docs/configuration.md#overrides",
 				remedy: "correct the labels of its nodeSelector, or its place: only the first override that matches a Node applies. While a pool has no Node this is as it should be"},
-			{name: "daemonsets", ask: (*scene).checkDaemonSets, link: "docs/living-with-kubernetes.md#who-owns-a-taint",
+			{name: "daemonsets", ofConfig: "which DaemonSets tolerate the taints", ask: (*scene).checkDaemonSets, link: "docs/living-with-kubernetes.md#who-owns-a-taint",
 				remedy: "add the toleration to the templates of those that every Node needs, such as the network's: their pods are neither started nor replaced while a Node has the taint"},
-			{name: "autoscalers", ask: (*scene).checkAutoscalers, link: "docs/neighbours.md#neighbours",
+			{name: "autoscalers", ofConfig: "what autoscalers make of the taints", ask: (*scene).checkAutoscalers, link: "docs/neighbours.md#neighbours",
 				remedy: "set autoscaler: cluster-autoscaler in the configuration, or use keys of your own"},
-			{name: "slots", codes: []findings.Code{findings.SlotMissing}, part: installation.PartSlots, ask: (*scene).checkSlots, link: "deploy/README.md#eviction",
+			{name: "slots", codes: []findings.Code{findings.SlotMissing}, part: installation.PartSlots, ofConfig: "whether the eviction slots are there", ask: (*scene).checkSlots, link: "deploy/README.md#eviction",
 				remedy: "helm upgrade makes the Leases again; to turn eviction off, remove the rules for Critical and evict.slots from the chart's values"},
 		}},
 		{"agents", agentChecks()},
@@ -148,8 +201,8 @@ func installed() []group {
 }
 
 // fine asks nothing: where there is no Finding, that is the answer.
-func fine(text string) func(*scene, context.Context) answer {
-	return func(*scene, context.Context) answer { return ok("%s", text) }
+func fine(text string) func(*scene, context.Context) Line {
+	return func(*scene, context.Context) Line { return ok("%s", text) }
 }
 
 // notRunning are the Findings about agents that do not run.
@@ -183,13 +236,13 @@ func hostChecks() []check {
 		{name: "host-pid", ask: (*scene).checkHostPID, link: "docs/troubleshooting.md#a-condition-is-unknown",
 			remedy: "set hostPID: true in the DaemonSet's template, as the chart does"},
 		kernelCheck(),
-		{name: "unknown", ask: (*scene).checkUnknown, link: "docs/troubleshooting.md#a-condition-is-unknown",
+		{name: "unknown", ask: ofNodes("unknown", "whether the agents can tell about all conditions", "agents cannot tell about all conditions", "the agents can tell about all conditions"), link: "docs/troubleshooting.md#a-condition-is-unknown",
 			remedy: "read the condition's message: kubectl describe node"},
 		{name: "clock", codes: []findings.Code{findings.ClockSkew}, ask: fine("the hosts' clocks agree with the API server's to 30 s"), link: "docs/how-it-decides.md#what-survives-a-restart",
 			remedy: "synchronise the hosts' clocks (NTP). taintlet decides nothing by them, but the times of its conditions and Events are wrong"},
 		{name: "taints", codes: []findings.Code{findings.TaintContested, findings.PauseMistyped}, ask: fine("nobody removes taintlet's taints, and each pause names conditions"), link: "docs/living-with-kubernetes.md#when-somebody-removes-a-taint",
 			remedy: "find out who removes the taint, and pause the Node instead"},
-		{name: "kubelet", ask: (*scene).checkKubelet, link: "docs/living-with-kubernetes.md#who-owns-a-taint",
+		{name: "kubelet", ask: ofNodes("kubelet", "whether the kubelets agree", "conditions are bad for the kubelet and good for taintlet", "no kubelet reports trouble that taintlet does not see"), link: "docs/living-with-kubernetes.md#who-owns-a-taint",
 			remedy: "compare the kubelet's thresholds (evictionHard) with taintlet's: the kubelet evicts where taintlet sees no trouble; for 5 minutes after the trouble that is as it should be"},
 	}
 }

@@ -186,19 +186,18 @@ func TestOldKernels(t *testing.T) {
 // DaemonSet says: its Node may be a container.
 func TestAgentsSayInWhichNamespaceTheyAre(t *testing.T) {
 	node := &taints.Node{Name: "n1", Conditions: []taints.NodeCondition{{Type: "HostPIDPressure", Status: taints.ConditionFalse, Message: "used 1 of 9; kernel.pid_max is not believed: this is not the host's PID namespace"}}}
-	all := &nodes{names: []string{"n1"}}
-	all.add(node, config.Default().Policy())
-	s := &scene{nodes: asked[*nodes]{isKnown: true, answer: all}}
-	if got := s.checkHostPID(t.Context()); got.state != Warning || !strings.HasSuffix(got.text, ": n1") {
+	s := &scene{snapshot: snapshot{said: map[string][]string{}}}
+	s.add(node, config.Default().Policy())
+	if got := s.checkHostPID(t.Context()); got.State != Warning || !strings.HasSuffix(got.Text, ": n1") {
 		t.Errorf("%+v", got)
 	}
 }
 
 // Of policies that could not be read nobody says that they are not installed.
 func TestUnreadPoliciesAreNotMissing(t *testing.T) {
-	all := &nodes{installation: &installation.Installation{Unread: []installation.Unread{{Part: installation.PartPolicies}}}}
-	s := &scene{nodes: asked[*nodes]{isKnown: true, answer: all}}
-	if has, err := s.hasKeep(t.Context()); has || err == nil {
+	i := &installation.Installation{Unread: []installation.Unread{{Part: installation.PartPolicies}}}
+	s := &scene{snapshot: snapshot{installation: i}}
+	if has, err := s.hasKeep(); has || err == nil {
 		t.Errorf("has %t, and no error", has)
 	}
 }

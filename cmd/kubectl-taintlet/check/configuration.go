@@ -7,22 +7,25 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/klog/v2"
 
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
+	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
 	"github.com/taintlet/taintlet/cmd/terminal"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/taints/apiserver"
 )
 
-func (s *scene) checkConfiguration(ctx context.Context) answer {
-	cfg, err := s.inUse(ctx)
-	if err != nil {
-		return skip("whether the configuration is valid: %v", err)
-	}
-	return ok("the configuration is valid: %s", ruledIn(cfg))
+func (s *scene) checkConfiguration(context.Context) Line {
+	return ok("the configuration is valid: %s", ruledIn(s.inUse))
 }
 
 // ruledIn says how many taints a configuration asks for.
@@ -40,14 +43,10 @@ func ruledIn(cfg *config.Config) string {
 
 // checkOverrides finds overrides that apply to no Node: its labels are others, or an earlier
 // override has them too.
-func (s *scene) checkOverrides(ctx context.Context) answer {
-	all, err := s.allNodes(ctx)
-	if err != nil || all.config == nil {
-		return skip("whether each override applies to a Node: the configuration is not known")
-	}
+func (s *scene) checkOverrides(context.Context) Line {
 	var unused []string
-	for i, override := range all.config.Overrides {
-		if place := fmt.Sprintf("overrides[%d]", i); !all.overrides[place] {
+	for i, override := range s.inUse.Overrides {
+		if place := fmt.Sprintf("overrides[%d]", i); !s.overrides[place] {
 			selector, _ := override["nodeSelector"].(map[string]any)
 			labels := make([]string, 0, len(selector))
 			for _, key := range slices.Sorted(maps.Keys(selector)) {
@@ -59,36 +58,23 @@ func (s *scene) checkOverrides(ctx context.Context) answer {
 	if len(unused) > 0 {
 		return warn("overrides apply to no Node: %s", terminal.Listed(unused))
 	}
-	return ok("each override applies to a Node: %d", len(all.config.Overrides))
+	return ok("each override applies to a Node: %d", len(s.inUse.Overrides))
 }
 
 // checkSlots says how many Nodes may evict.
-func (s *scene) checkSlots(ctx context.Context) answer {
-	cfg, err := s.inUse(ctx)
-	if err != nil {
-		return skip("whether the eviction slots are there: the configuration is not known")
-	}
-	if !slices.ContainsFunc(cfg.Policy().Rules, func(r decide.Rule) bool { return r.Level == probes.Critical }) {
+func (s *scene) checkSlots(context.Context) Line {
+	if !slices.ContainsFunc(s.inUse.Policy().Rules, func(r decide.Rule) bool { return r.Level == probes.Critical }) {
 		return ok("eviction is off: no rule for level Critical")
 	}
-	return ok("eviction is on: at most %s at the same time", terminal.Count(cfg.Eviction.Slots, "Node"))
+	return ok("eviction is on: at most %s at the same time", terminal.Count(s.inUse.Eviction.Slots, "Node"))
 }
 
 // checkRulesAllowed tries, as an agent, to set all taints that the configuration asks
 // for: the policies name them, and are changed apart from the ConfigMap where there is no
 // chart.
-func (s *scene) checkRulesAllowed(ctx context.Context) answer {
-	cfg, err := s.inUse(ctx)
-	if err != nil {
-		return skip("whether the policies allow the taints of the rules: the configuration is not known")
-	}
-	all, err := s.allNodes(ctx)
-	if err != nil {
-		return skip("whether the policies allow the taints of the rules: %v", err)
-	}
-	wanted := wantedBy(cfg)
-	err = s.trySet(ctx, all.names[0], wanted)
-	switch {
+func (s *scene) checkRulesAllowed(ctx context.Context) Line {
+	wanted := wantedBy(s.inUse)
+	switch err := s.trySet(ctx, s.names[0], wanted); {
 	case mayNotImpersonate(err):
 		return skip("whether the policies allow the taints of the rules: you may not impersonate the agents' account")
 	case denied(err, "taintlet-nodes"):
@@ -137,4 +123,117 @@ func (s *scene) trySet(ctx context.Context, node string, wanted []taints.Taint) 
 	}
 	_, err = tryPatch(ctx, agent, account, node, setsTaints(after))
 	return err
+}
+
+// checkDaemonSets names the DaemonSets whose pods do not start on a Node with a taint that
+// the rules ask for. Kubernetes gives them tolerations for the well-known keys only.
+func (s *scene) checkDaemonSets(ctx context.Context) Line {
+	isKept, err := s.hasKeep()
+	if err != nil {
+		return skip("which DaemonSets tolerate the taints: %v", err)
+	}
+	all, err := installation.List[*appsv1.DaemonSet](ctx, s.me.AppsV1().DaemonSets(metav1.NamespaceAll).List, metav1.ListOptions{})
+	if err != nil {
+		return unread("the DaemonSets", err)
+	}
+	var keys, names []string
+	for _, pair := range ownTolerated(s.inUse, isKept) {
+		keys = append(keys, pair.Key)
+		for _, d := range all {
+			if name := d.Namespace + "/" + d.Name; !tolerates(d.Spec.Template.Spec.Tolerations, pair) && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	switch {
+	case len(keys) == 0:
+		return ok("Kubernetes gives all DaemonSets tolerations for the taints of the rules")
+	case len(names) > 0:
+		return warn("DaemonSets lack a toleration for %s: %s", terminal.Listed(keys), terminal.Listed(names))
+	}
+	return ok("all DaemonSets tolerate %s", terminal.Listed(keys))
+}
+
+// ownTolerated are the NoSchedule pairs that a configuration leads to and that a
+// DaemonSet tolerates by its own template only (AddOrUpdateDaemonPodTolerations in
+// pkg/controller/daemon/util/daemonset_util.go, Kubernetes 1.36).
+func ownTolerated(cfg *config.Config, kept bool) (pairs []taints.Pair) {
+	facts := taints.Facts{LifecycleController: true, KeepPolicy: kept, StandInPrefix: cfg.StandInPrefix}
+	for _, rule := range cfg.Policy().Rules {
+		if via, pair := taints.Resolve(rule.Taint.Pair(), facts); via != taints.Kept && pair.Effect == taints.NoSchedule {
+			pairs = append(pairs, pair)
+		}
+	}
+	for _, rule := range cfg.SoftRules {
+		if pair := rule.Taint.Pair(); pair.Effect == taints.NoSchedule {
+			pairs = append(pairs, pair)
+		}
+	}
+	if key := cfg.Startup.Taint; key != "" {
+		pairs = append(pairs, taints.Pair{Key: key, Effect: taints.NoSchedule})
+	}
+	return pairs
+}
+
+func tolerates(all []corev1.Toleration, pair taints.Pair) bool {
+	return slices.ContainsFunc(all, func(t corev1.Toleration) bool {
+		return t.ToleratesTaint(klog.Logger{}, &corev1.Taint{Key: pair.Key, Effect: corev1.TaintEffect(pair.Effect)}, false)
+	})
+}
+
+// checkAutoscalers compares the rules with what the autoscalers of the cluster make of
+// their taints.
+func (s *scene) checkAutoscalers(ctx context.Context) Line {
+	isHard, err := s.karpenterTakesSoftForHard(ctx)
+	if err != nil {
+		return unread("Karpenter's NodePools", err)
+	}
+	_, err = s.me.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, "cluster-autoscaler-status", metav1.GetOptions{})
+	isScaled := err == nil
+	if err != nil && !apierrors.IsNotFound(err) {
+		return unread("whether cluster-autoscaler runs", err)
+	}
+	for _, rule := range rulesForNodes(s.inUse) {
+		switch taint := rule.Taint; {
+		case isHard && taint.Effect == taints.PreferNoSchedule:
+			return warn("Karpenter takes %s of %s for a hard taint: it adds a Node where pods could still use this one", taint.Pair(), rule.Condition).
+				but("use NoSchedule, or give a NodePool's template a PreferNoSchedule taint: Karpenter then relaxes all of them")
+		case isScaled && rule.Level == probes.Degraded && taints.IsUnreadyToAutoscaler(taint.Key):
+			return warn("cluster-autoscaler counts Nodes with %s as unready; with more than 3 such Nodes and more than 45 %% of all, it stops", taint.Key)
+		}
+	}
+	return ok("no autoscaler that is found misreads the taints of the rules")
+}
+
+// rulesForNodes are all rules of a configuration, soft ones as rules for OK.
+func rulesForNodes(cfg *config.Config) []decide.Rule {
+	rules := cfg.Policy().Rules
+	for _, soft := range cfg.SoftRules {
+		rules = append(rules, decide.Rule{Condition: soft.Condition, Level: probes.OK, Taint: soft.Taint})
+	}
+	return rules
+}
+
+// karpenterTakesSoftForHard reports whether the cluster has NodePools of Karpenter and
+// none of them has a PreferNoSchedule taint in its template: then Karpenter does not relax
+// such taints (NewScheduler in pkg/controllers/provisioning/scheduling/scheduler.go).
+func (s *scene) karpenterTakesSoftForHard(ctx context.Context) (bool, error) {
+	resource := schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1", Resource: "nodepools"}
+	pools, err := s.me.Dynamic.Resource(resource).List(ctx, metav1.ListOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	for _, pool := range pools.Items {
+		all, _, _ := unstructured.NestedSlice(pool.Object, "spec", "template", "spec", "taints")
+		if slices.ContainsFunc(all, func(taint any) bool {
+			fields, _ := taint.(map[string]any)
+			return fields["effect"] == string(corev1.TaintEffectPreferNoSchedule)
+		}) {
+			return false, nil
+		}
+	}
+	return len(pools.Items) > 0, nil
 }

@@ -82,42 +82,42 @@ func sort(ctx context.Context, may func(context.Context, permission) (bool, erro
 	return allowed, refused, nil
 }
 
-func (s *scene) checkGranted(ctx context.Context) answer {
-	allowed, refused, err := sort(ctx, s.mayAgent, needed(s.namespace, s.dnsPods(ctx).Namespace))
+// reviewed judges which permissions the agents have, unless nobody may say so.
+func (s *scene) reviewed(ctx context.Context, whether string, all []permission, judge func(allowed, refused []string) Line) Line {
+	allowed, refused, err := sort(ctx, s.mayAgent, all)
 	switch {
 	case apierrors.IsForbidden(err):
-		return skip("whether the agents may do what they need: you may not create subjectaccessreviews")
+		return skip("whether the agents may do %s: you may not create subjectaccessreviews", whether)
 	case err != nil:
 		return fail("the permissions of the agents cannot be looked up: %v", err)
-	case len(refused) > 0:
-		return fail("the agents' account %s may not %s", s.user().UserName, terminal.Listed(refused))
 	}
-	return ok("the agents may do what they need: %d permissions", len(allowed))
+	return judge(allowed, refused)
 }
 
-func (s *scene) checkBounded(ctx context.Context) answer {
-	allowed, _, err := sort(ctx, s.mayAgent, excessive())
-	switch {
-	case apierrors.IsForbidden(err):
-		return skip("whether the agents may do more than they need: you may not create subjectaccessreviews")
-	case err != nil:
-		return fail("the permissions of the agents cannot be looked up: %v", err)
-	case len(allowed) > 0:
-		return warn("the agents' account may do more than it needs: %s", terminal.Listed(allowed))
-	}
-	return ok("the agents may not read Secrets, nor create or delete pods and Nodes")
+func (s *scene) checkGranted(ctx context.Context) Line {
+	return s.reviewed(ctx, "what they need", needed(s.namespace, s.dnsPods().Namespace), func(allowed, refused []string) Line {
+		if len(refused) > 0 {
+			return fail("the agents' account %s may not %s", s.user().UserName, terminal.Listed(refused))
+		}
+		return ok("the agents may do what they need: %d permissions", len(allowed))
+	})
+}
+
+func (s *scene) checkBounded(ctx context.Context) Line {
+	return s.reviewed(ctx, "more than they need", excessive(), func(allowed, _ []string) Line {
+		if len(allowed) > 0 {
+			return warn("the agents' account may do more than it needs: %s", terminal.Listed(allowed))
+		}
+		return ok("the agents may not read Secrets, nor create or delete pods and Nodes")
+	})
 }
 
 // tokenFor is how long the token lives that the check asks for, in seconds: the
 // shortest that the API server grants.
 const tokenFor = 600
 
-func (s *scene) checkToken(ctx context.Context) answer {
-	all, err := s.allNodes(ctx)
-	if err != nil {
-		return unread("the agents' pods", err)
-	}
-	for _, pod := range all.installation.Pods {
+func (s *scene) checkToken(ctx context.Context) Line {
+	for _, pod := range s.installation.Pods {
 		if pod.Spec.NodeName != "" {
 			return s.tokenOf(ctx, pod)
 		}
@@ -127,7 +127,7 @@ func (s *scene) checkToken(ctx context.Context) answer {
 
 // tokenOf asks for a token that is bound to a pod, as a kubelet does, and what the API
 // server makes of it.
-func (s *scene) tokenOf(ctx context.Context, pod *corev1.Pod) answer {
+func (s *scene) tokenOf(ctx context.Context, pod *corev1.Pod) Line {
 	request, err := s.me.CoreV1().ServiceAccounts(s.namespace).CreateToken(ctx, account, &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
 		ExpirationSeconds: new(int64(tokenFor)),
 		BoundObjectRef:    &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID},

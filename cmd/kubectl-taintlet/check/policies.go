@@ -23,16 +23,12 @@ const (
 )
 
 // refuses checks that a policy refuses a dry run of the agent that it has to refuse.
-func (s *scene) refuses(ctx context.Context, policy, what string, try func(agent *installation.Client, node string) error) answer {
-	all, err := s.allNodes(ctx)
-	if err != nil {
-		return skip("whether the policy %s is in force: %v", policy, err)
-	}
-	agent, err := s.agent(all.names[0])
+func (s *scene) refuses(ctx context.Context, policy, what string, try func(agent *installation.Client, node string) error) Line {
+	agent, err := s.agent(s.names[0])
 	if err != nil {
 		return fail("%v", err)
 	}
-	switch err := try(agent, all.names[0]); {
+	switch err := try(agent, s.names[0]); {
 	case denied(err, policy):
 		return ok("the policy %s is in force: %s is refused", policy, what)
 	case mayNotImpersonate(err):
@@ -44,7 +40,7 @@ func (s *scene) refuses(ctx context.Context, policy, what string, try func(agent
 	}
 }
 
-func (s *scene) checkNodesPolicy(ctx context.Context) answer {
+func (s *scene) checkNodesPolicy(ctx context.Context) Line {
 	return s.refuses(ctx, "taintlet-nodes", "an agent's write of somebody else's annotation", func(agent *installation.Client, node string) error {
 		patch := map[string]any{"metadata": map[string]any{"annotations": map[string]string{"example.com/taintlet-check": "1"}}}
 		_, err := tryPatch(ctx, agent, account, node, patch)
@@ -52,7 +48,7 @@ func (s *scene) checkNodesPolicy(ctx context.Context) answer {
 	})
 }
 
-func (s *scene) checkEventsPolicy(ctx context.Context) answer {
+func (s *scene) checkEventsPolicy(ctx context.Context) Line {
 	return s.refuses(ctx, "taintlet-events", "an agent's Event about another Node", func(agent *installation.Client, node string) error {
 		event := &corev1.Event{
 			ObjectMeta:     metav1.ObjectMeta{Name: "taintlet-check", Namespace: metav1.NamespaceDefault},
@@ -63,7 +59,7 @@ func (s *scene) checkEventsPolicy(ctx context.Context) answer {
 	})
 }
 
-func (s *scene) checkLeasesPolicy(ctx context.Context) answer {
+func (s *scene) checkLeasesPolicy(ctx context.Context) Line {
 	lease, err := s.me.CoordinationV1().Leases(s.namespace).Get(ctx, apiserver.SlotPrefix+"0", metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
@@ -79,11 +75,11 @@ func (s *scene) checkLeasesPolicy(ctx context.Context) answer {
 	})
 }
 
-func (s *scene) checkKeepObjects(ctx context.Context) answer {
-	if version, err := s.policyVersion(ctx, installation.MutatingPolicies); err == nil && version.Empty() {
+func (s *scene) checkKeepObjects(context.Context) Line {
+	if _, isServed := s.served[installation.MutatingPolicies]; !isServed && s.servedErr == nil {
 		return ok("stand-ins are used: this API server cannot have deploy/keep.yaml, for it does not serve MutatingAdmissionPolicy")
 	}
-	switch has, err := s.hasKeep(ctx); {
+	switch has, err := s.hasKeep(); {
 	case err != nil:
 		return unread("deploy/keep.yaml", err)
 	case !has:
@@ -94,25 +90,21 @@ func (s *scene) checkKeepObjects(ctx context.Context) answer {
 
 // checkKeepEffect tries the policy before a Node has a taint: what it says to a write of the
 // node-lifecycle-controller. Who may not try that is told what the agents have noticed.
-func (s *scene) checkKeepEffect(ctx context.Context) answer {
+func (s *scene) checkKeepEffect(ctx context.Context) Line {
 	const what = "whether the policy " + taints.KeepPolicyName + " works"
-	if has, err := s.hasKeep(ctx); err == nil && !has {
+	if has, err := s.hasKeep(); err == nil && !has {
 		return skip(what + ": it is not installed")
 	}
-	all, err := s.allNodes(ctx)
-	if err != nil {
-		return skip(what+": %v", err)
-	}
-	noticed := slices.IndexFunc(all.report.Findings, func(p findings.Finding) bool { return p.Code == findings.KeepPolicyFails })
-	keeps, err := s.keeps(ctx, all.untainted)
+	noticed := slices.IndexFunc(s.report.Findings, func(p findings.Finding) bool { return p.Code == findings.KeepPolicyFails })
+	keeps, err := s.keeps(ctx, s.untainted)
 	switch {
 	case err == nil && !keeps:
-		return fail("the policy %s fails: it lets the node-lifecycle-controller remove %s, as a dry run on Node %s shows; own keys are used until it works", taints.KeepPolicyName, keptPair(), all.untainted)
+		return fail("the policy %s fails: it lets the node-lifecycle-controller remove %s, as a dry run on Node %s shows; own keys are used until it works", taints.KeepPolicyName, keptPair(), s.untainted)
 	case noticed >= 0 && err == nil:
-		return warn("the policy %s works now, and agents do not use it yet: %s", taints.KeepPolicyName, all.report.Findings[noticed].Text).
+		return warn("the policy %s works now, and agents do not use it yet: %s", taints.KeepPolicyName, s.report.Findings[noticed].Text).
 			but("wait: an agent looks for changes of the policy every 5 minutes, and tries one that has not changed again after a day")
 	case noticed >= 0:
-		return fail("%s", all.report.Findings[noticed].Text)
+		return fail("%s", s.report.Findings[noticed].Text)
 	case mayNotImpersonate(err):
 		return skip(what + ": you may not impersonate the node-lifecycle-controller")
 	case errors.Is(err, errAllTainted):
@@ -120,7 +112,7 @@ func (s *scene) checkKeepEffect(ctx context.Context) answer {
 	case err != nil:
 		return fail(what+" cannot be tried: %v", err)
 	}
-	return ok("the policy %s works: a dry run as the node-lifecycle-controller keeps %s on Node %s", taints.KeepPolicyName, keptPair(), all.untainted)
+	return ok("the policy %s works: a dry run as the node-lifecycle-controller keeps %s on Node %s", taints.KeepPolicyName, keptPair(), s.untainted)
 }
 
 // errAllTainted says that there is no Node to try the policy on.
@@ -155,18 +147,16 @@ func tryCreate(manager string) metav1.CreateOptions {
 	return metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: manager}
 }
 
-func (s *scene) checkValidating(ctx context.Context) answer {
-	version, err := s.policyVersion(ctx, "validatingadmissionpolicies")
-	if version.Empty() {
-		return fail("ValidatingAdmissionPolicy is not served%s", because(err))
+func (s *scene) checkValidating(context.Context) Line {
+	if _, isServed := s.served["validatingadmissionpolicies"]; !isServed {
+		return fail("ValidatingAdmissionPolicy is not served%s", because(s.servedErr))
 	}
 	return ok("ValidatingAdmissionPolicy is served")
 }
 
-func (s *scene) checkMutating(ctx context.Context) answer {
-	version, err := s.policyVersion(ctx, installation.MutatingPolicies)
-	if version.Empty() {
-		return warn("MutatingAdmissionPolicy is not served%s: the well-known taints cannot be kept", because(err))
+func (s *scene) checkMutating(context.Context) Line {
+	if _, isServed := s.served[installation.MutatingPolicies]; !isServed {
+		return warn("MutatingAdmissionPolicy is not served%s: the well-known taints cannot be kept", because(s.servedErr))
 	}
 	return ok("MutatingAdmissionPolicy is served: the well-known taints can be kept")
 }

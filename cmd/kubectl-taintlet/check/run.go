@@ -3,17 +3,16 @@ package check
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
+	"io"
 	"slices"
+	"strings"
 	"time"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/findings"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
+	"github.com/taintlet/taintlet/cmd/terminal"
 )
 
 // Run makes the checks and prints what they found. It reports whether none failed. An
@@ -32,12 +31,8 @@ func Run(ctx context.Context, o Options) (isWell bool, err error) {
 
 // make makes the checks once.
 func (o Options) make(ctx context.Context) (report Report, err error) {
-	s, err := newScene(o.Config, o.Namespace)
+	s, err := newScene(ctx, o)
 	if err != nil {
-		return report, err
-	}
-	s.port, s.program = cmp.Or(o.Port, installation.DefaultPort), o.Version
-	if err := s.reach(ctx); err != nil {
 		return report, err
 	}
 	groups := installed()
@@ -65,77 +60,54 @@ func (o Options) make(ctx context.Context) (report Report, err error) {
 	return report, nil
 }
 
-// reach asks for the version of the API server. Nothing else is asked of one that does
-// not answer, or does not know who asks.
-func (s *scene) reach(ctx context.Context) error {
-	data, err := s.me.Discovery().RESTClient().Get().AbsPath("/version").Do(ctx).Raw()
-	if err == nil {
-		err = json.Unmarshal(data, &s.version)
-	}
-	var answered apierrors.APIStatus
-	switch {
-	case apierrors.IsUnauthorized(err):
-		return fmt.Errorf("the API server %s does not accept who you are: %w", s.config.Host, err)
-	case err != nil && !errors.As(err, &answered):
-		return fmt.Errorf("the API server %s does not answer: %w", s.config.Host, err)
-	}
-	s.versionErr = err
-	return nil
-}
-
 // maxOfACheck is how many Findings of one check are shown.
 const maxOfACheck = 5
 
 // lines makes the check: a line for each Finding that answers it, or one for its answer.
 func (c check) lines(ctx context.Context, s *scene) (lines []Line) {
-	unread := ""
-	if len(c.codes) > 0 || c.part != "" {
-		all, err := s.allNodes(ctx)
-		if err != nil {
-			return []Line{c.line(skip("%s: %v", c.name, err))}
-		}
-		for _, f := range all.report.Findings {
-			if slices.Contains(c.codes, f.Code) {
-				lines = append(lines, c.finding(f))
-			}
-		}
-		if at := slices.IndexFunc(all.report.Unread, func(u installation.Unread) bool { return u.Part == c.part }); at >= 0 {
-			unread = all.report.Unread[at].Why
+	if (len(c.codes) > 0 || c.part != "") && s.readErr != nil {
+		return []Line{c.complete(skip("%s: %v", c.name, s.readErr))}
+	}
+	for _, f := range s.report.Findings {
+		if slices.Contains(c.codes, f.Code) {
+			lines = append(lines, c.finding(f))
 		}
 	}
+	unread := slices.IndexFunc(s.report.Unread, func(u installation.Unread) bool { return u.Part == c.part })
 	switch {
 	case len(lines) > maxOfACheck:
 		more := Line{Name: c.name, State: lines[0].State, Text: fmt.Sprintf("and %d more: kubectl taintlet status -o json has all", len(lines)-maxOfACheck)}
 		return append(lines[:maxOfACheck], more)
 	case len(lines) > 0:
 		return lines
-	case unread != "":
-		return []Line{c.line(skip("%s: %s could not be read: %s", c.name, c.part, unread))}
+	case unread >= 0:
+		return []Line{c.complete(skip("%s: %s could not be read: %s", c.name, c.part, s.report.Unread[unread].Why))}
+	case c.ofConfig != "" && s.inUse == nil:
+		return []Line{c.complete(skip("%s: the configuration is not known", c.ofConfig))}
 	}
-	return []Line{c.line(c.ask(s, ctx))}
+	return []Line{c.complete(c.ask(s, ctx))}
 }
 
-// line is that of an answer.
-func (c check) line(found answer) Line {
-	line := Line{Name: c.name, State: found.state, Text: clean(found.text)}
-	if found.state == Failed || found.state == Warning {
-		line.Remedy, line.Link = clean(cmp.Or(found.remedy, c.remedy)), docs+c.link
+// complete adds to a line what the check has to say of it, and makes safe for a terminal what
+// comes from others.
+func (c check) complete(line Line) Line {
+	line.Name, line.Text = c.name, clean(line.Text)
+	if line.State == Failed || line.State == Warning {
+		line.Remedy, line.Link = clean(cmp.Or(line.Remedy, c.remedy)), docs+c.link
 	}
 	return line
 }
 
 // finding is the line of a Finding.
 func (c check) finding(f findings.Finding) Line {
-	found := answer{state: Warning, text: f.Text}
+	line := Line{State: Warning, Text: f.Text, Code: f.Code, Node: f.Node, Command: f.Command}
 	if f.Severity == findings.Failure {
-		found.state = Failed
+		line.State = Failed
 	}
 	if f.Node != "" {
-		found.text = f.Node + ": " + f.Text
+		line.Text = f.Node + ": " + f.Text
 	}
-	line := c.line(found)
-	line.Code, line.Node, line.Command = f.Code, f.Node, f.Command
-	return line
+	return c.complete(line)
 }
 
 func (r Report) isWell() bool {
@@ -203,4 +175,54 @@ func reason(r Report, err error) string {
 		return lines[0].Text
 	}
 	return fmt.Sprintf("%s, and %d more", lines[0].Text, len(lines)-1)
+}
+
+func (s State) sign() string {
+	switch s {
+	case OK:
+		return "√"
+	case Warning:
+		return "‼"
+	case Failed:
+		return "×"
+	}
+	return "-"
+}
+
+func (r Report) print(w io.Writer, format string) error {
+	if format == "json" {
+		return terminal.WriteJSON(w, r)
+	}
+	var text strings.Builder
+	counts := map[State]int{}
+	for _, g := range r.Groups {
+		fmt.Fprintf(&text, "%s\n%s\n", g.Name, strings.Repeat("-", len(g.Name)))
+		for _, line := range g.Lines {
+			counts[line.State]++
+			fmt.Fprintf(&text, "%s %s\n", line.State.sign(), line.Text)
+			if line.Remedy != "" {
+				fmt.Fprintf(&text, "    %s\n", line.Remedy)
+				if line.Command != "" {
+					fmt.Fprintf(&text, "    %s\n", line.Command)
+				}
+				fmt.Fprintf(&text, "    %s\n", line.Link)
+			}
+		}
+		text.WriteString("\n")
+	}
+	fmt.Fprintf(&text, "%d passed", counts[OK])
+	for _, other := range []struct {
+		state State
+		word  string
+	}{{Warning, "with a warning"}, {Failed, "failed"}, {Skipped, "not checked"}} {
+		if counts[other.state] > 0 {
+			fmt.Fprintf(&text, ", %d %s", counts[other.state], other.word)
+		}
+	}
+	if r.Stopped {
+		text.WriteString("; without that nothing else can be checked")
+	}
+	text.WriteString("\n")
+	_, err := io.WriteString(w, text.String())
+	return err
 }

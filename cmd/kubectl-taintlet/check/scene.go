@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -38,44 +39,72 @@ const (
 	tellsWhoAsks = "taintlet-check"
 )
 
-// scene is what the checks share. What several of them need is asked for once.
+// scene is what the checks share: what was read before the first of them.
 type scene struct {
 	config    *rest.Config
 	me        *installation.Client
 	namespace string
 	port      int // of the hosts, where the agents listen
 
-	program string // the version of this program
-
 	version    version.Info
 	versionErr error
 
-	admission asked[map[string]schema.GroupVersion]
-	nodes     asked[*nodes]
+	// served are the versions in which the resources of admissionregistration.k8s.io are
+	// served.
+	served    map[string]schema.GroupVersion
+	servedErr error
+
+	snapshot
+	readErr error
 }
 
-// asked is an answer of the API server that several checks need.
-type asked[T any] struct {
-	isKnown bool
-	answer  T
-	err     error
+// snapshot is what is installed, and what there is to know of all Nodes.
+type snapshot struct {
+	names        []string
+	report       status.Report
+	installation *installation.Installation
+	// inUse is the configuration that the agents use; nil: it is not known.
+	inUse *config.Config
+	// untainted is a Node without the taint with which the policy that keeps taints is tried;
+	// empty: none.
+	untainted string
+	// overrides are those of the configuration that apply to a Node, by how they begin.
+	overrides map[string]bool
+	// said are Nodes with what is to be said of them, by the names of checks.
+	said map[string][]string
 }
 
-// once asks, unless that was done before.
-func (a *asked[T]) once(ask func() (T, error)) (T, error) {
-	if !a.isKnown {
-		a.answer, a.err = ask()
-		a.isKnown = true
-	}
-	return a.answer, a.err
-}
-
-func newScene(config *rest.Config, namespace string) (*scene, error) {
-	me, err := installation.NewClient(config)
+// newScene reads what the checks share.
+func newScene(ctx context.Context, o Options) (*scene, error) {
+	me, err := installation.NewClient(o.Config)
 	if err != nil {
 		return nil, err
 	}
-	return &scene{config: config, me: me, namespace: namespace}, nil
+	s := &scene{config: o.Config, me: me, namespace: o.Namespace, port: cmp.Or(o.Port, installation.DefaultPort)}
+	if err := s.reach(ctx); err != nil {
+		return nil, err
+	}
+	s.served, s.servedErr = me.PolicyVersions(ctx)
+	s.readErr = s.read(ctx, o.Version)
+	return s, ctx.Err()
+}
+
+// reach asks for the version of the API server. Nothing else is asked of one that does
+// not answer, or does not know who asks.
+func (s *scene) reach(ctx context.Context) error {
+	data, err := s.me.Discovery().RESTClient().Get().AbsPath("/version").Do(ctx).Raw()
+	if err == nil {
+		err = json.Unmarshal(data, &s.version)
+	}
+	var answered apierrors.APIStatus
+	switch {
+	case apierrors.IsUnauthorized(err):
+		return fmt.Errorf("the API server %s does not accept who you are: %w", s.config.Host, err)
+	case err != nil && !errors.As(err, &answered):
+		return fmt.Errorf("the API server %s does not answer: %w", s.config.Host, err)
+	}
+	s.versionErr = err
+	return nil
 }
 
 // user is the agents' user, whom the checks ask about.
@@ -126,74 +155,59 @@ func minorOf(v version.Info) int {
 	return minor
 }
 
-// nodes is what the checks have to know of all Nodes, and of what is installed.
-type nodes struct {
-	names        []string
-	report       status.Report
-	installation *installation.Installation
-	// config is the configuration that the agents use; nil: it is not known.
-	config *config.Config
-	// untainted is a Node without the taint with which the policy that keeps taints is tried;
-	// empty: none.
-	untainted string
-	// overrides are those of the configuration that apply to a Node, by how they begin.
-	overrides map[string]bool
-	// oldKernels, unknown, disagreeing and otherPIDs are Nodes with what is to be
-	// said of them.
-	oldKernels, unknown, disagreeing, otherPIDs []string
-}
-
 // errNoNodes says that a check needs Nodes.
 var errNoNodes = errors.New("the cluster has no Nodes")
 
-// allNodes returns the Nodes.
-func (s *scene) allNodes(ctx context.Context) (*nodes, error) {
-	return s.nodes.once(func() (*nodes, error) { return s.readNodes(ctx) })
-}
-
-// readNodes reads what is installed, and the Nodes page by page. An agent may give no sign
-// for two and a half heartbeats, so that one may be lost.
-func (s *scene) readNodes(ctx context.Context) (*nodes, error) {
+// read reads what is installed, and the Nodes page by page. An agent may give no sign for two
+// and a half heartbeats, so that one may be lost.
+func (s *scene) read(ctx context.Context, program string) error {
 	client, err := apiserver.NewClient(s.config, "")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	i, err := (&installation.Reader{Client: s.me, Namespace: s.namespace}).Read(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	all, policy, silentAfter := &nodes{installation: i, overrides: map[string]bool{}}, config.Default().Policy(), status.DefaultSilentAfter
-	if all.config, err = i.Configuration(); err == nil && all.config != nil {
-		silentAfter = all.config.Heartbeat.Duration * 5 / 2
+	policy, silentAfter := config.Default().Policy(), status.DefaultSilentAfter
+	s.snapshot = snapshot{installation: i, overrides: map[string]bool{}, said: map[string][]string{}}
+	if s.inUse, err = i.Configuration(); err == nil && s.inUse != nil {
+		silentAfter = s.inUse.Heartbeat.Duration * 5 / 2
 	}
 	fleet := status.NewFleet(nil, silentAfter)
-	fleet.Version = s.program
+	fleet.Version = program
 	err = client.Each(ctx, func(node *taints.Node) error {
 		fleet.Add(node)
-		all.add(node, policy)
+		s.add(node, policy)
 		return nil
 	})
 	switch {
 	case err != nil:
-		return nil, err
-	case len(all.names) == 0:
-		return nil, errNoNodes
+		return err
+	case len(s.names) == 0:
+		return errNoNodes
 	}
 	fleet.SetInstallation(i)
-	all.report = fleet.Report(time.Now())
-	return all, nil
+	s.report = fleet.Report(time.Now())
+	return nil
 }
 
+// kernel is the name of the check that is made where there are no agents, too.
+const kernel = "kernel"
+
 // add takes in a Node.
-func (n *nodes) add(node *taints.Node, policy *decide.Policy) {
+func (n *snapshot) add(node *taints.Node, policy *decide.Policy) {
 	name := strings.Clone(node.Name)
 	n.names = append(n.names, name)
-	if n.config != nil {
-		place, _, _ := strings.Cut(n.config.For(node.Labels).Override, " ")
+	say := func(check, format string, args ...any) {
+		n.said[check] = append(n.said[check], name+fmt.Sprintf(format, args...))
+	}
+	if n.inUse != nil {
+		place, _, _ := strings.Cut(n.inUse.For(node.Labels).Override, " ")
 		n.overrides[place] = true
 	}
 	if node.OS == "linux" && isOldKernel(node.Kernel) {
-		n.oldKernels = append(n.oldKernels, fmt.Sprintf("%s (%s)", name, strings.Clone(node.Kernel)))
+		say(kernel, " (%s)", node.Kernel)
 	}
 	for _, condition := range policy.Conditions {
 		ours := node.Condition(decide.ConditionType(condition.Name))
@@ -201,14 +215,14 @@ func (n *nodes) add(node *taints.Node, policy *decide.Policy) {
 			continue
 		}
 		if ours.Status == taints.ConditionUnknown && ours.Reason != describe.ReasonBraked {
-			n.unknown = append(n.unknown, fmt.Sprintf("%s (%s: %s)", name, ours.Type, strings.Clone(ours.Reason)))
+			say("unknown", " (%s: %s)", ours.Type, ours.Reason)
 		}
 		if strings.Contains(ours.Message, pid.OtherNamespace) {
-			n.otherPIDs = append(n.otherPIDs, name)
+			say("host-pid", "")
 		}
 		theirs := node.Condition(string(condition.Name))
 		if theirs != nil && theirs.Status == taints.ConditionTrue && ours.Status == taints.ConditionFalse {
-			n.disagreeing = append(n.disagreeing, fmt.Sprintf("%s (%s)", name, condition.Name))
+			say("kubelet", " (%s)", condition.Name)
 		}
 	}
 	if n.untainted == "" && !node.Has(keptPair()) {
@@ -241,35 +255,9 @@ func mayNotImpersonate(err error) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "impersonate")
 }
 
-// policyVersion returns the version in which a resource of admissionregistration.k8s.io is
-// served; empty: it is not.
-func (s *scene) policyVersion(ctx context.Context, resource string) (schema.GroupVersion, error) {
-	served, err := s.admission.once(func() (map[string]schema.GroupVersion, error) { return s.me.PolicyVersions(ctx) })
-	return served[resource], err
-}
-
-// errNotKnown says that the configuration could not be read, or that the agents refuse it.
-var errNotKnown = errors.New("the configuration is not known")
-
-// inUse returns the configuration that the agents use.
-func (s *scene) inUse(ctx context.Context) (*config.Config, error) {
-	all, err := s.allNodes(ctx)
-	switch {
-	case err != nil:
-		return nil, err
-	case all.config == nil:
-		return nil, errNotKnown
-	}
-	return all.config, nil
-}
-
 // agents returns the DaemonSet.
-func (s *scene) agents(ctx context.Context) (*appsv1.DaemonSet, error) {
-	all, err := s.allNodes(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for _, d := range all.installation.DaemonSets {
+func (s *scene) agents() (*appsv1.DaemonSet, error) {
+	for _, d := range s.installation.DaemonSets {
 		if d.Name == account {
 			return d, nil
 		}
@@ -278,14 +266,10 @@ func (s *scene) agents(ctx context.Context) (*appsv1.DaemonSet, error) {
 }
 
 // hasKeep reports whether deploy/keep.yaml is installed, or a part of it.
-func (s *scene) hasKeep(ctx context.Context) (bool, error) {
-	all, err := s.allNodes(ctx)
-	if err != nil {
-		return false, err
-	}
-	if !all.installation.Knows(installation.PartPolicies) {
+func (s *scene) hasKeep() (bool, error) {
+	if !s.installation.Knows(installation.PartPolicies) {
 		return false, errors.New("the admission policies could not be read")
 	}
-	return slices.ContainsFunc(all.installation.Mutating, func(p *admissionv1.ValidatingAdmissionPolicy) bool { return p.Name == taints.KeepPolicyName }) ||
-		slices.ContainsFunc(all.installation.MutatingBindings, func(b *admissionv1.ValidatingAdmissionPolicyBinding) bool { return b.Name == taints.KeepPolicyName }), nil
+	return slices.ContainsFunc(s.installation.Mutating, func(p *admissionv1.ValidatingAdmissionPolicy) bool { return p.Name == taints.KeepPolicyName }) ||
+		slices.ContainsFunc(s.installation.MutatingBindings, func(b *admissionv1.ValidatingAdmissionPolicyBinding) bool { return b.Name == taints.KeepPolicyName }), nil
 }
