@@ -195,7 +195,7 @@ func (s *scene) ask(args ...string) (out string, code int) {
 func (s *scene) asked() {
 	s.t.Helper()
 	for args, want := range map[string]string{
-		"status hold": `there is no Node "hold"; did you mean held?`, "status --wait quite": `there is no Node "quite"; did you mean quiet?`,
+		"status hold": `there is no Node "hold"`, "status --wait quite": `there is no Node "quite"`,
 		"status -l kubernetes.io/hostname=held -o name": "node/held\n",
 		"status --as=nobody":                            "cannot list resource", "status " + held: "other conditions  ",
 	} {

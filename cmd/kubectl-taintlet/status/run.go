@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
 	"sync/atomic"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/jsonpath"
@@ -101,7 +103,7 @@ func Run(ctx context.Context, o Options) (isWell bool, err error) {
 	}
 	pods := newPodNames(podLister(reader.Client))
 	if o.Watch || o.Wait {
-		if err := checkNames(ctx, client, o.Nodes); err != nil {
+		if err := eachNamed(ctx, client, o.Nodes, func(*taints.Node) {}); err != nil {
 			return false, err
 		}
 		return o.follow(ctx, client, fleet, clock, reader, pods)
@@ -130,6 +132,21 @@ func (o Options) read(ctx context.Context, client *apiserver.Client, fleet *Flee
 		})
 	}
 	return eachNamed(ctx, client, o.Nodes, fleet.Add)
+}
+
+// eachNamed calls do with each of these Nodes.
+func eachNamed(ctx context.Context, client *apiserver.Client, names []string, do func(*taints.Node)) error {
+	for _, name := range names {
+		node, err := client.GetNode(ctx, name)
+		if apierrors.IsNotFound(err) {
+			return fmt.Errorf("there is no Node %q", name)
+		}
+		if err != nil {
+			return err
+		}
+		do(node)
+	}
+	return nil
 }
 
 // print writes a Report.
