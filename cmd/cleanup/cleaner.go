@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -45,123 +46,87 @@ type cleaner struct {
 	dryRun bool
 }
 
-// each cleans up these Nodes, whatever is there.
-func (c *cleaner) each(ctx context.Context, names []string) error {
-	var failed []error
-	for _, name := range names {
-		failed = append(failed, c.one(ctx, name))
+// run cleans up what was asked for, says what it did, and checks whether anything came back
+// where an agent may still run.
+func (c *cleaner) run(ctx context.Context, what string, names []string, mayRun bool) error {
+	nodes, seen, err := c.choose(ctx, what, names, time.Now())
+	if err != nil && what != ofNode {
+		return err
 	}
-	return errors.Join(failed...)
-}
-
-// staysClean is an error when an agent has written one of the Nodes again.
-func (c *cleaner) staysClean(ctx context.Context, names []string) error {
-	if !pace.Sleep(ctx, cleanupPause) {
-		return ctx.Err()
-	}
-	for _, name := range names {
-		node, err := c.client.Node(name).Get(ctx)
-		switch {
-		case apierrors.IsNotFound(err):
-		case err != nil:
-			return err
-		case decide.IsTouched(node, c.policy):
-			return fmt.Errorf("node %s: an agent is still at work on it; stop it first, then clean up again", name)
+	for _, node := range nodes {
+		if ctx.Err() == nil {
+			err = errors.Join(err, c.clean(ctx, node))
 		}
 	}
-	return nil
-}
-
-// one cleans up one Node, whatever is there. A Node that does not exist is an error: a
-// typing error would leave the one that was meant as it is.
-func (c *cleaner) one(ctx context.Context, name string) error {
-	node, err := c.client.Node(name).Get(ctx)
-	if apierrors.IsNotFound(err) {
-		return fmt.Errorf("node %s does not exist", name)
+	err = errors.Join(err, ctx.Err())
+	switch {
+	case what == ofStale:
+		fmt.Fprintf(c.out, "%d of %d nodes had no agent for %s\n", len(nodes), seen, staleAfter)
+	case what == ofAll && err == nil && c.dryRun:
+		fmt.Fprintf(c.out, "dry run: %d of %d nodes would be cleaned up\n", len(nodes), seen)
+	case what == ofAll && err == nil:
+		fmt.Fprintf(c.out, "%d of %d nodes cleaned up\n", len(nodes), seen)
 	}
-	if err != nil {
+	if c.dryRun && what != ofAll {
+		fmt.Fprintln(c.out, "dry run: nothing was changed")
+	}
+	if err != nil || c.dryRun || !mayRun || len(nodes) == 0 {
 		return err
-	}
-	return c.clean(ctx, node)
-}
-
-// all cleans up every Node that carries something of ours, then checks whether
-// anything came back.
-func (c *cleaner) all(ctx context.Context) error {
-	touched, seen, err := c.touched(ctx)
-	if err != nil {
-		return err
-	}
-	var failed []error
-	for _, node := range touched {
-		failed = append(failed, c.clean(ctx, node))
-		if ctx.Err() != nil {
-			break
-		}
-	}
-	if err := errors.Join(append(failed, ctx.Err())...); err != nil {
-		return err
-	}
-	if c.dryRun {
-		fmt.Fprintf(c.out, "dry run: %d of %d nodes would be cleaned up\n", len(touched), seen)
-		return nil
-	}
-	fmt.Fprintf(c.out, "%d of %d nodes cleaned up\n", len(touched), seen)
-	if len(touched) == 0 {
-		return nil
 	}
 	if !pace.Sleep(ctx, cleanupPause) {
 		return ctx.Err()
 	}
 	return c.client.Each(ctx, func(node *taints.Node) error {
-		if decide.IsTouched(node, c.policy) {
-			return fmt.Errorf("node %s: an agent is still at work on it; delete the DaemonSet first, then clean up again", node.Name)
+		if (len(names) == 0 || slices.Contains(names, node.Name)) && decide.IsTouched(node, c.policy) {
+			return fmt.Errorf("node %s: an agent is still at work on it; stop it first, by deleting the DaemonSet if it is one, then clean up again", node.Name)
 		}
 		return nil
 	})
 }
 
-// touched returns the Nodes that carry something of ours, and how many Nodes there
-// are. All are read before the first is written: a list does not wait for a slow
-// reader.
-func (c *cleaner) touched(ctx context.Context) (touched []*taints.Node, seen int, err error) {
+// choose returns the Nodes that are to be cleaned up, and how many were read. They are read
+// before the first is written: a list does not wait for a slow reader. Of all Nodes, those are
+// chosen that carry something of ours. A Node that was named and does not exist is an error: a
+// typing error would leave the one that was meant as it is.
+func (c *cleaner) choose(ctx context.Context, what string, names []string, now time.Time) (chosen []*taints.Node, seen int, err error) {
+	for _, name := range names {
+		node, failed := c.client.GetNode(ctx, name)
+		switch {
+		case failed == nil:
+			chosen = append(chosen, node)
+		case apierrors.IsNotFound(failed):
+			err = errors.Join(err, fmt.Errorf("node %s does not exist", name))
+		default:
+			err = errors.Join(err, failed)
+		}
+	}
+	if what == ofNode {
+		return chosen, len(chosen), err
+	}
+	if what == ofStale && c.policy.Heartbeat == 0 {
+		return nil, 0, errors.New("the configuration has heartbeat 0: without heartbeats it cannot be told which agents are gone")
+	}
 	err = c.client.Each(ctx, func(node *taints.Node) error {
 		seen++
-		if decide.IsTouched(node, c.policy) {
-			touched = append(touched, node)
+		if decide.IsTouched(node, c.policy) && (what == ofAll || c.isStale(node, now)) {
+			chosen = append(chosen, node)
 		}
 		return nil
 	})
-	return touched, seen, err
+	if most := max(1, seen*stalePercent/100); err == nil && what == ofStale && len(chosen) > most {
+		return nil, seen, fmt.Errorf("%d of %d nodes have had no agent for %s, more than the %d that may be cleaned up at a time; is the DaemonSet there? Nothing was changed", len(chosen), seen, staleAfter, most)
+	}
+	return chosen, seen, err
 }
 
-// stale cleans up the Nodes whose agent has given no sign for a day.
-func (c *cleaner) stale(ctx context.Context, now time.Time) error {
-	if c.policy.Heartbeat == 0 {
-		return errors.New("the configuration has heartbeat 0: without heartbeats it cannot be told which agents are gone")
+// isStale reports whether the agent of a Node has given no sign for a day.
+func (c *cleaner) isStale(node *taints.Node, now time.Time) bool {
+	last := decide.LastSign(node, c.policy)
+	if last.IsZero() || last.After(now.Add(wrongClock)) {
+		c.say(node, "cannot tell when an agent last wrote it; left alone")
+		return false
 	}
-	touched, seen, err := c.touched(ctx)
-	if err != nil {
-		return err
-	}
-	var stale []*taints.Node
-	for _, node := range touched {
-		switch last := decide.LastSign(node, c.policy); {
-		case last.IsZero(), last.After(now.Add(wrongClock)):
-			c.say(node, "cannot tell when an agent last wrote it; left alone")
-		case now.Sub(last) > staleAfter:
-			stale = append(stale, node)
-		}
-	}
-	if most := max(1, seen*stalePercent/100); len(stale) > most {
-		return fmt.Errorf("%d of %d nodes have had no agent for %s, more than the %d that may be cleaned up at a time; is the DaemonSet there? Nothing was changed", len(stale), seen, staleAfter, most)
-	}
-	var failed []error
-	for _, node := range stale {
-		failed = append(failed, c.clean(ctx, node))
-	}
-	fmt.Fprintf(c.out, "%d of %d nodes had no agent for %s\n", len(stale), seen, staleAfter)
-	return errors.Join(failed...)
+	return now.Sub(last) > staleAfter
 }
 
 // clean cleans up one Node.

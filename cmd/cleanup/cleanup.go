@@ -103,27 +103,15 @@ func (o *options) run(ctx context.Context, args []string, stdout io.Writer) erro
 		return err
 	}
 	cleaner := &cleaner{client, cfg.Policy(), taints.Facts{LifecycleController: o.lifecycleController, StandInPrefix: cfg.StandInPrefix}, stdout, o.dryRun}
-	couldLook := true
+	mayRun := what == ofAll
 	if !o.dryRun && what != ofStale { // whose agents were silent for a day
-		if couldLook, err = (agents{client, o.namespace, nodes, o.wait, stdout}).await(ctx); err != nil {
+		couldLook, err := (agents{client, o.namespace, nodes, o.wait, stdout}).await(ctx)
+		if err != nil {
 			return err
 		}
+		mayRun = mayRun || !couldLook
 	}
-	switch what {
-	case ofAll:
-		return cleaner.all(ctx)
-	case ofStale:
-		err = cleaner.stale(ctx, time.Now())
-	default:
-		err = cleaner.each(ctx, nodes)
-		if err == nil && !couldLook {
-			err = cleaner.staysClean(ctx, nodes)
-		}
-	}
-	if o.dryRun {
-		fmt.Fprintln(stdout, "dry run: nothing was changed")
-	}
-	return err
+	return cleaner.run(ctx, what, nodes, mayRun)
 }
 
 // targets returns what the arguments ask to clean up, and which Nodes.
