@@ -58,7 +58,7 @@ func AddChoice(c *cobra.Command, value *string, name, shorthand, usage string, a
 }
 
 // checkChoices reports all flags whose value is none of those that are allowed.
-func checkChoices(c *cobra.Command, _ []string) error {
+func checkChoices(c *cobra.Command) error {
 	var errs []error
 	c.Flags().VisitAll(func(f *pflag.Flag) {
 		allowed := f.Annotations[choicesOf]

@@ -16,7 +16,7 @@ func checkVerb() *cobra.Command {
 	var cluster command.Cluster
 	var timeout time.Duration
 	c := &cobra.Command{
-		Use: "check", Short: "check an installation, or with --pre the requirements", Args: command.NoArguments,
+		Use: "check", Short: "check an installation, or with --pre the requirements", Args: cobra.NoArgs,
 		Long: `Check an installation, or with --pre the requirements.
 
 It changes nothing: writes are dry runs. Some checks impersonate the agents' account, and one requests a

@@ -25,7 +25,7 @@ import (
 func configVerb() *cobra.Command {
 	var o configOptions
 	c := &cobra.Command{
-		Use: "config [NODE]", Short: "show the configuration in force, or check a file", Args: cobra.MatchAll(atMostOneNode, nodeNames),
+		Use: "config [NODE]", Short: "show the configuration in force, or check a file", Args: cobra.MatchAll(cobra.MaximumNArgs(1), nodeNames),
 		Long: `Show the configuration in force, or check a file.
 
 It reads the agents' ConfigMap, and says on how many Nodes it is in force. For NODE it shows the configuration
@@ -182,13 +182,6 @@ func configOf(node *taints.Node) string {
 		return ""
 	}
 	return terminal.Clean(status.Config, maxWord)
-}
-
-func atMostOneNode(_ *cobra.Command, args []string) error {
-	if len(args) > 1 {
-		return command.Usagef("unexpected argument %q", args[1])
-	}
-	return nil
 }
 
 // writeComments writes paragraphs of lines as comments of YAML.

@@ -44,8 +44,6 @@ installation, and explains configurations. Only cleanup changes something.
 
 Exit codes: 0 is success, 1 is a failure, 2 means wrong arguments or a wrong configuration, and 3 means
 that something is not healthy (status, check).`,
-		Args: command.UnknownVerb,
-		RunE: command.ShowHelp,
 	}
 	program.AddCommand(statusVerb(), checkVerb(), cleanup.Verb("kubectl taintlet", nil), configVerb(), evictionsVerb(), versionVerb())
 	return program

@@ -28,7 +28,7 @@ func versionVerb() *cobra.Command {
 	var namespace string
 	var isLocal bool
 	c := &cobra.Command{
-		Use: "version", Short: "print the versions of this program, the agents and the API server", Args: command.NoArguments,
+		Use: "version", Short: "print the versions of this program, the agents and the API server", Args: cobra.NoArgs,
 		Long: `Print the versions of this program, of the agents and of the API server. Without a kubeconfig it prints
 that of this program.`,
 		Example: "  # Which versions are these?\n  kubectl taintlet version",

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"runtime/debug"
@@ -28,9 +29,19 @@ func run(args []string, stdout, stderr io.Writer) int {
 // is a file with a function that returns it, and a line here.
 func newProgram() *cobra.Command {
 	program := agentProgram()
-	program.Args = command.UnknownVerb
-	program.AddCommand(onceVerb(), cleanup.Verb("taintlet", defaultNodeName))
+	program.AddCommand(onceVerb(), cleanup.Verb("taintlet", defaultNodeName), versionVerb())
 	return program
+}
+
+func versionVerb() *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "print the version", Args: cobra.NoArgs,
+		Example: "  # Which version is this?\n  taintlet version",
+		RunE: func(c *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintln(c.OutOrStdout(), "taintlet", command.Version())
+			return err
+		},
+	}
 }
 
 // gcPercent lets the heap grow to 2 MiB before it is collected; with Go's 100 that is

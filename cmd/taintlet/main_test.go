@@ -41,9 +41,9 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"once", "--watch", "--config=/nonexistent"}, 2, "", "/nonexistent"},
 		{[]string{"once", "--config=" + sick}, 3, "PIDPressure         Degraded", ""},
 		{[]string{"once", "--watch", "-o=table"}, 2, "", "--watch and --output exclude each other"},
-		{[]string{"clean"}, 2, "", `unknown verb "clean"; the verbs are cleanup, completion, help, once, version`},
-		{[]string{"once", "twice"}, 2, "", `unexpected argument "twice"`},
-		{[]string{"once", "--twice"}, 2, "", "unknown flag: --twice; the flags are --output, --watch, --config, "},
+		{[]string{"clean"}, 2, "", `unknown command "clean" for "taintlet"`},
+		{[]string{"once", "twice"}, 2, "", `unknown command "twice" for "taintlet once"`},
+		{[]string{"once", "--twice"}, 2, "", "unknown flag: --twice\nSee taintlet help once.\n"},
 		{[]string{"--log-format=xml"}, 2, "", "must be one of text, json"},
 	} {
 		code, stdout, stderr := program.Call(t, c.args...)

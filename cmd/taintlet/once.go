@@ -21,7 +21,7 @@ func onceVerb() *cobra.Command {
 	var output string
 	var isWatched bool
 	c := &cobra.Command{
-		Use: "once", Short: "take one sample of this host and print it", Args: command.NoArguments,
+		Use: "once", Short: "take one sample of this host and print it", Args: cobra.NoArgs,
 		Long: `Take one sample of this host and print it.
 
 It runs each probe once and prints the taints that the rules would set. It contacts no API server and
