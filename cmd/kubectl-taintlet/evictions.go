@@ -137,10 +137,20 @@ func taintOf(rule decide.Rule) corev1.Taint {
 	return corev1.Taint{Key: rule.Taint.Key, Value: rule.Taint.Value, Effect: corev1.TaintEffect(rule.Taint.Effect)}
 }
 
-// fated is a pod with its fate.
-type fated struct {
-	pod *corev1.Pod
-	fate
+// The groups of pods, in the order in which they are shown.
+const (
+	goAtOnce = iota
+	goLater
+	stay
+	groups
+)
+
+// fate is what becomes of a pod when its Node gets a NoExecute taint.
+type fate struct {
+	pod   *corev1.Pod
+	group int
+	// after is when a pod of the group goLater is deleted.
+	after time.Duration
 }
 
 // listEvictions lists the pods of one Node by their fate, for each rule.
@@ -152,59 +162,35 @@ func listEvictions(ctx context.Context, client *apiserver.Client, name string, r
 	if err := client.EachPod(ctx, func(pod *corev1.Pod) { pods = append(pods, pod.DeepCopy()) }); err != nil {
 		return err
 	}
+	slices.SortFunc(pods, func(a, b *corev1.Pod) int { return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name) })
 	for _, rule := range rules {
 		taint := taintOf(rule)
-		groups := map[string][]fated{}
-		for _, pod := range pods {
-			f := fated{pod, fateOf(pod.Spec.Tolerations, taint)}
-			groups[groupOf(f.fate)] = append(groups[groupOf(f.fate)], f)
-		}
 		fmt.Fprintf(w, "Node %s, %s %s sets %s; of %d pods:\n", name, rule.Condition, rule.Level, taint.ToString(), len(pods))
-		for _, group := range []string{goesAtOnce, goesLater, stays} {
-			if err := writeGroup(w, group, groups[group]); err != nil {
-				return err
+		var fates [groups][]fate
+		for _, pod := range pods {
+			f := fateOf(pod, taint)
+			fates[f.group] = append(fates[f.group], f)
+		}
+		for group, heading := range []string{"go at once", "go later", "stay"} {
+			fmt.Fprintf(w, "  %d %s\n", len(fates[group]), heading)
+			slices.SortStableFunc(fates[group], func(a, b fate) int { return cmp.Compare(a.after, b.after) })
+			for _, f := range fates[group] {
+				fmt.Fprintf(w, "    %s\n", f)
 			}
 		}
-		fmt.Fprintln(w)
+		if _, err := fmt.Fprintln(w); err != nil {
+			return err
+		}
 	}
 	return nil
-}
-
-const (
-	goesAtOnce = "go at once"
-	goesLater  = "go later"
-	stays      = "stay"
-)
-
-func groupOf(f fate) string {
-	switch {
-	case f.stays:
-		return stays
-	case f.after > 0:
-		return goesLater
-	default:
-		return goesAtOnce
-	}
-}
-
-// writeGroup lists pods: first those that go first.
-func writeGroup(w io.Writer, name string, group []fated) error {
-	slices.SortFunc(group, func(a, b fated) int {
-		return cmp.Or(cmp.Compare(a.after, b.after), cmp.Compare(a.pod.Namespace+"/"+a.pod.Name, b.pod.Namespace+"/"+b.pod.Name))
-	})
-	_, err := fmt.Fprintf(w, "  %d %s\n", len(group), name)
-	for _, f := range group {
-		fmt.Fprintf(w, "    %s\n", describe(f))
-	}
-	return err
 }
 
 // maxWord is the longest name of a thing of others that is printed, in bytes: twice
 // that of an object.
 const maxWord = 2 * 253
 
-// describe names a pod, who made it, when it goes, and whether it still runs.
-func describe(f fated) string {
+// String names a pod, who made it, when it goes, and whether it still runs.
+func (f fate) String() string {
 	words := []string{terminal.Clean(f.pod.Namespace+"/"+f.pod.Name, maxWord)}
 	for _, owner := range f.pod.OwnerReferences {
 		words = append(words, terminal.Clean(fmt.Sprintf("(%s %s)", owner.Kind, owner.Name), maxWord))
@@ -220,19 +206,16 @@ func describe(f fated) string {
 
 // countEvictions counts the pods of all Nodes by their fate, for each rule.
 func countEvictions(ctx context.Context, client *apiserver.Client, rules []decide.Rule, w io.Writer) error {
-	counts := make([]map[string]map[string]int, len(rules)) // by rule, Node and group
+	counts := make([]map[string][groups]int, len(rules)) // by rule and Node
 	for i := range counts {
-		counts[i] = map[string]map[string]int{}
+		counts[i] = map[string][groups]int{}
 	}
 	err := client.EachPod(ctx, func(pod *corev1.Pod) {
-		if pod.Spec.NodeName == "" {
-			return
-		}
 		for i, rule := range rules {
-			if counts[i][pod.Spec.NodeName] == nil {
-				counts[i][pod.Spec.NodeName] = map[string]int{}
+			if count := counts[i][pod.Spec.NodeName]; pod.Spec.NodeName != "" {
+				count[fateOf(pod, taintOf(rule)).group]++
+				counts[i][pod.Spec.NodeName] = count
 			}
-			counts[i][pod.Spec.NodeName][groupOf(fateOf(pod.Spec.Tolerations, taintOf(rule)))]++
 		}
 	})
 	if err != nil {
@@ -245,7 +228,7 @@ func countEvictions(ctx context.Context, client *apiserver.Client, rules []decid
 		fmt.Fprintln(t, "NODE\tGO AT ONCE\tGO LATER\tSTAY")
 		for _, node := range slices.Sorted(maps.Keys(counts[i])) {
 			count := counts[i][node]
-			fmt.Fprintf(t, "%s\t%d\t%d\t%d\n", terminal.Clean(node, maxWord), count[goesAtOnce], count[goesLater], count[stays])
+			fmt.Fprintf(t, "%s\t%d\t%d\t%d\n", terminal.Clean(node, maxWord), count[goAtOnce], count[goLater], count[stay])
 		}
 		if err := t.Flush(); err != nil {
 			return err
@@ -255,29 +238,23 @@ func countEvictions(ctx context.Context, client *apiserver.Client, rules []decid
 	return nil
 }
 
-// fate is what becomes of a pod when its Node gets a NoExecute taint.
-type fate struct {
-	// stays: the pod tolerates the taint for ever.
-	stays bool
-	// after is when a pod that does not stay is deleted; 0: at once.
-	after time.Duration
-}
-
-// fateOf reckons which pods a NoExecute taint takes, as Kubernetes does: it returns the
-// fate of a pod with these tolerations. As in the controller
+// fateOf reckons which pods a NoExecute taint takes, as Kubernetes does. As in the controller
 // (processPodOnNode and getMinTolerationTime in
 // pkg/controller/tainteviction/taint_eviction.go), the first toleration that
 // matches decides, and one of 0 s or less is none. A toleration by comparison (Lt,
 // Gt) counts: only an API server that has these lets a pod have one.
-func fateOf(tolerations []corev1.Toleration, taint corev1.Taint) fate {
-	for _, toleration := range tolerations {
-		if !toleration.ToleratesTaint(klog.Logger{}, &taint, true) {
+func fateOf(pod *corev1.Pod, taint corev1.Taint) fate {
+	for _, toleration := range pod.Spec.Tolerations {
+		switch seconds := toleration.TolerationSeconds; {
+		case !toleration.ToleratesTaint(klog.Logger{}, &taint, true):
 			continue
+		case seconds == nil:
+			return fate{pod, stay, 0}
+		case *seconds > 0:
+			return fate{pod, goLater, time.Duration(*seconds) * time.Second}
+		default:
+			return fate{pod, goAtOnce, 0}
 		}
-		if toleration.TolerationSeconds == nil {
-			return fate{stays: true}
-		}
-		return fate{after: time.Duration(max(0, *toleration.TolerationSeconds)) * time.Second}
 	}
-	return fate{}
+	return fate{pod, goAtOnce, 0}
 }
