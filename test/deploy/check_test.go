@@ -319,7 +319,7 @@ func (s *scene) broken() {
 		s.t.Error("all is well")
 	}
 	golden(s.t, "broken.txt", text)
-	for args, want := range map[string]int{"": 3, "--pre": 0, "-o=json": 3, "--namespace=elsewhere": 3, "-o=yaml": 2, "a b": 2, "--kubeconfig=/nonexistent": 1} {
+	for args, want := range map[string]int{"": 3, "--pre": 0, "-o=json": 3, "--namespace=elsewhere": 3, "-o=yaml": 3, "-o=xml": 2, "a b": 2, "--kubeconfig=/nonexistent": 1} {
 		command := exec.CommandContext(s.t.Context(), s.plugin, append([]string{"check", "--kubeconfig=" + cluster.Kubeconfig(s.t, s.c.Admin())}, strings.Fields(args)...)...) //nolint:gosec // our own binary
 		out, _ := command.CombinedOutput()
 		if code := command.ProcessState.ExitCode(); code != want {

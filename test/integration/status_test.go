@@ -263,7 +263,7 @@ func TestStatusOfAThousandNodes(t *testing.T) {
 	createNodes(t, c, count)
 	began := time.Now()
 	var out strings.Builder
-	isWell, err := status.Run(t.Context(), status.Options{Config: c.Admin(), Out: &out, Output: status.OutputJSON, SilentAfter: status.DefaultSilentAfter})
+	isWell, err := status.Run(t.Context(), status.Options{Config: c.Admin(), Out: &out, Output: "json", SilentAfter: status.DefaultSilentAfter})
 	took := time.Since(began)
 	if err != nil || isWell {
 		t.Fatal(isWell, err)

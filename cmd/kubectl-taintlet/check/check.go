@@ -9,6 +9,8 @@ import (
 	"io"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/findings"
@@ -87,13 +89,16 @@ type Group struct {
 
 // Report is what all checks found. Fields are only ever added within a version.
 type Report struct {
-	APIVersion string  `json:"apiVersion"`
-	Kind       string  `json:"kind"`
-	Groups     []Group `json:"groups"`
+	metav1.TypeMeta `json:",inline"`
+
+	Groups []Group `json:"groups"`
 	// Stopped: the last check failed, and without it the others tell nothing. They
 	// were not made.
 	Stopped bool `json:"stopped,omitempty"`
 }
+
+// DeepCopyObject makes the Report an object that kubectl's printers print.
+func (r *Report) DeepCopyObject() runtime.Object { return new(*r) }
 
 // Kind is the kind of a Report as JSON.
 const Kind = "CheckReport"
@@ -282,7 +287,7 @@ func base(c check) check {
 type Options struct {
 	Config *rest.Config
 	Out    io.Writer
-	// Output is empty for text, or "json".
+	// Output is a format of package output; any other: text.
 	Output string
 	// Namespace is that of the installation.
 	Namespace string

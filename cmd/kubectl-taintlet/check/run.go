@@ -9,10 +9,12 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/findings"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
-	"github.com/taintlet/taintlet/cmd/terminal"
+	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/output"
 )
 
 // Run makes the checks and prints what they found. It reports whether none failed. An
@@ -39,7 +41,7 @@ func (o Options) make(ctx context.Context) (report Report, err error) {
 	if o.Pre {
 		groups = before()
 	}
-	report = Report{APIVersion: config.APIVersion, Kind: Kind}
+	report = Report{TypeMeta: metav1.TypeMeta{APIVersion: config.APIVersion, Kind: Kind}}
 	for _, g := range groups {
 		found := Group{Name: g.name}
 		for _, c := range g.checks {
@@ -190,8 +192,8 @@ func (s State) sign() string {
 }
 
 func (r Report) print(w io.Writer, format string) error {
-	if format == "json" {
-		return terminal.WriteJSON(w, r)
+	if isPrinted, err := output.Print(w, format, &r); isPrinted {
+		return err
 	}
 	var text strings.Builder
 	counts := map[State]int{}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/taintlet/taintlet/agent/config"
@@ -86,7 +87,7 @@ func (f *Fleet) Has(name string) bool {
 
 // Report says how the Fleet is at that time.
 func (f *Fleet) Report(now time.Time) Report {
-	r := Report{APIVersion: config.APIVersion, Kind: Kind, Time: now.UTC().Truncate(time.Second), Nodes: []Node{}}
+	r := Report{TypeMeta: metav1.TypeMeta{APIVersion: config.APIVersion, Kind: Kind}, Time: now.UTC().Truncate(time.Second), Nodes: []Node{}}
 	var pods map[string][]*corev1.Pod
 	if f.installation != nil {
 		pods = installation.PodsByNode(f.installation.Pods)

@@ -30,7 +30,7 @@ func FuzzShown(f *testing.F) {
 		if json.Unmarshal(text, given) != nil {
 			return
 		}
-		for _, output := range []string{OutputTable, OutputWide, OutputJSON} {
+		for _, output := range []string{OutputTable, OutputWide, "json"} {
 			fleet := NewFleet(nil, DefaultSilentAfter)
 			fleet.Add(apiserver.NodeOf(given))
 			var out strings.Builder

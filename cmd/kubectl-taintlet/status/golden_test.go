@@ -90,8 +90,8 @@ func TestGolden(t *testing.T) {
 	}{
 		"all":         {nodes: all},
 		"all-wide":    {nodes: all, output: OutputWide},
-		"all-json":    {nodes: all, output: OutputJSON},
-		"all-yaml":    {nodes: all, output: OutputYAML},
+		"all-json":    {nodes: all, output: "json"},
+		"all-yaml":    {nodes: all, output: "yaml"},
 		"well":        {nodes: healthy},
 		"well-asked":  {nodes: healthy, asked: []string{"well"}},
 		"name":        {nodes: all, output: OutputName},
@@ -132,14 +132,14 @@ func TestJSONPath(t *testing.T) {
 	fleet, now := incident(t)
 	var out strings.Builder
 	for _, template := range []string{`{.summary.tainted} {.findings[?(@.severity=="Failure")].code}`, `{range .nodes[?(@.state=="Down")]}{.name}{end}`} {
-		if err := (Options{Out: &out, Output: OutputJSONPath + template}).print(fleet.Report(now)); err != nil {
+		if err := (Options{Out: &out, Output: "jsonpath=" + template}).print(fleet.Report(now)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if out.String() != "5 AgentNotReady\nsilent\n" {
 		t.Errorf("%q", out.String())
 	}
-	if err := (Options{Out: &out, Output: OutputJSONPath + "{.nodes"}).print(fleet.Report(now)); err == nil {
+	if err := (Options{Out: &out, Output: "jsonpath=" + "{.nodes"}).print(fleet.Report(now)); err == nil {
 		t.Error("a template that does not end is accepted")
 	}
 }

@@ -59,7 +59,7 @@ func hostileNode(text string) *taints.Node {
 // What somebody else wrote on a Node neither commands a terminal, nor makes a row of
 // its own, nor is longer than what is worth reading.
 func TestHostileNodes(t *testing.T) {
-	for _, output := range []string{OutputTable, OutputWide, OutputJSON, OutputYAML} {
+	for _, output := range []string{OutputTable, OutputWide, "json", "yaml"} {
 		for _, text := range hostile {
 			fleet := NewFleet(nil, DefaultSilentAfter)
 			node := hostileNode(text)

@@ -8,6 +8,9 @@ package status
 import (
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/findings"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
 	"github.com/taintlet/taintlet/probes"
@@ -19,8 +22,7 @@ const Kind = "FleetStatus"
 
 // Report is what is shown. Fields are only ever added within a version.
 type Report struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
+	metav1.TypeMeta `json:",inline"`
 	// Time is when the Report was made, by the API server's clock.
 	Time    time.Time `json:"time"`
 	Summary Summary   `json:"summary"`
@@ -35,6 +37,10 @@ type Report struct {
 	// Nodes are those that are not healthy, or those that were asked for.
 	Nodes []Node `json:"nodes"`
 }
+
+// DeepCopyObject makes the Report an object that kubectl's printers print. It is a copy of the
+// Report itself: nobody changes what is in it.
+func (r *Report) DeepCopyObject() runtime.Object { return new(*r) }
 
 // DaemonSet is one of the agents'.
 type DaemonSet struct {

@@ -2,7 +2,6 @@ package status
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,24 +13,18 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/util/jsonpath"
-	"sigs.k8s.io/yaml"
 
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
-	"github.com/taintlet/taintlet/cmd/terminal"
+	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/output"
 	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/taints/apiserver"
 )
 
-// The formats of Options.Output.
+// The formats of Options.Output beside those of package output.
 const (
 	OutputTable = "table"
 	OutputWide  = "wide"
 	OutputName  = "name"
-	OutputJSON  = "json"
-	OutputYAML  = "yaml"
-	// OutputJSONPath is followed by a template, as kubectl has them.
-	OutputJSONPath = "jsonpath="
 )
 
 const (
@@ -54,7 +47,7 @@ type Options struct {
 	Out    io.Writer
 	// Err is told of trouble during a watch.
 	Err io.Writer
-	// Output is one of the formats.
+	// Output is one of the formats, with its template.
 	Output string
 	// Nodes are shown in full; empty: of all Nodes what is not healthy.
 	Nodes []string
@@ -151,19 +144,8 @@ func eachNamed(ctx context.Context, client *apiserver.Client, names []string, do
 
 // print writes a Report.
 func (o Options) print(r Report) error {
-	switch o.Output {
-	case OutputJSON:
-		return terminal.WriteJSON(o.Out, r)
-	case OutputYAML:
-		data, err := yaml.Marshal(r)
-		if err != nil {
-			return err
-		}
-		_, err = o.Out.Write(append([]byte("---\n"), data...))
+	if isPrinted, err := output.Print(o.Out, o.Output, &r); isPrinted {
 		return err
-	}
-	if template, isPath := strings.CutPrefix(o.Output, OutputJSONPath); isPath {
-		return r.printPath(o.Out, template)
 	}
 	lines := r.Lines(o.format(0))
 	if o.Watch && !o.NoHeaders {
@@ -176,27 +158,6 @@ func (o Options) print(r Report) error {
 		return nil
 	}
 	_, err := io.WriteString(o.Out, strings.Join(lines, "\n")+"\n")
-	return err
-}
-
-// printPath writes what a template of JSONPath finds in the JSON.
-func (r Report) printPath(w io.Writer, template string) error {
-	path := jsonpath.New("output")
-	if err := path.Parse(template); err != nil {
-		return err
-	}
-	text, err := json.Marshal(r)
-	if err != nil {
-		return err
-	}
-	var report any
-	if err := json.Unmarshal(text, &report); err != nil {
-		return err
-	}
-	if err := path.Execute(w, report); err != nil {
-		return err
-	}
-	_, err = io.WriteString(w, "\n")
 	return err
 }
 
