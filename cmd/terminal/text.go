@@ -53,35 +53,32 @@ func Cut(text string, most int) string {
 	return text[:most] + "…"
 }
 
-// Wrap breaks a text into lines of at most so many columns, each after the indent. A word
-// that is longer is cut. 0 columns: one line.
-func Wrap(text, indent string, columns int) []string {
-	room := columns - utf8.RuneCountInString(indent)
-	if columns == 0 || room < 1 {
-		return []string{indent + text}
+// Wrap breaks a text into lines of at most so many columns: one after first, and the others
+// after the indent. A word that is longer is cut. 0 columns: one line.
+func Wrap(text, first, indent string, columns int) []string {
+	if columns == 0 || columns <= utf8.RuneCountInString(first) || columns <= utf8.RuneCountInString(indent) {
+		return []string{first + text}
 	}
-	var lines []string
-	line := ""
-	flush := func() {
-		lines = append(lines, indent+line)
-		line = ""
-	}
+	lines, line := []string(nil), first
+	room := func() int { return columns - utf8.RuneCountInString(line) }
+	isBegin := true // of a line
+	next := func() { lines, line, isBegin = append(lines, line), indent, true }
 	for _, word := range strings.Fields(text) {
-		if line != "" && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > room {
-			flush()
+		if !isBegin && utf8.RuneCountInString(word)+1 > room() {
+			next()
 		}
-		for utf8.RuneCountInString(word) > room {
-			letters := []rune(word)
-			line, word = string(letters[:room]), string(letters[room:])
-			flush()
-		}
-		if line != "" && word != "" {
+		if !isBegin {
 			line += " "
 		}
-		line += word
+		for utf8.RuneCountInString(word) > room() {
+			letters, fit := []rune(word), room()
+			line, word = line+string(letters[:fit]), string(letters[fit:])
+			next()
+		}
+		line, isBegin = line+word, isBegin && word == ""
 	}
-	if line != "" || len(lines) == 0 {
-		flush()
+	if !isBegin || len(lines) == 0 {
+		lines = append(lines, line)
 	}
 	return lines
 }

@@ -22,12 +22,15 @@ func (r Report) cards(f Format) []string {
 		lines = append(lines, f.paint(n.Name+": "+string(n.State), colourOfLevel(string(n.State))))
 		for _, field := range n.fields(r) {
 			if field.text != "" {
-				lines = append(lines, labelled(field.label, field.text, f.Columns)...)
+				lines = append(lines, terminal.Wrap(field.text, fmt.Sprintf("  %-*s", labelWidth, field.label), strings.Repeat(" ", labelWidth+2), f.Columns)...)
 			}
 		}
 	}
 	return lines
 }
+
+// labelWidth is how many columns the label of a field takes.
+const labelWidth = 18
 
 // field is one line of a card.
 type field struct{ label, text string }
@@ -88,15 +91,4 @@ func (f Foreign) conditionsText() string {
 		}
 	}
 	return strings.Join(parts, ", ")
-}
-
-// labelWidth is how many columns the label of a field takes.
-const labelWidth = 18
-
-// labelled is a field of a card.
-func labelled(label, text string, columns int) []string {
-	indent := strings.Repeat(" ", labelWidth+2)
-	lines := terminal.Wrap(text, indent, columns)
-	lines[0] = fmt.Sprintf("  %-*s%s", labelWidth, label, lines[0][len(indent):])
-	return lines
 }

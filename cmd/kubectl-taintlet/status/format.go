@@ -28,16 +28,6 @@ func (f Format) paint(text string, colour terminal.Colour) string {
 	return colour.Paint(text)
 }
 
-// hanging wraps a line; all lines but the first are indented.
-func hanging(line string, columns int) []string {
-	lines := terminal.Wrap(line, "", columns)
-	if len(lines) == 1 {
-		return lines
-	}
-	rest := terminal.Wrap(strings.TrimPrefix(line[len(lines[0]):], " "), "  ", columns)
-	return append(lines[:1], rest...)
-}
-
 // The longest texts of a Node that are kept, in bytes. Whoever may write a Node
 // may write much longer ones.
 const (
@@ -65,7 +55,7 @@ func (r Report) Lines(f Format) []string {
 	}
 	var lines []string
 	for _, line := range append([]string{r.Summary.String()}, r.installedLines()...) {
-		lines = append(lines, hanging(line, f.Columns)...)
+		lines = append(lines, terminal.Wrap(line, "", "  ", f.Columns)...)
 	}
 	for _, part := range [][]string{r.findingLines(f), r.cards(f), table} {
 		if len(part) > 0 {

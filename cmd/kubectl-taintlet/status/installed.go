@@ -115,7 +115,7 @@ func (r Report) findingLines(f Format) []string {
 		if p.Node != "" {
 			text = string(p.Code) + " " + p.Node + ": " + p.Text
 		}
-		wrapped := terminal.Wrap(text, "  ", f.Columns)
+		wrapped := terminal.Wrap(text, "  ", "  ", f.Columns)
 		wrapped[0] = f.paint(markOf(p.Severity), colourOfSeverity(p.Severity)) + wrapped[0][1:]
 		lines = append(lines, wrapped...)
 		if p.Command != "" {

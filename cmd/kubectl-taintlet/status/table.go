@@ -120,7 +120,7 @@ func (f Format) line(row []string, columns, widths []int) string {
 func (f Format) above(row []string, columns, widths []int) []string {
 	lines := []string{f.line(row, columns, widths)}
 	if message := row[messageColumn]; !isHeading(row) && message != "-" {
-		lines = append(lines, terminal.Wrap(message, "    ", f.Columns)...)
+		lines = append(lines, terminal.Wrap(message, "    ", "    ", f.Columns)...)
 	}
 	return lines
 }
@@ -143,7 +143,7 @@ func (f Format) block(row []string, columns, widths []int) []string {
 		return lines
 	}
 	if all := f.line(row, first, make([]int, len(widths))); widths[nodeColumn] > f.Columns/2 {
-		lines = hanging(all, f.Columns) // long names leave no room for columns
+		lines = terminal.Wrap(all, "", "  ", f.Columns) // long names leave no room for columns
 	}
 	for _, column := range rest {
 		text := row[column]
@@ -153,7 +153,7 @@ func (f Format) block(row []string, columns, widths []int) []string {
 		if column != messageColumn {
 			text = strings.ToLower(headings()[column]) + ": " + text
 		}
-		lines = append(lines, terminal.Wrap(text, "    ", f.Columns)...)
+		lines = append(lines, terminal.Wrap(text, "    ", "    ", f.Columns)...)
 	}
 	return lines
 }
