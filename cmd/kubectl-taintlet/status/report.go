@@ -1,7 +1,7 @@
 // Package status tells people how the fleet is: which Nodes are degraded, since when,
 // what taintlet did, what holds it back, and which agents do not run. Everything comes
 // from the API server; no agent is asked. Reading a Node (read.go), joining Nodes with
-// the installation (fleet.go) and rendering (format.go and the files that it names) are
+// the installation (fleet.go) and rendering (render.go and table.go) are
 // pure. Run does the rest.
 package status
 

@@ -1,0 +1,330 @@
+package status
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/findings"
+	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
+	"github.com/taintlet/taintlet/cmd/terminal"
+)
+
+// Format says how a Report is laid out for people.
+type Format struct {
+	// Wide shows all columns and whole messages.
+	Wide bool
+	// NoHeaders shows the rows and nothing else.
+	NoHeaders bool
+	// Columns is how many there are; 0: any number. Rows is the same of lines.
+	Columns, Rows int
+	// Colours: levels are shown in colours.
+	Colours bool
+}
+
+func (f Format) paint(text string, colour terminal.Colour) string {
+	if !f.Colours {
+		return text
+	}
+	return colour.Paint(text)
+}
+
+// The longest texts of a Node that are kept, in bytes. Whoever may write a Node
+// may write much longer ones.
+const (
+	maxName    = 253
+	maxWord    = 128
+	maxTaint   = 512
+	maxMessage = 2048
+)
+
+// shorten cuts a text to so many runes.
+func shorten(text string, most int) string {
+	if utf8.RuneCountInString(text) <= most {
+		return text
+	}
+	return string([]rune(text)[:most-1]) + "…"
+}
+
+// Lines is the Report for people: the fleet in one line, what is installed, what is wrong
+// with it, a card for a Node that was asked for, and a row for each condition that is not
+// healthy (table.go).
+func (r Report) Lines(f Format) []string {
+	table := r.table(f)
+	if f.NoHeaders {
+		return bounded(table, f)
+	}
+	var lines []string
+	for _, line := range append([]string{r.Summary.String()}, r.installedLines()...) {
+		lines = append(lines, terminal.Wrap(line, "", "  ", f.Columns)...)
+	}
+	for _, part := range [][]string{r.findingLines(f), r.cards(f), table} {
+		if len(part) > 0 {
+			lines = append(append(lines, ""), part...)
+		}
+	}
+	return bounded(lines, f)
+}
+
+// bounded leaves out the lines for which there is no room.
+func bounded(lines []string, f Format) []string {
+	if f.Rows == 0 || len(lines) <= f.Rows {
+		return lines
+	}
+	left := len(lines) - f.Rows + 1
+	return append(lines[:f.Rows-1:f.Rows-1], fmt.Sprintf("… and %s more", terminal.Count(left, "line")))
+}
+
+// String is the line about the whole fleet.
+func (s Summary) String() string {
+	var parts []string
+	add := func(count int, what string) {
+		if count > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", count, what))
+		}
+	}
+	parts = append(parts, terminal.Count(s.Agents, "agent"), fmt.Sprintf("%d healthy", s.Healthy))
+	add(s.Tainted, "tainted")
+	add(s.Degraded, "degraded without a taint")
+	add(s.Unknown, "unknown")
+	silent := "silent"
+	if since := time.Duration(s.SilentSeconds) * time.Second; since > 0 {
+		silent += " for "
+		if s.Silent > 1 {
+			silent += "up to "
+		}
+		silent += terminal.Span(since)
+	}
+	add(s.Silent, silent)
+	add(s.Down, "with the agent down")
+	line := strings.Join(parts, ", ")
+	if s.Agents == 0 {
+		line = "no agents"
+	}
+	if s.WithoutAgent > 0 {
+		line += fmt.Sprintf("; %s without an agent", terminal.Count(s.WithoutAgent, "node"))
+	}
+	if s.Paused > 0 {
+		line += fmt.Sprintf("; %s paused", terminal.Count(s.Paused, "node"))
+	}
+	if s.Maintenance > 0 {
+		line += fmt.Sprintf("; %s under maintenance", terminal.Count(s.Maintenance, "node"))
+	}
+	return line
+}
+
+// cards are a block for each Node that was asked for: its agent, and what others wrote on
+// the Node. taintlet's own conditions are in the table.
+func (r Report) cards(f Format) []string {
+	var lines []string
+	for _, n := range r.Nodes {
+		if !n.asked {
+			continue
+		}
+		if len(lines) > 0 {
+			lines = append(lines, "")
+		}
+		lines = append(lines, f.paint(n.Name+": "+string(n.State), colourOfLevel(string(n.State))))
+		for _, field := range n.fields(r) {
+			if field.text != "" {
+				lines = append(lines, terminal.Wrap(field.text, fmt.Sprintf("  %-*s", labelWidth, field.label), strings.Repeat(" ", labelWidth+2), f.Columns)...)
+			}
+		}
+	}
+	return lines
+}
+
+// labelWidth is how many columns the label of a field takes.
+const labelWidth = 18
+
+// field is one line of a card.
+type field struct{ label, text string }
+
+func (n Node) fields(r Report) []field {
+	fields := []field{{"agent", n.agentText(r)}}
+	if n.LastSign != nil {
+		fields = append(fields, field{"last sign", age(r.Time, *n.LastSign) + " ago"})
+	}
+	for _, s := range r.Slots {
+		if s.Holder == n.Name {
+			fields = append(fields, field{"eviction slot", s.Name})
+		}
+	}
+	if n.Repair != nil {
+		fields = append(fields, field{"repair needed", n.Repair.Message})
+	}
+	if n.Foreign != nil {
+		taints := strings.Join(n.Foreign.Taints, ", ")
+		if n.Foreign.IsUnschedulable {
+			taints = strings.TrimSuffix("cordoned; "+taints, "; ")
+		}
+		fields = append(fields, field{"other taints", taints}, field{"other conditions", n.Foreign.conditionsText()})
+	}
+	return append(fields, field{"events", findings.EventsOf(n.Name)})
+}
+
+// agentText says which agents' pods are on the Node; empty: nobody asked.
+func (n Node) agentText(r Report) string {
+	var parts []string
+	for _, p := range n.Pods {
+		text := p.Name
+		if p.Version != "" {
+			text += ", version " + p.Version
+		}
+		readiness := "not ready"
+		if p.Ready {
+			readiness = "ready"
+		}
+		text += ", " + readiness
+		if p.Since != nil {
+			text += " for " + terminal.Span(max(0, r.Time.Sub(*p.Since)))
+		}
+		if p.Restarts > 0 {
+			text += ", " + terminal.Count(p.Restarts, "restart")
+		}
+		parts = append(parts, text)
+	}
+	return strings.Join(parts, "; ")
+}
+
+func (f Foreign) conditionsText() string {
+	parts := make([]string, len(f.Conditions))
+	for i, c := range f.Conditions {
+		parts[i] = c.Type + " " + c.Status
+		if c.Reason != "" {
+			parts[i] += " (" + c.Reason + ")"
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+func cleaned(unread []installation.Unread) []installation.Unread {
+	var clean []installation.Unread
+	for _, u := range unread {
+		clean = append(clean, installation.Unread{Part: u.Part, Why: terminal.Clean(u.Why, maxTaint)})
+	}
+	return clean
+}
+
+func daemonSetOf(d *appsv1.DaemonSet) DaemonSet {
+	s := d.Status
+	return DaemonSet{
+		Namespace: terminal.Clean(d.Namespace, maxName), Name: terminal.Clean(d.Name, maxName),
+		Desired: int(s.DesiredNumberScheduled), Ready: int(s.NumberReady), Missing: int(max(0, s.DesiredNumberScheduled-s.CurrentNumberScheduled)),
+		Image: terminal.Clean(installation.Agent(&d.Spec.Template.Spec).Image, maxTaint),
+	}
+}
+
+// podsOf are the agents' pods on a Node.
+func podsOf(pods []*corev1.Pod) []Pod {
+	var all []Pod
+	for _, p := range pods {
+		isReady, since := installation.ReadySince(p)
+		pod := Pod{Name: terminal.Clean(p.Name, maxName), Version: terminal.Clean(installation.VersionOf(installation.Agent(&p.Spec).Image), maxWord), Ready: isReady}
+		if !since.IsZero() {
+			pod.Since = &since
+		}
+		if c := installation.AgentStatus(p); c != nil {
+			pod.Restarts = int(c.RestartCount)
+		}
+		all = append(all, pod)
+	}
+	return all
+}
+
+// installedLines are the lines about what is installed.
+func (r Report) installedLines() []string {
+	var lines []string
+	for _, d := range r.DaemonSets {
+		line := fmt.Sprintf("DaemonSet %s/%s: %d desired, %d ready", d.Namespace, d.Name, d.Desired, d.Ready)
+		if d.Missing > 0 {
+			line += fmt.Sprintf(", %d missing", d.Missing)
+		}
+		if version := installation.VersionOf(d.Image); version != "" {
+			line += "; version " + version
+		}
+		lines = append(lines, line)
+	}
+	if len(r.Slots) > 0 {
+		lines = append(lines, r.slotsLine())
+	}
+	if len(r.Unread) > 0 {
+		parts := make([]string, len(r.Unread))
+		for i, u := range r.Unread {
+			parts[i] = fmt.Sprintf("%s (%s)", u.Part, u.Why)
+		}
+		lines = append(lines, "not read: "+strings.Join(parts, ", "))
+	}
+	return lines
+}
+
+// slotsLine says which Nodes hold the eviction slots.
+func (r Report) slotsLine() string {
+	free := 0
+	var held []string
+	for _, s := range r.Slots {
+		switch {
+		case s.Holder == "":
+			free++
+		case s.CooldownUntil != nil:
+			held = append(held, fmt.Sprintf("%s holds %s, cooldown until %s", s.Holder, s.Name, s.CooldownUntil.Format("15:04 UTC")))
+		case s.RenewedAt == nil:
+			held = append(held, s.Holder+" holds "+s.Name)
+		default:
+			held = append(held, fmt.Sprintf("%s holds %s, renewed %s ago", s.Holder, s.Name, terminal.Span(max(0, r.Time.Sub(*s.RenewedAt)))))
+		}
+	}
+	return strings.Join(append([]string{fmt.Sprintf("eviction slots: %d, %d free", len(r.Slots), free)}, held...), "; ")
+}
+
+// maxOfACode is how many Findings of one kind are shown.
+const maxOfACode = 5
+
+// findingLines are the Findings, each with the next command. Commands are not wrapped, so
+// that they can be copied.
+func (r Report) findingLines(f Format) []string {
+	var lines []string
+	shown, all := map[findings.Code]int{}, map[findings.Code]int{}
+	for _, p := range r.Findings {
+		all[p.Code]++
+	}
+	for _, p := range r.Findings {
+		shown[p.Code]++
+		switch count := shown[p.Code]; {
+		case count == maxOfACode+1:
+			lines = append(lines, fmt.Sprintf("  and %d more %s (-o json has all)", all[p.Code]-maxOfACode, p.Code))
+			continue
+		case count > maxOfACode:
+			continue
+		}
+		text := string(p.Code) + ": " + p.Text
+		if p.Node != "" {
+			text = string(p.Code) + " " + p.Node + ": " + p.Text
+		}
+		wrapped := terminal.Wrap(text, "  ", "  ", f.Columns)
+		wrapped[0] = f.paint(markOf(p.Severity), colourOfSeverity(p.Severity)) + wrapped[0][1:]
+		lines = append(lines, wrapped...)
+		if p.Command != "" {
+			lines = append(lines, "    "+p.Command)
+		}
+	}
+	return lines
+}
+
+func markOf(s findings.Severity) string {
+	if s == findings.Failure {
+		return "×"
+	}
+	return "‼"
+}
+
+func colourOfSeverity(s findings.Severity) terminal.Colour {
+	if s == findings.Failure {
+		return terminal.Red
+	}
+	return terminal.Yellow
+}
