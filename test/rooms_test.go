@@ -49,7 +49,7 @@ func rooms() map[string]string {
 		"cmd/command":                       "agent/config cmd/terminal",
 		"cmd/kubectl-taintlet":              "agent/config agent/decide cmd/cleanup cmd/command cmd/kubectl-taintlet/check cmd/kubectl-taintlet/installation cmd/kubectl-taintlet/output cmd/kubectl-taintlet/status cmd/terminal cmd/words probes taints taints/apiserver",
 		"cmd/kubectl-taintlet/check":        "agent/config agent/decide agent/decide/describe agent/fleet/dnspods cmd/kubectl-taintlet/installation cmd/kubectl-taintlet/findings cmd/kubectl-taintlet/output cmd/kubectl-taintlet/status cmd/terminal probes probes/pid taints taints/apiserver",
-		"cmd/kubectl-taintlet/installation": "agent/config taints/apiserver",
+		"cmd/kubectl-taintlet/installation": "agent/config taints taints/apiserver",
 		"cmd/kubectl-taintlet/findings":     "agent/config agent/decide cmd/kubectl-taintlet/installation cmd/terminal probes taints taints/apiserver",
 		"cmd/kubectl-taintlet/output":       "",
 		"cmd/kubectl-taintlet/status":       "agent/config agent/decide agent/decide/describe cmd/kubectl-taintlet/installation cmd/kubectl-taintlet/findings cmd/kubectl-taintlet/output cmd/terminal probes probes/consumers taints taints/apiserver",

@@ -60,11 +60,7 @@ func Run(program *cobra.Command, args []string, stdout, stderr io.Writer) int {
 	program.Version = Version()
 	program.Flags().Bool("version", false, "print the version")
 	hasBegun := false // what is wrong before that are the arguments
-	program.PersistentPreRunE = func(c *cobra.Command, _ []string) error {
-		err := checkChoices(c)
-		hasBegun = err == nil
-		return err
-	}
+	program.PersistentPreRun = func(*cobra.Command, []string) { hasBegun = true }
 	program.SetArgs(args)
 	program.SetOut(stdout)
 	program.SetErr(stderr)
@@ -144,34 +140,36 @@ func AddLifecycleController(flags *pflag.FlagSet, present *bool) {
 	flags.BoolVar(present, "lifecycle-controller", true, "the cluster runs a node-lifecycle-controller")
 }
 
-// choicesOf is the annotation of a flag with the values that it may have.
-const choicesOf = "choices"
+// choice is a flag that has one of some values. One that ends in = takes an argument.
+type choice struct {
+	value   *string
+	allowed []string
+}
+
+func (c choice) String() string { return *c.value }
+
+func (choice) Type() string { return "string" }
+
+// Set refuses a value that is not allowed.
+func (c choice) Set(text string) error {
+	fits := func(allowed string) bool {
+		return text == allowed || strings.HasSuffix(allowed, "=") && strings.HasPrefix(text, allowed)
+	}
+	if !slices.ContainsFunc(c.allowed, fits) {
+		return fmt.Errorf("must be one of %s", strings.Join(c.allowed, ", "))
+	}
+	*c.value = text
+	return nil
+}
 
 // AddChoice declares a flag that has one of some values; the first is the default. A value
 // that ends in = takes an argument.
 func AddChoice(c *cobra.Command, value *string, name, shorthand, usage string, allowed ...string) {
-	c.Flags().StringVarP(value, name, shorthand, allowed[0], usage)
-	if err := errors.Join(
-		c.Flags().SetAnnotation(name, choicesOf, allowed),
-		c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(allowed, cobra.ShellCompDirectiveNoFileComp)),
-	); err != nil {
+	*value = allowed[0]
+	c.Flags().VarP(choice{value, allowed}, name, shorthand, usage)
+	if err := c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(allowed, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 		panic(err) // the flag was declared just before
 	}
-}
-
-// checkChoices reports all flags whose value is none of those that are allowed.
-func checkChoices(c *cobra.Command) error {
-	var errs []error
-	c.Flags().VisitAll(func(f *pflag.Flag) {
-		allowed := f.Annotations[choicesOf]
-		fits := func(choice string) bool { // one that ends in = takes an argument
-			return f.Value.String() == choice || strings.HasSuffix(choice, "=") && strings.HasPrefix(f.Value.String(), choice)
-		}
-		if len(allowed) > 0 && !slices.ContainsFunc(allowed, fits) {
-			errs = append(errs, Usagef("--%s %q: must be one of %s", f.Name, f.Value, strings.Join(allowed, ", ")))
-		}
-	})
-	return errors.Join(errs...)
 }
 
 // CheckNodeName refuses a name that no Node can have. from says where it comes from.

@@ -63,7 +63,7 @@ func TestUsageErrorsExitWithTwoAndNameTheTrouble(t *testing.T) {
 		"verb after flags":     {[]string{"--verbosity=1", "once"}, []string{"unknown flag: --verbosity\n", "See taintlet help once."}},
 		"argument":             {[]string{"once", "more"}, []string{`unknown command "more" for "taintlet once"`}},
 		"unknown shell":        {[]string{"completion", "tcsh"}, []string{`unknown verb "tcsh"; the verbs are bash, fish, powershell, zsh`}},
-		"output":               {[]string{"once", "--output=xml"}, []string{`--output "xml": must be one of table, json, yaml`}},
+		"output":               {[]string{"once", "--output=xml"}, []string{`invalid argument "xml" for "-o, --output" flag: must be one of table, json, yaml`}},
 		"two values at once":   {[]string{"--log-format=xml", "--dry-run=maybe"}, []string{"xml", "text, json", "maybe", "none, client, server"}},
 		"what people ask":      {[]string{"status", "worker"}, []string{`unknown verb "status"; the verbs are cleanup, `}},
 		"node name":            {[]string{"--node-name=Not_A_Node"}, []string{"--node-name", "Not_A_Node"}},

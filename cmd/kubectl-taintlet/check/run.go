@@ -112,15 +112,16 @@ func (c check) finding(f findings.Finding) Line {
 	return c.complete(line)
 }
 
-func (r Report) isWell() bool {
+// where returns the lines of which that holds.
+func (r Report) where(holds func(Line) bool) (lines []Line) {
 	for _, g := range r.Groups {
-		for _, line := range g.Lines {
-			if line.State == Failed {
-				return false
-			}
-		}
+		lines = append(lines, slices.DeleteFunc(slices.Clone(g.Lines), func(l Line) bool { return !holds(l) })...)
 	}
-	return true
+	return lines
+}
+
+func (r Report) isWell() bool {
+	return len(r.where(func(l Line) bool { return l.State == Failed })) == 0
 }
 
 // retryAfter is the time between two rounds of checks while one waits.
@@ -156,15 +157,9 @@ func rolledOut() []string { return []string{"images", "daemonset", "in-force"} }
 func (r Report) isSettled() bool { return len(r.unsettled()) == 0 }
 
 func (r Report) unsettled() []Line {
-	var lines []Line
-	for _, g := range r.Groups {
-		for _, line := range g.Lines {
-			if line.State == Failed || line.State == Warning && slices.Contains(rolledOut(), line.Name) {
-				lines = append(lines, line)
-			}
-		}
-	}
-	return lines
+	return r.where(func(l Line) bool {
+		return l.State == Failed || l.State == Warning && slices.Contains(rolledOut(), l.Name)
+	})
 }
 
 // reason says in one line what is waited for.
@@ -196,11 +191,9 @@ func (r Report) print(w io.Writer, format string) error {
 		return err
 	}
 	var text strings.Builder
-	counts := map[State]int{}
 	for _, g := range r.Groups {
 		fmt.Fprintf(&text, "%s\n%s\n", g.Name, strings.Repeat("-", len(g.Name)))
 		for _, line := range g.Lines {
-			counts[line.State]++
 			fmt.Fprintf(&text, "%s %s\n", line.State.sign(), line.Text)
 			if line.Remedy != "" {
 				fmt.Fprintf(&text, "    %s\n", line.Remedy)
@@ -212,13 +205,14 @@ func (r Report) print(w io.Writer, format string) error {
 		}
 		text.WriteString("\n")
 	}
-	fmt.Fprintf(&text, "%d passed", counts[OK])
+	count := func(state State) int { return len(r.where(func(l Line) bool { return l.State == state })) }
+	fmt.Fprintf(&text, "%d passed", count(OK))
 	for _, other := range []struct {
 		state State
 		word  string
 	}{{Warning, "with a warning"}, {Failed, "failed"}, {Skipped, "not checked"}} {
-		if counts[other.state] > 0 {
-			fmt.Fprintf(&text, ", %d %s", counts[other.state], other.word)
+		if found := count(other.state); found > 0 {
+			fmt.Fprintf(&text, ", %d %s", found, other.word)
 		}
 	}
 	if r.Stopped {

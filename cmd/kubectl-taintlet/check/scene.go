@@ -6,12 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -270,6 +268,5 @@ func (s *scene) hasKeep() (bool, error) {
 	if !s.installation.Knows(installation.PartPolicies) {
 		return false, errors.New("the admission policies could not be read")
 	}
-	return slices.ContainsFunc(s.installation.Mutating, func(p *admissionv1.ValidatingAdmissionPolicy) bool { return p.Name == taints.KeepPolicyName }) ||
-		slices.ContainsFunc(s.installation.MutatingBindings, func(b *admissionv1.ValidatingAdmissionPolicyBinding) bool { return b.Name == taints.KeepPolicyName }), nil
+	return s.installation.HasKeep(), nil
 }

@@ -24,9 +24,7 @@ func policies(f Facts, cfg *config.Config) []Finding {
 	for _, name := range required(i, cfg) {
 		all = append(all, policy(f, name, i.Validating, i.ValidatingBindings, true)...)
 	}
-	hasPolicy := slices.ContainsFunc(i.Mutating, func(p *admissionv1.ValidatingAdmissionPolicy) bool { return p.Name == taints.KeepPolicyName })
-	hasBinding := slices.ContainsFunc(i.MutatingBindings, func(b *admissionv1.ValidatingAdmissionPolicyBinding) bool { return b.Name == taints.KeepPolicyName })
-	if hasPolicy || hasBinding { // it may be left out, and not one of the two
+	if i.HasKeep() { // it may be left out, and not one of its two objects
 		all = append(all, policy(f, taints.KeepPolicyName, i.Mutating, i.MutatingBindings, false)...)
 	}
 	return all

@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/taints/apiserver"
 )
 
@@ -92,6 +94,12 @@ func (i *Installation) Knows(part string) bool {
 		}
 	}
 	return true
+}
+
+// HasKeep reports whether deploy/keep.yaml is installed, or a part of it.
+func (i *Installation) HasKeep() bool {
+	return slices.ContainsFunc(i.Mutating, func(p *admissionv1.ValidatingAdmissionPolicy) bool { return p.Name == taints.KeepPolicyName }) ||
+		slices.ContainsFunc(i.MutatingBindings, func(b *admissionv1.ValidatingAdmissionPolicyBinding) bool { return b.Name == taints.KeepPolicyName })
 }
 
 // Reader reads the installation of a namespace.

@@ -97,7 +97,8 @@ func (f *Fleet) Report(now time.Time) Report {
 		n.State, n.asked = f.stateAt(n, now, pods[name]), len(f.names) > 0
 		r.Summary.count(n, now)
 		if n.State != NoAgent {
-			known = append(known, f.known(name, n, now))
+			n.judged.IsSilent = f.isSilent(n, now)
+			known = append(known, n.judged)
 		}
 		isShown := n.State != Healthy && n.State != NoAgent || n.Paused != "" || n.asked
 		if isShown {
@@ -108,20 +109,6 @@ func (f *Fleet) Report(now time.Time) Report {
 	f.install(&r, known, now)
 	sortNodes(r.Nodes, f.SortBy)
 	return r
-}
-
-// known is what there is to judge of an agent's Node.
-func (f *Fleet) known(name string, n Node, now time.Time) findings.Node {
-	k := findings.Node{Name: name, Config: n.Config, IsSilent: f.isSilent(n, now), Skew: time.Duration(n.ClockSkewSeconds) * time.Second, Unreadable: n.Problem, KeepFails: n.keepFails, MistypedPause: n.mistyped}
-	if n.LastSign != nil {
-		k.LastSign = *n.LastSign
-	}
-	for _, c := range n.Conditions {
-		if c.RemovedBy != "" {
-			k.Contested = append(k.Contested, findings.Contested{Condition: c.Name, HasTaint: len(c.Taints) > 0})
-		}
-	}
-	return k
 }
 
 // isSilent reports whether the last sign of the agent is too old.

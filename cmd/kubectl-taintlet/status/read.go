@@ -8,6 +8,7 @@ import (
 
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
+	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/findings"
 	"github.com/taintlet/taintlet/cmd/terminal"
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
@@ -35,7 +36,6 @@ func (r *Reader) Read(node *taints.Node) Node {
 	if n.Paused == "false" {
 		n.Paused = ""
 	}
-	n.mistyped = r.mistypedPause(n.Paused)
 	if ready := node.Condition("Ready"); ready != nil {
 		n.Ready = terminal.Clean(string(ready.Status), maxWord)
 	}
@@ -43,16 +43,17 @@ func (r *Reader) Read(node *taints.Node) Node {
 	if err != nil {
 		n.Problem = "the record cannot be read: " + terminal.Clean(err.Error(), maxMessage)
 	}
-	n.Agent, n.Config, n.keepFails = terminal.Clean(remembered.Agent, maxWord), terminal.Clean(remembered.Config, maxWord), remembered.KeepFails
+	n.Agent, n.Config = terminal.Clean(remembered.Agent, maxWord), terminal.Clean(remembered.Config, maxWord)
+	n.judged = findings.Node{Name: strings.Clone(node.Name), Config: n.Config, Unreadable: n.Problem, KeepFails: remembered.KeepFails, MistypedPause: r.mistypedPause(n.Paused)}
 	n.Foreign = r.foreign(node, remembered)
 	if !decide.IsTouched(node, r.policy) {
 		return n
 	}
 	if last := decide.LastSign(node, r.policy); !last.IsZero() {
-		n.LastSign = &last
+		n.LastSign, n.judged.LastSign = &last, last
 	}
-	skew := SkewOf(node, r.policy)
-	n.ClockSkewSeconds = int64(skew / time.Second)
+	skew := skewOf(node, r.policy)
+	n.ClockSkewSeconds, n.judged.Skew = int64(skew/time.Second), skew
 	for _, condition := range r.policy.Conditions {
 		if c := node.Condition(decide.ConditionType(condition.Name)); c != nil {
 			n.Conditions = append(n.Conditions, conditionOf(c, condition.Name, remembered, skew))
@@ -71,6 +72,7 @@ func (r *Reader) Read(node *taints.Node) Node {
 		}
 		if past := remembered.Conditions[probes.Condition(c.Name)]; c.Level > probes.OK && past.Disputed {
 			c.RemovedBy = terminal.Clean(cmp.Or(past.RemovedBy, "unknown"), maxWord)
+			n.judged.Contested = append(n.judged.Contested, findings.Contested{Condition: c.Name, HasTaint: len(c.Taints) > 0})
 		}
 	}
 	n.State = n.stateOfItself()
@@ -98,9 +100,9 @@ func repairOf(node *taints.Node) *Repair {
 	return &Repair{terminal.Clean(c.Reason, maxWord), terminal.Clean(c.Message, maxMessage), c.LastTransitionTime.UTC()}
 }
 
-// SkewOf is how far a host's clock is ahead of the API server's. An agent stamps its
+// skewOf is how far a host's clock is ahead of the API server's. An agent stamps its
 // conditions by the one clock, and the API server notes the same write by the other.
-func SkewOf(node *taints.Node, policy *decide.Policy) time.Duration {
+func skewOf(node *taints.Node, policy *decide.Policy) time.Duration {
 	noted, stamped := node.StatusWrittenAt, decide.LastHeartbeat(node, policy)
 	if noted.IsZero() || stamped.IsZero() {
 		return 0

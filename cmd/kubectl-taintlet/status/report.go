@@ -143,14 +143,12 @@ type Node struct {
 	// was asked for.
 	Foreign *Foreign `json:"foreign,omitempty"`
 
-	// keepFails says that the policy which keeps taints fails, as the agent noticed.
-	keepFails string
+	// judged is what findings judge by.
+	judged findings.Node
 	// evicts: a NoExecute taint of taintlet's is on the Node. specWrittenAt is when an agent
 	// most recently wrote the Node's taints or annotations.
 	evicts        bool
 	specWrittenAt time.Time
-	// mistyped is the word by which somebody paused more conditions than they meant.
-	mistyped string
 	// asked: somebody asked for this Node by its name.
 	asked bool
 }

@@ -273,7 +273,7 @@ func (n Node) message(now time.Time) string {
 // pause says what stops new taints on the Node.
 func (n Node) pause() string {
 	switch {
-	case n.mistyped != "":
+	case n.judged.MistypedPause != "":
 		return "Paused: all"
 	case n.Paused != "":
 		return "Paused: " + n.Paused
