@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,7 +11,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/rest"
 
 	"github.com/taintlet/taintlet/cmd/command"
@@ -61,11 +59,7 @@ func versionsOf(ctx context.Context, config *rest.Config, namespace string, w io
 	if err != nil {
 		return err
 	}
-	var server version.Info
-	data, err := client.Discovery().RESTClient().Get().AbsPath("/version").Do(ctx).Raw()
-	if err == nil {
-		err = json.Unmarshal(data, &server)
-	}
+	server, err := client.Discovery().ServerVersionWithContext(ctx)
 	if err != nil {
 		return fmt.Errorf("the version of the API server: %w", err)
 	}

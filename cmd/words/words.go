@@ -21,8 +21,15 @@ func Rules(cfg *config.Config, lifecycleController bool) []string {
 	for _, rule := range cfg.Policy().Rules {
 		pair := rule.Taint.Pair()
 		via, _ := taints.Resolve(pair, Complete(cfg, lifecycleController))
-		words = append(words, fmt.Sprintf("%s %s asks for %s%s, %s: %s.%s",
-			rule.Condition, rule.Level, pair.With(rule.Taint.Value), forReasons(rule), via, whyVia(cfg, rule, via), fromSeverity(rule)+untilRemoved(rule)))
+		text := fmt.Sprintf("%s %s asks for %s%s, %s: %s.",
+			rule.Condition, rule.Level, pair.With(rule.Taint.Value), forReasons(rule), via, whyVia(cfg, rule, via))
+		if rule.Taint.ValueFrom != "" {
+			text += " Its value is the severity: 50, 75 or 100."
+		}
+		if rule.Clear == decide.ClearManual {
+			text += " It stays until somebody removes it."
+		}
+		words = append(words, text)
 	}
 	for _, rule := range cfg.SoftRules {
 		words = append(words, fmt.Sprintf("%s from severity %d on asks for %s, %s: a soft taint, before Degraded.",
@@ -43,22 +50,6 @@ func forReasons(rule decide.Rule) string {
 		return ""
 	}
 	return " for " + strings.Join(rule.Reasons, ", ") + " only"
-}
-
-// untilRemoved says of a rule that somebody else removes its taint.
-func untilRemoved(rule decide.Rule) string {
-	if rule.Clear != decide.ClearManual {
-		return ""
-	}
-	return " It stays until somebody removes it."
-}
-
-// fromSeverity says what the value of a rule's taint is, where it is none of the file.
-func fromSeverity(rule decide.Rule) string {
-	if rule.Taint.ValueFrom == "" {
-		return ""
-	}
-	return " Its value is the severity: 50, 75 or 100."
 }
 
 // whyVia says why a rule's pair stays on the Node in this way.

@@ -135,7 +135,7 @@ func (s *scene) fleet(config *rest.Config) (report shown.Report, isWell bool) {
 	s.t.Helper()
 	var out bytes.Buffer
 	isWell, err := shown.Run(s.t.Context(), shown.Options{
-		Config: config, Out: &out, Err: os.Stderr, Output: shown.OutputJSON, Namespace: bed.Namespace, SilentAfter: shown.DefaultSilentAfter,
+		Config: config, Out: &out, Err: os.Stderr, Output: "json", Namespace: bed.Namespace, SilentAfter: shown.DefaultSilentAfter,
 	})
 	if err == nil {
 		err = json.Unmarshal(out.Bytes(), &report)

@@ -90,9 +90,9 @@ func newScene(ctx context.Context, o Options) (*scene, error) {
 // reach asks for the version of the API server. Nothing else is asked of one that does
 // not answer, or does not know who asks.
 func (s *scene) reach(ctx context.Context) error {
-	data, err := s.me.Discovery().RESTClient().Get().AbsPath("/version").Do(ctx).Raw()
+	version, err := s.me.Discovery().ServerVersionWithContext(ctx)
 	if err == nil {
-		err = json.Unmarshal(data, &s.version)
+		s.version = *version
 	}
 	var answered apierrors.APIStatus
 	switch {

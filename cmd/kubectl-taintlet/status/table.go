@@ -47,29 +47,23 @@ func (r Report) table(f Format) []string {
 	if len(rows) == 1 {
 		return nil
 	}
-	keep := fullColumns(rows, f.Wide)
 	widths := widthsOf(rows)
-	all, withoutMessage := -columnGap, -columnGap
-	for _, column := range keep {
-		all += widths[column] + columnGap
-		if column != messageColumn {
-			withoutMessage += widths[column] + columnGap
+	first, below := fullColumns(rows, f.Wide), []int(nil)
+	for _, inLine := range []func(column int) bool{
+		func(column int) bool { return column != messageColumn },
+		func(column int) bool { return column <= sinceColumn || column == ageColumn },
+	} {
+		if f.Columns > 0 && width(first, widths) > f.Columns {
+			below = append(slices.DeleteFunc(slices.Clone(first), inLine), below...)
+			first = slices.DeleteFunc(first, func(column int) bool { return !inLine(column) })
 		}
-	}
-	lay := func(row []string) []string { return []string{f.line(row, keep, widths)} }
-	switch {
-	case f.Columns == 0 || all <= f.Columns:
-	case withoutMessage <= f.Columns:
-		lay = func(row []string) []string { return f.above(row, keep[:len(keep)-1], widths) }
-	default:
-		lay = func(row []string) []string { return f.block(row, keep, widths) }
 	}
 	if f.NoHeaders {
 		rows = rows[1:]
 	}
 	var lines []string
 	for _, row := range rows {
-		lines = append(lines, lay(row)...)
+		lines = append(lines, f.block(row, first, below, widths)...)
 	}
 	return lines
 }
@@ -99,6 +93,15 @@ func widthsOf(rows [][]string) []int {
 	return widths
 }
 
+// width is that of a row with some columns.
+func width(columns, widths []int) int {
+	all := -columnGap
+	for _, column := range columns {
+		all += widths[column] + columnGap
+	}
+	return all
+}
+
 // line is a row in one line.
 func (f Format) line(row []string, columns, widths []int) string {
 	var text strings.Builder
@@ -116,36 +119,16 @@ func (f Format) line(row []string, columns, widths []int) string {
 	return strings.TrimRight(text.String(), " ")
 }
 
-// above is a row with its message below it.
-func (f Format) above(row []string, columns, widths []int) []string {
-	lines := []string{f.line(row, columns, widths)}
-	if message := row[messageColumn]; !isHeading(row) && message != "-" {
-		lines = append(lines, terminal.Wrap(message, "    ", "    ", f.Columns)...)
-	}
-	return lines
-}
-
-func isHeading(row []string) bool { return slices.Equal(row, headings()) }
-
-// block is a row as a line with the first columns, and a line for each other one.
-func (f Format) block(row []string, columns, widths []int) []string {
-	isFirst := func(column int) bool { return column <= sinceColumn || column == ageColumn }
-	var first, rest []int
-	for _, column := range columns {
-		if isFirst(column) {
-			first = append(first, column)
-		} else {
-			rest = append(rest, column)
-		}
-	}
+// block is a row as a line with the first columns, and a line for each that is below.
+func (f Format) block(row []string, first, below, widths []int) []string {
 	lines := []string{f.line(row, first, widths)}
-	if isHeading(row) {
+	if slices.Equal(row, headings()) {
 		return lines
 	}
-	if all := f.line(row, first, make([]int, len(widths))); widths[nodeColumn] > f.Columns/2 {
-		lines = terminal.Wrap(all, "", "  ", f.Columns) // long names leave no room for columns
+	if f.Columns > 0 && width(first, widths) > f.Columns { // long names leave no room for columns
+		lines = terminal.Wrap(f.line(row, first, make([]int, len(widths))), "", "  ", f.Columns)
 	}
-	for _, column := range rest {
+	for _, column := range below {
 		text := row[column]
 		if text == "-" {
 			continue
