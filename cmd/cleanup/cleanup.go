@@ -64,7 +64,6 @@ taintlet.dev/paused stays.`,
 	flags.SortFlags = false
 	flags.BoolVar(&o.dryRun, "dry-run", false, "print what would be removed, and change nothing")
 	flags.DurationVar(&o.wait, "wait", 0, "how long to wait for the end of running agents (default: do not wait)")
-	command.AddNamespace(flags, &o.namespace)
 	command.AddConfig(flags, &o.config)
 	o.cluster.Add(flags)
 	command.AddLifecycleController(flags, &o.lifecycleController)
@@ -76,7 +75,6 @@ type options struct {
 	ownNode             func() string
 	dryRun              bool
 	wait                time.Duration
-	namespace           string
 	config              string
 	cluster             command.Cluster
 	lifecycleController bool
@@ -105,7 +103,7 @@ func (o *options) run(ctx context.Context, args []string, stdout io.Writer) erro
 	cleaner := &cleaner{client, cfg.Policy(), taints.Facts{LifecycleController: o.lifecycleController, StandInPrefix: cfg.StandInPrefix}, stdout, o.dryRun}
 	mayRun := what == ofAll
 	if !o.dryRun && what != ofStale { // whose agents were silent for a day
-		couldLook, err := (agents{client, o.namespace, nodes, o.wait, stdout}).await(ctx)
+		couldLook, err := (agents{client, o.cluster.Namespace, nodes, o.wait, stdout}).await(ctx)
 		if err != nil {
 			return err
 		}

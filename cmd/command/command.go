@@ -130,11 +130,6 @@ func LoadConfig(path string) (*config.Config, error) {
 // DefaultNamespace is where the documentation installs the agents.
 const DefaultNamespace = "taintlet-system"
 
-// AddNamespace declares the flag that says where the agents are.
-func AddNamespace(flags *pflag.FlagSet, namespace *string) {
-	flags.StringVarP(namespace, "namespace", "n", DefaultNamespace, "namespace of the agents")
-}
-
 // AddLifecycleController declares the flag that says who else owns taints.
 func AddLifecycleController(flags *pflag.FlagSet, present *bool) {
 	flags.BoolVar(present, "lifecycle-controller", true, "the cluster runs a node-lifecycle-controller")
@@ -180,14 +175,19 @@ func CheckNodeName(from, name string) error {
 	return nil
 }
 
-// Cluster is the flags that say which cluster is meant by a verb that people run.
+// Cluster is the flags that say which cluster is meant by a verb that people run, and which
+// installation in it.
 type Cluster struct {
+	// Namespace is that of the agents.
+	Namespace string
+
 	kubeconfig, context, as string
 	asGroups                []string
 }
 
 // Add declares the flags.
 func (f *Cluster) Add(flags *pflag.FlagSet) {
+	flags.StringVarP(&f.Namespace, "namespace", "n", DefaultNamespace, "namespace of the agents")
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig `file` (default: $KUBECONFIG, then ~/.kube/config, then the pod's service account)")
 	flags.StringVar(&f.context, "context", "", "`name` of the context in the kubeconfig (default: the current context)")
 	flags.StringVar(&f.as, "as", "", "`user` to impersonate, as kubectl does")

@@ -44,7 +44,7 @@ Exit code 3: a check failed. Exit code 1: the API server does not answer.`,
 			if o.Config, err = cluster.RestConfig(); err != nil {
 				return err
 			}
-			o.Out, o.Err, o.Version = c.OutOrStdout(), c.ErrOrStderr(), command.Version()
+			o.Namespace, o.Out, o.Err, o.Version = cluster.Namespace, c.OutOrStdout(), c.ErrOrStderr(), command.Version()
 			ctx := c.Context()
 			if timeout > 0 && o.Wait {
 				var cancel context.CancelFunc
@@ -62,7 +62,6 @@ Exit code 3: a check failed. Exit code 1: the API server does not answer.`,
 	flags.SortFlags = false
 	flags.BoolVar(&o.Pre, "pre", false, "check the requirements before an installation")
 	flags.IntVar(&o.Port, "port", installation.DefaultPort, "`port` at which the agents will listen, for --pre")
-	command.AddNamespace(flags, &o.Namespace)
 	flags.BoolVar(&o.Wait, "wait", false, "check again until nothing fails and all agents run and use the newest configuration")
 	flags.DurationVar(&timeout, "timeout", 0, "how long --wait waits (default: no limit)")
 	command.AddChoice(c, &o.Output, "output", "o", "text, or as in kubectl json, yaml or jsonpath=TEMPLATE", append([]string{"text"}, output.Formats()...)...)

@@ -61,14 +61,13 @@ each rule how its taint stays on a Node. The output is a valid configuration fil
 	flags.StringVar(&o.path, "config", "", "TaintletConfiguration `file` to check (default: the one that the agents use)")
 	flags.BoolVar(&o.isDefault, "default", false, "show the built-in configuration")
 	command.AddLifecycleController(flags, &o.lifecycleController)
-	command.AddNamespace(flags, &o.namespace)
 	o.cluster.Add(flags)
 	return c
 }
 
 // configOptions are the flags of the verb.
 type configOptions struct {
-	path, namespace                string
+	path                           string
 	isDefault, lifecycleController bool
 	cluster                        command.Cluster
 }
@@ -86,6 +85,11 @@ func (o *configOptions) read(ctx context.Context, nodes []string) (heading strin
 		}
 		return heading, cfg, text, err
 	}
+	return o.readInForce(ctx, nodes)
+}
+
+// readInForce is read of the configuration of the agents.
+func (o *configOptions) readInForce(ctx context.Context, nodes []string) (heading string, cfg *config.Config, text string, err error) {
 	restConfig, err := o.cluster.RestConfig()
 	if errors.Is(err, command.ErrNoCluster) {
 		err = fmt.Errorf("%w; --default shows the built-in configuration", err)
@@ -97,8 +101,8 @@ func (o *configOptions) read(ctx context.Context, nodes []string) (heading strin
 	if err != nil {
 		return "", nil, "", err
 	}
-	name := fmt.Sprintf("ConfigMap %s/%s", o.namespace, installation.Account)
-	file, err := client.ConfigFile(ctx, o.namespace, installation.Account, installation.ConfigKey)
+	name := fmt.Sprintf("ConfigMap %s/%s", o.cluster.Namespace, installation.Account)
+	file, err := client.ConfigFile(ctx, o.cluster.Namespace, installation.Account, installation.ConfigKey)
 	if apierrors.IsNotFound(err) {
 		err = fmt.Errorf("there is no %s; --default shows the built-in configuration", name)
 	}
@@ -147,16 +151,20 @@ func withOverride(file []byte, name string) (cfg *config.Config, text string, er
 	return config.HostSchema().EffectiveOf(merged)
 }
 
-// inForceOn says whether a configuration is in force on a Node.
-func inForceOn(node *taints.Node, hash string) string {
+// inForceOn says whether a configuration is in force on a Node, and whether it is only observed
+// there.
+func inForceOn(node *taints.Node, hash string) (text string) {
+	if mode := node.Annotations[taints.ModeAnnotation]; mode != "" && mode != string(decide.Enforce) {
+		text = ", observed only by the annotation " + taints.ModeAnnotation
+	}
 	name := terminal.Clean(node.Name, maxWord)
 	switch used := configOf(node); used {
 	case hash:
-		return ", in force on Node " + name
+		return text + ", in force on Node " + name
 	case "":
-		return ". No agent says what is in force on Node " + name
+		return text + ". No agent says what is in force on Node " + name
 	default:
-		return fmt.Sprintf(". Node %s still uses %s, which only its agent knows", name, used)
+		return fmt.Sprintf("%s. Node %s still uses %s, which only its agent knows", text, name, used)
 	}
 }
 

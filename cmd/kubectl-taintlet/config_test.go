@@ -26,7 +26,7 @@ func TestConfigInForce(t *testing.T) {
 	newest := config.HashOf([]byte(pools))
 	node := func(name, hash, pool string) string {
 		record := fmt.Sprintf(`{"version": 1, "revision": 1, "config": %q, "conditions": {}}`, hash)
-		return fmt.Sprintf(`{"kind": "Node", "apiVersion": "v1", "metadata": {"name": %q, "labels": {"example.com/pool": %q}, "annotations": {"taintlet.dev/record": %q}}}`, name, pool, record)
+		return fmt.Sprintf(`{"kind": "Node", "apiVersion": "v1", "metadata": {"name": %q, "labels": {"example.com/pool": %q}, "annotations": {"taintlet.dev/mode": %q, "taintlet.dev/record": %q}}}`, name, pool, map[string]string{"n3": "Observe"}[name], record)
 	}
 	nodes := map[string]string{"n1": node("n1", newest, "batch"), "n2": node("n2", "8198", "other"), "n3": node("n3", "", "web")}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -46,7 +46,7 @@ func TestConfigInForce(t *testing.T) {
 		"":   {", in force on 1 of 2 Nodes:\n", "\n  availablePercent: 6 ", "\n  period: 3s "},
 		"n1": {" with overrides[1] {example.com/pool: batch}, in force on Node n1:\n", "\n  availablePercent: 3 ", "\n  period: 4s\n", "\noverrides: []\n"},
 		"n2": {". Node n2 still uses 8198, which only its agent knows:\n", "\n  availablePercent: 6 "},
-		"n3": {" with overrides[0] {example.com/pool: web}. No agent says what is in force on Node n3:\n", "\n  availablePercent: 6 "},
+		"n3": {" with overrides[0] {example.com/pool: web}, observed only by the annotation taintlet.dev/mode. No agent says what is in force on Node n3:\n", "\n  availablePercent: 6 "},
 	} {
 		code, out, stderr := program.Call(t, append([]string{"config", "--kubeconfig=" + kubeconfig}, strings.Fields(name)...)...)
 		for _, part := range append(want, "# ConfigMap taintlet-system/taintlet, configuration "+newest) {

@@ -27,7 +27,7 @@ import (
 )
 
 func evictionsVerb() *cobra.Command {
-	var path, namespace string
+	var path string
 	var cluster command.Cluster
 	c := &cobra.Command{
 		Use: "evictions [NODE…]", Short: "list the pods that an eviction would take",
@@ -51,7 +51,7 @@ The rules are those of the ConfigMap taintlet in the agents' namespace, or with 
 			if err != nil {
 				return err
 			}
-			cfg, err := configToShow(c.Context(), client, path, namespace, c.OutOrStdout())
+			cfg, err := configToShow(c.Context(), client, path, cluster.Namespace, c.OutOrStdout())
 			if err != nil {
 				return err
 			}
@@ -62,7 +62,6 @@ The rules are those of the ConfigMap taintlet in the agents' namespace, or with 
 	flags := c.Flags()
 	flags.SortFlags = false
 	flags.StringVar(&path, "config", "", "TaintletConfiguration `file` (default: the one that the agents use)")
-	command.AddNamespace(flags, &namespace)
 	cluster.Add(flags)
 	return c
 }

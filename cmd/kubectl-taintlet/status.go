@@ -58,7 +58,7 @@ Exit code 3: an agent is silent or down, a condition is not OK, something has fa
 				ctx, cancel = context.WithTimeout(ctx, timeout)
 				defer cancel()
 			}
-			o.Nodes = args
+			o.Nodes, o.Namespace = args, cluster.Namespace
 			return showStatus(ctx, c, o)
 		},
 	}
@@ -68,7 +68,6 @@ Exit code 3: an agent is silent or down, a condition is not OK, something has fa
 	addStatusFlags(c, &o)
 	flags.StringVarP(&selector, "selector", "l", "", "only Nodes with these `labels`, as in kubectl")
 	flags.DurationVar(&timeout, "timeout", 0, "how long --wait waits (default: no limit)")
-	command.AddNamespace(flags, &o.Namespace)
 	cluster.Add(flags)
 	return c
 }

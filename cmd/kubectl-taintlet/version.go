@@ -23,7 +23,6 @@ const versionWithin = 10 * time.Second
 
 func versionVerb() *cobra.Command {
 	var cluster command.Cluster
-	var namespace string
 	var isLocal bool
 	c := &cobra.Command{
 		Use: "version", Short: "print the versions of this program, the agents and the API server", Args: cobra.NoArgs,
@@ -42,13 +41,12 @@ that of this program.`,
 			}
 			ctx, cancel := context.WithTimeout(c.Context(), versionWithin)
 			defer cancel()
-			return versionsOf(ctx, config, namespace, out)
+			return versionsOf(ctx, config, cluster.Namespace, out)
 		},
 	}
 	flags := c.Flags()
 	flags.SortFlags = false
 	flags.BoolVar(&isLocal, "client", false, "print the version of this program only")
-	command.AddNamespace(flags, &namespace)
 	cluster.Add(flags)
 	return c
 }
