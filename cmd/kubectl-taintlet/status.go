@@ -27,8 +27,9 @@ func statusVerb() *cobra.Command {
 		Long: `Show which Nodes are degraded, which agents do not run, and what taintlet did.
 
 It prints a line about the fleet, one about the agents' DaemonSet, each finding about the installation with the
-next command, and a row for each condition that is not healthy. For named Nodes it prints all conditions,
-and the taints and conditions of others. It reads from the API server and contacts no agent.
+next command, and a row for each condition that is not healthy, those of the worst Nodes first. For named
+Nodes it prints all conditions, and the taints and conditions of others. It reads from the API server and
+contacts no agent.
 
 An agent is silent when it has not written its Node for two and a half heartbeats. Set --silent-after for
 a heartbeat other than 5 minutes. If the agents are not pods, --namespace= reads the Nodes only.
@@ -76,7 +77,6 @@ Exit code 3: an agent is silent or down, a condition is not OK, something has fa
 func addStatusFlags(c *cobra.Command, o *status.Options) {
 	flags := c.Flags()
 	command.AddChoice(c, &o.Output, "output", "o", "table, wide or name, or as in kubectl json, yaml or jsonpath=TEMPLATE", append([]string{status.OutputTable, status.OutputWide, status.OutputName}, output.Formats()...)...)
-	command.AddChoice(c, &o.SortBy, "sort-by", "", "order of the Nodes: name, since or state", status.SortByName, status.SortBySince, status.SortByState)
 	flags.BoolVar(&o.NoHeaders, "no-headers", false, "print the rows and nothing else")
 	flags.BoolVarP(&o.Watch, "watch", "w", false, "print again at each change, at most once a second, until a signal arrives")
 	flags.BoolVar(&o.Wait, "wait", false, "wait until everything is healthy")

@@ -27,8 +27,6 @@ const DefaultSilentAfter = 12*time.Minute + 30*time.Second
 type Fleet struct {
 	// Selector chooses Nodes by their labels; nil: all.
 	Selector labels.Selector
-	// SortBy is the order of Nodes in a Report: one of the Sort constants.
-	SortBy string
 	// Version is that of this program, with which that of the agents is compared.
 	Version string
 
@@ -107,7 +105,7 @@ func (f *Fleet) Report(now time.Time) Report {
 		}
 	}
 	f.install(&r, known, now)
-	sortNodes(r.Nodes, f.SortBy)
+	slices.SortFunc(r.Nodes, func(a, b Node) int { return cmp.Or(a.urgency()-b.urgency(), strings.Compare(a.Name, b.Name)) })
 	return r
 }
 
@@ -173,41 +171,6 @@ func (f *Fleet) IsWell(r Report) bool {
 		return p.Severity == findings.Failure && (!isAsked || p.Node != "")
 	})
 	return r.Summary.Agents > 0 && r.Summary.Healthy == r.Summary.Agents && (!isAsked || r.Summary.WithoutAgent == 0) && !hasFailed
-}
-
-// The orders of Nodes in a Report.
-const (
-	SortByName  = "name"
-	SortBySince = "since" // the longest first
-	SortByState = "state" // Down and Silent first, then by the worst level
-)
-
-// sortNodes sorts Nodes; those that are alike by name.
-func sortNodes(nodes []Node, by string) {
-	slices.SortFunc(nodes, func(a, b Node) int {
-		order := 0
-		switch by {
-		case SortBySince:
-			order = a.since().Compare(b.since())
-		case SortByState:
-			order = cmp.Compare(a.urgency(), b.urgency())
-		}
-		return cmp.Or(order, strings.Compare(a.Name, b.Name))
-	})
-}
-
-// since is when the first condition that is not healthy became so.
-func (n Node) since() time.Time {
-	first := time.Unix(1<<40, 0)
-	for _, c := range n.Conditions {
-		if !c.isHealthy() && c.Since.Before(first) {
-			first = c.Since
-		}
-	}
-	if n.State == Silent && n.LastSign != nil {
-		return *n.LastSign
-	}
-	return first
 }
 
 // urgency is less for what is to be shown first.

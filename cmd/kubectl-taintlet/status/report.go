@@ -34,7 +34,7 @@ type Report struct {
 	Unread []installation.Unread `json:"unread,omitempty"`
 	// Findings are everything that is wrong with the installation and its agents.
 	Findings []findings.Finding `json:"findings,omitempty"`
-	// Nodes are those that are not healthy, or those that were asked for.
+	// Nodes are those that are not healthy, or those that were asked for, the worst first.
 	Nodes []Node `json:"nodes"`
 }
 

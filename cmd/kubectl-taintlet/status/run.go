@@ -53,8 +53,6 @@ type Options struct {
 	Nodes []string
 	// Selector chooses Nodes by their labels; nil: all.
 	Selector labels.Selector
-	// SortBy is the order of Nodes: one of the Sort constants; empty: by name.
-	SortBy string
 	// Namespace is that of the agents, whose pods and DaemonSet are read; empty: only
 	// Nodes are read.
 	Namespace string
@@ -89,7 +87,7 @@ func Run(ctx context.Context, o Options) (isWell bool, err error) {
 		return false, err
 	}
 	fleet := NewFleet(o.Nodes, o.SilentAfter)
-	fleet.Selector, fleet.SortBy, fleet.Version = o.Selector, o.SortBy, o.Version
+	fleet.Selector, fleet.Version = o.Selector, o.Version
 	reader := &installation.Reader{Namespace: o.Namespace}
 	if reader.Client, err = installation.NewClient(config); err != nil {
 		return false, err
