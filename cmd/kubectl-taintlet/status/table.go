@@ -1,6 +1,7 @@
 package status
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -161,38 +162,33 @@ func colourOfLevel(level string) terminal.Colour {
 // rows are the Node's rows, each with a cell for each heading.
 func (n Node) rows(now time.Time, wide bool) [][]string {
 	var rows [][]string
-	row := func(cells map[int]string) {
-		line := make([]string, len(headings()))
-		for column := range line {
-			line[column] = "-"
-			if cells[column] != "" {
-				line[column] = cells[column]
-			}
-		}
-		if !wide {
-			line[messageColumn], line[reasonColumn] = shorten(line[messageColumn], maxShown), "-"
-		}
-		rows = append(rows, line)
-	}
 	if message := n.message(now); message != "" {
-		cells := map[int]string{nodeColumn: n.Name, levelColumn: string(n.State), heldColumn: n.pause(), messageColumn: message}
+		row := []string{nodeColumn: n.Name, levelColumn: string(n.State), heldColumn: n.pause(), messageColumn: message}
 		if (n.State == Silent || n.State == Down) && n.LastSign != nil {
-			cells[sinceColumn] = age(now, *n.LastSign)
+			row[sinceColumn] = age(now, *n.LastSign)
 		}
-		row(cells)
+		rows = append(rows, row)
 	}
 	for _, c := range n.Conditions {
-		row(map[int]string{
+		rows = append(rows, []string{
 			nodeColumn: n.Name, conditionColumn: c.Name, levelColumn: c.Level.String(), sinceColumn: age(now, c.Since), taintColumn: joined(c.Taints),
 			clearsColumn: c.clears(now), flapsColumn: flapsOf(c, wide), heldColumn: c.HeldBy, removedColumn: c.RemovedBy,
 			reasonColumn: c.Reason, ageColumn: age(now, c.ReportedAt), messageColumn: withoutSince(c.text()),
 		})
 	}
 	if r := n.Repair; r != nil {
-		row(map[int]string{nodeColumn: n.Name, conditionColumn: "RepairNeeded", levelColumn: repairNeeded, sinceColumn: age(now, r.Since), reasonColumn: r.Reason, messageColumn: r.Message})
+		rows = append(rows, []string{nodeColumn: n.Name, conditionColumn: "RepairNeeded", levelColumn: repairNeeded, sinceColumn: age(now, r.Since), reasonColumn: r.Reason, messageColumn: r.Message})
 	}
 	if len(n.Others) > 0 {
-		row(map[int]string{nodeColumn: n.Name, taintColumn: joined(n.Others), messageColumn: "taintlet's taints whose key names no condition"})
+		rows = append(rows, []string{nodeColumn: n.Name, taintColumn: joined(n.Others), messageColumn: "taintlet's taints whose key names no condition"})
+	}
+	for _, row := range rows {
+		if !wide {
+			row[messageColumn], row[reasonColumn] = shorten(row[messageColumn], maxShown), ""
+		}
+		for column, cell := range row {
+			row[column] = cmp.Or(cell, "-")
+		}
 	}
 	return rows
 }
