@@ -31,8 +31,8 @@ next command, and a row for each condition that is not healthy, those of the wor
 Nodes it prints all conditions, and the taints and conditions of others. It reads from the API server and
 contacts no agent.
 
-An agent is silent when it has not written its Node for two and a half heartbeats. Set --silent-after for
-a heartbeat other than 5 minutes. If the agents are not pods, --namespace= reads the Nodes only.
+An agent is silent when it has not written its Node for two and a half heartbeats. If the agents are not
+pods, --namespace= reads the Nodes only, and --silent-after is for a heartbeat other than 5 minutes.
 
 Exit code 3: an agent is silent or down, a condition is not OK, something has failed, or there is no agent.`,
 		Example: `  # Is the fleet healthy?
@@ -80,7 +80,7 @@ func addStatusFlags(c *cobra.Command, o *status.Options) {
 	flags.BoolVar(&o.NoHeaders, "no-headers", false, "print the rows and nothing else")
 	flags.BoolVarP(&o.Watch, "watch", "w", false, "print again at each change, at most once a second, until a signal arrives")
 	flags.BoolVar(&o.Wait, "wait", false, "wait until everything is healthy")
-	flags.DurationVar(&o.SilentAfter, "silent-after", status.DefaultSilentAfter, "age of the last write after which an agent is silent; 0: never")
+	flags.DurationVar(&o.SilentAfter, "silent-after", 0, "age of the last write after which an agent is silent (default: two and a half heartbeats)")
 }
 
 // showStatus shows the fleet where the verb writes to. On a terminal it has the terminal's

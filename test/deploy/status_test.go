@@ -135,7 +135,7 @@ func (s *scene) fleet(config *rest.Config) (report shown.Report, isWell bool) {
 	s.t.Helper()
 	var out bytes.Buffer
 	isWell, err := shown.Run(s.t.Context(), shown.Options{
-		Config: config, Out: &out, Err: os.Stderr, Output: "json", Namespace: bed.Namespace, SilentAfter: shown.DefaultSilentAfter,
+		Config: config, Out: &out, Err: os.Stderr, Output: "json", Namespace: bed.Namespace,
 	})
 	if err == nil {
 		err = json.Unmarshal(out.Bytes(), &report)
@@ -223,7 +223,7 @@ func (s *scene) onCall() {
 	}
 	cluster.Eventually(s.t, "all but the permissions", func() error {
 		var out bytes.Buffer
-		_, err := shown.Run(s.t.Context(), shown.Options{Config: config, Out: &out, Err: os.Stderr, Namespace: bed.Namespace, SilentAfter: shown.DefaultSilentAfter})
+		_, err := shown.Run(s.t.Context(), shown.Options{Config: config, Out: &out, Err: os.Stderr, Namespace: bed.Namespace})
 		if want := "\nnot read: permissions of the agents (you are not allowed to)\n"; err == nil && !strings.Contains(out.String(), want) {
 			err = fmt.Errorf("lacks %q:\n%s", want, out.String())
 		}
@@ -243,7 +243,7 @@ func (s *scene) unprivileged() {
 	}
 	var report shown.Report
 	cluster.Eventually(s.t, "the Nodes", func() error {
-		_, err := shown.Run(s.t.Context(), shown.Options{Config: config, Out: io.Discard, Err: os.Stderr, Namespace: bed.Namespace, SilentAfter: shown.DefaultSilentAfter})
+		_, err := shown.Run(s.t.Context(), shown.Options{Config: config, Out: io.Discard, Err: os.Stderr, Namespace: bed.Namespace})
 		return err
 	})
 	report, _ = s.fleet(config)

@@ -115,7 +115,7 @@ func TestStatus(t *testing.T) {
 		"well --wait --timeout=1m -owide":  0,
 		"well missing --wait --timeout=1s": 1,
 		"--silent-after=1ms well":          3,
-		"--silent-after=0 well":            0,
+		"--silent-after=1h well":           0,
 		"--watch --wait":                   2,
 		"Not_A_Node":                       2,
 		"--kubeconfig=/nonexistent":        1,
@@ -225,7 +225,7 @@ func contest(t *testing.T, c *cluster.Cluster, host *fixtures.Host, node string)
 func statusOf(t *testing.T, c *cluster.Cluster, nodes []string) (isWell bool, text string) {
 	t.Helper()
 	var out strings.Builder
-	isWell, err := status.Run(t.Context(), status.Options{Config: c.Admin(), Out: &out, Nodes: nodes, SilentAfter: status.DefaultSilentAfter})
+	isWell, err := status.Run(t.Context(), status.Options{Config: c.Admin(), Out: &out, Nodes: nodes})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -263,7 +263,7 @@ func TestStatusOfAThousandNodes(t *testing.T) {
 	createNodes(t, c, count)
 	began := time.Now()
 	var out strings.Builder
-	isWell, err := status.Run(t.Context(), status.Options{Config: c.Admin(), Out: &out, Output: "json", SilentAfter: status.DefaultSilentAfter})
+	isWell, err := status.Run(t.Context(), status.Options{Config: c.Admin(), Out: &out, Output: "json"})
 	took := time.Since(began)
 	if err != nil || isWell {
 		t.Fatal(isWell, err)

@@ -156,8 +156,7 @@ func minorOf(v version.Info) int {
 // errNoNodes says that a check needs Nodes.
 var errNoNodes = errors.New("the cluster has no Nodes")
 
-// read reads what is installed, and the Nodes page by page. An agent may give no sign for two
-// and a half heartbeats, so that one may be lost.
+// read reads what is installed, and the Nodes page by page.
 func (s *scene) read(ctx context.Context, program string) error {
 	client, err := apiserver.NewClient(s.config, "")
 	if err != nil {
@@ -167,12 +166,10 @@ func (s *scene) read(ctx context.Context, program string) error {
 	if err != nil {
 		return err
 	}
-	policy, silentAfter := config.Default().Policy(), status.DefaultSilentAfter
+	policy := config.Default().Policy()
 	s.snapshot = snapshot{installation: i, overrides: map[string]bool{}, said: map[string][]string{}}
-	if s.inUse, err = i.Configuration(); err == nil && s.inUse != nil {
-		silentAfter = s.inUse.Heartbeat.Duration * 5 / 2
-	}
-	fleet := status.NewFleet(nil, silentAfter)
+	s.inUse, _ = i.Configuration() // what is wrong with it is a Finding
+	fleet := status.NewFleet(nil, 0)
 	fleet.Version = program
 	err = client.Each(ctx, func(node *taints.Node) error {
 		fleet.Add(node)

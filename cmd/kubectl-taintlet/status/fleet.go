@@ -18,10 +18,6 @@ import (
 	"github.com/taintlet/taintlet/taints"
 )
 
-// DefaultSilentAfter is how old the last sign of an agent may be: two and a half
-// heartbeats of the default configuration, so that one may be lost.
-const DefaultSilentAfter = 12*time.Minute + 30*time.Second
-
 // Fleet is what is known of all Nodes. It keeps rows and no Node, and of a Node that
 // is healthy its name and the last sign of its agent.
 type Fleet struct {
@@ -33,15 +29,18 @@ type Fleet struct {
 	reader *Reader
 	// names are the Nodes that were asked for; empty: all.
 	names []string
-	// silentAfter is how old the last sign may be. 0: any age.
+	// silentAfter is how old the last sign may be. 0: two and a half heartbeats, so that one
+	// may be lost.
 	silentAfter  time.Duration
 	nodes        map[string]Node
 	installation *installation.Installation
+	// config is the configuration of the agents, or the built-in one where it is not known.
+	config *config.Config
 }
 
 // NewFleet returns a Fleet that knows no Node.
 func NewFleet(names []string, silentAfter time.Duration) *Fleet {
-	return &Fleet{reader: NewReader(), names: names, silentAfter: silentAfter, nodes: map[string]Node{}}
+	return &Fleet{reader: NewReader(), names: names, silentAfter: silentAfter, nodes: map[string]Node{}, config: config.Default()}
 }
 
 // Reset forgets all Nodes.
@@ -111,7 +110,8 @@ func (f *Fleet) Report(now time.Time) Report {
 
 // isSilent reports whether the last sign of the agent is too old.
 func (f *Fleet) isSilent(n Node, now time.Time) bool {
-	return f.silentAfter > 0 && (n.LastSign == nil || now.Sub(*n.LastSign) > f.silentAfter)
+	limit := cmp.Or(f.silentAfter, f.config.Heartbeat.Duration*5/2)
+	return limit > 0 && (n.LastSign == nil || now.Sub(*n.LastSign) > limit)
 }
 
 // stateAt is the State with dead agents taken into account.
@@ -184,7 +184,12 @@ func (n Node) urgency() int {
 }
 
 // SetInstallation takes in what is installed, as it is now.
-func (f *Fleet) SetInstallation(i *installation.Installation) { f.installation = i }
+func (f *Fleet) SetInstallation(i *installation.Installation) {
+	f.installation = i
+	if cfg, err := i.Configuration(); err == nil && cfg != nil {
+		f.config = cfg
+	}
+}
 
 // install puts into the Report what is installed, and what is wrong.
 func (f *Fleet) install(r *Report, known []findings.Node, now time.Time) {
@@ -215,10 +220,8 @@ func (f *Fleet) install(r *Report, known []findings.Node, now time.Time) {
 // spec.
 func (f *Fleet) cooldownUntil(holder string) time.Time {
 	n := f.nodes[holder]
-	cfg, err := f.installation.Configuration()
-	isCritical := slices.ContainsFunc(n.Conditions, func(c Condition) bool { return c.Level == probes.Critical })
-	if err != nil || cfg == nil || n.evicts || isCritical {
+	if n.evicts || slices.ContainsFunc(n.Conditions, func(c Condition) bool { return c.Level == probes.Critical }) {
 		return time.Time{}
 	}
-	return n.specWrittenAt.Add(cfg.Eviction.Cooldown.Duration).UTC()
+	return n.specWrittenAt.Add(f.config.Eviction.Cooldown.Duration).UTC()
 }

@@ -26,9 +26,23 @@ func generated(t testing.TB, count int) []*taints.Node {
 	return nodes
 }
 
+// An agent is silent after two and a half heartbeats of its configuration.
+func TestSilenceIsOfHeartbeats(t *testing.T) {
+	for heartbeat, want := range map[string]State{"1m": Silent, "5m": Tainted, "0s": Tainted} {
+		i := installed(t, recordedAt(recorded(t)))
+		i.Config = new(*i.Config + "heartbeat: " + heartbeat + "\n")
+		fleet := NewFleet(nil, 0)
+		fleet.Add(recorded(t)["bad-memory"])
+		fleet.SetInstallation(i)
+		if got := fleet.Report(recordedAt(recorded(t)).Add(3 * time.Minute)).Nodes[0].State; got != want {
+			t.Errorf("heartbeat %s: %s, want %s", heartbeat, got, want)
+		}
+	}
+}
+
 // Each Node has one State, and they add up.
 func TestSummaryAddsUp(t *testing.T) {
-	fleet := NewFleet(nil, DefaultSilentAfter)
+	fleet := NewFleet(nil, 0)
 	now := recordedAt(recorded(t))
 	for _, node := range generated(t, 200) {
 		fleet.Add(node)
@@ -51,7 +65,7 @@ func TestSilenceIsTheAPIServersToTell(t *testing.T) {
 	for i := range node.Conditions {
 		node.Conditions[i].LastHeartbeatTime = now.Add(-24 * time.Hour)
 	}
-	fleet := NewFleet(nil, DefaultSilentAfter)
+	fleet := NewFleet(nil, 0)
 	fleet.Add(node)
 	if s := fleet.Report(now).Summary; s.Healthy != 1 {
 		t.Errorf("%+v", s)
@@ -67,7 +81,7 @@ func TestSilenceIsTheAPIServersToTell(t *testing.T) {
 // A fleet of 5,000 Nodes is kept in little memory: rows, and no Nodes.
 func TestMemoryOfALargeFleet(t *testing.T) {
 	fixtures := generated(t, 10)
-	fleet := NewFleet(nil, DefaultSilentAfter)
+	fleet := NewFleet(nil, 0)
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
@@ -102,7 +116,7 @@ func TestCooldownOfASlot(t *testing.T) {
 		node := recorded(t)["bad-memory"]
 		node.SpecWrittenAt, node.Taints[0].Effect = test.wrote, test.effect
 		node.Annotations[taints.RecordAnnotation] = strings.ReplaceAll(node.Annotations[taints.RecordAnnotation], "NoSchedule", string(test.effect))
-		fleet := NewFleet(nil, DefaultSilentAfter)
+		fleet := NewFleet(nil, 0)
 		fleet.Add(node)
 		fleet.SetInstallation(installed(t, now))
 		if line := fleet.Report(now).slotsLine(); !strings.HasSuffix(line, test.want) {
@@ -115,7 +129,7 @@ func BenchmarkReport(b *testing.B) {
 	nodes := generated(b, 5000)
 	now := recordedAt(recorded(b))
 	for b.Loop() {
-		fleet := NewFleet(nil, DefaultSilentAfter)
+		fleet := NewFleet(nil, 0)
 		for _, node := range nodes {
 			fleet.Add(node)
 		}

@@ -61,7 +61,7 @@ func hostileNode(text string) *taints.Node {
 func TestHostileNodes(t *testing.T) {
 	for _, output := range []string{OutputTable, OutputWide, "json", "yaml"} {
 		for _, text := range hostile {
-			fleet := NewFleet(nil, DefaultSilentAfter)
+			fleet := NewFleet(nil, 0)
 			node := hostileNode(text)
 			fleet.Add(node)
 			var out strings.Builder

@@ -62,7 +62,7 @@ type Options struct {
 	Watch bool
 	// Wait waits until all is well, until the context ends.
 	Wait bool
-	// SilentAfter is how old the last sign of an agent may be; 0: any age.
+	// SilentAfter is how old the last sign of an agent may be; 0: two and a half heartbeats.
 	SilentAfter time.Duration
 	// NoHeaders shows rows and nothing else.
 	NoHeaders bool
