@@ -7,13 +7,19 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/restmapper"
+	"sigs.k8s.io/yaml"
 
+	"github.com/taintlet/taintlet/cmd/command"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
 	"github.com/taintlet/taintlet/cmd/terminal"
+	"github.com/taintlet/taintlet/deploy"
 )
 
 // oldest is the oldest minor version of Kubernetes that taintlet works with.
@@ -39,90 +45,54 @@ func (s *scene) checkNodes(context.Context) Line {
 	return ok("the Nodes can be listed: %d", len(s.names))
 }
 
-// creatable is what the chart creates with its default values, and what deploy/
-// taintlet.yaml and deploy/keep.yaml do. A test compares it with the chart.
-func creatable(namespace string, keeps bool) []permission {
-	const rbac, policies, flow = "rbac.authorization.k8s.io", "admissionregistration.k8s.io", "flowcontrol.apiserver.k8s.io"
-	list := []permission{
-		{Resource: "namespaces"},
-		{Resource: "serviceaccounts", Namespace: namespace},
-		{Resource: "configmaps", Namespace: namespace},
-		{Resource: "services", Namespace: namespace},
-		{Resource: "resourcequotas", Namespace: namespace},
-		{Group: "apps", Resource: "daemonsets", Namespace: namespace},
-		{Group: "batch", Resource: "jobs", Namespace: namespace},
-		{Group: rbac, Resource: "clusterroles"},
-		{Group: rbac, Resource: "clusterrolebindings"},
-		{Group: policies, Resource: "validatingadmissionpolicies"},
-		{Group: policies, Resource: "validatingadmissionpolicybindings"},
-		{Group: flow, Resource: "flowschemas"},
-		{Group: flow, Resource: "prioritylevelconfigurations"},
+// manifests are the objects of deploy/taintlet.yaml and deploy/keep.yaml, as they would be in a
+// namespace.
+func manifests(namespace string) (all []*unstructured.Unstructured, err error) {
+	text := strings.ReplaceAll(deploy.Taintlet+"\n---\n"+deploy.Keep, command.DefaultNamespace, namespace)
+	for document := range strings.SplitSeq(text, "\n---\n") {
+		object := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(document), object); err != nil {
+			return nil, err
+		}
+		all = append(all, object)
 	}
-	for _, in := range []string{namespace, "default", "kube-system", "kube-node-lease"} {
-		list = append(list, permission{Group: rbac, Resource: "roles", Namespace: in}, permission{Group: rbac, Resource: "rolebindings", Namespace: in})
-	}
-	if keeps {
-		list = append(list, permission{Group: policies, Resource: installation.MutatingPolicies}, permission{Group: policies, Resource: installation.MutatingBindings})
-	}
-	for i := range list {
-		list[i].Verb = "create"
-	}
-	return list
+	return all, nil
 }
 
+// checkCreatable tries to create the objects of the manifests. Whoever may create roles may still
+// not grant what they may not do themselves. Kinds that the API server does not serve are those of
+// keep.yaml, of which another check tells.
 func (s *scene) checkCreatable(ctx context.Context) Line {
-	_, keeps := s.served[installation.MutatingPolicies]
-	allowed, refused, err := sort(ctx, s.mayI, creatable(s.namespace, keeps))
-	switch err := errors.Join(s.servedErr, err); {
-	case err != nil:
-		return fail("what you may create cannot be looked up: %v", err)
-	case len(refused) > 0:
-		return fail("you may not %s", terminal.Listed(refused))
+	objects, err := manifests(s.namespace)
+	groups, errGroups := restmapper.GetAPIGroupResources(s.me.Discovery())
+	if err = errors.Join(err, errGroups); err != nil {
+		return fail("what you may create cannot be tried: %v", err)
 	}
-	return ok("you may create what the chart creates: %d kinds and places", len(allowed))
-}
-
-// onCall is what the chart's role for people on call grants, beyond what agents do.
-func onCall() (list []permission) {
-	const admission = "admissionregistration.k8s.io"
-	for _, p := range []permission{
-		{Resource: "pods"}, {Resource: "events"}, {Group: "apps", Resource: "daemonsets"}, {Group: "coordination.k8s.io", Resource: "leases"},
-		{Group: admission, Resource: "validatingadmissionpolicies"}, {Group: admission, Resource: "validatingadmissionpolicybindings"},
-		{Group: admission, Resource: installation.MutatingPolicies}, {Group: admission, Resource: installation.MutatingBindings},
-	} {
-		p.Verb = "list"
-		list = append(list, p)
-	}
-	return append(list, permission{Resource: "configmaps", Verb: "get"})
-}
-
-// grantable is what whoever installs has to be able to grant: what the agents do, what
-// evict.slots of the chart adds, what people on call read, and what the Job after an
-// uninstallation does. It is for the whole cluster, since a role cannot
-// be tried in a namespace that is not there yet.
-func grantable() []rbacv1.PolicyRule {
-	var rules []rbacv1.PolicyRule
-	for _, p := range slices.Concat(needed("", ""), []permission{{Group: "coordination.k8s.io", Resource: "leases", Verb: "update"}}, onCall()) {
-		r := rbacv1.PolicyRule{APIGroups: []string{p.Group}, Resources: []string{p.Resource}, Verbs: []string{p.Verb}}
-		if p.Subresource != "" {
-			r.Resources[0] += "/" + p.Subresource
+	mapper := restmapper.NewDiscoveryRESTMapper(groups)
+	var refused, wrong []string
+	for _, object := range objects {
+		kind := object.GroupVersionKind()
+		mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
+		if err != nil {
+			continue
 		}
-		if p.Name != "" {
-			r.ResourceNames = []string{p.Name}
+		_, err = s.me.Dynamic.Resource(mapping.Resource).Namespace(object.GetNamespace()).Create(ctx, object, tryCreate(tellsWhoAsks))
+		switch {
+		case err == nil, apierrors.IsAlreadyExists(err), apierrors.IsNotFound(err): // its namespace or its role is not there yet
+		case apierrors.IsForbidden(err) && !strings.Contains(err.Error(), "not currently held"):
+			p := permission{Verb: "create", Resource: mapping.Resource.Resource, Namespace: object.GetNamespace()}
+			refused = append(refused, p.String())
+		default:
+			wrong = append(wrong, fmt.Sprintf("%s %s: %v", kind.Kind, object.GetName(), err))
 		}
-		rules = append(rules, r)
 	}
-	return rules
-}
-
-// checkGrantable tries to create a role like the agents': whoever may create roles may
-// still not grant what they may not do themselves.
-func (s *scene) checkGrantable(ctx context.Context) Line {
-	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{GenerateName: "taintlet-check-"}, Rules: grantable()}
-	if _, err := s.me.RbacV1().ClusterRoles().Create(ctx, role, tryCreate(tellsWhoAsks)); err != nil {
-		return fail("you may not grant the agents their permissions: %v", err)
+	if len(refused) > 0 {
+		wrong = append([]string{"you may not " + terminal.Listed(slices.Compact(refused))}, wrong...)
 	}
-	return ok("you may grant the agents their permissions")
+	if len(wrong) > 0 {
+		return fail("%s", strings.Join(wrong, "; "))
+	}
+	return ok("you may create the objects of taintlet and grant their permissions: %d, as a dry run shows", len(objects))
 }
 
 func (s *scene) checkNamespace(ctx context.Context) Line {
@@ -135,7 +105,10 @@ func (s *scene) checkNamespace(ctx context.Context) Line {
 	case namespace.DeletionTimestamp != nil:
 		return fail("the namespace %s is being deleted", s.namespace).but("wait until it is gone; what a finalizer holds back keeps it")
 	}
-	_, err = s.me.CoreV1().Pods(s.namespace).Create(ctx, podLikeOurs(s.port), tryCreate(tellsWhoAsks))
+	pod, err := podLikeOurs(s.namespace)
+	if err == nil {
+		_, err = s.me.CoreV1().Pods(s.namespace).Create(ctx, pod, tryCreate(tellsWhoAsks))
+	}
 	switch {
 	case apierrors.IsForbidden(err):
 		return fail("the namespace %s refuses the agents' pods: %v", s.namespace, err)
@@ -145,23 +118,18 @@ func (s *scene) checkNamespace(ctx context.Context) Line {
 	return ok("the namespace %s takes pods with hostNetwork and hostPID", s.namespace)
 }
 
-// podLikeOurs is a pod that is allowed where the agents' are.
-func podLikeOurs(port int) *corev1.Pod {
-	const nobody = 65532
-	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "taintlet-check-"},
-		Spec: corev1.PodSpec{
-			HostNetwork: true, HostPID: true, AutomountServiceAccountToken: new(false),
-			SecurityContext: &corev1.PodSecurityContext{
-				RunAsNonRoot: new(true), RunAsUser: new(int64(nobody)), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
-			},
-			Containers: []corev1.Container{{
-				Name: "check", Image: account + "/" + account,
-				Ports:           []corev1.ContainerPort{{ContainerPort: int32(port), HostPort: int32(port)}}, //nolint:gosec // 1 to 65535
-				SecurityContext: &corev1.SecurityContext{AllowPrivilegeEscalation: new(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}},
-			}},
-		},
+// podLikeOurs is a pod of the DaemonSet, but for its account: that is not there yet.
+func podLikeOurs(namespace string) (*corev1.Pod, error) {
+	objects, err := manifests(namespace)
+	for _, object := range objects {
+		if object.GetKind() == "DaemonSet" {
+			d := &appsv1.DaemonSet{}
+			err = runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, d)
+			d.Spec.Template.Spec.ServiceAccountName = ""
+			return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: "taintlet-check-", Labels: d.Spec.Template.Labels}, Spec: d.Spec.Template.Spec}, err
+		}
 	}
+	return nil, err
 }
 
 // declares says that the pod takes the TCP port of its host. The scheduler goes by

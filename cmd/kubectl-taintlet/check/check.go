@@ -267,9 +267,7 @@ func before() []group {
 				remedy: "choose a port that is free on all hosts: port in the chart's values; in deploy/taintlet.yaml --listen, containerPort and the Service. Then ask with --port"},
 		}},
 		{"installation", []check{
-			{name: "creatable", ask: (*scene).checkCreatable, link: "deploy/README.md#install",
-				remedy: "install as an administrator of the cluster"},
-			{name: "grantable", ask: (*scene).checkGrantable, link: "deploy/README.md#permissions",
+			{name: "creatable", ask: (*scene).checkCreatable, link: "deploy/README.md#permissions",
 				remedy: "install as an administrator of the cluster: whoever creates a role must have its permissions, or the verb escalate"},
 			{name: "namespace", ask: (*scene).checkNamespace, link: "deploy/README.md#install",
 				remedy: "label the namespace pod-security.kubernetes.io/enforce=privileged: no other level allows hostNetwork and hostPID"},

@@ -1,7 +1,6 @@
 package check
 
 import (
-	"encoding/json"
 	"os"
 	"regexp"
 	"slices"
@@ -23,7 +22,7 @@ type object struct {
 	Rules            []struct{ APIGroups, Resources, ResourceNames, Verbs []string }
 }
 
-func manifests(t *testing.T, files ...string) []object {
+func shipped(t *testing.T, files ...string) []object {
 	t.Helper()
 	var all []object
 	for _, file := range files {
@@ -75,62 +74,10 @@ func inWords(all []permission) string {
 
 // What is checked of the agents' permissions is what the manifest grants.
 func TestNeededIsWhatTheManifestGrants(t *testing.T) {
-	ofAgents := slices.DeleteFunc(manifests(t, "taintlet.yaml"), func(o object) bool { return o.Metadata.Name == "taintlet-oncall" })
+	ofAgents := slices.DeleteFunc(shipped(t, "taintlet.yaml"), func(o object) bool { return o.Metadata.Name == "taintlet-oncall" })
 	granted, asked := inWords(grantedBy(ofAgents)), inWords(needed("taintlet-system", "kube-system"))
 	if granted != asked {
 		t.Errorf("the manifest grants\n%s\nand the check asks for\n%s", granted, asked)
-	}
-}
-
-// The role that is tried before an installation has each rule of the manifest's roles,
-// in whatever namespace, and of those that slots come with.
-func TestGrantableIsWhatTheManifestGrants(t *testing.T) {
-	granted := append(grantedBy(manifests(t, "taintlet.yaml")),
-		permission{Group: "coordination.k8s.io", Resource: "leases", Verb: "get"}, permission{Group: "coordination.k8s.io", Resource: "leases", Verb: "update"},
-		permission{Resource: "pods", Verb: "list"}) // of the Job after helm uninstall
-	for i := range granted {
-		granted[i].Namespace = ""
-	}
-	var tried object
-	text, err := json.Marshal(map[string]any{"rules": grantable()})
-	if err == nil {
-		err = yaml.Unmarshal(text, &tried)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want, got := inWords(granted), inWords(grantedBy([]object{tried})); got != want {
-		t.Errorf("the manifest grants\n%s\nand the check tries to grant\n%s", want, got)
-	}
-}
-
-// What is checked before an installation is what the manifests create, and the Job
-// that Helm's hook creates.
-func TestCreatableIsWhatTheManifestsCreate(t *testing.T) {
-	created := []string{"batch/jobs in taintlet-system"}
-	for _, o := range manifests(t, "taintlet.yaml", "keep.yaml") {
-		group, _, _ := strings.Cut(o.APIVersion, "/")
-		if group == "v1" {
-			group = ""
-		}
-		plural := strings.ToLower(o.Kind) + "s"
-		plural = strings.Replace(plural, "policys", "policies", 1)
-		place := group + "/" + plural
-		if o.Metadata.Namespace != "" {
-			place += " in " + o.Metadata.Namespace
-		}
-		if !slices.Contains(created, place) {
-			created = append(created, place)
-		}
-	}
-	var asked []string
-	for _, p := range creatable("taintlet-system", true) {
-		asked = append(asked, p.Group+"/"+strings.TrimPrefix(p.String(), "create "))
-	}
-	slices.Sort(created)
-	slices.Sort(asked)
-	if !slices.Equal(created, asked) {
-		t.Errorf("the manifests create\n%s\nand the check asks for\n%s", strings.Join(created, "\n"), strings.Join(asked, "\n"))
 	}
 }
 
@@ -214,5 +161,22 @@ func TestVersions(t *testing.T) {
 func TestTextsAreCleaned(t *testing.T) {
 	if got := clean("a\x1b[2J\nb\u202e" + strings.Repeat("x", 1000)); strings.ContainsAny(got, "\x1b\n\u202e") || len(got) > maxText+len("…") {
 		t.Errorf("%q", got)
+	}
+}
+
+// The objects that are tried before an installation are those of the manifests, in the
+// namespace that is meant.
+func TestManifestsAreTried(t *testing.T) {
+	objects, err := manifests("elsewhere")
+	if want := len(shipped(t, "taintlet.yaml", "keep.yaml")); err != nil || len(objects) != want {
+		t.Errorf("%d objects, %v, want %d", len(objects), err, want)
+	}
+	for _, o := range objects {
+		if o.GetKind() == "" || o.GetNamespace() == "taintlet-system" || o.GetKind() == "DaemonSet" && o.GetNamespace() != "elsewhere" {
+			t.Errorf("%s %s in %q", o.GetKind(), o.GetName(), o.GetNamespace())
+		}
+	}
+	if pod, err := podLikeOurs("elsewhere"); err != nil || !pod.Spec.HostNetwork || pod.Spec.ServiceAccountName != "" || len(pod.Spec.Containers) == 0 {
+		t.Errorf("%+v, %v", pod, err)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
-	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -54,42 +53,20 @@ func excessive() []permission {
 	}
 }
 
-// mayAgent asks whether the agents' account may do something.
-func (s *scene) mayAgent(ctx context.Context, p permission) (bool, error) {
-	return s.me.MayAgents(ctx, s.namespace, p)
-}
-
-// mayI asks whether whoever runs the check may do something.
-func (s *scene) mayI(ctx context.Context, p permission) (bool, error) {
-	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: (*authorizationv1.ResourceAttributes)(&p)}}
-	answer, err := s.me.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
-	return err == nil && answer.Status.Allowed, err
-}
-
-// sort divides permissions into those that are allowed and those that are not.
-func sort(ctx context.Context, may func(context.Context, permission) (bool, error), all []permission) (allowed, refused []string, err error) {
+// reviewed judges which permissions the agents have, unless nobody may say so.
+func (s *scene) reviewed(ctx context.Context, whether string, all []permission, judge func(allowed, refused []string) Line) Line {
+	var allowed, refused []string
 	for _, p := range all {
-		isAllowed, err := may(ctx, p)
-		switch {
+		switch isAllowed, err := s.me.MayAgents(ctx, s.namespace, p); {
+		case apierrors.IsForbidden(err):
+			return skip("whether the agents may do %s: you may not create subjectaccessreviews", whether)
 		case err != nil:
-			return nil, nil, err
+			return fail("the permissions of the agents cannot be looked up: %v", err)
 		case isAllowed:
 			allowed = append(allowed, p.String())
 		default:
 			refused = append(refused, p.String())
 		}
-	}
-	return allowed, refused, nil
-}
-
-// reviewed judges which permissions the agents have, unless nobody may say so.
-func (s *scene) reviewed(ctx context.Context, whether string, all []permission, judge func(allowed, refused []string) Line) Line {
-	allowed, refused, err := sort(ctx, s.mayAgent, all)
-	switch {
-	case apierrors.IsForbidden(err):
-		return skip("whether the agents may do %s: you may not create subjectaccessreviews", whether)
-	case err != nil:
-		return fail("the permissions of the agents cannot be looked up: %v", err)
 	}
 	return judge(allowed, refused)
 }
