@@ -79,7 +79,7 @@ func (s *scene) checkCreatable(ctx context.Context) Line {
 		_, err = s.me.Dynamic.Resource(mapping.Resource).Namespace(object.GetNamespace()).Create(ctx, object, tryCreate(tellsWhoAsks))
 		switch {
 		case err == nil, apierrors.IsAlreadyExists(err), apierrors.IsNotFound(err): // its namespace or its role is not there yet
-		case apierrors.IsForbidden(err) && !strings.Contains(err.Error(), "not currently held"):
+		case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot create resource"): // and not of its contents
 			p := permission{Verb: "create", Resource: mapping.Resource.Resource, Namespace: object.GetNamespace()}
 			refused = append(refused, p.String())
 		default:
