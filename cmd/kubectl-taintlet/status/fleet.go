@@ -132,34 +132,24 @@ func (f *Fleet) stateAt(n Node, now time.Time, pods []*corev1.Pod) State {
 
 func (s *Summary) count(n Node, now time.Time) {
 	s.Nodes++
-	if n.State == NoAgent {
-		s.WithoutAgent++
-	} else {
-		s.Agents++
-	}
+	*s.of(n.State)++
+	s.Agents = s.Nodes - s.WithoutAgent
 	if n.Paused != "" {
 		s.Paused++
 	}
 	if n.Maintenance != "" {
 		s.Maintenance++
 	}
-	switch n.State {
-	case Healthy:
-		s.Healthy++
-	case Tainted:
-		s.Tainted++
-	case Degraded:
-		s.Degraded++
-	case Unknown:
-		s.Unknown++
-	case Down:
-		s.Down++
-	case Silent:
-		s.Silent++
-		if n.LastSign != nil {
-			s.SilentSeconds = max(s.SilentSeconds, int64(now.Sub(*n.LastSign)/time.Second))
-		}
+	if n.State == Silent && n.LastSign != nil {
+		s.SilentSeconds = max(s.SilentSeconds, int64(now.Sub(*n.LastSign)/time.Second))
 	}
+}
+
+// of is the number of Nodes with a State.
+func (s *Summary) of(state State) *int {
+	return map[State]*int{
+		NoAgent: &s.WithoutAgent, Healthy: &s.Healthy, Tainted: &s.Tainted, Degraded: &s.Degraded, Unknown: &s.Unknown, Down: &s.Down, Silent: &s.Silent,
+	}[state]
 }
 
 // IsWell reports whether there are agents, all are healthy and nothing has failed. Of

@@ -188,20 +188,17 @@ func (r *Reader) ours(node *taints.Node, remembered decide.Status) []owned {
 		if !isOurs(taint, remembered, held) {
 			continue
 		}
-		isHeld, isStandIn := isHeld(taint, held), isStandIn(taint)
 		if len(list) == maxTaints {
 			break
 		}
 		o := owned{Taint{terminal.Clean(taint.String(), maxTaint), taints.Direct}, r.conditionNamed(taint.Key)}
-		if name, isSoft := remembered.Soft[pair]; isSoft {
-			list = append(list, owned{o.Taint, string(name)})
-			continue
-		}
 		_, isReconciled := taints.LifecycleCondition(pair)
-		switch {
-		case isHeld && isReconciled:
+		switch name, isSoft := remembered.Soft[pair]; {
+		case isSoft:
+			o.condition = string(name)
+		case isHeld(taint, held) && isReconciled:
 			o.Via = taints.Kept
-		case isStandIn || o.condition != "" && !isReconciled && taint.Effect == taints.NoSchedule:
+		case isStandIn(taint) || o.condition != "" && !isReconciled && taint.Effect == taints.NoSchedule:
 			o.Via = taints.StandIn
 		}
 		list = append(list, o)
