@@ -88,7 +88,7 @@ func addStatusFlags(c *cobra.Command, o *status.Options) {
 func showStatus(ctx context.Context, c *cobra.Command, o status.Options) error {
 	o.Out, o.Err, o.Version = c.OutOrStdout(), c.ErrOrStderr(), command.Version()
 	if screen := terminal.NewScreen(c.OutOrStdout()); screen.IsTerminal {
-		o.Out, o.Draw, o.Size, o.Colours = screen.W, screen.Draw, screen.Size, screen.Colours
+		o.Out, o.Screen = screen.W, screen
 	}
 	isWell, err := status.Run(ctx, o)
 	if err == nil && !isWell && !o.Watch {

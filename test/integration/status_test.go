@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/status"
+	"github.com/taintlet/taintlet/cmd/terminal"
 	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/cluster"
 	"github.com/taintlet/taintlet/test/fixtures"
@@ -150,7 +151,7 @@ func waitsUntilWell(t *testing.T, c *cluster.Cluster, agents map[string]*bed.Age
 	screens, began := &lastScreen{changed: make(chan string, 1000)}, time.Now()
 	watched := make(chan error, 1)
 	go func() {
-		_, err := status.Run(ctx, status.Options{Config: c.Admin(), Out: os.Stderr, Err: os.Stderr, Output: status.OutputTable, Watch: true, Draw: screens.draw, Size: func() (columns, lines int) { return 130, 50 }})
+		_, err := status.Run(ctx, status.Options{Config: c.Admin(), Out: os.Stderr, Err: os.Stderr, Output: status.OutputTable, Watch: true, Screen: &terminal.Screen{W: screens, Size: func() (columns, lines int) { return 130, 50 }}})
 		watched <- err
 	}()
 	var first string
@@ -198,9 +199,9 @@ func matches(t *testing.T, text, pattern string) {
 // lastScreen passes on what is drawn.
 type lastScreen struct{ changed chan string }
 
-func (s *lastScreen) draw(lines []string) error {
-	s.changed <- strings.Join(lines, "\n")
-	return nil
+func (s *lastScreen) Write(text []byte) (int, error) {
+	s.changed <- strings.Trim(string(text), "\n")
+	return len(text), nil
 }
 
 // contest makes memory bad and removes its taint twice.
@@ -363,7 +364,7 @@ func TestStatusWatches(t *testing.T) {
 	trouble := make(chan string, 100)
 	ended := make(chan error, 1)
 	go func() {
-		_, err := status.Run(ctx, status.Options{Config: config, Out: os.Stderr, Err: lines(trouble), Output: status.OutputTable, Watch: true, Draw: screens.draw, Size: func() (columns, lines int) { return 130, 7 }})
+		_, err := status.Run(ctx, status.Options{Config: config, Out: os.Stderr, Err: lines(trouble), Output: status.OutputTable, Watch: true, Screen: &terminal.Screen{W: screens, Size: func() (columns, lines int) { return 130, 7 }}})
 		ended <- err
 	}()
 	wait := func(first string) (screen string) {

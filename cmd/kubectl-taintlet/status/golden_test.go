@@ -180,15 +180,13 @@ func TestAWatchHasAClock(t *testing.T) {
 	if strings.Count(out.String(), "\n"+clock+"\n10 agents") != 2 {
 		t.Errorf("without a screen:\n%s", out.String())
 	}
-	o.Size = func() (columns, lines int) { return 100, 20 }
-	o.Draw = func(lines []string) error {
-		if len(lines) != 19 || lines[0] != clock {
-			t.Errorf("on a screen of 20 lines, %d lines:\n%s", len(lines), strings.Join(lines, "\n"))
-		}
-		return nil
-	}
+	out.Reset()
+	o.Screen = &terminal.Screen{W: &out, Size: func() (columns, lines int) { return 100, 20 }}
 	if err := o.draw(report); err != nil {
 		t.Fatal(err)
+	}
+	if lines := strings.Split(strings.TrimSpace(out.String()), "\n"); len(lines) != 19 || lines[0] != clock {
+		t.Errorf("on a screen of 20 lines, %d lines:\n%s", len(lines), &out)
 	}
 }
 

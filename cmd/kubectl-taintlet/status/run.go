@@ -16,6 +16,7 @@ import (
 
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/installation"
 	"github.com/taintlet/taintlet/cmd/kubectl-taintlet/output"
+	"github.com/taintlet/taintlet/cmd/terminal"
 	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/taints/apiserver"
 )
@@ -66,14 +67,8 @@ type Options struct {
 	SilentAfter time.Duration
 	// NoHeaders shows rows and nothing else.
 	NoHeaders bool
-	// Colours are for a terminal whose user wants them.
-	Colours bool
-	// Draw draws the lines of a table in place of the last one. nil: Out is no screen,
-	// and tables follow one another.
-	Draw func(lines []string) error
-	// Size is how many columns and lines the screen has; 0: any number. nil: Out is no
-	// screen.
-	Size func() (columns, lines int)
+	// Screen is where tables are drawn in place of one another; nil: they follow one another.
+	Screen *terminal.Screen
 }
 
 // Run shows how the fleet is. It reports whether all is well.
@@ -173,9 +168,10 @@ func (r Report) names() []string {
 
 // format is how tables are laid out; of at most so many lines, 0: of any number.
 func (o Options) format(rows int) Format {
-	f := Format{Wide: o.Output == OutputWide, NoHeaders: o.NoHeaders, Rows: rows, Colours: o.Colours}
-	if o.Size != nil {
-		f.Columns, _ = o.Size()
+	f := Format{Wide: o.Output == OutputWide, NoHeaders: o.NoHeaders, Rows: rows}
+	if o.Screen != nil {
+		f.Columns, _ = o.Screen.Size()
+		f.Colours = o.Screen.Colours
 	}
 	return f
 }
@@ -183,18 +179,18 @@ func (o Options) format(rows int) Format {
 // draw shows a Report in place of the last one.
 func (o Options) draw(r Report) error {
 	isTable := o.Output == OutputTable || o.Output == OutputWide
-	if o.Draw == nil || !isTable {
+	if o.Screen == nil || !isTable {
 		return o.print(r)
 	}
 	rows := 0
-	if _, lines := o.Size(); lines > 0 {
+	if _, lines := o.Screen.Size(); lines > 0 {
 		rows = max(3, lines-2) // the first line has the time, and the last one the cursor
 	}
 	lines := r.Lines(o.format(rows))
 	if !o.NoHeaders {
 		lines = append([]string{r.clock()}, lines...)
 	}
-	return o.Draw(lines)
+	return o.Screen.Draw(lines)
 }
 
 // follow shows the fleet until the context ends, or all is well where that is waited
