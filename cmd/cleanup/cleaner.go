@@ -140,7 +140,7 @@ func (c *cleaner) clean(ctx context.Context, before *taints.Node) error {
 		after, err := c.apply(ctx, node, desired)
 		switch {
 		case err == nil:
-			c.tell(before, after)
+			c.tell(before, desired.ApplyTo(node)) // others write the Node meanwhile
 			if len(stays) > 0 {
 				return fmt.Errorf("node %s: the record names %s, but no rule asks for them, so they may be anybody's: give --config with the rule that did, or remove them by hand and clean up again", node.Name, terminal.Clean(fmt.Sprint(stays), maxLine))
 			}
