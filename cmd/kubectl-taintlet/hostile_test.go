@@ -11,8 +11,8 @@ import (
 // runs a verb, nor makes a line of its own, nor fills the screen.
 func TestHostileObjectsInEveryVerb(t *testing.T) {
 	fixtures.CheckHostile(t, newProgram().Commands(), map[string][]string{
-		"status":    {"status", "status -o=wide", "status -o=json", "status -o=yaml", "status node-1", "status --no-headers", "status -o=name"},
-		"check":     {"check", "check --pre", "check -o=json"},
+		"status":    {"status", "status -o=wide", "status -o=json", "status -o=yaml", "status node-1", "status --no-headers", "status -o=name", "status -o=jsonpath={.nodes}"},
+		"check":     {"check", "check --pre", "check -o=json", "check -o=yaml", "check -o=jsonpath={.groups[*].lines[*].text}"},
 		"evictions": {"evictions", "evictions node-1"},
 		"config":    {"config", "config node-1"},
 		"version":   {"version"},
