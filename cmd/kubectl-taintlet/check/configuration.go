@@ -31,12 +31,12 @@ func (s *scene) checkConfiguration(context.Context) Line {
 // ruledIn says how many taints a configuration asks for.
 func ruledIn(cfg *config.Config) string {
 	count := map[probes.Level]int{}
-	for _, rule := range cfg.Policy().Rules {
+	for _, rule := range rulesForNodes(cfg) {
 		count[rule.Level]++
 	}
 	text := fmt.Sprintf("%d rules for %s, %d for %s", count[probes.Degraded], probes.Degraded, count[probes.Critical], probes.Critical)
-	if soft := len(cfg.SoftRules); soft > 0 {
-		text += fmt.Sprintf(", %d soft", soft)
+	if count[probes.OK] > 0 {
+		text += fmt.Sprintf(", %d soft", count[probes.OK])
 	}
 	return text
 }
@@ -93,13 +93,12 @@ func wantedBy(cfg *config.Config) []taints.Taint {
 			wanted = append(wanted, taint)
 		}
 	}
-	for _, rule := range cfg.Policy().Rules {
+	for _, rule := range rulesForNodes(cfg) {
 		pair := rule.Taint.Pair()
 		add(pair.With(rule.Taint.Value))
-		add(taints.StandInFor(pair, cfg.StandInPrefix).With(rule.Taint.Value))
-	}
-	for _, rule := range cfg.SoftRules {
-		add(rule.Taint.Pair().With(rule.Taint.Value))
+		if rule.Level > probes.OK {
+			add(taints.StandInFor(pair, cfg.StandInPrefix).With(rule.Taint.Value))
+		}
 	}
 	return wanted
 }
@@ -159,13 +158,8 @@ func (s *scene) checkDaemonSets(ctx context.Context) Line {
 // pkg/controller/daemon/util/daemonset_util.go, Kubernetes 1.36).
 func ownTolerated(cfg *config.Config, kept bool) (pairs []taints.Pair) {
 	facts := taints.Facts{LifecycleController: true, KeepPolicy: kept, StandInPrefix: cfg.StandInPrefix}
-	for _, rule := range cfg.Policy().Rules {
+	for _, rule := range rulesForNodes(cfg) {
 		if via, pair := taints.Resolve(rule.Taint.Pair(), facts); via != taints.Kept && pair.Effect == taints.NoSchedule {
-			pairs = append(pairs, pair)
-		}
-	}
-	for _, rule := range cfg.SoftRules {
-		if pair := rule.Taint.Pair(); pair.Effect == taints.NoSchedule {
 			pairs = append(pairs, pair)
 		}
 	}
