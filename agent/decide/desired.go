@@ -74,18 +74,6 @@ func (s *State) desire(t *turn) {
 	}
 }
 
-// isOver reports whether the newest sample is good, and no write has set the taint yet. The way
-// to the API server may have been a part of the trouble: what was decided meanwhile must not
-// land when both are back. The next bad sample sets it.
-func (s *State) isOver(t *turn, d DesiredTaint) bool {
-	isSet := func(pair taints.Pair) bool { return slices.Contains(s.ledger.owned, pair) || t.in.Node.Has(pair) }
-	if d.Level == probes.OK || d.manual || isSet(d.Pair) || isSet(d.ruled) || isSet(d.standIn) {
-		return false
-	}
-	last := s.conditions.of(d.Condition).last
-	return last.Level == probes.OK && !last.Hysteresis
-}
-
 // asked returns the taints that the rules ask for at the decided levels, and that others
 // let stand. Levels add up: at Critical the taint of Degraded stays.
 func (s *State) asked(t *turn) []DesiredTaint {

@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"slices"
 	"time"
 
 	"github.com/taintlet/taintlet/agent/decide/describe"
@@ -70,11 +71,59 @@ func (s *State) taintGate(t *turn, d DesiredTaint) (describe.Hold, time.Time) {
 	return "", time.Time{}
 }
 
+// isOver reports whether the newest sample is good, and no write has set the taint yet. The way
+// to the API server may have been a part of the trouble: what was decided meanwhile must not
+// land when both are back. The next bad sample sets it.
+func (s *State) isOver(t *turn, d DesiredTaint) bool {
+	isSet := func(pair taints.Pair) bool { return slices.Contains(s.ledger.owned, pair) || t.in.Node.Has(pair) }
+	if d.Level == probes.OK || d.manual || isSet(d.Pair) || isSet(d.ruled) || isSet(d.standIn) {
+		return false
+	}
+	last := s.conditions.of(d.Condition).last
+	return last.Level == probes.OK && !last.Hysteresis
+}
+
 // setAgainGate says what keeps a decision that has landed from being written again,
 // because somebody undid a part of it.
 func (s *State) setAgainGate(t *turn) (describe.Hold, time.Time) {
 	if next := s.upkeep.nextAt(t.policy.Upkeep); s.ledger.hasLanded() && t.now.Before(next) {
 		return describe.HeldWriteBudget, next
+	}
+	return "", time.Time{}
+}
+
+// mayBeCritical reports whether a condition whose samples ask for Critical may step up
+// or stay there, but for a token of the write budget.
+func (s *State) mayBeCritical(t *turn, c *condition) bool {
+	held, _ := s.evictionGate(t, c)
+	return held == "" && (t.policy.HasRule(c.name, probes.Critical) || !c.debounce.unknownSince.IsZero())
+}
+
+// evictionGate says what keeps a condition from Critical, to step up or to stay there,
+// and when that is over. To step up takes a token as well. Staying there ends when the slot is lost, but not when it is
+// unknown. While the probe cannot tell, nothing else ends it. A vetoed taint would not
+// be set, so the level is of no use.
+func (s *State) evictionGate(t *turn, c *condition) (describe.Hold, time.Time) {
+	isEvicting, isObserved, again := c.debounce.Level == probes.Critical, s.pause.observes(c.name), s.eviction.at.Add(t.policy.EvictionInterval)
+	switch {
+	case isEvicting && t.in.Slot == SlotNone && !isObserved:
+		return describe.HeldEvictionSlot, time.Time{}
+	case isEvicting && !c.debounce.unknownSince.IsZero():
+		return "", time.Time{}
+	case s.eviction.controlPlane && !t.policy.ControlPlaneEvicts:
+		return describe.HeldControlPlane, time.Time{}
+	case isObserved: // as if there were a slot
+		return "", time.Time{}
+	case c.disputeOf(probes.Critical).conceded != asRuled:
+		return c.disputeOf(probes.Critical).holds(), time.Time{}
+	case isEvicting:
+		return "", time.Time{}
+	case s.pause.has(c.name):
+		return s.pause.holds(c.name), time.Time{}
+	case !s.eviction.at.IsZero() && t.now.Before(again):
+		return describe.HeldEvictionInterval, again
+	case t.in.Slot != SlotHeld:
+		return describe.HeldEvictionSlot, time.Time{}
 	}
 	return "", time.Time{}
 }

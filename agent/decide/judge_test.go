@@ -39,7 +39,7 @@ type judge struct {
 	keepUntil  time.Time
 	// evictedAt is when a NoExecute taint was most recently written; zero: never.
 	evictedAt time.Time
-	process process
+	process   process
 }
 
 type ban struct {
