@@ -32,9 +32,8 @@ func (s *State) countLosses(t *turn) {
 		}
 		l.lost = append(slices.Clip(l.lost), pair)
 		switch c := s.conditions.of(d.Condition); {
-		case isBroken && c != nil: // and so, perhaps, was the first removal
-			c.disputeOf(d.Level).lostAt = time.Time{}
 		case isBroken:
+			c.forgetLoss(d.Level) // which, perhaps, was the controller's too
 		case c == nil: // its section was dropped from the configuration
 			t.notifyLost(d, node.LastWriter, 1)
 		case d.manual:
@@ -59,6 +58,13 @@ func (c *condition) lose(t *turn, d DesiredTaint, dispute *dispute) {
 		t.notify(Notice{Kind: TaintContested, Condition: c.name, Message: describe.Contested(by, d.Taint())})
 	case c.removals.Count == 1 && !isReconciled: // whoever removes it again does not know yet what stops that
 		t.notify(Notice{Kind: TaintSetAgain, Condition: c.name, Message: describe.SetAgain(by, d.Taint(), c.name, t.in.Node.Name)})
+	}
+}
+
+// forgetLoss forgets a first removal; nil has none.
+func (c *condition) forgetLoss(level probes.Level) {
+	if c != nil {
+		c.disputeOf(level).lostAt = time.Time{}
 	}
 }
 

@@ -59,20 +59,30 @@ func (c *cleaner) run(ctx context.Context, what string, names []string, mayRun b
 		}
 	}
 	err = errors.Join(err, ctx.Err())
+	c.summarize(what, len(nodes), seen, err == nil)
+	if err != nil || c.dryRun || !mayRun || len(nodes) == 0 {
+		return err
+	}
+	return c.stillWorks(ctx, names)
+}
+
+// summarize says how many Nodes were cleaned up. isDone: all that were chosen.
+func (c *cleaner) summarize(what string, chosen, seen int, isDone bool) {
 	switch {
 	case what == ofStale:
-		fmt.Fprintf(c.out, "%d of %d nodes had no agent for %s\n", len(nodes), seen, staleAfter)
-	case what == ofAll && err == nil && c.dryRun:
-		fmt.Fprintf(c.out, "dry run: %d of %d nodes would be cleaned up\n", len(nodes), seen)
-	case what == ofAll && err == nil:
-		fmt.Fprintf(c.out, "%d of %d nodes cleaned up\n", len(nodes), seen)
+		fmt.Fprintf(c.out, "%d of %d nodes had no agent for %s\n", chosen, seen, staleAfter)
+	case what == ofAll && isDone && c.dryRun:
+		fmt.Fprintf(c.out, "dry run: %d of %d nodes would be cleaned up\n", chosen, seen)
+	case what == ofAll && isDone:
+		fmt.Fprintf(c.out, "%d of %d nodes cleaned up\n", chosen, seen)
 	}
 	if c.dryRun && what != ofAll {
 		fmt.Fprintln(c.out, "dry run: nothing was changed")
 	}
-	if err != nil || c.dryRun || !mayRun || len(nodes) == 0 {
-		return err
-	}
+}
+
+// stillWorks is an error when something came back on one of the Nodes (none: all).
+func (c *cleaner) stillWorks(ctx context.Context, names []string) error {
 	if !pace.Sleep(ctx, cleanupPause) {
 		return ctx.Err()
 	}

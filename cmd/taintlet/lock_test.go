@@ -89,7 +89,7 @@ func TestSecondAgentWaits(t *testing.T) {
 
 func ask(t *testing.T, url string) (code int, text string) {
 	t.Helper()
-	answer, err := http.Get(url) //nolint:noctx,gosec // of this test
+	answer, err := http.Get(url) //nolint:gosec // of this test
 	if err != nil {
 		return 0, ""
 	}

@@ -75,7 +75,7 @@ func mutants() []mutant {
 		{"desired.go", `conceded == asRuled && c.meets(rule)`, `conceded != vetoed && c.meets(rule)`},
 		{"manual.go", `isAtLevel := c.debounce.Level >= rule.Level`, `isAtLevel := c.debounce.Level == rule.Level`},
 		{"record.go", `c.remembered() != c.recorded ||`, `c.remembered().level != c.recorded.level ||`},
-		{"losses.go", `c.disputeOf(d.Level).lostAt = time.Time{}`, `_ = c`},
+		{"losses.go", `c.forgetLoss(d.Level) // which`, `_ = c // which`},
 		{"record.go", `if entry.Level == probes.Critical && !owns(`, `if entry.Level == probes.Unknown && !owns(`},
 		{"record.go", `s.eviction.at = past(r.EvictedAt)`, `_ = past(r.EvictedAt)`},
 		{"record.go", `c.budget = line.bucket(entry.TokensAt, t.policy.WriteBudget)`, `c.budget = bucket{}`},

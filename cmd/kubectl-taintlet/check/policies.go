@@ -23,7 +23,7 @@ const (
 )
 
 // refuses checks that a policy refuses a dry run of the agent that it has to refuse.
-func (s *scene) refuses(ctx context.Context, policy, what string, try func(agent *installation.Client, node string) error) Line {
+func (s *scene) refuses(policy, what string, try func(agent *installation.Client, node string) error) Line {
 	agent, err := s.agent(s.names[0])
 	if err != nil {
 		return fail("%v", err)
@@ -41,7 +41,7 @@ func (s *scene) refuses(ctx context.Context, policy, what string, try func(agent
 }
 
 func (s *scene) checkNodesPolicy(ctx context.Context) Line {
-	return s.refuses(ctx, "taintlet-nodes", "an agent's write of somebody else's annotation", func(agent *installation.Client, node string) error {
+	return s.refuses("taintlet-nodes", "an agent's write of somebody else's annotation", func(agent *installation.Client, node string) error {
 		patch := map[string]any{"metadata": map[string]any{"annotations": map[string]string{"example.com/taintlet-check": "1"}}}
 		_, err := tryPatch(ctx, agent, account, node, patch)
 		return err
@@ -49,7 +49,7 @@ func (s *scene) checkNodesPolicy(ctx context.Context) Line {
 }
 
 func (s *scene) checkEventsPolicy(ctx context.Context) Line {
-	return s.refuses(ctx, "taintlet-events", "an agent's Event about another Node", func(agent *installation.Client, node string) error {
+	return s.refuses("taintlet-events", "an agent's Event about another Node", func(agent *installation.Client, node string) error {
 		event := &corev1.Event{
 			ObjectMeta:     metav1.ObjectMeta{Name: "taintlet-check", Namespace: metav1.NamespaceDefault},
 			InvolvedObject: corev1.ObjectReference{Kind: "Node", Name: node + "-other"},
@@ -67,7 +67,7 @@ func (s *scene) checkLeasesPolicy(ctx context.Context) Line {
 	case err != nil:
 		return unread("the eviction slots", err)
 	}
-	return s.refuses(ctx, "taintlet-leases", "an agent's taking of a slot for another Node", func(agent *installation.Client, node string) error {
+	return s.refuses("taintlet-leases", "an agent's taking of a slot for another Node", func(agent *installation.Client, node string) error {
 		lease.Spec.HolderIdentity = new(node + "-other")
 		options := metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: account}
 		_, err := agent.CoordinationV1().Leases(s.namespace).Update(ctx, lease, options)
