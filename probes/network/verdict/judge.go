@@ -67,8 +67,8 @@ func (e *Evaluator) judge(r *Round) probes.Observation {
 	case failing.Level == probes.Degraded:
 		return notKnown("APIServerSilent", failing.Message+"; API server does not answer, so no taint follows")
 	}
-	if reason, message := e.unclear(r); reason != "" {
-		return notKnown(reason, message)
+	if unclear := e.unclear(r); unclear.Reason != "" {
+		return unclear
 	}
 	return e.well(r)
 }
@@ -92,21 +92,21 @@ func (e *Evaluator) fails(r *Round) (o probes.Observation) {
 }
 
 // unclear returns what says nothing of this host.
-func (e *Evaluator) unclear(r *Round) (reason, message string) {
+func (e *Evaluator) unclear(r *Round) (o probes.Observation) {
 	if e.reach.part.often() {
-		return "SomePeersUnreachable", e.reach.String() + "; below 80 %, and above 20 %: this host or the others"
+		return notKnown("SomePeersUnreachable", e.reach.String()+"; below 80 %, and above 20 %: this host or the others")
 	}
 	if unproven := e.unproven(r); unproven != "" {
-		return "NotProven", unproven + provesNothing
+		return notKnown("NotProven", unproven+provesNothing)
 	}
 	route, isOn := r.Results[Route]
 	switch {
 	case isOn && route.Outcome == NotKnown && (route.IsSure || !route.Never):
-		return "RouteNotKnown", route.Detail
+		return notKnown("RouteNotKnown", route.Detail)
 	case e.loss.isUnproven(): // the window has half a minute of it already
-		return "LossElsewhereToo", e.loss.String() + "; " + provesNothing
+		return notKnown("LossElsewhereToo", e.loss.String()+"; "+provesNothing)
 	}
-	return "", ""
+	return o
 }
 
 const provesNothing = "that proves nothing against this host"
