@@ -253,6 +253,13 @@ func stories() []struct {
 			s.start(1000, pod(1), "java", 10*gib)
 			return s.sample(time.Second, bad)
 		}},
+		{"the host was never seen healthy, and tmpfs holds most", func(t *testing.T) Finding {
+			s := newScene(t, Memory)
+			s.start(1000, pod(1), "java", gib)
+			s.shared = 10 * gib
+			s.sample(time.Second, bad)
+			return s.sample(time.Second, bad)
+		}},
 		{"a fork bomb", func(t *testing.T) Finding {
 			s := newScene(t, Tasks)
 			s.start(1000, pod(1), "bash", 0)
@@ -316,7 +323,7 @@ func TestWhoIsNamed(t *testing.T) {
 		"two take about as much": "pod " + pod(2).Name, "nobody takes a third": "none", "tmpfs takes it": "none",
 		"it ends": "pod " + pod(1).Name + " (gone)", "it moves to another control group": "unit batch.scope",
 		"a process of the host": "process stress-ng", "a restart takes no more than before": "pod " + pod(2).Name,
-		"nearly nothing happens at the threshold": "", "the host was never seen healthy": "",
+		"nearly nothing happens at the threshold": "", "the host was never seen healthy": "", "the host was never seen healthy, and tmpfs holds most": "",
 		"a process that already ran takes it at once, and stops": "", "forked processes share their pages: no more than the host lost, and has": "unit forks.service", "threads of a unit, for a day": "unit kubelet.service",
 	}
 	for _, story := range stories() {

@@ -54,8 +54,8 @@ type Finding struct {
 	// Takers are those who took a third of Taken or more, the one who took most first; of
 	// three, two.
 	Takers [2]Consumer
-	// Taken is what all took, Unowned what shared memory and tmpfs grew by.
-	Taken, Unowned float64
+	// Taken is what all took, Unowned what shared memory and tmpfs grew by, Shared what they have.
+	Taken, Unowned, Shared float64
 	// IsPartial: a taker may have taken more, before the first reading.
 	IsPartial bool
 	// Largest is the group that holds most.
@@ -98,7 +98,7 @@ func (b *baseline) compare(r Resource, now *Snapshot, host Host) Finding {
 	}
 	f.Largest = largest.consumer(r, now, most)
 	if r == Memory {
-		f.Unowned = max(0, now.Shared-b.snapshot.Shared)
+		f.Shared, f.Unowned = now.Shared, max(0, now.Shared-b.snapshot.Shared)
 	}
 	f.Taken = min(max(seen+f.Unowned, b.host.Left-host.Left-blind), most.Took)
 	for i, t := range tallies[:min(len(tallies), len(f.Takers))] {

@@ -33,13 +33,16 @@ func (f Finding) Text() string {
 	return text
 }
 
-// withLargest appends the group that holds most.
+// withLargest appends the group that holds most, or what has no owner where that is more.
 func (f Finding) withLargest(text string) string {
-	if f.Largest.Group.Kind == 0 {
-		return text
-	}
-	if text != "" {
+	if text != "" && (f.Largest.Group.Kind != 0 || f.Shared > 0) {
 		text += ", "
+	}
+	switch {
+	case f.Shared > f.Largest.Holds:
+		return text + "shared memory and tmpfs, which have no owner, hold " + f.text(f.Shared)
+	case f.Largest.Group.Kind == 0:
+		return text
 	}
 	return text + "the largest is " + f.Largest.nameText() + " with " + f.text(f.Largest.Holds)
 }
