@@ -143,6 +143,12 @@ network: controlplane ## every incident of the network, on namespaces as hosts (
 	TAINTLET_NETWORK_TABLE=$(NETWORK_TABLE) TAINTLET_REQUIRE=controlplane,netns go test -count 1 -timeout 3h -v ./test/network
 	TAINTLET_LONG_ATTACKS=1 TAINTLET_REQUIRE=controlplane,netns go test -count 1 -timeout 40m -v -run TestForgedAnswers ./test/security
 
+HOST ?=
+
+.PHONY: hosts
+hosts: controlplane ## incidents on virtual machines with Debian's kernels, a kubelet and the DaemonSet, into docs/hosts.md (an hour for each machine; needs root, QEMU and mmdebstrap); HOST=bookworm: on one
+	TAINTLET_HOSTS_TABLE=$(CURDIR)/docs/hosts.md TAINTLET_REQUIRE=controlplane,hosts go test -count 1 -timeout 4h -v -run 'TestIncidents/$(HOST)' ./test/hosts
+
 SEEDS ?= 200
 
 .PHONY: culprit

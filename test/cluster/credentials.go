@@ -195,7 +195,7 @@ func (c *Cluster) anonymous() *rest.Config {
 func WriteKubeconfig(path string, config *rest.Config) error {
 	const name = "taintlet-test"
 	file := clientcmdapi.NewConfig()
-	file.Clusters[name] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
+	file.Clusters[name] = &clientcmdapi.Cluster{Server: config.Host, TLSServerName: config.ServerName, CertificateAuthorityData: config.CAData}
 	file.AuthInfos[name] = &clientcmdapi.AuthInfo{
 		Token:                 config.BearerToken,
 		TokenFile:             config.BearerTokenFile,

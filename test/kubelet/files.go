@@ -114,7 +114,7 @@ state = %q
 [plugins."io.containerd.grpc.v1.cri".cni]
   bin_dir = %q
   conf_dir = %q
-`, containerdDir, containerdState, containerdSocket, sandboxImage, networkPlugins, k.file(networkDir))
+`, containerdDir, containerdState, containerdSocket, SandboxImage, networkPlugins, k.file(networkDir))
 }
 
 // network gives each pod a pair of interfaces that vanishes with it, and the

@@ -16,9 +16,9 @@ import (
 	"github.com/taintlet/taintlet/test/process"
 )
 
-// sandboxImage is what containerd starts in the sandbox of each pod. No registry
+// SandboxImage is what containerd starts in the sandbox of each pod. No registry
 // is asked for it: Options.Pods makes it.
-const sandboxImage = "localhost/taintlet-test/pause:1"
+const SandboxImage = "localhost/taintlet-test/pause:1"
 
 // ImportImage gives containerd the images of an archive, as `docker save` and
 // BuildImage write it, under the names that are in there.
@@ -38,34 +38,59 @@ func (k *Kubelet) ImportImage(ctx context.Context, archive string) error {
 
 // importSandboxImage builds the program in pause/ and an image of nothing else.
 func (k *Kubelet) importSandboxImage(ctx context.Context) error {
-	return k.ImportProgram(ctx, "test/kubelet/pause", sandboxImage)
+	archive, err := PackSandbox(ctx, k.dir)
+	if err != nil {
+		return err
+	}
+	return k.ImportImage(ctx, archive)
 }
 
 // ImportProgram builds a program of this module and gives containerd an image of that name
 // with nothing else.
 func (k *Kubelet) ImportProgram(ctx context.Context, source, image string) error {
-	program, err := process.BuildProgram(ctx, source, k.dir, process.BuildOptions{Release: true})
+	packed, err := PackProgram(ctx, k.dir, source, image)
 	if err != nil {
 		return err
 	}
-	return k.ImportBinary(ctx, program, image)
+	return k.ImportImage(ctx, packed)
+}
+
+// PackSandbox is PackProgram for what a containerd without a registry starts in the sandbox
+// of each pod, SandboxImage.
+func PackSandbox(ctx context.Context, dir string) (archive string, err error) {
+	return PackProgram(ctx, dir, "test/kubelet/pause", SandboxImage)
+}
+
+// PackProgram builds a program of this module and writes an archive of an image of that name
+// with nothing else into dir.
+func PackProgram(ctx context.Context, dir, source, image string) (archive string, err error) {
+	program, err := process.BuildProgram(ctx, source, dir, process.BuildOptions{Release: true})
+	if err != nil {
+		return "", err
+	}
+	return packBinary(dir, program, image)
 }
 
 // ImportBinary gives containerd an image of that name with nothing but a static program.
 func (k *Kubelet) ImportBinary(ctx context.Context, program, image string) error {
-	content, err := os.ReadFile(program)
+	packed, err := packBinary(k.dir, program, image)
 	if err != nil {
-		return err
-	}
-	archive, err := archiveOf(image, filepath.Base(program), content)
-	if err != nil {
-		return fmt.Errorf("make the image %s: %w", image, err)
-	}
-	packed := k.file(filepath.Base(program) + ".tar")
-	if err := os.WriteFile(packed, archive, 0o600); err != nil {
 		return err
 	}
 	return k.ImportImage(ctx, packed)
+}
+
+func packBinary(dir, program, image string) (packed string, err error) {
+	content, err := os.ReadFile(program)
+	if err != nil {
+		return "", err
+	}
+	archive, err := archiveOf(image, filepath.Base(program), content)
+	if err != nil {
+		return "", fmt.Errorf("make the image %s: %w", image, err)
+	}
+	packed = filepath.Join(dir, filepath.Base(program)+".tar")
+	return packed, os.WriteFile(packed, archive, 0o600)
 }
 
 // archiveOf is an image with one program, as `docker save` would write it.

@@ -1,0 +1,277 @@
+package hosts_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/taintlet/taintlet/agent/config"
+	"github.com/taintlet/taintlet/taints"
+	"github.com/taintlet/taintlet/test/cluster"
+	"github.com/taintlet/taintlet/test/hosts"
+	"github.com/taintlet/taintlet/test/measure"
+)
+
+const (
+	// patience is how long anything is waited for. The machine is emulated, and slow.
+	patience = 6 * time.Minute
+	// settings are the chart's, but for clearing: thirteen incidents clear within an hour.
+	settings = `apiVersion: taintlet.dev/v1alpha1
+kind: TaintletConfiguration
+debounce: {clearAfter: 10s, maxClearAfter: 10s}
+writeBudget: {burst: 100, interval: 1s}
+disk:
+  paths: [/, /scratch]
+  writeProbe: {directory: /scratch}
+`
+)
+
+// releases are the machines.
+func releases() []hosts.Release {
+	return []hosts.Release{
+		{Name: "bookworm"},
+		{Name: "trixie"},
+	}
+}
+
+// The settings of the machines are valid.
+func TestSettings(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(file, []byte(settings), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := config.HostSchema().Load(file); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestIncidents is taintlet as it is shipped, on machines with other kernels, systemd and
+// control groups v2, while all kinds of trouble come and go.
+func TestIncidents(t *testing.T) {
+	cluster.SkipUnlessRequired(t)
+	if !cluster.Required("hosts") {
+		t.Skip("needs QEMU and mmdebstrap, with root: run `make hosts`, or set TAINTLET_REQUIRE=controlplane,hosts")
+	}
+	table := &table{origin: measure.Here("../..")}
+	for _, release := range releases() {
+		t.Run(release.Name, func(t *testing.T) {
+			h := start(t, release)
+			kernel, err := h.Run(t.Context(), "uname -r")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, incident := range incidents() {
+				t.Run(incident.name, func(t *testing.T) {
+					var r result
+					defer func() { // also of a test that ends early
+						r.right = !t.Failed()
+						table.add(strings.TrimSpace(kernel), incident.name, r)
+						table.write(t)
+						if t.Failed() {
+							rescue(t, h)
+						}
+					}()
+					befall(t, h, incident, &r)
+				})
+			}
+		})
+	}
+}
+
+func start(t *testing.T, release hosts.Release) *hosts.Host {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute) // the disk may have to be built
+	defer cancel()
+	h, err := hosts.Start(ctx, os.Stderr, release, "../../deploy", settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := h.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return h
+}
+
+// result is a row of the table.
+type result struct {
+	words             string
+	taintlet, kubelet time.Duration // from the start of the incident; 0: never
+	right             bool
+}
+
+// befall lets an incident happen to a healthy Node, and returns when the Node is healthy again.
+func befall(t *testing.T, h *hosts.Host, i incident, r *result) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 4*patience)
+	defer cancel()
+	wait(t, h, time.Now(), "the Node is healthy", isHealthy)
+	restarts, began := restartsOf(t, h), time.Now()
+	run(t, h, i.start)
+	if i.do != nil {
+		if err := i.do(ctx, h); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if i.want.taint != "" {
+		r.words, r.taintlet = judge(t, h, began, i.want)
+	}
+	r.kubelet = last(t, h, began, i)
+	end(t, h, i.end)
+	if i.undo != nil {
+		if err := i.undo(ctx, h); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ended := time.Now()
+	healthy := wait(t, h, ended, "the Node is healthy again", isHealthy)
+	if found, ok := h.Nodes.First(began, hasOurs); ok && i.want.taint == "" {
+		t.Errorf("a taint of taintlet's, %s after the start: %s", found.At.Sub(began), hosts.Brief(found.Node))
+	}
+	if now := restartsOf(t, h); now != restarts && !i.restarts {
+		t.Errorf("taintlet's container was restarted %d times", now-restarts)
+	}
+	t.Logf("%s: taintlet %s, kubelet %s, healthy again %s after the end: %s", i.name, r.taintlet, r.kubelet, healthy.At.Sub(ended), r.words)
+}
+
+// judge waits for the taint, and for a condition with all that is wanted: the culprit may
+// be known a moment later than the rest.
+func judge(t *testing.T, h *hosts.Host, began time.Time, w want) (words string, after time.Duration) {
+	t.Helper()
+	tainted := wait(t, h, began, "the Node has "+w.taint, hasTaint(w.taint))
+	told := wait(t, h, began, fmt.Sprintf("%s is True for %v with %q", w.condition, w.reasons, w.words), func(node *corev1.Node) bool {
+		condition := cluster.Condition(node, w.condition)
+		return condition != nil && condition.Status == corev1.ConditionTrue && slices.Contains(w.reasons, condition.Reason) &&
+			!slices.ContainsFunc(w.words, func(part string) bool { return !strings.Contains(condition.Message, part) })
+	})
+	condition := cluster.Condition(told.Node, w.condition)
+	for _, part := range w.not {
+		if strings.Contains(condition.Message, part) {
+			t.Errorf("%q is in %s: %s", part, condition.Reason, condition.Message)
+		}
+	}
+	after = tainted.At.Sub(began)
+	if w.within > 0 && after > w.within {
+		t.Errorf("tainted after %s, want %s at most", after, w.within)
+	}
+	return condition.Reason + ": " + condition.Message, after
+}
+
+// last lets the incident go on, and returns how long after its start the kubelet's own
+// condition told of it.
+func last(t *testing.T, h *hosts.Host, began time.Time, i incident) time.Duration {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), i.lasts)
+	defer cancel()
+	told, err := h.Nodes.Wait(ctx, began, "the kubelet tells", func(node *corev1.Node) bool {
+		condition := cluster.Condition(node, i.kubelet)
+		return condition != nil && (condition.Status == corev1.ConditionTrue) != (i.kubelet == corev1.NodeReady)
+	})
+	if err != nil {
+		return 0
+	}
+	return told.At.Sub(began)
+}
+
+func run(t *testing.T, h *hosts.Host, script string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if out, err := h.Run(ctx, script); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+}
+
+// end is run, again where the machine could start no program for half a minute.
+func end(t *testing.T, h *hosts.Host, script string) {
+	t.Helper()
+	cluster.Eventually(t, "the end of the incident", func() error {
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		_, err := h.Run(ctx, script)
+		return err
+	})
+}
+
+// restartsOf is how often taintlet's container was restarted.
+func restartsOf(t *testing.T, h *hosts.Host) int32 {
+	t.Helper()
+	pods, err := h.Cluster.Client().CoreV1().Pods("taintlet-system").List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(pods.Items) != 1 || len(pods.Items[0].Status.ContainerStatuses) != 1 {
+		t.Fatalf("%d pods, want one with one container", len(pods.Items))
+	}
+	return pods.Items[0].Status.ContainerStatuses[0].RestartCount
+}
+
+func wait(t *testing.T, h *hosts.Host, since time.Time, what string, holds func(*corev1.Node) bool) hosts.Version {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	version, err := h.Nodes.Wait(ctx, since, what, holds)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return version
+}
+
+// rescue shows what the agent said and reboots the machine, so that the next incident
+// finds a healthy Node.
+func rescue(t *testing.T, h *hosts.Host) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
+	defer cancel()
+	_ = h.SetCable(true)
+	logs, err := h.Run(ctx, "tail -n 30 /var/log/pods/taintlet-system*/*/*.log; "+mendDisk+"; rm -f /var/lib/kubelet/ballast")
+	t.Logf("the agent's log: %v\n%s", err, logs)
+	if err := reboot(ctx, h); err != nil {
+		t.Logf("reboot: %v", err)
+	}
+}
+
+func hasTaint(key string) func(*corev1.Node) bool {
+	return func(node *corev1.Node) bool {
+		return slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == key })
+	}
+}
+
+// hasOurs says whether the record names a taint.
+func hasOurs(node *corev1.Node) bool {
+	for _, taint := range node.Spec.Taints {
+		if strings.Contains(node.Annotations[taints.RecordAnnotation], taint.Key) {
+			return true
+		}
+	}
+	return false
+}
+
+// isHealthy says whether kubelet and taintlet find nothing wrong, and nothing of an earlier
+// incident is left.
+func isHealthy(node *corev1.Node) bool {
+	ours := 0
+	for _, condition := range node.Status.Conditions {
+		switch {
+		case condition.Type == corev1.NodeReady:
+			if condition.Status != corev1.ConditionTrue {
+				return false
+			}
+		case condition.Status != corev1.ConditionFalse:
+			return false
+		}
+		if strings.HasPrefix(string(condition.Type), "Host") {
+			ours++
+		}
+	}
+	return ours >= 4 && len(node.Spec.Taints) == 0
+}
