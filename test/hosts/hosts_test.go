@@ -17,7 +17,6 @@ import (
 	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/test/cluster"
 	"github.com/taintlet/taintlet/test/hosts"
-	"github.com/taintlet/taintlet/test/measure"
 )
 
 const (
@@ -60,7 +59,7 @@ func TestIncidents(t *testing.T) {
 	if !cluster.Required("hosts") {
 		t.Skip("needs QEMU and mmdebstrap, with root: run `make hosts`, or set TAINTLET_REQUIRE=controlplane,hosts")
 	}
-	table := &table{origin: measure.Here("../..")}
+	table := readTable(t)
 	for _, release := range releases() {
 		t.Run(release.Name, func(t *testing.T) {
 			h := start(t, release)

@@ -80,7 +80,7 @@ while True:
 // machine can start no shell any more, systemd ends the unit.
 func unit(name, program, arguments string) string {
 	return "cat > /run/" + name + ".py <<'END'" + program + "END\n" +
-		"systemd-run --quiet --collect --unit=" + name + " --property=TasksMax=infinity --property=RuntimeMaxSec=150 --property=KillSignal=SIGKILL python3 /run/" + name + ".py " + arguments
+		"systemd-run --quiet --collect --unit=" + name + " --property=TasksMax=infinity --property=RuntimeMaxSec=300 --property=KillSignal=SIGKILL python3 /run/" + name + ".py " + arguments
 }
 
 const fillDisk = `fallocate -l $(( ($(stat -f -c '%a * %S' /var/lib/kubelet)) * 96 / 100 )) /var/lib/kubelet/ballast && sync`
@@ -129,12 +129,12 @@ func incidents() []incident {
 			want: memoryOf("hog.service"), lasts: 40 * time.Second, kubelet: corev1.NodeMemoryPressure, end: "systemctl stop hog",
 		},
 		{
-			name: "a unit without TasksMax forks", start: "sysctl -q kernel.pid_max=4000; " + unit("forks", forkUntilRefused, ""),
+			name: "a unit without TasksMax forks", start: "sysctl -q kernel.pid_max=2500; " + unit("forks", forkUntilRefused, ""),
 			want: want{
 				condition: "HostPIDPressure", taint: pidTaint, reasons: []string{"PIDsLow", "PIDsExhausted"},
 				words: []string{"forks.service"},
 			},
-			lasts: 40 * time.Second, kubelet: corev1.NodePIDPressure, end: "systemctl stop forks; sysctl -q kernel.pid_max=4194304",
+			lasts: 40 * time.Second, kubelet: corev1.NodePIDPressure, end: "echo 1 > /sys/fs/cgroup/system.slice/forks.service/cgroup.kill; systemctl stop forks; sysctl -q kernel.pid_max=4194304",
 		},
 		{
 			name: "the connection table is full", start: "sysctl -q net.netfilter.nf_conntrack_max=200; " + unit("senders", fillConnectionTable, ""),

@@ -3,6 +3,7 @@ package hosts_test
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -24,37 +25,44 @@ After each incident, the run waits until the Node is healthy and has no taint.
 
 `
 
-const tableColumns = "| kernel | incident | taintlet, s | the kubelet, s | what the condition said |\n|---|---|---|---|---|\n"
+const tableColumns = "| kernel | incident | taintlet, s | the kubelet, s | the condition | run |\n|---|---|---|---|---|---|\n"
 
-// table has the results in the order of the run.
+// table has the results of this run, in its order, and those on the page that another run wrote.
 type table struct {
 	origin measure.Origin
 	rows   []string
-	wrong  []string
 }
 
-// write writes the page that TAINTLET_HOSTS_TABLE names, after each incident: a run that is
-// broken off says that it was partial.
-func (t *table) write(test *testing.T) {
-	test.Helper()
-	path := os.Getenv(tableEnv)
-	if path == "" {
-		return
+// readTable reads the page that TAINTLET_HOSTS_TABLE names: a run of some incidents
+// replaces their rows.
+func readTable(t *testing.T) *table {
+	t.Helper()
+	read := &table{origin: measure.Here("../..")}
+	page, err := os.ReadFile(os.Getenv(tableEnv))
+	if err != nil {
+		return read // there is none yet
 	}
-	if err := os.WriteFile(path, []byte(t.text()), 0o644); err != nil {
-		test.Error(err)
+	if _, rows, found := strings.Cut(string(page), tableColumns); found {
+		read.rows = slices.Collect(strings.Lines(rows))
 	}
+	return read
 }
 
 func (t *table) add(kernel, incident string, r result) {
 	said := r.words
 	switch {
 	case !r.right:
-		t.wrong = append(t.wrong, fmt.Sprintf("%s, %s", kernel, incident))
+		said = "**Not as demanded.** " + said
 	case said == "":
 		said = "no taint, which is right"
 	}
-	t.rows = append(t.rows, fmt.Sprintf("| %s | %s | %s | %s | %s |\n", kernel, incident, seconds(r.taintlet), seconds(r.kubelet), said))
+	key := fmt.Sprintf("| %s | %s |", kernel, incident)
+	row := fmt.Sprintf("%s %s | %s | %s | %s |\n", key, seconds(r.taintlet), seconds(r.kubelet), said, t.origin.Date)
+	if i := slices.IndexFunc(t.rows, func(row string) bool { return strings.HasPrefix(row, key) }); i >= 0 {
+		t.rows[i] = row
+		return
+	}
+	t.rows = append(t.rows, row)
 }
 
 // seconds are those from the start of the incident; without any, the condition never came
@@ -66,18 +74,19 @@ func seconds(after time.Duration) string {
 	return fmt.Sprintf("%.0f", after.Seconds())
 }
 
-func (t *table) text() string {
-	machines := map[string]bool{}
-	for _, row := range t.rows {
-		machines[strings.Fields(row)[1]] = true
+// write writes the page after each incident, so that a run that is broken off leaves what
+// it found.
+func (t *table) write(test *testing.T) {
+	test.Helper()
+	path := os.Getenv(tableEnv)
+	if path == "" {
+		return
 	}
-	text := tableHead + fmt.Sprintf("%s. %s\n\n", t.origin.Date, t.origin)
+	text := tableHead + fmt.Sprintf("The newest run: %s, %s\n\n", t.origin.Date, t.origin)
 	if whole := len(releases()) * len(incidents()); len(t.rows) < whole {
-		text += fmt.Sprintf("This was a partial run: %d of %d incidents, on %d of %d machines.\n\n", len(t.rows), whole, len(machines), len(releases()))
+		text += fmt.Sprintf("The table is partial: %d of %d incidents were run.\n\n", len(t.rows), whole)
 	}
-	text += tableColumns + strings.Join(t.rows, "")
-	for _, wrong := range t.wrong {
-		text += "\nNot as demanded: " + wrong + ".\n"
+	if err := os.WriteFile(path, []byte(text+tableColumns+strings.Join(t.rows, "")), 0o644); err != nil {
+		test.Error(err)
 	}
-	return text
 }
