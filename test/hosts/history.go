@@ -67,20 +67,8 @@ func (h *History) since(moment time.Time) ([]Version, <-chan struct{}) {
 	return append([]Version(nil), h.versions[min(first, len(h.versions)):]...), h.changed
 }
 
-// First returns the first version at that moment or later for which the condition holds,
-// and whether there is one yet.
-func (h *History) First(moment time.Time, holds func(*corev1.Node) bool) (Version, bool) {
-	versions, _ := h.since(moment)
-	for _, version := range versions {
-		if holds(version.Node) {
-			return version, true
-		}
-	}
-	return Version{}, false
-}
-
-// Wait is First that waits. The error of a context that ends before shows the Node's last
-// conditions.
+// Wait returns the first version at that moment or later for which the condition holds. The
+// error of a context that ends before shows the Node's last conditions.
 func (h *History) Wait(ctx context.Context, moment time.Time, what string, holds func(*corev1.Node) bool) (Version, error) {
 	for {
 		versions, changed := h.since(moment)

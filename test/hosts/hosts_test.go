@@ -133,8 +133,8 @@ func befall(t *testing.T, h *hosts.Host, i incident, r *result) {
 	}
 	ended := time.Now()
 	healthy := wait(t, h, ended, "the Node is healthy again", isHealthy)
-	if found, ok := h.Nodes.First(began, hasOurs); ok && i.want.taint == "" {
-		t.Errorf("a taint of taintlet's, %s after the start: %s", found.At.Sub(began), hosts.Brief(found.Node))
+	if i.want.taint == "" {
+		noTaint(t, h, began)
 	}
 	if now := restartsOf(t, h); now != restarts && !i.restarts {
 		t.Errorf("taintlet's container was restarted %d times", now-restarts)
@@ -179,6 +179,17 @@ func last(t *testing.T, h *hosts.Host, began time.Time, i incident) time.Duratio
 		return 0
 	}
 	return told.At.Sub(began)
+}
+
+// noTaint fails the test if a taint of taintlet's has come since then, or comes soon: also of
+// what is over.
+func noTaint(t *testing.T, h *hosts.Host, began time.Time) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	if found, err := h.Nodes.Wait(ctx, began, "a taint of taintlet's", hasOurs); err == nil {
+		t.Errorf("a taint of taintlet's, %s after the start: %s", found.At.Sub(began), hosts.Brief(found.Node))
+	}
 }
 
 func run(t *testing.T, h *hosts.Host, script string) {
