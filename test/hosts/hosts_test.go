@@ -125,6 +125,9 @@ func befall(t *testing.T, h *hosts.Host, i incident, r *result) {
 		r.words, r.taintlet = judge(t, h, began, i.want)
 	}
 	r.kubelet = last(t, h, began, i)
+	if i.want.taint != "" {
+		staysTainted(t, h, began.Add(r.taintlet), i.want.taint)
+	}
 	end(t, h, i.end)
 	if i.undo != nil {
 		if err := i.undo(ctx, h); err != nil {
@@ -163,6 +166,16 @@ func judge(t *testing.T, h *hosts.Host, began time.Time, w want) (words string, 
 		t.Errorf("tainted after %s, want %s at most", after, w.within)
 	}
 	return condition.Reason + ": " + condition.Message, after
+}
+
+// staysTainted fails the test if the Node has been without the taint since then.
+func staysTainted(t *testing.T, h *hosts.Host, since time.Time, taint string) {
+	t.Helper()
+	now, cancel := context.WithCancel(t.Context())
+	cancel()
+	if lost, err := h.Nodes.Wait(now, since, "the Node lacks "+taint, cluster.Not(hasTaint(taint))); err == nil {
+		t.Errorf("the Node lost %s %s after the taint was set: %s", taint, lost.At.Sub(since), hosts.Brief(lost.Node))
+	}
 }
 
 // last lets the incident go on, and returns how long after its start the kubelet's own

@@ -129,14 +129,6 @@ func incidents() []incident {
 			want: memoryOf("hog.service"), lasts: 40 * time.Second, kubelet: corev1.NodeMemoryPressure, end: "systemctl stop hog",
 		},
 		{
-			name: "a unit without TasksMax forks", start: "sysctl -q kernel.pid_max=2500; " + unit("forks", forkUntilRefused, ""),
-			want: want{
-				condition: "HostPIDPressure", taint: pidTaint, reasons: []string{"PIDsLow", "PIDsExhausted"},
-				words: []string{"forks.service"},
-			},
-			lasts: 40 * time.Second, kubelet: corev1.NodePIDPressure, end: "echo 1 > /sys/fs/cgroup/system.slice/forks.service/cgroup.kill; systemctl stop forks; sysctl -q kernel.pid_max=4194304",
-		},
-		{
 			name: "the connection table is full", start: "sysctl -q net.netfilter.nf_conntrack_max=200; " + unit("senders", fillConnectionTable, ""),
 			want: want{
 				condition: "HostNetworkUnavailable", taint: networkTaint, reasons: []string{"ConntrackDrops"},
@@ -182,6 +174,14 @@ func incidents() []incident {
 			name: "kswapd keeps up while a file is read again and again", start: "cat /cargo/kubelet /cargo/*.tar > /var/tmp/pages; " +
 				"systemd-run --quiet --collect --unit=reader sh -c 'while :; do cat /var/tmp/pages /usr/lib/*/*.so* > /dev/null; done'; " + unit("hog", holdMemory, "40"),
 			want: memoryOf("hog.service"), lasts: 40 * time.Second, kubelet: corev1.NodeMemoryPressure, end: "systemctl stop reader hog; rm -f /var/tmp/pages",
+		},
+		{
+			name: "a unit without TasksMax forks", start: "sysctl -q kernel.pid_max=2500; " + unit("forks", forkUntilRefused, ""),
+			want: want{
+				condition: "HostPIDPressure", taint: pidTaint, reasons: []string{"PIDsLow", "PIDsExhausted"},
+				words: []string{"forks.service"},
+			},
+			lasts: 40 * time.Second, kubelet: corev1.NodePIDPressure, end: "echo 1 > /sys/fs/cgroup/system.slice/forks.service/cgroup.kill; systemctl stop forks; sysctl -q kernel.pid_max=4194304",
 		},
 	}
 }
