@@ -137,7 +137,7 @@ func befall(t *testing.T, h *hosts.Host, i incident, r *result) {
 	ended := time.Now()
 	healthy := wait(t, h, ended, "the Node is healthy again", isHealthy)
 	if i.want.taint == "" {
-		noTaint(t, h, began)
+		r.words = noTaint(t, h, began)
 	}
 	if now := restartsOf(t, h); now != restarts && !i.restarts {
 		t.Errorf("taintlet's container was restarted %d times", now-restarts)
@@ -196,13 +196,16 @@ func last(t *testing.T, h *hosts.Host, began time.Time, i incident) time.Duratio
 
 // noTaint fails the test if a taint of taintlet's has come since then, or comes soon: also of
 // what is over.
-func noTaint(t *testing.T, h *hosts.Host, began time.Time) {
+func noTaint(t *testing.T, h *hosts.Host, began time.Time) (words string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	if found, err := h.Nodes.Wait(ctx, began, "a taint of taintlet's", hasOurs); err == nil {
-		t.Errorf("a taint of taintlet's, %s after the start: %s", found.At.Sub(began), hosts.Brief(found.Node))
+	found, err := h.Nodes.Wait(ctx, began, "a taint of taintlet's", hasOurs)
+	if err != nil {
+		return "no taint, which is right"
 	}
+	t.Errorf("a taint of taintlet's, %s after the start: %s", found.At.Sub(began), hosts.Brief(found.Node))
+	return fmt.Sprintf("a taint %.0f s after the start: %v", found.At.Sub(began).Seconds(), found.Node.Spec.Taints[0].Key)
 }
 
 func run(t *testing.T, h *hosts.Host, script string) {

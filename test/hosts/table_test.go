@@ -50,11 +50,8 @@ func readTable(t *testing.T) *table {
 
 func (t *table) add(kernel, incident string, r result) {
 	said := r.words
-	switch {
-	case !r.right:
+	if !r.right {
 		said = "**Not as demanded.** " + said
-	case said == "":
-		said = "no taint, which is right"
 	}
 	key := fmt.Sprintf("| %s | %s |", kernel, incident)
 	row := fmt.Sprintf("%s %s | %s | %s | %s |\n", key, seconds(r.taintlet), seconds(r.kubelet), said, t.origin.Date)
