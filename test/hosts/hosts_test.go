@@ -205,7 +205,8 @@ func noTaint(t *testing.T, h *hosts.Host, began time.Time) (words string) {
 		return "no taint, which is right"
 	}
 	t.Errorf("a taint of taintlet's, %s after the start: %s", found.At.Sub(began), hosts.Brief(found.Node))
-	return fmt.Sprintf("a taint %.0f s after the start: %v", found.At.Sub(began).Seconds(), found.Node.Spec.Taints[0].Key)
+	ours := slices.IndexFunc(found.Node.Spec.Taints, func(taint corev1.Taint) bool { return isOurs(found.Node, taint) })
+	return fmt.Sprintf("%s came %.0f s after the start", found.Node.Spec.Taints[ours].Key, found.At.Sub(began).Seconds())
 }
 
 func run(t *testing.T, h *hosts.Host, script string) {
@@ -272,14 +273,13 @@ func hasTaint(key string) func(*corev1.Node) bool {
 	}
 }
 
-// hasOurs says whether the record names a taint.
 func hasOurs(node *corev1.Node) bool {
-	for _, taint := range node.Spec.Taints {
-		if strings.Contains(node.Annotations[taints.RecordAnnotation], taint.Key) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return isOurs(node, taint) })
+}
+
+// isOurs says whether taintlet's record names the taint.
+func isOurs(node *corev1.Node, taint corev1.Taint) bool {
+	return strings.Contains(node.Annotations[taints.RecordAnnotation], taint.Key)
 }
 
 // isHealthy says whether kubelet and taintlet find nothing wrong, and nothing of an earlier

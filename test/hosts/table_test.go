@@ -16,10 +16,10 @@ const tableEnv = "TAINTLET_HOSTS_TABLE"
 
 const tableHead = `# Real hosts
 
-This page is written by ` + "`make hosts`" + `. Each machine is a virtual machine with Debian's kernel, systemd and containerd, control groups v2,
-and a kubelet with its default thresholds. taintlet runs from the image and the manifests as shipped. Only the times until taintlet and
-the kubelet clear are shorter, so that the incidents can follow one another. QEMU emulates the machines, on two shared processors: everything takes several times
-longer than on a real host. Compare the two columns of seconds with each other, not with a clock.
+This page is written by ` + "`make hosts`" + `. Each machine is a virtual machine with Debian's kernel, systemd and containerd, control groups v2, and a
+kubelet with its default thresholds. taintlet runs from the image and the manifests as shipped. Only the times until taintlet and the kubelet
+clear are shorter, so that the incidents can follow one another. QEMU emulates the machines, on two shared processors: everything takes several
+times longer than on a real host. Compare the two columns of seconds with each other, not with a clock.
 
 After each incident, the run waits until the Node is healthy and has no taint.
 
