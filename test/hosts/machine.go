@@ -104,7 +104,7 @@ func (m *Machine) connect(ctx context.Context) error {
 
 // listen hands out what the machine's shell says until the machine ends.
 func (m *Machine) listen(shell io.Reader) {
-	lines := bufio.NewReader(shell)
+	lines, booted := bufio.NewReader(shell), ""
 	for {
 		line, err := lines.ReadString('\n')
 		if err != nil {
@@ -115,7 +115,10 @@ func (m *Machine) listen(shell io.Reader) {
 			continue // half of an answer: the machine was reset
 		}
 		if number == 0 {
-			m.boots <- struct{}{}
+			if output != booted { // else the shell alone was started again
+				booted = output
+				m.boots <- struct{}{}
+			}
 			continue
 		}
 		m.mu.Lock()
