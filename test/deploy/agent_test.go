@@ -41,8 +41,9 @@ func settings(sick bool) map[string]any {
 		used = 0.001 // of the host's limit
 	}
 	return map[string]any{"config": map[string]any{
-		"heartbeat": "1m",
-		"disk":      map[string]any{"paths": []string{"/"}, "writeProbe": map[string]any{"directory": ""}},
+		"heartbeat":   "1m",
+		"writeBudget": map[string]any{"burst": 100, "interval": "1s"},
+		"disk":        map[string]any{"paths": []string{"/"}, "writeProbe": map[string]any{"directory": ""}},
 		"pid": map[string]any{
 			"usedPercent": used, "clearFactor": 1,
 			"debounce": map[string]any{"clearAfter": "1s", "maxClearAfter": "1s"},

@@ -37,6 +37,7 @@ disk:
   clearFactor: 1.05
   period: 500ms
   debounce: {clearAfter: 1s, maxClearAfter: 1s}
+writeBudget: {burst: 100, interval: 1s}
 rules:
 - {condition: DiskPressure, level: Degraded, taint: {key: node.kubernetes.io/disk-pressure, effect: NoSchedule}}
 `

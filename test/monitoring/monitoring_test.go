@@ -172,6 +172,7 @@ func checkAlerts(t *testing.T, i *incident) {
 	want := []string{
 		"TaintletAgentDown warning worker-5", "TaintletConditionUnknown warning worker-3", "TaintletConfigurationRefused warning worker-4",
 		"TaintletFleetBrakeOn critical", "TaintletTaintContested warning worker-6", "TaintletTaintHeld warning worker-6", "TaintletTaintHeld warning worker-7",
+		"TaintletWriteBudgetSpent warning worker-2",
 	}
 	if got := slices.Sorted(maps.Keys(fired)); !slices.Equal(got, want) {
 		t.Errorf("fired: %q\nwant: %q", got, want)
