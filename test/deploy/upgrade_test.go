@@ -69,7 +69,7 @@ func takeTurns(t *testing.T, c *cluster.Cluster, node string, programs []string)
 		agent.Terminate()
 		before := readRecord(t, c.GetNode(t, node))
 		agent = bed.StartAgent(t, program, args...)
-		now = wait(func(n *corev1.Node) bool { return readRecord(t, n).Instance.Term > before.Instance.Term })
+		now = wait(func(n *corev1.Node) bool { return readRecord(t, n).Instance.Name != before.Instance.Name })
 		after := readRecord(t, now)
 		if !slices.Equal(after.Owned, before.Owned) || after.Conditions["MemoryPressure"] != before.Conditions["MemoryPressure"] {
 			t.Errorf("%s took over %+v as %+v", program, before, after)
@@ -83,7 +83,7 @@ func takeTurns(t *testing.T, c *cluster.Cluster, node string, programs []string)
 // record is what both agents know of it.
 type record struct {
 	Instance struct {
-		Term uint64
+		Name string
 	}
 	Owned      []taints.Pair
 	Conditions map[string]struct {
