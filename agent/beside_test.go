@@ -128,3 +128,34 @@ func TestNothingIsWrittenOnceTheNodeIsAnothers(t *testing.T) {
 		}
 	})
 }
+
+// What was decided while nobody answered is not written with an evidence from before: the way to
+// the API server may have been the trouble. The next sample decides.
+func TestNothingOfASilenceIsWritten(t *testing.T) {
+	for name, lasts := range map[string]bool{"it is over": false, "it goes on": true} {
+		t.Run(name, func(t *testing.T) {
+			runBeside(t, &leases{}, func(t *testing.T, by map[probes.Condition]*probe, b *beside) {
+				taken := func() int { return len(by[probes.PIDPressure].since(time.Time{})) }
+				b.setRefuse(errors.New("connect: network is unreachable"))
+				by[probes.PIDPressure].set(probes.Degraded)
+				time.Sleep(3 * time.Minute)
+				before := taken()
+				for taken() == before { // so that the next one is a period away
+					time.Sleep(time.Millisecond)
+				}
+				b.setRefuse(nil)
+				if !lasts {
+					by[probes.PIDPressure].set(probes.OK) // which the next sample finds
+				}
+				time.Sleep(3 * time.Second)
+				if b.has(corev1.TaintNodePIDPressure) && taken() == before+1 {
+					t.Error("the taint is there before a sample")
+				}
+				time.Sleep(30 * time.Second)
+				if has := b.has(corev1.TaintNodePIDPressure); has != lasts {
+					t.Errorf("the taint is there: %t", has)
+				}
+			})
+		})
+	}
+}

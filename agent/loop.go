@@ -3,6 +3,7 @@ package agent
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -36,9 +37,11 @@ type loop struct {
 	probes *sampling.Runners
 	watch  *node.Watch
 	outbox *node.Outbox
-	policy *node.PolicyLookup
-	slots  *slots.Keeper
-	fleet  *fleet.Fleet
+	// answersSince is when the API server most recently answered again after a silence.
+	answersSince time.Time
+	policy       *node.PolicyLookup
+	slots        *slots.Keeper
+	fleet        *fleet.Fleet
 	// reported has the conditions of the Node that others report.
 	reported *reported.Board
 	reloads  chan reload
@@ -140,7 +143,7 @@ func (l *loop) run(ctx context.Context) error {
 
 // evaluate asks the decider and passes its answer on.
 func (l *loop) evaluate(in decide.Inputs) {
-	in.Facts, in.Slot, in.Peers = l.facts, l.slot, l.fleet.Peers()
+	in.Facts, in.Slot, in.Peers, in.AnswersSince = l.facts, l.slot, l.fleet.Peers(), l.answersSince
 	if l.answer.isKnown && !l.answer.isAwaited { // before that, a wrong via would be written
 		in.Node, in.NodeAt = l.newest, l.seenAt
 	}
@@ -257,7 +260,11 @@ func (l *loop) observeResult(r node.Result) bool {
 	case r.Node != nil && l.newest != nil:
 		l.observeNode(r.Node)
 	}
-	l.metrics.Wrote(r.Err)
+	if errors.Is(r.Err, node.ErrAnswersAgain) { // which was no write
+		l.answersSince = l.Now()
+	} else {
+		l.metrics.Wrote(r.Err)
+	}
 	return l.outbox.Observe(r, l.evictionPending)
 }
 

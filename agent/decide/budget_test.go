@@ -30,7 +30,8 @@ import (
 //     begin removes the taints. Taking over from an agent that fell silent is one write
 //     in three heartbeats at most, and so below all else. A policy that fails is
 //     used once a day: one write sets the own keys of all rules, and one the kept
-//     pairs a day later. So at most 3·(C·M + U) + C + R + 2·(1 + t/24) with R rules,
+//     pairs a day later. A set that waits for a sample after a silence of the API server
+//     is two writes, of a level whose counterpart cost a token. So at most 3·(C·M + U) + C + R + 2·(1 + t/24) with R rules,
 //     whatever others do to the Node.
 //
 // Not bounded by us: new Node objects, starts of the agent, and changes of

@@ -71,16 +71,16 @@ func (s *State) taintGate(t *turn, d DesiredTaint) (describe.Hold, time.Time) {
 	return "", time.Time{}
 }
 
-// isOver reports whether the newest sample is good, and no write has set the taint yet. The way
-// to the API server may have been a part of the trouble: what was decided meanwhile must not
-// land when both are back. The next bad sample sets it.
+// isOver reports whether no write has set the taint yet, and the newest sample is good or older
+// than the end of a silence. The way to the API server may have been a part of the trouble:
+// what was decided meanwhile must not land when both are back. The next bad sample sets it.
 func (s *State) isOver(t *turn, d DesiredTaint) bool {
 	isSet := func(pair taints.Pair) bool { return slices.Contains(s.ledger.owned, pair) || t.in.Node.Has(pair) }
 	if d.Level == probes.OK || d.manual || isSet(d.Pair) || isSet(d.ruled) || isSet(d.standIn) {
 		return false
 	}
-	last := s.conditions.of(d.Condition).last
-	return last.Level == probes.OK && !last.Hysteresis
+	c := s.conditions.of(d.Condition)
+	return c.last.Level == probes.OK && !c.last.Hysteresis || c.debounce.seenAt.Before(t.in.AnswersSince)
 }
 
 // setAgainGate says what keeps a decision that has landed from being written again,

@@ -114,6 +114,9 @@ type Inputs struct {
 	Slot Slot
 	// Peers is what the agents of other Nodes said.
 	Peers Peers
+	// AnswersSince is when the API server most recently answered again after it had not
+	// answered a write; zero: that never was.
+	AnswersSince time.Time
 }
 
 // Decision is what one Step came to.

@@ -100,6 +100,8 @@ type world struct {
 	// nil while the Node is deleted.
 	known *decide.Node
 	apiUp bool
+	// answersSince is when it was last down.
+	answersSince time.Time
 	// now counts from the start of the scenario, boot from the host's boot,
 	// wall is how far the wall clock has been stepped.
 	now, wall time.Duration
@@ -198,7 +200,7 @@ func (w *world) sample(o probes.Observation) {
 // wait; otherwise it is lost, and the agent goes on with the Node that it knows.
 func (w *world) step(in decide.Inputs) {
 	in.Facts, in.Slot, in.Peers = w.facts, w.slot, w.peers
-	in.Node = w.known
+	in.Node, in.AnswersSince = w.known, w.answersSince
 	var d decide.Decision
 	before := w.state
 	w.state, d = decide.Step(w.policy, w.state, in, w.clock())
@@ -525,7 +527,7 @@ func verbs() map[string]func(w *world, args []string) error {
 		"api": func(w *world, args []string) error {
 			return choose(args[0], "up", "down", func(up bool) {
 				if w.apiUp = up; up {
-					w.known = w.read
+					w.known, w.answersSince = w.read, w.clock()
 				}
 			})
 		},

@@ -282,6 +282,7 @@ func (k *keyer) key(w *world) uint64 {
 	k.out = fmt.Appendf(k.out, "%t%t%t%v%d%t%t%s", w.apiUp, w.writesWait, w.watchWaits, w.facts, w.slot, w.judge.isOff, w.judge.isUncertain, w.boot.ID)
 	k.policy(w.policy)
 	k.whole(reflect.ValueOf(&w.state), how{})
+	k.whole(reflect.ValueOf(w.answersSince), how{old: 12 * time.Minute})
 	k.node(w, w.read)
 	k.node(w, w.known)
 	if k.isStale {

@@ -25,6 +25,9 @@ type Client interface {
 	// Apply makes the Node carry what is desired and returns the newest version
 	// seen, also with an error.
 	Apply(ctx context.Context, base *taints.Node, desired taints.Desired) (*taints.Node, error)
+	// Ping asks for little. Its error says whether the API server answers: with a status of it,
+	// it does.
+	Ping(ctx context.Context) error
 	// KeepPolicy reports whether the admission policy that keeps our pairs is there, and its
 	// version where that is asked for.
 	KeepPolicy(ctx context.Context, withVersion bool) (isPresent bool, version string, err error)
@@ -73,6 +76,9 @@ func (m *Memory) Apply(_ context.Context, base *taints.Node, desired taints.Desi
 
 // Announce does nothing: nobody reads Events of this Node.
 func (m *Memory) Announce(context.Context, *taints.Node, string, string) error { return nil }
+
+// Ping is answered always.
+func (m *Memory) Ping(context.Context) error { return nil }
 
 // KeepPolicy is there: the run shows what a complete installation does.
 func (m *Memory) KeepPolicy(context.Context, bool) (isPresent bool, version string, err error) {
@@ -191,6 +197,9 @@ func (o *Overlay) shown() *taints.Node {
 	shown.ResourceVersion = strconv.FormatUint(o.version, 10)
 	return shown
 }
+
+// Ping asks below.
+func (o *Overlay) Ping(ctx context.Context) error { return o.below.Ping(ctx) }
 
 // KeepPolicy asks the Node below.
 func (o *Overlay) KeepPolicy(ctx context.Context, withVersion bool) (isPresent bool, version string, err error) {

@@ -133,8 +133,8 @@ func (o *Outbox) Observe(r Result, evictionPending func(*taints.Node) bool) bool
 	if r.Err == nil && !evictionPending(r.Node) {
 		o.announcements = nil
 	}
-	if errors.Is(r.Err, apiserver.ErrOvertaken) {
-		o.handedOut = nil // decided anew on the newer Node
+	if errors.Is(r.Err, apiserver.ErrOvertaken) || errors.Is(r.Err, ErrAnswersAgain) {
+		o.handedOut = nil // decided anew
 	}
 	o.isWritten = r.Err == nil
 	return r.Err == nil

@@ -42,6 +42,7 @@ type writer struct {
 // the same job again with growing pauses, unless a newer one came.
 func (w *writer) run(ctx context.Context) error {
 	tries := newTries(w.crowd())
+	isSilent := false // the last try was not answered
 	for {
 		j, ok := w.take(ctx)
 		for ok && j != nil {
@@ -49,7 +50,8 @@ func (w *writer) run(ctx context.Context) error {
 				j.desired.Conditions = w.written.Transitions(j.desired.Conditions)
 			}
 			begin := time.Now()
-			node, err := w.apply(ctx, *j, tries.timeout)
+			node, err := w.try(ctx, *j, tries.timeout, isSilent)
+			isSilent = isSilence(err)
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
@@ -75,6 +77,30 @@ func (w *writer) run(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// ErrAnswersAgain: the API server answers after a silence. What was decided in the meantime may
+// be over, so it is decided anew.
+var ErrAnswersAgain = errors.New("the API server answers again")
+
+// try writes what is desired. After a silence it only asks whether the API server answers.
+func (w *writer) try(ctx context.Context, j job, timeout time.Duration, isSilent bool) (*taints.Node, error) {
+	if !isSilent || !j.isUrgent() {
+		return w.apply(ctx, j, timeout)
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	if err := w.client.Ping(ctx); isSilence(err) {
+		return nil, err
+	}
+	return nil, ErrAnswersAgain
+}
+
+// isSilence reports whether nobody answered, not even that there is an error.
+func isSilence(err error) bool {
+	var status apierrors.APIStatus // no error by itself, so not for errors.AsType
+	return err != nil && !errors.As(err, &status) && !errors.Is(err, apiserver.ErrOvertaken) && !errors.Is(err, errSlotStale) &&
+		!errors.Is(err, errCrowded) && !errors.Is(err, ErrAnswersAgain)
 }
 
 // take waits for the next job.
@@ -109,7 +135,7 @@ func newTries(crowd time.Duration) *tries {
 // after returns the pause after a try. When the API server has too much to do, the agents of
 // the fleet come back one after another.
 func (t *tries) after(j job, err error, crowd time.Duration) time.Duration {
-	if err == nil {
+	if err == nil || errors.Is(err, ErrAnswersAgain) {
 		*t = *newTries(crowd)
 		return 0
 	}
@@ -245,7 +271,7 @@ func evicts(j job) bool {
 // next returns what is to be tried again: nothing after success, and nothing
 // when the loop has to decide again.
 func (w *writer) next(failed job, newest *taints.Node, err error) *job {
-	if err == nil || errors.Is(err, apiserver.ErrOvertaken) {
+	if err == nil || errors.Is(err, apiserver.ErrOvertaken) || errors.Is(err, ErrAnswersAgain) {
 		return nil
 	}
 	if newest != nil {
@@ -258,6 +284,8 @@ func (w *writer) answer(j job, node *taints.Node, err error) {
 	switch {
 	case errors.Is(err, apiserver.ErrOvertaken):
 		w.log.Debug("node changed while writing", "error", err)
+	case errors.Is(err, ErrAnswersAgain):
+		w.log.Info("the API server answers again; what is desired is decided anew")
 	case apierrors.IsNotFound(err):
 		w.log.Warn("node does not exist; trying again", "error", err)
 	case err != nil:

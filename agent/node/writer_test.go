@@ -31,6 +31,11 @@ func (r *refuser) Apply(_ context.Context, base *taints.Node, _ taints.Desired) 
 	return base, nil
 }
 
+func (r *refuser) Ping(context.Context) error {
+	r.asked = append(r.asked, time.Now())
+	return nil
+}
+
 // A first taint is tried at once. The agents of a large fleet whose first try the API server
 // put off come back one after another, those of a small one at once, and so do all whose
 // try failed for another reason.

@@ -253,6 +253,12 @@ func statusPatch(node *taints.Node, desired taints.Desired, now time.Time) []any
 	return patch
 }
 
+// Ping asks for the admission policy. Any status of the API server says that it answers.
+func (c *Client) Ping(ctx context.Context) error {
+	_, _, err := c.KeepPolicy(ctx, false)
+	return err
+}
+
 // KeepPolicy reports whether the binding of deploy/keep.yaml is in the cluster. With the
 // version, which changes with the binding and the policy, the policy has to be there too.
 func (c *Client) KeepPolicy(ctx context.Context, withVersion bool) (isPresent bool, version string, err error) {
