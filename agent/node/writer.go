@@ -79,7 +79,7 @@ func (w *writer) run(ctx context.Context) error {
 	}
 }
 
-// ErrAnswersAgain: the API server answers after a silence. What was decided in the meantime may
+// ErrAnswersAgain means that the API server answers after a silence. What was decided in the meantime may
 // be over, so it is decided anew.
 var ErrAnswersAgain = errors.New("the API server answers again")
 
