@@ -55,20 +55,26 @@ func (s *Server) serve(ctx context.Context, handler http.Handler) error {
 
 // Handler serves the pages, and nothing else.
 func (s *Server) Handler() http.Handler {
-	mux := http.NewServeMux()
+	mux := s.healthPages()
 	mux.Handle("GET /metrics", scraped(promhttp.HandlerFor(s.Metrics.Gatherer(), promhttp.HandlerOpts{
 		MaxRequestsInFlight: maxScrapes, Timeout: answerTimeout,
 		// A compressor takes 0.8 MiB, more than all else that the agent keeps, to save
 		// 18 KB of a scrape.
 		DisableCompression: true,
 	})))
+	mux.Handle("GET /peer", newPeerHandler(s.Fleet))
+	return mux
+}
+
+// healthPages serves what the kubelet asks for.
+func (s *Server) healthPages() *http.ServeMux {
+	mux := http.NewServeMux()
 	mux.Handle("GET /healthz", scraped(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, s.Health.healthy(s.Now()))
 	})))
 	mux.Handle("GET /readyz", scraped(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, s.Health.ready())
 	})))
-	mux.Handle("GET /peer", newPeerHandler(s.Fleet))
 	return mux
 }
 

@@ -93,11 +93,15 @@ func awaitLock(ctx context.Context, name string, tell func(owner string)) {
 	}
 }
 
-// lock returns when this agent has the lock of its Node, or nil when the context ends. While another one has it, the log and
-// /readyz say so.
+// lock returns when this agent has the lock of its Node, or nil when the context ends. While
+// another one has it, the log and /readyz say so.
 func (o *options) lock(ctx context.Context, name, instance string, log *slog.Logger) (net.Listener, error) {
-	var waiting *serve.Waiting
-	defer func() { waiting.Stop() }()
+	var waiting *serve.Waiting // nil: the port is not served
+	defer func() {
+		if waiting != nil {
+			waiting.Stop()
+		}
+	}()
 	for {
 		lock, err := takeLock(ctx, name, instance)
 		if lock != nil || err != nil || ctx.Err() != nil {
@@ -106,14 +110,16 @@ func (o *options) lock(ctx context.Context, name, instance string, log *slog.Log
 		awaitLock(ctx, name, func(owner string) {
 			why := fmt.Sprintf("another agent, %q, runs for this Node; this one waits until it ends", owner)
 			log.Warn(why)
-			if waiting == nil && o.listen != "" {
-				if waiting, err = serve.Wait(ctx, o.listen, log); err != nil {
+			switch {
+			case waiting != nil:
+				waiting.Say(why)
+			case o.listen != "":
+				if waiting, err = serve.Wait(ctx, o.listen, why, log); err != nil {
 					log.Warn("the port is not served while this agent waits", "error", err)
 					return
 				}
 				log.Info("this agent waits", "listen", waiting.Address.String())
 			}
-			waiting.Say(why)
 		})
 	}
 }
