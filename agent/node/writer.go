@@ -51,7 +51,6 @@ func (w *writer) run(ctx context.Context) error {
 			}
 			begin := time.Now()
 			node, err := w.try(ctx, *j, tries.timeout, isSilent)
-			isSilent = isSilence(err)
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
@@ -60,6 +59,7 @@ func (w *writer) run(ctx context.Context) error {
 				j, ok = w.pause(ctx, j, pace.UpTo(w.crowd()))
 				continue
 			}
+			isSilent = isSilence(err)
 			if err == nil {
 				w.written = node
 				maps.DeleteFunc(w.announced, func(a announcement, _ bool) bool { return !slices.Contains(j.announce, a) })
@@ -79,8 +79,8 @@ func (w *writer) run(ctx context.Context) error {
 	}
 }
 
-// ErrAnswersAgain means that the API server answers after a silence. What was decided in the meantime may
-// be over, so it is decided anew.
+// ErrAnswersAgain means that the API server answers after a silence. What was decided in the
+// meantime may be over, so it is decided anew.
 var ErrAnswersAgain = errors.New("the API server answers again")
 
 // try writes what is desired. After a silence it only asks whether the API server answers.
@@ -98,9 +98,7 @@ func (w *writer) try(ctx context.Context, j job, timeout time.Duration, isSilent
 
 // isSilence reports whether nobody answered, not even that there is an error.
 func isSilence(err error) bool {
-	var status apierrors.APIStatus // no error by itself, so not for errors.AsType
-	return err != nil && !errors.As(err, &status) && !errors.Is(err, apiserver.ErrOvertaken) && !errors.Is(err, errSlotStale) &&
-		!errors.Is(err, errCrowded) && !errors.Is(err, ErrAnswersAgain)
+	return apiserver.IsUnanswered(err) && !errors.Is(err, errSlotStale) && !errors.Is(err, ErrAnswersAgain)
 }
 
 // take waits for the next job.

@@ -107,7 +107,7 @@ func TestAnswersHaveABound(t *testing.T) {
 			if len(err.Error()) > maxError+1<<10 {
 				t.Errorf("status %d: to %s: an error of %d KiB", status, name, len(err.Error())>>10)
 			}
-			if isUnanswered(err) {
+			if IsUnanswered(err) {
 				t.Errorf("status %d: to %s counts as not answered", status, name)
 			}
 		}

@@ -101,17 +101,17 @@ func (c *connections) request(do func(rest.Interface) error) error {
 		way = c.spare
 	}
 	err := do(way)
-	if isUnanswered(err) {
+	if IsUnanswered(err) {
 		c.failedAt.Store(new(time.Now()))
 	}
 	return err
 }
 
-// isUnanswered reports whether nobody answered a request. One that its caller
-// gave up is none, nor one whose answer is too large.
-func isUnanswered(err error) bool {
+// IsUnanswered reports whether nobody answered a request. One that its caller
+// gave up is none, nor one whose answer is too large, or shows a Node that has changed.
+func IsUnanswered(err error) bool {
 	var status apierrors.APIStatus
-	return err != nil && !errors.As(err, &status) && !errors.Is(err, context.Canceled) && !errors.Is(err, ErrTooLarge)
+	return err != nil && !errors.As(err, &status) && !errors.Is(err, context.Canceled) && !errors.Is(err, ErrTooLarge) && !errors.Is(err, ErrOvertaken)
 }
 
 // Slow is how long a patch of the Node takes at least while many agents write theirs. Else it
