@@ -3,6 +3,7 @@ package hosts
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -64,7 +65,7 @@ func (h *History) since(moment time.Time) ([]Version, <-chan struct{}) {
 			first = i
 		}
 	}
-	return append([]Version(nil), h.versions[min(first, len(h.versions)):]...), h.changed
+	return slices.Clone(h.versions[min(first, len(h.versions)):]), h.changed
 }
 
 // Wait returns the first version at that moment or later for which the condition holds. The

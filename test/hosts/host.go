@@ -191,13 +191,25 @@ func (h *Host) deploy(ctx context.Context, folder, config string) error {
 	return nil
 }
 
+// Pod returns taintlet's pod.
+func (h *Host) Pod(ctx context.Context) (*corev1.Pod, error) {
+	pods, err := h.Cluster.Client().CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	if len(pods.Items) != 1 {
+		return nil, fmt.Errorf("%d pods in %s, want 1", len(pods.Items), namespace)
+	}
+	return &pods.Items[0], nil
+}
+
 // WaitAgent returns when taintlet's container is ready and was started after that moment.
 func (h *Host) WaitAgent(ctx context.Context, after time.Time) error {
-	pods, err := h.Cluster.Client().CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
-	if err != nil || len(pods.Items) != 1 {
-		return fmt.Errorf("find taintlet's pod: %d of them, %w", len(pods.Items), err)
+	pod, err := h.Pod(ctx)
+	if err != nil {
+		return err
 	}
-	_, err = h.Cluster.WaitPod(ctx, namespace, pods.Items[0].Name, func(pod *corev1.Pod) bool {
+	_, err = h.Cluster.WaitPod(ctx, namespace, pod.Name, func(pod *corev1.Pod) bool {
 		for _, container := range pod.Status.ContainerStatuses {
 			return container.Ready && container.State.Running != nil && container.State.Running.StartedAt.After(after)
 		}

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/taints"
@@ -232,14 +231,14 @@ func end(t *testing.T, h *hosts.Host, script string) {
 // restartsOf is how often taintlet's container was restarted.
 func restartsOf(t *testing.T, h *hosts.Host) int32 {
 	t.Helper()
-	pods, err := h.Cluster.Client().CoreV1().Pods("taintlet-system").List(t.Context(), metav1.ListOptions{})
+	pod, err := h.Pod(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(pods.Items) != 1 || len(pods.Items[0].Status.ContainerStatuses) != 1 {
-		t.Fatalf("%d pods, want one with one container", len(pods.Items))
+	if containers := len(pod.Status.ContainerStatuses); containers != 1 {
+		t.Fatalf("the pod has %d containers, want 1", containers)
 	}
-	return pods.Items[0].Status.ContainerStatuses[0].RestartCount
+	return pod.Status.ContainerStatuses[0].RestartCount
 }
 
 func wait(t *testing.T, h *hosts.Host, since time.Time, what string, holds func(*corev1.Node) bool) hosts.Version {

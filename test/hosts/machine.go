@@ -216,12 +216,12 @@ type monitor struct {
 }
 
 func (m *monitor) run(command string, arguments map[string]any) error {
-	request, err := json.Marshal(map[string]any{"execute": command, "arguments": arguments})
+	request, err := json.Marshal(struct {
+		Execute   string         `json:"execute"`
+		Arguments map[string]any `json:"arguments,omitempty"`
+	}{command, arguments})
 	if err != nil {
 		return err
-	}
-	if arguments == nil {
-		request, _ = json.Marshal(map[string]any{"execute": command})
 	}
 	if _, err := m.out.Write(append(request, '\n')); err != nil {
 		return fmt.Errorf("%s of the machine's monitor: %w", command, err)
