@@ -6,9 +6,9 @@ import (
 	"github.com/taintlet/taintlet/agent/decide/describe"
 )
 
-// active says whether this process may decide for its Node. The agent that runs has the lock
-// of its host, so there is no other: but an earlier one may have written a record that this
-// one has not read yet, or the record may be a newer release's.
+// active says whether this process may decide for its Node. No other agent runs beside it, as
+// it has the lock of its host. But an earlier one may have written a record that this one has
+// not read yet. Or the record is a newer release's.
 type active struct {
 	// name is that of this process.
 	name string

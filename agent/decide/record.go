@@ -271,12 +271,12 @@ func (s *State) record(owned []taints.Pair) record {
 		EvictedAt:     s.boot.since(s.eviction.at),
 		Owned:         owned,
 		Freed:         s.startup.freed,
+		TokensAt:      s.boot.tokensAt(s.upkeep),
 		Soft:          s.softRecord(),
 		Keep:          s.boot.keep(s.keep),
 		RepairEndedAt: s.boot.since(s.hostRepair.endedAt),
 		Conditions:    make(map[probes.Condition]recordCondition, len(s.conditions)),
 	}
-	r.TokensAt = s.boot.tokensAt(s.upkeep)
 	for i := range s.conditions {
 		c := &s.conditions[i]
 		entry := recordCondition{Level: c.debounce.Level, Penalty: c.debounce.Penalty, SetAt: s.boot.since(c.debounce.SetAt), Reason: c.reason, Ruled: c.ruled, Manual: c.manual, TokensAt: s.boot.tokensAt(c.budget), summary: c.summary}
@@ -349,11 +349,7 @@ func (s *State) restore(t *turn) {
 		s.startup = startup{freed: r.Freed, isGone: true} // one patch wrote both
 	}
 	s.ledger.revision, s.ledger.decidedAt, s.ledger.decidedTime = r.Revision, at(r.At), r.Time
-	if r.Revision > 0 {
-		s.upkeep = line.bucket(r.TokensAt, t.policy.Upkeep)
-	} else {
-		s.upkeep = bucket{}
-	}
+	s.upkeep = line.bucket(r.TokensAt, t.policy.Upkeep)
 	s.eviction.at = past(r.EvictedAt)
 	s.keep = line.keep(r.Keep)
 	s.restoreSoft(t, r.Soft, line)
