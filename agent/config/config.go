@@ -5,6 +5,7 @@ package config
 import (
 	"cmp"
 	"slices"
+	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -38,7 +39,7 @@ type Config struct {
 	// off.
 	Rules []decide.Rule `json:"rules"`
 	// SoftRules ask for taints before a condition is Degraded, at most one for each.
-	SoftRules   []decide.SoftRule  `json:"softRules"`
+	SoftRules   []SoftRule         `json:"softRules"`
 	WriteBudget decide.WriteBudget `json:"writeBudget"`
 	// Eviction bounds what rules for Critical may do.
 	Eviction Eviction `json:"eviction"`
@@ -106,8 +107,7 @@ func (c *Config) Policy() *decide.Policy {
 // ownPolicy is Policy without those of other overrides.
 func (c *Config) ownPolicy() *decide.Policy {
 	policy := &decide.Policy{
-		Rules:              slices.DeleteFunc(slices.Clone(c.Rules), switchesOff),
-		Soft:               slices.Clone(c.SoftRules),
+		Rules:              c.rules(),
 		WriteBudget:        c.WriteBudget,
 		Upkeep:             decide.WriteBudget{Burst: 2 * c.WriteBudget.Burst, Interval: decide.Duration{Duration: c.WriteBudget.Interval.Duration / 4}},
 		FleetBrake:         c.FleetBrake,
@@ -132,6 +132,40 @@ func (c *Config) ownPolicy() *decide.Policy {
 	}
 	return policy
 }
+
+// rules returns those that the decider follows.
+func (c *Config) rules() (rules []decide.Rule) {
+	for _, rule := range c.Rules {
+		switch {
+		case switchesOff(rule):
+		case rule.Taint.ValueFrom == FromSeverity:
+			for _, severity := range []int{0, 75, 100} { // Degraded begins at 50
+				rule.Severity, rule.Taint.Value = severity, strconv.Itoa(max(50, severity))
+				rules = append(rules, rule)
+			}
+		default:
+			rules = append(rules, rule)
+		}
+	}
+	for _, soft := range c.SoftRules {
+		rules = append(rules, decide.Rule{Condition: soft.Condition, Level: probes.OK, Severity: soft.Severity, Taint: soft.Taint})
+	}
+	return rules
+}
+
+// SoftRule asks for a taint before a condition is Degraded: a soft one, by which pods
+// prefer other Nodes.
+type SoftRule struct {
+	Condition probes.Condition `json:"condition"`
+	// Severity (1 to 49) is from which on a sample is bad for this rule. 50 is the threshold
+	// of Degraded.
+	Severity int `json:"severity"`
+	// Taint has the effect PreferNoSchedule or NoSchedule, and is written as asked.
+	Taint decide.Taint `json:"taint"`
+}
+
+// FromSeverity is a Taint's ValueFrom that makes the severity its value.
+const FromSeverity = "severity"
 
 // Names returns the names of the conditions in the order in which they are shown.
 func (c *Config) Names() []probes.Condition {

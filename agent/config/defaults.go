@@ -28,7 +28,7 @@ func (s Schema) Default() *Config {
 		FleetBrake:    decide.FleetBrake{Percent: 40, MinPeers: 5},
 		Startup:       decide.Startup{Timeout: seconds(600)},
 		Repair:        Repair{After: seconds(600)},
-		SoftRules:     []decide.SoftRule{},
+		SoftRules:     []SoftRule{},
 		Overrides:     []Override{},
 		Maintenance:   defaultMaintenance(),
 		StandInPrefix: taints.DefaultStandInPrefix,

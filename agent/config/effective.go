@@ -156,7 +156,7 @@ func (e *effective) flow(value reflect.Value) string {
 func (e *effective) members(value reflect.Value) (parts []string) {
 	for field, member := range value.Fields() {
 		switch {
-		case member.IsZero() && strings.HasSuffix(field.Tag.Get("json"), ",omitempty"):
+		case jsonName(field) == "-", member.IsZero() && strings.HasSuffix(field.Tag.Get("json"), ",omitempty"):
 		case field.Anonymous:
 			parts = append(parts, e.members(member)...)
 		default:

@@ -159,7 +159,7 @@ func withoutDegraded(policy *decide.Policy, critical decide.Rule) string {
 func (c *Config) validateSoftRules(at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	policy := c.Policy()
-	policy.Soft = nil
+	policy.Rules = slices.DeleteFunc(policy.Rules, func(r decide.Rule) bool { return r.Level == probes.OK })
 	for i, rule := range c.SoftRules {
 		here, pair := at.Index(i), rule.Taint.Pair()
 		if names := c.Names(); !slices.Contains(names, rule.Condition) {
@@ -189,7 +189,7 @@ func (c *Config) validateSoftRules(at *field.Path) field.ErrorList {
 }
 
 // lengthOfKeys is that of the keys of soft rules, which the record names too, in bytes.
-func lengthOfKeys(soft []decide.SoftRule) (length int) {
+func lengthOfKeys(soft []SoftRule) (length int) {
 	for _, rule := range soft {
 		length += len(rule.Taint.Key)
 	}
@@ -203,8 +203,8 @@ func validateValueFrom(t decide.Taint, at *field.Path) field.ErrorList {
 	switch {
 	case t.ValueFrom == "":
 		return nil
-	case t.ValueFrom != decide.FromSeverity:
-		return field.ErrorList{field.NotSupported(at, t.ValueFrom, []string{decide.FromSeverity})}
+	case t.ValueFrom != FromSeverity:
+		return field.ErrorList{field.NotSupported(at, t.ValueFrom, []string{FromSeverity})}
 	case t.Value != "":
 		return field.ErrorList{field.Forbidden(at, "the taint has a value already")}
 	case t.Effect == taints.NoExecute:

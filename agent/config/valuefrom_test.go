@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/taintlet/taintlet/agent/config"
-	"github.com/taintlet/taintlet/agent/decide"
 )
 
 func TestValueFrom(t *testing.T) {
@@ -14,7 +13,7 @@ func TestValueFrom(t *testing.T) {
 		return "rules:\n- {condition: MemoryPressure, level: " + level + ", taint: {" + taint + "}}\n"
 	}
 	good, err := config.HostSchema().Decode([]byte(header + rule("Degraded", "key: example.com/a, valueFrom: severity, effect: PreferNoSchedule")))
-	if err != nil || good.Policy().Rules[0].Taint.ValueFrom != decide.FromSeverity {
+	if err != nil || good.Policy().Rules[1].Taint.Value != "75" {
 		t.Fatal(err)
 	}
 	if changes := config.Changes(config.Default(), good); !strings.Contains(changes, "example.com/a=severity:PreferNoSchedule") {

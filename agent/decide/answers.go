@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"slices"
 	"time"
 
 	"github.com/taintlet/taintlet/agent/decide/describe"
@@ -78,7 +79,7 @@ func (s *State) Since(name probes.Condition) (time.Time, bool) {
 // IsContested reports whether a condition's taint is missing because others removed it.
 func (s *State) IsContested(name probes.Condition) bool {
 	c := s.known(name)
-	return c.disputes[0].conceded != asRuled || c.disputes[1].conceded != asRuled
+	return slices.ContainsFunc(c.disputes[:], dispute.isContested)
 }
 
 // What a Hold keeps a condition from.

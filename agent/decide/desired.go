@@ -3,6 +3,7 @@ package decide
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
@@ -56,10 +57,6 @@ func heldFits(t *turn) bool {
 
 // desire decides which taints are to stand on the Node now.
 func (s *State) desire(t *turn) {
-	for i := range s.conditions {
-		c := &s.conditions[i]
-		c.settleManual(t.policy, s.pause.observes(c.name))
-	}
 	asked := s.asked(t)
 	s.ledger.desired = asked[:0]
 	for _, d := range asked {
@@ -68,9 +65,6 @@ func (s *State) desire(t *turn) {
 			continue
 		}
 		s.ledger.desired = append(s.ledger.desired, d)
-		if d.manual {
-			s.conditions.of(d.Condition).manual = awaiting
-		}
 	}
 }
 
@@ -83,14 +77,12 @@ func (s *State) asked(t *turn) []DesiredTaint {
 		if !s.letsStand(rule) {
 			continue
 		}
-		if d := place(rule, t.in.Facts); !isDesired(all, d.Pair) {
-			d.Value = s.valueOf(rule, d.Via)
+		d := place(rule, t.in.Facts)
+		switch i := slices.IndexFunc(all, func(other DesiredTaint) bool { return other.Pair == d.Pair }); {
+		case i < 0:
 			all = append(all, d)
-		}
-	}
-	for _, rule := range t.policy.Soft {
-		if s.conditions.of(rule.Condition).soft.isDesired && !s.pause.observes(rule.Condition) {
-			all = append(all, rule.desired())
+		case d.severity > all[i].severity: // the gravest gives the value
+			all[i].Value, all[i].severity = d.Value, d.severity
 		}
 	}
 	return all
@@ -100,12 +92,20 @@ func (s *State) asked(t *turn) []DesiredTaint {
 // observed, and others let it stand.
 func (s *State) letsStand(rule *Rule) bool {
 	c := s.conditions.of(rule.Condition)
-	return !s.pause.observes(c.name) && c.asks(rule)
+	return !s.pause.observes(c.name) && s.asks(c, rule)
 }
 
 // asks reports whether a rule asks for its taint at the decided level, and others let it stand.
-func (c *condition) asks(rule *Rule) bool {
-	return c.disputeOf(rule.Level).conceded == asRuled && c.meets(rule)
+// A taint that somebody else removes stays when the condition is OK again: it is ours, and there.
+func (s *State) asks(c *condition, rule *Rule) bool {
+	if c.disputeOf(rule.Level).conceded != asRuled || !c.isLatched(rule) {
+		return false
+	}
+	pair, isOurs := rule.Taint.Pair(), false
+	if rule.Clear == ClearManual {
+		isOurs = (slices.Contains(s.ledger.owned, pair) || isDesired(s.ledger.desired, pair)) && !slices.Contains(s.ledger.lost, pair)
+	}
+	return isOurs || c.debounce.Level >= rule.Level && c.isFor(rule)
 }
 
 // DesiredTaint is one taint that a rule asks for, as it is to stand on the Node.
@@ -118,6 +118,7 @@ type DesiredTaint struct {
 	ruled     taints.Pair // the pair of the rule
 	standIn   taints.Pair // what takes its place when it cannot stay
 	manual    bool        // somebody else removes it
+	severity  int         // of the rule that gives the value
 }
 
 // Taint returns the taint with its value.
@@ -148,7 +149,7 @@ func (d DesiredTaint) otherWay() DesiredTaint {
 // place returns how and as which pair the rule's taint is to stand on the
 // Node.
 func place(rule *Rule, facts taints.Facts) DesiredTaint {
-	d := DesiredTaint{Condition: rule.Condition, Level: rule.Level, Value: rule.Taint.Value, ruled: rule.Taint.Pair(), manual: rule.Clear == ClearManual}
+	d := DesiredTaint{Condition: rule.Condition, Level: rule.Level, Value: rule.Taint.Value, ruled: rule.Taint.Pair(), manual: rule.Clear == ClearManual, severity: rule.Severity}
 	d.standIn = taints.StandInFor(d.ruled, facts.StandInPrefix)
 	via, pair := taints.Resolve(d.ruled, facts)
 	return d.as(via, pair)
@@ -156,3 +157,66 @@ func place(rule *Rule, facts taints.Facts) DesiredTaint {
 
 // IsSoft reports whether a rule asks for the taint before the condition is Degraded.
 func (d DesiredTaint) IsSoft() bool { return d.Level == probes.OK }
+
+// Cleanup returns what is desired of a Node that has no agent any
+// more: nothing of taintlet's taints, record, held annotation, conditions. A
+// taint that the kubelet's own condition asks for is left to the lifecycle
+// controller. stays are pairs that the record names and that
+// neither this configuration nor a built-in rule can produce: they may not be
+// removed. While there are any, the record stays too. The annotation
+// taintlet.dev/paused always stays: a person put it there. A record that cannot be read is
+// an error: what it names would be forgotten.
+func Cleanup(policy *Policy, facts taints.Facts, node *taints.Node) (desired taints.Desired, stays []taints.Pair, err error) {
+	read := Read(node)
+	if read.recordErr != nil {
+		return desired, nil, read.recordErr
+	}
+	ours := ledger{policy: policy, owned: read.record.Owned}
+	desired.Owned = ours.mayRemove(facts, read)
+	stays = ours.unasked(read, ours.owned)
+	desired.Gone = []string{RepairType}
+	desired.Annotations = map[string]string{taints.HeldAnnotation: ""}
+	if len(stays) == 0 {
+		desired.Annotations[taints.RecordAnnotation] = ""
+	}
+	for _, name := range policy.names() {
+		desired.Gone = append(desired.Gone, ConditionType(name))
+	}
+	return desired, stays, nil
+}
+
+// IsTouched reports whether a Node carries anything of taintlet's that a
+// cleanup would remove.
+func IsTouched(node *taints.Node, policy *Policy) bool {
+	for _, key := range []string{taints.RecordAnnotation, taints.HeldAnnotation} {
+		if _, found := node.Annotations[key]; found {
+			return true
+		}
+	}
+	return slices.ContainsFunc(node.Conditions, func(c taints.NodeCondition) bool { return isOurs(c.Type, policy) })
+}
+
+// LastSign is when taintlet most recently wrote the Node. The API server notes that by
+// its own clock. Where it does not, the clock of the host that wrote says: its newest
+// heartbeat or decision. Zero when that cannot be told.
+func LastSign(node *taints.Node, policy *Policy) time.Time {
+	if at := node.WrittenAt(); !at.IsZero() {
+		return at
+	}
+	last := LastHeartbeat(node, policy)
+	if decided := readWall(Read(node).record.Time); decided.After(last) {
+		last = decided
+	}
+	return last
+}
+
+// LastHeartbeat is the newest time of taintlet's conditions on a Node, by the clock of
+// the host that wrote. Zero when there are none.
+func LastHeartbeat(node *taints.Node, policy *Policy) (newest time.Time) {
+	for _, c := range node.Conditions {
+		if isOurs(c.Type, policy) {
+			newest = later(newest, c.LastHeartbeatTime)
+		}
+	}
+	return newest
+}

@@ -46,9 +46,6 @@ func (s *State) gateOf(t *turn, c *condition, rule *Rule) (describe.Hold, time.T
 	if held := c.disputeOf(rule.Level).holds(); held != "" {
 		return held, time.Time{}
 	}
-	if rule.Clear == ClearManual && c.manual == acknowledged {
-		return describe.HeldAcknowledged, time.Time{}
-	}
 	d := s.asItStands(t.in.Node, place(rule, t.in.Facts))
 	if held, until := s.taintGate(t, d); held != "" || t.in.Node.Has(d.Pair) {
 		return held, until
@@ -188,4 +185,89 @@ func (c *condition) tokenGate(t *turn) (describe.Hold, time.Time) {
 // been good for long enough then, and has its token. Nothing else takes that token.
 func (c *condition) clearsAt(policy *Policy, now time.Time) time.Time {
 	return later(c.debounce.goodAt(policy.debounce(c.name), now), c.budget.nextAt(policy.WriteBudget))
+}
+
+// bucket is the token bucket that bounds the writes, kept as the one time at
+// which it will be full again (the virtual scheduling algorithm of ITU-T
+// I.371). It needs no arithmetic on fractions and survives a restart exactly.
+type bucket struct {
+	fullAt time.Time
+}
+
+// take takes a token if there is one.
+func (b bucket) take(c WriteBudget, now time.Time) (bucket, bool) {
+	if now.Before(b.nextAt(c)) {
+		return b, false
+	}
+	if b.fullAt.Before(now) {
+		b.fullAt = now
+	}
+	return bucket{b.fullAt.Add(c.Interval.Duration)}, true
+}
+
+// nextAt is the earliest time at which a token is there.
+func (b bucket) nextAt(c WriteBudget) time.Time {
+	return b.fullAt.Add(-time.Duration(c.Burst-1) * c.Interval.Duration)
+}
+
+// left is how many tokens there are.
+func (b bucket) left(c WriteBudget, now time.Time) int {
+	missing, interval := max(0, b.fullAt.Sub(now)), c.Interval.Duration
+	return max(0, c.Burst-int((missing+interval-1)/interval))
+}
+
+// within is the bucket with no more tokens missing than the budget has: a clock
+// may have been stepped, or the budget been made larger.
+func (b bucket) within(c WriteBudget, now time.Time) bucket {
+	return bucket{earlier(b.fullAt, now.Add(time.Duration(c.Burst)*c.Interval.Duration))}
+}
+
+// isLongCritical reports whether the samples of a Degraded condition have asked for
+// Critical for long enough, and a rule does too.
+func (s *State) isLongCritical(t *turn, c *condition) bool {
+	return c.debounce.Level == probes.Degraded && t.policy.HasRule(c.name, probes.Critical) &&
+		c.debounce.Target(t.policy.debounce(c.name), t.now) == probes.Critical
+}
+
+// needsSlot reports whether a condition would evict if it had a slot, and a token.
+func (s *State) needsSlot(t *turn, c *condition) bool {
+	if !s.isLongCritical(t, c) || s.pause.observes(c.name) {
+		return false
+	}
+	held, _ := s.evictionGate(t, c)
+	return held == "" || held == describe.HeldEvictionSlot
+}
+
+// requestSlot says what the slot is needed for. It is kept until the NoExecute
+// pairs have left the Node: the slot bounds what stands, not what is desired.
+func (s *State) requestSlot(t *turn) SlotRequest {
+	// A level alone, which a record may forge, needs no slot: a taint that somebody
+	// removed is not asked for any more.
+	for i := range t.policy.Rules {
+		rule := &t.policy.Rules[i]
+		if rule.Taint.Effect == taints.NoExecute && s.letsStand(rule) {
+			return SlotInUse
+		}
+	}
+	request := SlotNotNeeded
+	for i := range s.conditions {
+		if s.needsSlot(t, &s.conditions[i]) {
+			request = SlotRequested
+		}
+	}
+	for _, pair := range s.ledger.owned {
+		if pair.Effect == taints.NoExecute && t.in.Node.Has(pair) {
+			return SlotInUse
+		}
+	}
+	return request
+}
+
+// notifyWaiting tells people once when an eviction waits for a slot.
+func (s *State) notifyWaiting(t *turn) {
+	waits := t.Slot == SlotRequested && t.in.Slot == SlotNone
+	if waits && !s.eviction.waits {
+		t.notify(Notice{Kind: EvictionWaits, Message: describe.SlotMissing()})
+	}
+	s.eviction.waits = waits
 }

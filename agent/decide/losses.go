@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -18,9 +19,6 @@ import (
 func (s *State) countLosses(t *turn) {
 	l, node := &s.ledger, t.in.Node
 	for _, d := range l.desired {
-		if d.IsSoft() {
-			continue // followSoft counts these
-		}
 		pair := d.Pair
 		isPaused := s.pause.has(d.Condition) && pair.Effect != taints.NoExecute && !d.manual
 		if !slices.Contains(l.owned, pair) || slices.Contains(l.lost, pair) || node.Has(pair) {
@@ -37,7 +35,7 @@ func (s *State) countLosses(t *turn) {
 		case c == nil: // its section was dropped from the configuration
 			t.notifyLost(d, node.LastWriter, 1)
 		case d.manual:
-			s.acknowledge(t, c, d)
+			t.acknowledge(c, d)
 		default:
 			c.lose(t, d, c.disputeOf(d.Level))
 		}
@@ -74,12 +72,23 @@ func (t *turn) notifyLost(d DesiredTaint, by string, count int) {
 	t.notify(Notice{Kind: TaintLost, Condition: d.Condition, Taint: lost, Via: d.Via, By: by, Count: count, Message: describe.Lost(by, lost)})
 }
 
+// acknowledge takes in that somebody removed the taint that waited for that.
+func (t *turn) acknowledge(c *condition, d DesiredTaint) {
+	*c.disputeOf(d.Level) = dispute{conceded: acknowledged}
+	by := t.in.Node.LastWriter
+	t.notify(Notice{Kind: TaintAcknowledged, Condition: c.name, Taint: d.Taint(), By: by, Message: describe.Acknowledged(by, d.Taint(), c.debounce.Level > probes.OK)})
+}
+
 // settleDisputes ends the disputes of the conditions that are OK.
 func (s *State) settleDisputes(t *turn) {
 	for _, rule := range t.policy.Rules {
 		c := s.conditions.of(rule.Condition)
+		level := c.debounce.Level
+		if rule.Level == probes.OK && c.isLatched(&rule) {
+			level = probes.Degraded
+		}
 		dispute := c.disputeOf(rule.Level)
-		*dispute = dispute.settle(c.debounce.Level)
+		*dispute = dispute.settle(level)
 	}
 }
 
@@ -91,9 +100,10 @@ const contestWithin = time.Minute
 type concession uint8
 
 const (
-	asRuled   concession = iota // its taint is set
-	contested                   // removed twice within a minute: it is not, until a person ends a pause
-	vetoed                      // a NoExecute pair was removed: it is not
+	asRuled      concession = iota // its taint is set
+	contested                      // removed twice within a minute: it is not, until a person ends a pause
+	vetoed                         // a NoExecute pair was removed: it is not
+	acknowledged                   // a taint that waits to be removed was removed: it is not
 )
 
 // dispute is what a rule remembers of others who removed its taint.
@@ -123,22 +133,16 @@ func (d dispute) settle(level probes.Level) dispute {
 	return d
 }
 
+// isContested reports whether others removed a taint that was to stay.
+func (d dispute) isContested() bool { return d.conceded == contested || d.conceded == vetoed }
+
 // holds says how a dispute keeps a taint from the Node; empty: it does not.
 func (d dispute) holds() describe.Hold {
-	return [...]describe.Hold{asRuled: "", contested: describe.HeldContested, vetoed: describe.HeldVetoed}[d.conceded]
+	return [...]describe.Hold{asRuled: "", contested: describe.HeldContested, vetoed: describe.HeldVetoed, acknowledged: describe.HeldAcknowledged}[d.conceded]
 }
 
 // disputed are the levels that a rule, and so a dispute, can be about.
-func disputed() []probes.Level { return []probes.Level{probes.Degraded, probes.Critical} }
-
-// manual is what became of the taint of a rule with ClearManual.
-type manual uint8
-
-const (
-	unset        manual = iota // no fault, or its taint is not set yet
-	awaiting                   // set: it stays until somebody removes it
-	acknowledged               // somebody removed it, and the condition is not OK yet
-)
+func disputed() []probes.Level { return []probes.Level{probes.OK, probes.Degraded, probes.Critical} }
 
 const (
 	// removalsFor is how long removals are told after the newest.
@@ -167,4 +171,73 @@ func (s summary) removals(now time.Time) describe.Removals {
 		return describe.Removals{}
 	}
 	return describe.Removals{Count: min(s.Removals, maxRemovals), By: describe.Cut(s.RemovedBy), At: earlier(at, now)}
+}
+
+const (
+	// controllerWithin is how soon after a set a removal by nobody knows whom is the
+	// node-lifecycle-controller's: it deletes a taint in well under a second, and a person has
+	// to see the taint first.
+	controllerWithin = 2 * time.Second
+	// keepAgainAfter is when a policy that failed is used again, unless it changes before.
+	keepAgainAfter = 24 * time.Hour
+)
+
+// controllers are the field managers of the node-lifecycle-controller. It has the name of the
+// program that it is a part of; those of k3s and MicroK8s are others.
+func controllers() []string { return []string{"kube-controller-manager", "k3s", "kubelite"} }
+
+// keepFailure is what a State knows of an admission policy that is there and lets the
+// node-lifecycle-controller remove a kept pair: it has an error that its failurePolicy
+// ignores. While that lasts, stand-ins take the place of the kept pairs of all conditions.
+// Zero: it has not failed.
+type keepFailure struct {
+	// lost is the pair that was removed.
+	lost taints.Pair
+	// version is that of the policy.
+	version string
+	// until is when the policy is tried again.
+	until time.Time
+}
+
+// followKeep forgets a failure when the policy has changed or has gone, and a day after it.
+// Until then the policy counts as absent.
+func (s *State) followKeep(t *turn) {
+	if !t.in.Facts.KeepPolicy || s.keep.version != t.in.Facts.KeepVersion || !t.now.Before(s.keep.until) {
+		s.keep = keepFailure{}
+	}
+	t.in.Facts.KeepPolicy = t.in.Facts.KeepPolicy && !s.IsKeepFailing() && heldFits(t)
+}
+
+// losesKept notes that the node-lifecycle-controller removed a pair that the policy was to
+// keep, and reports whether it did. No person can end that by a removal, and no second try
+// is made: the stand-in is what stays.
+func (s *State) losesKept(t *turn, d DesiredTaint) bool {
+	node, by := t.in.Node, t.in.Node.LastWriter
+	isAsked := d.Via == taints.Kept && t.in.Facts.KeepPolicy && slices.Contains(taints.HeldKeys(node.Node), d.Pair.Key)
+	isSoon := !s.ledger.setAt.IsZero() && t.in.NodeAt.Sub(s.ledger.setAt) <= controllerWithin && !s.pause.has(d.Condition)
+	if !isAsked || !slices.Contains(controllers(), by) && (by != "" || !isSoon) {
+		return false
+	}
+	t.notifyLost(d, cmp.Or(by, controllers()[0]), 1)
+	if !s.IsKeepFailing() { // one write of the controller removes the pairs of several conditions
+		s.keep = keepFailure{d.Pair, t.in.Facts.KeepVersion, t.now.Add(keepAgainAfter)}
+		t.notify(Notice{Kind: KeepPolicyFails, Condition: d.Condition, Message: describe.KeepFails(d.Pair)})
+	}
+	return true
+}
+
+// IsKeepFailing reports whether the admission policy has failed and is not used.
+func (s *State) IsKeepFailing() bool { return s.keep != keepFailure{} }
+
+// KeepFails says that the admission policy fails, where that costs a condition its kept
+// taint; empty: it does not.
+func (s *State) KeepFails(policy *Policy, name probes.Condition) string {
+	isKept := func(r Rule) bool {
+		_, isReconciled := taints.LifecycleCondition(r.Taint.Pair())
+		return isReconciled && r.Condition == name && r.Level <= s.Level(name)
+	}
+	if !s.IsKeepFailing() || !slices.ContainsFunc(policy.Rules, isKept) {
+		return ""
+	}
+	return describe.KeepFails(s.keep.lost)
 }

@@ -200,12 +200,8 @@ func (s *State) forgive(next pause) (forgiven bool) {
 		if !s.pause.byPerson(c.name) || next.byPerson(c.name) {
 			continue
 		}
-		disputes := []*dispute{&c.disputes[0], &c.disputes[1]}
-		if c.soft != nil {
-			disputes = append(disputes, &c.soft.dispute)
-		}
-		for _, d := range disputes {
-			if d.conceded != vetoed {
+		for j := range c.disputes {
+			if d := &c.disputes[j]; d.conceded < vetoed {
 				forgiven = forgiven || d.conceded != asRuled
 				*d = dispute{}
 			}

@@ -19,8 +19,6 @@ type Policy struct {
 	Conditions []Condition
 	// Rules say which taint each level of a condition asks for.
 	Rules []Rule
-	// Soft has the rules for taints before Degraded, at most one for each condition.
-	Soft []SoftRule
 	// WriteBudget is that of each condition, for its clears and its steps up to Critical: so
 	// none waits for another condition. Setting Degraded and stepping down from Critical
 	// need no token. Upkeep is that of the Node, for what no condition asks for: people who
@@ -186,13 +184,8 @@ func (p *Policy) Produces(pair taints.Pair) bool {
 	isFor := func(ruled taints.Pair) bool {
 		return pair == ruled || pair.StandsInFor(ruled, p.StandInPrefix) || pair.StandsInFor(ruled, taints.DefaultStandInPrefix)
 	}
-	for _, rule := range p.Rules {
-		if isFor(rule.Taint.Pair()) {
-			return true
-		}
-	}
-	for i := range p.Soft { // which have no stand-in
-		if pair == p.Soft[i].Taint.Pair() {
+	for i := range p.Rules { // what comes before Degraded has no stand-in
+		if ruled := p.Rules[i].Taint.Pair(); pair == ruled || p.Rules[i].Level > probes.OK && isFor(ruled) {
 			return true
 		}
 	}
@@ -226,7 +219,12 @@ func (p *Policy) BuiltInRules() (rules []Rule) {
 // Rule says which taint a level of a condition asks for.
 type Rule struct {
 	Condition probes.Condition `json:"condition"`
-	Level     probes.Level     `json:"level"`
+	// Level is the least at which the rule asks for its taint. OK: it does so before Degraded,
+	// with the effect PreferNoSchedule or NoSchedule, and at most one rule of the condition.
+	Level probes.Level `json:"level"`
+	// Severity (1 to 100) is from which on samples must be, besides the level; 0: any. 50 is
+	// the threshold of Degraded. Of several rules for one pair, that of the highest gives the value.
+	Severity int `json:"-"`
 	// Reasons are those for which the rule asks for its taint; none: all. For Critical they
 	// also say which samples are critical: see Policy.graded.
 	Reasons []string `json:"reasons,omitempty"`
@@ -263,13 +261,70 @@ func (r *Rule) Covers(reason string) bool {
 	return len(r.Reasons) == 0 || slices.Contains(r.Reasons, reason)
 }
 
-// SoftRule asks for a taint before a condition is Degraded: a soft one, by which pods
-// prefer other Nodes.
-type SoftRule struct {
-	Condition probes.Condition `json:"condition"`
-	// Severity (1 to 49) is from which on a sample is bad for this rule. 50 is the threshold
-	// of Degraded.
-	Severity int `json:"severity"`
-	// Taint has the effect PreferNoSchedule or NoSchedule, and is written as asked.
-	Taint Taint `json:"taint"`
+// HasRule reports whether a rule asks for a taint at this level of the condition, at least for
+// one reason.
+func (p *Policy) HasRule(condition probes.Condition, level probes.Level) bool {
+	_, found := p.rule(condition, level)
+	return found
+}
+
+// rule returns the first rule for a level of a condition; false if there is none. There is
+// one for Critical at most.
+func (p *Policy) rule(condition probes.Condition, level probes.Level) (*Rule, bool) {
+	for i := range p.Rules {
+		if rule := &p.Rules[i]; rule.Condition == condition && rule.Level == level {
+			return rule, true
+		}
+	}
+	return nil, false
+}
+
+// distinguishes reports whether a rule for Degraded of the condition names the reason.
+func (p *Policy) distinguishes(condition probes.Condition, reason string) bool {
+	return slices.ContainsFunc(p.Rules, func(r Rule) bool {
+		return r.Condition == condition && r.Level == probes.Degraded && slices.Contains(r.Reasons, reason)
+	})
+}
+
+// RulesFor returns the rules that ask for their taints at the level of a sample, if its
+// condition has that level. Levels add up: at Critical the taint of Degraded stays.
+func (p *Policy) RulesFor(o probes.Observation) (rules []Rule) {
+	o = p.graded(o)
+	for _, rule := range p.Rules {
+		if rule.Condition != o.Condition || rule.Level > o.Level || rule.Severity > o.Severity || !rule.Covers(o.Reason) {
+			continue
+		}
+		if i := slices.IndexFunc(rules, func(r Rule) bool { return r.Taint.Pair() == rule.Taint.Pair() }); i < 0 {
+			rules = append(rules, rule)
+		} else if rule.Severity > rules[i].Severity {
+			rules[i] = rule
+		}
+	}
+	return rules
+}
+
+// graded returns a bad sample at the level that the rule for Critical gives to its reason:
+// only what the rule covers is critical. Of a condition whose probe does not know that level,
+// all that the rule names is. Of one that others report, all that the rule covers is.
+func (p *Policy) graded(o probes.Observation) probes.Observation {
+	if o.Level < probes.Degraded {
+		return o
+	}
+	rule, found := p.rule(o.Condition, probes.Critical)
+	if !found {
+		return o
+	}
+	condition, _ := p.Condition(o.Condition)
+	switch covers := rule.Covers(o.Reason); {
+	case !covers:
+		o.Level = probes.Degraded
+	case !condition.BecomesCritical && (condition.Reported || len(rule.Reasons) > 0):
+		o.Level = probes.Critical
+	}
+	return o
+}
+
+// owns reports whether the taint of such a rule is among the pairs.
+func owns(policy *Policy, owned []taints.Pair, isSuch func(*Rule) bool) bool {
+	return slices.ContainsFunc(policy.Rules, func(r Rule) bool { return isSuch(&r) && slices.Contains(owned, r.Taint.Pair()) })
 }

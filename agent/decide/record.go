@@ -60,14 +60,14 @@ type record struct {
 	Config string `json:"config,omitempty"`
 	// Owned are the pairs on the Node that are ours.
 	Owned []taints.Pair `json:"owned,omitempty"`
+	// Early are those of them that are set before Degraded. Nothing is decided by it.
+	Early map[probes.Condition]taints.Pair `json:"early,omitempty"`
 	// Freed is the UID of the Node object whose start-up taint was removed.
 	Freed string `json:"freed,omitempty"`
 	// TokensAt is when the bucket of repairs and ends of pauses is full again.
 	TokensAt time.Duration `json:"tokensAt,omitempty"`
 	// EvictedAt is when the Node last stepped up to Critical.
 	EvictedAt *time.Duration `json:"evictedAt,omitempty"`
-	// Soft is about soft taints.
-	Soft *recordSoft `json:"soft,omitempty"`
 	// Keep says that the admission policy fails.
 	Keep *recordKeep `json:"keep,omitempty"`
 	// RepairEndedAt is when the host most recently no longer needed a repair.
@@ -86,7 +86,6 @@ type recordCondition struct {
 	SetAt   *time.Duration `json:"setAt,omitempty"`
 	Reason  string         `json:"reason,omitempty"` // of the sample that set it
 	Ruled   string         `json:"ruled,omitempty"`  // other reasons since then
-	Manual  manual         `json:"manual,omitempty"`
 	// TokensAt is when the condition's bucket is full again.
 	TokensAt time.Duration            `json:"tokensAt,omitempty"`
 	Dispute  map[string]recordDispute `json:"dispute,omitempty"` // by level
@@ -128,9 +127,6 @@ func parseRecord(text string) (record, error) {
 	case r.Revision == 0:
 		return record{}, fmt.Errorf("annotation %s: no revision", taints.RecordAnnotation)
 	}
-	if !r.Soft.isPossible() {
-		return record{}, fmt.Errorf("annotation %s: impossible state of soft taints", taints.RecordAnnotation)
-	}
 	for condition, c := range r.Conditions {
 		if c.Level == probes.Unknown || math.IsNaN(c.Penalty) || c.Penalty < 0 {
 			return record{}, fmt.Errorf("annotation %s: impossible state of %s", taints.RecordAnnotation, describe.Cut(string(condition)))
@@ -171,7 +167,7 @@ func (b Boot) tokensAt(of bucket) time.Duration {
 
 // dispute returns one that the record remembers.
 func (l timeline) dispute(saved recordDispute) dispute {
-	return dispute{conceded: min(saved.Stage, vetoed), lostAt: l.past(saved.LostAt)}
+	return dispute{conceded: min(saved.Stage, acknowledged), lostAt: l.past(saved.LostAt)}
 }
 
 // dispute returns what the record says of one.
@@ -228,36 +224,6 @@ func (r record) String() string {
 // than any maxClearAfter. A forged record must not damp for weeks.
 const maxPenalty = 32
 
-// recordSoft is what the record says of the soft taints.
-type recordSoft struct {
-	// TokensAt is when their budget is full again.
-	TokensAt time.Duration                        `json:"tokensAt,omitempty"`
-	Taints   map[probes.Condition]recordSoftTaint `json:"taints,omitempty"`
-}
-
-type recordSoftTaint struct {
-	// Pair is for people: it is that of the rule.
-	Pair    taints.Pair    `json:"pair"`
-	Set     bool           `json:"set,omitempty"`
-	Desired bool           `json:"desired,omitempty"`
-	Penalty float64        `json:"penalty,omitempty"`
-	SetAt   *time.Duration `json:"setAt,omitempty"`
-	Dispute *recordDispute `json:"dispute,omitempty"`
-}
-
-// isPossible reports whether a record of ours can say this.
-func (r *recordSoft) isPossible() bool {
-	if r == nil {
-		return true
-	}
-	for _, taint := range r.Taints {
-		if math.IsNaN(taint.Penalty) || taint.Penalty < 0 {
-			return false
-		}
-	}
-	return true
-}
-
 // record returns what the next process has to know.
 func (s *State) record(owned []taints.Pair) record {
 	r := record{
@@ -272,14 +238,21 @@ func (s *State) record(owned []taints.Pair) record {
 		Owned:         owned,
 		Freed:         s.startup.freed,
 		TokensAt:      s.boot.tokensAt(s.upkeep),
-		Soft:          s.softRecord(),
 		Keep:          s.boot.keep(s.keep),
 		RepairEndedAt: s.boot.since(s.hostRepair.endedAt),
 		Conditions:    make(map[probes.Condition]recordCondition, len(s.conditions)),
 	}
+	for _, d := range s.ledger.desired {
+		if d.IsSoft() {
+			if r.Early == nil {
+				r.Early = map[probes.Condition]taints.Pair{}
+			}
+			r.Early[d.Condition] = d.Pair
+		}
+	}
 	for i := range s.conditions {
 		c := &s.conditions[i]
-		entry := recordCondition{Level: c.debounce.Level, Penalty: c.debounce.Penalty, SetAt: s.boot.since(c.debounce.SetAt), Reason: c.reason, Ruled: c.ruled, Manual: c.manual, TokensAt: s.boot.tokensAt(c.budget), summary: c.summary}
+		entry := recordCondition{Level: c.debounce.Level, Penalty: c.debounce.Penalty, SetAt: s.boot.since(c.debounce.SetAt), Reason: c.reason, Ruled: c.ruled, TokensAt: s.boot.tokensAt(c.budget), summary: c.summary}
 		for _, level := range disputed() {
 			if d := *c.disputeOf(level); d != (dispute{}) {
 				if entry.Dispute == nil {
@@ -299,13 +272,13 @@ func (s *State) record(owned []taints.Pair) record {
 func (s *State) isRevisionDue(t *turn) bool {
 	l := &s.ledger
 	for i := range s.conditions {
-		if c := &s.conditions[i]; c.remembered() != c.recorded || c.soft != nil && c.soft.softMemory != c.soft.recorded {
+		if c := &s.conditions[i]; c.remembered() != c.recorded {
 			return true
 		}
 	}
 	d := &l.decided
 	switch {
-	case s.soft.budget != s.soft.recorded || d.upkeep != s.upkeep || d.freed != s.startup.freed || d.repairEndedAt != s.hostRepair.endedAt || d.keep != s.keep || !slices.Equal(d.desired, l.desired):
+	case d.upkeep != s.upkeep || d.freed != s.startup.freed || d.repairEndedAt != s.hostRepair.endedAt || d.keep != s.keep || !slices.Equal(d.desired, l.desired):
 		return true
 	case l.revision == 0: // without a record, a restart would not know what is ours on the Node
 		return len(l.owned) > 0 && t.in.Node.recordErr == nil && t.in.Node.record.Revision == 0
@@ -318,14 +291,10 @@ func (s *State) isRevisionDue(t *turn) bool {
 func (s *State) revise(t *turn) {
 	l := &s.ledger
 	l.revise(t.now)
-	s.soft.recorded = s.soft.budget
 	l.decided = decision{l.uid, s.active.name, s.upkeep, l.desired, s.startup.freed, s.hostRepair.endedAt, s.keep}
 	for i := range s.conditions {
 		c := &s.conditions[i]
 		c.recorded, c.summary = c.remembered(), c.summarize(s.outlook(t, c), s.boot, t.now)
-		if c.soft != nil {
-			c.soft.recorded = c.soft.softMemory
-		}
 	}
 }
 
@@ -352,7 +321,6 @@ func (s *State) restore(t *turn) {
 	s.upkeep = line.bucket(r.TokensAt, t.policy.Upkeep)
 	s.eviction.at = past(r.EvictedAt)
 	s.keep = line.keep(r.Keep)
-	s.restoreSoft(t, r.Soft, line)
 	for i := range s.conditions {
 		c := &s.conditions[i]
 		entry, found := r.Conditions[c.name]
@@ -369,7 +337,6 @@ func (s *State) restore(t *turn) {
 				c.addReason(t.policy, reason)
 			}
 		}
-		c.restoreManual(t.policy, entry, r.Owned)
 		if entry.Level == probes.Critical && !owns(t.policy, r.Owned, func(r *Rule) bool { return r.Condition == c.name && r.Level == probes.Critical }) {
 			c.debounce.Level = probes.Degraded // an eviction begins with a sample, an Event and a slot
 		}
@@ -377,4 +344,112 @@ func (s *State) restore(t *turn) {
 			*c.disputeOf(level) = line.dispute(entry.Dispute[level.String()])
 		}
 	}
+	s.ledger.land(node)
+	s.restoreLatches(t)
+}
+
+// Status is what a Node's record and conditions say to people.
+type Status struct {
+	// Agent is the name of the instance that wrote the record.
+	Agent string
+	// Config is the hash of the configuration that it uses; empty: it does not say so.
+	Config string
+	// Owned are the pairs that the record names as taintlet's.
+	Owned []taints.Pair
+	// Soft has the soft taints of the record, by pair, with their conditions.
+	Soft map[taints.Pair]probes.Condition
+	// KeepFails says that the admission policy fails; empty: the agent did not notice that.
+	KeepFails string
+	// Conditions has those of the record, by name.
+	Conditions map[probes.Condition]ConditionStatus
+}
+
+// ConditionStatus is what a record says of one condition.
+type ConditionStatus struct {
+	Level probes.Level
+	// Since is when the level last changed; zero: not known.
+	Since time.Time
+	// ClearsAt is when the condition clears if every sample is good until then;
+	// zero: the newest sample told was not good.
+	ClearsAt time.Time
+	// HeldBy is what keeps the condition from its taint, from an eviction or from
+	// clearing; empty: nothing.
+	HeldBy describe.Hold
+	// Flaps is how often the condition was set most recently, as damping counts it.
+	Flaps int
+	// Removals is how often others removed taints of the condition, until a day after the
+	// newest removal. RemovedBy is the field manager of the newest, empty where the API
+	// server did not know it, and RemovedAt is when that was noticed.
+	Removals  int
+	RemovedBy string
+	RemovedAt time.Time
+	// Disputed: others removed a taint of the condition, and taintlet has given way.
+	Disputed bool
+}
+
+// ReadStatus reads what a Node's record says. All of it is for people: whoever may
+// write the annotation may forge it. The error says why it cannot be read.
+func ReadStatus(node *taints.Node) (Status, error) {
+	r, err := parseRecord(node.Annotations[taints.RecordAnnotation])
+	if err != nil {
+		return Status{}, err
+	}
+	s := Status{
+		Agent: r.Instance.Name, Config: r.Config, Owned: r.Owned,
+		Conditions: make(map[probes.Condition]ConditionStatus, len(r.Conditions)), Soft: make(map[taints.Pair]probes.Condition, len(r.Early)),
+	}
+	if r.Keep.isPossible() {
+		s.KeepFails = describe.KeepFails(r.Keep.Lost)
+	}
+	for name, pair := range r.Early {
+		s.Soft[pair] = name
+	}
+	for name, c := range r.Conditions {
+		s.Conditions[name] = ConditionStatus{
+			Level: c.Level, Since: readWall(c.Since), ClearsAt: readWall(c.ClearsAt), HeldBy: c.HeldBy.Known(), Flaps: max(0, c.Flaps),
+			Removals: max(0, c.Removals), RemovedBy: describe.Cut(c.RemovedBy), RemovedAt: readWall(c.RemovedAt),
+			Disputed: slices.ContainsFunc(disputed(), func(level probes.Level) bool { return dispute{conceded: c.Dispute[level.String()].Stage}.isContested() }),
+		}
+	}
+	for i := range node.Conditions { // the record does not say it: it comes and goes
+		shown := &node.Conditions[i]
+		name, isOurs := conditionName(shown.Type)
+		if isOurs && shown.Reason == describe.ReasonBraked {
+			c := s.Conditions[name]
+			c.Level, c.HeldBy = max(c.Level, probes.OK), describe.HeldFleetBrake
+			s.Conditions[name] = c
+		}
+	}
+	return s, nil
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// wallText writes a time for people, empty for none.
+func wallText(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+// readWall reads a time for people; zero when it cannot be read.
+func readWall(text string) time.Time {
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return time.Time{}
+	}
+	return at
 }

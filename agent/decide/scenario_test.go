@@ -822,7 +822,7 @@ func (w *world) configure(args []string) error {
 	case "value-from-severity": // CONDITION: of the rule for Degraded
 		for i, rule := range cfg.Rules {
 			if short(rule.Condition) == args[1] && rule.Level == probes.Degraded {
-				cfg.Rules[i].Taint.ValueFrom = decide.FromSeverity
+				cfg.Rules[i].Taint.ValueFrom = config.FromSeverity
 			}
 		}
 	case "soft": // CONDITION SEVERITY TAINT, or none
@@ -833,7 +833,7 @@ func (w *world) configure(args []string) error {
 				return err
 			}
 			if name, found := conditionNamed(cfg, args[1]); found {
-				cfg.SoftRules = []decide.SoftRule{{Condition: name, Severity: severity, Taint: decide.Taint{Key: taint.Key, Value: taint.Value, Effect: taint.Effect}}}
+				cfg.SoftRules = []config.SoftRule{{Condition: name, Severity: severity, Taint: decide.Taint{Key: taint.Key, Value: taint.Value, Effect: taint.Effect}}}
 			}
 		}
 	case "maintenance": // TYPE, or none

@@ -4,6 +4,7 @@
 package decide
 
 import (
+	"slices"
 	"time"
 
 	"github.com/taintlet/taintlet/agent/decide/describe"
@@ -26,7 +27,6 @@ type State struct {
 	writes     conditionWrites
 	startup    startup
 	hostRepair hostRepair
-	soft       soft
 	keep       keepFailure
 }
 
@@ -69,11 +69,6 @@ type hostRepair struct {
 	// shown is what the Node's condition says; nil: this process has not compared it yet.
 	shown *describe.Repair
 }
-
-// soft is the budget of the soft taints, and what the record says of it: it has tokens of its
-// own, and takes none of those that clears, repairs and steps up to Critical need. Without a
-// rule for a soft taint it is empty.
-type soft struct{ budget, recorded bucket }
 
 // startup is what a State knows of the taint with which its Node has registered.
 type startup struct {
@@ -135,4 +130,208 @@ type Notice struct {
 	Message   string
 	// Culprit is who took what is scarce, of a LevelChanged.
 	Culprit probes.Culprit
+}
+
+// condition is all that a State knows of one condition.
+type condition struct {
+	name     probes.Condition
+	debounce Debouncer
+	// disputes of its rules before Degraded, for Degraded and for Critical.
+	disputes [3]dispute
+	// removals are those of its taints by others.
+	removals describe.Removals
+	// last is the newest observation, decisive that which decided the level, or the worst
+	// with the same reason since then.
+	last, decisive probes.Observation
+	// reason is that of the sample that set the condition; empty while it is OK. Unlike
+	// decisive it survives a restart.
+	reason string
+	// ruled are the other reasons that it has had since it was set and that rules name,
+	// separated by spaces; latest counts the newest samples towards the next one.
+	ruled  string
+	latest sameReason
+	// onset is a Degraded that was not set yet.
+	onset onset
+	// fault is what a repair of the host cures.
+	fault fault
+	// since is when the level last changed; zero: not known.
+	since time.Time
+	// recorded is what the last revision of the record remembers.
+	recorded remembered
+	// shown is what the Node condition says; nil: this process has not compared it yet. It
+	// is replaced, never changed: a State is copied with each Step.
+	shown   *rendered
+	summary summary
+	// falseSince is since when the samples say something else than the Node; zero: they
+	// say the same. steady is the newest that says the same.
+	falseSince time.Time
+	steady     probes.Observation
+	// lastBad is the newest observation that was not OK. It is why a condition
+	// stays Degraded when a sample that is OK ends Critical.
+	lastBad probes.Observation
+	// latches of the severities that its rules name. Each Step has copies of its own.
+	latches []latch
+	// budget meters its clears, those of its early taint, and its steps up to Critical.
+	budget bucket
+	// unknownNotified is when a person was last told that the probe cannot tell.
+	unknownNotified time.Time
+}
+
+// disputeOf returns where the dispute of a level's rule is kept.
+func (c *condition) disputeOf(level probes.Level) *dispute {
+	return &c.disputes[level-probes.OK]
+}
+
+// remembered is what the record has to remember of a condition. What else it says
+// changes with that, or may wait.
+type remembered struct {
+	level   probes.Level
+	penalty float64
+	setAt   time.Time
+	budget  bucket
+	reason  string
+	ruled   string
+	stages  [3]concession
+}
+
+func (c *condition) remembered() remembered {
+	return remembered{c.debounce.Level, c.debounce.Penalty, c.debounce.SetAt, c.budget, c.reason, c.ruled, [3]concession{c.disputes[0].conceded, c.disputes[1].conceded, c.disputes[2].conceded}}
+}
+
+// isSeen reports whether the condition's probe has taken a sample.
+func (c *condition) isSeen() bool { return c.last.Condition != "" }
+
+// conditions are those of the configuration, in its order.
+type conditions []condition
+
+// of returns the condition of that name, nil if there is none.
+func (all conditions) of(name probes.Condition) *condition {
+	for i := range all {
+		if all[i].name == name {
+			return &all[i]
+		}
+	}
+	return nil
+}
+
+// following returns a copy that has the conditions of the configuration. A new
+// condition is OK, a dropped one is forgotten, and so is what belongs to a dropped rule.
+func (all conditions) following(policy *Policy, now time.Time) conditions {
+	followed := make(conditions, len(policy.Conditions))
+	for i := range policy.Conditions {
+		c, name := &followed[i], policy.Conditions[i].Name
+		if known := all.of(name); known != nil {
+			*c = *known
+		} else {
+			*c = condition{name: name, debounce: Debouncer{Level: probes.OK}}
+			c.recorded = c.remembered()
+		}
+		c.budget = c.budget.within(policy.WriteBudget, now)
+		c.latches = latchesOf(policy, name, c.latches)
+	}
+	return followed
+}
+
+// allSeen reports whether every probe has taken a sample.
+func (all conditions) allSeen() bool {
+	return !slices.ContainsFunc(all, func(c condition) bool { return !c.isSeen() })
+}
+
+// onset is a Degraded that the evidence asks for and that was not set yet.
+type onset struct {
+	since time.Time // zero: there is none
+	// round is the number of rounds at that time.
+	round uint64
+	// braked says why it waits for the fleet; empty: it does not.
+	braked string
+	// notified: people know that.
+	notified bool
+}
+
+// compare takes in whether the newest sample says something else than the Node.
+func (c *condition) compare(now time.Time) {
+	switch {
+	case c.shown == nil || c.shown.gist == gistOf(c.last):
+		c.falseSince, c.steady = time.Time{}, c.last
+	case c.falseSince.IsZero():
+		c.falseSince = now
+	}
+}
+
+// reported returns the sample that the Node condition is to say: the newest one, or while
+// a condition is OK and says something else for a moment only, the newest that says the
+// same as the Node. A heartbeat must not tell noise, which would be told again when it
+// is over.
+func (c *condition) reported(now time.Time) probes.Observation {
+	isMoment := c.shown != nil && !c.falseSince.IsZero() && !c.isFalse(now)
+	if isMoment && !c.saysMore() && !c.steady.Suspicion && classOf(c.steady) < bad {
+		return c.steady
+	}
+	return c.last
+}
+
+// isFalse reports whether what the Node says of the condition has not been so for some
+// time.
+func (c *condition) isFalse(now time.Time) bool {
+	return !c.falseSince.IsZero() && now.Sub(c.falseSince) >= falseAfter
+}
+
+// saysMore reports whether the Node condition says more than the value.
+func (c *condition) saysMore() bool {
+	return c.debounce.Level > probes.OK || c.onset.braked != "" || c.last.Suspicion
+}
+
+// hasMoved reports whether the value is far from the one that the Node shows.
+func (c *condition) hasMoved(shown int) bool {
+	by := c.last.Severity - shown
+	return c.debounce.Level > probes.OK && c.last.Level > probes.Unknown && (by >= moved || by <= -moved)
+}
+
+// suspicion is the reason with which the host suspects itself.
+func (c *condition) suspicion() string {
+	if c.last.Suspicion && c.last.Level == probes.Unknown && c.debounce.Level == probes.OK {
+		return c.last.Reason
+	}
+	return ""
+}
+
+// summarize returns what the record is to say of a condition now.
+func (c *condition) summarize(o describe.Outlook, boot Boot, now time.Time) summary {
+	removals := recent(c.removals, now)
+	next := summary{
+		Since: wallText(c.since), ClearsAt: wallText(o.Clears), HeldBy: o.Held, Flaps: c.debounce.flaps(),
+		Removals: removals.Count, RemovedBy: removals.By, RemovedAt: wallText(removals.At),
+	}
+	if !c.fault.since.IsZero() {
+		next.FaultSince = c.fault.since.Sub(boot.At)
+	}
+	if c.debounce.Level == probes.OK && now.Sub(c.debounce.SetAt) >= flapsFor {
+		next.Flaps = 0
+	}
+	if next.HeldBy == describe.HeldFleetBrake { // the Node's condition says so, and it comes and goes
+		next.HeldBy = ""
+	}
+	return next
+}
+
+// sameReason is how many of the newest samples in a row had the same reason.
+type sameReason struct {
+	reason string
+	count  int
+}
+
+// fault is trouble of one condition that a repair of the host cures. It is about samples
+// and not about the level: damping, the write budget and a pause do not make it longer.
+type fault struct {
+	// reason is that of the newest sample that found it, since when it is there without a
+	// good sample in between. Zero: there is none.
+	reason string
+	since  time.Time
+	// samples is how many in a row found it, as this process saw them.
+	samples int
+	// isGood: the newest valid sample did not find it. goodFor is for how long none has.
+	isGood  bool
+	goodFor time.Duration
+	// needed: it has been there for so long that the host needs a repair.
+	needed bool
 }

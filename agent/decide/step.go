@@ -17,13 +17,11 @@ func Step(policy *Policy, s State, in Inputs, now time.Time) (State, Decision) {
 	s.conditions = s.conditions.following(policy, now)
 	s.upkeep = s.upkeep.within(policy.Upkeep, now)
 	s.ledger.follow(policy, now)
-	s.soft = s.soft.following(policy, now)
 	t.in.NodeAt = cmp.Or(in.NodeAt, now)
 	if in.Node != nil {
 		takesOver := s.mayTakeOver(t)
 		if takesOver {
 			s.restore(t)
-			s.restoreValues(t)
 		}
 		s.followKeep(t)
 		if takesOver {
@@ -53,8 +51,7 @@ func Step(policy *Policy, s State, in Inputs, now time.Time) (State, Decision) {
 func (s *State) reconcile(t *turn) {
 	s.observeNode(t)
 	s.followStartup(t)
-	s.followSoft(t)
-	s.followValues(t)
+	s.followLatches(t)
 	s.countLosses(t)
 	s.settleDisputes(t)
 	s.desire(t)
@@ -110,11 +107,9 @@ func (s State) Forget(name probes.Condition) State {
 	s.conditions = slices.Clone(s.conditions)
 	if c := s.conditions.of(name); c != nil {
 		c.debounce, c.onset, c.fault = c.debounce.forget(), onset{}, c.fault.forget()
-		if c.soft != nil {
-			c.soft = &softTaint{c.soft.softMemory, c.soft.recorded, c.soft.evidence.forget()}
-		}
-		if c.value != nil {
-			c.value = new(c.value.forget())
+		c.latches = slices.Clone(c.latches)
+		for i := range c.latches {
+			c.latches[i].Debouncer = c.latches[i].forget()
 		}
 	}
 	return s

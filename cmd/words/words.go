@@ -19,7 +19,16 @@ const NoRecall = "An eviction that has begun cannot be recalled: the control pla
 func Rules(cfg *config.Config, lifecycleController bool) []string {
 	var words []string
 	for _, rule := range cfg.Policy().Rules {
-		pair := rule.Taint.Pair()
+		pair, isValue := rule.Taint.Pair(), rule.Severity > 0
+		switch {
+		case rule.Level == probes.OK:
+			words = append(words, fmt.Sprintf("%s from severity %d on asks for %s, %s: a soft taint, before Degraded.", rule.Condition, rule.Severity, pair.With(rule.Taint.Value), taints.Direct))
+			continue
+		case isValue: // of a rule that was told
+			continue
+		case rule.Taint.ValueFrom != "":
+			rule.Taint.Value = ""
+		}
 		via, _ := taints.Resolve(pair, Complete(cfg, lifecycleController))
 		text := fmt.Sprintf("%s %s asks for %s%s, %s: %s.",
 			rule.Condition, rule.Level, pair.With(rule.Taint.Value), forReasons(rule), via, whyVia(cfg, rule, via))
@@ -30,10 +39,6 @@ func Rules(cfg *config.Config, lifecycleController bool) []string {
 			text += " It stays until somebody removes it."
 		}
 		words = append(words, text)
-	}
-	for _, rule := range cfg.SoftRules {
-		words = append(words, fmt.Sprintf("%s from severity %d on asks for %s, %s: a soft taint, before Degraded.",
-			rule.Condition, rule.Severity, rule.Taint.Pair().With(rule.Taint.Value), taints.Direct))
 	}
 	if len(words) == 0 {
 		return []string{"No rule: no taint is ever set."}

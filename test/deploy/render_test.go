@@ -21,6 +21,7 @@ import (
 
 	"github.com/taintlet/taintlet/agent/config"
 	"github.com/taintlet/taintlet/agent/decide"
+	"github.com/taintlet/taintlet/probes"
 	"github.com/taintlet/taintlet/taints"
 	"github.com/taintlet/taintlet/test/bed"
 	"github.com/taintlet/taintlet/test/fixtures"
@@ -284,11 +285,14 @@ func TestPairsOfThePolicy(t *testing.T) {
 		wanted, former := pairsOfPolicy(t, bed.Render(t, "-f", file, "--show-only", "templates/admission.yaml"))
 		cfg := configOf(t, bed.Render(t, "-f", file, "--show-only", "templates/configmap.yaml"))
 
-		mayWant, mayFind := pairsOf(cfg, cfg.Policy().Rules), pairsOf(cfg, cfg.Policy().BuiltInRules())
+		mayWant, mayFind := []string(nil), pairsOf(cfg, cfg.Policy().BuiltInRules())
 		for _, policy := range append(cfg.Policy().Elsewhere, cfg.Policy()) {
-			mayWant = append(mayWant, pairsOf(cfg, policy.Rules)...)
-			for _, rule := range policy.Soft { // which have no stand-ins
-				mayWant = append(mayWant, rule.Taint.Pair().String())
+			for _, rule := range policy.Rules {
+				if rule.Level > probes.OK {
+					mayWant = append(mayWant, pairsOf(cfg, []decide.Rule{rule})...)
+				} else { // which has no stand-in
+					mayWant = append(mayWant, rule.Taint.Pair().String())
+				}
 			}
 		}
 		for _, rule := range cfg.Policy().BuiltInRules() { // as the setting autoscaler had them

@@ -25,13 +25,13 @@ func mutants() map[string]process.Swap {
 			File: "taints/plan.go", Old: "if !slices.Contains(owned, pair) {\n",
 			New: "if !slices.ContainsFunc(owned, func(p Pair) bool { return p.Key == pair.Key }) {\n",
 		},
-		"slot not awaited":             {File: decider + "eviction.go", Old: "case t.in.Slot != SlotHeld:", New: "case false:"},
-		"no dwell before an eviction":  {File: decider + "debounce.go", Old: "d.class == critical && d.held >= c.CriticalAfter.Duration", New: "d.class == critical"},
-		"clears at once":               {File: decider + "debounce.go", Old: "d.isClearing() && d.held >= d.ClearAfter(c)", New: "d.isClearing()"},
+		"slot not awaited":             {File: decider + "gate.go", Old: "case t.in.Slot != SlotHeld:", New: "case false:"},
+		"no dwell before an eviction":  {File: decider + "latch.go", Old: "d.class == critical && d.held >= c.CriticalAfter.Duration", New: "d.class == critical"},
+		"clears at once":               {File: decider + "latch.go", Old: "d.isClearing() && d.held >= d.ClearAfter(c)", New: "d.isClearing()"},
 		"no Event before an eviction":  {File: writer, Old: "if w.announced[a] {", New: "if true {"},
 		"retries without a pause":      {File: writer, Old: "pause := t.retry.After(err, j.isUrgent())", New: "pause := time.Duration(0)"},
 		"gives up after an error":      {File: writer, Old: "if err == nil || errors.Is(err, apiserver.ErrOvertaken) {", New: "if true {"},
 		"forgets the record at starts": {File: decider + "record.go", Old: "r := node.record\n", New: "r := record{}\n"},
-		"what cannot be read is good":  {File: decider + "debounce.go", Old: "case o.Level == probes.OK:\n", New: "case o.Level == probes.OK, o.Level == probes.Unknown:\n"},
+		"what cannot be read is good":  {File: decider + "latch.go", Old: "case o.Level == probes.OK:\n", New: "case o.Level == probes.OK, o.Level == probes.Unknown:\n"},
 	}
 }

@@ -69,7 +69,7 @@ func allRules() map[string]any {
 	} {
 		rules = append(rules, decide.Rule{Condition: probes.MemoryPressure, Level: probes.Degraded, Taint: taint})
 	}
-	soft := []decide.SoftRule{{Condition: probes.MemoryPressure, Severity: 20, Taint: decide.Taint{Key: "example.com/memory-elevated", Effect: taints.PreferNoSchedule}}}
+	soft := []config.SoftRule{{Condition: probes.MemoryPressure, Severity: 20, Taint: decide.Taint{Key: "example.com/memory-elevated", Effect: taints.PreferNoSchedule}}}
 	return map[string]any{"rules": rules, "softRules": soft, "overrides": pools(), "standInPrefix": "status-taint.cluster-autoscaler.kubernetes.io"}
 }
 

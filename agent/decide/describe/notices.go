@@ -138,19 +138,22 @@ func RecordUnreadable(err error) string {
 }
 
 // SoftSet says from which severity on a soft taint is set, or would be.
-func SoftSet(taint taints.Taint, sample string, severity int, isObserved bool) string {
-	return fmt.Sprintf("%s; severity %d or more: soft taint %s", sample, severity, taint.String()) + inMode(isObserved)
+func SoftSet(taint taints.Taint, sample string, severity int, held Hold) string {
+	return fmt.Sprintf("%s; severity %d or more: soft taint %s", sample, severity, taint.String()) + unless(held)
 }
 
 // SoftCleared says below which severity a soft taint is no longer needed.
-func SoftCleared(taint taints.Taint, sample string, severity int, isObserved bool) string {
-	return fmt.Sprintf("%s; severity below %d: no more soft taint %s", sample, severity, taint.String()) + inMode(isObserved)
+func SoftCleared(taint taints.Taint, sample string, severity int, held Hold) string {
+	return fmt.Sprintf("%s; severity below %d: no more soft taint %s", sample, severity, taint.String()) + unless(held)
 }
 
-// inMode says that a taint is only told.
-func inMode(isObserved bool) string {
-	if isObserved {
+// unless says what keeps a soft taint from the Node.
+func unless(held Hold) string {
+	switch held {
+	case HeldObserved:
 		return ", if the mode were not Observe"
+	case HeldPaused, HeldMaintenance:
+		return ", once nothing holds it (" + string(held) + ")"
 	}
 	return ""
 }

@@ -31,7 +31,7 @@ func (s *scene) checkConfiguration(context.Context) Line {
 // ruledIn says how many taints a configuration asks for.
 func ruledIn(cfg *config.Config) string {
 	count := map[probes.Level]int{}
-	for _, rule := range rulesForNodes(cfg) {
+	for _, rule := range cfg.Policy().Rules {
 		count[rule.Level]++
 	}
 	text := fmt.Sprintf("%d rules for %s, %d for %s", count[probes.Degraded], probes.Degraded, count[probes.Critical], probes.Critical)
@@ -93,7 +93,7 @@ func wantedBy(cfg *config.Config) []taints.Taint {
 			wanted = append(wanted, taint)
 		}
 	}
-	for _, rule := range rulesForNodes(cfg) {
+	for _, rule := range cfg.Policy().Rules {
 		pair := rule.Taint.Pair()
 		add(pair.With(rule.Taint.Value))
 		if rule.Level > probes.OK {
@@ -158,7 +158,7 @@ func (s *scene) checkDaemonSets(ctx context.Context) Line {
 // pkg/controller/daemon/util/daemonset_util.go, Kubernetes 1.36).
 func ownTolerated(cfg *config.Config, kept bool) (pairs []taints.Pair) {
 	facts := taints.Facts{LifecycleController: true, KeepPolicy: kept, StandInPrefix: cfg.StandInPrefix}
-	for _, rule := range rulesForNodes(cfg) {
+	for _, rule := range cfg.Policy().Rules {
 		if via, pair := taints.Resolve(rule.Taint.Pair(), facts); via != taints.Kept && pair.Effect == taints.NoSchedule {
 			pairs = append(pairs, pair)
 		}
@@ -187,7 +187,7 @@ func (s *scene) checkAutoscalers(ctx context.Context) Line {
 	if err != nil && !apierrors.IsNotFound(err) {
 		return unread("whether cluster-autoscaler runs", err)
 	}
-	for _, rule := range rulesForNodes(s.inUse) {
+	for _, rule := range s.inUse.Policy().Rules {
 		switch taint := rule.Taint; {
 		case isHard && taint.Effect == taints.PreferNoSchedule:
 			return warn("Karpenter takes %s of %s for a hard taint: it adds a Node where pods could still use this one", taint.Pair(), rule.Condition).
@@ -197,15 +197,6 @@ func (s *scene) checkAutoscalers(ctx context.Context) Line {
 		}
 	}
 	return ok("no autoscaler that is found misreads the taints of the rules")
-}
-
-// rulesForNodes are all rules of a configuration, soft ones as rules for OK.
-func rulesForNodes(cfg *config.Config) []decide.Rule {
-	rules := cfg.Policy().Rules
-	for _, soft := range cfg.SoftRules {
-		rules = append(rules, decide.Rule{Condition: soft.Condition, Level: probes.OK, Taint: soft.Taint})
-	}
-	return rules
 }
 
 // karpenterTakesSoftForHard reports whether the cluster has NodePools of Karpenter and
