@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	reliabilityPage = "../docs/reliability.md"
-	foundFaults     = "trackrecord.txt"
+	foundPage   = "trackrecord.md"
+	foundFaults = "trackrecord.txt"
 	// unknownCommit stands where nobody looked for a commit, or found it.
 	unknownCommit = "unknown"
 )
@@ -20,7 +20,7 @@ const (
 // fault is an entry of foundFaults.
 type fault struct{ what, found, brought, mended, shown string }
 
-// TestTrackRecord checks that docs/reliability.md has the table of all faults that were
+// TestTrackRecord checks that trackrecord.md has the table of all faults that were
 // found, that their commits are in the history, and that the tests which cover them exist.
 func TestTrackRecord(t *testing.T) {
 	faults := readFaults(t)
@@ -39,7 +39,7 @@ func TestTrackRecord(t *testing.T) {
 		table += fmt.Sprintf("| %s | %s | %s | %s | %s |\n", f.what, f.found, f.brought, f.mended, link)
 	}
 	table += fmt.Sprintf("\n%d faults.\n", len(faults))
-	checkGenerated(t, reliabilityPage, "faults", table)
+	checkGenerated(t, foundPage, "faults", table)
 }
 
 // readFaults reads foundFaults: entries of five fields, in a fixed order, and comments.
