@@ -15,7 +15,7 @@ import (
 	"github.com/taintlet/taintlet/probes"
 )
 
-var update = flag.Bool("update", false, "write what becomes of starts and overloads into docs/how-it-decides.md")
+var update = flag.Bool("update", false, "write what becomes of starts and overloads into test/starts.md")
 
 // starts are courses that are ordinary life.
 func starts(t *testing.T) []course {
@@ -216,7 +216,7 @@ func (c course) end() (at time.Duration, reached bool) {
 // is sampled sooner.
 func comparePage(t *testing.T, got string) {
 	t.Helper()
-	const page, begin, end = "../../docs/how-it-decides.md", "<!-- starts and overloads -->\n", "<!-- end of starts and overloads -->\n"
+	const page, begin, end = "../../test/starts.md", "<!-- starts and overloads -->\n", "<!-- end of starts and overloads -->\n"
 	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
