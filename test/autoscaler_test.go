@@ -72,10 +72,10 @@ func TestTaintsToClusterAutoscaler(t *testing.T) {
 	}
 }
 
-// A Node with the start-up taint of docs/startup.md has not started to cluster-autoscaler.
+// A Node with the start-up taint of docs/configuration.md has not started to cluster-autoscaler.
 // What the product takes for unready is what the rule takes for unready.
 func TestAutoscalerKeys(t *testing.T) {
-	startup := regexp.MustCompile(`(?m)^ +taint: (\S+)$`).FindStringSubmatch(readText(t, "../docs/startup.md"))
+	startup := regexp.MustCompile(`(?m)^ +taint: (\S+)$`).FindStringSubmatch(readText(t, "../docs/configuration.md"))
 	if startup == nil || readByAutoscaler(startup[1]) != notStarted {
 		t.Errorf("%q is no start-up taint to cluster-autoscaler", startup)
 	}

@@ -56,7 +56,7 @@ func namesOf(field string, value any) (names []string) {
 
 // knownNames are the conditions and the keys that an example may name: of the kubelet and of
 // Gardener's default, HostRepairNeeded as the only one of taintlet, the keys of the built-in
-// rules and their stand-ins, and the start-up taint of docs/startup.md.
+// rules and their stand-ins, and the start-up taint of docs/configuration.md.
 func knownNames(t *testing.T) (conditions, keys map[string]bool) {
 	t.Helper()
 	conditions = map[string]bool{decide.RepairType: true}
@@ -68,9 +68,9 @@ func knownNames(t *testing.T) (conditions, keys map[string]bool) {
 		pair := taints.Pair{Key: rule.Taint.Key, Effect: rule.Taint.Effect}
 		keys[pair.Key], keys[taints.StandInFor(pair, taints.DefaultStandInPrefix).Key] = true, true
 	}
-	startup := regexp.MustCompile(`(?m)^ +taint: (\S+)$`).FindStringSubmatch(readText(t, "../docs/startup.md"))
+	startup := regexp.MustCompile(`(?m)^ +taint: (\S+)$`).FindStringSubmatch(readText(t, "../docs/configuration.md"))
 	if startup == nil {
-		t.Fatal("docs/startup.md configures no start-up taint")
+		t.Fatal("docs/configuration.md configures no start-up taint")
 	}
 	keys[startup[1]] = true
 	return conditions, keys
