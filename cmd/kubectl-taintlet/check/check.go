@@ -245,7 +245,7 @@ func hostChecks() []check {
 			remedy: "read the condition's message: kubectl describe node"},
 		{name: "clock", codes: []findings.Code{findings.ClockSkew}, ask: fine("the hosts' clocks agree with the API server's to 30 s"), link: "docs/how-it-decides.md#what-survives-a-restart",
 			remedy: "synchronise the hosts' clocks (NTP). taintlet decides nothing by them, but the times of its conditions and Events are wrong"},
-		{name: "taints", codes: []findings.Code{findings.TaintContested, findings.PauseMistyped}, ask: fine("nobody removes taintlet's taints, and each pause names conditions"), link: "docs/living-with-kubernetes.md#when-somebody-removes-a-taint",
+		{name: "taints", codes: []findings.Code{findings.TaintContested, findings.PauseMistyped}, ask: fine("nobody removes taintlet's taints, and each pause names conditions"), link: "docs/living-with-kubernetes.md#when-someone-removes-a-taint",
 			remedy: "find out who removes the taint, and pause the Node instead"},
 		{name: "kubelet", ask: ofNodes("kubelet", "whether the kubelets agree", "conditions are bad for the kubelet and good for taintlet", "no kubelet reports trouble that taintlet does not see"), link: "docs/living-with-kubernetes.md#who-owns-a-taint",
 			remedy: "compare the kubelet's thresholds (evictionHard) with taintlet's: the kubelet evicts where taintlet sees no trouble; for 5 minutes after the trouble that is as it should be"},

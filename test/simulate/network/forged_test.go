@@ -10,7 +10,7 @@ import (
 const forgedSeeds = 25
 
 // What forged suspicions cost a host that is cut off, by the number of its peers: the
-// table in SECURITY.md. No healthy host is accused.
+// table in README.md. No healthy host is accused.
 func TestForgedSuspicion(t *testing.T) {
 	t.Parallel()
 	const never = time.Duration(0)
