@@ -146,8 +146,8 @@ network: controlplane ## every incident of the network, on namespaces as hosts (
 HOST ?=
 
 .PHONY: hosts
-hosts: controlplane ## incidents on virtual machines with Debian's kernels, a kubelet and the DaemonSet, into docs/hosts.md (an hour for each machine; needs root, QEMU and mmdebstrap); HOST=bookworm: on one
-	TAINTLET_HOSTS_TABLE=$(CURDIR)/docs/hosts.md TAINTLET_REQUIRE=controlplane,hosts go test -count 1 -timeout 4h -v -run 'TestIncidents/$(HOST)' ./test/hosts
+hosts: controlplane ## incidents on virtual machines with Debian's kernels, a kubelet and the DaemonSet, into test/hosts/results.md (an hour for each machine; needs root, QEMU and mmdebstrap); HOST=bookworm: on one
+	TAINTLET_HOSTS_TABLE=$(CURDIR)/test/hosts/results.md TAINTLET_REQUIRE=controlplane,hosts go test -count 1 -timeout 4h -v -run 'TestIncidents/$(HOST)' ./test/hosts
 
 SEEDS ?= 200
 

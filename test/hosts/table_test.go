@@ -11,7 +11,7 @@ import (
 	"github.com/taintlet/taintlet/test/measure"
 )
 
-// tableEnv names the page that a run writes, such as docs/hosts.md.
+// tableEnv names the page that a run writes, such as test/hosts/results.md.
 const tableEnv = "TAINTLET_HOSTS_TABLE"
 
 const tableHead = `# Real hosts
