@@ -8,15 +8,15 @@ import (
 	"testing"
 )
 
-const securityPage = "../SECURITY.md"
+const claimsPage = "security/claims.md"
 
-// claim is a row of a table of SECURITY.md.
+// claim is a row of a table of claimsPage.
 type claim struct{ text, tests string }
 
 // TestSecurityClaims checks that each row of a table of claims names tests, and that these are
 // in the file that the row links.
 func TestSecurityClaims(t *testing.T) {
-	page := readText(t, securityPage)
+	page := readText(t, claimsPage)
 	claims := claimsOf(page)
 	if len(claims) < 50 {
 		t.Errorf("only %d claims were found", len(claims))
@@ -63,8 +63,9 @@ func (c claim) check() error {
 	}
 	for _, match := range named {
 		function, _, _ := strings.Cut(match[1], "/")
-		file, text := fileOfTest(filepath.Join("..", filepath.Dir(match[2])), function)
-		if file != "../"+match[2] {
+		linked := filepath.Join(filepath.Dir(claimsPage), match[2])
+		file, text := fileOfTest(filepath.Dir(linked), function)
+		if file != linked {
 			return fmt.Errorf("%s is not in %s", match[1], match[2])
 		}
 		if !exists(map[string][]string{function: {text}}, match[1]) {

@@ -10,7 +10,7 @@ import (
 )
 
 // How many peers have to say that they have a host's condition until its taint is held
-// back, at the defaults: the table in SECURITY.md. One liar is one of these. The brake
+// back, at the defaults: the table in test/security/claims.md. One liar is one of these. The brake
 // is cautious in the first five minutes.
 func TestPeersThatBrake(t *testing.T) {
 	t.Parallel()

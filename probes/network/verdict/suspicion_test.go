@@ -345,7 +345,7 @@ func TestHalves(t *testing.T) {
 
 // One hostile peer that a cut-off host still reaches, and that says that it reaches half
 // of its own, keeps this host from being accused, though another one is honest:
-// SECURITY.md says so.
+// test/security/claims.md says so.
 func TestOneReachedPeerThatLies(t *testing.T) {
 	t.Parallel()
 	for said, accused := range map[int]bool{50: false, 8: true} {
