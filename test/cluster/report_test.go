@@ -10,17 +10,17 @@ import (
 	"testing"
 )
 
-// The report at the end of docs/decisions.md is what API servers do. When a release no
+// The report in report.md is what API servers do. When a release no
 // longer does it, this fails: then report and map of the keep policy have had their time.
 func TestReportOfObjectsInAPatch(t *testing.T) {
 	SkipWithoutMutatingAdmissionPolicy(t)
-	page, err := os.ReadFile("../../docs/decisions.md")
+	page, err := os.ReadFile("report.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	report := regexp.MustCompile("(?s)## Report: .*?```yaml\n(.*?)```.*?`kubectl (create [^`]*)`.*?```\n(.*?)```.*?```\n(.*?)```").FindStringSubmatch(string(page))
+	report := regexp.MustCompile("(?s)# Report: .*?```yaml\n(.*?)```.*?`kubectl (create [^`]*)`.*?```\n(.*?)```.*?```\n(.*?)```").FindStringSubmatch(string(page))
 	if report == nil {
-		t.Fatal("docs/decisions.md has no report of a policy, a command and two outputs")
+		t.Fatal("report.md has no report of a policy, a command and two outputs")
 	}
 	policy, command, works, fails := report[1], strings.Fields(report[2]), report[3], report[4]
 	if !atLeast(chosenVersion(t), "1.37") {
