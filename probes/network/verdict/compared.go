@@ -2,18 +2,11 @@ package verdict
 
 import "time"
 
-// compared is the shape of all in which a host is compared with its peers: DNS pods,
-// nameservers, the node's daemons, lost packets and lost full packets. What fails here and not
-// at the peers, for its time, is this host's fault.
-type compared struct {
-	shape
-	// here: it fails here. apart: and not at the peers. alone: and at none of them.
-	here, apart, alone streak
-}
-
-// shape has the numbers of one.
+// shape has the numbers of a comparison with the peers, and shapes has those of all.
 type shape struct {
 	reason string
+	// class has to be well once before it can fail.
+	class Class
 	// dwell is how long it must fail here, and not at the peers. By then they have seen a fault
 	// of all. short is that where it fails at none of them; 0: no such time is short enough.
 	dwell, short time.Duration
@@ -22,31 +15,58 @@ type shape struct {
 	isCertain bool
 }
 
-// shapes are those of all. A fault of all may take half a minute to reach the last host. One that
-// reaches one host after another has reached one of the peers in the short time.
+// A fault of all may take half a minute to reach the last host. One that reaches one host after
+// another has reached one of the peers in the short time.
 func shapes(period time.Duration) [5]shape {
 	after := func(d time.Duration) time.Duration { return d + 2*period }
 	return [...]shape{
 		// Pods on a host without power are still listed, some seconds after the control plane
 		// notices: a host with the only one that is left would ask those alone.
-		{"PodsUnreachable", after(55 * time.Second), after(10 * time.Second), false},
-		{"DNSUnreachable", after(24 * time.Second), after(10 * time.Second), false},
+		{"PodsUnreachable", Pods, after(55 * time.Second), after(10 * time.Second), false},
+		{"DNSUnreachable", DNS, after(24 * time.Second), after(10 * time.Second), false},
 		// Every roll-out of the CNI restarts the node's own daemons.
-		{"NodeDaemonFails", 100 * time.Second, 0, false},
+		{"NodeDaemonFails", Local, 100 * time.Second, 0, false},
 		// The first lost packet of a peer may come some rounds after the fault.
-		{reasonPacketLoss, after(44 * time.Second), after(5 * time.Second), false},
+		{"PacketLoss", Peers, after(44 * time.Second), after(5 * time.Second), false},
 		// By then the peers have heard of it and tried, and so have those that they told. With
 		// it, no healthy host is accused in the simulation of a fault that reaches all within
 		// half a minute, and without it a few are.
-		{reasonLargePacketsLost, after(5 * time.Second), 0, true},
+		{"LargePacketsLost", Peers, after(5 * time.Second), 0, true},
 	}
 }
+
+// compared is what all have in which a host is compared with its peers. What fails here and not
+// at the peers, for its time, is this host's fault.
+type compared struct {
+	shape
+	// here: it fails here. apart: and not at the peers. alone: and at none of them.
+	here, apart, alone streak
+	// isNear: it may fail, and not often or long enough to tell.
+	isNear bool
+	// isPressing: the next round shows more, and is wanted at once.
+	isPressing bool
+	// isUntried: that it is well is not known since the start, though its class was.
+	isUntried bool
+	// heard is what the peers asked report of it.
+	heard opinions
+}
+
+// comparison is a compared with what is its own.
+type comparison interface {
+	base() *compared
+	add(r *Round)
+	severity(now time.Time) int
+	String() string // what was found, for people
+}
+
+func (c *compared) base() *compared { return c }
 
 // take takes in what a round showed.
 func (c *compared) take(here, apart, alone bool, at time.Time) {
 	c.here.add(here, at)
 	c.apart.add(here && apart, at)
 	c.alone.add(here && apart && alone, at)
+	c.isNear = c.here.any()
 }
 
 // accuses reports whether it fails here and not at the peers, and has for long enough.
@@ -64,15 +84,15 @@ func (c *compared) isAccusedAlone(now time.Time) bool {
 }
 
 // due is when a round may show that it fails here alone; zero: none does soon.
-func (c *compared) due(*Round) time.Time {
-	if c.short == 0 {
+func (c *compared) due(now time.Time) time.Time {
+	switch {
+	case c.isPressing:
+		return now
+	case c.short == 0:
 		return time.Time{}
 	}
 	return c.alone.due(c.short)
 }
-
-// isUnproven reports whether it fails here, and that says nothing of this host.
-func (c *compared) isUnproven() bool { return c.here.now() && !c.apart.now() }
 
 // severity is 50 when it has failed here alone for its dwell.
 func (c *compared) severity(now time.Time) int {
@@ -81,21 +101,10 @@ func (c *compared) severity(now time.Time) int {
 		return 75
 	case !c.here.any():
 		return 0
-	case c.apart.since.IsZero():
+	case !c.apart.often():
 		return 25
 	}
 	return min(49, 25+int(25*now.Sub(c.apart.since)/c.dwell))
-}
-
-// base returns what all have.
-func (c *compared) base() *compared { return c }
-
-// comparison is a compared with what is its own.
-type comparison interface {
-	base() *compared
-	due(r *Round) time.Time
-	severity(now time.Time) int
-	String() string
 }
 
 // opinions counts what peers report: well of know report it well.

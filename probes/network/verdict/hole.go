@@ -1,25 +1,18 @@
 package verdict
 
-import (
-	"fmt"
-	"time"
-)
+import "fmt"
 
 // hole is what a host knows of the largest packets: where these get lost and small ones
 // do not, connections are made and then hang.
 type hole struct {
 	compared
-	// lost of tried peers: full packets get lost on the way there or back. isNew: one was
-	// lost in the newest round.
+	// lost of tried peers: full packets get lost on the way there or back.
 	lost, tried int
-	isNew       bool
 	// passed counts the exchanges that passed, for the peers to see it change.
 	passed int
 	// before has what peers counted when this host began to lose full packets. Those that
 	// count on since then exchange full packets among themselves.
 	before map[string]int
-	// heard is what peers report of theirs.
-	heard opinions
 }
 
 // lastPassed is the number after which the count begins anew. lostHere is what peers are told
@@ -38,21 +31,22 @@ func (h *hole) add(r *Round) {
 	for range count(r.Peers, func(p *PeerResult) bool { return p.FullNow && p.Full == Passed }) {
 		h.passed = h.passed%lastPassed + 1
 	}
-	h.isNew = lostNow > 0
 	here := isHole(h.lost, h.tried) && lostNow >= fewestPeers
-	h.here.add(here, r.At)
-	h.hear(r)
-	h.apart.add(here && h.heard.areWitnesses(len(r.Peers)), r.At)
+	h.hear(r, here || h.here.any())
+	h.take(here, h.heard.areWitnesses(len(r.Peers)), false, r.At)
+	h.isPressing = lostNow > 0 // all peers are asked then
+	// In a fleet of older agents none can pass.
+	h.isUntried = h.passed == 0 && fewestPeers <= count(r.Peers, func(p *PeerResult) bool { return p.Answer != nil && p.Answer.Full != nil && *p.Answer.Full > 0 })
 }
 
 // hear counts the peers that exchange full packets among themselves since this host does not.
-func (h *hole) hear(r *Round) {
+func (h *hole) hear(r *Round, fails bool) {
 	h.heard = opinions{}
-	switch {
-	case !h.here.any():
+	if !fails {
 		h.before = nil
 		return
-	case h.before == nil:
+	}
+	if h.before == nil {
 		h.before = map[string]int{}
 	}
 	for i := range r.Peers {
@@ -73,21 +67,6 @@ func (h *hole) hear(r *Round) {
 	}
 }
 
-// due is when a round shows more; zero: none does soon. All peers are asked then.
-func (h *hole) due(r *Round) time.Time {
-	if h.isNew {
-		return r.At // as soon as may be
-	}
-	return time.Time{}
-}
-
-// isUntried reports whether no full packet passed here since the start, although peers know
-// of them. In a fleet of older agents none can.
-func (h *hole) isUntried(r *Round) bool {
-	know := count(r.Peers, func(p *PeerResult) bool { return p.Answer != nil && p.Answer.Full != nil && *p.Answer.Full > 0 })
-	return h.passed == 0 && know >= fewestPeers
-}
-
 // published is what peers are told; nil: not known.
 func (h *hole) published() *int {
 	switch {
@@ -99,7 +78,6 @@ func (h *hole) published() *int {
 	return new(h.passed)
 }
 
-// String says what was found, for people.
 func (h *hole) String() string {
 	return fmt.Sprintf("full packets to or from %d of %d peers get lost, and small ones do not; %d of %d peers that know it report that theirs arrive", h.lost, h.tried, h.heard.well, h.heard.know)
 }

@@ -24,17 +24,17 @@ func TestHole(t *testing.T) {
 		want    string
 		changes []change
 	}{
-		{"with all", 12, reasonLargePacketsLost, []change{fullLost(12), counting(12, 0)}},
-		{"with half", 12, reasonLargePacketsLost, []change{fullLost(6), counting(12, 0)}},
+		{"with all", 12, "LargePacketsLost", []change{fullLost(12), counting(12, 0)}},
+		{"with half", 12, "LargePacketsLost", []change{fullLost(6), counting(12, 0)}},
 		{"with fewer", 12, "NetworkHealthy", []change{fullLost(5), counting(12, 0)}},
 		{"with one of two", 2, "NetworkHealthy", []change{fullLost(1), counting(2, 0)}},
-		{"with two of two", 2, reasonLargePacketsLost, []change{fullLost(2), counting(2, 0)}},
+		{"with two of two", 2, "LargePacketsLost", []change{fullLost(2), counting(2, 0)}},
 		{"with one of one", 1, "NetworkHealthy", []change{fullLost(1), counting(1, 0)}},
-		{"a third of the peers too", 12, reasonLargePacketsLost, []change{fullLost(12), counting(8, 4)}},
+		{"a third of the peers too", 12, "LargePacketsLost", []change{fullLost(12), counting(8, 4)}},
 		{"two fifths of the peers too", 12, "NotProven", []change{fullLost(12), counting(7, 5)}},
 		{"all peers too", 12, "NotProven", []change{fullLost(12), counting(0, 12)}},
 		{"no peer has exchanged any since", 12, "NotProven", []change{fullLost(12), still}},
-		{"three have", 12, reasonLargePacketsLost, []change{fullLost(12), still, counting(3, 0)}},
+		{"three have", 12, "LargePacketsLost", []change{fullLost(12), still, counting(3, 0)}},
 		{"two have", 12, "NotProven", []change{fullLost(12), still, counting(2, 0)}},
 		{"all peers are of an older release", 12, "NotProven", []change{fullLost(12)}},
 		{"peers under maintenance", 12, "NotProven", []change{fullLost(12), counting(12, 0), maintained}},
@@ -79,7 +79,7 @@ func TestHoleIsCertain(t *testing.T) {
 	t.Parallel()
 	s := newScript()
 	s.play(5, counting(12, 0))
-	for i, want := range []string{"NotYetSure", "NotYetSure", "NotYetSure", reasonLargePacketsLost} {
+	for i, want := range []string{"NotYetSure", "NotYetSure", "NotYetSure", "LargePacketsLost"} {
 		o := s.play(1, fullLost(12), counting(12, 0))
 		if o.Reason != want || o.Certain != (o.Level == probes.Degraded) || o.Due.IsZero() {
 			t.Errorf("round %d: %+v", i, o)
@@ -136,7 +136,7 @@ func TestHoleClearsNothingUntried(t *testing.T) {
 			r.Peers[i].Full, r.Peers[i].FullNow = NotTried, false
 		}
 	}
-	if o := s.play(9, untried, counting(2, 0)); !slices.Equal(o.NeverHealthy, []string{reasonLargePacketsLost}) {
+	if o := s.play(9, untried, counting(2, 0)); !slices.Equal(o.NeverHealthy, []string{"LargePacketsLost"}) {
 		t.Errorf("%+v", o)
 	}
 	if o := s.play(1, untried, counting(1, 3)); len(o.NeverHealthy) > 0 {

@@ -20,11 +20,9 @@ const (
 	ReasonPortBlocked       = "PortBlocked"
 	ReasonPeersNeverReached = "PeersNeverReached"
 
-	reasonLargePacketsLost = "LargePacketsLost"
-	reasonRouteLost        = "RouteLost"
-	reasonPacketLoss       = "PacketLoss"
-	reasonConntrackDrops   = "ConntrackDrops"
-	reasonCutOff           = "CutOff"
+	reasonRouteLost      = "RouteLost"
+	reasonConntrackDrops = "ConntrackDrops"
+	reasonCutOff         = "CutOff"
 )
 
 // IsSuspicion reports whether a reason says that a host suspects itself.
@@ -66,9 +64,14 @@ func (e *Evaluator) judge(r *Round) probes.Observation {
 		return notKnown("HostSlow", "this host is slow: its own address did not answer in time; what failed in this round is no evidence")
 	case failing.Level == probes.Degraded:
 		return notKnown("APIServerSilent", failing.Message+"; API server does not answer, so no taint follows")
+	case e.reach.part.often():
+		return notKnown("SomePeersUnreachable", e.reach.String()+"; below 80 %, and above 20 %: this host or the others")
 	}
-	if unclear := e.unclear(r); unclear.Reason != "" {
-		return unclear
+	if unproven := e.unproven(r); unproven != "" {
+		return notKnown("NotProven", unproven+"that proves nothing against this host")
+	}
+	if route, isOn := r.Results[Route]; isOn && route.Outcome == NotKnown && (route.IsSure || !route.Never) {
+		return notKnown("RouteNotKnown", route.Detail)
 	}
 	return e.well(r)
 }
@@ -80,7 +83,7 @@ func notKnown(reason, message string) probes.Observation {
 // fails returns what accuses this host beside its peers, if the API server answers and this host
 // is in time.
 func (e *Evaluator) fails(r *Round) (o probes.Observation) {
-	for _, c := range e.comparisons() {
+	for _, c := range e.comparisons {
 		if of := c.base(); of.accuses(r.At) {
 			return probes.Observation{Level: probes.Degraded, Reason: of.reason, Message: c.String(), Certain: of.isCertain || of.isAccusedAlone(r.At)}
 		}
@@ -91,30 +94,11 @@ func (e *Evaluator) fails(r *Round) (o probes.Observation) {
 	return o
 }
 
-// unclear returns what says nothing of this host.
-func (e *Evaluator) unclear(r *Round) (o probes.Observation) {
-	if e.reach.part.often() {
-		return notKnown("SomePeersUnreachable", e.reach.String()+"; below 80 %, and above 20 %: this host or the others")
-	}
-	if unproven := e.unproven(r); unproven != "" {
-		return notKnown("NotProven", unproven+provesNothing)
-	}
-	route, isOn := r.Results[Route]
-	switch {
-	case isOn && route.Outcome == NotKnown && (route.IsSure || !route.Never):
-		return notKnown("RouteNotKnown", route.Detail)
-	case e.loss.isUnproven(): // the window has half a minute of it already
-		return notKnown("LossElsewhereToo", e.loss.String()+"; "+provesNothing)
-	}
-	return o
-}
-
-const provesNothing = "that proves nothing against this host"
-
 // unproven says what fails here and may fail elsewhere too; empty: nothing.
 func (e *Evaluator) unproven(r *Round) string {
-	for _, c := range e.comparisons() {
-		if of := c.base(); of.reason != reasonPacketLoss && of.here.often() && of.isUnproven() {
+	for _, c := range e.comparisons {
+		isOften := c == comparison(e.loss) || c.base().here.often() // the window has half a minute of it already
+		if of := c.base(); isOften && of.here.now() && !of.apart.now() {
 			return c.String() + "; "
 		}
 	}
@@ -124,7 +108,7 @@ func (e *Evaluator) unproven(r *Round) string {
 		}
 	}
 	if e.reach.hangs.often() {
-		return fmt.Sprintf("%s, and %d of them do not answer in time: packets may get lost that are not tiny; ", &e.reach, e.reach.hung)
+		return e.reach.hanging() + ": packets may get lost that are not tiny; "
 	}
 	return ""
 }
@@ -155,10 +139,9 @@ func (e *Evaluator) well(r *Round) probes.Observation {
 
 // nearly says what failed too seldom, or not for long enough; empty: nothing.
 func (e *Evaluator) nearly() string {
-	const tooShort = "; not often or not long enough to tell"
-	for _, c := range e.relatives {
-		if c.here.any() {
-			return c.String() + tooShort
+	for _, c := range e.comparisons {
+		if c.base().isNear {
+			return c.String() + "; not often or not long enough to tell"
 		}
 	}
 	switch {
@@ -167,22 +150,19 @@ func (e *Evaluator) nearly() string {
 	case e.reach.part.any():
 		return e.reach.String() + "; fewer than 80 % in some of the last 5 rounds"
 	case e.reach.hangs.any():
-		return fmt.Sprintf("%s, and %d of them do not answer in time; not often enough to tell", &e.reach, e.reach.hung)
-	case e.hole.here.any():
-		return e.hole.String() + tooShort
-	case e.loss.all.shows(lossEasier):
-		return e.loss.String() + "; not enough or not long enough to tell"
+		return e.reach.hanging() + "; not often enough to tell"
 	}
 	return ""
 }
 
-// neverHolds is for how long a host stays as it is because no peer was ever
-// reached. In a fleet whose firewalls close the port that is so for ever.
-const neverHolds = time.Hour
-
-// neverReachedFor is how long peers must not be reached until the port is named. In
-// that time the control plane takes a host without power out of the list.
-const neverReachedFor = 5 * time.Minute
+const (
+	// neverHolds is for how long a host stays as it is because no peer was ever
+	// reached. In a fleet whose firewalls close the port that is so for ever.
+	neverHolds = time.Hour
+	// neverReachedFor is how long peers must not be reached until the port is named. In
+	// that time the control plane takes a host without power out of the list.
+	neverReachedFor = 5 * time.Minute
+)
 
 // mayBeCutOff reports whether no peer was reached since the start, and that was a
 // short time ago.
@@ -217,7 +197,7 @@ func (e *Evaluator) wellness(r *Round) string {
 		text = strings.Join(well, ", ") + " healthy"
 	}
 	if e.reach.all > 0 {
-		text = fmt.Sprintf("%s; %s", e.reach.String(), text)
+		text = fmt.Sprintf("%s; %s", &e.reach, text)
 	}
 	return text
 }
@@ -225,11 +205,8 @@ func (e *Evaluator) wellness(r *Round) string {
 // severity is that of the worst evidence, on the level's side of 50. It is 0
 // where the level is Unknown.
 func (e *Evaluator) severity(r *Round, level probes.Level) int {
-	if level == probes.Unknown {
-		return 0
-	}
 	worst := e.reach.severity()
-	for _, c := range e.comparisons() {
+	for _, c := range e.comparisons {
 		worst = max(worst, c.severity(r.At))
 	}
 	if e.isSure(r, Conntrack) {
@@ -238,7 +215,10 @@ func (e *Evaluator) severity(r *Round, level probes.Level) int {
 	if e.isSure(r, Route) {
 		worst = 100
 	}
-	if level == probes.OK {
+	switch level {
+	case probes.Unknown:
+		return 0
+	case probes.OK:
 		return min(worst, 49)
 	}
 	return max(worst, 50)
@@ -247,8 +227,8 @@ func (e *Evaluator) severity(r *Round, level probes.Level) int {
 // due is when a round may decide the level; zero: none does soon.
 func (e *Evaluator) due(r *Round) (first time.Time) {
 	first = e.reach.due(r)
-	for _, c := range e.comparisons() {
-		if due := c.due(r); !due.IsZero() && (first.IsZero() || due.Before(first)) {
+	for _, c := range e.comparisons {
+		if due := c.base().due(r.At); !due.IsZero() && (first.IsZero() || due.Before(first)) {
 			first = due
 		}
 	}
@@ -259,26 +239,19 @@ func (e *Evaluator) due(r *Round) (first time.Time) {
 // well since the start. So what the Node's record knows as failed does not become OK by a
 // restart of the agent.
 func (e *Evaluator) unseen(r *Round) (reasons []string) {
-	// A host may be meant to have no route.
-	isRouteMissed := !e.seen[Route] && r.anyOfRoutes(func(found Result) bool { return found.Outcome == Failed || found.Never })
-	for _, one := range []struct {
-		reason string
-		class  Class
-		is     bool
-	}{
-		{reasonRouteLost, Route, isRouteMissed},
-		{reasonConntrackDrops, Conntrack, e.isUnseen(Conntrack, r)},
-		{e.relatives[0].reason, Pods, e.isUnseen(Pods, r)},
-		{e.relatives[1].reason, DNS, e.isUnseen(DNS, r)},
-		{e.relatives[2].reason, Local, e.isUnseen(Local, r)},
-		{reasonPacketLoss, Peers, e.isUnseen(Peers, r) || e.reach.all >= fewestPeers && !e.loss.isMeasured},
-		{reasonLargePacketsLost, Peers, e.isUnseen(Peers, r) || e.hole.isUntried(r)},
-		{reasonCutOff, Peers, e.isUnseen(Peers, r)},
-	} {
-		if _, isOn := r.Results[one.class]; isOn && one.is {
-			reasons = append(reasons, one.reason)
+	add := func(reason string, c Class, isUnseen bool) {
+		if _, isOn := r.Results[c]; isOn && isUnseen {
+			reasons = append(reasons, reason)
 		}
 	}
+	// A host may be meant to have no route.
+	add(reasonRouteLost, Route, !e.seen[Route] && r.anyOfRoutes(func(found Result) bool { return found.Outcome == Failed || found.Never }))
+	add(reasonConntrackDrops, Conntrack, e.isUnseen(Conntrack, r))
+	for _, c := range e.comparisons {
+		of := c.base()
+		add(of.reason, of.class, of.isUntried || e.isUnseen(of.class, r))
+	}
+	add(reasonCutOff, Peers, e.isUnseen(Peers, r))
 	return reasons
 }
 

@@ -35,10 +35,10 @@ func TestPeersUnderMaintenanceAccuseNobody(t *testing.T) {
 		{"five of twelve fail too", "NotProven", []change{dnsFails, failsAt(0, 4)}},
 		{"five of twelve fail too, which are under maintenance", "NotProven", []change{dnsFails, failsAt(0, 4), maintained(5)}},
 		{"this host loses packets", "PacketLoss", []change{retransmits(12), loses(12, 12)}},
-		{"it loses packets, and all are under maintenance", "LossElsewhereToo", []change{retransmits(12), loses(12, 12), maintained(12)}},
-		{"it loses packets, and all but one are under maintenance", "LossElsewhereToo", []change{retransmits(12), loses(12, 12), maintained(11)}},
-		{"seven peers lose packets too", "LossElsewhereToo", []change{retransmits(12), loses(0, 6)}},
-		{"seven peers lose packets too, which are under maintenance", "LossElsewhereToo", []change{retransmits(12), loses(0, 6), maintained(7)}},
+		{"it loses packets, and all are under maintenance", "NotProven", []change{retransmits(12), loses(12, 12), maintained(12)}},
+		{"it loses packets, and all but one are under maintenance", "NotProven", []change{retransmits(12), loses(12, 12), maintained(11)}},
+		{"seven peers lose packets too", "NotProven", []change{retransmits(12), loses(0, 6)}},
+		{"seven peers lose packets too, which are under maintenance", "NotProven", []change{retransmits(12), loses(0, 6), maintained(7)}},
 	} {
 		s := newScript()
 		s.play(5)

@@ -38,6 +38,7 @@ func TestMessages(t *testing.T) { //nolint:paralleltest // it may write its file
 		alone.play(1), alone.play(7, told(DNS, "no nameserver answers")),
 		after(7, told(DNS, "nameservers fail"), resolving(12, 12)), after(7, told(DNS, "nameservers fail"), resolving(12, 0)),
 		after(1, told(DNS, "nameservers failed since the start"), resolving(12, 12)),
+		after(12, retransmits(6), answers(func(_ int, a *Answer) { a.Lossy = 30 })),
 		after(5, fullLost(9), counting(2, 8)), after(1, fullLost(9), counting(12, 0)),
 	)
 	back := newScript()

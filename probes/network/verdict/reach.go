@@ -14,10 +14,10 @@ func PeersResult(found []PeerResult, chosen []Peer, never int) Result {
 	if len(chosen) > 0 {
 		atPort = fmt.Sprintf(" at TCP port %d", chosen[0].Address.Port())
 	}
-	if asked == 0 {
+	switch {
+	case asked == 0:
 		return Result{Never: len(chosen) > 0, Detail: fmt.Sprintf("none of %d peers was ever reached%s", all, atPort)}
-	}
-	if isFew(asked, all) { // a host that was cut off before the start reaches as few
+	case isFew(asked, all): // a host that was cut off before the start reaches as few
 		return Result{Never: true, Detail: fmt.Sprintf("only %d of %d peers were ever reached%s", asked, all, atPort)}
 	}
 	result := Result{Detail: fmt.Sprintf("reached %d of %d peers", reached, asked)}
@@ -43,19 +43,15 @@ func NearlyAllRefuse(refused, asked int) bool {
 type reach struct {
 	suspicion suspicion
 
-	reached, all int
-	// low: at most a fifth. part: less than four fifths. blocked: a fifth or more
-	// answer at their second port only.
-	low, part, blocked streak
+	// Of all peers so many were reached, and so many others at their second port only. Of those
+	// that were reached, so many gave no answer, and of these so many made wait for it.
+	all, reached, other, silent, hung int
+	// low: at most a fifth are reached. part: less than four fifths. blocked: a fifth or more
+	// answer at their second port only. mute: four fifths or more are silent. hangs: hung, as
+	// where packets get lost that are not tiny.
+	low, part, blocked, mute, hangs streak
 	// halves: the fleet is split, and this host knows by bad luck mostly peers of the other side.
 	halves bool
-	// mute: four fifths or more are reached and give no answer. hangs: these are made to wait
-	// for it, as where packets get lost that are not tiny.
-	mute, hangs streak
-	// silent of them are reached and give no answer now, hung of these make wait.
-	silent, hung int
-	// other is how many answered at their second port only.
-	other int
 }
 
 // suddenRounds is in how many rounds a host that is cut off loses its peers: in the one
@@ -128,3 +124,8 @@ func (p *reach) severity() int {
 
 // String says how many were reached, for people.
 func (p *reach) String() string { return fmt.Sprintf("reached %d of %d peers", p.reached, p.all) }
+
+// hanging says how many make wait, for people.
+func (p *reach) hanging() string {
+	return fmt.Sprintf("%s, and %d of them do not answer in time", p, p.hung)
+}

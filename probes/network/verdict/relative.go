@@ -6,10 +6,8 @@ import "fmt"
 // whose pods reach no DNS should get no pods while others do.
 type relative struct {
 	compared
-	class Class
-	// found is what the newest round found, and heard what the peers asked report of it.
+	// found is what the newest round found, among so many peers.
 	found Result
-	heard opinions
 	asked int
 }
 
@@ -42,10 +40,8 @@ func (c *relative) isWellElsewhere() bool { return c.heard.areWitnesses(c.asked)
 // reportOf returns what a peer reports of the class, or of the same DNS pods that this host asked.
 // The host of one of two pods asks the other one alone, and its peers ask both: then what they say
 // of that one counts. It is the pod that is gone where they do not reach it either, and one on a
-// host without power stays listed for most of a minute.
-//
-// Of nameservers that answer with errors, only peers tell that do not take an error for an
-// answer.
+// host without power stays listed for most of a minute. Of nameservers that answer with errors,
+// only peers tell that do not take an error for an answer.
 func (c *relative) reportOf(a *Answer, ofSame bool) (well, known bool) {
 	switch {
 	case c.found.IsError:
@@ -61,7 +57,6 @@ func (c *relative) reportOf(a *Answer, ofSame bool) (well, known bool) {
 	return well, known
 }
 
-// String says what was found, for people.
 func (c *relative) String() string {
 	text, detail := fmt.Sprintf("%s fails here", c.class), c.found.Detail
 	if !c.here.now() && !c.found.Never {

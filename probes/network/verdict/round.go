@@ -3,6 +3,7 @@ package verdict
 import (
 	"maps"
 	"net/netip"
+	"slices"
 	"time"
 )
 
@@ -99,6 +100,21 @@ const (
 	lowPercent  = 20
 	wellPercent = 80
 )
+
+// hasFailure reports whether anything failed in this round.
+func (r *Round) hasFailure() bool {
+	for _, result := range r.Results {
+		if result.Outcome == Failed {
+			return true
+		}
+	}
+	return slices.ContainsFunc(r.Peers, func(p PeerResult) bool { return !p.isThere() || p.Hangs })
+}
+
+// anyOfRoutes reports whether something holds of a class whose packets go by the host's routes.
+func (r *Round) anyOfRoutes(holds func(Result) bool) bool {
+	return slices.ContainsFunc([]Class{API, Pods, DNS, Peers}, func(c Class) bool { return holds(r.Results[c]) })
+}
 
 // isThere reports whether the peer's host answered at any port.
 func (p *PeerResult) isThere() bool { return p.Reached || p.ReachedOther }

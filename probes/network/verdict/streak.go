@@ -1,12 +1,13 @@
 package verdict
 
 import (
+	"cmp"
 	"math/bits"
 	"time"
 )
 
-// A fault must show in streakBad of streakOf rounds. One round may be bad luck,
-// and a fault that lets a round through now and then is still a fault.
+// A fault must show in streakBad of streakOf rounds. One round may be bad luck, and a fault
+// that lets a round through now and then is still a fault.
 const (
 	streakBad = 3
 	streakOf  = 5
@@ -16,8 +17,7 @@ const (
 type streak struct {
 	rounds uint8               // newest in bit 0; 1: it showed
 	at     [streakOf]time.Time // when these rounds began, newest first
-	// since is when it first showed; zero: it did not show often enough.
-	since time.Time
+	since  time.Time           // when it first showed; zero: it did not show often enough
 }
 
 // add takes in what a round showed.
@@ -28,47 +28,33 @@ func (s *streak) add(showed bool, at time.Time) {
 	if showed {
 		s.rounds |= 1
 	}
-	switch {
-	case s.count() < streakBad:
+	if s.count() < streakBad {
 		s.since = time.Time{}
-	case s.since.IsZero():
-		s.since = s.first()
+		return
 	}
+	s.since = cmp.Or(s.since, s.first())
 }
 
-// first returns when it first showed, of the last 5 rounds; zero: it did not.
-func (s *streak) first() time.Time {
-	if s.rounds == 0 {
-		return time.Time{}
-	}
-	return s.at[bits.Len8(s.rounds)-1]
-}
+// first returns when it first showed, of the last 5 rounds, in which it did.
+func (s *streak) first() time.Time { return s.at[bits.Len8(s.rounds)-1] }
 
 // due is when it will have shown for that long, if it goes on to show; zero: it does not
 // show now.
 func (s *streak) due(long time.Duration) time.Time {
-	switch {
-	case !s.now():
+	if !s.now() {
 		return time.Time{}
-	case s.since.IsZero():
-		return s.first().Add(long)
 	}
-	return s.since.Add(long)
+	return cmp.Or(s.since, s.first()).Add(long)
 }
 
 // holds reports whether it shows, and has for that long.
 func (s *streak) holds(long time.Duration, now time.Time) bool {
-	return !s.since.IsZero() && now.Sub(s.since) >= long
+	return s.often() && now.Sub(s.since) >= long
 }
 
-// often reports whether it showed in 3 of the last 5 rounds.
+// often, now and any report whether it showed in 3 of the last 5 rounds, in the newest one, and
+// in any of these. count is in how many.
 func (s *streak) often() bool { return !s.since.IsZero() }
-
-// now reports whether it showed in the newest round.
-func (s *streak) now() bool { return s.rounds&1 != 0 }
-
-// count is in how many of the last 5 rounds it showed.
-func (s *streak) count() int { return bits.OnesCount8(s.rounds) }
-
-// any reports whether it showed in any of the last 5 rounds.
-func (s *streak) any() bool { return s.rounds != 0 }
+func (s *streak) now() bool   { return s.rounds&1 != 0 }
+func (s *streak) any() bool   { return s.rounds != 0 }
+func (s *streak) count() int  { return bits.OnesCount8(s.rounds) }

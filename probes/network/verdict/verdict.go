@@ -27,12 +27,10 @@ type Verdict struct {
 	Measures []probes.Measure
 }
 
-// Evaluator turns rounds into verdicts. It has no clock and does no I/O: time is what
-// the rounds say. The same rounds and the same seed give the same verdicts. It has what the
-// rounds since the start, or since a gap, showed.
+// Evaluator turns rounds into verdicts. Time is what the rounds say, and the same rounds and seed
+// give the same verdicts. It has what the rounds since the start, or since a gap, showed.
 //
-// A peer may excuse this host, and never accuse it. A fault of all accuses
-// nobody.
+// A peer may excuse this host, and never accuse it. A fault of all accuses nobody.
 type Evaluator struct {
 	// first round since then.
 	first time.Time
@@ -43,9 +41,11 @@ type Evaluator struct {
 
 	conntrack, api streak
 	relatives      [3]*relative
-	loss           loss
-	reach          reach
-	hole           hole
+	loss           *loss
+	hole           *hole
+	// comparisons are these in the order of their shapes.
+	comparisons []comparison
+	reach       reach
 	// never: a fifth of the peers and two of them, or all, were never reached.
 	never streak
 }
@@ -53,16 +53,18 @@ type Evaluator struct {
 // NewEvaluator returns an Evaluator of rounds that come each period. seed chooses whom
 // to ask about and the jitter; it should differ between hosts.
 func NewEvaluator(period time.Duration, seed uint64) *Evaluator {
-	e := newEvaluator(suspicion{period: period, random: rand.New(rand.NewPCG(seed, 0))})
-	return &e
+	return newEvaluator(suspicion{period: period, random: rand.New(rand.NewPCG(seed, 0))})
 }
 
-func newEvaluator(s suspicion) Evaluator {
-	e, all := Evaluator{seen: map[Class]bool{}, loss: loss{peers: map[string]hearsay{}}, reach: reach{suspicion: s}}, shapes(s.period)
-	for i, class := range []Class{Pods, DNS, Local} {
-		e.relatives[i] = &relative{compared: compared{shape: all[i]}, class: class}
+func newEvaluator(s suspicion) *Evaluator {
+	e, all := &Evaluator{seen: map[Class]bool{}, reach: reach{suspicion: s}}, shapes(s.period)
+	for i := range e.relatives {
+		e.relatives[i] = &relative{compared: compared{shape: all[i]}}
+		e.comparisons = append(e.comparisons, e.relatives[i])
 	}
-	e.loss.shape, e.hole.shape = all[3], all[4]
+	e.loss = &loss{compared: compared{shape: all[3]}, peers: map[string]hearsay{}}
+	e.hole = &hole{compared: compared{shape: all[4]}}
+	e.comparisons = append(e.comparisons, e.loss, e.hole)
 	return e
 }
 
@@ -71,7 +73,7 @@ func (e *Evaluator) Next(r Round) Verdict {
 	if r.AfterGap {
 		e.reach.suspicion.silent = false
 		e.reach.suspicion.end()
-		*e = newEvaluator(e.reach.suspicion)
+		*e = *newEvaluator(e.reach.suspicion)
 	}
 	e.take(&r)
 	return e.verdict(&r)
@@ -92,11 +94,6 @@ func (e *Evaluator) verdict(r *Round) Verdict {
 	return v
 }
 
-// comparisons returns those of all shapes, in their order.
-func (e *Evaluator) comparisons() [5]comparison {
-	return [...]comparison{e.relatives[0], e.relatives[1], e.relatives[2], &e.loss, &e.hole}
-}
-
 // take adds a round to the evidence. What failed on a slow host is none.
 func (e *Evaluator) take(r *Round) {
 	if e.first.IsZero() {
@@ -108,29 +105,16 @@ func (e *Evaluator) take(r *Round) {
 		}
 	}
 	e.conntrack.add(r.Outcome(Conntrack) == Failed, r.At)
-	e.slow = (r.Late || r.Outcome(Self) == Failed) && hasFailure(r)
-	if e.slow {
+	if e.slow = (r.Late || r.Outcome(Self) == Failed) && r.hasFailure(); e.slow {
 		return
 	}
 	e.api.add(r.Outcome(API) == Well, r.At)
-	for _, c := range e.relatives {
+	for _, c := range e.comparisons {
 		c.add(r)
 	}
-	e.loss.add(r)
-	e.hole.add(r)
 	e.reach.add(r, e.api.often())
 	never, all := r.NeverReached, r.NeverReached+len(r.Peers)
 	e.never.add(never > 0 && (never == all || never >= fewestPeers && 100*never >= lowPercent*all), r.At)
-}
-
-// hasFailure reports whether anything failed in this round.
-func hasFailure(r *Round) bool {
-	for _, result := range r.Results {
-		if result.Outcome == Failed {
-			return true
-		}
-	}
-	return count(r.Peers, func(p *PeerResult) bool { return !p.isThere() || p.Hangs }) > 0
 }
 
 // isSure reports whether a class fails that needs no peers. A default route may go because
@@ -138,11 +122,6 @@ func hasFailure(r *Round) bool {
 // something else must fail too, unless the failure itself is sure.
 func (e *Evaluator) isSure(r *Round, c Class) bool {
 	return r.Outcome(c) == Failed && (r.Results[c].IsSure || !e.slow && r.anyOfRoutes(func(found Result) bool { return found.Outcome == Failed }))
-}
-
-// anyOfRoutes reports whether something holds of a class whose packets go by the host's routes.
-func (r *Round) anyOfRoutes(holds func(Result) bool) bool {
-	return slices.ContainsFunc([]Class{API, Pods, DNS, Peers}, func(c Class) bool { return holds(r.Results[c]) })
 }
 
 // answer is what this host answers its peers. A class is well when it failed in none of the last
@@ -175,22 +154,15 @@ func (e *Evaluator) measures(r *Round) (all []probes.Measure) {
 			probes.Measure{Name: "peers_silent", Unit: probes.Items, Value: float64(silent)},
 			probes.Measure{Name: "peers_unreachable", Unit: probes.Items, Value: float64(len(r.Peers) - answered - silent)})
 	}
-	if e.reach.all >= fewestPeers {
-		all = append(all, probes.Measure{
-			Name: "peers_reached", Unit: probes.Ratio, Value: float64(e.reach.reached) / float64(e.reach.all),
-			Degraded: lowPercent / 100., Clear: wellPercent / 100.,
-		})
-	}
-	for _, c := range e.relatives {
-		if c.heard.know > 0 {
-			all = append(all, probes.Measure{Name: "peers_well_" + string(c.class), Unit: probes.Ratio, Value: float64(c.heard.well) / float64(c.heard.know)})
+	ratio := func(name string, part, whole, degraded, clear, fewest int) {
+		if whole >= fewest {
+			all = append(all, probes.Measure{Name: name, Unit: probes.Ratio, Value: float64(part) / float64(whole), Degraded: float64(degraded) / 100, Clear: float64(clear) / 100})
 		}
 	}
-	if made := e.loss.all.made; made >= lossFewest {
-		all = append(all, probes.Measure{
-			Name: "retransmitted", Unit: probes.Ratio, Value: float64(e.loss.all.hit) / float64(made),
-			Degraded: lossShare / 100., Clear: lossEasier / 100.,
-		})
+	ratio("peers_reached", e.reach.reached, e.reach.all, lowPercent, wellPercent, fewestPeers)
+	for _, c := range e.relatives {
+		ratio("peers_well_"+string(c.class), c.heard.well, c.heard.know, 0, 0, 1)
 	}
+	ratio("retransmitted", e.loss.all.hit, e.loss.all.made, lossShare, lossEasier, lossFewest)
 	return all
 }

@@ -26,10 +26,10 @@ var rows = []struct {
 }{
 	{"RouteLost", probes.Degraded, false}, {"ConntrackDrops", probes.Degraded, false}, {"PodsUnreachable", probes.Degraded, false},
 	{"DNSUnreachable", probes.Degraded, false}, {"NodeDaemonFails", probes.Degraded, false}, {"PacketLoss", probes.Degraded, false},
-	{reasonLargePacketsLost, probes.Degraded, false}, {"CutOff", probes.Degraded, false}, {ReasonPeersUnreachable, probes.Unknown, false},
+	{"LargePacketsLost", probes.Degraded, false}, {"CutOff", probes.Degraded, false}, {ReasonPeersUnreachable, probes.Unknown, false},
 	{ReasonManySuspect, probes.Unknown, false}, {"HostSlow", probes.Unknown, false}, {"APIServerSilent", probes.Unknown, false},
 	{"SomePeersUnreachable", probes.Unknown, false}, {"NotProven", probes.Unknown, false}, {"RouteNotKnown", probes.Unknown, false},
-	{"LossElsewhereToo", probes.Unknown, false}, {"NotYetSure", probes.OK, true}, {"NeverHealthy", probes.OK, true},
+	{"NotYetSure", probes.OK, true}, {"NeverHealthy", probes.OK, true},
 	{ReasonPeersNeverReached, probes.OK, false}, {ReasonPortBlocked, probes.OK, false}, {"NoPeerAnswers", probes.OK, false}, {"NetworkHealthy", probes.OK, false},
 }
 
@@ -58,7 +58,7 @@ func examples() map[string]func(*script) probes.Observation {
 				}
 			})
 		},
-		reasonLargePacketsLost: func(s *script) probes.Observation { return s.play(5, fullLost(12), counting(12, 0)) },
+		"LargePacketsLost": func(s *script) probes.Observation { return s.play(5, fullLost(12), counting(12, 0)) },
 		"CutOff": func(s *script) probes.Observation {
 			s.until("CutOff", reachOnly(1), s.standing(1, 0))
 			return s.last.Observation
@@ -76,9 +76,6 @@ func examples() map[string]func(*script) probes.Observation {
 		"SomePeersUnreachable": func(s *script) probes.Observation { return s.play(3, reachOnly(6)) },
 		"NotProven": func(s *script) probes.Observation {
 			return s.play(7, noDNS, answers(func(i int, a *Answer) { a.Classes[DNS] = i < 3 }))
-		},
-		"LossElsewhereToo": func(s *script) probes.Observation {
-			return s.play(12, retransmits(6), answers(func(_ int, a *Answer) { a.Lossy = 30 }))
 		},
 		"NotYetSure": func(s *script) probes.Observation { return s.play(1, noDNS) },
 		ReasonPortBlocked: func(s *script) probes.Observation {
@@ -113,7 +110,7 @@ func inDocs() map[string]struct{ evidence, needs string } {
 			"10 % of the connections of 30 s to peers had retransmits, to half of the peers or more; for 54 s, or 15 % of them for 15 s",
 			"the peers' median is three times lower, also without the peers that lose as much or do not report it; after 15 s, half of the peers reported their loss within 10 s, and none loses half as much",
 		},
-		reasonLargePacketsLost: {
+		"LargePacketsLost": {
 			"full packets get lost on the way to or from half of the peers and at least two, 3 of 5 rounds and 10 s, and small ones do not",
 			"3 peers know it, or half of the peers that were asked, and two thirds of these have exchanged full packets with others since then and lose few",
 		},
@@ -129,9 +126,8 @@ func inDocs() map[string]struct{ evidence, needs string } {
 		"HostSlow":             {"the control probe or the round itself was late, and something failed", "nothing"},
 		"APIServerSilent":      {"a row above would be Degraded, but the API server does not answer", "nothing"},
 		"SomePeersUnreachable": {"20 to 80 % of the peers reached, 3 of 5 rounds", "nothing: either this host or the others are at fault"},
-		"NotProven":            {"pods, dns or local fails in 3 of 5 rounds, full packets get lost, a route is lost, the connection table is full, or 80 % of the peers take connections and do not answer, without the proof that its row needs", "nothing"},
+		"NotProven":            {"pods, dns or local fails or packets get lost in 3 of 5 rounds, a route is lost, the connection table is full, or 80 % of the peers take connections and do not answer, without the proof that its row needs", "nothing"},
 		"RouteNotKnown":        {"the kernel does not answer any more, or the interface has had no carrier since the start", "nothing"},
-		"LossElsewhereToo":     {"the evidence of PacketLoss without its proof", "nothing"},
 		"NotYetSure":           {"a check failed in one of the last 5 rounds, or 7 to 10 % of the connections had retransmits", "nothing"},
 		"NeverHealthy": {
 			"pods, dns or local fails since the agent started and is healthy at two thirds of the peers; or no peer was ever reached, for the first 5 min",
@@ -485,7 +481,7 @@ func TestLossIsMeasuredAfterARestart(t *testing.T) {
 		s := newScript()
 		s.size = test.peers
 		rounds := 1
-		for ; rounds < 100 && slices.Contains(s.play(1, test.changes...).NeverHealthy, reasonPacketLoss); rounds++ {
+		for ; rounds < 100 && slices.Contains(s.play(1, test.changes...).NeverHealthy, "PacketLoss"); rounds++ {
 		}
 		if rounds != test.want {
 			t.Errorf("%d peers: %d rounds, want %d", test.peers, rounds, test.want)
