@@ -20,11 +20,10 @@ const (
 	// network says nothing of this host.
 	missedAfter = 30 * time.Second
 	fewMissing  = 20
-	// peersAgainEach is the time between two readings of the list while peers are
-	// missing. Those of a host without power stay in the list for 50 s, up to 55 s. From
-	// the fifth on, which such a host does not need, the time doubles each time up to
-	// refreshEvery. A second for each slice is added, at random: when a zone of a large
-	// fleet is gone, most of the others read.
+	// peersAgainEach is the time between two readings of the list while peers are missing. Those of
+	// a host without power stay in the list for 50 s, up to 55 s. From the fifth on, which such a
+	// host does not need, the time doubles each time up to refreshEvery. A second for each slice is
+	// added, at random: when a zone of a large fleet is gone, most of the others read.
 	peersAgainEach = 15 * time.Second
 	peersAgainSoon = 4
 )

@@ -27,8 +27,7 @@ type port struct {
 	numbers []uint16
 }
 
-// endpointsOf returns the endpoints of a slice that are ready and have a Node, at
-// that port.
+// endpointsOf returns the endpoints of a slice that are ready and have a Node, at that port.
 func endpointsOf(slice *discoveryv1.EndpointSlice, at port) []endpoint {
 	number := at.of(slice)
 	if number == 0 {

@@ -28,8 +28,7 @@ const (
 
 // Options say where a fleet is.
 type Options struct {
-	// Node is the name of the own Node, HostIP an address of it; the zero value:
-	// not known.
+	// Node is the name of the own Node, HostIP an address of it; the zero value: not known.
 	Node   string
 	HostIP netip.Addr
 	// Listen is where this agent answers; the zero value: nowhere. On loopback
@@ -37,8 +36,7 @@ type Options struct {
 	Listen netip.AddrPort
 	// Namespace and Service of the agents.
 	Namespace, Service string
-	// DNSPods says where the pods of the cluster's DNS are; the zero value:
-	// dnspods.Default.
+	// DNSPods says where the pods of the cluster's DNS are; the zero value: dnspods.Default.
 	DNSPods dnspods.Where
 	// APIServer is its host and port, as it is configured.
 	APIServer string
@@ -59,9 +57,8 @@ const (
 // agentPort is the name of the agents' port in their Service.
 const agentPort = "metrics"
 
-// dnsPort is where DNS pods are asked: at the port of DNS, or that of OpenShift's pods,
-// which listen without privileges. The chart of CoreDNS, which RKE2 uses, names it
-// tcp-53.
+// dnsPort is where DNS pods are asked: at the port of DNS, or that of OpenShift's pods, which
+// listen without privileges. The chart of CoreDNS, which RKE2 uses, names it tcp-53.
 func dnsPort() port { return port{"dns-tcp", []uint16{53, 5353}} }
 
 // Fleet is the fleet as one agent knows it.

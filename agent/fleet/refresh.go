@@ -58,8 +58,7 @@ func (f *Fleet) pause(ctx context.Context, length time.Duration) error {
 	}
 }
 
-// read asks the API server where these are. A failure is logged, unless it is the end of the
-// agent.
+// read asks the API server where these are. A failure is logged, unless it is the end of the agent.
 func (f *Fleet) read(ctx context.Context, these string, ask func(context.Context) error) error {
 	asking, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -125,8 +124,7 @@ func (f *Fleet) takePeers() {
 	}
 }
 
-// freshPeers is refreshPeers, unless that was done a moment ago. The caller holds
-// reading.
+// freshPeers is refreshPeers, unless that was done a moment ago. The caller holds reading.
 func (f *Fleet) freshPeers(ctx context.Context) error {
 	if time.Since(f.readAt) <= rereadAfter {
 		return nil
@@ -214,8 +212,7 @@ const (
 	mostTurns = 6
 )
 
-// turnsBetween returns in how many refreshes the metadata of that many slices is read
-// once.
+// turnsBetween returns in how many refreshes the metadata of that many slices is read once.
 func turnsBetween(slices int) int {
 	return min(max(1, (slices+slicesAtATime/2)/slicesAtATime), mostTurns)
 }

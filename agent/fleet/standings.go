@@ -31,9 +31,8 @@ const (
 	// renewedWithin is the time within which a kubelet renews its Lease: it does so
 	// every 10 s, or 4 % more.
 	renewedWithin = 11 * time.Second
-	// notedFor is how long a note counts: a Lease that was renewed since says nothing of
-	// a Node that lost its power afterwards. The probe notes about 15 s before it asks,
-	// and asks for 30 s.
+	// notedFor is how long a note counts: a Lease that was renewed since says nothing of a Node
+	// that lost its power afterwards. The probe notes about 15 s before it asks, and asks for 30 s.
 	notedFor = time.Minute
 	// readAtOnce is how many Nodes or Leases are read at the same time. Each may be as
 	// large as the API server stores, and twelve of those are more than an agent's memory.
@@ -99,9 +98,8 @@ func (f *Fleet) Note(ctx context.Context, nodes []string) error {
 	return group.Wait()
 }
 
-// Standings asks the API server what the Nodes say of themselves. A Node whose
-// agent is not a ready endpoint any more does not count. No answer is guessed: an error says
-// that nothing is known.
+// Standings asks the API server what the Nodes say of themselves. A Node whose agent is not a ready
+// endpoint any more does not count. No answer is guessed: an error says that nothing is known.
 func (f *Fleet) Standings(ctx context.Context, nodes []string) ([]verdict.Standing, error) {
 	if f.options.Source == nil {
 		return nil, nil

@@ -122,8 +122,7 @@ func (f *Fleet) Observe(answers map[string]verdict.Answer) {
 	f.peersAgain.observe(100*(known-f.answeredWithin(missedAfter)) > fewMissing*known, now)
 }
 
-// answeredWithin returns how many peers answered within that time. The caller holds the
-// lock.
+// answeredWithin returns how many peers answered within that time. The caller holds the lock.
 func (f *Fleet) answeredWithin(length time.Duration) (count int) {
 	for _, h := range f.heard {
 		if time.Since(h.at) <= length {

@@ -1,6 +1,5 @@
-// Package network is the probe of NetworkUnavailable. Once in a period it asks
-// the classes of a round, each in a file of its own. Package verdict says what they
-// found means.
+// Package network is the probe of NetworkUnavailable. Once in a period it asks the classes of a
+// round, each in a file of its own. Package verdict says what they found means.
 package network
 
 import (
@@ -38,16 +37,14 @@ type Probe struct {
 	was map[verdict.Class]bool
 	// apiDue is when the API server is asked again although nothing fails.
 	apiDue time.Time
-	// suspicious: the newest verdict was not quite OK. calm counts the rounds since one was
-	// not.
+	// suspicious: the newest verdict was not quite OK. calm counts the rounds since one was not.
 	suspicious bool
 	calm       int
 	// measures are the quantities behind the newest verdict.
 	measures []probes.Measure
 }
 
-// evaluator is a *verdict.Evaluator. Tests of rounds have an evaluator that keeps the
-// newest round.
+// evaluator is a *verdict.Evaluator. Tests of rounds have an evaluator that keeps the newest round.
 type evaluator interface {
 	Next(round verdict.Round) verdict.Verdict
 	Answered(round verdict.Round) verdict.Verdict
@@ -55,10 +52,9 @@ type evaluator interface {
 
 var _ probes.Measurer = (*Probe)(nil)
 
-// New returns the probe of the host's own network. It reads
-// class/net/<interface>/carrier in h.Sys, net/stat/nf_conntrack in h.Proc, and
-// its own /etc/resolv.conf. period is the longest time between two rounds; disabled
-// classes are not asked.
+// New returns the probe of the host's own network. It reads class/net/<interface>/carrier in h.Sys,
+// net/stat/nf_conntrack in h.Proc, and its own /etc/resolv.conf. period is the longest time between
+// two rounds; disabled classes are not asked.
 func New(h probes.Host, period time.Duration, disabled ...verdict.Class) *Probe {
 	self, peers := &ask.Self{}, ask.NewPeers(period)
 	p := &Probe{

@@ -30,10 +30,9 @@ const (
 	// beat is how often the ticker of a round ticks. A round in which all is well
 	// ends before the first tick.
 	beat = 100 * time.Millisecond
-	// lateAfter is how late a tick or the control probe may be. A third of the
-	// patience is then gone, and the network has the rest. On two processors, with 8
-	// programs that take all they get, ticks came 66 ms late at most, with 64 of them
-	// 302 ms, and no class failed for it.
+	// lateAfter is how late a tick or the control probe may be. A third of the patience is then
+	// gone, and the network has the rest. On two processors, with 8 programs that take all they
+	// get, ticks came 66 ms late at most, with 64 of them 302 ms, and no class failed for it.
 	lateAfter = 500 * time.Millisecond
 )
 
@@ -117,9 +116,8 @@ func (p *Probe) askAll(ctx context.Context, in *verdict.Surroundings, each time.
 	}
 }
 
-// askAPILate settles what is known of the API server. A failure counts only if the API
-// server answers in the same round. So it is asked now if it was not before, and in the
-// next round too.
+// askAPILate settles what is known of the API server. A failure counts only if the API server
+// answers in the same round. So it is asked now if it was not before, and in the next round too.
 func (p *Probe) askAPILate(ctx context.Context, in *verdict.Surroundings, each time.Duration, r *verdict.Round) {
 	api, isOn := p.checks[verdict.API]
 	trouble, wasAsked := p.trouble(r), !r.At.Before(p.apiDue)
@@ -158,9 +156,8 @@ func (p *Probe) take(r *verdict.Round, c verdict.Class, result verdict.Result) {
 	r.Results[c] = result
 }
 
-// lateness ticks until the context ends and returns by how much the latest tick
-// was late. A process that stands still, or gets no processor, does not notice
-// that an answer came in time.
+// lateness ticks until the context ends and returns by how much the latest tick was late. A process
+// that stands still, or gets no processor, does not notice that an answer came in time.
 func lateness(ctx context.Context) (latest time.Duration) {
 	timer := time.NewTimer(beat)
 	defer timer.Stop()

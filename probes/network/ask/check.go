@@ -45,9 +45,8 @@ func (r reached) keep(targets []netip.AddrPort) {
 	maps.DeleteFunc(r, func(target netip.AddrPort, _ bool) bool { return !slices.Contains(targets, target) })
 }
 
-// dial makes a new connection with a source port that the kernel chooses. asks: a request
-// follows at once. It is then the third packet of the handshake, which saves one
-// (TCP_QUICKACK, tcp(7)).
+// dial makes a new connection with a source port that the kernel chooses. asks: a request follows
+// at once. It is then the third packet of the handshake, which saves one (TCP_QUICKACK, tcp(7)).
 //
 // Closing it sends RST instead of FIN. Each round makes a dozen connections, and
 // a FIN would leave each of them for a minute in TIME_WAIT, and for two in the

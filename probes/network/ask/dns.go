@@ -59,8 +59,7 @@ func (d *DNS) Ask(ctx context.Context, _ *verdict.Surroundings, patience time.Du
 	}))
 }
 
-// refresh reads resolv.conf again. Where that takes long, what it held before
-// stays in use.
+// refresh reads resolv.conf again. Where that takes long, what it held before stays in use.
 func (d *DNS) refresh(ctx context.Context, patience time.Duration) {
 	path := d.path
 	d.read.Start(func() resolvConf {

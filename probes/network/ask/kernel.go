@@ -15,12 +15,10 @@ import (
 	"github.com/taintlet/taintlet/probes/hostfile"
 )
 
-// kernel is asked where it sends packets. It needs no privileges, and no packet
-// is sent.
+// kernel is asked where it sends packets. It needs no privileges, and no packet is sent.
 //
-// A table of /proc/net does not tell: the kernel looks through several tables,
-// in the order of its rules. The source
-// address of a connected UDP socket does not tell the interface either: hosts
+// A table of /proc/net does not tell: the kernel looks through several tables, in the order of its
+// rules. The source address of a connected UDP socket does not tell the interface either: hosts
 // that speak BGP keep their address on lo or on a dummy interface.
 type kernel struct {
 	fd     int
@@ -37,8 +35,7 @@ func openKernel() (*kernel, error) {
 
 func (k *kernel) close() { _ = unix.Close(k.fd) }
 
-// loopback is the index of lo in each network namespace (LOOPBACK_IFINDEX in
-// include/net/flow.h).
+// loopback is the index of lo in each network namespace (LOOPBACK_IFINDEX in include/net/flow.h).
 const loopback = 1
 
 // errNowhere says that the kernel has no route, or one that leads nowhere.
@@ -182,9 +179,8 @@ func (k *kernel) name(index int) (string, error) {
 	return request.Name(), nil
 }
 
-// readCarrier reads whether an interface has carrier
-// (Documentation/ABI/testing/sysfs-class-net). The kernel answers EINVAL for an
-// interface that is down.
+// readCarrier reads whether an interface has carrier (Documentation/ABI/testing/sysfs-class-net).
+// The kernel answers EINVAL for an interface that is down.
 func readCarrier(h probes.Host, name string) (bool, error) {
 	path := filepath.Join(h.Sys, "class", "net", name, "carrier")
 	text, err := hostfile.Read(path)

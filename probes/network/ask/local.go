@@ -163,8 +163,7 @@ type statusError struct {
 
 func (e statusError) Error() string { return fmt.Sprintf("%s: status %d", e.path, e.status) }
 
-// isClosed reports whether nobody listens on a port of loopback. A host may have no
-// IPv6.
+// isClosed reports whether nobody listens on a port of loopback. A host may have no IPv6.
 func isClosed(err error) bool {
 	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.EAFNOSUPPORT)
 }

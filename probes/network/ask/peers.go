@@ -100,11 +100,10 @@ func (p *Peers) askOne(ctx context.Context, peer verdict.Peer, patience time.Dur
 	return small
 }
 
-// askPeer asks one peer, and its second port too where that tells something: when
-// the peer is reached for the first time, and when it is not reached any more. In the rounds
-// that follow both are asked at the same time. last is its result before this one, and
-// wasReached that it ever was. Doubt is called when the peer takes long. It may be called more
-// than once.
+// askPeer asks one peer, and its second port too where that tells something: when the peer is
+// reached for the first time, and when it is not reached any more. In the rounds that follow both
+// are asked at the same time. last is its result before this one, and wasReached that it ever was.
+// Doubt is called when the peer takes long. It may be called more than once.
 func askPeer(ctx context.Context, peer verdict.Peer, patience time.Duration, last verdict.PeerResult, wasReached bool, doubt func()) verdict.PeerResult {
 	result := verdict.PeerResult{Node: peer.Node, OtherKnown: last.OtherKnown, OtherOpen: last.OtherOpen}
 	isMissing := wasReached && !last.Reached
@@ -180,10 +179,9 @@ func doubtRefusals(ctx context.Context, patience time.Duration, results map[verd
 // its packets are sent again after 0.2 and 0.6 s.
 const fullPatience = time.Second
 
-// askFull asks a peer with a request of a full packet, as large as the kernel thinks that
-// packets may be on this way, for an answer of a full packet. A peer that takes
-// longer than patience to connect is not asked, because the ordinary question is asked after this
-// one.
+// askFull asks a peer with a request of a full packet, as large as the kernel thinks that packets
+// may be on this way, for an answer of a full packet. A peer that takes longer than patience to
+// connect is not asked, because the ordinary question is asked after this one.
 func askFull(ctx context.Context, peer verdict.Peer, patience time.Duration) verdict.PeerResult {
 	result := verdict.PeerResult{Node: peer.Node}
 	dialing, cancel := context.WithTimeout(ctx, patience)

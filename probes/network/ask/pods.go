@@ -16,8 +16,7 @@ import (
 // answers is enough.
 const podsAtOnce, fewPods = 3, 2
 
-// Pods connects to DNS pods on other Nodes. No other class crosses the
-// overlay between the hosts.
+// Pods connects to DNS pods on other Nodes. No other class crosses the overlay between the hosts.
 type Pods struct {
 	seen reached
 }

@@ -39,8 +39,7 @@ type way struct {
 	err error
 }
 
-// outside is the target that stands for all addresses that nothing but a default
-// route leads to.
+// outside is the target that stands for all addresses that nothing but a default route leads to.
 const outside = "default route"
 
 // NewRoute returns the class that asks the kernel, and reads

@@ -19,8 +19,7 @@ type hole struct {
 // instead of the count.
 const lastPassed, lostHere = 9999, -1
 
-// isHole reports whether so many losses of full packets show a hole here and not at the
-// peers.
+// isHole reports whether so many losses of full packets show a hole here and not at the peers.
 func isHole(lost, tried int) bool { return lost >= fewestPeers && 2*lost >= tried }
 
 // add takes in a round.

@@ -164,8 +164,7 @@ const (
 	neverReachedFor = 5 * time.Minute
 )
 
-// mayBeCutOff reports whether no peer was reached since the start, and that was a
-// short time ago.
+// mayBeCutOff reports whether no peer was reached since the start, and that was a short time ago.
 func (e *Evaluator) mayBeCutOff(r *Round) bool {
 	peers := r.Results[Peers]
 	return peers.Outcome == NotKnown && peers.Never && r.At.Sub(e.first) < neverHolds

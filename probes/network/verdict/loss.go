@@ -22,8 +22,7 @@ const (
 	// lossPressed is how long rounds then follow as soon as may be, at most once in
 	// lossPressedAgain: the window soon has enough of them.
 	lossPressed, lossPressedAgain = 10 * time.Second, time.Minute
-	// lossShare of them, in percent, had retransmits: that is loss. Below lossEasier there is
-	// none.
+	// lossShare of them, in percent, had retransmits: that is loss. Below lossEasier there is none.
 	lossShare, lossEasier = 10, 7
 	// lossAloneShare of them proves it in the short time. Of a host that loses 1 % of its
 	// packets each way, 4 % of the connections have retransmits, and 10 % now and then.

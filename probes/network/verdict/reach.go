@@ -94,9 +94,9 @@ func (p *reach) due(r *Round) time.Time {
 	switch s := &p.suspicion; {
 	case !p.low.now():
 		return time.Time{}
-	case s.isShort && s.ask == nil:
+	case s.isShort() && s.ask == nil:
 		return s.due
-	case s.isShort, s.stage == calm:
+	case s.isShort(), s.stage == calm:
 		return r.At // as soon as may be
 	}
 	return time.Time{}

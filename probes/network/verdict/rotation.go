@@ -12,48 +12,41 @@ import (
 // the verdict looks back.
 const quietRounds = streakOf
 
-// IsLeftOut reports whether a class is not asked in a round after so many that were
-// well: while all is well some are asked in every second round only. What these
-// send wakes somebody, and their verdict takes tens of seconds anyway.
+// IsLeftOut reports whether a class is not asked in a round after so many that were well: while
+// all is well, some are asked in every second round only, as their verdict takes tens of seconds.
 func (c Class) IsLeftOut(calm int) bool {
-	takesTurns := c == Self || c == Local
-	return takesTurns && calm >= quietRounds && calm%2 == 1
+	return (c == Self || c == Local) && calm >= quietRounds && calm%2 == 1
 }
 
 const (
-	// fewPeers are asked in a round in which nothing is new, per fewIn of the
-	// period: twelve peers within 20 s, and some 36 connections in a minute. The
-	// verdict on loss needs 20.
+	// fewPeers are asked in a round in which nothing is new, per fewIn of the period: twelve peers
+	// within 20 s, and some 36 connections in a minute. The verdict on loss needs 20.
 	fewPeers = 3
 	fewIn    = 5 * time.Second
 
 	// closedWait is the most between two attempts to reach a peer that was never
 	// reached: somebody may keep its port closed for good.
 	closedWait = 5 * time.Minute
-	// closedAfter is for how long a peer may answer at its second port only. That
-	// port is the kubelet's, which logs every connection that sends nothing. Then the
-	// peer is one that was never reached.
+	// closedAfter is for how long a peer may answer at its second port only, the kubelet's, which
+	// logs every connection that sends nothing. Then the peer is one that was never reached.
 	closedAfter = 10 * time.Minute
 
 	// fullEvery is how often one of the peers is asked with a request, and for an answer, of a
-	// full packet while all is well. Such an exchange has 2,500 bytes more than another. A host
-	// takes part in two of them in that time, its own and that of a peer, so they add 850 bytes
-	// to a round of 5,600.
+	// full packet while all is well. Such an exchange has 2,500 bytes more than another, and a
+	// host takes part in two of them in that time: 850 bytes more in a round of 5,600.
 	fullEvery = 30 * time.Second
-	// fullBytes is what one packet holds in most networks. Where packets are larger, full ones
-	// are sent less often in proportion, so that they cost as much.
+	// fullBytes is what one packet holds in most networks. Larger ones are sent less often in
+	// proportion.
 	fullBytes = 1500
 )
 
-// Rotation chooses whom of its peers a host asks in a round. To be asked wakes a
-// host, and so does each answer; this is most of what the checks of the network
-// cost. So while nothing is new, a round asks few peers, in turn. As soon as one
-// of them has changed, the same round asks the others too, and so does each round
-// until nothing has changed for some time. So the verdict on trouble never rests on
+// Rotation chooses whom of its peers a host asks in a round. Each question and each answer wakes a
+// host, which is most of what the checks of the network cost. So while nothing is new, a round asks
+// few peers, in turn. As soon as one of them has changed, the same round asks the others too, and
+// so does each round until nothing has changed for some time: the verdict on trouble never rests on
 // few peers.
 //
-// A peer that was never reached does not count and is no change. It is asked less and
-// less often.
+// A peer that was never reached does not count and is no change. It is asked less and less often.
 type Rotation struct {
 	period time.Duration
 	few    int
@@ -79,10 +72,9 @@ type Rotation struct {
 type lastAsked struct {
 	// round in which it was asked, and fullRound in which full packets were exchanged; 0: never.
 	round, fullRound int
-	// reached: it was, since it was chosen. One that never was may be closed to us.
-	reached bool
-	// assumed: the agent before this one has reached it, and this one has not yet.
-	assumed bool
+	// reached: it was, since it was chosen. One that never was may be closed to us. assumed: the
+	// agent before this one has reached it, and this one has not yet.
+	reached, assumed bool
 	// passed: a full packet did, since it was chosen. Where none ever did, it may be meant so.
 	passed bool
 	// missed counts the attempts since it was reached. One that was never reached is
@@ -105,10 +97,9 @@ func (t *Rotation) Forget() {
 	t.quiet = 0
 }
 
-// Choose begins a round. It returns the peers to ask now, and the rest: to be
-// asked in this round too as soon as one of the first has changed. alert: something
-// is wrong on this host, so that all are asked whose time has come. Other peers are
-// forgotten.
+// Choose begins a round. It returns the peers to ask now, and the rest: to be asked in this round
+// too as soon as one of the first has changed. alert: something is wrong on this host, so that all
+// are asked whose time has come. Other peers are forgotten.
 func (t *Rotation) Choose(peers []Peer, alert bool) (now, rest []Peer) {
 	known := make(map[Peer]lastAsked, len(peers))
 	for _, p := range peers {
@@ -158,9 +149,8 @@ func (t *Rotation) IsFull(p Peer) bool {
 	return last.reached && (t.fullAll || p == t.fullNow || last.fullRound == 0)
 }
 
-// HasChanged reports whether a peer's result is worth asking all: it is not quite well, or
-// says something else than before, or is a new one. It may be called from several
-// goroutines, between Choose and Take.
+// HasChanged reports whether a peer's result is worth asking all: it is not quite well, or says
+// something else than before. It may be called from several goroutines, between Choose and Take.
 func (t *Rotation) HasChanged(p Peer, now PeerResult) bool {
 	last := t.last[p]
 	if !now.Reached {
@@ -236,16 +226,16 @@ func losesFull(a *Answer) bool { return a != nil && a.Full != nil && *a.Full < 0
 
 // losesToMany reports whether full packets are lost on the way to many peers.
 func (t *Rotation) losesToMany() bool {
-	lost, tried := 0, 0
+	lost, passed := 0, 0
 	for _, last := range t.last {
-		if last.result.Full != NotTried {
-			tried++
-		}
-		if last.result.Full == Lost {
+		switch last.result.Full {
+		case Lost:
 			lost++
+		case Passed:
+			passed++
 		}
 	}
-	return isHole(lost, tried)
+	return isHole(lost, lost+passed)
 }
 
 // wait is after how many rounds a peer is asked again that was missed so often. The
@@ -258,13 +248,12 @@ func (t *Rotation) wait(missed int) int {
 // NeverReached is how many Nodes were asked three times or more, and never reached by any of
 // their addresses.
 func (t *Rotation) NeverReached() (n int) {
-	isNever := map[string]bool{}
+	mayBeOpen := map[string]bool{}
 	for p, last := range t.last {
-		was, known := isNever[p.Node]
-		isNever[p.Node] = (was || !known) && last.isClosed() && last.missed >= streakBad
+		mayBeOpen[p.Node] = mayBeOpen[p.Node] || !last.isClosed() || last.missed < streakBad
 	}
-	for _, never := range isNever {
-		if never {
+	for _, mayBe := range mayBeOpen {
+		if !mayBe {
 			n++
 		}
 	}

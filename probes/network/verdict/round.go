@@ -14,15 +14,12 @@ type PeerResult struct {
 	// Reached: a connection was made or refused. Who refuses is there, unless nearly
 	// all refuse, at both ports.
 	Reached bool
-	// Refused: no connection was made. OtherOpen: one was made to the second port, now
-	// or before.
+	// Refused: no connection was made. OtherOpen: one was made to the second port, now or before.
 	Refused, OtherOpen bool
-	// ReachedOther: the peer's second port was reached. It is tried only when
-	// the first was not.
-	ReachedOther bool
-	// OtherKnown: the second port was reached since this peer was chosen. So when
-	// it does not answer now, not only our port is blocked.
-	OtherKnown bool
+	// ReachedOther: the peer's second port was reached. It is tried only when the first was not.
+	// OtherKnown: it was since this peer was chosen. So when it does not answer now, not only our
+	// port is blocked.
+	ReachedOther, OtherKnown bool
 	// Retransmits is how many segments of this connection were sent again
 	// (tcpi_total_retrans in struct tcp_info, include/uapi/linux/tcp.h).
 	Retransmits int
@@ -55,9 +52,9 @@ type Round struct {
 	Late bool
 	// Results of the classes that are on; a class that is missing is NotKnown.
 	Results map[Class]Result
-	// Peers that count, whether they were asked in this round or before.
-	Peers []PeerResult
-	// NeverReached is how many other peers were asked some times and never reached.
+	// Peers that count, whether they were asked in this round or before. NeverReached is how many
+	// others were asked some times and never reached.
+	Peers        []PeerResult
 	NeverReached int
 	// Standings answers the question that the verdict of this round asked; nil: not
 	// asked, or no answer.
@@ -92,9 +89,8 @@ func (r *Round) Heard() map[string]Answer {
 	return answers
 }
 
-// Of the peers that count, at most a fifth reached makes a host suspect itself.
-// At least four fifths reached is well. What lies between says nothing of this
-// host: the others may be in trouble.
+// Of the peers that count, at most a fifth reached makes a host suspect itself, and at least four
+// fifths is well. What lies between says nothing of this host: the others may be in trouble.
 const (
 	fewestPeers = 2
 	lowPercent  = 20
@@ -188,13 +184,13 @@ type Result struct {
 	Outcome Outcome
 	// Detail says in a few words what was asked and what came, for people.
 	Detail string
-	// Pods has the DNS pods that were asked, of those that were reached since the
-	// start: true, it was reached now. Only class Pods has them.
-	Pods map[netip.AddrPort]bool
 	// Never goes with NotKnown only. The check fails and was never Well since the
 	// start: it may be meant so, such as a closed port, or the fault is older than
 	// the agent. A restart of the agent must not clear the taint of such a host.
 	Never bool
+	// Pods has the DNS pods that were asked, of those that were reached since the
+	// start: true, it was reached now. Only class Pods has them.
+	Pods map[netip.AddrPort]bool
 	// IsError: no nameserver gives an answer, and one answers with an error, such as
 	// SERVFAIL. Only class DNS has it.
 	IsError bool

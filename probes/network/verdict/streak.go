@@ -38,8 +38,7 @@ func (s *streak) add(showed bool, at time.Time) {
 // first returns when it first showed, of the last 5 rounds, in which it did.
 func (s *streak) first() time.Time { return s.at[bits.Len8(s.rounds)-1] }
 
-// due is when it will have shown for that long, if it goes on to show; zero: it does not
-// show now.
+// due is when it will have shown for that long, if it goes on to show; zero: it does not show now.
 func (s *streak) due(long time.Duration) time.Time {
 	if !s.now() {
 		return time.Time{}

@@ -38,8 +38,7 @@ type Surroundings struct {
 	Peers []Peer
 	// DNSPods are the DNS pods on other Nodes.
 	DNSPods []netip.AddrPort
-	// Self is an address of the own Node at which this agent listens; the zero value:
-	// not known.
+	// Self is an address of the own Node at which this agent listens; the zero value: not known.
 	Self netip.AddrPort
 	// APIServer is the host and port of an API server, on another Node where there is a
 	// choice; empty: not known.
@@ -98,8 +97,7 @@ type Answer struct {
 	Maintenance bool `json:"maintenance,omitempty"`
 }
 
-// AnswerVersion is the version of Answer that this agent writes. Others are not
-// read.
+// AnswerVersion is the version of Answer that this agent writes. Others are not read.
 const AnswerVersion = 1
 
 // PaddingHeader is a header of a request to /peer that asks for an answer as long as the

@@ -12,13 +12,10 @@ import (
 const (
 	// askSome of the peers that are not reached are asked about.
 	askSome = 5
-	// askAgain is when others are asked about after an answer.
-	askAgain = time.Minute
-	// askPatience is how long an answer may take.
-	askPatience = 30 * time.Second
+	// askAgain is when others are asked about after an answer, which may take askPatience.
+	askAgain, askPatience = time.Minute, 30 * time.Second
 	// suspicionJitter is added to a wait, so that a fleet does not ask at once.
-	suspicionJitter = 10 * time.Second
-	shortJitter     = time.Second
+	suspicionJitter, shortJitter = 10 * time.Second, time.Second
 	// leaseAgain is when Leases are read again after the short wait.
 	leaseAgain = 2 * time.Second
 	// leaseTells is how long after a note a Lease that was not renewed tells that the
@@ -32,21 +29,19 @@ const (
 // rounds, so that one of them is early enough.
 func leaseLead(period time.Duration) time.Duration { return leaseTells + max(period, 5*time.Second) }
 
-// suspicionWait is how long a host suspects itself before it asks about others.
-// By then all others must have had the time to suspect themselves too. A fault
-// may take half a minute to reach the last host, which then needs some rounds to
-// see it and a moment to say so. And hosts that lost power are Ready for 50 s,
-// plus the 5 s in which the control plane notices (--node-monitor-grace-period,
-// --node-monitor-period); the first suspicion comes 10 s after the fault.
+// suspicionWait is how long a host suspects itself before it asks about others, which by then must
+// have suspected themselves too. A fault may take half a minute to reach the last host, which then
+// needs some rounds to see it and a moment to say so. And hosts that lost power are Ready for up to
+// 55 s (--node-monitor-grace-period, --node-monitor-period); the first suspicion comes 10 s after
+// the fault.
 func suspicionWait(period time.Duration) time.Duration { return 45*time.Second + 2*period }
 
-// shortWait is the wait of a host that reaches no port of its peers, where it
-// reached two before. Nobody blocks taintlet's port then, host by host. What is
-// left is a fault of all: one that reaches one host after another within some rounds has
-// reached one of many peers soon, and each host suspects itself at most a period and some
-// moments after the fault. Of few peers it takes longer. A slower one takes away the peers
-// one after another, and then the wait is long. And hosts that lost power: a kubelet renews
-// its Lease every 10 s, so that those count alone which were renewed meanwhile.
+// shortWait is the wait of a host that reaches no port of its peers, where it reached two before:
+// nobody blocks taintlet's port then, host by host. A fault of all that reaches one host after
+// another within some rounds has reached one of many peers soon, and each host suspects itself at
+// most a period and some moments after the fault. Of few peers it takes longer. A slower one takes
+// away the peers one after another, and then the wait is long. Of hosts that lost power none renews
+// its Lease.
 func shortWait(period time.Duration, peers int) time.Duration {
 	wait := 5*time.Second + max(period, 5*time.Second)
 	if peers < manyWitnesses {
@@ -71,10 +66,8 @@ type suspicion struct {
 	random *rand.Rand
 
 	stage stage
-	// due is when to ask, again. isShort: that is after the short wait; the long
-	// one ends at long.
+	// due is when to ask, again. The long wait ends at long.
 	due, long time.Time
-	isShort   bool
 	// silent: the API server did not answer in the round before.
 	silent bool
 	// noted has the Nodes whose Leases are noted after the round at notedAt, for the next
@@ -89,6 +82,9 @@ type suspicion struct {
 	found   census // by the last answer
 }
 
+// isShort reports whether the short wait is the one that ends next.
+func (s *suspicion) isShort() bool { return s.due.Before(s.long) }
+
 // jittered adds some jitter.
 func (s *suspicion) jittered(d, most time.Duration) time.Duration {
 	return d + time.Duration(s.random.Int64N(int64(most)))
@@ -101,7 +97,7 @@ func (s *suspicion) begin(r *Round, wasSilent, isSudden bool) {
 	s.stage, s.long = suspect, r.At.Add(s.jittered(suspicionWait(s.period), suspicionJitter))
 	s.due = s.long
 	if isSudden && !s.silent && !wasSilent && portsTell(r.Peers) { // after a silence others may be about to come back
-		s.isShort, s.due = true, r.At.Add(shortWait(s.period, len(r.Peers)))
+		s.due = r.At.Add(shortWait(s.period, len(r.Peers)))
 		s.prepare(r)
 	}
 }
@@ -139,16 +135,15 @@ func (s *suspicion) next(r *Round, low, isSudden, canPublish bool) {
 	if s.ask == nil && s.noted == nil && !r.At.Before(s.due.Add(-leaseLead(s.period))) {
 		s.prepare(r)
 	}
-	if s.ask == nil && s.noted != nil && !r.At.Before(s.due) && (s.isShort || r.At.Sub(s.notedAt) >= leaseTells) {
+	if s.ask == nil && s.noted != nil && !r.At.Before(s.due) && (s.isShort() || r.At.Sub(s.notedAt) >= leaseTells) {
 		s.ask, s.askedAt = s.noted, r.At
-		if s.isShort { // of a fault that reaches all within half a minute, few may have it yet
+		if s.isShort() { // of a fault that reaches all within half a minute, few may have it yet
 			s.ask = s.draw(r.Peers, len(r.Peers))
 		}
 	}
 }
 
-// draw chooses some of the peers that are not reached: those first that are not known
-// not to count.
+// draw chooses some of the peers that are not reached: those first that are not known not to count.
 func (s *suspicion) draw(peers []PeerResult, most int) []string {
 	var nodes, excused []string
 	for _, p := range peers {
@@ -167,29 +162,29 @@ func (s *suspicion) draw(peers []PeerResult, most int) []string {
 	return nodes[:min(most, len(nodes))]
 }
 
-// answered takes in what the Nodes that were asked about say of themselves. After
-// the short wait the others may not have had the time to suspect themselves, so
-// that none of them may, and of those whose Leases were noted more than half must be
-// known to be there. Otherwise the host waits on: for Leases that the others may renew yet, or
-// else for the end of the long wait.
+// answered takes in what the Nodes that were asked about say of themselves. After the short wait
+// the others may not have had the time to suspect themselves, so that none of them may, and of
+// those whose Leases were noted more than half must be known to be there. Otherwise the host waits
+// on: for Leases that the others may renew yet, or else for the end of the long wait.
 func (s *suspicion) answered(r *Round) {
 	if len(s.ask) == 0 {
 		return
 	}
-	asked, noted, wasShort := s.ask, s.noted, s.isShort
+	asked, noted := s.ask, s.noted
 	c, excused := countStandings(asked, noted, r.Standings)
 	for node := range s.excused { // those that were not asked about remain excused
 		excused[node] = excused[node] || !slices.Contains(asked, node)
 	}
-	s.ask, s.noted, s.isShort, s.excused = nil, nil, false, excused
+	s.ask, s.noted, s.excused = nil, nil, excused
 	// Of those that were not asked about, as many are gone or excused.
 	reached, all := reachOf(r.Peers)
 	live := float64(reached) + float64(all-reached)*float64(c.count)/float64(len(asked))
 	areWell := c.count >= fewestPeers && 2*c.well > c.count && float64(100*reached) <= lowPercent*live
-	if wasShort && (!areWell || !c.areAllWell(len(noted))) {
+	areThere := c.well == c.count && c.there >= fewestPeers && 2*c.there > len(noted)
+	if s.isShort() && (!areWell || !areThere) {
 		s.due = s.long
 		if c.well == c.count && r.At.Sub(s.notedAt) < leaseTells {
-			s.isShort, s.noted, s.due = true, noted, r.At.Add(leaseAgain)
+			s.noted, s.due = noted, r.At.Add(leaseAgain)
 		}
 		return
 	}
@@ -206,8 +201,7 @@ func (s *suspicion) answered(r *Round) {
 
 // census is what the Nodes that were asked about say of themselves.
 type census struct {
-	// count of them count. Of these, well do not suspect themselves, and there renew
-	// their Leases.
+	// count of them count. Of these, well do not suspect themselves, and there renew their Leases.
 	count, well, there int
 	excused            []string // for people
 }
@@ -240,12 +234,6 @@ func countStandings(asked, noted []string, standings []Standing) (c census, excu
 		}
 	}
 	return c, excused
-}
-
-// areAllWell reports whether none that counts suspects itself, and enough of those whose
-// Leases were noted are there.
-func (c *census) areAllWell(noted int) bool {
-	return c.well == c.count && c.there >= fewestPeers && 2*c.there > noted
 }
 
 // String says what was found, for people. It names the first that do not count.

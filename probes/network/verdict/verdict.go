@@ -17,8 +17,7 @@ type Verdict struct {
 	Round Round
 	// Own is what this host answers its peers, but for the levels.
 	Own Answer
-	// Note names the Nodes whose Leases are to be read now, since they may be asked
-	// about later.
+	// Note names the Nodes whose Leases are to be read now, since they may be asked about later.
 	Note []string
 	// Ask names the Nodes whose Standings are needed now, because this host suspects
 	// itself. It stays until Answered is called.
