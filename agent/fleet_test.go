@@ -119,20 +119,19 @@ type neighbourly struct {
 	answered []verdict.Standing
 }
 
-func (n *neighbourly) ObserveIn(ctx context.Context, in verdict.Surroundings) (probes.Observation, *verdict.Verdict) {
+func (n *neighbourly) ObserveIn(ctx context.Context, in verdict.Surroundings, consult verdict.Consult) probes.Observation {
 	n.in = in
 	bad := verdict.Answer{Version: verdict.AnswerVersion, Levels: map[probes.Condition]probes.Level{probes.PIDPressure: probes.Degraded}}
-	return n.Observe(ctx), &verdict.Verdict{
+	n.answered = consult(ctx, &verdict.Verdict{
 		Own: verdict.Answer{Classes: map[verdict.Class]bool{verdict.DNS: false}, Lossy: 7, Reach: 50}, Round: verdict.Round{Peers: []verdict.PeerResult{{Node: "node-1", Answer: &bad}}}, Ask: []string{"node-2"},
+	})
+	if n.answered == nil {
+		return n.Observe(ctx)
 	}
+	return probes.Observation{Condition: n.condition, Level: probes.Degraded, Certain: true, Reason: "Answered"}
 }
 
 func (*neighbourly) Measures(all []probes.Measure) []probes.Measure { return all }
-
-func (n *neighbourly) Answered(standings []verdict.Standing) probes.Observation {
-	n.answered = standings
-	return probes.Observation{Condition: n.condition, Level: probes.Degraded, Certain: true, Reason: "Answered"}
-}
 
 // The probe of the network is told who the peers are. Its report reaches the fleet, and
 // the answer to what it asks is in the same sample.

@@ -47,12 +47,12 @@ var errNotNow = errors.New("the API server is not asked now")
 // read, by the own one.
 type noted struct{ renewed, at time.Time }
 
-// Consult takes in the news of a round, asks the API server what they need, and returns the Standings;
-// nil: none are asked for, or there was no answer. A host whose note fails waits longer.
+// Consult takes in the verdict on a round, asks the API server what it needs, and returns the
+// Standings; nil: none are asked for, or there was no answer. A host whose note fails waits longer.
 //
-// This is asked between a round and its sample. An answer before the next round would
-// come 2 to 4 s later.
-func (f *Fleet) Consult(ctx context.Context, news *verdict.Verdict) []verdict.Standing {
+// This is asked between a round and its sample. An answer before the next round would come 2 to 4 s
+// later.
+func (f *Fleet) Consult(ctx context.Context, news *verdict.Verdict) (standings []verdict.Standing) {
 	f.mu.Lock()
 	f.classes = news.Round.Known(&news.Own)
 	f.mu.Unlock()
@@ -64,12 +64,13 @@ func (f *Fleet) Consult(ctx context.Context, news *verdict.Verdict) []verdict.St
 		defer cancel()
 		_ = f.Note(noting, news.Note)
 	}
-	if len(news.Ask) == 0 {
-		return nil
+	if len(news.Ask) > 0 {
+		asking, cancel := context.WithTimeout(ctx, askPatience)
+		defer cancel()
+		standings, _ = f.Standings(asking, news.Ask)
 	}
-	asking, cancel := context.WithTimeout(ctx, askPatience)
-	defer cancel()
-	standings, _ := f.Standings(asking, news.Ask)
+	f.Observe(news.Round.Heard()) // may have the list read, which the question needs too
+	f.SetAnswer(news.Own)
 	return standings
 }
 

@@ -23,15 +23,18 @@ type village struct {
 	verdict.Surroundings
 	handshakes atomic.Int32
 	page       atomic.Value // what the peers answer, a string
-	// report is that of the newest round.
-	report *verdict.Verdict
+	// report is the verdict on the newest round; nil: none was told. standings answer it.
+	report    *verdict.Verdict
+	standings []verdict.Standing
 }
 
 // observe runs a round in the village.
 func (v *village) observe(ctx context.Context, p *Probe) probes.Observation {
-	o, report := p.ObserveIn(ctx, v.Surroundings)
-	v.report = report
-	return o
+	v.report = nil
+	return p.ObserveIn(ctx, v.Surroundings, func(_ context.Context, report *verdict.Verdict) []verdict.Standing {
+		v.report = report
+		return v.standings
+	})
 }
 
 // thisHost is the host that the tests run on.

@@ -76,29 +76,24 @@ func (*Probe) Condition() probes.Condition { return verdict.Condition }
 
 // Observe runs a round of which only the host is known.
 func (p *Probe) Observe(ctx context.Context) probes.Observation {
-	o, _ := p.ObserveIn(ctx, verdict.Surroundings{})
-	return o
+	return p.ObserveIn(ctx, verdict.Surroundings{}, func(context.Context, *verdict.Verdict) []verdict.Standing { return nil })
 }
 
-// ObserveIn runs a round and evaluates it. The Verdict is nil when the context ended
-// before the round, because failures are then no evidence.
-func (p *Probe) ObserveIn(ctx context.Context, in verdict.Surroundings) (probes.Observation, *verdict.Verdict) {
+// ObserveIn runs a round and evaluates it. If consult has Standings for its verdict, it is evaluated
+// with them. It is not called when the context ended before the round, because failures are then no
+// evidence.
+func (p *Probe) ObserveIn(ctx context.Context, in verdict.Surroundings, consult verdict.Consult) probes.Observation {
 	r := p.round(ctx, in)
 	ended := ctx.Err() != nil // the agent ends, or stood still
 	r.Late = r.Late || ended
 	p.newest = r
-	p.calm++
 	found := p.evaluator.Next(r)
-	if ended {
-		return p.settle(found), nil
+	if !ended {
+		if r.Standings = consult(ctx, &found); r.Standings != nil {
+			found = p.evaluator.Answered(r)
+		}
 	}
-	return p.settle(found), &found
-}
-
-// Answered evaluates the newest round anew, with the answer to what its Verdict asks.
-func (p *Probe) Answered(standings []verdict.Standing) probes.Observation {
-	p.newest.Standings = standings
-	return p.settle(p.evaluator.Answered(p.newest))
+	return p.settle(found)
 }
 
 // settle keeps what a verdict means for the next round, and returns its Observation.
@@ -110,7 +105,7 @@ func (p *Probe) settle(found verdict.Verdict) probes.Observation {
 	p.measures = found.Measures
 	// Peers that were never reached may stay so for good.
 	p.suspicious = (o.Level != probes.OK || o.Hysteresis) && o.Reason != verdict.ReasonPeersNeverReached
-	if p.suspicious {
+	if p.calm++; p.suspicious {
 		p.calm = 0
 	}
 	return o

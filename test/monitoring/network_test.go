@@ -83,20 +83,16 @@ func (*scriptedNetwork) Run(context.Context) {}
 
 // Observe is ObserveIn without peers to tell.
 func (n *scriptedNetwork) Observe(ctx context.Context) probes.Observation {
-	o, _ := n.ObserveIn(ctx, verdict.Surroundings{})
-	return o
+	return n.ObserveIn(ctx, verdict.Surroundings{}, func(context.Context, *verdict.Verdict) []verdict.Standing { return nil })
 }
 
-// ObserveIn evaluates one round.
-func (n *scriptedNetwork) ObserveIn(context.Context, verdict.Surroundings) (probes.Observation, *verdict.Verdict) {
-	r := n.round()
-	found := n.evaluator.Next(r)
+// ObserveIn evaluates one round. This host never suspects itself, so that there is no answer.
+func (n *scriptedNetwork) ObserveIn(ctx context.Context, _ verdict.Surroundings, consult verdict.Consult) probes.Observation {
+	found := n.evaluator.Next(n.round())
 	n.measures = found.Measures
-	return found.Observation, &found
+	consult(ctx, &found)
+	return found.Observation
 }
-
-// Answered is for a host that suspects itself, which this one never does.
-func (*scriptedNetwork) Answered([]verdict.Standing) probes.Observation { return probes.Observation{} }
 
 // Measures appends those of the newest round.
 func (n *scriptedNetwork) Measures(all []probes.Measure) []probes.Measure {

@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"context"
 	"net/netip"
 
 	"github.com/taintlet/taintlet/probes"
@@ -52,6 +53,10 @@ type Surroundings struct {
 	// Suspected: this host suspected itself when the agent before this one ended.
 	Suspected bool
 }
+
+// Consult tells the fleet of a verdict, and returns the Standings that it asks for; nil: it asks for
+// none, or there is no answer.
+type Consult func(context.Context, *Verdict) []Standing
 
 // Standing is what a Node says of itself, in the API server.
 type Standing struct {
