@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -37,18 +36,12 @@ func (c *Conntrack) Forget() { c.before = nil }
 // Ask implements Check.
 func (c *Conntrack) Ask(context.Context, *verdict.Surroundings, time.Duration) verdict.Result {
 	path := filepath.Join(c.host.Proc, "net", "stat", "nf_conntrack")
-	text, err := hostfile.Read(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return c.withoutCounts()
-	}
-	now := counts{}
-	if err == nil {
-		if now, err = parseDrops(text); err != nil {
-			err = fmt.Errorf("%s: %w", path, err)
-		}
-	}
-	if err != nil {
+	now, isThere, err := hostfile.ParseOptional(path, parseDrops)
+	switch {
+	case err != nil:
 		return verdict.Result{Detail: "reading conntrack: " + err.Error()}
+	case !isThere:
+		return c.withoutCounts()
 	}
 	return c.evaluate(now)
 }
@@ -56,12 +49,12 @@ func (c *Conntrack) Ask(context.Context, *verdict.Surroundings, time.Duration) v
 // withoutCounts says what a kernel tells that does not show its counts
 // (CONFIG_NF_CONNTRACK_PROCFS). A full table is then no proof that it drops packets.
 func (c *Conntrack) withoutCounts() verdict.Result {
-	entries, most, err := c.entries()
+	entries, most, isThere, err := c.entries()
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return verdict.Result{Detail: "this kernel shows no connection table"}
 	case err != nil:
 		return verdict.Result{Detail: "reading conntrack: " + err.Error()}
+	case !isThere:
+		return verdict.Result{Detail: "this kernel shows no connection table"}
 	case isFull(entries, most):
 		return verdict.Result{Outcome: verdict.Failed, Detail: fmt.Sprintf("the connection table is full (%d of %d entries); this kernel does not show what it drops", entries, most)}
 	}
@@ -72,19 +65,16 @@ func (c *Conntrack) withoutCounts() verdict.Result {
 func isFull(entries, most int64) bool { return most > 0 && entries >= most }
 
 // entries returns how many entries the table has, and may have (nf_conntrack-sysctl.rst).
-func (c *Conntrack) entries() (entries, most int64, err error) {
-	var read [2]int64
-	for i, name := range []string{"nf_conntrack_count", "nf_conntrack_max"} {
-		path := filepath.Join(c.host.Proc, "sys", "net", "netfilter", name)
-		text, err := hostfile.Read(path)
-		if err == nil {
-			read[i], err = strconv.ParseInt(strings.TrimSuffix(text, "\n"), 10, 64)
-		}
-		if err != nil {
-			return 0, 0, fmt.Errorf("%s: %w", path, err)
+func (c *Conntrack) entries() (entries, most int64, isThere bool, err error) {
+	for name, into := range map[string]*int64{"nf_conntrack_count": &entries, "nf_conntrack_max": &most} {
+		*into, isThere, err = hostfile.ParseOptional(filepath.Join(c.host.Proc, "sys", "net", "netfilter", name), func(text string) (int64, error) {
+			return strconv.ParseInt(strings.TrimSuffix(text, "\n"), 10, 64)
+		})
+		if !isThere {
+			break
 		}
 	}
-	return read[0], read[1], nil
+	return entries, most, isThere, err
 }
 
 // evaluate compares the counts with those of the round before. The kernel's counters have 32
@@ -102,7 +92,7 @@ func (c *Conntrack) evaluate(now counts) verdict.Result {
 	dropped := max(0, now.drop-before.drop)
 	noRoom := max(0, dropped-max(0, now.insertFailed-before.insertFailed-tooLong))
 	if noRoom == 0 && dropped > 0 {
-		if entries, most, err := c.entries(); err == nil && isFull(entries, most) {
+		if entries, most, isThere, _ := c.entries(); isThere && isFull(entries, most) {
 			noRoom = dropped
 		}
 	}

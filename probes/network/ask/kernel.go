@@ -67,53 +67,54 @@ func (k *kernel) routeTo(to netip.Addr) (route, error) {
 	return found, err
 }
 
-func (k *kernel) ask(to netip.Addr, flags uint32) (route, error) {
-	if err := unix.Sendto(k.fd, routeRequest(to, flags), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
-		return route{}, fmt.Errorf("asking the kernel for the route to %s: %w", to, err)
+func (k *kernel) ask(to netip.Addr, flags uint32) (found route, err error) {
+	if err = unix.Sendto(k.fd, routeRequest(to, flags), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err == nil {
+		var n int
+		if n, _, err = unix.Recvfrom(k.fd, k.buffer, 0); err == nil {
+			found, err = parseRoute(k.buffer[:n])
+		}
 	}
-	n, _, err := unix.Recvfrom(k.fd, k.buffer, 0)
-	if err != nil {
-		return route{}, fmt.Errorf("asking the kernel for the route to %s: %w", to, err)
+	if err != nil && !errors.Is(err, errNowhere) {
+		err = fmt.Errorf("asking the kernel for the route to %s: %w", to, err)
 	}
-	return parseRoute(k.buffer[:n])
+	return found, err
 }
 
-// routeRequest is what `ip route get fibmatch` sends: struct nlmsghdr, struct rtmsg and
-// the attribute RTA_DST (rtnetlink(7)). The kernel answers one such request with
-// one message, which is an error where the packet could not be sent.
+// routeRequest is what `ip route get fibmatch` sends (rtnetlink(7)). The kernel answers one such
+// request with one message, which is an error where the packet could not be sent.
 func routeRequest(to netip.Addr, flags uint32) []byte {
-	address := to.AsSlice()
-	family := byte(unix.AF_INET)
+	address, family := to.AsSlice(), byte(unix.AF_INET)
 	if to.Is6() {
 		family = unix.AF_INET6
 	}
-	b := make([]byte, unix.SizeofNlMsghdr+unix.SizeofRtMsg+unix.SizeofRtAttr, 64)
-	b[16], b[17] = family, byte(8*len(address))
-	binary.NativeEndian.PutUint32(b[24:], flags)
-	binary.NativeEndian.PutUint16(b[28:], uint16(unix.SizeofRtAttr+len(address)))
-	binary.NativeEndian.PutUint16(b[30:], unix.RTA_DST)
-	b = append(b, address...)
-	binary.NativeEndian.PutUint32(b[0:], uint32(len(b)))
-	binary.NativeEndian.PutUint16(b[4:], unix.RTM_GETROUTE)
-	binary.NativeEndian.PutUint16(b[6:], unix.NLM_F_REQUEST)
-	return b
+	const heads = unix.SizeofNlMsghdr + unix.SizeofRtMsg + unix.SizeofRtAttr
+	b, _ := binary.Append(nil, binary.NativeEndian, struct { // it has no field that cannot be written
+		unix.NlMsghdr
+		unix.RtMsg
+		unix.RtAttr
+	}{
+		unix.NlMsghdr{Len: uint32(heads + len(address)), Type: unix.RTM_GETROUTE, Flags: unix.NLM_F_REQUEST},
+		unix.RtMsg{Family: family, Dst_len: byte(8 * len(address)), Flags: flags},
+		unix.RtAttr{Len: uint16(unix.SizeofRtAttr + len(address)), Type: unix.RTA_DST},
+	})
+	return append(b, address...)
 }
 
 // errNoInterface says that a route leads somewhere and names no interface.
-var errNoInterface = errors.New("the kernel's answer about a route names no interface")
+var errNoInterface = errors.New("its answer names no interface")
 
 // parseRoute reads the kernel's answer.
 func parseRoute(answer []byte) (route, error) {
 	messages, err := syscall.ParseNetlinkMessage(answer)
 	if err != nil || len(messages) != 1 {
-		return route{}, fmt.Errorf("the kernel's answer about a route is %d messages: %w", len(messages), err)
+		return route{}, fmt.Errorf("its answer is %d messages: %w", len(messages), err)
 	}
 	m := &messages[0]
 	switch {
 	case m.Header.Type == unix.NLMSG_ERROR && len(m.Data) >= 4:
 		return route{}, refusal(syscall.Errno(-int32(binary.NativeEndian.Uint32(m.Data))))
 	case m.Header.Type != unix.RTM_NEWROUTE || len(m.Data) < unix.SizeofRtMsg:
-		return route{}, fmt.Errorf("the kernel's answer about a route has type %d and %d bytes", m.Header.Type, len(m.Data))
+		return route{}, fmt.Errorf("its answer has type %d and %d bytes", m.Header.Type, len(m.Data))
 	}
 	found := route{bits: m.Data[1]} // rtm_dst_len in struct rtmsg
 	switch kind := m.Data[7]; kind {
@@ -125,7 +126,7 @@ func parseRoute(answer []byte) (route, error) {
 	}
 	attributes, err := syscall.ParseNetlinkRouteAttr(m)
 	if err != nil {
-		return route{}, fmt.Errorf("the kernel's answer about a route: %w", err)
+		return route{}, err
 	}
 	for _, a := range attributes {
 		switch {
@@ -162,7 +163,7 @@ func refusal(errno syscall.Errno) error {
 	case unix.ENETUNREACH, unix.EHOSTUNREACH, unix.EACCES, unix.EINVAL, unix.EOPNOTSUPP, unix.EAFNOSUPPORT:
 		return fmt.Errorf("%w: %w", errNowhere, errno)
 	}
-	return fmt.Errorf("the kernel's answer about a route: %w", errno)
+	return errno
 }
 
 // name returns the name of an interface. Package net would list all interfaces
@@ -189,10 +190,8 @@ func readCarrier(h probes.Host, name string) (bool, error) {
 		return false, nil
 	case err != nil:
 		return false, fmt.Errorf("reading carrier: %w", err)
-	case text == "1\n":
-		return true, nil
-	case text == "0\n":
-		return false, nil
+	case text != "0\n" && text != "1\n":
+		return false, fmt.Errorf("reading carrier: %s holds %s, not 0 or 1", path, hostfile.Excerpt(text))
 	}
-	return false, fmt.Errorf("reading carrier: %s holds %s, not 0 or 1", path, hostfile.Excerpt(text))
+	return text == "1\n", nil
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
-	"slices"
 	"strings"
 	"time"
 
@@ -41,11 +40,15 @@ func (p *Pods) Ask(ctx context.Context, in *verdict.Surroundings, patience time.
 // choose takes some pods: at random, so that the hosts of a cluster ask all of
 // them alike, but first those that were reached before, which can fail.
 func (p *Pods) choose(all []netip.AddrPort, most int) []netip.AddrPort {
-	chosen := slices.Clone(all)
-	rand.Shuffle(len(chosen), func(i, j int) { chosen[i], chosen[j] = chosen[j], chosen[i] })
-	others := slices.DeleteFunc(slices.Clone(chosen), func(pod netip.AddrPort) bool { return p.seen[pod] })
-	chosen = append(slices.DeleteFunc(chosen, func(pod netip.AddrPort) bool { return !p.seen[pod] }), others...)
-	return chosen[:min(len(chosen), most)]
+	var seen, others []netip.AddrPort
+	for _, i := range rand.Perm(len(all)) {
+		if p.seen[all[i]] {
+			seen = append(seen, all[i])
+		} else {
+			others = append(others, all[i])
+		}
+	}
+	return append(seen, others...)[:min(len(all), most)]
 }
 
 // evaluate says what the connections mean. Pods that were never reached since the

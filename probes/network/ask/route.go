@@ -114,33 +114,24 @@ func ways(h probes.Host, server, before string) []way {
 		}
 	}
 	found := []way{w}
-	target, err := netip.ParseAddrPort(server)
-	if err != nil {
-		return found
-	}
-	api := target.Addr().Unmap().WithZone("")
-	hops, err := k.routeTo(api)
-	if w := k.wayOf(h, hops, err, "no route to "+api.String(), "the way to "+api.String()); w != (way{}) {
-		w.target = "API server " + api.String()
-		found = append(found, w)
+	if target, err := netip.ParseAddrPort(server); err == nil {
+		api := target.Addr().Unmap().WithZone("")
+		hops, err := k.routeTo(api)
+		if w := k.wayOf(h, hops, err, "no route to "+api.String(), "the way to "+api.String()); w != (way{}) {
+			w.target = "API server " + api.String()
+			found = append(found, w)
+		}
 	}
 	return found
 }
 
 // outside looks for the default route of IPv4, or else of IPv6.
 func (k *kernel) outside(h probes.Host) way {
-	v4 := k.defaultRoute(h, "IPv4", func() netip.Addr {
-		n := rand.Uint32()
-		return netip.AddrFrom4([4]byte{1 + byte(n)%223, byte(n >> 8), byte(n >> 16), byte(n >> 24)})
-	})
+	v4 := k.defaultRoute(h, "IPv4")
 	if v4.by != "" {
 		return v4
 	}
-	v6 := k.defaultRoute(h, "IPv6", func() netip.Addr {
-		address := [16]byte{0x20 | byte(rand.Uint32())&0x1f}
-		binary.NativeEndian.PutUint64(address[1:], rand.Uint64())
-		return netip.AddrFrom16(address)
-	})
+	v6 := k.defaultRoute(h, "IPv6")
 	switch {
 	case v6.by != "" || v6.isDown && !v4.isDown:
 		return v6
@@ -153,9 +144,8 @@ func (k *kernel) outside(h probes.Host) way {
 }
 
 const (
-	// outsideTries is about how many addresses the kernel is asked at most. Networks discard
-	// some addresses, such as those that nobody has: a discard route for one address, or for
-	// all of these, is no loss of the default route.
+	// outsideTries is how many addresses the kernel is asked. Networks discard some, such as
+	// those that nobody has: a discard route is no loss of the default route.
 	outsideTries = 8
 	// halfOfAll is the length of the prefixes of two routes that stand for a default route,
 	// as VPNs have them.
@@ -165,11 +155,22 @@ const (
 // errNoneFound: the kernel has a more exact route for each address that was tried.
 var errNoneFound = errors.New("no address found that only a default route leads to")
 
+// anyAddress returns a random address below multicast, or of 2000::/3.
+func anyAddress(family string) netip.Addr {
+	var b [16]byte
+	binary.NativeEndian.PutUint64(b[:], rand.Uint64())
+	if family == "IPv6" {
+		b[0] = 0x20 | b[0]&0x1f
+		return netip.AddrFrom16(b)
+	}
+	return netip.AddrFrom4([4]byte{1 + b[0]%223, b[1], b[2], b[3]})
+}
+
 // defaultRoute returns the way of the default route that the kernel uses for addresses of a
 // family. No packet is sent to them.
-func (k *kernel) defaultRoute(h probes.Host, family string, random func() netip.Addr) (w way) {
+func (k *kernel) defaultRoute(h probes.Host, family string) (w way) {
 	for range outsideTries {
-		found, err := k.routeTo(random())
+		found, err := k.routeTo(anyAddress(family))
 		switch {
 		case err == nil && found.interfaces == nil: // 127.0.0.0/8
 		case err == nil && found.bits <= halfOfAll:
