@@ -34,25 +34,21 @@ type again struct {
 	due   chan struct{}
 	next  time.Time // when the list is due next; zero: its members do not fail
 	count int       // how often it was due since they began to fail
-	// wait returns the pause before the list is due once more, from count.
-	wait func(count int) time.Duration
 }
 
-// observe takes in whether the members fail.
-func (a *again) observe(fail bool, now time.Time) {
-	if !fail {
+// observe takes in whether the members fail. wait is the pause before the list is due once more,
+// after it was so often.
+func (a *again) observe(fail bool, now time.Time, wait func(count int) time.Duration) {
+	switch {
+	case !fail:
 		a.next, a.count = time.Time{}, 0
-		return
+	case a.next.IsZero():
+		a.next = now.Add(wait(0))
+	case !now.Before(a.next) && len(a.due) == 0: // it is not due already
+		a.due <- struct{}{}
+		a.count++
+		a.next = now.Add(wait(a.count))
 	}
-	if a.next.IsZero() {
-		a.next = now.Add(a.wait(0))
-	}
-	if now.Before(a.next) || len(a.due) > 0 { // it is due already
-		return
-	}
-	a.due <- struct{}{}
-	a.count++
-	a.next = now.Add(a.wait(a.count))
 }
 
 // dnsWait is the pause before the list of the DNS pods is due.

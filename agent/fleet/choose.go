@@ -20,26 +20,15 @@ type endpoint struct {
 	second netip.AddrPort
 }
 
-// port is a TCP port of a Service, which has one of these numbers; none: any. It is
-// found by its name, or else by its number.
-type port struct {
-	name    string
-	numbers []uint16
-}
-
-// endpointsOf returns the endpoints of a slice that are ready and have a Node, at that port.
-func endpointsOf(slice *discoveryv1.EndpointSlice, at port) []endpoint {
-	number := at.of(slice)
-	if number == 0 {
-		return nil
-	}
-	var all []endpoint
+// endpointsOf returns the endpoints of a slice that are ready and have a Node, at its port.
+func endpointsOf(slice *discoveryv1.EndpointSlice, ports ...uint16) (all []endpoint) {
+	number := portOf(slice, ports)
 	for _, e := range slice.Endpoints {
 		if e.Conditions.Ready != nil && !*e.Conditions.Ready || len(e.Addresses) == 0 || e.NodeName == nil || *e.NodeName == "" {
 			continue
 		}
 		address := addressIn(slice, e.Addresses[0])
-		if !address.IsValid() {
+		if number == 0 || !address.IsValid() {
 			continue
 		}
 		found := endpoint{node: *e.NodeName, address: netip.AddrPortFrom(address, number)}
@@ -51,22 +40,18 @@ func endpointsOf(slice *discoveryv1.EndpointSlice, at port) []endpoint {
 	return all
 }
 
-// of returns the number that the port has in a slice; 0: there is none.
-func (at port) of(slice *discoveryv1.EndpointSlice) (number uint16) {
+// portOf returns the TCP port of a slice that has one of these numbers, or any if there are none;
+// 0: there is none.
+func portOf(slice *discoveryv1.EndpointSlice, numbers []uint16) uint16 {
 	for _, p := range slice.Ports {
 		if p.Port == nil || *p.Port < 1 || *p.Port > 65535 || p.Protocol != nil && *p.Protocol != corev1.ProtocolTCP {
 			continue
 		}
-		found := uint16(*p.Port)
-		isAllowed := slices.Contains(at.numbers, found)
-		switch {
-		case p.Name != nil && *p.Name == at.name && (isAllowed || at.numbers == nil):
+		if found := uint16(*p.Port); len(numbers) == 0 || slices.Contains(numbers, found) {
 			return found
-		case isAllowed:
-			number = found
 		}
 	}
-	return number
+	return 0
 }
 
 // first returns the most names that rank first for a Node. Each Node has an order of its own

@@ -68,7 +68,7 @@ func TestBothFamilies(t *testing.T) {
 				address := map[discoveryv1.AddressType]string{"IPv4": "198.18.0.%d", "IPv6": "2001:db9::%d"}[family]
 				slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{NodeName: new(fmt.Sprint("node-", i)), Addresses: []string{fmt.Sprintf(address, 1+i)}})
 			}
-			all = append(all, endpointsOf(slice, port{agentPort, []uint16{4808}})...)
+			all = append(all, endpointsOf(slice, 4808)...)
 		}
 		return all
 	}
@@ -160,10 +160,10 @@ func TestEndpointsOfASlice(t *testing.T) {
 		},
 	}
 	want := []endpoint{{node: "n", zone: "z", address: netip.MustParseAddrPort("192.0.2.1:4808")}, {node: "n", address: netip.MustParseAddrPort("192.0.2.4:4808")}}
-	if got := endpointsOf(slice, port{"metrics", []uint16{4808}}); !slices.Equal(got, want) {
+	if got := endpointsOf(slice, 4808); !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
-	if got := endpointsOf(slice, dnsPort()); got != nil {
+	if got := endpointsOf(slice, dnsPorts()...); got != nil {
 		t.Errorf("%v without a port", got)
 	}
 }
@@ -184,22 +184,22 @@ func TestForgedSlices(t *testing.T) {
 			"100.100.100.200", "168.63.129.16", "192.0.0.192", "::", "::1", "fe80::1", "fe80::1%eth0", "2001:db8::1%eth0", "ff02::1", "fd00:ec2::254",
 			"fd20:ce::254", "::ffff:127.0.0.1", "::ffff:192.0.2.1", "64:ff9b::a9fe:a9fe", "2002:7f00:1::", "localhost", "192.0.2.1:22", "",
 		} {
-			if got := endpointsOf(slice(kind, address), port{name, []uint16{4808}}); len(got) > 0 {
+			if got := endpointsOf(slice(kind, address), 4808); len(got) > 0 {
 				t.Errorf("%s %q leads to %v", kind, address, got)
 			}
 		}
 	}
 	good := map[discoveryv1.AddressType]string{discoveryv1.AddressTypeIPv4: "192.0.2.1", discoveryv1.AddressTypeIPv6: "2001:db8::1"}
 	for kind, address := range good {
-		if got := endpointsOf(slice(kind, address), port{name, []uint16{4808}}); len(got) != 1 {
+		if got := endpointsOf(slice(kind, address), 4808); len(got) != 1 {
 			t.Errorf("%s %s leads to %v", kind, address, got)
 		}
 		for other, elsewhere := range good {
-			if got := endpointsOf(slice(kind, elsewhere), port{name, []uint16{4808}}); kind != other && len(got) > 0 {
+			if got := endpointsOf(slice(kind, elsewhere), 4808); kind != other && len(got) > 0 {
 				t.Errorf("%s %s leads to %v", kind, elsewhere, got)
 			}
 		}
-		if got := endpointsOf(slice(kind, address), port{name, []uint16{22}}); len(got) > 0 {
+		if got := endpointsOf(slice(kind, address), 22); len(got) > 0 {
 			t.Errorf("another port leads to %v", got)
 		}
 	}

@@ -54,12 +54,9 @@ const (
 	apiServerList = "api-servers"
 )
 
-// agentPort is the name of the agents' port in their Service.
-const agentPort = "metrics"
-
-// dnsPort is where DNS pods are asked: at the port of DNS, or that of OpenShift's pods, which
-// listen without privileges. The chart of CoreDNS, which RKE2 uses, names it tcp-53.
-func dnsPort() port { return port{"dns-tcp", []uint16{53, 5353}} }
+// dnsPorts are where DNS pods are asked: at the port of DNS, or that of OpenShift's pods, which
+// listen without privileges.
+func dnsPorts() []uint16 { return []uint16{53, 5353} }
 
 // Fleet is the fleet as one agent knows it.
 type Fleet struct {
@@ -106,11 +103,10 @@ func New(o Options) *Fleet {
 	dns := cmp.Or(o.DNSPods, dnspods.Default())
 	f := &Fleet{
 		options: o, heard: map[string]heard{}, unread: map[string]bool{agentList: false, dnsList: false, apiServerList: false},
-		dnsAgain: again{due: make(chan struct{}, 1), wait: dnsWait},
-		agents:   service{source: o.Source, namespace: o.Namespace, selectors: []string{dnspods.OfService(o.Service)}, port: port{agentPort, []uint16{o.Listen.Port()}}, own: o.Node},
-		dns:      service{source: o.Source, namespace: dns.Namespace, selectors: dns.Selectors(), port: dnsPort(), own: o.Node},
+		dnsAgain: again{due: make(chan struct{}, 1)}, peersAgain: again{due: make(chan struct{}, 1)},
+		agents: service{source: o.Source, namespace: o.Namespace, selectors: []string{dnspods.OfService(o.Service)}, ports: []uint16{o.Listen.Port()}, own: o.Node},
+		dns:    service{source: o.Source, namespace: dns.Namespace, selectors: dns.Selectors(), ports: dnsPorts(), own: o.Node},
 	}
-	f.peersAgain = again{due: make(chan struct{}, 1), wait: f.peersWait}
 	f.isRead = !f.hasPeers()
 	f.say(func(own *verdict.Answer) { *own = verdict.Answer{Version: verdict.AnswerVersion, Lossy: -1, Reach: -1} })
 	return f

@@ -61,7 +61,7 @@ func (s *source) GetSlice(_ context.Context, _, name string) (*discoveryv1.Endpo
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	service := strings.TrimRight(name, "-0123456789")
-	port, number := map[string]string{"taintlet": agentPort, "kube-dns": "dns-tcp", "kubernetes": "https"}[service], int32(4808)
+	port, number := map[string]string{"taintlet": "metrics", "kube-dns": "dns-tcp", "kubernetes": "https"}[service], int32(4808)
 	if service == "kube-dns" {
 		number = 53
 	}

@@ -33,7 +33,7 @@ func FuzzChoose(f *testing.F) {
 		}
 		var all []endpoint
 		for i := range list {
-			all = append(all, endpointsOf(&list[i], port{agentPort, []uint16{4808}})...)
+			all = append(all, endpointsOf(&list[i], 4808)...)
 		}
 		chosen := choose(own, zone, all, MaxPeers)
 		nodes, addresses := map[string]bool{}, map[netip.Addr]bool{}

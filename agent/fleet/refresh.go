@@ -165,7 +165,7 @@ func (f *Fleet) refreshAPIServer(ctx context.Context) error {
 	}
 	var others []string
 	var own []netip.AddrPort // at most one
-	port := port{name: "https"}.of(slice)
+	port := portOf(slice, nil)
 	for _, e := range slice.Endpoints {
 		for _, text := range e.Addresses {
 			address := netip.AddrPortFrom(addressIn(slice, text), port)

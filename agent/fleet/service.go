@@ -47,8 +47,8 @@ type service struct {
 	namespace string
 	// selectors of the EndpointSlices: the first that finds some counts.
 	selectors []string
-	port      port
-	own       string // the Node that reads
+	ports     []uint16 // the endpoints have one of these
+	own       string   // the Node that reads
 	// count is how many slices there are, read those of them that were read.
 	count int
 	read  map[string]slice
@@ -91,7 +91,7 @@ func (s *service) refresh(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		others := slices.DeleteFunc(endpointsOf(full, s.port), func(e endpoint) bool { return isOwn(e.address) })
+		others := slices.DeleteFunc(endpointsOf(full, s.ports...), func(e endpoint) bool { return isOwn(e.address) })
 		read[name] = slice{full.ResourceVersion, others}
 	}
 	s.count, s.read = len(versions), read

@@ -59,12 +59,12 @@ func (f *Fleet) Consult(ctx context.Context, news *verdict.Verdict) (standings [
 	if f.options.Way != nil {
 		f.options.Way.ObserveWay(news.Round.Outcome(verdict.Route) == verdict.Failed, news.Round.Results[verdict.API].Elsewhere)
 	}
-	if len(news.Note) > 0 {
+	if len(news.Note) > 0 && f.options.Source != nil {
 		noting, cancel := context.WithTimeout(ctx, notePatience)
 		defer cancel()
 		_ = f.Note(noting, news.Note)
 	}
-	if len(news.Ask) > 0 {
+	if len(news.Ask) > 0 && f.options.Source != nil {
 		asking, cancel := context.WithTimeout(ctx, askPatience)
 		defer cancel()
 		standings, _ = f.Standings(asking, news.Ask)
@@ -74,37 +74,36 @@ func (f *Fleet) Consult(ctx context.Context, news *verdict.Verdict) (standings [
 	return standings
 }
 
-// Note reads when the Nodes' Leases were renewed, and forgets those of others. A Lease that
-// cannot be read is not noted.
-func (f *Fleet) Note(ctx context.Context, nodes []string) error {
-	if f.options.Source == nil {
-		return nil
-	}
-	f.mu.Lock()
-	f.noted = map[string]noted{}
-	f.mu.Unlock()
+// each reads something of each Node, of some at the same time.
+func each(nodes []string, read func(i int, node string) error) error {
 	var group errgroup.Group
 	group.SetLimit(readAtOnce)
-	for _, name := range nodes[:min(MaxPeers, len(nodes))] {
-		group.Go(func() error {
-			renewed, err := f.options.Source.LeaseRenewed(ctx, name)
-			if err == nil && !renewed.IsZero() {
-				f.mu.Lock()
-				defer f.mu.Unlock()
-				f.noted[name] = noted{renewed, time.Now()}
-			}
-			return err
-		})
+	for i, node := range nodes {
+		group.Go(func() error { return read(i, node) })
 	}
 	return group.Wait()
 }
 
-// Standings asks the API server what the Nodes say of themselves. A Node whose agent is not a ready
-// endpoint any more does not count. No answer is guessed: an error says that nothing is known.
-func (f *Fleet) Standings(ctx context.Context, nodes []string) ([]verdict.Standing, error) {
-	if f.options.Source == nil {
-		return nil, nil
-	}
+// Note reads when the Nodes' Leases were renewed, and forgets those of others. A Lease that
+// cannot be read is not noted.
+func (f *Fleet) Note(ctx context.Context, nodes []string) error {
+	f.mu.Lock()
+	f.noted = map[string]noted{}
+	f.mu.Unlock()
+	return each(nodes[:min(MaxPeers, len(nodes))], func(_ int, name string) error {
+		renewed, err := f.options.Source.LeaseRenewed(ctx, name)
+		if err == nil && !renewed.IsZero() {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			f.noted[name] = noted{renewed, time.Now()}
+		}
+		return err
+	})
+}
+
+// Standings asks the API server what the Nodes say of themselves. No answer is guessed: an error
+// says that nothing is known.
+func (f *Fleet) Standings(ctx context.Context, nodes []string) (standings []verdict.Standing, err error) {
 	if !f.reading.TryLock() {
 		return nil, errNotNow
 	}
@@ -112,7 +111,9 @@ func (f *Fleet) Standings(ctx context.Context, nodes []string) ([]verdict.Standi
 	if time.Now().Before(f.askDue) {
 		return nil, errNotNow
 	}
-	standings, err := f.standings(ctx, nodes[:min(MaxPeers, len(nodes))])
+	if err = f.freshPeers(ctx); err == nil {
+		standings, err = f.standings(ctx, nodes[:min(MaxPeers, len(nodes))])
+	}
 	if err != nil {
 		f.askPause = min(max(askSoonest, 2*f.askPause), askLatest)
 		f.askDue = time.Now().Add(pace.Jittered(f.askPause))
@@ -122,40 +123,33 @@ func (f *Fleet) Standings(ctx context.Context, nodes []string) ([]verdict.Standi
 	return standings, nil
 }
 
-// standings asks. The caller holds reading.
+// standings asks. A Node whose agent is not a ready endpoint any more does not count. The caller
+// holds reading.
 func (f *Fleet) standings(ctx context.Context, nodes []string) ([]verdict.Standing, error) {
-	if err := f.freshPeers(ctx); err != nil {
-		return nil, err
-	}
 	agents := f.agents.endpoints()
 	f.mu.Lock()
 	maintenance := f.maintenance
 	f.mu.Unlock()
 	found := make([]verdict.Standing, len(nodes))
-	var group errgroup.Group
-	group.SetLimit(readAtOnce)
-	for i, name := range nodes {
-		group.Go(func() error {
-			node, err := f.options.Source.GetNode(ctx, name)
-			if apierrors.IsNotFound(err) {
-				found[i] = verdict.Standing{Node: name, Excuse: "does not exist"}
-				return nil
-			}
-			if err != nil {
-				return err
-			}
-			s := standingOf(node, maintenance)
-			if s.Excuse == "" && !slices.ContainsFunc(agents, func(e endpoint) bool { return e.node == name }) {
-				s.Excuse = "has no ready agent"
-			}
-			if !s.Suspects && (s.Excuse == "" || s.Excuse == cordoned || s.Excuse == maintained) {
-				f.addLease(ctx, &s)
-			}
-			found[i] = s
+	return found, each(nodes, func(i int, name string) error {
+		node, err := f.options.Source.GetNode(ctx, name)
+		if apierrors.IsNotFound(err) {
+			found[i] = verdict.Standing{Node: name, Excuse: "does not exist"}
 			return nil
-		})
-	}
-	return found, group.Wait()
+		}
+		if err != nil {
+			return err
+		}
+		s := standingOf(node, maintenance)
+		if s.Excuse == "" && !slices.ContainsFunc(agents, func(e endpoint) bool { return e.node == name }) {
+			s.Excuse = "has no ready agent"
+		}
+		if !s.Suspects && (s.Excuse == "" || s.Excuse == cordoned || s.Excuse == maintained) {
+			f.addLease(ctx, &s)
+		}
+		found[i] = s
+		return nil
+	})
 }
 
 // addLease adds what the Node's Lease shows, if it was noted, and was renewed since or noted long

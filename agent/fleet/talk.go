@@ -47,7 +47,7 @@ func (f *Fleet) SetAnswer(answer verdict.Answer) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	healthy, known := answer.Classes[verdict.Pods]
-	f.dnsAgain.observe(known && !healthy, time.Now())
+	f.dnsAgain.observe(known && !healthy, time.Now(), dnsWait)
 	answer.Classes = maps.Clone(answer.Classes)
 	f.say(func(own *verdict.Answer) {
 		answer.Version, answer.Levels, answer.Maintenance = own.Version, own.Levels, own.Maintenance
@@ -119,7 +119,7 @@ func (f *Fleet) Observe(answers map[string]verdict.Answer) {
 		}
 	}
 	known := verdict.Nodes(f.in.Peers)
-	f.peersAgain.observe(100*(known-f.answeredWithin(missedAfter)) > fewMissing*known, now)
+	f.peersAgain.observe(100*(known-f.answeredWithin(missedAfter)) > fewMissing*known, now, f.peersWait)
 }
 
 // answeredWithin returns how many peers answered within that time. The caller holds the lock.
