@@ -28,16 +28,14 @@ const (
 	peersAgainSoon = 4
 )
 
-// again says when a list is read outside of its turn, which is while its members fail.
-// The lock of the Fleet guards all fields but due.
+// again says when a list is read while its members fail. The lock of the Fleet guards all fields but due.
 type again struct {
 	due   chan struct{}
 	next  time.Time // when the list is due next; zero: its members do not fail
 	count int       // how often it was due since they began to fail
 }
 
-// observe takes in whether the members fail. wait is the pause before the list is due once more,
-// after it was so often.
+// observe takes in whether the members fail. wait is the pause before the list is due once more.
 func (a *again) observe(fail bool, now time.Time, wait func(count int) time.Duration) {
 	switch {
 	case !fail:

@@ -11,8 +11,7 @@ import (
 type networkProbe interface {
 	probes.Probe
 	probes.Measurer
-	// ObserveIn is Observe, in surroundings that are known. It consults the fleet about its round, so
-	// that the sample has the answer.
+	// ObserveIn is Observe in known surroundings. The fleet is consulted, so that the sample has its answer.
 	ObserveIn(ctx context.Context, in verdict.Surroundings, consult verdict.Consult) probes.Observation
 }
 

@@ -40,8 +40,7 @@ func endpointsOf(slice *discoveryv1.EndpointSlice, ports ...uint16) (all []endpo
 	return all
 }
 
-// portOf returns the TCP port of a slice that has one of these numbers, or any if there are none;
-// 0: there is none.
+// portOf returns the TCP port of a slice that has one of these numbers, of none any; 0: there is none.
 func portOf(slice *discoveryv1.EndpointSlice, numbers []uint16) uint16 {
 	for _, p := range slice.Ports {
 		if p.Port == nil || *p.Port < 1 || *p.Port > 65535 || p.Protocol != nil && *p.Protocol != corev1.ProtocolTCP {
@@ -68,8 +67,7 @@ func first(own string, names []string, most int) []string {
 }
 
 const (
-	// neighbours is how many peers are of the own zone, where there are few zones: as many
-	// as the fleet brake needs to judge a zone (fleetBrake.minPeers).
+	// neighbours is how many peers are of the own zone, of few zones: fleetBrake.minPeers.
 	neighbours = 5
 	// fewZones is the most zones of which that holds. With more zones a single one is too
 	// small a part of the fleet to stop anybody, and a host whose zone is cut off must not
@@ -106,8 +104,7 @@ func choose(own, ownZone string, all []endpoint, most int) []endpoint {
 	return chosen
 }
 
-// othersByNode returns one endpoint of each other Node, with its second address, and the Nodes in
-// their order.
+// othersByNode returns one endpoint of each other Node, with its second address, and the Nodes in order.
 func othersByNode(own string, all []endpoint) (byNode map[string]endpoint, nodes []string) {
 	byNode = map[string]endpoint{}
 	taken := map[netip.Addr]bool{}
@@ -146,8 +143,7 @@ var neverAsked = []netip.Prefix{ //nolint:gochecknoglobals // a constant table
 	netip.MustParsePrefix("2002::/16"),          // IPv4 addresses in IPv6 ones (RFC 3056)
 }
 
-// addressIn parses the address of an endpoint of a slice. It is not valid if it may
-// not be that of another host.
+// addressIn parses the address of an endpoint. It is not valid if it may not be that of another host.
 func addressIn(slice *discoveryv1.EndpointSlice, text string) netip.Addr {
 	a, err := netip.ParseAddr(text)
 	isOfType := slice.AddressType == discoveryv1.AddressTypeIPv4 && a.Is4() || slice.AddressType == discoveryv1.AddressTypeIPv6 && a.Is6() && !a.Is4In6()
@@ -158,8 +154,7 @@ func addressIn(slice *discoveryv1.EndpointSlice, text string) netip.Addr {
 	return a
 }
 
-// isOwn reports whether an address is one of this host. A UDP socket sends nothing to
-// be connected, and gets the same address as its own.
+// isOwn reports whether an address is one of this host. Nothing is sent to connect a UDP socket.
 func isOwn(a netip.AddrPort) bool {
 	conn, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(a))
 	if err != nil {

@@ -31,8 +31,7 @@ type Options struct {
 	// Node is the name of the own Node, HostIP an address of it; the zero value: not known.
 	Node   string
 	HostIP netip.Addr
-	// Listen is where this agent answers; the zero value: nowhere. On loopback
-	// nobody hears it, and it has no peers.
+	// Listen is where this agent answers; the zero value: nowhere. On loopback it has no peers.
 	Listen netip.AddrPort
 	// Namespace and Service of the agents.
 	Namespace, Service string
@@ -54,16 +53,14 @@ const (
 	apiServerList = "api-servers"
 )
 
-// dnsPorts are where DNS pods are asked: at the port of DNS, or that of OpenShift's pods, which
-// listen without privileges.
+// dnsPorts are that of DNS, and that of OpenShift's pods, which listen without privileges.
 func dnsPorts() []uint16 { return []uint16{53, 5353} }
 
 // Fleet is the fleet as one agent knows it.
 type Fleet struct {
 	options Options
 
-	// reading is held while the API server is asked. It guards the Services, when the
-	// agents were read, and when Standings may ask.
+	// reading is held while the API server is asked. It guards the fields down to askDue.
 	reading     sync.Mutex
 	agents, dns service
 	readAt      time.Time
@@ -77,8 +74,7 @@ type Fleet struct {
 	// dnsAgain and peersAgain say when these lists are read outside of their turn.
 	dnsAgain, peersAgain again
 
-	// mu guards what was found, what this agent says to its peers, and what they said.
-	// Its lists are replaced, never changed.
+	// mu guards all below. Its lists are replaced, never changed.
 	mu          sync.Mutex
 	isRead      bool                 // the agents, or it was tried at least
 	slices      int                  // of the agents
@@ -132,16 +128,14 @@ func (f *Fleet) Surroundings() verdict.Surroundings {
 	return in
 }
 
-// IsAgent reports whether an agent of the fleet is known to be at an address. Of a
-// large fleet only some are known.
+// IsAgent reports whether an agent is known to be at an address. Of a large fleet only some are.
 func (f *Fleet) IsAgent(address netip.Addr) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.agentsAt[address]
 }
 
-// Slices returns how many EndpointSlices the agents have, and so the size of the
-// fleet in hundreds; 0: not known.
+// Slices returns how many EndpointSlices the agents have: the size of the fleet in hundreds; 0: not known.
 func (f *Fleet) Slices() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -169,8 +163,7 @@ func (f *Fleet) selfAddress() netip.AddrPort {
 type Status struct {
 	// Known peers, and how many of these answered within the last minute.
 	Known, Answered int
-	// Unread are the lists that were read, by whether the last try failed: then the list
-	// before it is in use.
+	// Unread are the lists by whether the last try to read them failed: then the list before is in use.
 	Unread map[string]bool
 	// Classes of network checks that are known: true is well.
 	Classes map[verdict.Class]bool

@@ -21,8 +21,7 @@ const (
 	rereadAfter = 10 * time.Second
 )
 
-// Run keeps the lists of peers and DNS pods up to date until the context ends.
-// A list that cannot be read stays as it was.
+// Run keeps the lists up to date until the context ends. One that cannot be read stays as it was.
 func (f *Fleet) Run(ctx context.Context) error {
 	pause := refreshSoonest
 	for f.options.Source != nil {
@@ -39,8 +38,7 @@ func (f *Fleet) Run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// pause waits for a time. During it, the lists of the DNS pods and the peers are read as
-// often as again says.
+// pause waits for a time. During it, lists are read as often as again says.
 func (f *Fleet) pause(ctx context.Context, length time.Duration) error {
 	timer := time.NewTimer(length)
 	defer timer.Stop()
@@ -149,8 +147,7 @@ func (f *Fleet) readDNS(ctx context.Context) error {
 // maxAPIServers is how many endpoints of the API server are kept.
 const maxAPIServers = 3
 
-// refreshAPIServer finds the endpoints of the API server. On a Node with an API server, the
-// one of another Node is asked: the own one says nothing of the network.
+// refreshAPIServer finds the endpoints of the API server. The own one says nothing of the network.
 func (f *Fleet) refreshAPIServer(ctx context.Context) error {
 	if !f.options.HostIP.IsValid() {
 		return nil
@@ -202,9 +199,8 @@ const (
 	refreshSoonest = 30 * time.Second
 	enough         = 5
 
-	// slicesAtATime is the number of EndpointSlices of the agents, about 1,000 Nodes, up
-	// to which their metadata is read with each refresh. There is one slice for each 100
-	// agents, so that the answers to all agents grow with the square of the fleet.
+	// slicesAtATime is up to how many EndpointSlices their metadata is read with each refresh. There is one
+	// for each 100 agents, so that the answers to all agents grow with the square of the fleet.
 	slicesAtATime = 10
 	// mostTurns is in how many refreshes the metadata is read at least once: one hour.
 	// An old list makes no agent taint its Node, and is read sooner when a peer is gone.

@@ -30,8 +30,7 @@ type Source interface {
 type Way interface {
 	// SetEndpoints sets where it is dialed while its configured address fails.
 	SetEndpoints([]netip.AddrPort)
-	// ObserveWay takes in whether this host has lost a route, and whether the endpoints answer
-	// and the configured address does not.
+	// ObserveWay takes in whether a route is lost, and whether the endpoints answer and the configured address not.
 	ObserveWay(isBroken, elsewhere bool)
 }
 
@@ -40,8 +39,7 @@ type Way interface {
 // endpoint: of a fleet with S slices 3/S know it, about 300 agents.
 const maxSlices = 3
 
-// service is one Service, or several with the same labels, as far as their
-// EndpointSlices were read.
+// service is one Service, or several with the same labels, as far as their EndpointSlices were read.
 type service struct {
 	source    Source
 	namespace string
@@ -60,8 +58,7 @@ type slice struct {
 	endpoints []endpoint
 }
 
-// refresh reads the metadata of all slices, and then those slices that rank first
-// for the own Node and have changed. After an error all is as it was before.
+// refresh reads the metadata of all slices, and those that rank first and have changed; after an error: nothing.
 func (s *service) refresh(ctx context.Context) error {
 	var list []metav1.PartialObjectMetadata
 	for _, selector := range s.selectors {

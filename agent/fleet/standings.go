@@ -28,23 +28,19 @@ const (
 	// each question is up to 20 requests.
 	askSoonest = 5 * time.Second
 	askLatest  = time.Minute
-	// renewedWithin is the time within which a kubelet renews its Lease: it does so
-	// every 10 s, or 4 % more.
+	// renewedWithin is the time within which a kubelet renews its Lease: 10 s, or 4 % more.
 	renewedWithin = 11 * time.Second
 	// notedFor is how long a note counts: a Lease that was renewed since says nothing of a Node
 	// that lost its power afterwards. The probe notes about 15 s before it asks, and asks for 30 s.
 	notedFor = time.Minute
-	// readAtOnce is how many Nodes or Leases are read at the same time. Each may be as
-	// large as the API server stores, and twelve of those are more than an agent's memory.
+	// readAtOnce Nodes or Leases are read at a time: twelve of the largest are more than an agent's memory.
 	readAtOnce = 4
 )
 
-// errNotNow says that the API server is being asked for something else, or did not answer a
-// short time ago.
+// errNotNow says that the API server is being asked, or did not answer a short time ago.
 var errNotNow = errors.New("the API server is not asked now")
 
-// noted is when a Node's Lease was renewed, by that Node's clock, and when that was
-// read, by the own one.
+// noted is when a Node's Lease was renewed, by that Node's clock, and when that was read, by the own one.
 type noted struct{ renewed, at time.Time }
 
 // Consult takes in the verdict on a round, asks the API server what it needs, and returns the
@@ -84,8 +80,7 @@ func each(nodes []string, read func(i int, node string) error) error {
 	return group.Wait()
 }
 
-// Note reads when the Nodes' Leases were renewed, and forgets those of others. A Lease that
-// cannot be read is not noted.
+// Note reads when the Nodes' Leases were renewed, and forgets those of others.
 func (f *Fleet) Note(ctx context.Context, nodes []string) error {
 	f.mu.Lock()
 	f.noted = map[string]noted{}
@@ -101,8 +96,7 @@ func (f *Fleet) Note(ctx context.Context, nodes []string) error {
 	})
 }
 
-// Standings asks the API server what the Nodes say of themselves. No answer is guessed: an error
-// says that nothing is known.
+// Standings asks what the Nodes say of themselves. An error says that nothing is known.
 func (f *Fleet) Standings(ctx context.Context, nodes []string) (standings []verdict.Standing, err error) {
 	if !f.reading.TryLock() {
 		return nil, errNotNow
@@ -123,8 +117,7 @@ func (f *Fleet) Standings(ctx context.Context, nodes []string) (standings []verd
 	return standings, nil
 }
 
-// standings asks. A Node whose agent is not a ready endpoint any more does not count. The caller
-// holds reading.
+// standings asks. A Node without a ready agent does not count. The caller holds reading.
 func (f *Fleet) standings(ctx context.Context, nodes []string) ([]verdict.Standing, error) {
 	agents := f.agents.endpoints()
 	f.mu.Lock()
@@ -188,8 +181,7 @@ func standingOf(node *taints.Node, maintenance []string) verdict.Standing {
 	if c := node.Condition(decide.ConditionType(verdict.Condition)); c != nil {
 		s.Suspects = c.Status == taints.ConditionTrue || c.Status == taints.ConditionUnknown && (verdict.IsSuspicion(c.Reason) || c.Reason == describe.ReasonBraked)
 	}
-	// Another program is about to remove the Node or to reboot its host. Other drains make it
-	// unschedulable.
+	// Another program is about to remove the Node, or to reboot its host.
 	leaving := []string{"ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted", "karpenter.sh/rebooting", corev1.TaintNodeOutOfService}
 	ready := node.Condition("Ready")
 	switch {

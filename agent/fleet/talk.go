@@ -27,8 +27,7 @@ type heard struct {
 // Page returns the answer to GET /peer. Nobody may change it.
 func (f *Fleet) Page() []byte { return *f.page.Load() }
 
-// say changes this host's answer to its peers. The page is rendered when it changes, not when
-// it is asked for. The caller holds the lock.
+// say changes this host's answer to its peers, and renders it. The caller holds the lock.
 func (f *Fleet) say(change func(own *verdict.Answer)) {
 	own := f.own
 	if change(&own); f.page.Load() != nil && reflect.DeepEqual(f.own, own) {
@@ -62,8 +61,7 @@ func (f *Fleet) SetLevels(levels map[probes.Condition]probes.Level) {
 	f.say(func(own *verdict.Answer) { own.Levels = maps.Clone(levels) })
 }
 
-// SetMaintenance sets whether the own Node is under maintenance, which the peers are told,
-// and by which types of Node conditions other Nodes are. Nobody may change the list.
+// SetMaintenance sets whether the own Node is under maintenance, and by which conditions other Nodes are.
 func (f *Fleet) SetMaintenance(isOwn bool, types []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -78,8 +76,7 @@ func (f *Fleet) SetZone(zone string) {
 	f.zone = zone
 }
 
-// Restore takes over what the own Node said before this agent wrote it: that its host suspects
-// itself. Nothing but that agent knows that peers were reached before.
+// Restore takes over that the host suspected itself: only the agent before this one knew that peers were reached.
 func (f *Fleet) Restore(own *taints.Node) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -87,8 +84,7 @@ func (f *Fleet) Restore(own *taints.Node) {
 	f.in.Suspected = c != nil && c.Status == taints.ConditionUnknown && verdict.IsSuspicion(c.Reason)
 }
 
-// Observe takes the peers' answers of one round, by Node. It keeps what they say of
-// conditions that this host has.
+// Observe takes the peers' answers of one round, by Node: what they say of conditions that this host has.
 func (f *Fleet) Observe(answers map[string]verdict.Answer) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

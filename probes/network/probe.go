@@ -25,11 +25,9 @@ type Probe struct {
 	peers     *ask.Peers
 	evaluator evaluator
 
-	// patience is how long one answer may take on a host that is in time, and late by how
-	// much the round before was late. It widens the deadlines.
+	// patience is how long one answer may take, and late by how much the round before was late: that much more.
 	patience, late time.Duration
-	// newest is the newest round. It began at began by the clock of package time, and the
-	// host had slept for slept by then.
+	// newest is the newest round, begun at began by the clock of package time, after slept of sleep.
 	newest verdict.Round
 	began  time.Time
 	slept  time.Duration

@@ -17,18 +17,15 @@ import (
 const (
 	// roundTime is how long a round may take where the context has no deadline.
 	roundTime = 5 * time.Second
-	// patience is how long one answer may take. A SYN that is lost is sent again
-	// after a second, so one loss makes no peer unreachable.
+	// patience is how long one answer may take. A SYN that is lost is sent again after a second.
 	patience = 1500 * time.Millisecond
 	// spare is what a round leaves of its context's time for the verdict.
 	spare = 200 * time.Millisecond
-	// apiEvery is how often the API server is asked while all is well, some rounds
-	// apart: each handshake costs it a signature.
+	// apiEvery is how often the API server is asked while all is well: each handshake costs it a signature.
 	apiEvery = 59 * time.Second
 	// shortestSleep is what counts as sleep: two clocks are not read in one moment.
 	shortestSleep = time.Second
-	// beat is how often the ticker of a round ticks. A round in which all is well
-	// ends before the first tick.
+	// beat is how often the ticker of a round ticks. A healthy round ends before.
 	beat = 100 * time.Millisecond
 	// lateAfter is how late a tick or the control probe may be. A third of the patience is then
 	// gone, and the network has the rest. On two processors, with 8 programs that take all they
@@ -69,8 +66,7 @@ func (p *Probe) begin() verdict.Round {
 	return r
 }
 
-// round asks all classes at the same time. One round is in flight: Observe is
-// called from one goroutine at a time, and each class ends with the context.
+// round asks all classes at the same time. Observe is called from one goroutine at a time.
 func (p *Probe) round(ctx context.Context, in verdict.Surroundings) verdict.Round {
 	r := p.begin()
 	deadline, ok := ctx.Deadline()
@@ -133,8 +129,7 @@ func (p *Probe) askAPILate(ctx context.Context, in *verdict.Surroundings, each t
 	}
 }
 
-// trouble reports whether something is not as it should be, in this round or in
-// the verdict of the round before.
+// trouble reports whether something is wrong in this round, or was in the verdict before.
 func (p *Probe) trouble(r *verdict.Round) bool {
 	for _, result := range r.Results {
 		if result.Outcome == verdict.Failed {
@@ -144,8 +139,7 @@ func (p *Probe) trouble(r *verdict.Round) bool {
 	return p.suspicious || slices.ContainsFunc(r.Peers, func(peer verdict.PeerResult) bool { return !peer.Reached })
 }
 
-// take puts what a class found into the round. A class that never was Well since
-// the start says nothing when it fails.
+// take puts what a class found into the round. A class that never was Well says nothing when it fails.
 func (p *Probe) take(r *verdict.Round, c verdict.Class, result verdict.Result) {
 	switch {
 	case result.Outcome == verdict.Well:

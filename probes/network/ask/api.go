@@ -20,8 +20,7 @@ import (
 // a load balancer with nothing behind it. The certificate is not verified, and none is shown:
 // nothing is sent over the connection, and whoever can forge the answer can withhold it too.
 type API struct {
-	// address is where a server known by its name was most recently reached: a
-	// nameserver that fails is no fault of the API server.
+	// address is where a server known by name was reached: a failing nameserver is no fault of the server.
 	address map[string]netip.AddrPort
 }
 

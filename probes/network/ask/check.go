@@ -20,8 +20,7 @@ import (
 
 // Check asks one class. It is called from one goroutine at a time.
 type Check interface {
-	// Ask returns what was found in these surroundings, at the latest when the context
-	// ends. patience is how long one answer may take.
+	// Ask returns what it found when the context ends, at the latest. One answer may take patience.
 	Ask(ctx context.Context, in *verdict.Surroundings, patience time.Duration) verdict.Result
 }
 
@@ -36,8 +35,7 @@ func Together[T, A any](all []T, ask func(T) A) []A {
 	return answers
 }
 
-// reached remembers the targets that were reached since they were first asked.
-// A target that never was may be closed to us, and says nothing of this host.
+// reached remembers the targets ever reached. Another may be closed to us, and says nothing of this host.
 type reached map[netip.AddrPort]bool
 
 // keep forgets all others.
@@ -81,14 +79,12 @@ func knock(ctx context.Context, to netip.AddrPort, patience time.Duration) error
 	return c.Close()
 }
 
-// isThere reports whether the end of a dial shows that the target's host
-// answered. A host that refuses is there.
+// isThere reports whether the end of a dial shows that the target's host answered, if by a refusal.
 func isThere(err error) bool {
 	return err == nil || errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ECONNRESET)
 }
 
-// why says in a few words why there was no answer. The addresses that package
-// net puts before it are told already.
+// why says in a few words why there was no answer, without the addresses of package net.
 func why(err error) string {
 	if isTimeout(err) {
 		return "no answer in time"

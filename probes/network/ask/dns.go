@@ -16,8 +16,7 @@ import (
 	"github.com/taintlet/taintlet/probes/network/verdict"
 )
 
-// dnsTries is how often a nameserver is asked in one round: UDP loses packets,
-// and resolvers ask again too.
+// dnsTries is how often a nameserver is asked in one round, as UDP loses packets.
 const dnsTries = 3
 
 // DNS asks the nameservers of the pod's resolv.conf. That the name does not exist is an
@@ -76,8 +75,7 @@ func (d *DNS) refresh(ctx context.Context, patience time.Duration) {
 	}
 }
 
-// evaluate says what the answers mean. Nameservers that never answered since the
-// start do not count, and of the others one is enough.
+// evaluate says what the answers mean. One nameserver is enough, of those that ever answered.
 func (d *DNS) evaluate(servers []netip.AddrPort, errs []error) verdict.Result {
 	var well, failed, refused []string
 	for i, server := range servers {
@@ -138,8 +136,7 @@ func parseResolvConf(text string) resolvConf {
 	return conf
 }
 
-// query asks one nameserver, some times, and returns nil at the first answer. The error is
-// a rcode where the nameserver answers with one.
+// query asks one nameserver until its first answer. The error is a rcode where it answers with one.
 func query(ctx context.Context, server netip.AddrPort, name string, each time.Duration) error {
 	request, err := question(uint16(rand.Uint32()), name)
 	if err != nil {
@@ -196,8 +193,7 @@ func question(id uint16, name string) ([]byte, error) {
 	return append(b, 0, 0, 1 /* A */, 0, 1 /* IN */), nil
 }
 
-// isAnswer reports whether a packet is an answer to a question: the same ID, and
-// the bit that says response.
+// isAnswer reports whether a packet answers a question: the same ID, and the bit that says response.
 func isAnswer(packet, question []byte) bool {
 	const head = 12
 	return len(packet) >= head && packet[0] == question[0] && packet[1] == question[1] && packet[2]&0x80 != 0

@@ -23,8 +23,7 @@ type daemon struct {
 	header string
 }
 
-// daemons lists those that are known, by their documented ports. Nobody has to say
-// which of them run here: only one that was healthy once can fail.
+// daemons lists those that are known, by their documented ports. Only one healthy once can fail.
 func daemons() []daemon {
 	return []daemon{
 		// Not /healthz, which is 503 while the Node is about to be deleted.
@@ -35,8 +34,7 @@ func daemons() []daemon {
 	}
 }
 
-// seekEvery is in how many rounds daemons are looked for that were never well: a
-// minute apart at the default period. Most hosts never have most of them.
+// seekEvery is in how many rounds daemons are looked for that were never well: a minute apart.
 const seekEvery = 12
 
 // Local asks the node's network daemons for their health.
@@ -60,8 +58,7 @@ type seenDaemon struct {
 // waits 5 min at most before it starts a container again.
 const backWithin = 10 * time.Minute
 
-// illAnswers in a row show that a daemon was ill before its port was closed. One or two
-// may come of its end.
+// illAnswers in a row show that a daemon was ill before its port closed. Two may come of its end.
 const illAnswers = 3
 
 // next takes in an answer.
@@ -80,10 +77,8 @@ func (s seenDaemon) next(err error, now time.Time) seenDaemon {
 	return s
 }
 
-// isFailing reports whether a daemon is not well that should be. A daemon that was
-// removed leaves its port closed. That alone is not a failure. A daemon that crashes
-// comes back now and then. A daemon that was ill before its port was closed is still
-// failing. A single answer can be cut off as the daemon ends.
+// isFailing reports whether a daemon is not well that should be. A closed port alone is that of one that
+// was removed. One that crashes comes back now and then, and one that was ill before is still failing.
 func (s seenDaemon) isFailing(now time.Time) bool {
 	if !s.closed {
 		return s.ill > 0
@@ -139,8 +134,7 @@ func (l *Local) evaluate(asked []daemon, errs []error, now time.Time) verdict.Re
 	return verdict.Result{Detail: "no network daemon was healthy yet"}
 }
 
-// ask returns nil when the daemon answers that it is healthy. On a host with IPv6 alone
-// it may listen there alone.
+// ask returns nil when the daemon is healthy. On a host with IPv6 alone it may listen there alone.
 func (d daemon) ask(ctx context.Context) error {
 	r, err := get(ctx, netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), d.port), d.path, d.header)
 	if isClosed(err) {

@@ -11,14 +11,12 @@ import (
 	"github.com/taintlet/taintlet/probes/network/verdict"
 )
 
-// Peers asks the agents on other Nodes. Each connection is a new one with a
-// new source port, so that it may take another of several ways than the others.
+// Peers asks the agents on other Nodes, each by a new source port, that may lead another way.
 type Peers struct {
 	turns *verdict.Rotation
 	// wasWell: most peers were reached once, so that a suspicion of the agent before is over.
 	wasWell bool
-	// Found is what is known of the peers that count. Never is how many were asked
-	// some times and never reached.
+	// Found is what is known of the peers that count. Never others were asked and never reached.
 	Found []verdict.PeerResult
 	Never int
 }
@@ -80,8 +78,7 @@ func (p *Peers) ask(ctx context.Context, patience time.Duration, now, rest []ver
 	return results
 }
 
-// askOne asks one peer, with full packets where it is its turn. Where these do not get an
-// answer, small ones tell whether the peer answers at all.
+// askOne asks one peer, with full packets in its turn, and with small ones where these get no answer.
 func (p *Peers) askOne(ctx context.Context, peer verdict.Peer, patience time.Duration, doubt func()) verdict.PeerResult {
 	last, wasReached := p.turns.Last(peer)
 	if !p.turns.IsFull(peer) || !wasReached {
@@ -175,8 +172,7 @@ func doubtRefusals(ctx context.Context, patience time.Duration, results map[verd
 	}
 }
 
-// fullPatience is how long an exchange of full packets may take once there is a connection:
-// its packets are sent again after 0.2 and 0.6 s.
+// fullPatience is how long an exchange may take once connected: packets are sent again after 0.2 and 0.6 s.
 const fullPatience = time.Second
 
 // askFull asks a peer with a request of a full packet, as large as the kernel thinks that packets

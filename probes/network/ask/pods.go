@@ -11,8 +11,7 @@ import (
 	"github.com/taintlet/taintlet/probes/network/verdict"
 )
 
-// One round asks podsAtOnce of the DNS pods, or fewPods while all is well. One that
-// answers is enough.
+// One round asks podsAtOnce of the DNS pods, or fewPods while all is well. One answer is enough.
 const podsAtOnce, fewPods = 3, 2
 
 // Pods connects to DNS pods on other Nodes. No other class crosses the overlay between the hosts.
@@ -37,8 +36,7 @@ func (p *Pods) Ask(ctx context.Context, in *verdict.Surroundings, patience time.
 	return p.evaluate(chosen, Together(chosen, func(pod netip.AddrPort) error { return knock(ctx, pod, patience) }))
 }
 
-// choose takes some pods: at random, so that the hosts of a cluster ask all of
-// them alike, but first those that were reached before, which can fail.
+// choose takes some pods at random, but first those that were reached before, which can fail.
 func (p *Pods) choose(all []netip.AddrPort, most int) []netip.AddrPort {
 	var seen, others []netip.AddrPort
 	for _, i := range rand.Perm(len(all)) {

@@ -15,12 +15,10 @@ import (
 	"github.com/taintlet/taintlet/probes/network/verdict"
 )
 
-// Route asks the kernel by which interface packets leave, and reads that
-// interface's carrier. One way to the outside is enough, IPv4 or IPv6.
+// Route asks the kernel where packets leave, and for carrier. One way out is enough, IPv4 or IPv6.
 type Route struct {
 	host probes.Host
-	// seen has the targets that were led to since the start, by the interface that led
-	// there most recently. Only they can be lost.
+	// seen has the targets that were led to, by the interface that led there. Only they can be lost.
 	seen map[string]string
 	// call asks. It may hang: on some kernels a route is looked up, and carrier
 	// read, under the rtnl lock, which a driver in trouble may hold for long.
@@ -42,8 +40,7 @@ type way struct {
 // outside is the target that stands for all addresses that nothing but a default route leads to.
 const outside = "default route"
 
-// NewRoute returns the class that asks the kernel, and reads
-// class/net/<interface>/carrier in h.Sys.
+// NewRoute returns the class that reads class/net/<interface>/carrier in h.Sys.
 func NewRoute(h probes.Host) *Route {
 	return &Route{host: h, seen: map[string]string{}}
 }
@@ -64,8 +61,7 @@ func (r *Route) Ask(ctx context.Context, in *verdict.Surroundings, patience time
 	return r.evaluate(found)
 }
 
-// evaluate says what the ways mean. A target that was never led to since the start
-// may be how this host is meant to be.
+// evaluate says what the ways mean. What was never led to may be how this host is meant to be.
 func (r *Route) evaluate(found []way) verdict.Result {
 	var well, lost, rest []string
 	isDown, never, seen := false, true, map[string]string{}
@@ -147,8 +143,7 @@ const (
 	// outsideTries is how many addresses the kernel is asked. Networks discard some, such as
 	// those that nobody has: a discard route is no loss of the default route.
 	outsideTries = 8
-	// halfOfAll is the length of the prefixes of two routes that stand for a default route,
-	// as VPNs have them.
+	// halfOfAll is the length of the prefixes of two routes that stand for one, as VPNs have them.
 	halfOfAll = 1
 )
 
@@ -166,8 +161,7 @@ func anyAddress(family string) netip.Addr {
 	return netip.AddrFrom4([4]byte{1 + b[0]%223, b[1], b[2], b[3]})
 }
 
-// defaultRoute returns the way of the default route that the kernel uses for addresses of a
-// family. No packet is sent to them.
+// defaultRoute returns the way of the default route of a family. No packet is sent.
 func (k *kernel) defaultRoute(h probes.Host, family string) (w way) {
 	for range outsideTries {
 		found, err := k.routeTo(anyAddress(family))

@@ -35,8 +35,7 @@ func shapes(period time.Duration) [5]shape {
 	}
 }
 
-// compared is what all have in which a host is compared with its peers. What fails here and not
-// at the peers, for its time, is this host's fault.
+// compared is what all have in which a host is compared with its peers: what fails here alone is its fault.
 type compared struct {
 	shape
 	// here: it fails here. apart: and not at the peers. alone: and at none of them.

@@ -2,21 +2,18 @@ package verdict
 
 import "fmt"
 
-// hole is what a host knows of the largest packets: where these get lost and small ones
-// do not, connections are made and then hang.
+// hole is where the largest packets get lost and small ones do not: connections are made and then hang.
 type hole struct {
 	compared
 	// lost of tried peers: full packets get lost on the way there or back.
 	lost, tried int
 	// passed counts the exchanges that passed, for the peers to see it change.
 	passed int
-	// before has what peers counted when this host began to lose full packets. Those that
-	// count on since then exchange full packets among themselves.
+	// before has what peers counted when this host began to lose: those that count on exchange full packets.
 	before map[string]int
 }
 
-// lastPassed is the number after which the count begins anew. lostHere is what peers are told
-// instead of the count.
+// lastPassed is the number after which the count begins anew. lostHere is told in its place.
 const lastPassed, lostHere = 9999, -1
 
 // isHole reports whether so many losses of full packets show a hole here and not at the peers.

@@ -12,8 +12,7 @@ import (
 // Condition is the condition of the verdict.
 const Condition = probes.NetworkUnavailable
 
-// The reasons by which agents know one another's suspicion, through the API
-// server, and the reasons that are worth an Event though nothing is wrong.
+// The reasons by which agents know one another's suspicion, and those worth an Event though all is well.
 const (
 	ReasonPeersUnreachable  = "PeersUnreachable"
 	ReasonManySuspect       = "ManySuspect"
@@ -43,8 +42,7 @@ func (e *Evaluator) observe(r *Round) probes.Observation {
 	return o
 }
 
-// judge returns the first that holds: what accuses this host, then what is not known, then what
-// is well.
+// judge returns the first that holds: what accuses this host, then what is not known, then what is well.
 func (e *Evaluator) judge(r *Round) probes.Observation {
 	failing := e.fails(r)
 	suspicion := &e.reach.suspicion
@@ -80,8 +78,7 @@ func notKnown(reason, message string) probes.Observation {
 	return probes.Observation{Reason: reason, Message: message}
 }
 
-// fails returns what accuses this host beside its peers, if the API server answers and this host
-// is in time.
+// fails returns what accuses this host, if the API server answers and this host is in time.
 func (e *Evaluator) fails(r *Round) (o probes.Observation) {
 	for _, c := range e.comparisons {
 		if of := c.base(); of.accuses(r.At) {
@@ -201,8 +198,7 @@ func (e *Evaluator) wellness(r *Round) string {
 	return text
 }
 
-// severity is that of the worst evidence, on the level's side of 50. It is 0
-// where the level is Unknown.
+// severity is that of the worst evidence, on the level's side of 50; 0 where the level is Unknown.
 func (e *Evaluator) severity(r *Round, level probes.Level) int {
 	worst := e.reach.severity()
 	for _, c := range e.comparisons {
@@ -234,9 +230,8 @@ func (e *Evaluator) due(r *Round) (first time.Time) {
 	return first
 }
 
-// unseen returns the reasons that a good verdict says nothing about: their class was not
-// well since the start. So what the Node's record knows as failed does not become OK by a
-// restart of the agent.
+// unseen returns the reasons that a good verdict says nothing about, as their class was not well since
+// the start: what the Node's record has as failed does not become OK by a restart of the agent.
 func (e *Evaluator) unseen(r *Round) (reasons []string) {
 	add := func(reason string, c Class, isUnseen bool) {
 		if _, isOn := r.Results[c]; isOn && isUnseen {

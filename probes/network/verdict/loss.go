@@ -8,16 +8,13 @@ import (
 )
 
 const (
-	// lossWindow is how long connections count that were made. It has some 18 of them while all
-	// is well, and some 90 from the first retransmit on (see Rotation).
+	// lossWindow is how long connections count: 18 of them while all is well, 90 from a retransmit on.
 	lossWindow = 30 * time.Second
-	// lossFresh is how long what a peer said of itself is new: two rounds. It counts for the
-	// window.
+	// lossFresh is how long what a peer said of itself is new: two rounds. It counts for the window.
 	lossFresh = 10 * time.Second
 	// lossFewest connections say something.
 	lossFewest = 15
-	// lossNewest connections show that packets are lost now, as soon as two of them had
-	// retransmits.
+	// lossNewest connections show that packets are lost now, once two of them had retransmits.
 	lossNewest = 12
 	// lossPressed is how long rounds then follow as soon as may be, at most once in
 	// lossPressedAgain: the window soon has enough of them.
@@ -50,9 +47,8 @@ type loss struct {
 
 	connections []connection
 	peers       map[string]hearsay
-	// What these say, as of the newest round. all: whatever the peers say of
-	// themselves. own: without the peers that say nothing, or that they lose as
-	// much as all of these; their loss may be theirs.
+	// What these say now. all: whatever the peers say of themselves. own: without the peers that say
+	// nothing, or that they lose as much as all of these; their loss may be theirs.
 	all, own tally
 	// isMeasured: enough connections were made since the start to tell, or with few peers all
 	// of half a minute had no retransmits.
@@ -99,8 +95,7 @@ func (t tally) share() int {
 	return 100 * t.hit / t.made
 }
 
-// shows reports whether these are so much loss, spread over the peers. Loss that few of them
-// have is theirs.
+// shows reports whether these are so much loss, spread over the peers. Loss of few of them is theirs.
 func (t tally) shows(percent int) bool {
 	return t.share() >= percent && t.peersMade >= fewestPeers && 2*t.peersHit >= t.peersMade
 }
@@ -117,8 +112,7 @@ func (l *loss) add(r *Round) {
 	l.count()
 	l.isMeasured = l.isMeasured || l.all.made >= lossFewest || l.all.hit == 0 && isFull
 	l.isUntried = !l.isMeasured && len(r.Peers) >= fewestPeers
-	// More evidence is wanted at once if packets are lost now, and the window does not show yet
-	// how many.
+	// More evidence is wanted if packets are lost now, and the window does not show yet how many.
 	wants := l.newly() > 0 && !l.all.shows(lossShare)
 	if wants && r.At.Sub(l.pressed) >= lossPressedAgain {
 		l.pressed = r.At
@@ -128,14 +122,12 @@ func (l *loss) add(r *Round) {
 	l.isNear = l.all.shows(lossEasier)
 }
 
-// isApart reports whether this host loses more than its peers: among those that say that they
-// lose less, and than their median.
+// isApart reports whether this host loses more than the peers that lose less, and than their median.
 func (l *loss) isApart() bool {
 	return l.own.shows(lossShare) && l.median >= 0 && lossApart*l.median <= l.own.share()
 }
 
-// isAlone reports whether half of the peers said a moment ago what they lose, and none of all
-// that did loses half as much as this host.
+// isAlone reports whether half of the peers said lately what they lose, and none half as much as this host.
 func (l *loss) isAlone(r *Round) bool {
 	newly := 0
 	for _, heard := range l.peers {
@@ -188,8 +180,7 @@ func (l *loss) published() int {
 	return max(l.all.share(), l.newly())
 }
 
-// newly is the share of the newest connections, in percent; 0 if fewer than two of them had
-// retransmits.
+// newly is the share of the newest connections, in percent; 0 if fewer than two had retransmits.
 func (l *loss) newly() int {
 	hit := 0
 	newest := l.connections[len(l.connections)-min(lossNewest, len(l.connections)):]

@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// PeersResult is what the class finds that asked the chosen peers. found are those of
-// them that count, and never is how many were asked some times and never reached. The
-// verdict reads each peer by itself.
+// PeersResult is what the class finds that asked the chosen peers. found are those of them that count,
+// and never is how many were asked some times and never reached.
 func PeersResult(found []PeerResult, chosen []Peer, never int) Result {
 	asked, all, reached := len(found), Nodes(chosen), count(found, func(p *PeerResult) bool { return p.Reached })
 	atPort := "" // all agents of a fleet listen at the same
@@ -33,8 +32,7 @@ func PeersResult(found []PeerResult, chosen []Peer, never int) Result {
 	return result
 }
 
-// NearlyAllRefuse reports whether nearly all peers that were asked refuse. Then a packet
-// filter between may refuse for them.
+// NearlyAllRefuse reports whether so many refuse that a packet filter between may do it for them.
 func NearlyAllRefuse(refused, asked int) bool {
 	return refused >= fewestPeers && isMost(refused, asked)
 }
@@ -54,8 +52,7 @@ type reach struct {
 	halves bool
 }
 
-// suddenRounds is in how many rounds a host that is cut off loses its peers: in the one
-// during which that happens, and in the next.
+// suddenRounds is in how many rounds a host that is cut off loses its peers.
 const suddenRounds = 2
 
 // add takes in a round.
@@ -74,8 +71,7 @@ func (p *reach) add(r *Round, apiAnswers bool) {
 	p.suspicion.next(r, p.low.any(), p.part.count() <= suddenRounds, apiAnswers)
 }
 
-// areHalves reports whether half or more of the peers that are reached, and say how many they
-// reach, reach a part of theirs.
+// areHalves reports whether half of the peers that are reached reach a part of theirs.
 func areHalves(peers []PeerResult) bool {
 	know := count(peers, func(p *PeerResult) bool { return p.Reached && p.Answer != nil && p.Answer.Reach >= 0 })
 	partly := count(peers, func(p *PeerResult) bool {

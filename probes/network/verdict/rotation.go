@@ -8,12 +8,10 @@ import (
 	"time"
 )
 
-// quietRounds without trouble or changes must pass before less is asked: as many as
-// the verdict looks back.
+// quietRounds without trouble or changes must pass before less is asked: as many as the verdict looks back.
 const quietRounds = streakOf
 
-// IsLeftOut reports whether a class is not asked in a round after so many that were well: while
-// all is well, some are asked in every second round only, as their verdict takes tens of seconds.
+// IsLeftOut reports whether a class, after so many rounds that were well, is asked in every second one only.
 func (c Class) IsLeftOut(calm int) bool {
 	return (c == Self || c == Local) && calm >= quietRounds && calm%2 == 1
 }
@@ -24,19 +22,17 @@ const (
 	fewPeers = 3
 	fewIn    = 5 * time.Second
 
-	// closedWait is the most between two attempts to reach a peer that was never
-	// reached: somebody may keep its port closed for good.
+	// closedWait is the most between two attempts to reach a peer that was never reached.
 	closedWait = 5 * time.Minute
-	// closedAfter is for how long a peer may answer at its second port only, the kubelet's, which
-	// logs every connection that sends nothing. Then the peer is one that was never reached.
+	// closedAfter is for how long a peer may answer at its second port only, the kubelet's, which logs
+	// each such connection. Then the peer is one that was never reached.
 	closedAfter = 10 * time.Minute
 
 	// fullEvery is how often one of the peers is asked with a request, and for an answer, of a
 	// full packet while all is well. Such an exchange has 2,500 bytes more than another, and a
 	// host takes part in two of them in that time: 850 bytes more in a round of 5,600.
 	fullEvery = 30 * time.Second
-	// fullBytes is what one packet holds in most networks. Larger ones are sent less often in
-	// proportion.
+	// fullBytes is what one packet holds in most networks. Larger ones are sent less often in proportion.
 	fullBytes = 1500
 )
 
@@ -53,15 +49,13 @@ type Rotation struct {
 
 	last  map[Peer]lastAsked
 	round int
-	// Suspected takes the peers for reached that were not asked yet. A host that suspected itself
-	// has reached them, and the agent that did was restarted.
+	// Suspected takes the peers for reached that were not asked yet: the agent before this one did reach them.
 	Suspected bool
 	// isNew: something changed in the newest round. quiet counts the rounds since then.
 	isNew bool
 	quiet int
 
-	// In round fullDue full packets are exchanged with one peer: fullNow, in this round.
-	// fullTimes counts these rounds.
+	// In round fullDue, the fullTimes-th, full packets are exchanged with one peer: fullNow, in this round.
 	fullDue, fullTimes int
 	fullNow            Peer
 	// fullAll: with all peers in this round. fullNext: with all in the next one.
@@ -77,8 +71,7 @@ type lastAsked struct {
 	reached, assumed bool
 	// passed: a full packet did, since it was chosen. Where none ever did, it may be meant so.
 	passed bool
-	// missed counts the attempts since it was reached. One that was never reached is
-	// asked again in round due.
+	// missed counts the attempts since it was reached. If it never was, it is asked again in round due.
 	missed, due int
 	result      PeerResult
 }
@@ -130,9 +123,8 @@ func (t *Rotation) Choose(peers []Peer, alert bool) (now, rest []Peer) {
 	return inTurn[:few], inTurn[few:]
 }
 
-// chooseFull chooses the one of those that are asked in this round with whom full packets
-// were exchanged longest ago, where it is time. The time varies by a round: otherwise the
-// turns of some peers and the time would never meet.
+// chooseFull chooses the one with whom full packets were exchanged longest ago, where it is time. The time
+// varies by a round: otherwise the turns of some peers and the time would never meet.
 func (t *Rotation) chooseFull(asked []Peer) {
 	if t.fullNow = (Peer{}); t.round < t.fullDue || len(asked) == 0 {
 		return
@@ -142,8 +134,7 @@ func (t *Rotation) chooseFull(asked []Peer) {
 	t.fullDue = t.round + t.rounds(fullEvery) + t.fullTimes%3 - 1
 }
 
-// IsFull reports whether full packets are exchanged with a peer in this round: in its turn,
-// after a loss, and once with each that was reached.
+// IsFull reports whether full packets go to a peer in this round: in its turn, after a loss, and once at first.
 func (t *Rotation) IsFull(p Peer) bool {
 	last := t.last[p]
 	return last.reached && (t.fullAll || p == t.fullNow || last.fullRound == 0)
@@ -162,8 +153,7 @@ func (t *Rotation) HasChanged(p Peer, now PeerResult) bool {
 // isClosed reports whether a peer was asked and never reached.
 func (t lastAsked) isClosed() bool { return t.missed > 0 && !t.reached }
 
-// saysTheSame compares what others act upon at once. The rest of an answer counts
-// only on a host that has trouble, and that asks all.
+// saysTheSame compares what others act upon at once.
 func saysTheSame(a, b *Answer) bool {
 	if a == nil || b == nil {
 		return a == b
@@ -197,9 +187,8 @@ func (t *Rotation) Take(p Peer, result PeerResult) {
 	t.last[p] = last
 }
 
-// takeFull takes in how an exchange of full packets ended, and what the peer says of its own. A
-// loss that is new makes all peers be asked in the next round, and so do many losses, and a peer
-// that has begun to lose.
+// takeFull takes in how an exchange of full packets ended, and what the peer says of its own. All peers are
+// asked in the next round after a new loss, while many lose, and when a peer begins to lose.
 func (t *Rotation) takeFull(last *lastAsked, result *PeerResult) {
 	if losesFull(result.Answer) && !losesFull(last.result.Answer) {
 		t.fullNext = true
@@ -238,15 +227,13 @@ func (t *Rotation) losesToMany() bool {
 	return isHole(lost, lost+passed)
 }
 
-// wait is after how many rounds a peer is asked again that was missed so often. The
-// attempts are spread, so that one of several peers soon shows that a port was opened.
+// wait is after how many rounds a peer is asked again that was missed so often. Attempts are spread.
 func (t *Rotation) wait(missed int) int {
 	wait := min(1<<min(missed-1, 30), t.rounds(closedWait))
 	return wait/2 + 1 + rand.IntN(wait/2+1) //nolint:gosec // not a secret
 }
 
-// NeverReached is how many Nodes were asked three times or more, and never reached by any of
-// their addresses.
+// NeverReached is how many Nodes were asked three times or more, and never reached by any address.
 func (t *Rotation) NeverReached() (n int) {
 	mayBeOpen := map[string]bool{}
 	for p, last := range t.last {
@@ -260,14 +247,12 @@ func (t *Rotation) NeverReached() (n int) {
 	return n
 }
 
-// Last returns what a peer was found to be most recently, and whether it was reached since it
-// was chosen.
+// Last returns what a peer was found to be most recently, and whether it was reached since it was chosen.
 func (t *Rotation) Last(p Peer) (result PeerResult, reached bool) {
 	return t.last[p].result, t.last[p].reached
 }
 
-// Results returns what is known of those peers that were reached since they were
-// chosen, one result for each Node.
+// Results returns what is known of those peers that were ever reached, one result for each Node.
 func (t *Rotation) Results(peers []Peer) (all []PeerResult) {
 	for i, p := range peers {
 		last := t.last[p]
@@ -284,8 +269,7 @@ func (t *Rotation) Results(peers []Peer) (all []PeerResult) {
 	return all
 }
 
-// joined returns what is known of a Node that is a peer by IPv4 and by IPv6: the worse result,
-// or else the newer one. A host that has lost one of them does not reach it.
+// joined returns what is known of a Node by IPv4 and by IPv6: the worse result, or else the newer one.
 func joined(a, b PeerResult) PeerResult {
 	worse, other := a, b
 	if order := cmp.Compare(a.rank(), b.rank()); order > 0 || order == 0 && a.Carried && !b.Carried {

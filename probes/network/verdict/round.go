@@ -11,8 +11,7 @@ import (
 type PeerResult struct {
 	// Node is the name of the peer's Node.
 	Node string
-	// Reached: a connection was made or refused. Who refuses is there, unless nearly
-	// all refuse, at both ports.
+	// Reached: a connection was made or refused, unless nearly all refuse at both ports.
 	Reached bool
 	// Refused: no connection was made. OtherOpen: one was made to the second port, now or before.
 	Refused, OtherOpen bool
@@ -27,16 +26,13 @@ type PeerResult struct {
 	Answer *Answer
 	// Hangs: a connection was made, and no answer came over it in time.
 	Hangs bool
-	// Full is how the newest exchange of full packets with the peer ended. FullNow: it was
-	// in this round, and the larger one of its packets had so many bytes.
+	// Full is how the newest exchange of full packets ended. FullNow: in this round, of so many bytes.
 	Full      Passage
 	FullNow   bool
 	FullBytes int
-	// Also is what was found by the peer's address of the other family; nil: it has none, or
-	// was not reached there yet.
+	// Also is what was found by the address of the other family; nil: it has none, or was never reached there.
 	Also *PeerResult
-	// Carried: the peer was not asked in this round. This is what it was most
-	// recently, see Rotation.
+	// Carried: the peer was not asked in this round. This is what it was most recently.
 	Carried bool
 }
 
@@ -44,29 +40,24 @@ type PeerResult struct {
 type Round struct {
 	// At is when the round began, by CLOCK_BOOTTIME.
 	At time.Time
-	// AfterGap: the host slept before this round, or the agent stood still. What was
-	// seen before is forgotten.
+	// AfterGap: the host slept before this round, or the agent stood still. What was seen before is forgotten.
 	AfterGap bool
-	// Late: the ticker, or the control probe, came late. This host is slow, and
-	// what failed in this round is no evidence.
+	// Late: the ticker or the control probe came late. What failed on such a slow host is no evidence.
 	Late bool
 	// Results of the classes that are on; a class that is missing is NotKnown.
 	Results map[Class]Result
-	// Peers that count, whether they were asked in this round or before. NeverReached is how many
-	// others were asked some times and never reached.
+	// Peers that count, asked in this round or before. NeverReached others were asked and never reached.
 	Peers        []PeerResult
 	NeverReached int
-	// Standings answers the question that the verdict of this round asked; nil: not
-	// asked, or no answer.
+	// Standings answers the question that the verdict of this round asked; nil: no question, or no answer.
 	Standings []Standing
 }
 
 // Outcome returns what a class found.
 func (r *Round) Outcome(c Class) Outcome { return r.Results[c].Outcome }
 
-// Known returns the classes of which it is known whether they are well. Those in which
-// hosts are compared are as the answer to the peers has them: well when they failed in
-// none of the last 5 rounds. The others are as in this round.
+// Known returns the classes of which it is known whether they are well: those that hosts are compared in
+// as the peers are told them, and the others as in this round.
 func (r *Round) Known(own *Answer) map[Class]bool {
 	known := make(map[Class]bool, len(r.Results))
 	maps.Copy(known, own.Classes)
@@ -170,8 +161,7 @@ func Classes() []Class {
 type Outcome int8
 
 const (
-	// NotKnown says that the class is off, has nothing to ask, could not tell, or
-	// was never Well since the probe started. It is neither good nor bad.
+	// NotKnown says that the class is off, has nothing to ask, could not tell, or was never Well.
 	NotKnown Outcome = iota
 	// Well says that the check passed.
 	Well
@@ -188,14 +178,11 @@ type Result struct {
 	// start: it may be meant so, such as a closed port, or the fault is older than
 	// the agent. A restart of the agent must not clear the taint of such a host.
 	Never bool
-	// Pods has the DNS pods that were asked, of those that were reached since the
-	// start: true, it was reached now. Only class Pods has them.
+	// Pods has the DNS pods asked of those ever reached: true, it was reached now. Only class Pods has them.
 	Pods map[netip.AddrPort]bool
-	// IsError: no nameserver gives an answer, and one answers with an error, such as
-	// SERVFAIL. Only class DNS has it.
+	// IsError: no nameserver answers without an error, and one with an error. Only class DNS has it.
 	IsError bool
-	// Elsewhere: the API server answers at one of its own addresses, and not at the
-	// configured one. Only class API has it.
+	// Elsewhere: the API server answers at its own address, not at the configured one. Only class API has it.
 	Elsewhere bool
 	// IsSure: the failure needs no second fact. There is no carrier, the ways of two targets
 	// are gone, or packets were dropped. Only classes Route and Conntrack have it; Route with

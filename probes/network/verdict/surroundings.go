@@ -7,8 +7,7 @@ import (
 	"github.com/taintlet/taintlet/probes"
 )
 
-// Peer is an agent on another Node, at one of its addresses. A Node with IPv4 and IPv6 is a
-// Peer by each of them.
+// Peer is an agent on another Node, at one of its addresses. A Node with both families is two Peers.
 type Peer struct {
 	Node string
 	// Address and port where the agent answers /peer.
@@ -32,8 +31,7 @@ func isSecond(peers []Peer, i int) bool {
 	return i > 0 && peers[i].Node == peers[i-1].Node && peers[i].Address.Addr().Is4() != peers[i-1].Address.Addr().Is4()
 }
 
-// Surroundings are what a round has to know of the cluster around its host: a snapshot
-// that nobody changes. The zero value: nothing is known, as without an API server.
+// Surroundings are what a round has to know of the cluster around its host: a snapshot that nobody changes.
 type Surroundings struct {
 	// Peers are the agents on other Nodes that this one asks.
 	Peers []Peer
@@ -41,11 +39,9 @@ type Surroundings struct {
 	DNSPods []netip.AddrPort
 	// Self is an address of the own Node at which this agent listens; the zero value: not known.
 	Self netip.AddrPort
-	// APIServer is the host and port of an API server, on another Node where there is a
-	// choice; empty: not known.
+	// APIServer is the host and port of an API server, on another Node if possible; empty: not known.
 	APIServer string
-	// APIServers are addresses of the API servers themselves, on other Nodes. They are asked
-	// while APIServer does not answer.
+	// APIServers are the own addresses of those on other Nodes, asked while APIServer does not answer.
 	APIServers []netip.AddrPort
 	// Troubled: a condition of this host is bad, or would be but for the fleet brake. The
 	// brake then needs the word of all peers.
@@ -54,8 +50,7 @@ type Surroundings struct {
 	Suspected bool
 }
 
-// Consult tells the fleet of a verdict, and returns the Standings that it asks for; nil: it asks for
-// none, or there is no answer.
+// Consult tells the fleet of a verdict, and returns the Standings that it asks for; nil: there are none.
 type Consult func(context.Context, *Verdict) []Standing
 
 // Standing is what a Node says of itself, in the API server.
@@ -68,8 +63,7 @@ type Standing struct {
 	// LeaseKnown: the Node's Lease was renewed, or long enough not renewed, since it
 	// was noted. A Node without power is Ready for most of a minute.
 	LeaseKnown bool
-	// Suspects: its agent says PeersUnreachable or ManySuspect of itself, or that
-	// its network is Degraded.
+	// Suspects: its agent says that it suspects itself, or that its network is Degraded.
 	Suspects bool
 }
 
@@ -86,27 +80,23 @@ type Answer struct {
 	// after some thousand: who sees it change knows that one has passed. -1: they are lost
 	// on its way to many. Nil: not known.
 	Full *int `json:"full,omitempty"`
-	// Pods has the DNS pods that it asked in its newest round, of those that it
-	// reached before: true, it reached it.
+	// Pods has the DNS pods asked in its newest round, of those it reached before: true, it reached it.
 	Pods map[netip.AddrPort]bool `json:"pods,omitempty"`
 	// Lossy is the share of connections with retransmits over the last 30 s, or of the newest if that is more, in
 	// percent, -1 when too few were made.
 	Lossy int `json:"lossy"`
-	// Reach is the share of its own peers that it reached in its newest round, in
-	// percent, -1 when it asks fewer than two.
+	// Reach is the share of its peers reached in its newest round, in percent; -1: it asks fewer than two.
 	Reach int `json:"reach"`
 	// Levels are those decided, by condition.
 	Levels map[probes.Condition]probes.Level `json:"levels,omitempty"`
-	// Maintenance: its Node is under maintenance. What it says may then excuse other hosts,
-	// and accuses none.
+	// Maintenance: its Node is under maintenance. It may excuse other hosts, and accuses none.
 	Maintenance bool `json:"maintenance,omitempty"`
 }
 
 // AnswerVersion is the version of Answer that this agent writes. Others are not read.
 const AnswerVersion = 1
 
-// PaddingHeader is a header of a request to /peer that asks for an answer as long as the
-// request. Agents that do not know it answer as ever.
+// PaddingHeader asks for an answer as long as the request to /peer. Older agents ignore it.
 const PaddingHeader = "Padding"
 
 // LongestPadded is how many bytes such a request has at most, and its answer. Where packets

@@ -25,8 +25,7 @@ const (
 	manyWitnesses = 6
 )
 
-// leaseLead is how long before a question the Leases are noted that it is about: some
-// rounds, so that one of them is early enough.
+// leaseLead is how long before a question Leases are noted: some rounds, so that one is early enough.
 func leaseLead(period time.Duration) time.Duration { return leaseTells + max(period, 5*time.Second) }
 
 // suspicionWait is how long a host suspects itself before it asks about others, which by then must
@@ -70,8 +69,8 @@ type suspicion struct {
 	due, long time.Time
 	// silent: the API server did not answer in the round before.
 	silent bool
-	// noted has the Nodes whose Leases are noted after the round at notedAt, for the next
-	// question. The control plane may take minutes to see that a host has no power.
+	// noted has the Nodes whose Leases are noted after the round at notedAt, for the next question: a host
+	// without power may be Ready for minutes.
 	noted   []string
 	notedAt time.Time
 	// excused were those asked about that do not count. Others are asked about first.
@@ -90,8 +89,7 @@ func (s *suspicion) jittered(d, most time.Duration) time.Duration {
 	return d + time.Duration(s.random.Int64N(int64(most)))
 }
 
-// begin makes the host suspect itself. It asks nothing before the others had their
-// time. isSudden: it lost its peers within two rounds.
+// begin makes the host suspect itself. isSudden: it lost its peers within two rounds.
 func (s *suspicion) begin(r *Round, wasSilent, isSudden bool) {
 	s.end()
 	s.stage, s.long = suspect, r.At.Add(s.jittered(suspicionWait(s.period), suspicionJitter))
@@ -115,9 +113,8 @@ func portsTell(peers []PeerResult) bool {
 	return proving >= fewestPeers && 2*proving >= gone
 }
 
-// next takes in a round. low: few peers have been reached for some rounds. canPublish:
-// the API server answers, so that what hosts say of themselves can be written
-// and read. While it does not, every wait begins anew. isSudden: as of begin.
+// next takes in a round. low: few peers have been reached for some rounds. canPublish: the API server
+// answers; while it does not, what hosts say of themselves is not written, and every wait begins anew.
 func (s *suspicion) next(r *Round, low, isSudden, canPublish bool) {
 	wasSilent := s.silent
 	s.silent = !canPublish

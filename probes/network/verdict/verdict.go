@@ -19,8 +19,7 @@ type Verdict struct {
 	Own Answer
 	// Note names the Nodes whose Leases are to be read now, since they may be asked about later.
 	Note []string
-	// Ask names the Nodes whose Standings are needed now, because this host suspects
-	// itself. It stays until Answered is called.
+	// Ask names the Nodes whose Standings are needed now. It stays until Answered is called.
 	Ask []string
 	// Measures are the quantities behind the Observation.
 	Measures []probes.Measure
@@ -49,8 +48,7 @@ type Evaluator struct {
 	never streak
 }
 
-// NewEvaluator returns an Evaluator of rounds that come each period. seed chooses whom
-// to ask about and the jitter; it should differ between hosts.
+// NewEvaluator returns one of rounds that come each period. seed, of each host its own, chooses whom to ask about.
 func NewEvaluator(period time.Duration, seed uint64) *Evaluator {
 	return newEvaluator(suspicion{period: period, random: rand.New(rand.NewPCG(seed, 0))})
 }
@@ -123,8 +121,7 @@ func (e *Evaluator) isSure(r *Round, c Class) bool {
 	return r.Outcome(c) == Failed && (r.Results[c].IsSure || !e.slow && r.anyOfRoutes(func(found Result) bool { return found.Outcome == Failed }))
 }
 
-// answer is what this host answers its peers. A class is well when it failed in none of the last
-// 5 rounds: in doubt a peer is excused.
+// answer is what this host answers its peers. A class that failed in one of the last 5 rounds is not well.
 func (e *Evaluator) answer() Answer {
 	a := Answer{Version: AnswerVersion, Classes: map[Class]bool{}, Lossy: e.loss.published(), Reach: e.reach.percent(), Full: e.hole.published()}
 	for _, c := range e.relatives {
@@ -142,8 +139,7 @@ func (e *Evaluator) answer() Answer {
 	return a
 }
 
-// measures returns what the rounds so far show of the peers: how the newest round
-// reached them, how many of them are well, and the loss of the last 30 s.
+// measures returns how the newest round reached the peers, how many are well, and the loss of the last 30 s.
 func (e *Evaluator) measures(r *Round) (all []probes.Measure) {
 	if len(r.Peers) > 0 {
 		answered := count(r.Peers, func(p *PeerResult) bool { return p.Answer != nil })
