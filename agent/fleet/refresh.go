@@ -177,12 +177,12 @@ func (f *Fleet) refreshAPIServer(ctx context.Context) error {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	others, f.in.APIServer, f.in.APIServers = first(f.options.Node, others, maxAPIServers), "", nil
-	if len(own) > 0 && len(others) > 0 {
-		f.in.APIServer = others[0]
-	}
-	for _, other := range others {
+	f.in.APIServer, f.in.APIServers = "", nil
+	for _, other := range first(f.options.Node, others, maxAPIServers) {
 		f.in.APIServers = append(f.in.APIServers, netip.MustParseAddrPort(other))
+	}
+	if len(own) > 0 && len(f.in.APIServers) > 0 {
+		f.in.APIServer = f.in.APIServers[0].String()
 	}
 	if f.options.Way != nil {
 		f.options.Way.SetEndpoints(append(own, f.in.APIServers...))

@@ -116,7 +116,7 @@ func (p *Probe) askAll(ctx context.Context, in *verdict.Surroundings, each time.
 // answers in the same round. So it is asked now if it was not before, and in the next round too.
 func (p *Probe) askAPILate(ctx context.Context, in *verdict.Surroundings, each time.Duration, r *verdict.Round) {
 	api, isOn := p.checks[verdict.API]
-	trouble, wasAsked := p.trouble(r), !r.At.Before(p.apiDue)
+	trouble, wasAsked := p.suspicious || r.HasFailure(), !r.At.Before(p.apiDue)
 	if !isOn || !trouble && !wasAsked {
 		return
 	}
@@ -127,16 +127,6 @@ func (p *Probe) askAPILate(ctx context.Context, in *verdict.Surroundings, each t
 	if found := r.Results[verdict.API]; found.Outcome == verdict.Well && !found.Elsewhere && !trouble {
 		p.apiDue = r.At.Add(apiEvery)
 	}
-}
-
-// trouble reports whether something is wrong in this round, or was in the verdict before.
-func (p *Probe) trouble(r *verdict.Round) bool {
-	for _, result := range r.Results {
-		if result.Outcome == verdict.Failed {
-			return true
-		}
-	}
-	return p.suspicious || slices.ContainsFunc(r.Peers, func(peer verdict.PeerResult) bool { return !peer.Reached })
 }
 
 // take puts what a class found into the round. A class that never was Well says nothing when it fails.

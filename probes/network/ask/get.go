@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -47,11 +46,6 @@ func exchange(ctx context.Context, c *net.TCPConn, request string) (r reply, err
 	defer c.Close() //nolint:errcheck // everything was read
 	r.connected = true
 	defer func() { r.retransmits = int(infoOf(c).Total_retrans) }() // its SYN included
-	if deadline, ok := ctx.Deadline(); ok {
-		if err := c.SetDeadline(deadline); err != nil {
-			return r, err
-		}
-	}
 	stop := context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	if _, err := io.WriteString(c, request); err != nil {
@@ -86,24 +80,17 @@ func infoOf(c *net.TCPConn) (info unix.TCPInfo) {
 
 // answer returns what a peer said; nil: nothing that can be read.
 func (r *reply) answer() *verdict.Answer {
-	a, err := parseAnswer(r.body)
-	if err != nil || r.status != http.StatusOK {
+	if r.status != http.StatusOK {
 		return nil
 	}
-	return a
+	return parseAnswer(r.body)
 }
 
-// parseAnswer reads what a peer said. It refuses other versions and impossible values.
-func parseAnswer(body []byte) (*verdict.Answer, error) {
+// parseAnswer reads what a peer said; nil: another version, or impossible values.
+func parseAnswer(body []byte) *verdict.Answer {
 	var a verdict.Answer
-	if err := json.Unmarshal(body, &a); err != nil {
-		return nil, err
+	if json.Unmarshal(body, &a) != nil || a.Version != verdict.AnswerVersion || a.Lossy < -1 || a.Lossy > 100 {
+		return nil
 	}
-	if a.Version != verdict.AnswerVersion {
-		return nil, fmt.Errorf("version %d", a.Version)
-	}
-	if a.Lossy < -1 || a.Lossy > 100 {
-		return nil, errors.New("lossy is no percentage")
-	}
-	return &a, nil
+	return &a
 }

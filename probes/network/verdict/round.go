@@ -88,14 +88,14 @@ const (
 	wellPercent = 80
 )
 
-// hasFailure reports whether anything failed in this round.
-func (r *Round) hasFailure() bool {
+// HasFailure reports whether anything failed in this round.
+func (r *Round) HasFailure() bool {
 	for _, result := range r.Results {
 		if result.Outcome == Failed {
 			return true
 		}
 	}
-	return slices.ContainsFunc(r.Peers, func(p PeerResult) bool { return !p.isThere() || p.Hangs })
+	return slices.ContainsFunc(r.Peers, func(p PeerResult) bool { return !p.Reached || p.Hangs })
 }
 
 // anyOfRoutes reports whether something holds of a class whose packets go by the host's routes.

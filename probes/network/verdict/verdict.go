@@ -102,7 +102,7 @@ func (e *Evaluator) take(r *Round) {
 		}
 	}
 	e.conntrack.add(r.Outcome(Conntrack) == Failed, r.At)
-	if e.slow = (r.Late || r.Outcome(Self) == Failed) && r.hasFailure(); e.slow {
+	if e.slow = (r.Late || r.Outcome(Self) == Failed) && r.HasFailure(); e.slow {
 		return
 	}
 	e.api.add(r.Outcome(API) == Well, r.At)
