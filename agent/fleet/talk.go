@@ -16,12 +16,10 @@ import (
 // freshFor is how long an answer of a peer counts.
 const freshFor = time.Minute
 
-// heard is what a peer said of its conditions: those that are bad.
+// heard is what a peer said, and when.
 type heard struct {
-	at    time.Time
-	known map[probes.Condition]bool // true: Degraded or worse
-	// maintenance: its Node is under maintenance, so that its conditions do not count.
-	maintenance bool
+	at time.Time
+	verdict.Answer
 }
 
 // Page returns the answer to GET /peer. Nobody may change it.
@@ -84,24 +82,16 @@ func (f *Fleet) Restore(own *taints.Node) {
 	f.in.Suspected = c != nil && c.Status == taints.ConditionUnknown && verdict.IsSuspicion(c.Reason)
 }
 
-// Observe takes the peers' answers of one round, by Node: what they say of conditions that this host has.
+// Observe takes the peers' answers of one round, by Node.
 func (f *Fleet) Observe(answers map[string]verdict.Answer) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := time.Now()
 	f.rounds, f.heardAt = f.rounds+1, now
-	for _, peer := range f.in.Peers {
-		answer, found := answers[peer.Node]
-		if !found || answer.Version != verdict.AnswerVersion {
-			continue
+	for node, answer := range answers {
+		if answer.Version == verdict.AnswerVersion {
+			f.heard[node] = heard{now, answer}
 		}
-		said := heard{now, map[probes.Condition]bool{}, answer.Maintenance}
-		for condition := range f.own.Levels {
-			if level := answer.Levels[condition]; level != probes.Unknown {
-				said.known[condition] = level >= probes.Degraded
-			}
-		}
-		f.heard[peer.Node] = said
 	}
 	maps.DeleteFunc(f.heard, func(node string, h heard) bool {
 		isPeer := slices.ContainsFunc(f.in.Peers, func(p verdict.Peer) bool { return p.Node == node })
@@ -110,8 +100,10 @@ func (f *Fleet) Observe(answers map[string]verdict.Answer) {
 	f.shares = map[probes.Condition]decide.Share{}
 	for node, said := range f.heard {
 		isNear := f.zone != "" && f.zones[node] == f.zone
-		for condition, isBad := range said.known {
-			f.shares[condition] = f.shares[condition].With(isBad, said.maintenance, isNear)
+		for condition := range f.own.Levels {
+			if level := said.Levels[condition]; level != probes.Unknown {
+				f.shares[condition] = f.shares[condition].With(level >= probes.Degraded, said.Maintenance, isNear)
+			}
 		}
 	}
 	known := verdict.Nodes(f.in.Peers)
