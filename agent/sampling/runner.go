@@ -15,8 +15,8 @@ import (
 // sampleTimeout is how long one sample may take. A probe returns by then.
 const sampleTimeout = 5 * time.Second
 
-// runner asks one probe, in its period or when the kernel wakes it. After a
-// bad sample it asks again soon, until the decider has seen enough.
+// runner asks one probe, in its period or when the kernel wakes it. After a bad sample it asks again
+// soon, until the decider has seen enough.
 type runner struct {
 	probe       probes.Probe
 	stop        context.CancelFunc
@@ -84,8 +84,7 @@ func (r *runner) logWakeMode() {
 	r.log.Info("probe runs", "condition", string(r.probe.Condition()), "period", r.period, "woken", mode)
 }
 
-// wait waits until the next sample is due; false when the context ended. A
-// wake-up brings it forward, but never below the shortest interval.
+// wait waits until the next sample is due, or woken; false when the context ended.
 func (r *runner) wait(ctx context.Context, last probes.Observation) bool {
 	begin := time.Now()
 	timer := time.NewTimer(r.due(begin, last))
@@ -100,8 +99,7 @@ func (r *runner) wait(ctx context.Context, last probes.Observation) bool {
 	}
 }
 
-// due is the time until the next sample. After a bad sample that decided nothing
-// yet it is short, and it ends when the probe says that a sample decides more.
+// due is the time until the next sample: short after a bad one that decided nothing yet.
 func (r *runner) due(now time.Time, last probes.Observation) time.Duration {
 	next := r.untilNext(now, r.interval(last))
 	switch {
@@ -115,9 +113,8 @@ func (r *runner) due(now time.Time, last probes.Observation) time.Duration {
 	return next
 }
 
-// interval is the time between two samples now: half of the time in which the
-// threshold could be reached, as far as the probe can say that. A condition that
-// is decided already, or whose probe cannot tell, is sampled at four steps.
+// interval is the time between two samples now: half of the time in which the threshold could be
+// reached. A condition that is decided already, or whose probe cannot tell, is sampled at four steps.
 func (r *runner) interval(last probes.Observation) time.Duration {
 	interval := r.period
 	switch {
@@ -136,11 +133,9 @@ func (r *runner) interval(last probes.Observation) time.Duration {
 	return min(step, r.period)
 }
 
-// untilNext is the time until the next whole interval since the agent's start.
-// Intervals are the same step, doubled again and again. The probes of one agent
-// so take their samples at the same moments: on an idle host most of what the
-// agent costs is being woken. The first such moment is skipped when it comes too
-// soon after a sample.
+// untilNext is the time until the next whole interval since the agent's start, unless that is too
+// soon. Intervals are the same step, doubled again and again, so that the probes of one agent take
+// their samples at the same moments: on an idle host most of what it costs is being woken.
 func (r *runner) untilNext(now time.Time, interval time.Duration) time.Duration {
 	due := interval - now.Sub(r.start)%interval
 	if due < r.step/2 {

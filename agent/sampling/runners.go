@@ -13,8 +13,7 @@ import (
 	"github.com/taintlet/taintlet/taints/pace"
 )
 
-// Runners ask the probes that run, one for each condition. One goroutine, the loop of
-// the agent, calls their methods.
+// Runners ask the probes that run, one for each condition. The loop of the agent calls their methods.
 type Runners struct {
 	// Samples are those of all probes.
 	Samples chan Sample
@@ -23,8 +22,7 @@ type Runners struct {
 	startWorker StartWorker
 	metrics     *metrics.Metrics
 	log         *slog.Logger
-	// start and tempo are those of all: the probes of one agent take their
-	// samples at the same moments.
+	// start and tempo are those of all, so that samples are taken at the same moments.
 	start   time.Time
 	tempo   float64
 	running map[probes.Condition]*runner
@@ -41,8 +39,7 @@ func NewRunners(newProbe func(config.Condition) probes.Probe, startWorker StartW
 	}
 }
 
-// Start starts the probe of a condition, in place of that which runs. level is
-// what was decided so far.
+// Start starts the probe of a condition, in place of that which runs, after level was decided.
 func (r *Runners) Start(ctx context.Context, c config.Condition, level probes.Level) {
 	if old := r.running[c.Name]; old != nil {
 		old.stop()
@@ -72,8 +69,7 @@ func (r *Runners) atTempo(d time.Duration) time.Duration {
 // IsCurrent reports whether a sample is by a probe that still runs.
 func (r *Runners) IsCurrent(s Sample) bool { return s.by == r.running[s.Condition] }
 
-// Decided passes on to each runner the level that was decided, or that only the fleet
-// brake holds back: no further sample would decide more.
+// Decided passes on the levels decided, or held back by the fleet brake: no sample would decide more.
 func (r *Runners) Decided(state *decide.State) {
 	for name, runner := range r.running {
 		runner.decided.Store(int32(state.Requested(name)))
