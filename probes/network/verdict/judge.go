@@ -56,7 +56,7 @@ func (e *Evaluator) judge(r *Round) probes.Observation {
 		return failing
 	case suspicion.stage == suspect && e.reach.low.now():
 		return notKnown(ReasonPeersUnreachable, e.reach.String()+"; nothing follows before others had time to say the same")
-	case suspicion.stage == many || suspicion.stage == accused && e.reach.halves:
+	case e.reach.isOneOfMany():
 		return notKnown(ReasonManySuspect, fmt.Sprintf("%s; %s; %s", &e.reach, suspicion.found, suspicion.found.conclusion()))
 	case e.slow:
 		return notKnown("HostSlow", "this host is slow: its own address did not answer in time; what failed in this round is no evidence")
@@ -67,9 +67,6 @@ func (e *Evaluator) judge(r *Round) probes.Observation {
 	}
 	if unproven := e.unproven(r); unproven != "" {
 		return notKnown("NotProven", unproven+"that proves nothing against this host")
-	}
-	if route, isOn := r.Results[Route]; isOn && route.Outcome == NotKnown && (route.IsSure || !route.Never) {
-		return notKnown("RouteNotKnown", route.Detail)
 	}
 	return e.well(r)
 }
@@ -112,6 +109,9 @@ func (e *Evaluator) unproven(r *Round) string {
 
 // well returns what to say where nothing is wrong for sure.
 func (e *Evaluator) well(r *Round) probes.Observation {
+	if route, isOn := r.Results[Route]; isOn && route.Outcome == NotKnown && (route.IsSure || !route.Never) {
+		return notKnown("RouteNotKnown", route.Detail)
+	}
 	o := probes.Observation{Level: probes.OK}
 	nearly, neverWell := e.nearly(), e.neverWell(r)
 	switch {

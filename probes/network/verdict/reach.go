@@ -85,6 +85,11 @@ func (p *reach) accuses() bool {
 	return p.suspicion.stage == accused && p.low.now() && p.low.often() && !p.halves
 }
 
+// isOneOfMany reports whether others are no better than this host.
+func (p *reach) isOneOfMany() bool {
+	return p.suspicion.stage == many || p.suspicion.stage == accused && p.halves
+}
+
 // due is when a round decides whether this host is cut off; zero: none does soon.
 func (p *reach) due(r *Round) time.Time {
 	switch s := &p.suspicion; {

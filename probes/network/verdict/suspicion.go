@@ -177,8 +177,7 @@ func (s *suspicion) answered(r *Round) {
 	reached, all := reachOf(r.Peers)
 	live := float64(reached) + float64(all-reached)*float64(c.count)/float64(len(asked))
 	areWell := c.count >= fewestPeers && 2*c.well > c.count && float64(100*reached) <= lowPercent*live
-	areThere := c.well == c.count && c.there >= fewestPeers && 2*c.there > len(noted)
-	if s.isShort() && (!areWell || !areThere) {
+	if s.isShort() && (!areWell || !c.areAllWell(len(noted))) {
 		s.due = s.long
 		if c.well == c.count && r.At.Sub(s.notedAt) < leaseTells {
 			s.noted, s.due = noted, r.At.Add(leaseAgain)
@@ -231,6 +230,11 @@ func countStandings(asked, noted []string, standings []Standing) (c census, excu
 		}
 	}
 	return c, excused
+}
+
+// areAllWell reports whether none that counts suspects itself, and most of the Leases noted are renewed.
+func (c *census) areAllWell(noted int) bool {
+	return c.well == c.count && c.there >= fewestPeers && 2*c.there > noted
 }
 
 // String says what was found, for people. It names the first that do not count.
