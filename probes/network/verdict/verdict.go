@@ -50,11 +50,11 @@ type Evaluator struct {
 
 // NewEvaluator returns one of rounds that come each period. seed, of each host its own, chooses whom to ask about.
 func NewEvaluator(period time.Duration, seed uint64) *Evaluator {
-	return newEvaluator(suspicion{period: period, random: rand.New(rand.NewPCG(seed, 0))})
+	return newEvaluator(period, rand.New(rand.NewPCG(seed, 0)))
 }
 
-func newEvaluator(s suspicion) *Evaluator {
-	e, all := &Evaluator{seen: map[Class]bool{}, reach: reach{suspicion: s}}, shapes(s.period)
+func newEvaluator(period time.Duration, random *rand.Rand) *Evaluator {
+	e, all := &Evaluator{seen: map[Class]bool{}, reach: reach{suspicion: suspicion{period: period, random: random}}}, shapes(period)
 	for i := range e.relatives {
 		e.relatives[i] = &relative{compared: compared{shape: all[i]}}
 		e.comparisons = append(e.comparisons, e.relatives[i])
@@ -68,9 +68,7 @@ func newEvaluator(s suspicion) *Evaluator {
 // Next takes in a round and says what the rounds so far mean.
 func (e *Evaluator) Next(r Round) Verdict {
 	if r.AfterGap {
-		e.reach.suspicion.silent = false
-		e.reach.suspicion.end()
-		*e = *newEvaluator(e.reach.suspicion)
+		*e = *newEvaluator(e.reach.suspicion.period, e.reach.suspicion.random)
 	}
 	e.take(&r)
 	return e.verdict(&r)
